@@ -1,0 +1,92 @@
+# acctools: see README.md. A new .c file needs no edit here.
+#   make            all programs, in bin/
+#   make deps       install what building and testing need (Debian, Ubuntu)
+#   make check      all tests;   SAN=address,undefined  WERROR=1  CC=clang
+#   make demo       the main job on the example data
+#   make lint bench fuzz install dist clean
+
+VERSION := $(shell sed -n 's/^.define ACC_VERSION "\(.*\)"/\1/p' include/acc/base.h)
+
+# Package and its reason.
+DEPS := build-essential pkg-config
+DEPS += libmsgpack-dev   # the record stream is MessagePack
+DEPS += zlib1g-dev       # inflating zip members and gzip'd streams
+DEPS += libdeflate-dev   # CRC-32 of tensors, three times as fast as zlib's
+DEPS += libxxhash-dev    # content hashes
+DEPS += bats jq          # the tests of the programs
+DEPS += mandoc           # checks the man pages
+DEPS += shellcheck       # checks the scripts
+DEPS += python3-msgpack  # the example reader in another language
+
+CFLAGS ?= -O2 -g
+CC ?= cc
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
+DATADIR ?= $(PREFIX)/share/acctools
+
+B ?= build$(if $(SAN),-san)$(if $(filter clang%,$(notdir $(CC))),-clang)
+BIN ?= $(if $(filter build,$(B)),bin,$(B)/bin)
+
+MSGPACK := $(shell pkg-config --exists msgpack-c 2>/dev/null && echo msgpack-c || echo msgpack)
+STD := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+	-Wundef -Wformat=2 -Wwrite-strings -Wpointer-arith $(if $(WERROR),-Werror)
+# The same bits from every compiler: no contraction of a*b+c, no -ffast-math, ever.
+MATH := -ffp-contract=off -fno-math-errno
+HARD := -fstack-protector-strong -fPIE $(if $(SAN),,-D_FORTIFY_SOURCE=2)
+LDHARD := -pie -Wl,-z,relro,-z,now
+SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+ALL_CFLAGS = $(STD) $(WARN) $(MATH) $(HARD) -Iinclude -Ilib -pthread $(SANF) $(CFLAGS)
+LIBS := $(or $(shell pkg-config --libs $(MSGPACK) 2>/dev/null),-lmsgpackc) -lz -ldeflate -lxxhash -lm -pthread
+
+LIB_SRC := $(sort $(wildcard lib/*/*.c))
+CMD_SRC := $(sort $(wildcard cmd/acc*.c))
+PROGS := $(patsubst cmd/%.c,$(BIN)/%,$(CMD_SRC)) $(patsubst cmd/%.sh,$(BIN)/%,$(wildcard cmd/acc*.sh))
+UNIT := $(patsubst tests/unit/%.c,$(B)/unit/%,$(sort $(wildcard tests/unit/t_*.c)))
+REPLAY := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+
+all: $(PROGS)
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a
+	@mkdir -p $(@D)
+	$(CC) $(SANF) $(LDHARD) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BIN)/%: cmd/%.sh
+	@mkdir -p $(@D)
+	install -m 755 $< $@
+
+$(B)/unit/%: $(B)/tests/unit/%.o $(B)/libacc.a
+	@mkdir -p $(@D)
+	$(CC) $(SANF) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
+
+# A fuzz target with a plain main: replays the files named, with any compiler.
+$(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(B)/libacc.a
+	@mkdir -p $(@D)
+	$(CC) $(SANF) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+.SECONDARY:
+
+ifneq ($(shell id -u),0)
+SUDO := sudo
+endif
+deps:
+	$(SUDO) apt-get update -q
+	DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -qy --no-install-recommends $(DEPS)
+
+check: all $(UNIT) $(REPLAY)
+	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/run
+
+clean:
+	rm -rf build build-* bin
+
+.PHONY: all deps check clean

@@ -1,0 +1,124 @@
+/* base.h - errors, strings, arenas, a string table
+ *
+ * The rules of the whole library:
+ * - A function returns 0 or a count, or a negative ACC_E code. What went wrong stands in
+ *   struct acc_err; the first failure wins. A NULL struct acc_err is allowed.
+ * - What you get is borrowed: from a reader until its next read, from an arena until its
+ *   reset, from a constant table forever. What you open you close; closing NULL is fine.
+ * - Different handles may be used in different threads; one handle may not.
+ * - The library never prints, never exits, never reads the environment, and keeps no
+ *   global state but constant tables.
+ */
+#ifndef ACC_BASE_H
+#define ACC_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ACC_VERSION "0.1.0"
+
+enum {
+	ACC_ENOMEM = -1,
+	ACC_EIO = -2,      /* the system refused: message ends in strerror */
+	ACC_EFORMAT = -3,  /* the bytes are not what the format says */
+	ACC_ETRUNC = -4,   /* the input ends too early */
+	ACC_ELIMIT = -5,   /* a size beyond our limits */
+	ACC_EVERSION = -6, /* written by a newer major version */
+	ACC_EUNSUP = -7,   /* well formed, but not decoded here */
+	ACC_EREFUSED = -8, /* unsafe: a path out of its folder, a callable in a pickle */
+	ACC_EUSAGE = -9,   /* the caller asked for something that does not exist */
+	ACC_ESTOP = -10    /* an emit hook asked to stop; not a failure of the input */
+};
+
+/* Where and what. `where` is a file name or "standard input"; `pos` a byte offset, if known. */
+struct acc_err {
+	int code; /* 0: nothing failed yet */
+	bool has_pos;
+	uint64_t pos;
+	char where[256];
+	char msg[256];
+};
+
+/* Record a failure, unless one is recorded already. A `fmt` that ends in ':' gets
+ * strerror(errno) appended. Returns `code`. e may be NULL. */
+int acc_fail(struct acc_err *e, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The same, with the byte offset at which it happened. */
+int acc_fail_at(struct acc_err *e, int code, uint64_t pos, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Name the file of a failure, unless it is named already. Returns e->code (0 if e is NULL). */
+int acc_err_in(struct acc_err *e, const char *where);
+/* "where: byte N: msg" into buf, always terminated, control characters masked by '?'. */
+void acc_err_text(const struct acc_err *e, char *buf, size_t size);
+
+/* A string that is not owned and not terminated. */
+struct acc_str {
+	const char *p;
+	uint32_t n;
+};
+#define ACC_STR(lit) ((struct acc_str){(lit), sizeof(lit) - 1})
+#define ACC_PRS(s) (int)(s).n, (s).p /* for "%.*s" */
+
+struct acc_str acc_str(const char *cstr); /* NULL gives an empty string */
+bool acc_str_eq(struct acc_str a, struct acc_str b);
+bool acc_str_is(struct acc_str a, const char *cstr);
+int acc_str_cmp(struct acc_str a, struct acc_str b); /* by bytes, as strcmp */
+bool acc_str_starts(struct acc_str a, const char *prefix);
+bool acc_str_ends(struct acc_str a, const char *suffix);
+/* Whole-string match of a shell pattern: * ? [abc] [!a-z] and \ to quote. */
+bool acc_glob(const char *pattern, struct acc_str s);
+/* A decimal integer that is the whole string; false otherwise or on overflow. */
+bool acc_str_int(struct acc_str s, int64_t *out);
+
+/* Memory that is released all at once. Zero it to start. */
+struct acc_arena {
+	struct acc_chunk *head;
+	size_t held; /* bytes held from malloc */
+};
+/* n bytes aligned for any type, or NULL when memory runs out. n = 0 is valid. */
+void *acc_alloc(struct acc_arena *m, size_t n);
+/* A terminated copy. */
+char *acc_arena_copy(struct acc_arena *m, const void *p, size_t n);
+char *acc_arena_printf(struct acc_arena *m, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Forget everything allocated but keep the largest chunk for the next round. */
+void acc_arena_reset(struct acc_arena *m);
+void acc_arena_release(struct acc_arena *m);
+
+/* A growing byte buffer. Zero it to start; free with acc_buf_release. */
+struct acc_buf {
+	uint8_t *p;
+	size_t n, cap;
+};
+/* Make room for `more` bytes after n. 0 or ACC_ENOMEM. */
+int acc_buf_reserve(struct acc_buf *b, size_t more);
+int acc_buf_add(struct acc_buf *b, const void *p, size_t n);
+void acc_buf_release(struct acc_buf *b);
+
+/* A table from byte strings to 64-bit numbers: open addressing, XXH3. Keys are copied.
+ * Zero it to start. */
+struct acc_map {
+	struct acc_map_slot *slot;
+	size_t n, cap;
+	struct acc_arena keys;
+};
+/* The value's place, or NULL where the key is absent. Valid until the next put. */
+uint64_t *acc_map_get(const struct acc_map *m, struct acc_str key);
+/* The value's place; a new key starts at `init`. NULL when memory runs out. */
+uint64_t *acc_map_put(struct acc_map *m, struct acc_str key, uint64_t init);
+void acc_map_release(struct acc_map *m);
+
+/* XXH3-64 of some bytes, and the 16 lower-case hex digits (terminated) by which streams
+ * name such a hash. */
+uint64_t acc_hash(const void *p, size_t n);
+void acc_hex16(uint64_t h, char out[17]);
+
+/* Numbers as text. Shortest decimal that reads back as the same double; Python's repr
+ * (1e-05, 0.1, 100.0, inf, nan). Returns the length; size >= 32 is always enough. */
+int acc_f64_repr(double v, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,91 @@
+/* dump.h - what a dump format is, and what its reader is given
+ *
+ * A format is one file in lib/dump and one row in lib/dump/table.h. It finds its own by names
+ * and first bytes (probe), and hands over records in execution order (read). The context adds
+ * what all formats share: numbering, source and stack records before their first use, the
+ * selection that the user asked for, and troubles that do not end the reading.
+ */
+#ifndef ACC_DUMP_H
+#define ACC_DUMP_H
+
+#include "acc/file.h"
+#include "acc/record.h"
+#include "acc/tensor.h"
+
+/* What probe may look at. */
+struct acc_probe {
+	const char *path;    /* as given */
+	bool is_dir;
+	int dirfd;           /* of the folder, or of the folder that holds the file */
+	struct acc_str base; /* last component of path */
+	const uint8_t *head; /* first bytes of the file (up to 4 KiB) */
+	size_t nhead;
+};
+
+/* What the user selected; all empty selects everything. Patterns are shell globs. */
+struct acc_select {
+	const char *const *ops; size_t nops;     /* op calls: the key, the op, or name, by glob */
+	const char *from, *to;                   /* first and last op call (key or glob), inclusive */
+	const char *const *kinds; size_t nkinds; /* record kinds: tensor, arg, param, ... */
+	const char *const *ios; size_t nios;     /* in kw out param grad */
+	const char *const *passes; size_t npasses; /* forward backward grad debug */
+	const int64_t *steps; size_t nsteps;
+	const int64_t *ranks; size_t nranks;
+};
+
+struct acc_dump_ctx;
+typedef int acc_emit_fn(void *arg, struct acc_rec *r);           /* < 0 stops the reading */
+typedef void acc_trouble_fn(void *arg, const struct acc_err *e); /* reading goes on */
+
+struct acc_dump_ctx *acc_dump_open(const struct acc_select *sel, acc_emit_fn *emit,
+	acc_trouble_fn *trouble, void *arg, struct acc_err *e);
+void acc_dump_close(struct acc_dump_ctx *c);
+
+/* Recognise and read `path` ("-": standard input, which must be a stream or a .npy). The
+ * format that is surest wins; `format` forces one by name. 0, or < 0 when nothing (more) could
+ * be read; single bad tensors are troubles. */
+int acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format,
+	struct acc_err *e);
+
+/* --- for formats --- */
+struct acc_dump {
+	const char *name, *help;
+	/* 0: not mine; 1..100: how sure. Reads nothing but what it is shown, and names. */
+	int (*probe)(const struct acc_probe *p);
+	int (*read)(struct acc_dump_ctx *c, const char *path, struct acc_err *e);
+};
+extern const struct acc_dump *const acc_dumps[];
+extern const size_t acc_ndumps;
+
+/* Where the records that follow come from. Emits a source record when the first of them
+ * passes the selection. root is made absolute. step, rank, proc < 0: unknown. */
+struct acc_source {
+	const char *root, *format, *framework, *device, *task;
+	int64_t step, rank, proc;
+};
+int acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *s, struct acc_err *e);
+/* Is this step / rank selected? Ask before opening its files. */
+bool acc_dump_wants(const struct acc_dump_ctx *c, int64_t step, int64_t rank);
+/* An empty record of this kind, with `name` set first; src, seq, step and rank are added by
+ * acc_dump_put. */
+struct acc_rec *acc_dump_rec(struct acc_dump_ctx *c, const char *kind, struct acc_str name);
+/* Hand the record on. 0, or < 0: stop reading and return this. A record that is not selected
+ * still consumes a number: seq does not depend on the selection. */
+int acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e);
+/* A call stack, innermost frame first. Gives its id (until the context closes); the stack
+ * record goes out before the first record that is put with it. */
+struct acc_str acc_dump_stack(struct acc_dump_ctx *c, const struct acc_str *frames, size_t n);
+/* Something could not be read, and reading goes on. Forgets *e afterwards. */
+void acc_dump_trouble(struct acc_dump_ctx *c, struct acc_err *e);
+
+/* Take an op call's key apart: Functional.linear.3.forward (API), Module.a.b.Cls.forward.0
+ * (module or cell), x.0.debug, Module.a.Cls.parameters_grad.0; `sep` is '.' or '_'. Views into
+ * key. False if it has none of these forms (then op is the whole key, pass is empty). */
+struct acc_opkey {
+	struct acc_str op;   /* Functional.linear, Module.a.b.Cls, x */
+	int64_t call;        /* -1: none */
+	struct acc_str pass; /* forward backward parameters_grad debug */
+};
+bool acc_opkey_parse(struct acc_str key, char sep, struct acc_opkey *out);
+
+#endif

@@ -1,0 +1,48 @@
+/* file.h - regular files, opened so that a path cannot lead out of its folder */
+#ifndef ACC_FILE_H
+#define ACC_FILE_H
+
+#include "acc/base.h"
+
+/* Open a folder for acc_file_beneath. The descriptor, or < 0. */
+int acc_dir_open(const char *path, struct acc_err *e);
+/* Open `path`, relative to dirfd, for reading: a regular file, reached without "..", without
+ * an absolute path and without a symbolic link that leaves dirfd (openat2 RESOLVE_BENEATH, or
+ * a walk of the components that follows no link at all where the kernel has no openat2).
+ * The descriptor, or < 0: ACC_EREFUSED for what would leave, ACC_EIO for what is missing. */
+int acc_file_beneath(int dirfd, struct acc_str path, struct acc_err *e);
+
+struct acc_file_info {
+	uint64_t size;
+	int64_t mtime_ns;
+};
+/* 0, or < 0 where fd is no regular file. */
+int acc_file_stat(int fd, struct acc_file_info *out, struct acc_err *e);
+/* Read exactly n bytes at off; a shorter file is ACC_ETRUNC at the place where it ends. */
+int acc_file_pread(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e);
+/* Write all of it; EINTR and short writes are handled. */
+int acc_file_write(int fd, const void *buf, size_t n, struct acc_err *e);
+/* An unlinked temporary file in `dir`, or < 0. */
+int acc_file_temp(const char *dir, struct acc_err *e);
+
+/* The entries of a folder but "." and "..", sorted so that runs of digits compare as
+ * numbers (rank2 before rank10), copied into the arena. Their number, or < 0. */
+int64_t acc_dir_list(int dirfd, const char ***names, struct acc_arena *m, struct acc_err *e);
+/* That order, as strcmp. */
+int acc_natural_cmp(const char *a, const char *b);
+
+/* A sequential source of bytes: a descriptor, perhaps gzip'd, read through a buffer. */
+struct acc_bytes;
+/* `fd` is closed with it. gzip is recognised if `gunzip`. `name` is for messages (copied). */
+struct acc_bytes *acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e);
+/* At least one byte more than before behind *p, *n, without consuming any; 1, or 0 at the
+ * end (a gzip member that ends too early is ACC_ETRUNC). Earlier pointers become invalid. */
+int acc_bytes_more(struct acc_bytes *b, const uint8_t **p, size_t *n, struct acc_err *e);
+/* What is buffered and not consumed. */
+size_t acc_bytes_peek(const struct acc_bytes *b, const uint8_t **p);
+void acc_bytes_skip(struct acc_bytes *b, size_t n); /* n <= what peek says */
+uint64_t acc_bytes_pos(const struct acc_bytes *b);  /* consumed so far, uncompressed */
+const char *acc_bytes_name(const struct acc_bytes *b);
+void acc_bytes_close(struct acc_bytes *b);
+
+#endif

@@ -1,0 +1,33 @@
+/* format.h - what an output format is
+ *
+ * A format is one file in lib/format and one row in lib/format/table.h. It writes to a FILE
+ * that the caller owns and closes; a write error shows when that is closed.
+ */
+#ifndef ACC_FORMAT_H
+#define ACC_FORMAT_H
+
+#include "acc/record.h"
+
+struct acc_format_opt {
+	const char *const *columns; size_t ncolumns; /* keys to show, in order; 0: the default */
+	const char *preset;   /* a named set of columns ("msprobe"), or NULL */
+	bool no_header;
+	bool color;           /* may use ANSI colours */
+	int width;            /* of the terminal in columns; 0: no limit */
+};
+
+struct acc_format {
+	const char *name, *help;
+	/* *state is the format's own. Return 0 or < 0. */
+	int (*begin)(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e);
+	int (*record)(void *state, const struct acc_rec *r, struct acc_err *e);
+	/* After the last record; `status` is the exit status that the stream carries. */
+	int (*end)(void *state, int status, struct acc_err *e);
+	void (*release)(void *state);
+};
+extern const struct acc_format *const acc_formats[];
+extern const size_t acc_nformats;
+/* By name; NULL if there is none. */
+const struct acc_format *acc_format_find(const char *name);
+
+#endif

@@ -1,0 +1,86 @@
+/* kernel.h - one pass over a chunk of one tensor, or of a pair, gives every sum
+ *
+ * A metric is a formula over these sums. Values are taken as doubles (exact for every float
+ * dtype up to f64 and for integers up to 2^53; wider integers are compared exactly where the
+ * comparison says so, and rounded where a sum says so). Complex elements count as |z| in the
+ * statistics, as pairs of components in the comparison.
+ *
+ * Order of summation: blocks of 2,048 elements; in a block 16 lanes of double, element i in
+ * lane i mod 16; lanes folded by halves (8, 4, 2, 1); blocks of a chunk added in order; chunks
+ * of 65,536 elements merged in order by acc_*_merge (with a compensated sum). So the bits
+ * depend on no instruction set, compiler or number of threads.
+ */
+#ifndef ACC_KERNEL_H
+#define ACC_KERNEL_H
+
+#include "acc/tensor.h"
+
+enum { ACC_CHUNK = 65536, ACC_BLOCK = 2048, ACC_ULP_BINS = 65 };
+
+/* A sum that keeps what it rounds away (Neumaier). Its value is hi + lo. */
+struct acc_sum {
+	double hi, lo;
+};
+
+/* Of one tensor. min, max, sums are over the finite elements; n - nan - posinf - neginf of
+ * them, and min = +inf, max = -inf where there are none. */
+struct acc_one {
+	uint64_t n, nan, posinf, neginf, zero;
+	uint64_t sat; /* finite and |x| == the largest finite value; floats only */
+	double min, max;
+	struct acc_sum sum, sumsq, sumabs;
+};
+
+/* Of a pair: d = a - b over the elements where both are finite ("used"). */
+struct acc_two {
+	uint64_t n, used;
+	uint64_t same;        /* equal bits (after conversion to the same dtype), NaN = NaN */
+	uint64_t kind_diff;   /* not finite on a side, and not the same NaN / +Inf / -Inf on both */
+	uint64_t kind_diff_unsigned; /* the same with the sign of infinity ignored */
+	struct acc_sum dot, aa, bb; /* sum a b, a^2, b^2 over used */
+	struct acc_sum d, absd, dd; /* sum a - b, |a - b|, (a - b)^2 */
+	double max_absd;
+	uint64_t max_absd_at; /* lowest row-major index; meaningless if used == 0 */
+	/* r = |d| / |b| over used with b != 0 */
+	uint64_t nrel;
+	uint64_t b_zero;      /* used, b == 0 and a != 0 */
+	struct acc_sum rel, relrel;
+	double max_rel;
+	uint64_t max_rel_at;
+	uint64_t lt_1e3, lt_5e3; /* used with |d| < 0.001 |b| (0.005), or d == 0 */
+	uint64_t outside;        /* of all n: not(|d| <= atol + rtol |b|), or kinds differ */
+	/* distance in units of the coarser dtype's last place: bin 0 is 0, bin k is
+	 * [2^(k-1), 2^k); integers: |a - b| */
+	uint64_t ulp_max, ulp_max_at;
+	uint64_t ulp[ACC_ULP_BINS];
+	/* e = |d| / (|b| + scale), for attribution */
+	struct acc_sum ee;
+	double max_e;
+	uint64_t max_e_at;
+};
+
+struct acc_kernel_opt {
+	double rtol, atol;
+	double scale; /* s of e above; 0: e is 0 where b is 0 and d is 0, else inf */
+};
+
+/* The name of the instruction set that runs ("avx2", ...); rows usable on this machine. */
+const char *acc_kernel_isa(void);
+const char *const *acc_kernel_isas(size_t *n);
+/* Force a row by name, for tests. 0 or ACC_EUSAGE. Not to be called while kernels run. */
+int acc_kernel_force(const char *isa, struct acc_err *e);
+
+/* n <= ACC_CHUNK elements, native byte order, row-major, any alignment. `at` is the row-major
+ * index of the first one. *out is overwritten. The two dtypes may differ. */
+void acc_kernel_one(enum acc_dtype t, const void *p, size_t n, struct acc_one *out);
+void acc_kernel_two(enum acc_dtype ta, const void *a, enum acc_dtype tb, const void *b,
+	size_t n, uint64_t at, const struct acc_kernel_opt *opt, struct acc_one *oa,
+	struct acc_one *ob, struct acc_two *out);
+/* Add the next chunk's result; zero-initialised (acc_*_init) to start. */
+void acc_one_init(struct acc_one *s);
+void acc_two_init(struct acc_two *s);
+void acc_one_merge(struct acc_one *s, const struct acc_one *next);
+void acc_two_merge(struct acc_two *s, const struct acc_two *next);
+double acc_sum_value(const struct acc_sum *s);
+
+#endif

@@ -1,0 +1,69 @@
+/* payload.h - the bytes behind a tensor reference, safely
+ *
+ * A stream is as untrusted as a dump: files are opened beneath their source's root only,
+ * regular files only, and offset, length and strides are checked against the file as it is
+ * now; a file whose size or time differs from the record's is said, not measured. A file that
+ * shrinks while it is mapped is an error, not a crash.
+ */
+#ifndef ACC_PAYLOAD_H
+#define ACC_PAYLOAD_H
+
+#include "acc/kernel.h"
+#include "acc/record.h"
+#include "acc/tensor.h"
+
+/* --- where files are --- */
+struct acc_roots;
+struct acc_roots *acc_roots_open(struct acc_err *e);
+/* A relocation: a root that starts with OLD is looked for at NEW instead. */
+int acc_roots_move(struct acc_roots *r, const char *old_new, struct acc_err *e);
+/* Learn a source record (its id and root). The folder is opened at first use. */
+int acc_roots_add(struct acc_roots *r, const struct acc_rec *source, struct acc_err *e);
+void acc_roots_close(struct acc_roots *r);
+
+/* --- one tensor, chunk by chunk, in row-major order --- */
+struct acc_pay;
+struct acc_pay *acc_pay_open(struct acc_roots *r, struct acc_str src, const struct acc_ref *ref,
+	struct acc_err *e);
+uint64_t acc_pay_count(const struct acc_pay *p);
+/* Elements [first, first + n), n <= ACC_CHUNK, in native byte order; into `scratch` (n
+ * elements) or in place: *out. Any order where acc_pay_random, else rising without gaps. */
+int acc_pay_read(struct acc_pay *p, uint64_t first, size_t n, void *scratch, const void **out,
+	struct acc_err *e);
+bool acc_pay_random(const struct acc_pay *p);
+void acc_pay_close(struct acc_pay *p);
+
+/* --- measuring many tensors and pairs with threads, results in order --- */
+struct acc_meter;
+struct acc_meter_opt {
+	unsigned threads;    /* 0: one per CPU that this process may run on */
+	bool no_check;       /* skip containers' checksums */
+	double rtol, atol;   /* of acc_two.outside; < 0: torch.testing's for the coarser dtype */
+};
+struct acc_operand { /* one side; NULL ref: absent */
+	struct acc_str src;
+	const struct acc_ref *ref;
+};
+struct acc_reading {
+	void *tag;
+	struct acc_err err_a, err_b; /* code != 0: that side could not be read, and why */
+	bool has_a, has_b, has_two;  /* which results are there */
+	struct acc_one a, b;
+	uint64_t hash_a, hash_b;     /* content hash, see s.hash in accstream(5) */
+	struct acc_two two;
+	double scale;                /* the s that e was measured with */
+	double rtol, atol;
+	bool finite_scale;
+};
+struct acc_meter *acc_meter_open(struct acc_roots *r, const struct acc_meter_opt *opt,
+	struct acc_err *e);
+/* Queue a pair (compared element by element if both have the same number of elements), or one
+ * tensor (b.ref NULL). refs are copied. min_scale: lower bound for the scale s. Blocks while
+ * too much is queued and unfinished; returns 0, or 1 if the caller must take results first. */
+int acc_meter_add(struct acc_meter *m, void *tag, struct acc_operand a, struct acc_operand b,
+	double min_scale, struct acc_err *e);
+/* The oldest result. 1: *out filled; 0: nothing is queued, or (wait false) not finished yet. */
+int acc_meter_take(struct acc_meter *m, bool wait, struct acc_reading *out);
+void acc_meter_close(struct acc_meter *m);
+
+#endif

@@ -1,0 +1,98 @@
+/* record.h - the flat record: a kind and an ordered list of (key, value)
+ *
+ * Keys are found by linear search: at the sizes that occur (10 to 90 fields, few look-ups)
+ * this is faster than hashing. A record that came from a stream remembers the bytes of each
+ * value, so that a filter copies what it does not change.
+ *
+ * In a pair record, everything about one side stands under "a." (device) or "b." (bench).
+ * Functions therefore take a prefix: "", "a." or "b.".
+ */
+#ifndef ACC_RECORD_H
+#define ACC_RECORD_H
+
+#include "acc/base.h"
+
+enum acc_type {
+	ACC_NIL,
+	ACC_BOOL,
+	ACC_INT,  /* fits int64_t */
+	ACC_UINT, /* only above INT64_MAX */
+	ACC_F64,
+	ACC_TEXT,
+	ACC_BIN,
+	ACC_INTS,
+	ACC_TEXTS
+};
+
+struct acc_val {
+	enum acc_type type;
+	uint32_t n; /* elements of INTS or TEXTS */
+	union {
+		bool b;
+		int64_t i;
+		uint64_t u;
+		double f;
+		struct acc_str s; /* TEXT, BIN */
+		const int64_t *ints;
+		const struct acc_str *texts;
+	};
+};
+
+struct acc_field {
+	struct acc_str key;
+	struct acc_val v;
+	const uint8_t *raw; /* msgpack of the value, if it came from a stream; else NULL */
+	uint32_t nraw;
+};
+
+struct acc_rec {
+	struct acc_str kind;
+	struct acc_field *f;
+	uint32_t n, cap;
+	struct acc_arena mem; /* of everything put into this record */
+};
+
+enum { ACC_MAX_RECORD = 4 << 20, ACC_MAX_FIELDS = 4096 };
+
+/* Start empty, of this kind (copied). Keeps memory for the next round. 0 or ACC_ENOMEM. */
+int acc_rec_start(struct acc_rec *r, struct acc_str kind);
+void acc_rec_release(struct acc_rec *r);
+bool acc_rec_is(const struct acc_rec *r, const char *kind);
+
+/* Values to put. Strings and arrays are copied into the record by acc_put. */
+struct acc_val acc_nil(void);
+struct acc_val acc_bool(bool b);
+struct acc_val acc_int(int64_t i);
+struct acc_val acc_uint(uint64_t u); /* becomes ACC_INT where it fits */
+struct acc_val acc_f64(double f);
+struct acc_val acc_text(struct acc_str s);
+struct acc_val acc_ctext(const char *s);
+struct acc_val acc_ints(const int64_t *p, uint32_t n);
+struct acc_val acc_texts(const struct acc_str *p, uint32_t n);
+
+/* Add prefix+key, or replace its value in place. 0, ACC_ENOMEM or ACC_ELIMIT. */
+int acc_put(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v);
+/* The same without looking for an old value: the caller knows that there is none. */
+int acc_add(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v);
+/* Add every field of src under a prefix; values are borrowed from src, not copied. */
+int acc_rec_append(struct acc_rec *r, const char *prefix, const struct acc_rec *src);
+/* A deep copy, as long-lived as dst. */
+int acc_rec_copy(struct acc_rec *dst, const struct acc_rec *src);
+/* Remove a field; absent is fine. */
+void acc_del(struct acc_rec *r, const char *prefix, const char *key);
+
+/* NULL where absent. Borrowed from the record. */
+const struct acc_val *acc_get(const struct acc_rec *r, const char *prefix, const char *key);
+/* Read a value as a type; false (and *out untouched) where v is NULL or of another type.
+ * A number of any kind reads as f64, an int never from a float. */
+bool acc_as_bool(const struct acc_val *v, bool *out);
+bool acc_as_int(const struct acc_val *v, int64_t *out);
+bool acc_as_f64(const struct acc_val *v, double *out);
+bool acc_as_text(const struct acc_val *v, struct acc_str *out);
+/* A text field, or an empty string where absent; the int or dflt. */
+struct acc_str acc_get_text(const struct acc_rec *r, const char *prefix, const char *key);
+int64_t acc_get_int(const struct acc_rec *r, const char *prefix, const char *key, int64_t dflt);
+/* The same value? NaN equals NaN, 1 equals 1.0, -0.0 equals 0.0. */
+bool acc_val_eq(const struct acc_val *a, const struct acc_val *b);
+
+#endif

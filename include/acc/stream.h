@@ -1,0 +1,80 @@
+/* stream.h - reading and writing accstream(5)
+ *
+ * The stream's man page is the contract; this is its C face. Bytes are checked for shape and
+ * bounds before anything is allocated from what they announce.
+ */
+#ifndef ACC_STREAM_H
+#define ACC_STREAM_H
+
+#include "acc/record.h"
+#include "acc/tensor.h"
+
+enum { ACC_STREAM_V = 1, ACC_STREAM_MINOR = 0, ACC_MAX_DATA = 1 << 20 };
+
+/* One record at buf: its length, 0 if more bytes are needed, or < 0 (not a record, too long,
+ * too many fields). Allocates nothing. */
+int64_t acc_scan(const void *buf, size_t len, struct acc_err *e);
+/* Decode one record whose length acc_scan gave. Values point into buf. */
+int acc_decode(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e);
+int acc_encode(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e);
+
+/* --- one stream --- */
+struct acc_rd;
+/* path "-" is standard input. gzip is recognised. Reads the head: NULL on failure. */
+struct acc_rd *acc_rd_open(const char *path, struct acc_err *e);
+/* 1: *out is the next record (never the head, never the end), valid until the next call;
+ * 0: a right end record was read; < 0: failure. */
+int acc_rd_next(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e);
+/* The exit status that the end record carries; valid after acc_rd_next returned 0. */
+int acc_rd_status(const struct acc_rd *rd);
+/* The command lines so far (field `log` of the head). */
+const struct acc_val *acc_rd_log(const struct acc_rd *rd);
+const char *acc_rd_name(const struct acc_rd *rd);
+void acc_rd_close(struct acc_rd *rd);
+/* Do these first bytes of a file look like a stream (perhaps gzip'd)? */
+bool acc_is_stream(const void *head, size_t n);
+
+/* --- several streams as one --- */
+struct acc_in;
+/* n = 0 reads standard input. Several are merged by (step, rank or proc, seq); records
+ * without seq (source, stack, scalar, ...) come as soon as their stream reaches them. */
+struct acc_in *acc_in_open(char *const *paths, size_t n, struct acc_err *e);
+int acc_in_next(struct acc_in *in, struct acc_rec **out, struct acc_err *e);
+int acc_in_status(const struct acc_in *in); /* the worst of them */
+/* The command lines of all of them, in the order of the operands; *n of them. */
+const struct acc_str *acc_in_log(const struct acc_in *in, size_t *n);
+void acc_in_close(struct acc_in *in);
+
+/* --- writing --- */
+struct acc_wr;
+/* Writes the head to fd, with the log lines and this program's own. The fd stays yours. */
+struct acc_wr *acc_wr_open(int fd, const struct acc_str *log, size_t nlog, const char *self,
+	struct acc_err *e);
+int acc_wr_put(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e);
+/* Write out what is buffered, e.g. before waiting. */
+int acc_wr_flush(struct acc_wr *wr, struct acc_err *e);
+/* The end record, with the exit status so far, and a flush. */
+int acc_wr_end(struct acc_wr *wr, int status, struct acc_err *e);
+void acc_wr_close(struct acc_wr *wr); /* without an end record: trouble for the reader */
+
+/* --- records kept aside in an unlinked file --- */
+struct acc_spool;
+struct acc_spool *acc_spool_open(const char *tmpdir, struct acc_err *e);
+/* Append; *at is its handle, needed to get it again (a byte offset: grows with each put). */
+int acc_spool_put(struct acc_spool *sp, const struct acc_rec *r, uint64_t *at,
+	struct acc_err *e);
+/* Read back; valid until the next get. Cheap where handles are visited in rising order. */
+int acc_spool_get(struct acc_spool *sp, uint64_t at, struct acc_rec **out, struct acc_err *e);
+void acc_spool_close(struct acc_spool *sp);
+
+/* --- a tensor reference as fields of a record --- */
+/* Adds dtype, shape, and where due stride, offset, order, file, off, len, enc, clen, crc32,
+ * fsize, mtime. */
+int acc_ref_put(struct acc_rec *r, const struct acc_ref *ref);
+/* The reverse, under a prefix. 1: ref is usable (it has a file); 0: the record refers to no
+ * file (statistics only, or payload in data records; dtype and shape are set where known);
+ * < 0: the fields contradict each other. Checked with acc_ref_check. */
+int acc_ref_get(const struct acc_rec *r, const char *prefix, struct acc_ref *ref,
+	struct acc_err *e);
+
+#endif

@@ -1,0 +1,99 @@
+/* tensor.h - data types, and a tensor by reference
+ *
+ * A reference says where the bytes of a tensor lie and how to walk them; it holds no bytes.
+ * It is what passes through a stream in a tensor record (see acc_ref_put in stream.h).
+ */
+#ifndef ACC_TENSOR_H
+#define ACC_TENSOR_H
+
+#include "acc/base.h"
+
+/* X(ENUM, name, bits, class): class F float, I signed, U unsigned, B bool, C complex.
+ * Names are those of the stream. f8e4m3 and f8e5m2 are the OCP forms (torch float8_e4m3fn,
+ * float8_e5m2); *fnuz the AMD/Graphcore ones; hif8 Huawei's HiFloat8. */
+#define ACC_DTYPES(X)                                                                    \
+	X(F64, "f64", 64, 'F')                                                           \
+	X(F32, "f32", 32, 'F')                                                           \
+	X(F16, "f16", 16, 'F')                                                           \
+	X(BF16, "bf16", 16, 'F')                                                         \
+	X(F8E4M3, "f8e4m3", 8, 'F')                                                      \
+	X(F8E5M2, "f8e5m2", 8, 'F')                                                      \
+	X(F8E4M3FNUZ, "f8e4m3fnuz", 8, 'F')                                              \
+	X(F8E5M2FNUZ, "f8e5m2fnuz", 8, 'F')                                              \
+	X(F8E8M0, "f8e8m0", 8, 'F')                                                      \
+	X(HIF8, "hif8", 8, 'F')                                                          \
+	X(I64, "i64", 64, 'I')                                                           \
+	X(I32, "i32", 32, 'I')                                                           \
+	X(I16, "i16", 16, 'I')                                                           \
+	X(I8, "i8", 8, 'I')                                                              \
+	X(U64, "u64", 64, 'U')                                                           \
+	X(U32, "u32", 32, 'U')                                                           \
+	X(U16, "u16", 16, 'U')                                                           \
+	X(U8, "u8", 8, 'U')                                                              \
+	X(BOOL, "bool", 8, 'B')                                                          \
+	X(C32, "c32", 32, 'C')                                                           \
+	X(C64, "c64", 64, 'C')                                                           \
+	X(C128, "c128", 128, 'C')
+
+enum acc_dtype {
+	ACC_NODTYPE = -1,
+#define X(e, name, bits, class) ACC_##e,
+	ACC_DTYPES(X)
+#undef X
+	ACC_NDTYPE
+};
+
+struct acc_dtype_info {
+	const char *name;
+	uint8_t size; /* bytes of an element */
+	char cls;     /* F I U B C, see above */
+	double eps;   /* distance from 1 to the next number; 0 where not a float. f16 2^-10 */
+	double max;   /* largest finite value; 0 for complex */
+};
+extern const struct acc_dtype_info acc_dtypes[ACC_NDTYPE];
+
+/* Any spelling that the recorders use: f32, float32, torch.float32, torch.FloatTensor,
+ * Float32, mindspore.float32, torch.bfloat16, BFloat16, <class 'int'> is not a dtype.
+ * ACC_NODTYPE if unknown. */
+enum acc_dtype acc_dtype_find(struct acc_str name);
+/* numpy's descr without byte order: "f4", "i8", "b1", "V2" (bf16 by ml_dtypes), "E2"
+ * (MindSpore's bf16). ACC_NODTYPE if unknown. */
+enum acc_dtype acc_dtype_numpy(struct acc_str kind_size);
+
+/* One element as a double; integers beyond 2^53 and the imaginary part are lost.
+ * `p` need not be aligned. */
+double acc_load_f64(enum acc_dtype t, const void *p);
+
+enum { ACC_MAXDIM = 64 };
+
+enum acc_enc { ACC_STORED, ACC_DEFLATE };
+
+/* A tensor by reference. `off`, `len` delimit its storage: the bytes that the checksum
+ * covers and that the strides walk. */
+struct acc_ref {
+	enum acc_dtype dtype;
+	bool big_endian;
+	uint32_t ndim;
+	int64_t shape[ACC_MAXDIM];
+	bool strided;                /* false: row-major, without gaps */
+	int64_t stride[ACC_MAXDIM];  /* in elements; may be 0 or negative; set if strided */
+	uint64_t first;              /* element of the storage that index (0, 0, ...) is at */
+	struct acc_str file;         /* relative to its source's root; empty: no file */
+	uint64_t off, len;           /* bytes, uncompressed length */
+	enum acc_enc enc;
+	uint64_t clen;               /* compressed bytes at off, if enc is not ACC_STORED */
+	bool has_crc;
+	uint32_t crc32;              /* of the len uncompressed bytes */
+	uint64_t fsize;              /* of the whole file when the record was made */
+	int64_t mtime_ns;
+};
+
+/* Number of elements; false if it does not fit 63 bits or a dimension is negative. */
+bool acc_count(const int64_t *shape, uint32_t ndim, uint64_t *count);
+/* Row-major and without gaps, whatever the strides of dimensions of size 1? */
+bool acc_contiguous(const int64_t *shape, const int64_t *stride, uint32_t ndim);
+/* Check that every element that shape, stride and first reach lies within len bytes of
+ * storage. 0 or ACC_EFORMAT. */
+int acc_ref_check(const struct acc_ref *r, struct acc_err *e);
+
+#endif

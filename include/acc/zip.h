@@ -1,0 +1,36 @@
+/* zip.h - the central directory of a zip file: where the members lie
+ *
+ * Sizes and checksums come from the central directory only (torch leaves zeros in the local
+ * headers). Members that are stored are found in place, to be mapped; nothing is copied.
+ */
+#ifndef ACC_ZIP_H
+#define ACC_ZIP_H
+
+#include "acc/base.h"
+#include "acc/tensor.h"
+
+struct acc_zip_member {
+	struct acc_str name;
+	uint64_t off;  /* of the member's bytes in the file */
+	uint64_t clen; /* bytes at off */
+	uint64_t len;  /* uncompressed */
+	uint32_t crc32;
+	enum acc_enc enc;
+};
+
+struct acc_zip {
+	struct acc_zip_member *m;
+	size_t n;
+};
+/* Read the directory of the zip that is bytes [base, base + size) of fd (zip64 too). Refuses
+ * encrypted members, unknown methods, members that overlap, leave the file, or share a name,
+ * and more than 1,000,000 of them. 0 or < 0. Names live in m. */
+int acc_zip_read(int fd, uint64_t base, uint64_t size, struct acc_zip *z, struct acc_arena *m,
+	struct acc_err *e);
+/* By exact name; NULL if absent. */
+const struct acc_zip_member *acc_zip_find(const struct acc_zip *z, struct acc_str name);
+/* A whole member, inflated, checksum checked, into the arena; refuses more than `limit`. */
+int acc_zip_load(int fd, const struct acc_zip_member *zm, uint64_t limit, struct acc_arena *m,
+	const uint8_t **out, struct acc_err *e);
+
+#endif

@@ -1,0 +1,171 @@
+#include "acc/base.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct acc_str
+acc_str(const char *cstr)
+{
+	return cstr == NULL ? (struct acc_str){"", 0}
+			    : (struct acc_str){cstr, (uint32_t)strlen(cstr)};
+}
+
+bool
+acc_str_eq(struct acc_str a, struct acc_str b)
+{
+	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+bool
+acc_str_is(struct acc_str a, const char *cstr)
+{
+	return acc_str_eq(a, acc_str(cstr));
+}
+
+int
+acc_str_cmp(struct acc_str a, struct acc_str b)
+{
+	uint32_t n = a.n < b.n ? a.n : b.n;
+	int d = n == 0 ? 0 : memcmp(a.p, b.p, n);
+	return d != 0 ? d : (a.n > b.n) - (a.n < b.n);
+}
+
+bool
+acc_str_starts(struct acc_str a, const char *prefix)
+{
+	size_t n = strlen(prefix);
+	return a.n >= n && memcmp(a.p, prefix, n) == 0;
+}
+
+bool
+acc_str_ends(struct acc_str a, const char *suffix)
+{
+	size_t n = strlen(suffix);
+	return a.n >= n && memcmp(a.p + a.n - n, suffix, n) == 0;
+}
+
+/* The set at *p (just after '['): does c belong to it? Moves *p behind its ']'. */
+static bool
+in_set(const char **p, char c)
+{
+	const char *q = *p;
+	bool negate = *q == '!' || *q == '^', hit = false;
+	if (negate)
+		q++;
+	for (const char *first = q; *q != '\0' && (*q != ']' || q == first);) {
+		char lo = *q, hi = lo;
+		if (q[1] == '-' && q[2] != ']' && q[2] != '\0') {
+			hi = q[2];
+			q += 2;
+		}
+		if (lo <= c && c <= hi)
+			hit = true;
+		q++;
+	}
+	*p = *q == ']' ? q + 1 : q;
+	return hit != negate;
+}
+
+bool
+acc_glob(const char *pattern, struct acc_str s)
+{
+	const char *p = pattern, *star = NULL;
+	uint32_t i = 0, mark = 0;
+	/* On a mismatch the last star takes one more character; earlier stars never need to. */
+	while (i < s.n || *p == '*') {
+		if (*p == '*') {
+			star = ++p;
+			mark = i;
+			continue;
+		}
+		const char *q = p;
+		bool ok = false;
+		if (*q == '?') {
+			ok = true;
+			q++;
+		} else if (*q == '[') {
+			q++;
+			ok = in_set(&q, s.p[i]);
+		} else if (*q != '\0') {
+			if (*q == '\\' && q[1] != '\0')
+				q++;
+			ok = *q++ == s.p[i];
+		}
+		if (ok) {
+			p = q;
+			i++;
+		} else if (star != NULL && mark < s.n) {
+			p = star;
+			i = ++mark;
+		} else {
+			return false;
+		}
+	}
+	return *p == '\0';
+}
+
+bool
+acc_str_int(struct acc_str s, int64_t *out)
+{
+	char buf[24];
+	if (s.n == 0 || s.n >= sizeof buf || s.p[0] == '+' || s.p[0] == ' ')
+		return false;
+	for (uint32_t i = s.p[0] == '-'; i < s.n; i++)
+		if (s.p[i] < '0' || s.p[i] > '9')
+			return false;
+	memcpy(buf, s.p, s.n);
+	buf[s.n] = '\0';
+	char *end;
+	long long v = strtoll(buf, &end, 10);
+	if (end != buf + s.n || end == buf + (buf[0] == '-'))
+		return false;
+	if (v == INT64_MAX || v == INT64_MIN) {
+		char again[24];
+		snprintf(again, sizeof again, "%lld", v);
+		if (strcmp(again, buf) != 0)
+			return false;
+	}
+	*out = v;
+	return true;
+}
+
+int
+acc_f64_repr(double v, char *buf, size_t size)
+{
+	if (isnan(v))
+		return snprintf(buf, size, "nan");
+	if (isinf(v))
+		return snprintf(buf, size, v < 0 ? "-inf" : "inf");
+	char digits[40];
+	/* A normal number of up to 15 digits reads back; subnormals carry fewer. */
+	for (int prec = fabs(v) < 2.3e-308 ? 1 : 15; prec < 18; prec++) {
+		snprintf(digits, sizeof digits, "%.*e", prec - 1, v);
+		if (strtod(digits, NULL) == v)
+			break;
+	}
+	/* d.ddddde+xx -> the digits without trailing zeros, and the exponent */
+	char *e = strchr(digits, 'e');
+	int exp10 = (int)strtol(e + 1, NULL, 10);
+	char d[24];
+	int nd = 0;
+	for (const char *p = digits; p < e; p++)
+		if (*p >= '0' && *p <= '9')
+			d[nd++] = *p;
+	while (nd > 1 && d[nd - 1] == '0')
+		nd--;
+	const char *sign = signbit(v) ? "-" : "";
+	if (exp10 < -4 || exp10 >= 16) {
+		if (nd == 1)
+			return snprintf(buf, size, "%s%ce%c%02d", sign, d[0],
+				exp10 < 0 ? '-' : '+', abs(exp10));
+		return snprintf(buf, size, "%s%c.%.*se%c%02d", sign, d[0], nd - 1, d + 1,
+			exp10 < 0 ? '-' : '+', abs(exp10));
+	}
+	if (exp10 < 0)
+		return snprintf(buf, size, "%s0.%.*s%.*s", sign, -exp10 - 1, "0000", nd, d);
+	if (nd <= exp10 + 1)
+		return snprintf(buf, size, "%s%.*s%.*s.0", sign, nd, d, exp10 + 1 - nd,
+			"0000000000000000");
+	return snprintf(buf, size, "%s%.*s.%.*s", sign, exp10 + 1, d, nd - exp10 - 1,
+		d + exp10 + 1);
+}
