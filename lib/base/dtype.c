@@ -1,0 +1,174 @@
+#include "acc/tensor.h"
+
+#include <math.h>
+
+#define EPS_F64 2.220446049250313e-16
+#define MAX_F64 1.7976931348623157e308
+
+const struct acc_dtype_info acc_dtypes[ACC_NDTYPE] = {
+#define X(e, text, bits, c) [ACC_##e] = {.name = text, .size = (bits) / 8, .cls = c},
+	ACC_DTYPES(X)
+#undef X
+/* eps is the distance from 1 to the next number, max the largest finite value. */
+#define F(e, text, bits, epsilon, largest)                                               \
+	[ACC_##e] = {.name = text, .size = (bits) / 8, .cls = 'F', .eps = epsilon,       \
+		.max = largest}
+	F(F64, "f64", 64, EPS_F64, MAX_F64),
+	F(F32, "f32", 32, 0x1p-23, 0x1.fffffep127),
+	F(F16, "f16", 16, 0x1p-10, 65504),
+	F(BF16, "bf16", 16, 0x1p-7, 0x1.fep127),
+	F(F8E4M3, "f8e4m3", 8, 0x1p-3, 448),
+	F(F8E5M2, "f8e5m2", 8, 0x1p-2, 57344),
+	F(F8E4M3FNUZ, "f8e4m3fnuz", 8, 0x1p-3, 240),
+	F(F8E5M2FNUZ, "f8e5m2fnuz", 8, 0x1p-2, 57344),
+	F(F8E8M0, "f8e8m0", 8, 1, 0x1p127),
+	F(HIF8, "hif8", 8, 0x1p-3, 32768),
+#undef F
+	[ACC_I64] = {"i64", 8, 'I', 0, 0x1p63},
+	[ACC_I32] = {"i32", 4, 'I', 0, 2147483647},
+	[ACC_I16] = {"i16", 2, 'I', 0, 32767},
+	[ACC_I8] = {"i8", 1, 'I', 0, 127},
+	[ACC_U64] = {"u64", 8, 'U', 0, 0x1p64},
+	[ACC_U32] = {"u32", 4, 'U', 0, 4294967295},
+	[ACC_U16] = {"u16", 2, 'U', 0, 65535},
+	[ACC_U8] = {"u8", 1, 'U', 0, 255},
+	[ACC_BOOL] = {"bool", 1, 'B', 0, 1},
+};
+
+/* Spellings, lower case, without "torch." or "mindspore.", without a final "tensor" or
+ * "storage": Float, FloatTensor, FloatStorage and float32 are one type. */
+static const struct {
+	const char *name;
+	enum acc_dtype t;
+} spelling[] = {
+	{"float64", ACC_F64}, {"double", ACC_F64}, {"float32", ACC_F32}, {"float", ACC_F32},
+	{"fp64", ACC_F64}, {"fp32", ACC_F32}, {"fp16", ACC_F16}, {"float16", ACC_F16},
+	{"half", ACC_F16}, {"bfloat16", ACC_BF16}, {"float8_e4m3fn", ACC_F8E4M3},
+	{"float8_e4m3", ACC_F8E4M3}, {"f8_e4m3", ACC_F8E4M3}, {"float8_e5m2", ACC_F8E5M2},
+	{"f8_e5m2", ACC_F8E5M2}, {"float8_e4m3fnuz", ACC_F8E4M3FNUZ},
+	{"f8_e4m3fnuz", ACC_F8E4M3FNUZ}, {"float8_e5m2fnuz", ACC_F8E5M2FNUZ},
+	{"f8_e5m2fnuz", ACC_F8E5M2FNUZ}, {"float8_e8m0fnu", ACC_F8E8M0},
+	{"f8_e8m0", ACC_F8E8M0}, {"hifloat8", ACC_HIF8}, {"int64", ACC_I64}, {"long", ACC_I64},
+	{"int32", ACC_I32}, {"int", ACC_I32}, {"int16", ACC_I16}, {"short", ACC_I16},
+	{"int8", ACC_I8}, {"char", ACC_I8}, {"uint64", ACC_U64}, {"uint32", ACC_U32},
+	{"uint16", ACC_U16}, {"uint8", ACC_U8}, {"byte", ACC_U8}, {"bool", ACC_BOOL},
+	{"bool_", ACC_BOOL}, {"complex32", ACC_C32}, {"complex64", ACC_C64},
+	{"complexfloat", ACC_C64}, {"cfloat", ACC_C64}, {"complex128", ACC_C128},
+	{"complexdouble", ACC_C128}, {"cdouble", ACC_C128}, {"complexhalf", ACC_C32},
+	{"chalf", ACC_C32},
+};
+
+enum acc_dtype
+acc_dtype_find(struct acc_str name)
+{
+	char low[32];
+	for (uint32_t i = name.n; i-- > 0;)
+		if (name.p[i] == '.') {
+			name = (struct acc_str){name.p + i + 1, name.n - i - 1};
+			break;
+		}
+	if (name.n == 0 || name.n >= sizeof low)
+		return ACC_NODTYPE;
+	for (uint32_t i = 0; i < name.n; i++) {
+		char c = name.p[i];
+		low[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	}
+	struct acc_str s = {low, name.n};
+	if (s.n > 6 && acc_str_ends(s, "tensor"))
+		s.n -= 6;
+	else if (s.n > 7 && acc_str_ends(s, "storage"))
+		s.n -= 7;
+	for (int t = 0; t < ACC_NDTYPE; t++)
+		if (acc_str_is(s, acc_dtypes[t].name))
+			return (enum acc_dtype)t;
+	for (size_t i = 0; i < sizeof spelling / sizeof *spelling; i++)
+		if (acc_str_is(s, spelling[i].name))
+			return spelling[i].t;
+	return ACC_NODTYPE;
+}
+
+enum acc_dtype
+acc_dtype_numpy(struct acc_str k)
+{
+	static const struct {
+		char text[4];
+		enum acc_dtype t;
+	} row[] = {{"f2", ACC_F16}, {"f4", ACC_F32}, {"f8", ACC_F64}, {"i1", ACC_I8},
+		{"i2", ACC_I16}, {"i4", ACC_I32}, {"i8", ACC_I64}, {"u1", ACC_U8},
+		{"u2", ACC_U16}, {"u4", ACC_U32}, {"u8", ACC_U64}, {"b1", ACC_BOOL},
+		{"c8", ACC_C64}, {"c16", ACC_C128}, {"V2", ACC_BF16}, {"E2", ACC_BF16},
+		{"h2", ACC_BF16}};
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		if (acc_str_is(k, row[i].text))
+			return row[i].t;
+	return ACC_NODTYPE;
+}
+
+bool
+acc_count(const int64_t *shape, uint32_t ndim, uint64_t *count)
+{
+	uint64_t n = 1;
+	bool zero = false;
+	for (uint32_t i = 0; i < ndim; i++) {
+		if (shape[i] < 0)
+			return false;
+		if (shape[i] == 0)
+			zero = true;
+		else if (__builtin_mul_overflow(n, (uint64_t)shape[i], &n) || n > INT64_MAX)
+			return false;
+	}
+	*count = zero ? 0 : n;
+	return true;
+}
+
+bool
+acc_contiguous(const int64_t *shape, const int64_t *stride, uint32_t ndim)
+{
+	int64_t want = 1;
+	for (uint32_t i = 0; i < ndim; i++)
+		if (shape[i] == 0)
+			return true;
+	for (uint32_t i = ndim; i-- > 0;) {
+		if (shape[i] != 1 && stride[i] != want)
+			return false;
+		if (__builtin_mul_overflow(want, shape[i], &want))
+			return false;
+	}
+	return true;
+}
+
+int
+acc_ref_check(const struct acc_ref *r, struct acc_err *e)
+{
+	uint64_t count;
+	if (r->dtype < 0 || r->dtype >= ACC_NDTYPE)
+		return acc_fail(e, ACC_EUNSUP, "unknown dtype");
+	if (r->ndim > ACC_MAXDIM)
+		return acc_fail(e, ACC_ELIMIT, "more than %d dimensions", ACC_MAXDIM);
+	if (!acc_count(r->shape, r->ndim, &count))
+		return acc_fail(e, ACC_EFORMAT, "impossible shape");
+	if (count == 0)
+		return 0;
+	const uint64_t size = acc_dtypes[r->dtype].size, have = r->len / size;
+	int64_t lo = 0, hi = 0;
+	if (r->strided) {
+		for (uint32_t i = 0; i < r->ndim; i++) {
+			int64_t reach;
+			if (__builtin_mul_overflow(r->shape[i] - 1, r->stride[i], &reach) ||
+				__builtin_add_overflow(reach < 0 ? lo : hi, reach,
+					reach < 0 ? &lo : &hi))
+				return acc_fail(e, ACC_EFORMAT, "impossible strides");
+		}
+	} else {
+		hi = (int64_t)count - 1;
+	}
+	uint64_t last;
+	if ((lo < 0 && r->first < (uint64_t)-lo) ||
+		__builtin_add_overflow(r->first, (uint64_t)hi, &last) || last >= have)
+		return acc_fail(e, ACC_EFORMAT,
+			"shape and strides reach beyond the %llu bytes that are stored",
+			(unsigned long long)r->len);
+	if (r->off > INT64_MAX || r->len > INT64_MAX || r->off + r->len > INT64_MAX)
+		return acc_fail(e, ACC_EFORMAT, "impossible offset");
+	return 0;
+}

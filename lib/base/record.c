@@ -1,0 +1,334 @@
+#include "acc/record.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int
+acc_rec_start(struct acc_rec *r, struct acc_str kind)
+{
+	r->n = 0;
+	acc_arena_reset(&r->mem);
+	const char *p = acc_arena_copy(&r->mem, kind.p, kind.n);
+	r->kind = (struct acc_str){p == NULL ? "" : p, p == NULL ? 0 : kind.n};
+	return p == NULL ? ACC_ENOMEM : 0;
+}
+
+void
+acc_rec_release(struct acc_rec *r)
+{
+	free(r->f);
+	acc_arena_release(&r->mem);
+	*r = (struct acc_rec){0};
+}
+
+bool
+acc_rec_is(const struct acc_rec *r, const char *kind)
+{
+	return acc_str_is(r->kind, kind);
+}
+
+struct acc_val
+acc_nil(void)
+{
+	return (struct acc_val){.type = ACC_NIL};
+}
+
+struct acc_val
+acc_bool(bool b)
+{
+	return (struct acc_val){.type = ACC_BOOL, .b = b};
+}
+
+struct acc_val
+acc_int(int64_t i)
+{
+	return (struct acc_val){.type = ACC_INT, .i = i};
+}
+
+struct acc_val
+acc_uint(uint64_t u)
+{
+	if (u <= INT64_MAX)
+		return acc_int((int64_t)u);
+	return (struct acc_val){.type = ACC_UINT, .u = u};
+}
+
+struct acc_val
+acc_f64(double f)
+{
+	return (struct acc_val){.type = ACC_F64, .f = f};
+}
+
+struct acc_val
+acc_text(struct acc_str s)
+{
+	return (struct acc_val){.type = ACC_TEXT, .s = s};
+}
+
+struct acc_val
+acc_ctext(const char *s)
+{
+	return acc_text(acc_str(s));
+}
+
+struct acc_val
+acc_ints(const int64_t *p, uint32_t n)
+{
+	return (struct acc_val){.type = ACC_INTS, .n = n, .ints = p};
+}
+
+struct acc_val
+acc_texts(const struct acc_str *p, uint32_t n)
+{
+	return (struct acc_val){.type = ACC_TEXTS, .n = n, .texts = p};
+}
+
+static bool
+key_is(struct acc_str k, const char *prefix, size_t np, const char *key, size_t nk)
+{
+	return k.n == np + nk && memcmp(k.p, prefix, np) == 0 && memcmp(k.p + np, key, nk) == 0;
+}
+
+static struct acc_field *
+find(const struct acc_rec *r, const char *prefix, const char *key)
+{
+	size_t np = strlen(prefix), nk = strlen(key);
+	for (uint32_t i = 0; i < r->n; i++)
+		if (key_is(r->f[i].key, prefix, np, key, nk))
+			return &r->f[i];
+	return NULL;
+}
+
+/* A copy of what v points to, so that it lives as long as the record. */
+static int
+own(struct acc_arena *m, struct acc_val *v)
+{
+	if (v->type == ACC_TEXT || v->type == ACC_BIN) {
+		v->s.p = acc_arena_copy(m, v->s.p, v->s.n);
+		return v->s.p == NULL ? ACC_ENOMEM : 0;
+	}
+	if (v->type == ACC_INTS) {
+		size_t size = v->n * sizeof *v->ints;
+		int64_t *p = acc_alloc(m, size);
+		if (p != NULL && size > 0)
+			memcpy(p, v->ints, size);
+		v->ints = p;
+		return p == NULL ? ACC_ENOMEM : 0;
+	}
+	if (v->type == ACC_TEXTS) {
+		struct acc_str *p = acc_alloc(m, v->n * sizeof *p);
+		if (p == NULL)
+			return ACC_ENOMEM;
+		for (uint32_t i = 0; i < v->n; i++) {
+			p[i].n = v->texts[i].n;
+			p[i].p = acc_arena_copy(m, v->texts[i].p, v->texts[i].n);
+			if (p[i].p == NULL)
+				return ACC_ENOMEM;
+		}
+		v->texts = p;
+	}
+	return 0;
+}
+
+static struct acc_field *
+more(struct acc_rec *r)
+{
+	if (r->n == r->cap) {
+		uint32_t cap = r->cap == 0 ? 64 : r->cap * 2;
+		struct acc_field *f = realloc(r->f, cap * sizeof *f);
+		if (f == NULL)
+			return NULL;
+		r->f = f;
+		r->cap = cap;
+	}
+	struct acc_field *f = &r->f[r->n];
+	*f = (struct acc_field){0};
+	return f;
+}
+
+static int
+join(struct acc_arena *m, const char *prefix, struct acc_str key, struct acc_str *out)
+{
+	size_t np = strlen(prefix);
+	char *p = acc_alloc(m, np + key.n + 1);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	memcpy(p, prefix, np);
+	memcpy(p + np, key.p, key.n);
+	p[np + key.n] = '\0';
+	*out = (struct acc_str){p, (uint32_t)(np + key.n)};
+	return 0;
+}
+
+int
+acc_add(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v)
+{
+	if (r->n >= ACC_MAX_FIELDS)
+		return ACC_ELIMIT;
+	struct acc_field *f = more(r);
+	if (f == NULL || join(&r->mem, prefix, acc_str(key), &f->key) < 0 || own(&r->mem, &v) < 0)
+		return ACC_ENOMEM;
+	f->v = v;
+	r->n++;
+	return 0;
+}
+
+int
+acc_put(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v)
+{
+	struct acc_field *f = find(r, prefix, key);
+	if (f == NULL)
+		return acc_add(r, prefix, key, v);
+	if (own(&r->mem, &v) < 0)
+		return ACC_ENOMEM;
+	f->v = v;
+	f->raw = NULL;
+	return 0;
+}
+
+int
+acc_rec_append(struct acc_rec *r, const char *prefix, const struct acc_rec *src)
+{
+	for (uint32_t i = 0; i < src->n; i++) {
+		if (r->n >= ACC_MAX_FIELDS)
+			return ACC_ELIMIT;
+		struct acc_field *f = more(r);
+		if (f == NULL)
+			return ACC_ENOMEM;
+		*f = src->f[i];
+		if (prefix[0] != '\0' && join(&r->mem, prefix, src->f[i].key, &f->key) < 0)
+			return ACC_ENOMEM;
+		r->n++;
+	}
+	return 0;
+}
+
+int
+acc_rec_copy(struct acc_rec *dst, const struct acc_rec *src)
+{
+	int rc = acc_rec_start(dst, src->kind);
+	for (uint32_t i = 0; i < src->n && rc == 0; i++) {
+		struct acc_field *f = more(dst);
+		struct acc_val v = src->f[i].v;
+		if (f == NULL || join(&dst->mem, "", src->f[i].key, &f->key) < 0 ||
+			own(&dst->mem, &v) < 0)
+			return ACC_ENOMEM;
+		f->v = v;
+		dst->n++;
+	}
+	return rc;
+}
+
+void
+acc_del(struct acc_rec *r, const char *prefix, const char *key)
+{
+	struct acc_field *f = find(r, prefix, key);
+	if (f == NULL)
+		return;
+	size_t after = (size_t)(r->f + r->n - f) - 1;
+	memmove(f, f + 1, after * sizeof *f);
+	r->n--;
+}
+
+const struct acc_val *
+acc_get(const struct acc_rec *r, const char *prefix, const char *key)
+{
+	const struct acc_field *f = find(r, prefix, key);
+	return f == NULL ? NULL : &f->v;
+}
+
+bool
+acc_as_bool(const struct acc_val *v, bool *out)
+{
+	if (v == NULL || v->type != ACC_BOOL)
+		return false;
+	*out = v->b;
+	return true;
+}
+
+bool
+acc_as_int(const struct acc_val *v, int64_t *out)
+{
+	if (v == NULL || v->type != ACC_INT)
+		return false;
+	*out = v->i;
+	return true;
+}
+
+bool
+acc_as_f64(const struct acc_val *v, double *out)
+{
+	if (v == NULL)
+		return false;
+	if (v->type == ACC_F64)
+		*out = v->f;
+	else if (v->type == ACC_INT)
+		*out = (double)v->i;
+	else if (v->type == ACC_UINT)
+		*out = (double)v->u;
+	else
+		return false;
+	return true;
+}
+
+bool
+acc_as_text(const struct acc_val *v, struct acc_str *out)
+{
+	if (v == NULL || v->type != ACC_TEXT)
+		return false;
+	*out = v->s;
+	return true;
+}
+
+struct acc_str
+acc_get_text(const struct acc_rec *r, const char *prefix, const char *key)
+{
+	struct acc_str s = {"", 0};
+	acc_as_text(acc_get(r, prefix, key), &s);
+	return s;
+}
+
+int64_t
+acc_get_int(const struct acc_rec *r, const char *prefix, const char *key, int64_t dflt)
+{
+	acc_as_int(acc_get(r, prefix, key), &dflt);
+	return dflt;
+}
+
+static bool
+number(const struct acc_val *v)
+{
+	return v->type == ACC_INT || v->type == ACC_UINT || v->type == ACC_F64;
+}
+
+bool
+acc_val_eq(const struct acc_val *a, const struct acc_val *b)
+{
+	if (number(a) && number(b)) {
+		if (a->type != ACC_F64 && b->type != ACC_F64)
+			return a->type == b->type && a->i == b->i;
+		double x = 0, y = 0;
+		acc_as_f64(a, &x);
+		acc_as_f64(b, &y);
+		return x == y || (isnan(x) && isnan(y));
+	}
+	if (a->type != b->type)
+		return false;
+	switch (a->type) {
+	case ACC_BOOL:
+		return a->b == b->b;
+	case ACC_TEXT:
+	case ACC_BIN:
+		return acc_str_eq(a->s, b->s);
+	case ACC_INTS:
+		return a->n == b->n &&
+		       (a->n == 0 || memcmp(a->ints, b->ints, a->n * sizeof *a->ints) == 0);
+	case ACC_TEXTS:
+		for (uint32_t i = 0; a->n == b->n && i < a->n; i++)
+			if (!acc_str_eq(a->texts[i], b->texts[i]))
+				return false;
+		return a->n == b->n;
+	default:
+		return true;
+	}
+}
