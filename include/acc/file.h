@@ -33,10 +33,13 @@ int acc_natural_cmp(const char *a, const char *b);
 
 /* A sequential source of bytes: a descriptor, perhaps gzip'd, read through a buffer. */
 struct acc_bytes;
-/* `fd` is closed with it. gzip is recognised if `gunzip`. `name` is for messages (copied). */
+/* `fd` is closed with it, also where opening fails. gzip (of one or more members) is
+ * recognised if `gunzip`. `name` is for messages (copied). */
 struct acc_bytes *acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e);
 /* At least one byte more than before behind *p, *n, without consuming any; 1, or 0 at the
- * end (a gzip member that ends too early is ACC_ETRUNC). Earlier pointers become invalid. */
+ * end (a gzip member that ends too early is ACC_ETRUNC). Earlier pointers become invalid.
+ * Behind the n bytes stand ACC_BYTES_PAD zeros, so that a scanner may look ahead. */
+enum { ACC_BYTES_PAD = 16 };
 int acc_bytes_more(struct acc_bytes *b, const uint8_t **p, size_t *n, struct acc_err *e);
 /* What is buffered and not consumed. */
 size_t acc_bytes_peek(const struct acc_bytes *b, const uint8_t **p);

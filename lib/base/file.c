@@ -1,0 +1,299 @@
+#include "acc/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A FIFO in a dump must not hang the open, a terminal must not become ours. */
+enum { RDFLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+
+int
+acc_dir_open(const char *path, struct acc_err *e)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return acc_fail(e, ACC_EIO, "cannot open the folder %.150s:", path);
+	return fd;
+}
+
+/* Names may be longer than a message; their end says more. */
+static int
+refuse(struct acc_err *e, int code, const char *what, const char *path)
+{
+	int saved = errno;
+	size_t n = strlen(path);
+	const char *dots = n > 120 ? "..." : "";
+	const char *tail = n > 120 ? path + n - 120 : path;
+	errno = saved;
+	if (code == ACC_EIO)
+		return acc_fail(e, code, "%s %s%s:", what, dots, tail);
+	return acc_fail(e, code, "refused to open %s%s: %s", dots, tail, what);
+}
+
+/* The next component of a path: its start, its length in *n; NULL at the end. */
+static const char *
+component(const char *p, size_t *n)
+{
+	while (*p == '/')
+		p++;
+	*n = strcspn(p, "/");
+	return *n == 0 ? NULL : p;
+}
+
+static bool
+climbs(const char *path)
+{
+	size_t n;
+	for (const char *p = component(path, &n); p != NULL; p = component(p + n, &n))
+		if (n == 2 && p[0] == '.' && p[1] == '.')
+			return true;
+	return false;
+}
+
+/* With O_DIRECTORY a link is ENOTDIR: say ELOOP, as for the last component. */
+static int
+link_errno(int dir, const char *name, int err)
+{
+	struct stat st;
+	if (err == ENOTDIR && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		S_ISLNK(st.st_mode))
+		return ELOOP;
+	return err;
+}
+
+/* For kernels and sandboxes without openat2: component by component, following no link.
+ * `path` is shorter than PATH_MAX, free of ".." and not absolute. < 0 and errno. */
+static int
+walk(int dirfd, const char *path)
+{
+	char name[PATH_MAX];
+	size_t n;
+	int dir = dirfd, fd = -1;
+	errno = ENOENT;
+	for (const char *p = component(path, &n); p != NULL;) {
+		memcpy(name, p, n);
+		name[n] = '\0';
+		p = component(p + n, &n);
+		fd = openat(dir, name, p == NULL ? RDFLAGS | O_NOFOLLOW
+						 : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int err = fd < 0 ? link_errno(dir, name, errno) : 0;
+		if (dir != dirfd)
+			close(dir);
+		errno = err;
+		if (fd < 0)
+			break;
+		dir = fd;
+	}
+	return fd;
+}
+
+static int
+beneath(int dirfd, const char *path)
+{
+	struct open_how how = {
+		.flags = RDFLAGS,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+	};
+	for (int tries = 0; tries < 100; tries++) {
+		long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof how);
+		if (fd >= 0)
+			return (int)fd;
+		if (errno == ENOSYS || errno == EPERM)
+			return walk(dirfd, path);
+		/* EAGAIN: something was renamed meanwhile, so that the kernel is not sure. */
+		if (errno != EAGAIN && errno != EINTR)
+			break;
+	}
+	return -1;
+}
+
+int
+acc_file_beneath(int dirfd, struct acc_str path, struct acc_err *e)
+{
+	char name[PATH_MAX];
+	if (path.n >= sizeof name)
+		return acc_fail(e, ACC_EREFUSED, "refused to open a path of %u bytes", path.n);
+	if (path.n > 0)
+		memcpy(name, path.p, path.n);
+	name[path.n] = '\0';
+	if (path.n == 0 || strlen(name) != path.n)
+		return refuse(e, ACC_EREFUSED, "not a file name", name);
+	if (name[0] == '/')
+		return refuse(e, ACC_EREFUSED, "an absolute path leaves the folder", name);
+	if (climbs(name))
+		return refuse(e, ACC_EREFUSED, "\"..\" may leave the folder", name);
+	int fd = beneath(dirfd, name);
+	if (fd < 0 && errno == EXDEV)
+		return refuse(e, ACC_EREFUSED, "a symbolic link leaves the folder", name);
+	if (fd < 0 && errno == ELOOP)
+		return refuse(e, ACC_EREFUSED, "symbolic links that are not followed", name);
+	if (fd < 0 && errno == ENXIO)
+		return refuse(e, ACC_EREFUSED, "not a regular file", name);
+	if (fd < 0)
+		return refuse(e, ACC_EIO, "cannot open", name);
+	struct stat st;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return refuse(e, ACC_EREFUSED, "not a regular file", name);
+	}
+	return fd;
+}
+
+int
+acc_file_stat(int fd, struct acc_file_info *out, struct acc_err *e)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return acc_fail(e, ACC_EIO, "cannot stat:");
+	if (!S_ISREG(st.st_mode))
+		return acc_fail(e, ACC_EREFUSED, "not a regular file");
+	out->size = (uint64_t)st.st_size;
+	out->mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	return 0;
+}
+
+int
+acc_file_pread(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e)
+{
+	uint8_t *p = buf;
+	if (off > INT64_MAX || n > INT64_MAX - off)
+		return acc_fail_at(e, ACC_EFORMAT, off, "impossible offset");
+	while (n > 0) {
+		ssize_t got = pread(fd, p, n, (off_t)off);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return acc_fail_at(e, ACC_EIO, off, "cannot read:");
+		if (got == 0)
+			return acc_fail_at(e, ACC_ETRUNC, off,
+				"the file ends here, %zu more bytes were expected", n);
+		p += got;
+		n -= (size_t)got;
+		off += (uint64_t)got;
+	}
+	return 0;
+}
+
+int
+acc_file_write(int fd, const void *buf, size_t n, struct acc_err *e)
+{
+	const uint8_t *p = buf;
+	while (n > 0) {
+		ssize_t put = write(fd, p, n);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return acc_fail(e, ACC_EIO, "cannot write:");
+		p += put;
+		n -= (size_t)put;
+	}
+	return 0;
+}
+
+int
+acc_file_temp(const char *dir, struct acc_err *e)
+{
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+	if (fd >= 0)
+		return fd;
+	/* Not every file system has O_TMPFILE. */
+	char name[PATH_MAX];
+	if (snprintf(name, sizeof name, "%s/acc-XXXXXX", dir) >= (int)sizeof name)
+		errno = ENAMETOOLONG;
+	else if ((fd = mkostemp(name, O_CLOEXEC)) >= 0)
+		unlink(name);
+	if (fd < 0)
+		return acc_fail(e, ACC_EIO, "cannot make a temporary file in %.150s:", dir);
+	return fd;
+}
+
+static bool
+digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+int
+acc_natural_cmp(const char *a, const char *b)
+{
+	const char *x = a, *y = b;
+	while (*x != '\0' && *y != '\0') {
+		if (!digit(*x) || !digit(*y)) {
+			if (*x != *y)
+				return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
+			x++, y++;
+			continue;
+		}
+		while (*x == '0')
+			x++;
+		while (*y == '0')
+			y++;
+		size_t nx = strspn(x, "0123456789"), ny = strspn(y, "0123456789");
+		int d = nx != ny ? (nx < ny ? -1 : 1) : memcmp(x, y, nx);
+		if (d != 0)
+			return d;
+		x += nx, y += ny;
+	}
+	if (*x != *y)
+		return *x == '\0' ? -1 : 1;
+	return strcmp(a, b); /* rank02 and rank2 */
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	return acc_natural_cmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The names, unsorted, as pointers in *list. */
+static int
+gather(DIR *d, struct acc_buf *list, struct acc_arena *m, struct acc_err *e)
+{
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(d);
+		if (entry == NULL && errno != 0)
+			return acc_fail(e, ACC_EIO, "cannot list the folder:");
+		if (entry == NULL)
+			return 0;
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		const char *name = acc_arena_copy(m, entry->d_name, strlen(entry->d_name));
+		if (name == NULL || acc_buf_add(list, &name, sizeof name) < 0)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+	}
+}
+
+int64_t
+acc_dir_list(int dirfd, const char ***names, struct acc_arena *m, struct acc_err *e)
+{
+	/* A descriptor of its own: closedir closes it, and readdir moves it. */
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (d == NULL) {
+		if (fd >= 0)
+			close(fd);
+		return acc_fail(e, ACC_EIO, "cannot list the folder:");
+	}
+	struct acc_buf list = {0};
+	int64_t n = gather(d, &list, m, e);
+	if (n == 0) {
+		n = (int64_t)(list.n / sizeof **names);
+		*names = acc_alloc(m, list.n);
+		if (*names == NULL)
+			n = acc_fail(e, ACC_ENOMEM, "out of memory");
+		else if (n > 0) {
+			memcpy(*names, list.p, list.n);
+			qsort(*names, (size_t)n, sizeof **names, by_name);
+		}
+	}
+	acc_buf_release(&list);
+	closedir(d);
+	return n;
+}

@@ -1,0 +1,230 @@
+#include "acc/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "acc/inflate.h"
+
+/* Larger than a pipe, small enough that what was read is still cached when it is used. */
+enum { CHUNK = 128 << 10 };
+
+struct acc_bytes {
+	int fd;
+	char *name;
+	uint8_t *buf;
+	size_t start, end, cap; /* start..end is unconsumed; ACC_BYTES_PAD more than cap exist */
+	uint64_t pos;           /* of buf[start], uncompressed */
+	uint64_t raw_pos;       /* bytes read from fd */
+	struct acc_inflate *z;  /* NULL: not compressed */
+	uint8_t *raw;           /* CHUNK bytes of compressed input */
+	size_t raw_start, raw_end;
+	bool between;           /* a gzip member has ended and none has begun */
+	bool ended;             /* nothing more will come */
+};
+
+/* Read at most n bytes: their number, 0 at the end, or < 0. */
+static ssize_t
+fetch(struct acc_bytes *b, uint8_t *p, size_t n, struct acc_err *e)
+{
+	ssize_t got;
+	do
+		got = read(b->fd, p, n);
+	while (got < 0 && errno == EINTR);
+	if (got < 0) {
+		acc_fail_at(e, ACC_EIO, b->raw_pos, "cannot read:");
+		acc_err_in(e, b->name);
+		return ACC_EIO;
+	}
+	b->raw_pos += (uint64_t)got;
+	return got;
+}
+
+/* Make room behind `end`: move the rest to the front, and grow where it fills most of it. */
+static int
+make_room(struct acc_bytes *b, struct acc_err *e)
+{
+	size_t left = b->end - b->start;
+	if (left > b->cap - b->cap / 4) {
+		uint8_t *p = b->cap > SIZE_MAX / 4 ? NULL
+						   : realloc(b->buf, b->cap * 2 + ACC_BYTES_PAD);
+		if (p == NULL) {
+			acc_fail_at(e, ACC_ENOMEM, b->pos, "out of memory");
+			return acc_err_in(e, b->name), ACC_ENOMEM;
+		}
+		b->buf = p;
+		b->cap *= 2;
+	}
+	if (b->start > 0)
+		memmove(b->buf, b->buf + b->start, left);
+	b->start = 0;
+	b->end = left;
+	return 0;
+}
+
+/* After a member: is there another one? 1: yes, ready for it; 0: only zeros, as tape drives
+ * leave them, until the end; < 0. */
+static int
+next_member(struct acc_bytes *b, struct acc_err *e)
+{
+	for (;;) {
+		while (b->raw_start < b->raw_end && b->raw[b->raw_start] == 0)
+			b->raw_start++;
+		if (b->raw_start < b->raw_end)
+			break;
+		ssize_t got = fetch(b, b->raw, CHUNK, e);
+		if (got <= 0)
+			return (int)got;
+		b->raw_start = 0;
+		b->raw_end = (size_t)got;
+	}
+	if (b->raw[b->raw_start] != 0x1f)
+		return acc_fail_at(e, ACC_EFORMAT, b->raw_pos - (b->raw_end - b->raw_start),
+			"garbage after the gzip data");
+	b->between = false;
+	return acc_inflate_reset(b->z, e) < 0 ? ACC_EFORMAT : 1;
+}
+
+/* Decompress into the room behind `end`: the number of bytes, 0 at the end, or < 0. */
+static ssize_t
+expand(struct acc_bytes *b, struct acc_err *e)
+{
+	for (;;) {
+		int rc = b->between ? next_member(b, e) : 1;
+		if (rc <= 0)
+			return rc;
+		if (b->raw_start == b->raw_end) {
+			ssize_t got = fetch(b, b->raw, CHUNK, e);
+			if (got < 0)
+				return got;
+			if (got == 0)
+				return acc_fail_at(e, ACC_ETRUNC, b->raw_pos,
+					"the gzip data ends too early");
+			b->raw_start = 0;
+			b->raw_end = (size_t)got;
+		}
+		size_t nin = b->raw_end - b->raw_start, nout = b->cap - b->end;
+		struct acc_err why = {0};
+		rc = acc_inflate_run(b->z, b->raw + b->raw_start, &nin, b->buf + b->end, &nout,
+			&why);
+		b->raw_start += nin;
+		if (rc < 0)
+			return acc_fail_at(e, rc, b->raw_pos - (b->raw_end - b->raw_start),
+				"gzip: %s", why.msg);
+		b->between = rc == 1;
+		if (nout > 0)
+			return (ssize_t)nout;
+	}
+}
+
+int
+acc_bytes_more(struct acc_bytes *b, const uint8_t **p, size_t *n, struct acc_err *e)
+{
+	ssize_t got = 0;
+	if (!b->ended) {
+		int rc = make_room(b, e);
+		if (rc < 0)
+			return rc;
+		got = b->z != NULL ? expand(b, e) : fetch(b, b->buf + b->end, b->cap - b->end, e);
+		if (got < 0)
+			return acc_err_in(e, b->name), (int)got;
+		b->ended = got == 0;
+		b->end += (size_t)got;
+		memset(b->buf + b->end, 0, ACC_BYTES_PAD);
+	}
+	*n = acc_bytes_peek(b, p);
+	return got > 0;
+}
+
+/* Does the input start as gzip does? Leaves what was read in the buffer. 1, 0, or < 0. */
+static int
+sniff(struct acc_bytes *b, struct acc_err *e)
+{
+	const uint8_t *p = b->buf;
+	size_t n = 0;
+	int rc = 1;
+	while (n < 3 && (rc = acc_bytes_more(b, &p, &n, e)) > 0)
+		;
+	return rc < 0 ? rc : n >= 3 && p[0] == 0x1f && p[1] == 0x8b && p[2] == 8;
+}
+
+/* What was read so far is compressed: hand it to the inflater. */
+static int
+compressed(struct acc_bytes *b, struct acc_err *e)
+{
+	b->raw = malloc(CHUNK);
+	b->z = acc_inflate_open(ACC_INFLATE_GZIP, e);
+	if (b->raw == NULL || b->z == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	memcpy(b->raw, b->buf, b->end);
+	b->raw_end = b->end;
+	b->end = 0;
+	b->ended = false;
+	memset(b->buf, 0, ACC_BYTES_PAD);
+	return 0;
+}
+
+struct acc_bytes *
+acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e)
+{
+	struct acc_bytes *b = calloc(1, sizeof *b);
+	if (b == NULL) {
+		close(fd);
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+		return NULL;
+	}
+	b->fd = fd;
+	b->name = strdup(name);
+	b->cap = CHUNK;
+	b->buf = calloc(1, b->cap + ACC_BYTES_PAD);
+	int rc = 0;
+	if (b->name == NULL || b->buf == NULL)
+		rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+	else if (gunzip && (rc = sniff(b, e)) == 1)
+		rc = compressed(b, e);
+	if (rc < 0) {
+		acc_err_in(e, name);
+		acc_bytes_close(b);
+		return NULL;
+	}
+	return b;
+}
+
+size_t
+acc_bytes_peek(const struct acc_bytes *b, const uint8_t **p)
+{
+	*p = b->buf + b->start;
+	return b->end - b->start;
+}
+
+void
+acc_bytes_skip(struct acc_bytes *b, size_t n)
+{
+	b->start += n;
+	b->pos += n;
+}
+
+uint64_t
+acc_bytes_pos(const struct acc_bytes *b)
+{
+	return b->pos;
+}
+
+const char *
+acc_bytes_name(const struct acc_bytes *b)
+{
+	return b->name;
+}
+
+void
+acc_bytes_close(struct acc_bytes *b)
+{
+	if (b == NULL)
+		return;
+	acc_inflate_close(b->z);
+	close(b->fd);
+	free(b->raw);
+	free(b->buf);
+	free(b->name);
+	free(b);
+}
