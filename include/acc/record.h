@@ -13,15 +13,15 @@
 #include "acc/base.h"
 
 enum acc_type {
-	ACC_NIL,
-	ACC_BOOL,
-	ACC_INT,  /* fits int64_t */
-	ACC_UINT, /* only above INT64_MAX */
-	ACC_F64,
-	ACC_TEXT,
-	ACC_BIN,
-	ACC_INTS,
-	ACC_TEXTS
+	ACC_V_NIL,
+	ACC_V_BOOL,
+	ACC_V_INT,  /* fits int64_t */
+	ACC_V_UINT, /* only above INT64_MAX */
+	ACC_V_F64,
+	ACC_V_TEXT,
+	ACC_V_BIN,
+	ACC_V_INTS,
+	ACC_V_TEXTS
 };
 
 struct acc_val {
@@ -63,7 +63,7 @@ bool acc_rec_is(const struct acc_rec *r, const char *kind);
 struct acc_val acc_nil(void);
 struct acc_val acc_bool(bool b);
 struct acc_val acc_int(int64_t i);
-struct acc_val acc_uint(uint64_t u); /* becomes ACC_INT where it fits */
+struct acc_val acc_uint(uint64_t u); /* becomes ACC_V_INT where it fits */
 struct acc_val acc_f64(double f);
 struct acc_val acc_text(struct acc_str s);
 struct acc_val acc_ctext(const char *s);
@@ -74,6 +74,8 @@ struct acc_val acc_texts(const struct acc_str *p, uint32_t n);
 int acc_put(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v);
 /* The same without looking for an old value: the caller knows that there is none. */
 int acc_add(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v);
+/* Append a field as it is: nothing is copied, the caller keeps what it points to. */
+int acc_rec_push(struct acc_rec *r, const struct acc_field *f);
 /* Add every field of src under a prefix; values are borrowed from src, not copied. */
 int acc_rec_append(struct acc_rec *r, const char *prefix, const struct acc_rec *src);
 /* A deep copy, as long-lived as dst. */

@@ -14,8 +14,8 @@ enum { ACC_STREAM_V = 1, ACC_STREAM_MINOR = 0, ACC_MAX_DATA = 1 << 20 };
 /* One record at buf: its length, 0 if more bytes are needed, or < 0 (not a record, too long,
  * too many fields). Allocates nothing. */
 int64_t acc_scan(const void *buf, size_t len, struct acc_err *e);
-/* Decode one record whose length acc_scan gave. Values point into buf. */
-int acc_decode(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e);
+/* Scan and decode. Same results; values point into buf. */
+int64_t acc_decode(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e);
 int acc_encode(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e);
 
 /* --- one stream --- */

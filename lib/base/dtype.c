@@ -1,29 +1,16 @@
 #include "acc/tensor.h"
 
-#include <math.h>
-
-#define EPS_F64 2.220446049250313e-16
-#define MAX_F64 1.7976931348623157e308
-
 const struct acc_dtype_info acc_dtypes[ACC_NDTYPE] = {
-#define X(e, text, bits, c) [ACC_##e] = {.name = text, .size = (bits) / 8, .cls = c},
-	ACC_DTYPES(X)
-#undef X
-/* eps is the distance from 1 to the next number, max the largest finite value. */
-#define F(e, text, bits, epsilon, largest)                                               \
-	[ACC_##e] = {.name = text, .size = (bits) / 8, .cls = 'F', .eps = epsilon,       \
-		.max = largest}
-	F(F64, "f64", 64, EPS_F64, MAX_F64),
-	F(F32, "f32", 32, 0x1p-23, 0x1.fffffep127),
-	F(F16, "f16", 16, 0x1p-10, 65504),
-	F(BF16, "bf16", 16, 0x1p-7, 0x1.fep127),
-	F(F8E4M3, "f8e4m3", 8, 0x1p-3, 448),
-	F(F8E5M2, "f8e5m2", 8, 0x1p-2, 57344),
-	F(F8E4M3FNUZ, "f8e4m3fnuz", 8, 0x1p-3, 240),
-	F(F8E5M2FNUZ, "f8e5m2fnuz", 8, 0x1p-2, 57344),
-	F(F8E8M0, "f8e8m0", 8, 1, 0x1p127),
-	F(HIF8, "hif8", 8, 0x1p-3, 32768),
-#undef F
+	[ACC_F64] = {"f64", 8, 'F', 0x1p-52, 0x1.fffffffffffffp1023},
+	[ACC_F32] = {"f32", 4, 'F', 0x1p-23, 0x1.fffffep127},
+	[ACC_F16] = {"f16", 2, 'F', 0x1p-10, 65504},
+	[ACC_BF16] = {"bf16", 2, 'F', 0x1p-7, 0x1.fep127},
+	[ACC_F8E4M3] = {"f8e4m3", 1, 'F', 0x1p-3, 448},
+	[ACC_F8E5M2] = {"f8e5m2", 1, 'F', 0x1p-2, 57344},
+	[ACC_F8E4M3FNUZ] = {"f8e4m3fnuz", 1, 'F', 0x1p-3, 240},
+	[ACC_F8E5M2FNUZ] = {"f8e5m2fnuz", 1, 'F', 0x1p-2, 57344},
+	[ACC_F8E8M0] = {"f8e8m0", 1, 'F', 1, 0x1p127},
+	[ACC_HIF8] = {"hif8", 1, 'F', 0x1p-3, 32768},
 	[ACC_I64] = {"i64", 8, 'I', 0, 0x1p63},
 	[ACC_I32] = {"i32", 4, 'I', 0, 2147483647},
 	[ACC_I16] = {"i16", 2, 'I', 0, 32767},
@@ -33,6 +20,9 @@ const struct acc_dtype_info acc_dtypes[ACC_NDTYPE] = {
 	[ACC_U16] = {"u16", 2, 'U', 0, 65535},
 	[ACC_U8] = {"u8", 1, 'U', 0, 255},
 	[ACC_BOOL] = {"bool", 1, 'B', 0, 1},
+	[ACC_C32] = {"c32", 4, 'C', 0, 0},
+	[ACC_C64] = {"c64", 8, 'C', 0, 0},
+	[ACC_C128] = {"c128", 16, 'C', 0, 0},
 };
 
 /* Spellings, lower case, without "torch." or "mindspore.", without a final "tensor" or

@@ -30,19 +30,19 @@ acc_rec_is(const struct acc_rec *r, const char *kind)
 struct acc_val
 acc_nil(void)
 {
-	return (struct acc_val){.type = ACC_NIL};
+	return (struct acc_val){.type = ACC_V_NIL};
 }
 
 struct acc_val
 acc_bool(bool b)
 {
-	return (struct acc_val){.type = ACC_BOOL, .b = b};
+	return (struct acc_val){.type = ACC_V_BOOL, .b = b};
 }
 
 struct acc_val
 acc_int(int64_t i)
 {
-	return (struct acc_val){.type = ACC_INT, .i = i};
+	return (struct acc_val){.type = ACC_V_INT, .i = i};
 }
 
 struct acc_val
@@ -50,19 +50,19 @@ acc_uint(uint64_t u)
 {
 	if (u <= INT64_MAX)
 		return acc_int((int64_t)u);
-	return (struct acc_val){.type = ACC_UINT, .u = u};
+	return (struct acc_val){.type = ACC_V_UINT, .u = u};
 }
 
 struct acc_val
 acc_f64(double f)
 {
-	return (struct acc_val){.type = ACC_F64, .f = f};
+	return (struct acc_val){.type = ACC_V_F64, .f = f};
 }
 
 struct acc_val
 acc_text(struct acc_str s)
 {
-	return (struct acc_val){.type = ACC_TEXT, .s = s};
+	return (struct acc_val){.type = ACC_V_TEXT, .s = s};
 }
 
 struct acc_val
@@ -74,13 +74,13 @@ acc_ctext(const char *s)
 struct acc_val
 acc_ints(const int64_t *p, uint32_t n)
 {
-	return (struct acc_val){.type = ACC_INTS, .n = n, .ints = p};
+	return (struct acc_val){.type = ACC_V_INTS, .n = n, .ints = p};
 }
 
 struct acc_val
 acc_texts(const struct acc_str *p, uint32_t n)
 {
-	return (struct acc_val){.type = ACC_TEXTS, .n = n, .texts = p};
+	return (struct acc_val){.type = ACC_V_TEXTS, .n = n, .texts = p};
 }
 
 static bool
@@ -103,11 +103,11 @@ find(const struct acc_rec *r, const char *prefix, const char *key)
 static int
 own(struct acc_arena *m, struct acc_val *v)
 {
-	if (v->type == ACC_TEXT || v->type == ACC_BIN) {
+	if (v->type == ACC_V_TEXT || v->type == ACC_V_BIN) {
 		v->s.p = acc_arena_copy(m, v->s.p, v->s.n);
 		return v->s.p == NULL ? ACC_ENOMEM : 0;
 	}
-	if (v->type == ACC_INTS) {
+	if (v->type == ACC_V_INTS) {
 		size_t size = v->n * sizeof *v->ints;
 		int64_t *p = acc_alloc(m, size);
 		if (p != NULL && size > 0)
@@ -115,7 +115,7 @@ own(struct acc_arena *m, struct acc_val *v)
 		v->ints = p;
 		return p == NULL ? ACC_ENOMEM : 0;
 	}
-	if (v->type == ACC_TEXTS) {
+	if (v->type == ACC_V_TEXTS) {
 		struct acc_str *p = acc_alloc(m, v->n * sizeof *p);
 		if (p == NULL)
 			return ACC_ENOMEM;
@@ -161,6 +161,19 @@ join(struct acc_arena *m, const char *prefix, struct acc_str key, struct acc_str
 }
 
 int
+acc_rec_push(struct acc_rec *r, const struct acc_field *f)
+{
+	if (r->n >= ACC_MAX_FIELDS)
+		return ACC_ELIMIT;
+	struct acc_field *slot = more(r);
+	if (slot == NULL)
+		return ACC_ENOMEM;
+	*slot = *f;
+	r->n++;
+	return 0;
+}
+
+int
 acc_add(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v)
 {
 	if (r->n >= ACC_MAX_FIELDS)
@@ -190,15 +203,12 @@ int
 acc_rec_append(struct acc_rec *r, const char *prefix, const struct acc_rec *src)
 {
 	for (uint32_t i = 0; i < src->n; i++) {
-		if (r->n >= ACC_MAX_FIELDS)
-			return ACC_ELIMIT;
-		struct acc_field *f = more(r);
-		if (f == NULL)
-			return ACC_ENOMEM;
-		*f = src->f[i];
-		if (prefix[0] != '\0' && join(&r->mem, prefix, src->f[i].key, &f->key) < 0)
-			return ACC_ENOMEM;
-		r->n++;
+		struct acc_field f = src->f[i];
+		int rc = prefix[0] == '\0' ? 0 : join(&r->mem, prefix, f.key, &f.key);
+		if (rc == 0)
+			rc = acc_rec_push(r, &f);
+		if (rc < 0)
+			return rc;
 	}
 	return 0;
 }
@@ -240,7 +250,7 @@ acc_get(const struct acc_rec *r, const char *prefix, const char *key)
 bool
 acc_as_bool(const struct acc_val *v, bool *out)
 {
-	if (v == NULL || v->type != ACC_BOOL)
+	if (v == NULL || v->type != ACC_V_BOOL)
 		return false;
 	*out = v->b;
 	return true;
@@ -249,7 +259,7 @@ acc_as_bool(const struct acc_val *v, bool *out)
 bool
 acc_as_int(const struct acc_val *v, int64_t *out)
 {
-	if (v == NULL || v->type != ACC_INT)
+	if (v == NULL || v->type != ACC_V_INT)
 		return false;
 	*out = v->i;
 	return true;
@@ -260,11 +270,11 @@ acc_as_f64(const struct acc_val *v, double *out)
 {
 	if (v == NULL)
 		return false;
-	if (v->type == ACC_F64)
+	if (v->type == ACC_V_F64)
 		*out = v->f;
-	else if (v->type == ACC_INT)
+	else if (v->type == ACC_V_INT)
 		*out = (double)v->i;
-	else if (v->type == ACC_UINT)
+	else if (v->type == ACC_V_UINT)
 		*out = (double)v->u;
 	else
 		return false;
@@ -274,7 +284,7 @@ acc_as_f64(const struct acc_val *v, double *out)
 bool
 acc_as_text(const struct acc_val *v, struct acc_str *out)
 {
-	if (v == NULL || v->type != ACC_TEXT)
+	if (v == NULL || v->type != ACC_V_TEXT)
 		return false;
 	*out = v->s;
 	return true;
@@ -298,14 +308,14 @@ acc_get_int(const struct acc_rec *r, const char *prefix, const char *key, int64_
 static bool
 number(const struct acc_val *v)
 {
-	return v->type == ACC_INT || v->type == ACC_UINT || v->type == ACC_F64;
+	return v->type == ACC_V_INT || v->type == ACC_V_UINT || v->type == ACC_V_F64;
 }
 
 bool
 acc_val_eq(const struct acc_val *a, const struct acc_val *b)
 {
 	if (number(a) && number(b)) {
-		if (a->type != ACC_F64 && b->type != ACC_F64)
+		if (a->type != ACC_V_F64 && b->type != ACC_V_F64)
 			return a->type == b->type && a->i == b->i;
 		double x = 0, y = 0;
 		acc_as_f64(a, &x);
@@ -315,15 +325,15 @@ acc_val_eq(const struct acc_val *a, const struct acc_val *b)
 	if (a->type != b->type)
 		return false;
 	switch (a->type) {
-	case ACC_BOOL:
+	case ACC_V_BOOL:
 		return a->b == b->b;
-	case ACC_TEXT:
-	case ACC_BIN:
+	case ACC_V_TEXT:
+	case ACC_V_BIN:
 		return acc_str_eq(a->s, b->s);
-	case ACC_INTS:
+	case ACC_V_INTS:
 		return a->n == b->n &&
 		       (a->n == 0 || memcmp(a->ints, b->ints, a->n * sizeof *a->ints) == 0);
-	case ACC_TEXTS:
+	case ACC_V_TEXTS:
 		for (uint32_t i = 0; a->n == b->n && i < a->n; i++)
 			if (!acc_str_eq(a->texts[i], b->texts[i]))
 				return false;

@@ -1,0 +1,331 @@
+#include "acc/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { MAXOPT = 64, KEY_HELP = 'h', KEY_VERSION = 'V' };
+
+static const struct cli *self;
+
+const char *
+cli_prog(void)
+{
+	return self == NULL ? "acctools" : self->prog;
+}
+
+static void
+line(const char *fmt, va_list ap)
+{
+	struct acc_err e = {.code = ACC_EUSAGE};
+	int saved = errno;
+	vsnprintf(e.msg, sizeof e.msg, fmt, ap);
+	size_t n = strlen(e.msg);
+	if (n > 0 && e.msg[n - 1] == ':')
+		snprintf(e.msg + n, sizeof e.msg - n, " %s", strerror(saved));
+	cli_warn_err(&e);
+}
+
+void
+cli_warn_err(const struct acc_err *e)
+{
+	char text[640];
+	acc_err_text(e, text, sizeof text);
+	fflush(stdout);
+	fprintf(stderr, "%s: %s\n", cli_prog(), text);
+}
+
+void
+cli_warn(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	line(fmt, ap);
+	va_end(ap);
+}
+
+void
+cli_die(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	line(fmt, ap);
+	va_end(ap);
+	exit(2);
+}
+
+void
+cli_die_err(const struct acc_err *e)
+{
+	cli_warn_err(e);
+	exit(2);
+}
+
+void
+cli_usage(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	line(fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "usage: %s [option ...] %s\nTry '%s --help'.\n", self->prog,
+		self->synopsis, self->prog);
+	exit(2);
+}
+
+static void
+help_line(const struct cli_opt *o)
+{
+	char left[64];
+	int n = 0;
+	if (o->key < 256)
+		n = snprintf(left, sizeof left, "-%c", o->key);
+	if (o->name != NULL)
+		n += snprintf(left + n, sizeof left - (size_t)n, "%s--%s",
+			n > 0 ? ", " : "    ", o->name);
+	if (o->arg != NULL)
+		snprintf(left + n, sizeof left - (size_t)n, "%s%s", o->name != NULL ? "=" : " ",
+			o->arg);
+	if (strlen(left) > 24)
+		printf("  %s\n  %-24s %s\n", left, "", o->help);
+	else
+		printf("  %-24s %s\n", left, o->help);
+}
+
+static const struct cli_opt common[] = {
+	{KEY_HELP, "help", NULL, "print this help"},
+	{KEY_VERSION, "version", NULL, "print the version"},
+	{0, NULL, NULL, NULL},
+};
+
+static void
+help(void)
+{
+	printf("usage: %s [option ...] %s\n%s\n\n", self->prog, self->synopsis, self->summary);
+	for (const struct cli_opt *o = self->opt; o->key != 0; o++)
+		help_line(o);
+	for (const struct cli_opt *o = common; o->key != 0; o++)
+		help_line(o);
+	if (self->notes != NULL)
+		printf("\n%s", self->notes);
+	exit(fflush(stdout) == 0 ? 0 : 2);
+}
+
+static void
+tables(char *s, struct option *l)
+{
+	const struct cli_opt *const table[] = {self->opt, common};
+	size_t nl = 0;
+	for (int t = 0; t < 2; t++)
+		for (const struct cli_opt *o = table[t]; o->key != 0 && nl < MAXOPT; o++) {
+			if (o->key < 256) {
+				*s++ = (char)o->key;
+				if (o->arg != NULL)
+					*s++ = ':';
+			}
+			if (o->name != NULL)
+				l[nl++] = (struct option){o->name,
+					o->arg != NULL ? required_argument : no_argument, NULL,
+					o->key};
+		}
+	*s = '\0';
+	l[nl] = (struct option){0};
+}
+
+int
+cli_getopt(int argc, char **argv, const struct cli *c)
+{
+	static char shorts[2 * MAXOPT + 4];
+	static struct option longs[MAXOPT + 1];
+	static char name[64];
+	if (self == NULL) {
+		self = c;
+		tables(shorts, longs);
+		/* getopt's own messages begin with argv[0]: name the program, not its path. */
+		snprintf(name, sizeof name, "%s", c->prog);
+		argv[0] = name;
+	}
+	int key = getopt_long(argc, argv, shorts, longs, NULL);
+	if (key == KEY_HELP)
+		help();
+	if (key == KEY_VERSION) {
+		printf("%s (acctools) %s\n", self->prog, ACC_VERSION);
+		exit(fflush(stdout) == 0 ? 0 : 2);
+	}
+	if (key == '?') {
+		fprintf(stderr, "usage: %s [option ...] %s\nTry '%s --help'.\n", self->prog,
+			self->synopsis, self->prog);
+		exit(2);
+	}
+	return key;
+}
+
+int64_t
+cli_int(const char *opt, const char *arg, int64_t lo, int64_t hi)
+{
+	int64_t v;
+	if (!acc_str_int(acc_str(arg), &v) || v < lo || v > hi)
+		cli_usage("%s: '%s' is not a whole number from %lld to %lld", opt, arg,
+			(long long)lo, (long long)hi);
+	return v;
+}
+
+double
+cli_f64(const char *opt, const char *arg)
+{
+	char *end;
+	double v = strtod(arg, &end);
+	if (end == arg || *end != '\0')
+		cli_usage("%s: '%s' is not a number", opt, arg);
+	return v;
+}
+
+static void *
+grow(void *p, size_t n, size_t size)
+{
+	p = realloc(p, n * size);
+	if (p == NULL)
+		cli_die("out of memory");
+	return p;
+}
+
+size_t
+cli_ints(const char *opt, const char *arg, int64_t **out)
+{
+	size_t n = 0;
+	const char *p = arg;
+	*out = NULL;
+	do {
+		char *end;
+		long long lo = strtoll(p, &end, 10), hi = lo;
+		bool bad = end == p || *p == '-';
+		if (!bad && *end == '-') {
+			p = end + 1;
+			hi = strtoll(p, &end, 10);
+			bad = end == p || *p == '-';
+		}
+		if (bad || hi < lo || hi - lo > 1000000 || (*end != ',' && *end != '\0'))
+			cli_usage("%s: '%s' is not a list such as 0,2-4", opt, arg);
+		for (long long v = lo; v <= hi; v++) {
+			*out = grow(*out, n + 1, sizeof **out);
+			(*out)[n++] = v;
+		}
+		p = end;
+	} while (*p++ == ',');
+	return n;
+}
+
+void
+cli_list(const char *arg, const char ***out, size_t *n)
+{
+	char *copy = grow(NULL, strlen(arg) + 1, 1);
+	memcpy(copy, arg, strlen(arg) + 1);
+	for (char *save, *s = strtok_r(copy, ",", &save); s != NULL;
+		s = strtok_r(NULL, ",", &save)) {
+		*out = grow(*out, *n + 1, sizeof **out);
+		(*out)[(*n)++] = s;
+	}
+}
+
+const char *
+cli_tmpdir(void)
+{
+	const char *dir = getenv("TMPDIR");
+	return dir != NULL && dir[0] != '\0' ? dir : "/tmp";
+}
+
+struct cli_out {
+	struct acc_wr *wr; /* a stream; or, on a terminal, a table: */
+	const struct acc_format *fmt;
+	void *state;
+	int status;
+};
+
+/* The command line as a shell would take it, for the stream's log. */
+static char *
+command_line(int argc, char **argv)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_@%+=:,./-";
+	struct acc_buf b = {0};
+	for (int i = 0; i < argc; i++) {
+		const char *a = argv[i];
+		bool quote = a[0] == '\0' || strspn(a, plain) != strlen(a);
+		int rc = i > 0 ? acc_buf_add(&b, " ", 1) : 0;
+		if (quote)
+			rc |= acc_buf_add(&b, "'", 1);
+		for (; *a != '\0'; a++)
+			rc |= *a == '\'' ? acc_buf_add(&b, "'\\''", 4) : acc_buf_add(&b, a, 1);
+		if (quote)
+			rc |= acc_buf_add(&b, "'", 1);
+		if (rc < 0)
+			cli_die("out of memory");
+	}
+	if (acc_buf_add(&b, "", 1) < 0)
+		cli_die("out of memory");
+	return (char *)b.p;
+}
+
+struct cli_out *
+cli_out_open(const struct acc_str *log, size_t nlog, int argc, char **argv)
+{
+	struct acc_err e = {0};
+	struct cli_out *o = grow(NULL, 1, sizeof *o);
+	*o = (struct cli_out){0};
+	if (isatty(STDOUT_FILENO)) {
+		struct winsize ws;
+		const char *plain = getenv("NO_COLOR");
+		struct acc_format_opt opt = {
+			.color = plain == NULL || plain[0] == '\0', .width = 80};
+		if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0)
+			opt.width = ws.ws_col;
+		o->fmt = acc_format_find("table");
+		if (o->fmt->begin(&o->state, stdout, &opt, &e) < 0)
+			cli_die_err(&e);
+		return o;
+	}
+	char *cmd = command_line(argc, argv);
+	o->wr = acc_wr_open(STDOUT_FILENO, log, nlog, cmd, &e);
+	if (o->wr == NULL)
+		cli_die_err(&e);
+	free(cmd);
+	return o;
+}
+
+void
+cli_put(struct cli_out *o, const struct acc_rec *r)
+{
+	struct acc_err e = {0};
+	int rc = o->wr != NULL ? acc_wr_put(o->wr, r, &e) : o->fmt->record(o->state, r, &e);
+	if (rc < 0)
+		cli_die_err(&e);
+}
+
+void
+cli_status(struct cli_out *o, int status)
+{
+	if (status > o->status)
+		o->status = status;
+}
+
+int
+cli_finish(struct cli_out *o)
+{
+	struct acc_err e = {0};
+	int status = o->status;
+	int rc = o->wr != NULL ? acc_wr_end(o->wr, status, &e)
+			       : o->fmt->end(o->state, status, &e);
+	if (rc < 0)
+		cli_die_err(&e);
+	if (o->fmt != NULL)
+		o->fmt->release(o->state);
+	acc_wr_close(o->wr);
+	free(o);
+	/* A full disk may show only now. */
+	if (fflush(stdout) != 0 || ferror(stdout) || close(STDOUT_FILENO) != 0)
+		cli_die("standard output:");
+	return status;
+}

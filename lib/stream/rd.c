@@ -1,0 +1,182 @@
+#include "acc/stream.h"
+#include "acc/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct acc_rd {
+	struct acc_bytes *in;
+	struct acc_rec head, rec;
+	struct acc_buf head_bytes; /* the head's values point here */
+	size_t pending;            /* bytes of the record last handed out */
+	uint64_t n;                /* records handed out */
+	int status;
+	bool ended;
+};
+
+bool
+acc_is_stream(const void *head, size_t n)
+{
+	static const uint8_t magic[5] = {0x92, 0xa3, 'a', 'c', 'c'};
+	const uint8_t *p = head;
+	return (n >= sizeof magic && memcmp(p, magic, sizeof magic) == 0) ||
+	       (n >= 2 && p[0] == 0x1f && p[1] == 0x8b);
+}
+
+/* The next record into rd->rec: 1, 0 at the end of the input, < 0. */
+static int
+next(struct acc_rd *rd, struct acc_err *e)
+{
+	acc_bytes_skip(rd->in, rd->pending);
+	rd->pending = 0;
+	for (;;) {
+		const uint8_t *p;
+		size_t n = acc_bytes_peek(rd->in, &p);
+		if (n > 0) {
+			struct acc_err bad = {0};
+			int64_t len = acc_decode(p, n, &rd->rec, &bad);
+			if (len < 0) {
+				bad.has_pos = true;
+				bad.pos += acc_bytes_pos(rd->in);
+				if (e != NULL && e->code == 0)
+					*e = bad;
+				return (int)len;
+			}
+			if (len > 0) {
+				rd->pending = (size_t)len;
+				return 1;
+			}
+		}
+		int rc = acc_bytes_more(rd->in, &p, &n, e);
+		if (rc < 0)
+			return rc;
+		if (rc == 0)
+			return n == 0 ? 0
+				      : acc_fail_at(e, ACC_ETRUNC, acc_bytes_pos(rd->in) + n,
+						"ends inside a record: an earlier command failed?");
+	}
+}
+
+static int
+read_head(struct acc_rd *rd, struct acc_err *e)
+{
+	const uint8_t *p;
+	int rc = next(rd, e);
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		return acc_fail(e, ACC_ETRUNC, "empty: an earlier command failed?");
+	if (!acc_rec_is(&rd->rec, "acc"))
+		return acc_fail_at(e, ACC_EFORMAT, 0, "not an acc stream: no head record");
+	acc_bytes_peek(rd->in, &p);
+	rc = acc_buf_add(&rd->head_bytes, p, rd->pending);
+	if (rc < 0)
+		return acc_fail(e, rc, "out of memory");
+	acc_decode(rd->head_bytes.p, rd->head_bytes.n, &rd->head, NULL);
+	int64_t v = acc_get_int(&rd->head, "", "v", 0);
+	if (v < 1)
+		return acc_fail(e, ACC_EFORMAT, "not an acc stream: the head has no version");
+	if (v > ACC_STREAM_V)
+		return acc_fail(e, ACC_EVERSION, "stream version %lld, newer than the %d that "
+			"this program reads: update acctools", (long long)v, ACC_STREAM_V);
+	return 0;
+}
+
+struct acc_rd *
+acc_rd_open(const char *path, struct acc_err *e)
+{
+	bool std = strcmp(path, "-") == 0;
+	const char *name = std ? "standard input" : path;
+	int fd = std ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		acc_fail(e, ACC_EIO, "cannot open:");
+		acc_err_in(e, name);
+		return NULL;
+	}
+	struct acc_rd *rd = calloc(1, sizeof *rd);
+	if (rd == NULL) {
+		close(fd);
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+		return NULL;
+	}
+	rd->in = acc_bytes_open(fd, name, true, e);
+	if (rd->in == NULL || read_head(rd, e) < 0) {
+		acc_err_in(e, name);
+		acc_rd_close(rd);
+		return NULL;
+	}
+	return rd;
+}
+
+static int
+check_end(struct acc_rd *rd, struct acc_err *e)
+{
+	int64_t n = acc_get_int(&rd->rec, "", "n", -1);
+	int64_t st = acc_get_int(&rd->rec, "", "st", -1);
+	if (n < 0 || (uint64_t)n != rd->n)
+		return acc_fail(e, ACC_EFORMAT, "the end record counts %lld records, there are "
+			"%llu: records were lost", (long long)n, (unsigned long long)rd->n);
+	if (st < 0 || st > 2)
+		return acc_fail(e, ACC_EFORMAT, "the end record has no status of 0, 1 or 2");
+	rd->status = (int)st;
+	int rc = next(rd, e);
+	if (rc > 0)
+		rc = acc_fail(e, ACC_EFORMAT, "goes on after its end record: streams are joined "
+			"as operands of a filter, not with cat");
+	rd->ended = rc == 0;
+	return rc;
+}
+
+int
+acc_rd_next(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e)
+{
+	if (rd->ended)
+		return 0;
+	int rc = next(rd, e);
+	if (rc == 0)
+		rc = acc_fail(e, ACC_ETRUNC, "no end record: an earlier command failed?");
+	else if (rc > 0 && acc_rec_is(&rd->rec, "end"))
+		rc = check_end(rd, e);
+	else if (rc > 0 && acc_rec_is(&rd->rec, "acc"))
+		rc = acc_fail(e, ACC_EFORMAT, "a second head record");
+	else if (rc > 0) {
+		rd->n++;
+		*out = &rd->rec;
+	}
+	if (rc < 0)
+		acc_err_in(e, acc_bytes_name(rd->in));
+	return rc;
+}
+
+int
+acc_rd_status(const struct acc_rd *rd)
+{
+	return rd->status;
+}
+
+const struct acc_val *
+acc_rd_log(const struct acc_rd *rd)
+{
+	const struct acc_val *v = acc_get(&rd->head, "", "log");
+	return v != NULL && v->type == ACC_V_TEXTS ? v : NULL;
+}
+
+const char *
+acc_rd_name(const struct acc_rd *rd)
+{
+	return acc_bytes_name(rd->in);
+}
+
+void
+acc_rd_close(struct acc_rd *rd)
+{
+	if (rd == NULL)
+		return;
+	acc_bytes_close(rd->in);
+	acc_rec_release(&rd->head);
+	acc_rec_release(&rd->rec);
+	acc_buf_release(&rd->head_bytes);
+	free(rd);
+}

@@ -1,0 +1,98 @@
+#include "acc/stream.h"
+#include "acc/file.h"
+
+#include <stdlib.h>
+
+enum { FLUSH_AT = 64 << 10 };
+
+struct acc_wr {
+	int fd;
+	struct acc_buf buf;
+	uint64_t n;
+	struct acc_err bad; /* sticky: after a failure nothing more is written */
+};
+
+static int
+failed(struct acc_wr *wr, struct acc_err *e)
+{
+	if (e != NULL && e->code == 0)
+		*e = wr->bad;
+	return wr->bad.code;
+}
+
+int
+acc_wr_flush(struct acc_wr *wr, struct acc_err *e)
+{
+	if (wr->bad.code == 0 && acc_file_write(wr->fd, wr->buf.p, wr->buf.n, &wr->bad) < 0)
+		acc_err_in(&wr->bad, "standard output");
+	wr->buf.n = 0;
+	return failed(wr, e);
+}
+
+static int
+put(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
+{
+	if (wr->bad.code == 0)
+		acc_encode(r, &wr->buf, &wr->bad);
+	if (wr->buf.n >= FLUSH_AT)
+		return acc_wr_flush(wr, e);
+	return failed(wr, e);
+}
+
+struct acc_wr *
+acc_wr_open(int fd, const struct acc_str *log, size_t nlog, const char *self, struct acc_err *e)
+{
+	struct acc_wr *wr = calloc(1, sizeof *wr);
+	struct acc_str *all = calloc(nlog + 1, sizeof *all);
+	struct acc_rec head = {0};
+	if (wr == NULL || all == NULL || acc_rec_start(&head, ACC_STR("acc")) < 0) {
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+		goto fail;
+	}
+	wr->fd = fd;
+	if (nlog > 0)
+		memcpy(all, log, nlog * sizeof *all);
+	all[nlog] = acc_str(self);
+	acc_add(&head, "", "v", acc_int(ACC_STREAM_V));
+	acc_add(&head, "", "minor", acc_int(ACC_STREAM_MINOR));
+	if (acc_add(&head, "", "log", acc_texts(all, (uint32_t)nlog + 1)) < 0 ||
+		put(wr, &head, e) < 0)
+		goto fail;
+	acc_rec_release(&head);
+	free(all);
+	return wr;
+fail:
+	acc_rec_release(&head);
+	free(all);
+	acc_wr_close(wr);
+	return NULL;
+}
+
+int
+acc_wr_put(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
+{
+	wr->n++;
+	return put(wr, r, e);
+}
+
+int
+acc_wr_end(struct acc_wr *wr, int status, struct acc_err *e)
+{
+	struct acc_rec end = {0};
+	if (acc_rec_start(&end, ACC_STR("end")) < 0 ||
+		acc_add(&end, "", "n", acc_uint(wr->n)) < 0 ||
+		acc_add(&end, "", "st", acc_int(status)) < 0)
+		acc_fail(&wr->bad, ACC_ENOMEM, "out of memory");
+	put(wr, &end, NULL);
+	acc_rec_release(&end);
+	return acc_wr_flush(wr, e);
+}
+
+void
+acc_wr_close(struct acc_wr *wr)
+{
+	if (wr == NULL)
+		return;
+	acc_buf_release(&wr->buf);
+	free(wr);
+}
