@@ -4,6 +4,11 @@
  * that matter; no packaged C library both accepts these and streams. Key order is kept, memory
  * is bounded by the longest string (limit 16 MiB) and the depth (limit 512).
  *
+ * Else it is strict, as Python's json.load: no comments, no trailing commas, no leading zeros,
+ * no control characters in strings, UTF-8 only; a number has at most 4,096 characters. A byte
+ * order mark at the start is skipped. Duplicate keys are delivered. A \uXXXX that is half of a
+ * surrogate pair becomes U+FFFD, because UTF-8 cannot hold it.
+ *
  *	while ((rc = acc_json_next(j, &t, e)) > 0) switch (t.type) ...
  */
 #ifndef ACC_JSON_H
@@ -19,8 +24,8 @@ enum acc_json_type {
 	ACC_JSON_ARRAY_END,
 	ACC_JSON_KEY, /* s: the key, unescaped, UTF-8 */
 	ACC_JSON_STRING,
-	ACC_JSON_INT,   /* i; a literal without . or e that fits int64 */
-	ACC_JSON_FLOAT, /* f; any other number, and NaN, Infinity, -Infinity */
+	ACC_JSON_INT,   /* i, also as f; a literal without . or e that fits int64 */
+	ACC_JSON_FLOAT, /* f, correctly rounded; any other number, NaN, Infinity, -Infinity */
 	ACC_JSON_TRUE,
 	ACC_JSON_FALSE,
 	ACC_JSON_NULL
@@ -36,10 +41,12 @@ struct acc_json_tok {
 };
 
 struct acc_json;
-/* Takes over `b` (closed with the reader). One value, then white space, is expected; or, with
- * `lines`, any number of values one after another (JSON Lines). */
+/* Takes over `b`: closed with the reader, also where opening fails; a NULL `b` gives NULL and
+ * leaves *e alone, so that this may wrap acc_bytes_open. One value, then white space, is
+ * expected; or, with `lines`, any number of values one after another (JSON Lines). */
 struct acc_json *acc_json_open(struct acc_bytes *b, bool lines, struct acc_err *e);
-/* 1: a token; 0: the input ended properly; < 0: malformed, ACC_ETRUNC if it ends inside. */
+/* 1: a token; 0: the input ended properly; < 0: malformed, ACC_ETRUNC if it ends inside. A
+ * failure is final and names the input and the byte. */
 int acc_json_next(struct acc_json *j, struct acc_json_tok *t, struct acc_err *e);
 /* After OBJECT, ARRAY or KEY: skip the rest of that container, or the key's value. 0 or < 0. */
 int acc_json_skip(struct acc_json *j, struct acc_err *e);

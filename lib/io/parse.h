@@ -1,0 +1,45 @@
+/* parse.h - the parts of a JSON text that need no reader: strings and numbers
+ *
+ * Whatever is scanned here is followed by at least ACC_BYTES_PAD zeros.
+ */
+#ifndef ACC_IO_PARSE_H
+#define ACC_IO_PARSE_H
+
+#include <endian.h>
+
+#include "acc/base.h"
+
+enum { ACC_NUMBER_LIMIT = 4096 }; /* characters of a number */
+
+/* Eight characters, the first one in the lowest bits; a byte repeated eight times. */
+static inline uint64_t
+acc_load8(const uint8_t *p)
+{
+	uint64_t w;
+	memcpy(&w, p, sizeof w);
+	return le64toh(w);
+}
+#define ACC_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* The offset of the first byte that begins no UTF-8 sequence, or n. */
+size_t acc_utf8_check(const uint8_t *p, size_t n);
+/* Replace the escapes of a JSON string's n bytes; `out` has room for n. A half of a surrogate
+ * pair alone becomes U+FFFD: UTF-8 cannot hold it. Returns the offset of the first escape
+ * that JSON does not know, or n; *len is the length of what was written. */
+size_t acc_json_unescape(const uint8_t *p, size_t n, uint8_t *out, size_t *len);
+
+/* A number as JSON defines it, taken apart. */
+struct acc_number {
+	uint64_t w;      /* all digits as one integer, modulo 2^64 */
+	size_t digits;   /* their number, without leading zeros */
+	int exp10;       /* the value is w * 10^exp10 */
+	bool negative, real;
+	const char *bad; /* what is wrong with it */
+};
+/* Returns the end of what looks like one. */
+const uint8_t *acc_number_scan(const uint8_t *p, struct acc_number *v);
+/* The double next to it, ties to even, as Python's float(). `s` is the literal, of at most
+ * ACC_NUMBER_LIMIT characters. */
+double acc_number_f64(const struct acc_number *v, const uint8_t *s, size_t n);
+
+#endif

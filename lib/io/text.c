@@ -1,0 +1,127 @@
+#include "io/parse.h"
+
+/* The length of the UTF-8 sequence at p (n bytes are left), or 0. */
+static size_t
+sequence(const uint8_t *p, size_t n)
+{
+	/* The range of the second byte shuts out overlong forms, surrogates, > U+10FFFF. */
+	uint8_t c = p[0], lo = 0x80, hi = 0xbf;
+	size_t len = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3
+				: c >= 0xf0 && c < 0xf5 ? 4 : 0;
+	if (c == 0xe0)
+		lo = 0xa0;
+	else if (c == 0xed)
+		hi = 0x9f;
+	else if (c == 0xf0)
+		lo = 0x90;
+	else if (c == 0xf4)
+		hi = 0x8f;
+	if (len > n || (len > 1 && (p[1] < lo || p[1] > hi)))
+		return 0;
+	for (size_t i = 2; i < len; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	return len;
+}
+
+size_t
+acc_utf8_check(const uint8_t *p, size_t n)
+{
+	size_t i = 0, len = 1;
+	while (i < n && (len = sequence(p + i, n - i)) > 0)
+		i += len;
+	return i;
+}
+
+/* The four hexadecimal digits at p (n bytes are left), or -1. */
+static int32_t
+hex4(const uint8_t *p, size_t n)
+{
+	int32_t v = 0;
+	for (size_t i = 0; i < 4; i++) {
+		if (i >= n)
+			return -1;
+		uint8_t c = p[i], low = c | 0x20;
+		if (c >= '0' && c <= '9')
+			v = v * 16 + c - '0';
+		else if (low >= 'a' && low <= 'f')
+			v = v * 16 + low - 'a' + 10;
+		else
+			return -1;
+	}
+	return v;
+}
+
+static uint8_t *
+put_utf8(uint8_t *o, int32_t u)
+{
+	if (u < 0x80) {
+		*o++ = (uint8_t)u;
+		return o;
+	}
+	if (u < 0x800) {
+		*o++ = (uint8_t)(0xc0 | u >> 6);
+	} else {
+		if (u < 0x10000) {
+			*o++ = (uint8_t)(0xe0 | u >> 12);
+		} else {
+			*o++ = (uint8_t)(0xf0 | u >> 18);
+			*o++ = (uint8_t)(0x80 | (u >> 12 & 0x3f));
+		}
+		*o++ = (uint8_t)(0x80 | (u >> 6 & 0x3f));
+	}
+	*o++ = (uint8_t)(0x80 | (u & 0x3f));
+	return o;
+}
+
+/* The escape whose letter is at p: append it at *o. The bytes used, or 0. */
+static size_t
+escape(const uint8_t *p, size_t n, uint8_t **o)
+{
+	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+	if (*p != 'u') {
+		const char *f = *p == '\0' ? NULL : strchr(from, *p);
+		if (f == NULL)
+			return 0;
+		*(*o)++ = (uint8_t)to[f - from];
+		return 1;
+	}
+	int32_t u = hex4(p + 1, n - 1), low = -1;
+	if (u < 0)
+		return 0;
+	if (u < 0xd800 || u > 0xdfff) {
+		*o = put_utf8(*o, u);
+		return 5;
+	}
+	if (u < 0xdc00 && n > 6 && p[5] == '\\' && p[6] == 'u')
+		low = hex4(p + 7, n - 7);
+	if (low >= 0xdc00 && low <= 0xdfff) {
+		*o = put_utf8(*o, 0x10000 + (u - 0xd800) * 0x400 + (low - 0xdc00));
+		return 11;
+	}
+	*o = put_utf8(*o, 0xfffd);
+	return 5;
+}
+
+size_t
+acc_json_unescape(const uint8_t *p, size_t n, uint8_t *out, size_t *len)
+{
+	/* No escape is shorter than what it stands for. */
+	const uint8_t *q = p, *end = p + n;
+	uint8_t *o = out;
+	while (q < end) {
+		const uint8_t *slash = memchr(q, '\\', (size_t)(end - q));
+		size_t run = (size_t)((slash == NULL ? end : slash) - q), used;
+		memcpy(o, q, run);
+		o += run;
+		q += run;
+		if (slash == NULL)
+			break;
+		used = escape(q + 1, (size_t)(end - q - 1), &o);
+		if (used == 0)
+			break;
+		q += 1 + used;
+	}
+	*len = (size_t)(o - out);
+	return (size_t)(q - p);
+}
