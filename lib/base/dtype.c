@@ -98,17 +98,16 @@ bool
 acc_count(const int64_t *shape, uint32_t ndim, uint64_t *count)
 {
 	uint64_t n = 1;
-	bool zero = false;
+	bool zero = false, fits = true;
 	for (uint32_t i = 0; i < ndim; i++) {
 		if (shape[i] < 0)
 			return false;
-		if (shape[i] == 0)
-			zero = true;
-		else if (__builtin_mul_overflow(n, (uint64_t)shape[i], &n) || n > INT64_MAX)
-			return false;
+		zero = zero || shape[i] == 0;
+		if (fits && (__builtin_mul_overflow(n, (uint64_t)shape[i], &n) || n > INT64_MAX))
+			fits = false;
 	}
 	*count = zero ? 0 : n;
-	return true;
+	return zero || fits;
 }
 
 bool

@@ -1,0 +1,39 @@
+/* Any bytes as a stream of records: scanned, decoded, encoded again, taken as references. */
+#include "acc/stream.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct acc_rec r = {0}, back = {0};
+	struct acc_buf b = {0};
+	while (size > 0) {
+		int64_t n = acc_scan(data, size, NULL);
+		if (n <= 0)
+			break;
+		if (acc_decode(data, size, &r, NULL) != n)
+			abort();
+		struct acc_ref ref;
+		acc_ref_get(&r, "", &ref, NULL);
+		acc_ref_get(&r, "a.", &ref, NULL);
+		/* What was put anew must read back the same. */
+		struct acc_rec copy = {0};
+		b.n = 0;
+		if (acc_rec_copy(&copy, &r) < 0 || acc_encode(&copy, &b, NULL) < 0 ||
+			acc_decode(b.p, b.n, &back, NULL) != (int64_t)b.n || back.n != r.n)
+			abort();
+		for (uint32_t i = 0; i < r.n; i++)
+			if (!acc_val_eq(&r.f[i].v, &back.f[i].v))
+				abort();
+		acc_rec_release(&copy);
+		data += n;
+		size -= (size_t)n;
+	}
+	acc_rec_release(&r);
+	acc_rec_release(&back);
+	acc_buf_release(&b);
+	return 0;
+}

@@ -1,0 +1,135 @@
+/* Strings, globs, numbers as text, the map, dtypes. Expected texts are Python's. */
+#include "acc/base.h"
+#include "acc/tensor.h"
+#include "tap.h"
+
+#include <math.h>
+
+static void
+repr(double v, const char *want)
+{
+	char got[40];
+	int n = acc_f64_repr(v, got, sizeof got);
+	ok(strcmp(got, want) == 0 && n == (int)strlen(want), "repr is %s, got %s", want, got);
+}
+
+static void
+glob(const char *pattern, const char *s, bool want)
+{
+	ok(acc_glob(pattern, acc_str(s)) == want, "glob %s %s %s", pattern,
+		want ? "matches" : "does not match", s);
+}
+
+int
+main(void)
+{
+	/* python3 -c 'print(repr(x))' */
+	repr(1e-5, "1e-05");
+	repr(0.0001, "0.0001");
+	repr(0.1, "0.1");
+	repr(-0.0, "-0.0");
+	repr(100, "100.0");
+	repr(1e15, "1000000000000000.0");
+	repr(1e16, "1e+16");
+	repr(123456789012345680.0, "1.2345678901234568e+17");
+	repr(5e-324, "5e-324");
+	repr(1.7976931348623157e308, "1.7976931348623157e+308");
+	repr(0.3743210434913635, "0.3743210434913635");
+	repr(-10000, "-10000.0");
+	repr(2.2250738585072014e-308, "2.2250738585072014e-308");
+	repr(NAN, "nan");
+	repr(-INFINITY, "-inf");
+
+	glob("Functional.*.forward", "Functional.linear.3.forward", true);
+	glob("a*b?[0-9]", "axxbz7", true);
+	glob("a*b?[!0-9]", "axxbz7", false);
+	glob("*", "", true);
+	glob("?", "", false);
+	glob("a*c", "ab", false);
+	glob("[]a]", "]", true);
+	glob("\\*", "*", true);
+	glob("\\*", "x", false);
+	glob("*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false);
+
+	int64_t i;
+	ok(acc_str_int(acc_str("-9223372036854775808"), &i) && i == INT64_MIN, "smallest int");
+	ok(!acc_str_int(acc_str("9223372036854775808"), &i), "one too many is refused");
+	ok(!acc_str_int(acc_str("12x"), &i) && !acc_str_int(acc_str(""), &i) &&
+		!acc_str_int(acc_str("-"), &i) && !acc_str_int(acc_str(" 1"), &i),
+		"what is no integer is refused");
+
+	struct acc_map m = {0};
+	bool good = true;
+	for (int k = 0; k < 10000; k++) {
+		char key[16];
+		snprintf(key, sizeof key, "k%d", k);
+		uint64_t *v = acc_map_put(&m, acc_str(key), (uint64_t)k);
+		good = good && v != NULL && *v == (uint64_t)k;
+	}
+	for (int k = 0; k < 10000; k++) {
+		char key[16];
+		snprintf(key, sizeof key, "k%d", k);
+		uint64_t *v = acc_map_get(&m, acc_str(key));
+		good = good && v != NULL && *v == (uint64_t)k;
+	}
+	ok(good && m.n == 10000, "10,000 keys are found again");
+	ok(acc_map_get(&m, acc_str("k10000")) == NULL, "an absent key is absent");
+	acc_map_release(&m);
+
+	static const struct {
+		const char *name;
+		enum acc_dtype t;
+	} spelled[] = {{"torch.float32", ACC_F32}, {"Float32", ACC_F32}, {"FloatStorage", ACC_F32},
+		{"torch.cuda.HalfTensor", ACC_F16}, {"BFloat16", ACC_BF16}, {"f8e4m3", ACC_F8E4M3},
+		{"torch.float8_e5m2", ACC_F8E5M2}, {"Bool", ACC_BOOL}, {"mindspore.int64", ACC_I64},
+		{"LongTensor", ACC_I64}, {"torch.complex64", ACC_C64}, {"quint8", ACC_NODTYPE},
+		{"<class 'int'>", ACC_NODTYPE}, {"", ACC_NODTYPE}};
+	for (size_t k = 0; k < sizeof spelled / sizeof *spelled; k++)
+		ok(acc_dtype_find(acc_str(spelled[k].name)) == spelled[k].t, "dtype '%s'",
+			spelled[k].name);
+
+	struct acc_ref r = {.dtype = ACC_F32, .ndim = 2, .shape = {2, 3}, .len = 24};
+	ok(acc_ref_check(&r, NULL) == 0, "a tensor that fits its storage");
+	r.len = 23;
+	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "one byte too few");
+	r.len = 24;
+	r.first = 1;
+	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "one element too far");
+	r.first = 0;
+	r.strided = true;
+	r.stride[0] = 1;
+	r.stride[1] = 2;
+	ok(acc_ref_check(&r, NULL) == 0, "a transposed view fits");
+	r.stride[1] = -2;
+	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "a negative stride before the start");
+	r.first = 4;
+	ok(acc_ref_check(&r, NULL) == 0, "a flipped view fits");
+	r.stride[0] = INT64_MAX;
+	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "a stride that overflows");
+	r = (struct acc_ref){.dtype = ACC_U8, .ndim = 3, .shape = {INT64_MAX, 3, 3}, .len = 9};
+	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "a shape that overflows");
+	r.shape[1] = 0;
+	ok(acc_ref_check(&r, NULL) == 0, "no elements need no bytes");
+
+	/* https://www.opencompute.org/documents/ocp-8-bit-floating-point-specification: the
+	 * largest and smallest numbers of the formats */
+	static const struct {
+		enum acc_dtype t;
+		uint16_t bits;
+		double want;
+	} code[] = {{ACC_F16, 0x7bff, 65504}, {ACC_F16, 0x0001, 0x1p-24}, {ACC_F16, 0xfc00, -INFINITY},
+		{ACC_BF16, 0x7f7f, 0x1.fep127}, {ACC_F8E4M3, 0x7e, 448}, {ACC_F8E4M3, 0x01, 0x1p-9},
+		{ACC_F8E5M2, 0x7b, 57344}, {ACC_F8E5M2, 0x01, 0x1p-16}, {ACC_F8E5M2, 0xfc, -INFINITY},
+		{ACC_F8E4M3FNUZ, 0x7f, 240}, {ACC_F8E5M2FNUZ, 0x7f, 57344}, {ACC_F8E8M0, 0x7f, 1},
+		{ACC_HIF8, 0x08, 1}, {ACC_HIF8, 0x6f, INFINITY}, {ACC_HIF8, 0x6e, 32768},
+		{ACC_HIF8, 0x07, 0x1p-16}, {ACC_HIF8, 0x01, 0x1p-22}};
+	for (size_t k = 0; k < sizeof code / sizeof *code; k++) {
+		uint8_t byte = (uint8_t)code[k].bits;
+		const void *p = acc_dtypes[code[k].t].size == 1 ? (const void *)&byte
+								 : (const void *)&code[k].bits;
+		double got = acc_load_f64(code[k].t, p);
+		ok(got == code[k].want, "%s %#x is %g, got %g", acc_dtypes[code[k].t].name,
+			code[k].bits, code[k].want, got);
+	}
+	return done();
+}

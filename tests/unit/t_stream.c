@@ -1,0 +1,139 @@
+/* The record codec: what it refuses, what it keeps; the spool. */
+#include "acc/stream.h"
+#include "tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void
+refused(const char *what, const void *p, size_t n, int want)
+{
+	struct acc_err e = {0};
+	int64_t got = acc_scan(p, n, &e);
+	ok(got == want && (want >= 0 || e.msg[0] != '\0'), "%s: %lld %s", what, (long long)got,
+		e.msg);
+}
+#define REFUSED(what, bytes, want) refused(what, bytes, sizeof(bytes) - 1, want)
+
+static void
+fill(struct acc_rec *r)
+{
+	static const int64_t shape[] = {2, -3, INT64_MAX};
+	const struct acc_str frames[] = {ACC_STR("a"), ACC_STR("")};
+	acc_rec_start(r, ACC_STR("tensor"));
+	acc_put(r, "", "name", acc_ctext("x"));
+	acc_put(r, "a.", "shape", acc_ints(shape, 3));
+	acc_put(r, "", "frames", acc_texts(frames, 2));
+	acc_put(r, "", "nan", acc_f64(NAN));
+	acc_put(r, "", "small", acc_f64(5e-324));
+	acc_put(r, "", "big", acc_uint(UINT64_MAX));
+	acc_put(r, "", "low", acc_int(INT64_MIN));
+	acc_put(r, "", "t", acc_bool(true));
+	acc_put(r, "", "none", acc_nil());
+	acc_put(r, "", "empty", acc_ctext(""));
+	acc_put(r, "", "no shape", acc_ints(NULL, 0));
+}
+
+static bool
+same(const struct acc_rec *a, const struct acc_rec *b)
+{
+	bool good = a->n == b->n && acc_str_eq(a->kind, b->kind);
+	for (uint32_t i = 0; good && i < a->n; i++)
+		good = acc_str_eq(a->f[i].key, b->f[i].key) &&
+		       acc_val_eq(&a->f[i].v, &b->f[i].v);
+	return good;
+}
+
+int
+main(void)
+{
+	REFUSED("nothing", "", 0);
+	REFUSED("an integer", "\x05", ACC_EFORMAT);
+	REFUSED("an array of three", "\x93\xa1x\x80\x80", ACC_EFORMAT);
+	REFUSED("a kind that is no string", "\x92\x01\x80", ACC_EFORMAT);
+	REFUSED("no map", "\x92\xa1x\xc0", ACC_EFORMAT);
+	REFUSED("a key that is no string", "\x92\xa1x\x81\x01\x01", ACC_EFORMAT);
+	REFUSED("a map in the map", "\x92\xa1x\x81\xa1k\x80", ACC_EFORMAT);
+	REFUSED("an array in an array", "\x92\xa1x\x81\xa1k\x91\x91\x01", ACC_EFORMAT);
+	REFUSED("a float in an array",
+		"\x92\xa1x\x81\xa1k\x91\xcb\x00\x00\x00\x00\x00\x00\x00\x00", ACC_EFORMAT);
+	REFUSED("strings and numbers in one array", "\x92\xa1x\x81\xa1k\x92\xa1y\x01", ACC_EFORMAT);
+	REFUSED("an ext type", "\x92\xa1x\x81\xa1k\xd4\x01\x01", ACC_EFORMAT);
+	REFUSED("the unused byte c1", "\x92\xa1x\x81\xa1k\xc1", ACC_EFORMAT);
+	REFUSED("an array of 4 billion", "\x92\xa1x\x81\xa1k\xdd\xff\xff\xff\xff", ACC_ELIMIT);
+	REFUSED("a string of 4 GB", "\x92\xa1x\x81\xa1k\xdb\xff\xff\xff\xff", ACC_ELIMIT);
+	REFUSED("a map of 4 billion", "\x92\xa1x\xdf\xff\xff\xff\xff", ACC_ELIMIT);
+	REFUSED("4,097 fields", "\x92\xa1x\xde\x10\x01", ACC_ELIMIT);
+	REFUSED("the smallest record", "\x92\xa0\x80", 3);
+
+	struct acc_rec r = {0}, back = {0};
+	struct acc_buf b = {0}, again = {0};
+	fill(&r);
+	ok(acc_encode(&r, &b, NULL) == 0, "a record of every type is encoded");
+	bool whole = true;
+	for (size_t n = 0; n < b.n; n++)
+		whole = whole && acc_scan(b.p, n, NULL) == 0;
+	ok(whole, "every proper prefix asks for more");
+	ok(acc_decode(b.p, b.n, &back, NULL) == (int64_t)b.n && same(&r, &back),
+		"decoding gives the same record");
+	acc_encode(&back, &again, NULL);
+	ok(again.n == b.n && memcmp(again.p, b.p, b.n) == 0, "and the same bytes again");
+	acc_put(&back, "", "t", acc_bool(false));
+	acc_del(&back, "", "nan");
+	again.n = 0;
+	acc_encode(&back, &again, NULL);
+	ok(again.n < b.n, "a changed field is encoded anew");
+	struct acc_rec third = {0};
+	bool t = true;
+	acc_decode(again.p, again.n, &third, NULL);
+	ok(acc_as_bool(acc_get(&third, "", "t"), &t) && !t &&
+		acc_get(&third, "", "nan") == NULL &&
+		acc_get(&third, "a.", "shape")->n == 3, "and reads back");
+
+	struct acc_err e = {0};
+	struct acc_spool *sp = acc_spool_open(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", &e);
+	uint64_t at[5000];
+	bool good = sp != NULL;
+	for (int i = 0; good && i < 5000; i++) {
+		acc_put(&r, "", "seq", acc_int(i));
+		good = acc_spool_put(sp, &r, &at[i], &e) == 0;
+	}
+	for (int i = 0; good && i < 5000; i++) {
+		struct acc_rec *got;
+		int k = i % 2 ? i : 4999 - i;
+		good = acc_spool_get(sp, at[k], &got, &e) == 1 &&
+		       acc_get_int(got, "", "seq", -1) == k && got->n == r.n;
+	}
+	ok(good, "5,000 records come back from the spool in any order %s", e.msg);
+	ok(acc_spool_get(sp, UINT64_MAX, &(struct acc_rec *){NULL}, NULL) < 0,
+		"a handle that was never given is refused");
+	acc_spool_close(sp);
+
+	struct acc_ref in = {.dtype = ACC_BF16, .ndim = 2, .shape = {2, 3}, .strided = true,
+		.stride = {1, 2}, .first = 4, .file = ACC_STR("d/x.pt"), .off = 64, .len = 20,
+		.has_crc = true, .crc32 = 0xffffffff, .fsize = 999, .mtime_ns = 1234567890123456789,
+		.big_endian = true};
+	struct acc_ref out;
+	acc_rec_start(&r, ACC_STR("tensor"));
+	acc_ref_put(&r, &in);
+	struct acc_rec pair = {0};
+	acc_rec_start(&pair, ACC_STR("pair"));
+	acc_rec_append(&pair, "b.", &r);
+	ok(acc_ref_get(&pair, "b.", &out, NULL) == 1 && out.dtype == ACC_BF16 && out.first == 4 &&
+		out.stride[1] == 2 && out.crc32 == 0xffffffff && out.big_endian &&
+		out.mtime_ns == in.mtime_ns && acc_str_is(out.file, "d/x.pt"),
+		"a reference passes through a record");
+	ok(acc_ref_get(&pair, "a.", &out, NULL) == 0, "a side that is absent refers to nothing");
+	acc_put(&pair, "b.", "len", acc_int(19));
+	ok(acc_ref_get(&pair, "b.", &out, NULL) == ACC_EFORMAT, "a storage too small is refused");
+	acc_put(&pair, "b.", "off", acc_int(-1));
+	ok(acc_ref_get(&pair, "b.", &out, NULL) == ACC_EFORMAT, "a negative offset is refused");
+
+	acc_rec_release(&r);
+	acc_rec_release(&back);
+	acc_rec_release(&third);
+	acc_rec_release(&pair);
+	acc_buf_release(&b);
+	acc_buf_release(&again);
+	return done();
+}
