@@ -16,7 +16,6 @@ DEPS += libxxhash-dev    # content hashes
 DEPS += bats jq          # the tests of the programs
 DEPS += mandoc           # checks the man pages
 DEPS += shellcheck       # checks the scripts
-DEPS += python3-msgpack  # the example reader in another language
 
 CFLAGS ?= -O2 -g
 CC ?= cc
