@@ -25,8 +25,9 @@ NOISY = set("linear layer_norm softmax gelu cross_entropy pow reciprocal einsum 
             "matmul".split())
 # Frames of these files are not the user's.
 OURS = tuple(os.path.join(os.path.dirname(os.path.abspath(__file__)), f)
-             for f in ("recorder.py", "writers.py", "make_dumps.py"))
-# Where the model seems to have run, instead of where it lies here.
+             for f in ("recorder.py", "writers.py", "parallel.py", "make_dumps.py"))
+# The model, and where it seems to have run.
+USER = "/home/user/acctools/examples/demo/"
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/demo/model.py")
 MODEL = os.path.normpath(MODEL)
 
@@ -137,6 +138,14 @@ class Recorder:
         self.faults = faults or {}
         self.depth = 0
         self.names = {}
+        # Autograd calls from nowhere: every backward call has the stack of the loss.
+        self.backward_stack = [(USER + "model.py", *self.where("loss.backward()"))]
+
+    @staticmethod
+    def where(code):
+        with open(MODEL) as f:
+            n = [line.strip() for line in f].index(code) + 1
+        return n, "step", code
 
     # -- calls ------------------------------------------------------------------------
 
@@ -147,7 +156,7 @@ class Recorder:
             if path not in OURS and path.startswith("/"):
                 code = linecache.getline(path, f.f_lineno).strip()
                 if path == MODEL:
-                    path = "/home/user/acctools/examples/demo/model.py"
+                    path = USER + "model.py"
                 frames.append((path, f.f_lineno, f.f_code.co_name, code))
             f = f.f_back
         return frames
@@ -198,6 +207,7 @@ class Recorder:
             back = Event(e.kind, e.op, e.call, "backward")
             back.parent = e.parent and e.parent.replace(".forward.", ".backward.")
             back.args, back.output = snap(keep), snap(out)
+            back.stack = self.backward_stack
             self.events.append(back)
 
         new = iter(In.apply(box, *wanted))
