@@ -23,9 +23,6 @@ OPS = {
 # What another device computes in another order, and so rounds differently.
 NOISY = set("linear layer_norm softmax gelu cross_entropy pow reciprocal einsum cos sin "
             "matmul".split())
-# Frames of these files are not the user's.
-OURS = tuple(os.path.join(os.path.dirname(os.path.abspath(__file__)), f)
-             for f in ("recorder.py", "writers.py", "parallel.py", "make_dumps.py"))
 # The model, and where it seems to have run.
 USER = "/home/user/acctools/examples/demo/"
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/demo/model.py")
@@ -150,13 +147,14 @@ class Recorder:
     # -- calls ------------------------------------------------------------------------
 
     def stack(self):
+        """The frames of the model and of torch; those of these scripts are nobody's business."""
         frames, f = [], sys._getframe(2)
         while f is not None:
             path = f.f_code.co_filename
-            if path not in OURS and path.startswith("/"):
+            model = os.path.samefile(path, MODEL) if os.path.exists(path) else False
+            if model or path.startswith(os.path.dirname(torch.__file__)):
                 code = linecache.getline(path, f.f_lineno).strip()
-                if path == MODEL:
-                    path = USER + "model.py"
+                path = USER + "model.py" if model else path
                 frames.append((path, f.f_lineno, f.f_code.co_name, code))
             f = f.f_back
         return frames
