@@ -1,7 +1,9 @@
 /* zip.h - the central directory of a zip file: where the members lie
  *
  * Sizes and checksums come from the central directory only (torch leaves zeros in the local
- * headers). Members that are stored are found in place, to be mapped; nothing is copied.
+ * headers); where the bytes start follows from the local header's own name and extra lengths,
+ * since numpy and torch pad there. Members that are stored are found in place, to be mapped;
+ * nothing is copied.
  */
 #ifndef ACC_ZIP_H
 #define ACC_ZIP_H
@@ -11,7 +13,7 @@
 
 struct acc_zip_member {
 	struct acc_str name;
-	uint64_t off;  /* of the member's bytes in the file */
+	uint64_t off;  /* of the member's bytes, from the start of the file */
 	uint64_t clen; /* bytes at off */
 	uint64_t len;  /* uncompressed */
 	uint32_t crc32;
@@ -19,12 +21,16 @@ struct acc_zip_member {
 };
 
 struct acc_zip {
-	struct acc_zip_member *m;
+	struct acc_zip_member *m; /* in the directory's order */
 	size_t n;
+	struct acc_zip_member **by_name; /* sorted, for acc_zip_find */
 };
 /* Read the directory of the zip that is bytes [base, base + size) of fd (zip64 too). Refuses
  * encrypted members, unknown methods, members that overlap, leave the file, or share a name,
- * and more than 1,000,000 of them. 0 or < 0. Names live in m. */
+ * lengths that no deflate stream can have, and more than 1,000,000 members. The local header's
+ * name is not compared. 0 or < 0; ACC_EFORMAT with "not a zip" where there is no end record.
+ * Names live in m. Costs a pread of the last 4 KiB and one for each 4 KiB that holds local
+ * headers. */
 int acc_zip_read(int fd, uint64_t base, uint64_t size, struct acc_zip *z, struct acc_arena *m,
 	struct acc_err *e);
 /* By exact name; NULL if absent. */

@@ -1,0 +1,390 @@
+#include "acc/torch.h"
+
+#include <stdlib.h>
+
+#include "acc/file.h"
+#include "acc/pickle.h"
+#include "acc/zip.h"
+#include "io/torchref.h"
+
+enum { MAXDEPTH = 64, MAXPATH = 4096, FREE_ITEMS = 1000000 };
+static const uint64_t max_pickle = UINT64_C(256) << 20;
+
+enum { UNIQUE = 1, SEARCHED = 2 }; /* bits of acc_py.mark */
+
+struct level {
+	const struct acc_py *node; /* LIST, TUPLE, SET or DICT */
+	uint32_t next;             /* its child to visit */
+	uint32_t path;             /* the path's length before it */
+};
+
+struct walk {
+	struct acc_torchsrc src;
+	acc_torch_fn *fn;
+	void *arg;
+	struct acc_arena m;
+	struct acc_err *e;
+	struct level level[MAXDEPTH];
+	uint32_t depth;
+	uint64_t left; /* items that may still be visited */
+	char path[MAXPATH];
+	uint32_t npath;
+	char text[2048]; /* of a leaf: names are shorter, pickle.c sees to that */
+	struct acc_torchref got;
+	struct acc_buf todo;
+};
+
+static int
+no_memory(struct walk *w)
+{
+	return acc_fail(w->e, ACC_ENOMEM, "out of memory");
+}
+
+static int
+key_cmp(const void *a, const void *b)
+{
+	return acc_str_cmp((*(const struct acc_py *const *)a)->s,
+		(*(const struct acc_py *const *)b)->s);
+}
+
+/* Python keeps the last of two equal keys, others the first: such a dict has two meanings. */
+static int
+check_keys(struct walk *w, struct acc_py *dict)
+{
+	if (dict->mark & UNIQUE || dict->n <= 2)
+		return 0;
+	dict->mark |= UNIQUE;
+	const struct acc_py **key = acc_alloc(&w->m, dict->n / 2 * sizeof *key);
+	if (key == NULL)
+		return no_memory(w);
+	size_t n = 0;
+	for (uint32_t i = 0; i < dict->n; i += 2)
+		if (dict->item[i]->type == ACC_PY_STR)
+			key[n++] = dict->item[i];
+	qsort(key, n, sizeof *key, key_cmp);
+	for (size_t i = 1; i < n; i++)
+		if (acc_str_eq(key[i - 1]->s, key[i]->s))
+			return acc_fail(w->e, ACC_EFORMAT, "a dict has the key '%.*s' twice",
+				ACC_PRS(key[i]->s));
+	return 0;
+}
+
+static int
+enter(struct walk *w, struct acc_py *x)
+{
+	if (x->type == ACC_PY_DICT) {
+		int rc = check_keys(w, x);
+		if (rc < 0)
+			return rc;
+	}
+	for (uint32_t i = 0; i < w->depth; i++)
+		if (w->level[i].node == x)
+			return acc_fail(w->e, ACC_EFORMAT, "a container that holds itself");
+	if (w->depth == MAXDEPTH)
+		return acc_fail(w->e, ACC_ELIMIT, "containers nested more than %d deep",
+			MAXDEPTH);
+	w->level[w->depth++] = (struct level){x, 0, w->npath};
+	return 0;
+}
+
+/* Append ".component" to the path. */
+static int
+path_add(struct walk *w, const char *p, size_t n)
+{
+	bool dot = w->depth > 1;
+	if (n + dot >= MAXPATH - w->npath)
+		return acc_fail(w->e, ACC_ELIMIT, "a name of more than %d bytes", MAXPATH - 1);
+	if (dot)
+		w->path[w->npath++] = '.';
+	if (n > 0)
+		memcpy(w->path + w->npath, p, n);
+	w->npath += (uint32_t)n;
+	return 0;
+}
+
+static int
+path_key(struct walk *w, const struct acc_py *key, uint32_t i)
+{
+	char buf[32];
+	int n;
+	if (key != NULL && key->type == ACC_PY_STR)
+		return path_add(w, key->s.p, key->s.n);
+	if (key == NULL)
+		n = snprintf(buf, sizeof buf, "%u", i);
+	else if (key->type == ACC_PY_INT)
+		n = snprintf(buf, sizeof buf, "%lld", (long long)key->i);
+	else if (key->type == ACC_PY_BOOL)
+		n = snprintf(buf, sizeof buf, "%s", key->i != 0 ? "True" : "False");
+	else if (key->type == ACC_PY_NONE)
+		n = snprintf(buf, sizeof buf, "None");
+	else
+		n = snprintf(buf, sizeof buf, "[%u]", i);
+	return path_add(w, buf, (size_t)n);
+}
+
+static int
+emit(struct walk *w, struct acc_torch_leaf *leaf)
+{
+	leaf->path = (struct acc_str){w->path, w->npath};
+	return w->fn(w->arg, leaf);
+}
+
+/* A call that makes a container: 1 and its items, NULL for an empty one; 0: anything else. */
+static int
+container(const struct acc_py *x, struct acc_py **out)
+{
+	struct acc_str s = x->item[ACC_CALL_NAME]->s, name;
+	struct acc_py *args = x->item[ACC_CALL_ARGS];
+	name = acc_torchref_name(x->item[ACC_CALL_NAME]);
+	bool builtin = acc_str_starts(s, "builtins ") || acc_str_starts(s, "__builtin__ ");
+	if (builtin ? !acc_str_is(name, "set") && !acc_str_is(name, "frozenset") &&
+				!acc_str_is(name, "list") && !acc_str_is(name, "tuple") &&
+				!acc_str_is(name, "dict")
+		    : !acc_str_starts(s, "collections ") && !acc_str_is(s, "torch Size") &&
+				!acc_str_starts(s, "torch.return_types "))
+		return 0;
+	*out = x->item[ACC_CALL_DICT] != NULL ? x->item[ACC_CALL_DICT] : x->item[ACC_CALL_LIST];
+	for (uint32_t i = 0; *out == NULL && i < args->n; i++)
+		if (args->item[i]->type >= ACC_PY_LIST && args->item[i]->type <= ACC_PY_DICT)
+			*out = args->item[i];
+	return 1;
+}
+
+/* Does anything that x leads to belong to a tensor? 1, 0, or < 0. Each node is looked at once
+ * in the life of the walk: a tensor that two unknown objects share is reported at the first. */
+static int
+holds_tensor(struct walk *w, struct acc_py *x)
+{
+	int found = 0;
+	w->todo.n = 0;
+	for (;;) {
+		if (x->type == ACC_PY_PERSID || (x->type == ACC_PY_CALL &&
+				acc_str_is(x->item[ACC_CALL_NAME]->s,
+					"torch.storage _load_from_bytes")))
+			found = 1;
+		uint32_t n = x->type >= ACC_PY_LIST && x->type != ACC_PY_GLOBAL ? x->n : 0;
+		for (uint32_t i = 0; i < n; i++) {
+			struct acc_py *y = x->item[i];
+			if (y == NULL || y->mark & SEARCHED)
+				continue;
+			y->mark |= SEARCHED;
+			if (acc_buf_add(&w->todo, &y, sizeof y) < 0)
+				return no_memory(w);
+		}
+		if (w->todo.n == 0)
+			return found;
+		w->todo.n -= sizeof x;
+		memcpy(&x, w->todo.p + w->todo.n, sizeof x);
+	}
+}
+
+/* "module name" with a dot between, until the next leaf. */
+static struct acc_str
+dotted(struct walk *w, struct acc_str s)
+{
+	memcpy(w->text, s.p, s.n);
+	*(char *)memchr(w->text, ' ', s.n) = '.';
+	return (struct acc_str){w->text, s.n};
+}
+
+static int
+emit_tensor(struct walk *w, int rc, const struct acc_err *err)
+{
+	struct acc_torchref *g = &w->got;
+	struct acc_torch_leaf leaf = {.dtype_raw = g->dtype_raw,
+		.requires_grad = g->requires_grad, .is_parameter = g->is_parameter,
+		.ref = &g->ref, .err = rc < 0 ? err : NULL};
+	if (g->dtype_raw.n > 0 && memchr(g->dtype_raw.p, ' ', g->dtype_raw.n) != NULL)
+		leaf.dtype_raw = dotted(w, g->dtype_raw);
+	if (rc < 0) {
+		g->ref.off = g->ref.len = g->ref.clen = 0;
+		g->ref.enc = ACC_STORED;
+		g->ref.has_crc = false;
+		if (!g->known)
+			leaf.ref = NULL;
+	}
+	return emit(w, &leaf);
+}
+
+/* torch.device('cuda', 0) as torch prints it. */
+static int
+emit_device(struct walk *w, const struct acc_py *args)
+{
+	struct acc_torch_leaf leaf = {.value_type = "str", .s = args->item[0]->s};
+	if (args->n > 1 && args->item[1]->type == ACC_PY_INT) {
+		snprintf(w->text, sizeof w->text, "%.*s:%lld", ACC_PRS(args->item[0]->s),
+			(long long)args->item[1]->i);
+		leaf.s = acc_str(w->text);
+	}
+	return emit(w, &leaf);
+}
+
+static int
+visit_call(struct walk *w, struct acc_py *x)
+{
+	struct acc_err err = {0};
+	int rc = acc_torchref_of(&w->src, x, &w->got, &err);
+	if (rc != 0)
+		return emit_tensor(w, rc, &err);
+	struct acc_py *items;
+	if (container(x, &items) != 0)
+		return items == NULL ? 0 : enter(w, items);
+	struct acc_str name = x->item[ACC_CALL_NAME]->s;
+	const struct acc_py *args = x->item[ACC_CALL_ARGS];
+	if (acc_str_is(name, "torch device") && args->n > 0 && args->item[0]->type == ACC_PY_STR)
+		return emit_device(w, args);
+	struct acc_torch_leaf leaf = {.value_type = "opaque", .s = dotted(w, name)};
+	rc = holds_tensor(w, x);
+	if (rc < 0)
+		return rc;
+	if (rc == 1) {
+		acc_fail(&err, ACC_EUNSUP, "a tensor inside an object of class %.*s is not decoded",
+			ACC_PRS(leaf.s));
+		leaf = (struct acc_torch_leaf){.err = &err};
+	}
+	return emit(w, &leaf);
+}
+
+static int
+visit(struct walk *w, struct acc_py *x)
+{
+	struct acc_torch_leaf leaf = {0};
+	struct acc_err err = {0};
+	if (w->left-- == 0)
+		return acc_fail(w->e, ACC_ELIMIT,
+			"containers that stand at too many places: more than a million items");
+	switch (x->type) {
+	case ACC_PY_LIST: case ACC_PY_TUPLE: case ACC_PY_SET: case ACC_PY_DICT:
+		return enter(w, x);
+	case ACC_PY_CALL:
+		return visit_call(w, x);
+	case ACC_PY_PERSID:
+		return emit_tensor(w, acc_torchref_of(&w->src, x, &w->got, &err), &err);
+	case ACC_PY_GLOBAL:
+		leaf.s = dotted(w, x->s);
+		leaf.value_type = acc_str_starts(x->s, "torch ") ? "str" : "opaque";
+		break;
+	case ACC_PY_NONE:
+		leaf.value_type = "None";
+		break;
+	case ACC_PY_BOOL:
+	case ACC_PY_INT:
+		leaf.value_type = x->type == ACC_PY_BOOL ? "bool" : "int";
+		leaf.i = x->i;
+		break;
+	case ACC_PY_FLOAT:
+		leaf.value_type = "float";
+		leaf.f = x->f;
+		break;
+	case ACC_PY_STR:
+		leaf.value_type = "str";
+		leaf.s = x->s;
+		break;
+	case ACC_PY_BIGINT:
+	case ACC_PY_BYTES:
+		leaf.value_type = "opaque";
+		leaf.s = x->type == ACC_PY_BYTES ? ACC_STR("bytes") : ACC_STR("int");
+		break;
+	}
+	return emit(w, &leaf);
+}
+
+static int
+walk(struct walk *w, struct acc_py *root)
+{
+	int rc = visit(w, root);
+	while (rc >= 0 && w->depth > 0) {
+		struct level *l = &w->level[w->depth - 1];
+		bool dict = l->node->type == ACC_PY_DICT;
+		w->npath = l->path;
+		if (l->next == l->node->n) {
+			w->depth--;
+			continue;
+		}
+		const struct acc_py *key = dict ? l->node->item[l->next] : NULL;
+		struct acc_py *x = l->node->item[l->next + dict];
+		rc = path_key(w, key, dict ? l->next / 2 : l->next);
+		l->next += 1 + dict;
+		if (rc == 0)
+			rc = visit(w, x);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+/* The magic number of torch.save before torch 1.6, pickled. */
+static bool
+is_legacy(int fd, uint64_t base, uint64_t size)
+{
+	static const uint8_t magic[] = {0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20,
+		0x6a, 0xa8, 0x50, 0x19};
+	uint8_t head[sizeof magic];
+	return size >= sizeof head && acc_file_pread(fd, head, sizeof head, base, NULL) == 0 &&
+		memcmp(head, magic, sizeof head) == 0;
+}
+
+/* Find the pickle and what stands beside it, and load it. */
+static int
+open_src(struct acc_torchsrc *src, int fd, uint64_t base, uint64_t size, struct acc_arena *m,
+	struct acc_err *e)
+{
+	struct acc_err why = {0};
+	int rc = acc_zip_read(fd, base, size, &src->zip, m, &why);
+	if (rc == ACC_EFORMAT && is_legacy(fd, base, size))
+		return acc_fail(e, ACC_EUNSUP, "written by torch before 1.6 or without zip; load "
+			"it and save it again with torch 1.6 or later");
+	if (rc < 0) {
+		if (e != NULL && e->code == 0)
+			*e = why;
+		return rc;
+	}
+	for (size_t i = 0; i < src->zip.n && src->pkl == NULL; i++) {
+		struct acc_str s = src->zip.m[i].name;
+		if (acc_str_ends(s, "/data.pkl") && memchr(s.p, '/', s.n) == s.p + s.n - 9) {
+			src->top = (struct acc_str){s.p, s.n - 9};
+			src->pkl = &src->zip.m[i];
+		}
+	}
+	if (src->pkl == NULL)
+		return acc_fail(e, ACC_EFORMAT, "no data.pkl in the zip: not written by torch.save");
+	const char *name = acc_arena_printf(m, "%.*s/byteorder", ACC_PRS(src->top));
+	if (name == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	const struct acc_zip_member *order = acc_zip_find(&src->zip, acc_str(name));
+	if (order != NULL) {
+		const uint8_t *p;
+		rc = acc_zip_load(fd, order, 16, m, &p, e);
+		if (rc < 0)
+			return rc;
+		src->big_endian = order->len == 3 && memcmp(p, "big", 3) == 0;
+		if (!src->big_endian && (order->len != 6 || memcmp(p, "little", 6) != 0))
+			return acc_fail_at(e, ACC_EFORMAT, order->off, "unknown byte order");
+	}
+	return acc_zip_load(fd, src->pkl, max_pickle, m, &src->bytes, e);
+}
+
+int
+acc_torch_read(int fd, uint64_t base, uint64_t size, acc_torch_fn *fn, void *arg,
+	struct acc_err *e)
+{
+	struct walk w = {.fn = fn, .arg = arg, .e = e};
+	struct acc_py *root = NULL;
+	struct acc_err why = {0};
+	int rc = open_src(&w.src, fd, base, size, &w.m, e);
+	if (rc < 0)
+		goto out;
+	rc = acc_pickle_read(w.src.bytes, (size_t)w.src.pkl->len, NULL, &root, &w.m, &why);
+	if (rc < 0) {
+		/* An offset in the pickle is one in the file, unless it is compressed. */
+		if (w.src.pkl->enc == ACC_STORED)
+			why.pos += w.src.pkl->off;
+		if (e != NULL && e->code == 0)
+			*e = why;
+		goto out;
+	}
+	w.left = FREE_ITEMS + w.src.pkl->len;
+	rc = walk(&w, root);
+out:
+	acc_buf_release(&w.todo);
+	acc_arena_release(&w.m);
+	return rc;
+}

@@ -1,0 +1,29 @@
+/* torchref.h - from the calls that rebuild a tensor to a reference */
+#ifndef LIB_IO_TORCHREF_H
+#define LIB_IO_TORCHREF_H
+
+#include "acc/pickle.h"
+#include "acc/zip.h"
+
+struct acc_torchsrc {
+	struct acc_zip zip;
+	struct acc_str top;              /* the folder within the zip, without '/' */
+	bool big_endian;
+	const struct acc_zip_member *pkl; /* the pickle, and its bytes */
+	const uint8_t *bytes;
+};
+
+struct acc_torchref {
+	struct acc_ref ref;
+	bool known; /* dtype and shape are set, whatever follows */
+	struct acc_str dtype_raw;
+	bool requires_grad, is_parameter;
+};
+
+/* 0: x is no tensor; 1: *out is set; < 0: a tensor that cannot be decoded, and why. */
+int acc_torchref_of(const struct acc_torchsrc *src, const struct acc_py *x,
+	struct acc_torchref *out, struct acc_err *e);
+/* The part of "module name" behind the blank. */
+struct acc_str acc_torchref_name(const struct acc_py *global);
+
+#endif
