@@ -1,0 +1,205 @@
+#include "format/cells.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const struct acc_columns *const sets[] = {&acc_columns_msprobe, &acc_columns_ptdbg};
+
+/* What a table shows where nothing was chosen: by the first record's kind. */
+static const char *const pair_keys[] = {"kind", "name", "b.name", "how", "note", "a.step", "a.rank",
+	"a.dtype", "b.dtype", "a.shape", "b.shape", "m.mode", "m.cosine", "m.max_abs", "m.max_rel",
+	"m.mean_abs", "m.mean_rel", "m.rel_l2", "m.rmse", "m.snr", "m.thousandth",
+	"m.five_thousandths", "m.ulp_max", "m.same", "m.outside", "m.nonfinite", "m.worst",
+	"m.equal", "m.max_diff", "m.min_diff", "m.mean_diff", "m.norm_diff", "m.max_relerr",
+	"m.min_relerr", "m.mean_relerr", "m.norm_relerr", "m.skip", "bad", "rule", "value", "limit",
+	"limit_from", "why", "text", NULL};
+static const char *const tensor_keys[] = {"kind", "name", "step", "rank", "io", "pos", "type",
+	"dtype", "shape", "value", "s.min", "s.max", "s.mean", "s.norm", "s.nan", "s.posinf",
+	"s.neginf", "s.zero", "s.sat", "s.hash", "stat.min", "stat.max", "stat.mean", "stat.norm",
+	"stat.crc32", "err", "bad", "why", "text", NULL};
+static const char *const scalar_keys[] = {"tag", "step", "value", "run", NULL};
+static const char *const param_keys[] = {"key", "value", "where", NULL};
+static const char *const finding_keys[] = {"kind", "what", "name", "io", "pos", "step", "rank",
+	"rule", "value", "limit", "limit_from", "confidence", "ranked", "text", NULL};
+static const char *const pair_short[] = {"name", "a.dtype", "a.shape", "m.max_abs", "m.max_rel",
+	"m.rel_l2", "m.ulp_max", "m.norm_relerr", "m.equal", "bad", "why", NULL};
+static const char *const tensor_short[] = {"name", "type", "dtype", "shape", "value", "s.min",
+	"s.max", "s.mean", "s.norm", "stat.min", "stat.max", "bad", "err", NULL};
+
+static const char *const *
+default_keys(const struct acc_rec *r, bool for_people)
+{
+	if (acc_rec_is(r, "pair"))
+		return for_people ? pair_short : pair_keys;
+	if (acc_rec_is(r, "tensor") || acc_rec_is(r, "arg"))
+		return for_people ? tensor_short : tensor_keys;
+	if (acc_rec_is(r, "scalar"))
+		return scalar_keys;
+	return acc_rec_is(r, "param") ? param_keys : finding_keys;
+}
+
+
+static struct acc_str
+list(const struct acc_val *v, struct acc_arena *m)
+{
+	size_t room = 3;
+	for (uint32_t i = 0; i < v->n; i++)
+		room += v->type == ACC_V_INTS ? 24 : v->texts[i].n + 2;
+	char *p = acc_alloc(m, room);
+	if (p == NULL)
+		return (struct acc_str){"", 0};
+	size_t n = 0;
+	p[n++] = '[';
+	for (uint32_t i = 0; i < v->n; i++) {
+		if (i > 0) {
+			p[n++] = ',';
+			p[n++] = ' ';
+		}
+		if (v->type == ACC_V_INTS) {
+			n += (size_t)snprintf(p + n, room - n, "%lld", (long long)v->ints[i]);
+		} else {
+			memcpy(p + n, v->texts[i].p, v->texts[i].n);
+			n += v->texts[i].n;
+		}
+	}
+	p[n++] = ']';
+	return (struct acc_str){p, (uint32_t)n};
+}
+
+struct acc_str
+acc_cell_text(const struct acc_val *v, struct acc_arena *m)
+{
+	char buf[40];
+	if (v == NULL)
+		return (struct acc_str){"", 0};
+	switch (v->type) {
+	case ACC_V_NIL:
+		return (struct acc_str){"", 0};
+	case ACC_V_BOOL:
+		return acc_str(v->b ? "true" : "false");
+	case ACC_V_INT:
+		snprintf(buf, sizeof buf, "%lld", (long long)v->i);
+		break;
+	case ACC_V_UINT:
+		snprintf(buf, sizeof buf, "%llu", (unsigned long long)v->u);
+		break;
+	case ACC_V_F64:
+		acc_f64_repr(v->f, buf, sizeof buf);
+		break;
+	case ACC_V_TEXT:
+		return v->s;
+	case ACC_V_BIN:
+		snprintf(buf, sizeof buf, "%u bytes", v->s.n);
+		break;
+	case ACC_V_INTS:
+	case ACC_V_TEXTS:
+		return list(v, m);
+	}
+	return acc_str(acc_arena_copy(m, buf, strlen(buf)));
+}
+
+static struct acc_str
+plain(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	(void)ctx;
+	if (strcmp(c->key, "kind") == 0)
+		return r->kind;
+	return acc_cell_text(acc_get(r, "", c->key), m);
+}
+
+/* Four digits say what a person wants to know. */
+static struct acc_str
+brief(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	const struct acc_val *v = acc_get(r, "", c->key);
+	if (v == NULL && strcmp(c->key, "a.dtype") == 0)
+		v = acc_get(r, "", "b.dtype");
+	if (v == NULL && strcmp(c->key, "a.shape") == 0)
+		v = acc_get(r, "", "b.shape");
+	if (v == NULL && strcmp(c->key, "bad") == 0)
+		v = acc_get(r, "", "how");
+	if (v != NULL && v->type == ACC_V_F64 && isfinite(v->f))
+		return acc_str(acc_arena_printf(m, "%.4g", v->f));
+	struct acc_column as = {.key = c->key};
+	return v == NULL ? plain(ctx, r, &as, m) : acc_cell_text(v, m);
+}
+
+int
+acc_cells_open(struct acc_cells *c, const struct acc_format_opt *opt, bool for_people,
+	struct acc_err *e)
+{
+	*c = (struct acc_cells){.for_people = for_people};
+	for (size_t i = 0; opt->preset != NULL && i < sizeof sets / sizeof *sets; i++)
+		if (strcmp(sets[i]->name, opt->preset) == 0)
+			c->set = sets[i];
+	if (opt->preset != NULL && c->set == NULL)
+		return acc_fail(e, ACC_EUSAGE, "no set of columns is called '%s'", opt->preset);
+	if (c->set != NULL)
+		return c->set->open(&c->ctx, e);
+	if (opt->ncolumns == 0)
+		return 0;
+	c->own = calloc(opt->ncolumns + 1, sizeof *c->own);
+	if (c->own == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	for (size_t i = 0; i < opt->ncolumns; i++)
+		c->own[i] = (struct acc_column){opt->columns[i], plain, opt->columns[i]};
+	return 0;
+}
+
+/* The columns, now that the first row is known. */
+static int
+choose(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
+{
+	if (c->set != NULL) {
+		c->column = c->set->columns(c->ctx, r);
+	} else if (c->own == NULL) {
+		const char *const *key = default_keys(r, c->for_people);
+		size_t n = 0;
+		while (key[n] != NULL)
+			n++;
+		c->own = calloc(n + 1, sizeof *c->own);
+		if (c->own == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		for (size_t i = 0; i < n; i++)
+			c->own[i] = (struct acc_column){
+				key[i], c->for_people ? brief : plain, key[i]};
+	}
+	if (c->set == NULL)
+		c->column = c->own;
+	while (c->column[c->n].title != NULL)
+		c->n++;
+	c->cell = calloc(c->n + 1, sizeof *c->cell);
+	return c->cell == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+}
+
+int
+acc_cells_row(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
+{
+	int rc;
+	if (c->set != NULL && (rc = c->set->see(c->ctx, r, e)) < 0)
+		return rc;
+	bool row = c->set != NULL ? c->set->is_row(c->ctx, r)
+				  : !acc_rec_is(r, "source") && !acc_rec_is(r, "stack") &&
+					    !acc_rec_is(r, "data");
+	if (!row)
+		return 0;
+	if (c->n == 0 && (rc = choose(c, r, e)) < 0)
+		return rc;
+	acc_arena_reset(&c->mem);
+	for (size_t i = 0; i < c->n; i++) {
+		c->cell[i] = c->column[i].cell(c->ctx, r, &c->column[i], &c->mem);
+		if (c->cell[i].p == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+	}
+	return 1;
+}
+
+void
+acc_cells_close(struct acc_cells *c)
+{
+	if (c->set != NULL && c->ctx != NULL)
+		c->set->close(c->ctx);
+	free(c->cell);
+	free(c->own);
+	acc_arena_release(&c->mem);
+}

@@ -1,0 +1,63 @@
+/* cells.h - records as rows of text cells, for the formats that are tables
+ *
+ * A set of columns is a list of keys, or a named set (a preset) whose cells are computed.
+ * Which default set applies is decided by the first record that can be a row.
+ */
+#ifndef ACC_CELLS_H
+#define ACC_CELLS_H
+
+#include "acc/format.h"
+
+struct acc_column {
+	const char *title;
+	/* The cell, in m or borrowed from r. key is the title of the plain sets. */
+	struct acc_str (*cell)(void *ctx, const struct acc_rec *r, const struct acc_column *c,
+		struct acc_arena *m);
+	const char *key;
+};
+
+/* A named set. */
+struct acc_columns {
+	const char *name;
+	int (*open)(void **ctx, struct acc_err *e);
+	/* Look at every record before it may become a row (stacks, sources). */
+	int (*see)(void *ctx, const struct acc_rec *r, struct acc_err *e);
+	bool (*is_row)(void *ctx, const struct acc_rec *r);
+	/* Called once, with the first row. Ends with a NULL title. */
+	const struct acc_column *(*columns)(void *ctx, const struct acc_rec *first);
+	void (*close)(void *ctx);
+};
+extern const struct acc_columns acc_columns_msprobe, acc_columns_ptdbg;
+
+struct acc_cells {
+	size_t n;                        /* columns; 0 before the first row */
+	const struct acc_column *column;
+	struct acc_str *cell;            /* of the last row */
+	const struct acc_columns *set;   /* NULL: plain keys */
+	void *ctx;
+	struct acc_column *own;          /* columns made from the user's list */
+	struct acc_arena mem;            /* of the last row */
+	bool for_people;                 /* short numbers, few columns */
+};
+/* opt must outlive c. */
+int acc_cells_open(struct acc_cells *c, const struct acc_format_opt *opt, bool for_people,
+	struct acc_err *e);
+/* 1: c->cell is the row of r, valid until the next call; 0: r is no row; < 0. */
+int acc_cells_row(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e);
+void acc_cells_close(struct acc_cells *c);
+
+/* A value as text that reads back exactly; arrays as [1, 2]; nil is empty. */
+struct acc_str acc_cell_text(const struct acc_val *v, struct acc_arena *m);
+
+/* --- formats that write a row as soon as it is there --- */
+struct acc_delim {
+	void (*row)(FILE *out, const struct acc_str *cell, size_t n);
+	void (*after_titles)(FILE *out, size_t n); /* NULL: nothing */
+};
+int acc_delim_begin(void **state, const struct acc_delim *d, FILE *out,
+	const struct acc_format_opt *opt, struct acc_err *e);
+int acc_delim_record(void *state, const struct acc_rec *r, struct acc_err *e);
+int acc_delim_end(void *state, int status, struct acc_err *e);
+void acc_delim_release(void *state);
+
+#endif

@@ -1,0 +1,383 @@
+/* The columns of msprobe's own compare table (version 26) and of ptdbg_ascend's (4.0), cell by
+ * cell as these tools print them: Python's texts, a blank before inf, N/A where a row has no
+ * partner. Rows that only the bench has are not listed there, and so not here. */
+#include "format/cells.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct ctx {
+	bool ptdbg;
+	struct acc_map stacks; /* id -> offset in text */
+	struct acc_buf text;   /* of all stacks, as a Python list, NUL-terminated */
+	struct acc_buf last_key;
+};
+
+static struct acc_str
+na(void)
+{
+	return ACC_STR("N/A");
+}
+
+static struct acc_str
+copy(struct acc_arena *m, const char *text)
+{
+	return acc_str(acc_arena_copy(m, text, strlen(text)));
+}
+
+/* As Python's str() of the value, as pandas writes it into a CSV. */
+static struct acc_str
+py(const struct acc_val *v, struct acc_arena *m)
+{
+	char buf[40];
+	if (v == NULL || v->type == ACC_V_NIL)
+		return ACC_STR("None");
+	if (v->type == ACC_V_BOOL)
+		return v->b ? ACC_STR("True") : ACC_STR("False");
+	if (v->type != ACC_V_F64)
+		return acc_cell_text(v, m);
+	if (isinf(v->f))
+		return v->f < 0 ? ACC_STR(" -inf") : ACC_STR(" inf");
+	acc_f64_repr(v->f, buf, sizeof buf);
+	return copy(m, buf);
+}
+
+static const char *
+side(const struct acc_column *c)
+{
+	return c->title[0] == 'B' ? "b." : "a.";
+}
+
+static bool
+present(const struct acc_rec *r, const char *prefix)
+{
+	return acc_get(r, prefix, "kind") != NULL;
+}
+
+static bool
+is_tensor(const struct acc_rec *r, const char *prefix)
+{
+	return acc_str_is(acc_get_text(r, prefix, "kind"), "tensor");
+}
+
+static struct acc_str
+name(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	(void)ctx;
+	(void)m;
+	return present(r, side(c)) ? acc_get_text(r, side(c), "name") : na();
+}
+
+static struct acc_str
+dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	static const char *const python[] = {"int", "float", "bool", "str"};
+	(void)ctx;
+	const char *p = side(c);
+	if (!present(r, p))
+		return na();
+	if (is_tensor(r, p))
+		return acc_get_text(r, p, "dtype.raw");
+	struct acc_str type = acc_get_text(r, p, "type");
+	for (size_t i = 0; i < sizeof python / sizeof *python; i++)
+		if (acc_str_is(type, python[i]))
+			return acc_str(acc_arena_printf(m, "<class '%s'>", python[i]));
+	return type;
+}
+
+static struct acc_str
+shape(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	(void)ctx;
+	const char *p = side(c);
+	if (!present(r, p))
+		return na();
+	if (is_tensor(r, p))
+		return acc_cell_text(acc_get(r, p, "shape"), m);
+	struct acc_str type = acc_get_text(r, p, "type");
+	if (acc_str_is(type, "None"))
+		return ACC_STR("None");
+	if (acc_str_is(type, "slice"))
+		return ACC_STR("(3,)"); /* the shape of [start, stop, step] */
+	if (acc_str_is(type, "torch.Size"))
+		return acc_cell_text(acc_get(r, p, "value"), m);
+	return ACC_STR("[]");
+}
+
+static struct acc_str
+grad(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	(void)ctx;
+	const struct acc_val *v = acc_get(r, side(c), "requires_grad");
+	return v == NULL ? na() : py(v, m);
+}
+
+static struct acc_str
+grad_same(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	const struct acc_column n = {.title = "NPU"}, b = {.title = "Bench"};
+	(void)c;
+	return acc_str_eq(grad(ctx, r, &n, m), grad(ctx, r, &b, m)) ? ACC_STR("True")
+								    : ACC_STR("False");
+}
+
+static struct acc_str
+metric(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	(void)ctx;
+	const struct acc_val *v = acc_get(r, "", c->key);
+	return v == NULL ? na() : py(v, m);
+}
+
+/* key is stat.max, ...; what is no tensor shows its value in all four. */
+static struct acc_str
+stat(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	const struct ctx *x = ctx;
+	const char *p = side(c);
+	if (!present(r, p))
+		return na();
+	if (is_tensor(r, p)) {
+		const struct acc_val *v = acc_get(r, p, c->key);
+		return x->ptdbg && v == NULL ? ACC_STR("Nan") : py(v, m);
+	}
+	struct acc_str type = acc_get_text(r, p, "type");
+	if (acc_str_is(type, "None") || acc_str_is(type, "slice") || acc_str_is(type, "torch.Size"))
+		return ACC_STR("None");
+	return py(acc_get(r, p, "value"), m);
+}
+
+static struct acc_str
+md5(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	static const char *const kind[] = {"stat.crc32", "stat.md5", "stat.xor"};
+	(void)ctx;
+	(void)m;
+	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
+		struct acc_str s = acc_get_text(r, side(c), kind[i]);
+		if (s.n > 0)
+			return s;
+	}
+	return na();
+}
+
+static struct acc_str
+result(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	(void)ctx;
+	(void)c;
+	(void)m;
+	struct acc_str bad = acc_get_text(r, "", "bad");
+	return bad.n == 0 ? ACC_STR("pass") : bad;
+}
+
+static struct acc_str
+err_message(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	(void)ctx;
+	(void)c;
+	const struct acc_val *v = acc_get(r, "", "why");
+	const struct acc_str one = v != NULL && v->type == ACC_V_TEXT ? v->s : ACC_STR("");
+	uint32_t n = v == NULL ? 0 : v->type == ACC_V_TEXTS ? v->n : 1;
+	const struct acc_str *t = v != NULL && v->type == ACC_V_TEXTS ? v->texts : &one;
+	size_t room = 3;
+	for (uint32_t i = 0; i < n; i++)
+		room += 2 * t[i].n + 4;
+	char *p = acc_alloc(m, room);
+	if (p == NULL)
+		return (struct acc_str){NULL, 0};
+	size_t at = 0;
+	p[at++] = '[';
+	for (uint32_t i = 0; i < n; i++) {
+		if (i > 0) {
+			p[at++] = ',';
+			p[at++] = ' ';
+		}
+		p[at++] = '"';
+		for (uint32_t k = 0; k < t[i].n; k++) {
+			if (t[i].p[k] == '"' || t[i].p[k] == '\\')
+				p[at++] = '\\';
+			p[at++] = t[i].p[k];
+		}
+		p[at++] = '"';
+	}
+	p[at++] = ']';
+	return (struct acc_str){p, (uint32_t)at};
+}
+
+static struct acc_str
+ptdbg_message(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	(void)ctx;
+	(void)c;
+	return acc_cell_text(acc_get(r, "", "why"), m);
+}
+
+/* A string as Python's repr quotes it, appended to b. */
+static int
+py_quote(struct acc_buf *b, struct acc_str s)
+{
+	bool single = s.n > 0 && memchr(s.p, '\'', s.n) != NULL;
+	char q = single && memchr(s.p, '"', s.n) == NULL ? '"' : '\'';
+	int rc = acc_buf_add(b, &q, 1);
+	for (uint32_t i = 0; i < s.n; i++) {
+		char c = s.p[i];
+		if (c == '\n')
+			rc |= acc_buf_add(b, "\\n", 2);
+		else if (c == '\t')
+			rc |= acc_buf_add(b, "\\t", 2);
+		else if (c == '\r')
+			rc |= acc_buf_add(b, "\\r", 2);
+		else {
+			if (c == '\\' || c == q)
+				rc |= acc_buf_add(b, "\\", 1);
+			rc |= acc_buf_add(b, &c, 1);
+		}
+	}
+	return rc | acc_buf_add(b, &q, 1);
+}
+
+/* The first row of an op call shows the stack. */
+static struct acc_str
+stack(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	struct ctx *x = ctx;
+	(void)c;
+	(void)m;
+	struct acc_str key = acc_get_text(r, "a.", "key");
+	struct acc_str last = {(const char *)x->last_key.p, (uint32_t)x->last_key.n};
+	bool first = !acc_str_eq(key, last);
+	x->last_key.n = 0;
+	if (acc_buf_add(&x->last_key, key.p, key.n) < 0)
+		return (struct acc_str){NULL, 0};
+	const struct acc_str none = x->ptdbg ? ACC_STR("") : na();
+	/* A stack taken from the forward call is ours, not the recorder's. */
+	if (!first || acc_get(r, "a.", "stack_from") != NULL)
+		return none;
+	const uint64_t *at = acc_map_get(&x->stacks, acc_get_text(r, "a.", "stack"));
+	return at == NULL ? none : acc_str((const char *)x->text.p + *at);
+}
+
+static struct acc_str
+data_name(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	struct acc_str s[2];
+	(void)ctx;
+	(void)c;
+	for (int i = 0; i < 2; i++) {
+		const char *p = i == 0 ? "a." : "b.";
+		s[i] = acc_get_text(r, p, "data_name");
+		if (s[i].n == 0)
+			s[i] = present(r, p) ? ACC_STR("-1") : na();
+	}
+	return acc_str(acc_arena_printf(m, "['%.*s', '%.*s']", ACC_PRS(s[0]), ACC_PRS(s[1])));
+}
+
+#define BASIC                                                                            \
+	{"NPU Name", name, NULL}, {"Bench Name", name, NULL}, {"NPU Dtype", dtype, NULL}, \
+		{"Bench Dtype", dtype, NULL}, {"NPU Tensor Shape", shape, NULL},         \
+		{"Bench Tensor Shape", shape, NULL}, {"NPU Requires_grad", grad, NULL},  \
+		{"Bench Requires_grad", grad, NULL}
+#define STATS                                                                            \
+	{"NPU max", stat, "stat.max"}, {"NPU min", stat, "stat.min"},                    \
+		{"NPU mean", stat, "stat.mean"}, {"NPU l2norm", stat, "stat.norm"},      \
+		{"Bench max", stat, "stat.max"}, {"Bench min", stat, "stat.min"},        \
+		{"Bench mean", stat, "stat.mean"}, {"Bench l2norm", stat, "stat.norm"}
+#define TAIL                                                                             \
+	{"Requires_grad Consistent", grad_same, NULL}, {"Result", result, NULL},         \
+		{"Err_message", err_message, NULL}, {"NPU_Stack_Info", stack, NULL}
+#define END {NULL, NULL, NULL}
+
+static const struct acc_column tensor_mode[] = {BASIC, {"Cosine", metric, "m.cosine"},
+	{"EucDist", metric, "m.euclid"}, {"MaxAbsErr", metric, "m.max_abs"},
+	{"MaxRelativeErr", metric, "m.max_rel"},
+	{"One Thousandth Err Ratio", metric, "m.thousandth"},
+	{"Five Thousandths Err Ratio", metric, "m.five_thousandths"}, STATS, TAIL,
+	{"Data_name", data_name, NULL}, END};
+static const struct acc_column statistics_mode[] = {BASIC, {"Max diff", metric, "m.max_diff"},
+	{"Min diff", metric, "m.min_diff"}, {"Mean diff", metric, "m.mean_diff"},
+	{"L2norm diff", metric, "m.norm_diff"}, {"MaxRelativeErr", metric, "m.max_relerr"},
+	{"MinRelativeErr", metric, "m.min_relerr"}, {"MeanRelativeErr", metric, "m.mean_relerr"},
+	{"NormRelativeErr", metric, "m.norm_relerr"}, STATS, TAIL, END};
+static const struct acc_column md5_mode[] = {
+	BASIC, {"NPU MD5", md5, NULL}, {"BENCH MD5", md5, NULL}, TAIL, END};
+static const struct acc_column ptdbg_tensor[] = {{"NPU Name", name, NULL},
+	{"Bench Name", name, NULL}, {"NPU Tensor Dtype", dtype, NULL},
+	{"Bench Tensor Dtype", dtype, NULL}, {"NPU Tensor Shape", shape, NULL},
+	{"Bench Tensor Shape", shape, NULL}, {"Cosine", metric, "m.cosine"},
+	{"MaxAbsErr", metric, "m.max_abs"}, {"MaxRelativeErr", metric, "m.max_rel"},
+	{"One Thousandth Err Ratio", metric, "m.thousandth"},
+	{"Five Thousandths Err Ratio", metric, "m.five_thousandths"}, STATS,
+	{"Accuracy Reached or Not", metric, "m.accuracy"}, {"Err_message", ptdbg_message, NULL},
+	{"NPU_Stack_Info", stack, NULL}, END};
+
+static int
+open_msprobe(void **ctx, struct acc_err *e)
+{
+	struct ctx *x = calloc(1, sizeof *x);
+	*ctx = x;
+	return x == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+}
+
+static int
+open_ptdbg(void **ctx, struct acc_err *e)
+{
+	int rc = open_msprobe(ctx, e);
+	if (rc == 0)
+		((struct ctx *)*ctx)->ptdbg = true;
+	return rc;
+}
+
+static int
+see(void *ctx, const struct acc_rec *r, struct acc_err *e)
+{
+	struct ctx *x = ctx;
+	if (!acc_rec_is(r, "stack"))
+		return 0;
+	const struct acc_val *v = acc_get(r, "", "frames");
+	uint64_t *at = acc_map_put(&x->stacks, acc_get_text(r, "", "id"), x->text.n);
+	int rc = at == NULL ? ACC_ENOMEM : 0;
+	if (rc == 0 && *at != x->text.n)
+		return 0; /* seen before */
+	rc |= acc_buf_add(&x->text, "[", 1);
+	for (uint32_t i = 0; v != NULL && v->type == ACC_V_TEXTS && i < v->n; i++) {
+		if (i > 0)
+			rc |= acc_buf_add(&x->text, ", ", 2);
+		rc |= py_quote(&x->text, v->texts[i]);
+	}
+	rc |= acc_buf_add(&x->text, "]", 2);
+	return rc < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+}
+
+static bool
+is_row(void *ctx, const struct acc_rec *r)
+{
+	(void)ctx;
+	return acc_rec_is(r, "pair") && present(r, "a.");
+}
+
+static const struct acc_column *
+columns(void *ctx, const struct acc_rec *first)
+{
+	const struct ctx *x = ctx;
+	struct acc_str mode = acc_get_text(first, "", "m.mode");
+	if (x->ptdbg)
+		return ptdbg_tensor;
+	return acc_str_is(mode, "statistics") ? statistics_mode
+	       : acc_str_is(mode, "md5")      ? md5_mode : tensor_mode;
+}
+
+static void
+close_ctx(void *ctx)
+{
+	struct ctx *x = ctx;
+	acc_map_release(&x->stacks);
+	acc_buf_release(&x->text);
+	acc_buf_release(&x->last_key);
+	free(x);
+}
+
+const struct acc_columns acc_columns_msprobe = {
+	"msprobe", open_msprobe, see, is_row, columns, close_ctx};
+const struct acc_columns acc_columns_ptdbg = {
+	"ptdbg", open_ptdbg, see, is_row, columns, close_ctx};
