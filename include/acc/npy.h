@@ -6,10 +6,12 @@
 #include "acc/tensor.h"
 
 /* Parse the header at the start of p[0..n). On success fills dtype, big_endian, ndim, shape,
- * strides (Fortran order), off = bytes of the header, len = bytes of the elements; the rest of
- * *ref is left alone. Returns the header's length, 0 if n bytes are too few, or < 0: object
- * and structured arrays, strings and dates are ACC_EUNSUP by name, never read. `descr` (may be
- * NULL) gets the dtype as written, in m. */
+ * first, strided and stride (Fortran order), off = bytes of the header, len = bytes of the
+ * elements; the rest of *ref is left alone. Returns the header's length (at most 64 KiB and 12
+ * bytes), 0 if n bytes are too few, or < 0: object and structured arrays, strings, dates and
+ * longdoubles are ACC_EUNSUP by name, never read; ndim, shape and `descr` stand even then.
+ * "E2" and "h2" (MindSpore) and "V2" (ml_dtypes) are bf16. `descr` (may be NULL, then m too)
+ * gets the dtype as written, in m. */
 int64_t acc_npy_header(const void *p, size_t n, struct acc_ref *ref, struct acc_str *descr,
 	struct acc_arena *m, struct acc_err *e);
 
