@@ -108,7 +108,8 @@ expand(struct acc_bytes *b, struct acc_err *e)
 		rc = acc_inflate_run(b->z, b->raw + b->raw_start, &nin, b->buf + b->end, &nout,
 			&why);
 		b->raw_start += nin;
-		if (rc < 0)
+		/* What came before the damage is delivered; zlib says the same again next time. */
+		if (rc < 0 && nout == 0)
 			return acc_fail_at(e, rc, b->raw_pos - (b->raw_end - b->raw_start),
 				"gzip: %s", why.msg);
 		b->between = rc == 1;

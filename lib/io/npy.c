@@ -247,6 +247,8 @@ static int64_t
 extent(const uint8_t *p, size_t n, size_t *text, struct acc_err *e)
 {
 	static const uint8_t magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+	if (n == 0)
+		return 0;
 	if (memcmp(p, magic, n < sizeof magic ? n : sizeof magic) != 0)
 		return acc_fail(e, ACC_EFORMAT, "not a .npy file");
 	if (n < 8)

@@ -1,0 +1,176 @@
+/* The source of bytes: plain and gzip'd, through files and slow pipes. */
+#include "acc/file.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define IO "tests/data/io/"
+
+/* What make_io.py packs into one.gz. */
+static bool
+plain(const uint8_t *p, size_t n, size_t first)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i] != 97 + ((first + i) * 7 + (first + i) / 1000) % 26)
+			return false;
+	return true;
+}
+
+/* All of it, consuming `step` bytes at a time, into *out: what acc_bytes_more said last. */
+static int
+drain(struct acc_bytes *b, size_t step, struct acc_buf *out, struct acc_err *e)
+{
+	static const uint8_t zeros[ACC_BYTES_PAD];
+	const uint8_t *p;
+	size_t n;
+	int rc;
+	do {
+		rc = acc_bytes_more(b, &p, &n, e);
+		if (rc >= 0 && (acc_bytes_peek(b, &p) != n || memcmp(p + n, zeros, sizeof zeros) != 0))
+			return -99;
+		for (; rc >= 0 && n > 0 && (n >= step || rc == 0); n = acc_bytes_peek(b, &p)) {
+			size_t take = n < step ? n : step;
+			acc_buf_add(out, p, take);
+			acc_bytes_skip(b, take);
+			if (acc_bytes_pos(b) != out->n)
+				return -99;
+		}
+	} while (rc > 0);
+	return rc;
+}
+
+static struct acc_bytes *
+open_file(const char *name, struct acc_err *e)
+{
+	return acc_bytes_open(open(name, O_RDONLY), name, true, e);
+}
+
+static void
+whole(const char *name, size_t step)
+{
+	struct acc_err e = {0};
+	struct acc_buf got = {0};
+	struct acc_bytes *b = open_file(name, &e);
+	int rc = b == NULL ? -99 : drain(b, step, &got, &e);
+	ok(rc == 0 && got.n == 300000 && plain(got.p, got.n, 0), "%s by %zu: %d %zu %s", name, step,
+		rc, got.n, e.msg);
+	acc_bytes_close(b);
+	acc_buf_release(&got);
+}
+
+static struct acc_bytes *
+from_memory(const void *p, size_t n, bool gunzip, struct acc_err *e)
+{
+	int fd = memfd_create("t_bytes", MFD_CLOEXEC);
+	if (acc_file_write(fd, p, n, NULL) < 0)
+		return NULL;
+	lseek(fd, 0, SEEK_SET);
+	return acc_bytes_open(fd, "memory", gunzip, e);
+}
+
+static void
+text(const void *p, size_t n, const char *want, int code, uint64_t pos)
+{
+	struct acc_err e = {0};
+	struct acc_buf got = {0};
+	struct acc_bytes *b = from_memory(p, n, true, &e);
+	int rc = b == NULL ? e.code : drain(b, 1, &got, &e);
+	struct acc_str s = {got.n > 0 ? (char *)got.p : "", (uint32_t)got.n};
+	ok(rc == code && acc_str_is(s, want) &&
+		(code == 0 || (e.pos == pos && strcmp(e.where, "memory") == 0)),
+		"%zu bytes hold '%.6s': %d byte %d: %s", n, want, rc, (int)e.pos, e.msg);
+	acc_bytes_close(b);
+	acc_buf_release(&got);
+}
+
+static size_t
+load(const char *name, uint8_t *p, size_t size)
+{
+	int fd = open(name, O_RDONLY);
+	ssize_t n = read(fd, p, size);
+	close(fd);
+	return n < 0 ? 0 : (size_t)n;
+}
+
+/* Every prefix of a gzip member is too short. */
+static void
+prefixes(void)
+{
+	uint8_t file[4096];
+	size_t n = load(IO "one.gz", file, sizeof file), bad = 0;
+	for (size_t i = 3; i < n; i++) {
+		struct acc_err e = {0};
+		struct acc_buf got = {0};
+		struct acc_bytes *b = from_memory(file, i, true, &e);
+		if (b == NULL || drain(b, 1000, &got, &e) != ACC_ETRUNC || e.pos != i ||
+			!plain(got.p, got.n, 0))
+			bad++;
+		acc_bytes_close(b);
+		acc_buf_release(&got);
+	}
+	ok(n > 1000 && bad == 0, "%zu prefixes of %zu are taken for whole", bad, n);
+}
+
+/* A writer that gives a byte at a time, so that no read begins or ends where it would suit. */
+static void
+slowly(const char *name, size_t want, bool gunzip)
+{
+	uint8_t file[4096];
+	size_t n = load(name, file, sizeof file);
+	int fds[2];
+	if (pipe(fds) < 0)
+		return;
+	pid_t child = fork();
+	if (child == 0) {
+		close(fds[0]);
+		for (size_t i = 0; i < n; i++)
+			if (write(fds[1], file + i, 1) != 1)
+				_exit(1);
+		_exit(0);
+	}
+	close(fds[1]);
+	struct acc_err e = {0};
+	struct acc_buf got = {0};
+	struct acc_bytes *b = acc_bytes_open(fds[0], "pipe", gunzip, &e);
+	int rc = drain(b, 7, &got, &e);
+	ok(rc == 0 && got.n == want, "%s through a slow pipe: %zu", name, got.n);
+	acc_bytes_close(b);
+	acc_buf_release(&got);
+	waitpid(child, NULL, 0);
+}
+
+int
+main(void)
+{
+	whole(IO "one.gz", 1);
+	whole(IO "one.gz", 4096);
+	whole(IO "one.gz", 299999); /* the buffer must grow */
+	uint8_t file[4096];
+	size_t n = load(IO "many.gz", file, sizeof file);
+	text(file, n, "abcdef\n", 0, 0);
+	text(file, n - 513, "abcdef\n", ACC_ETRUNC, n - 513);
+	n = load(IO "garbage.gz", file, sizeof file);
+	text(file, n, "abc", ACC_EFORMAT, n - 3);
+	n = load(IO "badsum.gz", file, sizeof file);
+	text(file, n, "abc", ACC_EFORMAT, n - 4);
+	text("", 0, "", 0, 0);
+	text("a", 1, "a", 0, 0);
+	text("\x1f\x8b", 2, "\x1f\x8b", 0, 0);
+	text("\x1f\x8b\x07 no gzip", 11, "\x1f\x8b\x07 no gzip", 0, 0);
+	prefixes();
+	slowly(IO "one.gz", 300000, true);
+	slowly(IO "one.gz", 1220, false);
+	slowly(IO "npy.tsv", 714, true);
+	struct acc_err e = {0};
+	ok(open_file("/", &e) == NULL && e.code == ACC_EIO && strcmp(e.where, "/") == 0,
+		"a folder: %s", e.msg);
+	e = (struct acc_err){0};
+	ok(acc_bytes_open(-1, "absent", true, &e) == NULL && e.code == ACC_EIO, "no file: %s", e.msg);
+	acc_bytes_close(NULL);
+	return done();
+}
