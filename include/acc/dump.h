@@ -37,6 +37,7 @@ struct acc_dump_ctx;
 typedef int acc_emit_fn(void *arg, struct acc_rec *r);           /* < 0 stops the reading */
 typedef void acc_trouble_fn(void *arg, const struct acc_err *e); /* reading goes on */
 
+/* The context and what is in it live until it is closed, over any number of dumps. */
 struct acc_dump_ctx *acc_dump_open(const struct acc_select *sel, acc_emit_fn *emit,
 	acc_trouble_fn *trouble, void *arg, struct acc_err *e);
 void acc_dump_close(struct acc_dump_ctx *c);
@@ -47,9 +48,17 @@ void acc_dump_close(struct acc_dump_ctx *c);
 int acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format,
 	struct acc_err *e);
 
+/* The worst exit status that a stream read as a dump carried; 0 if there was none. */
+int acc_dump_status(const struct acc_dump_ctx *c);
+/* The command lines that such streams carried so far, in order; *n of them. */
+const struct acc_str *acc_dump_log(const struct acc_dump_ctx *c, size_t *n);
+/* Records that were handed on so far. */
+uint64_t acc_dump_count(const struct acc_dump_ctx *c);
+
 /* --- for formats --- */
 struct acc_dump {
 	const char *name, *help;
+	const char *looks_for; /* for the message when nothing is found: "step0/rank0/dump.json" */
 	/* 0: not mine; 1..100: how sure. Reads nothing but what it is shown, and names. */
 	int (*probe)(const struct acc_probe *p);
 	int (*read)(struct acc_dump_ctx *c, const char *path, struct acc_err *e);
@@ -60,21 +69,29 @@ extern const size_t acc_ndumps;
 /* Where the records that follow come from. Emits a source record when the first of them
  * passes the selection. root is made absolute. step, rank, proc < 0: unknown. */
 struct acc_source {
-	const char *root, *format, *framework, *device, *task;
+	const char *root, *format, *framework, *device, *task, *level; /* NULL: unknown */
 	int64_t step, rank, proc;
 };
 int acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *s, struct acc_err *e);
-/* Is this step / rank selected? Ask before opening its files. */
+/* Is this step / rank selected? Ask before opening its files. Unknown ones (< 0) are. Where
+ * the rank is unknown, the process id stands for it. */
 bool acc_dump_wants(const struct acc_dump_ctx *c, int64_t step, int64_t rank);
 /* An empty record of this kind, with `name` set first; src, seq, step and rank are added by
- * acc_dump_put. */
+ * acc_dump_put. Valid until the next call. */
 struct acc_rec *acc_dump_rec(struct acc_dump_ctx *c, const char *kind, struct acc_str name);
+/* Would acc_dump_put hand it on? Ask, once name, key, op, pass and io are set, before costly
+ * work (opening the payload, registering the stack). */
+bool acc_dump_selects(struct acc_dump_ctx *c, const struct acc_rec *r);
 /* Hand the record on. 0, or < 0: stop reading and return this. A record that is not selected
  * still consumes a number: seq does not depend on the selection. */
 int acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e);
 /* A call stack, innermost frame first. Gives its id (until the context closes); the stack
  * record goes out before the first record that is put with it. */
 struct acc_str acc_dump_stack(struct acc_dump_ctx *c, const struct acc_str *frames, size_t n);
+/* Hand on a record of a stream (source and stack records too): selected, but not numbered. */
+int acc_dump_pass(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e);
+/* What the stream's head and end say. */
+int acc_dump_heard(struct acc_dump_ctx *c, const struct acc_val *log, int status);
 /* Something could not be read, and reading goes on. Forgets *e afterwards. */
 void acc_dump_trouble(struct acc_dump_ctx *c, struct acc_err *e);
 

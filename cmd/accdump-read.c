@@ -1,0 +1,117 @@
+#include "acc/cli.h"
+#include "acc/dump.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+
+static const struct cli_opt options[] = {
+	{'o', "op", "GLOB[,..]", "op calls, by key, operator or name"},
+	{256, "from", "GLOB", "first op call, by key or operator"},
+	{257, "to", "GLOB", "last op call, inclusive"},
+	{'k', "kind", "GLOB[,..]", "kinds of records: tensor, arg, ..."},
+	{'p', "pass", "GLOB[,..]", "forward, backward, grad, debug"},
+	{'i', "io", "GLOB[,..]", "in, kw, out, param, grad"},
+	{'s', "step", "LIST", "steps, such as 0,2-4"},
+	{'r', "rank", "LIST", "ranks (process ids where ranks are unknown)"},
+	{'f', "format", "NAME", "the dump format, instead of recognising it"},
+	{'l', "list", NULL, "list the dump formats"},
+	{0, NULL, NULL, NULL},
+};
+
+static const struct cli cli = {
+	.prog = "accdump-read",
+	.synopsis = "DUMP ...",
+	.summary = "Read tensor dumps as a stream of records, in the order of execution.",
+	.opt = options,
+	.notes = "DUMP is a folder or a file; - is standard input. Globs are those of the shell.\n"
+		 "Example: accdump-read -r 0 -o 'Functional.linear.*' npu_dump | accfmt\n",
+};
+
+struct job {
+	struct acc_dump_ctx *ctx;
+	struct cli_out *out;
+	int argc;
+	char **argv;
+	bool trouble;
+};
+
+/* The head names the commands that made a stream which is read as a dump, so it is written
+ * when the first record comes. */
+static struct cli_out *
+output(struct job *j)
+{
+	if (j->out == NULL) {
+		size_t n;
+		const struct acc_str *log = acc_dump_log(j->ctx, &n);
+		j->out = cli_out_open(log, n, j->argc, j->argv);
+	}
+	return j->out;
+}
+
+static int
+emit(void *arg, struct acc_rec *r)
+{
+	cli_put(output(arg), r);
+	return 0;
+}
+
+static void
+trouble(void *arg, const struct acc_err *e)
+{
+	struct job *j = arg;
+	cli_warn_err(e);
+	j->trouble = true;
+}
+
+static void
+list_formats(void)
+{
+	for (size_t i = 0; i < acc_ndumps; i++)
+		printf("%-10s %s\n", acc_dumps[i]->name, acc_dumps[i]->help);
+	exit(fflush(stdout) == 0 ? 0 : 2);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct job job = {.argc = argc, .argv = argv};
+	struct acc_select sel = {0};
+	const char **ops = NULL, **kinds = NULL, **passes = NULL, **ios = NULL;
+	int64_t *steps = NULL, *ranks = NULL;
+	const char *format = NULL;
+	struct acc_err e = {0};
+	for (int c; (c = cli_getopt(argc, argv, &cli)) != -1;) {
+		switch (c) {
+		case 'o': cli_list(optarg, &ops, &sel.nops); break;
+		case 256: sel.from = optarg; break;
+		case 257: sel.to = optarg; break;
+		case 'k': cli_list(optarg, &kinds, &sel.nkinds); break;
+		case 'p': cli_list(optarg, &passes, &sel.npasses); break;
+		case 'i': cli_list(optarg, &ios, &sel.nios); break;
+		case 's': sel.nsteps = cli_ints("--step", optarg, &steps); break;
+		case 'r': sel.nranks = cli_ints("--rank", optarg, &ranks); break;
+		case 'f': format = optarg; break;
+		case 'l': list_formats();
+		}
+	}
+	if (optind == argc)
+		cli_usage("no dump is named");
+	sel.ops = ops, sel.kinds = kinds, sel.passes = passes, sel.ios = ios;
+	sel.steps = steps, sel.ranks = ranks;
+	job.ctx = acc_dump_open(&sel, emit, trouble, &job, &e);
+	if (job.ctx == NULL)
+		cli_die_err(&e);
+	for (int i = optind; i < argc; i++) {
+		e = (struct acc_err){0};
+		if (acc_dump_read(job.ctx, argv[i], format, &e) < 0)
+			trouble(&job, &e);
+	}
+	if (acc_dump_count(job.ctx) == 0 && !job.trouble) {
+		cli_warn("no record: the dump is empty, or nothing in it was selected");
+		job.trouble = true;
+	}
+	cli_status(output(&job), job.trouble ? 2 : acc_dump_status(job.ctx));
+	acc_dump_close(job.ctx);
+	free(ops), free(kinds), free(passes), free(ios), free(steps), free(ranks);
+	return cli_finish(job.out);
+}

@@ -1,0 +1,245 @@
+/* What all formats share: sources, stacks, numbering. */
+#include "dump/ctx.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+/* In the map of stacks: the record has been handed on. */
+#define STACK_OUT UINT64_MAX
+
+struct dump_src *
+dump_src_at(struct acc_dump_ctx *c, struct acc_str id)
+{
+	uint64_t *at = acc_map_put(&c->src_at, id, c->nsrc);
+	if (at == NULL || *at < c->nsrc)
+		return at == NULL ? NULL : &c->src[*at];
+	if (c->nsrc == c->cap) {
+		size_t cap = c->cap == 0 ? 8 : c->cap * 2;
+		struct dump_src *p = realloc(c->src, cap * sizeof *p);
+		if (p == NULL)
+			return NULL;
+		c->src = p;
+		c->cap = cap;
+	}
+	struct dump_src *s = &c->src[c->nsrc];
+	*s = (struct dump_src){.step = -1, .rank = -1, .proc = -1};
+	snprintf(s->id, sizeof s->id, "%.*s", ACC_PRS(id));
+	c->nsrc++;
+	return s;
+}
+
+static void
+put_if(struct acc_rec *r, const char *key, const char *text, int *rc)
+{
+	if (text != NULL && *rc == 0)
+		*rc = acc_add(r, "", key, acc_ctext(text));
+}
+
+static int
+fill(struct acc_rec *r, const struct acc_dump_ctx *c, const struct acc_source *s,
+	const char *root)
+{
+	int rc = acc_rec_start(r, ACC_STR("source"));
+	put_if(r, "root", root, &rc);
+	put_if(r, "host", c->host, &rc);
+	put_if(r, "format", s->format, &rc);
+	put_if(r, "framework", s->framework, &rc);
+	put_if(r, "device", s->device, &rc);
+	put_if(r, "task", s->task, &rc);
+	put_if(r, "level", s->level, &rc);
+	return rc;
+}
+
+static bool
+same(const struct acc_rec *a, const struct acc_rec *b)
+{
+	for (uint32_t i = 0; i < a->n && i < b->n; i++)
+		if (!acc_str_eq(a->f[i].key, b->f[i].key) || !acc_val_eq(&a->f[i].v, &b->f[i].v))
+			return false;
+	return a->n == b->n;
+}
+
+/* The source whose record (but its id) is r: found, or made. Two records that hash alike get
+ * different ids by a number that is hashed with the second. */
+static struct dump_src *
+intern(struct acc_dump_ctx *c, struct acc_rec *r)
+{
+	struct acc_buf b = {0};
+	struct dump_src *s = NULL;
+	int rc = 0;
+	for (uint32_t i = 0; i < r->n; i++) {
+		rc |= acc_buf_add(&b, r->f[i].key.p, r->f[i].key.n + 1);
+		rc |= acc_buf_add(&b, r->f[i].v.s.p, r->f[i].v.s.n + 1);
+	}
+	for (char salt = '0'; rc == 0; salt++) {
+		char id[17];
+		acc_hex16(acc_hash(b.p, b.n), id);
+		id[8] = '\0';
+		rc = acc_put(r, "", "id", acc_ctext(id));
+		s = rc < 0 ? NULL : dump_src_at(c, acc_str(id));
+		if (s == NULL || s->rec.n == 0 || same(&s->rec, r))
+			break;
+		rc = acc_buf_add(&b, &salt, 1);
+	}
+	acc_buf_release(&b);
+	return s;
+}
+
+int
+acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *src, struct acc_err *e)
+{
+	char root[PATH_MAX];
+	struct acc_rec r = {0};
+	if (realpath(src->root, root) == NULL)
+		return acc_fail(e, ACC_EIO, "cannot find the folder %.150s:", src->root);
+	struct dump_src *s = fill(&r, c, src, root) < 0 ? NULL : intern(c, &r);
+	if (s != NULL && s->rec.n == 0 && acc_rec_copy(&s->rec, &r) < 0)
+		s = NULL;
+	acc_rec_release(&r);
+	if (s == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	s->step = src->step;
+	s->rank = src->rank;
+	s->proc = src->proc;
+	c->cur = (size_t)(s - c->src);
+	return 0;
+}
+
+struct acc_rec *
+acc_dump_rec(struct acc_dump_ctx *c, const char *kind, struct acc_str name)
+{
+	/* Out of memory shows again when the next field is added. */
+	if (acc_rec_start(&c->rec, acc_str(kind)) == 0)
+		acc_add(&c->rec, "", "name", acc_text(name));
+	return &c->rec;
+}
+
+bool
+acc_dump_selects(struct acc_dump_ctx *c, const struct acc_rec *r)
+{
+	return dump_selected(c, &c->src[c->cur], r, "");
+}
+
+/* Bytes that a record takes at most, roughly: a stream has a limit. */
+static uint64_t
+weight(const struct acc_rec *r)
+{
+	uint64_t n = 64;
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct acc_val *v = &r->f[i].v;
+		n += r->f[i].key.n + 16;
+		if (v->type == ACC_V_TEXT || v->type == ACC_V_BIN)
+			n += v->s.n;
+		else if (v->type == ACC_V_INTS)
+			n += (uint64_t)v->n * 9;
+		for (uint32_t k = 0; v->type == ACC_V_TEXTS && k < v->n; k++)
+			n += v->texts[k].n + 5;
+	}
+	return n;
+}
+
+static int
+emit(struct acc_dump_ctx *c, struct acc_rec *r)
+{
+	c->count++;
+	return c->emit(c->arg, r);
+}
+
+int
+dump_emit_source(struct acc_dump_ctx *c, struct dump_src *s)
+{
+	if (s->out || s->rec.n == 0)
+		return 0;
+	s->out = true;
+	return emit(c, &s->rec);
+}
+
+int
+dump_emit_stack(struct acc_dump_ctx *c, struct acc_str id)
+{
+	uint64_t *at = id.n == 0 ? NULL : acc_map_get(&c->stacks, id);
+	if (at == NULL || *at == STACK_OUT)
+		return 0;
+	struct acc_rec *r = c->pending[*at];
+	c->pending[*at] = NULL;
+	*at = STACK_OUT;
+	int rc = emit(c, r);
+	acc_rec_release(r);
+	free(r);
+	return rc;
+}
+
+int
+acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
+{
+	struct dump_src *s = &c->src[c->cur];
+	uint64_t seq = s->seq++;
+	if (!dump_selected(c, s, r, ""))
+		return 0;
+	if (weight(r) > ACC_MAX_RECORD) {
+		struct acc_err big = {0};
+		acc_fail(&big, ACC_ELIMIT, "%.100s: a record of more than %d MiB is left out",
+			acc_get_text(r, "", "name").p, ACC_MAX_RECORD >> 20);
+		acc_dump_trouble(c, &big);
+		return 0;
+	}
+	int rc = acc_add(r, "", "src", acc_ctext(s->id));
+	rc |= acc_add(r, "", "seq", acc_uint(seq));
+	if (s->step >= 0)
+		rc |= acc_add(r, "", "step", acc_int(s->step));
+	if (s->rank >= 0)
+		rc |= acc_add(r, "", "rank", acc_int(s->rank));
+	else if (s->proc >= 0)
+		rc |= acc_add(r, "", "proc", acc_int(s->proc));
+	if (rc < 0)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	rc = dump_emit_source(c, s);
+	if (rc == 0)
+		rc = dump_emit_stack(c, acc_get_text(r, "", "stack"));
+	return rc < 0 ? rc : emit(c, r);
+}
+
+int
+dump_stack_keep(struct acc_dump_ctx *c, struct acc_str id, const struct acc_rec *r)
+{
+	uint64_t *at = acc_map_put(&c->stacks, id, c->npending);
+	if (at == NULL || *at != c->npending)
+		return at == NULL ? ACC_ENOMEM : 0;
+	if (c->npending == c->cap_pending) {
+		size_t cap = c->cap_pending == 0 ? 64 : c->cap_pending * 2;
+		struct acc_rec **p = realloc(c->pending, cap * sizeof *p);
+		if (p == NULL)
+			return ACC_ENOMEM;
+		c->pending = p;
+		c->cap_pending = cap;
+	}
+	struct acc_rec *copy = calloc(1, sizeof *copy);
+	if (copy == NULL || acc_rec_copy(copy, r) < 0) {
+		free(copy);
+		return ACC_ENOMEM;
+	}
+	c->pending[c->npending++] = copy;
+	return 0;
+}
+
+struct acc_str
+acc_dump_stack(struct acc_dump_ctx *c, const struct acc_str *frames, size_t n)
+{
+	struct acc_buf b = {0};
+	struct acc_rec r = {0};
+	char hex[17], *id = NULL;
+	int rc = 0;
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		rc = acc_buf_add(&b, frames[i].p, frames[i].n);
+		rc |= acc_buf_add(&b, "", 1);
+	}
+	acc_hex16(acc_hash(b.p, b.n), hex);
+	rc |= acc_rec_start(&r, ACC_STR("stack"));
+	rc |= acc_add(&r, "", "id", acc_ctext(hex));
+	rc |= acc_add(&r, "", "frames", acc_texts(frames, (uint32_t)n));
+	if (rc == 0 && (id = acc_arena_copy(&c->mem, hex, 16)) != NULL)
+		rc = dump_stack_keep(c, acc_str(hex), &r);
+	acc_buf_release(&b);
+	acc_rec_release(&r);
+	return acc_str(rc == 0 ? id : NULL);
+}

@@ -1,0 +1,37 @@
+/* A stream of records as a dump: what was read once is selected from again. */
+#include "acc/dump.h"
+#include "acc/stream.h"
+
+static int
+probe(const struct acc_probe *p)
+{
+	if (p->is_dir || !acc_is_stream(p->head, p->nhead))
+		return 0;
+	return p->head[0] == 0x1f ? 20 : 100; /* gzip may hold anything */
+}
+
+static int
+read_stream(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	struct acc_rd *rd = acc_rd_open(path, e);
+	struct acc_rec *r;
+	if (rd == NULL)
+		return e != NULL ? e->code : ACC_EFORMAT;
+	int rc = acc_dump_heard(c, acc_rd_log(rd), 0);
+	if (rc < 0)
+		acc_fail(e, rc, "out of memory");
+	while (rc >= 0 && (rc = acc_rd_next(rd, &r, e)) > 0)
+		rc = acc_dump_pass(c, r, e);
+	if (rc == 0)
+		acc_dump_heard(c, NULL, acc_rd_status(rd));
+	acc_rd_close(rd);
+	return rc;
+}
+
+const struct acc_dump acc_dump_acc = {
+	.name = "acc",
+	.help = "a stream of these programs, from a file or standard input, perhaps gzip'd",
+	.looks_for = "an acc stream",
+	.probe = probe,
+	.read = read_stream,
+};

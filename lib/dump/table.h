@@ -1,0 +1,2 @@
+/* One row per dump format. Included more than once, so without a guard. */
+ROW(acc)
