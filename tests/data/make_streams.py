@@ -1,0 +1,58 @@
+#!/usr/bin/python3
+"""Streams written by another implementation than ours (python3-msgpack), for the tests of the
+programs: python3 tests/data/make_streams.py writes tests/data/streams/*.acc again."""
+import math
+import os
+
+import msgpack
+
+here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "streams")
+os.makedirs(here, exist_ok=True)
+
+
+def stream(name, records, status=0, v=1, minor=0, log=("made by hand",), n=None, end=True):
+    with open(os.path.join(here, name + ".acc"), "wb") as f:
+        f.write(msgpack.packb(["acc", {"v": v, "minor": minor, "log": list(log)}]))
+        for kind, fields in records:
+            f.write(msgpack.packb([kind, fields]))
+        if end:
+            f.write(msgpack.packb(["end", {"n": len(records) if n is None else n, "st": status}]))
+
+
+every = ("tensor", {"name": "x", "seq": 0, "int": -5, "big": 2**63 + 5, "float": 0.1, "small": 5e-324,
+                    "nan": math.nan, "inf": math.inf, "ninf": -math.inf, "true": True, "nil": None,
+                    "empty": "", "text": 'a "quote", a \\ and a\nline', "utf8": "标杆", "shape": [2, -3],
+                    "none": [], "texts": ["a", ""], "bin": b"\x00\x01"})
+stream("every-type", [every])
+stream("status-1", [every], status=1)
+stream("unknown", [("x-mine", {"name": "kept", "x-key": 1}), ("novel", {"z": 1, "a": 2})], minor=7)
+stream("newer", [], v=2)
+stream("lost", [every], n=2)
+stream("no-end", [every], end=False)
+stream("not-utf8", [("tensor", {"name": "x"})])
+p = os.path.join(here, "not-utf8.acc")
+data = open(p, "rb").read().replace(b"\xa4name\xa1x", b"\xa4name\xa1\xff")
+open(p, "wb").write(data)
+
+
+def t(name, seq, rank, **more):
+    return ("tensor", dict({"name": name, "seq": seq, "step": 0, "rank": rank}, **more))
+
+
+stream("rank0", [("source", {"id": "00000000"}), t("a", 0, 0), t("c", 1, 0)])
+stream("rank1", [("source", {"id": "00000001"}), t("b", 0, 1), t("d", 1, 1)])
+stream("sort", [("source", {"id": "00000000"}), t("ten", 0, 0, v=10), t("nan", 1, 0, v=math.nan),
+                t("two", 2, 0, v=2.5), t("none", 3, 0), t("text", 4, 0, v="x"), t("two again", 5, 0, v=2.5)])
+
+
+def pair(name, **more):
+    return ("pair", dict({"name": name, "a.kind": "tensor", "a.name": name, "a.key": "Torch.add.0.forward",
+                          "a.dtype": "f32", "a.shape": [2, 3], "b.kind": "tensor", "b.name": name}, **more))
+
+
+stream("judged", [
+    pair("Torch.add.0.forward.input.0", **{"m.max_abs": 0.0, "m.rel_l2": 0.0}),
+    pair("Torch.add.0.forward.output.0", **{"m.max_abs": 0.25, "m.rel_l2": 1 / 3, "bad": "error",
+                                            "why": "off"}),
+    ("finding", {"what": "culprit", "name": "Torch.add.0.forward", "text": "Torch.add.0.forward is wrong"}),
+], status=1)

@@ -1,0 +1,17 @@
+# What all bats files share. "$BIN" holds the programs, "$DATA" the fixtures.
+bats_require_minimum_version 1.5.0
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+: "${BIN:=$ROOT/bin}"
+DATA=$ROOT/tests/data
+PATH=$BIN:$PATH
+export BIN DATA PATH ROOT
+unset NO_COLOR
+
+# One line on stderr that begins with the program's name, exit status 2.
+fails() { # text that the line must hold, command...
+	local want=$1
+	shift
+	run -2 --separate-stderr "$@"
+	[ "${#stderr_lines[@]}" -eq 1 ] || { echo "stderr: $stderr"; return 1; }
+	[[ $stderr == *"$want"* ]] || { echo "stderr: $stderr"; return 1; }
+}

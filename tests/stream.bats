@@ -1,0 +1,80 @@
+# The rules of accstream(5) that every filter obeys, seen through accfmt.
+load helper
+S=$BATS_TEST_DIRNAME/data/streams
+
+@test "every prefix of a stream is trouble" {
+	size=$(stat -c %s "$S/every-type.acc")
+	for ((n = 0; n < size; n++)); do
+		head -c "$n" "$S/every-type.acc" >"$BATS_TEST_TMPDIR/cut.acc"
+		st=0
+		accfmt --json "$BATS_TEST_TMPDIR/cut.acc" >/dev/null 2>"$BATS_TEST_TMPDIR/err" || st=$?
+		[ "$st" -eq 2 ] || { echo "prefix of $n bytes: status $st"; false; }
+		[ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -eq 1 ]
+	done
+}
+
+@test "a gzip'd stream reads the same; every prefix of it is trouble" {
+	gzip -c "$S/every-type.acc" >"$BATS_TEST_TMPDIR/s.gz"
+	[ "$(accfmt --json "$BATS_TEST_TMPDIR/s.gz")" = "$(accfmt --json "$S/every-type.acc")" ]
+	size=$(stat -c %s "$BATS_TEST_TMPDIR/s.gz")
+	for ((n = 0; n < size; n += 3)); do
+		head -c "$n" "$BATS_TEST_TMPDIR/s.gz" >"$BATS_TEST_TMPDIR/cut.gz"
+		st=0
+		accfmt --json "$BATS_TEST_TMPDIR/cut.gz" >/dev/null 2>&1 || st=$?
+		[ "$st" -eq 2 ]
+	done
+}
+
+@test "the status of the stream is the status of the program" {
+	run -1 accfmt --json "$S/status-1.acc"
+	run -1 accfmt --json "$S/every-type.acc" "$S/status-1.acc"
+}
+
+@test "unknown kinds and keys pass" {
+	run -0 accfmt --json "$S/unknown.acc"
+	[ "${lines[0]}" = '{"kind":"x-mine","name":"kept","x-key":1}' ]
+	[ "${lines[1]}" = '{"kind":"novel","z":1,"a":2}' ]
+}
+
+@test "a newer version, lost records, no end, two streams in a row, an empty input" {
+	fails "stream version 2, newer than" accfmt "$S/newer.acc"
+	fails "records were lost" accfmt --json "$S/lost.acc"
+	fails "no end record: an earlier command failed?" accfmt --json "$S/no-end.acc"
+	cat "$S/rank0.acc" "$S/rank1.acc" >"$BATS_TEST_TMPDIR/cat.acc"
+	fails "not with cat" accfmt --json "$BATS_TEST_TMPDIR/cat.acc"
+	fails "empty: an earlier command failed?" accfmt /dev/null
+	fails "no such file or directory" bash -c 'accfmt no/such 2>&1 | tr A-Z a-z >&2; exit 2'
+}
+
+@test "a file that is no stream" {
+	echo '{"a": 1}' >"$BATS_TEST_TMPDIR/x.json"
+	fails "x.json: byte 0" accfmt "$BATS_TEST_TMPDIR/x.json"
+}
+
+@test "a full disk is noticed, a closed pipe ends quietly" {
+	fails "No space left on device" bash -c "accfmt --json '$S/every-type.acc' >/dev/full"
+	run -0 --separate-stderr bash -c "accfmt --json \$(yes '$S/rank0.acc' | head -n 900) | head -n 1"
+	[ -z "$stderr" ]
+}
+
+@test "an upstream that was killed is noticed" {
+	fails "an earlier command failed?" bash -c "(head -c 60 '$S/every-type.acc'; kill -9 \$BASHPID) 2>/dev/null | accfmt --json >/dev/null"
+}
+
+@test "control characters of a file do not reach the terminal through a message" {
+	printf 'x' >"$BATS_TEST_TMPDIR/"$'a\033b'
+	run -2 --separate-stderr accfmt "$BATS_TEST_TMPDIR/"$'a\033b'
+	[[ $stderr != *$'\033'* ]]
+}
+
+@test "a header that asks for 96 GB gets nothing" {
+	printf '\x92\xa3acc\x81\xa1v\xdd\xff\xff\xff\xff' >"$BATS_TEST_TMPDIR/bomb.acc"
+	fails "record of more than" accfmt "$BATS_TEST_TMPDIR/bomb.acc"
+}
+
+@test "a reader in another language, written from the page" {
+	run -0 "$ROOT/examples/read-stream" <"$S/every-type.acc"
+	[[ ${lines[0]} == *$'\tbig=9223372036854775813\t'* ]]
+	run -2 "$ROOT/examples/read-stream" <"$S/no-end.acc"
+	run -2 "$ROOT/examples/read-stream" < <(head -c 90 "$S/every-type.acc")
+}
