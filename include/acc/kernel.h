@@ -1,14 +1,22 @@
 /* kernel.h - one pass over a chunk of one tensor, or of a pair, gives every sum
  *
- * A metric is a formula over these sums. Values are taken as doubles (exact for every float
- * dtype up to f64 and for integers up to 2^53; wider integers are compared exactly where the
- * comparison says so, and rounded where a sum says so). Complex elements count as |z| in the
- * statistics, as pairs of components in the comparison.
+ * A metric is a formula over these sums. Values are taken as doubles: exact for every float
+ * dtype up to f64 and for integers up to 2^53; wider integers are rounded in the statistics
+ * and compared exactly. Complex elements count as |z| in the statistics and as 2 n components
+ * in the comparison (indices are those of elements).
  *
  * Order of summation: blocks of 2,048 elements; in a block 16 lanes of double, element i in
- * lane i mod 16; lanes folded by halves (8, 4, 2, 1); blocks of a chunk added in order; chunks
- * of 65,536 elements merged in order by acc_*_merge (with a compensated sum). So the bits
- * depend on no instruction set, compiler or number of threads.
+ * lane i mod 16; lanes folded by halves (8, 4, 2, 1); blocks of a chunk, then chunks of 65,536
+ * elements, added in order with a compensated sum. What is left out (not finite, behind the
+ * end) adds +0. So the bits depend on no instruction set, compiler or number of threads.
+ *
+ * Error bounds, u = 2^-53: a sum of n terms t_i is within 136 u sum|t_i| of the exact sum of
+ * its terms as rounded, for any n up to 2^50 (127 additions in a lane, 4 in the fold, and the
+ * compensation). Terms of sum, sumabs are exact, of d within u; squares and products of f32 and narrower
+ * are exact, of f64 within u. r and e are computed in f32, as numpy and torch do, where both
+ * dtypes are floats that fit f32 (then their terms are within 2^-23, the squares 2^-22), else
+ * in double, as they are in a block in which f32 would overflow. Squares of f64 values beyond
+ * 1e154 overflow to inf.
  */
 #ifndef ACC_KERNEL_H
 #define ACC_KERNEL_H
@@ -22,7 +30,7 @@ struct acc_sum {
 	double hi, lo;
 };
 
-/* Of one tensor. min, max, sums are over the finite elements; n - nan - posinf - neginf of
+/* Of one tensor. min, max (-0 is given as +0), sums are over the finite elements; n - nan - posinf - neginf of
  * them, and min = +inf, max = -inf where there are none. */
 struct acc_one {
 	uint64_t n, nan, posinf, neginf, zero;
@@ -33,24 +41,32 @@ struct acc_one {
 
 /* Of a pair: d = a - b over the elements where both are finite ("used"). */
 struct acc_two {
-	uint64_t n, used;
-	uint64_t same;        /* equal bits (after conversion to the same dtype), NaN = NaN */
+	uint64_t n, used;     /* components, if complex */
+	/* Equal bits, after rounding to the coarser dtype where they differ; any NaN equals any
+	 * NaN, -0 is not +0. Integers by value. */
+	uint64_t same;
 	uint64_t kind_diff;   /* not finite on a side, and not the same NaN / +Inf / -Inf on both */
 	uint64_t kind_diff_unsigned; /* the same with the sign of infinity ignored */
 	struct acc_sum dot, aa, bb; /* sum a b, a^2, b^2 over used */
 	struct acc_sum d, absd, dd; /* sum a - b, |a - b|, (a - b)^2 */
 	double max_absd;
-	uint64_t max_absd_at; /* lowest row-major index; meaningless if used == 0 */
+	uint64_t max_absd_at; /* lowest row-major index; 0 if the largest is 0 */
 	/* r = |d| / |b| over used with b != 0 */
 	uint64_t nrel;
 	uint64_t b_zero;      /* used, b == 0 and a != 0 */
+	/* What msprobe takes for r at those b_zero: |(a + eps) - eps| / eps with eps of f32 where
+	 * r is in f32, else of f64. The largest, and how many are below the two bounds. */
+	double max_rel_b0;
+	uint64_t b0_lt_1e3, b0_lt_5e3;
 	struct acc_sum rel, relrel;
 	double max_rel;
 	uint64_t max_rel_at;
-	uint64_t lt_1e3, lt_5e3; /* used with |d| < 0.001 |b| (0.005), or d == 0 */
+	uint64_t lt_1e3, lt_5e3; /* used with r < 0.001 (0.005), or d == 0 */
 	uint64_t outside;        /* of all n: not(|d| <= atol + rtol |b|), or kinds differ */
-	/* distance in units of the coarser dtype's last place: bin 0 is 0, bin k is
-	 * [2^(k-1), 2^k); integers: |a - b| */
+	/* Over used: distance in units of the last place of the coarser dtype (the one of larger
+	 * eps; of an integer and a float, the float): how many of its numbers further, where
+	 * -0 = +0 and what is beyond its range is one further than its largest. Two integers:
+	 * |a - b|, exactly. Bin 0 is 0, bin k is [2^(k-1), 2^k). */
 	uint64_t ulp_max, ulp_max_at;
 	uint64_t ulp[ACC_ULP_BINS];
 	/* e = |d| / (|b| + scale), for attribution */
@@ -62,20 +78,24 @@ struct acc_two {
 struct acc_kernel_opt {
 	double rtol, atol;
 	double scale; /* s of e above; 0: e is 0 where b is 0 and d is 0, else inf */
-};
+};                    /* all finite and >= 0 */
 
-/* The name of the instruction set that runs ("avx2", ...); rows usable on this machine. */
+/* The name of the instruction set that runs ("avx2", ...); those that can run here, the
+ * slowest first: their number. */
+enum { ACC_KERNEL_ROWS = 4 };
 const char *acc_kernel_isa(void);
-const char *const *acc_kernel_isas(size_t *n);
+size_t acc_kernel_isas(const char *names[ACC_KERNEL_ROWS]);
 /* Force a row by name, for tests. 0 or ACC_EUSAGE. Not to be called while kernels run. */
 int acc_kernel_force(const char *isa, struct acc_err *e);
 
 /* n <= ACC_CHUNK elements, native byte order, row-major, any alignment. `at` is the row-major
- * index of the first one. *out is overwritten. The two dtypes may differ. */
+ * index of the first one. The results are overwritten. The two dtypes may differ. */
 void acc_kernel_one(enum acc_dtype t, const void *p, size_t n, struct acc_one *out);
 void acc_kernel_two(enum acc_dtype ta, const void *a, enum acc_dtype tb, const void *b,
 	size_t n, uint64_t at, const struct acc_kernel_opt *opt, struct acc_one *oa,
 	struct acc_one *ob, struct acc_two *out);
+/* XXH3-64, by the same row. */
+uint64_t acc_kernel_hash(const void *p, size_t n);
 /* Add the next chunk's result; zero-initialised (acc_*_init) to start. */
 void acc_one_init(struct acc_one *s);
 void acc_two_init(struct acc_two *s);

@@ -1,0 +1,72 @@
+/* Which row runs. */
+#include "one.h"
+
+#include <stdatomic.h>
+
+static const struct acc_row *const rows[] = {
+	&acc_row_base,
+};
+enum { NROW = sizeof rows / sizeof *rows };
+
+/* Chosen at the first call, to the same value whoever comes first. */
+static _Atomic(const struct acc_row *) chosen;
+
+static const struct acc_row *
+row(void)
+{
+	const struct acc_row *r = atomic_load_explicit(&chosen, memory_order_acquire);
+	if (r != NULL)
+		return r;
+	for (size_t i = 0; i < NROW; i++)
+		if (rows[i]->usable())
+			r = rows[i];
+	atomic_store_explicit(&chosen, r, memory_order_release);
+	return r;
+}
+
+const char *
+acc_kernel_isa(void)
+{
+	return row()->name;
+}
+
+size_t
+acc_kernel_isas(const char *names[ACC_KERNEL_ROWS])
+{
+	size_t n = 0;
+	for (size_t i = 0; i < NROW; i++)
+		if (rows[i]->usable())
+			names[n++] = rows[i]->name;
+	return n;
+}
+
+int
+acc_kernel_force(const char *isa, struct acc_err *e)
+{
+	for (size_t i = 0; i < NROW; i++)
+		if (strcmp(rows[i]->name, isa) == 0 && rows[i]->usable()) {
+			atomic_store_explicit(&chosen, rows[i], memory_order_release);
+			return 0;
+		}
+	return acc_fail(e, ACC_EUSAGE, "no instruction set '%.40s' here", isa);
+}
+
+void
+acc_kernel_one(enum acc_dtype t, const void *p, size_t n, struct acc_one *out)
+{
+	acc_one_run(row(), t, p, n, out);
+}
+
+void
+acc_kernel_two(enum acc_dtype ta, const void *a, enum acc_dtype tb, const void *b, size_t n,
+	uint64_t at, const struct acc_kernel_opt *opt, struct acc_one *oa, struct acc_one *ob,
+	struct acc_two *out)
+{
+	acc_two_run(row(), ta, a, tb, b, n, at, opt, oa, ob, out);
+}
+
+uint64_t
+acc_kernel_hash(const void *p, size_t n)
+{
+	return row()->hash(p, n);
+}

@@ -1,0 +1,150 @@
+/* One side's statistics, block by block. */
+#include "one.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void
+add(struct acc_one *o, const struct acc_blk1 *r)
+{
+	o->zero += r->zero;
+	o->min = r->min < o->min ? r->min : o->min;
+	o->max = r->max > o->max ? r->max : o->max;
+	acc_sum_add(&o->sum, r->sum);
+	acc_sum_add(&o->sumsq, r->sumsq);
+	acc_sum_add(&o->sumabs, r->sumabs);
+}
+
+void
+acc_one_block(struct acc_one *o, const struct acc_blk1 *r, const float *x, size_t n,
+	double largest)
+{
+	o->n += n;
+	add(o, r);
+	if (largest > 0 && (r->max == largest || r->min == -largest))
+		for (size_t i = 0; i < n; i++)
+			o->sat += fabs((double)x[i]) == largest;
+}
+
+size_t
+acc_one_odd_block(const struct acc_row *row, struct acc_one *o, struct acc_blk1 *r,
+	const float *x, size_t n, double largest)
+{
+	_Alignas(64) float y[ACC_BLOCK];
+	double lo = INFINITY, hi = -INFINITY;
+	size_t padded = (n + 15) / 16 * 16, finite = 0;
+	for (size_t i = 0; i < n; i++) {
+		double v = (double)x[i];
+		y[i] = 0;
+		if (isfinite(v)) {
+			y[i] = x[i];
+			lo = v < lo ? v : lo;
+			hi = v > hi ? v : hi;
+			finite++;
+		} else {
+			o->nan += isnan(v) != 0;
+			o->posinf += v > 0;
+			o->neginf += v < 0;
+		}
+	}
+	memset(y + n, 0, (padded - n) * sizeof *y);
+	row->one(y, padded, r);
+	r->zero -= (uint32_t)(padded - finite);
+	r->min = lo + 0.0; /* not -0 */
+	r->max = hi + 0.0;
+	acc_one_block(o, r, y, n, largest);
+	return finite;
+}
+
+/* f64, wide integers: doubles, which may overflow when squared. */
+static void
+wide_block(struct acc_one *o, double *x, size_t n, double largest)
+{
+	struct acc_blk1 r;
+	double lo = INFINITY, hi = -INFINITY;
+	size_t finite = 0;
+	for (size_t i = 0; i < n; i++) {
+		double v = x[i];
+		if (isfinite(v)) {
+			lo = v < lo ? v : lo;
+			hi = v > hi ? v : hi;
+			finite++;
+			o->sat += largest > 0 && fabs(v) == largest;
+		} else {
+			o->nan += isnan(v) != 0;
+			o->posinf += v > 0;
+			o->neginf += v < 0;
+			x[i] = 0;
+		}
+	}
+	acc_wide_one(x, n, &r);
+	r.zero -= (uint32_t)(n - finite);
+	r.min = lo + 0.0;
+	r.max = hi + 0.0;
+	o->n += n;
+	add(o, &r);
+}
+
+/* |z|, without overflow or underflow on the way. */
+static double
+modulus(double re, double im)
+{
+	double x = fabs(re), y = fabs(im), big = x > y ? x : y;
+	if (isinf(x) || isinf(y))
+		return INFINITY;
+	if (big > 0x1p500)
+		return sqrt((x * 0x1p-600) * (x * 0x1p-600) + (y * 0x1p-600) * (y * 0x1p-600)) *
+			0x1p600;
+	if (big < 0x1p-500)
+		return sqrt((x * 0x1p600) * (x * 0x1p600) + (y * 0x1p600) * (y * 0x1p600)) *
+			0x1p-600;
+	return sqrt(x * x + y * y);
+}
+
+static void
+wide_one(enum acc_dtype t, const uint8_t *p, size_t n, struct acc_one *out)
+{
+	double x[2 * ACC_BLOCK];
+	const bool complex = acc_dtypes[t].cls == 'C';
+	const double largest = acc_dtypes[t].cls == 'F' ? acc_dtypes[t].max : 0;
+	for (size_t off = 0; off < n; off += ACC_BLOCK) {
+		size_t m = n - off < ACC_BLOCK ? n - off : ACC_BLOCK;
+		acc_wide_load(acc_component(t), p + off * acc_dtypes[t].size,
+			complex ? 2 * m : m, x);
+		for (size_t i = 0; complex && i < m; i++)
+			x[i] = modulus(x[2 * i], x[2 * i + 1]);
+		wide_block(out, x, m, largest);
+	}
+}
+
+void
+acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n,
+	struct acc_one *out)
+{
+	acc_one_init(out);
+	if (!acc_is_narrow(t)) {
+		wide_one(t, p, n, out);
+		return;
+	}
+	_Alignas(64) float buf[ACC_BLOCK];
+	struct acc_codes codes;
+	struct acc_blk1 r;
+	const uint8_t *b = p;
+	const size_t size = acc_dtypes[t].size;
+	const double largest = acc_dtypes[t].cls == 'F' ? acc_dtypes[t].max : 0;
+	bool odd = false;
+	if (acc_is_8bit(t))
+		acc_codes_of(t, &codes);
+	for (size_t off = 0; off < n; off += ACC_BLOCK) {
+		size_t m = n - off < ACC_BLOCK ? n - off : ACC_BLOCK;
+		const float *x = acc_narrow_view(row, t, &codes, b + off * size, m, buf);
+		if (!odd && m % 16 == 0) {
+			row->one(x, m, &r);
+			if (isfinite(r.sumsq)) {
+				acc_one_block(out, &r, x, m, largest);
+				continue;
+			}
+		}
+		odd = acc_one_odd_block(row, out, &r, x, m, largest) < m;
+	}
+}

@@ -1,0 +1,21 @@
+/* one.h - what the comparison takes over from the one-sided pass */
+#ifndef ACC_KERNEL_ONE_H
+#define ACC_KERNEL_ONE_H
+
+#include "row.h"
+
+/* Count an all-finite block of floats into *o; `largest` is the dtype's largest finite value,
+ * 0 where saturation is not counted. */
+void acc_one_block(struct acc_one *o, const struct acc_blk1 *r, const float *x, size_t n,
+	double largest);
+/* Any block, of any length: what is not finite is counted and taken as 0. *r is over the
+ * finite ones; returns their number. */
+size_t acc_one_odd_block(const struct acc_row *row, struct acc_one *o, struct acc_blk1 *r,
+	const float *x, size_t n, double largest);
+void acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n,
+	struct acc_one *out);
+void acc_two_run(const struct acc_row *row, enum acc_dtype ta, const void *a, enum acc_dtype tb,
+	const void *b, size_t n, uint64_t at, const struct acc_kernel_opt *opt,
+	struct acc_one *oa, struct acc_one *ob, struct acc_two *out);
+
+#endif

@@ -1,0 +1,91 @@
+/* row.h - what a row (an instruction set) provides: loops over one block
+ *
+ * A block is n <= ACC_BLOCK numbers, n a multiple of 16, all of them finite: kernel.c puts
+ * zeros where something is to be left out, and corrects the counts. A row may be given
+ * numbers that are not finite (the caller then sees that sumsq is not finite and comes
+ * again); it must not trap.
+ */
+#ifndef ACC_KERNEL_ROW_H
+#define ACC_KERNEL_ROW_H
+
+#include "acc/kernel.h"
+
+struct acc_blk1 {
+	double sum, sumsq, sumabs, min, max;
+	uint32_t zero;
+};
+
+struct acc_blk2 {
+	struct acc_blk1 a, b;
+	double dot, d, absd, dd, rel, relrel, ee;
+	double maxd, maxr, maxe; /* inf: f32 was too narrow, for the last two */
+	uint32_t b0;             /* b == 0 and a != 0 */
+	uint32_t lt1, lt5;       /* r < 0.001, 0.005, where r = 0 if b == 0 */
+	uint32_t outside;
+};
+
+struct acc_ulps {
+	uint64_t max;
+	uint32_t same;
+	uint32_t bin[ACC_ULP_BINS];
+};
+
+struct acc_row {
+	const char *name;
+	bool (*usable)(void);
+	void (*one)(const float *x, size_t n, struct acc_blk1 *o);
+	/* opt->scale > 0 and a float */
+	void (*two)(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt,
+		struct acc_blk2 *o);
+	/* Codes of sign and magnitude, whose distance is that of their signed values: 32 bits
+	 * (or the floats themselves), 16 bits. */
+	void (*ulp32)(const void *a, const void *b, size_t n, struct acc_ulps *o);
+	void (*ulp16)(const uint16_t *a, const uint16_t *b, size_t n, struct acc_ulps *o);
+	void (*f16)(const uint16_t *h, float *x, size_t n); /* n any */
+	void (*bf16)(const uint16_t *h, float *x, size_t n);
+	uint64_t (*hash)(const void *p, size_t n);
+};
+
+extern const struct acc_row acc_row_base;
+extern const struct acc_row acc_row_avx2, acc_row_avx512; /* x86-64 only */
+
+/* The 16 lanes of a block's sum, by halves. */
+double acc_fold(const double lane[16]);
+
+void acc_sum_add(struct acc_sum *s, double v);
+
+/* The same in double, plain C, for dtypes that f32 cannot hold and blocks that overflow it.
+ * n is any. d[i] is a[i] - b[i] (exact where it matters); scale may be 0. */
+void acc_wide_one(const double *x, size_t n, struct acc_blk1 *o);
+void acc_wide_two(const double *a, const double *b, const double *d, size_t n,
+	const struct acc_kernel_opt *opt, struct acc_blk2 *o);
+/* r and e of one element, as acc_wide_two takes them. */
+double acc_wide_r(double d, double b);
+double acc_wide_e(double d, double b, double scale);
+
+/* --- loading --- */
+/* The dtype of one component. */
+enum acc_dtype acc_component(enum acc_dtype t);
+/* Does f32 hold all its values? Not of complex. */
+bool acc_is_narrow(enum acc_dtype t);
+/* What an 8-bit float means: its values, and sign and rank among its finite magnitudes. */
+struct acc_codes {
+	float value[256];
+	uint16_t code[256];
+	float magnitude[256]; /* rising; `n` of them */
+	size_t n;
+};
+void acc_codes_of(enum acc_dtype t, struct acc_codes *c);
+bool acc_is_8bit(enum acc_dtype t); /* a float that needs acc_codes */
+/* n numbers of a narrow dtype; `codes` for an 8-bit float. */
+void acc_narrow_load(const struct acc_row *row, enum acc_dtype t, const struct acc_codes *codes,
+	const void *p, size_t n, float *out);
+/* The same without copying, where the bytes are aligned f32 already. */
+const float *acc_narrow_view(const struct acc_row *row, enum acc_dtype t,
+	const struct acc_codes *codes, const void *p, size_t n, float *buf);
+void acc_wide_load(enum acc_dtype t, const void *p, size_t n, double *out);
+/* A number rounded to a float dtype, to nearest even, as a code of magnitude: how many of its
+ * numbers from 0; what is beyond its range is one further than its largest. */
+uint64_t acc_round_code(enum acc_dtype t, const struct acc_codes *codes, double x);
+
+#endif
