@@ -233,10 +233,12 @@ ulp16(const uint16_t *a, const uint16_t *b, size_t n, struct acc_ulps *o)
 }
 
 static void
-bf16(const uint16_t *h, float *x, size_t n)
+bf16(const void *p, float *x, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		uint32_t w = (uint32_t)h[i] << 16;
+		uint16_t h;
+		memcpy(&h, (const char *)p + 2 * i, 2);
+		uint32_t w = (uint32_t)h << 16;
 		memcpy(&x[i], &w, 4);
 	}
 }
@@ -244,10 +246,12 @@ bf16(const uint16_t *h, float *x, size_t n)
 #ifndef HAVE_F16
 /* Shift the exponent and mantissa into place; a subnormal is a normal minus its leading one. */
 static void
-f16(const uint16_t *h, float *x, size_t n)
+f16(const void *p, float *x, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		uint32_t sign = (uint32_t)(h[i] & 0x8000) << 16, w = (uint32_t)(h[i] & 0x7fff) << 13;
+		uint16_t h;
+		memcpy(&h, (const char *)p + 2 * i, 2);
+		uint32_t sign = (uint32_t)(h & 0x8000) << 16, w = (uint32_t)(h & 0x7fff) << 13;
 		uint32_t exp = w & 0x0f800000, bits = w + 0x38000000;
 		bits += exp == 0x0f800000 ? 0x38000000 : 0;
 		bits += exp == 0 ? 0x00800000 : 0;

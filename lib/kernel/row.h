@@ -41,8 +41,8 @@ struct acc_row {
 	 * (or the floats themselves), 16 bits. */
 	void (*ulp32)(const void *a, const void *b, size_t n, struct acc_ulps *o);
 	void (*ulp16)(const uint16_t *a, const uint16_t *b, size_t n, struct acc_ulps *o);
-	void (*f16)(const uint16_t *h, float *x, size_t n); /* n any */
-	void (*bf16)(const uint16_t *h, float *x, size_t n);
+	void (*f16)(const void *p, float *x, size_t n); /* any n, any alignment */
+	void (*bf16)(const void *p, float *x, size_t n);
 	uint64_t (*hash)(const void *p, size_t n);
 };
 
