@@ -81,7 +81,6 @@ next_member(struct acc_bytes *b, struct acc_err *e)
 	if (b->raw[b->raw_start] != 0x1f)
 		return acc_fail_at(e, ACC_EFORMAT, b->raw_pos - (b->raw_end - b->raw_start),
 			"garbage after the gzip data");
-	b->between = false;
 	return acc_inflate_reset(b->z, e) < 0 ? ACC_EFORMAT : 1;
 }
 

@@ -6,6 +6,7 @@ import os
 import random
 import struct
 import warnings
+from fractions import Fraction
 
 import numpy as np
 
@@ -37,10 +38,23 @@ def literals(rng):
         yield s[:-sh] + "." + s[-sh:]
 
 
+def near_ties(rng):
+    """19 digits, so little above or below a tie that 62 bits of a quotient cannot tell."""
+    n = 0
+    while n < 40:
+        m, k = rng.getrandbits(52) | 1 << 52, rng.randint(1, 27)
+        scale = Fraction(2) ** rng.randint(-80, 10)
+        exact = Fraction(2 * m + 1) * scale * 10 ** k
+        w = int(exact) + (1 if m % 2 == 0 else 0)
+        if 10 ** 18 <= w < 10 ** 19 and abs(w - exact) / (scale * 10 ** k) < Fraction(1, 4096):
+            n += 1
+            yield "%de-%d" % (w, k)
+
+
 def numbers():
     rng = random.Random(20)
     with open(os.path.join(OUT, "numbers.tsv"), "w") as f:
-        for s in literals(rng):
+        for s in (*literals(rng), *near_ties(rng)):
             f.write("%s\t%s\n" % (s, bits(float(s))))
 
 

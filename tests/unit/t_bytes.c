@@ -128,9 +128,12 @@ slowly(const char *name, size_t want, bool gunzip)
 	pid_t child = fork();
 	if (child == 0) {
 		close(fds[0]);
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
 			if (write(fds[1], file + i, 1) != 1)
 				_exit(1);
+			if (i < 20)
+				usleep(5000); /* long enough for the reader to take it alone */
+		}
 		_exit(0);
 	}
 	close(fds[1]);

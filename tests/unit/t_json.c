@@ -164,6 +164,7 @@ malformed(void)
 	refused("[\"\\u12\"]", ACC_EFORMAT, 2, "escape");
 	refused("[\"\\ud83d\\u12\"]", ACC_EFORMAT, 8, "escape");
 	refused("[\"a\nb\"]", ACC_EFORMAT, 3, "control character 0x0a");
+	refused("[\"a\x1f\"]", ACC_EFORMAT, 3, "control character 0x1f");
 	refused_n("[\"a\0b\"]", 7, ACC_EFORMAT, 3, "control character 0x00");
 	refused_n("[\"\\\0\"]", 6, ACC_EFORMAT, 2, "escape");
 	refused_n("[\0]", 3, ACC_EFORMAT, 1, "found 0x00");
