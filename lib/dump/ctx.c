@@ -229,6 +229,10 @@ acc_dump_stack(struct acc_dump_ctx *c, const struct acc_str *frames, size_t n)
 	struct acc_rec r = {0};
 	char hex[17], *id = NULL;
 	int rc = 0;
+	/* A record has a limit; the innermost frames say most. */
+	for (size_t i = 0, sum = 0; i < n; i++)
+		if ((sum += frames[i].n + 8) > 1 << 20)
+			n = i;
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		rc = acc_buf_add(&b, frames[i].p, frames[i].n);
 		rc |= acc_buf_add(&b, "", 1);

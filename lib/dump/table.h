@@ -1,2 +1,3 @@
 /* One row per dump format. Included more than once, so without a guard. */
 ROW(acc)
+ROW(msprobe)

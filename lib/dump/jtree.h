@@ -1,0 +1,33 @@
+/* jtree.h - one JSON value as a tree: for values that are small beside their file */
+#ifndef DUMP_JTREE_H
+#define DUMP_JTREE_H
+
+#include "acc/json.h"
+
+struct jnode {
+	enum acc_json_type type; /* ACC_JSON_OBJECT, _ARRAY, or a scalar's */
+	uint32_t n;              /* children */
+	struct acc_str key;      /* in an object */
+	struct jnode *next;      /* the next child of the same parent */
+	union {
+		struct jnode *child; /* the first */
+		struct acc_str s;
+		int64_t i;
+		double f;
+	};
+};
+
+enum { JTREE_LIMIT = 64 << 20 };
+
+/* The value that begins with token t, to its end, in m. A value that takes more than
+ * JTREE_LIMIT bytes is read to its end and is *root = NULL, which is no failure. 0 or < 0. */
+int jtree_read(struct acc_json *j, const struct acc_json_tok *t, struct acc_arena *m,
+	struct jnode **root, struct acc_err *e);
+/* The last child of this name, as Python keeps it; NULL if there is none, or n no object. */
+const struct jnode *jtree_get(const struct jnode *n, const char *key);
+/* A string's text, or an empty string. */
+struct acc_str jtree_text(const struct jnode *n);
+/* As json.dumps writes it (but names that are not ASCII stay as they are), in m. */
+struct acc_str jtree_dump(const struct jnode *n, struct acc_arena *m);
+
+#endif

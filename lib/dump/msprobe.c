@@ -1,0 +1,288 @@
+/* Where msprobe puts its files: [graph|pynative/] step0/ rank0|proc4711|rank/ dump.json */
+#include "dump/msprobe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct place {
+	const char *path; /* beneath the folder that was named; "." is that folder */
+	int64_t step, rank, proc;
+	int depth;
+	bool rank_level; /* where dump.json is expected */
+};
+
+/* "step12" with word "step": 12; -1 if it is something else. */
+static int64_t
+number_after(const char *name, const char *word)
+{
+	size_t n = strlen(word);
+	int64_t v;
+	if (strncmp(name, word, n) != 0 || !acc_str_int(acc_str(name + n), &v) || v < 0)
+		return -1;
+	return v;
+}
+
+/* Does a folder of this name belong to a dump? Notes what it stands for. */
+static bool
+level(const char *name, struct place *p)
+{
+	int64_t v;
+	if ((v = number_after(name, "step")) >= 0) {
+		p->step = v;
+		return true;
+	}
+	if (strcmp(name, "graph") == 0 || strcmp(name, "pynative") == 0)
+		return true;
+	int64_t rank = number_after(name, "rank"), proc = number_after(name, "proc");
+	if (rank < 0 && proc < 0 && strcmp(name, "rank") != 0)
+		return false;
+	p->rank = rank;
+	p->proc = proc;
+	p->rank_level = true;
+	return true;
+}
+
+static bool
+has(int dirfd, const char *name)
+{
+	return faccessat(dirfd, name, F_OK, 0) == 0;
+}
+
+static bool
+has_dump(int dirfd)
+{
+	return has(dirfd, "dump.json") || has(dirfd, "debug.json");
+}
+
+typedef int visit_fn(void *arg, int dirfd, const struct place *p, struct acc_err *e);
+
+struct walk {
+	struct acc_arena mem;
+	struct acc_buf queue; /* of struct place; breadth first keeps the order */
+	visit_fn *fn;
+	void *arg;
+};
+
+/* Queue the folders in dirfd that belong to a dump. Their number, or < 0. */
+static int
+descend(struct walk *w, int dirfd, const struct place *p, struct acc_err *e)
+{
+	const char **names;
+	int found = 0;
+	int64_t n = acc_dir_list(dirfd, &names, &w->mem, e);
+	for (int64_t i = 0; i < n; i++) {
+		struct place q = *p;
+		q.rank_level = false;
+		if (!level(names[i], &q))
+			continue;
+		q.depth++;
+		q.path = acc_arena_printf(&w->mem, "%s/%s", p->path, names[i]);
+		if (q.path == NULL || acc_buf_add(&w->queue, &q, sizeof q) < 0)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		found++;
+	}
+	return n < 0 ? (int)n : found;
+}
+
+/* Call w->fn for each folder that holds a dump, and for each that should: 0, or what it
+ * returned other than 0. No link is followed: a dump's folders may lead nowhere else. */
+static int
+each_place(struct walk *w, int root, struct place first, struct acc_err *e)
+{
+	int rc = acc_buf_add(&w->queue, &first, sizeof first);
+	for (size_t i = 0; rc == 0 && i < w->queue.n / sizeof(struct place); i++) {
+		struct place p;
+		memcpy(&p, w->queue.p + i * sizeof p, sizeof p);
+		int fd = openat(root, p.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0 && errno == ENOTDIR && p.depth > 0)
+			continue;
+		if (fd < 0) {
+			rc = acc_fail(e, ACC_EIO, "cannot open the folder %.150s:", p.path);
+			break;
+		}
+		int below = has_dump(fd) || p.depth == 3 ? 0 : descend(w, fd, &p, e);
+		if (below < 0)
+			rc = below;
+		else if (has_dump(fd) || (below == 0 && p.rank_level))
+			rc = w->fn(w->arg, fd, &p, e);
+		close(fd);
+	}
+	acc_buf_release(&w->queue);
+	acc_arena_release(&w->mem);
+	return rc;
+}
+
+static int
+is_dump(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+{
+	(void)arg, (void)p, (void)e;
+	return has_dump(dirfd);
+}
+
+static bool
+mentions(const struct acc_probe *p, const char *word)
+{
+	return memmem(p->head, p->nhead, word, strlen(word)) != NULL;
+}
+
+static int
+probe(const struct acc_probe *p)
+{
+	if (p->is_dir) {
+		struct walk w = {.fn = is_dump};
+		struct place top = {.path = "."};
+		return has_dump(p->dirfd) ? 95 : each_place(&w, p->dirfd, top, NULL) > 0 ? 90 : 0;
+	}
+	size_t i = 0;
+	while (i < p->nhead && strchr(" \t\r\n", p->head[i]) != NULL && p->head[i] != '\0')
+		i++;
+	if (i == p->nhead || p->head[i] != '{')
+		return 0;
+	if (acc_str_is(p->base, "dump.json") || acc_str_is(p->base, "debug.json"))
+		return 95;
+	return acc_str_ends(p->base, ".json") && mentions(p, "\"data\"") &&
+		       (mentions(p, "\"task\"") || mentions(p, "\"dump_data_dir\"")) ? 70 : 0;
+}
+
+/* A file of a dump's folder. NULL where it is missing, or cannot be opened: *e says why. */
+static struct acc_bytes *
+open_json(struct msprobe *m, const char *name, struct acc_err *e)
+{
+	int fd = acc_file_beneath(m->dirfd, acc_str(name), e);
+	char *path = acc_arena_printf(&m->mem, "%s/%s", m->dir, name);
+	if (fd < 0 || path == NULL) {
+		acc_err_in(e, path == NULL ? name : path);
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	return acc_bytes_open(fd, path, false, e);
+}
+
+typedef int maps_fn(struct msprobe_maps *m, struct acc_bytes *b, struct acc_err *e);
+
+/* stack.json or construct.json. Both may be missing, or be empty. */
+static void
+read_maps(struct msprobe *m, const char *name, maps_fn *fn)
+{
+	struct acc_err e = {0};
+	const uint8_t *p;
+	size_t n;
+	if (!has(m->dirfd, name))
+		return;
+	struct acc_bytes *b = open_json(m, name, &e);
+	if (b != NULL && acc_bytes_peek(b, &p) == 0 && acc_bytes_more(b, &p, &n, &e) == 0)
+		acc_bytes_close(b);
+	else if (b != NULL && fn(&m->maps, b, &e) < 0)
+		acc_err_in(&e, acc_arena_printf(&m->mem, "%s/%s", m->dir, name));
+	if (e.code != 0)
+		acc_dump_trouble(m->c, &e);
+}
+
+static int
+read_file(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
+	const struct place *p, struct acc_err *e)
+{
+	struct msprobe m = {.c = c, .dirfd = dirfd, .dir = dir, .file = file, .step = p->step,
+		.rank = p->rank, .proc = p->proc};
+	if (!acc_dump_wants(c, p->step, p->rank < 0 ? p->proc : p->rank))
+		return 0;
+	struct acc_bytes *b = open_json(&m, file, e);
+	int rc = b == NULL ? (e != NULL ? e->code : ACC_EIO) : 0;
+	if (rc == 0) {
+		read_maps(&m, "stack.json", msprobe_stacks);
+		read_maps(&m, "construct.json", msprobe_parents);
+		rc = msprobe_json(&m, b, e);
+	}
+	msprobe_release(&m);
+	return rc;
+}
+
+struct reading {
+	struct acc_dump_ctx *c;
+	const char *root;
+};
+
+/* The step and rank that the last two components of a path stand for. */
+static void
+place_of_path(const char *path, struct place *p)
+{
+	char real[PATH_MAX], *last;
+	*p = (struct place){.path = ".", .step = -1, .rank = -1, .proc = -1};
+	if (realpath(path, real) == NULL)
+		return;
+	for (int i = 0; i < 2 && (last = strrchr(real, '/')) != NULL; i++) {
+		if (!level(last + 1, p))
+			break;
+		*last = '\0';
+	}
+	p->rank_level = false;
+}
+
+static int
+read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+{
+	struct reading *rd = arg;
+	static const char *const files[] = {"dump.json", "debug.json"};
+	char dir[PATH_MAX];
+	int rc = 0;
+	snprintf(dir, sizeof dir, "%s%s", rd->root, p->path + 1); /* it starts with "." */
+	for (int i = 0; i < 2 && rc == 0; i++)
+		if (has(dirfd, files[i]))
+			rc = read_file(rd->c, dirfd, dir, files[i], p, e);
+	if (rc == ACC_EIO || rc == ACC_EREFUSED) {
+		acc_dump_trouble(rd->c, e);
+		rc = 0;
+	}
+	if (has_dump(dirfd) || !acc_dump_wants(rd->c, p->step, p->rank < 0 ? p->proc : p->rank))
+		return rc;
+	/* An empty folder is what a recorder leaves that was stopped; it lacks nothing. */
+	struct acc_arena m = {0};
+	const char **names;
+	struct acc_err bad = {0};
+	if (acc_dir_list(dirfd, &names, &m, NULL) > 0) {
+		acc_fail(&bad, ACC_EFORMAT, "there is no dump.json");
+		acc_err_in(&bad, dir);
+		acc_dump_trouble(rd->c, &bad);
+	}
+	acc_arena_release(&m);
+	return rc;
+}
+
+static int
+read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	char dir[PATH_MAX], copy[PATH_MAX];
+	struct place top;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+	snprintf(dir, sizeof dir, "%s", path);
+	if (fd >= 0) {
+		struct reading rd = {c, dir};
+		struct walk w = {.fn = read_place, .arg = &rd};
+		for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
+			dir[n - 1] = '\0';
+		place_of_path(dir, &top);
+		rc = each_place(&w, fd, top, e);
+	} else {
+		snprintf(copy, sizeof copy, "%s", path);
+		const char *folder = dirname(copy);
+		place_of_path(folder, &top);
+		fd = acc_dir_open(folder, e);
+		rc = fd < 0 ? fd : read_file(c, fd, folder, basename(dir), &top, e);
+	}
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+const struct acc_dump acc_dump_msprobe = {
+	.name = "msprobe",
+	.help = "msprobe: a dump root, a step or rank folder, a dump.json or debug.json",
+	.looks_for = "[step0/][rank0/]dump.json or debug.json",
+	.probe = probe,
+	.read = read_dump,
+};
