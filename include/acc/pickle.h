@@ -22,7 +22,8 @@ enum acc_py_type {
 	ACC_PY_NONE,
 	ACC_PY_BOOL,  /* i */
 	ACC_PY_INT,   /* i */
-	ACC_PY_BIGINT, /* s: little-endian two's complement bytes */
+	ACC_PY_BIGINT, /* beyond 64 bits; s: little-endian two's complement bytes, empty where
+	                  the pickle has decimals */
 	ACC_PY_FLOAT, /* f */
 	ACC_PY_STR,   /* s, UTF-8; the raw bytes of a str of Python 2 */
 	ACC_PY_BYTES, /* s; also a bytearray */

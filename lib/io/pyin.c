@@ -175,9 +175,12 @@ int_text(struct acc_pyin *in, struct acc_py *x, bool is_long)
 		s.n--;
 	if (acc_str_int(s, &i))
 		return set_int(x, ACC_PY_INT, i);
-	if (s.n >= 19)
-		return acc_fail_at(in->e, ACC_EUNSUP, in->op, "an integer of more than 64 bits");
-	return acc_pyin_bad(in, "not a number");
+	uint32_t sign = s.n > 0 && s.p[0] == '-';
+	for (uint32_t k = sign; k < s.n; k++)
+		if (s.p[k] < '0' || s.p[k] > '9')
+			return acc_pyin_bad(in, "not a number");
+	return s.n - sign < 19 ? acc_pyin_bad(in, "not a number")
+			       : set_str(x, ACC_PY_BIGINT, "", 0);
 }
 
 static int

@@ -234,6 +234,8 @@ visit_call(struct walk *w, struct acc_py *x)
 	if (acc_str_is(name, "torch device") && args->n > 0 && args->item[0]->type == ACC_PY_STR)
 		return emit_device(w, args);
 	struct acc_torch_leaf leaf = {.value_type = "opaque", .s = dotted(w, name)};
+	if (acc_str_is(name, "_codecs encode")) /* how protocol 2 spells bytes */
+		leaf.s = ACC_STR("bytes");
 	rc = holds_tensor(w, x);
 	if (rc < 0)
 		return rc;
