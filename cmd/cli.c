@@ -17,7 +17,7 @@ cli_prog(void)
 	return self == NULL ? "acctools" : self->prog;
 }
 
-static void
+__attribute__((format(printf, 1, 0))) static void
 line(const char *fmt, va_list ap)
 {
 	struct acc_err e = {.code = ACC_EUSAGE};

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-static int
+__attribute__((format(printf, 5, 0))) static int
 fail(struct acc_err *e, int code, bool has_pos, uint64_t pos, const char *fmt, va_list ap)
 {
 	int saved = errno;
