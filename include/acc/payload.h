@@ -1,9 +1,12 @@
 /* payload.h - the bytes behind a tensor reference, safely
  *
+ * A checksum of the container is checked by the meter, while reading, where the tensor is the
+ * whole of what it covers in order; not for views of a storage.
+ *
  * A stream is as untrusted as a dump: files are opened beneath their source's root only,
  * regular files only, and offset, length and strides are checked against the file as it is
- * now; a file whose size or time differs from the record's is said, not measured. A file that
- * shrinks while it is mapped is an error, not a crash.
+ * now; a file whose size or time differs from the record's is said, not measured (of a source
+ * that was relocated, only the size counts). A file that shrinks meanwhile is an error.
  */
 #ifndef ACC_PAYLOAD_H
 #define ACC_PAYLOAD_H
@@ -36,7 +39,7 @@ void acc_pay_close(struct acc_pay *p);
 /* --- measuring many tensors and pairs with threads, results in order --- */
 struct acc_meter;
 struct acc_meter_opt {
-	unsigned threads;    /* 0: one per CPU that this process may run on */
+	unsigned threads;    /* 0: one per CPU that this process may run on, at most 16 */
 	bool no_check;       /* skip containers' checksums */
 	double rtol, atol;   /* of acc_two.outside; < 0: torch.testing's for the coarser dtype */
 };
@@ -51,15 +54,20 @@ struct acc_reading {
 	struct acc_one a, b;
 	uint64_t hash_a, hash_b;     /* content hash, see s.hash in accstream(5) */
 	struct acc_two two;
-	double scale;                /* the s that e was measured with */
+	/* The s that e was measured with: the larger of min_scale and the median of the finite
+	 * |b| that are not 0, in a sample of b: all of up to 4,096 elements, else 64 runs of 64
+	 * at equal distances. */
+	double scale;
+	bool sampled;                /* there was such a |b| */
 	double rtol, atol;
-	bool finite_scale;
 };
 struct acc_meter *acc_meter_open(struct acc_roots *r, const struct acc_meter_opt *opt,
 	struct acc_err *e);
 /* Queue a pair (compared element by element if both have the same number of elements), or one
- * tensor (b.ref NULL). refs are copied. min_scale: lower bound for the scale s. Blocks while
- * too much is queued and unfinished; returns 0, or 1 if the caller must take results first. */
+ * tensor (the other ref NULL). refs are copied. min_scale: lower bound for the scale s. 0: it is
+ * queued; 1: it is not, because ACC_METER_QUEUE are: take a result first; < 0: failure. A side
+ * that cannot be read is no failure here, but of its reading. */
+enum { ACC_METER_QUEUE = 256 };
 int acc_meter_add(struct acc_meter *m, void *tag, struct acc_operand a, struct acc_operand b,
 	double min_scale, struct acc_err *e);
 /* The oldest result. 1: *out filled; 0: nothing is queued, or (wait false) not finished yet. */

@@ -7,5 +7,7 @@
 
 /* Of n more bytes after those that gave `crc`; 0 to start. */
 uint32_t acc_crc32(uint32_t crc, const void *p, size_t n);
+/* Of two pieces one after the other, from the CRC-32 of each and the length of the second. */
+uint32_t acc_crc32_join(uint32_t a, uint32_t b, uint64_t nb);
 
 #endif

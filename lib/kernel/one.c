@@ -101,6 +101,21 @@ modulus(double re, double im)
 	return sqrt(x * x + y * y);
 }
 
+void
+acc_kernel_abs(enum acc_dtype t, const void *p, size_t n, double *out)
+{
+	const uint8_t *b = p;
+	const size_t size = acc_dtypes[t].size;
+	double x[2 * 256];
+	for (size_t off = 0; off < n; off += 256) {
+		size_t m = n - off < 256 ? n - off : 256;
+		bool complex = acc_dtypes[t].cls == 'C';
+		acc_wide_load(acc_component(t), b + off * size, complex ? 2 * m : m, x);
+		for (size_t i = 0; i < m; i++)
+			out[off + i] = complex ? modulus(x[2 * i], x[2 * i + 1]) : fabs(x[i]);
+	}
+}
+
 static void
 wide_one(enum acc_dtype t, const uint8_t *p, size_t n, struct acc_one *out)
 {

@@ -1,0 +1,346 @@
+#include "job.h"
+
+#include "io/crc.h"
+
+#include <stdlib.h>
+
+enum { ALIGN = 4096 };
+
+void
+acc_desk_release(struct acc_desk *d)
+{
+	free(d->a);
+	free(d->b);
+	*d = (struct acc_desk){0};
+}
+
+static int
+room(uint8_t **p, size_t *have, size_t n, struct acc_err *e)
+{
+	if (*have < n) {
+		free(*p);
+		*have = 0;
+		*p = aligned_alloc(ALIGN, (n + ALIGN - 1) / ALIGN * ALIGN);
+		if (*p == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		*have = n;
+	}
+	return 0;
+}
+
+static void
+side_init(struct acc_side *s, struct acc_operand op, char **names)
+{
+	s->present = op.ref != NULL;
+	acc_one_init(&s->one);
+	XXH3_INITSTATE(&s->hash);
+	XXH3_64bits_reset(&s->hash);
+	if (!s->present)
+		return;
+	s->ref = *op.ref;
+	struct acc_str *copies[2] = {&s->src, &s->ref.file};
+	const struct acc_str from[2] = {op.src, op.ref->file};
+	for (int i = 0; i < 2; i++) {
+		if (from[i].n > 0)
+			memcpy(*names, from[i].p, from[i].n);
+		*copies[i] = (struct acc_str){*names, from[i].n};
+		*names += from[i].n;
+	}
+}
+
+/* torch.testing.assert_close's tolerances, of the coarser dtype. */
+static void
+tolerances(struct acc_measure *m, const struct acc_meter_opt *opt)
+{
+	const struct acc_side *side[2] = {&m->a, &m->b};
+	double rtol = 0, atol = 0;
+	for (int i = 0; i < 2; i++) {
+		enum acc_dtype t = side[i]->present ? side[i]->ref.dtype : ACC_NODTYPE;
+		double r = 0;
+		if (t == ACC_F64 || t == ACC_C128)
+			r = 1e-7;
+		else if (t == ACC_F32 || t == ACC_C64)
+			r = 1.3e-6;
+		else if (t == ACC_F16 || t == ACC_C32)
+			r = 1e-3;
+		else if (t != ACC_NODTYPE && acc_dtypes[t].cls == 'F')
+			r = 1.6e-2;
+		if (r > rtol) {
+			rtol = r;
+			atol = t == ACC_F64 || t == ACC_C128 ? 1e-7 : 1e-5;
+		}
+	}
+	m->opt.rtol = opt->rtol < 0 ? rtol : opt->rtol;
+	m->opt.atol = opt->atol < 0 ? atol : opt->atol;
+}
+
+int
+acc_measure_init(struct acc_measure *m, const struct acc_meter_opt *opt, void *tag,
+	struct acc_operand a, struct acc_operand b, double min_scale)
+{
+	size_t n = 1;
+	n += a.ref != NULL ? (size_t)a.src.n + a.ref->file.n : 0;
+	n += b.ref != NULL ? (size_t)b.src.n + b.ref->file.n : 0;
+	char *names = malloc(n);
+	if (names == NULL)
+		return ACC_ENOMEM;
+	m->tag = tag;
+	m->names = names;
+	m->pair = m->serial = m->sampled = false;
+	m->units = 0;
+	m->min_scale = min_scale > 0 ? min_scale : 0;
+	m->opt.scale = 0;
+	acc_two_init(&m->two);
+	m->a = (struct acc_side){0};
+	m->b = (struct acc_side){0};
+	side_init(&m->a, a, &names);
+	side_init(&m->b, b, &names);
+	tolerances(m, opt);
+	return 0;
+}
+
+/* The scale, from b's sample. Compressed data can only be read from its start: then by a
+ * second opening of the file. */
+static int
+sample(struct acc_measure *m, struct acc_roots *r, struct acc_err *e)
+{
+	struct acc_side *b = &m->b;
+	const size_t size = acc_dtypes[b->ref.dtype].size;
+	struct acc_pay *again = NULL;
+	size_t have = 0;
+	int rc = 0;
+	double *x = malloc(ACC_SAMPLE * sizeof *x);
+	uint8_t *bytes = malloc((size_t)ACC_CHUNK * size);
+	if (x == NULL || bytes == NULL)
+		rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+	if (rc == 0 && !acc_pay_can_peek(b->pay)) {
+		again = acc_pay_open(r, b->src, &b->ref, e);
+		rc = again == NULL ? -1 : 0;
+	}
+	uint64_t stands = 0;
+	for (size_t i = 0, n; rc == 0 && i < acc_sample_runs(b->count); i++, have += n) {
+		uint64_t at = acc_sample_run(b->count, i, &n);
+		if (again == NULL) {
+			rc = acc_pay_peek(b->pay, at, n, bytes, e);
+		} else {
+			while (rc == 0 && stands < at) {
+				size_t skip = at - stands < ACC_CHUNK ? (size_t)(at - stands) : ACC_CHUNK;
+				rc = acc_pay_fetch(again, stands, skip, bytes, e);
+				stands += skip;
+			}
+			if (rc == 0)
+				rc = acc_pay_fetch(again, at, n, bytes, e);
+			if (rc == 0)
+				acc_pay_native(again, bytes, n);
+			stands += n;
+		}
+		if (rc == 0)
+			acc_kernel_abs(b->ref.dtype, bytes, n, x + have);
+	}
+	if (rc == 0) {
+		double s = acc_median(x, have);
+		m->sampled = s > 0;
+		m->opt.scale = s > m->min_scale ? s : m->min_scale;
+	}
+	acc_pay_close(again);
+	free(x);
+	free(bytes);
+	return rc;
+}
+
+static void
+open_side(struct acc_side *s, struct acc_roots *r, const struct acc_meter_opt *opt)
+{
+	if (!s->present)
+		return;
+	s->pay = acc_pay_open(r, s->src, &s->ref, &s->err);
+	if (s->pay == NULL)
+		return;
+	s->count = acc_pay_count(s->pay);
+	s->check = !opt->no_check && s->ref.has_crc && acc_pay_whole(s->pay);
+}
+
+static uint64_t
+chunks(const struct acc_side *s)
+{
+	return s->pay == NULL ? 0 : s->count / ACC_CHUNK + (s->count % ACC_CHUNK != 0);
+}
+
+static void
+close_side(struct acc_side *s)
+{
+	acc_pay_close(s->pay);
+	s->pay = NULL;
+}
+
+void
+acc_measure_prepare(struct acc_measure *m, struct acc_roots *r, const struct acc_meter_opt *opt)
+{
+	open_side(&m->a, r, opt);
+	open_side(&m->b, r, opt);
+	m->pair = m->a.pay != NULL && m->b.pay != NULL && m->a.count == m->b.count;
+	if (m->pair && sample(m, r, &m->b.err) < 0) {
+		close_side(&m->b);
+		m->pair = false;
+	}
+	m->serial = (m->a.pay != NULL && !acc_pay_random(m->a.pay)) ||
+		(m->b.pay != NULL && !acc_pay_random(m->b.pay));
+	m->units = m->pair ? chunks(&m->a) : chunks(&m->a) + chunks(&m->b);
+}
+
+bool
+acc_measure_heavy(const struct acc_measure *m)
+{
+	return (m->a.present && m->a.ref.strided) || (m->b.present && m->b.ref.strided);
+}
+
+/* The bytes of one chunk of one side, its hash and checksum. */
+static bool
+read_chunk(struct acc_side *s, uint64_t at, size_t n, uint8_t *to, uint64_t *hash, uint32_t *crc,
+	struct acc_err *e)
+{
+	const size_t bytes = n * acc_dtypes[s->ref.dtype].size;
+	if (acc_pay_fetch(s->pay, at, n, to, e) < 0)
+		return false;
+	if (s->check)
+		*crc = acc_crc32(0, to, bytes);
+	acc_pay_native(s->pay, to, n);
+	*hash = acc_kernel_hash(to, bytes);
+	return true;
+}
+
+static size_t
+chunk_size(const struct acc_side *s, uint64_t chunk)
+{
+	uint64_t left = s->count - chunk * ACC_CHUNK;
+	return left < ACC_CHUNK ? (size_t)left : ACC_CHUNK;
+}
+
+/* One chunk of a, of b, or of both. */
+static void
+chunk(struct acc_measure *m, bool a, bool b, uint64_t c, struct acc_desk *d, struct acc_part *p)
+{
+	struct acc_side *x = &m->a, *y = &m->b;
+	const uint64_t at = c * ACC_CHUNK;
+	p->na = a ? chunk_size(x, c) : 0;
+	p->nb = b ? chunk_size(y, c) : 0;
+	const size_t sa = a ? acc_dtypes[x->ref.dtype].size : 0;
+	const size_t sb = b ? acc_dtypes[y->ref.dtype].size : 0;
+	p->a = a && room(&d->a, &d->na, p->na * sa, &p->ea) == 0 &&
+		read_chunk(x, at, p->na, d->a, &p->ha, &p->ca, &p->ea);
+	p->b = b && room(&d->b, &d->nb, p->nb * sb, &p->eb) == 0 &&
+		read_chunk(y, at, p->nb, d->b, &p->hb, &p->cb, &p->eb);
+	if (p->a && p->b)
+		acc_kernel_two(x->ref.dtype, d->a, y->ref.dtype, d->b, p->na, at, &m->opt, &p->oa,
+			&p->ob, &p->two);
+	else if (p->a)
+		acc_kernel_one(x->ref.dtype, d->a, p->na, &p->oa);
+	else if (p->b)
+		acc_kernel_one(y->ref.dtype, d->b, p->nb, &p->ob);
+}
+
+static void
+part_init(struct acc_part *p)
+{
+	p->a = p->b = false;
+	p->na = p->nb = 0;
+	p->ea.code = p->eb.code = 0;
+	p->ea.where[0] = p->eb.where[0] = '\0';
+}
+
+/* A pair's chunks, or first a's chunks and then b's. */
+void
+acc_measure_unit(struct acc_measure *m, uint64_t u, struct acc_desk *d, struct acc_part *p)
+{
+	part_init(p);
+	if (m->pair)
+		chunk(m, true, true, u, d, p);
+	else if (u < chunks(&m->a))
+		chunk(m, true, false, u, d, p);
+	else
+		chunk(m, false, true, u - chunks(&m->a), d, p);
+}
+
+static void
+merge_side(struct acc_side *s, bool has, size_t n, const struct acc_one *one, uint64_t hash,
+	uint32_t crc, const struct acc_err *e)
+{
+	if (e->code != 0 && s->err.code == 0)
+		s->err = *e;
+	if (!has)
+		return;
+	uint8_t le[8];
+	for (int i = 0; i < 8; i++)
+		le[i] = (uint8_t)(hash >> 8 * i);
+	XXH3_64bits_update(&s->hash, le, sizeof le);
+	acc_one_merge(&s->one, one);
+	if (s->check)
+		s->crc = acc_crc32_join(s->crc, crc, n * acc_dtypes[s->ref.dtype].size);
+}
+
+void
+acc_measure_merge(struct acc_measure *m, const struct acc_part *p)
+{
+	merge_side(&m->a, p->a, p->na, &p->oa, p->ha, p->ca, &p->ea);
+	merge_side(&m->b, p->b, p->nb, &p->ob, p->hb, p->cb, &p->eb);
+	if (p->a && p->b)
+		acc_two_merge(&m->two, &p->two);
+}
+
+void
+acc_measure_all(struct acc_measure *m, struct acc_desk *d, struct acc_part *p)
+{
+	const uint64_t na = chunks(&m->a);
+	for (uint64_t u = 0; u < m->units; u++) {
+		/* A side that broke is not read on, the other is. */
+		bool a = m->a.err.code == 0 && u < na;
+		bool b = m->b.err.code == 0 && (m->pair || u >= na);
+		part_init(p);
+		if (a || b)
+			chunk(m, a, b, m->pair || u < na ? u : u - na, d, p);
+		acc_measure_merge(m, p);
+	}
+}
+
+/* A wrong checksum takes the result away. */
+static void
+end_side(struct acc_side *s)
+{
+	if (s->check && s->err.code == 0 && s->crc != s->ref.crc32) {
+		char name[200];
+		size_t n = s->ref.file.n < sizeof name ? s->ref.file.n : sizeof name - 1;
+		memcpy(name, s->ref.file.p + s->ref.file.n - n, n);
+		name[n] = '\0';
+		acc_fail(&s->err, ACC_EFORMAT, "checksum (CRC-32) does not match: damaged data");
+		acc_err_in(&s->err, name);
+	}
+	close_side(s);
+}
+
+void
+acc_measure_end(struct acc_measure *m)
+{
+	end_side(&m->a);
+	end_side(&m->b);
+}
+
+void
+acc_measure_reading(struct acc_measure *m, struct acc_reading *out)
+{
+	*out = (struct acc_reading){.tag = m->tag, .err_a = m->a.err, .err_b = m->b.err,
+		.has_a = m->a.present && m->a.err.code == 0,
+		.has_b = m->b.present && m->b.err.code == 0, .a = m->a.one, .b = m->b.one,
+		.two = m->two, .scale = m->opt.scale, .sampled = m->sampled, .rtol = m->opt.rtol,
+		.atol = m->opt.atol, .hash_a = XXH3_64bits_digest(&m->a.hash),
+		.hash_b = XXH3_64bits_digest(&m->b.hash)};
+	out->has_two = m->pair && out->has_a && out->has_b;
+}
+
+void
+acc_measure_release(struct acc_measure *m)
+{
+	close_side(&m->a);
+	close_side(&m->b);
+	free(m->names);
+	m->names = NULL;
+}

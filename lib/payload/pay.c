@@ -1,0 +1,253 @@
+/* The bytes of one tensor. Files are read, not mapped: a file that shrinks is then a short
+ * read and not a signal, and no handler must be installed behind the caller's back. */
+#include "pay.h"
+
+#include "acc/file.h"
+#include "io/crc.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A compressed array that is not row-major is inflated into memory. */
+enum { MAX_INFLATED = 8 << 20 };
+
+struct acc_pay {
+	int fd;
+	struct acc_ref ref; /* `file` is not kept */
+	char name[256];     /* for messages */
+	uint64_t count;
+	size_t size;
+	bool plain;         /* row-major without gaps, in the file or inflated */
+	struct acc_strided *strided;
+	struct acc_deflated *deflated;
+	uint64_t next;      /* where the deflated one stands */
+};
+
+static int
+check(const struct acc_pay *p, bool moved, struct acc_err *e)
+{
+	const struct acc_ref *r = &p->ref;
+	struct acc_file_info now;
+	int rc = acc_file_stat(p->fd, &now, e);
+	if (rc < 0)
+		return rc;
+	/* A copied dump has new times. */
+	if ((r->fsize != 0 && r->fsize != now.size) ||
+		(!moved && r->mtime_ns != 0 && r->mtime_ns != now.mtime_ns))
+		return acc_fail(e, ACC_EFORMAT,
+			"changed since its record was made; read the dump again");
+	rc = acc_ref_check(r, e);
+	if (rc < 0)
+		return rc;
+	uint64_t len = r->enc == ACC_STORED ? r->len : r->clen;
+	if (r->off > now.size || len > now.size - r->off)
+		return acc_fail_at(e, ACC_ETRUNC, now.size, "ends before its tensor does");
+	return 0;
+}
+
+/* Inflate all of a small array, for strides to walk it. */
+static uint8_t *
+inflate_whole(struct acc_pay *p, struct acc_err *e)
+{
+	if (p->ref.len > MAX_INFLATED) {
+		acc_fail(e, ACC_EUNSUP,
+			"a compressed array that is not row-major, of more than %d MiB",
+			MAX_INFLATED >> 20);
+		return NULL;
+	}
+	uint8_t *mem = malloc(p->ref.len > 0 ? (size_t)p->ref.len : 1);
+	struct acc_deflated *d = mem == NULL ? NULL : acc_deflated_open(&p->ref, p->fd, e);
+	if (mem == NULL)
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+	int rc = d == NULL ? -1 : acc_deflated_read(d, mem, (size_t)p->ref.len, e);
+	acc_deflated_close(d);
+	if (rc == 0 && p->ref.has_crc &&
+		acc_crc32(0, mem, (size_t)p->ref.len) != p->ref.crc32)
+		rc = acc_fail(e, ACC_EFORMAT, "checksum (CRC-32) does not match");
+	if (rc < 0) {
+		free(mem);
+		return NULL;
+	}
+	return mem;
+}
+
+static int
+layout(struct acc_pay *p, struct acc_err *e)
+{
+	const struct acc_ref *r = &p->ref;
+	if (p->count == 0) {
+		p->plain = true;
+		return 0;
+	}
+	p->plain = !r->strided || acc_contiguous(r->shape, r->stride, r->ndim);
+	if (p->plain && r->enc == ACC_DEFLATE && r->first == 0) {
+		p->deflated = acc_deflated_open(r, p->fd, e);
+		return p->deflated == NULL ? -1 : 0;
+	}
+	p->plain = p->plain && r->enc == ACC_STORED;
+	if (p->plain)
+		return 0;
+	uint8_t *mem = NULL;
+	if (r->enc == ACC_DEFLATE && (mem = inflate_whole(p, e)) == NULL)
+		return -1;
+	p->strided = acc_strided_open(r, p->fd, mem, e);
+	if (p->strided == NULL)
+		free(mem);
+	return p->strided == NULL ? -1 : 0;
+}
+
+static int
+open_pay(struct acc_pay *p, struct acc_roots *r, struct acc_str src, struct acc_err *e)
+{
+	bool moved = false;
+	if (p->ref.dtype < 0 || p->ref.dtype >= ACC_NDTYPE)
+		return acc_fail(e, ACC_EUNSUP, "unknown dtype");
+	if (p->ref.ndim > ACC_MAXDIM || !acc_count(p->ref.shape, p->ref.ndim, &p->count))
+		return acc_fail(e, ACC_EFORMAT, "impossible shape");
+	p->size = acc_dtypes[p->ref.dtype].size;
+	int dir = acc_roots_dir(r, src, &moved, e);
+	if (dir < 0)
+		return dir;
+	p->fd = acc_file_beneath(dir, p->ref.file, e);
+	if (p->fd < 0)
+		return p->fd;
+	int rc = check(p, moved, e);
+	return rc < 0 ? rc : layout(p, e);
+}
+
+struct acc_pay *
+acc_pay_open(struct acc_roots *r, struct acc_str src, const struct acc_ref *ref,
+	struct acc_err *e)
+{
+	struct acc_pay *p = calloc(1, sizeof *p);
+	if (p == NULL) {
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+		return NULL;
+	}
+	p->fd = -1;
+	p->ref = *ref;
+	size_t n = ref->file.n < sizeof p->name ? ref->file.n : sizeof p->name - 1;
+	if (n > 0)
+		memcpy(p->name, ref->file.p + ref->file.n - n, n);
+	if (open_pay(p, r, src, e) < 0) {
+		acc_err_in(e, p->name);
+		acc_pay_close(p);
+		return NULL;
+	}
+	p->ref.file = (struct acc_str){"", 0};
+	return p;
+}
+
+void
+acc_pay_close(struct acc_pay *p)
+{
+	if (p == NULL)
+		return;
+	acc_strided_close(p->strided);
+	acc_deflated_close(p->deflated);
+	if (p->fd >= 0)
+		close(p->fd);
+	free(p);
+}
+
+uint64_t
+acc_pay_count(const struct acc_pay *p)
+{
+	return p->count;
+}
+
+bool
+acc_pay_random(const struct acc_pay *p)
+{
+	return p->plain && p->deflated == NULL;
+}
+
+bool
+acc_pay_can_peek(const struct acc_pay *p)
+{
+	return p->deflated == NULL;
+}
+
+bool
+acc_pay_whole(const struct acc_pay *p)
+{
+	return p->plain && p->ref.first == 0 && p->count * p->size == p->ref.len;
+}
+
+int
+acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e)
+{
+	int rc;
+	if (n > p->count || first > p->count - n)
+		return acc_fail(e, ACC_EUSAGE, "elements that the tensor does not have");
+	if (n == 0)
+		return 0;
+	if (p->deflated != NULL) {
+		if (first != p->next)
+			return acc_fail(e, ACC_EUSAGE, "compressed data is read in order");
+		p->next += n;
+		rc = acc_deflated_read(p->deflated, out, n * p->size, e);
+	} else if (p->plain) {
+		rc = acc_file_pread(p->fd, out, n * p->size,
+			p->ref.off + (p->ref.first + first) * p->size, e);
+	} else {
+		rc = acc_strided_read(p->strided, first, n, out, e);
+	}
+	return rc < 0 ? acc_err_in(e, p->name), rc : 0;
+}
+
+int
+acc_pay_peek(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e)
+{
+	int rc = 0;
+	if (p->plain)
+		rc = acc_pay_fetch(p, first, n, out, e);
+	else
+		for (size_t i = 0; i < n && rc == 0; i++)
+			rc = acc_strided_peek(p->strided, first + i, (uint8_t *)out + i * p->size, e);
+	if (rc < 0)
+		return acc_err_in(e, p->name), rc;
+	acc_pay_native(p, out, n);
+	return 0;
+}
+
+void
+acc_pay_native(const struct acc_pay *p, void *bytes, size_t n)
+{
+	const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+	uint8_t *b = bytes;
+	if (p->ref.big_endian != little)
+		return;
+	size_t size = p->size;
+	if (acc_dtypes[p->ref.dtype].cls == 'C') {
+		size /= 2;
+		n *= 2;
+	}
+#define SWAP(bits)                                                                       \
+	for (size_t i = 0; i < n; i++) {                                                 \
+		uint##bits##_t v;                                                        \
+		memcpy(&v, b + i * sizeof v, sizeof v);                                  \
+		v = __builtin_bswap##bits(v);                                            \
+		memcpy(b + i * sizeof v, &v, sizeof v);                                  \
+	}
+	if (size == 2) {
+		SWAP(16)
+	} else if (size == 4) {
+		SWAP(32)
+	} else if (size == 8) {
+		SWAP(64)
+	}
+#undef SWAP
+}
+
+int
+acc_pay_read(struct acc_pay *p, uint64_t first, size_t n, void *scratch, const void **out,
+	struct acc_err *e)
+{
+	int rc = acc_pay_fetch(p, first, n, scratch, e);
+	if (rc < 0)
+		return rc;
+	acc_pay_native(p, scratch, n);
+	*out = scratch;
+	return 0;
+}

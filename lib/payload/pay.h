@@ -1,0 +1,44 @@
+/* pay.h - what the meter needs beyond acc/payload.h */
+#ifndef ACC_PAYLOAD_PAY_H
+#define ACC_PAYLOAD_PAY_H
+
+#include "acc/payload.h"
+
+/* The open folder of a source, or < 0; *moved: it is not where the record says. */
+int acc_roots_dir(struct acc_roots *r, struct acc_str src, bool *moved, struct acc_err *e);
+
+/* acc_pay_read in two steps: the bytes as they are stored, then native order. */
+int acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e);
+void acc_pay_native(const struct acc_pay *p, void *bytes, size_t n);
+/* A few elements from anywhere, in native order; not where the storage is compressed. */
+int acc_pay_peek(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e);
+bool acc_pay_can_peek(const struct acc_pay *p);
+/* Is every byte that the container's checksum covers read, once and in order? */
+bool acc_pay_whole(const struct acc_pay *p);
+
+/* Walks an array of any strides in row-major order; see strided.c. */
+struct acc_strided;
+/* fd or mem (the storage in memory, which is then owned) is the source. */
+struct acc_strided *acc_strided_open(const struct acc_ref *ref, int fd, uint8_t *mem,
+	struct acc_err *e);
+int acc_strided_read(struct acc_strided *s, uint64_t first, size_t n, void *out,
+	struct acc_err *e);
+int acc_strided_peek(struct acc_strided *s, uint64_t index, void *out, struct acc_err *e);
+void acc_strided_close(struct acc_strided *s);
+
+/* A compressed member from its start; see deflated.c. */
+struct acc_deflated;
+struct acc_deflated *acc_deflated_open(const struct acc_ref *ref, int fd, struct acc_err *e);
+int acc_deflated_read(struct acc_deflated *d, void *out, size_t n, struct acc_err *e);
+void acc_deflated_close(struct acc_deflated *d);
+
+/* The median of the magnitudes that are finite and not 0, the lower one of two; 0 if there
+ * are none. Reorders x. */
+double acc_median(double *x, size_t n);
+/* The sample that the scale is taken from: all of at most 4,096 elements, else 64 runs of 64
+ * at equal distances. Run i of how many, starting where, how long. */
+enum { ACC_SAMPLE = 4096 };
+size_t acc_sample_runs(uint64_t count);
+uint64_t acc_sample_run(uint64_t count, size_t i, size_t *n);
+
+#endif

@@ -1,0 +1,160 @@
+#include "pay.h"
+
+#include "acc/file.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct root {
+	const char *path;
+	int fd; /* -1: not opened yet */
+	bool moved;
+};
+
+struct move {
+	const char *old, *new;
+};
+
+/* Workers of a meter look folders up while the reader of a stream adds sources. */
+struct acc_roots {
+	pthread_mutex_t lock;
+	struct acc_arena mem;
+	struct acc_map index; /* id to place in root */
+	struct root *root;
+	size_t n, cap;
+	struct move *move;
+	size_t nmove;
+};
+
+struct acc_roots *
+acc_roots_open(struct acc_err *e)
+{
+	struct acc_roots *r = calloc(1, sizeof *r);
+	if (r == NULL || pthread_mutex_init(&r->lock, NULL) != 0) {
+		free(r);
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+		return NULL;
+	}
+	return r;
+}
+
+void
+acc_roots_close(struct acc_roots *r)
+{
+	if (r == NULL)
+		return;
+	for (size_t i = 0; i < r->n; i++)
+		if (r->root[i].fd >= 0)
+			close(r->root[i].fd);
+	pthread_mutex_destroy(&r->lock);
+	free(r->root);
+	free(r->move);
+	acc_map_release(&r->index);
+	acc_arena_release(&r->mem);
+	free(r);
+}
+
+int
+acc_roots_move(struct acc_roots *r, const char *old_new, struct acc_err *e)
+{
+	const char *eq = strchr(old_new, '=');
+	if (eq == NULL || eq == old_new || eq[1] == '\0')
+		return acc_fail(e, ACC_EUSAGE, "'%.100s' is not OLD=NEW", old_new);
+	struct move *m = realloc(r->move, (r->nmove + 1) * sizeof *m);
+	if (m == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	r->move = m;
+	size_t n = (size_t)(eq - old_new);
+	while (n > 1 && old_new[n - 1] == '/')
+		n--;
+	m[r->nmove].old = acc_arena_copy(&r->mem, old_new, n);
+	m[r->nmove].new = acc_arena_copy(&r->mem, eq + 1, strlen(eq + 1));
+	if (m[r->nmove].old == NULL || m[r->nmove].new == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	r->nmove++;
+	return 0;
+}
+
+/* The path after the first move that applies, to whole components only. */
+static const char *
+moved(struct acc_roots *r, const char *path)
+{
+	for (size_t i = 0; i < r->nmove; i++) {
+		size_t n = strlen(r->move[i].old);
+		if (strncmp(path, r->move[i].old, n) != 0)
+			continue;
+		if (path[n] == '\0' || path[n] == '/' || path[n - 1] == '/')
+			return acc_arena_printf(&r->mem, "%s%s%s", r->move[i].new,
+				path[n - 1] == '/' ? "/" : "", path + n);
+	}
+	return path;
+}
+
+static int
+add(struct acc_roots *r, struct acc_str id, struct acc_str path, struct acc_err *e)
+{
+	uint64_t *at = acc_map_get(&r->index, id);
+	if (at != NULL && acc_str_is(path, r->root[*at].path))
+		return 0;
+	if (at != NULL)
+		return acc_fail(e, ACC_EFORMAT, "source '%.*s' has two different roots",
+			id.n > 40 ? 40 : (int)id.n, id.p);
+	if (r->n == r->cap) {
+		size_t cap = r->cap == 0 ? 8 : 2 * r->cap;
+		struct root *v = realloc(r->root, cap * sizeof *v);
+		if (v == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		r->root = v;
+		r->cap = cap;
+	}
+	const char *copy = acc_arena_copy(&r->mem, path.p, path.n);
+	if (copy == NULL || acc_map_put(&r->index, id, r->n) == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	r->root[r->n++] = (struct root){copy, -1, false};
+	return 0;
+}
+
+int
+acc_roots_add(struct acc_roots *r, const struct acc_rec *source, struct acc_err *e)
+{
+	struct acc_str id = acc_get_text(source, "", "id"), path = acc_get_text(source, "", "root");
+	if (id.n == 0)
+		return acc_fail(e, ACC_EFORMAT, "a source record without id");
+	pthread_mutex_lock(&r->lock);
+	int rc = add(r, id, path, e);
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+static int
+open_root(struct acc_roots *r, struct acc_str src, bool *was_moved, struct acc_err *e)
+{
+	const uint64_t *at = acc_map_get(&r->index, src);
+	if (at == NULL)
+		return acc_fail(e, ACC_EFORMAT, "no source record named '%.*s' before",
+			src.n > 40 ? 40 : (int)src.n, src.p);
+	struct root *root = &r->root[*at];
+	if (root->path[0] == '\0')
+		return acc_fail(e, ACC_EFORMAT, "the source has no folder");
+	if (root->fd < 0) {
+		const char *path = moved(r, root->path);
+		if (path == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		root->moved = path != root->path;
+		root->fd = acc_dir_open(path, e);
+		if (root->fd < 0)
+			return ACC_EIO;
+	}
+	*was_moved = root->moved;
+	return root->fd;
+}
+
+int
+acc_roots_dir(struct acc_roots *r, struct acc_str src, bool *was_moved, struct acc_err *e)
+{
+	pthread_mutex_lock(&r->lock);
+	int fd = open_root(r, src, was_moved, e);
+	pthread_mutex_unlock(&r->lock);
+	return fd;
+}

@@ -1,0 +1,330 @@
+/* Measuring with threads: the same bits for any number of them, results in order, and what is
+ * wrong with a side is said of that side. */
+#include "acc/file.h"
+#include "acc/payload.h"
+#include "io/crc.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static char dir[] = "/tmp/t_meter.XXXXXX";
+static struct acc_roots *roots;
+
+static uint64_t
+mix(uint64_t x)
+{
+	x += 0x9E3779B97F4A7C15;
+	x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+	x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+	return x ^ (x >> 31);
+}
+
+static void
+put(const char *name, const void *p, size_t n)
+{
+	char path[100];
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (fd < 0 || acc_file_write(fd, p, n, NULL) < 0)
+		exit(2);
+	close(fd);
+}
+
+static struct acc_ref
+refer(const char *name, enum acc_dtype t, int64_t n)
+{
+	struct acc_ref r = {.dtype = t, .ndim = 1, .shape = {n}, .file = acc_str(name)};
+	char path[100];
+	struct stat st;
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	if (stat(path, &st) == 0) {
+		r.fsize = r.len = (uint64_t)st.st_size;
+		r.mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	}
+	return r;
+}
+
+static struct acc_operand
+side(const struct acc_ref *ref)
+{
+	return (struct acc_operand){ACC_STR("s"), ref};
+}
+
+static struct acc_reading
+measure(const struct acc_ref *a, const struct acc_ref *b, const struct acc_meter_opt *opt)
+{
+	static struct acc_reading out;
+	struct acc_meter *m = acc_meter_open(roots, opt, NULL);
+	acc_meter_add(m, NULL, side(a), side(b), 0, NULL);
+	acc_meter_take(m, true, &out);
+	acc_meter_close(m);
+	return out;
+}
+
+enum { N = 300000, FILES = 8 };
+static float *x, *y;
+
+static void
+make(void)
+{
+	x = malloc(N * sizeof *x);
+	y = malloc(N * sizeof *y);
+	for (size_t i = 0; i < N; i++) {
+		y[i] = (float)((double)(int64_t)mix(i) * 0x1p-63);
+		x[i] = y[i] * (1 + (float)((double)(int64_t)mix(i + N) * 0x1p-83));
+	}
+	x[70000] = INFINITY;
+	y[200001] = NAN;
+	put("a.bin", x, N * sizeof *x);
+	put("b.bin", y, N * sizeof *y);
+}
+
+static void
+one_pair(void)
+{
+	struct acc_ref a = refer("a.bin", ACC_F32, N), b = refer("b.bin", ACC_F32, N);
+	struct acc_reading r = measure(&a, &b, &(struct acc_meter_opt){1, false, -1, -1});
+	struct acc_one oa, ob, one;
+	struct acc_two two, part;
+	struct acc_kernel_opt opt = {r.rtol, r.atol, r.scale};
+	uint64_t chunk[(N + ACC_CHUNK - 1) / ACC_CHUNK];
+	acc_one_init(&oa);
+	acc_one_init(&ob);
+	acc_two_init(&two);
+	for (size_t at = 0, k = 0; at < N; at += ACC_CHUNK, k++) {
+		size_t n = N - at < ACC_CHUNK ? N - at : ACC_CHUNK;
+		struct acc_one other;
+		acc_kernel_two(ACC_F32, x + at, ACC_F32, y + at, n, at, &opt, &one, &other, &part);
+		acc_one_merge(&oa, &one);
+		acc_one_merge(&ob, &other);
+		acc_two_merge(&two, &part);
+		chunk[k] = XXH3_64bits(x + at, n * sizeof *x);
+	}
+	ok(r.has_a && r.has_b && r.has_two, "a pair has all three results");
+	ok(memcmp(&oa, &r.a, sizeof oa) == 0 && memcmp(&ob, &r.b, sizeof ob) == 0 &&
+			memcmp(&two, &r.two, sizeof two) == 0,
+		"they are the kernel's, chunk by chunk");
+	ok(r.hash_a == XXH3_64bits(chunk, sizeof chunk), "the content hash is of the chunks' hashes");
+	ok(r.rtol == 1.3e-6 && r.atol == 1e-5, "torch's tolerances for f32");
+	/* The sample: 64 runs of 64. y is uniform in (-1, 1). */
+	double s[4096];
+	size_t k = 0;
+	for (size_t i = 0; i < 64; i++)
+		for (size_t j = 0; j < 64; j++)
+			s[k++] = (double)fabsf(y[(N - 64) * i / 63 + j]);
+	size_t below = 0, equal = 0;
+	for (size_t i = 0; i < k; i++) {
+		below += s[i] < r.scale;
+		equal += s[i] == r.scale;
+	}
+	ok(r.sampled && equal == 1 && below == 2047, "the scale is the sample's lower median");
+	r = measure(&a, NULL, &(struct acc_meter_opt){1, false, -1, -1});
+	ok(r.has_a && !r.has_b && !r.has_two && memcmp(&oa, &r.a, sizeof oa) == 0, "one tensor");
+	struct acc_ref shorter = refer("b.bin", ACC_F32, N - 1);
+	r = measure(&a, &shorter, &(struct acc_meter_opt){2, false, -1, -1});
+	ok(r.has_a && r.has_b && !r.has_two && memcmp(&oa, &r.a, sizeof oa) == 0 &&
+			r.b.n == N - 1,
+		"sides of different lengths are measured, not compared");
+}
+
+/* Many tensors of all lengths, some strided, some missing, some with checksums. */
+static uint64_t
+many(unsigned threads, bool *in_order)
+{
+	static struct acc_reading r;
+	struct acc_meter *m = acc_meter_open(roots,
+		&(struct acc_meter_opt){threads, false, 1e-3, 1e-6}, NULL);
+	uint64_t digest = 0, next = 0, added = 0;
+	*in_order = true;
+	while (next < 600) {
+		uint64_t i = added;
+		struct acc_ref a = refer("a.bin", ACC_F32, (int64_t)(mix(i) % (i % 40 == 0 ? N : 5000)));
+		struct acc_ref b = refer(i % 50 == 7 ? "none.bin" : "b.bin", ACC_F32, a.shape[0]);
+		b.len = a.len;
+		if (i % 5 == 1) {
+			a.ndim = b.ndim = 2;
+			a.strided = b.strided = true;
+			a.shape[0] = b.shape[0] = 1 + (int64_t)(i % 37);
+			a.shape[1] = b.shape[1] = 300;
+			a.stride[0] = 1;
+			a.stride[1] = b.shape[0];
+			b.stride[0] = 301;
+			b.stride[1] = 2;
+		}
+		int rc = added < 600 ? acc_meter_add(m, (void *)(uintptr_t)i, side(&a), side(&b),
+					       1e-3, NULL)
+				     : 1;
+		if (rc == 0) {
+			added++;
+			continue;
+		}
+		acc_meter_take(m, true, &r);
+		*in_order &= (uintptr_t)r.tag == next++;
+		const bool missing = (uintptr_t)r.tag % 50 == 7;
+		*in_order &= r.has_a && r.has_b != missing && r.has_two != missing;
+		digest = mix(digest ^ XXH3_64bits(&r.a, sizeof r.a) ^ r.hash_a);
+		if (r.has_two)
+			digest = mix(digest ^ XXH3_64bits(&r.two, sizeof r.two) ^ r.hash_b);
+	}
+	ok(acc_meter_take(m, true, &r) == 0, "%u threads: no results left", threads);
+	acc_meter_close(m);
+	return digest;
+}
+
+static void
+threads(void)
+{
+	static const unsigned n[] = {1, 2, 3, 4, 8};
+	const char *isa[ACC_KERNEL_ROWS];
+	size_t rows = acc_kernel_isas(isa);
+	uint64_t first = 0;
+	for (size_t k = 0; k < rows; k++) {
+		acc_kernel_force(isa[k], NULL);
+		for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
+			bool in_order;
+			uint64_t d = many(n[i], &in_order);
+			if (i == 0 && k == 0)
+				first = d;
+			ok(in_order, "%s, %u threads: in order, failures where they belong",
+				isa[k], n[i]);
+			ok(d == first, "%s, %u threads: the same bits", isa[k], n[i]);
+		}
+	}
+	printf("# digest %016llx\n", (unsigned long long)first);
+}
+
+static void
+checksums(void)
+{
+	struct acc_meter_opt opt = {2, false, -1, -1};
+	struct acc_ref a = refer("a.bin", ACC_F32, N);
+	a.has_crc = true;
+	a.crc32 = (uint32_t)crc32(0, (const Bytef *)x, N * sizeof *x);
+	struct acc_reading r = measure(&a, NULL, &opt);
+	ok(r.has_a, "a right checksum, joined over chunks");
+	ok(acc_crc32_join(acc_crc32(0, x, 12345), acc_crc32(0, (char *)x + 12345, 54321), 54321) ==
+			acc_crc32(0, x, 12345 + 54321),
+		"joining");
+	a.crc32 ^= 0x10;
+	r = measure(&a, NULL, &opt);
+	ok(!r.has_a && r.err_a.code == ACC_EFORMAT, "a wrong one: %s: %s", r.err_a.where, r.err_a.msg);
+	opt.no_check = true;
+	r = measure(&a, NULL, &opt);
+	ok(r.has_a, "a wrong one that is not looked at");
+	opt.no_check = false;
+	a.shape[0]--;
+	r = measure(&a, NULL, &opt);
+	ok(r.has_a, "a part of a storage is not checked");
+}
+
+/* Stored, deflated, big-endian, transposed: the same numbers give the same results. */
+static void
+same_content(void)
+{
+	struct acc_meter_opt opt = {2, false, -1, -1};
+	struct acc_ref a = refer("a.bin", ACC_F32, N), b = refer("b.bin", ACC_F32, N);
+	struct acc_reading want = measure(&a, &b, &opt), got;
+	uint8_t *z = malloc(2 * N * sizeof *y);
+	z_stream s = {0};
+	deflateInit2(&s, 1, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
+	s.next_in = (Bytef *)y;
+	s.avail_in = N * sizeof *y;
+	s.next_out = z;
+	s.avail_out = 2 * N * sizeof *y;
+	deflate(&s, Z_FINISH);
+	put("z.bin", z, s.total_out);
+	struct acc_ref bz = refer("z.bin", ACC_F32, N);
+	bz.enc = ACC_DEFLATE;
+	bz.clen = bz.len;
+	bz.len = N * sizeof *y;
+	bz.has_crc = true;
+	bz.crc32 = (uint32_t)crc32(0, (const Bytef *)y, N * sizeof *y);
+	deflateEnd(&s);
+	got = measure(&a, &bz, &opt);
+	ok(got.has_two && memcmp(&got.two, &want.two, sizeof got.two) == 0 &&
+			got.hash_b == want.hash_b && got.scale == want.scale,
+		"deflated");
+	bz.crc32++;
+	got = measure(&a, &bz, &opt);
+	ok(got.has_a && !got.has_b && !got.has_two && got.hash_a == want.hash_a,
+		"deflated, with a wrong checksum");
+	for (size_t i = 0; i < N; i++) {
+		uint32_t w;
+		memcpy(&w, &y[i], 4);
+		w = __builtin_bswap32(w);
+		memcpy(z + 4 * i, &w, 4);
+	}
+	put("be.bin", z, N * 4);
+	struct acc_ref be = refer("be.bin", ACC_F32, N);
+	be.big_endian = true;
+	be.has_crc = true;
+	be.crc32 = (uint32_t)crc32(0, z, N * 4);
+	got = measure(&a, &be, &opt);
+	ok(got.has_two && memcmp(&got.two, &want.two, sizeof got.two) == 0 &&
+			got.hash_b == want.hash_b,
+		"big-endian, checksum of the stored bytes");
+	for (size_t i = 0; i < N; i++)
+		memcpy(z + 4 * (i % 600 * 500 + i / 600), &y[i], 4);
+	put("t.bin", z, N * 4);
+	struct acc_ref t = refer("t.bin", ACC_F32, 500);
+	t.ndim = 2;
+	t.shape[1] = 600;
+	t.strided = true;
+	t.stride[0] = 1;
+	t.stride[1] = 500;
+	got = measure(&a, &t, &opt);
+	ok(got.has_two && memcmp(&got.two, &want.two, sizeof got.two) == 0 &&
+			got.hash_b == want.hash_b && got.scale == want.scale,
+		"transposed");
+	free(z);
+}
+
+/* A file that shrinks after its record was made is caught at opening; one that shrinks while
+ * it is measured gives an error or the old bytes, never a crash. */
+static void
+shrinking(void)
+{
+	struct acc_ref a = refer("a.bin", ACC_F32, N);
+	a.fsize = 0; /* as if the check came too early */
+	a.mtime_ns = 0;
+	put("a.bin", x, 1000);
+	struct acc_reading r = measure(&a, NULL, &(struct acc_meter_opt){2, false, -1, -1});
+	ok(!r.has_a && r.err_a.code == ACC_ETRUNC, "a shorter file: %s: %s", r.err_a.where,
+		r.err_a.msg);
+}
+
+int
+main(void)
+{
+	char cmd[100];
+	if (mkdtemp(dir) == NULL)
+		return 2;
+	struct acc_rec rec = {0};
+	roots = acc_roots_open(NULL);
+	acc_rec_start(&rec, ACC_STR("source"));
+	acc_put(&rec, "", "id", acc_ctext("s"));
+	acc_put(&rec, "", "root", acc_ctext(dir));
+	acc_roots_add(roots, &rec, NULL);
+	acc_rec_release(&rec);
+	make();
+	one_pair();
+	threads();
+	checksums();
+	same_content();
+	shrinking();
+	acc_roots_close(roots);
+	free(x);
+	free(y);
+	snprintf(cmd, sizeof cmd, "rm -r %s", dir);
+	if (system(cmd) != 0)
+		return 2;
+	return done();
+}

@@ -1,0 +1,324 @@
+/* Bytes behind references: layouts, containers, and files that are not what a record says. */
+#include "acc/file.h"
+#include "acc/payload.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+static char dir[] = "/tmp/t_payload.XXXXXX";
+
+static void
+put(const char *name, const void *p, size_t n)
+{
+	char path[100];
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (fd < 0 || acc_file_write(fd, p, n, NULL) < 0)
+		exit(2);
+	close(fd);
+}
+
+/* A reference to a row-major array that is the whole file, as a record of now would say. */
+static struct acc_ref
+refer(const char *name, enum acc_dtype t, uint32_t ndim, const int64_t *shape)
+{
+	struct acc_ref r = {.dtype = t, .ndim = ndim, .file = acc_str(name)};
+	char path[100];
+	struct stat st;
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	if (stat(path, &st) == 0) {
+		r.fsize = r.len = (uint64_t)st.st_size;
+		r.mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	}
+	for (uint32_t i = 0; i < ndim; i++)
+		r.shape[i] = shape[i];
+	return r;
+}
+
+static struct acc_roots *
+roots(const char *root, const char *move)
+{
+	struct acc_roots *r = acc_roots_open(NULL);
+	struct acc_rec rec = {0};
+	acc_rec_start(&rec, ACC_STR("source"));
+	acc_put(&rec, "", "id", acc_ctext("s"));
+	acc_put(&rec, "", "root", acc_ctext(root));
+	if (move != NULL)
+		ok(acc_roots_move(r, move, NULL) == 0, "a move is taken");
+	ok(acc_roots_add(r, &rec, NULL) == 0, "a source is taken");
+	acc_rec_release(&rec);
+	return r;
+}
+
+/* All elements, in chunks of `step`. */
+static bool
+read_all(struct acc_roots *r, const struct acc_ref *ref, size_t step, void *out, struct acc_err *e)
+{
+	struct acc_pay *p = acc_pay_open(r, ACC_STR("s"), ref, e);
+	if (p == NULL)
+		return false;
+	uint64_t n = acc_pay_count(p);
+	uint8_t *to = out;
+	bool good = true;
+	for (uint64_t at = 0; good && at < n; at += step) {
+		size_t k = n - at < step ? (size_t)(n - at) : step;
+		const void *got;
+		good = acc_pay_read(p, at, k, to, &got, e) == 0;
+		if (good && got != to)
+			memcpy(to, got, k * acc_dtypes[ref->dtype].size);
+		to += k * acc_dtypes[ref->dtype].size;
+	}
+	acc_pay_close(p);
+	return good;
+}
+
+static void
+fails(struct acc_roots *r, const struct acc_ref *ref, int code, const char *what)
+{
+	struct acc_err e = {0};
+	uint8_t buf[4096];
+	char text[600];
+	bool good = read_all(r, ref, 16, buf, &e);
+	acc_err_text(&e, text, sizeof text);
+	ok(!good && e.code == code && e.where[0] != '\0', "%s: %s", what, text);
+}
+
+/* Any layout, against walking the whole storage by index. */
+static void
+layout(struct acc_roots *r, const char *what, struct acc_ref ref, const float *storage)
+{
+	uint64_t n;
+	acc_count(ref.shape, ref.ndim, &n);
+	float *got = malloc(n * sizeof *got + 1);
+	struct acc_err e = {0};
+	bool good = read_all(r, &ref, 65536, got, &e);
+	uint64_t bad = 0;
+	for (uint64_t i = 0; good && i < n; i++) {
+		int64_t at = (int64_t)ref.first;
+		uint64_t rest = i;
+		for (uint32_t d = ref.ndim; d-- > 0;) {
+			at += (int64_t)(rest % (uint64_t)ref.shape[d]) * ref.stride[d];
+			rest /= (uint64_t)ref.shape[d];
+		}
+		bad += got[i] != storage[at];
+	}
+	ok(good && bad == 0, "%s%s%s", what, e.code != 0 ? ": " : "", e.msg);
+	free(got);
+}
+
+static struct acc_ref
+strided(const char *name, uint32_t ndim, const int64_t *shape, const int64_t *stride, uint64_t first)
+{
+	struct acc_ref ref = refer(name, ACC_F32, ndim, shape);
+	ref.strided = true;
+	ref.first = first;
+	for (uint32_t i = 0; i < ndim; i++)
+		ref.stride[i] = stride[i];
+	return ref;
+}
+
+#define DIMS(...) (const int64_t[]){__VA_ARGS__}
+
+static void
+layouts(struct acc_roots *r)
+{
+	enum { BIG = 1500 * 1500 };
+	float *x = malloc(BIG * sizeof *x);
+	for (int i = 0; i < BIG; i++)
+		x[i] = (float)i;
+	put("small.bin", x, 240 * sizeof *x);
+	put("big.bin", x, BIG * sizeof *x);
+	layout(r, "a transposed matrix", strided("small.bin", 2, DIMS(12, 20), DIMS(1, 12), 0), x);
+	layout(r, "three dimensions permuted, of a part",
+		strided("small.bin", 3, DIMS(4, 5, 3), DIMS(1, 20, 7), 11), x);
+	layout(r, "negative strides", strided("small.bin", 2, DIMS(10, 20), DIMS(-20, -1), 239), x);
+	layout(r, "a broadcast row", strided("small.bin", 2, DIMS(6, 20), DIMS(0, 1), 3), x);
+	layout(r, "a broadcast column", strided("small.bin", 2, DIMS(6, 20), DIMS(1, 0), 3), x);
+	layout(r, "one element", strided("small.bin", 0, NULL, NULL, 7), x);
+	layout(r, "contiguous by strides, from the middle",
+		strided("small.bin", 3, DIMS(1, 10, 12), DIMS(77, 12, 1), 100), x);
+	layout(r, "a large transposed matrix",
+		strided("big.bin", 2, DIMS(1500, 1500), DIMS(1, 1500), 0), x);
+	layout(r, "a large one, by steps of 3 backwards",
+		strided("big.bin", 2, DIMS(500, 1500), DIMS(-3, 1500), 1499), x);
+	layout(r, "a large column repeated",
+		strided("big.bin", 2, DIMS(1500, 1000), DIMS(1500, 0), 5), x);
+	layout(r, "four dimensions, outer ones fixed in a tile",
+		strided("big.bin", 4, DIMS(3, 10, 500, 150), DIMS(750000, 1, 1500, 10), 0), x);
+	free(x);
+}
+
+static void
+orders(struct acc_roots *r)
+{
+	static const uint8_t bytes[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+	const struct {
+		enum acc_dtype t;
+		int64_t n;
+		uint8_t want[16];
+	} row[] = {
+		{ACC_F16, 8, {2, 1, 4, 3, 6, 5, 8, 7, 10, 9, 12, 11, 14, 13, 16, 15}},
+		{ACC_F32, 4, {4, 3, 2, 1, 8, 7, 6, 5, 12, 11, 10, 9, 16, 15, 14, 13}},
+		{ACC_C64, 2, {4, 3, 2, 1, 8, 7, 6, 5, 12, 11, 10, 9, 16, 15, 14, 13}},
+		{ACC_F64, 2, {8, 7, 6, 5, 4, 3, 2, 1, 16, 15, 14, 13, 12, 11, 10, 9}},
+		{ACC_U8, 16, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
+	};
+	put("order.bin", bytes, sizeof bytes);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct acc_ref ref = refer("order.bin", row[i].t, 1, &row[i].n);
+		uint8_t got[16];
+		ref.big_endian = true;
+		ok(read_all(r, &ref, 3, got, NULL) && memcmp(got, row[i].want, 16) == 0,
+			"big-endian %s", acc_dtypes[row[i].t].name);
+	}
+	struct acc_ref none = refer("order.bin", ACC_F32, 2, DIMS(0, 7));
+	struct acc_pay *p = acc_pay_open(r, ACC_STR("s"), &none, NULL);
+	ok(p != NULL && acc_pay_count(p) == 0, "no elements");
+	acc_pay_close(p);
+}
+
+static size_t
+squeeze(const void *in, size_t n, uint8_t *out, size_t room)
+{
+	z_stream z = {0};
+	deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
+	z.next_in = (Bytef *)(uintptr_t)in;
+	z.avail_in = (uInt)n;
+	z.next_out = out;
+	z.avail_out = (uInt)room;
+	deflate(&z, Z_FINISH);
+	deflateEnd(&z);
+	return z.total_out;
+}
+
+static void
+compressed(struct acc_roots *r)
+{
+	enum { N = 200000 };
+	float *x = malloc(N * sizeof *x), *got = malloc(N * sizeof *x);
+	uint8_t *z = malloc(2 * N * sizeof *x);
+	for (int i = 0; i < N; i++)
+		x[i] = (float)(i * 7 % 1000);
+	memset(z, 0xee, 100);
+	size_t n = squeeze(x, N * sizeof *x, z + 100, 2 * N * sizeof *x - 100);
+	put("z.bin", z, 100 + n);
+	struct acc_ref ref = refer("z.bin", ACC_F32, 1, DIMS(N));
+	ref.enc = ACC_DEFLATE;
+	ref.off = 100;
+	ref.clen = n;
+	ref.len = N * sizeof *x;
+	ok(read_all(r, &ref, 65536, got, NULL) && memcmp(x, got, N * sizeof *x) == 0, "deflated");
+	struct acc_ref t = ref;
+	t.strided = true;
+	t.ndim = 2;
+	t.shape[0] = 500;
+	t.shape[1] = 400;
+	t.stride[0] = 1;
+	t.stride[1] = 500;
+	layout(r, "deflated and transposed", t, x);
+	t.has_crc = true;
+	fails(r, &t, ACC_EFORMAT, "with a wrong checksum");
+	struct acc_ref lie = ref;
+	lie.clen = n / 2;
+	struct acc_err e = {0};
+	ok(!read_all(r, &lie, 65536, got, &e) && e.code == ACC_ETRUNC, "cut: %s", e.msg);
+	lie = ref;
+	lie.off = 101;
+	lie.clen = n - 1;
+	e = (struct acc_err){0};
+	ok(!read_all(r, &lie, 65536, got, &e) && e.code < 0, "corrupt: %s", e.msg);
+	struct acc_pay *p = acc_pay_open(r, ACC_STR("s"), &ref, NULL);
+	const void *at;
+	ok(!acc_pay_random(p) && acc_pay_read(p, 5, 3, got, &at, NULL) == ACC_EUSAGE,
+		"deflated data is not read from the middle");
+	acc_pay_close(p);
+	free(x);
+	free(got);
+	free(z);
+}
+
+static void
+lies(struct acc_roots *r)
+{
+	float x[8] = {0};
+	put("a.bin", x, sizeof x);
+	struct acc_ref good = refer("a.bin", ACC_F32, 1, DIMS(8)), ref = good;
+	float got[8];
+	ok(read_all(r, &good, 8, got, NULL), "as it should be");
+	ref.file = acc_str("none.bin");
+	fails(r, &ref, ACC_EIO, "a missing file");
+	ref.file = acc_str("../a.bin");
+	fails(r, &ref, ACC_EREFUSED, "a path that climbs");
+	ref.file = acc_str("/etc/passwd");
+	fails(r, &ref, ACC_EREFUSED, "an absolute path");
+	ref = good;
+	ref.fsize++;
+	fails(r, &ref, ACC_EFORMAT, "another size");
+	ref = good;
+	ref.mtime_ns--;
+	fails(r, &ref, ACC_EFORMAT, "another time");
+	ref = good;
+	ref.shape[0] = 9;
+	fails(r, &ref, ACC_EFORMAT, "a shape beyond the storage");
+	ref.len = 36;
+	fails(r, &ref, ACC_ETRUNC, "a storage beyond the file");
+	ref = good;
+	ref.off = UINT64_MAX - 8;
+	fails(r, &ref, ACC_EFORMAT, "an offset that wraps");
+	ref = good;
+	ref.shape[0] = -1;
+	fails(r, &ref, ACC_EFORMAT, "a negative dimension");
+	ref = good;
+	ref.dtype = ACC_NODTYPE;
+	fails(r, &ref, ACC_EUNSUP, "no dtype");
+	ref = strided("a.bin", 1, DIMS(2), DIMS(INT64_MAX), 0);
+	fails(r, &ref, ACC_EFORMAT, "a stride out of this world");
+	struct acc_err e = {0};
+	ok(acc_pay_open(r, ACC_STR("other"), &good, &e) == NULL && e.code == ACC_EFORMAT,
+		"an unknown source: %s", e.msg);
+	/* A file that shrinks after it was opened. */
+	struct acc_pay *p = acc_pay_open(r, ACC_STR("s"), &good, NULL);
+	put("a.bin", x, 12);
+	const void *at;
+	e = (struct acc_err){0};
+	ok(acc_pay_read(p, 0, 8, got, &at, &e) == ACC_ETRUNC, "a file that shrinks: %s", e.msg);
+	acc_pay_close(p);
+}
+
+int
+main(void)
+{
+	char path[120], move[150];
+	if (mkdtemp(dir) == NULL)
+		return 2;
+	struct acc_roots *r = roots(dir, NULL);
+	layouts(r);
+	orders(r);
+	compressed(r);
+	lies(r);
+	acc_roots_close(r);
+	/* Relocated, a copy with another time is fine, one of another size is not. */
+	float x[8] = {1};
+	float got[8];
+	put("m.bin", x, sizeof x);
+	snprintf(move, sizeof move, "/nowhere/else/=%s", dir);
+	r = roots("/nowhere/else", move);
+	struct acc_ref ref = refer("m.bin", ACC_F32, 1, DIMS(8));
+	ref.mtime_ns -= 5;
+	ok(read_all(r, &ref, 8, got, NULL) && got[0] == 1, "a relocated file");
+	ref.fsize++;
+	fails(r, &ref, ACC_EFORMAT, "a relocated file of another size");
+	ok(acc_roots_move(r, "nonsense", NULL) == ACC_EUSAGE, "OLD=NEW is asked for");
+	acc_roots_close(r);
+	r = roots("/nowhere/elsewhere", move);
+	ok(!read_all(r, &ref, 8, got, NULL), "a move is of whole names");
+	acc_roots_close(r);
+	snprintf(path, sizeof path, "rm -r %s", dir);
+	if (system(path) != 0)
+		return 2;
+	return done();
+}
