@@ -21,7 +21,7 @@ static const char *const scalar_keys[] = {"tag", "step", "value", "run", NULL};
 static const char *const param_keys[] = {"key", "value", "where", NULL};
 static const char *const finding_keys[] = {"kind", "what", "name", "io", "pos", "step", "rank",
 	"rule", "value", "limit", "limit_from", "confidence", "ranked", "text", NULL};
-static const char *const pair_short[] = {"name", "a.dtype", "a.shape", "m.max_abs", "m.max_rel",
+static const char *const pair_short[] = {"name", "a.dtype", "a.shape", "how", "note", "m.max_abs", "m.max_rel",
 	"m.rel_l2", "m.ulp_max", "m.norm_relerr", "m.equal", "bad", "why", NULL};
 static const char *const tensor_short[] = {"name", "type", "dtype", "shape", "value", "s.min",
 	"s.max", "s.mean", "s.norm", "stat.min", "stat.max", "bad", "err", NULL};
@@ -116,8 +116,9 @@ brief(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 		v = acc_get(r, "", "b.dtype");
 	if (v == NULL && strcmp(c->key, "a.shape") == 0)
 		v = acc_get(r, "", "b.shape");
-	if (v == NULL && strcmp(c->key, "bad") == 0)
-		v = acc_get(r, "", "how");
+	/* How two records were matched matters until they are measured. */
+	if (strcmp(c->key, "how") == 0 && acc_get(r, "", "m.mode") != NULL)
+		return ACC_STR("");
 	if (v != NULL && v->type == ACC_V_F64 && isfinite(v->f))
 		return acc_str(acc_arena_printf(m, "%.4g", v->f));
 	struct acc_column as = {.key = c->key};
