@@ -1,9 +1,10 @@
 /* torch.h - what torch.save wrote (zip form): the tensors in it, by reference
  *
  * Rules: a class that is unknown and holds no tensor is opaque and passes; a tensor form that
- * is not decoded (sparse, quantized, meta, a bare storage, a tensor inside an unknown class) is
- * reported with an error of its own and the rest is read; a callable outside the rule in
- * pickle.h is refused by name (ACC_EREFUSED) and nothing of the file is passed on.
+ * is not decoded (sparse, quantized, meta, lazily conjugated or negated, a bare storage, a
+ * tensor inside an unknown class) is reported with an error of its own and the rest is read; a
+ * callable outside the rule in pickle.h is refused by name (ACC_EREFUSED) and nothing of the
+ * file is passed on.
  *
  * Decoded: torch._utils._rebuild_tensor, _v2, _v3 and torch_npu's _rebuild_npu_tensor, as they
  * are or inside _rebuild_parameter, _rebuild_parameter_with_state, _rebuild_from_type_v2 and

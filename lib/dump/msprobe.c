@@ -1,43 +1,25 @@
 /* Where msprobe puts its files: [graph|pynative/] step0/ rank0|proc4711|rank/ dump.json */
 #include "dump/msprobe.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-struct place {
-	const char *path; /* beneath the folder that was named; "." is that folder */
-	int64_t step, rank, proc;
-	int depth;
-	bool rank_level; /* where dump.json is expected */
-};
-
-/* "step12" with word "step": 12; -1 if it is something else. */
-static int64_t
-number_after(const char *name, const char *word)
-{
-	size_t n = strlen(word);
-	int64_t v;
-	if (strncmp(name, word, n) != 0 || !acc_str_int(acc_str(name + n), &v) || v < 0)
-		return -1;
-	return v;
-}
+#include "dump/place.h"
 
 /* Does a folder of this name belong to a dump? Notes what it stands for. */
 static bool
 level(const char *name, struct place *p)
 {
 	int64_t v;
-	if ((v = number_after(name, "step")) >= 0) {
+	if ((v = dump_place_number(name, "step")) >= 0) {
 		p->step = v;
 		return true;
 	}
 	if (strcmp(name, "graph") == 0 || strcmp(name, "pynative") == 0)
 		return true;
-	int64_t rank = number_after(name, "rank"), proc = number_after(name, "proc");
+	int64_t rank = dump_place_number(name, "rank"), proc = dump_place_number(name, "proc");
 	if (rank < 0 && proc < 0 && strcmp(name, "rank") != 0)
 		return false;
 	p->rank = rank;
@@ -58,63 +40,7 @@ has_dump(int dirfd)
 	return has(dirfd, "dump.json") || has(dirfd, "debug.json");
 }
 
-typedef int visit_fn(void *arg, int dirfd, const struct place *p, struct acc_err *e);
-
-struct walk {
-	struct acc_arena mem;
-	struct acc_buf queue; /* of struct place; breadth first keeps the order */
-	visit_fn *fn;
-	void *arg;
-};
-
-/* Queue the folders in dirfd that belong to a dump. Their number, or < 0. */
-static int
-descend(struct walk *w, int dirfd, const struct place *p, struct acc_err *e)
-{
-	const char **names;
-	int found = 0;
-	int64_t n = acc_dir_list(dirfd, &names, &w->mem, e);
-	for (int64_t i = 0; i < n; i++) {
-		struct place q = *p;
-		q.rank_level = false;
-		if (!level(names[i], &q))
-			continue;
-		q.depth++;
-		q.path = acc_arena_printf(&w->mem, "%s/%s", p->path, names[i]);
-		if (q.path == NULL || acc_buf_add(&w->queue, &q, sizeof q) < 0)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
-		found++;
-	}
-	return n < 0 ? (int)n : found;
-}
-
-/* Call w->fn for each folder that holds a dump, and for each that should: 0, or what it
- * returned other than 0. No link is followed: a dump's folders may lead nowhere else. */
-static int
-each_place(struct walk *w, int root, struct place first, struct acc_err *e)
-{
-	int rc = acc_buf_add(&w->queue, &first, sizeof first);
-	for (size_t i = 0; rc == 0 && i < w->queue.n / sizeof(struct place); i++) {
-		struct place p;
-		memcpy(&p, w->queue.p + i * sizeof p, sizeof p);
-		int fd = openat(root, p.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0 && errno == ENOTDIR && p.depth > 0)
-			continue;
-		if (fd < 0) {
-			rc = acc_fail(e, ACC_EIO, "cannot open the folder %.150s:", p.path);
-			break;
-		}
-		int below = has_dump(fd) || p.depth == 3 ? 0 : descend(w, fd, &p, e);
-		if (below < 0)
-			rc = below;
-		else if (has_dump(fd) || (below == 0 && p.rank_level))
-			rc = w->fn(w->arg, fd, &p, e);
-		close(fd);
-	}
-	acc_buf_release(&w->queue);
-	acc_arena_release(&w->mem);
-	return rc;
-}
+static const struct place_rule rule = {level, has_dump, 3};
 
 static int
 is_dump(void *arg, int dirfd, const struct place *p, struct acc_err *e)
@@ -133,9 +59,9 @@ static int
 probe(const struct acc_probe *p)
 {
 	if (p->is_dir) {
-		struct walk w = {.fn = is_dump};
 		struct place top = {.path = "."};
-		return has_dump(p->dirfd) ? 95 : each_place(&w, p->dirfd, top, NULL) > 0 ? 90 : 0;
+		return has_dump(p->dirfd) ? 95
+		       : dump_each_place(p->dirfd, &top, &rule, is_dump, NULL, NULL) > 0 ? 90 : 0;
 	}
 	size_t i = 0;
 	while (i < p->nhead && strchr(" \t\r\n", p->head[i]) != NULL && p->head[i] != '\0')
@@ -207,22 +133,6 @@ struct reading {
 	const char *root;
 };
 
-/* The step and rank that the last two components of a path stand for. */
-static void
-place_of_path(const char *path, struct place *p)
-{
-	char real[PATH_MAX], *last;
-	*p = (struct place){.path = ".", .step = -1, .rank = -1, .proc = -1};
-	if (realpath(path, real) == NULL)
-		return;
-	for (int i = 0; i < 2 && (last = strrchr(real, '/')) != NULL; i++) {
-		if (!level(last + 1, p))
-			break;
-		*last = '\0';
-	}
-	p->rank_level = false;
-}
-
 static int
 read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 {
@@ -262,15 +172,14 @@ read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	snprintf(dir, sizeof dir, "%s", path);
 	if (fd >= 0) {
 		struct reading rd = {c, dir};
-		struct walk w = {.fn = read_place, .arg = &rd};
 		for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
 			dir[n - 1] = '\0';
-		place_of_path(dir, &top);
-		rc = each_place(&w, fd, top, e);
+		dump_place_of(dir, &rule, &top);
+		rc = dump_each_place(fd, &top, &rule, read_place, &rd, e);
 	} else {
 		snprintf(copy, sizeof copy, "%s", path);
 		const char *folder = dirname(copy);
-		place_of_path(folder, &top);
+		dump_place_of(folder, &rule, &top);
 		fd = acc_dir_open(folder, e);
 		rc = fd < 0 ? fd : read_file(c, fd, folder, basename(dir), &top, e);
 	}

@@ -4,6 +4,7 @@
 
 #include "acc/dump.h"
 #include "dump/jtree.h"
+#include "dump/say.h"
 
 /* From the 64-bit hash of an op call's key to a small number: 24 bytes an entry. */
 struct hmap {
@@ -60,8 +61,7 @@ struct msprobe {
 	struct hmap seen;
 	uint64_t nops;   /* op calls read */
 	bool no_folder;  /* dump_tensor_data is missing, and that was said */
-	unsigned said;   /* troubles of single tensors */
-	uint64_t unsaid;
+	struct dump_said said; /* troubles of single tensors */
 	struct acc_arena mem; /* of one op call */
 	struct acc_buf path;
 };

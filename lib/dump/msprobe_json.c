@@ -3,30 +3,10 @@
 
 #include <stdlib.h>
 
-enum { SAY = 8 };
-
 void
 msprobe_trouble(struct msprobe *m, struct acc_err *e)
 {
-	if (m->said == SAY) {
-		m->unsaid++;
-		*e = (struct acc_err){0};
-		return;
-	}
-	m->said++;
-	acc_dump_trouble(m->c, e);
-}
-
-static void
-say_rest(struct msprobe *m)
-{
-	struct acc_err e = {0};
-	if (m->unsaid == 0)
-		return;
-	acc_fail(&e, ACC_EFORMAT, "%llu more troubles of this kind are not listed; `err` of the "
-		"records names them", (unsigned long long)m->unsaid);
-	acc_err_in(&e, m->dir);
-	acc_dump_trouble(m->c, &e);
+	dump_say(&m->said, m->c, e);
 }
 
 struct head {
@@ -183,7 +163,7 @@ msprobe_json(struct msprobe *m, struct acc_bytes *b, struct acc_err *e)
 	} else if (rc < 0 && e != NULL && e->code == 0) {
 		*e = bad;
 	}
-	say_rest(m);
+	dump_say_rest(&m->said, m->c, m->dir);
 	return rc;
 }
 

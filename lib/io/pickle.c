@@ -258,9 +258,10 @@ judge(struct vm *v, const struct acc_py *f, bool newobj)
 	if (acc_pysafe(f->s, newobj))
 		return 0;
 	const char *blank = memchr(f->s.p, ' ', f->s.n);
-	int n = (int)(blank - f->s.p);
-	return acc_fail_at(v->in.e, ACC_EREFUSED, v->in.op, "pickle calls %.*s.%.*s: refused", n,
-		f->s.p, (int)f->s.n - n - 1, blank + 1);
+	int n = (int)(blank - f->s.p), rest = (int)f->s.n - n - 1;
+	/* So that a long name leaves room for the rest of the sentence. */
+	return acc_fail_at(v->in.e, ACC_EREFUSED, v->in.op, "pickle calls %.*s.%.*s: refused",
+		n < 100 ? n : 100, f->s.p, rest < 100 ? rest : 100, blank + 1);
 }
 
 /* Record the call. The pickle's author wants it made, so its name is judged here and now. */
@@ -490,9 +491,11 @@ step(struct vm *v, uint8_t op)
 	case 'h': return memo_binary(v, 1, false);
 	case 'j': return memo_binary(v, 4, false);
 	case 0x82: case 0x83: case 0x84:
-		return acc_fail_at(v->in.e, ACC_EUNSUP, v->in.op, "pickle with an extension code");
+		return acc_fail_at(v->in.e, ACC_EUNSUP, v->in.op,
+			"pickle with an extension code");
 	case 0x97: case 0x98:
-		return acc_fail_at(v->in.e, ACC_EUNSUP, v->in.op, "pickle with buffers outside it");
+		return acc_fail_at(v->in.e, ACC_EUNSUP, v->in.op,
+			"pickle with buffers outside it");
 	default: return push_value(v, op);
 	}
 }

@@ -240,8 +240,9 @@ visit_call(struct walk *w, struct acc_py *x)
 	if (rc < 0)
 		return rc;
 	if (rc == 1) {
-		acc_fail(&err, ACC_EUNSUP, "a tensor inside an object of class %.*s is not decoded",
-			ACC_PRS(leaf.s));
+		acc_fail(&err, ACC_EUNSUP,
+			"a tensor inside an object of class %.*s is not decoded",
+			leaf.s.n < 150 ? (int)leaf.s.n : 150, leaf.s.p);
 		leaf = (struct acc_torch_leaf){.err = &err};
 	}
 	return emit(w, &leaf);
@@ -347,7 +348,8 @@ open_src(struct acc_torchsrc *src, int fd, uint64_t base, uint64_t size, struct 
 		}
 	}
 	if (src->pkl == NULL)
-		return acc_fail(e, ACC_EFORMAT, "no data.pkl in the zip: not written by torch.save");
+		return acc_fail(e, ACC_EFORMAT,
+			"no data.pkl in the zip: not written by torch.save");
 	const char *name = acc_arena_printf(m, "%.*s/byteorder", ACC_PRS(src->top));
 	if (name == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");

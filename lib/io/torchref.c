@@ -5,7 +5,8 @@ static const struct {
 	const char *storage, *torch;
 	enum acc_dtype dtype;
 } storages[] = {{"FloatStorage", "torch.float32", ACC_F32},
-	{"BFloat16Storage", "torch.bfloat16", ACC_BF16}, {"HalfStorage", "torch.float16", ACC_F16},
+	{"BFloat16Storage", "torch.bfloat16", ACC_BF16},
+	{"HalfStorage", "torch.float16", ACC_F16},
 	{"LongStorage", "torch.int64", ACC_I64}, {"IntStorage", "torch.int32", ACC_I32},
 	{"BoolStorage", "torch.bool", ACC_BOOL}, {"DoubleStorage", "torch.float64", ACC_F64},
 	{"ShortStorage", "torch.int16", ACC_I16}, {"CharStorage", "torch.int8", ACC_I8},
@@ -39,8 +40,8 @@ not_decoded(struct acc_err *e, const char *what)
 static int
 malformed(struct acc_err *e, const struct acc_py *x)
 {
-	return acc_fail(e, ACC_EFORMAT, "a tensor whose description makes no sense (pickle byte %llu)",
-		(unsigned long long)x->pos);
+	return acc_fail(e, ACC_EFORMAT, "a tensor whose description makes no sense "
+		"(pickle byte %llu)", (unsigned long long)x->pos);
 }
 
 /* The integers of a tuple, list or torch.Size. */
@@ -131,6 +132,20 @@ storage_place(const struct acc_torchsrc *src, const struct acc_py *id, uint64_t 
 	return acc_ref_check(r, e);
 }
 
+/* The metadata of torch 2: a view may conjugate or negate its storage. */
+static bool
+altered(const struct acc_py *args, uint32_t i)
+{
+	const struct acc_py *meta = arg(args, i, ACC_PY_DICT);
+	for (uint32_t k = 0; meta != NULL && k < meta->n; k += 2) {
+		const struct acc_py *key = meta->item[k], *value = meta->item[k + 1];
+		if (key->type == ACC_PY_STR && value->type == ACC_PY_BOOL && value->i != 0 &&
+			(acc_str_is(key->s, "conj") || acc_str_is(key->s, "neg")))
+			return true;
+	}
+	return false;
+}
+
 /* (storage, offset, size, stride, ...); the element type is the storage's, or `dtype`. */
 static int
 rebuilt(const struct acc_torchsrc *src, const struct acc_py *args, const struct acc_py *dtype,
@@ -154,6 +169,8 @@ rebuilt(const struct acc_torchsrc *src, const struct acc_py *args, const struct 
 		return acc_fail(e, ACC_EUNSUP, "elements of type %.*s are not decoded",
 			ACC_PRS(out->dtype_raw));
 	out->known = true;
+	if (altered(args, dtype == NULL ? 6 : 7))
+		return not_decoded(e, "a lazily conjugated or negated tensor");
 	out->ref.first = (uint64_t)first->i;
 	rc = layout(&out->ref, args->item[3], e);
 	return rc < 0 ? rc : storage_place(src, id, size, &out->ref, e);
@@ -192,8 +209,8 @@ numpy_bytes(const struct acc_torchsrc *src, const struct acc_py *data, struct ac
 	r->len = count * acc_dtypes[r->dtype].size;
 	if (r->len == 0)
 		return 0;
-	if (data->type == ACC_PY_CALL && acc_str_is(data->item[ACC_CALL_NAME]->s, "_codecs encode") &&
-		data->item[ACC_CALL_ARGS]->n > 0)
+	if (data->type == ACC_PY_CALL && data->item[ACC_CALL_ARGS]->n > 0 &&
+		acc_str_is(data->item[ACC_CALL_NAME]->s, "_codecs encode"))
 		data = data->item[ACC_CALL_ARGS]->item[0];
 	if (data->type != ACC_PY_STR && data->type != ACC_PY_BYTES)
 		return not_decoded(e, "a numpy array of objects");

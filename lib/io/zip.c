@@ -336,8 +336,7 @@ inflate_all(const struct acc_zip_member *zm, const uint8_t *in, uint8_t *out, st
 	struct acc_inflate *f = acc_inflate_open(ACC_INFLATE_RAW, e);
 	if (f == NULL)
 		return ACC_ENOMEM;
-	/* One byte of room beyond the end shows a stream that makes too much. */
-	size_t nin = (size_t)zm->clen, nout = (size_t)zm->len + 1;
+	size_t nin = (size_t)zm->clen, nout = (size_t)zm->len;
 	int rc = acc_inflate_run(f, in, &nin, out, &nout, e);
 	acc_inflate_close(f);
 	if (rc < 0)
@@ -358,7 +357,7 @@ acc_zip_load(int fd, const struct acc_zip_member *zm, uint64_t limit, struct acc
 			ACC_PRS(zm->name), (unsigned long long)zm->len);
 	uint8_t *in = acc_alloc(m, (size_t)zm->clen), *p = in;
 	if (zm->enc == ACC_DEFLATE)
-		p = acc_alloc(m, (size_t)zm->len + 1);
+		p = acc_alloc(m, (size_t)zm->len);
 	if (in == NULL || p == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	int rc = acc_file_pread(fd, in, (size_t)zm->clen, zm->off, e);

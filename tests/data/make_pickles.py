@@ -167,6 +167,7 @@ BY_HAND = [
     b"\x80\x04cmod\nC\n)}\x92.", b"\x80\x04cmod\nC\n(K\x01t}\x8c\x01aK\x02s\x92.",
     b"cmod\nC\n)\x81}(U\x01aI1\nub.", b"cmod\nC\n)\x81(I1\nI2\nl(I3\nI4\ne.",
     b"cmod\nC\n)\x81(I1\nI2\neI3\na.", b"cmod\nC\n)\x81(I1\nI2\nu.",
+    b"\x80\x04K\x01q\x00K\x02q\x00K\x03\x94h\x01\x87.",  # MEMOIZE counts entries, not writes
     b"\x80\x04\x95" + u64(2) + b"K\x01.", b"cmod\nC\n.", b"cmod\nC\n)RI5\nb.",
 ]
 

@@ -339,11 +339,12 @@ def by_hand():
         (v2(s(4, where="meta"), (4,), (1,)), "device meta"),
         (v2(s(16, cls="torch.UntypedStorage"), (4,), (1,)), "elements of type"),
         (Call("torch._utils._rebuild_tensor_v2"), "makes no sense"),
+        (v2(s(4), (4,), (1,), more=({"neg": False, "conj": True},)), "lazily conjugated"),
         (Call("torch._utils._rebuild_new_thing", s(4)), "made by _rebuild_new_thing"),
         (Call("torch._utils._rebuild_parameter", 3, True, {}), "makes no sense"),
         (Call("torch.storage._load_from_bytes", "x"), "without torch.save"),
         (Call("some.where.Thing", one), "inside an object of class some.where.Thing"),
-        (one, None)]
+        (v2(s(4), (4,), (1,), more=({"neg": False},)), None), (one, None)]
     write("wrong", [w for w, _ in wrong], [("0", f32.tobytes())])
     for i, (_, text) in enumerate(wrong):
         if text is None:
@@ -385,7 +386,7 @@ def by_hand():
 
 
 def zips():
-    """a.txt is stored, b/b.txt deflated, c empty; as Python writes them. `wide` has 64-bit
+    """a.txt is stored, b/b.txt deflated, c empty (deflated in `wide`); as Python writes them. `wide` has 64-bit
     fields everywhere, `streamed` data descriptors, as if written to a pipe."""
     class Pipe(io.RawIOBase):
         def __init__(self, f):
@@ -411,7 +412,8 @@ def zips():
                     return i
                 z.writestr(info("a.txt", zipfile.ZIP_STORED), "stored")
                 z.writestr(info("b/b.txt", zipfile.ZIP_DEFLATED), "deflated " * 100)
-                z.writestr(info("c", zipfile.ZIP_STORED), "")
+                method = zipfile.ZIP_DEFLATED if name == "wide" else zipfile.ZIP_STORED
+                z.writestr(info("c", method), "")
     zipfile.ZIP64_LIMIT = limit
 
 

@@ -171,6 +171,7 @@ check_bad(void)
 	FAILS("extension", "\x82\x01.", ACC_EUNSUP, 0, "extension");
 	FAILS("buffer", "\x97.", ACC_EUNSUP, 0, "buffers");
 	FAILS("memo bomb", "Nr\xff\xff\xff\xff.", ACC_ELIMIT, 1, "memo index 4294967295");
+	FAILS("memo bomb, smaller", "Nr\0\0\20\0.", ACC_ELIMIT, 1, "memo index 1048576");
 	FAILS("memo bomb, text", "Np9223372036854775807\n.", ACC_ELIMIT, 1, "memo index");
 	FAILS("memo unset", "Nh\x03.", ACC_EFORMAT, 1, "memo entry");
 	FAILS("memo negative", "Np-1\n.", ACC_EFORMAT, 1, "not a number");

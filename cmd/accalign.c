@@ -1,0 +1,255 @@
+/* Payload is never kept: by the contract it comes behind all other records, so it can be passed
+ * on after the pairs, as it is read. */
+#include "acc/align.h"
+#include "acc/cli.h"
+#include "acc/dump.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct cli_opt options[] = {
+	{256, "preset", "NAME", "way of pairing: see --list"},
+	{257, "steps", "A=B,...", "step A of the device belongs to step B of the bench"},
+	{258, "ranks", "A=B,...", "rank A of the device belongs to rank B of the bench"},
+	{'l', "list", NULL, "list the ways of pairing"},
+	{0, NULL, NULL, NULL},
+};
+
+static const struct cli cli = {
+	.prog = "accalign",
+	.synopsis = "DEVICE BENCH",
+	.summary = "Say which record of the device belongs to which of the bench.",
+	.opt = options,
+	.notes = "DEVICE and BENCH are streams or dumps; one of them may be - (standard input).\n",
+};
+
+struct input {
+	const char *path;
+	enum acc_side side;
+	struct acc_rd *rd;    /* NULL: a dump */
+	struct acc_rec *data; /* the first payload record, where reading has paused */
+	struct acc_align *al;
+	struct cli_out *out;
+};
+
+/* Is it a regular file that begins as a stream (2) or as gzip (1)? */
+static int
+looks(const char *path)
+{
+	uint8_t head[5];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		cli_die("%s: cannot open:", path);
+	ssize_t n = pread(fd, head, sizeof head, 0);
+	close(fd);
+	if (n <= 0 || !acc_is_stream(head, (size_t)n))
+		return 0;
+	return head[0] == 0x1f ? 1 : 2;
+}
+
+/* Find out what it is. What is neither file nor folder is a pipe, and must be a stream. */
+static void
+open_input(struct input *in)
+{
+	struct acc_err e = {0};
+	struct stat st = {0};
+	int how = 2;
+	if (strcmp(in->path, "-") != 0) {
+		if (stat(in->path, &st) < 0)
+			cli_die("%s: cannot open:", in->path);
+		if (S_ISDIR(st.st_mode))
+			how = 0;
+		else if (S_ISREG(st.st_mode))
+			how = looks(in->path);
+	}
+	if (how > 0)
+		in->rd = acc_rd_open(in->path, &e);
+	if (in->rd == NULL && how == 2)
+		cli_die_err(&e);
+}
+
+static int
+take(void *arg, struct acc_rec *r)
+{
+	struct input *in = arg;
+	struct acc_err e = {0};
+	int rc = acc_rec_is(r, "data") ? acc_fail(&e, ACC_EUNSUP, "payload outside of a stream")
+				       : acc_align_add(in->al, in->side, r, &e);
+	if (rc < 0) {
+		acc_err_in(&e, in->rd != NULL ? acc_rd_name(in->rd) : in->path);
+		cli_die_err(&e);
+	}
+	if (rc == 0)
+		cli_put(in->out, r);
+	return 0;
+}
+
+static void
+trouble(void *arg, const struct acc_err *e)
+{
+	struct input *in = arg;
+	cli_warn_err(e);
+	cli_status(in->out, 2);
+}
+
+static void
+read_input(struct input *in)
+{
+	struct acc_err e = {0};
+	struct acc_rec *r;
+	int rc;
+	if (in->rd == NULL) {
+		struct acc_dump_ctx *c = acc_dump_open(NULL, take, trouble, in, &e);
+		if (c == NULL || acc_dump_read(c, in->path, NULL, &e) < 0)
+			cli_die_err(&e);
+		acc_dump_close(c);
+		return;
+	}
+	while ((rc = acc_rd_next(in->rd, &r, &e)) > 0) {
+		if (acc_rec_is(r, "data")) {
+			in->data = r;
+			return;
+		}
+		take(in, r);
+	}
+	if (rc < 0)
+		cli_die_err(&e);
+}
+
+/* The rest of a stream that has reached its payload. */
+static void
+pass_data(struct input *in)
+{
+	static const char *const paired[] = {"tensor", "arg", "scalar", "param", "pair"};
+	struct acc_err e = {0};
+	struct acc_rec *r = in->data;
+	int rc = r != NULL;
+	for (; rc > 0; rc = acc_rd_next(in->rd, &r, &e)) {
+		for (size_t i = 0; i < sizeof paired / sizeof *paired; i++)
+			if (acc_rec_is(r, paired[i]))
+				cli_die("%s: a %s record behind payload", acc_rd_name(in->rd),
+					paired[i]);
+		if (acc_rec_is(r, "data") &&
+			acc_put(r, "", "side", acc_ctext(in->side == ACC_A ? "a" : "b")) < 0)
+			cli_die("out of memory");
+		cli_put(in->out, r);
+	}
+	if (rc < 0)
+		cli_die_err(&e);
+	if (in->rd != NULL)
+		cli_status(in->out, acc_rd_status(in->rd));
+}
+
+/* "1=2,3=4" */
+static size_t
+pairs(const char *opt, const char *arg, int64_t (**out)[2])
+{
+	const char **item = NULL;
+	size_t n = 0;
+	cli_list(arg, &item, &n);
+	*out = calloc(n + 1, sizeof **out);
+	if (*out == NULL)
+		cli_die("out of memory");
+	for (size_t i = 0; i < n; i++) {
+		const char *eq = strchr(item[i], '=');
+		struct acc_str left = {item[i], eq == NULL ? 0 : (uint32_t)(eq - item[i])};
+		if (eq == NULL || !acc_str_int(left, &(*out)[i][0]) ||
+			!acc_str_int(acc_str(eq + 1), &(*out)[i][1]))
+			cli_usage("%s: '%s' is not of the form A=B, as in 0=1,2=3", opt, item[i]);
+	}
+	free(item);
+	return n;
+}
+
+static int
+list(void)
+{
+	for (size_t i = 0; i < acc_naligners; i++)
+		printf("%-12s %s\n", acc_aligners[i]->name, acc_aligners[i]->help);
+	return fflush(stdout) == 0 && close(STDOUT_FILENO) == 0 ? 0 : 2;
+}
+
+/* The command lines of both inputs, the device's first. */
+static struct cli_out *
+open_out(const struct input in[2], int argc, char **argv)
+{
+	const struct acc_val *log[2] = {NULL, NULL};
+	size_t n = 0;
+	for (int s = 0; s < 2; s++)
+		if (in[s].rd != NULL && (log[s] = acc_rd_log(in[s].rd)) != NULL)
+			n += log[s]->n;
+	struct acc_str *all = calloc(n + 1, sizeof *all);
+	if (all == NULL)
+		cli_die("out of memory");
+	n = 0;
+	for (int s = 0; s < 2; s++)
+		for (uint32_t i = 0; log[s] != NULL && i < log[s]->n; i++)
+			all[n++] = log[s]->texts[i];
+	struct cli_out *out = cli_out_open(all, n, argc, argv);
+	free(all);
+	return out;
+}
+
+static int
+emit(void *arg, const struct acc_rec *r)
+{
+	cli_put(arg, r);
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct acc_err e = {0};
+	struct acc_join join = {0};
+	const struct acc_aligner *way = acc_aligners[0];
+	int64_t (*steps)[2] = NULL, (*ranks)[2] = NULL;
+	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
+		switch (key) {
+		case 256:
+			way = acc_aligner_find(optarg);
+			if (way == NULL)
+				cli_usage("--preset: no way of pairing is called '%s'", optarg);
+			break;
+		case 257:
+			join.nsteps = pairs("--steps", optarg, &steps);
+			break;
+		case 258:
+			join.nranks = pairs("--ranks", optarg, &ranks);
+			break;
+		default:
+			return list();
+		}
+	if (argc - optind != 2)
+		cli_usage("two operands are needed, the device and the bench");
+	struct input in[2] = {{.path = argv[optind], .side = ACC_A},
+		{.path = argv[optind + 1], .side = ACC_B}};
+	if (strcmp(in[0].path, "-") == 0 && strcmp(in[1].path, "-") == 0)
+		cli_usage("only one operand can be standard input");
+	join.steps = (const int64_t (*)[2])steps;
+	join.ranks = (const int64_t (*)[2])ranks;
+	struct acc_align *al = acc_align_open(cli_tmpdir(), &e);
+	if (al == NULL)
+		cli_die_err(&e);
+	open_input(&in[0]);
+	open_input(&in[1]);
+	struct cli_out *out = open_out(in, argc, argv);
+	for (int s = 0; s < 2; s++) {
+		in[s].al = al;
+		in[s].out = out;
+		read_input(&in[s]);
+	}
+	if (acc_align_run(al, way, &join, emit, out, &e) < 0)
+		cli_die_err(&e);
+	acc_align_close(al);
+	for (int s = 0; s < 2; s++) {
+		pass_data(&in[s]);
+		acc_rd_close(in[s].rd);
+	}
+	free(steps);
+	free(ranks);
+	return cli_finish(out);
+}

@@ -1,0 +1,110 @@
+/* align.h - which record of the device belongs to which of the bench
+ *
+ * The records of both sides are kept in temporary files; in memory stands an index of them:
+ * op calls and, in each, items (one per record). Steps and ranks are joined first; then a way
+ * of pairing, which is one file in lib/align and one row in lib/align/table.h, sets the mates
+ * inside each joined group; then the pairs are written in the order of the device.
+ *
+ * Names are kept as 64-bit hashes: two names are taken to be equal if their hashes are.
+ */
+#ifndef ACC_ALIGN_H
+#define ACC_ALIGN_H
+
+#include "acc/record.h"
+
+enum acc_side { ACC_A, ACC_B }; /* device, bench */
+enum { ACC_NOMATE = UINT32_MAX };
+
+/* The order inside an op call. */
+enum acc_io { ACC_IO_NONE, ACC_IO_IN, ACC_IO_KW, ACC_IO_PARAM, ACC_IO_OUT, ACC_IO_GRAD, ACC_NIO };
+
+enum acc_pass { ACC_PASS_OTHER, ACC_PASS_BACKWARD, ACC_PASS_GRAD };
+
+/* One record. */
+struct acc_item {
+	uint64_t at;    /* where its record is kept */
+	uint64_t place; /* of io and pos */
+	uint64_t row;   /* of the name behind the op call's key, such as .input.0 */
+	uint64_t shape;
+	uint32_t dtype; /* of the text that msprobe prints as dtype, such as <class 'int'> */
+	uint32_t mate;  /* item of the other side, or ACC_NOMATE */
+	int8_t num;     /* enum acc_dtype as the operator saw it */
+	uint8_t io;     /* enum acc_io */
+};
+
+/* One op call; also one point of a curve, one parameter. Its records stand together. */
+struct acc_op {
+	uint64_t base;   /* of operator and pass, without the call's number; or of the whole key */
+	uint64_t names;  /* of the names of its records, in order */
+	int64_t call;    /* -1: not numbered; of a curve the step */
+	const char *how; /* how it was matched; borrowed from the way of pairing */
+	uint32_t first, n; /* items */
+	uint32_t group;
+	uint32_t mate;   /* op call of the other side, or ACC_NOMATE */
+	double sure;
+	uint8_t pass; /* enum acc_pass */
+};
+
+/* What the two sides look like to a way of pairing. */
+struct acc_index {
+	struct acc_op *op;
+	struct acc_item *item;
+	uint32_t nop, nitem;
+};
+
+/* One joined (step, rank): op calls by number, in the order in which they ran. */
+struct acc_joined {
+	struct acc_index *a, *b;
+	const uint32_t *aop, *bop;
+	uint32_t na, nb;
+	bool cross; /* the sides come from different frameworks */
+	struct acc_scratch *scratch;
+};
+
+struct acc_aligner {
+	const char *name, *help;
+	/* Calls acc_mate_ops and acc_mate_items (or acc_mate_by) for what belongs together. */
+	int (*pair)(struct acc_joined *j, struct acc_err *e);
+};
+extern const struct acc_aligner *const acc_aligners[]; /* the first is the default */
+extern const size_t acc_naligners;
+/* By name; NULL if there is none. */
+const struct acc_aligner *acc_aligner_find(const char *name);
+
+/* --- for ways of pairing --- */
+/* These two are the same op call. how: static text; sure: 0 to 1. */
+void acc_mate_ops(struct acc_joined *j, uint32_t a, uint32_t b, const char *how, double sure);
+void acc_mate_items(struct acc_joined *j, uint32_t a, uint32_t b);
+/* Pair equal numbers, each with the first of the other list that is still free: mate[i] is an
+ * index of b or ACC_NOMATE. 0 or ACC_ENOMEM. */
+int acc_pair_equal(struct acc_scratch *s, const uint64_t *a, uint32_t na, const uint64_t *b,
+	uint32_t nb, uint32_t *mate, struct acc_err *e);
+/* Pair the items of two op calls by what `id` says of them. */
+int acc_mate_by(struct acc_joined *j, uint32_t a, uint32_t b,
+	uint64_t (*id)(const struct acc_item *), struct acc_err *e);
+/* Pair op calls by ida[], idb[] (one per op call of the group, in order), then their items by
+ * `id`. */
+int acc_mate_calls(struct acc_joined *j, const uint64_t *ida, const uint64_t *idb,
+	uint64_t (*id)(const struct acc_item *), const char *how, double sure, struct acc_err *e);
+
+/* --- the whole --- */
+/* Steps and ranks that the user joins by hand: pairs of device, bench. */
+struct acc_join {
+	const int64_t (*steps)[2]; size_t nsteps;
+	const int64_t (*ranks)[2]; size_t nranks;
+};
+
+struct acc_align;
+struct acc_align *acc_align_open(const char *tmpdir, struct acc_err *e);
+/* 1: taken, to be paired; 0: nothing to pair (source, stack, unknown kinds): pass it on;
+ * < 0: failure. A pair record is refused. */
+int acc_align_add(struct acc_align *al, enum acc_side side, const struct acc_rec *r,
+	struct acc_err *e);
+/* Once, after all records: pair, and hand out pair and finding records in order. A negative
+ * return of fn stops and is returned. */
+typedef int acc_align_fn(void *arg, const struct acc_rec *r);
+int acc_align_run(struct acc_align *al, const struct acc_aligner *way,
+	const struct acc_join *join, acc_align_fn *fn, void *arg, struct acc_err *e);
+void acc_align_close(struct acc_align *al);
+
+#endif

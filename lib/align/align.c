@@ -1,0 +1,105 @@
+#include "align/impl.h"
+
+#include <stdlib.h>
+
+#define ROW(name) extern const struct acc_aligner acc_aligner_##name;
+#include "align/table.h"
+#undef ROW
+
+const struct acc_aligner *const acc_aligners[] = {
+#define ROW(name) &acc_aligner_##name,
+#include "align/table.h"
+#undef ROW
+};
+const size_t acc_naligners = sizeof acc_aligners / sizeof *acc_aligners;
+
+const struct acc_aligner *
+acc_aligner_find(const char *name)
+{
+	for (size_t i = 0; i < acc_naligners; i++)
+		if (strcmp(acc_aligners[i]->name, name) == 0)
+			return acc_aligners[i];
+	return NULL;
+}
+
+struct acc_align *
+acc_align_open(const char *tmpdir, struct acc_err *e)
+{
+	struct acc_align *al = calloc(1, sizeof *al);
+	if (al == NULL || (al->scratch = calloc(1, sizeof *al->scratch)) == NULL) {
+		free(al);
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+		return NULL;
+	}
+	for (int s = 0; s < 2; s++)
+		if ((al->h[s].spool = acc_spool_open(tmpdir, e)) == NULL) {
+			acc_align_close(al);
+			return NULL;
+		}
+	return al;
+}
+
+void
+acc_align_close(struct acc_align *al)
+{
+	if (al == NULL)
+		return;
+	for (int s = 0; s < 2; s++) {
+		struct acc_half *h = &al->h[s];
+		acc_spool_close(h->spool);
+		acc_buf_release(&h->key);
+		acc_map_release(&h->groups);
+		free(h->ix.op);
+		free(h->ix.item);
+		free(h->group);
+		free(h->byop);
+	}
+	acc_scratch_free(al->scratch);
+	free(al);
+}
+
+/* List the op calls of each group, in order. */
+static int
+list_ops(struct acc_half *h, struct acc_err *e)
+{
+	h->byop = malloc(((size_t)h->ix.nop + 1) * sizeof *h->byop);
+	if (h->byop == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < h->ix.nop; i++)
+		h->group[h->ix.op[i].group].nop++;
+	uint32_t at = 0;
+	for (uint32_t g = 0; g < h->ngroup; g++) {
+		h->group[g].first = at;
+		at += h->group[g].nop;
+		h->group[g].nop = 0;
+	}
+	for (uint32_t i = 0; i < h->ix.nop; i++) {
+		struct acc_group *g = &h->group[h->ix.op[i].group];
+		h->byop[g->first + g->nop++] = i;
+	}
+	return 0;
+}
+
+int
+acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct acc_join *join,
+	acc_align_fn *fn, void *arg, struct acc_err *e)
+{
+	struct acc_half *a = &al->h[ACC_A], *b = &al->h[ACC_B];
+	if (list_ops(a, e) < 0 || list_ops(b, e) < 0)
+		return ACC_ENOMEM;
+	int rc = acc_join_groups(al, join, e);
+	for (uint32_t i = 0; i < a->ngroup && rc >= 0; i++) {
+		const struct acc_group *ga = &a->group[i];
+		if (ga->mate == ACC_NOMATE)
+			continue;
+		const struct acc_group *gb = &b->group[ga->mate];
+		struct acc_joined j = {.a = &a->ix, .b = &b->ix, .scratch = al->scratch,
+			.aop = a->byop + ga->first, .na = ga->nop,
+			.bop = b->byop + gb->first, .nb = gb->nop,
+			.cross = a->framework != 0 && b->framework != 0 &&
+				 a->framework != b->framework};
+		/* Curves and parameters have no op calls to reason about. */
+		rc = ga->id.kind == WHO_GLOBAL ? acc_aligner_name.pair(&j, e) : way->pair(&j, e);
+	}
+	return rc < 0 ? rc : acc_align_emit(al, fn, arg, e);
+}

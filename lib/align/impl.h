@@ -1,0 +1,61 @@
+/* What the files of lib/align share. */
+#ifndef ALIGN_IMPL_H
+#define ALIGN_IMPL_H
+
+#include "acc/align.h"
+#include "acc/stream.h"
+
+/* One (step, rank) of one side; or, once per side, what belongs to none: points of curves and
+ * parameters. */
+struct acc_group {
+	/* All of this is the group's key, without gaps. */
+	struct acc_group_id {
+		int64_t step; /* INT64_MIN: unknown */
+		int64_t who;  /* a rank or a process */
+		enum { WHO_RANK, WHO_PROC, WHO_UNKNOWN, WHO_GLOBAL } kind;
+		int32_t zero;
+	} id;
+	uint32_t nop, first; /* slice of byop */
+	uint32_t mate;       /* group of the other side, or ACC_NOMATE */
+};
+
+struct acc_half {
+	struct acc_index ix;
+	size_t op_cap, item_cap;
+	struct acc_spool *spool;
+	struct acc_buf key; /* of the last op call */
+	struct acc_group *group;
+	uint32_t ngroup;
+	size_t group_cap;
+	struct acc_map groups; /* id to number */
+	uint32_t *byop; /* op calls, group by group */
+	uint64_t framework; /* hash; 0: unknown */
+};
+
+struct acc_align {
+	struct acc_half h[2];
+	struct acc_scratch *scratch;
+};
+
+/* Memory of acc_pair_equal that is kept from call to call. */
+struct acc_scratch {
+	struct acc_slot {
+		uint64_t id;
+		uint32_t head, tail; /* of a list through next[]; head ACC_NOMATE: empty */
+	} *slot;
+	uint32_t *next;
+	uint64_t *ids; /* of acc_mate_by */
+	uint32_t *mate;
+	size_t nslot, nnext, nids, nmate; /* capacities */
+};
+
+/* Room for at least n elements: p, or where it has moved to; NULL: out of memory, p stays. */
+void *acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e);
+void acc_scratch_free(struct acc_scratch *s);
+
+/* Join the groups of the two sides: sets mate. */
+int acc_join_groups(struct acc_align *al, const struct acc_join *join, struct acc_err *e);
+/* Hand out everything, in order. */
+int acc_align_emit(struct acc_align *al, acc_align_fn *fn, void *arg, struct acc_err *e);
+
+#endif

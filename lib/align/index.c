@@ -1,0 +1,270 @@
+/* The index of one side: what the ways of pairing know of its records. */
+#include "align/impl.h"
+#include "acc/tensor.h"
+
+#include <stdlib.h>
+
+/* The fields that are looked at, found in one walk. */
+enum { NAME, KEY, OP, CALL, PASS, IO, POS, DTYPE, RAW, TYPE, VALUE, SHAPE, STEP, RANK, PROC, TAG,
+	NFIELD };
+static const struct acc_str field[NFIELD] = {{"name", 4}, {"key", 3}, {"op", 2}, {"call", 4},
+	{"pass", 4}, {"io", 2}, {"pos", 3}, {"dtype", 5}, {"dtype.raw", 9}, {"type", 4},
+	{"value", 5}, {"shape", 5}, {"step", 4}, {"rank", 4}, {"proc", 4}, {"tag", 3}};
+
+static void
+collect(const struct acc_rec *r, const struct acc_val *v[NFIELD])
+{
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct acc_str k = r->f[i].key;
+		for (int j = 0; j < NFIELD; j++)
+			if (k.n == field[j].n && k.p[0] == field[j].p[0] &&
+				memcmp(k.p, field[j].p, k.n) == 0) {
+				v[j] = &r->f[i].v;
+				break;
+			}
+	}
+}
+
+static struct acc_str
+text(const struct acc_val *v)
+{
+	struct acc_str s = {"", 0};
+	acc_as_text(v, &s);
+	return s;
+}
+
+static int64_t
+integer(const struct acc_val *v, int64_t dflt)
+{
+	acc_as_int(v, &dflt);
+	return dflt;
+}
+
+static uint64_t
+hash(struct acc_str s)
+{
+	return acc_hash(s.p, s.n);
+}
+
+/* Of two strings, so that ("ab", "c") differs from ("a", "bc"). */
+static uint64_t
+hash2(struct acc_str s, struct acc_str t)
+{
+	const uint64_t both[2] = {hash(s), hash(t)};
+	return acc_hash(both, sizeof both);
+}
+
+/* What msprobe prints in the column of data types, for a record that is no tensor: the class
+ * of the value in Python, except for a few types. */
+static struct acc_str
+arg_class(struct acc_str type, const struct acc_val *value, struct acc_str pos)
+{
+	static const char *const plain[] = {"None", "torch.Size", "slice", "ellipsis",
+		"torch.ProcessGroup"};
+	static const char *const names[] = {"src", "dst", "group_src", "group_dst"};
+	for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+		if (acc_str_is(type, plain[i]))
+			return type;
+	for (uint32_t i = pos.n; i > 0; i--)
+		if (pos.p[i - 1] == '.') {
+			pos = (struct acc_str){pos.p + i, pos.n - i};
+			break;
+		}
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (acc_str_is(pos, names[i]))
+			return type;
+	if (value == NULL || value->type == ACC_V_NIL)
+		return ACC_STR("<class 'NoneType'>");
+	switch (value->type) {
+	case ACC_V_BOOL:
+		return ACC_STR("<class 'bool'>");
+	case ACC_V_INT:
+	case ACC_V_UINT:
+		return ACC_STR("<class 'int'>");
+	case ACC_V_F64:
+		return ACC_STR("<class 'float'>");
+	case ACC_V_TEXT:
+		return ACC_STR("<class 'str'>");
+	default:
+		return ACC_STR("<class 'list'>");
+	}
+}
+
+static uint8_t
+io_number(struct acc_str s)
+{
+	static const char *const io[ACC_NIO] = {"", "in", "kw", "param", "out", "grad"};
+	for (int i = 1; i < ACC_NIO; i++)
+		if (acc_str_is(s, io[i]))
+			return (uint8_t)i;
+	return ACC_IO_NONE;
+}
+
+static void
+describe(struct acc_item *it, const struct acc_rec *r, const struct acc_val *const v[NFIELD],
+	struct acc_str key)
+{
+	struct acc_str name = text(v[NAME]), io = text(v[IO]), pos = text(v[POS]);
+	struct acc_str row = name, dtype = text(v[RAW]);
+	if (row.n >= key.n && memcmp(row.p, key.p, key.n) == 0)
+		row = (struct acc_str){row.p + key.n, row.n - key.n};
+	it->row = hash(row);
+	it->io = io_number(io);
+	/* The only output of a call has no number in ptdbg and number 0 in msprobe. */
+	if (pos.n == 0 && it->io != ACC_IO_NONE)
+		pos = ACC_STR("0");
+	it->place = io.n == 0 ? it->row : hash2(io, pos);
+	if (v[SHAPE] != NULL && v[SHAPE]->type == ACC_V_INTS)
+		it->shape = acc_hash(v[SHAPE]->ints, v[SHAPE]->n * sizeof *v[SHAPE]->ints);
+	if (dtype.n == 0)
+		dtype = text(v[DTYPE]);
+	it->num = (int8_t)acc_dtype_find(dtype);
+	if (dtype.n == 0)
+		dtype = acc_rec_is(r, "arg") ? arg_class(text(v[TYPE]), v[VALUE], text(v[POS]))
+					     : ACC_STR("None");
+	it->dtype = (uint32_t)hash(dtype);
+	it->mate = ACC_NOMATE;
+}
+
+void *
+acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e)
+{
+	if (n <= *cap)
+		return p;
+	size_t want = *cap < 64 ? 64 : *cap;
+	while (want < n)
+		want *= 2;
+	p = realloc(p, want * size);
+	if (p == NULL)
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+	else
+		*cap = want;
+	return p;
+}
+
+/* The number of the group that a record belongs to, or < 0. */
+static int64_t
+group_of(struct acc_half *h, const struct acc_val *const v[NFIELD], bool global,
+	struct acc_err *e)
+{
+	struct acc_group_id id = {.step = INT64_MIN, .kind = WHO_GLOBAL};
+	if (!global) {
+		id.step = integer(v[STEP], INT64_MIN);
+		id.kind = acc_as_int(v[RANK], &id.who)	 ? WHO_RANK
+			  : acc_as_int(v[PROC], &id.who) ? WHO_PROC
+							 : WHO_UNKNOWN;
+	}
+	if (h->ix.nop > 0) {
+		uint32_t last = h->ix.op[h->ix.nop - 1].group;
+		if (memcmp(&h->group[last].id, &id, sizeof id) == 0)
+			return last;
+	}
+	uint64_t *g = acc_map_put(&h->groups, (struct acc_str){(char *)&id, sizeof id},
+		UINT64_MAX);
+	if (g == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	if (*g != UINT64_MAX)
+		return (int64_t)*g;
+	struct acc_group *p = acc_grow(h->group, &h->group_cap, h->ngroup + 1, sizeof *p, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	h->group = p;
+	p[h->ngroup] = (struct acc_group){.id = id, .mate = ACC_NOMATE};
+	*g = h->ngroup++;
+	return (int64_t)*g;
+}
+
+static int
+new_op(struct acc_half *h, const struct acc_rec *r, const struct acc_val *const v[NFIELD],
+	struct acc_str key, struct acc_err *e)
+{
+	struct acc_op *op = acc_grow(h->ix.op, &h->op_cap, (size_t)h->ix.nop + 1, sizeof *op, e);
+	if (op == NULL)
+		return ACC_ENOMEM;
+	h->ix.op = op;
+	op += h->ix.nop++;
+	*op = (struct acc_op){.call = -1, .first = h->ix.nitem, .mate = ACC_NOMATE};
+	if (acc_rec_is(r, "scalar")) {
+		op->call = integer(v[STEP], -1);
+		op->base = hash2(r->kind, key);
+	} else if (acc_rec_is(r, "param") || v[OP] == NULL) {
+		op->base = hash2(r->kind, key);
+	} else {
+		op->call = integer(v[CALL], -1);
+		op->base = hash2(text(v[OP]), text(v[PASS]));
+		if (acc_str_is(text(v[PASS]), "backward"))
+			op->pass = ACC_PASS_BACKWARD;
+		else if (acc_str_is(text(v[PASS]), "grad"))
+			op->pass = ACC_PASS_GRAD;
+	}
+	h->key.n = 0;
+	return acc_buf_add(&h->key, key.p, key.n) < 0
+		       ? acc_fail(e, ACC_ENOMEM, "out of memory")
+		       : 0;
+}
+
+static bool
+same_op(const struct acc_half *h, uint32_t group, struct acc_str key)
+{
+	return h->ix.nop > 0 && h->ix.op[h->ix.nop - 1].group == group && h->key.n == key.n &&
+	       (key.n == 0 || memcmp(h->key.p, key.p, key.n) == 0);
+}
+
+static int
+add(struct acc_half *h, const struct acc_rec *r, bool global, struct acc_err *e)
+{
+	const struct acc_val *v[NFIELD] = {0};
+	collect(r, v);
+	struct acc_str key = text(v[KEY]);
+	if (acc_rec_is(r, "scalar"))
+		key = text(v[TAG]);
+	else if (key.n == 0)
+		key = text(v[NAME]);
+	int64_t g = group_of(h, v, global, e);
+	if (g < 0)
+		return (int)g;
+	if (h->ix.nitem >= UINT32_MAX - 1)
+		return acc_fail(e, ACC_ELIMIT, "more than %u records", UINT32_MAX - 1);
+	if (global || !same_op(h, (uint32_t)g, key)) {
+		int rc = new_op(h, r, v, key, e);
+		if (rc < 0)
+			return rc;
+	}
+	struct acc_op *op = &h->ix.op[h->ix.nop - 1];
+	op->group = (uint32_t)g;
+	struct acc_item *it = acc_grow(h->ix.item, &h->item_cap, (size_t)h->ix.nitem + 1,
+		sizeof *it, e);
+	if (it == NULL)
+		return ACC_ENOMEM;
+	h->ix.item = it;
+	it += h->ix.nitem;
+	*it = (struct acc_item){0};
+	describe(it, r, v, key);
+	const uint64_t chain[2] = {op->names, hash(text(v[NAME]))};
+	op->names = acc_hash(chain, sizeof chain);
+	int rc = acc_spool_put(h->spool, r, &it->at, e);
+	if (rc < 0)
+		return rc;
+	h->ix.nitem++;
+	op->n++;
+	return 1;
+}
+
+int
+acc_align_add(struct acc_align *al, enum acc_side side, const struct acc_rec *r,
+	struct acc_err *e)
+{
+	struct acc_half *h = &al->h[side];
+	if (acc_rec_is(r, "tensor") || acc_rec_is(r, "arg"))
+		return add(h, r, false, e);
+	if (acc_rec_is(r, "scalar") || acc_rec_is(r, "param"))
+		return add(h, r, true, e);
+	if (acc_rec_is(r, "pair"))
+		return acc_fail(e, ACC_EFORMAT, "holds pairs, which are aligned already");
+	if (acc_rec_is(r, "source")) {
+		struct acc_str f = acc_get_text(r, "", "framework");
+		if (f.n > 0)
+			h->framework = hash(f);
+	}
+	return 0;
+}

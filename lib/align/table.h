@@ -1,0 +1,5 @@
+/* One row per way of pairing; the first is the default. Included more than once, so without a
+ * guard. */
+ROW(name)
+ROW(msprobe)
+ROW(ptdbg)

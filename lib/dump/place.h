@@ -1,0 +1,34 @@
+/* place.h - the folders of a dump that hold its parts: step0/rank0, rank0/step0, ... */
+#ifndef DUMP_PLACE_H
+#define DUMP_PLACE_H
+
+#include "acc/base.h"
+
+struct place {
+	const char *path; /* beneath the folder that was named; "." is that folder */
+	int64_t step, rank, proc; /* -1: unknown */
+	int depth;
+	bool rank_level; /* where a part is expected */
+};
+
+/* How a format arranges its folders. */
+struct place_rule {
+	/* Does a folder of this name belong to a dump? Notes in *p what it stands for. */
+	bool (*level)(const char *name, struct place *p);
+	bool (*holds)(int dirfd); /* is a part of the dump in it? Then nothing below is */
+	int depth;                /* of folders in folders */
+};
+
+typedef int place_fn(void *arg, int dirfd, const struct place *p, struct acc_err *e);
+
+/* Call fn for each folder, from `first` down, that holds a part, and for each that should:
+ * 0, or what it returned other than 0. No link is followed: a dump's folders may lead nowhere
+ * else. */
+int dump_each_place(int root, const struct place *first, const struct place_rule *rule,
+	place_fn *fn, void *arg, struct acc_err *e);
+/* The place that a path itself is, from the names of its last folders. */
+void dump_place_of(const char *path, const struct place_rule *rule, struct place *p);
+/* "step12" with word "step": 12; -1 if it is something else. */
+int64_t dump_place_number(const char *name, const char *word);
+
+#endif

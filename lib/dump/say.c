@@ -1,0 +1,28 @@
+#include "dump/say.h"
+
+enum { SAY = 8 };
+
+void
+dump_say(struct dump_said *s, struct acc_dump_ctx *c, struct acc_err *e)
+{
+	if (s->said == SAY) {
+		s->unsaid++;
+		*e = (struct acc_err){0};
+		return;
+	}
+	s->said++;
+	acc_dump_trouble(c, e);
+}
+
+void
+dump_say_rest(struct dump_said *s, struct acc_dump_ctx *c, const char *where)
+{
+	struct acc_err e = {0};
+	if (s->unsaid == 0)
+		return;
+	acc_fail(&e, ACC_EFORMAT, "%llu more troubles of this kind are not listed; `err` of the "
+		"records names them", (unsigned long long)s->unsaid);
+	acc_err_in(&e, where);
+	acc_dump_trouble(c, &e);
+	s->unsaid = 0;
+}

@@ -1,0 +1,17 @@
+/* say.h - troubles of single tensors, but not without end: a copy without its tensors has
+ * thousands of them */
+#ifndef DUMP_SAY_H
+#define DUMP_SAY_H
+
+#include "acc/dump.h"
+
+struct dump_said {
+	unsigned said;
+	uint64_t unsaid;
+};
+/* Report it, or only count it. Forgets *e. */
+void dump_say(struct dump_said *s, struct acc_dump_ctx *c, struct acc_err *e);
+/* How many were only counted. */
+void dump_say_rest(struct dump_said *s, struct acc_dump_ctx *c, const char *where);
+
+#endif
