@@ -1,0 +1,186 @@
+#include "acc/cli.h"
+#include "acc/metric.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OPT_PRESET = 256, OPT_RTOL, OPT_ATOL, OPT_NOCHECK, OPT_ROOT };
+
+static const struct cli_opt options[] = {
+	{'l', "list", NULL, "list the metrics with their definitions"},
+	{'m', "metrics", "NAME,...", "write these only (default: all that need one pass)"},
+	{OPT_PRESET, "preset", "NAME", "as msprobe, msprobe-8.3, ptdbg or msaccucmp does"},
+	{OPT_RTOL, "rtol", "X", "relative tolerance of m.outside (default: by dtype)"},
+	{OPT_ATOL, "atol", "X", "absolute tolerance of m.outside (default: by dtype)"},
+	{'j', "threads", "N", "threads (default: one per CPU)"},
+	{OPT_NOCHECK, "no-check", NULL, "do not verify the checksums of containers"},
+	{OPT_ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
+	{'q', "quiet", NULL, "no progress"},
+	{0, NULL, NULL, NULL},
+};
+
+static const struct cli cli = {
+	.prog = "accmetric",
+	.synopsis = "[FILE ...]",
+	.summary = "Measure the tensors and pairs of a stream: add s.* and m.* to its records.",
+	.opt = options,
+	.notes = "Example: accdump-read npu_dump | accalign - gpu_dump | accmetric | accfmt\n",
+};
+
+static struct cli_out *out;
+
+static int
+emit(void *arg, struct acc_rec *r)
+{
+	(void)arg;
+	cli_put(out, r);
+	return 0;
+}
+
+static void
+trouble(void *arg, const struct acc_err *e)
+{
+	(void)arg;
+	cli_warn_err(e);
+	cli_status(out, 2);
+}
+
+static void
+list(void)
+{
+	for (size_t i = 0; i < acc_nmetrics; i++) {
+		const struct acc_metric *m = acc_metrics[i];
+		printf("%-20s %s%s%s%s%s\n", m->name, m->help, m->unit[0] != '\0' ? " [" : "",
+			m->unit, m->unit[0] != '\0' ? "]" : "",
+			m->second != NULL ? " (only with -m or --preset)" : "");
+	}
+	exit(fflush(stdout) == 0 ? 0 : 2);
+}
+
+static void
+choose(struct acc_measure_opt *opt, const char *arg)
+{
+	const char **name = NULL;
+	size_t n = 0;
+	cli_list(arg, &name, &n);
+	const struct acc_metric **row = realloc((void *)opt->metrics,
+		(opt->n + n) * sizeof *row);
+	if (n == 0)
+		cli_usage("-m: no metric is named");
+	if (row == NULL)
+		cli_die("out of memory");
+	for (size_t i = 0; i < n; i++) {
+		row[opt->n] = acc_metric_find(name[i]);
+		if (row[opt->n++] == NULL)
+			cli_usage("-m: there is no metric '%s' (accmetric -l lists them)", name[i]);
+	}
+	opt->metrics = row;
+	free(name);
+}
+
+static double
+tolerance(const char *opt, const char *arg)
+{
+	double v = cli_f64(opt, arg);
+	if (!(v >= 0))
+		cli_usage("%s: '%s' is negative", opt, arg);
+	return v;
+}
+
+static double
+seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* One line that is written over, on a terminal, for what takes longer than a second. The time
+ * left is known where standard input is a file. */
+static void
+progress(const struct acc_measure *m, uint64_t records, bool last)
+{
+	static double start, shown;
+	double now = seconds();
+	struct stat st;
+	if (start == 0)
+		start = shown = now;
+	if (last && shown > start)
+		fputs("\r\033[K", stderr);
+	if (last || now - shown < (shown > start ? 0.2 : 1))
+		return;
+	shown = now;
+	double gb = 1e-9 * (double)acc_measure_bytes(m), t = now - start;
+	fprintf(stderr, "\r\033[K%s: %llu records, %.1f GB, %.2f GB/s", cli.prog,
+		(unsigned long long)records, gb, gb / t);
+	off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+	if (at > 0 && fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode) && at < st.st_size)
+		fprintf(stderr, ", %.0f s left", t * (double)(st.st_size - at) / (double)at);
+	fflush(stderr);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct acc_err e = {0};
+	struct acc_measure_opt opt = {.rtol = -1, .atol = -1};
+	bool quiet = !isatty(STDERR_FILENO);
+	struct acc_roots *roots = acc_roots_open(&e);
+	if (roots == NULL)
+		cli_die_err(&e);
+	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
+		if (key == 'l')
+			list();
+		else if (key == 'm')
+			choose(&opt, optarg);
+		else if (key == OPT_PRESET && !acc_metric_preset(optarg, &opt.preset))
+			cli_usage("--preset: '%s' is not msprobe, msprobe-8.3, ptdbg or msaccucmp",
+				optarg);
+		else if (key == OPT_RTOL)
+			opt.rtol = tolerance("--rtol", optarg);
+		else if (key == OPT_ATOL)
+			opt.atol = tolerance("--atol", optarg);
+		else if (key == 'j')
+			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
+		else if (key == OPT_NOCHECK)
+			opt.no_check = true;
+		else if (key == OPT_ROOT && acc_roots_move(roots, optarg, &e) < 0)
+			cli_usage("--root: %s", e.msg);
+		else if (key == 'q')
+			quiet = true;
+	}
+	if (opt.n > 0 && opt.preset != ACC_PRESET_NONE)
+		cli_usage("-m and --preset exclude each other");
+	opt.tmpdir = cli_tmpdir();
+	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
+	if (in == NULL)
+		cli_die_err(&e);
+	size_t nlog;
+	const struct acc_str *log = acc_in_log(in, &nlog);
+	out = cli_out_open(log, nlog, argc, argv);
+	struct acc_measure *m = acc_measure_open(roots, &opt, emit, trouble, NULL, &e);
+	if (m == NULL)
+		cli_die_err(&e);
+	struct acc_rec *r;
+	uint64_t records = 0;
+	int rc;
+	while ((rc = acc_in_next(in, &r, &e)) > 0) {
+		if (acc_measure_put(m, r, &e) < 0)
+			cli_die_err(&e);
+		if (!quiet)
+			progress(m, ++records, false);
+	}
+	if (rc < 0 || acc_measure_end(m, &e) < 0)
+		cli_die_err(&e);
+	if (!quiet)
+		progress(m, records, true);
+	cli_status(out, acc_in_status(in));
+	acc_measure_close(m);
+	acc_roots_close(roots);
+	acc_in_close(in);
+	free((void *)opt.metrics);
+	return cli_finish(out);
+}

@@ -1,0 +1,103 @@
+/* metric.h - what a metric is, and the filter that measures records
+ *
+ * A metric is a formula over the sums of one pass (struct acc_reading), one row in
+ * lib/metric/table.h, and an item in accmetric(1). Its name is the key that it writes.
+ */
+#ifndef ACC_METRIC_H
+#define ACC_METRIC_H
+
+#include "acc/payload.h"
+#include "acc/record.h"
+
+/* What a metric is computed from. */
+enum acc_metric_of {
+	ACC_OF_TENSOR, /* the elements of one tensor: subject.one, .hash */
+	ACC_OF_PAIR,   /* the elements of two: subject.r */
+	ACC_OF_STATS,  /* the statistics that the recording tools wrote: subject.sa, .sb */
+	ACC_OF_VALUE   /* two values or two checksums: subject.equal */
+};
+
+/* Statistics of one tensor in the order max, min, mean, norm. */
+enum { ACC_NSTAT = 4 };
+struct acc_stats {
+	bool has[ACC_NSTAT];
+	double v[ACC_NSTAT];
+};
+
+/* What a metric may look at; what is set depends on `of`. */
+struct acc_subject {
+	const struct acc_one *one;
+	uint64_t hash;
+	const struct acc_reading *r;
+	const struct acc_ref *shape;  /* the tensor whose shape gives coordinates */
+	const struct acc_stats *sa, *sb;
+	bool equal;
+	const void *second;           /* the state of the metric's second pass, if it has one */
+	int64_t ints[ACC_ULP_BINS + 1]; /* room for a value that is an array or a text */
+	char text[128];
+};
+
+/* A second pass over both tensors, for what needs the first pass's results. Metrics that
+ * share one share its state. Chunks come in row-major order, as doubles. */
+struct acc_second {
+	size_t size; /* of the state */
+	void (*begin)(void *state, const struct acc_reading *r, const struct acc_ref *a,
+		const struct acc_ref *b);
+	void (*chunk)(void *state, const double *a, const double *b, size_t n);
+};
+
+struct acc_metric {
+	const char *name; /* the key: m.cosine, s.min */
+	enum acc_metric_of of;
+	const char *unit; /* "" for a plain number */
+	const char *help; /* the definition in one line */
+	/* The value; nil where it is not defined, and then no field is written. May point into
+	 * the subject. */
+	struct acc_val (*value)(struct acc_subject *s);
+	const struct acc_second *second; /* NULL: the first pass is enough. Else the metric is
+	                                  * computed only when it is asked for. */
+};
+extern const struct acc_metric *const acc_metrics[];
+extern const size_t acc_nmetrics;
+/* By name, with or without "m."; NULL if there is none. */
+const struct acc_metric *acc_metric_find(const char *name);
+
+/* --- the filter --- */
+enum acc_metric_preset {
+	ACC_PRESET_NONE,
+	ACC_PRESET_MSPROBE,
+	ACC_PRESET_MSPROBE83,
+	ACC_PRESET_PTDBG,
+	ACC_PRESET_MSACCUCMP
+};
+/* false if there is none of this name */
+bool acc_metric_preset(const char *name, enum acc_metric_preset *out);
+
+struct acc_measure_opt {
+	const struct acc_metric *const *metrics; /* the m.* to write; n = 0: all of one pass */
+	size_t n;
+	enum acc_metric_preset preset;
+	unsigned threads;   /* 0: one per CPU */
+	bool no_check;      /* skip containers' checksums */
+	double rtol, atol;  /* of m.outside; < 0: torch.testing's for the coarser dtype */
+	const char *tmpdir; /* for payload that comes in the stream */
+};
+
+/* A record, in the order of the input; valid during the call. < 0 stops. */
+typedef int acc_measured_fn(void *arg, struct acc_rec *r);
+/* Something could not be read; measuring goes on. */
+typedef void acc_measure_trouble_fn(void *arg, const struct acc_err *e);
+
+struct acc_measure;
+/* `roots` stays the caller's, and must live as long. */
+struct acc_measure *acc_measure_open(struct acc_roots *roots, const struct acc_measure_opt *opt,
+	acc_measured_fn *emit, acc_measure_trouble_fn *trouble, void *arg, struct acc_err *e);
+/* Take a record; it may be changed, and may come out at once or later. */
+int acc_measure_put(struct acc_measure *m, struct acc_rec *r, struct acc_err *e);
+/* No more records: what is still waiting comes out. */
+int acc_measure_end(struct acc_measure *m, struct acc_err *e);
+/* Bytes of tensors measured so far. */
+uint64_t acc_measure_bytes(const struct acc_measure *m);
+void acc_measure_close(struct acc_measure *m);
+
+#endif
