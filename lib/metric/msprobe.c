@@ -170,71 +170,6 @@ tensors(const struct preset_in *in)
 	return put_tensor(in->r, &s);
 }
 
-/* The statistics as its table holds them: an argument counts as its own statistic. */
-static const struct acc_val *
-statistic(const struct acc_rec *r, const struct side *s, int i)
-{
-	static const char *const keys[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
-	if (s->kind == SIDE_TENSOR)
-		return acc_get(r, s->prefix, keys[i]);
-	struct acc_str type = acc_get_text(r, s->prefix, "type");
-	if (acc_str_is(type, "slice") || acc_str_is(type, "torch.Size"))
-		return NULL;
-	return acc_get(r, s->prefix, "value");
-}
-
-/* Its table of cases goes by the text of the values. */
-static void
-compare(const struct acc_val *x, const struct acc_val *y, struct acc_val *diff,
-	struct acc_val *rel, char *room)
-{
-	char bx[256], by[256];
-	struct acc_str sx = side_pystr(x, bx, sizeof bx), sy = side_pystr(y, by, sizeof by);
-	double a, b;
-	const char *text = "Diff";
-	if (acc_str_eq(sx, sy)) {
-		text = "0";
-	} else if (acc_as_f64(x, &a) && acc_as_f64(y, &b)) {
-		if (isfinite(a) && isfinite(b)) {
-			*diff = acc_f64(a - b);
-			if (b == 0) {
-				*rel = acc_ctext("inf");
-				return;
-			}
-			int n = acc_f64_repr(fabs((a - b) / b * 100), room, 40);
-			memcpy(room + n, "%", 2);
-			*rel = acc_ctext(room);
-			return;
-		}
-		text = isnan(a) || isnan(b) ? "Nan"
-			: isinf(a) ? (a > 0 ? "inf" : "-inf") : (b > 0 ? "-inf" : "inf");
-	} else if (acc_str_is(sx, "N/A") || acc_str_is(sy, "N/A")) {
-		text = "N/A";
-	}
-	*diff = *rel = acc_ctext(text);
-}
-
-static int
-statistics(const struct preset_in *in)
-{
-	static const char *const diffs[] = {"m.max_diff", "m.min_diff", "m.mean_diff",
-		"m.norm_diff"};
-	static const char *const rels[] = {"m.max_relerr", "m.min_relerr", "m.mean_relerr",
-		"m.norm_relerr"};
-	int rc = 0;
-	for (int i = 0; i < ACC_NSTAT && rc == 0; i++) {
-		struct acc_val diff = acc_ctext("N/A"), rel = diff;
-		char room[48];
-		if (in->b->kind != SIDE_ABSENT)
-			compare(statistic(in->r, in->a, i), statistic(in->r, in->b, i), &diff,
-				&rel, room);
-		rc = acc_put(in->r, "", diffs[i], diff);
-		if (rc == 0)
-			rc = acc_put(in->r, "", rels[i], rel);
-	}
-	return rc;
-}
-
 /* A number, or a text that is one. */
 static bool
 number(const struct acc_val *v, double *out)
@@ -269,9 +204,9 @@ int
 preset_msprobe(const struct preset_in *in, bool accuracy)
 {
 	if (in->mode == TASK_STATS)
-		return statistics(in);
+		return msprobe_statistics(in);
 	if (in->mode == TASK_MD5)
-		return 0;
+		return msprobe_checksums(in);
 	int rc = tensors(in);
 	if (rc == 0 && accuracy)
 		rc = acc_put(in->r, "", "m.accuracy", acc_ctext(preset_accuracy(in->r, "None")));

@@ -56,6 +56,8 @@ struct preset_in {
 	struct acc_err *err_a, *err_b;
 };
 int preset_msprobe(const struct preset_in *in, bool accuracy);
+int msprobe_statistics(const struct preset_in *in);
+int msprobe_checksums(const struct preset_in *in);
 int preset_ptdbg(const struct preset_in *in);
 /* "Yes", "No", ... of the cosine and MaxAbsErr in the record; `none` where neither is a
  * number. */
