@@ -61,7 +61,7 @@ list(void)
 }
 
 static void
-choose(struct acc_measure_opt *opt, const char *arg)
+choose(struct acc_gauge_opt *opt, const char *arg)
 {
 	const char **name = NULL;
 	size_t n = 0;
@@ -101,7 +101,7 @@ seconds(void)
 /* One line that is written over, on a terminal, for what takes longer than a second. The time
  * left is known where standard input is a file. */
 static void
-progress(const struct acc_measure *m, uint64_t records, bool last)
+progress(const struct acc_gauge *m, uint64_t records, bool last)
 {
 	static double start, shown;
 	double now = seconds();
@@ -113,7 +113,7 @@ progress(const struct acc_measure *m, uint64_t records, bool last)
 	if (last || now - shown < (shown > start ? 0.2 : 1))
 		return;
 	shown = now;
-	double gb = 1e-9 * (double)acc_measure_bytes(m), t = now - start;
+	double gb = 1e-9 * (double)acc_gauge_bytes(m), t = now - start;
 	fprintf(stderr, "\r\033[K%s: %llu records, %.1f GB, %.2f GB/s", cli.prog,
 		(unsigned long long)records, gb, gb / t);
 	off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
@@ -126,7 +126,7 @@ int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
-	struct acc_measure_opt opt = {.rtol = -1, .atol = -1};
+	struct acc_gauge_opt opt = {.rtol = -1, .atol = -1};
 	bool quiet = !isatty(STDERR_FILENO);
 	struct acc_roots *roots = acc_roots_open(&e);
 	if (roots == NULL)
@@ -161,24 +161,24 @@ main(int argc, char **argv)
 	size_t nlog;
 	const struct acc_str *log = acc_in_log(in, &nlog);
 	out = cli_out_open(log, nlog, argc, argv);
-	struct acc_measure *m = acc_measure_open(roots, &opt, emit, trouble, NULL, &e);
+	struct acc_gauge *m = acc_gauge_open(roots, &opt, emit, trouble, NULL, &e);
 	if (m == NULL)
 		cli_die_err(&e);
 	struct acc_rec *r;
 	uint64_t records = 0;
 	int rc;
 	while ((rc = acc_in_next(in, &r, &e)) > 0) {
-		if (acc_measure_put(m, r, &e) < 0)
+		if (acc_gauge_put(m, r, &e) < 0)
 			cli_die_err(&e);
 		if (!quiet)
 			progress(m, ++records, false);
 	}
-	if (rc < 0 || acc_measure_end(m, &e) < 0)
+	if (rc < 0 || acc_gauge_end(m, &e) < 0)
 		cli_die_err(&e);
 	if (!quiet)
 		progress(m, records, true);
 	cli_status(out, acc_in_status(in));
-	acc_measure_close(m);
+	acc_gauge_close(m);
 	acc_roots_close(roots);
 	acc_in_close(in);
 	free((void *)opt.metrics);

@@ -73,7 +73,7 @@ enum acc_metric_preset {
 /* false if there is none of this name */
 bool acc_metric_preset(const char *name, enum acc_metric_preset *out);
 
-struct acc_measure_opt {
+struct acc_gauge_opt {
 	const struct acc_metric *const *metrics; /* the m.* to write; n = 0: all of one pass */
 	size_t n;
 	enum acc_metric_preset preset;
@@ -84,20 +84,20 @@ struct acc_measure_opt {
 };
 
 /* A record, in the order of the input; valid during the call. < 0 stops. */
-typedef int acc_measured_fn(void *arg, struct acc_rec *r);
+typedef int acc_gauge_fn(void *arg, struct acc_rec *r);
 /* Something could not be read; measuring goes on. */
-typedef void acc_measure_trouble_fn(void *arg, const struct acc_err *e);
+typedef void acc_gauge_trouble_fn(void *arg, const struct acc_err *e);
 
-struct acc_measure;
+struct acc_gauge;
 /* `roots` stays the caller's, and must live as long. */
-struct acc_measure *acc_measure_open(struct acc_roots *roots, const struct acc_measure_opt *opt,
-	acc_measured_fn *emit, acc_measure_trouble_fn *trouble, void *arg, struct acc_err *e);
+struct acc_gauge *acc_gauge_open(struct acc_roots *roots, const struct acc_gauge_opt *opt,
+	acc_gauge_fn *emit, acc_gauge_trouble_fn *trouble, void *arg, struct acc_err *e);
 /* Take a record; it may be changed, and may come out at once or later. */
-int acc_measure_put(struct acc_measure *m, struct acc_rec *r, struct acc_err *e);
+int acc_gauge_put(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e);
 /* No more records: what is still waiting comes out. */
-int acc_measure_end(struct acc_measure *m, struct acc_err *e);
+int acc_gauge_end(struct acc_gauge *m, struct acc_err *e);
 /* Bytes of tensors measured so far. */
-uint64_t acc_measure_bytes(const struct acc_measure *m);
-void acc_measure_close(struct acc_measure *m);
+uint64_t acc_gauge_bytes(const struct acc_gauge *m);
+void acc_gauge_close(struct acc_gauge *m);
 
 #endif

@@ -19,12 +19,12 @@ struct slot {
 	struct side a, b; /* a alone in a tensor record */
 };
 
-struct acc_measure {
+struct acc_gauge {
 	struct acc_roots *roots;
 	struct acc_meter *meter;
-	struct acc_measure_opt opt;
-	acc_measured_fn *emit;
-	acc_measure_trouble_fn *trouble;
+	struct acc_gauge_opt opt;
+	acc_gauge_fn *emit;
+	acc_gauge_trouble_fn *trouble;
 	void *arg;
 
 	bool *chosen;               /* per row of acc_metrics */
@@ -51,7 +51,7 @@ struct acc_measure {
 enum { MINDSPORE = 16 };
 
 static int
-choose(struct acc_measure *m, struct acc_err *e)
+choose(struct acc_gauge *m, struct acc_err *e)
 {
 	bool acu = m->opt.preset == ACC_PRESET_MSACCUCMP;
 	for (size_t i = 0; i < acc_nmetrics; i++) {
@@ -76,11 +76,11 @@ choose(struct acc_measure *m, struct acc_err *e)
 	return 0;
 }
 
-struct acc_measure *
-acc_measure_open(struct acc_roots *roots, const struct acc_measure_opt *opt,
-	acc_measured_fn *emit, acc_measure_trouble_fn *trouble, void *arg, struct acc_err *e)
+struct acc_gauge *
+acc_gauge_open(struct acc_roots *roots, const struct acc_gauge_opt *opt,
+	acc_gauge_fn *emit, acc_gauge_trouble_fn *trouble, void *arg, struct acc_err *e)
 {
-	struct acc_measure *m = calloc(1, sizeof *m);
+	struct acc_gauge *m = calloc(1, sizeof *m);
 	if (m == NULL || (m->chosen = calloc(acc_nmetrics, sizeof *m->chosen)) == NULL) {
 		acc_fail(e, ACC_ENOMEM, "out of memory");
 		free(m);
@@ -96,14 +96,14 @@ acc_measure_open(struct acc_roots *roots, const struct acc_measure_opt *opt,
 	if (choose(m, e) == 0)
 		m->meter = acc_meter_open(roots, &mo, e);
 	if (m->meter == NULL) {
-		acc_measure_close(m);
+		acc_gauge_close(m);
 		return NULL;
 	}
 	return m;
 }
 
 void
-acc_measure_close(struct acc_measure *m)
+acc_gauge_close(struct acc_gauge *m)
 {
 	if (m == NULL)
 		return;
@@ -118,7 +118,7 @@ acc_measure_close(struct acc_measure *m)
 }
 
 uint64_t
-acc_measure_bytes(const struct acc_measure *m)
+acc_gauge_bytes(const struct acc_gauge *m)
 {
 	return m->bytes;
 }
@@ -126,7 +126,7 @@ acc_measure_bytes(const struct acc_measure *m)
 /* --- what a record is --- */
 
 static int
-learn(struct acc_measure *m, const struct acc_rec *r)
+learn(struct acc_gauge *m, const struct acc_rec *r)
 {
 	struct acc_str task = acc_get_text(r, "", "task");
 	uint64_t v = acc_str_is(task, "tensor")       ? TASK_TENSOR
@@ -155,7 +155,7 @@ kind_of(struct acc_str kind)
 }
 
 static void
-look_at(struct acc_measure *m, const struct acc_rec *r, const char *prefix,
+look_at(struct acc_gauge *m, const struct acc_rec *r, const char *prefix,
 	enum side_kind kind, struct side *s)
 {
 	side_get(r, prefix, kind, s);
@@ -169,7 +169,7 @@ look_at(struct acc_measure *m, const struct acc_rec *r, const char *prefix,
 }
 
 static void
-look(struct acc_measure *m, const struct acc_rec *r, struct side *a, struct side *b)
+look(struct acc_gauge *m, const struct acc_rec *r, struct side *a, struct side *b)
 {
 	if (acc_rec_is(r, "tensor")) {
 		look_at(m, r, "", SIDE_TENSOR, a);
@@ -204,7 +204,7 @@ strip(struct acc_rec *r, const struct side *a, const struct side *b)
 /* --- writing into a record --- */
 
 static int
-put_all(struct acc_measure *m, struct acc_rec *r, const char *prefix, enum acc_metric_of of)
+put_all(struct acc_gauge *m, struct acc_rec *r, const char *prefix, enum acc_metric_of of)
 {
 	bool text = m->opt.preset == ACC_PRESET_MSACCUCMP && of == ACC_OF_PAIR;
 	int rc = 0;
@@ -242,7 +242,7 @@ put_skip(struct acc_rec *r, const char *why)
 }
 
 static int
-put_err(struct acc_measure *m, struct acc_rec *r, const struct side *s, struct acc_err *e)
+put_err(struct acc_gauge *m, struct acc_rec *r, const struct side *s, struct acc_err *e)
 {
 	char text[640];
 	if (e->code == 0)
@@ -257,7 +257,7 @@ put_err(struct acc_measure *m, struct acc_rec *r, const struct side *s, struct a
 }
 
 static int
-put_one(struct acc_measure *m, struct acc_rec *r, const struct side *s,
+put_one(struct acc_gauge *m, struct acc_rec *r, const struct side *s,
 	const struct acc_one *one, uint64_t hash)
 {
 	m->subject = (struct acc_subject){.one = one, .hash = hash};
@@ -268,7 +268,7 @@ put_one(struct acc_measure *m, struct acc_rec *r, const struct side *s,
 /* --- pairs without two payloads --- */
 
 static int
-put_values(struct acc_measure *m, struct acc_rec *r)
+put_values(struct acc_gauge *m, struct acc_rec *r)
 {
 	const struct acc_val *va = acc_get(r, "a.", "value"), *vb = acc_get(r, "b.", "value");
 	const struct acc_val none = acc_nil();
@@ -311,7 +311,7 @@ incomparable(const struct acc_rec *r, const struct side *a, const struct side *b
 
 /* Statistics where both have some, checksums where both have one of a kind. */
 static int
-put_recorded(struct acc_measure *m, struct acc_rec *r, const struct side *a,
+put_recorded(struct acc_gauge *m, struct acc_rec *r, const struct side *a,
 	const struct side *b, const struct acc_reading *got)
 {
 	const struct side *side[2] = {a, b};
@@ -363,13 +363,13 @@ put_recorded(struct acc_measure *m, struct acc_rec *r, const struct side *a,
 static void
 second_chunk(void *arg, const double *a, const double *b, size_t n)
 {
-	struct acc_measure *m = arg;
+	struct acc_gauge *m = arg;
 	for (int i = 0; i < m->nsecond; i++)
 		m->second[i]->chunk(m->state[i], a, b, n);
 }
 
 static int
-put_pair(struct acc_measure *m, struct slot *s, struct acc_reading *got)
+put_pair(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 {
 	struct acc_rec *r = &s->rec;
 	for (int i = 0; i < m->nsecond; i++)
@@ -387,7 +387,7 @@ put_pair(struct acc_measure *m, struct slot *s, struct acc_reading *got)
 }
 
 static int
-put_tensors(struct acc_measure *m, struct slot *s, struct acc_reading *got)
+put_tensors(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 {
 	struct acc_rec *r = &s->rec;
 	uint64_t na = 0, nb = 0;
@@ -407,7 +407,7 @@ put_tensors(struct acc_measure *m, struct slot *s, struct acc_reading *got)
 
 /* Everything is known: fill in the record. got is NULL where nothing had to be read. */
 static int
-fill(struct acc_measure *m, struct slot *s, struct acc_reading *got)
+fill(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 {
 	struct acc_rec *r = &s->rec;
 	int rc = put_err(m, r, &s->a, got != NULL ? &got->err_a : &s->a.err);
@@ -431,7 +431,7 @@ fill(struct acc_measure *m, struct slot *s, struct acc_reading *got)
 /* --- the ring --- */
 
 static int
-emit_done(struct acc_measure *m)
+emit_done(struct acc_gauge *m)
 {
 	int rc = 0;
 	while (rc == 0 && m->n > 0 && m->slot[m->head].done) {
@@ -450,7 +450,7 @@ emit_done(struct acc_measure *m)
 
 /* One result, if there is one: 1, 0 or < 0. */
 static int
-take(struct acc_measure *m, bool wait)
+take(struct acc_gauge *m, bool wait)
 {
 	if (acc_meter_take(m->meter, wait, &m->reading) == 0)
 		return 0;
@@ -474,7 +474,7 @@ take(struct acc_measure *m, bool wait)
 
 /* A free slot with a copy of the record. */
 static int
-enter(struct acc_measure *m, const struct acc_rec *r, struct slot **out)
+enter(struct acc_gauge *m, const struct acc_rec *r, struct slot **out)
 {
 	while (m->n == RING || (m->n > 0 && m->held > MAX_HELD)) {
 		int rc = take(m, true);
@@ -495,7 +495,7 @@ enter(struct acc_measure *m, const struct acc_rec *r, struct slot **out)
 
 /* Hand on a record with which nothing is left to do. */
 static int
-pass(struct acc_measure *m, struct acc_rec *r)
+pass(struct acc_gauge *m, struct acc_rec *r)
 {
 	struct slot *s;
 	if (m->n == 0) {
@@ -524,7 +524,7 @@ call_of(const struct acc_rec *r)
  * are rounding noise on both sides. What a backward call sums up into a scalar or a vector is
  * therefore also measured against the gradient that came in. */
 static int
-least_scale(struct acc_measure *m, struct slot *s, double *out)
+least_scale(struct acc_gauge *m, struct slot *s, double *out)
 {
 	*out = 0;
 	struct acc_str io = acc_get_text(&s->rec, "b.", "io");
@@ -553,7 +553,7 @@ least_scale(struct acc_measure *m, struct slot *s, double *out)
 }
 
 static int
-queue(struct acc_measure *m, const struct acc_rec *r, struct acc_err *e)
+queue(struct acc_gauge *m, const struct acc_rec *r, struct acc_err *e)
 {
 	struct slot *s;
 	double scale;
@@ -574,7 +574,7 @@ queue(struct acc_measure *m, const struct acc_rec *r, struct acc_err *e)
 /* --- presets that follow another tool --- */
 
 static enum side_task
-mode_of(const struct acc_measure *m, const struct side *a, const struct side *b)
+mode_of(const struct acc_gauge *m, const struct side *a, const struct side *b)
 {
 	enum side_task t = a->task != TASK_UNKNOWN ? a->task : b->task;
 	if (t == TASK_STATS && m->seen_md5)
@@ -585,7 +585,7 @@ mode_of(const struct acc_measure *m, const struct side *a, const struct side *b)
 }
 
 static int
-by_preset(struct acc_measure *m, struct acc_rec *r, struct side *a, struct side *b)
+by_preset(struct acc_gauge *m, struct acc_rec *r, struct side *a, struct side *b)
 {
 	static const char *const mode[] = {"", "tensor", "statistics", "md5"};
 	struct preset_in in = {.roots = m->roots, .r = r, .a = a, .b = b,
@@ -606,7 +606,7 @@ by_preset(struct acc_measure *m, struct acc_rec *r, struct side *a, struct side 
 /* --- the filter --- */
 
 static int
-measure(struct acc_measure *m, struct acc_rec *r, struct acc_err *e)
+measure(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e)
 {
 	static const enum acc_metric_preset ours[] = {ACC_PRESET_NONE, ACC_PRESET_MSACCUCMP};
 	struct side a, b;
@@ -626,7 +626,7 @@ measure(struct acc_measure *m, struct acc_rec *r, struct acc_err *e)
 }
 
 int
-acc_measure_put(struct acc_measure *m, struct acc_rec *r, struct acc_err *e)
+acc_gauge_put(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e)
 {
 	int rc = 0;
 	if (acc_rec_is(r, "source"))
@@ -641,7 +641,7 @@ acc_measure_put(struct acc_measure *m, struct acc_rec *r, struct acc_err *e)
 }
 
 int
-acc_measure_end(struct acc_measure *m, struct acc_err *e)
+acc_gauge_end(struct acc_gauge *m, struct acc_err *e)
 {
 	int rc = 0;
 	while (m->n > 0 && (rc = take(m, true)) > 0)
