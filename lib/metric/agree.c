@@ -58,12 +58,12 @@ const struct acc_metric acc_metric_atol = {
 };
 const struct acc_metric acc_metric_same = {
 	.name = "m.same", .of = ACC_OF_PAIR, .unit = "share",
-	.help = "share of elements that are the same number, or NaN on both sides",
+	.help = "share of elements with the same bits in the coarser of the two dtypes; NaN is NaN",
 	.value = same,
 };
 const struct acc_metric acc_metric_nonfinite = {
 	.name = "m.nonfinite", .of = ACC_OF_PAIR, .unit = "elements",
-	.help = "count of places where one side has a NaN, +Inf or -Inf and the other has not",
+	.help = "count of places where one side is NaN, +Inf or -Inf and the other is not the same",
 	.value = nonfinite,
 };
 const struct acc_metric acc_metric_equal = {
