@@ -51,7 +51,15 @@ $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o)
+# Rule files are part of the library: a program must work as a single copied file.
+RULES := $(sort $(wildcard share/rules/*.rules))
+$(B)/gen/presets.c: share/rules/embed.sh $(RULES)
+	@mkdir -p $(@D)
+	sh share/rules/embed.sh $(RULES) >$@.tmp && mv $@.tmp $@
+$(B)/gen/presets.o: $(B)/gen/presets.c
+	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o
 	@rm -f $@
 	$(AR) rcs $@ $^
 

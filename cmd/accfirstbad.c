@@ -1,0 +1,149 @@
+#include "acc/cli.h"
+#include "acc/judge.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+
+enum { ALL = 256, STRICT, PRESET, RULES, PRINT_RULES };
+
+static const struct cli_opt options[] = {
+	{'l', "list", NULL, "list the presets"},
+	{PRESET, "preset", "NAME", "judge by the rules of this preset"},
+	{RULES, "rules", "FILE", "judge by the rules of this file"},
+	{PRINT_RULES, "print-rules", "NAME", "print a preset's rules, to be edited"},
+	{ALL, "all", NULL, "pass on good records, too"},
+	{STRICT, "strict", NULL, "exit 1 also for what is unmatched, unmeasured or a warning"},
+	{0, NULL, NULL, NULL},
+};
+
+static const struct cli cli = {
+	.prog = "accfirstbad",
+	.synopsis = "[FILE ...]",
+	.summary = "Name the first operator call that went wrong.",
+	.opt = options,
+	.notes = "Reads measured pairs, or tensors of one dump; writes the bad ones and findings.\n"
+		 "Exit status: 0 clean, 1 something is bad, 2 trouble.\n"
+		 "  accdump-read NPU | accalign - GPU | accmetric | accfirstbad\n",
+};
+
+static const struct acc_preset *
+preset(const char *name)
+{
+	const struct acc_preset *p = acc_preset_find(name);
+	if (p == NULL)
+		cli_usage("no preset '%s'; --list shows them", name);
+	return p;
+}
+
+static void
+print_and_exit(const char *text, size_t n)
+{
+	if (fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0)
+		cli_die("standard output:");
+	exit(0);
+}
+
+static void
+list(void)
+{
+	for (size_t i = 0; i < acc_npresets; i++)
+		printf("%-12s %s\n", acc_presets[i].name, acc_presets[i].help);
+	print_and_exit("", 0);
+}
+
+static struct acc_rules *
+parse(const char *text, size_t n, const char *where)
+{
+	struct acc_err e = {0};
+	struct acc_rules *rs = acc_rules_parse(text, n, where, &e);
+	if (rs == NULL)
+		cli_die_err(&e);
+	return rs;
+}
+
+static struct acc_rules *
+parse_file(const char *path)
+{
+	struct acc_buf b = {0};
+	FILE *f = fopen(path, "r");
+	size_t got = 1;
+	if (f == NULL)
+		cli_die("%s: %s", path, strerror(errno));
+	while (got > 0 && b.n <= 1 << 20) {
+		if (acc_buf_reserve(&b, 65536) < 0)
+			cli_die("out of memory");
+		got = fread(b.p + b.n, 1, 65536, f);
+		b.n += got;
+	}
+	if (ferror(f))
+		cli_die("%s: cannot be read", path);
+	fclose(f);
+	struct acc_rules *rs = parse((char *)b.p, b.n, path);
+	acc_buf_release(&b);
+	return rs;
+}
+
+static void
+run(struct acc_case *c, struct acc_in *in, struct cli_out *out)
+{
+	struct acc_err e = {0};
+	struct acc_rec *r;
+	int rc;
+	while ((rc = acc_in_next(in, &r, &e)) > 0)
+		if (acc_case_add(c, r, &e) < 0)
+			cli_die_err(&e);
+	if (rc == 0)
+		rc = acc_case_judge(c, &e);
+	while (rc == 0 && (rc = acc_case_next(c, &r, &e)) > 0) {
+		cli_put(out, r);
+		rc = 0;
+	}
+	if (rc < 0)
+		cli_die_err(&e);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct acc_err e = {0};
+	struct acc_judge_opt opt = {.tmpdir = cli_tmpdir()};
+	const struct acc_preset *p;
+	int key;
+	while ((key = cli_getopt(argc, argv, &cli)) != -1) {
+		if (key == 'l')
+			list();
+		if ((key == PRESET || key == RULES) && opt.rules != NULL)
+			cli_usage("only one of --preset and --rules");
+		if (key == PRESET || key == PRINT_RULES) {
+			p = preset(optarg);
+			if (key == PRINT_RULES)
+				print_and_exit(p->text, p->n);
+			opt.rules = parse(p->text, p->n, p->name);
+		}
+		if (key == RULES)
+			opt.rules = parse_file(optarg);
+		opt.all |= key == ALL;
+		opt.strict |= key == STRICT;
+	}
+	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
+	if (in == NULL)
+		cli_die_err(&e);
+	size_t nlog;
+	const struct acc_str *log = acc_in_log(in, &nlog);
+	struct cli_out *out = cli_out_open(log, nlog, argc, argv);
+	struct acc_case *c = acc_case_open(&opt, &e);
+	if (c == NULL)
+		cli_die_err(&e);
+	run(c, in, out);
+	if (c->pairs > 0 && c->measured == 0 && c->judged_before == 0) {
+		cli_warn("no pair was measured: is accmetric missing from the pipe?");
+		cli_status(out, 2);
+	}
+	cli_status(out, acc_case_status(c));
+	cli_status(out, acc_in_status(in));
+	acc_case_close(c);
+	acc_in_close(in);
+	acc_rules_free(opt.rules);
+	return cli_finish(out);
+}

@@ -1,0 +1,190 @@
+/* judge.h - verdicts over measured records
+ *
+ * A case holds everything that was read, as op calls of small items; the records themselves
+ * wait in a temporary file. A judge looks at the calls and leaves marks on items and findings
+ * of the whole. A judge is one file in lib/judge and one row in lib/judge/table.h.
+ */
+#ifndef ACC_JUDGE_H
+#define ACC_JUDGE_H
+
+#include "acc/stream.h"
+
+/* --- rule files, see accfirstbad(1) --- */
+struct acc_rules;
+/* Parse a rule file's text; `where` names it in messages. NULL on failure. */
+struct acc_rules *acc_rules_parse(const char *text, size_t n, const char *where,
+	struct acc_err *e);
+void acc_rules_free(struct acc_rules *rs);
+
+struct acc_preset {
+	const char *name, *help;
+	const char *text; /* the rule file */
+	size_t n;
+};
+extern const struct acc_preset acc_presets[];
+extern const size_t acc_npresets;
+const struct acc_preset *acc_preset_find(const char *name); /* NULL if there is none */
+
+/* --- what a judge sees --- */
+enum acc_side { ACC_A, ACC_B }; /* device, bench; one dump alone is A */
+
+enum acc_io { ACC_IO_NONE, ACC_IO_IN, ACC_IO_KW, ACC_IO_PARAM, ACC_IO_OUT, ACC_IO_GRAD };
+
+/* What the record is good for. */
+enum acc_item_kind {
+	ACC_ITEM_OTHER,  /* no side: unknown kinds, data, scalar, param */
+	ACC_ITEM_AUX,    /* source, stack: passes where a record that names it passes */
+	ACC_ITEM_FINDING,
+	ACC_ITEM_TENSOR, /* tensors on the sides that exist */
+	ACC_ITEM_ARG     /* an argument on some side */
+};
+
+enum acc_measure {
+	ACC_UNMEASURED, /* one-sided, skipped, or accmetric has not run */
+	ACC_BY_TENSOR,  /* from the elements */
+	ACC_BY_STAT,    /* from max, min, mean and norm */
+	ACC_BY_SUM,     /* checksums: equal or not */
+	ACC_BY_VALUE    /* arguments */
+};
+
+/* One record. Errors are relative: e = |a - b| / (|b| + s), see acc_item_measure. */
+struct acc_item {
+	uint64_t at;      /* handle of the record */
+	uint64_t id[2];   /* identity of the values of each side, 0: unknown. Equal bytes (or
+	                   * statistics, or checksum) and dtype give an equal id. */
+	uint32_t call;    /* index of the op call; ACC_NOCALL */
+	uint32_t mark;    /* 0, or 1 + index of the verdict */
+	uint32_t line;    /* position among all records */
+	float rms, max;   /* error; INFINITY where NaN/Inf differ; NAN where unmeasured */
+	float rmse, max_abs; /* the same as absolute numbers; NAN where unknown */
+	float b_rms;      /* root mean square of the bench's tensor; NAN where unknown */
+	int8_t dtype[2];  /* enum acc_dtype */
+	uint8_t kind;     /* enum acc_item_kind */
+	uint8_t io;       /* enum acc_io */
+	uint8_t measure;  /* enum acc_measure */
+	uint8_t sides;    /* bit 0: a, bit 1: b */
+	uint8_t ndim;     /* of the device's (else the bench's) tensor, 255: unknown */
+	bool exact : 1;   /* integers and bools: any difference is one */
+	bool nonfinite : 1; /* NaN or Inf at different places (or of another kind) */
+	bool saturated : 1; /* a at the dtype's largest value where b has Inf or NaN */
+	bool b_overflow : 1; /* b has NaN or Inf, and a has not */
+	bool a_nan : 1, a_inf : 1; /* side A holds such elements (or is such a number) */
+	bool note_dtype : 1, note_shape : 1; /* the pair differs in these */
+	bool was_bad : 1; /* an earlier judge marked it */
+	bool broken : 1;  /* the record carries `err` */
+	bool text : 1;    /* an argument that is no number and no bool */
+};
+enum { ACC_NOCALL = UINT32_MAX };
+
+/* Which errors an operator adds by itself. */
+enum acc_op_class {
+	ACC_OP_OTHER,
+	ACC_OP_MOVE,     /* copies elements: view, cat, index, ... */
+	ACC_OP_ADD,      /* sums or differences of two elements */
+	ACC_OP_ARITH,    /* other arithmetic of elements: * / abs clamp ... */
+	ACC_OP_CONTRACT, /* products summed up: matmul, linear, conv, ... */
+	ACC_OP_RANDOM,   /* draws numbers: dropout, rand, ... */
+	ACC_OP_ALLOC     /* leaves its output uninitialised: empty, ... */
+};
+
+/* One op call: its items are those from `first` to `last` whose call is this one. */
+struct acc_call {
+	const char *key[2]; /* as written on each side; NULL: that side has no such call */
+	uint32_t first, last;
+	int64_t step, rank, seq; /* INT64_MIN where unknown; seq of the device, else the bench */
+	uint32_t segment;   /* calls of one (step, rank) stand together in one segment */
+	uint32_t items;
+	uint64_t op_id;     /* equal for calls of one operator */
+	uint64_t twin;      /* equal for the forward and the backward of one call */
+	uint8_t cls;        /* enum acc_op_class */
+	bool backward, grad, module;
+	bool keyed;         /* false: a record without an op call, alone in this one */
+	bool by_proc;       /* rank is a process id */
+};
+
+struct acc_verdict {
+	const char *level; /* "error", "warning" */
+	const char *rule, *limit_from;
+	double value, limit; /* NAN: not a number to tell */
+	const char *const *why;
+	uint32_t nwhy;
+};
+
+struct acc_finding {
+	const char *what, *name, *io, *pos, *rule, *limit_from, *text, *stack;
+	int64_t step, rank, seq; /* INT64_MIN: absent */
+	double value, limit, confidence; /* NAN: absent */
+	const char *const *ranked;
+	uint32_t nranked;
+	bool bad;      /* makes the exit status 1 */
+	bool doubtful; /* makes it 1 under --strict */
+};
+
+struct acc_case {
+	struct acc_spool *spool;
+	struct acc_arena mem;      /* keys, verdicts, findings: everything with this life */
+	struct acc_item *item;
+	uint32_t nitem, item_cap;
+	struct acc_call *call;
+	uint32_t ncall, call_cap;
+	struct acc_verdict *verdict;
+	uint32_t nverdict, verdict_cap;
+	struct acc_finding *finding;
+	uint32_t nfinding, finding_cap;
+	uint64_t pairs, tensors;   /* records of op calls: with two sides in mind, with one */
+	uint64_t measured;         /* pairs with a number to judge by */
+	uint64_t judged_before;    /* findings in the input */
+	const struct acc_judge *judge;
+	void *state;               /* the judge's own */
+	struct acc_judge_opt {
+		const char *tmpdir;
+		struct acc_rules *rules; /* judge by these; NULL: name the first bad op call */
+		bool all;                /* pass every record on */
+		bool strict;             /* what is unmatched or of another layout counts */
+	} opt;
+	struct acc_out *out;       /* while records are passed on */
+};
+
+/* How a judge works. Hooks may be NULL. Return 0 or < 0. */
+struct acc_judge {
+	const char *name, *help;
+	/* A record as it is read, right after its item (the last one) was made. */
+	int (*record)(struct acc_case *c, const struct acc_rec *r, struct acc_err *e);
+	/* Everything was read: leave marks and findings. */
+	int (*judge)(struct acc_case *c, struct acc_err *e);
+	void (*release)(struct acc_case *c);
+};
+extern const struct acc_judge *const acc_judges[];
+extern const size_t acc_njudges;
+
+/* --- a case from beginning to end --- */
+struct acc_case *acc_case_open(const struct acc_judge_opt *opt, struct acc_err *e);
+int acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e);
+/* All records were added: judge. */
+int acc_case_judge(struct acc_case *c, struct acc_err *e);
+/* The records to pass on, in order, with verdicts, then the findings. 1, 0 at the end, < 0.
+ * *r is valid until the next call. */
+int acc_case_next(struct acc_case *c, struct acc_rec **r, struct acc_err *e);
+int acc_case_status(const struct acc_case *c); /* 0 or 1 */
+void acc_case_close(struct acc_case *c);
+
+/* --- for judges --- */
+/* Read a record again. Valid until the next one is read. */
+int acc_case_record(struct acc_case *c, const struct acc_item *it, struct acc_rec **r,
+	struct acc_err *e);
+/* Give an item a verdict; *v and what it points to must live in c->mem. */
+int acc_case_mark(struct acc_case *c, struct acc_item *it, const struct acc_verdict *v,
+	struct acc_err *e);
+/* A new finding, all fields absent; NULL when memory runs out. Valid until the next. */
+struct acc_finding *acc_case_find(struct acc_case *c, const char *what, struct acc_err *e);
+
+/* --- parts that are tested alone --- */
+/* Fill an item from its record: everything but at, call, mark, line. */
+void acc_item_measure(struct acc_item *it, const struct acc_rec *r);
+/* The class of an op by its name, such as Functional.linear or Tensor.__add__. */
+enum acc_op_class acc_op_class(struct acc_str op);
+/* Relative error that one operation may add: the unit roundoff of the dtype as noise shows
+ * it; 0 for integers and bools. */
+double acc_unit(enum acc_dtype t);
+
+#endif

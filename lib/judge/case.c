@@ -1,0 +1,288 @@
+/* Reading records into op calls. */
+#include "acc/judge.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "case.h"
+
+struct acc_case *
+acc_case_open(const struct acc_judge_opt *opt, struct acc_err *e)
+{
+	struct acc_case *c = calloc(1, sizeof *c);
+	if (c == NULL) {
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+		return NULL;
+	}
+	c->opt = *opt;
+	c->judge = opt->rules != NULL ? &acc_judge_rules : &acc_judge_first_bad;
+	c->spool = acc_spool_open(opt->tmpdir, e);
+	if (c->spool == NULL) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+void
+acc_case_close(struct acc_case *c)
+{
+	if (c == NULL)
+		return;
+	if (c->judge->release != NULL)
+		c->judge->release(c);
+	acc_out_free(c->out);
+	acc_spool_close(c->spool);
+	acc_arena_release(&c->mem);
+	free(c->item);
+	free(c->call);
+	free(c->verdict);
+	free(c->finding);
+	free(c);
+}
+
+/* Room for element n in an array that grows by half; NULL when memory runs out. */
+static void *
+room(void *array, uint32_t n, uint32_t *cap, size_t size, struct acc_err *e)
+{
+	if (n < *cap)
+		return array;
+	uint64_t want = *cap == 0 ? 256 : (uint64_t)*cap + *cap / 2;
+	void *p = want < UINT32_MAX ? realloc(array, want * size) : NULL;
+	if (p == NULL) {
+		acc_fail(e, ACC_ENOMEM, "out of memory at %lu records", (unsigned long)n);
+		return NULL;
+	}
+	*cap = (uint32_t)want;
+	return p;
+}
+
+static struct acc_item *
+new_item(struct acc_case *c, struct acc_err *e)
+{
+	void *p = room(c->item, c->nitem, &c->item_cap, sizeof *c->item, e);
+	if (p == NULL)
+		return NULL;
+	c->item = p;
+	c->item[c->nitem] = (struct acc_item){.line = c->nitem, .call = ACC_NOCALL};
+	return &c->item[c->nitem++];
+}
+
+static struct acc_call *
+new_call(struct acc_case *c, struct acc_err *e)
+{
+	void *p = room(c->call, c->ncall, &c->call_cap, sizeof *c->call, e);
+	if (p == NULL)
+		return NULL;
+	c->call = p;
+	c->call[c->ncall] = (struct acc_call){0};
+	return &c->call[c->ncall++];
+}
+
+/* Where and in which op call a record stands. */
+struct place {
+	struct acc_str key[2];
+	int64_t step, rank, seq;
+	bool by_proc, backward, grad;
+	struct acc_str op;
+	uint64_t op_id, twin;
+};
+
+static int64_t
+either(const struct acc_rec *r, const char *const prefix[2], const char *key)
+{
+	int64_t v = acc_get_int(r, prefix[0], key, INT64_MIN);
+	return v != INT64_MIN || prefix[1] == NULL ? v : acc_get_int(r, prefix[1], key, v);
+}
+
+static void
+locate(struct place *p, const struct acc_rec *r, uint8_t sides)
+{
+	/* The device's fields first; those of the bench where the device has none. */
+	bool pair = acc_rec_is(r, "pair");
+	const char *const prefix[2] = {!pair ? "" : (sides & 1) ? "a." : "b.",
+		sides == 3 ? "b." : NULL};
+	*p = (struct place){.key = {{"", 0}, {"", 0}}};
+	if (sides & 1)
+		p->key[ACC_A] = acc_get_text(r, prefix[0], "key");
+	if (sides & 2)
+		p->key[ACC_B] = acc_get_text(r, "b.", "key");
+	p->step = either(r, prefix, "step");
+	p->rank = either(r, prefix, "rank");
+	p->seq = either(r, prefix, "seq");
+	if (p->rank == INT64_MIN) {
+		p->rank = either(r, prefix, "proc");
+		p->by_proc = p->rank != INT64_MIN;
+	}
+	struct acc_str pass = acc_get_text(r, prefix[0], "pass");
+	p->backward = acc_str_is(pass, "backward");
+	p->grad = acc_str_is(pass, "grad");
+	p->op = acc_get_text(r, prefix[0], "op");
+	struct acc_str op = p->op.n > 0 ? p->op : p->key[sides & 1 ? ACC_A : ACC_B];
+	p->op_id = acc_hash(op.p, op.n);
+	uint64_t id[2] = {p->op_id, (uint64_t)acc_get_int(r, prefix[0], "call", -1)};
+	p->twin = acc_hash(id, sizeof id);
+}
+
+/* Does this record continue the last op call? A record of one side belongs to the call whose
+ * key on that side it has. */
+static bool
+continues(const struct acc_call *k, const struct place *p, uint8_t sides)
+{
+	bool has[2] = {p->key[ACC_A].n > 0, p->key[ACC_B].n > 0};
+	if (!k->keyed || (!has[ACC_A] && !has[ACC_B]))
+		return false;
+	if ((sides & 1) && (p->step != k->step || p->rank != k->rank))
+		return false;
+	for (int s = 0; s < 2; s++)
+		if (has[s] && k->key[s] != NULL && !acc_str_is(p->key[s], k->key[s]))
+			return false;
+	return (has[ACC_A] && k->key[ACC_A] != NULL) || (has[ACC_B] && k->key[ACC_B] != NULL);
+}
+
+static int
+name_call(struct acc_case *c, struct acc_call *k, const struct place *p,
+	const struct acc_rec *r, struct acc_err *e)
+{
+	for (int s = 0; s < 2; s++) {
+		struct acc_str key = p->key[s];
+		if (key.n == 0 || k->key[s] != NULL)
+			continue;
+		k->key[s] = acc_arena_copy(&c->mem, key.p, key.n);
+		if (k->key[s] == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+	}
+	if (k->key[ACC_A] != NULL || k->key[ACC_B] != NULL) {
+		k->keyed = true;
+		return 0;
+	}
+	/* No op call: the record alone, under its name. */
+	struct acc_str name = acc_get_text(r, "", "name");
+	const struct acc_item *it = &c->item[c->nitem - 1];
+	for (int s = 0; s < 2; s++)
+		if (it->sides & 1 << s) {
+			k->key[s] = acc_arena_copy(&c->mem, name.p, name.n);
+			if (k->key[s] == NULL)
+				return acc_fail(e, ACC_ENOMEM, "out of memory");
+		}
+	return 0;
+}
+
+static int
+into_call(struct acc_case *c, struct acc_item *it, const struct acc_rec *r, struct acc_err *e)
+{
+	struct place p;
+	locate(&p, r, it->sides);
+	struct acc_call *k = c->ncall > 0 ? &c->call[c->ncall - 1] : NULL;
+	if (k == NULL || !continues(k, &p, it->sides)) {
+		uint32_t segment = k == NULL ? 0 : k->segment;
+		int64_t step = k == NULL ? p.step : k->step, rank = k == NULL ? p.rank : k->rank;
+		bool moved = it->sides != 2 && (p.step != step || p.rank != rank);
+		k = new_call(c, e);
+		if (k == NULL)
+			return ACC_ENOMEM;
+		k->segment = segment + moved;
+		/* What only the bench has stands at its place among the device's. */
+		k->step = it->sides == 2 ? step : p.step;
+		k->rank = it->sides == 2 ? rank : p.rank;
+		k->by_proc = p.by_proc;
+		k->seq = p.seq;
+		k->first = it->line;
+		k->backward = p.backward;
+		k->grad = p.grad;
+		k->module = acc_str_starts(p.op, "Module.");
+		k->op_id = p.op_id;
+		k->twin = p.twin;
+		k->cls = (uint8_t)acc_op_class(p.op);
+	}
+	k->last = it->line;
+	k->items++;
+	it->call = c->ncall - 1;
+	if (it->sides & 1)
+		c->tensors += it->kind == ACC_ITEM_TENSOR && it->sides == 1;
+	return name_call(c, k, &p, r, e);
+}
+
+int
+acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
+{
+	/* Payload is of no use to who reads only what is bad. */
+	if (acc_rec_is(r, "data") && !c->opt.all)
+		return 0;
+	struct acc_item *it = new_item(c, e);
+	if (it == NULL)
+		return ACC_ENOMEM;
+	int rc = acc_spool_put(c->spool, r, &it->at, e);
+	if (rc < 0)
+		return rc;
+	if (acc_rec_is(r, "source") || acc_rec_is(r, "stack"))
+		it->kind = ACC_ITEM_AUX;
+	else if (acc_rec_is(r, "finding")) {
+		it->kind = ACC_ITEM_FINDING;
+		c->judged_before++;
+	} else if (acc_rec_is(r, "pair") || acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")) {
+		acc_item_measure(it, r);
+		c->pairs += acc_rec_is(r, "pair");
+		c->measured += it->measure != ACC_UNMEASURED && it->kind == ACC_ITEM_TENSOR;
+		rc = into_call(c, it, r, e);
+	}
+	if (rc == 0 && c->judge->record != NULL)
+		rc = c->judge->record(c, r, e);
+	return rc;
+}
+
+int
+acc_case_judge(struct acc_case *c, struct acc_err *e)
+{
+	/* Results of earlier judges, joined: their verdicts stand, there is nothing to add. */
+	if (c->judged_before > 0)
+		return acc_join(c, e);
+	/* Tensors of one dump have nothing to be compared with. */
+	if (c->pairs == 0 && c->judge == &acc_judge_first_bad)
+		c->judge = &acc_judge_overflow;
+	return c->judge->judge(c, e);
+}
+
+int
+acc_case_status(const struct acc_case *c)
+{
+	for (uint32_t i = 0; i < c->nfinding; i++)
+		if (c->finding[i].bad || (c->opt.strict && c->finding[i].doubtful))
+			return 1;
+	return 0;
+}
+
+int
+acc_case_record(struct acc_case *c, const struct acc_item *it, struct acc_rec **r,
+	struct acc_err *e)
+{
+	int rc = acc_spool_get(c->spool, it->at, r, e);
+	return rc < 0 ? rc : 0;
+}
+
+int
+acc_case_mark(struct acc_case *c, struct acc_item *it, const struct acc_verdict *v,
+	struct acc_err *e)
+{
+	void *p = room(c->verdict, c->nverdict, &c->verdict_cap, sizeof *c->verdict, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	c->verdict = p;
+	c->verdict[c->nverdict++] = *v;
+	it->mark = c->nverdict;
+	return 0;
+}
+
+struct acc_finding *
+acc_case_find(struct acc_case *c, const char *what, struct acc_err *e)
+{
+	void *p = room(c->finding, c->nfinding, &c->finding_cap, sizeof *c->finding, e);
+	if (p == NULL)
+		return NULL;
+	c->finding = p;
+	struct acc_finding *f = &c->finding[c->nfinding++];
+	*f = (struct acc_finding){.what = what};
+	f->step = f->rank = f->seq = INT64_MIN;
+	f->value = f->limit = f->confidence = NAN;
+	return f;
+}

@@ -1,0 +1,335 @@
+/* Sentences about a suspect, for somebody who is tired. */
+#include "first_bad.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "case.h"
+
+static struct acc_arena *
+mem(const struct scan *s)
+{
+	return &s->c->mem;
+}
+
+/* What a failed acc_arena_printf in a chain of them leaves: printed, never dereferenced. */
+static const char *
+got(const char *s)
+{
+	return s == NULL ? "" : s;
+}
+
+/* "output 0", "input 1.0", "keyword dim" */
+static const char *
+place(struct acc_arena *m, const struct acc_rec *r, const struct acc_item *it)
+{
+	static const char *const words[] = {"the tensor", "input ", "keyword ", "parameter ",
+		"output ", "gradient "};
+	const char *prefix = !acc_rec_is(r, "pair") ? "" : (it->sides & 1) ? "a." : "b.";
+	struct acc_str pos = acc_get_text(r, prefix, "pos");
+	if (it->io == ACC_IO_NONE)
+		pos.n = 0;
+	return acc_arena_printf(m, "%s%.*s", words[it->io], ACC_PRS(pos));
+}
+
+static const char *
+coordinates(struct acc_arena *m, const struct acc_rec *r)
+{
+	const struct acc_val *v = acc_get(r, "", "m.worst");
+	const char *s = "";
+	if (v == NULL || v->type != ACC_V_INTS || v->n == 0)
+		return s;
+	for (uint32_t i = 0; i < v->n && i < 16; i++)
+		s = acc_arena_printf(m, "%s%s%lld", got(s), i == 0 ? "" : ", ",
+			(long long)v->ints[i]);
+	return acc_arena_printf(m, ", worst at [%s]", got(s));
+}
+
+/* "5,600 eps of f32", in the sense of finfo(dtype).eps. */
+static const char *
+in_eps(struct acc_arena *m, double e, enum acc_dtype t)
+{
+	char digits[32], out[48];
+	if (t == ACC_NODTYPE || !(acc_dtypes[t].eps > 0))
+		return "";
+	double n = e / acc_dtypes[t].eps;
+	if (n < 10)
+		return acc_arena_printf(m, ", %.2g eps of %s", n, acc_dtypes[t].name);
+	if (n >= 1e12)
+		return "";
+	snprintf(digits, sizeof digits, "%.0f", n);
+	size_t len = strlen(digits), j = 0;
+	for (size_t i = 0; i < len; i++) {
+		if (i > 0 && (len - i) % 3 == 0)
+			out[j++] = ',';
+		out[j++] = digits[i];
+	}
+	out[j] = '\0';
+	return acc_arena_printf(m, ", %s eps of %s", out, acc_dtypes[t].name);
+}
+
+static enum acc_dtype
+coarser(const struct acc_item *it)
+{
+	enum acc_dtype a = (enum acc_dtype)it->dtype[0], b = (enum acc_dtype)it->dtype[1];
+	return acc_unit(a) >= acc_unit(b) ? a : b;
+}
+
+static bool
+all_zero(const struct acc_rec *r, const char *prefix)
+{
+	double norm = NAN;
+	acc_as_f64(acc_get(r, prefix, "s.norm"), &norm);
+	if (isnan(norm))
+		acc_as_f64(acc_get(r, prefix, "stat.norm"), &norm);
+	return norm == 0;
+}
+
+static const char *
+nonfinite_text(struct acc_arena *m, const struct acc_rec *r, const struct acc_item *it)
+{
+	enum acc_dtype t = (enum acc_dtype)it->dtype[ACC_A];
+	if (it->saturated)
+		return acc_arena_printf(m, "is saturated at %g on the device where the bench has Inf"
+			" or NaN (saturation mode)", acc_dtypes[t].max);
+	if (it->b_overflow)
+		return "has NaN or Inf on the bench and is finite on the device";
+	double n = NAN;
+	acc_as_f64(acc_get(r, "", "m.nonfinite"), &n);
+	const char *what = it->a_nan ? "has NaN" : it->a_inf ? "has Inf" : "has NaN or Inf";
+	if (isnan(n))
+		return acc_arena_printf(m, "%s on the device, not on the bench", what);
+	return acc_arena_printf(m, "%s on the device; NaN or Inf differ at %.0f places", what, n);
+}
+
+/* How bad: "is off by up to ..." */
+static const char *
+how_bad(struct acc_arena *m, const struct acc_rec *r, const struct acc_item *it)
+{
+	if (it->nonfinite)
+		return nonfinite_text(m, r, it);
+	if (it->measure == ACC_BY_SUM)
+		return "has another checksum";
+	if (it->exact)
+		return it->measure == ACC_BY_TENSOR && it->rms < 1
+			? acc_arena_printf(m, "differs in %.3g %% of its elements%s", 100 * it->rms,
+				got(coordinates(m, r)))
+			: "differs, though its dtype is exact";
+	const char *eps = got(in_eps(m, it->rms, coarser(it)));
+	const char *zero = all_zero(r, "a.") && !all_zero(r, "b.")
+				 ? "is all zeros on the device, "
+				 : "";
+	if (it->measure == ACC_BY_STAT)
+		return acc_arena_printf(m, "%shas statistics off by up to %.2g of the bench's%s",
+			zero, it->rms, eps);
+	return acc_arena_printf(m, "%sis off by up to %.2g of the bench's values (rms %.2g%s)%s",
+		zero, it->max, it->rms, eps, got(coordinates(m, r)));
+}
+
+static const char *
+fed(struct scan *s, const struct suspect *x)
+{
+	enum acc_dtype t = coarser(&s->c->item[x->item]);
+	if (x->unseen)
+		return "not all of its inputs could be compared";
+	if (x->cause == 0)
+		return s->c->item[x->item].measure == ACC_BY_SUM ? "what it was given is equal"
+								 : "what it was given agrees exactly";
+	return acc_arena_printf(mem(s), "what it was given agrees to %.2g%s", x->cause,
+		got(in_eps(mem(s), x->cause, t)));
+}
+
+static const char *
+value_text(struct acc_arena *m, const struct acc_val *v)
+{
+	char buf[40];
+	if (v == NULL || v->type == ACC_V_NIL)
+		return "None";
+	if (v->type == ACC_V_BOOL)
+		return v->b ? "True" : "False";
+	if (v->type == ACC_V_INT)
+		return acc_arena_printf(m, "%lld", (long long)v->i);
+	if (v->type == ACC_V_TEXT)
+		return acc_arena_printf(m, "'%.*s'", v->s.n < 60 ? (int)v->s.n : 60, v->s.p);
+	if (v->type != ACC_V_F64)
+		return "another list";
+	acc_f64_repr(v->f, buf, sizeof buf);
+	return acc_arena_printf(m, "%s", buf);
+}
+
+/* The sentence about an input that is bad without a bad op before it. */
+static const char *
+input_text(struct scan *s, const struct suspect *x, const char *where, const char *bad)
+{
+	const struct acc_case *c = s->c;
+	const char *name = acc_call_name(&c->call[x->call]);
+	const char *blamed = acc_call_name(&c->call[x->blame]);
+	if (x->blame != x->call && c->call[x->blame].key[ACC_B] == NULL)
+		return acc_arena_printf(mem(s),
+			"%s: only the device has this op call, so it was not compared, but %s of"
+			" %s, which comes from it, %s", blamed, where, name, bad);
+	if (x->blame != x->call)
+		return acc_arena_printf(mem(s),
+			"%s: wrote its output over its own input: %s of %s %s", blamed, where,
+			name, bad);
+	if (x->producer != ACC_NOCALL)
+		return acc_arena_printf(mem(s),
+			"%s: was given another tensor: %s %s, though %s, which makes it, agrees",
+			name, where, bad,
+			acc_call_name(&c->call[c->item[x->producer].call]));
+	return acc_arena_printf(mem(s),
+		"%s: %s %s, and no op that was compared makes it: a weight, a constant, or an op"
+		" that is not recorded", name, where, bad);
+}
+
+static const char *
+sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
+{
+	struct acc_rec *r;
+	const struct acc_item *it = &s->c->item[x->item];
+	const struct acc_call *k = &s->c->call[x->call];
+	if (acc_case_record(s->c, it, &r, e) < 0)
+		return NULL;
+	const char *where = got(place(mem(s), r, it)), *text;
+	if (x->role == ROLE_ARG)
+		text = acc_arena_printf(mem(s), "%s: %s is %s on the device and %s on the bench",
+			acc_call_name(k), where, got(value_text(mem(s), acc_get(r, "a.", "value"))),
+			got(value_text(mem(s), acc_get(r, "b.", "value"))));
+	else if (x->role == ROLE_IN)
+		text = input_text(s, x, where, got(how_bad(mem(s), r, it)));
+	else
+		text = acc_arena_printf(mem(s), "%s: %s %s; %s", acc_call_name(k), where,
+			got(how_bad(mem(s), r, it)), got(fed(s, x)));
+	if (text != NULL && k->cls == ACC_OP_RANDOM && x->blame == x->call)
+		text = acc_arena_printf(mem(s), "%s; it draws random numbers: are the seed and"
+			" the mode (train, eval) the same on both sides?", text);
+	if (text != NULL && it->measure == ACC_BY_SUM)
+		text = acc_arena_printf(mem(s), "%s; checksums cannot tell rounding from a fault",
+			text);
+	return text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory"), NULL : text;
+}
+
+static int
+ranked(struct scan *s, uint32_t chosen, struct acc_finding *f)
+{
+	const char **list = acc_alloc(mem(s), 5 * sizeof *list);
+	if (list == NULL)
+		return ACC_ENOMEM;
+	for (uint32_t i = 0; i < s->nsuspect && f->nranked < 5; i++) {
+		const char *name = acc_call_name(&s->c->call[s->suspect[i].blame]);
+		bool known = i == chosen || strcmp(name, f->name) == 0;
+		for (uint32_t j = 0; j < f->nranked; j++)
+			known |= strcmp(name, list[j]) == 0;
+		if (!known && s->suspect[i].margin >= 0.25)
+			list[f->nranked++] = name;
+	}
+	f->ranked = list;
+	return 0;
+}
+
+static const char *const io_names[] = {NULL, "in", "kw", "param", "out", "grad"};
+
+int
+acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
+{
+	const struct suspect *x = &s->suspect[chosen];
+	struct acc_case *c = s->c;
+	const struct acc_item *it = &c->item[x->item];
+	const struct acc_call *k = &c->call[x->blame];
+	const char *stack, *src = acc_say_source(c, k, &stack, e);
+	const char *text = sentence(s, x, e), *where = acc_say_where(c, k);
+	struct acc_rec *r;
+	if (src == NULL || text == NULL || where == NULL)
+		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
+	bool sums = it->measure == ACC_BY_SUM || !k->keyed;
+	struct acc_finding *f = acc_case_find(c, sums ? "difference" : "culprit", e);
+	if (f == NULL || acc_case_record(c, it, &r, e) < 0)
+		return ACC_ENOMEM;
+	struct acc_str pos = acc_get_text(r, "a.", "pos");
+	f->name = acc_call_name(k);
+	f->io = io_names[it->io];
+	f->pos = acc_arena_copy(mem(s), pos.p, pos.n);
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+	f->rule = x->role == ROLE_ARG ? "argument" : x->role == ROLE_IN ? "input" : "output";
+	f->value = x->value;
+	f->limit = x->limit;
+	f->limit_from = x->from;
+	/* The share of the error that its limit does not explain. */
+	f->confidence = isinf(x->value) || x->value <= 0 ? 1 : 1 - fmin(1, x->limit / x->value);
+	if (x->unseen || sums || (k->cls == ACC_OP_RANDOM && x->role == ROLE_OUT))
+		f->confidence /= 2;
+	f->stack = stack;
+	f->bad = true;
+	f->text = acc_arena_printf(mem(s), "%s%s%s%s", where, text,
+		src[0] != '\0' ? "; at " : "", src);
+	if (f->text == NULL || ranked(s, chosen, f) < 0)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	return 0;
+}
+
+/* How far everything agrees: up to the culprit, or all of it. */
+int
+acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	uint32_t end = culprit == NULL ? c->ncall : culprit->call, calls = 0, equal = 0;
+	uint32_t segment = culprit == NULL ? 0 : c->call[culprit->call].segment;
+	for (uint32_t i = 0; i < end; i++) {
+		const struct acc_call *k = &c->call[i];
+		bool compared = false, same = true;
+		if (culprit != NULL && k->segment != segment)
+			continue;
+		for (uint32_t j = k->first; j <= k->last; j++) {
+			const struct acc_item *it = &c->item[j];
+			if (it->call != i || it->kind != ACC_ITEM_TENSOR ||
+				it->measure == ACC_UNMEASURED)
+				continue;
+			compared = true;
+			same &= it->rms == 0;
+		}
+		calls += compared;
+		equal += compared && same;
+	}
+	const char *noun = c->ncall > 0 && c->call[0].keyed ? "op call" : "tensor";
+	struct acc_finding *f = acc_case_find(c, "clean", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->value = calls;
+	if (culprit != NULL)
+		f->text = acc_arena_printf(mem(s),
+			"the %u %ss compared before it are clean (%u of them equal to the bit)",
+			calls, noun, equal);
+	else
+		f->text = acc_arena_printf(mem(s),
+			"%u %ss were compared; none adds more error than its dtype and kind explain"
+			" (%u are equal to the bit)", calls, noun, equal);
+	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+}
+
+int
+acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	static const char *const rules[] = {"output", "input", "argument"};
+	for (uint32_t i = 0; i < s->nsuspect; i++) {
+		const struct suspect *x = &s->suspect[i];
+		struct acc_item *it = &c->item[x->item];
+		if (it->mark != 0)
+			continue;
+		const char **why = acc_alloc(mem(s), sizeof *why);
+		const char *text = sentence(s, x, e);
+		if (why == NULL || text == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		*why = text;
+		bool guilty = x->call == s->suspect[chosen].call;
+		struct acc_verdict v = {.level = guilty ? "error" : "warning",
+			.rule = rules[x->role], .limit_from = x->from, .value = x->value,
+			.limit = x->limit, .why = why, .nwhy = 1};
+		int rc = acc_case_mark(c, it, &v, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}

@@ -1,0 +1,459 @@
+/* The default judge: the first op call that adds more error than it was given and than its
+ * kind and dtype explain.
+ *
+ * Calls are walked in the device's order. What a call was given is the worst error of its
+ * inputs; a backward call also depends on what its forward call took and made. An input that
+ * is bad itself is followed to the output that made it, by the identity of the bench's values
+ * (the device's may be wrong). The walk runs twice: first to learn the usual noise of each
+ * operator, then to judge. */
+#include "first_bad.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "case.h"
+
+/* What a call was given, gathered over its inputs. */
+struct given {
+	double rms, max;     /* worst errors, as causes of what comes out */
+	double max_abs;      /* largest and summed absolute errors, NaN where one is unknown */
+	double sum_abs;
+	double grad_rms;     /* root mean square of the largest incoming gradient */
+	uint32_t tensors;
+	bool exact;          /* everything has equal bits */
+	bool unseen;         /* something was not measured */
+};
+
+static struct acc_str
+made_key(const struct acc_call *k, uint64_t id, uint64_t buf[3])
+{
+	buf[0] = id;
+	buf[1] = k->backward;
+	buf[2] = k->segment;
+	return (struct acc_str){(char *)buf, 3 * sizeof *buf};
+}
+
+static uint32_t
+maker(const struct scan *s, int side, const struct acc_call *k, uint64_t id)
+{
+	uint64_t buf[3];
+	uint64_t *v = id == 0 ? NULL : acc_map_get(&s->made[side], made_key(k, id, buf));
+	return v == NULL ? ACC_NOCALL : (uint32_t)*v;
+}
+
+static int
+remember(struct scan *s, const struct acc_call *k, uint32_t item, bool replace)
+{
+	for (int side = 0; side < 2; side++) {
+		uint64_t buf[3], id = s->c->item[item].id[side];
+		if (id == 0)
+			continue;
+		uint64_t *v = acc_map_put(&s->made[side], made_key(k, id, buf), item);
+		if (v == NULL)
+			return ACC_ENOMEM;
+		if (replace)
+			*v = item;
+	}
+	return 0;
+}
+
+/* Errors as causes: where integers differ, anything may follow. */
+static double
+cause_of(const struct acc_item *it, bool largest)
+{
+	if (it->exact && it->rms > 0)
+		return INFINITY;
+	return largest ? it->max : it->rms;
+}
+
+static double
+recent(const struct scan *s, bool backward)
+{
+	double worst = 0;
+	for (uint32_t i = 0; i < 32 && i < s->nrecent[backward]; i++)
+		worst = fmax(worst, s->recent[backward][i]);
+	return worst;
+}
+
+static int
+suspect(struct scan *s, const struct suspect *x)
+{
+	if (s->learning)
+		return 0;
+	if (s->nsuspect == s->suspect_cap) {
+		uint32_t cap = s->suspect_cap == 0 ? 64 : s->suspect_cap * 2;
+		void *p = realloc(s->suspect, cap * sizeof *s->suspect);
+		if (p == NULL)
+			return ACC_ENOMEM;
+		s->suspect = p;
+		s->suspect_cap = cap;
+	}
+	s->suspect[s->nsuspect++] = *x;
+	return 0;
+}
+
+static int
+excess(struct scan *s, const struct acc_call *k, double unit, double by)
+{
+	/* TF32 and its like lose 13 bits in products; no vendor function may be that bad. */
+	double cap = unit > 1e-6 ? 4 : k->cls == ACC_OP_CONTRACT ? 2000 : 16;
+	if (s->nexcess == s->excess_cap) {
+		uint32_t want = s->excess_cap == 0 ? 256 : s->excess_cap * 2;
+		void *p = realloc(s->excess, want * sizeof *s->excess);
+		if (p == NULL)
+			return ACC_ENOMEM;
+		s->excess = p;
+		s->excess_cap = want;
+	}
+	s->excess[s->nexcess++] = (struct excess){acc_noise_class(k, unit), fmin(by, cap)};
+	return 0;
+}
+
+static bool
+is_input(const struct acc_item *it)
+{
+	return it->io == ACC_IO_IN || it->io == ACC_IO_KW || it->io == ACC_IO_PARAM;
+}
+
+static bool
+is_output(const struct acc_item *it)
+{
+	return !is_input(it);
+}
+
+static void
+receive(struct given *g, const struct acc_item *it)
+{
+	if (it->sides != 3 || it->measure == ACC_UNMEASURED) {
+		g->unseen = true;
+		return;
+	}
+	g->tensors++;
+	g->rms = fmax(g->rms, cause_of(it, false));
+	g->max = fmax(g->max, cause_of(it, true));
+	g->exact &= it->rms == 0;
+	g->max_abs = it->rms == 0 ? g->max_abs : it->max_abs > g->max_abs || isnan(it->max_abs)
+			? it->max_abs : g->max_abs;
+	g->sum_abs += it->rms == 0 ? 0 : it->max_abs;
+	if (it->b_rms > g->grad_rms)
+		g->grad_rms = it->b_rms;
+}
+
+/* The first call of a device-only stretch whose last call is this one: one of them replaced
+ * what the bench does otherwise. */
+static uint32_t
+stretch(const struct acc_case *c, uint32_t call)
+{
+	while (call > 0 && c->call[call - 1].key[ACC_B] == NULL &&
+		c->call[call - 1].segment == c->call[call].segment &&
+		c->call[call - 1].backward == c->call[call].backward)
+		call--;
+	return call;
+}
+
+/* Who is to blame for a bad input whose maker is fine: an op that overwrote it in place has
+ * put its own output there. */
+static uint32_t
+overwriter(const struct scan *s, uint32_t call, const struct acc_item *it)
+{
+	const struct acc_case *c = s->c;
+	uint32_t q = maker(s, ACC_A, &c->call[call], it->id[ACC_A]);
+	if (q == ACC_NOCALL)
+		return call;
+	uint32_t other = c->item[q].call;
+	const struct acc_call *k = &c->call[other];
+	if (k->key[ACC_B] == NULL)
+		return stretch(c, other);
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == other && is_input(&c->item[i]) && other != call &&
+			c->item[i].id[ACC_B] == it->id[ACC_B])
+			return other;
+	return call;
+}
+
+static int
+judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given *g)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	const struct acc_item *it = &c->item[i];
+	uint32_t p = maker(s, ACC_B, k, it->id[ACC_B]);
+	struct limit l;
+	struct suspect x = {.call = call, .item = i, .role = ROLE_IN, .producer = p};
+	if (p != ACC_NOCALL) {
+		l = (struct limit){.5 * unit, 1.05, "the output that it is"};
+		x.cause = cause_of(&c->item[p], false);
+	} else if (it->io == ACC_IO_PARAM || k->module) {
+		l = (struct limit){4 * unit, 1, "a parameter"};
+	} else {
+		l = (struct limit){20 * unit, 10, "what the op calls before it show"};
+		x.cause = recent(s, k->backward);
+	}
+	if (it->measure == ACC_BY_STAT)
+		l.floor += unit > 1e-6 ? 4e-3 : 1e-6;
+	x.margin = acc_margin(it->rms, &l, x.cause);
+	x.value = it->rms;
+	x.limit = 4 * (l.floor + l.gain * x.cause);
+	x.from = l.from;
+	if (it->exact && it->rms > 0)
+		x.margin = p != ACC_NOCALL && c->item[p].rms > 0 ? -9 : isinf(x.cause) ? -9 : 9;
+	if (x.margin > 0) {
+		x.blame = overwriter(s, call, it);
+		if (suspect(s, &x) < 0)
+			return ACC_ENOMEM;
+	}
+	receive(g, it);
+	/* Nobody made it: from now on it is known, and no news where it comes again. */
+	return p == ACC_NOCALL ? remember(s, k, i, false) : 0;
+}
+
+/* A gradient that is zero in exact arithmetic is noise on both sides: a small tensor that
+ * sums up an incoming gradient is measured against that gradient. */
+static void
+soften(const struct acc_item *it, const struct acc_call *k, const struct given *g, double *rms,
+	double *max)
+{
+	double scale = 0.03 * g->grad_rms;
+	if (!k->backward || it->ndim > 1 || !(scale > 0) || isinf(*rms))
+		return;
+	if (it->rmse / scale < *rms)
+		*rms = it->rmse / scale;
+	if (it->max_abs / scale < *max)
+		*max = it->max_abs / scale;
+}
+
+/* Elements that were moved, or added, carry their absolute errors with them: a part with
+ * small values may look worse than the whole. */
+static bool
+carried(const struct acc_item *it, const struct acc_call *k, const struct given *g, double unit)
+{
+	if (isinf(it->rms) || it->exact)
+		return false;
+	if (k->cls == ACC_OP_MOVE)
+		return it->max_abs <= 1.01 * g->max_abs;
+	if (k->cls == ACC_OP_ADD)
+		return it->max_abs <= 1.1 * g->sum_abs + 8 * unit * it->b_rms;
+	return false;
+}
+
+static int
+judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struct given *g,
+	double *worst)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	const struct acc_item *it = &c->item[i];
+	struct limit l = acc_limit_output(s, k, unit, (enum acc_measure)it->measure);
+	struct suspect x = {.call = call, .item = i, .role = ROLE_OUT, .blame = call,
+		.producer = ACC_NOCALL, .cause = g->rms, .unseen = g->unseen};
+	double rms = it->rms, max = it->max, cause_max = g->max;
+	soften(it, k, g, &rms, &max);
+	if (g->unseen || k->grad) {
+		/* What it was given is known only through its neighbours. */
+		x.cause = fmax(x.cause, recent(s, k->backward || k->grad));
+		cause_max = fmax(cause_max, x.cause);
+		if (l.gain < 10)
+			l.gain = 10;
+		if (l.floor < 30 * unit)
+			l.floor = 30 * unit;
+	}
+	if (it->exact) {
+		/* From inexact inputs a choice may fall otherwise here and there. */
+		l = (struct limit){g->exact ? 0 : .2, 0, g->exact ? "equal inputs" : "noise"};
+	}
+	x.margin = acc_margin(rms, &l, x.cause);
+	double largest = acc_margin(max, &(struct limit){4 * l.floor, l.gain, NULL}, cause_max);
+	x.by_max = largest > x.margin && !it->exact;
+	x.value = x.by_max ? max : rms;
+	x.limit = x.by_max ? 4 * (4 * l.floor + l.gain * cause_max)
+			   : 4 * (l.floor + l.gain * x.cause);
+	x.margin = fmax(x.margin, x.by_max ? largest : -9);
+	x.from = l.from;
+	if (it->measure == ACC_BY_TENSOR && carried(it, k, g, unit))
+		x.margin = -9;
+	if (x.margin > *worst)
+		*worst = x.margin;
+	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && suspect(s, &x) < 0)
+		return ACC_ENOMEM;
+	if (s->learning && it->measure != ACC_UNMEASURED && !isinf(rms) && !it->exact &&
+		!(it->a_nan && rms == 0) && !isinf(x.cause))
+		return excess(s, k, unit, rms / (l.floor + l.gain * x.cause));
+	return 0;
+}
+
+/* A number, a flag or a mode that differs, in a call whose outputs are not explained. */
+static int
+judge_args(struct scan *s, uint32_t call, double unit, double worst)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_ARG || !is_input(it) ||
+			it->measure != ACC_BY_VALUE || !(it->rms > 20 * unit) || worst <= 0)
+			continue;
+		struct suspect x = {.call = call, .item = i, .role = ROLE_ARG, .blame = call,
+			.producer = ACC_NOCALL, .margin = 9, .value = it->rms, .limit = 0,
+			.from = "arguments are equal"};
+		if (suspect(s, &x) < 0)
+			return ACC_ENOMEM;
+	}
+	return 0;
+}
+
+/* What a backward call also depends on: what its forward call took and made. */
+static void
+saved(const struct scan *s, const struct acc_call *k, struct given *g)
+{
+	struct acc_str key = {(const char *)&k->twin, sizeof k->twin};
+	uint64_t *v = acc_map_get(&s->twin, key);
+	if (v == NULL)
+		return;
+	const struct acc_case *c = s->c;
+	const struct acc_call *f = &c->call[*v];
+	if (f->segment != k->segment)
+		return;
+	for (uint32_t i = f->first; i <= f->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != *v || it->kind != ACC_ITEM_TENSOR || it->sides != 3 ||
+			it->measure == ACC_UNMEASURED)
+			continue;
+		g->rms = fmax(g->rms, cause_of(it, false));
+		g->max = fmax(g->max, cause_of(it, true));
+		g->exact &= it->rms == 0;
+	}
+}
+
+static int
+walk_call(struct scan *s, uint32_t call)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	double unit = acc_call_unit(c, k), worst = -9, seen = 0;
+	struct given g = {.exact = true};
+	bool paired = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
+	int rc = 0;
+	for (uint32_t i = k->first; i <= k->last && rc == 0; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !is_input(it))
+			continue;
+		if (paired && it->sides == 3 && it->measure != ACC_UNMEASURED)
+			rc = judge_input(s, call, i, unit, &g);
+		else
+			receive(&g, it);
+	}
+	if (k->backward)
+		saved(s, k, &g);
+	for (uint32_t i = k->first; i <= k->last && rc == 0; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !is_output(it))
+			continue;
+		if (paired && it->sides == 3 && it->measure != ACC_UNMEASURED) {
+			rc = judge_output(s, call, i, unit, &g, &worst);
+			if (!it->exact && !isinf(it->rms))
+				seen = fmax(seen, it->rms);
+		} else if (paired)
+			worst = fmax(worst, 0.1);
+		if (rc == 0)
+			rc = remember(s, k, i, true);
+	}
+	if (rc == 0 && paired)
+		rc = judge_args(s, call, unit, worst);
+	bool back = k->backward || k->grad;
+	if (paired && k->keyed)
+		s->recent[back][s->nrecent[back]++ % 32] = seen;
+	struct acc_str twin = {(const char *)&k->twin, sizeof k->twin};
+	if (rc == 0 && paired && !back) {
+		uint64_t *v = acc_map_put(&s->twin, twin, call);
+		rc = v == NULL ? ACC_ENOMEM : 0;
+		if (v != NULL)
+			*v = call;
+	}
+	return rc;
+}
+
+static int
+walk(struct scan *s, bool learning, struct acc_err *e)
+{
+	acc_map_release(&s->made[0]);
+	acc_map_release(&s->made[1]);
+	acc_map_release(&s->twin);
+	memset(s->made, 0, sizeof s->made);
+	memset(&s->twin, 0, sizeof s->twin);
+	memset(s->nrecent, 0, sizeof s->nrecent);
+	s->learning = learning;
+	int rc = 0;
+	for (uint32_t i = 0; i < s->c->ncall && rc == 0; i++) {
+		if (i > 0 && s->c->call[i].segment != s->c->call[i - 1].segment)
+			memset(s->nrecent, 0, sizeof s->nrecent);
+		rc = walk_call(s, i);
+	}
+	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
+}
+
+/* The earliest suspect that stands out, in the order of (step, seq): ranks run side by side.
+ * Inputs were found before arguments and outputs, as they stand. */
+static uint32_t
+choose(const struct scan *s)
+{
+	double largest = 0, enough;
+	for (uint32_t i = 0; i < s->nsuspect; i++)
+		largest = fmax(largest, s->suspect[i].margin);
+	enough = fmin(.25, .2 * largest);
+	uint32_t best = ACC_NOCALL;
+	for (uint32_t i = 0; i < s->nsuspect; i++) {
+		if (s->suspect[i].margin < enough)
+			continue;
+		if (best == ACC_NOCALL) {
+			best = i;
+			continue;
+		}
+		const struct acc_call *x = &s->c->call[s->suspect[i].call];
+		const struct acc_call *y = &s->c->call[s->suspect[best].call];
+		if (x->segment != y->segment &&
+			(x->step != y->step ? x->step < y->step : x->seq < y->seq))
+			best = i;
+	}
+	/* An argument explains what comes out of its call. */
+	for (uint32_t i = best; best != ACC_NOCALL && i < s->nsuspect; i++)
+		if (s->suspect[i].call == s->suspect[best].call &&
+			s->suspect[i].role == ROLE_ARG && s->suspect[best].role == ROLE_OUT)
+			return i;
+	return best;
+}
+
+static int
+judge(struct acc_case *c, struct acc_err *e)
+{
+	struct scan s = {.c = c, .unit = acc_network_unit(c)};
+	int rc = walk(&s, true, e);
+	if (rc == 0)
+		rc = acc_learn(&s, e);
+	if (rc == 0)
+		rc = walk(&s, false, e);
+	if (rc == 0) {
+		uint32_t i = choose(&s);
+		if (i != ACC_NOCALL) {
+			rc = acc_mark_suspects(&s, i, e);
+			if (rc == 0)
+				rc = acc_say_culprit(&s, i, e);
+		}
+		if (rc == 0)
+			rc = acc_say_clean(&s, i == ACC_NOCALL ? NULL : &s.suspect[i], e);
+	}
+	if (rc == 0)
+		rc = acc_say_rest(c, e);
+	acc_map_release(&s.made[0]);
+	acc_map_release(&s.made[1]);
+	acc_map_release(&s.twin);
+	acc_map_release(&s.floor);
+	free(s.excess);
+	free(s.suspect);
+	return rc;
+}
+
+const struct acc_judge acc_judge_first_bad = {
+	.name = "first-bad",
+	.help = "name the first op call that adds more error than it was given",
+	.judge = judge,
+};

@@ -1,0 +1,75 @@
+/* first_bad.h - the default judge: how much error an op call may add, and which one added more
+ *
+ * Everything is relative error e as accmetric measures it (see acc_item). A call may show
+ * e <= 4 (floor + gain * cause), where cause is the worst of what it was given; the factor of
+ * 4 and the floors are those that told faults from noise in simulated and real training
+ * steps. margin = log10(e / (floor + gain * cause)) - log10(4).
+ */
+#ifndef JUDGE_FIRST_BAD_H
+#define JUDGE_FIRST_BAD_H
+
+#include "acc/judge.h"
+
+struct limit {
+	double floor, gain;
+	const char *from; /* where the floor comes from, in words */
+};
+
+enum role { ROLE_OUT, ROLE_IN, ROLE_ARG };
+
+/* A record that shows more error than its op call may add. */
+struct suspect {
+	uint32_t call, item;
+	uint32_t blame;      /* the call to name; differs where an op overwrote its input */
+	uint32_t producer;   /* item that made a bad input, or ACC_NOCALL */
+	enum role role;
+	double margin;       /* 9 where infinite */
+	double value, limit; /* e and 4 (floor + gain * cause) */
+	double cause;        /* worst e of what the call was given */
+	bool by_max;         /* the largest e tells, not its rms */
+	bool unseen;         /* something it was given was not measured */
+	const char *from;
+};
+
+struct scan {
+	struct acc_case *c;
+	/* (id, pass) -> item that had these values last, of each side */
+	struct acc_map made[2];
+	struct acc_map twin; /* forward calls by acc_call.twin */
+	struct acc_map floor; /* learned factor of an operator's floor, as a double's bits */
+	double unit;         /* of the network's usual dtype */
+	double recent[2][32]; /* worst errors of the last calls, forward and backward */
+	uint32_t nrecent[2];
+	/* while learning: (operator, excess) */
+	struct excess {
+		uint64_t op;
+		double by;
+	} *excess;
+	uint32_t nexcess, excess_cap;
+	bool learning;
+	struct suspect *suspect;
+	uint32_t nsuspect, suspect_cap;
+};
+
+/* --- limit.c --- */
+/* What an output of this call may add. */
+struct limit acc_limit_output(const struct scan *s, const struct acc_call *k, double unit,
+	enum acc_measure how);
+/* Unit roundoff that counts for a call: of the coarsest dtype among its tensors. */
+double acc_call_unit(const struct acc_case *c, const struct acc_call *k);
+/* Of the dtype that most of the network computes in. */
+double acc_network_unit(const struct acc_case *c);
+double acc_margin(double e, const struct limit *l, double cause);
+/* Factors of operators whose calls all show the same larger noise, from s->excess. */
+int acc_learn(struct scan *s, struct acc_err *e);
+/* The operators of one kind of noise: an operator, its pass, its precision. */
+uint64_t acc_noise_class(const struct acc_call *k, double unit);
+
+/* --- culprit.c --- */
+/* The finding that names a suspect; `chosen` is its index. */
+int acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e);
+int acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e);
+/* Verdicts for the records of all suspects; the culprit's are errors. */
+int acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e);
+
+#endif

@@ -1,0 +1,349 @@
+/* From a measured record to the few numbers that a judge compares.
+ *
+ * The error e = |a - b| / (|b| + s) comes from accmetric (m.err_rms, m.err_max) where it saw
+ * the elements. Of statistics it is the largest over max, min, mean and norm, where the root
+ * mean square of the tensor is part of the scale of max, min and mean: those may be near zero
+ * though the tensor is not. Checksums are equal (0) or not (infinite). */
+#include "acc/judge.h"
+
+#include <math.h>
+
+enum key { DTYPE, SHAPE, TYPE, VALUE, ERR, IO, S_HASH, S_NAN, S_POSINF, S_NEGINF, S_SAT, S_NORM,
+	S_MIN, S_MAX, MAX, MIN, MEAN, NORM, CRC32, MD5, XOR, NKEY };
+static const char *const side_keys[NKEY] = {"dtype", "shape", "type", "value", "err", "io",
+	"s.hash", "s.nan", "s.posinf", "s.neginf", "s.sat", "s.norm", "s.min", "s.max",
+	"stat.max", "stat.min", "stat.mean", "stat.norm", "stat.crc32", "stat.md5", "stat.xor"};
+
+enum pair_key { M_ERR_RMS, M_ERR_MAX, M_RMSE, M_MAX_ABS, M_SAME, M_NONFINITE, M_EQUAL, NOTE,
+	NPAIR };
+static const char *const pair_keys[NPAIR] = {"m.err_rms", "m.err_max", "m.rmse", "m.max_abs",
+	"m.same", "m.nonfinite", "m.equal", "note"};
+
+struct fields {
+	const struct acc_val *side[2][NKEY], *pair[NPAIR];
+	bool has[2], tensor[2], broken, was_bad;
+};
+
+static int
+lookup(struct acc_str k, const char *const *names, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (names[i][0] == k.p[0] && strlen(names[i]) == k.n &&
+			memcmp(names[i], k.p, k.n) == 0)
+			return i;
+	return -1;
+}
+
+static void
+side_field(struct fields *f, int side, struct acc_str k, const struct acc_val *v)
+{
+	if (acc_str_is(k, "kind")) {
+		f->has[side] = true;
+		f->tensor[side] = v->type == ACC_V_TEXT && acc_str_is(v->s, "tensor");
+		return;
+	}
+	int i = lookup(k, side_keys, NKEY);
+	if (i >= 0 && f->side[side][i] == NULL)
+		f->side[side][i] = v;
+}
+
+/* One walk over the record finds every field that matters here. */
+static void
+collect(struct fields *f, const struct acc_rec *r)
+{
+	bool pair = acc_rec_is(r, "pair");
+	if (!pair) {
+		f->has[ACC_A] = true;
+		f->tensor[ACC_A] = acc_rec_is(r, "tensor");
+	}
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct acc_str k = r->f[i].key;
+		const struct acc_val *v = &r->f[i].v;
+		if (k.n == 0)
+			continue;
+		if (pair && k.n > 2 && k.p[1] == '.' && (k.p[0] == 'a' || k.p[0] == 'b')) {
+			struct acc_str rest = {k.p + 2, k.n - 2};
+			side_field(f, k.p[0] == 'b', rest, v);
+			continue;
+		}
+		f->broken |= acc_str_is(k, "err");
+		f->was_bad |= acc_str_is(k, "bad");
+		if (!pair) {
+			side_field(f, ACC_A, k, v);
+			continue;
+		}
+		int j = lookup(k, pair_keys, NPAIR);
+		if (j >= 0 && f->pair[j] == NULL)
+			f->pair[j] = v;
+	}
+	f->broken |= f->side[0][ERR] != NULL || f->side[1][ERR] != NULL;
+}
+
+static enum acc_io
+io_of(const struct acc_val *v)
+{
+	static const char *const names[] = {"", "in", "kw", "param", "out", "grad"};
+	struct acc_str s;
+	if (acc_as_text(v, &s))
+		for (int i = ACC_IO_IN; i <= ACC_IO_GRAD; i++)
+			if (acc_str_is(s, names[i]))
+				return (enum acc_io)i;
+	return ACC_IO_NONE;
+}
+
+static double
+number(const struct acc_val *v)
+{
+	double x = NAN;
+	acc_as_f64(v, &x);
+	return x;
+}
+
+static enum acc_dtype
+dtype_of(const struct acc_val *v)
+{
+	struct acc_str s;
+	return acc_as_text(v, &s) ? acc_dtype_find(s) : ACC_NODTYPE;
+}
+
+static uint64_t
+count_of(const struct acc_val *shape)
+{
+	uint64_t n = 0;
+	if (shape == NULL || shape->type != ACC_V_INTS ||
+		!acc_count(shape->ints, shape->n, &n))
+		return 0;
+	return n;
+}
+
+/* What the values are, by the strongest evidence that there is. */
+static uint64_t
+identity(const struct acc_val *const *v, enum acc_dtype t)
+{
+	struct {
+		uint64_t how, dtype, n;
+		double stat[4];
+	} k = {.dtype = (uint64_t)t};
+	static const enum key texts[] = {S_HASH, CRC32, MD5, XOR};
+	struct acc_str s;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (acc_as_text(v[texts[i]], &s) && s.n > 0) {
+			k.how = acc_hash(s.p, s.n);
+			return acc_hash(&k, sizeof k) | 1;
+		}
+	k.n = count_of(v[SHAPE]);
+	for (int i = 0; i < 4; i++)
+		k.stat[i] = number(v[MAX + i]) + 0.0; /* -0.0 is 0.0 here */
+	if (isnan(k.stat[0]) || isnan(k.stat[3]))
+		return 0;
+	return acc_hash(&k, sizeof k) | 1;
+}
+
+static bool
+is_exact(enum acc_dtype t)
+{
+	return t != ACC_NODTYPE && strchr("IUB", acc_dtypes[t].cls) != NULL;
+}
+
+static bool
+text_eq(const struct acc_val *a, const struct acc_val *b)
+{
+	return a != NULL && b != NULL && a->type == ACC_V_TEXT && acc_val_eq(a, b);
+}
+
+/* -1, 0, 1 for -Inf, finite, +Inf; 2 for NaN */
+static int
+kind_of_number(double x)
+{
+	return isnan(x) ? 2 : isinf(x) ? (x > 0) - (x < 0) : 0;
+}
+
+static bool
+is_number(const struct acc_val *v)
+{
+	double x;
+	return acc_as_f64(v, &x);
+}
+
+/* Of statistics. An infinite norm or mean is no sign of an infinite element (it is computed
+ * in the tensor's own dtype), so only max and min tell of those. */
+static void
+by_statistics(struct acc_item *it, const struct fields *f)
+{
+	const struct acc_val *const *a = f->side[ACC_A], *const *b = f->side[ACC_B];
+	double scale = 0, worst = 0;
+	uint64_t n = count_of(b[SHAPE]);
+	if (a[SHAPE] != NULL && count_of(a[SHAPE]) != n)
+		return;
+	if (is_number(b[NORM]) && n > 0)
+		scale = number(b[NORM]) / sqrt((double)n);
+	if (!isfinite(scale))
+		scale = 0;
+	bool any = false;
+	for (int i = MAX; i <= NORM; i++) {
+		bool bools = a[i] != NULL && b[i] != NULL && a[i]->type == ACC_V_BOOL &&
+			     b[i]->type == ACC_V_BOOL;
+		if (!bools && !(is_number(a[i]) && is_number(b[i])))
+			continue;
+		any = true;
+		double x = bools ? a[i]->b : number(a[i]), y = bools ? b[i]->b : number(b[i]);
+		if (kind_of_number(x) != kind_of_number(y)) {
+			if (i == MAX || i == MIN)
+				it->nonfinite = true;
+			continue;
+		}
+		if (!isfinite(x))
+			continue;
+		double d = fabs(x - y), den = fabs(y) + (i == NORM ? 0 : scale);
+		double e = d == 0 ? 0 : it->exact ? 1 : den == 0 ? INFINITY : d / den;
+		worst = e > worst ? e : worst;
+	}
+	if (!any)
+		return;
+	it->measure = ACC_BY_STAT;
+	it->rms = it->max = it->nonfinite ? INFINITY : (float)worst;
+	it->b_rms = (float)scale;
+}
+
+static void
+by_tensor(struct acc_item *it, const struct fields *f)
+{
+	const struct acc_val *const *m = f->pair;
+	it->measure = ACC_BY_TENSOR;
+	it->rmse = (float)number(m[M_RMSE]);
+	it->max_abs = (float)number(m[M_MAX_ABS]);
+	double nonfinite = number(m[M_NONFINITE]), same = number(m[M_SAME]);
+	if (text_eq(f->side[ACC_A][S_HASH], f->side[ACC_B][S_HASH]) &&
+		it->dtype[ACC_A] == it->dtype[ACC_B]) {
+		it->rms = it->max = 0;
+	} else if (nonfinite > 0) {
+		it->nonfinite = true;
+		it->rms = it->max = INFINITY;
+	} else if (it->exact) {
+		bool differ = same < 1 || it->max_abs > 0;
+		it->rms = !differ ? 0 : same < 1 ? (float)(1 - same) : 1;
+		it->max = differ ? 1 : 0;
+	} else {
+		it->rms = (float)number(m[M_ERR_RMS]);
+		it->max = (float)number(m[M_ERR_MAX]);
+		/* A measured NaN is never good. */
+		if (isnan(it->rms))
+			it->rms = INFINITY;
+		if (isnan(it->max))
+			it->max = it->rms;
+	}
+}
+
+static void
+overflow_flags(struct acc_item *it, const struct fields *f)
+{
+	double n[2][4] = {{0}};
+	for (int s = 0; s < 2; s++) {
+		for (int i = 0; i < 4; i++) {
+			double x = number(f->side[s][S_NAN + i]);
+			n[s][i] = isnan(x) ? 0 : x;
+		}
+		for (int i = MAX; i <= MIN; i++) {
+			const struct acc_val *v = f->side[s][i];
+			if (f->side[s][S_NAN] != NULL || !is_number(v))
+				continue;
+			n[s][0] += isnan(number(v));
+			n[s][1] += isinf(number(v)) != 0;
+		}
+	}
+	it->a_nan = n[ACC_A][0] > 0;
+	it->a_inf = n[ACC_A][1] + n[ACC_A][2] > 0;
+	bool b_inf = n[ACC_B][1] + n[ACC_B][2] > 0, b_nan = n[ACC_B][0] > 0;
+	it->b_overflow = (b_inf || b_nan) && !it->a_nan && !it->a_inf;
+	it->saturated = it->b_overflow && n[ACC_A][3] > 0;
+	/* Statistics hold no count of saturated elements, but a maximum. */
+	for (int i = MAX; i <= MIN && it->b_overflow && f->side[ACC_A][S_SAT] == NULL; i++)
+		if (it->dtype[ACC_A] != ACC_NODTYPE && acc_dtypes[it->dtype[ACC_A]].max > 0 &&
+			fabs(number(f->side[ACC_A][i])) == acc_dtypes[it->dtype[ACC_A]].max)
+			it->saturated = true;
+}
+
+static void
+argument(struct acc_item *it, const struct fields *f)
+{
+	const struct acc_val *a = f->side[ACC_A][VALUE], *b = f->side[ACC_B][VALUE];
+	double x = number(a), y = number(b);
+	it->a_nan = is_number(a) && isnan(x);
+	it->a_inf = is_number(a) && isinf(x);
+	it->text = a != NULL && a->type == ACC_V_TEXT;
+	if (it->sides != 3)
+		return;
+	bool equal = false;
+	if (!acc_as_bool(f->pair[M_EQUAL], &equal)) {
+		if (a == NULL || b == NULL)
+			return;
+		equal = acc_val_eq(a, b);
+	}
+	it->measure = ACC_BY_VALUE;
+	it->rms = equal ? 0 : INFINITY;
+	if (!equal && is_number(a) && is_number(b) && isfinite(x) && isfinite(y) &&
+		(a->type == ACC_V_F64 || b->type == ACC_V_F64))
+		it->rms = y == 0 ? INFINITY : (float)(fabs(x - y) / fabs(y));
+	it->max = it->rms;
+}
+
+static void
+tensors(struct acc_item *it, const struct fields *f)
+{
+	const struct acc_val *shape = f->side[f->has[ACC_A] ? ACC_A : ACC_B][SHAPE];
+	if (shape != NULL && shape->type == ACC_V_INTS && shape->n < 255)
+		it->ndim = (uint8_t)shape->n;
+	overflow_flags(it, f);
+	for (int s = 0; s < 2; s++)
+		if (f->has[s] && f->tensor[s])
+			it->id[s] = identity(f->side[s], it->dtype[s]);
+	double norm = number(f->side[ACC_B][S_NORM]);
+	uint64_t n = count_of(f->side[ACC_B][SHAPE]);
+	if (n > 0 && isfinite(norm))
+		it->b_rms = (float)(norm / sqrt((double)n));
+	if (it->sides != 3 || !f->tensor[ACC_A] || !f->tensor[ACC_B])
+		return;
+	bool equal;
+	/* Numbers only: under a preset a metric may be a text that says why it is none. */
+	if (is_number(f->pair[M_ERR_RMS]) || is_number(f->pair[M_NONFINITE]))
+		by_tensor(it, f);
+	else if (acc_as_bool(f->pair[M_EQUAL], &equal)) {
+		it->measure = ACC_BY_SUM;
+		it->rms = it->max = equal ? 0 : INFINITY;
+	} else
+		by_statistics(it, f);
+}
+
+void
+acc_item_measure(struct acc_item *it, const struct acc_rec *r)
+{
+	struct fields f = {0};
+	struct acc_str note = {"", 0};
+	collect(&f, r);
+	it->sides = (uint8_t)(f.has[ACC_A] | f.has[ACC_B] << 1);
+	it->rms = it->max = it->rmse = it->max_abs = it->b_rms = NAN;
+	it->ndim = 255;
+	it->broken = f.broken;
+	it->was_bad = f.was_bad;
+	for (int s = 0; s < 2; s++) {
+		it->dtype[s] = (int8_t)(f.has[s] ? dtype_of(f.side[s][DTYPE]) : ACC_NODTYPE);
+		if (f.has[s] && it->io == ACC_IO_NONE)
+			it->io = io_of(f.side[s][IO]);
+	}
+	acc_as_text(f.pair[NOTE], &note);
+	for (uint32_t i = 0; i < note.n; i++) {
+		struct acc_str rest = {note.p + i, note.n - i};
+		if (i == 0 || note.p[i - 1] == ',') {
+			it->note_dtype |= acc_str_starts(rest, "dtype");
+			it->note_shape |= acc_str_starts(rest, "shape");
+		}
+	}
+	bool tensor = f.tensor[ACC_A] || f.tensor[ACC_B];
+	it->kind = tensor ? ACC_ITEM_TENSOR : ACC_ITEM_ARG;
+	it->exact = (!f.has[ACC_A] || is_exact(it->dtype[ACC_A])) &&
+		    (!f.has[ACC_B] || is_exact(it->dtype[ACC_B]));
+	if (tensor)
+		tensors(it, &f);
+	else
+		argument(it, &f);
+}

@@ -1,0 +1,100 @@
+/* Ranks and steps are judged where their dumps lie; this joins what those judges found. */
+#include "acc/judge.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "case.h"
+
+static const char *
+text_of(struct acc_case *c, const struct acc_rec *r, const char *key)
+{
+	struct acc_str s;
+	return acc_as_text(acc_get(r, "", key), &s) ? acc_arena_copy(&c->mem, s.p, s.n) : NULL;
+}
+
+static double
+number_of(const struct acc_rec *r, const char *key)
+{
+	double v = NAN;
+	acc_as_f64(acc_get(r, "", key), &v);
+	return v;
+}
+
+static int
+take(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
+{
+	struct acc_finding *f = acc_case_find(c, text_of(c, r, "what"), e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	if (f->what == NULL)
+		f->what = "unknown";
+	f->name = text_of(c, r, "name");
+	f->io = text_of(c, r, "io");
+	f->pos = text_of(c, r, "pos");
+	f->rule = text_of(c, r, "rule");
+	f->limit_from = text_of(c, r, "limit_from");
+	f->text = text_of(c, r, "text");
+	f->stack = text_of(c, r, "stack");
+	f->step = acc_get_int(r, "", "step", INT64_MIN);
+	f->rank = acc_get_int(r, "", "rank", INT64_MIN);
+	f->seq = acc_get_int(r, "", "seq", INT64_MIN);
+	f->value = number_of(r, "value");
+	f->limit = number_of(r, "limit");
+	f->confidence = number_of(r, "confidence");
+	const struct acc_val *v = acc_get(r, "", "ranked");
+	if (v != NULL && v->type == ACC_V_TEXTS && v->n > 0) {
+		const char **list = acc_alloc(&c->mem, v->n * sizeof *list);
+		if (list == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		for (uint32_t i = 0; i < v->n; i++) {
+			list[i] = acc_arena_copy(&c->mem, v->texts[i].p, v->texts[i].n);
+			if (list[i] == NULL)
+				return acc_fail(e, ACC_ENOMEM, "out of memory");
+		}
+		f->ranked = list;
+		f->nranked = v->n;
+	}
+	static const char *const bad[] = {"culprit", "overflow", "difference", "rule"};
+	static const char *const doubtful[] = {"unmatched", "missing", "warning"};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		f->bad |= strcmp(f->what, bad[i]) == 0;
+	for (size_t i = 0; i < sizeof doubtful / sizeof *doubtful; i++)
+		f->doubtful |= strcmp(f->what, doubtful[i]) == 0;
+	return 0;
+}
+
+/* What is bad comes first, the earliest of it before all; the rest stays in order. */
+static int
+earlier(const void *pa, const void *pb)
+{
+	const struct acc_finding *a = pa, *b = pb;
+	if (a->bad != b->bad)
+		return a->bad ? -1 : 1;
+	if (a->bad) {
+		if (a->step != b->step)
+			return a->step < b->step ? -1 : 1;
+		if (a->seq != b->seq)
+			return a->seq < b->seq ? -1 : 1;
+	}
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return strcmp(a->text == NULL ? "" : a->text, b->text == NULL ? "" : b->text);
+}
+
+int
+acc_join(struct acc_case *c, struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i++) {
+		struct acc_rec *r;
+		if (c->item[i].kind != ACC_ITEM_FINDING)
+			continue;
+		rc = acc_case_record(c, &c->item[i], &r, e);
+		if (rc == 0)
+			rc = take(c, r, e);
+	}
+	if (rc == 0)
+		qsort(c->finding, c->nfinding, sizeof *c->finding, earlier);
+	return rc;
+}

@@ -1,0 +1,137 @@
+/* How much error may an op call add by itself? */
+#include "first_bad.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { LEARN_CALLS = 4 }; /* fewer tell nothing of an operator's usual noise */
+
+static bool
+low(double unit)
+{
+	return unit > 1e-6;
+}
+
+double
+acc_call_unit(const struct acc_case *c, const struct acc_call *k)
+{
+	double unit = 0;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != (uint32_t)(k - c->call) || it->kind != ACC_ITEM_TENSOR)
+			continue;
+		for (int s = 0; s < 2; s++)
+			unit = fmax(unit, acc_unit((enum acc_dtype)it->dtype[s]));
+	}
+	return unit > 0 ? unit : acc_unit(ACC_F32);
+}
+
+double
+acc_network_unit(const struct acc_case *c)
+{
+	uint64_t n = 0, nlow = 0;
+	double coarse = acc_unit(ACC_F32);
+	for (uint32_t i = 0; i < c->nitem; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->kind != ACC_ITEM_TENSOR || it->exact)
+			continue;
+		double unit = fmax(acc_unit((enum acc_dtype)it->dtype[ACC_A]),
+			acc_unit((enum acc_dtype)it->dtype[ACC_B]));
+		n++;
+		if (low(unit)) {
+			nlow++;
+			coarse = fmax(coarse, unit);
+		}
+	}
+	return nlow * 5 >= n ? coarse : acc_unit(ACC_F32);
+}
+
+double
+acc_margin(double e, const struct limit *l, double cause)
+{
+	if (!(e > 0) || isinf(cause))
+		return -9;
+	double may = l->floor + l->gain * cause;
+	if (isinf(e) || may == 0)
+		return 9;
+	double m = log10(e / may) - log10(4);
+	return m > 9 ? 9 : m < -9 ? -9 : m;
+}
+
+uint64_t
+acc_noise_class(const struct acc_call *k, double unit)
+{
+	uint64_t id[3] = {k->op_id, k->backward, low(unit)};
+	return acc_hash(id, sizeof id);
+}
+
+/* The recorders compute mean and norm in the tensor's own dtype: two dumps of the same values
+ * may differ by its rounding. In f32 the order of the sum shows. */
+static double
+statistic_rounding(double unit)
+{
+	return !low(unit) ? 1e-6 : unit >= acc_unit(ACC_BF16) ? 4e-3 : 5e-4;
+}
+
+struct limit
+acc_limit_output(const struct scan *s, const struct acc_call *k, double unit,
+	enum acc_measure how)
+{
+	struct limit l = {8, 4, "what an operator of this dtype may add"};
+	/* Backwards, a copy of one element to many is a sum, and so are most others. */
+	if (k->module) {
+		l = (struct limit){30, 10, "what a module of this dtype may add"};
+	} else if (k->cls == ACC_OP_MOVE && how == ACC_BY_TENSOR && !k->backward) {
+		l = (struct limit){1, 1.3, "an operator that only moves elements"};
+	} else if ((k->cls == ACC_OP_ADD || k->cls == ACC_OP_ARITH) && !k->backward) {
+		l = (struct limit){3, 4, "elementwise arithmetic of this dtype"};
+	}
+	if (low(unit) && !k->module)
+		l.floor = l.floor > 3 ? 3 : l.floor > 1.5 ? 1.5 : l.floor;
+	l.floor *= unit;
+	if (how == ACC_BY_STAT)
+		l.floor += statistic_rounding(unit);
+	uint64_t cls = acc_noise_class(k, unit);
+	uint64_t *bits = acc_map_get(&s->floor, (struct acc_str){(char *)&cls, sizeof cls});
+	if (bits != NULL) {
+		double factor;
+		memcpy(&factor, bits, sizeof factor);
+		l.floor *= factor;
+		l.from = "the usual noise of this operator in these dumps";
+	}
+	/* f32 inside a network of 16-bit numbers: what is below their noise harms nobody. */
+	if (!low(unit) && low(s->unit) && l.floor < 0.05 * s->unit) {
+		l.floor = 0.05 * s->unit;
+		l.from = "the rounding of the network's 16-bit dtype";
+	}
+	return l;
+}
+
+static int
+by_op(const void *pa, const void *pb)
+{
+	const struct excess *a = pa, *b = pb;
+	if (a->op != b->op)
+		return a->op < b->op ? -1 : 1;
+	return (a->by > b->by) - (a->by < b->by);
+}
+
+int
+acc_learn(struct scan *s, struct acc_err *e)
+{
+	if (s->nexcess > 1)
+		qsort(s->excess, s->nexcess, sizeof *s->excess, by_op);
+	for (uint32_t i = 0, j; i < s->nexcess; i = j) {
+		for (j = i; j < s->nexcess && s->excess[j].op == s->excess[i].op;)
+			j++;
+		double median = s->excess[i + (j - i) / 2].by;
+		if (j - i < LEARN_CALLS || median <= 1)
+			continue;
+		uint64_t op = s->excess[i].op, bits;
+		memcpy(&bits, &median, sizeof bits);
+		struct acc_str key = {(char *)&op, sizeof op};
+		if (acc_map_put(&s->floor, key, bits) == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+	}
+	return 0;
+}

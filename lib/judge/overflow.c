@@ -1,0 +1,114 @@
+/* One dump alone: the first op call that makes NaN or Inf from finite numbers.
+ *
+ * Arguments count as inputs: a mask filled with float('-inf') is meant. NaN out of Inf (0 * Inf,
+ * a softmax over masked places only) is new, too. */
+#include "acc/judge.h"
+
+#include "case.h"
+
+/* What a call holds on one side of it. */
+struct holds {
+	bool nan, inf;
+	uint32_t item; /* the first record that has either */
+};
+
+static void
+look(const struct acc_case *c, uint32_t call, bool outputs, struct holds *h)
+{
+	const struct acc_call *k = &c->call[call];
+	*h = (struct holds){.item = ACC_NOCALL};
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		bool out = it->io == ACC_IO_OUT || it->io == ACC_IO_GRAD || it->io == ACC_IO_NONE;
+		if (it->call != call || out != outputs)
+			continue;
+		if ((it->a_nan && !h->nan) || (it->a_inf && h->item == ACC_NOCALL))
+			h->item = i;
+		h->nan |= it->a_nan;
+		h->inf |= it->a_inf;
+	}
+}
+
+static int
+say(struct acc_case *c, uint32_t call, const struct holds *h, bool made, struct acc_err *e)
+{
+	const struct acc_call *k = &c->call[call];
+	struct acc_item *it = &c->item[h->item];
+	struct acc_rec *r;
+	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
+	if (src == NULL || where == NULL || acc_case_record(c, it, &r, e) < 0)
+		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
+	struct acc_str pos = acc_get_text(r, "", "pos");
+	struct acc_finding *f = acc_case_find(c, "overflow", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	const char *kind = h->nan && h->inf ? "NaN and Inf" : h->nan ? "NaN" : "Inf";
+	const char *what = made ? "output" : "input", *sep = src[0] != '\0' ? "; at " : "";
+	f->name = acc_call_name(k);
+	f->io = made ? "out" : "in";
+	f->pos = acc_arena_copy(&c->mem, pos.p, pos.n);
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+	f->rule = "overflow";
+	f->stack = stack;
+	f->bad = true;
+	if (!k->keyed)
+		f->text = acc_arena_printf(&c->mem, "%s%s has %s", where, f->name, kind);
+	else if (made)
+		f->text = acc_arena_printf(&c->mem, "%s%s: output %.*s has %s, and nothing that it"
+			" was given has%s%s%s", where, f->name, ACC_PRS(pos), kind,
+			h->nan ? " NaN" : "", sep, src);
+	else
+		f->text = acc_arena_printf(&c->mem, "%s%s: input %.*s has %s, and no recorded op"
+			" made it%s%s", where, f->name, ACC_PRS(pos), kind, sep, src);
+	const char **why = acc_alloc(&c->mem, sizeof *why);
+	if (f->text == NULL || why == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	*why = f->text;
+	struct acc_verdict v = {.level = "error", .rule = what, .why = why, .nwhy = 1};
+	v.value = v.limit = f->value;
+	return acc_case_mark(c, it, &v, e);
+}
+
+static int
+judge(struct acc_case *c, struct acc_err *e)
+{
+	uint32_t looked = 0;
+	bool found = false;
+	int rc = 0;
+	for (uint32_t i = 0; i < c->ncall && rc == 0 && !found; i++) {
+		struct holds in, out;
+		look(c, i, false, &in);
+		look(c, i, true, &out);
+		bool new_nan = out.nan && !in.nan, new_inf = out.inf && !in.inf && !in.nan;
+		looked++;
+		if (c->call[i].cls == ACC_OP_ALLOC)
+			continue;
+		/* A mask may come in full of -Inf, but NaN comes from somewhere. */
+		if (in.nan && c->item[in.item].kind == ACC_ITEM_TENSOR) {
+			rc = say(c, i, &in, false, e);
+			found = true;
+		} else if (new_nan || new_inf) {
+			rc = say(c, i, &out, true, e);
+			found = true;
+		}
+	}
+	struct acc_finding *f = rc < 0 || (found && looked <= 1) ? NULL
+								 : acc_case_find(c, "clean", e);
+	if (rc == 0 && f != NULL) {
+		f->value = looked - found;
+		f->text = acc_arena_printf(&c->mem, found
+			? "the %u op calls before it make no NaN and no Inf"
+			: "%u op calls; none makes NaN or Inf from finite numbers", looked - found);
+		if (f->text == NULL)
+			rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+	}
+	return rc == 0 ? acc_say_rest(c, e) : rc;
+}
+
+const struct acc_judge acc_judge_overflow = {
+	.name = "overflow",
+	.help = "one dump alone: the first op call that makes NaN or Inf from finite numbers",
+	.judge = judge,
+};

@@ -1,0 +1,373 @@
+/* The judge of rule files: the rows of one op call at a time, each rule on each row. */
+#include "rules.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "case.h"
+
+enum { MAX_WHYS = 16 };
+
+struct row_verdict {
+	const char *why[MAX_WHYS];
+	uint32_t nwhy;
+	bool warned, failed; /* by a warning, by an error */
+	struct acc_verdict v; /* of the gravest rule, the first of them */
+};
+
+/* The rows of the current op call, with the fields that rules name. */
+struct group {
+	uint32_t call;
+	struct acc_arena mem; /* values */
+	struct expr_row *row;
+	uint32_t *item;       /* index in the case */
+	struct row_verdict *said;
+	uint32_t n, cap;
+	unsigned mode;
+};
+
+static int
+no_memory(struct acc_err *e)
+{
+	return acc_fail(e, ACC_ENOMEM, "out of memory");
+}
+
+/* --- filling the group --- */
+
+static int
+keep(struct acc_arena *m, struct acc_val *v)
+{
+	const void *from = v->type == ACC_V_INTS ? (const void *)v->ints : v->s.p;
+	size_t size = v->type == ACC_V_INTS ? v->n * sizeof *v->ints : v->s.n;
+	if (v->type == ACC_V_TEXTS || v->type == ACC_V_BIN)
+		*v = acc_nil(); /* rules have no use for these */
+	if (v->type != ACC_V_INTS && v->type != ACC_V_TEXT)
+		return 0;
+	void *p = acc_arena_copy(m, from, size);
+	if (v->type == ACC_V_INTS)
+		v->ints = p;
+	else
+		v->s.p = p;
+	return p == NULL ? ACC_ENOMEM : 0;
+}
+
+static int
+fill(struct acc_rules *rs, struct group *g, struct expr_row *row, const struct acc_rec *r)
+{
+	uint32_t nf = rs->fields.n;
+	row->v = acc_alloc(&g->mem, nf * sizeof *row->v);
+	if (row->v == NULL)
+		return ACC_ENOMEM;
+	for (uint32_t i = 0; i < nf; i++)
+		row->v[i] = acc_nil();
+	int rc = 0;
+	for (uint32_t i = 0; i < r->n && rc == 0; i++)
+		for (uint32_t j = 0; j < nf; j++)
+			if (acc_str_eq(r->f[i].key, rs->fields.name[j])) {
+				row->v[j] = r->f[i].v;
+				rc = keep(&g->mem, &row->v[j]);
+				break;
+			}
+	return rc;
+}
+
+static int
+grow(struct group *g)
+{
+	uint32_t cap = g->cap == 0 ? 32 : g->cap * 2;
+	struct expr_row *row = realloc(g->row, cap * sizeof *row);
+	if (row != NULL)
+		g->row = row;
+	uint32_t *item = realloc(g->item, cap * sizeof *item);
+	if (item != NULL)
+		g->item = item;
+	struct row_verdict *said = realloc(g->said, cap * sizeof *said);
+	if (said != NULL)
+		g->said = said;
+	if (row == NULL || item == NULL || said == NULL)
+		return ACC_ENOMEM;
+	g->cap = cap;
+	return 0;
+}
+
+static unsigned
+mode_of(struct acc_str s)
+{
+	return acc_str_is(s, "tensor")	     ? MODE_TENSOR
+	       : acc_str_is(s, "statistics") ? MODE_STATISTICS
+	       : acc_str_is(s, "md5")	     ? MODE_MD5
+					     : 0;
+}
+
+/* --- judging it --- */
+
+static const char *
+value_text(struct acc_arena *m, const struct acc_val *v)
+{
+	char buf[40];
+	switch (v->type) {
+	case ACC_V_BOOL:
+		return v->b ? "True" : "False";
+	case ACC_V_INT:
+		return acc_arena_printf(m, "%lld", (long long)v->i);
+	case ACC_V_F64:
+		acc_f64_repr(v->f, buf, sizeof buf);
+		return acc_arena_printf(m, "%s", buf);
+	case ACC_V_TEXT:
+		return acc_arena_printf(m, "%.*s", ACC_PRS(v->s));
+	case ACC_V_INTS: {
+		const char *s = "[";
+		for (uint32_t i = 0; i < v->n && s != NULL; i++)
+			s = acc_arena_printf(m, "%s%s%lld", s, i > 0 ? ", " : "",
+				(long long)v->ints[i]);
+		return s == NULL ? NULL : acc_arena_printf(m, "%s]", s);
+	}
+	default:
+		return "-";
+	}
+}
+
+static const char *
+why_text(struct acc_case *c, const struct rule *r, const struct expr_table *t, uint32_t row)
+{
+	if (r->nwhy == 0)
+		return r->name;
+	/* Most texts are the same on every row. */
+	if (r->nwhy == 1 && r->why[0].x.n == 0)
+		return r->why[0].lead;
+	const char *s = "";
+	for (uint32_t i = 0; i < r->nwhy && s != NULL; i++) {
+		const char *v = "";
+		if (r->why[i].x.n > 0) {
+			struct acc_val x = expr_run(&r->why[i].x, t, row);
+			v = value_text(&c->mem, &x);
+		}
+		s = v == NULL ? NULL
+			      : acc_arena_printf(&c->mem, "%s%s%s", s, r->why[i].lead, v);
+	}
+	return s;
+}
+
+static int
+condemn(struct acc_case *c, struct group *g, struct rule *r, const struct expr_table *t,
+	uint32_t row)
+{
+	struct row_verdict *said = &g->said[row];
+	const char *why = why_text(c, r, t, row);
+	bool error = strcmp(r->level, "error") == 0;
+	if (why == NULL)
+		return ACC_ENOMEM;
+	if (said->nwhy < MAX_WHYS)
+		said->why[said->nwhy++] = why;
+	if ((error && !said->failed) || (!error && !said->failed && !said->warned)) {
+		said->v = (struct acc_verdict){.level = r->level, .rule = r->name,
+			.value = NAN, .limit = r->limit, .limit_from = c->opt.rules->where};
+		if (r->value.n > 0) {
+			struct acc_val x = expr_run(&r->value, t, row);
+			acc_as_f64(&x, &said->v.value);
+		}
+	}
+	said->failed |= error;
+	said->warned |= !error;
+	if (r->hits++ == 0) {
+		r->first_item = g->item[row];
+		r->first_why = why;
+	}
+	return 0;
+}
+
+static bool
+applies(const struct rule *r, const struct group *g, uint32_t row, bool *first_output)
+{
+	bool output = g->row[row].output;
+	switch (r->rows) {
+	case ROWS_INPUTS:
+		return !output;
+	case ROWS_OUTPUTS:
+		return output;
+	case ROWS_FIRST_OUTPUT: {
+		bool first = output && *first_output;
+		*first_output &= !output;
+		return first;
+	}
+	default:
+		return true;
+	}
+}
+
+static int
+judge_rule(struct acc_case *c, struct group *g, struct rule *r, bool outputs_only)
+{
+	struct expr_table t = {g->row, g->n};
+	bool first_output = true;
+	int rc = 0;
+	/* A rule that looks at inputs has nothing to say of a call whose inputs do not count. */
+	if ((r->modes & g->mode) == 0 || (outputs_only && r->when.op))
+		return 0;
+	for (uint32_t i = 0; i < g->n && rc == 0; i++)
+		if (applies(r, g, i, &first_output) && (!outputs_only || g->row[i].output) &&
+			expr_true(&r->when, &t, i))
+			rc = condemn(c, g, r, &t, i);
+	return rc;
+}
+
+static int
+pronounce(struct acc_case *c, struct group *g, uint32_t row, struct acc_err *e)
+{
+	struct row_verdict *said = &g->said[row];
+	if (said->nwhy == 0)
+		return 0;
+	const char **why = acc_alloc(&c->mem, said->nwhy * sizeof *why);
+	if (why == NULL)
+		return no_memory(e);
+	memcpy(why, said->why, said->nwhy * sizeof *why);
+	said->v.why = why;
+	said->v.nwhy = said->nwhy;
+	return acc_case_mark(c, &c->item[g->item[row]], &said->v, e);
+}
+
+/* The op call is complete: judge it, and empty the group. */
+static int
+flush(struct acc_case *c, struct group *g, struct acc_err *e)
+{
+	struct acc_rules *rs = c->opt.rules;
+	struct expr_table t = {g->row, g->n};
+	int rc = 0;
+	if (g->mode != 0)
+		rs->mode = g->mode;
+	g->mode = rs->mode != 0 ? rs->mode : MODE_ANY;
+	if (g->n > 0 && !(rs->skip.n > 0 && expr_true(&rs->skip, &t, 0))) {
+		bool only = rs->outputs_only.n > 0 && expr_true(&rs->outputs_only, &t, 0);
+		memset(g->said, 0, g->n * sizeof *g->said);
+		for (uint32_t i = 0; i < rs->n && rc == 0; i++)
+			rc = judge_rule(c, g, &rs->rule[i], only);
+		rc = rc < 0 ? no_memory(e) : 0;
+		for (uint32_t i = 0; i < g->n && rc == 0; i++)
+			rc = pronounce(c, g, i, e);
+	}
+	g->n = 0;
+	g->mode = 0;
+	acc_arena_reset(&g->mem);
+	return rc;
+}
+
+static int
+record(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
+{
+	struct group *g = c->state;
+	const struct acc_item *it = &c->item[c->nitem - 1];
+	if (g == NULL) {
+		g = c->state = calloc(1, sizeof *g);
+		if (g == NULL)
+			return no_memory(e);
+	}
+	if (it->kind == ACC_ITEM_AUX && c->opt.rules->mode == 0)
+		c->opt.rules->mode = mode_of(acc_get_text(r, "", "task"));
+	/* Rows that only the bench has are no rows of the device's table. */
+	if (it->call == ACC_NOCALL || !(it->sides & 1))
+		return 0;
+	int rc = g->n > 0 && g->call != it->call ? flush(c, g, e) : 0;
+	if (rc < 0)
+		return rc;
+	if (g->n == g->cap && grow(g) < 0)
+		return no_memory(e);
+	unsigned mode = mode_of(acc_get_text(r, "", "m.mode"));
+	if (mode != 0)
+		g->mode = mode;
+	g->call = it->call;
+	g->item[g->n] = c->nitem - 1;
+	g->row[g->n].output = it->io == ACC_IO_OUT;
+	if (fill(c->opt.rules, g, &g->row[g->n], r) < 0)
+		return no_memory(e);
+	g->n++;
+	return 0;
+}
+
+/* --- what it comes to --- */
+
+static int
+say_rule(struct acc_case *c, const struct rule *r, struct acc_err *e)
+{
+	const struct acc_item *it = &c->item[r->first_item];
+	const struct acc_call *k = &c->call[it->call];
+	bool error = strcmp(r->level, "error") == 0;
+	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
+	struct acc_rec *rec;
+	if (src == NULL || where == NULL || acc_case_record(c, it, &rec, e) < 0)
+		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
+	struct acc_str name = acc_get_text(rec, "", "name");
+	struct acc_finding *f = acc_case_find(c, error ? "rule" : "warning", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->name = acc_call_name(k);
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+	f->rule = r->name;
+	f->value = r->hits;
+	f->limit_from = c->opt.rules->where;
+	f->stack = stack;
+	f->bad = error;
+	f->doubtful = !error;
+	f->text = acc_arena_printf(&c->mem, "%s%u record%s, first %.*s: %s%s%s", where, r->hits,
+		r->hits == 1 ? "" : "s", ACC_PRS(name), r->first_why,
+		src[0] != '\0' ? "; at " : "", src);
+	return f->text == NULL ? no_memory(e) : 0;
+}
+
+static int
+earlier(const void *pa, const void *pb)
+{
+	const struct rule *a = pa, *b = pb;
+	int errors = (strcmp(b->level, "error") == 0) - (strcmp(a->level, "error") == 0);
+	if (errors != 0)
+		return errors;
+	return (a->first_item > b->first_item) - (a->first_item < b->first_item);
+}
+
+static int
+judge(struct acc_case *c, struct acc_err *e)
+{
+	struct acc_rules *rs = c->opt.rules;
+	uint32_t hits = 0, rows = 0;
+	int rc = c->state != NULL ? flush(c, c->state, e) : 0;
+	if (rs->n > 1)
+		qsort(rs->rule, rs->n, sizeof *rs->rule, earlier);
+	for (uint32_t i = 0; i < rs->n && rc == 0; i++) {
+		hits += rs->rule[i].hits;
+		if (rs->rule[i].hits > 0)
+			rc = say_rule(c, &rs->rule[i], e);
+	}
+	for (uint32_t i = 0; i < c->nitem; i++)
+		rows += c->item[i].call != ACC_NOCALL && (c->item[i].sides & 1);
+	struct acc_finding *f = rc == 0 && hits == 0 ? acc_case_find(c, "clean", e) : NULL;
+	if (f != NULL) {
+		f->value = rows;
+		f->text = acc_arena_printf(&c->mem, "no rule of %s is broken in %u records",
+			rs->where, rows);
+		if (f->text == NULL)
+			rc = no_memory(e);
+	}
+	return rc == 0 ? acc_say_rest(c, e) : rc;
+}
+
+static void
+release(struct acc_case *c)
+{
+	struct group *g = c->state;
+	if (g == NULL)
+		return;
+	acc_arena_release(&g->mem);
+	free(g->row);
+	free(g->item);
+	free(g->said);
+	free(g);
+}
+
+const struct acc_judge acc_judge_rules = {
+	.name = "rules",
+	.help = "the rules of a file or a preset, on each record",
+	.record = record,
+	.judge = judge,
+	.release = release,
+};

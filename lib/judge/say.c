@@ -1,0 +1,238 @@
+/* Sentences that all judges need: which rank and step, which line of the model, what had no
+ * partner, what could not be measured. */
+#include "acc/judge.h"
+
+#include "case.h"
+
+const char *
+acc_call_name(const struct acc_call *k)
+{
+	return k->key[ACC_A] != NULL ? k->key[ACC_A] : k->key[ACC_B];
+}
+
+const char *
+acc_say_where(struct acc_case *c, const struct acc_call *k)
+{
+	if (c->ncall == 0 || c->call[c->ncall - 1].segment == 0)
+		return "";
+	char rank[40] = "", step[40] = "";
+	if (k->rank != INT64_MIN)
+		snprintf(rank, sizeof rank, "%s %lld", k->by_proc ? "process" : "rank",
+			(long long)k->rank);
+	if (k->step != INT64_MIN)
+		snprintf(step, sizeof step, "step %lld", (long long)k->step);
+	const char *comma = rank[0] != '\0' && step[0] != '\0' ? ", " : "";
+	const char *colon = rank[0] != '\0' || step[0] != '\0' ? ": " : "";
+	return acc_arena_printf(&c->mem, "%s%s%s%s", rank, comma, step, colon);
+}
+
+/* Frames of the framework and of the recorder say nothing about the model. */
+static bool
+foreign(struct acc_str frame)
+{
+	static const char *const marks[] = {"*/site-packages/*", "*/dist-packages/*", "*/torch/*",
+		"*/torch_npu/*", "*/mindspore/*", "*/msprobe/*", "*/ptdbg_ascend/*",
+		"*<frozen *"};
+	const char *end = memchr(frame.p, ',', frame.n);
+	if (end != NULL)
+		frame.n = (uint32_t)(end - frame.p);
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+		if (acc_glob(marks[i], frame))
+			return true;
+	return false;
+}
+
+/* "File /a/model.py, line 41, in __init__, \n code" -> "model.py:41 in __init__: code";
+ * another form stays as it is. */
+static const char *
+frame_text(struct acc_arena *m, struct acc_str f)
+{
+	char *s = acc_arena_copy(m, f.p, f.n);
+	if (s == NULL)
+		return NULL;
+	for (char *p = s; *p != '\0'; p++)
+		if ((unsigned char)*p < ' ')
+			*p = ' ';
+	char *line = strstr(s, ", line "), *in = line == NULL ? NULL : strstr(line, ", in ");
+	if (strncmp(s, "File ", 5) != 0 || in == NULL)
+		return s;
+	*line = *in = '\0';
+	char *base = strrchr(s, '/'), *func = in + 5, *code = strchr(func, ',');
+	base = base != NULL ? base + 1 : s + 5;
+	if (code != NULL) {
+		*code++ = '\0';
+		code += strspn(code, " ");
+	}
+	return acc_arena_printf(m, "%s:%s in %s%s%s", base, line + 7, func,
+		code != NULL && *code != '\0' ? ": " : "", code != NULL ? code : "");
+}
+
+static const char *
+innermost(struct acc_case *c, const struct acc_val *frames)
+{
+	if (frames == NULL || frames->type != ACC_V_TEXTS || frames->n == 0)
+		return "";
+	for (uint32_t i = 0; i < frames->n; i++)
+		if (!foreign(frames->texts[i]))
+			return frame_text(&c->mem, frames->texts[i]);
+	return frame_text(&c->mem, frames->texts[0]);
+}
+
+const char *
+acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id,
+	struct acc_err *e)
+{
+	static const char *const prefix[] = {"a.", "b.", ""};
+	struct acc_rec *r;
+	struct acc_str stack = {"", 0};
+	*id = NULL;
+	if (acc_case_record(c, &c->item[k->first], &r, e) < 0)
+		return NULL;
+	for (int i = 0; i < 3 && stack.n == 0; i++)
+		stack = acc_get_text(r, prefix[i], "stack");
+	if (stack.n == 0)
+		return "";
+	*id = acc_arena_copy(&c->mem, stack.p, stack.n);
+	if (*id == NULL)
+		return NULL;
+	for (uint32_t i = 0; i < k->first; i++) {
+		if (c->item[i].kind != ACC_ITEM_AUX)
+			continue;
+		if (acc_case_record(c, &c->item[i], &r, e) < 0)
+			return NULL;
+		if (acc_rec_is(r, "stack") && acc_str_is(acc_get_text(r, "", "id"), *id))
+			return innermost(c, acc_get(r, "", "frames"));
+	}
+	return "";
+}
+
+/* --- what no judge could look at --- */
+
+/* Op calls that only one side has: how many, and the first few. */
+struct lonely {
+	uint64_t calls;
+	const struct acc_call *first[3];
+};
+
+static const char *
+names(struct acc_case *c, const struct lonely *l)
+{
+	const char *list = "";
+	for (uint64_t i = 0; i < l->calls && i < 3 && list != NULL; i++)
+		list = acc_arena_printf(&c->mem, "%s%s%s", list, i > 0 ? ", " : "",
+			acc_call_name(l->first[i]));
+	if (l->calls > 3 && list != NULL)
+		list = acc_arena_printf(&c->mem, "%s, ...", list);
+	return list;
+}
+
+static int
+say_lonely(struct acc_case *c, const struct lonely *l, const char *whose, struct acc_err *e)
+{
+	if (l->calls == 0)
+		return 0;
+	const char *stack, *list = names(c, l);
+	const char *src = acc_say_source(c, l->first[0], &stack, e);
+	struct acc_finding *f = acc_case_find(c, "unmatched", e);
+	if (f == NULL || src == NULL || list == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	f->name = acc_call_name(l->first[0]);
+	f->step = l->first[0]->step;
+	f->rank = l->first[0]->rank;
+	f->rule = whose;
+	f->value = (double)l->calls;
+	f->stack = stack;
+	f->doubtful = true;
+	f->text = acc_arena_printf(&c->mem, "only in the %s: %llu op call%s (%s)%s%s", whose,
+		(unsigned long long)l->calls, l->calls == 1 ? "" : "s", list,
+		src[0] != '\0' ? "; the first at " : "", src);
+	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+}
+
+/* Pairs with numbers missing: how many of each kind. */
+struct gaps {
+	uint64_t n;
+	uint32_t first;
+};
+
+static void
+gap(struct gaps *g, uint32_t i)
+{
+	if (g->n++ == 0)
+		g->first = i;
+}
+
+static int
+say_gap(struct acc_case *c, const struct gaps *g, const char *what, const char *rule,
+	const char *text, struct acc_err *e)
+{
+	if (g->n == 0)
+		return 0;
+	struct acc_rec *r;
+	const struct acc_item *it = &c->item[g->first];
+	if (acc_case_record(c, it, &r, e) < 0)
+		return e == NULL ? ACC_EIO : e->code;
+	struct acc_str name = acc_get_text(r, "", "name"), why = acc_get_text(r, "", "m.skip");
+	static const char *const prefix[] = {"", "a.", "b."};
+	for (int i = 0; i < 3 && why.n == 0; i++)
+		why = acc_get_text(r, prefix[i], "err");
+	struct acc_finding *f = acc_case_find(c, what, e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->name = acc_arena_copy(&c->mem, name.p, name.n);
+	f->rule = rule;
+	f->value = (double)g->n;
+	f->doubtful = true;
+	bool reason = strcmp(what, "missing") == 0 && why.n > 0;
+	f->text = acc_arena_printf(&c->mem, "%llu %s, first %.*s%s%.*s%s",
+		(unsigned long long)g->n, text, ACC_PRS(name), reason ? " (" : "",
+		reason ? (int)why.n : 0, why.p, reason ? ")" : "");
+	if (f->name == NULL || f->text == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	return 0;
+}
+
+int
+acc_say_rest(struct acc_case *c, struct acc_err *e)
+{
+	struct lonely only[2] = {{0}};
+	struct gaps dtype = {0}, shape = {0}, unmeasured = {0}, broken = {0};
+	for (uint32_t i = 0; i < c->ncall; i++) {
+		const struct acc_call *k = &c->call[i];
+		int side = k->key[ACC_B] == NULL ? ACC_A : ACC_B;
+		if (c->pairs == 0 || (k->key[ACC_A] != NULL && k->key[ACC_B] != NULL))
+			continue;
+		if (only[side].calls < 3)
+			only[side].first[only[side].calls] = k;
+		only[side].calls++;
+	}
+	for (uint32_t i = 0; i < c->nitem; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->kind != ACC_ITEM_TENSOR && it->kind != ACC_ITEM_ARG)
+			continue;
+		if (it->broken)
+			gap(&broken, i);
+		if (it->note_dtype)
+			gap(&dtype, i);
+		if (it->note_shape)
+			gap(&shape, i);
+		else if (!it->broken && it->kind == ACC_ITEM_TENSOR && it->sides == 3 &&
+			 it->measure == ACC_UNMEASURED)
+			gap(&unmeasured, i);
+	}
+	int rc = say_lonely(c, &only[ACC_A], "device", e);
+	if (rc == 0)
+		rc = say_lonely(c, &only[ACC_B], "bench", e);
+	if (rc == 0)
+		rc = say_gap(c, &shape, "unmatched", "shape",
+			"pairs have another shape on the two sides", e);
+	if (rc == 0)
+		rc = say_gap(c, &dtype, "unmatched", "dtype",
+			"pairs have another dtype on the two sides", e);
+	if (rc == 0)
+		rc = say_gap(c, &broken, "missing", "incomplete", "records are incomplete", e);
+	if (rc == 0)
+		rc = say_gap(c, &unmeasured, "missing", "unmeasured", "pairs were not measured",
+			e);
+	return rc;
+}

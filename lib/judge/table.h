@@ -1,0 +1,3 @@
+ROW(first_bad)
+ROW(overflow)
+ROW(rules)
