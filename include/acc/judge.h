@@ -57,6 +57,7 @@ struct acc_item {
 	uint32_t line;    /* position among all records */
 	float rms, max;   /* error; INFINITY where NaN/Inf differ; NAN where unmeasured */
 	float rmse, max_abs; /* the same as absolute numbers; NAN where unknown */
+	float max_rel;    /* largest |a - b| / |b|; NAN where unknown */
 	float b_rms;      /* root mean square of the bench's tensor; NAN where unknown */
 	int8_t dtype[2];  /* enum acc_dtype */
 	uint8_t kind;     /* enum acc_item_kind */
@@ -80,8 +81,8 @@ enum { ACC_NOCALL = UINT32_MAX };
 enum acc_op_class {
 	ACC_OP_OTHER,
 	ACC_OP_MOVE,     /* copies elements: view, cat, index, ... */
-	ACC_OP_ADD,      /* sums or differences of two elements */
-	ACC_OP_ARITH,    /* other arithmetic of elements: * / abs clamp ... */
+	ACC_OP_ADD,      /* no absolute error grows: + - neg clamp max ... of elements */
+	ACC_OP_MUL,      /* no relative error grows: * / of elements */
 	ACC_OP_CONTRACT, /* products summed up: matmul, linear, conv, ... */
 	ACC_OP_RANDOM,   /* draws numbers: dropout, rand, ... */
 	ACC_OP_ALLOC     /* leaves its output uninitialised: empty, ... */

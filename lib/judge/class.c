@@ -16,11 +16,10 @@ static const char *const move[] = {"all_gather", "all_gather_base", "all_gather_
 	"swapdims", "t", "take", "take_along_dim", "tensor_split", "tile", "to", "transpose",
 	"tril", "triu", "type", "type_as", "unbind", "unflatten", "unfold", "unsqueeze", "view",
 	"view_as", "vstack", "where", "zero", "zeros", "zeros_like"};
-static const char *const add[] = {"add", "iadd", "isub", "radd", "rsub", "sub", "subtract"};
-static const char *const arith[] = {"abs", "addcdiv", "addcmul", "clamp", "div", "divide",
-	"hardtanh", "idiv", "imul", "itruediv", "leaky_relu", "maximum", "minimum", "mul",
-	"multiply", "neg", "rdiv", "relu", "rmul", "rtruediv", "square", "true_divide",
-	"truediv"};
+static const char *const add[] = {"abs", "add", "clamp", "hardtanh", "iadd", "isub",
+	"leaky_relu", "maximum", "minimum", "neg", "radd", "relu", "rsub", "sub", "subtract"};
+static const char *const mul[] = {"div", "divide", "idiv", "imul", "itruediv", "mul", "multiply",
+	"rdiv", "rmul", "rtruediv", "true_divide", "truediv"};
 static const char *const contract[] = {"addbmm", "addmm", "addmv", "baddbmm", "bilinear",
 	"bmm", "chain_matmul", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
 	"conv_transpose2d", "conv_transpose3d", "dot", "einsum", "flash_attn_func", "inner",
@@ -72,7 +71,7 @@ acc_op_class(struct acc_str op)
 #define IN(list) listed(list, sizeof list / sizeof *list, op)
 	return IN(move)	      ? ACC_OP_MOVE
 	       : IN(add)      ? ACC_OP_ADD
-	       : IN(arith)    ? ACC_OP_ARITH
+	       : IN(mul)      ? ACC_OP_MUL
 	       : IN(contract) ? ACC_OP_CONTRACT
 	       : IN(random_)  ? ACC_OP_RANDOM
 	       : IN(alloc)    ? ACC_OP_ALLOC

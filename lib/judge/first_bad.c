@@ -17,7 +17,7 @@
 struct given {
 	double rms, max;     /* worst errors, as causes of what comes out */
 	double max_abs;      /* largest and summed absolute errors, NaN where one is unknown */
-	double sum_abs;
+	double sum_abs, sum_rel;
 	double grad_rms;     /* root mean square of the largest incoming gradient */
 	uint32_t tensors;
 	bool exact;          /* everything has equal bits */
@@ -135,6 +135,7 @@ receive(struct given *g, const struct acc_item *it)
 	g->max_abs = it->rms == 0 ? g->max_abs : it->max_abs > g->max_abs || isnan(it->max_abs)
 			? it->max_abs : g->max_abs;
 	g->sum_abs += it->rms == 0 ? 0 : it->max_abs;
+	g->sum_rel += it->rms == 0 ? 0 : it->max_rel;
 	if (it->b_rms > g->grad_rms)
 		g->grad_rms = it->b_rms;
 }
@@ -222,8 +223,8 @@ soften(const struct acc_item *it, const struct acc_call *k, const struct given *
 		*max = it->max_abs / scale;
 }
 
-/* Elements that were moved, or added, carry their absolute errors with them: a part with
- * small values may look worse than the whole. */
+/* Elements that were moved or added carry their absolute errors with them, those that were
+ * multiplied their relative ones: what is small may come to light, and be no new error. */
 static bool
 carried(const struct acc_item *it, const struct acc_call *k, const struct given *g, double unit)
 {
@@ -233,6 +234,8 @@ carried(const struct acc_item *it, const struct acc_call *k, const struct given 
 		return it->max_abs <= 1.01 * g->max_abs;
 	if (k->cls == ACC_OP_ADD)
 		return it->max_abs <= 1.1 * g->sum_abs + 8 * unit * it->b_rms;
+	if (k->cls == ACC_OP_MUL)
+		return it->max_rel <= 1.1 * g->sum_rel + 4 * unit;
 	return false;
 }
 
@@ -321,6 +324,8 @@ saved(const struct scan *s, const struct acc_call *k, struct given *g)
 		g->rms = fmax(g->rms, cause_of(it, false));
 		g->max = fmax(g->max, cause_of(it, true));
 		g->exact &= it->rms == 0;
+		if (is_input(it))
+			g->sum_rel += it->rms == 0 ? 0 : it->max_rel;
 	}
 }
 

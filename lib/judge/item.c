@@ -14,10 +14,10 @@ static const char *const side_keys[NKEY] = {"dtype", "shape", "type", "value", "
 	"s.hash", "s.nan", "s.posinf", "s.neginf", "s.sat", "s.norm", "s.min", "s.max",
 	"stat.max", "stat.min", "stat.mean", "stat.norm", "stat.crc32", "stat.md5", "stat.xor"};
 
-enum pair_key { M_ERR_RMS, M_ERR_MAX, M_RMSE, M_MAX_ABS, M_SAME, M_NONFINITE, M_EQUAL, NOTE,
+enum pair_key { M_ERR_RMS, M_ERR_MAX, M_RMSE, M_MAX_ABS, M_MAX_REL, M_SAME, M_NONFINITE, M_EQUAL, NOTE,
 	NPAIR };
 static const char *const pair_keys[NPAIR] = {"m.err_rms", "m.err_max", "m.rmse", "m.max_abs",
-	"m.same", "m.nonfinite", "m.equal", "note"};
+	"m.max_rel", "m.same", "m.nonfinite", "m.equal", "note"};
 
 struct fields {
 	const struct acc_val *side[2][NKEY], *pair[NPAIR];
@@ -212,6 +212,7 @@ by_tensor(struct acc_item *it, const struct fields *f)
 	it->measure = ACC_BY_TENSOR;
 	it->rmse = (float)number(m[M_RMSE]);
 	it->max_abs = (float)number(m[M_MAX_ABS]);
+	it->max_rel = (float)number(m[M_MAX_REL]);
 	double nonfinite = number(m[M_NONFINITE]), same = number(m[M_SAME]);
 	if (text_eq(f->side[ACC_A][S_HASH], f->side[ACC_B][S_HASH]) &&
 		it->dtype[ACC_A] == it->dtype[ACC_B]) {
@@ -321,7 +322,7 @@ acc_item_measure(struct acc_item *it, const struct acc_rec *r)
 	struct acc_str note = {"", 0};
 	collect(&f, r);
 	it->sides = (uint8_t)(f.has[ACC_A] | f.has[ACC_B] << 1);
-	it->rms = it->max = it->rmse = it->max_abs = it->b_rms = NAN;
+	it->rms = it->max = it->rmse = it->max_abs = it->max_rel = it->b_rms = NAN;
 	it->ndim = 255;
 	it->broken = f.broken;
 	it->was_bad = f.was_bad;

@@ -83,7 +83,7 @@ acc_limit_output(const struct scan *s, const struct acc_call *k, double unit,
 		l = (struct limit){30, 10, "what a module of this dtype may add"};
 	} else if (k->cls == ACC_OP_MOVE && how == ACC_BY_TENSOR && !k->backward) {
 		l = (struct limit){1, 1.3, "an operator that only moves elements"};
-	} else if ((k->cls == ACC_OP_ADD || k->cls == ACC_OP_ARITH) && !k->backward) {
+	} else if ((k->cls == ACC_OP_ADD || k->cls == ACC_OP_MUL) && !k->backward) {
 		l = (struct limit){3, 4, "elementwise arithmetic of this dtype"};
 	}
 	if (low(unit) && !k->module)
