@@ -100,7 +100,32 @@ demo: all
 	@echo
 	@$(BIN)/accdiff examples/demo/device examples/demo/bench; test $$? -eq 1
 
+lint: all $(B)/libacc.a
+	B=$(B) tests/lint
+
+install: all
+	install -d $(DESTDIR)$(BINDIR)
+	install $(PROGS) $(DESTDIR)$(BINDIR)
+	for f in man/*.[1-9]; do install -D -m 644 -t $(DESTDIR)$(MANDIR)/man$${f##*.} $$f; done
+	test ! -d share || (cd share && find . -type f -exec install -D -m 644 {} $(abspath $(DESTDIR)$(DATADIR))/{} \;)
+
+dist:
+	@mkdir -p $(B)
+	git archive --prefix=acctools-$(VERSION)/ -o $(B)/acctools-$(VERSION).tar.gz HEAD
+
+# TIME seconds for each target; new inputs stay in build-fuzz/corpus, findings in build-fuzz.
+TIME ?= 60
+FUZZ := $(or $(TARGET:%=fuzz_%),$(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c))))
+fuzz:
+	$(MAKE) CC=clang SAN=fuzzer-no-link,address,undefined B=build-fuzz $(FUZZ:%=build-fuzz/%)
+	set -e; for f in $(FUZZ:fuzz_%=%); do mkdir -p build-fuzz/corpus/$$f; build-fuzz/fuzz_$$f \
+		-max_total_time=$(TIME) -print_final_stats=1 -artifact_prefix=build-fuzz/ \
+		build-fuzz/corpus/$$f tests/fuzz/corpus/$$f; done
+
+$(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/libacc.a
+	$(CC) -fsanitize=fuzzer,address,undefined $(LDFLAGS) -pie -o $@ $^ $(LIBS)
+
 clean:
 	rm -rf build build-* bin
 
-.PHONY: all deps check demo clean
+.PHONY: all deps check demo lint install dist fuzz clean
