@@ -203,11 +203,17 @@ new_op(struct acc_half *h, const struct acc_rec *r, const struct acc_val *const 
 		       : 0;
 }
 
+/* Does the record belong to the op call before it? Not if it stands in the same place as the
+ * first one of that: then the call was made again. */
 static bool
-same_op(const struct acc_half *h, uint32_t group, struct acc_str key)
+same_op(const struct acc_half *h, uint32_t group, struct acc_str key, uint64_t place)
 {
-	return h->ix.nop > 0 && h->ix.op[h->ix.nop - 1].group == group && h->key.n == key.n &&
-	       (key.n == 0 || memcmp(h->key.p, key.p, key.n) == 0);
+	if (h->ix.nop == 0)
+		return false;
+	const struct acc_op *op = &h->ix.op[h->ix.nop - 1];
+	return op->group == group && h->key.n == key.n &&
+	       (key.n == 0 || memcmp(h->key.p, key.p, key.n) == 0) &&
+	       h->ix.item[op->first].place != place;
 }
 
 static int
@@ -225,13 +231,6 @@ add(struct acc_half *h, const struct acc_rec *r, bool global, struct acc_err *e)
 		return (int)g;
 	if (h->ix.nitem >= UINT32_MAX - 1)
 		return acc_fail(e, ACC_ELIMIT, "more than %u records", UINT32_MAX - 1);
-	if (global || !same_op(h, (uint32_t)g, key)) {
-		int rc = new_op(h, r, v, key, e);
-		if (rc < 0)
-			return rc;
-	}
-	struct acc_op *op = &h->ix.op[h->ix.nop - 1];
-	op->group = (uint32_t)g;
 	struct acc_item *it = acc_grow(h->ix.item, &h->item_cap, (size_t)h->ix.nitem + 1,
 		sizeof *it, e);
 	if (it == NULL)
@@ -240,6 +239,13 @@ add(struct acc_half *h, const struct acc_rec *r, bool global, struct acc_err *e)
 	it += h->ix.nitem;
 	*it = (struct acc_item){0};
 	describe(it, r, v, key);
+	if (global || !same_op(h, (uint32_t)g, key, it->place)) {
+		int rc = new_op(h, r, v, key, e);
+		if (rc < 0)
+			return rc;
+	}
+	struct acc_op *op = &h->ix.op[h->ix.nop - 1];
+	op->group = (uint32_t)g;
 	const uint64_t chain[2] = {op->names, hash(text(v[NAME]))};
 	op->names = acc_hash(chain, sizeof chain);
 	int rc = acc_spool_put(h->spool, r, &it->at, e);
