@@ -1,0 +1,175 @@
+load helper
+D=$BATS_TEST_DIRNAME/data/align
+DUMPS=$BATS_TEST_DIRNAME/data/dumps
+
+# how, device's name and number, bench's, note: a line a pair.
+brief() {
+	accfmt --json "$@" | jq -r 'select(.kind == "pair") |
+		"\(.how) \(.["a.seq"] // "-") \(.["b.seq"] // "-") \(.note // "")"'
+}
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+}
+
+@test "pairs in the order of the device; what the bench alone has, in its place" {
+	accalign "$D/device.acc" "$D/bench.acc" >out
+	accfmt --json out | jq -r 'select(.kind == "pair") | "\(.how): \(.name // .["a.tag"] //
+		.["b.tag"] // .["a.key"] // .["b.key"]) \(.["a.step"] // "-") \(.["b.step"] // "-")"' >got
+	diff - got <<-E
+	name: Torch.mul.0.forward.input.0 0 0
+	name: Torch.mul.0.forward.output.0 0 0
+	only-b: Torch.exp.0.forward.input.0 - 0
+	only-a: Torch.mul.1.forward.input.0 0 -
+	name: Torch.add.0.forward.input.0 0 0
+	name: Torch.add.0.forward.output.0 0 0
+	only-b: seed - -
+	only-a: loss 1 -
+	name: loss 2 2
+	only-b: loss - 3
+	name: lr - -
+	E
+}
+
+@test "every field of both sides, under its prefix; what differs" {
+	accalign "$D/device.acc" "$D/bench.acc" >out
+	[ "$(accfmt --json out | jq -c 'select(.name == "Torch.mul.0.forward.input.0") |
+		[.["a.kind"], .["b.kind"], .["a.x_mine"], .["a.stack"], .["b.src"], .["b.shape"], .note]')" = \
+		'["tensor","tensor",[1,2],"0000000000000000","bbbbbbbb",[2,3],null]' ]
+	[ "$(accfmt --json out | jq -r 'select(.note) | .note')" = 'requires_grad
+dtype,shape' ]
+	# One-sided: nothing of the other side.
+	[ "$(accfmt --json out | jq -c 'select(.how == "only-a" or .how == "only-b") | [.how] +
+		(keys | map(.[:2]) | unique - ["ho", "ki", "na"])' | sort -u)" = '["only-a","a."]
+["only-b","b."]' ]
+}
+
+@test "sources, stacks and unknown kinds come first, payload last" {
+	accalign "$D/device.acc" "$D/bench.acc" >out
+	run -0 accfmt --json out
+	[ "$(jq -r .kind <<<"$output" | uniq | tr '\n' ' ')" = "source stack x-mine source pair data " ]
+	[ "$(jq -c 'select(.kind == "data") | [.src, .seq, .side]' <<<"$output" | tr '\n' ' ')" = \
+		'["aaaaaaaa",0,"a"] ["aaaaaaaa",1,"a"] ["bbbbbbbb",3,"b"] ' ]
+	grep -q first out
+	grep -q third out
+	# The head tells who made this, both inputs included.
+	head -c 200 out | LC_ALL=C grep -qa 'the device.*the bench.*twice.*accalign '
+}
+
+@test "two dumps, or a stream and a dump: the same pairs" {
+	accalign "$DUMPS/msprobe_tensor/device" "$DUMPS/msprobe_tensor/bench" | brief >want
+	accdump-read "$DUMPS/msprobe_tensor/device" |
+		accalign - "$DUMPS/msprobe_tensor/bench" | brief >got
+	cmp want got
+	accalign <(accdump-read "$DUMPS/msprobe_tensor/device") \
+		<(accdump-read "$DUMPS/msprobe_tensor/bench" | gzip) | brief >got
+	cmp want got
+	accdump-read "$DUMPS/msprobe_tensor/bench" | gzip >b.gz
+	accalign "$DUMPS/msprobe_tensor/device" b.gz | brief >got
+	cmp want got
+	n=$(accdump-read "$DUMPS/msprobe_tensor/device" | accfmt --json | grep -c '"key"')
+	[ "$(grep -c ^name got)" -eq "$n" ]
+	[ "$(wc -l <got)" -eq "$n" ]
+}
+
+@test "two ranks of two steps against processes" {
+	accalign "$DUMPS/msprobe_procs/device" "$DUMPS/msprobe_ranks/bench" >out
+	run -0 accfmt --json out
+	[ "$(jq -r 'select(.kind == "pair") | "\(.["a.proc"]) \(.["b.rank"]) \(.["b.step"])"' \
+		<<<"$output" | uniq | tr '\n' ,)" = "4711 0 0,4712 1 0,null 0 1,null 1 1," ]
+	[ "$(jq -r 'select(.kind == "finding") | "\(.what) \(.step) \(.rank)"' <<<"$output" |
+		tr '\n' ,)" = "unmatched 1 0,unmatched 1 1," ]
+	# The bench's second step instead.
+	accalign --steps 0=1 "$DUMPS/msprobe_procs/device" "$DUMPS/msprobe_ranks/bench" >out
+	[ "$(accfmt --json out | jq -r 'select(.["a.kind"]) | .["b.step"]' | sort -u)" = 1 ]
+	accalign --ranks 4711=1,4712=0 "$DUMPS/msprobe_procs/device" "$DUMPS/msprobe_ranks/bench" >out
+	[ "$(accfmt --json out | jq -r 'select(.["a.kind"]) | "\(.["a.proc"]) \(.["b.rank"])"' |
+		uniq | tr '\n' ,)" = "4711 1,4712 0," ]
+}
+
+@test "presets: as msprobe and as ptdbg name the pairs" {
+	accalign --preset msprobe "$DUMPS/msprobe_tensor/device" "$DUMPS/msprobe_tensor/bench" >out
+	[ "$(brief out | cut -d' ' -f1 | sort -u)" = msprobe ]
+	accalign --preset=ptdbg "$D/device.acc" "$D/bench.acc" >out
+	diff - <(brief out | head -n 8) <<-E
+	ptdbg 0 0 
+	ptdbg 1 1 
+	only-b - 2 
+	only-b - 3 
+	only-b - 4 
+	only-a 2 - 
+	only-a 3 - 
+	only-a 4 - 
+	E
+}
+
+@test "against itself everything pairs; against nothing, nothing" {
+	accalign "$D/device.acc" "$D/device.acc" >out
+	[ "$(brief out | cut -d' ' -f1 | sort -u)" = name ]
+	accalign "$D/device.acc" "$D/empty.acc" >out
+	[ "$(brief out | cut -d' ' -f1 | sort -u)" = only-a ]
+	[ "$(accfmt --json out | jq -r 'select(.kind == "finding") | .text')" = \
+		"only the device has step 0 rank 0: 3 op calls without a partner (join them with --steps or --ranks)" ]
+	run -0 accalign "$D/empty.acc" "$D/empty.acc"
+}
+
+@test "the worse status of the two travels on" {
+	accalign "$D/empty.acc" "$D/device.acc" >out
+	run -1 accalign "$D/status-1.acc" "$D/device.acc"
+	run -2 accalign "$D/status-1.acc" "$D/status-2.acc"
+	accalign "$D/device.acc" "$D/status-1.acc" >out || true
+	run -1 accfmt --json out
+	# A trouble inside a dump does not end the reading.
+	cp -r "$DUMPS/msprobe_tensor/device" dev
+	f=$(find dev -name '*.pt' | sort | head -n 1)
+	rm "$f"
+	run -2 --separate-stderr bash -c 'accalign dev "$1" >out' - "$DUMPS/msprobe_tensor/bench"
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	[[ $stderr == "accalign: "*"$(basename "$f")"* ]]
+	[ "$(accfmt --json out | jq -s 'map(select(.["a.err"])) | length')" -eq 1 ]
+}
+
+@test "every prefix of an input is trouble, and so is the output then" {
+	size=$(stat -c %s "$D/bench.acc")
+	for ((k = 0; k < size; k += 13)); do
+		head -c "$k" "$D/bench.acc" >cut
+		st=0
+		accalign "$D/device.acc" cut >out 2>err || st=$?
+		[ "$st" -eq 2 ]
+		[ "$(wc -l <err)" -eq 1 ]
+		st=0
+		accalign - "$D/device.acc" <cut >out 2>err || st=$?
+		[ "$st" -eq 2 ]
+		st=0
+		accfmt --json out >/dev/null 2>&1 || st=$?
+		[ "$st" -eq 2 ]
+	done
+}
+
+@test "what cannot be aligned is said in one line" {
+	fails "pairs.acc: holds pairs, which are aligned already" accalign "$D/pairs.acc" "$D/bench.acc"
+	fails "late.acc: a tensor record behind payload" accalign "$D/late.acc" "$D/bench.acc"
+	fails "nowhere: cannot open: No such file" accalign "$D/device.acc" nowhere
+	fails "no dump" accalign "$D" "$D/bench.acc"
+	fails "standard input: empty" accalign - "$D/bench.acc" </dev/null
+	fails "the device has no step 5" accalign --steps 5=0 "$D/device.acc" "$D/bench.acc"
+	fails "the bench has no rank 5" accalign --ranks 0=5 "$D/device.acc" "$D/bench.acc"
+	TMPDIR=/nowhere fails "/nowhere" accalign "$D/device.acc" "$D/bench.acc"
+	fails "standard output: cannot write: No space left" bash -c 'accalign "$1" "$2" >/dev/full' - \
+		"$D/device.acc" "$D/bench.acc"
+}
+
+@test "usage" {
+	for args in "" one "one two three" "- -" "--preset best a b" "--steps 1 a b" "--ranks 0=x a b" \
+		"--nothing a b"; do
+		# shellcheck disable=SC2086
+		run -2 --separate-stderr accalign $args
+		[[ $stderr == "accalign: "*"usage: accalign"*"Try 'accalign --help'." ]]
+		[ -z "$output" ]
+	done
+	run -0 accalign --list
+	[ "$(cut -d' ' -f1 <<<"$output" | tr '\n' ' ')" = "name msprobe ptdbg " ]
+	run -0 accalign --help
+	[ "${lines[0]}" = "usage: accalign [option ...] DEVICE BENCH" ]
+	run -0 accalign --version
+}
