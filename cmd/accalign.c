@@ -147,20 +147,22 @@ pass_data(struct input *in)
 static size_t
 pairs(const char *opt, const char *arg, int64_t (**out)[2])
 {
-	const char **item = NULL;
 	size_t n = 0;
-	cli_list(arg, &item, &n);
-	*out = calloc(n + 1, sizeof **out);
+	free(*out);
+	*out = calloc(strlen(arg) + 1, sizeof **out);
 	if (*out == NULL)
 		cli_die("out of memory");
-	for (size_t i = 0; i < n; i++) {
-		const char *eq = strchr(item[i], '=');
-		struct acc_str left = {item[i], eq == NULL ? 0 : (uint32_t)(eq - item[i])};
-		if (eq == NULL || !acc_str_int(left, &(*out)[i][0]) ||
-			!acc_str_int(acc_str(eq + 1), &(*out)[i][1]))
-			cli_usage("%s: '%s' is not of the form A=B, as in 0=1,2=3", opt, item[i]);
+	for (const char *p = arg; p != NULL; n++) {
+		const char *eq = strchr(p, '='), *end = strchrnul(p, ',');
+		struct acc_str a = {p, 0}, b = {p, 0};
+		if (eq != NULL && eq < end) {
+			a.n = (uint32_t)(eq - p);
+			b = (struct acc_str){eq + 1, (uint32_t)(end - eq - 1)};
+		}
+		if (!acc_str_int(a, &(*out)[n][0]) || !acc_str_int(b, &(*out)[n][1]))
+			cli_usage("%s: '%s' is not of the form A=B, as in 0=1,2=3", opt, arg);
+		p = *end == '\0' ? NULL : end + 1;
 	}
-	free(item);
 	return n;
 }
 

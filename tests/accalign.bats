@@ -67,6 +67,8 @@ dtype,shape' ]
 	accdump-read "$DUMPS/msprobe_tensor/bench" | gzip >b.gz
 	accalign "$DUMPS/msprobe_tensor/device" b.gz | brief >got
 	cmp want got
+	accalign "$DUMPS"/msprobe_tensor/{device,bench}/step0/rank0/dump.json | brief >got
+	cmp want got
 	n=$(accdump-read "$DUMPS/msprobe_tensor/device" | accfmt --json | grep -c '"key"')
 	[ "$(grep -c ^name got)" -eq "$n" ]
 	[ "$(wc -l <got)" -eq "$n" ]
@@ -161,7 +163,7 @@ dtype,shape' ]
 
 @test "usage" {
 	for args in "" one "one two three" "- -" "--preset best a b" "--steps 1 a b" "--ranks 0=x a b" \
-		"--nothing a b"; do
+		"--steps 1,2=3 a b" "--nothing a b"; do
 		# shellcheck disable=SC2086
 		run -2 --separate-stderr accalign $args
 		[[ $stderr == "accalign: "*"usage: accalign"*"Try 'accalign --help'." ]]

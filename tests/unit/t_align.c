@@ -169,6 +169,8 @@ steps_and_ranks(void)
 {
 	static const int64_t two[][2] = {{0, 7}}, swap[][2] = {{0, 1}, {1, 0}};
 	static const int64_t lost[][2] = {{0, 9}}, twice[][2] = {{0, 1}, {0, 0}};
+	static const int64_t taken[][2] = {{5, 1}};
+	const struct acc_join shift = {.steps = taken, .nsteps = 1};
 	const struct acc_join steps = {.steps = two, .nsteps = 1};
 	const struct acc_join ranks = {.ranks = swap, .nranks = 2};
 	const struct acc_join no_step = {.steps = lost, .nsteps = 1};
@@ -196,6 +198,10 @@ steps_and_ranks(void)
 		L{"0 p30 T.a.0.forward in 0 f32 2", "0 p4 T.a.0.forward in 0 f32 2", NULL},
 		L{"0 0 T.a.0.forward in 0 f32 2", "0 1 T.a.0.forward in 0 f32 2", NULL},
 		"name 0=1, name 1=0");
+	check("also those of the bench", "name", &none,
+		L{"0 0 T.a.0.forward in 0 f32 2", "0 1 T.a.0.forward in 0 f32 2", NULL},
+		L{"0 p30 T.a.0.forward in 0 f32 2", "0 p4 T.a.0.forward in 0 f32 2", NULL},
+		"name 0=1, name 1=0");
 	check("another number of processes does not", "name", &none,
 		L{"0 p3 T.a.0.forward in 0 f32 2", "0 p4 T.a.0.forward in 0 f32 2", NULL},
 		L{"0 0 T.a.0.forward in 0 f32 2", NULL},
@@ -208,6 +214,11 @@ steps_and_ranks(void)
 		L{"0 0 T.a.0.forward in 0 f32 2", "1 0 T.a.0.forward in 0 f32 2", NULL},
 		L{"1 0 T.a.0.forward in 0 f32 2", "7 0 T.a.0.forward in 0 f32 2", NULL},
 		"name 0=1, name 1=0");
+	check("--steps: a step goes nowhere else", "name", &shift,
+		L{"1 0 T.a.0.forward in 0 f32 2", "5 0 T.a.0.forward in 0 f32 2", NULL},
+		L{"1 0 T.a.0.forward in 0 f32 2", NULL},
+		"only-a 0=-, name 1=0, only the device has step 1 rank 0: 1 op calls without a "
+		"partner (join them with --steps or --ranks)");
 	check("--ranks", "name", &ranks,
 		L{"0 0 T.a.0.forward in 0 f32 2", "0 1 T.a.0.forward in 0 f32 2", NULL},
 		L{"0 0 T.a.0.forward in 0 f32 2", "0 1 T.a.0.forward in 0 f32 2", NULL},
