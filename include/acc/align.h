@@ -13,7 +13,7 @@
 #include "acc/record.h"
 
 enum acc_side { ACC_A, ACC_B }; /* device, bench */
-enum { ACC_NOMATE = UINT32_MAX };
+#define ACC_NOMATE UINT32_MAX
 
 /* The order inside an op call. */
 enum acc_io { ACC_IO_NONE, ACC_IO_IN, ACC_IO_KW, ACC_IO_PARAM, ACC_IO_OUT, ACC_IO_GRAD, ACC_NIO };
