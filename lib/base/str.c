@@ -129,6 +129,25 @@ acc_str_int(struct acc_str s, int64_t *out)
 	return true;
 }
 
+/* Below a power of two doubles lie closer than above it: where the nearest decimal of so many
+ * digits is too low to read back, the next one up may do. False if a digit would carry over
+ * the front. */
+static bool
+next_up(char *digits)
+{
+	char *e = strchr(digits, 'e');
+	for (char *p = e - 1; p >= digits && *p != '-'; p--) {
+		if (*p == '.')
+			continue;
+		if (*p != '9') {
+			++*p;
+			return true;
+		}
+		*p = '0';
+	}
+	return false;
+}
+
 int
 acc_f64_repr(double v, char *buf, size_t size)
 {
@@ -140,7 +159,8 @@ acc_f64_repr(double v, char *buf, size_t size)
 	/* A normal number of up to 15 digits reads back; subnormals carry fewer. */
 	for (int prec = fabs(v) < 2.3e-308 ? 1 : 15; prec < 18; prec++) {
 		snprintf(digits, sizeof digits, "%.*e", prec - 1, v);
-		if (strtod(digits, NULL) == v)
+		if (strtod(digits, NULL) == v || (prec < 17 && next_up(digits) &&
+							strtod(digits, NULL) == v))
 			break;
 	}
 	/* d.ddddde+xx -> the digits without trailing zeros, and the exponent */

@@ -36,6 +36,8 @@ py(const struct acc_val *v, struct acc_arena *m)
 		return v->b ? ACC_STR("True") : ACC_STR("False");
 	if (v->type != ACC_V_F64)
 		return acc_cell_text(v, m);
+	if (isnan(v->f))
+		return ACC_STR("Nan");
 	if (isinf(v->f))
 		return v->f < 0 ? ACC_STR(" -inf") : ACC_STR(" inf");
 	acc_f64_repr(v->f, buf, sizeof buf);
@@ -68,10 +70,17 @@ name(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_
 	return present(r, side(c)) ? acc_get_text(r, side(c), "name") : na();
 }
 
+/* Of what is no tensor, the Python type of the value that stands in the dump; a few classes are
+ * named themselves. */
 static struct acc_str
 dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
-	static const char *const python[] = {"int", "float", "bool", "str"};
+	static const char *const named[] = {
+		"None", "slice", "ellipsis", "torch.Size", "torch.ProcessGroup"};
+	static const char *const python[] = {[ACC_V_NIL] = "NoneType", [ACC_V_BOOL] = "bool",
+		[ACC_V_INT] = "int", [ACC_V_UINT] = "int", [ACC_V_F64] = "float",
+		[ACC_V_TEXT] = "str", [ACC_V_BIN] = "bytes", [ACC_V_INTS] = "list",
+		[ACC_V_TEXTS] = "list"};
 	(void)ctx;
 	const char *p = side(c);
 	if (!present(r, p))
@@ -79,10 +88,11 @@ dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 	if (is_tensor(r, p))
 		return acc_get_text(r, p, "dtype.raw");
 	struct acc_str type = acc_get_text(r, p, "type");
-	for (size_t i = 0; i < sizeof python / sizeof *python; i++)
-		if (acc_str_is(type, python[i]))
-			return acc_str(acc_arena_printf(m, "<class '%s'>", python[i]));
-	return type;
+	for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+		if (acc_str_is(type, named[i]))
+			return type;
+	const struct acc_val *v = acc_get(r, p, "value");
+	return acc_str(acc_arena_printf(m, "<class '%s'>", python[v == NULL ? ACC_V_NIL : v->type]));
 }
 
 static struct acc_str
