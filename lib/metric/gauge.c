@@ -584,6 +584,24 @@ mode_of(const struct acc_gauge *m, const struct side *a, const struct side *b)
 	return m->seen_payload ? TASK_TENSOR : m->seen_md5 ? TASK_MD5 : TASK_STATS;
 }
 
+/* m.equal goes with every preset: of checksums where these are the mode, and of arguments. */
+static int
+preset_equal(struct acc_rec *r, const struct side *a, const struct side *b, enum side_task mode)
+{
+	struct acc_str sa, sb;
+	char buf[2][9];
+	const struct acc_val *va = acc_get(r, "a.", "value"), *vb = acc_get(r, "b.", "value");
+	if (mode == TASK_MD5) {
+		const char *ka = side_checksum(r, a, &sa, buf[0]);
+		const char *kb = side_checksum(r, b, &sb, buf[1]);
+		return ka == NULL || kb == NULL
+			? 0 : acc_add(r, "", "m.equal", acc_bool(acc_str_eq(sa, sb)));
+	}
+	if (a->kind != SIDE_ARG || b->kind != SIDE_ARG || va == NULL || vb == NULL)
+		return 0;
+	return acc_add(r, "", "m.equal", acc_bool(acc_val_eq(va, vb)));
+}
+
 static int
 by_preset(struct acc_gauge *m, struct acc_rec *r, struct side *a, struct side *b)
 {
@@ -596,6 +614,8 @@ by_preset(struct acc_gauge *m, struct acc_rec *r, struct side *a, struct side *b
 	if (rc == 0)
 		rc = m->opt.preset == ACC_PRESET_PTDBG ? preset_ptdbg(&in)
 			: preset_msprobe(&in, m->opt.preset == ACC_PRESET_MSPROBE83);
+	if (rc == 0)
+		rc = preset_equal(r, a, b, in.mode);
 	if (rc == 0)
 		rc = put_err(m, r, a, &a->err);
 	if (rc == 0)

@@ -75,7 +75,7 @@ chunk(void *arg, const double *pa, const double *pb, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		double a = pa[i], b = pb[i];
 		if (!s->zero_d && !(isfinite(a) && isfinite(b))) {
-			s->differs |= isnan(a) != isnan(b) || isinf(a) != isinf(b);
+			s->differs |= isnan(a) != isnan(b) || !isinf(a) != !isinf(b);
 			a = b = 0;
 		}
 		double d = a - b;

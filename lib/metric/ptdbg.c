@@ -57,7 +57,7 @@ chunk(void *arg, const double *pa, const double *pb, size_t n)
 			b = rb;
 		}
 		if (!s->zero_d && !(isfinite(a) && isfinite(b))) {
-			s->differs |= isnan(a) != isnan(b) || isinf(a) != isinf(b);
+			s->differs |= isnan(a) != isnan(b) || !isinf(a) != !isinf(b);
 			a = b = 0;
 		}
 		double d = a - b;
