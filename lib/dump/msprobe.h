@@ -4,6 +4,7 @@
 
 #include "acc/dump.h"
 #include "dump/jtree.h"
+#include "dump/payload.h"
 #include "dump/say.h"
 
 /* From the 64-bit hash of an op call's key to a small number: 24 bytes an entry. */
@@ -73,10 +74,5 @@ int msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value,
 /* A whole dump.json; `b` is closed. Single bad places are troubles, also a truncated end. */
 int msprobe_json(struct msprobe *m, struct acc_bytes *b, struct acc_err *e);
 void msprobe_release(struct msprobe *m);
-
-/* The only tensor of a .pt or .npy file beneath dirfd, recognised by its first bytes.
- * ref->file is `file`, borrowed. In m. */
-int dump_payload(int dirfd, struct acc_str file, struct acc_ref *ref, struct acc_arena *m,
-	struct acc_err *e);
 
 #endif

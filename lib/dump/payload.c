@@ -1,10 +1,10 @@
-/* The one tensor that a recorder saved in a file of its own. */
+#include "dump/payload.h"
+
+#include "acc/file.h"
 #include "acc/npy.h"
 #include "acc/torch.h"
 
 #include <unistd.h>
-
-#include "dump/msprobe.h"
 
 struct found {
 	struct acc_ref *ref;

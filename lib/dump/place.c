@@ -1,5 +1,6 @@
 #include "dump/place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -93,4 +94,22 @@ dump_place_of(const char *path, const struct place_rule *rule, struct place *p)
 		}
 		*last = '\0';
 	}
+}
+
+bool
+dump_dir_has(int dirfd, const char *suffix)
+{
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	bool found = false;
+	if (d == NULL) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	for (struct dirent *n; !found && (n = readdir(d)) != NULL;)
+		found = strcmp(n->d_name, ".") != 0 && strcmp(n->d_name, "..") != 0 &&
+			acc_str_ends(acc_str(n->d_name), suffix);
+	closedir(d);
+	return found;
 }
