@@ -96,6 +96,21 @@ dump_place_of(const char *path, const struct place_rule *rule, struct place *p)
 	}
 }
 
+int
+dump_real(const char *path, char *buf, const char **file, struct acc_err *e)
+{
+	if (realpath(path, buf) == NULL)
+		return acc_fail(e, ACC_EIO, "cannot open:");
+	char *slash = strrchr(buf, '/');
+	if (slash == buf) { /* in the root folder, which has no name to be cut off */
+		memmove(buf + 2, buf + 1, strlen(buf)); /* one byte more, and PATH_MAX has it */
+		slash = buf + 1;
+	}
+	*slash = '\0';
+	*file = slash + 1;
+	return 0;
+}
+
 bool
 dump_dir_has(int dirfd, const char *suffix)
 {

@@ -30,6 +30,9 @@ int dump_each_place(int root, const struct place *first, const struct place_rule
 void dump_place_of(const char *path, const struct place_rule *rule, struct place *p);
 /* "step12" with word "step": 12; -1 if it is something else. */
 int64_t dump_place_number(const char *name, const char *word);
+/* A file that the user named: where it really lies, for it may be a link into another folder.
+ * buf (of PATH_MAX bytes) becomes its folder, *file its name there, within buf. */
+int dump_real(const char *path, char *buf, const char **file, struct acc_err *e);
 /* Is there an entry whose name ends so? "" takes any. */
 bool dump_dir_has(int dirfd, const char *suffix);
 

@@ -2,3 +2,5 @@
 ROW(acc)
 ROW(msprobe)
 ROW(ptdbg)
+ROW(npy)
+ROW(pt)

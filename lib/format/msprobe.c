@@ -247,6 +247,36 @@ py_quote(struct acc_buf *b, struct acc_str s)
 	return rc | acc_buf_add(b, &q, 1);
 }
 
+/* "File F, line N, in FN, \n CODE": as the list that ptdbg_ascend writes. A frame without
+ * source has None there. */
+static int
+py_frame(struct acc_buf *b, struct acc_str s)
+{
+	static const char *const mark[] = {", \n ", ", in ", ", line "};
+	struct acc_str part[4];
+	const char *end = memmem(s.p, s.n, mark[0], 4), *at = end;
+	if (!acc_str_starts(s, "File ") || end == NULL)
+		return py_quote(b, s);
+	part[3] = (struct acc_str){end + 4, s.n - (uint32_t)(end + 4 - s.p)};
+	/* From behind: the file's name may hold anything. */
+	for (int i = 2; i > 0; i--, end = at) {
+		size_t n = strlen(mark[3 - i]);
+		while (at > s.p && (at + n > end || memcmp(at, mark[3 - i], n) != 0))
+			at--;
+		if (at == s.p)
+			return py_quote(b, s);
+		part[i] = (struct acc_str){at + n, (uint32_t)(end - at - (ptrdiff_t)n)};
+	}
+	part[0] = (struct acc_str){s.p + 5, (uint32_t)(end - s.p - 5)};
+	int rc = acc_buf_add(b, "[", 1);
+	for (int i = 0; i < 4; i++) {
+		rc |= i > 0 ? acc_buf_add(b, ", ", 2) : 0;
+		rc |= i == 3 && acc_str_is(part[3], "None") ? acc_buf_add(b, "None", 4)
+							    : py_quote(b, part[i]);
+	}
+	return rc | acc_buf_add(b, "]", 1);
+}
+
 /* The first row of an op call shows the stack. */
 static struct acc_str
 stack(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
@@ -353,7 +383,7 @@ see(void *ctx, const struct acc_rec *r, struct acc_err *e)
 	for (uint32_t i = 0; v != NULL && v->type == ACC_V_TEXTS && i < v->n; i++) {
 		if (i > 0)
 			rc |= acc_buf_add(&x->text, ", ", 2);
-		rc |= py_quote(&x->text, v->texts[i]);
+		rc |= x->ptdbg ? py_frame(&x->text, v->texts[i]) : py_quote(&x->text, v->texts[i]);
 	}
 	rc |= acc_buf_add(&x->text, "]", 2);
 	return rc < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
