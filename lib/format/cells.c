@@ -22,7 +22,7 @@ static const char *const param_keys[] = {"key", "value", "where", NULL};
 static const char *const finding_keys[] = {"kind", "what", "name", "io", "pos", "step", "rank",
 	"rule", "value", "limit", "limit_from", "confidence", "ranked", "text", NULL};
 static const char *const pair_short[] = {"name", "a.dtype", "a.shape", "how", "note", "m.max_abs", "m.max_rel",
-	"m.rel_l2", "m.ulp_max", "m.norm_relerr", "m.equal", "bad", "why", NULL};
+	"m.rel_l2", "m.ulp_max", "m.norm_relerr", "m.equal", "bad", "rule", NULL};
 static const char *const tensor_short[] = {"name", "type", "dtype", "shape", "value", "s.min",
 	"s.max", "s.mean", "s.norm", "stat.min", "stat.max", "bad", "err", NULL};
 

@@ -1,8 +1,9 @@
 /* A table for a terminal, then the findings as sentences.
  *
  * Widths are taken from the first rows (HOLD of them); later rows are cut to these. Columns
- * that are empty in all of them are left out. What does not fit the terminal is cut in the
- * widest column first, with an ellipsis: a table whose lines wrap cannot be read. */
+ * that are empty in all of them are left out. Where the terminal is too narrow, columns that
+ * can be spared go first, then the widest cells are cut, with an ellipsis: a table whose lines
+ * wrap cannot be read. */
 #include "format/cells.h"
 
 #include <stdlib.h>
@@ -108,13 +109,31 @@ color_of(const struct state *s, const struct acc_str *c)
 	return NULL;
 }
 
-static void
-fit(struct state *s)
+/* Columns that a narrow terminal can do without, the least useful first: a name that is cut
+ * short helps nobody. What the user asked for by name is never dropped. */
+static const char *const spare[] = {"m.ulp_max", "rule", "type", "m.rel_l2", "s.norm", "stat.min",
+	"stat.max", "m.max_rel", "dtype", "a.dtype"};
+
+static size_t
+total_width(const struct state *s)
 {
 	size_t total = 0;
 	for (size_t i = 0; i < s->cells.n; i++)
 		total += s->width[i] > 0 ? s->width[i] + GAP : 0;
-	while (s->opt.width > 0 && total > (size_t)s->opt.width + GAP) {
+	return total;
+}
+
+static void
+fit(struct state *s)
+{
+	if (s->opt.width <= 0)
+		return;
+	const size_t room = (size_t)s->opt.width + GAP;
+	for (size_t k = 0; s->opt.ncolumns == 0 && k < sizeof spare / sizeof *spare; k++)
+		for (size_t i = 0; total_width(s) > room && i < s->cells.n; i++)
+			if (strcmp(s->cells.column[i].title, spare[k]) == 0)
+				s->width[i] = 0;
+	while (total_width(s) > room) {
 		size_t widest = 0;
 		for (size_t i = 1; i < s->cells.n; i++)
 			if (s->width[i] > s->width[widest])
@@ -122,7 +141,6 @@ fit(struct state *s)
 		if (s->width[widest] <= NARROWEST)
 			break;
 		s->width[widest]--;
-		total--;
 	}
 }
 
