@@ -13,10 +13,11 @@ struct ctx {
 	struct acc_buf last_key;
 };
 
+/* Where a row has no partner, or a measure does not exist. */
 static struct acc_str
-na(void)
+na(const void *ctx)
 {
-	return ACC_STR("N/A");
+	return ((const struct ctx *)ctx)->ptdbg ? ACC_STR("Nan") : ACC_STR("N/A");
 }
 
 static struct acc_str
@@ -65,9 +66,8 @@ is_tensor(const struct acc_rec *r, const char *prefix)
 static struct acc_str
 name(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
-	(void)ctx;
 	(void)m;
-	return present(r, side(c)) ? acc_get_text(r, side(c), "name") : na();
+	return present(r, side(c)) ? acc_get_text(r, side(c), "name") : na(ctx);
 }
 
 /* Of what is no tensor, the Python type of the value that stands in the dump; a few classes are
@@ -81,10 +81,9 @@ dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 		[ACC_V_INT] = "int", [ACC_V_UINT] = "int", [ACC_V_F64] = "float",
 		[ACC_V_TEXT] = "str", [ACC_V_BIN] = "bytes", [ACC_V_INTS] = "list",
 		[ACC_V_TEXTS] = "list"};
-	(void)ctx;
 	const char *p = side(c);
 	if (!present(r, p))
-		return na();
+		return na(ctx);
 	if (is_tensor(r, p))
 		return acc_get_text(r, p, "dtype.raw");
 	struct acc_str type = acc_get_text(r, p, "type");
@@ -98,10 +97,9 @@ dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 static struct acc_str
 shape(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
-	(void)ctx;
 	const char *p = side(c);
 	if (!present(r, p))
-		return na();
+		return na(ctx);
 	if (is_tensor(r, p))
 		return acc_cell_text(acc_get(r, p, "shape"), m);
 	struct acc_str type = acc_get_text(r, p, "type");
@@ -117,9 +115,8 @@ shape(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 static struct acc_str
 grad(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
-	(void)ctx;
 	const struct acc_val *v = acc_get(r, side(c), "requires_grad");
-	return v == NULL ? na() : py(v, m);
+	return v == NULL ? na(ctx) : py(v, m);
 }
 
 static struct acc_str
@@ -134,9 +131,8 @@ grad_same(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct
 static struct acc_str
 metric(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
-	(void)ctx;
 	const struct acc_val *v = acc_get(r, "", c->key);
-	return v == NULL ? na() : py(v, m);
+	return v == NULL ? na(ctx) : py(v, m);
 }
 
 /* key is stat.max, ...; what is no tensor shows its value in all four. */
@@ -146,10 +142,12 @@ stat(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_
 	const struct ctx *x = ctx;
 	const char *p = side(c);
 	if (!present(r, p))
-		return na();
+		return na(ctx);
 	if (is_tensor(r, p)) {
 		const struct acc_val *v = acc_get(r, p, c->key);
-		return x->ptdbg && v == NULL ? ACC_STR("Nan") : py(v, m);
+		if (x->ptdbg && (v == NULL || v->type == ACC_V_NIL))
+			return v == NULL ? ACC_STR("Nan") : ACC_STR("[]");
+		return py(v, m);
 	}
 	struct acc_str type = acc_get_text(r, p, "type");
 	if (acc_str_is(type, "None") || acc_str_is(type, "slice") || acc_str_is(type, "torch.Size"))
@@ -161,14 +159,13 @@ static struct acc_str
 md5(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
 	static const char *const kind[] = {"stat.crc32", "stat.md5", "stat.xor"};
-	(void)ctx;
 	(void)m;
 	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
 		struct acc_str s = acc_get_text(r, side(c), kind[i]);
 		if (s.n > 0)
 			return s;
 	}
-	return na();
+	return na(ctx);
 }
 
 static struct acc_str
@@ -215,12 +212,37 @@ err_message(void *ctx, const struct acc_rec *r, const struct acc_column *c, stru
 	return (struct acc_str){p, (uint32_t)at};
 }
 
+static bool
+is_empty(const struct acc_val *shape)
+{
+	for (uint32_t i = 0; shape != NULL && shape->type == ACC_V_INTS && i < shape->n; i++)
+		if (shape->ints[i] == 0)
+			return true;
+	return false;
+}
+
+/* ptdbg_ascend says why it did not compare, not why it condemns. */
 static struct acc_str
 ptdbg_message(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
 	(void)ctx;
 	(void)c;
-	return acc_cell_text(acc_get(r, "", "why"), m);
+	(void)m;
+	const struct acc_val *shape = acc_get(r, "a.", "shape");
+	struct acc_str cosine = acc_get_text(r, "", "m.cosine");
+	if (!present(r, "b."))
+		return ACC_STR("No bench data matched.");
+	if (acc_str_is(cosine, "N/A"))
+		return ACC_STR("The position of inf or nan in NPU and bench Tensor do not match.");
+	if (acc_str_is(cosine, "shape unmatched"))
+		return ACC_STR("Shape of NPU and bench Tensor do not match. Skipped.");
+	if (is_empty(shape))
+		return ACC_STR("This is empty data, can not compare.");
+	if (shape == NULL || shape->n == 0)
+		return ACC_STR("This is type of scalar data, can not compare.");
+	if (!acc_str_eq(acc_get_text(r, "a.", "name"), acc_get_text(r, "b.", "name")))
+		return ACC_STR(" Fuzzy matching data, the comparison accuracy may be affected.");
+	return ACC_STR("");
 }
 
 /* A string as Python's repr quotes it, appended to b. */
@@ -290,7 +312,9 @@ stack(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 	x->last_key.n = 0;
 	if (acc_buf_add(&x->last_key, key.p, key.n) < 0)
 		return (struct acc_str){NULL, 0};
-	const struct acc_str none = x->ptdbg ? ACC_STR("") : na();
+	const struct acc_str none = x->ptdbg ? ACC_STR("") : na(ctx);
+	if (x->ptdbg && !present(r, "b."))
+		return none;
 	/* A stack taken from the forward call is ours, not the recorder's. */
 	if (!first || acc_get(r, "a.", "stack_from") != NULL)
 		return none;
@@ -302,13 +326,12 @@ static struct acc_str
 data_name(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
 	struct acc_str s[2];
-	(void)ctx;
 	(void)c;
 	for (int i = 0; i < 2; i++) {
 		const char *p = i == 0 ? "a." : "b.";
 		s[i] = acc_get_text(r, p, "data_name");
 		if (s[i].n == 0)
-			s[i] = present(r, p) ? ACC_STR("-1") : na();
+			s[i] = present(r, p) ? ACC_STR("-1") : na(ctx);
 	}
 	return acc_str(acc_arena_printf(m, "['%.*s', '%.*s']", ACC_PRS(s[0]), ACC_PRS(s[1])));
 }
