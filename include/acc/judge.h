@@ -74,6 +74,7 @@ struct acc_item {
 	bool was_bad : 1; /* an earlier judge marked it */
 	bool broken : 1;  /* the record carries `err` */
 	bool text : 1;    /* an argument that is no number and no bool */
+	bool weight : 1;  /* a parameter, or an input where operators take one */
 };
 enum { ACC_NOCALL = UINT32_MAX };
 
@@ -184,6 +185,8 @@ struct acc_finding *acc_case_find(struct acc_case *c, const char *what, struct a
 void acc_item_measure(struct acc_item *it, const struct acc_rec *r);
 /* The class of an op by its name, such as Functional.linear or Tensor.__add__. */
 enum acc_op_class acc_op_class(struct acc_str op);
+/* Does this operator take weights as its second and later inputs? */
+bool acc_op_weighted(struct acc_str op);
 /* Relative error that one operation may add: the unit roundoff of the dtype as noise shows
  * it; 0 for integers and bools. */
 double acc_unit(enum acc_dtype t);

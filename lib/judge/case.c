@@ -168,6 +168,20 @@ name_call(struct acc_case *c, struct acc_call *k, const struct place *p,
 	return 0;
 }
 
+/* A weight comes from no op: it is the same on both sides, or it is news. */
+static bool
+is_weight(const struct acc_item *it, const struct acc_rec *r, const struct place *p)
+{
+	const char *prefix = !acc_rec_is(r, "pair") ? "" : (it->sides & 1) ? "a." : "b.";
+	struct acc_str pos = acc_get_text(r, prefix, "pos");
+	if (it->io == ACC_IO_PARAM)
+		return true;
+	if (p->backward || p->grad || it->kind != ACC_ITEM_TENSOR || !acc_op_weighted(p->op))
+		return false;
+	return (it->io == ACC_IO_IN && pos.n > 0 && pos.p[0] != '0') ||
+	       (it->io == ACC_IO_KW && (acc_str_is(pos, "weight") || acc_str_is(pos, "bias")));
+}
+
 static int
 into_call(struct acc_case *c, struct acc_item *it, const struct acc_rec *r, struct acc_err *e)
 {
@@ -195,6 +209,7 @@ into_call(struct acc_case *c, struct acc_item *it, const struct acc_rec *r, stru
 		k->twin = p.twin;
 		k->cls = (uint8_t)acc_op_class(p.op);
 	}
+	it->weight = is_weight(it, r, &p);
 	k->last = it->line;
 	k->items++;
 	it->call = c->ncall - 1;

@@ -33,6 +33,10 @@ static const char *const random_[] = {"alpha_dropout", "bernoulli", "cauchy", "d
 static const char *const alloc[] = {"empty", "empty_like", "empty_strided",
 	"empty_with_format", "new_empty", "new_empty_strided"};
 
+static const char *const weighted[] = {"batch_norm", "bilinear", "conv1d", "conv2d", "conv3d",
+	"conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "group_norm",
+	"instance_norm", "layer_norm", "linear", "npu_rms_norm", "rms_norm"};
+
 static bool
 listed(const char *const *list, size_t n, struct acc_str s)
 {
@@ -50,12 +54,10 @@ listed(const char *const *list, size_t n, struct acc_str s)
 	return false;
 }
 
-enum acc_op_class
-acc_op_class(struct acc_str op)
+/* Functional.linear, Tensor.__add__, Tensor.copy_, NPU.npu_format_cast: the bare name. */
+static struct acc_str
+bare(struct acc_str op)
 {
-	if (acc_str_starts(op, "Module."))
-		return ACC_OP_OTHER;
-	/* Functional.linear, Tensor.__add__, Tensor.copy_, NPU.npu_format_cast */
 	for (uint32_t i = 0; i < op.n; i++)
 		if (op.p[i] == '.') {
 			op.p += i + 1;
@@ -68,7 +70,17 @@ acc_op_class(struct acc_str op)
 		op.p++;
 		op.n--;
 	}
+	return op;
+}
+
 #define IN(list) listed(list, sizeof list / sizeof *list, op)
+enum acc_op_class
+acc_op_class(struct acc_str op)
+{
+	if (acc_str_starts(op, "Module."))
+		return acc_str_ends(op, "Linear") || acc_glob("*.Conv[123]d", op)
+			       ? ACC_OP_CONTRACT : ACC_OP_OTHER;
+	op = bare(op);
 	return IN(move)	      ? ACC_OP_MOVE
 	       : IN(add)      ? ACC_OP_ADD
 	       : IN(mul)      ? ACC_OP_MUL
@@ -76,8 +88,15 @@ acc_op_class(struct acc_str op)
 	       : IN(random_)  ? ACC_OP_RANDOM
 	       : IN(alloc)    ? ACC_OP_ALLOC
 			      : ACC_OP_OTHER;
-#undef IN
 }
+
+bool
+acc_op_weighted(struct acc_str op)
+{
+	op = bare(op);
+	return IN(weighted);
+}
+#undef IN
 
 double
 acc_unit(enum acc_dtype t)

@@ -254,8 +254,8 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	f->seq = k->seq;
 	f->rule = x->role == ROLE_ARG ? "argument" : x->role == ROLE_IN ? "input" : "output";
 	f->value = x->value;
-	f->limit = x->limit;
-	f->limit_from = x->from;
+	f->limit = it->measure == ACC_BY_SUM ? 0 : x->limit;
+	f->limit_from = it->measure == ACC_BY_SUM ? "equal inputs" : x->from;
 	/* The share of the error that its limit does not explain. */
 	f->confidence = isinf(x->value) || x->value <= 0 ? 1 : 1 - fmin(1, x->limit / x->value);
 	if (x->unseen || sums || (k->cls == ACC_OP_RANDOM && x->role == ROLE_OUT))
@@ -266,6 +266,44 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 		src[0] != '\0' ? "; at " : "", src);
 	if (f->text == NULL || ranked(s, chosen, f) < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	return 0;
+}
+
+/* What is not one op call's fault: other weights, another kind of arithmetic. */
+static int
+say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	const struct acc_call products = {.cls = ACC_OP_CONTRACT};
+	uint64_t cls = acc_noise_class(&products, acc_unit(ACC_F32));
+	uint64_t *bits = acc_map_get(&s->floor, (struct acc_str){(char *)&cls, sizeof cls});
+	double factor = 0;
+	if (bits != NULL)
+		memcpy(&factor, bits, sizeof factor);
+	if (factor > 16 && culprit == NULL) {
+		struct acc_finding *f = acc_case_find(c, "clean", e);
+		if (f == NULL)
+			return ACC_ENOMEM;
+		f->rule = "products";
+		f->value = factor * 8 * acc_unit(ACC_F32);
+		f->text = acc_arena_printf(mem(s), "all f32 matrix products and convolutions differ"
+			" by %.1g or more: does one side compute them in TF32 or HF32?", f->value);
+		if (f->text == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+	}
+	if (s->weights > 4 * s->unit) {
+		struct acc_finding *f = acc_case_find(c, "difference", e);
+		if (f == NULL)
+			return ACC_ENOMEM;
+		f->rule = "weights";
+		f->value = s->weights;
+		f->limit = 4 * s->unit;
+		f->bad = true;
+		f->text = acc_arena_printf(mem(s), "most weights differ (half of them by %.2g or"
+			" more): are these the same checkpoint and step?", f->value);
+		if (f->text == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+	}
 	return 0;
 }
 
@@ -293,19 +331,20 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 		equal += compared && same;
 	}
 	const char *noun = c->ncall > 0 && c->call[0].keyed ? "op call" : "tensor";
+	const char *plural = calls == 1 ? "" : "s";
 	struct acc_finding *f = acc_case_find(c, "clean", e);
 	if (f == NULL)
 		return ACC_ENOMEM;
 	f->value = calls;
 	if (culprit != NULL)
 		f->text = acc_arena_printf(mem(s),
-			"the %u %ss compared before it are clean (%u of them equal to the bit)",
-			calls, noun, equal);
+			"clean before it: %u %s%s (%u without any difference)", calls, noun,
+			plural, equal);
 	else
 		f->text = acc_arena_printf(mem(s),
-			"%u %ss were compared; none adds more error than its dtype and kind explain"
-			" (%u are equal to the bit)", calls, noun, equal);
-	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+			"%u %s%s compared: none adds more error than its dtype and kind explain"
+			" (%u without any difference)", calls, noun, plural, equal);
+	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : say_setting(s, culprit, e);
 }
 
 int

@@ -28,7 +28,7 @@ static struct acc_str
 made_key(const struct acc_call *k, uint64_t id, uint64_t buf[3])
 {
 	buf[0] = id;
-	buf[1] = k->backward;
+	buf[1] = k->backward || k->grad;
 	buf[2] = k->segment;
 	return (struct acc_str){(char *)buf, 3 * sizeof *buf};
 }
@@ -96,7 +96,7 @@ static int
 excess(struct scan *s, const struct acc_call *k, double unit, double by)
 {
 	/* TF32 and its like lose 13 bits in products; no vendor function may be that bad. */
-	double cap = unit > 1e-6 ? 4 : k->cls == ACC_OP_CONTRACT ? 2000 : 16;
+	double cap = unit > 1e-6 ? 2 : k->cls == ACC_OP_CONTRACT ? 500 : 4;
 	if (s->nexcess == s->excess_cap) {
 		uint32_t want = s->excess_cap == 0 ? 256 : s->excess_cap * 2;
 		void *p = realloc(s->excess, want * sizeof *s->excess);
@@ -181,11 +181,12 @@ judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given
 	uint32_t p = maker(s, ACC_B, k, it->id[ACC_B]);
 	struct limit l;
 	struct suspect x = {.call = call, .item = i, .role = ROLE_IN, .producer = p};
-	if (p != ACC_NOCALL) {
+	if (p != ACC_NOCALL && c->item[p].measure != ACC_UNMEASURED) {
 		l = (struct limit){.5 * unit, 1.05, "the output that it is"};
 		x.cause = cause_of(&c->item[p], false);
-	} else if (it->io == ACC_IO_PARAM || k->module) {
-		l = (struct limit){4 * unit, 1, "a parameter"};
+	} else if (p == ACC_NOCALL && it->weight) {
+		l = (struct limit){unit > 1e-6 ? .5 * unit : 2 * unit, 3, "weights are equal"};
+		x.cause = s->weights;
 	} else {
 		l = (struct limit){20 * unit, 10, "what the op calls before it show"};
 		x.cause = recent(s, k->backward);
@@ -239,6 +240,18 @@ carried(const struct acc_item *it, const struct acc_call *k, const struct given 
 	return false;
 }
 
+/* A module hands on what an op in it made, and so do the gradients of parameters. A small one
+ * whose maker is not recorded may be zero in exact arithmetic: it tells nothing. */
+static bool
+handed_on(const struct scan *s, const struct acc_call *k, const struct acc_item *it)
+{
+	if (!k->module && !k->grad)
+		return false;
+	uint32_t p = maker(s, ACC_B, k, it->id[ACC_B]);
+	return p != ACC_NOCALL ? it->rms <= 1.05 * s->c->item[p].rms
+			       : k->grad && it->ndim <= 1 && !isinf(it->rms);
+}
+
 static int
 judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struct given *g,
 	double *worst)
@@ -274,13 +287,15 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 	x.from = l.from;
 	if (it->measure == ACC_BY_TENSOR && carried(it, k, g, unit))
 		x.margin = -9;
+	if (handed_on(s, k, it))
+		x.margin = -9;
 	if (x.margin > *worst)
 		*worst = x.margin;
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && suspect(s, &x) < 0)
 		return ACC_ENOMEM;
-	if (s->learning && it->measure != ACC_UNMEASURED && !isinf(rms) && !it->exact &&
-		!(it->a_nan && rms == 0) && !isinf(x.cause))
-		return excess(s, k, unit, rms / (l.floor + l.gain * x.cause));
+	/* Where NaN met NaN there may be nothing left that was compared. */
+	if (s->learning && !k->module && !isinf(rms) && !it->exact && !it->a_nan)
+		return excess(s, k, unit, rms / l.floor);
 	return 0;
 }
 
@@ -431,6 +446,7 @@ static int
 judge(struct acc_case *c, struct acc_err *e)
 {
 	struct scan s = {.c = c, .unit = acc_network_unit(c)};
+	s.weights = acc_weight_error(c);
 	int rc = walk(&s, true, e);
 	if (rc == 0)
 		rc = acc_learn(&s, e);

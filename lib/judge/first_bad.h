@@ -38,6 +38,7 @@ struct scan {
 	struct acc_map twin; /* forward calls by acc_call.twin */
 	struct acc_map floor; /* learned factor of an operator's floor, as a double's bits */
 	double unit;         /* of the network's usual dtype */
+	double weights;      /* median error of the weights: not 0 where checkpoints differ */
 	double recent[2][32]; /* worst errors of the last calls, forward and backward */
 	uint32_t nrecent[2];
 	/* while learning: (operator, excess) */
@@ -59,10 +60,14 @@ struct limit acc_limit_output(const struct scan *s, const struct acc_call *k, do
 double acc_call_unit(const struct acc_case *c, const struct acc_call *k);
 /* Of the dtype that most of the network computes in. */
 double acc_network_unit(const struct acc_case *c);
+/* Median error of the weights; 0 where there are none. */
+double acc_weight_error(const struct acc_case *c);
 double acc_margin(double e, const struct limit *l, double cause);
-/* Factors of operators whose calls all show the same larger noise, from s->excess. */
+/* Factors of operators nearly all of whose calls show larger noise, from s->excess: then it is
+ * how this device computes (TF32, fast functions), and no call of them stands out. */
 int acc_learn(struct scan *s, struct acc_err *e);
-/* The operators of one kind of noise: an operator, its pass, its precision. */
+/* The operators of one kind of noise: an operator, or all that sum up products, which run on
+ * the same units; its pass, its precision. */
 uint64_t acc_noise_class(const struct acc_call *k, double unit);
 
 /* --- culprit.c --- */

@@ -116,6 +116,14 @@ count_of(const struct acc_val *shape)
 	return n;
 }
 
+static bool
+empty(const struct acc_val *shape)
+{
+	uint64_t n;
+	return shape != NULL && shape->type == ACC_V_INTS &&
+	       acc_count(shape->ints, shape->n, &n) && n == 0;
+}
+
 /* What the values are, by the strongest evidence that there is. */
 static uint64_t
 identity(const struct acc_val *const *v, enum acc_dtype t)
@@ -305,6 +313,11 @@ tensors(struct acc_item *it, const struct fields *f)
 	if (it->sides != 3 || !f->tensor[ACC_A] || !f->tensor[ACC_B])
 		return;
 	bool equal;
+	if (empty(f->side[ACC_A][SHAPE]) && empty(f->side[ACC_B][SHAPE])) {
+		it->measure = ACC_BY_TENSOR; /* no element differs */
+		it->rms = it->max = 0;
+		return;
+	}
 	/* Numbers only: under a preset a metric may be a text that says why it is none. */
 	if (is_number(f->pair[M_ERR_RMS]) || is_number(f->pair[M_NONFINITE]))
 		by_tensor(it, f);

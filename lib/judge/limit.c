@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { LEARN_CALLS = 4 }; /* fewer tell nothing of an operator's usual noise */
+enum { LEARN_CALLS = 3 }; /* fewer tell nothing of an operator's usual noise */
 
 static bool
 low(double unit)
@@ -61,7 +61,7 @@ acc_margin(double e, const struct limit *l, double cause)
 uint64_t
 acc_noise_class(const struct acc_call *k, double unit)
 {
-	uint64_t id[3] = {k->op_id, k->backward, low(unit)};
+	uint64_t id[3] = {k->cls == ACC_OP_CONTRACT ? 0 : k->op_id, k->backward, low(unit)};
 	return acc_hash(id, sizeof id);
 }
 
@@ -108,6 +108,28 @@ acc_limit_output(const struct scan *s, const struct acc_call *k, double unit,
 }
 
 static int
+by_size(const void *pa, const void *pb)
+{
+	float a = *(const float *)pa, b = *(const float *)pb;
+	return (a > b) - (a < b);
+}
+
+double
+acc_weight_error(const struct acc_case *c)
+{
+	float *e = malloc(c->nitem * sizeof *e);
+	uint32_t n = 0;
+	for (uint32_t i = 0; e != NULL && i < c->nitem; i++)
+		if (c->item[i].weight && c->item[i].measure != ACC_UNMEASURED)
+			e[n++] = c->item[i].rms;
+	if (n > 1)
+		qsort(e, n, sizeof *e, by_size);
+	double median = n == 0 ? 0 : e[(n - 1) / 2];
+	free(e);
+	return median;
+}
+
+static int
 by_op(const void *pa, const void *pb)
 {
 	const struct excess *a = pa, *b = pb;
@@ -124,11 +146,12 @@ acc_learn(struct scan *s, struct acc_err *e)
 	for (uint32_t i = 0, j; i < s->nexcess; i = j) {
 		for (j = i; j < s->nexcess && s->excess[j].op == s->excess[i].op;)
 			j++;
-		double median = s->excess[i + (j - i) / 2].by;
-		if (j - i < LEARN_CALLS || median <= 1)
+		/* A fault shows in what follows it, but not in what came before. */
+		double usual = s->excess[i + (j - i - 1) / 10].by;
+		if (j - i < LEARN_CALLS || usual <= 1)
 			continue;
 		uint64_t op = s->excess[i].op, bits;
-		memcpy(&bits, &median, sizeof bits);
+		memcpy(&bits, &usual, sizeof bits);
 		struct acc_str key = {(char *)&op, sizeof op};
 		if (acc_map_put(&s->floor, key, bits) == NULL)
 			return acc_fail(e, ACC_ENOMEM, "out of memory");

@@ -71,40 +71,62 @@ say(struct acc_case *c, uint32_t call, const struct holds *h, bool made, struct 
 	return acc_case_mark(c, it, &v, e);
 }
 
+/* What a call does about NaN and Inf. */
+enum deed { FINE, MAKES, GETS };
+
+static enum deed
+deed(const struct acc_case *c, uint32_t call, struct holds *h)
+{
+	struct holds in;
+	look(c, call, false, &in);
+	look(c, call, true, h);
+	if (c->call[call].cls == ACC_OP_ALLOC)
+		return FINE;
+	/* A mask may come in full of -Inf, but NaN comes from somewhere. */
+	if (in.nan && c->item[in.item].kind == ACC_ITEM_TENSOR) {
+		*h = in;
+		return GETS;
+	}
+	return (h->nan && !in.nan) || (h->inf && !in.inf && !in.nan) ? MAKES : FINE;
+}
+
+/* The first in each (step, rank) counts; the earliest of those is named. */
 static int
 judge(struct acc_case *c, struct acc_err *e)
 {
-	uint32_t looked = 0;
-	bool found = false;
-	int rc = 0;
-	for (uint32_t i = 0; i < c->ncall && rc == 0 && !found; i++) {
-		struct holds in, out;
-		look(c, i, false, &in);
-		look(c, i, true, &out);
-		bool new_nan = out.nan && !in.nan, new_inf = out.inf && !in.inf && !in.nan;
-		looked++;
-		if (c->call[i].cls == ACC_OP_ALLOC)
+	uint32_t best = ACC_NOCALL, clean = 0, before = 0, done = UINT32_MAX;
+	struct holds h, best_holds = {.item = ACC_NOCALL};
+	enum deed best_deed = FINE;
+	for (uint32_t i = 0; i < c->ncall; i++) {
+		const struct acc_call *k = &c->call[i];
+		if (i == 0 || k->segment != c->call[i - 1].segment)
+			clean = 0;
+		if (k->segment == done)
 			continue;
-		/* A mask may come in full of -Inf, but NaN comes from somewhere. */
-		if (in.nan && c->item[in.item].kind == ACC_ITEM_TENSOR) {
-			rc = say(c, i, &in, false, e);
-			found = true;
-		} else if (new_nan || new_inf) {
-			rc = say(c, i, &out, true, e);
-			found = true;
+		enum deed d = deed(c, i, &h);
+		if (d == FINE) {
+			clean++;
+			continue;
+		}
+		done = k->segment;
+		const struct acc_call *b = best == ACC_NOCALL ? NULL : &c->call[best];
+		if (b == NULL || k->step < b->step || (k->step == b->step && k->seq < b->seq)) {
+			best = i;
+			best_holds = h;
+			best_deed = d;
+			before = clean;
 		}
 	}
-	struct acc_finding *f = rc < 0 || (found && looked <= 1) ? NULL
-								 : acc_case_find(c, "clean", e);
-	if (rc == 0 && f != NULL) {
-		f->value = looked - found;
-		f->text = acc_arena_printf(&c->mem, found
-			? "the %u op calls before it make no NaN and no Inf"
-			: "%u op calls; none makes NaN or Inf from finite numbers", looked - found);
-		if (f->text == NULL)
-			rc = acc_fail(e, ACC_ENOMEM, "out of memory");
-	}
-	return rc == 0 ? acc_say_rest(c, e) : rc;
+	int rc = best == ACC_NOCALL ? 0 : say(c, best, &best_holds, best_deed == MAKES, e);
+	struct acc_finding *f = rc < 0 ? NULL : acc_case_find(c, "clean", e);
+	if (f == NULL)
+		return rc < 0 ? rc : ACC_ENOMEM;
+	uint32_t n = best == ACC_NOCALL ? c->ncall : before;
+	f->value = n;
+	f->text = acc_arena_printf(&c->mem, best == ACC_NOCALL
+		? "%u op call%s: none makes NaN or Inf from finite numbers"
+		: "clean before it: %u op call%s", n, n == 1 ? "" : "s");
+	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : acc_say_rest(c, e);
 }
 
 const struct acc_judge acc_judge_overflow = {

@@ -184,8 +184,8 @@ say_gap(struct acc_case *c, const struct gaps *g, const char *what, const char *
 	f->value = (double)g->n;
 	f->doubtful = true;
 	bool reason = strcmp(what, "missing") == 0 && why.n > 0;
-	f->text = acc_arena_printf(&c->mem, "%llu %s, first %.*s%s%.*s%s",
-		(unsigned long long)g->n, text, ACC_PRS(name), reason ? " (" : "",
+	f->text = acc_arena_printf(&c->mem, "%s: %llu record%s, first %.*s%s%.*s%s", text,
+		(unsigned long long)g->n, g->n == 1 ? "" : "s", ACC_PRS(name), reason ? " (" : "",
 		reason ? (int)why.n : 0, why.p, reason ? ")" : "");
 	if (f->name == NULL || f->text == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
@@ -225,14 +225,13 @@ acc_say_rest(struct acc_case *c, struct acc_err *e)
 		rc = say_lonely(c, &only[ACC_B], "bench", e);
 	if (rc == 0)
 		rc = say_gap(c, &shape, "unmatched", "shape",
-			"pairs have another shape on the two sides", e);
+			"another shape on the two sides", e);
 	if (rc == 0)
 		rc = say_gap(c, &dtype, "unmatched", "dtype",
-			"pairs have another dtype on the two sides", e);
+			"another dtype on the two sides", e);
 	if (rc == 0)
-		rc = say_gap(c, &broken, "missing", "incomplete", "records are incomplete", e);
+		rc = say_gap(c, &broken, "missing", "incomplete", "incomplete", e);
 	if (rc == 0)
-		rc = say_gap(c, &unmeasured, "missing", "unmeasured", "pairs were not measured",
-			e);
+		rc = say_gap(c, &unmeasured, "missing", "unmeasured", "not measured", e);
 	return rc;
 }
