@@ -172,6 +172,13 @@ overwriter(const struct scan *s, uint32_t call, const struct acc_item *it)
 	return call;
 }
 
+/* The same values on the device, and on the bench, in both records? */
+static bool
+same_pair(const struct acc_item *x, const struct acc_item *y)
+{
+	return x->id[ACC_A] == y->id[ACC_A] && x->id[ACC_B] == y->id[ACC_B];
+}
+
 static int
 judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given *g)
 {
@@ -199,7 +206,7 @@ judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given
 	x.from = l.from;
 	if (it->exact && it->rms > 0)
 		x.margin = p != ACC_NOCALL && c->item[p].rms > 0 ? -9 : isinf(x.cause) ? -9 : 9;
-	if (x.margin > 0) {
+	if (x.margin > 0 && (p == ACC_NOCALL || !same_pair(it, &c->item[p]))) {
 		x.blame = overwriter(s, call, it);
 		if (suspect(s, &x) < 0)
 			return ACC_ENOMEM;
@@ -212,11 +219,10 @@ judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given
 /* A gradient that is zero in exact arithmetic is noise on both sides: a small tensor that
  * sums up an incoming gradient is measured against that gradient. */
 static void
-soften(const struct acc_item *it, const struct acc_call *k, const struct given *g, double *rms,
-	double *max)
+soften(const struct acc_item *it, const struct given *g, double *rms, double *max)
 {
 	double scale = 0.03 * g->grad_rms;
-	if (!k->backward || it->ndim > 1 || !(scale > 0) || isinf(*rms))
+	if (!(scale > 0) || isinf(*rms))
 		return;
 	if (it->rmse / scale < *rms)
 		*rms = it->rmse / scale;
@@ -248,7 +254,7 @@ handed_on(const struct scan *s, const struct acc_call *k, const struct acc_item 
 	if (!k->module && !k->grad)
 		return false;
 	uint32_t p = maker(s, ACC_B, k, it->id[ACC_B]);
-	return p != ACC_NOCALL ? it->rms <= 1.05 * s->c->item[p].rms
+	return p != ACC_NOCALL ? same_pair(it, &s->c->item[p])
 			       : k->grad && it->ndim <= 1 && !isinf(it->rms);
 }
 
@@ -263,7 +269,11 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 	struct suspect x = {.call = call, .item = i, .role = ROLE_OUT, .blame = call,
 		.producer = ACC_NOCALL, .cause = g->rms, .unseen = g->unseen};
 	double rms = it->rms, max = it->max, cause_max = g->max;
-	soften(it, k, g, &rms, &max);
+	if (k->backward && it->ndim <= 1) {
+		soften(it, g, &rms, &max);
+		/* A sum of many errors of either sign grows as their number's root. */
+		l.gain = fmax(l.gain, 10);
+	}
 	if (g->unseen || k->grad) {
 		/* What it was given is known only through its neighbours. */
 		x.cause = fmax(x.cause, recent(s, k->backward || k->grad));
