@@ -153,11 +153,18 @@ agree(struct op *o, const struct acc_ref *want, bool has_shape, const struct acc
 	return 0;
 }
 
+/* A recorder writes names only; a path would lead elsewhere. */
+static bool
+plain(struct acc_str data_name)
+{
+	return memchr(data_name.p, '/', data_name.n) == NULL && !acc_str_is(data_name, "..");
+}
+
 static int
 find_payload(struct op *o, struct acc_str data_name, struct acc_ref *ref, struct acc_err *e)
 {
 	struct msprobe *m = o->m;
-	if (memchr(data_name.p, '/', data_name.n) != NULL || acc_str_is(data_name, ".."))
+	if (!plain(data_name))
 		return acc_fail(e, ACC_EREFUSED, "refused data_name %.150s: it is no plain name",
 			data_name.p);
 	const char *file = acc_arena_printf(&m->mem, "dump_tensor_data/%.*s", ACC_PRS(data_name));
@@ -173,6 +180,23 @@ find_payload(struct op *o, struct acc_str data_name, struct acc_ref *ref, struct
 		return acc_fail(e, ACC_EIO, "there is no folder dump_tensor_data");
 	}
 	return rc;
+}
+
+/* Report a bad tensor by its file, or by its place where it has none. */
+static void
+say_bad(struct op *o, struct acc_err *bad, struct acc_str data_name)
+{
+	struct msprobe *m = o->m;
+	const char *where;
+	if (data_name.n == 0)
+		where = acc_arena_printf(&m->mem, "%s/%s: %.*s", m->dir, m->file, ACC_PRS(o->path));
+	else if (memmem(bad->msg, strlen(bad->msg), data_name.p, data_name.n) != NULL)
+		where = acc_arena_printf(&m->mem, "%s/%s", m->dir, m->file);
+	else
+		where = acc_arena_printf(&m->mem, "%s/dump_tensor_data/%.*s", m->dir,
+			ACC_PRS(data_name));
+	acc_err_in(bad, where != NULL ? where : m->dir);
+	msprobe_trouble(m, bad);
 }
 
 /* dtype, shape, and where the payload is. A failure goes into the record and is reported. */
@@ -207,11 +231,7 @@ add_ref(struct op *o, struct acc_rec *r, const struct jnode *leaf, struct acc_st
 	rc |= acc_add(r, "", "err", acc_ctext(text));
 	if (told && m->no_folder)
 		return rc;
-	char *where = acc_arena_printf(&m->mem, "%s/%s: %.*s", m->dir,
-		data_name.n > 0 && !m->no_folder ? "dump_tensor_data" : m->file,
-		ACC_PRS(data_name.n > 0 ? data_name : o->path));
-	acc_err_in(&bad, where != NULL ? where : m->dir);
-	msprobe_trouble(m, &bad);
+	say_bad(o, &bad, data_name);
 	return rc;
 }
 
@@ -219,9 +239,9 @@ add_ref(struct op *o, struct acc_rec *r, const struct jnode *leaf, struct acc_st
 static struct acc_str
 row_name(const struct op *o, struct acc_str data_name)
 {
-	const char *dot = data_name.n == 0 ? NULL : memrchr(data_name.p, '.', data_name.n);
-	if (data_name.n == 0)
+	if (data_name.n == 0 || !plain(data_name))
 		return o->path;
+	const char *dot = memrchr(data_name.p, '.', data_name.n);
 	if (dot != NULL && dot > data_name.p)
 		data_name.n = (uint32_t)(dot - data_name.p);
 	return data_name;
