@@ -271,7 +271,7 @@ list() { # keys, command...
 	size=$(stat -c %s "$whole")
 	mkdir d
 	last=0
-	for ((at = 0; at < size - 1; at += 1 + size / 100)); do # run overwrites i
+	for ((at = 0; at < size - 1; at += 1 + size / 40)); do # run overwrites i
 		head -c "$at" "$whole" >d/dump.json
 		fails 'd/dump.json: ' accdump-read d
 		n=$(accdump-read d 2>/dev/null | accfmt --tsv --no-header -c key | grep . | sort -u |

@@ -127,7 +127,7 @@ static int64_t
 stack_done(struct msprobe_maps *m, size_t first)
 {
 	size_t n = m->nframe - first;
-	uint64_t h = acc_hash(m->frame + first, n * sizeof *m->frame);
+	uint64_t h = n == 0 ? 0 : acc_hash(m->frame + first, n * sizeof *m->frame);
 	bool added;
 	const uint32_t *at = hmap_put(&m->same, h, (uint32_t)m->nstack, &added);
 	if (at == NULL)
