@@ -221,8 +221,10 @@ cli_ints(const char *opt, const char *arg, int64_t **out)
 void
 cli_list(const char *arg, const char ***out, size_t *n)
 {
-	char *copy = grow(NULL, strlen(arg) + 1, 1);
-	memcpy(copy, arg, strlen(arg) + 1);
+	static struct acc_arena kept; /* options live as long as the program */
+	char *copy = acc_arena_copy(&kept, arg, strlen(arg));
+	if (copy == NULL)
+		cli_die("out of memory");
 	for (char *save, *s = strtok_r(copy, ",", &save); s != NULL;
 		s = strtok_r(NULL, ",", &save)) {
 		*out = grow(*out, *n + 1, sizeof **out);

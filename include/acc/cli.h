@@ -42,7 +42,7 @@ int64_t cli_int(const char *opt, const char *arg, int64_t lo, int64_t hi);
 double cli_f64(const char *opt, const char *arg);
 /* "0,2-4" into a list (malloc'd); returns the count. */
 size_t cli_ints(const char *opt, const char *arg, int64_t **out);
-/* "a,b,c" into a list (malloc'd, arg is cut up in a copy); appends to *out. */
+/* "a,b,c" into a list; appends to *out (malloc'd; the strings stay until the end). */
 void cli_list(const char *arg, const char ***out, size_t *n);
 /* $TMPDIR or /tmp. */
 const char *cli_tmpdir(void);
