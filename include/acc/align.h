@@ -20,12 +20,18 @@ enum acc_io { ACC_IO_NONE, ACC_IO_IN, ACC_IO_KW, ACC_IO_PARAM, ACC_IO_OUT, ACC_I
 
 enum acc_pass { ACC_PASS_OTHER, ACC_PASS_BACKWARD, ACC_PASS_GRAD };
 
+/* Statistics of one tensor, whoever computed them. */
+enum { ACC_LIKE_MAX, ACC_LIKE_MIN, ACC_LIKE_MEAN, ACC_LIKE_RMS, ACC_NLIKE };
+
 /* One record. */
 struct acc_item {
 	uint64_t at;    /* where its record is kept */
 	uint64_t place; /* of io and pos */
 	uint64_t row;   /* of the name behind the op call's key, such as .input.0 */
 	uint64_t shape;
+	uint64_t print; /* of its content, or of all its statistics; 0: unknown or says little */
+	float like[ACC_NLIKE];
+	uint8_t liked;  /* bit i: like[i] is known */
 	uint32_t dtype; /* of the text that msprobe prints as dtype, such as <class 'int'> */
 	uint32_t mate;  /* item of the other side, or ACC_NOMATE */
 	int8_t num;     /* enum acc_dtype as the operator saw it */
@@ -42,7 +48,12 @@ struct acc_op {
 	uint32_t group;
 	uint32_t mate;   /* op call of the other side, or ACC_NOMATE */
 	double sure;
-	uint8_t pass; /* enum acc_pass */
+	uint64_t name;   /* of the operator, whatever the pass */
+	uint64_t family; /* of all operators that do the same, in any framework */
+	uint64_t scope;  /* of the path of the enclosing module; 0: unknown */
+	uint32_t site;   /* where the model calls it, for acc_sites_like; ACC_NOMATE: unknown */
+	uint8_t pass;    /* enum acc_pass */
+	bool forward, module;
 };
 
 /* What the two sides look like to a way of pairing. */
@@ -50,6 +61,7 @@ struct acc_index {
 	struct acc_op *op;
 	struct acc_item *item;
 	uint32_t nop, nitem;
+	const struct acc_sites *sites;
 };
 
 /* One joined (step, rank): op calls by number, in the order in which they ran. */

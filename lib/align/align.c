@@ -31,11 +31,15 @@ acc_align_open(const char *tmpdir, struct acc_err *e)
 		acc_fail(e, ACC_ENOMEM, "out of memory");
 		return NULL;
 	}
-	for (int s = 0; s < 2; s++)
-		if ((al->h[s].spool = acc_spool_open(tmpdir, e)) == NULL) {
+	for (int s = 0; s < 2; s++) {
+		struct acc_half *h = &al->h[s];
+		h->spool = acc_spool_open(tmpdir, e);
+		h->ix.sites = h->sites = h->spool == NULL ? NULL : acc_sites_new(e);
+		if (h->sites == NULL) {
 			acc_align_close(al);
 			return NULL;
 		}
+	}
 	return al;
 }
 
@@ -49,6 +53,8 @@ acc_align_close(struct acc_align *al)
 		acc_spool_close(h->spool);
 		acc_buf_release(&h->key);
 		acc_map_release(&h->groups);
+		acc_map_release(&h->families);
+		acc_sites_free(h->sites);
 		free(h->ix.op);
 		free(h->ix.item);
 		free(h->group);

@@ -30,6 +30,8 @@ struct acc_half {
 	struct acc_map groups; /* id to number */
 	uint32_t *byop; /* op calls, group by group */
 	uint64_t framework; /* hash; 0: unknown */
+	struct acc_sites *sites;
+	struct acc_map families; /* of operators by name */
 };
 
 struct acc_align {
@@ -52,6 +54,26 @@ struct acc_scratch {
 /* Room for at least n elements: p, or where it has moved to; NULL: out of memory, p stays. */
 void *acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e);
 void acc_scratch_free(struct acc_scratch *s);
+
+extern const struct acc_aligner acc_aligner_name;
+
+/* --- what records look like --- */
+uint64_t acc_family(struct acc_str op);
+void acc_look_item(struct acc_item *it, const struct acc_rec *r);
+int acc_look_op(struct acc_half *h, struct acc_op *op, const struct acc_rec *r,
+	struct acc_err *e);
+
+/* The places in the source from which operators are called, one table for each side. */
+struct acc_sites *acc_sites_new(struct acc_err *e);
+void acc_sites_free(struct acc_sites *s);
+int acc_sites_add(struct acc_sites *s, const struct acc_rec *stack, struct acc_err *e);
+uint32_t acc_sites_count(const struct acc_sites *s);
+/* By the id of a stack record; ACC_NOMATE where it is unknown or has no frame of the model. */
+uint32_t acc_sites_find(const struct acc_sites *s, struct acc_str id);
+uint64_t acc_site_hash(const struct acc_sites *s, uint32_t site);
+/* How alike two places are: 1 the same code all the way, about 0 or below: nothing in common. */
+double acc_sites_like(const struct acc_sites *a, uint32_t x, const struct acc_sites *b,
+	uint32_t y);
 
 /* Join the groups of the two sides: sets mate. */
 int acc_join_groups(struct acc_align *al, const struct acc_join *join, struct acc_err *e);

@@ -183,7 +183,8 @@ new_op(struct acc_half *h, const struct acc_rec *r, const struct acc_val *const 
 		return ACC_ENOMEM;
 	h->ix.op = op;
 	op += h->ix.nop++;
-	*op = (struct acc_op){.call = -1, .first = h->ix.nitem, .mate = ACC_NOMATE};
+	*op = (struct acc_op){.call = -1, .first = h->ix.nitem, .mate = ACC_NOMATE,
+		.site = ACC_NOMATE};
 	if (acc_rec_is(r, "scalar")) {
 		op->call = integer(v[STEP], -1);
 		op->base = hash2(r->kind, key);
@@ -196,6 +197,9 @@ new_op(struct acc_half *h, const struct acc_rec *r, const struct acc_val *const 
 			op->pass = ACC_PASS_BACKWARD;
 		else if (acc_str_is(text(v[PASS]), "grad"))
 			op->pass = ACC_PASS_GRAD;
+		int rc = acc_look_op(h, op, r, e);
+		if (rc < 0)
+			return rc;
 	}
 	h->key.n = 0;
 	return acc_buf_add(&h->key, key.p, key.n) < 0
@@ -246,6 +250,8 @@ add(struct acc_half *h, const struct acc_rec *r, bool global, struct acc_err *e)
 	}
 	struct acc_op *op = &h->ix.op[h->ix.nop - 1];
 	op->group = (uint32_t)g;
+	if (!global)
+		acc_look_item(it, r);
 	const uint64_t chain[2] = {op->names, hash(text(v[NAME]))};
 	op->names = acc_hash(chain, sizeof chain);
 	int rc = acc_spool_put(h->spool, r, &it->at, e);
@@ -267,6 +273,8 @@ acc_align_add(struct acc_align *al, enum acc_side side, const struct acc_rec *r,
 		return add(h, r, true, e);
 	if (acc_rec_is(r, "pair"))
 		return acc_fail(e, ACC_EFORMAT, "holds pairs, which are aligned already");
+	if (acc_rec_is(r, "stack"))
+		return acc_sites_add(h->sites, r, e);
 	if (acc_rec_is(r, "source")) {
 		struct acc_str f = acc_get_text(r, "", "framework");
 		if (f.n > 0)

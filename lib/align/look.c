@@ -1,0 +1,127 @@
+/* What records and op calls look like, beside their names. */
+#include "align/impl.h"
+
+#include <math.h>
+
+enum { MAX, MIN, MEAN, NORM, HASH, CRC, MD5, XOR, SMAX, SMIN, SMEAN, SNORM, NFIELD };
+static const struct acc_str field[NFIELD] = {{"s.max", 5}, {"s.min", 5}, {"s.mean", 6},
+	{"s.norm", 6}, {"s.hash", 6}, {"stat.crc32", 10}, {"stat.md5", 8}, {"stat.xor", 8},
+	{"stat.max", 8}, {"stat.min", 8}, {"stat.mean", 9}, {"stat.norm", 9}};
+
+static bool
+number(const struct acc_val *v, double *out)
+{
+	bool b;
+	if (acc_as_f64(v, out))
+		return true;
+	if (!acc_as_bool(v, &b))
+		return false;
+	*out = b;
+	return true;
+}
+
+static double
+elements(const struct acc_val *shape)
+{
+	double n = 1;
+	if (shape == NULL || shape->type != ACC_V_INTS)
+		return 0;
+	for (uint32_t i = 0; i < shape->n; i++)
+		n *= (double)shape->ints[i];
+	return n;
+}
+
+void
+acc_look_item(struct acc_item *it, const struct acc_rec *r)
+{
+	const struct acc_val *v[NFIELD] = {0};
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct acc_str k = r->f[i].key;
+		if (k.n < 5 || k.p[0] != 's' || (k.p[1] != '.' && k.p[1] != 't'))
+			continue;
+		for (int j = 0; j < NFIELD; j++)
+			if (acc_str_eq(k, field[j])) {
+				v[j] = &r->f[i].v;
+				break;
+			}
+	}
+	double n = elements(acc_get(r, "", "shape")), x[4];
+	bool own = v[MAX] != NULL;
+	int known = 0;
+	for (int i = 0; i < 4; i++)
+		if (number(v[own ? MAX + i : SMAX + i], &x[i]))
+			known |= 1 << i;
+	struct acc_str text;
+	for (int i = HASH; i <= XOR && it->print == 0; i++)
+		if (acc_as_text(v[i], &text))
+			it->print = acc_hash(text.p, text.n);
+	/* A constant is like every other of its size. */
+	if (known == 15 && x[0] != x[1]) {
+		const double all[5] = {x[0], x[1], x[2], x[3], n};
+		if (it->print == 0)
+			it->print = acc_hash(all, sizeof all);
+	} else if (known != 0) {
+		it->print = 0;
+	}
+	if (n >= 1)
+		x[3] /= sqrt(n);
+	for (int i = 0; i < 4; i++)
+		it->like[i] = known & 1 << i ? (float)x[i] : 0;
+	it->liked = (uint8_t)known;
+}
+
+/* Is the word at the end of s a number, forward or backward? Takes it off. */
+static bool
+peel(struct acc_str *s)
+{
+	uint32_t i = s->n;
+	int64_t n;
+	while (i > 0 && s->p[i - 1] != '.')
+		i--;
+	struct acc_str last = {s->p + i, s->n - i};
+	if (i == 0 || !(acc_str_int(last, &n) || acc_str_is(last, "forward") ||
+			      acc_str_is(last, "backward")))
+		return false;
+	s->n = i - 1;
+	return true;
+}
+
+/* Of the path of a module: "Module.module.h.0.attn.GPTAttention.forward.0" is h.0.attn; wrappers
+ * such as DDP put module before it, and classes are often renamed. */
+static uint64_t
+scope_path(struct acc_str s)
+{
+	static const char *const before[] = {"Module.", "Cell.", "module."};
+	while (peel(&s))
+		;
+	for (size_t i = 0; i < sizeof before / sizeof *before;)
+		if (acc_str_starts(s, before[i])) {
+			uint32_t n = (uint32_t)strlen(before[i]);
+			s = (struct acc_str){s.p + n, s.n - n};
+		} else {
+			i++;
+		}
+	while (s.n > 0 && s.p[s.n - 1] != '.')
+		s.n--;
+	return acc_hash(s.p, s.n);
+}
+
+int
+acc_look_op(struct acc_half *h, struct acc_op *op, const struct acc_rec *r, struct acc_err *e)
+{
+	struct acc_str name = acc_get_text(r, "", "op"), pass = acc_get_text(r, "", "pass");
+	struct acc_str scope = acc_get_text(r, "", "scope");
+	op->name = acc_hash(name.p, name.n);
+	op->forward = acc_str_is(pass, "forward");
+	op->module = acc_str_starts(name, "Module.") || acc_str_starts(name, "Cell.");
+	op->site = acc_sites_find(h->ix.sites, acc_get_text(r, "", "stack"));
+	if (scope.n > 0)
+		op->scope = scope_path(scope);
+	uint64_t *family = acc_map_put(&h->families, name, 0);
+	if (family == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	if (*family == 0)
+		*family = acc_family(name);
+	op->family = *family;
+	return 0;
+}

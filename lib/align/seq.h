@@ -1,0 +1,64 @@
+/* What the files of the way `sequence` share. */
+#ifndef ALIGN_SEQ_H
+#define ALIGN_SEQ_H
+
+#include "align/impl.h"
+
+/* One forward op call, as the alignment sees it. */
+struct call {
+	uint64_t out, in;  /* shapes: of the tensors that come out, in order; that go in, in any */
+	uint64_t name, family, scope;
+	uint64_t leaf;     /* content of what goes in and no call before made; 0: unknown */
+	float like[ACC_NLIKE]; /* of the first tensor that comes out */
+	uint8_t liked;
+	uint32_t site;
+	uint32_t from[2];  /* which results its first two inputs are (seq_out), or ACC_NOMATE */
+	uint32_t op;       /* of the index */
+};
+
+struct seq {
+	struct acc_joined *j;
+	struct call *a, *b;
+	uint32_t na, nb;
+	uint32_t *ma, *mb;  /* the mate of each call, or ACC_NOMATE */
+	int8_t *near;       /* tenths of points for two sites, nsite[0] x nsite[1]; NULL: too many */
+	uint32_t nsite[2];
+	struct acc_err *e;
+};
+
+/* Points are in tenths. */
+enum { SEQ_NEVER = -1000, SEQ_GAP = -6, SEQ_ACCEPT = 10, SEQ_SURE = 55 };
+
+/* The number of a result of a call. */
+enum { SEQ_OUTS = 16 };
+static inline uint32_t
+seq_out(uint32_t call, uint32_t which)
+{
+	return call * SEQ_OUTS + (which < SEQ_OUTS ? which : SEQ_OUTS - 1);
+}
+
+int acc_seq_calls(struct seq *s);
+/* How well two calls fit. */
+int acc_seq_score(const struct seq *s, uint32_t x, uint32_t y);
+/* The part of it that their values have: -25 (far apart) to 20, 0 unknown. */
+int acc_seq_value(const struct call *x, const struct call *y);
+
+/* What the origin of their inputs says, by the pairs so far: -20 to 20. */
+int acc_seq_flow(const struct seq *s, uint32_t x, uint32_t y);
+
+/* Pair what is alike and as often on both sides. */
+int acc_seq_anchors(struct seq *s);
+/* Align what is free between pairs that do not cross. */
+int acc_seq_between(struct seq *s);
+/* What is still free, in whatever order; and pairs that would be better crossed. */
+int acc_seq_left(struct seq *s);
+int acc_seq_uncross(struct seq *s);
+
+static inline void
+acc_seq_mate(struct seq *s, uint32_t x, uint32_t y)
+{
+	s->ma[x] = y;
+	s->mb[y] = x;
+}
+
+#endif

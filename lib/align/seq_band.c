@@ -1,0 +1,182 @@
+/* Between pairs that do not cross, what is free is aligned so that the sum of points is largest
+ * (Needleman and Wunsch), in a band that follows the best. */
+#include "align/seq.h"
+
+#include <stdlib.h>
+
+enum { BAND = 1024, LEFT = 1, UP = 2, DIAG = 3 };
+
+struct band {
+	const struct seq *s;
+	const uint32_t *x, *y; /* free calls */
+	uint32_t n, m;
+	uint32_t w;            /* width of the band */
+	int32_t *row[2];
+	uint32_t *lo;          /* first column of each row */
+	uint8_t *step;         /* two bits a cell */
+	size_t cap;
+};
+
+static void
+set(struct band *d, size_t cell, unsigned step)
+{
+	d->step[cell / 4] |= (uint8_t)(step << cell % 4 * 2);
+}
+
+static unsigned
+get(const struct band *d, size_t cell)
+{
+	return d->step[cell / 4] >> cell % 4 * 2 & 3;
+}
+
+/* Room for n rows; w columns and a border on either side. */
+static int
+room(struct band *d, struct acc_err *e)
+{
+	size_t cells = ((size_t)d->n + 1) * d->w;
+	d->row[0] = malloc((size_t)d->w * sizeof **d->row);
+	d->row[1] = malloc((size_t)d->w * sizeof **d->row);
+	d->lo = malloc(((size_t)d->n + 1) * sizeof *d->lo);
+	d->step = calloc(cells / 4 + 1, 1);
+	return d->row[0] == NULL || d->row[1] == NULL || d->lo == NULL || d->step == NULL
+		       ? acc_fail(e, ACC_ENOMEM, "out of memory")
+		       : 0;
+}
+
+static void
+done(struct band *d)
+{
+	free(d->row[0]);
+	free(d->row[1]);
+	free(d->lo);
+	free(d->step);
+}
+
+/* Row i from row i - 1; the column of its largest sum. */
+static uint32_t
+fill(struct band *d, uint32_t i, const int32_t *up, int32_t *row)
+{
+	const int32_t LOW = -(1 << 28);
+	uint32_t lo = d->lo[i], best = lo;
+	uint32_t shift = i == 0 ? 0 : lo - d->lo[i - 1];
+	for (uint32_t k = 0; k < d->w && lo + k <= d->m; k++) {
+		uint32_t col = lo + k;
+		int32_t v = i == 0 && col == 0 ? 0 : LOW;
+		unsigned from = 0;
+		if (i > 0 && k + shift < d->w && up[k + shift] + SEQ_GAP > v) {
+			v = up[k + shift] + SEQ_GAP;
+			from = UP;
+		}
+		if (k > 0 && row[k - 1] + SEQ_GAP > v) {
+			v = row[k - 1] + SEQ_GAP;
+			from = LEFT;
+		}
+		if (i > 0 && col > 0 && k + shift >= 1 && k + shift - 1 < d->w) {
+			int p = acc_seq_score(d->s, d->x[i - 1], d->y[col - 1]);
+			if (p > SEQ_ACCEPT && up[k + shift - 1] + p >= v) {
+				v = up[k + shift - 1] + p;
+				from = DIAG;
+			}
+		}
+		row[k] = v;
+		set(d, (size_t)i * d->w + k, from);
+		if (v >= row[best - lo])
+			best = col;
+	}
+	for (uint32_t k = d->m - lo + 1; k < d->w; k++)
+		row[k] = LOW;
+	return best;
+}
+
+/* Walk back from the best of the last row. */
+static void
+trace(const struct band *d, struct seq *s, uint32_t col)
+{
+	for (uint32_t i = d->n;;) {
+		unsigned step = get(d, (size_t)i * d->w + (col - d->lo[i]));
+		if (step == 0)
+			return;
+		if (step == DIAG)
+			acc_seq_mate(s, d->x[i - 1], d->y[col - 1]);
+		i -= step != LEFT;
+		col -= step != UP;
+	}
+}
+
+static int
+align(struct seq *s, const uint32_t *x, uint32_t n, const uint32_t *y, uint32_t m)
+{
+	struct band d = {.s = s, .x = x, .y = y, .n = n, .m = m};
+	if (n == 0 || m == 0)
+		return 0;
+	d.w = m < BAND ? m + 1 : BAND;
+	int rc = room(&d, s->e);
+	uint32_t best = 0;
+	for (uint32_t i = 0; i <= n && rc == 0; i++) {
+		/* The band's middle follows the best, never back, never beyond the end. */
+		uint32_t last = m + 1 - d.w;
+		uint32_t lo = best + 1 > d.w / 2 ? best + 1 - d.w / 2 : 0;
+		if (i > 0 && lo < d.lo[i - 1])
+			lo = d.lo[i - 1];
+		d.lo[i] = i == 0 ? 0 : lo < last ? lo : last;
+		best = fill(&d, i, d.row[(i + 1) & 1], d.row[i & 1]);
+	}
+	if (rc == 0)
+		trace(&d, s, best);
+	done(&d);
+	return rc;
+}
+
+/* The longest chain of pairs that do not cross: keep[i] for call i of a. */
+static int
+chain(const struct seq *s, bool *keep)
+{
+	uint32_t *tail = malloc(((size_t)s->na + 1) * sizeof *tail);
+	uint32_t *prev = malloc(((size_t)s->na + 1) * sizeof *prev);
+	uint32_t len = 0;
+	int rc = tail == NULL || prev == NULL ? acc_fail(s->e, ACC_ENOMEM, "out of memory") : 0;
+	for (uint32_t i = 0; i < s->na && rc == 0; i++) {
+		uint32_t lo = 0, hi = len;
+		keep[i] = false;
+		if (s->ma[i] == ACC_NOMATE)
+			continue;
+		while (lo < hi) {
+			uint32_t mid = lo + (hi - lo) / 2;
+			if (s->ma[tail[mid]] < s->ma[i])
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		prev[i] = lo == 0 ? ACC_NOMATE : tail[lo - 1];
+		tail[lo] = i;
+		len += lo == len;
+	}
+	for (uint32_t i = rc == 0 && len > 0 ? tail[len - 1] : ACC_NOMATE; i != ACC_NOMATE;
+		i = prev[i])
+		keep[i] = true;
+	free(tail);
+	free(prev);
+	return rc;
+}
+
+int
+acc_seq_between(struct seq *s)
+{
+	bool *keep = malloc((size_t)s->na + 1);
+	uint32_t *x = malloc(((size_t)s->na + s->nb + 1) * sizeof *x), *y = x + s->na;
+	int rc = keep == NULL || x == NULL ? acc_fail(s->e, ACC_ENOMEM, "out of memory")
+					   : chain(s, keep);
+	for (uint32_t i = 0, k = 0; i <= s->na && rc == 0; i++, k++) {
+		uint32_t n = 0, m = 0;
+		for (; i < s->na && !keep[i]; i++)
+			if (s->ma[i] == ACC_NOMATE)
+				x[n++] = i;
+		for (uint32_t end = i < s->na ? s->ma[i] : s->nb; k < end; k++)
+			if (s->mb[k] == ACC_NOMATE)
+				y[m++] = k;
+		rc = align(s, x, n, y, m);
+	}
+	free(keep);
+	free(x);
+	return rc;
+}

@@ -1,0 +1,213 @@
+/* Op calls as the alignment sees them, and how well two of them fit. */
+#include "align/seq.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The order of inputs does not count: a + b is b + a. */
+static uint64_t
+mix(uint64_t h)
+{
+	h ^= h >> 31;
+	h *= 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+static bool
+tensor(const struct acc_item *it)
+{
+	return it->shape != 0;
+}
+
+static int
+describe(struct call *c, uint32_t self, const struct acc_op *op, const struct acc_item *item,
+	struct acc_map *made, struct acc_err *e)
+{
+	uint32_t nin = 0;
+	c->from[0] = c->from[1] = ACC_NOMATE;
+	c->site = op->site;
+	c->name = op->name;
+	c->family = op->family;
+	c->scope = op->scope;
+	for (uint32_t i = op->first; i < op->first + op->n; i++) {
+		const struct acc_item *it = &item[i];
+		if (!tensor(it))
+			continue;
+		struct acc_str print = {(const char *)&it->print, sizeof it->print};
+		if (it->io == ACC_IO_OUT) {
+			const uint64_t chain[2] = {c->out, it->shape};
+			if (c->out == 0) {
+				memcpy(c->like, it->like, sizeof c->like);
+				c->liked = it->liked;
+			}
+			c->out = acc_hash(chain, sizeof chain);
+			continue;
+		}
+		if (it->io == ACC_IO_PARAM || it->io == ACC_IO_GRAD)
+			continue;
+		c->in += mix(it->shape);
+		const uint64_t *who = it->print == 0 ? NULL : acc_map_get(made, print);
+		if (who == NULL)
+			c->leaf += mix(it->print);
+		else if (nin < 2)
+			c->from[nin] = (uint32_t)*who;
+		nin++;
+	}
+	/* Only now: a call does not make what goes into it. */
+	uint32_t which = 0;
+	for (uint32_t i = op->first; i < op->first + op->n; i++) {
+		struct acc_str print = {(const char *)&item[i].print, sizeof item[i].print};
+		if (item[i].io != ACC_IO_OUT || !tensor(&item[i]))
+			continue;
+		uint64_t made_by = seq_out(self, which++);
+		uint64_t *who = item[i].print == 0 ? &made_by : acc_map_put(made, print, 0);
+		if (who == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		*who = made_by;
+	}
+	return 0;
+}
+
+static int
+collect(const struct acc_index *ix, const uint32_t *op, uint32_t n, struct call *c, uint32_t *nc,
+	struct acc_err *e)
+{
+	struct acc_map made = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
+		const struct acc_op *o = &ix->op[op[i]];
+		if (!o->forward || o->module)
+			continue;
+		c[*nc] = (struct call){.op = op[i]};
+		rc = describe(&c[*nc], *nc, o, ix->item, &made, e);
+		(*nc)++;
+	}
+	acc_map_release(&made);
+	return rc;
+}
+
+/* Points for each two sites, once: there are few of them. */
+static int
+compare_sites(struct seq *s)
+{
+	const struct acc_sites *p = s->j->a->sites, *q = s->j->b->sites;
+	uint64_t n = acc_sites_count(p), m = acc_sites_count(q);
+	if (n == 0 || m == 0 || n * m > 16 << 20)
+		return 0;
+	s->near = malloc(n * m);
+	if (s->near == NULL)
+		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+	s->nsite[0] = (uint32_t)n;
+	s->nsite[1] = (uint32_t)m;
+	for (uint32_t x = 0; x < n; x++)
+		for (uint32_t y = 0; y < m; y++) {
+			double v = acc_sites_like(p, x, q, y);
+			s->near[(size_t)x * m + y] = (int8_t)(v <= 0 ? -20 : lrint(40 * v - 20));
+		}
+	return 0;
+}
+
+int
+acc_seq_calls(struct seq *s)
+{
+	const struct acc_joined *j = s->j;
+	size_t na = (size_t)j->na + 1, nb = (size_t)j->nb + 1;
+	s->a = malloc(na * sizeof *s->a);
+	s->b = malloc(nb * sizeof *s->b);
+	s->ma = malloc(na * sizeof *s->ma);
+	s->mb = malloc(nb * sizeof *s->mb);
+	if (s->a == NULL || s->b == NULL || s->ma == NULL || s->mb == NULL)
+		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+	memset(s->ma, 0xff, na * sizeof *s->ma);
+	memset(s->mb, 0xff, nb * sizeof *s->mb);
+	int rc = collect(j->a, j->aop, j->na, s->a, &s->na, s->e);
+	if (rc == 0)
+		rc = collect(j->b, j->bop, j->nb, s->b, &s->nb, s->e);
+	return rc < 0 ? rc : compare_sites(s);
+}
+
+/* The largest distance of two statistics, against the size of the values. */
+static double
+distance(const struct call *x, const struct call *y)
+{
+	const float *p = x->like, *q = y->like;
+	int known = x->liked & y->liked;
+	double scale = 0, d = 0;
+	for (int i = 0; i < ACC_NLIKE; i++)
+		if (known & 1 << i) {
+			scale = fmax(scale, fabs((double)p[i]));
+			scale = fmax(scale, fabs((double)q[i]));
+		}
+	for (int i = 0; i < ACC_NLIKE; i++) {
+		if (!(known & 1 << i) || p[i] == q[i] || (isnan(p[i]) && isnan(q[i])))
+			continue;
+		if (!isfinite(p[i]) || !isfinite(q[i]))
+			return 1;
+		double unit = scale;
+		/* The root mean square is the steadiest of them, and the scale of the mean. */
+		if (i >= ACC_LIKE_MEAN && known & 1 << ACC_LIKE_RMS)
+			unit = fmax(fabs((double)p[ACC_LIKE_RMS]), fabs((double)q[ACC_LIKE_RMS]));
+		d = fmax(d, fabs((double)p[i] - (double)q[i]) / unit);
+	}
+	return d;
+}
+
+int
+acc_seq_value(const struct call *x, const struct call *y)
+{
+	int known = x->liked & y->liked;
+	if ((known & (known - 1)) == 0)
+		return 0; /* none, or one, which says little */
+	double d = distance(x, y);
+	if (x->like[ACC_LIKE_MAX] == x->like[ACC_LIKE_MIN] &&
+		y->like[ACC_LIKE_MAX] == y->like[ACC_LIKE_MIN])
+		return d < 0.02 ? 5 : -15;
+	return d < 0.003 ? 20 : d < 0.02 ? 15 : d < 0.1 ? 5 : d < 0.5 ? -10 : -25;
+}
+
+static int
+sites(const struct seq *s, uint32_t x, uint32_t y)
+{
+	if (x == ACC_NOMATE || y == ACC_NOMATE)
+		return 0;
+	if (s->near != NULL)
+		return s->near[(size_t)x * s->nsite[1] + y];
+	return acc_site_hash(s->j->a->sites, x) == acc_site_hash(s->j->b->sites, y) ? 20 : -10;
+}
+
+/* Where two results come from: 1 the same place, -1 places that belong to others, else 0. */
+static int
+same_origin(const struct seq *s, uint32_t p, uint32_t q)
+{
+	if (p == ACC_NOMATE || q == ACC_NOMATE)
+		return 0;
+	uint32_t x = p / SEQ_OUTS, y = q / SEQ_OUTS;
+	if (s->ma[x] == y)
+		return p % SEQ_OUTS == q % SEQ_OUTS ? 1 : -1;
+	return s->ma[x] != ACC_NOMATE && s->mb[y] != ACC_NOMATE ? -1 : 0;
+}
+
+int
+acc_seq_flow(const struct seq *s, uint32_t x, uint32_t y)
+{
+	const uint32_t *p = s->a[x].from, *q = s->b[y].from;
+	int straight = same_origin(s, p[0], q[0]) + same_origin(s, p[1], q[1]);
+	int crossed = same_origin(s, p[0], q[1]) + same_origin(s, p[1], q[0]);
+	return 10 * (straight > crossed ? straight : crossed);
+}
+
+int
+acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
+{
+	const struct call *x = &s->a[i], *y = &s->b[k];
+	if (x->out != y->out)
+		return SEQ_NEVER;
+	int v = 20;
+	v += x->in == y->in ? 10 : -10;
+	v += x->name == y->name ? 25 : x->family == y->family ? 20 : -25;
+	if (x->scope != 0 && y->scope != 0)
+		v += x->scope == y->scope ? 15 : -20;
+	if (x->leaf != 0 && y->leaf != 0)
+		v += x->leaf == y->leaf ? 15 : -5;
+	return v + sites(s, x->site, y->site) + acc_seq_value(x, y);
+}

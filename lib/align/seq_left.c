@@ -1,0 +1,148 @@
+/* What is left over pairs in whatever order, the best first; and pairs of alike calls are
+ * exchanged where values say so. */
+#include "align/seq.h"
+
+#include <stdlib.h>
+
+struct kin {
+	uint64_t key;
+	uint32_t call;
+	bool b;
+};
+
+static int
+cmp_kin(const void *x, const void *y)
+{
+	const struct kin *p = x, *q = y;
+	if (p->key != q->key)
+		return p->key < q->key ? -1 : 1;
+	if (p->b != q->b)
+		return p->b - q->b;
+	return (p->call > q->call) - (p->call < q->call);
+}
+
+struct candidate {
+	int points;
+	uint32_t far; /* how far apart they stand */
+	uint32_t x, y;
+};
+
+static int
+cmp_candidate(const void *x, const void *y)
+{
+	const struct candidate *p = x, *q = y;
+	if (p->points != q->points)
+		return p->points > q->points ? -1 : 1;
+	if (p->far != q->far)
+		return p->far < q->far ? -1 : 1;
+	return p->x != q->x ? (p->x < q->x ? -1 : 1) : (p->y > q->y) - (p->y < q->y);
+}
+
+/* Where call x of a would stand in b: behind the mate of the last one before it. */
+static void
+expected(const struct seq *s, uint32_t *where)
+{
+	uint32_t at = 0;
+	for (uint32_t i = 0; i < s->na; i++) {
+		if (s->ma[i] != ACC_NOMATE)
+			at = s->ma[i] + 1;
+		where[i] = at;
+	}
+}
+
+enum { NEAREST = 64 };
+
+/* Candidates of one kin: n of a, m of b. */
+static int
+pair_kin(struct seq *s, const struct kin *p, uint32_t n, const struct kin *q, uint32_t m,
+	const uint32_t *where)
+{
+	size_t per = m < NEAREST ? m : NEAREST, nc = 0;
+	struct candidate *c = malloc((n * per + 1) * sizeof *c);
+	if (c == NULL)
+		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+	for (uint32_t i = 0, from = 0; i < n; i++) {
+		while (from + per < m && q[from + per / 2].call < where[p[i].call])
+			from++;
+		for (uint32_t k = from; k < from + per; k++) {
+			uint32_t x = p[i].call, y = q[k].call, w = where[x];
+			int v = acc_seq_score(s, x, y);
+			if (v >= SEQ_SURE)
+				c[nc++] = (struct candidate){v, y > w ? y - w : w - y, x, y};
+		}
+	}
+	qsort(c, nc, sizeof *c, cmp_candidate);
+	for (size_t i = 0; i < nc; i++)
+		if (s->ma[c[i].x] == ACC_NOMATE && s->mb[c[i].y] == ACC_NOMATE)
+			acc_seq_mate(s, c[i].x, c[i].y);
+	free(c);
+	return 0;
+}
+
+static uint32_t
+list(const struct call *c, uint32_t n, const uint32_t *mate, bool b, struct kin *out)
+{
+	uint32_t k = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (mate[i] == ACC_NOMATE) {
+			const uint64_t id[2] = {c[i].out, c[i].family};
+			out[k++] = (struct kin){acc_hash(id, sizeof id), i, b};
+		}
+	return k;
+}
+
+int
+acc_seq_left(struct seq *s)
+{
+	struct kin *kin = malloc(((size_t)s->na + s->nb + 1) * sizeof *kin);
+	uint32_t *where = malloc(((size_t)s->na + 1) * sizeof *where);
+	int rc = kin == NULL || where == NULL ? acc_fail(s->e, ACC_ENOMEM, "out of memory") : 0;
+	uint32_t n = 0;
+	if (rc == 0) {
+		expected(s, where);
+		n = list(s->a, s->na, s->ma, false, kin);
+		n += list(s->b, s->nb, s->mb, true, kin + n);
+		qsort(kin, n, sizeof *kin, cmp_kin);
+	}
+	for (uint32_t i = 0; i < n && rc == 0;) {
+		uint32_t na = 0, nb = 0;
+		while (i + na < n && kin[i + na].key == kin[i].key && !kin[i + na].b)
+			na++;
+		while (i + na + nb < n && kin[i + na + nb].key == kin[i].key)
+			nb++;
+		if (na > 0 && nb > 0)
+			rc = pair_kin(s, &kin[i], na, &kin[i + na], nb, where);
+		i += na + nb;
+	}
+	free(kin);
+	free(where);
+	return rc;
+}
+
+static int
+points(const struct seq *s, uint32_t x, uint32_t y)
+{
+	return acc_seq_score(s, x, y) + acc_seq_flow(s, x, y);
+}
+
+/* Pairs of the same kin that stand near each other: would they be better exchanged? */
+int
+acc_seq_uncross(struct seq *s)
+{
+	enum { REACH = 64 };
+	for (uint32_t i = 0; i < s->na; i++)
+		for (uint32_t k = i + 1; k < s->na && k < i + REACH; k++) {
+			const struct call *p = &s->a[i], *q = &s->a[k];
+			uint32_t x = s->ma[i], y = s->ma[k];
+			if (x == ACC_NOMATE || y == ACC_NOMATE || p->out != q->out ||
+				p->family != q->family || s->b[x].out != s->b[y].out)
+				continue;
+			int now = points(s, i, x) + points(s, k, y);
+			int then = points(s, i, y) + points(s, k, x);
+			if (then > now + 10) {
+				acc_seq_mate(s, i, y);
+				acc_seq_mate(s, k, x);
+			}
+		}
+	return 0;
+}
