@@ -60,25 +60,23 @@ list(void)
 	exit(fflush(stdout) == 0 ? 0 : 2);
 }
 
+static const char **names; /* of -m */
+static size_t nnames;
+
 static void
-choose(struct acc_gauge_opt *opt, const char *arg)
+choose(struct acc_gauge_opt *opt)
 {
-	const char **name = NULL;
-	size_t n = 0;
-	cli_list(arg, &name, &n);
-	const struct acc_metric **row = realloc((void *)opt->metrics,
-		(opt->n + n) * sizeof *row);
-	if (n == 0)
-		cli_usage("-m: no metric is named");
+	const struct acc_metric **row = calloc(nnames, sizeof *row);
 	if (row == NULL)
 		cli_die("out of memory");
-	for (size_t i = 0; i < n; i++) {
-		row[opt->n] = acc_metric_find(name[i]);
-		if (row[opt->n++] == NULL)
-			cli_usage("-m: there is no metric '%s' (accmetric -l lists them)", name[i]);
+	for (size_t i = 0; i < nnames; i++) {
+		row[i] = acc_metric_find(names[i]);
+		if (row[i] == NULL)
+			cli_usage("-m: there is no metric '%s' (accmetric -l lists them)",
+				names[i]);
 	}
 	opt->metrics = row;
-	free(name);
+	opt->n = nnames;
 }
 
 static double
@@ -135,7 +133,7 @@ main(int argc, char **argv)
 		if (key == 'l')
 			list();
 		else if (key == 'm')
-			choose(&opt, optarg);
+			cli_list(optarg, &names, &nnames);
 		else if (key == OPT_PRESET && !acc_metric_preset(optarg, &opt.preset))
 			cli_usage("--preset: '%s' is not msprobe, msprobe-8.3, ptdbg or msaccucmp",
 				optarg);
@@ -152,7 +150,9 @@ main(int argc, char **argv)
 		else if (key == 'q')
 			quiet = true;
 	}
-	if (opt.n > 0 && opt.preset != ACC_PRESET_NONE)
+	if (nnames > 0)
+		choose(&opt);
+	if (nnames > 0 && opt.preset != ACC_PRESET_NONE)
 		cli_usage("-m and --preset exclude each other");
 	opt.tmpdir = cli_tmpdir();
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);

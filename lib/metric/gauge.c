@@ -247,12 +247,17 @@ put_err(struct acc_gauge *m, struct acc_rec *r, const struct side *s, struct acc
 	char text[640];
 	if (e->code == 0)
 		return 0;
-	struct acc_str name = acc_get_text(r, s->prefix, "name");
-	char where[sizeof e->where];
-	snprintf(where, sizeof where, "%.*s", ACC_PRS(name));
-	acc_err_in(e, where);
+	if (e->where[0] == '\0') {
+		struct acc_str name = acc_get_text(r, s->prefix, "name");
+		snprintf(e->where, sizeof e->where, "%.*s", ACC_PRS(name));
+	}
 	acc_err_text(e, text, sizeof text);
-	m->trouble(m->arg, e);
+	/* Both sides may have a file of this name. */
+	struct acc_err said = *e;
+	if (s->prefix[0] != '\0')
+		snprintf(said.where, sizeof said.where, "%s's %.240s",
+			s->prefix[0] == 'a' ? "device" : "bench", e->where);
+	m->trouble(m->arg, &said);
 	return acc_put(r, s->prefix, "err", acc_ctext(text));
 }
 
