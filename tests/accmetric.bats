@@ -24,6 +24,8 @@ holds() { # name, jq condition, file
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
+	export TMPDIR=$BATS_TEST_TMPDIR/tmp
+	mkdir "$TMPDIR"
 }
 
 @test "each metric of -l has an item in the page and a vector" {
@@ -276,6 +278,31 @@ name,m.cosine,m.max_abs,m.max_rel,m.thousandth,m.five_thousandths,m.accuracy >go
 '["0.997409","0.500000","0.142857","0.120386","0.005388","(2.000;0.816),(2.167;1.027)","0.166667","0.288675","0.142857","0.047619"]' ]
 	[ "$(jq -c 'select(.name == "Functional.flags.0.forward.output.0") | to_entries |
 		map(select(.key | startswith("m.acu."))) | map(.value) | unique' <m)" = '["0.577350","0.816497","NaN"]' ]
+}
+
+@test "a gradient that is noise is measured against the one that came in" {
+	accalign "$DATA/metric_bias/device" "$DATA/metric_bias/bench" | accmetric | accfmt --json >m
+	# s = 0.03 rms(-10..9) = 0.1731; without it, s would be 1e-8 and e about 1
+	holds Functional.bias.0.backward.output.0 '."m.err_max" < 3e-7 and ."m.err_max" > 2.8e-7 and
+		."m.max_rel" > 2' m
+}
+
+@test "payload in the stream" {
+	accmetric "$DATA/metric_inline.acc" >m.acc
+	accfmt --json m.acc >m
+	accalign "$DATA/metric_pairs/device" "$DATA/metric_pairs/bench" | accmetric | accfmt --json >f
+	keys='with_entries(select(.key | test("^(m|[ab].s)\\.")))'
+	jq -c "select(.name == \"noise\") | $keys" <m >got
+	jq -c "select(.name == \"Functional.noise.0.forward.output.0\") | $keys" <f >want
+	[ -s want ]
+	cmp got want
+	holds stat '."m.mode" == "statistics" and ."m.max_diff" == -1' m
+	[ "$(jq -r .kind <m | tr '\n' ' ')" = "source source pair pair data data data data " ]
+	cat "$DATA/metric_inline.acc" | accmetric -m max_abs - | accmetric | accfmt --json | cmp - m
+	# With too little of it, or in a wrong order.
+	fails "100 of its 160 bytes came" accmetric "$DATA/metric_inline_short.acc"
+	fails "does not continue its tensor" accmetric "$DATA/metric_inline_order.acc"
+	[ -z "$(ls -A "$TMPDIR")" ]
 }
 
 @test "a damaged tensor: one line, err in its record, the others are measured, exit 2" {

@@ -22,6 +22,9 @@ struct acc_roots *acc_roots_open(struct acc_err *e);
 int acc_roots_move(struct acc_roots *r, const char *old_new, struct acc_err *e);
 /* Learn a source record (its id and root). The folder is opened at first use. */
 int acc_roots_add(struct acc_roots *r, const struct acc_rec *source, struct acc_err *e);
+/* A source that is one open file, whatever its tensors say in `file`: payload that came in a
+ * stream. fd is read at any place, and stays the caller's. */
+int acc_roots_add_fd(struct acc_roots *r, const char *id, int fd, struct acc_err *e);
 void acc_roots_close(struct acc_roots *r);
 
 /* --- one tensor, chunk by chunk, in row-major order --- */

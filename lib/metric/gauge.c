@@ -3,7 +3,7 @@
  * What needs no payload is done at once. What does is handed to the meter, whose threads work
  * on several tensors at a time; meanwhile the record waits in a ring of bounded size, and so
  * does every record behind it. */
-#include "metric/side.h"
+#include "metric/inlined.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,9 +34,11 @@ struct acc_gauge {
 
 	struct slot slot[RING];
 	size_t head, n, held;
+	struct slot now;            /* the record that was put; its rec is borrowed */
 
 	struct acc_map source;      /* id of a source: its task, and MINDSPORE */
 	bool seen_payload, seen_md5;
+	struct inlined *inlined;    /* once a tensor's payload may come in the stream */
 
 	struct {                    /* of the latest backward call */
 		uint64_t call, n;
@@ -113,6 +115,7 @@ acc_gauge_close(struct acc_gauge *m)
 	for (int i = 0; i < m->nsecond; i++)
 		free(m->state[i]);
 	acc_map_release(&m->source);
+	inlined_close(m->inlined);
 	free(m->chosen);
 	free(m);
 }
@@ -164,6 +167,8 @@ look_at(struct acc_gauge *m, const struct acc_rec *r, const char *prefix,
 		s->task = (enum side_task)(*src & ~(uint64_t)MINDSPORE);
 		s->mindspore = (*src & MINDSPORE) != 0;
 	}
+	if (m->inlined != NULL && kind == SIDE_TENSOR && !s->payload && s->err.code == 0)
+		inlined_refer(m->inlined, r, s);
 	m->seen_payload |= s->payload;
 	m->seen_md5 |= kind == SIDE_TENSOR && acc_get(r, prefix, "stat.crc32") != NULL;
 }
@@ -415,9 +420,15 @@ static int
 fill(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 {
 	struct acc_rec *r = &s->rec;
-	int rc = put_err(m, r, &s->a, got != NULL ? &got->err_a : &s->a.err);
+	/* What was wrong with a reference, else what went wrong in reading. */
+	struct acc_err *ea = &s->a.err, *eb = &s->b.err;
+	if (got != NULL && ea->code == 0)
+		ea = &got->err_a;
+	if (got != NULL && eb->code == 0)
+		eb = &got->err_b;
+	int rc = put_err(m, r, &s->a, ea);
 	if (rc == 0)
-		rc = put_err(m, r, &s->b, got != NULL ? &got->err_b : &s->b.err);
+		rc = put_err(m, r, &s->b, eb);
 	if (rc == 0 && got != NULL && got->has_a)
 		rc = put_one(m, r, &s->a, &got->a, got->hash_a);
 	if (rc == 0 && got != NULL && got->has_b)
@@ -630,48 +641,81 @@ by_preset(struct acc_gauge *m, struct acc_rec *r, struct side *a, struct side *b
 
 /* --- the filter --- */
 
+/* The ring's slots hold records; here is one whose sides are known already. */
 static int
-measure(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e)
+measure(struct acc_gauge *m, struct acc_rec *r, struct slot *s, struct acc_err *e)
 {
 	static const enum acc_metric_preset ours[] = {ACC_PRESET_NONE, ACC_PRESET_MSACCUCMP};
-	struct side a, b;
-	look(m, r, &a, &b);
-	strip(r, &a, &b);
+	int rc;
+	strip(r, &s->a, &s->b);
 	if (acc_rec_is(r, "pair") && m->opt.preset != ours[0] && m->opt.preset != ours[1]) {
-		int rc = by_preset(m, r, &a, &b);
-		return rc < 0 ? rc : pass(m, r);
-	}
-	if (a.payload || b.payload)
+		rc = by_preset(m, r, &s->a, &s->b);
+	} else if (s->a.payload || s->b.payload) {
 		return queue(m, r, e);
-	/* Nothing to read: done at once, in the record itself. */
-	struct slot s = {.rec = *r, .a = a, .b = b};
-	int rc = fill(m, &s, NULL);
-	*r = s.rec;
+	} else { /* nothing to read: done at once, in the record itself */
+		s->rec = *r;
+		rc = fill(m, s, NULL);
+		*r = s->rec;
+	}
 	return rc < 0 ? rc : pass(m, r);
 }
 
-int
-acc_gauge_put(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e)
+static bool
+measurable(const struct acc_rec *r)
 {
-	int rc = 0;
-	if (acc_rec_is(r, "source"))
-		rc = learn(m, r);
-	if (rc == 0)
-		rc = acc_rec_is(r, "pair") || acc_rec_is(r, "tensor") ? measure(m, r, e)
-								      : pass(m, r);
+	return acc_rec_is(r, "pair") || acc_rec_is(r, "tensor");
+}
+
+static int
+put_now(struct acc_gauge *m, struct acc_rec *r, struct slot *s, struct acc_err *e)
+{
+	int rc = measurable(r) ? measure(m, r, s, e) : pass(m, r);
 	if (rc < 0)
 		acc_fail(e, rc, rc == ACC_ELIMIT ? "a record has too many fields"
 						 : "out of memory");
 	return rc < 0 ? rc : 0;
 }
 
+/* Will the payload of this record come in the stream? Then it, and all behind it, must wait. */
+static int
+expect(struct acc_gauge *m, const struct acc_rec *r, const struct side *s, struct acc_err *e)
+{
+	if (!inlined_expected(r, s))
+		return 0;
+	if (m->inlined == NULL && (m->inlined = inlined_open(m->opt.tmpdir, e)) == NULL)
+		return ACC_EIO;
+	return inlined_expect(m->inlined, r, s, e);
+}
+
+int
+acc_gauge_put(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e)
+{
+	struct slot *s = &m->now;
+	int rc = acc_rec_is(r, "source") ? learn(m, r) : 0;
+	if (rc == 0 && measurable(r)) {
+		look(m, r, &s->a, &s->b);
+		rc = expect(m, r, &s->a, e);
+		if (rc == 0)
+			rc = expect(m, r, &s->b, e);
+	}
+	if (rc < 0)
+		return acc_fail(e, rc, "out of memory");
+	return m->inlined != NULL ? inlined_keep(m->inlined, r, e) : put_now(m, r, s, e);
+}
+
 int
 acc_gauge_end(struct acc_gauge *m, struct acc_err *e)
 {
-	int rc = 0;
-	while (m->n > 0 && (rc = take(m, true)) > 0)
-		;
-	if (rc < 0)
-		return acc_fail(e, rc, "out of memory");
-	return 0;
+	struct acc_rec *r;
+	int rc = m->inlined == NULL ? 0 : inlined_ready(m->inlined, m->roots, e);
+	while (rc == 0 && m->inlined != NULL && (rc = inlined_next(m->inlined, &r, e)) > 0) {
+		if (measurable(r))
+			look(m, r, &m->now.a, &m->now.b);
+		rc = put_now(m, r, &m->now, e);
+	}
+	while (rc == 0 && m->n > 0) {
+		rc = take(m, true);
+		rc = rc > 0 ? 0 : rc;
+	}
+	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
 }

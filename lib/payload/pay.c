@@ -105,10 +105,12 @@ open_pay(struct acc_pay *p, struct acc_roots *r, struct acc_str src, struct acc_
 	if (p->ref.ndim > ACC_MAXDIM || !acc_count(p->ref.shape, p->ref.ndim, &p->count))
 		return acc_fail(e, ACC_EFORMAT, "impossible shape");
 	p->size = acc_dtypes[p->ref.dtype].size;
-	int dir = acc_roots_dir(r, src, &moved, e);
+	p->fd = acc_roots_file(r, src, e);
+	int dir = p->fd >= 0 ? 0 : p->fd == -1 ? acc_roots_dir(r, src, &moved, e) : p->fd;
 	if (dir < 0)
 		return dir;
-	p->fd = acc_file_beneath(dir, p->ref.file, e);
+	if (p->fd < 0)
+		p->fd = acc_file_beneath(dir, p->ref.file, e);
 	if (p->fd < 0)
 		return p->fd;
 	int rc = check(p, moved, e);

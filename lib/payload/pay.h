@@ -6,6 +6,8 @@
 
 /* The open folder of a source, or < 0; *moved: it is not where the record says. */
 int acc_roots_dir(struct acc_roots *r, struct acc_str src, bool *moved, struct acc_err *e);
+/* A new descriptor of the one file of a source of acc_roots_add_fd; -1: it is no such source. */
+int acc_roots_file(struct acc_roots *r, struct acc_str src, struct acc_err *e);
 
 /* acc_pay_read in two steps: the bytes as they are stored, then native order. */
 int acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e);

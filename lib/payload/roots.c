@@ -2,6 +2,7 @@
 
 #include "acc/file.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@ struct root {
 	const char *path;
 	int fd; /* -1: not opened yet */
 	bool moved;
+	int file; /* what stands for every file of it, or -1 */
 };
 
 struct move {
@@ -111,7 +113,7 @@ add(struct acc_roots *r, struct acc_str id, struct acc_str path, struct acc_err 
 	const char *copy = acc_arena_copy(&r->mem, path.p, path.n);
 	if (copy == NULL || acc_map_put(&r->index, id, r->n) == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
-	r->root[r->n++] = (struct root){copy, -1, false};
+	r->root[r->n++] = (struct root){copy, -1, false, -1};
 	return 0;
 }
 
@@ -125,6 +127,30 @@ acc_roots_add(struct acc_roots *r, const struct acc_rec *source, struct acc_err 
 	int rc = add(r, id, path, e);
 	pthread_mutex_unlock(&r->lock);
 	return rc;
+}
+
+int
+acc_roots_add_fd(struct acc_roots *r, const char *id, int fd, struct acc_err *e)
+{
+	pthread_mutex_lock(&r->lock);
+	int rc = add(r, acc_str(id), acc_str(id), e);
+	if (rc == 0)
+		r->root[*acc_map_get(&r->index, acc_str(id))].file = fd;
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+int
+acc_roots_file(struct acc_roots *r, struct acc_str src, struct acc_err *e)
+{
+	pthread_mutex_lock(&r->lock);
+	const uint64_t *at = acc_map_get(&r->index, src);
+	int fd = at == NULL ? -1 : r->root[*at].file;
+	pthread_mutex_unlock(&r->lock);
+	if (fd < 0)
+		return -1;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? acc_fail(e, ACC_EIO, "temporary file:") : fd;
 }
 
 static int

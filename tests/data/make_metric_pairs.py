@@ -1,14 +1,16 @@
 """Makes metric_pairs/, two dumps of corner cases in msprobe's layout, and what numpy makes of
 each pair by the definitions of msprobe and of ptdbg_ascend (not by their code):
-metric_msprobe.tsv, metric_ptdbg.tsv.
+metric_msprobe.tsv, metric_ptdbg.tsv. Also metric_stats/, two dumps of statistics, metric_bias/,
+two dumps of one backward call, and metric_inline.acc, a stream that brings its payload along.
 
-    /usr/bin/python3 tests/data/make_metric_pairs.py    # Debian 12: python3-numpy
+    /usr/bin/python3 tests/data/make_metric_pairs.py    # Debian 12: python3-numpy, python3-msgpack
 """
 import json
 import math
 import os
 import shutil
 
+import msgpack
 import numpy as np
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -204,3 +206,48 @@ for side in (1, 2):
     with open(os.path.join(folder, "dump.json"), "w") as f:
         json.dump({"task": "statistics", "level": "L1", "framework": "pytorch",
                    "dump_data_dir": None, "data": data}, f)
+
+# A backward call: the gradient of a bias that has no effect, rounding noise on both sides, and
+# the gradient that came in: 0.03 of its rms is what counts as an error.
+BIAS = [np.arange(-10, 10, dtype="f4").reshape(5, 4)] * 2, \
+       [f4(3e-8, -1e-8, 2e-8, 1e-8), f4(-2e-8, 1e-8, 1e-8, 3e-8)]
+for side in (0, 1):
+    folder = os.path.join(here, "metric_bias", ("device", "bench")[side])
+    os.makedirs(os.path.join(folder, "dump_tensor_data"), exist_ok=True)
+    op = {}
+    for io, a in zip(("input", "output"), (BIAS[0][side], BIAS[1][side])):
+        name = f"Functional.bias.0.backward.{io}.0.npy"
+        np.save(os.path.join(folder, "dump_tensor_data", name), a)
+        op[io] = [{"type": "mindspore.Tensor", "dtype": "Float32", "shape": list(a.shape),
+                   "data_name": name}]
+    with open(os.path.join(folder, "dump.json"), "w") as f:
+        json.dump({"task": "tensor", "level": "L1", "framework": "mindspore",
+                   "dump_data_dir": None, "data": {"Functional.bias.0.backward": op}}, f)
+
+# A stream of pairs with payload: two halves each, then statistics that have none.
+SIDES = (CASES[0][1], CASES[0][2])
+pair = {"name": "noise", "a.kind": "tensor", "b.kind": "tensor"}
+stat = {"name": "stat", "a.kind": "tensor", "b.kind": "tensor"}
+for k, s in enumerate("ab"):
+    pair.update({s + ".src": "0000000" + s, s + ".seq": 0, s + ".dtype": "f32", s + ".shape": [40]})
+    stat.update({s + ".src": "0000000" + s, s + ".seq": 1, s + ".dtype": "f32", s + ".shape": [2],
+                 s + ".stat.max": 1.0 + k})
+records = [["source", {"id": "0000000" + s, "root": "", "host": "elsewhere"}] for s in "ab"]
+records += [["pair", pair], ["pair", stat]]
+for k, s in enumerate("ab"):
+    raw = SIDES[k].tobytes()
+    for off in (0, 100):
+        records.append(["data", {"src": "0000000" + s, "seq": 0, "off": off, "side": s,
+                                 "data": raw[off:off + 100]}])
+
+
+def stream(name, recs):
+    with open(os.path.join(here, name), "wb") as f:
+        for r in [["acc", {"v": 1, "minor": 0, "log": ["make_metric_pairs.py"]}]] + recs + \
+                [["end", {"n": len(recs), "st": 0}]]:
+            f.write(msgpack.packb(r, use_bin_type=True))
+
+
+stream("metric_inline.acc", records)
+stream("metric_inline_short.acc", records[:-1])
+stream("metric_inline_order.acc", records[:-2] + [records[-1], records[-2]])

@@ -1,0 +1,218 @@
+#include "metric/inlined.h"
+#include "acc/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char SOURCE[] = "payload in the stream";
+
+struct payload {
+	uint64_t base, size, have; /* place in the file, bytes expected, bytes that came */
+};
+
+struct inlined {
+	struct acc_spool *spool;
+	uint64_t *at; /* handles of the records */
+	size_t n, cap, next;
+	int fd;
+	uint64_t end; /* of the file */
+	struct acc_map index; /* "a SEQ SRC" to place in pay */
+	struct payload *pay;
+	size_t npay, cappay;
+	struct acc_file_info info;
+};
+
+struct inlined *
+inlined_open(const char *tmpdir, struct acc_err *e)
+{
+	struct inlined *in = calloc(1, sizeof *in);
+	if (in == NULL) {
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+		return NULL;
+	}
+	in->fd = acc_file_temp(tmpdir, e);
+	if (in->fd >= 0)
+		in->spool = acc_spool_open(tmpdir, e);
+	if (in->spool == NULL) {
+		acc_err_in(e, tmpdir);
+		inlined_close(in);
+		return NULL;
+	}
+	return in;
+}
+
+void
+inlined_close(struct inlined *in)
+{
+	if (in == NULL)
+		return;
+	acc_spool_close(in->spool);
+	if (in->fd >= 0)
+		close(in->fd);
+	acc_map_release(&in->index);
+	free(in->at);
+	free(in->pay);
+	free(in);
+}
+
+/* Which tensor: the side, the source, the number in it. */
+static struct acc_str
+key_of(struct acc_str side, struct acc_str src, int64_t seq, char buf[128])
+{
+	char letter = side.n == 0 ? ' ' : side.p[0];
+	int n = snprintf(buf, 128, "%c %lld ", letter, (long long)seq);
+	uint32_t k = src.n < 64 ? src.n : 64;
+	if (k > 0)
+		memcpy(buf + n, src.p, k);
+	return (struct acc_str){buf, (uint32_t)n + k};
+}
+
+static struct acc_str
+side_key(const struct acc_rec *r, const struct side *s, char buf[128])
+{
+	return key_of(acc_str(s->prefix), acc_get_text(r, s->prefix, "src"),
+		acc_get_int(r, s->prefix, "seq", -1), buf);
+}
+
+static bool
+bytes_of(const struct acc_rec *r, const struct side *s, uint64_t *size)
+{
+	uint64_t n;
+	return s->ref.dtype != ACC_NODTYPE && side_count(r, s, &n) &&
+	       !__builtin_mul_overflow(n, (uint64_t)acc_dtypes[s->ref.dtype].size, size) &&
+	       *size <= INT64_MAX;
+}
+
+bool
+inlined_expected(const struct acc_rec *r, const struct side *s)
+{
+	struct acc_stats st;
+	struct acc_str sum;
+	char buf[9];
+	int nulls;
+	uint64_t size;
+	if (s->kind != SIDE_TENSOR || s->payload || s->err.code != 0 ||
+		acc_get(r, s->prefix, "file") != NULL || acc_get(r, s->prefix, "err") != NULL ||
+		!bytes_of(r, s, &size) || size == 0)
+		return false;
+	/* A recorder of tensors leaves no name of a file for what it did not save. */
+	if (s->task == TASK_TENSOR && acc_get(r, s->prefix, "data_name") != NULL)
+		return true;
+	return side_stats(r, s, &st, &nulls) == 0 && nulls == 0 &&
+	       side_checksum(r, s, &sum, buf) == NULL;
+}
+
+int
+inlined_expect(struct inlined *in, const struct acc_rec *r, const struct side *s,
+	struct acc_err *e)
+{
+	char buf[128];
+	if (in->npay == in->cappay) {
+		size_t cap = in->cappay == 0 ? 64 : in->cappay * 2;
+		struct payload *p = realloc(in->pay, cap * sizeof *p);
+		if (p == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		in->pay = p;
+		in->cappay = cap;
+	}
+	struct payload *p = &in->pay[in->npay];
+	*p = (struct payload){0};
+	bytes_of(r, s, &p->size);
+	uint64_t *at = acc_map_put(&in->index, side_key(r, s, buf), in->npay);
+	if (at == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	in->npay += *at == in->npay;
+	return 0;
+}
+
+static int
+store(struct inlined *in, const struct acc_rec *r, struct acc_err *e)
+{
+	char buf[128];
+	const struct acc_val *data = acc_get(r, "", "data");
+	int64_t off = acc_get_int(r, "", "off", -1);
+	struct acc_str key = key_of(acc_get_text(r, "", "side"), acc_get_text(r, "", "src"),
+		acc_get_int(r, "", "seq", -1), buf);
+	const uint64_t *at = acc_map_get(&in->index, key);
+	if (at == NULL)
+		return 0; /* of a tensor that somebody else reads */
+	struct payload *p = &in->pay[*at];
+	if (data == NULL || data->type != ACC_V_BIN || off < 0 || (uint64_t)off != p->have ||
+		data->s.n > p->size - p->have)
+		return acc_fail(e, ACC_EFORMAT, "a data record that does not continue its tensor");
+	if (p->have == 0) {
+		p->base = in->end;
+		if (p->size > (uint64_t)INT64_MAX - in->end)
+			return acc_fail(e, ACC_ELIMIT, "more payload than a file can hold");
+		in->end += p->size;
+	}
+	for (uint32_t n = 0; n < data->s.n;) {
+		ssize_t k = pwrite(in->fd, data->s.p + n, data->s.n - n,
+			(off_t)(p->base + p->have + n));
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return acc_fail(e, ACC_EIO, "temporary file:");
+		n += (uint32_t)k;
+	}
+	p->have += data->s.n;
+	return 0;
+}
+
+int
+inlined_keep(struct inlined *in, const struct acc_rec *r, struct acc_err *e)
+{
+	if (in->n == in->cap) {
+		size_t cap = in->cap == 0 ? 256 : in->cap * 2;
+		uint64_t *at = realloc(in->at, cap * sizeof *at);
+		if (at == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		in->at = at;
+		in->cap = cap;
+	}
+	int rc = acc_rec_is(r, "data") ? store(in, r, e) : 0;
+	if (rc == 0)
+		rc = acc_spool_put(in->spool, r, &in->at[in->n], e);
+	in->n += rc == 0;
+	return rc;
+}
+
+int
+inlined_ready(struct inlined *in, struct acc_roots *roots, struct acc_err *e)
+{
+	int rc = acc_file_stat(in->fd, &in->info, e);
+	return rc < 0 ? rc : acc_roots_add_fd(roots, SOURCE, in->fd, e);
+}
+
+int
+inlined_next(struct inlined *in, struct acc_rec **r, struct acc_err *e)
+{
+	if (in->next == in->n)
+		return 0;
+	int rc = acc_spool_get(in->spool, in->at[in->next++], r, e);
+	return rc < 0 ? rc : 1;
+}
+
+void
+inlined_refer(const struct inlined *in, const struct acc_rec *r, struct side *s)
+{
+	char buf[128];
+	const uint64_t *at = acc_map_get(&in->index, side_key(r, s, buf));
+	if (at == NULL || in->pay[*at].have == 0)
+		return;
+	const struct payload *p = &in->pay[*at];
+	if (p->have < p->size) {
+		acc_fail(&s->err, ACC_ETRUNC, "%llu of its %llu bytes came",
+			(unsigned long long)p->have, (unsigned long long)p->size);
+		return;
+	}
+	struct acc_ref ref = {.dtype = s->ref.dtype, .ndim = s->ref.ndim,
+		.file = ACC_STR("payload"), .off = p->base, .len = p->size,
+		.fsize = in->info.size, .mtime_ns = in->info.mtime_ns};
+	memcpy(ref.shape, s->ref.shape, sizeof ref.shape);
+	s->ref = ref;
+	s->src = acc_str(SOURCE);
+	s->payload = true;
+}
