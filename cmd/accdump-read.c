@@ -1,5 +1,6 @@
 #include "acc/cli.h"
 #include "acc/dump.h"
+#include "acc/payload.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@ static const struct cli_opt options[] = {
 	{'s', "step", "LIST", "steps, such as 0,2-4"},
 	{'r', "rank", "LIST", "ranks (process ids where ranks are unknown)"},
 	{'f', "format", "NAME", "the dump format, instead of recognising it"},
+	{258, "inline", NULL, "put the tensors' contents into the stream"},
 	{'l', "list", NULL, "list the dump formats"},
 	{0, NULL, NULL, NULL},
 };
@@ -29,6 +31,7 @@ static const struct cli cli = {
 
 struct job {
 	struct acc_dump_ctx *ctx;
+	struct acc_inline *payload; /* NULL: by reference */
 	struct cli_out *out;
 	int argc;
 	char **argv;
@@ -51,7 +54,11 @@ output(struct job *j)
 static int
 emit(void *arg, struct acc_rec *r)
 {
-	cli_put(output(arg), r);
+	struct job *j = arg;
+	struct acc_err e = {0};
+	if (j->payload != NULL && acc_inline_take(j->payload, r, &e) < 0)
+		cli_die_err(&e);
+	cli_put(output(j), r);
 	return 0;
 }
 
@@ -61,6 +68,14 @@ trouble(void *arg, const struct acc_err *e)
 	struct job *j = arg;
 	cli_warn_err(e);
 	j->trouble = true;
+}
+
+/* After all records. */
+static int
+emit_data(void *arg, struct acc_rec *r)
+{
+	cli_put(output(arg), r);
+	return 0;
 }
 
 static void
@@ -79,6 +94,7 @@ main(int argc, char **argv)
 	const char **ops = NULL, **kinds = NULL, **passes = NULL, **ios = NULL;
 	int64_t *steps = NULL, *ranks = NULL;
 	const char *format = NULL;
+	bool with_payload = false;
 	struct acc_err e = {0};
 	for (int c; (c = cli_getopt(argc, argv, &cli)) != -1;) {
 		switch (c) {
@@ -91,6 +107,7 @@ main(int argc, char **argv)
 		case 's': sel.nsteps = cli_ints("--step", optarg, &steps); break;
 		case 'r': sel.nranks = cli_ints("--rank", optarg, &ranks); break;
 		case 'f': format = optarg; break;
+		case 258: with_payload = true; break;
 		case 'l': list_formats();
 		}
 	}
@@ -101,17 +118,23 @@ main(int argc, char **argv)
 	job.ctx = acc_dump_open(&sel, emit, trouble, &job, &e);
 	if (job.ctx == NULL)
 		cli_die_err(&e);
+	if (with_payload && (job.payload = acc_inline_open(cli_tmpdir(), &e)) == NULL)
+		cli_die_err(&e);
 	for (int i = optind; i < argc; i++) {
 		e = (struct acc_err){0};
 		if (acc_dump_read(job.ctx, argv[i], format, &e) < 0)
 			trouble(&job, &e);
 	}
+	e = (struct acc_err){0};
+	if (with_payload && acc_inline_data(job.payload, emit_data, trouble, &job, &e) < 0)
+		cli_die_err(&e);
 	if (acc_dump_count(job.ctx) == 0 && !job.trouble) {
 		cli_warn("no record: the dump is empty, or nothing in it was selected");
 		job.trouble = true;
 	}
 	cli_status(output(&job), job.trouble ? 2 : acc_dump_status(job.ctx));
 	acc_dump_close(job.ctx);
+	acc_inline_close(job.payload);
 	free(ops), free(kinds), free(passes), free(ios), free(steps), free(ranks);
 	return cli_finish(job.out);
 }

@@ -39,6 +39,18 @@ int acc_pay_read(struct acc_pay *p, uint64_t first, size_t n, void *scratch, con
 bool acc_pay_random(const struct acc_pay *p);
 void acc_pay_close(struct acc_pay *p);
 
+/* --- payload that travels in the stream --- */
+struct acc_inline;
+struct acc_inline *acc_inline_open(const char *tmpdir, struct acc_err *e);
+/* A record on its way out: sources are learnt; of a tensor in a file the reference is kept,
+ * and taken out of the record, whose payload then is row-major. */
+int acc_inline_take(struct acc_inline *in, struct acc_rec *r, struct acc_err *e);
+/* The data records of the tensors that were taken, in their order. `emit` gets each, `trouble`
+ * what cannot be read, which ends that tensor only. 0, or < 0 from emit. */
+int acc_inline_data(struct acc_inline *in, int (*emit)(void *arg, struct acc_rec *r),
+	void (*trouble)(void *arg, const struct acc_err *e), void *arg, struct acc_err *e);
+void acc_inline_close(struct acc_inline *in);
+
 /* --- measuring many tensors and pairs with threads, results in order --- */
 struct acc_meter;
 struct acc_meter_opt {
