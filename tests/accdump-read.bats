@@ -149,6 +149,9 @@ list() { # keys, command...
 	cd "$D/leaves/step0/rank0"
 	run -0 list step,rank accdump-read -o Tensor.flagged dump.json
 	[ "${lines[1]}" = $'0\t0' ]
+	ln -s "$PWD/dump.json" "$BATS_TEST_TMPDIR/link.json"
+	run -0 list step,rank accdump-read -o Tensor.flagged "$BATS_TEST_TMPDIR/link.json"
+	[ "${lines[1]}" = $'0\t0' ]
 	cp dump.json "$BATS_TEST_TMPDIR/other.json"
 	run -0 list step,rank accdump-read -o Tensor.flagged "$BATS_TEST_TMPDIR/other.json"
 	[ "${lines[1]}" = $'\t' ]
@@ -242,16 +245,59 @@ list() { # keys, command...
 	fails 'no dump' accdump-read steps
 }
 
+@test "a data_name that holds a zero byte" {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir -p d/dump_tensor_data
+	echo '{"data":{"a.0.forward":{"output":[{"type":"torch.Tensor","dtype":"torch.float32",
+		"shape":[1],"data_name":"x.pt\u0000yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy"}]}}}' >d/dump.json
+	fails 'refused data_name x.pt' accdump-read d
+}
+
 @test "dump.json and the file must agree on shape and dtype" {
 	cd "$BATS_TEST_TMPDIR"
 	cp -r "$D/broken/json_twice" d
-	python_free_edit() { sed -i "0,/$1/s//$2/" d/dump.json; }
 	cp "$D/broken/pt_checksum/dump.json" d/dump.json
 	tr -d '\n' <d/dump.json | sed 's/"shape": *\[ *8 *\]/"shape":[2,4]/' >x
 	cp x d/dump.json
 	fails 'says shape [2, 4], the file holds [8]' accdump-read d
 	sed 's/"shape":\[2,4\]/"shape":[8]/; s/torch.float32/torch.float16/' x >d/dump.json
 	fails 'says f16, the file holds f32' accdump-read d
+}
+
+@test "--inline: all payload, row-major, after all records, which name no file" {
+	cd "$D/msprobe_tensor/device/step0/rank0"
+	accdump-read -k tensor . | accfmt --json | jq -r 'select(.kind == "tensor") |
+		[.name, .seq, .file, .off, .len] | @tsv' >"$BATS_TEST_TMPDIR/want"
+	accdump-read -k tensor --inline . >"$BATS_TEST_TMPDIR/in.acc"
+	accfmt --json "$BATS_TEST_TMPDIR/in.acc" >"$BATS_TEST_TMPDIR/in.json"
+	! grep -q '"file"\|"crc32"' "$BATS_TEST_TMPDIR/in.json"
+	[ "$(jq -r .kind "$BATS_TEST_TMPDIR/in.json" | uniq | tail -2 | tr '\n' ' ')" = "tensor data " ]
+	diff <(cut -f2 "$BATS_TEST_TMPDIR/want") \
+		<(jq -r 'select(.kind == "data") | .seq' "$BATS_TEST_TMPDIR/in.json")
+	hex=$(od -An -tx1 -v "$BATS_TEST_TMPDIR/in.acc" | tr -d ' \n')
+	while IFS=$'\t' read -r name seq file off len; do
+		one=$(tail -c "+$((off + 1))" "$file" | head -c "$len" | od -An -tx1 -v | tr -d ' \n')
+		[[ $hex == *"a464617461c4$(printf %02x "$len")$one"* ]] # "data", bin 8
+	done <"$BATS_TEST_TMPDIR/want"
+	fails 'checksum (CRC-32) does not match' accdump-read --inline "$D/broken/pt_checksum"
+}
+
+@test "--inline: views are contents, not storage" {
+	accdump-read --inline "$D/views/transpose.pt" | od -An -tx1 -v | tr -d ' \n' \
+		>"$BATS_TEST_TMPDIR/hex"
+	accdump-read "$D/views/transpose.pt" | accfmt --json >"$BATS_TEST_TMPDIR/ref"
+	run -0 jq -r 'select(.kind == "tensor") | [.stride[0], .shape[0], .shape[1], .off] | @tsv' \
+		"$BATS_TEST_TMPDIR/ref"
+	read -r stride rows cols off <<<"$output"
+	[ "$stride" = 1 ]
+	want=
+	for ((r = 0; r < rows; r++)); do
+		for ((c = 0; c < cols; c++)); do
+			want+=$(tail -c "+$((off + 4 * (c * rows + r) + 1))" "$D/views/transpose.pt" |
+				head -c 4 | od -An -tx1 | tr -d ' ')
+		done
+	done
+	[[ $(<"$BATS_TEST_TMPDIR/hex") == *"$want"* ]]
 }
 
 @test "a lost dump_tensor_data is said once" {

@@ -2,7 +2,6 @@
 #include "dump/msprobe.h"
 
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <unistd.h>
 
@@ -166,7 +165,8 @@ read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 static int
 read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
-	char dir[PATH_MAX], copy[PATH_MAX];
+	char dir[PATH_MAX];
+	const char *file;
 	struct place top;
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
 	snprintf(dir, sizeof dir, "%s", path);
@@ -177,11 +177,13 @@ read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		dump_place_of(dir, &rule, &top);
 		rc = dump_each_place(fd, &top, &rule, read_place, &rd, e);
 	} else {
-		snprintf(copy, sizeof copy, "%s", path);
-		const char *folder = dirname(copy);
-		dump_place_of(folder, &rule, &top);
-		fd = acc_dir_open(folder, e);
-		rc = fd < 0 ? fd : read_file(c, fd, folder, basename(dir), &top, e);
+		rc = dump_real(path, dir, &file, e);
+		if (rc == 0) {
+			dump_place_of(dir, &rule, &top);
+			rc = fd = acc_dir_open(dir, e);
+		}
+		if (rc >= 0)
+			rc = read_file(c, fd, dir, file, &top, e);
 	}
 	if (fd >= 0)
 		close(fd);

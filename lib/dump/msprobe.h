@@ -71,6 +71,20 @@ void msprobe_trouble(struct msprobe *m, struct acc_err *e);
 /* Hand on the records of one op call, which is in m->mem. */
 int msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value,
 	struct acc_err *e);
+/* The op call that is being walked, and its leaf that is next. */
+struct msprobe_op {
+	struct msprobe *m;
+	struct acc_str key, pass, scope;
+	struct acc_opkey parsed;
+	struct msprobe_stack *stack;
+	struct acc_str stack_from;
+	const char *io;
+	struct acc_str pos;  /* 0, 1.0, weight */
+	struct acc_str path; /* key, member, pos */
+};
+/* Hand on the record of an object with a `type`, or of what stands where one should. */
+int msprobe_leaf(struct msprobe_op *o, const struct jnode *leaf, struct acc_err *e);
+int msprobe_bare(struct msprobe_op *o, const struct jnode *n, struct acc_err *e);
 /* A whole dump.json; `b` is closed. Single bad places are troubles, also a truncated end. */
 int msprobe_json(struct msprobe *m, struct acc_bytes *b, struct acc_err *e);
 void msprobe_release(struct msprobe *m);

@@ -61,7 +61,7 @@ dump_selected(struct acc_dump_ctx *c, struct dump_src *s, const struct acc_rec *
 	if (!acc_dump_wants(c, s->step, s->rank < 0 ? s->proc : s->rank))
 		return false;
 	struct acc_str key = acc_get_text(r, prefix, "key"), op = acc_get_text(r, prefix, "op");
-	if (s->id[0] != '\0' && (sel->from != NULL || sel->to != NULL) &&
+	if ((sel->from != NULL || sel->to != NULL) &&
 		(key.n == 0 || !in_range(s, sel, key, op)))
 		return false;
 	if (sel->nkinds > 0 && !any_glob(sel->kinds, sel->nkinds, r->kind) &&
