@@ -18,7 +18,9 @@ struct given {
 	double rms, max;     /* worst errors, as causes of what comes out */
 	double max_abs;      /* largest and summed absolute errors, NaN where one is unknown */
 	double sum_abs, sum_rel;
-	double grad_rms;     /* root mean square of the largest incoming gradient */
+	double grad_rms;     /* root mean square of the largest incoming gradient, */
+	double grad_rmse;    /* of its error, */
+	uint64_t grad_count; /* and its number of elements */
 	uint32_t tensors;
 	bool exact;          /* everything has equal bits */
 	bool unseen;         /* something was not measured */
@@ -136,8 +138,11 @@ receive(struct given *g, const struct acc_item *it)
 			? it->max_abs : g->max_abs;
 	g->sum_abs += it->rms == 0 ? 0 : it->max_abs;
 	g->sum_rel += it->rms == 0 ? 0 : it->max_rel;
-	if (it->b_rms > g->grad_rms)
+	if (it->b_rms > g->grad_rms) {
 		g->grad_rms = it->b_rms;
+		g->grad_rmse = it->rmse;
+		g->grad_count = it->count;
+	}
 }
 
 /* The first call of a device-only stretch whose last call is this one: one of them replaced
@@ -237,6 +242,10 @@ carried(const struct acc_item *it, const struct acc_call *k, const struct given 
 {
 	if (isinf(it->rms) || it->exact)
 		return false;
+	/* A sum of n errors of either sign grows as the root of n. */
+	if (k->backward && it->ndim <= 1 && it->count > 0 &&
+		it->rmse <= 2 * sqrt((double)g->grad_count / (double)it->count) * g->grad_rmse)
+		return true;
 	if (k->cls == ACC_OP_MOVE)
 		return it->max_abs <= 1.01 * g->max_abs;
 	if (k->cls == ACC_OP_ADD)
@@ -269,11 +278,8 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 	struct suspect x = {.call = call, .item = i, .role = ROLE_OUT, .blame = call,
 		.producer = ACC_NOCALL, .cause = g->rms, .unseen = g->unseen};
 	double rms = it->rms, max = it->max, cause_max = g->max;
-	if (k->backward && it->ndim <= 1) {
+	if (k->backward && it->ndim <= 1)
 		soften(it, g, &rms, &max);
-		/* A sum of many errors of either sign grows as their number's root. */
-		l.gain = fmax(l.gain, 10);
-	}
 	if (g->unseen || k->grad) {
 		/* What it was given is known only through its neighbours. */
 		x.cause = fmax(x.cause, recent(s, k->backward || k->grad));

@@ -10,14 +10,17 @@
 
 enum key { DTYPE, SHAPE, TYPE, VALUE, ERR, IO, S_HASH, S_NAN, S_POSINF, S_NEGINF, S_SAT, S_NORM,
 	S_MIN, S_MAX, MAX, MIN, MEAN, NORM, CRC32, MD5, XOR, NKEY };
-static const char *const side_keys[NKEY] = {"dtype", "shape", "type", "value", "err", "io",
-	"s.hash", "s.nan", "s.posinf", "s.neginf", "s.sat", "s.norm", "s.min", "s.max",
-	"stat.max", "stat.min", "stat.mean", "stat.norm", "stat.crc32", "stat.md5", "stat.xor"};
+#define K(name) {name, sizeof(name) - 1}
+static const struct acc_str side_keys[NKEY] = {K("dtype"), K("shape"), K("type"), K("value"),
+	K("err"), K("io"), K("s.hash"), K("s.nan"), K("s.posinf"), K("s.neginf"), K("s.sat"),
+	K("s.norm"), K("s.min"), K("s.max"), K("stat.max"), K("stat.min"), K("stat.mean"),
+	K("stat.norm"), K("stat.crc32"), K("stat.md5"), K("stat.xor")};
 
 enum pair_key { M_ERR_RMS, M_ERR_MAX, M_RMSE, M_MAX_ABS, M_MAX_REL, M_SAME, M_NONFINITE, M_EQUAL, NOTE,
 	NPAIR };
-static const char *const pair_keys[NPAIR] = {"m.err_rms", "m.err_max", "m.rmse", "m.max_abs",
-	"m.max_rel", "m.same", "m.nonfinite", "m.equal", "note"};
+static const struct acc_str pair_keys[NPAIR] = {K("m.err_rms"), K("m.err_max"), K("m.rmse"),
+	K("m.max_abs"), K("m.max_rel"), K("m.same"), K("m.nonfinite"), K("m.equal"), K("note")};
+#undef K
 
 struct fields {
 	const struct acc_val *side[2][NKEY], *pair[NPAIR];
@@ -25,11 +28,11 @@ struct fields {
 };
 
 static int
-lookup(struct acc_str k, const char *const *names, int n)
+lookup(struct acc_str k, const struct acc_str *names, int n)
 {
 	for (int i = 0; i < n; i++)
-		if (names[i][0] == k.p[0] && strlen(names[i]) == k.n &&
-			memcmp(names[i], k.p, k.n) == 0)
+		if (names[i].n == k.n && names[i].p[k.n - 1] == k.p[k.n - 1] &&
+			memcmp(names[i].p, k.p, k.n) == 0)
 			return i;
 	return -1;
 }
@@ -307,9 +310,9 @@ tensors(struct acc_item *it, const struct fields *f)
 		if (f->has[s] && f->tensor[s])
 			it->id[s] = identity(f->side[s], it->dtype[s]);
 	double norm = number(f->side[ACC_B][S_NORM]);
-	uint64_t n = count_of(f->side[ACC_B][SHAPE]);
-	if (n > 0 && isfinite(norm))
-		it->b_rms = (float)(norm / sqrt((double)n));
+	it->count = count_of(f->side[ACC_B][SHAPE]);
+	if (it->count > 0 && isfinite(norm))
+		it->b_rms = (float)(norm / sqrt((double)it->count));
 	if (it->sides != 3 || !f->tensor[ACC_A] || !f->tensor[ACC_B])
 		return;
 	bool equal;
