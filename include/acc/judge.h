@@ -136,7 +136,7 @@ struct acc_case {
 	uint32_t nfinding, finding_cap;
 	uint64_t pairs, tensors;   /* records of op calls: with two sides in mind, with one */
 	uint64_t measured;         /* pairs with a number to judge by */
-	uint64_t judged_before;    /* findings in the input */
+	uint64_t judged_before;    /* findings of earlier judges in the input */
 	const struct acc_judge *judge;
 	void *state;               /* the judge's own */
 	struct acc_judge_opt {

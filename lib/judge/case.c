@@ -234,7 +234,7 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 		it->kind = ACC_ITEM_AUX;
 	else if (acc_rec_is(r, "finding")) {
 		it->kind = ACC_ITEM_FINDING;
-		c->judged_before++;
+		c->judged_before += acc_is_judged(r);
 	} else if (acc_rec_is(r, "pair") || acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")) {
 		acc_item_measure(it, r);
 		c->pairs += acc_rec_is(r, "pair");
@@ -255,7 +255,8 @@ acc_case_judge(struct acc_case *c, struct acc_err *e)
 	/* Tensors of one dump have nothing to be compared with. */
 	if (c->pairs == 0 && c->judge == &acc_judge_first_bad)
 		c->judge = &acc_judge_overflow;
-	return c->judge->judge(c, e);
+	int rc = c->judge->judge(c, e);
+	return rc < 0 ? rc : acc_take_findings(c, e);
 }
 
 int

@@ -8,6 +8,11 @@
 #include "table.h"
 #undef ROW
 
+/* Is this finding a judge's, so that its stream needs no other judge? accalign writes some,
+ * too. */
+bool acc_is_judged(const struct acc_rec *finding);
+/* The findings of the input become the case's, behind its own. */
+int acc_take_findings(struct acc_case *c, struct acc_err *e);
 /* Join the findings of earlier judges (several ranks judged alone). */
 int acc_join(struct acc_case *c, struct acc_err *e);
 void acc_out_free(struct acc_out *o);

@@ -336,7 +336,9 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	if (f == NULL)
 		return ACC_ENOMEM;
 	f->value = calls;
-	if (culprit != NULL)
+	if (culprit != NULL && calls == 0)
+		f->text = acc_arena_printf(mem(s), "nothing was compared before it");
+	else if (culprit != NULL)
 		f->text = acc_arena_printf(mem(s),
 			"clean before it: %u %s%s (%u without any difference)", calls, noun,
 			plural, equal);

@@ -225,14 +225,14 @@ run(const struct expr *x, uint32_t from, uint32_t to, const struct expr_table *t
 }
 
 struct acc_val
-expr_run(const struct expr *x, const struct expr_table *t, uint32_t row)
+acc_expr_run(const struct expr *x, const struct expr_table *t, uint32_t row)
 {
 	return run(x, 0, x->n, t, row);
 }
 
 bool
-expr_true(const struct expr *x, const struct expr_table *t, uint32_t row)
+acc_expr_true(const struct expr *x, const struct expr_table *t, uint32_t row)
 {
-	struct acc_val v = expr_run(x, t, row);
+	struct acc_val v = acc_expr_run(x, t, row);
 	return truth(&v);
 }

@@ -34,12 +34,12 @@ struct expr {
 
 /* Compile the text; fields and strings are kept in mem. 0 or < 0, with the column in
  * e->pos. */
-int expr_compile(struct expr *x, struct acc_str text, struct expr_fields *fields,
+int acc_expr_compile(struct expr *x, struct acc_str text, struct expr_fields *fields,
 	struct acc_arena *mem, struct acc_err *e);
-void expr_release(struct expr *x);
+void acc_expr_release(struct expr *x);
 /* The value for one row; ACC_V_NIL is undefined. Texts may be parts of the row's. */
-struct acc_val expr_run(const struct expr *x, const struct expr_table *t, uint32_t row);
-bool expr_true(const struct expr *x, const struct expr_table *t, uint32_t row);
-uint32_t expr_field(struct expr_fields *f, struct acc_str name, struct acc_arena *mem);
+struct acc_val acc_expr_run(const struct expr *x, const struct expr_table *t, uint32_t row);
+bool acc_expr_true(const struct expr *x, const struct expr_table *t, uint32_t row);
+uint32_t acc_expr_field(struct expr_fields *f, struct acc_str name, struct acc_arena *mem);
 
 #endif

@@ -166,7 +166,7 @@ function(struct parser *p, struct acc_str name)
 }
 
 uint32_t
-expr_field(struct expr_fields *f, struct acc_str name, struct acc_arena *mem)
+acc_expr_field(struct expr_fields *f, struct acc_str name, struct acc_arena *mem)
 {
 	for (uint32_t i = 0; i < f->n; i++)
 		if (acc_str_eq(name, f->name[i]))
@@ -232,7 +232,7 @@ primary(struct parser *p)
 			.v = acc_bool(acc_str_is(w, "true"))}, 1);
 	if (take(p, "("))
 		return function(p, w);
-	uint32_t field = expr_field(p->fields, w, p->mem);
+	uint32_t field = acc_expr_field(p->fields, w, p->mem);
 	if (field == UINT32_MAX)
 		return no_memory(p);
 	return emit(p, (struct expr_ins){.op = OP_FIELD, .n = field}, 1);
@@ -325,7 +325,7 @@ or_(struct parser *p)
 }
 
 int
-expr_compile(struct expr *x, struct acc_str text, struct expr_fields *fields,
+acc_expr_compile(struct expr *x, struct acc_str text, struct expr_fields *fields,
 	struct acc_arena *mem, struct acc_err *e)
 {
 	struct parser p = {.s = text, .x = x, .fields = fields, .mem = mem, .e = e};
@@ -337,7 +337,7 @@ expr_compile(struct expr *x, struct acc_str text, struct expr_fields *fields,
 }
 
 void
-expr_release(struct expr *x)
+acc_expr_release(struct expr *x)
 {
 	free(x->ins);
 	*x = (struct expr){0};

@@ -82,8 +82,20 @@ earlier(const void *pa, const void *pb)
 	return strcmp(a->text == NULL ? "" : a->text, b->text == NULL ? "" : b->text);
 }
 
+bool
+acc_is_judged(const struct acc_rec *finding)
+{
+	static const char *const whats[] = {"culprit", "overflow", "difference", "rule",
+		"warning", "clean"};
+	struct acc_str what = acc_get_text(finding, "", "what");
+	for (size_t i = 0; i < sizeof whats / sizeof *whats; i++)
+		if (acc_str_is(what, whats[i]))
+			return true;
+	return false;
+}
+
 int
-acc_join(struct acc_case *c, struct acc_err *e)
+acc_take_findings(struct acc_case *c, struct acc_err *e)
 {
 	int rc = 0;
 	for (uint32_t i = 0; i < c->nitem && rc == 0; i++) {
@@ -94,7 +106,14 @@ acc_join(struct acc_case *c, struct acc_err *e)
 		if (rc == 0)
 			rc = take(c, r, e);
 	}
-	if (rc == 0)
+	return rc;
+}
+
+int
+acc_join(struct acc_case *c, struct acc_err *e)
+{
+	int rc = acc_take_findings(c, e);
+	if (rc == 0 && c->nfinding > 1)
 		qsort(c->finding, c->nfinding, sizeof *c->finding, earlier);
 	return rc;
 }

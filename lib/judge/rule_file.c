@@ -29,7 +29,7 @@ compile(struct reader *rd, struct acc_str v, struct expr *x)
 	struct acc_err sub = {0};
 	if (x->n > 0)
 		return wrong(rd, "given twice:", v);
-	int rc = expr_compile(x, v, &rd->rs->fields, &rd->rs->mem, &sub);
+	int rc = acc_expr_compile(x, v, &rd->rs->fields, &rd->rs->mem, &sub);
 	if (rc < 0)
 		acc_fail(rd->e, rc, "line %u: at character %lu: %s", rd->line,
 			(unsigned long)sub.pos + 1, sub.msg);
@@ -262,13 +262,13 @@ acc_rules_free(struct acc_rules *rs)
 	if (rs == NULL)
 		return;
 	for (uint32_t i = 0; i < rs->n; i++) {
-		expr_release(&rs->rule[i].when);
-		expr_release(&rs->rule[i].value);
+		acc_expr_release(&rs->rule[i].when);
+		acc_expr_release(&rs->rule[i].value);
 		for (uint32_t j = 0; j < rs->rule[i].nwhy; j++)
-			expr_release(&rs->rule[i].why[j].x);
+			acc_expr_release(&rs->rule[i].why[j].x);
 	}
-	expr_release(&rs->skip);
-	expr_release(&rs->outputs_only);
+	acc_expr_release(&rs->skip);
+	acc_expr_release(&rs->outputs_only);
 	free(rs->rule);
 	free(rs->fields.name);
 	acc_arena_release(&rs->mem);

@@ -147,7 +147,7 @@ why_text(struct acc_case *c, const struct rule *r, const struct expr_table *t, u
 	for (uint32_t i = 0; i < r->nwhy && s != NULL; i++) {
 		const char *v = "";
 		if (r->why[i].x.n > 0) {
-			struct acc_val x = expr_run(&r->why[i].x, t, row);
+			struct acc_val x = acc_expr_run(&r->why[i].x, t, row);
 			v = value_text(&c->mem, &x);
 		}
 		s = v == NULL ? NULL
@@ -171,7 +171,7 @@ condemn(struct acc_case *c, struct group *g, struct rule *r, const struct expr_t
 		said->v = (struct acc_verdict){.level = r->level, .rule = r->name,
 			.value = NAN, .limit = r->limit, .limit_from = c->opt.rules->where};
 		if (r->value.n > 0) {
-			struct acc_val x = expr_run(&r->value, t, row);
+			struct acc_val x = acc_expr_run(&r->value, t, row);
 			acc_as_f64(&x, &said->v.value);
 		}
 	}
@@ -214,7 +214,7 @@ judge_rule(struct acc_case *c, struct group *g, struct rule *r, bool outputs_onl
 		return 0;
 	for (uint32_t i = 0; i < g->n && rc == 0; i++)
 		if (applies(r, g, i, &first_output) && (!outputs_only || g->row[i].output) &&
-			expr_true(&r->when, &t, i))
+			acc_expr_true(&r->when, &t, i))
 			rc = condemn(c, g, r, &t, i);
 	return rc;
 }
@@ -244,8 +244,8 @@ flush(struct acc_case *c, struct group *g, struct acc_err *e)
 	if (g->mode != 0)
 		rs->mode = g->mode;
 	g->mode = rs->mode != 0 ? rs->mode : MODE_ANY;
-	if (g->n > 0 && !(rs->skip.n > 0 && expr_true(&rs->skip, &t, 0))) {
-		bool only = rs->outputs_only.n > 0 && expr_true(&rs->outputs_only, &t, 0);
+	if (g->n > 0 && !(rs->skip.n > 0 && acc_expr_true(&rs->skip, &t, 0))) {
+		bool only = rs->outputs_only.n > 0 && acc_expr_true(&rs->outputs_only, &t, 0);
 		memset(g->said, 0, g->n * sizeof *g->said);
 		for (uint32_t i = 0; i < rs->n && rc == 0; i++)
 			rc = judge_rule(c, g, &rs->rule[i], only);
