@@ -5,7 +5,7 @@ DUMPS=$BATS_TEST_DIRNAME/data/dumps
 # how, device's name and number, bench's, note: a line a pair.
 brief() {
 	accfmt --json "$@" | jq -r 'select(.kind == "pair") |
-		"\(.how) \(.["a.seq"] // "-") \(.["b.seq"] // "-") \(.note // "")"'
+		"\(.how) \(.["a.seq"] // "-") \(.["b.seq"] // "-") \(.note // "-")"'
 }
 
 setup() {
@@ -94,14 +94,14 @@ dtype,shape' ]
 	[ "$(brief out | cut -d' ' -f1 | sort -u)" = msprobe ]
 	accalign --preset=ptdbg "$D/device.acc" "$D/bench.acc" >out
 	diff - <(brief out | head -n 8) <<-E
-	ptdbg 0 0 
-	ptdbg 1 1 
-	only-b - 2 
-	only-b - 3 
-	only-b - 4 
-	only-a 2 - 
-	only-a 3 - 
-	only-a 4 - 
+	ptdbg 0 0 -
+	ptdbg 1 1 -
+	only-b - 2 -
+	only-b - 3 -
+	only-b - 4 -
+	only-a 2 - -
+	only-a 3 - -
+	only-a 4 - -
 	E
 }
 
