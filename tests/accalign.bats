@@ -9,7 +9,7 @@ brief() {
 }
 
 setup() {
-	cd "$BATS_TEST_TMPDIR"
+	cd "$BATS_TEST_TMPDIR" || return
 }
 
 @test "pairs in the order of the device; what the bench alone has, in its place" {
@@ -134,13 +134,13 @@ dtype,shape' ]
 @test "every prefix of an input is trouble, and so is the output then" {
 	size=$(stat -c %s "$D/bench.acc")
 	for ((k = 0; k < size; k += 13)); do
-		head -c "$k" "$D/bench.acc" >cut
+		head -c "$k" "$D/bench.acc" >cut.acc
 		st=0
-		accalign "$D/device.acc" cut >out 2>err || st=$?
+		accalign "$D/device.acc" cut.acc >out 2>err || st=$?
 		[ "$st" -eq 2 ]
 		[ "$(wc -l <err)" -eq 1 ]
 		st=0
-		accalign - "$D/device.acc" <cut >out 2>err || st=$?
+		accalign - "$D/device.acc" <cut.acc >out 2>err || st=$?
 		[ "$st" -eq 2 ]
 		st=0
 		accfmt --json out >/dev/null 2>&1 || st=$?
