@@ -33,9 +33,13 @@ struct acc_item {
 	float like[ACC_NLIKE];
 	uint8_t liked;  /* bit i: like[i] is known */
 	uint32_t dtype; /* of the text that msprobe prints as dtype, such as <class 'int'> */
+	uint32_t type;  /* of the last part of the type: Tensor, int; 0: absent */
 	uint32_t mate;  /* item of the other side, or ACC_NOMATE */
 	int8_t num;     /* enum acc_dtype as the operator saw it */
+	int8_t grad;    /* requires_grad; -1: absent */
 	uint8_t io;     /* enum acc_io */
+	bool has_shape, has_dtype;
+	bool tensor;    /* no argument, point or parameter */
 };
 
 /* One op call; also one point of a curve, one parameter. Its records stand together. */

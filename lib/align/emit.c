@@ -13,51 +13,26 @@ struct emit {
 	struct acc_rec out;
 };
 
-/* The data type that the operator saw. */
-static enum acc_dtype
-seen(const struct acc_rec *r, struct acc_str *text)
-{
-	*text = acc_get_text(r, "", "dtype.raw");
-	if (text->n == 0)
-		*text = acc_get_text(r, "", "dtype");
-	return acc_dtype_find(*text);
-}
-
-static struct acc_str
-last_part(struct acc_str s)
-{
-	for (uint32_t i = s.n; i > 0; i--)
-		if (s.p[i - 1] == '.')
-			return (struct acc_str){s.p + i, s.n - i};
-	return s;
-}
-
-/* What differs before anything is measured: into buf, comma-joined. */
+/* What differs before anything is measured: into buf, each with a comma before it. */
 static void
-note(const struct acc_rec *a, const struct acc_rec *b, char *buf, size_t size)
+note(const struct acc_item *x, const struct acc_item *y, char *buf, size_t size)
 {
-	struct acc_str p, q;
-	enum acc_dtype s = seen(a, &p), t = seen(b, &q);
-	bool dtype = p.n > 0 && q.n > 0 && (s != t || (s == ACC_NODTYPE && !acc_str_eq(p, q)));
-	const struct acc_val *x = acc_get(a, "", "shape"), *y = acc_get(b, "", "shape");
-	bool shape = x != NULL && y != NULL && !acc_val_eq(x, y);
-	bool ga, gb;
-	bool grad = acc_as_bool(acc_get(a, "", "requires_grad"), &ga) &&
-		    acc_as_bool(acc_get(b, "", "requires_grad"), &gb) && ga != gb;
-	/* torch.Tensor and mindspore.Tensor are no difference to speak of. */
-	p = last_part(acc_get_text(a, "", "type"));
-	q = last_part(acc_get_text(b, "", "type"));
-	bool type = (p.n > 0 && q.n > 0 && !acc_str_eq(p, q)) || !acc_str_eq(a->kind, b->kind);
+	bool dtype = x->has_dtype && y->has_dtype && x->dtype != y->dtype &&
+		     (x->num != y->num || x->num == ACC_NODTYPE);
+	bool shape = x->has_shape && y->has_shape && x->shape != y->shape;
+	bool grad = x->grad >= 0 && y->grad >= 0 && x->grad != y->grad;
+	bool type = (x->type != 0 && y->type != 0 && x->type != y->type) ||
+		    x->tensor != y->tensor;
 	snprintf(buf, size, "%s%s%s%s", dtype ? ",dtype" : "", shape ? ",shape" : "",
 		grad ? ",requires_grad" : "", type ? ",type" : "");
 }
 
 /* One pair record; a or b is NULL where a side is missing. */
 static int
-put(struct emit *em, const struct acc_rec *a, const struct acc_rec *b, const struct acc_op *op)
+put(struct emit *em, const struct acc_rec *a, const struct acc_rec *b, const struct acc_op *op,
+	const char *differs)
 {
 	struct acc_rec *r = &em->out;
-	char diff[64] = "";
 	const char *how = b == NULL ? "only-a" : a == NULL ? "only-b" : op->how;
 	struct acc_str name = acc_get_text(a != NULL ? a : b, "", "name");
 	int rc = acc_rec_start(r, ACC_STR("pair"));
@@ -69,13 +44,10 @@ put(struct emit *em, const struct acc_rec *a, const struct acc_rec *b, const str
 		rc = acc_add(r, "", "b.kind", acc_text(b->kind));
 	if (rc == 0)
 		rc = acc_add(r, "", "how", acc_ctext(how));
-	if (a != NULL && b != NULL) {
-		note(a, b, diff, sizeof diff);
-		if (rc == 0 && op->sure < 1)
-			rc = acc_add(r, "", "sure", acc_f64(op->sure));
-		if (rc == 0 && diff[0] != '\0')
-			rc = acc_add(r, "", "note", acc_ctext(diff + 1));
-	}
+	if (rc == 0 && a != NULL && b != NULL && op->sure < 1)
+		rc = acc_add(r, "", "sure", acc_f64(op->sure));
+	if (rc == 0 && differs[0] != '\0')
+		rc = acc_add(r, "", "note", acc_ctext(differs + 1));
 	if (rc == 0 && a != NULL)
 		rc = acc_rec_append(r, "a.", a);
 	if (rc == 0 && b != NULL)
@@ -90,13 +62,17 @@ static int
 put_item(struct emit *em, uint32_t a, uint32_t b, const struct acc_op *op)
 {
 	struct acc_half *h = em->al->h;
-	struct acc_rec *x = NULL, *y = NULL;
+	const struct acc_item *x = h[ACC_A].ix.item, *y = h[ACC_B].ix.item;
+	struct acc_rec *p = NULL, *q = NULL;
+	char differs[64] = "";
 	int rc = 0;
 	if (a != ACC_NOMATE)
-		rc = acc_spool_get(h[ACC_A].spool, h[ACC_A].ix.item[a].at, &x, em->e);
+		rc = acc_spool_get(h[ACC_A].spool, x[a].at, &p, em->e);
 	if (rc >= 0 && b != ACC_NOMATE)
-		rc = acc_spool_get(h[ACC_B].spool, h[ACC_B].ix.item[b].at, &y, em->e);
-	return rc < 0 ? rc : put(em, x, y, op);
+		rc = acc_spool_get(h[ACC_B].spool, y[b].at, &q, em->e);
+	if (rc >= 0 && p != NULL && q != NULL)
+		note(&x[a], &y[b], differs, sizeof differs);
+	return rc < 0 ? rc : put(em, p, q, op, differs);
 }
 
 /* The records of a device's op call (may be NULL), with those that only its mate has (may be

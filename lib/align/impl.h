@@ -24,6 +24,8 @@ struct acc_half {
 	size_t op_cap, item_cap;
 	struct acc_spool *spool;
 	struct acc_buf key; /* of the last op call */
+	uint32_t dtype;     /* of the last record that had one, */
+	int8_t num;         /* and what that is */
 	struct acc_group *group;
 	uint32_t ngroup;
 	size_t group_cap;

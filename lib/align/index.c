@@ -5,11 +5,12 @@
 #include <stdlib.h>
 
 /* The fields that are looked at, found in one walk. */
-enum { NAME, KEY, OP, CALL, PASS, IO, POS, DTYPE, RAW, TYPE, VALUE, SHAPE, STEP, RANK, PROC, TAG,
-	NFIELD };
+enum { NAME, KEY, OP, CALL, PASS, IO, POS, DTYPE, RAW, TYPE, VALUE, SHAPE, GRAD, STEP, RANK, PROC,
+	TAG, NFIELD };
 static const struct acc_str field[NFIELD] = {{"name", 4}, {"key", 3}, {"op", 2}, {"call", 4},
 	{"pass", 4}, {"io", 2}, {"pos", 3}, {"dtype", 5}, {"dtype.raw", 9}, {"type", 4},
-	{"value", 5}, {"shape", 5}, {"step", 4}, {"rank", 4}, {"proc", 4}, {"tag", 3}};
+	{"value", 5}, {"shape", 5}, {"requires_grad", 13}, {"step", 4}, {"rank", 4},
+	{"proc", 4}, {"tag", 3}};
 
 static void
 collect(const struct acc_rec *r, const struct acc_val *v[NFIELD])
@@ -54,6 +55,16 @@ hash2(struct acc_str s, struct acc_str t)
 	return acc_hash(both, sizeof both);
 }
 
+/* Behind the last dot. */
+static struct acc_str
+last_part(struct acc_str s)
+{
+	for (uint32_t i = s.n; i > 0; i--)
+		if (s.p[i - 1] == '.')
+			return (struct acc_str){s.p + i, s.n - i};
+	return s;
+}
+
 /* What msprobe prints in the column of data types, for a record that is no tensor: the class
  * of the value in Python, except for a few types. */
 static struct acc_str
@@ -65,13 +76,8 @@ arg_class(struct acc_str type, const struct acc_val *value, struct acc_str pos)
 	for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
 		if (acc_str_is(type, plain[i]))
 			return type;
-	for (uint32_t i = pos.n; i > 0; i--)
-		if (pos.p[i - 1] == '.') {
-			pos = (struct acc_str){pos.p + i, pos.n - i};
-			break;
-		}
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (acc_str_is(pos, names[i]))
+		if (acc_str_is(last_part(pos), names[i]))
 			return type;
 	if (value == NULL || value->type == ACC_V_NIL)
 		return ACC_STR("<class 'NoneType'>");
@@ -100,12 +106,36 @@ io_number(struct acc_str s)
 	return ACC_IO_NONE;
 }
 
+/* The data type that the operator saw. */
 static void
-describe(struct acc_item *it, const struct acc_rec *r, const struct acc_val *const v[NFIELD],
-	struct acc_str key)
+describe_dtype(struct acc_half *h, struct acc_item *it, const struct acc_val *const v[NFIELD])
 {
-	struct acc_str name = text(v[NAME]), io = text(v[IO]), pos = text(v[POS]);
-	struct acc_str row = name, dtype = text(v[RAW]);
+	struct acc_str dtype = text(v[RAW]);
+	if (dtype.n == 0)
+		dtype = text(v[DTYPE]);
+	it->has_dtype = dtype.n > 0;
+	it->num = ACC_NODTYPE;
+	if (!it->has_dtype)
+		dtype = it->tensor ? ACC_STR("None")
+				   : arg_class(text(v[TYPE]), v[VALUE], text(v[POS]));
+	it->dtype = (uint32_t)hash(dtype);
+	/* Most often it is that of the record before. */
+	if (it->has_dtype && it->dtype != h->dtype) {
+		h->dtype = it->dtype;
+		h->num = (int8_t)acc_dtype_find(dtype);
+	}
+	if (it->has_dtype)
+		it->num = h->num;
+}
+
+static void
+describe(struct acc_half *h, struct acc_item *it, const struct acc_rec *r,
+	const struct acc_val *const v[NFIELD], struct acc_str key)
+{
+	struct acc_str row = text(v[NAME]), io = text(v[IO]), pos = text(v[POS]);
+	struct acc_str type = text(v[TYPE]);
+	bool grad;
+	*it = (struct acc_item){.mate = ACC_NOMATE, .tensor = acc_rec_is(r, "tensor"), .grad = -1};
 	if (row.n >= key.n && memcmp(row.p, key.p, key.n) == 0)
 		row = (struct acc_str){row.p + key.n, row.n - key.n};
 	it->row = hash(row);
@@ -114,16 +144,14 @@ describe(struct acc_item *it, const struct acc_rec *r, const struct acc_val *con
 	if (pos.n == 0 && it->io != ACC_IO_NONE)
 		pos = ACC_STR("0");
 	it->place = io.n == 0 ? it->row : hash2(io, pos);
-	if (v[SHAPE] != NULL && v[SHAPE]->type == ACC_V_INTS)
+	it->has_shape = v[SHAPE] != NULL && v[SHAPE]->type == ACC_V_INTS;
+	if (it->has_shape)
 		it->shape = acc_hash(v[SHAPE]->ints, v[SHAPE]->n * sizeof *v[SHAPE]->ints);
-	if (dtype.n == 0)
-		dtype = text(v[DTYPE]);
-	it->num = (int8_t)acc_dtype_find(dtype);
-	if (dtype.n == 0)
-		dtype = acc_rec_is(r, "arg") ? arg_class(text(v[TYPE]), v[VALUE], text(v[POS]))
-					     : ACC_STR("None");
-	it->dtype = (uint32_t)hash(dtype);
-	it->mate = ACC_NOMATE;
+	if (type.n > 0)
+		it->type = (uint32_t)hash(last_part(type));
+	if (acc_as_bool(v[GRAD], &grad))
+		it->grad = grad;
+	describe_dtype(h, it, v);
 }
 
 void *
@@ -241,8 +269,7 @@ add(struct acc_half *h, const struct acc_rec *r, bool global, struct acc_err *e)
 		return ACC_ENOMEM;
 	h->ix.item = it;
 	it += h->ix.nitem;
-	*it = (struct acc_item){0};
-	describe(it, r, v, key);
+	describe(h, it, r, v, key);
 	if (global || !same_op(h, (uint32_t)g, key, it->place)) {
 		int rc = new_op(h, r, v, key, e);
 		if (rc < 0)
