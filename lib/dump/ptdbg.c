@@ -137,12 +137,6 @@ read_pkl(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
 	}
 	if (rc < 0)
 		acc_err_in(e, path == NULL ? file : path);
-	if (rc == 0 && p.nlines == 0) {
-		struct acc_err bad = {0};
-		acc_fail(&bad, ACC_EFORMAT, "the file is empty");
-		acc_err_in(&bad, path == NULL ? file : path);
-		acc_dump_trouble(c, &bad);
-	}
 	ptdbg_release(&p);
 	acc_arena_release(&m);
 	return rc;

@@ -180,7 +180,10 @@ ptdbg_pkl(struct ptdbg *p, struct acc_bytes *b, struct acc_err *e)
 	acc_json_close(j);
 	if (rc < 0 && bad.code == 0)
 		return rc; /* whoever takes the records wants no more */
-	if (rc < 0) {
+	if (rc == 0 && p->nlines == 0) {
+		rc = acc_fail(&bad, ACC_EFORMAT, "the file is empty");
+		in_file(p, &bad);
+	} else if (rc < 0) {
 		size_t n = strlen(bad.msg);
 		snprintf(bad.msg + n, sizeof bad.msg - n, "; %llu lines were read",
 			(unsigned long long)p->nlines);
