@@ -1,0 +1,160 @@
+load helper
+D=$DATA/dumps
+
+list() { # keys, command...
+	local c=$1
+	shift
+	"$@" | accfmt --tsv --no-header -c "$c"
+}
+
+NPY_=name,file,dtype,shape,stride,order,off,len
+
+@test "npy: a folder: Fortran order, big endian, 0-d, empty, versions 1 to 3, as numpy reads them" {
+	list "$NPY_" accdump-read "$D/npy" | diff - "$DATA/rows/npy.tsv"
+	run -0 bash -c "accdump-read $D/npy | accfmt --json | jq -r '
+		if .kind == \"source\" then [.root, .format, .task] else [.key, .op, .io, .pos, .seq] end | @tsv'"
+	[ "${lines[0]}" = "$(realpath "$D/npy")"$'\tnpy\ttensor' ]
+	[ "${lines[1]}" = $'big_endian\tbig_endian\tout\t0\t0' ]
+}
+
+@test "npy: one file, whatever the path to it" {
+	want=$(grep fortran "$DATA/rows/npy.tsv")
+	[ "$(list "$NPY_" accdump-read "$D/npy/fortran.npy")" = "$want" ]
+	cd "$D/npy"
+	[ "$(list "$NPY_" accdump-read fortran.npy)" = "$want" ]
+	cd "$BATS_TEST_TMPDIR"
+	ln -s "$D/npy/fortran.npy" link.npy # the user named it, so it may lead anywhere
+	[ "$(list "$NPY_" accdump-read link.npy)" = "link${want#fortran}" ]
+	[ "$(accdump-read link.npy | accfmt --json | jq -r 'select(.root).root')" = \
+		"$(realpath "$D/npy")" ]
+	cp "$D/npy/fortran.npy" no_extension
+	[ "$(list name,dtype accdump-read no_extension)" = $'no_extension\tf32' ]
+}
+
+@test "npy: natural order, own files only; several files count on" {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir -p d/below.npy d/c
+	for n in x10 x2 c/y; do cp "$D/npy/bool.npy" d/$n.npy; done
+	touch d/notes.txt
+	rmdir d/below.npy
+	[ "$(list name,seq accdump-read d | tr '\t\n' '. ')" = "x2.0 x10.1 " ]
+	[ "$(list name,seq accdump-read d/x10.npy d/x2.npy | tr '\t\n' '. ')" = "x10.0 x2.1 " ]
+	[ "$(list name,seq accdump-read -o x10 d)" = $'x10\t1' ]
+}
+
+@test "npy, pt: a name that is an argument's says where it belongs" {
+	cd "$BATS_TEST_TMPDIR"
+	while read -r name want; do
+		cp "$D/npy/bool.npy" "$name.npy"
+		cp "$D/views/bool.pt" "$name.pt"
+		for f in "$name.npy" "$name.pt"; do
+			[ "$(list key,op,call,pass,io,pos accdump-read "$f" | tr '\t' ' ')" = "$want" ] ||
+				{ list key,op,call,pass,io,pos accdump-read "$f"; return 1; }
+			[ "$(list name accdump-read "$f")" = "$name" ]
+		done
+	done <<-'END'
+		Functional_linear_0_forward_input.0 Functional_linear_0_forward Functional.linear 0 forward in 0
+		Tensor___add___1_backward_output.1.0 Tensor___add___1_backward Tensor.__add__ 1 backward out 1.0
+		Functional.linear.3.forward.output.0 Functional.linear.3.forward Functional.linear 3 forward out 0
+		Torch.sum.0.forward.kwargs.input Torch.sum.0.forward Torch.sum 0 forward kw input
+		Module.a.fc.Linear.forward.2.input.0 Module.a.fc.Linear.forward.2 Module.a.fc.Linear 2 forward in 0
+		Module.fc.Linear.forward.0.parameters.weight Module.fc.Linear.forward.0 Module.fc.Linear 0 forward param weight
+		Module.input.Linear.backward.0.output.1 Module.input.Linear.backward.0 Module.input.Linear 0 backward out 1
+		Torch_mm_0_forward_output Torch_mm_0_forward Torch.mm 0 forward out 0
+		my_input.0 my_input.0 my_input.0   out 0
+		forward_input forward_input forward_input   out 0
+	END
+}
+
+@test "npy: what cannot be read has err, one line each, status 2; the others are read" {
+	fails "objects.npy: type '|O': Python objects" accdump-read "$D/broken/objects.npy"
+	fails 'truncated.npy: byte 400: the file ends here' accdump-read "$D/broken/truncated.npy"
+	fails 'header.npy: byte 27: the file ends in its header' accdump-read "$D/broken/header.npy"
+	cd "$BATS_TEST_TMPDIR"
+	mkdir d
+	cp "$D/broken/objects.npy" "$D/npy/bool.npy" d
+	: >d/none.npy
+	run -2 --separate-stderr accdump-read d
+	[ "${#stderr_lines[@]}" -eq 2 ]
+	[[ ${stderr_lines[0]} == "accdump-read: d/none.npy: byte 0: "* ]]
+	run -2 bash -c "accdump-read d 2>/dev/null | accfmt --tsv --no-header -c name,shape,file,err"
+	[ "${lines[0]}" = $'bool\t[3, 4]\tbool.npy\t' ]
+	[[ ${lines[1]} == $'none\t\t\tbyte 0: '* ]]
+	[[ ${lines[2]} == $'objects\t[2]\t\ttype '* ]]
+	ln -s "$D/npy/c_order.npy" d/out.npy
+	run -2 --separate-stderr accdump-read d
+	[[ $stderr == *"d/out.npy: refused to open out.npy: a symbolic link leaves the folder"* ]]
+}
+
+# As handmade.py saved them. views.tsv: name[:path] dtype shape stride offset requires_grad max min mean norm crc32
+@test "pt: every view, dtype and container, as torch made them" {
+	n=0
+	while IFS=$'\t' read -r name dtype shape stride offset grad rest; do
+		file=${name%%:*}
+		run -0 bash -c "accdump-read $D/views/$file.pt | accfmt --json |
+			jq -r 'select(.kind == \"tensor\" and .name == \"${name/:/.}\") |
+			[.[\"dtype.raw\"], (.shape | map(tostring) | join(\",\")), .offset // 0,
+			.requires_grad, (.stride // [] | map(tostring) | join(\",\"))] | join(\" \")'"
+		want="torch.$dtype ${shape/-/} $offset $([ "$grad" = 1 ] && echo true || echo false)"
+		# Where the stride is absent the elements lie row by row.
+		[ "$output" = "$want $stride" ] || [ "$output" = "$want " ] || {
+			echo "$name: $output, not $want $stride"
+			return 1
+		}
+		case $name in transpose | permute | expand | step | slice | column)
+			[[ $output == *" $stride" ]] ;; esac
+		n=$((n + 1))
+	done < <(tail -n +2 "$D/expect/views.tsv")
+	[ "$n" -gt 25 ]
+}
+
+@test "pt: storages lie where the records say" {
+	cd "$D/views"
+	while IFS=$'\t' read -r file off len crc; do
+		# gzip(1) ends in the CRC-32 of what it was fed, little-endian.
+		[ "$(tail -c "+$((off + 1))" "$file" | head -c "$len" | gzip -1c | tail -c 8 |
+			od -An -tu4 -N4 --endian=little | tr -d ' ')" = "$crc" ]
+	done < <(list file,off,len,crc32 accdump-read -k tensor plain.pt bf16.pt fp64.pt bool.pt nested.pt)
+}
+
+@test "pt: plain values are arguments, what is opaque is left out" {
+	accdump-read -k arg "$D/views/nested.pt" | accfmt --json | jq -c \
+		'select(.kind == "arg") | [.name, .pos, .type, .value]' | diff - <(cat <<-'END'
+		["nested.both.1.1","both.1.1","int",7]
+		["nested.step","step","int",12]
+		["nested.lr","lr","float",0.001]
+		["nested.name","name","str","adam"]
+		["nested.flag","flag","bool",true]
+		["nested.nothing","nothing","None",null]
+		["nested.shape.0","shape.0","int",6]
+		["nested.shape.1","shape.1","int",8]
+		["nested.dtype","dtype","str","torch.float16"]
+	END
+	)
+	[ "$(list name,key,pos accdump-read "$D/views/namespace.pt")" = $'namespace.x\tnamespace\tx' ]
+}
+
+@test "pt: what is not decoded has err; a pickle that calls something gives nothing" {
+	fails 'sparse.pt: a tensor made by _rebuild_sparse_tensor is not decoded' \
+		accdump-read "$D/views/sparse.pt"
+	[ "$(list name,dtype accdump-read "$D/views/sparse.pt" 2>/dev/null)" = $'sparse.x\tf32\nsparse.s\t' ]
+	fails 'legacy.pt: written by torch before 1.6' accdump-read "$D/views/legacy.pt"
+	for f in eval getattr system; do
+		fails "$f.pt: byte " accdump-read "$D/broken/$f.pt"
+		[[ $stderr == *refused* ]]
+		[ "$(list name accdump-read "$D/broken/$f.pt" 2>/dev/null)" = "" ]
+	done
+	cd "$BATS_TEST_TMPDIR"
+	head -c 600 "$D/views/plain.pt" >cut.pt
+	fails 'cut.pt: ' accdump-read cut.pt
+	echo text >text.pt
+	fails 'text.pt: ' accdump-read text.pt
+}
+
+@test "pt: by its contents too, where the name has another extension" {
+	cd "$BATS_TEST_TMPDIR"
+	cp "$D/views/plain.pt" model.bin
+	[ "$(list name,dtype accdump-read model.bin)" = $'model\tf32' ]
+	ln -s model.bin link.pth
+	[ "$(list name,file accdump-read link.pth)" = $'link\tmodel.bin' ]
+}
