@@ -95,10 +95,9 @@ jtree_read(struct acc_json *j, const struct acc_json_tok *first, struct acc_aren
 }
 
 const struct jnode *
-jtree_get(const struct jnode *n, const char *key)
+jtree_find(const struct jnode *n, const char *key, size_t len)
 {
 	const struct jnode *hit = NULL;
-	size_t len = strlen(key);
 	if (n == NULL || n->type != ACC_JSON_OBJECT)
 		return NULL;
 	for (const struct jnode *c = n->child; c != NULL; c = c->next)

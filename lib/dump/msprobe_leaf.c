@@ -7,13 +7,13 @@
 
 /* Everything that is put points into the op's arena or is constant: nothing is copied. */
 static int
-add(struct acc_rec *r, const char *key, struct acc_val v)
+add(struct acc_rec *r, struct acc_str key, struct acc_val v)
 {
-	return acc_rec_push(r, &(struct acc_field){.key = acc_str(key), .v = v});
+	return acc_rec_push(r, &(struct acc_field){.key = key, .v = v});
 }
 
 static int
-add_text(struct acc_rec *r, const char *key, struct acc_str s)
+add_text(struct acc_rec *r, struct acc_str key, struct acc_str s)
 {
 	return s.n == 0 ? 0 : add(r, key, acc_text(s));
 }
@@ -25,22 +25,22 @@ begin(struct msprobe_op *o, const char *kind, struct acc_str name, struct acc_re
 {
 	struct acc_dump_ctx *c = o->m->c;
 	struct acc_rec *r = acc_dump_rec(c, kind, name);
-	int rc = add(r, "key", acc_text(o->key));
-	rc |= add(r, "op", acc_text(o->parsed.op));
+	int rc = add(r, ACC_STR("key"), acc_text(o->key));
+	rc |= add(r, ACC_STR("op"), acc_text(o->parsed.op));
 	if (o->parsed.call >= 0)
-		rc |= add(r, "call", acc_int(o->parsed.call));
-	rc |= add_text(r, "pass", o->pass);
-	rc |= add(r, "io", acc_ctext(o->io));
-	rc |= add_text(r, "pos", o->pos);
+		rc |= add(r, ACC_STR("call"), acc_int(o->parsed.call));
+	rc |= add_text(r, ACC_STR("pass"), o->pass);
+	rc |= add(r, ACC_STR("io"), acc_ctext(o->io));
+	rc |= add_text(r, ACC_STR("pos"), o->pos);
 	*out = r;
 	if (rc == 0 && !acc_dump_selects(c, r)) {
 		*out = NULL;
 		return acc_dump_put(c, r, e);
 	}
-	rc |= add_text(r, "scope", o->scope);
+	rc |= add_text(r, ACC_STR("scope"), o->scope);
 	if (o->stack != NULL) {
-		rc |= add_text(r, "stack", msprobe_stack_id(&o->m->maps, o->stack, c));
-		rc |= add_text(r, "stack_from", o->stack_from);
+		rc |= add_text(r, ACC_STR("stack"), msprobe_stack_id(&o->m->maps, o->stack, c));
+		rc |= add_text(r, ACC_STR("stack_from"), o->stack_from);
 	}
 	return rc < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
 }
@@ -48,7 +48,7 @@ begin(struct msprobe_op *o, const char *kind, struct acc_str name, struct acc_re
 /* --- tensors --- */
 
 static int
-add_stat(struct acc_rec *r, const char *key, const struct jnode *n)
+add_stat(struct acc_rec *r, struct acc_str key, const struct jnode *n)
 {
 	if (n == NULL)
 		return 0;
@@ -70,18 +70,18 @@ add_stat(struct acc_rec *r, const char *key, const struct jnode *n)
 static int
 add_stats(struct acc_rec *r, const struct jnode *leaf)
 {
-	int rc = add_stat(r, "stat.max", jtree_get(leaf, "Max"));
-	rc |= add_stat(r, "stat.min", jtree_get(leaf, "Min"));
-	rc |= add_stat(r, "stat.mean", jtree_get(leaf, "Mean"));
-	rc |= add_stat(r, "stat.norm", jtree_get(leaf, "Norm"));
+	int rc = add_stat(r, ACC_STR("stat.max"), jtree_get(leaf, "Max"));
+	rc |= add_stat(r, ACC_STR("stat.min"), jtree_get(leaf, "Min"));
+	rc |= add_stat(r, ACC_STR("stat.mean"), jtree_get(leaf, "Mean"));
+	rc |= add_stat(r, ACC_STR("stat.norm"), jtree_get(leaf, "Norm"));
 	/* One field for three checksums, told apart by their look. */
 	struct acc_str sum = jtree_text(jtree_get(leaf, "md5"));
 	if (acc_str_starts(sum, "0x"))
-		rc |= add(r, "stat.xor", acc_text(sum));
+		rc |= add(r, ACC_STR("stat.xor"), acc_text(sum));
 	else if (sum.n == 8)
-		rc |= add(r, "stat.crc32", acc_text(sum));
+		rc |= add(r, ACC_STR("stat.crc32"), acc_text(sum));
 	else if (sum.n == 32)
-		rc |= add(r, "stat.md5", acc_text(sum));
+		rc |= add(r, ACC_STR("stat.md5"), acc_text(sum));
 	return rc;
 }
 
@@ -187,7 +187,7 @@ add_ref(struct msprobe_op *o, struct acc_rec *r, const struct jnode *leaf, struc
 	const struct jnode *shape = jtree_get(leaf, "shape");
 	want.dtype = acc_dtype_find(raw);
 	bool has_shape = read_shape(shape, &want), told = m->no_folder;
-	int rc = add_text(r, "dtype.raw", raw);
+	int rc = add_text(r, ACC_STR("dtype.raw"), raw);
 	if (shape != NULL && shape->type != ACC_JSON_NULL && !has_shape)
 		acc_fail(&bad, ACC_EFORMAT, "the shape is no list of sizes");
 	bool payload = data_name.n > 0 && m->dirfd >= 0 &&
@@ -197,7 +197,7 @@ add_ref(struct msprobe_op *o, struct acc_rec *r, const struct jnode *leaf, struc
 		rc |= acc_ref_put(r, &got);
 	} else {
 		if (want.dtype != ACC_NODTYPE)
-			rc |= add(r, "dtype", acc_ctext(acc_dtypes[want.dtype].name));
+			rc |= add(r, ACC_STR("dtype"), acc_ctext(acc_dtypes[want.dtype].name));
 		if (has_shape)
 			rc |= acc_add(r, "", "shape", acc_ints(want.shape, want.ndim));
 	}
@@ -233,11 +233,11 @@ put_tensor(struct msprobe_op *o, const struct jnode *leaf, struct acc_str type, 
 	int rc = begin(o, "tensor", row_name(o, data_name), &r, e);
 	if (rc < 0 || r == NULL)
 		return rc;
-	rc |= add_text(r, "type", type);
+	rc |= add_text(r, ACC_STR("type"), type);
 	rc |= add_ref(o, r, leaf, data_name);
 	if (grad != NULL && (grad->type == ACC_JSON_TRUE || grad->type == ACC_JSON_FALSE))
-		rc |= add(r, "requires_grad", acc_bool(grad->type == ACC_JSON_TRUE));
-	rc |= add_text(r, "data_name", data_name);
+		rc |= add(r, ACC_STR("requires_grad"), acc_bool(grad->type == ACC_JSON_TRUE));
+	rc |= add_text(r, ACC_STR("data_name"), data_name);
 	rc |= add_stats(r, leaf);
 	if (rc < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
@@ -301,8 +301,8 @@ put_arg(struct msprobe_op *o, struct acc_str type, const struct jnode *value, st
 	int rc = begin(o, "arg", o->path, &r, e);
 	if (rc < 0 || r == NULL)
 		return rc;
-	rc |= add(r, "type", acc_text(type));
-	rc |= add(r, "value", value_of(&o->m->mem, value));
+	rc |= add(r, ACC_STR("type"), acc_text(type));
+	rc |= add(r, ACC_STR("value"), value_of(&o->m->mem, value));
 	if (rc < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	return acc_dump_put(o->m->c, r, e);

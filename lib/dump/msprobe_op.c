@@ -43,7 +43,8 @@ name_leaf(struct msprobe_op *o, size_t infix)
 
 /* Append the child's name; in gradients of parameters the index of a list is left out. */
 static int
-name_child(struct msprobe_op *o, const struct jnode *parent, const struct jnode *child, uint32_t index)
+name_child(struct msprobe_op *o, const struct jnode *parent, const struct jnode *child,
+	uint32_t index)
 {
 	struct acc_buf *b = &o->m->path;
 	char num[16];
