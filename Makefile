@@ -51,6 +51,12 @@ $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# The loops of the kernels, once for every instruction set; chosen at run time.
+ifeq ($(shell $(CC) -dumpmachine | cut -d- -f1),x86_64)
+$(B)/lib/kernel/avx2.o: ALL_CFLAGS += -mavx2 -mfma -mf16c -mpopcnt
+$(B)/lib/kernel/avx512.o: ALL_CFLAGS += -mavx512f -mavx512bw -mavx512dq -mfma -mf16c -mpopcnt
+endif
+
 # Rule files are part of the library: a program must work as a single copied file.
 RULES := $(sort $(wildcard share/rules/*.rules))
 $(B)/gen/presets.c: share/rules/embed.sh $(RULES)

@@ -12,11 +12,12 @@
  *
  * Error bounds, u = 2^-53: a sum of n terms t_i is within 136 u sum|t_i| of the exact sum of
  * its terms as rounded, for any n up to 2^50 (127 additions in a lane, 4 in the fold, and the
- * compensation). Terms of sum, sumabs are exact, of d within u; squares and products of f32 and narrower
- * are exact, of f64 within u. r and e are computed in f32, as numpy and torch do, where both
- * dtypes are floats that fit f32 (then their terms are within 2^-23, the squares 2^-22), else
- * in double, as they are in a block in which f32 would overflow. Squares of f64 values beyond
- * 1e154 overflow to inf.
+ * compensation). d is within u of a - b; squares and products of values of f32 and narrower
+ * are exact, of d and of f64 within u. r and e are computed in f32, as numpy and torch do, where
+ * both dtypes are floats that fit f32, and r and e^2 of elements i, i + 16, i + 32 and i + 48 of
+ * 64 are added in f32 first: then the sum of r is within 2^-22, that of e^2 within 2^-20, of
+ * itself. Else r and e are in double, as they are in a block in which f32 would overflow or
+ * underflow. Squares of f64 values beyond 1e154 overflow to inf.
  */
 #ifndef ACC_KERNEL_H
 #define ACC_KERNEL_H
@@ -36,7 +37,7 @@ struct acc_one {
 	uint64_t n, nan, posinf, neginf, zero;
 	uint64_t sat; /* finite and |x| == the largest finite value; floats only */
 	double min, max;
-	struct acc_sum sum, sumsq, sumabs;
+	struct acc_sum sum, sumsq;
 };
 
 /* Of a pair: d = a - b over the elements where both are finite ("used"). */
@@ -48,17 +49,13 @@ struct acc_two {
 	uint64_t kind_diff;   /* not finite on a side, and not the same NaN / +Inf / -Inf on both */
 	uint64_t kind_diff_unsigned; /* the same with the sign of infinity ignored */
 	struct acc_sum dot, aa, bb; /* sum a b, a^2, b^2 over used */
-	struct acc_sum d, absd, dd; /* sum a - b, |a - b|, (a - b)^2 */
+	struct acc_sum absd, dd;    /* sum |a - b|, (a - b)^2 */
 	double max_absd;
 	uint64_t max_absd_at; /* lowest row-major index; 0 if the largest is 0 */
 	/* r = |d| / |b| over used with b != 0 */
 	uint64_t nrel;
 	uint64_t b_zero;      /* used, b == 0 and a != 0 */
-	/* What msprobe takes for r at those b_zero: |(a + eps) - eps| / eps with eps of f32 where
-	 * r is in f32, else of f64. The largest, and how many are below the two bounds. */
-	double max_rel_b0;
-	uint64_t b0_lt_1e3, b0_lt_5e3;
-	struct acc_sum rel, relrel;
+	struct acc_sum rel;
 	double max_rel;
 	uint64_t max_rel_at;
 	uint64_t lt_1e3, lt_5e3; /* used with r < 0.001 (0.005), or d == 0 */

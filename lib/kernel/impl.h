@@ -11,6 +11,12 @@
 
 #include <math.h>
 
+#ifdef __clang__
+#define UNROLL4 _Pragma("unroll 4")
+#else
+#define UNROLL4 _Pragma("GCC unroll 4")
+#endif
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -32,11 +38,21 @@ max16(const float *x)
 	return (double)m + 0.0;
 }
 
-/* min, max and the number of zeros. */
 static void
-range(const float *x, size_t n, struct acc_blk1 *o)
+one(const float *x, size_t n, struct acc_blk1 *o)
 {
+	double sum[16], sumsq[16];
 	float lo[16], hi[16];
+	for (size_t g = 0; g < 16; g += ND) {
+		vd s = d_set(0), q = s;
+		for (size_t i = g; i < n; i += 16) {
+			vd v = d_widen(x + i);
+			s = d_add(s, v);
+			q = d_muladd(v, v, q);
+		}
+		d_store(sum + g, s);
+		d_store(sumsq + g, q);
+	}
 	o->zero = 0;
 	for (size_t g = 0; g < 16; g += NF) {
 		vf mn = f_load(x + g), mx = mn;
@@ -51,54 +67,29 @@ range(const float *x, size_t n, struct acc_blk1 *o)
 		f_store(hi + g, mx);
 		o->zero += c_sum(zero);
 	}
+	o->sum = acc_fold(sum);
+	o->sumsq = acc_fold(sumsq);
 	o->min = min16(lo);
 	o->max = max16(hi);
 }
 
-static void
-one(const float *x, size_t n, struct acc_blk1 *o)
-{
-	double sum[16], sumsq[16], sumabs[16];
-	for (size_t g = 0; g < 16; g += ND) {
-		vd s = d_set(0), q = s, t = s;
-		for (size_t i = g; i < n; i += 16) {
-			vd v = d_widen(x + i);
-			s = d_add(s, v);
-			q = d_muladd(v, v, q);
-			t = d_add(t, d_abs(v));
-		}
-		d_store(sum + g, s);
-		d_store(sumsq + g, q);
-		d_store(sumabs + g, t);
-	}
-	o->sum = acc_fold(sum);
-	o->sumsq = acc_fold(sumsq);
-	o->sumabs = acc_fold(sumabs);
-	range(x, n, o);
-}
-
-/* What is summed in double from both sides. */
+/* What is summed in double. */
 static void
 moments(const float *a, const float *b, size_t n, struct acc_blk2 *o)
 {
-	double s[10][16], maxd[16];
+	double s[7][16], maxd[16];
 	for (size_t g = 0; g < 16; g += ND) {
-		vd z = d_set(0), s0 = z, s1 = z, s2 = z, s3 = z, s4 = z, s5 = z, s6 = z, s7 = z,
-		   s8 = z, s9 = z, mx = z;
+		vd z = d_set(0), s0 = z, s1 = z, s2 = z, s3 = z, s4 = z, s5 = z, s6 = z, mx = z;
 		for (size_t i = g; i < n; i += 16) {
-			vd x = d_widen(a + i), y = d_widen(b + i), d = d_sub(x, y);
-			vd ad = d_abs(d);
+			vd x = d_widen(a + i), y = d_widen(b + i), d = d_abs(d_sub(x, y));
 			s0 = d_add(s0, x);
 			s1 = d_muladd(x, x, s1);
-			s2 = d_add(s2, d_abs(x));
-			s3 = d_add(s3, y);
-			s4 = d_muladd(y, y, s4);
-			s5 = d_add(s5, d_abs(y));
-			s6 = d_muladd(x, y, s6);
-			s7 = d_add(s7, d);
-			s8 = d_add(s8, ad);
-			s9 = d_add(s9, d_mul(d, d)); /* 53 bits squared: not exact */
-			mx = d_max(mx, ad);
+			s2 = d_add(s2, y);
+			s3 = d_muladd(y, y, s3);
+			s4 = d_muladd(x, y, s4);
+			s5 = d_add(s5, d);
+			s6 = d_add(s6, d_mul(d, d)); /* 53 bits squared: not exact */
+			mx = d_max(mx, d);
 		}
 		d_store(s[0] + g, s0);
 		d_store(s[1] + g, s1);
@@ -107,78 +98,114 @@ moments(const float *a, const float *b, size_t n, struct acc_blk2 *o)
 		d_store(s[4] + g, s4);
 		d_store(s[5] + g, s5);
 		d_store(s[6] + g, s6);
-		d_store(s[7] + g, s7);
-		d_store(s[8] + g, s8);
-		d_store(s[9] + g, s9);
 		d_store(maxd + g, mx);
 	}
 	o->a.sum = acc_fold(s[0]);
 	o->a.sumsq = acc_fold(s[1]);
-	o->a.sumabs = acc_fold(s[2]);
-	o->b.sum = acc_fold(s[3]);
-	o->b.sumsq = acc_fold(s[4]);
-	o->b.sumabs = acc_fold(s[5]);
-	o->dot = acc_fold(s[6]);
-	o->d = acc_fold(s[7]);
-	o->absd = acc_fold(s[8]);
-	o->dd = acc_fold(s[9]);
+	o->b.sum = acc_fold(s[2]);
+	o->b.sumsq = acc_fold(s[3]);
+	o->dot = acc_fold(s[4]);
+	o->absd = acc_fold(s[5]);
+	o->dd = acc_fold(s[6]);
 	o->maxd = maxd[0];
 	for (int i = 1; i < 16; i++)
 		o->maxd = maxd[i] > o->maxd ? maxd[i] : o->maxd;
 }
 
-/* What is computed in float: r, e, the bounds. */
+static inline vf
+ratio_r(vf x, vf y)
+{
+	vf ay = f_abs(y);
+	return f_keep(m_ne(ay, f_set(0)), f_div(f_abs(f_sub(x, y)), ay));
+}
+
+static inline vf
+ratio_e(vf x, vf y, vf scale)
+{
+	return f_div(f_abs(f_sub(x, y)), f_add(f_abs(y), scale));
+}
+
+/* What is computed in float: the range of both sides, r, e, the bounds. Of four rows of 16, r
+ * and e^2 are added in float before they are widened, which is what costs most. */
 static void
 ratios(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt,
 	struct acc_blk2 *o)
 {
-	double rel[16], relrel[16], ee[16];
-	float maxr[16], maxe[16];
-	vf rtol = f_set((float)opt->rtol), atol = f_set((float)opt->atol);
-	vf scale = f_set((float)opt->scale);
-	o->b0 = o->lt1 = o->lt5 = o->outside = 0;
+	double rel[16], ee[16];
+	float maxr[16], maxe[16], lo[16], hi[16], lob[16], hib[16];
+	const vf rtol = f_set((float)opt->rtol), atol = f_set((float)opt->atol);
+	const vf scale = f_set((float)opt->scale);
+	uint32_t na = 0, nb = 0, in_ = 0;
+	o->lt1 = o->lt5 = 0;
 	for (size_t g = 0; g < 16; g += NF) {
-		vd z = d_set(0), r0 = z, r1 = z, q0 = z, q1 = z, e0 = z, e1 = z;
-		vf mr = f_set(0), me = mr;
-		vc b0 = c_zero(), lt1 = b0, lt5 = b0, in = b0;
-		for (size_t i = g; i < n; i += 16) {
-			vf x = f_load(a + i), y = f_load(b + i);
-			vf ad = f_abs(f_sub(x, y)), ay = f_abs(y);
-			vm nz = m_ne(ay, f_set(0));
-			vf r = f_keep(nz, f_div(ad, ay)), e = f_div(ad, f_add(ay, scale));
-			mr = f_max(mr, r);
-			me = f_max(me, e);
-			b0 = c_add(b0, m_andnot(m_ne(x, f_set(0)), nz));
-			lt1 = c_add(lt1, m_lt(r, f_set(0.001f)));
-			lt5 = c_add(lt5, m_lt(r, f_set(0.005f)));
-			in = c_add(in, m_le(ad, f_add(atol, f_mul(rtol, ay))));
-			vd rl = d_lo(r), rh = d_hi(r), el = d_lo(e), eh = d_hi(e);
-			r0 = d_add(r0, rl);
-			r1 = d_add(r1, rh);
-			q0 = d_muladd(rl, rl, q0);
-			q1 = d_muladd(rh, rh, q1);
-			e0 = d_muladd(el, el, e0);
-			e1 = d_muladd(eh, eh, e1);
+		vd r0 = d_set(0), r1 = r0, e0 = r0, e1 = r0;
+		vf mr = f_set(0), me = mr, mna = f_load(a + g), mxa = mna, mnb = f_load(b + g), mxb = mnb;
+		vc ca = c_zero(), cb = ca, lt1 = ca, lt5 = ca, in = ca;
+		for (size_t i = g; i < n; i += ACC_QUAD) {
+			vf r[4], e[4];
+			UNROLL4 for (size_t k = 0; k < 4; k++) {
+				vf x = f_load(a + i + 16 * k), y = f_load(b + i + 16 * k);
+				vf ay = f_abs(y), d = f_abs(f_sub(x, y));
+				vm nz = m_ne(y, f_set(0));
+				r[k] = f_keep(nz, f_div(d, ay));
+				e[k] = f_div(d, f_add(ay, scale));
+				mna = f_min(mna, x);
+				mxa = f_max(mxa, x);
+				mnb = f_min(mnb, y);
+				mxb = f_max(mxb, y);
+				mr = f_max(mr, r[k]);
+				me = f_max(me, e[k]);
+				ca = c_add(ca, m_ne(x, f_set(0)));
+				cb = c_add(cb, nz);
+				lt1 = c_add(lt1, m_lt(r[k], f_set(0.001f)));
+				lt5 = c_add(lt5, m_lt(r[k], f_set(0.005f)));
+				in = c_add(in, m_le(d, f_add(atol, f_mul(rtol, ay))));
+				e[k] = f_mul(e[k], e[k]);
+			}
+			vf rs = f_add(f_add(r[0], r[1]), f_add(r[2], r[3]));
+			vf es = f_add(f_add(e[0], e[1]), f_add(e[2], e[3]));
+			r0 = d_add(r0, d_lo(rs));
+			r1 = d_add(r1, d_hi(rs));
+			e0 = d_add(e0, d_lo(es));
+			e1 = d_add(e1, d_hi(es));
 		}
 		d_store(rel + g, r0);
 		d_store(rel + g + ND, r1);
-		d_store(relrel + g, q0);
-		d_store(relrel + g + ND, q1);
 		d_store(ee + g, e0);
 		d_store(ee + g + ND, e1);
 		f_store(maxr + g, mr);
 		f_store(maxe + g, me);
-		o->b0 += c_sum(b0);
+		f_store(lo + g, mna);
+		f_store(hi + g, mxa);
+		f_store(lob + g, mnb);
+		f_store(hib + g, mxb);
+		na += c_sum(ca);
+		nb += c_sum(cb);
 		o->lt1 += c_sum(lt1);
 		o->lt5 += c_sum(lt5);
-		o->outside += c_sum(in);
+		in_ += c_sum(in);
 	}
-	o->outside = (uint32_t)n - o->outside;
+	o->a.zero = (uint32_t)n - na;
+	o->b.zero = (uint32_t)n - nb;
+	o->outside = (uint32_t)n - in_;
+	o->a.min = min16(lo);
+	o->a.max = max16(hi);
+	o->b.min = min16(lob);
+	o->b.max = max16(hib);
 	o->rel = acc_fold(rel);
-	o->relrel = acc_fold(relrel);
 	o->ee = acc_fold(ee);
 	o->maxr = max16(maxr);
 	o->maxe = max16(maxe);
+}
+
+static uint32_t
+only_b_zero(const float *a, const float *b, size_t n)
+{
+	vc c = c_zero();
+	for (size_t i = 0; i < n; i += NF)
+		c = c_add(c, m_andnot(m_ne(f_load(a + i), f_set(0)),
+				     m_ne(f_load(b + i), f_set(0))));
+	return c_sum(c);
 }
 
 static void
@@ -186,52 +213,235 @@ two(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt,
 	struct acc_blk2 *o)
 {
 	moments(a, b, n, o);
-	range(a, n, &o->a);
-	range(b, n, &o->b);
 	ratios(a, b, n, opt, o);
+	o->b0 = o->b.zero > 0 && o->a.zero < n ? only_b_zero(a, b, n) : 0;
+}
+
+/* --- where something is --- */
+
+static size_t
+lane(vm m)
+{
+	size_t k = 0;
+	for (uint32_t bits = m_bits(m); (bits >> k & 1) == 0;)
+		k++;
+	return k;
+}
+
+static size_t
+find_d(const float *a, const float *b, size_t n, double max)
+{
+	const vd want = d_set(max);
+	double d[ND];
+	for (size_t i = 0; i < n; i += ND) {
+		vd v = d_abs(d_sub(d_widen(a + i), d_widen(b + i)));
+		if (!d_any_eq(v, want))
+			continue;
+		d_store(d, v);
+		for (size_t k = 0; k < ND; k++)
+			if (d[k] == max)
+				return i + k;
+	}
+	return n;
+}
+
+static size_t
+find_r(const float *a, const float *b, size_t n, float max)
+{
+	for (size_t i = 0; i < n; i += NF) {
+		vm m = m_eq(ratio_r(f_load(a + i), f_load(b + i)), f_set(max));
+		if (m_bits(m) != 0)
+			return i + lane(m);
+	}
+	return n;
+}
+
+static size_t
+find_e(const float *a, const float *b, size_t n, float scale, float max)
+{
+	for (size_t i = 0; i < n; i += NF) {
+		vm m = m_eq(ratio_e(f_load(a + i), f_load(b + i), f_set(scale)), f_set(max));
+		if (m_bits(m) != 0)
+			return i + lane(m);
+	}
+	return n;
+}
+
+/* --- distances and their histogram ---
+ *
+ * All bits below the highest one of a distance are set, too; then bit p says that it is at
+ * least 2^p, and counting each bit position over all lanes gives the histogram. Positions are
+ * counted by carry-save adders (Harley and Seal): vectors c[j] of weight 2^j. */
+enum { NIB = NF * 4, NWEIGHT = 10 };
+
+#define CSA(h, l, a, b, c)                                                               \
+	do {                                                                             \
+		vi x_ = i_xor(a, b), y_ = (c), m_ = i_and(a, b);                         \
+		h = i_or(m_, i_and(x_, y_));                                             \
+		l = i_xor(x_, y_);                                                       \
+	} while (0)
+
+/* v with every bit below its highest one set, in lanes of 32 or 16 bits. */
+static inline vi
+smear32(vi v)
+{
+	v = i_or(v, i_srl(v, 1));
+	v = i_or(v, i_srl(v, 2));
+	v = i_or(v, i_srl(v, 4));
+	v = i_or(v, i_srl(v, 8));
+	return i_or(v, i_srl(v, 16));
+}
+
+static inline vi
+smear16(vi v)
+{
+	v = i_or(v, h_srl(v, 1));
+	v = i_or(v, h_srl(v, 2));
+	v = i_or(v, h_srl(v, 4));
+	return i_or(v, h_srl(v, 8));
+}
+
+/* Where the histogram takes its vectors from: u32 whose values need 32 bits; u32 that fit 16,
+ * two vectors as one; u16. */
+enum source { WIDE, PACKED, HALF };
+
+static inline vi
+distances(enum source s, const char *u, size_t bytes, size_t i)
+{
+	if (s == WIDE)
+		return smear32(i_load(u + i * NIB));
+	if (s == HALF)
+		return smear16(i_load(u + i * NIB));
+	return smear16(i_or(i_load(u + i * NIB), i_sll(i_load(u + bytes / 2 + i * NIB), 16)));
+}
+
+/* count[p]: how many are at least 2^p. `bytes` is a multiple of 32 vectors. */
+static inline void
+positions(enum source s, const char *u, size_t bytes, uint32_t count[32])
+{
+	const size_t n = (s == PACKED ? bytes / 2 : bytes) / NIB;
+	vi c[NWEIGHT], one = i_zero(), two_ = one, four = one, eight = one;
+	for (int k = 0; k < NWEIGHT; k++)
+		c[k] = i_zero();
+	for (size_t i = 0; i < n; i += 16) {
+		vi t1, t2, f1, f2, e1, e2, up;
+#define U(k) distances(s, u, bytes, i + (k))
+		CSA(t1, one, one, U(0), U(1));
+		CSA(t2, one, one, U(2), U(3));
+		CSA(f1, two_, two_, t1, t2);
+		CSA(t1, one, one, U(4), U(5));
+		CSA(t2, one, one, U(6), U(7));
+		CSA(f2, two_, two_, t1, t2);
+		CSA(e1, four, four, f1, f2);
+		CSA(t1, one, one, U(8), U(9));
+		CSA(t2, one, one, U(10), U(11));
+		CSA(f1, two_, two_, t1, t2);
+		CSA(t1, one, one, U(12), U(13));
+		CSA(t2, one, one, U(14), U(15));
+		CSA(f2, two_, two_, t1, t2);
+		CSA(e2, four, four, f1, f2);
+		CSA(up, eight, eight, e1, e2);
+#undef U
+		for (int k = 4; k < NWEIGHT; k++) {
+			vi carry = i_and(c[k], up);
+			c[k] = i_xor(c[k], up);
+			up = carry;
+		}
+	}
+	c[0] = one;
+	c[1] = two_;
+	c[2] = four;
+	c[3] = eight;
+	memset(count, 0, 32 * sizeof *count);
+	/* The last weight that occurs is that of n. */
+	for (int k = 0; k < NWEIGHT && n >> k > 0; k++)
+		i_positions(c[k], s == WIDE ? 4 : 2, 1u << k, count);
+}
+
+static void
+histogram(enum source s, const void *u, size_t bytes, size_t n, struct acc_ulps *o)
+{
+	uint32_t count[33];
+	memset(o->bin, 0, sizeof o->bin);
+	if (s == WIDE)
+		positions(WIDE, u, bytes, count);
+	else if (s == PACKED)
+		positions(PACKED, u, bytes, count);
+	else
+		positions(HALF, u, bytes, count);
+	count[32] = 0;
+	o->bin[0] = (uint32_t)n - count[0];
+	for (int p = 0; p < 32; p++)
+		o->bin[p + 1] = count[p] - count[p + 1];
 }
 
 static void
 ulp32(const void *a, const void *b, size_t n, struct acc_ulps *o)
 {
-	uint32_t u[ACC_BLOCK], same = 0, max = 0;
-	for (size_t i = 0; i < n; i++) {
-		uint32_t x, y;
-		memcpy(&x, (const char *)a + 4 * i, 4);
-		memcpy(&y, (const char *)b + 4 * i, 4);
-		uint32_t mx = x & 0x7fffffff, my = y & 0x7fffffff;
-		uint32_t far = mx + my, near = mx > my ? mx - my : my - mx;
-		u[i] = (x ^ y) >> 31 ? far : near;
-		same += x == y;
-		max = u[i] > max ? u[i] : max;
+	/* Padded with zeros to what the histogram takes at a time. */
+	_Alignas(64) uint32_t u[ACC_BLOCK], lane[NF];
+	const size_t padded = (n + 511) / 512 * 512;
+	const vi mask = i_set(0x7fffffff);
+	vi max = i_zero(), same = max;
+	for (size_t i = 0; i < n; i += NF) {
+		vi x = i_load((const char *)a + 4 * i), y = i_load((const char *)b + 4 * i);
+		vi mx = i_and(x, mask), my = i_and(y, mask);
+		vi near = i_sub(i_max(mx, my), i_min(mx, my));
+		vi d = i_pick(i_xor(x, y), i_add(mx, my), near);
+		same = i_count_eq(same, x, y);
+		max = i_umax(max, d);
+		i_store(u + i, d);
 	}
-	o->same = same;
-	o->max = max;
-	memset(o->bin, 0, sizeof o->bin);
-	for (size_t i = 0; i < n; i++)
-		o->bin[u[i] == 0 ? 0 : 32 - __builtin_clz(u[i])]++;
+	memset(u + n, 0, (padded - n) * sizeof *u);
+	o->same = 0;
+	i_store(lane, same);
+	for (int i = 0; i < NF; i++)
+		o->same -= lane[i];
+	o->max = 0;
+	i_store(lane, max);
+	for (int i = 0; i < NF; i++)
+		o->max = lane[i] > o->max ? lane[i] : o->max;
+	histogram(o->max < 65536 ? PACKED : WIDE, u, padded * sizeof *u, n, o);
 }
 
 static void
-ulp16(const uint16_t *a, const uint16_t *b, size_t n, struct acc_ulps *o)
+ulp16(const void *a, const void *b, size_t n, struct acc_ulps *o)
 {
-	uint16_t u[ACC_BLOCK], max = 0;
-	uint32_t same = 0;
-	for (size_t i = 0; i < n; i++) {
-		uint16_t x = a[i], y = b[i];
-		uint16_t mx = x & 0x7fff, my = y & 0x7fff;
-		uint16_t far = (uint16_t)(mx + my), near = (uint16_t)(mx > my ? mx - my : my - mx);
-		u[i] = (x ^ y) >> 15 ? far : near;
-		same += x == y;
-		max = u[i] > max ? u[i] : max;
+	_Alignas(64) uint16_t x16[2 * NF] = {0}, y16[2 * NF] = {0};
+	_Alignas(64) uint16_t u[ACC_BLOCK], lane[2 * NF];
+	const size_t padded = (n + 511) / 512 * 512;
+	const vi mask = h_set(0x7fff);
+	vi max = i_zero(), same = max;
+	for (size_t i = 0; i < n; i += 2 * NF) {
+		const char *p = (const char *)a + 2 * i, *q = (const char *)b + 2 * i;
+		if (n - i < 2 * NF) { /* half a vector */
+			memcpy(x16, p, 2 * (n - i));
+			memcpy(y16, q, 2 * (n - i));
+			p = (const char *)x16;
+			q = (const char *)y16;
+		}
+		vi x = i_load(p), y = i_load(q);
+		vi mx = i_and(x, mask), my = i_and(y, mask);
+		vi near = h_sub(h_max(mx, my), h_min(mx, my));
+		vi d = h_pick(i_xor(x, y), h_add(mx, my), near);
+		same = h_count_eq(same, x, y);
+		max = h_umax(max, d);
+		i_store(u + i, d);
 	}
-	o->same = same;
-	o->max = max;
-	memset(o->bin, 0, sizeof o->bin);
-	for (size_t i = 0; i < n; i++)
-		o->bin[u[i] == 0 ? 0 : 32 - __builtin_clz(u[i])]++;
+	memset(u + n, 0, (padded - n) * sizeof *u);
+	/* What filled up the last vector was equal. */
+	o->same = (uint32_t)n - (uint32_t)((n + 2 * NF - 1) / (2 * NF) * (2 * NF));
+	i_store(lane, same);
+	for (int k = 0; k < 2 * NF; k++)
+		o->same -= (uint32_t)(int16_t)lane[k];
+	o->max = 0;
+	i_store(lane, max);
+	for (int k = 0; k < 2 * NF; k++)
+		o->max = lane[k] > o->max ? lane[k] : o->max;
+	histogram(HALF, u, padded * sizeof *u, n, o);
 }
 
+#ifndef HAVE_BF16
 static void
 bf16(const void *p, float *x, size_t n)
 {
@@ -242,6 +452,8 @@ bf16(const void *p, float *x, size_t n)
 		memcpy(&x[i], &w, 4);
 	}
 }
+
+#endif
 
 #ifndef HAVE_F16
 /* Shift the exponent and mantissa into place; a subnormal is a normal minus its leading one. */
@@ -271,4 +483,5 @@ hash(const void *p, size_t n)
 	return XXH3_64bits(p, n);
 }
 
-const struct acc_row ROW = {ROW_NAME, ROW_USABLE, one, two, ulp32, ulp16, f16, bf16, hash};
+const struct acc_row ROW = {ROW_NAME, ROW_USABLE, one, two, ulp32, ulp16, f16, bf16, hash,
+	find_d, find_r, find_e};

@@ -5,6 +5,10 @@
 
 static const struct acc_row *const rows[] = {
 	&acc_row_base,
+#if defined(__x86_64__)
+	&acc_row_avx2,
+	&acc_row_avx512,
+#endif
 };
 enum { NROW = sizeof rows / sizeof *rows };
 

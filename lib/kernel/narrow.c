@@ -8,10 +8,17 @@ struct work {
 	_Alignas(64) float abuf[ACC_BLOCK], bbuf[ACC_BLOCK], x[ACC_BLOCK], y[ACC_BLOCK];
 	_Alignas(64) uint16_t xc[ACC_BLOCK], yc[ACC_BLOCK];
 	size_t off, n;      /* the block: components of the chunk */
-	size_t padded;      /* n, or the next multiple of 16 if the block is odd */
-	bool odd;           /* something in it is not finite, or it is no multiple of 16 */
+	size_t padded;      /* n, or the next multiple of ACC_QUAD if the block is odd */
+	bool odd;           /* something in it is not finite, or it is no such multiple */
 	const float *a, *b; /* as compared: zeros in place of what is not used */
 	struct acc_kinds kinds;
+};
+
+/* A maximum, the block in which it is first, and how it was computed there. */
+struct peak {
+	double max;
+	size_t off;
+	bool f32;
 };
 
 static double
@@ -20,37 +27,40 @@ largest(enum acc_dtype t)
 	return acc_dtypes[t].max;
 }
 
-/* Where the largest of something is first; `value` is as the block computed it, for i. */
-#define FIRST(w, value, max)                                                             \
-	size_t i = 0;                                                                    \
-	while (i < (w)->n && (value) != (max))                                           \
-		i++;                                                                     \
-	return i
-
-static size_t
-first_d(const struct work *w, double max)
+static void
+view(const struct acc_job *j, struct work *w, size_t off, size_t n)
 {
-	FIRST(w, fabs((double)w->a[i] - (double)w->b[i]), max);
+	w->off = off;
+	w->n = w->padded = n - off < ACC_BLOCK ? n - off : ACC_BLOCK;
+	w->odd = false;
+	w->a = acc_narrow_view(j->row, j->ta, j->ca, j->a + off * acc_dtypes[j->ta].size, w->n,
+		w->abuf);
+	w->b = acc_narrow_view(j->row, j->tb, j->cb, j->b + off * acc_dtypes[j->tb].size, w->n,
+		w->bbuf);
+	w->kinds = (struct acc_kinds){.used = w->n};
 }
 
-static size_t
-first_r(const struct work *w, double max, bool f32)
+/* Put zeros in place of what is not to be compared. */
+static void
+sort_out(struct work *w)
 {
-	if (f32) {
-		float m = (float)max;
-		FIRST(w, w->b[i] == 0 ? 0 : fabsf(w->a[i] - w->b[i]) / fabsf(w->b[i]), m);
+	w->kinds = (struct acc_kinds){0};
+	for (size_t i = 0; i < w->n; i++) {
+		/* 0 times what is not finite is NaN. */
+		float sum = w->a[i] * 0 + w->b[i] * 0;
+		bool use = sum == 0;
+		w->kinds.used += use;
+		if (!use)
+			acc_kinds_add(&w->kinds, (double)w->a[i], (double)w->b[i]);
+		w->x[i] = use ? w->a[i] : 0;
+		w->y[i] = use ? w->b[i] : 0;
 	}
-	FIRST(w, acc_wide_r((double)w->a[i] - (double)w->b[i], (double)w->b[i]), max);
-}
-
-static size_t
-first_e(const struct work *w, double max, double scale, bool f32)
-{
-	if (f32) {
-		float m = (float)max, s = (float)scale;
-		FIRST(w, fabsf(w->a[i] - w->b[i]) / (fabsf(w->b[i]) + s), m);
-	}
-	FIRST(w, acc_wide_e((double)w->a[i] - (double)w->b[i], (double)w->b[i], scale), max);
+	w->padded = (w->n + ACC_QUAD - 1) / ACC_QUAD * ACC_QUAD;
+	memset(w->x + w->n, 0, (w->padded - w->n) * sizeof *w->x);
+	memset(w->y + w->n, 0, (w->padded - w->n) * sizeof *w->y);
+	w->a = w->x;
+	w->b = w->y;
+	w->odd = true;
 }
 
 /* r and e where f32 is too narrow for them. */
@@ -66,7 +76,6 @@ ratios_in_double(const struct work *w, const struct acc_kernel_opt *opt, struct 
 	}
 	acc_wide_two(a, b, d, w->padded, opt, &wide);
 	r->rel = wide.rel;
-	r->relrel = wide.relrel;
 	r->ee = wide.ee;
 	r->maxr = wide.maxr;
 	r->maxe = wide.maxe;
@@ -76,38 +85,47 @@ ratios_in_double(const struct work *w, const struct acc_kernel_opt *opt, struct 
 	r->outside = wide.outside;
 }
 
-/* The numbers of a block, compared. */
-static void
-compare(struct acc_job *j, struct work *w, struct acc_blk2 *r, bool done)
+/* Did f32 hold the block's r and e, and their sums? */
+static bool
+fits(const struct acc_blk2 *r, float scale)
 {
-	struct acc_two *o = j->out;
-	const struct acc_kernel_opt *opt = j->opt;
-	const size_t zeros = w->padded - w->kinds.used;
-	const float scale = (float)opt->scale;
-	bool f32 = scale > 0 && isfinite(scale);
-	if (!done)
-		j->row->two(w->a, w->b, w->padded, opt, r);
 	double bmax = -r->b.min > r->b.max ? -r->b.min : r->b.max;
-	if (!f32 || isinf((float)bmax + scale) || isinf(r->maxr) || isinf(r->maxe)) {
-		f32 = false;
-		ratios_in_double(w, opt, r);
+	return scale > 0 && isfinite(scale) && isfinite((float)bmax + scale) &&
+		isfinite(r->rel) && isfinite(r->ee) && !(r->maxe > 0 && r->maxe < 0x1p-60);
+}
+
+static void
+rise(struct peak *p, double max, size_t off, bool f32)
+{
+	if (max > p->max)
+		*p = (struct peak){max, off, f32};
+}
+
+/* The first element of the peak's block at which it is. */
+static uint64_t
+locate(const struct acc_job *j, struct work *w, const struct peak *p, char what, size_t n)
+{
+	size_t i = 0;
+	const double s = j->opt->scale;
+	if (p->max == 0)
+		return 0;
+	view(j, w, p->off, n);
+	sort_out(w);
+	if (what == 'd') {
+		i = j->row->find_d(w->a, w->b, w->padded, p->max);
+	} else if (p->f32) {
+		float max = (float)p->max;
+		i = what == 'r' ? j->row->find_r(w->a, w->b, w->padded, max)
+				: j->row->find_e(w->a, w->b, w->padded, (float)s, max);
+	} else {
+		for (; i < w->n; i++) {
+			double a = (double)w->a[i], b = (double)w->b[i];
+			if (p->max == (what == 'r' ? acc_wide_r(a - b, b)
+						   : acc_wide_e(a - b, b, s)))
+				break;
+		}
 	}
-	acc_job_add(j, r, &w->kinds, zeros);
-	if (r->maxd > o->max_absd) {
-		o->max_absd = r->maxd;
-		o->max_absd_at = acc_job_place(j, w->off, first_d(w, r->maxd));
-	}
-	if (r->maxr > o->max_rel) {
-		o->max_rel = r->maxr;
-		o->max_rel_at = acc_job_place(j, w->off, first_r(w, r->maxr, f32));
-	}
-	if (r->maxe > o->max_e) {
-		o->max_e = r->maxe;
-		o->max_e_at = acc_job_place(j, w->off, first_e(w, r->maxe, opt->scale, f32));
-	}
-	if (r->b0 > 0)
-		for (size_t i = 0; i < w->n; i++)
-			acc_job_at_zero(j, (double)w->a[i], (double)w->b[i]);
+	return acc_job_place(j, p->off, i);
 }
 
 /* Codes in the coarser dtype of 16 or 8 bits: from the bytes where they are of that dtype. */
@@ -138,13 +156,12 @@ distance(uint32_t x, uint32_t y, uint32_t sign)
 	return (x ^ y) & sign ? mx + my : mx > my ? mx - my : my - mx;
 }
 
-static void
+/* Returns the block's largest distance. */
+static uint64_t
 ulps(struct acc_job *j, struct work *w)
 {
 	struct acc_ulps u;
-	struct acc_two *o = j->out;
-	const bool f32 = j->coarse == ACC_F32;
-	if (f32) {
+	if (j->coarse == ACC_F32) {
 		j->row->ulp32(w->a, w->b, w->padded, &u);
 	} else {
 		codes(j, w, j->ta, j->a, w->a, w->xc);
@@ -152,75 +169,82 @@ ulps(struct acc_job *j, struct work *w)
 		j->row->ulp16(w->xc, w->yc, w->padded, &u);
 	}
 	acc_job_add_ulps(j, &u, &w->kinds, w->padded - w->kinds.used);
-	if (u.max <= o->ulp_max)
-		return;
-	o->ulp_max = u.max;
-	for (size_t i = 0; i < w->n; i++) {
+	return u.max;
+}
+
+static uint64_t
+locate_ulp(const struct acc_job *j, struct work *w, const struct peak *p, size_t n)
+{
+	const bool f32 = j->coarse == ACC_F32;
+	if (p->max == 0)
+		return 0;
+	view(j, w, p->off, n);
+	sort_out(w);
+	if (!f32) {
+		codes(j, w, j->ta, j->a, w->a, w->xc);
+		codes(j, w, j->tb, j->b, w->b, w->yc);
+	}
+	size_t i = 0;
+	for (; i < w->n; i++) {
 		uint32_t x, y;
 		memcpy(&x, &w->a[i], sizeof x);
 		memcpy(&y, &w->b[i], sizeof y);
-		if (u.max == (f32 ? distance(x, y, 1u << 31)
-				  : distance(w->xc[i], w->yc[i], 1u << 15))) {
-			o->ulp_max_at = acc_job_place(j, w->off, i);
-			return;
-		}
+		if (p->max == (double)(f32 ? distance(x, y, 1u << 31)
+					   : distance(w->xc[i], w->yc[i], 1u << 15)))
+			break;
 	}
+	return acc_job_place(j, p->off, i);
 }
 
-/* The sides' own statistics of a block that is not plainly finite, and the pairs to compare. */
+/* A block in which not everything is finite, or the last of a tensor. */
 static void
-sort_out(struct acc_job *j, struct work *w)
+odd_block(struct acc_job *j, struct work *w, struct acc_blk2 *r)
 {
-	struct acc_blk1 r;
 	if (j->oa != NULL) {
-		acc_one_odd_block(j->row, j->oa, &r, w->a, w->n, largest(j->ta));
-		acc_one_odd_block(j->row, j->ob, &r, w->b, w->n, largest(j->tb));
+		acc_one_odd_block(j->row, j->oa, &r->a, w->a, w->n, largest(j->ta));
+		acc_one_odd_block(j->row, j->ob, &r->b, w->b, w->n, largest(j->tb));
 	}
-	w->kinds = (struct acc_kinds){0};
-	for (size_t i = 0; i < w->n; i++) {
-		bool use = isfinite(w->a[i]) && isfinite(w->b[i]);
-		w->kinds.used += use;
-		if (!use)
-			acc_kinds_add(&w->kinds, (double)w->a[i], (double)w->b[i]);
-		w->x[i] = use ? w->a[i] : 0;
-		w->y[i] = use ? w->b[i] : 0;
-	}
-	w->padded = (w->n + 15) / 16 * 16;
-	memset(w->x + w->n, 0, (w->padded - w->n) * sizeof *w->x);
-	memset(w->y + w->n, 0, (w->padded - w->n) * sizeof *w->y);
-	w->a = w->x;
-	w->b = w->y;
-	w->odd = true;
+	sort_out(w);
+	j->row->two(w->a, w->b, w->padded, j->opt, r);
 }
 
 void
 acc_two_narrow(struct acc_job *j, size_t n)
 {
 	struct work w;
-	const size_t sa = acc_dtypes[j->ta].size, sb = acc_dtypes[j->tb].size;
+	struct peak d = {0}, rel = {0}, e = {0}, u = {0};
+	const float scale = (float)j->opt->scale;
 	bool odd = false; /* as the last one, probably */
-	for (w.off = 0; w.off < n; w.off += ACC_BLOCK) {
+	for (size_t off = 0; off < n; off += ACC_BLOCK) {
 		struct acc_blk2 r;
-		w.n = w.padded = n - w.off < ACC_BLOCK ? n - w.off : ACC_BLOCK;
-		w.a = acc_narrow_view(j->row, j->ta, j->ca, j->a + w.off * sa, w.n, w.abuf);
-		w.b = acc_narrow_view(j->row, j->tb, j->cb, j->b + w.off * sb, w.n, w.bbuf);
-		w.odd = odd || w.n % 16 != 0;
-		if (!w.odd) {
+		view(j, &w, off, n);
+		if (!odd && w.n % ACC_QUAD == 0)
 			j->row->two(w.a, w.b, w.n, j->opt, &r);
-			w.odd = !isfinite(r.a.sumsq) || !isfinite(r.b.sumsq);
-		}
-		if (w.odd) {
-			sort_out(j, &w);
-			compare(j, &w, &r, false);
+		else
+			w.odd = true;
+		if (w.odd || !isfinite(r.a.sumsq) || !isfinite(r.b.sumsq)) {
+			odd_block(j, &w, &r);
 			odd = w.kinds.used < w.n;
-		} else {
-			w.kinds = (struct acc_kinds){.used = w.n};
-			if (j->oa != NULL) {
-				acc_one_block(j->oa, &r.a, w.a, w.n, largest(j->ta));
-				acc_one_block(j->ob, &r.b, w.b, w.n, largest(j->tb));
-			}
-			compare(j, &w, &r, true);
+		} else if (j->oa != NULL) {
+			acc_one_block(j->oa, &r.a, w.a, w.n, largest(j->ta));
+			acc_one_block(j->ob, &r.b, w.b, w.n, largest(j->tb));
 		}
-		ulps(j, &w);
+		const bool f32 = fits(&r, scale);
+		if (!f32)
+			ratios_in_double(&w, j->opt, &r);
+		acc_job_add(j, &r, &w.kinds, w.padded - w.kinds.used);
+		rise(&d, r.maxd, off, true);
+		rise(&rel, r.maxr, off, f32);
+		rise(&e, r.maxe, off, f32);
+		rise(&u, (double)ulps(j, &w), off, true);
 	}
+	struct acc_two *o = j->out;
+	o->max_absd = d.max;
+	o->max_absd_at = locate(j, &w, &d, 'd', n);
+	o->max_rel = rel.max;
+	o->max_rel_at = locate(j, &w, &rel, 'r', n);
+	o->max_e = e.max;
+	o->max_e_at = locate(j, &w, &e, 'e', n);
+	o->ulp_max = (uint64_t)u.max;
+	o->ulp_max_at = locate_ulp(j, &w, &u, n);
 }

@@ -12,7 +12,6 @@ add(struct acc_one *o, const struct acc_blk1 *r)
 	o->max = r->max > o->max ? r->max : o->max;
 	acc_sum_add(&o->sum, r->sum);
 	acc_sum_add(&o->sumsq, r->sumsq);
-	acc_sum_add(&o->sumabs, r->sumabs);
 }
 
 void
@@ -32,7 +31,7 @@ acc_one_odd_block(const struct acc_row *row, struct acc_one *o, struct acc_blk1 
 {
 	_Alignas(64) float y[ACC_BLOCK];
 	double lo = INFINITY, hi = -INFINITY;
-	size_t padded = (n + 15) / 16 * 16, finite = 0;
+	size_t padded = (n + ACC_QUAD - 1) / ACC_QUAD * ACC_QUAD, finite = 0;
 	for (size_t i = 0; i < n; i++) {
 		double v = (double)x[i];
 		y[i] = 0;
@@ -153,7 +152,7 @@ acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n
 	for (size_t off = 0; off < n; off += ACC_BLOCK) {
 		size_t m = n - off < ACC_BLOCK ? n - off : ACC_BLOCK;
 		const float *x = acc_narrow_view(row, t, &codes, b + off * size, m, buf);
-		if (!odd && m % 16 == 0) {
+		if (!odd && m % ACC_QUAD == 0) {
 			row->one(x, m, &r);
 			if (isfinite(r.sumsq)) {
 				acc_one_block(out, &r, x, m, largest);

@@ -79,6 +79,12 @@ f_max(vf a, vf b)
 #define m_andnot(a, b) ((a) & ~(b)) /* a and not b */
 #define f_keep(m, v) ((vf)((vi)(v) & (m)))
 
+static inline uint32_t
+m_bits(vm m)
+{
+	return (uint32_t)((m[0] & 1) | (m[1] & 2) | (m[2] & 4) | (m[3] & 8));
+}
+
 /* Counters hold minus the count. */
 #define c_zero() ((vc){0, 0, 0, 0})
 #define c_add(c, m) ((c) + (m))
@@ -143,8 +149,125 @@ d_max(vd a, vd b)
 #endif
 }
 
+static inline bool
+d_any_eq(vd a, vd b)
+{
+	vl m = a == b;
+	return (m[0] | m[1]) != 0;
+}
+
 #define d_set(x) ((vd){(x), (x)})
 #define d_add(a, b) ((a) + (b))
 #define d_sub(a, b) ((a) - (b))
 #define d_mul(a, b) ((a) * (b))
 #define d_muladd(a, b, c) ((a) * (b) + (c))
+
+/* 32-bit lanes (i_), 16-bit lanes (h_). */
+typedef uint32_t vu __attribute__((vector_size(16)));
+typedef int16_t vh __attribute__((vector_size(16)));
+typedef uint16_t vuh __attribute__((vector_size(16)));
+
+static inline vi
+i_load(const void *p)
+{
+	vi v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
+static inline void
+i_store(void *p, vi v)
+{
+	memcpy(p, &v, sizeof v);
+}
+
+#define i_zero() ((vi){0, 0, 0, 0})
+#define i_and(a, b) ((a) & (b))
+#define i_or(a, b) ((a) | (b))
+#define i_xor(a, b) ((a) ^ (b))
+#define i_set(x) ((vi)(vu){(x), (x), (x), (x)})
+#define i_add(a, b) ((vi)((vu)(a) + (vu)(b)))
+#define i_sub(a, b) ((vi)((vu)(a) - (vu)(b)))
+#define i_srl(a, k) ((vi)((vu)(a) >> (k)))
+#define i_sll(a, k) ((vi)((vu)(a) << (k)))
+/* where the sign of s is set a, else b */
+static inline vi
+i_pick(vi s, vi a, vi b)
+{
+	vi m = s >> 31;
+	return (a & m) | (b & ~m);
+}
+/* of magnitudes: below 2^31 */
+static inline vi
+i_max(vi a, vi b)
+{
+	vi m = (vi)(a > b);
+	return (a & m) | (b & ~m);
+}
+static inline vi
+i_min(vi a, vi b)
+{
+	vi m = (vi)(a > b);
+	return (b & m) | (a & ~m);
+}
+static inline vi
+i_umax(vi a, vi b)
+{
+	vi m = (vi)((vu)a > (vu)b);
+	return (a & m) | (b & ~m);
+}
+static inline vi
+h_umax(vi a, vi b)
+{
+	vi m = (vi)((vuh)a > (vuh)b);
+	return (a & m) | (b & ~m);
+}
+#define i_count_eq(c, a, b) ((c) + (vi)((a) == (b)))
+#define h_set(x) ((vi)(vuh){(x), (x), (x), (x), (x), (x), (x), (x)})
+#define h_add(a, b) ((vi)((vuh)(a) + (vuh)(b)))
+#define h_sub(a, b) ((vi)((vuh)(a) - (vuh)(b)))
+#define h_srl(a, k) ((vi)((vuh)(a) >> (k)))
+static inline vi
+h_pick(vi s, vi a, vi b)
+{
+	vi m = (vi)((vh)s >> 15);
+	return (a & m) | (b & ~m);
+}
+static inline vi
+h_max(vi a, vi b)
+{
+#if defined(__SSE2__)
+	return (vi)_mm_max_epi16((__m128i)a, (__m128i)b);
+#else
+	vi m = (vi)((vh)a > (vh)b);
+	return (a & m) | (b & ~m);
+#endif
+}
+static inline vi
+h_min(vi a, vi b)
+{
+#if defined(__SSE2__)
+	return (vi)_mm_min_epi16((__m128i)a, (__m128i)b);
+#else
+	vi m = (vi)((vh)a > (vh)b);
+	return (b & m) | (a & ~m);
+#endif
+}
+#define h_count_eq(c, a, b) ((vi)((vuh)(c) + (vuh)(vh)((vh)(a) == (vh)(b))))
+
+/* Bit k of byte j of each lane of `bytes` bytes: count[8 j + k] += weight each. */
+static inline void
+i_positions(vi v, uint32_t bytes, uint32_t weight, uint32_t *count)
+{
+	uint64_t w[2];
+	memcpy(w, &v, sizeof w);
+	for (int k = 0; k < 8; k++) {
+		/* Bit k of each byte, summed over the lanes; no byte overflows. */
+		uint64_t s = (w[0] >> k & 0x0101010101010101) + (w[1] >> k & 0x0101010101010101);
+		s += s >> 32;
+		if (bytes == 2)
+			s += s >> 16;
+		for (uint32_t j = 0; j < bytes; j++)
+			count[8 * j + (uint32_t)k] += weight * (uint32_t)(s >> 8 * j & 0xff);
+	}
+}

@@ -1,6 +1,6 @@
 /* row.h - what a row (an instruction set) provides: loops over one block
  *
- * A block is n <= ACC_BLOCK numbers, n a multiple of 16, all of them finite: kernel.c puts
+ * A block is n <= ACC_BLOCK numbers, n a multiple of ACC_QUAD, all of them finite: kernel.c puts
  * zeros where something is to be left out, and corrects the counts. A row may be given
  * numbers that are not finite (the caller then sees that sumsq is not finite and comes
  * again); it must not trap.
@@ -10,15 +10,17 @@
 
 #include "acc/kernel.h"
 
+enum { ACC_QUAD = 64 }; /* four times 16 lanes */
+
 struct acc_blk1 {
-	double sum, sumsq, sumabs, min, max;
+	double sum, sumsq, min, max;
 	uint32_t zero;
 };
 
 struct acc_blk2 {
 	struct acc_blk1 a, b;
-	double dot, d, absd, dd, rel, relrel, ee;
-	double maxd, maxr, maxe; /* inf: f32 was too narrow, for the last two */
+	double dot, absd, dd, rel, ee; /* rel or ee inf: f32 was too narrow */
+	double maxd, maxr, maxe;
 	uint32_t b0;             /* b == 0 and a != 0 */
 	uint32_t lt1, lt5;       /* r < 0.001, 0.005, where r = 0 if b == 0 */
 	uint32_t outside;
@@ -40,14 +42,20 @@ struct acc_row {
 	/* Codes of sign and magnitude, whose distance is that of their signed values: 32 bits
 	 * (or the floats themselves), 16 bits. */
 	void (*ulp32)(const void *a, const void *b, size_t n, struct acc_ulps *o);
-	void (*ulp16)(const uint16_t *a, const uint16_t *b, size_t n, struct acc_ulps *o);
+	void (*ulp16)(const void *a, const void *b, size_t n, struct acc_ulps *o);
 	void (*f16)(const void *p, float *x, size_t n); /* any n, any alignment */
 	void (*bf16)(const void *p, float *x, size_t n);
 	uint64_t (*hash)(const void *p, size_t n);
+	/* The first i where |a - b|, r or e is max, as `two` computed it; n if there is none. */
+	size_t (*find_d)(const float *a, const float *b, size_t n, double max);
+	size_t (*find_r)(const float *a, const float *b, size_t n, float max);
+	size_t (*find_e)(const float *a, const float *b, size_t n, float scale, float max);
 };
 
 extern const struct acc_row acc_row_base;
-extern const struct acc_row acc_row_avx2, acc_row_avx512; /* x86-64 only */
+#if defined(__x86_64__)
+extern const struct acc_row acc_row_avx2, acc_row_avx512;
+#endif
 
 /* The 16 lanes of a block's sum, by halves. */
 double acc_fold(const double lane[16]);

@@ -51,7 +51,6 @@ acc_one_merge(struct acc_one *s, const struct acc_one *next)
 	s->max = next->max > s->max ? next->max : s->max;
 	sum_merge(&s->sum, &next->sum);
 	sum_merge(&s->sumsq, &next->sumsq);
-	sum_merge(&s->sumabs, &next->sumabs);
 }
 
 /* The first of equals stays: the lowest index. */
@@ -75,17 +74,12 @@ acc_two_merge(struct acc_two *s, const struct acc_two *next)
 	sum_merge(&s->dot, &next->dot);
 	sum_merge(&s->aa, &next->aa);
 	sum_merge(&s->bb, &next->bb);
-	sum_merge(&s->d, &next->d);
 	sum_merge(&s->absd, &next->absd);
 	sum_merge(&s->dd, &next->dd);
 	max_merge(&s->max_absd, &s->max_absd_at, next->max_absd, next->max_absd_at);
 	s->nrel += next->nrel;
 	s->b_zero += next->b_zero;
-	s->max_rel_b0 = next->max_rel_b0 > s->max_rel_b0 ? next->max_rel_b0 : s->max_rel_b0;
-	s->b0_lt_1e3 += next->b0_lt_1e3;
-	s->b0_lt_5e3 += next->b0_lt_5e3;
 	sum_merge(&s->rel, &next->rel);
-	sum_merge(&s->relrel, &next->relrel);
 	max_merge(&s->max_rel, &s->max_rel_at, next->max_rel, next->max_rel_at);
 	s->lt_1e3 += next->lt_1e3;
 	s->lt_5e3 += next->lt_5e3;

@@ -1,7 +1,6 @@
 /* The comparison of two sides: what a chunk is, and how its blocks add up. */
 #include "two.h"
 
-#include <float.h>
 #include <math.h>
 
 void
@@ -22,11 +21,9 @@ acc_job_add(struct acc_job *j, const struct acc_blk2 *r, const struct acc_kinds 
 	acc_sum_add(&o->dot, r->dot);
 	acc_sum_add(&o->aa, r->a.sumsq);
 	acc_sum_add(&o->bb, r->b.sumsq);
-	acc_sum_add(&o->d, r->d);
 	acc_sum_add(&o->absd, r->absd);
 	acc_sum_add(&o->dd, r->dd);
 	acc_sum_add(&o->rel, r->rel);
-	acc_sum_add(&o->relrel, r->relrel);
 	acc_sum_add(&o->ee, r->ee);
 	o->used += k->used;
 	o->kind_diff += k->diff;
@@ -54,30 +51,6 @@ uint64_t
 acc_job_place(const struct acc_job *j, size_t off, size_t i)
 {
 	return j->at + (off + i) / j->per;
-}
-
-/* msprobe adds the dtype's eps to both where b is 0. */
-void
-acc_job_at_zero(struct acc_job *j, double a, double b)
-{
-	struct acc_two *o = j->out;
-	double r;
-	bool lt1, lt5;
-	if (b != 0 || a == 0)
-		return;
-	if (j->f32) {
-		float q = fabsf((((float)a + FLT_EPSILON) - FLT_EPSILON) / FLT_EPSILON);
-		r = (double)q;
-		lt1 = q < 0.001f;
-		lt5 = q < 0.005f;
-	} else {
-		r = fabs(((a + DBL_EPSILON) - DBL_EPSILON) / DBL_EPSILON);
-		lt1 = r < 0.001;
-		lt5 = r < 0.005;
-	}
-	o->max_rel_b0 = r > o->max_rel_b0 ? r : o->max_rel_b0;
-	o->b0_lt_1e3 += lt1;
-	o->b0_lt_5e3 += lt5;
 }
 
 static enum acc_dtype

@@ -36,8 +36,6 @@ void acc_job_add_ulps(struct acc_job *j, const struct acc_ulps *u, const struct 
 	size_t zeros);
 /* The row-major index of component i of the block at off. */
 uint64_t acc_job_place(const struct acc_job *j, size_t off, size_t i);
-/* What msprobe takes for r where b is 0. */
-void acc_job_at_zero(struct acc_job *j, double a, double b);
 
 void acc_two_narrow(struct acc_job *j, size_t n);
 void acc_two_wide(struct acc_job *j, size_t n);

@@ -119,13 +119,12 @@ block(struct acc_job *j, struct work *w, size_t off, size_t n)
 	acc_job_add(j, &r, &k, n - k.used);
 	acc_job_add_ulps(j, &u, &k, n - k.used);
 	if (!(r.maxd > o->max_absd || r.maxr > o->max_rel || r.maxe > o->max_e ||
-		u.max > o->ulp_max || r.b0 > 0))
+		u.max > o->ulp_max))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		double d = fabs(w->d[i]), rel = acc_wide_r(w->d[i], w->b[i]);
 		double e = acc_wide_e(w->d[i], w->b[i], j->opt->scale);
 		uint64_t at = acc_job_place(j, off, i);
-		acc_job_at_zero(j, w->a[i], w->b[i]);
 		if (d > o->max_absd) {
 			o->max_absd = d;
 			o->max_absd_at = at;

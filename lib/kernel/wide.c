@@ -17,18 +17,17 @@ acc_fold(const double lane[16])
 void
 acc_wide_one(const double *x, size_t n, struct acc_blk1 *o)
 {
-	double sum[16] = {0}, sumsq[16] = {0}, sumabs[16] = {0}, lo = INFINITY, hi = -INFINITY;
+	double sum[16] = {0}, sumsq[16] = {0}, lo = INFINITY, hi = -INFINITY;
 	uint32_t zero = 0;
 	for (size_t i = 0; i < n; i++) {
 		double v = x[i];
 		sum[i % 16] += v;
 		sumsq[i % 16] += v * v;
-		sumabs[i % 16] += fabs(v);
 		lo = v < lo ? v : lo;
 		hi = v > hi ? v : hi;
 		zero += v == 0;
 	}
-	*o = (struct acc_blk1){acc_fold(sum), acc_fold(sumsq), acc_fold(sumabs), lo, hi, zero};
+	*o = (struct acc_blk1){acc_fold(sum), acc_fold(sumsq), lo, hi, zero};
 }
 
 double
@@ -48,7 +47,7 @@ void
 acc_wide_two(const double *a, const double *b, const double *d, size_t n,
 	const struct acc_kernel_opt *opt, struct acc_blk2 *o)
 {
-	enum { DOT, D, ABSD, DD, R, RR, EE, NSUM };
+	enum { DOT, ABSD, DD, R, EE, NSUM };
 	double s[NSUM][16] = {{0}};
 	*o = (struct acc_blk2){0};
 	acc_wide_one(a, n, &o->a);
@@ -58,11 +57,9 @@ acc_wide_two(const double *a, const double *b, const double *d, size_t n,
 		double ad = fabs(d[i]), r = acc_wide_r(d[i], b[i]);
 		double e = acc_wide_e(d[i], b[i], opt->scale);
 		s[DOT][k] += a[i] * b[i];
-		s[D][k] += d[i];
 		s[ABSD][k] += ad;
 		s[DD][k] += d[i] * d[i];
 		s[R][k] += r;
-		s[RR][k] += r * r;
 		s[EE][k] += e * e;
 		o->maxd = ad > o->maxd ? ad : o->maxd;
 		o->maxr = r > o->maxr ? r : o->maxr;
@@ -73,10 +70,8 @@ acc_wide_two(const double *a, const double *b, const double *d, size_t n,
 		o->outside += !(ad <= opt->atol + opt->rtol * fabs(b[i]));
 	}
 	o->dot = acc_fold(s[DOT]);
-	o->d = acc_fold(s[D]);
 	o->absd = acc_fold(s[ABSD]);
 	o->dd = acc_fold(s[DD]);
 	o->rel = acc_fold(s[R]);
-	o->relrel = acc_fold(s[RR]);
 	o->ee = acc_fold(s[EE]);
 }

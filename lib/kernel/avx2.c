@@ -1,0 +1,20 @@
+/* The Makefile gives this file, and no other, the flags of its instruction set. */
+typedef int acc_not_empty; /* elsewhere than on x86-64 */
+
+#if defined(__x86_64__)
+#include <stdbool.h>
+#include <string.h>
+
+#include "prim_avx2.h"
+
+static bool
+usable(void)
+{
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+#define ROW_NAME "avx2"
+#define ROW acc_row_avx2
+#define ROW_USABLE usable
+#include "impl.h"
+#endif
