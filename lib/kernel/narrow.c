@@ -85,13 +85,13 @@ ratios_in_double(const struct work *w, const struct acc_kernel_opt *opt, struct 
 	r->outside = wide.outside;
 }
 
-/* Did f32 hold the block's r and e, and their sums? */
+/* Did f32 hold the block's r and e, e^2, and sums of four of them? */
 static bool
 fits(const struct acc_blk2 *r, float scale)
 {
 	double bmax = -r->b.min > r->b.max ? -r->b.min : r->b.max;
 	return scale > 0 && isfinite(scale) && isfinite((float)bmax + scale) &&
-		isfinite(r->rel) && isfinite(r->ee) && !(r->maxe > 0 && r->maxe < 0x1p-60);
+		r->maxr < 0x1p125 && r->maxe < 0x1p62 && !(r->maxe > 0 && r->maxe < 0x1p-60);
 }
 
 static void

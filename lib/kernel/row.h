@@ -19,7 +19,7 @@ struct acc_blk1 {
 
 struct acc_blk2 {
 	struct acc_blk1 a, b;
-	double dot, absd, dd, rel, ee; /* rel or ee inf: f32 was too narrow */
+	double dot, absd, dd, rel, ee;
 	double maxd, maxr, maxe;
 	uint32_t b0;             /* b == 0 and a != 0 */
 	uint32_t lt1, lt5;       /* r < 0.001, 0.005, where r = 0 if b == 0 */

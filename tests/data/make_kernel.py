@@ -200,7 +200,8 @@ def two(out, ta, tb, A, B, scale, rtol, atol, alike):
         r = {i: T(ad[i]) / ab[i] for i in used if ab[i] != 0}
         s = T(scale)
         e = {i: T(0) if ad[i] == 0 else T(ad[i]) / (ab[i] + s) for i in used}
-        over = f32 and (scale == 0 or any(np.isinf(v) for v in r.values()) or any(np.isinf(v) for v in e.values()))
+        over = f32 and (scale == 0 or any(v >= 2.0**125 for v in r.values()) or any(v >= 2.0**62 for v in e.values())
+                        or 0 < max(e.values(), default=0) < 2.0**-60)
         if over:  # cases for this have one block
             r = {i: abs(d[i]) / abs(fl[i][1]) for i in r}
             e = {i: abs(d[i]) / (abs(fl[i][1]) + scale) if d[i] != 0 else 0.0 for i in used}
