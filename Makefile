@@ -52,6 +52,7 @@ $(B)/%.o: %.c
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # The loops of the kernels, once for every instruction set; chosen at run time.
+$(B)/lib/kernel/%.o: ALL_CFLAGS += -O3
 ifeq ($(shell $(CC) -dumpmachine | cut -d- -f1),x86_64)
 $(B)/lib/kernel/avx2.o: ALL_CFLAGS += -mavx2 -mfma -mf16c -mpopcnt
 $(B)/lib/kernel/avx512.o: ALL_CFLAGS += -mavx512f -mavx512bw -mavx512dq -mfma -mf16c -mpopcnt

@@ -113,6 +113,16 @@ acc_wide_load(enum acc_dtype t, const void *p, size_t n, double *out)
 		EACH(int32_t, v);
 	case ACC_U32:
 		EACH(uint32_t, v);
+	case ACC_I16:
+		EACH(int16_t, v);
+	case ACC_U16:
+		EACH(uint16_t, v);
+	case ACC_I8:
+		EACH(int8_t, v);
+	case ACC_U8:
+		EACH(uint8_t, v);
+	case ACC_BOOL:
+		EACH(uint8_t, v != 0);
 	default:
 		for (size_t i = 0; i < n; i++)
 			out[i] = acc_load_f64(t, b + i * acc_dtypes[t].size);

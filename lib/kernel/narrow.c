@@ -42,30 +42,25 @@ view(const struct acc_job *j, struct work *w, size_t off, size_t n)
 
 /* Put zeros in place of what is not to be compared. */
 static void
-sort_out(struct work *w)
+sort_out(const struct acc_job *j, struct work *w)
 {
+	uint64_t bad[ACC_BLOCK / 64];
+	struct acc_blk1 range;
+	w->padded = acc_pad_block(&w->a, w->n, w->abuf);
+	acc_pad_block(&w->b, w->n, w->bbuf);
 	w->kinds = (struct acc_kinds){0};
-	for (size_t i = 0; i < w->n; i++) {
-		/* 0 times what is not finite is NaN. */
-		float sum = w->a[i] * 0 + w->b[i] * 0;
-		bool use = sum == 0;
-		w->kinds.used += use;
-		if (!use)
-			acc_kinds_add(&w->kinds, (double)w->a[i], (double)w->b[i]);
-		w->x[i] = use ? w->a[i] : 0;
-		w->y[i] = use ? w->b[i] : 0;
-	}
-	w->padded = (w->n + ACC_QUAD - 1) / ACC_QUAD * ACC_QUAD;
-	memset(w->x + w->n, 0, (w->padded - w->n) * sizeof *w->x);
-	memset(w->y + w->n, 0, (w->padded - w->n) * sizeof *w->y);
+	w->kinds.used = j->row->clean(w->a, w->b, w->padded, w->x, w->y, bad, &range);
+	for (size_t i = acc_next_bit(bad, 0, w->n); i < w->n; i = acc_next_bit(bad, i + 1, w->n))
+		acc_kinds_add(&w->kinds, (double)w->a[i], (double)w->b[i]);
 	w->a = w->x;
 	w->b = w->y;
-	w->odd = true;
+	w->odd = w->kinds.used < w->padded;
 }
 
 /* r and e where f32 is too narrow for them. */
 static void
-ratios_in_double(const struct work *w, const struct acc_kernel_opt *opt, struct acc_blk2 *r)
+ratios_in_double(const struct acc_row *row, const struct work *w,
+	const struct acc_kernel_opt *opt, struct acc_blk2 *r)
 {
 	double a[ACC_BLOCK], b[ACC_BLOCK], d[ACC_BLOCK];
 	struct acc_blk2 wide;
@@ -74,7 +69,7 @@ ratios_in_double(const struct work *w, const struct acc_kernel_opt *opt, struct 
 		b[i] = (double)w->b[i];
 		d[i] = a[i] - b[i];
 	}
-	acc_wide_two(a, b, d, w->padded, opt, &wide);
+	row->wide_two(a, b, d, w->padded, opt, &wide);
 	r->rel = wide.rel;
 	r->ee = wide.ee;
 	r->maxr = wide.maxr;
@@ -110,7 +105,7 @@ locate(const struct acc_job *j, struct work *w, const struct peak *p, char what,
 	if (p->max == 0)
 		return 0;
 	view(j, w, p->off, n);
-	sort_out(w);
+	sort_out(j, w);
 	if (what == 'd') {
 		i = j->row->find_d(w->a, w->b, w->padded, p->max);
 	} else if (p->f32) {
@@ -128,24 +123,32 @@ locate(const struct acc_job *j, struct work *w, const struct peak *p, char what,
 	return acc_job_place(j, p->off, i);
 }
 
-/* Codes in the coarser dtype of 16 or 8 bits: from the bytes where they are of that dtype. */
+/* Codes in the coarser dtype of 16 or 8 bits: from the bytes where they are of that dtype, and
+ * 0 for what is not compared. */
 static void
 codes(const struct acc_job *j, const struct work *w, enum acc_dtype t, const uint8_t *p,
 	const float *x, uint16_t *out)
 {
 	p += w->off * acc_dtypes[t].size;
-	if (t == j->coarse && !w->odd && !acc_is_8bit(t)) {
-		memcpy(out, p, 2 * w->n);
+	if (t != j->coarse) {
+		for (size_t i = 0; i < w->padded; i++) {
+			uint64_t c = acc_round_code(j->coarse, j->cc, (double)x[i]);
+			out[i] = (uint16_t)(c | (signbit(x[i]) ? 0x8000 : 0));
+		}
 		return;
 	}
-	if (t == j->coarse && !w->odd) {
+	if (acc_is_8bit(t))
 		for (size_t i = 0; i < w->n; i++)
 			out[i] = j->cc->code[p[i]];
+	else
+		memcpy(out, p, 2 * w->n);
+	if (!w->odd)
 		return;
-	}
-	for (size_t i = 0; i < w->padded; i++) {
-		uint64_t c = acc_round_code(j->coarse, j->cc, (double)x[i]);
-		out[i] = (uint16_t)(c | (signbit(x[i]) ? 0x8000 : 0));
+	memset(out + w->n, 0, 2 * (w->padded - w->n));
+	for (size_t i = 0; i < w->n; i++) {
+		uint32_t bits;
+		memcpy(&bits, &x[i], sizeof bits);
+		out[i] = bits == 0 ? 0 : out[i];
 	}
 }
 
@@ -179,7 +182,7 @@ locate_ulp(const struct acc_job *j, struct work *w, const struct peak *p, size_t
 	if (p->max == 0)
 		return 0;
 	view(j, w, p->off, n);
-	sort_out(w);
+	sort_out(j, w);
 	if (!f32) {
 		codes(j, w, j->ta, j->a, w->a, w->xc);
 		codes(j, w, j->tb, j->b, w->b, w->yc);
@@ -204,7 +207,7 @@ odd_block(struct acc_job *j, struct work *w, struct acc_blk2 *r)
 		acc_one_odd_block(j->row, j->oa, &r->a, w->a, w->n, largest(j->ta));
 		acc_one_odd_block(j->row, j->ob, &r->b, w->b, w->n, largest(j->tb));
 	}
-	sort_out(w);
+	sort_out(j, w);
 	j->row->two(w->a, w->b, w->padded, j->opt, r);
 }
 
@@ -231,7 +234,7 @@ acc_two_narrow(struct acc_job *j, size_t n)
 		}
 		const bool f32 = fits(&r, scale);
 		if (!f32)
-			ratios_in_double(&w, j->opt, &r);
+			ratios_in_double(j->row, &w, j->opt, &r);
 		acc_job_add(j, &r, &w.kinds, w.padded - w.kinds.used);
 		rise(&d, r.maxd, off, true);
 		rise(&rel, r.maxr, off, f32);

@@ -26,60 +26,84 @@ acc_one_block(struct acc_one *o, const struct acc_blk1 *r, const float *x, size_
 }
 
 size_t
+acc_pad_block(const float **x, size_t n, float *buf)
+{
+	const size_t padded = (n + ACC_QUAD - 1) / ACC_QUAD * ACC_QUAD;
+	if (padded > n) {
+		if (*x != buf)
+			memcpy(buf, *x, n * sizeof *buf);
+		for (size_t i = n; i < padded; i++)
+			buf[i] = NAN;
+		*x = buf;
+	}
+	return padded;
+}
+
+size_t
+acc_next_bit(const uint64_t *bits, size_t from, size_t n)
+{
+	for (size_t w = from / 64; w * 64 < n; w++) {
+		uint64_t b = bits[w];
+		if (w == from / 64)
+			b &= ~UINT64_C(0) << from % 64;
+		if (b != 0)
+			return w * 64 + (size_t)__builtin_ctzll(b);
+	}
+	return n;
+}
+
+size_t
 acc_one_odd_block(const struct acc_row *row, struct acc_one *o, struct acc_blk1 *r,
 	const float *x, size_t n, double largest)
 {
-	_Alignas(64) float y[ACC_BLOCK];
-	double lo = INFINITY, hi = -INFINITY;
-	size_t padded = (n + ACC_QUAD - 1) / ACC_QUAD * ACC_QUAD, finite = 0;
-	for (size_t i = 0; i < n; i++) {
-		double v = (double)x[i];
-		y[i] = 0;
-		if (isfinite(v)) {
-			y[i] = x[i];
-			lo = v < lo ? v : lo;
-			hi = v > hi ? v : hi;
-			finite++;
-		} else {
-			o->nan += isnan(v) != 0;
-			o->posinf += v > 0;
-			o->neginf += v < 0;
-		}
+	_Alignas(64) float buf[ACC_BLOCK], y[ACC_BLOCK];
+	uint64_t bad[ACC_BLOCK / 64];
+	struct acc_blk1 range;
+	const size_t padded = acc_pad_block(&x, n, buf);
+	const size_t finite = row->clean(x, x, padded, y, y, bad, &range);
+	for (size_t i = acc_next_bit(bad, 0, n); i < n; i = acc_next_bit(bad, i + 1, n)) {
+		o->nan += isnan(x[i]) != 0;
+		o->posinf += x[i] > 0;
+		o->neginf += x[i] < 0;
 	}
-	memset(y + n, 0, (padded - n) * sizeof *y);
 	row->one(y, padded, r);
 	r->zero -= (uint32_t)(padded - finite);
-	r->min = lo + 0.0; /* not -0 */
-	r->max = hi + 0.0;
+	r->min = range.min;
+	r->max = range.max;
 	acc_one_block(o, r, y, n, largest);
 	return finite;
 }
 
 /* f64, wide integers: doubles, which may overflow when squared. */
 static void
-wide_block(struct acc_one *o, double *x, size_t n, double largest)
+wide_block(const struct acc_row *row, struct acc_one *o, double *x, size_t n, double largest)
 {
 	struct acc_blk1 r;
-	double lo = INFINITY, hi = -INFINITY;
+	const size_t padded = (n + 15) / 16 * 16;
 	size_t finite = 0;
-	for (size_t i = 0; i < n; i++) {
-		double v = x[i];
-		if (isfinite(v)) {
-			lo = v < lo ? v : lo;
-			hi = v > hi ? v : hi;
-			finite++;
-			o->sat += largest > 0 && fabs(v) == largest;
-		} else {
-			o->nan += isnan(v) != 0;
-			o->posinf += v > 0;
-			o->neginf += v < 0;
-			x[i] = 0;
+	for (size_t i = 0; i < n; i++)
+		finite += x[i] * 0 == 0;
+	for (size_t i = n; i < padded; i++)
+		x[i] = 0;
+	double lo = INFINITY, hi = -INFINITY;
+	for (size_t i = 0; finite < padded && i < n; i++) {
+		if (isfinite(x[i])) {
+			lo = x[i] < lo ? x[i] : lo;
+			hi = x[i] > hi ? x[i] : hi;
+			continue;
 		}
+		o->nan += isnan(x[i]) != 0;
+		o->posinf += x[i] > 0;
+		o->neginf += x[i] < 0;
+		x[i] = 0;
 	}
-	acc_wide_one(x, n, &r);
-	r.zero -= (uint32_t)(n - finite);
-	r.min = lo + 0.0;
-	r.max = hi + 0.0;
+	row->wide_one(x, padded, &r);
+	r.zero -= (uint32_t)(padded - finite);
+	r.min = (finite < padded ? lo : r.min) + 0.0; /* not -0 */
+	r.max = (finite < padded ? hi : r.max) + 0.0;
+	if (largest > 0 && (r.max == largest || r.min == -largest))
+		for (size_t i = 0; i < n; i++)
+			o->sat += fabs(x[i]) == largest;
 	o->n += n;
 	add(o, &r);
 }
@@ -116,7 +140,8 @@ acc_kernel_abs(enum acc_dtype t, const void *p, size_t n, double *out)
 }
 
 static void
-wide_one(enum acc_dtype t, const uint8_t *p, size_t n, struct acc_one *out)
+wide_one(const struct acc_row *row, enum acc_dtype t, const uint8_t *p, size_t n,
+	struct acc_one *out)
 {
 	double x[2 * ACC_BLOCK];
 	const bool complex = acc_dtypes[t].cls == 'C';
@@ -127,7 +152,7 @@ wide_one(enum acc_dtype t, const uint8_t *p, size_t n, struct acc_one *out)
 			complex ? 2 * m : m, x);
 		for (size_t i = 0; complex && i < m; i++)
 			x[i] = modulus(x[2 * i], x[2 * i + 1]);
-		wide_block(out, x, m, largest);
+		wide_block(row, out, x, m, largest);
 	}
 }
 
@@ -137,7 +162,7 @@ acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n
 {
 	acc_one_init(out);
 	if (!acc_is_narrow(t)) {
-		wide_one(t, p, n, out);
+		wide_one(row, t, p, n, out);
 		return;
 	}
 	_Alignas(64) float buf[ACC_BLOCK];

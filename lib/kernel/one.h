@@ -12,6 +12,10 @@ void acc_one_block(struct acc_one *o, const struct acc_blk1 *r, const float *x, 
  * finite ones; returns their number. */
 size_t acc_one_odd_block(const struct acc_row *row, struct acc_one *o, struct acc_blk1 *r,
 	const float *x, size_t n, double largest);
+/* Lengthen a block to a multiple of ACC_QUAD with NaN, in `buf` where needed. That length. */
+size_t acc_pad_block(const float **x, size_t n, float *buf);
+/* The first set bit from `from` on, or at least n. */
+size_t acc_next_bit(const uint64_t *bits, size_t from, size_t n);
 void acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n,
 	struct acc_one *out);
 void acc_two_run(const struct acc_row *row, enum acc_dtype ta, const void *a, enum acc_dtype tb,

@@ -24,6 +24,7 @@ typedef __m256i vi, vc;
 #define m_andnot(a, b) _mm256_andnot_ps(b, a)
 #define f_keep(m, v) _mm256_and_ps(m, v)
 
+#define f_pick(m, a, b) _mm256_blendv_ps(b, a, m)
 #define m_bits(m) (uint32_t)_mm256_movemask_ps(m)
 
 /* Counters hold minus the count. */
@@ -37,7 +38,17 @@ c_sum(vc c)
 	return (uint32_t)-(v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7]);
 }
 
-#define d_any_eq(a, b) (_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_EQ_OQ)) != 0)
+#define d_load(p) _mm256_loadu_pd(p)
+#define d_min(a, b) _mm256_min_pd(a, b)
+#define d_div(a, b) _mm256_div_pd(a, b)
+#define d_keep(m, v) _mm256_and_pd(m, v)
+typedef __m256d vdm;
+#define dm_eq(a, b) _mm256_cmp_pd(a, b, _CMP_EQ_OQ)
+#define dm_ne(a, b) _mm256_cmp_pd(a, b, _CMP_NEQ_UQ)
+#define dm_lt(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
+#define dm_le(a, b) _mm256_cmp_pd(a, b, _CMP_LE_OQ)
+#define dm_andnot(a, b) _mm256_andnot_pd(b, a)
+#define dm_count(m) (uint32_t)_mm_popcnt_u32((uint32_t)_mm256_movemask_pd(m))
 #define d_set(x) _mm256_set1_pd(x)
 #define d_widen(p) _mm256_cvtps_pd(_mm_loadu_ps(p))
 #define d_lo(v) _mm256_cvtps_pd(_mm256_castps256_ps128(v))

@@ -26,13 +26,24 @@ typedef uint32_t vc;
 #define m_andnot(a, b) ((vm)((a) & ~(b)))
 #define f_keep(m, v) _mm512_maskz_mov_ps(m, v)
 
+#define f_pick(m, a, b) _mm512_mask_mov_ps(b, m, a)
 #define m_bits(m) (uint32_t)(m)
 
 #define c_zero() 0u
 #define c_add(c, m) ((c) + (uint32_t)_mm_popcnt_u32(m))
 #define c_sum(c) (c)
 
-#define d_any_eq(a, b) (_mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ) != 0)
+#define d_load(p) _mm512_loadu_pd(p)
+#define d_min(a, b) _mm512_min_pd(a, b)
+#define d_div(a, b) _mm512_div_pd(a, b)
+#define d_keep(m, v) _mm512_maskz_mov_pd(m, v)
+typedef __mmask8 vdm;
+#define dm_eq(a, b) _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ)
+#define dm_ne(a, b) _mm512_cmp_pd_mask(a, b, _CMP_NEQ_UQ)
+#define dm_lt(a, b) _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ)
+#define dm_le(a, b) _mm512_cmp_pd_mask(a, b, _CMP_LE_OQ)
+#define dm_andnot(a, b) ((vdm)((a) & ~(b)))
+#define dm_count(m) (uint32_t)_mm_popcnt_u32(m)
 #define d_set(x) _mm512_set1_pd(x)
 #define d_widen(p) _mm512_cvtps_pd(_mm256_loadu_ps(p))
 #define d_lo(v) _mm512_cvtps_pd(_mm512_castps512_ps256(v))

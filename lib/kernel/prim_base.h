@@ -79,6 +79,8 @@ f_max(vf a, vf b)
 #define m_andnot(a, b) ((a) & ~(b)) /* a and not b */
 #define f_keep(m, v) ((vf)((vi)(v) & (m)))
 
+#define f_pick(m, a, b) ((vf)(((vi)(a) & (m)) | ((vi)(b) & ~(m))))
+
 static inline uint32_t
 m_bits(vm m)
 {
@@ -149,12 +151,36 @@ d_max(vd a, vd b)
 #endif
 }
 
-static inline bool
-d_any_eq(vd a, vd b)
+static inline vd
+d_load(const double *p)
 {
-	vl m = a == b;
-	return (m[0] | m[1]) != 0;
+	vd v;
+	memcpy(&v, p, sizeof v);
+	return v;
 }
+
+static inline vd
+d_min(vd a, vd b)
+{
+#if defined(__SSE2__)
+	return _mm_min_pd(a, b);
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+	return vminq_f64(a, b);
+#else
+	vl m = a < b;
+	return (vd)(((vl)a & m) | ((vl)b & ~m));
+#endif
+}
+
+#define d_div(a, b) ((a) / (b))
+#define d_keep(m, v) ((vd)((vl)(v) & (m)))
+typedef vl vdm;
+#define dm_eq(a, b) ((vl)((a) == (b)))
+#define dm_ne(a, b) ((vl)((a) != (b)))
+#define dm_lt(a, b) ((vl)((a) < (b)))
+#define dm_le(a, b) ((vl)((a) <= (b)))
+#define dm_andnot(a, b) ((a) & ~(b))
+#define dm_count(m) (uint32_t)-((m)[0] + (m)[1])
 
 #define d_set(x) ((vd){(x), (x)})
 #define d_add(a, b) ((a) + (b))

@@ -10,6 +10,8 @@
 
 #include "acc/kernel.h"
 
+#include <math.h>
+
 enum { ACC_QUAD = 64 }; /* four times 16 lanes */
 
 struct acc_blk1 {
@@ -46,6 +48,15 @@ struct acc_row {
 	void (*f16)(const void *p, float *x, size_t n); /* any n, any alignment */
 	void (*bf16)(const void *p, float *x, size_t n);
 	uint64_t (*hash)(const void *p, size_t n);
+	/* Copy a pair of blocks, with zeros in both where one is not finite; bit i of `bad` says
+	 * where. Returns how many are kept; *range is that of the first side's kept ones. */
+	size_t (*clean)(const float *a, const float *b, size_t n, float *x, float *y,
+		uint64_t bad[ACC_BLOCK / 64], struct acc_blk1 *range);
+	/* The same in double: n a multiple of 16, all finite; d[i] is a[i] - b[i] (exact where it
+	 * matters); scale may be 0. Of the sides themselves wide_two gives sumsq and b.zero. */
+	void (*wide_one)(const double *x, size_t n, struct acc_blk1 *o);
+	void (*wide_two)(const double *a, const double *b, const double *d, size_t n,
+		const struct acc_kernel_opt *opt, struct acc_blk2 *o);
 	/* The first i where |a - b|, r or e is max, as `two` computed it; n if there is none. */
 	size_t (*find_d)(const float *a, const float *b, size_t n, double max);
 	size_t (*find_r)(const float *a, const float *b, size_t n, float max);
@@ -62,14 +73,18 @@ double acc_fold(const double lane[16]);
 
 void acc_sum_add(struct acc_sum *s, double v);
 
-/* The same in double, plain C, for dtypes that f32 cannot hold and blocks that overflow it.
- * n is any. d[i] is a[i] - b[i] (exact where it matters); scale may be 0. */
-void acc_wide_one(const double *x, size_t n, struct acc_blk1 *o);
-void acc_wide_two(const double *a, const double *b, const double *d, size_t n,
-	const struct acc_kernel_opt *opt, struct acc_blk2 *o);
-/* r and e of one element, as acc_wide_two takes them. */
-double acc_wide_r(double d, double b);
-double acc_wide_e(double d, double b, double scale);
+/* r and e of one element, as wide_two takes them. */
+static inline double
+acc_wide_r(double d, double b)
+{
+	return b == 0 ? 0 : fabs(d) / fabs(b);
+}
+
+static inline double
+acc_wide_e(double d, double b, double scale)
+{
+	return d == 0 ? 0 : fabs(d) / (fabs(b) + scale);
+}
 
 /* --- loading --- */
 /* The dtype of one component. */

@@ -1,7 +1,19 @@
-/* Adding up: blocks into a chunk, chunks into a tensor. */
+/* Adding up: lanes into a block, blocks into a chunk, chunks into a tensor. */
 #include "row.h"
 
 #include <math.h>
+
+double
+acc_fold(const double lane[16])
+{
+	double t[8];
+	for (int i = 0; i < 8; i++)
+		t[i] = lane[i] + lane[i + 8];
+	for (int h = 4; h > 0; h /= 2)
+		for (int i = 0; i < h; i++)
+			t[i] += t[i + h];
+	return t[0];
+}
 
 void
 acc_sum_add(struct acc_sum *s, double v)

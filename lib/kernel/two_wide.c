@@ -29,56 +29,68 @@ load(enum acc_dtype t, const uint8_t *p, bool real, size_t off, size_t n, double
 	}
 }
 
-static void
-integer(enum acc_dtype t, const uint8_t *p, uint64_t *magnitude, bool *negative)
-{
-	int64_t v = 0;
-	switch (t) {
-	case ACC_I64:
-		memcpy(&v, p, sizeof v);
-		break;
-	case ACC_U64:
-		memcpy(magnitude, p, sizeof *magnitude);
-		*negative = false;
-		return;
-	default: /* exact in a double */
-		v = (int64_t)acc_load_f64(t, p);
-	}
-	*negative = v < 0;
-	*magnitude = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-}
-
-/* Magnitudes and signs of one side's block. */
+/* Magnitudes and signs of one side's block, whose numbers are x. */
 static void
 codes(const struct acc_job *j, enum acc_dtype t, const uint8_t *p, size_t off, const double *x,
 	size_t n, uint64_t *m, bool *neg)
 {
-	if (j->coarse == ACC_NODTYPE) {
-		for (size_t i = 0; i < n; i++)
-			integer(t, p + (off + i) * acc_dtypes[t].size, &m[i], &neg[i]);
-		return;
-	}
-	for (size_t i = 0; i < n; i++) {
-		m[i] = acc_round_code(j->coarse, j->cc, x[i]);
-		neg[i] = signbit(x[i]);
+	p += off * acc_dtypes[t].size;
+	if (j->coarse == ACC_F64) {
+		memcpy(m, x, n * sizeof *m);
+		for (size_t i = 0; i < n; i++) {
+			neg[i] = m[i] >> 63;
+			m[i] &= INT64_MAX;
+		}
+	} else if (j->coarse != ACC_NODTYPE) {
+		for (size_t i = 0; i < n; i++) {
+			m[i] = acc_round_code(j->coarse, j->cc, x[i]);
+			neg[i] = signbit(x[i]);
+		}
+	} else if (t == ACC_U64) {
+		memcpy(m, p, n * sizeof *m);
+		memset(neg, 0, n);
+	} else if (t == ACC_I64) {
+		memcpy(m, p, n * sizeof *m);
+		for (size_t i = 0; i < n; i++) {
+			neg[i] = m[i] >> 63;
+			m[i] = neg[i] ? 0 - m[i] : m[i];
+		}
+	} else { /* exact in a double */
+		for (size_t i = 0; i < n; i++) {
+			neg[i] = x[i] < 0;
+			m[i] = (uint64_t)(int64_t)fabs(x[i]);
+		}
 	}
 }
 
 static void
 distances(struct work *w, size_t n, struct acc_ulps *u)
 {
+	uint64_t any = 0, max = 0;
+	uint32_t same = 0;
 	*u = (struct acc_ulps){0};
 	for (size_t i = 0; i < n; i++) {
-		uint64_t x = w->ma[i], y = w->mb[i], d;
-		if (w->na[i] == w->nb[i])
-			d = x > y ? x - y : y - x;
-		else if (__builtin_add_overflow(x, y, &d)) /* i64 against u64 */
-			d = UINT64_MAX;
+		uint64_t x = w->ma[i], y = w->mb[i];
+		uint64_t near = x > y ? x - y : y - x, far = x + y;
+		far = far < x ? UINT64_MAX : far; /* i64 against u64 */
+		uint64_t d = w->na[i] == w->nb[i] ? near : far;
 		w->ulp[i] = d;
-		u->same += x == y && w->na[i] == w->nb[i];
-		u->max = d > u->max ? d : u->max;
-		u->bin[d == 0 ? 0 : 64 - __builtin_clzll(d)]++;
+		same += (x == y) & (w->na[i] == w->nb[i]);
+		max = d > max ? d : max;
+		any |= d;
 	}
+	u->same = same;
+	u->max = max;
+	if (any <= 1) {
+		uint32_t ones = 0;
+		for (size_t i = 0; i < n; i++)
+			ones += (uint32_t)w->ulp[i];
+		u->bin[0] = (uint32_t)n - ones;
+		u->bin[1] = ones;
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		u->bin[w->ulp[i] == 0 ? 0 : 64 - __builtin_clzll(w->ulp[i])]++;
 }
 
 /* a - b, exact before it becomes a double. */
@@ -102,21 +114,23 @@ block(struct acc_job *j, struct work *w, size_t off, size_t n)
 	struct acc_two *o = j->out;
 	load(j->ta, j->a, j->real_a, off, n, w->a);
 	load(j->tb, j->b, j->real_b, off, n, w->b);
-	for (size_t i = 0; i < n; i++) {
-		if (isfinite(w->a[i]) && isfinite(w->b[i])) {
-			k.used++;
-		} else {
+	for (size_t i = 0; i < n; i++)
+		k.used += w->a[i] * 0 + w->b[i] * 0 == 0; /* both finite */
+	for (size_t i = 0; k.used < n && i < n; i++)
+		if (!isfinite(w->a[i]) || !isfinite(w->b[i])) {
 			acc_kinds_add(&k, w->a[i], w->b[i]);
 			w->a[i] = w->b[i] = 0;
 		}
-	}
 	codes(j, j->ta, j->a, off, w->a, n, w->ma, w->na);
 	codes(j, j->tb, j->b, off, w->b, n, w->mb, w->nb);
 	distances(w, n, &u);
+	const size_t padded = (n + 15) / 16 * 16;
 	for (size_t i = 0; i < n; i++)
 		w->d[i] = difference(w, i);
-	acc_wide_two(w->a, w->b, w->d, n, j->opt, &r);
-	acc_job_add(j, &r, &k, n - k.used);
+	for (size_t i = n; i < padded; i++)
+		w->a[i] = w->b[i] = w->d[i] = 0;
+	j->row->wide_two(w->a, w->b, w->d, padded, j->opt, &r);
+	acc_job_add(j, &r, &k, padded - k.used);
 	acc_job_add_ulps(j, &u, &k, n - k.used);
 	if (!(r.maxd > o->max_absd || r.maxr > o->max_rel || r.maxe > o->max_e ||
 		u.max > o->ulp_max))
