@@ -71,8 +71,11 @@ mkfifo "$tmp/a" "$tmp/b" || die "no named pipe in $tmp"
 read_side() {
 	accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} ${op:+--op="$op"} -- "$1"
 }
-read_side "$1" >"$tmp/a" &
-read_side "$2" </dev/null >"$tmp/b" &
+# A command in the background reads /dev/null unless told otherwise.
+exec 3<&0
+read_side "$1" <&3 >"$tmp/a" &
+read_side "$2" <&3 >"$tmp/b" &
+exec 3<&-
 
 # shellcheck disable=SC2086 # the words behind these options are ours
 accalign ${preset:+--preset="$preset"} "$tmp/a" "$tmp/b" |
