@@ -233,6 +233,7 @@ name,m.cosine,m.euclid,m.max_abs,m.max_rel,m.thousandth,m.five_thousandths >got
 	[ "$(row nan.0.forward.output.0)" = "0 Nan 0 0 0 Nan 0 0" ]
 	[ "$(row inf.0.forward.output.0)" = "inf inf -inf inf inf inf -inf inf" ]
 	[ "$(row zero.0.forward.output.0)" = "1.0 -0.0 0.5 0 inf inf inf 0" ]
+	[ "$(row tiny.0.forward.output.0)" = "-1e-310 0 0 0 50.0% 0 0 0" ]
 	[ "$(row ints.0.forward.output.0)" = "-1.0 0 0 0 12.5% 0 0 0" ]
 	[ "$(row null.0.forward.output.0)" = "0 0 0 0 0 0 0 0" ]
 	[ "$(row null_one_side.0.forward.output.0)" = "Diff Diff -0.5 0 Diff Diff 33.33333333333333% 0" ]
@@ -297,8 +298,9 @@ name,m.cosine,m.max_abs,m.max_rel,m.thousandth,m.five_thousandths,m.accuracy >go
 	[ -s want ]
 	cmp got want
 	holds stat '."m.mode" == "statistics" and ."m.max_diff" == -1' m
-	[ "$(jq -r .kind <m | tr '\n' ' ')" = "source source pair pair data data data data " ]
+	[ "$(jq -r .kind <m | tr '\n' ' ')" = "source source pair pair pair data data data data " ]
 	cat "$DATA/metric_inline.acc" | accmetric -m max_abs - | accmetric | accfmt --json | cmp - m
+	holds none '(."m.skip" | contains("neither data nor statistics")) and (has("a.err") | not)' m
 	# With too little of it, or in a wrong order.
 	fails "100 of its 160 bytes came" accmetric "$DATA/metric_inline_short.acc"
 	fails "does not continue its tensor" accmetric "$DATA/metric_inline_order.acc"

@@ -55,6 +55,9 @@ CASES = [
     ("scalar_nan", np.array(nan, "f4"), np.array(1, "f4")),
     ("scalar_zero", np.array(3, "f4"), np.array(0, "f4")),
     ("empty", np.zeros((0, 2), "f4"), np.zeros((0, 2), "f4")),
+    # 1 / 1000 and 5 / 1000 are exactly the limits, in each of the two types.
+    ("limits_f32", f4(1001, 1005, 1000), f4(1000, 1000, 1000)),
+    ("limits_i64", np.array([1001, 1005, 1000]), np.array([1000, 1000, 1000])),
     ("edge_1e3", np.array([1.001, 1.005, 0.999], "f4"), f4(1, 1, 1)),
 ]
 
@@ -186,6 +189,7 @@ STATS = [
     ("nan", [nan, nan, nan, inf], [nan, 1.0, nan, inf]),
     ("inf", [inf, 1.0, 1.0, inf], [2.0, -inf, inf, -inf]),
     ("zero", [1.0, -0.0, 0.5, 0.0], [0.0, 0.0, 0.0, 0.0]),
+    ("tiny", [1e-310, 5e-324, 1.0, 0.0], [2e-310, 5e-324, 1.0, 0.0]),
     ("ints", [7, -3, None, None], [8, -3, None, None]),
     ("null", [None] * 4, [None] * 4),
     ("null_one_side", [1.0, None, 1.0, 1.0], [None, 1.0, 1.5, 1.0]),
@@ -224,16 +228,19 @@ for side in (0, 1):
         json.dump({"task": "tensor", "level": "L1", "framework": "mindspore",
                    "dump_data_dir": None, "data": {"Functional.bias.0.backward": op}}, f)
 
-# A stream of pairs with payload: two halves each, then statistics that have none.
+# A stream of pairs with payload: two halves each, then statistics, and a tensor of which
+# nothing comes.
 SIDES = (CASES[0][1], CASES[0][2])
 pair = {"name": "noise", "a.kind": "tensor", "b.kind": "tensor"}
 stat = {"name": "stat", "a.kind": "tensor", "b.kind": "tensor"}
+none = {"name": "none", "a.kind": "tensor", "b.kind": "tensor"}
 for k, s in enumerate("ab"):
     pair.update({s + ".src": "0000000" + s, s + ".seq": 0, s + ".dtype": "f32", s + ".shape": [40]})
+    none.update({s + ".src": "0000000" + s, s + ".seq": 2, s + ".dtype": "f32", s + ".shape": [2]})
     stat.update({s + ".src": "0000000" + s, s + ".seq": 1, s + ".dtype": "f32", s + ".shape": [2],
                  s + ".stat.max": 1.0 + k})
 records = [["source", {"id": "0000000" + s, "root": "", "host": "elsewhere"}] for s in "ab"]
-records += [["pair", pair], ["pair", stat]]
+records += [["pair", pair], ["pair", stat], ["pair", none]]
 for k, s in enumerate("ab"):
     raw = SIDES[k].tobytes()
     for off in (0, 100):
