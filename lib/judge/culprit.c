@@ -177,9 +177,9 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 			"%s: was given another tensor: %s %s, though %s, which makes it, agrees",
 			name, where, bad,
 			acc_call_name(&c->call[c->item[x->producer].call]));
-	return acc_arena_printf(mem(s),
-		"%s: %s %s, and no op that was compared makes it: a weight, a constant, or an op"
-		" that is not recorded", name, where, bad);
+	return acc_arena_printf(mem(s), "%s: %s %s, and no op that was compared makes it: %s",
+		name, where, bad, c->item[x->item].weight ? "a weight is not the same"
+			: "other data, a constant, or an op that is not recorded");
 }
 
 static const char *
@@ -197,6 +197,9 @@ sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 			got(value_text(mem(s), acc_get(r, "b.", "value"))));
 	else if (x->role == ROLE_IN)
 		text = input_text(s, x, where, got(how_bad(mem(s), r, it)));
+	else if (!k->keyed)
+		text = acc_arena_printf(mem(s), "%s %s", acc_call_name(k),
+			got(how_bad(mem(s), r, it)));
 	else
 		text = acc_arena_printf(mem(s), "%s: %s %s; %s", acc_call_name(k), where,
 			got(how_bad(mem(s), r, it)), got(fed(s, x)));
@@ -336,8 +339,9 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	if (f == NULL)
 		return ACC_ENOMEM;
 	f->value = calls;
-	if (culprit != NULL && calls == 0)
-		f->text = acc_arena_printf(mem(s), "nothing was compared before it");
+	if (calls == 0)
+		f->text = acc_arena_printf(mem(s), culprit != NULL
+			? "nothing was compared before it" : "nothing was compared");
 	else if (culprit != NULL)
 		f->text = acc_arena_printf(mem(s),
 			"clean before it: %u %s%s (%u without any difference)", calls, noun,

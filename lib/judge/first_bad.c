@@ -291,7 +291,7 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 	}
 	if (it->exact) {
 		/* From inexact inputs a choice may fall otherwise here and there. */
-		l = (struct limit){g->exact ? 0 : .2, 0, g->exact ? "equal inputs" : "noise"};
+		l = (struct limit){g->exact ? 0 : .05, 0, g->exact ? "equal inputs" : "noise"};
 	}
 	x.margin = acc_margin(rms, &l, x.cause);
 	double largest = acc_margin(max, &(struct limit){4 * l.floor, l.gain, NULL}, cause_max);
@@ -310,7 +310,7 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && suspect(s, &x) < 0)
 		return ACC_ENOMEM;
 	/* Where NaN met NaN there may be nothing left that was compared. */
-	if (s->learning && !k->module && !isinf(rms) && !it->exact && !it->a_nan)
+	if (s->learning && (!k->module || k->cls == ACC_OP_CONTRACT) && !isinf(rms) && !it->exact && !it->a_nan)
 		return excess(s, k, unit, rms / l.floor);
 	return 0;
 }

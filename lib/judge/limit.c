@@ -61,7 +61,8 @@ acc_margin(double e, const struct limit *l, double cause)
 uint64_t
 acc_noise_class(const struct acc_call *k, double unit)
 {
-	uint64_t id[3] = {k->cls == ACC_OP_CONTRACT ? 0 : k->op_id, k->backward, low(unit)};
+	uint64_t id[4] = {k->cls == ACC_OP_CONTRACT ? 0 : k->op_id, k->backward, k->module,
+		low(unit)};
 	return acc_hash(id, sizeof id);
 }
 

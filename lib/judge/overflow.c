@@ -123,7 +123,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		return rc < 0 ? rc : ACC_ENOMEM;
 	uint32_t n = best == ACC_NOCALL ? c->ncall : before;
 	f->value = n;
-	f->text = acc_arena_printf(&c->mem, best == ACC_NOCALL
+	f->text = acc_arena_printf(&c->mem, c->ncall == 0 ? "there is nothing to judge"
+		: best == ACC_NOCALL
 		? "%u op call%s: none makes NaN or Inf from finite numbers"
 		: "clean before it: %u op call%s", n, n == 1 ? "" : "s");
 	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : acc_say_rest(c, e);

@@ -1,0 +1,369 @@
+load helper
+J=$DATA/judge
+D=$DATA/dumps
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+# What a judge finds: its status, then what, name, rule and text of each finding.
+judge() { # status, options and files...
+	local want=$1
+	shift
+	run -"$want" bash -c 'accfirstbad "$@" >out.acc' - "$@"
+	accfmt --json out.acc >out.json || true
+	found=$(jq -r 'select(.kind == "finding") | [.what, .name // "", .rule // ""] | join(" ")' out.json)
+	text=$(jq -r 'select(.kind == "finding") | .text' out.json)
+}
+
+# The first finding is this.
+first() { # what name rule
+	[ "${found%%$'\n'*}" = "$*" ] || { echo "$found"; return 1; }
+}
+
+says() { # part of a text
+	[[ $text == *"$1"* ]] || { echo "$text"; return 1; }
+}
+
+field() { # of the first finding
+	jq -rs "[.[] | select(.kind == \"finding\")][0].$1" out.json
+}
+
+@test "noise is clean" {
+	for s in clean bf16 argument-without-effect choice zero-gradient light empty nan-on-both stat-clean \
+		stat-bf16 stat-norm-inf; do
+		judge 0 "$J/$s.acc"
+		[ "${found%% *}" = clean ] || { echo "$s: $found"; return 1; }
+		jq -es '[.[] | select(.kind == "pair")] == []' out.json
+	done
+}
+
+@test "the culprit: what, where, how bad, what it was given" {
+	judge 1 "$J/culprit.acc"
+	first culprit Functional.gelu.1.forward output
+	says "output 0 is off by up to 0.003 of the bench's values (rms 0.001, 8,389 eps of f32), worst at [1, 3]"
+	says "what it was given agrees to 1e-07, 0.84 eps of f32"
+	says "at model.py:41 in forward: h = F.gelu(self.fc1(x))"
+	says "clean before it: 3 op calls"
+	[ "$(field io)" = out ] && [ "$(field pos)" = 0 ] && [ "$(field seq)" = 9 ] && [ "$(field step)" = 0 ]
+	[ "$(field stack)" = 00000000000000aa ]
+	# 4 (8 u + 4 e) with u = 2^-24 and e = 1e-7, and the share that it does not explain
+	jq -es '[.[] | select(.what == "culprit")][0] | .value == 0.0010000000474974513 and
+		(.limit - 4 * (8 / 16777216 + 4e-7) | fabs) < 1e-12 and
+		(.confidence - (1 - .limit / .value) | fabs) < 1e-12' out.json
+	# What follows from it is not bad; what is passed on is what the bad record names.
+	[ "$(jq -r 'select(.kind == "pair") | [.name, .bad, .rule] | join(" ")' out.json)" = \
+		"Functional.gelu.1.forward.output.0 error output" ]
+	[ "$(jq -r 'select(.kind == "stack") | .id' out.json)" = 00000000000000aa ]
+	[ "$(jq -r 'select(.kind == "source") | .id' out.json)" = 00000000 ]
+	[ "$(jq -r 'select(.kind == "pair") | .why' out.json)" = "${text%%; at *}" ]
+}
+
+@test "a bad forward call is named before what is bad in the backward pass" {
+	judge 1 "$J/backward-later.acc"
+	first culprit Functional.gelu.1.forward output
+}
+
+@test "--all passes every record, in order; the status of the input counts" {
+	judge 1 --all "$J/culprit.acc"
+	cmp <(accfmt --json "$J/culprit.acc" | jq -c .) <(jq -c 'select(.kind != "finding") |
+		del(.bad, .rule, .value, .limit, .limit_from, .why)' out.json)
+	judge 2 "$J/trouble-before.acc"
+}
+
+@test "unknown kinds pass" {
+	judge 1 "$J/unknown-kinds.acc"
+	[ "$(jq -r 'select(.kind == "x-mine") | .name' out.json)" = kept ]
+	[ "$(jq -r 'select(.kind == "novel") | .k' out.json)" = 1 ]
+}
+
+@test "NaN, and saturation where the bench overflows" {
+	judge 1 "$J/nan.acc"
+	first culprit Functional.gelu.1.forward output
+	says "has NaN on the device; NaN or Inf differ at 4 places"
+	judge 1 "$J/saturated.acc"
+	first culprit Functional.gelu.1.forward output
+	says "is saturated at 65504 on the device where the bench has Inf"
+}
+
+@test "an argument that differs, where it has an effect" {
+	judge 1 "$J/dropout.acc"
+	first culprit Functional.dropout.0.forward argument
+	says "input 2 is True on the device and False on the bench; it draws random numbers"
+}
+
+@test "a weight" {
+	judge 1 "$J/weight.acc"
+	first culprit Functional.linear.1.forward input
+	[ "$(field pos)" = 1 ]
+	says "a weight is not the same"
+}
+
+@test "inputs: overwritten in place, the wrong one, from an op that only the device has" {
+	judge 1 "$J/overwritten.acc"
+	first culprit Tensor.mul_.0.forward input
+	says "wrote its output over its own input"
+	judge 1 "$J/wrong-tensor.acc"
+	first culprit Tensor.__add__.0.forward input
+	says "was given another tensor"
+	judge 1 "$J/device-only.acc"
+	first culprit NPU.npu_gelu.0.forward input
+	says "only the device has this op call"
+	[ "$(field seq)" = 3 ]
+}
+
+@test "integers are exact where their inputs are" {
+	judge 1 "$J/choice-of-equals.acc"
+	first culprit Torch.topk.0.forward output
+	says "output 1 differs in 10 % of its elements"
+}
+
+@test "TF32 is learned from all products, and is no excuse for one" {
+	judge 0 "$J/tf32.acc"
+	says "all f32 matrix products and convolutions differ by 8e-05 or more"
+	judge 1 "$J/not-tf32.acc"
+	first culprit Torch.matmul.0.forward output
+}
+
+@test "statistics" {
+	judge 1 "$J/stat-culprit.acc"
+	first culprit Functional.gelu.1.forward output
+	says "has statistics off by up to 0.0099 of the bench's"
+	judge 1 "$J/stat-inf.acc"
+	first culprit Functional.gelu.0.forward output
+}
+
+@test "checksums" {
+	judge 1 "$J/md5.acc"
+	first difference Functional.gelu.1.forward output
+	says "checksums cannot tell rounding from a fault"
+}
+
+@test "tensors that belong to no op call" {
+	judge 1 "$J/files.acc"
+	first difference b.npy output
+	says "b.npy is off by up to 0.1"
+	says "clean before it: 1 tensor"
+}
+
+@test "what is unmatched, of another layout or not measured is said, and strict" {
+	judge 0 "$J/doubtful.acc"
+	[ "$found" = "clean  
+unmatched Torch.relu.0.forward device
+unmatched Torch.tanh.0.forward bench
+unmatched Tensor.__add__.0.forward.input.0 shape
+unmatched Tensor.__add__.0.forward.output.0 dtype
+missing Tensor.__add__.1.forward.input.1 incomplete
+missing Tensor.__add__.1.forward.input.0 unmeasured
+unmatched  " ] || { echo "$found"; return 1; }
+	says "the first at model.py:41 in forward"
+	says "(file is missing)"
+	says "step 7 has no partner"
+	judge 1 --strict "$J/doubtful.acc"
+	judge 0 --strict "$J/clean.acc"
+}
+
+@test "nothing was measured: trouble" {
+	fails "is accmetric missing" accfirstbad "$J/unmeasured.acc"
+	judge 0 "$J/nothing.acc"
+	says "there is nothing to judge"
+}
+
+@test "ranks: the earliest, by step and order; judged together or joined" {
+	judge 1 "$J/rank0.acc" "$J/rank1.acc"
+	first culprit Functional.gelu.1.forward output
+	[ "$(field rank)" = 1 ]
+	says "rank 1, step 0: "
+	accfirstbad "$J/rank0.acc" >a.acc || [ $? -eq 1 ]
+	accfirstbad "$J/rank1.acc" >b.acc || [ $? -eq 1 ]
+	judge 1 a.acc b.acc
+	first culprit Functional.gelu.1.forward output
+	[ "$(field rank)" = 1 ]
+	[ "$(jq -rs '[.[] | select(.what == "culprit") | .rank] | join(" ")' out.json)" = "1 0" ]
+	[ "$(jq -s '[.[] | select(.kind == "pair")] | length' out.json)" -eq 2 ]
+	accfirstbad "$J/clean.acc" >c.acc
+	judge 0 c.acc
+	[ "$found" = "clean  " ]
+}
+
+@test "one dump alone: overflow" {
+	judge 0 "$J/overflow-none.acc"
+	first clean "" ""
+	judge 1 "$J/overflow.acc"
+	first overflow Tensor.__mul__.0.forward overflow
+	says "output 0 has Inf, and nothing that it was given has; at model.py:41"
+	says "clean before it: 3 op calls"
+	[ "$(jq -r 'select(.kind == "tensor") | [.name, .bad] | join(" ")' out.json)" = \
+		"Tensor.__mul__.0.forward.output.0 error" ]
+	judge 1 "$J/overflow-nan.acc"
+	first overflow Functional.softmax.0.forward overflow
+	judge 1 "$J/overflow-weight.acc"
+	first overflow Functional.linear.0.forward overflow
+	says "input 1 has NaN, and no recorded op made it"
+	judge 1 "$J/overflow-rank0.acc" "$J/overflow-rank1.acc"
+	first overflow Functional.softmax.0.forward overflow
+	[ "$(field rank)" = 1 ]
+}
+
+@test "presets: listed, described, printed, and what is printed is the same rules" {
+	run -0 accfirstbad --list
+	[ "${#lines[@]}" -ge 4 ]
+	for l in "${lines[@]}"; do
+		name=${l%% *}
+		grep -q "^\.It Cm $name\$" "$ROOT/man/accfirstbad.1"
+		accfirstbad --print-rules "$name" >"$name.rules"
+		cmp "$name.rules" "$ROOT/share/rules/$name.rules"
+		for s in msprobe-tensor msprobe-stat md5; do
+			accfirstbad --preset "$name" --all "$J/$s.acc" | accfmt --json >a.json || true
+			accfirstbad --rules "$name.rules" --all "$J/$s.acc" | accfmt --json |
+				sed "s/$name\.rules/$name/g" >b.json || true
+			diff a.json b.json
+		done
+	done
+}
+
+verdicts() { # level and rules of each bad record
+	jq -r 'select(.bad and .kind == "pair") | [.name, .bad, .rule, (.why | if type == "array" then length else 1 end)] |
+		join(" ")' out.json
+}
+
+@test "preset msprobe: tensors" {
+	judge 1 --preset msprobe "$J/msprobe-tensor.acc"
+	run -0 verdicts
+	diff <(echo "$output") - <<'T'
+Torch.a.0.forward.output.0 error one-thousandth 1
+Torch.a.3.forward.output.0 error one-thousandth 2
+Torch.b.0.forward.input.0 error inf-nan 1
+Torch.b.0.forward.input.2 error requires-grad 1
+Torch.b.0.forward.input.3 error dtype 1
+Torch.b.0.forward.input.4 error shape 1
+Torch.b.0.forward.input.5 error scalar 1
+Torch.b.0.forward.input.6 error inf-nan 3
+Torch.b.0.forward.input.7 error inf-nan 1
+T
+	[ "$(jq -r 'select(.name == "Torch.a.3.forward.output.0") | .why | join("|")' out.json)" = \
+		"error: The input/parameters of One Thousandth Err Ratio > 0.9 while the output < 0.6.|warning: The input/parameters of Cosine > 0.9, and input/parameters - output > 0.1" ]
+	[ "$(jq -r 'select(.kind == "finding") | [.what, .rule, .value] | join(" ")' out.json | sort)" = "$(sort <<'T'
+missing unmeasured 1
+rule dtype 1
+rule inf-nan 3
+rule one-thousandth 2
+rule requires-grad 2
+rule scalar 1
+rule shape 2
+unmatched device 0
+warning cosine-drop 1
+T
+)" ] || jq -r 'select(.kind == "finding") | [.what, .rule, .value] | join(" ")' out.json
+}
+
+@test "preset msprobe: statistics, and a warning alone is 0" {
+	judge 1 --preset msprobe "$J/msprobe-stat.acc"
+	run -0 verdicts
+	diff <(echo "$output") - <<'T'
+Torch.a.0.forward.output.0 warning growth 1
+Torch.a.0.forward.output.1 error relative 1
+Torch.a.2.forward.output.0 error relative 1
+Torch.a.4.forward.output.0 warning growth 1
+T
+	printf 'rule any\nlevel warning\nwhen a.io == "out"\n' >w.rules
+	judge 0 --rules w.rules "$J/msprobe-stat.acc"
+	first warning Torch.a.0.forward any
+	judge 1 --strict --rules w.rules "$J/msprobe-stat.acc"
+}
+
+@test "preset msprobe: checksums" {
+	judge 1 --preset msprobe "$J/md5.acc"
+	run -0 verdicts
+	diff <(echo "$output") - <<'T'
+Functional.gelu.1.forward.output.0 error crc 1
+Functional.gelu.2.forward.input.0 error crc 1
+Functional.gelu.2.forward.output.0 error crc 1
+Functional.gelu.3.forward.output.0 warning crc-unmatched 1
+T
+}
+
+@test "preset torch" {
+	judge 1 --preset torch "$J/nan.acc"
+	[ "$(jq -r 'select(.bad) | .name' out.json)" = Functional.gelu.1.forward.output.0 ]
+	judge 0 --preset torch "$J/clean.acc"
+	first clean "" ""
+	judge 1 --preset torch "$J/dropout.acc"
+	says "True against False"
+}
+
+@test "a rule of one's own" {
+	cat >my.rules <<'T'
+# a comment
+rule big
+	rows outputs
+	when m.max_abs > 2 * max_in(m.max_abs, 0) and \
+		m.max_abs > 1e-6
+	value m.max_abs
+	limit 1e-6
+	why {a.name}: {m.max_abs} {a.shape}
+T
+	judge 1 --rules my.rules "$J/culprit.acc"
+	first rule Functional.gelu.1.forward big
+	says "1 record, first Functional.gelu.1.forward.output.0: Functional.gelu.1.forward.output.0: 0.003 [2, 4]; at model.py:41"
+	[ "$(jq -r 'select(.bad) | [.value, .limit, .limit_from] | join(" ")' out.json)" = "0.003 1e-06 my.rules" ]
+}
+
+@test "wrong rule files: one line that says where" {
+	bad() { # rule file's text, message
+		printf "$1" >bad.rules
+		fails "bad.rules: $2" accfirstbad --rules bad.rules "$J/clean.acc"
+	}
+	bad '' 'no rule in it'
+	bad 'when x > 1\n' 'line 1: before the first rule'
+	bad 'rule a\n\nwhen x >\n' 'line 3: at character 4: a value is expected'
+	bad 'rule a\nwhen x \\\n\t> (1\n' 'line 2: at character'
+	bad 'rule a\nwhen f(x)\n' 'line 2: at character 3: unknown function'
+	bad 'rule a\nwhen max_in(max_out(x)) > 1\n' 'line 2: at character 16: an aggregate inside an aggregate'
+	bad 'rule a\nlevel bad\nwhen x > 1\n' 'line 2: the level is error or warning'
+	bad 'rule a\nmode all\n' 'line 2: modes are'
+	bad 'rule a\nrows some\n' 'line 2: rows are'
+	bad 'rule a\nlimit x\n' 'line 2: the limit is no number'
+	bad 'rule a\nwhy {x\nwhen x > 1\n' 'line 2: missing }'
+	bad 'rule a\nwhen x > 1\nwhen x > 2\n' 'line 3: given twice'
+	bad 'rule a\nlevel error\n' "rule a has no 'when'"
+	bad 'rule a\nwhom x\n' 'line 2: unknown key'
+	bad "rule a\nwhen 'x\n" 'line 2: at character 1: missing quote'
+	bad "rule a\nwhen $(printf '(%.0s' {1..99})x\n" 'line 2: at character 33: too many parentheses'
+	bad "rule a\nwhen in(x$(printf ',1%.0s' {1..99}))\n" 'line 2: at character'
+}
+
+@test "wrong usage, bad input" {
+	fails "no preset 'x'" bash -c 'accfirstbad --preset x 2>&1 >/dev/null | head -1 >&2; exit 2'
+	fails "only one of" bash -c "accfirstbad --preset torch --rules f 2>&1 >/dev/null | head -1 >&2; exit 2"
+	fails "No such file" accfirstbad --rules nowhere.rules
+	fails "no end record" accfirstbad "$J/no-end.acc"
+	fails "standard output" bash -c "accfirstbad '$J/culprit.acc' >/dev/full"
+	size=$(stat -c %s "$J/culprit.acc")
+	for n in 0 4 100 $((size / 2)) $((size - 1)); do
+		head -c "$n" "$J/culprit.acc" >cut.acc
+		run -2 --separate-stderr bash -c 'accfirstbad cut.acc >/dev/null'
+	done
+}
+
+@test "the whole way: names the fault that was planted" {
+	way() { # dump
+		bash -c "accdump-read '$D/$1/device' | accalign - '$D/$1/bench' | accmetric" >m.acc
+		judge 1 m.acc
+	}
+	way msprobe_tensor
+	first culprit Functional.gelu.0.forward output
+	way msprobe_stat
+	first culprit Functional.gelu.0.forward output
+	way msprobe_mix
+	first culprit Functional.gelu.0.forward output
+	way msprobe_md5
+	first difference Functional.layer_norm.0.forward output
+	way mindspore
+	first culprit MintFunctional.gelu.0.forward output
+	way ptdbg_v4
+	first culprit Functional_gelu_0_forward output
+	way msprobe_ranks
+	first culprit Functional.linear.0.forward output
+	[ "$(field rank)" = 1 ]
+}

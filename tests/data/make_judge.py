@@ -1,0 +1,333 @@
+#!/usr/bin/python3
+"""Measured streams for the tests of accfirstbad: python3 tests/data/make_judge.py writes
+tests/data/judge/*.acc again. What each of them means stands in tests/accfirstbad.bats."""
+import os
+import zlib
+
+import msgpack
+
+here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "judge")
+os.makedirs(here, exist_ok=True)
+INF, NAN = float("inf"), float("nan")
+STACK = ["File /opt/site-packages/torch/nn/functional.py, line 9, in gelu, \n return _gelu(x)",
+         "File /home/me/model.py, line 41, in forward, \n h = F.gelu(self.fc1(x))",
+         "File /home/me/train.py, line 3, in <module>, \n step()"]
+
+
+def h(text):
+    return "%016x" % (zlib.crc32(text.encode()) * 0x100000001 | 1)
+
+
+class Stream:
+    def __init__(self, stack=False, rank=None, task="tensor"):
+        self.r, self.seq, self.rank = [], 0, rank
+        self.stack = "00000000000000aa" if stack else None
+        self.r.append(("source", {"id": "0000000%d" % (rank or 0), "root": "/dump", "task": task}))
+        if stack:
+            self.r.append(("stack", {"id": "00000000000000bb", "frames": ["File /x/other.py, line 1, in f, \n g()"]}))
+            self.r.append(("stack", {"id": self.stack, "frames": STACK}))
+
+    def side(self, p, key, io, pos, kind, more):
+        op, call, pas = key.rsplit(".", 2)
+        suffix = {"in": "input", "out": "output", "kw": "kwargs", "param": "parameters"}[io]
+        f = {p + "kind": kind, p + "name": "%s.%s.%s" % (key, suffix, pos), p + "key": key, p + "op": op,
+             p + "call": int(call), p + "pass": pas, p + "io": io, p + "pos": pos, p + "step": 0,
+             p + "seq": self.seq, p + "src": "0000000%d" % (self.rank or 0)}
+        if self.rank is not None:
+            f[p + "rank"] = self.rank
+        if self.stack:
+            f[p + "stack"] = self.stack
+        f.update({p + k: v for k, v in more.items()})
+        return f
+
+    def put(self, key, io, pos, a, b, kind, m):
+        f = {}
+        for p, side in (("a.", a), ("b.", b)):
+            if side is not None:
+                f.update(self.side(p, side.pop("key", key), io, pos, kind, side))
+        name = f.get("a.name", f.get("b.name"))
+        f = dict({"name": name, "how": "name" if a is not None and b is not None else "only-" + ("b" if a is None else "a")}, **f)
+        f.update(m)
+        self.r.append(("pair", f))
+        self.seq += 1
+
+    def tensor(self, key, io, pos, value, e=0.0, dtype="f32", shape=(2, 4), emax=None, sides="ab", other=None, **m):
+        """value: what the bench holds; the device holds the same where e is 0."""
+        a = {"dtype": dtype, "shape": list(shape), "s.hash": h(value if e == 0 else other or value + "~%g" % e)}
+        b = {"dtype": dtype, "shape": list(shape), "s.hash": h(value), "s.norm": 8 ** .5}
+        for k in [k for k in m if k[:2] in ("a_", "b_")]:
+            (a if k[0] == "a" else b)[k[2:].replace("__", ".")] = m.pop(k)
+        meas = {"m.mode": "tensor", "m.err_rms": float(e), "m.err_max": float(emax if emax is not None else 3 * e),
+                "m.rmse": float(e), "m.max_abs": float(3 * e), "m.max_rel": float(3 * e), "m.same": 1.0 if e == 0 else 0.0,
+                "m.nonfinite": 0}
+        meas.update({k.replace("__", "."): v for k, v in m.items()})
+        if len(sides) < 2:
+            meas = {}
+        self.put(key, io, pos, a if "a" in sides else None, b if "b" in sides else None, "tensor", meas)
+
+    def arg(self, key, pos, a, b):
+        self.put(key, "in", pos, {"type": type(a).__name__, "value": a}, {"type": type(b).__name__, "value": b}, "arg",
+                 {"m.mode": "value", "m.equal": a == b})
+
+    def op(self, key, ins, outs):
+        """ins, outs: (value, e) or (value, e, options)"""
+        for io, l in (("in", ins), ("out", outs)):
+            for i, t in enumerate(l):
+                self.tensor(key, io, str(i), t[0], t[1], **(t[2] if len(t) > 2 else {}))
+
+    def write(self, name, status=0, extra=(), end=True):
+        self.r.extend(extra)
+        with open(os.path.join(here, name + ".acc"), "wb") as f:
+            f.write(msgpack.packb(["acc", {"v": 1, "minor": 0, "log": ["made by hand"]}]))
+            for kind, fields in self.r:
+                f.write(msgpack.packb([kind, fields]))
+            if end:
+                f.write(msgpack.packb(["end", {"n": len(self.r), "st": status}]))
+
+
+L, G, A = "Functional.linear.%d.forward", "Functional.gelu.%d.forward", "Tensor.__add__.%d.forward"
+
+
+def net(s, noise=1e-7, gelu=None, linears=3, dtype="f32", weight=None, **out):
+    """x -> linear -> gelu -> linear -> gelu ...; gelu: the error of the second gelu."""
+    x, e = "x", 0.0
+    for i in range(linears):
+        w = weight if weight is not None and i == 1 else 0.0
+        s.op(L % i, [(x, e, {"dtype": dtype}), ("w%d" % i, w, {"dtype": dtype})],
+             [("l%d" % i, max(e, noise, w), {"dtype": dtype})])
+        e = max(e, noise, w)
+        g = gelu if gelu is not None and i == 1 else e
+        s.op(G % i, [("l%d" % i, e, {"dtype": dtype})], [("g%d" % i, g, dict(out if i == 1 else {}, dtype=dtype))])
+        x, e = "g%d" % i, max(e, g)
+    return s
+
+
+net(Stream()).write("clean")
+net(Stream(stack=True), gelu=1e-3, m__worst=[1, 3]).write("culprit")
+net(Stream(), gelu=1e-3).write("no-end", end=False)
+net(Stream(), gelu=1e-7).write("trouble-before", status=2)
+net(Stream(), gelu=INF, m__nonfinite=4, dtype="f16", a_s__sat=4, b_s__posinf=4, b_s__nan=0).write("saturated")
+net(Stream(), gelu=INF, m__nonfinite=4, a_s__nan=4, b_s__nan=0).write("nan")
+net(Stream(), gelu=1e-7, m__nonfinite=0, a_s__nan=4, b_s__nan=4).write("nan-on-both")
+net(Stream(), weight=0.01, dtype="bf16", noise=1e-3).write("weight")
+net(Stream(), noise=1e-3, dtype="bf16").write("bf16")
+net(Stream(), noise=8e-5, linears=4).write("tf32")
+
+s = Stream()  # one product alone is as rough
+net(s)
+s.op("Torch.matmul.0.forward", [("g2", 1e-7), ("k", 0)], [("mm", 8e-5)])
+s.write("not-tf32")
+
+for name, p, e in (("dropout", 0.1, 0.3), ("argument-without-effect", 0.1, 1e-7)):
+    s = Stream()
+    net(s, linears=2)
+    key = "Functional.dropout.0.forward"
+    s.tensor(key, "in", "0", "g1", 1e-7)
+    s.arg(key, "1", p, p)
+    s.arg(key, "2", True, False)
+    s.tensor(key, "out", "0", "d", e)
+    s.write(name)
+
+s = Stream()  # the output of linear.0, overwritten in place by mul_.0, is gelu.0's input
+s.op(L % 0, [("x", 0), ("w", 0)], [("l", 1e-7)])
+s.op("Tensor.mul_.0.forward", [("l", 1e-7)], [("m", 2e-7, {"other": "m~device"})])
+s.op(G % 0, [("l", 0.5, {"other": "m~device"})], [("g", 0.5)])
+s.write("overwritten")
+
+s = Stream()  # gelu.1 was given another tensor than the one it was given on the bench
+net(s, linears=2)
+s.op(A % 0, [("l0", 0.7, {"other": "g1~1e-07"})], [("a", 0.7)])
+s.write("wrong-tensor")
+
+s = Stream()  # only the device has npu_gelu: what comes from it is bad
+s.op(L % 0, [("x", 0), ("w", 0)], [("l", 1e-7)])
+s.tensor("NPU.npu_gelu.0.forward", "in", "0", "l", 1e-7, sides="a")
+s.tensor("NPU.npu_gelu.0.forward", "out", "0", "g~0.5", 0, sides="a")
+s.tensor(G % 0, "in", "0", "l", 0, sides="b")
+s.tensor(G % 0, "out", "0", "g", 0, sides="b")
+s.op(L % 1, [("g", 0.5), ("w1", 0)], [("l1", 0.5)])
+s.write("device-only")
+
+for name, ein in (("choice", 1e-7), ("choice-of-equals", 0)):
+    s = Stream()  # a token is chosen otherwise
+    s.op("Torch.topk.0.forward", [("x", ein)],
+         [("v", ein), ("i", 0.1, {"dtype": "i64", "m__same": 0.9, "m__max_abs": 3.0})])
+    s.write(name)
+
+s = Stream()  # the gradient of a bias that is zero in exact arithmetic
+net(s)
+s.op("Functional.linear.0.backward", [("dy", 1e-7, {"shape": (64, 4)})],
+     [("dx", 2e-7), ("db", 900.0, {"shape": (4,), "m__rmse": 1e-7, "m__max_abs": 2e-7})])
+s.write("zero-gradient")
+
+s = Stream()  # a small part of what was moved looks worse than the whole
+s.op(L % 0, [("x", 0), ("w", 0)], [("l", 1e-7)])
+s.op("Tensor.__getitem__.0.forward", [("l", 1e-7)], [("part", 1e-4, {"m__max_abs": 1e-7})])
+s.op("Tensor.__mul__.0.forward", [("l", 1e-7, {"m__max_rel": 0.1}), ("c", 0)], [("p", 1e-4, {"m__max_rel": 0.1})])
+s.op("Tensor.__sub__.0.forward", [("l", 1e-7), ("c", 0)], [("d", 1e-4, {"m__max_abs": 3e-7})])
+s.write("light")
+
+s = Stream()  # uninitialised, and filled
+s.op("Torch.empty.0.forward", [], [("e", 5.0)])
+s.op("Tensor.fill_.0.forward", [("e", 5.0)], [("f", 0)])
+s.write("empty")
+
+# A backward call that is wrong, one that only carries what its forward saved.
+s = Stream()
+net(s, gelu=1e-3)
+s.op("Functional.gelu.1.backward", [("dg", 1e-7)], [("dl", 1e-3)])
+s.op("Functional.gelu.0.backward", [("dl2", 1e-7)], [("dl0", 0.4)])
+s.write("backward-later")
+
+
+def stats(name, values, dtype="f32", key=G):
+    s = Stream(task="statistics")
+    for i, (a, b) in enumerate(values):
+        for io, k, (x, y) in (("in", "i", ((1.0, -1.0, 0.25, 2.0),) * 2), ("out", "o", (a, b))):
+            f = {}
+            for p, v in (("a.", x), ("b.", y)):
+                f.update(s.side(p, key % i, io, "0", "tensor", dict(
+                    {"dtype": dtype, "shape": [2, 4], "type": "torch.Tensor"},
+                    **{"stat." + n: w for n, w in zip(("max", "min", "mean", "norm"), v)})))
+            s.r.append(("pair", dict({"name": f["a.name"], "how": "name", "m.mode": "statistics"}, **f)))
+            s.seq += 1
+    s.write(name)
+
+
+stats("stat-clean", [((3.0, -3.0, 0.0, 6.0), (3.0, -3.0, 1e-9, 6.000001))])
+stats("stat-bf16", [((3.0, -3.0, 0.0, 6.02), (3.0, -3.0, 0.001, 6.0))], dtype="bf16")
+stats("stat-culprit", [((3.0, -3.0, 0.0, 6.0), (3.0, -3.0, 0.0, 6.0)), ((3.0, -3.0, 0.0, 6.0), (3.0, -3.0, 0.0, 6.06))])
+stats("stat-inf", [((INF, -3.0, 0.0, 6.0), (3.0, -3.0, 0.0, 6.0))])
+stats("stat-norm-inf", [((3.0, -3.0, 0.0, INF), (3.0, -3.0, 0.0, 6.0))])
+
+s = Stream(task="md5")
+for i, (ein, eout) in enumerate(((True, True), (True, False), (False, False))):
+    for io, eq in (("in", ein), ("out", eout)):
+        a = {"dtype": "f32", "shape": [2], "stat.crc32": "0000000%d" % i}
+        b = {"dtype": "f32", "shape": [2], "stat.crc32": "0000000%d" % (i if eq else 9)}
+        s.put(G % i, io, "0", a, b, "tensor", {"m.mode": "md5", "m.equal": eq})
+s.put(G % 3, "out", "0", {"dtype": "f32", "shape": [2], "stat.crc32": "00000000"}, None, "tensor", {"m.mode": "md5"})
+s.write("md5")
+
+for rank, e, skip in ((0, 1e-2, 9), (1, 1e-3, 0)):
+    s = Stream(rank=rank)
+    s.seq = skip
+    net(s, gelu=e)
+    s.write("rank%d" % rank)
+
+s = Stream()  # without an op call: files
+for name, e in (("a.npy", 0), ("b.npy", 0.1), ("c.npy", 0.5)):
+    f = {"name": name}
+    for p in ("a.", "b."):
+        f.update({p + "kind": "tensor", p + "name": name, p + "dtype": "f32", p + "shape": [4], p + "seq": s.seq})
+    f.update({"how": "name", "m.err_rms": float(e), "m.err_max": float(e), "m.nonfinite": 0, "m.mode": "tensor"})
+    s.r.append(("pair", f))
+    s.seq += 1
+s.write("files")
+
+s = Stream(stack=True)  # nothing wrong, but one-sided, another shape, another dtype, not measured, incomplete
+net(s)
+s.tensor("Torch.relu.0.forward", "out", "0", "r", sides="a")
+s.tensor("Torch.tanh.0.forward", "out", "0", "t", sides="b")
+s.put(A % 0, "in", "0", {"dtype": "f32", "shape": [2, 4]}, {"dtype": "f32", "shape": [4, 4]}, "tensor",
+      {"note": "shape", "m.skip": "shapes differ"})
+s.tensor(A % 0, "out", "0", "a", 1e-7, note="dtype,requires_grad")
+s.put(A % 1, "in", "0", {"dtype": "f32", "shape": [2]}, {"dtype": "f32", "shape": [2]}, "tensor", {"m.skip": "no payload"})
+s.put(A % 1, "in", "1", {"dtype": "f32", "shape": [2], "err": "file is missing"}, {"dtype": "f32", "shape": [2]}, "tensor", {})
+s.write("doubtful", extra=[("finding", {"what": "unmatched", "text": "step 7 has no partner"})])
+
+s = Stream()
+s.put(A % 0, "out", "0", {"dtype": "f32", "shape": [2]}, {"dtype": "f32", "shape": [2]}, "tensor", {})
+s.write("unmeasured")
+Stream().write("nothing")
+net(Stream(), gelu=1e-3).write("unknown-kinds", extra=[("x-mine", {"name": "kept"}), ("novel", {"k": 1})])
+
+
+# --- one dump alone ---
+
+def one(s, key, io, pos, **more):
+    f = s.side("", key, io, pos, "tensor", dict({"dtype": "f16", "shape": [2]}, **more))
+    kind = "arg" if "value" in f else "tensor"
+    f.pop("kind")
+    s.r.append((kind, f))
+    s.seq += 1
+
+
+def overflow(name, nan=0, rank=None, late=0):
+    s = Stream(stack=True, rank=rank)
+    s.seq = late
+    one(s, "Tensor.masked_fill.0.forward", "in", "0", **{"s.nan": 0, "s.posinf": 0, "s.neginf": 0})
+    one(s, "Tensor.masked_fill.0.forward", "in", "1", type="float", value=-INF)
+    one(s, "Tensor.masked_fill.0.forward", "out", "0", **{"s.nan": 0, "s.posinf": 0, "s.neginf": 4})
+    one(s, "Functional.softmax.0.forward", "in", "0", **{"s.nan": 0, "s.posinf": 0, "s.neginf": 4})
+    one(s, "Functional.softmax.0.forward", "out", "0", **{"s.nan": nan, "s.posinf": 0, "s.neginf": 0})
+    if nan is None:
+        s.r.pop()
+    one(s, "Torch.empty.0.forward", "out", "0", **{"s.nan": 3, "s.posinf": 0, "s.neginf": 0})
+    if name != "overflow-none":
+        one(s, "Tensor.__mul__.0.forward", "in", "0", **{"stat.max": 400.0, "stat.min": -1.0})
+        one(s, "Tensor.__mul__.0.forward", "out", "0", **{"stat.max": INF, "stat.min": -1.0})
+    s.write(name)
+
+
+overflow("overflow-none")
+overflow("overflow")
+overflow("overflow-nan", nan=2)
+overflow("overflow-rank0", rank=0, late=50)
+overflow("overflow-rank1", nan=1, rank=1)
+s = Stream()
+one(s, "Functional.linear.0.forward", "in", "0", **{"stat.max": 1.0, "stat.min": -1.0})
+one(s, "Functional.linear.0.forward", "in", "1", **{"stat.max": NAN, "stat.min": NAN})
+one(s, "Functional.linear.0.forward", "out", "0", **{"stat.max": NAN, "stat.min": NAN})
+s.write("overflow-weight")
+
+
+# --- msprobe's rules: rows as accmetric --preset msprobe leaves them ---
+
+def row(s, key, io, pos, m, a=(), b=(), kind="tensor"):
+    base = {"tensor": {"type": "torch.Tensor", "dtype": "f32", "dtype.raw": "torch.float32", "shape": [2], "requires_grad": True,
+                       "stat.max": 1.0, "stat.min": 0.0}, "arg": {"type": "int", "value": 1}}[kind]
+    s.put(key, io, pos, dict(base, **dict(a)), None if b is None else dict(base, **dict(b)), kind, m)
+
+
+def ratios(s, key, rin, rout, cin=1.0, cout=1.0):
+    row(s, key, "in", "0", {"m.mode": "tensor", "m.thousandth": rin, "m.cosine": cin})
+    row(s, key, "in", "1", {"m.mode": "tensor", "m.thousandth": "unsupported", "m.cosine": "unsupported"})
+    row(s, key, "out", "0", {"m.mode": "tensor", "m.thousandth": 1.0, "m.cosine": 1.0})
+    row(s, key, "out", "1", {"m.mode": "tensor", "m.thousandth": rout, "m.cosine": cout})
+
+
+s = Stream()
+t = {"m.mode": "tensor"}
+ratios(s, "Torch.a.0.forward", 0.95, 0.05)            # one thousandth
+ratios(s, "Torch.a.1.forward", 0.95, 0.3)             # below the 0.6 of the message, above the real 0.1
+ratios(s, "Torch.a.2.forward", 0.85, 0.05)            # the input is no better than 0.9
+ratios(s, "Torch.a.3.forward", 1.0, 0.05, 0.99, 0.8)  # and the cosine
+ratios(s, "Torch.empty.0.forward", 0.95, 0.05)        # no rule
+ratios(s, "Distributed.all_to_all_single.0.forward", 0.95, 0.05)  # no rule of inputs and outputs
+row(s, "Torch.b.0.forward", "in", "0", t, {"stat.max": INF})
+row(s, "Torch.b.0.forward", "in", "1", t, {"stat.max": INF}, {"stat.min": NAN})
+row(s, "Torch.b.0.forward", "in", "2", t, {"requires_grad": False})
+row(s, "Torch.b.0.forward", "in", "3", t, {"dtype.raw": "torch.float16"})
+row(s, "Torch.b.0.forward", "in", "4", t, {"shape": [1, 2]})
+row(s, "Torch.b.0.forward", "in", "5", t, {"value": 2}, kind="arg")
+row(s, "Torch.b.0.forward", "in", "6", t, {"requires_grad": False, "shape": [3], "stat.min": NAN})
+row(s, "Torch.b.0.forward", "in", "7", t, {"stat.max": NAN}, None)
+row(s, "Torch.b.0.forward", "out", "0", t, {}, None)
+s.write("msprobe-tensor")
+
+s = Stream(task="statistics")
+
+
+def norms(key, nin, nout):
+    for io, l in (("in", nin), ("out", nout)):
+        for i, v in enumerate(l):
+            row(s, key, io, str(i), {"m.mode": "statistics", "m.norm_relerr": v})
+
+
+norms("Torch.a.0.forward", ["0", "5.0%"], ["0", "60.0%"])  # relative; growth on the first output
+norms("Torch.a.1.forward", ["20.0%"], ["60.0%"])           # nothing
+norms("Torch.a.2.forward", ["inf"], ["inf"])               # an inf input does not count, an inf output does
+norms("Torch.a.3.forward", ["0"], ["Nan", "9.0%"])         # nothing: 0 -> 0.09
+norms("Torch.a.4.forward", ["0.001%"], ["0.02%"])          # growth
+s.write("msprobe-stat")
