@@ -77,7 +77,7 @@ struct acc_item {
 	bool text : 1;    /* an argument that is no number and no bool */
 	bool weight : 1;  /* a parameter, or an input where operators take one */
 };
-enum { ACC_NOCALL = UINT32_MAX };
+#define ACC_NOCALL UINT32_MAX
 
 /* Which errors an operator adds by itself. */
 enum acc_op_class {

@@ -226,6 +226,8 @@ primary(struct parser *p)
 			return wrong(p, "a value is expected");
 		return text_or_number(p);
 	}
+	if (acc_str_is(w, "and") || acc_str_is(w, "or") || acc_str_is(w, "not"))
+		return wrong(p, "a value is expected");
 	p->at += w.n;
 	if (acc_str_is(w, "true") || acc_str_is(w, "false"))
 		return emit(p, (struct expr_ins){.op = OP_CONST,
