@@ -1,6 +1,6 @@
 /* One row per way of pairing; the first is the default. Included more than once, so without a
  * guard. */
-ROW(name)
 ROW(sequence)
+ROW(name)
 ROW(msprobe)
 ROW(ptdbg)
