@@ -55,8 +55,8 @@ acc_look_item(struct acc_item *it, const struct acc_rec *r)
 	for (int i = HASH; i <= XOR && it->print == 0; i++)
 		if (acc_as_text(v[i], &text))
 			it->print = acc_hash(text.p, text.n);
-	/* A constant is like every other of its size. */
-	if (known == 15 && x[0] != x[1]) {
+	/* A constant is like every other of its size, and so is what is full of NaN. */
+	if (known == 15 && x[0] != x[1] && isfinite(x[3])) {
 		const double all[5] = {x[0], x[1], x[2], x[3], n};
 		if (it->print == 0)
 			it->print = acc_hash(all, sizeof all);

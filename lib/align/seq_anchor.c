@@ -2,21 +2,9 @@
  * least that can be said. */
 #include "align/seq.h"
 
-#include <math.h>
 #include <stdlib.h>
 
-enum key { KEY_SITE, KEY_SITE_FAMILY, KEY_SITE_ONLY, KEY_LEAF, KEY_VALUE, KEY_SCOPE, NKEY };
-
-/* A number near 1 per mille of its size, so that noise seldom changes it. */
-static int64_t
-coarse(float v)
-{
-	int ex;
-	if (!isfinite(v))
-		return isnan(v) ? INT64_MAX : INT64_MIN;
-	double m = frexp((double)v, &ex);
-	return (int64_t)lrint(m * 64) * 4096 + ex;
-}
+enum key { KEY_SITE, KEY_SITE_FAMILY, KEY_SITE_ONLY, KEY_LEAF, KEY_SCOPE, NKEY };
 
 /* 0: nothing can be said of this call in this way. */
 static uint64_t
@@ -42,14 +30,6 @@ key_of(const struct seq *s, const struct acc_sites *sites, const struct call *c,
 		id[2] = c->leaf;
 		id[3] = c->in;
 		id[4] = c->family;
-		break;
-	case KEY_VALUE:
-		if (c->liked != 15 || c->like[ACC_LIKE_MAX] == c->like[ACC_LIKE_MIN])
-			return 0;
-		id[2] = (uint64_t)coarse(c->like[ACC_LIKE_MAX]);
-		id[3] = (uint64_t)coarse(c->like[ACC_LIKE_MIN]);
-		id[4] = (uint64_t)coarse(c->like[ACC_LIKE_RMS]);
-		id[5] = c->family;
 		break;
 	default:
 		if (c->scope == 0)

@@ -126,23 +126,22 @@ acc_seq_calls(struct seq *s)
 	return rc < 0 ? rc : compare_sites(s);
 }
 
-/* The largest distance of two statistics, against the size of the values. */
+/* The largest distance of two statistics, against the size of the values; negative where one
+ * of them is not finite: -1 on both sides alike, -2 not. */
 static double
-distance(const struct call *x, const struct call *y)
+distance(const struct call *x, const struct call *y, int known)
 {
 	const float *p = x->like, *q = y->like;
-	int known = x->liked & y->liked;
 	double scale = 0, d = 0;
 	for (int i = 0; i < ACC_NLIKE; i++)
 		if (known & 1 << i) {
-			scale = fmax(scale, fabs((double)p[i]));
-			scale = fmax(scale, fabs((double)q[i]));
+			if (!isfinite(p[i]) || !isfinite(q[i]))
+				return p[i] == q[i] || (isnan(p[i]) && isnan(q[i])) ? -1 : -2;
+			scale = fmax(scale, fmax(fabs((double)p[i]), fabs((double)q[i])));
 		}
 	for (int i = 0; i < ACC_NLIKE; i++) {
-		if (!(known & 1 << i) || p[i] == q[i] || (isnan(p[i]) && isnan(q[i])))
+		if (!(known & 1 << i) || p[i] == q[i])
 			continue;
-		if (!isfinite(p[i]) || !isfinite(q[i]))
-			return 1;
 		double unit = scale;
 		/* The root mean square is the steadiest of them, and the scale of the mean. */
 		if (i >= ACC_LIKE_MEAN && known & 1 << ACC_LIKE_RMS)
@@ -158,7 +157,9 @@ acc_seq_value(const struct call *x, const struct call *y)
 	int known = x->liked & y->liked;
 	if ((known & (known - 1)) == 0)
 		return 0; /* none, or one, which says little */
-	double d = distance(x, y);
+	double d = distance(x, y, known);
+	if (d < 0)
+		return d == -1 ? 5 : -10;
 	if (x->like[ACC_LIKE_MAX] == x->like[ACC_LIKE_MIN] &&
 		y->like[ACC_LIKE_MAX] == y->like[ACC_LIKE_MIN])
 		return d < 0.02 ? 5 : -15;
@@ -193,7 +194,7 @@ acc_seq_flow(const struct seq *s, uint32_t x, uint32_t y)
 	const uint32_t *p = s->a[x].from, *q = s->b[y].from;
 	int straight = same_origin(s, p[0], q[0]) + same_origin(s, p[1], q[1]);
 	int crossed = same_origin(s, p[0], q[1]) + same_origin(s, p[1], q[0]);
-	return 10 * (straight > crossed ? straight : crossed);
+	return 20 * (straight > crossed ? straight : crossed);
 }
 
 int
