@@ -29,6 +29,7 @@ struct acc_item {
 	uint64_t place; /* of io and pos */
 	uint64_t row;   /* of the name behind the op call's key, such as .input.0 */
 	uint64_t shape;
+	uint64_t dims;  /* of the extents but those of 1, in any order */
 	uint64_t print; /* of its content, or of all its statistics; 0: unknown or says little */
 	float like[ACC_NLIKE];
 	uint8_t liked;  /* bit i: like[i] is known */

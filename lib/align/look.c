@@ -20,14 +20,18 @@ number(const struct acc_val *v, double *out)
 	return true;
 }
 
+/* The number of elements; and into *dims what a tensor keeps when its axes change places. */
 static double
-elements(const struct acc_val *shape)
+elements(const struct acc_val *shape, uint64_t *dims)
 {
 	double n = 1;
 	if (shape == NULL || shape->type != ACC_V_INTS)
 		return 0;
-	for (uint32_t i = 0; i < shape->n; i++)
+	for (uint32_t i = 0; i < shape->n; i++) {
+		if (shape->ints[i] != 1)
+			*dims += acc_hash(&shape->ints[i], sizeof shape->ints[i]);
 		n *= (double)shape->ints[i];
+	}
 	return n;
 }
 
@@ -45,7 +49,7 @@ acc_look_item(struct acc_item *it, const struct acc_rec *r)
 				break;
 			}
 	}
-	double n = elements(acc_get(r, "", "shape")), x[4];
+	double n = elements(acc_get(r, "", "shape"), &it->dims), x[4];
 	bool own = v[MAX] != NULL;
 	int known = 0;
 	for (int i = 0; i < 4; i++)

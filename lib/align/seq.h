@@ -7,6 +7,7 @@
 /* One forward op call, as the alignment sees it. */
 struct call {
 	uint64_t out, in;  /* shapes: of the tensors that come out, in order; that go in, in any */
+	uint64_t dims;     /* of what comes out, whatever the order of axes */
 	uint64_t name, family, scope;
 	uint64_t leaf;     /* content of what goes in and no call before made; 0: unknown */
 	float like[ACC_NLIKE]; /* of the first tensor that comes out */
@@ -16,18 +17,25 @@ struct call {
 	uint32_t op;       /* of the index */
 };
 
+/* How two calls were found to belong together. */
+enum seq_how { SEQ_SOURCE, SEQ_WEIGHTS, SEQ_ORDER, SEQ_LIKENESS, SEQ_FUSED, SEQ_RULE };
+
 struct seq {
 	struct acc_joined *j;
 	struct call *a, *b;
 	uint32_t na, nb;
 	uint32_t *ma, *mb;  /* the mate of each call, or ACC_NOMATE */
+	uint8_t *how;       /* of each call of a that has a mate */
+	bool loose;         /* what comes out may have another shape */
 	int8_t *near;       /* tenths of points for two sites, nsite[0] x nsite[1]; NULL: too many */
 	uint32_t nsite[2];
 	struct acc_err *e;
 };
 
-/* Points are in tenths. */
-enum { SEQ_NEVER = -1000, SEQ_GAP = -6, SEQ_ACCEPT = 10, SEQ_SURE = 55 };
+/* Points are in tenths. Two calls of the same operator with the same shapes have 55 if nothing
+ * else is known of them. */
+enum { SEQ_NEVER = -1000, SEQ_GAP = -6, SEQ_ACCEPT = 10, SEQ_LOOSE = 20, SEQ_SURE = 55,
+	SEQ_CERTAIN = 75 };
 
 /* The number of a result of a call. */
 enum { SEQ_OUTS = 16 };
@@ -38,7 +46,8 @@ seq_out(uint32_t call, uint32_t which)
 }
 
 int acc_seq_calls(struct seq *s);
-/* How well two calls fit. */
+/* How well two calls fit; with acc_seq_flow below. */
+int acc_seq_points(const struct seq *s, uint32_t x, uint32_t y);
 int acc_seq_score(const struct seq *s, uint32_t x, uint32_t y);
 /* The part of it that their values have: -25 (far apart) to 20, 0 unknown. */
 int acc_seq_value(const struct call *x, const struct call *y);
@@ -55,10 +64,11 @@ int acc_seq_left(struct seq *s);
 int acc_seq_uncross(struct seq *s);
 
 static inline void
-acc_seq_mate(struct seq *s, uint32_t x, uint32_t y)
+acc_seq_mate(struct seq *s, uint32_t x, uint32_t y, enum seq_how how)
 {
 	s->ma[x] = y;
 	s->mb[y] = x;
+	s->how[x] = (uint8_t)how;
 }
 
 #endif

@@ -80,7 +80,7 @@ pair_group(struct seq *s, const struct keyed *p, const struct keyed *q, uint32_t
 	for (uint32_t i = 0; i < n; i++) {
 		int v = acc_seq_score(s, p[i].call, q[i].call);
 		if (v > (weak ? SEQ_SURE : SEQ_ACCEPT))
-			acc_seq_mate(s, p[i].call, q[i].call);
+			acc_seq_mate(s, p[i].call, q[i].call, k < KEY_LEAF ? SEQ_SOURCE : SEQ_WEIGHTS);
 	}
 }
 

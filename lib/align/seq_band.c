@@ -72,8 +72,10 @@ fill(struct band *d, uint32_t i, const int32_t *up, int32_t *row)
 			from = LEFT;
 		}
 		if (i > 0 && col > 0 && k + shift >= 1 && k + shift - 1 < d->w) {
-			int p = acc_seq_score(d->s, d->x[i - 1], d->y[col - 1]);
-			if (p > SEQ_ACCEPT && up[k + shift - 1] + p >= v) {
+			int p = d->s->loose
+					? acc_seq_points(d->s, d->x[i - 1], d->y[col - 1])
+					: acc_seq_score(d->s, d->x[i - 1], d->y[col - 1]);
+			if (p > (d->s->loose ? SEQ_LOOSE : SEQ_ACCEPT) && up[k + shift - 1] + p >= v) {
 				v = up[k + shift - 1] + p;
 				from = DIAG;
 			}
@@ -97,7 +99,8 @@ trace(const struct band *d, struct seq *s, uint32_t col)
 		if (step == 0)
 			return;
 		if (step == DIAG)
-			acc_seq_mate(s, d->x[i - 1], d->y[col - 1]);
+			acc_seq_mate(s, d->x[i - 1], d->y[col - 1],
+				s->loose ? SEQ_LIKENESS : SEQ_ORDER);
 		i -= step != LEFT;
 		col -= step != UP;
 	}

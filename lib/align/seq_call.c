@@ -41,6 +41,7 @@ describe(struct call *c, uint32_t self, const struct acc_op *op, const struct ac
 				c->liked = it->liked;
 			}
 			c->out = acc_hash(chain, sizeof chain);
+			c->dims += mix(it->dims);
 			continue;
 		}
 		if (it->io == ACC_IO_PARAM || it->io == ACC_IO_GRAD)
@@ -116,7 +117,8 @@ acc_seq_calls(struct seq *s)
 	s->b = malloc(nb * sizeof *s->b);
 	s->ma = malloc(na * sizeof *s->ma);
 	s->mb = malloc(nb * sizeof *s->mb);
-	if (s->a == NULL || s->b == NULL || s->ma == NULL || s->mb == NULL)
+	s->how = calloc(na, 1);
+	if (s->how == NULL || s->a == NULL || s->b == NULL || s->ma == NULL || s->mb == NULL)
 		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
 	memset(s->ma, 0xff, na * sizeof *s->ma);
 	memset(s->mb, 0xff, nb * sizeof *s->mb);
@@ -201,9 +203,12 @@ int
 acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 {
 	const struct call *x = &s->a[i], *y = &s->b[k];
-	if (x->out != y->out)
-		return SEQ_NEVER;
 	int v = 20;
+	if (x->out != y->out) {
+		if (x->family != y->family || (x->dims != y->dims && !s->loose))
+			return SEQ_NEVER;
+		v = x->dims == y->dims ? 0 : -10;
+	}
 	v += x->in == y->in ? 10 : -10;
 	v += x->name == y->name ? 25 : x->family == y->family ? 20 : -25;
 	if (x->scope != 0 && y->scope != 0)
@@ -211,4 +216,11 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 	if (x->leaf != 0 && y->leaf != 0)
 		v += x->leaf == y->leaf ? 15 : -5;
 	return v + sites(s, x->site, y->site) + acc_seq_value(x, y);
+}
+
+int
+acc_seq_points(const struct seq *s, uint32_t x, uint32_t y)
+{
+	int v = acc_seq_score(s, x, y);
+	return v == SEQ_NEVER ? v : v + acc_seq_flow(s, x, y);
 }

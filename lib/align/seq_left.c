@@ -66,7 +66,7 @@ pair_kin(struct seq *s, const struct kin *p, uint32_t n, const struct kin *q, ui
 			from++;
 		for (uint32_t k = from; k < from + per; k++) {
 			uint32_t x = p[i].call, y = q[k].call, w = where[x];
-			int v = acc_seq_score(s, x, y);
+			int v = acc_seq_points(s, x, y);
 			if (v >= SEQ_SURE)
 				c[nc++] = (struct candidate){v, y > w ? y - w : w - y, x, y};
 		}
@@ -74,7 +74,7 @@ pair_kin(struct seq *s, const struct kin *p, uint32_t n, const struct kin *q, ui
 	qsort(c, nc, sizeof *c, cmp_candidate);
 	for (size_t i = 0; i < nc; i++)
 		if (s->ma[c[i].x] == ACC_NOMATE && s->mb[c[i].y] == ACC_NOMATE)
-			acc_seq_mate(s, c[i].x, c[i].y);
+			acc_seq_mate(s, c[i].x, c[i].y, SEQ_LIKENESS);
 	free(c);
 	return 0;
 }
@@ -119,12 +119,6 @@ acc_seq_left(struct seq *s)
 	return rc;
 }
 
-static int
-points(const struct seq *s, uint32_t x, uint32_t y)
-{
-	return acc_seq_score(s, x, y) + acc_seq_flow(s, x, y);
-}
-
 /* Pairs of the same kin that stand near each other: would they be better exchanged? */
 int
 acc_seq_uncross(struct seq *s)
@@ -137,11 +131,11 @@ acc_seq_uncross(struct seq *s)
 			if (x == ACC_NOMATE || y == ACC_NOMATE || p->out != q->out ||
 				p->family != q->family || s->b[x].out != s->b[y].out)
 				continue;
-			int now = points(s, i, x) + points(s, k, y);
-			int then = points(s, i, y) + points(s, k, x);
+			int now = acc_seq_points(s, i, x) + acc_seq_points(s, k, y);
+			int then = acc_seq_points(s, i, y) + acc_seq_points(s, k, x);
 			if (then > now + 10) {
-				acc_seq_mate(s, i, y);
-				acc_seq_mate(s, k, x);
+				acc_seq_mate(s, i, y, SEQ_LIKENESS);
+				acc_seq_mate(s, k, x, SEQ_LIKENESS);
 			}
 		}
 	return 0;

@@ -28,14 +28,16 @@ mate(struct acc_joined *j, uint32_t a, uint32_t b, const char *how, double sure,
 static int
 apply(struct seq *s)
 {
+	static const char *const how[] = {"source", "weights", "sequence", "likeness", "fused",
+		"rule"};
 	int rc = 0;
 	for (uint32_t i = 0; i < s->na && rc >= 0; i++) {
 		if (s->ma[i] == ACC_NOMATE)
 			continue;
-		int v = acc_seq_score(s, i, s->ma[i]);
-		double sure = v >= 75 ? 1 : v <= 10 ? 0.2 : 0.2 + 0.8 * (v - 10) / 65;
+		int v = acc_seq_points(s, i, s->ma[i]);
+		double sure = v >= SEQ_CERTAIN ? 1 : v <= 0 ? 0 : (double)v / SEQ_CERTAIN;
 		const struct call *x = &s->a[i], *y = &s->b[s->ma[i]];
-		rc = mate(s->j, x->op, y->op, "sequence", sure, s->e);
+		rc = mate(s->j, x->op, y->op, how[s->how[i]], sure, s->e);
 	}
 	return rc;
 }
@@ -119,6 +121,9 @@ pair(struct acc_joined *j, struct acc_err *e)
 		rc = acc_seq_left(&s);
 	if (rc >= 0)
 		rc = acc_seq_uncross(&s);
+	s.loose = true;
+	if (rc >= 0)
+		rc = acc_seq_between(&s);
 	if (rc >= 0)
 		rc = apply(&s);
 	if (rc >= 0)
@@ -129,6 +134,7 @@ pair(struct acc_joined *j, struct acc_err *e)
 	free(s.b);
 	free(s.ma);
 	free(s.mb);
+	free(s.how);
 	free(s.near);
 	return rc;
 }
