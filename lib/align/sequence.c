@@ -42,69 +42,114 @@ apply(struct seq *s)
 	return rc;
 }
 
+/* Tables of calls by operator and number. Of several the first counts. */
+static int
+put(struct acc_map *m, const struct acc_op *op, uint32_t v, struct acc_err *e)
+{
+	uint64_t id = call_id(op);
+	return acc_map_put(m, (struct acc_str){(char *)&id, sizeof id}, v) == NULL
+		       ? acc_fail(e, ACC_ENOMEM, "out of memory")
+		       : 0;
+}
+
+static uint32_t
+get(const struct acc_map *m, const struct acc_op *op)
+{
+	uint64_t id = call_id(op);
+	const uint64_t *v = acc_map_get(m, (struct acc_str){(char *)&id, sizeof id});
+	return v == NULL ? ACC_NOMATE : (uint32_t)*v;
+}
+
+static bool
+backward(const struct acc_op *op)
+{
+	return op->pass == ACC_PASS_BACKWARD && !op->module;
+}
+
+/* Forward calls of both sides, by name, and backward calls of b. */
+struct passes {
+	struct acc_map fwd[2], back;
+};
+
+static int
+index_passes(const struct seq *s, struct passes *p)
+{
+	const struct acc_joined *j = s->j;
+	int rc = 0;
+	for (uint32_t i = 0; i < s->na && rc == 0; i++)
+		rc = put(&p->fwd[0], &j->a->op[s->a[i].op], i, s->e);
+	for (uint32_t i = 0; i < s->nb && rc == 0; i++)
+		rc = put(&p->fwd[1], &j->b->op[s->b[i].op], i, s->e);
+	for (uint32_t i = 0; i < j->nb && rc == 0; i++)
+		if (backward(&j->b->op[j->bop[i]]))
+			rc = put(&p->back, &j->b->op[j->bop[i]], j->bop[i], s->e);
+	return rc;
+}
+
 /* A backward call belongs to the forward call of its name and number. */
 static int
-backward(struct seq *s)
+follow(struct seq *s, const struct passes *p)
 {
 	struct acc_joined *j = s->j;
-	struct acc_map fwd = {0}, back = {0};
 	int rc = 0;
-	for (uint32_t i = 0; i < s->na && rc == 0; i++) {
-		uint64_t id = call_id(&j->a->op[s->a[i].op]);
-		if (acc_map_put(&fwd, (struct acc_str){(char *)&id, sizeof id}, i) == NULL)
-			rc = acc_fail(s->e, ACC_ENOMEM, "out of memory");
-	}
-	for (uint32_t i = 0; i < j->nb && rc == 0; i++) {
-		const struct acc_op *op = &j->b->op[j->bop[i]];
-		uint64_t id = call_id(op);
-		if (op->pass == ACC_PASS_BACKWARD && !op->module &&
-			acc_map_put(&back, (struct acc_str){(char *)&id, sizeof id},
-				j->bop[i]) == NULL)
-			rc = acc_fail(s->e, ACC_ENOMEM, "out of memory");
-	}
 	for (uint32_t i = 0; i < j->na && rc >= 0; i++) {
 		const struct acc_op *op = &j->a->op[j->aop[i]];
-		uint64_t id = call_id(op);
-		if (op->pass != ACC_PASS_BACKWARD || op->module)
+		uint32_t f = backward(op) ? get(&p->fwd[0], op) : ACC_NOMATE;
+		if (f == ACC_NOMATE || s->ma[f] == ACC_NOMATE)
 			continue;
-		const uint64_t *f = acc_map_get(&fwd, (struct acc_str){(char *)&id, sizeof id});
-		if (f == NULL || s->ma[*f] == ACC_NOMATE)
-			continue;
-		const struct acc_op *fa = &j->a->op[s->a[*f].op];
-		id = call_id(&j->b->op[s->b[s->ma[*f]].op]);
-		const uint64_t *b = acc_map_get(&back, (struct acc_str){(char *)&id, sizeof id});
-		if (b != NULL)
-			rc = mate(j, j->aop[i], (uint32_t)*b, fa->how, fa->sure, s->e);
+		const struct acc_op *fa = &j->a->op[s->a[f].op];
+		uint32_t b = get(&p->back, &j->b->op[s->b[s->ma[f]].op]);
+		if (b != ACC_NOMATE && j->b->op[b].mate == ACC_NOMATE)
+			rc = mate(j, j->aop[i], b, fa->how, fa->sure, s->e);
 	}
-	acc_map_release(&fwd);
-	acc_map_release(&back);
 	return rc < 0 ? rc : 0;
 }
 
 /* Modules, parameters, and backward calls of which no forward call was recorded. */
+static uint32_t
+outside(const struct acc_index *ix, const uint32_t *op, uint32_t n, const struct acc_map *fwd,
+	uint32_t *out)
+{
+	uint32_t k = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_op *o = &ix->op[op[i]];
+		bool inside = !o->module && (o->forward || (backward(o) &&
+							    get(fwd, o) != ACC_NOMATE));
+		if (o->mate == ACC_NOMATE && !inside)
+			out[k++] = op[i];
+	}
+	return k;
+}
+
 static int
-by_name(struct seq *s)
+by_name(struct seq *s, const struct passes *p)
 {
 	struct acc_joined k = *s->j;
-	uint32_t *op = malloc(((size_t)k.na + k.nb + 1) * sizeof *op), *p = op;
+	uint32_t *op = malloc(((size_t)k.na + k.nb + 1) * sizeof *op);
 	if (op == NULL)
 		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
-	k.aop = p;
-	for (uint32_t i = 0; i < s->j->na; i++) {
-		const struct acc_op *o = &k.a->op[s->j->aop[i]];
-		if (o->mate == ACC_NOMATE && (o->module || !(o->forward || o->pass == ACC_PASS_BACKWARD)))
-			*p++ = s->j->aop[i];
-	}
-	k.na = (uint32_t)(p - k.aop);
-	k.bop = p;
-	for (uint32_t i = 0; i < s->j->nb; i++) {
-		const struct acc_op *o = &k.b->op[s->j->bop[i]];
-		if (o->mate == ACC_NOMATE && (o->module || !(o->forward || o->pass == ACC_PASS_BACKWARD)))
-			*p++ = s->j->bop[i];
-	}
-	k.nb = (uint32_t)(p - k.bop);
+	k.aop = op;
+	k.na = outside(k.a, s->j->aop, s->j->na, &p->fwd[0], op);
+	k.bop = op + k.na;
+	k.nb = outside(k.b, s->j->bop, s->j->nb, &p->fwd[1], op + k.na);
 	int rc = acc_aligner_name.pair(&k, s->e);
 	free(op);
+	return rc;
+}
+
+/* What follows from the pairs of forward calls, and what has nothing to do with them. */
+static int
+others(struct seq *s)
+{
+	struct passes p = {0};
+	int rc = index_passes(s, &p);
+	if (rc == 0)
+		rc = follow(s, &p);
+	if (rc == 0)
+		rc = by_name(s, &p);
+	acc_map_release(&p.fwd[0]);
+	acc_map_release(&p.fwd[1]);
+	acc_map_release(&p.back);
 	return rc;
 }
 
@@ -127,9 +172,7 @@ pair(struct acc_joined *j, struct acc_err *e)
 	if (rc >= 0)
 		rc = apply(&s);
 	if (rc >= 0)
-		rc = backward(&s);
-	if (rc >= 0)
-		rc = by_name(&s);
+		rc = others(&s);
 	free(s.a);
 	free(s.b);
 	free(s.ma);
