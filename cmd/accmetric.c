@@ -31,12 +31,55 @@ static const struct cli cli = {
 };
 
 static struct cli_out *out;
+static struct acc_gauge *gauge;
+static bool quiet, ended; /* ended: all records are read */
+
+static double
+seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* One line that is written over, on a terminal, for what takes longer than a second. The time
+ * left is known where standard input is a file, and when all of it is read. */
+static void
+progress(bool last)
+{
+	static double start, shown;
+	static uint64_t records;
+	double now = seconds(), left = 0;
+	struct stat st;
+	uint64_t waiting;
+	records++;
+	if (start == 0)
+		start = shown = now;
+	if (last && shown > start)
+		fputs("\r\033[K", stderr);
+	if (last || now - shown < (shown > start ? 0.2 : 1))
+		return;
+	shown = now;
+	double bytes = (double)acc_gauge_bytes(gauge, &waiting), t = now - start;
+	off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+	if (ended && bytes > 0)
+		left = t * (double)waiting / bytes;
+	else if (at > 0 && fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
+		left = t * (double)(st.st_size - at) / (double)at;
+	fprintf(stderr, "\r\033[K%s: %llu records, %.1f GB, %.2f GB/s", cli.prog,
+		(unsigned long long)records, 1e-9 * bytes, 1e-9 * bytes / t);
+	if (left > 0)
+		fprintf(stderr, ", %.0f s left", left);
+	fflush(stderr);
+}
 
 static int
 emit(void *arg, struct acc_rec *r)
 {
 	(void)arg;
 	cli_put(out, r);
+	if (!quiet)
+		progress(false);
 	return 0;
 }
 
@@ -88,44 +131,12 @@ tolerance(const char *opt, const char *arg)
 	return v;
 }
 
-static double
-seconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* One line that is written over, on a terminal, for what takes longer than a second. The time
- * left is known where standard input is a file. */
-static void
-progress(const struct acc_gauge *m, uint64_t records, bool last)
-{
-	static double start, shown;
-	double now = seconds();
-	struct stat st;
-	if (start == 0)
-		start = shown = now;
-	if (last && shown > start)
-		fputs("\r\033[K", stderr);
-	if (last || now - shown < (shown > start ? 0.2 : 1))
-		return;
-	shown = now;
-	double gb = 1e-9 * (double)acc_gauge_bytes(m), t = now - start;
-	fprintf(stderr, "\r\033[K%s: %llu records, %.1f GB, %.2f GB/s", cli.prog,
-		(unsigned long long)records, gb, gb / t);
-	off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
-	if (at > 0 && fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode) && at < st.st_size)
-		fprintf(stderr, ", %.0f s left", t * (double)(st.st_size - at) / (double)at);
-	fflush(stderr);
-}
-
 int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
 	struct acc_gauge_opt opt = {.rtol = -1, .atol = -1};
-	bool quiet = !isatty(STDERR_FILENO);
+	quiet = !isatty(STDERR_FILENO);
 	struct acc_roots *roots = acc_roots_open(&e);
 	if (roots == NULL)
 		cli_die_err(&e);
@@ -161,24 +172,21 @@ main(int argc, char **argv)
 	size_t nlog;
 	const struct acc_str *log = acc_in_log(in, &nlog);
 	out = cli_out_open(log, nlog, argc, argv);
-	struct acc_gauge *m = acc_gauge_open(roots, &opt, emit, trouble, NULL, &e);
-	if (m == NULL)
+	gauge = acc_gauge_open(roots, &opt, emit, trouble, NULL, &e);
+	if (gauge == NULL)
 		cli_die_err(&e);
 	struct acc_rec *r;
-	uint64_t records = 0;
 	int rc;
-	while ((rc = acc_in_next(in, &r, &e)) > 0) {
-		if (acc_gauge_put(m, r, &e) < 0)
+	while ((rc = acc_in_next(in, &r, &e)) > 0)
+		if (acc_gauge_put(gauge, r, &e) < 0)
 			cli_die_err(&e);
-		if (!quiet)
-			progress(m, ++records, false);
-	}
-	if (rc < 0 || acc_gauge_end(m, &e) < 0)
+	ended = true;
+	if (rc < 0 || acc_gauge_end(gauge, &e) < 0)
 		cli_die_err(&e);
 	if (!quiet)
-		progress(m, records, true);
+		progress(true);
 	cli_status(out, acc_in_status(in));
-	acc_gauge_close(m);
+	acc_gauge_close(gauge);
 	acc_roots_close(roots);
 	acc_in_close(in);
 	free((void *)opt.metrics);

@@ -96,8 +96,8 @@ struct acc_gauge *acc_gauge_open(struct acc_roots *roots, const struct acc_gauge
 int acc_gauge_put(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e);
 /* No more records: what is still waiting comes out. */
 int acc_gauge_end(struct acc_gauge *m, struct acc_err *e);
-/* Bytes of tensors measured so far. */
-uint64_t acc_gauge_bytes(const struct acc_gauge *m);
+/* Bytes of tensors measured so far, and those of tensors that were put and are not finished. */
+uint64_t acc_gauge_bytes(const struct acc_gauge *m, uint64_t *waiting);
 void acc_gauge_close(struct acc_gauge *m);
 
 #endif

@@ -39,7 +39,8 @@ all_ones(const struct acc_ref *r)
 }
 
 static void
-begin(void *state, const struct acc_reading *r, const struct acc_ref *a, const struct acc_ref *b)
+begin(void *state, const struct acc_reading *r, const struct acc_ref *a,
+	const struct acc_ref *b)
 {
 	struct acu *s = state;
 	const struct acc_one *x = &r->a, *y = &r->b;

@@ -25,7 +25,7 @@ struct inlined {
 };
 
 struct inlined *
-inlined_open(const char *tmpdir, struct acc_err *e)
+acc_inlined_open(const char *tmpdir, struct acc_err *e)
 {
 	struct inlined *in = calloc(1, sizeof *in);
 	if (in == NULL) {
@@ -37,14 +37,14 @@ inlined_open(const char *tmpdir, struct acc_err *e)
 		in->spool = acc_spool_open(tmpdir, e);
 	if (in->spool == NULL) {
 		acc_err_in(e, tmpdir);
-		inlined_close(in);
+		acc_inlined_close(in);
 		return NULL;
 	}
 	return in;
 }
 
 void
-inlined_close(struct inlined *in)
+acc_inlined_close(struct inlined *in)
 {
 	if (in == NULL)
 		return;
@@ -80,13 +80,13 @@ static bool
 bytes_of(const struct acc_rec *r, const struct side *s, uint64_t *size)
 {
 	uint64_t n;
-	return s->ref.dtype != ACC_NODTYPE && side_count(r, s, &n) &&
+	return s->ref.dtype != ACC_NODTYPE && acc_side_count(r, s, &n) &&
 	       !__builtin_mul_overflow(n, (uint64_t)acc_dtypes[s->ref.dtype].size, size) &&
 	       *size <= INT64_MAX;
 }
 
 bool
-inlined_expected(const struct acc_rec *r, const struct side *s)
+acc_inlined_expected(const struct acc_rec *r, const struct side *s)
 {
 	struct acc_stats st;
 	struct acc_str sum;
@@ -100,12 +100,12 @@ inlined_expected(const struct acc_rec *r, const struct side *s)
 	/* A recorder of tensors leaves no name of a file for what it did not save. */
 	if (s->task == TASK_TENSOR && acc_get(r, s->prefix, "data_name") != NULL)
 		return true;
-	return side_stats(r, s, &st, &nulls) == 0 && nulls == 0 &&
-	       side_checksum(r, s, &sum, buf) == NULL;
+	return acc_side_stats(r, s, &st, &nulls) == 0 && nulls == 0 &&
+	       acc_side_checksum(r, s, &sum, buf) == NULL;
 }
 
 int
-inlined_expect(struct inlined *in, const struct acc_rec *r, const struct side *s,
+acc_inlined_expect(struct inlined *in, const struct acc_rec *r, const struct side *s,
 	struct acc_err *e)
 {
 	char buf[128];
@@ -162,7 +162,7 @@ store(struct inlined *in, const struct acc_rec *r, struct acc_err *e)
 }
 
 int
-inlined_keep(struct inlined *in, const struct acc_rec *r, struct acc_err *e)
+acc_inlined_keep(struct inlined *in, const struct acc_rec *r, struct acc_err *e)
 {
 	if (in->n == in->cap) {
 		size_t cap = in->cap == 0 ? 256 : in->cap * 2;
@@ -180,14 +180,14 @@ inlined_keep(struct inlined *in, const struct acc_rec *r, struct acc_err *e)
 }
 
 int
-inlined_ready(struct inlined *in, struct acc_roots *roots, struct acc_err *e)
+acc_inlined_ready(struct inlined *in, struct acc_roots *roots, struct acc_err *e)
 {
 	int rc = acc_file_stat(in->fd, &in->info, e);
 	return rc < 0 ? rc : acc_roots_add_fd(roots, SOURCE, in->fd, e);
 }
 
 int
-inlined_next(struct inlined *in, struct acc_rec **r, struct acc_err *e)
+acc_inlined_next(struct inlined *in, struct acc_rec **r, struct acc_err *e)
 {
 	if (in->next == in->n)
 		return 0;
@@ -196,7 +196,7 @@ inlined_next(struct inlined *in, struct acc_rec **r, struct acc_err *e)
 }
 
 void
-inlined_refer(const struct inlined *in, const struct acc_rec *r, struct side *s)
+acc_inlined_refer(const struct inlined *in, const struct acc_rec *r, struct side *s)
 {
 	char buf[128];
 	const uint64_t *at = acc_map_get(&in->index, side_key(r, s, buf));

@@ -9,21 +9,21 @@
 #include "metric/side.h"
 
 struct inlined;
-struct inlined *inlined_open(const char *tmpdir, struct acc_err *e);
-void inlined_close(struct inlined *in);
+struct inlined *acc_inlined_open(const char *tmpdir, struct acc_err *e);
+void acc_inlined_close(struct inlined *in);
 
 /* Would this side's payload come in data records, if any came? */
-bool inlined_expected(const struct acc_rec *r, const struct side *s);
+bool acc_inlined_expected(const struct acc_rec *r, const struct side *s);
 /* This side's payload may come. */
-int inlined_expect(struct inlined *in, const struct acc_rec *r, const struct side *s,
+int acc_inlined_expect(struct inlined *in, const struct acc_rec *r, const struct side *s,
 	struct acc_err *e);
 /* Keep a record; the bytes of a data record also where they can be read at any place. */
-int inlined_keep(struct inlined *in, const struct acc_rec *r, struct acc_err *e);
+int acc_inlined_keep(struct inlined *in, const struct acc_rec *r, struct acc_err *e);
 /* No more records: what came can be read. */
-int inlined_ready(struct inlined *in, struct acc_roots *roots, struct acc_err *e);
+int acc_inlined_ready(struct inlined *in, struct acc_roots *roots, struct acc_err *e);
 /* The next of the records kept: 1, 0 or < 0. */
-int inlined_next(struct inlined *in, struct acc_rec **r, struct acc_err *e);
+int acc_inlined_next(struct inlined *in, struct acc_rec **r, struct acc_err *e);
 /* If payload came for this side, make it refer to it. */
-void inlined_refer(const struct inlined *in, const struct acc_rec *r, struct side *s);
+void acc_inlined_refer(const struct inlined *in, const struct acc_rec *r, struct side *s);
 
 #endif

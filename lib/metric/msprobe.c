@@ -165,7 +165,7 @@ tensors(const struct preset_in *in)
 		return same_text(in->r, "shape unmatched");
 	struct sums s = {.zero_d = na == 0, .r64 = wide(a->ref.dtype) || wide(b->ref.dtype)};
 	s.eps = s.r64 ? 0x1p-52 : 0x1p-23;
-	if (side_walk(in->roots, a, b, chunk, &s, in->err_a, in->err_b) < 0)
+	if (acc_side_walk(in->roots, a, b, chunk, &s, in->err_a, in->err_b) < 0)
 		return same_text(in->r, "unsupported");
 	return put_tensor(in->r, &s);
 }
@@ -187,7 +187,7 @@ number(const struct acc_val *v, double *out)
 }
 
 const char *
-preset_accuracy(const struct acc_rec *r, const char *none)
+acc_preset_accuracy(const struct acc_rec *r, const char *none)
 {
 	struct acc_str cosine = acc_get_text(r, "", "m.cosine");
 	double c, abs;
@@ -201,14 +201,14 @@ preset_accuracy(const struct acc_rec *r, const char *none)
 }
 
 int
-preset_msprobe(const struct preset_in *in, bool accuracy)
+acc_preset_msprobe(const struct preset_in *in, bool accuracy)
 {
 	if (in->mode == TASK_STATS)
-		return msprobe_statistics(in);
+		return acc_preset_msprobe_statistics(in);
 	if (in->mode == TASK_MD5)
-		return msprobe_checksums(in);
+		return acc_preset_msprobe_checksums(in);
 	int rc = tensors(in);
 	if (rc == 0 && accuracy)
-		rc = acc_put(in->r, "", "m.accuracy", acc_ctext(preset_accuracy(in->r, "None")));
+		rc = acc_put(in->r, "", "m.accuracy", acc_ctext(acc_preset_accuracy(in->r, "None")));
 	return rc;
 }

@@ -65,7 +65,7 @@ compare(const struct acc_val *x, const struct acc_val *y, struct acc_val *diff,
 	struct acc_val *rel, char *room)
 {
 	char bx[256], by[256];
-	struct acc_str sx = side_pystr(x, bx, sizeof bx), sy = side_pystr(y, by, sizeof by);
+	struct acc_str sx = acc_side_pystr(x, bx, sizeof bx), sy = acc_side_pystr(y, by, sizeof by);
 	double a, b;
 	const char *text = "Diff";
 	if (acc_str_eq(sx, sy)) {
@@ -93,7 +93,7 @@ compare(const struct acc_val *x, const struct acc_val *y, struct acc_val *diff,
 }
 
 int
-msprobe_statistics(const struct preset_in *in)
+acc_preset_msprobe_statistics(const struct preset_in *in)
 {
 	static const char *const diffs[] = {"m.max_diff", "m.min_diff", "m.mean_diff",
 		"m.norm_diff"};
@@ -140,7 +140,7 @@ python_text(struct acc_str json, char *buf, size_t size)
 
 /* Its checksum of an argument is that of the argument's text. */
 int
-msprobe_checksums(const struct preset_in *in)
+acc_preset_msprobe_checksums(const struct preset_in *in)
 {
 	const struct side *side[2] = {in->a, in->b};
 	for (int i = 0; i < 2; i++) {
@@ -148,7 +148,7 @@ msprobe_checksums(const struct preset_in *in)
 		char text[512], nested[1024], hex[9];
 		if (side[i]->kind != SIDE_ARG || v == NULL || v->type == ACC_V_NIL)
 			continue;
-		struct acc_str s = side_pystr(v, text, sizeof text);
+		struct acc_str s = acc_side_pystr(v, text, sizeof text);
 		if (s.n > 0 && (s.p[0] == '[' || s.p[0] == '{') &&
 			!acc_str_is(acc_get_text(in->r, side[i]->prefix, "type"), "str"))
 			s = python_text(s, nested, sizeof nested);

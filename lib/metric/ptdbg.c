@@ -43,10 +43,10 @@ chunk(void *arg, const double *pa, const double *pb, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		double a = pa[i], b = pb[i], ra = a, rb = b;
 		if (b == 0) {
-			ra = side_round(s->ta, a + s->eps);
+			ra = acc_side_round(s->ta, a + s->eps);
 			rb = s->eps;
 		}
-		double r = fabs(side_round(s->tr, side_round(s->tr, ra - rb) / rb));
+		double r = fabs(acc_side_round(s->tr, acc_side_round(s->tr, ra - rb) / rb));
 		s->nan_rel |= isnan(r);
 		if (r > s->max_rel)
 			s->max_rel = r;
@@ -62,7 +62,7 @@ chunk(void *arg, const double *pa, const double *pb, size_t n)
 		}
 		double d = a - b;
 		if (s->zero_d && s->own)
-			d = side_round(s->tr, d);
+			d = acc_side_round(s->tr, d);
 		s->nan_abs |= isnan(d);
 		if (fabs(d) > s->max_abs)
 			s->max_abs = fabs(d);
@@ -88,8 +88,8 @@ start(struct sums *s, enum acc_dtype ta, enum acc_dtype tb, bool zero_d)
 	/* Of f16, f32, f64, the one with the most bits. */
 	s->tr = acc_dtypes[s->ta].size > acc_dtypes[s->tb].size ? s->ta : s->tb;
 	s->eps = acc_dtypes[s->tb].eps;
-	s->t1 = side_round(s->tr, 0.001);
-	s->t5 = side_round(s->tr, 0.005);
+	s->t1 = acc_side_round(s->tr, 0.001);
+	s->t5 = acc_side_round(s->tr, 0.005);
 }
 
 static int
@@ -140,7 +140,7 @@ tensors(const struct preset_in *in)
 		memcmp(a->ref.shape, b->ref.shape, a->ref.ndim * sizeof *a->ref.shape) != 0)
 		return texts(in->r, "shape unmatched", "shape unmatched");
 	start(&s, a->ref.dtype, b->ref.dtype, a->ref.ndim == 0);
-	if (side_walk(in->roots, a, b, chunk, &s, in->err_a, in->err_b) < 0)
+	if (acc_side_walk(in->roots, a, b, chunk, &s, in->err_a, in->err_b) < 0)
 		return texts(in->r, "Nan", "Nan");
 	return finish(in->r, &s);
 }
@@ -186,7 +186,7 @@ statistics(const struct preset_in *in)
 }
 
 int
-preset_ptdbg(const struct preset_in *in)
+acc_preset_ptdbg(const struct preset_in *in)
 {
 	int rc;
 	if (in->mode == TASK_STATS)
@@ -200,6 +200,6 @@ preset_ptdbg(const struct preset_in *in)
 	else
 		rc = texts(in->r, "Nan", "Nan");
 	if (rc == 0)
-		rc = acc_put(in->r, "", "m.accuracy", acc_ctext(preset_accuracy(in->r, "Nan")));
+		rc = acc_put(in->r, "", "m.accuracy", acc_ctext(acc_preset_accuracy(in->r, "Nan")));
 	return rc;
 }

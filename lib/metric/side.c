@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 void
-side_get(const struct acc_rec *r, const char *prefix, enum side_kind kind, struct side *s)
+acc_side_get(const struct acc_rec *r, const char *prefix, enum side_kind kind, struct side *s)
 {
 	s->prefix = prefix;
 	s->kind = kind;
@@ -23,14 +23,14 @@ side_get(const struct acc_rec *r, const char *prefix, enum side_kind kind, struc
 }
 
 bool
-side_count(const struct acc_rec *r, const struct side *s, uint64_t *n)
+acc_side_count(const struct acc_rec *r, const struct side *s, uint64_t *n)
 {
 	return acc_get(r, s->prefix, "shape") != NULL &&
 	       acc_count(s->ref.shape, s->ref.ndim, n);
 }
 
 int
-side_stats(const struct acc_rec *r, const struct side *s, struct acc_stats *out, int *nulls)
+acc_side_stats(const struct acc_rec *r, const struct side *s, struct acc_stats *out, int *nulls)
 {
 	static const char *const keys[ACC_NSTAT] = {"stat.max", "stat.min", "stat.mean",
 		"stat.norm"};
@@ -64,7 +64,7 @@ narrow(double v, int bits, int min, double max)
 }
 
 double
-side_round(enum acc_dtype t, double v)
+acc_side_round(enum acc_dtype t, double v)
 {
 	if (t == ACC_F64)
 		return v;
@@ -76,7 +76,7 @@ side_round(enum acc_dtype t, double v)
 }
 
 void
-side_stats_of(const struct acc_one *one, const struct acc_ref *ref, struct acc_stats *out)
+acc_side_stats_of(const struct acc_one *one, const struct acc_ref *ref, struct acc_stats *out)
 {
 	static const char *const names[ACC_NSTAT] = {"s.max", "s.min", "s.mean", "s.norm"};
 	struct acc_subject s = {.one = one};
@@ -84,12 +84,13 @@ side_stats_of(const struct acc_one *one, const struct acc_ref *ref, struct acc_s
 		struct acc_val v = acc_metric_find(names[ref->ndim == 0 ? 0 : i])->value(&s);
 		out->has[i] = acc_as_f64(&v, &out->v[i]);
 		if (out->has[i] && i >= 2)
-			out->v[i] = side_round(ref->dtype, out->v[i]);
+			out->v[i] = acc_side_round(ref->dtype, out->v[i]);
 	}
 }
 
 const char *
-side_checksum(const struct acc_rec *r, const struct side *s, struct acc_str *text, char buf[9])
+acc_side_checksum(const struct acc_rec *r, const struct side *s, struct acc_str *text,
+	char buf[9])
 {
 	static const char *const keys[] = {"stat.crc32", "stat.md5", "stat.xor"};
 	uint64_t n;
@@ -114,8 +115,8 @@ load(enum acc_dtype t, const void *p, size_t n, double *out)
 }
 
 int
-side_walk(struct acc_roots *roots, const struct side *a, const struct side *b,
-	side_chunk_fn *fn, void *arg, struct acc_err *err_a, struct acc_err *err_b)
+acc_side_walk(struct acc_roots *roots, const struct side *a, const struct side *b,
+	acc_side_chunk_fn *fn, void *arg, struct acc_err *err_a, struct acc_err *err_b)
 {
 	const struct side *side[2] = {a, b};
 	struct acc_err *err[2] = {err_a, err_b};
@@ -153,7 +154,7 @@ side_walk(struct acc_roots *roots, const struct side *a, const struct side *b,
 }
 
 struct acc_str
-side_pystr(const struct acc_val *v, char *buf, size_t size)
+acc_side_pystr(const struct acc_val *v, char *buf, size_t size)
 {
 	struct acc_str s;
 	size_t n = 0;

@@ -20,31 +20,33 @@ struct side {
 };
 
 /* Read off a record; the source's task and framework are left to the caller. */
-void side_get(const struct acc_rec *r, const char *prefix, enum side_kind kind, struct side *s);
+void acc_side_get(const struct acc_rec *r, const char *prefix, enum side_kind kind,
+	struct side *s);
 /* Elements of a tensor by its shape; false where the record has no shape. */
-bool side_count(const struct acc_rec *r, const struct side *s, uint64_t *n);
+bool acc_side_count(const struct acc_rec *r, const struct side *s, uint64_t *n);
 
 /* stat.max, min, mean, norm as numbers; returns how many of them. `nulls`: how many fields
  * are there but null. */
-int side_stats(const struct acc_rec *r, const struct side *s, struct acc_stats *out,
+int acc_side_stats(const struct acc_rec *r, const struct side *s, struct acc_stats *out,
 	int *nulls);
 /* The statistics of a measured tensor as msprobe would have recorded them: mean and norm
  * rounded to the tensor's own dtype; all four the element itself for a 0-d tensor. */
-void side_stats_of(const struct acc_one *one, const struct acc_ref *ref, struct acc_stats *out);
+void acc_side_stats_of(const struct acc_one *one, const struct acc_ref *ref,
+	struct acc_stats *out);
 
 /* A checksum: its key (stat.crc32, ...) and text. A payload's own CRC-32, where its container
  * has one for exactly these bytes, counts as stat.crc32 (text is then put into buf). */
-const char *side_checksum(const struct acc_rec *r, const struct side *s, struct acc_str *text,
+const char *acc_side_checksum(const struct acc_rec *r, const struct side *s, struct acc_str *text,
 	char buf[9]);
 
 /* Walk both payloads (of equal element count) in row-major order, chunk by chunk, as doubles.
  * 0, or < 0 with the error of the side that failed. */
-typedef void side_chunk_fn(void *arg, const double *a, const double *b, size_t n);
-int side_walk(struct acc_roots *roots, const struct side *a, const struct side *b,
-	side_chunk_fn *fn, void *arg, struct acc_err *err_a, struct acc_err *err_b);
+typedef void acc_side_chunk_fn(void *arg, const double *a, const double *b, size_t n);
+int acc_side_walk(struct acc_roots *roots, const struct side *a, const struct side *b,
+	acc_side_chunk_fn *fn, void *arg, struct acc_err *err_a, struct acc_err *err_b);
 
 /* v rounded to a floating dtype (f16, bf16, f32, f64; others: f32). */
-double side_round(enum acc_dtype t, double v);
+double acc_side_round(enum acc_dtype t, double v);
 
 /* Add the metrics of a preset that follows another tool digit by digit. `a` is there; `b` may
  * be absent. err_a, err_b: what could not be read. 0 or < 0 (out of memory, record full). */
@@ -55,15 +57,15 @@ struct preset_in {
 	enum side_task mode; /* TASK_TENSOR, TASK_STATS or TASK_MD5 */
 	struct acc_err *err_a, *err_b;
 };
-int preset_msprobe(const struct preset_in *in, bool accuracy);
-int msprobe_statistics(const struct preset_in *in);
-int msprobe_checksums(const struct preset_in *in);
-int preset_ptdbg(const struct preset_in *in);
+int acc_preset_msprobe(const struct preset_in *in, bool accuracy);
+int acc_preset_msprobe_statistics(const struct preset_in *in);
+int acc_preset_msprobe_checksums(const struct preset_in *in);
+int acc_preset_ptdbg(const struct preset_in *in);
 /* "Yes", "No", ... of the cosine and MaxAbsErr in the record; `none` where neither is a
  * number. */
-const char *preset_accuracy(const struct acc_rec *r, const char *none);
+const char *acc_preset_accuracy(const struct acc_rec *r, const char *none);
 
 /* str(value) as Python prints it, into buf (cut off if it does not fit). */
-struct acc_str side_pystr(const struct acc_val *v, char *buf, size_t size);
+struct acc_str acc_side_pystr(const struct acc_val *v, char *buf, size_t size);
 
 #endif

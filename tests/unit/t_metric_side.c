@@ -22,11 +22,11 @@ rounding(void)
 		{ACC_F64, 0.1, 0.1}, {ACC_I64, 0.1, 0x1.99999ap-4},
 	};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		double got = side_round(row[i].t, row[i].v);
+		double got = acc_side_round(row[i].t, row[i].v);
 		ok(got == row[i].want, "%s of %.17g is %.17g (%.17g)", acc_dtypes[row[i].t].name,
 			row[i].v, row[i].want, got);
 	}
-	ok(isnan(side_round(ACC_F16, NAN)), "NaN stays NaN");
+	ok(isnan(acc_side_round(ACC_F16, NAN)), "NaN stays NaN");
 }
 
 static void
@@ -41,19 +41,19 @@ statistics(void)
 	one.sum.hi = 300 * 1e5;
 	one.sumsq.hi = 90000 * 1e5;
 	struct acc_ref ref = {.dtype = ACC_BF16, .ndim = 1, .shape = {100000}};
-	side_stats_of(&one, &ref, &st);
+	acc_side_stats_of(&one, &ref, &st);
 	ok(st.has[3] && st.v[3] == 94720, "the norm has the precision of the dtype");
 	ref.dtype = ACC_F16;
-	side_stats_of(&one, &ref, &st);
+	acc_side_stats_of(&one, &ref, &st);
 	ok(isinf(st.v[3]) && st.v[0] == 300, "and its range");
 	const float minus = -2.5f;
 	acc_kernel_one(ACC_F32, &minus, 1, &one);
 	ref = (struct acc_ref){.dtype = ACC_F32};
-	side_stats_of(&one, &ref, &st);
+	acc_side_stats_of(&one, &ref, &st);
 	ok(st.v[0] == -2.5 && st.v[1] == -2.5 && st.v[2] == -2.5 && st.v[3] == -2.5,
 		"of a 0-d tensor all four are the element");
 	acc_one_init(&one);
-	side_stats_of(&one, &ref, &st);
+	acc_side_stats_of(&one, &ref, &st);
 	ok(!st.has[0] && !st.has[3], "no elements, no statistics");
 }
 
@@ -72,13 +72,13 @@ texts(void)
 	};
 	char buf[64];
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct acc_str s = side_pystr(&row[i].v, buf, sizeof buf);
+		struct acc_str s = acc_side_pystr(&row[i].v, buf, sizeof buf);
 		ok(acc_str_is(s, row[i].want), "str() is %s (%.*s)", row[i].want, ACC_PRS(s));
 	}
-	ok(acc_str_is(side_pystr(NULL, buf, sizeof buf), "None"), "what is absent is None");
+	ok(acc_str_is(acc_side_pystr(NULL, buf, sizeof buf), "None"), "what is absent is None");
 	int64_t many[64] = {0};
 	struct acc_val v = acc_ints(many, 64);
-	ok(side_pystr(&v, buf, sizeof buf).n < sizeof buf, "a long list is cut off");
+	ok(acc_side_pystr(&v, buf, sizeof buf).n < sizeof buf, "a long list is cut off");
 }
 
 int

@@ -1,0 +1,291 @@
+/* What is written into a record: the fields of a side, of a pair, or why there are none. */
+#include "metric/gauge.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static int
+put_all(struct acc_gauge *m, struct acc_rec *r, const char *prefix, enum acc_metric_of of)
+{
+	bool text = m->opt.preset == ACC_PRESET_MSACCUCMP && of == ACC_OF_PAIR;
+	int rc = 0;
+	for (size_t i = 0; i < acc_nmetrics && rc == 0; i++) {
+		const struct acc_metric *row = acc_metrics[i];
+		if (row->of != of || !(m->chosen[i] || of == ACC_OF_TENSOR))
+			continue;
+		for (int k = 0; k < m->nsecond; k++)
+			if (m->second[k] == row->second)
+				m->subject.second = m->state[k];
+		struct acc_val v = row->value(&m->subject);
+		char buf[352];
+		if (text && v.type == ACC_V_F64) {
+			snprintf(buf, sizeof buf, "%.6f", v.f);
+			v = acc_ctext(buf);
+		} else if (text && v.type == ACC_V_NIL) {
+			v = acc_ctext("NaN");
+		}
+		if (v.type != ACC_V_NIL)
+			rc = acc_add(r, prefix, row->name, v);
+	}
+	return rc;
+}
+
+static int
+put_mode(struct acc_rec *r, const char *mode)
+{
+	return acc_add(r, "", "m.mode", acc_ctext(mode));
+}
+
+static int
+put_skip(struct acc_rec *r, const char *why)
+{
+	return acc_add(r, "", "m.skip", acc_ctext(why));
+}
+
+static int
+put_err(struct acc_gauge *m, struct acc_rec *r, const struct side *s, struct acc_err *e)
+{
+	char text[640];
+	if (e->code == 0)
+		return 0;
+	if (e->where[0] == '\0') {
+		struct acc_str name = acc_get_text(r, s->prefix, "name");
+		snprintf(e->where, sizeof e->where, "%.*s", ACC_PRS(name));
+	}
+	acc_err_text(e, text, sizeof text);
+	/* Both sides may have a file of this name. */
+	struct acc_err said = *e;
+	if (s->prefix[0] != '\0')
+		snprintf(said.where, sizeof said.where, "%s's %.240s",
+			s->prefix[0] == 'a' ? "device" : "bench", e->where);
+	m->trouble(m->arg, &said);
+	return acc_put(r, s->prefix, "err", acc_ctext(text));
+}
+
+static int
+put_one(struct acc_gauge *m, struct acc_rec *r, const struct side *s,
+	const struct acc_one *one, uint64_t hash)
+{
+	m->subject = (struct acc_subject){.one = one, .hash = hash};
+	return put_all(m, r, s->prefix, ACC_OF_TENSOR);
+}
+
+/* --- pairs without two payloads --- */
+
+static int
+put_values(struct acc_gauge *m, struct acc_rec *r)
+{
+	const struct acc_val *va = acc_get(r, "a.", "value"), *vb = acc_get(r, "b.", "value");
+	const struct acc_val none = acc_nil();
+	double a, b;
+	m->subject = (struct acc_subject){
+		.equal = acc_val_eq(va == NULL ? &none : va, vb == NULL ? &none : vb)};
+	int rc = put_mode(r, "value");
+	if (rc == 0)
+		rc = put_all(m, r, "", ACC_OF_VALUE);
+	if (rc < 0 || !acc_as_f64(va, &a) || !acc_as_f64(vb, &b))
+		return rc;
+	/* A NaN or an infinity on one side only is as far off as can be. */
+	double d = m->subject.equal ? 0 : isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
+	double rel = m->subject.equal ? 0 : isfinite(d) ? d / fabs(b) : INFINITY;
+	for (size_t i = 0; i < acc_nmetrics && rc == 0; i++) {
+		const char *name = acc_metrics[i]->name;
+		if (m->chosen[i] && strcmp(name, "m.max_abs") == 0)
+			rc = acc_add(r, "", name, acc_f64(d));
+		if (m->chosen[i] && strcmp(name, "m.max_rel") == 0)
+			rc = acc_add(r, "", name, acc_f64(rel));
+	}
+	return rc;
+}
+
+/* May two checksums be compared? NULL, or why not. */
+static const char *
+incomparable(const struct acc_rec *r, const struct side *a, const struct side *b,
+	const char *ka, const char *kb)
+{
+	struct acc_str da = acc_get_text(r, "a.", "dtype"), db = acc_get_text(r, "b.", "dtype");
+	if (strcmp(ka, kb) != 0)
+		return "checksums of different kinds";
+	if (da.n > 0 && db.n > 0 && !acc_str_eq(da, db))
+		return "checksums of different dtypes";
+	/* MindSpore, and PyTorch before August 2025, take bf16 as float32 before hashing. */
+	if (a->mindspore != b->mindspore && acc_dtype_find(da) == ACC_BF16)
+		return "checksums of bf16 by recorders that hash it differently";
+	return NULL;
+}
+
+/* Statistics where both have some, checksums where both have one of a kind. */
+static int
+put_recorded(struct acc_gauge *m, struct acc_rec *r, const struct side *a,
+	const struct side *b, const struct acc_reading *got)
+{
+	const struct side *side[2] = {a, b};
+	struct acc_stats st[2];
+	struct acc_str sum[2];
+	const char *kind[2], *why = NULL;
+	char buf[2][9];
+	int n[2], nulls[2], common = 0, rc = 0;
+	for (int i = 0; i < 2; i++) {
+		n[i] = acc_side_stats(r, side[i], &st[i], &nulls[i]);
+		kind[i] = acc_side_checksum(r, side[i], &sum[i], buf[i]);
+		if (n[i] == 0 && nulls[i] == 0 && got != NULL && (i == 0 ? got->has_a : got->has_b)) {
+			acc_side_stats_of(i == 0 ? &got->a : &got->b, &side[i]->ref, &st[i]);
+			n[i] = ACC_NSTAT;
+		}
+	}
+	for (int i = 0; i < ACC_NSTAT; i++)
+		common += st[0].has[i] && st[1].has[i];
+	bool sums = kind[0] != NULL && kind[1] != NULL;
+	if (sums)
+		why = incomparable(r, a, b, kind[0], kind[1]);
+	m->subject = (struct acc_subject){.sa = &st[0], .sb = &st[1],
+		.equal = sums && acc_str_eq(sum[0], sum[1])};
+	if (common > 0 || (sums && why == NULL))
+		rc = put_mode(r, common > 0 ? "statistics" : "md5");
+	if (rc == 0 && common > 0)
+		rc = put_all(m, r, "", ACC_OF_STATS);
+	if (rc == 0 && sums && why == NULL)
+		rc = put_all(m, r, "", ACC_OF_VALUE);
+	if (rc < 0 || common > 0 || (sums && why == NULL))
+		return rc;
+	if (acc_get(r, "a.", "err") != NULL)
+		why = "the device's tensor could not be read";
+	else if (acc_get(r, "b.", "err") != NULL)
+		why = "the bench's tensor could not be read";
+	else if (why == NULL && (nulls[0] > 0 || nulls[1] > 0))
+		why = "the recorded statistics are null";
+	else if (why == NULL)
+		why = n[0] == 0 && kind[0] == NULL
+			      ? "of the device's tensor neither data nor statistics were recorded"
+		      : n[1] == 0 && kind[1] == NULL
+			      ? "of the bench's tensor neither data nor statistics were recorded"
+			      : "the two recorders left nothing that can be compared";
+	return put_skip(r, why);
+}
+
+/* --- pairs of two payloads --- */
+
+static void
+second_chunk(void *arg, const double *a, const double *b, size_t n)
+{
+	struct acc_gauge *m = arg;
+	for (int i = 0; i < m->nsecond; i++)
+		m->second[i]->chunk(m->state[i], a, b, n);
+}
+
+static int
+put_pair(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
+{
+	struct acc_rec *r = &s->rec;
+	for (int i = 0; i < m->nsecond; i++)
+		m->second[i]->begin(m->state[i], got, &s->a.ref, &s->b.ref);
+	if (m->nsecond > 0 && acc_side_walk(m->roots, &s->a, &s->b, second_chunk, m, &got->err_a,
+				      &got->err_b) < 0) {
+		int rc = put_err(m, r, &s->a, &got->err_a);
+		if (rc == 0)
+			rc = put_err(m, r, &s->b, &got->err_b);
+		return rc == 0 ? put_skip(r, "a tensor could not be read again") : rc;
+	}
+	m->subject = (struct acc_subject){.r = got, .shape = &s->a.ref};
+	int rc = put_mode(r, "tensor");
+	return rc == 0 ? put_all(m, r, "", ACC_OF_PAIR) : rc;
+}
+
+static int
+put_tensors(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
+{
+	struct acc_rec *r = &s->rec;
+	uint64_t na = 0, nb = 0;
+	char why[80];
+	bool known = acc_side_count(r, &s->a, &na) && acc_side_count(r, &s->b, &nb);
+	if (known && na != nb) {
+		snprintf(why, sizeof why, "element counts differ: %llu and %llu",
+			(unsigned long long)na, (unsigned long long)nb);
+		return put_skip(r, why);
+	}
+	if (known && na == 0)
+		return put_skip(r, "no elements");
+	if (got != NULL && got->has_two)
+		return put_pair(m, s, got);
+	return put_recorded(m, r, &s->a, &s->b, got);
+}
+
+int
+acc_gauge_fill(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
+{
+	struct acc_rec *r = &s->rec;
+	/* What was wrong with a reference, else what went wrong in reading. */
+	struct acc_err *ea = &s->a.err, *eb = &s->b.err;
+	if (got != NULL && ea->code == 0)
+		ea = &got->err_a;
+	if (got != NULL && eb->code == 0)
+		eb = &got->err_b;
+	int rc = put_err(m, r, &s->a, ea);
+	if (rc == 0)
+		rc = put_err(m, r, &s->b, eb);
+	if (rc == 0 && got != NULL && got->has_a)
+		rc = put_one(m, r, &s->a, &got->a, got->hash_a);
+	if (rc == 0 && got != NULL && got->has_b)
+		rc = put_one(m, r, &s->b, &got->b, got->hash_b);
+	if (rc < 0 || s->a.kind == SIDE_ABSENT || s->b.kind == SIDE_ABSENT)
+		return rc;
+	if (s->a.kind == SIDE_TENSOR && s->b.kind == SIDE_TENSOR)
+		return put_tensors(m, s, got);
+	if (s->a.kind == SIDE_ARG && s->b.kind == SIDE_ARG)
+		return put_values(m, r);
+	if (s->a.kind == SIDE_OTHER || s->b.kind == SIDE_OTHER)
+		return 0;
+	return put_skip(r, "a tensor on one side, a value on the other");
+}
+
+/* --- presets that follow another tool --- */
+
+static enum side_task
+mode_of(const struct acc_gauge *m, const struct side *a, const struct side *b)
+{
+	enum side_task t = a->task != TASK_UNKNOWN ? a->task : b->task;
+	if (t == TASK_STATS && m->seen_md5)
+		return TASK_MD5;
+	if (t != TASK_UNKNOWN)
+		return t;
+	return m->seen_payload ? TASK_TENSOR : m->seen_md5 ? TASK_MD5 : TASK_STATS;
+}
+
+/* m.equal goes with every preset: of checksums where these are the mode, and of arguments. */
+static int
+preset_equal(struct acc_rec *r, const struct side *a, const struct side *b, enum side_task mode)
+{
+	struct acc_str sa, sb;
+	char buf[2][9];
+	const struct acc_val *va = acc_get(r, "a.", "value"), *vb = acc_get(r, "b.", "value");
+	if (mode == TASK_MD5) {
+		const char *ka = acc_side_checksum(r, a, &sa, buf[0]);
+		const char *kb = acc_side_checksum(r, b, &sb, buf[1]);
+		return ka == NULL || kb == NULL
+			? 0 : acc_add(r, "", "m.equal", acc_bool(acc_str_eq(sa, sb)));
+	}
+	if (a->kind != SIDE_ARG || b->kind != SIDE_ARG || va == NULL || vb == NULL)
+		return 0;
+	return acc_add(r, "", "m.equal", acc_bool(acc_val_eq(va, vb)));
+}
+
+int
+acc_gauge_preset(struct acc_gauge *m, struct acc_rec *r, struct side *a, struct side *b)
+{
+	static const char *const mode[] = {"", "tensor", "statistics", "md5"};
+	struct preset_in in = {.roots = m->roots, .r = r, .a = a, .b = b,
+		.mode = mode_of(m, a, b), .err_a = &a->err, .err_b = &b->err};
+	if (a->kind == SIDE_ABSENT || a->kind == SIDE_OTHER || b->kind == SIDE_OTHER)
+		return 0;
+	int rc = put_mode(r, mode[in.mode]);
+	if (rc == 0)
+		rc = m->opt.preset == ACC_PRESET_PTDBG ? acc_preset_ptdbg(&in)
+			: acc_preset_msprobe(&in, m->opt.preset == ACC_PRESET_MSPROBE83);
+	if (rc == 0)
+		rc = preset_equal(r, a, b, in.mode);
+	if (rc == 0)
+		rc = put_err(m, r, a, &a->err);
+	if (rc == 0)
+		rc = put_err(m, r, b, &b->err);
+	return rc;
+}

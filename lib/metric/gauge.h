@@ -1,0 +1,58 @@
+/* gauge.h - the filter that measures records, inside lib/metric */
+#ifndef ACC_METRIC_GAUGE_H
+#define ACC_METRIC_GAUGE_H
+
+#include "metric/side.h"
+
+struct inlined;
+
+enum { RING = 256, MAX_HELD = 8 << 20, KEEP_HELD = 32 << 10, MAX_SECOND = 4 };
+
+struct slot {
+	struct acc_rec rec;
+	size_t held;
+	bool done;
+	bool gradient; /* an incoming gradient of the backward call `call` */
+	uint64_t call, bytes;
+	struct side a, b; /* a alone in a tensor record */
+};
+
+struct acc_gauge {
+	struct acc_roots *roots;
+	struct acc_meter *meter;
+	struct acc_gauge_opt opt;
+	acc_gauge_fn *emit;
+	acc_gauge_trouble_fn *trouble;
+	void *arg;
+
+	bool *chosen;               /* per row of acc_metrics */
+	const struct acc_second *second[MAX_SECOND]; /* those that the chosen ones need */
+	void *state[MAX_SECOND];
+	int nsecond;
+
+	struct slot slot[RING];
+	size_t head, n, held;
+	struct slot now;            /* the record that was put; its rec is borrowed */
+
+	struct acc_map source;      /* id of a source: its task, and MINDSPORE */
+	bool seen_payload, seen_md5;
+	struct inlined *inlined;    /* once a tensor's payload may come in the stream */
+
+	struct {                    /* of the latest backward call */
+		uint64_t call, n;
+		double rms;
+	} gradient;
+
+	struct acc_reading reading; /* large, therefore here */
+	struct acc_subject subject;
+	uint64_t queued, bytes;     /* of tensors, handed to the meter and come back */
+};
+
+enum { MINDSPORE = 16 }; /* beside the task in acc_gauge.source */
+
+/* Everything is known: fill in the slot's record. got is NULL where nothing had to be read. */
+int acc_gauge_fill(struct acc_gauge *m, struct slot *s, struct acc_reading *got);
+/* Measure a pair as another tool does, at once. */
+int acc_gauge_preset(struct acc_gauge *m, struct acc_rec *r, struct side *a, struct side *b);
+
+#endif
