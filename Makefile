@@ -55,7 +55,7 @@ $(B)/%.o: %.c
 $(B)/lib/kernel/%.o: ALL_CFLAGS += -O3
 ifeq ($(shell $(CC) -dumpmachine | cut -d- -f1),x86_64)
 $(B)/lib/kernel/avx2.o: ALL_CFLAGS += -mavx2 -mfma -mf16c -mpopcnt
-$(B)/lib/kernel/avx512.o: ALL_CFLAGS += -mavx512f -mavx512bw -mavx512dq -mfma -mf16c -mpopcnt
+$(B)/lib/kernel/avx512.o: ALL_CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512cd -mfma -mf16c -mpopcnt
 endif
 
 # Rule files are part of the library: a program must work as a single copied file.

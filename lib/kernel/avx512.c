@@ -11,7 +11,8 @@ static bool
 usable(void)
 {
 	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-		__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma");
+		__builtin_cpu_supports("avx512dq") &&
+		__builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("fma");
 }
 
 #define ROW_NAME "avx512"

@@ -392,13 +392,15 @@ find_e(const float *a, const float *b, size_t n, float scale, float max)
  * counted by carry-save adders (Harley and Seal): vectors c[j] of weight 2^j. */
 enum { NIB = NF * 4, NWEIGHT = 10 };
 
+/* h, l: carry and sum of three bits; l may be one of them. */
 #define CSA(h, l, a, b, c)                                                               \
 	do {                                                                             \
-		vi x_ = i_xor(a, b), y_ = (c), m_ = i_and(a, b);                         \
-		h = i_or(m_, i_and(x_, y_));                                             \
-		l = i_xor(x_, y_);                                                       \
+		vi x_ = (a), y_ = (b), z_ = (c);                                         \
+		h = i_majority(x_, y_, z_);                                              \
+		l = i_parity(x_, y_, z_);                                                \
 	} while (0)
 
+#ifndef HAVE_SMEAR32
 /* v with every bit below its highest one set, in lanes of 32 or 16 bits. */
 static inline vi
 smear32(vi v)
@@ -409,6 +411,7 @@ smear32(vi v)
 	v = i_or(v, i_srl(v, 8));
 	return i_or(v, i_srl(v, 16));
 }
+#endif
 
 static inline vi
 smear16(vi v)
@@ -430,7 +433,12 @@ distances(enum source s, const char *u, size_t bytes, size_t i)
 		return smear32(i_load(u + i * NIB));
 	if (s == HALF)
 		return smear16(i_load(u + i * NIB));
-	return smear16(i_or(i_load(u + i * NIB), i_sll(i_load(u + bytes / 2 + i * NIB), 16)));
+	vi lo = i_load(u + i * NIB), hi = i_load(u + bytes / 2 + i * NIB);
+#ifdef HAVE_SMEAR32
+	return i_or(smear32(lo), i_sll(smear32(hi), 16));
+#else
+	return smear16(i_or(lo, i_sll(hi, 16)));
+#endif
 }
 
 /* count[p]: how many are at least 2^p. `bytes` is a multiple of 32 vectors. */
@@ -500,21 +508,18 @@ ulp32(const void *a, const void *b, size_t n, struct acc_ulps *o)
 	_Alignas(64) uint32_t u[ACC_BLOCK], lane[NF];
 	const size_t padded = (n + 511) / 512 * 512;
 	const vi mask = i_set(0x7fffffff);
-	vi max = i_zero(), same = max;
+	vi max = i_zero();
+	vc same = c_zero();
 	for (size_t i = 0; i < n; i += NF) {
 		vi x = i_load((const char *)a + 4 * i), y = i_load((const char *)b + 4 * i);
 		vi mx = i_and(x, mask), my = i_and(y, mask);
-		vi near = i_sub(i_max(mx, my), i_min(mx, my));
-		vi d = i_pick(i_xor(x, y), i_add(mx, my), near);
-		same = i_count_eq(same, x, y);
+		vi d = i_add_where(i_xor(x, y), i_abs(i_sub(mx, my)), mx, my);
+		same = c_add(same, i_eq(x, y));
 		max = i_umax(max, d);
 		i_store(u + i, d);
 	}
 	memset(u + n, 0, (padded - n) * sizeof *u);
-	o->same = 0;
-	i_store(lane, same);
-	for (int i = 0; i < NF; i++)
-		o->same -= lane[i];
+	o->same = c_sum(same);
 	o->max = 0;
 	i_store(lane, max);
 	for (int i = 0; i < NF; i++)
@@ -540,8 +545,7 @@ ulp16(const void *a, const void *b, size_t n, struct acc_ulps *o)
 		}
 		vi x = i_load(p), y = i_load(q);
 		vi mx = i_and(x, mask), my = i_and(y, mask);
-		vi near = h_sub(h_max(mx, my), h_min(mx, my));
-		vi d = h_pick(i_xor(x, y), h_add(mx, my), near);
+		vi d = h_add_where(i_xor(x, y), h_abs(h_sub(mx, my)), mx, my);
 		same = h_count_eq(same, x, y);
 		max = h_umax(max, d);
 		i_store(u + i, d);

@@ -73,26 +73,25 @@ typedef __m256d vdm;
 #define i_sub(a, b) _mm256_sub_epi32(a, b)
 #define i_srl(a, k) _mm256_srli_epi32(a, k)
 #define i_sll(a, k) _mm256_slli_epi32(a, k)
-/* of magnitudes: below 2^31 */
-#define i_min(a, b) _mm256_min_epi32(a, b)
-#define i_max(a, b) _mm256_max_epi32(a, b)
-/* where the sign of s is set a, else b */
-#define i_pick(s, a, b)                                                                  \
-	_mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(b), _mm256_castsi256_ps(a), \
-		_mm256_castsi256_ps(s)))
+#define i_abs(a) _mm256_abs_epi32(a)
+/* where the sign of s is set a + b, else v */
+#define i_add_where(s, v, a, b)                                                          \
+	_mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(v),                     \
+		_mm256_castsi256_ps(_mm256_add_epi32(a, b)), _mm256_castsi256_ps(s)))
+#define i_majority(a, b, c) i_or(i_and(a, b), i_and(i_xor(a, b), c))
+#define i_parity(a, b, c) i_xor(i_xor(a, b), c)
+#define i_eq(a, b) _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b))
 #define i_umax(a, b) _mm256_max_epu32(a, b)
 #define h_umax(a, b) _mm256_max_epu16(a, b)
-#define i_count_eq(c, a, b) _mm256_add_epi32(c, _mm256_cmpeq_epi32(a, b))
 #define h_set(x) _mm256_set1_epi16((short)(x))
 #define h_add(a, b) _mm256_add_epi16(a, b)
 #define h_sub(a, b) _mm256_sub_epi16(a, b)
 #define h_srl(a, k) _mm256_srli_epi16(a, k)
-#define h_min(a, b) _mm256_min_epi16(a, b)
-#define h_max(a, b) _mm256_max_epi16(a, b)
+#define h_abs(a) _mm256_abs_epi16(a)
 static inline vi
-h_pick(vi s, vi a, vi b)
+h_add_where(vi s, vi v, vi a, vi b)
 {
-	return _mm256_blendv_epi8(b, a, _mm256_srai_epi16(s, 15));
+	return _mm256_blendv_epi8(v, _mm256_add_epi16(a, b), _mm256_srai_epi16(s, 15));
 }
 /* at most ACC_BLOCK / 16 a lane: no overflow */
 #define h_count_eq(c, a, b) _mm256_add_epi16(c, _mm256_cmpeq_epi16(a, b))

@@ -1,4 +1,4 @@
-/* prim_avx512.h - primitives of 64 bytes: AVX-512 F, BW, DQ */
+/* prim_avx512.h - primitives of 64 bytes: AVX-512 F, BW, CD, DQ */
 #include <immintrin.h>
 #include <stdint.h>
 
@@ -67,20 +67,22 @@ typedef __mmask8 vdm;
 #define i_sub(a, b) _mm512_sub_epi32(a, b)
 #define i_srl(a, k) _mm512_srli_epi32(a, k)
 #define i_sll(a, k) _mm512_slli_epi32(a, k)
-#define i_min(a, b) _mm512_min_epi32(a, b)
-#define i_max(a, b) _mm512_max_epi32(a, b)
-#define i_pick(s, a, b) _mm512_mask_mov_epi32(b, _mm512_movepi32_mask(s), a)
+#define i_abs(a) _mm512_abs_epi32(a)
+/* where the sign of s is set a + b, else v */
+#define i_add_where(s, v, a, b) _mm512_mask_add_epi32(v, _mm512_movepi32_mask(s), a, b)
+#define i_majority(a, b, c) _mm512_ternarylogic_epi32(a, b, c, 0xe8)
+#define i_parity(a, b, c) _mm512_ternarylogic_epi32(a, b, c, 0x96)
+#define i_eq(a, b) _mm512_cmpeq_epi32_mask(a, b)
+#define HAVE_SMEAR32
+#define smear32(v) _mm512_srlv_epi32(_mm512_set1_epi32(-1), _mm512_lzcnt_epi32(v))
 #define i_umax(a, b) _mm512_max_epu32(a, b)
 #define h_umax(a, b) _mm512_max_epu16(a, b)
-#define i_count_eq(c, a, b)                                                              \
-	_mm512_mask_sub_epi32(c, _mm512_cmpeq_epi32_mask(a, b), c, _mm512_set1_epi32(1))
 #define h_set(x) _mm512_set1_epi16((short)(x))
 #define h_add(a, b) _mm512_add_epi16(a, b)
 #define h_sub(a, b) _mm512_sub_epi16(a, b)
 #define h_srl(a, k) _mm512_srli_epi16(a, k)
-#define h_min(a, b) _mm512_min_epi16(a, b)
-#define h_max(a, b) _mm512_max_epi16(a, b)
-#define h_pick(s, a, b) _mm512_mask_mov_epi16(b, _mm512_movepi16_mask(s), a)
+#define h_abs(a) _mm512_abs_epi16(a)
+#define h_add_where(s, v, a, b) _mm512_mask_add_epi16(v, _mm512_movepi16_mask(s), a, b)
 #define h_count_eq(c, a, b)                                                              \
 	_mm512_mask_sub_epi16(c, _mm512_cmpeq_epi16_mask(a, b), c, _mm512_set1_epi16(1))
 

@@ -216,26 +216,22 @@ i_store(void *p, vi v)
 #define i_sub(a, b) ((vi)((vu)(a) - (vu)(b)))
 #define i_srl(a, k) ((vi)((vu)(a) >> (k)))
 #define i_sll(a, k) ((vi)((vu)(a) << (k)))
-/* where the sign of s is set a, else b */
 static inline vi
-i_pick(vi s, vi a, vi b)
+i_abs(vi a)
+{
+	vi m = a >> 31;
+	return (vi)((vu)(a ^ m) - (vu)m);
+}
+/* where the sign of s is set a + b, else v */
+static inline vi
+i_add_where(vi s, vi v, vi a, vi b)
 {
 	vi m = s >> 31;
-	return (a & m) | (b & ~m);
+	return (i_add(a, b) & m) | (v & ~m);
 }
-/* of magnitudes: below 2^31 */
-static inline vi
-i_max(vi a, vi b)
-{
-	vi m = (vi)(a > b);
-	return (a & m) | (b & ~m);
-}
-static inline vi
-i_min(vi a, vi b)
-{
-	vi m = (vi)(a > b);
-	return (b & m) | (a & ~m);
-}
+#define i_majority(a, b, c) (((a) & (b)) | (((a) ^ (b)) & (c)))
+#define i_parity(a, b, c) ((a) ^ (b) ^ (c))
+#define i_eq(a, b) ((vi)((a) == (b)))
 static inline vi
 i_umax(vi a, vi b)
 {
@@ -248,36 +244,21 @@ h_umax(vi a, vi b)
 	vi m = (vi)((vuh)a > (vuh)b);
 	return (a & m) | (b & ~m);
 }
-#define i_count_eq(c, a, b) ((c) + (vi)((a) == (b)))
 #define h_set(x) ((vi)(vuh){(x), (x), (x), (x), (x), (x), (x), (x)})
 #define h_add(a, b) ((vi)((vuh)(a) + (vuh)(b)))
 #define h_sub(a, b) ((vi)((vuh)(a) - (vuh)(b)))
 #define h_srl(a, k) ((vi)((vuh)(a) >> (k)))
 static inline vi
-h_pick(vi s, vi a, vi b)
+h_abs(vi a)
+{
+	vi m = (vi)((vh)a >> 15);
+	return h_sub(a ^ m, m);
+}
+static inline vi
+h_add_where(vi s, vi v, vi a, vi b)
 {
 	vi m = (vi)((vh)s >> 15);
-	return (a & m) | (b & ~m);
-}
-static inline vi
-h_max(vi a, vi b)
-{
-#if defined(__SSE2__)
-	return (vi)_mm_max_epi16((__m128i)a, (__m128i)b);
-#else
-	vi m = (vi)((vh)a > (vh)b);
-	return (a & m) | (b & ~m);
-#endif
-}
-static inline vi
-h_min(vi a, vi b)
-{
-#if defined(__SSE2__)
-	return (vi)_mm_min_epi16((__m128i)a, (__m128i)b);
-#else
-	vi m = (vi)((vh)a > (vh)b);
-	return (b & m) | (a & ~m);
-#endif
+	return (h_add(a, b) & m) | (v & ~m);
 }
 #define h_count_eq(c, a, b) ((vi)((vuh)(c) + (vuh)(vh)((vh)(a) == (vh)(b))))
 
