@@ -56,6 +56,10 @@ struct acc_meter;
 struct acc_meter_opt {
 	unsigned threads;    /* 0: one per CPU that this process may run on, at most 16 */
 	bool no_check;       /* skip containers' checksums */
+	/* Map large files instead of reading them: a fifth less work. While such a meter is open,
+	 * SIGBUS is handled (a file that shrinks raises it); faults that are not the meter's go
+	 * to the handler that was there before. */
+	bool map;
 	double rtol, atol;   /* of acc_two.outside; < 0: torch.testing's for the coarser dtype */
 };
 struct acc_operand { /* one side; NULL ref: absent */

@@ -158,6 +158,8 @@ open_side(struct acc_side *s, struct acc_roots *r, const struct acc_meter_opt *o
 		return;
 	s->count = acc_pay_count(s->pay);
 	s->check = !opt->no_check && s->ref.has_crc && acc_pay_whole(s->pay);
+	if (opt->map)
+		acc_pay_map(s->pay);
 }
 
 static uint64_t
@@ -194,18 +196,30 @@ acc_measure_heavy(const struct acc_measure *m)
 	return (m->a.present && m->a.ref.strided) || (m->b.present && m->b.ref.strided);
 }
 
-/* The bytes of one chunk of one side, its hash and checksum. */
+/* The bytes of one chunk of one side, in native order: *bytes; and its hash and checksum. */
 static bool
-read_chunk(struct acc_side *s, uint64_t at, size_t n, uint8_t *to, uint64_t *hash, uint32_t *crc,
-	struct acc_err *e)
+read_chunk(struct acc_side *s, uint64_t at, size_t n, uint8_t **desk, size_t *ndesk,
+	const uint8_t **bytes, uint64_t *hash, uint32_t *crc, struct acc_err *e)
 {
-	const size_t bytes = n * acc_dtypes[s->ref.dtype].size;
-	if (acc_pay_fetch(s->pay, at, n, to, e) < 0)
+	const size_t size = n * acc_dtypes[s->ref.dtype].size;
+	const bool mapped = acc_pay_mapped(s->pay) != NULL, swap = acc_pay_swapped(s->pay);
+	if (!mapped || swap) {
+		if (room(desk, ndesk, size, e) < 0)
+			return false;
+		*bytes = *desk;
+	}
+	if (!mapped && acc_pay_fetch(s->pay, at, n, *desk, e) < 0)
 		return false;
+	const uint8_t *stored = mapped ? acc_pay_bytes(s->pay, at) : *desk;
 	if (s->check)
-		*crc = acc_crc32(0, to, bytes);
-	acc_pay_native(s->pay, to, n);
-	*hash = acc_kernel_hash(to, bytes);
+		*crc = acc_crc32(0, stored, size);
+	if (mapped && swap)
+		memcpy(*desk, stored, size);
+	else
+		*bytes = stored;
+	if (swap)
+		acc_pay_native(s->pay, *desk, n);
+	*hash = acc_kernel_hash(*bytes, size);
 	return true;
 }
 
@@ -222,21 +236,22 @@ chunk(struct acc_measure *m, bool a, bool b, uint64_t c, struct acc_desk *d, str
 {
 	struct acc_side *x = &m->a, *y = &m->b;
 	const uint64_t at = c * ACC_CHUNK;
+	const uint8_t *pa = NULL, *pb = NULL;
 	p->na = a ? chunk_size(x, c) : 0;
 	p->nb = b ? chunk_size(y, c) : 0;
-	const size_t sa = a ? acc_dtypes[x->ref.dtype].size : 0;
-	const size_t sb = b ? acc_dtypes[y->ref.dtype].size : 0;
-	p->a = a && room(&d->a, &d->na, p->na * sa, &p->ea) == 0 &&
-		read_chunk(x, at, p->na, d->a, &p->ha, &p->ca, &p->ea);
-	p->b = b && room(&d->b, &d->nb, p->nb * sb, &p->eb) == 0 &&
-		read_chunk(y, at, p->nb, d->b, &p->hb, &p->cb, &p->eb);
+	acc_guard_enter(a ? acc_pay_mapped(x->pay) : NULL, b ? acc_pay_mapped(y->pay) : NULL);
+	p->a = a && read_chunk(x, at, p->na, &d->a, &d->na, &pa, &p->ha, &p->ca, &p->ea);
+	p->b = b && read_chunk(y, at, p->nb, &d->b, &d->nb, &pb, &p->hb, &p->cb, &p->eb);
 	if (p->a && p->b)
-		acc_kernel_two(x->ref.dtype, d->a, y->ref.dtype, d->b, p->na, at, &m->opt, &p->oa,
+		acc_kernel_two(x->ref.dtype, pa, y->ref.dtype, pb, p->na, at, &m->opt, &p->oa,
 			&p->ob, &p->two);
 	else if (p->a)
-		acc_kernel_one(x->ref.dtype, d->a, p->na, &p->oa);
+		acc_kernel_one(x->ref.dtype, pa, p->na, &p->oa);
 	else if (p->b)
-		acc_kernel_one(y->ref.dtype, d->b, p->nb, &p->ob);
+		acc_kernel_one(y->ref.dtype, pb, p->nb, &p->ob);
+	acc_guard_enter(NULL, NULL);
+	p->a = p->a && acc_pay_intact(x->pay, &p->ea) == 0;
+	p->b = p->b && acc_pay_intact(y->pay, &p->eb) == 0;
 }
 
 static void
@@ -276,6 +291,7 @@ merge_side(struct acc_side *s, bool has, size_t n, const struct acc_one *one, ui
 	acc_one_merge(&s->one, one);
 	if (s->check)
 		s->crc = acc_crc32_join(s->crc, crc, n * acc_dtypes[s->ref.dtype].size);
+	acc_pay_done(s->pay, s->one.n);
 }
 
 void

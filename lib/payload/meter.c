@@ -199,6 +199,7 @@ acc_meter_open(struct acc_roots *r, const struct acc_meter_opt *opt, struct acc_
 	}
 	m->roots = r;
 	m->opt = *opt;
+	m->opt.map = false;
 	m->nslot = (size_t)threads * SLOTS_PER_THREAD;
 	m->slot = calloc(m->nslot, sizeof *m->slot);
 	m->thread = calloc(threads, sizeof *m->thread);
@@ -212,6 +213,7 @@ acc_meter_open(struct acc_roots *r, const struct acc_meter_opt *opt, struct acc_
 		acc_meter_close(m);
 		return NULL;
 	}
+	m->opt.map = opt->map && acc_guard_install();
 	if (start(m, threads, e) < 0) {
 		acc_meter_close(m);
 		return NULL;
@@ -273,6 +275,8 @@ acc_meter_close(struct acc_meter *m)
 	pthread_cond_destroy(&m->work);
 	pthread_cond_destroy(&m->done);
 	pthread_mutex_destroy(&m->lock);
+	if (m->opt.map)
+		acc_guard_remove();
 	free(m->slot);
 	free(m->thread);
 	free(m->entry);

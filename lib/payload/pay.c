@@ -1,5 +1,5 @@
-/* The bytes of one tensor. Files are read, not mapped: a file that shrinks is then a short
- * read and not a signal, and no handler must be installed behind the caller's back. */
+/* The bytes of one tensor. Files are read: one that shrinks is then a short read and not a
+ * signal. Only a meter that was told so maps large ones. */
 #include "pay.h"
 
 #include "acc/file.h"
@@ -10,6 +10,8 @@
 
 /* A compressed array that is not row-major is inflated into memory. */
 enum { MAX_INFLATED = 8 << 20 };
+/* Below this, mapping costs more than copying. */
+enum { MIN_MAPPED = 1 << 20 };
 
 struct acc_pay {
 	int fd;
@@ -21,6 +23,7 @@ struct acc_pay {
 	struct acc_strided *strided;
 	struct acc_deflated *deflated;
 	uint64_t next;      /* where the deflated one stands */
+	struct acc_mapped *mapped;
 };
 
 static int
@@ -145,6 +148,7 @@ acc_pay_close(struct acc_pay *p)
 {
 	if (p == NULL)
 		return;
+	acc_mapped_close(p->mapped);
 	acc_strided_close(p->strided);
 	acc_deflated_close(p->deflated);
 	if (p->fd >= 0)
@@ -214,11 +218,53 @@ acc_pay_peek(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_
 }
 
 void
+acc_pay_map(struct acc_pay *p)
+{
+	if (acc_pay_random(p) && p->count * p->size >= MIN_MAPPED)
+		p->mapped = acc_mapped_open(p->fd, p->ref.off + p->ref.first * p->size,
+			p->count * p->size);
+}
+
+struct acc_mapped *
+acc_pay_mapped(const struct acc_pay *p)
+{
+	return p->mapped;
+}
+
+const uint8_t *
+acc_pay_bytes(const struct acc_pay *p, uint64_t first)
+{
+	return acc_mapped_at(p->mapped, first * p->size);
+}
+
+int
+acc_pay_intact(const struct acc_pay *p, struct acc_err *e)
+{
+	if (p->mapped == NULL || !acc_mapped_torn(p->mapped))
+		return 0;
+	int rc = acc_fail(e, ACC_ETRUNC, "became shorter while it was read");
+	acc_err_in(e, p->name);
+	return rc;
+}
+
+void
+acc_pay_done(struct acc_pay *p, uint64_t n)
+{
+	if (p->mapped != NULL)
+		acc_mapped_drop(p->mapped, n * p->size);
+}
+
+bool
+acc_pay_swapped(const struct acc_pay *p)
+{
+	return p->ref.big_endian == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+}
+
+void
 acc_pay_native(const struct acc_pay *p, void *bytes, size_t n)
 {
-	const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
 	uint8_t *b = bytes;
-	if (p->ref.big_endian != little)
+	if (!acc_pay_swapped(p))
 		return;
 	size_t size = p->size;
 	if (acc_dtypes[p->ref.dtype].cls == 'C') {

@@ -18,6 +18,33 @@ bool acc_pay_can_peek(const struct acc_pay *p);
 /* Is every byte that the container's checksum covers read, once and in order? */
 bool acc_pay_whole(const struct acc_pay *p);
 
+/* --- a file mapped as a whole; see map.c --- */
+struct acc_mapped;
+/* NULL where that is not possible: read it then. */
+struct acc_mapped *acc_mapped_open(int fd, uint64_t off, uint64_t len);
+const uint8_t *acc_mapped_at(const struct acc_mapped *m, uint64_t at);
+/* What was read may be zeros: the file became shorter. */
+bool acc_mapped_torn(const struct acc_mapped *m);
+/* Bytes before `at` are not needed any more. */
+void acc_mapped_drop(struct acc_mapped *m, uint64_t at);
+void acc_mapped_close(struct acc_mapped *m);
+/* The handler of SIGBUS, counted. */
+bool acc_guard_install(void);
+void acc_guard_remove(void);
+/* What this thread reads from now on, until it says NULL, NULL. */
+void acc_guard_enter(struct acc_mapped *a, struct acc_mapped *b);
+
+/* Map the tensor's bytes if that is worth it. Afterwards acc_pay_mapped is not NULL, and
+ * acc_pay_bytes says where its elements lie as they are stored. */
+void acc_pay_map(struct acc_pay *p);
+struct acc_mapped *acc_pay_mapped(const struct acc_pay *p);
+const uint8_t *acc_pay_bytes(const struct acc_pay *p, uint64_t first);
+bool acc_pay_swapped(const struct acc_pay *p);
+/* 0, or the failure where the mapping is torn. */
+int acc_pay_intact(const struct acc_pay *p, struct acc_err *e);
+/* The first n elements are done with. */
+void acc_pay_done(struct acc_pay *p, uint64_t n);
+
 /* Walks an array of any strides in row-major order; see strided.c. */
 struct acc_strided;
 /* fd or mem (the storage in memory, which is then owned) is the source. */

@@ -91,7 +91,7 @@ static void
 one_pair(void)
 {
 	struct acc_ref a = refer("a.bin", ACC_F32, N), b = refer("b.bin", ACC_F32, N);
-	struct acc_reading r = measure(&a, &b, &(struct acc_meter_opt){1, false, -1, -1});
+	struct acc_reading r = measure(&a, &b, &(struct acc_meter_opt){1, false, false, -1, -1});
 	struct acc_one oa, ob, one;
 	struct acc_two two, part;
 	struct acc_kernel_opt opt = {r.rtol, r.atol, r.scale};
@@ -126,10 +126,10 @@ one_pair(void)
 		equal += s[i] == r.scale;
 	}
 	ok(r.sampled && equal == 1 && below == 2047, "the scale is the sample's lower median");
-	r = measure(&a, NULL, &(struct acc_meter_opt){1, false, -1, -1});
+	r = measure(&a, NULL, &(struct acc_meter_opt){1, false, false, -1, -1});
 	ok(r.has_a && !r.has_b && !r.has_two && memcmp(&oa, &r.a, sizeof oa) == 0, "one tensor");
 	struct acc_ref shorter = refer("b.bin", ACC_F32, N - 1);
-	r = measure(&a, &shorter, &(struct acc_meter_opt){2, false, -1, -1});
+	r = measure(&a, &shorter, &(struct acc_meter_opt){2, false, true, -1, -1});
 	ok(r.has_a && r.has_b && !r.has_two && memcmp(&oa, &r.a, sizeof oa) == 0 &&
 			r.b.n == N - 1,
 		"sides of different lengths are measured, not compared");
@@ -141,7 +141,7 @@ many(unsigned threads, bool *in_order)
 {
 	static struct acc_reading r;
 	struct acc_meter *m = acc_meter_open(roots,
-		&(struct acc_meter_opt){threads, false, 1e-3, 1e-6}, NULL);
+		&(struct acc_meter_opt){threads, false, threads % 2 == 0, 1e-3, 1e-6}, NULL);
 	uint64_t digest = 0, next = 0, added = 0;
 	*in_order = true;
 	while (next < 600) {
@@ -204,7 +204,7 @@ threads(void)
 static void
 checksums(void)
 {
-	struct acc_meter_opt opt = {2, false, -1, -1};
+	struct acc_meter_opt opt = {2, false, true, -1, -1};
 	struct acc_ref a = refer("a.bin", ACC_F32, N);
 	a.has_crc = true;
 	a.crc32 = (uint32_t)crc32(0, (const Bytef *)x, N * sizeof *x);
@@ -229,7 +229,7 @@ checksums(void)
 static void
 same_content(void)
 {
-	struct acc_meter_opt opt = {2, false, -1, -1};
+	struct acc_meter_opt opt = {2, false, true, -1, -1};
 	struct acc_ref a = refer("a.bin", ACC_F32, N), b = refer("b.bin", ACC_F32, N);
 	struct acc_reading want = measure(&a, &b, &opt), got;
 	uint8_t *z = malloc(2 * N * sizeof *y);
@@ -296,9 +296,32 @@ shrinking(void)
 	a.fsize = 0; /* as if the check came too early */
 	a.mtime_ns = 0;
 	put("a.bin", x, 1000);
-	struct acc_reading r = measure(&a, NULL, &(struct acc_meter_opt){2, false, -1, -1});
+	struct acc_reading r = measure(&a, NULL, &(struct acc_meter_opt){2, false, true, -1, -1});
 	ok(!r.has_a && r.err_a.code == ACC_ETRUNC, "a shorter file: %s: %s", r.err_a.where,
 		r.err_a.msg);
+	/* Shrinking over and over while it is measured. */
+	enum { BIG = 16 << 20 };
+	char path[100];
+	bool good = true, cut = false;
+	char *zeros = calloc(1, BIG);
+	snprintf(path, sizeof path, "%s/a.bin", dir);
+	for (int i = 0; i < 20 && !(cut && i > 5); i++) {
+		put("a.bin", zeros, BIG);
+		a = refer("a.bin", ACC_F32, BIG / 4);
+		struct acc_meter *m = acc_meter_open(roots,
+			&(struct acc_meter_opt){2, false, true, -1, -1}, NULL);
+		acc_meter_add(m, NULL, side(&a), side(NULL), 0, NULL);
+		usleep((useconds_t)(i * 100));
+		good &= truncate(path, 5000) == 0;
+		static struct acc_reading out;
+		good &= acc_meter_take(m, true, &out) == 1;
+		good &= out.has_a ? out.a.zero == BIG / 4
+				  : out.err_a.code == ACC_ETRUNC || out.err_a.code == ACC_EFORMAT;
+		cut |= !out.has_a && strstr(out.err_a.msg, "became shorter") != NULL;
+		acc_meter_close(m);
+	}
+	free(zeros);
+	ok(good, "a file that shrinks while it is measured%s", cut ? ", caught in the act" : "");
 }
 
 int
