@@ -50,7 +50,7 @@ acc_gauge_open(struct acc_roots *roots, const struct acc_gauge_opt *opt,
 	m->emit = emit;
 	m->trouble = trouble;
 	m->arg = arg;
-	struct acc_meter_opt mo = {.threads = opt->threads, .no_check = opt->no_check,
+	struct acc_meter_opt mo = {.threads = opt->threads, .map = true, .no_check = opt->no_check,
 		.rtol = opt->rtol, .atol = opt->atol};
 	if (choose(m, e) == 0)
 		m->meter = acc_meter_open(roots, &mo, e);
