@@ -4,6 +4,8 @@
 
 #include "align/impl.h"
 
+enum { SEQ_INS = 4 };
+
 /* One forward op call, as the alignment sees it. */
 struct call {
 	uint64_t out, in;  /* shapes: of the tensors that come out, in order; that go in, in any */
@@ -13,12 +15,15 @@ struct call {
 	float like[ACC_NLIKE]; /* of the first tensor that comes out */
 	uint8_t liked;
 	uint32_t site;
-	uint32_t from[2];  /* which results its first two inputs are (seq_out), or ACC_NOMATE */
+	uint32_t from[SEQ_INS]; /* which results its first inputs are (seq_out), or ACC_NOMATE */
 	uint32_t op;       /* of the index */
 };
 
 /* How two calls were found to belong together. */
-enum seq_how { SEQ_SOURCE, SEQ_WEIGHTS, SEQ_ORDER, SEQ_LIKENESS, SEQ_FUSED, SEQ_RULE };
+enum seq_how {
+	SEQ_SOURCE, SEQ_WEIGHTS, SEQ_ORDER, SEQ_LIKENESS, SEQ_RULE,
+	SEQ_FUSED_A, SEQ_FUSED_B /* one call of this side against several of the other */
+};
 
 struct seq {
 	struct acc_joined *j;
@@ -55,6 +60,12 @@ int acc_seq_value(const struct call *x, const struct call *y);
 /* What the origin of their inputs says, by the pairs so far: -20 to 20. */
 int acc_seq_flow(const struct seq *s, uint32_t x, uint32_t y);
 
+/* Where two results come from, by the pairs so far: 1 the same place, -1 places that belong to
+ * others, 0 unknown. */
+int acc_seq_origin(const struct seq *s, uint32_t p, uint32_t q);
+/* Is it a tensor that goes into a call? */
+bool acc_seq_is_input(const struct acc_item *it);
+
 /* Pair what is alike and as often on both sides. */
 int acc_seq_anchors(struct seq *s);
 /* Align what is free between pairs that do not cross. */
@@ -62,6 +73,10 @@ int acc_seq_between(struct seq *s);
 /* What is still free, in whatever order; and pairs that would be better crossed. */
 int acc_seq_left(struct seq *s);
 int acc_seq_uncross(struct seq *s);
+/* One call against several. */
+int acc_seq_fused(struct seq *s);
+/* Of such a pair, x and y: pair what goes into them and the parts, as far as it is the same. */
+void acc_seq_fused_inputs(struct seq *s, uint32_t x, uint32_t y);
 
 static inline void
 acc_seq_mate(struct seq *s, uint32_t x, uint32_t y, enum seq_how how)

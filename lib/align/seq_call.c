@@ -13,58 +13,68 @@ mix(uint64_t h)
 	return h ^ h >> 29;
 }
 
-static bool
-tensor(const struct acc_item *it)
+bool
+acc_seq_is_input(const struct acc_item *it)
 {
-	return it->shape != 0;
+	return it->has_shape && (it->io == ACC_IO_IN || it->io == ACC_IO_KW);
 }
 
-static int
-describe(struct call *c, uint32_t self, const struct acc_op *op, const struct acc_item *item,
-	struct acc_map *made, struct acc_err *e)
+/* What goes in: its shapes, where it comes from, and what was not made by any call. */
+static void
+inputs(struct call *c, const struct acc_op *op, const struct acc_item *item,
+	const struct acc_map *made)
 {
-	uint32_t nin = 0;
-	c->from[0] = c->from[1] = ACC_NOMATE;
-	c->site = op->site;
-	c->name = op->name;
-	c->family = op->family;
-	c->scope = op->scope;
-	for (uint32_t i = op->first; i < op->first + op->n; i++) {
-		const struct acc_item *it = &item[i];
-		if (!tensor(it))
+	uint32_t n = 0;
+	for (int i = 0; i < SEQ_INS; i++)
+		c->from[i] = ACC_NOMATE;
+	for (const struct acc_item *it = item; it < item + op->n; it++) {
+		if (!acc_seq_is_input(it))
 			continue;
-		struct acc_str print = {(const char *)&it->print, sizeof it->print};
-		if (it->io == ACC_IO_OUT) {
-			const uint64_t chain[2] = {c->out, it->shape};
-			if (c->out == 0) {
-				memcpy(c->like, it->like, sizeof c->like);
-				c->liked = it->liked;
-			}
-			c->out = acc_hash(chain, sizeof chain);
-			c->dims += mix(it->dims);
-			continue;
-		}
-		if (it->io == ACC_IO_PARAM || it->io == ACC_IO_GRAD)
-			continue;
-		c->in += mix(it->shape);
+		const struct acc_str print = {(const char *)&it->print, sizeof it->print};
 		const uint64_t *who = it->print == 0 ? NULL : acc_map_get(made, print);
+		c->in += mix(it->shape);
 		if (who == NULL)
 			c->leaf += mix(it->print);
-		else if (nin < 2)
-			c->from[nin] = (uint32_t)*who;
-		nin++;
+		else if (n < SEQ_INS)
+			c->from[n] = (uint32_t)*who;
+		n++;
 	}
-	/* Only now: a call does not make what goes into it. */
+}
+
+static bool
+goes_in(const struct acc_op *op, const struct acc_item *item, uint64_t print)
+{
+	for (const struct acc_item *it = item; it < item + op->n; it++)
+		if (it->print == print && acc_seq_is_input(it))
+			return true;
+	return false;
+}
+
+/* What comes out. What went in and comes out again, moved or copied, keeps its maker: then it
+ * does not matter which side has more of such calls. */
+static int
+outputs(struct call *c, uint32_t self, const struct acc_op *op, const struct acc_item *item,
+	struct acc_map *made, struct acc_err *e)
+{
 	uint32_t which = 0;
-	for (uint32_t i = op->first; i < op->first + op->n; i++) {
-		struct acc_str print = {(const char *)&item[i].print, sizeof item[i].print};
-		if (item[i].io != ACC_IO_OUT || !tensor(&item[i]))
+	for (const struct acc_item *it = item; it < item + op->n; it++) {
+		if (!it->has_shape || it->io != ACC_IO_OUT)
 			continue;
-		uint64_t made_by = seq_out(self, which++);
-		uint64_t *who = item[i].print == 0 ? &made_by : acc_map_put(made, print, 0);
+		const uint64_t chain[2] = {c->out, it->shape};
+		if (c->out == 0) {
+			memcpy(c->like, it->like, sizeof c->like);
+			c->liked = it->liked;
+		}
+		c->out = acc_hash(chain, sizeof chain);
+		c->dims += mix(it->dims);
+		uint32_t number = seq_out(self, which++);
+		if (it->print == 0 || goes_in(op, item, it->print))
+			continue;
+		const struct acc_str print = {(const char *)&it->print, sizeof it->print};
+		uint64_t *who = acc_map_put(made, print, 0);
 		if (who == NULL)
 			return acc_fail(e, ACC_ENOMEM, "out of memory");
-		*who = made_by;
+		*who = number;
 	}
 	return 0;
 }
@@ -79,8 +89,10 @@ collect(const struct acc_index *ix, const uint32_t *op, uint32_t n, struct call 
 		const struct acc_op *o = &ix->op[op[i]];
 		if (!o->forward || o->module)
 			continue;
-		c[*nc] = (struct call){.op = op[i]};
-		rc = describe(&c[*nc], *nc, o, ix->item, &made, e);
+		c[*nc] = (struct call){.op = op[i], .name = o->name, .family = o->family,
+			.scope = o->scope, .site = o->site};
+		inputs(&c[*nc], o, ix->item + o->first, &made);
+		rc = outputs(&c[*nc], *nc, o, ix->item + o->first, &made, e);
 		(*nc)++;
 	}
 	acc_map_release(&made);
@@ -178,9 +190,8 @@ sites(const struct seq *s, uint32_t x, uint32_t y)
 	return acc_site_hash(s->j->a->sites, x) == acc_site_hash(s->j->b->sites, y) ? 20 : -10;
 }
 
-/* Where two results come from: 1 the same place, -1 places that belong to others, else 0. */
-static int
-same_origin(const struct seq *s, uint32_t p, uint32_t q)
+int
+acc_seq_origin(const struct seq *s, uint32_t p, uint32_t q)
 {
 	if (p == ACC_NOMATE || q == ACC_NOMATE)
 		return 0;
@@ -194,8 +205,8 @@ int
 acc_seq_flow(const struct seq *s, uint32_t x, uint32_t y)
 {
 	const uint32_t *p = s->a[x].from, *q = s->b[y].from;
-	int straight = same_origin(s, p[0], q[0]) + same_origin(s, p[1], q[1]);
-	int crossed = same_origin(s, p[0], q[1]) + same_origin(s, p[1], q[0]);
+	int straight = acc_seq_origin(s, p[0], q[0]) + acc_seq_origin(s, p[1], q[1]);
+	int crossed = acc_seq_origin(s, p[0], q[1]) + acc_seq_origin(s, p[1], q[0]);
 	return 20 * (straight > crossed ? straight : crossed);
 }
 

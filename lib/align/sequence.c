@@ -25,19 +25,45 @@ mate(struct acc_joined *j, uint32_t a, uint32_t b, const char *how, double sure,
 	return acc_mate_by(j, a, b, place, e);
 }
 
+static double
+sure(const struct seq *s, uint32_t i)
+{
+	int v = s->how[i] >= SEQ_FUSED_A
+			? SEQ_SURE / 2 + acc_seq_value(&s->a[i], &s->b[s->ma[i]])
+			: acc_seq_points(s, i, s->ma[i]);
+	return v >= SEQ_CERTAIN ? 1 : v <= 0 ? 0 : (double)v / SEQ_CERTAIN;
+}
+
+/* Where one call stands for several, only what comes out of the last of them (and in backward
+ * what comes in) is the same in both. */
+static void
+keep(struct acc_joined *j, uint32_t a, enum acc_io io)
+{
+	const struct acc_op *op = &j->a->op[a];
+	for (uint32_t i = op->first; i < op->first + op->n; i++) {
+		struct acc_item *it = &j->a->item[i];
+		if (it->mate == ACC_NOMATE || it->io == io)
+			continue;
+		j->b->item[it->mate].mate = ACC_NOMATE;
+		it->mate = ACC_NOMATE;
+	}
+}
+
 static int
 apply(struct seq *s)
 {
-	static const char *const how[] = {"source", "weights", "sequence", "likeness", "fused",
-		"rule"};
+	static const char *const how[] = {"source", "weights", "sequence", "likeness", "rule",
+		"fused", "fused"};
 	int rc = 0;
 	for (uint32_t i = 0; i < s->na && rc >= 0; i++) {
 		if (s->ma[i] == ACC_NOMATE)
 			continue;
-		int v = acc_seq_points(s, i, s->ma[i]);
-		double sure = v >= SEQ_CERTAIN ? 1 : v <= 0 ? 0 : (double)v / SEQ_CERTAIN;
 		const struct call *x = &s->a[i], *y = &s->b[s->ma[i]];
-		rc = mate(s->j, x->op, y->op, how[s->how[i]], sure, s->e);
+		rc = mate(s->j, x->op, y->op, how[s->how[i]], sure(s, i), s->e);
+		if (rc >= 0 && s->how[i] >= SEQ_FUSED_A) {
+			keep(s->j, x->op, ACC_IO_OUT);
+			acc_seq_fused_inputs(s, i, s->ma[i]);
+		}
 	}
 	return rc;
 }
@@ -101,6 +127,8 @@ follow(struct seq *s, const struct passes *p)
 		uint32_t b = get(&p->back, &j->b->op[s->b[s->ma[f]].op]);
 		if (b != ACC_NOMATE && j->b->op[b].mate == ACC_NOMATE)
 			rc = mate(j, j->aop[i], b, fa->how, fa->sure, s->e);
+		if (rc >= 0 && s->how[f] >= SEQ_FUSED_A)
+			keep(j, j->aop[i], ACC_IO_IN);
 	}
 	return rc < 0 ? rc : 0;
 }
@@ -169,6 +197,8 @@ pair(struct acc_joined *j, struct acc_err *e)
 	s.loose = true;
 	if (rc >= 0)
 		rc = acc_seq_between(&s);
+	if (rc >= 0)
+		rc = acc_seq_fused(&s);
 	if (rc >= 0)
 		rc = apply(&s);
 	if (rc >= 0)

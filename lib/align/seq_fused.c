@@ -1,0 +1,209 @@
+/* One call on one side that does what several do on the other: what comes out of it is what comes
+ * out of the last of them, and what goes in is what goes into some of them. */
+#include "align/seq.h"
+
+#include <stdlib.h>
+
+/* The two sides, so that either can be the fused one. */
+struct side {
+	struct acc_index *ix;
+	const struct call *c;
+	uint32_t n;
+	uint32_t *mate;
+};
+
+struct fuse {
+	struct seq *s;
+	struct side p, q; /* p has the fused call */
+	bool swapped;     /* p is b */
+};
+
+/* A call that gives back what it was given, in another place or shape. */
+static bool
+moves(const struct acc_index *ix, const struct call *c)
+{
+	const struct acc_op *op = &ix->op[c->op];
+	uint64_t in = 0, out = 0;
+	for (uint32_t i = op->first; i < op->first + op->n; i++) {
+		const struct acc_item *it = &ix->item[i];
+		if (it->io == ACC_IO_IN && in == 0)
+			in = it->print;
+		if (it->io == ACC_IO_OUT && out == 0)
+			out = it->print;
+	}
+	return in != 0 && in == out;
+}
+
+static void
+set(struct fuse *f, uint32_t x, uint32_t y)
+{
+	acc_seq_mate(f->s, f->swapped ? y : x, f->swapped ? x : y,
+		f->swapped ? SEQ_FUSED_B : SEQ_FUSED_A);
+}
+
+/* The last of the free calls [lo, hi) of q whose result is that of call x: one that computes
+ * rather than one that moves. Where no values are known, only the very last can be it. */
+static uint32_t
+last_part(const struct fuse *f, uint32_t x, uint32_t lo, uint32_t hi, bool alone)
+{
+	uint32_t best = ACC_NOMATE;
+	bool last = true;
+	for (uint32_t k = hi; k-- > lo;) {
+		const struct call *c = &f->p.c[x], *d = &f->q.c[k];
+		if (f->q.mate[k] != ACC_NOMATE)
+			continue;
+		int v = c->out == d->out ? acc_seq_value(c, d) : SEQ_NEVER;
+		bool unknown = (c->liked & d->liked) == 0 && alone && last;
+		last = false;
+		if (v < 15 && !(unknown && c->out == d->out))
+			continue;
+		if (!moves(f->q.ix, d))
+			return k;
+		if (best == ACC_NOMATE)
+			best = k;
+	}
+	return best;
+}
+
+static uint32_t
+count_free(const struct side *d, uint32_t lo, uint32_t hi)
+{
+	uint32_t n = 0;
+	for (; lo < hi; lo++)
+		n += d->mate[lo] == ACC_NOMATE;
+	return n;
+}
+
+/* Free calls [i, end) of p stand opposite of those in [lo, hi) of q, which are more. */
+static void
+fuse_gap(struct fuse *f, uint32_t i, uint32_t end, uint32_t lo, uint32_t hi)
+{
+	uint32_t n = end - i;
+	for (; i < end && lo < hi; i++) {
+		if (moves(f->p.ix, &f->p.c[i]))
+			continue;
+		uint32_t y = last_part(f, i, lo, hi, n == 1);
+		if (y == ACC_NOMATE)
+			continue;
+		set(f, i, y);
+		lo = y + 1;
+	}
+}
+
+static void
+fuse_side(struct fuse *f)
+{
+	uint32_t lo = 0;
+	for (uint32_t i = 0; i < f->p.n; i++) {
+		if (f->p.mate[i] != ACC_NOMATE) {
+			lo = f->p.mate[i] + 1;
+			continue;
+		}
+		uint32_t end = i;
+		while (end < f->p.n && f->p.mate[end] == ACC_NOMATE)
+			end++;
+		uint32_t hi = end < f->p.n ? f->p.mate[end] : f->q.n;
+		if (lo < hi && count_free(&f->q, lo, hi) > end - i)
+			fuse_gap(f, i, end, lo, hi);
+		i = end - 1;
+	}
+}
+
+/* Of another family and with other inputs: the one may be a part of the other. */
+static bool
+doubtful(const struct seq *s, uint32_t i)
+{
+	if (s->ma[i] == ACC_NOMATE || s->how[i] == SEQ_RULE)
+		return false;
+	const struct call *x = &s->a[i], *y = &s->b[s->ma[i]];
+	return x->family != y->family && x->in != y->in;
+}
+
+int
+acc_seq_fused(struct seq *s)
+{
+	uint32_t *was = malloc(((size_t)s->na + 1) * sizeof *was);
+	if (was == NULL)
+		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < s->na; i++) {
+		was[i] = doubtful(s, i) ? s->ma[i] : ACC_NOMATE;
+		if (was[i] != ACC_NOMATE)
+			s->mb[was[i]] = s->ma[i] = ACC_NOMATE;
+	}
+	struct side a = {s->j->a, s->a, s->na, s->ma}, b = {s->j->b, s->b, s->nb, s->mb};
+	struct fuse f = {.s = s, .p = a, .q = b}, g = {.s = s, .p = b, .q = a, .swapped = true};
+	fuse_side(&f);
+	fuse_side(&g);
+	for (uint32_t i = 0; i < s->na; i++)
+		if (was[i] != ACC_NOMATE && s->ma[i] == ACC_NOMATE && s->mb[was[i]] == ACC_NOMATE)
+			acc_seq_mate(s, i, was[i], SEQ_FUSED_A);
+	free(was);
+	return 0;
+}
+
+/* The number of the record that is tensor input t of a call. */
+static uint32_t
+input(const struct acc_index *ix, const struct call *c, uint32_t t)
+{
+	const struct acc_op *op = &ix->op[c->op];
+	for (uint32_t i = op->first; i < op->first + op->n; i++)
+		if (acc_seq_is_input(&ix->item[i]) && t-- == 0)
+			return i;
+	return ACC_NOMATE;
+}
+
+/* Does input t of x come from where input u of y does? */
+static bool
+same_input(const struct seq *s, const struct call *x, uint32_t t, const struct call *y, uint32_t u,
+	bool moved)
+{
+	uint32_t i = input(s->j->a, x, t), k = input(s->j->b, y, u);
+	if (i == ACC_NOMATE || k == ACC_NOMATE)
+		return false;
+	const struct acc_item *p = &s->j->a->item[i], *q = &s->j->b->item[k];
+	if (p->mate != ACC_NOMATE || q->mate != ACC_NOMATE || p->dims != q->dims ||
+		(p->shape != q->shape && !moved))
+		return false;
+	if (acc_seq_origin(s, x->from[t], y->from[u]) == 1)
+		return true;
+	return x->from[t] == ACC_NOMATE && y->from[u] == ACC_NOMATE && p->print != 0 &&
+	       p->print == q->print;
+}
+
+/* Mate inputs of x and y that are the same; true if there are any. */
+static bool
+mate_inputs(struct seq *s, uint32_t x, uint32_t y, bool moved)
+{
+	bool any = false;
+	for (uint32_t t = 0; t < SEQ_INS; t++)
+		for (uint32_t u = 0; u < SEQ_INS; u++)
+			if (same_input(s, &s->a[x], t, &s->b[y], u, moved)) {
+				acc_mate_items(s->j, input(s->j->a, &s->a[x], t),
+					input(s->j->b, &s->b[y], u));
+				any = true;
+			}
+	return any;
+}
+
+/* The parts are the free calls before the last one, on the side that is not fused. */
+static void
+mate_parts(struct seq *s, uint32_t x, uint32_t y, bool moved)
+{
+	const struct acc_op *op = &s->j->a->op[s->a[x].op];
+	mate_inputs(s, x, y, moved);
+	for (uint32_t k = y; s->how[x] == SEQ_FUSED_A && k-- > 0 && s->mb[k] == ACC_NOMATE;)
+		mate_inputs(s, x, k, moved);
+	for (uint32_t i = x; s->how[x] == SEQ_FUSED_B && i-- > 0 && s->ma[i] == ACC_NOMATE;)
+		if (mate_inputs(s, i, y, moved)) {
+			struct acc_op *part = &s->j->a->op[s->a[i].op];
+			part->how = op->how;
+			part->sure = op->sure;
+		}
+}
+
+void
+acc_seq_fused_inputs(struct seq *s, uint32_t x, uint32_t y)
+{
+	mate_parts(s, x, y, false);
+	mate_parts(s, x, y, true);
+}
