@@ -109,14 +109,16 @@ fuse_side(struct fuse *f)
 	}
 }
 
-/* Of another family and with other inputs: the one may be a part of the other. */
+/* Of another family, and with other inputs or behind a call without a partner: the one may be a
+ * part of the other. */
 static bool
 doubtful(const struct seq *s, uint32_t i)
 {
-	if (s->ma[i] == ACC_NOMATE || s->how[i] == SEQ_RULE)
+	uint32_t k = s->ma[i];
+	if (k == ACC_NOMATE || s->how[i] == SEQ_RULE || s->a[i].family == s->b[k].family)
 		return false;
-	const struct call *x = &s->a[i], *y = &s->b[s->ma[i]];
-	return x->family != y->family && x->in != y->in;
+	return s->a[i].in != s->b[k].in || (i > 0 && s->ma[i - 1] == ACC_NOMATE) ||
+	       (k > 0 && s->mb[k - 1] == ACC_NOMATE);
 }
 
 int
@@ -125,18 +127,19 @@ acc_seq_fused(struct seq *s)
 	uint32_t *was = malloc(((size_t)s->na + 1) * sizeof *was);
 	if (was == NULL)
 		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < s->na; i++) {
+	for (uint32_t i = 0; i < s->na; i++)
 		was[i] = doubtful(s, i) ? s->ma[i] : ACC_NOMATE;
+	for (uint32_t i = 0; i < s->na; i++)
 		if (was[i] != ACC_NOMATE)
 			s->mb[was[i]] = s->ma[i] = ACC_NOMATE;
-	}
 	struct side a = {s->j->a, s->a, s->na, s->ma}, b = {s->j->b, s->b, s->nb, s->mb};
 	struct fuse f = {.s = s, .p = a, .q = b}, g = {.s = s, .p = b, .q = a, .swapped = true};
 	fuse_side(&f);
 	fuse_side(&g);
 	for (uint32_t i = 0; i < s->na; i++)
 		if (was[i] != ACC_NOMATE && s->ma[i] == ACC_NOMATE && s->mb[was[i]] == ACC_NOMATE)
-			acc_seq_mate(s, i, was[i], SEQ_FUSED_A);
+			acc_seq_mate(s, i, was[i],
+				s->a[i].in != s->b[was[i]].in ? SEQ_FUSED_A : s->how[i]);
 	free(was);
 	return 0;
 }
