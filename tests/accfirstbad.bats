@@ -30,8 +30,8 @@ field() { # of the first finding
 }
 
 @test "noise is clean" {
-	for s in clean bf16 argument-without-effect choice zero-gradient light empty nan-on-both stat-clean \
-		stat-bf16 stat-norm-inf; do
+	for s in clean bf16 f32-in-bf16 argument-without-effect choice zero-gradient zero-gradient-exact \
+		handed-on light empty nan-on-both stat-clean stat-bf16 stat-norm-inf; do
 		judge 0 "$J/$s.acc"
 		[ "${found%% *}" = clean ] || { echo "$s: $found"; return 1; }
 		jq -es '[.[] | select(.kind == "pair")] == []' out.json
@@ -62,6 +62,13 @@ field() { # of the first finding
 @test "a bad forward call is named before what is bad in the backward pass" {
 	judge 1 "$J/backward-later.acc"
 	first culprit Functional.gelu.1.forward output
+	# What its own backward call makes of that is no news; another one is, and comes next.
+	[ "$(jq -r 'select(.bad) | [.name, .bad] | join(" ")' out.json)" = \
+		"Functional.gelu.1.forward.output.0 error
+Functional.gelu.0.backward.output.0 warning" ]
+	[ "$(field 'ranked[0]')" = Functional.gelu.0.backward ]
+	[ "$(jq -r 'select(.kind == "stack") | .id' out.json | sort)" = "00000000000000aa
+00000000000000bb" ]
 }
 
 @test "--all passes every record, in order; the status of the input counts" {

@@ -160,6 +160,26 @@ s.op("Functional.linear.0.backward", [("dy", 1e-7, {"shape": (64, 4)})],
      [("dx", 2e-7), ("db", 900.0, {"shape": (4,), "m__rmse": 1e-7, "m__max_abs": 2e-7})])
 s.write("zero-gradient")
 
+s = Stream()  # the same, and the incoming gradient has equal bits
+net(s)
+s.op("Functional.linear.0.backward", [("dy", 0)],
+     [("dx", 2e-7), ("db", 900.0, {"shape": (4,), "m__rmse": 1e-9, "m__max_abs": 2e-9})])
+s.write("zero-gradient-exact")
+
+s = Stream()  # a module, and the gradients of its parameters, hand on what ops made
+net(s)
+s.op("Functional.linear.0.backward", [("dy", 1e-7)],
+     [("dx", 2e-7), ("db", 900.0, {"shape": (4,), "m__rmse": 1e-7, "m__max_abs": 2e-7, "other": "db~d"})])
+s.tensor("Module.fc.Linear.0.backward", "out", "0", "db", 900.0, other="db~d")
+s.tensor("Module.fc.Linear.0.grad", "out", "bias", "db", 900.0, other="db~d")
+s.tensor("Module.fc.Linear.1.grad", "out", "bias", "hidden", 900.0, shape=(4,))
+s.write("handed-on")
+
+s = Stream()  # an f32 op in a network of bf16
+net(s, noise=1e-3, dtype="bf16")
+s.op("Torch.exp.0.forward", [("x32", 0)], [("y32", 1e-4)])
+s.write("f32-in-bf16")
+
 s = Stream()  # a small part of what was moved looks worse than the whole
 s.op(L % 0, [("x", 0), ("w", 0)], [("l", 1e-7)])
 s.op("Tensor.__getitem__.0.forward", [("l", 1e-7)], [("part", 1e-4, {"m__max_abs": 1e-7})])
@@ -173,9 +193,10 @@ s.op("Tensor.fill_.0.forward", [("e", 5.0)], [("f", 0)])
 s.write("empty")
 
 # A backward call that is wrong, one that only carries what its forward saved.
-s = Stream()
+s = Stream(stack=True)
 net(s, gelu=1e-3)
 s.op("Functional.gelu.1.backward", [("dg", 1e-7)], [("dl", 1e-3)])
+s.stack = "00000000000000bb"
 s.op("Functional.gelu.0.backward", [("dl2", 1e-7)], [("dl0", 0.4)])
 s.write("backward-later")
 
@@ -195,7 +216,7 @@ def stats(name, values, dtype="f32", key=G):
 
 
 stats("stat-clean", [((3.0, -3.0, 0.0, 6.0), (3.0, -3.0, 1e-9, 6.000001))])
-stats("stat-bf16", [((3.0, -3.0, 0.0, 6.02), (3.0, -3.0, 0.001, 6.0))], dtype="bf16")
+stats("stat-bf16", [((3.0, -3.0, 0.0, 6.16), (3.0, -3.0, 0.001, 6.0))], dtype="bf16")
 stats("stat-culprit", [((3.0, -3.0, 0.0, 6.0), (3.0, -3.0, 0.0, 6.0)), ((3.0, -3.0, 0.0, 6.0), (3.0, -3.0, 0.0, 6.06))])
 stats("stat-inf", [((INF, -3.0, 0.0, 6.0), (3.0, -3.0, 0.0, 6.0))])
 stats("stat-norm-inf", [((3.0, -3.0, 0.0, INF), (3.0, -3.0, 0.0, 6.0))])
