@@ -27,7 +27,6 @@ DATADIR ?= $(PREFIX)/share/acctools
 B ?= build$(if $(SAN),-san)$(if $(filter clang%,$(notdir $(CC))),-clang)
 BIN ?= $(if $(filter build,$(B)),bin,$(B)/bin)
 
-MSGPACK := $(shell pkg-config --exists msgpack-c 2>/dev/null && echo msgpack-c || echo msgpack)
 STD := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
 	-Wundef -Wformat=2 -Wwrite-strings -Wpointer-arith $(if $(WERROR),-Werror)
@@ -37,7 +36,8 @@ HARD := -fstack-protector-strong -fPIE $(if $(SAN),,-D_FORTIFY_SOURCE=2)
 LDHARD := -pie -Wl,-z,relro,-z,now
 SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ALL_CFLAGS = $(STD) $(WARN) $(MATH) $(HARD) -Iinclude -Ilib -pthread $(SANF) $(CFLAGS)
-LIBS := $(or $(shell pkg-config --libs $(MSGPACK) 2>/dev/null),-lmsgpackc) -lz -ldeflate -lxxhash -lm -pthread
+# What asks a tool that "make deps" may only just have installed is asked when it is needed.
+LIBS = $(or $(shell pkg-config --libs msgpack-c 2>/dev/null || pkg-config --libs msgpack 2>/dev/null),-lmsgpackc) -lz -ldeflate -lxxhash -lm -pthread
 
 LIB_SRC := $(sort $(wildcard lib/*/*.c))
 CMD_SRC := $(sort $(wildcard cmd/acc*.c))
@@ -53,10 +53,9 @@ $(B)/%.o: %.c
 
 # The loops of the kernels, once for every instruction set; chosen at run time.
 $(B)/lib/kernel/%.o: ALL_CFLAGS += -O3
-ifeq ($(shell $(CC) -dumpmachine | cut -d- -f1),x86_64)
-$(B)/lib/kernel/avx2.o: ALL_CFLAGS += -mavx2 -mfma -mf16c -mpopcnt
-$(B)/lib/kernel/avx512.o: ALL_CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512cd -mfma -mf16c -mpopcnt
-endif
+X86 = $(filter x86_64%,$(shell $(CC) -dumpmachine))
+$(B)/lib/kernel/avx2.o: ALL_CFLAGS += $(if $(X86),-mavx2 -mfma -mf16c -mpopcnt)
+$(B)/lib/kernel/avx512.o: ALL_CFLAGS += $(if $(X86),-mavx512f -mavx512bw -mavx512dq -mavx512cd -mfma -mf16c -mpopcnt)
 
 # Rule files are part of the library: a program must work as a single copied file.
 RULES := $(sort $(wildcard share/rules/*.rules))
@@ -92,6 +91,9 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(B)/libacc.a
 
 ifneq ($(shell id -u),0)
 SUDO := sudo
+endif
+ifneq ($(filter deps,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
 endif
 deps:
 	$(SUDO) apt-get update -q
