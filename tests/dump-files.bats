@@ -61,6 +61,9 @@ NPY_=name,file,dtype,shape,stride,order,off,len
 		Module.fc.Linear.forward.0.parameters.weight Module.fc.Linear.forward.0 Module.fc.Linear 0 forward param weight
 		Module.input.Linear.backward.0.output.1 Module.input.Linear.backward.0 Module.input.Linear 0 backward out 1
 		Torch_mm_0_forward_output Torch_mm_0_forward Torch.mm 0 forward out 0
+		Aten_forward_input.default_0_forward_input.0 Aten_forward_input.default_0_forward Aten.forward_input.default 0 forward in 0
+		Torch_mm_0_forward_inputs.0 Torch_mm_0_forward_inputs.0 Torch_mm_0_forward_inputs.0   out 0
+		x.0.debug.output x.0.debug.output x.0.debug.output   out 0
 		my_input.0 my_input.0 my_input.0   out 0
 		forward_input forward_input forward_input   out 0
 	END

@@ -31,8 +31,7 @@ struct ptdbg {
 	char sep;           /* what its name is written with */
 	struct ptdbg_line *first, *last;
 	const struct jnode *frames;
-	bool whole;   /* the stack came after the tensors: nothing more comes */
-	size_t held;  /* by mem when the op call began */
+	size_t held; /* by mem when the op call began */
 	struct acc_arena mem; /* of the op call */
 };
 /* A whole .pkl; `b` is closed. Bad places are troubles, also a truncated end. */

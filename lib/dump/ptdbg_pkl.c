@@ -24,7 +24,6 @@ finish(struct ptdbg *p, struct acc_err *e)
 	p->key.n = 0;
 	p->first = p->last = NULL;
 	p->frames = NULL;
-	p->whole = false;
 	acc_arena_reset(&p->mem);
 	p->held = p->mem.held;
 	return rc;
@@ -35,7 +34,7 @@ finish(struct ptdbg *p, struct acc_err *e)
 static bool
 another(const struct ptdbg *p, struct acc_str name, struct acc_str key, bool stack)
 {
-	return !acc_str_eq(p->key, key) || p->whole || (stack && p->frames != NULL) ||
+	return !acc_str_eq(p->key, key) || (stack && p->frames != NULL) ||
 	       (p->first != NULL && acc_str_eq(p->first->name, name)) ||
 	       p->mem.held > p->held + CALL_LIMIT;
 }
@@ -132,7 +131,6 @@ named(struct ptdbg *p, struct acc_json *j, const struct acc_json_tok *t, struct 
 	if (!stack)
 		return add_line(p, name, el, n, e);
 	p->frames = el[0];
-	p->whole = p->first != NULL;
 	return 0;
 }
 

@@ -49,6 +49,8 @@ FORMS = [
     # As of April 2023: the stack first, its frames as texts.
     ["Torch_mm_0_forward_stack_info", ["FrameInfo(filename='/w/d.py', lineno=5)", ""]],
     ["Torch_mm_0_forward_input.0", 0, [], "torch.float32", [1], [1.0] * 4],
+    ["Torch_mm_0_forward_stack_info", ["FrameInfo(filename='/w/d.py', lineno=6)"]],
+    ["Torch_mm_0_forward_input.0", 0, [], "torch.float32", [1], [1.0] * 4],
 ]
 ARRAYS = {  # of FORMS, what numpy holds: halves are widened, bfloat16 always
     "Tensor_eq_0_forward_input.0": np.array([True, False]),
