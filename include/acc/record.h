@@ -74,6 +74,9 @@ struct acc_val acc_texts(const struct acc_str *p, uint32_t n);
 int acc_put(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v);
 /* The same without looking for an old value: the caller knows that there is none. */
 int acc_add(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v);
+/* Room for n more fields (n <= ACC_MAX_FIELDS): where the first of them goes. They count once
+ * r->n says so. NULL when memory runs out. */
+struct acc_field *acc_rec_room(struct acc_rec *r, uint32_t n);
 /* Append a field as it is: nothing is copied, the caller keeps what it points to. */
 int acc_rec_push(struct acc_rec *r, const struct acc_field *f);
 /* Add every field of src under a prefix; values are borrowed from src, not copied. */
@@ -85,6 +88,14 @@ void acc_del(struct acc_rec *r, const char *prefix, const char *key);
 
 /* NULL where absent. Borrowed from the record. */
 const struct acc_val *acc_get(const struct acc_rec *r, const char *prefix, const char *key);
+/* Which of many keys is it? For switch: (length, first byte, last byte) tell them apart; that it
+ * is the one must still be checked. */
+#define ACC_KEY(n, first, last) ((uint32_t)(n) << 16 | (uint32_t)(first) << 8 | (uint32_t)(last))
+static inline uint32_t
+acc_key(struct acc_str k)
+{
+	return k.n == 0 ? 0 : ACC_KEY(k.n, (uint8_t)k.p[0], (uint8_t)k.p[k.n - 1]);
+}
 /* Read a value as a type; false (and *out untouched) where v is NULL or of another type.
  * A number of any kind reads as f64, an int never from a float. */
 bool acc_as_bool(const struct acc_val *v, bool *out);

@@ -23,35 +23,44 @@ note(const struct acc_item *x, const struct acc_item *y, char *buf, size_t size)
 	bool grad = x->grad >= 0 && y->grad >= 0 && x->grad != y->grad;
 	bool type = (x->type != 0 && y->type != 0 && x->type != y->type) ||
 		    x->tensor != y->tensor;
-	snprintf(buf, size, "%s%s%s%s", dtype ? ",dtype" : "", shape ? ",shape" : "",
-		grad ? ",requires_grad" : "", type ? ",type" : "");
+	if (dtype || shape || grad || type)
+		snprintf(buf, size, "%s%s%s%s", dtype ? ",dtype" : "", shape ? ",shape" : "",
+			grad ? ",requires_grad" : "", type ? ",type" : "");
 }
 
-/* One pair record; a or b is NULL where a side is missing. */
+static int
+add(struct acc_rec *r, struct acc_str key, struct acc_val v)
+{
+	return acc_rec_push(r, &(struct acc_field){.key = key, .v = v});
+}
+
+/* One pair record; a or b is NULL where a side is missing. Their keys have their prefixes, and
+ * nothing is copied before it is written. */
 static int
 put(struct emit *em, const struct acc_rec *a, const struct acc_rec *b, const struct acc_op *op,
 	const char *differs)
 {
 	struct acc_rec *r = &em->out;
 	const char *how = b == NULL ? "only-a" : a == NULL ? "only-b" : op->how;
-	struct acc_str name = acc_get_text(a != NULL ? a : b, "", "name");
+	struct acc_str name = a != NULL ? acc_get_text(a, "a.", "name")
+					: acc_get_text(b, "b.", "name");
 	int rc = acc_rec_start(r, ACC_STR("pair"));
 	if (rc == 0 && name.n > 0)
-		rc = acc_add(r, "", "name", acc_text(name));
+		rc = add(r, ACC_STR("name"), acc_text(name));
 	if (rc == 0 && a != NULL)
-		rc = acc_add(r, "", "a.kind", acc_text(a->kind));
+		rc = add(r, ACC_STR("a.kind"), acc_text(a->kind));
 	if (rc == 0 && b != NULL)
-		rc = acc_add(r, "", "b.kind", acc_text(b->kind));
+		rc = add(r, ACC_STR("b.kind"), acc_text(b->kind));
 	if (rc == 0)
-		rc = acc_add(r, "", "how", acc_ctext(how));
+		rc = add(r, ACC_STR("how"), acc_ctext(how));
 	if (rc == 0 && a != NULL && b != NULL && op->sure < 1)
-		rc = acc_add(r, "", "sure", acc_f64(op->sure));
+		rc = add(r, ACC_STR("sure"), acc_f64(op->sure));
 	if (rc == 0 && differs[0] != '\0')
-		rc = acc_add(r, "", "note", acc_ctext(differs + 1));
+		rc = add(r, ACC_STR("note"), acc_ctext(differs + 1));
 	if (rc == 0 && a != NULL)
-		rc = acc_rec_append(r, "a.", a);
+		rc = acc_rec_append(r, "", a);
 	if (rc == 0 && b != NULL)
-		rc = acc_rec_append(r, "b.", b);
+		rc = acc_rec_append(r, "", b);
 	if (rc < 0)
 		return acc_fail(em->e, rc, rc == ACC_ENOMEM ? "out of memory"
 							    : "a pair of too many fields");

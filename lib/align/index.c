@@ -12,18 +12,38 @@ static const struct acc_str field[NFIELD] = {{"name", 4}, {"key", 3}, {"op", 2},
 	{"value", 5}, {"shape", 5}, {"requires_grad", 13}, {"step", 4}, {"rank", 4},
 	{"proc", 4}, {"tag", 3}};
 
-static void
-collect(const struct acc_rec *r, const struct acc_val *v[NFIELD])
+static int
+which(struct acc_str k)
 {
-	for (uint32_t i = 0; i < r->n; i++) {
-		struct acc_str k = r->f[i].key;
-		for (int j = 0; j < NFIELD; j++)
-			if (k.n == field[j].n && k.p[0] == field[j].p[0] &&
-				memcmp(k.p, field[j].p, k.n) == 0) {
-				v[j] = &r->f[i].v;
-				break;
-			}
+	int i;
+	switch (acc_key(k)) {
+	case ACC_KEY(4, 'n', 'e'): i = NAME; break;
+	case ACC_KEY(3, 'k', 'y'): i = KEY; break;
+	case ACC_KEY(2, 'o', 'p'): i = OP; break;
+	case ACC_KEY(4, 'c', 'l'): i = CALL; break;
+	case ACC_KEY(4, 'p', 's'): i = PASS; break;
+	case ACC_KEY(2, 'i', 'o'): i = IO; break;
+	case ACC_KEY(3, 'p', 's'): i = POS; break;
+	case ACC_KEY(5, 'd', 'e'): i = DTYPE; break;
+	case ACC_KEY(9, 'd', 'w'): i = RAW; break;
+	case ACC_KEY(4, 't', 'e'): i = TYPE; break;
+	case ACC_KEY(5, 'v', 'e'): i = VALUE; break;
+	case ACC_KEY(5, 's', 'e'): i = SHAPE; break;
+	case ACC_KEY(13, 'r', 'd'): i = GRAD; break;
+	case ACC_KEY(4, 's', 'p'): i = STEP; break;
+	case ACC_KEY(4, 'r', 'k'): i = RANK; break;
+	case ACC_KEY(4, 'p', 'c'): i = PROC; break;
+	case ACC_KEY(3, 't', 'g'): i = TAG; break;
+	default: return NFIELD;
 	}
+	return memcmp(k.p, field[i].p, k.n) == 0 ? i : NFIELD;
+}
+
+static void
+collect(const struct acc_rec *r, const struct acc_val *v[NFIELD + 1])
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		v[which(r->f[i].key)] = &r->f[i].v;
 }
 
 static struct acc_str
@@ -249,9 +269,11 @@ same_op(const struct acc_half *h, uint32_t group, struct acc_str key, uint64_t p
 }
 
 static int
-add(struct acc_half *h, const struct acc_rec *r, bool global, struct acc_err *e)
+add(struct acc_align *al, enum acc_side side, const struct acc_rec *r, bool global,
+	struct acc_err *e)
 {
-	const struct acc_val *v[NFIELD] = {0};
+	struct acc_half *h = &al->h[side];
+	const struct acc_val *v[NFIELD + 1] = {0};
 	collect(r, v);
 	struct acc_str key = text(v[KEY]);
 	if (acc_rec_is(r, "scalar"))
@@ -281,7 +303,7 @@ add(struct acc_half *h, const struct acc_rec *r, bool global, struct acc_err *e)
 		acc_look_item(it, r);
 	const uint64_t chain[2] = {op->names, hash(text(v[NAME]))};
 	op->names = acc_hash(chain, sizeof chain);
-	int rc = acc_spool_put(h->spool, r, &it->at, e);
+	int rc = acc_spool_put_as(h->spool, r, side == ACC_A ? "a." : "b.", &it->at, e);
 	if (rc < 0)
 		return rc;
 	h->ix.nitem++;
@@ -295,9 +317,9 @@ acc_align_add(struct acc_align *al, enum acc_side side, const struct acc_rec *r,
 {
 	struct acc_half *h = &al->h[side];
 	if (acc_rec_is(r, "tensor") || acc_rec_is(r, "arg"))
-		return add(h, r, false, e);
+		return add(al, side, r, false, e);
 	if (acc_rec_is(r, "scalar") || acc_rec_is(r, "param"))
-		return add(h, r, true, e);
+		return add(al, side, r, true, e);
 	if (acc_rec_is(r, "pair"))
 		return acc_fail(e, ACC_EFORMAT, "holds pairs, which are aligned already");
 	if (acc_rec_is(r, "stack"))

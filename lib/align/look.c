@@ -8,6 +8,28 @@ static const struct acc_str field[NFIELD] = {{"s.max", 5}, {"s.min", 5}, {"s.mea
 	{"s.norm", 6}, {"s.hash", 6}, {"stat.crc32", 10}, {"stat.md5", 8}, {"stat.xor", 8},
 	{"stat.max", 8}, {"stat.min", 8}, {"stat.mean", 9}, {"stat.norm", 9}};
 
+static int
+which(struct acc_str k)
+{
+	int i;
+	switch (acc_key(k)) {
+	case ACC_KEY(5, 's', 'x'): i = MAX; break;
+	case ACC_KEY(5, 's', 'n'): i = MIN; break;
+	case ACC_KEY(6, 's', 'n'): i = MEAN; break;
+	case ACC_KEY(6, 's', 'm'): i = NORM; break;
+	case ACC_KEY(6, 's', 'h'): i = HASH; break;
+	case ACC_KEY(10, 's', '2'): i = CRC; break;
+	case ACC_KEY(8, 's', '5'): i = MD5; break;
+	case ACC_KEY(8, 's', 'r'): i = XOR; break;
+	case ACC_KEY(8, 's', 'x'): i = SMAX; break;
+	case ACC_KEY(8, 's', 'n'): i = SMIN; break;
+	case ACC_KEY(9, 's', 'n'): i = SMEAN; break;
+	case ACC_KEY(9, 's', 'm'): i = SNORM; break;
+	default: return NFIELD;
+	}
+	return memcmp(k.p, field[i].p, k.n) == 0 ? i : NFIELD;
+}
+
 static bool
 number(const struct acc_val *v, double *out)
 {
@@ -43,11 +65,9 @@ acc_look_item(struct acc_item *it, const struct acc_rec *r)
 		struct acc_str k = r->f[i].key;
 		if (k.n < 5 || k.p[0] != 's' || (k.p[1] != '.' && k.p[1] != 't'))
 			continue;
-		for (int j = 0; j < NFIELD; j++)
-			if (acc_str_eq(k, field[j])) {
-				v[j] = &r->f[i].v;
-				break;
-			}
+		int j = which(k);
+		if (j < NFIELD)
+			v[j] = &r->f[i].v;
 	}
 	double n = elements(acc_get(r, "", "shape"), &it->dims), x[4];
 	bool own = v[MAX] != NULL;

@@ -83,19 +83,16 @@ acc_texts(const struct acc_str *p, uint32_t n)
 	return (struct acc_val){.type = ACC_V_TEXTS, .n = n, .texts = p};
 }
 
-static bool
-key_is(struct acc_str k, const char *prefix, size_t np, const char *key, size_t nk)
-{
-	return k.n == np + nk && memcmp(k.p, prefix, np) == 0 && memcmp(k.p + np, key, nk) == 0;
-}
-
 static struct acc_field *
 find(const struct acc_rec *r, const char *prefix, const char *key)
 {
-	size_t np = strlen(prefix), nk = strlen(key);
-	for (uint32_t i = 0; i < r->n; i++)
-		if (key_is(r->f[i].key, prefix, np, key, nk))
-			return &r->f[i];
+	size_t np = strlen(prefix), nk = strlen(key), n = np + nk;
+	/* Length and last byte tell most keys apart without a call. */
+	char last = nk > 0 ? key[nk - 1] : np > 0 ? prefix[np - 1] : '\0';
+	for (struct acc_field *f = r->f, *end = f + r->n; f < end; f++)
+		if (f->key.n == n && (n == 0 || f->key.p[n - 1] == last) &&
+			memcmp(f->key.p, prefix, np) == 0 && memcmp(f->key.p + np, key, nk) == 0)
+			return f;
 	return NULL;
 }
 
@@ -130,19 +127,29 @@ own(struct acc_arena *m, struct acc_val *v)
 	return 0;
 }
 
-static struct acc_field *
-more(struct acc_rec *r)
+struct acc_field *
+acc_rec_room(struct acc_rec *r, uint32_t n)
 {
-	if (r->n == r->cap) {
+	if (r->cap - r->n < n) {
 		uint32_t cap = r->cap == 0 ? 64 : r->cap * 2;
+		while (cap - r->n < n)
+			cap *= 2;
 		struct acc_field *f = realloc(r->f, cap * sizeof *f);
 		if (f == NULL)
 			return NULL;
 		r->f = f;
 		r->cap = cap;
 	}
-	struct acc_field *f = &r->f[r->n];
-	*f = (struct acc_field){0};
+	return r->f + r->n;
+}
+
+/* A new field, not counted yet. */
+static struct acc_field *
+more(struct acc_rec *r)
+{
+	struct acc_field *f = acc_rec_room(r, 1);
+	if (f != NULL)
+		*f = (struct acc_field){0};
 	return f;
 }
 
@@ -165,7 +172,7 @@ acc_rec_push(struct acc_rec *r, const struct acc_field *f)
 {
 	if (r->n >= ACC_MAX_FIELDS)
 		return ACC_ELIMIT;
-	struct acc_field *slot = more(r);
+	struct acc_field *slot = acc_rec_room(r, 1);
 	if (slot == NULL)
 		return ACC_ENOMEM;
 	*slot = *f;
@@ -202,14 +209,17 @@ acc_put(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v
 int
 acc_rec_append(struct acc_rec *r, const char *prefix, const struct acc_rec *src)
 {
-	for (uint32_t i = 0; i < src->n; i++) {
-		struct acc_field f = src->f[i];
-		int rc = prefix[0] == '\0' ? 0 : join(&r->mem, prefix, f.key, &f.key);
-		if (rc == 0)
-			rc = acc_rec_push(r, &f);
-		if (rc < 0)
-			return rc;
-	}
+	if (src->n > ACC_MAX_FIELDS - r->n)
+		return ACC_ELIMIT;
+	struct acc_field *f = acc_rec_room(r, src->n);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	if (src->n > 0)
+		memcpy(f, src->f, src->n * sizeof *f);
+	for (uint32_t i = 0; i < src->n && prefix[0] != '\0'; i++)
+		if (join(&r->mem, prefix, src->f[i].key, &f[i].key) < 0)
+			return ACC_ENOMEM;
+	r->n += src->n;
 	return 0;
 }
 

@@ -19,6 +19,9 @@ acc_str_eq(struct acc_str a, struct acc_str b)
 bool
 acc_str_is(struct acc_str a, const char *cstr)
 {
+	/* Most often the first byte differs: then the length of cstr does not matter. */
+	if (a.n > 0 && a.p[0] != cstr[0])
+		return false;
 	return acc_str_eq(a, acc_str(cstr));
 }
 
@@ -33,8 +36,10 @@ acc_str_cmp(struct acc_str a, struct acc_str b)
 bool
 acc_str_starts(struct acc_str a, const char *prefix)
 {
-	size_t n = strlen(prefix);
-	return a.n >= n && memcmp(a.p, prefix, n) == 0;
+	for (uint32_t i = 0; prefix[i] != '\0'; i++)
+		if (i == a.n || a.p[i] != prefix[i])
+			return false;
+	return true;
 }
 
 bool

@@ -26,43 +26,22 @@ static uint64_t
 big(const uint8_t *p, unsigned n)
 {
 	uint64_t v = 0;
+	if (n == 8) {
+		memcpy(&v, p, 8);
+		return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap64(v) : v;
+	}
 	for (unsigned i = 0; i < n; i++)
 		v = v << 8 | p[i];
 	return v;
 }
 
+/* What comes behind the first byte b, 0xc0 to 0xdf. */
 static int
-signed_int(struct item *it, uint64_t v, unsigned bytes)
-{
-	/* Sign-extend. */
-	uint64_t top = UINT64_C(1) << (bytes * 8 - 1);
-	it->type = INTEGER;
-	it->negative = (v & top) != 0;
-	it->u = it->negative ? v | ~(top - 1) : v;
-	return 1;
-}
-
-/* 1: an item header was read and passed; 0: more bytes are needed; < 0: no such item. */
-static int
-take(struct cursor *c, struct item *it)
+take_long(struct cursor *c, uint8_t b, struct item *it)
 {
 	/* Bytes behind 0xc0..0xdf that belong to the header; 255: not allowed in a record. */
 	static const uint8_t extra[32] = {0, 255, 0, 0, 1, 2, 4, 255, 255, 255, 4, 8, 1, 2, 4, 8,
 		1, 2, 4, 8, 255, 255, 255, 255, 255, 1, 2, 4, 2, 4, 2, 4};
-	if (c->at >= c->n)
-		return 0;
-	uint8_t b = c->p[c->at];
-	*it = (struct item){.type = INTEGER, .u = b};
-	if (b < 0xc0 || b >= 0xe0) {
-		c->at++;
-		if (b >= 0xe0)
-			return signed_int(it, b, 1);
-		if (b < 0x80)
-			return 1;
-		it->type = b < 0x90 ? MAP : b < 0xa0 ? ARRAY : STRING;
-		it->u = b & (b < 0xa0 ? 0x0f : 0x1f);
-		return 1;
-	}
 	unsigned k = extra[b - 0xc0];
 	if (k == 255)
 		return acc_fail_at(c->e, ACC_EFORMAT, c->at, "MessagePack type 0x%02x is not "
@@ -71,6 +50,7 @@ take(struct cursor *c, struct item *it)
 		return 0;
 	uint64_t v = big(c->p + c->at + 1, k);
 	c->at += 1 + k;
+	it->type = INTEGER;
 	it->u = v;
 	if (b == 0xc0) {
 		it->type = NIL;
@@ -88,11 +68,31 @@ take(struct cursor *c, struct item *it)
 	} else if (b == 0xcb) {
 		it->type = REAL;
 		memcpy(&it->f, &v, sizeof it->f);
-	} else if (b >= 0xd0 && b <= 0xd3) {
-		return signed_int(it, v, k);
+	} else if (b >= 0xd0 && b <= 0xd3) { /* sign-extend */
+		uint64_t top = UINT64_C(1) << (k * 8 - 1);
+		it->negative = (v & top) != 0;
+		it->u = it->negative ? v | ~(top - 1) : v;
 	} else if (b >= 0xd9) {
 		it->type = b <= 0xdb ? STRING : b <= 0xdd ? ARRAY : MAP;
 	}
+	return 1;
+}
+
+/* 1: an item header was read and passed; 0: more bytes are needed; < 0: no such item. */
+static inline int
+take(struct cursor *c, struct item *it)
+{
+	if (c->at >= c->n)
+		return 0;
+	uint8_t b = c->p[c->at];
+	it->negative = false;
+	if (b >= 0xc0 && b < 0xe0)
+		return take_long(c, b, it);
+	c->at++;
+	it->type = b < 0x80 || b >= 0xe0 ? INTEGER : b < 0x90 ? MAP : b < 0xa0 ? ARRAY : STRING;
+	it->negative = b >= 0xe0;
+	it->u = b < 0x80 ? b : b < 0xa0 ? b & 0x0f : b < 0xc0 ? b & 0x1f
+							      : (uint64_t)(int64_t)(int8_t)b;
 	return 1;
 }
 
@@ -104,7 +104,7 @@ too_long(struct cursor *c)
 }
 
 /* The bytes of a string or blob. */
-static int
+static inline int
 bytes(struct cursor *c, uint64_t n, struct acc_str *out)
 {
 	if (n > ACC_MAX_RECORD || c->at + n > ACC_MAX_RECORD)
@@ -116,7 +116,7 @@ bytes(struct cursor *c, uint64_t n, struct acc_str *out)
 	return 1;
 }
 
-static int
+static inline int
 text(struct cursor *c, struct acc_str *out, const char *what)
 {
 	struct item it;
@@ -129,12 +129,6 @@ text(struct cursor *c, struct acc_str *out, const char *what)
 	return bytes(c, it.u, out);
 }
 
-static struct acc_val
-integer(const struct item *it)
-{
-	return it->negative ? acc_int((int64_t)it->u) : acc_uint(it->u);
-}
-
 /* n elements, all integers or all strings; stored if m is not NULL. */
 static int
 array(struct cursor *c, uint64_t n, struct acc_val *v, struct acc_arena *m)
@@ -145,7 +139,7 @@ array(struct cursor *c, uint64_t n, struct acc_val *v, struct acc_arena *m)
 		return 0;
 	int64_t *ints = NULL;
 	struct acc_str *texts = NULL;
-	*v = acc_ints(NULL, (uint32_t)n);
+	*v = (struct acc_val){.type = ACC_V_INTS, .n = (uint32_t)n};
 	for (uint64_t i = 0; i < n; i++) {
 		struct item it;
 		size_t at = c->at;
@@ -153,7 +147,7 @@ array(struct cursor *c, uint64_t n, struct acc_val *v, struct acc_arena *m)
 		if (rc <= 0)
 			return rc;
 		if (i == 0 && it.type == STRING)
-			*v = acc_texts(NULL, (uint32_t)n);
+			v->type = ACC_V_TEXTS;
 		bool fits = v->type == ACC_V_TEXTS
 				    ? it.type == STRING
 				    : it.type == INTEGER && (it.negative || it.u <= INT64_MAX);
@@ -194,20 +188,22 @@ value(struct cursor *c, struct acc_val *v, struct acc_arena *m)
 		return rc;
 	switch (it.type) {
 	case NIL:
-		*v = acc_nil();
+		v->type = ACC_V_NIL;
 		return 1;
 	case BOOLEAN:
-		*v = acc_bool(it.u != 0);
+		v->type = ACC_V_BOOL;
+		v->b = it.u != 0;
 		return 1;
 	case INTEGER:
-		*v = integer(&it);
+		v->type = it.negative || it.u <= INT64_MAX ? ACC_V_INT : ACC_V_UINT;
+		v->u = it.u;
 		return 1;
 	case REAL:
-		*v = acc_f64(it.f);
+		v->type = ACC_V_F64;
+		v->f = it.f;
 		return 1;
 	case STRING:
 	case BINARY:
-		*v = acc_text((struct acc_str){"", 0});
 		v->type = it.type == BINARY ? ACC_V_BIN : ACC_V_TEXT;
 		return bytes(c, it.u, &v->s);
 	case ARRAY:
@@ -215,6 +211,48 @@ value(struct cursor *c, struct acc_val *v, struct acc_arena *m)
 	default:
 		return acc_fail_at(c->e, ACC_EFORMAT, at, "a map inside a record");
 	}
+}
+
+/* A field of the commonest form: a key of up to 31 bytes; a small integer, a double, a bool, nil
+ * or a string of up to 255 bytes. false: it is another
+ * one, or near the end of what was read, and nothing has been passed. */
+static inline bool
+common(struct cursor *c, struct acc_field *f)
+{
+	enum { MOST = 1 + 31 + 2 + 255 };
+	const uint8_t *p = c->p + c->at;
+	if (c->n - c->at < MOST || (*p & 0xe0) != 0xa0)
+		return false;
+	const uint32_t nkey = *p & 0x1f;
+	const uint8_t *q = p + 1 + nkey;
+	const uint8_t b = *q;
+	uint32_t len = 1;
+	if ((b & 0xe0) == 0xa0 || b == 0xd9) {
+		const uint32_t head = b == 0xd9 ? 2 : 1, n = b == 0xd9 ? q[1] : b & 0x1f;
+		f->v.type = ACC_V_TEXT;
+		f->v.s = (struct acc_str){n == 0 ? "" : (const char *)q + head, n};
+		len = head + n;
+	} else if (b < 0x80) {
+		f->v.type = ACC_V_INT;
+		f->v.i = b;
+	} else if (b == 0xcb) {
+		uint64_t v = big(q + 1, 8);
+		f->v.type = ACC_V_F64;
+		memcpy(&f->v.f, &v, sizeof v);
+		len = 9;
+	} else if (b == 0xc2 || b == 0xc3) {
+		f->v.type = ACC_V_BOOL;
+		f->v.b = b & 1;
+	} else if (b == 0xc0) {
+		f->v.type = ACC_V_NIL;
+	} else {
+		return false;
+	}
+	f->key = (struct acc_str){nkey == 0 ? "" : (const char *)p + 1, nkey};
+	f->raw = q;
+	f->nraw = len;
+	c->at = (size_t)(q - c->p) + len;
+	return true;
 }
 
 /* Walk one record; fill r if it is not NULL. Its length, 0 for more bytes, < 0. */
@@ -242,22 +280,24 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e)
 			ACC_MAX_FIELDS);
 	if (r != NULL && (rc = acc_rec_start(r, kind)) < 0)
 		return acc_fail(e, rc, "out of memory");
+	struct acc_field *f = NULL, skipped;
+	if (r != NULL && (f = acc_rec_room(r, (uint32_t)it.u)) == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	for (uint64_t i = 0, n = it.u; i < n; i++) {
-		struct acc_field f = {0};
-		rc = text(&c, &f.key, "a key");
-		if (rc <= 0)
-			return rc;
-		size_t start = c.at;
-		rc = value(&c, &f.v, r == NULL ? NULL : &r->mem);
-		if (rc <= 0)
-			return rc;
-		if (r == NULL)
-			continue;
-		f.raw = c.p + start;
-		f.nraw = (uint32_t)(c.at - start);
-		rc = acc_rec_push(r, &f);
-		if (rc < 0)
-			return acc_fail(e, rc, "out of memory");
+		struct acc_field *g = r == NULL ? &skipped : &f[i];
+		if (!common(&c, g)) {
+			rc = text(&c, &g->key, "a key");
+			if (rc <= 0)
+				return rc;
+			size_t start = c.at;
+			rc = value(&c, &g->v, r == NULL ? NULL : &r->mem);
+			if (rc <= 0)
+				return rc;
+			g->raw = c.p + start;
+			g->nraw = (uint32_t)(c.at - start);
+		}
+		if (r != NULL)
+			r->n++;
 	}
 	return c.at > ACC_MAX_RECORD ? too_long(&c) : (int64_t)c.at;
 }
@@ -275,115 +315,164 @@ acc_decode(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e)
 	return walk(buf, len, r, e);
 }
 
-static int
-append(void *b, const char *p, size_t n)
+/* msgpack-c's packing, with an append that is compiled in: room for what is packed has been
+ * made before. */
+static inline int
+append(struct acc_buf *b, const void *p, size_t n)
 {
-	return acc_buf_add(b, p, n);
+	memcpy(b->p + b->n, p, n);
+	b->n += n;
+	return 0;
 }
 
-static int
-pack_text(msgpack_packer *pk, struct acc_str s)
+#define msgpack_pack_inline_func(name) static inline int pack##name
+#define msgpack_pack_inline_func_cint(name) static inline int pack##name
+#define msgpack_pack_inline_func_fixint(name) static inline int pack_fix##name
+#define msgpack_pack_user struct acc_buf *
+#define msgpack_pack_append_buffer(user, buf, len) return append(user, buf, len)
+#include <msgpack/pack_template.h>
+
+enum { HEAD = 9 }; /* bytes before a value's content, at most */
+
+static void
+pack_text(struct acc_buf *b, struct acc_str s)
 {
-	int rc = msgpack_pack_str(pk, s.n);
-	return rc < 0 || s.n == 0 ? rc : msgpack_pack_str_body(pk, s.p, s.n);
+	pack_str(b, s.n);
+	if (s.n > 0)
+		append(b, s.p, s.n);
 }
 
-static int
-pack_value(msgpack_packer *pk, const struct acc_val *v)
+/* Bytes of a value, at most. */
+static size_t
+bound(const struct acc_val *v)
 {
-	int rc = 0;
+	size_t n = HEAD;
+	if (v->type == ACC_V_TEXT || v->type == ACC_V_BIN)
+		n += v->s.n;
+	else if (v->type == ACC_V_INTS)
+		n += (size_t)v->n * HEAD;
+	for (uint32_t i = 0; v->type == ACC_V_TEXTS && i < v->n; i++)
+		n += HEAD + v->texts[i].n;
+	return n;
+}
+
+static void
+pack_value(struct acc_buf *b, const struct acc_val *v)
+{
 	switch (v->type) {
 	case ACC_V_NIL:
-		return msgpack_pack_nil(pk);
+		pack_nil(b);
+		return;
 	case ACC_V_BOOL:
-		return v->b ? msgpack_pack_true(pk) : msgpack_pack_false(pk);
+		v->b ? pack_true(b) : pack_false(b);
+		return;
 	case ACC_V_INT:
-		return msgpack_pack_int64(pk, v->i);
+		pack_int64(b, v->i);
+		return;
 	case ACC_V_UINT:
-		return msgpack_pack_uint64(pk, v->u);
+		pack_uint64(b, v->u);
+		return;
 	case ACC_V_F64:
-		return msgpack_pack_double(pk, v->f);
+		pack_double(b, v->f);
+		return;
 	case ACC_V_TEXT:
-		return pack_text(pk, v->s);
+		pack_text(b, v->s);
+		return;
 	case ACC_V_BIN:
-		rc = msgpack_pack_bin(pk, v->s.n);
-		return rc < 0 || v->s.n == 0 ? rc : msgpack_pack_bin_body(pk, v->s.p, v->s.n);
+		pack_bin(b, v->s.n);
+		if (v->s.n > 0)
+			append(b, v->s.p, v->s.n);
+		return;
 	case ACC_V_INTS:
-		rc = msgpack_pack_array(pk, v->n);
-		for (uint32_t i = 0; i < v->n && rc == 0; i++)
-			rc = msgpack_pack_int64(pk, v->ints[i]);
-		return rc;
+		pack_array(b, v->n);
+		for (uint32_t i = 0; i < v->n; i++)
+			pack_int64(b, v->ints[i]);
+		return;
 	case ACC_V_TEXTS:
-		rc = msgpack_pack_array(pk, v->n);
-		for (uint32_t i = 0; i < v->n && rc == 0; i++)
-			rc = pack_text(pk, v->texts[i]);
-		return rc;
+		pack_array(b, v->n);
+		for (uint32_t i = 0; i < v->n; i++)
+			pack_text(b, v->texts[i]);
+		return;
 	}
-	return ACC_EFORMAT;
 }
 
-/* The header of a string, in its shortest form: its length, written to p. */
-static unsigned
-text_header(uint8_t *p, uint32_t n)
+static void
+pack_key(struct acc_buf *b, struct acc_str prefix, struct acc_str key)
 {
-	unsigned k = n < 32 ? 0 : n < 256 ? 1 : n < 65536 ? 2 : 4;
-	p[0] = k == 0 ? (uint8_t)(0xa0 | n) : k == 1 ? 0xd9 : k == 2 ? 0xda : 0xdb;
-	for (unsigned i = 0; i < k; i++)
-		p[1 + i] = (uint8_t)(n >> 8 * (k - 1 - i));
-	return 1 + k;
+	pack_str(b, prefix.n + key.n);
+	append(b, prefix.p, prefix.n);
+	if (key.n > 0)
+		append(b, key.p, key.n);
+}
+
+/* The length of the header of a string of n bytes. */
+static unsigned
+text_header(uint32_t n)
+{
+	return n < 32 ? 1 : n < 256 ? 2 : n < 65536 ? 3 : 5;
 }
 
 /* Field i, whose value is still the bytes that were read, and all fields behind it that stand
- * there as they were read: most records pass a filter with a field or two more. Without
- * msgpack-c, because here the bytes are many and the work is none. The next field, or < 0. */
+ * there as they were read: most records pass a filter with a field or two more. The next
+ * field, or < 0. */
 static int64_t
-pack_raw(const struct acc_rec *r, uint32_t i, struct acc_buf *out)
+pack_raw(const struct acc_rec *r, uint32_t i, struct acc_str prefix, struct acc_buf *out)
 {
 	const struct acc_field *f = &r->f[i];
 	const char *end = (const char *)f->raw + f->nraw;
-	bool behind = f->key.p + f->key.n == (const char *)f->raw;
-	uint8_t head[5];
+	bool behind = prefix.n == 0 && f->key.p + f->key.n == (const char *)f->raw;
 	for (i++; behind && i < r->n; i++) {
 		const struct acc_field *g = &r->f[i];
 		if (g->key.p + g->key.n != (const char *)g->raw ||
-			g->key.p != end + text_header(head, g->key.n))
+			g->key.p != end + text_header(g->key.n))
 			break;
 		end = (const char *)g->raw + g->nraw;
 	}
 	size_t n = (size_t)(end - (const char *)f->raw);
-	if (acc_buf_reserve(out, sizeof head + f->key.n + n) < 0)
+	if (acc_buf_reserve(out, HEAD + prefix.n + f->key.n + n) < 0)
 		return ACC_ENOMEM;
-	uint8_t *p = out->p + out->n;
-	p += text_header(p, f->key.n);
-	if (f->key.n > 0)
-		memcpy(p, f->key.p, f->key.n);
-	memcpy(p + f->key.n, f->raw, n);
-	out->n = (size_t)(p - out->p) + f->key.n + n;
+	pack_key(out, prefix, f->key);
+	append(out, f->raw, n);
 	return i;
+}
+
+static int
+pack_field(const struct acc_field *f, struct acc_str prefix, struct acc_buf *out)
+{
+	if (acc_buf_reserve(out, HEAD + prefix.n + f->key.n + bound(&f->v)) < 0)
+		return ACC_ENOMEM;
+	pack_key(out, prefix, f->key);
+	pack_value(out, &f->v);
+	return 0;
 }
 
 int
 acc_encode(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e)
 {
+	return acc_encode_as(r, "", out, e);
+}
+
+int
+acc_encode_as(const struct acc_rec *r, const char *prefix, struct acc_buf *out,
+	struct acc_err *e)
+{
+	const struct acc_str before = acc_str(prefix);
 	size_t start = out->n;
-	msgpack_packer pk;
-	msgpack_packer_init(&pk, out, append);
-	int rc = msgpack_pack_array(&pk, 2);
-	if (rc == 0)
-		rc = pack_text(&pk, r->kind);
-	if (rc == 0)
-		rc = msgpack_pack_map(&pk, r->n);
+	int rc = acc_buf_reserve(out, 3 * HEAD + r->kind.n);
+	if (rc == 0) {
+		pack_array(out, 2);
+		pack_text(out, r->kind);
+		pack_map(out, r->n);
+	}
 	for (uint32_t i = 0; i < r->n && rc == 0;) {
 		const struct acc_field *f = &r->f[i];
 		if (f->raw != NULL) {
-			int64_t next = pack_raw(r, i, out);
+			int64_t next = pack_raw(r, i, before, out);
 			rc = next < 0 ? (int)next : 0;
 			i = (uint32_t)next;
 			continue;
 		}
-		rc = pack_text(&pk, f->key);
-		if (rc == 0)
-			rc = pack_value(&pk, &f->v);
+		rc = pack_field(f, before, out);
 		i++;
 	}
 	if (rc != 0)

@@ -49,8 +49,15 @@ flush(struct acc_spool *sp, struct acc_err *e)
 int
 acc_spool_put(struct acc_spool *sp, const struct acc_rec *r, uint64_t *at, struct acc_err *e)
 {
+	return acc_spool_put_as(sp, r, "", at, e);
+}
+
+int
+acc_spool_put_as(struct acc_spool *sp, const struct acc_rec *r, const char *prefix, uint64_t *at,
+	struct acc_err *e)
+{
 	*at = sp->written + sp->out.n;
-	int rc = acc_encode(r, &sp->out, e);
+	int rc = acc_encode_as(r, prefix, &sp->out, e);
 	if (rc < 0)
 		return rc;
 	return sp->out.n >= SPOOL_BUF ? flush(sp, e) : 0;
