@@ -23,30 +23,72 @@ static const struct acc_str pair_keys[NPAIR] = {K("m.err_rms"), K("m.err_max"), 
 #undef K
 
 struct fields {
-	const struct acc_val *side[2][NKEY], *pair[NPAIR];
+	const struct acc_val *side[2][NKEY + 1], *pair[NPAIR + 1]; /* the last: other keys */
 	bool has[2], tensor[2], broken, was_bad;
 };
 
-static int
-lookup(struct acc_str k, const struct acc_str *names, int n)
+static bool
+same(struct acc_str a, struct acc_str b)
 {
-	for (int i = 0; i < n; i++)
-		if (names[i].n == k.n && names[i].p[k.n - 1] == k.p[k.n - 1] &&
-			memcmp(names[i].p, k.p, k.n) == 0)
-			return i;
-	return -1;
+	return memcmp(a.p, b.p, a.n) == 0;
+}
+
+static int
+which_of_side(struct acc_str k)
+{
+	int i;
+	switch (acc_key(k)) {
+	case ACC_KEY(5, 'd', 'e'): i = DTYPE; break;
+	case ACC_KEY(5, 's', 'e'): i = SHAPE; break;
+	case ACC_KEY(4, 't', 'e'): i = TYPE; break;
+	case ACC_KEY(5, 'v', 'e'): i = VALUE; break;
+	case ACC_KEY(3, 'e', 'r'): i = ERR; break;
+	case ACC_KEY(2, 'i', 'o'): i = IO; break;
+	case ACC_KEY(6, 's', 'h'): i = S_HASH; break;
+	case ACC_KEY(5, 's', 'n'): i = k.p[3] == 'a' ? S_NAN : S_MIN; break;
+	case ACC_KEY(8, 's', 'f'): i = k.p[2] == 'p' ? S_POSINF : S_NEGINF; break;
+	case ACC_KEY(5, 's', 't'): i = S_SAT; break;
+	case ACC_KEY(6, 's', 'm'): i = S_NORM; break;
+	case ACC_KEY(5, 's', 'x'): i = S_MAX; break;
+	case ACC_KEY(8, 's', 'x'): i = MAX; break;
+	case ACC_KEY(8, 's', 'n'): i = MIN; break;
+	case ACC_KEY(9, 's', 'n'): i = MEAN; break;
+	case ACC_KEY(9, 's', 'm'): i = NORM; break;
+	case ACC_KEY(10, 's', '2'): i = CRC32; break;
+	case ACC_KEY(8, 's', '5'): i = MD5; break;
+	case ACC_KEY(8, 's', 'r'): i = XOR; break;
+	default: return NKEY;
+	}
+	return same(k, side_keys[i]) ? i : NKEY;
+}
+
+static int
+which_of_pair(struct acc_str k)
+{
+	int i;
+	switch (acc_key(k)) {
+	case ACC_KEY(9, 'm', 's'): i = k.p[2] == 'e' ? M_ERR_RMS : M_MAX_ABS; break;
+	case ACC_KEY(9, 'm', 'x'): i = M_ERR_MAX; break;
+	case ACC_KEY(6, 'm', 'e'): i = k.p[2] == 'r' ? M_RMSE : M_SAME; break;
+	case ACC_KEY(9, 'm', 'l'): i = M_MAX_REL; break;
+	case ACC_KEY(11, 'm', 'e'): i = M_NONFINITE; break;
+	case ACC_KEY(7, 'm', 'l'): i = M_EQUAL; break;
+	case ACC_KEY(4, 'n', 'e'): i = NOTE; break;
+	default: return NPAIR;
+	}
+	return same(k, pair_keys[i]) ? i : NPAIR;
 }
 
 static void
 side_field(struct fields *f, int side, struct acc_str k, const struct acc_val *v)
 {
-	if (acc_str_is(k, "kind")) {
+	if (acc_key(k) == ACC_KEY(4, 'k', 'd') && acc_str_is(k, "kind")) {
 		f->has[side] = true;
 		f->tensor[side] = v->type == ACC_V_TEXT && acc_str_is(v->s, "tensor");
 		return;
 	}
-	int i = lookup(k, side_keys, NKEY);
-	if (i >= 0 && f->side[side][i] == NULL)
+	int i = which_of_side(k);
+	if (f->side[side][i] == NULL)
 		f->side[side][i] = v;
 }
 
@@ -75,8 +117,8 @@ collect(struct fields *f, const struct acc_rec *r)
 			side_field(f, ACC_A, k, v);
 			continue;
 		}
-		int j = lookup(k, pair_keys, NPAIR);
-		if (j >= 0 && f->pair[j] == NULL)
+		int j = which_of_pair(k);
+		if (f->pair[j] == NULL)
 			f->pair[j] = v;
 	}
 	f->broken |= f->side[0][ERR] != NULL || f->side[1][ERR] != NULL;

@@ -4,6 +4,15 @@
 #include <math.h>
 #include <stdio.h>
 
+/* A field that is not there yet. Names of metrics last. */
+static int
+add(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v)
+{
+	if (prefix[0] != '\0' || v.type > ACC_V_F64)
+		return acc_add(r, prefix, key, v);
+	return acc_rec_push(r, &(struct acc_field){.key = acc_str(key), .v = v});
+}
+
 static int
 put_all(struct acc_gauge *m, struct acc_rec *r, const char *prefix, enum acc_metric_of of)
 {
@@ -25,7 +34,7 @@ put_all(struct acc_gauge *m, struct acc_rec *r, const char *prefix, enum acc_met
 			v = acc_ctext("NaN");
 		}
 		if (v.type != ACC_V_NIL)
-			rc = acc_add(r, prefix, row->name, v);
+			rc = add(r, prefix, row->name, v);
 	}
 	return rc;
 }
@@ -33,7 +42,8 @@ put_all(struct acc_gauge *m, struct acc_rec *r, const char *prefix, enum acc_met
 static int
 put_mode(struct acc_rec *r, const char *mode)
 {
-	return acc_add(r, "", "m.mode", acc_ctext(mode));
+	return acc_rec_push(r, &(struct acc_field){.key = ACC_STR("m.mode"),
+		.v = acc_ctext(mode)});
 }
 
 static int
@@ -120,15 +130,14 @@ put_recorded(struct acc_gauge *m, struct acc_rec *r, const struct side *a,
 	const struct side *b, const struct acc_reading *got)
 {
 	const struct side *side[2] = {a, b};
-	struct acc_stats st[2];
+	struct acc_stats st[2] = {a->stats, b->stats};
 	struct acc_str sum[2];
 	const char *kind[2], *why = NULL;
 	char buf[2][9];
-	int n[2], nulls[2], common = 0, rc = 0;
+	int n[2] = {a->nstats, b->nstats}, common = 0, rc = 0;
 	for (int i = 0; i < 2; i++) {
-		n[i] = acc_side_stats(r, side[i], &st[i], &nulls[i]);
-		kind[i] = acc_side_checksum(r, side[i], &sum[i], buf[i]);
-		if (n[i] == 0 && nulls[i] == 0 && got != NULL && (i == 0 ? got->has_a : got->has_b)) {
+		kind[i] = acc_side_checksum(side[i], &sum[i], buf[i]);
+		if (n[i] == 0 && side[i]->nulls == 0 && got != NULL && (i == 0 ? got->has_a : got->has_b)) {
 			acc_side_stats_of(i == 0 ? &got->a : &got->b, &side[i]->ref, &st[i]);
 			n[i] = ACC_NSTAT;
 		}
@@ -152,7 +161,7 @@ put_recorded(struct acc_gauge *m, struct acc_rec *r, const struct side *a,
 		why = "the device's tensor could not be read";
 	else if (acc_get(r, "b.", "err") != NULL)
 		why = "the bench's tensor could not be read";
-	else if (why == NULL && (nulls[0] > 0 || nulls[1] > 0))
+	else if (why == NULL && (a->nulls > 0 || b->nulls > 0))
 		why = "the recorded statistics are null";
 	else if (why == NULL)
 		why = n[0] == 0 && kind[0] == NULL
@@ -197,7 +206,7 @@ put_tensors(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 	struct acc_rec *r = &s->rec;
 	uint64_t na = 0, nb = 0;
 	char why[80];
-	bool known = acc_side_count(r, &s->a, &na) && acc_side_count(r, &s->b, &nb);
+	bool known = acc_side_count(&s->a, &na) && acc_side_count(&s->b, &nb);
 	if (known && na != nb) {
 		snprintf(why, sizeof why, "element counts differ: %llu and %llu",
 			(unsigned long long)na, (unsigned long long)nb);
@@ -259,8 +268,8 @@ preset_equal(struct acc_rec *r, const struct side *a, const struct side *b, enum
 	char buf[2][9];
 	const struct acc_val *va = acc_get(r, "a.", "value"), *vb = acc_get(r, "b.", "value");
 	if (mode == TASK_MD5) {
-		const char *ka = acc_side_checksum(r, a, &sa, buf[0]);
-		const char *kb = acc_side_checksum(r, b, &sb, buf[1]);
+		const char *ka = acc_side_checksum(a, &sa, buf[0]);
+		const char *kb = acc_side_checksum(b, &sb, buf[1]);
 		return ka == NULL || kb == NULL
 			? 0 : acc_add(r, "", "m.equal", acc_bool(acc_str_eq(sa, sb)));
 	}

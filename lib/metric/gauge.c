@@ -128,7 +128,7 @@ look_at(struct acc_gauge *m, const struct acc_rec *r, const char *prefix,
 	if (m->inlined != NULL && kind == SIDE_TENSOR && !s->payload && s->err.code == 0)
 		acc_inlined_refer(m->inlined, r, s);
 	m->seen_payload |= s->payload;
-	m->seen_md5 |= kind == SIDE_TENSOR && acc_get(r, prefix, "stat.crc32") != NULL;
+	m->seen_md5 |= kind == SIDE_TENSOR && s->has_crc32;
 }
 
 static void
@@ -143,6 +143,15 @@ look(struct acc_gauge *m, const struct acc_rec *r, struct side *a, struct side *
 	look_at(m, r, "b.", kind_of(acc_get_text(r, "b.", "kind")), b);
 }
 
+/* Is it one of this side's s.*, which are measured now? */
+static bool
+of_side(struct acc_str k, const struct side *s)
+{
+	const size_t np = strlen(s->prefix);
+	return s->payload && k.n > np + 2 && k.p[np] == 's' && k.p[np + 1] == '.' &&
+	       acc_str_starts(k, s->prefix);
+}
+
 /* Forget what an earlier run has measured: m.*, and s.* of the sides that are measured now. */
 static void
 strip(struct acc_rec *r, const struct side *a, const struct side *b)
@@ -150,16 +159,11 @@ strip(struct acc_rec *r, const struct side *a, const struct side *b)
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct acc_str k = r->f[i].key;
-		bool old = acc_str_starts(k, "m.");
-		for (int side = 0; side < 2 && !old; side++) {
-			const struct side *s = side == 0 ? a : b;
-			size_t np = strlen(s->prefix);
-			old = s->payload && k.n > np + 2 &&
-			      memcmp(k.p, s->prefix, np) == 0 &&
-			      memcmp(k.p + np, "s.", 2) == 0;
-		}
-		if (!old)
-			r->f[n++] = r->f[i];
+		if ((k.n >= 2 && k.p[0] == 'm' && k.p[1] == '.') || of_side(k, a) || of_side(k, b))
+			continue;
+		if (n < i)
+			r->f[n] = r->f[i];
+		n++;
 	}
 	r->n = n;
 }
@@ -284,7 +288,7 @@ least_scale(struct acc_gauge *m, struct slot *s, double *out)
 			return rc;
 	}
 	uint64_t n;
-	if (m->gradient.call == s->call && acc_side_count(&s->rec, &s->b, &n) && n < m->gradient.n)
+	if (m->gradient.call == s->call && acc_side_count(&s->b, &n) && n < m->gradient.n)
 		*out = 0.03 * m->gradient.rms;
 	return 0;
 }
@@ -351,7 +355,7 @@ put_now(struct acc_gauge *m, struct acc_rec *r, struct slot *s, struct acc_err *
 static int
 expect(struct acc_gauge *m, const struct acc_rec *r, const struct side *s, struct acc_err *e)
 {
-	if (!acc_inlined_expected(r, s))
+	if (!acc_inlined_expected(s))
 		return 0;
 	if (m->inlined == NULL && (m->inlined = acc_inlined_open(m->opt.tmpdir, e)) == NULL)
 		return ACC_EIO;

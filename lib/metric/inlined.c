@@ -77,31 +77,27 @@ side_key(const struct acc_rec *r, const struct side *s, char buf[128])
 }
 
 static bool
-bytes_of(const struct acc_rec *r, const struct side *s, uint64_t *size)
+bytes_of(const struct side *s, uint64_t *size)
 {
 	uint64_t n;
-	return s->ref.dtype != ACC_NODTYPE && acc_side_count(r, s, &n) &&
+	return s->ref.dtype != ACC_NODTYPE && acc_side_count(s, &n) &&
 	       !__builtin_mul_overflow(n, (uint64_t)acc_dtypes[s->ref.dtype].size, size) &&
 	       *size <= INT64_MAX;
 }
 
 bool
-acc_inlined_expected(const struct acc_rec *r, const struct side *s)
+acc_inlined_expected(const struct side *s)
 {
-	struct acc_stats st;
 	struct acc_str sum;
 	char buf[9];
-	int nulls;
 	uint64_t size;
-	if (s->kind != SIDE_TENSOR || s->payload || s->err.code != 0 ||
-		acc_get(r, s->prefix, "file") != NULL || acc_get(r, s->prefix, "err") != NULL ||
-		!bytes_of(r, s, &size) || size == 0)
+	if (s->kind != SIDE_TENSOR || s->payload || s->err.code != 0 || s->has_file ||
+		s->has_err || !bytes_of(s, &size) || size == 0)
 		return false;
 	/* A recorder of tensors leaves no name of a file for what it did not save. */
-	if (s->task == TASK_TENSOR && acc_get(r, s->prefix, "data_name") != NULL)
+	if (s->task == TASK_TENSOR && s->has_data_name)
 		return true;
-	return acc_side_stats(r, s, &st, &nulls) == 0 && nulls == 0 &&
-	       acc_side_checksum(r, s, &sum, buf) == NULL;
+	return s->nstats == 0 && s->nulls == 0 && acc_side_checksum(s, &sum, buf) == NULL;
 }
 
 int
@@ -119,7 +115,7 @@ acc_inlined_expect(struct inlined *in, const struct acc_rec *r, const struct sid
 	}
 	struct payload *p = &in->pay[in->npay];
 	*p = (struct payload){0};
-	bytes_of(r, s, &p->size);
+	bytes_of(s, &p->size);
 	uint64_t *at = acc_map_put(&in->index, side_key(r, s, buf), in->npay);
 	if (at == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");

@@ -13,7 +13,7 @@ struct inlined *acc_inlined_open(const char *tmpdir, struct acc_err *e);
 void acc_inlined_close(struct inlined *in);
 
 /* Would this side's payload come in data records, if any came? */
-bool acc_inlined_expected(const struct acc_rec *r, const struct side *s);
+bool acc_inlined_expected(const struct side *s);
 /* This side's payload may come. */
 int acc_inlined_expect(struct inlined *in, const struct acc_rec *r, const struct side *s,
 	struct acc_err *e);

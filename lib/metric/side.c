@@ -4,16 +4,107 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static void
+statistic(struct side *s, int i, const struct acc_val *v)
+{
+	bool b;
+	s->stats.has[i] = acc_as_f64(v, &s->stats.v[i]);
+	if (acc_as_bool(v, &b)) {
+		s->stats.has[i] = true;
+		s->stats.v[i] = b;
+	}
+	s->nstats += s->stats.has[i];
+	s->nulls += v->type == ACC_V_NIL;
+}
+
+/* Of several kinds the first in this order counts. */
+static const char *const sum_keys[] = {"stat.crc32", "stat.md5", "stat.xor"};
+
+static void
+checksum(struct side *s, int i, const struct acc_val *v)
+{
+	struct acc_str text;
+	s->has_crc32 |= i == 0;
+	for (int k = 0; k < i; k++)
+		if (s->sum_key == sum_keys[k])
+			return;
+	if (acc_as_text(v, &text) && text.n > 0) {
+		s->sum_key = sum_keys[i];
+		s->sum = text;
+	}
+}
+
+static void
+field(struct side *s, struct acc_str k, const struct acc_val *v)
+{
+	switch (acc_key(k)) {
+	case ACC_KEY(3, 's', 'c'):
+		if (acc_str_is(k, "src"))
+			acc_as_text(v, &s->src);
+		break;
+	case ACC_KEY(5, 's', 'e'):
+		s->has_shape |= acc_str_is(k, "shape");
+		break;
+	case ACC_KEY(4, 'f', 'e'):
+		s->has_file |= acc_str_is(k, "file");
+		break;
+	case ACC_KEY(9, 'd', 'e'):
+		s->has_data_name |= acc_str_is(k, "data_name");
+		break;
+	case ACC_KEY(3, 'e', 'r'):
+		s->has_err |= acc_str_is(k, "err");
+		break;
+	case ACC_KEY(8, 's', 'x'):
+		if (acc_str_is(k, "stat.max"))
+			statistic(s, 0, v);
+		break;
+	case ACC_KEY(8, 's', 'n'):
+		if (acc_str_is(k, "stat.min"))
+			statistic(s, 1, v);
+		break;
+	case ACC_KEY(9, 's', 'n'):
+		if (acc_str_is(k, "stat.mean"))
+			statistic(s, 2, v);
+		break;
+	case ACC_KEY(9, 's', 'm'):
+		if (acc_str_is(k, "stat.norm"))
+			statistic(s, 3, v);
+		break;
+	case ACC_KEY(10, 's', '2'):
+		if (acc_str_is(k, "stat.crc32"))
+			checksum(s, 0, v);
+		break;
+	case ACC_KEY(8, 's', '5'):
+		if (acc_str_is(k, "stat.md5"))
+			checksum(s, 1, v);
+		break;
+	case ACC_KEY(8, 's', 'r'):
+		if (acc_str_is(k, "stat.xor"))
+			checksum(s, 2, v);
+		break;
+	}
+}
+
 void
 acc_side_get(const struct acc_rec *r, const char *prefix, enum side_kind kind, struct side *s)
 {
+	const uint32_t np = (uint32_t)strlen(prefix);
 	s->prefix = prefix;
 	s->kind = kind;
-	s->src = acc_get_text(r, prefix, "src");
+	s->src = (struct acc_str){"", 0};
 	s->task = TASK_UNKNOWN;
 	s->mindspore = s->payload = false;
 	s->err.code = 0;
 	s->ref.dtype = ACC_NODTYPE;
+	s->has_shape = s->has_file = s->has_data_name = s->has_err = s->has_crc32 = false;
+	s->stats = (struct acc_stats){0};
+	s->nstats = s->nulls = 0;
+	s->sum_key = NULL;
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct acc_str k = r->f[i].key;
+		if (k.n > np && (np == 0 || (k.p[0] == prefix[0] && k.p[1] == prefix[1])))
+			field(s, (struct acc_str){k.p + np, k.n - np}, &r->f[i].v);
+	}
 	if (kind != SIDE_TENSOR)
 		return;
 	int rc = acc_ref_get(r, prefix, &s->ref, &s->err);
@@ -23,31 +114,9 @@ acc_side_get(const struct acc_rec *r, const char *prefix, enum side_kind kind, s
 }
 
 bool
-acc_side_count(const struct acc_rec *r, const struct side *s, uint64_t *n)
+acc_side_count(const struct side *s, uint64_t *n)
 {
-	return acc_get(r, s->prefix, "shape") != NULL &&
-	       acc_count(s->ref.shape, s->ref.ndim, n);
-}
-
-int
-acc_side_stats(const struct acc_rec *r, const struct side *s, struct acc_stats *out, int *nulls)
-{
-	static const char *const keys[ACC_NSTAT] = {"stat.max", "stat.min", "stat.mean",
-		"stat.norm"};
-	int n = 0;
-	*nulls = 0;
-	for (int i = 0; i < ACC_NSTAT; i++) {
-		const struct acc_val *v = acc_get(r, s->prefix, keys[i]);
-		bool b;
-		out->has[i] = acc_as_f64(v, &out->v[i]);
-		if (acc_as_bool(v, &b)) {
-			out->has[i] = true;
-			out->v[i] = b;
-		}
-		n += out->has[i];
-		*nulls += v != NULL && v->type == ACC_V_NIL;
-	}
-	return n;
+	return s->has_shape && acc_count(s->ref.shape, s->ref.ndim, n);
 }
 
 /* To `bits` significant bits, as far down as 2^min; to infinity beyond max. */
@@ -89,21 +158,20 @@ acc_side_stats_of(const struct acc_one *one, const struct acc_ref *ref, struct a
 }
 
 const char *
-acc_side_checksum(const struct acc_rec *r, const struct side *s, struct acc_str *text,
-	char buf[9])
+acc_side_checksum(const struct side *s, struct acc_str *text, char buf[9])
 {
-	static const char *const keys[] = {"stat.crc32", "stat.md5", "stat.xor"};
 	uint64_t n;
-	for (int i = 0; i < 3; i++)
-		if (acc_as_text(acc_get(r, s->prefix, keys[i]), text) && text->n > 0)
-			return keys[i];
+	if (s->sum_key != NULL) {
+		*text = s->sum;
+		return s->sum_key;
+	}
 	if (!s->payload || !s->ref.has_crc || s->ref.strided || s->ref.first != 0 ||
 		s->ref.big_endian || !acc_count(s->ref.shape, s->ref.ndim, &n) ||
 		s->ref.len / acc_dtypes[s->ref.dtype].size != n)
 		return NULL;
 	snprintf(buf, 9, "%08x", (unsigned)s->ref.crc32);
 	*text = acc_str(buf);
-	return keys[0];
+	return sum_keys[0];
 }
 
 static void

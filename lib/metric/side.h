@@ -17,18 +17,20 @@ struct side {
 	bool payload;        /* ref is usable */
 	struct acc_ref ref;
 	struct acc_err err;  /* code != 0: the reference is broken */
+	/* What a tensor's record holds besides, borrowed from it. */
+	bool has_shape, has_file, has_data_name, has_err, has_crc32;
+	struct acc_stats stats;  /* stat.max, min, mean, norm as numbers, */
+	int nstats, nulls;       /* how many of them, and how many fields are null */
+	const char *sum_key;     /* of the recorded checksum: stat.crc32, ...; NULL: none */
+	struct acc_str sum;
 };
 
 /* Read off a record; the source's task and framework are left to the caller. */
 void acc_side_get(const struct acc_rec *r, const char *prefix, enum side_kind kind,
 	struct side *s);
 /* Elements of a tensor by its shape; false where the record has no shape. */
-bool acc_side_count(const struct acc_rec *r, const struct side *s, uint64_t *n);
+bool acc_side_count(const struct side *s, uint64_t *n);
 
-/* stat.max, min, mean, norm as numbers; returns how many of them. `nulls`: how many fields
- * are there but null. */
-int acc_side_stats(const struct acc_rec *r, const struct side *s, struct acc_stats *out,
-	int *nulls);
 /* The statistics of a measured tensor as msprobe would have recorded them: mean and norm
  * rounded to the tensor's own dtype; all four the element itself for a 0-d tensor. */
 void acc_side_stats_of(const struct acc_one *one, const struct acc_ref *ref,
@@ -36,8 +38,7 @@ void acc_side_stats_of(const struct acc_one *one, const struct acc_ref *ref,
 
 /* A checksum: its key (stat.crc32, ...) and text. A payload's own CRC-32, where its container
  * has one for exactly these bytes, counts as stat.crc32 (text is then put into buf). */
-const char *acc_side_checksum(const struct acc_rec *r, const struct side *s, struct acc_str *text,
-	char buf[9]);
+const char *acc_side_checksum(const struct side *s, struct acc_str *text, char buf[9]);
 
 /* Walk both payloads (of equal element count) in row-major order, chunk by chunk, as doubles.
  * 0, or < 0 with the error of the side that failed. */

@@ -320,7 +320,8 @@ acc_decode(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e)
 static inline int
 append(struct acc_buf *b, const void *p, size_t n)
 {
-	memcpy(b->p + b->n, p, n);
+	if (n > 0)
+		memcpy(b->p + b->n, p, n);
 	b->n += n;
 	return 0;
 }
@@ -338,8 +339,7 @@ static void
 pack_text(struct acc_buf *b, struct acc_str s)
 {
 	pack_str(b, s.n);
-	if (s.n > 0)
-		append(b, s.p, s.n);
+	append(b, s.p, s.n);
 }
 
 /* Bytes of a value, at most. */
@@ -380,8 +380,7 @@ pack_value(struct acc_buf *b, const struct acc_val *v)
 		return;
 	case ACC_V_BIN:
 		pack_bin(b, v->s.n);
-		if (v->s.n > 0)
-			append(b, v->s.p, v->s.n);
+		append(b, v->s.p, v->s.n);
 		return;
 	case ACC_V_INTS:
 		pack_array(b, v->n);
@@ -394,15 +393,6 @@ pack_value(struct acc_buf *b, const struct acc_val *v)
 			pack_text(b, v->texts[i]);
 		return;
 	}
-}
-
-static void
-pack_key(struct acc_buf *b, struct acc_str prefix, struct acc_str key)
-{
-	pack_str(b, prefix.n + key.n);
-	append(b, prefix.p, prefix.n);
-	if (key.n > 0)
-		append(b, key.p, key.n);
 }
 
 /* The length of the header of a string of n bytes. */
@@ -420,8 +410,8 @@ pack_raw(const struct acc_rec *r, uint32_t i, struct acc_str prefix, struct acc_
 {
 	const struct acc_field *f = &r->f[i];
 	const char *end = (const char *)f->raw + f->nraw;
-	bool behind = prefix.n == 0 && f->key.p + f->key.n == (const char *)f->raw;
-	for (i++; behind && i < r->n; i++) {
+	const bool behind = f->key.p + f->key.n == (const char *)f->raw;
+	for (i++; behind && prefix.n == 0 && i < r->n; i++) {
 		const struct acc_field *g = &r->f[i];
 		if (g->key.p + g->key.n != (const char *)g->raw ||
 			g->key.p != end + text_header(g->key.n))
@@ -431,8 +421,11 @@ pack_raw(const struct acc_rec *r, uint32_t i, struct acc_str prefix, struct acc_
 	size_t n = (size_t)(end - (const char *)f->raw);
 	if (acc_buf_reserve(out, HEAD + prefix.n + f->key.n + n) < 0)
 		return ACC_ENOMEM;
-	pack_key(out, prefix, f->key);
-	append(out, f->raw, n);
+	pack_str(out, prefix.n + f->key.n);
+	append(out, prefix.p, prefix.n);
+	append(out, f->key.p, f->key.n + (behind ? n : 0));
+	if (!behind)
+		append(out, f->raw, n);
 	return i;
 }
 
@@ -441,7 +434,9 @@ pack_field(const struct acc_field *f, struct acc_str prefix, struct acc_buf *out
 {
 	if (acc_buf_reserve(out, HEAD + prefix.n + f->key.n + bound(&f->v)) < 0)
 		return ACC_ENOMEM;
-	pack_key(out, prefix, f->key);
+	pack_str(out, prefix.n + f->key.n);
+	append(out, prefix.p, prefix.n);
+	append(out, f->key.p, f->key.n);
 	pack_value(out, &f->v);
 	return 0;
 }

@@ -32,21 +32,40 @@ enum { DTYPE, SHAPE, STRIDE, OFFSET, ORDER, FILE_, OFF, LEN, ENC, CLEN, CRC32, F
 static const char *const keys[NKEY] = {"dtype", "shape", "stride", "offset", "order", "file",
 	"off", "len", "enc", "clen", "crc32", "fsize", "mtime"};
 
+static int
+which(struct acc_str k)
+{
+	int i;
+	switch (acc_key(k)) {
+	case ACC_KEY(5, 'd', 'e'): i = DTYPE; break;
+	case ACC_KEY(5, 's', 'e'): i = SHAPE; break;
+	case ACC_KEY(6, 's', 'e'): i = STRIDE; break;
+	case ACC_KEY(6, 'o', 't'): i = OFFSET; break;
+	case ACC_KEY(5, 'o', 'r'): i = ORDER; break;
+	case ACC_KEY(4, 'f', 'e'): i = FILE_; break;
+	case ACC_KEY(3, 'o', 'f'): i = OFF; break;
+	case ACC_KEY(3, 'l', 'n'): i = LEN; break;
+	case ACC_KEY(3, 'e', 'c'): i = ENC; break;
+	case ACC_KEY(4, 'c', 'n'): i = CLEN; break;
+	case ACC_KEY(5, 'c', '2'): i = CRC32; break;
+	case ACC_KEY(5, 'f', 'e'): i = FSIZE; break;
+	case ACC_KEY(5, 'm', 'e'): i = MTIME; break;
+	default: return NKEY;
+	}
+	return memcmp(k.p, keys[i], k.n) == 0 ? i : NKEY;
+}
+
 static void
-collect(const struct acc_rec *r, const char *prefix, const struct acc_val *v[NKEY])
+collect(const struct acc_rec *r, const char *prefix, const struct acc_val *v[NKEY + 1])
 {
 	uint32_t np = (uint32_t)strlen(prefix);
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct acc_str k = r->f[i].key;
-		if (k.n < np + 3 || memcmp(k.p, prefix, np) != 0)
+		if (k.n < np + 3 || (np > 0 && (k.p[0] != prefix[0] || memcmp(k.p, prefix, np) != 0)))
 			continue;
-		k.p += np;
-		k.n -= np;
-		for (int j = 0; j < NKEY; j++)
-			if (v[j] == NULL && acc_str_is(k, keys[j])) {
-				v[j] = &r->f[i].v;
-				break;
-			}
+		int j = which((struct acc_str){k.p + np, k.n - np});
+		if (v[j] == NULL)
+			v[j] = &r->f[i].v;
 	}
 }
 
@@ -136,7 +155,7 @@ storage(const struct acc_val *v[NKEY], struct acc_ref *ref, struct acc_err *e)
 int
 acc_ref_get(const struct acc_rec *r, const char *prefix, struct acc_ref *ref, struct acc_err *e)
 {
-	const struct acc_val *v[NKEY] = {0};
+	const struct acc_val *v[NKEY + 1] = {0};
 	*ref = (struct acc_ref){.dtype = ACC_NODTYPE};
 	collect(r, prefix, v);
 	int rc = layout(v, ref, e);
