@@ -38,6 +38,7 @@ struct acc_one {
 	uint64_t sat; /* finite and |x| == the largest finite value; floats only */
 	double min, max;
 	struct acc_sum sum, sumsq;
+	uint64_t hash; /* XXH3-64 of a chunk's bytes, in the same pass; not merged */
 };
 
 /* Of a pair: d = a - b over the elements where both are finite ("used"). */
@@ -93,8 +94,6 @@ void acc_kernel_two(enum acc_dtype ta, const void *a, enum acc_dtype tb, const v
 	struct acc_one *ob, struct acc_two *out);
 /* The magnitudes of n elements, any n. */
 void acc_kernel_abs(enum acc_dtype t, const void *p, size_t n, double *out);
-/* XXH3-64, by the same row. */
-uint64_t acc_kernel_hash(const void *p, size_t n);
 /* Add the next chunk's result; zero-initialised (acc_*_init) to start. */
 void acc_one_init(struct acc_one *s);
 void acc_two_init(struct acc_two *s);

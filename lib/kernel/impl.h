@@ -143,6 +143,11 @@ ratios(const float *a, const float *b, size_t n, const struct acc_kernel_opt *op
 		vc ca = c_zero(), cb = ca, lt1 = ca, lt5 = ca, in = ca;
 		for (size_t i = g; i < n; i += ACC_QUAD) {
 			vf r[4], e[4];
+			/* The next block, while this one keeps the processor busy. */
+			for (size_t k = 0; k < ACC_QUAD; k += 16) {
+				__builtin_prefetch(a + n + i + k);
+				__builtin_prefetch(b + n + i + k);
+			}
 			UNROLL4 for (size_t k = 0; k < 4; k++) {
 				vf x = f_load(a + i + 16 * k), y = f_load(b + i + 16 * k);
 				vf ay = f_abs(y), d = f_abs(f_sub(x, y));
@@ -605,5 +610,27 @@ hash(const void *p, size_t n)
 	return XXH3_64bits(p, n);
 }
 
+_Static_assert(sizeof(XXH3_state_t) <= ACC_HASHING, "a larger state");
+
+static void
+hash_start(void *state)
+{
+	XXH3_INITSTATE((XXH3_state_t *)state);
+	XXH3_64bits_reset(state);
+}
+
+static void
+hash_add(void *state, const void *p, size_t n)
+{
+	XXH3_64bits_update(state, p, n);
+}
+
+static uint64_t
+hash_end(void *state)
+{
+	return XXH3_64bits_digest(state);
+}
+
 const struct acc_row ROW = {ROW_NAME, ROW_USABLE, one, two, ulp32, ulp16, f16, bf16, hash,
+	hash_start, hash_add, hash_end,
 	clean, wide_one, wide_two, find_d, find_r, find_e};

@@ -68,9 +68,3 @@ acc_kernel_two(enum acc_dtype ta, const void *a, enum acc_dtype tb, const void *
 {
 	acc_two_run(row(), ta, a, tb, b, n, at, opt, oa, ob, out);
 }
-
-uint64_t
-acc_kernel_hash(const void *p, size_t n)
-{
-	return row()->hash(p, n);
-}

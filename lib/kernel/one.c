@@ -163,6 +163,7 @@ acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n
 	acc_one_init(out);
 	if (!acc_is_narrow(t)) {
 		wide_one(row, t, p, n, out);
+		out->hash = row->hash(p, n * acc_dtypes[t].size);
 		return;
 	}
 	_Alignas(64) float buf[ACC_BLOCK];
@@ -171,11 +172,14 @@ acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n
 	const uint8_t *b = p;
 	const size_t size = acc_dtypes[t].size;
 	const double largest = acc_dtypes[t].cls == 'F' ? acc_dtypes[t].max : 0;
+	_Alignas(64) unsigned char hash[ACC_HASHING];
 	bool odd = false;
+	row->hash_start(hash);
 	if (acc_is_8bit(t))
 		acc_codes_of(t, &codes);
 	for (size_t off = 0; off < n; off += ACC_BLOCK) {
 		size_t m = n - off < ACC_BLOCK ? n - off : ACC_BLOCK;
+		row->hash_add(hash, b + off * size, m * size);
 		const float *x = acc_narrow_view(row, t, &codes, b + off * size, m, buf);
 		if (!odd && m % ACC_QUAD == 0) {
 			row->one(x, m, &r);
@@ -186,4 +190,5 @@ acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n
 		}
 		odd = acc_one_odd_block(row, out, &r, x, m, largest) < m;
 	}
+	out->hash = row->hash_end(hash);
 }

@@ -117,6 +117,7 @@ bf16(const void *p, float *x, size_t n)
 	const char *h = p;
 	size_t i = 0;
 	for (; i + 8 <= n; i += 8) {
+		__builtin_prefetch(h + 2 * (i + n)); /* the next block */
 		__m256i w = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(h + 2 * i)));
 		_mm256_storeu_si256((__m256i *)(x + i), _mm256_slli_epi32(w, 16));
 	}
@@ -133,8 +134,10 @@ f16(const void *p, float *x, size_t n)
 {
 	const char *h = p;
 	size_t i = 0;
-	for (; i + 8 <= n; i += 8)
+	for (; i + 8 <= n; i += 8) {
+		__builtin_prefetch(h + 2 * (i + n)); /* the next block */
 		_mm256_storeu_ps(x + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(h + 2 * i))));
+	}
 	for (; i < n; i++) {
 		uint16_t w;
 		memcpy(&w, h + 2 * i, 2);

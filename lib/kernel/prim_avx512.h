@@ -107,6 +107,7 @@ bf16(const void *p, float *x, size_t n)
 	const char *h = p;
 	size_t i = 0;
 	for (; i + 16 <= n; i += 16) {
+		__builtin_prefetch(h + 2 * (i + n)); /* the next block */
 		__m512i w = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(h + 2 * i)));
 		_mm512_storeu_si512(x + i, _mm512_slli_epi32(w, 16));
 	}
@@ -123,9 +124,11 @@ f16(const void *p, float *x, size_t n)
 {
 	const char *h = p;
 	size_t i = 0;
-	for (; i + 16 <= n; i += 16)
+	for (; i + 16 <= n; i += 16) {
+		__builtin_prefetch(h + 2 * (i + n)); /* the next block */
 		_mm512_storeu_ps(x + i,
 			_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(h + 2 * i))));
+	}
 	for (; i < n; i++) {
 		uint16_t w;
 		memcpy(&w, h + 2 * i, 2);

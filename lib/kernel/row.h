@@ -13,6 +13,7 @@
 #include <math.h>
 
 enum { ACC_QUAD = 64 }; /* four times 16 lanes */
+enum { ACC_HASHING = 640 };
 
 struct acc_blk1 {
 	double sum, sumsq, min, max;
@@ -48,6 +49,10 @@ struct acc_row {
 	void (*f16)(const void *p, float *x, size_t n); /* any n, any alignment */
 	void (*bf16)(const void *p, float *x, size_t n);
 	uint64_t (*hash)(const void *p, size_t n);
+	/* The same piece by piece, in a state of ACC_HASHING bytes, aligned to 64. */
+	void (*hash_start)(void *state);
+	void (*hash_add)(void *state, const void *p, size_t n);
+	uint64_t (*hash_end)(void *state);
 	/* Copy a pair of blocks, with zeros in both where one is not finite; bit i of `bad` says
 	 * where. Returns how many are kept; *range is that of the first side's kept ones. */
 	size_t (*clean)(const float *a, const float *b, size_t n, float *x, float *y,

@@ -196,10 +196,11 @@ acc_measure_heavy(const struct acc_measure *m)
 	return (m->a.present && m->a.ref.strided) || (m->b.present && m->b.ref.strided);
 }
 
-/* The bytes of one chunk of one side, in native order: *bytes; and its hash and checksum. */
+/* The bytes of one chunk of one side, in native order: *bytes. Where they are not as stored,
+ * also the checksum of what is. */
 static bool
 read_chunk(struct acc_side *s, uint64_t at, size_t n, uint8_t **desk, size_t *ndesk,
-	const uint8_t **bytes, uint64_t *hash, uint32_t *crc, struct acc_err *e)
+	const uint8_t **bytes, uint32_t *crc, struct acc_err *e)
 {
 	const size_t size = n * acc_dtypes[s->ref.dtype].size;
 	const bool mapped = acc_pay_mapped(s->pay) != NULL, swap = acc_pay_swapped(s->pay);
@@ -211,7 +212,7 @@ read_chunk(struct acc_side *s, uint64_t at, size_t n, uint8_t **desk, size_t *nd
 	if (!mapped && acc_pay_fetch(s->pay, at, n, *desk, e) < 0)
 		return false;
 	const uint8_t *stored = mapped ? acc_pay_bytes(s->pay, at) : *desk;
-	if (s->check)
+	if (s->check && swap)
 		*crc = acc_crc32(0, stored, size);
 	if (mapped && swap)
 		memcpy(*desk, stored, size);
@@ -219,7 +220,6 @@ read_chunk(struct acc_side *s, uint64_t at, size_t n, uint8_t **desk, size_t *nd
 		*bytes = stored;
 	if (swap)
 		acc_pay_native(s->pay, *desk, n);
-	*hash = acc_kernel_hash(*bytes, size);
 	return true;
 }
 
@@ -240,8 +240,8 @@ chunk(struct acc_measure *m, bool a, bool b, uint64_t c, struct acc_desk *d, str
 	p->na = a ? chunk_size(x, c) : 0;
 	p->nb = b ? chunk_size(y, c) : 0;
 	acc_guard_enter(a ? acc_pay_mapped(x->pay) : NULL, b ? acc_pay_mapped(y->pay) : NULL);
-	p->a = a && read_chunk(x, at, p->na, &d->a, &d->na, &pa, &p->ha, &p->ca, &p->ea);
-	p->b = b && read_chunk(y, at, p->nb, &d->b, &d->nb, &pb, &p->hb, &p->cb, &p->eb);
+	p->a = a && read_chunk(x, at, p->na, &d->a, &d->na, &pa, &p->ca, &p->ea);
+	p->b = b && read_chunk(y, at, p->nb, &d->b, &d->nb, &pb, &p->cb, &p->eb);
 	if (p->a && p->b)
 		acc_kernel_two(x->ref.dtype, pa, y->ref.dtype, pb, p->na, at, &m->opt, &p->oa,
 			&p->ob, &p->two);
@@ -249,6 +249,11 @@ chunk(struct acc_measure *m, bool a, bool b, uint64_t c, struct acc_desk *d, str
 		acc_kernel_one(x->ref.dtype, pa, p->na, &p->oa);
 	else if (p->b)
 		acc_kernel_one(y->ref.dtype, pb, p->nb, &p->ob);
+	/* Now they are in the cache. */
+	if (p->a && x->check && !acc_pay_swapped(x->pay))
+		p->ca = acc_crc32(0, pa, p->na * acc_dtypes[x->ref.dtype].size);
+	if (p->b && y->check && !acc_pay_swapped(y->pay))
+		p->cb = acc_crc32(0, pb, p->nb * acc_dtypes[y->ref.dtype].size);
 	acc_guard_enter(NULL, NULL);
 	p->a = p->a && acc_pay_intact(x->pay, &p->ea) == 0;
 	p->b = p->b && acc_pay_intact(y->pay, &p->eb) == 0;
@@ -277,8 +282,8 @@ acc_measure_unit(struct acc_measure *m, uint64_t u, struct acc_desk *d, struct a
 }
 
 static void
-merge_side(struct acc_side *s, bool has, size_t n, const struct acc_one *one, uint64_t hash,
-	uint32_t crc, const struct acc_err *e)
+merge_side(struct acc_side *s, bool has, size_t n, const struct acc_one *one, uint32_t crc,
+	const struct acc_err *e)
 {
 	if (e->code != 0 && s->err.code == 0)
 		s->err = *e;
@@ -286,7 +291,7 @@ merge_side(struct acc_side *s, bool has, size_t n, const struct acc_one *one, ui
 		return;
 	uint8_t le[8];
 	for (int i = 0; i < 8; i++)
-		le[i] = (uint8_t)(hash >> 8 * i);
+		le[i] = (uint8_t)(one->hash >> 8 * i);
 	XXH3_64bits_update(&s->hash, le, sizeof le);
 	acc_one_merge(&s->one, one);
 	if (s->check)
@@ -297,8 +302,8 @@ merge_side(struct acc_side *s, bool has, size_t n, const struct acc_one *one, ui
 void
 acc_measure_merge(struct acc_measure *m, const struct acc_part *p)
 {
-	merge_side(&m->a, p->a, p->na, &p->oa, p->ha, p->ca, &p->ea);
-	merge_side(&m->b, p->b, p->nb, &p->ob, p->hb, p->cb, &p->eb);
+	merge_side(&m->a, p->a, p->na, &p->oa, p->ca, &p->ea);
+	merge_side(&m->b, p->b, p->nb, &p->ob, p->cb, &p->eb);
 	if (p->a && p->b)
 		acc_two_merge(&m->two, &p->two);
 }

@@ -39,7 +39,6 @@ struct acc_part {
 	size_t na, nb;
 	struct acc_one oa, ob;
 	struct acc_two two;
-	uint64_t ha, hb;
 	uint32_t ca, cb; /* CRC-32 of the stored bytes, where it is checked */
 	struct acc_err ea, eb;
 };
