@@ -41,8 +41,30 @@ set(struct fuse *f, uint32_t x, uint32_t y)
 		f->swapped ? SEQ_FUSED_B : SEQ_FUSED_A);
 }
 
-/* The last of the free calls [lo, hi) of q whose result is that of call x: one that computes
- * rather than one that moves. Where no values are known, only the very last can be it. */
+static bool
+takes(const struct call *c, uint32_t maker)
+{
+	for (int t = 0; t < SEQ_INS; t++)
+		if (c->from[t] != ACC_NOMATE && c->from[t] / SEQ_OUTS == maker)
+			return true;
+	return false;
+}
+
+/* Does a call behind x take the result of x where its mate takes that of y? */
+static bool
+same_use(const struct fuse *f, uint32_t x, uint32_t y)
+{
+	enum { REACH = 64 };
+	for (uint32_t i = x + 1; i < f->p.n && i < x + REACH; i++)
+		if (f->p.mate[i] != ACC_NOMATE && takes(&f->p.c[i], x) &&
+			takes(&f->q.c[f->p.mate[i]], y))
+			return true;
+	return false;
+}
+
+/* The last of the free calls [lo, hi) of q whose result is that of call x, by its use or by its
+ * value: one that computes rather than one that moves. Where nothing is known of either, only
+ * the very last can be it. */
 static uint32_t
 last_part(const struct fuse *f, uint32_t x, uint32_t lo, uint32_t hi, bool alone)
 {
@@ -52,10 +74,10 @@ last_part(const struct fuse *f, uint32_t x, uint32_t lo, uint32_t hi, bool alone
 		const struct call *c = &f->p.c[x], *d = &f->q.c[k];
 		if (f->q.mate[k] != ACC_NOMATE)
 			continue;
-		int v = c->out == d->out ? acc_seq_value(c, d) : SEQ_NEVER;
-		bool unknown = (c->liked & d->liked) == 0 && alone && last;
+		bool blind = (c->liked & d->liked) == 0 && alone && last;
 		last = false;
-		if (v < 15 && !(unknown && c->out == d->out))
+		if (c->out != d->out ||
+			!(acc_seq_value(c, d) >= 15 || blind || same_use(f, x, k)))
 			continue;
 		if (!moves(f->q.ix, d))
 			return k;
