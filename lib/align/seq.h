@@ -11,6 +11,7 @@ struct call {
 	uint64_t out, in;  /* shapes: of the tensors that come out, in order; that go in, in any */
 	uint64_t dims;     /* of what comes out, whatever the order of axes */
 	uint64_t name, family, scope;
+	uint64_t alias;    /* another name, as learned; 0: none */
 	uint64_t leaf;     /* content of what goes in and no call before made; 0: unknown */
 	float like[ACC_NLIKE]; /* of the first tensor that comes out */
 	uint8_t liked;
@@ -30,7 +31,9 @@ struct seq {
 	struct call *a, *b;
 	uint32_t na, nb;
 	uint32_t *ma, *mb;  /* the mate of each call, or ACC_NOMATE */
+	uint32_t npair;     /* pairs that were made, some of them twice */
 	uint8_t *how;       /* of each call of a that has a mate */
+	bool flow;          /* the origin of inputs counts */
 	bool loose;         /* what comes out may have another shape */
 	int8_t *near;       /* tenths of points for two sites, nsite[0] x nsite[1]; NULL: too many */
 	uint32_t nsite[2];
@@ -70,6 +73,8 @@ bool acc_seq_is_input(const struct acc_item *it);
 int acc_seq_anchors(struct seq *s);
 /* Align what is free between pairs that do not cross. */
 int acc_seq_between(struct seq *s);
+/* Names that only these pairs show to be the same. */
+int acc_seq_learn(struct seq *s);
 /* What is still free, in whatever order; and pairs that would be better crossed. */
 int acc_seq_left(struct seq *s);
 int acc_seq_uncross(struct seq *s);
@@ -81,6 +86,7 @@ void acc_seq_fused_inputs(struct seq *s, uint32_t x, uint32_t y);
 static inline void
 acc_seq_mate(struct seq *s, uint32_t x, uint32_t y, enum seq_how how)
 {
+	s->npair++;
 	s->ma[x] = y;
 	s->mb[y] = x;
 	s->how[x] = (uint8_t)how;

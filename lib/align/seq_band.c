@@ -72,7 +72,7 @@ fill(struct band *d, uint32_t i, const int32_t *up, int32_t *row)
 			from = LEFT;
 		}
 		if (i > 0 && col > 0 && k + shift >= 1 && k + shift - 1 < d->w) {
-			int p = d->s->loose
+			int p = d->s->flow
 					? acc_seq_points(d->s, d->x[i - 1], d->y[col - 1])
 					: acc_seq_score(d->s, d->x[i - 1], d->y[col - 1]);
 			if (p > (d->s->loose ? SEQ_LOOSE : SEQ_ACCEPT) && up[k + shift - 1] + p >= v) {

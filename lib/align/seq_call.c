@@ -140,28 +140,32 @@ acc_seq_calls(struct seq *s)
 	return rc < 0 ? rc : compare_sites(s);
 }
 
+static float
+larger(float x, float y)
+{
+	return x > y ? x : y;
+}
+
 /* The largest distance of two statistics, against the size of the values; negative where one
  * of them is not finite: -1 on both sides alike, -2 not. */
-static double
+static float
 distance(const struct call *x, const struct call *y, int known)
 {
 	const float *p = x->like, *q = y->like;
-	double scale = 0, d = 0;
+	float scale = 0, d = 0;
 	for (int i = 0; i < ACC_NLIKE; i++)
 		if (known & 1 << i) {
 			if (!isfinite(p[i]) || !isfinite(q[i]))
 				return p[i] == q[i] || (isnan(p[i]) && isnan(q[i])) ? -1 : -2;
-			scale = fmax(scale, fmax(fabs((double)p[i]), fabs((double)q[i])));
+			scale = larger(scale, larger(fabsf(p[i]), fabsf(q[i])));
 		}
-	for (int i = 0; i < ACC_NLIKE; i++) {
-		if (!(known & 1 << i) || p[i] == q[i])
-			continue;
-		double unit = scale;
-		/* The root mean square is the steadiest of them, and the scale of the mean. */
-		if (i >= ACC_LIKE_MEAN && known & 1 << ACC_LIKE_RMS)
-			unit = fmax(fabs((double)p[ACC_LIKE_RMS]), fabs((double)q[ACC_LIKE_RMS]));
-		d = fmax(d, fabs((double)p[i] - (double)q[i]) / unit);
-	}
+	/* The root mean square is the steadiest of them, and the scale of the mean. */
+	float rms = known & 1 << ACC_LIKE_RMS
+			    ? larger(fabsf(p[ACC_LIKE_RMS]), fabsf(q[ACC_LIKE_RMS]))
+			    : scale;
+	for (int i = 0; i < ACC_NLIKE; i++)
+		if (known & 1 << i && p[i] != q[i])
+			d = larger(d, fabsf(p[i] - q[i]) / (i >= ACC_LIKE_MEAN ? rms : scale));
 	return d;
 }
 
@@ -171,13 +175,13 @@ acc_seq_value(const struct call *x, const struct call *y)
 	int known = x->liked & y->liked;
 	if ((known & (known - 1)) == 0)
 		return 0; /* none, or one, which says little */
-	double d = distance(x, y, known);
+	float d = distance(x, y, known);
 	if (d < 0)
 		return d == -1 ? 5 : -10;
 	if (x->like[ACC_LIKE_MAX] == x->like[ACC_LIKE_MIN] &&
 		y->like[ACC_LIKE_MAX] == y->like[ACC_LIKE_MIN])
-		return d < 0.02 ? 5 : -15;
-	return d < 0.003 ? 20 : d < 0.02 ? 15 : d < 0.1 ? 5 : d < 0.5 ? -10 : -25;
+		return d < 0.02F ? 5 : -15;
+	return d < 0.003F ? 20 : d < 0.02F ? 15 : d < 0.1F ? 5 : d < 0.5F ? -10 : -25;
 }
 
 static int
@@ -221,12 +225,15 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 		v = x->dims == y->dims ? 0 : -10;
 	}
 	v += x->in == y->in ? 10 : -10;
-	v += x->name == y->name ? 25 : x->family == y->family ? 20 : -25;
+	v += x->name == y->name ? 25
+	     : x->family == y->family || x->alias == y->name ? 20 : -25;
 	if (x->scope != 0 && y->scope != 0)
 		v += x->scope == y->scope ? 15 : -20;
 	if (x->leaf != 0 && y->leaf != 0)
 		v += x->leaf == y->leaf ? 15 : -5;
-	return v + sites(s, x->site, y->site) + acc_seq_value(x, y);
+	v += sites(s, x->site, y->site);
+	/* Not even the best value would help. */
+	return v + 20 <= SEQ_ACCEPT - 40 ? v : v + acc_seq_value(x, y);
 }
 
 int

@@ -181,6 +181,26 @@ others(struct seq *s)
 	return rc;
 }
 
+/* Each round knows the pairs of the one before, so it sees where more inputs come from. */
+static int
+rounds(struct seq *s)
+{
+	enum { ROUNDS = 4 };
+	int rc = acc_seq_between(s);
+	if (rc >= 0)
+		rc = acc_seq_uncross(s);
+	s->flow = true;
+	for (int i = 0; i < ROUNDS && rc >= 0; i++) {
+		uint32_t before = s->npair;
+		rc = acc_seq_learn(s);
+		if (rc >= 0)
+			rc = acc_seq_between(s);
+		if (s->npair == before)
+			break;
+	}
+	return rc;
+}
+
 static int
 pair(struct acc_joined *j, struct acc_err *e)
 {
@@ -189,7 +209,7 @@ pair(struct acc_joined *j, struct acc_err *e)
 	if (rc >= 0)
 		rc = acc_seq_anchors(&s);
 	if (rc >= 0)
-		rc = acc_seq_between(&s);
+		rc = rounds(&s);
 	if (rc >= 0)
 		rc = acc_seq_left(&s);
 	if (rc >= 0)

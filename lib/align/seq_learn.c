@@ -1,0 +1,67 @@
+/* Names that the table of families does not know: an operator whose calls belong, wherever that
+ * is known, to those of one other operator, is taken to be that operator under another name. */
+#include "align/seq.h"
+
+#include <stdlib.h>
+
+struct votes {
+	uint64_t name, other;
+	uint32_t n;
+};
+
+static int
+cmp(const void *x, const void *y)
+{
+	const struct votes *p = x, *q = y;
+	if (p->name != q->name)
+		return p->name < q->name ? -1 : 1;
+	return (p->other > q->other) - (p->other < q->other);
+}
+
+/* One entry for each two names that stand together in v[n], sorted. */
+static uint32_t
+count(struct votes *v, uint32_t n)
+{
+	uint32_t m = 0;
+	qsort(v, n, sizeof *v, cmp);
+	for (uint32_t i = 0; i < n; i++)
+		if (m > 0 && cmp(&v[m - 1], &v[i]) == 0)
+			v[m - 1].n++;
+		else
+			v[m++] = v[i];
+	return m;
+}
+
+int
+acc_seq_learn(struct seq *s)
+{
+	struct votes *v = malloc(((size_t)s->na + 1) * sizeof *v);
+	struct acc_map alias = {0};
+	uint32_t n = 0;
+	int rc = 0;
+	if (v == NULL)
+		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < s->na; i++)
+		if (s->ma[i] != ACC_NOMATE)
+			v[n++] = (struct votes){s->a[i].name, s->b[s->ma[i]].name, 1};
+	n = count(v, n);
+	for (uint32_t i = 0, all = 0, best = 0; i < n && rc == 0; i++) {
+		best = all == 0 || v[i].n > v[best].n ? i : best;
+		all += v[i].n;
+		if (i + 1 < n && v[i + 1].name == v[i].name)
+			continue;
+		if (v[best].n * 3 > all * 2 && v[best].name != v[best].other &&
+			acc_map_put(&alias, (struct acc_str){(char *)&v[best].name, sizeof v->name},
+				v[best].other) == NULL)
+			rc = acc_fail(s->e, ACC_ENOMEM, "out of memory");
+		all = 0;
+	}
+	for (uint32_t i = 0; i < s->na && rc == 0; i++) {
+		const struct acc_str name = {(char *)&s->a[i].name, sizeof s->a[i].name};
+		const uint64_t *other = acc_map_get(&alias, name);
+		s->a[i].alias = other == NULL ? 0 : *other;
+	}
+	acc_map_release(&alias);
+	free(v);
+	return rc;
+}
