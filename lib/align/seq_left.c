@@ -119,7 +119,24 @@ acc_seq_left(struct seq *s)
 	return rc;
 }
 
-/* Pairs of the same kin that stand near each other: would they be better exchanged? */
+/* Would the partners of calls i and k be better exchanged? It takes values that are almost the
+ * same, or the origin of inputs: values that are only less far apart are no reason to believe
+ * that the order has changed. */
+static bool
+better_crossed(const struct seq *s, uint32_t i, uint32_t k)
+{
+	uint32_t x = s->ma[i], y = s->ma[k];
+	int now = acc_seq_points(s, i, x) + acc_seq_points(s, k, y);
+	int then = acc_seq_points(s, i, y) + acc_seq_points(s, k, x);
+	if (then <= now + 10)
+		return false;
+	bool same = acc_seq_value(&s->a[i], &s->b[y]) >= 15 &&
+		    acc_seq_value(&s->a[k], &s->b[x]) >= 15;
+	return same || acc_seq_flow(s, i, y) + acc_seq_flow(s, k, x) >
+			       acc_seq_flow(s, i, x) + acc_seq_flow(s, k, y);
+}
+
+/* Pairs of the same kin that stand near each other. */
 int
 acc_seq_uncross(struct seq *s)
 {
@@ -129,14 +146,11 @@ acc_seq_uncross(struct seq *s)
 			const struct call *p = &s->a[i], *q = &s->a[k];
 			uint32_t x = s->ma[i], y = s->ma[k];
 			if (x == ACC_NOMATE || y == ACC_NOMATE || p->out != q->out ||
-				p->family != q->family || s->b[x].out != s->b[y].out)
+				p->family != q->family || s->b[x].out != s->b[y].out ||
+				!better_crossed(s, i, k))
 				continue;
-			int now = acc_seq_points(s, i, x) + acc_seq_points(s, k, y);
-			int then = acc_seq_points(s, i, y) + acc_seq_points(s, k, x);
-			if (then > now + 10) {
-				acc_seq_mate(s, i, y, SEQ_LIKENESS);
-				acc_seq_mate(s, k, x, SEQ_LIKENESS);
-			}
+			acc_seq_mate(s, i, y, SEQ_LIKENESS);
+			acc_seq_mate(s, k, x, SEQ_LIKENESS);
 		}
 	return 0;
 }
