@@ -72,6 +72,8 @@ culprit() { # dumps...: the op call that accfirstbad names, with its rank where 
 @test "of two ranks the guilty one is named, also when its folder is called proc" {
 	run -0 culprit "$D/msprobe_ranks/device" "$D/msprobe_ranks/bench"
 	[ "$output" = "Functional.linear.0.forward 1" ]
+	run -0 culprit "$D/msprobe_procs/device" "$D/msprobe_ranks/bench"
+	[ "$output" = "Functional.linear.0.forward 1" ]
 }
 
 @test "a dump against itself is clean" {
