@@ -40,7 +40,7 @@ split(struct acc_str name, struct acc_opkey *k, uint32_t *nkey)
 }
 
 struct acc_str
-dump_argname_find(struct acc_str name)
+acc_dump_argname_find(struct acc_str name)
 {
 	struct acc_opkey k;
 	uint32_t n;
@@ -73,7 +73,8 @@ fill(struct acc_str key, const struct acc_opkey *k, struct acc_arena *m, struct 
 }
 
 int
-dump_argname_key(struct acc_str key, char sep, struct acc_arena *m, struct argname *out)
+acc_dump_argname_key(struct acc_str key, char sep, struct acc_arena *m,
+	struct argname *out)
 {
 	struct acc_opkey k;
 	acc_opkey_parse(key, sep, &k);
@@ -81,7 +82,7 @@ dump_argname_key(struct acc_str key, char sep, struct acc_arena *m, struct argna
 }
 
 int
-dump_argname(struct acc_str name, struct acc_arena *m, struct argname *out)
+acc_dump_argname(struct acc_str name, struct acc_arena *m, struct argname *out)
 {
 	struct acc_opkey k;
 	uint32_t n;
@@ -105,7 +106,7 @@ push(struct acc_rec *r, const char *key, struct acc_val v)
 }
 
 int
-dump_argname_put(struct acc_rec *r, const struct argname *a)
+acc_dump_argname_put(struct acc_rec *r, const struct argname *a)
 {
 	int rc = push(r, "key", acc_text(a->key));
 	rc |= push(r, "op", acc_text(a->op));

@@ -20,12 +20,13 @@ struct argname {
 
 /* Take a name apart: views into it, and a copy of op in m. A name that is none of these is its
  * own key, as the only output of itself. 0 or ACC_ENOMEM. */
-int dump_argname(struct acc_str name, struct acc_arena *m, struct argname *out);
+int acc_dump_argname(struct acc_str name, struct acc_arena *m, struct argname *out);
 /* The same for an op call's key; io and pos are empty. */
-int dump_argname_key(struct acc_str key, char sep, struct acc_arena *m, struct argname *out);
+int acc_dump_argname_key(struct acc_str key, char sep, struct acc_arena *m,
+	struct argname *out);
 /* Just the key: a view into name. */
-struct acc_str dump_argname_find(struct acc_str name);
+struct acc_str acc_dump_argname_find(struct acc_str name);
 /* key, op, call, pass, io, pos as fields of r, which points to what *a does. 0 or < 0. */
-int dump_argname_put(struct acc_rec *r, const struct argname *a);
+int acc_dump_argname_put(struct acc_rec *r, const struct argname *a);
 
 #endif

@@ -8,7 +8,7 @@
 #define STACK_OUT UINT64_MAX
 
 struct dump_src *
-dump_src_at(struct acc_dump_ctx *c, struct acc_str id)
+acc_dump_src_at(struct acc_dump_ctx *c, struct acc_str id)
 {
 	uint64_t *at = acc_map_put(&c->src_at, id, c->nsrc);
 	if (at == NULL || *at < c->nsrc)
@@ -76,7 +76,7 @@ intern(struct acc_dump_ctx *c, struct acc_rec *r)
 		acc_hex16(acc_hash(b.p, b.n), id);
 		id[8] = '\0';
 		rc = acc_put(r, "", "id", acc_ctext(id));
-		s = rc < 0 ? NULL : dump_src_at(c, acc_str(id));
+		s = rc < 0 ? NULL : acc_dump_src_at(c, acc_str(id));
 		if (s == NULL || s->rec.n == 0 || same(&s->rec, r))
 			break;
 		rc = acc_buf_add(&b, &salt, 1);
@@ -117,7 +117,7 @@ acc_dump_rec(struct acc_dump_ctx *c, const char *kind, struct acc_str name)
 bool
 acc_dump_selects(struct acc_dump_ctx *c, const struct acc_rec *r)
 {
-	return dump_selected(c, &c->src[c->cur], r, "");
+	return acc_dump_selected(c, &c->src[c->cur], r, "");
 }
 
 /* Bytes that a record takes at most, roughly: a stream has a limit. */
@@ -146,7 +146,7 @@ emit(struct acc_dump_ctx *c, struct acc_rec *r)
 }
 
 int
-dump_emit_source(struct acc_dump_ctx *c, struct dump_src *s)
+acc_dump_emit_source(struct acc_dump_ctx *c, struct dump_src *s)
 {
 	if (s->out || s->rec.n == 0)
 		return 0;
@@ -155,7 +155,7 @@ dump_emit_source(struct acc_dump_ctx *c, struct dump_src *s)
 }
 
 int
-dump_emit_stack(struct acc_dump_ctx *c, struct acc_str id)
+acc_dump_emit_stack(struct acc_dump_ctx *c, struct acc_str id)
 {
 	uint64_t *at = id.n == 0 ? NULL : acc_map_get(&c->stacks, id);
 	if (at == NULL || *at == STACK_OUT)
@@ -174,7 +174,7 @@ acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 {
 	struct dump_src *s = &c->src[c->cur];
 	uint64_t seq = s->seq++;
-	if (!dump_selected(c, s, r, ""))
+	if (!acc_dump_selected(c, s, r, ""))
 		return 0;
 	if (weight(r) > ACC_MAX_RECORD) {
 		struct acc_err big = {0};
@@ -193,14 +193,14 @@ acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 		rc |= acc_add(r, "", "proc", acc_int(s->proc));
 	if (rc < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
-	rc = dump_emit_source(c, s);
+	rc = acc_dump_emit_source(c, s);
 	if (rc == 0)
-		rc = dump_emit_stack(c, acc_get_text(r, "", "stack"));
+		rc = acc_dump_emit_stack(c, acc_get_text(r, "", "stack"));
 	return rc < 0 ? rc : emit(c, r);
 }
 
 int
-dump_stack_keep(struct acc_dump_ctx *c, struct acc_str id, const struct acc_rec *r)
+acc_dump_stack_keep(struct acc_dump_ctx *c, struct acc_str id, const struct acc_rec *r)
 {
 	uint64_t *at = acc_map_put(&c->stacks, id, c->npending);
 	if (at == NULL || *at != c->npending)
@@ -242,7 +242,7 @@ acc_dump_stack(struct acc_dump_ctx *c, const struct acc_str *frames, size_t n)
 	rc |= acc_add(&r, "", "id", acc_ctext(hex));
 	rc |= acc_add(&r, "", "frames", acc_texts(frames, (uint32_t)n));
 	if (rc == 0 && (id = acc_arena_copy(&c->mem, hex, 16)) != NULL)
-		rc = dump_stack_keep(c, acc_str(hex), &r);
+		rc = acc_dump_stack_keep(c, acc_str(hex), &r);
 	acc_buf_release(&b);
 	acc_rec_release(&r);
 	return acc_str(rc == 0 ? id : NULL);

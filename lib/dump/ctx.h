@@ -41,15 +41,15 @@ struct acc_dump_ctx {
 
 /* The source of this id, made where it is new; NULL when memory runs out. Valid until the
  * next call. */
-struct dump_src *dump_src_at(struct acc_dump_ctx *c, struct acc_str id);
+struct dump_src *acc_dump_src_at(struct acc_dump_ctx *c, struct acc_str id);
 /* Does the record pass the selection? prefix: "", or the side of a pair that it goes by. */
-bool dump_selected(struct acc_dump_ctx *c, struct dump_src *s, const struct acc_rec *r,
+bool acc_dump_selected(struct acc_dump_ctx *c, struct dump_src *s, const struct acc_rec *r,
 	const char *prefix);
 /* Keep a stack record until a record uses it; nothing where its id is known. */
-int dump_stack_keep(struct acc_dump_ctx *c, struct acc_str id, const struct acc_rec *r);
+int acc_dump_stack_keep(struct acc_dump_ctx *c, struct acc_str id, const struct acc_rec *r);
 /* Hand a record on, and before it the source and the stack that it names under prefix. */
 int dump_emit(struct acc_dump_ctx *c, struct dump_src *s, struct acc_rec *r, struct acc_err *e);
-int dump_emit_source(struct acc_dump_ctx *c, struct dump_src *s);
-int dump_emit_stack(struct acc_dump_ctx *c, struct acc_str id);
+int acc_dump_emit_source(struct acc_dump_ctx *c, struct dump_src *s);
+int acc_dump_emit_stack(struct acc_dump_ctx *c, struct acc_str id);
 
 #endif

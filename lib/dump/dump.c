@@ -132,7 +132,7 @@ acc_dump_open(const struct acc_select *sel, acc_emit_fn *emit, acc_trouble_fn *t
 	c->arg = arg;
 	if (gethostname(c->host, sizeof c->host - 1) < 0)
 		strcpy(c->host, "localhost");
-	if (dump_src_at(c, acc_str("")) == NULL) {
+	if (acc_dump_src_at(c, acc_str("")) == NULL) {
 		acc_fail(e, ACC_ENOMEM, "out of memory");
 		acc_dump_close(c);
 		return NULL;

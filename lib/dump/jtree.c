@@ -43,7 +43,7 @@ pass_over(struct acc_json *j, uint32_t depth, struct acc_err *e)
 }
 
 int
-jtree_read(struct acc_json *j, const struct acc_json_tok *first, struct acc_arena *m,
+acc_jtree_read(struct acc_json *j, const struct acc_json_tok *first, struct acc_arena *m,
 	struct jnode **root, struct acc_err *e)
 {
 	struct jnode *parent[DEPTH], **link[DEPTH];
@@ -95,7 +95,7 @@ jtree_read(struct acc_json *j, const struct acc_json_tok *first, struct acc_aren
 }
 
 const struct jnode *
-jtree_find(const struct jnode *n, const char *key, size_t len)
+acc_jtree_find(const struct jnode *n, const char *key, size_t len)
 {
 	const struct jnode *hit = NULL;
 	if (n == NULL || n->type != ACC_JSON_OBJECT)
@@ -107,7 +107,7 @@ jtree_find(const struct jnode *n, const char *key, size_t len)
 }
 
 struct acc_str
-jtree_text(const struct jnode *n)
+acc_jtree_text(const struct jnode *n)
 {
 	return n != NULL && n->type == ACC_JSON_STRING ? n->s : (struct acc_str){"", 0};
 }
@@ -152,7 +152,7 @@ put_scalar(struct acc_buf *b, const struct jnode *n)
 }
 
 struct acc_str
-jtree_dump(const struct jnode *root, struct acc_arena *m)
+acc_jtree_dump(const struct jnode *root, struct acc_arena *m)
 {
 	const struct jnode *parent[DEPTH], *n = root;
 	struct acc_buf b = {0};

@@ -21,18 +21,18 @@ enum { JTREE_LIMIT = 64 << 20 };
 
 /* The value that begins with token t, to its end, in m. A value that takes more than
  * JTREE_LIMIT bytes is read to its end and is *root = NULL, which is no failure. 0 or < 0. */
-int jtree_read(struct acc_json *j, const struct acc_json_tok *t, struct acc_arena *m,
+int acc_jtree_read(struct acc_json *j, const struct acc_json_tok *t, struct acc_arena *m,
 	struct jnode **root, struct acc_err *e);
 /* The last child of this name, as Python keeps it; NULL if there is none, or n no object. */
-const struct jnode *jtree_find(const struct jnode *n, const char *key, size_t len);
+const struct jnode *acc_jtree_find(const struct jnode *n, const char *key, size_t len);
 static inline const struct jnode *
 jtree_get(const struct jnode *n, const char *key)
 {
-	return jtree_find(n, key, strlen(key)); /* known when it is compiled */
+	return acc_jtree_find(n, key, strlen(key)); /* known when it is compiled */
 }
 /* A string's text, or an empty string. */
-struct acc_str jtree_text(const struct jnode *n);
+struct acc_str acc_jtree_text(const struct jnode *n);
 /* As json.dumps writes it (but names that are not ASCII stay as they are), in m. */
-struct acc_str jtree_dump(const struct jnode *n, struct acc_arena *m);
+struct acc_str acc_jtree_dump(const struct jnode *n, struct acc_arena *m);
 
 #endif

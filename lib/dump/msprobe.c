@@ -12,13 +12,14 @@ static bool
 level(const char *name, struct place *p)
 {
 	int64_t v;
-	if ((v = dump_place_number(name, "step")) >= 0) {
+	if ((v = acc_dump_place_number(name, "step")) >= 0) {
 		p->step = v;
 		return true;
 	}
 	if (strcmp(name, "graph") == 0 || strcmp(name, "pynative") == 0)
 		return true;
-	int64_t rank = dump_place_number(name, "rank"), proc = dump_place_number(name, "proc");
+	int64_t rank = acc_dump_place_number(name, "rank");
+	int64_t proc = acc_dump_place_number(name, "proc");
 	if (rank < 0 && proc < 0 && strcmp(name, "rank") != 0)
 		return false;
 	p->rank = rank;
@@ -60,7 +61,7 @@ probe(const struct acc_probe *p)
 	if (p->is_dir) {
 		struct place top = {.path = "."};
 		return has_dump(p->dirfd) ? 95
-		       : dump_each_place(p->dirfd, &top, &rule, is_dump, NULL, NULL) > 0 ? 90 : 0;
+		       : acc_dump_each_place(p->dirfd, &top, &rule, is_dump, NULL, NULL) > 0 ? 90 : 0;
 	}
 	size_t i = 0;
 	while (i < p->nhead && strchr(" \t\r\n", p->head[i]) != NULL && p->head[i] != '\0')
@@ -119,11 +120,11 @@ read_file(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
 	struct acc_bytes *b = open_json(&m, file, e);
 	int rc = b == NULL ? (e != NULL ? e->code : ACC_EIO) : 0;
 	if (rc == 0) {
-		read_maps(&m, "stack.json", msprobe_stacks);
-		read_maps(&m, "construct.json", msprobe_parents);
-		rc = msprobe_json(&m, b, e);
+		read_maps(&m, "stack.json", acc_msprobe_stacks);
+		read_maps(&m, "construct.json", acc_msprobe_parents);
+		rc = acc_msprobe_json(&m, b, e);
 	}
-	msprobe_release(&m);
+	acc_msprobe_release(&m);
 	return rc;
 }
 
@@ -174,12 +175,12 @@ read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		struct reading rd = {c, dir};
 		for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
 			dir[n - 1] = '\0';
-		dump_place_of(dir, &rule, &top);
-		rc = dump_each_place(fd, &top, &rule, read_place, &rd, e);
+		acc_dump_place_of(dir, &rule, &top);
+		rc = acc_dump_each_place(fd, &top, &rule, read_place, &rd, e);
 	} else {
-		rc = dump_real(path, dir, &file, e);
+		rc = acc_dump_real(path, dir, &file, e);
 		if (rc == 0) {
-			dump_place_of(dir, &rule, &top);
+			acc_dump_place_of(dir, &rule, &top);
 			rc = fd = acc_dir_open(dir, e);
 		}
 		if (rc >= 0)

@@ -15,9 +15,9 @@ struct hmap {
 };
 /* The value's place; a new key starts at `init`, *added (may be NULL) says so. NULL when
  * memory runs out. */
-uint32_t *hmap_put(struct hmap *m, uint64_t hash, uint32_t init, bool *added);
-const uint32_t *hmap_get(const struct hmap *m, uint64_t hash);
-void hmap_release(struct hmap *m);
+uint32_t *acc_hmap_put(struct hmap *m, uint64_t hash, uint32_t init, bool *added);
+const uint32_t *acc_hmap_get(const struct hmap *m, uint64_t hash);
+void acc_hmap_release(struct hmap *m);
 
 /* Texts that occur often, kept once and numbered. */
 struct texts {
@@ -41,15 +41,15 @@ struct msprobe_maps {
 	struct hmap same; /* hash of a stack's frames -> index of stack */
 };
 /* Read one of them; `b` is closed. What was read before a failure stays. */
-int msprobe_stacks(struct msprobe_maps *m, struct acc_bytes *b, struct acc_err *e);
-int msprobe_parents(struct msprobe_maps *m, struct acc_bytes *b, struct acc_err *e);
+int acc_msprobe_stacks(struct msprobe_maps *m, struct acc_bytes *b, struct acc_err *e);
+int acc_msprobe_parents(struct msprobe_maps *m, struct acc_bytes *b, struct acc_err *e);
 /* An empty string where it is unknown. */
-struct acc_str msprobe_parent(const struct msprobe_maps *m, struct acc_str key);
+struct acc_str acc_msprobe_parent(const struct msprobe_maps *m, struct acc_str key);
 /* NULL where it is unknown. */
-struct msprobe_stack *msprobe_stack(const struct msprobe_maps *m, struct acc_str key);
-struct acc_str msprobe_stack_id(struct msprobe_maps *m, struct msprobe_stack *s,
+struct msprobe_stack *acc_msprobe_stack(const struct msprobe_maps *m, struct acc_str key);
+struct acc_str acc_msprobe_stack_id(struct msprobe_maps *m, struct msprobe_stack *s,
 	struct acc_dump_ctx *c);
-void msprobe_maps_release(struct msprobe_maps *m);
+void acc_msprobe_maps_release(struct msprobe_maps *m);
 
 /* One dump.json that is being read. */
 struct msprobe {
@@ -67,9 +67,9 @@ struct msprobe {
 	struct acc_buf path;
 };
 /* Report, but not without end: a copy without its tensors has thousands of them. */
-void msprobe_trouble(struct msprobe *m, struct acc_err *e);
+void acc_msprobe_trouble(struct msprobe *m, struct acc_err *e);
 /* Hand on the records of one op call, which is in m->mem. */
-int msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value,
+int acc_msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value,
 	struct acc_err *e);
 /* The op call that is being walked, and its leaf that is next. */
 struct msprobe_op {
@@ -83,10 +83,10 @@ struct msprobe_op {
 	struct acc_str path; /* key, member, pos */
 };
 /* Hand on the record of an object with a `type`, or of what stands where one should. */
-int msprobe_leaf(struct msprobe_op *o, const struct jnode *leaf, struct acc_err *e);
-int msprobe_bare(struct msprobe_op *o, const struct jnode *n, struct acc_err *e);
+int acc_msprobe_leaf(struct msprobe_op *o, const struct jnode *leaf, struct acc_err *e);
+int acc_msprobe_bare(struct msprobe_op *o, const struct jnode *n, struct acc_err *e);
 /* A whole dump.json; `b` is closed. Single bad places are troubles, also a truncated end. */
-int msprobe_json(struct msprobe *m, struct acc_bytes *b, struct acc_err *e);
-void msprobe_release(struct msprobe *m);
+int acc_msprobe_json(struct msprobe *m, struct acc_bytes *b, struct acc_err *e);
+void acc_msprobe_release(struct msprobe *m);
 
 #endif

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 void
-msprobe_trouble(struct msprobe *m, struct acc_err *e)
+acc_msprobe_trouble(struct msprobe *m, struct acc_err *e)
 {
-	dump_say(&m->said, m->c, e);
+	acc_dump_say(&m->said, m->c, e);
 }
 
 struct head {
@@ -52,7 +52,7 @@ say_twice(struct msprobe *m, struct acc_str key, uint64_t pos)
 		(int)(key.n < 120 ? key.n : 120), key.p);
 	char *where = acc_arena_printf(&m->mem, "%s/%s", m->dir, m->file);
 	acc_err_in(&e, where == NULL ? m->dir : where);
-	msprobe_trouble(m, &e);
+	acc_msprobe_trouble(m, &e);
 }
 
 /* A key of that length is no key; and a record has a limit. */
@@ -70,23 +70,23 @@ one_op(struct msprobe *m, struct acc_json *j, struct acc_json_tok *t, struct acc
 	struct acc_str key = {acc_arena_copy(&m->mem, t->s.p, t->s.n), t->s.n};
 	bool added;
 	if (key.p == NULL ||
-		hmap_put(&m->seen, acc_hash(key.p, key.n), 0, &added) == NULL)
+		acc_hmap_put(&m->seen, acc_hash(key.p, key.n), 0, &added) == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	if (!added)
 		say_twice(m, key, pos);
 	int rc = acc_json_next(j, t, e);
 	if (rc > 0)
-		rc = jtree_read(j, t, &m->mem, &value, e);
+		rc = acc_jtree_read(j, t, &m->mem, &value, e);
 	if (rc < 0)
 		return rc;
 	m->nops++;
 	if (value != NULL)
-		return msprobe_op(m, key, value, e);
+		return acc_msprobe_op(m, key, value, e);
 	struct acc_err big = {0};
 	acc_fail_at(&big, ACC_ELIMIT, pos, "op call %.100s is left out: it takes more than %d MiB",
 		key.p, JTREE_LIMIT >> 20);
 	acc_err_in(&big, m->dir);
-	msprobe_trouble(m, &big);
+	acc_msprobe_trouble(m, &big);
 	return 0;
 }
 
@@ -139,7 +139,7 @@ top(struct msprobe *m, struct acc_json *j, struct acc_err *e)
 }
 
 int
-msprobe_json(struct msprobe *m, struct acc_bytes *b, struct acc_err *e)
+acc_msprobe_json(struct msprobe *m, struct acc_bytes *b, struct acc_err *e)
 {
 	struct acc_err bad = {0};
 	struct acc_json *j = acc_json_open(b, false, &bad);
@@ -163,15 +163,15 @@ msprobe_json(struct msprobe *m, struct acc_bytes *b, struct acc_err *e)
 	} else if (rc < 0 && e != NULL && e->code == 0) {
 		*e = bad;
 	}
-	dump_say_rest(&m->said, m->c, m->dir);
+	acc_dump_say_rest(&m->said, m->c, m->dir);
 	return rc;
 }
 
 void
-msprobe_release(struct msprobe *m)
+acc_msprobe_release(struct msprobe *m)
 {
-	msprobe_maps_release(&m->maps);
-	hmap_release(&m->seen);
+	acc_msprobe_maps_release(&m->maps);
+	acc_hmap_release(&m->seen);
 	acc_arena_release(&m->mem);
 	acc_buf_release(&m->path);
 }

@@ -39,7 +39,8 @@ begin(struct msprobe_op *o, const char *kind, struct acc_str name, struct acc_re
 	}
 	rc |= add_text(r, ACC_STR("scope"), o->scope);
 	if (o->stack != NULL) {
-		rc |= add_text(r, ACC_STR("stack"), msprobe_stack_id(&o->m->maps, o->stack, c));
+		rc |= add_text(r, ACC_STR("stack"),
+			acc_msprobe_stack_id(&o->m->maps, o->stack, c));
 		rc |= add_text(r, ACC_STR("stack_from"), o->stack_from);
 	}
 	return rc < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
@@ -75,7 +76,7 @@ add_stats(struct acc_rec *r, const struct jnode *leaf)
 	rc |= add_stat(r, ACC_STR("stat.mean"), jtree_get(leaf, "Mean"));
 	rc |= add_stat(r, ACC_STR("stat.norm"), jtree_get(leaf, "Norm"));
 	/* One field for three checksums, told apart by their look. */
-	struct acc_str sum = jtree_text(jtree_get(leaf, "md5"));
+	struct acc_str sum = acc_jtree_text(jtree_get(leaf, "md5"));
 	if (acc_str_starts(sum, "0x"))
 		rc |= add(r, ACC_STR("stat.xor"), acc_text(sum));
 	else if (sum.n == 8)
@@ -149,7 +150,8 @@ find_payload(struct msprobe_op *o, struct acc_str data_name, struct acc_ref *ref
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	if (m->no_folder)
 		return acc_fail(e, ACC_EIO, "there is no folder dump_tensor_data");
-	int rc = dump_payload(m->dirfd, (struct acc_str){file, data_name.n + 17}, ref, &m->mem, e);
+	int rc = acc_dump_payload(m->dirfd, (struct acc_str){file, data_name.n + 17}, ref,
+		&m->mem, e);
 	if (rc == ACC_EIO && faccessat(m->dirfd, "dump_tensor_data", F_OK, 0) < 0) {
 		m->no_folder = true;
 		if (e != NULL)
@@ -173,7 +175,7 @@ say_bad(struct msprobe_op *o, struct acc_err *bad, struct acc_str data_name)
 		where = acc_arena_printf(&m->mem, "%s/dump_tensor_data/%.*s", m->dir,
 			ACC_PRS(data_name));
 	acc_err_in(bad, where != NULL ? where : m->dir);
-	msprobe_trouble(m, bad);
+	acc_msprobe_trouble(m, bad);
 }
 
 /* dtype, shape, and where the payload is. A failure goes into the record and is reported. */
@@ -183,7 +185,7 @@ add_ref(struct msprobe_op *o, struct acc_rec *r, const struct jnode *leaf, struc
 	struct msprobe *m = o->m;
 	struct acc_ref want = {0}, got;
 	struct acc_err bad = {0};
-	struct acc_str raw = jtree_text(jtree_get(leaf, "dtype"));
+	struct acc_str raw = acc_jtree_text(jtree_get(leaf, "dtype"));
 	const struct jnode *shape = jtree_get(leaf, "shape");
 	want.dtype = acc_dtype_find(raw);
 	bool has_shape = read_shape(shape, &want), told = m->no_folder;
@@ -227,7 +229,7 @@ row_name(const struct msprobe_op *o, struct acc_str data_name)
 static int
 put_tensor(struct msprobe_op *o, const struct jnode *leaf, struct acc_str type, struct acc_err *e)
 {
-	struct acc_str data_name = jtree_text(jtree_get(leaf, "data_name"));
+	struct acc_str data_name = acc_jtree_text(jtree_get(leaf, "data_name"));
 	const struct jnode *grad = jtree_get(leaf, "requires_grad");
 	struct acc_rec *r;
 	int rc = begin(o, "tensor", row_name(o, data_name), &r, e);
@@ -290,7 +292,7 @@ value_of(struct acc_arena *m, const struct jnode *n)
 	default:
 		if (n->type == ACC_JSON_ARRAY && flat(m, n, &v))
 			return v;
-		return acc_text(jtree_dump(n, m));
+		return acc_text(acc_jtree_dump(n, m));
 	}
 }
 
@@ -311,9 +313,9 @@ put_arg(struct msprobe_op *o, struct acc_str type, const struct jnode *value, st
 /* An object with a `type`. Where the value has another name than `value`, or there is none,
  * the whole leaf is it. */
 int
-msprobe_leaf(struct msprobe_op *o, const struct jnode *leaf, struct acc_err *e)
+acc_msprobe_leaf(struct msprobe_op *o, const struct jnode *leaf, struct acc_err *e)
 {
-	struct acc_str type = jtree_text(jtree_get(leaf, "type"));
+	struct acc_str type = acc_jtree_text(jtree_get(leaf, "type"));
 	if (jtree_get(leaf, "shape") != NULL || jtree_get(leaf, "dtype") != NULL ||
 		acc_str_ends(type, "Tensor"))
 		return put_tensor(o, leaf, type, e);
@@ -327,7 +329,7 @@ msprobe_leaf(struct msprobe_op *o, const struct jnode *leaf, struct acc_err *e)
 
 /* What stands where a leaf should: the types of Python. */
 int
-msprobe_bare(struct msprobe_op *o, const struct jnode *n, struct acc_err *e)
+acc_msprobe_bare(struct msprobe_op *o, const struct jnode *n, struct acc_err *e)
 {
 	static const char *const names[] = {[ACC_JSON_STRING] = "str", [ACC_JSON_INT] = "int",
 		[ACC_JSON_FLOAT] = "float", [ACC_JSON_TRUE] = "bool", [ACC_JSON_FALSE] = "bool",

@@ -20,7 +20,7 @@ grow(struct hmap *m)
 	big.hash = calloc(big.cap, sizeof *big.hash);
 	big.val = calloc(big.cap, sizeof *big.val);
 	if (big.hash == NULL || big.val == NULL) {
-		hmap_release(&big);
+		acc_hmap_release(&big);
 		return ACC_ENOMEM;
 	}
 	for (size_t i = 0; i < m->cap; i++)
@@ -29,13 +29,13 @@ grow(struct hmap *m)
 			big.hash[k] = m->hash[i];
 			big.val[k] = m->val[i];
 		}
-	hmap_release(m);
+	acc_hmap_release(m);
 	*m = big;
 	return 0;
 }
 
 uint32_t *
-hmap_put(struct hmap *m, uint64_t hash, uint32_t init, bool *added)
+acc_hmap_put(struct hmap *m, uint64_t hash, uint32_t init, bool *added)
 {
 	hash += hash == 0;
 	if ((m->n + 1) * 4 > m->cap * 3 && grow(m) < 0)
@@ -52,7 +52,7 @@ hmap_put(struct hmap *m, uint64_t hash, uint32_t init, bool *added)
 }
 
 const uint32_t *
-hmap_get(const struct hmap *m, uint64_t hash)
+acc_hmap_get(const struct hmap *m, uint64_t hash)
 {
 	hash += hash == 0;
 	if (m->cap == 0)
@@ -62,7 +62,7 @@ hmap_get(const struct hmap *m, uint64_t hash)
 }
 
 void
-hmap_release(struct hmap *m)
+acc_hmap_release(struct hmap *m)
 {
 	free(m->hash);
 	free(m->val);
@@ -129,7 +129,7 @@ stack_done(struct msprobe_maps *m, size_t first)
 	size_t n = m->nframe - first;
 	uint64_t h = n == 0 ? 0 : acc_hash(m->frame + first, n * sizeof *m->frame);
 	bool added;
-	const uint32_t *at = hmap_put(&m->same, h, (uint32_t)m->nstack, &added);
+	const uint32_t *at = acc_hmap_put(&m->same, h, (uint32_t)m->nstack, &added);
 	if (at == NULL)
 		return ACC_ENOMEM;
 	if (!added) {
@@ -187,7 +187,7 @@ group(struct msprobe_maps *m, struct acc_json *j, struct acc_buf *keys, struct a
 	for (size_t i = 0; at >= 0 && i < keys->n; i += sizeof(uint64_t)) {
 		uint64_t h;
 		memcpy(&h, keys->p + i, sizeof h);
-		if (hmap_put(&m->stack_of, h, (uint32_t)at, NULL) == NULL)
+		if (acc_hmap_put(&m->stack_of, h, (uint32_t)at, NULL) == NULL)
 			at = ACC_ENOMEM;
 	}
 	if (at < 0)
@@ -218,7 +218,7 @@ stack_entry(struct msprobe_maps *m, struct acc_json *j, uint64_t key, struct acc
 	if (rc < 0 || m->nframe == first)
 		return rc;
 	int64_t at = stack_done(m, first);
-	if (at < 0 || hmap_put(&m->stack_of, key, (uint32_t)at, NULL) == NULL)
+	if (at < 0 || acc_hmap_put(&m->stack_of, key, (uint32_t)at, NULL) == NULL)
 		return nomem(e);
 	return 0;
 }
@@ -238,7 +238,7 @@ parent_entry(struct msprobe_maps *m, struct acc_json *j, uint64_t key, struct ac
 		return rc < 0 ? rc : ACC_ETRUNC;
 	if (t.type == ACC_JSON_STRING && t.s.n > 0) {
 		int64_t i = intern(&m->parents, t.s);
-		if (i < 0 || hmap_put(&m->parent_of, key, (uint32_t)i, NULL) == NULL)
+		if (i < 0 || acc_hmap_put(&m->parent_of, key, (uint32_t)i, NULL) == NULL)
 			return nomem(e);
 	}
 	if (t.type == ACC_JSON_OBJECT || t.type == ACC_JSON_ARRAY)
@@ -275,33 +275,34 @@ entries(struct msprobe_maps *m, struct acc_bytes *b, entry_fn *fn, struct acc_er
 }
 
 int
-msprobe_stacks(struct msprobe_maps *m, struct acc_bytes *b, struct acc_err *e)
+acc_msprobe_stacks(struct msprobe_maps *m, struct acc_bytes *b, struct acc_err *e)
 {
 	return entries(m, b, stack_entry, e);
 }
 
 int
-msprobe_parents(struct msprobe_maps *m, struct acc_bytes *b, struct acc_err *e)
+acc_msprobe_parents(struct msprobe_maps *m, struct acc_bytes *b, struct acc_err *e)
 {
 	return entries(m, b, parent_entry, e);
 }
 
 struct acc_str
-msprobe_parent(const struct msprobe_maps *m, struct acc_str key)
+acc_msprobe_parent(const struct msprobe_maps *m, struct acc_str key)
 {
-	const uint32_t *at = hmap_get(&m->parent_of, acc_hash(key.p, key.n));
+	const uint32_t *at = acc_hmap_get(&m->parent_of, acc_hash(key.p, key.n));
 	return at == NULL ? (struct acc_str){"", 0} : m->parents.p[*at];
 }
 
 struct msprobe_stack *
-msprobe_stack(const struct msprobe_maps *m, struct acc_str key)
+acc_msprobe_stack(const struct msprobe_maps *m, struct acc_str key)
 {
-	const uint32_t *at = hmap_get(&m->stack_of, acc_hash(key.p, key.n));
+	const uint32_t *at = acc_hmap_get(&m->stack_of, acc_hash(key.p, key.n));
 	return at == NULL ? NULL : &m->stack[*at];
 }
 
 struct acc_str
-msprobe_stack_id(struct msprobe_maps *m, struct msprobe_stack *s, struct acc_dump_ctx *c)
+acc_msprobe_stack_id(struct msprobe_maps *m, struct msprobe_stack *s,
+	struct acc_dump_ctx *c)
 {
 	if (s->id.n > 0)
 		return s->id;
@@ -316,11 +317,11 @@ msprobe_stack_id(struct msprobe_maps *m, struct msprobe_stack *s, struct acc_dum
 }
 
 void
-msprobe_maps_release(struct msprobe_maps *m)
+acc_msprobe_maps_release(struct msprobe_maps *m)
 {
-	hmap_release(&m->stack_of);
-	hmap_release(&m->parent_of);
-	hmap_release(&m->same);
+	acc_hmap_release(&m->stack_of);
+	acc_hmap_release(&m->parent_of);
+	acc_hmap_release(&m->same);
 	texts_release(&m->frames);
 	texts_release(&m->parents);
 	free(m->stack);

@@ -61,7 +61,8 @@ put_one(struct msprobe_op *o, const struct jnode *n, size_t infix, struct acc_er
 {
 	if (name_leaf(o, infix) < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
-	return n->type == ACC_JSON_OBJECT ? msprobe_leaf(o, n, e) : msprobe_bare(o, n, e);
+	return n->type == ACC_JSON_OBJECT ? acc_msprobe_leaf(o, n, e)
+					  : acc_msprobe_bare(o, n, e);
 }
 
 /* All leaves beneath a member of the op, in their order. A P2POp is walked like a dict: its
@@ -117,7 +118,7 @@ static int
 find_stack(struct msprobe_op *o)
 {
 	struct msprobe *m = o->m;
-	o->stack = msprobe_stack(&m->maps, o->key);
+	o->stack = acc_msprobe_stack(&m->maps, o->key);
 	if (o->stack != NULL || !acc_str_is(o->pass, "backward"))
 		return 0;
 	struct acc_str k = o->parsed.op, rest = {o->key.p + k.n, o->key.n - k.n};
@@ -128,14 +129,15 @@ find_stack(struct msprobe_op *o)
 		(int)(at - o->key.p), o->key.p, (int)(o->key.p + o->key.n - at - 8), at + 8);
 	if (fwd == NULL)
 		return ACC_ENOMEM;
-	o->stack = msprobe_stack(&m->maps, acc_str(fwd));
+	o->stack = acc_msprobe_stack(&m->maps, acc_str(fwd));
 	if (o->stack != NULL)
 		o->stack_from = acc_str(fwd);
 	return 0;
 }
 
 int
-msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value, struct acc_err *e)
+acc_msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value,
+	struct acc_err *e)
 {
 	struct msprobe_op o = {.m = m, .key = key};
 	bool known = false;
@@ -143,7 +145,7 @@ msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value, str
 	acc_opkey_parse(key, '.', &o.parsed);
 	bool grad = acc_str_is(o.parsed.pass, "parameters_grad");
 	o.pass = grad ? ACC_STR("grad") : o.parsed.pass;
-	o.scope = msprobe_parent(&m->maps, key);
+	o.scope = acc_msprobe_parent(&m->maps, key);
 	if (find_stack(&o) < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	if (grad)

@@ -14,7 +14,8 @@ static int
 probe(const struct acc_probe *p)
 {
 	if (p->is_dir)
-		return dump_dir_has(p->dirfd, ".npy") ? 30 : 0; /* other dumps have such files too */
+		/* Other dumps have such files too. */
+		return acc_dump_dir_has(p->dirfd, ".npy") ? 30 : 0;
 	if (p->nhead >= 6 && memcmp(p->head, "\x93NUMPY", 6) == 0)
 		return 95;
 	return acc_str_ends(p->base, ".npy") ? 30 : 0;
@@ -37,17 +38,17 @@ put_file(struct files *f, const char *file, struct acc_str name, struct acc_err 
 	acc_arena_reset(&f->mem);
 	if (acc_str_ends(name, ".npy"))
 		name.n -= 4;
-	int rc = dump_argname(name, &f->mem, &a);
+	int rc = acc_dump_argname(name, &f->mem, &a);
 	struct acc_rec *r = acc_dump_rec(f->c, "tensor", name);
-	rc |= dump_argname_put(r, &a);
+	rc |= acc_dump_argname_put(r, &a);
 	if (rc == 0 && !acc_dump_selects(f->c, r))
 		return acc_dump_put(f->c, r, e);
-	if (dump_payload(f->dirfd, acc_str(file), &ref, &f->mem, &bad) == 0)
+	if (acc_dump_payload(f->dirfd, acc_str(file), &ref, &f->mem, &bad) == 0)
 		rc |= acc_ref_put(r, &ref);
 	else if (ref.ndim > 0)
 		rc |= acc_add(r, "", "shape", acc_ints(ref.shape, ref.ndim));
 	const char *path = acc_arena_printf(&f->mem, "%s/%s", f->dir, file);
-	rc |= dump_say_err(&f->said, f->c, r, &bad, path == NULL ? file : path);
+	rc |= acc_dump_say_err(&f->said, f->c, r, &bad, path == NULL ? file : path);
 	return rc < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : acc_dump_put(f->c, r, e);
 }
 
@@ -62,7 +63,7 @@ put_folder(struct files *f, struct acc_err *e)
 		if (acc_str_ends(acc_str(names[i]), ".npy"))
 			rc = put_file(f, names[i], acc_str(names[i]), e);
 	acc_arena_release(&m);
-	dump_say_rest(&f->said, f->c, f->dir);
+	acc_dump_say_rest(&f->said, f->c, f->dir);
 	return rc;
 }
 
@@ -73,7 +74,7 @@ read_npy(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	const char *file = NULL, *slash = strrchr(path, '/');
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	snprintf(dir, sizeof dir, "%s", path);
-	int rc = fd >= 0 ? 0 : dump_real(path, dir, &file, e);
+	int rc = fd >= 0 ? 0 : acc_dump_real(path, dir, &file, e);
 	if (rc == 0 && file != NULL)
 		rc = fd = acc_dir_open(dir, e);
 	if (rc < 0)

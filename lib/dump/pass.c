@@ -68,7 +68,7 @@ static int
 keep_source(struct acc_dump_ctx *c, const struct acc_rec *r)
 {
 	struct acc_str id = acc_get_text(r, "", "id");
-	struct dump_src *s = id.n == 0 ? NULL : dump_src_at(c, id);
+	struct dump_src *s = id.n == 0 ? NULL : acc_dump_src_at(c, id);
 	if (s == NULL)
 		return id.n == 0 ? 0 : ACC_ENOMEM;
 	return s->rec.n == 0 ? acc_rec_copy(&s->rec, r) : 0;
@@ -83,15 +83,15 @@ emit_named(struct acc_dump_ctx *c, const struct acc_rec *r)
 	for (int i = 0; i < 3 && rc == 0; i++) {
 		struct acc_str id = acc_get_text(r, prefix[i], "src");
 		if (id.n > 0) {
-			struct dump_src *s = dump_src_at(c, id);
-			rc = s == NULL ? ACC_ENOMEM : dump_emit_source(c, s);
+			struct dump_src *s = acc_dump_src_at(c, id);
+			rc = s == NULL ? ACC_ENOMEM : acc_dump_emit_source(c, s);
 			if (rc == 0 && c->selective &&
 				acc_map_put(&c->passed, place(buf, sizeof buf, r, prefix[i],
 					prefix[i]), 1) == NULL)
 				rc = ACC_ENOMEM;
 		}
 		if (rc == 0)
-			rc = dump_emit_stack(c, acc_get_text(r, prefix[i], "stack"));
+			rc = acc_dump_emit_stack(c, acc_get_text(r, prefix[i], "stack"));
 	}
 	return rc;
 }
@@ -103,7 +103,7 @@ acc_dump_pass(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 	if (acc_rec_is(r, "source"))
 		rc = keep_source(c, r);
 	else if (acc_rec_is(r, "stack"))
-		rc = dump_stack_keep(c, acc_get_text(r, "", "id"), r);
+		rc = acc_dump_stack_keep(c, acc_get_text(r, "", "id"), r);
 	else if (acc_rec_is(r, "data")) {
 		if (!data_selected(c, r))
 			return 0;
@@ -111,13 +111,13 @@ acc_dump_pass(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 		rc = c->emit(c->arg, r);
 	} else {
 		const char *prefix = prefix_of(r);
-		struct dump_src *s = dump_src_at(c, acc_get_text(r, prefix, "src"));
+		struct dump_src *s = acc_dump_src_at(c, acc_get_text(r, prefix, "src"));
 		if (s == NULL)
 			return acc_fail(e, ACC_ENOMEM, "out of memory");
 		s->step = acc_get_int(r, prefix, "step", -1);
 		s->rank = acc_get_int(r, prefix, "rank", -1);
 		s->proc = acc_get_int(r, prefix, "proc", -1);
-		if (!dump_selected(c, s, r, prefix))
+		if (!acc_dump_selected(c, s, r, prefix))
 			return 0;
 		rc = emit_named(c, r);
 		c->count++;

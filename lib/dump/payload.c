@@ -83,7 +83,7 @@ describe(int fd, struct acc_ref *ref, struct acc_arena *m, struct acc_err *e)
 }
 
 int
-dump_payload(int dirfd, struct acc_str file, struct acc_ref *ref, struct acc_arena *m,
+acc_dump_payload(int dirfd, struct acc_str file, struct acc_ref *ref, struct acc_arena *m,
 	struct acc_err *e)
 {
 	*ref = (struct acc_ref){.dtype = ACC_NODTYPE};

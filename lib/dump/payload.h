@@ -6,7 +6,7 @@
 
 /* The only tensor of a .pt or .npy file beneath dirfd, recognised by its first bytes.
  * ref->file is `file`, borrowed. In m. After a failure ref's shape stands where it is known. */
-int dump_payload(int dirfd, struct acc_str file, struct acc_ref *ref, struct acc_arena *m,
+int acc_dump_payload(int dirfd, struct acc_str file, struct acc_ref *ref, struct acc_arena *m,
 	struct acc_err *e);
 
 #endif

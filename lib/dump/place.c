@@ -10,7 +10,7 @@
 #include "acc/file.h"
 
 int64_t
-dump_place_number(const char *name, const char *word)
+acc_dump_place_number(const char *name, const char *word)
 {
 	size_t n = strlen(word);
 	int64_t v;
@@ -47,7 +47,7 @@ descend(struct walk *w, int dirfd, const struct place *p, struct acc_err *e)
 }
 
 int
-dump_each_place(int root, const struct place *first, const struct place_rule *rule,
+acc_dump_each_place(int root, const struct place *first, const struct place_rule *rule,
 	place_fn *fn, void *arg, struct acc_err *e)
 {
 	struct walk w = {.rule = rule};
@@ -76,7 +76,7 @@ dump_each_place(int root, const struct place *first, const struct place_rule *ru
 }
 
 void
-dump_place_of(const char *path, const struct place_rule *rule, struct place *p)
+acc_dump_place_of(const char *path, const struct place_rule *rule, struct place *p)
 {
 	char real[PATH_MAX], *last;
 	*p = (struct place){.path = ".", .step = -1, .rank = -1, .proc = -1};
@@ -97,7 +97,7 @@ dump_place_of(const char *path, const struct place_rule *rule, struct place *p)
 }
 
 int
-dump_real(const char *path, char *buf, const char **file, struct acc_err *e)
+acc_dump_real(const char *path, char *buf, const char **file, struct acc_err *e)
 {
 	if (realpath(path, buf) == NULL)
 		return acc_fail(e, ACC_EIO, "cannot open:");
@@ -112,7 +112,7 @@ dump_real(const char *path, char *buf, const char **file, struct acc_err *e)
 }
 
 bool
-dump_dir_has(int dirfd, const char *suffix)
+acc_dump_dir_has(int dirfd, const char *suffix)
 {
 	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);

@@ -24,16 +24,16 @@ typedef int place_fn(void *arg, int dirfd, const struct place *p, struct acc_err
 /* Call fn for each folder, from `first` down, that holds a part, and for each that should:
  * 0, or what it returned other than 0. No link is followed: a dump's folders may lead nowhere
  * else. */
-int dump_each_place(int root, const struct place *first, const struct place_rule *rule,
+int acc_dump_each_place(int root, const struct place *first, const struct place_rule *rule,
 	place_fn *fn, void *arg, struct acc_err *e);
 /* The place that a path itself is, from the names of its last folders. */
-void dump_place_of(const char *path, const struct place_rule *rule, struct place *p);
+void acc_dump_place_of(const char *path, const struct place_rule *rule, struct place *p);
 /* "step12" with word "step": 12; -1 if it is something else. */
-int64_t dump_place_number(const char *name, const char *word);
+int64_t acc_dump_place_number(const char *name, const char *word);
 /* A file that the user named: where it really lies, for it may be a link into another folder.
  * buf (of PATH_MAX bytes) becomes its folder, *file its name there, within buf. */
-int dump_real(const char *path, char *buf, const char **file, struct acc_err *e);
+int acc_dump_real(const char *path, char *buf, const char **file, struct acc_err *e);
 /* Is there an entry whose name ends so? "" takes any. */
-bool dump_dir_has(int dirfd, const char *suffix);
+bool acc_dump_dir_has(int dirfd, const char *suffix);
 
 #endif

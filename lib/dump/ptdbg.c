@@ -17,11 +17,11 @@ static bool
 level(const char *name, struct place *p)
 {
 	int64_t v;
-	if ((v = dump_place_number(name, "step")) >= 0) {
+	if ((v = acc_dump_place_number(name, "step")) >= 0) {
 		p->step = v;
 		return true;
 	}
-	if ((v = dump_place_number(name, "rank")) >= 0) {
+	if ((v = acc_dump_place_number(name, "rank")) >= 0) {
 		p->rank = v < PROC ? v : -1;
 		p->proc = v < PROC ? -1 : v;
 		p->rank_level = true;
@@ -57,7 +57,7 @@ is_pkl(int dirfd, const char *name)
 static bool
 has_pkl_name(int dirfd)
 {
-	return dump_dir_has(dirfd, ".pkl");
+	return acc_dump_dir_has(dirfd, ".pkl");
 }
 
 static bool
@@ -88,7 +88,7 @@ probe(const struct acc_probe *p)
 {
 	if (p->is_dir) {
 		struct place top = {.path = "."};
-		return dump_each_place(p->dirfd, &top, &by_name, named, NULL, NULL) > 0 ? 60 : 0;
+		return acc_dump_each_place(p->dirfd, &top, &by_name, named, NULL, NULL) > 0 ? 60 : 0;
 	}
 	return acc_str_ends(p->base, ".pkl") && begins_list(p->head, p->nhead) ? 90 : 0;
 }
@@ -112,7 +112,7 @@ npy_folder(struct ptdbg *p)
 				best = names[i]; /* they are sorted */
 	}
 	int fd = openat(p->dirfd, best, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	bool any = fd >= 0 && dump_dir_has(fd, "");
+	bool any = fd >= 0 && acc_dump_dir_has(fd, "");
 	if (fd >= 0)
 		close(fd);
 	return any ? best : NULL;
@@ -133,11 +133,11 @@ read_pkl(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
 		if (p.npy != NULL)
 			p.npy = acc_arena_copy(&m, p.npy, strlen(p.npy));
 		struct acc_bytes *b = acc_bytes_open(fd, path == NULL ? file : path, false, e);
-		rc = b != NULL ? ptdbg_pkl(&p, b, e) : e != NULL ? e->code : ACC_ENOMEM;
+		rc = b != NULL ? acc_ptdbg_pkl(&p, b, e) : e != NULL ? e->code : ACC_ENOMEM;
 	}
 	if (rc < 0)
 		acc_err_in(e, path == NULL ? file : path);
-	ptdbg_release(&p);
+	acc_ptdbg_release(&p);
 	acc_arena_release(&m);
 	return rc;
 }
@@ -195,14 +195,14 @@ read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		struct reading rd = {c, dir, false};
 		for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
 			dir[n - 1] = '\0';
-		dump_place_of(dir, &by_content, &top);
-		rc = dump_each_place(fd, &top, &by_content, read_place, &rd, e);
+		acc_dump_place_of(dir, &by_content, &top);
+		rc = acc_dump_each_place(fd, &top, &by_content, read_place, &rd, e);
 		if (rc == 0 && !rd.any)
 			rc = acc_fail(e, ACC_EFORMAT, "there is no .pkl of ptdbg_ascend");
 	} else {
 		snprintf(copy, sizeof copy, "%s", path);
 		const char *folder = dirname(copy);
-		dump_place_of(folder, &by_content, &top);
+		acc_dump_place_of(folder, &by_content, &top);
 		fd = acc_dir_open(folder, e);
 		rc = fd < 0 ? fd : !acc_dump_wants(c, top.step, top.rank < 0 ? top.proc : top.rank) ? 0
 			: read_pkl(c, fd, folder, basename(dir), &top, e);

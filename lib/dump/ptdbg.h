@@ -35,9 +35,9 @@ struct ptdbg {
 	struct acc_arena mem; /* of the op call */
 };
 /* A whole .pkl; `b` is closed. Bad places are troubles, also a truncated end. */
-int ptdbg_pkl(struct ptdbg *p, struct acc_bytes *b, struct acc_err *e);
+int acc_ptdbg_pkl(struct ptdbg *p, struct acc_bytes *b, struct acc_err *e);
 /* Hand on the records of the op call that was collected. */
-int ptdbg_call(struct ptdbg *p, struct acc_err *e);
-void ptdbg_release(struct ptdbg *p);
+int acc_ptdbg_call(struct ptdbg *p, struct acc_err *e);
+void acc_ptdbg_release(struct ptdbg *p);
 
 #endif

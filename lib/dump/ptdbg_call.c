@@ -32,7 +32,7 @@ word(const struct jnode *n, struct acc_arena *m)
 {
 	if (n == NULL || n->type == ACC_JSON_NULL)
 		return "None"; /* no source, as msprobe writes it */
-	struct acc_str s = n->type == ACC_JSON_STRING ? n->s : jtree_dump(n, m);
+	struct acc_str s = n->type == ACC_JSON_STRING ? n->s : acc_jtree_dump(n, m);
 	return s.p;
 }
 
@@ -97,7 +97,7 @@ begin(struct ptdbg *p, const char *kind, struct acc_str name, const struct argna
 	const struct stack *s, struct acc_rec **out, struct acc_err *e)
 {
 	struct acc_rec *r = acc_dump_rec(p->c, kind, name);
-	int rc = dump_argname_put(r, a);
+	int rc = acc_dump_argname_put(r, a);
 	*out = r;
 	if (rc == 0 && !acc_dump_selects(p->c, r)) {
 		*out = NULL;
@@ -192,7 +192,7 @@ add_ref(struct ptdbg *p, struct acc_rec *r, const struct ptdbg_line *l)
 		file = acc_arena_printf(&p->mem, "%s/%.*s.npy", p->npy, ACC_PRS(l->name));
 		if (file == NULL)
 			return ACC_ENOMEM;
-		payload = dump_payload(p->dirfd, acc_str(file), &got, &p->mem, &bad) == 0;
+		payload = acc_dump_payload(p->dirfd, acc_str(file), &got, &p->mem, &bad) == 0;
 		if (payload && shape)
 			agree(&want, &got, &bad);
 		file = acc_arena_printf(&p->mem, "%s/%s", p->dir, file);
@@ -205,7 +205,7 @@ add_ref(struct ptdbg *p, struct acc_rec *r, const struct ptdbg_line *l)
 		if (shape)
 			rc |= acc_add(r, "", "shape", acc_ints(want.shape, want.ndim));
 	}
-	return rc | dump_say_err(&p->said, p->c, r, &bad, file == NULL ? p->dir : file);
+	return rc | acc_dump_say_err(&p->said, p->c, r, &bad, file == NULL ? p->dir : file);
 }
 
 /* <class 'int'>: int */
@@ -226,7 +226,7 @@ put_line(struct ptdbg *p, const struct ptdbg_line *l, const struct stack *s, str
 	struct acc_str type;
 	struct acc_rec *r;
 	bool arg = is_class(l->dtype->s, &type);
-	if (dump_argname(l->name, &p->mem, &a) < 0)
+	if (acc_dump_argname(l->name, &p->mem, &a) < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	int rc = begin(p, arg ? "arg" : "tensor", l->name, &a, s, &r, e);
 	if (rc < 0 || r == NULL)
@@ -268,7 +268,7 @@ start(struct ptdbg *p, struct acc_err *e)
 }
 
 int
-ptdbg_call(struct ptdbg *p, struct acc_err *e)
+acc_ptdbg_call(struct ptdbg *p, struct acc_err *e)
 {
 	struct stack s;
 	int rc = p->started ? 0 : start(p, e);
@@ -282,7 +282,7 @@ ptdbg_call(struct ptdbg *p, struct acc_err *e)
 		return rc;
 	struct argname a;
 	struct acc_rec *r;
-	if (dump_argname_key(p->key, p->sep, &p->mem, &a) < 0)
+	if (acc_dump_argname_key(p->key, p->sep, &p->mem, &a) < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	rc = begin(p, "call", p->key, &a, &s, &r, e);
 	return rc < 0 || r == NULL ? rc : acc_dump_put(p->c, r, e);

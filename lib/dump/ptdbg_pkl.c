@@ -20,7 +20,7 @@ in_file(struct ptdbg *p, struct acc_err *e)
 static int
 finish(struct ptdbg *p, struct acc_err *e)
 {
-	int rc = p->key.n == 0 ? 0 : ptdbg_call(p, e);
+	int rc = p->key.n == 0 ? 0 : acc_ptdbg_call(p, e);
 	p->key.n = 0;
 	p->first = p->last = NULL;
 	p->frames = NULL;
@@ -59,7 +59,7 @@ elements(struct ptdbg *p, struct acc_json *j, struct jnode *el[], int n, struct 
 	int got = 0, rc;
 	while ((rc = acc_json_next(j, &t, e)) > 0 && t.type != ACC_JSON_ARRAY_END) {
 		struct jnode *v;
-		rc = jtree_read(j, &t, &p->mem, &v, e);
+		rc = acc_jtree_read(j, &t, &p->mem, &v, e);
 		if (rc < 0)
 			break;
 		if (got < n)
@@ -93,7 +93,7 @@ say_line(struct ptdbg *p, uint64_t pos, const char *wanted)
 	acc_fail_at(&bad, ACC_EFORMAT, pos, "line %llu is left out: it is no %s",
 		(unsigned long long)p->nlines + 1, wanted);
 	in_file(p, &bad);
-	dump_say(&p->said, p->c, &bad);
+	acc_dump_say(&p->said, p->c, &bad);
 }
 
 /* A line, of which *t is the name. */
@@ -107,7 +107,7 @@ named(struct ptdbg *p, struct acc_json *j, const struct acc_json_tok *t, struct 
 		return acc_fail_at(e, ACC_ELIMIT, pos, "a name of %u bytes", t->s.n);
 	bool stack = is_stack(t->s, &key);
 	if (!stack)
-		key = dump_argname_find(t->s);
+		key = acc_dump_argname_find(t->s);
 	int rc = another(p, t->s, key, stack) ? finish(p, e) : 0;
 	if (rc < 0)
 		return rc;
@@ -170,7 +170,7 @@ lines(struct ptdbg *p, struct acc_json *j, struct acc_err *e)
 }
 
 int
-ptdbg_pkl(struct ptdbg *p, struct acc_bytes *b, struct acc_err *e)
+acc_ptdbg_pkl(struct ptdbg *p, struct acc_bytes *b, struct acc_err *e)
 {
 	struct acc_err bad = {0};
 	struct acc_json *j = acc_json_open(b, true, &bad);
@@ -188,7 +188,7 @@ ptdbg_pkl(struct ptdbg *p, struct acc_bytes *b, struct acc_err *e)
 		in_file(p, &bad);
 	}
 	int end = finish(p, e);
-	dump_say_rest(&p->said, p->c, p->dir);
+	acc_dump_say_rest(&p->said, p->c, p->dir);
 	if (end < 0)
 		return end;
 	if (rc == ACC_EFORMAT || rc == ACC_ETRUNC || rc == ACC_ELIMIT || rc == ACC_EIO) {
@@ -201,7 +201,7 @@ ptdbg_pkl(struct ptdbg *p, struct acc_bytes *b, struct acc_err *e)
 }
 
 void
-ptdbg_release(struct ptdbg *p)
+acc_ptdbg_release(struct ptdbg *p)
 {
 	acc_map_release(&p->stack_of);
 	acc_arena_release(&p->mem);

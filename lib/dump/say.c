@@ -3,7 +3,7 @@
 enum { SAY = 8 };
 
 void
-dump_say(struct dump_said *s, struct acc_dump_ctx *c, struct acc_err *e)
+acc_dump_say(struct dump_said *s, struct acc_dump_ctx *c, struct acc_err *e)
 {
 	if (s->said == SAY) {
 		s->unsaid++;
@@ -15,20 +15,20 @@ dump_say(struct dump_said *s, struct acc_dump_ctx *c, struct acc_err *e)
 }
 
 int
-dump_say_err(struct dump_said *s, struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e,
-	const char *where)
+acc_dump_say_err(struct dump_said *s, struct acc_dump_ctx *c, struct acc_rec *r,
+	struct acc_err *e, const char *where)
 {
 	char text[512];
 	if (e->code == 0)
 		return 0;
 	acc_err_text(e, text, sizeof text);
 	acc_err_in(e, where);
-	dump_say(s, c, e);
+	acc_dump_say(s, c, e);
 	return acc_add(r, "", "err", acc_ctext(text));
 }
 
 void
-dump_say_rest(struct dump_said *s, struct acc_dump_ctx *c, const char *where)
+acc_dump_say_rest(struct dump_said *s, struct acc_dump_ctx *c, const char *where)
 {
 	struct acc_err e = {0};
 	if (s->unsaid == 0)

@@ -10,12 +10,12 @@ struct dump_said {
 	uint64_t unsaid;
 };
 /* Report it, or only count it. Forgets *e. */
-void dump_say(struct dump_said *s, struct acc_dump_ctx *c, struct acc_err *e);
+void acc_dump_say(struct dump_said *s, struct acc_dump_ctx *c, struct acc_err *e);
 /* The same, of a record that is incomplete: noted as its `err`. Nothing where *e is empty.
  * `where` names the file in the report. 0 or ACC_ENOMEM. */
-int dump_say_err(struct dump_said *s, struct acc_dump_ctx *c, struct acc_rec *r,
+int acc_dump_say_err(struct dump_said *s, struct acc_dump_ctx *c, struct acc_rec *r,
 	struct acc_err *e, const char *where);
 /* How many were only counted. */
-void dump_say_rest(struct dump_said *s, struct acc_dump_ctx *c, const char *where);
+void acc_dump_say_rest(struct dump_said *s, struct acc_dump_ctx *c, const char *where);
 
 #endif

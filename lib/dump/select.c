@@ -52,7 +52,7 @@ in_range(struct dump_src *s, const struct acc_select *sel, struct acc_str key, s
 }
 
 bool
-dump_selected(struct acc_dump_ctx *c, struct dump_src *s, const struct acc_rec *r,
+acc_dump_selected(struct acc_dump_ctx *c, struct dump_src *s, const struct acc_rec *r,
 	const char *prefix)
 {
 	const struct acc_select *sel = &c->sel;

@@ -71,7 +71,7 @@ add_tensor(struct file *f, struct acc_rec *r, const struct acc_torch_leaf *l)
 		rc |= add(r, "requires_grad", acc_bool(l->requires_grad));
 	}
 	char *where = acc_arena_printf(&f->mem, "%s/%s", f->dir, f->name);
-	return rc | dump_say_err(&f->said, f->c, r, &bad, where == NULL ? f->name : where);
+	return rc | acc_dump_say_err(&f->said, f->c, r, &bad, where == NULL ? f->name : where);
 }
 
 /* The file's only tensor is named as the file is, as in the folders of the recorders. */
@@ -80,7 +80,7 @@ place(struct file *f, struct acc_str path, struct argname *a, struct acc_str *na
 {
 	*name = f->stem;
 	if (path.n == 0)
-		return dump_argname(f->stem, &f->mem, a);
+		return acc_dump_argname(f->stem, &f->mem, a);
 	*a = (struct argname){.key = f->stem, .op = f->stem, .call = -1, .pass = {"", 0},
 		.io = "out", .pos = path};
 	*name = acc_str(acc_arena_printf(&f->mem, "%.*s.%.*s", ACC_PRS(f->stem), ACC_PRS(path)));
@@ -99,7 +99,7 @@ leaf(void *arg, const struct acc_torch_leaf *l)
 	if (place(f, l->path, &a, &name) < 0)
 		return ACC_ENOMEM;
 	struct acc_rec *r = acc_dump_rec(f->c, l->value_type != NULL ? "arg" : "tensor", name);
-	int rc = dump_argname_put(r, &a);
+	int rc = acc_dump_argname_put(r, &a);
 	if (rc == 0 && acc_dump_selects(f->c, r))
 		rc = l->value_type != NULL ? add_value(r, l) : add_tensor(f, r, l);
 	return rc < 0 ? ACC_ENOMEM : acc_dump_put(f->c, r, NULL);
@@ -111,7 +111,7 @@ read_pt(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	char dir[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 	struct file f = {.c = c, .dir = dir, .stem = acc_str(slash == NULL ? path : slash + 1)};
-	int rc = dump_real(path, dir, &f.name, e);
+	int rc = acc_dump_real(path, dir, &f.name, e);
 	if (rc < 0)
 		return rc;
 	const char *dot = memrchr(f.stem.p, '.', f.stem.n);
@@ -134,7 +134,7 @@ read_pt(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	if (rc == ACC_ENOMEM)
 		acc_fail(e, rc, "out of memory");
 	close(fd);
-	dump_say_rest(&f.said, c, path);
+	acc_dump_say_rest(&f.said, c, path);
 	acc_arena_release(&f.mem);
 	return rc;
 }

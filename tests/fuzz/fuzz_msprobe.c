@@ -48,10 +48,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct acc_err e = {0};
 	if (c == NULL)
 		abort();
-	msprobe_stacks(&m.maps, bytes(data, size), NULL);
-	msprobe_parents(&m.maps, bytes(data, size), NULL);
-	msprobe_json(&m, bytes(data, size), &e);
-	msprobe_release(&m);
+	acc_msprobe_stacks(&m.maps, bytes(data, size), NULL);
+	acc_msprobe_parents(&m.maps, bytes(data, size), NULL);
+	acc_msprobe_json(&m, bytes(data, size), &e);
+	acc_msprobe_release(&m);
 	acc_dump_close(c);
 	return 0;
 }

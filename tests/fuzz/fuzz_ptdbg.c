@@ -47,9 +47,9 @@ name(const uint8_t *data, size_t size)
 	struct acc_arena m = {0};
 	struct argname a;
 	struct acc_str s = {(const char *)data, (uint32_t)(size < 4096 ? size : 4096)};
-	if (dump_argname(s, &m, &a) < 0)
+	if (acc_dump_argname(s, &m, &a) < 0)
 		abort();
-	struct acc_str key = dump_argname_find(s);
+	struct acc_str key = acc_dump_argname_find(s);
 	if (!acc_str_eq(key, a.key) || a.key.n > s.n || a.op.n > a.key.n || a.io[0] == '\0')
 		abort();
 	acc_arena_release(&m);
@@ -67,8 +67,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct acc_err e = {0};
 	if (c == NULL)
 		abort();
-	ptdbg_pkl(&p, bytes(data, size), &e);
-	ptdbg_release(&p);
+	acc_ptdbg_pkl(&p, bytes(data, size), &e);
+	acc_ptdbg_release(&p);
 	acc_dump_close(c);
 	acc_map_release(&seen);
 	name(data, size);
