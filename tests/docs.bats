@@ -1,0 +1,111 @@
+load helper
+# What people read agrees with what the programs do.
+
+programs() { # names, one a line; every program has a source file
+	local f
+	for f in "$ROOT"/cmd/acc*.c "$ROOT"/cmd/acc*.sh; do
+		f=${f##*/}
+		echo "${f%.*}"
+	done
+}
+
+help_options() { # -x and --xyz of a program's --help, sorted
+	"$BIN/$1" --help | sed -nE 's/^  +(-.*)/\1/p' | sed -E 's/  .*//; s/[= ][A-Z].*//' |
+		tr -s ', ' '\n' | grep '^-' | sort -u
+}
+
+page_options() { # the same of a man page: the flags of its list items
+	grep '^\.It Fl' "$ROOT/man/$1.1" | grep -oE '\bFl -?[[:alnum:]-]+' | sed 's/Fl /-/' | sort -u
+}
+
+@test "every program answers --help and --version on standard output" {
+	for p in $(programs); do
+		run -0 --separate-stderr "$BIN/$p" --help
+		[[ -z $stderr && ${lines[0]} == "usage: $p "* ]] || { echo "$p: $output"; false; }
+		[ "$(wc -L <<<"$output")" -le 100 ] || { echo "$p: --help is too wide"; false; }
+		[ "${#lines[@]}" -le 50 ] || { echo "$p: --help is longer than a screen"; false; }
+		run -0 --separate-stderr "$BIN/$p" --version
+		[[ -z $stderr && $output =~ ^$p\ \(acctools\)\ [0-9]+\.[0-9]+\.[0-9]+$ ]] ||
+			{ echo "$p: $output"; false; }
+	done
+}
+
+@test "an unknown option is wrong usage: exit 2, said on standard error" {
+	for p in $(programs); do
+		run -2 --separate-stderr "$BIN/$p" --no-such-option
+		[[ -z $output && $stderr == "$p: "*"$p --help"* ]] || { echo "$p: $stderr"; false; }
+	done
+}
+
+@test "a full disk is trouble" {
+	for p in $(programs); do
+		run -2 bash -c "'$BIN/$p' --help >/dev/full"
+		run -2 bash -c "'$BIN/$p' --version >/dev/full"
+	done
+}
+
+@test "every program has a man page with the sections that people look for" {
+	for p in $(programs); do
+		for s in NAME SYNOPSIS DESCRIPTION "EXIT STATUS" EXAMPLES "SEE ALSO"; do
+			grep -qx "\.Sh $s" "$ROOT/man/$p.1" || { echo "man/$p.1 has no $s"; false; }
+		done
+	done
+}
+
+@test "every option of --help stands in the man page, and the other way round" {
+	for p in $(programs); do
+		diff <(help_options "$p") <(page_options "$p") ||
+			{ echo "$p: < --help, > man/$p.1"; false; }
+	done
+}
+
+@test "man pages are clean" {
+	run -0 mandoc -Tlint -Wwarning "$ROOT"/man/*.[1-9]
+	[ -z "$output" ]
+}
+
+@test "pages refer only to pages that exist" {
+	for x in $(sed -nE 's/^\.Xr (acc[a-z-]*) ([1-9]).*/\1.\2/p' "$ROOT"/man/*.[1-9] | sort -u); do
+		[ -f "$ROOT/man/$x" ] || { echo "no man/$x"; false; }
+	done
+}
+
+@test "README and acc(7) name every program" {
+	for p in $(programs); do
+		grep -q "\`$p\`" "$ROOT/README.md" || { echo "README.md: no $p"; false; }
+		grep -q "^\.It Xr $p 1" "$ROOT/man/acc.7" || { echo "acc.7: no $p"; false; }
+	done
+}
+
+@test "the packages of README are those that make deps installs" {
+	local row
+	row=$(sed -nE 's/^DEPS \+= ([a-z0-9 -]*[a-z0-9]) *#.*/\1/p' "$ROOT/Makefile" | tr ' ' '\n')
+	for p in $row; do
+		grep -qE "^\|.*\b$p\b.*\|" "$ROOT/README.md" || { echo "README.md: no $p"; false; }
+	done
+}
+
+@test "the demo finds its fault, and only that" {
+	run -1 timeout 60 accdiff "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
+	[[ $output == *Functional.gelu.1.forward* ]]
+	[[ $output == *model.py* ]]
+	run -0 timeout 60 accdiff "$ROOT/examples/demo/bench" "$ROOT/examples/demo/bench"
+}
+
+@test "the example reader reads what the programs write" {
+	run -0 bash -c "accdump-read '$ROOT/examples/demo/device' | '$ROOT/examples/read-stream'"
+	[[ $output == *Functional.gelu.1.forward* ]]
+	run -2 bash -c "accdump-read '$ROOT/examples/demo/device' | head -c 999 |
+		'$ROOT/examples/read-stream'"
+}
+
+@test "installed programs, pages and rules are in their places" {
+	make -s -C "$ROOT" install DESTDIR="$BATS_TEST_TMPDIR/dest" PREFIX=/usr \
+		BIN="$BIN" B="$B" >/dev/null
+	cd "$BATS_TEST_TMPDIR/dest/usr"
+	for p in $(programs); do
+		[ -x "bin/$p" ] && [ -f "share/man/man1/$p.1" ]
+	done
+	[ -f share/man/man7/acc.7 ]
+	run -1 timeout 60 bin/accdiff "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
+}
