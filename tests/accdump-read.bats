@@ -270,12 +270,12 @@ list() { # keys, command...
 		[.name, .seq, .file, .off, .len] | @tsv' >"$BATS_TEST_TMPDIR/want"
 	accdump-read -k tensor --inline . >"$BATS_TEST_TMPDIR/in.acc"
 	accfmt --json "$BATS_TEST_TMPDIR/in.acc" >"$BATS_TEST_TMPDIR/in.json"
-	! grep -q '"file"\|"crc32"' "$BATS_TEST_TMPDIR/in.json"
+	run ! grep -q '"file"\|"crc32"' "$BATS_TEST_TMPDIR/in.json"
 	[ "$(jq -r .kind "$BATS_TEST_TMPDIR/in.json" | uniq | tail -2 | tr '\n' ' ')" = "tensor data " ]
 	diff <(cut -f2 "$BATS_TEST_TMPDIR/want") \
 		<(jq -r 'select(.kind == "data") | .seq' "$BATS_TEST_TMPDIR/in.json")
 	hex=$(od -An -tx1 -v "$BATS_TEST_TMPDIR/in.acc" | tr -d ' \n')
-	while IFS=$'\t' read -r name seq file off len; do
+	while IFS=$'\t' read -r _ _ file off len; do
 		one=$(tail -c "+$((off + 1))" "$file" | head -c "$len" | od -An -tx1 -v | tr -d ' \n')
 		[[ $hex == *"a464617461c4$(printf %02x "$len")$one"* ]] # "data", bin 8
 	done <"$BATS_TEST_TMPDIR/want"
