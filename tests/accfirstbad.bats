@@ -12,7 +12,7 @@ judge() { # status, options and files...
 	shift
 	run -"$want" bash -c 'accfirstbad "$@" >out.acc' - "$@"
 	accfmt --json out.acc >out.json || true
-	found=$(jq -r 'select(.kind == "finding") | [.what, .name // "", .rule // ""] | join(" ")' out.json)
+	found=$(jq -r 'select(.kind == "finding") | [.what, .name, .rule] | map(strings) | join(" ")' out.json)
 	text=$(jq -r 'select(.kind == "finding") | .text' out.json)
 }
 
@@ -155,14 +155,14 @@ Functional.gelu.0.backward.output.0 warning" ]
 
 @test "what is unmatched, of another layout or not measured is said, and strict" {
 	judge 0 "$J/doubtful.acc"
-	[ "$found" = "clean  
+	[ "$found" = "clean
 unmatched Torch.relu.0.forward device
 unmatched Torch.tanh.0.forward bench
 unmatched Tensor.__add__.0.forward.input.0 shape
 unmatched Tensor.__add__.0.forward.output.0 dtype
 missing Tensor.__add__.1.forward.input.1 incomplete
 missing Tensor.__add__.1.forward.input.0 unmeasured
-unmatched  " ] || { echo "$found"; return 1; }
+unmatched" ] || { echo "$found"; return 1; }
 	says "the first at model.py:41 in forward"
 	says "(file is missing)"
 	says "step 7 has no partner"
@@ -190,12 +190,12 @@ unmatched  " ] || { echo "$found"; return 1; }
 	[ "$(jq -s '[.[] | select(.kind == "pair")] | length' out.json)" -eq 2 ]
 	accfirstbad "$J/clean.acc" >c.acc
 	judge 0 c.acc
-	[ "$found" = "clean  " ]
+	[ "$found" = clean ]
 }
 
 @test "one dump alone: overflow" {
 	judge 0 "$J/overflow-none.acc"
-	first clean "" ""
+	first clean
 	judge 1 "$J/overflow.acc"
 	first overflow Tensor.__mul__.0.forward overflow
 	says "output 0 has Inf, and nothing that it was given has; at model.py:41"
@@ -294,7 +294,7 @@ T
 	judge 1 --preset torch "$J/nan.acc"
 	[ "$(jq -r 'select(.bad) | .name' out.json)" = Functional.gelu.1.forward.output.0 ]
 	judge 0 --preset torch "$J/clean.acc"
-	first clean "" ""
+	first clean
 	judge 1 --preset torch "$J/dropout.acc"
 	says "True against False"
 }

@@ -74,7 +74,6 @@ struct acc_item {
 	bool note_dtype : 1, note_shape : 1; /* the pair differs in these */
 	bool was_bad : 1; /* an earlier judge marked it */
 	bool broken : 1;  /* the record carries `err` */
-	bool text : 1;    /* an argument that is no number and no bool */
 	bool weight : 1;  /* a parameter, or an input where operators take one */
 };
 #define ACC_NOCALL UINT32_MAX

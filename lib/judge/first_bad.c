@@ -267,50 +267,54 @@ handed_on(const struct scan *s, const struct acc_call *k, const struct acc_item 
 			       : k->grad && it->ndim <= 1 && !isinf(it->rms);
 }
 
+/* The limit of an output, with what it follows from. */
+static struct limit
+allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it, double unit,
+	const struct given *g, struct suspect *x, double *cause_max)
+{
+	struct limit l = acc_limit_output(s, k, unit, (enum acc_measure)it->measure);
+	x->cause = g->rms;
+	*cause_max = g->max;
+	if (g->unseen || k->grad) {
+		/* What it was given is known only through its neighbours. */
+		x->cause = fmax(x->cause, recent(s, k->backward || k->grad));
+		*cause_max = fmax(*cause_max, x->cause);
+		l.gain = fmax(l.gain, 10);
+		l.floor = fmax(l.floor, 30 * unit);
+	}
+	/* From inexact inputs a choice may fall otherwise here and there. */
+	if (it->exact)
+		l = (struct limit){g->exact ? 0 : .05, 0, g->exact ? "equal inputs" : "noise"};
+	x->from = l.from;
+	return l;
+}
+
 static int
 judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struct given *g,
 	double *worst)
 {
-	const struct acc_case *c = s->c;
-	const struct acc_call *k = &c->call[call];
-	const struct acc_item *it = &c->item[i];
-	struct limit l = acc_limit_output(s, k, unit, (enum acc_measure)it->measure);
+	const struct acc_call *k = &s->c->call[call];
+	const struct acc_item *it = &s->c->item[i];
 	struct suspect x = {.call = call, .item = i, .role = ROLE_OUT, .blame = call,
-		.producer = ACC_NOCALL, .cause = g->rms, .unseen = g->unseen};
-	double rms = it->rms, max = it->max, cause_max = g->max;
+		.producer = ACC_NOCALL, .unseen = g->unseen};
+	double rms = it->rms, max = it->max, cause_max;
+	struct limit l = allow(s, k, it, unit, g, &x, &cause_max);
 	if (k->backward && it->ndim <= 1)
 		soften(it, g, &rms, &max);
-	if (g->unseen || k->grad) {
-		/* What it was given is known only through its neighbours. */
-		x.cause = fmax(x.cause, recent(s, k->backward || k->grad));
-		cause_max = fmax(cause_max, x.cause);
-		if (l.gain < 10)
-			l.gain = 10;
-		if (l.floor < 30 * unit)
-			l.floor = 30 * unit;
-	}
-	if (it->exact) {
-		/* From inexact inputs a choice may fall otherwise here and there. */
-		l = (struct limit){g->exact ? 0 : .05, 0, g->exact ? "equal inputs" : "noise"};
-	}
 	x.margin = acc_margin(rms, &l, x.cause);
 	double largest = acc_margin(max, &(struct limit){4 * l.floor, l.gain, NULL}, cause_max);
-	x.by_max = largest > x.margin && !it->exact;
-	x.value = x.by_max ? max : rms;
-	x.limit = x.by_max ? 4 * (4 * l.floor + l.gain * cause_max)
-			   : 4 * (l.floor + l.gain * x.cause);
-	x.margin = fmax(x.margin, x.by_max ? largest : -9);
-	x.from = l.from;
-	if (it->measure == ACC_BY_TENSOR && carried(it, k, g, unit))
+	bool by_max = largest > x.margin && !it->exact;
+	x.value = by_max ? max : rms;
+	x.limit = 4 * (by_max ? 4 * l.floor + l.gain * cause_max : l.floor + l.gain * x.cause);
+	x.margin = by_max ? largest : x.margin;
+	if ((it->measure == ACC_BY_TENSOR && carried(it, k, g, unit)) || handed_on(s, k, it))
 		x.margin = -9;
-	if (handed_on(s, k, it))
-		x.margin = -9;
-	if (x.margin > *worst)
-		*worst = x.margin;
+	*worst = fmax(*worst, x.margin);
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && suspect(s, &x) < 0)
 		return ACC_ENOMEM;
 	/* Where NaN met NaN there may be nothing left that was compared. */
-	if (s->learning && (!k->module || k->cls == ACC_OP_CONTRACT) && !isinf(rms) && !it->exact && !it->a_nan)
+	bool usual = !g->unseen && !isinf(rms) && !it->exact && !it->a_nan;
+	if (s->learning && usual && (!k->module || k->cls == ACC_OP_CONTRACT))
 		return excess(s, k, unit, rms / l.floor);
 	return 0;
 }

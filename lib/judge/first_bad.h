@@ -26,7 +26,6 @@ struct suspect {
 	double margin;       /* 9 where infinite */
 	double value, limit; /* e and 4 (floor + gain * cause) */
 	double cause;        /* worst e of what the call was given */
-	bool by_max;         /* the largest e tells, not its rms */
 	bool unseen;         /* something it was given was not measured */
 	const char *from;
 };

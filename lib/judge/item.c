@@ -16,7 +16,8 @@ static const struct acc_str side_keys[NKEY] = {K("dtype"), K("shape"), K("type")
 	K("s.norm"), K("s.min"), K("s.max"), K("stat.max"), K("stat.min"), K("stat.mean"),
 	K("stat.norm"), K("stat.crc32"), K("stat.md5"), K("stat.xor")};
 
-enum pair_key { M_ERR_RMS, M_ERR_MAX, M_RMSE, M_MAX_ABS, M_MAX_REL, M_SAME, M_NONFINITE, M_EQUAL, NOTE,
+enum pair_key { M_ERR_RMS, M_ERR_MAX, M_RMSE, M_MAX_ABS, M_MAX_REL, M_SAME, M_NONFINITE,
+	M_EQUAL, NOTE,
 	NPAIR };
 static const struct acc_str pair_keys[NPAIR] = {K("m.err_rms"), K("m.err_max"), K("m.rmse"),
 	K("m.max_abs"), K("m.max_rel"), K("m.same"), K("m.nonfinite"), K("m.equal"), K("note")};
@@ -317,6 +318,20 @@ overflow_flags(struct acc_item *it, const struct fields *f)
 			it->saturated = true;
 }
 
+/* "npu:0": the two sides run on different devices, that is the point. */
+static bool
+names_device(const struct acc_val *v)
+{
+	static const char *const devices[] = {"*npu*", "*cuda*", "*cpu*", "*gpu*"};
+	struct acc_str s;
+	if (!acc_as_text(v, &s))
+		return false;
+	for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+		if (acc_glob(devices[i], s))
+			return true;
+	return false;
+}
+
 static void
 argument(struct acc_item *it, const struct fields *f)
 {
@@ -324,7 +339,6 @@ argument(struct acc_item *it, const struct fields *f)
 	double x = number(a), y = number(b);
 	it->a_nan = is_number(a) && isnan(x);
 	it->a_inf = is_number(a) && isinf(x);
-	it->text = a != NULL && a->type == ACC_V_TEXT;
 	if (it->sides != 3)
 		return;
 	bool equal = false;
@@ -333,6 +347,7 @@ argument(struct acc_item *it, const struct fields *f)
 			return;
 		equal = acc_val_eq(a, b);
 	}
+	equal |= names_device(a) && names_device(b);
 	it->measure = ACC_BY_VALUE;
 	it->rms = equal ? 0 : INFINITY;
 	if (!equal && is_number(a) && is_number(b) && isfinite(x) && isfinite(y) &&

@@ -166,6 +166,13 @@ arguments(void)
 	ok(measure().rms == 0.25F, "numbers differ by so much");
 	acc_put(&rec, "a.", "value", acc_bool(true));
 	ok(isinf(measure().rms), "True is not 4");
+	text("a.value", "npu:0");
+	text("b.value", "cuda:0");
+	acc_put(&rec, "", "m.equal", acc_bool(false));
+	ok(measure().rms == 0, "devices are meant to differ");
+	text("b.value", "none");
+	ok(isinf(measure().rms), "other texts are not");
+	acc_del(&rec, "", "m.equal");
 	acc_del(&rec, "b.", "kind");
 	it = measure();
 	ok(it.sides == 1 && it.measure == ACC_UNMEASURED, "one side");
