@@ -31,7 +31,7 @@ field() { # of the first finding
 
 @test "noise is clean" {
 	for s in clean bf16 f32-in-bf16 argument-without-effect choice zero-gradient zero-gradient-exact \
-		handed-on light empty nan-on-both stat-clean stat-bf16 stat-norm-inf; do
+		handed-on handed-through fused light empty nan-on-both stat-clean stat-bf16 stat-norm-inf; do
 		judge 0 "$J/$s.acc"
 		[ "${found%% *}" = clean ] || { echo "$s: $found"; return 1; }
 		jq -es '[.[] | select(.kind == "pair")] == []' out.json
@@ -117,6 +117,12 @@ Functional.gelu.0.backward.output.0 warning" ]
 	first culprit NPU.npu_gelu.0.forward input
 	says "only the device has this op call"
 	[ "$(field seq)" = 3 ]
+}
+
+@test "what the bench hands on unchanged must not change" {
+	judge 1 "$J/not-handed-through.acc"
+	first culprit Tensor.__add__.0.backward output
+	[ "$(field limit_from)" = "the bench hands an input on unchanged" ]
 }
 
 @test "integers are exact where their inputs are" {

@@ -74,6 +74,8 @@ struct acc_item {
 	bool note_dtype : 1, note_shape : 1; /* the pair differs in these */
 	bool was_bad : 1; /* an earlier judge marked it */
 	bool broken : 1;  /* the record carries `err` */
+	bool loose : 1;   /* the two op calls do not do the same (one is fused): only what
+	                   * leaves them is the same */
 	bool weight : 1;  /* a parameter, or an input where operators take one */
 };
 #define ACC_NOCALL UINT32_MAX
@@ -185,6 +187,8 @@ struct acc_finding *acc_case_find(struct acc_case *c, const char *what, struct a
 void acc_item_measure(struct acc_item *it, const struct acc_rec *r);
 /* The class of an op by its name, such as Functional.linear or Tensor.__add__. */
 enum acc_op_class acc_op_class(struct acc_str op);
+/* Two spellings of one operator: Tensor.__matmul__ and Torch.matmul? */
+bool acc_op_same(struct acc_str a, struct acc_str b);
 /* Does this operator take weights as its second and later inputs? */
 bool acc_op_weighted(struct acc_str op);
 /* Relative error that one operation may add: the unit roundoff of the dtype as noise shows

@@ -134,6 +134,9 @@ continues(const struct acc_call *k, const struct place *p, uint8_t sides)
 		return false;
 	if ((sides & 1) && (p->step != k->step || p->rank != k->rank))
 		return false;
+	/* Of a fused call of the device, parts stand with several calls of the bench. */
+	if (has[ACC_A] && k->key[ACC_A] != NULL)
+		return acc_str_is(p->key[ACC_A], k->key[ACC_A]);
 	for (int s = 0; s < 2; s++)
 		if (has[s] && k->key[s] != NULL && !acc_str_is(p->key[s], k->key[s]))
 			return false;
@@ -182,6 +185,19 @@ is_weight(const struct acc_item *it, const struct acc_rec *r, const struct place
 	       (it->io == ACC_IO_KW && (acc_str_is(pos, "weight") || acc_str_is(pos, "bias")));
 }
 
+/* Do the two op calls do the same, or only result in the same? */
+static bool
+is_loose(const struct acc_item *it, const struct acc_rec *r)
+{
+	double sure = 1;
+	if (it->sides != 3)
+		return false;
+	if (acc_str_is(acc_get_text(r, "", "how"), "fused"))
+		return true;
+	acc_as_f64(acc_get(r, "", "sure"), &sure);
+	return sure < 1 && !acc_op_same(acc_get_text(r, "a.", "op"), acc_get_text(r, "b.", "op"));
+}
+
 static int
 into_call(struct acc_case *c, struct acc_item *it, const struct acc_rec *r, struct acc_err *e)
 {
@@ -210,6 +226,7 @@ into_call(struct acc_case *c, struct acc_item *it, const struct acc_rec *r, stru
 		k->cls = (uint8_t)acc_op_class(p.op);
 	}
 	it->weight = is_weight(it, r, &p);
+	it->loose = is_loose(it, r);
 	k->last = it->line;
 	k->items++;
 	it->call = c->ncall - 1;

@@ -91,6 +91,21 @@ acc_op_class(struct acc_str op)
 }
 
 bool
+acc_op_same(struct acc_str a, struct acc_str b)
+{
+	a = bare(a);
+	b = bare(b);
+	for (int i = 0; i < 2; i++) {
+		struct acc_str *s = i == 0 ? &a : &b;
+		if (acc_str_starts(*s, "npu_")) {
+			s->p += 4;
+			s->n -= 4;
+		}
+	}
+	return acc_str_eq(a, b);
+}
+
+bool
 acc_op_weighted(struct acc_str op)
 {
 	op = bare(op);

@@ -156,25 +156,6 @@ truth(const struct acc_val *v)
 	return v->type == ACC_V_BOOL && v->b;
 }
 
-static struct acc_val run(const struct expr *x, uint32_t from, uint32_t to,
-	const struct expr_table *t, uint32_t row);
-
-/* The part of the program after an aggregate, for each input or output row; that part holds
- * no aggregate itself (the compiler sees to it), so this goes one level deep. */
-static struct acc_val
-aggregate(const struct expr *x, uint32_t at, const struct expr_table *t)
-{
-	const struct expr_ins *in = &x->ins[at];
-	struct acc_val best = undefined();
-	for (uint32_t i = 0; i < t->n; i++) {
-		if (t->row[i].output != in->output)
-			continue;
-		struct acc_val two[2] = {best, run(x, at + 1, at + 1 + in->n, t, i)};
-		best = extreme(two, 2, in->smallest);
-	}
-	return best;
-}
-
 static struct acc_val
 run(const struct expr *x, uint32_t from, uint32_t to, const struct expr_table *t, uint32_t row)
 {
@@ -190,7 +171,7 @@ run(const struct expr *x, uint32_t from, uint32_t to, const struct expr_table *t
 			st[n++] = t->row[row].v[in->n];
 			break;
 		case OP_AGG:
-			st[n++] = aggregate(x, i, t);
+			st[n++] = in->v;
 			i += in->n;
 			break;
 		case OP_CALL:
@@ -222,6 +203,30 @@ run(const struct expr *x, uint32_t from, uint32_t to, const struct expr_table *t
 		}
 	}
 	return n == 0 ? undefined() : st[n - 1];
+}
+
+/* The part of the program after an aggregate, for each input or output row. It holds no
+ * aggregate itself: the compiler sees to that. */
+static struct acc_val
+aggregate(const struct expr *x, uint32_t at, const struct expr_table *t)
+{
+	const struct expr_ins *in = &x->ins[at];
+	struct acc_val best = undefined();
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (t->row[i].output != in->output)
+			continue;
+		struct acc_val two[2] = {best, run(x, at + 1, at + 1 + in->n, t, i)};
+		best = extreme(two, 2, in->smallest);
+	}
+	return best;
+}
+
+void
+acc_expr_prepare(struct expr *x, const struct expr_table *t)
+{
+	for (uint32_t i = 0; x->op && i < x->n; i++)
+		if (x->ins[i].op == OP_AGG)
+			x->ins[i].v = aggregate(x, i, t);
 }
 
 struct acc_val

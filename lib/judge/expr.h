@@ -37,6 +37,8 @@ struct expr {
 int acc_expr_compile(struct expr *x, struct acc_str text, struct expr_fields *fields,
 	struct acc_arena *mem, struct acc_err *e);
 void acc_expr_release(struct expr *x);
+/* The aggregates of a table; before the expression is run for its rows. */
+void acc_expr_prepare(struct expr *x, const struct expr_table *t);
 /* The value for one row; ACC_V_NIL is undefined. Texts may be parts of the row's. */
 struct acc_val acc_expr_run(const struct expr *x, const struct expr_table *t, uint32_t row);
 bool acc_expr_true(const struct expr *x, const struct expr_table *t, uint32_t row);

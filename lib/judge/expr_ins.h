@@ -17,7 +17,7 @@ struct expr_ins {
 	enum expr_fn fn;
 	uint32_t n; /* field; arguments of a call; instructions that an aggregate runs */
 	bool output, smallest; /* of an aggregate */
-	struct acc_val v;
+	struct acc_val v; /* of a constant; of an aggregate, once prepared */
 };
 
 #endif

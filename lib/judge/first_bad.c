@@ -21,43 +21,9 @@ struct given {
 	double grad_rms;     /* root mean square of the largest incoming gradient, */
 	double grad_rmse;    /* of its error, */
 	uint64_t grad_count; /* and its number of elements */
-	uint32_t tensors;
 	bool exact;          /* everything has equal bits */
 	bool unseen;         /* something was not measured */
 };
-
-static struct acc_str
-made_key(const struct acc_call *k, uint64_t id, uint64_t buf[3])
-{
-	buf[0] = id;
-	buf[1] = k->backward || k->grad;
-	buf[2] = k->segment;
-	return (struct acc_str){(char *)buf, 3 * sizeof *buf};
-}
-
-static uint32_t
-maker(const struct scan *s, int side, const struct acc_call *k, uint64_t id)
-{
-	uint64_t buf[3];
-	uint64_t *v = id == 0 ? NULL : acc_map_get(&s->made[side], made_key(k, id, buf));
-	return v == NULL ? ACC_NOCALL : (uint32_t)*v;
-}
-
-static int
-remember(struct scan *s, const struct acc_call *k, uint32_t item, bool replace)
-{
-	for (int side = 0; side < 2; side++) {
-		uint64_t buf[3], id = s->c->item[item].id[side];
-		if (id == 0)
-			continue;
-		uint64_t *v = acc_map_put(&s->made[side], made_key(k, id, buf), item);
-		if (v == NULL)
-			return ACC_ENOMEM;
-		if (replace)
-			*v = item;
-	}
-	return 0;
-}
 
 /* Errors as causes: where integers differ, anything may follow. */
 static double
@@ -112,25 +78,23 @@ excess(struct scan *s, const struct acc_call *k, double unit, double by)
 }
 
 static bool
-is_input(const struct acc_item *it)
-{
-	return it->io == ACC_IO_IN || it->io == ACC_IO_KW || it->io == ACC_IO_PARAM;
-}
-
-static bool
 is_output(const struct acc_item *it)
 {
-	return !is_input(it);
+	return !acc_is_input(it);
+}
+
+/* Where one side is fused, or the operators differ, what goes in (backwards: what comes out)
+ * need not be the same thing on both sides, and counts only if it looks like it. */
+static bool
+alike(const struct scan *s, const struct acc_call *k, const struct acc_item *it, double unit)
+{
+	return !it->loose || acc_is_input(it) == k->backward ||
+	       it->rms <= 4 * (20 * unit + 10 * recent(s, k->backward));
 }
 
 static void
 receive(struct given *g, const struct acc_item *it)
 {
-	if (it->sides != 3 || it->measure == ACC_UNMEASURED) {
-		g->unseen = true;
-		return;
-	}
-	g->tensors++;
 	g->rms = fmax(g->rms, cause_of(it, false));
 	g->max = fmax(g->max, cause_of(it, true));
 	g->exact &= it->rms == 0;
@@ -145,52 +109,13 @@ receive(struct given *g, const struct acc_item *it)
 	}
 }
 
-/* The first call of a device-only stretch whose last call is this one: one of them replaced
- * what the bench does otherwise. */
-static uint32_t
-stretch(const struct acc_case *c, uint32_t call)
-{
-	while (call > 0 && c->call[call - 1].key[ACC_B] == NULL &&
-		c->call[call - 1].segment == c->call[call].segment &&
-		c->call[call - 1].backward == c->call[call].backward)
-		call--;
-	return call;
-}
-
-/* Who is to blame for a bad input whose maker is fine: an op that overwrote it in place has
- * put its own output there. */
-static uint32_t
-overwriter(const struct scan *s, uint32_t call, const struct acc_item *it)
-{
-	const struct acc_case *c = s->c;
-	uint32_t q = maker(s, ACC_A, &c->call[call], it->id[ACC_A]);
-	if (q == ACC_NOCALL)
-		return call;
-	uint32_t other = c->item[q].call;
-	const struct acc_call *k = &c->call[other];
-	if (k->key[ACC_B] == NULL)
-		return stretch(c, other);
-	for (uint32_t i = k->first; i <= k->last; i++)
-		if (c->item[i].call == other && is_input(&c->item[i]) && other != call &&
-			c->item[i].id[ACC_B] == it->id[ACC_B])
-			return other;
-	return call;
-}
-
-/* The same values on the device, and on the bench, in both records? */
-static bool
-same_pair(const struct acc_item *x, const struct acc_item *y)
-{
-	return x->id[ACC_A] == y->id[ACC_A] && x->id[ACC_B] == y->id[ACC_B];
-}
-
 static int
 judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given *g)
 {
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
 	const struct acc_item *it = &c->item[i];
-	uint32_t p = maker(s, ACC_B, k, it->id[ACC_B]);
+	uint32_t p = acc_maker(s, ACC_B, k, it->id[ACC_B]);
 	struct limit l;
 	struct suspect x = {.call = call, .item = i, .role = ROLE_IN, .producer = p};
 	if (p != ACC_NOCALL && c->item[p].measure != ACC_UNMEASURED) {
@@ -211,14 +136,15 @@ judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given
 	x.from = l.from;
 	if (it->exact && it->rms > 0)
 		x.margin = p != ACC_NOCALL && c->item[p].rms > 0 ? -9 : isinf(x.cause) ? -9 : 9;
-	if (x.margin > 0 && (p == ACC_NOCALL || !same_pair(it, &c->item[p]))) {
-		x.blame = overwriter(s, call, it);
+	bool strict = !it->loose || k->backward;
+	if (x.margin > 0 && strict && (p == ACC_NOCALL || !acc_same_pair(it, &c->item[p]))) {
+		x.blame = acc_overwriter(s, call, it);
 		if (suspect(s, &x) < 0)
 			return ACC_ENOMEM;
 	}
 	receive(g, it);
 	/* Nobody made it: from now on it is known, and no news where it comes again. */
-	return p == ACC_NOCALL ? remember(s, k, i, false) : 0;
+	return p == ACC_NOCALL ? acc_remember(s, k, i, false) : 0;
 }
 
 /* A gradient that is zero in exact arithmetic is noise on both sides: a small tensor that
@@ -255,18 +181,6 @@ carried(const struct acc_item *it, const struct acc_call *k, const struct given 
 	return false;
 }
 
-/* A module hands on what an op in it made, and so do the gradients of parameters. A small one
- * whose maker is not recorded may be zero in exact arithmetic: it tells nothing. */
-static bool
-handed_on(const struct scan *s, const struct acc_call *k, const struct acc_item *it)
-{
-	if (!k->module && !k->grad)
-		return false;
-	uint32_t p = maker(s, ACC_B, k, it->id[ACC_B]);
-	return p != ACC_NOCALL ? same_pair(it, &s->c->item[p])
-			       : k->grad && it->ndim <= 1 && !isinf(it->rms);
-}
-
 /* The limit of an output, with what it follows from. */
 static struct limit
 allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it, double unit,
@@ -281,6 +195,13 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 		*cause_max = fmax(*cause_max, x->cause);
 		l.gain = fmax(l.gain, 10);
 		l.floor = fmax(l.floor, 30 * unit);
+	}
+	const struct acc_item *in = acc_passed_through(s->c, it->call, it);
+	if (in != NULL) {
+		l.gain = .3; /* 4 times that is hardly more than what came in */
+		x->cause = cause_of(in, false);
+		*cause_max = cause_of(in, true);
+		l.from = "the bench hands an input on unchanged";
 	}
 	/* From inexact inputs a choice may fall otherwise here and there. */
 	if (it->exact)
@@ -307,7 +228,7 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 	x.value = by_max ? max : rms;
 	x.limit = 4 * (by_max ? 4 * l.floor + l.gain * cause_max : l.floor + l.gain * x.cause);
 	x.margin = by_max ? largest : x.margin;
-	if ((it->measure == ACC_BY_TENSOR && carried(it, k, g, unit)) || handed_on(s, k, it))
+	if ((it->measure == ACC_BY_TENSOR && carried(it, k, g, unit)) || acc_handed_on(s, call, it))
 		x.margin = -9;
 	*worst = fmax(*worst, x.margin);
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && suspect(s, &x) < 0)
@@ -327,7 +248,7 @@ judge_args(struct scan *s, uint32_t call, double unit, double worst)
 	const struct acc_call *k = &c->call[call];
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
-		if (it->call != call || it->kind != ACC_ITEM_ARG || !is_input(it) ||
+		if (it->call != call || it->kind != ACC_ITEM_ARG || !acc_is_input(it) ||
 			it->measure != ACC_BY_VALUE || !(it->rms > 20 * unit) || worst <= 0)
 			continue;
 		struct suspect x = {.call = call, .item = i, .role = ROLE_ARG, .blame = call,
@@ -353,13 +274,13 @@ saved(const struct scan *s, const struct acc_call *k, struct given *g)
 		return;
 	for (uint32_t i = f->first; i <= f->last; i++) {
 		const struct acc_item *it = &c->item[i];
-		if (it->call != *v || it->kind != ACC_ITEM_TENSOR || it->sides != 3 ||
-			it->measure == ACC_UNMEASURED)
+		if (it->call != *v || it->kind != ACC_ITEM_TENSOR || !acc_is_measured(it) ||
+			(it->loose && acc_is_input(it)))
 			continue;
 		g->rms = fmax(g->rms, cause_of(it, false));
 		g->max = fmax(g->max, cause_of(it, true));
 		g->exact &= it->rms == 0;
-		if (is_input(it))
+		if (acc_is_input(it))
 			g->sum_rel += it->rms == 0 ? 0 : it->max_rel;
 	}
 }
@@ -375,12 +296,12 @@ walk_call(struct scan *s, uint32_t call)
 	int rc = 0;
 	for (uint32_t i = k->first; i <= k->last && rc == 0; i++) {
 		const struct acc_item *it = &c->item[i];
-		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !is_input(it))
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
 			continue;
-		if (paired && it->sides == 3 && it->measure != ACC_UNMEASURED)
+		if (paired && acc_is_measured(it) && alike(s, k, it, unit))
 			rc = judge_input(s, call, i, unit, &g);
 		else
-			receive(&g, it);
+			g.unseen = true;
 	}
 	if (k->backward)
 		saved(s, k, &g);
@@ -388,14 +309,14 @@ walk_call(struct scan *s, uint32_t call)
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !is_output(it))
 			continue;
-		if (paired && it->sides == 3 && it->measure != ACC_UNMEASURED) {
+		if (paired && acc_is_measured(it) && alike(s, k, it, unit)) {
 			rc = judge_output(s, call, i, unit, &g, &worst);
 			if (!it->exact && !isinf(it->rms))
 				seen = fmax(seen, it->rms);
 		} else if (paired)
 			worst = fmax(worst, 0.1);
 		if (rc == 0)
-			rc = remember(s, k, i, true);
+			rc = acc_remember(s, k, i, true);
 	}
 	if (rc == 0 && paired)
 		rc = judge_args(s, call, unit, worst);

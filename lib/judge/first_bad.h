@@ -69,6 +69,25 @@ int acc_learn(struct scan *s, struct acc_err *e);
  * the same units; its pass, its precision. */
 uint64_t acc_noise_class(const struct acc_call *k, double unit);
 
+/* --- trace.c --- */
+bool acc_is_input(const struct acc_item *it);
+/* Do both sides have numbers that were compared? */
+bool acc_is_measured(const struct acc_item *it);
+/* The latest earlier item of the pass of k that holds these values on this side, ACC_NOCALL. */
+uint32_t acc_maker(const struct scan *s, int side, const struct acc_call *k, uint64_t id);
+/* From here on, this item holds its values; one that is known already stays, unless replaced. */
+int acc_remember(struct scan *s, const struct acc_call *k, uint32_t item, bool replace);
+/* The call to blame for an input whose maker is fine: one that overwrote it in place, one that
+ * only the device has; else the call itself. */
+uint32_t acc_overwriter(const struct scan *s, uint32_t call, const struct acc_item *it);
+/* The same values on the device, and on the bench, in both records? */
+bool acc_same_pair(const struct acc_item *x, const struct acc_item *y);
+/* The input of this call that the bench hands on unchanged as this output, or NULL. */
+const struct acc_item *acc_passed_through(const struct acc_case *c, uint32_t call,
+	const struct acc_item *out);
+/* Is this output's error no news, because something else made it? */
+bool acc_handed_on(const struct scan *s, uint32_t call, const struct acc_item *it);
+
 /* --- culprit.c --- */
 /* The finding that names a suspect; `chosen` is its index. */
 int acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e);

@@ -212,6 +212,10 @@ judge_rule(struct acc_case *c, struct group *g, struct rule *r, bool outputs_onl
 	/* A rule that looks at inputs has nothing to say of a call whose inputs do not count. */
 	if ((r->modes & g->mode) == 0 || (outputs_only && r->when.op))
 		return 0;
+	acc_expr_prepare(&r->when, &t);
+	acc_expr_prepare(&r->value, &t);
+	for (uint32_t i = 0; i < r->nwhy; i++)
+		acc_expr_prepare(&r->why[i].x, &t);
 	for (uint32_t i = 0; i < g->n && rc == 0; i++)
 		if (applies(r, g, i, &first_output) && (!outputs_only || g->row[i].output) &&
 			acc_expr_true(&r->when, &t, i))
@@ -234,6 +238,14 @@ pronounce(struct acc_case *c, struct group *g, uint32_t row, struct acc_err *e)
 	return acc_case_mark(c, &c->item[g->item[row]], &said->v, e);
 }
 
+/* Does a condition on the op call hold for its first record? */
+static bool
+holds(struct expr *x, const struct expr_table *t)
+{
+	acc_expr_prepare(x, t);
+	return x->n > 0 && acc_expr_true(x, t, 0);
+}
+
 /* The op call is complete: judge it, and empty the group. */
 static int
 flush(struct acc_case *c, struct group *g, struct acc_err *e)
@@ -244,8 +256,8 @@ flush(struct acc_case *c, struct group *g, struct acc_err *e)
 	if (g->mode != 0)
 		rs->mode = g->mode;
 	g->mode = rs->mode != 0 ? rs->mode : MODE_ANY;
-	if (g->n > 0 && !(rs->skip.n > 0 && acc_expr_true(&rs->skip, &t, 0))) {
-		bool only = rs->outputs_only.n > 0 && acc_expr_true(&rs->outputs_only, &t, 0);
+	if (g->n > 0 && !holds(&rs->skip, &t)) {
+		bool only = holds(&rs->outputs_only, &t);
 		memset(g->said, 0, g->n * sizeof *g->said);
 		for (uint32_t i = 0; i < rs->n && rc == 0; i++)
 			rc = judge_rule(c, g, &rs->rule[i], only);

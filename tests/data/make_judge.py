@@ -187,6 +187,21 @@ s.op("Tensor.__mul__.0.forward", [("l", 1e-7, {"m__max_rel": 0.1}), ("c", 0)], [
 s.op("Tensor.__sub__.0.forward", [("l", 1e-7), ("c", 0)], [("d", 1e-4, {"m__max_abs": 3e-7})])
 s.write("light")
 
+for name, e in (("handed-through", 4e-6), ("not-handed-through", 1.2e-5)):
+    s = Stream()  # the bench's gradient passes an addition unchanged
+    net(s)
+    s.op("Tensor.__add__.0.backward", [("dy", 4e-6)], [("dy", e), ("dy", 4e-6)])
+    s.write(name)
+
+s = Stream()  # the bench's attention is one call: it takes k where the device's matmul takes k^T
+s.put("Torch.matmul.0.forward", "in", "1", {"dtype": "f32", "shape": [4, 4], "s.hash": h("kt")},
+      {"dtype": "f32", "shape": [4, 4], "s.hash": h("k"), "key": "NPU.npu_fusion_attention.0.forward"}, "tensor",
+      {"how": "fused", "sure": 0.6, "m.mode": "tensor", "m.err_rms": 0.7, "m.err_max": 2.0, "m.nonfinite": 0})
+s.put("Torch.matmul.1.forward", "out", "0", {"dtype": "f32", "shape": [4, 4], "s.hash": h("o")},
+      {"dtype": "f32", "shape": [4, 4], "s.hash": h("o"), "key": "NPU.npu_fusion_attention.0.forward"}, "tensor",
+      {"how": "fused", "sure": 0.6, "m.mode": "tensor", "m.err_rms": 0.0, "m.err_max": 0.0, "m.nonfinite": 0})
+s.write("fused")
+
 s = Stream()  # uninitialised, and filled
 s.op("Torch.empty.0.forward", [], [("e", 5.0)])
 s.op("Tensor.fill_.0.forward", [("e", 5.0)], [("f", 0)])

@@ -53,6 +53,7 @@ run(const char *text)
 			v[r][i] = field(fields.name[i].p, r);
 	}
 	struct expr_table t = {row, 3};
+	acc_expr_prepare(&x, &t);
 	struct acc_val got = acc_expr_run(&x, &t, 2);
 	acc_expr_release(&x);
 	return got;

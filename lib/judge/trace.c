@@ -1,0 +1,122 @@
+/* Where a tensor comes from, by the identity of its values: the latest earlier output, of the
+ * same pass, that has them. The bench's side tells, since the device's may be wrong. */
+#include "first_bad.h"
+
+#include <math.h>
+
+/* Values in a pass of a step and rank. */
+static struct acc_str
+made_key(const struct acc_call *k, uint64_t id, uint64_t buf[3])
+{
+	buf[0] = id;
+	buf[1] = k->backward || k->grad;
+	buf[2] = k->segment;
+	return (struct acc_str){(char *)buf, 3 * sizeof *buf};
+}
+
+uint32_t
+acc_maker(const struct scan *s, int side, const struct acc_call *k, uint64_t id)
+{
+	uint64_t buf[3];
+	uint64_t *v = id == 0 ? NULL : acc_map_get(&s->made[side], made_key(k, id, buf));
+	return v == NULL ? ACC_NOCALL : (uint32_t)*v;
+}
+
+int
+acc_remember(struct scan *s, const struct acc_call *k, uint32_t item, bool replace)
+{
+	for (int side = 0; side < 2; side++) {
+		uint64_t buf[3], id = s->c->item[item].id[side];
+		if (id == 0)
+			continue;
+		uint64_t *v = acc_map_put(&s->made[side], made_key(k, id, buf), item);
+		if (v == NULL)
+			return ACC_ENOMEM;
+		if (replace)
+			*v = item;
+	}
+	return 0;
+}
+
+bool
+acc_is_input(const struct acc_item *it)
+{
+	return it->io == ACC_IO_IN || it->io == ACC_IO_KW || it->io == ACC_IO_PARAM;
+}
+
+bool
+acc_is_measured(const struct acc_item *it)
+{
+	return it->sides == 3 && it->measure != ACC_UNMEASURED;
+}
+
+/* The first call of a device-only stretch whose last call is this one: one of them replaced
+ * what the bench does otherwise. */
+static uint32_t
+stretch(const struct acc_case *c, uint32_t call)
+{
+	while (call > 0 && c->call[call - 1].key[ACC_B] == NULL &&
+		c->call[call - 1].segment == c->call[call].segment &&
+		c->call[call - 1].backward == c->call[call].backward)
+		call--;
+	return call;
+}
+
+/* Who is to blame for a bad input whose maker is fine: an op that overwrote it in place has
+ * put its own output there. */
+uint32_t
+acc_overwriter(const struct scan *s, uint32_t call, const struct acc_item *it)
+{
+	const struct acc_case *c = s->c;
+	uint32_t q = acc_maker(s, ACC_A, &c->call[call], it->id[ACC_A]);
+	if (q == ACC_NOCALL)
+		return call;
+	uint32_t other = c->item[q].call;
+	const struct acc_call *k = &c->call[other];
+	if (k->key[ACC_B] == NULL)
+		return stretch(c, other);
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == other && acc_is_input(&c->item[i]) && other != call &&
+			c->item[i].id[ACC_B] == it->id[ACC_B])
+			return other;
+	return call;
+}
+
+/* The same values on the device, and on the bench, in both records? */
+bool
+acc_same_pair(const struct acc_item *x, const struct acc_item *y)
+{
+	return x->id[ACC_A] == y->id[ACC_A] && x->id[ACC_B] == y->id[ACC_B];
+}
+
+/* The input of this call that the bench hands on unchanged as this output, or NULL. */
+const struct acc_item *
+acc_passed_through(const struct acc_case *c, uint32_t call, const struct acc_item *out)
+{
+	const struct acc_call *k = &c->call[call];
+	/* Calls with thousands of tensors are optimizers, which hand nothing on. */
+	if (k->items > 512)
+		return NULL;
+	for (uint32_t i = k->first; i <= k->last && out->id[ACC_B] != 0; i++)
+		if (c->item[i].call == call && acc_is_input(&c->item[i]) && acc_is_measured(&c->item[i]) &&
+			c->item[i].id[ACC_B] == out->id[ACC_B])
+			return &c->item[i];
+	return NULL;
+}
+
+/* A module hands on what an op in it made, and so do the gradients of parameters; so does an op
+ * that changes nothing. A small gradient whose maker is not recorded may be zero in exact
+ * arithmetic: it tells nothing. */
+bool
+acc_handed_on(const struct scan *s, uint32_t call, const struct acc_item *it)
+{
+	const struct acc_call *k = &s->c->call[call];
+	const struct acc_item *in = acc_passed_through(s->c, call, it);
+	if (in != NULL)
+		return acc_same_pair(it, in);
+	if (!k->module && !k->grad)
+		return false;
+	uint32_t p = acc_maker(s, ACC_B, k, it->id[ACC_B]);
+	return p != ACC_NOCALL ? acc_same_pair(it, &s->c->item[p])
+			       : k->grad && it->ndim <= 1 && !isinf(it->rms);
+}
