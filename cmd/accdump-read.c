@@ -15,6 +15,7 @@ static const struct cli_opt options[] = {
 	{'s', "step", "LIST", "steps, such as 0,2-4"},
 	{'r', "rank", "LIST", "ranks (process ids where ranks are unknown)"},
 	{'f', "format", "NAME", "the dump format, instead of recognising it"},
+	{259, "regex", "PATTERN", "read logs by a pattern with named groups"},
 	{258, "inline", NULL, "put the tensors' contents into the stream"},
 	{'l', "list", NULL, "list the dump formats"},
 	{0, NULL, NULL, NULL},
@@ -93,7 +94,7 @@ main(int argc, char **argv)
 	struct acc_select sel = {0};
 	const char **ops = NULL, **kinds = NULL, **passes = NULL, **ios = NULL;
 	int64_t *steps = NULL, *ranks = NULL;
-	const char *format = NULL;
+	const char *format = NULL, *pattern = NULL;
 	bool with_payload = false;
 	struct acc_err e = {0};
 	for (int c; (c = cli_getopt(argc, argv, &cli)) != -1;) {
@@ -107,6 +108,7 @@ main(int argc, char **argv)
 		case 's': sel.nsteps = cli_ints("--step", optarg, &steps); break;
 		case 'r': sel.nranks = cli_ints("--rank", optarg, &ranks); break;
 		case 'f': format = optarg; break;
+		case 259: pattern = optarg; break;
 		case 258: with_payload = true; break;
 		case 'l': list_formats();
 		}
@@ -117,6 +119,8 @@ main(int argc, char **argv)
 	sel.steps = steps, sel.ranks = ranks;
 	job.ctx = acc_dump_open(&sel, emit, trouble, &job, &e);
 	if (job.ctx == NULL)
+		cli_die_err(&e);
+	if (pattern != NULL && acc_dump_pattern(job.ctx, pattern, &e) < 0)
 		cli_die_err(&e);
 	if (with_payload && (job.payload = acc_inline_open(cli_tmpdir(), &e)) == NULL)
 		cli_die_err(&e);

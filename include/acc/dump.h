@@ -24,7 +24,8 @@ struct acc_probe {
 
 /* What the user selected; all empty selects everything. Patterns are shell globs. */
 struct acc_select {
-	const char *const *ops; size_t nops;     /* op calls: the key, the op, or name, by glob */
+	const char *const *ops; size_t nops;     /* op calls: the key, the op, or name, by glob;
+	                                          * curves: the tag, either form */
 	const char *from, *to;                   /* first and last op call (key or glob), inclusive */
 	const char *const *kinds; size_t nkinds; /* record kinds: tensor, arg, param, ... */
 	const char *const *ios; size_t nios;     /* in kw out param grad */
@@ -48,6 +49,10 @@ void acc_dump_close(struct acc_dump_ctx *c);
 int acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format,
 	struct acc_err *e);
 
+/* From now on, dumps are logs whose lines are matched against a regular expression (Perl's):
+ * each named group is a curve, but `step`, `tag` and `value`, `run`. < 0: it is wrong. */
+int acc_dump_pattern(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e);
+
 /* The worst exit status that a stream read as a dump carried; 0 if there was none. */
 int acc_dump_status(const struct acc_dump_ctx *c);
 /* The command lines that such streams carried so far, in order; *n of them. */
@@ -61,6 +66,8 @@ struct acc_dump {
 	const char *looks_for; /* for the message when nothing is found: "step0/rank0/dump.json" */
 	/* 0: not mine; 1..100: how sure. Reads nothing but what it is shown, and names. */
 	int (*probe)(const struct acc_probe *p);
+	/* Or NULL. As probe, asked where no probe was sure: may read the file. */
+	int (*search)(const struct acc_probe *p);
 	int (*read)(struct acc_dump_ctx *c, const char *path, struct acc_err *e);
 };
 extern const struct acc_dump *const acc_dumps[];
@@ -76,7 +83,7 @@ int acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *s, struct a
 /* Is this step / rank selected? Ask before opening its files. Unknown ones (< 0) are. Where
  * the rank is unknown, the process id stands for it. */
 bool acc_dump_wants(const struct acc_dump_ctx *c, int64_t step, int64_t rank);
-/* An empty record of this kind, with `name` set first; src, seq, step and rank are added by
+/* An empty record of this kind, with `name` set first unless name.p is NULL; src, seq, step and rank are added by
  * acc_dump_put. Valid until the next call. */
 struct acc_rec *acc_dump_rec(struct acc_dump_ctx *c, const char *kind, struct acc_str name);
 /* Would acc_dump_put hand it on? Ask, once name, key, op, pass and io are set, before costly

@@ -109,7 +109,7 @@ struct acc_rec *
 acc_dump_rec(struct acc_dump_ctx *c, const char *kind, struct acc_str name)
 {
 	/* Out of memory shows again when the next field is added. */
-	if (acc_rec_start(&c->rec, acc_str(kind)) == 0)
+	if (acc_rec_start(&c->rec, acc_str(kind)) == 0 && name.p != NULL)
 		acc_add(&c->rec, "", "name", acc_text(name));
 	return &c->rec;
 }

@@ -3,6 +3,7 @@
 #define DUMP_CTX_H
 
 #include "acc/dump.h"
+#include "io/regex.h"
 
 /* Where a source stands in the range of op calls that the user asked for. */
 enum dump_range { RANGE_NEW, RANGE_BEFORE, RANGE_IN, RANGE_LAST, RANGE_AFTER };
@@ -31,6 +32,7 @@ struct acc_dump_ctx {
 	struct acc_map stacks;   /* id -> index of pending, or DUMP_STACK_OUT */
 	struct acc_rec **pending; /* stack records that no record has used yet */
 	size_t npending, cap_pending;
+	struct acc_regex *pattern; /* the user's, for logs; or NULL */
 	struct acc_map passed; /* (src, seq) of a stream's records that were selected */
 	struct acc_str *log;
 	size_t nlog;

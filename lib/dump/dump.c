@@ -32,17 +32,27 @@ by_name(const char *name, struct acc_err *e)
 }
 
 static const struct acc_dump *
-surest(const struct acc_probe *p, struct acc_err *e)
+ask(const struct acc_probe *p, bool search)
 {
 	const struct acc_dump *best = NULL;
 	int most = 0;
 	for (size_t i = 0; i < acc_ndumps; i++) {
-		int sure = acc_dumps[i]->probe(p);
+		const struct acc_dump *d = acc_dumps[i];
+		int sure = !search ? d->probe(p) : d->search != NULL ? d->search(p) : 0;
 		if (sure > most) {
-			best = acc_dumps[i];
+			best = d;
 			most = sure;
 		}
 	}
+	return best;
+}
+
+static const struct acc_dump *
+surest(const struct acc_probe *p, struct acc_err *e)
+{
+	const struct acc_dump *best = ask(p, false);
+	if (best == NULL)
+		best = ask(p, true);
 	if (best != NULL)
 		return best;
 	char list[224] = "";
@@ -95,6 +105,8 @@ acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, stru
 	uint8_t head[4096];
 	int rc = 0;
 	bool std = strcmp(path, "-") == 0;
+	if (c->pattern != NULL)
+		format = "log";
 	if (!std)
 		rc = look(path, &p, head, sizeof head, e);
 	if (rc == 0 && format == NULL && !std && !p.is_dir && p.head == NULL)
@@ -111,6 +123,13 @@ acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, stru
 	if (rc < 0)
 		acc_err_in(e, std ? "standard input" : path);
 	return rc;
+}
+
+int
+acc_dump_pattern(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e)
+{
+	c->pattern = acc_regex_open(pattern, e);
+	return c->pattern != NULL ? 0 : e != NULL ? e->code : ACC_EUSAGE;
 }
 
 struct acc_dump_ctx *
@@ -155,6 +174,7 @@ acc_dump_close(struct acc_dump_ctx *c)
 	free(c->pending);
 	free(c->src);
 	free(c->log);
+	acc_regex_close(c->pattern);
 	acc_rec_release(&c->rec);
 	acc_map_release(&c->src_at);
 	acc_map_release(&c->stacks);

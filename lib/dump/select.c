@@ -58,7 +58,9 @@ acc_dump_selected(struct acc_dump_ctx *c, struct dump_src *s, const struct acc_r
 	const struct acc_select *sel = &c->sel;
 	if (!c->selective)
 		return true;
-	if (!acc_dump_wants(c, s->step, s->rank < 0 ? s->proc : s->rank))
+	/* A point of a curve has a step of its own; its source has all of them. */
+	int64_t step = s->step < 0 ? acc_get_int(r, prefix, "step", -1) : s->step;
+	if (!acc_dump_wants(c, step, s->rank < 0 ? s->proc : s->rank))
 		return false;
 	struct acc_str key = acc_get_text(r, prefix, "key"), op = acc_get_text(r, prefix, "op");
 	if ((sel->from != NULL || sel->to != NULL) &&
@@ -73,6 +75,8 @@ acc_dump_selected(struct acc_dump_ctx *c, struct dump_src *s, const struct acc_r
 	if (sel->nios > 0 && !any_glob(sel->ios, sel->nios, acc_get_text(r, prefix, "io")))
 		return false;
 	return sel->nops == 0 || any_glob(sel->ops, sel->nops, key) ||
+	       any_glob(sel->ops, sel->nops, acc_get_text(r, prefix, "tag")) ||
+	       any_glob(sel->ops, sel->nops, acc_get_text(r, prefix, "tag.raw")) ||
 	       any_glob(sel->ops, sel->nops, op) ||
 	       any_glob(sel->ops, sel->nops, acc_get_text(r, "", "name"));
 }

@@ -1,0 +1,30 @@
+/* lines.h - the lines of a text, whatever its length */
+#ifndef LIB_IO_LINES_H
+#define LIB_IO_LINES_H
+
+#include "acc/file.h"
+
+enum { ACC_LINE_LIMIT = 16 << 20 };
+
+struct acc_lines {
+	struct acc_bytes *b; /* borrowed */
+	uint64_t no;         /* of the line that was returned last; the first is 1 */
+	size_t used;         /* bytes to be consumed with the next call */
+	bool too_long;       /* the line was cut off at ACC_LINE_LIMIT */
+};
+
+/* The next line, without its line feed, valid until the next call. 1, 0 at the end, < 0. */
+int acc_lines_next(struct acc_lines *l, struct acc_str *line, struct acc_err *e);
+
+/* Which lines are worth a closer look: those that hold one of a few words. Only the first
+ * four bytes of each word are looked for, so a line that has them may still hold none. */
+enum { ACC_SIEVE_WORDS = 16 };
+struct acc_sieve {
+	uint32_t word[ACC_SIEVE_WORDS];
+	int n;
+	uint8_t shift[4096]; /* by two bytes: how far the window of four may move on */
+};
+void acc_sieve_init(struct acc_sieve *s, const char *const *words, int n);
+bool acc_sieve_has(const struct acc_sieve *s, struct acc_str line);
+
+#endif

@@ -1,0 +1,19 @@
+/* regex.h - Perl's regular expressions; lib/io/regex.c is the only user of libpcre2 */
+#ifndef LIB_IO_REGEX_H
+#define LIB_IO_REGEX_H
+
+#include "acc/base.h"
+
+struct acc_regex;
+/* NULL: not a pattern; *e names the place in it. Bytes, not characters, are matched. */
+struct acc_regex *acc_regex_open(const char *pattern, struct acc_err *e);
+void acc_regex_close(struct acc_regex *r);
+/* The named groups, in the order in which they stand in the pattern. */
+size_t acc_regex_names(const struct acc_regex *r);
+struct acc_str acc_regex_name(const struct acc_regex *r, size_t i);
+/* Find the first match: 1, 0 if there is none; < 0: it would take too long (ACC_ELIMIT). */
+int acc_regex_find(struct acc_regex *r, struct acc_str s, struct acc_err *e);
+/* What the i-th named group matched; p is NULL where it took no part. In s. */
+struct acc_str acc_regex_group(const struct acc_regex *r, struct acc_str s, size_t i);
+
+#endif
