@@ -282,7 +282,7 @@ acc_curve_open(struct curve_file *f, const char *path, struct acc_err *e)
 		fd = dup(STDIN_FILENO);
 		rc = fd < 0 ? acc_fail(e, ACC_EIO, "cannot read standard input:") : 0;
 	} else {
-		rc = dump_real(path, f->dir, &f->name, e);
+		rc = acc_dump_real(path, f->dir, &f->name, e);
 		int dir = rc < 0 ? rc : acc_dir_open(f->dir, e);
 		if (dir < 0)
 			return dir;

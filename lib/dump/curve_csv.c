@@ -175,7 +175,7 @@ trouble(struct sheet *s, const char *what, struct acc_str text)
 		(unsigned long long)acc_csv_line(s->csv), what, text.n < 60 ? (int)text.n : 60,
 		text.p);
 	acc_err_in(&bad, s->path);
-	dump_say(&s->said, s->cv.c, &bad);
+	acc_dump_say(&s->said, s->cv.c, &bad);
 }
 
 /* The tag of a row that names what its numbers are of: PREFIX/NAME/COLUMN of the monitor. */
@@ -269,7 +269,7 @@ rank_of(const char *dir)
 	p += strlen("rank");
 	p += *p == '_';
 	snprintf(number, sizeof number, "%.*s", (int)strspn(p, "0123456789"), p);
-	return dump_place_number(number, "");
+	return acc_dump_place_number(number, "");
 }
 
 static int
@@ -287,7 +287,7 @@ read_csv(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 			   : acc_curves_start(&s.cv, c, &src, f.run, f.name, ':', e);
 	if (rc == 0)
 		rc = rows(&s, f.name, e);
-	dump_say_rest(&s.said, c, path);
+	acc_dump_say_rest(&s.said, c, path);
 	if (rc == 0 && s.points == 0)
 		rc = acc_fail(e, ACC_EFORMAT, "no curves: no column holds numbers");
 	acc_csv_close(s.csv);

@@ -148,7 +148,7 @@ top(struct curves *cv, struct acc_json *j, struct acc_err *e)
 		struct acc_str tag = {acc_arena_copy(&m, t.s.p, t.s.n), t.s.n};
 		rc = tag.p == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory")
 				   : acc_json_next(j, &t, e);
-		if (rc <= 0 || (rc = jtree_read(j, &t, &m, &n, e)) < 0)
+		if (rc <= 0 || (rc = acc_jtree_read(j, &t, &m, &n, e)) < 0)
 			break;
 		if (n == NULL) {
 			rc = acc_fail_at(e, ACC_ELIMIT, t.pos, "a curve of more than 64 MiB");

@@ -105,7 +105,7 @@ acc_log_trouble(struct log_reader *g, const char *fmt, ...)
 	va_end(ap);
 	acc_fail(&e, ACC_EFORMAT, "line %llu: %s", (unsigned long long)g->line, text);
 	acc_err_in(&e, g->path);
-	dump_say(&g->said, g->cv.c, &e);
+	acc_dump_say(&g->said, g->cv.c, &e);
 }
 
 int
@@ -316,9 +316,9 @@ rank_of(const char *dir, const char *name)
 {
 	char stem[64];
 	snprintf(stem, sizeof stem, "%.*s", (int)strcspn(name, "."), name);
-	int64_t rank = dump_place_number(stem, "worker_");
+	int64_t rank = acc_dump_place_number(stem, "worker_");
 	const char *slash = strrchr(dir, '/');
-	return rank >= 0 || slash == NULL ? rank : dump_place_number(slash + 1, "rank_");
+	return rank >= 0 || slash == NULL ? rank : acc_dump_place_number(slash + 1, "rank_");
 }
 
 static int
@@ -340,7 +340,7 @@ read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		rc = acc_curves_start(&g.cv, c, &s, f.run, f.name, ':', e);
 	if (rc == 0)
 		rc = read_lines(&g, f.b, e);
-	dump_say_rest(&g.said, c, path);
+	acc_dump_say_rest(&g.said, c, path);
 	if (rc == 0 && g.points == 0)
 		rc = acc_fail(e, ACC_EFORMAT, c->pattern != NULL
 			? "no line matches the pattern" : "no line of a known training log");

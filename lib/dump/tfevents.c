@@ -261,7 +261,7 @@ data(struct events *ev, uint64_t len, struct acc_err *e)
 		return rc; /* whoever takes the records wants no more */
 	if (bad.code != 0) {
 		acc_err_in(&bad, ev->path);
-		dump_say(&ev->said, ev->cv.c, &bad);
+		acc_dump_say(&ev->said, ev->cv.c, &bad);
 	}
 	acc_bytes_skip(ev->b, (size_t)left + 4);
 	return 0;
@@ -311,7 +311,7 @@ read_file(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
 		acc_dump_trouble(c, &bad);
 		rc = 0;
 	}
-	dump_say_rest(&ev.said, c, path);
+	acc_dump_say_rest(&ev.said, c, path);
 	acc_bytes_close(ev.b);
 	acc_curves_release(&ev.cv);
 	return rc;
@@ -396,7 +396,7 @@ read_events(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	const char *file = NULL;
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
 	if (fd < 0) {
-		rc = dump_real(path, dir, &file, e);
+		rc = acc_dump_real(path, dir, &file, e);
 		fd = rc < 0 ? rc : acc_dir_open(dir, e);
 	} else if (realpath(path, dir) == NULL) {
 		rc = acc_fail(e, ACC_EIO, "cannot find the folder:");

@@ -82,7 +82,7 @@ history(struct curves *cv, struct acc_json *j, const char *path, struct acc_err 
 	while ((rc = acc_json_next(j, &t, e)) > 0 && t.type != ACC_JSON_ARRAY_END) {
 		struct jnode *entry;
 		acc_arena_reset(&m);
-		rc = jtree_read(j, &t, &m, &entry, e);
+		rc = acc_jtree_read(j, &t, &m, &entry, e);
 		if (rc < 0)
 			break;
 		n++;
