@@ -62,11 +62,16 @@ $(B)/lib/kernel/avx512.o: ALL_CFLAGS += $(if $(X86),-mavx512f -mavx512bw -mavx51
 RULES := $(sort $(wildcard share/rules/*.rules))
 $(B)/gen/presets.c: share/rules/embed.sh $(RULES)
 	@mkdir -p $(@D)
-	sh share/rules/embed.sh $(RULES) >$@.tmp && mv $@.tmp $@
-$(B)/gen/presets.o: $(B)/gen/presets.c
+	sh share/rules/embed.sh presets $(RULES) >$@.tmp && mv $@.tmp $@
+# The first is acccurve's default.
+CURVES := share/curves/guide.rules $(filter-out %/guide.rules,$(sort $(wildcard share/curves/*.rules)))
+$(B)/gen/curve_presets.c: share/rules/embed.sh $(CURVES)
+	@mkdir -p $(@D)
+	sh share/rules/embed.sh curve_presets $(CURVES) >$@.tmp && mv $@.tmp $@
+$(B)/gen/%.o: $(B)/gen/%.c
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o
+$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o
 	@rm -f $@
 	$(AR) rcs $@ $^
 
@@ -79,6 +84,10 @@ $(BIN)/%: cmd/%.sh
 	install -m 755 $< $@
 
 $(B)/unit/%: $(B)/tests/unit/%.o $(B)/libacc.a
+	@mkdir -p $(@D)
+	$(CC) $(SANF) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
+
+$(B)/bench/%: $(B)/tests/bench/%.o $(B)/libacc.a
 	@mkdir -p $(@D)
 	$(CC) $(SANF) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
 

@@ -172,6 +172,12 @@ int acc_case_next(struct acc_case *c, struct acc_rec **r, struct acc_err *e);
 int acc_case_status(const struct acc_case *c); /* 0 or 1 */
 void acc_case_close(struct acc_case *c);
 
+/* --- rules on one record alone, which is no op call --- */
+/* 1: broken; *v is the verdict of the gravest rule and every sentence, in mem and rs. 0: none,
+ * or the rules skip it. < 0. */
+int acc_rules_one(struct acc_rules *rs, const struct acc_rec *r, struct acc_arena *mem,
+	struct acc_verdict *v, struct acc_err *e);
+
 /* --- for judges --- */
 /* Read a record again. Valid until the next one is read. */
 int acc_case_record(struct acc_case *c, const struct acc_item *it, struct acc_rec **r,

@@ -86,6 +86,26 @@ list_ops(struct acc_half *h, struct acc_err *e)
 	return 0;
 }
 
+/* Curves and parameters have no op calls to reason about. Of several points of a step, as a
+ * restarted run writes them, the last counts: so the lists are gone through from their ends. */
+static int
+pair_points(const struct acc_joined *forward, struct acc_err *e)
+{
+	struct acc_joined j = *forward;
+	uint32_t *op = malloc(((size_t)j.na + j.nb + 1) * sizeof *op);
+	if (op == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < j.na; i++)
+		op[i] = forward->aop[j.na - 1 - i];
+	for (uint32_t i = 0; i < j.nb; i++)
+		op[j.na + i] = forward->bop[j.nb - 1 - i];
+	j.aop = op;
+	j.bop = op + j.na;
+	int rc = acc_aligner_name.pair(&j, e);
+	free(op);
+	return rc;
+}
+
 int
 acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct acc_join *join,
 	acc_align_fn *fn, void *arg, struct acc_err *e)
@@ -104,8 +124,7 @@ acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct 
 			.bop = b->byop + gb->first, .nb = gb->nop,
 			.cross = a->framework != 0 && b->framework != 0 &&
 				 a->framework != b->framework};
-		/* Curves and parameters have no op calls to reason about. */
-		rc = ga->id.kind == WHO_GLOBAL ? acc_aligner_name.pair(&j, e) : way->pair(&j, e);
+		rc = ga->id.kind == WHO_GLOBAL ? pair_points(&j, e) : way->pair(&j, e);
 	}
 	return rc < 0 ? rc : acc_align_emit(al, fn, arg, e);
 }

@@ -17,6 +17,19 @@ static const char *const tensor_keys[] = {"kind", "name", "step", "rank", "io", 
 	"dtype", "shape", "value", "s.min", "s.max", "s.mean", "s.norm", "s.nan", "s.posinf",
 	"s.neginf", "s.zero", "s.sat", "s.hash", "stat.min", "stat.max", "stat.mean", "stat.norm",
 	"stat.crc32", "err", "bad", "why", "text", NULL};
+static const char *const curve_keys[] = {"kind", "tag", "class", "role", "n", "begin", "end", "first",
+	"beyond", "stays", "apart", "nonfinite", "res", "max_abs", "at", "max_rel", "most_rel",
+	"mean_abs", "mean_rel", "late_abs", "begin_abs", "begin_rel", "final", "final_rel",
+	"offset", "offset_rel", "offset_p", "slope", "trend_p", "drift", "signs", "a.nan", "b.nan",
+	"a.spikes", "a.spike", "b.spikes", "b.spike", "a.only", "b.only", "a.repeated",
+	"b.repeated", "shift", "lr0", "noise.runs", "noise.max_abs", "noise.mean_abs",
+	"noise.mean_rel", "outside", "inside", "bad", "rule", "value", "limit", "limit_from",
+	"why", "what", "name", "stage", "step", "dump", "ranked", "text", NULL};
+static const char *const curve_short[] = {"tag", "n", "first", "beyond", "max_abs", "at",
+	"mean_rel", "begin_rel", "final_rel", "drift", "inside", "bad", "rule", NULL};
+static const char *const point_keys[] = {"kind", "a.tag", "b.tag", "a.step", "b.step", "a.value",
+	"b.value", "how", "a.run", "b.run", NULL};
+static const char *const point_short[] = {"a.tag", "a.step", "a.value", "b.value", "how", NULL};
 static const char *const scalar_keys[] = {"tag", "step", "value", "run", NULL};
 static const char *const param_keys[] = {"key", "value", "where", NULL};
 static const char *const finding_keys[] = {"kind", "what", "name", "io", "pos", "step", "rank",
@@ -26,9 +39,20 @@ static const char *const pair_short[] = {"name", "a.dtype", "a.shape", "how", "n
 static const char *const tensor_short[] = {"name", "type", "dtype", "shape", "value", "s.min",
 	"s.max", "s.mean", "s.norm", "stat.min", "stat.max", "bad", "err", NULL};
 
+/* A pair of points of curves, which have tags instead of names. */
+static bool
+is_point(const struct acc_rec *r, const char *key)
+{
+	return acc_rec_is(r, "pair") && acc_str_is(acc_get_text(r, "", key), "scalar");
+}
+
 static const char *const *
 default_keys(const struct acc_rec *r, bool for_people)
 {
+	if (acc_rec_is(r, "curve"))
+		return for_people ? curve_short : curve_keys;
+	if (is_point(r, "a.kind") || is_point(r, "b.kind"))
+		return for_people ? point_short : point_keys;
 	if (acc_rec_is(r, "pair"))
 		return for_people ? pair_short : pair_keys;
 	if (acc_rec_is(r, "tensor") || acc_rec_is(r, "arg"))
@@ -112,10 +136,11 @@ static struct acc_str
 brief(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
 	const struct acc_val *v = acc_get(r, "", c->key);
-	if (v == NULL && strcmp(c->key, "a.dtype") == 0)
-		v = acc_get(r, "", "b.dtype");
-	if (v == NULL && strcmp(c->key, "a.shape") == 0)
-		v = acc_get(r, "", "b.shape");
+	/* One column says it for both sides. */
+	static const char *const shared[] = {"dtype", "shape", "tag", "step"};
+	for (size_t i = 0; v == NULL && i < sizeof shared / sizeof *shared; i++)
+		if (strncmp(c->key, "a.", 2) == 0 && strcmp(c->key + 2, shared[i]) == 0)
+			v = acc_get(r, "b.", shared[i]);
 	/* How two records were matched matters until they are measured. */
 	if (strcmp(c->key, "how") == 0 && acc_get(r, "", "m.mode") != NULL)
 		return ACC_STR("");

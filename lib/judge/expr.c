@@ -108,6 +108,14 @@ call(enum expr_fn fn, const struct acc_val *v, uint32_t n)
 		pattern[v[1].s.n] = '\0';
 		return acc_bool(acc_glob(pattern, v[0].s));
 	}
+	case FN_ROUND: {
+		char digits[40];
+		double want;
+		if (!num || n < 2 || !acc_as_f64(&v[1], &want) || !(want >= 1 && want <= 17))
+			return undefined();
+		snprintf(digits, sizeof digits, "%.*g", (int)want, x);
+		return acc_f64(strtod(digits, NULL));
+	}
 	}
 	return undefined();
 }

@@ -101,6 +101,7 @@ static const struct {
 	{"percent", FN_PERCENT, 1, 1},
 	{"part", FN_PART, 2, 2},
 	{"glob", FN_GLOB, 2, 2},
+	{"round", FN_ROUND, 2, 2},
 };
 
 static const struct {

@@ -115,6 +115,13 @@ set_limit(struct reader *rd, struct acc_str v)
 	return end != buf && *end == '\0' ? 0 : wrong(rd, "the limit is no number:", v);
 }
 
+static int
+set_from(struct reader *rd, struct acc_str v)
+{
+	rd->rule->from = acc_arena_copy(&rd->rs->mem, v.p, v.n);
+	return rd->rule->from != NULL ? 0 : no_memory(rd);
+}
+
 /* Cut "text {expression} text" up. */
 static int
 set_why(struct reader *rd, struct acc_str v)
@@ -158,7 +165,7 @@ statement(struct reader *rd, struct acc_str key, struct acc_str v)
 		const char *key;
 		int (*set)(struct reader *, struct acc_str);
 	} keys[] = {{"level", set_level}, {"rows", set_rows}, {"mode", set_modes},
-		{"limit", set_limit}, {"why", set_why}};
+		{"limit", set_limit}, {"from", set_from}, {"why", set_why}};
 	if (acc_str_is(key, "rule"))
 		return new_rule(rd, v);
 	if (acc_str_is(key, "skip"))

@@ -136,7 +136,7 @@ value_text(struct acc_arena *m, const struct acc_val *v)
 }
 
 static const char *
-why_text(struct acc_case *c, const struct rule *r, const struct expr_table *t, uint32_t row)
+why_text(struct acc_arena *mem, const struct rule *r, const struct expr_table *t, uint32_t row)
 {
 	if (r->nwhy == 0)
 		return r->name;
@@ -148,20 +148,20 @@ why_text(struct acc_case *c, const struct rule *r, const struct expr_table *t, u
 		const char *v = "";
 		if (r->why[i].x.n > 0) {
 			struct acc_val x = acc_expr_run(&r->why[i].x, t, row);
-			v = value_text(&c->mem, &x);
+			v = value_text(mem, &x);
 		}
 		s = v == NULL ? NULL
-			      : acc_arena_printf(&c->mem, "%s%s%s", s, r->why[i].lead, v);
+			      : acc_arena_printf(mem, "%s%s%s", s, r->why[i].lead, v);
 	}
 	return s;
 }
 
 static int
-condemn(struct acc_case *c, struct group *g, struct rule *r, const struct expr_table *t,
-	uint32_t row)
+condemn(const struct acc_rules *rs, struct acc_arena *mem, struct group *g, struct rule *r,
+	const struct expr_table *t, uint32_t row)
 {
 	struct row_verdict *said = &g->said[row];
-	const char *why = why_text(c, r, t, row);
+	const char *why = why_text(mem, r, t, row);
 	bool error = strcmp(r->level, "error") == 0;
 	if (why == NULL)
 		return ACC_ENOMEM;
@@ -169,7 +169,8 @@ condemn(struct acc_case *c, struct group *g, struct rule *r, const struct expr_t
 		said->why[said->nwhy++] = why;
 	if ((error && !said->failed) || (!error && !said->failed && !said->warned)) {
 		said->v = (struct acc_verdict){.level = r->level, .rule = r->name,
-			.value = NAN, .limit = r->limit, .limit_from = c->opt.rules->where};
+			.value = NAN, .limit = r->limit,
+			.limit_from = r->from != NULL ? r->from : rs->where};
 		if (r->value.n > 0) {
 			struct acc_val x = acc_expr_run(&r->value, t, row);
 			acc_as_f64(&x, &said->v.value);
@@ -204,7 +205,8 @@ applies(const struct rule *r, const struct group *g, uint32_t row, bool *first_o
 }
 
 static int
-judge_rule(struct acc_case *c, struct group *g, struct rule *r, bool outputs_only)
+judge_rule(const struct acc_rules *rs, struct acc_arena *mem, struct group *g, struct rule *r,
+	bool outputs_only)
 {
 	struct expr_table t = {g->row, g->n};
 	bool first_output = true;
@@ -219,23 +221,43 @@ judge_rule(struct acc_case *c, struct group *g, struct rule *r, bool outputs_onl
 	for (uint32_t i = 0; i < g->n && rc == 0; i++)
 		if (applies(r, g, i, &first_output) && (!outputs_only || g->row[i].output) &&
 			acc_expr_true(&r->when, &t, i))
-			rc = condemn(c, g, r, &t, i);
+			rc = condemn(rs, mem, g, r, &t, i);
 	return rc;
 }
 
+/* The verdict, with its sentences in mem. */
 static int
-pronounce(struct acc_case *c, struct group *g, uint32_t row, struct acc_err *e)
+pronounce(struct row_verdict *said, struct acc_arena *mem, struct acc_err *e)
 {
-	struct row_verdict *said = &g->said[row];
-	if (said->nwhy == 0)
-		return 0;
-	const char **why = acc_alloc(&c->mem, said->nwhy * sizeof *why);
+	const char **why = acc_alloc(mem, said->nwhy * sizeof *why);
 	if (why == NULL)
 		return no_memory(e);
 	memcpy(why, said->why, said->nwhy * sizeof *why);
 	said->v.why = why;
 	said->v.nwhy = said->nwhy;
-	return acc_case_mark(c, &c->item[g->item[row]], &said->v, e);
+	return 0;
+}
+
+int
+acc_rules_one(struct acc_rules *rs, const struct acc_rec *r, struct acc_arena *mem,
+	struct acc_verdict *v, struct acc_err *e)
+{
+	uint32_t item = 0;
+	struct expr_row row = {.output = true};
+	struct row_verdict said = {0};
+	struct group g = {.row = &row, .item = &item, .said = &said, .n = 1, .mode = MODE_ANY};
+	struct expr_table t = {&row, 1};
+	int rc = fill(rs, &g, &row, r);
+	if (rc == 0 && !(rs->skip.n > 0 && acc_expr_true(&rs->skip, &t, 0)))
+		for (uint32_t i = 0; i < rs->n && rc == 0; i++)
+			rc = judge_rule(rs, mem, &g, &rs->rule[i], false);
+	acc_arena_release(&g.mem);
+	if (rc < 0)
+		return no_memory(e);
+	if (said.nwhy > 0)
+		rc = pronounce(&said, mem, e);
+	*v = said.v;
+	return rc < 0 ? rc : said.nwhy > 0;
 }
 
 /* Does a condition on the op call hold for its first record? */
@@ -260,10 +282,15 @@ flush(struct acc_case *c, struct group *g, struct acc_err *e)
 		bool only = holds(&rs->outputs_only, &t);
 		memset(g->said, 0, g->n * sizeof *g->said);
 		for (uint32_t i = 0; i < rs->n && rc == 0; i++)
-			rc = judge_rule(c, g, &rs->rule[i], only);
+			rc = judge_rule(rs, &c->mem, g, &rs->rule[i], only);
 		rc = rc < 0 ? no_memory(e) : 0;
-		for (uint32_t i = 0; i < g->n && rc == 0; i++)
-			rc = pronounce(c, g, i, e);
+		for (uint32_t i = 0; i < g->n && rc == 0; i++) {
+			if (g->said[i].nwhy == 0)
+				continue;
+			rc = pronounce(&g->said[i], &c->mem, e);
+			if (rc == 0)
+				rc = acc_case_mark(c, &c->item[g->item[i]], &g->said[i].v, e);
+		}
 	}
 	g->n = 0;
 	g->mode = 0;

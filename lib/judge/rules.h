@@ -20,6 +20,7 @@ struct rule {
 	unsigned modes;
 	struct expr when, value;
 	double limit; /* NAN: not said */
+	const char *from; /* where the limit comes from; NULL: the rule file */
 	struct rule_text *why;
 	uint32_t nwhy;
 	/* while judging */

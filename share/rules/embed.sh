@@ -1,19 +1,23 @@
 #!/bin/sh
-# Writes rule files as C, so that a program is one file: embed.sh FILE.rules ... >presets.c
+# Writes rule files as C, so that a program is one file:
+#	embed.sh presets FILE.rules ... >presets.c
+# makes acc_presets[] and acc_npresets; the first file is the first preset.
 # The first line of a rule file, a comment, is its help.
 set -eu
+name=$1
+shift
 id() { basename "$1" .rules | tr -c 'a-zA-Z0-9\n' _; }
-echo '#include "acc/judge.h"'
+echo '#include "acc/curve.h"'
 for f; do
 	printf 'static const unsigned char text_%s[] = {\n' "$(id "$f")"
 	od -An -v -tu1 "$f" | sed 's/[0-9][0-9]*/&,/g'
 	echo '0};'
 done
-echo 'const struct acc_preset acc_presets[] = {'
+echo "const struct acc_preset acc_$name[] = {"
 for f; do
 	printf '{"%s", "%s", (const char *)text_%s, sizeof text_%s - 1},\n' \
 		"$(basename "$f" .rules)" "$(sed -n '1s/^# *//p' "$f" | sed 's/[\\"]/\\&/g')" \
 		"$(id "$f")" "$(id "$f")"
 done
 echo '};'
-echo 'const size_t acc_npresets = sizeof acc_presets / sizeof *acc_presets;'
+echo "const size_t acc_n$name = sizeof acc_$name / sizeof *acc_$name;"

@@ -1,0 +1,200 @@
+#include "acc/cli.h"
+#include "acc/curve.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+
+enum { ALL = 256, NOISE, PRESET, RULES, PRINT_RULES };
+
+static const struct cli_opt options[] = {
+	{'l', "list", NULL, "list the presets"},
+	{PRESET, "preset", "NAME", "judge by the rules of this preset (guide)"},
+	{RULES, "rules", "FILE", "judge by the rules of this file"},
+	{PRINT_RULES, "print-rules", "NAME", "print a preset's rules, to be edited"},
+	{NOISE, "noise", "FILE", "pairs of two runs of the bench: their spread is fine"},
+	{ALL, "all", NULL, "pass on the points, too"},
+	{0, NULL, NULL, NULL},
+};
+
+static const struct cli cli = {
+	.prog = "acccurve",
+	.synopsis = "[FILE ...]",
+	.summary = "Say whether the curves of two runs differ, since when, and whether it is noise.",
+	.opt = options,
+	.notes = "Reads pairs of points; writes a record for each curve and findings.\n"
+		 "Exit status: 0 inside the limits, 1 outside, 2 trouble.\n"
+		 "  accdump-read npu/trainer_state.json | accalign - gpu/trainer_state.json | acccurve\n",
+};
+
+static const struct acc_preset *
+preset(const char *name)
+{
+	for (size_t i = 0; i < acc_ncurve_presets; i++)
+		if (strcmp(acc_curve_presets[i].name, name) == 0)
+			return &acc_curve_presets[i];
+	cli_usage("no preset '%s'; --list shows them", name);
+}
+
+static void
+print_and_exit(const char *text, size_t n)
+{
+	if (fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0)
+		cli_die("standard output:");
+	exit(0);
+}
+
+static void
+list(void)
+{
+	for (size_t i = 0; i < acc_ncurve_presets; i++)
+		printf("%-12s %s\n", acc_curve_presets[i].name, acc_curve_presets[i].help);
+	print_and_exit("", 0);
+}
+
+static struct acc_rules *
+parse(const char *text, size_t n, const char *where)
+{
+	struct acc_err e = {0};
+	struct acc_rules *rs = acc_rules_parse(text, n, where, &e);
+	if (rs == NULL)
+		cli_die_err(&e);
+	return rs;
+}
+
+static struct acc_rules *
+parse_file(const char *path)
+{
+	struct acc_buf b = {0};
+	FILE *f = fopen(path, "r");
+	size_t got = 1;
+	if (f == NULL)
+		cli_die("%s: %s", path, strerror(errno));
+	while (got > 0 && b.n <= 1 << 20) {
+		if (acc_buf_reserve(&b, 65536) < 0)
+			cli_die("out of memory");
+		got = fread(b.p + b.n, 1, 65536, f);
+		b.n += got;
+	}
+	if (ferror(f))
+		cli_die("%s: cannot be read", path);
+	fclose(f);
+	struct acc_rules *rs = parse((char *)b.p, b.n, path);
+	acc_buf_release(&b);
+	return rs;
+}
+
+/* Pairs become points; what is neither pair nor payload passes. */
+static void
+read_pairs(struct acc_curves *cs, struct acc_in *in, struct cli_out *out, bool all)
+{
+	struct acc_err e = {0};
+	struct acc_rec *r;
+	int rc;
+	while ((rc = acc_in_next(in, &r, &e)) > 0) {
+		if (acc_curves_add(cs, r, 0, &e) < 0)
+			cli_die_err(&e);
+		if (all || (!acc_rec_is(r, "pair") && !acc_rec_is(r, "data")))
+			cli_put(out, r);
+	}
+	if (rc < 0)
+		cli_die_err(&e);
+	cli_status(out, acc_in_status(in));
+}
+
+static void
+read_noise(struct acc_curves *cs, const char *path, unsigned number, struct cli_out *out)
+{
+	struct acc_err e = {0};
+	struct acc_rec *r;
+	uint64_t n = 0;
+	int rc;
+	struct acc_rd *rd = acc_rd_open(path, &e);
+	if (rd == NULL)
+		cli_die_err(&e);
+	while ((rc = acc_rd_next(rd, &r, &e)) > 0) {
+		if ((rc = acc_curves_add(cs, r, number, &e)) < 0)
+			break;
+		n += (uint64_t)rc;
+	}
+	if (rc < 0)
+		cli_die_err(&e);
+	if (n == 0)
+		cli_die("%s: no pair of points in it: make it with accalign", path);
+	if (acc_rd_status(rd) == 2)
+		cli_status(out, 2);
+	acc_rd_close(rd);
+}
+
+static void
+write_result(struct acc_curves *cs, struct cli_out *out)
+{
+	struct acc_err e = {0};
+	struct acc_rec *r;
+	int rc = acc_curves_judge(cs, &e);
+	while (rc == 0 && (rc = acc_curves_next(cs, &r, &e)) > 0) {
+		cli_put(out, r);
+		rc = 0;
+	}
+	if (rc < 0)
+		cli_die_err(&e);
+	if (acc_curves_joined(cs) == 0) {
+		cli_warn("no curve has a step on both sides: is accalign missing from the pipe?");
+		cli_status(out, 2);
+	}
+	cli_status(out, acc_curves_status(cs));
+}
+
+int
+main(int argc, char **argv)
+{
+	struct acc_err e = {0};
+	struct acc_curve_opt opt = {.rules = NULL};
+	const char **noise = NULL;
+	size_t nnoise = 0, nlog;
+	bool all = false;
+	const struct acc_preset *p;
+	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
+		if (key == 'l')
+			list();
+		if ((key == PRESET || key == RULES) && opt.rules != NULL)
+			cli_usage("only one of --preset and --rules");
+		if (key == PRESET || key == PRINT_RULES) {
+			p = preset(optarg);
+			if (key == PRINT_RULES)
+				print_and_exit(p->text, p->n);
+			opt.rules = parse(p->text, p->n, p->name);
+		}
+		if (key == RULES)
+			opt.rules = parse_file(optarg);
+		if (key == PRESET || key == RULES)
+			opt.rules_name = optarg;
+		if (key == NOISE) {
+			noise = realloc(noise, (nnoise + 1) * sizeof *noise);
+			if (noise == NULL)
+				cli_die("out of memory");
+			noise[nnoise++] = optarg;
+		}
+		all |= key == ALL;
+	}
+	if (opt.rules == NULL) {
+		p = &acc_curve_presets[0];
+		opt.rules = parse(p->text, p->n, p->name);
+		opt.rules_name = p->name;
+	}
+	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
+	struct acc_curves *cs = in == NULL ? NULL : acc_curves_open(&opt, &e);
+	if (cs == NULL)
+		cli_die_err(&e);
+	const struct acc_str *log = acc_in_log(in, &nlog);
+	struct cli_out *out = cli_out_open(log, nlog, argc, argv);
+	read_pairs(cs, in, out, all);
+	for (size_t i = 0; i < nnoise; i++)
+		read_noise(cs, noise[i], (unsigned)i + 1, out);
+	write_result(cs, out);
+	acc_curves_close(cs);
+	acc_in_close(in);
+	acc_rules_free(opt.rules);
+	free(noise);
+	return cli_finish(out);
+}

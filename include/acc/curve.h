@@ -1,0 +1,62 @@
+/* curve.h - do the curves of two runs differ, since when, and is it noise?
+ *
+ * Pairs of points (pair records of scalars, as accalign makes them) are gathered to curves, one
+ * per tag, joined by step; each curve is measured; rules judge the figures; what the stages of
+ * training say together becomes findings. The figures are those of accstream(5), curve.
+ */
+#ifndef ACC_CURVE_H
+#define ACC_CURVE_H
+
+#include "acc/judge.h"
+
+/* The rule files of share/curves; the first is the default. */
+extern const struct acc_preset acc_curve_presets[];
+extern const size_t acc_ncurve_presets;
+
+/* --- does a difference fluctuate about zero? --- */
+enum acc_drift_kind {
+	ACC_DRIFT_NONE,    /* as noise about zero would */
+	ACC_DRIFT_OFFSET,  /* its mean is not zero */
+	ACC_DRIFT_TREND,   /* it grows or shrinks steadily */
+	ACC_DRIFT_UNKNOWN  /* too few values to tell */
+};
+struct acc_drift {
+	enum acc_drift_kind kind;
+	double offset, offset_p; /* mean, and the probability of one as far from 0 by chance */
+	double offset_se;        /* standard error of the mean */
+	double trend_p;          /* of no trend */
+	double phi;              /* autocorrelation of neighbouring blocks that was removed */
+	double eff;              /* so many independent blocks tell as much */
+};
+/* n finite differences in the order of steps. The series is averaged in at most 64 blocks,
+ * prewhitened with their lag-1 autocorrelation (Andrews and Monahan 1992; corrected for its
+ * bias), and cut into 16 groups (8 below 32 values); t tests on the means of the groups
+ * (Ibragimov and Mueller 2010), and on how those of the second half differ from those of the
+ * first, allow for autocorrelation and for noise whose size changes. Each test at 2 %: together
+ * at most one false alarm in 20; tests/bench/curve_drift.c measures that, and the power.
+ */
+void acc_drift_test(const double *d, size_t n, struct acc_drift *out);
+/* Probability that Student's t with df degrees of freedom is farther from 0 than t. */
+double acc_student_p(double t, double df);
+
+/* --- the whole --- */
+struct acc_curves;
+struct acc_curve_opt {
+	struct acc_rules *rules; /* stays yours */
+	const char *rules_name;
+};
+struct acc_curves *acc_curves_open(const struct acc_curve_opt *opt, struct acc_err *e);
+/* Take a pair of the device and the bench (noise = 0) or of the noise-th pair of two runs of the
+ * bench (1, 2, ... in order). 1: it is a point of a curve; 0: it is not; < 0. */
+int acc_curves_add(struct acc_curves *cs, const struct acc_rec *r, unsigned noise,
+	struct acc_err *e);
+/* Everything was added: measure, judge, conclude. */
+int acc_curves_judge(struct acc_curves *cs, struct acc_err *e);
+/* The curve records, then the findings. 1, 0 at the end, < 0. *r is valid until the next. */
+int acc_curves_next(struct acc_curves *cs, struct acc_rec **r, struct acc_err *e);
+/* Curves with a point that both sides have. */
+size_t acc_curves_joined(const struct acc_curves *cs);
+int acc_curves_status(const struct acc_curves *cs); /* 0 or 1 */
+void acc_curves_close(struct acc_curves *cs);
+
+#endif

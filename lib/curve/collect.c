@@ -1,0 +1,254 @@
+/* From pairs of points to curves. */
+#include "curve/curve.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+const char *const acc_curve_role[] = {NULL, "loss", "learning_rate", "grad_norm", "local_norm"};
+
+static enum role
+role_of(struct acc_str tag)
+{
+	static const struct {
+		const char *glob;
+		enum role role;
+	} roles[] = {
+		{"*local_norm*", ROLE_LOCAL},
+		{"*_vs_samples", ROLE_NONE},
+		{"loss", ROLE_LOSS},
+		{"*_loss", ROLE_LOSS},
+		{"*/loss", ROLE_LOSS},
+		{"learning_rate*", ROLE_RATE},
+		{"grad_norm", ROLE_NORM},
+	};
+	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+		if (acc_glob(roles[i].glob, tag))
+			return roles[i].role;
+	return ROLE_NONE;
+}
+
+static struct curve *
+get_curve(struct curve_set *s, struct acc_arena *mem, struct acc_str tag, struct acc_str cls)
+{
+	uint64_t *at = acc_map_put(&s->at, tag, s->n);
+	if (at == NULL)
+		return NULL;
+	if (*at < s->n)
+		return &s->c[*at];
+	if (s->n == s->cap) {
+		size_t cap = s->cap == 0 ? 32 : s->cap * 2;
+		struct curve *p = realloc(s->c, cap * sizeof *p);
+		if (p == NULL)
+			return NULL;
+		s->c = p;
+		s->cap = cap;
+	}
+	struct curve *c = &s->c[s->n++];
+	*c = (struct curve){.tag = acc_arena_copy(mem, tag.p, tag.n), .role = role_of(tag)};
+	c->cls = acc_str_is(cls, "time") ? "time" : acc_str_is(cls, "count") ? "count" : "metric";
+	return c->tag == NULL ? NULL : c;
+}
+
+static struct point *
+add_point(struct curve_set *s, struct curve *c, int64_t step)
+{
+	if (c->n == c->cap) {
+		size_t cap = c->cap == 0 ? 16 : c->cap * 2;
+		struct point *p = realloc(c->p, cap * sizeof *p);
+		if (p == NULL)
+			return NULL;
+		c->p = p;
+		c->cap = cap;
+	}
+	struct point *p = &c->p[c->n++];
+	*p = (struct point){.step = step, .order = s->order++, .v = {NAN, NAN}};
+	return p;
+}
+
+/* Which run and rank a side's points are of: one curve should hold one. */
+static void
+note_run(struct curve *c, int side, const struct acc_rec *r, const char *prefix)
+{
+	struct acc_str run = acc_get_text(r, prefix, "run");
+	const uint64_t id[2] = {acc_hash(run.p, run.n), (uint64_t)acc_get_int(r, prefix, "rank", -1)};
+	uint64_t h = acc_hash(id, sizeof id) | 1;
+	if (c->src[side] == 0)
+		c->src[side] = h;
+	c->runs[side] |= h != c->src[side];
+}
+
+static int
+take_scalar(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,
+	const char *const prefix[2])
+{
+	int64_t step = INT64_MIN;
+	struct acc_str tag = {NULL, 0}, cls = {NULL, 0};
+	double v[2], res[2] = {0, 0};
+	unsigned has = 0;
+	for (int i = 0; i < 2; i++) {
+		if (!acc_str_is(acc_get_text(r, prefix[i], "kind"), "scalar"))
+			continue;
+		tag = acc_get_text(r, prefix[i], "tag");
+		cls = acc_get_text(r, prefix[i], "class");
+		step = acc_get_int(r, prefix[i], "step", INT64_MIN);
+		if (acc_as_f64(acc_get(r, prefix[i], "value"), &v[i]))
+			has |= 1U << i;
+		if (!acc_as_f64(acc_get(r, prefix[i], "res"), &res[i]) || !(res[i] > 0))
+			res[i] = 0;
+	}
+	if (has == 0 || tag.n == 0)
+		return 1;
+	if (step == INT64_MIN) {
+		s->unplaced++;
+		return 1;
+	}
+	if (s->order == UINT32_MAX)
+		return ACC_ELIMIT;
+	struct curve *c = get_curve(s, mem, tag, cls);
+	struct point *p = c == NULL ? NULL : add_point(s, c, step);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	p->has = (uint8_t)has;
+	for (int i = 0; i < 2; i++)
+		if (has & 1U << i) {
+			p->v[i] = v[i];
+			p->res[i] = res[i];
+			note_run(c, i, r, prefix[i]);
+		}
+	return 1;
+}
+
+/* The norm of one side's gradient: as measured, or as the recorder wrote it. */
+static bool
+norm(const struct acc_rec *r, const char *prefix, double *v)
+{
+	return acc_as_f64(acc_get(r, prefix, "s.norm"), v) ||
+	       acc_as_f64(acc_get(r, prefix, "stat.norm"), v);
+}
+
+/* A gradient of a parameter: its sum of squares is the local norm of the guide. */
+static int
+take_gradient(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,
+	const char *const prefix[2])
+{
+	double v[2];
+	unsigned has = 0;
+	struct acc_str op = {NULL, 0}, pos = {NULL, 0};
+	int64_t step = 0;
+	for (int i = 0; i < 2; i++) {
+		const char *p = prefix[i];
+		if (!acc_str_is(acc_get_text(r, p, "kind"), "tensor") ||
+			!acc_str_is(acc_get_text(r, p, "pass"), "grad"))
+			continue;
+		op = acc_get_text(r, p, "op");
+		pos = acc_get_text(r, p, "pos");
+		step = acc_get_int(r, p, "step", 0);
+		has |= norm(r, p, &v[i]) ? 1U << i : 0;
+	}
+	if (has == 0)
+		return 0;
+	if (s->order == UINT32_MAX)
+		return ACC_ELIMIT;
+	struct acc_buf tag = {0};
+	int rc = acc_buf_add(&tag, "local_norm/", 11) | acc_buf_add(&tag, op.p, op.n);
+	if (pos.n > 0)
+		rc |= acc_buf_add(&tag, ".", 1) | acc_buf_add(&tag, pos.p, pos.n);
+	struct curve *c = rc < 0 ? NULL
+				 : get_curve(s, mem, (struct acc_str){(char *)tag.p, (uint32_t)tag.n},
+					   ACC_STR("metric"));
+	acc_buf_release(&tag);
+	struct point *p = c == NULL ? NULL : add_point(s, c, step);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	p->has = (uint8_t)has;
+	for (int i = 0; i < 2; i++)
+		if (has & 1U << i)
+			p->v[i] = v[i] * v[i];
+	return 1;
+}
+
+int
+acc_curve_take(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,
+	struct acc_err *e)
+{
+	static const char *const prefix[2] = {"a.", "b."};
+	if (!acc_rec_is(r, "pair"))
+		return 0;
+	bool scalar = false;
+	for (int i = 0; i < 2; i++)
+		scalar |= acc_str_is(acc_get_text(r, prefix[i], "kind"), "scalar");
+	int rc = scalar ? take_scalar(s, mem, r, prefix) : take_gradient(s, mem, r, prefix);
+	if (rc == ACC_ELIMIT)
+		return acc_fail(e, rc, "more than %u points", UINT32_MAX);
+	return rc < 0 ? acc_fail(e, rc, "out of memory") : rc;
+}
+
+static int
+by_step(const void *px, const void *py)
+{
+	const struct point *x = px, *y = py;
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+/* One point from those of one step: accalign joins the last of one side with the last of the
+ * other, so the last pair holds both; where there is none, the last of each side. */
+static struct point
+last_of(struct curve *c, const struct point *p, size_t n)
+{
+	struct point out = {.step = p[0].step, .v = {NAN, NAN}};
+	uint64_t count[2] = {0, 0};
+	bool paired = false;
+	for (size_t i = 0; i < n; i++)
+		paired |= p[i].has == 3;
+	for (size_t i = 0; i < n; i++)
+		for (int s = 0; s < 2; s++) {
+			if (!(p[i].has & 1U << s))
+				continue;
+			count[s]++;
+			if (paired && p[i].has != 3)
+				continue;
+			out.has |= (uint8_t)(1U << s);
+			out.v[s] = p[i].v[s];
+			out.res[s] = p[i].res[s];
+		}
+	for (int s = 0; s < 2; s++)
+		c->repeated[s] += count[s] > 1 ? count[s] - 1 : 0;
+	return out;
+}
+
+void
+acc_curve_settle(struct curve *c)
+{
+	size_t kept = 0;
+	if (c->n > 1)
+		qsort(c->p, c->n, sizeof *c->p, by_step);
+	for (size_t i = 0, j; i < c->n; i = j) {
+		for (j = i + 1; j < c->n && c->p[j].step == c->p[i].step;)
+			j++;
+		c->p[kept++] = last_of(c, c->p + i, j - i);
+	}
+	c->n = kept;
+}
+
+struct curve *
+acc_curve_find(const struct curve_set *s, const char *tag)
+{
+	const uint64_t *at = acc_map_get(&s->at, acc_str(tag));
+	return at == NULL ? NULL : &s->c[*at];
+}
+
+const struct point *
+acc_curve_at(const struct curve *c, int64_t step)
+{
+	size_t lo = 0, hi = c->n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (c->p[mid].step < step)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < c->n && c->p[lo].step == step ? &c->p[lo] : NULL;
+}

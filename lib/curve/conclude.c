@@ -1,0 +1,285 @@
+/* What is said at the end: where it began, which curves are bad, what was left out. */
+#include "curve/curve.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_CURVES = 12 };
+static const char *const side_name[2] = {"device", "bench"};
+
+struct remark *
+acc_curve_say(struct acc_curves *cs, const char *what, struct acc_err *e)
+{
+	if (cs->nremark == cs->remark_cap) {
+		size_t cap = cs->remark_cap == 0 ? 16 : cs->remark_cap * 2;
+		struct remark *p = realloc(cs->remark, cap * sizeof *p);
+		if (p == NULL) {
+			acc_fail(e, ACC_ENOMEM, "out of memory");
+			return NULL;
+		}
+		cs->remark = p;
+		cs->remark_cap = cap;
+	}
+	struct remark *m = &cs->remark[cs->nremark++];
+	*m = (struct remark){.what = what, .step = INT64_MIN, .dump = INT64_MIN, .value = NAN,
+		.limit = NAN};
+	return m;
+}
+
+static int
+no_memory(struct acc_err *e)
+{
+	return acc_fail(e, ACC_ENOMEM, "out of memory");
+}
+
+static bool
+is(const struct curve *c, const char *level)
+{
+	return c->v.level != NULL && strcmp(c->v.level, level) == 0;
+}
+
+/* Each curve of this level, with its first sentence. */
+static int
+say_curves(struct acc_curves *cs, const char *level, const char *what, struct acc_err *e)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < cs->set[0].n; i++) {
+		const struct curve *c = cs->order[i];
+		if (!is(c, level) || n++ >= MOST_CURVES)
+			continue;
+		struct remark *m = acc_curve_say(cs, what, e);
+		if (m == NULL)
+			return ACC_ENOMEM;
+		m->name = c->tag;
+		m->rule = c->v.rule;
+		m->value = c->v.value;
+		m->limit = c->v.limit;
+		m->limit_from = c->v.limit_from;
+		m->step = c->f.beyond != INT64_MIN ? c->f.beyond : c->f.first;
+		m->text = acc_arena_printf(&cs->mem, "%s: %s", c->tag, c->v.why[0]);
+		if (m->text == NULL)
+			return no_memory(e);
+	}
+	if (n <= MOST_CURVES)
+		return 0;
+	struct remark *m = acc_curve_say(cs, what, e);
+	if (m == NULL)
+		return ACC_ENOMEM;
+	m->text = acc_arena_printf(&cs->mem, "and %zu more curves", n - MOST_CURVES);
+	return m->text == NULL ? no_memory(e) : 0;
+}
+
+/* Tags and steps that only one side has are no difference. */
+static int
+say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
+{
+	struct remark one = {.nranked = 0};
+	size_t tags = 0;
+	const char *list = "";
+	for (size_t i = 0; i < cs->set[0].n; i++) {
+		const struct curve *c = cs->order[i];
+		if (c->f.n > 0 || c->f.only[side] == 0 || c->cls[0] != 'm')
+			continue;
+		if (tags++ < 8) {
+			one.ranked[one.nranked++] = c->tag;
+			list = acc_arena_printf(&cs->mem, "%s%s%s", list, tags > 1 ? ", " : "", c->tag);
+		}
+		if (list == NULL)
+			return no_memory(e);
+	}
+	if (tags == 0)
+		return 0;
+	struct remark *m = acc_curve_say(cs, "unmatched", e);
+	if (m == NULL)
+		return ACC_ENOMEM;
+	memcpy(m->ranked, one.ranked, sizeof one.ranked);
+	m->nranked = one.nranked;
+	m->text = acc_arena_printf(&cs->mem, "only the %s has %s%s: nothing to compare with",
+		side_name[side], list, tags > 8 ? " and more" : "");
+	return m->text == NULL ? no_memory(e) : 0;
+}
+
+static const struct curve *
+main_curve(const struct acc_curves *cs)
+{
+	for (size_t i = 0; i < cs->set[0].n; i++)
+		if (cs->order[i]->judged)
+			return cs->order[i];
+	return NULL;
+}
+
+static int
+say_steps(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
+{
+	const struct figures *f = &c->f;
+	if (f->only[0] == 0 && f->only[1] == 0)
+		return 0;
+	struct remark *m = acc_curve_say(cs, "unmatched", e);
+	if (m == NULL)
+		return ACC_ENOMEM;
+	bool spacing = f->interval[0] != INT64_MIN && f->interval[1] != INT64_MIN &&
+		       f->interval[0] != f->interval[1];
+	m->name = c->tag;
+	m->text = acc_arena_printf(&cs->mem,
+		"%s: %" PRIu64 " steps are compared, %" PRId64 " to %" PRId64 "; %" PRIu64
+		" are of the device alone, %" PRIu64 " of the bench alone%s",
+		c->tag, f->n, f->begin, f->end, f->only[0], f->only[1],
+		spacing ? ". They log at different intervals: where a program prints the mean over "
+			  "its interval, these are means of different steps"
+			: "");
+	return m->text == NULL ? no_memory(e) : 0;
+}
+
+/* A loss that is missing where the same side logged something else: Megatron leaves a NaN
+ * out. */
+static int
+say_left_out(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
+{
+	for (int side = 0; side < 2; side++) {
+		uint64_t n = 0;
+		int64_t first = INT64_MIN;
+		for (size_t i = 0; i < c->n && c->f.only[1 - side] > 0; i++) {
+			bool there = false;
+			for (size_t k = 0; c->p[i].has == 1U << (1 - side) && !there &&
+					   k < cs->set[0].n; k++) {
+				const struct curve *o = cs->order[k];
+				const struct point *p = o->role == ROLE_RATE ? acc_curve_at(o, c->p[i].step)
+									     : NULL;
+				there = p != NULL && p->has & 1U << side;
+			}
+			if (there && n++ == 0)
+				first = c->p[i].step;
+		}
+		if (n == 0)
+			continue;
+		struct remark *m = acc_curve_say(cs, "warning", e);
+		if (m == NULL)
+			return ACC_ENOMEM;
+		m->name = c->tag;
+		m->step = first;
+		m->text = acc_arena_printf(&cs->mem,
+			"the %s has no %s at %" PRIu64 " steps, first %" PRId64 ", where it logged the "
+			"learning rate: Megatron leaves out a loss that is NaN or of skipped steps",
+			side_name[side], c->tag, n, first);
+		if (m->text == NULL)
+			return no_memory(e);
+	}
+	return 0;
+}
+
+/* What makes the figures of a curve mean less than they seem to. */
+static const char *
+doubt(struct acc_curves *cs, const struct curve *c)
+{
+	struct acc_arena *mem = &cs->mem;
+	for (int s = 0; s < 2; s++) {
+		if (c->runs[s])
+			return acc_arena_printf(mem,
+				"the %s holds %s of several runs or ranks, of which the last counts: name "
+				"the file of one", side_name[s], c->tag);
+		if (c->role == ROLE_NORM && c->f.constant[s] && c->f.apart > 0)
+			return acc_arena_printf(mem, "%s of the %s is the same at all steps: it was "
+				"not computed, and is not judged", c->tag, side_name[s]);
+	}
+	if (c->role == ROLE_LOSS && c->f.res >= 0.0005)
+		return acc_arena_printf(mem, "%s is printed so coarsely that %.2g of a difference "
+			"may be rounding: the first step's rule (0.005) says little", c->tag,
+			c->f.res);
+	if (c->repeated[0] + c->repeated[1] > 0)
+		return acc_arena_printf(mem, "%s has steps twice (%" PRIu64 " on the device, %" PRIu64
+			" on the bench), as after a restart; the last value counts", c->tag,
+			c->repeated[0], c->repeated[1]);
+	return "";
+}
+
+static int
+say_doubts(struct acc_curves *cs, struct acc_err *e)
+{
+	size_t said = 0;
+	if (cs->set[0].unplaced > 0) {
+		struct remark *m = acc_curve_say(cs, "warning", e);
+		if (m == NULL)
+			return ACC_ENOMEM;
+		m->text = acc_arena_printf(&cs->mem, "%" PRIu64 " points have no step and cannot be "
+			"joined", cs->set[0].unplaced);
+		if (m->text == NULL)
+			return no_memory(e);
+	}
+	for (size_t i = 0; i < cs->set[0].n && said < 4; i++) {
+		const struct curve *c = cs->order[i];
+		const char *text = c->judged ? doubt(cs, c) : "";
+		if (text == NULL)
+			return no_memory(e);
+		if (text[0] == '\0')
+			continue;
+		struct remark *m = acc_curve_say(cs, "warning", e);
+		if (m == NULL)
+			return ACC_ENOMEM;
+		m->name = c->tag;
+		m->text = text;
+		said++;
+	}
+	return 0;
+}
+
+static const char *
+nature(const struct curve *c)
+{
+	if (c->f.apart == 0)
+		return "equal to the last digit";
+	if (c->noise.inside)
+		return "inside the bench's own spread";
+	if (c->f.drift.kind == ACC_DRIFT_NONE)
+		return "noise about zero";
+	if (c->f.drift.kind == ACC_DRIFT_UNKNOWN)
+		return c->f.signs > 0 ? "on both sides of zero (too short to tell noise from drift)"
+				      : "too short to tell noise from drift";
+	return "a steady difference, too small to matter";
+}
+
+static int
+say_clean(struct acc_curves *cs, struct acc_err *e)
+{
+	const struct curve *c = main_curve(cs);
+	size_t n = 0;
+	for (size_t i = 0; i < cs->set[0].n; i++)
+		n += cs->order[i]->judged;
+	struct remark *m = c == NULL ? NULL : acc_curve_say(cs, "clean", e);
+	if (c == NULL)
+		return 0;
+	if (m == NULL)
+		return ACC_ENOMEM;
+	m->name = c->tag;
+	m->text = acc_arena_printf(&cs->mem,
+		"no rule of %s is broken by %zu curve%s; %s over %" PRIu64 " steps: %s",
+		cs->opt.rules_name, n, n == 1 ? "" : "s", c->tag, c->f.n, nature(c));
+	if (m->text != NULL && c->f.apart > 0)
+		m->text = acc_arena_printf(&cs->mem,
+			"%s; largest difference %.3g (%.2g %%) at step %" PRId64 ", mean %.3g", m->text,
+			c->f.max_abs, 100 * c->f.max_rel, c->f.at, c->f.mean_abs);
+	return m->text == NULL ? no_memory(e) : 0;
+}
+
+int
+acc_curve_conclude(struct acc_curves *cs, struct acc_err *e)
+{
+	const struct curve *c = main_curve(cs);
+	int rc = 0;
+	if (cs->status != 0) {
+		rc = acc_curve_stage(cs, e);
+		if (rc == 0)
+			rc = say_curves(cs, "error", "rule", e);
+	}
+	if (rc == 0)
+		rc = say_curves(cs, "warning", "warning", e);
+	if (rc == 0)
+		rc = say_doubts(cs, e);
+	if (rc == 0 && c != NULL)
+		rc = say_left_out(cs, c, e);
+	if (rc == 0 && c != NULL)
+		rc = say_steps(cs, c, e);
+	for (int side = 0; side < 2 && rc == 0; side++)
+		rc = say_one_sided(cs, side, e);
+	return rc == 0 && cs->status == 0 ? say_clean(cs, e) : rc;
+}

@@ -1,0 +1,136 @@
+/* curve.h - what the parts of lib/curve share */
+#ifndef CURVE_CURVE_H
+#define CURVE_CURVE_H
+
+#include "acc/curve.h"
+
+enum { CURVE_A, CURVE_B }; /* device, bench */
+
+/* What both sides logged of one step. */
+struct point {
+	int64_t step;
+	uint32_t order;  /* in which it was read */
+	uint8_t has;     /* bit 0: a, bit 1: b */
+	double v[2];
+	double res[2];   /* half a unit of the last digit that was printed; 0: exact */
+};
+
+/* What a curve is to training; curve records name it. */
+enum role { ROLE_NONE, ROLE_LOSS, ROLE_RATE, ROLE_NORM, ROLE_LOCAL };
+extern const char *const acc_curve_role[];
+
+/* The figures of a pair of curves. Steps are INT64_MIN and numbers NAN where there is none. */
+struct figures {
+	uint64_t n;                  /* steps that both have, with finite values or not */
+	uint64_t only[2];            /* steps that one side has alone */
+	int64_t begin, end;          /* first and last of the n */
+	int64_t interval[2];         /* usual distance of the steps of each side */
+	double res;                  /* largest difference that printing alone may make */
+	uint64_t apart;              /* steps that differ by more */
+	int64_t first;               /* the first of them */
+	int64_t beyond;              /* the first that differs by more than the tolerance */
+	int64_t stays;               /* from here on, all do */
+	double max_abs, max_rel, mean_abs, mean_rel;
+	double most_rel;             /* all but 1 % of the steps (at least 1, at most 50) */
+	double late_abs;             /* largest of the second half */
+	int64_t at;                  /* step of max_abs */
+	double begin_abs, begin_rel; /* of the first step */
+	double a_begin, b_begin;
+	double level;                /* mean |bench| */
+	struct acc_drift drift;
+	double slope;                /* of the difference, by least squares, each step */
+	uint64_t signs;              /* how often the difference changes its sign */
+	double final, final_rel;     /* mean difference of the last tenth */
+	uint64_t nonfinite;          /* steps at which NaN or Inf differ */
+	int64_t nan[2];              /* first step of each side that is not finite */
+	uint64_t spikes[2];          /* of one side alone */
+	int64_t spike[2];            /* the largest */
+	int shift;                   /* 1: the device has the bench's next value, -1: the last */
+	bool constant[2];            /* the same value at all steps */
+};
+
+/* The spread of the bench: largest figures of the noise runs, by size. */
+struct noise {
+	unsigned runs;               /* that have this tag */
+	double mean_abs, max_abs, mean_rel, outside;
+	bool inside;
+};
+
+struct curve {
+	const char *tag, *cls;       /* cls: metric, time or count */
+	enum role role;
+	struct point *p;
+	size_t n, cap;
+	uint64_t repeated[2];        /* values that a later one of the same step replaced */
+	uint64_t src[2];             /* hash of run and rank of the first point; 0: none yet */
+	bool runs[2];                /* points of several runs or ranks */
+	struct figures f;
+	struct noise noise;
+	bool lr0;                    /* the weights are not updated */
+	bool judged;                 /* a metric with points of both sides */
+	struct acc_verdict v;        /* level NULL: none */
+};
+
+/* The curves of one pair of runs. */
+struct curve_set {
+	struct acc_map at;           /* tag -> index */
+	struct curve *c;
+	size_t n, cap;
+	uint64_t unplaced;           /* points without a step */
+	uint32_t order;
+};
+
+/* A finding, with what accfirstbad's have no need of. */
+struct remark {
+	const char *what, *name, *stage, *rule, *limit_from, *text;
+	int64_t step, dump;          /* INT64_MIN: absent */
+	double value, limit;         /* NAN: absent */
+	const char *ranked[8];
+	uint32_t nranked;
+};
+
+struct acc_curves {
+	struct acc_curve_opt opt;
+	struct acc_arena mem;
+	struct curve_set *set;       /* [0]: device and bench; then pairs of benches */
+	unsigned nset;
+	struct curve **order;        /* as they are written */
+	size_t joined;
+	struct remark *remark;
+	size_t nremark, remark_cap;
+	size_t next;
+	int status;
+	struct acc_rec rec;
+};
+
+/* collect.c */
+int acc_curve_take(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,
+	struct acc_err *e);
+/* Sort by step; of several points of a step, the last counts. */
+void acc_curve_settle(struct curve *c);
+struct curve *acc_curve_find(const struct curve_set *s, const char *tag);
+const struct point *acc_curve_at(const struct curve *c, int64_t step);
+
+/* measure.c, spike.c */
+int acc_curve_measure(struct curve *c, struct acc_err *e);
+int acc_curve_spikes(struct curve *c, const struct point *const *p, size_t n, struct acc_err *e);
+/* Difference from the bench in parts of it; of the device where the bench is 0. */
+double acc_curve_relative(const struct point *p);
+/* What is a large difference: of the same kind of curve, in the first-step rule. */
+bool acc_curve_beyond(const struct curve *c, const struct point *p);
+/* Do both sides have a finite value? */
+bool acc_curve_finite(const struct point *p);
+
+/* noise.c: c against the noise runs' curves of its tag. */
+int acc_curve_noise(struct acc_curves *cs, struct curve *c, struct acc_err *e);
+
+/* record.c */
+int acc_curve_record(struct acc_rec *r, const struct curve *c);
+int acc_curve_remark_record(struct acc_rec *r, const struct remark *m);
+
+/* conclude.c, stage.c: the findings */
+struct remark *acc_curve_say(struct acc_curves *cs, const char *what, struct acc_err *e);
+int acc_curve_conclude(struct acc_curves *cs, struct acc_err *e);
+int acc_curve_stage(struct acc_curves *cs, struct acc_err *e);
+
+#endif

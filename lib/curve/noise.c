@@ -1,0 +1,114 @@
+/* The spread of the bench itself: is the device inside it? */
+#include "curve/curve.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* One run of the bench is a small sample: what is allowed is half as much again. */
+static const double slack = 1.5;
+static const double may_leave = 0.05; /* share of the steps */
+enum { BLOCKS = 40, LEAST_BLOCK = 5 };
+
+/* The largest difference of the bench's runs in each of nb equal parts of the steps from
+ * begin to end; NAN where they have none. */
+struct band {
+	int64_t begin, end;
+	size_t nb;
+	double max[BLOCKS];
+};
+
+static size_t
+part(const struct band *b, int64_t step)
+{
+	double begin = (double)b->begin, length = (double)b->end - begin + 1;
+	size_t k = (size_t)(((double)step - begin) / length * (double)b->nb);
+	return k < b->nb ? k : b->nb - 1;
+}
+
+static void
+widen(struct band *b, const struct curve *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		const struct point *p = &c->p[i];
+		if (!acc_curve_finite(p) || p->step < b->begin || p->step > b->end)
+			continue;
+		double *m = &b->max[part(b, p->step)];
+		*m = fmax(*m, fabs(p->v[CURVE_A] - p->v[CURVE_B])); /* fmax(NAN, x) is x */
+	}
+}
+
+/* The band at a step: of its part and the two beside it. */
+static double
+width(const struct band *b, int64_t step)
+{
+	size_t k = part(b, step);
+	double w = b->max[k];
+	if (k > 0)
+		w = fmax(w, b->max[k - 1]);
+	if (k + 1 < b->nb)
+		w = fmax(w, b->max[k + 1]);
+	return w;
+}
+
+/* The share of c's steps that leave the band; where there is none, they do. */
+static double
+outside(const struct curve *c, const struct band *b)
+{
+	uint64_t n = 0, out = 0;
+	for (size_t i = 0; i < c->n; i++) {
+		const struct point *p = &c->p[i];
+		if (!acc_curve_finite(p))
+			continue;
+		double d = fabs(p->v[CURVE_A] - p->v[CURVE_B]);
+		double may = slack * width(b, p->step) + p->res[0] + p->res[1];
+		n++;
+		out += !(d <= may);
+	}
+	return n > 0 ? (double)out / (double)n : 0;
+}
+
+/* Its mean difference is within those of the bench's runs (and zero), but for chance. */
+static bool
+centred(const struct curve *c, double lo, double hi)
+{
+	const struct acc_drift *d = &c->f.drift;
+	if (d->kind != ACC_DRIFT_OFFSET && d->kind != ACC_DRIFT_TREND)
+		return true;
+	double beyond = fmax(d->offset - hi, lo - d->offset);
+	return !(beyond > 2.6 * d->offset_se); /* t(15) at 2 % */
+}
+
+int
+acc_curve_noise(struct acc_curves *cs, struct curve *c, struct acc_err *e)
+{
+	struct noise *z = &c->noise;
+	double lo = 0, hi = 0;
+	struct band b = {.begin = c->f.begin, .end = c->f.end};
+	b.nb = c->f.n / LEAST_BLOCK < 1 ? 1 : c->f.n / LEAST_BLOCK;
+	b.nb = b.nb > BLOCKS ? BLOCKS : b.nb;
+	for (size_t i = 0; i < BLOCKS; i++)
+		b.max[i] = NAN;
+	for (unsigned k = 1; k < cs->nset; k++) {
+		struct curve *w = acc_curve_find(&cs->set[k], c->tag);
+		if (w == NULL)
+			continue;
+		int rc = acc_curve_measure(w, e);
+		if (rc < 0)
+			return rc;
+		if (isnan(w->f.mean_abs))
+			continue;
+		z->runs++;
+		z->mean_abs = fmax(z->mean_abs, w->f.mean_abs);
+		z->max_abs = fmax(z->max_abs, w->f.max_abs);
+		z->mean_rel = fmax(z->mean_rel, w->f.mean_rel);
+		lo = fmin(lo, w->f.drift.offset);
+		hi = fmax(hi, w->f.drift.offset);
+		widen(&b, w);
+	}
+	if (z->runs == 0)
+		return 0;
+	z->outside = outside(c, &b);
+	z->inside = c->f.nonfinite == 0 && z->outside <= may_leave && centred(c, lo, hi) &&
+		    c->f.mean_abs <= slack * z->mean_abs + c->f.res;
+	return 0;
+}

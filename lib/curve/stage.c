@@ -1,0 +1,353 @@
+/* Where in training does the difference come from? The stages of the guide: forward (loss of
+ * the first step), backward (norms of the first step), optimizer (loss of the second), and what
+ * to check where the curves part later. */
+#include "curve/curve.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* What tells stages apart: a norm of the first step, and a local norm, which is a square. */
+static const double norm_agrees = 0.01, local_agrees = 0.02;
+
+struct scene {
+	struct acc_curves *cs;
+	struct acc_err *e;
+	const struct curve *loss, *rate, *norm;
+};
+
+/* A loss of the test data, which is not computed at each step. */
+static bool
+evaluates(const char *tag)
+{
+	return strncmp(tag, "eval", 4) == 0 || strncmp(tag, "val", 3) == 0;
+}
+
+static const struct curve *
+find(const struct acc_curves *cs, enum role role, const char *preferred)
+{
+	const struct curve *best = NULL;
+	for (size_t i = 0; i < cs->set[0].n; i++) {
+		const struct curve *c = cs->order[i];
+		if (c->role != role || !c->judged || evaluates(c->tag))
+			continue;
+		if (strcmp(c->tag, preferred) == 0)
+			return c;
+		if (best == NULL)
+			best = c;
+	}
+	return best;
+}
+
+/* A norm that one side prints as a constant was not computed. */
+static bool
+computed(const struct curve *c)
+{
+	return !c->f.constant[CURVE_A] && !c->f.constant[CURVE_B];
+}
+
+static int
+say(struct scene *s, const struct curve *c, const char *stage, int64_t step, int64_t dump,
+	const char *text)
+{
+	struct remark *m = text == NULL ? NULL : acc_curve_say(s->cs, "difference", s->e);
+	if (m == NULL)
+		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+	m->name = c->tag;
+	m->stage = stage;
+	m->step = step;
+	m->dump = dump;
+	m->text = text;
+	if (c->v.level != NULL) {
+		m->rule = c->v.rule;
+		m->value = c->v.value;
+		m->limit = c->v.limit;
+		m->limit_from = c->v.limit_from;
+	}
+	return 1;
+}
+
+/* NaN or Inf on one side: the first curve and step that shows it. */
+static int
+overflow(struct scene *s)
+{
+	struct acc_curves *cs = s->cs;
+	const struct curve *worst = NULL;
+	int64_t first = INT64_MAX;
+	int side = 0;
+	for (size_t i = 0; i < cs->set[0].n; i++) {
+		const struct curve *c = cs->order[i];
+		if (!c->judged || c->f.nonfinite == 0 || c->noise.inside)
+			continue;
+		for (int k = 0; k < 2; k++)
+			if (c->f.nan[k] != INT64_MIN && c->f.nan[k] < first) {
+				first = c->f.nan[k];
+				side = k;
+				worst = c;
+			}
+	}
+	/* Where the curves part long before, that is what to look at. */
+	if (worst == NULL || (s->loss != NULL && s->loss->f.beyond != INT64_MIN &&
+				     s->loss->f.beyond < first))
+		return 0;
+	const struct point *p = acc_curve_at(worst, first);
+	return say(s, worst, "overflow", first, first,
+		acc_arena_printf(&cs->mem,
+			"%s of the %s is %s at step %" PRId64 " where the %s has %.6g: something "
+			"overflows there. Check loss scale and 16-bit dtypes; dump step %" PRId64
+			" of both runs and let accdiff name the first operator that makes it",
+			worst->tag, side == CURVE_A ? "device" : "bench",
+			isnan(p->v[side]) ? "NaN" : "infinite", first,
+			side == CURVE_A ? "bench" : "device", p->v[1 - side], first));
+}
+
+/* Is the first step that both logged the first of training? */
+static bool
+from_start(const struct curve *c)
+{
+	return c->f.begin == 0 || c->f.begin == 1;
+}
+
+static int
+forward(struct scene *s)
+{
+	const struct curve *c = s->loss;
+	if (c == NULL || !(c->f.begin_abs > 0.005 && c->f.begin_rel > 0.005))
+		return 0;
+	const struct figures *f = &c->f;
+	if (!from_start(c))
+		return say(s, c, "unknown", f->begin, 1,
+			acc_arena_printf(&s->cs->mem,
+				"the first %s that both logged, of step %" PRId64 ", differs already "
+				"(device %.6g, bench %.6g: %.2g %%), so where it began is not known: "
+				"log every step from the first on, and compare the first two",
+				c->tag, f->begin, f->a_begin, f->b_begin, 100 * f->begin_rel));
+	return say(s, c, "forward", f->begin, f->begin,
+		acc_arena_printf(&s->cs->mem,
+			"%s of the first step (%" PRId64 ") differs: device %.6g, bench %.6g, %.2g %%. "
+			"No weight has changed yet, so it is the forward pass, or what it starts from: "
+			"check weights, the batch, dropout and seeds, then dump step %" PRId64
+			" of both runs (forward) and run accdiff",
+			c->tag, f->begin, f->a_begin, f->b_begin, 100 * f->begin_rel, f->begin));
+}
+
+/* The local norms of the first step that differ, the worst first; at most 8 names. */
+static int
+by_first_step(const void *px, const void *py)
+{
+	const struct curve *x = *(const struct curve *const *)px;
+	const struct curve *y = *(const struct curve *const *)py;
+	if (x->f.begin_rel != y->f.begin_rel)
+		return x->f.begin_rel > y->f.begin_rel ? -1 : 1;
+	return strcmp(x->tag, y->tag);
+}
+
+static size_t
+local_norms(const struct acc_curves *cs, const struct curve **out, size_t *all)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < cs->set[0].n; i++) {
+		const struct curve *c = cs->order[i];
+		if (c->role != ROLE_LOCAL || !c->judged)
+			continue;
+		++*all;
+		if (c->f.begin_rel > local_agrees)
+			out[n++] = c;
+	}
+	if (n > 1)
+		qsort(out, n, sizeof *out, by_first_step);
+	return n;
+}
+
+static int
+backward_local(struct scene *s)
+{
+	struct acc_curves *cs = s->cs;
+	const struct curve **bad = malloc((cs->set[0].n + 1) * sizeof *bad);
+	size_t all = 0, n = bad == NULL ? 0 : local_norms(cs, bad, &all);
+	int rc = bad == NULL ? acc_fail(s->e, ACC_ENOMEM, "out of memory") : 0;
+	if (n > 0) {
+		const struct figures *f = &bad[0]->f;
+		rc = say(s, bad[0], "backward", f->begin, f->begin,
+			acc_arena_printf(&cs->mem,
+				"%sthe local norm of %zu of %zu weights differs at step %" PRId64
+				", most that of %s (device %.4g, bench %.4g: %.2g %%): the backward "
+				"pass of that layer; dump step %" PRId64
+				" of both runs with gradients and run accdiff",
+				s->loss != NULL ? "the first losses agree, but " : "", n, all, f->begin,
+				bad[0]->tag, f->a_begin, f->b_begin, 100 * f->begin_rel, f->begin));
+		struct remark *m = rc > 0 ? &cs->remark[cs->nremark - 1] : NULL;
+		for (size_t i = 0; m != NULL && i < n && i < 8; i++)
+			m->ranked[m->nranked++] = bad[i]->tag;
+	}
+	free(bad);
+	return rc;
+}
+
+static int
+backward(struct scene *s)
+{
+	const struct curve *c = s->norm;
+	int rc = backward_local(s);
+	if (rc != 0 || c == NULL || !computed(c) || !(c->f.begin_rel > norm_agrees))
+		return rc;
+	if (s->loss != NULL && s->loss->f.begin != c->f.begin)
+		return 0;
+	const struct figures *f = &c->f;
+	return say(s, c, "backward", f->begin, f->begin,
+		acc_arena_printf(&s->cs->mem,
+			"%s%s of step %" PRId64 " differs: device %.6g, bench %.6g, %.2g %%. That is the "
+			"backward pass: compare the local norms of the weights, or dump step %" PRId64
+			" of both runs with gradients and run accdiff",
+			s->loss != NULL ? "the first losses agree, but " : "", c->tag, f->begin,
+			f->a_begin, f->b_begin, 100 * f->begin_rel, f->begin));
+}
+
+static int
+schedule(struct scene *s)
+{
+	const struct curve *c = s->rate;
+	if (c == NULL || c->v.level == NULL || strcmp(c->v.level, "error") != 0 ||
+		(s->loss != NULL && s->loss->f.beyond != INT64_MIN &&
+			s->loss->f.beyond < c->f.beyond))
+		return 0;
+	const struct point *p = acc_curve_at(c, c->f.beyond);
+	return say(s, c, "schedule", c->f.beyond, INT64_MIN,
+		acc_arena_printf(&s->cs->mem,
+			"%s differs from step %" PRId64 " on (device %.6g, bench %.6g): give both runs "
+			"the same schedule (rate, warmup, decay, number of steps) before looking at "
+			"anything that comes later",
+			c->tag, c->f.beyond, p->v[CURVE_A], p->v[CURVE_B]));
+}
+
+/* As far apart at the first step as ever after, though not so far as to break its rule: no step
+ * brought that. */
+static int
+steady(struct scene *s)
+{
+	const struct curve *c = s->loss;
+	if (c == NULL || c->v.level == NULL || strcmp(c->v.level, "error") != 0 || !from_start(c))
+		return 0;
+	const struct figures *f = &c->f;
+	if (f->drift.kind != ACC_DRIFT_OFFSET || f->first != f->begin ||
+		f->begin_abs < 0.5 * f->mean_abs || f->begin_abs < 2 * f->res)
+		return 0;
+	return say(s, c, "forward", f->begin, f->begin,
+		acc_arena_printf(&s->cs->mem,
+			"%s differs by %.3g on average (%.2g %%), and by %.3g at the first step (%" PRId64
+			") already, where no weight has changed yet: the forward pass, or what it "
+			"starts from (weights, batch, dropout). Dump step %" PRId64
+			" of both runs and run accdiff",
+			c->tag, f->drift.offset, 100 * f->drift.offset / f->level,
+			f->a_begin - f->b_begin, f->begin, f->begin));
+}
+
+/* "steps 1 to 2 agree", for the sentence. */
+static const char *
+agreed(struct scene *s, int64_t step)
+{
+	const struct figures *f = &s->loss->f;
+	const char *how = f->first == step ? "to the last digit" : "within the tolerance";
+	if (f->begin == step)
+		return "";
+	const struct point *p = acc_curve_at(s->loss, step);
+	while (p > s->loss->p && (--p)->has != 3)
+		;
+	if (p->step == f->begin)
+		return acc_arena_printf(&s->cs->mem, "Step %" PRId64 " agrees %s. ", p->step, how);
+	return acc_arena_printf(&s->cs->mem, "Steps %" PRId64 " to %" PRId64 " agree %s. ",
+		f->begin, p->step, how);
+}
+
+/* What to look at, where step is the first that differs. */
+static const char *
+advice(struct scene *s, bool second, int64_t step, int64_t dump)
+{
+	struct acc_arena *mem = &s->cs->mem;
+	if (s->loss->lr0)
+		return acc_arena_printf(mem,
+			"The weights do not change, so only this step's own batch counts: dump step "
+			"%" PRId64 " of both runs and run accdiff", step);
+	if (second)
+		return acc_arena_printf(mem,
+			"The first update is wrong: check learning rate, weight decay, betas, epsilon "
+			"and clipping; dump step %" PRId64 " of both runs with gradients, and compare "
+			"the weights after it", dump);
+	return acc_arena_printf(mem,
+		"Look at step %" PRId64 ": its batch, overflow, loss scale, learning rate, local "
+		"norms; dump it, and the step before it, in both runs and run accdiff", step);
+}
+
+static int
+parted(struct scene *s)
+{
+	const struct curve *c = s->loss;
+	if (c == NULL || c->f.beyond == INT64_MIN || c->f.beyond == c->f.begin)
+		return 0;
+	int64_t step = c->f.beyond;
+	const struct point *p = acc_curve_at(c, step);
+	bool second = from_start(c) && step - 1 == c->f.begin && !c->lr0;
+	int64_t dump = second ? c->f.begin : step;
+	const char *before = agreed(s, step), *what = advice(s, second, step, dump);
+	const char *stage = c->lr0 ? "forward" : second ? "optimizer" : "later";
+	if (before == NULL || what == NULL)
+		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+	return say(s, c, stage, step, dump,
+		acc_arena_printf(&s->cs->mem,
+			"%s parts at step %" PRId64 ": device %.6g, bench %.6g, %.2g %%%s. %s%s",
+			c->tag, step, p->v[CURVE_A], p->v[CURVE_B], 100 * acc_curve_relative(p),
+			c->f.stays == INT64_MIN ? " (and comes back)" : "", before, what));
+}
+
+/* No single step stands out, but the difference is none that fluctuates about zero. */
+static int
+late(struct scene *s)
+{
+	const struct curve *c = s->loss;
+	if (c == NULL || c->v.level == NULL || strcmp(c->v.level, "error") != 0)
+		return 0;
+	const struct figures *f = &c->f;
+	return say(s, c, "late", f->at, f->at,
+		acc_arena_printf(&s->cs->mem,
+			"%s differs by %.3g on average and by %.3g (%.2g %%) at the end, though no step "
+			"stands out: check optimizer type, learning rate, weight decay (also of biases "
+			"and norms) and mixed precision%s; the largest difference is at step %" PRId64,
+			c->tag, f->drift.offset, f->final, 100 * f->final_rel,
+			f->mean_rel < 0.01
+				? "; below 1 %, an evaluation on downstream tasks may accept it"
+				: "",
+			f->at));
+}
+
+/* The loss is good, and another curve is not. */
+static int
+other(struct scene *s)
+{
+	for (size_t i = 0; i < s->cs->set[0].n; i++) {
+		const struct curve *c = s->cs->order[i];
+		if (c->v.level == NULL || strcmp(c->v.level, "error") != 0)
+			continue;
+		int64_t step = c->f.beyond != INT64_MIN ? c->f.beyond : c->f.at;
+		bool norm = c->role == ROLE_NORM || c->role == ROLE_LOCAL;
+		return say(s, c, norm ? "backward" : "unknown", step, step,
+			acc_arena_printf(&s->cs->mem, "%s differs: %s%s", c->tag, c->v.why[0],
+				norm ? ". That is the backward pass: dump that step of both runs with "
+				       "gradients and run accdiff"
+				     : ""));
+	}
+	return 0;
+}
+
+int
+acc_curve_stage(struct acc_curves *cs, struct acc_err *e)
+{
+	static int (*const stages[])(struct scene *) = {overflow, forward, backward, schedule,
+		steady, parted, late, other};
+	struct scene s = {.cs = cs, .e = e, .loss = find(cs, ROLE_LOSS, "loss"),
+		.rate = find(cs, ROLE_RATE, "learning_rate"),
+		.norm = find(cs, ROLE_NORM, "grad_norm")};
+	int rc = 0;
+	for (size_t i = 0; i < sizeof stages / sizeof *stages && rc == 0; i++)
+		rc = stages[i](&s);
+	return rc < 0 ? rc : 0;
+}
