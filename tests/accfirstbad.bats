@@ -71,6 +71,31 @@ Functional.gelu.0.backward.output.0 warning" ]
 00000000000000bb" ]
 }
 
+@test "elements that are added keep their absolute errors" {
+	judge 1 "$J/added.acc"
+	first culprit Tensor.__add__.0.forward output
+	[ "$(field limit_from)" = "moving and adding elements keeps their absolute errors" ]
+	# 1.5 times 1.05 times the largest error of what was added
+	jq -es '[.[] | select(.what == "culprit")][0] | (.value - 9e-4 | fabs) < 1e-9 and
+		(.limit - 1.5 * 1.05 * 2.4e-4 | fabs) < 1e-9' out.json
+	judge 0 "$J/added-scaled.acc"
+	judge 0 "$J/gathered.acc"
+}
+
+@test "one rounding of equal inputs' result" {
+	judge 1 "$J/one-rounding.acc"
+	first culprit Functional.layer_norm.0.forward output
+	# 4 times 0.35 u (1 + 2 / 8), with u = 2^-9
+	jq -es '[.[] | select(.what == "culprit")][0].limit - 4 * 0.35 * 1.25 / 512 | fabs < 1e-9' out.json
+	judge 0 "$J/one-rounding-noise.acc"
+	judge 0 "$J/one-rounding-one.acc"
+}
+
+@test "products that are rougher than TF32" {
+	judge 1 "$J/rougher-than-tf32.acc"
+	first culprit Functional.linear.0.forward output
+}
+
 @test "--all passes every record, in order; the status of the input counts" {
 	judge 1 --all "$J/culprit.acc"
 	cmp <(accfmt --json "$J/culprit.acc" | jq -c .) <(jq -c 'select(.kind != "finding") |

@@ -60,6 +60,7 @@ struct acc_item {
 	float rmse, max_abs; /* the same as absolute numbers; NAN where unknown */
 	float max_rel;    /* largest |a - b| / |b|; NAN where unknown */
 	float b_rms;      /* root mean square of the bench's tensor; NAN where unknown */
+	float b_max;      /* its largest magnitude; NAN where unknown */
 	int8_t dtype[2];  /* enum acc_dtype */
 	uint8_t kind;     /* enum acc_item_kind */
 	uint8_t io;       /* enum acc_io */

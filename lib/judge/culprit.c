@@ -278,11 +278,7 @@ say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
 	const struct acc_call products = {.cls = ACC_OP_CONTRACT};
-	uint64_t cls = acc_noise_class(&products, acc_unit(ACC_F32));
-	uint64_t *bits = acc_map_get(&s->floor, (struct acc_str){(char *)&cls, sizeof cls});
-	double factor = 0;
-	if (bits != NULL)
-		memcpy(&factor, bits, sizeof factor);
+	double factor = acc_learned(s, &products, acc_unit(ACC_F32));
 	if (factor > 16 && culprit == NULL) {
 		struct acc_finding *f = acc_case_find(c, "clean", e);
 		if (f == NULL)

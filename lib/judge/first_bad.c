@@ -13,18 +13,6 @@
 
 #include "case.h"
 
-/* What a call was given, gathered over its inputs. */
-struct given {
-	double rms, max;     /* worst errors, as causes of what comes out */
-	double max_abs;      /* largest and summed absolute errors, NaN where one is unknown */
-	double sum_abs, sum_rel;
-	double grad_rms;     /* root mean square of the largest incoming gradient, */
-	double grad_rmse;    /* of its error, */
-	uint64_t grad_count; /* and its number of elements */
-	bool exact;          /* everything has equal bits */
-	bool unseen;         /* something was not measured */
-};
-
 /* Errors as causes: where integers differ, anything may follow. */
 static double
 cause_of(const struct acc_item *it, bool largest)
@@ -64,7 +52,7 @@ static int
 excess(struct scan *s, const struct acc_call *k, double unit, double by)
 {
 	/* TF32 and its like lose 13 bits in products; no vendor function may be that bad. */
-	double cap = unit > 1e-6 ? 2 : k->cls == ACC_OP_CONTRACT ? 500 : 4;
+	double cap = unit > 1e-6 ? 2 : k->cls == ACC_OP_CONTRACT ? 200 : 4;
 	if (s->nexcess == s->excess_cap) {
 		uint32_t want = s->excess_cap == 0 ? 256 : s->excess_cap * 2;
 		void *p = realloc(s->excess, want * sizeof *s->excess);
@@ -102,6 +90,7 @@ receive(struct given *g, const struct acc_item *it)
 			? it->max_abs : g->max_abs;
 	g->sum_abs += it->rms == 0 ? 0 : it->max_abs;
 	g->sum_rel += it->rms == 0 ? 0 : it->max_rel;
+	g->b_max = fmax(g->b_max, it->exact ? 0 : it->b_max);
 	if (it->b_rms > g->grad_rms) {
 		g->grad_rms = it->b_rms;
 		g->grad_rmse = it->rmse;
@@ -161,26 +150,6 @@ soften(const struct acc_item *it, const struct given *g, double *rms, double *ma
 		*max = it->max_abs / scale;
 }
 
-/* Elements that were moved or added carry their absolute errors with them, those that were
- * multiplied their relative ones: what is small may come to light, and be no new error. */
-static bool
-carried(const struct acc_item *it, const struct acc_call *k, const struct given *g, double unit)
-{
-	if (isinf(it->rms) || it->exact)
-		return false;
-	/* A sum of n errors of either sign grows as the root of n. */
-	if (k->backward && it->ndim <= 1 && it->count > 0 &&
-		it->rmse <= 2 * sqrt((double)g->grad_count / (double)it->count) * g->grad_rmse)
-		return true;
-	if (k->cls == ACC_OP_MOVE)
-		return it->max_abs <= 1.01 * g->max_abs;
-	if (k->cls == ACC_OP_ADD)
-		return it->max_abs <= 1.1 * g->sum_abs + 8 * unit * it->b_rms;
-	if (k->cls == ACC_OP_MUL)
-		return it->max_rel <= 1.1 * g->sum_rel + 4 * unit;
-	return false;
-}
-
 /* The limit of an output, with what it follows from. */
 static struct limit
 allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it, double unit,
@@ -203,6 +172,11 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 		*cause_max = cause_of(in, true);
 		l.from = "the bench hands an input on unchanged";
 	}
+	double rounding = acc_one_rounding(s, k, it, g, unit);
+	if (rounding < l.floor) {
+		l.floor = rounding;
+		l.from = "one rounding of equal inputs' result";
+	}
 	/* From inexact inputs a choice may fall otherwise here and there. */
 	if (it->exact)
 		l = (struct limit){g->exact ? 0 : .05, 0, g->exact ? "equal inputs" : "noise"};
@@ -220,6 +194,7 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 		.producer = ACC_NOCALL, .unseen = g->unseen};
 	double rms = it->rms, max = it->max, cause_max;
 	struct limit l = allow(s, k, it, unit, g, &x, &cause_max);
+	double bound = 1.5 * acc_abs_bound(s->c, k, it, g, unit);
 	if (k->backward && it->ndim <= 1)
 		soften(it, g, &rms, &max);
 	x.margin = acc_margin(rms, &l, x.cause);
@@ -228,8 +203,14 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 	x.value = by_max ? max : rms;
 	x.limit = 4 * (by_max ? 4 * l.floor + l.gain * cause_max : l.floor + l.gain * x.cause);
 	x.margin = by_max ? largest : x.margin;
-	if ((it->measure == ACC_BY_TENSOR && carried(it, k, g, unit)) || acc_handed_on(s, call, it))
+	if ((it->measure == ACC_BY_TENSOR && acc_carried(it, k, g, unit)) || acc_handed_on(s, call, it))
 		x.margin = -9;
+	if (it->max_abs > bound && log10(it->max_abs / bound) > x.margin) {
+		x.margin = fmin(9, log10(it->max_abs / bound));
+		x.value = it->max_abs;
+		x.limit = bound;
+		x.from = "moving and adding elements keeps their absolute errors";
+	}
 	*worst = fmax(*worst, x.margin);
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && suspect(s, &x) < 0)
 		return ACC_ENOMEM;

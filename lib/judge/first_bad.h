@@ -15,6 +15,19 @@ struct limit {
 	const char *from; /* where the floor comes from, in words */
 };
 
+/* What a call was given, gathered over its inputs. */
+struct given {
+	double rms, max;     /* worst errors, as causes of what comes out */
+	double max_abs;      /* largest and summed absolute errors, NaN where one is unknown */
+	double sum_abs, sum_rel;
+	double b_max;        /* largest magnitude among its inputs on the bench */
+	double grad_rms;     /* root mean square of the largest incoming gradient, */
+	double grad_rmse;    /* of its error, */
+	uint64_t grad_count; /* and its number of elements */
+	bool exact;          /* everything has equal bits */
+	bool unseen;         /* something was not measured */
+};
+
 enum role { ROLE_OUT, ROLE_IN, ROLE_ARG };
 
 /* A record that shows more error than its op call may add. */
@@ -68,6 +81,20 @@ int acc_learn(struct scan *s, struct acc_err *e);
 /* The operators of one kind of noise: an operator, or all that sum up products, which run on
  * the same units; its pass, its precision. */
 uint64_t acc_noise_class(const struct acc_call *k, double unit);
+
+/* The factor that was learned for the operators of this call, 1 without one. */
+double acc_learned(const struct scan *s, const struct acc_call *k, double unit);
+
+/* --- bound.c --- */
+/* Did this output's error come in with what it was made from? */
+bool acc_carried(const struct acc_item *it, const struct acc_call *k, const struct given *g,
+	double unit);
+/* The largest absolute error that moving or adding elements can leave, or INFINITY. */
+double acc_abs_bound(const struct acc_case *c, const struct acc_call *k,
+	const struct acc_item *it, const struct given *g, double unit);
+/* The floor of a 16-bit operator that was given equal inputs, or INFINITY. */
+double acc_one_rounding(const struct scan *s, const struct acc_call *k,
+	const struct acc_item *it, const struct given *g, double unit);
 
 /* --- trace.c --- */
 bool acc_is_input(const struct acc_item *it);

@@ -370,6 +370,8 @@ tensors(struct acc_item *it, const struct fields *f)
 	it->count = count_of(f->side[ACC_B][SHAPE]);
 	if (it->count > 0 && isfinite(norm))
 		it->b_rms = (float)(norm / sqrt((double)it->count));
+	it->b_max = (float)fmax(fabs(number(f->side[ACC_B][S_MIN])),
+		fabs(number(f->side[ACC_B][S_MAX])));
 	if (it->sides != 3 || !f->tensor[ACC_A] || !f->tensor[ACC_B])
 		return;
 	bool equal;
@@ -395,7 +397,7 @@ acc_item_measure(struct acc_item *it, const struct acc_rec *r)
 	struct acc_str note = {"", 0};
 	collect(&f, r);
 	it->sides = (uint8_t)(f.has[ACC_A] | f.has[ACC_B] << 1);
-	it->rms = it->max = it->rmse = it->max_abs = it->max_rel = it->b_rms = NAN;
+	it->rms = it->max = it->rmse = it->max_abs = it->max_rel = it->b_rms = it->b_max = NAN;
 	it->ndim = 255;
 	it->broken = f.broken;
 	it->was_bad = f.was_bad;

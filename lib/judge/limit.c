@@ -66,6 +66,17 @@ acc_noise_class(const struct acc_call *k, double unit)
 	return acc_hash(id, sizeof id);
 }
 
+double
+acc_learned(const struct scan *s, const struct acc_call *k, double unit)
+{
+	uint64_t cls = acc_noise_class(k, unit);
+	uint64_t *bits = acc_map_get(&s->floor, (struct acc_str){(char *)&cls, sizeof cls});
+	double factor = 1;
+	if (bits != NULL)
+		memcpy(&factor, bits, sizeof factor);
+	return factor;
+}
+
 /* The recorders compute mean and norm in the tensor's own dtype: two dumps of the same values
  * may differ by its rounding. In f32 the order of the sum shows. */
 static double
@@ -92,11 +103,8 @@ acc_limit_output(const struct scan *s, const struct acc_call *k, double unit,
 	l.floor *= unit;
 	if (how == ACC_BY_STAT)
 		l.floor += statistic_rounding(unit);
-	uint64_t cls = acc_noise_class(k, unit);
-	uint64_t *bits = acc_map_get(&s->floor, (struct acc_str){(char *)&cls, sizeof cls});
-	if (bits != NULL) {
-		double factor;
-		memcpy(&factor, bits, sizeof factor);
+	double factor = acc_learned(s, k, unit);
+	if (factor > 1) {
 		l.floor *= factor;
 		l.from = "the usual noise of this operator in these dumps";
 	}

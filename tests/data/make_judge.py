@@ -193,6 +193,25 @@ for name, e in (("handed-through", 4e-6), ("not-handed-through", 1.2e-5)):
     s.op("Tensor.__add__.0.backward", [("dy", 4e-6)], [("dy", e), ("dy", 4e-6)])
     s.write(name)
 
+# An addition cannot make more of its inputs' errors; what other ranks hold, or a factor, may.
+for name, key in (("added", A % 0), ("added-scaled", "Torch.add.0.forward"), ("gathered", "Distributed.all_gather.0.forward")):
+    s = Stream()
+    net(s, noise=8e-5, linears=4)
+    s.tensor(key, "in", "0", "g3", 8e-5)
+    if name == "added-scaled":
+        s.put(key, "kw", "alpha", {"type": "int", "value": 2}, {"type": "int", "value": 2}, "arg", {"m.mode": "value", "m.equal": True})
+    s.tensor(key, "out", "0", "sum", 3e-4)
+    s.write(name)
+
+# In bf16, equal inputs leave one rounding at the end; inputs that differ, one element alone, may show more.
+for name, e, shape in (("one-rounding", 0, (2, 4)), ("one-rounding-noise", 1e-5, (2, 4)), ("one-rounding-one", 0, (1,))):
+    s = Stream()
+    net(s, dtype="bf16", noise=1e-3)
+    s.op("Functional.layer_norm.0.forward", [("h", e, {"dtype": "bf16"})],
+         [("n", 3.9e-3, {"dtype": "bf16", "shape": shape})])
+    s.write(name)
+net(Stream(), noise=5e-4, linears=4).write("rougher-than-tf32")
+
 s = Stream()  # the bench's attention is one call: it takes k where the device's matmul takes k^T
 s.put("Torch.matmul.0.forward", "in", "1", {"dtype": "f32", "shape": [4, 4], "s.hash": h("kt")},
       {"dtype": "f32", "shape": [4, 4], "s.hash": h("k"), "key": "NPU.npu_fusion_attention.0.forward"}, "tensor",

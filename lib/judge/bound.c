@@ -1,0 +1,67 @@
+/* What the kind of an operator and its inputs say about the error of what comes out, beyond
+ * the usual noise: bounds that hold for any implementation. */
+#include "first_bad.h"
+
+#include <math.h>
+
+/* Elements that were moved or added carry their absolute errors with them, those that were
+ * multiplied their relative ones: what is small may come to light, and be no new error. */
+bool
+acc_carried(const struct acc_item *it, const struct acc_call *k, const struct given *g,
+	double unit)
+{
+	if (isinf(it->rms) || it->exact)
+		return false;
+	/* A sum of n errors of either sign grows as the root of n. */
+	if (k->backward && it->ndim <= 1 && it->count > 0 &&
+		it->rmse <= 2 * sqrt((double)g->grad_count / (double)it->count) * g->grad_rmse)
+		return true;
+	if (k->cls == ACC_OP_MOVE)
+		return it->max_abs <= 1.01 * g->max_abs;
+	if (k->cls == ACC_OP_ADD)
+		return it->max_abs <= 1.1 * g->sum_abs + 8 * unit * it->b_rms;
+	if (k->cls == ACC_OP_MUL)
+		return it->max_rel <= 1.1 * g->sum_rel + 4 * unit;
+	return false;
+}
+
+/* Collectives bring in what other ranks hold. */
+static bool
+collective(const struct acc_call *k)
+{
+	return acc_str_starts(acc_str(k->key[ACC_A]), "Distributed.");
+}
+
+/* The largest absolute error that moving or adding elements forward can leave, both sides'
+ * rounding counted; infinite where nothing is known. Keywords may be factors (alpha). */
+double
+acc_abs_bound(const struct acc_case *c, const struct acc_call *k, const struct acc_item *it,
+	const struct given *g, double unit)
+{
+	bool add = k->cls == ACC_OP_ADD;
+	if ((!add && k->cls != ACC_OP_MOVE) || k->backward || k->grad || k->module || it->loose ||
+		it->exact || it->measure != ACC_BY_TENSOR || !isfinite(it->max_abs) ||
+		g->unseen || isinf(g->rms) || collective(k))
+		return INFINITY;
+	for (uint32_t i = k->first; i <= k->last && add; i++)
+		if (c->item[i].call == it->call && c->item[i].kind == ACC_ITEM_ARG &&
+			c->item[i].io == ACC_IO_KW)
+			return INFINITY;
+	double most = fmax(g->b_max, isfinite(it->b_max) ? it->b_max : 0);
+	double sum = add ? g->sum_abs : g->max_abs;
+	return isfinite(sum) && isfinite(most) ? 1.05 * sum + 4 * unit * most : INFINITY;
+}
+
+/* An operator in 16 bits computes in f32 and rounds at its end: from equal inputs come results
+ * that are mostly equal, and one step apart here and there. Of few elements, one step weighs
+ * more. Infinite where that is not to be expected, or where these dumps show otherwise. */
+double
+acc_one_rounding(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	const struct given *g, double unit)
+{
+	if (s->learning || unit < 1e-6 || k->backward || k->grad || k->module || it->loose ||
+		it->measure != ACC_BY_TENSOR || it->count == 0 || !g->exact || g->unseen ||
+		k->cls == ACC_OP_RANDOM || acc_learned(s, k, unit) > 1)
+		return INFINITY;
+	return 0.35 * unit * (1 + 2 / (double)it->count);
+}
