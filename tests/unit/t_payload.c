@@ -1,10 +1,13 @@
 /* Bytes behind references: layouts, containers, and files that are not what a record says. */
 #include "acc/file.h"
-#include "acc/payload.h"
+#include "payload/pay.h"
 #include "tap.h"
 
 #include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -111,7 +114,8 @@ layout(struct acc_roots *r, const char *what, struct acc_ref ref, const float *s
 }
 
 static struct acc_ref
-strided(const char *name, uint32_t ndim, const int64_t *shape, const int64_t *stride, uint64_t first)
+strided(const char *name, uint32_t ndim, const int64_t *shape, const int64_t *stride,
+	uint64_t first)
 {
 	struct acc_ref ref = refer(name, ACC_F32, ndim, shape);
 	ref.strided = true;
@@ -289,6 +293,56 @@ lies(struct acc_roots *r)
 	acc_pay_close(p);
 }
 
+static sigjmp_buf jump;
+
+static void
+own_handler(int sig)
+{
+	(void)sig;
+	siglongjmp(jump, 1);
+}
+
+/* A mapping whose file shrinks, and the program's own handler of the same signal. */
+static void
+torn(void)
+{
+	enum { SIZE = 3 << 20 };
+	char path[100];
+	uint8_t *bytes = malloc(SIZE);
+	memset(bytes, 7, SIZE);
+	put("torn.bin", bytes, SIZE);
+	snprintf(path, sizeof path, "%s/torn.bin", dir);
+	struct sigaction own = {.sa_handler = own_handler}, now;
+	sigaction(SIGBUS, &own, NULL);
+	int fd = open(path, O_RDONLY);
+	struct acc_mapped *m = acc_mapped_open(fd, 4096 + 5, SIZE - 5000);
+	volatile const uint8_t *at = acc_mapped_at(m, 0);
+	volatile const uint8_t *other = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	ok(acc_guard_install() && acc_guard_install(), "the handler is installed, and counted");
+	acc_guard_remove();
+	acc_guard_enter(NULL, m);
+	ok(at[0] == 7 && at[SIZE - 5001] == 7 && !acc_mapped_torn(m), "a mapping is the file");
+	acc_mapped_drop(m, SIZE - 5000);
+	ok(at[0] == 7 && at[2 << 20] == 7, "what was given back can still be read");
+	if (truncate(path, 100) < 0)
+		exit(2);
+	ok(at[2 << 20] == 0 && acc_mapped_torn(m), "what is gone is zeros, and a mark");
+	if (sigsetjmp(jump, 1) == 0) {
+		ok(false, "byte %d behind the end was read", other[SIZE - 1]);
+	} else {
+		ok(true, "a fault elsewhere goes to the handler that was there");
+	}
+	acc_guard_enter(NULL, NULL);
+	acc_guard_remove();
+	sigaction(SIGBUS, NULL, &now);
+	ok(now.sa_handler == own_handler, "the handler that was there is back");
+	signal(SIGBUS, SIG_DFL);
+	acc_mapped_close(m);
+	munmap((void *)(uintptr_t)other, SIZE);
+	close(fd);
+	free(bytes);
+}
+
 int
 main(void)
 {
@@ -300,6 +354,7 @@ main(void)
 	orders(r);
 	compressed(r);
 	lies(r);
+	torn();
 	acc_roots_close(r);
 	/* Relocated, a copy with another time is fine, one of another size is not. */
 	float x[8] = {1};
