@@ -31,7 +31,7 @@ field() { # of the first finding
 
 @test "noise is clean" {
 	for s in clean bf16 f32-in-bf16 argument-without-effect choice zero-gradient zero-gradient-exact \
-		handed-on handed-through fused light empty nan-on-both stat-clean stat-bf16 stat-norm-inf; do
+		handed-on handed-through fused unseen light empty nan-on-both stat-clean stat-bf16 stat-norm-inf; do
 		judge 0 "$J/$s.acc"
 		[ "${found%% *}" = clean ] || { echo "$s: $found"; return 1; }
 		jq -es '[.[] | select(.kind == "pair")] == []' out.json
@@ -107,6 +107,12 @@ Functional.gelu.0.backward.output.0 warning" ]
 	judge 1 "$J/unknown-kinds.acc"
 	[ "$(jq -r 'select(.kind == "x-mine") | .name' out.json)" = kept ]
 	[ "$(jq -r 'select(.kind == "novel") | .k' out.json)" = 1 ]
+}
+
+@test "a single element" {
+	judge 1 "$J/element.acc"
+	first culprit Functional.gelu.1.forward output
+	[ "$(field value)" = 0.0010000000474974513 ]
 }
 
 @test "NaN, and saturation where the bench overflows" {

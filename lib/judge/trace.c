@@ -104,16 +104,12 @@ acc_passed_through(const struct acc_case *c, uint32_t call, const struct acc_ite
 	return NULL;
 }
 
-/* A module hands on what an op in it made, and so do the gradients of parameters; so does an op
- * that changes nothing. A small gradient whose maker is not recorded may be zero in exact
- * arithmetic: it tells nothing. */
+/* A module hands on what an op in it made, and so do the gradients of parameters. A small gradient
+ * whose maker is not recorded may be zero in exact arithmetic: it tells nothing. */
 bool
 acc_handed_on(const struct scan *s, uint32_t call, const struct acc_item *it)
 {
 	const struct acc_call *k = &s->c->call[call];
-	const struct acc_item *in = acc_passed_through(s->c, call, it);
-	if (in != NULL)
-		return acc_same_pair(it, in);
 	if (!k->module && !k->grad)
 		return false;
 	uint32_t p = acc_maker(s, ACC_B, k, it->id[ACC_B]);

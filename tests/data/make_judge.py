@@ -221,6 +221,17 @@ s.put("Torch.matmul.1.forward", "out", "0", {"dtype": "f32", "shape": [4, 4], "s
       {"how": "fused", "sure": 0.6, "m.mode": "tensor", "m.err_rms": 0.0, "m.err_max": 0.0, "m.nonfinite": 0})
 s.write("fused")
 
+s = Stream()  # a single element is wrong
+net(s, gelu=1e-6, emax=1e-3)
+s.write("element")
+
+s = Stream()  # an input that was not compared may have been that bad; a fused one is not the maker's
+net(s)
+s.tensor("Functional.silu.0.forward", "in", "0", "?", sides="a")
+s.tensor("Functional.silu.0.forward", "out", "0", "s", 1e-5)
+s.tensor("NPU.npu_swiglu.0.forward", "in", "0", "g0", 5e-6, other="elsewhere", how="fused", sure=0.5)
+s.write("unseen")
+
 s = Stream()  # uninitialised, and filled
 s.op("Torch.empty.0.forward", [], [("e", 5.0)])
 s.op("Tensor.fill_.0.forward", [("e", 5.0)], [("f", 0)])
