@@ -52,6 +52,9 @@ $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# What the kernels are compared with gets the same optimisation.
+$(B)/tests/bench/%.o: ALL_CFLAGS += -O3
+
 # The loops of the kernels, once for every instruction set; chosen at run time.
 $(B)/lib/kernel/%.o: ALL_CFLAGS += -O3
 X86 = $(filter x86_64%,$(shell $(CC) -dumpmachine))
@@ -119,6 +122,11 @@ demo: all
 	@echo
 	@$(BIN)/accdiff examples/demo/device examples/demo/bench; test $$? -eq 1
 
+# SIZE=2147483648 bytes a side, ROUNDS=5, ONLY="warm stats ...": see tests/bench/run.
+BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench/*.c)))
+bench: all $(BENCH)
+	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/bench/run
+
 lint: all $(B)/libacc.a
 	B=$(B) tests/lint
 
@@ -147,4 +155,4 @@ $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/libacc.a
 clean:
 	rm -rf build build-* bin
 
-.PHONY: all deps check demo lint install dist fuzz clean
+.PHONY: all deps check demo bench lint install dist fuzz clean

@@ -22,6 +22,9 @@ int acc_file_stat(int fd, struct acc_file_info *out, struct acc_err *e);
 int acc_file_pread(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e);
 /* Write all of it; EINTR and short writes are handled. */
 int acc_file_write(int fd, const void *buf, size_t n, struct acc_err *e);
+/* If fd is a pipe, let it hold a mebibyte, where the system allows it: the programs at its two
+ * ends then wait for each other less often. */
+void acc_pipe_widen(int fd);
 /* An unlinked temporary file in `dir`, or < 0. */
 int acc_file_temp(const char *dir, struct acc_err *e);
 

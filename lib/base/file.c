@@ -196,6 +196,13 @@ acc_file_write(int fd, const void *buf, size_t n, struct acc_err *e)
 	return 0;
 }
 
+void
+acc_pipe_widen(int fd)
+{
+	/* Anything but a pipe refuses, as does a user's limit: then it stays as it is. */
+	(void)fcntl(fd, F_SETPIPE_SZ, 1 << 20);
+}
+
 int
 acc_file_temp(const char *dir, struct acc_err *e)
 {

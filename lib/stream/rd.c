@@ -101,6 +101,7 @@ acc_rd_open(const char *path, struct acc_err *e)
 		acc_fail(e, ACC_ENOMEM, "out of memory");
 		return NULL;
 	}
+	acc_pipe_widen(fd);
 	rd->in = acc_bytes_open(fd, name, true, e);
 	if (rd->in == NULL || read_head(rd, e) < 0) {
 		acc_err_in(e, name);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { FLUSH_AT = 64 << 10 };
+enum { FLUSH_AT = 128 << 10 };
 
 struct acc_wr {
 	int fd;
@@ -50,6 +50,7 @@ acc_wr_open(int fd, const struct acc_str *log, size_t nlog, const char *self, st
 		goto fail;
 	}
 	wr->fd = fd;
+	acc_pipe_widen(fd);
 	if (nlog > 0)
 		memcpy(all, log, nlog * sizeof *all);
 	all[nlog] = acc_str(self);
