@@ -12,6 +12,7 @@ Compare two dumps and name the first operator call whose inputs do not explain i
   -a, --all                show every record, not only what is bad
   -f, --format=NAME        how to print: table, json, csv, tsv, md
   -c, --columns=KEY,...    keys to show, or msprobe
+  -n, --noise=BENCH2       a second run of the bench: what differs there is noise
   -s, --step=LIST          these steps only, such as 0,2-4
   -r, --rank=LIST          these ranks only
   -o, --op=GLOB,...        these op calls only
@@ -28,19 +29,20 @@ die() {
 	exit 2
 }
 
-args=$(getopt -n "$prog" -o p:af:c:s:r:o:j:hV \
-	-l preset:,all,format:,columns:,step:,rank:,op:,threads:,strict,help,version -- "$@") || {
+args=$(getopt -n "$prog" -o p:af:c:n:s:r:o:j:hV \
+	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,strict,help,version -- "$@") || {
 	printf "Try 'accdiff --help'.\n" >&2
 	exit 2
 }
 eval set -- "$args"
-preset='' all='' format=table columns='' step='' rank='' op='' threads='' strict=''
+preset='' all='' format=table columns='' noise='' step='' rank='' op='' threads='' strict=''
 while :; do
 	case $1 in
 	-p | --preset) preset=$2 && shift ;;
 	-a | --all) all=1 ;;
 	-f | --format) format=$2 && shift ;;
 	-c | --columns) columns=$2 && shift ;;
+	-n | --noise) noise=$2 && shift ;;
 	-s | --step) step=$2 && shift ;;
 	-r | --rank) rank=$2 && shift ;;
 	-o | --op) op=$2 && shift ;;
@@ -58,7 +60,9 @@ done
 	exit 2
 }
 [ "$1" != - ] || [ "$2" != - ] || die "only one side can be standard input"
-for side in "$1" "$2"; do
+[ -z "$noise" ] || { [ "$2" != - ] && [ "$noise" != - ]; } || die "with --noise, BENCH is read twice"
+[ -z "$noise" ] || [ -z "$preset" ] || die "--noise is of no use to a preset"
+for side in "$1" "$2" ${noise:+"$noise"}; do
 	[ "$side" = - ] || [ -e "$side" ] || die "$side: no such file or directory"
 done
 
@@ -71,6 +75,16 @@ mkfifo "$tmp/a" "$tmp/b" || die "no named pipe in $tmp"
 read_side() {
 	accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} ${op:+--op="$op"} -- "$1"
 }
+measure() { # DEVICE BENCH, streams
+	# shellcheck disable=SC2086 # the words behind these options are ours
+	accalign ${preset:+--preset="$preset"} "$1" "$2" |
+		accmetric ${preset:+--preset="$preset"} ${threads:+-j "$threads"}
+}
+if [ -n "$noise" ]; then
+	read_side "$noise" >"$tmp/a" &
+	read_side "$2" >"$tmp/b" &
+	measure "$tmp/a" "$tmp/b" >"$tmp/noise"
+fi
 # A command in the background reads /dev/null unless told otherwise.
 exec 3<&0
 read_side "$1" <&3 >"$tmp/a" &
@@ -78,7 +92,7 @@ read_side "$2" <&3 >"$tmp/b" &
 exec 3<&-
 
 # shellcheck disable=SC2086 # the words behind these options are ours
-accalign ${preset:+--preset="$preset"} "$tmp/a" "$tmp/b" |
-	accmetric ${preset:+--preset="$preset"} ${threads:+-j "$threads"} |
-	accfirstbad ${preset:+--preset="$preset"} ${all:+--all} ${strict:+--strict} |
+measure "$tmp/a" "$tmp/b" |
+	accfirstbad ${preset:+--preset="$preset"} ${noise:+--noise="$tmp/noise"} \
+		${all:+--all} ${strict:+--strict} |
 	accfmt -f "$format" ${columns:+-c "$columns"}

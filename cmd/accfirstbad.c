@@ -5,13 +5,14 @@
 #include <getopt.h>
 #include <stdlib.h>
 
-enum { ALL = 256, STRICT, PRESET, RULES, PRINT_RULES };
+enum { ALL = 256, STRICT, NOISE, PRESET, RULES, PRINT_RULES };
 
 static const struct cli_opt options[] = {
 	{'l', "list", NULL, "list the presets"},
 	{PRESET, "preset", "NAME", "judge by the rules of this preset"},
 	{RULES, "rules", "FILE", "judge by the rules of this file"},
 	{PRINT_RULES, "print-rules", "NAME", "print a preset's rules, to be edited"},
+	{NOISE, "noise", "FILE", "measured pairs of a second run of the bench: what is noise"},
 	{ALL, "all", NULL, "pass on good records, too"},
 	{STRICT, "strict", NULL, "exit 1 also for what is unmatched, unmeasured or a warning"},
 	{0, NULL, NULL, NULL},
@@ -84,6 +85,27 @@ parse_file(const char *path)
 	return rs;
 }
 
+static struct acc_noise *
+noise(char *path)
+{
+	struct acc_err e = {0};
+	struct acc_noise *n = acc_noise_new(&e);
+	struct acc_in *in = n == NULL ? NULL : acc_in_open(&path, 1, &e);
+	struct acc_rec *r;
+	int rc = in == NULL ? -1 : 1;
+	while (rc > 0 && (rc = acc_in_next(in, &r, &e)) > 0)
+		if (acc_noise_add(n, r, &e) < 0)
+			rc = -1;
+	if (rc < 0)
+		cli_die_err(&e);
+	if (acc_in_status(in) == 2)
+		cli_die("%s: an earlier command failed", path);
+	if (acc_noise_count(n) == 0)
+		cli_die("%s: no pair was measured: is accmetric missing from its pipe?", path);
+	acc_in_close(in);
+	return n;
+}
+
 static void
 run(struct acc_case *c, struct acc_in *in, struct cli_out *out)
 {
@@ -123,9 +145,15 @@ main(int argc, char **argv)
 		}
 		if (key == RULES)
 			opt.rules = parse_file(optarg);
+		if (key == NOISE) {
+			acc_noise_free(opt.noise);
+			opt.noise = noise(optarg);
+		}
 		opt.all |= key == ALL;
 		opt.strict |= key == STRICT;
 	}
+	if (opt.noise != NULL && opt.rules != NULL)
+		cli_usage("--noise is of no use to rules");
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)
 		cli_die_err(&e);
@@ -145,5 +173,6 @@ main(int argc, char **argv)
 	acc_case_close(c);
 	acc_in_close(in);
 	acc_rules_free(opt.rules);
+	acc_noise_free(opt.noise);
 	return cli_finish(out);
 }

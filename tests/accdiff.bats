@@ -23,6 +23,17 @@ load helper
 	[ "$stderr" = "accdiff: only one side can be standard input" ]
 }
 
+@test "--noise: what differs between two runs of the bench is no fault" {
+	d=$ROOT/examples/demo
+	run -0 accdiff --noise="$d/device" "$d/device" "$d/bench"
+	run -1 accdiff -n "$d/bench" "$d/device" "$d/bench"
+	[[ $output == *"Functional.gelu.1.forward: output 0 is off"* ]]
+	run -2 --separate-stderr accdiff -n "$d/bench" "$d/device" -
+	[ "$stderr" = "accdiff: with --noise, BENCH is read twice" ]
+	run -2 --separate-stderr accdiff -n /no/such "$d/device" "$d/bench"
+	[ "$stderr" = "accdiff: /no/such: no such file or directory" ]
+}
+
 @test "what a side cannot be is trouble" {
 	run -2 --separate-stderr accdiff "$ROOT/examples/demo/device" /no/such
 	[ "$stderr" = "accdiff: /no/such: no such file or directory" ]

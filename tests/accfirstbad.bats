@@ -91,6 +91,20 @@ Functional.gelu.0.backward.output.0 warning" ]
 	judge 0 "$J/one-rounding-one.acc"
 }
 
+@test "--noise: what a second run of the bench shows of the same tensor" {
+	judge 0 --noise="$J/noise.acc" "$J/culprit.acc"
+	judge 1 --noise="$J/noise-little.acc" "$J/culprit.acc"
+	first culprit Functional.gelu.1.forward output
+	# The device has 5 times the noise of the bench: 4 times 5 times 6e-5 is not exceeded.
+	judge 0 --noise="$J/noise-less.acc" "$J/culprit.acc"
+	run -2 --separate-stderr accfirstbad --noise="$J/unmeasured.acc" "$J/culprit.acc"
+	[[ $stderr == *"unmeasured.acc: no pair was measured"* ]]
+	run -2 --separate-stderr accfirstbad --noise="$J/no-end.acc" "$J/culprit.acc"
+	[[ $stderr == *"no-end.acc: no end record"* ]]
+	run -2 --separate-stderr accfirstbad --noise="$J/noise.acc" --preset=torch "$J/culprit.acc"
+	[[ $stderr == *"--noise is of no use to rules"* ]]
+}
+
 @test "products that are rougher than TF32" {
 	judge 1 "$J/rougher-than-tf32.acc"
 	first culprit Functional.linear.0.forward output

@@ -61,6 +61,7 @@ struct acc_item {
 	float max_rel;    /* largest |a - b| / |b|; NAN where unknown */
 	float b_rms;      /* root mean square of the bench's tensor; NAN where unknown */
 	float b_max;      /* its largest magnitude; NAN where unknown */
+	float noise_rms, noise_max; /* error between two runs of the bench; NAN: unknown */
 	int8_t dtype[2];  /* enum acc_dtype */
 	uint8_t kind;     /* enum acc_item_kind */
 	uint8_t io;       /* enum acc_io */
@@ -144,6 +145,7 @@ struct acc_case {
 	struct acc_judge_opt {
 		const char *tmpdir;
 		struct acc_rules *rules; /* judge by these; NULL: name the first bad op call */
+		struct acc_noise *noise; /* what is noise on the bench; NULL: unknown */
 		bool all;                /* pass every record on */
 		bool strict;             /* what is unmatched or of another layout counts */
 	} opt;
@@ -188,6 +190,17 @@ int acc_case_mark(struct acc_case *c, struct acc_item *it, const struct acc_verd
 	struct acc_err *e);
 /* A new finding, all fields absent; NULL when memory runs out. Valid until the next. */
 struct acc_finding *acc_case_find(struct acc_case *c, const char *what, struct acc_err *e);
+
+/* --- noise: pairs of a second run of the bench with the bench, measured --- */
+struct acc_noise *acc_noise_new(struct acc_err *e);
+void acc_noise_free(struct acc_noise *n);
+/* Take in a record; only measured pairs count. */
+int acc_noise_add(struct acc_noise *n, const struct acc_rec *r, struct acc_err *e);
+uint64_t acc_noise_count(const struct acc_noise *n);
+/* Fill noise_rms and noise_max of the item of a pair with the same bench. */
+void acc_noise_get(struct acc_noise *n, const struct acc_rec *r, struct acc_item *it);
+/* How many times more noise the device has: 1 to 10. */
+double acc_noise_ratio(const struct acc_case *c);
 
 /* --- parts that are tested alone --- */
 /* Fill an item from its record: everything but at, call, mark, line. */

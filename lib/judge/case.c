@@ -254,6 +254,7 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 		c->judged_before += acc_is_judged(r);
 	} else if (acc_rec_is(r, "pair") || acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")) {
 		acc_item_measure(it, r);
+		acc_noise_get(c->opt.noise, r, it);
 		c->pairs += acc_rec_is(r, "pair");
 		c->measured += it->measure != ACC_UNMEASURED && it->kind == ACC_ITEM_TENSOR;
 		rc = into_call(c, it, r, e);

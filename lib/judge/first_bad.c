@@ -98,6 +98,22 @@ receive(struct given *g, const struct acc_item *it)
 	}
 }
 
+/* Where a second run of the bench tells the noise of this very tensor, no less is a fault. */
+static void
+known_noise(const struct scan *s, const struct acc_item *it, double e, double e2,
+	struct suspect *x)
+{
+	if (!(e2 > 0) || it->exact || !(x->margin > 0))
+		return;
+	struct limit l = {s->noise * e2, 0, NULL};
+	double margin = isinf(e2) ? -9 : acc_margin(e, &l, 0);
+	if (margin >= x->margin)
+		return;
+	x->margin = margin;
+	x->limit = 4 * l.floor;
+	x->from = "the noise between two runs of the bench";
+}
+
 static int
 judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given *g)
 {
@@ -125,6 +141,7 @@ judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given
 	x.from = l.from;
 	if (it->exact && it->rms > 0)
 		x.margin = p != ACC_NOCALL && c->item[p].rms > 0 ? -9 : isinf(x.cause) ? -9 : 9;
+	known_noise(s, it, it->rms, it->noise_rms, &x);
 	bool strict = !it->loose || k->backward;
 	if (x.margin > 0 && strict && (p == ACC_NOCALL || !acc_same_pair(it, &c->item[p]))) {
 		x.blame = acc_overwriter(s, call, it);
@@ -211,6 +228,7 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 		x.limit = bound;
 		x.from = "moving and adding elements keeps their absolute errors";
 	}
+	known_noise(s, it, by_max ? it->max : it->rms, by_max ? it->noise_max : it->noise_rms, &x);
 	*worst = fmax(*worst, x.margin);
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && suspect(s, &x) < 0)
 		return ACC_ENOMEM;
@@ -368,6 +386,7 @@ static int
 judge(struct acc_case *c, struct acc_err *e)
 {
 	struct scan s = {.c = c, .unit = acc_network_unit(c)};
+	s.noise = acc_noise_ratio(c);
 	s.weights = acc_weight_error(c);
 	int rc = walk(&s, true, e);
 	if (rc == 0)

@@ -50,6 +50,7 @@ struct scan {
 	struct acc_map twin; /* forward calls by acc_call.twin */
 	struct acc_map floor; /* learned factor of an operator's floor, as a double's bits */
 	double unit;         /* of the network's usual dtype */
+	double noise;        /* times more noise than between two runs of the bench */
 	double weights;      /* median error of the weights: not 0 where checkpoints differ */
 	double recent[2][32]; /* worst errors of the last calls, forward and backward */
 	uint32_t nrecent[2];

@@ -104,6 +104,9 @@ def net(s, noise=1e-7, gelu=None, linears=3, dtype="f32", weight=None, **out):
 
 net(Stream()).write("clean")
 net(Stream(stack=True), gelu=1e-3, m__worst=[1, 3]).write("culprit")
+net(Stream(), gelu=3e-4).write("noise")  # of a second run of the bench
+net(Stream(), gelu=1e-5, noise=5e-8).write("noise-little")
+net(Stream(), gelu=6e-5, noise=2e-8).write("noise-less")
 net(Stream(), gelu=1e-3).write("no-end", end=False)
 net(Stream(), gelu=1e-7).write("trouble-before", status=2)
 net(Stream(), gelu=INF, m__nonfinite=4, dtype="f16", a_s__sat=4, b_s__posinf=4, b_s__nan=0).write("saturated")
