@@ -123,9 +123,9 @@ locate(const struct acc_job *j, struct work *w, const struct peak *p, char what,
 	return acc_job_place(j, p->off, i);
 }
 
-/* Codes in the coarser dtype of 16 or 8 bits: from the bytes where they are of that dtype, and
- * 0 for what is not compared. */
-static void
+/* Codes in the coarser dtype of 16 or 8 bits: the bytes themselves where they are of that dtype,
+ * and 0 for what is not compared. Of any alignment. */
+static const void *
 codes(const struct acc_job *j, const struct work *w, enum acc_dtype t, const uint8_t *p,
 	const float *x, uint16_t *out)
 {
@@ -135,21 +135,24 @@ codes(const struct acc_job *j, const struct work *w, enum acc_dtype t, const uin
 			uint64_t c = acc_round_code(j->coarse, j->cc, (double)x[i]);
 			out[i] = (uint16_t)(c | (signbit(x[i]) ? 0x8000 : 0));
 		}
-		return;
+		return out;
 	}
 	if (acc_is_8bit(t))
 		for (size_t i = 0; i < w->n; i++)
 			out[i] = j->cc->code[p[i]];
-	else
+	else if (w->odd)
 		memcpy(out, p, 2 * w->n);
+	else
+		return p;
 	if (!w->odd)
-		return;
+		return out;
 	memset(out + w->n, 0, 2 * (w->padded - w->n));
 	for (size_t i = 0; i < w->n; i++) {
 		uint32_t bits;
 		memcpy(&bits, &x[i], sizeof bits);
 		out[i] = bits == 0 ? 0 : out[i];
 	}
+	return out;
 }
 
 static uint64_t
@@ -167,9 +170,9 @@ ulps(struct acc_job *j, struct work *w)
 	if (j->coarse == ACC_F32) {
 		j->row->ulp32(w->a, w->b, w->padded, &u);
 	} else {
-		codes(j, w, j->ta, j->a, w->a, w->xc);
-		codes(j, w, j->tb, j->b, w->b, w->yc);
-		j->row->ulp16(w->xc, w->yc, w->padded, &u);
+		const void *x = codes(j, w, j->ta, j->a, w->a, w->xc);
+		const void *y = codes(j, w, j->tb, j->b, w->b, w->yc);
+		j->row->ulp16(x, y, w->padded, &u);
 	}
 	acc_job_add_ulps(j, &u, &w->kinds, w->padded - w->kinds.used);
 	return u.max;
@@ -183,17 +186,26 @@ locate_ulp(const struct acc_job *j, struct work *w, const struct peak *p, size_t
 		return 0;
 	view(j, w, p->off, n);
 	sort_out(j, w);
+	const uint8_t *a = (const uint8_t *)w->a, *b = (const uint8_t *)w->b;
 	if (!f32) {
-		codes(j, w, j->ta, j->a, w->a, w->xc);
-		codes(j, w, j->tb, j->b, w->b, w->yc);
+		a = codes(j, w, j->ta, j->a, w->a, w->xc);
+		b = codes(j, w, j->tb, j->b, w->b, w->yc);
 	}
 	size_t i = 0;
 	for (; i < w->n; i++) {
 		uint32_t x, y;
-		memcpy(&x, &w->a[i], sizeof x);
-		memcpy(&y, &w->b[i], sizeof y);
-		if (p->max == (double)(f32 ? distance(x, y, 1u << 31)
-					   : distance(w->xc[i], w->yc[i], 1u << 15)))
+		uint16_t u, v;
+		uint64_t d;
+		if (f32) {
+			memcpy(&x, a + i * sizeof x, sizeof x);
+			memcpy(&y, b + i * sizeof y, sizeof y);
+			d = distance(x, y, 1u << 31);
+		} else {
+			memcpy(&u, a + i * sizeof u, sizeof u);
+			memcpy(&v, b + i * sizeof v, sizeof v);
+			d = distance(u, v, 1u << 15);
+		}
+		if (p->max == (double)d)
 			break;
 	}
 	return acc_job_place(j, p->off, i);
