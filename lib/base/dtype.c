@@ -152,7 +152,7 @@ acc_ref_check(const struct acc_ref *r, struct acc_err *e)
 		hi = (int64_t)count - 1;
 	}
 	uint64_t last;
-	if ((lo < 0 && r->first < (uint64_t)-lo) ||
+	if ((lo < 0 && r->first < 0 - (uint64_t)lo) ||
 		__builtin_add_overflow(r->first, (uint64_t)hi, &last) || last >= have)
 		return acc_fail(e, ACC_EFORMAT,
 			"shape and strides reach beyond the %llu bytes that are stored",
