@@ -31,6 +31,8 @@ static const struct {
 	{"validation_loss", "eval_loss"}, {"val_loss", "eval_loss"}, {"eval/loss", "eval_loss"},
 	{"val/loss", "eval_loss"}, {"lm_loss_validation", "eval_loss"},
 	{"lm_loss_validation_ppl", "eval_ppl"},
+	{"validation_lm_loss", "eval_loss"}, {"validation_lm_loss_ppl", "eval_ppl"},
+	{"test_lm_loss", "test_loss"}, {"test_lm_loss_ppl", "test_ppl"},
 	{"number_of_skipped_iterations", "skipped_iterations"},
 	{"number_of_nan_iterations", "nan_iterations"},
 };
@@ -159,6 +161,7 @@ acc_curves_start(struct curves *cv, struct acc_dump_ctx *c, const struct acc_sou
 	cv->run = acc_str(run);
 	cv->file = acc_str(file);
 	cv->mark = mark;
+	cv->nwhere = 0;
 	return acc_dump_source(c, s, e);
 }
 
@@ -203,10 +206,13 @@ look_up(struct curves *cv, struct acc_str tag, enum curve_class cls, struct curv
 	return 0;
 }
 
-/* "file:12" */
+/* "file:12". Most lines have many points. */
 static struct acc_str
 where(struct curves *cv, uint64_t at)
 {
+	if (cv->nwhere > 0 && cv->at == at)
+		return (struct acc_str){cv->where, cv->nwhere};
+	cv->at = at;
 	char digits[20], *d = digits + sizeof digits;
 	uint32_t n = cv->file.n < sizeof cv->where - 24 ? cv->file.n : sizeof cv->where - 24;
 	memcpy(cv->where, cv->file.p, n);
@@ -216,7 +222,8 @@ where(struct curves *cv, uint64_t at)
 	while ((at /= 10) > 0);
 	size_t len = (size_t)(digits + sizeof digits - d);
 	memcpy(cv->where + n, d, len);
-	return (struct acc_str){cv->where, n + (uint32_t)len};
+	cv->nwhere = n + (uint32_t)len;
+	return (struct acc_str){cv->where, cv->nwhere};
 }
 
 static int
@@ -231,6 +238,8 @@ acc_curve_put(struct curves *cv, const struct curve_point *p, struct acc_err *e)
 	char buf[CURVE_TAG];
 	struct curve_name k;
 	struct acc_str tag = p->tag;
+	if (tag.n == 0)
+		return 0;
 	if (tag.n > TAG_LIMIT)
 		tag.n = TAG_LIMIT;
 	int rc = look_up(cv, tag, p->cls, &k, buf);

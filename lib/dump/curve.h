@@ -36,14 +36,17 @@ struct curves {
 	struct curve_name *name;
 	size_t n, cap;
 	struct acc_arena mem; /* of the names */
-	char where[320];
+	char where[320]; /* of the last point, */
+	uint32_t nwhere; /* 0: there was none */
+	uint64_t at;     /* which was there */
 };
 
 /* Where the points come from: a source record, and the run that they are of. The strings must
  * live as long as cv. */
 int acc_curves_start(struct curves *cv, struct acc_dump_ctx *c, const struct acc_source *s,
 	const char *run, const char *file, char mark, struct acc_err *e);
-/* Hand a point on. 0, or < 0: stop. A tag of more than 4,096 bytes is cut off. */
+/* Hand a point on. 0, or < 0: stop. A tag of more than 4,096 bytes is cut off, a point without
+ * one left out. */
 int acc_curve_put(struct curves *cv, const struct curve_point *p, struct acc_err *e);
 void acc_curves_release(struct curves *cv);
 

@@ -296,27 +296,40 @@ read_csv(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	return rc;
 }
 
-/* The header, without quotes. */
-static int
-probe(const struct acc_probe *p)
+/* The names in a file's first bytes, without their quotes; their number. */
+static size_t
+header(const char *p, const char *end, struct acc_str *f, size_t max)
 {
-	const uint8_t *nl = p->nhead == 0 ? NULL : memchr(p->head, '\n', p->nhead);
-	const char *q = (const char *)p->head, *end = (const char *)nl;
-	struct acc_str f[64];
 	size_t n = 0;
-	if (p->is_dir || nl == NULL || memchr(q, '\0', (size_t)(end - q)) != NULL)
-		return 0;
-	if (end - q >= 3 && memcmp(q, "\xef\xbb\xbf", 3) == 0)
-		q += 3;
-	while (q <= end && n < 64) {
-		const char *comma = memchr(q, ',', (size_t)(end - q)), *stop = comma == NULL ? end : comma;
-		struct acc_str s = acc_str_trim((struct acc_str){q, (uint32_t)(stop - q)});
+	bool quoted = false;
+	if (end - p >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
+		p += 3;
+	for (const char *start = p; p < end && n < max; p++) {
+		if (*p == '\0')
+			return 0;
+		quoted = quoted != (*p == '"');
+		if (quoted || (*p != ',' && *p != '\n'))
+			continue;
+		struct acc_str s = acc_str_trim((struct acc_str){start, (uint32_t)(p - start)});
 		if (s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"')
 			s = (struct acc_str){s.p + 1, s.n - 2};
 		f[n++] = s;
-		q = stop + 1;
+		start = p + 1;
+		if (*p == '\n')
+			break;
 	}
+	return n;
+}
+
+static int
+probe(const struct acc_probe *p)
+{
+	struct acc_str f[64];
+	const char *head = (const char *)p->head;
 	bool named = acc_str_ends(p->base, ".csv");
+	if (p->is_dir || p->nhead == 0)
+		return 0;
+	size_t n = header(head, head + p->nhead, f, 64);
 	if (n < 2)
 		return 0;
 	if (is_monitor(f, n) || (acc_str_is(f[0], "Wall time") && find(f, n, steps) == 1))

@@ -105,6 +105,8 @@ acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, stru
 	uint8_t head[4096];
 	int rc = 0;
 	bool std = strcmp(path, "-") == 0;
+	if (c->pattern != NULL && format != NULL && strcmp(format, "log") != 0)
+		return acc_fail(e, ACC_EUSAGE, "a pattern is for logs, not for %.60s", format);
 	if (c->pattern != NULL)
 		format = "log";
 	if (!std)

@@ -112,12 +112,16 @@ int
 acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_t step,
 	const struct acc_literal *v, enum curve_class cls, struct acc_err *e)
 {
-	char buf[256];
+	char buf[1024];
+	size_t n = strlen(prefix);
 	if (g->dry)
 		return 0;
-	if (prefix[0] != '\0') {
-		int n = snprintf(buf, sizeof buf, "%s%.*s", prefix, ACC_PRS(tag));
-		tag = (struct acc_str){buf, n < (int)sizeof buf ? (uint32_t)n : sizeof buf - 1};
+	if (n > 0) {
+		memcpy(buf, prefix, n); /* shorter than 64 */
+		if (tag.n > sizeof buf - n)
+			tag.n = (uint32_t)(sizeof buf - n);
+		memcpy(buf + n, tag.p, tag.n);
+		tag = (struct acc_str){buf, tag.n + (uint32_t)n};
 	}
 	g->points++;
 	return acc_curve_put(&g->cv, &(struct curve_point){.tag = tag, .step = step, .has_step = true,
@@ -131,14 +135,28 @@ acc_log_bars(struct log_reader *g, struct acc_str s, const char *prefix, int64_t
 	struct acc_str key, text;
 	while (acc_log_part(&s, '|', &key, &text)) {
 		struct acc_literal v;
-		uint32_t n;
-		if (key.n == 0 || !acc_literal(text, &v, &n))
+		if (key.n == 0 || !acc_literal_all(text, &v))
 			continue;
 		int rc = acc_log_put(g, prefix, key, step, &v, cls, e);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
+}
+
+/* The words of all grammars, and which of them are whose. */
+struct words {
+	struct acc_sieve sieve;
+	uint32_t of[NGRAMMARS];
+};
+
+static void
+collect(struct words *w)
+{
+	*w = (struct words){0};
+	for (int i = 0; i < NGRAMMARS; i++)
+		for (int k = 0; k < 4 && grammars[i]->word[k] != NULL; k++)
+			w->of[i] |= acc_sieve_add(&w->sieve, grammars[i]->word[k]);
 }
 
 /* Leave out the escape sequences of terminals; in buf. */
@@ -161,9 +179,10 @@ plain(struct acc_str s, struct acc_buf *buf)
 	return (struct acc_str){(const char *)buf->p, (uint32_t)buf->n};
 }
 
-/* What stands between two carriage returns: 1: of a grammar; 0; < 0. */
+/* What stands between two carriage returns, with these words: 1: of a grammar; 0; < 0. */
 static int
-segment(struct log_reader *g, struct acc_str s, struct acc_err *e)
+segment(struct log_reader *g, struct acc_str s, const struct words *w, uint32_t has,
+	struct acc_err *e)
 {
 	if (g->array.open) {
 		int rc = acc_log_array_line(g, s, e);
@@ -171,7 +190,7 @@ segment(struct log_reader *g, struct acc_str s, struct acc_err *e)
 			return rc;
 	}
 	for (int i = 0; i < NGRAMMARS; i++) {
-		int rc = grammars[i]->line(g, s, e);
+		int rc = (w->of[i] & has) == 0 ? 0 : grammars[i]->line(g, s, e);
 		if (rc > 0) {
 			g->found |= UINT64_C(1) << i;
 			g->trainer = g->trainer || grammars[i]->trainer;
@@ -183,10 +202,14 @@ segment(struct log_reader *g, struct acc_str s, struct acc_err *e)
 }
 
 static int
-one_line(struct log_reader *g, struct acc_str s, struct acc_regex *re, struct acc_buf *buf,
+one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct acc_buf *buf,
 	struct acc_err *e)
 {
+	struct acc_regex *re = g->dry ? NULL : g->cv.c->pattern;
+	uint32_t has = re != NULL ? 0 : acc_sieve_find(&w->sieve, s);
 	int rc = 0;
+	if (re == NULL && !g->array.open && has == 0)
+		return 0;
 	if (memchr(s.p, '\033', s.n) != NULL)
 		s = plain(s, buf);
 	/* A carriage return ends a line that was to be overwritten. */
@@ -194,26 +217,11 @@ one_line(struct log_reader *g, struct acc_str s, struct acc_regex *re, struct ac
 		const char *cr = memchr(s.p, '\r', s.n);
 		struct acc_str part = {s.p, cr == NULL ? s.n : (uint32_t)(cr - s.p)};
 		if (part.n > 0)
-			rc = re != NULL ? acc_log_pattern(g, re, part, e) : segment(g, part, e);
+			rc = re != NULL ? acc_log_pattern(g, re, part, e)
+					: segment(g, part, w, has, e);
 		s = cr == NULL ? (struct acc_str){s.p, 0} : acc_log_from(s, cr + 1);
 	}
 	return rc;
-}
-
-static void
-sieve(struct acc_sieve *s)
-{
-	const char *words[ACC_SIEVE_WORDS];
-	int n = 0;
-	for (int i = 0; i < NGRAMMARS; i++)
-		for (int k = 0; k < 4 && grammars[i]->word[k] != NULL; k++) {
-			bool known = false;
-			for (int w = 0; w < n; w++)
-				known = known || strncmp(words[w], grammars[i]->word[k], 4) == 0;
-			if (!known && n < ACC_SIEVE_WORDS)
-				words[n++] = grammars[i]->word[k];
-		}
-	acc_sieve_init(s, words, n);
 }
 
 static int
@@ -221,19 +229,16 @@ read_lines(struct log_reader *g, struct acc_bytes *b, struct acc_err *e)
 {
 	struct acc_lines lines = {.b = b};
 	struct acc_buf buf = {0};
-	struct acc_sieve words;
-	struct acc_regex *re = g->cv.c->pattern;
+	struct words words;
 	struct acc_str s;
 	int rc;
-	sieve(&words);
+	collect(&words);
 	while ((rc = acc_lines_next(&lines, &s, e)) > 0) {
 		g->line = lines.no;
 		if (lines.too_long)
 			acc_log_trouble(g, "it has more than %d MiB, the rest of it is left out",
 				ACC_LINE_LIMIT >> 20);
-		if (re == NULL && !g->array.open && !acc_sieve_has(&words, s))
-			continue;
-		rc = one_line(g, s, re, &buf, e);
+		rc = one_line(g, s, &words, &buf, e);
 		if (rc < 0)
 			break;
 	}
@@ -249,17 +254,15 @@ survey(struct log_reader *g, const uint8_t *p, size_t n)
 {
 	struct log_reader d = {.dry = true};
 	struct acc_buf buf = {0};
-	struct acc_sieve words;
+	struct words words;
 	int64_t lists = 0, first = -1;
-	sieve(&words);
+	collect(&words);
 	for (const uint8_t *end = p + n; p < end;) {
 		const uint8_t *nl = memchr(p, '\n', (size_t)(end - p));
 		struct acc_str s = {(const char *)p, (uint32_t)((nl == NULL ? end : nl) - p)};
 		p = nl == NULL ? end : nl + 1;
-		if (!d.array.open && !acc_sieve_has(&words, s))
-			continue;
 		lists = d.lists;
-		one_line(&d, s, NULL, &buf, NULL);
+		one_line(&d, s, &words, &buf, NULL);
 		if (d.has_step && first < 0) {
 			first = d.step;
 			g->step = d.step > lists ? d.step - lists : 0;

@@ -45,8 +45,7 @@ megatron(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	acc_log_step(g, step);
 	while (acc_log_part(&rest, '|', &key, &text)) {
 		struct acc_literal v;
-		uint32_t n;
-		if (key.n == 0 || !acc_literal(text, &v, &n))
+		if (key.n == 0 || !acc_literal_all(text, &v))
 			continue;
 		if (acc_str_is(key, "lm loss") || acc_str_is(key, "lm-loss")) {
 			loss = true;

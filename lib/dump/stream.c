@@ -1,13 +1,27 @@
 /* A stream of records as a dump: what was read once is selected from again. */
 #include "acc/dump.h"
+#include "acc/inflate.h"
 #include "acc/stream.h"
+
+/* gzip may hold anything. */
+static bool
+holds_stream(const struct acc_probe *p)
+{
+	uint8_t out[8];
+	size_t nin = p->nhead, nout = sizeof out;
+	struct acc_inflate *z = acc_inflate_open(ACC_INFLATE_GZIP, NULL);
+	bool yes = z != NULL && acc_inflate_run(z, p->head, &nin, out, &nout, NULL) >= 0 &&
+		   out[0] != 0x1f && acc_is_stream(out, nout);
+	acc_inflate_close(z);
+	return yes;
+}
 
 static int
 probe(const struct acc_probe *p)
 {
 	if (p->is_dir || !acc_is_stream(p->head, p->nhead))
 		return 0;
-	return p->head[0] == 0x1f ? 20 : 100; /* gzip may hold anything */
+	return p->head[0] != 0x1f || holds_stream(p) ? 100 : 0;
 }
 
 static int

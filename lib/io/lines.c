@@ -31,10 +31,12 @@ acc_lines_next(struct acc_lines *l, struct acc_str *line, struct acc_err *e)
 		return rc;
 	l->too_long = false;
 	size_t n = acc_bytes_peek(l->b, &p);
-	while ((nl = n == seen ? NULL : memchr(p + seen, '\n', n - seen)) == NULL) {
-		seen = n;
-		if (n > ACC_LINE_LIMIT)
+	for (;;) {
+		size_t have = n > ACC_LINE_LIMIT ? (size_t)ACC_LINE_LIMIT + 1 : n;
+		nl = have == seen ? NULL : memchr(p + seen, '\n', have - seen);
+		if (nl != NULL || n > ACC_LINE_LIMIT)
 			break;
+		seen = n;
 		rc = acc_bytes_more(l->b, &p, &n, e);
 		if (rc < 0)
 			return rc;
@@ -43,9 +45,9 @@ acc_lines_next(struct acc_lines *l, struct acc_str *line, struct acc_err *e)
 		if (rc == 0)
 			break;
 	}
-	size_t len = nl != NULL ? (size_t)(nl - p) : n;
-	l->used = nl != NULL ? len + 1 : len;
 	l->too_long = nl == NULL && n > ACC_LINE_LIMIT;
+	size_t len = nl != NULL ? (size_t)(nl - p) : l->too_long ? (size_t)ACC_LINE_LIMIT : n;
+	l->used = nl != NULL ? len + 1 : len;
 	l->no++;
 	*line = (struct acc_str){(const char *)p, (uint32_t)len};
 	return 1;
@@ -68,36 +70,39 @@ slot(const char *p)
 }
 
 /* Wu and Manber's table for words of four bytes and blocks of two. */
-void
-acc_sieve_init(struct acc_sieve *s, const char *const *words, int n)
+uint32_t
+acc_sieve_add(struct acc_sieve *s, const char *word)
 {
-	s->n = n;
-	memset(s->shift, 3, sizeof s->shift);
-	for (int i = 0; i < n; i++) {
-		s->word[i] = four(words[i]);
-		for (int at = 0; at < 3; at++) {
-			uint8_t *shift = &s->shift[slot(words[i] + at)];
-			if (*shift > 2 - at)
-				*shift = (uint8_t)(2 - at);
-		}
+	if (s->n == 0)
+		memset(s->shift, 3, sizeof s->shift);
+	for (int i = 0; i < s->n; i++)
+		if (s->word[i] == four(word))
+			return UINT32_C(1) << i;
+	if (s->n == ACC_SIEVE_WORDS)
+		return 0;
+	for (int at = 0; at < 3; at++) {
+		uint8_t *shift = &s->shift[slot(word + at)];
+		if (*shift > 2 - at)
+			*shift = (uint8_t)(2 - at);
 	}
+	s->word[s->n] = four(word);
+	return UINT32_C(1) << s->n++;
 }
 
-bool
-acc_sieve_has(const struct acc_sieve *s, struct acc_str line)
+uint32_t
+acc_sieve_find(const struct acc_sieve *s, struct acc_str line)
 {
 	const char *p = line.p, *end = line.p + line.n;
+	uint32_t found = 0;
 	while (end - p >= 4) {
 		unsigned shift = s->shift[slot(p + 2)];
 		if (shift > 0) {
 			p += shift;
 			continue;
 		}
-		uint32_t w = four(p);
+		uint32_t w = four(p++);
 		for (int i = 0; i < s->n; i++)
-			if (s->word[i] == w)
-				return true;
-		p++;
+			found |= (uint32_t)(s->word[i] == w) << i;
 	}
-	return false;
+	return found;
 }

@@ -24,7 +24,9 @@ struct acc_sieve {
 	int n;
 	uint8_t shift[4096]; /* by two bytes: how far the window of four may move on */
 };
-void acc_sieve_init(struct acc_sieve *s, const char *const *words, int n);
-bool acc_sieve_has(const struct acc_sieve *s, struct acc_str line);
+/* The bit of a word, which is added where it is new; 0 if there is no room. */
+uint32_t acc_sieve_add(struct acc_sieve *s, const char *word);
+/* The bits of the words in the line. */
+uint32_t acc_sieve_find(const struct acc_sieve *s, struct acc_str line);
 
 #endif

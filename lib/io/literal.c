@@ -80,7 +80,7 @@ acc_literal(struct acc_str s, struct acc_literal *out, uint32_t *n)
 	if (left == 0)
 		return false;
 	*out = (struct acc_literal){0};
-	*n = word(p, left, &out->v);
+	*n = letter(*p) ? word(p, left, &out->v) : 0;
 	if (*n > 0) {
 		out->v = minus ? -out->v : out->v;
 		*n += sign;

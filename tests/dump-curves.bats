@@ -1,0 +1,282 @@
+load helper
+D=$DATA/curves
+POINT=tag,tag.raw,step,value,res,class
+
+points() { # columns, command...; its status
+	local c=$1 status=0
+	shift
+	"$@" | accfmt --tsv --no-header -c "$c" >"$BATS_TEST_TMPDIR/points" || status=$?
+	grep . "$BATS_TEST_TMPDIR/points"
+	return $status
+}
+
+read_all() { points "$POINT" accdump-read -k scalar "$@"; }
+
+# As Python reads them; tests/data/make_curves.py wrote that down.
+as_python() { # file, name of what is expected
+	read_all "$D/$1" | diff "$D/expect/${2:-$1}.tsv" -
+}
+
+@test "logs: Megatron's iterations, validation, timers, memory; prefixes, colours, CR, noise" {
+	as_python megatron.log
+}
+
+@test "logs: MindFormers, all forms of lines and values; the rank is that of worker_N.log" {
+	as_python worker_3.log
+	run -0 points rank,where accdump-read -o overflow "$D/worker_3.log"
+	[ "${lines[0]}" = $'3\tworker_3.log:1' ]
+	mkdir -p "$BATS_TEST_TMPDIR/log/rank_12"
+	cp "$D/worker_3.log" "$BATS_TEST_TMPDIR/log/rank_12/info.log"
+	run -0 points rank,run accdump-read -o overflow "$BATS_TEST_TMPDIR/log/rank_12/info.log"
+	[ "${lines[0]}" = $'12\trank_12' ]
+}
+
+@test "logs: lists of norms belong to the step that runs; noise between their lines" {
+	as_python norms.log
+}
+
+@test "logs: DeepSpeed, alone and beside Megatron" {
+	as_python deepspeed.log
+	cat "$D/deepspeed.log" "$D/megatron.log" >"$BATS_TEST_TMPDIR/both"
+	run -0 read_all "$BATS_TEST_TMPDIR/both"
+	[ "${lines[1]}" = $'deepspeed/lr\t\t10\t0.0001\t\tmetric' ]
+	[ "$(grep -c '^deepspeed/loss	' <<<"$output")" -eq 1 ]
+	[ "$(grep -c '^loss	lm loss' <<<"$output")" -eq "$(grep -c 'lm loss: ' "$D/megatron.log")" ]
+}
+
+@test "logs: dicts of Python and JSON; steps that are not printed are counted" {
+	as_python console.log
+	as_python trainer_log.jsonl
+}
+
+@test "trainer_state.json: NaN, Infinity, old and new, eval and last entries, steps again" {
+	as_python trainer_state.json
+	as_python new/trainer_state.json new_trainer_state.json
+	run -0 points where,run accdump-read -o loss "$D/new/trainer_state.json"
+	[ "$output" = $'trainer_state.json#1\tnew' ]
+}
+
+@test "golden values by step and as lists; baselines" {
+	as_python golden.json
+	as_python baseline.json
+}
+
+@test "event files: a folder with a run below it, a restart, tensors, MindSpore's summary" {
+	as_python run
+	as_python ms.events.summary.1600000000.host_MS
+	run -0 points run,where accdump-read "$D/run"
+	[ "${lines[0]}" = $'run\tevents.out.tfevents.1600000000.host.1.0#2' ]
+	[ "${lines[-1]}" = $'sub\tevents.out.tfevents.1600000001.host.1.0#2' ]
+	mkdir "$BATS_TEST_TMPDIR/top"
+	cp -r "$D/run/sub" "$BATS_TEST_TMPDIR/top"
+	ln -s "$D/run" "$BATS_TEST_TMPDIR/top/link"
+	[ "$(read_all "$BATS_TEST_TMPDIR/top" | wc -l)" -eq 7 ]
+	[ "$(read_all "$D/run/events.out.tfevents.1600000000.host.1.0" | wc -l)" -eq 5 ]
+}
+
+@test "CSV: TensorBoard's page, W&B's, history with quotes and a BOM, MLflow, msprobe's monitor" {
+	for f in run-a-b-tag-loss.csv wandb.csv history.csv index.csv mlflow.csv; do
+		as_python $f
+	done
+	as_python Nov21_10-00-00-rank5-abc/grad_reduced_0-99.csv grad_reduced_0-99.csv
+	run -0 points run,where accdump-read "$D/wandb.csv"
+	[ "$output" = $'gpu - lr\twandb.csv:2\nnpu\twandb.csv:3\ngpu - lr\twandb.csv:4\nnpu\twandb.csv:4' ]
+	run -0 points run,where accdump-read "$D/run-a-b-tag-loss.csv"
+	[ "${lines[0]}" = $'a-b\trun-a-b-tag-loss.csv:2' ]
+	run -0 points run,rank accdump-read "$D/mlflow.csv" "$D"/Nov*/*.csv
+	[ "${lines[0]}" = $'r1' ] || [ "${lines[0]}" = $'r1\t' ]
+	[ "${lines[-1]}" = $'grad_reduced_0-99\t5' ]
+	run -0 points where accdump-read "$D/history.csv"
+	[ "${lines[0]} ${lines[3]}" = "history.csv:3 history.csv:5" ]
+}
+
+@test "curves are recognised by content, whatever the name" {
+	cd "$BATS_TEST_TMPDIR"
+	for f in megatron.log worker_3.log deepspeed.log norms.log console.log trainer_log.jsonl \
+		trainer_state.json golden.json ms.events.summary.1600000000.host_MS mlflow.csv; do
+		cp "$D/$f" x
+		[ "$(read_all x)" = "$(cat "$D/expect/$f.tsv")" ]
+		gzip -c "$D/$f" >x
+		case $f in *.log) [ "$(read_all x)" = "$(cat "$D/expect/$f.tsv")" ] ;; esac
+	done
+}
+
+@test "a log whose first line comes late; what is no log" {
+	cd "$BATS_TEST_TMPDIR"
+	for ((i = 0; i < 20000; i++)); do
+		echo "host:67012:69256 [3] NCCL INFO Channel $i/32 : 0 1 2 3 4 5 6 7"
+	done >late.log
+	fails 'no dump: looked for ' accdump-read late.log
+	fails 'no line of a known training log' accdump-read -f log late.log
+	cat "$D/megatron.log" >>late.log
+	[ "$(read_all late.log)" = "$(cat "$D/expect/megatron.log.tsv")" ]
+	run -0 points where accdump-read -o loss late.log
+	[ "${lines[0]}" = late.log:20004 ]
+}
+
+@test "points say where they come from; the source is the file's folder" {
+	run -0 points where,run accdump-read -o loss -s 3 "$D/megatron.log"
+	n=$(grep -n 'iteration        3/' "$D/megatron.log" | cut -d: -f1)
+	[ "$output" = "megatron.log:$n"$'\tmegatron' ]
+	run -0 bash -c "accdump-read '$D/megatron.log' | accfmt --json | head -n 1 |
+		jq -r '[.kind, .root, .format, .task] | join(\" \")'"
+	[ "$output" = "source $(realpath "$D") log curves" ]
+}
+
+@test "curves are selected by tag, as written too, and by step; a stream of them is a dump" {
+	steps() { points step accdump-read "$@" | tr '\n' ' '; }
+	[ "$(steps -o loss "$D/megatron.log")" = "1 3 4 5 6 7 6 8 " ]
+	[ "$(steps -o 'lm loss' "$D/megatron.log")" = "1 3 4 7 6 8 " ]
+	[ "$(steps -o loss -s 6-8 "$D/megatron.log")" = "6 7 6 8 " ]
+	[ "$(points seq accdump-read -o loss -s 6,7 "$D/megatron.log" | tr '\n' ' ')" = "46 49 50 " ]
+	cd "$BATS_TEST_TMPDIR"
+	accdump-read "$D/megatron.log" >all.acc
+	accdump-read all.acc | accfmt --json | diff <(accfmt --json all.acc) -
+	[ "$(steps -o loss -s 6-8 all.acc)" = "6 7 6 8 " ]
+	run -0 bash -c "accdump-read -f log - <'$D/megatron.log' | accfmt --tsv --no-header -c $POINT | grep ."
+	[ "$output" = "$(cat "$D/expect/megatron.log.tsv")" ]
+}
+
+@test "two logs become pairs, by tag and step" {
+	cd "$BATS_TEST_TMPDIR"
+	sed 's/1.078335E+01/1.178335E+01/' "$D/megatron.log" >npu.log
+	run -0 bash -c "accdump-read -k scalar npu.log | accalign - $D/megatron.log | accfmt --json |
+		jq -r 'select(.kind == \"pair\" and .\"a.value\" != .\"b.value\") |
+		[.\"a.tag\", .\"a.step\", .\"a.value\", .\"b.value\"] | @tsv'"
+	[ "$output" = $'loss\t3\t11.78335\t10.78335' ]
+}
+
+@test "a pattern: named groups, counted steps, tags from the line, runs" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '%s\n' 'it 1: loss=2.50, gn 3' 'it 2: nothing' 'it 3: loss=nan, gn 1e-3' >my.log
+	run -0 read_all --regex 'it (?<step>\d+): loss=(?<loss>[^,]+)(, gn (?<grad_norm>\S+))?' my.log
+	[ "$output" = $'loss\t\t1\t2.5\t0.005\tmetric\ngrad_norm\t\t1\t3.0\t\tmetric\nloss\t\t3\tnan\t\tmetric\ngrad_norm\t\t3\t0.001\t0.0005\tmetric' ]
+	run -0 read_all --regex 'loss=(?<loss>[^,]+)' my.log
+	[ "$output" = $'loss\t\t1\t2.5\t0.005\tmetric\nloss\t\t2\tnan\t\tmetric' ]
+	printf '%s\n' 'a lr: 0.10' 'b train/loss: 2' >my.log
+	run -0 points tag,tag.raw,step,value,run,where accdump-read \
+		--regex '(?P<run>\w+) (?<tag>\S+): (?<value>.*)' - <my.log
+	[ "${lines[0]}" = $'learning_rate\tlr\t1\t0.1\ta\tstandard input:1' ]
+	[ "${lines[1]}" = $'loss\ttrain/loss\t2\t2.0\tb\tstandard input:2' ]
+}
+
+@test "a pattern that is wrong, or matches nothing, or takes for ever" {
+	cd "$BATS_TEST_TMPDIR"
+	echo 'step x loss 1' >my.log
+	fails 'byte 6: the pattern is wrong: missing closing parenthesis' accdump-read --regex '(?<a>x' my.log
+	fails 'the pattern has no named group' accdump-read --regex '(x)' my.log
+	fails 'my.log: no line matches the pattern' accdump-read --regex '(?<loss>y)' my.log
+	fails "a pattern is for logs, not for npy" accdump-read -f npy --regex '(?<loss>y)' my.log
+	run -2 --separate-stderr accdump-read --regex 'step (?<step>\S+) loss (?<loss>\S+)' my.log
+	[[ $stderr == *"my.log: line 1: the step 'x' is no integer"* ]]
+	run -2 --separate-stderr accdump-read --regex '(?<step>1)|(?<loss>x)' my.log
+	[[ $stderr == *"left out loss: 'x' is no number"* ]]
+	printf 'a%.0s' {1..3000} >my.log
+	run -2 --separate-stderr accdump-read --regex '(?<loss>(a+)+)[bc]' my.log
+	[[ ${stderr_lines[0]} == *"line 1: the pattern takes too long on this line" ]]
+}
+
+@test "damaged values of MindFormers are said, the others are read" {
+	cd "$BATS_TEST_TMPDIR"
+	echo '{ Epoch:[  1/  2], step:[    1/   19], loss: 10.649, lr: 1e-05, global_norm: [1 31049], a: 2T
+		{ Epoch:[  1/  2], step:[    2/   19], loss: 9.673, global_norm [10.579812], lr: [x]' >mf.log
+	run -2 --separate-stderr read_all mf.log
+	[ "${#stderr_lines[@]}" -eq 3 ]
+	[[ ${stderr_lines[0]} == *"mf.log: line 1: left out global_norm: '[1 31049]' is no number" ]]
+	[[ ${stderr_lines[1]} == *"mf.log: line 2: left out 'global_norm [10.579812]': it is no key: value" ]]
+	[[ ${stderr_lines[2]} == *"mf.log: line 2: left out lr: '[x]' is no number" ]]
+	[ "$(cut -f1,3,4 <<<"$output" | tr '\t\n' '  ')" = "loss 1 10.649 learning_rate 1 1e-05 a 1 2.0 loss 2 9.673 " ]
+}
+
+@test "a list of norms without an end, or that does not follow" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '%s\n' ' iteration 1/ 5 | lm loss: 1.5 |' 'local_norm:' '[1.5 2.5' 'x' >n.log
+	run -2 --separate-stderr read_all n.log
+	[[ $stderr == *"n.log: line 4: the list of norms that line 2 announces has no end" ]]
+	[ "$(cut -f1,3,4 <<<"$output" | tr '\t\n' '  ')" = "loss 1 1.5 local_norm/0 2 1.5 local_norm/1 2 2.5 " ]
+	{
+		echo 'print torch local norm:'
+		for ((i = 0; i < 70; i++)); do echo "noise $i"; done
+		echo ' iteration 1/ 5 | lm loss: 1.5 |'
+	} >n.log
+	fails 'n.log: line 66: the list of norms that line 1 announces does not follow' accdump-read n.log
+}
+
+@test "event files: every prefix gives the points that are whole, and says so" {
+	cd "$BATS_TEST_TMPDIR"
+	f=events.out.tfevents.1600000000.host.1.0
+	size=$(stat -c %s "$D/run/$f")
+	read_all "$D/run/$f" >want
+	last=0
+	for ((at = 13; at < size; at += 11)); do # run overwrites i
+		head -c "$at" "$D/run/$f" >$f
+		run -2 --separate-stderr accdump-read $f
+		[ "${#stderr_lines[@]}" -eq 1 ]
+		[[ $stderr == *"$f: byte "*": the file ends inside a record; "*" records were read" ]]
+		read_all $f >got 2>/dev/null || true
+		n=$(wc -l <got)
+		[ "$n" -ge "$last" ]
+		last=$n
+		head -n "$n" want | diff - got
+	done
+	[ "$last" -ge 4 ]
+}
+
+@test "event files: no flipped byte goes unnoticed" {
+	cd "$BATS_TEST_TMPDIR"
+	f=ms.events.summary.1600000000.host_MS
+	size=$(stat -c %s "$D/$f")
+	for ((at = 0; at < size; at++)); do
+		{
+			head -c "$at" "$D/$f"
+			printf "\\x$(printf %02x $((0x$(od -An -tx1 -j "$at" -N 1 "$D/$f" | tr -d ' ') ^ 16)))"
+			tail -c "+$((at + 2))" "$D/$f"
+		} >$f
+		run -2 --separate-stderr accdump-read -f tfevents $f
+		[[ $stderr == *"checksum (CRC-32C)"* ]]
+	done
+}
+
+@test "JSON: every prefix; what is no list, no object, no history" {
+	cd "$BATS_TEST_TMPDIR"
+	size=$(stat -c %s "$D/trainer_state.json")
+	for ((at = 5; at < size - 2; at += 47)); do
+		head -c "$at" "$D/trainer_state.json" >t.json
+		fails 't.json: byte ' accdump-read -f trainer_state t.json
+		n=$(read_all -f trainer_state t.json 2>/dev/null | tee got | wc -l || true)
+		head -n "$n" "$D/expect/trainer_state.json.tsv" | diff - got
+	done
+	bad() { # text, message
+		echo "$1" >t.json
+		fails "$2" accdump-read -f "${3:-trainer_state}" t.json
+	}
+	bad '[]' 't.json: byte 0: no trainer_state.json: it is no object'
+	bad '{}' 't.json: no trainer_state.json: it has no log_history'
+	bad '{"log_history": {}}' 't.json: byte 16: log_history is no list'
+	bad '{"log_history": [[1]]}' 'record 1 of log_history is left out'
+	bad '{"log_history": [{"step": 1, "loss": 1},]}' 't.json: byte '
+	bad '[]' 'no golden values: it is no object' golden
+	bad '{"a": 1}' 'no golden values: it holds no curve' golden
+	bad '{"lm loss": [1, 2' 't.json: byte ' golden
+}
+
+@test "CSV: rows that are none are said, the others are read" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '%s\n' step,loss 1,2.5 2,2,2 x,3 ,4 4.5,4 5,1.5 >t.csv
+	run -2 --separate-stderr read_all t.csv
+	[[ ${stderr_lines[0]} == *"t.csv: line 3: left out, it has another number of columns: '2'" ]]
+	[[ ${stderr_lines[1]} == *"t.csv: line 4: left out, the step is no integer: 'x'" ]]
+	[[ ${stderr_lines[2]} == *"t.csv: line 6: left out, the step is no integer: '4.5'" ]]
+	[ "$(cut -f3,4 <<<"$output" | tr '\t\n' '  ')" = "1 2.5 5 1.5 " ]
+	printf '%s\n' step,loss 1,2.5 '2,"3' >t.csv
+	fails 't.csv: line 4: the input ends inside quotes' accdump-read t.csv
+	printf '%s\n' step,loss '1,"2.5"x' >t.csv
+	fails 't.csv: line 2: text behind a closing quote' accdump-read t.csv
+	printf '%s\n' step,note 1,x >t.csv
+	fails 't.csv: no curves: no column holds numbers' accdump-read t.csv
+	printf '%s\n' a,b 1,2 >t.csv
+	fails 'no dump' accdump-read t.csv
+	fails 't.csv: no curves: no column is one of steps' accdump-read -f csv t.csv
+	: >t.csv
+	fails 't.csv: no curves: the file is empty' accdump-read -f csv t.csv
+}
