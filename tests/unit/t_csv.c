@@ -94,7 +94,7 @@ main(void)
 	reads("\"a\"", "a");
 	refuses("a,\"b\n1,2\n", ACC_ETRUNC, "line 3: the input ends inside quotes");
 	refuses("1\n\"a\"b\n", ACC_EFORMAT, "line 2: text behind a closing quote");
-	struct acc_csv *c = open_text("a\n\"x\ny\"\n\nb\n", 13, &e);
+	struct acc_csv *c = open_text("a\n\"x\ny\"\n\nb\n", 11, &e);
 	uint64_t line[3] = {0};
 	for (int i = 0; i < 3 && acc_csv_next(c, &f, &n, &e) > 0; i++)
 		line[i] = acc_csv_line(c);
