@@ -105,6 +105,34 @@ Functional.gelu.0.backward.output.0 warning" ]
 	[[ $stderr == *"--noise is of no use to rules"* ]]
 }
 
+@test "what to record next: of statistics one op call in full, of checksums a range" {
+	judge 1 "$J/stat-culprit.acc"
+	says '"task": "tensor", "list": ["Functional.gelu.1.forward"]'
+	jq -es '[.[] | select(.what == "next")] | length == 1 and .[0].rule == "list" and
+		.[0].ranked == ["Functional.gelu.1.forward"]' out.json
+	judge 1 "$J/md5.acc"
+	says '"task": "statistics", "range": ["Functional.gelu.1.forward", "Functional.gelu.3.forward"]'
+	jq -es '[.[] | select(.what == "next")][0] | .rule == "range" and
+		.ranked == ["Functional.gelu.1.forward", "Functional.gelu.3.forward"]' out.json
+	# An input that is not what made it: both.
+	judge 1 "$J/stat-input.acc"
+	says '"list": ["Functional.gelu.0.forward", "Functional.gelu.1.forward"]'
+	judge 1 "$J/culprit.acc"
+	[[ $found != *next* ]]
+	judge 0 "$J/stat-clean.acc"
+	[[ $found != *next* ]]
+}
+
+@test "one dump alone: infinities that were asked for, casts, saturation" {
+	judge 0 "$J/overflow-asked-for.acc"
+	judge 0 "$J/overflow-full-mask.acc"
+	judge 1 "$J/overflow-cast.acc"
+	first overflow Tensor.to.0.forward overflow
+	judge 1 "$J/overflow-saturated.acc"
+	first overflow Tensor.__mul__.0.forward overflow
+	says "output 0 has elements at the largest value of its dtype (saturation mode?"
+}
+
 @test "products that are rougher than TF32" {
 	judge 1 "$J/rougher-than-tf32.acc"
 	first culprit Functional.linear.0.forward output
@@ -136,6 +164,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 	judge 1 "$J/saturated.acc"
 	first culprit Functional.gelu.1.forward output
 	says "is saturated at 65504 on the device where the bench has Inf"
+	says "INF_NAN_MODE_ENABLE=1, for MindSpore MS_ASCEND_CHECK_OVERFLOW_MODE=INFNAN_MODE"
 }
 
 @test "an argument that differs, where it has an effect" {

@@ -91,9 +91,11 @@ nonfinite_text(struct acc_arena *m, const struct acc_rec *r, const struct acc_it
 	enum acc_dtype t = (enum acc_dtype)it->dtype[ACC_A];
 	if (it->saturated)
 		return acc_arena_printf(m, "is saturated at %g on the device where the bench has Inf"
-			" or NaN (saturation mode)", acc_dtypes[t].max);
+			" or NaN (saturation mode; INF_NAN_MODE_ENABLE=1, for MindSpore"
+			" MS_ASCEND_CHECK_OVERFLOW_MODE=INFNAN_MODE, keeps them)", acc_dtypes[t].max);
 	if (it->b_overflow)
-		return "has NaN or Inf on the bench and is finite on the device";
+		return "has NaN or Inf on the bench and is finite on the device (saturation mode?"
+		       " see INF_NAN_MODE_ENABLE)";
 	double n = NAN;
 	acc_as_f64(acc_get(r, "", "m.nonfinite"), &n);
 	const char *what = it->a_nan ? "has NaN" : it->a_inf ? "has Inf" : "has NaN or Inf";
@@ -179,7 +181,8 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 			acc_call_name(&c->call[c->item[x->producer].call]));
 	return acc_arena_printf(mem(s), "%s: %s %s, and no op that was compared makes it: %s",
 		name, where, bad, c->item[x->item].weight ? "a weight is not the same"
-			: "other data, a constant, or an op that is not recorded");
+			: "other data, a constant (computed on another processor?), or an op"
+			  " that is not recorded");
 }
 
 static const char *

@@ -402,6 +402,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		}
 		if (rc == 0)
 			rc = acc_say_clean(&s, i == ACC_NOCALL ? NULL : &s.suspect[i], e);
+		if (rc == 0 && i != ACC_NOCALL)
+			rc = acc_say_next(&s, i, e);
 	}
 	if (rc == 0)
 		rc = acc_say_rest(c, e);

@@ -123,4 +123,8 @@ int acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err 
 /* Verdicts for the records of all suspects; the culprit's are errors. */
 int acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e);
 
+/* --- next.c --- */
+/* Where the dump holds too little: the finding that says what to record again. */
+int acc_say_next(struct scan *s, uint32_t chosen, struct acc_err *e);
+
 #endif

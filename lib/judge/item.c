@@ -289,6 +289,18 @@ by_tensor(struct acc_item *it, const struct fields *f)
 	}
 }
 
+/* Statistics hold no count of saturated elements, but a maximum. */
+static bool
+full(const struct acc_val *const *v, double nsat, int dtype)
+{
+	if (dtype == ACC_NODTYPE || !(acc_dtypes[dtype].max > 0))
+		return false;
+	if (v[S_SAT] != NULL)
+		return nsat > 0;
+	return fabs(number(v[MAX])) == acc_dtypes[dtype].max ||
+	       fabs(number(v[MIN])) == acc_dtypes[dtype].max;
+}
+
 static void
 overflow_flags(struct acc_item *it, const struct fields *f)
 {
@@ -310,12 +322,9 @@ overflow_flags(struct acc_item *it, const struct fields *f)
 	it->a_inf = n[ACC_A][1] + n[ACC_A][2] > 0;
 	bool b_inf = n[ACC_B][1] + n[ACC_B][2] > 0, b_nan = n[ACC_B][0] > 0;
 	it->b_overflow = (b_inf || b_nan) && !it->a_nan && !it->a_inf;
-	it->saturated = it->b_overflow && n[ACC_A][3] > 0;
-	/* Statistics hold no count of saturated elements, but a maximum. */
-	for (int i = MAX; i <= MIN && it->b_overflow && f->side[ACC_A][S_SAT] == NULL; i++)
-		if (it->dtype[ACC_A] != ACC_NODTYPE && acc_dtypes[it->dtype[ACC_A]].max > 0 &&
-			fabs(number(f->side[ACC_A][i])) == acc_dtypes[it->dtype[ACC_A]].max)
-			it->saturated = true;
+	bool sat = full(f->side[ACC_A], n[ACC_A][3], it->dtype[ACC_A]);
+	it->saturated = it->b_overflow && sat;
+	it->a_full = sat && (it->dtype[ACC_A] == ACC_F16 || it->dtype[ACC_A] == ACC_BF16);
 }
 
 /* "npu:0": the two sides run on different devices, that is the point. */
@@ -339,6 +348,8 @@ argument(struct acc_item *it, const struct fields *f)
 	double x = number(a), y = number(b);
 	it->a_nan = is_number(a) && isnan(x);
 	it->a_inf = is_number(a) && isinf(x);
+	it->a_full = is_number(a) && (fabs(x) == acc_dtypes[ACC_F16].max ||
+		fabs(x) >= acc_dtypes[ACC_BF16].max);
 	if (it->sides != 3)
 		return;
 	bool equal = false;

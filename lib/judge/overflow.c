@@ -1,14 +1,15 @@
 /* One dump alone: the first op call that makes NaN or Inf from finite numbers.
  *
  * Arguments count as inputs: a mask filled with float('-inf') is meant. NaN out of Inf (0 * Inf,
- * a softmax over masked places only) is new, too. */
+ * a softmax over masked places only) is new, too. A device in saturation mode leaves the largest
+ * number of the dtype instead of Inf. */
 #include "acc/judge.h"
 
 #include "case.h"
 
 /* What a call holds on one side of it. */
 struct holds {
-	bool nan, inf;
+	bool nan, inf, full;
 	uint32_t item; /* the first record that has either */
 };
 
@@ -22,8 +23,10 @@ look(const struct acc_case *c, uint32_t call, bool outputs, struct holds *h)
 		bool out = it->io == ACC_IO_OUT || it->io == ACC_IO_GRAD || it->io == ACC_IO_NONE;
 		if (it->call != call || out != outputs)
 			continue;
-		if ((it->a_nan && !h->nan) || (it->a_inf && h->item == ACC_NOCALL))
+		if ((it->a_nan && !h->nan) || (it->a_inf && !h->inf && !h->nan) ||
+			(it->a_full && h->item == ACC_NOCALL))
 			h->item = i;
+		h->full |= it->a_full;
 		h->nan |= it->a_nan;
 		h->inf |= it->a_inf;
 	}
@@ -42,7 +45,9 @@ say(struct acc_case *c, uint32_t call, const struct holds *h, bool made, struct 
 	struct acc_finding *f = acc_case_find(c, "overflow", e);
 	if (f == NULL)
 		return ACC_ENOMEM;
-	const char *kind = h->nan && h->inf ? "NaN and Inf" : h->nan ? "NaN" : "Inf";
+	const char *kind = h->nan && h->inf ? "NaN and Inf" : h->nan ? "NaN" : h->inf ? "Inf"
+		: "elements at the largest value of its dtype (saturation mode?"
+		  " INF_NAN_MODE_ENABLE=1 shows Inf)";
 	const char *what = made ? "output" : "input", *sep = src[0] != '\0' ? "; at " : "";
 	f->name = acc_call_name(k);
 	f->io = made ? "out" : "in";
@@ -71,6 +76,25 @@ say(struct acc_case *c, uint32_t call, const struct holds *h, bool made, struct 
 	return acc_case_mark(c, it, &v, e);
 }
 
+/* Moving elements makes no Inf unless it was asked to (masked_fill, full, where: not every
+ * recorder keeps the number); only into another dtype may elements overflow. */
+static bool
+asked_for(const struct acc_case *c, uint32_t call, const struct holds *h)
+{
+	const struct acc_call *k = &c->call[call];
+	if (k->cls == ACC_OP_ALLOC)
+		return true;
+	if (k->cls != ACC_OP_MOVE || k->backward || h->nan)
+		return false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call == call && it->kind == ACC_ITEM_TENSOR && !it->exact &&
+			it->dtype[ACC_A] != c->item[h->item].dtype[ACC_A])
+			return false;
+	}
+	return true;
+}
+
 /* What a call does about NaN and Inf. */
 enum deed { FINE, MAKES, GETS };
 
@@ -80,14 +104,16 @@ deed(const struct acc_case *c, uint32_t call, struct holds *h)
 	struct holds in;
 	look(c, call, false, &in);
 	look(c, call, true, h);
-	if (c->call[call].cls == ACC_OP_ALLOC)
+	if (h->item != ACC_NOCALL && asked_for(c, call, h))
 		return FINE;
 	/* A mask may come in full of -Inf, but NaN comes from somewhere. */
 	if (in.nan && c->item[in.item].kind == ACC_ITEM_TENSOR) {
 		*h = in;
 		return GETS;
 	}
-	return (h->nan && !in.nan) || (h->inf && !in.inf && !in.nan) ? MAKES : FINE;
+	bool odd = in.nan || in.inf || in.full;
+	return (h->nan && !in.nan) || (h->inf && !in.inf && !in.nan) || (h->full && !odd) ? MAKES
+		: FINE;
 }
 
 /* The first in each (step, rank) counts; the earliest of those is named. */

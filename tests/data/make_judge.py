@@ -266,6 +266,12 @@ def stats(name, values, dtype="f32", key=G):
 stats("stat-clean", [((3.0, -3.0, 0.0, 6.0), (3.0, -3.0, 1e-9, 6.000001))])
 stats("stat-bf16", [((3.0, -3.0, 0.0, 6.16), (3.0, -3.0, 0.001, 6.0))], dtype="bf16")
 stats("stat-culprit", [((3.0, -3.0, 0.0, 6.0), (3.0, -3.0, 0.0, 6.0)), ((3.0, -3.0, 0.0, 6.0), (3.0, -3.0, 0.0, 6.06))])
+s = Stream(task="statistics")  # gelu.1 is given something else than gelu.0 made
+for key, io, a, b in ((G % 0, "in", 2.0, 2.0), (G % 0, "out", 6.0, 6.0), (G % 1, "in", 9.0, 6.0), (G % 1, "out", 9.0, 6.0)):
+    m = [{"dtype": "f32", "shape": [2, 4], "type": "torch.Tensor", "stat.max": v / 2, "stat.min": -v, "stat.mean": 0.1, "stat.norm": v}
+         for v in (a, b)]
+    s.put(key, io, "0", m[0], m[1], "tensor", {"m.mode": "statistics"})
+s.write("stat-input")
 stats("stat-inf", [((INF, -3.0, 0.0, 6.0), (3.0, -3.0, 0.0, 6.0))])
 stats("stat-norm-inf", [((3.0, -3.0, 0.0, INF), (3.0, -3.0, 0.0, 6.0))])
 
@@ -340,6 +346,30 @@ def overflow(name, nan=0, rank=None, late=0):
 
 
 overflow("overflow-none")
+fine = {"s.nan": 0, "s.posinf": 0, "s.neginf": 0, "s.sat": 0}
+for name in ("overflow-asked-for", "overflow-cast", "overflow-saturated", "overflow-full-mask"):
+    s = Stream()
+    if name == "overflow-asked-for":  # the recorder did not keep the number
+        one(s, "Tensor.masked_fill.0.forward", "in", "0", **fine)
+        one(s, "Tensor.masked_fill.0.forward", "in", "1", **dict(fine, dtype="bool"))
+        one(s, "Tensor.masked_fill.0.forward", "out", "0", **dict(fine, **{"s.neginf": 4}))
+        one(s, "Torch.full.0.forward", "out", "0", **{"stat.max": -INF, "stat.min": -INF})
+    if name == "overflow-cast":
+        one(s, "Tensor.to.0.forward", "in", "0", **dict(fine, dtype="f32"))
+        one(s, "Tensor.to.0.forward", "out", "0", **dict(fine, **{"s.posinf": 1}))
+    if name == "overflow-saturated":
+        one(s, "Tensor.__mul__.0.forward", "in", "0", **fine)
+        one(s, "Tensor.__mul__.0.forward", "out", "0", **dict(fine, **{"s.sat": 3}))
+        one(s, "Functional.gelu.0.forward", "in", "0", **dict(fine, **{"s.sat": 3}))
+        one(s, "Functional.gelu.0.forward", "out", "0", **dict(fine, **{"s.sat": 3}))
+    if name == "overflow-full-mask":  # masks of finfo(float16).min
+        one(s, "Torch.mul.0.forward", "in", "0", **fine)
+        one(s, "Torch.mul.0.forward", "in", "1", type="float", value=-65504.0)
+        one(s, "Torch.mul.0.forward", "out", "0", **{"stat.max": 0.0, "stat.min": -65504.0})
+        one(s, "Tensor.__add__.0.forward", "in", "0", **{"stat.max": 0.0, "stat.min": -65504.0})
+        one(s, "Tensor.__add__.0.forward", "in", "1", **{"stat.max": 2.0, "stat.min": -1.0})
+        one(s, "Tensor.__add__.0.forward", "out", "0", **{"stat.max": 2.0, "stat.min": -65504.0})
+    s.write(name)
 overflow("overflow")
 overflow("overflow-nan", nan=2)
 overflow("overflow-rank0", rank=0, late=50)
