@@ -9,7 +9,7 @@ VERSION := $(shell sed -n 's/^.define ACC_VERSION "\(.*\)"/\1/p' include/acc/bas
 
 # Package and its reason.
 DEPS := build-essential pkg-config
-DEPS += libmsgpack-dev   # the record stream is MessagePack
+MSGPACK := libmsgpack-dev# the record stream is MessagePack; newer releases: libmsgpack-c-dev
 DEPS += zlib1g-dev       # inflating zip members and gzip'd streams
 DEPS += libdeflate-dev   # CRC-32 of tensors, three times as fast as zlib's
 DEPS += libxxhash-dev    # content hashes
@@ -38,11 +38,17 @@ LDHARD := -pie -Wl,-z,relro,-z,now
 SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ALL_CFLAGS = $(STD) $(WARN) $(MATH) $(HARD) -Iinclude -Ilib -pthread $(SANF) $(CFLAGS)
 # What asks a tool that "make deps" may only just have installed is asked when it is needed.
-LIBS = $(or $(shell pkg-config --libs msgpack-c 2>/dev/null || pkg-config --libs msgpack 2>/dev/null),-lmsgpackc) -lz -ldeflate -lxxhash -lpcre2-8 -lm -pthread
+THIRD = $(or $(shell pkg-config --libs msgpack-c 2>/dev/null || pkg-config --libs msgpack 2>/dev/null),-lmsgpackc) -lz -ldeflate -lxxhash -lpcre2-8
+# Linked in, so that a program is one file that runs where these packages are not installed;
+# STATIC= links the shared ones.
+STATIC ?= 1
+LIBS = $(if $(STATIC),-Wl$(COMMA)-Bstatic) $(THIRD) $(if $(STATIC),-Wl$(COMMA)-Bdynamic) -lm -pthread
+COMMA := ,
 
 LIB_SRC := $(sort $(wildcard lib/*/*.c))
 CMD_SRC := $(sort $(wildcard cmd/acc*.c))
-PROGS := $(patsubst cmd/%.c,$(BIN)/%,$(CMD_SRC)) $(patsubst cmd/%.sh,$(BIN)/%,$(wildcard cmd/acc*.sh))
+SCRIPTS := $(patsubst cmd/%.sh,$(BIN)/%,$(wildcard cmd/acc*.sh))
+PROGS := $(patsubst cmd/%.c,$(BIN)/%,$(CMD_SRC)) $(SCRIPTS)
 UNIT := $(patsubst tests/unit/%.c,$(B)/unit/%,$(sort $(wildcard tests/unit/t_*.c)))
 REPLAY := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 
@@ -110,7 +116,8 @@ ifneq ($(filter deps,$(MAKECMDGOALS)),)
 endif
 deps:
 	$(SUDO) apt-get update -q
-	DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -qy --no-install-recommends $(DEPS)
+	m=$(MSGPACK); apt-cache show libmsgpack-c-dev >/dev/null 2>&1 && m=libmsgpack-c-dev; \
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$m $(DEPS)
 
 check: all $(UNIT) $(REPLAY)
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/run
@@ -132,9 +139,10 @@ lint: all $(B)/libacc.a
 
 install: all
 	install -d $(DESTDIR)$(BINDIR)
-	install $(PROGS) $(DESTDIR)$(BINDIR)
+	install -s $(filter-out $(SCRIPTS),$(PROGS)) $(DESTDIR)$(BINDIR)
+	install $(SCRIPTS) $(DESTDIR)$(BINDIR)
 	for f in man/*.[1-9]; do install -D -m 644 -t $(DESTDIR)$(MANDIR)/man$${f##*.} $$f; done
-	test ! -d share || (cd share && find . -type f -exec install -D -m 644 {} $(abspath $(DESTDIR)$(DATADIR))/{} \;)
+	test ! -d share || (cd share && find . -type f ! -name '*.sh' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(DATADIR))/{} \;)
 
 dist:
 	@mkdir -p $(B)
