@@ -58,6 +58,11 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 		m->limit_from = c->v.limit_from;
 		m->step = c->f.beyond != INT64_MIN ? c->f.beyond : c->f.first;
 		m->text = acc_arena_printf(&cs->mem, "%s: %s", c->tag, c->v.why[0]);
+		if (m->text != NULL && c->noise.runs > 0)
+			m->text = acc_arena_printf(&cs->mem,
+				"%s; %.2g %% of the steps are outside the bench's own spread, mean "
+				"difference %.3g against %.3g", m->text, 100 * c->noise.outside,
+				c->f.mean_abs, c->noise.mean_abs);
 		if (m->text == NULL)
 			return no_memory(e);
 	}
@@ -201,8 +206,8 @@ say_doubts(struct acc_curves *cs, struct acc_err *e)
 		struct remark *m = acc_curve_say(cs, "warning", e);
 		if (m == NULL)
 			return ACC_ENOMEM;
-		m->text = acc_arena_printf(&cs->mem, "%" PRIu64 " points have no step and cannot be "
-			"joined", cs->set[0].unplaced);
+		m->text = acc_arena_printf(&cs->mem, "points without a step cannot be joined: %"
+			PRIu64, cs->set[0].unplaced);
 		if (m->text == NULL)
 			return no_memory(e);
 	}
@@ -233,8 +238,9 @@ nature(const struct curve *c)
 	if (c->f.drift.kind == ACC_DRIFT_NONE)
 		return "noise about zero";
 	if (c->f.drift.kind == ACC_DRIFT_UNKNOWN)
-		return c->f.signs > 0 ? "on both sides of zero (too short to tell noise from drift)"
-				      : "too short to tell noise from drift";
+		return c->f.signs > 0
+			       ? "on both sides of zero (too short to tell noise from drift)"
+			       : "too short to tell noise from drift";
 	return "a steady difference, too small to matter";
 }
 
@@ -252,8 +258,9 @@ say_clean(struct acc_curves *cs, struct acc_err *e)
 		return ACC_ENOMEM;
 	m->name = c->tag;
 	m->text = acc_arena_printf(&cs->mem,
-		"no rule of %s is broken by %zu curve%s; %s over %" PRIu64 " steps: %s",
-		cs->opt.rules_name, n, n == 1 ? "" : "s", c->tag, c->f.n, nature(c));
+		"no rule of %s is broken by %zu curve%s; %s over %" PRIu64 " step%s: %s",
+		cs->opt.rules_name, n, n == 1 ? "" : "s", c->tag, c->f.n,
+		c->f.n == 1 ? "" : "s", nature(c));
 	if (m->text != NULL && c->f.apart > 0)
 		m->text = acc_arena_printf(&cs->mem,
 			"%s; largest difference %.3g (%.2g %%) at step %" PRId64 ", mean %.3g", m->text,

@@ -165,6 +165,10 @@ int
 acc_curves_next(struct acc_curves *cs, struct acc_rec **r, struct acc_err *e)
 {
 	size_t n = cs->nset > 0 ? cs->set[0].n : 0;
+	/* Times that one side alone has are no news. */
+	while (cs->next < n && cs->order[cs->next]->cls[0] != 'm' &&
+		cs->order[cs->next]->f.n == 0)
+		cs->next++;
 	if (cs->next >= n + cs->nremark)
 		return 0;
 	int rc = cs->next < n ? acc_curve_record(&cs->rec, cs->order[cs->next])

@@ -33,14 +33,21 @@ put_count(struct acc_rec *r, const char *prefix, const char *key, uint64_t v)
 static int
 put_difference(struct acc_rec *r, const struct figures *f)
 {
-	static const char *const kind[] = {"none", "offset", "trend", "unknown"};
 	int rc = put_number(r, "max_abs", f->max_abs);
 	rc |= put_step(r, "", "at", f->max_abs > 0 ? f->at : INT64_MIN);
 	rc |= put_number(r, "max_rel", f->max_rel);
 	rc |= put_number(r, "most_rel", f->most_rel);
 	rc |= put_number(r, "mean_abs", f->mean_abs);
 	rc |= put_number(r, "mean_rel", f->mean_rel);
-	rc |= put_number(r, "late_abs", f->late_abs);
+	return rc | put_number(r, "late_abs", f->late_abs);
+}
+
+/* What a series of differences tells; of times and counters it would be beside the point. */
+static int
+put_series(struct acc_rec *r, const struct figures *f)
+{
+	static const char *const kind[] = {"none", "offset", "trend", "unknown"};
+	int rc = 0;
 	rc |= put_number(r, "begin_abs", f->begin_abs);
 	rc |= put_number(r, "begin_rel", f->begin_rel);
 	rc |= put_number(r, "final", f->final);
@@ -125,6 +132,8 @@ acc_curve_record(struct acc_rec *r, const struct curve *c)
 	}
 	if (!isnan(f->max_abs))
 		rc |= put_difference(r, f);
+	if (!isnan(f->max_abs) && c->judged)
+		rc |= put_series(r, f);
 	rc |= put_sides(r, c);
 	if (f->shift != 0)
 		rc |= acc_add(r, "", "shift", acc_int(f->shift));

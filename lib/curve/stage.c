@@ -278,6 +278,17 @@ advice(struct scene *s, bool second, int64_t step, int64_t dump)
 		"norms; dump it, and the step before it, in both runs and run accdiff", step);
 }
 
+/* Is the difference at p twice what it ever was before? */
+static bool
+stands_out(const struct curve *c, const struct point *p)
+{
+	double before = 0;
+	for (const struct point *q = c->p; q < p; q++)
+		if (acc_curve_finite(q))
+			before = fmax(before, fabs(q->v[CURVE_A] - q->v[CURVE_B]));
+	return fabs(p->v[CURVE_A] - p->v[CURVE_B]) > 2 * before;
+}
+
 static int
 parted(struct scene *s)
 {
@@ -286,6 +297,8 @@ parted(struct scene *s)
 		return 0;
 	int64_t step = c->f.beyond;
 	const struct point *p = acc_curve_at(c, step);
+	if (!stands_out(c, p))
+		return 0;
 	bool second = from_start(c) && step - 1 == c->f.begin && !c->lr0;
 	int64_t dump = second ? c->f.begin : step;
 	const char *before = agreed(s, step), *what = advice(s, second, step, dump);
@@ -299,6 +312,52 @@ parted(struct scene *s)
 			c->f.stays == INT64_MIN ? " (and comes back)" : "", before, what));
 }
 
+/* A value far from those around it, on the device alone. */
+static int
+spike(struct scene *s)
+{
+	const struct curve *c = s->loss;
+	if (c == NULL || c->v.level == NULL || c->f.spike[CURVE_A] == INT64_MIN || c->lr0 ||
+		c->f.drift.kind != ACC_DRIFT_NONE)
+		return 0;
+	int64_t step = c->f.spike[CURVE_A];
+	const struct point *p = acc_curve_at(c, step);
+	return say(s, c, "later", step, step,
+		acc_arena_printf(&s->cs->mem,
+			"%s of the device leaves its course at step %" PRId64 " alone: %.6g, bench "
+			"%.6g. Look at that step: its batch, overflow, loss scale, local norms; dump "
+			"it in both runs and run accdiff",
+			c->tag, step, p->v[CURVE_A], p->v[CURVE_B]));
+}
+
+/* The weights do not change: the step that differs most is the one to look at. */
+static int
+late_fixed(struct scene *s, const struct curve *c)
+{
+	return say(s, c, "forward", c->f.at, c->f.at,
+		acc_arena_printf(&s->cs->mem,
+			"%s differs by %.3g a step though the learning rate is 0 and the weights stay "
+			"as they are: the forward pass. Dump the step that differs most, %" PRId64
+			", of both runs and run accdiff",
+			c->tag, c->f.mean_abs, c->f.at));
+}
+
+/* Noise about zero, but much of it. */
+static int
+late_noise(struct scene *s, const struct curve *c)
+{
+	const char *next = c->noise.runs > 0
+				   ? "and more than the bench's own runs do: check determinism, dropout and "
+				     "seeds, and mixed precision"
+				   : "which may be how these runs are: run the bench again, determinism off, "
+				     "and give accalign's pairs of its two runs as --noise";
+	return say(s, c, "late", c->f.beyond, c->f.at,
+		acc_arena_printf(&s->cs->mem,
+			"%s fluctuates about zero difference, but by %.3g on average and up to %.3g (step "
+			"%" PRId64 "), %s",
+			c->tag, c->f.mean_abs, c->f.max_abs, c->f.at, next));
+}
+
 /* No single step stands out, but the difference is none that fluctuates about zero. */
 static int
 late(struct scene *s)
@@ -307,16 +366,28 @@ late(struct scene *s)
 	if (c == NULL || c->v.level == NULL || strcmp(c->v.level, "error") != 0)
 		return 0;
 	const struct figures *f = &c->f;
-	return say(s, c, "late", f->at, f->at,
-		acc_arena_printf(&s->cs->mem,
-			"%s differs by %.3g on average and by %.3g (%.2g %%) at the end, though no step "
-			"stands out: check optimizer type, learning rate, weight decay (also of biases "
-			"and norms) and mixed precision%s; the largest difference is at step %" PRId64,
-			c->tag, f->drift.offset, f->final, 100 * f->final_rel,
+	if (c->lr0)
+		return late_fixed(s, c);
+	if (f->drift.kind == ACC_DRIFT_NONE)
+		return late_noise(s, c);
+	struct acc_arena *mem = &s->cs->mem;
+	const char *when = f->beyond == INT64_MIN ? ""
+			   : f->stays == f->beyond
+				   ? acc_arena_printf(mem, ", and beyond the tolerance from step %" PRId64
+							   " on", f->beyond)
+				   : acc_arena_printf(mem, ", and beyond the tolerance first at step %" PRId64,
+					     f->beyond);
+	if (when == NULL)
+		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+	return say(s, c, "late", f->beyond, f->beyond != INT64_MIN ? f->beyond : f->at,
+		acc_arena_printf(mem,
+			"%s differs by %.3g on average and by %.3g (%.2g %%) at the end%s; no step "
+			"stands out. Check optimizer type, learning rate, weight decay (also of biases "
+			"and norms) and mixed precision%s",
+			c->tag, f->drift.offset, f->final, 100 * f->final_rel, when,
 			f->mean_rel < 0.01
-				? "; below 1 %, an evaluation on downstream tasks may accept it"
-				: "",
-			f->at));
+				? " (below 1 %, an evaluation on downstream tasks may accept it)"
+				: ""));
 }
 
 /* The loss is good, and another curve is not. */
@@ -342,7 +413,7 @@ int
 acc_curve_stage(struct acc_curves *cs, struct acc_err *e)
 {
 	static int (*const stages[])(struct scene *) = {overflow, forward, backward, schedule,
-		steady, parted, late, other};
+		steady, spike, parted, late, other};
 	struct scene s = {.cs = cs, .e = e, .loss = find(cs, ROLE_LOSS, "loss"),
 		.rate = find(cs, ROLE_RATE, "learning_rate"),
 		.norm = find(cs, ROLE_NORM, "grad_norm")};

@@ -1,0 +1,303 @@
+load helper
+C=$DATA/curves
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+# Its status, then the findings: what, stage, step, dump, name.
+curve() { # status, options and files...
+	local want=$1
+	shift
+	run -"$want" bash -c 'acccurve "$@" >out.acc' - "$@"
+	accfmt --json out.acc >out.json || true
+	found=$(jq -r 'select(.kind == "finding") |
+		[.what, .stage // "-", .step // "-", .dump // "-", .name // "-"] | join(" ")' out.json)
+	text=$(jq -r 'select(.kind == "finding") | .text' out.json)
+}
+
+first() { # the first finding
+	[ "${found%%$'\n'*}" = "$*" ] || { echo "$found"; return 1; }
+}
+
+says() { # part of a text
+	[[ $text == *"$1"* ]] || { echo "$text"; return 1; }
+}
+
+is() { # condition on the curve of a tag
+	jq -es --arg tag "$1" "[.[] | select(.kind == \"curve\" and .tag == \$tag)][0] | $2" out.json ||
+		{ jq -c 'select(.kind == "curve")' out.json; return 1; }
+}
+
+@test "figures are those of numpy" {
+	for s in $(jq -r 'keys[]' "$C/expected.json"); do
+		acccurve "$C/$s.acc" >out.acc || [ $? -eq 1 ]
+		accfmt --json out.acc >out.json || true
+		jq -es --slurpfile want "$C/expected.json" --arg s "$s" '
+			def near(a; b): if (a | type) == "number" and (b | type) == "number"
+				then ((a - b) | fabs) <= 1e-9 * ([(a | fabs), (b | fabs)] | max) + 1e-13 else a == b end;
+			[.[] | select(.kind == "curve")] as $have | $want[0][$s] | to_entries |
+			map(.key as $tag | ($have[] | select(.tag == $tag)) as $h | .value | to_entries[] |
+				select(near($h[.key]; .value) | not) | [$s, $tag, .key, .value, $h[.key]]) |
+			if . == [] then true else (tostring | halt_error) end' out.json
+	done
+}
+
+@test "noise about zero is inside" {
+	curve 0 "$C/noise.acc"
+	first clean - - - loss
+	says "no rule of guide is broken by 3 curves; loss over 200 steps: noise about zero; largest difference 0.0133 (0.6 %) at step 39"
+	is loss '.role == "loss" and .class == "metric" and .drift == "none" and .res == 1e-4 and .bad == null'
+	is loss '.first == 3 and .beyond == 135 and .stays == null and ."a.interval" == 1'
+	is learning_rate '.first == null and .apart == 0 and .drift == "none" and .signs == 0'
+}
+
+@test "figures of records for people" {
+	curve 1 "$C/later.acc"
+	run -1 accfmt out.acc
+	[[ ${lines[0]} == tag*n*first*beyond*max_abs*mean_rel*drift*bad*rule ]]
+	[[ ${lines[1]} == loss*200*3*50*error*mean ]]
+	[[ $output == *"loss parts at step 50: device 3.0823, bench 2.8826, 6.9 %"* ]]
+	run -0 accfmt "$C/noise.acc"
+	[[ ${lines[0]} == a.tag*a.step*a.value*b.value*how ]]
+	[[ ${lines[1]} == loss*1*4.0036*4.0036*name || ${lines[1]} == loss*1*4.004*4.004*name ]]
+}
+
+@test "forward: the first loss differs" {
+	curve 1 "$C/forward.acc"
+	first difference forward 1 1 loss
+	says "loss of the first step (1) differs: device 4.0436, bench 4.0036, 1 %"
+	is loss '.bad == "error" and .rule == "first-step" and .limit == 0.005 and
+		.limit_from == "guide, later edition: first step within 0.005 or 0.5 %" and .value == .begin_rel'
+	is loss '(.why | length) > 1 and .why[0] == "step 1, the first, differs by 0.04, 0.999 %"'
+}
+
+@test "forward: as far apart at the first step as later" {
+	curve 1 "$C/offset.acc"
+	first difference forward 1 1 loss
+	is loss '.drift == "offset" and (.why | any(startswith("no noise about zero (offset): 0.0207 on average")))'
+}
+
+@test "backward: the first norm differs" {
+	curve 1 "$C/backward.acc"
+	first difference backward 1 1 grad_norm
+	says "the first losses agree, but grad_norm of step 1 differs: device 1.723, bench 1.641, 5 %"
+	curve 1 "$C/norm.acc"
+	first difference backward 1 1 grad_norm
+	is grad_norm '.rule == "norm" and .limit == 0.1'
+	is loss '.bad == null'
+}
+
+@test "backward: local norms are ranked, the worst named" {
+	curve 1 "$C/local.acc"
+	first difference backward 1 1 local_norm/layers.2.qkv.weight
+	says "the local norm of 2 of 12 weights differs at step 1"
+	jq -es '[.[] | select(.stage == "backward")][0].ranked ==
+		["local_norm/layers.2.qkv.weight", "local_norm/layers.3.mlp.weight"]' out.json
+	# In the stream, too, the worst comes first.
+	[ "$(jq -r 'select(.role == "local_norm") | .tag' out.json | head -n 2 | tr '\n' ' ')" = \
+		"local_norm/layers.2.qkv.weight local_norm/layers.3.mlp.weight " ]
+	is local_norm/layers.2.qkv.weight '.rule == "local-norm"'
+	is local_norm/layers.3.mlp.weight '.bad == null'
+}
+
+@test "local norms: the sums of squares of the gradients in a dump" {
+	curve 1 "$C/gradients.acc"
+	first difference backward 0 0 local_norm/fc2.weight
+	is local_norm/fc2.weight '.n == 1 and (.max_abs - 0.84 | fabs) < 1e-12'
+	is local_norm/fc1.weight '.apart == 0'
+	[ "$(jq -r 'select(.kind == "source") | .id' out.json)" = 00000000 ]
+	jq -es '[.[] | select(.kind == "pair" or .kind == "data")] == []' out.json
+}
+
+@test "schedule, optimizer, later, late, overflow" {
+	curve 1 "$C/schedule.acc"
+	first difference schedule 20 - learning_rate
+	is learning_rate '.rule == "learning-rate" and .beyond == 20'
+	curve 1 "$C/optimizer.acc"
+	first difference optimizer 2 1 loss
+	says "Step 1 agrees to the last digit. The first update is wrong"
+	curve 1 "$C/later.acc"
+	first difference later 50 50 loss
+	says "Steps 1 to 49 agree within the tolerance"
+	is loss '.beyond == 50 and .stays == 50'
+	curve 1 "$C/trend.acc"
+	first difference late 38 38 loss
+	is loss '.drift == "trend"'
+	curve 1 "$C/overflow.acc"
+	first difference overflow 29 29 grad_norm
+	says "grad_norm of the device is infinite at step 29 where the bench has 1.443"
+	is loss '.rule == "not-finite" and .nonfinite == 2 and ."a.nan" == 30 and ."b.nan" == null'
+	curve 1 "$C/late-start.acc"
+	first difference unknown 100 1 loss
+}
+
+@test "a spike of the device alone" {
+	curve 1 "$C/spike.acc"
+	first difference later 77 77 loss
+	is loss '."a.spikes" == 1 and ."a.spike" == 77 and ."b.spikes" == null and .rule == "spike"'
+}
+
+@test "the same NaN is no difference" {
+	curve 0 "$C/nan-both.acc"
+	is loss '.n == 200 and .nonfinite == 0 and ."a.nan" == 30 and ."b.nan" == 30'
+}
+
+@test "weights that are not updated have rules of their own" {
+	curve 0 "$C/lr0.acc"
+	is loss '.lr0 == true'
+	curve 1 "$C/lr0-loss.acc"
+	is loss '.rule == "weights-fixed-loss" and .limit == 0.0015'
+	[[ $found == "difference forward "* ]]
+	says "though the learning rate is 0"
+	curve 1 "$C/lr0-norm.acc"
+	is grad_norm '.rule == "weights-fixed-norm"'
+	curve 1 "$C/lr0-step.acc"
+	first difference forward 42 42 loss
+	says "only this step's own batch counts"
+	curve 0 "$C/noise.acc"
+	is loss '.lr0 == null'
+}
+
+@test "what was not computed, times and counters are not judged" {
+	curve 0 "$C/constant.acc"
+	is grad_norm '.mean_rel == 1 and ."a.constant" == true and .bad == null'
+	says "grad_norm of the device is the same at all steps: it was not computed"
+	curve 0 "$C/times.acc"
+	is elapsed '.class == "time" and .mean_rel > 0.5 and .drift == null and .bad == null'
+	is memory '.class == "count" and .apart == 200'
+	is only_there '. == null'
+	is num_zeros '.apart == 200 and .bad == null'
+	# Times stand first, far from the findings.
+	[ "$(jq -r 'select(.kind == "curve") | .tag' out.json | tr '\n' ' ')" = "elapsed memory loss num_zeros " ]
+}
+
+@test "steps and tags that one side has are said, and no difference" {
+	curve 0 "$C/intervals.acc"
+	is loss '.n == 14 and .begin == 10 and .end == 140 and ."a.only" == 6 and ."b.only" == 135'
+	is loss '."a.interval" == 10 and ."b.interval" == 1'
+	says "loss: 14 steps are compared, 10 to 140; 6 are of the device alone, 135 of the bench alone. They log at different intervals"
+	says "only the device has eval_ppl"
+	says "only the bench has z_loss"
+	curve 0 "$C/left-out.acc"
+	says "the device has no loss at 2 steps, first 12, where it logged the learning rate"
+	curve 0 "$C/no-step.acc"
+	says "points without a step cannot be joined: 1"
+	curve 0 "$C/two-runs.acc"
+	says "the device holds loss of several runs"
+	curve 0 "$C/coarse.acc"
+	says "printed so coarsely that 0.001"
+}
+
+@test "of several values of a step the last counts" {
+	curve 0 "$C/again.acc"
+	is loss '.n == 200 and ."a.repeated" == 2 and ."b.repeated" == 1'
+	says "loss has steps twice (2 on the device, 1 on the bench)"
+	accalign "$C/restart-device.acc" "$C/restart-bench.acc" >pairs.acc
+	curve 0 pairs.acc
+	is loss '.n == 5 and .apart == 0 and ."a.repeated" == 3 and ."b.repeated" == 2 and ."b.only" == 1'
+	# The last pair with the last, and so on backwards.
+	[ "$(accfmt --json pairs.acc | jq -r 'select(."a.step" == 3) | [."a.value", ."b.value"] | join(" ")')" = $'9 8\n3 3' ]
+}
+
+@test "a learning rate that is printed a step early" {
+	curve 0 "$C/shift.acc"
+	is learning_rate '.shift == 1 and .bad == "warning" and .rule == "learning-rate-shifted"'
+	[[ $found == "warning "* ]]
+}
+
+@test "inside the bench's own spread" {
+	curve 1 "$C/inside.acc"
+	is loss '.rule == "band" and .inside == null'
+	curve 0 --noise "$C/spread.acc" "$C/inside.acc"
+	is loss '.inside == true and ."noise.runs" == 1 and .bad == null and .outside < 0.05'
+	says "inside the bench's own spread"
+	is learning_rate '.inside == null'
+	curve 0 --noise "$C/spread.acc" --noise "$C/spread-too.acc" "$C/inside.acc"
+	is loss '."noise.runs" == 2'
+	is grad_norm '."noise.runs" == 1'
+	curve 1 --noise "$C/spread.acc" "$C/outside.acc"
+	is loss '.inside == false and .outside > 0.3 and .bad == "error"'
+	says "of the steps are outside the bench's own spread, mean difference 0.0248 against 0.00659"
+	curve 1 --noise "$C/spread.acc" "$C/offset.acc"
+	is loss '.inside == false'
+	# Where it is wide enough but off centre.
+	curve 1 --noise "$C/spread-too.acc" "$C/overflow.acc"
+	is loss '.inside == false and .rule == "not-finite"'
+}
+
+@test "few points" {
+	curve 0 "$C/short.acc"
+	is loss '.drift == "unknown" and .offset_p == null'
+	says "too short to tell noise from drift"
+	curve 0 "$C/one.acc"
+	says "loss over 1 step: equal to the last digit"
+}
+
+@test "other limits" {
+	curve 1 --preset exact "$C/noise.acc"
+	is loss '.rule == "exact" and .value == .apart and (.why | startswith("191 of 200 steps differ, from step 3 on"))'
+	curve 0 --preset exact "$C/one.acc"
+	curve 0 --preset megatron "$C/offset.acc"
+	curve 1 --preset megatron "$C/later.acc"
+	is loss '.rule == "approximate" and .value == .most_rel'
+	curve 1 --preset=megatron "$C/times.acc"
+	is num_zeros '.bad == "error"'
+	run -0 acccurve --list
+	[ "$(cut -d' ' -f1 <<<"$output" | tr '\n' ' ')" = "guide exact megatron " ]
+	acccurve --print-rules guide >mine.rules
+	cmp mine.rules "$ROOT/share/curves/guide.rules"
+	sed -i 's/mean_rel > 0.01$/mean_rel > 0.0001/' mine.rules
+	curve 1 --rules mine.rules "$C/noise.acc"
+	is loss '.rule == "mean"'
+	first difference late 135 39 loss
+	says "run the bench again"
+}
+
+@test "points are passed on where that is wanted" {
+	curve 1 --all "$C/gradients.acc"
+	[ "$(jq -s '[.[] | select(.kind == "pair")] | length' out.json)" -eq 203 ]
+	[ "$(jq -s '[.[] | select(.kind == "data")] | length' out.json)" -eq 1 ]
+	curve 1 "$C/later.acc"
+	jq -es 'map(select(.kind == "pair")) == [] and (map(.kind) | index("finding")) > 2' out.json
+}
+
+@test "from two logs: the key is spelled differently" {
+	line() { # key, step, loss, grad norm
+		printf ' iteration %8d/    1000 | learning rate: 1.875E-05 | %s: %s | loss scale: 1.0 | grad norm: %s |\n' \
+			"$2" "$1" "$3" "$4"
+	}
+	{ line lm-loss 1 1.244238E+01 0.000; line lm-loss 2 1.244502E+01 0.000; line lm-loss 3 4.103157E+01 0.000; } >on.log
+	{ line 'lm loss' 1 1.244238E+01 67.593; line 'lm loss' 2 1.244502E+01 68.180
+		line 'lm loss' 3 4.424266E+01 77.479; line 'lm loss' 4 4.1E+01 77.0; } >off.log
+	accdump-read on.log | accalign - off.log >pairs.acc
+	curve 1 pairs.acc
+	first difference later 3 3 loss
+	is loss '.n == 3 and .first == 3 and ."b.only" == 1 and .res == 1e-5'
+	is grad_norm '.first == 1 and .bad == null'
+}
+
+@test "one unit of the last digit is rounding" {
+	printf '{"log_history": [{"step": 1, "loss": 2.5001, "epoch": 1}, {"step": 2, "loss": 2.5002, "epoch": 1}]}' >a.json
+	printf '{"log_history": [{"step": 1, "loss": 2.5002, "epoch": 1}, {"step": 2, "loss": 2.5004, "epoch": 1}]}' >b.json
+	accdump-read a.json >a.acc
+	accalign a.acc b.json >pairs.acc
+	curve 0 pairs.acc
+	is loss '.first == 2 and .apart == 1'
+}
+
+@test "wrong usage, bad input" {
+	fails "no preset 'x'" bash -c 'acccurve --preset x 2>&1 >/dev/null | head -1 >&2; exit 2'
+	fails "only one of --preset and --rules" \
+		bash -c 'acccurve --preset exact --rules y 2>&1 >/dev/null | head -1 >&2; exit 2'
+	fails "nowhere.acc" acccurve --noise nowhere.acc "$C/noise.acc"
+	fails "no pair of points in it" acccurve --noise "$C/empty.acc" "$C/noise.acc"
+	echo 'rule a' >bad.rules
+	fails "rule a has no 'when'" acccurve --rules bad.rules "$C/noise.acc"
+	fails "no curve has a step on both sides" acccurve "$C/empty.acc"
+	curve 2 "$C/unjoined.acc"
+	says "only the device has loss"
+	head -c 3000 "$C/noise.acc" >cut.acc
+	run -2 --separate-stderr acccurve cut.acc
+	[[ $stderr == "acccurve: "*cut.acc* ]]
+}

@@ -1,0 +1,121 @@
+/* The test for drift: its parts against numbers of other origin, its errors by simulation. */
+#include "acc/curve.h"
+
+#include <math.h>
+
+#include "tap.h"
+
+static uint64_t state = 88172645463325252U;
+
+static double
+uniform(void)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return ((double)((state * 2685821657736338717U) >> 11) + 0.5) * 0x1p-53;
+}
+
+static double
+normal(void)
+{
+	return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
+}
+
+/* Autocorrelated noise of standard deviation sd, and what it fluctuates about. */
+static void
+series(double *x, size_t n, double phi, double sd, double from, double to)
+{
+	double v = normal();
+	for (size_t i = 0; i < n; i++) {
+		x[i] = sd * v + from + (to - from) * (double)i / (double)(n - 1);
+		v = phi * v + sqrt(1 - phi * phi) * normal();
+	}
+}
+
+static bool
+close_to(double x, double want)
+{
+	return fabs(x - want) <= 1e-12 + 1e-9 * fabs(want);
+}
+
+/* Two-sided probabilities in closed form: df 1, 2, 4 (Abramowitz and Stegun 26.7.3, 26.7.4). */
+static void
+student(void)
+{
+	static const double t[] = {0, 0.1, 1, 2.5, 6, 40};
+	bool good = true;
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		double x = t[i], a = atan(x), s = x / sqrt(2 + x * x), u = x / sqrt(4 + x * x);
+		good &= close_to(acc_student_p(x, 1), 1 - 2 * a / 3.14159265358979323846);
+		good &= close_to(acc_student_p(-x, 2), 1 - s);
+		good &= close_to(acc_student_p(x, 4), 1 - u * (1 + 2 / (4 + x * x)));
+	}
+	ok(good, "Student's t of 1, 2 and 4 degrees of freedom");
+	ok(acc_student_p(INFINITY, 7) == 0, "infinitely far");
+	/* Tables give these to three decimals. */
+	ok(fabs(acc_student_p(2.602, 15) - 0.02) < 5e-5 && fabs(acc_student_p(2.998, 7) - 0.02) < 5e-5,
+		"tables");
+}
+
+static void
+simple(void)
+{
+	double x[200];
+	struct acc_drift d;
+	for (size_t i = 0; i < 200; i++)
+		x[i] = 0;
+	acc_drift_test(x, 200, &d);
+	ok(d.kind == ACC_DRIFT_NONE && d.offset == 0 && d.offset_p == 1, "no difference at all");
+	for (size_t i = 0; i < 200; i++)
+		x[i] = 0.1;
+	acc_drift_test(x, 200, &d);
+	ok(d.kind == ACC_DRIFT_OFFSET && d.offset_p < 1e-12 && d.phi == 0, "the same at all steps");
+	for (size_t i = 0; i < 200; i++)
+		x[i] = 1e-3 * (double)i;
+	acc_drift_test(x, 200, &d);
+	ok(d.kind == ACC_DRIFT_TREND && d.trend_p < 1e-6, "a straight line");
+	for (size_t i = 0; i < 200; i++)
+		x[i] = i % 2 == 0 ? 1 : -1;
+	acc_drift_test(x, 200, &d);
+	ok(d.kind == ACC_DRIFT_NONE, "to and fro");
+	acc_drift_test(x, 9, &d);
+	ok(d.kind == ACC_DRIFT_UNKNOWN && isnan(d.offset_p), "too few");
+	for (size_t i = 1; i < 200; i++)
+		x[i] = x[i - 1] + normal();
+	acc_drift_test(x, 200, &d);
+	ok(d.kind == ACC_DRIFT_UNKNOWN && d.eff < 6, "a random walk tells nothing");
+}
+
+/* How often a drift is seen where the difference goes from `from` to `to`, in parts of the
+ * loss; 500 series of 1,000 steps. */
+static double
+seen(double phi, double sd, double from, double to)
+{
+	double x[1000];
+	struct acc_drift d;
+	unsigned n = 0;
+	for (int k = 0; k < 500; k++) {
+		series(x, 1000, phi, sd, from, to);
+		acc_drift_test(x, 1000, &d);
+		n += d.kind == ACC_DRIFT_OFFSET || d.kind == ACC_DRIFT_TREND;
+	}
+	return n / 500.0;
+}
+
+int
+main(void)
+{
+	static const double phi[] = {0, 0.5, 0.8, 0.9, 0.95};
+	student();
+	simple();
+	for (size_t i = 0; i < sizeof phi / sizeof *phi; i++) {
+		double alarm = seen(phi[i], 0.0025, 0, 0), drift = seen(phi[i], 0.0025, 0, 0.005),
+		       offset = seen(phi[i], 0.0025, -0.005, -0.005);
+		ok(alarm <= 0.05, "phi %g: false alarms %.3f", phi[i], alarm);
+		ok(drift >= 0.88 && (drift >= 0.9 || phi[i] > 0.9), "phi %g: drift to 0.5 %% found %.3f",
+			phi[i], drift);
+		ok(offset >= 0.98, "phi %g: offset of 0.5 %% found %.3f", phi[i], offset);
+	}
+	return done();
+}
