@@ -13,6 +13,7 @@ DEPS += libmsgpack-dev   # the record stream is MessagePack
 DEPS += zlib1g-dev       # inflating zip members and gzip'd streams
 DEPS += libdeflate-dev   # CRC-32 of tensors, three times as fast as zlib's
 DEPS += libxxhash-dev    # content hashes
+DEPS += libyaml-dev      # mapping files are YAML
 DEPS += bats jq          # the tests of the programs
 DEPS += mandoc           # checks the man pages
 DEPS += shellcheck       # checks the scripts
@@ -37,7 +38,7 @@ LDHARD := -pie -Wl,-z,relro,-z,now
 SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ALL_CFLAGS = $(STD) $(WARN) $(MATH) $(HARD) -Iinclude -Ilib -pthread $(SANF) $(CFLAGS)
 # What asks a tool that "make deps" may only just have installed is asked when it is needed.
-LIBS = $(or $(shell pkg-config --libs msgpack-c 2>/dev/null || pkg-config --libs msgpack 2>/dev/null),-lmsgpackc) -lz -ldeflate -lxxhash -lm -pthread
+LIBS = $(or $(shell pkg-config --libs msgpack-c 2>/dev/null || pkg-config --libs msgpack 2>/dev/null),-lmsgpackc) -lz -ldeflate -lxxhash -lyaml -lm -pthread
 
 LIB_SRC := $(sort $(wildcard lib/*/*.c))
 CMD_SRC := $(sort $(wildcard cmd/acc*.c))
