@@ -76,12 +76,14 @@ extern const struct acc_aligner acc_aligner_name;
 uint32_t acc_names_put(struct acc_names *t, struct acc_str s, struct acc_err *e);
 void acc_names_release(struct acc_names *t);
 uint64_t acc_family(struct acc_str op);
-/* "Module.h.0.attn.GPTAttention.forward.0" is h.0.attn: without class, pass and number, and
- * without the names of wrappers that stand before it. */
-struct acc_str acc_module_path(struct acc_str s);
-/* Of such a text the path as it is, and the class behind it. */
+/* Of "Module.module.h.0.attn.GPTAttention.forward.0" the path, module.h.0.attn, and its class. */
 struct acc_str acc_module_split(struct acc_str s, struct acc_str *class);
+/* A path without the names of wrappers that stand before it: h.0.attn. */
 struct acc_str acc_module_strip(struct acc_str path);
+/* The hash of such a path. The last word belongs to it (weight) unless it is a class (Linear). */
+uint64_t acc_path_hash(struct acc_str s);
+/* Is it a module or a parameter, not a call of an operator? */
+bool acc_op_is_named(const struct acc_op *op);
 /* acc_item.place of an io and a position. */
 uint64_t acc_place(struct acc_str io, struct acc_str pos);
 uint64_t acc_hash_pair(uint64_t a, uint64_t b);

@@ -1,6 +1,7 @@
 /* What records and op calls look like, beside their names. */
 #include "align/impl.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -133,7 +134,7 @@ struct acc_str
 acc_module_strip(struct acc_str s)
 {
 	static const char *const wrapper[] = {"module", "_orig_mod", "_fsdp_wrapped_module",
-		"network_with_loss"};
+		"network_with_loss", "network"};
 	for (size_t i = 0; i < sizeof wrapper / sizeof *wrapper;) {
 		uint32_t n = (uint32_t)strlen(wrapper[i]);
 		if (acc_str_starts(s, wrapper[i]) && s.n > n && s.p[n] == '.') {
@@ -146,11 +147,20 @@ acc_module_strip(struct acc_str s)
 	return s;
 }
 
-struct acc_str
-acc_module_path(struct acc_str s)
+uint64_t
+acc_path_hash(struct acc_str s)
 {
-	struct acc_str class;
-	return acc_module_strip(acc_module_split(s, &class));
+	struct acc_str last, path = acc_module_split(s, &last);
+	if (last.n > 0 && !isupper((unsigned char)last.p[0]))
+		path.n = (uint32_t)(last.p + last.n - path.p);
+	path = acc_module_strip(path);
+	return acc_hash(path.p, path.n);
+}
+
+bool
+acc_op_is_named(const struct acc_op *op)
+{
+	return op->module || (!op->forward && op->pass != ACC_PASS_BACKWARD);
 }
 
 uint64_t
@@ -207,9 +217,8 @@ acc_look_op(struct acc_half *h, struct acc_op *op, const struct acc_rec *r, stru
 	if (op->op_text == ACC_NOMATE || (scope.n > 0 && op->scope_text == ACC_NOMATE))
 		return ACC_ENOMEM;
 	/* The class of a module is what its family goes by, and its own path its place. */
-	struct acc_str path = acc_module_path(op->module ? name : scope);
-	if (op->module || scope.n > 0)
-		op->scope = acc_hash(path.p, path.n);
+	if (acc_op_is_named(op) || scope.n > 0)
+		op->scope = acc_path_hash(acc_op_is_named(op) ? name : scope);
 	uint64_t *family = &h->names.v[op->op_text].family;
 	if (*family == 0)
 		*family = acc_family(name);

@@ -89,8 +89,7 @@ rename_text(struct acc_maps *ru, struct acc_str text, struct acc_buf *now, struc
 {
 	int changed = acc_str_starts(text, "Cell."), rc;
 	uint32_t skip = changed ? 5 : acc_str_starts(text, "Module.") ? 7 : 0;
-	struct acc_str path = acc_module_path(text);
-	uint64_t module = acc_hash(path.p, path.n);
+	uint64_t module = acc_path_hash(text);
 	now->n = 0;
 	rc = put(now, text.p + skip, text.n - skip, e);
 	for (uint32_t i = 0; i < ru->n && rc >= 0; i++) {
@@ -196,7 +195,7 @@ struct apply {
 	struct acc_half *h;
 	struct acc_map class;
 	struct acc_buf now, next, path;
-	uint64_t *renamed, *scope; /* of each text: its hash, its module's; 0: as it was */
+	uint64_t *renamed, *scope; /* of each text: its hash, its path's; 0: as it was */
 	bool *use;                 /* of each text: it names a module or parameter */
 	bool layers;
 	struct acc_err *e;
@@ -222,8 +221,7 @@ rename_all(struct apply *ap)
 		if (rc == 0)
 			continue;
 		ap->renamed[i] = acc_hash(s.p, s.n);
-		s = acc_module_path(s);
-		ap->scope[i] = acc_hash(s.p, s.n);
+		ap->scope[i] = acc_path_hash(s);
 	}
 	return 0;
 }
@@ -239,7 +237,7 @@ relayer(struct apply *ap, struct acc_op *op)
 			api = (struct acc_str){name.p + i + 1, name.n - i - 1};
 			break;
 		}
-	uint32_t text = op->module ? op->op_text : op->scope_text;
+	uint32_t text = acc_op_is_named(op) ? op->op_text : op->scope_text;
 	if (text == ACC_NOMATE)
 		return 0;
 	path = acc_module_split(ap->h->names.v[text].text, &class);
@@ -287,25 +285,18 @@ reapi(const struct apply *ap, struct acc_op *op, const struct rule *r)
 	}
 }
 
-/* Is it a module or parameter, not a call of an operator? */
-static bool
-is_named(const struct acc_op *op)
-{
-	return op->module || (!op->forward && op->pass != ACC_PASS_BACKWARD);
-}
-
 static int
 apply_op(struct apply *ap, struct acc_op *op)
 {
-	bool named = is_named(op);
+	bool named = acc_op_is_named(op);
+	if (named && ap->renamed[op->op_text] != 0)
+		op->name = ap->renamed[op->op_text];
+	uint32_t text = named ? op->op_text : op->scope_text;
+	if (text != ACC_NOMATE && ap->scope[text] != 0)
+		op->scope = ap->scope[text];
 	int rc = ap->layers ? relayer(ap, op) : 0;
 	if (rc < 0)
 		return rc;
-	if (named && ap->renamed[op->op_text] != 0)
-		op->name = ap->renamed[op->op_text];
-	uint32_t text = op->module ? op->op_text : op->scope_text;
-	if (text != ACC_NOMATE && ap->scope[text] != 0)
-		op->scope = ap->scope[text];
 	for (uint32_t i = 0; i < ap->ru->n && !named; i++) {
 		struct rule *r = &ap->ru->v[i];
 		if (r->kind != RULE_API || !acc_str_is(ap->h->names.v[op->op_text].text, r->from))
@@ -332,7 +323,7 @@ acc_maps_names(struct acc_maps *ru, struct acc_half *a, struct acc_err *e)
 			 : 0;
 	for (uint32_t i = 0; i < a->ix.nop && rc == 0; i++) {
 		const struct acc_op *op = &a->ix.op[i];
-		if (op->pass_name != 0 && is_named(op))
+		if (op->pass_name != 0 && acc_op_is_named(op))
 			ap.use[op->op_text] = true;
 		if (op->pass_name != 0 && op->scope_text != ACC_NOMATE)
 			ap.use[op->scope_text] = true;

@@ -148,6 +148,41 @@ outside(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uin
 	return k;
 }
 
+static uint32_t
+paths(const struct acc_index *ix, const uint32_t *op, uint32_t n, uint32_t *out, uint64_t *id)
+{
+	uint32_t k = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_op *o = &ix->op[op[i]];
+		if (o->mate != ACC_NOMATE || (o->module && o->pass != ACC_PASS_GRAD))
+			continue;
+		const uint64_t parts[3] = {o->scope, o->pass_name, (uint64_t)o->call};
+		id[k] = acc_hash(parts, sizeof parts);
+		out[k++] = op[i];
+	}
+	return k;
+}
+
+/* What is left of parameters, without the names of wrappers such as DDP. */
+static int
+by_path(struct acc_joined *j, struct acc_err *e)
+{
+	struct acc_joined k = *j;
+	uint64_t *id = malloc(((size_t)j->na + j->nb + 1) * sizeof *id);
+	uint32_t *op = malloc(((size_t)j->na + j->nb + 1) * sizeof *op);
+	int rc = id == NULL || op == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	if (rc == 0) {
+		k.na = paths(j->a, j->aop, j->na, op, id);
+		k.nb = paths(j->b, j->bop, j->nb, op + k.na, id + k.na);
+		k.aop = op;
+		k.bop = op + k.na;
+		rc = acc_mate_calls(&k, id, id + k.na, place, "path", 0.9, e);
+	}
+	free(id);
+	free(op);
+	return rc;
+}
+
 static int
 by_name(struct seq *s, const struct passes *p)
 {
@@ -160,6 +195,8 @@ by_name(struct seq *s, const struct passes *p)
 	k.bop = op + k.na;
 	k.nb = outside(s, k.b, s->j->bop, s->j->nb, &p->fwd[1], op + k.na);
 	int rc = acc_aligner_name.pair(&k, s->e);
+	if (rc >= 0)
+		rc = by_path(&k, s->e);
 	free(op);
 	return rc;
 }
