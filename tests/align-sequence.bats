@@ -50,6 +50,8 @@ right() { # case, options of accalign...
 	right added
 	right renamed
 	right swapped
+	right astray
+	right branches
 	right ported
 	right bare
 	right shapes

@@ -204,6 +204,34 @@ def swapped(s, l, call, attn, v):
 
 case("swapped", model(attention=swapped), model(attention=swapped))
 
+class Astray(Side):
+    """From the first layer's projections on, values are far from those of the other side: only
+    where inputs come from can tell k from v."""
+    def put(self, key, op, call, way, io, pos, scope, line, value):
+        far = self.device and value[0] in "qkvo" and not value.startswith("w")
+        name, _, dims = value.partition(":")
+        super().put(key, op, call, way, io, pos, scope, line,
+                    (name + "far" if far else name) + (":" + dims if dims else ""))
+
+
+Plain = Side
+Side = Astray
+case("astray", model(attention=swapped), model(attention=swapped))
+Side = Plain
+
+
+def branches(s):
+    """Two branches in another order, of other shapes, and one longer than the other."""
+    s.call("i", "Functional.embedding", None, None, ["i"], ["x"])
+    long = [("l%d" % i, "Tensor.__mul__", None, None, ["l%d:3.5" % i], ["l%d:3.5" % (i + 1)]) for i in range(5)]
+    short = [("s%d" % i, "Tensor.__add__", None, None, ["s%d:7" % i], ["s%d:7" % (i + 1)]) for i in range(2)]
+    for c in short + long if s.device else long + short:
+        s.call(*c)
+    s.call("o", "Functional.linear", None, None, ["l5:3.5", "s2:7"], ["y"])
+
+
+case("branches", branches, branches)
+
 everything = dict(hide=True, extra=True, names={"Torch.matmul": "NPU.npu_bmmV2"})
 case("bare", model(**everything), model(), stacks=False, scopes=False)
 case("shapes", model(hide=True, extra=True), model(), stacks=False, values=0)
