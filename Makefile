@@ -14,6 +14,7 @@ DEPS += zlib1g-dev       # inflating zip members and gzip'd streams
 DEPS += libdeflate-dev   # CRC-32 of tensors, three times as fast as zlib's
 DEPS += libxxhash-dev    # content hashes
 DEPS += libpcre2-dev     # logs by the user's own regular expression
+DEPS += libyaml-dev      # mapping files are YAML
 DEPS += bats jq          # the tests of the programs
 DEPS += mandoc           # checks the man pages
 DEPS += shellcheck       # checks the scripts
@@ -38,7 +39,7 @@ LDHARD := -pie -Wl,-z,relro,-z,now
 SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ALL_CFLAGS = $(STD) $(WARN) $(MATH) $(HARD) -Iinclude -Ilib -pthread $(SANF) $(CFLAGS)
 # What asks a tool that "make deps" may only just have installed is asked when it is needed.
-THIRD = $(or $(shell pkg-config --libs msgpack-c 2>/dev/null || pkg-config --libs msgpack 2>/dev/null),-lmsgpackc) -lz -ldeflate -lxxhash -lpcre2-8
+THIRD = $(or $(shell pkg-config --libs msgpack-c 2>/dev/null || pkg-config --libs msgpack 2>/dev/null),-lmsgpackc) -lz -ldeflate -lxxhash -lpcre2-8 -lyaml
 # Linked in, so that a program is one file that runs where these packages are not installed;
 # STATIC= links the shared ones.
 STATIC ?= 1

@@ -3,6 +3,7 @@
 #include "acc/align.h"
 #include "acc/cli.h"
 #include "acc/dump.h"
+#include "acc/yaml.h"
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -14,6 +15,10 @@ static const struct cli_opt options[] = {
 	{256, "preset", "NAME", "way of pairing: see --list"},
 	{257, "steps", "A=B,...", "step A of the device belongs to step B of the bench"},
 	{258, "ranks", "A=B,...", "rank A of the device belongs to rank B of the bench"},
+	{'m', "map", "FILE", "a mapping file of msprobe: data, API, cell or layer; may be repeated"},
+	{259, "rename", "RULE", "another name for the device's modules and parameters: OLD=NEW"
+		" (a prefix), s/REGEX/TEXT/, or @FILE with one a line; may be repeated"},
+	{260, "write-map", "FILE", "write the pairs as a data mapping file"},
 	{'l', "list", NULL, "list the ways of pairing"},
 	{0, NULL, NULL, NULL},
 };
@@ -195,11 +200,74 @@ open_out(const struct input in[2], int argc, char **argv)
 	return out;
 }
 
+/* The output, and the mapping file that is written beside it. */
+struct sink {
+	struct cli_out *out;
+	const char *path;
+	FILE *map;
+	struct acc_buf line;
+};
+
+static void
+write_row(struct sink *s, const struct acc_rec *r)
+{
+	struct acc_str a = acc_get_text(r, "a.", "name"), b = acc_get_text(r, "b.", "name");
+	s->line.n = 0;
+	if (!acc_rec_is(r, "pair") || a.n == 0)
+		return;
+	if (b.n == 0 && acc_buf_add(&s->line, "# ", 2) < 0)
+		cli_die("out of memory");
+	if (acc_yaml_pair(&s->line, a, b) < 0)
+		cli_die("out of memory");
+	if (fwrite(s->line.p, 1, s->line.n, s->map) != s->line.n)
+		cli_die("%s: cannot write:", s->path);
+}
+
 static int
 emit(void *arg, const struct acc_rec *r)
 {
-	cli_put(arg, r);
+	struct sink *s = arg;
+	if (s->map != NULL)
+		write_row(s, r);
+	cli_put(s->out, r);
 	return 0;
+}
+
+/* A rule that does nothing is most often a slip of the pen. */
+static int
+report(void *arg, const char *rule, const char *text)
+{
+	struct acc_rec r = {0};
+	cli_warn("%s", text);
+	if (acc_rec_start(&r, ACC_STR("finding")) < 0 ||
+		acc_add(&r, "", "what", acc_ctext("unmatched")) < 0 ||
+		acc_add(&r, "", "name", acc_ctext(rule)) < 0 ||
+		acc_add(&r, "", "rule", acc_ctext("map")) < 0 ||
+		acc_add(&r, "", "text", acc_ctext(text)) < 0)
+		cli_die("out of memory");
+	cli_put(arg, &r);
+	acc_rec_release(&r);
+	return 0;
+}
+
+static void
+close_map(struct sink *s)
+{
+	acc_buf_release(&s->line);
+	if (s->map != NULL && fclose(s->map) != 0)
+		cli_die("%s: cannot write:", s->path);
+}
+
+static struct acc_maps *
+rule(struct acc_maps *ru, int key, const char *arg)
+{
+	struct acc_err e = {0};
+	if (ru == NULL)
+		ru = acc_maps_new(&e);
+	if (ru == NULL || (key == 'm' ? acc_maps_map(ru, arg, &e)
+				      : acc_maps_rename(ru, arg, &e)) < 0)
+		cli_die_err(&e);
+	return ru;
 }
 
 int
@@ -209,6 +277,8 @@ main(int argc, char **argv)
 	struct acc_join join = {0};
 	const struct acc_aligner *way = acc_aligners[0];
 	int64_t (*steps)[2] = NULL, (*ranks)[2] = NULL;
+	struct acc_maps *rules = NULL;
+	struct sink sink = {0};
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
 		switch (key) {
 		case 256:
@@ -221,6 +291,13 @@ main(int argc, char **argv)
 			break;
 		case 258:
 			join.nranks = pairs("--ranks", optarg, &ranks);
+			break;
+		case 'm':
+		case 259:
+			rules = rule(rules, key, optarg);
+			break;
+		case 260:
+			sink.path = optarg;
 			break;
 		default:
 			return list();
@@ -244,8 +321,15 @@ main(int argc, char **argv)
 		in[s].out = out;
 		read_input(&in[s]);
 	}
-	if (acc_align_run(al, way, &join, emit, out, &e) < 0)
+	sink.out = out;
+	if (sink.path != NULL && (sink.map = fopen(sink.path, "we")) == NULL)
+		cli_die("%s: cannot write:", sink.path);
+	if (acc_align_run(al, way, &join, rules, emit, &sink, &e) < 0)
 		cli_die_err(&e);
+	close_map(&sink);
+	if (rules != NULL)
+		acc_maps_report(rules, report, out);
+	acc_maps_free(rules);
 	acc_align_close(al);
 	for (int s = 0; s < 2; s++) {
 		pass_data(&in[s]);

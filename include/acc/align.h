@@ -28,6 +28,7 @@ struct acc_item {
 	uint64_t at;    /* where its record is kept */
 	uint64_t place; /* of io and pos */
 	uint64_t row;   /* of the name behind the op call's key, such as .input.0 */
+	uint64_t name;  /* the whole of it */
 	uint64_t shape;
 	uint64_t dims;  /* of the extents but those of 1, in any order */
 	uint64_t print; /* of its content, or of all its statistics; 0: unknown or says little */
@@ -53,7 +54,9 @@ struct acc_op {
 	uint32_t group;
 	uint32_t mate;   /* op call of the other side, or ACC_NOMATE */
 	double sure;
-	uint64_t name;   /* of the operator, whatever the pass */
+	uint64_t name;   /* of the operator, whatever the pass; base is of name and pass_name */
+	uint64_t pass_name;
+	uint32_t op_text, scope_text; /* in the side's table of names, or ACC_NOMATE */
 	uint64_t family; /* of all operators that do the same, in any framework */
 	uint64_t scope;  /* of the path of the enclosing module; 0: unknown */
 	uint32_t site;   /* where the model calls it, for acc_sites_like; ACC_NOMATE: unknown */
@@ -111,6 +114,19 @@ struct acc_join {
 	const int64_t (*ranks)[2]; size_t nranks;
 };
 
+/* What the user says of names: msprobe's mapping files of every kind (data, API, cell, layer),
+ * and other names for the device's modules and parameters. */
+struct acc_maps;
+struct acc_maps *acc_maps_new(struct acc_err *e);
+void acc_maps_free(struct acc_maps *ru);
+int acc_maps_map(struct acc_maps *ru, const char *path, struct acc_err *e);
+/* "s/REGEX/TEXT/" (extended; g behind it: everywhere), "OLD=NEW" (a prefix), or "@FILE" with
+ * one of these a line. */
+int acc_maps_rename(struct acc_maps *ru, const char *rule, struct acc_err *e);
+/* After acc_align_run: what was never used, or not as it was meant. */
+typedef int acc_maps_fn(void *arg, const char *rule, const char *text);
+int acc_maps_report(const struct acc_maps *ru, acc_maps_fn *fn, void *arg);
+
 struct acc_align;
 struct acc_align *acc_align_open(const char *tmpdir, struct acc_err *e);
 /* 1: taken, to be paired; 0: nothing to pair (source, stack, unknown kinds): pass it on;
@@ -121,7 +137,8 @@ int acc_align_add(struct acc_align *al, enum acc_side side, const struct acc_rec
  * return of fn stops and is returned. */
 typedef int acc_align_fn(void *arg, const struct acc_rec *r);
 int acc_align_run(struct acc_align *al, const struct acc_aligner *way,
-	const struct acc_join *join, acc_align_fn *fn, void *arg, struct acc_err *e);
+	const struct acc_join *join, struct acc_maps *rules, acc_align_fn *fn, void *arg,
+	struct acc_err *e);
 void acc_align_close(struct acc_align *al);
 
 #endif

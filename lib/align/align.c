@@ -53,7 +53,7 @@ acc_align_close(struct acc_align *al)
 		acc_spool_close(h->spool);
 		acc_buf_release(&h->key);
 		acc_map_release(&h->groups);
-		acc_map_release(&h->families);
+		acc_names_release(&h->names);
 		acc_sites_free(h->sites);
 		free(h->ix.op);
 		free(h->ix.item);
@@ -108,12 +108,14 @@ pair_points(const struct acc_joined *forward, struct acc_err *e)
 
 int
 acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct acc_join *join,
-	acc_align_fn *fn, void *arg, struct acc_err *e)
+	struct acc_maps *rules, acc_align_fn *fn, void *arg, struct acc_err *e)
 {
 	struct acc_half *a = &al->h[ACC_A], *b = &al->h[ACC_B];
 	if (list_ops(a, e) < 0 || list_ops(b, e) < 0)
 		return ACC_ENOMEM;
 	int rc = acc_join_groups(al, join, e);
+	if (rc >= 0 && rules != NULL)
+		rc = acc_maps_names(rules, a, e);
 	for (uint32_t i = 0; i < a->ngroup && rc >= 0; i++) {
 		const struct acc_group *ga = &a->group[i];
 		if (ga->mate == ACC_NOMATE)
@@ -124,7 +126,12 @@ acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct 
 			.bop = b->byop + gb->first, .nb = gb->nop,
 			.cross = a->framework != 0 && b->framework != 0 &&
 				 a->framework != b->framework};
-		rc = ga->id.kind == WHO_GLOBAL ? pair_points(&j, e) : way->pair(&j, e);
+		if (rules != NULL)
+			rc = acc_maps_rows(rules, &j, false, e);
+		if (rc >= 0)
+			rc = ga->id.kind == WHO_GLOBAL ? pair_points(&j, e) : way->pair(&j, e);
+		if (rc >= 0 && rules != NULL)
+			rc = acc_maps_rows(rules, &j, true, e);
 	}
 	return rc < 0 ? rc : acc_align_emit(al, fn, arg, e);
 }

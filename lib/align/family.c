@@ -9,12 +9,12 @@ static const char *const families[] = {
 #undef FAMILY
 };
 
-/* The name as the table writes it, into buf: "Tensor.__iadd__" and "Primitive.AddN" are iadd
- * and addn. */
+/* The name as the table writes it, into buf: "Tensor.__iadd__" and "Primitive.norm.RmsNorm"
+ * are iadd and rmsnorm. */
 static struct acc_str
 reduce(struct acc_str op, char *buf, size_t size)
 {
-	for (uint32_t i = 0; i < op.n; i++)
+	for (uint32_t i = op.n; i-- > 0;)
 		if (op.p[i] == '.') {
 			op = (struct acc_str){op.p + i + 1, op.n - i - 1};
 			break;

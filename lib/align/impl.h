@@ -5,6 +5,18 @@
 #include "acc/align.h"
 #include "acc/stream.h"
 
+/* Texts by number, each once. */
+struct acc_names {
+	struct acc_map at;
+	struct acc_arena mem;
+	struct acc_named {
+		struct acc_str text;
+		uint64_t family; /* of an operator; 0: not yet known */
+	} *v;
+	uint32_t n;
+	size_t cap;
+};
+
 /* One (step, rank) of one side; or, once per side, what belongs to none: points of curves and
  * parameters. */
 struct acc_group {
@@ -33,7 +45,7 @@ struct acc_half {
 	uint32_t *byop; /* op calls, group by group */
 	uint64_t framework; /* hash; 0: unknown */
 	struct acc_sites *sites;
-	struct acc_map families; /* of operators by name */
+	struct acc_names names; /* of operators and modules */
 };
 
 struct acc_align {
@@ -60,10 +72,24 @@ void acc_scratch_free(struct acc_scratch *s);
 extern const struct acc_aligner acc_aligner_name;
 
 /* --- what records look like --- */
+/* The number of a text, or ACC_NOMATE where memory runs out. */
+uint32_t acc_names_put(struct acc_names *t, struct acc_str s, struct acc_err *e);
+void acc_names_release(struct acc_names *t);
 uint64_t acc_family(struct acc_str op);
+/* Of "Module.module.h.0.attn.GPTAttention.forward.0" the path, module.h.0.attn, and its class. */
+struct acc_str acc_module_split(struct acc_str s, struct acc_str *class);
+/* A path without the names of wrappers that stand before it: h.0.attn. */
+struct acc_str acc_module_strip(struct acc_str path);
+/* The hash of such a path. The last word belongs to it (weight) unless it is a class (Linear). */
+uint64_t acc_path_hash(struct acc_str s);
+/* Is it a module or a parameter, not a call of an operator? */
+bool acc_op_is_named(const struct acc_op *op);
+/* acc_item.place of an io and a position. */
+uint64_t acc_place(struct acc_str io, struct acc_str pos);
+uint64_t acc_hash_pair(uint64_t a, uint64_t b);
 void acc_look_item(struct acc_item *it, const struct acc_rec *r);
 int acc_look_op(struct acc_half *h, struct acc_op *op, const struct acc_rec *r,
-	struct acc_err *e);
+	struct acc_str key, struct acc_err *e);
 
 /* The places in the source from which operators are called, one table for each side. */
 struct acc_sites *acc_sites_new(struct acc_err *e);
@@ -76,6 +102,13 @@ uint64_t acc_site_hash(const struct acc_sites *s, uint32_t site);
 /* How alike two places are: 1 the same code all the way, about 0 or below: nothing in common. */
 double acc_sites_like(const struct acc_sites *a, uint32_t x, const struct acc_sites *b,
 	uint32_t y);
+
+/* --- what the user says --- */
+/* Other names for what the device has; before anything is paired. */
+int acc_maps_names(struct acc_maps *ru, struct acc_half *a, struct acc_err *e);
+/* Op calls of which a data mapping says that they belong together; before and after the way of
+ * pairing, `items` after. */
+int acc_maps_rows(struct acc_maps *ru, struct acc_joined *j, bool items, struct acc_err *e);
 
 /* Join the groups of the two sides: sets mate. */
 int acc_join_groups(struct acc_align *al, const struct acc_join *join, struct acc_err *e);

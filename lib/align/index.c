@@ -71,8 +71,13 @@ hash(struct acc_str s)
 static uint64_t
 hash2(struct acc_str s, struct acc_str t)
 {
-	const uint64_t both[2] = {hash(s), hash(t)};
-	return acc_hash(both, sizeof both);
+	return acc_hash_pair(hash(s), hash(t));
+}
+
+uint64_t
+acc_place(struct acc_str io, struct acc_str pos)
+{
+	return hash2(io, pos);
 }
 
 /* Behind the last dot. */
@@ -159,11 +164,12 @@ describe(struct acc_half *h, struct acc_item *it, const struct acc_rec *r,
 	if (row.n >= key.n && memcmp(row.p, key.p, key.n) == 0)
 		row = (struct acc_str){row.p + key.n, row.n - key.n};
 	it->row = hash(row);
+	it->name = hash(text(v[NAME]));
 	it->io = io_number(io);
 	/* The only output of a call has no number in ptdbg and number 0 in msprobe. */
 	if (pos.n == 0 && it->io != ACC_IO_NONE)
 		pos = ACC_STR("0");
-	it->place = io.n == 0 ? it->row : hash2(io, pos);
+	it->place = io.n == 0 ? it->row : acc_place(io, pos);
 	it->has_shape = v[SHAPE] != NULL && v[SHAPE]->type == ACC_V_INTS;
 	if (it->has_shape)
 		it->shape = acc_hash(v[SHAPE]->ints, v[SHAPE]->n * sizeof *v[SHAPE]->ints);
@@ -236,16 +242,15 @@ new_op(struct acc_half *h, const struct acc_rec *r, const struct acc_val *const 
 	if (acc_rec_is(r, "scalar")) {
 		op->call = integer(v[STEP], -1);
 		op->base = hash2(r->kind, key);
-	} else if (acc_rec_is(r, "param") || v[OP] == NULL) {
+	} else if (acc_rec_is(r, "param")) {
 		op->base = hash2(r->kind, key);
 	} else {
 		op->call = integer(v[CALL], -1);
-		op->base = hash2(text(v[OP]), text(v[PASS]));
 		if (acc_str_is(text(v[PASS]), "backward"))
 			op->pass = ACC_PASS_BACKWARD;
 		else if (acc_str_is(text(v[PASS]), "grad"))
 			op->pass = ACC_PASS_GRAD;
-		int rc = acc_look_op(h, op, r, e);
+		int rc = acc_look_op(h, op, r, key, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -301,7 +306,7 @@ add(struct acc_align *al, enum acc_side side, const struct acc_rec *r, bool glob
 	op->group = (uint32_t)g;
 	if (!global)
 		acc_look_item(it, r);
-	const uint64_t chain[2] = {op->names, hash(text(v[NAME]))};
+	const uint64_t chain[2] = {op->names, it->name};
 	op->names = acc_hash(chain, sizeof chain);
 	int rc = acc_spool_put_as(h->spool, r, side == ACC_A ? "a." : "b.", &it->at, e);
 	if (rc < 0)

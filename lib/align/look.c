@@ -1,7 +1,9 @@
 /* What records and op calls look like, beside their names. */
 #include "align/impl.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
 
 enum { MAX, MIN, MEAN, NORM, HASH, CRC, MD5, XOR, SMAX, SMIN, SMEAN, SNORM, NFIELD };
 static const struct acc_str field[NFIELD] = {{"s.max", 5}, {"s.min", 5}, {"s.mean", 6},
@@ -110,40 +112,114 @@ peel(struct acc_str *s)
 	return true;
 }
 
-/* Of the path of a module: "Module.module.h.0.attn.GPTAttention.forward.0" is h.0.attn; wrappers
- * such as DDP put module before it, and classes are often renamed. */
-static uint64_t
-scope_path(struct acc_str s)
+struct acc_str
+acc_module_split(struct acc_str s, struct acc_str *class)
 {
-	static const char *const before[] = {"Module.", "Cell.", "module."};
 	while (peel(&s))
 		;
-	for (size_t i = 0; i < sizeof before / sizeof *before;)
-		if (acc_str_starts(s, before[i])) {
-			uint32_t n = (uint32_t)strlen(before[i]);
-			s = (struct acc_str){s.p + n, s.n - n};
-		} else {
-			i++;
+	for (uint32_t i = 0; i < s.n; i++)
+		if (s.p[i] == '.') {
+			s = (struct acc_str){s.p + i + 1, s.n - i - 1};
+			break;
 		}
-	while (s.n > 0 && s.p[s.n - 1] != '.')
-		s.n--;
-	return acc_hash(s.p, s.n);
+	uint32_t i = s.n;
+	while (i > 0 && s.p[i - 1] != '.')
+		i--;
+	*class = (struct acc_str){s.p + i, s.n - i};
+	s.n = i > 0 ? i - 1 : 0;
+	return s;
+}
+
+struct acc_str
+acc_module_strip(struct acc_str s)
+{
+	static const char *const wrapper[] = {"module", "_orig_mod", "_fsdp_wrapped_module",
+		"network_with_loss", "network"};
+	for (size_t i = 0; i < sizeof wrapper / sizeof *wrapper;) {
+		uint32_t n = (uint32_t)strlen(wrapper[i]);
+		if (acc_str_starts(s, wrapper[i]) && s.n > n && s.p[n] == '.') {
+			s = (struct acc_str){s.p + n + 1, s.n - n - 1};
+			i = 0;
+		} else if (acc_str_is(s, wrapper[i++])) {
+			s.n = 0;
+		}
+	}
+	return s;
+}
+
+uint64_t
+acc_path_hash(struct acc_str s)
+{
+	struct acc_str last, path = acc_module_split(s, &last);
+	if (last.n > 0 && !isupper((unsigned char)last.p[0]))
+		path.n = (uint32_t)(last.p + last.n - path.p);
+	path = acc_module_strip(path);
+	return acc_hash(path.p, path.n);
+}
+
+bool
+acc_op_is_named(const struct acc_op *op)
+{
+	return op->module || (!op->forward && op->pass != ACC_PASS_BACKWARD);
+}
+
+uint64_t
+acc_hash_pair(uint64_t a, uint64_t b)
+{
+	const uint64_t both[2] = {a, b};
+	return acc_hash(both, sizeof both);
+}
+
+uint32_t
+acc_names_put(struct acc_names *t, struct acc_str s, struct acc_err *e)
+{
+	uint64_t *at = acc_map_put(&t->at, s, t->n);
+	if (at != NULL && *at < t->n)
+		return (uint32_t)*at;
+	struct acc_named *v = at == NULL ? NULL : acc_grow(t->v, &t->cap, (size_t)t->n + 1, sizeof *v, e);
+	const char *p = v == NULL ? NULL : acc_arena_copy(&t->mem, s.p, s.n);
+	if (v != NULL)
+		t->v = v;
+	if (p == NULL) {
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+		return ACC_NOMATE;
+	}
+	v[t->n] = (struct acc_named){.text = {p, s.n}};
+	return t->n++;
+}
+
+void
+acc_names_release(struct acc_names *t)
+{
+	acc_map_release(&t->at);
+	acc_arena_release(&t->mem);
+	free(t->v);
 }
 
 int
-acc_look_op(struct acc_half *h, struct acc_op *op, const struct acc_rec *r, struct acc_err *e)
+acc_look_op(struct acc_half *h, struct acc_op *op, const struct acc_rec *r, struct acc_str key,
+	struct acc_err *e)
 {
 	struct acc_str name = acc_get_text(r, "", "op"), pass = acc_get_text(r, "", "pass");
 	struct acc_str scope = acc_get_text(r, "", "scope");
+	if (name.n == 0) {
+		name = key;
+		pass = r->kind;
+	}
 	op->name = acc_hash(name.p, name.n);
+	op->pass_name = acc_hash(pass.p, pass.n);
+	op->base = acc_hash_pair(op->name, op->pass_name);
 	op->forward = acc_str_is(pass, "forward");
 	op->module = acc_str_starts(name, "Module.") || acc_str_starts(name, "Cell.");
 	op->site = acc_sites_find(h->ix.sites, acc_get_text(r, "", "stack"));
-	if (scope.n > 0)
-		op->scope = scope_path(scope);
-	uint64_t *family = acc_map_put(&h->families, name, 0);
-	if (family == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	op->op_text = acc_names_put(&h->names, name, e);
+	op->scope_text = scope.n == 0 ? ACC_NOMATE : acc_names_put(&h->names, scope, e);
+	if (op->op_text == ACC_NOMATE || (scope.n > 0 && op->scope_text == ACC_NOMATE))
+		return ACC_ENOMEM;
+	/* The class of a module is what its family goes by, and its own path its place. */
+	if (acc_op_is_named(op) || scope.n > 0)
+		op->scope = acc_path_hash(acc_op_is_named(op) ? name : scope);
+	uint64_t *family = &h->names.v[op->op_text].family;
 	if (*family == 0)
 		*family = acc_family(name);
 	op->family = *family;

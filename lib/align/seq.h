@@ -33,6 +33,7 @@ struct seq {
 	uint32_t *ma, *mb;  /* the mate of each call, or ACC_NOMATE */
 	uint32_t npair;     /* pairs that were made, some of them twice */
 	uint8_t *how;       /* of each call of a that has a mate */
+	bool modules;       /* calls of modules, not of operators */
 	bool flow;          /* the origin of inputs counts */
 	bool loose;         /* what comes out may have another shape */
 	int8_t *near;       /* tenths of points for two sites, nsite[0] x nsite[1]; NULL: too many */

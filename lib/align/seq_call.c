@@ -80,14 +80,15 @@ outputs(struct call *c, uint32_t self, const struct acc_op *op, const struct acc
 }
 
 static int
-collect(const struct acc_index *ix, const uint32_t *op, uint32_t n, struct call *c, uint32_t *nc,
-	struct acc_err *e)
+collect(const struct acc_index *ix, const uint32_t *op, uint32_t n, bool modules, struct call *c,
+	uint32_t *nc, struct acc_err *e)
 {
 	struct acc_map made = {0};
 	int rc = 0;
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		const struct acc_op *o = &ix->op[op[i]];
-		if (!o->forward || o->module)
+		if (!o->forward || o->module != modules ||
+			(modules && o->mate != ACC_NOMATE))
 			continue;
 		c[*nc] = (struct call){.op = op[i], .name = o->name, .family = o->family,
 			.scope = o->scope, .site = o->site};
@@ -120,6 +121,24 @@ compare_sites(struct seq *s)
 	return 0;
 }
 
+/* Op calls that the user has paired already. */
+static void
+given(struct seq *s)
+{
+	for (uint32_t i = 0; i < s->na; i++) {
+		uint32_t op = s->j->a->op[s->a[i].op].mate, lo = 0, hi = s->nb;
+		while (lo < hi) {
+			uint32_t mid = lo + (hi - lo) / 2;
+			if (s->b[mid].op < op)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		if (lo < s->nb && s->b[lo].op == op)
+			acc_seq_mate(s, i, lo, SEQ_RULE);
+	}
+}
+
 int
 acc_seq_calls(struct seq *s)
 {
@@ -134,10 +153,13 @@ acc_seq_calls(struct seq *s)
 		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
 	memset(s->ma, 0xff, na * sizeof *s->ma);
 	memset(s->mb, 0xff, nb * sizeof *s->mb);
-	int rc = collect(j->a, j->aop, j->na, s->a, &s->na, s->e);
+	int rc = collect(j->a, j->aop, j->na, s->modules, s->a, &s->na, s->e);
 	if (rc == 0)
-		rc = collect(j->b, j->bop, j->nb, s->b, &s->nb, s->e);
-	return rc < 0 ? rc : compare_sites(s);
+		rc = collect(j->b, j->bop, j->nb, s->modules, s->b, &s->nb, s->e);
+	if (rc < 0)
+		return rc;
+	given(s);
+	return compare_sites(s);
 }
 
 static float

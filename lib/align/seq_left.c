@@ -147,6 +147,7 @@ acc_seq_uncross(struct seq *s)
 			uint32_t x = s->ma[i], y = s->ma[k];
 			if (x == ACC_NOMATE || y == ACC_NOMATE || p->out != q->out ||
 				p->family != q->family || s->b[x].out != s->b[y].out ||
+				s->how[i] == SEQ_RULE || s->how[k] == SEQ_RULE ||
 				!better_crossed(s, i, k))
 				continue;
 			acc_seq_mate(s, i, y, SEQ_LIKENESS);

@@ -13,8 +13,7 @@ place(const struct acc_item *it)
 static uint64_t
 call_id(const struct acc_op *op)
 {
-	const uint64_t id[2] = {op->name, (uint64_t)op->call};
-	return acc_hash(id, sizeof id);
+	return acc_hash_pair(op->op_text, (uint64_t)op->call);
 }
 
 static int
@@ -87,9 +86,9 @@ get(const struct acc_map *m, const struct acc_op *op)
 }
 
 static bool
-backward(const struct acc_op *op)
+backward(const struct seq *s, const struct acc_op *op)
 {
-	return op->pass == ACC_PASS_BACKWARD && !op->module;
+	return op->pass == ACC_PASS_BACKWARD && op->module == s->modules;
 }
 
 /* Forward calls of both sides, by name, and backward calls of b. */
@@ -107,7 +106,7 @@ index_passes(const struct seq *s, struct passes *p)
 	for (uint32_t i = 0; i < s->nb && rc == 0; i++)
 		rc = put(&p->fwd[1], &j->b->op[s->b[i].op], i, s->e);
 	for (uint32_t i = 0; i < j->nb && rc == 0; i++)
-		if (backward(&j->b->op[j->bop[i]]))
+		if (backward(s, &j->b->op[j->bop[i]]))
 			rc = put(&p->back, &j->b->op[j->bop[i]], j->bop[i], s->e);
 	return rc;
 }
@@ -120,7 +119,7 @@ follow(struct seq *s, const struct passes *p)
 	int rc = 0;
 	for (uint32_t i = 0; i < j->na && rc >= 0; i++) {
 		const struct acc_op *op = &j->a->op[j->aop[i]];
-		uint32_t f = backward(op) ? get(&p->fwd[0], op) : ACC_NOMATE;
+		uint32_t f = backward(s, op) && op->mate == ACC_NOMATE ? get(&p->fwd[0], op) : ACC_NOMATE;
 		if (f == ACC_NOMATE || s->ma[f] == ACC_NOMATE)
 			continue;
 		const struct acc_op *fa = &j->a->op[s->a[f].op];
@@ -135,18 +134,53 @@ follow(struct seq *s, const struct passes *p)
 
 /* Modules, parameters, and backward calls of which no forward call was recorded. */
 static uint32_t
-outside(const struct acc_index *ix, const uint32_t *op, uint32_t n, const struct acc_map *fwd,
+outside(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uint32_t n, const struct acc_map *fwd,
 	uint32_t *out)
 {
 	uint32_t k = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct acc_op *o = &ix->op[op[i]];
-		bool inside = !o->module && (o->forward || (backward(o) &&
+		bool inside = !o->module && (o->forward || (backward(s, o) &&
 							    get(fwd, o) != ACC_NOMATE));
 		if (o->mate == ACC_NOMATE && !inside)
 			out[k++] = op[i];
 	}
 	return k;
+}
+
+static uint32_t
+paths(const struct acc_index *ix, const uint32_t *op, uint32_t n, uint32_t *out, uint64_t *id)
+{
+	uint32_t k = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_op *o = &ix->op[op[i]];
+		if (o->mate != ACC_NOMATE || (o->module && o->pass != ACC_PASS_GRAD))
+			continue;
+		const uint64_t parts[3] = {o->scope, o->pass_name, (uint64_t)o->call};
+		id[k] = acc_hash(parts, sizeof parts);
+		out[k++] = op[i];
+	}
+	return k;
+}
+
+/* What is left of parameters, without the names of wrappers such as DDP. */
+static int
+by_path(struct acc_joined *j, struct acc_err *e)
+{
+	struct acc_joined k = *j;
+	uint64_t *id = malloc(((size_t)j->na + j->nb + 1) * sizeof *id);
+	uint32_t *op = malloc(((size_t)j->na + j->nb + 1) * sizeof *op);
+	int rc = id == NULL || op == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	if (rc == 0) {
+		k.na = paths(j->a, j->aop, j->na, op, id);
+		k.nb = paths(j->b, j->bop, j->nb, op + k.na, id + k.na);
+		k.aop = op;
+		k.bop = op + k.na;
+		rc = acc_mate_calls(&k, id, id + k.na, place, "path", 0.9, e);
+	}
+	free(id);
+	free(op);
+	return rc;
 }
 
 static int
@@ -157,10 +191,12 @@ by_name(struct seq *s, const struct passes *p)
 	if (op == NULL)
 		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
 	k.aop = op;
-	k.na = outside(k.a, s->j->aop, s->j->na, &p->fwd[0], op);
+	k.na = outside(s, k.a, s->j->aop, s->j->na, &p->fwd[0], op);
 	k.bop = op + k.na;
-	k.nb = outside(k.b, s->j->bop, s->j->nb, &p->fwd[1], op + k.na);
+	k.nb = outside(s, k.b, s->j->bop, s->j->nb, &p->fwd[1], op + k.na);
 	int rc = acc_aligner_name.pair(&k, s->e);
+	if (rc >= 0)
+		rc = by_path(&k, s->e);
 	free(op);
 	return rc;
 }
@@ -173,7 +209,7 @@ others(struct seq *s)
 	int rc = index_passes(s, &p);
 	if (rc == 0)
 		rc = follow(s, &p);
-	if (rc == 0)
+	if (rc == 0 && !s->modules)
 		rc = by_name(s, &p);
 	acc_map_release(&p.fwd[0]);
 	acc_map_release(&p.fwd[1]);
@@ -202,9 +238,9 @@ rounds(struct seq *s)
 }
 
 static int
-pair(struct acc_joined *j, struct acc_err *e)
+align(struct acc_joined *j, bool modules, struct acc_err *e)
 {
-	struct seq s = {.j = j, .e = e};
+	struct seq s = {.j = j, .modules = modules, .e = e};
 	int rc = acc_seq_calls(&s);
 	if (rc >= 0)
 		rc = acc_seq_anchors(&s);
@@ -217,7 +253,7 @@ pair(struct acc_joined *j, struct acc_err *e)
 	s.loose = true;
 	if (rc >= 0)
 		rc = acc_seq_between(&s);
-	if (rc >= 0)
+	if (rc >= 0 && !modules)
 		rc = acc_seq_fused(&s);
 	if (rc >= 0)
 		rc = apply(&s);
@@ -230,6 +266,14 @@ pair(struct acc_joined *j, struct acc_err *e)
 	free(s.how);
 	free(s.near);
 	return rc;
+}
+
+/* Modules pair by name where they can; then those are left that are called otherwise. */
+static int
+pair(struct acc_joined *j, struct acc_err *e)
+{
+	int rc = align(j, false, e);
+	return rc < 0 ? rc : align(j, true, e);
 }
 
 const struct acc_aligner acc_aligner_sequence = {

@@ -100,7 +100,7 @@ check(const char *what, const char *way, const struct acc_join *join, const char
 			rc = acc_align_add(al, s == 0 ? ACC_A : ACC_B, &r, &e);
 		}
 	if (rc >= 0)
-		rc = acc_align_run(al, acc_aligner_find(way), join, collect, &got, &e);
+		rc = acc_align_run(al, acc_aligner_find(way), join, NULL, collect, &got, &e);
 	acc_buf_add(&got, "", 1);
 	const char *text = rc < 0 ? e.msg : (char *)got.p;
 	if (!ok(strcmp(text, want) == 0, "%s", what))

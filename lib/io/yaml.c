@@ -1,0 +1,187 @@
+/* The only user of libyaml. */
+#include "acc/yaml.h"
+
+#include <stdlib.h>
+#include <yaml.h>
+
+enum { DEPTH = 64, LONGEST = 64 << 20 };
+
+struct build {
+	struct acc_arena *m;
+	struct acc_err *e;
+	struct acc_yaml *root;
+	struct {
+		struct acc_yaml *node, *last;
+	} at[DEPTH];
+	int depth;
+};
+
+static bool
+is_null(const yaml_event_t *ev)
+{
+	const char *s = (const char *)ev->data.scalar.value;
+	return ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+	       (s[0] == '\0' || strcmp(s, "~") == 0 || strcmp(s, "null") == 0);
+}
+
+static int
+add(struct build *b, const yaml_event_t *ev, enum acc_yaml_kind kind)
+{
+	struct acc_yaml *y = acc_alloc(b->m, sizeof *y);
+	if (y == NULL)
+		return acc_fail(b->e, ACC_ENOMEM, "out of memory");
+	*y = (struct acc_yaml){.kind = kind, .line = (uint32_t)ev->start_mark.line + 1};
+	if (kind == ACC_YAML_SCALAR) {
+		y->text = acc_arena_copy(b->m, ev->data.scalar.value, ev->data.scalar.length);
+		if (y->text == NULL)
+			return acc_fail(b->e, ACC_ENOMEM, "out of memory");
+		if (strlen(y->text) != ev->data.scalar.length)
+			return acc_fail(b->e, ACC_EFORMAT, "line %u: a zero byte", y->line);
+		y->null = is_null(ev);
+	}
+	if (b->depth == 0) {
+		b->root = y;
+	} else {
+		struct acc_yaml *last = b->at[b->depth - 1].last;
+		if (last == NULL)
+			b->at[b->depth - 1].node->child = y;
+		else
+			last->next = y;
+		b->at[b->depth - 1].last = y;
+	}
+	if (kind == ACC_YAML_SCALAR)
+		return 0;
+	if (b->depth == DEPTH)
+		return acc_fail(b->e, ACC_ELIMIT, "line %u: deeper than %d levels", y->line, DEPTH);
+	b->at[b->depth].node = y;
+	b->at[b->depth++].last = NULL;
+	return 0;
+}
+
+/* 1: go on; 0: the end of the first document. */
+static int
+event(struct build *b, const yaml_event_t *ev)
+{
+	unsigned line = (unsigned)ev->start_mark.line + 1;
+	int rc = 0;
+	switch (ev->type) {
+	case YAML_SCALAR_EVENT:
+		rc = ev->data.scalar.anchor != NULL ? ACC_EUNSUP : add(b, ev, ACC_YAML_SCALAR);
+		break;
+	case YAML_SEQUENCE_START_EVENT:
+		rc = ev->data.sequence_start.anchor != NULL ? ACC_EUNSUP
+							    : add(b, ev, ACC_YAML_LIST);
+		break;
+	case YAML_MAPPING_START_EVENT:
+		rc = ev->data.mapping_start.anchor != NULL ? ACC_EUNSUP
+							   : add(b, ev, ACC_YAML_MAP);
+		break;
+	case YAML_SEQUENCE_END_EVENT:
+	case YAML_MAPPING_END_EVENT:
+		b->depth--;
+		break;
+	case YAML_ALIAS_EVENT:
+		rc = ACC_EUNSUP;
+		break;
+	case YAML_DOCUMENT_END_EVENT:
+	case YAML_STREAM_END_EVENT:
+		return 0;
+	default:
+		break;
+	}
+	if (rc == ACC_EUNSUP)
+		acc_fail(b->e, rc, "line %u: anchors and aliases are not read", line);
+	return rc < 0 ? rc : 1;
+}
+
+static int
+parse(FILE *f, struct build *b)
+{
+	yaml_parser_t p;
+	yaml_event_t ev;
+	int rc = 1;
+	if (!yaml_parser_initialize(&p))
+		return acc_fail(b->e, ACC_ENOMEM, "out of memory");
+	yaml_parser_set_input_file(&p, f);
+	while (rc > 0) {
+		if (!yaml_parser_parse(&p, &ev)) {
+			rc = acc_fail(b->e, ACC_EFORMAT, "line %zu: %s",
+				(size_t)p.problem_mark.line + 1,
+				p.problem == NULL ? "no YAML" : p.problem);
+			break;
+		}
+		rc = event(b, &ev);
+		if (rc > 0 && p.offset > LONGEST)
+			rc = acc_fail(b->e, ACC_ELIMIT, "longer than %d bytes", LONGEST);
+		yaml_event_delete(&ev);
+	}
+	yaml_parser_delete(&p);
+	return rc;
+}
+
+int
+acc_yaml_read(const char *path, struct acc_arena *m, struct acc_yaml **out, struct acc_err *e)
+{
+	struct build b = {.m = m, .e = e};
+	FILE *f = fopen(path, "rbe");
+	int rc = f == NULL ? acc_fail(e, ACC_EIO, "cannot open:") : parse(f, &b);
+	if (f != NULL)
+		fclose(f);
+	*out = b.root;
+	if (rc < 0)
+		acc_err_in(e, path);
+	return rc < 0 ? rc : 0;
+}
+
+const struct acc_yaml *
+acc_yaml_get(const struct acc_yaml *y, const char *key)
+{
+	if (y == NULL || y->kind != ACC_YAML_MAP)
+		return NULL;
+	for (const struct acc_yaml *k = y->child; k != NULL && k->next != NULL; k = k->next->next)
+		if (k->kind == ACC_YAML_SCALAR && strcmp(k->text, key) == 0)
+			return k->next;
+	return NULL;
+}
+
+/* Names as recorders write them need no quotes. */
+static bool
+plain(struct acc_str s)
+{
+	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+	for (uint32_t i = 0; i < s.n; i++)
+		if (s.p[i] == '\0' || strchr(safe, s.p[i]) == NULL)
+			return false;
+	return s.n > 0 && ((s.p[0] | 32) >= 'a' && (s.p[0] | 32) <= 'z');
+}
+
+static int
+quote(struct acc_buf *out, struct acc_str s)
+{
+	char hex[8];
+	int rc = acc_buf_add(out, "\"", 1);
+	for (uint32_t i = 0; i < s.n && rc == 0; i++) {
+		unsigned char c = (unsigned char)s.p[i];
+		if (c == '"' || c == '\\') {
+			const char esc[2] = {'\\', (char)c};
+			rc = acc_buf_add(out, esc, 2);
+		} else if (c < 0x20 || c == 0x7f) {
+			snprintf(hex, sizeof hex, "\\x%02x", c);
+			rc = acc_buf_add(out, hex, 4);
+		} else {
+			rc = acc_buf_add(out, &s.p[i], 1);
+		}
+	}
+	return rc < 0 ? rc : acc_buf_add(out, "\"", 1);
+}
+
+int
+acc_yaml_pair(struct acc_buf *out, struct acc_str key, struct acc_str value)
+{
+	int rc = plain(key) ? acc_buf_add(out, key.p, key.n) : quote(out, key);
+	if (rc == 0)
+		rc = acc_buf_add(out, ": ", 2);
+	if (rc == 0)
+		rc = plain(value) ? acc_buf_add(out, value.p, value.n) : quote(out, value);
+	return rc < 0 ? rc : acc_buf_add(out, "\n", 1);
+}
