@@ -15,9 +15,9 @@ static const struct cli_opt options[] = {
 	{256, "preset", "NAME", "way of pairing: see --list"},
 	{257, "steps", "A=B,...", "step A of the device belongs to step B of the bench"},
 	{258, "ranks", "A=B,...", "rank A of the device belongs to rank B of the bench"},
-	{'m', "map", "FILE", "a mapping file of msprobe: data, API, cell or layer; may be repeated"},
-	{259, "rename", "RULE", "another name for the device's modules and parameters: OLD=NEW"
-		" (a prefix), s/REGEX/TEXT/, or @FILE with one a line; may be repeated"},
+	{'m', "map", "FILE", "a mapping file of msprobe: data, API, cell or layer"},
+	{259, "rename", "RULE", "other names for the device's modules and parameters:"
+		" OLD=NEW, s/REGEX/TEXT/, @FILE"},
 	{260, "write-map", "FILE", "write the pairs as a data mapping file"},
 	{'l', "list", NULL, "list the ways of pairing"},
 	{0, NULL, NULL, NULL},

@@ -119,9 +119,15 @@ acc_seq_left(struct seq *s)
 	return rc;
 }
 
+static bool
+same_leaf(const struct call *x, const struct call *y)
+{
+	return x->leaf != 0 && x->leaf == y->leaf;
+}
+
 /* Would the partners of calls i and k be better exchanged? It takes values that are almost the
- * same, or the origin of inputs: values that are only less far apart are no reason to believe
- * that the order has changed. */
+ * same, the same weights, or the origin of inputs: values that are only less far apart are no
+ * reason to believe that the order has changed. */
 static bool
 better_crossed(const struct seq *s, uint32_t i, uint32_t k)
 {
@@ -130,10 +136,11 @@ better_crossed(const struct seq *s, uint32_t i, uint32_t k)
 	int then = acc_seq_points(s, i, y) + acc_seq_points(s, k, x);
 	if (then <= now + 10)
 		return false;
-	bool same = acc_seq_value(&s->a[i], &s->b[y]) >= 15 &&
-		    acc_seq_value(&s->a[k], &s->b[x]) >= 15;
-	return same || acc_seq_flow(s, i, y) + acc_seq_flow(s, k, x) >
-			       acc_seq_flow(s, i, x) + acc_seq_flow(s, k, y);
+	const struct call *p = &s->a[i], *q = &s->a[k], *u = &s->b[x], *w = &s->b[y];
+	return (acc_seq_value(p, w) >= 15 && acc_seq_value(q, u) >= 15) ||
+	       (same_leaf(p, w) && same_leaf(q, u) && !same_leaf(p, u)) ||
+	       acc_seq_flow(s, i, y) + acc_seq_flow(s, k, x) >
+		       acc_seq_flow(s, i, x) + acc_seq_flow(s, k, y);
 }
 
 /* Pairs of the same kin that stand near each other. */
