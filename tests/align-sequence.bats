@@ -63,6 +63,7 @@ right() { # case, options of accalign...
 
 @test "one call against several, on either side" {
 	right fused
+	right turned
 	right parts
 	accfmt --json fused.out | jq -c 'select(.kind == "pair" and .["a.key"] ==
 		"NPU.npu_fusion_attention.1.forward") | [.how, .["a.name"][-8:], .["b.name"]]' >got

@@ -41,23 +41,26 @@ set(struct fuse *f, uint32_t x, uint32_t y)
 		f->swapped ? SEQ_FUSED_B : SEQ_FUSED_A);
 }
 
-static bool
+/* Which inputs of a call come from this one, a bit each. */
+static unsigned
 takes(const struct call *c, uint32_t maker)
 {
+	unsigned set = 0;
 	for (int t = 0; t < SEQ_INS; t++)
 		if (c->from[t] != ACC_NOMATE && c->from[t] / SEQ_OUTS == maker)
-			return true;
-	return false;
+			set |= 1U << t;
+	return set;
 }
 
-/* Does a call behind x take the result of x where its mate takes that of y? */
+/* Does a call behind x take the result of x where its mate takes that of y? In the same place:
+ * a product of q and k takes both. */
 static bool
 same_use(const struct fuse *f, uint32_t x, uint32_t y)
 {
 	enum { REACH = 64 };
 	for (uint32_t i = x + 1; i < f->p.n && i < x + REACH; i++)
-		if (f->p.mate[i] != ACC_NOMATE && takes(&f->p.c[i], x) &&
-			takes(&f->q.c[f->p.mate[i]], y))
+		if (f->p.mate[i] != ACC_NOMATE &&
+			(takes(&f->p.c[i], x) & takes(&f->q.c[f->p.mate[i]], y)) != 0)
 			return true;
 	return false;
 }

@@ -191,6 +191,27 @@ case("fused", model(attention=fused), model())
 case("parts", model(), model(attention=fused))
 
 
+def turned(fuse):
+    """q and k are turned, in one call or in three, and one call takes both of them."""
+    def write(s):
+        for p in "qk":
+            s.call("l" + p, "Functional.linear", None, "%s = self.%s(x)" % (p, p), ["x", "w%s:6.6" % p], [p])
+        for p in "qk":
+            line = "%s = %s * cos + half(%s) * sin" % (p, p, p)
+            if fuse:
+                s.call("t" + p, "NPU.npu_rotary_mul", None, line, [p, "wcos", "wsin"], [p + "t"])
+            else:
+                s.call(None, "Tensor.__mul__", None, line, [p, "wcos"], [p + "c"])
+                s.call(None, "Tensor.__mul__", None, line, [p + "h", "wsin"], [p + "s"])
+                s.call("t" + p, "Tensor.__add__", None, line, [p + "c", p + "s"], [p + "t"])
+        s.call("e", "Torch.einsum", None, "s = einsum(q, k)", ["qt", "kt"], ["s:4.4"])
+        s.call("m", "Functional.softmax", None, "m = F.softmax(s)", ["s:4.4"], ["m:4.4"])
+    return write
+
+
+case("turned", turned(False), turned(True))
+
+
 def swapped(s, l, call, attn, v):
     """v is made before k; the code is one line for both, so that only values tell."""
     def part(p):
