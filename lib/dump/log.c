@@ -113,11 +113,10 @@ acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_
 	const struct acc_literal *v, enum curve_class cls, struct acc_err *e)
 {
 	char buf[1024];
-	size_t n = strlen(prefix);
 	if (g->dry)
 		return 0;
+	size_t n = (size_t)snprintf(buf, sizeof buf, "%s", prefix); /* shorter than 64 */
 	if (n > 0) {
-		memcpy(buf, prefix, n); /* shorter than 64 */
 		if (tag.n > sizeof buf - n)
 			tag.n = (uint32_t)(sizeof buf - n);
 		memcpy(buf + n, tag.p, tag.n);

@@ -13,7 +13,7 @@ for f; do
 	od -An -v -tu1 "$f" | sed 's/[0-9][0-9]*/&,/g'
 	echo '0};'
 done
-echo "const struct acc_preset acc_$name[] = {"
+echo "const struct acc_preset acc_${name}[] = {"
 for f; do
 	printf '{"%s", "%s", (const char *)text_%s, sizeof text_%s - 1},\n' \
 		"$(basename "$f" .rules)" "$(sed -n '1s/^# *//p' "$f" | sed 's/[\\"]/\\&/g')" \
