@@ -85,9 +85,30 @@ as_python() { # file, name of what is expected
 	[ "${lines[0]}" = $'a-b\trun-a-b-tag-loss.csv:2' ]
 	run -0 points run,rank accdump-read "$D/mlflow.csv" "$D"/Nov*/*.csv
 	[ "${lines[0]}" = $'r1' ] || [ "${lines[0]}" = $'r1\t' ]
-	[ "${lines[-1]}" = $'grad_reduced_0-99\t5' ]
+	[ "${lines[-1]}" = $'Nov21_10-00-00-rank5-abc\t5' ]
 	run -0 points where accdump-read "$D/history.csv"
 	[ "${lines[0]} ${lines[3]}" = "history.csv:3 history.csv:5" ]
+}
+
+@test "CSV: a folder of msprobe's monitor: ranks, files by their steps, nothing else" {
+	cd "$BATS_TEST_TMPDIR"
+	for r in 10 2; do
+		mkdir -p mon/rank_$r
+		cp "$D"/Nov*/*.csv mon/rank_$r/grad_reduced_100-199.csv
+		cp "$D"/Nov*/*.csv mon/rank_$r/grad_reduced_0-99.csv
+		echo a,b >mon/rank_$r/other.csv
+		ln -s "$D/index.csv" mon/rank_$r/link.csv
+	done
+	run -0 points rank,where,run accdump-read -o '*/norm/micro0' mon
+	[ "$output" = $'2\tgrad_reduced_0-99.csv:2\tmon
+2\tgrad_reduced_100-199.csv:2\tmon
+10\tgrad_reduced_0-99.csv:2\tmon
+10\tgrad_reduced_100-199.csv:2\tmon' ]
+	[ "$(points rank accdump-read -r 10 mon | sort -u)" = 10 ]
+	run -0 points rank accdump-read mon/rank_2
+	[ "${#lines[@]}" -eq 16 ]
+	head -c 150 "$D"/Nov*/*.csv >mon/rank_2/grad_reduced_0-99.csv
+	fails 'mon/rank_2/grad_reduced_0-99.csv: line 3: left out, it has another number of columns' accdump-read mon
 }
 
 @test "curves are recognised by content, whatever the name" {

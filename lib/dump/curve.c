@@ -74,8 +74,8 @@ static const struct {
 	enum curve_class cls;
 } words[] = {
 	{"time", CURVE_TIME}, {"runtime", CURVE_TIME}, {"timestamp", CURVE_TIME},
-	{"ms", CURVE_TIME}, {"second", CURVE_TIME}, {"seconds", CURVE_TIME}, {"sec", CURVE_TIME},
-	{"throughput", CURVE_TIME}, {"tflop", CURVE_TIME}, {"tflops", CURVE_TIME},
+	{"ms", CURVE_TIME}, {"second", CURVE_TIME}, {"seconds", CURVE_TIME},
+	{"sec", CURVE_TIME}, {"throughput", CURVE_TIME}, {"tflop", CURVE_TIME}, {"tflops", CURVE_TIME},
 	{"mfu", CURVE_TIME}, {"elapsed", CURVE_TIME}, {"eta", CURVE_TIME},
 	{"energy", CURVE_TIME}, {"power", CURVE_TIME}, {"latency", CURVE_TIME},
 	{"day", CURVE_TIME}, {"wall", CURVE_TIME}, {"linearity", CURVE_TIME},
@@ -258,13 +258,30 @@ acc_curve_put(struct curves *cv, const struct curve_point *p, struct acc_err *e)
 	return rc < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : acc_dump_put(cv->c, r, e);
 }
 
+bool
+acc_curve_number(const struct jnode *n, double *v)
+{
+	struct acc_literal l;
+	if (n->type == ACC_JSON_STRING && acc_literal_all(n->s, &l))
+		*v = l.v;
+	else if (n->type == ACC_JSON_FLOAT)
+		*v = n->f;
+	else if (n->type == ACC_JSON_INT)
+		*v = (double)n->i;
+	else
+		return false;
+	return true;
+}
+
 /* Names that say nothing of a run. */
 static bool
 is_generic(struct acc_str name)
 {
-	return acc_str_is(name, "trainer_state") || acc_str_is(name, "trainer_log") ||
-	       acc_str_is(name, "info") || acc_str_is(name, "log") || acc_str_is(name, "train") ||
-	       acc_str_starts(name, "worker_");
+	static const char *const names[] = {"trainer_state", "trainer_log", "info", "log", "train"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (acc_str_is(name, names[i]))
+			return true;
+	return acc_str_starts(name, "worker_");
 }
 
 static void
@@ -280,27 +297,41 @@ name_run(struct curve_file *f)
 	snprintf(f->run, sizeof f->run, "%.*s", ACC_PRS(stem));
 }
 
+static int
+open_bytes(struct curve_file *f, int fd, const char *path, struct acc_err *e)
+{
+	f->b = acc_bytes_open(fd, path, true, e);
+	return f->b != NULL ? 0 : e != NULL ? e->code : ACC_EIO;
+}
+
+int
+acc_curve_open_at(struct curve_file *f, int dirfd, struct acc_err *e)
+{
+	char path[2 * PATH_MAX];
+	int fd = acc_file_beneath(dirfd, acc_str(f->name), e);
+	snprintf(path, sizeof path, "%s/%s", f->dir, f->name);
+	name_run(f);
+	return fd < 0 ? fd : open_bytes(f, fd, path, e);
+}
+
 int
 acc_curve_open(struct curve_file *f, const char *path, struct acc_err *e)
 {
-	int rc, fd;
 	if (strcmp(path, "-") == 0) {
 		strcpy(f->dir, ".");
 		f->name = "standard input";
 		snprintf(f->run, sizeof f->run, "-");
-		fd = dup(STDIN_FILENO);
-		rc = fd < 0 ? acc_fail(e, ACC_EIO, "cannot read standard input:") : 0;
-	} else {
-		rc = acc_dump_real(path, f->dir, &f->name, e);
-		int dir = rc < 0 ? rc : acc_dir_open(f->dir, e);
-		if (dir < 0)
-			return dir;
-		rc = fd = acc_file_beneath(dir, acc_str(f->name), e);
-		close(dir);
-		name_run(f);
+		int fd = dup(STDIN_FILENO);
+		if (fd < 0)
+			return acc_fail(e, ACC_EIO, "cannot read standard input:");
+		return open_bytes(f, fd, "standard input", e);
 	}
-	if (rc < 0)
-		return rc;
-	f->b = acc_bytes_open(fd, path, true, e);
-	return f->b != NULL ? 0 : e != NULL ? e->code : ACC_EIO;
+	int rc = acc_dump_real(path, f->dir, &f->name, e);
+	int dir = rc < 0 ? rc : acc_dir_open(f->dir, e);
+	if (dir < 0)
+		return dir;
+	int fd = acc_file_beneath(dir, acc_str(f->name), e);
+	close(dir);
+	name_run(f);
+	return fd < 0 ? fd : open_bytes(f, fd, path, e);
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "acc/dump.h"
+#include "dump/jtree.h"
 #include "io/literal.h"
 
 enum curve_class {
@@ -58,6 +59,9 @@ curve_res_f32(double v)
 	return isfinite(v) ? fabs(v) * 0x1p-24 : 0;
 }
 
+/* A number in JSON: as such, or in quotes. */
+bool acc_curve_number(const struct jnode *n, double *v);
+
 /* The common name of `tag`, in buf (of CURVE_TAG bytes), and its class. */
 enum { CURVE_TAG = 4224 };
 struct acc_str acc_curve_name(struct acc_str tag, char *buf, enum curve_class *cls);
@@ -67,10 +71,12 @@ struct acc_str acc_curve_name(struct acc_str tag, char *buf, enum curve_class *c
 struct curve_file {
 	char dir[4097];
 	const char *name; /* in dir */
-	char run[256];    /* its name without the extension; that of its folder for the names that
-			   * programs give (trainer_state.json) */
+	char run[256];    /* its name without the extension; of names that programs give, such as
+			   * trainer_state.json, that of its folder */
 	struct acc_bytes *b;
 };
 int acc_curve_open(struct curve_file *f, const char *path, struct acc_err *e);
+/* One of a folder's: dir and name are set by the caller. */
+int acc_curve_open_at(struct curve_file *f, int dirfd, struct acc_err *e);
 
 #endif

@@ -1,5 +1,9 @@
 /* Curves in CSV: what the pages of TensorBoard and W&B save, W&B's history, MLflow's metrics,
  * msprobe's monitor, and whatever has a column of steps and others of numbers. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "dump/curve.h"
@@ -7,14 +11,9 @@
 #include "dump/say.h"
 #include "io/csv.h"
 
-enum { COLUMNS = 65536 };
-
-/* How a column is used. */
-enum use { LEAVE, VALUE };
-
 struct column {
-	enum use use;
-	struct acc_str tag; /* VALUE: of the column, or what stands behind the row's name */
+	bool leave;         /* it is no curve */
+	struct acc_str tag; /* of the column, or what stands behind the row's name */
 	struct acc_str run; /* n is 0: that of the file */
 };
 
@@ -26,24 +25,15 @@ struct sheet {
 	struct column *col;
 	size_t n;
 	int step, name, value, micro, stage, run; /* columns; -1: there is none */
-	struct acc_str prefix;                    /* of the tags of msprobe's monitor */
+	bool monitor;                             /* of msprobe, */
+	struct acc_str prefix;                    /* which stands before its tags */
 	enum curve_class cls;
 	uint64_t points;
 	struct dump_said said;
 };
 
-static bool
-is(struct acc_str s, const char *const *names)
-{
-	s = acc_str_trim(s);
-	for (; *names != NULL; names++)
-		if (strlen(*names) == s.n && strncasecmp(*names, s.p, s.n) == 0)
-			return true;
-	return false;
-}
-
-static const char *const steps[] = {"step", "_step", "global_step", "iteration", "iter", "steps",
-	"trainer/global_step", "current_steps", NULL};
+static const char *const steps[] = {"step", "_step", "global_step", "iteration", "iter",
+	"steps", "trainer/global_step", "current_steps", NULL};
 static const char *const weak_steps[] = {"index", "epoch", NULL};
 static const char *const names_of[] = {"tag", "key", "metric", NULL};
 static const char *const values[] = {"value", NULL};
@@ -51,12 +41,12 @@ static const char *const values[] = {"value", NULL};
 static int
 find(const struct acc_str *f, size_t n, const char *const *names)
 {
-	for (; *names != NULL; names++) {
-		const char *const one[] = {*names, NULL};
-		for (size_t i = 0; i < n; i++)
-			if (is(f[i], one))
+	for (; *names != NULL; names++)
+		for (size_t i = 0; i < n; i++) {
+			struct acc_str s = acc_str_trim(f[i]);
+			if (strlen(*names) == s.n && strncasecmp(*names, s.p, s.n) == 0)
 				return (int)i;
-	}
+		}
 	return -1;
 }
 
@@ -67,48 +57,73 @@ is_monitor(const struct acc_str *f, size_t n)
 	       acc_str_is(f[2], "step");
 }
 
-/* A copy that outlives the record. */
-static struct acc_str
-keep(struct sheet *s, struct acc_str t)
-{
-	return (struct acc_str){acc_arena_copy(&s->mem, t.p, t.n), t.n};
-}
-
 /* "run-RUN-tag-TAG.csv", as TensorBoard's page names what it saves. */
 static void
-from_name(struct sheet *s, struct acc_str stem, struct column *c)
+from_name(struct acc_str stem, struct column *c)
 {
 	static const char mid[] = "-tag-";
+	const size_t n = sizeof mid - 1;
+	const char *end = stem.p + stem.n;
+	const char *p = acc_str_starts(stem, "run-") ? memmem(stem.p, stem.n, mid, n) : NULL;
 	c->tag = stem;
-	if (!acc_str_starts(stem, "run-"))
-		return;
-	const char *p = memmem(stem.p, stem.n, mid, sizeof mid - 1);
-	if (p == NULL || p + sizeof mid - 1 == stem.p + stem.n)
+	if (p == NULL || p + n == end)
 		return;
 	c->run = (struct acc_str){stem.p + 4, (uint32_t)(p - stem.p) - 4};
-	p += sizeof mid - 1;
-	c->tag = (struct acc_str){p, (uint32_t)(stem.p + stem.n - p)};
-	(void)s;
+	c->tag = (struct acc_str){p + n, (uint32_t)(end - p - n)};
 }
 
 /* "run - metric", as W&B's page names its columns. The columns of least and largest value of
  * what it drew as one point say nothing new. */
 static void
-wandb_column(struct column *c, struct acc_str t)
+from_wandb(struct column *c)
 {
-	const char *p = NULL;
-	for (uint32_t i = 0; i + 3 < t.n; i++)
-		if (memcmp(t.p + i, " - ", 3) == 0)
-			p = t.p + i;
-	c->tag = t;
+	struct acc_str t = c->tag;
 	if (acc_str_ends(t, "__MIN") || acc_str_ends(t, "__MAX"))
-		c->use = LEAVE;
-	if (p == NULL)
+		c->leave = true;
+	for (uint32_t i = t.n; i > 3; i--) {
+		if (memcmp(t.p + i - 3, " - ", 3) != 0)
+			continue;
+		c->run = (struct acc_str){t.p, i - 3};
+		c->tag = (struct acc_str){t.p + i, t.n - i};
+		if (c->tag.n > 0 && c->tag.p[0] == '_')
+			c->leave = true;
 		return;
-	c->run = (struct acc_str){t.p, (uint32_t)(p - t.p)};
-	c->tag = (struct acc_str){p + 3, (uint32_t)(t.p + t.n - p - 3)};
-	if (c->tag.n > 0 && c->tag.p[0] == '_')
-		c->use = LEAVE;
+	}
+}
+
+/* Which columns are no curves of their own. < 0: none is one of steps. */
+static int
+roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
+{
+	static const char *const runs[] = {"run", "run_uuid", "run_id", NULL};
+	s->monitor = is_monitor(f, n);
+	s->name = s->stage = s->micro = s->run = -1;
+	s->step = find(f, n, steps);
+	if (s->step < 0)
+		s->step = find(f, n, weak_steps);
+	if (s->step < 0 || n < 2)
+		return acc_fail(e, ACC_EFORMAT, "no curves: no column is one of steps");
+	s->value = find(f, n, values);
+	if (s->monitor) {
+		s->stage = 0;
+		s->name = 1;
+		s->micro = acc_str_is(f[3], "micro_step") ? 3 : -1;
+		s->cls = CURVE_METRIC;
+	} else if (s->value >= 0 && (s->name = find(f, n, names_of)) >= 0) {
+		s->run = find(f, n, runs);
+	}
+	return 0;
+}
+
+/* Is there nothing of a curve in the i-th column? */
+static bool
+left_out(const struct sheet *s, int i, struct acc_str name)
+{
+	if (i == s->step || i == s->name || i == s->stage || i == s->micro || i == s->run)
+		return true;
+	if (s->monitor)
+		return acc_str_is(name, "shape") || acc_str_is(name, "dtype");
+	return name.n == 0 || acc_str_is(name, "Wall time") || (s->name >= 0 && i != s->value);
 }
 
 /* What the header says of each column. */
@@ -116,54 +131,35 @@ static int
 columns(struct sheet *s, const struct acc_str *f, size_t n, const char *file,
 	struct acc_err *e)
 {
-	bool monitor = is_monitor(f, n);
 	struct acc_str stem = acc_str(file);
+	int rc = roles(s, f, n, e);
+	if (rc < 0)
+		return rc;
 	if (acc_str_ends(stem, ".csv"))
 		stem.n -= 4;
 	s->n = n;
 	s->col = acc_alloc(&s->mem, n * sizeof *s->col);
-	if (s->col == NULL)
+	stem.p = acc_arena_copy(&s->mem, stem.p, stem.n);
+	if (s->col == NULL || stem.p == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
-	s->step = find(f, n, steps);
-	if (s->step < 0)
-		s->step = find(f, n, weak_steps);
-	if (s->step < 0 || n < 2)
-		return acc_fail(e, ACC_EFORMAT, "no curves: no column is one of steps");
-	s->name = monitor ? 1 : find(f, n, names_of);
-	s->value = find(f, n, values);
-	s->stage = monitor ? 0 : -1;
-	s->micro = monitor && acc_str_is(f[3], "micro_step") ? 3 : -1;
-	s->run = !monitor && s->name >= 0 ? find(f, n, (const char *const[]){"run", "run_uuid",
-		"run_id", NULL}) : -1;
-	if (!monitor && (s->name < 0 || s->value < 0))
-		s->name = -1;
-	bool tensorboard = s->name < 0 && s->value >= 0 && n <= 3;
 	for (size_t i = 0; i < n; i++) {
-		struct acc_str t = keep(s, acc_str_trim(f[i]));
 		struct column *c = &s->col[i];
-		*c = (struct column){.use = VALUE, .tag = t};
-		if (t.p == NULL)
+		struct acc_str name = acc_str_trim(f[i]);
+		*c = (struct column){.leave = left_out(s, (int)i, name)};
+		c->tag = (struct acc_str){acc_arena_copy(&s->mem, name.p, name.n), name.n};
+		if (c->tag.p == NULL)
 			return acc_fail(e, ACC_ENOMEM, "out of memory");
-		int k = (int)i;
-		if (k == s->step || k == s->name || k == s->stage || k == s->micro || k == s->run ||
-			t.n == 0 || (!monitor && s->name >= 0 && k != s->value) ||
-			acc_str_is(t, "Wall time") || (monitor && (acc_str_is(t, "shape") ||
-			acc_str_is(t, "dtype"))))
-			c->use = LEAVE;
-		else if (tensorboard)
-			from_name(s, keep(s, stem), c);
-		else if (!monitor && s->name < 0)
-			wandb_column(c, t);
+		if (s->name < 0 && s->value >= 0 && n <= 3 && !c->leave)
+			from_name(stem, c);
+		else if (s->name < 0)
+			from_wandb(c);
 	}
-	if (monitor) {
-		/* grad_reduced_0-99.csv */
-		s->prefix = keep(s, stem);
-		while (s->prefix.n > 0 && strchr("0123456789-", s->prefix.p[s->prefix.n - 1]) != NULL)
-			s->prefix.n--;
-		while (s->prefix.n > 0 && s->prefix.p[s->prefix.n - 1] == '_')
-			s->prefix.n--;
-		s->cls = CURVE_METRIC;
-	}
+	/* grad_reduced_0-99.csv */
+	while (s->monitor && stem.n > 0 && strchr("0123456789-", stem.p[stem.n - 1]) != NULL)
+		stem.n--;
+	while (s->monitor && stem.n > 0 && stem.p[stem.n - 1] == '_')
+		stem.n--;
+	s->prefix = stem;
 	return 0;
 }
 
@@ -185,7 +181,7 @@ row_tag(struct sheet *s, const struct acc_str *f, const struct column *c, char *
 {
 	struct acc_literal l;
 	struct acc_str name = f[s->name];
-	if (s->prefix.n == 0)
+	if (!s->monitor)
 		return name;
 	int n = snprintf(buf, size, "%.*s/%.*s/%.*s", ACC_PRS(s->prefix), ACC_PRS(name),
 		ACC_PRS(c->tag));
@@ -231,7 +227,7 @@ put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		const struct column *c = &s->col[i];
 		struct acc_literal l;
-		if (c->use == LEAVE || !acc_literal_all(f[i], &l))
+		if (c->leave || !acc_literal_all(f[i], &l))
 			continue;
 		p.tag = s->name < 0 ? c->tag : row_tag(s, f, c, buf, sizeof buf);
 		s->cv.run = c->run.n > 0 ? c->run : s->run >= 0 ? f[s->run] : run;
@@ -244,7 +240,7 @@ put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 }
 
 static int
-rows(struct sheet *s, const char *file, struct acc_err *e)
+rows(struct sheet *s, const struct curve_file *file, const char *run, struct acc_err *e)
 {
 	const struct acc_str *f;
 	size_t n;
@@ -252,7 +248,11 @@ rows(struct sheet *s, const char *file, struct acc_err *e)
 	if (rc == 0)
 		return acc_fail(e, ACC_EFORMAT, "no curves: the file is empty");
 	if (rc > 0)
-		rc = columns(s, f, n, file, e);
+		rc = columns(s, f, n, file->name, e);
+	/* The monitor begins a file every few steps: they are one run. */
+	const char *slash = strrchr(file->dir, '/');
+	if (s->monitor && run == NULL && slash != NULL)
+		s->cv.run = acc_str(slash + 1);
 	while (rc >= 0 && (rc = acc_csv_next(s->csv, &f, &n, e)) > 0)
 		rc = put_row(s, f, n, e);
 	return rc;
@@ -262,7 +262,8 @@ rows(struct sheet *s, const char *file, struct acc_err *e)
 static int64_t
 rank_of(const char *dir)
 {
-	const char *slash = strrchr(dir, '/'), *p = slash == NULL ? NULL : strstr(slash, "rank");
+	const char *slash = strrchr(dir, '/');
+	const char *p = strstr(slash == NULL ? dir : slash, "rank");
 	char number[24];
 	if (p == NULL)
 		return -1;
@@ -272,21 +273,19 @@ rank_of(const char *dir)
 	return acc_dump_place_number(number, "");
 }
 
+/* An open file. `run`: that of a whole folder, or NULL. */
 static int
-read_csv(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+read_file(struct acc_dump_ctx *c, struct curve_file *f, const char *path, const char *run,
+	struct acc_err *e)
 {
-	struct curve_file f;
 	struct sheet s = {.path = path, .cls = CURVE_GUESS};
-	int rc = acc_curve_open(&f, path, e);
-	if (rc < 0)
-		return rc;
-	struct acc_source src = {.root = f.dir, .format = "csv", .task = "curves", .step = -1,
-		.rank = rank_of(f.dir), .proc = -1};
-	s.csv = acc_csv_open(f.b, e);
-	rc = s.csv == NULL ? (e != NULL ? e->code : ACC_EIO)
-			   : acc_curves_start(&s.cv, c, &src, f.run, f.name, ':', e);
+	struct acc_source src = {.root = f->dir, .format = "csv", .task = "curves", .step = -1,
+		.rank = rank_of(f->dir), .proc = -1};
+	s.csv = acc_csv_open(f->b, e);
+	int rc = s.csv == NULL ? (e != NULL ? e->code : ACC_EIO)
+		: acc_curves_start(&s.cv, c, &src, run != NULL ? run : f->run, f->name, ':', e);
 	if (rc == 0)
-		rc = rows(&s, f.name, e);
+		rc = rows(&s, f, run, e);
 	acc_dump_say_rest(&s.said, c, path);
 	if (rc == 0 && s.points == 0)
 		rc = acc_fail(e, ACC_EFORMAT, "no curves: no column holds numbers");
@@ -321,13 +320,129 @@ header(const char *p, const char *end, struct acc_str *f, size_t max)
 	return n;
 }
 
+/* A file of msprobe's monitor? */
+static bool
+has_monitor(int dirfd, const char *name)
+{
+	char head[64] = "";
+	struct acc_str f[4];
+	int fd = acc_str_ends(acc_str(name), ".csv") ? acc_file_beneath(dirfd, acc_str(name), NULL)
+						     : -1;
+	ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+	if (fd >= 0)
+		close(fd);
+	return n > 0 && is_monitor(f, header(head, head + n, f, 4));
+}
+
+/* The monitor's files in a folder, by their steps; their number, or < 0. fn may be NULL. */
+static int
+monitors(int dirfd, int (*fn)(void *arg, int dirfd, const char *name), void *arg)
+{
+	const char **names;
+	struct acc_arena m = {0};
+	int64_t n = acc_dir_list(dirfd, &names, &m, NULL);
+	int found = 0, rc = 0;
+	for (int64_t i = 0; i < n && rc == 0 && (fn != NULL || found == 0); i++)
+		if (has_monitor(dirfd, names[i])) {
+			found++;
+			rc = fn != NULL ? fn(arg, dirfd, names[i]) : 0;
+		}
+	acc_arena_release(&m);
+	return rc < 0 ? rc : found;
+}
+
+static bool
+holds(int dirfd)
+{
+	return monitors(dirfd, NULL, NULL) > 0;
+}
+
+/* rank_3, Nov21_10-00-00-rank3-ID */
+static bool
+level(const char *name, struct place *p)
+{
+	p->rank = rank_of(name);
+	return p->rank >= 0;
+}
+
+static const struct place_rule rule = {level, holds, 1};
+
+struct folder {
+	struct acc_dump_ctx *c;
+	const char *root, *run;
+	struct curve_file f;
+	struct acc_err *e;
+};
+
+static int
+read_monitor(void *arg, int dirfd, const char *name)
+{
+	struct folder *d = arg;
+	char path[2 * PATH_MAX];
+	struct acc_err bad = {0};
+	d->f.name = name;
+	snprintf(path, sizeof path, "%s/%s", d->f.dir, name);
+	int rc = acc_curve_open_at(&d->f, dirfd, &bad);
+	if (rc == 0)
+		rc = read_file(d->c, &d->f, path, d->run, &bad);
+	if (rc < 0 && bad.code == 0)
+		return rc;
+	if (rc < 0) {
+		acc_err_in(&bad, path);
+		acc_dump_trouble(d->c, &bad);
+	}
+	return 0;
+}
+
+static int
+read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+{
+	struct folder *d = arg;
+	(void)e;
+	if (!acc_dump_wants(d->c, -1, p->rank))
+		return 0;
+	snprintf(d->f.dir, sizeof d->f.dir, "%s%s", d->root, p->path + 1);
+	int rc = monitors(dirfd, read_monitor, d);
+	return rc < 0 ? rc : 0;
+}
+
+static int
+read_csv(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	char root[PATH_MAX];
+	struct folder d = {.c = c, .root = root};
+	struct place top = {.path = ".", .step = -1, .rank = -1, .proc = -1};
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		int rc = acc_curve_open(&d.f, path, e);
+		return rc < 0 ? rc : read_file(c, &d.f, path, NULL, e);
+	}
+	int rc = realpath(path, root) == NULL ? acc_fail(e, ACC_EIO, "cannot find the folder:") : 0;
+	const char *slash = rc < 0 ? NULL : strrchr(root, '/');
+	d.run = slash == NULL ? "" : slash + 1;
+	if (rc == 0)
+		rc = acc_dump_each_place(fd, &top, &rule, read_place, &d, e);
+	close(fd);
+	return rc;
+}
+
+static int
+is_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+{
+	(void)arg, (void)p, (void)e;
+	return holds(dirfd);
+}
+
 static int
 probe(const struct acc_probe *p)
 {
 	struct acc_str f[64];
 	const char *head = (const char *)p->head;
 	bool named = acc_str_ends(p->base, ".csv");
-	if (p->is_dir || p->nhead == 0)
+	struct place top = {.path = "."};
+	if (p->is_dir)
+		return acc_dump_each_place(p->dirfd, &top, &rule, is_place, NULL, NULL) > 0 ? 80 : 0;
+	if (p->nhead == 0)
 		return 0;
 	size_t n = header(head, head + p->nhead, f, 64);
 	if (n < 2)

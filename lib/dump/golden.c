@@ -27,21 +27,6 @@ probe(const struct acc_probe *p)
 	return mentions(p, "\"lm loss\"") && mentions(p, "[") ? 70 : 0;
 }
 
-static bool
-number(const struct jnode *n, double *v)
-{
-	struct acc_literal l;
-	if (n->type == ACC_JSON_STRING && acc_literal_all(n->s, &l))
-		*v = l.v;
-	else if (n->type == ACC_JSON_FLOAT)
-		*v = n->f;
-	else if (n->type == ACC_JSON_INT)
-		*v = (double)n->i;
-	else
-		return false;
-	return true;
-}
-
 /* Half a unit of the last of `decimals` decimals, if the number has no more. */
 static double
 by_decimals(double v, int decimals)
@@ -81,7 +66,7 @@ put(const struct series *s, const struct jnode *n, int64_t step, struct acc_err 
 {
 	struct curve_point p = {.tag = s->tag, .step = step, .has_step = true,
 		.cls = CURVE_GUESS, .at = (uint64_t)step};
-	if (!number(n, &p.value))
+	if (!acc_curve_number(n, &p.value))
 		return 0;
 	p.res = resolution(s->tag, p.value, s->golden);
 	return acc_curve_put(s->cv, &p, e);

@@ -54,13 +54,20 @@ acc_log_int(const char **p, const char *end, int64_t *v)
 		q++;
 	const char *first = q;
 	for (; q < end && *q >= '0' && *q <= '9'; q++)
-		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *q - '0', &n))
+		if (__builtin_mul_overflow(n, 10, &n) ||
+			__builtin_add_overflow(n, *q - '0', &n))
 			return false;
 	if (q == first)
 		return false;
 	*v = n;
 	*p = q;
 	return true;
+}
+
+bool
+acc_log_of(const char **p, const char *end, int64_t *v, int64_t *of)
+{
+	return acc_log_int(p, end, v) && acc_log_char(p, end, '/') && acc_log_int(p, end, of);
 }
 
 bool
@@ -73,12 +80,14 @@ acc_log_part(struct acc_str *rest, char sep, struct acc_str *key, struct acc_str
 	if (sep == ',' && q != NULL) {
 		int depth = 0;
 		for (q = p; q < end && (*q != ',' || depth > 0); q++)
-			depth += (*q == '[' || *q == '(') - ((*q == ']' || *q == ')') && depth > 0);
+			depth += *q == '[' || *q == '(' ? 1
+				 : depth > 0 && (*q == ']' || *q == ')') ? -1 : 0;
 		q = q < end ? q : NULL;
 	}
 	uint32_t n = (uint32_t)((q == NULL ? end : q) - p);
 	*rest = q == NULL ? (struct acc_str){end, 0} : acc_log_from(*rest, q + 1);
-	const char *colon = n == 0 ? NULL : memchr(p, ':', n), *v = colon == NULL ? p : colon + 1;
+	const char *colon = n == 0 ? NULL : memchr(p, ':', n);
+	const char *v = colon == NULL ? p : colon + 1;
 	*key = acc_str_trim((struct acc_str){p, colon == NULL ? 0 : (uint32_t)(colon - p)});
 	*value = acc_str_trim((struct acc_str){v, n - (uint32_t)(v - p)});
 	return true;
@@ -123,8 +132,8 @@ acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_
 		tag = (struct acc_str){buf, tag.n + (uint32_t)n};
 	}
 	g->points++;
-	return acc_curve_put(&g->cv, &(struct curve_point){.tag = tag, .step = step, .has_step = true,
-		.value = v->v, .res = v->res, .cls = cls, .at = g->line}, e);
+	return acc_curve_put(&g->cv, &(struct curve_point){.tag = tag, .step = step,
+		.has_step = true, .value = v->v, .res = v->res, .cls = cls, .at = g->line}, e);
 }
 
 int
@@ -235,7 +244,7 @@ read_lines(struct log_reader *g, struct acc_bytes *b, struct acc_err *e)
 	while ((rc = acc_lines_next(&lines, &s, e)) > 0) {
 		g->line = lines.no;
 		if (lines.too_long)
-			acc_log_trouble(g, "it has more than %d MiB, the rest of it is left out",
+			acc_log_trouble(g, "it has more than %d MiB, its rest is left out",
 				ACC_LINE_LIMIT >> 20);
 		rc = one_line(g, s, &words, &buf, e);
 		if (rc < 0)

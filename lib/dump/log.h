@@ -58,7 +58,9 @@ const char *acc_log_find(struct acc_str s, const char *needle);
 struct acc_str acc_log_from(struct acc_str s, const char *p);
 /* An integer at *p, blanks before it: moves *p behind it. */
 bool acc_log_int(const char **p, const char *end, int64_t *v);
-/* One of these characters at *p, blanks before it. */
+/* "3/ 1000" */
+bool acc_log_of(const char **p, const char *end, int64_t *v, int64_t *of);
+/* This character at *p, blanks before it. */
 bool acc_log_char(const char **p, const char *end, char c);
 /* A line of this step. */
 void acc_log_step(struct log_reader *g, int64_t step);

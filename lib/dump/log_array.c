@@ -44,8 +44,8 @@ acc_log_array_start(struct log_reader *g, struct acc_str s, struct acc_err *e)
 static uint32_t
 filler(const char *p, const char *end)
 {
-	static const char *const words[] = {"Tensor(", "tensor(", "Parameter(", "shape=[", "value=",
-		"dtype=", "device='", "grad_fn=<", "array("};
+	static const char *const words[] = {"Tensor(", "tensor(", "Parameter(", "shape=[",
+		"value=", "dtype=", "device='", "grad_fn=<", "array("};
 	static const char ends[] = {0, 0, 0, ']', 0, ',', '\'', '>', 0};
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		size_t n = strlen(words[i]);
@@ -82,8 +82,8 @@ walk(struct log_reader *g, struct acc_str s, struct log_array *a, bool put, stru
 		} else if (a->depth > 0 && acc_literal(acc_log_from(s, p), &v, &n)) {
 			char tag[16];
 			snprintf(tag, sizeof tag, "%u", a->n++);
-			int rc = !put || !a->has_step ? 0 : acc_log_put(g, "local_norm/", acc_str(tag),
-				a->step, &v, CURVE_METRIC, e);
+			int rc = !put || !a->has_step ? 0 : acc_log_put(g, "local_norm/",
+				acc_str(tag), a->step, &v, CURVE_METRIC, e);
 			if (rc < 0)
 				return rc;
 			p += n;

@@ -124,7 +124,8 @@ overflow(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	int rc = acc_log_put(g, "", ACC_STR("overflow"), step, &one, CURVE_COUNT, e);
 	if (rc == 0 && (after(s, "reducing to ", &scale) ||
 			       after(s, "reducing loss scale to ", &scale)))
-		rc = acc_log_put(g, prefix_of(g), ACC_STR("loss scale"), step, &scale, CURVE_METRIC, e);
+		rc = acc_log_put(g, prefix_of(g), ACC_STR("loss scale"), step, &scale,
+			CURVE_METRIC, e);
 	return rc < 0 ? rc : 1;
 }
 

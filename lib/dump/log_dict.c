@@ -42,7 +42,8 @@ skip(const char *p, const char *end)
 		}
 		if (depth == 0 && (*p == ',' || *p == '}'))
 			return p;
-		depth += (*p == '[' || *p == '{' || *p == '(') - (*p == ']' || *p == '}' || *p == ')');
+		depth += *p == '[' || *p == '{' || *p == '(';
+		depth -= *p == ']' || *p == '}' || *p == ')';
 		p++;
 	}
 	return NULL;

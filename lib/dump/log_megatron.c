@@ -16,8 +16,7 @@ find_iteration(struct acc_str s, int64_t *step, struct acc_str *rest)
 	while ((p = acc_log_find(s, "iteration")) != NULL) {
 		p += strlen("iteration");
 		s = acc_log_from(s, p);
-		if (!acc_log_int(&p, end, step) || !acc_log_char(&p, end, '/') || !acc_log_int(&p, end, &of) ||
-			!acc_log_char(&p, end, '|'))
+		if (!acc_log_of(&p, end, step, &of) || !acc_log_char(&p, end, '|'))
 			continue;
 		*rest = acc_log_from(s, p);
 		return true;
@@ -77,7 +76,8 @@ validation(struct log_reader *g, struct acc_str s, struct acc_err *e)
 		p = acc_log_find(s, "test loss at ");
 	if (p == NULL || (bar = memchr(p, '|', (size_t)(end - p))) == NULL)
 		return 0;
-	struct acc_str head = {p, (uint32_t)(bar - p)}, rest = acc_log_from(s, bar + 1), key, text;
+	struct acc_str head = {p, (uint32_t)(bar - p)}, rest = acc_log_from(s, bar + 1);
+	struct acc_str key, text;
 	const char *prefix = acc_log_find(head, "test") != NULL ? "test " : "validation ";
 	int64_t step = g->step;
 	const char *at = acc_log_find(head, "iteration");
@@ -112,8 +112,8 @@ timers(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	const char *p = acc_log_find(s, head);
 	if (p == NULL)
 		return 0;
-	int rc = !g->has_step ? 0 : acc_log_bars(g, acc_log_from(s, p + strlen(head)), "time/", g->step,
-		CURVE_TIME, e);
+	s = acc_log_from(s, p + strlen(head));
+	int rc = g->has_step ? acc_log_bars(g, s, "time/", g->step, CURVE_TIME, e) : 0;
 	return rc < 0 ? rc : 1;
 }
 
@@ -128,7 +128,8 @@ memory(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
 	static const char head[] = "(after ", tail[] = " iterations) memory (MB) |";
 	char prefix[48] = "memory/";
-	const char *end = s.p + s.n, *p = acc_log_find(s, head), *rank = acc_log_find(s, "[Rank ");
+	const char *end = s.p + s.n, *p = acc_log_find(s, head);
+	const char *rank = acc_log_find(s, "[Rank ");
 	int64_t step, r;
 	if (p == NULL)
 		return 0;
@@ -137,7 +138,8 @@ memory(struct log_reader *g, struct acc_str s, struct acc_err *e)
 		return 0;
 	if (rank != NULL && (rank += strlen("[Rank ")) < p && acc_log_int(&rank, p, &r))
 		snprintf(prefix, sizeof prefix, "memory/rank%lld/", (long long)r);
-	int rc = acc_log_bars(g, acc_log_from(s, p + strlen(tail)), prefix, step, CURVE_COUNT, e);
+	s = acc_log_from(s, p + strlen(tail));
+	int rc = acc_log_bars(g, s, prefix, step, CURVE_COUNT, e);
 	return rc < 0 ? rc : 1;
 }
 

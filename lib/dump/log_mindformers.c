@@ -35,8 +35,7 @@ bracketed(struct acc_str s, struct head *h)
 		return false;
 	struct acc_str left = {s.p, (uint32_t)(p - s.p)};
 	p += strlen("step:[");
-	if (!acc_log_int(&p, end, &step) || !acc_log_char(&p, end, '/') || !acc_log_int(&p, end, &of) ||
-		!acc_log_char(&p, end, ']'))
+	if (!acc_log_of(&p, end, &step, &of) || !acc_log_char(&p, end, ']'))
 		return false;
 	*h = (struct head){.step = step, .rest = acc_log_from(s, p)};
 	q = acc_log_find(left, "Epoch:[");
@@ -44,8 +43,7 @@ bracketed(struct acc_str s, struct head *h)
 		return true;
 	q += strlen("Epoch:[");
 	end = left.p + left.n;
-	if (!acc_log_int(&q, end, &epoch) || !acc_log_char(&q, end, '/') || !acc_log_int(&q, end, &epochs) ||
-		epoch < 1 || __builtin_mul_overflow(epoch - 1, of, &before) ||
+	if (!acc_log_of(&q, end, &epoch, &epochs) || epoch < 1 || __builtin_mul_overflow(epoch - 1, of, &before) ||
 		__builtin_add_overflow(before, step, &h->step))
 		return false;
 	h->epochs = true;
@@ -61,8 +59,7 @@ plain(struct acc_str s, struct head *h)
 	if (p == NULL || (p > s.p && strchr(" \t{:", p[-1]) == NULL))
 		return false;
 	p += strlen("step ");
-	if (!acc_log_int(&p, end, &h->step) || !acc_log_char(&p, end, '/') || !acc_log_int(&p, end, &of) ||
-		!acc_log_char(&p, end, ','))
+	if (!acc_log_of(&p, end, &h->step, &of) || !acc_log_char(&p, end, ','))
 		return false;
 	h->epochs = false;
 	h->rest = acc_log_from(s, p);
@@ -100,7 +97,8 @@ value(const struct head *h, struct acc_str s, struct field *f)
 		s = acc_str_trim((struct acc_str){s.p + 1, s.n - 2});
 	f->has_avg = false;
 	if (acc_str_is(s, "True") || acc_str_is(s, "False")) {
-		f->v = (struct acc_literal){.v = s.p[0] == 'T', .integer = true, .i = s.p[0] == 'T'};
+		f->v = (struct acc_literal){.integer = true, .i = s.p[0] == 'T'};
+		f->v.v = (double)f->v.i;
 		return 1;
 	}
 	if (acc_str_is(s, "None") || acc_str_starts(s, "N/A"))
@@ -267,17 +265,18 @@ static int
 norm(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
 	static const char embedding[] = "embedding_local_norm:";
-	const char *p = acc_log_find(s, "print torch local norm:");
+	static const char torch[] = "print torch local norm:";
+	const char *p = acc_log_find(s, torch);
 	struct acc_literal v;
 	if (p != NULL)
-		return acc_log_array_start(g, acc_log_from(s, p + strlen("print torch local norm:")), e);
+		return acc_log_array_start(g, acc_log_from(s, p + strlen(torch)), e);
 	p = acc_log_find(s, embedding);
 	if (p != NULL) {
 		if (!g->has_step || !acc_literal_all(acc_log_from(s, p + strlen(embedding)), &v))
 			return 0;
 		v.res = curve_res_f32(v.v);
-		int rc = acc_log_put(g, "local_norm/", ACC_STR("embedding"), g->step, &v, CURVE_METRIC,
-			e);
+		int rc = acc_log_put(g, "local_norm/", ACC_STR("embedding"), g->step, &v,
+			CURVE_METRIC, e);
 		return rc < 0 ? rc : 1;
 	}
 	p = acc_log_find(s, "local_norm:");

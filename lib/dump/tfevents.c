@@ -118,7 +118,8 @@ tensor(const struct acc_wire_field *t, double *v, bool *exact, struct acc_err *e
 		else if (f.number == 4 && f.type == ACC_WIRE_BYTES)
 			count += element(dtype, f.p, f.n, v) > 0 ? 1 : 2;
 		else if (!typed(&f, v, &count))
-			return acc_fail(e, ACC_EFORMAT, "protobuf: a tensor's numbers are cut off");
+			return acc_fail(e, ACC_EFORMAT,
+				"protobuf: a tensor's numbers are cut off");
 	}
 	*exact = dtype != 1 && dtype != 14 && dtype != 19;
 	return rc < 0 ? rc : count == 1;
@@ -226,7 +227,8 @@ static int
 ends_early(struct events *ev, struct acc_err *e)
 {
 	return acc_fail_at(e, ACC_ETRUNC, acc_bytes_pos(ev->b),
-		"the file ends inside a record; %llu records were read", (unsigned long long)ev->n);
+		"the file ends inside a record; %llu records were read",
+		(unsigned long long)ev->n);
 }
 
 /* Check the data's sum; what is too long to be kept is only summed. */
@@ -279,8 +281,8 @@ record(struct events *ev, struct acc_err *e)
 	uint64_t len = load32(p) | (uint64_t)load32(p + 4) << 32;
 	if (acc_crc32c_mask(acc_crc32c(0, p, 8)) != load32(p + 8))
 		return acc_fail_at(e, ACC_EFORMAT, acc_bytes_pos(ev->b),
-			"the checksum (CRC-32C) of a length does not match; %llu records were read",
-			(unsigned long long)ev->n);
+			"the checksum (CRC-32C) of a length does not match; %llu records were "
+			"read", (unsigned long long)ev->n);
 	acc_bytes_skip(ev->b, 12);
 	rc = data(ev, len, e);
 	return rc < 0 ? rc : 1;
@@ -328,7 +330,11 @@ struct folder {
 	int depth;
 };
 
-enum { DEPTH = 8, FOLDERS = 1 << 16 };
+enum {
+	DEPTH = 8,
+	FOLDERS = 1 << 16,
+	FOLDER = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+};
 
 struct walk {
 	struct acc_dump_ctx *c;
@@ -378,7 +384,7 @@ read_folder(struct walk *w, int root, struct acc_err *e)
 	for (size_t i = 0; rc == 0 && i < w->queue.n / sizeof(struct folder); i++) {
 		struct folder f;
 		memcpy(&f, w->queue.p + i * sizeof f, sizeof f);
-		int fd = openat(root, f.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int fd = openat(root, f.path, FOLDER);
 		if (fd < 0)
 			continue;
 		rc = visit(w, fd, &f, e);
@@ -406,7 +412,8 @@ read_events(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	if (fd < 0)
 		rc = fd;
 	if (rc == 0)
-		rc = file == NULL ? read_folder(&w, fd, e) : read_file(c, fd, dir, file, w.name, e);
+		rc = file == NULL ? read_folder(&w, fd, e)
+				  : read_file(c, fd, dir, file, w.name, e);
 	if (fd >= 0)
 		close(fd);
 	return rc;
@@ -436,7 +443,7 @@ probe_folder(int dirfd)
 	int64_t n = acc_dir_list(dirfd, &names, &m, NULL);
 	int sure = 0;
 	for (int64_t i = 0; i < n && sure == 0; i++) {
-		int fd = openat(dirfd, names[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int fd = openat(dirfd, names[i], FOLDER);
 		if (fd < 0)
 			continue;
 		sure = has_events(fd) ? 40 : 0;

@@ -1,7 +1,7 @@
 /* trainer_state.json: what Hugging Face's Trainer saves with every checkpoint.
  *
  *	{"best_metric": null, "log_history": [
- *		{"epoch": 0.2, "grad_norm": NaN, "learning_rate": 4e-05, "loss": 0.45, "step": 500},
+ *		{"epoch": 0.2, "grad_norm": NaN, "loss": 0.45, "step": 500},
  *		{"epoch": 1.0, "eval_loss": 0.28, "eval_runtime": 1672.9, "step": 2500}, ...
  */
 #include "dump/curve.h"
@@ -35,22 +35,6 @@ resolution(struct acc_str key, double v)
 		       ? 5e-5 : 0;
 }
 
-/* A number: as such, or in quotes. */
-static bool
-number(const struct jnode *n, double *v)
-{
-	struct acc_literal l;
-	if (n->type == ACC_JSON_STRING && acc_literal_all(n->s, &l))
-		*v = l.v;
-	else if (n->type == ACC_JSON_FLOAT)
-		*v = n->f;
-	else if (n->type == ACC_JSON_INT)
-		*v = (double)n->i;
-	else
-		return false;
-	return true;
-}
-
 static int
 put_entry(struct curves *cv, const struct jnode *entry, uint64_t at, struct acc_err *e)
 {
@@ -60,7 +44,7 @@ put_entry(struct curves *cv, const struct jnode *entry, uint64_t at, struct acc_
 	if (p.has_step)
 		p.step = step->i;
 	for (const struct jnode *n = entry->child; n != NULL; n = n->next) {
-		if (n == step || !number(n, &p.value))
+		if (n == step || !acc_curve_number(n, &p.value))
 			continue;
 		p.tag = n->key;
 		p.res = resolution(n->key, p.value);
@@ -90,8 +74,8 @@ history(struct curves *cv, struct acc_json *j, const char *path, struct acc_err 
 			rc = put_entry(cv, entry, n, e);
 		} else {
 			struct acc_err bad = {0};
-			acc_fail_at(&bad, ACC_EFORMAT, t.pos, "record %llu of log_history is left out: "
-				"it is no object, or too large", (unsigned long long)n);
+			acc_fail_at(&bad, ACC_EFORMAT, t.pos, "record %llu of log_history is left "
+				"out: it is no object, or too large", (unsigned long long)n);
 			acc_err_in(&bad, path);
 			acc_dump_trouble(cv->c, &bad);
 		}
@@ -109,7 +93,8 @@ top(struct curves *cv, struct acc_json *j, const char *path, struct acc_err *e)
 	bool found = false;
 	int rc = acc_json_next(j, &t, e);
 	if (rc > 0 && t.type != ACC_JSON_OBJECT)
-		return acc_fail_at(e, ACC_EFORMAT, t.pos, "no trainer_state.json: it is no object");
+		return acc_fail_at(e, ACC_EFORMAT, t.pos,
+			"no trainer_state.json: it is no object");
 	while (rc > 0 && (rc = acc_json_next(j, &t, e)) > 0) {
 		if (t.type != ACC_JSON_KEY)
 			continue;
@@ -126,7 +111,8 @@ top(struct curves *cv, struct acc_json *j, const char *path, struct acc_err *e)
 	}
 	if (rc < 0)
 		return e != NULL ? e->code : ACC_EFORMAT;
-	return found ? 0 : acc_fail(e, ACC_EFORMAT, "no trainer_state.json: it has no log_history");
+	return found ? 0 : acc_fail(e, ACC_EFORMAT,
+		"no trainer_state.json: it has no log_history");
 }
 
 static int

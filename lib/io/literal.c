@@ -98,7 +98,8 @@ acc_literal(struct acc_str s, struct acc_literal *out, uint32_t *n)
 	out->v = minus ? -out->v : out->v;
 	if (v.real) {
 		const struct acc_number half = {.w = 5, .digits = 1, .exp10 = v.exp10 - 1};
-		out->res = acc_number_f64(&half, (const uint8_t *)"5", 1);
+		double res = acc_number_f64(&half, (const uint8_t *)"5", 1);
+		out->res = isfinite(res) && isfinite(out->v) ? res : 0;
 	}
 	return true;
 }
