@@ -1,5 +1,6 @@
 /* Payload is never kept: by the contract it comes behind all other records, so it can be passed
- * on after the pairs, as it is read. */
+ * on after the pairs, as it is read: in the order of the pairs, as far as both streams are in
+ * this order, so that who measures need not keep much of it either. */
 #include "acc/align.h"
 #include "acc/cli.h"
 #include "acc/dump.h"
@@ -35,7 +36,8 @@ struct input {
 	const char *path;
 	enum acc_side side;
 	struct acc_rd *rd;    /* NULL: a dump */
-	struct acc_rec *data; /* the first payload record, where reading has paused */
+	struct acc_rec *data; /* the payload record at which reading stands */
+	uint64_t place, off;  /* of that: which pair it belongs to, and the byte in its tensor */
 	struct acc_align *al;
 	struct cli_out *out;
 };
@@ -100,52 +102,144 @@ trouble(void *arg, const struct acc_err *e)
 	cli_status(in->out, 2);
 }
 
-static void
-read_input(struct input *in)
+/* The next record of a stream; false at its end and at its payload. */
+static bool
+read_record(struct input *in)
 {
 	struct acc_err e = {0};
 	struct acc_rec *r;
-	int rc;
-	if (in->rd == NULL) {
-		struct acc_dump_ctx *c = acc_dump_open(NULL, take, trouble, in, &e);
-		if (c == NULL || acc_dump_read(c, in->path, NULL, &e) < 0)
-			cli_die_err(&e);
-		acc_dump_close(c);
-		return;
-	}
-	while ((rc = acc_rd_next(in->rd, &r, &e)) > 0) {
-		if (acc_rec_is(r, "data")) {
-			in->data = r;
-			return;
-		}
-		take(in, r);
-	}
+	int rc = acc_rd_next(in->rd, &r, &e);
 	if (rc < 0)
 		cli_die_err(&e);
+	if (rc > 0 && acc_rec_is(r, "data"))
+		in->data = r;
+	if (rc == 0 || in->data != NULL)
+		return false;
+	take(in, r);
+	return true;
 }
 
-/* The rest of a stream that has reached its payload. */
 static void
-pass_data(struct input *in)
+read_dump(struct input *in)
+{
+	struct acc_err e = {0};
+	struct acc_dump_ctx *c = acc_dump_open(NULL, take, trouble, in, &e);
+	if (c == NULL || acc_dump_read(c, in->path, NULL, &e) < 0)
+		cli_die_err(&e);
+	acc_dump_close(c);
+}
+
+/* The device, then the bench; two streams in turn, so that whoever writes them need not wait for
+ * the other. */
+static void
+read_inputs(struct input in[2])
+{
+	bool more[2] = {in[0].rd != NULL, in[1].rd != NULL};
+	if (!more[0])
+		read_dump(&in[0]);
+	while (more[0] || more[1])
+		for (int s = 0; s < 2; s++)
+			more[s] = more[s] && read_record(&in[s]);
+	if (in[1].rd == NULL)
+		read_dump(&in[1]);
+}
+
+/* --- payload --- */
+
+static struct acc_map places; /* of tensors among the pairs; empty where there is no payload */
+
+/* "a SEQ SRC" */
+static struct acc_str
+tensor_id(const struct acc_rec *r, const char *prefix, enum acc_side side, char buf[96])
+{
+	struct acc_str src = acc_get_text(r, prefix, "src");
+	int n = snprintf(buf, 96, "%c %lld %.*s", side == ACC_A ? 'a' : 'b',
+		(long long)acc_get_int(r, prefix, "seq", -1), src.n > 64 ? 64 : (int)src.n, src.p);
+	return (struct acc_str){buf, (uint32_t)n};
+}
+
+/* Remember which of the records written, the n-th, has which tensors. */
+static void
+remember(const struct input in[2], const struct acc_rec *r, uint64_t n)
+{
+	static const char *const prefix[2] = {"a.", "b."};
+	char buf[96];
+	for (int s = 0; s < 2; s++)
+		if (in[s].data != NULL && acc_get(r, prefix[s], "seq") != NULL &&
+			acc_map_put(&places, tensor_id(r, prefix[s], in[s].side, buf), n) == NULL)
+			cli_die("out of memory");
+}
+
+/* Find out where the payload record belongs at which a stream stands. */
+static void
+place_data(struct input *in)
+{
+	char buf[96];
+	const uint64_t *p = acc_map_get(&places, tensor_id(in->data, "", in->side, buf));
+	in->place = p == NULL ? 0 : *p;
+	in->off = (uint64_t)acc_get_int(in->data, "", "off", 0);
+}
+
+/* On to the next payload record of a stream, or its end; other records are passed on. */
+static void
+next_data(struct input *in)
 {
 	static const char *const paired[] = {"tensor", "arg", "scalar", "param", "pair"};
 	struct acc_err e = {0};
-	struct acc_rec *r = in->data;
-	int rc = r != NULL;
-	for (; rc > 0; rc = acc_rd_next(in->rd, &r, &e)) {
+	int rc;
+	while ((rc = acc_rd_next(in->rd, &in->data, &e)) > 0 && !acc_rec_is(in->data, "data")) {
 		for (size_t i = 0; i < sizeof paired / sizeof *paired; i++)
-			if (acc_rec_is(r, paired[i]))
+			if (acc_rec_is(in->data, paired[i]))
 				cli_die("%s: a %s record behind payload", acc_rd_name(in->rd),
 					paired[i]);
-		if (acc_rec_is(r, "data") &&
-			acc_put(r, "", "side", acc_ctext(in->side == ACC_A ? "a" : "b")) < 0)
-			cli_die("out of memory");
-		cli_put(in->out, r);
+		cli_put(in->out, in->data);
 	}
 	if (rc < 0)
 		cli_die_err(&e);
-	if (in->rd != NULL)
-		cli_status(in->out, acc_rd_status(in->rd));
+	if (rc == 0)
+		in->data = NULL;
+	else
+		place_data(in);
+}
+
+/* A payload record with its side, and its bytes last, so that they need not be copied. */
+static void
+put_data(struct input *in)
+{
+	static struct acc_rec out;
+	const struct acc_rec *r = in->data;
+	int rc = acc_rec_start(&out, r->kind);
+	for (uint32_t i = 0; i < r->n && rc == 0; i++)
+		if (!acc_str_is(r->f[i].key, "data") && !acc_str_is(r->f[i].key, "side"))
+			rc = acc_rec_push(&out, &r->f[i]);
+	if (rc == 0)
+		rc = acc_add(&out, "", "side", acc_ctext(in->side == ACC_A ? "a" : "b"));
+	const struct acc_val *data = acc_get(r, "", "data");
+	if (rc == 0 && data != NULL)
+		rc = acc_rec_push(&out, &(struct acc_field){.key = ACC_STR("data"), .v = *data});
+	if (rc < 0)
+		cli_die("out of memory");
+	cli_put(in->out, &out);
+}
+
+/* The rest of both streams, what belongs to the earlier pair first. */
+static void
+pass_data(struct input in[2])
+{
+	for (int s = 0; s < 2; s++)
+		if (in[s].data != NULL)
+			place_data(&in[s]);
+	while (in[0].data != NULL || in[1].data != NULL) {
+		const struct input *a = &in[0], *b = &in[1];
+		int s = a->data == NULL || (b->data != NULL && (b->place < a->place ||
+			(b->place == a->place && b->off < a->off)));
+		put_data(&in[s]);
+		next_data(&in[s]);
+	}
+	for (int s = 0; s < 2; s++)
+		if (in[s].rd != NULL)
+			cli_status(in[s].out, acc_rd_status(in[s].rd));
+	acc_map_release(&places);
 }
 
 /* "1=2,3=4" */
@@ -202,7 +296,9 @@ open_out(const struct input in[2], int argc, char **argv)
 
 /* The output, and the mapping file that is written beside it. */
 struct sink {
+	const struct input *in;
 	struct cli_out *out;
+	uint64_t n; /* records written */
 	const char *path;
 	FILE *map;
 	struct acc_buf line;
@@ -230,6 +326,7 @@ emit(void *arg, const struct acc_rec *r)
 	if (s->map != NULL)
 		write_row(s, r);
 	cli_put(s->out, r);
+	remember(s->in, r, ++s->n);
 	return 0;
 }
 
@@ -319,11 +416,12 @@ main(int argc, char **argv)
 	for (int s = 0; s < 2; s++) {
 		in[s].al = al;
 		in[s].out = out;
-		read_input(&in[s]);
 	}
+	sink.in = in;
 	sink.out = out;
 	if (sink.path != NULL && (sink.map = fopen(sink.path, "we")) == NULL)
 		cli_die("%s: cannot write:", sink.path);
+	read_inputs(in);
 	if (acc_align_run(al, way, &join, rules, emit, &sink, &e) < 0)
 		cli_die_err(&e);
 	close_map(&sink);
@@ -331,10 +429,9 @@ main(int argc, char **argv)
 		acc_maps_report(rules, report, out);
 	acc_maps_free(rules);
 	acc_align_close(al);
-	for (int s = 0; s < 2; s++) {
-		pass_data(&in[s]);
-		acc_rd_close(in[s].rd);
-	}
+	pass_data(in);
+	acc_rd_close(in[0].rd);
+	acc_rd_close(in[1].rd);
 	free(steps);
 	free(ranks);
 	return cli_finish(out);

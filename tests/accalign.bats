@@ -47,7 +47,7 @@ dtype,shape' ]
 @test "sources, stacks and unknown kinds come first, payload last" {
 	accalign "$D/device.acc" "$D/bench.acc" >out
 	run -0 accfmt --json out
-	[ "$(jq -r .kind <<<"$output" | uniq | tr '\n' ' ')" = "source stack x-mine source pair data " ]
+	[ "$(jq -r .kind <<<"$output" | uniq | tr '\n' ' ')" = "source stack x-mine pair data " ]
 	[ "$(jq -c 'select(.kind == "data") | [.src, .seq, .side]' <<<"$output" | tr '\n' ' ')" = \
 		'["aaaaaaaa",0,"a"] ["aaaaaaaa",1,"a"] ["bbbbbbbb",3,"b"] ' ]
 	grep -q first out

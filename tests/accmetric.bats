@@ -298,9 +298,20 @@ name,m.cosine,m.max_abs,m.max_rel,m.thousandth,m.five_thousandths,m.accuracy >go
 	[ -s want ]
 	cmp got want
 	holds stat '."m.mode" == "statistics" and ."m.max_diff" == -1' m
-	[ "$(jq -r .kind <m | tr '\n' ' ')" = "source source pair pair pair data data data data " ]
-	cat "$DATA/metric_inline.acc" | accmetric -m max_abs - | accmetric | accfmt --json | cmp - m
+	# What was measured ends here.
+	[ "$(jq -r .kind <m | tr '\n' ' ')" = "source source pair pair pair " ]
+	cat "$DATA/metric_inline.acc" | accmetric - | accfmt --json | cmp - m
 	holds none '(."m.skip" | contains("neither data nor statistics")) and (has("a.err") | not)' m
+	# From two dumps through accalign: in the order of the pairs, the two sides in turn.
+	for s in device bench; do
+		accdump-read --inline "$DATA/metric_pairs/$s" >"$s.acc"
+	done
+	accalign device.acc bench.acc >in.acc
+	some='select(."m.skip" != "no elements")' # of which nothing comes
+	accmetric in.acc | accfmt --json | jq -c "$some | $keys" >got
+	jq -c "$some | $keys" <f >want
+	[ -s want ]
+	cmp got want
 	# With too little of it, or in a wrong order.
 	fails "100 of its 160 bytes came" accmetric "$DATA/metric_inline_short.acc"
 	fails "does not continue its tensor" accmetric "$DATA/metric_inline_order.acc"

@@ -188,6 +188,16 @@ emit_done(struct acc_gauge *m)
 	return rc < 0 ? rc : 0;
 }
 
+/* The payload of a record that came in the stream is needed no more. */
+static void
+release(struct acc_gauge *m, const struct acc_rec *r, const struct side *a, const struct side *b)
+{
+	if (m->inlined == NULL)
+		return;
+	acc_inlined_done(m->inlined, r, a);
+	acc_inlined_done(m->inlined, r, b);
+}
+
 /* One result, if there is one: 1, 0 or < 0. */
 static int
 take(struct acc_gauge *m, bool wait)
@@ -206,6 +216,7 @@ take(struct acc_gauge *m, bool wait)
 			m->gradient.rms = rms;
 	}
 	int rc = acc_gauge_fill(m, s, &m->reading);
+	release(m, &s->rec, &s->a, &s->b);
 	m->bytes += s->bytes;
 	s->done = true;
 	if (rc == 0)
@@ -325,6 +336,7 @@ measure(struct acc_gauge *m, struct acc_rec *r, struct slot *s, struct acc_err *
 	strip(r, &s->a, &s->b);
 	if (acc_rec_is(r, "pair") && m->opt.preset != ours[0] && m->opt.preset != ours[1]) {
 		rc = acc_gauge_preset(m, r, &s->a, &s->b);
+		release(m, r, &s->a, &s->b);
 	} else if (s->a.payload || s->b.payload) {
 		return queue(m, r, e);
 	} else { /* nothing to read: done at once, in the record itself */
@@ -357,9 +369,51 @@ expect(struct acc_gauge *m, const struct acc_rec *r, const struct side *s, struc
 {
 	if (!acc_inlined_expected(s))
 		return 0;
-	if (m->inlined == NULL && (m->inlined = acc_inlined_open(m->opt.tmpdir, e)) == NULL)
+	if (m->inlined == NULL && (m->inlined = acc_inlined_open(m->opt.tmpdir, m->roots, e)) == NULL)
 		return ACC_EIO;
 	return acc_inlined_expect(m->inlined, r, s, e);
+}
+
+/* Measure the records that were kept, the oldest first, as long as their payload is there; all
+ * of them if no more will come. */
+static int
+advance(struct acc_gauge *m, bool last, struct acc_err *e)
+{
+	struct slot *s = &m->now;
+	struct acc_rec *r;
+	int rc;
+	while ((rc = acc_inlined_peek(m->inlined, &r, e)) > 0) {
+		if (measurable(r)) {
+			look(m, r, &s->a, &s->b);
+			if (!last && (acc_inlined_waits(m->inlined, r, &s->a) ||
+				acc_inlined_waits(m->inlined, r, &s->b)))
+				return 0;
+		}
+		acc_inlined_pop(m->inlined);
+		rc = put_now(m, r, s, e);
+		if (rc < 0)
+			return rc;
+	}
+	return rc;
+}
+
+/* A data record. Its bytes end here; what is not measured here is passed on. */
+static int
+data(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e)
+{
+	bool known;
+	int rc = acc_inlined_store(m->inlined, r, &known, e);
+	if (rc < 0)
+		return rc;
+	if (!known)
+		return acc_inlined_keep(m->inlined, r, e);
+	if (rc > 0)
+		rc = advance(m, false, e);
+	while (rc == 0 && m->queued - m->bytes > MAX_WAITING && m->n > 0) {
+		rc = take(m, true);
+		rc = rc > 0 ? 0 : rc;
+	}
+	return rc;
 }
 
 int
@@ -373,21 +427,17 @@ acc_gauge_put(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e)
 		if (rc == 0)
 			rc = expect(m, r, &s->b, e);
 	}
-	if (rc < 0)
-		return acc_fail(e, rc, "out of memory");
-	return m->inlined != NULL ? acc_inlined_keep(m->inlined, r, e) : put_now(m, r, s, e);
+	if (rc == 0 && m->inlined != NULL && acc_rec_is(r, "data"))
+		rc = data(m, r, e);
+	else if (rc == 0)
+		rc = m->inlined != NULL ? acc_inlined_keep(m->inlined, r, e) : put_now(m, r, s, e);
+	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
 }
 
 int
 acc_gauge_end(struct acc_gauge *m, struct acc_err *e)
 {
-	struct acc_rec *r;
-	int rc = m->inlined == NULL ? 0 : acc_inlined_ready(m->inlined, m->roots, e);
-	while (rc == 0 && m->inlined != NULL && (rc = acc_inlined_next(m->inlined, &r, e)) > 0) {
-		if (measurable(r))
-			look(m, r, &m->now.a, &m->now.b);
-		rc = put_now(m, r, &m->now, e);
-	}
+	int rc = m->inlined == NULL ? 0 : advance(m, true, e);
 	while (rc == 0 && m->n > 0) {
 		rc = take(m, true);
 		rc = rc > 0 ? 0 : rc;

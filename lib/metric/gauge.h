@@ -7,6 +7,8 @@
 struct inlined;
 
 enum { RING = 256, MAX_HELD = 8 << 20, KEEP_HELD = 32 << 10, MAX_SECOND = 4 };
+/* Bytes of tensors that came in the stream and wait on disk for being measured. */
+enum { MAX_WAITING = 256 << 20 };
 
 struct slot {
 	struct acc_rec rec;

@@ -8,8 +8,17 @@
 
 static const char SOURCE[] = "payload in the stream";
 
+enum { PAGE = 4096, NROOM = 1024 };
+
+/* Bytes of the file that nobody needs any more: written over, they cost the system less than
+ * new ones. In order, and not adjacent; what is one too many is forgotten. */
+struct room {
+	uint64_t at, n;
+};
+
 struct payload {
 	uint64_t base, size, have; /* place in the file, bytes expected, bytes that came */
+	uint32_t wanted;           /* by how many records that are not measured yet */
 };
 
 struct inlined {
@@ -21,11 +30,12 @@ struct inlined {
 	struct acc_map index; /* "a SEQ SRC" to place in pay */
 	struct payload *pay;
 	size_t npay, cappay;
-	struct acc_file_info info;
+	struct room *room;
+	size_t nroom;
 };
 
 struct inlined *
-acc_inlined_open(const char *tmpdir, struct acc_err *e)
+acc_inlined_open(const char *tmpdir, struct acc_roots *roots, struct acc_err *e)
 {
 	struct inlined *in = calloc(1, sizeof *in);
 	if (in == NULL) {
@@ -35,7 +45,8 @@ acc_inlined_open(const char *tmpdir, struct acc_err *e)
 	in->fd = acc_file_temp(tmpdir, e);
 	if (in->fd >= 0)
 		in->spool = acc_spool_open(tmpdir, e);
-	if (in->spool == NULL) {
+	in->room = calloc(NROOM, sizeof *in->room);
+	if (in->spool == NULL || in->room == NULL || acc_roots_add_fd(roots, SOURCE, in->fd, e) < 0) {
 		acc_err_in(e, tmpdir);
 		acc_inlined_close(in);
 		return NULL;
@@ -54,6 +65,7 @@ acc_inlined_close(struct inlined *in)
 	acc_map_release(&in->index);
 	free(in->at);
 	free(in->pay);
+	free(in->room);
 	free(in);
 }
 
@@ -120,11 +132,77 @@ acc_inlined_expect(struct inlined *in, const struct acc_rec *r, const struct sid
 	if (at == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	in->npay += *at == in->npay;
+	in->pay[*at].wanted++;
 	return 0;
 }
 
+static uint64_t
+pages(uint64_t n)
+{
+	return (n + PAGE - 1) / PAGE * PAGE;
+}
+
+/* A place for n bytes in the file. */
 static int
-store(struct inlined *in, const struct acc_rec *r, struct acc_err *e)
+find_room(struct inlined *in, uint64_t n, uint64_t *at, struct acc_err *e)
+{
+	n = pages(n);
+	for (size_t i = 0; i < in->nroom; i++) {
+		struct room *r = &in->room[i];
+		if (r->n < n)
+			continue;
+		*at = r->at;
+		r->at += n;
+		r->n -= n;
+		if (r->n == 0)
+			memmove(r, r + 1, (--in->nroom - i) * sizeof *r);
+		return 0;
+	}
+	if (n > (uint64_t)INT64_MAX - in->end)
+		return acc_fail(e, ACC_ELIMIT, "more payload than a file can hold");
+	*at = in->end;
+	in->end += n;
+	return 0;
+}
+
+static void
+give_back(struct inlined *in, uint64_t at, uint64_t n)
+{
+	n = pages(n);
+	size_t i = 0;
+	while (i < in->nroom && in->room[i].at < at)
+		i++;
+	struct room *r = &in->room[i];
+	bool before = i > 0 && r[-1].at + r[-1].n == at, behind = i < in->nroom && at + n == r->at;
+	if (before) {
+		r[-1].n += n + (behind ? r->n : 0);
+		if (behind)
+			memmove(r, r + 1, (--in->nroom - i) * sizeof *r);
+	} else if (behind) {
+		r->at = at;
+		r->n += n;
+	} else if (in->nroom < NROOM) {
+		memmove(r + 1, r, (in->nroom++ - i) * sizeof *r);
+		*r = (struct room){at, n};
+	}
+}
+
+static int
+write_at(struct inlined *in, struct acc_str s, uint64_t at, struct acc_err *e)
+{
+	for (uint32_t n = 0; n < s.n;) {
+		ssize_t k = pwrite(in->fd, s.p + n, s.n - n, (off_t)(at + n));
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return acc_fail(e, ACC_EIO, "temporary file:");
+		n += (uint32_t)k;
+	}
+	return 0;
+}
+
+int
+acc_inlined_store(struct inlined *in, const struct acc_rec *r, bool *known, struct acc_err *e)
 {
 	char buf[128];
 	const struct acc_val *data = acc_get(r, "", "data");
@@ -132,29 +210,21 @@ store(struct inlined *in, const struct acc_rec *r, struct acc_err *e)
 	struct acc_str key = key_of(acc_get_text(r, "", "side"), acc_get_text(r, "", "src"),
 		acc_get_int(r, "", "seq", -1), buf);
 	const uint64_t *at = acc_map_get(&in->index, key);
+	*known = at != NULL;
 	if (at == NULL)
-		return 0; /* of a tensor that somebody else reads */
+		return 0;
 	struct payload *p = &in->pay[*at];
 	if (data == NULL || data->type != ACC_V_BIN || off < 0 || (uint64_t)off != p->have ||
 		data->s.n > p->size - p->have)
 		return acc_fail(e, ACC_EFORMAT, "a data record that does not continue its tensor");
 	if (p->have == 0) {
-		p->base = in->end;
-		if (p->size > (uint64_t)INT64_MAX - in->end)
-			return acc_fail(e, ACC_ELIMIT, "more payload than a file can hold");
-		in->end += p->size;
+		int rc = find_room(in, p->size, &p->base, e);
+		if (rc < 0)
+			return rc;
 	}
-	for (uint32_t n = 0; n < data->s.n;) {
-		ssize_t k = pwrite(in->fd, data->s.p + n, data->s.n - n,
-			(off_t)(p->base + p->have + n));
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return acc_fail(e, ACC_EIO, "temporary file:");
-		n += (uint32_t)k;
-	}
+	int rc = write_at(in, data->s, p->base + p->have, e);
 	p->have += data->s.n;
-	return 0;
+	return rc < 0 ? rc : p->have == p->size;
 }
 
 int
@@ -168,47 +238,67 @@ acc_inlined_keep(struct inlined *in, const struct acc_rec *r, struct acc_err *e)
 		in->at = at;
 		in->cap = cap;
 	}
-	int rc = acc_rec_is(r, "data") ? store(in, r, e) : 0;
-	if (rc == 0)
-		rc = acc_spool_put(in->spool, r, &in->at[in->n], e);
+	int rc = acc_spool_put(in->spool, r, &in->at[in->n], e);
 	in->n += rc == 0;
 	return rc;
 }
 
 int
-acc_inlined_ready(struct inlined *in, struct acc_roots *roots, struct acc_err *e)
-{
-	int rc = acc_file_stat(in->fd, &in->info, e);
-	return rc < 0 ? rc : acc_roots_add_fd(roots, SOURCE, in->fd, e);
-}
-
-int
-acc_inlined_next(struct inlined *in, struct acc_rec **r, struct acc_err *e)
+acc_inlined_peek(struct inlined *in, struct acc_rec **r, struct acc_err *e)
 {
 	if (in->next == in->n)
 		return 0;
-	int rc = acc_spool_get(in->spool, in->at[in->next++], r, e);
+	int rc = acc_spool_get(in->spool, in->at[in->next], r, e);
 	return rc < 0 ? rc : 1;
+}
+
+void
+acc_inlined_pop(struct inlined *in)
+{
+	in->next++;
+}
+
+static struct payload *
+find(const struct inlined *in, const struct acc_rec *r, const struct side *s)
+{
+	char buf[128];
+	const uint64_t *at = acc_map_get(&in->index, side_key(r, s, buf));
+	return at == NULL ? NULL : &in->pay[*at];
+}
+
+bool
+acc_inlined_waits(const struct inlined *in, const struct acc_rec *r, const struct side *s)
+{
+	const struct payload *p = s->kind == SIDE_TENSOR ? find(in, r, s) : NULL;
+	return p != NULL && p->have < p->size;
 }
 
 void
 acc_inlined_refer(const struct inlined *in, const struct acc_rec *r, struct side *s)
 {
-	char buf[128];
-	const uint64_t *at = acc_map_get(&in->index, side_key(r, s, buf));
-	if (at == NULL || in->pay[*at].have == 0)
+	const struct payload *p = find(in, r, s);
+	if (p == NULL || p->have == 0)
 		return;
-	const struct payload *p = &in->pay[*at];
 	if (p->have < p->size) {
 		acc_fail(&s->err, ACC_ETRUNC, "%llu of its %llu bytes came",
 			(unsigned long long)p->have, (unsigned long long)p->size);
 		return;
 	}
 	struct acc_ref ref = {.dtype = s->ref.dtype, .ndim = s->ref.ndim,
-		.file = ACC_STR("payload"), .off = p->base, .len = p->size,
-		.fsize = in->info.size, .mtime_ns = in->info.mtime_ns};
+		.file = ACC_STR("payload"), .off = p->base, .len = p->size};
 	memcpy(ref.shape, s->ref.shape, sizeof ref.shape);
 	s->ref = ref;
 	s->src = acc_str(SOURCE);
 	s->payload = true;
+}
+
+void
+acc_inlined_done(struct inlined *in, const struct acc_rec *r, const struct side *s)
+{
+	if (!s->payload || !acc_str_is(s->src, SOURCE))
+		return;
+	struct payload *p = find(in, r, s);
+	if (p == NULL || p->wanted == 0 || --p->wanted > 0)
+		return;
+	give_back(in, p->base, p->size);
 }

@@ -4,7 +4,7 @@
  * bytes can ask for 96 GB), and the scan that must come first finds everything that decoding
  * needs. Nothing is allocated here but the elements of arrays, of which each has at least one
  * byte in the input. Writing is msgpack-c's. */
-#include "acc/stream.h"
+#include "stream/codec.h"
 
 #include <msgpack.h>
 
@@ -402,30 +402,31 @@ text_header(uint32_t n)
 	return n < 32 ? 1 : n < 256 ? 2 : n < 65536 ? 3 : 5;
 }
 
-/* Field i, whose value is still the bytes that were read, and all fields behind it that stand
+/* Field i of n, whose value is still the bytes that were read, and all behind it that stand
  * there as they were read: most records pass a filter with a field or two more. The next
  * field, or < 0. */
 static int64_t
-pack_raw(const struct acc_rec *r, uint32_t i, struct acc_str prefix, struct acc_buf *out)
+pack_raw(const struct acc_rec *r, uint32_t i, uint32_t n, struct acc_str prefix,
+	struct acc_buf *out)
 {
 	const struct acc_field *f = &r->f[i];
 	const char *end = (const char *)f->raw + f->nraw;
 	const bool behind = f->key.p + f->key.n == (const char *)f->raw;
-	for (i++; behind && prefix.n == 0 && i < r->n; i++) {
+	for (i++; behind && prefix.n == 0 && i < n; i++) {
 		const struct acc_field *g = &r->f[i];
 		if (g->key.p + g->key.n != (const char *)g->raw ||
 			g->key.p != end + text_header(g->key.n))
 			break;
 		end = (const char *)g->raw + g->nraw;
 	}
-	size_t n = (size_t)(end - (const char *)f->raw);
-	if (acc_buf_reserve(out, HEAD + prefix.n + f->key.n + n) < 0)
+	size_t size = (size_t)(end - (const char *)f->raw);
+	if (acc_buf_reserve(out, HEAD + prefix.n + f->key.n + size) < 0)
 		return ACC_ENOMEM;
 	pack_str(out, prefix.n + f->key.n);
 	append(out, prefix.p, prefix.n);
-	append(out, f->key.p, f->key.n + (behind ? n : 0));
+	append(out, f->key.p, f->key.n + (behind ? size : 0));
 	if (!behind)
-		append(out, f->raw, n);
+		append(out, f->raw, size);
 	return i;
 }
 
@@ -441,28 +442,24 @@ pack_field(const struct acc_field *f, struct acc_str prefix, struct acc_buf *out
 	return 0;
 }
 
-int
-acc_encode(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e)
-{
-	return acc_encode_as(r, "", out, e);
-}
-
-int
-acc_encode_as(const struct acc_rec *r, const char *prefix, struct acc_buf *out,
+/* All of a record, or all but the bytes of its last field, a blob. */
+static int
+encode(const struct acc_rec *r, const char *prefix, bool but_blob, struct acc_buf *out,
 	struct acc_err *e)
 {
 	const struct acc_str before = acc_str(prefix);
-	size_t start = out->n;
+	const uint32_t n = r->n - but_blob;
+	size_t start = out->n, blob = but_blob ? r->f[n].v.s.n : 0;
 	int rc = acc_buf_reserve(out, 3 * HEAD + r->kind.n);
 	if (rc == 0) {
 		pack_array(out, 2);
 		pack_text(out, r->kind);
 		pack_map(out, r->n);
 	}
-	for (uint32_t i = 0; i < r->n && rc == 0;) {
+	for (uint32_t i = 0; i < n && rc == 0;) {
 		const struct acc_field *f = &r->f[i];
 		if (f->raw != NULL) {
-			int64_t next = pack_raw(r, i, before, out);
+			int64_t next = pack_raw(r, i, n, before, out);
 			rc = next < 0 ? (int)next : 0;
 			i = (uint32_t)next;
 			continue;
@@ -470,11 +467,36 @@ acc_encode_as(const struct acc_rec *r, const char *prefix, struct acc_buf *out,
 		rc = pack_field(f, before, out);
 		i++;
 	}
+	if (rc == 0 && but_blob)
+		rc = acc_buf_reserve(out, 2 * HEAD + r->f[n].key.n);
+	if (rc == 0 && but_blob) {
+		pack_text(out, r->f[n].key);
+		pack_bin(out, blob);
+	}
 	if (rc != 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
-	if (out->n - start > ACC_MAX_RECORD || r->n > ACC_MAX_FIELDS) {
+	if (out->n - start + blob > ACC_MAX_RECORD || r->n > ACC_MAX_FIELDS) {
 		out->n = start;
 		return acc_fail(e, ACC_ELIMIT, "record too large to write");
 	}
 	return 0;
+}
+
+int
+acc_encode(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e)
+{
+	return encode(r, "", false, out, e);
+}
+
+int
+acc_encode_as(const struct acc_rec *r, const char *prefix, struct acc_buf *out,
+	struct acc_err *e)
+{
+	return encode(r, prefix, false, out, e);
+}
+
+int
+acc_encode_but_blob(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e)
+{
+	return encode(r, "", true, out, e);
 }

@@ -1,9 +1,10 @@
-#include "acc/stream.h"
+#include "stream/codec.h"
 #include "acc/file.h"
 
 #include <stdlib.h>
 
-enum { FLUSH_AT = 128 << 10 };
+/* A blob of BLOB bytes at the end of a record is written from where it is. */
+enum { FLUSH_AT = 128 << 10, BLOB = 64 << 10 };
 
 struct acc_wr {
 	int fd;
@@ -30,8 +31,22 @@ acc_wr_flush(struct acc_wr *wr, struct acc_err *e)
 }
 
 static int
+put_blob(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
+{
+	const struct acc_str blob = r->f[r->n - 1].v.s;
+	if (wr->bad.code != 0 || acc_encode_but_blob(r, &wr->buf, &wr->bad) < 0 ||
+		acc_wr_flush(wr, NULL) < 0)
+		return failed(wr, e);
+	if (acc_file_write(wr->fd, blob.p, blob.n, &wr->bad) < 0)
+		acc_err_in(&wr->bad, "standard output");
+	return failed(wr, e);
+}
+
+static int
 put(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
 {
+	if (r->n > 0 && r->f[r->n - 1].v.type == ACC_V_BIN && r->f[r->n - 1].v.s.n >= BLOB)
+		return put_blob(wr, r, e);
 	if (wr->bad.code == 0)
 		acc_encode(r, &wr->buf, &wr->bad);
 	if (wr->buf.n >= FLUSH_AT)
