@@ -96,7 +96,7 @@ setup() {
 	accalign "$DATA/metric_pairs/device" "$DATA/metric_pairs/bench" >p.acc
 	keys=$(accmetric -m rmse,m.acu.kld p.acc | accfmt --json |
 		jq -s -c '[.[] | keys[] | select(startswith("m."))] | unique')
-	[ "$keys" = '["m.acu.kld","m.mode","m.rmse","m.skip"]' ]
+	[ "$keys" = '["m.acu.kld","m.layout","m.mode","m.rmse","m.skip"]' ]
 	run -2 accmetric -m rmse,nothing p.acc
 	[[ $output == *"there is no metric 'nothing'"* ]]
 	run -2 accmetric -m rmse --preset=msprobe p.acc

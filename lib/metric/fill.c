@@ -182,6 +182,30 @@ second_chunk(void *arg, const double *a, const double *b, size_t n)
 		m->second[i]->chunk(m->state[i], a, b, n);
 }
 
+/* The layout that was confirmed. A part of a packed tensor is what the record speaks of then. */
+static int
+put_layout(const struct acc_gauge *m, struct acc_rec *r, const struct slot *s,
+	const struct acc_reading *got)
+{
+	const struct acc_ref *a = &s->a.ref, *b = &s->b.ref;
+	const struct acc_ref *view = s->layout.side == 'a' ? a : b;
+	const char *prefix = s->layout.side == 'a' ? "a." : "b.";
+	char text[320] = "a.reshape";
+	bool same = a->ndim == b->ndim && (a->ndim == 0 ||
+			memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+	if (!s->laid && (m->opt.preset != ACC_PRESET_NONE || same || !acc_layout_right(acc_layout_far(got))))
+		return 0;
+	if (s->laid)
+		acc_layout_text(&s->layout, text, sizeof text);
+	int rc = acc_add(r, "", "m.layout", acc_ctext(text));
+	if (rc < 0 || !s->laid || s->layout.part_dim < 0)
+		return rc;
+	rc = acc_put(r, prefix, "shape", acc_ints(view->shape, view->ndim));
+	if (rc == 0)
+		rc = acc_put(r, prefix, "stride", acc_ints(view->stride, view->ndim));
+	return rc < 0 ? rc : acc_put(r, prefix, "offset", acc_uint(view->first));
+}
+
 static int
 put_pair(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 {
@@ -197,7 +221,16 @@ put_pair(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 	}
 	m->subject = (struct acc_subject){.r = got, .shape = &s->a.ref};
 	int rc = put_mode(r, "tensor");
+	if (rc == 0)
+		rc = put_layout(m, r, s, got);
 	return rc == 0 ? put_all(m, r, "", ACC_OF_PAIR) : rc;
+}
+
+bool
+acc_gauge_unequal(const struct slot *s)
+{
+	uint64_t na, nb;
+	return acc_side_count(&s->a, &na) && acc_side_count(&s->b, &nb) && na != nb;
 }
 
 static int

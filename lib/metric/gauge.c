@@ -67,8 +67,10 @@ acc_gauge_close(struct acc_gauge *m)
 	if (m == NULL)
 		return;
 	acc_meter_close(m->meter);
-	for (size_t i = 0; i < RING; i++)
+	for (size_t i = 0; i < RING; i++) {
 		acc_rec_release(&m->slot[i].rec);
+		free(m->slot[i].direct);
+	}
 	for (int i = 0; i < m->nsecond; i++)
 		free(m->state[i]);
 	acc_map_release(&m->source);
@@ -198,6 +200,79 @@ release(struct acc_gauge *m, const struct acc_rec *r, const struct side *a, cons
 	acc_inlined_done(m->inlined, r, b);
 }
 
+/* Hand a slot's tensors to the meter. */
+static int
+hand(struct acc_gauge *m, struct slot *s, double scale, struct acc_err *e)
+{
+	struct acc_operand a = {s->a.src, s->a.payload ? &s->a.ref : NULL};
+	struct acc_operand b = {s->b.src, s->b.payload ? &s->b.ref : NULL};
+	s->scale = scale;
+	return acc_meter_add(m->meter, s, a, b, scale, e);
+}
+
+/* --- layouts --- */
+
+/* View one side in the layout in which the content agrees, if there is one. */
+static bool
+lay(struct acc_gauge *m, struct slot *s)
+{
+	struct acc_ref view;
+	if (acc_layout_find(m->roots, &s->a, &s->b, &s->layout, &view) <= 0)
+		return false;
+	*(s->layout.side == 'a' ? &s->a.ref : &s->b.ref) = view;
+	s->laid = true;
+	return true;
+}
+
+/* Back to the shapes of the record. */
+static void
+unlay(struct acc_gauge *m, struct slot *s)
+{
+	s->laid = false;
+	look(m, &s->rec, &s->a, &s->b);
+}
+
+/* A result in row-major order that is so bad that the order may be wrong: is it so in another?
+ * 1: that is measured now, too. */
+static int
+measure_again(struct acc_gauge *m, struct slot *s)
+{
+	struct acc_err e = {0};
+	if (m->opt.preset != ACC_PRESET_NONE || s->direct != NULL || !m->reading.has_two ||
+		acc_layout_right(acc_layout_far(&m->reading)) || !lay(m, s))
+		return 0;
+	s->direct = malloc(sizeof *s->direct);
+	if (s->direct == NULL)
+		return ACC_ENOMEM;
+	*s->direct = m->reading;
+	int rc = hand(m, s, s->scale, &e);
+	return rc < 0 ? rc : 1;
+}
+
+/* The result in another layout, confirmed by all of the content or given up. 1: row-major order
+ * is still to be measured. */
+static int
+confirm(struct acc_gauge *m, struct slot *s)
+{
+	struct acc_err e = {0};
+	double direct = s->direct != NULL ? acc_layout_far(s->direct) : INFINITY;
+	bool is = m->reading.has_two &&
+		  acc_layout_is(acc_layout_far(&m->reading), direct, m->reading.two.n);
+	if (!is)
+		unlay(m, s);
+	if (s->direct == NULL)
+		return is ? 0 : hand(m, s, s->scale, &e) < 0 ? ACC_ENOMEM : 1;
+	/* Each tensor alone stays as it is: its hash is that of its own order. */
+	if (is) {
+		s->direct->two = m->reading.two;
+		s->direct->scale = m->reading.scale;
+	}
+	m->reading = *s->direct;
+	free(s->direct);
+	s->direct = NULL;
+	return 0;
+}
+
 /* One result, if there is one: 1, 0 or < 0. */
 static int
 take(struct acc_gauge *m, bool wait)
@@ -206,6 +281,9 @@ take(struct acc_gauge *m, bool wait)
 		return 0;
 	struct slot *s = m->reading.tag;
 	const struct acc_one *b = &m->reading.b;
+	int again = s->laid ? confirm(m, s) : measure_again(m, s);
+	if (again != 0)
+		return again;
 	if (s->gradient && m->reading.has_b) {
 		if (m->gradient.call != s->call)
 			m->gradient.rms = 0;
@@ -238,7 +316,7 @@ enter(struct acc_gauge *m, const struct acc_rec *r, struct slot **out)
 	if (rc < 0)
 		return rc;
 	s->held = s->rec.mem.held + s->rec.cap * sizeof *s->rec.f;
-	s->done = s->gradient = false;
+	s->done = s->gradient = s->laid = false;
 	m->held += s->held;
 	m->n++;
 	*out = s;
@@ -316,9 +394,10 @@ queue(struct acc_gauge *m, const struct acc_rec *r, struct acc_err *e)
 	s->bytes = (s->a.payload ? s->a.ref.len : 0) + (s->b.payload ? s->b.ref.len : 0);
 	m->queued += s->bytes;
 	rc = least_scale(m, s, &scale);
-	struct acc_operand a = {s->a.src, s->a.payload ? &s->a.ref : NULL};
-	struct acc_operand b = {s->b.src, s->b.payload ? &s->b.ref : NULL};
-	while (rc >= 0 && (rc = acc_meter_add(m->meter, s, a, b, scale, e)) == 1)
+	if (rc >= 0 && m->opt.preset == ACC_PRESET_NONE && s->a.payload && s->b.payload &&
+		acc_gauge_unequal(s))
+		lay(m, s);
+	while (rc >= 0 && (rc = hand(m, s, scale, e)) == 1)
 		rc = take(m, true);
 	while (rc >= 0 && (rc = take(m, false)) == 1)
 		;

@@ -2,6 +2,7 @@
 #ifndef ACC_METRIC_GAUGE_H
 #define ACC_METRIC_GAUGE_H
 
+#include "metric/layout.h"
 #include "metric/side.h"
 
 struct inlined;
@@ -16,7 +17,12 @@ struct slot {
 	bool done;
 	bool gradient; /* an incoming gradient of the backward call `call` */
 	uint64_t call, bytes;
+	double scale;  /* its lower bound, as the meter takes it */
 	struct side a, b; /* a alone in a tensor record */
+	/* Measured in another layout than row-major; its side's ref is then so viewed. */
+	bool laid;
+	struct layout layout;
+	struct acc_reading *direct; /* what row-major order gave; NULL: it cannot be */
 };
 
 struct acc_gauge {
@@ -54,6 +60,8 @@ enum { MINDSPORE = 16 }; /* beside the task in acc_gauge.source */
 
 /* Everything is known: fill in the slot's record. got is NULL where nothing had to be read. */
 int acc_gauge_fill(struct acc_gauge *m, struct slot *s, struct acc_reading *got);
+/* Are the two of different numbers of elements? */
+bool acc_gauge_unequal(const struct slot *s);
 /* Measure a pair as another tool does, at once. */
 int acc_gauge_preset(struct acc_gauge *m, struct acc_rec *r, struct side *a, struct side *b);
 

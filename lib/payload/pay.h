@@ -12,9 +12,6 @@ int acc_roots_file(struct acc_roots *r, struct acc_str src, struct acc_err *e);
 /* acc_pay_read in two steps: the bytes as they are stored, then native order. */
 int acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e);
 void acc_pay_native(const struct acc_pay *p, void *bytes, size_t n);
-/* A few elements from anywhere, in native order; not where the storage is compressed. */
-int acc_pay_peek(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e);
-bool acc_pay_can_peek(const struct acc_pay *p);
 /* Is every byte that the container's checksum covers read, once and in order? */
 bool acc_pay_whole(const struct acc_pay *p);
 

@@ -1,0 +1,200 @@
+/* Which layout it is: by a sample of the content. */
+#include "metric/layout.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { SAMPLE = 64, LARGE_SAMPLE = 4096, SMALL = 8 << 10, MAX_INFLATED = 8 << 20 };
+
+/* One tensor, of which elements are read here and there. */
+struct reader {
+	struct acc_pay *pay;
+	uint8_t *all; /* all of a small or compressed one; else NULL */
+	enum acc_dtype dtype;
+	size_t size;
+};
+
+static void
+close_reader(struct reader *r)
+{
+	acc_pay_close(r->pay);
+	free(r->all);
+}
+
+static bool
+read_all(struct reader *r, uint64_t n, struct acc_err *e)
+{
+	const void *p;
+	for (uint64_t at = 0; at < n; at += ACC_CHUNK) {
+		size_t k = n - at < ACC_CHUNK ? (size_t)(n - at) : ACC_CHUNK;
+		uint8_t *to = r->all + at * r->size;
+		if (acc_pay_read(r->pay, at, k, to, &p, e) < 0)
+			return false;
+		if (p != to)
+			memcpy(to, p, k * r->size);
+	}
+	return true;
+}
+
+static bool
+open_reader(struct reader *r, struct acc_roots *roots, const struct side *s)
+{
+	struct acc_err e = {0};
+	*r = (struct reader){.dtype = s->ref.dtype, .size = acc_dtypes[s->ref.dtype].size};
+	r->pay = acc_pay_open(roots, s->src, &s->ref, &e);
+	if (r->pay == NULL)
+		return false;
+	uint64_t n = acc_pay_count(r->pay), most = acc_pay_can_peek(r->pay) ? SMALL : MAX_INFLATED;
+	if (n > most / r->size)
+		return acc_pay_can_peek(r->pay);
+	r->all = malloc(n * r->size + 1);
+	return r->all != NULL && read_all(r, n, &e);
+}
+
+static bool
+value(struct reader *r, uint64_t i, double *out)
+{
+	uint8_t one[16];
+	struct acc_err e = {0};
+	if (r->all == NULL && acc_pay_peek(r->pay, i, 1, one, &e) < 0)
+		return false;
+	*out = acc_load_f64(r->dtype, r->all != NULL ? r->all + i * r->size : one);
+	return true;
+}
+
+static uint64_t
+scatter(uint64_t i)
+{
+	i = (i + 1) * 0x9e3779b97f4a7c15u;
+	i = (i ^ i >> 30) * 0xbf58476d1ce4e5b9u;
+	i = (i ^ i >> 27) * 0x94d049bb133111ebu;
+	return i ^ i >> 31;
+}
+
+struct sample {
+	size_t n;
+	uint64_t at[LARGE_SAMPLE]; /* row-major */
+	double v[LARGE_SAMPLE];
+	double spread;             /* sum of (v - mean)^2 */
+};
+
+/* All of a small tensor; else places that no stride shares. */
+static bool
+take(struct sample *s, struct reader *r, uint64_t count, size_t n)
+{
+	double sum = 0, square = 0;
+	size_t finite = 0;
+	bool all = count <= 4 * n && count <= LARGE_SAMPLE;
+	s->n = all ? (size_t)count : n;
+	for (size_t i = 0; i < s->n; i++) {
+		s->at[i] = all ? i : scatter(i) % count;
+		if (!value(r, s->at[i], &s->v[i]))
+			return false;
+		finite += isfinite(s->v[i]) != 0;
+		sum += isfinite(s->v[i]) ? s->v[i] : 0;
+	}
+	for (size_t i = 0; i < s->n; i++)
+		if (isfinite(s->v[i])) {
+			double d = s->v[i] - sum / (double)finite;
+			square += d * d;
+		}
+	s->spread = square;
+	return true;
+}
+
+/* How far the sample is from the tensor so viewed. `dense` is a row-major tensor of its shape. */
+static double
+distance(const struct layout *l, const struct acc_ref *dense, struct reader *r,
+	const struct sample *s)
+{
+	struct acc_ref view;
+	double square = 0;
+	acc_layout_view(l, dense, &view);
+	for (size_t i = 0; i < s->n; i++) {
+		uint64_t rest = s->at[i], at = view.first;
+		for (uint32_t k = view.ndim; k-- > 0;) {
+			at += rest % (uint64_t)view.shape[k] * (uint64_t)view.stride[k];
+			rest /= (uint64_t)view.shape[k];
+		}
+		double x;
+		if (!value(r, at, &x))
+			return INFINITY;
+		if (isfinite(x) && isfinite(s->v[i]))
+			square += (x - s->v[i]) * (x - s->v[i]);
+		else if (x != s->v[i] && !(isnan(x) && isnan(s->v[i])))
+			return INFINITY;
+	}
+	return sqrt(square / s->spread);
+}
+
+static int
+choose(const struct layout *all, size_t n, const struct acc_ref *ref, struct reader *r,
+	const struct sample *s, struct layout *out)
+{
+	double best = 0.5; /* all of it is measured later */
+	int found = 0;
+	struct acc_ref dense = {.dtype = ref->dtype, .ndim = ref->ndim};
+	memcpy(dense.shape, ref->shape, ref->ndim * sizeof *ref->shape);
+	for (size_t i = 0; i < n && best > 0; i++) {
+		double d = distance(&all[i], &dense, r, s);
+		if (d >= best)
+			continue;
+		best = d;
+		*out = all[i];
+		found = 1;
+	}
+	return found;
+}
+
+int
+acc_layout_find(struct acc_roots *roots, const struct side *a, const struct side *b,
+	struct layout *l, struct acc_ref *ref)
+{
+	struct layout all[MAX_LAYOUTS];
+	size_t n = acc_layouts(&a->ref, &b->ref, all);
+	if (n == 0)
+		return 0;
+	const struct side *viewed = all[0].side == 'a' ? a : b, *other = viewed == a ? b : a;
+	struct reader r = {0}, o = {0};
+	struct sample *s = malloc(sizeof *s);
+	int rc = 0;
+	if (s != NULL && open_reader(&o, roots, other) && open_reader(&r, roots, viewed)) {
+		uint64_t count = acc_pay_count(o.pay);
+		bool known = take(s, &o, count, SAMPLE) &&
+			     (s->spread > 0 || take(s, &o, count, LARGE_SAMPLE));
+		if (known && s->spread > 0)
+			rc = choose(all, n, &viewed->ref, &r, s, l);
+	}
+	if (rc > 0)
+		acc_layout_view(l, &viewed->ref, ref);
+	close_reader(&r);
+	close_reader(&o);
+	free(s);
+	return rc;
+}
+
+double
+acc_layout_far(const struct acc_reading *r)
+{
+	const struct acc_one *b = &r->b;
+	double n = (double)(b->n - b->nan - b->posinf - b->neginf), sum = acc_sum_value(&b->sum);
+	double spread = acc_sum_value(&b->sumsq) - (n > 0 ? sum * sum / n : 0);
+	double d = acc_sum_value(&r->two.dd);
+	if (r->two.kind_diff > 0)
+		return INFINITY;
+	if (d == 0)
+		return 0;
+	return spread > 1e-14 * acc_sum_value(&b->sumsq) ? sqrt(d / spread) : NAN;
+}
+
+bool
+acc_layout_right(double direct)
+{
+	return direct <= 0.3;
+}
+
+bool
+acc_layout_is(double far, double direct, uint64_t n)
+{
+	return far <= (n < 12 ? 0.01 : 0.25) && far <= direct / 4;
+}

@@ -1,0 +1,154 @@
+/* Layouts: which ones fit two shapes, what they are called, that a view is what its name says; and
+ * how often random content looks like another order of itself. */
+#include "tap.h"
+
+#include "metric/layout.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void
+shape(struct acc_ref *r, const char *text)
+{
+	*r = (struct acc_ref){.dtype = ACC_F32};
+	for (char *p = (char *)text; *p != '\0'; p += *p == ' ')
+		r->shape[r->ndim++] = strtoll(p, &p, 10);
+}
+
+/* All layouts of two shapes, in order. */
+static void
+names(const char *a, const char *b, const char *want)
+{
+	static struct layout l[MAX_LAYOUTS];
+	struct acc_ref x, y;
+	char got[2000] = "", one[320];
+	shape(&x, a);
+	shape(&y, b);
+	size_t n = acc_layouts(&x, &y, l);
+	for (size_t i = 0; i < n; i++) {
+		acc_layout_text(&l[i], one, sizeof one);
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", i > 0 ? " " : "", one);
+	}
+	ok(strcmp(got, want) == 0, "[%s] and [%s]: %s (%s)", a, b, want, got);
+}
+
+static void
+enumeration(void)
+{
+	names("3 4", "4 3", "a.permute(1,0)");
+	names("3 3", "3 3", "a.permute(1,0)");
+	names("3 4", "3 4", "");
+	names("5", "5", "");
+	names("12", "3 4", "a.view(4,3).permute(1,0)");
+	names("1 3 4", "4 3", "a.permute(0,2,1).reshape");
+	names("2 3 4", "3 2 4", "a.permute(1,0,2)");
+	names("2 2 5", "2 2 5", "a.permute(1,0,2)");
+	names("2 3 5", "15 2", "a.permute(1,2,0).reshape a.permute(2,1,0).reshape");
+	names("6 4", "8 3", "");
+	names("3 4", "5 6", "");
+	names("0 3", "3 0", "");
+	names("2 3", "6 3", "b.part(0,0,2) b.part(0,2,2) b.part(0,4,2) "
+		"b.view(2,3,3).part(1,0,1).reshape b.view(2,3,3).part(1,1,1).reshape "
+		"b.view(2,3,3).part(1,2,1).reshape");
+	names("9", "3", "a.part(0,0,3) a.part(0,3,3) a.part(0,6,3) a.view(3,3).part(1,0,1).reshape "
+		"a.view(3,3).part(1,1,1).reshape a.view(3,3).part(1,2,1).reshape");
+	names("3 2", "2 6", "b.part(1,0,3).permute(1,0) b.part(1,3,3).permute(1,0)");
+	names("", "3", "b.part(0,0,1).reshape b.part(0,1,1).reshape b.part(0,2,1).reshape");
+	names("2 3 2 3 2 3 2", "3 2 3 2 3 2 2", "");
+}
+
+/* A shape that nobody believes must not cost time. */
+static void
+hostile(void)
+{
+	static struct layout l[MAX_LAYOUTS];
+	struct acc_ref x, y;
+	shape(&x, "4611686018427387904");
+	shape(&y, "2305843009213693952");
+	ok(acc_layouts(&x, &y, l) <= MAX_LAYOUTS, "tensors of 2^62 elements");
+	shape(&x, "2 2 2 2 2 2");
+	ok(acc_layouts(&x, &x, l) == MAX_LAYOUTS, "more orders than are kept");
+}
+
+/* Where element i of the viewed tensor lies, against the same by hand. */
+static void
+view(void)
+{
+	struct acc_ref r, v;
+	/* a.view(2,3,4).part(1,1,2).permute(2,0,1) of 24 elements that lie backwards */
+	struct layout l = {.side = 'a', .nview = 3, .view = {2, 3, 4}, .part_dim = 1,
+		.part_start = 1, .part_len = 2, .permuted = true, .nperm = 3, .perm = {2, 0, 1}};
+	shape(&r, "6 4");
+	r.strided = true;
+	r.stride[0] = -4;
+	r.stride[1] = -1;
+	r.first = 23;
+	acc_layout_view(&l, &r, &v);
+	ok(v.ndim == 3 && v.shape[0] == 4 && v.shape[1] == 2 && v.shape[2] == 2, "its shape");
+	bool good = true;
+	for (int64_t i = 0; i < 4; i++)
+		for (int64_t j = 0; j < 2; j++)
+			for (int64_t k = 0; k < 2; k++) {
+				int64_t at = (int64_t)v.first + i * v.stride[0] + j * v.stride[1] +
+					     k * v.stride[2];
+				good = good && at == 23 - (j * 12 + (k + 1) * 4 + i);
+			}
+	ok(good, "its elements");
+}
+
+static double
+gauss(uint64_t *s)
+{
+	double sum = -6;
+	for (int i = 0; i < 12; i++) {
+		*s = *s * 6364136223846793005u + 1442695040888963407u;
+		sum += (double)(*s >> 11) * 0x1p-53;
+	}
+	return sum;
+}
+
+/* Square matrices of independent noise, and noise on a matrix that is the same: how many look
+ * transposed? */
+static void
+chance(void)
+{
+	enum { ROUNDS = 40000 };
+	uint64_t seed = 1;
+	for (int n = 2; n <= 8; n++) {
+		uint32_t alarms = 0, missed = 0;
+		for (int t = 0; t < ROUNDS; t++) {
+			double a[64], b[64], spread = 0, mean = 0, far[3] = {0};
+			for (int i = 0; i < n * n; i++) {
+				a[i] = gauss(&seed);
+				b[i] = gauss(&seed);
+				mean += b[i] / (n * n);
+			}
+			for (int i = 0; i < n * n; i++) {
+				int at = i % n * n + i / n;
+				double c = a[at] + 0.001 * b[i];
+				spread += (b[i] - mean) * (b[i] - mean);
+				far[0] += (a[i] - b[i]) * (a[i] - b[i]);
+				far[1] += (a[at] - b[i]) * (a[at] - b[i]);
+				far[2] += (a[at] - c) * (a[at] - c);
+			}
+			alarms += acc_layout_is(sqrt(far[1] / spread), sqrt(far[0] / spread),
+				(uint64_t)(n * n));
+			missed += !acc_layout_is(sqrt(far[2] / spread), sqrt(far[0] / spread),
+				(uint64_t)(n * n));
+		}
+		ok(alarms <= 4, "%d x %d: %u of %d random pairs look transposed", n, n, alarms,
+			ROUNDS);
+		ok(missed <= ROUNDS / (n == 2 ? 50 : 1000),
+			"%d x %d: %u of %d transposed with noise of 0.001 do not", n, n, missed, ROUNDS);
+	}
+}
+
+int
+main(void)
+{
+	enumeration();
+	hostile();
+	view();
+	chance();
+	return done();
+}
