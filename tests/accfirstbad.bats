@@ -454,3 +454,8 @@ T
 	first culprit Functional.linear.0.forward output
 	[ "$(field rank)" = 1 ]
 }
+
+@test "faults that were simulated in six networks are named, and no clean pair is accused" {
+	run -0 "$ROOT/tests/regress" "$ROOT/tests/data/regress" 13
+	[ "${lines[-1]}" = "named 13 of 13 faults, 0 false alarms on 2 clean pairs" ]
+}

@@ -74,6 +74,7 @@ struct acc_item {
 	bool b_overflow : 1; /* b has NaN or Inf, and a has not */
 	bool a_nan : 1, a_inf : 1; /* side A holds such elements (or is such a number) */
 	bool a_full : 1;  /* side A holds finite elements (or is) at the largest value of f16 or bf16 */
+	bool a_flat : 1;  /* all elements of side A are equal */
 	bool note_dtype : 1, note_shape : 1; /* the pair differs in these */
 	bool was_bad : 1; /* an earlier judge marked it */
 	bool broken : 1;  /* the record carries `err` */

@@ -12,8 +12,10 @@ acc_carried(const struct acc_item *it, const struct acc_call *k, const struct gi
 {
 	if (isinf(it->rms) || it->exact)
 		return false;
-	/* A sum of n errors of either sign grows as the root of n. */
-	if (k->backward && it->ndim <= 1 && it->count > 0 &&
+	/* Backwards, moving and adding are sums, too; and a sum of n errors of either sign grows as
+	 * the root of n. */
+	bool sum = it->ndim <= 1 || k->cls == ACC_OP_MOVE || k->cls == ACC_OP_ADD;
+	if (k->backward && sum && it->count > 0 &&
 		it->rmse <= 2 * sqrt((double)g->grad_count / (double)it->count) * g->grad_rmse)
 		return true;
 	if (k->cls == ACC_OP_MOVE)
@@ -50,6 +52,39 @@ acc_abs_bound(const struct acc_case *c, const struct acc_call *k, const struct a
 	double most = fmax(g->b_max, isfinite(it->b_max) ? it->b_max : 0);
 	double sum = add ? g->sum_abs : g->max_abs;
 	return isfinite(sum) && isfinite(most) ? 1.05 * sum + 4 * unit * most : INFINITY;
+}
+
+double
+acc_product_scale(const struct acc_call *k, const struct acc_item *it, const struct given *g)
+{
+	if (k->cls != ACC_OP_CONTRACT || k->module || it->loose || it->measure != ACC_BY_TENSOR ||
+		it->count == 0 || g->operands < 2)
+		return 0;
+	const struct operand *x = &g->operand[0], *y = &g->operand[1], back = {g->grad_rms,
+		g->grad_count};
+	/* The gradient of one factor is the product of what came in and of the other one. */
+	if (k->backward) {
+		y = x->count == it->count ? y : x;
+		x = &back;
+	}
+	/* n terms: of (r, n) (n, c) -> (r, c), n^2 is the number of factors by that of results. */
+	double terms = sqrt((double)x->count * (double)y->count / (double)it->count);
+	return sqrt(terms) * x->rms * y->rms;
+}
+
+double
+acc_bias_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	const struct given *g, double unit)
+{
+	if (k->cls != ACC_OP_CONTRACT || !k->backward || k->module || it->loose || it->ndim != 1 ||
+		it->measure != ACC_BY_TENSOR || it->count == 0 || g->grad_count < it->count ||
+		!isfinite(g->grad_rmse) || !isfinite(it->b_rms))
+		return INFINITY;
+	double terms = (double)g->grad_count / (double)it->count;
+	/* The errors of the terms may all have one sign; some devices sum up on the units that
+	 * make products. */
+	return terms * g->grad_rmse + 8 * unit * (sqrt(terms) * g->grad_rms +
+		acc_learned(s, k, unit) * it->b_rms);
 }
 
 /* An operator in 16 bits computes in f32 and rounds at its end: from equal inputs come results

@@ -136,7 +136,9 @@ fed(struct scan *s, const struct suspect *x)
 		return "not all of its inputs could be compared";
 	if (x->cause == 0)
 		return s->c->item[x->item].measure == ACC_BY_SUM ? "what it was given is equal"
-								 : "what it was given agrees exactly";
+			: s->c->item[x->item].measure == ACC_BY_STAT
+				? "what it was given has equal statistics"
+				: "what it was given agrees exactly";
 	return acc_arena_printf(mem(s), "what it was given agrees to %.2g%s", x->cause,
 		got(in_eps(mem(s), x->cause, t)));
 }

@@ -49,7 +49,7 @@ suspect(struct scan *s, const struct suspect *x)
 }
 
 static int
-excess(struct scan *s, const struct acc_call *k, double unit, double by)
+excess(struct scan *s, const struct acc_call *k, double unit, double by, bool stat)
 {
 	/* TF32 and its like lose 13 bits in products; no vendor function may be that bad. */
 	double cap = unit > 1e-6 ? 2 : k->cls == ACC_OP_CONTRACT ? 200 : 4;
@@ -61,7 +61,7 @@ excess(struct scan *s, const struct acc_call *k, double unit, double by)
 		s->excess = p;
 		s->excess_cap = want;
 	}
-	s->excess[s->nexcess++] = (struct excess){acc_noise_class(k, unit), fmin(by, cap)};
+	s->excess[s->nexcess++] = (struct excess){acc_noise_class(k, unit), fmin(by, cap), stat};
 	return 0;
 }
 
@@ -91,6 +91,8 @@ receive(struct given *g, const struct acc_item *it)
 	g->sum_abs += it->rms == 0 ? 0 : it->max_abs;
 	g->sum_rel += it->rms == 0 ? 0 : it->max_rel;
 	g->b_max = fmax(g->b_max, it->exact ? 0 : it->b_max);
+	if (!it->exact && g->operands < 2)
+		g->operand[g->operands++] = (struct operand){it->b_rms, it->count};
 	if (it->b_rms > g->grad_rms) {
 		g->grad_rms = it->b_rms;
 		g->grad_rmse = it->rmse;
@@ -153,12 +155,14 @@ judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given
 	return p == ACC_NOCALL ? acc_remember(s, k, i, false) : 0;
 }
 
-/* A gradient that is zero in exact arithmetic is noise on both sides: a small tensor that
- * sums up an incoming gradient is measured against that gradient. */
+/* What is zero in exact arithmetic is noise on both sides: a small tensor that sums up an
+ * incoming gradient is measured against that gradient, a product against its terms. */
 static void
-soften(const struct acc_item *it, const struct given *g, double *rms, double *max)
+soften(const struct acc_call *k, const struct acc_item *it, const struct given *g, double *rms,
+	double *max)
 {
-	double scale = 0.03 * g->grad_rms;
+	double scale = k->backward && it->ndim <= 1 ? 0.03 * g->grad_rms
+		: 0.5 * acc_product_scale(k, it, g);
 	if (!(scale > 0) || isinf(*rms))
 		return;
 	if (it->rmse / scale < *rms)
@@ -212,8 +216,7 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 	double rms = it->rms, max = it->max, cause_max;
 	struct limit l = allow(s, k, it, unit, g, &x, &cause_max);
 	double bound = 1.5 * acc_abs_bound(s->c, k, it, g, unit);
-	if (k->backward && it->ndim <= 1)
-		soften(it, g, &rms, &max);
+	soften(k, it, g, &rms, &max);
 	x.margin = acc_margin(rms, &l, x.cause);
 	double largest = acc_margin(max, &(struct limit){4 * l.floor, l.gain, NULL}, cause_max);
 	bool by_max = largest > x.margin && !it->exact;
@@ -228,6 +231,13 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 		x.limit = bound;
 		x.from = "moving and adding elements keeps their absolute errors";
 	}
+	bound = 4 * acc_bias_bound(s, k, it, g, unit);
+	if (it->rmse > bound && log10(it->rmse / bound) > x.margin) {
+		x.margin = fmin(9, log10(it->rmse / bound));
+		x.value = it->rmse;
+		x.limit = bound;
+		x.from = "the gradient of a bias only sums up what comes in";
+	}
 	known_noise(s, it, by_max ? it->max : it->rms, by_max ? it->noise_max : it->noise_rms, &x);
 	*worst = fmax(*worst, x.margin);
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && suspect(s, &x) < 0)
@@ -235,7 +245,7 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 	/* Where NaN met NaN there may be nothing left that was compared. */
 	bool usual = !g->unseen && !isinf(rms) && !it->exact && !it->a_nan;
 	if (s->learning && usual && (!k->module || k->cls == ACC_OP_CONTRACT))
-		return excess(s, k, unit, rms / l.floor);
+		return excess(s, k, unit, rms / l.floor, it->measure == ACC_BY_STAT);
 	return 0;
 }
 
@@ -271,6 +281,7 @@ saved(const struct scan *s, const struct acc_call *k, struct given *g)
 	const struct acc_call *f = &c->call[*v];
 	if (f->segment != k->segment)
 		return;
+	g->operands = 0;
 	for (uint32_t i = f->first; i <= f->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != *v || it->kind != ACC_ITEM_TENSOR || !acc_is_measured(it) ||
@@ -279,8 +290,11 @@ saved(const struct scan *s, const struct acc_call *k, struct given *g)
 		g->rms = fmax(g->rms, cause_of(it, false));
 		g->max = fmax(g->max, cause_of(it, true));
 		g->exact &= it->rms == 0;
-		if (acc_is_input(it))
-			g->sum_rel += it->rms == 0 ? 0 : it->max_rel;
+		if (!acc_is_input(it))
+			continue;
+		g->sum_rel += it->rms == 0 ? 0 : it->max_rel;
+		if (!it->exact && g->operands < 2)
+			g->operand[g->operands++] = (struct operand){it->b_rms, it->count};
 	}
 }
 
@@ -290,7 +304,7 @@ walk_call(struct scan *s, uint32_t call)
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
 	double unit = acc_call_unit(c, k), worst = -9, seen = 0;
-	struct given g = {.exact = true};
+	struct given g = {.exact = true, .operands = k->backward ? 2 : 0};
 	bool paired = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
 	int rc = 0;
 	for (uint32_t i = k->first; i <= k->last && rc == 0; i++) {

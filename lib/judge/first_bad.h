@@ -24,6 +24,11 @@ struct given {
 	double grad_rms;     /* root mean square of the largest incoming gradient, */
 	double grad_rmse;    /* of its error, */
 	uint64_t grad_count; /* and its number of elements */
+	struct operand {     /* the first two of floats, of a product what is multiplied; */
+		double rms;  /* backwards those of the forward call */
+		uint64_t count;
+	} operand[2];
+	unsigned operands;
 	bool exact;          /* everything has equal bits */
 	bool unseen;         /* something was not measured */
 };
@@ -58,6 +63,7 @@ struct scan {
 	struct excess {
 		uint64_t op;
 		double by;
+		bool stat; /* of statistics */
 	} *excess;
 	uint32_t nexcess, excess_cap;
 	bool learning;
@@ -93,6 +99,14 @@ bool acc_carried(const struct acc_item *it, const struct acc_call *k, const stru
 /* The largest absolute error that moving or adding elements can leave, or INFINITY. */
 double acc_abs_bound(const struct acc_case *c, const struct acc_call *k,
 	const struct acc_item *it, const struct given *g, double unit);
+/* How large a product's result is where the terms that it sums up do not cancel, from the sizes
+ * of its factors: what its rounding errors are relative to. 0 where unknown. */
+double acc_product_scale(const struct acc_call *k, const struct acc_item *it,
+	const struct given *g);
+/* The largest error (root mean square, absolute) of the gradient of a bias: it is a sum of the
+ * incoming gradient, no product. INFINITY where it is none. */
+double acc_bias_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	const struct given *g, double unit);
 /* The floor of a 16-bit operator that was given equal inputs, or INFINITY. */
 double acc_one_rounding(const struct scan *s, const struct acc_call *k,
 	const struct acc_item *it, const struct given *g, double unit);

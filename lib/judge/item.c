@@ -381,6 +381,9 @@ tensors(struct acc_item *it, const struct fields *f)
 	it->count = count_of(f->side[ACC_B][SHAPE]);
 	if (it->count > 0 && isfinite(norm))
 		it->b_rms = (float)(norm / sqrt((double)it->count));
+	int low = f->side[ACC_A][S_MIN] != NULL ? S_MIN : MIN, high = low == MIN ? MAX : S_MAX;
+	it->a_flat = is_number(f->side[ACC_A][low]) && is_number(f->side[ACC_A][high]) &&
+		     number(f->side[ACC_A][low]) == number(f->side[ACC_A][high]);
 	it->b_max = (float)fmax(fabs(number(f->side[ACC_B][S_MIN])),
 		fabs(number(f->side[ACC_B][S_MAX])));
 	if (it->sides != 3 || !f->tensor[ACC_A] || !f->tensor[ACC_B])

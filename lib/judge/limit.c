@@ -156,7 +156,8 @@ acc_learn(struct scan *s, struct acc_err *e)
 		for (j = i; j < s->nexcess && s->excess[j].op == s->excess[i].op;)
 			j++;
 		/* A fault shows in what follows it, but not in what came before. */
-		double usual = s->excess[i + (j - i - 1) / 10].by;
+		/* Of four statistics, all may agree by chance. */
+		double usual = s->excess[i + (j - i - 1) / (s->excess[i].stat ? 4 : 10)].by;
 		if (j - i < LEARN_CALLS || usual <= 1)
 			continue;
 		uint64_t op = s->excess[i].op, bits;

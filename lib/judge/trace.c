@@ -68,7 +68,8 @@ uint32_t
 acc_overwriter(const struct scan *s, uint32_t call, const struct acc_item *it)
 {
 	const struct acc_case *c = s->c;
-	uint32_t q = acc_maker(s, ACC_A, &c->call[call], it->id[ACC_A]);
+	/* Zeros are made in many places. */
+	uint32_t q = it->a_flat ? ACC_NOCALL : acc_maker(s, ACC_A, &c->call[call], it->id[ACC_A]);
 	if (q == ACC_NOCALL)
 		return call;
 	uint32_t other = c->item[q].call;
