@@ -130,7 +130,7 @@ own(struct acc_arena *m, struct acc_val *v)
 struct acc_field *
 acc_rec_room(struct acc_rec *r, uint32_t n)
 {
-	if (r->cap - r->n < n) {
+	if (r->f == NULL || r->cap - r->n < n) {
 		uint32_t cap = r->cap == 0 ? 64 : r->cap * 2;
 		while (cap - r->n < n)
 			cap *= 2;

@@ -129,6 +129,13 @@ main(void)
 	acc_put(&pair, "b.", "off", acc_int(-1));
 	ok(acc_ref_get(&pair, "b.", &out, NULL) == ACC_EFORMAT, "a negative offset is refused");
 
+	struct acc_rec empty = {0}, fresh = {0};
+	ok(acc_rec_start(&empty, ACC_STR("x")) == 0 && acc_rec_start(&fresh, ACC_STR("x")) == 0 &&
+		acc_rec_append(&fresh, "", &empty) == 0 && fresh.n == 0,
+		"a record without fields is no failure");
+	acc_rec_release(&empty);
+	acc_rec_release(&fresh);
+
 	acc_rec_release(&r);
 	acc_rec_release(&back);
 	acc_rec_release(&third);
