@@ -18,6 +18,10 @@ enum acc_side { ACC_A, ACC_B }; /* device, bench */
 /* The order inside an op call. */
 enum acc_io { ACC_IO_NONE, ACC_IO_IN, ACC_IO_KW, ACC_IO_PARAM, ACC_IO_OUT, ACC_IO_GRAD, ACC_NIO };
 
+/* How an item was matched where that is not how its op call was. */
+enum acc_item_how { ACC_HOW_OP, ACC_HOW_NAME, ACC_HOW_RULE, ACC_HOW_PATH, ACC_HOW_CONTENT, ACC_HOW_PART, ACC_HOW_ORDER,
+	ACC_HOW_PLACE, ACC_HOW_N };
+
 enum acc_pass { ACC_PASS_OTHER, ACC_PASS_BACKWARD, ACC_PASS_GRAD };
 
 /* Statistics of one tensor, whoever computed them. */
@@ -42,6 +46,7 @@ struct acc_item {
 	uint8_t io;     /* enum acc_io */
 	bool has_shape, has_dtype;
 	bool tensor;    /* no argument, point or parameter */
+	uint8_t how;    /* enum acc_item_how */
 };
 
 /* One op call; also one point of a curve, one parameter. Its records stand together. */
@@ -85,6 +90,7 @@ struct acc_aligner {
 	const char *name, *help;
 	/* Calls acc_mate_ops and acc_mate_items (or acc_mate_by) for what belongs together. */
 	int (*pair)(struct acc_joined *j, struct acc_err *e);
+	bool loose; /* what belongs to no op call pairs by more than its name */
 };
 extern const struct acc_aligner *const acc_aligners[]; /* the first is the default */
 extern const size_t acc_naligners;

@@ -132,6 +132,8 @@ acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct 
 			rc = ga->id.kind == WHO_GLOBAL ? pair_points(&j, e) : way->pair(&j, e);
 		if (rc >= 0 && rules != NULL)
 			rc = acc_maps_rows(rules, &j, true, e);
+		if (rc >= 0 && way->loose && ga->id.kind != WHO_GLOBAL)
+			rc = acc_align_loose(al, &j, rules, e);
 	}
 	return rc < 0 ? rc : acc_align_emit(al, fn, arg, e);
 }

@@ -37,11 +37,11 @@ add(struct acc_rec *r, struct acc_str key, struct acc_val v)
 /* One pair record; a or b is NULL where a side is missing. Their keys have their prefixes, and
  * nothing is copied before it is written. */
 static int
-put(struct emit *em, const struct acc_rec *a, const struct acc_rec *b, const struct acc_op *op,
+put(struct emit *em, const struct acc_rec *a, const struct acc_rec *b, const struct acc_how *h,
 	const char *differs)
 {
 	struct acc_rec *r = &em->out;
-	const char *how = b == NULL ? "only-a" : a == NULL ? "only-b" : op->how;
+	const char *how = b == NULL ? "only-a" : a == NULL ? "only-b" : h->how;
 	struct acc_str name = a != NULL ? acc_get_text(a, "a.", "name")
 					: acc_get_text(b, "b.", "name");
 	int rc = acc_rec_start(r, ACC_STR("pair"));
@@ -53,8 +53,8 @@ put(struct emit *em, const struct acc_rec *a, const struct acc_rec *b, const str
 		rc = add(r, ACC_STR("b.kind"), acc_text(b->kind));
 	if (rc == 0)
 		rc = add(r, ACC_STR("how"), acc_ctext(how));
-	if (rc == 0 && a != NULL && b != NULL && op->sure < 1)
-		rc = add(r, ACC_STR("sure"), acc_f64(op->sure));
+	if (rc == 0 && a != NULL && b != NULL && h->sure < 1)
+		rc = add(r, ACC_STR("sure"), acc_f64(h->sure));
 	if (rc == 0 && differs[0] != '\0')
 		rc = add(r, ACC_STR("note"), acc_ctext(differs + 1));
 	if (rc == 0 && a != NULL)
@@ -81,7 +81,23 @@ put_item(struct emit *em, uint32_t a, uint32_t b, const struct acc_op *op)
 		rc = acc_spool_get(h[ACC_B].spool, y[b].at, &q, em->e);
 	if (rc >= 0 && p != NULL && q != NULL)
 		note(&x[a], &y[b], differs, sizeof differs);
-	return rc < 0 ? rc : put(em, p, q, op, differs);
+	struct acc_how how = {op->how, op->sure};
+	if (a != ACC_NOMATE && x[a].how != ACC_HOW_OP)
+		how = acc_item_hows[x[a].how];
+	return rc < 0 ? rc : put(em, p, q, &how, differs);
+}
+
+/* An item of the device with its mates. */
+static int
+put_all(struct emit *em, uint32_t a, const struct acc_op *op)
+{
+	const struct acc_item *it = &em->al->h[ACC_A].ix.item[a];
+	const struct acc_scratch *s = em->al->scratch;
+	int rc = put_item(em, a, it->mate, op);
+	for (uint32_t i = s->nshare; it->how == ACC_HOW_PART && i-- > 0 && rc >= 0;)
+		if (s->share[i].a == a)
+			rc = put_item(em, a, s->share[i].b, op);
+	return rc;
 }
 
 /* The records of a device's op call (may be NULL), with those that only its mate has (may be
@@ -94,7 +110,7 @@ put_op(struct emit *em, const struct acc_op *a, const struct acc_op *b)
 	for (int io = 0; io < ACC_NIO && rc >= 0; io++) {
 		for (uint32_t i = 0; a != NULL && i < a->n && rc >= 0; i++)
 			if (x[a->first + i].io == io)
-				rc = put_item(em, a->first + i, x[a->first + i].mate, a);
+				rc = put_all(em, a->first + i, a);
 		for (uint32_t i = 0; b != NULL && i < b->n && rc >= 0; i++)
 			if (y[b->first + i].io == io && y[b->first + i].mate == ACC_NOMATE)
 				rc = put_item(em, ACC_NOMATE, b->first + i, b);

@@ -63,11 +63,25 @@ struct acc_scratch {
 	uint64_t *ids; /* of acc_mate_by */
 	uint32_t *mate;
 	size_t nslot, nnext, nids, nmate; /* capacities */
+	/* Items of the device that have more than one mate: the others. */
+	struct acc_shared {
+		uint32_t a, b;
+	} *share;
+	uint32_t nshare;
+	size_t share_cap;
 };
 
 /* Room for at least n elements: p, or where it has moved to; NULL: out of memory, p stays. */
 void *acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e);
 void acc_scratch_free(struct acc_scratch *s);
+/* Item a of the device also belongs to item b of the bench. */
+int acc_share(struct acc_scratch *s, uint32_t a, uint32_t b, struct acc_err *e);
+
+/* By enum acc_item_how. */
+extern const struct acc_how {
+	const char *how;
+	double sure;
+} acc_item_hows[ACC_HOW_N];
 
 extern const struct acc_aligner acc_aligner_name;
 
@@ -84,6 +98,8 @@ struct acc_str acc_module_strip(struct acc_str path);
 uint64_t acc_path_hash(struct acc_str s);
 /* Is it a module or a parameter, not a call of an operator? */
 bool acc_op_is_named(const struct acc_op *op);
+/* Does it belong to no pass: a weight, a batch, the content of a file? */
+bool acc_op_is_loose(const struct acc_op *op);
 /* acc_item.place of an io and a position. */
 uint64_t acc_place(struct acc_str io, struct acc_str pos);
 uint64_t acc_hash_pair(uint64_t a, uint64_t b);
@@ -109,6 +125,14 @@ int acc_maps_names(struct acc_maps *ru, struct acc_half *a, struct acc_err *e);
 /* Op calls of which a data mapping says that they belong together; before and after the way of
  * pairing, `items` after. */
 int acc_maps_rows(struct acc_maps *ru, struct acc_joined *j, bool items, struct acc_err *e);
+
+/* The text under the rules for modules and parameters: 1 if it has changed, in mem. */
+int acc_maps_path(struct acc_maps *ru, struct acc_str *text, struct acc_arena *mem,
+	struct acc_err *e);
+
+/* Pair what belongs to no op call, and has no partner. ru may be NULL. */
+int acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
+	struct acc_err *e);
 
 /* Join the groups of the two sides: sets mate. */
 int acc_join_groups(struct acc_align *al, const struct acc_join *join, struct acc_err *e);

@@ -163,6 +163,12 @@ acc_op_is_named(const struct acc_op *op)
 	return op->module || (!op->forward && op->pass != ACC_PASS_BACKWARD);
 }
 
+bool
+acc_op_is_loose(const struct acc_op *op)
+{
+	return op->pass_name == acc_hash("", 0);
+}
+
 uint64_t
 acc_hash_pair(uint64_t a, uint64_t b)
 {

@@ -109,4 +109,5 @@ const struct acc_aligner acc_aligner_name = {
 	.name = "name",
 	.help = "the same operator, pass and call number; in it the same place",
 	.pair = pair,
+	.loose = true,
 };

@@ -12,8 +12,25 @@ acc_scratch_free(struct acc_scratch *s)
 	free(s->next);
 	free(s->ids);
 	free(s->mate);
+	free(s->share);
 	free(s);
 }
+
+int
+acc_share(struct acc_scratch *s, uint32_t a, uint32_t b, struct acc_err *e)
+{
+	struct acc_shared *p = acc_grow(s->share, &s->share_cap, (size_t)s->nshare + 1, sizeof *p, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	s->share = p;
+	p[s->nshare++] = (struct acc_shared){a, b};
+	return 0;
+}
+
+const struct acc_how acc_item_hows[ACC_HOW_N] = {[ACC_HOW_NAME] = {"name", 1},
+	[ACC_HOW_RULE] = {"rule", 1}, [ACC_HOW_PATH] = {"path", 0.9},
+	[ACC_HOW_CONTENT] = {"content", 0.9}, [ACC_HOW_PART] = {"part", 0.8},
+	[ACC_HOW_ORDER] = {"order", 0.5}, [ACC_HOW_PLACE] = {"place", 0.8}};
 
 void
 acc_mate_ops(struct acc_joined *j, uint32_t a, uint32_t b, const char *how, double sure)

@@ -125,6 +125,21 @@ rename_text(struct acc_maps *ru, struct acc_str text, struct acc_buf *now, struc
 	return rc < 0 ? rc : changed;
 }
 
+int
+acc_maps_path(struct acc_maps *ru, struct acc_str *text, struct acc_arena *mem, struct acc_err *e)
+{
+	struct acc_buf now = {0}, next = {0};
+	int rc = rename_text(ru, *text, &now, &next, e);
+	char *p = rc <= 0 ? NULL : acc_arena_copy(mem, now.p, now.n);
+	if (rc > 0 && p == NULL)
+		rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+	if (rc > 0)
+		*text = (struct acc_str){p, (uint32_t)now.n};
+	acc_buf_release(&now);
+	acc_buf_release(&next);
+	return rc;
+}
+
 /* --- layers --- */
 
 /* The class of each module that any text names, by the hash of its path. */

@@ -154,7 +154,8 @@ paths(const struct acc_index *ix, const uint32_t *op, uint32_t n, uint32_t *out,
 	uint32_t k = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct acc_op *o = &ix->op[op[i]];
-		if (o->mate != ACC_NOMATE || (o->module && o->pass != ACC_PASS_GRAD))
+		if (o->mate != ACC_NOMATE || (o->module && o->pass != ACC_PASS_GRAD) ||
+			acc_op_is_loose(o))
 			continue;
 		const uint64_t parts[3] = {o->scope, o->pass_name, (uint64_t)o->call};
 		id[k] = acc_hash(parts, sizeof parts);
@@ -280,4 +281,5 @@ const struct acc_aligner acc_aligner_sequence = {
 	.name = "sequence",
 	.help = "the best alignment of the two sequences of calls, whatever their names",
 	.pair = pair,
+	.loose = true,
 };

@@ -1,0 +1,322 @@
+/* Tensors that belong to no op call: weights, batches, the content of two files. They pair by
+ * name, as the user has renamed it; then by what is left of the names without the names of
+ * wrappers; by content; a packed tensor with its parts; by shape, in order. */
+#include "align/loose.h"
+
+#include <stdlib.h>
+
+/* The name behind the name of the file, which is the key of all its tensors. */
+static struct acc_str
+path_of(const struct acc_rec *r, const char *prefix)
+{
+	struct acc_str name = acc_get_text(r, prefix, "name"), key = acc_get_text(r, prefix, "key");
+	if (key.n > 0 && name.n > key.n + 1 && name.p[key.n] == '.' &&
+		memcmp(name.p, key.p, key.n) == 0)
+		return (struct acc_str){name.p + key.n + 1, name.n - key.n - 1};
+	return name;
+}
+
+static int
+look(struct loosely *l, struct loose *t, const struct acc_rec *r, const char *prefix)
+{
+	const struct acc_val *shape = acc_get(r, prefix, "shape");
+	const struct acc_val *crc = acc_get(r, prefix, "crc32");
+	struct acc_str path = path_of(r, prefix), dtype = acc_get_text(r, prefix, "dtype");
+	const char *p = acc_arena_copy(&l->mem, path.p, path.n);
+	if (p == NULL)
+		return acc_fail(l->e, ACC_ENOMEM, "out of memory");
+	t->path = (struct acc_str){p, path.n};
+	int64_t sum;
+	if (acc_as_int(crc, &sum) && acc_get(r, prefix, "stride") == NULL)
+		t->bytes = acc_hash_pair((uint64_t)sum, acc_hash(dtype.p, dtype.n));
+	if (shape == NULL || shape->type != ACC_V_INTS)
+		return 0;
+	for (uint32_t i = 0; i < shape->n; i++)
+		if (shape->ints[i] != 1 && t->ndim++ < LOOSE_DIMS)
+			t->shape[t->ndim - 1] = shape->ints[i];
+	return 0;
+}
+
+/* The loose items of a side that have no partner. */
+static int
+collect(struct loosely *l, int side, const uint32_t *op, uint32_t nop)
+{
+	static const char *const prefix[2] = {"a.", "b."};
+	struct loose_side *s = &l->s[side];
+	size_t n = 0;
+	for (uint32_t i = 0; i < nop; i++)
+		if (acc_op_is_loose(&s->h->ix.op[op[i]]))
+			n += s->h->ix.op[op[i]].n;
+	s->v = calloc(n + 1, sizeof *s->v);
+	if (s->v == NULL)
+		return acc_fail(l->e, ACC_ENOMEM, "out of memory");
+	int rc = 0;
+	for (uint32_t i = 0; i < nop && rc >= 0; i++) {
+		const struct acc_op *o = &s->h->ix.op[op[i]];
+		for (uint32_t k = o->first; acc_op_is_loose(o) && k < o->first + o->n && rc >= 0; k++) {
+			struct acc_rec *r;
+			s->all++;
+			if (s->h->ix.item[k].mate != ACC_NOMATE)
+				continue;
+			struct loose *t = &s->v[s->n++];
+			*t = (struct loose){.op = op[i], .item = k};
+			rc = acc_spool_get(s->h->spool, s->h->ix.item[k].at, &r, l->e);
+			if (rc >= 0)
+				rc = look(l, t, r, prefix[side]);
+		}
+	}
+	return rc;
+}
+
+/* --- rounds --- */
+
+void
+acc_loose_mate(struct loosely *l, const struct loose *x, const struct loose *y,
+	enum acc_item_how how)
+{
+	struct acc_joined *j = l->j;
+	acc_mate_items(j, x->item, y->item);
+	j->a->item[x->item].how = j->b->item[y->item].how = (uint8_t)how;
+	if (j->a->op[x->op].mate == ACC_NOMATE && j->b->op[y->op].mate == ACC_NOMATE)
+		acc_mate_ops(j, x->op, y->op, acc_item_hows[how].how, acc_item_hows[how].sure);
+}
+
+void
+acc_loose_shrink(struct loose_side *s)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->h->ix.item[s->v[i].item].mate == ACC_NOMATE)
+			s->v[n++] = s->v[i];
+	s->n = n;
+}
+
+/* The places of one side, sorted by key; those without one left out. */
+struct keyed {
+	uint64_t key;
+	uint32_t at;
+};
+
+static int
+cmp(const void *x, const void *y)
+{
+	const struct keyed *p = x, *q = y;
+	if (p->key != q->key)
+		return p->key < q->key ? -1 : 1;
+	return (p->at > q->at) - (p->at < q->at);
+}
+
+static uint32_t
+sorted(const struct loose_side *s, struct keyed *k)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->v[i].key != 0)
+			k[n++] = (struct keyed){s->v[i].key, i};
+	if (n > 0)
+		qsort(k, n, sizeof *k, cmp);
+	return n;
+}
+
+static uint32_t
+run(const struct keyed *k, uint32_t i, uint32_t n)
+{
+	uint32_t m = 1;
+	while (i + m < n && k[i + m].key == k[i].key)
+		m++;
+	return m;
+}
+
+/* Pair equal keys that are as often on both sides, in order, or only count them. */
+static int64_t
+pair_keys(struct loosely *l, enum acc_item_how how, bool count_only)
+{
+	struct keyed *p = malloc(((size_t)l->s[0].n + l->s[1].n + 1) * sizeof *p);
+	if (p == NULL)
+		return acc_fail(l->e, ACC_ENOMEM, "out of memory");
+	uint32_t n = sorted(&l->s[0], p);
+	struct keyed *q = p + n;
+	uint32_t m = sorted(&l->s[1], q);
+	int64_t pairs = 0;
+	for (uint32_t i = 0, t = 0; i < n && t < m;) {
+		uint32_t ni = run(p, i, n), nt = run(q, t, m);
+		bool first = p[i].key <= q[t].key, second = p[i].key >= q[t].key;
+		for (uint32_t k = 0; first && second && ni == nt && k < ni; k++, pairs++)
+			if (!count_only)
+				acc_loose_mate(l, &l->s[0].v[p[i + k].at], &l->s[1].v[q[t + k].at], how);
+		i += first ? ni : 0;
+		t += second ? nt : 0;
+	}
+	free(p);
+	if (!count_only) {
+		acc_loose_shrink(&l->s[0]);
+		acc_loose_shrink(&l->s[1]);
+	}
+	return pairs;
+}
+
+/* --- names --- */
+
+/* The last words that frameworks write differently. */
+static struct acc_str
+common_word(struct acc_str w)
+{
+	static const char *const words[][2] = {{"gamma", "weight"}, {"beta", "bias"},
+		{"embedding_table", "weight"}, {"moving_mean", "running_mean"},
+		{"moving_variance", "running_var"}};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (acc_str_is(w, words[i][0]))
+			return acc_str(words[i][1]);
+	return w;
+}
+
+/* Of a path without its first `drop` words, in common words; 0: fewer than two would be left. */
+static uint64_t
+tail_key(struct acc_str path, int drop)
+{
+	for (; drop > 0; drop--) {
+		const char *dot = memchr(path.p, '.', path.n);
+		if (dot == NULL)
+			return 0;
+		path.n -= (uint32_t)(dot + 1 - path.p);
+		path.p = dot + 1;
+	}
+	uint32_t i = path.n;
+	while (i > 0 && path.p[i - 1] != '.')
+		i--;
+	struct acc_str last = common_word((struct acc_str){path.p + i, path.n - i});
+	if (i == 0 && acc_str_eq(last, path))
+		return 0;
+	return acc_hash_pair(acc_hash(path.p, i), acc_hash(last.p, last.n)) | 1;
+}
+
+static void
+tail_keys(struct loosely *l, int da, int db)
+{
+	for (int s = 0; s < 2; s++)
+		for (uint32_t i = 0; i < l->s[s].n; i++)
+			l->s[s].v[i].key = tail_key(l->s[s].v[i].path, s == 0 ? da : db);
+}
+
+/* Wrappers put words before all names, so what is dropped must do for at least half of what the
+ * smaller side has left. */
+static int
+by_tail(struct loosely *l)
+{
+	enum { MOST = 3 };
+	for (int sum = 0; sum <= MOST; sum++)
+		for (int da = 0; da <= sum; da++) {
+			uint32_t less = l->s[0].n < l->s[1].n ? l->s[0].n : l->s[1].n;
+			tail_keys(l, da, sum - da);
+			int64_t n = pair_keys(l, ACC_HOW_PATH, true);
+			if (n > 0 && (sum == 0 || n * 2 >= less))
+				n = pair_keys(l, ACC_HOW_PATH, false);
+			if (n < 0)
+				return (int)n;
+		}
+	return 0;
+}
+
+static int
+by_name(struct loosely *l, struct acc_maps *ru)
+{
+	for (int s = 0; s < 2; s++)
+		for (uint32_t i = 0; i < l->s[s].n; i++) {
+			struct acc_str *p = &l->s[s].v[i].path;
+			l->s[s].v[i].key = acc_hash(p->p, p->n) | 1;
+		}
+	int64_t n = pair_keys(l, ACC_HOW_NAME, false);
+	for (uint32_t i = 0; i < l->s[0].n && n >= 0 && ru != NULL; i++) {
+		struct loose *t = &l->s[0].v[i];
+		n = acc_maps_path(ru, &t->path, &l->mem, l->e);
+		t->key = n > 0 ? acc_hash(t->path.p, t->path.n) | 1 : 0;
+	}
+	if (n >= 0 && ru != NULL)
+		n = pair_keys(l, ACC_HOW_RULE, false);
+	return n < 0 ? (int)n : by_tail(l);
+}
+
+/* --- content --- */
+
+static uint64_t
+content(const struct loose *t, const struct acc_item *it, int what)
+{
+	if (!it->tensor || it->dims == 0)
+		return 0;
+	if (what == 0)
+		return t->bytes;
+	if (what == 1)
+		return it->print;
+	/* Transposed it has the same extremes, to the bit. */
+	if ((it->liked & 3) != 3 || it->like[ACC_LIKE_MAX] == it->like[ACC_LIKE_MIN])
+		return 0;
+	uint64_t both;
+	memcpy(&both, it->like, sizeof both);
+	return acc_hash_pair(both, it->dims) | 1;
+}
+
+static int
+by_content(struct loosely *l)
+{
+	int64_t n = 0;
+	for (int what = 0; what < 3 && n >= 0; what++) {
+		for (int s = 0; s < 2; s++)
+			for (uint32_t i = 0; i < l->s[s].n; i++)
+				l->s[s].v[i].key = content(&l->s[s].v[i],
+					&l->s[s].h->ix.item[l->s[s].v[i].item], what);
+		n = pair_keys(l, ACC_HOW_CONTENT, false);
+	}
+	return n < 0 ? (int)n : 0;
+}
+
+/* --- order --- */
+
+static int
+by_order(struct loosely *l)
+{
+	for (int s = 0; s < 2; s++)
+		for (uint32_t i = 0; i < l->s[s].n; i++) {
+			const struct acc_item *it = &l->s[s].h->ix.item[l->s[s].v[i].item];
+			l->s[s].v[i].key = it->tensor && it->has_shape ? it->dims | 1 : 0;
+		}
+	int64_t n = pair_keys(l, ACC_HOW_ORDER, false);
+	return n < 0 ? (int)n : 0;
+}
+
+/* The same place on both sides, as where two files of one tensor are given. */
+static void
+by_place(struct loosely *l)
+{
+	for (uint32_t i = 0; i < l->s[0].n && l->s[0].n == l->s[1].n; i++)
+		acc_loose_mate(l, &l->s[0].v[i], &l->s[1].v[i], ACC_HOW_PLACE);
+	acc_loose_shrink(&l->s[0]);
+	acc_loose_shrink(&l->s[1]);
+}
+
+int
+acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
+	struct acc_err *e)
+{
+	struct loosely l = {.j = j, .e = e, .s = {{.h = &al->h[ACC_A]}, {.h = &al->h[ACC_B]}}};
+	int rc = collect(&l, 0, j->aop, j->na);
+	if (rc >= 0)
+		rc = collect(&l, 1, j->bop, j->nb);
+	if (rc >= 0 && l.s[0].n > 0 && l.s[1].n > 0) {
+		if (l.s[0].all == 1 && l.s[1].all == 1)
+			by_place(&l);
+		rc = by_name(&l, ru);
+		if (rc >= 0)
+			rc = by_content(&l);
+		bool strange = l.s[0].n == l.s[0].all && l.s[1].n == l.s[1].all;
+		if (rc >= 0)
+			rc = acc_loose_parts(&l);
+		if (rc >= 0)
+			rc = by_order(&l);
+		if (rc >= 0 && strange)
+			by_place(&l);
+	}
+	free(l.s[0].v);
+	free(l.s[1].v);
+	acc_arena_release(&l.mem);
+	return rc < 0 ? rc : 0;
+}
