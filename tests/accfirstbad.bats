@@ -228,9 +228,16 @@ Functional.gelu.0.backward.output.0 warning" ]
 
 @test "tensors that belong to no op call" {
 	judge 1 "$J/files.acc"
-	first difference b.npy output
-	says "b.npy is off by up to 0.1"
-	says "clean before it: 1 tensor"
+	first difference b.npy same values
+	says "3 tensors compared: 1 with the same values, 2 with other values"
+	says "first b.npy, off by up to 0.1 of the bench's; worst c.npy"
+}
+
+@test "the right numbers in the wrong places" {
+	judge 1 "$J/misplaced.acc"
+	first culprit Functional.gelu.0.forward output
+	judge 0 "$J/misplaced-weight.acc"
+	judge 0 "$J/misplaced-shape.acc"
 }
 
 @test "what is unmatched, of another layout or not measured is said, and strict" {

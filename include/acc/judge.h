@@ -80,6 +80,7 @@ struct acc_item {
 	bool broken : 1;  /* the record carries `err` */
 	bool loose : 1;   /* the two op calls do not do the same (one is fused): only what
 	                   * leaves them is the same */
+	bool permuted : 1; /* the same shape, and the same content in another order of axes */
 	bool weight : 1;  /* a parameter, or an input where operators take one */
 };
 #define ACC_NOCALL UINT32_MAX
@@ -140,6 +141,7 @@ struct acc_case {
 	struct acc_finding *finding;
 	uint32_t nfinding, finding_cap;
 	uint64_t pairs, tensors;   /* records of op calls: with two sides in mind, with one */
+	uint64_t passed;           /* records that belong to a pass, as those of op calls do */
 	uint64_t measured;         /* pairs with a number to judge by */
 	uint64_t judged_before;    /* findings of earlier judges in the input */
 	const struct acc_judge *judge;

@@ -17,10 +17,11 @@ static const struct acc_str side_keys[NKEY] = {K("dtype"), K("shape"), K("type")
 	K("stat.norm"), K("stat.crc32"), K("stat.md5"), K("stat.xor")};
 
 enum pair_key { M_ERR_RMS, M_ERR_MAX, M_RMSE, M_MAX_ABS, M_MAX_REL, M_SAME, M_NONFINITE,
-	M_EQUAL, NOTE,
+	M_EQUAL, M_LAYOUT, NOTE,
 	NPAIR };
 static const struct acc_str pair_keys[NPAIR] = {K("m.err_rms"), K("m.err_max"), K("m.rmse"),
-	K("m.max_abs"), K("m.max_rel"), K("m.same"), K("m.nonfinite"), K("m.equal"), K("note")};
+	K("m.max_abs"), K("m.max_rel"), K("m.same"), K("m.nonfinite"), K("m.equal"), K("m.layout"),
+	K("note")};
 #undef K
 
 struct fields {
@@ -74,6 +75,7 @@ which_of_pair(struct acc_str k)
 	case ACC_KEY(9, 'm', 'l'): i = M_MAX_REL; break;
 	case ACC_KEY(11, 'm', 'e'): i = M_NONFINITE; break;
 	case ACC_KEY(7, 'm', 'l'): i = M_EQUAL; break;
+	case ACC_KEY(8, 'm', 't'): i = M_LAYOUT; break;
 	case ACC_KEY(4, 'n', 'e'): i = NOTE; break;
 	default: return NPAIR;
 	}
@@ -428,6 +430,9 @@ acc_item_measure(struct acc_item *it, const struct acc_rec *r)
 			it->note_shape |= acc_str_starts(rest, "shape");
 		}
 	}
+	struct acc_str layout = {"", 0};
+	acc_as_text(f.pair[M_LAYOUT], &layout);
+	it->permuted = !it->note_shape && memmem(layout.p, layout.n, "permute", 7) != NULL;
 	bool tensor = f.tensor[ACC_A] || f.tensor[ACC_B];
 	it->kind = tensor ? ACC_ITEM_TENSOR : ACC_ITEM_ARG;
 	it->exact = (!f.has[ACC_A] || is_exact(it->dtype[ACC_A])) &&

@@ -1,3 +1,4 @@
 ROW(first_bad)
 ROW(overflow)
 ROW(rules)
+ROW(weights)

@@ -430,3 +430,14 @@ norms("Torch.a.2.forward", ["inf"], ["inf"])               # an inf input does n
 norms("Torch.a.3.forward", ["0"], ["Nan", "9.0%"])         # nothing: 0 -> 0.09
 norms("Torch.a.4.forward", ["0.001%"], ["0.02%"])          # growth
 s.write("msprobe-stat")
+
+# The right numbers in the wrong places: a fault in what comes out, a convention in a weight and
+# between shapes or operators.
+M = {"m__layout": "a.permute(1,0)"}
+for name, where, more in (("misplaced", "out", {}), ("misplaced-weight", "in", {"shape": (4, 4)}),
+                          ("misplaced-shape", "out", {"note": "shape"})):
+    s = Stream()
+    s.op(L % 0, [("x", 0.0), ("w", 1e-8, dict(M, **more) if where == "in" else {})], [("l", 1e-7)])
+    s.op(G % 0, [("l", 1e-7)], [("g", 1e-7, dict(M, **more) if where == "out" else {})])
+    s.op(A % 0, [("g", 1e-7)], [("y", 1e-7)])
+    s.write(name)

@@ -1,0 +1,285 @@
+/* Tensors that belong to no op call: do both sides have the same weights, the same batch? Values
+ * must be equal but for a cast; nothing computes here that could explain a difference. */
+#include "case.h"
+
+#include <math.h>
+
+/* Some of the tensors: how many, and the first. */
+struct some {
+	uint64_t n;
+	uint32_t first;
+};
+
+enum { NRANKED = 8 };
+
+struct count {
+	struct acc_case *c;
+	struct some same, cast, near, other, unknown; /* each pair is one of these */
+	struct some only[2], renamed, guessed, laid, dtype;
+	uint64_t turned, straight; /* square ones of other order; not square ones of the same */
+	uint64_t convention;       /* not square ones of other order */
+	uint32_t worst[NRANKED];   /* items, the worst first */
+	uint32_t nworst;
+};
+
+static void
+add(struct some *s, uint32_t i)
+{
+	if (s->n++ == 0)
+		s->first = i;
+}
+
+static void
+rank(struct count *t, uint32_t i)
+{
+	const struct acc_item *item = t->c->item;
+	uint32_t at = t->nworst;
+	while (at > 0 && !(item[t->worst[at - 1]].rms >= item[i].rms))
+		at--;
+	if (at == NRANKED)
+		return;
+	uint32_t n = t->nworst < NRANKED ? t->nworst++ : NRANKED - 1;
+	for (; n > at; n--)
+		t->worst[n] = t->worst[n - 1];
+	t->worst[at] = i;
+}
+
+/* Which order the axes of a matrix have, where it can tell. */
+static void
+order(struct count *t, const struct acc_rec *r, bool permuted)
+{
+	const struct acc_val *shape = acc_get(r, "b.", "shape");
+	if (shape == NULL || shape->type != ACC_V_INTS || shape->n != 2)
+		return;
+	bool square = shape->ints[0] == shape->ints[1];
+	t->turned += square && permuted;
+	t->convention += !square && permuted;
+	t->straight += !square && !permuted && shape->ints[0] > 1 && shape->ints[1] > 1;
+}
+
+static void
+values(struct count *t, const struct acc_rec *r, uint32_t i)
+{
+	const struct acc_item *it = &t->c->item[i];
+	double same = NAN, outside = NAN;
+	bool equal = false, known = acc_as_bool(acc_get(r, "", "m.equal"), &equal);
+	acc_as_f64(acc_get(r, "", "m.same"), &same);
+	acc_as_f64(acc_get(r, "", "m.outside"), &outside);
+	if (isnan(same) && !known && it->measure == ACC_UNMEASURED) {
+		/* Other shapes cannot hold the same values. */
+		if (acc_get(r, "", "m.skip") != NULL && it->note_shape && !it->broken) {
+			add(&t->other, i);
+			rank(t, i);
+		} else {
+			add(&t->unknown, i);
+		}
+	} else if (same == 1 || (isnan(same) && (known ? equal : it->rms == 0))) {
+		add(it->note_dtype ? &t->cast : &t->same, i);
+	} else if (outside == 0 || (isnan(outside) && it->rms <= 4 * acc_unit(it->dtype[ACC_B]))) {
+		add(&t->near, i);
+	} else {
+		add(&t->other, i);
+		rank(t, i);
+	}
+}
+
+static int
+look(struct count *t, uint32_t i, struct acc_err *e)
+{
+	static const char *const guess[] = {"content", "part", "order", "place"};
+	const struct acc_item *it = &t->c->item[i];
+	struct acc_rec *r;
+	if (it->sides != 3) {
+		add(&t->only[it->sides & 1 ? ACC_A : ACC_B], i);
+		return 0;
+	}
+	int rc = acc_case_record(t->c, it, &r, e);
+	if (rc < 0)
+		return rc;
+	struct acc_str how = acc_get_text(r, "", "how"), layout = acc_get_text(r, "", "m.layout");
+	bool guessed = false;
+	for (size_t k = 0; k < sizeof guess / sizeof *guess; k++)
+		guessed |= acc_str_is(how, guess[k]);
+	if (guessed)
+		add(&t->guessed, i);
+	else if (acc_str_is(how, "rule") || acc_str_is(how, "path"))
+		add(&t->renamed, i);
+	if (layout.n > 0)
+		add(&t->laid, i);
+	if (it->note_dtype)
+		add(&t->dtype, i);
+	order(t, r, memmem(layout.p, layout.n, "permute", 7) != NULL);
+	values(t, r, i);
+	return 0;
+}
+
+/* --- what to say --- */
+
+/* "a, b, ..." after what stands there. */
+static void
+put(struct count *t, const char **text, uint64_t n, const char *what)
+{
+	if (n > 0 && *text != NULL)
+		*text = acc_arena_printf(&t->c->mem, "%s%s%llu %s", *text,
+			(*text)[0] == '\0' ? "" : ", ", (unsigned long long)n, what);
+}
+
+static int
+name_of(struct count *t, uint32_t i, const char **a, const char **b, const char **layout,
+	struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
+	if (rc < 0)
+		return rc;
+	struct acc_str s[3] = {acc_get_text(r, "", "name"), acc_get_text(r, "b.", "name"),
+		acc_get_text(r, "", "m.layout")};
+	const char **out[3] = {a, b, layout};
+	for (int k = 0; k < 3; k++)
+		if (out[k] != NULL && (*out[k] = acc_arena_copy(&t->c->mem, s[k].p, s[k].n)) == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+	return 0;
+}
+
+/* A finding about some of the tensors. */
+static int
+say(struct count *t, const struct some *s, const char *rule, const char *text, bool both,
+	struct acc_err *e)
+{
+	const char *a, *b, *layout;
+	if (s->n == 0)
+		return 0;
+	int rc = name_of(t, s->first, &a, &b, &layout, e);
+	struct acc_finding *f = rc < 0 ? NULL : acc_case_find(t->c, "unmatched", e);
+	if (f == NULL)
+		return rc < 0 ? rc : ACC_ENOMEM;
+	f->name = a;
+	f->rule = rule;
+	f->value = (double)s->n;
+	f->doubtful = true;
+	f->text = acc_arena_printf(&t->c->mem, "%s: %llu tensor%s, first %s%s%s%s%s%s", text,
+		(unsigned long long)s->n, s->n == 1 ? "" : "s", a, both ? " with " : "",
+		both ? b : "", both && layout[0] != '\0' ? " (" : "", both ? layout : "",
+		both && layout[0] != '\0' ? ")" : "");
+	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+}
+
+static int
+mark(struct count *t, struct acc_err *e)
+{
+	for (uint32_t i = 0; i < t->nworst; i++) {
+		struct acc_verdict v = {.level = "error", .rule = "values", .limit = NAN,
+			.value = t->c->item[t->worst[i]].rms,
+			.limit_from = "torch.testing.assert_close"};
+		int rc = acc_case_mark(t->c, &t->c->item[t->worst[i]], &v, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int
+differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err *e)
+{
+	const char **ranked = acc_alloc(&t->c->mem, NRANKED * sizeof *ranked);
+	const struct acc_item *first = &t->c->item[t->other.first];
+	const struct acc_call *k = &t->c->call[first->call];
+	int ok = name_of(t, t->other.first, &f->name, NULL, NULL, e);
+	if (ok < 0)
+		return ok;
+	for (uint32_t i = 0; i < t->nworst && ranked != NULL; i++) {
+		int rc = name_of(t, t->worst[i], &ranked[i], NULL, NULL, e);
+		if (rc < 0)
+			return rc;
+	}
+	if (ranked == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	f->bad = true;
+	f->ranked = ranked;
+	f->nranked = t->nworst;
+	f->step = k->step;
+	f->rank = k->by_proc ? INT64_MIN : k->rank;
+	f->value = first->max;
+	*text = acc_arena_printf(&t->c->mem, "%s; first %s, ", *text, f->name);
+	if (*text != NULL)
+		*text = isnan(first->max)
+				? acc_arena_printf(&t->c->mem, "%sof another shape", *text)
+				: acc_arena_printf(&t->c->mem, "%soff by up to %.2g of the bench's", *text,
+					  first->max);
+	if (*text != NULL && t->nworst > 1)
+		*text = acc_arena_printf(&t->c->mem, "%s; worst %s", *text, ranked[0]);
+	return 0;
+}
+
+/* One line for all of it. */
+static int
+summary(struct count *t, struct acc_err *e)
+{
+	const char *text = "";
+	uint64_t pairs = t->same.n + t->cast.n + t->near.n + t->other.n + t->unknown.n;
+	/* Square matrices alone turned: nobody has meant that. */
+	bool turned = t->turned > 0 && t->convention == 0 && t->straight > 0;
+	bool lonely = t->only[ACC_A].n + t->only[ACC_B].n > 0;
+	put(t, &text, t->same.n, "with the same values");
+	put(t, &text, t->cast.n, "the same but for a cast");
+	put(t, &text, t->near.n, "the same within torch.testing's tolerance");
+	put(t, &text, t->other.n, "with other values");
+	put(t, &text, t->unknown.n, "not compared");
+	put(t, &text, t->renamed.n, "under another name");
+	put(t, &text, t->laid.n, "in another layout");
+	put(t, &text, t->only[ACC_A].n, "only in the device");
+	put(t, &text, t->only[ACC_B].n, "only in the bench");
+	struct acc_finding *f = acc_case_find(t->c,
+		t->other.n > 0 || turned ? "difference" : lonely || t->unknown.n > 0 ? "unmatched"
+										      : "clean", e);
+	if (f == NULL || text == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	f->rule = "same values";
+	f->value = (double)pairs;
+	text = acc_arena_printf(&t->c->mem, "%llu tensor%s compared: %s", (unsigned long long)pairs,
+		pairs == 1 ? "" : "s", text);
+	f->bad = turned;
+	if (turned && text != NULL)
+		text = acc_arena_printf(&t->c->mem, "%s; %llu square matri%s of the same shape"
+			" transposed, and no other matrix is", text, (unsigned long long)t->turned,
+			t->turned == 1 ? "x is" : "ces are");
+	int rc = t->nworst > 0 && text != NULL ? differ(t, f, &text, e) : 0;
+	f->text = text;
+	return rc == 0 && text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : rc;
+}
+
+static int
+judge(struct acc_case *c, struct acc_err *e)
+{
+	struct count t = {.c = c};
+	int rc = 0;
+	for (uint32_t i = 0; i < c->nitem && rc >= 0; i++)
+		if (c->item[i].kind == ACC_ITEM_TENSOR)
+			rc = look(&t, i, e);
+	if (rc >= 0)
+		rc = mark(&t, e);
+	if (rc >= 0)
+		rc = summary(&t, e);
+	if (rc >= 0)
+		rc = say(&t, &t.only[ACC_A], "device", "only in the device", false, e);
+	if (rc >= 0)
+		rc = say(&t, &t.only[ACC_B], "bench", "only in the bench", false, e);
+	if (rc >= 0)
+		rc = say(&t, &t.guessed, "pairing", "paired by content, shape or order, not by name"
+			" (say better with accalign --rename or --map)", true, e);
+	if (rc >= 0)
+		rc = say(&t, &t.renamed, "name", "under another name", true, e);
+	if (rc >= 0)
+		rc = say(&t, &t.laid, "layout", "in another layout", true, e);
+	if (rc >= 0)
+		rc = say(&t, &t.dtype, "dtype", "in another dtype", true, e);
+	if (rc >= 0)
+		rc = say(&t, &t.unknown, "unmeasured", "not compared", true, e);
+	return rc;
+}
+
+const struct acc_judge acc_judge_weights = {
+	.name = "weights",
+	.help = "the same values in tensors that belong to no op call: weights, batches",
+	.judge = judge,
+};

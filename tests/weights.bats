@@ -1,0 +1,94 @@
+#!/usr/bin/env bats
+# Do both runs start from the same weights, the same batch?
+load helper
+W=$BATS_TEST_DIRNAME/data/weights
+
+compare() { # device, bench, options of accalign...: findings in $text, pairs in $TMPDIR/pairs
+	local a=$1 b=$2
+	shift 2
+	status=0
+	accdump-read "$W/$a.pt" | accalign "$@" - "$W/$b.pt" | accmetric -q >"$BATS_TEST_TMPDIR/m"
+	accfmt --json "$BATS_TEST_TMPDIR/m" | jq -r 'select(.kind == "pair") |
+		[(.["a.name"] // "-"), (.["b.name"] // "-"), .how, (.["m.layout"] // "")] | @tsv' \
+		>"$BATS_TEST_TMPDIR/pairs"
+	accfirstbad "$BATS_TEST_TMPDIR/m" >"$BATS_TEST_TMPDIR/out" || status=$?
+	text=$(accfmt --json "$BATS_TEST_TMPDIR/out" | jq -r 'select(.kind == "finding").text')
+	what=$(accfmt --json "$BATS_TEST_TMPDIR/out" | jq -r 'select(.kind == "finding").what' | head -1)
+}
+
+is() { # status, what, first text
+	echo "$status $what"
+	echo "$text"
+	cat "$BATS_TEST_TMPDIR/pairs"
+	[ "$status $what" = "$1 $2" ] && [ "${text%%$'\n'*}" = "$3" ]
+}
+
+@test "the same file" {
+	compare base base
+	is 0 clean "8 tensors compared: 8 with the same values"
+}
+
+@test "the same in a wrapper, in another dtype, transposed, in the words of another framework" {
+	compare wrapped base_bf16
+	is 0 clean "8 tensors compared: 7 with the same values, 1 the same but for a cast, 8 under another name, 1 in another layout"
+	grep -qP '^wrapped.state.module.h.0.norm.gamma\tbase_bf16.h.0.norm.weight\tpath\t$' "$BATS_TEST_TMPDIR/pairs"
+	grep -qP 'fc.weight\tpath\ta.permute\(1,0\)$' "$BATS_TEST_TMPDIR/pairs"
+	[[ $text == *"in another dtype: 1 tensor, first wrapped.state.module.emb.weight with base_bf16.emb.weight"* ]]
+}
+
+@test "rounded weights are other weights" {
+	compare base_bf16 base
+	[ "$status $what" = "1 difference" ]
+	[[ $text == "8 tensors compared: 7 with the same values, 1 with other values; first base_bf16.emb.weight, off by up to 0.00"* ]]
+}
+
+@test "rules rename; parts of what is packed are found by content" {
+	compare base packed --rename 's/^h[.]/transformer.layers./'
+	is 0 clean "8 tensors compared: 8 with the same values, 5 under another name, 3 in another layout"
+	sed -n 's/^base.h.0.\([qkv]\).weight\tpacked.transformer.layers.0.qkv.weight\tpart\t/\1 /p' \
+		"$BATS_TEST_TMPDIR/pairs" >"$BATS_TEST_TMPDIR/got"
+	diff - "$BATS_TEST_TMPDIR/got" <<-'E2'
+	q b.part(0,0,4)
+	k b.part(0,4,4)
+	v b.part(0,8,4)
+	E2
+	[[ $text == *"paired by content, shape or order, not by name"*"3 tensors, first base.h.0.q.weight with packed.transformer.layers.0.qkv.weight (b.part(0,0,4))"* ]]
+	# The device has the packed one: it stands once for each part.
+	compare packed base --rename transformer.layers=h
+	is 0 clean "8 tensors compared: 8 with the same values, 5 under another name, 3 in another layout"
+	[ "$(grep -c 'a.part(0,' "$BATS_TEST_TMPDIR/pairs")" -eq 3 ]
+}
+
+@test "without any name in common: by content, and it is said" {
+	compare base strange
+	is 0 clean "8 tensors compared: 8 with the same values"
+	[ "$(cut -f 3 "$BATS_TEST_TMPDIR/pairs" | sort -u)" = content ]
+	[[ $text == *"paired by content, shape or order, not by name"*"8 tensors"* ]]
+}
+
+@test "other values, missing, extra, another shape" {
+	compare base other
+	is 1 difference "7 tensors compared: 4 with the same values, 3 with other values, 1 only in the device, 1 only in the bench; first base.emb.weight, of another shape; worst base.h.0.fc.bias"
+	[[ $text == *"only in the device: 1 tensor, first base.h.0.norm.bias"* ]]
+	[[ $text == *"only in the bench: 1 tensor, first other.h.0.scale"* ]]
+}
+
+@test "square matrices alone transposed: a mistake of the conversion" {
+	compare base turned
+	is 1 difference "8 tensors compared: 8 with the same values, 1 in another layout; 1 square matrix is of the same shape transposed, and no other matrix is"
+}
+
+@test "batches; two files of one tensor" {
+	compare batch_npu batch_gpu
+	is 0 clean "2 tensors compared: 2 with the same values"
+	compare batch_npu batch_other
+	[ "$status $what" = "1 difference" ]
+	compare one_npu one_gpu
+	is 0 clean "1 tensor compared: 1 with the same values, 1 in another layout"
+	[ "$(cat "$BATS_TEST_TMPDIR/pairs")" = $'one_npu\tone_gpu\tplace\ta.reshape' ]
+}
+
+@test "msprobe's pairing knows nothing of this" {
+	compare base packed --preset msprobe
+	[ "$(grep -c '	only-' "$BATS_TEST_TMPDIR/pairs")" -eq 14 ]
+}
