@@ -1,0 +1,90 @@
+#include "acc/cli.h"
+#include "acc/payload.h"
+#include "acc/replay.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+
+enum { OPT_ROOT = 256 };
+
+static const struct cli_opt options[] = {
+	{'l', "list", NULL, "list the operators that can be audited"},
+	{'j', "threads", "N", "threads (default: one per CPU)"},
+	{OPT_ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
+	{0, NULL, NULL, NULL},
+};
+
+static const struct cli cli = {
+	.prog = "accaudit",
+	.synopsis = "[FILE ...]",
+	.summary = "Recompute each operator from its own recorded inputs: add audit.* to its outputs.",
+	.opt = options,
+	.notes = "Example: accdump-read npu_dump | accaudit | accfirstbad\n",
+};
+
+static struct cli_out *out;
+
+static int
+emit(void *arg, struct acc_rec *r)
+{
+	(void)arg;
+	cli_put(out, r);
+	return 0;
+}
+
+static void
+trouble(void *arg, const struct acc_err *e)
+{
+	(void)arg;
+	cli_warn_err(e);
+	cli_status(out, 2);
+}
+
+static void
+list(void)
+{
+	const struct acc_op *op;
+	for (size_t i = 0; (op = acc_op_row(i)) != NULL; i++)
+		printf("%-12s %s\n", op->cls, op->names);
+	exit(fflush(stdout) == 0 ? 0 : 2);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct acc_err e = {0};
+	struct acc_audit_opt opt = {0};
+	struct acc_roots *roots = acc_roots_open(&e);
+	if (roots == NULL)
+		cli_die_err(&e);
+	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
+		if (key == 'l')
+			list();
+		else if (key == 'j')
+			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
+		else if (key == OPT_ROOT && acc_roots_move(roots, optarg, &e) < 0)
+			cli_usage("--root: %s", e.msg);
+	}
+	opt.tmpdir = cli_tmpdir();
+	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
+	if (in == NULL)
+		cli_die_err(&e);
+	size_t nlog;
+	const struct acc_str *log = acc_in_log(in, &nlog);
+	out = cli_out_open(log, nlog, argc, argv);
+	struct acc_audit *a = acc_audit_open(roots, &opt, emit, trouble, NULL, &e);
+	if (a == NULL)
+		cli_die_err(&e);
+	struct acc_rec *r;
+	int rc;
+	while ((rc = acc_in_next(in, &r, &e)) > 0)
+		if (acc_audit_put(a, r, &e) < 0)
+			cli_die_err(&e);
+	if (rc < 0 || acc_audit_end(a, &e) < 0)
+		cli_die_err(&e);
+	cli_status(out, acc_in_status(in));
+	acc_audit_close(a);
+	acc_roots_close(roots);
+	acc_in_close(in);
+	return cli_finish(out);
+}

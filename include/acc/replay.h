@@ -1,0 +1,234 @@
+/* replay.h - is the recorded output of an operator right for its recorded inputs?
+ *
+ * A call is recomputed in double from what was recorded of it: forward by evaluating it,
+ * backward by the adjoint test, which needs no formula of the gradient: for any change v of an
+ * input, <g_in, v> = <g_out, J v>, where J v is what the same evaluation says about v.
+ *
+ * An operator is one row of a table, in a file of its family in lib/replay, and one function that
+ * evaluates it. How a row says what its arguments are called, and what its gradient's structure
+ * is, stands at struct acc_op. What cannot be understood is never good: eval then calls
+ * acc_cannot, and the call is not audited.
+ */
+#ifndef ACC_REPLAY_H
+#define ACC_REPLAY_H
+
+#include "acc/payload.h"
+#include "acc/record.h"
+#include "acc/tensor.h"
+
+/* --- values --- */
+
+enum { ACC_DENSE_DIMS = 16 };
+
+/* A tensor in row-major order without gaps, each element as a double: exact for every float and
+ * for integers up to 2^53. Complex tensors are not audited. */
+struct acc_dense {
+	enum acc_dtype dtype; /* what the operator saw, whatever the payload holds */
+	uint32_t ndim;
+	int64_t shape[ACC_DENSE_DIMS];
+	size_t n;             /* elements */
+	double *v;            /* NULL in an argument: recorded without data */
+	/* Of outputs: room for the size of what was summed up to give each element, such as
+	 * sum |terms|, in the unit of v, where that may be more than the element; 0 at first.
+	 * Errors are allowed in proportion. NULL where nobody wants to know. */
+	double *mag;
+};
+
+enum acc_value_type {
+	ACC_A_NONE,     /* None */
+	ACC_A_TENSOR,
+	ACC_A_INT,
+	ACC_A_FLOAT,
+	ACC_A_BOOL,
+	ACC_A_TEXT,     /* a str, or a torch.dtype, a torch.device: see `s` */
+	ACC_A_LIST,     /* list, tuple, torch.Size: in order */
+	ACC_A_SLICE,    /* three items, each None or an int */
+	ACC_A_ELLIPSIS,
+	ACC_A_OPAQUE    /* there was something, and nobody knows what */
+};
+
+/* An argument as it was recorded. */
+struct acc_value {
+	enum acc_value_type type;
+	struct acc_str name; /* of a keyword or parameter; empty: positional */
+	union {
+		struct acc_dense *t;
+		int64_t i;
+		double f;
+		bool b;
+		struct acc_str s;
+		struct { /* LIST, SLICE */
+			struct acc_value *item;
+			uint32_t n;
+		};
+	};
+};
+
+/* Parse a record's `type` and `value` (of kind arg) into *out; strings are borrowed from r, lists
+ * go to mem. Anything not understood becomes ACC_A_OPAQUE. 0 or ACC_ENOMEM. */
+int acc_value_parse(struct acc_arena *mem, const struct acc_rec *r, struct acc_value *out);
+
+/* --- a call that is being replayed --- */
+
+struct acc_replay {
+	const struct acc_op *op;
+	struct acc_str name;      /* the operator's name as the row has it, e.g. __add__ is add */
+	bool module;              /* recorded by the module: weights are parameters, numbers unknown */
+	struct acc_value *in;     /* positional, in order; a hole is ACC_A_OPAQUE */
+	struct acc_value *kw;     /* keywords and parameters */
+	uint32_t nin, nkw;
+	const struct acc_dense *rec; /* the outputs as recorded, in order; v may be NULL */
+	uint32_t nrec;
+	struct acc_arena *mem;    /* for one evaluation */
+	const char *why;          /* set by acc_cannot */
+};
+
+/* "Not audited: why" (a literal, or in r->mem). Returns ACC_EUNSUP. */
+int acc_cannot(struct acc_replay *r, const char *why);
+
+/* An argument by its name in the row's signature: the keyword of that name, or what stands at its
+ * position. NULL where it was not given or is None. */
+const struct acc_value *acc_arg(const struct acc_replay *r, const char *name);
+/* As one type. *out is untouched and 0 is returned where the argument is absent; 1 where it was
+ * read; < 0 (with acc_cannot) where it is something else. A float is no int; an int or bool is a
+ * float; a 0-d or one-element tensor is a number. */
+int acc_arg_int(struct acc_replay *r, const char *name, int64_t *out);
+int acc_arg_float(struct acc_replay *r, const char *name, double *out);
+int acc_arg_bool(struct acc_replay *r, const char *name, bool *out);
+int acc_arg_text(struct acc_replay *r, const char *name, struct acc_str *out);
+/* A tensor with data; one that must be there: absent is < 0, with acc_cannot. */
+int acc_arg_tensor(struct acc_replay *r, const char *name, const struct acc_dense **out);
+int acc_need_tensor(struct acc_replay *r, const char *name, const struct acc_dense **out);
+/* A list of ints, or one int as a list of one; a '*' argument: all that stand there. *n is how
+ * many; at most max, more is < 0. */
+int acc_arg_ints(struct acc_replay *r, const char *name, int64_t *out, uint32_t max, uint32_t *n);
+/* A dimension of a tensor of ndim, brought into 0..ndim-1 (of a scalar: 0); dflt where absent. */
+int acc_arg_dim(struct acc_replay *r, const char *name, uint32_t ndim, int64_t dflt, uint32_t *out);
+
+/* The shape that out must have for this result: else acc_cannot ("the recorded output has another
+ * shape"). */
+int acc_out_shape(struct acc_replay *r, const struct acc_dense *out, const int64_t *shape,
+	uint32_t ndim);
+/* n doubles that live as long as the evaluation, not initialised. NULL: return acc_cannot's. */
+double *acc_doubles(struct acc_replay *r, size_t n);
+
+/* --- broadcasting --- */
+
+/* Walks the elements of an output and what they take from inputs that are broadcast to its shape:
+ * at[k] is the element of input k. */
+enum { ACC_BROADCAST_MAX = 4 };
+struct acc_broadcast {
+	uint32_t ndim, nin;
+	int64_t shape[ACC_DENSE_DIMS];
+	int64_t step[ACC_BROADCAST_MAX][ACC_DENSE_DIMS];
+	int64_t idx[ACC_DENSE_DIMS];
+	size_t at[ACC_BROADCAST_MAX];
+};
+/* false: they cannot be broadcast to that shape. */
+bool acc_broadcast_start(struct acc_broadcast *b, const int64_t *shape, uint32_t ndim,
+	const struct acc_dense *const *in, uint32_t nin);
+/* The same where out must have the shape that broadcasting gives; < 0 with acc_cannot. */
+int acc_broadcast_exact(struct acc_replay *r, struct acc_broadcast *b, const struct acc_dense *out,
+	const struct acc_dense *const *in, uint32_t nin);
+void acc_broadcast_next(struct acc_broadcast *b);
+
+/* --- a row of the table --- */
+
+/* Which errors a right implementation may have; see limits in lib/replay/limit.c. */
+enum acc_rounding {
+	ACC_EXACT, /* elements are copied, or integers and bools come out: no error at all */
+	ACC_ONCE,  /* the exact result, rounded: + - * / of elements, a cast */
+	ACC_FEW    /* several roundings on the way, or sums: everything else */
+};
+
+enum acc_op_flags {
+	/* The gradient is computed from the recorded output rather than the input (tanh). */
+	ACC_SAVES_OUTPUT = 1,
+	/* J v changes with the input at a scale of 1 whatever the input's size (exp, softmax), not
+	 * at the scale of the input (a norm). */
+	ACC_UNIT_SCALE = 2,
+	/* Its backward is not audited: the recorded inputs do not tell (batch statistics). */
+	ACC_NO_BACKWARD = 4
+};
+
+/* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */
+struct acc_blocks {
+	size_t a, b, c;            /* sizes A, B, C; their product is the tensor's n */
+	bool by_a, by_b, by_c;     /* which of the three tell blocks apart */
+};
+
+/* A sum of products, for all operators that are linear in each of two inputs:
+ *
+ *	out[ob[b] + om[i] + on[j]] = alpha * sum_k x[xb[b] + xm[i] + xk[k]] * y[yb[b] + yk[k] + yn[j]]
+ *	                             + bias[...]
+ *
+ * with b < nb, i < m, j < n, k < nk. The tables of offsets make it serve matmul with broadcasting,
+ * einsum and (with a padded copy of the image) convolution. Every element of out occurs once. */
+struct acc_product {
+	const double *x, *y;
+	size_t nx, ny;            /* elements behind x and y */
+	const char *xname, *yname; /* the arguments that x and y are, for their gradients */
+	size_t nb, m, n, nk;
+	const size_t *ob, *om, *on, *xb, *xm, *xk, *yb, *yk, *yn;
+	double alpha;
+	const double *bias;       /* already broadcast to the output, and scaled; or NULL */
+	/* Where x is a padded copy: element of the argument behind each element of x, SIZE_MAX for
+	 * padding; NULL: x is the argument itself. */
+	const size_t *xfrom;
+};
+
+struct acc_op {
+	/* Names it goes by, separated by blanks: the last part of `op`, without leading and
+	 * trailing underscores and without the call's number: "linear npu_linear Linear". */
+	const char *names;
+	/* What its arguments are called, in the order of its positions, separated by blanks.
+	 * "a|b": it goes by both names. "*shape" takes this position and all behind it. "x:MODE"
+	 * is an input with a gradient, and how the outputs depend on it:
+	 *   x:point  each output element on one element of x at most, the one at its place after
+	 *            broadcasting x to the output's shape (+, *, gelu, the weight of a norm)
+	 *   x:move   the outputs are elements of x, put elsewhere or dropped, or constants
+	 *   x:block  block k of the outputs on block k of x only, see `blocks`
+	 *   x:any    in some way
+	 *   x:prod   a product; `product` says which
+	 * A list of tensors (cat) has one mode for all. */
+	const char *sig;
+	const char *cls;  /* operators whose usual errors are alike: product, norm, activation, ... */
+	enum acc_rounding rounding;
+	unsigned flags;
+	/* Evaluate: fill out[k].v (and .mag), whose dtype, shape and n are those of the recorded
+	 * outputs; check them with acc_out_shape. Reads nothing but r's arguments; the same call
+	 * is evaluated again with changed inputs. 0, or what acc_cannot returned. */
+	int (*eval)(struct acc_replay *r, struct acc_dense *out);
+	int which; /* for families that share an eval */
+	/* For :block, the blocks of the input of this name and of the outputs; NULL: rows along the
+	 * last dimension on both sides. */
+	int (*blocks)(struct acc_replay *r, const char *name, struct acc_blocks *in,
+		struct acc_blocks *out);
+	/* Instead of eval, for products: fill *p; p->bias may be left NULL. Called with out[0] as
+	 * recorded. */
+	int (*product)(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p);
+};
+
+/* The row of an operator by the `op` of a record, such as Functional.linear; NULL: unknown. */
+const struct acc_op *acc_op_find(struct acc_str op);
+/* All rows, one after another; NULL at the end. */
+const struct acc_op *acc_op_row(size_t i);
+
+/* --- the filter --- */
+
+struct acc_audit;
+struct acc_audit_opt {
+	unsigned threads;   /* 0: one per CPU */
+	const char *tmpdir;
+};
+typedef int acc_audit_emit_fn(void *arg, struct acc_rec *r);
+typedef void acc_audit_trouble_fn(void *arg, const struct acc_err *e);
+/* `roots` stays the caller's, and must live as long. */
+struct acc_audit *acc_audit_open(struct acc_roots *roots, const struct acc_audit_opt *opt,
+	acc_audit_emit_fn *emit, acc_audit_trouble_fn *trouble, void *arg, struct acc_err *e);
+/* Take a record; all come out in acc_audit_end. */
+int acc_audit_put(struct acc_audit *a, const struct acc_rec *r, struct acc_err *e);
+int acc_audit_end(struct acc_audit *a, struct acc_err *e);
+void acc_audit_close(struct acc_audit *a);
+
+#endif

@@ -1,0 +1,237 @@
+/* The gradient of an input, element by element, where the structure of the operator tells it:
+ * from what the evaluation does to a change of all elements at once. */
+#include "replay/impl.h"
+
+/* Central differences: their own error is below h^2, where h is in parts of the scale on which
+ * the operator changes, plus the rounding 2^-52 / h of the evaluation. */
+#define STEP 0x1p-17
+/* Two one-sided derivatives that differ by more than this share: a kink lies between. */
+#define KINK 1e-3
+
+/* Sums for each element of the input. */
+struct sums {
+	double *ref, *abs, *sq, *more;
+	uint32_t *terms;
+	bool *skip;
+};
+
+static bool
+sums_start(struct acc_replay *r, size_t n, struct sums *s)
+{
+	*s = (struct sums){acc_doubles(r, n), acc_doubles(r, n), acc_doubles(r, n),
+		acc_doubles(r, n), acc_alloc(r->mem, n * sizeof *s->terms),
+		acc_alloc(r->mem, n * sizeof *s->skip)};
+	if (s->ref == NULL || s->abs == NULL || s->sq == NULL || s->more == NULL ||
+		s->terms == NULL || s->skip == NULL)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		s->ref[i] = s->abs[i] = s->sq[i] = s->more[i] = 0;
+		s->terms[i] = 0;
+		s->skip[i] = false;
+	}
+	return true;
+}
+
+static void
+sums_add(struct sums *s, size_t i, double term)
+{
+	s->ref[i] += term;
+	s->abs[i] += fabs(term);
+	s->sq[i] += term * term;
+	s->terms[i]++;
+}
+
+static void
+compare(struct acc_adjoint *a, const struct sums *s)
+{
+	double max = acc_max_of(a->gin->dtype), tiny = acc_tiny_of(a->gin->dtype);
+	for (size_t i = 0; i < a->gin->n; i++) {
+		double rec = a->gin->v[i], ref = s->ref[i];
+		if (s->skip[i] || !isfinite(s->abs[i])) {
+			a->skipped++;
+			continue;
+		}
+		if (fabs(ref) > max * (1 - 8 * a->unit)) {
+			a->skipped++;
+			continue;
+		}
+		if (!isfinite(rec)) {
+			acc_err_add(&a->err, INFINITY, i);
+			continue;
+		}
+		double den = a->unit * (fabs(ref) + (s->terms[i] > 1 ? sqrt(s->sq[i]) : 0)) +
+			a->work * s->abs[i] + s->more[i] + tiny;
+		acc_err_add(&a->err, fabs(rec - ref) / den, i);
+	}
+}
+
+/* --- elements that are moved --- */
+
+int
+acc_adjoint_move(struct acc_adjoint *a)
+{
+	struct acc_trial *t = a->t;
+	struct acc_dense *plus = acc_trial_outputs(t, false), *minus = acc_trial_outputs(t, false);
+	struct sums s;
+	double *x = a->x->v, *mark = acc_doubles(&t->r, a->x->n);
+	if (plus == NULL || minus == NULL || mark == NULL || !sums_start(&t->r, a->x->n, &s))
+		return acc_cannot(&t->r, "out of memory");
+	int rc = 0;
+	/* Element i becomes i + 1, then -(i + 1): what changes its sign was moved. */
+	for (int sign = 1; sign >= -1 && rc == 0; sign -= 2) {
+		for (size_t i = 0; i < a->x->n; i++)
+			mark[i] = sign * (double)(i + 1);
+		a->x->v = mark;
+		rc = acc_replay_eval(&t->r, sign > 0 ? plus : minus);
+		a->x->v = x;
+	}
+	if (rc < 0)
+		return rc;
+	for (uint32_t k = 0; k < t->nout; k++)
+		for (size_t i = 0; i < plus[k].n; i++) {
+			double p = plus[k].v[i], m = minus[k].v[i];
+			if (p == m || (isnan(p) && isnan(m)))
+				continue;
+			if (p != -m || p < 1 || p > (double)a->x->n)
+				return acc_cannot(&t->r, "its gradient could not be followed");
+			if (a->gout[k] != NULL)
+				sums_add(&s, (size_t)p - 1, a->gout[k]->v[i]);
+		}
+	compare(a, &s);
+	return 0;
+}
+
+/* --- one input element for each output element --- */
+
+struct step {
+	double *up, *down; /* the changed inputs */
+	struct acc_dense *fup, *fdown;
+};
+
+static int
+difference(struct acc_adjoint *a, struct step *s)
+{
+	struct acc_trial *t = a->t;
+	double *x = a->x->v;
+	s->fup = acc_trial_outputs(t, false);
+	s->fdown = acc_trial_outputs(t, false);
+	if (s->fup == NULL || s->fdown == NULL)
+		return acc_cannot(&t->r, "out of memory");
+	a->x->v = s->up;
+	int rc = acc_replay_eval(&t->r, s->fup);
+	a->x->v = s->down;
+	if (rc == 0)
+		rc = acc_replay_eval(&t->r, s->fdown);
+	a->x->v = x;
+	return rc;
+}
+
+/* How much an element may change: a part of itself, or of the scale of the operator. */
+static double
+reach(const struct acc_adjoint *a, double x, double rms)
+{
+	if (a->t->r.op->flags & ACC_UNIT_SCALE)
+		return STEP * fmax(1, 0x1p-10 * fabs(x));
+	return STEP * (x != 0 && isfinite(x) ? fabs(x) : rms);
+}
+
+static double
+rms_of(const double *x, size_t n)
+{
+	double sum = 0;
+	size_t k = 0;
+	for (size_t i = 0; i < n; i++)
+		if (isfinite(x[i])) {
+			sum += x[i] * x[i];
+			k++;
+		}
+	return sum > 0 ? sqrt(sum / (double)k) : 1;
+}
+
+int
+acc_adjoint_point(struct acc_adjoint *a)
+{
+	struct acc_trial *t = a->t;
+	size_t n = a->x->n;
+	const double *x = a->x->v;
+	struct step st = {.up = acc_doubles(&t->r, n), .down = acc_doubles(&t->r, n)};
+	struct sums s;
+	if (st.up == NULL || st.down == NULL || !sums_start(&t->r, n, &s))
+		return acc_cannot(&t->r, "out of memory");
+	double rms = rms_of(x, n);
+	for (size_t i = 0; i < n; i++) {
+		double h = reach(a, x[i], rms);
+		st.up[i] = x[i] + h;
+		st.down[i] = x[i] - h;
+	}
+	int rc = difference(a, &st);
+	if (rc < 0)
+		return rc;
+	bool saves = t->r.op->flags & ACC_SAVES_OUTPUT;
+	for (uint32_t k = 0; k < t->nout; k++) {
+		struct acc_broadcast b;
+		const struct acc_dense *in = a->x, *f = &t->ref[k];
+		if (!acc_broadcast_start(&b, f->shape, f->ndim, &in, 1))
+			return acc_cannot(&t->r, "its gradient could not be followed");
+		for (size_t o = 0; o < f->n; o++, acc_broadcast_next(&b)) {
+			size_t i = b.at[0];
+			double g = a->gout[k] == NULL ? 0 : a->gout[k]->v[o];
+			double hp = st.up[i] - x[i], hm = x[i] - st.down[i];
+			double up = (st.fup[k].v[o] - f->v[o]) / hp;
+			double down = (f->v[o] - st.fdown[k].v[o]) / hm;
+			double noise = 0x1p-51 * fabs(f->v[o]) / fmin(hp, hm);
+			double d = (st.fup[k].v[o] - st.fdown[k].v[o]) / (hp + hm);
+			if (fabs(up - down) > KINK * fmax(fabs(up), fabs(down)) + 4 * noise)
+				s.skip[i] = true;
+			sums_add(&s, i, g * d);
+			s.more[i] += fabs(g) * noise + (saves ? a->unit * fabs(g) : 0);
+		}
+	}
+	compare(a, &s);
+	return 0;
+}
+
+/* --- products --- */
+
+static void
+gradient(const struct acc_product *p, const double *g, bool of_x, const size_t *from,
+	struct sums *s)
+{
+	for (size_t b = 0; b < p->nb; b++)
+		for (size_t i = 0; i < p->m; i++)
+			for (size_t k = 0; k < p->nk; k++) {
+				size_t ix = p->xb[b] + p->xm[i] + p->xk[k];
+				for (size_t j = 0; j < p->n; j++) {
+					size_t iy = p->yb[b] + p->yk[k] + p->yn[j];
+					double go = p->alpha * g[p->ob[b] + p->om[i] + p->on[j]];
+					size_t to = of_x ? ix : iy;
+					if (of_x && from != NULL)
+						to = from[ix];
+					if (to != SIZE_MAX)
+						sums_add(s, to, go * (of_x ? p->y[iy] : p->x[ix]));
+				}
+			}
+}
+
+int
+acc_adjoint_product(struct acc_adjoint *a)
+{
+	struct acc_trial *t = a->t;
+	struct acc_product p = {.alpha = 1};
+	struct sums s;
+	int rc = t->r.op->product(&t->r, &t->ref[0], &p);
+	if (rc < 0)
+		return rc;
+	bool of_x = strcmp(a->name, p.xname) == 0;
+	if (!of_x && strcmp(a->name, p.yname) != 0)
+		return acc_cannot(&t->r, "its gradient could not be followed");
+	if (!sums_start(&t->r, a->x->n, &s))
+		return acc_cannot(&t->r, "out of memory");
+	if (a->gout[0] != NULL)
+		gradient(&p, a->gout[0]->v, of_x, p.xfrom, &s);
+	/* The products are summed up as a matrix product does it, not rounded one by one. */
+	for (size_t i = 0; i < a->x->n; i++)
+		s.sq[i] = 0;
+	compare(a, &s);
+	return 0;
+}

@@ -1,0 +1,429 @@
+/* The filter: all records are kept, calls are found among them and run by threads, and the
+ * records come out with what the whole dump says about each. */
+#include "replay/impl.h"
+#include "replay/brought.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 16, QUEUE = 64 };
+/* Calls run at once while their tensors need no more than this, as doubles. */
+#define BUDGET ((uint64_t)256 << 20)
+
+struct span { /* the records of a call stand together */
+	size_t first, n;
+	bool backward;
+};
+
+struct acc_audit {
+	struct acc_roots *roots;
+	struct acc_audit_opt opt;
+	acc_audit_emit_fn *emit;
+	acc_audit_trouble_fn *trouble;
+	void *arg;
+	struct acc_spool *spool;
+	struct acc_buf at;            /* of uint64_t: the records' handles */
+	struct acc_buf span;          /* of struct span */
+	struct acc_map forward;       /* which span is the forward call of a key */
+	struct acc_buf key;           /* of the call that records are coming of */
+	struct acc_brought *brought;
+	/* the run */
+	pthread_mutex_t lock, files;
+	pthread_cond_t more, room;
+	struct acc_job *queue[QUEUE];
+	size_t head, tail;
+	uint64_t busy;                /* bytes of the jobs that run or wait */
+	bool closed;
+	struct acc_err err;           /* the first failure of a thread */
+	struct acc_audited *result;
+	size_t nresult;
+	struct acc_arena mem;         /* of what results point to */
+};
+
+struct acc_audit *
+acc_audit_open(struct acc_roots *roots, const struct acc_audit_opt *opt, acc_audit_emit_fn *emit,
+	acc_audit_trouble_fn *trouble, void *arg, struct acc_err *e)
+{
+	struct acc_audit *a = calloc(1, sizeof *a);
+	if (a == NULL) {
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+		return NULL;
+	}
+	a->roots = roots;
+	a->opt = *opt;
+	a->emit = emit;
+	a->trouble = trouble;
+	a->arg = arg;
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_mutex_init(&a->files, NULL);
+	pthread_cond_init(&a->more, NULL);
+	pthread_cond_init(&a->room, NULL);
+	a->spool = acc_spool_open(opt->tmpdir, e);
+	a->brought = a->spool == NULL ? NULL : acc_brought_open(opt->tmpdir, roots, e);
+	if (a->brought == NULL) {
+		acc_audit_close(a);
+		return NULL;
+	}
+	return a;
+}
+
+void
+acc_audit_close(struct acc_audit *a)
+{
+	if (a == NULL)
+		return;
+	acc_spool_close(a->spool);
+	acc_brought_close(a->brought);
+	acc_buf_release(&a->at);
+	acc_buf_release(&a->span);
+	acc_buf_release(&a->key);
+	acc_map_release(&a->forward);
+	acc_arena_release(&a->mem);
+	pthread_mutex_destroy(&a->lock);
+	pthread_mutex_destroy(&a->files);
+	pthread_cond_destroy(&a->more);
+	pthread_cond_destroy(&a->room);
+	free(a->result);
+	free(a);
+}
+
+/* --- which records are a call --- */
+
+static size_t
+records(const struct acc_audit *a)
+{
+	return a->at.n / sizeof(uint64_t);
+}
+
+static struct span *
+spans(const struct acc_audit *a, size_t *n)
+{
+	*n = a->span.n / sizeof(struct span);
+	return (struct span *)(void *)a->span.p;
+}
+
+/* What tells calls apart; and, with the pass left out, what a backward call shares with its
+ * forward call. */
+static int
+key_of(const struct acc_rec *r, bool pass, struct acc_buf *out)
+{
+	static const char *const texts[] = {"src", "op"};
+	static const char *const ints[] = {"step", "rank", "proc", "call"};
+	int rc = 0;
+	out->n = 0;
+	for (size_t i = 0; i < 2 && rc == 0; i++) {
+		struct acc_str s = acc_get_text(r, "", texts[i]);
+		rc = acc_buf_add(out, s.p, s.n);
+		if (rc == 0)
+			rc = acc_buf_add(out, "", 1);
+	}
+	for (size_t i = 0; i < 4 && rc == 0; i++) {
+		int64_t v = acc_get_int(r, "", ints[i], INT64_MIN);
+		rc = acc_buf_add(out, &v, sizeof v);
+	}
+	if (rc == 0 && pass) {
+		struct acc_str s = acc_get_text(r, "", "key");
+		rc = acc_buf_add(out, s.p, s.n);
+	}
+	return rc;
+}
+
+static int
+start(struct acc_audit *a, const struct acc_rec *r, bool backward)
+{
+	struct acc_buf key = {0};
+	struct span s = {.first = records(a), .backward = backward};
+	size_t n;
+	spans(a, &n);
+	int rc = key_of(r, false, &key);
+	struct acc_str k = {(const char *)key.p, (uint32_t)key.n};
+	uint64_t *at = rc == 0 && !backward ? acc_map_put(&a->forward, k, n) : NULL;
+	if (at != NULL)
+		*at = n;
+	else if (rc == 0 && !backward)
+		rc = ACC_ENOMEM;
+	acc_buf_release(&key);
+	return rc < 0 ? rc : acc_buf_add(&a->span, &s, sizeof s);
+}
+
+/* Does the record belong to a forward or backward call? */
+static int
+sort(struct acc_audit *a, const struct acc_rec *r)
+{
+	struct acc_str pass = acc_get_text(r, "", "pass");
+	bool backward = acc_str_is(pass, "backward");
+	struct acc_buf key = {0};
+	int rc = 0;
+	size_t n;
+	bool call = (acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")) &&
+		(backward || acc_str_is(pass, "forward"));
+	if (call)
+		rc = key_of(r, true, &key);
+	if (rc < 0)
+		return rc;
+	struct span *s = spans(a, &n);
+	bool same = call && n > 0 && key.n == a->key.n && memcmp(key.p, a->key.p, key.n) == 0 &&
+		s[n - 1].first + s[n - 1].n == records(a);
+	acc_buf_release(&a->key);
+	a->key = key;
+	if (call && !same)
+		rc = start(a, r, backward);
+	if (rc == 0 && call) {
+		s = spans(a, &n);
+		s[n - 1].n++;
+	}
+	return rc;
+}
+
+int
+acc_audit_put(struct acc_audit *a, const struct acc_rec *r, struct acc_err *e)
+{
+	uint64_t at;
+	int rc = 0;
+	if (acc_rec_is(r, "source"))
+		rc = acc_roots_add(a->roots, r, e);
+	else if (acc_rec_is(r, "data"))
+		return acc_brought_take(a->brought, r, e);
+	else if (sort(a, r) < 0)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	if (rc == 0)
+		rc = acc_spool_put(a->spool, r, &at, e);
+	if (rc == 0 && acc_buf_add(&a->at, &at, sizeof at) < 0)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	return rc;
+}
+
+static int
+get(struct acc_audit *a, size_t line, struct acc_rec **r, struct acc_err *e)
+{
+	uint64_t at;
+	memcpy(&at, a->at.p + line * sizeof at, sizeof at);
+	int rc = acc_spool_get(a->spool, at, r, e);
+	return rc < 0 ? rc : 0;
+}
+
+/* --- running them --- */
+
+static int
+take(struct acc_audit *a, const struct span *s, struct acc_job *j, bool of_forward,
+	struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = 0;
+	for (size_t i = 0; i < s->n && rc == 0; i++) {
+		rc = get(a, s->first + i, &r, e);
+		if (rc < 0)
+			break;
+		if (i == 0 && j->op.p == NULL) {
+			struct acc_str op = acc_get_text(r, "", "op");
+			j->op = (struct acc_str){acc_arena_copy(&j->mem, op.p, op.n), op.n};
+			if (j->op.p == NULL)
+				return acc_fail(e, ACC_ENOMEM, "out of memory");
+		}
+		rc = acc_brought_refer(a->brought, r, e);
+		if (rc == 0)
+			rc = acc_job_take(j, r, s->first + i, of_forward, e);
+	}
+	return rc;
+}
+
+static void
+drop(struct acc_job *j)
+{
+	if (j != NULL)
+		acc_arena_release(&j->mem);
+	free(j);
+}
+
+static int
+count(void *arg, struct acc_held *h)
+{
+	(void)h;
+	(*(uint32_t *)arg)++;
+	return 0;
+}
+
+static struct acc_job *
+make(struct acc_audit *a, struct span *s, struct acc_err *e)
+{
+	struct acc_job *j = calloc(1, sizeof *j);
+	struct acc_rec *r;
+	if (j == NULL) {
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+		return NULL;
+	}
+	j->backward = s->backward;
+	int rc = take(a, s, j, !s->backward, e);
+	if (rc == 0 && s->backward && (rc = get(a, s->first, &r, e)) == 0) {
+		struct acc_buf key = {0};
+		size_t n;
+		if (key_of(r, false, &key) < 0)
+			rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+		const uint64_t *at = rc < 0 ? NULL : acc_map_get(&a->forward,
+			(struct acc_str){(const char *)key.p, (uint32_t)key.n});
+		acc_buf_release(&key);
+		const struct span *all = spans(a, &n);
+		if (at != NULL)
+			rc = take(a, &all[*at], j, true, e);
+	}
+	const struct acc_pass_of *p = s->backward ? &j->bwd : &j->fwd;
+	acc_each_held(p->out, p->nout, count, &j->nresult);
+	if (rc == 0 && (j->result = calloc(j->nresult + 1, sizeof *j->result)) == NULL)
+		rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+	if (rc == 0)
+		return j;
+	drop(j);
+	return NULL;
+}
+
+static char *
+lasting(struct acc_audit *a, const char *s)
+{
+	static char none[] = "out of memory";
+	char *p = s == NULL ? NULL : acc_arena_copy(&a->mem, s, strlen(s));
+	return s == NULL ? NULL : p == NULL ? none : p;
+}
+
+/* With the lock held: the results go to their places. */
+static void
+finish(struct acc_audit *a, struct acc_job *j, size_t at)
+{
+	for (uint32_t k = 0; k < j->nresult; k++) {
+		struct acc_audited *v = &a->result[at + k];
+		*v = j->result[k];
+		v->skip = lasting(a, v->skip);
+		v->cause = lasting(a, v->cause);
+	}
+	a->busy -= j->bytes;
+	free(j->result);
+	drop(j);
+	pthread_cond_broadcast(&a->room);
+}
+
+static void *
+work(void *arg)
+{
+	struct acc_audit *a = arg;
+	struct acc_err e = {0};
+	pthread_mutex_lock(&a->lock);
+	for (;;) {
+		while (a->head == a->tail && !a->closed)
+			pthread_cond_wait(&a->more, &a->lock);
+		if (a->head == a->tail)
+			break;
+		struct acc_job *j = a->queue[a->head++ % QUEUE];
+		pthread_mutex_unlock(&a->lock);
+		if (acc_job_load(j, a->roots, &a->files, &e) < 0)
+			j->bad = "out of memory";
+		acc_job_run(j);
+		pthread_mutex_lock(&a->lock);
+		finish(a, j, j->at);
+	}
+	pthread_mutex_unlock(&a->lock);
+	return NULL;
+}
+
+static int
+room(struct acc_audit *a)
+{
+	if (a->nresult % 1024 != 0)
+		return 0;
+	struct acc_audited *p = realloc(a->result, (a->nresult + 1024) * sizeof *p);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	a->result = p;
+	return 0;
+}
+
+/* With the lock held: places for the results, in the order of the records. */
+static int
+submit(struct acc_audit *a, struct acc_job *j)
+{
+	while (a->tail - a->head == QUEUE ||
+		(a->busy > 0 && a->busy + j->bytes > BUDGET))
+		pthread_cond_wait(&a->room, &a->lock);
+	j->at = a->nresult;
+	for (uint32_t k = 0; k < j->nresult; k++) {
+		if (room(a) < 0)
+			return ACC_ENOMEM;
+		a->result[a->nresult++] = (struct acc_audited){.skip = "out of memory"};
+	}
+	a->busy += j->bytes;
+	a->queue[a->tail++ % QUEUE] = j;
+	pthread_cond_signal(&a->more);
+	return 0;
+}
+
+static int
+run(struct acc_audit *a, struct acc_err *e)
+{
+	pthread_t thread[MAX_THREADS];
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned want = a->opt.threads > 0 ? a->opt.threads : cpus > 0 ? (unsigned)cpus : 1;
+	unsigned started = 0;
+	size_t n;
+	int rc = 0;
+	want = want > MAX_THREADS ? MAX_THREADS : want;
+	while (started < want && pthread_create(&thread[started], NULL, work, a) == 0)
+		started++;
+	if (started == 0)
+		return acc_fail(e, ACC_EIO, "no thread could be started");
+	struct span *s = spans(a, &n);
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		struct acc_job *j = make(a, &s[i], e);
+		if (j == NULL) {
+			rc = ACC_ENOMEM;
+			break;
+		}
+		pthread_mutex_lock(&a->lock);
+		rc = submit(a, j);
+		pthread_mutex_unlock(&a->lock);
+	}
+	pthread_mutex_lock(&a->lock);
+	a->closed = true;
+	pthread_cond_broadcast(&a->more);
+	pthread_mutex_unlock(&a->lock);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(thread[i], NULL);
+	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
+}
+
+/* --- what comes of it --- */
+
+static int
+annotate(struct acc_rec *r, const struct acc_audited *v)
+{
+	int rc = 0;
+	if (v->skip != NULL)
+		return acc_put(r, "", "audit.skip", acc_ctext(v->skip));
+	rc |= acc_put(r, "", "audit.ok", acc_bool(acc_audited_good(v)));
+	rc |= acc_put(r, "", "audit.err", acc_f64(v->rms));
+	rc |= acc_put(r, "", "audit.err_max", acc_f64(v->max));
+	rc |= acc_put(r, "", "audit.limit", acc_f64(v->limit));
+	rc |= acc_put(r, "", "audit.limit_max", acc_f64(v->limit_max));
+	if (v->cause != NULL && !acc_audited_good(v))
+		rc |= acc_put(r, "", "audit.cause", acc_ctext(v->cause));
+	return rc;
+}
+
+int
+acc_audit_end(struct acc_audit *a, struct acc_err *e)
+{
+	struct acc_rec *r;
+	size_t k = 0;
+	int rc = run(a, e);
+	if (rc < 0)
+		return rc;
+	if (acc_limits(a->result, a->nresult) < 0)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	for (size_t i = 0; i < records(a); i++) {
+		rc = get(a, i, &r, e);
+		if (rc == 0 && k < a->nresult && a->result[k].line == i)
+			rc = annotate(r, &a->result[k++]);
+		if (rc == 0)
+			rc = a->emit(a->arg, r);
+		if (rc < 0)
+			return rc;
+	}
+	return acc_brought_emit(a->brought, a->emit, a->arg, e);
+}

@@ -1,0 +1,198 @@
+/* Backward: which gradient is of which input, and the test that the structure allows. */
+#include "replay/impl.h"
+
+struct input {
+	struct acc_held *h;
+	struct acc_str name, mode; /* by the signature */
+	uint32_t pos;              /* which positional argument; UINT32_MAX: a keyword */
+};
+
+struct inputs {
+	struct acc_arena *mem;
+	struct input *list;
+	uint32_t n, cap;
+	struct acc_str name, mode;
+	uint32_t pos;
+};
+
+static int
+add(void *arg, struct acc_held *h)
+{
+	struct inputs *in = arg;
+	if (in->n < in->cap)
+		in->list[in->n++] = (struct input){h, in->name, in->mode, in->pos};
+	return 0;
+}
+
+static int
+count(void *arg, struct acc_held *h)
+{
+	(void)h;
+	(*(uint32_t *)arg)++;
+	return 0;
+}
+
+/* The tensors among the inputs of the forward call, in order. */
+static bool
+list_inputs(struct acc_trial *t, struct inputs *in)
+{
+	const struct acc_replay *r = &t->r;
+	uint32_t n = 0;
+	acc_each_held(r->in, r->nin, count, &n);
+	acc_each_held(r->kw, r->nkw, count, &n);
+	*in = (struct inputs){.mem = r->mem, .cap = n,
+		.list = acc_alloc(r->mem, n * sizeof *in->list)};
+	if (in->list == NULL)
+		return false;
+	for (uint32_t i = 0; i < r->nin; i++) {
+		in->mode = acc_sig_mode(r->op, (struct acc_str){"", 0}, i, &in->name);
+		in->pos = i;
+		acc_each_held(&r->in[i], 1, add, in);
+	}
+	for (uint32_t i = 0; i < r->nkw; i++) {
+		in->mode = acc_sig_mode(r->op, r->kw[i].name, 0, &in->name);
+		in->pos = UINT32_MAX;
+		acc_each_held(&r->kw[i], 1, add, in);
+	}
+	return true;
+}
+
+static bool
+same_shape(const struct acc_dense *a, const struct acc_dense *b)
+{
+	return a->ndim == b->ndim &&
+		(a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+}
+
+/* Recorders number gradients by the tensors among the inputs, or by the arguments. Whichever
+ * fits all of them. */
+static struct input *
+input_of(const struct inputs *in, uint32_t at, bool by_pos)
+{
+	if (!by_pos)
+		return at < in->n ? &in->list[at] : NULL;
+	for (uint32_t i = 0; i < in->n; i++)
+		if (in->list[i].pos == at)
+			return &in->list[i];
+	return NULL;
+}
+
+static bool
+fits(const struct inputs *in, const struct acc_pass_of *p, bool by_pos)
+{
+	for (uint32_t i = 0; i < p->nout; i++) {
+		if (p->out[i].type != ACC_A_TENSOR)
+			continue;
+		const struct input *x = input_of(in, i, by_pos);
+		if (x == NULL || !same_shape(&x->h->d, p->out[i].t) ||
+			!acc_is_float(x->h->d.dtype))
+			return false;
+	}
+	return true;
+}
+
+/* The gradients of the outputs, in order; NULL where none came. false: they do not fit. */
+static bool
+list_gradients(struct acc_trial *t, const struct acc_dense **g, const char **why)
+{
+	const struct acc_pass_of *p = &t->j->bwd;
+	for (uint32_t k = 0; k < t->nout; k++) {
+		g[k] = NULL;
+		if (k >= p->nin || p->in[k].type != ACC_A_TENSOR)
+			continue;
+		g[k] = p->in[k].t;
+		if (!same_shape(g[k], &t->out[k]->d)) {
+			*why = "a gradient has another shape than its output";
+			return false;
+		}
+		if (g[k]->v == NULL) {
+			*why = "a gradient was recorded without data";
+			return false;
+		}
+	}
+	for (uint32_t k = t->nout; k < p->nin; k++)
+		if (p->in[k].type != ACC_A_NONE) {
+			*why = "more gradients than outputs";
+			return false;
+		}
+	return true;
+}
+
+static int
+test(struct acc_adjoint *a, struct acc_str mode)
+{
+	if (acc_str_is(mode, "move"))
+		return acc_adjoint_move(a);
+	if (acc_str_is(mode, "point"))
+		return acc_adjoint_point(a);
+	if (acc_str_is(mode, "block") || acc_str_is(mode, "any"))
+		return acc_adjoint_block(a, acc_str_is(mode, "any"));
+	if (acc_str_is(mode, "prod"))
+		return acc_adjoint_product(a);
+	return acc_cannot(&a->t->r, "the gradient of this argument is not known");
+}
+
+static double
+coarser(double unit, const struct acc_dense *d)
+{
+	return fmax(unit, acc_unit_of(d->dtype));
+}
+
+static void
+one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
+	const struct acc_dense *const *g, struct acc_audited *v)
+{
+	char *name = acc_arena_copy(t->r.mem, x->name.p, x->name.n);
+	struct acc_adjoint a = {.t = t, .x = &x->h->d, .name = name, .gin = &gin->d, .gout = g};
+	a.unit = coarser(acc_unit_of(gin->d.dtype), a.x);
+	for (uint32_t k = 0; k < t->nout; k++)
+		if (g[k] != NULL)
+			a.unit = coarser(a.unit, g[k]);
+	a.work = fmin(a.unit, 0x1p-24);
+	t->r.why = NULL;
+	if (gin->d.v == NULL)
+		v->skip = gin->err != NULL ? gin->err : "recorded without data";
+	else if (name == NULL)
+		v->skip = "out of memory";
+	else if (test(&a, x->mode) < 0)
+		v->skip = t->r.why;
+	v->rms = a.err.broken ? INFINITY : a.err.n == 0 ? 0 : sqrt(a.err.sum2 / (double)a.err.n);
+	v->max = a.err.broken ? INFINITY : a.err.max;
+	v->finite = a.err.n > 0;
+	v->low = a.unit > 0x1p-20;
+	v->rounding = (uint8_t)t->r.op->rounding;
+	if (v->skip == NULL && !v->finite && a.skipped > 0)
+		v->skip = "nothing in it is finite, or away from a kink";
+}
+
+void
+acc_backward(struct acc_trial *t)
+{
+	struct acc_job *j = t->j;
+	struct inputs in;
+	const char *why = NULL;
+	const struct acc_dense **g = acc_alloc(t->r.mem, t->nout * sizeof *g);
+	if (g == NULL || !list_inputs(t, &in)) {
+		acc_job_skip(j, "out of memory");
+		return;
+	}
+	bool by_pos = !fits(&in, &j->bwd, false);
+	if (t->r.op->flags & ACC_NO_BACKWARD)
+		why = "its gradient is not known";
+	else if (by_pos && !fits(&in, &j->bwd, true))
+		why = "its gradients have other shapes than its inputs";
+	if (why != NULL || !list_gradients(t, g, &why)) {
+		acc_job_skip(j, why);
+		return;
+	}
+	for (uint32_t i = 0, k = 0; i < j->bwd.nout && k < j->nresult; i++) {
+		if (j->bwd.out[i].type != ACC_A_TENSOR)
+			continue;
+		struct acc_audited *v = &j->result[k++];
+		struct acc_held *h = (struct acc_held *)(void *)j->bwd.out[i].t;
+		v->line = h->line;
+		v->backward = true;
+		v->cls = t->r.op->cls;
+		one(t, input_of(&in, i, by_pos), h, g, v);
+	}
+}

@@ -1,0 +1,105 @@
+/* Rounding: units, limits of dtypes, and the errors of one output. */
+#include "replay/impl.h"
+
+bool
+acc_is_float(enum acc_dtype t)
+{
+	return t != ACC_NODTYPE && acc_dtypes[t].cls == 'F';
+}
+
+double
+acc_max_of(enum acc_dtype t)
+{
+	return acc_is_float(t) ? acc_dtypes[t].max : INFINITY;
+}
+
+/* eps is the distance from 1 to the next number. In 16 bits and fewer an operator rounds once, at
+ * its end: the rms of such an error is about a quarter of eps. */
+double
+acc_unit_of(enum acc_dtype t)
+{
+	if (!acc_is_float(t))
+		return 0;
+	return acc_dtypes[t].size <= 2 ? acc_dtypes[t].eps / 4 : acc_dtypes[t].eps / 2;
+}
+
+/* Devices may flush what is not normal to zero, but not in f16, whose range is small. */
+double
+acc_tiny_of(enum acc_dtype t)
+{
+	switch (t) {
+	case ACC_F64:
+		return 0x1p-1022;
+	case ACC_F32:
+	case ACC_BF16:
+		return 0x1p-126;
+	case ACC_F16:
+		return 0x1p-24;
+	case ACC_F8E4M3:
+	case ACC_F8E4M3FNUZ:
+		return 0x1p-9;
+	case ACC_F8E5M2:
+	case ACC_F8E5M2FNUZ:
+		return 0x1p-16;
+	case ACC_HIF8:
+		return 0x1p-22;
+	default:
+		return 0;
+	}
+}
+
+double
+acc_round_to(enum acc_dtype t, double x)
+{
+	int e;
+	if (!acc_is_float(t) || t == ACC_F64 || !isfinite(x) || x == 0)
+		return x;
+	if (t == ACC_F32)
+		return (float)x;
+	frexp(x, &e);
+	/* eps = 2^(1-p) for p bits: the last one of x weighs 2^(e-p). */
+	double step = ldexp(acc_dtypes[t].eps, e - 1);
+	if (step < acc_tiny_of(t) && t == ACC_F16)
+		step = acc_tiny_of(t);
+	double y = nearbyint(x / step) * step;
+	return fabs(y) > acc_dtypes[t].max ? copysign(INFINITY, x) : y;
+}
+
+enum acc_dtype
+acc_coarsest(const struct acc_pass_of *s, enum acc_dtype t)
+{
+	for (uint32_t i = 0; i < s->nin; i++)
+		if (s->in[i].type == ACC_A_TENSOR && acc_is_float(s->in[i].t->dtype) &&
+			(!acc_is_float(t) ||
+				acc_unit_of(s->in[i].t->dtype) > acc_unit_of(t)))
+			t = s->in[i].t->dtype;
+	return t;
+}
+
+/* splitmix64 */
+uint64_t
+acc_mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+void
+acc_err_add(struct acc_errsum *s, double e, size_t at)
+{
+	s->n++;
+	if (!isfinite(e)) {
+		if (!s->broken)
+			s->at = at;
+		s->broken = true;
+		return;
+	}
+	s->sum2 += e * e;
+	if (e > s->max) {
+		s->max = e;
+		if (!s->broken)
+			s->at = at;
+	}
+}

@@ -1,0 +1,178 @@
+/* The adjoint test proper: <g_in, v> against <g_out, J v> for random v, in blocks that do not
+ * depend on each other. */
+#include "replay/impl.h"
+
+enum { PROBES = 6, FEW_PROBES = 2, MANY = 1 << 17 };
+#define STEP 0x1p-18
+
+struct block_sum {
+	double in, in2, out, out2, abs, noise;
+	bool wild, gwild;
+};
+
+static size_t
+block_of(const struct acc_blocks *b, size_t i)
+{
+	size_t c = i % b->c, r = i / b->c, k = 0;
+	if (b->by_a)
+		k = r / b->b;
+	if (b->by_b)
+		k = k * b->b + r % b->b;
+	if (b->by_c)
+		k = k * b->c + c;
+	return k;
+}
+
+static size_t
+blocks(const struct acc_blocks *b)
+{
+	return (b->by_a ? b->a : 1) * (b->by_b ? b->b : 1) * (b->by_c ? b->c : 1);
+}
+
+static void
+rows(const struct acc_dense *d, struct acc_blocks *b)
+{
+	size_t len = d->ndim == 0 ? 1 : (size_t)d->shape[d->ndim - 1];
+	*b = (struct acc_blocks){len == 0 ? 0 : d->n / len, 1, len, true, false, false};
+}
+
+/* The scale on which the operator changes with x: how much its elements differ. */
+static double
+scale_of(const struct acc_adjoint *a)
+{
+	double sum = 0, sq = 0, n = 0;
+	if (a->t->r.op->flags & ACC_UNIT_SCALE)
+		return 1;
+	for (size_t i = 0; i < a->x->n; i++)
+		if (isfinite(a->x->v[i])) {
+			sum += a->x->v[i];
+			n++;
+		}
+	double mean = n > 0 ? sum / n : 0;
+	for (size_t i = 0; i < a->x->n; i++)
+		if (isfinite(a->x->v[i]))
+			sq += (a->x->v[i] - mean) * (a->x->v[i] - mean);
+	if (sq > 0)
+		return sqrt(sq / n);
+	return mean != 0 ? fabs(mean) : 1;
+}
+
+struct probe {
+	struct acc_blocks in, out;
+	size_t n;
+	struct block_sum *sum;
+	double *v, *up, *down;
+	struct acc_dense *fup, *fdown;
+	double h;
+};
+
+static int
+evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
+{
+	double *x = a->x->v;
+	for (size_t i = 0; i < a->x->n; i++) {
+		uint64_t r = acc_mix(seed ^ acc_mix(i));
+		double v = 0.5 + (double)(r >> 12) * 0x1p-52;
+		p->v[i] = r & 1 ? v : -v;
+		p->up[i] = x[i] + p->h * p->v[i];
+		p->down[i] = x[i] - p->h * p->v[i];
+	}
+	a->x->v = p->up;
+	int rc = acc_replay_eval(&a->t->r, p->fup);
+	a->x->v = p->down;
+	if (rc == 0)
+		rc = acc_replay_eval(&a->t->r, p->fdown);
+	a->x->v = x;
+	return rc;
+}
+
+static void
+take_in(struct acc_adjoint *a, struct probe *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		p->sum[i] = (struct block_sum){0};
+	for (size_t i = 0; i < a->x->n; i++) {
+		struct block_sum *s = &p->sum[block_of(&p->in, i)];
+		double term = a->gin->v[i] * p->v[i];
+		s->in += term;
+		s->in2 += term * term;
+		s->gwild |= !isfinite(term) ||
+			fabs(a->gin->v[i]) >= acc_max_of(a->gin->dtype);
+	}
+	for (uint32_t k = 0; k < a->t->nout; k++) {
+		const struct acc_dense *g = a->gout[k];
+		for (size_t o = 0; g != NULL && o < g->n; o++) {
+			struct block_sum *s = &p->sum[block_of(&p->out, o)];
+			double jv = (p->fup[k].v[o] - p->fdown[k].v[o]) / (2 * p->h);
+			double term = g->v[o] * jv;
+			s->out += term;
+			s->out2 += term * term;
+			s->abs += fabs(term);
+			s->noise += fabs(g->v[o]) * (0x1p-51 / p->h) * fabs(p->fup[k].v[o]);
+			s->wild |= !isfinite(term);
+		}
+	}
+}
+
+static void
+compare(struct acc_adjoint *a, const struct probe *p)
+{
+	double max = acc_max_of(a->gin->dtype);
+	double tiny = acc_tiny_of(a->gin->dtype) * sqrt((double)(a->x->n / p->n + 1));
+	for (size_t i = 0; i < p->n; i++) {
+		const struct block_sum *s = &p->sum[i];
+		if (s->wild || (s->gwild && sqrt(s->out2) > max / 4)) {
+			a->skipped++; /* it overflows, or may */
+			continue;
+		}
+		if (s->gwild) {
+			acc_err_add(&a->err, INFINITY, i);
+			continue;
+		}
+		double den = a->unit * sqrt(fmax(s->in2, s->out2)) + a->work * s->abs + s->noise +
+			tiny;
+		acc_err_add(&a->err, fabs(s->in - s->out) / den, i);
+	}
+}
+
+int
+acc_adjoint_block(struct acc_adjoint *a, bool whole)
+{
+	struct acc_trial *t = a->t;
+	struct probe p = {0};
+	size_t n = a->x->n;
+	int rc = 0;
+	if (whole || t->nout == 0) {
+		p.in = (struct acc_blocks){1, 1, n, false, false, false};
+		p.out = (struct acc_blocks){1, 1, 1, false, false, false};
+	} else if (t->r.op->blocks != NULL) {
+		rc = t->r.op->blocks(&t->r, a->name, &p.in, &p.out);
+	} else {
+		rows(a->x, &p.in);
+		rows(&t->ref[0], &p.out);
+	}
+	p.n = blocks(&p.in);
+	if (rc < 0 || n == 0)
+		return rc;
+	if (p.n == 0 || p.n != blocks(&p.out))
+		return acc_cannot(&t->r, "its gradient could not be followed");
+	p.sum = acc_alloc(t->r.mem, p.n * sizeof *p.sum);
+	p.v = acc_doubles(&t->r, n);
+	p.up = acc_doubles(&t->r, n);
+	p.down = acc_doubles(&t->r, n);
+	p.fup = acc_trial_outputs(t, false);
+	p.fdown = acc_trial_outputs(t, false);
+	if (p.sum == NULL || p.v == NULL || p.up == NULL || p.down == NULL || p.fup == NULL ||
+		p.fdown == NULL)
+		return acc_cannot(&t->r, "out of memory");
+	p.h = STEP * scale_of(a);
+	int probes = n > MANY ? FEW_PROBES : PROBES;
+	for (int k = 0; k < probes && rc == 0; k++) {
+		rc = evaluate(a, &p, (uint64_t)k + 1);
+		if (rc == 0) {
+			take_in(a, &p);
+			compare(a, &p);
+		}
+	}
+	return rc;
+}
