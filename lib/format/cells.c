@@ -31,7 +31,10 @@ static const char *const point_keys[] = {"kind", "a.tag", "b.tag", "a.step", "b.
 	"b.value", "how", "a.run", "b.run", NULL};
 static const char *const point_short[] = {"a.tag", "a.step", "a.value", "b.value", "how", NULL};
 static const char *const scalar_keys[] = {"tag", "step", "value", "run", NULL};
-static const char *const param_keys[] = {"key", "value", "where", NULL};
+/* A log holds both, the parameters first. */
+static const char *const param_keys[] = {"key", "value", "dialect", "maybe", "where", "tag", "step",
+	"run", NULL};
+static const char *const param_short[] = {"key", "tag", "step", "value", "maybe", "where", NULL};
 static const char *const finding_keys[] = {"kind", "what", "name", "io", "pos", "step", "rank",
 	"rule", "value", "limit", "limit_from", "confidence", "ranked", "text", NULL};
 static const char *const pair_short[] = {"name", "a.dtype", "a.shape", "how", "note", "m.max_abs", "m.max_rel",
@@ -59,7 +62,9 @@ default_keys(const struct acc_rec *r, bool for_people)
 		return for_people ? tensor_short : tensor_keys;
 	if (acc_rec_is(r, "scalar"))
 		return scalar_keys;
-	return acc_rec_is(r, "param") ? param_keys : finding_keys;
+	if (acc_rec_is(r, "param"))
+		return for_people ? param_short : param_keys;
+	return finding_keys;
 }
 
 

@@ -4,7 +4,13 @@
 #include <stdlib.h>
 #include <yaml.h>
 
-enum { DEPTH = 64, LONGEST = 64 << 20 };
+enum { DEPTH = 64, LONGEST = 64 << 20, ANCHORS = 4096 };
+
+struct anchor {
+	const char *name;
+	struct acc_yaml *node;
+	struct anchor *before;
+};
 
 struct build {
 	struct acc_arena *m;
@@ -14,6 +20,9 @@ struct build {
 		struct acc_yaml *node, *last;
 	} at[DEPTH];
 	int depth;
+	bool aliases;          /* are read */
+	struct anchor *anchor; /* the last one */
+	int nanchor;
 };
 
 static bool
@@ -24,13 +33,57 @@ is_null(const yaml_event_t *ev)
 	       (s[0] == '\0' || strcmp(s, "~") == 0 || strcmp(s, "null") == 0);
 }
 
+/* What an alias stands for. */
+static struct acc_yaml *
+find(struct build *b, const yaml_event_t *ev)
+{
+	const char *name = (const char *)ev->data.alias.anchor;
+	unsigned line = (unsigned)ev->start_mark.line + 1;
+	struct anchor *a = b->anchor;
+	while (a != NULL && strcmp(a->name, name) != 0)
+		a = a->before;
+	for (int i = 0; a != NULL && i < b->depth; i++)
+		if (b->at[i].node == a->node) {
+			acc_fail(b->e, ACC_EUNSUP, "line %u: *%.60s stands for what it is in", line,
+				name);
+			return NULL;
+		}
+	if (a == NULL)
+		acc_fail(b->e, ACC_EFORMAT, "line %u: no anchor &%.60s before it", line, name);
+	return a == NULL ? NULL : a->node;
+}
+
 static int
-add(struct build *b, const yaml_event_t *ev, enum acc_yaml_kind kind)
+note(struct build *b, const yaml_char_t *name, struct acc_yaml *y)
+{
+	struct anchor *a = name == NULL ? NULL : acc_alloc(b->m, sizeof *a);
+	if (name == NULL)
+		return 0;
+	if (b->nanchor++ == ANCHORS)
+		return acc_fail(b->e, ACC_ELIMIT, "line %u: more than %d anchors", y->line, ANCHORS);
+	if (a != NULL)
+		a->name = acc_arena_copy(b->m, name, strlen((const char *)name));
+	if (a == NULL || a->name == NULL)
+		return acc_fail(b->e, ACC_ENOMEM, "out of memory");
+	a->node = y;
+	a->before = b->anchor;
+	b->anchor = a;
+	return 0;
+}
+
+static int
+add(struct build *b, const yaml_event_t *ev, enum acc_yaml_kind kind, const yaml_char_t *name)
 {
 	struct acc_yaml *y = acc_alloc(b->m, sizeof *y);
 	if (y == NULL)
 		return acc_fail(b->e, ACC_ENOMEM, "out of memory");
 	*y = (struct acc_yaml){.kind = kind, .line = (uint32_t)ev->start_mark.line + 1};
+	if (name != NULL && !b->aliases)
+		return acc_fail(b->e, ACC_EUNSUP, "line %u: anchors and aliases are not read", y->line);
+	if (kind == ACC_YAML_ALIAS && (y->child = find(b, ev)) == NULL)
+		return ACC_EFORMAT;
+	if (kind != ACC_YAML_ALIAS && note(b, name, y) < 0)
+		return ACC_ELIMIT;
 	if (kind == ACC_YAML_SCALAR) {
 		y->text = acc_arena_copy(b->m, ev->data.scalar.value, ev->data.scalar.length);
 		if (y->text == NULL)
@@ -49,7 +102,7 @@ add(struct build *b, const yaml_event_t *ev, enum acc_yaml_kind kind)
 			last->next = y;
 		b->at[b->depth - 1].last = y;
 	}
-	if (kind == ACC_YAML_SCALAR)
+	if (kind == ACC_YAML_SCALAR || kind == ACC_YAML_ALIAS)
 		return 0;
 	if (b->depth == DEPTH)
 		return acc_fail(b->e, ACC_ELIMIT, "line %u: deeper than %d levels", y->line, DEPTH);
@@ -62,26 +115,23 @@ add(struct build *b, const yaml_event_t *ev, enum acc_yaml_kind kind)
 static int
 event(struct build *b, const yaml_event_t *ev)
 {
-	unsigned line = (unsigned)ev->start_mark.line + 1;
 	int rc = 0;
 	switch (ev->type) {
 	case YAML_SCALAR_EVENT:
-		rc = ev->data.scalar.anchor != NULL ? ACC_EUNSUP : add(b, ev, ACC_YAML_SCALAR);
+		rc = add(b, ev, ACC_YAML_SCALAR, ev->data.scalar.anchor);
 		break;
 	case YAML_SEQUENCE_START_EVENT:
-		rc = ev->data.sequence_start.anchor != NULL ? ACC_EUNSUP
-							    : add(b, ev, ACC_YAML_LIST);
+		rc = add(b, ev, ACC_YAML_LIST, ev->data.sequence_start.anchor);
 		break;
 	case YAML_MAPPING_START_EVENT:
-		rc = ev->data.mapping_start.anchor != NULL ? ACC_EUNSUP
-							   : add(b, ev, ACC_YAML_MAP);
+		rc = add(b, ev, ACC_YAML_MAP, ev->data.mapping_start.anchor);
+		break;
+	case YAML_ALIAS_EVENT:
+		rc = add(b, ev, ACC_YAML_ALIAS, ev->data.alias.anchor);
 		break;
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
 		b->depth--;
-		break;
-	case YAML_ALIAS_EVENT:
-		rc = ACC_EUNSUP;
 		break;
 	case YAML_DOCUMENT_END_EVENT:
 	case YAML_STREAM_END_EVENT:
@@ -89,20 +139,22 @@ event(struct build *b, const yaml_event_t *ev)
 	default:
 		break;
 	}
-	if (rc == ACC_EUNSUP)
-		acc_fail(b->e, rc, "line %u: anchors and aliases are not read", line);
 	return rc < 0 ? rc : 1;
 }
 
+/* From the file, or of n bytes where there is none. */
 static int
-parse(FILE *f, struct build *b)
+parse(FILE *f, const void *text, size_t n, struct build *b)
 {
 	yaml_parser_t p;
 	yaml_event_t ev;
 	int rc = 1;
 	if (!yaml_parser_initialize(&p))
 		return acc_fail(b->e, ACC_ENOMEM, "out of memory");
-	yaml_parser_set_input_file(&p, f);
+	if (f != NULL)
+		yaml_parser_set_input_file(&p, f);
+	else
+		yaml_parser_set_input_string(&p, n == 0 ? (const yaml_char_t *)"" : text, n);
 	while (rc > 0) {
 		if (!yaml_parser_parse(&p, &ev)) {
 			rc = acc_fail(b->e, ACC_EFORMAT, "line %zu: %s",
@@ -124,12 +176,22 @@ acc_yaml_read(const char *path, struct acc_arena *m, struct acc_yaml **out, stru
 {
 	struct build b = {.m = m, .e = e};
 	FILE *f = fopen(path, "rbe");
-	int rc = f == NULL ? acc_fail(e, ACC_EIO, "cannot open:") : parse(f, &b);
+	int rc = f == NULL ? acc_fail(e, ACC_EIO, "cannot open:") : parse(f, NULL, 0, &b);
 	if (f != NULL)
 		fclose(f);
 	*out = b.root;
 	if (rc < 0)
 		acc_err_in(e, path);
+	return rc < 0 ? rc : 0;
+}
+
+int
+acc_yaml_parse(const void *text, size_t n, struct acc_arena *m, struct acc_yaml **out,
+	struct acc_err *e)
+{
+	struct build b = {.m = m, .e = e, .aliases = true};
+	int rc = parse(NULL, text, n, &b);
+	*out = b.root;
 	return rc < 0 ? rc : 0;
 }
 

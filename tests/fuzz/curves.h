@@ -1,4 +1,4 @@
-/* curves.h - what the fuzz targets of curves share: a file that holds the input, read as a dump
+/* curves.h - what the fuzz targets of curves and parameters share: a file that holds the input, read as a dump
  * of one format; each record must be one */
 #ifndef FUZZ_CURVES_H
 #define FUZZ_CURVES_H
@@ -18,6 +18,14 @@ emit(void *arg, struct acc_rec *r)
 	double v;
 	if (acc_rec_is(r, "source"))
 		return acc_map_put(seen, acc_get_text(r, "", "id"), 1) == NULL ? ACC_ENOMEM : 0;
+	if (acc_rec_is(r, "param")) {
+		const struct acc_val *text = acc_get(r, "", "value");
+		if (acc_get_text(r, "", "where").n == 0 || acc_get(r, "", "seq") == NULL ||
+			acc_get(r, "", "key") == NULL || text == NULL ||
+			(text->type != ACC_V_TEXT && text->type != ACC_V_NIL))
+			abort();
+		return 0;
+	}
 	struct acc_str cls = acc_get_text(r, "", "class");
 	const struct acc_val *res = acc_get(r, "", "res");
 	if (!acc_rec_is(r, "scalar") || acc_get_text(r, "", "tag").n == 0 ||
