@@ -20,11 +20,11 @@ static const struct cli_opt options[] = {
 static const struct cli cli = {
 	.prog = "acccurve",
 	.synopsis = "[FILE ...]",
-	.summary = "Say whether the curves of two runs differ, since when, and whether it is noise.",
+	.summary = "Say whether curves of two runs differ, since when, and whether it is noise.",
 	.opt = options,
 	.notes = "Reads pairs of points; writes a record for each curve and findings.\n"
 		 "Exit status: 0 inside the limits, 1 outside, 2 trouble.\n"
-		 "  accdump-read npu/trainer_state.json | accalign - gpu/trainer_state.json | acccurve\n",
+		 "  accdump-read npu.log | accalign - gpu.log | acccurve\n",
 };
 
 static const struct acc_preset *

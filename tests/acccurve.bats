@@ -1,5 +1,5 @@
 load helper
-C=$DATA/curves
+C=$DATA/curve_pairs
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -69,6 +69,9 @@ is() { # condition on the curve of a tag
 	says "loss of the first step (1) differs: device 4.0436, bench 4.0036, 1 %"
 	is loss '.bad == "error" and .rule == "first-step" and .limit == 0.005 and
 		.limit_from == "guide, later edition: first step within 0.005 or 0.5 %" and .value == .begin_rel'
+	curve 0 "$C/evaluated.acc"
+	is eval_loss '.begin_rel > 0.005 and .bad == null'
+	curve 1 "$C/forward.acc"
 	is loss '(.why | length) > 1 and .why[0] == "step 1, the first, differs by 0.04, 0.999 %"'
 }
 
@@ -117,6 +120,9 @@ is() { # condition on the curve of a tag
 	curve 1 "$C/optimizer.acc"
 	first difference optimizer 2 1 loss
 	says "Step 1 agrees to the last digit. The first update is wrong"
+	curve 1 "$C/from-second.acc"
+	first difference optimizer 2 1 loss
+	says "Step 1 agrees within the tolerance"
 	curve 1 "$C/later.acc"
 	first difference later 50 50 loss
 	says "Steps 1 to 49 agree within the tolerance"
@@ -136,6 +142,8 @@ is() { # condition on the curve of a tag
 	curve 1 "$C/spike.acc"
 	first difference later 77 77 loss
 	is loss '."a.spikes" == 1 and ."a.spike" == 77 and ."b.spikes" == null and .rule == "spike"'
+	curve 0 "$C/hill.acc"
+	is loss '.at == 77 and ."a.spikes" == null and ."b.spikes" == null'
 }
 
 @test "the same NaN is no difference" {
@@ -221,7 +229,11 @@ is() { # condition on the curve of a tag
 	says "of the steps are outside the bench's own spread, mean difference 0.0248 against 0.00659"
 	curve 1 --noise "$C/spread.acc" "$C/offset.acc"
 	is loss '.inside == false'
-	# Where it is wide enough but off centre.
+	# Inside in every respect but one.
+	curve 1 --noise "$C/spread.acc" "$C/off-centre.acc"
+	is loss '.inside == false and .outside < 0.05 and .mean_abs < 1.5 * ."noise.mean_abs" and .drift == "offset"'
+	curve 1 --noise "$C/spread.acc" "$C/peaks.acc"
+	is loss '.inside == false and .outside >= 0.05 and .mean_abs < 1.5 * ."noise.mean_abs" and .drift == "none"'
 	curve 1 --noise "$C/spread-too.acc" "$C/overflow.acc"
 	is loss '.inside == false and .rule == "not-finite"'
 }
@@ -237,6 +249,9 @@ is() { # condition on the curve of a tag
 @test "other limits" {
 	curve 1 --preset exact "$C/noise.acc"
 	is loss '.rule == "exact" and .value == .apart and (.why | startswith("191 of 200 steps differ, from step 3 on"))'
+	first difference later 3 3 loss
+	curve 1 --preset exact "$C/offset.acc"
+	first difference forward 1 1 loss
 	curve 0 --preset exact "$C/one.acc"
 	curve 0 --preset megatron "$C/offset.acc"
 	curve 1 --preset megatron "$C/later.acc"

@@ -45,7 +45,9 @@ get_curve(struct curve_set *s, struct acc_arena *mem, struct acc_str tag, struct
 	}
 	struct curve *c = &s->c[s->n++];
 	*c = (struct curve){.tag = acc_arena_copy(mem, tag.p, tag.n), .role = role_of(tag)};
-	c->cls = acc_str_is(cls, "time") ? "time" : acc_str_is(cls, "count") ? "count" : "metric";
+	c->cls = acc_str_is(cls, "time")    ? "time"
+		 : acc_str_is(cls, "count") ? "count"
+					    : "metric";
 	return c->tag == NULL ? NULL : c;
 }
 
@@ -70,7 +72,8 @@ static void
 note_run(struct curve *c, int side, const struct acc_rec *r, const char *prefix)
 {
 	struct acc_str run = acc_get_text(r, prefix, "run");
-	const uint64_t id[2] = {acc_hash(run.p, run.n), (uint64_t)acc_get_int(r, prefix, "rank", -1)};
+	uint64_t rank = (uint64_t)acc_get_int(r, prefix, "rank", -1);
+	const uint64_t id[2] = {acc_hash(run.p, run.n), rank};
 	uint64_t h = acc_hash(id, sizeof id) | 1;
 	if (c->src[side] == 0)
 		c->src[side] = h;
@@ -153,9 +156,8 @@ take_gradient(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *
 	int rc = acc_buf_add(&tag, "local_norm/", 11) | acc_buf_add(&tag, op.p, op.n);
 	if (pos.n > 0)
 		rc |= acc_buf_add(&tag, ".", 1) | acc_buf_add(&tag, pos.p, pos.n);
-	struct curve *c = rc < 0 ? NULL
-				 : get_curve(s, mem, (struct acc_str){(char *)tag.p, (uint32_t)tag.n},
-					   ACC_STR("metric"));
+	struct acc_str name = {(char *)tag.p, (uint32_t)tag.n};
+	struct curve *c = rc < 0 ? NULL : get_curve(s, mem, name, ACC_STR("metric"));
 	acc_buf_release(&tag);
 	struct point *p = c == NULL ? NULL : add_point(s, c, step);
 	if (p == NULL)

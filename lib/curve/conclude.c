@@ -60,8 +60,9 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 		m->text = acc_arena_printf(&cs->mem, "%s: %s", c->tag, c->v.why[0]);
 		if (m->text != NULL && c->noise.runs > 0)
 			m->text = acc_arena_printf(&cs->mem,
-				"%s; %.2g %% of the steps are outside the bench's own spread, mean "
-				"difference %.3g against %.3g", m->text, 100 * c->noise.outside,
+				"%s; %.2g %% of the steps are outside the bench's own "
+				"spread, mean difference %.3g against "
+				"%.3g", m->text, 100 * c->noise.outside,
 				c->f.mean_abs, c->noise.mean_abs);
 		if (m->text == NULL)
 			return no_memory(e);
@@ -88,7 +89,8 @@ say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
 			continue;
 		if (tags++ < 8) {
 			one.ranked[one.nranked++] = c->tag;
-			list = acc_arena_printf(&cs->mem, "%s%s%s", list, tags > 1 ? ", " : "", c->tag);
+			list = acc_arena_printf(&cs->mem, "%s%s%s", list, tags > 1 ? ", " : "",
+				c->tag);
 		}
 		if (list == NULL)
 			return no_memory(e);
@@ -127,13 +129,26 @@ say_steps(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
 		       f->interval[0] != f->interval[1];
 	m->name = c->tag;
 	m->text = acc_arena_printf(&cs->mem,
-		"%s: %" PRIu64 " steps are compared, %" PRId64 " to %" PRId64 "; %" PRIu64
-		" are of the device alone, %" PRIu64 " of the bench alone%s",
+		"%s: %" PRIu64 " steps are compared, %" PRId64 " to %" PRId64 "; %" PRIu64 " "
+		"are of the device alone, %" PRIu64 " of the bench alone%s",
 		c->tag, f->n, f->begin, f->end, f->only[0], f->only[1],
 		spacing ? ". They log at different intervals: where a program prints the mean over "
 			  "its interval, these are means of different steps"
 			: "");
 	return m->text == NULL ? no_memory(e) : 0;
+}
+
+/* Did this side log a learning rate at the step? */
+static bool
+logged(const struct acc_curves *cs, int side, int64_t step)
+{
+	for (size_t i = 0; i < cs->set[0].n; i++) {
+		const struct curve *c = cs->order[i];
+		const struct point *p = c->role == ROLE_RATE ? acc_curve_at(c, step) : NULL;
+		if (p != NULL && p->has & 1U << side)
+			return true;
+	}
+	return false;
 }
 
 /* A loss that is missing where the same side logged something else: Megatron leaves a NaN
@@ -144,18 +159,10 @@ say_left_out(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
 	for (int side = 0; side < 2; side++) {
 		uint64_t n = 0;
 		int64_t first = INT64_MIN;
-		for (size_t i = 0; i < c->n && c->f.only[1 - side] > 0; i++) {
-			bool there = false;
-			for (size_t k = 0; c->p[i].has == 1U << (1 - side) && !there &&
-					   k < cs->set[0].n; k++) {
-				const struct curve *o = cs->order[k];
-				const struct point *p = o->role == ROLE_RATE ? acc_curve_at(o, c->p[i].step)
-									     : NULL;
-				there = p != NULL && p->has & 1U << side;
-			}
-			if (there && n++ == 0)
+		for (size_t i = 0; i < c->n; i++)
+			if (c->p[i].has == 1U << (1 - side) && logged(cs, side, c->p[i].step) &&
+				n++ == 0)
 				first = c->p[i].step;
-		}
 		if (n == 0)
 			continue;
 		struct remark *m = acc_curve_say(cs, "warning", e);
@@ -164,8 +171,9 @@ say_left_out(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
 		m->name = c->tag;
 		m->step = first;
 		m->text = acc_arena_printf(&cs->mem,
-			"the %s has no %s at %" PRIu64 " steps, first %" PRId64 ", where it logged the "
-			"learning rate: Megatron leaves out a loss that is NaN or of skipped steps",
+			"the %s has no %s at %" PRIu64 " steps, first %" PRId64 ", where it "
+			"logged the learning rate: Megatron leaves out a loss that is NaN or "
+			"of skipped steps",
 			side_name[side], c->tag, n, first);
 		if (m->text == NULL)
 			return no_memory(e);
@@ -181,8 +189,8 @@ doubt(struct acc_curves *cs, const struct curve *c)
 	for (int s = 0; s < 2; s++) {
 		if (c->runs[s])
 			return acc_arena_printf(mem,
-				"the %s holds %s of several runs or ranks, of which the last counts: name "
-				"the file of one", side_name[s], c->tag);
+				"the %s holds %s of several runs or ranks, of which the last "
+				"counts: name the file of one", side_name[s], c->tag);
 		if (c->role == ROLE_NORM && c->f.constant[s] && c->f.apart > 0)
 			return acc_arena_printf(mem, "%s of the %s is the same at all steps: it was "
 				"not computed, and is not judged", c->tag, side_name[s]);

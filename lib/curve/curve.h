@@ -42,10 +42,11 @@ struct figures {
 	uint64_t signs;              /* how often the difference changes its sign */
 	double final, final_rel;     /* mean difference of the last tenth */
 	uint64_t nonfinite;          /* steps at which NaN or Inf differ */
+	int64_t odd;                 /* the first of them */
 	int64_t nan[2];              /* first step of each side that is not finite */
 	uint64_t spikes[2];          /* of one side alone */
 	int64_t spike[2];            /* the largest */
-	int shift;                   /* 1: the device has the bench's next value, -1: the last */
+	int shift;                   /* 1: the device has the bench's next value; -1: the last */
 	bool constant[2];            /* the same value at all steps */
 };
 
@@ -113,7 +114,8 @@ const struct point *acc_curve_at(const struct curve *c, int64_t step);
 
 /* measure.c, spike.c */
 int acc_curve_measure(struct curve *c, struct acc_err *e);
-int acc_curve_spikes(struct curve *c, const struct point *const *p, size_t n, struct acc_err *e);
+int acc_curve_spikes(struct curve *c, const struct point *const *p, size_t n,
+	struct acc_err *e);
 /* Difference from the bench in parts of it; of the device where the bench is 0. */
 double acc_curve_relative(const struct point *p);
 /* What is a large difference: of the same kind of curve, in the first-step rule. */

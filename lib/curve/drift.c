@@ -20,8 +20,9 @@ beta_fraction(double a, double b, double x)
 	for (int m = 1; m < 500; m++) {
 		double step = 1;
 		for (int odd = 0; odd < 2; odd++) {
-			double k = odd ? -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-				       : m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+			double k = odd ? -(a + m) * (a + b + m) / (a + 2 * m + 1)
+				       : m * (b - m) / (a + 2 * m - 1);
+			k *= x / (a + 2 * m);
 			d = 1 + k * d;
 			c = 1 + k / c;
 			d = 1 / (fabs(d) < tiny ? tiny : d);

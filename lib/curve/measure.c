@@ -108,7 +108,8 @@ walk(struct curve *c)
 		f->end = p->step;
 		double d = fabs(p->v[CURVE_A] - p->v[CURVE_B]);
 		bool kind = differ_in_kind(p);
-		f->nonfinite += kind;
+		if (kind && f->nonfinite++ == 0)
+			f->odd = p->step;
 		if (kind || (acc_curve_finite(p) && d > resolution(p))) {
 			if (f->apart++ == 0)
 				f->first = p->step;
@@ -133,7 +134,8 @@ sizes(struct figures *f, const struct point *const *p, size_t n)
 	double sum = 0, rel = 0, level = 0;
 	f->max_abs = f->max_rel = f->late_abs = 0;
 	for (size_t i = 0; i < n; i++) {
-		double d = fabs(p[i]->v[CURVE_A] - p[i]->v[CURVE_B]), r = acc_curve_relative(p[i]);
+		double d = fabs(p[i]->v[CURVE_A] - p[i]->v[CURVE_B]);
+		double r = acc_curve_relative(p[i]);
 		sum += d;
 		rel += r;
 		level += fabs(p[i]->v[CURVE_B]);
@@ -215,7 +217,7 @@ shift(const struct point *const *p, size_t n)
 		if (p[i]->step - 1 != p[i - 1]->step)
 			return 0;
 		struct point next = *p[i], before = *p[i];
-		next.v[CURVE_A] = p[i - 1]->v[CURVE_A];   /* device early: its last is our now */
+		next.v[CURVE_A] = p[i - 1]->v[CURVE_A];
 		before.v[CURVE_B] = p[i - 1]->v[CURVE_B];
 		double da = fabs(next.v[CURVE_A] - next.v[CURVE_B]);
 		double db = fabs(before.v[CURVE_A] - before.v[CURVE_B]);
@@ -252,7 +254,7 @@ int
 acc_curve_measure(struct curve *c, struct acc_err *e)
 {
 	c->f = (struct figures){.begin = INT64_MIN, .end = INT64_MIN, .first = INT64_MIN,
-		.beyond = INT64_MIN, .stays = INT64_MIN, .at = INT64_MIN, .max_abs = NAN,
+		.beyond = INT64_MIN, .odd = INT64_MIN, .stays = INT64_MIN, .at = INT64_MIN, .max_abs = NAN,
 		.max_rel = NAN, .mean_abs = NAN, .mean_rel = NAN, .most_rel = NAN,
 		.late_abs = NAN, .begin_abs = NAN, .begin_rel = NAN, .a_begin = NAN,
 		.b_begin = NAN, .level = NAN, .slope = NAN, .final = NAN, .final_rel = NAN,

@@ -46,6 +46,12 @@ computed(const struct curve *c)
 	return !c->f.constant[CURVE_A] && !c->f.constant[CURVE_B];
 }
 
+static bool
+is_bad(const struct curve *c)
+{
+	return c != NULL && c->v.level != NULL && strcmp(c->v.level, "error") == 0;
+}
+
 static int
 say(struct scene *s, const struct curve *c, const char *stage, int64_t step, int64_t dump,
 	const char *text)
@@ -72,33 +78,35 @@ static int
 overflow(struct scene *s)
 {
 	struct acc_curves *cs = s->cs;
-	const struct curve *worst = NULL;
-	int64_t first = INT64_MAX;
-	int side = 0;
+	const struct curve *c = NULL;
 	for (size_t i = 0; i < cs->set[0].n; i++) {
-		const struct curve *c = cs->order[i];
-		if (!c->judged || c->f.nonfinite == 0 || c->noise.inside)
-			continue;
-		for (int k = 0; k < 2; k++)
-			if (c->f.nan[k] != INT64_MIN && c->f.nan[k] < first) {
-				first = c->f.nan[k];
-				side = k;
-				worst = c;
-			}
+		const struct curve *o = cs->order[i];
+		if (o->judged && o->f.nonfinite > 0 && (c == NULL || o->f.odd < c->f.odd))
+			c = o;
 	}
 	/* Where the curves part long before, that is what to look at. */
-	if (worst == NULL || (s->loss != NULL && s->loss->f.beyond != INT64_MIN &&
-				     s->loss->f.beyond < first))
+	if (c == NULL || (s->loss != NULL && s->loss->f.beyond < c->f.odd &&
+				 s->loss->f.beyond != INT64_MIN))
 		return 0;
-	const struct point *p = acc_curve_at(worst, first);
-	return say(s, worst, "overflow", first, first,
+	int64_t step = c->f.odd;
+	const struct point *p = acc_curve_at(c, step);
+	int side = isfinite(p->v[CURVE_A]) ? CURVE_B : CURVE_A;
+	return say(s, c, "overflow", step, step,
 		acc_arena_printf(&cs->mem,
-			"%s of the %s is %s at step %" PRId64 " where the %s has %.6g: something "
-			"overflows there. Check loss scale and 16-bit dtypes; dump step %" PRId64
-			" of both runs and let accdiff name the first operator that makes it",
-			worst->tag, side == CURVE_A ? "device" : "bench",
-			isnan(p->v[side]) ? "NaN" : "infinite", first,
-			side == CURVE_A ? "bench" : "device", p->v[1 - side], first));
+			"%s of the %s is %s at step %" PRId64 " where the %s has %.6g: "
+			"something overflows there. Check loss scale and 16-bit dtypes; dump "
+			"step %" PRId64 " of both runs and let accdiff name the first "
+			"operator that makes it",
+			c->tag, side == CURVE_A ? "device" : "bench",
+			isnan(p->v[side]) ? "NaN" : "infinite", step,
+			side == CURVE_A ? "bench" : "device", p->v[1 - side], step));
+}
+
+/* Where the curve leaves what its rule allows: with a limit of 0, any difference. */
+static int64_t
+parts_at(const struct curve *c)
+{
+	return c->v.level != NULL && c->v.limit == 0 ? c->f.first : c->f.beyond;
 }
 
 /* Is the first step that both logged the first of training? */
@@ -112,22 +120,24 @@ static int
 forward(struct scene *s)
 {
 	const struct curve *c = s->loss;
-	if (c == NULL || !(c->f.begin_abs > 0.005 && c->f.begin_rel > 0.005))
+	if (c == NULL || parts_at(c) != c->f.begin)
 		return 0;
 	const struct figures *f = &c->f;
 	if (!from_start(c))
 		return say(s, c, "unknown", f->begin, 1,
 			acc_arena_printf(&s->cs->mem,
-				"the first %s that both logged, of step %" PRId64 ", differs already "
-				"(device %.6g, bench %.6g: %.2g %%), so where it began is not known: "
-				"log every step from the first on, and compare the first two",
+				"the first %s that both logged, of step %" PRId64 ", differs "
+				"already (device %.6g, bench %.6g: %.2g %%), so where it "
+				"began is not known: log every step from the first on, and "
+				"compare the first two",
 				c->tag, f->begin, f->a_begin, f->b_begin, 100 * f->begin_rel));
 	return say(s, c, "forward", f->begin, f->begin,
 		acc_arena_printf(&s->cs->mem,
-			"%s of the first step (%" PRId64 ") differs: device %.6g, bench %.6g, %.2g %%. "
-			"No weight has changed yet, so it is the forward pass, or what it starts from: "
-			"check weights, the batch, dropout and seeds, then dump step %" PRId64
-			" of both runs (forward) and run accdiff",
+			"%s of the first step (%" PRId64 ") differs: device %.6g, bench "
+			"%.6g, %.2g %%. No weight has changed yet, so it is the forward "
+			"pass, or what it starts from: check weights, the batch, dropout and "
+			"seeds, then dump step %" PRId64 " of both runs (forward) and run "
+			"accdiff",
 			c->tag, f->begin, f->a_begin, f->b_begin, 100 * f->begin_rel, f->begin));
 }
 
@@ -170,10 +180,10 @@ backward_local(struct scene *s)
 		const struct figures *f = &bad[0]->f;
 		rc = say(s, bad[0], "backward", f->begin, f->begin,
 			acc_arena_printf(&cs->mem,
-				"%sthe local norm of %zu of %zu weights differs at step %" PRId64
-				", most that of %s (device %.4g, bench %.4g: %.2g %%): the backward "
-				"pass of that layer; dump step %" PRId64
-				" of both runs with gradients and run accdiff",
+				"%sthe local norm of %zu of %zu weights differs at step "
+				"%" PRId64 ", most that of %s (device %.4g, bench %.4g: %.2g "
+				"%%): the backward pass of that layer; dump step %" PRId64 " "
+				"of both runs with gradients and run accdiff",
 				s->loss != NULL ? "the first losses agree, but " : "", n, all, f->begin,
 				bad[0]->tag, f->a_begin, f->b_begin, 100 * f->begin_rel, f->begin));
 		struct remark *m = rc > 0 ? &cs->remark[cs->nremark - 1] : NULL;
@@ -196,9 +206,10 @@ backward(struct scene *s)
 	const struct figures *f = &c->f;
 	return say(s, c, "backward", f->begin, f->begin,
 		acc_arena_printf(&s->cs->mem,
-			"%s%s of step %" PRId64 " differs: device %.6g, bench %.6g, %.2g %%. That is the "
-			"backward pass: compare the local norms of the weights, or dump step %" PRId64
-			" of both runs with gradients and run accdiff",
+			"%s%s of step %" PRId64 " differs: device %.6g, bench %.6g, %.2g %%. "
+			"That is the backward pass: compare the local norms of the weights, "
+			"or dump step %" PRId64 " of both runs with gradients and run "
+			"accdiff",
 			s->loss != NULL ? "the first losses agree, but " : "", c->tag, f->begin,
 			f->a_begin, f->b_begin, 100 * f->begin_rel, f->begin));
 }
@@ -207,16 +218,16 @@ static int
 schedule(struct scene *s)
 {
 	const struct curve *c = s->rate;
-	if (c == NULL || c->v.level == NULL || strcmp(c->v.level, "error") != 0 ||
-		(s->loss != NULL && s->loss->f.beyond != INT64_MIN &&
-			s->loss->f.beyond < c->f.beyond))
+	if (!is_bad(c) || c->f.beyond == INT64_MIN)
+		return 0;
+	if (s->loss != NULL && s->loss->f.beyond < c->f.beyond && s->loss->f.beyond != INT64_MIN)
 		return 0;
 	const struct point *p = acc_curve_at(c, c->f.beyond);
 	return say(s, c, "schedule", c->f.beyond, INT64_MIN,
 		acc_arena_printf(&s->cs->mem,
-			"%s differs from step %" PRId64 " on (device %.6g, bench %.6g): give both runs "
-			"the same schedule (rate, warmup, decay, number of steps) before looking at "
-			"anything that comes later",
+			"%s differs from step %" PRId64 " on (device %.6g, bench %.6g): give "
+			"both runs the same schedule (rate, warmup, decay, number of steps) "
+			"before looking at anything that comes later",
 			c->tag, c->f.beyond, p->v[CURVE_A], p->v[CURVE_B]));
 }
 
@@ -226,7 +237,7 @@ static int
 steady(struct scene *s)
 {
 	const struct curve *c = s->loss;
-	if (c == NULL || c->v.level == NULL || strcmp(c->v.level, "error") != 0 || !from_start(c))
+	if (!is_bad(c) || !from_start(c))
 		return 0;
 	const struct figures *f = &c->f;
 	if (f->drift.kind != ACC_DRIFT_OFFSET || f->first != f->begin ||
@@ -234,10 +245,10 @@ steady(struct scene *s)
 		return 0;
 	return say(s, c, "forward", f->begin, f->begin,
 		acc_arena_printf(&s->cs->mem,
-			"%s differs by %.3g on average (%.2g %%), and by %.3g at the first step (%" PRId64
-			") already, where no weight has changed yet: the forward pass, or what it "
-			"starts from (weights, batch, dropout). Dump step %" PRId64
-			" of both runs and run accdiff",
+			"%s differs by %.3g on average (%.2g %%), and by %.3g at the first "
+			"step (%" PRId64 ") already, where no weight has changed yet: the "
+			"forward pass, or what it starts from (weights, batch, dropout). "
+			"Dump step %" PRId64 " of both runs and run accdiff",
 			c->tag, f->drift.offset, 100 * f->drift.offset / f->level,
 			f->a_begin - f->b_begin, f->begin, f->begin));
 }
@@ -266,16 +277,17 @@ advice(struct scene *s, bool second, int64_t step, int64_t dump)
 	struct acc_arena *mem = &s->cs->mem;
 	if (s->loss->lr0)
 		return acc_arena_printf(mem,
-			"The weights do not change, so only this step's own batch counts: dump step "
-			"%" PRId64 " of both runs and run accdiff", step);
+			"The weights do not change, so only this step's own batch counts: "
+			"dump step %" PRId64 " of both runs and run accdiff", step);
 	if (second)
 		return acc_arena_printf(mem,
-			"The first update is wrong: check learning rate, weight decay, betas, epsilon "
-			"and clipping; dump step %" PRId64 " of both runs with gradients, and compare "
-			"the weights after it", dump);
+			"The first update is wrong: check learning rate, weight decay, "
+			"betas, epsilon and clipping; dump step %" PRId64 " of both runs "
+			"with gradients, and compare the weights after it", dump);
 	return acc_arena_printf(mem,
-		"Look at step %" PRId64 ": its batch, overflow, loss scale, learning rate, local "
-		"norms; dump it, and the step before it, in both runs and run accdiff", step);
+		"Look at step %" PRId64 ": its batch, overflow, loss scale, learning rate, "
+		"local norms; dump it, and the step before it, in both runs and run "
+		"accdiff", step);
 }
 
 /* Is the difference at p twice what it ever was before? */
@@ -293,11 +305,11 @@ static int
 parted(struct scene *s)
 {
 	const struct curve *c = s->loss;
-	if (c == NULL || c->f.beyond == INT64_MIN || c->f.beyond == c->f.begin)
+	int64_t step = c == NULL ? INT64_MIN : parts_at(c);
+	if (step == INT64_MIN)
 		return 0;
-	int64_t step = c->f.beyond;
 	const struct point *p = acc_curve_at(c, step);
-	if (!stands_out(c, p))
+	if (step == c->f.beyond && !stands_out(c, p))
 		return 0;
 	bool second = from_start(c) && step - 1 == c->f.begin && !c->lr0;
 	int64_t dump = second ? c->f.begin : step;
@@ -317,16 +329,16 @@ static int
 spike(struct scene *s)
 {
 	const struct curve *c = s->loss;
-	if (c == NULL || c->v.level == NULL || c->f.spike[CURVE_A] == INT64_MIN || c->lr0 ||
+	if (!is_bad(c) || c->f.spike[CURVE_A] == INT64_MIN || c->lr0 ||
 		c->f.drift.kind != ACC_DRIFT_NONE)
 		return 0;
 	int64_t step = c->f.spike[CURVE_A];
 	const struct point *p = acc_curve_at(c, step);
 	return say(s, c, "later", step, step,
 		acc_arena_printf(&s->cs->mem,
-			"%s of the device leaves its course at step %" PRId64 " alone: %.6g, bench "
-			"%.6g. Look at that step: its batch, overflow, loss scale, local norms; dump "
-			"it in both runs and run accdiff",
+			"%s of the device leaves its course at step %" PRId64 " alone: %.6g, "
+			"bench %.6g. Look at that step: its batch, overflow, loss scale, "
+			"local norms; dump it in both runs and run accdiff",
 			c->tag, step, p->v[CURVE_A], p->v[CURVE_B]));
 }
 
@@ -336,9 +348,9 @@ late_fixed(struct scene *s, const struct curve *c)
 {
 	return say(s, c, "forward", c->f.at, c->f.at,
 		acc_arena_printf(&s->cs->mem,
-			"%s differs by %.3g a step though the learning rate is 0 and the weights stay "
-			"as they are: the forward pass. Dump the step that differs most, %" PRId64
-			", of both runs and run accdiff",
+			"%s differs by %.3g a step though the learning rate is 0 and the "
+			"weights stay as they are: the forward pass. Dump the step that "
+			"differs most, %" PRId64 ", of both runs and run accdiff",
 			c->tag, c->f.mean_abs, c->f.at));
 }
 
@@ -353,8 +365,8 @@ late_noise(struct scene *s, const struct curve *c)
 				     "and give accalign's pairs of its two runs as --noise";
 	return say(s, c, "late", c->f.beyond, c->f.at,
 		acc_arena_printf(&s->cs->mem,
-			"%s fluctuates about zero difference, but by %.3g on average and up to %.3g (step "
-			"%" PRId64 "), %s",
+			"%s fluctuates about zero difference, but by %.3g on average and up "
+			"to %.3g (step %" PRId64 "), %s",
 			c->tag, c->f.mean_abs, c->f.max_abs, c->f.at, next));
 }
 
@@ -363,7 +375,7 @@ static int
 late(struct scene *s)
 {
 	const struct curve *c = s->loss;
-	if (c == NULL || c->v.level == NULL || strcmp(c->v.level, "error") != 0)
+	if (!is_bad(c))
 		return 0;
 	const struct figures *f = &c->f;
 	if (c->lr0)
@@ -381,9 +393,9 @@ late(struct scene *s)
 		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
 	return say(s, c, "late", f->beyond, f->beyond != INT64_MIN ? f->beyond : f->at,
 		acc_arena_printf(mem,
-			"%s differs by %.3g on average and by %.3g (%.2g %%) at the end%s; no step "
-			"stands out. Check optimizer type, learning rate, weight decay (also of biases "
-			"and norms) and mixed precision%s",
+			"%s differs by %.3g on average and by %.3g (%.2g %%) at the end%s; "
+			"no step stands out. Check optimizer type, learning rate, weight "
+			"decay (also of biases and norms) and mixed precision%s",
 			c->tag, f->drift.offset, f->final, 100 * f->final_rel, when,
 			f->mean_rel < 0.01
 				? " (below 1 %, an evaluation on downstream tasks may accept it)"
@@ -396,7 +408,7 @@ other(struct scene *s)
 {
 	for (size_t i = 0; i < s->cs->set[0].n; i++) {
 		const struct curve *c = s->cs->order[i];
-		if (c->v.level == NULL || strcmp(c->v.level, "error") != 0)
+		if (!is_bad(c))
 			continue;
 		int64_t step = c->f.beyond != INT64_MIN ? c->f.beyond : c->f.at;
 		bool norm = c->role == ROLE_NORM || c->role == ROLE_LOCAL;

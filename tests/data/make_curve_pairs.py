@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Pairs of curves for the tests of acccurve, and what numpy says of them:
-python3 tests/data/make_acccurve.py writes tests/data/curves/ again.
+python3 tests/data/make_curve_pairs.py writes tests/data/curve_pairs/ again.
 
 expected.json holds, for some streams, figures computed here from the same numbers by other
 means: the t distribution by Simpson's rule instead of a continued fraction."""
@@ -12,7 +12,7 @@ import os
 import msgpack
 import numpy as np
 
-here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "curves")
+here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "curve_pairs")
 os.makedirs(here, exist_ok=True)
 rng = np.random.default_rng(20261121)
 streams = {}
@@ -143,6 +143,17 @@ stream("spread", [losses(ar(N, 0.8, 0.01)), NORM])
 stream("spread-too", [losses(0.01 + ar(N, 0.8, 0.01))])
 stream("inside", [losses(0.03 * np.sin(np.arange(N)) * (np.arange(N) == 150) + ar(N, 0.8, 0.01)), LR, NORM])
 stream("outside", [losses(ar(N, 0.8, 0.03)), LR, NORM])
+# Inside in every respect but one: off centre; a tenth of the steps far out.
+stream("off-centre", [losses(0.008 + ar(N, 0, 0.001))])
+stream("peaks", [losses(0.3 * quiet + np.where(np.arange(N) % 10 == 5, 0.05, 0) * np.where(np.arange(N) % 20 == 5, 1, -1))])
+# A spike of both, of which one is a little larger; a difference that begins with the second step; a first
+# value that is not of the first step.
+hill = np.where(np.arange(N) == 76, 1.4, 0)
+stream("hill", [("loss", S, printed(loss + 1.05 * hill + quiet, 4), printed(loss + hill, 4), P4)])
+rest = 0.03 + quiet
+rest[0] = 0.0008
+stream("from-second", [losses(rest)])
+stream("evaluated", [losses(quiet), ("eval_loss", [100, 200, 300, 400], [3.025, 3.0, 3.0, 3.0], [3.0] * 4, P4)])
 again = [("pair", {"a.kind": "scalar", "b.kind": "scalar", "a.tag": "loss", "b.tag": "loss", "a.step": 7,
                    "b.step": 7, "a.value": 1.0, "b.value": 1.0, "a.run": "npu", "b.run": "gpu"}),
          ("pair", {"a.kind": "scalar", "a.tag": "loss", "a.step": 9, "a.value": 5.0, "a.run": "npu"})]
