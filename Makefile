@@ -15,6 +15,7 @@ DEPS += libdeflate-dev   # CRC-32 of tensors, three times as fast as zlib's
 DEPS += libxxhash-dev    # content hashes
 DEPS += libpcre2-dev     # logs by the user's own regular expression
 DEPS += libyaml-dev      # mapping files are YAML
+DEPS += gnuplot-nox      # accplot draws with it, at run time only
 DEPS += bats jq          # the tests of the programs
 DEPS += mandoc           # checks the man pages
 DEPS += shellcheck       # checks the scripts

@@ -293,6 +293,13 @@ is() { # condition on the curve of a tag
 }
 
 @test "one unit of the last digit is rounding" {
+	# However coarse the digits are.
+	for x in 2.9E+00 3.0E+00; do
+		printf ' iteration 1/2 | lm loss: 3.5E+00 |\n iteration 2/2 | lm loss: %s |\n' $x >$x.log
+	done
+	accalign 2.9E+00.log 3.0E+00.log >pairs.acc
+	curve 0 pairs.acc
+	is loss '.late_abs > 0.09 and .apart == 0 and .bad == null'
 	printf '{"log_history": [{"step": 1, "loss": 2.5001, "epoch": 1}, {"step": 2, "loss": 2.5002, "epoch": 1}]}' >a.json
 	printf '{"log_history": [{"step": 1, "loss": 2.5002, "epoch": 1}, {"step": 2, "loss": 2.5004, "epoch": 1}]}' >b.json
 	accdump-read a.json >a.acc

@@ -54,6 +54,18 @@ int acc_curves_add(struct acc_curves *cs, const struct acc_rec *r, unsigned nois
 int acc_curves_judge(struct acc_curves *cs, struct acc_err *e);
 /* The curve records, then the findings. 1, 0 at the end, < 0. *r is valid until the next. */
 int acc_curves_next(struct acc_curves *cs, struct acc_rec **r, struct acc_err *e);
+/* What both sides logged of one step. */
+struct acc_point {
+	int64_t step;
+	uint32_t order;  /* in which it was read */
+	uint8_t has;     /* bit 0: the device has it, bit 1: the bench */
+	double v[2];     /* device, bench */
+	double res[2];   /* half a unit of the last digit that was printed; 0: exact */
+};
+/* The points of a tag, once they were judged, by step; *n of them. NULL: there is no such tag. */
+const struct acc_point *acc_curves_points(const struct acc_curves *cs, const char *tag, size_t *n);
+/* How far from the bench its own runs let the device be at a step; NAN: they do not tell. */
+double acc_curves_band(const struct acc_curves *cs, const char *tag, int64_t step);
 /* Curves with a point that both sides have. */
 size_t acc_curves_joined(const struct acc_curves *cs);
 int acc_curves_status(const struct acc_curves *cs); /* 0 or 1 */

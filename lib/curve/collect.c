@@ -51,19 +51,19 @@ get_curve(struct curve_set *s, struct acc_arena *mem, struct acc_str tag, struct
 	return c->tag == NULL ? NULL : c;
 }
 
-static struct point *
+static struct acc_point *
 add_point(struct curve_set *s, struct curve *c, int64_t step)
 {
 	if (c->n == c->cap) {
 		size_t cap = c->cap == 0 ? 16 : c->cap * 2;
-		struct point *p = realloc(c->p, cap * sizeof *p);
+		struct acc_point *p = realloc(c->p, cap * sizeof *p);
 		if (p == NULL)
 			return NULL;
 		c->p = p;
 		c->cap = cap;
 	}
-	struct point *p = &c->p[c->n++];
-	*p = (struct point){.step = step, .order = s->order++, .v = {NAN, NAN}};
+	struct acc_point *p = &c->p[c->n++];
+	*p = (struct acc_point){.step = step, .order = s->order++, .v = {NAN, NAN}};
 	return p;
 }
 
@@ -108,7 +108,7 @@ take_scalar(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,
 	if (s->order == UINT32_MAX)
 		return ACC_ELIMIT;
 	struct curve *c = get_curve(s, mem, tag, cls);
-	struct point *p = c == NULL ? NULL : add_point(s, c, step);
+	struct acc_point *p = c == NULL ? NULL : add_point(s, c, step);
 	if (p == NULL)
 		return ACC_ENOMEM;
 	p->has = (uint8_t)has;
@@ -159,7 +159,7 @@ take_gradient(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *
 	struct acc_str name = {(char *)tag.p, (uint32_t)tag.n};
 	struct curve *c = rc < 0 ? NULL : get_curve(s, mem, name, ACC_STR("metric"));
 	acc_buf_release(&tag);
-	struct point *p = c == NULL ? NULL : add_point(s, c, step);
+	struct acc_point *p = c == NULL ? NULL : add_point(s, c, step);
 	if (p == NULL)
 		return ACC_ENOMEM;
 	p->has = (uint8_t)has;
@@ -188,7 +188,7 @@ acc_curve_take(struct curve_set *s, struct acc_arena *mem, const struct acc_rec 
 static int
 by_step(const void *px, const void *py)
 {
-	const struct point *x = px, *y = py;
+	const struct acc_point *x = px, *y = py;
 	if (x->step != y->step)
 		return x->step < y->step ? -1 : 1;
 	return (x->order > y->order) - (x->order < y->order);
@@ -196,10 +196,10 @@ by_step(const void *px, const void *py)
 
 /* One point from those of one step: accalign joins the last of one side with the last of the
  * other, so the last pair holds both; where there is none, the last of each side. */
-static struct point
-last_of(struct curve *c, const struct point *p, size_t n)
+static struct acc_point
+last_of(struct curve *c, const struct acc_point *p, size_t n)
 {
-	struct point out = {.step = p[0].step, .v = {NAN, NAN}};
+	struct acc_point out = {.step = p[0].step, .v = {NAN, NAN}};
 	uint64_t count[2] = {0, 0};
 	bool paired = false;
 	for (size_t i = 0; i < n; i++)
@@ -241,7 +241,7 @@ acc_curve_find(const struct curve_set *s, const char *tag)
 	return at == NULL ? NULL : &s->c[*at];
 }
 
-const struct point *
+const struct acc_point *
 acc_curve_at(const struct curve *c, int64_t step)
 {
 	size_t lo = 0, hi = c->n;

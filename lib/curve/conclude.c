@@ -144,7 +144,7 @@ logged(const struct acc_curves *cs, int side, int64_t step)
 {
 	for (size_t i = 0; i < cs->set[0].n; i++) {
 		const struct curve *c = cs->order[i];
-		const struct point *p = c->role == ROLE_RATE ? acc_curve_at(c, step) : NULL;
+		const struct acc_point *p = c->role == ROLE_RATE ? acc_curve_at(c, step) : NULL;
 		if (p != NULL && p->has & 1U << side)
 			return true;
 	}

@@ -6,15 +6,6 @@
 
 enum { CURVE_A, CURVE_B }; /* device, bench */
 
-/* What both sides logged of one step. */
-struct point {
-	int64_t step;
-	uint32_t order;  /* in which it was read */
-	uint8_t has;     /* bit 0: a, bit 1: b */
-	double v[2];
-	double res[2];   /* half a unit of the last digit that was printed; 0: exact */
-};
-
 /* What a curve is to training; curve records name it. */
 enum role { ROLE_NONE, ROLE_LOSS, ROLE_RATE, ROLE_NORM, ROLE_LOCAL };
 extern const char *const acc_curve_role[];
@@ -50,8 +41,18 @@ struct figures {
 	bool constant[2];            /* the same value at all steps */
 };
 
+/* The largest difference of the bench's runs in each of nb equal parts of the steps from begin
+ * to end; NAN where they have none. */
+enum { BAND_PARTS = 40 };
+struct band {
+	int64_t begin, end;
+	size_t nb;
+	double max[BAND_PARTS];
+};
+
 /* The spread of the bench: largest figures of the noise runs, by size. */
 struct noise {
+	struct band band;
 	unsigned runs;               /* that have this tag */
 	double mean_abs, max_abs, mean_rel, outside;
 	bool inside;
@@ -60,7 +61,7 @@ struct noise {
 struct curve {
 	const char *tag, *cls;       /* cls: metric, time or count */
 	enum role role;
-	struct point *p;
+	struct acc_point *p;
 	size_t n, cap;
 	uint64_t repeated[2];        /* values that a later one of the same step replaced */
 	uint64_t src[2];             /* hash of run and rank of the first point; 0: none yet */
@@ -110,18 +111,18 @@ int acc_curve_take(struct curve_set *s, struct acc_arena *mem, const struct acc_
 /* Sort by step; of several points of a step, the last counts. */
 void acc_curve_settle(struct curve *c);
 struct curve *acc_curve_find(const struct curve_set *s, const char *tag);
-const struct point *acc_curve_at(const struct curve *c, int64_t step);
+const struct acc_point *acc_curve_at(const struct curve *c, int64_t step);
 
 /* measure.c, spike.c */
 int acc_curve_measure(struct curve *c, struct acc_err *e);
-int acc_curve_spikes(struct curve *c, const struct point *const *p, size_t n,
+int acc_curve_spikes(struct curve *c, const struct acc_point *const *p, size_t n,
 	struct acc_err *e);
 /* Difference from the bench in parts of it; of the device where the bench is 0. */
-double acc_curve_relative(const struct point *p);
+double acc_curve_relative(const struct acc_point *p);
 /* What is a large difference: of the same kind of curve, in the first-step rule. */
-bool acc_curve_beyond(const struct curve *c, const struct point *p);
+bool acc_curve_beyond(const struct curve *c, const struct acc_point *p);
 /* Do both sides have a finite value? */
-bool acc_curve_finite(const struct point *p);
+bool acc_curve_finite(const struct acc_point *p);
 
 /* noise.c: c against the noise runs' curves of its tag. */
 int acc_curve_noise(struct acc_curves *cs, struct curve *c, struct acc_err *e);

@@ -149,6 +149,14 @@ acc_curves_judge(struct acc_curves *cs, struct acc_err *e)
 	return rc == 0 ? acc_curve_conclude(cs, e) : rc;
 }
 
+const struct acc_point *
+acc_curves_points(const struct acc_curves *cs, const char *tag, size_t *n)
+{
+	const struct curve *c = cs->nset == 0 ? NULL : acc_curve_find(&cs->set[0], tag);
+	*n = c == NULL ? 0 : c->n;
+	return c == NULL ? NULL : c->p;
+}
+
 size_t
 acc_curves_joined(const struct acc_curves *cs)
 {

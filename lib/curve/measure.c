@@ -5,13 +5,13 @@
 #include <stdlib.h>
 
 bool
-acc_curve_finite(const struct point *p)
+acc_curve_finite(const struct acc_point *p)
 {
 	return p->has == 3 && isfinite(p->v[CURVE_A]) && isfinite(p->v[CURVE_B]);
 }
 
 double
-acc_curve_relative(const struct point *p)
+acc_curve_relative(const struct acc_point *p)
 {
 	double d = fabs(p->v[CURVE_A] - p->v[CURVE_B]), b = fabs(p->v[CURVE_B]);
 	return d == 0 ? 0 : b > 0 ? d / b : 1;
@@ -19,7 +19,7 @@ acc_curve_relative(const struct point *p)
 
 /* Half a digit on each side; a little more, since these are sums of decimals. */
 static double
-resolution(const struct point *p)
+resolution(const struct acc_point *p)
 {
 	double digits = p->res[CURVE_A] + p->res[CURVE_B];
 	return digits * (1 + 1e-6) + 1e-15 * fabs(p->v[CURVE_B]);
@@ -27,7 +27,7 @@ resolution(const struct point *p)
 
 /* NaN and NaN, or the same infinity, are no difference. */
 static bool
-differ_in_kind(const struct point *p)
+differ_in_kind(const struct acc_point *p)
 {
 	double a = p->v[CURVE_A], b = p->v[CURVE_B];
 	if (isfinite(a) && isfinite(b))
@@ -36,7 +36,7 @@ differ_in_kind(const struct point *p)
 }
 
 bool
-acc_curve_beyond(const struct curve *c, const struct point *p)
+acc_curve_beyond(const struct curve *c, const struct acc_point *p)
 {
 	static const struct {
 		double absolute, relative;
@@ -90,7 +90,7 @@ walk(struct curve *c)
 	double first[2] = {NAN, NAN};
 	bool varies[2] = {false, false};
 	for (size_t i = 0; i < c->n; i++) {
-		const struct point *p = &c->p[i];
+		const struct acc_point *p = &c->p[i];
 		for (int s = 0; s < 2; s++) {
 			f->only[s] += p->has == 1U << s;
 			if (!(p->has & 1U << s))
@@ -129,7 +129,7 @@ walk(struct curve *c)
 
 /* Sizes of the difference of n points with finite values. */
 static void
-sizes(struct figures *f, const struct point *const *p, size_t n)
+sizes(struct figures *f, const struct acc_point *const *p, size_t n)
 {
 	double sum = 0, rel = 0, level = 0;
 	f->max_abs = f->max_rel = f->late_abs = 0;
@@ -173,7 +173,7 @@ sign(double x)
 
 /* The difference as a series: its trend, its signs, its end. */
 static void
-series(struct figures *f, const struct point *const *p, size_t n, double *room)
+series(struct figures *f, const struct acc_point *const *p, size_t n, double *room)
 {
 	double mean = 0, t0 = 0, tx = 0, tt = 0, gap = 0, level = 0;
 	size_t tail = n / 10 > 0 ? n / 10 : 1;
@@ -210,13 +210,13 @@ series(struct figures *f, const struct point *const *p, size_t n, double *room)
 /* Is it the bench's curve one step early or late? Some programs print the learning rate of the
  * next step. Only where each step is logged. */
 static int
-shift(const struct point *const *p, size_t n)
+shift(const struct acc_point *const *p, size_t n)
 {
 	size_t ahead = 0, behind = 0, all = 0;
 	for (size_t i = 1; i < n; i++) {
 		if (p[i]->step - 1 != p[i - 1]->step)
 			return 0;
-		struct point next = *p[i], before = *p[i];
+		struct acc_point next = *p[i], before = *p[i];
 		next.v[CURVE_A] = p[i - 1]->v[CURVE_A];
 		before.v[CURVE_B] = p[i - 1]->v[CURVE_B];
 		double da = fabs(next.v[CURVE_A] - next.v[CURVE_B]);
@@ -231,7 +231,7 @@ shift(const struct point *const *p, size_t n)
 }
 
 static int
-measure(struct curve *c, const struct point **p, double *room, struct acc_err *e)
+measure(struct curve *c, const struct acc_point **p, double *room, struct acc_err *e)
 {
 	struct figures *f = &c->f;
 	size_t n = 0;
@@ -262,7 +262,7 @@ acc_curve_measure(struct curve *c, struct acc_err *e)
 		.interval = {INT64_MIN, INT64_MIN},
 		.drift = {.kind = ACC_DRIFT_UNKNOWN, .offset = NAN, .offset_p = NAN,
 			.offset_se = NAN, .trend_p = NAN, .phi = NAN, .eff = NAN}};
-	const struct point **p = malloc((c->n + 1) * sizeof(struct point *));
+	const struct acc_point **p = malloc((c->n + 1) * sizeof(struct acc_point *));
 	double *room = malloc((c->n + 1) * sizeof *room);
 	int rc = p == NULL || room == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory")
 					   : measure(c, p, room, e);

@@ -7,15 +7,7 @@
 /* One run of the bench is a small sample: what is allowed is half as much again. */
 static const double slack = 1.5;
 static const double may_leave = 0.05; /* share of the steps */
-enum { BLOCKS = 40, LEAST_BLOCK = 5 };
-
-/* The largest difference of the bench's runs in each of nb equal parts of the steps from
- * begin to end; NAN where they have none. */
-struct band {
-	int64_t begin, end;
-	size_t nb;
-	double max[BLOCKS];
-};
+enum { LEAST_PART = 5 };
 
 static size_t
 part(const struct band *b, int64_t step)
@@ -29,7 +21,7 @@ static void
 widen(struct band *b, const struct curve *c)
 {
 	for (size_t i = 0; i < c->n; i++) {
-		const struct point *p = &c->p[i];
+		const struct acc_point *p = &c->p[i];
 		if (!acc_curve_finite(p) || p->step < b->begin || p->step > b->end)
 			continue;
 		double *m = &b->max[part(b, p->step)];
@@ -56,7 +48,7 @@ outside(const struct curve *c, const struct band *b)
 {
 	uint64_t n = 0, out = 0;
 	for (size_t i = 0; i < c->n; i++) {
-		const struct point *p = &c->p[i];
+		const struct acc_point *p = &c->p[i];
 		if (!acc_curve_finite(p))
 			continue;
 		double d = fabs(p->v[CURVE_A] - p->v[CURVE_B]);
@@ -83,11 +75,13 @@ acc_curve_noise(struct acc_curves *cs, struct curve *c, struct acc_err *e)
 {
 	struct noise *z = &c->noise;
 	double lo = 0, hi = 0;
-	struct band b = {.begin = c->f.begin, .end = c->f.end};
-	b.nb = c->f.n / LEAST_BLOCK < 1 ? 1 : c->f.n / LEAST_BLOCK;
-	b.nb = b.nb > BLOCKS ? BLOCKS : b.nb;
-	for (size_t i = 0; i < BLOCKS; i++)
-		b.max[i] = NAN;
+	struct band *b = &z->band;
+	b->begin = c->f.begin;
+	b->end = c->f.end;
+	b->nb = c->f.n / LEAST_PART < 1 ? 1 : c->f.n / LEAST_PART;
+	b->nb = b->nb > BAND_PARTS ? BAND_PARTS : b->nb;
+	for (size_t i = 0; i < BAND_PARTS; i++)
+		b->max[i] = NAN;
 	for (unsigned k = 1; k < cs->nset; k++) {
 		struct curve *w = acc_curve_find(&cs->set[k], c->tag);
 		if (w == NULL)
@@ -103,12 +97,21 @@ acc_curve_noise(struct acc_curves *cs, struct curve *c, struct acc_err *e)
 		z->mean_rel = fmax(z->mean_rel, w->f.mean_rel);
 		lo = fmin(lo, w->f.drift.offset);
 		hi = fmax(hi, w->f.drift.offset);
-		widen(&b, w);
+		widen(b, w);
 	}
 	if (z->runs == 0)
 		return 0;
-	z->outside = outside(c, &b);
+	z->outside = outside(c, b);
 	z->inside = c->f.nonfinite == 0 && z->outside <= may_leave && centred(c, lo, hi) &&
 		    c->f.mean_abs <= slack * z->mean_abs + c->f.res;
 	return 0;
+}
+
+double
+acc_curves_band(const struct acc_curves *cs, const char *tag, int64_t step)
+{
+	const struct curve *c = acc_curve_find(&cs->set[0], tag);
+	if (c == NULL || c->noise.runs == 0 || step < c->f.begin || step > c->f.end)
+		return NAN;
+	return slack * width(&c->noise.band, step);
 }

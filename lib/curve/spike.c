@@ -16,7 +16,7 @@ by_size(const void *x, const void *y)
 
 /* The median of the WINDOW values around i; at the ends, of the first or last ones. */
 static double
-around(const struct point *const *p, size_t n, size_t i, int side)
+around(const struct acc_point *const *p, size_t n, size_t i, int side)
 {
 	double w[WINDOW];
 	size_t lo = i < WINDOW / 2 ? 0 : i - WINDOW / 2;
@@ -34,7 +34,7 @@ around(const struct point *const *p, size_t n, size_t i, int side)
 
 /* How far each value of a side is from those around it, and how far that usually is. */
 static double
-distances(const struct point *const *p, size_t n, int side, double *out, double *room)
+distances(const struct acc_point *const *p, size_t n, int side, double *out, double *room)
 {
 	for (size_t i = 0; i < n; i++) {
 		out[i] = p[i]->v[side] - around(p, n, i, side);
@@ -45,7 +45,7 @@ distances(const struct point *const *p, size_t n, int side, double *out, double 
 }
 
 int
-acc_curve_spikes(struct curve *c, const struct point *const *p, size_t n, struct acc_err *e)
+acc_curve_spikes(struct curve *c, const struct acc_point *const *p, size_t n, struct acc_err *e)
 {
 	if (n < LEAST)
 		return 0;

@@ -89,7 +89,7 @@ overflow(struct scene *s)
 				 s->loss->f.beyond != INT64_MIN))
 		return 0;
 	int64_t step = c->f.odd;
-	const struct point *p = acc_curve_at(c, step);
+	const struct acc_point *p = acc_curve_at(c, step);
 	int side = isfinite(p->v[CURVE_A]) ? CURVE_B : CURVE_A;
 	return say(s, c, "overflow", step, step,
 		acc_arena_printf(&cs->mem,
@@ -222,7 +222,7 @@ schedule(struct scene *s)
 		return 0;
 	if (s->loss != NULL && s->loss->f.beyond < c->f.beyond && s->loss->f.beyond != INT64_MIN)
 		return 0;
-	const struct point *p = acc_curve_at(c, c->f.beyond);
+	const struct acc_point *p = acc_curve_at(c, c->f.beyond);
 	return say(s, c, "schedule", c->f.beyond, INT64_MIN,
 		acc_arena_printf(&s->cs->mem,
 			"%s differs from step %" PRId64 " on (device %.6g, bench %.6g): give "
@@ -261,7 +261,7 @@ agreed(struct scene *s, int64_t step)
 	const char *how = f->first == step ? "to the last digit" : "within the tolerance";
 	if (f->begin == step)
 		return "";
-	const struct point *p = acc_curve_at(s->loss, step);
+	const struct acc_point *p = acc_curve_at(s->loss, step);
 	while (p > s->loss->p && (--p)->has != 3)
 		;
 	if (p->step == f->begin)
@@ -292,10 +292,10 @@ advice(struct scene *s, bool second, int64_t step, int64_t dump)
 
 /* Is the difference at p twice what it ever was before? */
 static bool
-stands_out(const struct curve *c, const struct point *p)
+stands_out(const struct curve *c, const struct acc_point *p)
 {
 	double before = 0;
-	for (const struct point *q = c->p; q < p; q++)
+	for (const struct acc_point *q = c->p; q < p; q++)
 		if (acc_curve_finite(q))
 			before = fmax(before, fabs(q->v[CURVE_A] - q->v[CURVE_B]));
 	return fabs(p->v[CURVE_A] - p->v[CURVE_B]) > 2 * before;
@@ -308,7 +308,7 @@ parted(struct scene *s)
 	int64_t step = c == NULL ? INT64_MIN : parts_at(c);
 	if (step == INT64_MIN)
 		return 0;
-	const struct point *p = acc_curve_at(c, step);
+	const struct acc_point *p = acc_curve_at(c, step);
 	if (step == c->f.beyond && !stands_out(c, p))
 		return 0;
 	bool second = from_start(c) && step - 1 == c->f.begin && !c->lr0;
@@ -333,7 +333,7 @@ spike(struct scene *s)
 		c->f.drift.kind != ACC_DRIFT_NONE)
 		return 0;
 	int64_t step = c->f.spike[CURVE_A];
-	const struct point *p = acc_curve_at(c, step);
+	const struct acc_point *p = acc_curve_at(c, step);
 	return say(s, c, "later", step, step,
 		acc_arena_printf(&s->cs->mem,
 			"%s of the device leaves its course at step %" PRId64 " alone: %.6g, "

@@ -218,6 +218,33 @@ seed("long", [("loss", printed(2 + quiet[:40], 3), [2.0] * 40), ("learning_rate"
      [("loss", [2.0, 2.1, 2.2, 1.9], [2.0] * 4)])
 seed("late", [("loss", [2.0] * 12 + [3.0] * 12, [2.0] * 24), ("learning_rate", lr[1:6], lr[:5])])
 
+
+
+# --- and for that of pictures: measured pairs, their names hostile ---
+plots = os.path.join(here, "..", "..", "fuzz", "corpus", "plot")
+os.makedirs(plots, exist_ok=True)
+
+
+def ops(name, rows):
+    data = msgpack.packb(["source", {"id": "00000000", "root": "/nowhere", "host": "h", "format": "npy"}])
+    for i, (key, io, v, bad) in enumerate(rows):
+        r = {"name": key + "." + io, "a.kind": "tensor", "b.kind": "tensor", "a.key": key, "a.io": io, "a.step": i // 4,
+             "a.pass": "forward", "m.mode": "tensor", "m.one_minus_cosine": v, "m.rel_l2": v, "m.ulp_hist": [i, 0, 3]}
+        data += msgpack.packb(["pair", dict(r, bad=bad) if bad else r])
+    data += msgpack.packb(["finding", {"what": "culprit", "name": rows[-1][0], "step": (len(rows) - 1) // 4, "text": "'x"}])
+    with open(os.path.join(plots, name), "wb") as f:
+        f.write(data)
+
+
+ops("ops", [("F.a.0", "in", 0.0, None), ("F.a.0", "out", 1e-7, None), ("F.%s'`x`.1", "out", 1e300, "error"),
+            ("\n\x7f\u2028\"@!", "out", math.inf, "warning"), ("F.b.2", "out", 5e-324, "error"), ("F.b.2", "grad", math.nan, None)])
+ops("many", [("F.c.%d" % i, "out", 10.0 ** -(i % 9), None) for i in range(60)])
+with open(os.path.join(plots, "points"), "wb") as f:
+    for i, v in enumerate(odd * 3):
+        f.write(msgpack.packb(["scalar", {"tag": "loss", "step": i * 2 ** 58 - 2 ** 63, "value": v, "run": "r'\x01"}]))
+with open(os.path.join(plots, "odd"), "wb") as f, open(os.path.join(corpus, "odd"), "rb") as g:
+    f.write(g.read())
+
 # --- what the figures must be ---
 
 

@@ -1,0 +1,213 @@
+#include "acc/cli.h"
+#include "acc/plot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NOISE = 256, ROOT };
+
+static const struct cli_opt options[] = {
+	{'o', "output", "FILE", "draw to FILE: .svg, .png or .pdf; else characters"},
+	{'t', "tag", "GLOB[,..]", "curves to draw (default: the loss, and what differs)"},
+	{'m', "metrics", "NAME[,..]", "metrics to draw, at most 4 (default: 1 - cosine, rel_l2)"},
+	{'H', "histogram", "GLOB", "the errors of the pair of this name"},
+	{NOISE, "noise", "FILE", "pairs of two runs of the bench: the band of their spread"},
+	{ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
+	{0, NULL, NULL, NULL},
+};
+
+static const struct cli cli = {
+	.prog = "accplot",
+	.synopsis = "[FILE ...]",
+	.summary = "Draw a stream: curves of two runs, or metrics of pairs, or a histogram of errors.",
+	.opt = options,
+	.notes = "gnuplot draws: apt-get install gnuplot-nox\n"
+		 "  accdump-read npu.log | accalign - gpu.log | accplot -o loss.png\n"
+		 "  accalign NPU GPU | accmetric | accfirstbad --all | accplot -o ops.svg\n",
+};
+
+static enum acc_plot_to
+kind_of(const char *path)
+{
+	static const struct {
+		const char *end;
+		enum acc_plot_to to;
+	} kinds[] = {{".svg", ACC_PLOT_SVG}, {".png", ACC_PLOT_PNG}, {".pdf", ACC_PLOT_PDF}};
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (acc_str_ends(acc_str(path), kinds[i].end))
+			return kinds[i].to;
+	cli_usage("-o %s: the name must end in .svg, .png or .pdf", path);
+}
+
+static void
+read_noise(struct acc_plot *p, const char *path, unsigned number)
+{
+	struct acc_err e = {0};
+	struct acc_rec *r;
+	int rc;
+	struct acc_rd *rd = acc_rd_open(path, &e);
+	if (rd == NULL)
+		cli_die_err(&e);
+	while ((rc = acc_rd_next(rd, &r, &e)) > 0)
+		if ((rc = acc_plot_add(p, r, number, &e)) < 0)
+			break;
+	if (rc < 0)
+		cli_die_err(&e);
+	acc_rd_close(rd);
+}
+
+/* gnuplot, drawing to fd what it is told through the pipe that is returned. It is started before
+ * anything is read, so that nobody waits for the message that it is missing; without the user's
+ * own settings. */
+static FILE *
+start(int fd, pid_t *pid)
+{
+	static char name[] = "gnuplot", defaults[] = "-d", input[] = "-";
+	char *const argv[] = {name, defaults, input, NULL};
+	posix_spawn_file_actions_t fa;
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		cli_die("pipe:");
+	if (posix_spawn_file_actions_init(&fa) != 0 ||
+		posix_spawn_file_actions_adddup2(&fa, ends[0], STDIN_FILENO) != 0 ||
+		posix_spawn_file_actions_adddup2(&fa, fd, STDOUT_FILENO) != 0)
+		cli_die("out of memory");
+	errno = posix_spawnp(pid, name, &fa, NULL, argv, environ);
+	if (errno == ENOENT)
+		cli_die("gnuplot is not installed, and it draws: apt-get install gnuplot-nox");
+	if (errno != 0)
+		cli_die("gnuplot:");
+	posix_spawn_file_actions_destroy(&fa);
+	close(ends[0]);
+	FILE *f = fdopen(ends[1], "w");
+	if (f == NULL)
+		cli_die("pipe:");
+	return f;
+}
+
+/* The script goes to gnuplot; then the picture is complete, or there is none. */
+static void
+finish(FILE *gnuplot, pid_t pid, const char *script, size_t n)
+{
+	int status;
+	/* If gnuplot died, its status tells more than a signal. */
+	signal(SIGPIPE, SIG_IGN);
+	fwrite(script, 1, n, gnuplot);
+	fclose(gnuplot);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			cli_die("gnuplot:");
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		cli_die("gnuplot failed, see above: is it older than 5.2?");
+}
+
+static void
+copy(int from, const char *path)
+{
+	static char buf[65536];
+	FILE *to = path == NULL ? stdout : fopen(path, "w");
+	ssize_t n;
+	if (to == NULL)
+		cli_die("%s: %s", path, strerror(errno));
+	for (off_t at = 0; (n = pread(from, buf, sizeof buf, at)) > 0; at += n)
+		fwrite(buf, 1, (size_t)n, to);
+	if (n < 0 || ferror(to) || fclose(to) != 0)
+		cli_die("%s: %s", path == NULL ? "standard output" : path, strerror(errno));
+}
+
+static void
+read_all(struct acc_plot *p, struct acc_in *in, const char *const *noise, size_t nnoise)
+{
+	struct acc_err e = {0};
+	struct acc_rec *r;
+	int rc;
+	while ((rc = acc_in_next(in, &r, &e)) > 0)
+		if ((rc = acc_plot_add(p, r, 0, &e)) < 0)
+			break;
+	if (rc < 0)
+		cli_die_err(&e);
+	for (size_t i = 0; i < nnoise; i++)
+		read_noise(p, noise[i], (unsigned)i + 1);
+}
+
+static void
+size_of_terminal(struct acc_plot_opt *opt)
+{
+	struct winsize ws;
+	opt->width = 80;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) != 0 || ws.ws_col == 0)
+		return;
+	opt->width = ws.ws_col < 40 ? 40 : ws.ws_col;
+	opt->height = ws.ws_row < 21 ? 20 : ws.ws_row - 1;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct acc_err e = {0};
+	struct acc_plot_opt opt = {.to = ACC_PLOT_TEXT};
+	const char *path = NULL, **noise = NULL, **tags = NULL, **metrics = NULL;
+	size_t nnoise = 0, size;
+	pid_t pid;
+	char *script = NULL;
+	opt.roots = acc_roots_open(&e);
+	if (opt.roots == NULL)
+		cli_die_err(&e);
+	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
+		if (key == 'o') {
+			path = optarg;
+			opt.to = kind_of(path);
+		} else if (key == 't') {
+			cli_list(optarg, &tags, &opt.ntags);
+		} else if (key == 'm') {
+			cli_list(optarg, &metrics, &opt.nmetrics);
+		} else if (key == 'H') {
+			opt.histogram = optarg;
+		} else if (key == ROOT) {
+			if (acc_roots_move(opt.roots, optarg, &e) < 0)
+				cli_usage("%s", e.msg);
+		} else {
+			noise = realloc(noise, (nnoise + 1) * sizeof *noise);
+			if (noise == NULL)
+				cli_die("out of memory");
+			noise[nnoise++] = optarg;
+		}
+	}
+	opt.tags = tags;
+	opt.metrics = metrics;
+	size_of_terminal(&opt);
+	int picture = memfd_create("picture", MFD_CLOEXEC);
+	if (picture < 0)
+		cli_die("memfd_create:");
+	FILE *gnuplot = start(picture, &pid), *memory = open_memstream(&script, &size);
+	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
+	struct acc_plot *p = in == NULL ? NULL : acc_plot_open(&opt, &e);
+	if (p == NULL)
+		cli_die_err(&e);
+	if (memory == NULL)
+		cli_die("out of memory");
+	read_all(p, in, noise, nnoise);
+	if (acc_plot_draw(p, memory, &e) < 0)
+		cli_die_err(&e);
+	if (fclose(memory) != 0)
+		cli_die("out of memory");
+	finish(gnuplot, pid, script, size);
+	copy(picture, path);
+	int status = acc_in_status(in);
+	acc_plot_close(p);
+	acc_in_close(in);
+	acc_roots_close(opt.roots);
+	free(script);
+	free(noise);
+	free(tags);
+	free(metrics);
+	return status;
+}

@@ -1,0 +1,387 @@
+/* Curves of two runs, one over the other; below, their difference with the bench's own spread. */
+#include "plot/plot.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_CURVES = 16, DEFAULT_CURVES = 4, CELL_ROWS = 32, FEW = 100 };
+static const char *const who[2] = {"device", "bench"};
+
+/* One curve's cell. */
+struct cell {
+	const char *tag;
+	const struct acc_point *p;
+	size_t n;
+	uint64_t both;
+	int64_t first, beyond, spike[2]; /* steps; INT64_MIN: none */
+	char verdict[400];
+	struct series side[2], odd[2], diff, band;
+	struct range y, dy;
+	double lo, hi;                /* steps */
+};
+
+/* --- which curves --- */
+
+struct choice {
+	struct cell *c;
+	size_t n, cap, most;
+	size_t more; /* that would have been drawn, too */
+};
+
+static void
+say(struct cell *c, const struct acc_rec *r)
+{
+	const size_t size = sizeof c->verdict;
+	const struct acc_val *why = acc_get(r, "", "why");
+	struct acc_str bad = acc_get_text(r, "", "bad"), text = {NULL, 0};
+	double max, mean;
+	size_t n;
+	if (why != NULL && why->type == ACC_V_TEXTS && why->n > 0)
+		text = why->texts[0];
+	else
+		acc_as_text(why, &text);
+	if (c->both == 0) {
+		snprintf(c->verdict, size, "%zu step%s", c->n, c->n == 1 ? "" : "s");
+		return;
+	}
+	n = (size_t)snprintf(c->verdict, size, "%" PRIu64 " step%s", c->both, c->both == 1 ? "" : "s");
+	if (c->first == INT64_MIN)
+		n += (size_t)snprintf(c->verdict + n, size - n, "; no difference");
+	else if (acc_as_f64(acc_get(r, "", "max_abs"), &max) &&
+		 acc_as_f64(acc_get(r, "", "mean_rel"), &mean))
+		n += (size_t)snprintf(c->verdict + n, size - n,
+			"; differ by up to %.3g, on average by %.3g %%", max, 100 * mean);
+	for (int s = 0; s < 2; s++) {
+		bool same = false;
+		if (acc_as_bool(acc_get(r, s == 0 ? "a." : "b.", "constant"), &same) && same &&
+			c->first != INT64_MIN)
+			n += (size_t)snprintf(c->verdict + n, size - n, "; the %s's stays the same",
+				who[s]);
+	}
+	if (text.n > 0)
+		snprintf(c->verdict + n, size - n, "; %.*s: %.*s", ACC_PRS(bad), ACC_PRS(text));
+	else if (c->first != INT64_MIN && acc_str_is(acc_get_text(r, "", "drift"), "none"))
+		snprintf(c->verdict + n, size - n, "; noise about zero");
+}
+
+static bool
+wanted(const struct acc_plot *p, const struct acc_rec *r, const struct choice *ch)
+{
+	struct acc_str tag = acc_get_text(r, "", "tag"), role = acc_get_text(r, "", "role");
+	for (size_t i = 0; i < p->opt.ntags; i++)
+		if (acc_glob(p->opt.tags[i], tag))
+			return true;
+	if (p->opt.ntags > 0 || !acc_str_is(acc_get_text(r, "", "class"), "metric"))
+		return false;
+	bool bad = acc_str_is(acc_get_text(r, "", "bad"), "error");
+	if (p->single)
+		return ch->n == 0 || acc_str_is(role, "learning_rate") || acc_str_is(role, "grad_norm");
+	if (acc_get_int(r, "", "n", 0) == 0)
+		return false;
+	return ch->n == 0 || bad ||
+	       (acc_get_int(r, "", "apart", 0) > 0 && role.n > 0 && !acc_str_is(role, "local_norm"));
+}
+
+static int
+choose(struct acc_plot *p, struct choice *ch, struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = acc_curves_judge(p->curves, e);
+	while (rc == 0 && (rc = acc_curves_next(p->curves, &r, e)) > 0) {
+		rc = 0;
+		if (!acc_rec_is(r, "curve") || !wanted(p, r, ch))
+			continue;
+		if (ch->n >= ch->most) {
+			ch->more++;
+			continue;
+		}
+		struct cell *c = &ch->c[ch->n];
+		struct acc_str tag = acc_get_text(r, "", "tag");
+		*c = (struct cell){.tag = acc_arena_copy(&p->mem, tag.p, tag.n)};
+		if (c->tag == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		c->p = acc_curves_points(p->curves, c->tag, &c->n);
+		c->both = (uint64_t)acc_get_int(r, "", "n", 0);
+		c->first = acc_get_int(r, "", "first", INT64_MIN);
+		c->beyond = acc_get_int(r, "", "beyond", INT64_MIN);
+		c->spike[0] = acc_get_int(r, "a.", "spike", INT64_MIN);
+		c->spike[1] = acc_get_int(r, "b.", "spike", INT64_MIN);
+		say(c, r);
+		ch->n += c->n > 0;
+	}
+	return rc;
+}
+
+/* --- what is drawn of one --- */
+
+static int
+fill(const struct acc_plot *p, struct cell *c)
+{
+	int rc = 0;
+	acc_range_clear(&c->y);
+	acc_range_clear(&c->dy);
+	acc_range_see(&c->dy, 0);
+	c->lo = (double)c->p[0].step;
+	c->hi = (double)c->p[c->n - 1].step;
+	for (size_t i = 0; i < c->n && rc == 0; i++) {
+		const struct acc_point *q = &c->p[i];
+		double x = (double)q->step;
+		for (int s = 0; s < 2; s++) {
+			if (!(q->has & 1U << s))
+				continue;
+			rc |= acc_series_add(&c->side[s], x, q->v[s]);
+			if (!isfinite(q->v[s]))
+				rc |= acc_series_add(&c->odd[s], x, 0);
+			acc_range_see(&c->y, q->v[s]);
+		}
+		if (q->has != 3)
+			continue;
+		double d = q->v[0] - q->v[1], band = acc_curves_band(p->curves, c->tag, q->step);
+		rc |= acc_series_add(&c->diff, x, d);
+		acc_range_see(&c->dy, d);
+		if (!isfinite(band))
+			continue;
+		rc |= acc_series_add(&c->band, x, band);
+		acc_range_see(&c->dy, band);
+		acc_range_see(&c->dy, -band);
+	}
+	return rc;
+}
+
+static void
+empty(struct cell *c)
+{
+	struct series *const all[] = {&c->side[0], &c->side[1], &c->odd[0], &c->odd[1], &c->diff,
+		&c->band};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		acc_series_free(all[i]);
+}
+
+/* --- drawing --- */
+
+/* A vertical line through a panel. */
+static void
+upright(struct gp *g, int64_t step, const struct range *y, const char *look)
+{
+	acc_gp_item(g);
+	fprintf(g->f, "'+' using (%" PRId64 "):($0 == 0 ? %.17g : %.17g) every ::::1 with lines %s",
+		step, y->lo, y->hi, look);
+}
+
+static void
+parting(struct gp *g, const struct cell *c, const struct range *y, bool titles)
+{
+	if (c->first != INT64_MIN && c->first != c->beyond) {
+		upright(g, c->first, y, g->text ? "lt 3" : "lw 1.5 dt 3 lc rgb '" GP_GREY "'");
+		acc_gp_title(g, titles ? "first apart at step %" PRId64 : NULL, c->first);
+	}
+	if (c->beyond != INT64_MIN) {
+		upright(g, c->beyond, y, g->text ? "lt 4" : "lw 1.8 dt 2 lc rgb '" GP_BAD "'");
+		acc_gp_title(g, titles ? "beyond tolerance at step %" PRId64 : NULL, c->beyond);
+	}
+}
+
+/* A series with its envelope; text has room for one mark at a place only. */
+static void
+line(struct gp *g, const char *name, bool dense, bool few, const char *text, const char *look,
+	const char *mark, const char *pale)
+{
+	if (dense && !g->text) {
+		acc_gp_item(g);
+		fprintf(g->f, "$%s using 1:2:3 with filledcurves fs solid 0.4 border fc rgb '%s' "
+			"lw 0.6 notitle", name, pale);
+	}
+	for (int column = 2; dense && g->text && column <= 3; column++) {
+		acc_gp_item(g);
+		fprintf(g->f, "$%s using 1:%d with points %s notitle", name, column, text);
+	}
+	acc_gp_item(g);
+	fprintf(g->f, "$%s using 1:4 with %s %s", name,
+		g->text ? "points" : few ? "linespoints" : "lines",
+		g->text ? text : few ? mark : look);
+}
+
+static void
+side(struct gp *g, const struct acc_plot *p, const struct cell *c, bool dense, int s)
+{
+	static const char *const name[] = {"a", "b"}, *const text[] = {"pt '*'", "pt 'o'"},
+		*const pale[] = {GP_DEVICE, GP_BENCH},
+		*const look[] = {"lw 1.5 lc rgb '" GP_DEVICE "'", "lw 4 lc rgb '" GP_BENCH "'"},
+		*const mark[] = {"pt 7 ps 0.5 lw 1.5 lc rgb '" GP_DEVICE "'",
+			"pt 6 ps 1.1 lw 3 lc rgb '" GP_BENCH "'"};
+	if (c->side[s].n == 0)
+		return;
+	line(g, name[s], dense, c->n <= FEW, text[s], look[s], mark[s], pale[s]);
+	const char *run = p->run[s] == NULL ? "" : p->run[s];
+	acc_gp_title(g, "%s%s%s%s", p->single ? "" : who[s], p->single || run[0] == '\0' ? "" : " ",
+		run, dense ? " (mean, extremes)" : "");
+}
+
+static void
+odd(struct gp *g, const struct acc_plot *p, const struct cell *c, int s)
+{
+	static const char *const name[] = {"oa", "ob"}, *const text[] = {"pt 'X'", "pt 'x'"},
+		*const mark[] = {"pt 2 ps 1 lw 2 lc rgb '" GP_BAD "'",
+			"pt 1 ps 1 lw 2 lc rgb '" GP_BENCH "'"};
+	if (c->odd[s].n == 0)
+		return;
+	acc_gp_item(g);
+	fprintf(g->f, "$%s using 1:(%.17g) with points %s", name[s], c->y.hi,
+		g->text ? text[s] : mark[s]);
+	acc_gp_title(g, "%s%sNaN or infinite", p->single ? "" : who[s], p->single ? "" : " ");
+}
+
+/* Where one side leaves its course alone. */
+static void
+spike(struct gp *g, const struct cell *c, int s)
+{
+	for (size_t i = 0; c->spike[s] != INT64_MIN && i < c->n; i++) {
+		if (c->p[i].step != c->spike[s])
+			continue;
+		acc_gp_item(g);
+		fprintf(g->f, "'+' using (%" PRId64 "):(%.17g) every ::::0 with points %s",
+			c->spike[s], c->p[i].v[s],
+			g->text ? "pt '^'" : "pt 8 ps 1.6 lw 1.6 lc rgb '" GP_BAD "'");
+		acc_gp_title(g, "spike of the %s alone at step %" PRId64, who[s], c->spike[s]);
+	}
+}
+
+static void
+upper(struct gp *g, const struct acc_plot *p, struct cell *c, const struct box *b)
+{
+	bool log = acc_range_log(&c->y, 3), dense[2];
+	acc_gp_panel(g, b, 11, c->both > 0 ? 0.5 : 3.6, 1);
+	acc_range_y(g, &c->y, log);
+	acc_range_steps(g, c->lo, c->hi);
+	dense[0] = acc_series_data(g, "a", &c->side[0], c->lo, c->hi);
+	dense[1] = acc_series_data(g, "b", &c->side[1], c->lo, c->hi);
+	acc_series_data(g, "oa", &c->odd[0], c->lo, c->hi);
+	acc_series_data(g, "ob", &c->odd[1], c->lo, c->hi);
+	fprintf(g->f, "%s\n", c->both > 0 ? "set format x ''\nunset xlabel" : "set xlabel 'step'");
+	if (!g->text)
+		fputs("set key top right\n", g->f);
+	side(g, p, c, dense[1], 1);
+	side(g, p, c, dense[0], 0);
+	parting(g, c, &c->y, true);
+	for (int s = 0; s < 2; s++) {
+		spike(g, c, s);
+		odd(g, p, c, s);
+	}
+	acc_gp_plotted(g);
+	fputs("unset label\n", g->f);
+}
+
+static void
+lower(struct gp *g, struct cell *c, const struct box *b)
+{
+	acc_gp_panel(g, b, 11, g->text ? 3 : 3.8, g->text ? 1.5 : 0.5);
+	acc_range_y(g, &c->dy, false);
+	acc_range_steps(g, c->lo, c->hi);
+	bool dense = acc_series_data(g, "d", &c->diff, c->lo, c->hi);
+	acc_series_data(g, "n", &c->band, c->lo, c->hi);
+	fprintf(g->f, "set xlabel 'step'\n%s", g->text ? "set title 'device - bench'\n" : "set ylabel 'device - bench'\n");
+	if (c->band.n > 0 && !g->text) {
+		acc_gp_item(g);
+		fputs("$n using 1:(-$3):3 with filledcurves fs solid 1 noborder fc rgb '" GP_BAND
+		      "' title 'the bench''s own spread'", g->f);
+	}
+	for (int sign = -1; c->band.n > 0 && g->text && sign <= 1; sign += 2) {
+		acc_gp_item(g);
+		fprintf(g->f, "$n using 1:(%d*$3) with points pt '-'", sign);
+		acc_gp_title(g, sign < 0 ? "the bench's own spread" : NULL);
+	}
+	acc_gp_item(g);
+	fprintf(g->f, "0 with lines %s notitle", g->text ? "lt 5" : "lw 1 lc rgb '" GP_GREY "'");
+	line(g, "d", dense, c->n <= FEW, "pt '*'", "lw 1.3 lc rgb '" GP_DIFF "'",
+		"pt 7 ps 0.45 lw 1.2 lc rgb '" GP_DIFF "'", GP_DIFF);
+	fputs(" notitle", g->f);
+	parting(g, c, &c->dy, false);
+	acc_gp_plotted(g);
+	fputs("unset ylabel\nunset title\n", g->f);
+}
+
+/* Among characters a legend cannot be read: it stands above them. */
+static void
+legend(struct gp *g, const struct acc_plot *p, const struct cell *c, double y)
+{
+	static const char *const mark[] = {"*", "o"};
+	char text[600] = "";
+	size_t n = 0, size = sizeof text;
+	for (int s = 1; s >= 0; s--)
+		if (c->side[s].n > 0)
+			n += (size_t)snprintf(text + n, size - n, "%s %s %.100s   ", mark[s],
+				p->single ? "" : who[s], p->run[s] == NULL ? "" : p->run[s]);
+	if (c->first != INT64_MIN && c->first != c->beyond)
+		n += (size_t)snprintf(text + n, size - n, "$ first apart at step %" PRId64 "   ",
+			c->first);
+	if (c->beyond != INT64_MIN)
+		n += (size_t)snprintf(text + n, size - n, "%% beyond tolerance at step %" PRId64 "   ",
+			c->beyond);
+	for (int s = 0; s < 2; s++) {
+		if (c->spike[s] != INT64_MIN)
+			n += (size_t)snprintf(text + n, size - n, "^ spike at step %" PRId64 "   ",
+				c->spike[s]);
+		if (c->odd[s].n > 0)
+			n += (size_t)snprintf(text + n, size - n, "%s %s NaN or infinite   ",
+				s == 0 ? "X" : "x", who[s]);
+	}
+	if (c->band.n > 0)
+		snprintf(text + n, size - n, "- the bench's own spread");
+	acc_gp_lines(g, acc_str(text), y, 2);
+	fputs("unset key\n", g->f);
+}
+
+static void
+draw(struct gp *g, const struct acc_plot *p, struct cell *c, const struct box *b)
+{
+	/* Lines of text above. */
+	double row = acc_gp_row(g), rest = b->h - (g->text ? 4.2 : 2.2) * row;
+	acc_gp_label(g, acc_str(c->tag), b->x + 0.01, b->y + b->h - 0.8 * row, false);
+	acc_gp_label(g, acc_str(c->verdict), b->x + 0.01, b->y + b->h - 1.8 * row, true);
+	if (g->text)
+		legend(g, p, c, b->y + b->h - 2.8 * row);
+	if (c->both == 0) {
+		upper(g, p, c, &(struct box){b->x, b->y, b->w, rest});
+		return;
+	}
+	upper(g, p, c, &(struct box){b->x, b->y + 0.42 * rest, b->w, 0.58 * rest});
+	lower(g, c, &(struct box){b->x, b->y, b->w, 0.42 * rest});
+}
+
+static int
+nothing(const struct acc_plot *p, struct acc_err *e)
+{
+	if (p->opt.ntags > 0)
+		return acc_fail(e, ACC_EFORMAT, "no curve is called '%s'", p->opt.tags[0]);
+	return acc_fail(e, ACC_EFORMAT, "no curve has a step on both sides: name one with --tag");
+}
+
+int
+acc_plot_curves(struct acc_plot *p, FILE *f, struct acc_err *e)
+{
+	struct gp g;
+	struct cell cells[MOST_CURVES];
+	struct choice ch = {.c = cells,
+		.most = p->opt.ntags > 0 ? MOST_CURVES : p->opt.to == ACC_PLOT_TEXT ? 1 : DEFAULT_CURVES};
+	int rc = choose(p, &ch, e);
+	if (rc == 0 && ch.n == 0)
+		rc = nothing(p, e);
+	for (size_t i = 0; i < ch.n && rc == 0; i++)
+		if (fill(p, &cells[i]) < 0)
+			rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+	if (rc == 0) {
+		unsigned across = p->opt.to != ACC_PLOT_TEXT && ch.n > 1 ? 2 : 1;
+		unsigned down = ((unsigned)ch.n + across - 1) / across;
+		acc_gp_begin(&g, f, &p->opt, across, down, CELL_ROWS);
+		for (unsigned i = 0; i < ch.n; i++) {
+			double w = 1.0 / across, h = 1.0 / down;
+			draw(&g, p, &cells[i],
+				&(struct box){i % across * w, 1 - (i / across + 1) * h, w, h});
+		}
+		acc_gp_end(&g);
+	}
+	for (size_t i = 0; i < ch.n; i++)
+		empty(&cells[i]);
+	return rc;
+}

@@ -1,0 +1,52 @@
+/* plot.h - what the parts of lib/plot share */
+#ifndef PLOT_PLOT_H
+#define PLOT_PLOT_H
+
+#include "acc/curve.h"
+#include "plot/gp.h"
+
+enum { MOST_METRICS = 4 };
+
+/* A pair of tensors, or one of which the partner is missing. */
+struct op {
+	uint64_t call;     /* which op call, from 1 */
+	const char *key;   /* of the op call */
+	int64_t step, rank;
+	const char *place; /* what is new since the call before: step, rank, pass; or NULL */
+	bool in;           /* an input: what the op is given, not what it does */
+	bool measured;
+	uint8_t bad;       /* 1: a warning, 2: an error */
+};
+
+struct acc_plot {
+	struct acc_plot_opt opt;
+	struct acc_arena mem;
+	/* curves */
+	struct acc_rules *rules;
+	struct acc_curves *curves;
+	uint64_t points;
+	const char *run[2];
+	bool single;             /* points of one run */
+	/* pairs */
+	struct op *op;
+	double *value;           /* nkeys for each op; NAN: absent; INFINITY: no number */
+	const char **keys;       /* the metrics that are looked at */
+	size_t nop, op_cap, nkeys;
+	const char *pass;        /* of the last op */
+	const char *culprit, *culprit_text;
+	int64_t culprit_step, culprit_rank;
+	/* a histogram */
+	struct acc_rec pair;
+	uint64_t matches;
+};
+
+/* curves.c */
+int acc_plot_curves(struct acc_plot *p, FILE *f, struct acc_err *e);
+/* ops.c */
+int acc_plot_ops_add(struct acc_plot *p, const struct acc_rec *r, struct acc_err *e);
+int acc_plot_ops(struct acc_plot *p, FILE *f, struct acc_err *e);
+/* histogram.c */
+int acc_plot_histogram_add(struct acc_plot *p, const struct acc_rec *r, struct acc_err *e);
+int acc_plot_histogram(struct acc_plot *p, FILE *f, struct acc_err *e);
+
+#endif

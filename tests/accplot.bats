@@ -1,0 +1,213 @@
+load helper
+C=$DATA/curve_pairs
+D=$ROOT/examples/demo
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+judged() { # the demo's pairs, judged, in judged.acc
+	accalign "$D/device" "$D/bench" | accmetric -q | accfirstbad --all >judged.acc || [ $? -eq 1 ]
+}
+
+# Instead of gnuplot: keeps the script that it is given.
+fake() { # its exit status
+	mkdir -p fake
+	printf '#!/bin/sh\ncat >script\nexit %d\n' "$1" >fake/gnuplot
+	chmod +x fake/gnuplot
+}
+
+script() { # options and files of accplot: the script for gnuplot
+	fake 0
+	PATH=$PWD/fake:$PATH accplot "$@" || [ $? -eq 1 ]
+}
+
+@test "two logs: curves, their difference, where they part" {
+	line() { # step, loss
+		printf 'iteration  %d/100 | lm loss: %s00000E+00 | loss scale: 1.0 |\n' "$1" "$2"
+	}
+	{ line 1 3.1; line 2 2.9; line 3 2.7; line 4 2.6; } >npu.log
+	{ line 1 3.1; line 2 2.9; line 3 2.8; line 4 2.6; } >gpu.log
+	accalign npu.log gpu.log >pairs.acc
+	run -0 --separate-stderr accplot pairs.acc
+	[ -z "$stderr" ]
+	[[ ${lines[1]} == " loss "* ]]
+	[[ ${lines[2]} == *"4 steps; differ by up to 0.1, "* ]] || { echo "$output"; false; }
+	[[ $output == *"bench gpu"* && $output == *"device npu"* && $output == *"device - bench"* ]]
+	[[ $output == *"beyond tolerance at step 3"* ]]
+	[ "$(wc -L <<<"$output")" -eq 80 ]
+	script pairs.acc >/dev/null
+	# All points of both, and the difference, which is 0 at first.
+	[ "$(sed -n '/^\$b /,/^EOD/p' script | grep -c '^[0-9]')" -eq 4 ]
+	[ "$(sed -n '/^\$d /,/^EOD/p' script | head -n 2 | tail -n 1)" = "1 0 0 0" ]
+	grep -q '^3 -0.09999' <(sed -n '/^\$d /,/^EOD/p' script)
+}
+
+@test "pictures are what their names say" {
+	accplot -o p.svg "$C/later.acc"
+	head -n 1 p.svg | grep -q '<?xml'
+	tail -n 2 p.svg | grep -q '</svg>'
+	grep -q 'beyond tolerance at step 50' p.svg
+	accplot -o p.png "$C/later.acc"
+	[ "$(head -c 4 p.png | od -An -c | tr -d ' ')" = '211PNG' ]
+	accplot -o p.pdf "$C/later.acc"
+	[ "$(head -c 5 p.pdf)" = %PDF- ]
+	fails "must end in .svg, .png or .pdf" bash -c 'accplot -o p.jpg </dev/null 2>&1 >/dev/null | head -n 1 >&2; exit 2'
+	[ ! -e p.jpg ]
+}
+
+@test "what is marked: spikes, NaN, what the bench's runs let the device be" {
+	script -o p.svg "$C/spike.acc"
+	grep -q "spike of the device alone at step 77" script
+	script -o p.svg "$C/overflow.acc"
+	grep -q "device NaN or infinite" script
+	grep -q "set ylabel" script
+	script -o p.svg "$C/inside.acc"
+	run -1 grep -q "own spread" script
+	script --noise "$C/spread.acc" -o p.svg "$C/inside.acc"
+	grep -q "'the bench''s own spread'" script
+	# The band of acccurve: 1.5 times the largest difference of the bench's runs nearby.
+	most=$(accfmt --json "$C/spread.acc" | jq -s 'map(select(."a.tag" == "loss") |
+		."a.value" - ."b.value" | fabs) | max')
+	band=$(sed -n '/^\$n /,/^EOD/p' script | awk 'NF == 4 && $3 > m { m = $3 } END { print m }')
+	jq -en --argjson m "$most" --argjson b "$band" '($b / $m - 1.5 | fabs) < 1e-4'
+}
+
+@test "the loss, and what differs, unless curves are named" {
+	script -o p.svg "$C/later.acc"
+	[ "$(grep -o "^set label '[a-z_]*'" script | tr '\n' ' ')" = "set label 'loss' set label 'grad_norm' " ]
+	[[ "$(accplot "$C/later.acc")" != *grad_norm* ]]
+	script -o p.svg -t 'l*,grad_norm' "$C/noise.acc"
+	[ "$(grep -o "^set label '[a-z_]*'" script | sort | tr '\n' ' ')" = \
+		"set label 'grad_norm' set label 'learning_rate' set label 'loss' " ]
+	fails "no curve is called 'x'" accplot -t x "$C/later.acc"
+}
+
+@test "a log alone" {
+	printf '{"log_history": [{"step": 1, "loss": 2.5, "epoch": 1}, {"step": 2, "loss": 2.25, "epoch": 1}]}' >t.json
+	run -0 bash -c 'accdump-read t.json | accplot'
+	[[ $output == *"2 steps"* && $output != *device* ]]
+}
+
+@test "metrics over the op calls: the culprit is named" {
+	judged
+	run -1 accplot judged.acc
+	[[ $output == *"74 op calls, 197 of 197 tensors compared, 1 bad"* ]]
+	[[ $output == *"Functional.gelu.1.forward |"* && $output == *"1 - cosine"* && $output == *"relative error (L2)"* ]]
+	script -o p.svg judged.acc
+	at=$(accfmt --json judged.acc | jq -rs '[.[] | select(.kind == "pair") | ."a.key" // ."b.key"] |
+		reduce .[] as $k ([]; if .[-1] == $k then . else . + [$k] end) |
+		index("Functional.gelu.1.forward") + 1')
+	grep -q "^set arrow from first $at,graph 0" script
+	# The bad one is alone in its block, at its call and its value.
+	want=$(accfmt --json judged.acc | jq 'select(.bad == "error") | ."m.one_minus_cosine"')
+	[ "$(sed -n '/^\$k3 /,/^EOD/p' script | sed -n 2p | cut -d' ' -f1)" = "$at" ]
+	jq -en --argjson w "$want" --argjson h "$(sed -n '/^\$k3 /,/^EOD/p' script | sed -n 2p | cut -d' ' -f2)" \
+		'($w - $h | fabs) <= 1e-15 * $w'
+	# Zeros have a place of their own on a log scale.
+	grep -q "^set ytics add ('0' " script
+	script -o p.svg -m cosine judged.acc
+	grep -q "^unset logscale y" script
+	grep -q "^set ylabel 'cosine'" script
+	fails "no pair has a number m.x" accplot -m x judged.acc
+	accalign "$D/device" "$D/bench" >pairs.acc
+	fails "is accmetric missing from the pipe?" accplot pairs.acc
+	accdump-read "$D/device" >one.acc
+	fails "nothing to draw" accplot one.acc
+}
+
+@test "a histogram of the errors of one tensor" {
+	judged
+	name=Functional.gelu.1.forward.output.0
+	run -1 accplot -H $name judged.acc
+	[[ $output == *$name* && $output == *"units of the last place"* && $output == *"relative error |a - b| / |b|"* ]]
+	script -o p.svg -H $name judged.acc
+	# Both count all elements; those of ULP are the record's.
+	block() { # the second column of the n-th data block
+		awk -v n="$1" '/^\$/ { k++ } /^EOD/ { k += 0.5 } /^[-0-9]/ && k == n { print $2 }' script
+	}
+	[ "$(block 1 | paste -sd+ | bc)" -eq 128 ]
+	[ "$(block 2.5 | paste -sd+ | bc)" -eq 128 ]
+	[ "$(block 1 | head -n -1 | jq -sc .)" = \
+		"$(accfmt --json judged.acc | jq -c 'select(.name == "'$name'") | ."m.ulp_hist"')" ]
+	fails "no pair is called 'x'" accplot -H x judged.acc
+	# Not measured yet: the files are enough.
+	accalign "$D/device" "$D/bench" >pairs.acc
+	run -0 accplot -H $name pairs.acc
+	[[ $output != *"units of the last place"* && $output == *"relative error |a - b|"* ]]
+}
+
+@test "thousands of points become an envelope" {
+	awk 'BEGIN { for (i = 1; i <= 20000; i++)
+		printf "iteration %d/20000 | lm loss: %.6E | loss scale: 1.0 |\n", i, 3 + sin(i) + (i == 7000) * 50 }' >a.log
+	sed 's/loss scale: 1.0/loss scale: 2.0/' a.log >b.log
+	accalign a.log b.log >pairs.acc
+	accplot -o p.svg pairs.acc
+	[ "$(wc -c <p.svg)" -lt 400000 ]
+	script -o p.svg pairs.acc
+	[ "$(sed -n '/^\$a /,/^EOD/p' script | wc -l)" -lt 1200 ]
+	# Nothing that stands out is lost.
+	jq -en "$(sed -n '/^\$a /,/^EOD/p' script | awk '/^[0-9]/ && $3 > m { m = $3 } END { print m }') > 51"
+	[ "$(accplot pairs.acc | wc -L)" -eq 80 ]
+}
+
+@test "nothing of the input is a command" {
+	evil="x'"'`touch pwned`$(touch pwned)"'"; system 'touch pwned' # @pwned %s%n {/*9 \\ <b>&amp;"
+	printf '{"log_history": [{"step": 1, "loss": 2.5, "%s": 1}, {"step": 2, "loss": 2.5, "%s": 2}]}' \
+		"${evil//\\/\\\\}" "${evil//\\/\\\\}" | sed 's/"; system/\\"; system/; s/)"/)\\"/' >"a\`touch pwned\`'.json"
+	cp "a\`touch pwned\`'.json" b.json
+	jq -e '.log_history | length == 2' b.json
+	accalign a*.json b.json >pairs.acc
+	for o in p.svg p.png p.pdf; do
+		run -0 --separate-stderr accplot -t '*' -o $o pairs.acc
+		[ -z "$stderr" ]
+	done
+	run -0 --separate-stderr accplot -t 'x*' pairs.acc
+	[ -z "$stderr" ]
+	[[ ${lines[1]} == " x'"'`touch_pwned`$(touch_pwned)";_system_'"'"* ]] || { echo "$output"; false; }
+	# Names of op calls, also as labels of an axis.
+	mkdir -p n/step0/rank0
+	for s in a b; do
+		jq --arg e "$evil" '.data |= (to_entries[:9] | map(.key = "\(.key | split(".")[0]).\($e).0.forward") |
+			from_entries)' "$DATA/dumps/msprobe_stat/device/step0/rank0/dump.json" >n/step0/rank0/dump.json
+		cp -r n $s
+	done
+	accalign a b | accmetric -q >ops.acc || true
+	script -o p.svg ops.acc
+	grep -q 'touch pwned' script
+	run --separate-stderr accplot -o p.svg ops.acc
+	[ -z "$stderr" ]
+	accplot ops.acc || true
+	[ ! -e pwned ]
+	# The user's own settings may do anything, and are left out.
+	mkdir home
+	echo 'system "touch pwned"' >home/.gnuplot
+	HOME=$PWD/home accplot pairs.acc >/dev/null
+	[ ! -e pwned ]
+}
+
+@test "without gnuplot the message says what to install" {
+	mkdir empty
+	fails "gnuplot is not installed, and it draws: apt-get install gnuplot-nox" \
+		env PATH="$PWD/empty" "$BIN/accplot" -o p.svg "$C/later.acc"
+	[ ! -e p.svg ]
+}
+
+@test "a picture is written whole or not at all" {
+	fake 1
+	echo old >p.svg
+	fails "gnuplot failed" env PATH="$PWD/fake:$PATH" accplot -o p.svg "$C/later.acc"
+	fails "no end record" accplot -o p.svg "$DATA/streams/no-end.acc"
+	[ "$(cat p.svg)" = old ]
+	fails "no/p.svg: No such file" accplot -o no/p.svg "$C/later.acc"
+	run -2 bash -c "accplot '$C/later.acc' >/dev/full"
+	fails "no-such" accplot no-such.acc
+	fails "no-such" accplot --noise no-such.acc "$C/later.acc"
+}
+
+@test "the exit status is the stream's" {
+	acccurve --all "$C/later.acc" >judged.acc || [ $? -eq 1 ]
+	run -1 accplot judged.acc
+	[[ $output == *"% beyond tolerance at"* ]]
+	run -0 accplot "$C/later.acc"
+}
