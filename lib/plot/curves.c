@@ -375,9 +375,9 @@ acc_plot_curves(struct acc_plot *p, FILE *f, struct acc_err *e)
 		unsigned down = ((unsigned)ch.n + across - 1) / across;
 		acc_gp_begin(&g, f, &p->opt, across, down, CELL_ROWS);
 		for (unsigned i = 0; i < ch.n; i++) {
+			unsigned column = i % across, line = i / across + 1;
 			double w = 1.0 / across, h = 1.0 / down;
-			draw(&g, p, &cells[i],
-				&(struct box){i % across * w, 1 - (i / across + 1) * h, w, h});
+			draw(&g, p, &cells[i], &(struct box){column * w, 1 - line * h, w, h});
 		}
 		acc_gp_end(&g);
 	}

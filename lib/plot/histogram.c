@@ -163,8 +163,8 @@ errors(struct gp *g, const struct relative *h, const struct box *b)
 		bar(g, hi + 2, h->more);
 	fprintf(g->f, "EOD\nset boxwidth 0.9\nset xtics norotate center ('equal' %d", lo - 4);
 	int every = (hi - lo) / PER_DECADE > (g->text ? 8 : 12) ? 2 : 1;
-	for (int i = lo; i <= hi; i += PER_DECADE * every)
-		fprintf(g->f, ", '%.6g' %d", pow(10, LEAST + i / PER_DECADE), i);
+	for (int d = lo / PER_DECADE; d <= hi / PER_DECADE; d += every)
+		fprintf(g->f, ", '%.6g' %d", pow(10, LEAST + d), d * PER_DECADE);
 	if (h->less > 0)
 		fprintf(g->f, ", 'less' %d", lo - 2);
 	if (h->more > 0)
