@@ -188,6 +188,7 @@ struct acc_op {
 	 *            broadcasting x to the output's shape (+, *, gelu, the weight of a norm)
 	 *   x:move   the outputs are elements of x, put elsewhere or dropped, or constants
 	 *   x:block  block k of the outputs on block k of x only, see `blocks`
+	 *   x:pick   the outputs are elements of x, and their values say which (max); see `pick`
 	 *   x:any    in some way
 	 *   x:prod   a product; `product` says which
 	 * A list of tensors (cat) has one mode for all. */
@@ -204,6 +205,11 @@ struct acc_op {
 	 * last dimension on both sides. */
 	int (*blocks)(struct acc_replay *r, const char *name, struct acc_blocks *in,
 		struct acc_blocks *out);
+	/* For :pick: from[o] is the element of the input of this name that element o of output k
+	 * is, SIZE_MAX: none. unsure[i] (false at first): the gradient of element i depends on
+	 * how ties are broken. */
+	int (*pick)(struct acc_replay *r, const char *name, uint32_t k, size_t *from,
+		bool *unsure);
 	/* Instead of eval, for products: fill *p; p->bias may be left NULL. Called with out[0] as
 	 * recorded. */
 	int (*product)(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p);

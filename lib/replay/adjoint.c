@@ -101,6 +101,30 @@ acc_adjoint_move(struct acc_adjoint *a)
 	return 0;
 }
 
+int
+acc_adjoint_pick(struct acc_adjoint *a)
+{
+	struct acc_trial *t = a->t;
+	struct sums s;
+	if (!sums_start(&t->r, a->x->n, &s))
+		return acc_cannot(&t->r, "out of memory");
+	for (uint32_t k = 0; k < t->nout; k++) {
+		size_t *from = acc_offsets(&t->r, t->ref[k].n, 0);
+		if (a->gout[k] == NULL)
+			continue;
+		if (from == NULL)
+			return ACC_EUNSUP;
+		int rc = t->r.op->pick(&t->r, a->name, k, from, s.skip);
+		if (rc < 0)
+			return rc;
+		for (size_t o = 0; o < t->ref[k].n; o++)
+			if (from[o] < a->x->n)
+				sums_add(&s, from[o], a->gout[k]->v[o]);
+	}
+	compare(a, &s);
+	return 0;
+}
+
 /* --- one input element for each output element --- */
 
 struct step {

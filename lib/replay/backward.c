@@ -123,6 +123,8 @@ test(struct acc_adjoint *a, struct acc_str mode)
 {
 	if (acc_str_is(mode, "move"))
 		return acc_adjoint_move(a);
+	if (acc_str_is(mode, "pick"))
+		return acc_adjoint_pick(a);
 	if (acc_str_is(mode, "point"))
 		return acc_adjoint_point(a);
 	if (acc_str_is(mode, "block") || acc_str_is(mode, "any"))

@@ -138,6 +138,7 @@ struct acc_adjoint {
 	size_t skipped;                 /* elements not looked at, for a kink */
 };
 int acc_adjoint_move(struct acc_adjoint *a);
+int acc_adjoint_pick(struct acc_adjoint *a);
 int acc_adjoint_point(struct acc_adjoint *a);
 int acc_adjoint_block(struct acc_adjoint *a, bool whole);
 int acc_adjoint_product(struct acc_adjoint *a);

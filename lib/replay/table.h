@@ -2,3 +2,5 @@
  * than once, so without a guard. */
 TABLE(product)
 TABLE(arithmetic)
+TABLE(attention)
+TABLE(pool)
