@@ -261,11 +261,13 @@ one(struct acc_maps *ru, const char *text, struct acc_err *e)
 	const char *s = text;
 	if (text[0] == 's' && strchr("/|#,!:", text[1]) != NULL && text[1] != '\0')
 		return substitution(ru, text, e);
-	if (strchr(text, '=') == NULL)
+	char *from = part(ru, &s, '=');
+	if (from == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	if (*s != '=') /* there is none, or it is quoted */
 		return acc_fail(e, ACC_EUSAGE, "'%s' is neither OLD=NEW nor s/REGEX/TEXT/ nor @FILE",
 			text);
-	char *from = part(ru, &s, '=');
-	char *to = from == NULL ? NULL : acc_arena_copy(&ru->mem, s + 1, strlen(s + 1));
+	char *to = acc_arena_copy(&ru->mem, s + 1, strlen(s + 1));
 	if (to == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	return acc_rule_add(ru, RULE_PREFIX, from, to, e) == NULL ? ACC_ENOMEM : 0;

@@ -89,10 +89,12 @@ find(const struct acc_rec *r, const char *prefix, const char *key)
 	size_t np = strlen(prefix), nk = strlen(key), n = np + nk;
 	/* Length and last byte tell most keys apart without a call. */
 	char last = nk > 0 ? key[nk - 1] : np > 0 ? prefix[np - 1] : '\0';
-	for (struct acc_field *f = r->f, *end = f + r->n; f < end; f++)
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct acc_field *f = &r->f[i];
 		if (f->key.n == n && (n == 0 || f->key.p[n - 1] == last) &&
 			memcmp(f->key.p, prefix, np) == 0 && memcmp(f->key.p + np, key, nk) == 0)
 			return f;
+	}
 	return NULL;
 }
 
