@@ -330,6 +330,15 @@ emit(void *arg, const struct acc_rec *r)
 	return 0;
 }
 
+static int
+emit_bytes(void *arg, struct acc_str bytes)
+{
+	struct sink *s = arg;
+	cli_put_bytes(s->out, bytes);
+	s->n++;
+	return 0;
+}
+
 /* A rule that does nothing is most often a slip of the pen. */
 static int
 report(void *arg, const char *rule, const char *text)
@@ -422,6 +431,8 @@ main(int argc, char **argv)
 	if (sink.path != NULL && (sink.map = fopen(sink.path, "we")) == NULL)
 		cli_die("%s: cannot write:", sink.path);
 	read_inputs(in);
+	if (cli_is_stream(out) && sink.map == NULL && in[0].data == NULL && in[1].data == NULL)
+		acc_align_bytes(al, emit_bytes);
 	if (acc_align_run(al, way, &join, rules, emit, &sink, &e) < 0)
 		cli_die_err(&e);
 	close_map(&sink);

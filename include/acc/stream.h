@@ -54,6 +54,8 @@ struct acc_wr;
 struct acc_wr *acc_wr_open(int fd, const struct acc_str *log, size_t nlog, const char *self,
 	struct acc_err *e);
 int acc_wr_put(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e);
+/* One record that is MessagePack already. */
+int acc_wr_bytes(struct acc_wr *wr, struct acc_str bytes, struct acc_err *e);
 /* Write out what is buffered, e.g. before waiting. */
 int acc_wr_flush(struct acc_wr *wr, struct acc_err *e);
 /* The end record, with the exit status so far, and a flush. */

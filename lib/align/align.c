@@ -33,8 +33,8 @@ acc_align_open(const char *tmpdir, struct acc_err *e)
 	}
 	for (int s = 0; s < 2; s++) {
 		struct acc_half *h = &al->h[s];
-		h->spool = acc_spool_open(tmpdir, e);
-		h->ix.sites = h->sites = h->spool == NULL ? NULL : acc_sites_new(e);
+		h->store = acc_store_open(tmpdir, s == ACC_A ? "a." : "b.", e);
+		h->ix.sites = h->sites = h->store == NULL ? NULL : acc_sites_new(e);
 		if (h->sites == NULL) {
 			acc_align_close(al);
 			return NULL;
@@ -50,7 +50,7 @@ acc_align_close(struct acc_align *al)
 		return;
 	for (int s = 0; s < 2; s++) {
 		struct acc_half *h = &al->h[s];
-		acc_spool_close(h->spool);
+		acc_store_close(h->store);
 		acc_buf_release(&h->key);
 		acc_map_release(&h->groups);
 		acc_names_release(&h->names);
@@ -62,6 +62,12 @@ acc_align_close(struct acc_align *al)
 	}
 	acc_scratch_free(al->scratch);
 	free(al);
+}
+
+void
+acc_align_bytes(struct acc_align *al, acc_align_bytes_fn *fn)
+{
+	al->bytes = fn;
 }
 
 /* List the op calls of each group, in order. */

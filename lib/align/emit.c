@@ -5,12 +5,24 @@
 
 #include <inttypes.h>
 
+/* What a pair says beside its sides. */
+struct about {
+	struct acc_how how;
+	struct acc_str a, b; /* kinds; empty: that side is missing */
+	const char *note;
+};
+
 struct emit {
 	struct acc_align *al;
 	acc_align_fn *fn;
 	void *arg;
 	struct acc_err *e;
 	struct acc_rec out;
+	struct acc_buf pair;
+	struct acc_buf tail;   /* the fields of `last`, `own` of them, in a record of their own */
+	struct about last;
+	char note[64];
+	uint32_t own;
 };
 
 /* What differs before anything is measured: into buf, each with a comma before it. */
@@ -34,37 +46,84 @@ add(struct acc_rec *r, struct acc_str key, struct acc_val v)
 	return acc_rec_push(r, &(struct acc_field){.key = key, .v = v});
 }
 
-/* One pair record; a or b is NULL where a side is missing. Their keys have their prefixes, and
- * nothing is copied before it is written. */
+/* The fields behind the name, as bytes. They are those of the record before most of the time. */
 static int
-put(struct emit *em, const struct acc_rec *a, const struct acc_rec *b, const struct acc_how *h,
-	const char *differs)
+encode_about(struct emit *em, const struct about *w)
 {
 	struct acc_rec *r = &em->out;
-	const char *how = b == NULL ? "only-a" : a == NULL ? "only-b" : h->how;
-	struct acc_str name = a != NULL ? acc_get_text(a, "a.", "name")
-					: acc_get_text(b, "b.", "name");
+	struct about *last = &em->last;
+	if (em->tail.n > 0 && w->how.how == last->how.how && w->how.sure == last->how.sure &&
+		w->a.p == last->a.p && w->b.p == last->b.p && strcmp(w->note, em->note) == 0)
+		return 0;
 	int rc = acc_rec_start(r, ACC_STR("pair"));
-	if (rc == 0 && name.n > 0)
-		rc = add(r, ACC_STR("name"), acc_text(name));
-	if (rc == 0 && a != NULL)
-		rc = add(r, ACC_STR("a.kind"), acc_text(a->kind));
-	if (rc == 0 && b != NULL)
-		rc = add(r, ACC_STR("b.kind"), acc_text(b->kind));
+	if (rc == 0 && w->a.n > 0)
+		rc = add(r, ACC_STR("a.kind"), acc_text(w->a));
+	if (rc == 0 && w->b.n > 0)
+		rc = add(r, ACC_STR("b.kind"), acc_text(w->b));
 	if (rc == 0)
-		rc = add(r, ACC_STR("how"), acc_ctext(how));
-	if (rc == 0 && a != NULL && b != NULL && h->sure < 1)
-		rc = add(r, ACC_STR("sure"), acc_f64(h->sure));
-	if (rc == 0 && differs[0] != '\0')
-		rc = add(r, ACC_STR("note"), acc_ctext(differs + 1));
+		rc = add(r, ACC_STR("how"), acc_ctext(w->how.how));
+	if (rc == 0 && w->a.n > 0 && w->b.n > 0 && w->how.sure < 1)
+		rc = add(r, ACC_STR("sure"), acc_f64(w->how.sure));
+	if (rc == 0 && w->note[0] != '\0')
+		rc = add(r, ACC_STR("note"), acc_ctext(w->note + 1));
+	em->tail.n = 0;
+	if (rc == 0)
+		rc = acc_encode(r, &em->tail, em->e);
+	*last = *w;
+	snprintf(em->note, sizeof em->note, "%s", w->note);
+	em->own = r->n;
+	return rc;
+}
+
+/* The head of a pair record and of its map, see accstream(5); the map's size comes last. */
+static const uint8_t pair_head[] = {0x92, 0xa4, 'p', 'a', 'i', 'r', 0xde, 0, 0};
+static const uint8_t name_key[] = {0xa4, 'n', 'a', 'm', 'e'};
+
+/* Hand out the record that stands in em->pair. */
+static int
+hand_out(struct emit *em, uint32_t n)
+{
+	struct acc_buf *b = &em->pair;
+	if (n > ACC_MAX_FIELDS || b->n > ACC_MAX_RECORD)
+		return acc_fail(em->e, ACC_ELIMIT, "a pair of too many fields");
+	b->p[sizeof pair_head - 2] = (uint8_t)(n >> 8);
+	b->p[sizeof pair_head - 1] = (uint8_t)n;
+	if (em->al->bytes != NULL)
+		return em->al->bytes(em->arg, (struct acc_str){(char *)b->p, (uint32_t)b->n});
+	int64_t len = acc_decode(b->p, b->n, &em->out, em->e);
+	return len < 0 ? (int)len : em->fn(em->arg, &em->out);
+}
+
+/* One pair record; a or b is NULL where a side is missing. */
+static int
+put(struct emit *em, const struct acc_stored *a, const struct acc_stored *b, struct about *w)
+{
+	const size_t skip = sizeof pair_head - 2; /* a map of at most 15 fields has a byte for that */
+	struct acc_str name = a != NULL ? a->name : b->name;
+	struct acc_buf *out = &em->pair;
+	if (a == NULL || b == NULL)
+		w->how.how = b == NULL ? "only-a" : "only-b";
+	if (a != NULL)
+		w->a = a->kind;
+	if (b != NULL)
+		w->b = b->kind;
+	int rc = encode_about(em, w);
+	out->n = 0;
+	if (rc == 0)
+		rc = acc_buf_add(out, pair_head, sizeof pair_head);
+	if (rc == 0 && name.n > 0)
+		rc = acc_buf_add(out, name_key, sizeof name_key);
+	if (rc == 0 && name.n > 0)
+		rc = acc_buf_add(out, name.p, name.n);
+	if (rc == 0)
+		rc = acc_buf_add(out, em->tail.p + skip, em->tail.n - skip);
 	if (rc == 0 && a != NULL)
-		rc = acc_rec_append(r, "", a);
+		rc = acc_store_append(a, out, em->e);
 	if (rc == 0 && b != NULL)
-		rc = acc_rec_append(r, "", b);
+		rc = acc_store_append(b, out, em->e);
 	if (rc < 0)
-		return acc_fail(em->e, rc, rc == ACC_ENOMEM ? "out of memory"
-							    : "a pair of too many fields");
-	return em->fn(em->arg, r);
+		return acc_fail(em->e, rc, "out of memory");
+	return hand_out(em, em->own + (name.n > 0) + (a != NULL ? a->n : 0) + (b != NULL ? b->n : 0));
 }
 
 static int
@@ -72,19 +131,19 @@ put_item(struct emit *em, uint32_t a, uint32_t b, const struct acc_op *op)
 {
 	struct acc_half *h = em->al->h;
 	const struct acc_item *x = h[ACC_A].ix.item, *y = h[ACC_B].ix.item;
-	struct acc_rec *p = NULL, *q = NULL;
+	struct acc_stored p, q;
 	char differs[64] = "";
+	struct about w = {.how = {op->how, op->sure}, .note = differs};
 	int rc = 0;
 	if (a != ACC_NOMATE)
-		rc = acc_spool_get(h[ACC_A].spool, x[a].at, &p, em->e);
+		rc = acc_store_get(h[ACC_A].store, x[a].at, &p, em->e);
 	if (rc >= 0 && b != ACC_NOMATE)
-		rc = acc_spool_get(h[ACC_B].spool, y[b].at, &q, em->e);
-	if (rc >= 0 && p != NULL && q != NULL)
+		rc = acc_store_get(h[ACC_B].store, y[b].at, &q, em->e);
+	if (rc >= 0 && a != ACC_NOMATE && b != ACC_NOMATE)
 		note(&x[a], &y[b], differs, sizeof differs);
-	struct acc_how how = {op->how, op->sure};
 	if (a != ACC_NOMATE && x[a].how != ACC_HOW_OP)
-		how = acc_item_hows[x[a].how];
-	return rc < 0 ? rc : put(em, p, q, &how, differs);
+		w.how = acc_item_hows[x[a].how];
+	return rc < 0 ? rc : put(em, a != ACC_NOMATE ? &p : NULL, b != ACC_NOMATE ? &q : NULL, &w);
 }
 
 /* An item of the device with its mates. */
@@ -213,5 +272,7 @@ acc_align_emit(struct acc_align *al, acc_align_fn *fn, void *arg, struct acc_err
 				rc = put_finding(&em, g, side[s]);
 		}
 	acc_rec_release(&em.out);
+	acc_buf_release(&em.pair);
+	acc_buf_release(&em.tail);
 	return rc < 0 ? rc : 0;
 }

@@ -4,6 +4,7 @@
 
 #include "acc/align.h"
 #include "acc/stream.h"
+#include "align/store.h"
 
 /* Texts by number, each once. */
 struct acc_names {
@@ -34,7 +35,7 @@ struct acc_group {
 struct acc_half {
 	struct acc_index ix;
 	size_t op_cap, item_cap;
-	struct acc_spool *spool;
+	struct acc_store *store;
 	struct acc_buf key; /* of the last op call */
 	uint32_t dtype;     /* of the last record that had one, */
 	int8_t num;         /* and what that is */
@@ -50,6 +51,7 @@ struct acc_half {
 
 struct acc_align {
 	struct acc_half h[2];
+	acc_align_bytes_fn *bytes; /* NULL: pairs are handed out as records */
 	struct acc_scratch *scratch;
 };
 

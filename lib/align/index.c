@@ -308,7 +308,7 @@ add(struct acc_align *al, enum acc_side side, const struct acc_rec *r, bool glob
 		acc_look_item(it, r);
 	const uint64_t chain[2] = {op->names, it->name};
 	op->names = acc_hash(chain, sizeof chain);
-	int rc = acc_spool_put_as(h->spool, r, side == ACC_A ? "a." : "b.", &it->at, e);
+	int rc = acc_store_put(h->store, r, &it->at, e);
 	if (rc < 0)
 		return rc;
 	h->ix.nitem++;

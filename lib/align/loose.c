@@ -60,7 +60,7 @@ collect(struct loosely *l, int side, const uint32_t *op, uint32_t nop)
 				continue;
 			struct loose *t = &s->v[s->n++];
 			*t = (struct loose){.op = op[i], .item = k};
-			rc = acc_spool_get(s->h->spool, s->h->ix.item[k].at, &r, l->e);
+			rc = acc_store_rec(s->h->store, s->h->ix.item[k].at, &r, l->e);
 			if (rc >= 0)
 				rc = look(l, t, r, prefix[side]);
 		}

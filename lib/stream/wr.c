@@ -92,6 +92,15 @@ acc_wr_put(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
 }
 
 int
+acc_wr_bytes(struct acc_wr *wr, struct acc_str bytes, struct acc_err *e)
+{
+	wr->n++;
+	if (wr->bad.code == 0 && acc_buf_add(&wr->buf, bytes.p, bytes.n) < 0)
+		acc_fail(&wr->bad, ACC_ENOMEM, "out of memory");
+	return wr->buf.n >= FLUSH_AT ? acc_wr_flush(wr, e) : failed(wr, e);
+}
+
+int
 acc_wr_end(struct acc_wr *wr, int status, struct acc_err *e)
 {
 	struct acc_rec end = {0};

@@ -1,0 +1,33 @@
+/* The records of one side, kept aside on disk until all are read.
+ *
+ * Records that follow each other are much alike: they have the same keys, and most of their values.
+ * So the keys are kept once, in memory, and of each record what differs from the one before, in
+ * segments of a few records that can be read alone. They come back as the bytes of their fields,
+ * the side's prefix before each key. */
+#ifndef ALIGN_STORE_H
+#define ALIGN_STORE_H
+
+#include "acc/stream.h"
+
+struct acc_store;
+struct acc_store *acc_store_open(const char *tmpdir, const char *prefix, struct acc_err *e);
+/* *at is its handle. */
+int acc_store_put(struct acc_store *st, const struct acc_rec *r, uint64_t *at, struct acc_err *e);
+
+/* A record that was kept: valid until the next one is fetched. */
+struct acc_stored {
+	struct acc_str kind;
+	uint32_t n;          /* fields */
+	struct acc_str name; /* the field of this name, as MessagePack; empty: there is none */
+	const struct store_keys *keys;
+	const struct store_value *v;
+};
+/* Cheap where handles are visited in rising order. */
+int acc_store_get(struct acc_store *st, uint64_t at, struct acc_stored *out, struct acc_err *e);
+/* Its fields behind what is in out. */
+int acc_store_append(const struct acc_stored *r, struct acc_buf *out, struct acc_err *e);
+/* The same as a record, valid until the next call. */
+int acc_store_rec(struct acc_store *st, uint64_t at, struct acc_rec **out, struct acc_err *e);
+void acc_store_close(struct acc_store *st);
+
+#endif
