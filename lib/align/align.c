@@ -55,6 +55,7 @@ acc_align_close(struct acc_align *al)
 		acc_map_release(&h->groups);
 		acc_names_release(&h->names);
 		acc_sites_free(h->sites);
+		free(h->fields);
 		free(h->ix.op);
 		free(h->ix.item);
 		free(h->group);

@@ -13,6 +13,7 @@ struct acc_names {
 	struct acc_named {
 		struct acc_str text;
 		uint64_t family; /* of an operator; 0: not yet known */
+		uint64_t path;   /* acc_path_hash of it; 0: not yet known */
 	} *v;
 	uint32_t n;
 	size_t cap;
@@ -32,10 +33,34 @@ struct acc_group {
 	uint32_t mate;       /* group of the other side, or ACC_NOMATE */
 };
 
+/* The fields that are looked at. */
+enum acc_look { LOOK_NAME, LOOK_KEY, LOOK_OP, LOOK_CALL, LOOK_PASS, LOOK_IO, LOOK_POS, LOOK_DTYPE,
+	LOOK_RAW, LOOK_TYPE, LOOK_VALUE, LOOK_SHAPE, LOOK_GRAD, LOOK_STEP, LOOK_RANK, LOOK_PROC,
+	LOOK_TAG, LOOK_SCOPE, LOOK_STACK,
+	/* statistics, ours and those of the recorder, in the same order; and checksums */
+	LOOK_MAX, LOOK_MIN, LOOK_MEAN, LOOK_NORM, LOOK_SMAX, LOOK_SMIN, LOOK_SMEAN, LOOK_SNORM,
+	LOOK_HASH, LOOK_CRC, LOOK_MD5, LOOK_XOR, LOOK_N };
+
+/* Which field of a record that is; LOOK_NONE: it has none. */
+enum { LOOK_NONE = UINT16_MAX };
+struct acc_fields {
+	uint16_t at[LOOK_N];
+	bool tensor, scalar, param;
+};
+
+/* The values of one record; NULL where it has none. */
+struct acc_seen {
+	const struct acc_val *v[LOOK_N];
+	struct acc_str kind;
+};
+
 struct acc_half {
 	struct acc_index ix;
 	size_t op_cap, item_cap;
 	struct acc_store *store;
+	struct acc_fields *fields; /* by the number of a record's keys: where what matters is */
+	size_t field_cap;
+	uint32_t nfields;
 	struct acc_buf key; /* of the last op call */
 	uint32_t dtype;     /* of the last record that had one, */
 	int8_t num;         /* and what that is */
@@ -47,6 +72,7 @@ struct acc_half {
 	uint64_t framework; /* hash; 0: unknown */
 	struct acc_sites *sites;
 	struct acc_names names; /* of operators and modules */
+	uint32_t last_scope;    /* that of the last op call that had one */
 };
 
 struct acc_align {
@@ -105,9 +131,11 @@ bool acc_op_is_loose(const struct acc_op *op);
 /* acc_item.place of an io and a position. */
 uint64_t acc_place(struct acc_str io, struct acc_str pos);
 uint64_t acc_hash_pair(uint64_t a, uint64_t b);
-void acc_look_item(struct acc_item *it, const struct acc_rec *r);
-int acc_look_op(struct acc_half *h, struct acc_op *op, const struct acc_rec *r,
+void acc_look_item(struct acc_item *it, const struct acc_seen *r);
+int acc_look_op(struct acc_half *h, struct acc_op *op, const struct acc_seen *r,
 	struct acc_str key, struct acc_err *e);
+/* The text of a field, or an empty string. */
+struct acc_str acc_look_text(const struct acc_val *v);
 
 /* The places in the source from which operators are called, one table for each side. */
 struct acc_sites *acc_sites_new(struct acc_err *e);

@@ -4,54 +4,56 @@
 
 #include <stdlib.h>
 
-/* The fields that are looked at, found in one walk. */
-enum { NAME, KEY, OP, CALL, PASS, IO, POS, DTYPE, RAW, TYPE, VALUE, SHAPE, GRAD, STEP, RANK, PROC,
-	TAG, NFIELD };
-static const struct acc_str field[NFIELD] = {{"name", 4}, {"key", 3}, {"op", 2}, {"call", 4},
-	{"pass", 4}, {"io", 2}, {"pos", 3}, {"dtype", 5}, {"dtype.raw", 9}, {"type", 4},
-	{"value", 5}, {"shape", 5}, {"requires_grad", 13}, {"step", 4}, {"rank", 4},
-	{"proc", 4}, {"tag", 3}};
+#define K(s) {s, sizeof(s) - 1}
+static const struct acc_str field[LOOK_N] = {K("name"), K("key"), K("op"), K("call"), K("pass"),
+	K("io"), K("pos"), K("dtype"), K("dtype.raw"), K("type"), K("value"), K("shape"),
+	K("requires_grad"), K("step"), K("rank"), K("proc"), K("tag"), K("scope"), K("stack"),
+	K("s.max"), K("s.min"), K("s.mean"), K("s.norm"), K("stat.max"), K("stat.min"),
+	K("stat.mean"), K("stat.norm"), K("s.hash"), K("stat.crc32"), K("stat.md5"),
+	K("stat.xor")};
+#undef K
 
-static int
-which(struct acc_str k)
+/* Where the fields stand in records with the keys of this one. */
+static void
+find_fields(struct acc_fields *f, const struct acc_rec *r)
 {
-	int i;
-	switch (acc_key(k)) {
-	case ACC_KEY(4, 'n', 'e'): i = NAME; break;
-	case ACC_KEY(3, 'k', 'y'): i = KEY; break;
-	case ACC_KEY(2, 'o', 'p'): i = OP; break;
-	case ACC_KEY(4, 'c', 'l'): i = CALL; break;
-	case ACC_KEY(4, 'p', 's'): i = PASS; break;
-	case ACC_KEY(2, 'i', 'o'): i = IO; break;
-	case ACC_KEY(3, 'p', 's'): i = POS; break;
-	case ACC_KEY(5, 'd', 'e'): i = DTYPE; break;
-	case ACC_KEY(9, 'd', 'w'): i = RAW; break;
-	case ACC_KEY(4, 't', 'e'): i = TYPE; break;
-	case ACC_KEY(5, 'v', 'e'): i = VALUE; break;
-	case ACC_KEY(5, 's', 'e'): i = SHAPE; break;
-	case ACC_KEY(13, 'r', 'd'): i = GRAD; break;
-	case ACC_KEY(4, 's', 'p'): i = STEP; break;
-	case ACC_KEY(4, 'r', 'k'): i = RANK; break;
-	case ACC_KEY(4, 'p', 'c'): i = PROC; break;
-	case ACC_KEY(3, 't', 'g'): i = TAG; break;
-	default: return NFIELD;
-	}
-	return memcmp(k.p, field[i].p, k.n) == 0 ? i : NFIELD;
+	for (int k = 0; k < LOOK_N; k++)
+		f->at[k] = LOOK_NONE;
+	for (uint32_t i = r->n; i-- > 0;)
+		for (int k = 0; k < LOOK_N; k++)
+			if (acc_str_eq(r->f[i].key, field[k]))
+				f->at[k] = (uint16_t)i;
+	f->tensor = acc_rec_is(r, "tensor");
+	f->scalar = acc_rec_is(r, "scalar");
+	f->param = acc_rec_is(r, "param");
+}
+
+/* What is known of records with these keys. */
+static const struct acc_fields *
+fields_of(struct acc_half *h, uint32_t keys, const struct acc_rec *r, struct acc_err *e)
+{
+	struct acc_fields *f = acc_grow(h->fields, &h->field_cap, (size_t)keys + 1, sizeof *f, e);
+	if (f == NULL)
+		return NULL;
+	h->fields = f;
+	/* Keys are numbered as they come. */
+	for (; h->nfields <= keys; h->nfields++)
+		find_fields(&f[h->nfields], r);
+	return &f[keys];
 }
 
 static void
-collect(const struct acc_rec *r, const struct acc_val *v[NFIELD + 1])
+collect(const struct acc_rec *r, const struct acc_fields *f, struct acc_seen *s)
 {
-	for (uint32_t i = 0; i < r->n; i++)
-		v[which(r->f[i].key)] = &r->f[i].v;
+	for (int k = 0; k < LOOK_N; k++)
+		s->v[k] = f->at[k] == LOOK_NONE ? NULL : &r->f[f->at[k]].v;
+	s->kind = r->kind;
 }
 
-static struct acc_str
-text(const struct acc_val *v)
+struct acc_str
+acc_look_text(const struct acc_val *v)
 {
-	struct acc_str s = {"", 0};
-	acc_as_text(v, &s);
-	return s;
+	return v != NULL && v->type == ACC_V_TEXT ? v->s : (struct acc_str){"", 0};
 }
 
 static int64_t
@@ -133,16 +135,17 @@ io_number(struct acc_str s)
 
 /* The data type that the operator saw. */
 static void
-describe_dtype(struct acc_half *h, struct acc_item *it, const struct acc_val *const v[NFIELD])
+describe_dtype(struct acc_half *h, struct acc_item *it, const struct acc_seen *s)
 {
-	struct acc_str dtype = text(v[RAW]);
+	struct acc_str dtype = acc_look_text(s->v[LOOK_RAW]);
 	if (dtype.n == 0)
-		dtype = text(v[DTYPE]);
+		dtype = acc_look_text(s->v[LOOK_DTYPE]);
 	it->has_dtype = dtype.n > 0;
 	it->num = ACC_NODTYPE;
 	if (!it->has_dtype)
 		dtype = it->tensor ? ACC_STR("None")
-				   : arg_class(text(v[TYPE]), v[VALUE], text(v[POS]));
+				   : arg_class(acc_look_text(s->v[LOOK_TYPE]), s->v[LOOK_VALUE],
+					     acc_look_text(s->v[LOOK_POS]));
 	it->dtype = (uint32_t)hash(dtype);
 	/* Most often it is that of the record before. */
 	if (it->has_dtype && it->dtype != h->dtype) {
@@ -154,30 +157,30 @@ describe_dtype(struct acc_half *h, struct acc_item *it, const struct acc_val *co
 }
 
 static void
-describe(struct acc_half *h, struct acc_item *it, const struct acc_rec *r,
-	const struct acc_val *const v[NFIELD], struct acc_str key)
+describe(struct acc_half *h, struct acc_item *it, bool tensor, const struct acc_seen *s,
+	struct acc_str key)
 {
-	struct acc_str row = text(v[NAME]), io = text(v[IO]), pos = text(v[POS]);
-	struct acc_str type = text(v[TYPE]);
+	struct acc_str row = acc_look_text(s->v[LOOK_NAME]), io = acc_look_text(s->v[LOOK_IO]);
+	struct acc_str pos = acc_look_text(s->v[LOOK_POS]), type = acc_look_text(s->v[LOOK_TYPE]);
+	const struct acc_val *shape = s->v[LOOK_SHAPE];
 	bool grad;
-	*it = (struct acc_item){.mate = ACC_NOMATE, .tensor = acc_rec_is(r, "tensor"), .grad = -1};
-	if (row.n >= key.n && memcmp(row.p, key.p, key.n) == 0)
-		row = (struct acc_str){row.p + key.n, row.n - key.n};
-	it->row = hash(row);
-	it->name = hash(text(v[NAME]));
+	*it = (struct acc_item){.mate = ACC_NOMATE, .tensor = tensor, .grad = -1};
+	it->row = it->name = hash(row);
+	if (key.n > 0 && row.n >= key.n && memcmp(row.p, key.p, key.n) == 0)
+		it->row = hash((struct acc_str){row.p + key.n, row.n - key.n});
 	it->io = io_number(io);
 	/* The only output of a call has no number in ptdbg and number 0 in msprobe. */
 	if (pos.n == 0 && it->io != ACC_IO_NONE)
 		pos = ACC_STR("0");
 	it->place = io.n == 0 ? it->row : acc_place(io, pos);
-	it->has_shape = v[SHAPE] != NULL && v[SHAPE]->type == ACC_V_INTS;
+	it->has_shape = shape != NULL && shape->type == ACC_V_INTS;
 	if (it->has_shape)
-		it->shape = acc_hash(v[SHAPE]->ints, v[SHAPE]->n * sizeof *v[SHAPE]->ints);
+		it->shape = acc_hash(shape->ints, shape->n * sizeof *shape->ints);
 	if (type.n > 0)
 		it->type = (uint32_t)hash(last_part(type));
-	if (acc_as_bool(v[GRAD], &grad))
+	if (acc_as_bool(s->v[LOOK_GRAD], &grad))
 		it->grad = grad;
-	describe_dtype(h, it, v);
+	describe_dtype(h, it, s);
 }
 
 void *
@@ -198,14 +201,14 @@ acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e)
 
 /* The number of the group that a record belongs to, or < 0. */
 static int64_t
-group_of(struct acc_half *h, const struct acc_val *const v[NFIELD], bool global,
+group_of(struct acc_half *h, const struct acc_seen *s, bool global,
 	struct acc_err *e)
 {
 	struct acc_group_id id = {.step = INT64_MIN, .kind = WHO_GLOBAL};
 	if (!global) {
-		id.step = integer(v[STEP], INT64_MIN);
-		id.kind = acc_as_int(v[RANK], &id.who)	 ? WHO_RANK
-			  : acc_as_int(v[PROC], &id.who) ? WHO_PROC
+		id.step = integer(s->v[LOOK_STEP], INT64_MIN);
+		id.kind = acc_as_int(s->v[LOOK_RANK], &id.who)	 ? WHO_RANK
+			  : acc_as_int(s->v[LOOK_PROC], &id.who) ? WHO_PROC
 							 : WHO_UNKNOWN;
 	}
 	if (h->ix.nop > 0) {
@@ -229,7 +232,7 @@ group_of(struct acc_half *h, const struct acc_val *const v[NFIELD], bool global,
 }
 
 static int
-new_op(struct acc_half *h, const struct acc_rec *r, const struct acc_val *const v[NFIELD],
+new_op(struct acc_half *h, const struct acc_fields *f, const struct acc_seen *s,
 	struct acc_str key, struct acc_err *e)
 {
 	struct acc_op *op = acc_grow(h->ix.op, &h->op_cap, (size_t)h->ix.nop + 1, sizeof *op, e);
@@ -239,18 +242,18 @@ new_op(struct acc_half *h, const struct acc_rec *r, const struct acc_val *const 
 	op += h->ix.nop++;
 	*op = (struct acc_op){.call = -1, .first = h->ix.nitem, .mate = ACC_NOMATE,
 		.site = ACC_NOMATE};
-	if (acc_rec_is(r, "scalar")) {
-		op->call = integer(v[STEP], -1);
-		op->base = hash2(r->kind, key);
-	} else if (acc_rec_is(r, "param")) {
-		op->base = hash2(r->kind, key);
+	if (f->scalar) {
+		op->call = integer(s->v[LOOK_STEP], -1);
+		op->base = hash2(s->kind, key);
+	} else if (f->param) {
+		op->base = hash2(s->kind, key);
 	} else {
-		op->call = integer(v[CALL], -1);
-		if (acc_str_is(text(v[PASS]), "backward"))
+		op->call = integer(s->v[LOOK_CALL], -1);
+		if (acc_str_is(acc_look_text(s->v[LOOK_PASS]), "backward"))
 			op->pass = ACC_PASS_BACKWARD;
-		else if (acc_str_is(text(v[PASS]), "grad"))
+		else if (acc_str_is(acc_look_text(s->v[LOOK_PASS]), "grad"))
 			op->pass = ACC_PASS_GRAD;
-		int rc = acc_look_op(h, op, r, key, e);
+		int rc = acc_look_op(h, op, s, key, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -278,14 +281,18 @@ add(struct acc_align *al, enum acc_side side, const struct acc_rec *r, bool glob
 	struct acc_err *e)
 {
 	struct acc_half *h = &al->h[side];
-	const struct acc_val *v[NFIELD + 1] = {0};
-	collect(r, v);
-	struct acc_str key = text(v[KEY]);
-	if (acc_rec_is(r, "scalar"))
-		key = text(v[TAG]);
+	struct acc_seen s;
+	int64_t keys = acc_store_keys(h->store, r, e);
+	const struct acc_fields *f = keys < 0 ? NULL : fields_of(h, (uint32_t)keys, r, e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	collect(r, f, &s);
+	struct acc_str key = acc_look_text(s.v[LOOK_KEY]);
+	if (f->scalar)
+		key = acc_look_text(s.v[LOOK_TAG]);
 	else if (key.n == 0)
-		key = text(v[NAME]);
-	int64_t g = group_of(h, v, global, e);
+		key = acc_look_text(s.v[LOOK_NAME]);
+	int64_t g = group_of(h, &s, global, e);
 	if (g < 0)
 		return (int)g;
 	if (h->ix.nitem >= UINT32_MAX - 1)
@@ -296,19 +303,19 @@ add(struct acc_align *al, enum acc_side side, const struct acc_rec *r, bool glob
 		return ACC_ENOMEM;
 	h->ix.item = it;
 	it += h->ix.nitem;
-	describe(h, it, r, v, key);
+	describe(h, it, f->tensor, &s, key);
 	if (global || !same_op(h, (uint32_t)g, key, it->place)) {
-		int rc = new_op(h, r, v, key, e);
+		int rc = new_op(h, f, &s, key, e);
 		if (rc < 0)
 			return rc;
 	}
 	struct acc_op *op = &h->ix.op[h->ix.nop - 1];
 	op->group = (uint32_t)g;
 	if (!global)
-		acc_look_item(it, r);
+		acc_look_item(it, &s);
 	const uint64_t chain[2] = {op->names, it->name};
 	op->names = acc_hash(chain, sizeof chain);
-	int rc = acc_store_put(h->store, r, &it->at, e);
+	int rc = acc_store_put(h->store, r, (uint32_t)keys, &it->at, e);
 	if (rc < 0)
 		return rc;
 	h->ix.nitem++;

@@ -5,33 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAX, MIN, MEAN, NORM, HASH, CRC, MD5, XOR, SMAX, SMIN, SMEAN, SNORM, NFIELD };
-static const struct acc_str field[NFIELD] = {{"s.max", 5}, {"s.min", 5}, {"s.mean", 6},
-	{"s.norm", 6}, {"s.hash", 6}, {"stat.crc32", 10}, {"stat.md5", 8}, {"stat.xor", 8},
-	{"stat.max", 8}, {"stat.min", 8}, {"stat.mean", 9}, {"stat.norm", 9}};
-
-static int
-which(struct acc_str k)
-{
-	int i;
-	switch (acc_key(k)) {
-	case ACC_KEY(5, 's', 'x'): i = MAX; break;
-	case ACC_KEY(5, 's', 'n'): i = MIN; break;
-	case ACC_KEY(6, 's', 'n'): i = MEAN; break;
-	case ACC_KEY(6, 's', 'm'): i = NORM; break;
-	case ACC_KEY(6, 's', 'h'): i = HASH; break;
-	case ACC_KEY(10, 's', '2'): i = CRC; break;
-	case ACC_KEY(8, 's', '5'): i = MD5; break;
-	case ACC_KEY(8, 's', 'r'): i = XOR; break;
-	case ACC_KEY(8, 's', 'x'): i = SMAX; break;
-	case ACC_KEY(8, 's', 'n'): i = SMIN; break;
-	case ACC_KEY(9, 's', 'n'): i = SMEAN; break;
-	case ACC_KEY(9, 's', 'm'): i = SNORM; break;
-	default: return NFIELD;
-	}
-	return memcmp(k.p, field[i].p, k.n) == 0 ? i : NFIELD;
-}
-
 static bool
 number(const struct acc_val *v, double *out)
 {
@@ -60,25 +33,17 @@ elements(const struct acc_val *shape, uint64_t *dims)
 }
 
 void
-acc_look_item(struct acc_item *it, const struct acc_rec *r)
+acc_look_item(struct acc_item *it, const struct acc_seen *r)
 {
-	const struct acc_val *v[NFIELD] = {0};
-	for (uint32_t i = 0; i < r->n; i++) {
-		struct acc_str k = r->f[i].key;
-		if (k.n < 5 || k.p[0] != 's' || (k.p[1] != '.' && k.p[1] != 't'))
-			continue;
-		int j = which(k);
-		if (j < NFIELD)
-			v[j] = &r->f[i].v;
-	}
-	double n = elements(acc_get(r, "", "shape"), &it->dims), x[4];
-	bool own = v[MAX] != NULL;
+	const struct acc_val *const *v = r->v;
+	double n = elements(v[LOOK_SHAPE], &it->dims), x[4];
+	bool own = v[LOOK_MAX] != NULL;
 	int known = 0;
 	for (int i = 0; i < 4; i++)
-		if (number(v[own ? MAX + i : SMAX + i], &x[i]))
+		if (number(v[own ? LOOK_MAX + i : LOOK_SMAX + i], &x[i]))
 			known |= 1 << i;
 	struct acc_str text;
-	for (int i = HASH; i <= XOR && it->print == 0; i++)
+	for (int i = LOOK_HASH; i <= LOOK_XOR && it->print == 0; i++)
 		if (acc_as_text(v[i], &text))
 			it->print = acc_hash(text.p, text.n);
 	/* A constant is like every other of its size, and so is what is full of NaN. */
@@ -203,11 +168,11 @@ acc_names_release(struct acc_names *t)
 }
 
 int
-acc_look_op(struct acc_half *h, struct acc_op *op, const struct acc_rec *r, struct acc_str key,
+acc_look_op(struct acc_half *h, struct acc_op *op, const struct acc_seen *r, struct acc_str key,
 	struct acc_err *e)
 {
-	struct acc_str name = acc_get_text(r, "", "op"), pass = acc_get_text(r, "", "pass");
-	struct acc_str scope = acc_get_text(r, "", "scope");
+	struct acc_str name = acc_look_text(r->v[LOOK_OP]), pass = acc_look_text(r->v[LOOK_PASS]);
+	struct acc_str scope = acc_look_text(r->v[LOOK_SCOPE]);
 	if (name.n == 0) {
 		name = key;
 		pass = r->kind;
@@ -217,14 +182,26 @@ acc_look_op(struct acc_half *h, struct acc_op *op, const struct acc_rec *r, stru
 	op->base = acc_hash_pair(op->name, op->pass_name);
 	op->forward = acc_str_is(pass, "forward");
 	op->module = acc_str_starts(name, "Module.") || acc_str_starts(name, "Cell.");
-	op->site = acc_sites_find(h->ix.sites, acc_get_text(r, "", "stack"));
+	op->site = acc_sites_find(h->ix.sites, acc_look_text(r->v[LOOK_STACK]));
 	op->op_text = acc_names_put(&h->names, name, e);
-	op->scope_text = scope.n == 0 ? ACC_NOMATE : acc_names_put(&h->names, scope, e);
+	/* Most often a call stands in the module of the one before. */
+	bool before = scope.n > 0 && h->last_scope < h->names.n &&
+		      acc_str_eq(h->names.v[h->last_scope].text, scope);
+	op->scope_text = scope.n == 0 ? ACC_NOMATE
+			 : before     ? h->last_scope
+				      : acc_names_put(&h->names, scope, e);
 	if (op->op_text == ACC_NOMATE || (scope.n > 0 && op->scope_text == ACC_NOMATE))
 		return ACC_ENOMEM;
+	if (scope.n > 0)
+		h->last_scope = op->scope_text;
 	/* The class of a module is what its family goes by, and its own path its place. */
-	if (acc_op_is_named(op) || scope.n > 0)
-		op->scope = acc_path_hash(acc_op_is_named(op) ? name : scope);
+	bool named = acc_op_is_named(op);
+	if (named || scope.n > 0) {
+		struct acc_named *text = &h->names.v[named ? op->op_text : op->scope_text];
+		if (text->path == 0)
+			text->path = acc_path_hash(text->text);
+		op->scope = text->path;
+	}
 	uint64_t *family = &h->names.v[op->op_text].family;
 	if (*family == 0)
 		*family = acc_family(name);

@@ -109,6 +109,32 @@ grow(void *p, size_t *cap, size_t n, size_t size)
 	return p;
 }
 
+/* Are n bytes equal? Most are few: a call would take longer than the comparison. */
+static inline bool
+equal(const void *p, const void *q, size_t n)
+{
+	const uint8_t *a = p, *b = q;
+	uint64_t u, v, w, x;
+	uint32_t s, t, y, z;
+	if (n > 16)
+		return memcmp(a, b, n) == 0;
+	if (n >= 8) {
+		memcpy(&u, a, 8);
+		memcpy(&v, b, 8);
+		memcpy(&w, a + n - 8, 8);
+		memcpy(&x, b + n - 8, 8);
+		return ((u ^ v) | (w ^ x)) == 0;
+	}
+	if (n >= 4) {
+		memcpy(&s, a, 4);
+		memcpy(&t, b, 4);
+		memcpy(&y, a + n - 4, 4);
+		memcpy(&z, b + n - 4, 4);
+		return ((s ^ t) | (y ^ z)) == 0;
+	}
+	return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
+}
+
 /* n bytes; what is short is copied with more behind it than is meant, for which there is room. */
 static inline void
 copy(uint8_t *to, const void *from, size_t n)
@@ -171,17 +197,15 @@ has_keys(const struct store_keys *k, const struct acc_rec *r)
 	if (k->n != r->n || !acc_str_eq(k->kind, r->kind))
 		return false;
 	for (uint32_t i = 0; i < r->n; i++)
-		if (k->key[i].n != r->f[i].key.n ||
-			memcmp(k->key[i].p, r->f[i].key.p, k->key[i].n) != 0)
+		if (k->key[i].n != r->f[i].key.n || !equal(k->key[i].p, r->f[i].key.p, k->key[i].n))
 			return false;
 	return true;
 }
 
-/* The number of the keys of r, or < 0. */
 static int64_t
 find_keys(struct acc_store *st, const struct acc_rec *r)
 {
-	if (st->inside > 0 && has_keys(st->keys[st->last], r))
+	if (st->last < st->nkeys && has_keys(st->keys[st->last], r))
 		return st->last;
 	st->id.n = 0;
 	int rc = acc_buf_add(&st->id, r->kind.p, r->kind.n);
@@ -263,7 +287,7 @@ put(struct acc_store *st, const struct acc_rec *r, uint32_t keys)
 	p += r->n / 8 + 1;
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct acc_field *f = &r->f[i];
-		if (like && b[i].n == f->nraw && memcmp(base + b[i].at, f->raw, f->nraw) == 0) {
+		if (like && b[i].n == f->nraw && equal(base + b[i].at, f->raw, f->nraw)) {
 			same[i / 8] |= (uint8_t)(1U << i % 8);
 			continue;
 		}
@@ -291,15 +315,22 @@ as_bytes(struct acc_store *st, const struct acc_rec *r, struct acc_err *e)
 	return &st->raw_rec;
 }
 
+int64_t
+acc_store_keys(struct acc_store *st, const struct acc_rec *r, struct acc_err *e)
+{
+	int64_t keys = find_keys(st, r);
+	return keys < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : keys;
+}
+
 int
-acc_store_put(struct acc_store *st, const struct acc_rec *r, uint64_t *at, struct acc_err *e)
+acc_store_put(struct acc_store *st, const struct acc_rec *r, uint32_t keys, uint64_t *at,
+	struct acc_err *e)
 {
 	r = as_bytes(st, r, e);
 	if (r == NULL)
 		return e->code != 0 ? e->code : ACC_ENOMEM;
-	int64_t keys = find_keys(st, r);
-	int rc = keys < 0 ? (int)keys : 0;
-	if (rc == 0 && st->inside == SEGMENT && (rc = end_segment(st, e)) < 0)
+	int rc = 0;
+	if (st->inside == SEGMENT && (rc = end_segment(st, e)) < 0)
 		return rc;
 	if (rc == 0 && st->inside == 0) {
 		st->segment = st->out.n;
@@ -307,11 +338,11 @@ acc_store_put(struct acc_store *st, const struct acc_rec *r, uint64_t *at, struc
 		st->out.n += rc == 0 ? 8 : 0;
 	}
 	if (rc == 0)
-		rc = put(st, r, (uint32_t)keys);
+		rc = put(st, r, keys);
 	if (rc < 0)
 		return acc_fail(e, rc, "out of memory");
 	*at = (st->written + st->segment) * SEGMENT + st->inside++;
-	st->last = (uint32_t)keys;
+	st->last = keys;
 	return 0;
 }
 

@@ -11,8 +11,12 @@
 
 struct acc_store;
 struct acc_store *acc_store_open(const char *tmpdir, const char *prefix, struct acc_err *e);
-/* *at is its handle. */
-int acc_store_put(struct acc_store *st, const struct acc_rec *r, uint64_t *at, struct acc_err *e);
+/* The number of a record's kind and keys, the same for all that have the same in the same order;
+ * < 0: failure. */
+int64_t acc_store_keys(struct acc_store *st, const struct acc_rec *r, struct acc_err *e);
+/* Keep a record with these keys; *at is its handle. */
+int acc_store_put(struct acc_store *st, const struct acc_rec *r, uint32_t keys, uint64_t *at,
+	struct acc_err *e);
 
 /* A record that was kept: valid until the next one is fetched. */
 struct acc_stored {
