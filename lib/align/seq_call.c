@@ -22,7 +22,7 @@ acc_seq_is_input(const struct acc_item *it)
 /* What goes in: its shapes, where it comes from, and what was not made by any call. */
 static void
 inputs(struct call *c, const struct acc_op *op, const struct acc_item *item,
-	const struct acc_map *made)
+	const struct acc_ids *made)
 {
 	uint32_t n = 0;
 	for (int i = 0; i < SEQ_INS; i++)
@@ -30,13 +30,12 @@ inputs(struct call *c, const struct acc_op *op, const struct acc_item *item,
 	for (const struct acc_item *it = item; it < item + op->n; it++) {
 		if (!acc_seq_is_input(it))
 			continue;
-		const struct acc_str print = {(const char *)&it->print, sizeof it->print};
-		const uint64_t *who = it->print == 0 ? NULL : acc_map_get(made, print);
+		uint32_t who = it->print == 0 ? ACC_NOMATE : acc_ids_get(made, it->print);
 		c->in += mix(it->shape);
-		if (who == NULL)
+		if (who == ACC_NOMATE)
 			c->leaf += mix(it->print);
 		else if (n < SEQ_INS)
-			c->from[n] = (uint32_t)*who;
+			c->from[n] = who;
 		n++;
 	}
 }
@@ -54,7 +53,7 @@ goes_in(const struct acc_op *op, const struct acc_item *item, uint64_t print)
  * does not matter which side has more of such calls. */
 static int
 outputs(struct call *c, uint32_t self, const struct acc_op *op, const struct acc_item *item,
-	struct acc_map *made, struct acc_err *e)
+	struct acc_ids *made, struct acc_err *e)
 {
 	uint32_t which = 0;
 	for (const struct acc_item *it = item; it < item + op->n; it++) {
@@ -70,11 +69,8 @@ outputs(struct call *c, uint32_t self, const struct acc_op *op, const struct acc
 		uint32_t number = seq_out(self, which++);
 		if (it->print == 0 || goes_in(op, item, it->print))
 			continue;
-		const struct acc_str print = {(const char *)&it->print, sizeof it->print};
-		uint64_t *who = acc_map_put(made, print, 0);
-		if (who == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
-		*who = number;
+		if (acc_ids_put(made, it->print, number, true, e) < 0)
+			return ACC_ENOMEM;
 	}
 	return 0;
 }
@@ -83,7 +79,7 @@ static int
 collect(const struct acc_index *ix, const uint32_t *op, uint32_t n, bool modules, struct call *c,
 	uint32_t *nc, struct acc_err *e)
 {
-	struct acc_map made = {0};
+	struct acc_ids made = {0};
 	int rc = 0;
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		const struct acc_op *o = &ix->op[op[i]];
@@ -96,7 +92,7 @@ collect(const struct acc_index *ix, const uint32_t *op, uint32_t n, bool modules
 		rc = outputs(&c[*nc], *nc, o, ix->item + o->first, &made, e);
 		(*nc)++;
 	}
-	acc_map_release(&made);
+	acc_ids_release(&made);
 	return rc;
 }
 

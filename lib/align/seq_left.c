@@ -132,15 +132,13 @@ static bool
 better_crossed(const struct seq *s, uint32_t i, uint32_t k)
 {
 	uint32_t x = s->ma[i], y = s->ma[k];
-	int now = acc_seq_points(s, i, x) + acc_seq_points(s, k, y);
-	int then = acc_seq_points(s, i, y) + acc_seq_points(s, k, x);
-	if (then <= now + 10)
-		return false;
 	const struct call *p = &s->a[i], *q = &s->a[k], *u = &s->b[x], *w = &s->b[y];
-	return (acc_seq_value(p, w) >= 15 && acc_seq_value(q, u) >= 15) ||
-	       (same_leaf(p, w) && same_leaf(q, u) && !same_leaf(p, u)) ||
-	       acc_seq_flow(s, i, y) + acc_seq_flow(s, k, x) >
-		       acc_seq_flow(s, i, x) + acc_seq_flow(s, k, y);
+	bool reason = (acc_seq_value(p, w) >= 15 && acc_seq_value(q, u) >= 15) ||
+		      (same_leaf(p, w) && same_leaf(q, u) && !same_leaf(p, u)) ||
+		      acc_seq_flow(s, i, y) + acc_seq_flow(s, k, x) >
+			      acc_seq_flow(s, i, x) + acc_seq_flow(s, k, y);
+	return reason && acc_seq_points(s, i, y) + acc_seq_points(s, k, x) >
+				 acc_seq_points(s, i, x) + acc_seq_points(s, k, y) + 10;
 }
 
 /* Pairs of the same kin that stand near each other. */

@@ -69,20 +69,15 @@ apply(struct seq *s)
 
 /* Tables of calls by operator and number. Of several the first counts. */
 static int
-put(struct acc_map *m, const struct acc_op *op, uint32_t v, struct acc_err *e)
+put(struct acc_ids *m, const struct acc_op *op, uint32_t v, struct acc_err *e)
 {
-	uint64_t id = call_id(op);
-	return acc_map_put(m, (struct acc_str){(char *)&id, sizeof id}, v) == NULL
-		       ? acc_fail(e, ACC_ENOMEM, "out of memory")
-		       : 0;
+	return acc_ids_put(m, call_id(op), v, false, e);
 }
 
 static uint32_t
-get(const struct acc_map *m, const struct acc_op *op)
+get(const struct acc_ids *m, const struct acc_op *op)
 {
-	uint64_t id = call_id(op);
-	const uint64_t *v = acc_map_get(m, (struct acc_str){(char *)&id, sizeof id});
-	return v == NULL ? ACC_NOMATE : (uint32_t)*v;
+	return acc_ids_get(m, call_id(op));
 }
 
 static bool
@@ -93,7 +88,7 @@ backward(const struct seq *s, const struct acc_op *op)
 
 /* Forward calls of both sides, by name, and backward calls of b. */
 struct passes {
-	struct acc_map fwd[2], back;
+	struct acc_ids fwd[2], back;
 };
 
 static int
@@ -134,8 +129,8 @@ follow(struct seq *s, const struct passes *p)
 
 /* Modules, parameters, and backward calls of which no forward call was recorded. */
 static uint32_t
-outside(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uint32_t n, const struct acc_map *fwd,
-	uint32_t *out)
+outside(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uint32_t n,
+	const struct acc_ids *fwd, uint32_t *out)
 {
 	uint32_t k = 0;
 	for (uint32_t i = 0; i < n; i++) {
@@ -212,9 +207,9 @@ others(struct seq *s)
 		rc = follow(s, &p);
 	if (rc == 0 && !s->modules)
 		rc = by_name(s, &p);
-	acc_map_release(&p.fwd[0]);
-	acc_map_release(&p.fwd[1]);
-	acc_map_release(&p.back);
+	acc_ids_release(&p.fwd[0]);
+	acc_ids_release(&p.fwd[1]);
+	acc_ids_release(&p.back);
 	return rc;
 }
 
