@@ -74,7 +74,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 @test "elements that are added keep their absolute errors" {
 	judge 1 "$J/added.acc"
 	first culprit Tensor.__add__.0.forward output
-	[ "$(field limit_from)" = "moving and adding elements keeps their absolute errors" ]
+	[ "$(field limit_from)" = "this operator cannot make absolute errors larger" ]
 	# 1.5 times 1.05 times the largest error of what was added
 	jq -es '[.[] | select(.what == "culprit")][0] | (.value - 9e-4 | fabs) < 1e-9 and
 		(.limit - 1.5 * 1.05 * 2.4e-4 | fabs) < 1e-9' out.json
@@ -463,6 +463,15 @@ T
 }
 
 @test "faults that were simulated in six networks are named, and no clean pair is accused" {
-	run -0 "$ROOT/tests/regress" "$ROOT/tests/data/regress" 13
-	[ "${lines[-1]}" = "named 13 of 13 faults, 0 false alarms on 2 clean pairs" ]
+	run -0 "$ROOT/tests/regress" "$ROOT/tests/data/regress" 12
+	[ "${lines[-1]}" = "named 12 of 12 faults, 0 false alarms on 2 clean pairs" ]
+}
+
+@test "a gradient that is not the sum of the gradients that it is on the bench" {
+	judge 1 "$DATA/regress/074-rough_sum-lattice-tf32.acc.gz"
+	first culprit Functional.linear.4.backward input
+	says "is not the sum of what Torch.index_select.11.backward, Torch.index_select.9.backward and"
+	[ "$(field limit_from)" = "the sum of the gradients that it is" ]
+	# Without those few elements, the noise of TF32 hides it.
+	accfmt --json "$DATA/regress/074-rough_sum-lattice-tf32.acc.gz" | grep -q '"b.s.few":"128 bytes"'
 }

@@ -91,6 +91,7 @@ enum acc_op_class {
 	ACC_OP_MOVE,     /* copies elements: view, cat, index, ... */
 	ACC_OP_ADD,      /* no absolute error grows: + - neg clamp max ... of elements */
 	ACC_OP_MUL,      /* no relative error grows: * / of elements */
+	ACC_OP_STEADY,   /* no element moves further than the inputs did: mean, max, tanh, ... */
 	ACC_OP_CONTRACT, /* products summed up: matmul, linear, conv, ... */
 	ACC_OP_RANDOM,   /* draws numbers: dropout, rand, ... */
 	ACC_OP_ALLOC     /* leaves its output uninitialised: empty, ... */

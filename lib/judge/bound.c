@@ -16,11 +16,11 @@ acc_carried(const struct acc_item *it, const struct acc_call *k, const struct gi
 	 * the root of n. */
 	bool sum = it->ndim <= 1 || k->cls == ACC_OP_MOVE || k->cls == ACC_OP_ADD;
 	if (k->backward && sum && it->count > 0 &&
-		it->rmse <= 2 * sqrt((double)g->grad_count / (double)it->count) * g->grad_rmse)
+		it->rmse <= 3 * sqrt((double)g->grad_count / (double)it->count) * g->grad_rmse)
 		return true;
 	if (k->cls == ACC_OP_MOVE)
 		return it->max_abs <= 1.01 * g->max_abs;
-	if (k->cls == ACC_OP_ADD)
+	if (k->cls == ACC_OP_ADD || k->cls == ACC_OP_STEADY)
 		return it->max_abs <= 1.1 * g->sum_abs + 8 * unit * it->b_rms;
 	if (k->cls == ACC_OP_MUL)
 		return it->max_rel <= 1.1 * g->sum_rel + 4 * unit;
@@ -34,14 +34,16 @@ collective(const struct acc_call *k)
 	return acc_str_starts(acc_str(k->key[ACC_A]), "Distributed.");
 }
 
-/* The largest absolute error that moving or adding elements forward can leave, both sides'
- * rounding counted; infinite where nothing is known. Keywords may be factors (alpha). */
+/* The largest absolute error that moving or adding elements forward can leave, or a function
+ * whose slope is 1 at most, both sides' rounding counted; infinite where nothing is known.
+ * Keywords may be factors (alpha). */
 double
-acc_abs_bound(const struct acc_case *c, const struct acc_call *k, const struct acc_item *it,
+acc_abs_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g, double unit)
 {
-	bool add = k->cls == ACC_OP_ADD;
-	if ((!add && k->cls != ACC_OP_MOVE) || k->backward || k->grad || k->module || it->loose ||
+	const struct acc_case *c = s->c;
+	bool add = k->cls == ACC_OP_ADD, steady = k->cls == ACC_OP_STEADY;
+	if ((!add && !steady && k->cls != ACC_OP_MOVE) || k->backward || k->grad || k->module || it->loose ||
 		it->exact || it->measure != ACC_BY_TENSOR || !isfinite(it->max_abs) ||
 		g->unseen || isinf(g->rms) || collective(k))
 		return INFINITY;
@@ -51,7 +53,8 @@ acc_abs_bound(const struct acc_case *c, const struct acc_call *k, const struct a
 			return INFINITY;
 	double most = fmax(g->b_max, isfinite(it->b_max) ? it->b_max : 0);
 	double sum = add ? g->sum_abs : g->max_abs;
-	return isfinite(sum) && isfinite(most) ? 1.05 * sum + 4 * unit * most : INFINITY;
+	double rounding = steady ? 4 * acc_limit_output(s, k, unit, ACC_BY_TENSOR).floor : 4 * unit;
+	return isfinite(sum) && isfinite(most) ? 1.05 * sum + rounding * most : INFINITY;
 }
 
 double

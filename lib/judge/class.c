@@ -20,6 +20,12 @@ static const char *const add[] = {"abs", "add", "clamp", "hardtanh", "iadd", "is
 	"leaky_relu", "maximum", "minimum", "neg", "radd", "relu", "rsub", "sub", "subtract"};
 static const char *const mul[] = {"div", "divide", "idiv", "imul", "itruediv", "mul", "multiply",
 	"rdiv", "rmul", "rtruediv", "true_divide", "truediv"};
+static const char *const steady[] = {"adaptive_avg_pool1d", "adaptive_avg_pool2d",
+	"adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+	"adaptive_max_pool3d", "amax", "amin", "avg_pool1d", "avg_pool2d", "avg_pool3d", "cos",
+	"elu", "interpolate", "logsigmoid", "logsumexp", "max", "max_pool1d", "max_pool2d",
+	"max_pool3d", "mean", "median", "min", "msort", "sigmoid", "sin", "softmax", "softplus",
+	"sort", "tanh", "topk", "upsample"};
 static const char *const contract[] = {"addbmm", "addmm", "addmv", "baddbmm", "bilinear",
 	"bmm", "chain_matmul", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
 	"conv_transpose2d", "conv_transpose3d", "dot", "einsum", "flash_attn_func", "inner",
@@ -84,6 +90,7 @@ acc_op_class(struct acc_str op)
 	return IN(move)	      ? ACC_OP_MOVE
 	       : IN(add)      ? ACC_OP_ADD
 	       : IN(mul)      ? ACC_OP_MUL
+	       : IN(steady)   ? ACC_OP_STEADY
 	       : IN(contract) ? ACC_OP_CONTRACT
 	       : IN(random_)  ? ACC_OP_RANDOM
 	       : IN(alloc)    ? ACC_OP_ALLOC

@@ -181,6 +181,10 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 			"%s: was given another tensor: %s %s, though %s, which makes it, agrees",
 			name, where, bad,
 			acc_call_name(&c->call[c->item[x->producer].call]));
+	if (x->sum != NULL)
+		return acc_arena_printf(mem(s), "%s: %s %s, and is not the sum of what %s give%s on the"
+			" device, as it is on the bench", name, where, bad, x->sum,
+			strstr(x->sum, " and ") != NULL ? "" : "s");
 	return acc_arena_printf(mem(s), "%s: %s %s, and no op that was compared makes it: %s",
 		name, where, bad, c->item[x->item].weight ? "a weight is not the same"
 			: "other data, a constant (computed on another processor?), or an op"

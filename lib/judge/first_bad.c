@@ -13,6 +13,10 @@
 
 #include "case.h"
 
+/* TF32 and its like lose 13 bits in products, so many times more than the floor of f32; no
+ * vendor function may be that bad. */
+enum { TF32 = 400 };
+
 /* Errors as causes: where integers differ, anything may follow. */
 static double
 cause_of(const struct acc_item *it, bool largest)
@@ -51,8 +55,7 @@ suspect(struct scan *s, const struct suspect *x)
 static int
 excess(struct scan *s, const struct acc_call *k, double unit, double by, bool stat)
 {
-	/* TF32 and its like lose 13 bits in products; no vendor function may be that bad. */
-	double cap = unit > 1e-6 ? 2 : k->cls == ACC_OP_CONTRACT ? 200 : 4;
+	double cap = unit > 1e-6 ? 2 : k->cls == ACC_OP_CONTRACT ? TF32 : 4;
 	if (s->nexcess == s->excess_cap) {
 		uint32_t want = s->excess_cap == 0 ? 256 : s->excess_cap * 2;
 		void *p = realloc(s->excess, want * sizeof *s->excess);
@@ -116,6 +119,39 @@ known_noise(const struct scan *s, const struct acc_item *it, double e, double e2
 	x->from = "the noise between two runs of the bench";
 }
 
+/* A gradient that is the sum of others: it has their errors, and the device's copy is the sum of
+ * the device's own. */
+static int
+judge_sum(struct scan *s, uint32_t call, uint32_t i, double unit, struct suspect *x)
+{
+	const struct acc_item *it = &s->c->item[i];
+	struct sum sum;
+	int rc = acc_sum_find(s, call, i, &sum, NULL);
+	if (rc <= 0)
+		return rc;
+	struct limit l = {6 * unit, 3, "the sum of the gradients that it is"};
+	x->cause = sum.cause;
+	x->margin = acc_margin(it->rms, &l, x->cause);
+	x->value = it->rms;
+	x->limit = 4 * (l.floor + l.gain * x->cause);
+	x->from = l.from;
+	double own = acc_margin(sum.off, &l, sum.bench_off);
+	if (own > x->margin) {
+		x->margin = own;
+		x->value = sum.off;
+		x->limit = 4 * (l.floor + l.gain * sum.bench_off);
+	}
+	known_noise(s, it, it->rms, it->noise_rms, x);
+	if (!(x->margin > 0))
+		return 0;
+	x->sum = "";
+	for (unsigned k = 0; k < sum.n && x->sum != NULL; k++)
+		x->sum = acc_arena_printf(&s->c->mem, "%s%s%s", x->sum,
+			k == 0 ? "" : k + 1 == sum.n ? " and " : ", ",
+			acc_call_name(&s->c->call[s->c->item[sum.part[k]].call]));
+	return x->sum == NULL ? ACC_ENOMEM : 0;
+}
+
 static int
 judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given *g)
 {
@@ -144,6 +180,8 @@ judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given
 	if (it->exact && it->rms > 0)
 		x.margin = p != ACC_NOCALL && c->item[p].rms > 0 ? -9 : isinf(x.cause) ? -9 : 9;
 	known_noise(s, it, it->rms, it->noise_rms, &x);
+	if (p == ACC_NOCALL && k->backward && !s->learning && judge_sum(s, call, i, unit, &x) < 0)
+		return ACC_ENOMEM;
 	bool strict = !it->loose || k->backward;
 	if (x.margin > 0 && strict && (p == ACC_NOCALL || !acc_same_pair(it, &c->item[p]))) {
 		x.blame = acc_overwriter(s, call, it);
@@ -215,7 +253,7 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 		.producer = ACC_NOCALL, .unseen = g->unseen};
 	double rms = it->rms, max = it->max, cause_max;
 	struct limit l = allow(s, k, it, unit, g, &x, &cause_max);
-	double bound = 1.5 * acc_abs_bound(s->c, k, it, g, unit);
+	double bound = 1.5 * acc_abs_bound(s, k, it, g, unit);
 	soften(k, it, g, &rms, &max);
 	x.margin = acc_margin(rms, &l, x.cause);
 	double largest = acc_margin(max, &(struct limit){4 * l.floor, l.gain, NULL}, cause_max);
@@ -229,7 +267,7 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 		x.margin = fmin(9, log10(it->max_abs / bound));
 		x.value = it->max_abs;
 		x.limit = bound;
-		x.from = "moving and adding elements keeps their absolute errors";
+		x.from = "this operator cannot make absolute errors larger";
 	}
 	bound = 4 * acc_bias_bound(s, k, it, g, unit);
 	if (it->rmse > bound && log10(it->rmse / bound) > x.margin) {
@@ -239,6 +277,8 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 		x.from = "the gradient of a bias only sums up what comes in";
 	}
 	known_noise(s, it, by_max ? it->max : it->rms, by_max ? it->noise_max : it->noise_rms, &x);
+	x.weak = k->cls == ACC_OP_CONTRACT && unit < 1e-6 && !acc_is_learned(s, k, unit) &&
+		 x.margin < log10(TF32);
 	*worst = fmax(*worst, x.margin);
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && suspect(s, &x) < 0)
 		return ACC_ENOMEM;
@@ -333,6 +373,8 @@ walk_call(struct scan *s, uint32_t call)
 	}
 	if (rc == 0 && paired)
 		rc = judge_args(s, call, unit, worst);
+	if (rc == 0 && paired)
+		rc = acc_sum_learn(s, call);
 	bool back = k->backward || k->grad;
 	if (paired && k->keyed)
 		s->recent[back][s->nrecent[back]++ % 32] = seen;
@@ -366,17 +408,20 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 }
 
 /* The earliest suspect that stands out, in the order of (step, seq): ranks run side by side.
- * Inputs were found before arguments and outputs, as they stand. */
+ * Inputs were found before arguments and outputs, as they stand. Where something is plainly
+ * wrong, what may be arithmetic of another kind is not it. */
 static uint32_t
 choose(const struct scan *s)
 {
-	double largest = 0, enough;
-	for (uint32_t i = 0; i < s->nsuspect; i++)
+	double largest = 0, plain = 0;
+	for (uint32_t i = 0; i < s->nsuspect; i++) {
 		largest = fmax(largest, s->suspect[i].margin);
-	enough = fmin(.25, .2 * largest);
+		plain = fmax(plain, s->suspect[i].weak ? 0 : s->suspect[i].margin);
+	}
+	double enough = fmin(.25, .2 * largest);
 	uint32_t best = ACC_NOCALL;
 	for (uint32_t i = 0; i < s->nsuspect; i++) {
-		if (s->suspect[i].margin < enough)
+		if (s->suspect[i].margin < enough || (plain >= 1 && s->suspect[i].weak))
 			continue;
 		if (best == ACC_NOCALL) {
 			best = i;
@@ -425,6 +470,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	acc_map_release(&s.made[1]);
 	acc_map_release(&s.twin);
 	acc_map_release(&s.floor);
+	acc_sum_release(&s);
 	free(s.excess);
 	free(s.suspect);
 	return rc;

@@ -45,7 +45,9 @@ struct suspect {
 	double value, limit; /* e and 4 (floor + gain * cause) */
 	double cause;        /* worst e of what the call was given */
 	bool unseen;         /* something it was given was not measured */
+	bool weak;           /* may be how the device multiplies: too few products to tell */
 	const char *from;
+	const char *sum;     /* of a gradient: "A.backward and B.backward", or NULL */
 };
 
 struct scan {
@@ -53,6 +55,9 @@ struct scan {
 	/* (id, pass) -> item that had these values last, of each side */
 	struct acc_map made[2];
 	struct acc_map twin; /* forward calls by acc_call.twin */
+	struct acc_map back; /* backward calls by the same */
+	struct acc_map user; /* (id, segment) -> the last forward input with these values */
+	uint32_t *earlier;   /* of each such input the one before it, or ACC_NOCALL */
 	struct acc_map floor; /* learned factor of an operator's floor, as a double's bits */
 	double unit;         /* of the network's usual dtype */
 	double noise;        /* times more noise than between two runs of the bench */
@@ -89,6 +94,8 @@ int acc_learn(struct scan *s, struct acc_err *e);
  * the same units; its pass, its precision. */
 uint64_t acc_noise_class(const struct acc_call *k, double unit);
 
+/* Were there enough calls of its operators to learn one? */
+bool acc_is_learned(const struct scan *s, const struct acc_call *k, double unit);
 /* The factor that was learned for the operators of this call, 1 without one. */
 double acc_learned(const struct scan *s, const struct acc_call *k, double unit);
 
@@ -96,8 +103,8 @@ double acc_learned(const struct scan *s, const struct acc_call *k, double unit);
 /* Did this output's error come in with what it was made from? */
 bool acc_carried(const struct acc_item *it, const struct acc_call *k, const struct given *g,
 	double unit);
-/* The largest absolute error that moving or adding elements can leave, or INFINITY. */
-double acc_abs_bound(const struct acc_case *c, const struct acc_call *k,
+/* The largest absolute error that what moves, adds or only dampens can leave, or INFINITY. */
+double acc_abs_bound(const struct scan *s, const struct acc_call *k,
 	const struct acc_item *it, const struct given *g, double unit);
 /* How large a product's result is where the terms that it sums up do not cancel, from the sizes
  * of its factors: what its rounding errors are relative to. 0 where unknown. */
@@ -129,6 +136,24 @@ const struct acc_item *acc_passed_through(const struct acc_case *c, uint32_t cal
 	const struct acc_item *out);
 /* Is this output's error no news, because something else made it? */
 bool acc_handed_on(const struct scan *s, uint32_t call, const struct acc_item *it);
+
+/* --- sum.c --- */
+/* A gradient that is the sum of others, as the bench's copies of a few elements prove. */
+enum { MAX_PARTS = 8 };
+struct sum {
+	uint32_t part[MAX_PARTS]; /* items */
+	unsigned n;
+	double cause;             /* worst error of a part */
+	double off;               /* how far the device's copy is from the sum of the device's parts */
+	double bench_off;         /* the same on the bench: rounding */
+};
+/* Inputs of forward calls, and backward calls, as they are walked. 0 or ACC_ENOMEM. */
+int acc_sum_learn(struct scan *s, uint32_t call);
+/* Is this input of a backward call a sum of gradients that the calls give to which its forward
+ * call's output went? 1, 0, or < 0. */
+int acc_sum_find(struct scan *s, uint32_t call, uint32_t item, struct sum *out,
+	struct acc_err *e);
+void acc_sum_release(struct scan *s);
 
 /* --- culprit.c --- */
 /* The finding that names a suspect; `chosen` is its index. */

@@ -77,6 +77,13 @@ acc_learned(const struct scan *s, const struct acc_call *k, double unit)
 	return factor;
 }
 
+bool
+acc_is_learned(const struct scan *s, const struct acc_call *k, double unit)
+{
+	uint64_t cls = acc_noise_class(k, unit);
+	return acc_map_get(&s->floor, (struct acc_str){(char *)&cls, sizeof cls}) != NULL;
+}
+
 /* The recorders compute mean and norm in the tensor's own dtype: two dumps of the same values
  * may differ by its rounding. In f32 the order of the sum shows. */
 static double
@@ -158,8 +165,9 @@ acc_learn(struct scan *s, struct acc_err *e)
 		/* A fault shows in what follows it, but not in what came before. */
 		/* Of four statistics, all may agree by chance. */
 		double usual = s->excess[i + (j - i - 1) / (s->excess[i].stat ? 4 : 10)].by;
-		if (j - i < LEARN_CALLS || usual <= 1)
+		if (j - i < LEARN_CALLS)
 			continue;
+		usual = fmax(1, usual);
 		uint64_t op = s->excess[i].op, bits;
 		memcpy(&bits, &usual, sizeof bits);
 		struct acc_str key = {(char *)&op, sizeof op};

@@ -80,6 +80,25 @@ put_one(struct acc_gauge *m, struct acc_rec *r, const struct side *s,
 	return put_all(m, r, s->prefix, ACC_OF_TENSOR);
 }
 
+/* Of gradients, which may be sums of others: a few elements, little-endian. */
+static int
+put_few(struct acc_rec *r, const struct side *s, const float *few)
+{
+	uint8_t le[4 * ACC_FEW];
+	uint64_t n;
+	if (!acc_side_count(s, &n) || acc_dtypes[s->ref.dtype].cls != 'F')
+		return 0;
+	if (n > ACC_FEW)
+		n = ACC_FEW;
+	for (uint32_t i = 0, bits; i < n; i++) {
+		memcpy(&bits, &few[i], sizeof bits);
+		for (int k = 0; k < 4; k++)
+			le[4 * i + (unsigned)k] = (uint8_t)(bits >> 8 * k);
+	}
+	struct acc_val v = {.type = ACC_V_BIN, .s = {(char *)le, (uint32_t)(4 * n)}};
+	return acc_add(r, s->prefix, "s.few", v);
+}
+
 /* --- pairs without two payloads --- */
 
 static int
@@ -269,6 +288,11 @@ acc_gauge_fill(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 		rc = put_one(m, r, &s->a, &got->a, got->hash_a);
 	if (rc == 0 && got != NULL && got->has_b)
 		rc = put_one(m, r, &s->b, &got->b, got->hash_b);
+	if (rc == 0 && got != NULL && got->has_two && s->call != 0) {
+		rc = put_few(r, &s->a, got->few_a);
+		if (rc == 0)
+			rc = put_few(r, &s->b, got->few_b);
+	}
 	if (rc < 0 || s->a.kind == SIDE_ABSENT || s->b.kind == SIDE_ABSENT)
 		return rc;
 	if (s->a.kind == SIDE_TENSOR && s->b.kind == SIDE_TENSOR)

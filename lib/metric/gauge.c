@@ -317,6 +317,7 @@ enter(struct acc_gauge *m, const struct acc_rec *r, struct slot **out)
 		return rc;
 	s->held = s->rec.mem.held + s->rec.cap * sizeof *s->rec.f;
 	s->done = s->gradient = s->laid = false;
+	s->call = 0;
 	m->held += s->held;
 	m->n++;
 	*out = s;

@@ -16,7 +16,8 @@ struct slot {
 	size_t held;
 	bool done;
 	bool gradient; /* an incoming gradient of the backward call `call` */
-	uint64_t call, bytes;
+	uint64_t call; /* a backward call, by a hash; 0: none */
+	uint64_t bytes;
 	double scale;  /* its lower bound, as the meter takes it */
 	struct side a, b; /* a alone in a tensor record */
 	/* Measured in another layout than row-major; its side's ref is then so viewed. */

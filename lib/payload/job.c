@@ -230,6 +230,28 @@ chunk_size(const struct acc_side *s, uint64_t chunk)
 	return left < ACC_CHUNK ? (size_t)left : ACC_CHUNK;
 }
 
+uint64_t
+acc_few_at(uint64_t count, unsigned i)
+{
+	/* One of each stretch of equal length, at places that no stride shares. */
+	uint64_t q = count / ACC_FEW;
+	return count <= ACC_FEW ? i : i * q + (uint32_t)(i * 2654435761u) % q;
+}
+
+/* Those of one chunk. Chunks have no element in common. */
+static void
+few(struct acc_side *s, uint64_t at, size_t n, const uint8_t *bytes)
+{
+	if (acc_dtypes[s->ref.dtype].cls == 'C')
+		return;
+	for (unsigned i = 0; i < ACC_FEW && i < s->count; i++) {
+		uint64_t k = acc_few_at(s->count, i);
+		if (k >= at && k - at < n)
+			s->few[i] = (float)acc_load_f64(s->ref.dtype,
+				bytes + (k - at) * acc_dtypes[s->ref.dtype].size);
+	}
+}
+
 /* One chunk of a, of b, or of both. */
 static void
 chunk(struct acc_measure *m, bool a, bool b, uint64_t c, struct acc_desk *d, struct acc_part *p)
@@ -254,6 +276,10 @@ chunk(struct acc_measure *m, bool a, bool b, uint64_t c, struct acc_desk *d, str
 		p->ca = acc_crc32(0, pa, p->na * acc_dtypes[x->ref.dtype].size);
 	if (p->b && y->check && !acc_pay_swapped(y->pay))
 		p->cb = acc_crc32(0, pb, p->nb * acc_dtypes[y->ref.dtype].size);
+	if (p->a)
+		few(x, at, p->na, pa);
+	if (p->b)
+		few(y, at, p->nb, pb);
 	acc_guard_enter(NULL, NULL);
 	p->a = p->a && acc_pay_intact(x->pay, &p->ea) == 0;
 	p->b = p->b && acc_pay_intact(y->pay, &p->eb) == 0;
@@ -354,6 +380,8 @@ acc_measure_reading(struct acc_measure *m, struct acc_reading *out)
 		.two = m->two, .scale = m->opt.scale, .sampled = m->sampled, .rtol = m->opt.rtol,
 		.atol = m->opt.atol, .hash_a = XXH3_64bits_digest(&m->a.hash),
 		.hash_b = XXH3_64bits_digest(&m->b.hash)};
+	memcpy(out->few_a, m->a.few, sizeof out->few_a);
+	memcpy(out->few_b, m->b.few, sizeof out->few_b);
 	out->has_two = m->pair && out->has_a && out->has_b;
 }
 

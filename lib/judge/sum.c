@@ -1,0 +1,268 @@
+/* Gradients that are sums.
+ *
+ * An output that goes to several calls gets its gradient as the sum of what they give, and no
+ * record holds that addition. accmetric leaves a few elements of each gradient (s.few), at the
+ * same places in all tensors of one size: those of a sum are the sums of those of its parts.
+ * Which calls take part is tried out on the bench: views of an output have the same bytes, and
+ * their users are not its own. */
+#include "first_bad.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "acc/payload.h"
+#include "case.h"
+
+enum { LEAST_EVIDENCE = 6 }; /* elements that are not 0 */
+
+static struct acc_str
+use_key(uint64_t id, uint32_t segment, uint64_t buf[2])
+{
+	buf[0] = id;
+	buf[1] = segment;
+	return (struct acc_str){(char *)buf, 2 * sizeof *buf};
+}
+
+static int
+remember_backward(struct scan *s, uint32_t call)
+{
+	struct acc_str twin = {(const char *)&s->c->call[call].twin, sizeof(uint64_t)};
+	uint64_t *v = acc_map_put(&s->back, twin, call);
+	if (v == NULL)
+		return ACC_ENOMEM;
+	*v = call;
+	return 0;
+}
+
+int
+acc_sum_learn(struct scan *s, uint32_t call)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	if (s->learning || k->grad || k->module || !k->keyed)
+		return 0;
+	if (k->backward)
+		return remember_backward(s, call);
+	if (s->earlier == NULL)
+		s->earlier = malloc(((size_t)c->nitem + 1) * sizeof *s->earlier);
+	if (s->earlier == NULL)
+		return ACC_ENOMEM;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		uint64_t buf[2];
+		if (it->call != call || !acc_is_input(it) || it->exact || it->id[ACC_B] == 0)
+			continue;
+		struct acc_str key = use_key(it->id[ACC_B], k->segment, buf);
+		uint64_t *v = acc_map_get(&s->user, key);
+		s->earlier[i] = v == NULL ? ACC_NOCALL : (uint32_t)*v;
+		v = acc_map_put(&s->user, key, i);
+		if (v == NULL)
+			return ACC_ENOMEM;
+		*v = i;
+	}
+	return 0;
+}
+
+void
+acc_sum_release(struct scan *s)
+{
+	acc_map_release(&s->back);
+	acc_map_release(&s->user);
+	free(s->earlier);
+	s->earlier = NULL;
+	memset(&s->back, 0, sizeof s->back);
+	memset(&s->user, 0, sizeof s->user);
+}
+
+/* A few elements of an item, on each side. */
+struct few {
+	float v[2][ACC_FEW];
+	unsigned n;
+};
+
+static int
+read_few(struct acc_case *c, uint32_t item, struct few *f, struct acc_str *pos,
+	struct acc_err *e)
+{
+	static const char *const prefix[2] = {"a.", "b."};
+	struct acc_rec *r;
+	int rc = acc_case_record(c, &c->item[item], &r, e);
+	if (rc < 0)
+		return rc;
+	if (pos != NULL)
+		*pos = acc_get_text(r, "b.", "pos");
+	f->n = 0;
+	for (int s = 0; s < 2; s++) {
+		const struct acc_val *v = acc_get(r, prefix[s], "s.few");
+		if (v == NULL || v->type != ACC_V_BIN || v->s.n > 4 * ACC_FEW || v->s.n % 4 != 0)
+			return 0;
+		for (uint32_t i = 0; i < v->s.n / 4; i++) {
+			const uint8_t *p = (const uint8_t *)v->s.p + (size_t)4 * i;
+			uint32_t bits = p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+					(uint32_t)p[3] << 24;
+			memcpy(&f->v[s][i], &bits, sizeof bits);
+		}
+		if (s == ACC_B && v->s.n / 4 != f->n)
+			f->n = 0;
+		else
+			f->n = v->s.n / 4;
+	}
+	return 1;
+}
+
+/* The output of the forward call whose gradient this is. */
+static uint64_t
+output_id(struct scan *s, const struct acc_call *k, const struct acc_item *gradient,
+	struct acc_str pos, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	uint64_t *v = acc_map_get(&s->twin, (struct acc_str){(const char *)&k->twin, sizeof k->twin});
+	if (v == NULL)
+		return 0;
+	const struct acc_call *f = &c->call[*v];
+	char at[32];
+	snprintf(at, sizeof at, "%.*s", ACC_PRS(pos)); /* the record goes when another is read */
+	uint64_t id = 0;
+	for (uint32_t i = f->first; i <= f->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		struct acc_rec *r;
+		if (it->call != *v || acc_is_input(it) || it->kind != ACC_ITEM_TENSOR ||
+			it->count != gradient->count)
+			continue;
+		if (acc_case_record(c, it, &r, e) < 0)
+			return 0;
+		if (acc_str_is(acc_get_text(r, "b.", "pos"), at))
+			return it->id[ACC_B];
+		id = it->id[ACC_B];
+	}
+	return id;
+}
+
+/* The gradients that a backward call gives to what its forward call took: those of this size. */
+static void
+parts_of(const struct scan *s, uint32_t call, uint64_t count, uint32_t *part, unsigned *n)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || acc_is_input(it) || it->kind != ACC_ITEM_TENSOR ||
+			it->count != count || it->exact || it->measure != ACC_BY_TENSOR)
+			continue;
+		bool known = *n == MAX_PARTS;
+		for (unsigned j = 0; j < *n; j++)
+			known |= part[j] == i;
+		if (!known)
+			part[(*n)++] = i;
+	}
+}
+
+/* How far a tensor is from the sum of those parts whose bits are set, relative to the sizes
+ * of the parts: the root of the mean square, and the largest in one place. */
+struct distance {
+	double rms, max;
+	unsigned evidence;
+};
+
+static struct distance
+distance(const struct few *t, const struct few *part, unsigned n, unsigned mask, int side)
+{
+	struct distance d = {0};
+	double dd = 0, aa = 0;
+	for (unsigned i = 0; i < t->n; i++) {
+		double sum = 0, size = 0;
+		for (unsigned j = 0; j < n; j++) {
+			if ((mask >> j & 1) == 0)
+				continue;
+			sum += part[j].v[side][i];
+			size += fabs((double)part[j].v[side][i]);
+		}
+		double off = fabs(t->v[side][i] - sum);
+		if (!isfinite(off)) {
+			d.rms = d.max = NAN;
+			return d;
+		}
+		dd += off * off;
+		aa += size * size;
+		d.max = fmax(d.max, off == 0 ? 0 : off / size);
+		d.evidence += t->v[side][i] != 0;
+	}
+	d.rms = dd == 0 ? 0 : sqrt(dd / aa);
+	return d;
+}
+
+static unsigned
+bits(unsigned mask)
+{
+	unsigned n = 0;
+	for (; mask != 0; mask &= mask - 1)
+		n++;
+	return n;
+}
+
+/* Which of the parts make up the sum on the bench? 0: none do. */
+static unsigned
+choose(const struct few *t, const struct few *part, unsigned n, double unit, double *off)
+{
+	for (unsigned mask = (1u << n) - 1; mask != 0; mask--) {
+		struct distance d = distance(t, part, n, mask, ACC_B);
+		*off = d.rms;
+		/* Each addition rounds by two of the usual rounding errors at most. */
+		if (d.evidence >= LEAST_EVIDENCE && d.max <= 4 * unit * bits(mask))
+			return mask;
+	}
+	return 0;
+}
+
+static int
+candidates(struct scan *s, uint64_t id, uint32_t call, uint64_t count, uint32_t *part, unsigned *n)
+{
+	const struct acc_case *c = s->c;
+	uint64_t buf[2];
+	uint64_t *v = acc_map_get(&s->user, use_key(id, c->call[call].segment, buf));
+	uint32_t use = v == NULL ? ACC_NOCALL : (uint32_t)*v;
+	/* A constant may have thousands of users: it is no output of a call. */
+	for (unsigned tries = 0; use != ACC_NOCALL && tries < 64; use = s->earlier[use], tries++) {
+		const struct acc_call *user = &c->call[c->item[use].call];
+		struct acc_str twin = {(const char *)&user->twin, sizeof user->twin};
+		uint64_t *back = acc_map_get(&s->back, twin);
+		if (back != NULL && c->call[*back].segment == user->segment)
+			parts_of(s, (uint32_t)*back, count, part, n);
+	}
+	return 0;
+}
+
+int
+acc_sum_find(struct scan *s, uint32_t call, uint32_t item, struct sum *out, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	const struct acc_item *it = &c->item[item];
+	struct few t, part[MAX_PARTS];
+	struct acc_str pos;
+	uint32_t found[MAX_PARTS];
+	unsigned n = 0;
+	*out = (struct sum){.n = 0};
+	if (it->measure != ACC_BY_TENSOR || it->exact || it->count < LEAST_EVIDENCE)
+		return 0;
+	int rc = read_few(c, item, &t, &pos, e);
+	uint64_t id = rc <= 0 || t.n == 0 ? 0 : output_id(s, &c->call[call], it, pos, e);
+	if (id != 0)
+		candidates(s, id, call, it->count, found, &n);
+	for (unsigned i = 0; i < n && rc > 0; i++) {
+		rc = read_few(c, found[i], &part[i], NULL, e);
+		if (rc > 0 && part[i].n != t.n)
+			rc = 0;
+	}
+	if (rc <= 0 || n == 0)
+		return rc < 0 ? rc : 0;
+	unsigned mask = choose(&t, part, n, acc_call_unit(c, &c->call[call]), &out->bench_off);
+	if (mask == 0)
+		return 0;
+	out->off = distance(&t, part, n, mask, ACC_A).rms;
+	for (unsigned i = 0; i < n; i++)
+		if (mask >> i & 1) {
+			out->part[out->n++] = found[i];
+			out->cause = fmax(out->cause, c->item[found[i]].rms);
+		}
+	return 1;
+}
