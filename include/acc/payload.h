@@ -70,9 +70,9 @@ struct acc_operand { /* one side; NULL ref: absent */
 	const struct acc_ref *ref;
 };
 /* A few elements, the same of every tensor with as many elements: what can be told of sums of
- * tensors without reading them again. The i-th of the smaller of count and ACC_FEW stands at
+ * tensors without reading them again. The i-th of the smaller of count and ACC_NFEW stands at
  * acc_few_at(count, i), in row-major order. */
-enum { ACC_FEW = 32 };
+enum { ACC_NFEW = 32 };
 uint64_t acc_few_at(uint64_t count, unsigned i);
 struct acc_reading {
 	void *tag;
@@ -81,7 +81,7 @@ struct acc_reading {
 	struct acc_one a, b;
 	uint64_t hash_a, hash_b;     /* content hash, see s.hash in accstream(5) */
 	struct acc_two two;
-	float few_a[ACC_FEW], few_b[ACC_FEW]; /* of tensors of real numbers */
+	float few_a[ACC_NFEW], few_b[ACC_NFEW]; /* of tensors of real numbers */
 	/* The s that e was measured with: the larger of min_scale and the median of the finite
 	 * |b| that are not 0, in a sample of b: all of up to 4,096 elements, else 64 runs of 64
 	 * at equal distances. */

@@ -76,7 +76,7 @@ acc_sum_release(struct scan *s)
 
 /* A few elements of an item, on each side. */
 struct few {
-	float v[2][ACC_FEW];
+	float v[2][ACC_NFEW];
 	unsigned n;
 };
 
@@ -94,7 +94,7 @@ read_few(struct acc_case *c, uint32_t item, struct few *f, struct acc_str *pos,
 	f->n = 0;
 	for (int s = 0; s < 2; s++) {
 		const struct acc_val *v = acc_get(r, prefix[s], "s.few");
-		if (v == NULL || v->type != ACC_V_BIN || v->s.n > 4 * ACC_FEW || v->s.n % 4 != 0)
+		if (v == NULL || v->type != ACC_V_BIN || v->s.n > 4 * ACC_NFEW || v->s.n % 4 != 0)
 			return 0;
 		for (uint32_t i = 0; i < v->s.n / 4; i++) {
 			const uint8_t *p = (const uint8_t *)v->s.p + (size_t)4 * i;

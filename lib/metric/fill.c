@@ -84,12 +84,12 @@ put_one(struct acc_gauge *m, struct acc_rec *r, const struct side *s,
 static int
 put_few(struct acc_rec *r, const struct side *s, const float *few)
 {
-	uint8_t le[4 * ACC_FEW];
+	uint8_t le[4 * ACC_NFEW];
 	uint64_t n;
 	if (!acc_side_count(s, &n) || acc_dtypes[s->ref.dtype].cls != 'F')
 		return 0;
-	if (n > ACC_FEW)
-		n = ACC_FEW;
+	if (n > ACC_NFEW)
+		n = ACC_NFEW;
 	for (uint32_t i = 0, bits; i < n; i++) {
 		memcpy(&bits, &few[i], sizeof bits);
 		for (int k = 0; k < 4; k++)

@@ -234,8 +234,8 @@ uint64_t
 acc_few_at(uint64_t count, unsigned i)
 {
 	/* One of each stretch of equal length, at places that no stride shares. */
-	uint64_t q = count / ACC_FEW;
-	return count <= ACC_FEW ? i : i * q + (uint32_t)(i * 2654435761u) % q;
+	uint64_t q = count / ACC_NFEW;
+	return count <= ACC_NFEW ? i : i * q + (uint32_t)(i * 2654435761u) % q;
 }
 
 /* Those of one chunk. Chunks have no element in common. */
@@ -244,7 +244,7 @@ few(struct acc_side *s, uint64_t at, size_t n, const uint8_t *bytes)
 {
 	if (acc_dtypes[s->ref.dtype].cls == 'C')
 		return;
-	for (unsigned i = 0; i < ACC_FEW && i < s->count; i++) {
+	for (unsigned i = 0; i < ACC_NFEW && i < s->count; i++) {
 		uint64_t k = acc_few_at(s->count, i);
 		if (k >= at && k - at < n)
 			s->few[i] = (float)acc_load_f64(s->ref.dtype,

@@ -17,7 +17,7 @@ struct acc_side {
 	uint32_t crc;
 	XXH3_state_t hash;   /* over the chunks' hashes */
 	struct acc_one one;
-	float few[ACC_FEW];
+	float few[ACC_NFEW];
 	struct acc_err err;
 };
 

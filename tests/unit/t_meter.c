@@ -116,12 +116,12 @@ one_pair(void)
 	ok(r.rtol == 1.3e-6 && r.atol == 1e-5, "torch's tolerances for f32");
 	/* The places, as accstream(5) defines them: 300000 div 32 = 9375. */
 	bool same = true;
-	for (uint32_t i = 0; i < ACC_FEW; i++) {
+	for (uint32_t i = 0; i < ACC_NFEW; i++) {
 		uint32_t at = i * 9375 + (i * 2654435761u) % 9375;
 		same &= memcmp(&r.few_a[i], &x[at], sizeof *x) == 0 &&
 			memcmp(&r.few_b[i], &y[at], sizeof *y) == 0;
 	}
-	ok(same && acc_few_at(ACC_FEW, 31) == 31, "a few elements are those of their places");
+	ok(same && acc_few_at(ACC_NFEW, 31) == 31, "a few elements are those of their places");
 	static const struct {
 		enum acc_dtype a, b;
 		double rtol, atol;
