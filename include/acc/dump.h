@@ -78,6 +78,7 @@ extern const size_t acc_ndumps;
 struct acc_source {
 	const char *root, *format, *framework, *device, *task, *level; /* NULL: unknown */
 	int64_t step, rank, proc;
+	const char *order; /* "names": in natural order, for nothing tells that of execution */
 };
 int acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *s, struct acc_err *e);
 /* Is this step / rank selected? Ask before opening its files. Unknown ones (< 0) are. Where

@@ -39,6 +39,10 @@ struct acc_bytes;
 /* `fd` is closed with it, also where opening fails. gzip (of one or more members) is
  * recognised if `gunzip`. `name` is for messages (copied). */
 struct acc_bytes *acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e);
+/* Bytes [off, off + n) of a regular file, as they are. fd stays the caller's, and its place
+ * moves. Positions are those in the file. */
+struct acc_bytes *acc_bytes_part(int fd, const char *name, uint64_t off, uint64_t n,
+	struct acc_err *e);
 /* At least one byte more than before behind *p, *n, without consuming any; 1, or 0 at the
  * end (a gzip member that ends too early is ACC_ETRUNC). Earlier pointers become invalid.
  * Behind the n bytes stand ACC_BYTES_PAD zeros, so that a scanner may look ahead. */

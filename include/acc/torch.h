@@ -1,4 +1,7 @@
-/* torch.h - what torch.save wrote (zip form): the tensors in it, by reference
+/* torch.h - what torch.save wrote: the tensors in it, by reference
+ *
+ * Both forms: the zip of torch 1.6 and later, and pickles and storages one behind the other, as
+ * before and with _use_new_zipfile_serialization=False, which has no checksums.
  *
  * Rules: a class that is unknown and holds no tensor is opaque and passes; a tensor form that
  * is not decoded (sparse, quantized, meta, lazily conjugated or negated, a bare storage, a
@@ -18,6 +21,7 @@
 #define ACC_TORCH_H
 
 #include "acc/base.h"
+#include "acc/pickle.h"
 #include "acc/tensor.h"
 
 /* One leaf, in the order of the file. `path` is how to reach it from the root: "" for the root
@@ -32,6 +36,7 @@
  * An empty container gives no leaf. All pointers are valid during the call only. */
 struct acc_torch_leaf {
 	struct acc_str path;
+	bool in_dict;               /* the root is a dict, such as a state dict */
 	const struct acc_ref *ref;  /* file, fsize, mtime_ns are empty: the caller knows them */
 	struct acc_str dtype_raw;   /* "torch.float32"; of a numpy array, "f4" */
 	bool requires_grad, is_parameter;
@@ -39,11 +44,12 @@ struct acc_torch_leaf {
 	int64_t i;
 	double f;
 	struct acc_str s;
+	const struct acc_py *object; /* the call that makes what is opaque; or NULL */
 	const struct acc_err *err;
 };
 typedef int acc_torch_fn(void *arg, const struct acc_torch_leaf *leaf);
 
-/* Read the torch zip that is bytes [base, base + size) of fd and call fn for each leaf. A
+/* Read the file of torch.save that is bytes [base, base + size) of fd and call fn for each leaf. A
  * negative return of fn stops and is returned. Limits: data.pkl of 256 MiB, containers 64
  * deep, paths of 4,095 bytes, 1,000,000 items beyond the pickle's length in bytes (shared
  * containers are read once for each place they stand at). Storages are not read. */

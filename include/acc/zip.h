@@ -33,6 +33,8 @@ struct acc_zip {
  * headers. */
 int acc_zip_read(int fd, uint64_t base, uint64_t size, struct acc_zip *z, struct acc_arena *m,
 	struct acc_err *e);
+/* For members that come from elsewhere: fill by_name from m, n. Equal names are refused. */
+int acc_zip_sort(struct acc_zip *z, struct acc_arena *m, struct acc_err *e);
 /* By exact name; NULL if absent. */
 const struct acc_zip_member *acc_zip_find(const struct acc_zip *z, struct acc_str name);
 /* A whole member, inflated, checksum checked, into the arena; refuses more than `limit`. */

@@ -1,6 +1,7 @@
 #include "acc/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ struct acc_bytes {
 	size_t raw_start, raw_end;
 	bool between;           /* a gzip member has ended and none has begun */
 	bool ended;             /* nothing more will come */
+	uint64_t left;          /* bytes of fd that are not read yet */
 };
 
 /* Read at most n bytes: their number, 0 at the end, or < 0. */
@@ -28,6 +30,8 @@ static ssize_t
 fetch(struct acc_bytes *b, uint8_t *p, size_t n, struct acc_err *e)
 {
 	ssize_t got;
+	if (n > b->left)
+		n = (size_t)b->left;
 	do
 		got = read(b->fd, p, n);
 	while (got < 0 && errno == EINTR);
@@ -37,6 +41,7 @@ fetch(struct acc_bytes *b, uint8_t *p, size_t n, struct acc_err *e)
 		return ACC_EIO;
 	}
 	b->raw_pos += (uint64_t)got;
+	b->left -= (uint64_t)got;
 	return got;
 }
 
@@ -174,6 +179,7 @@ acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e)
 		return NULL;
 	}
 	b->fd = fd;
+	b->left = UINT64_MAX;
 	b->name = strdup(name);
 	b->cap = CHUNK;
 	b->buf = calloc(1, b->cap + ACC_BYTES_PAD);
@@ -186,6 +192,24 @@ acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e)
 		acc_err_in(e, name);
 		acc_bytes_close(b);
 		return NULL;
+	}
+	return b;
+}
+
+struct acc_bytes *
+acc_bytes_part(int fd, const char *name, uint64_t off, uint64_t n, struct acc_err *e)
+{
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0 || off > INT64_MAX || lseek(own, (off_t)off, SEEK_SET) < 0) {
+		acc_fail_at(e, ACC_EIO, off, "cannot read:");
+		if (own >= 0)
+			close(own);
+		return NULL;
+	}
+	struct acc_bytes *b = acc_bytes_open(own, name, false, e);
+	if (b != NULL) {
+		b->pos = b->raw_pos = off;
+		b->left = n;
 	}
 	return b;
 }

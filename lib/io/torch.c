@@ -5,7 +5,7 @@
 #include "acc/file.h"
 #include "acc/pickle.h"
 #include "acc/zip.h"
-#include "io/torchref.h"
+#include "io/torchold.h"
 
 enum { MAXDEPTH = 64, MAXPATH = 4096, FREE_ITEMS = 1000000 };
 static const uint64_t max_pickle = UINT64_C(256) << 20;
@@ -32,6 +32,7 @@ struct walk {
 	char text[2048]; /* of a leaf: names are shorter, pickle.c sees to that */
 	struct acc_torchref got;
 	struct acc_buf todo;
+	bool in_dict;
 };
 
 static int
@@ -83,6 +84,8 @@ enter(struct walk *w, struct acc_py *x)
 	if (w->depth == MAXDEPTH)
 		return acc_fail(w->e, ACC_ELIMIT, "containers nested more than %d deep",
 			MAXDEPTH);
+	if (w->depth == 0)
+		w->in_dict = x->type == ACC_PY_DICT;
 	w->level[w->depth++] = (struct level){x, 0, w->npath};
 	return 0;
 }
@@ -126,6 +129,7 @@ static int
 emit(struct walk *w, struct acc_torch_leaf *leaf)
 {
 	leaf->path = (struct acc_str){w->path, w->npath};
+	leaf->in_dict = w->in_dict;
 	return w->fn(w->arg, leaf);
 }
 
@@ -233,7 +237,7 @@ visit_call(struct walk *w, struct acc_py *x)
 	const struct acc_py *args = x->item[ACC_CALL_ARGS];
 	if (acc_str_is(name, "torch device") && args->n > 0 && args->item[0]->type == ACC_PY_STR)
 		return emit_device(w, args);
-	struct acc_torch_leaf leaf = {.value_type = "opaque", .s = dotted(w, name)};
+	struct acc_torch_leaf leaf = {.value_type = "opaque", .s = dotted(w, name), .object = x};
 	if (acc_str_is(name, "_codecs encode")) /* how protocol 2 spells bytes */
 		leaf.s = ACC_STR("bytes");
 	rc = holds_tensor(w, x);
@@ -314,32 +318,14 @@ walk(struct walk *w, struct acc_py *root)
 	return rc < 0 ? rc : 0;
 }
 
-/* The magic number of torch.save before torch 1.6, pickled. */
-static bool
-is_legacy(int fd, uint64_t base, uint64_t size)
-{
-	static const uint8_t magic[] = {0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20,
-		0x6a, 0xa8, 0x50, 0x19};
-	uint8_t head[sizeof magic];
-	return size >= sizeof head && acc_file_pread(fd, head, sizeof head, base, NULL) == 0 &&
-		memcmp(head, magic, sizeof head) == 0;
-}
-
-/* Find the pickle and what stands beside it, and load it. */
+/* Find the pickle and what stands beside it in the zip, and load it. */
 static int
 open_src(struct acc_torchsrc *src, int fd, uint64_t base, uint64_t size, struct acc_arena *m,
 	struct acc_err *e)
 {
-	struct acc_err why = {0};
-	int rc = acc_zip_read(fd, base, size, &src->zip, m, &why);
-	if (rc == ACC_EFORMAT && is_legacy(fd, base, size))
-		return acc_fail(e, ACC_EUNSUP, "written by torch before 1.6 or without zip; load "
-			"it and save it again with torch 1.6 or later");
-	if (rc < 0) {
-		if (e != NULL && e->code == 0)
-			*e = why;
+	int rc = acc_zip_read(fd, base, size, &src->zip, m, e);
+	if (rc < 0)
 		return rc;
-	}
 	for (size_t i = 0; i < src->zip.n && src->pkl == NULL; i++) {
 		struct acc_str s = src->zip.m[i].name;
 		if (acc_str_ends(s, "/data.pkl") && memchr(s.p, '/', s.n) == s.p + s.n - 9) {
@@ -366,28 +352,37 @@ open_src(struct acc_torchsrc *src, int fd, uint64_t base, uint64_t size, struct 
 	return acc_zip_load(fd, src->pkl, max_pickle, m, &src->bytes, e);
 }
 
+static int
+read_zip(struct walk *w, int fd, uint64_t base, uint64_t size, struct acc_py **root)
+{
+	struct acc_err why = {0};
+	int rc = open_src(&w->src, fd, base, size, &w->m, w->e);
+	if (rc < 0)
+		return rc;
+	rc = acc_pickle_read(w->src.bytes, (size_t)w->src.pkl->len, NULL, root, &w->m, &why);
+	if (rc < 0) {
+		/* An offset in the pickle is one in the file, unless it is compressed. */
+		if (w->src.pkl->enc == ACC_STORED)
+			why.pos += w->src.pkl->off;
+		if (w->e != NULL && w->e->code == 0)
+			*w->e = why;
+	}
+	return rc;
+}
+
 int
 acc_torch_read(int fd, uint64_t base, uint64_t size, acc_torch_fn *fn, void *arg,
 	struct acc_err *e)
 {
 	struct walk w = {.fn = fn, .arg = arg, .e = e};
 	struct acc_py *root = NULL;
-	struct acc_err why = {0};
-	int rc = open_src(&w.src, fd, base, size, &w.m, e);
-	if (rc < 0)
-		goto out;
-	rc = acc_pickle_read(w.src.bytes, (size_t)w.src.pkl->len, NULL, &root, &w.m, &why);
-	if (rc < 0) {
-		/* An offset in the pickle is one in the file, unless it is compressed. */
-		if (w.src.pkl->enc == ACC_STORED)
-			why.pos += w.src.pkl->off;
-		if (e != NULL && e->code == 0)
-			*e = why;
-		goto out;
+	int rc = acc_torchold_is(fd, base, size)
+		? acc_torchold_read(fd, base, size, &w.src, &root, &w.m, e)
+		: read_zip(&w, fd, base, size, &root);
+	if (rc == 0) {
+		w.left = FREE_ITEMS + w.src.pkl->len;
+		rc = walk(&w, root);
 	}
-	w.left = FREE_ITEMS + w.src.pkl->len;
-	rc = walk(&w, root);
-out:
 	acc_buf_release(&w.todo);
 	acc_arena_release(&w.m);
 	return rc;

@@ -78,10 +78,9 @@ layout(struct acc_ref *r, const struct acc_py *stride, struct acc_err *e)
 	return 0;
 }
 
-/* ('storage', class, key, location, number of elements): the element type. *size is that in
- * which the last is counted. */
-static int
-storage_type(const struct acc_py *id, struct acc_torchref *out, uint64_t *size, struct acc_err *e)
+int
+acc_torchref_storage(const struct acc_py *id, struct acc_torchref *out, uint64_t *size,
+	struct acc_err *e)
 {
 	const struct acc_py *what = arg(id, 0, ACC_PY_STR), *cls = arg(id, 1, ACC_PY_GLOBAL);
 	if (what == NULL || cls == NULL || !acc_str_is(what->s, "storage"))
@@ -112,8 +111,11 @@ storage_place(const struct acc_torchsrc *src, const struct acc_py *id, uint64_t 
 		return malformed(e, id);
 	if (where != NULL && acc_str_is(where->s, "meta"))
 		return not_decoded(e, "a tensor on the device meta, which has no data,");
+	if (arg(id, 5, ACC_PY_TUPLE) != NULL)
+		return not_decoded(e, "a storage that is part of another (torch before 0.4)");
 	char name[512];
-	int n = snprintf(name, sizeof name, "%.*s/data/%.*s", ACC_PRS(src->top), ACC_PRS(key->s));
+	int n = snprintf(name, sizeof name, "%.*s%s%.*s", ACC_PRS(src->top),
+		src->old ? "" : "/data/", ACC_PRS(key->s));
 	const struct acc_zip_member *zm = n < 0 || (size_t)n >= sizeof name ? NULL
 		: acc_zip_find(&src->zip, (struct acc_str){name, (uint32_t)n});
 	if (zm == NULL)
@@ -126,7 +128,7 @@ storage_place(const struct acc_torchsrc *src, const struct acc_py *id, uint64_t 
 	r->len = zm->len;
 	r->enc = zm->enc;
 	r->clen = zm->clen;
-	r->has_crc = true;
+	r->has_crc = !src->old;
 	r->crc32 = zm->crc32;
 	r->big_endian = src->big_endian && acc_dtypes[r->dtype].size > 1;
 	return acc_ref_check(r, e);
@@ -156,7 +158,7 @@ rebuilt(const struct acc_torchsrc *src, const struct acc_py *args, const struct 
 	uint64_t size;
 	if (id == NULL || first == NULL || first->i < 0 || args->n < 4)
 		return malformed(e, args);
-	int rc = storage_type(id, out, &size, e);
+	int rc = acc_torchref_storage(id, out, &size, e);
 	if (rc == 0)
 		rc = dims(args->item[2], out->ref.shape, &out->ref.ndim, e);
 	if (rc < 0)

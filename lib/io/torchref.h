@@ -6,7 +6,8 @@
 #include "acc/zip.h"
 
 struct acc_torchsrc {
-	struct acc_zip zip;
+	struct acc_zip zip;              /* of a file without zip: the storages, by their keys */
+	bool old;                        /* without zip */
 	struct acc_str top;              /* the folder within the zip, without '/' */
 	bool big_endian;
 	const struct acc_zip_member *pkl; /* the pickle, and its bytes */
@@ -23,6 +24,10 @@ struct acc_torchref {
 /* 0: x is no tensor; 1: *out is set; < 0: a tensor that cannot be decoded, and why. */
 int acc_torchref_of(const struct acc_torchsrc *src, const struct acc_py *x,
 	struct acc_torchref *out, struct acc_err *e);
+/* ('storage', class, key, location, number of elements): the element type, in *out. *size is
+ * that in which the last is counted. */
+int acc_torchref_storage(const struct acc_py *id, struct acc_torchref *out, uint64_t *size,
+	struct acc_err *e);
 /* The part of "module name" behind the blank. */
 struct acc_str acc_torchref_name(const struct acc_py *global);
 

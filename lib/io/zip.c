@@ -305,10 +305,23 @@ acc_zip_read(int fd, uint64_t base, uint64_t size, struct acc_zip *z, struct acc
 	rc = settle(&v, z->by_name, n, end.off);
 	if (rc < 0)
 		return rc;
-	qsort(z->by_name, n, sizeof *z->by_name, by_name);
-	for (size_t i = 1; i < n; i++)
+	return acc_zip_sort(z, m, v.e);
+}
+
+int
+acc_zip_sort(struct acc_zip *z, struct acc_arena *m, struct acc_err *e)
+{
+	if (z->by_name == NULL)
+		z->by_name = acc_alloc(m, z->n * sizeof *z->by_name);
+	if (z->by_name == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	for (size_t i = 0; i < z->n; i++)
+		z->by_name[i] = &z->m[i];
+	if (z->n > 0)
+		qsort(z->by_name, z->n, sizeof *z->by_name, by_name);
+	for (size_t i = 1; i < z->n; i++)
 		if (acc_str_eq(z->by_name[i - 1]->name, z->by_name[i]->name))
-			return acc_fail(v.e, ACC_EFORMAT, "two members are named %.*s",
+			return acc_fail(e, ACC_EFORMAT, "two members are named %.*s",
 				ACC_PRS(z->by_name[i]->name));
 	return 0;
 }

@@ -105,7 +105,7 @@ one(struct acc_inline *in, const struct acc_rec *tensor, struct sink *out, struc
 		return ACC_EIO;
 	uint64_t count = acc_pay_count(p), size = acc_dtypes[ref.dtype].size;
 	bool check = ref.has_crc && acc_pay_whole(p);
-	uint32_t crc = 0;
+	uint32_t crc = acc_pay_before(p);
 	rc = 0;
 	for (uint64_t at = 0; at < count && rc == 0;) {
 		size_t n = count - at < ACC_CHUNK ? (size_t)(count - at) : ACC_CHUNK;

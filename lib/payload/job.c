@@ -158,6 +158,7 @@ open_side(struct acc_side *s, struct acc_roots *r, const struct acc_meter_opt *o
 		return;
 	s->count = acc_pay_count(s->pay);
 	s->check = !opt->no_check && s->ref.has_crc && acc_pay_whole(s->pay);
+	s->crc = acc_pay_before(s->pay);
 	if (opt->map)
 		acc_pay_map(s->pay);
 }

@@ -23,6 +23,7 @@ struct acc_pay {
 	struct acc_strided *strided;
 	struct acc_deflated *deflated;
 	uint64_t next;      /* where the deflated one stands */
+	uint32_t before;    /* CRC-32 of what stands before its first element */
 	struct acc_mapped *mapped;
 };
 
@@ -74,6 +75,20 @@ inflate_whole(struct acc_pay *p, struct acc_err *e)
 	return mem;
 }
 
+/* Elements behind a header in the same compressed member. */
+static int
+skip_header(struct acc_pay *p, struct acc_err *e)
+{
+	uint8_t buf[4096];
+	int rc = 0;
+	for (uint64_t left = p->ref.first * p->size, n; left > 0 && rc == 0; left -= n) {
+		n = left < sizeof buf ? left : sizeof buf;
+		rc = acc_deflated_read(p->deflated, buf, (size_t)n, e);
+		p->before = acc_crc32(p->before, buf, (size_t)n);
+	}
+	return rc;
+}
+
 static int
 layout(struct acc_pay *p, struct acc_err *e)
 {
@@ -83,11 +98,10 @@ layout(struct acc_pay *p, struct acc_err *e)
 		return 0;
 	}
 	p->plain = !r->strided || acc_contiguous(r->shape, r->stride, r->ndim);
-	if (p->plain && r->enc == ACC_DEFLATE && r->first == 0) {
+	if (p->plain && r->enc == ACC_DEFLATE) {
 		p->deflated = acc_deflated_open(r, p->fd, e);
-		return p->deflated == NULL ? -1 : 0;
+		return p->deflated == NULL ? -1 : skip_header(p, e);
 	}
-	p->plain = p->plain && r->enc == ACC_STORED;
 	if (p->plain)
 		return 0;
 	uint8_t *mem = NULL;
@@ -177,7 +191,14 @@ acc_pay_can_peek(const struct acc_pay *p)
 bool
 acc_pay_whole(const struct acc_pay *p)
 {
-	return p->plain && p->ref.first == 0 && p->count * p->size == p->ref.len;
+	const uint64_t all = (p->ref.first + p->count) * p->size;
+	return p->plain && (p->ref.first == 0 || p->deflated != NULL) && all == p->ref.len;
+}
+
+uint32_t
+acc_pay_before(const struct acc_pay *p)
+{
+	return p->before;
 }
 
 int

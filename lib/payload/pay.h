@@ -14,6 +14,8 @@ int acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct
 void acc_pay_native(const struct acc_pay *p, void *bytes, size_t n);
 /* Is every byte that the container's checksum covers read, once and in order? */
 bool acc_pay_whole(const struct acc_pay *p);
+/* The CRC-32 of what it covers before the first element. */
+uint32_t acc_pay_before(const struct acc_pay *p);
 
 /* --- a file mapped as a whole; see map.c --- */
 struct acc_mapped;

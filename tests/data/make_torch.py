@@ -27,6 +27,8 @@ import zipfile
 import numpy as np
 import torch
 
+import oldtorch
+
 sys.dont_write_bytecode = True
 warnings.filterwarnings("ignore")
 OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch")
@@ -181,11 +183,26 @@ def by_torch():
         else torch.ones(2).storage(), torch.ones(3)], 2,
         [("0", "_rebuild_sparse_tensor"), ("1", "_rebuild_qtensor"),
          ("3", "_rebuild_meta_tensor_no_storage"), ("4", "a storage that belongs to no tensor")])
-    old = io.BytesIO()
-    torch.save(torch.ones(2), old, _use_new_zipfile_serialization=False)
-    with open(os.path.join(OUT, "legacy.pt"), "wb") as f:
-        f.write(old.getvalue()[:40])  # what follows holds addresses of this run
-    line("legacy", "-", "X", "torch before 1.6")
+    # As before torch 1.6: shared storages, views, many storages, a list.
+    many = {f"w{i}": torch.tensor([i + 0.5]) for i in range(12)}
+    for name, o in (("old", base[1]), ("old_many", {"net": net.state_dict(), "step": 7, **many,
+                    "views": [base, base.permute(2, 0, 1), base[1, :, 1::2]],
+                    "types": [torch.tensor([1, 2], dtype=d) for d in
+                              (torch.bfloat16, torch.bool, torch.int16, torch.complex64)]})):
+        path = os.path.join(OUT, name + ".pt")
+        oldtorch.save(o, path)
+        expect(name, torch.load(path))
+    whole = open(os.path.join(OUT, "old.pt"), "rb").read()
+    for name, b, text in (
+            ("old_cut", whole[:-1], "ends inside of storage 0"),
+            ("old_short", whole[:whole.rindex(b"q") - 40], "the pickle ends too early"),
+            ("old_more", whole + b"x", "goes on for 1 bytes behind"),
+            ("old_count", whole[:-104] + struct.pack("<Q", 23) + whole[-96:], "has 23 elements"),
+            ("old_evil", whole.replace(b"ctorch._utils\n_rebuild_tensor_v2\n",
+                                       b"cposix\nsystem\n"), "pickle calls posix.system")):
+        with open(os.path.join(OUT, name + ".pt"), "wb") as f:
+            f.write(b)
+        line(name, "-", "X", text)
 
 
 class Global:

@@ -1,0 +1,257 @@
+#!/usr/bin/python3
+"""Makes tests/data/checkpoints: one checkpoint in every format that holds one, as small as it can be.
+
+/usr/bin/python3 tests/data/make_checkpoints.py     (Debian 12: python3-torch, python3-numpy)
+
+same.*, same/: the same arrays in each format. same.raw holds their elements, row-major and
+little-endian, one array behind the other; same.tsv says dtype, shape, offset and length of each.
+There is no python3-safetensors in Debian, so its writer is the format's own description: a
+length, JSON, data.
+"""
+import io
+import json
+import os
+import shutil
+import struct
+import sys
+import zipfile
+
+import numpy as np
+import torch
+
+sys.dont_write_bytecode = True
+import oldtorch  # noqa: E402
+
+OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "checkpoints")
+ST = {"f64": "F64", "f32": "F32", "f16": "F16", "bf16": "BF16", "f8e4m3": "F8_E4M3",
+      "f8e5m2": "F8_E5M2", "f8e8m0": "F8_E8M0", "f8e4m3fnuz": "F8_E4M3FNUZ",
+      "f8e5m2fnuz": "F8_E5M2FNUZ", "i64": "I64", "i32": "I32", "i16": "I16", "i8": "I8",
+      "u64": "U64", "u32": "U32", "u16": "U16", "u8": "U8", "bool": "BOOL", "c64": "C64"}
+NAMES = {"f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1",
+         "u8": "u1", "bool": "?", "c64": "c8", "c128": "c16"}
+
+
+class Array:
+    """Elements as bytes, since numpy has no bfloat16."""
+
+    def __init__(self, dtype, shape, data):
+        self.dtype, self.shape, self.data = dtype, list(shape), bytes(data)
+
+    def numpy(self):
+        kind = "V2" if self.dtype == "bf16" else "<" + NAMES[self.dtype].replace("?", "?")
+        return np.frombuffer(self.data, np.dtype(kind)).reshape(self.shape)
+
+    def torch(self):
+        if self.dtype == "bf16":
+            bits = np.frombuffer(self.data, "<i2").reshape(self.shape).copy()
+            return torch.from_numpy(bits).view(torch.bfloat16)
+        return torch.from_numpy(self.numpy().copy())
+
+
+def of(dtype, array):
+    array = np.asarray(array)
+    return Array(dtype, array.shape, array.tobytes())
+
+
+def arrays():
+    rng = np.random.default_rng(7)
+    f = rng.standard_normal((4, 3)).astype("<f4")
+    f[0, 0], f[1, 1], f[2, 2], f[3, 0] = np.nan, np.inf, -0.0, 1e-42
+    return {
+        "embed.weight": of("f32", f),
+        "layers.0.bias": of("f16", rng.standard_normal(5).astype("<f2")),
+        "layers.0.weight": of("bf16", (rng.standard_normal((2, 3)).astype("<f4")
+                                       .view("<u4") >> 16).astype("<u2")),
+        "layers.2.weight": of("f64", rng.standard_normal((2, 2))),
+        "layers.10.weight": of("f32", rng.standard_normal((3, 2)).astype("<f4")),
+        "ids": of("i64", np.array([[1, -2], [3, 2**40]])),
+        "small.i32": of("i32", np.array([7, -8], "<i4")),
+        "small.i16": of("i16", np.array([7, -8, 9], "<i2")),
+        "small.i8": of("i8", np.array([[-128, 127]], "i1")),
+        "small.u8": of("u8", np.array([0, 255, 3], "u1")),
+        "mask": of("bool", np.array([True, False, True])),
+        "phase": of("c64", np.array([1 + 2j, -3.5j], "<c8")),
+        "scale": of("f32", np.float32(0.25)),
+        "none": of("f32", np.zeros((0, 3), "<f4")),
+    }
+
+
+def safetensors(path, all_of, metadata=None, order=None, pad=True):
+    """Data in the order of the element's size, then of the name, as the reference writes it."""
+    size = {n: len(a.data) // max(1, int(np.prod(a.shape))) for n, a in all_of.items()}
+    names = order or sorted(all_of, key=lambda n: (-size[n], n))
+    head = {} if metadata is None else {"__metadata__": metadata}
+    data = b""
+    for n in names:
+        a = all_of[n]
+        head[n] = {"dtype": ST.get(a.dtype, a.dtype), "shape": a.shape,
+                   "data_offsets": [len(data), len(data) + len(a.data)]}
+        data += a.data
+    raw_safetensors(path, json.dumps(head, separators=(",", ":")), data, pad)
+
+
+def raw_safetensors(path, head, data, pad=True):
+    head = head.encode()
+    if pad:
+        head += b" " * (-len(head) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(head)) + head + data)
+
+
+def npz(path, all_of, method=zipfile.ZIP_STORED):
+    """As numpy's savez: force_zip64 puts zip64 fields into the local headers only."""
+    with zipfile.ZipFile(path, "w", method) as z:
+        for n, a in all_of.items():
+            info = zipfile.ZipInfo(n + ".npy")
+            info.compress_type = method
+            with z.open(info, "w", force_zip64=True) as f:
+                np.lib.format.write_array(f, a.numpy())
+
+
+def wide(path, src):
+    """Every size and offset of the central directory in zip64 fields, as above 4 GiB."""
+    with open(src, "rb") as f:
+        b = f.read()
+    end = b.rindex(b"PK\5\6")
+    n, size, off = struct.unpack("<HII", b[end + 10:end + 20])
+    old, new, at = b[off:off + size], b"", 0
+    for _ in range(n):
+        h = list(struct.unpack("<4s6H3I5H2I", old[at:at + 46]))
+        name = old[at + 46:at + 46 + h[10]]
+        at += 46 + h[10] + h[11] + h[12]
+        extra = struct.pack("<HHQQQ", 1, 24, h[9], h[8], h[16])
+        h[8] = h[9] = h[16] = 0xFFFFFFFF
+        h[11], h[12] = len(extra), 0
+        new += struct.pack("<4s6H3I5H2I", *h) + name + extra
+    end64 = struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, n, n, len(new), off)
+    locator = struct.pack("<4sIQI", b"PK\6\7", 0, off + len(new), 1)
+    tail = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    # The number of members says 0xffff, so a reader must look into the zip64 record.
+    with open(path, "wb") as f:
+        f.write(b[:off] + new + end64 + locator + tail)
+
+
+def same(all_of):
+    os.makedirs(f"{OUT}/same")
+    with open(f"{OUT}/same.raw", "wb") as raw, open(f"{OUT}/same.tsv", "w") as tsv:
+        for n, a in all_of.items():
+            tsv.write(f"{n}\t{a.dtype}\t{','.join(map(str, a.shape))}\t{raw.tell()}\t"
+                      f"{len(a.data)}\n")
+            raw.write(a.data)
+            np.save(f"{OUT}/same/{n}.npy", a.numpy())
+    npz(f"{OUT}/same.npz", all_of)
+    npz(f"{OUT}/same-deflated.npz", all_of, zipfile.ZIP_DEFLATED)
+    wide(f"{OUT}/same-wide.npz", f"{OUT}/same.npz")
+    state = {n: a.torch() for n, a in all_of.items()}
+    torch.save(state, f"{OUT}/same.pt")
+    oldtorch.save(state, f"{OUT}/same-old.pt")
+    safetensors(f"{OUT}/same.safetensors", all_of, {"format": "pt"})
+
+
+def float8(path):
+    """All codes of every type of 8 bits; and two types that are too small to be decoded."""
+    codes = bytes(range(256))
+    safetensors(path, {t: Array(t, [16, 16], codes) for t in
+                       ("f8e4m3", "f8e5m2", "f8e8m0", "f8e4m3fnuz", "f8e5m2fnuz")} |
+                {"u64": of("u64", np.array([0, 2**63], "<u8")),
+                 "u32": of("u32", np.array([1, 2**31], "<u4")),
+                 "u16": of("u16", np.array([2, 2**15], "<u2"))}, pad=False)
+
+
+def sharded(all_of):
+    """Sets of files with an index; one file is missing in broken/."""
+    names = sorted(all_of)
+    parts = {f"model-{i + 1:05}-of-00003": names[i::3] for i in range(3)}
+    for folder in ("shards", "bins", "broken"):
+        os.makedirs(f"{OUT}/{folder}")
+    for part, some in parts.items():
+        few = {n: all_of[n] for n in some}
+        safetensors(f"{OUT}/shards/{part}.safetensors", few)
+        if part != "model-00002-of-00003":
+            safetensors(f"{OUT}/broken/{part}.safetensors", few)
+        torch.save({n: a.torch() for n, a in few.items()}, f"{OUT}/bins/pytorch_{part}.bin")
+    where = {n: part for part, some in parts.items() for n in some}
+    index(f"{OUT}/shards/model.safetensors.index.json",
+          {n: p + ".safetensors" for n, p in where.items()})
+    index(f"{OUT}/bins/pytorch_model.bin.index.json",
+          {n: f"pytorch_{p}.bin" for n, p in where.items()})
+    index(f"{OUT}/broken/model.safetensors.index.json",
+          {n: p + ".safetensors" for n, p in where.items()} |
+          {"lost": "model-00001-of-00003.safetensors"})
+    index(f"{OUT}/out.safetensors.index.json", {"x": "../checkpoints/same.safetensors"})
+
+
+def index(path, weight_map):
+    with open(path, "w") as f:
+        json.dump({"metadata": {"total_size": 0}, "weight_map": weight_map}, f, indent=1)
+
+
+def refused():
+    """What a reader of safetensors must refuse, by the rules of the reference."""
+    f4 = '"dtype":"F32","shape":[2]'
+    d = bytes(range(8))
+    cases = {
+        "hole": ('{"a":{%s,"data_offsets":[8,16]}}' % f4, d + d),
+        "overlap": ('{"a":{%s,"data_offsets":[0,8]},"b":{%s,"data_offsets":[4,12]}}' % (f4, f4),
+                    d + d[:4]),
+        "long": ('{"a":{%s,"data_offsets":[0,8]}}' % f4, d + d),
+        "outside": ('{"a":{%s,"data_offsets":[0,16]}}' % f4, d),
+        "lies": ('{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}', d),
+        "huge": ('{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}',
+                 b""),
+        "minus": ('{"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}', d),
+        "back": ('{"a":{%s,"data_offsets":[8,0]}}' % f4, d),
+        "twice": ('{"a":{%s,"data_offsets":[0,8]},"a":{%s,"data_offsets":[8,16]}}' % (f4, f4),
+                  d + d),
+        "type": ('{"a":{"dtype":"F31","shape":[2],"data_offsets":[0,8]}}', d),
+        "deep": ('{"a":' + "[" * 600 + "]" * 600 + "}", b""),
+        "dims": ('{"a":{"dtype":"U8","shape":[%s],"data_offsets":[0,8]}}' % ",".join("1" * 70),
+                 d),
+        "lacks": ('{"a":{"dtype":"F32","shape":[2]}}', b""),
+        "list": ("{[]}", b""),
+    }
+    os.makedirs(f"{OUT}/refused")
+    for name, (head, data) in cases.items():
+        raw_safetensors(f"{OUT}/refused/{name}.safetensors", head, data)
+    with open(f"{OUT}/refused/length.safetensors", "wb") as f:
+        f.write(struct.pack("<Q", 2**63) + b'{"a":1}')
+    with open(f"{OUT}/refused/cut.safetensors", "wb") as f:
+        f.write(struct.pack("<Q", 1000) + b'{"a":1}')
+
+
+def odd_npz(path):
+    """Fortran order, big endian, a name with a slash, objects, a member that is no array."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
+        def put(name, a):
+            f = io.BytesIO()
+            np.lib.format.write_array(f, a, allow_pickle=True)
+            add(name, f.getvalue())
+
+        def add(name, data):   # without the time of day
+            z.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+        put("fortran.npy", np.asfortranarray(np.arange(6, dtype="<f4").reshape(2, 3)))
+        put("big.npy", np.array([1, -2, 300], ">i4"))
+        put("a/b.npy", np.array([1.5, 2.5]))
+        put("objects.npy", np.array([{}], object))
+        put("Functional.linear.0.forward.input.0.npy", np.ones(3, "<f4"))
+        add("notes.txt", b"no array")
+        with io.BytesIO() as f:
+            np.save(f, np.array([1.5, 2.5]))
+            add("short.npy", f.getvalue()[:-8])
+
+
+def main():
+    shutil.rmtree(OUT, ignore_errors=True)
+    os.makedirs(OUT)
+    all_of = arrays()
+    same(all_of)
+    float8(f"{OUT}/float8.safetensors")
+    safetensors(f"{OUT}/tiny.safetensors", {"x": Array("F4", [4], b"\x12\x34"),
+                                            "y": of("i32", np.array([1, 2], "<i4"))})
+    sharded(all_of)
+    refused()
+    odd_npz(f"{OUT}/odd.npz")
+
+
+if __name__ == "__main__":
+    main()
