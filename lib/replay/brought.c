@@ -119,6 +119,11 @@ acc_brought_refer(struct acc_brought *in, struct acc_rec *r, struct acc_err *e)
 		rc = acc_put(r, "", "off", acc_uint(at));
 	if (rc == 0)
 		rc = acc_put(r, "", "len", acc_uint(len));
+	/* The file is ours, and still grows: its size and time say nothing. */
+	if (rc == 0)
+		rc = acc_put(r, "", "fsize", acc_int(0));
+	if (rc == 0)
+		rc = acc_put(r, "", "mtime", acc_int(0));
 	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
 }
 
