@@ -26,7 +26,7 @@
 
 enum { ACC_CHUNK = 65536, ACC_BLOCK = 2048, ACC_ULP_BINS = 65 };
 
-/* A sum that keeps what it rounds away (Neumaier). Its value is hi + lo. */
+/* A sum that keeps what it rounds away. Its value is hi + lo. */
 struct acc_sum {
 	double hi, lo;
 };

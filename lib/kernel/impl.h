@@ -73,135 +73,7 @@ one(const float *x, size_t n, struct acc_blk1 *o)
 	o->max = max16(hi);
 }
 
-/* What is summed in double. */
-static void
-moments(const float *a, const float *b, size_t n, struct acc_blk2 *o)
-{
-	double s[7][16], maxd[16];
-	for (size_t g = 0; g < 16; g += ND) {
-		vd z = d_set(0), s0 = z, s1 = z, s2 = z, s3 = z, s4 = z, s5 = z, s6 = z, mx = z;
-		for (size_t i = g; i < n; i += 16) {
-			vd x = d_widen(a + i), y = d_widen(b + i), d = d_abs(d_sub(x, y));
-			s0 = d_add(s0, x);
-			s1 = d_muladd(x, x, s1);
-			s2 = d_add(s2, y);
-			s3 = d_muladd(y, y, s3);
-			s4 = d_muladd(x, y, s4);
-			s5 = d_add(s5, d);
-			s6 = d_add(s6, d_mul(d, d)); /* 53 bits squared: not exact */
-			mx = d_max(mx, d);
-		}
-		d_store(s[0] + g, s0);
-		d_store(s[1] + g, s1);
-		d_store(s[2] + g, s2);
-		d_store(s[3] + g, s3);
-		d_store(s[4] + g, s4);
-		d_store(s[5] + g, s5);
-		d_store(s[6] + g, s6);
-		d_store(maxd + g, mx);
-	}
-	o->a.sum = acc_fold(s[0]);
-	o->a.sumsq = acc_fold(s[1]);
-	o->b.sum = acc_fold(s[2]);
-	o->b.sumsq = acc_fold(s[3]);
-	o->dot = acc_fold(s[4]);
-	o->absd = acc_fold(s[5]);
-	o->dd = acc_fold(s[6]);
-	o->maxd = maxd[0];
-	for (int i = 1; i < 16; i++)
-		o->maxd = maxd[i] > o->maxd ? maxd[i] : o->maxd;
-}
-
-static inline vf
-ratio_r(vf x, vf y)
-{
-	vf ay = f_abs(y);
-	return f_keep(m_ne(ay, f_set(0)), f_div(f_abs(f_sub(x, y)), ay));
-}
-
-static inline vf
-ratio_e(vf x, vf y, vf scale)
-{
-	return f_div(f_abs(f_sub(x, y)), f_add(f_abs(y), scale));
-}
-
-/* What is computed in float: the range of both sides, r, e, the bounds. Of four rows of 16, r
- * and e^2 are added in float before they are widened, which is what costs most. */
-static void
-ratios(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt,
-	struct acc_blk2 *o)
-{
-	double rel[16], ee[16];
-	float maxr[16], maxe[16], lo[16], hi[16], lob[16], hib[16];
-	const vf rtol = f_set((float)opt->rtol), atol = f_set((float)opt->atol);
-	const vf scale = f_set((float)opt->scale);
-	uint32_t na = 0, nb = 0, in_ = 0;
-	o->lt1 = o->lt5 = 0;
-	for (size_t g = 0; g < 16; g += NF) {
-		vd r0 = d_set(0), r1 = r0, e0 = r0, e1 = r0;
-		vf mr = f_set(0), me = mr, mna = f_load(a + g), mxa = mna, mnb = f_load(b + g), mxb = mnb;
-		vc ca = c_zero(), cb = ca, lt1 = ca, lt5 = ca, in = ca;
-		for (size_t i = g; i < n; i += ACC_QUAD) {
-			vf r[4], e[4];
-			/* The next block, while this one keeps the processor busy. */
-			for (size_t k = 0; k < ACC_QUAD; k += 16) {
-				__builtin_prefetch(a + n + i + k);
-				__builtin_prefetch(b + n + i + k);
-			}
-			UNROLL4 for (size_t k = 0; k < 4; k++) {
-				vf x = f_load(a + i + 16 * k), y = f_load(b + i + 16 * k);
-				vf ay = f_abs(y), d = f_abs(f_sub(x, y));
-				vm nz = m_ne(y, f_set(0));
-				r[k] = f_keep(nz, f_div(d, ay));
-				e[k] = f_div(d, f_add(ay, scale));
-				mna = f_min(mna, x);
-				mxa = f_max(mxa, x);
-				mnb = f_min(mnb, y);
-				mxb = f_max(mxb, y);
-				mr = f_max(mr, r[k]);
-				me = f_max(me, e[k]);
-				ca = c_add(ca, m_ne(x, f_set(0)));
-				cb = c_add(cb, nz);
-				lt1 = c_add(lt1, m_lt(r[k], f_set(0.001f)));
-				lt5 = c_add(lt5, m_lt(r[k], f_set(0.005f)));
-				in = c_add(in, m_le(d, f_add(atol, f_mul(rtol, ay))));
-				e[k] = f_mul(e[k], e[k]);
-			}
-			vf rs = f_add(f_add(r[0], r[1]), f_add(r[2], r[3]));
-			vf es = f_add(f_add(e[0], e[1]), f_add(e[2], e[3]));
-			r0 = d_add(r0, d_lo(rs));
-			r1 = d_add(r1, d_hi(rs));
-			e0 = d_add(e0, d_lo(es));
-			e1 = d_add(e1, d_hi(es));
-		}
-		d_store(rel + g, r0);
-		d_store(rel + g + ND, r1);
-		d_store(ee + g, e0);
-		d_store(ee + g + ND, e1);
-		f_store(maxr + g, mr);
-		f_store(maxe + g, me);
-		f_store(lo + g, mna);
-		f_store(hi + g, mxa);
-		f_store(lob + g, mnb);
-		f_store(hib + g, mxb);
-		na += c_sum(ca);
-		nb += c_sum(cb);
-		o->lt1 += c_sum(lt1);
-		o->lt5 += c_sum(lt5);
-		in_ += c_sum(in);
-	}
-	o->a.zero = (uint32_t)n - na;
-	o->b.zero = (uint32_t)n - nb;
-	o->outside = (uint32_t)n - in_;
-	o->a.min = min16(lo);
-	o->a.max = max16(hi);
-	o->b.min = min16(lob);
-	o->b.max = max16(hib);
-	o->rel = acc_fold(rel);
-	o->ee = acc_fold(ee);
-	o->maxr = max16(maxr);
-	o->maxe = max16(maxe);
-}
+#include "impl_two.h"
 
 /* --- in double, for dtypes that f32 cannot hold and blocks that overflow it --- */
 
@@ -289,25 +161,6 @@ wide_two(const double *a, const double *b, const double *d, size_t n,
 	}
 }
 
-static uint32_t
-only_b_zero(const float *a, const float *b, size_t n)
-{
-	vc c = c_zero();
-	for (size_t i = 0; i < n; i += NF)
-		c = c_add(c, m_andnot(m_ne(f_load(a + i), f_set(0)),
-				     m_ne(f_load(b + i), f_set(0))));
-	return c_sum(c);
-}
-
-static void
-two(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt,
-	struct acc_blk2 *o)
-{
-	moments(a, b, n, o);
-	ratios(a, b, n, opt, o);
-	o->b0 = o->b.zero > 0 && o->a.zero < n ? only_b_zero(a, b, n) : 0;
-}
-
 static size_t
 clean(const float *a, const float *b, size_t n, float *x, float *y,
 	uint64_t bad[ACC_BLOCK / 64], struct acc_blk1 *range)
@@ -392,41 +245,7 @@ find_e(const float *a, const float *b, size_t n, float scale, float max)
 
 #include "impl_ulp.h"
 
-#ifndef HAVE_BF16
-static void
-bf16(const void *p, float *x, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		uint16_t h;
-		memcpy(&h, (const char *)p + 2 * i, 2);
-		uint32_t w = (uint32_t)h << 16;
-		memcpy(&x[i], &w, 4);
-	}
-}
-
-#endif
-
-#ifndef HAVE_F16
-/* Shift the exponent and mantissa into place; a subnormal is a normal minus its leading one. */
-static void
-f16(const void *p, float *x, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		uint16_t h;
-		memcpy(&h, (const char *)p + 2 * i, 2);
-		uint32_t sign = (uint32_t)(h & 0x8000) << 16, w = (uint32_t)(h & 0x7fff) << 13;
-		uint32_t exp = w & 0x0f800000, bits = w + 0x38000000;
-		bits += exp == 0x0f800000 ? 0x38000000 : 0;
-		bits += exp == 0 ? 0x00800000 : 0;
-		float f, magic = 0x1p-14f;
-		memcpy(&f, &bits, 4);
-		f -= exp == 0 ? magic : 0;
-		memcpy(&bits, &f, 4);
-		bits |= sign;
-		memcpy(&x[i], &bits, 4);
-	}
-}
-#endif
+#include "impl_codes.h"
 
 static uint64_t
 hash(const void *p, size_t n)
@@ -455,6 +274,6 @@ hash_end(void *state)
 	return XXH3_64bits_digest(state);
 }
 
-const struct acc_row ROW = {ROW_NAME, ROW_USABLE, one, two, ulp32, ulp16, f16, bf16, hash,
-	hash_start, hash_add, hash_end,
-	clean, wide_one, wide_two, find_d, find_r, find_e};
+const struct acc_row ROW = {ROW_NAME, ROW_USABLE, one, two, two_f16, two_bf16, ulp32,
+	ulp16, f16, bf16, hash, hash_start, hash_add, hash_end, clean, wide_one, wide_two,
+	find_d, find_r, find_e};

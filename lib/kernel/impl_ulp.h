@@ -114,12 +114,48 @@ histogram(enum source s, const void *u, size_t bytes, size_t n, struct acc_ulps 
 		o->bin[p + 1] = count[p] - count[p + 1];
 }
 
+/* The same for distances below 2^FEW: no more comparisons than there are powers of two. */
+enum { FEW = 4 };
+static void
+few(const uint32_t *u, size_t n, size_t used, struct acc_ulps *o)
+{
+	uint32_t count[FEW + 1] = {(uint32_t)used};
+	memset(o->bin, 0, sizeof o->bin);
+	for (int p = 0; p < FEW && o->max >> p > 0; p++) {
+		const vi least = i_set((1u << p) - 1);
+		vc c = c_zero();
+		for (size_t i = 0; i < n; i += NF)
+			c = c_add(c, i_gt(i_load(u + i), least));
+		count[p + 1] = c_sum(c);
+	}
+	for (int p = 0; p < FEW; p++)
+		o->bin[p] = count[p] - count[p + 1];
+	o->bin[FEW] = count[FEW];
+}
+
+/* What n distances, of which `used` count, give: their largest and the histogram. There is room
+ * for a block of them. */
+static void
+ulp_counts(uint32_t *u, size_t n, size_t used, vi max, struct acc_ulps *o)
+{
+	uint32_t lane[NF];
+	/* Padded with zeros to what the histogram takes at a time. */
+	const size_t padded = (n + 511) / 512 * 512;
+	memset(u + n, 0, (padded - n) * sizeof *u);
+	o->max = 0;
+	i_store(lane, max);
+	for (int i = 0; i < NF; i++)
+		o->max = lane[i] > o->max ? lane[i] : o->max;
+	if (o->max < 1 << FEW)
+		few(u, n, used, o);
+	else
+		histogram(o->max < 65536 ? PACKED : WIDE, u, padded * sizeof *u, used, o);
+}
+
 static void
 ulp32(const void *a, const void *b, size_t n, struct acc_ulps *o)
 {
-	/* Padded with zeros to what the histogram takes at a time. */
-	_Alignas(64) uint32_t u[ACC_BLOCK], lane[NF];
-	const size_t padded = (n + 511) / 512 * 512;
+	_Alignas(64) uint32_t u[ACC_BLOCK];
 	const vi mask = i_set(0x7fffffff);
 	vi max = i_zero();
 	vc same = c_zero();
@@ -131,13 +167,8 @@ ulp32(const void *a, const void *b, size_t n, struct acc_ulps *o)
 		max = i_umax(max, d);
 		i_store(u + i, d);
 	}
-	memset(u + n, 0, (padded - n) * sizeof *u);
 	o->same = c_sum(same);
-	o->max = 0;
-	i_store(lane, max);
-	for (int i = 0; i < NF; i++)
-		o->max = lane[i] > o->max ? lane[i] : o->max;
-	histogram(o->max < 65536 ? PACKED : WIDE, u, padded * sizeof *u, n, o);
+	ulp_counts(u, n, n, max, o);
 }
 
 static void

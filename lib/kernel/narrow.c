@@ -18,7 +18,7 @@ struct work {
 struct peak {
 	double max;
 	size_t off;
-	bool f32;
+	bool odd, f32;
 };
 
 static double
@@ -28,16 +28,22 @@ largest(enum acc_dtype t)
 }
 
 static void
-view(const struct acc_job *j, struct work *w, size_t off, size_t n)
+find_block(struct work *w, size_t off, size_t n)
 {
 	w->off = off;
 	w->n = w->padded = n - off < ACC_BLOCK ? n - off : ACC_BLOCK;
 	w->odd = false;
-	w->a = acc_narrow_view(j->row, j->ta, j->ca, j->a + off * acc_dtypes[j->ta].size, w->n,
-		w->abuf);
-	w->b = acc_narrow_view(j->row, j->tb, j->cb, j->b + off * acc_dtypes[j->tb].size, w->n,
-		w->bbuf);
 	w->kinds = (struct acc_kinds){.used = w->n};
+}
+
+/* Its numbers as floats. */
+static void
+view(const struct acc_job *j, struct work *w)
+{
+	w->a = acc_narrow_view(j->row, j->ta, j->ca, j->a + w->off * acc_dtypes[j->ta].size, w->n,
+		w->abuf);
+	w->b = acc_narrow_view(j->row, j->tb, j->cb, j->b + w->off * acc_dtypes[j->tb].size, w->n,
+		w->bbuf);
 }
 
 /* Put zeros in place of what is not to be compared. */
@@ -59,17 +65,18 @@ sort_out(const struct acc_job *j, struct work *w)
 
 /* r and e where f32 is too narrow for them. */
 static void
-ratios_in_double(const struct acc_row *row, const struct work *w,
-	const struct acc_kernel_opt *opt, struct acc_blk2 *r)
+ratios_in_double(const struct acc_job *j, struct work *w, struct acc_blk2 *r)
 {
 	double a[ACC_BLOCK], b[ACC_BLOCK], d[ACC_BLOCK];
 	struct acc_blk2 wide;
+	if (!w->odd)
+		view(j, w);
 	for (size_t i = 0; i < w->padded; i++) {
 		a[i] = (double)w->a[i];
 		b[i] = (double)w->b[i];
 		d[i] = a[i] - b[i];
 	}
-	row->wide_two(a, b, d, w->padded, opt, &wide);
+	j->row->wide_two(a, b, d, w->padded, j->opt, &wide);
 	r->rel = wide.rel;
 	r->ee = wide.ee;
 	r->maxr = wide.maxr;
@@ -90,10 +97,20 @@ fits(const struct acc_blk2 *r, float scale)
 }
 
 static void
-rise(struct peak *p, double max, size_t off, bool f32)
+rise(struct peak *p, double max, const struct work *w, bool f32)
 {
 	if (max > p->max)
-		*p = (struct peak){max, off, f32};
+		*p = (struct peak){max, w->off, w->odd, f32};
+}
+
+/* The peak's block again, as it was compared. */
+static void
+return_to(const struct acc_job *j, struct work *w, const struct peak *p, size_t n)
+{
+	find_block(w, p->off, n);
+	view(j, w);
+	if (p->odd)
+		sort_out(j, w);
 }
 
 /* The first element of the peak's block at which it is. */
@@ -104,8 +121,7 @@ locate(const struct acc_job *j, struct work *w, const struct peak *p, char what,
 	const double s = j->opt->scale;
 	if (p->max == 0)
 		return 0;
-	view(j, w, p->off, n);
-	sort_out(j, w);
+	return_to(j, w, p, n);
 	if (what == 'd') {
 		i = j->row->find_d(w->a, w->b, w->padded, p->max);
 	} else if (p->f32) {
@@ -162,20 +178,16 @@ distance(uint32_t x, uint32_t y, uint32_t sign)
 	return (x ^ y) & sign ? mx + my : mx > my ? mx - my : my - mx;
 }
 
-/* Returns the block's largest distance. */
-static uint64_t
-ulps(struct acc_job *j, struct work *w)
+static void
+ulps(const struct acc_job *j, struct work *w, struct acc_ulps *u)
 {
-	struct acc_ulps u;
 	if (j->coarse == ACC_F32) {
-		j->row->ulp32(w->a, w->b, w->padded, &u);
-	} else {
-		const void *x = codes(j, w, j->ta, j->a, w->a, w->xc);
-		const void *y = codes(j, w, j->tb, j->b, w->b, w->yc);
-		j->row->ulp16(x, y, w->padded, &u);
+		j->row->ulp32(w->a, w->b, w->padded, u);
+		return;
 	}
-	acc_job_add_ulps(j, &u, &w->kinds, w->padded - w->kinds.used);
-	return u.max;
+	const void *x = codes(j, w, j->ta, j->a, w->a, w->xc);
+	const void *y = codes(j, w, j->tb, j->b, w->b, w->yc);
+	j->row->ulp16(x, y, w->padded, u);
 }
 
 static uint64_t
@@ -184,8 +196,7 @@ locate_ulp(const struct acc_job *j, struct work *w, const struct peak *p, size_t
 	const bool f32 = j->coarse == ACC_F32;
 	if (p->max == 0)
 		return 0;
-	view(j, w, p->off, n);
-	sort_out(j, w);
+	return_to(j, w, p, n);
 	const uint8_t *a = (const uint8_t *)w->a, *b = (const uint8_t *)w->b;
 	if (!f32) {
 		a = codes(j, w, j->ta, j->a, w->a, w->xc);
@@ -213,7 +224,7 @@ locate_ulp(const struct acc_job *j, struct work *w, const struct peak *p, size_t
 
 /* A block in which not everything is finite, or the last of a tensor. */
 static void
-odd_block(struct acc_job *j, struct work *w, struct acc_blk2 *r)
+odd_block(struct acc_job *j, struct work *w, struct acc_blk2 *r, struct acc_ulps *u)
 {
 	if (j->oa != NULL) {
 		acc_one_odd_block(j->row, j->oa, &r->a, w->a, w->n, largest(j->ta));
@@ -221,13 +232,64 @@ odd_block(struct acc_job *j, struct work *w, struct acc_blk2 *r)
 	}
 	sort_out(j, w);
 	j->row->two(w->a, w->b, w->padded, j->opt, r);
+	ulps(j, w, u);
+}
+
+/* The rows' loops, if all is finite. */
+static bool
+even_block(const struct acc_job *j, struct work *w, struct acc_blk2 *r, struct acc_ulps *u)
+{
+	const bool codes = j->ta == j->tb && (j->ta == ACC_F16 || j->ta == ACC_BF16);
+	if (!codes) {
+		view(j, w);
+		j->row->two(w->a, w->b, w->n, j->opt, r);
+	} else {
+		const uint8_t *a = j->a + 2 * w->off, *b = j->b + 2 * w->off;
+		(j->ta == ACC_F16 ? j->row->two_f16 : j->row->two_bf16)(a, b, w->n, j->opt, r, u);
+	}
+	if (!isfinite(r->a.sumsq) || !isfinite(r->b.sumsq))
+		return false;
+	if (!codes)
+		ulps(j, w, u);
+	return true;
+}
+
+/* The sides' statistics of a block in which all is finite. */
+static void
+count_sides(struct acc_job *j, struct work *w, const struct acc_blk2 *r)
+{
+	const double la = largest(j->ta), lb = largest(j->tb);
+	const bool sat_a = acc_saturates(&r->a, la), sat_b = acc_saturates(&r->b, lb);
+	acc_one_block(j->oa, &r->a, w->n);
+	acc_one_block(j->ob, &r->b, w->n);
+	if (!sat_a && !sat_b)
+		return;
+	view(j, w);
+	if (sat_a)
+		acc_one_saturated(j->oa, w->a, w->n, la);
+	if (sat_b)
+		acc_one_saturated(j->ob, w->b, w->n, lb);
+}
+
+/* One block's sums. */
+static void
+block(struct acc_job *j, struct work *w, bool *odd, struct acc_blk2 *r, struct acc_ulps *u)
+{
+	if (*odd || w->n % ACC_QUAD != 0 || !even_block(j, w, r, u)) {
+		view(j, w);
+		w->odd = true;
+		odd_block(j, w, r, u);
+		*odd = w->kinds.used < w->n;
+	} else if (j->oa != NULL) {
+		count_sides(j, w, r);
+	}
 }
 
 void
 acc_two_narrow(struct acc_job *j, size_t n)
 {
 	struct work w;
-	struct peak d = {0}, rel = {0}, e = {0}, u = {0};
+	struct peak d = {0}, rel = {0}, e = {0}, ulp = {0};
 	_Alignas(64) unsigned char ha[ACC_HASHING], hb[ACC_HASHING];
 	const size_t sa = acc_dtypes[j->ta].size, sb = acc_dtypes[j->tb].size;
 	const float scale = (float)j->opt->scale;
@@ -236,31 +298,22 @@ acc_two_narrow(struct acc_job *j, size_t n)
 	j->row->hash_start(hb);
 	for (size_t off = 0; off < n; off += ACC_BLOCK) {
 		struct acc_blk2 r;
-		size_t m = n - off < ACC_BLOCK ? n - off : ACC_BLOCK;
+		struct acc_ulps u;
+		find_block(&w, off, n);
 		if (j->oa != NULL) { /* else the sides are hashed where they are measured */
-			j->row->hash_add(ha, j->a + off * sa, m * sa);
-			j->row->hash_add(hb, j->b + off * sb, m * sb);
+			j->row->hash_add(ha, j->a + off * sa, w.n * sa);
+			j->row->hash_add(hb, j->b + off * sb, w.n * sb);
 		}
-		view(j, &w, off, n);
-		if (!odd && w.n % ACC_QUAD == 0)
-			j->row->two(w.a, w.b, w.n, j->opt, &r);
-		else
-			w.odd = true;
-		if (w.odd || !isfinite(r.a.sumsq) || !isfinite(r.b.sumsq)) {
-			odd_block(j, &w, &r);
-			odd = w.kinds.used < w.n;
-		} else if (j->oa != NULL) {
-			acc_one_block(j->oa, &r.a, w.a, w.n, largest(j->ta));
-			acc_one_block(j->ob, &r.b, w.b, w.n, largest(j->tb));
-		}
+		block(j, &w, &odd, &r, &u);
 		const bool f32 = fits(&r, scale);
 		if (!f32)
-			ratios_in_double(j->row, &w, j->opt, &r);
+			ratios_in_double(j, &w, &r);
 		acc_job_add(j, &r, &w.kinds, w.padded - w.kinds.used);
-		rise(&d, r.maxd, off, true);
-		rise(&rel, r.maxr, off, f32);
-		rise(&e, r.maxe, off, f32);
-		rise(&u, (double)ulps(j, &w), off, true);
+		acc_job_add_ulps(j, &u, &w.kinds, w.padded - w.kinds.used);
+		rise(&d, r.maxd, &w, true);
+		rise(&rel, r.maxr, &w, f32);
+		rise(&e, r.maxe, &w, f32);
+		rise(&ulp, (double)u.max, &w, true);
 	}
 	if (j->oa != NULL) {
 		j->oa->hash = j->row->hash_end(ha);
@@ -273,6 +326,6 @@ acc_two_narrow(struct acc_job *j, size_t n)
 	o->max_rel_at = locate(j, &w, &rel, 'r', n);
 	o->max_e = e.max;
 	o->max_e_at = locate(j, &w, &e, 'e', n);
-	o->ulp_max = (uint64_t)u.max;
-	o->ulp_max_at = locate_ulp(j, &w, &u, n);
+	o->ulp_max = (uint64_t)ulp.max;
+	o->ulp_max_at = locate_ulp(j, &w, &ulp, n);
 }

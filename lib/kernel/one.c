@@ -15,14 +15,23 @@ add(struct acc_one *o, const struct acc_blk1 *r)
 }
 
 void
-acc_one_block(struct acc_one *o, const struct acc_blk1 *r, const float *x, size_t n,
-	double largest)
+acc_one_block(struct acc_one *o, const struct acc_blk1 *r, size_t n)
 {
 	o->n += n;
 	add(o, r);
-	if (largest > 0 && (r->max == largest || r->min == -largest))
-		for (size_t i = 0; i < n; i++)
-			o->sat += fabs((double)x[i]) == largest;
+}
+
+bool
+acc_saturates(const struct acc_blk1 *r, double largest)
+{
+	return largest > 0 && (r->max == largest || r->min == -largest);
+}
+
+void
+acc_one_saturated(struct acc_one *o, const float *x, size_t n, double largest)
+{
+	for (size_t i = 0; i < n; i++)
+		o->sat += fabs((double)x[i]) == largest;
 }
 
 size_t
@@ -70,7 +79,9 @@ acc_one_odd_block(const struct acc_row *row, struct acc_one *o, struct acc_blk1 
 	r->zero -= (uint32_t)(padded - finite);
 	r->min = range.min;
 	r->max = range.max;
-	acc_one_block(o, r, y, n, largest);
+	acc_one_block(o, r, n);
+	if (acc_saturates(r, largest))
+		acc_one_saturated(o, y, n, largest);
 	return finite;
 }
 
@@ -101,7 +112,7 @@ wide_block(const struct acc_row *row, struct acc_one *o, double *x, size_t n, do
 	r.zero -= (uint32_t)(padded - finite);
 	r.min = (finite < padded ? lo : r.min) + 0.0; /* not -0 */
 	r.max = (finite < padded ? hi : r.max) + 0.0;
-	if (largest > 0 && (r.max == largest || r.min == -largest))
+	if (acc_saturates(&r, largest))
 		for (size_t i = 0; i < n; i++)
 			o->sat += fabs(x[i]) == largest;
 	o->n += n;
@@ -184,7 +195,9 @@ acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n
 		if (!odd && m % ACC_QUAD == 0) {
 			row->one(x, m, &r);
 			if (isfinite(r.sumsq)) {
-				acc_one_block(out, &r, x, m, largest);
+				acc_one_block(out, &r, m);
+				if (acc_saturates(&r, largest))
+					acc_one_saturated(out, x, m, largest);
 				continue;
 			}
 		}

@@ -4,10 +4,12 @@
 
 #include "row.h"
 
-/* Count an all-finite block of floats into *o; `largest` is the dtype's largest finite value,
- * 0 where saturation is not counted. */
-void acc_one_block(struct acc_one *o, const struct acc_blk1 *r, const float *x, size_t n,
-	double largest);
+/* Count an all-finite block into *o. */
+void acc_one_block(struct acc_one *o, const struct acc_blk1 *r, size_t n);
+/* Is there something saturated in it? Then it is counted from its numbers. `largest` is the
+ * dtype's largest finite value, 0 where saturation is not counted. */
+bool acc_saturates(const struct acc_blk1 *r, double largest);
+void acc_one_saturated(struct acc_one *o, const float *x, size_t n, double largest);
 /* Any block, of any length: what is not finite is counted and taken as 0. *r is over the
  * finite ones; returns their number. */
 size_t acc_one_odd_block(const struct acc_row *row, struct acc_one *o, struct acc_blk1 *r,

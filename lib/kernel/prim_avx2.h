@@ -2,6 +2,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include "together.h"
+
 enum { NF = 8, ND = 4 };
 typedef __m256 vf, vm;
 typedef __m256d vd;
@@ -13,6 +15,9 @@ typedef __m256i vi, vc;
 #define f_abs(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
 #define f_min(a, b) _mm256_min_ps(a, b)
 #define f_max(a, b) _mm256_max_ps(a, b)
+/* Of numbers that are not negative: more units can do this. */
+#define f_umax(a, b)                                                                     \
+	_mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)))
 #define f_add(a, b) _mm256_add_ps(a, b)
 #define f_sub(a, b) _mm256_sub_ps(a, b)
 #define f_mul(a, b) _mm256_mul_ps(a, b)
@@ -57,6 +62,8 @@ typedef __m256d vdm;
 #define d_abs(a) _mm256_andnot_pd(_mm256_set1_pd(-0.0), a)
 #define d_max(a, b) _mm256_max_pd(a, b)
 #define d_add(a, b) _mm256_add_pd(a, b)
+/* a + b by the units that multiply, which have less to do. */
+#define d_acc(a, b) d_muladd(b, d_set(1), a)
 #define d_sub(a, b) _mm256_sub_pd(a, b)
 #define d_mul(a, b) _mm256_mul_pd(a, b)
 #define d_muladd(a, b, c) _mm256_fmadd_pd(a, b, c)
@@ -81,6 +88,7 @@ typedef __m256d vdm;
 #define i_majority(a, b, c) i_or(i_and(a, b), i_and(i_xor(a, b), c))
 #define i_parity(a, b, c) i_xor(i_xor(a, b), c)
 #define i_eq(a, b) _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b))
+#define i_gt(a, b) _mm256_castsi256_ps(_mm256_cmpgt_epi32(a, b))
 #define i_umax(a, b) _mm256_max_epu32(a, b)
 #define h_umax(a, b) _mm256_max_epu16(a, b)
 #define h_set(x) _mm256_set1_epi16((short)(x))
@@ -110,37 +118,72 @@ i_positions(vi v, uint32_t bytes, uint32_t weight, uint32_t *count)
 	}
 }
 
-#define HAVE_BF16
-static void
-bf16(const void *p, float *x, size_t n)
+#define f_bf16(p)                                                                        \
+	_mm256_castsi256_ps(_mm256_slli_epi32(                                           \
+		_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p))), 16))
+#define f_f16(p) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p)))
+static inline void
+d_f16(const void *p, vd *lo, vd *hi)
 {
-	const char *h = p;
-	size_t i = 0;
-	for (; i + 8 <= n; i += 8) {
-		__builtin_prefetch(h + 2 * (i + n)); /* the next block */
-		__m256i w = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(h + 2 * i)));
-		_mm256_storeu_si256((__m256i *)(x + i), _mm256_slli_epi32(w, 16));
-	}
-	for (; i < n; i++) {
-		uint32_t w = 0;
-		memcpy((char *)&w + 2, h + 2 * i, 2);
-		memcpy(x + i, &w, 4);
-	}
+	*lo = _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(p)));
+	*hi = _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64((const void *)((const char *)p + 8))));
 }
 
-#define HAVE_F16
-static void
-f16(const void *p, float *x, size_t n)
+static inline void
+d_bf16(const void *p, vd *lo, vd *hi)
 {
-	const char *h = p;
-	size_t i = 0;
-	for (; i + 8 <= n; i += 8) {
-		__builtin_prefetch(h + 2 * (i + n)); /* the next block */
-		_mm256_storeu_ps(x + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(h + 2 * i))));
-	}
-	for (; i < n; i++) {
-		uint16_t w;
-		memcpy(&w, h + 2 * i, 2);
-		x[i] = _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(w)));
-	}
+	const __m128i v = _mm_loadu_si128(p), z = _mm_setzero_si128();
+	*lo = _mm256_cvtps_pd(_mm_castsi128_ps(_mm_unpacklo_epi16(z, v)));
+	*hi = _mm256_cvtps_pd(_mm_castsi128_ps(_mm_unpackhi_epi16(z, v)));
+}
+
+/* The lower and the upper half of lanes. */
+#define f_low_bf16(v) _mm256_castsi256_ps(_mm256_slli_epi32(v, 16))
+#define f_high_bf16(v) _mm256_castsi256_ps(_mm256_and_si256(v, _mm256_set1_epi32(~0xffff)))
+static inline vf
+f_high_f16(vi v)
+{
+	v = _mm256_srli_epi32(v, 16);
+	v = _mm256_permute4x64_epi64(_mm256_packus_epi32(v, v), 0x08);
+	return _mm256_cvtph_ps(_mm256_castsi256_si128(v));
+}
+#define f_low_f16(v) f_high_f16(_mm256_slli_epi32(v, 16))
+#define h_smax(a, b) _mm256_max_epi16(a, b)
+/* Counters of 16-bit lanes hold minus the count. */
+typedef __m256i vn;
+#define n_zero() _mm256_setzero_si256()
+#define n_add_zeros(c, v) _mm256_add_epi16(c, _mm256_cmpeq_epi16(v, _mm256_setzero_si256()))
+static inline uint32_t
+n_sum(vn c)
+{
+	int16_t v[16];
+	int n = 0;
+	i_store(v, c);
+	for (int i = 0; i < 16; i++)
+		n -= v[i];
+	return (uint32_t)n;
+}
+
+#define HAVE_H_DIFFER
+/* Four pairs at a time: a byte shuffle for every set of four. */
+static inline size_t
+differ4(uint32_t *to, __m128i w, unsigned m)
+{
+	_mm_storeu_si128((__m128i *)to,
+		_mm_shuffle_epi8(w, _mm_load_si128((const __m128i *)acc_together[m])));
+	return (size_t)_mm_popcnt_u32(m);
+}
+
+static inline size_t
+h_differ(uint32_t *to, vi x, vi y)
+{
+	const __m256i eq = _mm256_cmpeq_epi16(x, y);
+	const unsigned m = ~(unsigned)_mm_movemask_epi8(_mm_packs_epi16(
+		_mm256_castsi256_si128(eq), _mm256_extracti128_si256(eq, 1)));
+	/* Pairs 0 to 3 and 8 to 11; 4 to 7 and 12 to 15. */
+	const __m256i u = _mm256_unpacklo_epi16(x, y), v = _mm256_unpackhi_epi16(x, y);
+	size_t n = differ4(to, _mm256_castsi256_si128(u), m & 15);
+	n += differ4(to + n, _mm256_castsi256_si128(v), m >> 4 & 15);
+	n += differ4(to + n, _mm256_extracti128_si256(u, 1), m >> 8 & 15);
+	return n + differ4(to + n, _mm256_extracti128_si256(v, 1), m >> 12 & 15);
 }

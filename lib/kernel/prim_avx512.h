@@ -15,6 +15,9 @@ typedef uint32_t vc;
 #define f_abs(a) _mm512_abs_ps(a)
 #define f_min(a, b) _mm512_min_ps(a, b)
 #define f_max(a, b) _mm512_max_ps(a, b)
+/* Of numbers that are not negative: more units can do this. */
+#define f_umax(a, b)                                                                     \
+	_mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)))
 #define f_add(a, b) _mm512_add_ps(a, b)
 #define f_sub(a, b) _mm512_sub_ps(a, b)
 #define f_mul(a, b) _mm512_mul_ps(a, b)
@@ -52,6 +55,8 @@ typedef __mmask8 vdm;
 #define d_abs(a) _mm512_abs_pd(a)
 #define d_max(a, b) _mm512_max_pd(a, b)
 #define d_add(a, b) _mm512_add_pd(a, b)
+/* a + b by the units that multiply, which have less to do. */
+#define d_acc(a, b) d_muladd(b, d_set(1), a)
 #define d_sub(a, b) _mm512_sub_pd(a, b)
 #define d_mul(a, b) _mm512_mul_pd(a, b)
 #define d_muladd(a, b, c) _mm512_fmadd_pd(a, b, c)
@@ -73,6 +78,7 @@ typedef __mmask8 vdm;
 #define i_majority(a, b, c) _mm512_ternarylogic_epi32(a, b, c, 0xe8)
 #define i_parity(a, b, c) _mm512_ternarylogic_epi32(a, b, c, 0x96)
 #define i_eq(a, b) _mm512_cmpeq_epi32_mask(a, b)
+#define i_gt(a, b) _mm512_cmpgt_epi32_mask(a, b)
 #define HAVE_SMEAR32
 #define smear32(v) _mm512_srlv_epi32(_mm512_set1_epi32(-1), _mm512_lzcnt_epi32(v))
 #define i_umax(a, b) _mm512_max_epu32(a, b)
@@ -100,38 +106,59 @@ i_positions(vi v, uint32_t bytes, uint32_t weight, uint32_t *count)
 	}
 }
 
-#define HAVE_BF16
-static void
-bf16(const void *p, float *x, size_t n)
+/* 16 codes, each in the upper half of its lane. */
+static inline vf
+f_bf16(const void *p)
 {
-	const char *h = p;
-	size_t i = 0;
-	for (; i + 16 <= n; i += 16) {
-		__builtin_prefetch(h + 2 * (i + n)); /* the next block */
-		__m512i w = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(h + 2 * i)));
-		_mm512_storeu_si512(x + i, _mm512_slli_epi32(w, 16));
-	}
-	for (; i < n; i++) {
-		uint32_t w = 0;
-		memcpy((char *)&w + 2, h + 2 * i, 2);
-		memcpy(x + i, &w, 4);
-	}
+	const __m512i up = _mm512_set_epi32(15 << 16, 14 << 16, 13 << 16, 12 << 16, 11 << 16,
+		10 << 16, 9 << 16, 8 << 16, 7 << 16, 6 << 16, 5 << 16, 4 << 16, 3 << 16, 2 << 16,
+		1 << 16, 0);
+	const __m512i v = _mm512_castsi256_si512(_mm256_loadu_si256(p));
+	return _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, up, v));
+}
+#define f_f16(p) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p)))
+static inline void
+d_f16(const void *p, vd *lo, vd *hi)
+{
+	const __m128i *q = p;
+	*lo = _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128(q)));
+	*hi = _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128(q + 1)));
 }
 
-#define HAVE_F16
-static void
-f16(const void *p, float *x, size_t n)
+static inline void
+d_bf16(const void *p, vd *lo, vd *hi)
 {
-	const char *h = p;
-	size_t i = 0;
-	for (; i + 16 <= n; i += 16) {
-		__builtin_prefetch(h + 2 * (i + n)); /* the next block */
-		_mm512_storeu_ps(x + i,
-			_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(h + 2 * i))));
-	}
-	for (; i < n; i++) {
-		uint16_t w;
-		memcpy(&w, h + 2 * i, 2);
-		x[i] = _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(w)));
-	}
+	const __m128i *q = p;
+	const __m256i v = _mm256_cvtepu16_epi32(_mm_loadu_si128(q));
+	const __m256i w = _mm256_cvtepu16_epi32(_mm_loadu_si128(q + 1));
+	*lo = _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(v, 16)));
+	*hi = _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(w, 16)));
+}
+
+/* The lower and the upper half of lanes. */
+#define f_low_bf16(v) _mm512_castsi512_ps(_mm512_slli_epi32(v, 16))
+#define f_high_bf16(v) _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32(~0xffff)))
+#define f_low_f16(v) _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v))
+#define f_high_f16(v) _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(v, 16)))
+#define h_smax(a, b) _mm512_max_epi16(a, b)
+typedef uint32_t vn;
+#define n_zero() 0u
+#define n_add_zeros(c, v) ((c) + (uint32_t)_mm_popcnt_u32(_mm512_testn_epi16_mask(v, v)))
+#define n_sum(c) (c)
+
+#define HAVE_H_DIFFER
+static inline size_t
+h_differ(uint32_t *to, vi x, vi y)
+{
+	const __m512i low = _mm512_set_epi32(0x2f000f, 0x2e000e, 0x2d000d, 0x2c000c, 0x2b000b,
+		0x2a000a, 0x290009, 0x280008, 0x270007, 0x260006, 0x250005, 0x240004, 0x230003,
+		0x220002, 0x210001, 0x200000);
+	const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+	const __mmask32 m = _mm512_cmpneq_epi16_mask(x, y);
+	const size_t n = (size_t)_mm_popcnt_u32(m & 0xffff);
+	const __m512i u = _mm512_permutex2var_epi16(x, low, y);
+	const __m512i v = _mm512_permutex2var_epi16(x, high, y);
+	i_store(to, _mm512_maskz_compress_epi32((__mmask16)m, u));
+	i_store(to + n, _mm512_maskz_compress_epi32((__mmask16)(m >> 16), v));
+	return n + (size_t)_mm_popcnt_u32(m >> 16);
 }

@@ -6,6 +6,8 @@
 #include <emmintrin.h>
 #elif defined(__ARM_NEON)
 #include <arm_neon.h>
+
+#include "together.h"
 #endif
 
 enum { NF = 4, ND = 2 };
@@ -68,6 +70,7 @@ f_max(vf a, vf b)
 #endif
 }
 
+#define f_umax(a, b) f_max(a, b)
 #define f_add(a, b) ((a) + (b))
 #define f_sub(a, b) ((a) - (b))
 #define f_mul(a, b) ((a) * (b))
@@ -184,6 +187,7 @@ typedef vl vdm;
 
 #define d_set(x) ((vd){(x), (x)})
 #define d_add(a, b) ((a) + (b))
+#define d_acc(a, b) ((a) + (b))
 #define d_sub(a, b) ((a) - (b))
 #define d_mul(a, b) ((a) * (b))
 #define d_muladd(a, b, c) ((a) * (b) + (c))
@@ -232,6 +236,7 @@ i_add_where(vi s, vi v, vi a, vi b)
 #define i_majority(a, b, c) (((a) & (b)) | (((a) ^ (b)) & (c)))
 #define i_parity(a, b, c) ((a) ^ (b) ^ (c))
 #define i_eq(a, b) ((vi)((a) == (b)))
+#define i_gt(a, b) ((vi)((a) > (b)))
 static inline vi
 i_umax(vi a, vi b)
 {
@@ -278,3 +283,98 @@ i_positions(vi v, uint32_t bytes, uint32_t weight, uint32_t *count)
 			count[8 * j + (uint32_t)k] += weight * (uint32_t)(s >> 8 * j & 0xff);
 	}
 }
+
+static inline vi
+codes4(const void *p)
+{
+#if defined(__SSE2__)
+	return (vi)_mm_unpacklo_epi16(_mm_loadl_epi64(p), _mm_setzero_si128());
+#else
+	uint16_t h[4];
+	memcpy(h, p, sizeof h);
+	return (vi){h[0], h[1], h[2], h[3]};
+#endif
+}
+
+static inline vf
+f_bf16(const void *p)
+{
+	return (vf)i_sll(codes4(p), 16);
+}
+
+/* Shift the exponent and mantissa into place; a subnormal is a normal minus its leading one. */
+static inline vf
+f_low_f16(vi h)
+{
+	const vi w = i_sll(i_and(h, i_set(0x7fff)), 13), exp = i_and(w, i_set(0x0f800000));
+	const vi top = exp == i_set(0x0f800000), none = exp == i_zero();
+	vi bits = i_add(w, i_set(0x38000000));
+	bits = i_add(bits, i_and(top, i_set(0x38000000)));
+	bits = i_add(bits, i_and(none, i_set(0x00800000)));
+	const vf f = (vf)bits - (vf)i_and(none, (vi)f_set(0x1p-14f));
+	return (vf)i_or((vi)f, i_sll(i_and(h, i_set(0x8000)), 16));
+}
+
+#if defined(__ARM_NEON) && defined(__aarch64__)
+#define f_f16(p) ((vf)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *)(p)))))
+#else
+#define f_f16(p) f_low_f16(codes4(p))
+#endif
+
+static inline void
+d_f16(const void *p, vd *lo, vd *hi)
+{
+	const vf v = f_f16(p);
+	*lo = d_lo(v);
+	*hi = d_hi(v);
+}
+
+static inline void
+d_bf16(const void *p, vd *lo, vd *hi)
+{
+	const vf v = f_bf16(p);
+	*lo = d_lo(v);
+	*hi = d_hi(v);
+}
+
+/* The lower and the upper half of lanes. */
+#define f_low_bf16(v) ((vf)i_sll(v, 16))
+#define f_high_bf16(v) ((vf)i_and(v, i_set(0xffff0000)))
+#define f_high_f16(v) f_low_f16(i_srl(v, 16))
+
+static inline vi
+h_smax(vi a, vi b)
+{
+	vi m = (vi)((vh)a > (vh)b);
+	return (a & m) | (b & ~m);
+}
+
+/* Counters of 16-bit lanes hold minus the count. */
+typedef vh vn;
+#define n_zero() ((vh)i_zero())
+#define n_add_zeros(c, v) ((c) + ((vh)(v) == 0))
+static inline uint32_t
+n_sum(vn c)
+{
+	int n = 0;
+	for (int i = 0; i < 8; i++)
+		n -= c[i];
+	return (uint32_t)n;
+}
+
+#if defined(__ARM_NEON) && defined(__aarch64__)
+#define HAVE_H_DIFFER
+static inline size_t
+h_differ(uint32_t *to, vi x, vi y)
+{
+	static const uint8_t bit[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+	const uint16x8_t a = (uint16x8_t)x, b = (uint16x8_t)y;
+	const unsigned m = vaddv_u8(vand_u8(vmovn_u16(vmvnq_u16(vceqq_u16(a, b))), vld1_u8(bit)));
+	const size_t n = (size_t)__builtin_popcount(m & 15);
+	const uint8x16_t u = vreinterpretq_u8_u16(vzip1q_u16(a, b));
+	const uint8x16_t v = vreinterpretq_u8_u16(vzip2q_u16(a, b));
+	vst1q_u8((uint8_t *)to, vqtbl1q_u8(u, vld1q_u8(acc_together[m & 15])));
+	vst1q_u8((uint8_t *)(to + n), vqtbl1q_u8(v, vld1q_u8(acc_together[m >> 4])));
+	return n + (size_t)__builtin_popcount(m >> 4);
+}
+#endif

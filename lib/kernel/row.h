@@ -42,6 +42,13 @@ struct acc_row {
 	/* opt->scale > 0 and a float */
 	void (*two)(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt,
 		struct acc_blk2 *o);
+	/* The same, and the distances, of codes of f16 or bf16. What is equal on both sides is left
+	 * out of the sums of d, r and e, as if the rest stood next to each other. If the sides'
+	 * sumsq are not finite, nothing else counts. */
+	void (*two_f16)(const void *a, const void *b, size_t n, const struct acc_kernel_opt *opt,
+		struct acc_blk2 *o, struct acc_ulps *u);
+	void (*two_bf16)(const void *a, const void *b, size_t n, const struct acc_kernel_opt *opt,
+		struct acc_blk2 *o, struct acc_ulps *u);
 	/* Codes of sign and magnitude, whose distance is that of their signed values: 32 bits
 	 * (or the floats themselves), 16 bits. */
 	void (*ulp32)(const void *a, const void *b, size_t n, struct acc_ulps *o);
@@ -76,7 +83,14 @@ extern const struct acc_row acc_row_avx2, acc_row_avx512;
 /* The 16 lanes of a block's sum, by halves. */
 double acc_fold(const double lane[16]);
 
-void acc_sum_add(struct acc_sum *s, double v);
+/* What the addition rounds away is kept (Knuth); what is not finite has no remainder. */
+static inline void
+acc_sum_add(struct acc_sum *s, double v)
+{
+	const double t = s->hi + v, w = t - s->hi, rest = (s->hi - (t - w)) + (v - w);
+	s->hi = t;
+	s->lo += rest - rest == 0 ? rest : 0;
+}
 
 /* r and e of one element, as wide_two takes them. */
 static inline double

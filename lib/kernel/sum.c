@@ -15,16 +15,6 @@ acc_fold(const double lane[16])
 	return t[0];
 }
 
-void
-acc_sum_add(struct acc_sum *s, double v)
-{
-	double t = s->hi + v;
-	/* What is not finite has no remainder. */
-	if (isfinite(t))
-		s->lo += fabs(s->hi) >= fabs(v) ? (s->hi - t) + v : (v - t) + s->hi;
-	s->hi = t;
-}
-
 double
 acc_sum_value(const struct acc_sum *s)
 {

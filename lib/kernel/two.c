@@ -41,8 +41,9 @@ acc_job_add_ulps(struct acc_job *j, const struct acc_ulps *u, const struct acc_k
 	size_t zeros)
 {
 	struct acc_two *o = j->out;
+	const int last = u->max == 0 ? 0 : 64 - __builtin_clzll(u->max);
 	o->same += u->same - zeros + k->equal;
-	for (int i = 0; i < ACC_ULP_BINS; i++)
+	for (int i = 0; i <= last; i++)
 		o->ulp[i] += u->bin[i];
 	o->ulp[0] -= zeros;
 }

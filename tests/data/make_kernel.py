@@ -308,6 +308,19 @@ def main():
         case(f, "f16_f32", "f16", "f32", 3001, 25, (0x87FFFFFF, 0x38000000), ma=(0xBFFF, 0))
         case(f, "f16_f32_beyond", "f16", "f32", 500, 26, (0x807FFFFF, 0x47000000), ma=(0x83FF, 0x7800))
         case(f, "f16_bf16", "f16", "bf16", 500, 27, (0x81FF, 0x3E00), ma=(0x83FF, 0x3C00))
+        # Whole blocks: only those are compared as codes. First where f32 cannot hold the differences.
+        case(f, "bf16_wide", "bf16", "bf16", 4096, 100, (0x8FFF, 0x3000), ma=(0x8FFF, 0x3000))
+        case(f, "f16_wide", "f16", "f16", 4096, 101, (0xFBFF, 0), ma=(0xFBFF, 0))
+        case(f, "bf16_blocks", "bf16", "bf16", 6144, 102, (0x81FF, 0x3E00), xa=0x1,
+             pokes=["a:5000:8000", "b:5000:0000", "a:5001:3c01", "b:5001:0000", "a:6000:ff7f"])
+        case(f, "f16_blocks", "f16", "f16", 6144, 103, (0xBFFF, 0), xa=0x1,
+             pokes=["a:3000:7c00", "b:3000:7e00", "a:3001:7c00", "b:3001:7c00", "b:6143:7bff"])
+        case(f, "bf16_positive", "bf16", "bf16", 2048, 104, (0x01FF, 0x3E00), xa=0x3)
+        case(f, "bf16_negative", "bf16", "bf16", 2112, 105, (0x81FF, 0xBE00), xa=0x3)
+        case(f, "f16_relu", "f16", "f16", 2048, 106, (0x3FFF, 0), xa=0x1,
+             pokes=["a:7:0000", "b:7:8000", "b:8:0000", "a:9:0000", "b:9:0000"])
+        case(f, "f16_denormals", "f16", "f16", 2048, 107, (0x83FF, 0), xa=0x1, scale=2.0**-16)
+        case(f, "bf16_denormals", "bf16", "bf16", 2048, 108, (0x807F, 0), xa=0x1, scale=2.0**-120)
         for i, t in enumerate(FLOATS[4:]):
             case(f, t, t, t, 600, 30 + i, (0xFF, 0), xa=0xFF)
             case(f, t + "_noise", t, t, 64, 40 + i, (0xBF, 0), xa=0x1)
