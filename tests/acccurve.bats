@@ -292,6 +292,57 @@ is() { # condition on the curve of a tag
 	is grad_norm '.first == 1 and .bad == null'
 }
 
+@test "logs at other intervals, few steps: noise about zero" {
+	# Every 10th step against every step; the difference goes to and fro.
+	awk 'BEGIN { split("-56 -35 12 -14 8 -20 -6 0 8 -14 0 -12", d, " ")
+		for (i = 1; i <= 125; i++) {
+			x = 10 - i / 100
+			l = " iteration %8d/ 1000 | lm loss: %.6E | loss scale: 2048.0 |\n"
+			printf l, i, x + (i % 10 ? 0 : d[i / 10] * 1e-5) >"npu.log"
+			if (i % 10 == 0)
+				printf l, i, x >"gpu.log"
+		} }'
+	accalign npu.log gpu.log >pairs.acc
+	curve 0 pairs.acc
+	is loss '.n == 12 and .first == 10 and .beyond == null and .drift == "none" and (.max_abs - 5.6e-4 | fabs) < 1e-9'
+	says "loss over 12 steps: noise about zero; largest difference 0.00056 (0.0057 %) at step 10"
+	says "loss: 12 steps are compared, 10 to 120; 113 are of the device alone, 0 of the bench alone. They log at different intervals"
+}
+
+@test "short lines of a log, parting at step 3" {
+	short() { # loss of each step
+		local n=0 x
+		for x; do
+			printf 'iteration  %d/100 | lm loss: %s | loss scale: 1.0 |\n' $((n += 1)) "$x"
+		done
+	}
+	short 1.059378E+01 1.048861E+01 1.058412E+01 1.03E+01 >npu_loss.txt
+	short 1.059378E+01 1.048861E+01 1.235379E+01 1.01E+01 >gpu_loss.txt
+	accalign npu_loss.txt gpu_loss.txt >pairs.acc
+	curve 1 pairs.acc
+	first difference later 3 3 loss
+	says "loss parts at step 3: device 10.5841, bench 12.3538, 14 %. Steps 1 to 2 agree to the last digit"
+}
+
+@test "golden values: equal, and noise about zero" {
+	golden() { # size of the noise
+		awk -v s="$1" 'BEGIN { printf "{\"lm loss\": {\"start_step\": 1, \"end_step\": 50, \"step_interval\": 1, \"values\": {"
+			for (i = 1; i <= 50; i++)
+				printf "%s\"%d\": %.5f", (i > 1 ? ", " : ""), i, 10.9 - i / 50 + s * sin(i * i)
+			print "}}}" }'
+	}
+	golden 0 >a.json
+	golden 0 >b.json
+	golden 0.0043 >c.json
+	accalign a.json b.json >pairs.acc
+	curve 0 pairs.acc
+	says "loss over 50 steps: equal to the last digit"
+	accalign c.json b.json >pairs.acc
+	curve 0 pairs.acc
+	is loss '.drift == "none" and .max_abs > 0.0042 and .max_abs < 0.0043 and .signs > 20'
+	says "loss over 50 steps: noise about zero"
+}
+
 @test "one unit of the last digit is rounding" {
 	# However coarse the digits are.
 	for x in 2.9E+00 3.0E+00; do

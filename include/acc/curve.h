@@ -27,13 +27,16 @@ struct acc_drift {
 	double trend_p;          /* of no trend */
 	double phi;              /* autocorrelation of neighbouring blocks that was removed */
 	double eff;              /* so many independent blocks tell as much */
+	uint64_t signs;          /* how often the sign changes */
 };
 /* n finite differences in the order of steps. The series is averaged in at most 64 blocks,
  * prewhitened with their lag-1 autocorrelation (Andrews and Monahan 1992; corrected for its
  * bias), and cut into 16 groups (8 below 32 values); t tests on the means of the groups
  * (Ibragimov and Mueller 2010), and on how those of the second half differ from those of the
  * first, allow for autocorrelation and for noise whose size changes. Each test at 2 %: together
- * at most one false alarm in 20; tests/bench/curve_drift.c measures that, and the power.
+ * at most one false alarm in 20; tests/bench/curve_drift.c measures that, and the power. Where
+ * the blocks are worth too few independent ones to tell, a series in which neither test finds
+ * anything is still noise about zero if its sign changes at every fourth value or more often.
  */
 void acc_drift_test(const double *d, size_t n, struct acc_drift *out);
 /* Probability that Student's t with df degrees of freedom is farther from 0 than t. */

@@ -246,7 +246,7 @@ nature(const struct curve *c)
 	if (c->f.drift.kind == ACC_DRIFT_NONE)
 		return "noise about zero";
 	if (c->f.drift.kind == ACC_DRIFT_UNKNOWN)
-		return c->f.signs > 0
+		return c->f.drift.signs > 0
 			       ? "on both sides of zero (too short to tell noise from drift)"
 			       : "too short to tell noise from drift";
 	return "a steady difference, too small to matter";

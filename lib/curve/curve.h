@@ -30,7 +30,6 @@ struct figures {
 	double level;                /* mean |bench| */
 	struct acc_drift drift;
 	double slope;                /* of the difference, by least squares, each step */
-	uint64_t signs;              /* how often the difference changes its sign */
 	double final, final_rel;     /* mean difference of the last tenth */
 	uint64_t nonfinite;          /* steps at which NaN or Inf differ */
 	int64_t odd;                 /* the first of them */

@@ -113,13 +113,28 @@ autocorrelation(const double *x, size_t n, double *left)
 	return phi < 0 ? 0 : phi > max_phi ? max_phi : phi;
 }
 
+static uint64_t
+sign_changes(const double *d, size_t n)
+{
+	uint64_t changes = 0;
+	double last = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (d[i] == 0)
+			continue;
+		changes += (d[i] > 0 && last < 0) || (d[i] < 0 && last > 0);
+		last = d[i];
+	}
+	return changes;
+}
+
 void
 acc_drift_test(const double *d, size_t n, struct acc_drift *out)
 {
 	double block[BLOCKS], white[BLOCKS], group[GROUPS], half[GROUPS / 2], mean, se;
 	size_t nb = n < BLOCKS ? n : BLOCKS, q = n < 32 ? FEW_GROUPS : GROUPS;
 	*out = (struct acc_drift){.kind = ACC_DRIFT_UNKNOWN, .offset_p = NAN, .trend_p = NAN,
-		.offset = NAN, .offset_se = NAN, .phi = NAN, .eff = NAN};
+		.offset = NAN, .offset_se = NAN, .phi = NAN, .eff = NAN,
+		.signs = sign_changes(d, n)};
 	if (n < LEAST)
 		return;
 	group_means(d, n, nb, block);
@@ -134,9 +149,11 @@ acc_drift_test(const double *d, size_t n, struct acc_drift *out)
 	for (size_t i = 0; i < q / 2; i++)
 		half[i] = group[i + q / 2] - group[i];
 	out->trend_p = t_test(half, q / 2, &mean, &se);
-	if (out->eff < (n < BLOCKS ? least_eff_short : least_eff))
-		return;
-	out->kind = out->trend_p < level    ? ACC_DRIFT_TREND
-		    : out->offset_p < level ? ACC_DRIFT_OFFSET
-					    : ACC_DRIFT_NONE;
+	bool enough = out->eff >= (n < BLOCKS ? least_eff_short : least_eff);
+	enum acc_drift_kind found = out->trend_p < level    ? ACC_DRIFT_TREND
+				    : out->offset_p < level ? ACC_DRIFT_OFFSET
+							    : ACC_DRIFT_NONE;
+	/* What crosses zero as often goes nowhere, whatever its autocorrelation may be. */
+	if (enough || (found == ACC_DRIFT_NONE && 4 * out->signs >= n))
+		out->kind = found;
 }

@@ -165,26 +165,17 @@ by_size(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-static int
-sign(double x)
-{
-	return (x > 0) - (x < 0);
-}
-
-/* The difference as a series: its trend, its signs, its end. */
+/* The difference as a series: its trend, its end. */
 static void
 series(struct figures *f, const struct acc_point *const *p, size_t n, double *room)
 {
 	double mean = 0, t0 = 0, tx = 0, tt = 0, gap = 0, level = 0;
 	size_t tail = n / 10 > 0 ? n / 10 : 1;
-	int last = 0;
 	for (size_t i = 0; i < n; i++) {
 		double d = p[i]->v[CURVE_A] - p[i]->v[CURVE_B];
 		room[i] = d;
 		mean += d / (double)n;
 		t0 += (double)p[i]->step / (double)n;
-		f->signs += last != 0 && sign(d) == -last;
-		last = sign(d) != 0 ? sign(d) : last;
 		if (i < n - tail)
 			continue;
 		gap += d;

@@ -58,7 +58,7 @@ put_series(struct acc_rec *r, const struct figures *f)
 	rc |= put_number(r, "slope", f->slope);
 	rc |= put_number(r, "trend_p", f->drift.trend_p);
 	rc |= put_text(r, "drift", f->apart == 0 && f->n > 0 ? "none" : kind[f->drift.kind]);
-	return rc | acc_add(r, "", "signs", acc_uint(f->signs));
+	return rc | acc_add(r, "", "signs", acc_uint(f->drift.signs));
 }
 
 /* What one side alone shows. */

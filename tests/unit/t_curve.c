@@ -81,6 +81,13 @@ simple(void)
 	ok(d.kind == ACC_DRIFT_NONE, "to and fro");
 	acc_drift_test(x, 9, &d);
 	ok(d.kind == ACC_DRIFT_UNKNOWN && isnan(d.offset_p), "too few");
+	/* Every value is like the one before, but it crosses zero again and again. */
+	static const double waves[12] = {-56, -35, 12, -14, 8, -20, -6, 0, 8, -14, 0, -12};
+	acc_drift_test(waves, 12, &d);
+	ok(d.eff < 10 && d.signs == 6 && d.kind == ACC_DRIFT_NONE, "few, to and fro");
+	static const double falling[12] = {56, 35, 30, 28, 20, 12, 6, 1, -8, -12, -13, -14};
+	acc_drift_test(falling, 12, &d);
+	ok(d.signs == 1 && d.kind != ACC_DRIFT_NONE, "few, once through zero");
 	for (size_t i = 1; i < 200; i++)
 		x[i] = x[i - 1] + normal();
 	acc_drift_test(x, 200, &d);
