@@ -129,6 +129,22 @@ norm(const struct acc_rec *r, const char *prefix, double *v)
 	       acc_as_f64(acc_get(r, prefix, "stat.norm"), v);
 }
 
+/* The parameter's name as the model has it, and as programs print it: layers.0.ln.weight of
+ * Module.layers.0.ln.LayerNorm and weight. */
+static int
+name_weight(struct acc_buf *tag, struct acc_str op, struct acc_str pos)
+{
+	uint32_t skip = acc_str_starts(op, "Module.") ? 7 : acc_str_starts(op, "Cell.") ? 5 : 0;
+	op.p += skip;
+	op.n -= skip;
+	const char *class = skip > 0 ? memrchr(op.p, '.', op.n) : NULL;
+	op.n = skip == 0 ? op.n : class == NULL ? 0 : (uint32_t)(class - op.p);
+	int rc = acc_buf_add(tag, "local_norm/", 11) | acc_buf_add(tag, op.p, op.n);
+	if (pos.n > 0 && op.n > 0)
+		rc |= acc_buf_add(tag, ".", 1);
+	return rc | acc_buf_add(tag, pos.p, pos.n);
+}
+
 /* A gradient of a parameter: its sum of squares is the local norm of the guide. */
 static int
 take_gradient(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,
@@ -153,9 +169,7 @@ take_gradient(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *
 	if (s->order == UINT32_MAX)
 		return ACC_ELIMIT;
 	struct acc_buf tag = {0};
-	int rc = acc_buf_add(&tag, "local_norm/", 11) | acc_buf_add(&tag, op.p, op.n);
-	if (pos.n > 0)
-		rc |= acc_buf_add(&tag, ".", 1) | acc_buf_add(&tag, pos.p, pos.n);
+	int rc = name_weight(&tag, op, pos);
 	struct acc_str name = {(char *)tag.p, (uint32_t)tag.n};
 	struct curve *c = rc < 0 ? NULL : get_curve(s, mem, name, ACC_STR("metric"));
 	acc_buf_release(&tag);

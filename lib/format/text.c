@@ -6,6 +6,7 @@
  * wrap cannot be read. */
 #include "format/cells.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum { HOLD = 1000, GAP = 2, NARROWEST = 6 };
@@ -19,6 +20,7 @@ struct state {
 	size_t nheld;
 	size_t *width;        /* NULL until the first rows are printed */
 	uint64_t rows;
+	uint64_t carried;     /* curves that nobody judges, and that are not shown */
 };
 
 static int
@@ -209,11 +211,24 @@ sentence(struct state *s, const struct acc_rec *r)
 	putc('\n', s->out);
 }
 
+/* A curve of times or counters: a log may have hundreds, which would hide the others. */
+static bool
+carried(const struct state *s, const struct acc_rec *r)
+{
+	struct acc_str c = acc_get_text(r, "", "class");
+	return s->opt.ncolumns == 0 && acc_rec_is(r, "curve") &&
+	       (acc_str_is(c, "time") || acc_str_is(c, "count"));
+}
+
 static int
 record(void *state, const struct acc_rec *r, struct acc_err *e)
 {
 	struct state *s = state;
 	int rc;
+	if (carried(s, r)) {
+		s->carried++;
+		return 0;
+	}
 	if (acc_rec_is(r, "finding") && s->opt.ncolumns == 0) {
 		rc = settle(s, e);
 		if (rc == 0)
@@ -233,8 +248,13 @@ record(void *state, const struct acc_rec *r, struct acc_err *e)
 static int
 end(void *state, int status, struct acc_err *e)
 {
+	struct state *s = state;
 	(void)status;
-	return settle(state, e);
+	int rc = settle(s, e);
+	if (rc == 0 && s->carried > 0)
+		fprintf(s->out, "\n%" PRIu64 " times and counters are carried, not judged, and not "
+			"shown here\n", s->carried);
+	return rc;
 }
 
 static void
