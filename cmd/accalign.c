@@ -39,6 +39,7 @@ struct input {
 	struct acc_rec *data; /* the payload record at which reading stands */
 	uint64_t place, off;  /* of that: which pair it belongs to, and the byte in its tensor */
 	struct acc_align *al;
+	struct acc_maps *rules; /* for the tags of the device; or NULL */
 	struct cli_out *out;
 };
 
@@ -83,8 +84,11 @@ take(void *arg, struct acc_rec *r)
 {
 	struct input *in = arg;
 	struct acc_err e = {0};
-	int rc = acc_rec_is(r, "data") ? acc_fail(&e, ACC_EUNSUP, "payload outside of a stream")
-				       : acc_align_add(in->al, in->side, r, &e);
+	int rc = acc_rec_is(r, "data") ? acc_fail(&e, ACC_EUNSUP, "payload outside of a stream") : 0;
+	if (rc == 0 && in->rules != NULL && acc_rec_is(r, "scalar"))
+		rc = acc_maps_tag(in->rules, r, &e);
+	if (rc >= 0)
+		rc = acc_align_add(in->al, in->side, r, &e);
 	if (rc < 0) {
 		acc_err_in(&e, in->rd != NULL ? acc_rd_name(in->rd) : in->path);
 		cli_die_err(&e);
@@ -426,6 +430,7 @@ main(int argc, char **argv)
 		in[s].al = al;
 		in[s].out = out;
 	}
+	in[0].rules = rules;
 	sink.in = in;
 	sink.out = out;
 	if (sink.path != NULL && (sink.map = fopen(sink.path, "we")) == NULL)

@@ -139,7 +139,8 @@ write_result(struct acc_curves *cs, struct cli_out *out)
 	if (rc < 0)
 		cli_die_err(&e);
 	if (acc_curves_joined(cs) == 0) {
-		cli_warn("no curve has a step on both sides: is accalign missing from the pipe?");
+		cli_warn("no curve has a step on both sides: is accalign missing from the pipe, or do "
+			 "names differ (accalign --rename)?");
 		cli_status(out, 2);
 	}
 	cli_status(out, acc_curves_status(cs));

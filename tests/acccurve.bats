@@ -120,6 +120,50 @@ is() { # condition on the curve of a tag
 	jq -es '[.[] | select(.kind == "pair" or .kind == "data")] == []' out.json
 }
 
+@test "local norms of two programs: weights under other names" {
+	norm() { # weight, norm
+		printf '2025-04-07 15:34:29,173 - mindformers[c.py:1] - INFO - Epoch:[  1/  2], step:[    1/   19] local_norm/%s: %s\n' "$@"
+	}
+	{ norm model.tok_embeddings.embedding_weight 25.1234; norm model.layers.0.attention.wq.weight 1.5000
+		norm model.layers.0.attention_norm.weight 0.0100; } >npu.log
+	{ norm model.layers.0.input_layernorm.weight 0.0100; norm model.embed_tokens.weight 20.1234
+		norm model.layers.0.self_attn.q_proj.weight 1.5001; } >gpu.log
+	run -2 --separate-stderr bash -c 'accalign npu.log gpu.log | acccurve >/dev/null'
+	[[ $stderr == *"(accalign --rename)"* ]]
+	accalign --rename "@$ROOT/share/names/mindformers.names" npu.log gpu.log 2>/dev/null >pairs.acc
+	curve 1 pairs.acc
+	[[ $found == *"difference backward 1 1 local_norm/model.embed_tokens.weight"* ]]
+	says "the local norm of 1 of 3 weights differs at step 1, most that of local_norm/model.embed_tokens.weight (device 25.12, bench 20.12: 25 %)"
+	[ "$(jq -r 'select(.kind == "curve") | .n' out.json | tr '\n' ' ')" = "1 1 1 " ]
+	accfmt --json pairs.acc | jq -es 'map(select(."b.tag" == "local_norm/model.embed_tokens.weight"))[0] |
+		."a.tag" == ."b.tag" and ."a.tag.raw" == "local_norm/model.tok_embeddings.embedding_weight"'
+	# The bench keeps its names; so does what is no weight.
+	printf ' iteration 1/2 | lm loss: 3.5E+00 | elapsed time per iteration (ms): 3.0 |\ntime (ms) | forward: 1.00\n' >l.log
+	accalign --rename time=x --rename loss=y --rename forward=z l.log l.log 2>/dev/null >pairs.acc
+	[ "$(accfmt --json pairs.acc | jq -c 'select(.kind == "pair") | [."a.tag", ."b.tag"] | unique | length' | sort -u)" = 1 ]
+	# Lists without names, by place.
+	printf ' iteration 1/2 | lm loss: 3.5E+00 |\nprint torch local norm:\n[tensor(0.5000), tensor(2.0000)]\n iteration 2/2 | lm loss: 3.5E+00 |\n' >list.log
+	sed 's/2.0000/3.0000/' list.log >other.log
+	accalign list.log other.log >pairs.acc
+	curve 1 pairs.acc
+	is local_norm/1 '.bad == "error" and .max_abs == 1'
+	is local_norm/0 '.apart == 0'
+}
+
+@test "local norms of gradients in a dump have the parameters' names" {
+	accalign "$DATA/dumps/msprobe_mix/device" "$DATA/dumps/msprobe_mix/bench" >pairs.acc
+	curve 0 pairs.acc
+	says "no rule of guide is broken by 10 local norms; on average over the steps none differs by more than 2.3 %, that of local_norm/layers.0.ln2.bias"
+	is local_norm/layers.0.mlp.fc1.weight '.n == 1 and .role == "local_norm"'
+	# The square of the norm that msprobe wrote.
+	want=$(accfmt --json pairs.acc | jq 'select(.name == "Module.norm.LayerNorm.parameters_grad.0.weight") |
+		."a.stat.norm" * ."a.stat.norm" - ."b.stat.norm" * ."b.stat.norm" | fabs')
+	is local_norm/norm.weight "(.max_abs - $want | fabs) < 1e-12"
+	accalign "$DATA/dumps/msprobe_mix/device" "$DATA/dumps/msprobe_mix/device" >pairs.acc
+	curve 0 pairs.acc
+	says "10 local norms equal to the last digit"
+}
+
 @test "schedule, optimizer, later, late, overflow" {
 	curve 1 "$C/schedule.acc"
 	first difference schedule 20 - learning_rate

@@ -129,6 +129,10 @@ int acc_maps_map(struct acc_maps *ru, const char *path, struct acc_err *e);
 /* "s/REGEX/TEXT/" (extended; g behind it: everywhere), "OLD=NEW" (a prefix), or "@FILE" with
  * one of these a line. */
 int acc_maps_rename(struct acc_maps *ru, const char *rule, struct acc_err *e);
+/* A point of the device, whose tag names a parameter behind a slash (local_norm/WEIGHT, and before
+ * another slash grad_reduced/WEIGHT/norm), gets its other name, and the old tag as tag.raw where
+ * it has none. 1: it was changed, 0, < 0. */
+int acc_maps_tag(struct acc_maps *ru, struct acc_rec *r, struct acc_err *e);
 /* After acc_align_run: what was never used, or not as it was meant. */
 typedef int acc_maps_fn(void *arg, const char *rule, const char *text);
 int acc_maps_report(const struct acc_maps *ru, acc_maps_fn *fn, void *arg);

@@ -252,6 +252,18 @@ nature(const struct curve *c)
 	return "a steady difference, too small to matter";
 }
 
+/* Where there is nothing but local norms, the worst of them stands first. */
+static const char *
+say_weights(struct acc_curves *cs, const struct curve *c, size_t n)
+{
+	if (c->f.apart == 0)
+		return acc_arena_printf(&cs->mem, "no rule of %s is broken: %zu local norm%s equal to "
+			"the last digit", cs->opt.rules_name, n, n == 1 ? "" : "s");
+	return acc_arena_printf(&cs->mem, "no rule of %s is broken by %zu local norm%s; on average over "
+		"the steps none differs by more than %.2g %%, that of %s", cs->opt.rules_name, n,
+		n == 1 ? "" : "s", 100 * c->f.mean_rel, c->tag);
+}
+
 static int
 say_clean(struct acc_curves *cs, struct acc_err *e)
 {
@@ -265,6 +277,10 @@ say_clean(struct acc_curves *cs, struct acc_err *e)
 	if (m == NULL)
 		return ACC_ENOMEM;
 	m->name = c->tag;
+	if (c->role == ROLE_LOCAL) {
+		m->text = say_weights(cs, c, n);
+		return m->text == NULL ? no_memory(e) : 0;
+	}
 	m->text = acc_arena_printf(&cs->mem,
 		"no rule of %s is broken by %zu curve%s; %s over %" PRIu64 " step%s: %s",
 		cs->opt.rules_name, n, n == 1 ? "" : "s", c->tag, c->f.n,
