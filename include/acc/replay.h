@@ -79,6 +79,9 @@ struct acc_replay {
 	uint32_t nin, nkw;
 	const struct acc_dense *rec; /* the outputs as recorded, in order; v may be NULL */
 	uint32_t nrec;
+	/* The evaluation is for the gradient by :move, or of what is added to a product: what gets
+	 * no gradient (the padding of an embedding) must not depend on the input then. */
+	bool gradient;
 	struct acc_arena *mem;    /* for one evaluation */
 	const char *why;          /* set by acc_cannot */
 };
@@ -167,13 +170,13 @@ struct acc_blocks {
 struct acc_product {
 	const double *x, *y;
 	size_t nx, ny;            /* elements behind x and y */
-	const char *xname, *yname; /* the arguments that x and y are, for their gradients */
 	size_t nb, m, n, nk;
 	const size_t *ob, *om, *on, *xb, *xm, *xk, *yb, *yk, *yn;
 	double alpha;
 	const double *bias;       /* already broadcast to the output, and scaled; or NULL */
-	/* Where x is a padded copy: element of the argument behind each element of x, SIZE_MAX for
-	 * padding; NULL: x is the argument itself. */
+	/* Where x is a padded copy: the argument's elements, and which of them each element of x is,
+	 * SIZE_MAX for padding; NULL: x is the argument itself, as y is. */
+	const double *xsrc;
 	const size_t *xfrom;
 };
 

@@ -77,6 +77,7 @@ acc_adjoint_move(struct acc_adjoint *a)
 	if (plus == NULL || minus == NULL || mark == NULL || !sums_start(&t->r, a->x->n, &s))
 		return acc_cannot(&t->r, "out of memory");
 	int rc = 0;
+	t->r.gradient = true;
 	/* Element i becomes i + 1, then -(i + 1): what changes its sign was moved. */
 	for (int sign = 1; sign >= -1 && rc == 0; sign -= 2) {
 		for (size_t i = 0; i < a->x->n; i++)
@@ -85,6 +86,7 @@ acc_adjoint_move(struct acc_adjoint *a)
 		rc = acc_replay_eval(&t->r, sign > 0 ? plus : minus);
 		a->x->v = x;
 	}
+	t->r.gradient = false;
 	if (rc < 0)
 		return rc;
 	for (uint32_t k = 0; k < t->nout; k++)
@@ -246,8 +248,8 @@ acc_adjoint_product(struct acc_adjoint *a)
 	int rc = t->r.op->product(&t->r, &t->ref[0], &p);
 	if (rc < 0)
 		return rc;
-	bool of_x = strcmp(a->name, p.xname) == 0;
-	if (!of_x && strcmp(a->name, p.yname) != 0)
+	bool of_x = p.xfrom != NULL ? a->x->v == p.xsrc : a->x->v == p.x;
+	if (!of_x && a->x->v != p.y)
 		return acc_cannot(&t->r, "its gradient could not be followed");
 	if (!sums_start(&t->r, a->x->n, &s))
 		return acc_cannot(&t->r, "out of memory");

@@ -1,7 +1,8 @@
-/* Arithmetic of elements, with broadcasting. */
+/* Arithmetic, comparison and logic of elements, with broadcasting. */
 #include "replay/impl.h"
 
-enum { ADD, SUB, RSUB, MUL, DIV, RDIV };
+enum { ADD, SUB, RSUB, MUL, DIV, RDIV, POW, RPOW, MAXIMUM, MINIMUM, FMOD, REMAINDER, FLOOR_DIV,
+	ATAN2, HYPOT, EQ, NE, LT, LE, GT, GE, AND, OR, XOR, BIT_AND, BIT_OR, BIT_XOR, SHL, SHR };
 
 /* A tensor, or a number as one. */
 static int
@@ -14,9 +15,60 @@ operand(struct acc_replay *r, const char *name, struct acc_dense *number, double
 	int rc = acc_arg_float(r, name, value);
 	if (rc == 0)
 		return acc_cannot(r, "an operand was not recorded");
-	*number = (struct acc_dense){.dtype = ACC_NODTYPE, .n = 1, .v = value};
+	*number = (struct acc_dense){.dtype = v != NULL && v->type == ACC_A_FLOAT ? ACC_F64 : ACC_I64,
+		.n = 1, .v = value};
 	*out = number;
 	return rc;
+}
+
+static double
+python_mod(double a, double b)
+{
+	double m = fmod(a, b);
+	return m != 0 && (m < 0) != (b < 0) ? m + b : m;
+}
+
+static double
+bits(int which, double a, double b)
+{
+	int64_t x = (int64_t)a, y = (int64_t)b;
+	switch (which) {
+	case BIT_AND:
+		return (double)(x & y);
+	case BIT_OR:
+		return (double)(x | y);
+	case BIT_XOR:
+		return (double)(x ^ y);
+	case SHL:
+		return y < 0 || y > 62 ? 0 : ldexp(a, (int)y);
+	default:
+		return y < 0 || y > 62 ? 0 : floor(ldexp(a, -(int)y));
+	}
+}
+
+static double
+compare(int which, double a, double b)
+{
+	switch (which) {
+	case EQ:
+		return a == b;
+	case NE:
+		return a != b;
+	case LT:
+		return a < b;
+	case LE:
+		return a <= b;
+	case GT:
+		return a > b;
+	case GE:
+		return a >= b;
+	case AND:
+		return a != 0 && b != 0;
+	case OR:
+		return a != 0 || b != 0;
+	default:
+		return (a != 0) != (b != 0); /* XOR */
+	}
 }
 
 static double
@@ -33,9 +85,38 @@ apply(int which, double a, double b)
 		return a * b;
 	case DIV:
 		return a / b;
-	default:
+	case RDIV:
 		return b / a;
+	case POW:
+		return pow(a, b);
+	case RPOW:
+		return pow(b, a);
+	case MAXIMUM:
+		return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
+	case MINIMUM:
+		return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
+	case FMOD:
+		return fmod(a, b);
+	case REMAINDER:
+		return python_mod(a, b);
+	case FLOOR_DIV:
+		return floor(a / b);
+	case ATAN2:
+		return atan2(a, b);
+	case HYPOT:
+		return hypot(a, b);
+	default:
+		return which >= BIT_AND ? bits(which, a, b) : compare(which, a, b);
 	}
+}
+
+static int
+rounding_mode(struct acc_replay *r, double (**f)(double))
+{
+	struct acc_str mode = {"", 0};
+	int rc = acc_arg_text(r, "rounding_mode", &mode);
+	*f = acc_str_is(mode, "floor") ? floor : acc_str_is(mode, "trunc") ? trunc : NULL;
+	return rc;
 }
 
 static int
@@ -43,28 +124,113 @@ binary(struct acc_replay *r, struct acc_dense *out)
 {
 	struct acc_dense number[2];
 	double value[2], alpha = 1;
+	double (*round)(double) = NULL;
 	const struct acc_dense *in[2];
 	struct acc_broadcast b;
+	int which = r->op->which;
 	if (operand(r, "input", &number[0], &value[0], &in[0]) < 0 ||
 		operand(r, "other", &number[1], &value[1], &in[1]) < 0 ||
-		acc_arg_float(r, "alpha", &alpha) < 0)
+		acc_arg_float(r, "alpha", &alpha) < 0 ||
+		rounding_mode(r, &round) < 0 || acc_broadcast_exact(r, &b, out, in, 2) < 0)
 		return ACC_EUNSUP;
-	if (acc_broadcast_exact(r, &b, out, in, 2) < 0)
-		return ACC_EUNSUP;
-	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b))
-		out->v[i] = apply(r->op->which, in[0]->v[b.at[0]], alpha * in[1]->v[b.at[1]]);
+	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
+		double x = apply(which, in[0]->v[b.at[0]], alpha * in[1]->v[b.at[1]]);
+		out->v[i] = round != NULL ? round(x) : x;
+	}
 	return 0;
 }
 
-#define BINARY(n, w)                                                                     \
-	{.names = n, .sig = "input|x:point other|y:point alpha", .cls = "arithmetic",    \
-		.rounding = ACC_ONCE, .eval = binary, .which = w}
+/* where(condition, a, b); lerp(a, b, weight); addcmul and addcdiv(a, b, c, value) */
+enum { WHERE, LERP, ADDCMUL, ADDCDIV, CLAMP };
+
+static double
+three(int which, const double *x, double value)
+{
+	switch (which) {
+	case WHERE:
+		return x[0] != 0 ? x[1] : x[2];
+	case LERP:
+		return x[0] + x[2] * (x[1] - x[0]);
+	case ADDCMUL:
+		return x[0] + value * x[1] * x[2];
+	case ADDCDIV:
+		return x[0] + value * x[1] / x[2];
+	default: /* of two bounds that cross, the upper one holds */
+		return isnan(x[0]) ? x[0] : fmin(fmax(x[0], x[1]), x[2]);
+	}
+}
+
+static int
+ternary(struct acc_replay *r, struct acc_dense *out)
+{
+	static const char *const name[] = {"input", "a", "b"};
+	struct acc_dense number[3];
+	double value[3] = {0, -INFINITY, INFINITY}, scale = 1;
+	const struct acc_dense *in[3];
+	struct acc_broadcast b;
+	int which = r->op->which;
+	for (int k = 0; k < 3; k++) {
+		bool open = which == CLAMP && k > 0 && acc_arg(r, name[k]) == NULL;
+		number[k] = (struct acc_dense){.dtype = ACC_F64, .n = 1, .v = &value[k]};
+		in[k] = &number[k];
+		if (!open && operand(r, name[k], &number[k], &value[k], &in[k]) < 0)
+			return ACC_EUNSUP;
+	}
+	if (acc_arg_float(r, "value", &scale) < 0 || acc_broadcast_exact(r, &b, out, in, 3) < 0)
+		return ACC_EUNSUP;
+	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
+		double x[3] = {in[0]->v[b.at[0]], in[1]->v[b.at[1]], in[2]->v[b.at[2]]};
+		out->v[i] = three(which, x, scale);
+		if (out->mag != NULL && which != WHERE && which != CLAMP)
+			out->mag[i] = fabs(x[0]) + fabs(x[1]);
+	}
+	return 0;
+}
+
+#define BINARY(n, c, rnd, w)                                                             \
+	{.names = n, .sig = "input|x|self:point other|y|exponent:point alpha rounding_mode", .cls = c, \
+		.rounding = rnd, .eval = binary, .which = w}
+#define ONE(n, w) BINARY(n, "arithmetic", ACC_ONCE, w)
+#define EXACT(n, w) BINARY(n, "arithmetic", ACC_EXACT, w)
 const struct acc_op acc_ops_arithmetic[] = {
-	BINARY("add iadd radd", ADD),
-	BINARY("sub isub subtract", SUB),
-	BINARY("rsub", RSUB),
-	BINARY("mul imul rmul multiply", MUL),
-	BINARY("div idiv truediv itruediv true_divide divide", DIV),
-	BINARY("rdiv rtruediv", RDIV),
+	ONE("add iadd radd", ADD),
+	ONE("sub isub subtract", SUB),
+	ONE("rsub", RSUB),
+	ONE("mul imul rmul multiply", MUL),
+	ONE("div idiv truediv itruediv true_divide divide", DIV),
+	ONE("rdiv rtruediv", RDIV),
+	BINARY("pow ipow", "function", ACC_FEW, POW),
+	BINARY("rpow", "function", ACC_FEW, RPOW),
+	EXACT("maximum", MAXIMUM),
+	EXACT("minimum", MINIMUM),
+	ONE("fmod", FMOD),
+	ONE("remainder mod", REMAINDER),
+	ONE("floor_divide floordiv ifloordiv", FLOOR_DIV),
+	BINARY("atan2 arctan2", "function", ACC_FEW, ATAN2),
+	BINARY("hypot", "function", ACC_FEW, HYPOT),
+	EXACT("eq equal_elements", EQ),
+	EXACT("ne not_equal", NE),
+	EXACT("lt less", LT),
+	EXACT("le less_equal", LE),
+	EXACT("gt greater", GT),
+	EXACT("ge greater_equal", GE),
+	EXACT("logical_and", AND),
+	EXACT("logical_or", OR),
+	EXACT("logical_xor", XOR),
+	EXACT("bitwise_and and iand rand", BIT_AND),
+	EXACT("bitwise_or or ior ror", BIT_OR),
+	EXACT("bitwise_xor xor ixor rxor", BIT_XOR),
+	EXACT("bitwise_left_shift lshift ilshift", SHL),
+	EXACT("bitwise_right_shift rshift irshift", SHR),
+	{.names = "where", .sig = "input|condition a|x|input|self:point b|y|other:point",
+		.cls = "move", .rounding = ACC_EXACT, .eval = ternary, .which = WHERE},
+	{.names = "lerp", .sig = "input:point a|end:point b|weight:point", .cls = "arithmetic",
+		.rounding = ACC_FEW, .eval = ternary, .which = LERP},
+	{.names = "addcmul", .sig = "input:point a|tensor1:point b|tensor2:point value",
+		.cls = "arithmetic", .rounding = ACC_FEW, .eval = ternary, .which = ADDCMUL},
+	{.names = "addcdiv", .sig = "input:point a|tensor1:point b|tensor2:point value",
+		.cls = "arithmetic", .rounding = ACC_FEW, .eval = ternary, .which = ADDCDIV},
+	{.names = "clamp clip", .sig = "input:point a|min:point b|max:point", .cls = "arithmetic",
+		.rounding = ACC_EXACT, .eval = ternary, .which = CLAMP},
 	{.names = NULL},
 };

@@ -29,8 +29,6 @@ linear(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 	p->y = w->v;
 	p->nx = x->n;
 	p->ny = w->n;
-	p->xname = "input";
-	p->yname = "weight";
 	p->nb = 1;
 	p->nk = (size_t)w->shape[1];
 	p->n = (size_t)w->shape[0];
@@ -52,8 +50,130 @@ linear(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 	return bias == NULL ? ACC_EUNSUP : 0;
 }
 
+
+/* --- matmul: the last two dimensions, the others broadcast --- */
+
+static void
+take(struct acc_product *p, const struct acc_dense *x, const struct acc_dense *y)
+{
+	p->x = x->v;
+	p->nx = x->n;
+	p->y = y->v;
+	p->ny = y->n;
+}
+
+/* x [.., m, k] and y [.., k, n]; vectors as matrices of one row or column. */
+static int
+matrices(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense *y,
+	const struct acc_dense *out, struct acc_product *p)
+{
+	struct acc_dense a = *x, b = *y;
+	int64_t shape[ACC_DENSE_DIMS];
+	uint32_t nx = x->ndim, ny = y->ndim, nd = nx > ny ? nx : ny;
+	if (nx == 0 || ny == 0)
+		return acc_cannot(r, "its inputs do not fit each other");
+	p->m = nx == 1 ? 1 : (size_t)x->shape[nx - 2];
+	p->nk = (size_t)x->shape[nx - 1];
+	p->n = ny == 1 ? 1 : (size_t)y->shape[ny - 1];
+	if (p->nk != (size_t)y->shape[ny == 1 ? 0 : ny - 2])
+		return acc_cannot(r, "its inputs do not fit each other");
+	a.ndim = nx < 2 ? 0 : nx - 2;
+	b.ndim = ny < 2 ? 0 : ny - 2;
+	nd = nd < 2 ? 0 : nd - 2;
+	p->nb = 1;
+	for (uint32_t d = 0; d < nd; d++) {
+		int64_t sa = d + a.ndim < nd ? 1 : a.shape[d + a.ndim - nd];
+		int64_t sb = d + b.ndim < nd ? 1 : b.shape[d + b.ndim - nd];
+		shape[d] = sa == 1 ? sb : sa;
+		p->nb *= (size_t)shape[d];
+	}
+	uint32_t n = nd;
+	if (nx > 1)
+		shape[n++] = (int64_t)p->m;
+	if (ny > 1)
+		shape[n++] = (int64_t)p->n;
+	const struct acc_dense *both[2] = {&a, &b};
+	struct acc_broadcast w;
+	if (acc_out_shape(r, out, shape, n) < 0)
+		return ACC_EUNSUP;
+	if (!acc_broadcast_start(&w, shape, nd, both, 2))
+		return acc_cannot(r, "its inputs do not fit each other");
+	size_t *xb = acc_offsets(r, p->nb, 0), *yb = acc_offsets(r, p->nb, 0);
+	for (size_t i = 0; xb != NULL && yb != NULL && i < p->nb; i++, acc_broadcast_next(&w)) {
+		xb[i] = w.at[0] * p->m * p->nk;
+		yb[i] = w.at[1] * p->nk * p->n;
+	}
+	take(p, x, y);
+	p->xb = xb;
+	p->yb = yb;
+	p->ob = acc_offsets(r, p->nb, p->m * p->n);
+	p->om = acc_offsets(r, p->m, p->n);
+	p->on = p->yn = acc_offsets(r, p->n, 1);
+	p->xm = acc_offsets(r, p->m, p->nk);
+	p->xk = acc_offsets(r, p->nk, 1);
+	p->yk = acc_offsets(r, p->nk, p->n);
+	return offsets_ok(p) ? 0 : ACC_EUNSUP;
+}
+
+static int
+matmul(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
+{
+	const struct acc_dense *x, *y;
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "mat2", &y) < 0)
+		return ACC_EUNSUP;
+	return r->op->which ? matrices(r, y, x, out, p) : matrices(r, x, y, out, p);
+}
+
+/* beta * input + alpha * (x @ y); with beta = 0, the input does not count, NaN or not. */
+static int
+addmm(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
+{
+	const struct acc_dense *c, *x, *y;
+	struct acc_broadcast w;
+	double beta = 1;
+	if (acc_need_tensor(r, "input", &c) < 0 || acc_need_tensor(r, "mat1", &x) < 0 ||
+		acc_need_tensor(r, "mat2", &y) < 0 || acc_arg_float(r, "beta", &beta) < 0 ||
+		acc_arg_float(r, "alpha", &p->alpha) < 0 || matrices(r, x, y, out, p) < 0)
+		return ACC_EUNSUP;
+	if (beta == 0)
+		return 0;
+	double *bias = acc_doubles(r, out->n);
+	if (!acc_broadcast_start(&w, out->shape, out->ndim, &c, 1))
+		return acc_cannot(r, "its inputs do not fit each other");
+	for (size_t i = 0; bias != NULL && i < out->n; i++, acc_broadcast_next(&w))
+		bias[i] = beta * c->v[w.at[0]];
+	p->bias = bias;
+	return bias == NULL ? ACC_EUNSUP : 0;
+}
+
+static int
+outer(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
+{
+	const struct acc_dense *x, *y;
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "mat2", &y) < 0)
+		return ACC_EUNSUP;
+	if (acc_out_shape(r, out, (int64_t[]){(int64_t)x->n, (int64_t)y->n}, 2) < 0)
+		return ACC_EUNSUP;
+	take(p, x, y);
+	p->nb = p->nk = 1;
+	p->m = x->n;
+	p->n = y->n;
+	p->ob = p->xb = p->yb = p->xk = p->yk = acc_offsets(r, 1, 0);
+	p->om = acc_offsets(r, p->m, p->n);
+	p->xm = acc_offsets(r, p->m, 1);
+	p->on = p->yn = acc_offsets(r, p->n, 1);
+	return offsets_ok(p) ? 0 : ACC_EUNSUP;
+}
+
+#define PRODUCT(nm, s, f, w)                                                             \
+	{.names = nm, .sig = s, .cls = "product", .rounding = ACC_FEW, .product = f, .which = w}
 const struct acc_op acc_ops_product[] = {
-	{.names = "linear npu_linear Linear", .sig = "input|x:prod weight:prod bias:point",
-		.cls = "product", .rounding = ACC_FEW, .product = linear},
+	PRODUCT("linear npu_linear Linear", "input|x:prod weight:prod bias:point", linear, 0),
+	PRODUCT("matmul bmm mm mv dot inner1d BatchMatMul MatMul", "input|x|self:prod "
+		"mat2|other|vec|y|tensor:prod", matmul, 0),
+	PRODUCT("rmatmul", "input|x|self:prod mat2|other:prod", matmul, 1),
+	PRODUCT("addmm baddbmm addmv", "input:point mat1|batch1|mat:prod mat2|batch2|vec:prod "
+		"beta alpha", addmm, 0),
+	PRODUCT("outer ger", "input|self:prod mat2|vec2|other:prod", outer, 0),
 	{.names = NULL},
 };

@@ -11,6 +11,10 @@ missing(void *arg, struct acc_held *h)
 		*why = "an input was recorded without data";
 	else if (h->d.dtype == ACC_NODTYPE || acc_dtypes[h->d.dtype].cls == 'C')
 		*why = h->d.dtype == ACC_NODTYPE ? "an input's dtype is unknown" : "complex numbers";
+	bool wide = h->d.dtype == ACC_I64 || h->d.dtype == ACC_U64;
+	for (size_t i = 0; wide && h->d.v != NULL && i < h->d.n && *why == NULL; i++)
+		if (fabs(h->d.v[i]) >= 0x1p53)
+			*why = "integers beyond 2^53";
 	return *why != NULL;
 }
 

@@ -1,0 +1,411 @@
+/* Choosing elements by indices: embedding, gather, index_select, x[...]. */
+#include "replay/impl.h"
+#include "replay/view.h"
+
+static const char BEYOND[] = "an index outside of its input";
+
+/* --- rows by index --- */
+
+static int
+embedding(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *ids, *w;
+	int64_t shape[ACC_DENSE_DIMS];
+	if (acc_need_tensor(r, "input", &ids) < 0 || acc_need_tensor(r, "weight", &w) < 0)
+		return ACC_EUNSUP;
+	if (w->ndim != 2 || ids->ndim + 1 > ACC_DENSE_DIMS)
+		return acc_cannot(r, "its weight is no matrix");
+	int64_t padding = -1;
+	bool by_freq = false;
+	if (acc_arg_int(r, "padding_idx", &padding) < 0 ||
+		acc_arg_bool(r, "scale_grad_by_freq", &by_freq) < 0)
+		return ACC_EUNSUP;
+	if (acc_arg(r, "max_norm") != NULL || (by_freq && r->gradient))
+		return acc_cannot(r, "rows that are scaled");
+	if (ids->ndim > 0)
+		memcpy(shape, ids->shape, ids->ndim * sizeof *shape);
+	shape[ids->ndim] = w->shape[1];
+	if (acc_out_shape(r, out, shape, ids->ndim + 1) < 0)
+		return ACC_EUNSUP;
+	size_t len = (size_t)w->shape[1];
+	for (size_t i = 0; i < ids->n; i++) {
+		if (!(ids->v[i] >= 0 && ids->v[i] < (double)w->shape[0]))
+			return acc_cannot(r, BEYOND);
+		bool pad = r->gradient && ids->v[i] == (double)padding;
+		for (size_t k = 0; k < len; k++)
+			out->v[i * len + k] = pad ? 0 : w->v[(size_t)ids->v[i] * len + k];
+	}
+	return 0;
+}
+
+static int
+index_select(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x, *ids;
+	int64_t shape[ACC_DENSE_DIMS];
+	uint32_t dim;
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "index", &ids) < 0 ||
+		acc_arg_dim(r, "dim", x->ndim, 0, &dim) < 0)
+		return ACC_EUNSUP;
+	if (x->ndim == 0)
+		return acc_cannot(r, "its input has no dimension");
+	memcpy(shape, x->shape, x->ndim * sizeof *shape);
+	shape[dim] = (int64_t)ids->n;
+	if (acc_out_shape(r, out, shape, x->ndim) < 0)
+		return ACC_EUNSUP;
+	size_t inner = 1, n = (size_t)x->shape[dim];
+	for (uint32_t d = dim + 1; d < x->ndim; d++)
+		inner *= (size_t)x->shape[d];
+	for (size_t i = 0; i < out->n; i++) {
+		double k = ids->v[i / inner % ids->n];
+		if (!(k >= 0 && k < (double)n))
+			return acc_cannot(r, BEYOND);
+		out->v[i] = x->v[(i / inner / ids->n * n + (size_t)k) * inner + i % inner];
+	}
+	return 0;
+}
+
+/* out[i][j] = x[index[i][j]][j] and so on: the index's shape, which x may exceed elsewhere. */
+static int
+gather(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x, *ids;
+	struct acc_view v;
+	uint32_t dim;
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "index", &ids) < 0 ||
+		acc_arg_dim(r, "dim", x->ndim, 0, &dim) < 0 ||
+		acc_out_shape(r, out, ids->shape, ids->ndim) < 0)
+		return ACC_EUNSUP;
+	bool fits = x->ndim == ids->ndim && x->ndim > 0;
+	for (uint32_t d = 0; fits && d < x->ndim; d++)
+		fits = d == dim || ids->shape[d] <= x->shape[d];
+	if (!fits)
+		return acc_cannot(r, "its inputs do not fit each other");
+	acc_view_of(x, &v);
+	int64_t step = v.stride[dim], n = v.shape[dim];
+	memcpy(v.shape, ids->shape, ids->ndim * sizeof *v.shape);
+	v.stride[dim] = 0;
+	const size_t *at = acc_view_offsets(r, &v);
+	for (size_t i = 0; at != NULL && i < ids->n; i++) {
+		if (!(ids->v[i] >= 0 && ids->v[i] < (double)n))
+			return acc_cannot(r, BEYOND);
+		out->v[i] = x->v[at[i] + (size_t)ids->v[i] * (size_t)step];
+	}
+	return at == NULL ? ACC_EUNSUP : 0;
+}
+
+static int
+take(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x, *ids;
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "index", &ids) < 0 ||
+		acc_out_shape(r, out, ids->shape, ids->ndim) < 0)
+		return ACC_EUNSUP;
+	for (size_t i = 0; i < ids->n; i++) {
+		double k = ids->v[i] < 0 ? ids->v[i] + (double)x->n : ids->v[i];
+		if (!(k >= 0 && k < (double)x->n))
+			return acc_cannot(r, BEYOND);
+		out->v[i] = x->v[(size_t)k];
+	}
+	return 0;
+}
+
+/* Which elements a mask takes. */
+static int
+masked_fill(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *in[2];
+	struct acc_broadcast b;
+	double value;
+	if (acc_need_tensor(r, "input", &in[0]) < 0 || acc_need_tensor(r, "mask", &in[1]) < 0)
+		return ACC_EUNSUP;
+	int rc = acc_arg_float(r, "value", &value);
+	if (rc <= 0)
+		return rc < 0 ? rc : acc_cannot(r, "its value was not recorded");
+	if (acc_broadcast_exact(r, &b, out, in, 2) < 0)
+		return ACC_EUNSUP;
+	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b))
+		out->v[i] = in[1]->v[b.at[1]] != 0 ? value : in[0]->v[b.at[0]];
+	return 0;
+}
+
+/* --- x[...] --- */
+
+/* One axis of the result that tensors of indices share, or none. */
+struct subscript {
+	struct acc_view v;          /* with the axes of index tensors left in, in order */
+	const struct acc_dense *by[ACC_DENSE_DIMS]; /* of each axis of v: its indices, or NULL */
+};
+
+static int
+slice(struct acc_replay *r, const struct acc_value *s, struct acc_view *v, uint32_t d)
+{
+	int64_t k[3] = {0, 0, 1}, n = v->shape[d];
+	for (int i = 0; i < 3; i++)
+		if (s->item[i].type == ACC_A_INT)
+			k[i] = s->item[i].i;
+		else if (s->item[i].type != ACC_A_NONE)
+			return acc_cannot(r, "a slice that is not understood");
+	if (k[2] <= 0)
+		return acc_cannot(r, "a slice that is not understood");
+	int64_t from = s->item[0].type == ACC_A_NONE ? 0 : k[0] < 0 ? k[0] + n : k[0];
+	int64_t to = s->item[1].type == ACC_A_NONE ? n : k[1] < 0 ? k[1] + n : k[1];
+	from = from < 0 ? 0 : from > n ? n : from;
+	to = to < from ? from : to > n ? n : to;
+	v->first += from * v->stride[d];
+	v->shape[d] = (to - from + k[2] - 1) / k[2];
+	v->stride[d] *= k[2];
+	return 0;
+}
+
+static void
+drop_axis(struct acc_view *v, uint32_t d)
+{
+	v->ndim--;
+	for (uint32_t i = d; i < v->ndim; i++) {
+		v->shape[i] = v->shape[i + 1];
+		v->stride[i] = v->stride[i + 1];
+	}
+}
+
+static int
+new_axis(struct acc_replay *r, struct acc_view *v, uint32_t d)
+{
+	if (v->ndim == ACC_DENSE_DIMS)
+		return acc_cannot(r, "too many dimensions");
+	for (uint32_t i = v->ndim++; i > d; i--) {
+		v->shape[i] = v->shape[i - 1];
+		v->stride[i] = v->stride[i - 1];
+	}
+	v->shape[d] = 1;
+	v->stride[d] = 0;
+	return 0;
+}
+
+/* The indices of a mask's true elements, one tensor per dimension. */
+static int
+nonzero(struct acc_replay *r, const struct acc_dense *mask, struct acc_dense **out)
+{
+	size_t n = 0, k = 0;
+	for (size_t i = 0; i < mask->n; i++)
+		n += mask->v[i] != 0;
+	struct acc_dense *d = acc_alloc(r->mem, (mask->ndim + 1) * sizeof *d);
+	if (d == NULL)
+		return acc_cannot(r, "out of memory");
+	for (uint32_t a = 0; a < mask->ndim; a++) {
+		d[a] = (struct acc_dense){.dtype = ACC_I64, .ndim = 1, .shape = {(int64_t)n},
+			.n = n, .v = acc_doubles(r, n)};
+		if (d[a].v == NULL)
+			return ACC_EUNSUP;
+	}
+	for (size_t i = 0; i < mask->n; i++) {
+		size_t rest = i;
+		if (mask->v[i] == 0)
+			continue;
+		for (uint32_t a = mask->ndim; a-- > 0;) {
+			d[a].v[k] = (double)(rest % (size_t)mask->shape[a]);
+			rest /= (size_t)mask->shape[a];
+		}
+		k++;
+	}
+	*out = d;
+	return 0;
+}
+
+static uint32_t
+axes_of(const struct acc_value *v)
+{
+	if (v->type == ACC_A_NONE || v->type == ACC_A_ELLIPSIS)
+		return 0;
+	return v->type == ACC_A_TENSOR && v->t->dtype == ACC_BOOL ? v->t->ndim : 1;
+}
+
+/* A list of ints is a tensor of indices. */
+static int
+as_tensor(struct acc_replay *r, const struct acc_value *v, const struct acc_dense **out)
+{
+	struct acc_dense *d = acc_alloc(r->mem, sizeof *d);
+	double *p = acc_doubles(r, v->n);
+	if (d == NULL || p == NULL)
+		return acc_cannot(r, "out of memory");
+	for (uint32_t i = 0; i < v->n; i++) {
+		if (v->item[i].type != ACC_A_INT)
+			return acc_cannot(r, "an index that is not understood");
+		p[i] = (double)v->item[i].i;
+	}
+	*d = (struct acc_dense){.dtype = ACC_I64, .ndim = 1, .shape = {v->n}, .n = v->n, .v = p};
+	*out = d;
+	return 0;
+}
+
+static int
+by_tensor(struct acc_replay *r, const struct acc_dense *t, struct subscript *s, uint32_t *d)
+{
+	struct acc_dense *one = NULL;
+	if (t->v == NULL || acc_is_float(t->dtype))
+		return acc_cannot(r, "an index that is not understood");
+	if (t->dtype != ACC_BOOL) {
+		s->by[(*d)++] = t;
+		return 0;
+	}
+	if (t->ndim == 0 || nonzero(r, t, &one) < 0)
+		return acc_cannot(r, "an index that is not understood");
+	for (uint32_t a = 0; a < t->ndim; a++)
+		s->by[(*d)++] = &one[a];
+	return 0;
+}
+
+static int
+subscript(struct acc_replay *r, const struct acc_dense *x, const struct acc_value *idx, uint32_t n,
+	struct subscript *s)
+{
+	uint32_t d = 0, axes = 0;
+	*s = (struct subscript){0};
+	acc_view_of(x, &s->v);
+	for (uint32_t i = 0; i < n; i++)
+		axes += axes_of(&idx[i]);
+	if (axes > x->ndim)
+		return acc_cannot(r, "more indices than dimensions");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_value *v = &idx[i];
+		const struct acc_dense *t = NULL;
+		int rc = 0;
+		if (v->type == ACC_A_ELLIPSIS) {
+			d += x->ndim - axes;
+		} else if (v->type == ACC_A_NONE) {
+			rc = new_axis(r, &s->v, d++);
+		} else if (v->type == ACC_A_SLICE) {
+			rc = slice(r, v, &s->v, d++);
+		} else if (v->type == ACC_A_INT) {
+			int64_t k = v->i < 0 ? v->i + s->v.shape[d] : v->i;
+			if (k < 0 || k >= s->v.shape[d])
+				return acc_cannot(r, BEYOND);
+			s->v.first += k * s->v.stride[d];
+			drop_axis(&s->v, d);
+		} else if (v->type == ACC_A_TENSOR) {
+			rc = by_tensor(r, v->t, s, &d);
+		} else if (v->type == ACC_A_LIST && v->n > 0) {
+			rc = as_tensor(r, v, &t);
+			s->by[d++] = t;
+		} else {
+			rc = acc_cannot(r, "an index that is not understood");
+		}
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* The axes that tensors index become those of the broadcast indices: in their place if they
+ * stand together, else in front. */
+static int
+advanced(struct acc_replay *r, const struct acc_dense *x, const struct subscript *s,
+	struct acc_dense *out)
+{
+	const struct acc_dense *by[ACC_BROADCAST_MAX];
+	uint32_t axis[ACC_BROADCAST_MAX], nby = 0, ndim = 0;
+	int64_t shape[ACC_DENSE_DIMS], bshape[ACC_DENSE_DIMS];
+	for (uint32_t d = 0; d < s->v.ndim; d++) {
+		if (s->by[d] == NULL)
+			continue;
+		if (nby == ACC_BROADCAST_MAX)
+			return acc_cannot(r, "too many tensors of indices");
+		axis[nby] = d;
+		by[nby++] = s->by[d];
+		ndim = s->by[d]->ndim > ndim ? s->by[d]->ndim : ndim;
+	}
+	for (uint32_t d = 0; d < ndim; d++) {
+		bshape[d] = 1;
+		for (uint32_t k = 0; k < nby; k++)
+			if (d + by[k]->ndim >= ndim && by[k]->shape[d + by[k]->ndim - ndim] != 1)
+				bshape[d] = by[k]->shape[d + by[k]->ndim - ndim];
+	}
+	bool together = axis[nby - 1] - axis[0] == nby - 1;
+	uint32_t front = together ? axis[0] : 0, nd = 0;
+	struct acc_view rest = s->v, lead, tail;
+	for (uint32_t k = nby; k-- > 0;)
+		drop_axis(&rest, axis[k]);
+	if (rest.ndim + ndim > ACC_DENSE_DIMS)
+		return acc_cannot(r, "too many dimensions");
+	for (uint32_t d = 0; d < front; d++)
+		shape[nd++] = rest.shape[d];
+	for (uint32_t d = 0; d < ndim; d++)
+		shape[nd++] = bshape[d];
+	for (uint32_t d = front; d < rest.ndim; d++)
+		shape[nd++] = rest.shape[d];
+	if (acc_out_shape(r, out, shape, nd) < 0)
+		return ACC_EUNSUP;
+	lead = tail = rest;
+	lead.ndim = front;
+	tail.first = 0;
+	tail.ndim = rest.ndim - front;
+	memmove(tail.shape, rest.shape + front, tail.ndim * sizeof *tail.shape);
+	memmove(tail.stride, rest.stride + front, tail.ndim * sizeof *tail.stride);
+	const size_t *a = acc_view_offsets(r, &lead), *c = acc_view_offsets(r, &tail);
+	size_t na = acc_view_count(&lead), nc = acc_view_count(&tail), o = 0;
+	for (size_t i = 0; a != NULL && c != NULL && i < na; i++) {
+		struct acc_broadcast b;
+		if (!acc_broadcast_start(&b, bshape, ndim, by, nby))
+			return acc_cannot(r, "its indices do not fit each other");
+		for (size_t n = nc == 0 || na == 0 ? 0 : out->n / na / nc; n-- > 0;
+			acc_broadcast_next(&b)) {
+			int64_t at = (int64_t)a[i];
+			for (uint32_t k = 0; k < nby; k++) {
+				double j = by[k]->v[b.at[k]];
+				int64_t len = s->v.shape[axis[k]];
+				j += j < 0 ? (double)len : 0;
+				if (!(j >= 0 && j < (double)len))
+					return acc_cannot(r, BEYOND);
+				at += (int64_t)j * s->v.stride[axis[k]];
+			}
+			for (size_t k = 0; k < nc; k++)
+				out->v[o++] = x->v[(size_t)at + c[k]];
+		}
+	}
+	return a == NULL || c == NULL ? ACC_EUNSUP : 0;
+}
+
+static int
+apply(struct acc_replay *r, const struct acc_dense *x, const struct acc_value *idx, uint32_t n,
+	struct acc_dense *out)
+{
+	struct subscript s;
+	int rc = subscript(r, x, idx, n, &s);
+	if (rc < 0)
+		return rc;
+	for (uint32_t d = 0; d < s.v.ndim; d++)
+		if (s.by[d] != NULL)
+			return advanced(r, x, &s, out);
+	return acc_view_copy(r, &s.v, x->v, out);
+}
+
+static int
+getitem(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x;
+	if (acc_need_tensor(r, "input", &x) < 0)
+		return ACC_EUNSUP;
+	if (r->nin < 2)
+		return acc_cannot(r, "its index was not recorded");
+	const struct acc_value *idx = &r->in[1];
+	if (idx->type != ACC_A_LIST)
+		return apply(r, x, idx, 1, out);
+	/* Recorders write a tuple and a list alike: the shape tells. */
+	int rc = apply(r, x, idx->item, idx->n, out);
+	if (rc == 0)
+		return 0;
+	r->why = NULL;
+	return apply(r, x, idx, 1, out);
+}
+
+#define MOVE(n, s, f)                                                                    \
+	{.names = n, .sig = s, .cls = "move", .rounding = ACC_EXACT, .eval = f}
+const struct acc_op acc_ops_index[] = {
+	MOVE("embedding Embedding", "input weight:move padding_idx max_norm norm_type scale_grad_by_freq sparse", embedding),
+	MOVE("index_select", "input|x|self:move dim|axis index", index_select),
+	MOVE("gather take_along_dim gather_elements", "input|x|self:move dim|axis index", gather),
+	MOVE("take", "input|x|self:move index", take),
+	MOVE("masked_fill npu_masked_fill", "input|x|self:move mask value", masked_fill),
+	MOVE("getitem", "input|self:move index", getitem),
+	{.names = NULL},
+};

@@ -1,0 +1,64 @@
+#include "replay/view.h"
+
+#include "replay/impl.h"
+
+void
+acc_view_of(const struct acc_dense *d, struct acc_view *v)
+{
+	int64_t step = 1;
+	*v = (struct acc_view){.ndim = d->ndim};
+	for (uint32_t k = d->ndim; k-- > 0;) {
+		v->shape[k] = d->shape[k];
+		v->stride[k] = step;
+		step *= d->shape[k];
+	}
+}
+
+size_t
+acc_view_count(const struct acc_view *v)
+{
+	size_t n = 1;
+	for (uint32_t k = 0; k < v->ndim; k++)
+		n *= (size_t)v->shape[k];
+	return n;
+}
+
+struct walk {
+	int64_t idx[ACC_DENSE_DIMS], at;
+};
+
+static void
+next(const struct acc_view *v, struct walk *w)
+{
+	for (uint32_t d = v->ndim; d-- > 0;) {
+		w->at += v->stride[d];
+		if (++w->idx[d] < v->shape[d])
+			return;
+		w->at -= v->stride[d] * v->shape[d];
+		w->idx[d] = 0;
+	}
+}
+
+int
+acc_view_copy(struct acc_replay *r, const struct acc_view *v, const double *from,
+	const struct acc_dense *out)
+{
+	struct walk w = {.at = v->first};
+	if (acc_out_shape(r, out, v->shape, v->ndim) < 0)
+		return ACC_EUNSUP;
+	for (size_t i = 0; i < out->n; i++, next(v, &w))
+		out->v[i] = from[w.at];
+	return 0;
+}
+
+size_t *
+acc_view_offsets(struct acc_replay *r, const struct acc_view *v)
+{
+	struct walk w = {.at = v->first};
+	size_t n = acc_view_count(v), *p = acc_alloc(r->mem, (n > 0 ? n : 1) * sizeof *p);
+	if (p == NULL)
+		acc_cannot(r, "out of memory");
+	for (size_t i = 0; p != NULL && i < n; i++, next(v, &w))
+		p[i] = (size_t)w.at;
+	return p;
+}
