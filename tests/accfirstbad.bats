@@ -280,6 +280,32 @@ unmatched" ] || { echo "$found"; return 1; }
 	[ "$found" = clean ]
 }
 
+@test "ranks that communicate: where it began, and who received it" {
+	judge 1 "$J/collective0.acc" "$J/collective1.acc"
+	first culprit Functional.gelu.1.forward output
+	[ "$(field rank)" = 1 ]
+	says "rank 0 receives it through communication, first at Distributed.all_reduce.0.forward"
+	judge 1 "$J/stage0.acc" "$J/stage1.acc"
+	first culprit Functional.gelu.1.forward output
+	[ "$(field rank)" = 0 ]
+	says "rank 1 receives it through communication, first at Distributed.recv.0.forward"
+	judge 1 "$J"/same[012].acc
+	first culprit Functional.gelu.1.forward output
+	says "the same op call is the first that stands out on ranks 1, 2, too"
+}
+
+@test "ranks that communicate, judged alone" {
+	for r in 0 1; do
+		accfirstbad "$J/collective$r.acc" >"$r.acc" || [ $? -eq 1 ]
+	done
+	judge 1 0.acc 1.acc
+	first culprit Functional.gelu.1.forward output
+	[ "$(field rank)" = 1 ]
+	says "rank 1: Functional.gelu.1.forward: output 0"
+	says "received through communication: rank 0: Distributed.all_reduce.0.forward"
+	[ "$(jq -rs '[.[] | select(.what == "culprit")] | length' out.json)" -eq 1 ]
+}
+
 @test "one dump alone: overflow" {
 	judge 0 "$J/overflow-none.acc"
 	first clean

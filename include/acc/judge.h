@@ -123,6 +123,7 @@ struct acc_verdict {
 struct acc_finding {
 	const char *what, *name, *io, *pos, *rule, *limit_from, *text, *stack;
 	int64_t step, rank, seq; /* INT64_MIN: absent */
+	int64_t comm;  /* communications that came before; INT64_MIN: absent */
 	double value, limit, confidence; /* NAN: absent */
 	const char *const *ranked;
 	uint32_t nranked;

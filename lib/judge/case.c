@@ -326,7 +326,7 @@ acc_case_find(struct acc_case *c, const char *what, struct acc_err *e)
 	c->finding = p;
 	struct acc_finding *f = &c->finding[c->nfinding++];
 	*f = (struct acc_finding){.what = what};
-	f->step = f->rank = f->seq = INT64_MIN;
+	f->step = f->rank = f->seq = f->comm = INT64_MIN;
 	f->value = f->limit = f->confidence = NAN;
 	return f;
 }

@@ -25,6 +25,20 @@ const char *acc_say_where(struct acc_case *c, const struct acc_call *k);
  * is known; *id gets the stack's id or NULL. NULL when memory runs out or reading fails. */
 const char *acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id,
 	struct acc_err *e);
+/* --- ranks.c: the order of several ranks, by what they communicate --- */
+struct acc_ranks;
+struct acc_ranks *acc_ranks_open(struct acc_case *c, struct acc_err *e);
+void acc_ranks_close(struct acc_ranks *t);
+bool acc_is_communication(const struct acc_call *k);
+/* How many communications, of any rank that takes part, come before this call. */
+uint32_t acc_layer(const struct acc_ranks *t, const struct acc_case *c, uint32_t call);
+/* Is this call before the other, by step, rank's order and communication? */
+bool acc_before(const struct acc_ranks *t, const struct acc_case *c, uint32_t call, uint32_t other);
+/* What the other ranks have to do with it: of each rank and step the first call that is bad,
+ * and what such a call does, in words. */
+int acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
+	const uint32_t *first, uint32_t n, const char *deed, struct acc_err *e);
+
 /* The device's key of a call, or the bench's. */
 const char *acc_call_name(const struct acc_call *k);
 

@@ -264,6 +264,7 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	f->step = k->step;
 	f->rank = k->rank;
 	f->seq = k->seq;
+	f->comm = acc_layer(s->ranks, c, x->call);
 	f->rule = x->role == ROLE_ARG ? "argument" : x->role == ROLE_IN ? "input" : "output";
 	f->value = x->value;
 	f->limit = it->measure == ACC_BY_SUM ? 0 : x->limit;

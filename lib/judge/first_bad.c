@@ -407,11 +407,10 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
 }
 
-/* The earliest suspect that stands out, in the order of (step, seq): ranks run side by side.
- * Inputs were found before arguments and outputs, as they stand. Where something is plainly
+/* The earliest suspect that stands out, in the order of steps and of communication. Inputs were found before arguments and outputs, as they stand. Where something is plainly
  * wrong, what may be arithmetic of another kind is not it. */
 static uint32_t
-choose(const struct scan *s)
+choose(struct scan *s)
 {
 	double largest = 0, plain = 0;
 	for (uint32_t i = 0; i < s->nsuspect; i++) {
@@ -419,18 +418,16 @@ choose(const struct scan *s)
 		plain = fmax(plain, s->suspect[i].weak ? 0 : s->suspect[i].margin);
 	}
 	double enough = fmin(.25, .2 * largest);
-	uint32_t best = ACC_NOCALL;
+	uint32_t best = ACC_NOCALL, segment = UINT32_MAX;
 	for (uint32_t i = 0; i < s->nsuspect; i++) {
-		if (s->suspect[i].margin < enough || (plain >= 1 && s->suspect[i].weak))
+		const struct suspect *x = &s->suspect[i];
+		if (x->margin < enough || (plain >= 1 && x->weak) ||
+			s->c->call[x->call].segment == segment)
 			continue;
-		if (best == ACC_NOCALL) {
-			best = i;
-			continue;
-		}
-		const struct acc_call *x = &s->c->call[s->suspect[i].call];
-		const struct acc_call *y = &s->c->call[s->suspect[best].call];
-		if (x->segment != y->segment &&
-			(x->step != y->step ? x->step < y->step : x->seq < y->seq))
+		segment = s->c->call[x->call].segment;
+		s->first[s->nfirst++] = x->call;
+		if (best == ACC_NOCALL ||
+			acc_before(s->ranks, s->c, x->call, s->suspect[best].call))
 			best = i;
 	}
 	/* An argument explains what comes out of its call. */
@@ -453,6 +450,11 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = walk(&s, false, e);
 	if (rc == 0) {
+		s.ranks = acc_ranks_open(c, e);
+		s.first = malloc(((size_t)s.nsuspect + 1) * sizeof *s.first);
+		rc = s.ranks == NULL || s.first == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	}
+	if (rc == 0) {
 		uint32_t i = choose(&s);
 		if (i != ACC_NOCALL) {
 			rc = acc_mark_suspects(&s, i, e);
@@ -463,6 +465,9 @@ judge(struct acc_case *c, struct acc_err *e)
 			rc = acc_say_clean(&s, i == ACC_NOCALL ? NULL : &s.suspect[i], e);
 		if (rc == 0 && i != ACC_NOCALL)
 			rc = acc_say_next(&s, i, e);
+		if (rc == 0 && i != ACC_NOCALL)
+			rc = acc_say_ranks(c, s.ranks, s.suspect[i].call, s.first, s.nfirst,
+				"stands out", e);
 	}
 	if (rc == 0)
 		rc = acc_say_rest(c, e);
@@ -471,6 +476,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	acc_map_release(&s.twin);
 	acc_map_release(&s.floor);
 	acc_sum_release(&s);
+	acc_ranks_close(s.ranks);
+	free(s.first);
 	free(s.excess);
 	free(s.suspect);
 	return rc;

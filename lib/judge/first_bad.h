@@ -74,6 +74,8 @@ struct scan {
 	bool learning;
 	struct suspect *suspect;
 	uint32_t nsuspect, suspect_cap;
+	struct acc_ranks *ranks;
+	uint32_t *first, nfirst; /* of each rank and step, the first call that stands out */
 };
 
 /* --- limit.c --- */

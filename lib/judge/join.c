@@ -39,6 +39,7 @@ take(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 	f->step = acc_get_int(r, "", "step", INT64_MIN);
 	f->rank = acc_get_int(r, "", "rank", INT64_MIN);
 	f->seq = acc_get_int(r, "", "seq", INT64_MIN);
+	f->comm = acc_get_int(r, "", "comm", INT64_MIN);
 	f->value = number_of(r, "value");
 	f->limit = number_of(r, "limit");
 	f->confidence = number_of(r, "confidence");
@@ -64,7 +65,14 @@ take(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 	return 0;
 }
 
-/* What is bad comes first, the earliest of it before all; the rest stays in order. */
+static bool
+communicates(const struct acc_finding *f)
+{
+	return f->name != NULL && acc_str_starts(acc_str(f->name), "Distributed.");
+}
+
+/* What is bad comes first, the earliest of it before all, as communication orders the ranks; the
+ * rest stays in order. */
 static int
 earlier(const void *pa, const void *pb)
 {
@@ -74,6 +82,10 @@ earlier(const void *pa, const void *pb)
 	if (a->bad) {
 		if (a->step != b->step)
 			return a->step < b->step ? -1 : 1;
+		if (a->comm != b->comm)
+			return a->comm < b->comm ? -1 : 1;
+		if (communicates(a) != communicates(b))
+			return communicates(a) ? -1 : 1;
 		if (a->seq != b->seq)
 			return a->seq < b->seq ? -1 : 1;
 	}
@@ -109,11 +121,44 @@ acc_take_findings(struct acc_case *c, struct acc_err *e)
 	return rc;
 }
 
+/* A judge that saw one rank had no need to say which. */
+static int
+name_ranks(struct acc_case *c)
+{
+	for (uint32_t i = 0; i < c->nfinding; i++) {
+		struct acc_finding *f = &c->finding[i];
+		if (f->rank == INT64_MIN || f->text == NULL || strncmp(f->text, "rank ", 5) == 0)
+			continue;
+		f->text = acc_arena_printf(&c->mem, "rank %lld: %s", (long long)f->rank, f->text);
+		if (f->text == NULL)
+			return ACC_ENOMEM;
+	}
+	return 0;
+}
+
 int
 acc_join(struct acc_case *c, struct acc_err *e)
 {
 	int rc = acc_take_findings(c, e);
-	if (rc == 0 && c->nfinding > 1)
-		qsort(c->finding, c->nfinding, sizeof *c->finding, earlier);
-	return rc;
+	if (rc < 0 || c->nfinding < 2)
+		return rc;
+	qsort(c->finding, c->nfinding, sizeof *c->finding, earlier);
+	if (name_ranks(c) < 0)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	const struct acc_finding *from = &c->finding[0];
+	for (uint32_t i = 1; i < c->nfinding && from->bad; i++) {
+		struct acc_finding *f = &c->finding[i];
+		if (!f->bad || f->step != from->step || f->rank == from->rank ||
+			strcmp(f->what, from->what) != 0 ||
+			!(communicates(f) || f->comm > from->comm))
+			continue;
+		f->what = "ranks";
+		f->rule = "received";
+		f->bad = false;
+		f->text = acc_arena_printf(&c->mem, "received through communication: %s",
+			f->text == NULL ? "" : f->text);
+		if (f->text == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+	}
+	return 0;
 }

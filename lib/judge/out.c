@@ -108,6 +108,7 @@ put_finding(struct acc_rec *r, const struct acc_finding *f)
 	rc |= put_int(r, "step", f->step);
 	rc |= put_int(r, "rank", f->rank);
 	rc |= put_int(r, "seq", f->seq);
+	rc |= put_int(r, "comm", f->comm);
 	rc |= put_text(r, "rule", f->rule);
 	rc |= put_number(r, "value", f->value);
 	rc |= put_number(r, "limit", f->limit);

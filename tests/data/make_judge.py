@@ -441,3 +441,26 @@ for name, where, more in (("misplaced", "out", {}), ("misplaced-weight", "in", {
     s.op(G % 0, [("l", 1e-7)], [("g", 1e-7, dict(M, **more) if where == "out" else {})])
     s.op(A % 0, [("g", 1e-7)], [("y", 1e-7)])
     s.write(name)
+
+# Ranks that communicate: rank 1 goes wrong late by its own order, but before rank 0 receives it.
+AR, SEND, RECV = "Distributed.all_reduce.%d.forward", "Distributed.send.0.forward", "Distributed.recv.0.forward"
+for rank in 0, 1:
+    s = Stream(rank=rank)
+    if rank == 1:
+        net(s, gelu=1e-3)
+    s.op(AR % 0, [("part%d" % rank, 1e-3 if rank == 1 else 1e-7)], [("all", 1e-3)])
+    s.op(G % 7, [("all", 1e-3)], [("gall", 1e-3)])
+    s.write("collective%d" % rank)
+for rank in 0, 1:
+    s = Stream(rank=rank)
+    if rank == 0:
+        net(s, gelu=1e-3)
+        s.tensor(SEND, "in", "0", "act", 1e-3)
+        s.arg(SEND, "1", 1, 1)
+    else:
+        s.arg(RECV, "1", 0, 0)
+        s.tensor(RECV, "out", "0", "act", 1e-3)
+        s.op(L % 9, [("act", 1e-3), ("w9", 0.0)], [("z", 1e-3)])
+    s.write("stage%d" % rank)
+for rank in range(3):  # the same op is at fault on all
+    net(Stream(rank=rank), gelu=1e-3).write("same%d" % rank)

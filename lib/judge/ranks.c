@@ -1,0 +1,245 @@
+/* Several ranks: on which of them did it begin?
+ *
+ * Ranks run side by side and have no clock in common, but communication orders them: what
+ * happens on one rank before a collective is before all that happens on the others after it.
+ * Each communication gets a layer, one more than what came before it on any rank that takes
+ * part; an op call has the layer of the last communication before it on its rank. */
+#include "first_bad.h"
+
+#include <stdlib.h>
+
+#include "case.h"
+
+struct event {
+	uint32_t call, layer;
+	uint64_t id; /* the same on all ranks that take part */
+	bool first;  /* of its rank and step */
+};
+
+struct acc_ranks {
+	struct event *event;
+	uint32_t n, cap;
+};
+
+bool
+acc_is_communication(const struct acc_call *k)
+{
+	return acc_str_starts(acc_str(acc_call_name(k)), "Distributed.");
+}
+
+/* The rank that a call sends to or receives from, and its group, as far as it was recorded. */
+struct partners {
+	int64_t peer; /* -1: unknown */
+	uint64_t group;
+	bool sends, receives;
+};
+
+static int
+read_partners(struct acc_case *c, const struct acc_call *k, struct partners *p, struct acc_err *e)
+{
+	struct acc_str op = acc_str(acc_call_name(k) + strlen("Distributed."));
+	*p = (struct partners){.peer = -1};
+	p->sends = acc_str_starts(op, "send.") || acc_str_starts(op, "isend.");
+	p->receives = acc_str_starts(op, "recv.") || acc_str_starts(op, "irecv.");
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		struct acc_rec *r;
+		if (it->call != (uint32_t)(k - c->call) || it->kind != ACC_ITEM_ARG)
+			continue;
+		int rc = acc_case_record(c, it, &r, e);
+		if (rc < 0)
+			return rc;
+		const char *prefix = acc_rec_is(r, "pair") ? it->sides & 1 ? "a." : "b." : "";
+		const struct acc_val *v = acc_get(r, prefix, "value");
+		struct acc_str type = acc_get_text(r, prefix, "type");
+		struct acc_str pos = acc_get_text(r, prefix, "pos");
+		if (acc_str_ends(type, "ProcessGroup") && v != NULL && v->type == ACC_V_INTS)
+			p->group = acc_hash(v->ints, v->n * sizeof *v->ints);
+		else if (acc_str_is(pos, "1") || acc_str_is(pos, "dst") || acc_str_is(pos, "src"))
+			p->peer = acc_get_int(r, prefix, "value", p->peer);
+	}
+	return 0;
+}
+
+static int
+add(struct acc_ranks *t, struct acc_case *c, struct acc_map *seen, uint32_t call, struct acc_err *e)
+{
+	const struct acc_call *k = &c->call[call];
+	struct partners p;
+	int rc = read_partners(c, k, &p, e);
+	if (rc < 0)
+		return rc;
+	if (t->n == t->cap) {
+		uint32_t cap = t->cap == 0 ? 64 : t->cap * 2;
+		void *v = realloc(t->event, cap * sizeof *t->event);
+		if (v == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		t->event = v;
+		t->cap = cap;
+	}
+	uint64_t id[6] = {(uint64_t)k->step, k->backward, k->op_id, p.group, 0, 0};
+	if (p.sends || p.receives) {
+		id[2] = 0;
+		id[3] = (uint64_t)(p.sends ? k->rank : p.peer);
+		id[4] = (uint64_t)(p.sends ? p.peer : k->rank);
+	}
+	/* Which of the communications of this kind it is on its rank. */
+	uint64_t own[2] = {acc_hash(id, sizeof id), k->segment};
+	struct acc_str key = {(char *)own, sizeof own};
+	uint64_t *n = acc_map_get(seen, key);
+	id[5] = n == NULL ? 0 : *n + 1;
+	uint64_t *v = acc_map_put(seen, key, id[5]);
+	if (v == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	*v = id[5];
+	bool alone = (p.sends || p.receives) && p.peer < 0;
+	const struct event *last = t->n == 0 ? NULL : &t->event[t->n - 1];
+	t->event[t->n] = (struct event){.call = call, .id = alone ? call : acc_hash(id, sizeof id)};
+	t->event[t->n++].first = last == NULL || c->call[last->call].segment != k->segment;
+	return 0;
+}
+
+/* Layers rise until each is above the one before it and equal on all ranks that take part. */
+static int
+settle(struct acc_ranks *t, struct acc_err *e)
+{
+	struct acc_map layer = {0};
+	bool moved = true;
+	for (uint32_t pass = 0; moved && pass <= t->n; pass++) {
+		moved = false;
+		for (uint32_t i = 0; i < t->n; i++) {
+			struct event *v = &t->event[i];
+			struct acc_str key = {(char *)&v->id, sizeof v->id};
+			uint32_t least = v->first ? 1 : t->event[i - 1].layer + 1;
+			uint64_t *all = acc_map_put(&layer, key, least);
+			if (all == NULL) {
+				acc_map_release(&layer);
+				return acc_fail(e, ACC_ENOMEM, "out of memory");
+			}
+			if (*all < least)
+				*all = least;
+			moved |= v->layer != *all;
+			v->layer = (uint32_t)*all;
+			/* What was recorded may contradict itself; no layer is above their number. */
+			if (v->layer > t->n)
+				v->layer = t->n;
+		}
+	}
+	acc_map_release(&layer);
+	return 0;
+}
+
+struct acc_ranks *
+acc_ranks_open(struct acc_case *c, struct acc_err *e)
+{
+	struct acc_ranks *t = calloc(1, sizeof *t);
+	struct acc_map seen = {0};
+	int rc = t == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	for (uint32_t i = 0; i < c->ncall && rc == 0; i++)
+		if (acc_is_communication(&c->call[i]) && c->call[i].key[ACC_A] != NULL)
+			rc = add(t, c, &seen, i, e);
+	if (rc == 0)
+		rc = settle(t, e);
+	acc_map_release(&seen);
+	if (rc == 0)
+		return t;
+	acc_ranks_close(t);
+	return NULL;
+}
+
+void
+acc_ranks_close(struct acc_ranks *t)
+{
+	if (t == NULL)
+		return;
+	free(t->event);
+	free(t);
+}
+
+uint32_t
+acc_layer(const struct acc_ranks *t, const struct acc_case *c, uint32_t call)
+{
+	uint32_t lo = 0, hi = t->n;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (t->event[mid].call <= call)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo > 0 && c->call[t->event[lo - 1].call].segment == c->call[call].segment
+		       ? t->event[lo - 1].layer : 0;
+}
+
+bool
+acc_before(const struct acc_ranks *t, const struct acc_case *c, uint32_t call, uint32_t other)
+{
+	const struct acc_call *x = &c->call[call], *y = &c->call[other];
+	if (x->segment == y->segment)
+		return call < other;
+	if (x->step != y->step)
+		return x->step < y->step;
+	uint32_t lx = acc_layer(t, c, call), ly = acc_layer(t, c, other);
+	if (lx != ly)
+		return lx < ly;
+	bool cx = acc_is_communication(x), cy = acc_is_communication(y);
+	return cx != cy ? cx : x->seq < y->seq;
+}
+
+/* Which ranks, as "1, 2, 5, ..." */
+static const char *
+list(struct acc_case *c, const char *sofar, uint32_t n, int64_t rank)
+{
+	return n > 8 ? sofar : n == 8 ? acc_arena_printf(&c->mem, "%s, ...", sofar)
+		: acc_arena_printf(&c->mem, "%s%s%lld", sofar, n == 0 ? "" : ", ", (long long)rank);
+}
+
+int
+acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
+	const uint32_t *first, uint32_t n, const char *deed, struct acc_err *e)
+{
+	const struct acc_call *k = &c->call[culprit];
+	const char *same = "", *got = "", *through = NULL, *own = NULL;
+	uint32_t nsame = 0, ngot = 0, nown = 0, layer = acc_layer(t, c, culprit);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_call *x = &c->call[first[i]];
+		if (x->segment == k->segment || x->step != k->step)
+			continue;
+		if (acc_is_communication(x) || acc_layer(t, c, first[i]) > layer) {
+			if (ngot == 0)
+				through = acc_call_name(x);
+			got = list(c, got, ngot++, x->rank);
+		} else if (strcmp(acc_call_name(x), acc_call_name(k)) == 0) {
+			same = list(c, same, nsame++, x->rank);
+		} else if (nown++ < 4) {
+			own = acc_arena_printf(&c->mem, "%s%srank %lld at %s", own == NULL ? "" : own,
+				own == NULL ? "" : ", ", (long long)x->rank, acc_call_name(x));
+		}
+		if (got == NULL || same == NULL || (nown > 0 && own == NULL))
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+	}
+	const char *text[3] = {
+		nsame == 0 ? NULL : acc_arena_printf(&c->mem, "the same op call is the first that"
+			" %s on rank%s %s, too", deed, nsame == 1 ? "" : "s", same),
+		nown == 0 ? NULL : acc_arena_printf(&c->mem, "no communication is between that and"
+			" what %s first on %u more rank%s: %s", deed, nown,
+			nown == 1 ? "" : "s", own),
+		ngot == 0 ? NULL : acc_arena_printf(&c->mem, "rank%s %s receive%s it through"
+			" communication, first at %s", ngot == 1 ? "" : "s", got,
+			ngot == 1 ? "s" : "", through)};
+	static const char *const rules[3] = {"same", "also", "received"};
+	const uint32_t counts[3] = {nsame, nown, ngot};
+	for (int i = 0; i < 3; i++) {
+		if (counts[i] == 0)
+			continue;
+		struct acc_finding *f = text[i] == NULL ? NULL : acc_case_find(c, "ranks", e);
+		if (f == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		f->rule = rules[i];
+		f->value = counts[i];
+		f->step = k->step;
+		f->name = i == 2 ? through : NULL;
+		f->text = text[i];
+	}
+	return 0;
+}
