@@ -281,21 +281,21 @@ blocks(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 const struct acc_op acc_ops_attention[] = {
 	{.names = "scaled_dot_product_attention", .which = TORCH,
 		.sig = "query:block key:block value:block attn_mask dropout_p is_causal scale",
-		.cls = "attention", .rounding = ACC_FEW, .eval = attention, .blocks = blocks},
+		.cls = "product", .rounding = ACC_FEW, .eval = attention, .blocks = blocks},
 	{.names = "npu_fusion_attention npu_fusion_attention_v2 fusion_attention", .which = CANN,
 		.sig = "query:block key:block value:block head_num input_layout pse padding_mask "
 		       "atten_mask scale keep_prob pre_tockens next_tockens inner_precise prefix "
 		       "actual_seq_qlen actual_seq_kvlen sparse_mode",
-		.cls = "attention", .rounding = ACC_FEW, .eval = attention, .blocks = blocks},
+		.cls = "product", .rounding = ACC_FEW, .eval = attention, .blocks = blocks},
 	{.names = "flash_attention_score FlashAttentionScore", .which = CANN,
 		.sig = "query:block key:block value:block head_num pse|real_shift drop_mask "
 		       "padding_mask atten_mask|attn_mask prefix actual_seq_qlen actual_seq_kvlen "
 		       "keep_prob scale|scalar_value|scale_value pre_tockens|pre_tokens "
 		       "next_tockens|next_tokens inner_precise input_layout sparse_mode",
-		.cls = "attention", .rounding = ACC_FEW, .eval = attention, .blocks = blocks},
+		.cls = "product", .rounding = ACC_FEW, .eval = attention, .blocks = blocks},
 	{.names = "flash_attn_func", .which = FLASH,
 		.sig = "q|query:block k|key:block v|value:block dropout_p softmax_scale causal "
 		       "window_size softcap alibi_slopes",
-		.cls = "attention", .rounding = ACC_FEW, .eval = attention, .blocks = blocks},
+		.cls = "product", .rounding = ACC_FEW, .eval = attention, .blocks = blocks},
 	{.names = NULL},
 };

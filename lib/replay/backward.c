@@ -150,7 +150,7 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 	for (uint32_t k = 0; k < t->nout; k++)
 		if (g[k] != NULL)
 			a.unit = coarser(a.unit, g[k]);
-	a.work = fmin(a.unit, 0x1p-24);
+	a.work = acc_work_unit(a.unit);
 	t->r.why = NULL;
 	if (gin->d.v == NULL)
 		v->skip = gin->err != NULL ? gin->err : "recorded without data";

@@ -138,7 +138,7 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 	struct yardstick y = {.t = rec->dtype, .exact = t->r.op->rounding == ACC_EXACT,
 		.wild = wild, .unit = unit, .tiny = acc_tiny_of(rec->dtype),
 		.max = acc_max_of(rec->dtype),
-		.work = in == ACC_NODTYPE && unit > 0x1p-24 ? fmin(unit, 0x1p-24) : unit};
+		.work = in == ACC_NODTYPE ? acc_work_unit(unit) : unit};
 	if (rec->v == NULL) {
 		v->skip = t->out[k]->err != NULL ? t->out[k]->err : "recorded without data";
 		return;

@@ -78,6 +78,8 @@ void acc_err_add(struct acc_errsum *s, double e, size_t at);
 /* --- numbers --- */
 /* Unit of rounding error of a dtype, and the smallest number that is not rounded away. */
 double acc_unit_of(enum acc_dtype t);
+/* Of what an operator computes with on its way to a result of this unit. */
+double acc_work_unit(double unit);
 double acc_tiny_of(enum acc_dtype t);
 /* One element rounded to a dtype, as the hardware does to nearest; overflow gives infinity. */
 double acc_round_to(enum acc_dtype t, double x);

@@ -23,6 +23,13 @@ acc_unit_of(enum acc_dtype t)
 	return acc_dtypes[t].size <= 2 ? acc_dtypes[t].eps / 4 : acc_dtypes[t].eps / 2;
 }
 
+/* Operators in 16 bits compute in f32, where 40 units are allowed, and rarely one in 200. */
+double
+acc_work_unit(double unit)
+{
+	return fmin(unit, unit > 0x1p-20 ? 0x1p-18 : unit);
+}
+
 /* Devices may flush what is not normal to zero, but not in f16, whose range is small. */
 double
 acc_tiny_of(enum acc_dtype t)

@@ -215,6 +215,10 @@ unary(struct acc_replay *r, struct acc_dense *out)
 	/* 1 + erf(x) and the like cancel. */
 	bool cancels = which == GELU || which == QUICK_GELU || which == MISH || which == SELU ||
 		which == ELU || which == CELU || which == HARDSWISH;
+	bool reduces = which == SIN || which == COS || which == TAN;
+	/* Fast ones lose digits where they bring x into the first period. */
+	for (size_t i = 0; reduces && out->mag != NULL && i < out->n; i++)
+		out->mag[i] = isfinite(x->v[i]) ? 1 + fabs(x->v[i]) + fabs(out->v[i]) : 0;
 	for (size_t i = 0; cancels && out->mag != NULL && i < out->n; i++)
 		out->mag[i] = isfinite(x->v[i]) ? fabs(x->v[i]) : 0;
 	return 0;
