@@ -11,6 +11,8 @@ int acc_dir_open(const char *path, struct acc_err *e);
  * a walk of the components that follows no link at all where the kernel has no openat2).
  * The descriptor, or < 0: ACC_EREFUSED for what would leave, ACC_EIO for what is missing. */
 int acc_file_beneath(int dirfd, struct acc_str path, struct acc_err *e);
+/* The same of a folder; links that stay beneath dirfd are followed. */
+int acc_dir_beneath(int dirfd, const char *path, struct acc_err *e);
 
 struct acc_file_info {
 	uint64_t size;

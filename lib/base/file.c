@@ -70,7 +70,7 @@ link_errno(int dir, const char *name, int err)
 /* For kernels and sandboxes without openat2: component by component, following no link.
  * `path` is shorter than PATH_MAX, free of ".." and not absolute. < 0 and errno. */
 static int
-walk(int dirfd, const char *path)
+walk(int dirfd, const char *path, int flags)
 {
 	char name[PATH_MAX];
 	size_t n;
@@ -80,7 +80,7 @@ walk(int dirfd, const char *path)
 		memcpy(name, p, n);
 		name[n] = '\0';
 		p = component(p + n, &n);
-		fd = openat(dir, name, p == NULL ? RDFLAGS | O_NOFOLLOW
+		fd = openat(dir, name, p == NULL ? flags | O_NOFOLLOW
 						 : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		int err = fd < 0 ? link_errno(dir, name, errno) : 0;
 		if (dir != dirfd)
@@ -94,10 +94,10 @@ walk(int dirfd, const char *path)
 }
 
 static int
-beneath(int dirfd, const char *path)
+beneath(int dirfd, const char *path, int flags)
 {
 	struct open_how how = {
-		.flags = RDFLAGS,
+		.flags = (uint64_t)flags,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 	};
 	for (int tries = 0; tries < 100; tries++) {
@@ -105,12 +105,25 @@ beneath(int dirfd, const char *path)
 		if (fd >= 0)
 			return (int)fd;
 		if (errno == ENOSYS || errno == EPERM)
-			return walk(dirfd, path);
+			return walk(dirfd, path, flags);
 		/* EAGAIN: something was renamed meanwhile, so that the kernel is not sure. */
 		if (errno != EAGAIN && errno != EINTR)
 			break;
 	}
 	return -1;
+}
+
+int
+acc_dir_beneath(int dirfd, const char *path, struct acc_err *e)
+{
+	if (path[0] == '/' || climbs(path) || strlen(path) >= PATH_MAX)
+		return refuse(e, ACC_EREFUSED, "it may leave the folder", path);
+	int fd = beneath(dirfd, path, RDFLAGS | O_DIRECTORY);
+	if (fd < 0 && errno == EXDEV)
+		return refuse(e, ACC_EREFUSED, "a symbolic link leaves the folder", path);
+	if (fd < 0 && errno == ELOOP)
+		return refuse(e, ACC_EREFUSED, "symbolic links that are not followed", path);
+	return fd < 0 ? refuse(e, ACC_EIO, "cannot open the folder", path) : fd;
 }
 
 int
@@ -128,7 +141,7 @@ acc_file_beneath(int dirfd, struct acc_str path, struct acc_err *e)
 		return refuse(e, ACC_EREFUSED, "an absolute path leaves the folder", name);
 	if (climbs(name))
 		return refuse(e, ACC_EREFUSED, "\"..\" may leave the folder", name);
-	int fd = beneath(dirfd, name);
+	int fd = beneath(dirfd, name, RDFLAGS);
 	if (fd < 0 && errno == EXDEV)
 		return refuse(e, ACC_EREFUSED, "a symbolic link leaves the folder", name);
 	if (fd < 0 && errno == ELOOP)

@@ -94,6 +94,27 @@ acc_jtree_read(struct acc_json *j, const struct acc_json_tok *first, struct acc_
 	return rc < 0 ? rc : acc_fail(e, ACC_ENOMEM, "out of memory");
 }
 
+int
+acc_jtree_file(int dirfd, const char *file, const char *name, struct acc_arena *m,
+	struct jnode **root, struct acc_err *e)
+{
+	struct acc_json_tok t;
+	*root = NULL;
+	int fd = acc_file_beneath(dirfd, acc_str(file), e);
+	if (fd < 0)
+		return fd;
+	struct acc_json *j = acc_json_open(acc_bytes_open(fd, name, false, e), false, e);
+	if (j == NULL)
+		return e != NULL && e->code != 0 ? e->code : ACC_ENOMEM;
+	int rc = acc_json_next(j, &t, e);
+	if (rc > 0)
+		rc = acc_jtree_read(j, &t, m, root, e);
+	if (rc == 0 && *root != NULL)
+		rc = acc_json_next(j, &t, e); /* nothing follows */
+	acc_json_close(j);
+	return rc < 0 ? rc : 0;
+}
+
 const struct jnode *
 acc_jtree_find(const struct jnode *n, const char *key, size_t len)
 {

@@ -23,6 +23,10 @@ enum { JTREE_LIMIT = 64 << 20 };
  * JTREE_LIMIT bytes is read to its end and is *root = NULL, which is no failure. 0 or < 0. */
 int acc_jtree_read(struct acc_json *j, const struct acc_json_tok *t, struct acc_arena *m,
 	struct jnode **root, struct acc_err *e);
+/* A whole small file beneath dirfd; `name` is for messages. As above; of an empty file *root is
+ * NULL. */
+int acc_jtree_file(int dirfd, const char *file, const char *name, struct acc_arena *m,
+	struct jnode **root, struct acc_err *e);
 /* The last child of this name, as Python keeps it; NULL if there is none, or n no object. */
 const struct jnode *acc_jtree_find(const struct jnode *n, const char *key, size_t len);
 static inline const struct jnode *

@@ -1,6 +1,8 @@
 /* One row per dump format. Included more than once, so without a guard. */
 ROW(msprobe)
 ROW(ptdbg)
+ROW(mindspore)
+ROW(ascend)
 ROW(npy)
 ROW(npz)
 ROW(pt)

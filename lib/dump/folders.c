@@ -1,0 +1,110 @@
+#include "dump/folders.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "acc/file.h"
+
+enum { LIMIT = 1 << 16 };
+
+static int
+push(struct acc_buf *b, const struct folder *f, struct acc_err *e)
+{
+	return acc_buf_add(b, f, sizeof *f) < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+}
+
+int
+acc_folders_add(struct folders *w, const struct folder *parent, const char *name,
+	const void *what, struct acc_err *e)
+{
+	struct folder f = {.path = ".", .what = what};
+	size_t limit = w->limit == 0 ? LIMIT : w->limit;
+	if (w->queue.n / sizeof f >= limit)
+		return acc_fail(e, ACC_ELIMIT, "more than %zu entries in folders", limit);
+	if (parent != NULL) {
+		f.depth = parent->depth + 1;
+		f.path = acc_arena_printf(&w->mem, "%s/%s", parent->path, name);
+	}
+	return f.path == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : push(&w->queue, &f, e);
+}
+
+static void
+miss(struct folders *w, const struct acc_err *why)
+{
+	if (w->nmissed++ == 0)
+		w->missed = *why;
+}
+
+/* Was it entered before, by another name? */
+static int
+again(struct folders *w, const struct stat *st, struct acc_err *e)
+{
+	const uint64_t id[2] = {(uint64_t)st->st_dev, (uint64_t)st->st_ino};
+	uint64_t *n = acc_map_put(&w->seen, (struct acc_str){(const char *)id, sizeof id}, 0);
+	return n == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : (*n)++ > 0;
+}
+
+/* 1: entered; 0: pass over; < 0. */
+static int
+enter(struct folders *w, const struct folder *f, bool link, int *fd, struct acc_err *e)
+{
+	struct stat st;
+	struct acc_err why = {0};
+	if (fstatat(w->root, f->path, &st, f->depth == 0 ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+		return 0; /* it went away meanwhile */
+	if (S_ISLNK(st.st_mode) && !link)
+		return push(&w->links, f, e);
+	if (!S_ISDIR(st.st_mode) && !link)
+		return 0;
+	/* A link may lead anywhere; what it leads to is looked at once it is known to be inside. */
+	*fd = acc_dir_beneath(w->root, f->path, &why);
+	if (*fd < 0) {
+		if (errno != ENOTDIR)
+			miss(w, &why);
+		return 0;
+	}
+	int seen = fstat(*fd, &st) < 0 ? 1 : again(w, &st, e);
+	if (seen != 0)
+		close(*fd);
+	return seen < 0 ? seen : seen == 0;
+}
+
+int
+acc_folders_next(struct folders *w, struct folder *f, int *fd, struct acc_err *e)
+{
+	int rc = 0;
+	while (rc == 0) {
+		bool link = w->at >= w->queue.n;
+		struct acc_buf *b = link ? &w->links : &w->queue;
+		size_t *at = link ? &w->links_at : &w->at;
+		if (*at >= b->n)
+			return 0;
+		memcpy(f, b->p + *at, sizeof *f);
+		*at += sizeof *f;
+		rc = enter(w, f, link, fd, e);
+	}
+	return rc;
+}
+
+int
+acc_folders_missed(const struct folders *w, struct acc_err *e)
+{
+	char text[256];
+	if (w->nmissed == 0)
+		return 0;
+	snprintf(text, sizeof text, "%s", w->missed.msg);
+	if (w->nmissed > 1)
+		return acc_fail(e, w->missed.code, "%.180s, and %zu others", text, w->nmissed - 1);
+	return acc_fail(e, w->missed.code, "%s", text);
+}
+
+void
+acc_folders_release(struct folders *w)
+{
+	acc_buf_release(&w->queue);
+	acc_buf_release(&w->links);
+	acc_map_release(&w->seen);
+	acc_arena_release(&w->mem);
+}

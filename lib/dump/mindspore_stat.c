@@ -1,0 +1,297 @@
+/* statistic.csv, of all generations: columns are known by their names, in any order. From 2.3.1
+ * on, each row ends in a comma, so that it has one field more than the head. */
+#include <stdlib.h>
+
+#include "dump/mindspore.h"
+#include "io/csv.h"
+#include "io/literal.h"
+
+enum { TYPE, NAME, TASK, STREAM, TIME, IO, SLOT, SIZE, DTYPE, FORMAT, SHAPE, NFIELD, NONE = 255 };
+
+static const struct {
+	const char *name;
+	int field;
+} fields[] = {
+	{"Op Type", TYPE}, {"Op Name", NAME}, {"Task ID", TASK}, {"Stream ID", STREAM},
+	{"Timestamp", TIME}, {"IO", IO}, {"Input/Output", IO}, {"Slot", SLOT}, {"Index", SLOT},
+	{"Data Size", SIZE}, {"Data Type", DTYPE}, {"Format", FORMAT}, {"Shape", SHAPE},
+};
+
+/* "Negative Zero Count" counts what is below 0, "Positive Zero Count" what is above. */
+static const struct {
+	const char *name, *key;
+} stats[] = {
+	{"Max Value", "stat.max"}, {"Min Value", "stat.min"}, {"Avg Value", "stat.mean"},
+	{"L2Norm Value", "stat.norm"}, {"l2norm", "stat.norm"}, {"Count", "stat.count"},
+	{"Negative Zero Count", "stat.negative"}, {"Positive Zero Count", "stat.positive"},
+	{"NaN Count", "stat.nan"}, {"Nan Count", "stat.nan"},
+	{"Negative Inf Count", "stat.neginf"}, {"Positive Inf Count", "stat.posinf"},
+	{"Zero Count", "stat.zero"}, {"MD5", "stat.md5"}, {"MD5 Value", "stat.md5"},
+	{"SHA1", "stat.sha1"},
+};
+
+/* What each column is: a field, NFIELD + the number of a statistic, or NONE. */
+struct head {
+	uint8_t *what;
+	size_t n;
+	int shape; /* its column, which may be cut up by commas */
+};
+
+bool
+acc_ms_is_sheet(const uint8_t *p, size_t n)
+{
+	static const char head[] = "Op Type,Op Name,Task ID,";
+	if (n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) {
+		p += 3;
+		n -= 3;
+	}
+	return n >= sizeof head - 1 && memcmp(p, head, sizeof head - 1) == 0;
+}
+
+static uint8_t
+column(struct ms_sheet *s, struct acc_str name)
+{
+	name = acc_str_trim(name);
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		if (acc_str_is(name, fields[i].name))
+			return (uint8_t)fields[i].field;
+	for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
+		if (!acc_str_is(name, stats[i].name))
+			continue;
+		for (uint32_t k = 0; k < s->nkey; k++)
+			if (strcmp(s->key[k], stats[i].key) == 0)
+				return NONE; /* a column twice */
+		s->key[s->nkey] = stats[i].key;
+		bool sum = strcmp(stats[i].key, "stat.md5") == 0 ||
+			   strcmp(stats[i].key, "stat.sha1") == 0;
+		s->sums |= sum;
+		s->others |= !sum;
+		return (uint8_t)(NFIELD + s->nkey++);
+	}
+	return NONE;
+}
+
+static int
+head(struct ms_sheet *s, struct head *h, const struct acc_str *f, size_t n, struct acc_arena *m,
+	struct acc_err *e)
+{
+	bool has[NFIELD] = {false};
+	if (n > 64)
+		return acc_fail(e, ACC_EFORMAT, "no statistics of MindSpore: %zu columns", n);
+	h->what = acc_alloc(m, n);
+	if (h->what == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	h->n = n;
+	h->shape = -1;
+	for (size_t i = 0; i < n; i++) {
+		h->what[i] = column(s, f[i]);
+		if (h->what[i] < NFIELD)
+			has[h->what[i]] = true;
+		if (h->what[i] == SHAPE)
+			h->shape = (int)i;
+	}
+	if (!has[TYPE] || !has[NAME] || !has[IO] || !has[SLOT])
+		return acc_fail(e, ACC_EFORMAT, "no statistics of MindSpore: a column of operators, "
+			"IO or slots is missing");
+	return 0;
+}
+
+static struct acc_str
+keep(struct acc_str s, struct acc_arena *m)
+{
+	s = acc_str_trim(s);
+	char *p = acc_arena_copy(m, s.p, s.n);
+	return (struct acc_str){p == NULL ? "" : p, p == NULL ? 0 : s.n};
+}
+
+/* What one row's shape is made of. */
+struct dims {
+	int64_t d[ACC_MAXDIM];
+	uint32_t n;
+};
+
+/* (2,3) with any brackets and separators, or a piece of it; a scalar has no number in it. */
+static bool
+shape(struct dims *d, struct acc_str s)
+{
+	for (uint32_t i = 0; i < s.n;) {
+		uint32_t n = 0;
+		while (i + n < s.n && s.p[i + n] >= '0' && s.p[i + n] <= '9')
+			n++;
+		if (n == 0) {
+			if (strchr("()[]{} ,x\t", s.p[i]) == NULL || s.p[i] == '\0')
+				return false;
+			i++;
+			continue;
+		}
+		if (d->n == ACC_MAXDIM ||
+			!acc_str_int((struct acc_str){s.p + i, n}, &d->d[d->n++]))
+			return false;
+		i += n;
+	}
+	return true;
+}
+
+/* A number as it was printed, with six digits; nil for null. */
+static struct acc_val
+value(struct acc_str s, const char *key, enum acc_dtype t, struct acc_arena *m)
+{
+	struct acc_literal lit;
+	s = acc_str_trim(s);
+	char cls = t == ACC_NODTYPE ? 'F' : acc_dtypes[t].cls;
+	bool count = strcmp(key, "stat.max") != 0 && strcmp(key, "stat.min") != 0 &&
+		     strcmp(key, "stat.mean") != 0 && strcmp(key, "stat.norm") != 0;
+	bool extreme = strcmp(key, "stat.max") == 0 || strcmp(key, "stat.min") == 0;
+	if (acc_str_is(s, "null") || acc_str_is(s, "None"))
+		return acc_nil();
+	if (acc_str_is(s, "True") || acc_str_is(s, "False"))
+		return acc_bool(s.p[0] == 'T');
+	if (strcmp(key, "stat.md5") == 0 || strcmp(key, "stat.sha1") == 0) {
+		s = keep(s, m);
+		return s.n == 0 ? (struct acc_val){.type = ACC_V_BIN} : acc_text(s);
+	}
+	if (!acc_literal_all(s, &lit))
+		return (struct acc_val){.type = ACC_V_BIN}; /* nothing, N/A */
+	if (extreme && cls == 'B' && lit.integer)
+		return acc_bool(lit.i != 0);
+	if (lit.integer && (count || (extreme && (cls == 'I' || cls == 'U'))))
+		return acc_int(lit.i);
+	return acc_f64(lit.v);
+}
+
+static bool
+number(struct acc_str s, int64_t *v)
+{
+	s = acc_str_trim(s);
+	return acc_str_int(s, v) && *v >= 0;
+}
+
+/* An operator's rows follow one another: its name is kept once. */
+static struct acc_str
+share(struct acc_str s, const struct acc_str *before, struct acc_arena *m)
+{
+	return before != NULL && acc_str_eq(s, *before) ? *before : keep(s, m);
+}
+
+/* One cell that is no statistic. */
+static bool
+field(const struct ms_sheet *sheet, struct ms_row *r, int what, struct acc_str s,
+	struct acc_arena *m)
+{
+	const struct ms_row *before = sheet->n > 0 ? &sheet->row[sheet->n - 1] : NULL;
+	int64_t size;
+	switch (what) {
+	case TYPE:
+		r->n.type = share(s, before == NULL ? NULL : &before->n.type, m);
+		return r->n.type.n > 0;
+	case NAME:
+		r->n.op = share(s, before == NULL ? NULL : &before->n.op, m);
+		return r->n.op.n > 0;
+	case TASK: number(s, &r->n.task); return true;
+	case STREAM: number(s, &r->n.stream); return true;
+	case TIME: number(s, &r->n.time); return true;
+	case IO:
+		s = acc_str_trim(s);
+		r->n.io = acc_str_is(s, "input") ? "in" : acc_str_is(s, "output") ? "out" : NULL;
+		return r->n.io != NULL;
+	case SLOT: return number(s, &r->n.slot);
+	case SIZE: r->empty = number(s, &size) && size == 0; return true;
+	case DTYPE: r->n.dtype = keep(s, m); return true;
+	default: r->n.format = keep(s, m); return true;
+	}
+}
+
+/* The cells that say which tensor it is. A shape that is not quoted is cut up by its commas:
+ * then what is too much, `more` cells, belongs to it. */
+static bool
+place(const struct ms_sheet *s, struct ms_row *r, const struct head *h, const struct acc_str *f, size_t more,
+	struct acc_arena *m)
+{
+	struct dims d = {.n = 0};
+	for (size_t i = 0, k = 0; i < h->n; i++, k++) {
+		if (h->what[i] != SHAPE) {
+			if (h->what[i] < SHAPE && !field(s, r, h->what[i], f[k], m))
+				return false;
+			continue;
+		}
+		for (size_t last = k + more; k <= last; k++)
+			if (!shape(&d, f[k]))
+				return false;
+		k--;
+		r->has_shape = true;
+	}
+	r->ndim = d.n;
+	r->shape = (const int64_t *)(void *)acc_arena_copy(m, d.d, d.n * sizeof *d.d);
+	return r->shape != NULL;
+}
+
+static bool
+row(struct ms_sheet *s, struct ms_row *r, const struct head *h, const struct acc_str *f, size_t n,
+	struct acc_arena *m)
+{
+	*r = (struct ms_row){.n = {.task = -1, .stream = -1, .time = -1, .slot = -1,
+		.format = {"", 0}, .dtype = {"", 0}}};
+	if (n == h->n + 1 && f[n - 1].n == 0)
+		n--;
+	size_t more = n > h->n ? n - h->n : 0;
+	if (n < h->n || (more > 0 && h->shape < 0) || !place(s, r, h, f, more, m))
+		return false;
+	r->val = acc_alloc(m, s->nkey * sizeof *r->val);
+	if (r->val == NULL)
+		return false;
+	enum acc_dtype t = acc_dtype_find(r->n.dtype);
+	for (size_t i = 0; i < h->n; i++) {
+		size_t k = h->shape >= 0 && (int)i > h->shape ? i + more : i;
+		int what = h->what[i] - NFIELD;
+		if (h->what[i] != NONE && what >= 0)
+			r->val[what] = value(f[k], s->key[what], t, m);
+	}
+	return true;
+}
+
+static int
+add(struct ms_sheet *s, const struct ms_row *r, struct acc_err *e)
+{
+	if (s->n == s->cap) {
+		size_t cap = s->cap == 0 ? 64 : s->cap * 2;
+		struct ms_row *p = realloc(s->row, cap * sizeof *p);
+		if (p == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		s->row = p;
+		s->cap = cap;
+	}
+	s->row[s->n++] = *r;
+	return 0;
+}
+
+int
+acc_ms_sheet(struct ms_sheet *s, struct acc_bytes *b, struct acc_arena *m, struct dump_said *said,
+	struct acc_dump_ctx *c, struct acc_err *e)
+{
+	struct head h = {0};
+	const struct acc_str *f;
+	size_t n;
+	char name[4096];
+	struct acc_csv *csv = acc_csv_open(b, e);
+	if (csv == NULL)
+		return e != NULL && e->code != 0 ? e->code : ACC_EFORMAT;
+	snprintf(name, sizeof name, "%s", acc_bytes_name(b));
+	int rc = acc_csv_next(csv, &f, &n, e);
+	if (rc > 0)
+		rc = head(s, &h, f, n, m, e);
+	while (rc == 0 && (rc = acc_csv_next(csv, &f, &n, e)) > 0) {
+		struct ms_row r;
+		if (row(s, &r, &h, f, n, m)) {
+			rc = add(s, &r, e);
+			continue;
+		}
+		struct acc_err bad = {0};
+		acc_fail(&bad, ACC_EFORMAT, "line %llu is left out: it is no row of statistics",
+			(unsigned long long)acc_csv_line(csv));
+		acc_err_in(&bad, name);
+		acc_dump_say(said, c, &bad);
+		rc = 0;
+	}
+	acc_csv_close(csv);
+	return rc;
+}

@@ -1,0 +1,203 @@
+load helper
+D=$DATA/mindspore
+
+list() { # keys, command...
+	local c=$1
+	shift
+	"$@" | accfmt --tsv --no-header -c "$c"
+}
+
+# As make_mindspore.py has them.
+COLUMNS_=name,key,op,call,pass,io,pos,dtype,dtype.raw,shape,step,rank
+COLUMNS_+=,stat.max,stat.min,stat.mean,stat.norm,stat.count,stat.negative,stat.positive
+COLUMNS_+=,stat.nan,stat.neginf,stat.posinf,stat.zero,stat.md5,stat.sha1
+
+rows() { # dump, name of the expectation
+	list "$COLUMNS_" accdump-read -k tensor "$D/$1" | grep -v '^	' | diff - "$DATA/rows/mindspore_$2.tsv"
+}
+
+@test "mindspore: kernel by kernel, with files and statistics, in the order of execution" {
+	rows kbk/device kbk
+}
+
+@test "mindspore: all generations of statistic.csv" {
+	for g in h1 h2 h3 h4 acl; do
+		rows stat_$g/statistic.csv stat_$g
+		rows stat_$g stat_$g
+	done
+}
+
+@test "mindspore: names of all releases, bf16, 8-bit floats, long names, attributes, overflow" {
+	run -2 --separate-stderr accdump-read "$D/forms"
+	[[ $stderr == *FRACTAL_NZ.float16.npy:\ in\ the\ device*private\ format\ FRACTAL_NZ* ]]
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	list kind,key,io,pos,dtype,dtype.raw,layout,step,rank accdump-read "$D/forms" 2>/dev/null |
+		sed 's/\(very_\)\{60\}//' | diff - <(tr ' ~' '\t ' <<-'END'
+		tensor data-1 param 0 f32 float32   3
+		tensor Add.Default_Add-op0 out 0 f32  NCHW 5 3
+		tensor Mul.Default_Mul-op1 in 0 f32   5 3
+		tensor Mul.Default_Mul-op1 in 1 bf16 bfloat16  5 3
+		tensor Mul.Default_Mul-op1 out 0 bf16 bfloat16  5 3
+		arg Mul.Default_Mul-op1 out overflow.AI~Core    5 3
+		tensor Cast.Default_Cast-op2 out 0 hif8 hifloat8  5 3
+		tensor FFT.Default_FFT-op3 out 0 c64 complex64  5 3
+		arg MatMul.Default_MatMul-op4 kw transpose_a    5 3
+		arg MatMul.Default_MatMul-op4 kw n    5 3
+		arg MatMul.Default_MatMul-op4 kw group    5 3
+		arg MatMul.Default_MatMul-op4 kw beta    5 3
+		tensor MatMul.Default_MatMul-op4 out 0 f16 float16 FRACTAL_NZ 5 3
+		tensor Sub.Default_long-Cell_Sub-op5 out 0 f32 float32  5 3
+		tensor out_float32_12 out 0 f32   5 3
+		END
+	)
+	accdump-read "$D/forms" 2>/dev/null | accfmt --json | jq -c \
+		'select(.kind == "arg") | [.pos, .type, .value]' | diff - <(cat <<-'END'
+		["overflow.AI Core","overflow","{\"model_id\": 1, \"stream_id\": 3, \"task_id\": 12, \"status\": 32}"]
+		["transpose_a","bool",false]
+		["n","int",3]
+		["group","list","[1, 2]"]
+		["beta","float",0.5]
+		END
+	)
+}
+
+@test "mindspore: <E2 and <h2 hold what numpy rounded to bfloat16; hifloat8 from bytes" {
+	accdump-read -k tensor -o 'Mul*,Cast*' "$D/forms" | accmetric |
+		accfmt --tsv --no-header -c dtype,s.min,s.max,s.mean | diff - <(cat <<-'END'
+		f32	-2.0	3.0	0.5
+		bf16	-2.0	3.0	0.5
+		bf16	-2.0	3.0	0.5
+		hif8	0.0	1.52587890625e-05	3.7848949432373047e-06
+		END
+	)
+}
+
+@test "mindspore: graphs in the order of time; times stand for an order of execution" {
+	list key,call accdump-read "$D/graphs2" | diff - <(printf '%s\t%s\n' \
+		Add.Default_Add-op10 0 Add.Default_Add-op2 1)
+	[ "$(accdump-read "$D/graphs2" | accfmt --json | jq -r 'select(.order).order' | sort -u)" = times ]
+	[ "$(accdump-read "$D/kbk/device" | accfmt --json | jq -r 'select(.order).order')" = "" ]
+	[ "$(accdump-read "$D/kbk/device/rank_0/Net/0/1" | accfmt --json |
+		jq -r 'select(.kind == "source") | .order')" = times ]
+}
+
+@test "mindspore: the cell that a kernel belongs to, as msprobe names it" {
+	list scope accdump-read -s 0 "$D/kbk/device" | sort -u | diff - <(cat <<-'END'
+
+		Cell.network._backbone.act.ReLU.backward
+		Cell.network._backbone.act.ReLU.forward
+		Cell.network._backbone.fc.Dense.forward
+		END
+	)
+}
+
+@test "mindspore: a dump against a dump: the kernel that is at fault" {
+	run -1 accdiff "$D/kbk/device" "$D/kbk/bench"
+	[[ $output == *'step 1: ReLU.Default_network-WithLossCell__backbone-Net_act-ReLU_ReLU-op4: output 0'* ]]
+	run -0 accdiff "$D/kbk/bench" "$D/kbk/bench"
+}
+
+@test "mindspore: links that lead out are said, those that stay inside are followed" {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir -p in/rank_0/Net/0 in/kept out
+	cp -r "$D/kbk/bench/rank_0/Net/0/0" in/kept/0
+	ln -s ../../../kept/0 in/rank_0/Net/0/0
+	cp -r "$D/kbk/bench/rank_0/Net/0/1" out/1
+	ln -s ../../../../out/1 in/rank_0/Net/0/1
+	run -2 --separate-stderr accdump-read in
+	[[ $stderr == "accdump-read: in: refused to open ./rank_0/Net/0/1: a symbolic link leaves the folder" ]]
+	[ "$(list step accdump-read in 2>/dev/null | sort -u)" = 0 ]
+}
+
+@test "ascend: in a folder: inputs and outputs, their places, what overflowed" {
+	list name,key,io,pos,dtype,dtype.raw,layout,shape,off,len,step,rank accdump-read -k tensor "$D/o2" |
+		sed 's/173390544600000/T/' | diff - <(tr '~' '\t' <<-'END'
+		MatMul.Default_MatMul-op1.3.7.T0.input.0~MatMul.Default_MatMul-op1~in~0~f32~FLOAT~ND~[2, 3]~86~24~1~0
+		MatMul.Default_MatMul-op1.3.7.T0.input.1~MatMul.Default_MatMul-op1~in~1~f16~FLOAT16~ND~[3, 2]~110~12~1~0
+		MatMul.Default_MatMul-op1.3.7.T0.output.0~MatMul.Default_MatMul-op1~out~0~f32~FLOAT~ND~[2, 2]~122~16~1~0
+		ReLU.Default_ReLU-op2.4.7.T1.input.0~ReLU.Default_ReLU-op2~in~0~f32~FLOAT~NCHW~[2, 2]~72~16~1~0
+		ReLU.Default_ReLU-op2.4.7.T1.output.0~ReLU.Default_ReLU-op2~out~0~f32~FLOAT~NCHW~[2, 2]~88~16~1~0
+		END
+	)
+	accdump-read -k arg "$D/o2" | accfmt --json | jq -c 'select(.kind == "arg") |
+		[.key, .pos, (.value | fromjson | .pc_start, .status)]' | diff - <(cat <<-'END'
+		["MatMul.Default_MatMul-op1","overflow.AIC","0x1234",8]
+		["ReLU.Default_ReLU-op2","overflow.DHA Atomic Add","0x1234",0]
+		["ReLU.Default_ReLU-op2","overflow.L2 Atomic Add","0x1234",0]
+		["ReLU.Default_ReLU-op2","overflow.AI Core","0x1234",32]
+		END
+	)
+	# What MatMul gave is what ReLU took: the bytes are in their places.
+	[ "$(accdump-read -k tensor "$D/o2" | accmetric | accfmt --json | jq -r \
+		'select(.pos == "0" and (.io == "out") == (.op == "MatMul"))."s.hash"' | sort -u | wc -l)" = 1 ]
+}
+
+@test "ascend: every type; what is not decoded is named and not measured" {
+	run -2 --separate-stderr accdump-read "$D/types.bin"
+	[ "${#stderr_lines[@]}" -eq 9 ]
+	list io,dtype,dtype.raw accdump-read "$D/types.bin" 2>/dev/null | diff - <(tr '~' '\t' <<-'END'
+		in~~UNDEFINED
+		in~f32~FLOAT
+		in~f16~FLOAT16
+		in~i8~INT8
+		in~u8~UINT8
+		in~i16~INT16
+		in~u16~UINT16
+		in~i32~INT32
+		in~i64~INT64
+		in~u32~UINT32
+		in~u64~UINT64
+		in~bool~BOOL
+		in~f64~DOUBLE
+		in~~STRING
+		in~i8~DUAL_SUB_INT8
+		in~u8~DUAL_SUB_UINT8
+		in~c64~COMPLEX64
+		in~c128~COMPLEX128
+		in~i8~QINT8
+		in~i16~QINT16
+		in~i32~QINT32
+		in~u8~QUINT8
+		in~u16~QUINT16
+		in~~RESOURCE
+		in~~STRING_REF
+		in~~DUAL
+		in~~VARIANT
+		in~bf16~BF16
+		in~~INT4
+		in~~UINT1
+		in~~INT2
+		in~~UINT2
+		in~c32~COMPLEX32
+		in~hif8~HIFLOAT8
+		in~f8e5m2~FLOAT8_E5M2
+		in~f8e4m3~FLOAT8_E4M3FN
+		in~f8e8m0~FLOAT8_E8M0
+		in~~FLOAT6_E3M2
+		in~~FLOAT6_E2M3
+		in~~FLOAT4_E2M1
+		in~~FLOAT4_E1M2
+		in~~HIFLOAT4
+		in~~HIFLOAT4_SCALE
+		out~f16~FLOAT16
+		out~f16~FLOAT16
+		out~f16~FLOAT16
+		out~f16~FLOAT16
+		out~f16~FLOAT16
+		out~f16~FLOAT16
+		END
+	)
+	accdump-read -i out "$D/types.bin" 2>/dev/null | accfmt --json |
+		jq -r 'select(.kind == "tensor") | "\(.layout) \(.err == null)"' | diff - <(cat <<-'END'
+		FRACTAL_NZ false
+		NC1HWC0 false
+		NHWC true
+		C1HWC0 false
+		unknown false
+		NDHWC true
+		END
+	)
+	accalign "$D/types.bin" "$D/types.bin" 2>/dev/null | accmetric | accfmt --json | jq -r \
+		'select(.name == "types.output.0" or .name == "types.input.28") | ."m.skip"' |
+		diff - <(printf "the device's tensor could not be read\n%.0s" 1 2)
+}
