@@ -248,6 +248,15 @@ is() { # condition on the curve of a tag
 	says "printed so coarsely that 0.001"
 }
 
+@test "no step in common is said" {
+	printf ' iteration 1/9 | lm loss: 3.5E+00 |\n iteration 3/9 | lm loss: 3.4E+00 |\n' >a.log
+	printf ' iteration 2/9 | lm loss: 3.5E+00 |\n' >b.log
+	accalign a.log b.log >pairs.acc
+	curve 2 pairs.acc
+	says "loss: no step is on both sides; the device logged 2 between 1 and 3, the bench 1 between 2 and 2"
+	[[ $text != *"only the"* ]]
+}
+
 @test "of several values of a step the last counts" {
 	curve 0 "$C/again.acc"
 	is loss '.n == 200 and ."a.repeated" == 2 and ."b.repeated" == 1'

@@ -87,6 +87,11 @@ script() { # options and files of accplot: the script for gnuplot
 	printf '{"log_history": [{"step": 1, "loss": 2.5, "epoch": 1}, {"step": 2, "loss": 2.25, "epoch": 1}]}' >t.json
 	run -0 bash -c 'accdump-read t.json | accplot'
 	[[ $output == *"2 steps"* && $output != *device* ]]
+	# Runs side by side have curves of their own.
+	accdump-read "$DATA/curves/run" >runs.acc 2>/dev/null || true
+	script -o p.svg runs.acc
+	[ "$(accfmt --json runs.acc | jq -r 'select(.kind == "scalar") | .run' | sort -u | wc -l)" -gt 1 ]
+	grep -q "^set label '[a-z/_]* of " script
 }
 
 @test "metrics over the op calls: the culprit is named" {

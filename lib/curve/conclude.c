@@ -85,7 +85,8 @@ say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
 	const char *list = "";
 	for (size_t i = 0; i < cs->set[0].n; i++) {
 		const struct curve *c = cs->order[i];
-		if (c->f.n > 0 || c->f.only[side] == 0 || c->cls[0] != 'm')
+		if (c->f.n > 0 || c->f.only[side] == 0 || c->f.only[1 - side] > 0 ||
+			c->cls[0] != 'm')
 			continue;
 		if (tags++ < 8) {
 			one.ranked[one.nranked++] = c->tag;
@@ -105,6 +106,44 @@ say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
 	m->text = acc_arena_printf(&cs->mem, "only the %s has %s%s: nothing to compare with",
 		side_name[side], list, tags > 8 ? " and more" : "");
 	return m->text == NULL ? no_memory(e) : 0;
+}
+
+/* First and last step of a side. */
+static void
+ends(const struct curve *c, int side, int64_t *first, int64_t *last)
+{
+	*first = *last = INT64_MIN;
+	for (size_t i = 0; i < c->n; i++) {
+		if (!(c->p[i].has & 1U << side))
+			continue;
+		*first = *first == INT64_MIN ? c->p[i].step : *first;
+		*last = c->p[i].step;
+	}
+}
+
+/* Curves that both sides have, at no step together: the first of them. */
+static int
+say_disjoint(struct acc_curves *cs, struct acc_err *e)
+{
+	for (size_t i = 0; i < cs->set[0].n; i++) {
+		const struct curve *c = cs->order[i];
+		int64_t first[2], last[2];
+		if (c->f.n > 0 || c->f.only[0] == 0 || c->f.only[1] == 0 || c->cls[0] != 'm')
+			continue;
+		struct remark *m = acc_curve_say(cs, "unmatched", e);
+		if (m == NULL)
+			return ACC_ENOMEM;
+		for (int s = 0; s < 2; s++)
+			ends(c, s, &first[s], &last[s]);
+		m->name = c->tag;
+		m->text = acc_arena_printf(&cs->mem,
+			"%s: no step is on both sides; the device logged %" PRIu64 " between %"
+			PRId64 " and %" PRId64 ", the bench %" PRIu64 " between %" PRId64
+			" and %" PRId64, c->tag, c->f.only[0], first[0], last[0], c->f.only[1],
+			first[1], last[1]);
+		return m->text == NULL ? no_memory(e) : 0;
+	}
+	return 0;
 }
 
 static const struct curve *
@@ -249,7 +288,8 @@ nature(const struct curve *c)
 		return c->f.drift.signs > 0
 			       ? "on both sides of zero (too short to tell noise from drift)"
 			       : "too short to tell noise from drift";
-	return "a steady difference, too small to matter";
+	return c->role == ROLE_NONE ? "a steady difference, which no rule is about"
+				    : "a steady difference, too small to matter";
 }
 
 /* Where there is nothing but local norms, the worst of them stands first. */
@@ -310,6 +350,8 @@ acc_curve_conclude(struct acc_curves *cs, struct acc_err *e)
 		rc = say_left_out(cs, c, e);
 	if (rc == 0 && c != NULL)
 		rc = say_steps(cs, c, e);
+	if (rc == 0)
+		rc = say_disjoint(cs, e);
 	for (int side = 0; side < 2 && rc == 0; side++)
 		rc = say_one_sided(cs, side, e);
 	return rc == 0 && cs->status == 0 ? say_clean(cs, e) : rc;

@@ -14,6 +14,7 @@ struct cell {
 	const struct acc_point *p;
 	size_t n;
 	uint64_t both;
+	int64_t begin, end;           /* first and last step of both */
 	int64_t first, beyond, spike[2]; /* steps; INT64_MIN: none */
 	char verdict[400];
 	struct series side[2], odd[2], diff, band;
@@ -30,7 +31,7 @@ struct choice {
 };
 
 static void
-say(struct cell *c, const struct acc_rec *r)
+say(struct cell *c, const struct acc_rec *r, const char *run)
 {
 	const size_t size = sizeof c->verdict;
 	const struct acc_val *why = acc_get(r, "", "why");
@@ -42,7 +43,8 @@ say(struct cell *c, const struct acc_rec *r)
 	else
 		acc_as_text(why, &text);
 	if (c->both == 0) {
-		snprintf(c->verdict, size, "%zu step%s", c->n, c->n == 1 ? "" : "s");
+		snprintf(c->verdict, size, "%zu step%s%s%s", c->n, c->n == 1 ? "" : "s",
+			run == NULL ? "" : " of ", run == NULL ? "" : run);
 		return;
 	}
 	n = (size_t)snprintf(c->verdict, size, "%" PRIu64 " step%s", c->both, c->both == 1 ? "" : "s");
@@ -76,7 +78,7 @@ wanted(const struct acc_plot *p, const struct acc_rec *r, const struct choice *c
 		return false;
 	bool bad = acc_str_is(acc_get_text(r, "", "bad"), "error");
 	if (p->single)
-		return ch->n == 0 || acc_str_is(role, "learning_rate") || acc_str_is(role, "grad_norm");
+		return true;
 	if (acc_get_int(r, "", "n", 0) == 0)
 		return false;
 	return ch->n == 0 || bad ||
@@ -107,13 +109,29 @@ choose(struct acc_plot *p, struct choice *ch, struct acc_err *e)
 		c->beyond = acc_get_int(r, "", "beyond", INT64_MIN);
 		c->spike[0] = acc_get_int(r, "a.", "spike", INT64_MIN);
 		c->spike[1] = acc_get_int(r, "b.", "spike", INT64_MIN);
-		say(c, r);
+		c->begin = acc_get_int(r, "", "begin", INT64_MIN);
+		c->end = acc_get_int(r, "", "end", INT64_MIN);
+		/* Of another run, the tag says which. */
+		say(c, r, strstr(c->tag, " of ") != NULL ? NULL : p->run[0]);
 		ch->n += c->n > 0;
 	}
 	return rc;
 }
 
 /* --- what is drawn of one --- */
+
+/* The steps that are drawn: of what one side has alone, not more than a quarter on each end. */
+static void
+window(struct cell *c)
+{
+	c->lo = (double)c->p[0].step;
+	c->hi = (double)c->p[c->n - 1].step;
+	if (c->both < 2)
+		return;
+	double more = 0.25 * ((double)c->end - (double)c->begin);
+	c->lo = fmax(c->lo, (double)c->begin - more);
+	c->hi = fmin(c->hi, (double)c->end + more);
+}
 
 static int
 fill(const struct acc_plot *p, struct cell *c)
@@ -122,11 +140,12 @@ fill(const struct acc_plot *p, struct cell *c)
 	acc_range_clear(&c->y);
 	acc_range_clear(&c->dy);
 	acc_range_see(&c->dy, 0);
-	c->lo = (double)c->p[0].step;
-	c->hi = (double)c->p[c->n - 1].step;
+	window(c);
 	for (size_t i = 0; i < c->n && rc == 0; i++) {
 		const struct acc_point *q = &c->p[i];
 		double x = (double)q->step;
+		if (x < c->lo || x > c->hi)
+			continue;
 		for (int s = 0; s < 2; s++) {
 			if (!(q->has & 1U << s))
 				continue;
@@ -184,8 +203,8 @@ parting(struct gp *g, const struct cell *c, const struct range *y, bool titles)
 
 /* A series with its envelope; text has room for one mark at a place only. */
 static void
-line(struct gp *g, const char *name, bool dense, bool few, const char *text, const char *look,
-	const char *mark, const char *pale)
+line(struct gp *g, const char *name, bool dense, bool marks, const char *text,
+	const char *look, const char *mark, const char *pale)
 {
 	if (dense && !g->text) {
 		acc_gp_item(g);
@@ -198,8 +217,32 @@ line(struct gp *g, const char *name, bool dense, bool few, const char *text, con
 	}
 	acc_gp_item(g);
 	fprintf(g->f, "$%s using 1:4 with %s %s", name,
-		g->text ? "points" : few ? "linespoints" : "lines",
-		g->text ? text : few ? mark : look);
+		g->text ? "points" : marks ? "linespoints" : "lines",
+		g->text ? text : marks ? mark : look);
+}
+
+/* The name of a side's run. Of a long one, where it differs from the other side's, and a little
+ * before that. */
+static const char *
+run_name(const struct acc_plot *p, int s, size_t most)
+{
+	const char *run = p->run[s] == NULL ? "" : p->run[s];
+	const char *other = p->run[1 - s] == NULL ? "" : p->run[1 - s];
+	size_t same = 0;
+	while (run[same] != '\0' && run[same] == other[same])
+		same++;
+	if (strlen(run) <= most || same < most / 2)
+		return run;
+	for (run += same - most / 2; ((unsigned char)*run & 0xc0) == 0x80;)
+		run++;
+	return run;
+}
+
+/* Then each point gets a mark. */
+static bool
+few(const struct cell *c)
+{
+	return c->side[0].n <= FEW && c->side[1].n <= FEW;
 }
 
 static void
@@ -212,10 +255,9 @@ side(struct gp *g, const struct acc_plot *p, const struct cell *c, bool dense, i
 			"pt 6 ps 1.1 lw 3 lc rgb '" GP_BENCH "'"};
 	if (c->side[s].n == 0)
 		return;
-	line(g, name[s], dense, c->n <= FEW, text[s], look[s], mark[s], pale[s]);
-	const char *run = p->run[s] == NULL ? "" : p->run[s];
-	acc_gp_title(g, "%s%s%s%s", p->single ? "" : who[s], p->single || run[0] == '\0' ? "" : " ",
-		run, dense ? " (mean, extremes)" : "");
+	line(g, name[s], dense, few(c), text[s], look[s], mark[s], pale[s]);
+	acc_gp_title(g, p->single ? NULL : "%s %s%s", who[s], run_name(p, s, 40),
+		dense ? " (mean, extremes)" : "");
 }
 
 static void
@@ -247,11 +289,19 @@ spike(struct gp *g, const struct cell *c, int s)
 	}
 }
 
+/* Then the upper right corner is taken. */
+static bool
+rises(const struct cell *c)
+{
+	const struct series *s = &c->side[c->side[1].n > 0];
+	return s->n > 0 && s->y[s->n - 1] > s->y[0];
+}
+
 static void
 upper(struct gp *g, const struct acc_plot *p, struct cell *c, const struct box *b)
 {
 	bool log = acc_range_log(&c->y, 3), dense[2];
-	acc_gp_panel(g, b, 11, c->both > 0 ? 0.5 : 3.6, 1);
+	acc_gp_panel(g, b, 12, c->both > 0 ? 0.5 : 3.6, 1);
 	acc_range_y(g, &c->y, log);
 	acc_range_steps(g, c->lo, c->hi);
 	dense[0] = acc_series_data(g, "a", &c->side[0], c->lo, c->hi);
@@ -260,7 +310,7 @@ upper(struct gp *g, const struct acc_plot *p, struct cell *c, const struct box *
 	acc_series_data(g, "ob", &c->odd[1], c->lo, c->hi);
 	fprintf(g->f, "%s\n", c->both > 0 ? "set format x ''\nunset xlabel" : "set xlabel 'step'");
 	if (!g->text)
-		fputs("set key top right\n", g->f);
+		fprintf(g->f, "set key top %s\n", rises(c) ? "left Left reverse" : "right");
 	side(g, p, c, dense[1], 1);
 	side(g, p, c, dense[0], 0);
 	parting(g, c, &c->y, true);
@@ -275,7 +325,7 @@ upper(struct gp *g, const struct acc_plot *p, struct cell *c, const struct box *
 static void
 lower(struct gp *g, struct cell *c, const struct box *b)
 {
-	acc_gp_panel(g, b, 11, g->text ? 3 : 3.8, g->text ? 1.5 : 0.5);
+	acc_gp_panel(g, b, 12, g->text ? 3 : 3.8, g->text ? 1.5 : 0.5);
 	acc_range_y(g, &c->dy, false);
 	acc_range_steps(g, c->lo, c->hi);
 	bool dense = acc_series_data(g, "d", &c->diff, c->lo, c->hi);
@@ -293,7 +343,7 @@ lower(struct gp *g, struct cell *c, const struct box *b)
 	}
 	acc_gp_item(g);
 	fprintf(g->f, "0 with lines %s notitle", g->text ? "lt 5" : "lw 1 lc rgb '" GP_GREY "'");
-	line(g, "d", dense, c->n <= FEW, "pt '*'", "lw 1.3 lc rgb '" GP_DIFF "'",
+	line(g, "d", dense, few(c), "pt '*'", "lw 1.3 lc rgb '" GP_DIFF "'",
 		"pt 7 ps 0.45 lw 1.2 lc rgb '" GP_DIFF "'", GP_DIFF);
 	fputs(" notitle", g->f);
 	parting(g, c, &c->dy, false);
@@ -310,8 +360,9 @@ legend(struct gp *g, const struct acc_plot *p, const struct cell *c, double y)
 	size_t n = 0, size = sizeof text;
 	for (int s = 1; s >= 0; s--)
 		if (c->side[s].n > 0)
-			n += (size_t)snprintf(text + n, size - n, "%s %s %.100s   ", mark[s],
-				p->single ? "" : who[s], p->run[s] == NULL ? "" : p->run[s]);
+			n += (size_t)snprintf(text + n, size - n, "%s %s%s%.100s   ", mark[s],
+				p->single ? "" : who[s], p->single ? "" : " ",
+				run_name(p, s, 25));
 	if (c->first != INT64_MIN && c->first != c->beyond)
 		n += (size_t)snprintf(text + n, size - n, "$ first apart at step %" PRId64 "   ",
 			c->first);

@@ -362,7 +362,7 @@ panel(struct gp *g, const struct acc_plot *p, size_t k, const struct box *b, boo
 	struct scale s = scale_of(p, k);
 	bool names = lowest && !g->text && p->op[p->nop - 1].call <= NAMES;
 	struct shown shown[KINDS];
-	acc_gp_panel(g, b, 11, names ? 11 : !lowest ? 1 : g->text ? 3 : 3.8, g->text && first ? 2.5 : 1.5);
+	acc_gp_panel(g, b, 12, names ? 11 : !lowest ? 1 : g->text ? 3 : 3.8, g->text && first ? 2.5 : 1.5);
 	axes(g, p, &s, lowest);
 	for (int kind = 0; kind < KINDS; kind++)
 		if (data(g, p, k, &s, kind, &shown[kind]) < 0)

@@ -50,15 +50,21 @@ name_run(struct acc_plot *p, const struct acc_rec *r, const char *prefix, int si
 	return p->run[side] == NULL ? ACC_ENOMEM : 0;
 }
 
-/* A point of one run alone: as the device's side of a pair. */
+/* A point of one run alone: as the device's side of a pair. Another run's curves are others. */
 static int
 add_single(struct acc_plot *p, const struct acc_rec *r, struct acc_err *e)
 {
 	struct acc_rec pair = {.n = 0};
+	struct acc_str tag = acc_get_text(r, "", "tag"), run = acc_get_text(r, "", "run");
 	int rc = acc_rec_start(&pair, ACC_STR("pair"));
 	rc |= acc_put(&pair, "a.", "kind", acc_ctext("scalar"));
 	rc |= acc_rec_append(&pair, "a.", r);
 	rc |= name_run(p, r, "", 0);
+	if (p->run[0] != NULL && run.n > 0 && !acc_str_is(run, p->run[0])) {
+		const char *other = acc_arena_printf(&pair.mem, "%.*s of %.*s", ACC_PRS(tag),
+			ACC_PRS(run));
+		rc |= other == NULL ? ACC_ENOMEM : acc_put(&pair, "a.", "tag", acc_ctext(other));
+	}
 	p->single = true;
 	rc = rc < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory")
 		    : acc_curves_add(p->curves, &pair, 0, e);
