@@ -369,6 +369,20 @@ is() { # condition on the curve of a tag
 	says "loss: 12 steps are compared, 10 to 120; 113 are of the device alone, 0 of the bench alone. They log at different intervals"
 }
 
+@test "the logs of README" {
+	L=$ROOT/examples/logs
+	accalign "$L/npu.log" "$L/gpu.log" >pairs.acc
+	accalign "$L/gpu_again.log" "$L/gpu.log" >spread.acc
+	curve 1 pairs.acc
+	first difference later 24 24 loss
+	says "loss parts at step 24: device 4.17869, bench 4.12581, 1.3 %. Steps 1 to 23 agree within the tolerance. Look at step 24"
+	grep -q "loss parts at step 24: device 4.17869, bench 4.12581, 1.3 %. Steps 1 to 23 agree within" "$ROOT/README.md"
+	curve 1 --noise spread.acc pairs.acc
+	is loss '.inside == false and .outside > 0.6'
+	curve 0 spread.acc
+	says "noise about zero"
+}
+
 @test "short lines of a log, parting at step 3" {
 	short() { # loss of each step
 		local n=0 x

@@ -310,7 +310,7 @@ upper(struct gp *g, const struct acc_plot *p, struct cell *c, const struct box *
 	acc_series_data(g, "ob", &c->odd[1], c->lo, c->hi);
 	fprintf(g->f, "%s\n", c->both > 0 ? "set format x ''\nunset xlabel" : "set xlabel 'step'");
 	if (!g->text)
-		fprintf(g->f, "set key top %s\n", rises(c) ? "left Left reverse" : "right");
+		fprintf(g->f, "set key top %s\n", rises(c) ? "left Left reverse" : "right Right noreverse");
 	side(g, p, c, dense[1], 1);
 	side(g, p, c, dense[0], 0);
 	parting(g, c, &c->y, true);
@@ -322,6 +322,22 @@ upper(struct gp *g, const struct acc_plot *p, struct cell *c, const struct box *
 	fputs("unset label\n", g->f);
 }
 
+/* Where on the right neither the difference ends nor zero lies. */
+static const char *
+free_corner(const struct cell *c)
+{
+	static const char *const at[] = {"top", "center", "bottom"};
+	double span = c->dy.hi - c->dy.lo, zero = -c->dy.lo / span, best = -1;
+	double last = c->diff.n > 0 ? (c->diff.y[c->diff.n - 1] - c->dy.lo) / span : zero;
+	size_t k = 0;
+	for (size_t i = 0; i < 3; i++) {
+		double y = 0.9 - 0.4 * (double)i, room = fmin(fabs(y - zero), fabs(y - last));
+		k = room > best ? i : k;
+		best = fmax(best, room);
+	}
+	return at[k];
+}
+
 static void
 lower(struct gp *g, struct cell *c, const struct box *b)
 {
@@ -330,6 +346,8 @@ lower(struct gp *g, struct cell *c, const struct box *b)
 	acc_range_steps(g, c->lo, c->hi);
 	bool dense = acc_series_data(g, "d", &c->diff, c->lo, c->hi);
 	acc_series_data(g, "n", &c->band, c->lo, c->hi);
+	if (!g->text)
+		fprintf(g->f, "set key %s right noreverse Right\n", free_corner(c));
 	fprintf(g->f, "set xlabel 'step'\n%s", g->text ? "set title 'device - bench'\n" : "set ylabel 'device - bench'\n");
 	if (c->band.n > 0 && !g->text) {
 		acc_gp_item(g);
