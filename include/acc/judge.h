@@ -62,6 +62,8 @@ struct acc_item {
 	float b_rms;      /* root mean square of the bench's tensor; NAN where unknown */
 	float b_max;      /* its largest magnitude; NAN where unknown */
 	float noise_rms, noise_max; /* error between two runs of the bench; NAN: unknown */
+	float audit[2];   /* of each side: how many times the limit of accaudit its error is;
+	                   * NAN: not audited */
 	int8_t dtype[2];  /* enum acc_dtype */
 	uint8_t kind;     /* enum acc_item_kind */
 	uint8_t io;       /* enum acc_io */
@@ -144,6 +146,7 @@ struct acc_case {
 	uint32_t nfinding, finding_cap;
 	uint64_t pairs, tensors;   /* records of op calls: with two sides in mind, with one */
 	uint64_t passed;           /* records that belong to a pass, as those of op calls do */
+	uint64_t audited;          /* records with a result of accaudit */
 	uint64_t measured;         /* pairs with a number to judge by */
 	uint64_t judged_before;    /* findings of earlier judges in the input */
 	const struct acc_judge *judge;

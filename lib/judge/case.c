@@ -264,6 +264,7 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 		acc_item_measure(it, r);
 		acc_noise_get(c->opt.noise, r, it);
 		c->pairs += acc_rec_is(r, "pair");
+		c->audited += !isnan(it->audit[ACC_A]) || !isnan(it->audit[ACC_B]);
 		c->measured += it->measure != ACC_UNMEASURED && it->kind == ACC_ITEM_TENSOR;
 		rc = into_call(c, it, r, e);
 	}
@@ -280,7 +281,7 @@ acc_case_judge(struct acc_case *c, struct acc_err *e)
 		return acc_join(c, e);
 	/* Tensors of one dump have nothing to be compared with. */
 	if (c->pairs == 0 && c->judge == &acc_judge_first_bad)
-		c->judge = &acc_judge_overflow;
+		c->judge = c->audited > 0 ? &acc_judge_audit : &acc_judge_overflow;
 	else if (c->passed == 0 && c->judge == &acc_judge_first_bad)
 		c->judge = &acc_judge_weights;
 	int rc = c->judge->judge(c, e);

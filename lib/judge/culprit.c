@@ -200,7 +200,11 @@ sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 	if (acc_case_record(s->c, it, &r, e) < 0)
 		return NULL;
 	const char *where = got(place(mem(s), r, it)), *text;
-	if (x->role == ROLE_ARG)
+	if (x->audit) {
+		text = acc_audit_text(s->c, it, e);
+		text = text == NULL ? NULL : acc_arena_printf(mem(s), "%s: %s %s",
+			acc_call_name(k), where, text);
+	} else if (x->role == ROLE_ARG)
 		text = acc_arena_printf(mem(s), "%s: %s is %s on the device and %s on the bench",
 			acc_call_name(k), where, got(value_text(mem(s), acc_get(r, "a.", "value"))),
 			got(value_text(mem(s), acc_get(r, "b.", "value"))));
@@ -265,7 +269,7 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	f->rank = k->rank;
 	f->seq = k->seq;
 	f->comm = acc_layer(s->ranks, c, x->call);
-	f->rule = x->role == ROLE_ARG ? "argument" : x->role == ROLE_IN ? "input" : "output";
+	f->rule = x->audit ? "audit" : x->role == ROLE_ARG ? "argument" : x->role == ROLE_IN ? "input" : "output";
 	f->value = x->value;
 	f->limit = it->measure == ACC_BY_SUM ? 0 : x->limit;
 	f->limit_from = it->measure == ACC_BY_SUM ? "equal inputs" : x->from;

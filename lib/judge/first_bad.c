@@ -280,6 +280,10 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 	x.weak = k->cls == ACC_OP_CONTRACT && unit < 1e-6 && !acc_is_learned(s, k, unit) &&
 		 x.margin < log10(TF32);
 	*worst = fmax(*worst, x.margin);
+	/* What is right for what the device gave it is no fault of this call. */
+	if (acc_acquitted(it))
+		x.margin = -9;
+	acc_audit_suspect(it, &x);
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && suspect(s, &x) < 0)
 		return ACC_ENOMEM;
 	/* Where NaN met NaN there may be nothing left that was compared. */
@@ -287,6 +291,16 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 	if (s->learning && usual && (!k->module || k->cls == ACC_OP_CONTRACT))
 		return excess(s, k, unit, rms / l.floor, it->measure == ACC_BY_STAT);
 	return 0;
+}
+
+/* An output that has nothing to be compared with may still be wrong for its inputs. */
+static int
+judge_alone(struct scan *s, uint32_t call, uint32_t i)
+{
+	struct suspect x = {.call = call, .item = i, .role = ROLE_OUT, .blame = call,
+		.producer = ACC_NOCALL, .margin = -9};
+	acc_audit_suspect(&s->c->item[i], &x);
+	return x.margin > 0 ? suspect(s, &x) : 0;
 }
 
 /* A number, a flag or a mode that differs, in a call whose outputs are not explained. */
@@ -366,8 +380,10 @@ walk_call(struct scan *s, uint32_t call)
 			rc = judge_output(s, call, i, unit, &g, &worst);
 			if (!it->exact && !isinf(it->rms))
 				seen = fmax(seen, it->rms);
-		} else if (paired)
-			worst = fmax(worst, 0.1);
+		} else {
+			worst = fmax(worst, paired ? 0.1 : -9);
+			rc = judge_alone(s, call, i);
+		}
 		if (rc == 0)
 			rc = acc_remember(s, k, i, true);
 	}

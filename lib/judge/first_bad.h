@@ -47,6 +47,7 @@ struct suspect {
 	bool unseen;         /* something it was given was not measured */
 	bool weak;           /* may be how the device multiplies: too few products to tell */
 	const char *from;
+	bool audit;          /* accaudit accuses it; value and limit are its own */
 	const char *sum;     /* of a gradient: "A.backward and B.backward", or NULL */
 };
 
@@ -100,6 +101,17 @@ uint64_t acc_noise_class(const struct acc_call *k, double unit);
 bool acc_is_learned(const struct scan *s, const struct acc_call *k, double unit);
 /* The factor that was learned for the operators of this call, 1 without one. */
 double acc_learned(const struct scan *s, const struct acc_call *k, double unit);
+
+/* --- audit.c: what accaudit found of the sides --- */
+/* Which side's output is not what its own inputs give, where the other's is, or was not audited:
+ * ACC_A, ACC_B; or -1. */
+int acc_accused(const struct acc_item *it);
+/* Is the device's output what its own inputs give? */
+bool acc_acquitted(const struct acc_item *it);
+/* Make x accuse, if accaudit does: margin, value, limit. */
+void acc_audit_suspect(const struct acc_item *it, struct suspect *x);
+/* "is not what its inputs give: ..." of the side that fails. NULL: no memory, or reading fails. */
+const char *acc_audit_text(struct acc_case *c, const struct acc_item *it, struct acc_err *e);
 
 /* --- bound.c --- */
 /* Did this output's error come in with what it was made from? */

@@ -9,12 +9,14 @@
 #include <math.h>
 
 enum key { DTYPE, SHAPE, TYPE, VALUE, ERR, IO, S_HASH, S_NAN, S_POSINF, S_NEGINF, S_SAT, S_NORM,
-	S_MIN, S_MAX, MAX, MIN, MEAN, NORM, CRC32, MD5, XOR, NKEY };
+	S_MIN, S_MAX, MAX, MIN, MEAN, NORM, CRC32, MD5, XOR, AUDIT_ERR, AUDIT_MAX, AUDIT_LIMIT,
+	AUDIT_LIMIT_MAX, NKEY };
 #define K(name) {name, sizeof(name) - 1}
 static const struct acc_str side_keys[NKEY] = {K("dtype"), K("shape"), K("type"), K("value"),
 	K("err"), K("io"), K("s.hash"), K("s.nan"), K("s.posinf"), K("s.neginf"), K("s.sat"),
 	K("s.norm"), K("s.min"), K("s.max"), K("stat.max"), K("stat.min"), K("stat.mean"),
-	K("stat.norm"), K("stat.crc32"), K("stat.md5"), K("stat.xor")};
+	K("stat.norm"), K("stat.crc32"), K("stat.md5"), K("stat.xor"), K("audit.err"),
+	K("audit.err_max"), K("audit.limit"), K("audit.limit_max")};
 
 enum pair_key { M_ERR_RMS, M_ERR_MAX, M_RMSE, M_MAX_ABS, M_MAX_REL, M_SAME, M_NONFINITE,
 	M_EQUAL, M_LAYOUT, NOTE,
@@ -59,6 +61,10 @@ which_of_side(struct acc_str k)
 	case ACC_KEY(10, 's', '2'): i = CRC32; break;
 	case ACC_KEY(8, 's', '5'): i = MD5; break;
 	case ACC_KEY(8, 's', 'r'): i = XOR; break;
+	case ACC_KEY(9, 'a', 'r'): i = AUDIT_ERR; break;
+	case ACC_KEY(13, 'a', 'x'): i = AUDIT_MAX; break;
+	case ACC_KEY(11, 'a', 't'): i = AUDIT_LIMIT; break;
+	case ACC_KEY(15, 'a', 'x'): i = AUDIT_LIMIT_MAX; break;
 	default: return NKEY;
 	}
 	return same(k, side_keys[i]) ? i : NKEY;
@@ -369,6 +375,15 @@ argument(struct acc_item *it, const struct fields *f)
 	it->max = it->rms;
 }
 
+/* NaN where accaudit did not judge. */
+static float
+audit_of(const struct acc_val *const *v)
+{
+	double rms = number(v[AUDIT_ERR]) / number(v[AUDIT_LIMIT]);
+	double max = number(v[AUDIT_MAX]) / number(v[AUDIT_LIMIT_MAX]);
+	return isnan(rms) || isnan(max) ? NAN : (float)(rms > max ? rms : max);
+}
+
 static void
 tensors(struct acc_item *it, const struct fields *f)
 {
@@ -376,6 +391,8 @@ tensors(struct acc_item *it, const struct fields *f)
 	if (shape != NULL && shape->type == ACC_V_INTS && shape->n < 255)
 		it->ndim = (uint8_t)shape->n;
 	overflow_flags(it, f);
+	for (int s = 0; s < 2; s++)
+		it->audit[s] = audit_of(f->side[s]);
 	for (int s = 0; s < 2; s++)
 		if (f->has[s] && f->tensor[s])
 			it->id[s] = identity(f->side[s], it->dtype[s]);
@@ -414,6 +431,7 @@ acc_item_measure(struct acc_item *it, const struct acc_rec *r)
 	collect(&f, r);
 	it->sides = (uint8_t)(f.has[ACC_A] | f.has[ACC_B] << 1);
 	it->rms = it->max = it->rmse = it->max_abs = it->max_rel = it->b_rms = it->b_max = NAN;
+	it->audit[ACC_A] = it->audit[ACC_B] = NAN;
 	it->ndim = 255;
 	it->broken = f.broken;
 	it->was_bad = f.was_bad;

@@ -1,4 +1,5 @@
 ROW(first_bad)
 ROW(overflow)
+ROW(audit)
 ROW(rules)
 ROW(weights)
