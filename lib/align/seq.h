@@ -17,6 +17,7 @@ struct call {
 	uint8_t liked;
 	uint32_t site;
 	uint32_t from[SEQ_INS]; /* which results its first inputs are (seq_out), or ACC_NOMATE */
+	uint32_t moved;    /* which result of an earlier call it only hands on, or ACC_NOMATE */
 	uint32_t op;       /* of the index */
 };
 
@@ -79,6 +80,10 @@ int acc_seq_learn(struct seq *s);
 /* What is still free, in whatever order; and pairs that would be better crossed. */
 int acc_seq_left(struct seq *s);
 int acc_seq_uncross(struct seq *s);
+/* Give up pairs of which everything around says that they do not belong together. */
+void acc_seq_reject(struct seq *s);
+/* Does this call give back what it was given, in another place or shape? */
+bool acc_seq_moves(const struct acc_index *ix, const struct call *c);
 /* One call against several. */
 int acc_seq_fused(struct seq *s);
 /* Of such a pair, x and y: pair what goes into them and the parts, as far as it is the same. */

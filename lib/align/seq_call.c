@@ -67,7 +67,12 @@ outputs(struct call *c, uint32_t self, const struct acc_op *op, const struct acc
 		c->out = acc_hash(chain, sizeof chain);
 		c->dims += mix(it->dims);
 		uint32_t number = seq_out(self, which++);
-		if (it->print == 0 || goes_in(op, item, it->print))
+		if (it->print != 0 && goes_in(op, item, it->print)) {
+			if (c->moved == ACC_NOMATE)
+				c->moved = acc_ids_get(made, it->print);
+			continue;
+		}
+		if (it->print == 0)
 			continue;
 		if (acc_ids_put(made, it->print, number, true, e) < 0)
 			return ACC_ENOMEM;
@@ -87,7 +92,7 @@ collect(const struct acc_index *ix, const uint32_t *op, uint32_t n, bool modules
 			(modules && o->mate != ACC_NOMATE))
 			continue;
 		c[*nc] = (struct call){.op = op[i], .name = o->name, .family = o->family,
-			.scope = o->scope, .site = o->site};
+			.scope = o->scope, .site = o->site, .moved = ACC_NOMATE};
 		inputs(&c[*nc], o, ix->item + o->first, &made);
 		rc = outputs(&c[*nc], *nc, o, ix->item + o->first, &made, e);
 		(*nc)++;
@@ -220,7 +225,11 @@ acc_seq_origin(const struct seq *s, uint32_t p, uint32_t q)
 	uint32_t x = p / SEQ_OUTS, y = q / SEQ_OUTS;
 	if (s->ma[x] == y)
 		return p % SEQ_OUTS == q % SEQ_OUTS ? 1 : -1;
-	return s->ma[x] != ACC_NOMATE && s->mb[y] != ACC_NOMATE ? -1 : 0;
+	if (s->ma[x] == ACC_NOMATE || s->mb[y] == ACC_NOMATE)
+		return 0;
+	/* What one side hands on as it was (dropout of nothing, a view whose statistics are those of
+	 * its input), the other may have made anew. */
+	return s->b[s->ma[x]].moved == q || s->a[s->mb[y]].moved == p ? 1 : -1;
 }
 
 int
@@ -229,7 +238,10 @@ acc_seq_flow(const struct seq *s, uint32_t x, uint32_t y)
 	const uint32_t *p = s->a[x].from, *q = s->b[y].from;
 	int straight = acc_seq_origin(s, p[0], q[0]) + acc_seq_origin(s, p[1], q[1]);
 	int crossed = acc_seq_origin(s, p[0], q[1]) + acc_seq_origin(s, p[1], q[0]);
-	return 20 * (straight > crossed ? straight : crossed);
+	/* Exchanged, unless that is only to compare nothing. */
+	bool can = (p[0] != ACC_NOMATE && q[1] != ACC_NOMATE) ||
+		   (p[1] != ACC_NOMATE && q[0] != ACC_NOMATE);
+	return 20 * (straight > crossed || !can ? straight : crossed);
 }
 
 int

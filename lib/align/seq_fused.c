@@ -18,9 +18,8 @@ struct fuse {
 	bool swapped;     /* p is b */
 };
 
-/* A call that gives back what it was given, in another place or shape. */
-static bool
-moves(const struct acc_index *ix, const struct call *c)
+bool
+acc_seq_moves(const struct acc_index *ix, const struct call *c)
 {
 	const struct acc_op *op = &ix->op[c->op];
 	uint64_t in = 0, out = 0;
@@ -82,7 +81,7 @@ last_part(const struct fuse *f, uint32_t x, uint32_t lo, uint32_t hi, bool alone
 		if (c->out != d->out ||
 			!(acc_seq_value(c, d) >= 15 || blind || same_use(f, x, k)))
 			continue;
-		if (!moves(f->q.ix, d))
+		if (!acc_seq_moves(f->q.ix, d))
 			return k;
 		if (best == ACC_NOMATE)
 			best = k;
@@ -105,7 +104,7 @@ fuse_gap(struct fuse *f, uint32_t i, uint32_t end, uint32_t lo, uint32_t hi)
 {
 	uint32_t n = end - i;
 	for (; i < end && lo < hi; i++) {
-		if (moves(f->p.ix, &f->p.c[i]))
+		if (acc_seq_moves(f->p.ix, &f->p.c[i]))
 			continue;
 		uint32_t y = last_part(f, i, lo, hi, n == 1);
 		if (y == ACC_NOMATE)

@@ -50,6 +50,16 @@ expected(const struct seq *s, uint32_t *where)
 	}
 }
 
+/* Out of order, what stands in another module is not the same call for its looks alone. */
+static bool
+known(const struct seq *s, uint32_t x, uint32_t y)
+{
+	const struct call *p = &s->a[x], *q = &s->b[y];
+	return p->scope == 0 || q->scope == 0 || p->scope == q->scope ||
+	       acc_seq_value(p, q) >= 15 || acc_seq_flow(s, x, y) > 0 ||
+	       (p->leaf != 0 && p->leaf == q->leaf);
+}
+
 enum { NEAREST = 64 };
 
 /* Candidates of one kin: n of a, m of b. */
@@ -67,7 +77,7 @@ pair_kin(struct seq *s, const struct kin *p, uint32_t n, const struct kin *q, ui
 		for (uint32_t k = from; k < from + per; k++) {
 			uint32_t x = p[i].call, y = q[k].call, w = where[x];
 			int v = acc_seq_points(s, x, y);
-			if (v >= SEQ_SURE)
+			if (v >= SEQ_SURE && known(s, x, y))
 				c[nc++] = (struct candidate){v, y > w ? y - w : w - y, x, y};
 		}
 	}
@@ -159,4 +169,44 @@ acc_seq_uncross(struct seq *s)
 			acc_seq_mate(s, k, x, SEQ_LIKENESS);
 		}
 	return 0;
+}
+
+/* Is there a call that takes a result of call `maker` of c, near behind it, and has a partner that
+ * takes (1), or does not take (-1), a result of the other maker? 0: there is none. */
+static int
+same_use(const struct call *c, uint32_t n, const uint32_t *mate, uint32_t maker, const struct call *d,
+	uint32_t other)
+{
+	enum { REACH = 64 };
+	int use = 0;
+	for (uint32_t i = maker + 1; i < n && i < maker + REACH; i++)
+		for (int t = 0; t < SEQ_INS && mate[i] != ACC_NOMATE; t++) {
+			if (c[i].from[t] == ACC_NOMATE || c[i].from[t] / SEQ_OUTS != maker)
+				continue;
+			for (int u = 0; u < SEQ_INS; u++)
+				if (d[mate[i]].from[u] != ACC_NOMATE &&
+					d[mate[i]].from[u] / SEQ_OUTS == other)
+					return 1;
+			use = -1;
+		}
+	return use;
+}
+
+/* A call whose values are wrong still takes what its partner takes, or its result still goes where
+ * that of its partner goes. Where neither is so, and values differ, the two are different calls; and
+ * copies of different things belong together in no case. */
+void
+acc_seq_reject(struct seq *s)
+{
+	for (uint32_t i = 0; i < s->na; i++) {
+		uint32_t k = s->ma[i];
+		if (k == ACC_NOMATE || s->how[i] == SEQ_RULE || acc_seq_flow(s, i, k) >= 0 ||
+			acc_seq_value(&s->a[i], &s->b[k]) > -10)
+			continue;
+		bool copies = acc_seq_moves(s->j->a, &s->a[i]) && acc_seq_moves(s->j->b, &s->b[k]);
+		int use = copies ? -1 : same_use(s->a, s->na, s->ma, i, s->b, k) +
+					same_use(s->b, s->nb, s->mb, k, s->a, i);
+		if (use < 0)
+			s->ma[i] = s->mb[k] = ACC_NOMATE;
+	}
 }

@@ -243,12 +243,16 @@ align(struct acc_joined *j, bool modules, struct acc_err *e)
 	if (rc >= 0)
 		rc = rounds(&s);
 	if (rc >= 0)
+		acc_seq_reject(&s);
+	if (rc >= 0)
 		rc = acc_seq_left(&s);
 	if (rc >= 0)
 		rc = acc_seq_uncross(&s);
 	s.loose = true;
 	if (rc >= 0)
 		rc = acc_seq_between(&s);
+	if (rc >= 0)
+		acc_seq_reject(&s);
 	if (rc >= 0 && !modules)
 		rc = acc_seq_fused(&s);
 	if (rc >= 0)
