@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 
-enum { ALL = 256, STRICT, NOISE, PRESET, RULES, PRINT_RULES };
+enum { ALL = 256, STRICT, NOISE, OVERFLOWS, PRESET, RULES, PRINT_RULES };
 
 static const struct cli_opt options[] = {
 	{'l', "list", NULL, "list the presets"},
@@ -13,6 +13,7 @@ static const struct cli_opt options[] = {
 	{RULES, "rules", "FILE", "judge by the rules of this file"},
 	{PRINT_RULES, "print-rules", "NAME", "print a preset's rules, to be edited"},
 	{NOISE, "noise", "FILE", "measured pairs of a second run of the bench: what is noise"},
+	{OVERFLOWS, "overflows", "N", "of one dump: name the first N overflows (default 1; 0: all)"},
 	{ALL, "all", NULL, "pass on good records, too"},
 	{STRICT, "strict", NULL, "exit 1 also for what is unmatched, unmeasured or a warning"},
 	{0, NULL, NULL, NULL},
@@ -129,7 +130,7 @@ int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
-	struct acc_judge_opt opt = {.tmpdir = cli_tmpdir()};
+	struct acc_judge_opt opt = {.tmpdir = cli_tmpdir(), .overflows = 1};
 	const struct acc_preset *p;
 	int key;
 	while ((key = cli_getopt(argc, argv, &cli)) != -1) {
@@ -149,6 +150,8 @@ main(int argc, char **argv)
 			acc_noise_free(opt.noise);
 			opt.noise = noise(optarg);
 		}
+		if (key == OVERFLOWS)
+			opt.overflows = (uint32_t)cli_int("--overflows", optarg, 0, UINT32_MAX);
 		opt.all |= key == ALL;
 		opt.strict |= key == STRICT;
 	}

@@ -318,7 +318,7 @@ unmatched" ] || { echo "$found"; return 1; }
 	judge 1 "$J/overflow-nan.acc"
 	first overflow Functional.softmax.0.forward overflow
 	judge 1 "$J/overflow-weight.acc"
-	first overflow Functional.linear.0.forward overflow
+	first overflow Functional.linear.0.forward arrived
 	says "input 1 has NaN, and no recorded op made it"
 	judge 1 "$J/overflow-rank0.acc" "$J/overflow-rank1.acc"
 	first overflow Functional.softmax.0.forward overflow
@@ -500,4 +500,33 @@ T
 	[ "$(field limit_from)" = "the sum of the gradients that it is" ]
 	# Without those few elements, the noise of TF32 hides it.
 	accfmt --json "$DATA/regress/074-rough_sum-lattice-tf32.acc.gz" | grep -q '"b.s.few":"128 bytes"'
+}
+
+@test "overflow: dumps of all op calls, of elements and of statistics; the first N" {
+	for t in tensor stat; do
+		accdump-read "$D/overflow_$t" | accmetric >m.acc
+		judge 1 m.acc
+		[ "$found" = "overflow Tensor.__mul__.0.forward overflow
+clean" ]
+		says "output 0 has Inf, and nothing that it was given has; at net.py:12"
+		says "clean before it: 2 op calls"
+		judge 1 --overflows 2 m.acc
+		[ "$(grep -c ^overflow <<<"$found")" -eq 2 ]
+		says "Tensor.__sub__.0.forward: output 0 has NaN, and nothing that it was given has NaN"
+		judge 1 --overflows 0 m.acc
+		[ "$(grep -c ^overflow <<<"$found")" -eq 3 ]
+	done
+}
+
+@test "overflow: dumps of what overflows, by msprobe and ptdbg_ascend" {
+	accdump-read "$D/overflow_check" | accmetric >m.acc
+	judge 1 --overflows 0 m.acc
+	[ "$found" = "overflow Torch.matmul.0.forward inside
+clean
+overflow Tensor.__mul__.0.forward overflow
+overflow Torch.exp.0.forward overflow" ] || { echo "$found"; return 1; }
+	says "overflowed inside, as the device says"
+	accdump-read "$D/overflow_ptdbg" | accmetric >m.acc
+	judge 1 m.acc
+	first overflow Torch_matmul_0_forward inside
 }

@@ -37,7 +37,7 @@ payload() { # dump, name of the expectation
 	rows ptdbg_summary ptdbg_summary
 	rows ptdbg_md5/device ptdbg_md5
 	[ "$(list file accdump-read "$D/ptdbg_summary" "$D/ptdbg_md5" | sort -u)" = "" ]
-	for t in v4/device=tensor summary=statistics md5/device=md5 overflow=tensor; do
+	for t in v4/device=tensor summary=statistics md5/device=md5 overflow=overflow_check; do
 		[ "$(accdump-read "$D/ptdbg_${t%=*}" | accfmt --json | jq -r 'select(.task).task')" = \
 			"${t#*=}" ]
 	done

@@ -149,12 +149,14 @@ struct acc_case {
 	uint64_t audited;          /* records with a result of accaudit */
 	uint64_t measured;         /* pairs with a number to judge by */
 	uint64_t judged_before;    /* findings of earlier judges in the input */
+	bool overflow_dump;        /* the recorder kept only op calls that overflow */
 	const struct acc_judge *judge;
 	void *state;               /* the judge's own */
 	struct acc_judge_opt {
 		const char *tmpdir;
 		struct acc_rules *rules; /* judge by these; NULL: name the first bad op call */
 		struct acc_noise *noise; /* what is noise on the bench; NULL: unknown */
+		uint32_t overflows;      /* of one dump alone: stop after so many; 0: never */
 		bool all;                /* pass every record on */
 		bool strict;             /* what is unmatched or of another layout counts */
 	} opt;

@@ -22,6 +22,7 @@ struct ptdbg {
 	const char *npy; /* the folder of the tensors; NULL: there is none */
 	int64_t step, rank, proc;
 	bool started; /* the source is declared */
+	bool overflow; /* lines of a step above 100: what overflowed, and nothing else */
 	bool decimal; /* checksums are decimal numbers */
 	struct dump_said said;
 	uint64_t nlines;

@@ -257,7 +257,7 @@ start(struct ptdbg *p, struct acc_err *e)
 		.root = p->dir,
 		.format = "ptdbg",
 		.framework = "pytorch",
-		.task = p->first == NULL ? NULL : p->npy != NULL ? "tensor"
+		.task = p->first == NULL ? NULL : p->overflow ? "overflow_check" : p->npy != NULL ? "tensor"
 			: stats ? "statistics" : "md5",
 		.step = p->step,
 		.rank = p->rank,

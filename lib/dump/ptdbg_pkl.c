@@ -78,6 +78,7 @@ add_line(struct ptdbg *p, struct acc_str name, struct jnode *const el[], int n,
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	*l = (struct ptdbg_line){.name = name, .sum = el[1], .dtype = el[2], .shape = el[3],
 		.stats = n > 4 ? el[4] : NULL};
+	p->overflow |= el[0] != NULL && el[0]->type == ACC_JSON_INT && el[0]->i > 100;
 	if (p->last != NULL)
 		p->last->next = l;
 	else

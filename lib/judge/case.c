@@ -255,6 +255,8 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 	int rc = acc_spool_put(c->spool, r, &it->at, e);
 	if (rc < 0)
 		return rc;
+	if (acc_rec_is(r, "source"))
+		c->overflow_dump |= acc_str_starts(acc_get_text(r, "", "task"), "overflow");
 	if (acc_rec_is(r, "source") || acc_rec_is(r, "stack"))
 		it->kind = ACC_ITEM_AUX;
 	else if (acc_rec_is(r, "finding")) {

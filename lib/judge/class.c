@@ -9,11 +9,11 @@ static const char *const move[] = {"all_gather", "all_gather_base", "all_gather_
 	"double", "embedding", "expand", "expand_as", "fill", "fill_diagonal", "flatten", "flip",
 	"float", "full", "full_like", "gather", "getitem", "half", "hstack", "identity", "index",
 	"index_copy", "index_fill", "index_select", "int", "long", "masked_fill",
-	"masked_scatter", "masked_select", "movedim", "narrow", "npu", "npu_format_cast",
+	"masked_scatter", "masked_select", "movedim", "narrow", "new_full", "new_ones", "new_tensor", "new_zeros", "npu", "npu_format_cast",
 	"npu_masked_fill", "one_hot", "ones", "ones_like", "pad", "permute", "ravel", "recv",
 	"repeat", "repeat_interleave", "reshape", "reshape_as", "roll", "scatter", "select",
 	"send", "setitem", "split", "split_with_sizes", "squeeze", "stack", "swapaxes",
-	"swapdims", "t", "take", "take_along_dim", "tensor_split", "tile", "to", "transpose",
+	"swapdims", "t", "take", "take_along_dim", "tensor", "tensor_split", "tile", "to", "transpose",
 	"tril", "triu", "type", "type_as", "unbind", "unflatten", "unfold", "unsqueeze", "view",
 	"view_as", "vstack", "where", "zero", "zeros", "zeros_like"};
 static const char *const add[] = {"abs", "add", "clamp", "hardtanh", "iadd", "isub",

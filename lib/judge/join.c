@@ -125,7 +125,13 @@ acc_take_findings(struct acc_case *c, struct acc_err *e)
 static int
 name_ranks(struct acc_case *c)
 {
-	for (uint32_t i = 0; i < c->nfinding; i++) {
+	int64_t low = INT64_MAX, high = INT64_MIN;
+	for (uint32_t i = 0; i < c->nfinding; i++)
+		if (c->finding[i].rank != INT64_MIN) {
+			low = c->finding[i].rank < low ? c->finding[i].rank : low;
+			high = c->finding[i].rank > high ? c->finding[i].rank : high;
+		}
+	for (uint32_t i = 0; i < c->nfinding && low < high; i++) {
 		struct acc_finding *f = &c->finding[i];
 		if (f->rank == INT64_MIN || f->text == NULL || strncmp(f->text, "rank ", 5) == 0)
 			continue;

@@ -5,6 +5,8 @@
  * number of the dtype instead of Inf. */
 #include "acc/judge.h"
 
+#include <stdlib.h>
+
 #include "case.h"
 
 /* What a call holds on one side of it. */
@@ -32,9 +34,39 @@ look(const struct acc_case *c, uint32_t call, bool outputs, struct holds *h)
 	}
 }
 
-static int
-say(struct acc_case *c, uint32_t call, const struct holds *h, bool made, struct acc_err *e)
+/* What a call does about NaN and Inf. */
+enum deed {
+	FINE,
+	MAKES,  /* from finite numbers */
+	INSIDE, /* the device says so; what goes in and comes out is finite */
+	GETS    /* they came in, and no recorded op made them */
+};
+
+static const char *
+sentence(struct acc_case *c, uint32_t call, const struct holds *h, enum deed d, struct acc_str pos)
 {
+	const struct acc_call *k = &c->call[call];
+	const char *name = acc_call_name(k);
+	const char *kind = h->nan && h->inf ? "NaN and Inf" : h->nan ? "NaN" : h->inf ? "Inf"
+		: "elements at the largest value of its dtype (saturation mode?"
+		  " INF_NAN_MODE_ENABLE=1, for MindSpore"
+		  " MS_ASCEND_CHECK_OVERFLOW_MODE=INFNAN_MODE, shows Inf)";
+	if (!k->keyed)
+		return acc_arena_printf(&c->mem, "%s has %s", name, kind);
+	if (d == INSIDE)
+		return acc_arena_printf(&c->mem, "%s: overflowed inside, as the device says: what it was"
+			" given and what came out are finite", name);
+	if (d == MAKES)
+		return acc_arena_printf(&c->mem, "%s: output %.*s has %s, and nothing that it was given"
+			" has%s", name, ACC_PRS(pos), kind, h->nan ? " NaN" : "");
+	return acc_arena_printf(&c->mem, "%s: input %.*s has %s, and no recorded op made it", name,
+		ACC_PRS(pos), kind);
+}
+
+static int
+say(struct acc_case *c, uint32_t call, const struct holds *h, enum deed d, struct acc_err *e)
+{
+	bool made = d != GETS;
 	const struct acc_call *k = &c->call[call];
 	struct acc_item *it = &c->item[h->item];
 	struct acc_rec *r;
@@ -45,9 +77,6 @@ say(struct acc_case *c, uint32_t call, const struct holds *h, bool made, struct 
 	struct acc_finding *f = acc_case_find(c, "overflow", e);
 	if (f == NULL)
 		return ACC_ENOMEM;
-	const char *kind = h->nan && h->inf ? "NaN and Inf" : h->nan ? "NaN" : h->inf ? "Inf"
-		: "elements at the largest value of its dtype (saturation mode?"
-		  " INF_NAN_MODE_ENABLE=1 shows Inf)";
 	const char *what = made ? "output" : "input", *sep = src[0] != '\0' ? "; at " : "";
 	f->name = acc_call_name(k);
 	f->io = made ? "out" : "in";
@@ -55,18 +84,11 @@ say(struct acc_case *c, uint32_t call, const struct holds *h, bool made, struct 
 	f->step = k->step;
 	f->rank = k->rank;
 	f->seq = k->seq;
-	f->rule = "overflow";
+	f->rule = d == INSIDE ? "inside" : d == GETS ? "arrived" : "overflow";
 	f->stack = stack;
 	f->bad = true;
-	if (!k->keyed)
-		f->text = acc_arena_printf(&c->mem, "%s%s has %s", where, f->name, kind);
-	else if (made)
-		f->text = acc_arena_printf(&c->mem, "%s%s: output %.*s has %s, and nothing that it"
-			" was given has%s%s%s", where, f->name, ACC_PRS(pos), kind,
-			h->nan ? " NaN" : "", sep, src);
-	else
-		f->text = acc_arena_printf(&c->mem, "%s%s: input %.*s has %s, and no recorded op"
-			" made it%s%s", where, f->name, ACC_PRS(pos), kind, sep, src);
+	const char *text = sentence(c, call, h, d, pos);
+	f->text = text == NULL ? NULL : acc_arena_printf(&c->mem, "%s%s%s%s", where, text, sep, src);
 	const char **why = acc_alloc(&c->mem, sizeof *why);
 	if (f->text == NULL || why == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
@@ -95,9 +117,6 @@ asked_for(const struct acc_case *c, uint32_t call, const struct holds *h)
 	return true;
 }
 
-/* What a call does about NaN and Inf. */
-enum deed { FINE, MAKES, GETS };
-
 static enum deed
 deed(const struct acc_case *c, uint32_t call, struct holds *h)
 {
@@ -112,48 +131,115 @@ deed(const struct acc_case *c, uint32_t call, struct holds *h)
 		return GETS;
 	}
 	bool odd = in.nan || in.inf || in.full;
-	return (h->nan && !in.nan) || (h->inf && !in.inf && !in.nan) || (h->full && !odd) ? MAKES
-		: FINE;
+	if ((h->nan && !in.nan) || (h->inf && !in.inf && !in.nan) || (h->full && !odd))
+		return MAKES;
+	if (!c->overflow_dump || odd || h->item != ACC_NOCALL || !c->call[call].keyed)
+		return FINE;
+	h->item = c->call[call].last;
+	return INSIDE;
 }
 
-/* The first in each (step, rank) counts; the earliest of those is named. */
+/* Where it may begin: of each step and rank the first call that is not fine, and further ones
+ * that make NaN or Inf by themselves. */
+struct begin {
+	uint32_t call, clean; /* calls before it that are fine */
+	enum deed deed;
+	struct holds holds;
+};
+
+struct begins {
+	struct begin *v;
+	uint32_t n, cap;
+};
+
 static int
-judge(struct acc_case *c, struct acc_err *e)
+collect(const struct acc_case *c, struct begins *b)
 {
-	uint32_t best = ACC_NOCALL, clean = 0, before = 0, done = UINT32_MAX;
-	struct holds h, best_holds = {.item = ACC_NOCALL};
-	enum deed best_deed = FINE;
+	uint32_t clean = 0;
+	bool begun = false;
 	for (uint32_t i = 0; i < c->ncall; i++) {
-		const struct acc_call *k = &c->call[i];
-		if (i == 0 || k->segment != c->call[i - 1].segment)
+		struct holds h;
+		if (i == 0 || c->call[i].segment != c->call[i - 1].segment) {
 			clean = 0;
-		if (k->segment == done)
-			continue;
+			begun = false;
+		}
 		enum deed d = deed(c, i, &h);
-		if (d == FINE) {
-			clean++;
+		clean += d == FINE && !begun;
+		if (d == FINE || (d == GETS && begun))
 			continue;
+		if (b->n == b->cap) {
+			uint32_t cap = b->cap == 0 ? 64 : b->cap * 2;
+			void *p = realloc(b->v, cap * sizeof *b->v);
+			if (p == NULL)
+				return ACC_ENOMEM;
+			b->v = p;
+			b->cap = cap;
 		}
-		done = k->segment;
-		const struct acc_call *b = best == ACC_NOCALL ? NULL : &c->call[best];
-		if (b == NULL || k->step < b->step || (k->step == b->step && k->seq < b->seq)) {
-			best = i;
-			best_holds = h;
-			best_deed = d;
-			before = clean;
-		}
+		b->v[b->n++] = (struct begin){i, clean, d, h};
+		begun = true;
 	}
-	int rc = best == ACC_NOCALL ? 0 : say(c, best, &best_holds, best_deed == MAKES, e);
+	return 0;
+}
+
+/* Where it began, and how far all is clean there. */
+static int
+say_begin(struct acc_case *c, const struct begins *b, uint32_t best, struct acc_err *e)
+{
+	int rc = best == ACC_NOCALL ? 0 : say(c, b->v[best].call, &b->v[best].holds, b->v[best].deed, e);
 	struct acc_finding *f = rc < 0 ? NULL : acc_case_find(c, "clean", e);
 	if (f == NULL)
 		return rc < 0 ? rc : ACC_ENOMEM;
-	uint32_t n = best == ACC_NOCALL ? c->ncall : before;
+	uint32_t n = best == ACC_NOCALL ? c->ncall : b->v[best].clean;
 	f->value = n;
 	f->text = acc_arena_printf(&c->mem, c->ncall == 0 ? "there is nothing to judge"
 		: best == ACC_NOCALL
 		? "%u op call%s: none makes NaN or Inf from finite numbers"
+		: c->overflow_dump && n == 0 ? "it is the first that the recorder kept"
 		: "clean before it: %u op call%s", n, n == 1 ? "" : "s");
-	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : acc_say_rest(c, e);
+	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+}
+
+/* The other ranks, and what else overflows, as far as is wanted. */
+static int
+say_others(struct acc_case *c, const struct acc_ranks *t, const struct begins *b, uint32_t best,
+	struct acc_err *e)
+{
+	uint32_t *first = malloc(((size_t)b->n + 1) * sizeof *first), n = 0, said = 1;
+	if (first == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < b->n; i++)
+		if (i == 0 || c->call[b->v[i].call].segment != c->call[b->v[i - 1].call].segment)
+			first[n++] = b->v[i].call;
+	int rc = acc_say_ranks(c, t, b->v[best].call, first, n, "overflows", e);
+	for (uint32_t i = 0; i < b->n && rc == 0; i++) {
+		if (c->opt.overflows != 0 && said >= c->opt.overflows)
+			break;
+		if (i == best || b->v[i].deed == GETS)
+			continue;
+		rc = say(c, b->v[i].call, &b->v[i].holds, b->v[i].deed, e);
+		said++;
+	}
+	free(first);
+	return rc;
+}
+
+static int
+judge(struct acc_case *c, struct acc_err *e)
+{
+	struct begins b = {0};
+	struct acc_ranks *t = acc_ranks_open(c, e);
+	int rc = t == NULL || collect(c, &b) < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	uint32_t best = ACC_NOCALL;
+	for (uint32_t i = 0; i < b.n && rc == 0; i++)
+		if (best == ACC_NOCALL || acc_before(t, c, b.v[i].call, b.v[best].call))
+			best = i;
+	if (rc == 0)
+		rc = say_begin(c, &b, best, e);
+	if (rc == 0 && best != ACC_NOCALL)
+		rc = say_others(c, t, &b, best, e);
+	acc_ranks_close(t);
+	free(b.v);
+	return rc < 0 ? rc : acc_say_rest(c, e);
 }
 
 const struct acc_judge acc_judge_overflow = {

@@ -1,0 +1,59 @@
+#!/usr/bin/python3
+"""Makes dumps of one step that truly overflows in float16: tests/data/dumps/overflow_*.
+
+    overflow_tensor, overflow_stat   msprobe, all op calls
+    overflow_check                   msprobe, task overflow_check: only those that overflow
+    overflow_ptdbg                   the same two overflows by ptdbg_ascend, a file pair each
+"""
+import os
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+DUMPS = os.path.join(HERE, "dumps")
+sys.path.insert(0, HERE)
+
+import torch  # noqa: E402
+
+from recorder import Event  # noqa: E402
+from writers import Msprobe, Ptdbg  # noqa: E402
+
+STACK = [("/home/user/train/net.py", 12, "forward", "s = h * h")]
+inf = float("inf")
+
+
+def event(op, args, out, direction="forward", call=0):
+    e = Event("api", op, call, direction, stack=STACK)
+    e.args, e.output, e.single = args, [out], True
+    return e
+
+
+def half(*v):
+    t = torch.tensor(v, dtype=torch.float16)
+    t.grad_wanted = False
+    return t
+
+
+x = half(100, 200, 300, 1)
+mask = torch.tensor([False, False, True, False])
+mask.grad_wanted = False
+masked = half(100, 200, -inf, 1)          # asked for
+square = half(10000, 40000, inf, 1)       # 300 * 300
+nan = square - square                     # inf - inf
+nan.grad_wanted = False
+events = [event("Tensor.masked_fill", [x, mask], masked), event("Functional.relu", [masked], half(100, 200, 0, 1)),
+          event("Tensor.__mul__", [x, x], square), event("Tensor.__sub__", [square, square], nan),
+          event("Functional.relu", [nan], nan, call=1), event("Torch.exp", [half(1, 2, 12, 0)], half(2.719, 7.39, inf, 1))]
+# Its accumulator overflows; the flag of the device says so.
+inside = event("Torch.matmul", [x, x], half(65000))
+for name, task in ("tensor", "tensor"), ("stat", "statistics"), ("check", "tensor"):
+    folder = os.path.join(DUMPS, "overflow_" + name, "step0", "rank0")
+    shutil.rmtree(os.path.join(DUMPS, "overflow_" + name), ignore_errors=True)
+    Msprobe(folder, task=task).write([inside, events[2], events[5]] if name == "check" else events)
+path = os.path.join(folder, "dump.json")
+text = open(path).read().replace('"task": "tensor"', '"task": "overflow_check"')
+open(path, "w").write(text)
+out = os.path.join(DUMPS, "overflow_ptdbg")
+shutil.rmtree(out, ignore_errors=True)
+Ptdbg(out, "Torch_matmul_0_forward_1", overflow=True).write([inside])
