@@ -201,3 +201,40 @@ rows() { # dump, name of the expectation
 		'select(.name == "types.output.0" or .name == "types.input.28") | ."m.skip"' |
 		diff - <(printf "the device's tensor could not be read\n%.0s" 1 2)
 }
+
+@test "step_data: the data of each step, by step and rank" {
+	list name,key,io,pos,step,rank,dtype,shape,file accdump-read -s 10 "$D/steps" | diff - <(
+		for r in 0 1; do
+			printf '%s\t%s\tin\t0\t10\t'$r'\t%s\t%s\t%s.npy\n' \
+				attention_mask attention_mask bool '[1, 8, 8]' attention_mask \
+				labels labels i64 '[2, 8]' labels \
+				loss_mask loss_mask f32 '[2, 8]' loss_mask \
+				tokens tokens i64 '[2, 8]' tokens
+		done)
+	[ "$(list step,rank accdump-read "$D/steps" | uniq | tr '\t\n' ', ')" = "0,0 0,1 1,0 1,1 10,0 10,1 " ]
+	[ "$(list step,rank accdump-read "$D/steps/step_1/rank_1" | sort -u)" = $'1\t1' ]
+	[ "$(list step,rank accdump-read -r 1 -s 0,1 "$D/steps" | uniq | tr '\t\n' ', ')" = "0,1 1,1 " ]
+	run -0 accdiff "$D/steps" "$D/steps"
+	cp -r "$D/steps" "$BATS_TEST_TMPDIR/other"
+	cd "$BATS_TEST_TMPDIR/other"
+	cp step_0/rank_0/tokens.npy step_10/rank_1/
+	run -1 accdiff . "$D/steps"
+	[[ $output == *'step 10'*tokens* ]]
+}
+
+@test "folders of steps and ranks that are links" {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir -p in/step_0 in/kept
+	cp -r "$D/steps/step_0/rank_0" in/kept/a
+	cp -r "$D/steps/step_0/rank_1" out
+	ln -s ../kept/a in/step_0/rank_0
+	ln -s ../../out in/step_0/rank_1
+	ln -s step_0 in/step_5
+	run -2 --separate-stderr accdump-read in
+	[[ $stderr == "accdump-read: in: refused to open ./step_0/rank_1: a symbolic link leaves the folder" ]]
+	[ "$(list name,step,rank accdump-read in 2>/dev/null | cut -f 2,3 | uniq -c | tr -s ' \t\n' ,)" = ,4,0,0, ]
+	# A whole dump of such links: they are what is wrong with it.
+	mkdir only
+	ln -s "$DATA/dumps/msprobe_stat/device/step0" only/step0
+	fails 'only: refused to open ./step0: a symbolic link leaves the folder' accdump-read only
+}

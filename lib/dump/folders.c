@@ -96,7 +96,7 @@ acc_folders_missed(const struct folders *w, struct acc_err *e)
 		return 0;
 	snprintf(text, sizeof text, "%s", w->missed.msg);
 	if (w->nmissed > 1)
-		return acc_fail(e, w->missed.code, "%.180s, and %zu others", text, w->nmissed - 1);
+		return acc_fail(e, w->missed.code, "%.180s, and %zu more", text, w->nmissed - 1);
 	return acc_fail(e, w->missed.code, "%s", text);
 }
 

@@ -60,8 +60,11 @@ probe(const struct acc_probe *p)
 {
 	if (p->is_dir) {
 		struct place top = {.path = "."};
-		return has_dump(p->dirfd) ? 95
-		       : acc_dump_each_place(p->dirfd, &top, &rule, is_dump, NULL, NULL) > 0 ? 90 : 0;
+		if (has_dump(p->dirfd))
+			return 95;
+		int rc = acc_dump_each_place(p->dirfd, &top, &rule, is_dump, NULL, NULL);
+		/* Where nothing else is, reading says which link was not followed. */
+		return rc > 0 ? 90 : rc == ACC_EREFUSED ? 20 : 0;
 	}
 	size_t i = 0;
 	while (i < p->nhead && strchr(" \t\r\n", p->head[i]) != NULL && p->head[i] != '\0')

@@ -1,13 +1,13 @@
 #include "dump/place.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "acc/file.h"
+#include "dump/folders.h"
 
 int64_t
 acc_dump_place_number(const char *name, const char *word)
@@ -19,28 +19,27 @@ acc_dump_place_number(const char *name, const char *word)
 	return v;
 }
 
-struct walk {
-	struct acc_arena mem;
-	struct acc_buf queue; /* of struct place; breadth first keeps the order */
-	const struct place_rule *rule;
-};
-
 /* Queue the folders in dirfd that belong to a dump. Their number, or < 0. */
 static int
-descend(struct walk *w, int dirfd, const struct place *p, struct acc_err *e)
+descend(struct folders *w, const struct folder *f, const struct place_rule *rule, int dirfd,
+	const struct place *p, struct acc_err *e)
 {
 	const char **names;
 	int found = 0;
 	int64_t n = acc_dir_list(dirfd, &names, &w->mem, e);
 	for (int64_t i = 0; i < n; i++) {
-		struct place q = *p;
+		struct place q = *p, *keep;
 		q.rank_level = false;
-		if (!w->rule->level(names[i], &q))
+		if (!rule->level(names[i], &q))
 			continue;
 		q.depth++;
-		q.path = acc_arena_printf(&w->mem, "%s/%s", p->path, names[i]);
-		if (q.path == NULL || acc_buf_add(&w->queue, &q, sizeof q) < 0)
+		keep = acc_alloc(&w->mem, sizeof *keep);
+		if (keep == NULL)
 			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		*keep = q;
+		int rc = acc_folders_add(w, f, names[i], keep, e);
+		if (rc < 0)
+			return rc;
 		found++;
 	}
 	return n < 0 ? (int)n : found;
@@ -50,28 +49,22 @@ int
 acc_dump_each_place(int root, const struct place *first, const struct place_rule *rule,
 	place_fn *fn, void *arg, struct acc_err *e)
 {
-	struct walk w = {.rule = rule};
-	int rc = acc_buf_add(&w.queue, first, sizeof *first);
-	for (size_t i = 0; rc == 0 && i < w.queue.n / sizeof(struct place); i++) {
-		struct place p;
-		memcpy(&p, w.queue.p + i * sizeof p, sizeof p);
-		int fd = openat(root, p.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0 && errno == ENOTDIR && p.depth > 0)
-			continue;
-		if (fd < 0) {
-			rc = acc_fail(e, ACC_EIO, "cannot open the folder %.150s:", p.path);
-			break;
-		}
+	struct folders w = {.root = root};
+	struct folder f;
+	int fd, rc = acc_folders_add(&w, NULL, NULL, first, e);
+	while (rc == 0 && (rc = acc_folders_next(&w, &f, &fd, e)) > 0) {
+		struct place p = *(const struct place *)f.what;
+		p.path = f.path;
 		bool holds = rule->holds(fd);
-		int below = holds || p.depth == rule->depth ? 0 : descend(&w, fd, &p, e);
-		if (below < 0)
-			rc = below;
-		else if (holds || (below == 0 && p.rank_level))
+		int below = holds || p.depth == rule->depth ? 0 : descend(&w, &f, rule, fd, &p, e);
+		rc = below < 0 ? below : 0;
+		if (rc == 0 && (holds || (below == 0 && p.rank_level)))
 			rc = fn(arg, fd, &p, e);
 		close(fd);
 	}
-	acc_buf_release(&w.queue);
-	acc_arena_release(&w.mem);
+	if (rc == 0)
+		rc = acc_folders_missed(&w, e);
+	acc_folders_release(&w);
 	return rc;
 }
 

@@ -22,8 +22,8 @@ struct place_rule {
 typedef int place_fn(void *arg, int dirfd, const struct place *p, struct acc_err *e);
 
 /* Call fn for each folder, from `first` down, that holds a part, and for each that should:
- * 0, or what it returned other than 0. No link is followed: a dump's folders may lead nowhere
- * else. */
+ * 0, or what it returned other than 0. Links are followed that stay beneath root; where others
+ * were met, or folders that cannot be opened, that is a failure in the end. */
 int acc_dump_each_place(int root, const struct place *first, const struct place_rule *rule,
 	place_fn *fn, void *arg, struct acc_err *e);
 /* The place that a path itself is, from the names of its last folders. */
