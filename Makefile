@@ -79,10 +79,14 @@ CURVES := share/curves/guide.rules $(filter-out %/guide.rules,$(sort $(wildcard 
 $(B)/gen/curve_presets.c: share/rules/embed.sh $(CURVES)
 	@mkdir -p $(@D)
 	sh share/rules/embed.sh curve_presets $(CURVES) >$@.tmp && mv $@.tmp $@
+CHECKS := $(sort $(wildcard share/checks/*.checks))
+$(B)/gen/check_lists.c: share/rules/embed.sh $(CHECKS)
+	@mkdir -p $(@D)
+	sh share/rules/embed.sh check_lists $(CHECKS) >$@.tmp && mv $@.tmp $@
 $(B)/gen/%.o: $(B)/gen/%.c
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o
+$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o
 	@rm -f $@
 	$(AR) rcs $@ $^
 

@@ -24,7 +24,7 @@ static const struct cli_opt options[] = {
 static const struct cli cli = {
 	.prog = "accdump-read",
 	.synopsis = "DUMP ...",
-	.summary = "Read tensor dumps as a stream of records, in the order of execution.",
+	.summary = "Read tensor dumps, logs and configurations as a stream of records, in their order.",
 	.opt = options,
 	.notes = "DUMP is a folder or a file; - is standard input. Globs are those of the shell.\n"
 		 "Example: accdump-read -r 0 -o 'Functional.linear.*' npu_dump | accfmt\n",

@@ -154,7 +154,7 @@ as_python() { # file, name of what is expected
 	accdump-read "$D/megatron.log" >all.acc
 	accdump-read all.acc | accfmt --json | diff <(accfmt --json all.acc) -
 	[ "$(steps -o loss -s 6-8 all.acc)" = "6 7 6 8 " ]
-	run -0 bash -c "accdump-read -f log - <'$D/megatron.log' | accfmt --tsv --no-header -c $POINT | grep ."
+	run -0 bash -c "accdump-read -k scalar -f log - <'$D/megatron.log' | accfmt --tsv --no-header -c $POINT | grep ."
 	[ "$output" = "$(cat "$D/expect/megatron.log.tsv")" ]
 }
 

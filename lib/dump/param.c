@@ -48,6 +48,10 @@ static const struct {
 };
 enum { NWORDS = sizeof words / sizeof *words };
 
+/* Where none of these occurs: Megatron's, though others have some of them, too. */
+static const char *const common[] = {"hidden_size", "num_attention_heads", "seq_length", "swiglu",
+	"use_mcore_models", "clip_grad", "adam_eps", "weight_decay", "lr"};
+
 static int
 slurp(struct params *ps, struct acc_err *e)
 {
@@ -170,6 +174,10 @@ acc_params_guess(const struct params *ps)
 	for (int d = 1; d < DIALECT_N; d++)
 		if (votes[d] > votes[best])
 			best = (enum param_dialect)d;
+	for (size_t i = 0; i < ps->n && best == DIALECT_OTHER; i++)
+		for (size_t w = 0; w < sizeof common / sizeof *common; w++)
+			if (acc_str_is(ps->p[i].key, common[w]))
+				best = DIALECT_MEGATRON;
 	return best;
 }
 

@@ -35,6 +35,13 @@ static const char *const scalar_keys[] = {"tag", "step", "value", "run", NULL};
 static const char *const param_keys[] = {"key", "value", "dialect", "maybe", "where", "tag", "step",
 	"run", NULL};
 static const char *const param_short[] = {"key", "tag", "step", "value", "maybe", "where", NULL};
+static const char *const check_keys[] = {"kind", "name", "group", "a.key", "a.value", "a.given", "a.where",
+	"b.key", "b.value", "b.given", "b.where", "how", "note", "bad", "rule", "limit", "limit_from",
+	"why", "what", "text", NULL};
+static const char *const check_short[] = {"name", "a.value", "b.value", "bad", "limit", "a.where",
+	"b.where", NULL};
+static const char *const param_pair_short[] = {"a.key", "a.value", "b.value", "how", "a.where",
+	"b.where", NULL};
 static const char *const finding_keys[] = {"kind", "what", "name", "io", "pos", "step", "rank",
 	"rule", "value", "limit", "limit_from", "confidence", "ranked", "text", NULL};
 static const char *const pair_short[] = {"name", "a.dtype", "a.shape", "how", "note", "m.max_abs", "m.max_rel",
@@ -42,11 +49,12 @@ static const char *const pair_short[] = {"name", "a.dtype", "a.shape", "how", "n
 static const char *const tensor_short[] = {"name", "type", "dtype", "shape", "value", "s.min",
 	"s.max", "s.mean", "s.norm", "stat.min", "stat.max", "bad", "err", NULL};
 
-/* A pair of points of curves, which have tags instead of names. */
+/* A pair of such records, on that side: points of curves, which have tags instead of names, or
+ * parameters. */
 static bool
-is_point(const struct acc_rec *r, const char *key)
+is_of(const struct acc_rec *r, const char *side, const char *kind)
 {
-	return acc_rec_is(r, "pair") && acc_str_is(acc_get_text(r, "", key), "scalar");
+	return acc_rec_is(r, "pair") && acc_str_is(acc_get_text(r, "", side), kind);
 }
 
 static const char *const *
@@ -54,8 +62,11 @@ default_keys(const struct acc_rec *r, bool for_people)
 {
 	if (acc_rec_is(r, "curve"))
 		return for_people ? curve_short : curve_keys;
-	if (is_point(r, "a.kind") || is_point(r, "b.kind"))
+	if (is_of(r, "a.kind", "scalar") || is_of(r, "b.kind", "scalar"))
 		return for_people ? point_short : point_keys;
+	if (is_of(r, "a.kind", "param") || is_of(r, "b.kind", "param"))
+		return !for_people ? check_keys : acc_get(r, "", "name") != NULL ? check_short
+										 : param_pair_short;
 	if (acc_rec_is(r, "pair"))
 		return for_people ? pair_short : pair_keys;
 	if (acc_rec_is(r, "tensor") || acc_rec_is(r, "arg"))
@@ -142,10 +153,13 @@ brief(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 {
 	const struct acc_val *v = acc_get(r, "", c->key);
 	/* One column says it for both sides. */
-	static const char *const shared[] = {"dtype", "shape", "tag", "step"};
+	static const char *const shared[] = {"dtype", "shape", "tag", "step", "key"};
 	for (size_t i = 0; v == NULL && i < sizeof shared / sizeof *shared; i++)
 		if (strncmp(c->key, "a.", 2) == 0 && strcmp(c->key + 2, shared[i]) == 0)
 			v = acc_get(r, "b.", shared[i]);
+	/* A default was read nowhere. */
+	if (v == NULL && c->key[0] != '\0' && strcmp(c->key + 1, ".where") == 0)
+		v = acc_get(r, c->key[0] == 'a' ? "a." : "b.", "given");
 	/* How two records were matched matters until they are measured. */
 	if (strcmp(c->key, "how") == 0 && acc_get(r, "", "m.mode") != NULL)
 		return ACC_STR("");

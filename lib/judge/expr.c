@@ -116,6 +116,15 @@ call(enum expr_fn fn, const struct acc_val *v, uint32_t n)
 		snprintf(digits, sizeof digits, "%.*g", (int)want, x);
 		return acc_f64(strtod(digits, NULL));
 	}
+	case FN_FLOOR:
+		return num ? acc_f64(floor(x)) : undefined();
+	case FN_CEIL:
+		return num ? acc_f64(ceil(x)) : undefined();
+	case FN_MOD: {
+		double by;
+		return num && n > 1 && acc_as_f64(&v[1], &by) && by != 0 ? acc_f64(fmod(x, by))
+									 : undefined();
+	}
 	}
 	return undefined();
 }
@@ -241,6 +250,16 @@ struct acc_val
 acc_expr_run(const struct expr *x, const struct expr_table *t, uint32_t row)
 {
 	return run(x, 0, x->n, t, row);
+}
+
+uint32_t
+acc_expr_fields(const struct expr *x, uint32_t *out, uint32_t most)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < x->n && n < most; i++)
+		if (x->ins[i].op == OP_FIELD)
+			out[n++] = x->ins[i].n;
+	return n;
 }
 
 bool

@@ -42,6 +42,8 @@ void acc_expr_prepare(struct expr *x, const struct expr_table *t);
 /* The value for one row; ACC_V_NIL is undefined. Texts may be parts of the row's. */
 struct acc_val acc_expr_run(const struct expr *x, const struct expr_table *t, uint32_t row);
 bool acc_expr_true(const struct expr *x, const struct expr_table *t, uint32_t row);
+/* The fields that it names, in its order, at most `most`; their number. */
+uint32_t acc_expr_fields(const struct expr *x, uint32_t *out, uint32_t most);
 uint32_t acc_expr_field(struct expr_fields *f, struct acc_str name, struct acc_arena *mem);
 
 #endif

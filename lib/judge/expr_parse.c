@@ -102,6 +102,9 @@ static const struct {
 	{"part", FN_PART, 2, 2},
 	{"glob", FN_GLOB, 2, 2},
 	{"round", FN_ROUND, 2, 2},
+	{"floor", FN_FLOOR, 1, 1},
+	{"ceil", FN_CEIL, 1, 1},
+	{"mod", FN_MOD, 2, 2},
 };
 
 static const struct {

@@ -6,7 +6,9 @@
 set -eu
 name=$1
 shift
-id() { basename "$1" .rules | tr -c 'a-zA-Z0-9\n' _; }
+base() { basename "${1%.*}"; }
+id() { base "$1" | tr -c 'a-zA-Z0-9\n' _; }
+echo '#include "acc/check.h"'
 echo '#include "acc/curve.h"'
 for f; do
 	printf 'static const unsigned char text_%s[] = {\n' "$(id "$f")"
@@ -16,7 +18,7 @@ done
 echo "const struct acc_preset acc_${name}[] = {"
 for f; do
 	printf '{"%s", "%s", (const char *)text_%s, sizeof text_%s - 1},\n' \
-		"$(basename "$f" .rules)" "$(sed -n '1s/^# *//p' "$f" | sed 's/[\\"]/\\&/g')" \
+		"$(base "$f")" "$(sed -n '1s/^# *//p' "$f" | sed 's/[\\"]/\\&/g')" \
 		"$(id "$f")" "$(id "$f")"
 done
 echo '};'

@@ -1,0 +1,165 @@
+/* check.h - what the files of lib/check share */
+#ifndef CHECK_CHECK_H
+#define CHECK_CHECK_H
+
+#include "acc/check.h"
+#include "judge/expr.h"
+
+/* Vocabularies, in the order in which they are asked: what starts the training knows best. */
+enum dialect { D_MINDFORMERS, D_MEGATRON, D_DEEPSPEED, D_HFARGS, D_HF, D_CODE, D_LAUNCH, D_ENV,
+	D_PIP, D_N, D_CHECK = D_N, D_ALL };
+extern const char *const acc_check_dialect[D_ALL]; /* "check" is the last: rows of the list */
+/* By its name; D_ALL where there is none. export is env. */
+enum dialect acc_check_dialect_of(struct acc_str name);
+
+enum level { LEVEL_HINT, LEVEL_WARNING, LEVEL_ERROR };
+extern const char *const acc_check_level[];
+
+/* --- the list --- */
+struct text_part {
+	const char *lead;
+	struct expr x; /* n = 0: none */
+};
+
+struct rule {
+	enum level level;
+	bool differs;     /* the sides do; and `when`, if given, holds on one of them */
+	struct expr when; /* in terms of the list's rows, for each side */
+	const char *want; /* NULL: not said */
+	struct text_part *why;
+	uint32_t nwhy;
+	struct rule *next;
+};
+
+struct fallback {
+	enum dialect dialect;
+	bool fixed;         /* it cannot be configured there */
+	const char *before; /* only of versions before this; NULL: of all */
+	struct expr x;
+	struct fallback *next;
+};
+
+struct row {
+	const char *name, *group, *where; /* where: the list's text that it is from */
+	struct expr name_in[D_N];
+	struct expr relevant; /* of no interest unless this holds on a side; n = 0: always */
+	struct fallback *fallback;
+	struct rule *rule;
+};
+
+/* Keys without a row: what to leave out, or all that is to be compared. */
+struct filter {
+	enum dialect dialect;
+	bool only;
+	const char *glob;
+	struct filter *next;
+};
+
+struct acc_checklist {
+	struct acc_arena mem;
+	struct row *row;
+	uint32_t n, cap;
+	struct expr_fields fields[D_ALL]; /* that expressions name: in a dialect; in rules */
+	struct filter *filter;
+};
+uint32_t acc_checklist_find(const struct acc_checklist *cl, struct acc_str name); /* or n */
+
+/* --- values --- */
+/* What a text means: a number, a bool, nil (null, None, auto), else the text in lower case with
+ * one name for each data type. In mem. */
+struct acc_val acc_check_mean(struct acc_str text, bool plain, struct acc_arena *mem);
+/* The same thing? 1e-5 and 0.00001, true and 1. */
+bool acc_check_same(const struct acc_val *a, const struct acc_val *b);
+/* As text, in mem. NULL: out of memory. */
+const char *acc_check_text(const struct acc_val *v, struct acc_arena *mem);
+/* Is version a before b? Compared by numbers. */
+bool acc_check_before(struct acc_str a, struct acc_str b);
+
+/* --- one side --- */
+struct param {
+	struct acc_str key, text, where; /* text.p == NULL: null */
+	struct acc_val v;
+	enum dialect dialect;
+	bool open;  /* part of it is unknown: $CKPT */
+	bool maybe;
+	bool used;  /* some row asked for it */
+	bool stale; /* the same key comes again: the last counts */
+};
+
+/* What a row is on one side. */
+struct known {
+	struct acc_val v;      /* nil: unknown */
+	const char *key, *text, *where, *given; /* given: "default of X", "computed", NULL: as written */
+	const char *open;      /* it is set, but to what only a run can tell */
+	const char *against;   /* another dialect of the same side says otherwise */
+	bool maybe;
+};
+
+struct side {
+	struct acc_arena mem;
+	struct param *p;
+	size_t n, cap;
+	bool has[D_N];
+	bool whole_env;        /* the whole environment was given */
+	struct expr_row vals[D_ALL]; /* of fields[] of the list */
+	const struct param **from[D_N]; /* of each field, the parameter that it is; NULL: none */
+	struct known *known;   /* of each row */
+	const char *framework, *device; /* NULL: unknown */
+};
+int acc_side_add(struct side *s, const struct acc_rec *r, const char *prefix, struct acc_err *e);
+/* Everything was added: what each row of the list is. */
+int acc_side_know(struct side *s, const struct acc_checklist *cl, struct acc_err *e);
+/* The fields of rules that are about both sides. */
+void acc_side_join(struct side s[2], const struct acc_checklist *cl);
+void acc_side_release(struct side *s);
+/* "MindFormers", for people. */
+const char *acc_check_called(enum dialect d);
+
+/* --- verdicts --- */
+struct verdict {
+	uint32_t row;          /* or UINT32_MAX: of a key without one, */
+	const struct param *p[2]; /* then these */
+	enum level level;
+	bool bad, differs;
+	const char *rule, *want;
+	const char *why[8];
+	uint32_t nwhy;
+	unsigned sides;        /* that break a rule, as bits */
+};
+
+struct remark {
+	const char *what, *name, *rule, *text, *limit_from;
+};
+
+struct acc_check {
+	struct acc_check_opt opt;
+	struct side side[2];
+	struct verdict *verdict;
+	size_t nverdict, verdict_cap;
+	struct remark *remark;
+	size_t nremark, remark_cap;
+	struct tokens {
+		const char *name;
+		double min, max;
+		int side;
+		bool measured;
+	} *tokens;
+	size_t ntokens, tokens_cap;
+	bool *must; /* of each row: that the sides differ would break a rule of level error */
+	struct acc_arena mem;
+	struct acc_rec rec;
+	size_t next, equal, compared;
+	int status;
+};
+int acc_check_rows(struct acc_check *ck, struct acc_err *e);
+int acc_check_rest(struct acc_check *ck, struct acc_err *e);
+int acc_check_conclude(struct acc_check *ck, struct acc_err *e);
+struct verdict *acc_check_new(struct acc_check *ck, struct acc_err *e);
+struct remark *acc_check_say(struct acc_check *ck, const char *what, struct acc_err *e);
+/* A record of tokens? Keep it. 1, 0, < 0. */
+int acc_check_tokens(struct acc_check *ck, const struct acc_rec *r, struct acc_err *e);
+int acc_check_ids(struct acc_check *ck, struct acc_err *e);
+int acc_check_record(struct acc_check *ck, const struct verdict *v);
+int acc_check_remark_record(struct acc_rec *r, const struct remark *m);
+
+#endif

@@ -1,0 +1,317 @@
+/* The text of a check-list, see acccheck(1): lines of a key and its text, a block for each row. */
+#include "check/check.h"
+#include "io/literal.h"
+
+#include <stdlib.h>
+
+struct reader {
+	struct acc_checklist *cl;
+	const char *where, *group;
+	struct row *row;   /* the current one; NULL before the first */
+	struct rule *rule; /* the current one of the row */
+	unsigned line;
+	struct acc_err *e;
+};
+
+static int
+wrong(struct reader *rd, const char *what, struct acc_str v)
+{
+	return acc_fail(rd->e, ACC_EFORMAT, "line %u: %s '%.*s'", rd->line, what,
+		v.n > 100 ? 100 : (int)v.n, v.p);
+}
+
+static int
+no_memory(struct reader *rd)
+{
+	return acc_fail(rd->e, ACC_ENOMEM, "out of memory");
+}
+
+static struct acc_str
+word(struct acc_str *s)
+{
+	*s = acc_str_trim(*s);
+	struct acc_str w = {s->p, 0};
+	while (w.n < s->n && s->p[w.n] != ' ' && s->p[w.n] != '\t')
+		w.n++;
+	*s = acc_str_trim((struct acc_str){s->p + w.n, s->n - w.n});
+	return w;
+}
+
+static int
+compile(struct reader *rd, struct acc_str v, struct expr *x, enum dialect context)
+{
+	struct acc_err sub = {0};
+	int rc = acc_expr_compile(x, v, &rd->cl->fields[context], &rd->cl->mem, &sub);
+	if (rc < 0)
+		acc_fail(rd->e, rc, "line %u: at character %lu: %s", rd->line,
+			(unsigned long)sub.pos + 1, sub.msg);
+	else if (x->op)
+		return wrong(rd, "no op call is looked at here:", v);
+	return rc;
+}
+
+static int
+keep(struct reader *rd, struct acc_str v, const char **out)
+{
+	*out = acc_arena_copy(&rd->cl->mem, v.p, v.n);
+	return *out == NULL ? no_memory(rd) : 0;
+}
+
+static void
+release_row(struct row *r)
+{
+	for (int d = 0; d < D_N; d++)
+		acc_expr_release(&r->name_in[d]);
+	acc_expr_release(&r->relevant);
+	for (struct fallback *f = r->fallback; f != NULL; f = f->next)
+		acc_expr_release(&f->x);
+	for (struct rule *u = r->rule; u != NULL; u = u->next) {
+		acc_expr_release(&u->when);
+		for (uint32_t i = 0; i < u->nwhy; i++)
+			acc_expr_release(&u->why[i].x);
+	}
+}
+
+uint32_t
+acc_checklist_find(const struct acc_checklist *cl, struct acc_str name)
+{
+	uint32_t i = 0;
+	while (i < cl->n && !acc_str_is(name, cl->row[i].name))
+		i++;
+	return i;
+}
+
+static int
+new_row(struct reader *rd, struct acc_str name)
+{
+	struct acc_checklist *cl = rd->cl;
+	if (name.n == 0 || memchr(name.p, ' ', name.n) != NULL)
+		return wrong(rd, "a row needs a name of one word:", name);
+	uint32_t at = acc_checklist_find(cl, name);
+	if (at == cl->cap) {
+		uint32_t cap = cl->cap == 0 ? 64 : cl->cap * 2;
+		struct row *p = realloc(cl->row, cap * sizeof *p);
+		if (p == NULL)
+			return no_memory(rd);
+		cl->row = p;
+		cl->cap = cap;
+	}
+	rd->row = &cl->row[at];
+	rd->rule = NULL;
+	if (at < cl->n)
+		release_row(rd->row);
+	cl->n += at == cl->n;
+	*rd->row = (struct row){.group = rd->group, .where = rd->where};
+	return keep(rd, name, &rd->row->name);
+}
+
+/* default megatron [before 0.8] expression */
+static int
+add_fallback(struct reader *rd, struct acc_str v, bool fixed)
+{
+	struct acc_str name = word(&v);
+	enum dialect d = acc_check_dialect_of(name);
+	struct fallback **at = &rd->row->fallback, *f = acc_alloc(&rd->cl->mem, sizeof *f);
+	if (d >= D_N)
+		return wrong(rd, "there is no dialect", name);
+	if (f == NULL)
+		return no_memory(rd);
+	*f = (struct fallback){.dialect = d, .fixed = fixed};
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = f;
+	if (acc_str_starts(v, "before ")) {
+		word(&v);
+		if (keep(rd, word(&v), &f->before) < 0)
+			return ACC_ENOMEM;
+	}
+	return compile(rd, v, &f->x, d);
+}
+
+/* error differs [when expression]; error when expression */
+static int
+add_rule(struct reader *rd, enum level level, struct acc_str v)
+{
+	struct rule **at = &rd->row->rule, *u = acc_alloc(&rd->cl->mem, sizeof *u);
+	if (u == NULL)
+		return no_memory(rd);
+	*u = (struct rule){.level = level};
+	struct acc_str all = v, first = word(&v);
+	u->differs = acc_str_is(first, "differs");
+	if (u->differs)
+		first = word(&v);
+	if (!acc_str_is(first, "when") && !(u->differs && first.n == 0))
+		return wrong(rd, "a rule is 'differs', 'when' and a condition, or both, not", all);
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = u;
+	rd->rule = u;
+	return first.n == 0 ? 0 : compile(rd, v, &u->when, D_CHECK);
+}
+
+/* Cut "text {expression} text" up. */
+static int
+set_why(struct reader *rd, struct acc_str v)
+{
+	struct rule *u = rd->rule;
+	uint32_t parts = 1;
+	for (uint32_t i = 0; i < v.n; i++)
+		parts += v.p[i] == '{';
+	u->why = acc_alloc(&rd->cl->mem, parts * sizeof *u->why);
+	if (u->why == NULL)
+		return no_memory(rd);
+	memset(u->why, 0, parts * sizeof *u->why);
+	while (v.n > 0) {
+		const char *open = memchr(v.p, '{', v.n);
+		uint32_t lead = open == NULL ? v.n : (uint32_t)(open - v.p);
+		struct text_part *t = &u->why[u->nwhy++];
+		int rc = keep(rd, (struct acc_str){v.p, lead}, &t->lead);
+		if (rc < 0 || open == NULL)
+			return rc;
+		const char *close = memchr(open, '}', v.n - lead);
+		if (close == NULL)
+			return wrong(rd, "missing } in", v);
+		struct acc_str in = {open + 1, (uint32_t)(close - open) - 1};
+		if ((rc = compile(rd, in, &t->x, D_CHECK)) < 0)
+			return rc;
+		v.n -= (uint32_t)(close + 1 - v.p);
+		v.p = close + 1;
+	}
+	return 0;
+}
+
+/* ignore megatron save load*; compare env HCCL_* */
+static int
+add_filters(struct reader *rd, bool only, struct acc_str v)
+{
+	struct acc_str name = word(&v);
+	enum dialect d = acc_check_dialect_of(name);
+	if (d >= D_N)
+		return wrong(rd, "there is no dialect", name);
+	while (v.n > 0) {
+		struct filter *f = acc_alloc(&rd->cl->mem, sizeof *f);
+		if (f == NULL)
+			return no_memory(rd);
+		*f = (struct filter){.dialect = d, .only = only, .next = rd->cl->filter};
+		if (keep(rd, word(&v), &f->glob) < 0)
+			return ACC_ENOMEM;
+		rd->cl->filter = f;
+	}
+	return 0;
+}
+
+static int
+statement(struct reader *rd, struct acc_str key, struct acc_str v)
+{
+	enum dialect d = acc_check_dialect_of(key);
+	if (acc_str_is(key, "group"))
+		return keep(rd, v, &rd->group);
+	if (acc_str_is(key, "param"))
+		return new_row(rd, v);
+	if (acc_str_is(key, "ignore") || acc_str_is(key, "compare"))
+		return add_filters(rd, key.p[0] == 'c', v);
+	if (rd->row == NULL)
+		return wrong(rd, "before the first row:", key);
+	if (d < D_N && rd->row->name_in[d].n > 0)
+		return wrong(rd, "given twice:", key);
+	if (d < D_N)
+		return compile(rd, v, &rd->row->name_in[d], d);
+	if (acc_str_is(key, "default") || acc_str_is(key, "fixed"))
+		return add_fallback(rd, v, key.p[0] == 'f');
+	if (acc_str_is(key, "relevant") && rd->row->relevant.n == 0)
+		return compile(rd, v, &rd->row->relevant, D_CHECK);
+	for (int i = LEVEL_HINT; i <= LEVEL_ERROR; i++)
+		if (acc_str_is(key, acc_check_level[i]))
+			return add_rule(rd, (enum level)i, v);
+	if (rd->rule == NULL)
+		return wrong(rd, "before the first rule of its row, or unknown:", key);
+	if (acc_str_is(key, "want"))
+		return keep(rd, v, &rd->rule->want);
+	if (acc_str_is(key, "why") && rd->rule->why == NULL)
+		return set_why(rd, v);
+	return wrong(rd, "unknown, or given twice:", key);
+}
+
+/* Lines; one that ends in a backslash goes on in the next. */
+static int
+lines(struct reader *rd, const char *text, size_t n, struct acc_buf *joined)
+{
+	unsigned at = 0;
+	int rc = 0;
+	for (size_t i = 0, start = 0; i <= n && rc == 0; i++) {
+		if (i < n && text[i] != '\n')
+			continue;
+		size_t len = i - start;
+		bool more = len > 0 && text[i - 1] == '\\' && i < n;
+		at++;
+		if (joined->n == 0)
+			rd->line = at;
+		rc = acc_buf_add(joined, text + start, len - more);
+		start = i + 1;
+		if (rc < 0)
+			return no_memory(rd);
+		if (more)
+			continue;
+		struct acc_str s = acc_str_trim((struct acc_str){(char *)joined->p, (uint32_t)joined->n});
+		joined->n = 0;
+		if (s.n == 0 || s.p[0] == '#')
+			continue;
+		struct acc_str key = word(&s);
+		rc = statement(rd, key, s);
+	}
+	return rc;
+}
+
+/* Whoever reads a verdict wants to know why it matters. */
+static int
+complete(struct reader *rd)
+{
+	for (uint32_t i = 0; i < rd->cl->n; i++)
+		for (const struct rule *u = rd->cl->row[i].rule; u != NULL; u = u->next)
+			if (u->nwhy == 0)
+				return acc_fail(rd->e, ACC_EFORMAT, "a rule of %s has no 'why'",
+					rd->cl->row[i].name);
+	return 0;
+}
+
+struct acc_checklist *
+acc_checklist_new(struct acc_err *e)
+{
+	struct acc_checklist *cl = calloc(1, sizeof *cl);
+	if (cl == NULL)
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+	return cl;
+}
+
+int
+acc_checklist_add(struct acc_checklist *cl, const char *text, size_t n, const char *where,
+	struct acc_err *e)
+{
+	struct reader rd = {.cl = cl, .group = "", .e = e};
+	struct acc_buf joined = {0};
+	int rc = n > 1 << 20 ? acc_fail(e, ACC_ELIMIT, "a check-list of %zu bytes", n) : 0;
+	if (rc == 0)
+		rc = keep(&rd, acc_str(where), &rd.where);
+	if (rc == 0)
+		rc = lines(&rd, text, n, &joined);
+	if (rc == 0)
+		rc = complete(&rd);
+	acc_buf_release(&joined);
+	if (rc < 0)
+		acc_err_in(e, where);
+	return rc;
+}
+
+void
+acc_checklist_free(struct acc_checklist *cl)
+{
+	if (cl == NULL)
+		return;
+	for (uint32_t i = 0; i < cl->n; i++)
+		release_row(&cl->row[i]);
+	for (int d = 0; d < D_ALL; d++)
+		free(cl->fields[d].name);
+	free(cl->row);
+	acc_arena_release(&cl->mem);
+	free(cl);
+}

@@ -1,0 +1,151 @@
+/* What the text of a parameter means. */
+#include "check/check.h"
+#include "io/literal.h"
+
+#include <math.h>
+
+const char *const acc_check_dialect[D_ALL] = {"mindformers", "megatron", "deepspeed", "hfargs", "hf",
+	"code", "launch", "env", "pip", "check"};
+const char *const acc_check_level[] = {"hint", "warning", "error"};
+
+enum dialect
+acc_check_dialect_of(struct acc_str name)
+{
+	if (acc_str_is(name, "export"))
+		return D_ENV;
+	for (int d = 0; d < D_ALL; d++)
+		if (acc_str_is(name, acc_check_dialect[d]))
+			return (enum dialect)d;
+	return D_ALL;
+}
+
+const char *
+acc_check_called(enum dialect d)
+{
+	static const char *const names[D_ALL] = {"MindFormers", "Megatron-LM", "DeepSpeed",
+		"TrainingArguments", "transformers", "the script", "the launcher", "the environment",
+		"pip", ""};
+	return names[d];
+}
+
+static bool
+is_one_of(struct acc_str s, const char *list)
+{
+	for (const char *p = list; *p != '\0'; p += strlen(p) + 1)
+		if (acc_str_is(s, p))
+			return true;
+	return false;
+}
+
+static struct acc_str
+data_type(struct acc_str s)
+{
+	static const char *const prefix[] = {"torch.", "mstype.", "ms.", "mindspore.", "jnp.", "np."};
+	struct acc_str t = s;
+	for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)
+		if (acc_str_starts(s, prefix[i]))
+			t = (struct acc_str){s.p + strlen(prefix[i]), s.n - (uint32_t)strlen(prefix[i])};
+	if (is_one_of(t, "bf16\0bfloat16\0"))
+		return ACC_STR("bf16");
+	if (is_one_of(t, "fp16\0float16\0half\0f16\0"))
+		return ACC_STR("fp16");
+	if (is_one_of(t, "fp32\0float32\0float\0f32\0single\0"))
+		return ACC_STR("fp32");
+	return s;
+}
+
+static struct acc_str
+fold(struct acc_str s, struct acc_arena *mem)
+{
+	char *p = acc_arena_copy(mem, s.p, s.n);
+	uint32_t n = 0;
+	if (p == NULL)
+		return (struct acc_str){NULL, 0};
+	bool list = s.n > 0 && (s.p[0] == '[' || s.p[0] == '(');
+	for (uint32_t i = 0; i < s.n; i++) {
+		char c = s.p[i];
+		if (list && (c == ' ' || c == '"' || c == '\''))
+			continue;
+		p[n++] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+	}
+	p[n] = '\0';
+	return (struct acc_str){p, n};
+}
+
+struct acc_val
+acc_check_mean(struct acc_str text, bool plain, struct acc_arena *mem)
+{
+	struct acc_literal l;
+	text = acc_str_trim(text);
+	if (text.n >= 2 && (text.p[0] == '"' || text.p[0] == '\'') && text.p[text.n - 1] == text.p[0])
+		text = (struct acc_str){text.p + 1, text.n - 2};
+	if (!plain && acc_literal_all(text, &l))
+		return l.integer ? acc_int(l.i) : acc_f64(l.v);
+	struct acc_str s = fold(text, mem);
+	if (s.p == NULL || s.n == 0 || is_one_of(s, "none\0null\0auto\0"))
+		return acc_nil();
+	if (!plain && is_one_of(s, "true\0false\0"))
+		return acc_bool(s.p[0] == 't');
+	return acc_text(plain ? s : data_type(s));
+}
+
+bool
+acc_check_same(const struct acc_val *a, const struct acc_val *b)
+{
+	double x, y;
+	bool p, q, na = acc_as_f64(a, &x), nb = acc_as_f64(b, &y);
+	if (acc_as_bool(a, &p))
+		x = p, na = true;
+	if (acc_as_bool(b, &q))
+		y = q, nb = true;
+	if (na && nb)
+		return x == y || fabs(x - y) <= 1e-9 * fmax(fabs(x), fabs(y));
+	return acc_val_eq(a, b);
+}
+
+const char *
+acc_check_text(const struct acc_val *v, struct acc_arena *mem)
+{
+	char buf[40];
+	switch (v->type) {
+	case ACC_V_NIL:
+		return "";
+	case ACC_V_BOOL:
+		return v->b ? "true" : "false";
+	case ACC_V_TEXT:
+		return acc_arena_copy(mem, v->s.p, v->s.n);
+	case ACC_V_INT:
+		return acc_arena_printf(mem, "%lld", (long long)v->i);
+	default:
+		break;
+	}
+	double x = 0;
+	acc_as_f64(v, &x);
+	if (x == floor(x) && fabs(x) < 1e15)
+		return acc_arena_printf(mem, "%.0f", x);
+	acc_f64_repr(x, buf, sizeof buf);
+	return acc_arena_copy(mem, buf, strlen(buf));
+}
+
+bool
+acc_check_before(struct acc_str a, struct acc_str b)
+{
+	while (a.n > 0 || b.n > 0) {
+		uint64_t x[2] = {0, 0};
+		struct acc_str *s[2] = {&a, &b};
+		for (int k = 0; k < 2; k++) {
+			while (s[k]->n > 0 && *s[k]->p >= '0' && *s[k]->p <= '9') {
+				x[k] = x[k] < 1000000 ? x[k] * 10 + (uint64_t)(*s[k]->p - '0') : x[k];
+				s[k]->p++, s[k]->n--;
+			}
+			/* 2.6.0rc1: what follows the numbers does not count. */
+			if (s[k]->n > 0 && *s[k]->p == '.')
+				s[k]->p++, s[k]->n--;
+			else
+				s[k]->n = 0;
+		}
+		if (x[0] != x[1])
+			return x[0] < x[1];
+	}
+	return false;
+}
