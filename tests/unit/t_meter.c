@@ -233,6 +233,13 @@ checksums(void)
 	ok(acc_crc32_join(acc_crc32(0, x, 12345), acc_crc32(0, (char *)x + 12345, 54321), 54321) ==
 			acc_crc32(0, x, 12345 + 54321),
 		"joining");
+	int bad = 0;
+	for (size_t n = 0; n < 2000; n += 7)
+		for (size_t at = 0; at < 3; at++) {
+			const Bytef *p = (const Bytef *)x + at;
+			bad += acc_crc32((uint32_t)n, p, n) != crc32(n, p, (uInt)n);
+		}
+	ok(bad == 0, "as zlib's, of any length from any start");
 	a.crc32 ^= 0x10;
 	r = measure(&a, NULL, &opt);
 	ok(!r.has_a && r.err_a.code == ACC_EFORMAT, "a wrong one: %s: %s", r.err_a.where, r.err_a.msg);
