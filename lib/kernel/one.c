@@ -91,9 +91,7 @@ wide_block(const struct acc_row *row, struct acc_one *o, double *x, size_t n, do
 {
 	struct acc_blk1 r;
 	const size_t padded = (n + 15) / 16 * 16;
-	size_t finite = 0;
-	for (size_t i = 0; i < n; i++)
-		finite += x[i] * 0 == 0;
+	const size_t finite = row->finite_pairs(x, x, n);
 	for (size_t i = n; i < padded; i++)
 		x[i] = 0;
 	double lo = INFINITY, hi = -INFINITY;

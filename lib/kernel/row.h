@@ -69,6 +69,12 @@ struct acc_row {
 	void (*wide_one)(const double *x, size_t n, struct acc_blk1 *o);
 	void (*wide_two)(const double *a, const double *b, const double *d, size_t n,
 		const struct acc_kernel_opt *opt, struct acc_blk2 *o);
+	/* In how many pairs are both finite? */
+	size_t (*finite_pairs)(const double *a, const double *b, size_t n);
+	/* Distances of 64-bit codes, sign and magnitude or signed numbers, returning how many are
+	 * equal; and what the distances give. */
+	size_t (*far)(const uint64_t *x, const uint64_t *y, size_t n, bool magnitudes, uint64_t *u);
+	void (*ulp64)(const uint64_t *u, size_t n, struct acc_ulps *o);
 	/* The first i where |a - b|, r or e is max, as `two` computed it; n if there is none. */
 	size_t (*find_d)(const float *a, const float *b, size_t n, double max);
 	size_t (*find_r)(const float *a, const float *b, size_t n, float max);

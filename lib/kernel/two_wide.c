@@ -7,10 +7,8 @@
 
 struct work {
 	double a[ACC_BLOCK], b[ACC_BLOCK], d[ACC_BLOCK];
-	/* As codes of the coarser dtype, or as integers: magnitude and sign. */
-	uint64_t ma[ACC_BLOCK], mb[ACC_BLOCK], ulp[ACC_BLOCK];
-	bool na[ACC_BLOCK], nb[ACC_BLOCK];
-	bool integers;
+	/* As codes of the coarser dtype, or as integers, as row->far takes them. */
+	uint64_t ca[ACC_BLOCK], cb[ACC_BLOCK], ulp[ACC_BLOCK];
 };
 
 /* Components [off, off + n) of one side. */
@@ -29,80 +27,63 @@ load(enum acc_dtype t, const uint8_t *p, bool real, size_t off, size_t n, double
 	}
 }
 
-/* Magnitudes and signs of one side's block, whose numbers are x. */
+/* Unsigned integers of 64 bits are taken as signed ones, less 2^63: both sides then. */
+static bool
+shifted(const struct acc_job *j)
+{
+	return j->coarse == ACC_NODTYPE && (j->ta == ACC_U64 || j->tb == ACC_U64);
+}
+
+/* Codes of one side's block, whose numbers are x. */
 static void
 codes(const struct acc_job *j, enum acc_dtype t, const uint8_t *p, size_t off, const double *x,
-	size_t n, uint64_t *m, bool *neg)
+	size_t n, uint64_t *c)
 {
+	const uint64_t sign = UINT64_C(1) << 63, shift = shifted(j) ? sign : 0;
 	p += off * acc_dtypes[t].size;
-	if (j->coarse == ACC_F64) {
-		memcpy(m, x, n * sizeof *m);
-		for (size_t i = 0; i < n; i++) {
-			neg[i] = m[i] >> 63;
-			m[i] &= INT64_MAX;
-		}
-	} else if (j->coarse != ACC_NODTYPE) {
-		for (size_t i = 0; i < n; i++) {
-			m[i] = acc_round_code(j->coarse, j->cc, x[i]);
-			neg[i] = signbit(x[i]);
-		}
-	} else if (t == ACC_U64) {
-		memcpy(m, p, n * sizeof *m);
-		memset(neg, 0, n);
-	} else if (t == ACC_I64) {
-		memcpy(m, p, n * sizeof *m);
-		for (size_t i = 0; i < n; i++) {
-			neg[i] = m[i] >> 63;
-			m[i] = neg[i] ? 0 - m[i] : m[i];
-		}
-	} else { /* exact in a double */
-		for (size_t i = 0; i < n; i++) {
-			neg[i] = x[i] < 0;
-			m[i] = (uint64_t)(int64_t)fabs(x[i]);
-		}
-	}
-}
-
-static void
-distances(struct work *w, size_t n, struct acc_ulps *u)
-{
-	uint64_t any = 0, max = 0;
-	uint32_t same = 0;
-	*u = (struct acc_ulps){0};
-	for (size_t i = 0; i < n; i++) {
-		uint64_t x = w->ma[i], y = w->mb[i];
-		uint64_t near = x > y ? x - y : y - x, far = x + y;
-		far = far < x ? UINT64_MAX : far; /* i64 against u64 */
-		uint64_t d = w->na[i] == w->nb[i] ? near : far;
-		w->ulp[i] = d;
-		same += (x == y) & (w->na[i] == w->nb[i]);
-		max = d > max ? d : max;
-		any |= d;
-	}
-	u->same = same;
-	u->max = max;
-	if (any <= 1) {
-		uint32_t ones = 0;
+	if (j->coarse == ACC_F64)
+		memcpy(c, x, n * sizeof *c);
+	else if (j->coarse != ACC_NODTYPE)
 		for (size_t i = 0; i < n; i++)
-			ones += (uint32_t)w->ulp[i];
-		u->bin[0] = (uint32_t)n - ones;
-		u->bin[1] = ones;
-		return;
-	}
-	for (size_t i = 0; i < n; i++)
-		u->bin[w->ulp[i] == 0 ? 0 : 64 - __builtin_clzll(w->ulp[i])]++;
+			c[i] = acc_round_code(j->coarse, j->cc, x[i]) | (signbit(x[i]) ? sign : 0);
+	else if (t != ACC_U64 && t != ACC_I64)
+		for (size_t i = 0; i < n; i++) /* exact in a double */
+			c[i] = (uint64_t)(int64_t)x[i] ^ shift;
+	else
+		memcpy(c, p, n * sizeof *c);
+	for (size_t i = 0; (t == ACC_U64 || t == ACC_I64) && shift != 0 && i < n; i++)
+		c[i] ^= shift;
 }
 
-/* a - b, exact before it becomes a double. */
-static double
-difference(const struct work *w, size_t i)
+/* A negative number against one of u64: below what the shifted ones can say. */
+static void
+below_zero(struct work *w, size_t n, struct acc_ulps *u)
 {
-	if (!w->integers || w->ulp[i] == UINT64_MAX)
-		return w->a[i] - w->b[i];
-	bool less = w->na[i] != w->nb[i] ? w->na[i]
-					 : (w->ma[i] < w->mb[i]) != w->na[i];
-	double d = (double)w->ulp[i];
-	return less ? -d : d;
+	const uint64_t sign = UINT64_C(1) << 63;
+	for (size_t i = 0; i < n; i++) {
+		if (w->a[i] >= 0 && w->b[i] >= 0)
+			continue;
+		const uint64_t x = w->ca[i] ^ sign, y = w->cb[i] ^ sign;
+		const uint64_t over = w->a[i] < 0 ? y : x, under = w->a[i] < 0 ? -x : -y;
+		u->same -= x == y;
+		w->ulp[i] = over + under < over ? UINT64_MAX : over + under;
+	}
+}
+
+/* Distances, and |a - b|: of integers exact before it becomes a double. */
+static void
+distances(const struct acc_job *j, struct work *w, size_t n, struct acc_ulps *u)
+{
+	const bool integers = j->coarse == ACC_NODTYPE;
+	u->same = (uint32_t)j->row->far(w->ca, w->cb, n, !integers, w->ulp);
+	if (shifted(j) && j->ta != j->tb)
+		below_zero(w, n, u);
+	j->row->ulp64(w->ulp, n, u);
+	for (size_t i = 0; i < n; i++)
+		w->d[i] = fabs(w->a[i] - w->b[i]);
+	for (size_t i = 0; integers && i < n; i++)
+		if (w->ulp[i] != UINT64_MAX)
+			w->d[i] = (double)w->ulp[i];
 }
 
 static void
@@ -114,19 +95,16 @@ block(struct acc_job *j, struct work *w, size_t off, size_t n)
 	struct acc_two *o = j->out;
 	load(j->ta, j->a, j->real_a, off, n, w->a);
 	load(j->tb, j->b, j->real_b, off, n, w->b);
-	for (size_t i = 0; i < n; i++)
-		k.used += w->a[i] * 0 + w->b[i] * 0 == 0; /* both finite */
+	k.used = j->row->finite_pairs(w->a, w->b, n);
 	for (size_t i = 0; k.used < n && i < n; i++)
 		if (!isfinite(w->a[i]) || !isfinite(w->b[i])) {
 			acc_kinds_add(&k, w->a[i], w->b[i]);
 			w->a[i] = w->b[i] = 0;
 		}
-	codes(j, j->ta, j->a, off, w->a, n, w->ma, w->na);
-	codes(j, j->tb, j->b, off, w->b, n, w->mb, w->nb);
-	distances(w, n, &u);
+	codes(j, j->ta, j->a, off, w->a, n, w->ca);
+	codes(j, j->tb, j->b, off, w->b, n, w->cb);
+	distances(j, w, n, &u);
 	const size_t padded = (n + 15) / 16 * 16;
-	for (size_t i = 0; i < n; i++)
-		w->d[i] = difference(w, i);
 	for (size_t i = n; i < padded; i++)
 		w->a[i] = w->b[i] = w->d[i] = 0;
 	j->row->wide_two(w->a, w->b, w->d, padded, j->opt, &r);
@@ -162,7 +140,6 @@ void
 acc_two_wide(struct acc_job *j, size_t n)
 {
 	struct work w;
-	w.integers = j->coarse == ACC_NODTYPE;
 	for (size_t off = 0; off < n; off += ACC_BLOCK)
 		block(j, &w, off, n - off < ACC_BLOCK ? n - off : ACC_BLOCK);
 }

@@ -273,6 +273,7 @@ fill(enum acc_dtype t, uint8_t *a, uint8_t *b)
 			uint8_t *to = (k == 0 ? a : b) + i * acc_dtypes[t].size;
 			float f = (float)v[k];
 			uint32_t w;
+			int64_t whole = (int64_t)(v[k] * 1e6);
 			memcpy(&w, &f, sizeof w);
 			if (t == ACC_F64)
 				memcpy(to, &v[k], 8);
@@ -285,6 +286,10 @@ fill(enum acc_dtype t, uint8_t *a, uint8_t *b)
 					((w & 0x7fffffff) < 113u << 23
 							? 0 : ((w & 0x7fffffff) - (112u << 23)) >> 13));
 				memcpy(to, &h, 2);
+			} else { /* integers, little-endian */
+				memcpy(to, &whole, acc_dtypes[t].size);
+				if (t == ACC_BOOL)
+					to[0] &= 1;
 			}
 		}
 	}
