@@ -31,6 +31,7 @@ struct given {
 	unsigned operands;
 	bool exact;          /* everything has equal bits */
 	bool unseen;         /* something was not measured */
+	bool permuted;       /* the right numbers in other places */
 };
 
 enum role { ROLE_OUT, ROLE_IN, ROLE_ARG };
