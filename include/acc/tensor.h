@@ -66,7 +66,9 @@ double acc_load_f64(enum acc_dtype t, const void *p);
 
 enum { ACC_MAXDIM = 64 };
 
-enum acc_enc { ACC_STORED, ACC_DEFLATE };
+/* ACC_LATIN1: each byte as the code point of its value in UTF-8, as pickles of protocol 2 spell
+ * bytes; only for storages of a few MiB. */
+enum acc_enc { ACC_STORED, ACC_DEFLATE, ACC_LATIN1 };
 
 /* A tensor by reference. `off`, `len` delimit its storage: the bytes that the checksum
  * covers and that the strides walk. */
@@ -81,7 +83,7 @@ struct acc_ref {
 	struct acc_str file;         /* relative to its source's root; empty: no file */
 	uint64_t off, len;           /* bytes, uncompressed length */
 	enum acc_enc enc;
-	uint64_t clen;               /* compressed bytes at off, if enc is not ACC_STORED */
+	uint64_t clen;               /* encoded bytes at off, if enc is not ACC_STORED */
 	bool has_crc;
 	uint32_t crc32;              /* of the len uncompressed bytes */
 	uint64_t fsize;              /* of the whole file when the record was made */

@@ -13,8 +13,7 @@
  * are or inside _rebuild_parameter, _rebuild_parameter_with_state, _rebuild_from_type_v2 and
  * _rebuild_device_tensor_from_cpu_tensor; the typed storages of torch, torch.cuda, torch.npu,
  * ... and the untyped one; numpy arrays, also those of _rebuild_device_tensor_from_numpy, whose
- * bytes stand in data.pkl as they are (protocol 3 and up, or only bytes below 128: protocol 2
- * spells the others as UTF-8). Containers: list, tuple, set, dict, torch.Size, torch's named
+ * bytes stand in data.pkl as they are (protocol 3 and up) or as UTF-8 (protocol 2). Containers: list, tuple, set, dict, torch.Size, torch's named
  * results and all of collections. Location and hooks do not matter.
  */
 #ifndef ACC_TORCH_H
@@ -26,7 +25,7 @@
 
 /* One leaf, in the order of the file. `path` is how to reach it from the root: "" for the root
  * itself, "0.1" in lists and tuples, "model.layers.0.weight" in dicts: str and int keys, True,
- * False and None joined by '.', any other key as its number in the dict, "[3]".
+ * False, None and names of Python (float32) joined by '.', any other key as its number in the dict, "[3]".
  * Exactly one of a tensor (ref or err, or both) or value_type is there; err is non-NULL for a
  * tensor that could not be decoded (ref is then what is known of dtype and shape, or NULL).
  * value_type is

@@ -94,7 +94,7 @@ place(const struct acc_zip_member *zm, const uint8_t *header, uint64_t n, struct
 
 static int
 describe(struct npz *f, const struct acc_zip_member *zm, struct acc_ref *ref,
-	struct acc_str *descr, struct acc_err *e)
+	struct acc_err *e)
 {
 	for (uint64_t n = 256;; n *= 4) {
 		n = n < zm->len ? n : zm->len;
@@ -104,7 +104,7 @@ describe(struct npz *f, const struct acc_zip_member *zm, struct acc_ref *ref,
 		int rc = head(f, zm, p, (size_t)n, e);
 		if (rc < 0)
 			return rc;
-		int64_t len = acc_npy_header(p, (size_t)n, ref, descr, &f->mem, e);
+		int64_t len = acc_npy_header(p, (size_t)n, ref, NULL, NULL, e);
 		if (len != 0)
 			return len < 0 ? (int)len : place(zm, p, (uint64_t)len, ref, e);
 		if (n == zm->len)
@@ -124,7 +124,7 @@ put(struct npz *f, const struct acc_zip_member *zm, struct acc_err *e)
 	x.name.n -= 4;
 	if (acc_dump_argname(x.name, &f->mem, &a) < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
-	if (describe(f, zm, &ref, &x.dtype_raw, &bad) < 0)
+	if (describe(f, zm, &ref, &bad) < 0)
 		x.err = &bad;
 	if (x.err != NULL && ref.ndim == 0)
 		x.ref = NULL;

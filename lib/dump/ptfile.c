@@ -40,7 +40,9 @@ put_tensor(struct ptfile *f, const struct acc_torch_leaf *l, struct acc_str name
 		.ref = l->ref, .dtype_raw = l->dtype_raw, .err = l->err, .grad_known = true,
 		.requires_grad = l->requires_grad, .whole = f->whole, .at = f->at,
 		.nwhole = f->nwhole, .several = l->path.n > 0};
-	f->tensors++;
+	/* numpy's short names (f8) say nothing that dtype does not. */
+	if (l->err == NULL && acc_dtype_find(l->dtype_raw) == ACC_NODTYPE)
+		x.dtype_raw = (struct acc_str){0};
 	return acc_dump_weight(f->w, &x, f->e);
 }
 

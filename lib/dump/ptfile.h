@@ -23,7 +23,6 @@ struct ptfile {
 	int (*own)(void *arg, struct ptfile *f, const struct acc_torch_leaf *l,
 		struct acc_err *e);
 	void *arg;
-	uint64_t tensors;      /* counted */
 	struct acc_file_info info;
 	struct acc_err *e;
 	struct acc_arena mem;  /* of one leaf */

@@ -112,6 +112,10 @@ path_key(struct walk *w, const struct acc_py *key, uint32_t i)
 	int n;
 	if (key != NULL && key->type == ACC_PY_STR)
 		return path_add(w, key->s.p, key->s.n);
+	if (key != NULL && key->type == ACC_PY_GLOBAL) {
+		struct acc_str name = acc_torchref_name(key);
+		return path_add(w, name.p, name.n);
+	}
 	if (key == NULL)
 		n = snprintf(buf, sizeof buf, "%u", i);
 	else if (key->type == ACC_PY_INT)

@@ -200,7 +200,20 @@ numpy_dtype(const struct acc_py *x, struct acc_torchref *out, struct acc_err *e)
 	return 0;
 }
 
-/* The bytes of an array, if they stand in the pickle as they are. */
+/* How many bytes UTF-8 spells, a character each; UINT64_MAX: other characters are in it. */
+static uint64_t
+latin1_length(struct acc_str s)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < s.n; i++, n++) {
+		uint8_t c = (uint8_t)s.p[i];
+		if (c >= 0x80 && ((c & 0xfe) != 0xc2 || ++i == s.n))
+			return UINT64_MAX;
+	}
+	return n;
+}
+
+/* The bytes of an array, if they stand in the pickle as they are, or as text. */
 static int
 numpy_bytes(const struct acc_torchsrc *src, const struct acc_py *data, struct acc_ref *r,
 	struct acc_err *e)
@@ -216,13 +229,16 @@ numpy_bytes(const struct acc_torchsrc *src, const struct acc_py *data, struct ac
 		data = data->item[ACC_CALL_ARGS]->item[0];
 	if (data->type != ACC_PY_STR && data->type != ACC_PY_BYTES)
 		return not_decoded(e, "a numpy array of objects");
-	/* As many bytes of UTF-8 as there are bytes: each is itself. */
 	uintptr_t p = (uintptr_t)data->s.p, base = (uintptr_t)src->bytes;
-	if (src->pkl->enc != ACC_STORED || data->s.n != r->len || p < base ||
-		p - base > src->pkl->len - r->len)
-		return not_decoded(e, "a numpy array inside a pickle");
+	if (src->pkl->enc != ACC_STORED || p < base || p - base > src->pkl->len ||
+		data->s.n > src->pkl->len - (p - base))
+		return not_decoded(e, "a numpy array inside a compressed pickle");
 	r->off = src->pkl->off + (p - base);
-	r->clen = r->len;
+	r->clen = data->s.n;
+	if ((data->type == ACC_PY_STR ? latin1_length(data->s) : data->s.n) != r->len)
+		return malformed(e, data);
+	/* As many bytes of UTF-8 as there are characters: each is itself. */
+	r->enc = data->s.n == r->len ? ACC_STORED : ACC_LATIN1;
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A compressed array that is not row-major is inflated into memory. */
+/* A compressed array that is not row-major is inflated into memory; so is one that is text. */
 enum { MAX_INFLATED = 8 << 20 };
 /* Below this, mapping costs more than copying. */
 enum { MIN_MAPPED = 1 << 20 };
@@ -49,22 +49,55 @@ check(const struct acc_pay *p, bool moved, struct acc_err *e)
 	return 0;
 }
 
-/* Inflate all of a small array, for strides to walk it. */
-static uint8_t *
-inflate_whole(struct acc_pay *p, struct acc_err *e)
+/* Read UTF-8, write bytes. */
+static int
+read_latin1(const struct acc_pay *p, uint8_t *out, struct acc_err *e)
 {
-	if (p->ref.len > MAX_INFLATED) {
-		acc_fail(e, ACC_EUNSUP,
-			"a compressed array that is not row-major, of more than %d MiB",
-			MAX_INFLATED >> 20);
+	size_t n = (size_t)p->ref.clen, at = 0, k = 0;
+	uint8_t *in = malloc(n > 0 ? n : 1);
+	int rc = in == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory")
+			    : acc_file_pread(p->fd, in, n, p->ref.off, e);
+	for (; rc == 0 && at < n && k < p->ref.len; k++) {
+		uint8_t c = in[at++];
+		if (c >= 0x80 && (c & 0xfe) == 0xc2 && at < n && (in[at] & 0xc0) == 0x80)
+			out[k] = (uint8_t)(c << 6 | (in[at++] & 0x3f));
+		else if (c < 0x80)
+			out[k] = c;
+		else
+			break;
+	}
+	if (rc == 0 && (at != n || k != p->ref.len))
+		rc = acc_fail_at(e, ACC_EFORMAT, p->ref.off + at, "not the bytes of its array");
+	free(in);
+	return rc;
+}
+
+static int
+read_deflated(const struct acc_pay *p, uint8_t *out, struct acc_err *e)
+{
+	struct acc_deflated *d = acc_deflated_open(&p->ref, p->fd, e);
+	int rc = d == NULL ? -1 : acc_deflated_read(d, out, (size_t)p->ref.len, e);
+	acc_deflated_close(d);
+	return rc;
+}
+
+/* Decode all of a small array, for strides to walk it. */
+static uint8_t *
+decode_whole(struct acc_pay *p, struct acc_err *e)
+{
+	const bool text = p->ref.enc == ACC_LATIN1;
+	if (p->ref.len > MAX_INFLATED || (text && p->ref.clen > 2 * MAX_INFLATED)) {
+		acc_fail(e, ACC_EUNSUP, "a %s, of more than %d MiB",
+			text ? "numpy array inside a pickle"
+			     : "compressed array that is not row-major", MAX_INFLATED >> 20);
 		return NULL;
 	}
 	uint8_t *mem = malloc(p->ref.len > 0 ? (size_t)p->ref.len : 1);
-	struct acc_deflated *d = mem == NULL ? NULL : acc_deflated_open(&p->ref, p->fd, e);
+	int rc;
 	if (mem == NULL)
-		acc_fail(e, ACC_ENOMEM, "out of memory");
-	int rc = d == NULL ? -1 : acc_deflated_read(d, mem, (size_t)p->ref.len, e);
-	acc_deflated_close(d);
+		rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+	else
+		rc = text ? read_latin1(p, mem, e) : read_deflated(p, mem, e);
 	if (rc == 0 && p->ref.has_crc &&
 		acc_crc32(0, mem, (size_t)p->ref.len) != p->ref.crc32)
 		rc = acc_fail(e, ACC_EFORMAT, "checksum (CRC-32) does not match");
@@ -102,10 +135,11 @@ layout(struct acc_pay *p, struct acc_err *e)
 		p->deflated = acc_deflated_open(r, p->fd, e);
 		return p->deflated == NULL ? -1 : skip_header(p, e);
 	}
+	p->plain = p->plain && r->enc == ACC_STORED;
 	if (p->plain)
 		return 0;
 	uint8_t *mem = NULL;
-	if (r->enc == ACC_DEFLATE && (mem = inflate_whole(p, e)) == NULL)
+	if (r->enc != ACC_STORED && (mem = decode_whole(p, e)) == NULL)
 		return -1;
 	p->strided = acc_strided_open(r, p->fd, mem, e);
 	if (p->strided == NULL)

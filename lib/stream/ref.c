@@ -16,8 +16,8 @@ acc_ref_put(struct acc_rec *r, const struct acc_ref *ref)
 	rc |= acc_add(r, "", "file", acc_text(ref->file));
 	rc |= acc_add(r, "", "off", acc_uint(ref->off));
 	rc |= acc_add(r, "", "len", acc_uint(ref->len));
-	if (ref->enc == ACC_DEFLATE) {
-		rc |= acc_add(r, "", "enc", acc_ctext("deflate"));
+	if (ref->enc != ACC_STORED) {
+		rc |= acc_add(r, "", "enc", acc_ctext(ref->enc == ACC_DEFLATE ? "deflate" : "latin1"));
 		rc |= acc_add(r, "", "clen", acc_uint(ref->clen));
 	}
 	if (ref->has_crc)
@@ -143,9 +143,9 @@ storage(const struct acc_val *v[NKEY], struct acc_ref *ref, struct acc_err *e)
 		ref->crc32 = (uint32_t)crc;
 	}
 	if (v[ENC] != NULL) {
-		if (!acc_as_text(v[ENC], &s) || !acc_str_is(s, "deflate"))
+		if (!acc_as_text(v[ENC], &s) || !(acc_str_is(s, "deflate") || acc_str_is(s, "latin1")))
 			return wrong(e, ENC);
-		ref->enc = ACC_DEFLATE;
+		ref->enc = acc_str_is(s, "deflate") ? ACC_DEFLATE : ACC_LATIN1;
 		if (!size(v[CLEN], -1, &ref->clen))
 			return wrong(e, CLEN);
 	}

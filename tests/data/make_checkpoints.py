@@ -11,9 +11,11 @@ length, JSON, data.
 import io
 import json
 import os
+import pickle
 import shutil
 import struct
 import sys
+import types
 import zipfile
 
 import numpy as np
@@ -240,6 +242,128 @@ def odd_npz(path):
             add("short.npy", f.getvalue()[:-8])
 
 
+class Newer:
+    """The dataclasses of torch.distributed.checkpoint, which cannot be imported here: torch
+    1.13's do not work with Python 3.11."""
+
+    def __init__(self, module, name):
+        if module not in sys.modules:
+            sys.modules[module] = types.ModuleType(module)
+        self.cls = type(name, (), {"__module__": module, "__qualname__": name})
+        setattr(sys.modules[module], name, self.cls)
+
+    def __call__(self, **fields):
+        x = self.cls.__new__(self.cls)
+        x.__dict__.update(fields)
+        return x
+
+
+META = "torch.distributed.checkpoint.metadata"
+FILES = "torch.distributed.checkpoint.filesystem"
+Metadata, Index = Newer(META, "Metadata"), Newer(META, "MetadataIndex")
+Tensor, Chunk = Newer(META, "TensorStorageMetadata"), Newer(META, "ChunkStorageMetadata")
+Bytes, Props = Newer(META, "BytesStorageMetadata"), Newer(META, "TensorProperties")
+Info = Newer(FILES, "_StorageInfo")
+
+
+class Sharded:
+    """A folder of two ranks' files; parts stand in any order in them."""
+
+    def __init__(self, folder):
+        self.folder = f"{OUT}/{folder}"
+        os.makedirs(self.folder)
+        self.files = {0: b"", 1: b""}
+        self.names, self.storage = {}, {}
+
+    def store(self, rank, obj, zipped=True):
+        f = io.BytesIO()
+        torch.save(obj, f, _use_new_zipfile_serialization=zipped)
+        off = len(self.files[rank])
+        self.files[rank] += f.getvalue()
+        return Info(relative_path=f"__{rank}_0.distcp", offset=off, length=len(f.getvalue()))
+
+    def tensor(self, name, t, cuts, lose=None):
+        """cuts: (offsets, sizes) of each part."""
+        chunks = []
+        for i, (at, size) in enumerate(cuts):
+            part = t[tuple(slice(a, a + s) for a, s in zip(at, size))].clone()
+            chunks.append(Chunk(offsets=torch.Size(at), sizes=torch.Size(size)))
+            info = self.store(i % 2, part)
+            if lose != i:
+                key = Index(fqn=name, offset=torch.Size(at), index=i)
+                self.storage[key] = info
+        self.names[name] = Tensor(properties=Props(dtype=t.dtype), size=t.shape, chunks=chunks)
+
+    def bytes(self, name, obj):
+        self.names[name] = Bytes()
+        self.storage[Index(fqn=name, offset=None, index=None)] = self.store(0, obj)
+
+    def write(self):
+        for rank, b in self.files.items():
+            with open(f"{self.folder}/__{rank}_0.distcp", "wb") as f:
+                f.write(b)
+        self.pickle(Metadata(state_dict_metadata=self.names, planner_data=None,
+                             storage_data=self.storage, storage_meta=None, version="1.0.0"))
+
+    def pickle(self, obj):
+        with open(f"{self.folder}/.metadata", "wb") as f:
+            pickle.dump(obj, f)
+
+
+def dcp_sharded(all_of):
+    t = {n: a.torch() for n, a in all_of.items()}
+    s = Sharded("dcp")
+    for n, x in t.items():
+        s.tensor(n, x, [((0,) * x.dim(), tuple(x.shape))])
+    s.bytes("extra", {"step": 7, "lr": [0.5]})
+    s.write()
+
+    s = Sharded("dcp-shards")
+    s.tensor("embed.weight", t["embed.weight"],
+             [((0, 0), (2, 2)), ((0, 2), (2, 1)), ((2, 0), (2, 2)), ((2, 2), (2, 1))])
+    s.tensor("layers.0.weight", t["layers.0.weight"], [((0, 0), (2, 3))])
+    s.tensor("layers.0.bias", t["layers.0.bias"], [((0,), (3,)), ((3,), (2,))])
+    s.tensor("scale", t["scale"], [((), ())])
+    s.bytes("optimizer.param_groups", [{"lr": 0.5, "betas": (0.9, 0.95)}])
+    s.bytes("step", 7)
+    s.write()
+    torch.save({"iteration": 7, "args": None}, f"{s.folder}/common.pt")
+
+    s = Sharded("dcp-broken")
+    bias = t["layers.0.bias"]
+    s.tensor("good", bias, [((0,), (3,)), ((3,), (2,))])
+    s.tensor("lost", bias, [((0,), (3,)), ((3,), (2,))], lose=1)
+    s.tensor("short", bias, [((0,), (5,))])
+    s.tensor("file", bias, [((0,), (5,))])
+    s.tensor("out", bias, [((0,), (5,))])
+    s.tensor("other", bias, [((0,), (5,))])
+    s.tensor("zipped", bias, [((0,), (5,))])
+    s.bytes("evil", 7)
+    for k, v in s.storage.items():
+        if k.fqn == "short":
+            v.length -= 1
+        elif k.fqn == "file":
+            v.relative_path = "__2_0.distcp"
+        elif k.fqn == "out":
+            v.relative_path = "../dcp-shards/__0_0.distcp"
+        elif k.fqn == "other":
+            v.offset, v.length = s.storage[next(iter(s.storage))].offset, v.length - 64
+        elif k.fqn == "zipped":
+            v.transform_descriptors = ["zstd"]
+        elif k.fqn == "evil":
+            v.offset = 1 << 62
+    s.write()
+    for name, obj in (("dcp-evil", Run()), ("dcp-else", {"a": 1})):
+        s = Sharded(name)
+        s.write()
+        s.pickle(obj)
+
+
+class Run:
+    def __reduce__(self):
+        return os.system, ("touch /tmp/was-run",)
+
+
 def main():
     shutil.rmtree(OUT, ignore_errors=True)
     os.makedirs(OUT)
@@ -250,6 +374,7 @@ def main():
                                             "y": of("i32", np.array([1, 2], "<i4"))})
     sharded(all_of)
     refused()
+    dcp_sharded(all_of)
     odd_npz(f"{OUT}/odd.npz")
 
 

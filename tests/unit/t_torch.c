@@ -33,6 +33,16 @@ storage(int fd, const struct acc_ref *r)
 		size_t nin = r->clen, nout = r->len + 1;
 		good = good && acc_inflate_run(z, in, &nin, p, &nout, NULL) == 1 && nout == r->len;
 		acc_inflate_close(z);
+	} else if (r->enc == ACC_LATIN1) {
+		size_t k = 0;
+		for (size_t i = 0; i < r->clen && k < r->len; i++, k++) {
+			p[k] = in[i];
+			if (in[i] >= 0xc0 && i + 1 < r->clen) {
+				p[k] = (uint8_t)(in[i] << 6 | (in[i + 1] & 0x3f));
+				i++;
+			}
+		}
+		good = good && k == r->len;
 	} else {
 		good = good && r->len == r->clen;
 		memcpy(p, in, r->len);
