@@ -171,3 +171,125 @@ measured() { # dump: what is measured of each tensor, by name
 	[ "${#stderr_lines[@]}" -eq 1 ]
 	[ "$(list name accdump-read d 2>/dev/null | wc -l)" -eq 2 ]
 }
+
+@test "distributed checkpoint: whole tensors as in every other format; objects; order of .metadata" {
+	measured "$W/same" >"$BATS_TEST_TMPDIR/want"
+	measured "$W/dcp" | grep -v ^extra | diff "$BATS_TEST_TMPDIR/want" -
+	measured "$W/dcp/.metadata" | grep -v ^extra | diff "$BATS_TEST_TMPDIR/want" -
+	[ "$(list name,value accdump-read -k arg "$W/dcp" | tr '\t\n' '= ')" = \
+		"extra.step=7 extra.lr.0=0.5 " ]
+	[ "$(list name accdump-read "$W/dcp" | head -2 | tail -1)" = layers.0.bias ]
+	run -0 bash -c "accdump-read $W/dcp | accalign - $W/same.safetensors | accmetric | accfirstbad"
+}
+
+@test "distributed checkpoint: parts have their place in name, whole and at; common.pt" {
+	list name,shape,whole,at accdump-read -k tensor "$W/dcp-shards" | diff - <(
+		printf '%s\t%s\t%s\t%s\n' \
+			'embed.weight[0:2,0:2]' '[2, 2]' '[4, 3]' '[0, 0]' \
+			'embed.weight[0:2,2:3]' '[2, 1]' '[4, 3]' '[0, 2]' \
+			'embed.weight[2:4,0:2]' '[2, 2]' '[4, 3]' '[2, 0]' \
+			'embed.weight[2:4,2:3]' '[2, 1]' '[4, 3]' '[2, 2]' \
+			layers.0.weight '[2, 3]' '' '' \
+			'layers.0.bias[0:3]' '[3]' '[5]' '[0]' 'layers.0.bias[3:5]' '[2]' '[5]' '[3]' \
+			scale '[]' '' '')
+	[ "$(list name accdump-read -k arg "$W/dcp-shards" | tr '\n' ' ')" = \
+		"iteration args optimizer.param_groups.0.lr optimizer.param_groups.0.betas.0 optimizer.param_groups.0.betas.1 step " ]
+	# The parts of a row are its elements.
+	run -0 bash -c "accalign $W/dcp-shards $W/same.npz | accmetric | accfmt --tsv --no-header -c a.name,b.name,m.layout"
+	[[ $output == *$'layers.0.bias[3:5]\tlayers.0.bias\tb.part(0,3,2)'* ]]
+}
+
+@test "distributed checkpoint: what is missing, damaged, elsewhere or hostile" {
+	run -2 --separate-stderr accdump-read "$W/dcp-broken"
+	[ "${#stderr_lines[@]}" -eq 7 ]
+	for text in 'lost[3:5]: no entry of storage_data' 'short: not a zip file' \
+		'file: cannot open __2_0.distcp' 'out: refused to open ../dcp-shards' \
+		'other: not a zip file' 'zipped: it is compressed' 'evil: byte 5660: the file ends'; do
+		[[ $stderr == *"$text"* ]] || { echo "$text"; return 1; }
+	done
+	[ "$(list name,dtype accdump-read "$W/dcp-broken" 2>/dev/null | grep -c f16)" -eq 3 ]
+	fails 'pickle calls posix.system: refused' accdump-read "$W/dcp-evil"
+	[ "$(list name accdump-read "$W/dcp-evil" 2>/dev/null)" = "" ]
+	fails 'dcp-else/.metadata: not the metadata of torch.distributed.checkpoint' \
+		accdump-read "$W/dcp-else"
+}
+
+@test "megatron: iterations are steps, model-parallel ranks are ranks; gradients, activations" {
+	list step,rank,io,name accdump-read -k tensor "$W/megatron" |
+		grep -v '^300\|rng_state\|view' | diff - <(printf '%s\t%s\t%s\t%s\n' \
+			'' 0 param model.weight \
+			10 0 param 0.float32.param 10 0 param model.language_model.weight \
+			10 0 param optimizer.state.0.exp_avg \
+			10 1 param model.language_model.weight 10 1 param optimizer.state.0.exp_avg \
+			10 2 param model.language_model.weight 10 2 param optimizer.state.0.exp_avg \
+			10 0 grad language_model.weight 10 1 grad language_model.weight \
+			10 0 out language_model \
+			200 0 param model.language_model.weight 200 0 param optimizer.state.0.exp_avg)
+	# By pipeline first, then tensor rank.
+	[ "$(accdump-read -s 10 -r 1 "$W/megatron" | accfmt --json | jq -r 'select(.root).root' |
+		grep -c mp_rank_01_000)" -eq 1 ]
+	[ "$(list name,offset accdump-read "$W/megatron/iter_0000200" | grep view)" = $'model.language_model.view\t3' ]
+	[ "$(list step,name accdump-read "$W/megatron/iter_0000010/mp_rank_01_000" | sed -n 3p)" = \
+		$'10\tmodel.language_model.weight' ]
+	[ "$(list step,name accdump-read -k tensor "$W/megatron/iter_0000300" | head -1)" = \
+		$'300\tembed.weight[0:2,0:2]' ] || [ "$(list name accdump-read -k tensor "$W/megatron/iter_0000300" | head -1)" = \
+		'embed.weight[0:2,0:2]' ]
+	# A random number generator's state is an array of numpy inside the pickle.
+	[ "$(accdump-read "$W/megatron/iter_0000200" | accmetric | accfmt --json |
+		jq -c 'select(.name == "rng_state.0.np.1") | [.dtype, .enc, ."s.min", ."s.max"]')" = \
+		'["u32","latin1",1,2147483648]' ]
+	[ "$(list rank,name accdump-read "$W/deepspeed" | tr '\t\n' '= ')" = \
+		"0=state.w 0=module.w 1=state.w 1=module.w 2=state.w 3=state.w " ]
+	run -0 bash -c "accdump-read $W/megatron | accalign - $W/megatron | accmetric | accfirstbad"
+}
+
+@test "maca: names, order, arguments, stacks at level 2" {
+	M=$DATA/maca
+	list seq,key,op,call,pass,io,pos,value accdump-read "$M/level2" | cut -f 2- | diff - <(
+		printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' \
+			torch.nn.Conv1d.6.fwd torch.nn.Conv1d 6 forward in 0 '' \
+			torch.nn.Conv1d.6.fwd torch.nn.Conv1d 6 forward in 1 '' \
+			torch.nn.Conv1d.6.fwd torch.nn.Conv1d 6 forward in 2 3 \
+			torch.nn.Conv1d.6.fwd torch.nn.Conv1d 6 forward out 0 '' \
+			torch.nn.Conv1d.6.fwd torch.nn.Conv1d 6 forward out 1.0 '' \
+			torch.Tensor.add.7.fwd Tensor.add 7 forward in 0 '' \
+			torch.Tensor.add.7.fwd Tensor.add 7 forward kw other '' \
+			torch.Tensor.add.7.fwd Tensor.add 7 forward kw alpha 0.5 \
+			torch.Tensor.add.7.fwd Tensor.add 7 forward out 0 '' \
+			torch.nn.functional.relu.10.fwd Functional.relu 10 forward in 0 '' \
+			torch.nn.functional.relu.10.fwd Functional.relu 10 forward kw inplace false \
+			torch.nn.functional.relu.10.fwd Functional.relu 10 forward out 0 '' \
+			torch.nn.Conv1d.9.bwd torch.nn.Conv1d 9 backward in 0 '' \
+			torch.nn.Conv1d.9.bwd torch.nn.Conv1d 9 backward out 0 '' \
+			torch.nn.AdaptiveAvgPool2d.256.bwd torch.nn.AdaptiveAvgPool2d 256 backward in 0 '' \
+			torch.nn.AdaptiveAvgPool2d.256.bwd torch.nn.AdaptiveAvgPool2d 256 backward out 0 '' \
+			torch.nn.AdaptiveAvgPool2d.256.bwd torch.nn.AdaptiveAvgPool2d 256 backward out 1 '')
+	[ "$(accdump-read "$M/level2" | accfmt --json | jq -c 'select(.frames).frames')" = \
+		'["File /w/train.py, line 4, in main, \n y = m(x)","File /w/train.py, line 9, in <module>, \n main()"]' ]
+	[ "$(accdump-read "$M/level2" | accfmt --json | jq -r 'select(.stack).stack' | sort | uniq -c | wc -l)" -eq 1 ]
+	[ "$(list name,s.max bash -c "accdump-read $M/level2/record_dir/torch.Tensor.add.7.fwd.pt | accmetric" | tail -1)" = \
+		$'torch.Tensor.add.7.fwd.output.0\t2.5' ]
+	run -0 bash -c "accdump-read $M/level2 | accalign - $M/level2/record_dir | accmetric | accfirstbad"
+}
+
+@test "maca: summaries of level 1, stacks of level 0, ranks; another layout is said" {
+	M=$DATA/maca
+	list name,dtype,shape,stride,stat.max,stat.min,file accdump-read -k tensor "$M/level1" | diff - <(
+		printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' \
+			torch.nn.Conv1d.6.fwd.input.0 f16 '[2, 3]' '' 1.25 0.0 '' \
+			torch.nn.Conv1d.6.fwd.output.0 f16 '[3, 2]' '[1, 3]' 2.5 0.0 '' \
+			torch.relu.7.fwd.output.0 bool '[2, 3]' '' true false '' \
+			torch.relu.7.fwd.output.1 i64 '[2]' '' 5 1 '')
+	[ "$(accdump-read "$M/level0" | accfmt --json | jq -r 'select(.kind == "call") | [.key, (.stack | length)] | @tsv' |
+		head -1)" = $'torch.nn.Conv1d.6.fwd\t16' ]
+	[ "$(list name accdump-read "$M/level0" | wc -l)" -eq 5 ]
+	[ "$(list rank,key accdump-read "$M/ranks" | tr '\t\n' '= ')" = \
+		"0=torch.relu.0.fwd 0=torch.relu.0.fwd 1=torch.relu.0.fwd 1=torch.relu.0.fwd " ]
+	run -2 --separate-stderr accdump-read "$M/broken"
+	[ "${#stderr_lines[@]}" -eq 4 ]
+	[[ ${stderr_lines[0]} == *"torch.relu.0.fwd.output.0: a tensor made by _rebuild_sparse_tensor"* ]]
+	[[ ${stderr_lines[1]} == *"torch.relu.1.fwd.pt: not a zip"* ]]
+	[[ ${stderr_lines[2]} == *"torch.relu.2.fwd.pt: byte "*"pickle calls posix.system: refused" ]]
+	[[ ${stderr_lines[3]} == *"torch.relu.3.fwd.pt: it holds neither input nor output" ]]
+	[ "$(list name accdump-read "$M/broken" 2>/dev/null | wc -l)" -eq 2 ]
+}

@@ -43,7 +43,8 @@ struct acc_torch_leaf {
 	int64_t i;
 	double f;
 	struct acc_str s;
-	const struct acc_py *object; /* the call that makes what is opaque; or NULL */
+	const struct acc_py *object; /* the call that makes what is opaque, or holds a tensor that is
+	                              * not decoded; or NULL */
 	const struct acc_err *err;
 };
 typedef int acc_torch_fn(void *arg, const struct acc_torch_leaf *leaf);

@@ -39,7 +39,7 @@ put_tensor(struct ptfile *f, const struct acc_torch_leaf *l, struct acc_str name
 	struct weight x = {.name = name, .arg = at, .file = acc_str(f->file), .info = f->info,
 		.ref = l->ref, .dtype_raw = l->dtype_raw, .err = l->err, .grad_known = true,
 		.requires_grad = l->requires_grad, .whole = f->whole, .at = f->at,
-		.nwhole = f->nwhole, .several = l->path.n > 0};
+		.nwhole = f->nwhole, .stack = f->stack, .several = l->path.n > 0};
 	/* numpy's short names (f8) say nothing that dtype does not. */
 	if (l->err == NULL && acc_dtype_find(l->dtype_raw) == ACC_NODTYPE)
 		x.dtype_raw = (struct acc_str){0};
@@ -54,6 +54,8 @@ acc_dump_ptleaf(struct ptfile *f, const struct acc_torch_leaf *l, struct acc_str
 		return put_tensor(f, l, name, at);
 	struct acc_rec *r = acc_dump_rec(f->w->c, "arg", name);
 	int rc = at != NULL ? acc_dump_argname_put(r, at) : acc_dump_weight_place(f->w, r, name);
+	if (rc == 0 && f->stack.n > 0)
+		rc = add(r, "stack", acc_text(f->stack));
 	if (rc == 0 && acc_dump_selects(f->w->c, r))
 		rc = add_value(r, l);
 	return rc < 0 ? acc_fail(f->e, ACC_ENOMEM, "out of memory")

@@ -33,6 +33,8 @@ fill(struct weights *w, struct acc_rec *r, const struct weight *x)
 {
 	struct acc_err bad = {0};
 	int rc = 0;
+	if (x->stack.n > 0)
+		rc |= add(r, "stack", acc_text(x->stack));
 	if (x->dtype_raw.n > 0)
 		rc |= add(r, "dtype.raw", acc_text(x->dtype_raw));
 	if (x->err != NULL) {

@@ -251,7 +251,7 @@ visit_call(struct walk *w, struct acc_py *x)
 		acc_fail(&err, ACC_EUNSUP,
 			"a tensor inside an object of class %.*s is not decoded",
 			leaf.s.n < 150 ? (int)leaf.s.n : 150, leaf.s.p);
-		leaf = (struct acc_torch_leaf){.err = &err};
+		leaf = (struct acc_torch_leaf){.err = &err, .object = x};
 	}
 	return emit(w, &leaf);
 }

@@ -8,6 +8,7 @@ little-endian, one array behind the other; same.tsv says dtype, shape, offset an
 There is no python3-safetensors in Debian, so its writer is the format's own description: a
 length, JSON, data.
 """
+import argparse
 import io
 import json
 import os
@@ -359,6 +360,38 @@ def dcp_sharded(all_of):
         s.pickle(obj)
 
 
+def megatron():
+    """Two iterations of two ranks, converted weights, gradients; DeepSpeed's names; a distributed
+    checkpoint of an iteration."""
+    def put(path, obj):
+        os.makedirs(os.path.dirname(f"{OUT}/{path}"), exist_ok=True)
+        torch.save(obj, f"{OUT}/{path}")
+    torch.manual_seed(1)
+    ones = torch.ones(2)
+    for it, rank in ((10, "00_000"), (10, "01_000"), (10, "00_001"), (200, "00_000")):
+        folder = f"megatron/iter_{it:07}/mp_rank_{rank}"
+        put(f"{folder}/model_optim_rng.pt", {
+            "args": argparse.Namespace(lr=0.1), "checkpoint_version": 3.0, "iteration": it,
+            "model": {"language_model": {"weight": torch.randn(2), "view": torch.eye(3)[1]}},
+            "optimizer": {"state": {0: {"step": 3, "exp_avg": ones}},
+                          "param_groups": [{"lr": 0.1}]},
+            "rng_state": [{"np": ("MT19937", np.array([1, 2**31], np.uint32))}]})
+    put("megatron/iter_0000010/mp_rank_00_000/distrib_optim.pt",
+        {0: {torch.float32: {"param": ones}}})
+    put("megatron/release/mp_rank_00/model_optim_rng.pt", {"model": {"weight": ones}})
+    put("megatron/wgrads/iter_0000010/mp_rank_00.pth", {"language_model.weight": ones})
+    put("megatron/wgrads/iter_0000010/mp_rank_01.pth", {"language_model.weight": ones})
+    put("megatron/activations/iter_0000010/mp_rank_00.pth", {"language_model": ones})
+    with open(f"{OUT}/megatron/latest_checkpointed_iteration.txt", "w") as f:
+        f.write("200")
+    shutil.copytree(f"{OUT}/dcp-shards", f"{OUT}/megatron/iter_0000300")
+    for rank in ("00", "01"):
+        put(f"deepspeed/global_step5/mp_rank_{rank}_model_states.pt", {"module": {"w": ones}})
+        for data in range(2):
+            put(f"deepspeed/global_step5/bf16_zero_pp_rank_{data}_mp_rank_{rank}_optim_states.pt",
+                {"state": {"w": ones}})
+
+
 class Run:
     def __reduce__(self):
         return os.system, ("touch /tmp/was-run",)
@@ -375,6 +408,7 @@ def main():
     sharded(all_of)
     refused()
     dcp_sharded(all_of)
+    megatron()
     odd_npz(f"{OUT}/odd.npz")
 
 

@@ -36,7 +36,7 @@ fuzz_folder(void)
 __attribute__((unused)) static void
 fuzz_file(const char *name, const void *p, size_t n)
 {
-	char path[256];
+	char path[512];
 	snprintf(path, sizeof path, "%s/%s", fuzz_folder(), name);
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, p, n) != (ssize_t)n)
@@ -103,7 +103,7 @@ fuzz_trouble(void *arg, const struct acc_err *e)
 static int
 fuzz_dump(const char *format, const char *name)
 {
-	char path[256];
+	char path[512];
 	struct fuzz_out out = {.roots = acc_roots_open(NULL)};
 	struct acc_err e = {0};
 	snprintf(path, sizeof path, "%s/%s", fuzz_folder(), name);

@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+"""Makes tests/data/maca: what the recorder of MXMACA might write, at its three levels; its layout
+is not public, see accdump(5).
+
+/usr/bin/python3 tests/data/make_maca.py     (Debian 12: python3-torch)
+"""
+import os
+import shutil
+import sys
+import types
+
+import torch
+
+OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "maca")
+STACK = ['  File "/w/train.py", line 9, in <module>\n    main()\n',
+         '  File "/w/train.py", line 4, in main\n    y = m(x)\n']
+tools = sys.modules["maca_tools"] = types.ModuleType("maca_tools")
+accuracy = sys.modules["maca_tools.accuracy"] = types.ModuleType("maca_tools.accuracy")
+
+
+class TensorSummary:
+    def __init__(self, t):
+        self.dtype, self.shape, self.stride = t.dtype, t.shape, t.stride()
+        self.max, self.min = t.max().item(), t.min().item()
+
+
+TensorSummary.__module__, TensorSummary.__qualname__ = "maca_tools.accuracy", "TensorSummary"
+accuracy.TensorSummary = TensorSummary
+
+
+def put(name, obj):
+    path = os.path.join(OUT, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    torch.save(obj, path)
+
+
+def main():
+    shutil.rmtree(OUT, ignore_errors=True)
+    x = torch.arange(6, dtype=torch.float16).reshape(2, 3) / 4
+    y, w = x.t() * 2, torch.ones(3)
+    calls = {
+        "torch.nn.functional.relu.10.fwd.pt": ((x,), {"inplace": False}, y),
+        "torch.nn.Conv1d.6.fwd.pt": ((x, None, 3), {}, (y, [x])),
+        "torch.Tensor.add.7.fwd.pt": ((x,), {"other": x, "alpha": 0.5}, y),
+        "torch.nn.AdaptiveAvgPool2d.256.bwd.pt": ((w,), {}, (w, None)),
+        "torch.nn.Conv1d.9.bwd.pt": ((w,), {}, w),
+    }
+    for name, (args, kwargs, out) in calls.items():
+        put("level2/record_dir/" + name,
+            {"stack": STACK, "input": {"args": args, "kwargs": kwargs}, "output": out})
+        put("level0/record_dir/" + name, {"stack": "".join(STACK)})
+    s = TensorSummary
+    put("level1/torch.nn.Conv1d.6.fwd.pt", {"input": (s(x), 3), "output": s(y), "stack": STACK})
+    put("level1/torch.relu.7.fwd", {"output": [s(x > 1), s(torch.tensor([1, 5]))]})
+    put("ranks/rank_0/torch.relu.0.fwd.pt", {"input": (x,), "output": x})
+    put("ranks/rank_1/torch.relu.0.fwd.pt", {"input": (x,), "output": x})
+    put("broken/torch.relu.0.fwd.pt", {"input": (x,), "output": x.to_sparse()})
+    put("broken/torch.relu.2.fwd.pt", {"input": (x,), "output": Run()})
+    put("broken/torch.relu.3.fwd.pt", x)
+    with open(f"{OUT}/broken/torch.relu.1.fwd.pt", "w") as f:
+        f.write("text")
+
+
+class Run:
+    def __reduce__(self):
+        return os.system, ("touch /tmp/was-run",)
+
+
+if __name__ == "__main__":
+    main()
