@@ -107,11 +107,11 @@ Functional.gelu.0.backward.output.0 warning" ]
 
 @test "what to record next: of statistics one op call in full, of checksums a range" {
 	judge 1 "$J/stat-culprit.acc"
-	says '"task": "tensor", "list": ["Functional.gelu.1.forward"]'
+	says '{"task": "tensor", "level": "L1", "tensor": {"list": ["Functional.gelu.1.forward"]}}'
 	jq -es '[.[] | select(.what == "next")] | length == 1 and .[0].rule == "list" and
 		.[0].ranked == ["Functional.gelu.1.forward"]' out.json
 	judge 1 "$J/md5.acc"
-	says '"task": "statistics", "range": ["Functional.gelu.1.forward", "Functional.gelu.3.forward"]'
+	says '{"task": "statistics", "level": "L1", "statistics": {"scope": ["Functional.gelu.1.forward", "Functional.gelu.3.forward"]}}'
 	jq -es '[.[] | select(.what == "next")][0] | .rule == "range" and
 		.ranked == ["Functional.gelu.1.forward", "Functional.gelu.3.forward"]' out.json
 	# An input that is not what made it: both.
@@ -529,4 +529,31 @@ overflow Torch.exp.0.forward overflow" ] || { echo "$found"; return 1; }
 	accdump-read "$D/overflow_ptdbg" | accmetric >m.acc
 	judge 1 m.acc
 	first overflow Torch_matmul_0_forward inside
+}
+
+@test "bisection: each record holds two op calls, and the range that is said halves" {
+	local demo=$ROOT/examples/demo lo=-1 hi rounds=0 mid pick
+	mapfile -t keys < <(accdump-read "$demo/device" | accfmt --json | jq -r 'select(.key).key' |
+		awk '!seen[$0]++')
+	hi=$((${#keys[@]} - 1))
+	while [ $((hi - lo)) -gt 1 ]; do
+		mid=$(((lo + hi) / 2))
+		pick=${keys[mid]}
+		[ $lo -ge 0 ] && pick=$pick,${keys[lo]}
+		accdump-read --op "$pick" "$demo/bench" >b.acc
+		accdump-read --op "$pick" "$demo/device" | accalign - b.acc | accmetric | accfirstbad |
+			accfmt --json >out.json || true
+		rounds=$((rounds + 1))
+		if jq -es 'any(.what == "culprit")' out.json >what; then
+			hi=$mid
+			# The range to record again: from what is clean to what is not.
+			jq -es --arg a "${keys[lo]}" --arg b "${keys[mid]}" 'any(.what == "culprit" and
+				.rule == "output") or any(.what == "next" and .rule == "range" and
+				.ranked == [$a, $b])' out.json
+		else
+			lo=$mid
+		fi
+	done
+	[ "${keys[hi]}" = Functional.gelu.1.forward ]
+	[ $rounds -le 7 ] # log2 of 74 op calls
 }
