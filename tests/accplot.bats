@@ -97,7 +97,7 @@ script() { # options and files of accplot: the script for gnuplot
 @test "metrics over the op calls: the culprit is named" {
 	judged
 	run -1 accplot judged.acc
-	[[ $output == *"74 op calls, 197 of 197 tensors compared, 1 bad"* ]]
+	[[ $output == *"74 op calls, 197 tensors, 1 bad"* ]]
 	[[ $output == *"Functional.gelu.1.forward |"* && $output == *"1 - cosine"* && $output == *"relative error (L2)"* ]]
 	script -o p.svg judged.acc
 	at=$(accfmt --json judged.acc | jq -rs '[.[] | select(.kind == "pair") | ."a.key" // ."b.key"] |
@@ -117,8 +117,29 @@ script() { # options and files of accplot: the script for gnuplot
 	fails "no pair has a number m.x" accplot -m x judged.acc
 	accalign "$D/device" "$D/bench" >pairs.acc
 	fails "is accmetric missing from the pipe?" accplot pairs.acc
-	accdump-read "$D/device" >one.acc
-	fails "nothing to draw" accplot one.acc
+	fails "nothing to draw" accplot "$C/empty.acc"
+}
+
+@test "one dump: norms, and what an audit says" {
+	accdump-read "$D/device" | accmetric -q >one.acc
+	script -o p.svg one.acc
+	grep -q "^set label '74 op calls, 197 tensors, 0 bad'" script
+	grep -q "^set ylabel 'norm'" script
+	accdump-read "$D/device" | accaudit >audited.acc || [ $? -eq 1 ]
+	script -o p.svg -m audit.err audited.acc
+	n=$(accfmt --json audited.acc | jq -s 'map(select(."audit.ok" == false)) | length')
+	[ "$n" -gt 0 ]
+	grep -q "tensors, $n bad'" script
+	grep -q "^set ylabel 'error against the recomputed'" script
+}
+
+@test "nothing but NaN and infinities" {
+	printf '{"log_history": [{"step": 1, "loss": NaN, "epoch": 1}, {"step": 2, "loss": Infinity, "epoch": 1}]}' >a.json
+	accalign a.json a.json >pairs.acc
+	run -0 --separate-stderr accplot pairs.acc
+	[[ -z $stderr && $output == *"X device NaN or infinite"* ]]
+	run -0 --separate-stderr accplot -o p.png pairs.acc
+	[ -z "$stderr" ]
 }
 
 @test "a histogram of the errors of one tensor" {

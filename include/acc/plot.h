@@ -3,8 +3,8 @@
  * Records are gathered; then a script for gnuplot is written, commands and data. Nothing of the
  * input becomes a command: numbers are printed by us, names stand in single quotes, where gnuplot
  * (from 5.2) substitutes nothing, with what is not printable masked. What is drawn depends on the
- * records: of points, curves; of measured pairs, metrics in the order of the op calls; or the
- * histogram of one pair.
+ * records: of points, curves; of measured pairs or tensors, metrics in the order of the op calls; or
+ * the histogram of one pair.
  */
 #ifndef ACC_PLOT_H
 #define ACC_PLOT_H

@@ -305,7 +305,7 @@ acc_series_data(struct gp *g, const char *name, const struct series *s, double l
 		if (n > 0)
 			fprintf(g->f, "%.17g %.17g %.17g %.17g\n", x, least, most, sum);
 		else
-			fputs("\n", g->f); /* the line breaks */
+			fprintf(g->f, "%.17g NaN NaN NaN\n", x); /* the line breaks */
 	}
 	/* A block without a line is an error. */
 	fputs("NaN NaN NaN NaN\nEOD\n", g->f);

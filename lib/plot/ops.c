@@ -25,6 +25,11 @@ static const struct {
 	{"m.err_rms", "relative error (rms)"},
 	{"m.err_max", "relative error (largest)"},
 	{"m.acu.cosine", "cosine (msaccucmp)"},
+	{"audit.err", "error against the recomputed"},
+	{"s.norm", "norm"},
+	{"s.max", "maximum"},
+	{"stat.norm", "norm"},
+	{"stat.max", "maximum"},
 };
 enum { NKNOWN = sizeof known / sizeof *known };
 
@@ -103,14 +108,16 @@ add(struct acc_plot *p, const struct acc_rec *r, const char *side)
 	struct op *o = &p->op[p->nop], *before = p->nop > 0 ? o - 1 : NULL;
 	struct acc_str key = acc_get_text(r, side, "key"), io = acc_get_text(r, side, "io");
 	struct acc_str bad = acc_get_text(r, "", "bad");
+	bool right = true;
+	acc_as_bool(acc_get(r, side, "audit.ok"), &right);
 	if (key.n == 0)
 		key = acc_get_text(r, "", "name");
 	*o = (struct op){.call = before == NULL ? 1 : before->call,
 		.in = acc_str_is(io, "in") || acc_str_is(io, "kw"),
-		.measured = acc_get(r, "", "m.mode") != NULL,
+		.measured = side[0] == '\0' || acc_get(r, "", "m.mode") != NULL,
 		.step = acc_get_int(r, side, "step", INT64_MIN),
 		.rank = acc_get_int(r, side, "rank", INT64_MIN),
-		.bad = acc_str_is(bad, "error") ? 2 : acc_str_is(bad, "warning") ? 1 : 0};
+		.bad = acc_str_is(bad, "error") || !right ? 2 : acc_str_is(bad, "warning") ? 1 : 0};
 	if (place(p, o, before, acc_get_text(r, side, "pass")) < 0)
 		return ACC_ENOMEM;
 	if (before != NULL && o->place == NULL && acc_str_is(key, before->key)) {
@@ -149,6 +156,8 @@ acc_plot_ops_add(struct acc_plot *p, const struct acc_rec *r, struct acc_err *e)
 		if (a || acc_str_is(acc_get_text(r, "b.", "kind"), "tensor"))
 			rc = add(p, r, a ? "a." : "b.");
 	}
+	if (acc_rec_is(r, "tensor"))
+		rc = add(p, r, "");
 	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
 }
 
@@ -386,8 +395,13 @@ panel(struct gp *g, const struct acc_plot *p, size_t k, const struct box *b, boo
 static int
 nothing(const struct acc_plot *p, struct acc_err *e)
 {
+	bool measured = false;
 	if (p->nop == 0)
-		return acc_fail(e, ACC_EFORMAT, "no points and no pairs of tensors: nothing to draw");
+		return acc_fail(e, ACC_EFORMAT, "no points and no tensors: nothing to draw");
+	for (size_t i = 0; i < p->nop; i++)
+		measured |= p->op[i].measured;
+	if (measured && p->opt.nmetrics == 0)
+		return acc_fail(e, ACC_EFORMAT, "no pair has a number to draw: name one by --metrics");
 	if (p->opt.nmetrics > 0)
 		return acc_fail(e, ACC_EFORMAT, "no pair has a number %s", p->keys[0]);
 	return acc_fail(e, ACC_EFORMAT, "no pair was measured: is accmetric missing from the pipe?");
@@ -397,14 +411,16 @@ static void
 titles(struct gp *g, const struct acc_plot *p)
 {
 	double row = acc_gp_row(g);
-	uint64_t bad = 0, measured = 0;
+	uint64_t bad = 0, left = 0;
 	char text[160];
 	for (size_t i = 0; i < p->nop; i++) {
 		bad += p->op[i].bad == 2;
-		measured += p->op[i].measured;
+		left += !p->op[i].measured;
 	}
-	snprintf(text, sizeof text, "%" PRIu64 " op calls, %" PRIu64 " of %zu tensors compared, %"
-		PRIu64 " bad", p->op[p->nop - 1].call, measured, p->nop, bad);
+	int n = snprintf(text, sizeof text, "%" PRIu64 " op calls, %zu tensors, %" PRIu64 " bad",
+		p->op[p->nop - 1].call, p->nop, bad);
+	if (left > 0)
+		snprintf(text + n, sizeof text - (size_t)n, ", %" PRIu64 " not measured", left);
 	acc_gp_label(g, acc_str(text), 0.01, 1 - 0.8 * row, false);
 	if (p->culprit_text != NULL)
 		acc_gp_lines(g, acc_str(p->culprit_text), 1 - 1.8 * row, 2);
