@@ -61,6 +61,36 @@ right() { # case, options of accalign...
 	right learned
 }
 
+@test "one packed product against three, on either side: results, weights, gradients" {
+	for name in packed unpacked; do
+		accalign "$D/$name.device.acc" "$D/$name.bench.acc" | accfmt --json >"$name.out"
+		jq -r 'select(.kind == "pair" and .how != "fused" and .["a.key"] and .["b.key"]) |
+			"\(.["a.key"]) \(.["b.key"])"' "$name.out" | sort -u >got
+		sort "$D/$name.pairs" | diff - got
+	done
+	jq -r 'select(.kind == "pair" and .how == "fused") | .["a.name"][18:] + " " + .["b.name"][18:]' \
+		packed.out | tail -n +8 >got
+	diff - got <<-'E2'
+	2.forward.input.0 4.forward.input.0
+	2.forward.input.1 4.forward.input.1
+	2.forward.input.1 5.forward.input.1
+	2.forward.input.1 6.forward.input.1
+	2.forward.output.0 4.forward.output.0
+	2.forward.output.0 5.forward.output.0
+	2.forward.output.0 6.forward.output.0
+	2.backward.input.0 4.backward.input.0
+	2.backward.input.0 5.backward.input.0
+	2.backward.input.0 6.backward.input.0
+	2.backward.output.1 4.backward.output.1
+	2.backward.output.1 5.backward.output.1
+	2.backward.output.1 6.backward.output.1
+	E2
+	# The other way round the same pairs; the gradient of what goes in is a sum, and has none.
+	jq -r 'select(.kind == "pair" and .how == "fused") | .["b.name"][18:] + " " + .["a.name"][18:]' \
+		unpacked.out | grep -v "^0" | sort | diff - <(sort got)
+	jq -es 'any(.how == "only-a" and .["a.name"] == "Functional.linear.2.backward.output.0")' packed.out
+}
+
 @test "one call against several, on either side" {
 	right fused
 	right turned

@@ -19,7 +19,8 @@ enum acc_side { ACC_A, ACC_B }; /* device, bench */
 enum acc_io { ACC_IO_NONE, ACC_IO_IN, ACC_IO_KW, ACC_IO_PARAM, ACC_IO_OUT, ACC_IO_GRAD, ACC_NIO };
 
 /* How an item was matched where that is not how its op call was. */
-enum acc_item_how { ACC_HOW_OP, ACC_HOW_NAME, ACC_HOW_RULE, ACC_HOW_PATH, ACC_HOW_CONTENT, ACC_HOW_PART, ACC_HOW_ORDER,
+enum acc_item_how { ACC_HOW_OP, ACC_HOW_NAME, ACC_HOW_RULE, ACC_HOW_PATH, ACC_HOW_CONTENT, ACC_HOW_PART, ACC_HOW_FUSED,
+	ACC_HOW_ORDER,
 	ACC_HOW_PLACE, ACC_HOW_N };
 
 enum acc_pass { ACC_PASS_OTHER, ACC_PASS_BACKWARD, ACC_PASS_GRAD };
@@ -34,6 +35,7 @@ struct acc_item {
 	uint64_t row;   /* of the name behind the op call's key, such as .input.0 */
 	uint64_t name;  /* the whole of it */
 	uint64_t shape;
+	uint64_t count; /* elements; 0: unknown */
 	uint64_t dims;  /* of the extents but those of 1, in any order */
 	uint64_t print; /* of its content, or of all its statistics; 0: unknown or says little */
 	float like[ACC_NLIKE];

@@ -4,6 +4,7 @@
 #include "acc/tensor.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* What a pair says beside its sides. */
 struct about {
@@ -146,6 +147,15 @@ put_item(struct emit *em, uint32_t a, uint32_t b, const struct acc_op *op)
 	return rc < 0 ? rc : put(em, a != ACC_NOMATE ? &p : NULL, b != ACC_NOMATE ? &q : NULL, &w);
 }
 
+static int
+cmp_shared(const void *x, const void *y)
+{
+	const struct acc_shared *p = x, *q = y;
+	if (p->a != q->a)
+		return p->a < q->a ? -1 : 1;
+	return (p->b > q->b) - (p->b < q->b);
+}
+
 /* An item of the device with its mates. */
 static int
 put_all(struct emit *em, uint32_t a, const struct acc_op *op)
@@ -153,9 +163,18 @@ put_all(struct emit *em, uint32_t a, const struct acc_op *op)
 	const struct acc_item *it = &em->al->h[ACC_A].ix.item[a];
 	const struct acc_scratch *s = em->al->scratch;
 	int rc = put_item(em, a, it->mate, op);
-	for (uint32_t i = s->nshare; it->how == ACC_HOW_PART && i-- > 0 && rc >= 0;)
-		if (s->share[i].a == a)
-			rc = put_item(em, a, s->share[i].b, op);
+	if (it->how != ACC_HOW_PART && it->how != ACC_HOW_FUSED)
+		return rc;
+	uint32_t lo = 0, hi = s->nshare;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (s->share[mid].a < a)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < s->nshare && s->share[lo].a == a && rc >= 0; lo++)
+		rc = put_item(em, a, s->share[lo].b, op);
 	return rc;
 }
 
@@ -260,6 +279,9 @@ acc_align_emit(struct acc_align *al, acc_align_fn *fn, void *arg, struct acc_err
 	static const char *const side[2] = {"device", "bench"};
 	struct emit em = {.al = al, .fn = fn, .arg = arg, .e = e};
 	int rc = 0;
+	if (al->scratch->nshare > 0)
+		qsort(al->scratch->share, al->scratch->nshare, sizeof *al->scratch->share,
+			cmp_shared);
 	for (uint32_t i = 0; i < al->h[ACC_A].ngroup && rc >= 0; i++)
 		rc = put_group(&em, &al->h[ACC_A].group[i]);
 	for (uint32_t i = 0; i < al->h[ACC_B].ngroup && rc >= 0; i++)

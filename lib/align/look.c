@@ -37,6 +37,7 @@ acc_look_item(struct acc_item *it, const struct acc_seen *r)
 {
 	const struct acc_val *const *v = r->v;
 	double n = elements(v[LOOK_SHAPE], &it->dims), x[4];
+	it->count = n < 0x1p53 && n > 0 ? (uint64_t)n : 0;
 	bool own = v[LOOK_MAX] != NULL;
 	int known = 0;
 	for (int i = 0; i < 4; i++)

@@ -24,7 +24,15 @@ struct call {
 /* How two calls were found to belong together. */
 enum seq_how {
 	SEQ_SOURCE, SEQ_WEIGHTS, SEQ_ORDER, SEQ_LIKENESS, SEQ_RULE,
+	SEQ_PACKED, /* see acc_seq_packed */
 	SEQ_FUSED_A, SEQ_FUSED_B /* one call of this side against several of the other */
+};
+
+/* A call whose result is packed, and those that make the parts: op calls. */
+enum { SEQ_PARTS = 8 };
+struct seq_pack {
+	bool b; /* the packed call is one of b */
+	uint32_t op, part[SEQ_PARTS], n;
 };
 
 struct seq {
@@ -39,6 +47,9 @@ struct seq {
 	bool loose;         /* what comes out may have another shape */
 	int8_t *near;       /* tenths of points for two sites, nsite[0] x nsite[1]; NULL: too many */
 	uint32_t nsite[2];
+	struct seq_pack *pack;
+	uint32_t npack;
+	size_t pack_cap;
 	struct acc_err *e;
 };
 
@@ -88,6 +99,13 @@ bool acc_seq_moves(const struct acc_index *ix, const struct call *c);
 int acc_seq_fused(struct seq *s);
 /* Of such a pair, x and y: pair what goes into them and the parts, as far as it is the same. */
 void acc_seq_fused_inputs(struct seq *s, uint32_t x, uint32_t y);
+
+/* The backward call of a forward op call of a side (b: true), or ACC_NOMATE. */
+typedef uint32_t acc_seq_back_fn(void *arg, bool b, uint32_t op);
+/* Find calls that make at once what several make, among those that are free. */
+int acc_seq_packed(struct seq *s);
+/* Pair what goes in and comes out of them, and of their backward calls. */
+int acc_seq_unpack(struct seq *s, acc_seq_back_fn *back, void *arg);
 
 static inline void
 acc_seq_mate(struct seq *s, uint32_t x, uint32_t y, enum seq_how how)

@@ -200,7 +200,8 @@ acc_seq_reject(struct seq *s)
 {
 	for (uint32_t i = 0; i < s->na; i++) {
 		uint32_t k = s->ma[i];
-		if (k == ACC_NOMATE || s->how[i] == SEQ_RULE || acc_seq_flow(s, i, k) >= 0 ||
+		if (k == ACC_NOMATE || s->how[i] == SEQ_RULE || s->how[i] == SEQ_PACKED ||
+			acc_seq_flow(s, i, k) >= 0 ||
 			acc_seq_value(&s->a[i], &s->b[k]) > -10)
 			continue;
 		bool copies = acc_seq_moves(s->j->a, &s->a[i]) && acc_seq_moves(s->j->b, &s->b[k]);

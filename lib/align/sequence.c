@@ -52,10 +52,10 @@ static int
 apply(struct seq *s)
 {
 	static const char *const how[] = {"source", "weights", "sequence", "likeness", "rule",
-		"fused", "fused"};
+		"fused", "fused", "fused"};
 	int rc = 0;
 	for (uint32_t i = 0; i < s->na && rc >= 0; i++) {
-		if (s->ma[i] == ACC_NOMATE)
+		if (s->ma[i] == ACC_NOMATE || s->how[i] == SEQ_PACKED)
 			continue;
 		const struct call *x = &s->a[i], *y = &s->b[s->ma[i]];
 		rc = mate(s->j, x->op, y->op, how[s->how[i]], sure(s, i), s->e);
@@ -86,9 +86,10 @@ backward(const struct seq *s, const struct acc_op *op)
 	return op->pass == ACC_PASS_BACKWARD && op->module == s->modules;
 }
 
-/* Forward calls of both sides, by name, and backward calls of b. */
+/* Forward and backward calls of both sides, by name. */
 struct passes {
-	struct acc_ids fwd[2], back;
+	struct acc_ids fwd[2], back[2];
+	const struct acc_joined *j;
 };
 
 static int
@@ -100,10 +101,21 @@ index_passes(const struct seq *s, struct passes *p)
 		rc = put(&p->fwd[0], &j->a->op[s->a[i].op], i, s->e);
 	for (uint32_t i = 0; i < s->nb && rc == 0; i++)
 		rc = put(&p->fwd[1], &j->b->op[s->b[i].op], i, s->e);
+	for (uint32_t i = 0; i < j->na && rc == 0; i++)
+		if (backward(s, &j->a->op[j->aop[i]]))
+			rc = put(&p->back[0], &j->a->op[j->aop[i]], j->aop[i], s->e);
 	for (uint32_t i = 0; i < j->nb && rc == 0; i++)
 		if (backward(s, &j->b->op[j->bop[i]]))
-			rc = put(&p->back, &j->b->op[j->bop[i]], j->bop[i], s->e);
+			rc = put(&p->back[1], &j->b->op[j->bop[i]], j->bop[i], s->e);
+	p->j = j;
 	return rc;
+}
+
+static uint32_t
+backward_of(void *arg, bool b, uint32_t op)
+{
+	const struct passes *p = arg;
+	return get(&p->back[b], &(b ? p->j->b : p->j->a)->op[op]);
 }
 
 /* A backward call belongs to the forward call of its name and number. */
@@ -115,10 +127,10 @@ follow(struct seq *s, const struct passes *p)
 	for (uint32_t i = 0; i < j->na && rc >= 0; i++) {
 		const struct acc_op *op = &j->a->op[j->aop[i]];
 		uint32_t f = backward(s, op) && op->mate == ACC_NOMATE ? get(&p->fwd[0], op) : ACC_NOMATE;
-		if (f == ACC_NOMATE || s->ma[f] == ACC_NOMATE)
+		if (f == ACC_NOMATE || s->ma[f] == ACC_NOMATE || s->how[f] == SEQ_PACKED)
 			continue;
 		const struct acc_op *fa = &j->a->op[s->a[f].op];
-		uint32_t b = get(&p->back, &j->b->op[s->b[s->ma[f]].op]);
+		uint32_t b = get(&p->back[1], &j->b->op[s->b[s->ma[f]].op]);
 		if (b != ACC_NOMATE && j->b->op[b].mate == ACC_NOMATE)
 			rc = mate(j, j->aop[i], b, fa->how, fa->sure, s->e);
 		if (rc >= 0 && s->how[f] >= SEQ_FUSED_A)
@@ -206,10 +218,13 @@ others(struct seq *s)
 	if (rc == 0)
 		rc = follow(s, &p);
 	if (rc == 0 && !s->modules)
+		rc = acc_seq_unpack(s, backward_of, &p);
+	if (rc == 0 && !s->modules)
 		rc = by_name(s, &p);
 	acc_ids_release(&p.fwd[0]);
 	acc_ids_release(&p.fwd[1]);
-	acc_ids_release(&p.back);
+	acc_ids_release(&p.back[0]);
+	acc_ids_release(&p.back[1]);
 	return rc;
 }
 
@@ -248,6 +263,8 @@ align(struct acc_joined *j, bool modules, struct acc_err *e)
 		rc = acc_seq_left(&s);
 	if (rc >= 0)
 		rc = acc_seq_uncross(&s);
+	if (rc >= 0 && !modules)
+		rc = acc_seq_packed(&s);
 	s.loose = true;
 	if (rc >= 0)
 		rc = acc_seq_between(&s);
@@ -265,6 +282,7 @@ align(struct acc_joined *j, bool modules, struct acc_err *e)
 	free(s.mb);
 	free(s.how);
 	free(s.near);
+	free(s.pack);
 	return rc;
 }
 

@@ -191,6 +191,33 @@ case("fused", model(attention=fused), model())
 case("parts", model(), model(attention=fused))
 
 
+def packed(s, l, call, attn, v):
+    """q, k and v from one product, then taken apart."""
+    call("qkv", "Functional.linear", attn, "qkv = self.qkv(x)", [v("n"), "w" + v("qkv") + ":18.6"], [v("qkv") + ":4.18"])
+    call("sp", "Tensor.split", attn, "q, k, v = qkv.split(6, -1)", [v("qkv") + ":4.18"], [v(p) for p in "qkv"])
+    for p in "qkv":
+        call(p + "v", "Tensor.view", attn, "%s = %s.view(2, 2, 6)" % (p, p), [v(p)], [v(p) + ":2.2.6"])
+    call("t", "Tensor.transpose", attn, "s = q @ k.transpose(1, 2)", [v("k") + ":2.2.6"], [v("k") + ":2.6.2"])
+    call("s", "Torch.matmul", attn, "s = q @ k.transpose(1, 2)", [v("q") + ":2.2.6", v("k") + ":2.6.2"],
+         [v("s") + ":2.2.2"])
+    call("m", "Functional.softmax", attn, "s = F.softmax(s)", [v("s") + ":2.2.2"], [v("m") + ":2.2.2"])
+    call("o", "Torch.matmul", attn, "o = s @ v", [v("m") + ":2.2.2", v("v") + ":2.2.6"], [v("o") + ":2.2.6"])
+
+
+def unpacked_grads(write, parts, n):
+    """The backward calls of the products of the last layer."""
+    def both(s):
+        write(s)
+        for i, p in reversed(list(enumerate(parts))):
+            s.back("b" + p, "Functional.linear", n + i, ["g%s:4.%d" % (p, 6 * len(p))],
+                   ["h" + p, "hw%s:%d.6" % (p, 6 * len(p))])
+    return both
+
+
+case("packed", unpacked_grads(model(attention=packed), ["qkv"], 2), unpacked_grads(model(), "qkv", 4))
+case("unpacked", unpacked_grads(model(), "qkv", 4), unpacked_grads(model(attention=packed), ["qkv"], 2))
+
+
 def turned(fuse):
     """q and k are turned, in one call or in three, and one call takes both of them."""
     def write(s):
