@@ -153,7 +153,7 @@ cmp_shared(const void *x, const void *y)
 	const struct acc_shared *p = x, *q = y;
 	if (p->a != q->a)
 		return p->a < q->a ? -1 : 1;
-	return (p->b > q->b) - (p->b < q->b);
+	return (p->place > q->place) - (p->place < q->place);
 }
 
 /* An item of the device with its mates. */

@@ -108,7 +108,7 @@ struct acc_scratch {
 	size_t nslot, nnext, nids, nmate; /* capacities */
 	/* Items of the device that have more than one mate: the others. */
 	struct acc_shared {
-		uint32_t a, b;
+		uint32_t a, b, place; /* place: which it is of the mates of a */
 	} *share;
 	uint32_t nshare;
 	size_t share_cap;
@@ -118,7 +118,7 @@ struct acc_scratch {
 void *acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e);
 void acc_scratch_free(struct acc_scratch *s);
 /* Item a of the device also belongs to item b of the bench. */
-int acc_share(struct acc_scratch *s, uint32_t a, uint32_t b, struct acc_err *e);
+int acc_share(struct acc_scratch *s, uint32_t a, uint32_t b, uint32_t place, struct acc_err *e);
 
 /* By enum acc_item_how. */
 extern const struct acc_how {

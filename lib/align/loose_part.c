@@ -84,7 +84,7 @@ one_way(struct loosely *l, int packs)
 		for (uint32_t k = n; k-- > 0;) {
 			const struct loose *t = &q->v[at + k];
 			if (packs == ACC_A && k > 0 &&
-				acc_share(l->j->scratch, pack->item, t->item, l->e) < 0)
+				acc_share(l->j->scratch, pack->item, t->item, k, l->e) < 0)
 				return ACC_ENOMEM;
 			acc_loose_mate(l, packs == ACC_A ? pack : t, packs == ACC_A ? t : pack, ACC_HOW_PART);
 		}

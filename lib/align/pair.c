@@ -17,13 +17,13 @@ acc_scratch_free(struct acc_scratch *s)
 }
 
 int
-acc_share(struct acc_scratch *s, uint32_t a, uint32_t b, struct acc_err *e)
+acc_share(struct acc_scratch *s, uint32_t a, uint32_t b, uint32_t place, struct acc_err *e)
 {
 	struct acc_shared *p = acc_grow(s->share, &s->share_cap, (size_t)s->nshare + 1, sizeof *p, e);
 	if (p == NULL)
 		return ACC_ENOMEM;
 	s->share = p;
-	p[s->nshare++] = (struct acc_shared){a, b};
+	p[s->nshare++] = (struct acc_shared){a, b, place};
 	return 0;
 }
 

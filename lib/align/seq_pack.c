@@ -42,11 +42,11 @@ size(const struct acc_index *ix, uint32_t op)
 }
 
 static int
-mate(const struct pack *k, uint32_t packed, uint32_t part, bool first)
+mate(const struct pack *k, uint32_t packed, uint32_t part, uint32_t place)
 {
 	struct acc_joined *j = k->s->j;
 	uint32_t a = k->b ? part : packed, b = k->b ? packed : part;
-	if (!k->b && !first && acc_share(j->scratch, a, b, k->s->e) < 0)
+	if (!k->b && place > 0 && acc_share(j->scratch, a, b, place, k->s->e) < 0)
 		return ACC_ENOMEM;
 	acc_mate_items(j, a, b);
 	j->a->item[a].how = j->b->item[b].how = ACC_HOW_FUSED;
@@ -71,11 +71,11 @@ mate_item(const struct pack *k, uint32_t i, bool forward)
 		return 0;
 	if (sum != it->count)
 		return forward && it->io == ACC_IO_IN && k->q->item[other[0]].shape == it->shape
-			       ? mate(k, i, other[0], true)
+			       ? mate(k, i, other[0], 0)
 			       : 0;
 	int rc = 0;
 	for (uint32_t t = k->n; t-- > 0 && rc == 0;)
-		rc = mate(k, i, other[t], t == 0);
+		rc = mate(k, i, other[t], t);
 	return rc;
 }
 
