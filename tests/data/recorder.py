@@ -96,8 +96,7 @@ class In(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        ctx.box(grads)
-        return (None,) + grads
+        return (None,) + ctx.box(grads)
 
 
 class Out(torch.autograd.Function):
@@ -127,12 +126,12 @@ class Noise(torch.autograd.Function):
 
 class Recorder:
     """noise: a seed, or None for exact results. faults: {(op, call): function of the output,
-    given (inputs, output)}."""
+    given (inputs, output)}; back_faults: of the gradients of the inputs, given (inputs, them)."""
 
-    def __init__(self, noise=None, faults=None):
+    def __init__(self, noise=None, faults=None, back_faults=None):
         self.events, self.calls, self.scope = [], {}, []
         self.rng = None if noise is None else torch.Generator().manual_seed(noise)
-        self.faults = faults or {}
+        self.faults, self.back_faults = faults or {}, back_faults or {}
         self.depth = 0
         self.names = {}
         # Autograd calls from nowhere: every backward call has the stack of the loss.
@@ -198,6 +197,8 @@ class Recorder:
         keep = []
 
         def box(grads):
+            if e.kind == "api" and (e.op, e.call) in self.back_faults:
+                grads = self.back_faults[e.op, e.call](wanted, grads)
             it = iter(grads)
             out = [next(it) if t.requires_grad else None for t in tensors]
             while out and out[-1] is None:
@@ -207,6 +208,7 @@ class Recorder:
             back.args, back.output = snap(keep), snap(out)
             back.stack = self.backward_stack
             self.events.append(back)
+            return grads
 
         new = iter(In.apply(box, *wanted))
         it = iter([next(new) if t.requires_grad else t for t in tensors])
