@@ -57,11 +57,13 @@ compare(struct acc_adjoint *a, const struct sums *s)
 		}
 		if (!isfinite(rec)) {
 			acc_err_add(&a->err, INFINITY, i);
+			acc_err_add(&a->coarse, INFINITY, i);
 			continue;
 		}
 		double den = a->unit * (fabs(ref) + (s->terms[i] > 1 ? sqrt(s->sq[i]) : 0)) +
-			a->work * s->abs[i] + s->more[i] + tiny;
-		acc_err_add(&a->err, fabs(rec - ref) / den, i);
+			s->more[i] + tiny;
+		acc_err_add(&a->err, fabs(rec - ref) / (den + a->work * s->abs[i]), i);
+		acc_err_add(&a->coarse, fabs(rec - ref) / (den + a->unit * s->abs[i]), i);
 	}
 }
 

@@ -158,8 +158,10 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 		v->skip = "out of memory";
 	else if (test(&a, x->mode) < 0)
 		v->skip = t->r.why;
-	v->rms = a.err.broken ? INFINITY : a.err.n == 0 ? 0 : sqrt(a.err.sum2 / (double)a.err.n);
-	v->max = a.err.broken ? INFINITY : a.err.max;
+	v->rms = acc_err_rms(&a.err);
+	v->max = acc_err_max(&a.err);
+	v->coarse_rms = acc_err_rms(&a.coarse);
+	v->coarse_max = acc_err_max(&a.coarse);
 	v->finite = a.err.n > 0;
 	v->low = a.unit > 0x1p-20;
 	v->rounding = (uint8_t)t->r.op->rounding;

@@ -130,7 +130,7 @@ static void
 judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 {
 	const struct acc_dense *rec = &t->out[k]->d, *ref = &t->ref[k];
-	struct acc_errsum s = {0};
+	struct acc_errsum s = {0}, coarse = {0};
 	enum acc_dtype in = rec->dtype;
 	/* Where all inputs are finer than the output, they may have been rounded first. */
 	acc_each_held(t->j->fwd.in, t->j->fwd.nin, any_as_fine, &in);
@@ -139,17 +139,23 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 		.wild = wild, .unit = unit, .tiny = acc_tiny_of(rec->dtype),
 		.max = acc_max_of(rec->dtype),
 		.work = in == ACC_NODTYPE ? acc_work_unit(unit) : unit};
+	struct yardstick low = y;
+	low.work = unit;
 	if (rec->v == NULL) {
 		v->skip = t->out[k]->err != NULL ? t->out[k]->err : "recorded without data";
 		return;
 	}
 	for (size_t i = 0; i < rec->n; i++) {
 		double e = error(&y, rec->v[i], ref->v[i], ref->mag[i]);
-		if (e >= 0)
-			acc_err_add(&s, e, i);
+		if (e < 0)
+			continue;
+		acc_err_add(&s, e, i);
+		acc_err_add(&coarse, error(&low, rec->v[i], ref->v[i], ref->mag[i]), i);
 	}
-	v->rms = s.broken ? INFINITY : s.n == 0 ? 0 : sqrt(s.sum2 / (double)s.n);
-	v->max = s.broken ? INFINITY : s.max;
+	v->rms = acc_err_rms(&s);
+	v->max = acc_err_max(&s);
+	v->coarse_rms = acc_err_rms(&coarse);
+	v->coarse_max = acc_err_max(&coarse);
 	v->finite = s.n > 0;
 	v->low = acc_is_float(rec->dtype) && unit > 0x1p-20;
 	v->rounding = (uint8_t)(acc_is_float(rec->dtype) ? t->r.op->rounding : ACC_EXACT);

@@ -58,6 +58,8 @@ struct acc_audited { /* of one output record */
 	const char *skip;   /* not audited: why; NULL: audited. A literal or strdup'ed */
 	const char *cause;  /* NULL: nothing is known; a literal or strdup'ed */
 	double rms, max;    /* errors in units of the rounding; INFINITY: NaN or Inf differ */
+	/* The same for an operator that rounds what it sums up as coarsely as its result. */
+	double coarse_rms, coarse_max;
 	const char *cls;
 	uint8_t rounding;   /* enum acc_rounding */
 	bool backward, low; /* low: the coarser dtype has 16 bits or less */
@@ -74,6 +76,8 @@ struct acc_errsum {
 	bool broken;     /* NaN or Inf where none belongs, or the reverse */
 };
 void acc_err_add(struct acc_errsum *s, double e, size_t at);
+double acc_err_rms(const struct acc_errsum *s);
+double acc_err_max(const struct acc_errsum *s);
 
 /* --- numbers --- */
 /* Unit of rounding error of a dtype, and the smallest number that is not rounded away. */
@@ -136,7 +140,7 @@ struct acc_adjoint {
 	const struct acc_dense *gin;
 	const struct acc_dense *const *gout;
 	double unit, work;              /* of rounding: of the gradients; of what sums them up */
-	struct acc_errsum err;
+	struct acc_errsum err, coarse;  /* coarse: with the unit for work as well */
 	size_t skipped;                 /* elements not looked at, for a kink */
 };
 int acc_adjoint_move(struct acc_adjoint *a);

@@ -114,6 +114,20 @@ learn(struct acc_audited **v, size_t n, double *room)
 	}
 }
 
+/* v[0..n) are of one class, in 16 bits. If most of them are beyond what f32 inside explains, then
+ * this device's operator rounds each step to 16 bits, and is measured accordingly. */
+static void
+coarsen(struct acc_audited **v, size_t n)
+{
+	if (n < FEWEST || !v[0]->low || v[(n - 1) / 2]->rms <= v[0]->limit)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		v[i]->rms = v[i]->coarse_rms;
+		v[i]->max = v[i]->coarse_max;
+	}
+	qsort(v, n, sizeof *v, by_class);
+}
+
 /* A network in 16 bits may do what little it does in f32 by tf32: nobody sees a twentieth of its
  * rounding. */
 static void
@@ -153,6 +167,7 @@ acc_limits(struct acc_audited *v, size_t n)
 	for (size_t i = 0, k; i < m; i = k) {
 		for (k = i + 1; k < m && together(p[i], p[k]); k++)
 			;
+		coarsen(p + i, k - i);
 		learn(p + i, k - i, room);
 	}
 	forgive(p, m);

@@ -93,6 +93,18 @@ acc_mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
+double
+acc_err_rms(const struct acc_errsum *s)
+{
+	return s->broken ? INFINITY : s->n == 0 ? 0 : sqrt(s->sum2 / (double)s->n);
+}
+
+double
+acc_err_max(const struct acc_errsum *s)
+{
+	return s->broken ? INFINITY : s->max;
+}
+
 void
 acc_err_add(struct acc_errsum *s, double e, size_t at)
 {

@@ -127,11 +127,13 @@ compare(struct acc_adjoint *a, const struct probe *p)
 		}
 		if (s->gwild) {
 			acc_err_add(&a->err, INFINITY, i);
+			acc_err_add(&a->coarse, INFINITY, i);
 			continue;
 		}
-		double den = a->unit * sqrt(fmax(s->in2, s->out2)) + a->work * s->abs + s->noise +
-			tiny;
-		acc_err_add(&a->err, fabs(s->in - s->out) / den, i);
+		double den = a->unit * sqrt(fmax(s->in2, s->out2)) + s->noise + tiny;
+		double e = fabs(s->in - s->out);
+		acc_err_add(&a->err, e / (den + a->work * s->abs), i);
+		acc_err_add(&a->coarse, e / (den + a->unit * s->abs), i);
 	}
 }
 
