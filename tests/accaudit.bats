@@ -53,3 +53,71 @@ told() { # stream
 	[ "$(grep -c true v)" -gt 4 ]
 	cmp v v--inline
 }
+
+# As told, and no call is left out.
+replayed() { # family
+	told "replay/$1.acc.gz"
+	jq -es 'map(select(.io == "out" and .kind == "tensor" and (has("audit.ok") | not)) | .name) == []' v
+}
+
+@test "arithmetic, comparison, logic; broadcasting, NaN, nothing at all" {
+	replayed arithmetic
+}
+
+@test "functions of one element" {
+	replayed functions
+}
+
+@test "products of matrices" {
+	replayed products
+}
+
+@test "convolutions, and transposed ones" {
+	replayed conv
+}
+
+@test "norms" {
+	replayed norms
+}
+
+@test "softmax and its relatives" {
+	replayed softmaxes
+}
+
+@test "reductions" {
+	replayed reductions
+}
+
+@test "movement" {
+	replayed movement
+}
+
+@test "indices" {
+	replayed indices
+}
+
+@test "losses" {
+	replayed losses
+}
+
+@test "the number of threads changes nothing" {
+	for f in norms products; do
+		accaudit -j 1 "$DATA/replay/$f.acc.gz" >one
+		accaudit -j 7 "$DATA/replay/$f.acc.gz" >seven
+		cmp <(tail -c +200 one) <(tail -c +200 seven)
+	done
+}
+
+@test "what is not understood is not audited, and says why" {
+	accdump-read "$DATA/dumps/msprobe_stat" >in
+	accaudit in >out
+	verdicts out >v
+	jq -es 'map(select(has("audit.skip"))) | length > 0 and all(.["audit.skip"] != "" and (has("audit.ok") | not))' v
+}
+
+@test "of one dump alone, accfirstbad names the first call that fails" {
+	run -1 bash -o pipefail -c "accaudit '$DATA/replay/norms.acc.gz' | accfirstbad | accfmt --json"
+	first=$(accaudit "$DATA/replay/norms.acc.gz" | accfmt --json |
+		jq -r 'select(.["x-wrong"]) | .key' | head -n 1)
+	[ "$(jq -r 'select(.what == "culprit") | .name' <<<"$output")" = "$first" ]
+}

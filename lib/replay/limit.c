@@ -93,6 +93,17 @@ raise_to(struct acc_audited *v, double rms, double max)
 	v->limit_max = fmax(v->limit_max, fmin(max, most * each));
 }
 
+/* Of calls in 16 bits, do many have single large errors? Then terms are rounded on the way. */
+static bool
+rough(const struct acc_audited *v, const double *max, size_t n)
+{
+	size_t beyond = 0;
+	for (size_t i = 0; i < n; i++)
+		beyond += max[i] > v->limit_max;
+	beyond -= v->max > v->limit_max;
+	return !v->low || (beyond >= 2 && beyond * 5 >= n - 1);
+}
+
 /* v[0..n) are of one class, in order of their rms errors; room has place for 2 n numbers. */
 static void
 learn(struct acc_audited **v, size_t n, double *room)
@@ -109,8 +120,8 @@ learn(struct acc_audited **v, size_t n, double *room)
 		size_t at = 0;
 		while (max[at] < v[i]->max)
 			at++;
-		raise_to(v[i], raise_rms(v[i]) * median_but(rms, n, i),
-			RAISE_MAX * median_but(max, n, at));
+		double most = rough(v[i], max, n) ? RAISE_MAX * median_but(max, n, at) : 0;
+		raise_to(v[i], raise_rms(v[i]) * median_but(rms, n, i), most);
 	}
 }
 
