@@ -201,10 +201,11 @@ measured() { # dump: what is measured of each tensor, by name
 
 @test "distributed checkpoint: what is missing, damaged, elsewhere or hostile" {
 	run -2 --separate-stderr accdump-read "$W/dcp-broken"
-	[ "${#stderr_lines[@]}" -eq 7 ]
-	for text in 'lost[3:5]: no entry of storage_data' 'short: not a zip file' \
+	[ "${#stderr_lines[@]}" -eq 9 ]
+	for text in 'holes[0:3]: the parts of its tensor' 'holes[4:5]: the parts' \
+		'twice[0:3]: the parts' 'twice[2:4]: the parts' 'lost[3:5]: no entry of storage_data' 'short: not a zip file' \
 		'file: cannot open __2_0.distcp' 'out: refused to open ../dcp-shards' \
-		'other: not a zip file' 'zipped: it is compressed' 'evil: byte 5660: the file ends'; do
+		'3 more troubles'; do
 		[[ $stderr == *"$text"* ]] || { echo "$text"; return 1; }
 	done
 	[ "$(list name,dtype accdump-read "$W/dcp-broken" 2>/dev/null | grep -c f16)" -eq 3 ]

@@ -27,8 +27,8 @@ struct acc_zip {
 };
 /* Read the directory of the zip that is bytes [base, base + size) of fd (zip64 too). Refuses
  * encrypted members, unknown methods, members that overlap, leave the file, or share a name,
- * lengths that no deflate stream can have, and more than 1,000,000 members. The local header's
- * name is not compared. 0 or < 0; ACC_EFORMAT with "not a zip" where there is no end record.
+ * lengths that no deflate stream can have, and more than 1,000,000 members; members whose own
+ * header, or what stands behind their bytes, says otherwise. 0 or < 0; ACC_EFORMAT with "not a zip" where there is no end record.
  * Names live in m. Costs a pread of the last 4 KiB and one for each 4 KiB that holds local
  * headers. */
 int acc_zip_read(int fd, uint64_t base, uint64_t size, struct acc_zip *z, struct acc_arena *m,

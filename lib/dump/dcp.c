@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum { MAXMETA = 1 << 30 };
@@ -171,9 +172,9 @@ name_part(struct part *p, struct acc_str fqn)
 	int rc = acc_buf_add(&b, fqn.p, fqn.n);
 	for (uint32_t i = 0; i < p->ndim && !p->only; i++) {
 		char text[64];
-		int n = snprintf(text, sizeof text, "%s%lld:%lld%s", i == 0 ? "[" : ",",
-			(long long)p->at[i], (long long)(p->at[i] + p->size[i]),
-			i + 1 == p->ndim ? "]" : "");
+		long long first = p->at[i], size = p->size[i];
+		int n = snprintf(text, sizeof text, "%s%lld:%lld%s", i == 0 ? "[" : ",", first,
+			first + size, i + 1 == p->ndim ? "]" : "");
 		rc |= acc_buf_add(&b, text, (size_t)n);
 	}
 	char *copy = rc < 0 ? NULL : acc_arena_copy(&p->d->mem, b.p, b.n);
@@ -228,34 +229,68 @@ read_part(struct part *p, const struct stored *s)
 	return bad.code == 0 ? rc : put_bad(p, s->file, &bad);
 }
 
-/* One chunk of a tensor of this size. */
-static int
-read_chunk(struct dcp *d, struct acc_str fqn, const struct acc_py *chunk, const int64_t *whole,
-	uint32_t ndim)
+static bool
+overlap(const struct part *p, const struct part *q)
 {
-	struct part p = {.d = d, .ndim = ndim, .only = true};
+	for (uint32_t i = 0; i < p->ndim; i++)
+		if (p->at[i] + p->size[i] <= q->at[i] || q->at[i] + q->size[i] <= p->at[i])
+			return false;
+	return true;
+}
+
+/* Do the parts make up the tensor, each element once? torch checks that before it writes. */
+static bool
+make_up(const struct part *p, uint32_t n, const int64_t *whole, uint32_t ndim)
+{
+	uint64_t all, sum = 0, k;
+	if (!acc_count(whole, ndim, &all))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (!acc_count(p[i].size, ndim, &k) || k > all - sum)
+			return false;
+		else
+			sum += k;
+	/* All pairs, where that is no work. */
+	for (uint32_t i = 0; i < n && n <= 1024; i++)
+		for (uint32_t j = 0; j < i && all > 0; j++)
+			if (overlap(&p[i], &p[j]))
+				return false;
+	return sum == all;
+}
+
+static int
+chunk(struct dcp *d, const struct acc_py *x, const int64_t *whole, uint32_t ndim, struct part *p)
+{
 	uint32_t na, ns;
-	if (!is(chunk, "ChunkStorageMetadata") || !dims(get(chunk, "offsets"), p.at, &na) ||
-		!dims(get(chunk, "sizes"), p.size, &ns) || na != ndim || ns != ndim)
+	*p = (struct part){.d = d, .ndim = ndim, .only = true};
+	if (!is(x, "ChunkStorageMetadata") || !dims(get(x, "offsets"), p->at, &na) ||
+		!dims(get(x, "sizes"), p->size, &ns) || na != ndim || ns != ndim)
 		return malformed(d, "a chunk");
 	for (uint32_t i = 0; i < ndim; i++) {
-		p.whole[i] = whole[i];
-		if (p.at[i] > whole[i] || p.size[i] > whole[i] - p.at[i])
+		p->whole[i] = whole[i];
+		if (p->at[i] > whole[i] || p->size[i] > whole[i] - p->at[i])
 			return malformed(d, "a chunk outside of its tensor");
-		p.only = p.only && p.size[i] == whole[i];
+		p->only = p->only && p->size[i] == whole[i];
 	}
-	int rc = name_part(&p, fqn);
+	return 0;
+}
+
+static int
+read_chunk(struct part *p, struct acc_str fqn, bool complete)
+{
+	struct acc_err bad = {0};
+	int rc = name_part(p, fqn);
 	if (rc < 0)
 		return rc;
-	struct acc_str key = key_of(d, fqn, p.at, ndim);
+	struct acc_str key = key_of(p->d, fqn, p->at, p->ndim);
 	if (key.p == NULL)
-		return no_memory(d);
-	const uint64_t *at = acc_map_get(&d->parts, key);
-	if (at != NULL)
-		return read_part(&p, &d->stored[*at]);
-	struct acc_err bad = {0};
-	acc_fail(&bad, ACC_EFORMAT, "no entry of storage_data says where it is");
-	return put_bad(&p, ACC_STR(".metadata"), &bad);
+		return no_memory(p->d);
+	const uint64_t *at = acc_map_get(&p->d->parts, key);
+	if (complete && at != NULL)
+		return read_part(p, &p->d->stored[*at]);
+	acc_fail(&bad, ACC_EFORMAT, complete ? "no entry of storage_data says where it is"
+					     : "the parts of its tensor do not make it up");
+	return put_bad(p, ACC_STR(".metadata"), &bad);
 }
 
 static int
@@ -266,9 +301,18 @@ read_tensor(struct dcp *d, struct acc_str fqn, const struct acc_py *meta)
 	const struct acc_py *chunks = typed(meta, "chunks", ACC_PY_LIST);
 	if (chunks == NULL || !dims(get(meta, "size"), whole, &ndim))
 		return malformed(d, "a tensor");
+	if (chunks->n > (1 << 20))
+		return malformed(d, "a million parts");
+	struct part *p = calloc(chunks->n + 1, sizeof *p);
+	if (p == NULL)
+		return no_memory(d);
 	int rc = 0;
 	for (uint32_t i = 0; i < chunks->n && rc == 0; i++)
-		rc = read_chunk(d, fqn, chunks->item[i], whole, ndim);
+		rc = chunk(d, chunks->item[i], whole, ndim, &p[i]);
+	bool complete = rc == 0 && make_up(p, chunks->n, whole, ndim);
+	for (uint32_t i = 0; i < chunks->n && rc == 0; i++)
+		rc = read_chunk(&p[i], fqn, complete);
+	free(p);
 	return rc;
 }
 

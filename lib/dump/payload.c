@@ -52,6 +52,10 @@ npy(int fd, uint64_t size, struct acc_ref *ref, struct acc_arena *m, struct acc_
 	if (ref->len > size - ref->off)
 		return acc_fail_at(e, ACC_ETRUNC, size, "the file ends here, %llu more bytes were "
 			"expected", (unsigned long long)(ref->len - (size - ref->off)));
+	if (ref->len < size - ref->off)
+		return acc_fail_at(e, ACC_EFORMAT, ref->off + ref->len, "the file goes on for %llu "
+			"bytes behind its elements",
+			(unsigned long long)(size - ref->off - ref->len));
 	return 0;
 }
 

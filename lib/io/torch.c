@@ -137,7 +137,8 @@ emit(struct walk *w, struct acc_torch_leaf *leaf)
 	return w->fn(w->arg, leaf);
 }
 
-/* A call that makes a container: 1 and its items, NULL for an empty one; 0: anything else. */
+/* A call that makes a container of its items: 1 and these, NULL for an empty one; 0: anything
+ * else. */
 static int
 container(const struct acc_py *x, struct acc_py **out)
 {
@@ -151,6 +152,9 @@ container(const struct acc_py *x, struct acc_py **out)
 		    : !acc_str_starts(s, "collections ") && !acc_str_is(s, "torch Size") &&
 				!acc_str_starts(s, "torch.return_types "))
 		return 0;
+	for (uint32_t i = 0; i < args->n; i++)
+		if (args->item[i]->type == ACC_PY_PERSID)
+			return 0; /* the arguments of a tensor */
 	*out = x->item[ACC_CALL_DICT] != NULL ? x->item[ACC_CALL_DICT] : x->item[ACC_CALL_LIST];
 	for (uint32_t i = 0; *out == NULL && i < args->n; i++)
 		if (args->item[i]->type >= ACC_PY_LIST && args->item[i]->type <= ACC_PY_DICT)

@@ -235,6 +235,30 @@ by_name(const void *a, const void *b)
 		(*(struct acc_zip_member *const *)b)->name);
 }
 
+/* What stands behind the bytes of a member whose writer did not know their length before: again
+ * its checksum and lengths, of 4 or 8 bytes, perhaps after a signature. */
+static int
+check_behind(struct view *v, const struct acc_zip_member *zm, uint64_t end, uint64_t gap)
+{
+	uint8_t want[24];
+	const uint8_t *p = gap < 12 ? NULL : see(v, end, gap < 24 ? (size_t)gap : 24);
+	if (p == NULL && gap >= 12)
+		return v->e->code;
+	bool sig = p != NULL && get32(p) == 0x08074b50;
+	for (int wide = 0; p != NULL && wide < 2; wide++) {
+		size_t n = wide ? 20 : 12, at = sig ? 4 : 0;
+		for (unsigned i = 0; i < n; i++) {
+			uint64_t x = i < 4 ? zm->crc32 : i < (wide ? 12 : 8) ? zm->clen : zm->len;
+			unsigned first = i < 4 ? 0 : i < (wide ? 12 : 8) ? 4 : wide ? 12 : 8;
+			want[i] = (uint8_t)(x >> (i - first) * 8);
+		}
+		if (gap >= at + n && memcmp(p + at, want, n) == 0)
+			return 0;
+	}
+	return acc_fail_at(v->e, ACC_EFORMAT, v->base + end,
+		"member %.*s does not end where its header says", ACC_PRS(zm->name));
+}
+
 /* From local headers, which are known, to the bytes behind them; `sorted` is by offset. */
 static int
 settle(struct view *v, struct acc_zip_member **sorted, size_t n, uint64_t limit)
@@ -249,9 +273,22 @@ settle(struct view *v, struct acc_zip_member **sorted, size_t n, uint64_t limit)
 			return acc_fail_at(v->e, ACC_EFORMAT, at, "member %.*s: no local header",
 				ACC_PRS(zm->name));
 		uint64_t head = LOCAL + get16(p + 26) + get16(p + 28);
+		bool later = (get16(p + 6) & 8) != 0, same = get16(p + 26) == zm->name.n;
+		if (same && LOCAL + zm->name.n <= WINDOW) {
+			p = see(v, zm->off, LOCAL + zm->name.n);
+			if (p == NULL)
+				return v->e->code;
+			same = memcmp(p + LOCAL, zm->name.p, zm->name.n) == 0;
+		}
+		if (!same)
+			return acc_fail_at(v->e, ACC_EFORMAT, at,
+				"member %.*s has another name in its own header", ACC_PRS(zm->name));
 		if (head > next - zm->off || zm->clen > next - zm->off - head)
 			return acc_fail_at(v->e, ACC_EFORMAT, at, "member %.*s overlaps another",
 				ACC_PRS(zm->name));
+		uint64_t end = zm->off + head + zm->clen;
+		if (later && check_behind(v, zm, end, next - end) < 0)
+			return v->e->code;
 		zm->off = v->base + zm->off + head;
 	}
 	return 0;

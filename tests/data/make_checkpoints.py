@@ -151,6 +151,23 @@ def same(all_of):
     safetensors(f"{OUT}/same.safetensors", all_of, {"format": "pt"})
 
 
+def small(all_of):
+    """As small as can be, for every byte of them is damaged in turn. The scale shares a storage
+    with the bias."""
+    w = Array("f32", [2, 2], all_of["layers.10.weight"].data[:16])
+    b = all_of["layers.0.bias"]
+    some = {"w": w, "b": b, "n": Array("i64", [], struct.pack("<q", 258))}
+    bias = b.torch()
+    state = {"w": w.torch(), "b": bias, "s": bias[1:3], "n": some["n"].torch()}
+    torch.save(state, f"{OUT}/small.pt")
+    oldtorch.save(state, f"{OUT}/small-old.pt")
+    safetensors(f"{OUT}/small.safetensors", some)
+    npz(f"{OUT}/small.npz", some)
+    npz(f"{OUT}/small-deflated.npz", some, zipfile.ZIP_DEFLATED)
+    wide(f"{OUT}/small-wide.npz", f"{OUT}/small.npz")
+    np.save(f"{OUT}/small.npy", w.numpy())
+
+
 def float8(path):
     """All codes of every type of 8 bits; and two types that are too small to be decoded."""
     codes = bytes(range(256))
@@ -330,8 +347,15 @@ def dcp_sharded(all_of):
     s.write()
     torch.save({"iteration": 7, "args": None}, f"{s.folder}/common.pt")
 
+    s = Sharded("small-dcp")
+    s.tensor("w", t["layers.10.weight"], [((0, 0), (2, 2)), ((2, 0), (1, 2))])
+    s.tensor("n", t["scale"], [((), ())])
+    s.write()
+
     s = Sharded("dcp-broken")
     bias = t["layers.0.bias"]
+    s.tensor("holes", bias, [((0,), (3,)), ((4,), (1,))])
+    s.tensor("twice", bias, [((0,), (3,)), ((2,), (2,))])
     s.tensor("good", bias, [((0,), (3,)), ((3,), (2,))])
     s.tensor("lost", bias, [((0,), (3,)), ((3,), (2,))], lose=1)
     s.tensor("short", bias, [((0,), (5,))])
@@ -402,6 +426,7 @@ def main():
     os.makedirs(OUT)
     all_of = arrays()
     same(all_of)
+    small(all_of)
     float8(f"{OUT}/float8.safetensors")
     safetensors(f"{OUT}/tiny.safetensors", {"x": Array("F4", [4], b"\x12\x34"),
                                             "y": of("i32", np.array([1, 2], "<i4"))})

@@ -257,7 +257,18 @@ check_bad(void)
 	memcpy(z.p + central(1) + 51, "", 1);
 	put(central(1) + 28, 2, 5);
 	put(central(1) + 30, 2, 2);
+	memcpy(z.p + local(1) + 30, "a.txt", 5);
+	put(local(1) + 26, 2, 5);
+	put(local(1) + 28, 2, 2);
 	bad("two members of one name", ACC_EFORMAT, "two members are named a.txt");
+	z.p[local(0) + 30] = 'A';
+	bad("two names of one member", ACC_EFORMAT, "a.txt has another name in its own header");
+	load("streamed");
+	put(central(0) + 16, 4, 1);
+	bad("two checksums of one member", ACC_EFORMAT, "does not end where");
+	load("streamed");
+	put(local(0) + 28, 2, get(local(0) + 28, 2) + 2);
+	bad("local extra field longer, the member moved", ACC_EFORMAT, "");
 	load("wide");
 	put(central(0) + 46 + 5 + 2, 2, 100);
 	bad("zip64 field beyond its entry", ACC_EFORMAT, "bad zip64 field");
