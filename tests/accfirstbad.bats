@@ -557,3 +557,29 @@ overflow Torch.exp.0.forward overflow" ] || { echo "$found"; return 1; }
 	[ "${keys[hi]}" = Functional.gelu.1.forward ]
 	[ $rounds -le 7 ] # log2 of 74 op calls
 }
+
+@test "random numbers; a constant; an all-zero gradient that is taken much later" {
+	judge 1 "$J/dropout-seed.acc"
+	first culprit Functional.dropout.0.forward output
+	says "it draws random numbers: are the seed and the mode (train, eval) the same on both sides?"
+	judge 1 "$J/constant.acc"
+	first culprit Torch.einsum.0.forward input
+	says "a constant (computed on another processor?)"
+	says "; at model.py:41"
+	for t in "" -stat; do
+		judge 1 "$J/all-zero$t.acc"
+		first culprit Tensor.__getitem__.490.backward output
+		says "output 0 is all zeros on the device"
+	done
+}
+
+@test "mixed dumps: a checksum that differs tells something only where all before it is equal" {
+	judge 1 "$J/mixed.acc"
+	first culprit Functional.gelu.0.forward output
+	judge 0 "$J/mixed-noise.acc"
+	says "4 tensors by elements, 2 by checksums, which do not tell rounding from a fault"
+	judge 1 "$J/mixed-equal.acc"
+	first difference Torch.tanh.0.forward output
+	judge 0 "$J/stat-clean.acc"
+	says "by statistics, which do not show a few elements"
+}

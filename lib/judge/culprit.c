@@ -320,12 +320,31 @@ say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	return 0;
 }
 
+/* What those numbers cannot show. n: tensors by acc_measure. */
+static const char *
+blind(struct acc_arena *m, const uint32_t n[])
+{
+	if (n[ACC_BY_STAT] > 0 && n[ACC_BY_TENSOR] == 0 && n[ACC_BY_SUM] == 0)
+		return "; by statistics, which do not show a few elements";
+	if ((n[ACC_BY_STAT] > 0) + (n[ACC_BY_TENSOR] > 0) + (n[ACC_BY_SUM] > 0) < 2)
+		return "";
+	const char *s = acc_arena_printf(m, "; %u tensors by elements", n[ACC_BY_TENSOR]);
+	if (s != NULL && n[ACC_BY_STAT] > 0)
+		s = acc_arena_printf(m, "%s, %u by statistics, which do not show a few elements", s,
+			n[ACC_BY_STAT]);
+	if (s != NULL && n[ACC_BY_SUM] > 0)
+		s = acc_arena_printf(m, "%s, %u by checksums, which do not tell rounding from a fault",
+			s, n[ACC_BY_SUM]);
+	return s;
+}
+
 /* How far everything agrees: up to the culprit, or all of it. */
 int
 acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
 	uint32_t end = culprit == NULL ? c->ncall : culprit->call, calls = 0, equal = 0;
+	uint32_t n[ACC_BY_VALUE + 1] = {0};
 	uint32_t segment = culprit == NULL ? 0 : c->call[culprit->call].segment;
 	for (uint32_t i = 0; i < end; i++) {
 		const struct acc_call *k = &c->call[i];
@@ -339,6 +358,7 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 				continue;
 			compared = true;
 			same &= it->rms == 0;
+			n[it->measure] += it->sides == 3;
 		}
 		calls += compared;
 		equal += compared && same;
@@ -354,12 +374,13 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 			? "nothing was compared before it" : "nothing was compared");
 	else if (culprit != NULL)
 		f->text = acc_arena_printf(mem(s),
-			"clean before it: %u %s%s (%u without any difference)", calls, noun,
-			plural, equal);
+			"clean before it: %u %s%s (%u without any difference)%s", calls, noun,
+			plural, equal, got(blind(mem(s), n)));
 	else
 		f->text = acc_arena_printf(mem(s),
 			"%u %s%s compared: none adds more error than its dtype and kind explain"
-			" (%u without any difference)", calls, noun, plural, equal);
+			" (%u without any difference)%s", calls, noun, plural, equal,
+			got(blind(mem(s), n)));
 	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : say_setting(s, culprit, e);
 }
 

@@ -355,6 +355,19 @@ saved(const struct scan *s, const struct acc_call *k, struct given *g)
 	}
 }
 
+/* Is there a number to judge by? Another checksum, after tensors that differ a little, is only
+ * to be expected: it tells nothing. */
+static bool
+comparable(struct scan *s, const struct acc_item *it)
+{
+	if (!acc_is_measured(it))
+		return false;
+	if (it->measure == ACC_BY_SUM)
+		return it->exact || it->rms == 0 || !s->noisy;
+	s->noisy |= !it->exact && it->rms > 0;
+	return true;
+}
+
 static int
 walk_call(struct scan *s, uint32_t call)
 {
@@ -368,7 +381,7 @@ walk_call(struct scan *s, uint32_t call)
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
 			continue;
-		if (paired && acc_is_measured(it) && alike(s, k, it, unit))
+		if (paired && comparable(s, it) && alike(s, k, it, unit))
 			rc = judge_input(s, call, i, unit, &g);
 		else
 			g.unseen = true;
@@ -379,7 +392,7 @@ walk_call(struct scan *s, uint32_t call)
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !is_output(it))
 			continue;
-		if (paired && acc_is_measured(it) && alike(s, k, it, unit)) {
+		if (paired && comparable(s, it) && alike(s, k, it, unit)) {
 			rc = judge_output(s, call, i, unit, &g, &worst);
 			if (!it->exact && !isinf(it->rms))
 				seen = fmax(seen, it->rms);
@@ -417,10 +430,13 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	memset(&s->twin, 0, sizeof s->twin);
 	memset(s->nrecent, 0, sizeof s->nrecent);
 	s->learning = learning;
+	s->noisy = false;
 	int rc = 0;
 	for (uint32_t i = 0; i < s->c->ncall && rc == 0; i++) {
-		if (i > 0 && s->c->call[i].segment != s->c->call[i - 1].segment)
+		if (i > 0 && s->c->call[i].segment != s->c->call[i - 1].segment) {
 			memset(s->nrecent, 0, sizeof s->nrecent);
+			s->noisy = false;
+		}
 		rc = walk_call(s, i);
 	}
 	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;

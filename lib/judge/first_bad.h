@@ -74,6 +74,7 @@ struct scan {
 	} *excess;
 	uint32_t nexcess, excess_cap;
 	bool learning;
+	bool noisy; /* something before in this rank and step differs by more than nothing */
 	struct suspect *suspect;
 	uint32_t nsuspect, suspect_cap;
 	struct acc_ranks *ranks;

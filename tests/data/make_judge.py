@@ -464,3 +464,48 @@ for rank in 0, 1:
     s.write("stage%d" % rank)
 for rank in range(3):  # the same op is at fault on all
     net(Stream(rank=rank), gelu=1e-3).write("same%d" % rank)
+
+# Cases of the field.
+s = Stream(stack=True)  # other random numbers in the same mode
+net(s)
+s.op("Functional.dropout.0.forward", [("g2", 1e-7)], [("d", 0.5)])
+s.write("dropout-seed")
+s = Stream(stack=True)  # a table that the CPU computed
+net(s)
+s.op("Torch.einsum.0.forward", [("t", 0.0), ("inv_freq", 1e-3)], [("e", 1e-3)])
+s.write("constant")
+GET, PERM = "Tensor.__getitem__.%d.backward", "Tensor.permute.%d.backward"
+for task in "tensor", "statistics":  # an all-zero gradient; what takes it comes much later
+    s = Stream(task=task)
+    zero = {"s__norm": 0.0, "s__min": 0.0, "s__max": 0.0}
+    if task == "tensor":
+        net(s)
+        s.op("Functional.linear.9.backward", [("gy", 1e-7)], [("gx", 1e-7)])
+        for key, io, v in ((GET % 490, "in", "gx"), (GET % 490, "out", "gq"), ("Functional.softmax.3.backward", "in", "gx"),
+                           ("Functional.softmax.3.backward", "out", "gs"), (PERM % 0, "in", "gq"), (PERM % 0, "out", "gp")):
+            bad = v in ("gq", "gp")
+            s.tensor(key, io, "0", v, 1.0 if bad else 1e-7, other="zeros", a_s__norm=0.0 if bad else 2.8, b_s__norm=2.8)
+    else:
+        for key, io, v in ((GET % 490, "in", 1.0), (GET % 490, "out", 2.0), ("Functional.softmax.3.backward", "in", 1.0),
+                           ("Functional.softmax.3.backward", "out", 3.0), (PERM % 0, "in", 2.0), (PERM % 0, "out", 2.5)):
+            bad = v in (2.0, 2.5)
+            st = lambda x: {"dtype": "f32", "shape": [2, 4], "stat.max": x, "stat.min": -x, "stat.mean": x / 4, "stat.norm": 2 * x}
+            s.put(key, io, "0", st(0.0 if bad else v * (1 + 1e-8)), st(v), "tensor", {"m.mode": "statistics"})
+    s.write("all-zero" + ("-stat" if task == "statistics" else ""))
+
+
+def sums(s, key, io, pos, value, equal):  # checksums only
+    side = lambda t: {"dtype": "f32", "shape": [2, 4], "stat.crc32": "%08x" % (zlib.crc32(t.encode()))}
+    s.put(key, io, pos, side(value if equal else value + "~"), side(value), "tensor", {"m.mode": "md5", "m.equal": equal})
+
+
+for name, noise, bad in (("mixed", 1e-7, 1e-3), ("mixed-noise", 1e-7, None), ("mixed-equal", 0.0, None)):
+    s = Stream()
+    s.tensor(L % 0, "in", "0", "x", 0.0)
+    s.tensor(L % 0, "out", "0", "l0", noise)
+    sums(s, "Torch.tanh.0.forward", "in", "0", "l0", noise == 0)
+    sums(s, "Torch.tanh.0.forward", "out", "0", "t0", False)
+    if noise:
+        s.tensor(G % 0, "in", "0", "t0", noise)
+        s.tensor(G % 0, "out", "0", "g0", bad or noise)
+    s.write(name)
