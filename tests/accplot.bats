@@ -64,12 +64,12 @@ script() { # options and files of accplot: the script for gnuplot
 	grep -q "set ylabel" script
 	script -o p.svg "$C/inside.acc"
 	run -1 grep -q "own spread" script
-	script --noise "$C/spread.acc" -o p.svg "$C/inside.acc"
+	script -t loss --noise "$C/spread.acc" -o p.svg "$C/inside.acc"
 	grep -q "'the bench''s own spread'" script
 	# The band of acccurve: 1.5 times the largest difference of the bench's runs nearby.
 	most=$(accfmt --json "$C/spread.acc" | jq -s 'map(select(."a.tag" == "loss") |
 		."a.value" - ."b.value" | fabs) | max')
-	band=$(sed -n '/^\$n /,/^EOD/p' script | awk 'NF == 4 && $3 > m { m = $3 } END { print m }')
+	band=$(sed -n '/^\$n /,/^EOD/p' script | awk '/^[0-9]/ && $3 > m { m = $3 } END { print m }')
 	jq -en --argjson m "$most" --argjson b "$band" '($b / $m - 1.5 | fabs) < 1e-4'
 }
 
@@ -81,6 +81,28 @@ script() { # options and files of accplot: the script for gnuplot
 	[ "$(grep -o "^set label '[a-z_]*'" script | sort | tr '\n' ' ')" = \
 		"set label 'grad_norm' set label 'learning_rate' set label 'loss' " ]
 	fails "no curve is called 'x'" accplot -t x "$C/later.acc"
+}
+
+@test "what one side has alone is drawn for a quarter; the legend stands where room is" {
+	for n in 100 20; do
+		for i in $(seq "$n"); do
+			printf ' iteration %d/100 | learning rate: %.3E | lm loss: %.6E |\n' "$i" "$i" "$((200 - i))"
+		done >$n.log
+	done
+	accalign 100.log 20.log >pairs.acc
+	script -t loss -o p.svg pairs.acc
+	# Steps 1 to 20, and 19 / 4 more.
+	[ "$(sed -n '/^\$a /,/^EOD/p' script | grep -c '^[0-9]')" -eq 24 ]
+	grep -q '^set key top right' script
+	script -t learning_rate -o p.svg pairs.acc
+	grep -q '^set key top left' script
+}
+
+@test "what is not printable is masked" {
+	printf '{"log_history": [{"step": 1, "loss": 2.5, "a\\u0085\\ufffe\\u007f\\n\\u00e9": 1}]}' >t.json
+	accdump-read t.json >t.acc
+	script -t 'a*' -o p.svg t.acc
+	grep -q "^set label 'a????é' " script
 }
 
 @test "a log alone" {
@@ -109,8 +131,22 @@ script() { # options and files of accplot: the script for gnuplot
 	[ "$(sed -n '/^\$k3 /,/^EOD/p' script | sed -n 2p | cut -d' ' -f1)" = "$at" ]
 	jq -en --argjson w "$want" --argjson h "$(sed -n '/^\$k3 /,/^EOD/p' script | sed -n 2p | cut -d' ' -f2)" \
 		'($w - $h | fabs) <= 1e-15 * $w'
-	# Zeros have a place of their own on a log scale.
-	grep -q "^set ytics add ('0' " script
+	# Zeros have a place of their own on a log scale, and are no part of an envelope.
+	zero=$(sed -n "s/^set ytics add ('0' \(.*\))/\1/p" script | head -n 1)
+	[ "$(sed -n '/^\$z0 /,/^EOD/p' script | sed -n '2s/^[0-9]* \([^ ]*\) .*/\1/p')" = "$zero" ]
+	[[ "$(sed -n '/^\$k0 /,/^EOD/p' script)" != *" $zero "* ]]
+	# The same call of another rank is not meant.
+	accalign "$DATA/dumps/msprobe_ranks/device" "$DATA/dumps/msprobe_ranks/bench" | accmetric -q |
+		accfirstbad --all >ranks.acc || [ $? -eq 1 ]
+	script -o p.svg ranks.acc
+	at=$(accfmt --json ranks.acc | jq -rs '([.[] | select(.kind == "finding" and .what == "culprit")][0]) as $c |
+		[.[] | select(.kind == "pair") | [."a.key", ."a.step", ."a.rank"]] |
+		reduce .[] as $k ([]; if .[-1] == $k then . else . + [$k] end) | index([[$c.name, $c.step, $c.rank]]) + 1')
+	first=$(accfmt --json ranks.acc | jq -rs '([.[] | select(.kind == "finding" and .what == "culprit")][0].name) as $c |
+		[.[] | select(.kind == "pair") | [."a.key", ."a.step", ."a.rank"]] |
+		reduce .[] as $k ([]; if .[-1] == $k then . else . + [$k] end) | map(.[0]) | index($c) + 1')
+	[ "$at" -gt "$first" ]
+	grep -q "^set arrow from first $at,graph 0" script
 	script -o p.svg -m cosine judged.acc
 	grep -q "^unset logscale y" script
 	grep -q "^set ylabel 'cosine'" script

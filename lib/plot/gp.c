@@ -48,6 +48,8 @@ quoted(struct gp *g, struct acc_str s, unsigned most, bool tic)
 		else
 			fwrite(rest.p, 1, n, g->f);
 		i += n == 0 ? 1 : n;
+		while (n == 0 && i < s.n && ((unsigned char)s.p[i] & 0xc0) == 0x80)
+			i++;
 	}
 	putc('\'', g->f);
 }

@@ -88,6 +88,9 @@ simple(void)
 	static const double falling[12] = {56, 35, 30, 28, 20, 12, 6, 1, -8, -12, -13, -14};
 	acc_drift_test(falling, 12, &d);
 	ok(d.signs == 1 && d.kind != ACC_DRIFT_NONE, "few, once through zero");
+	static const double slow[12] = {-56, -35, -12, -14, 8, 20, 26, 13, -8, -14, -10, -12};
+	acc_drift_test(slow, 12, &d);
+	ok(d.eff < 10 && d.signs == 2 && d.kind == ACC_DRIFT_UNKNOWN, "few, there and back");
 	for (size_t i = 1; i < 200; i++)
 		x[i] = x[i - 1] + normal();
 	acc_drift_test(x, 200, &d);
