@@ -267,6 +267,22 @@ gpt() { # options
 	says 'keys that no row of the check-list knows, and that have no equal on the other side: 3 of the device, 4 of the bench'
 }
 
+@test "all of Megatron's arguments, as a log has them, against the few of a script" {
+	printf '%s\n' '  adlr_autoresume ................................ False' \
+		'  num_layers ..................................... 2' '  mmap_warmup .................................... False' \
+		'  lr_decay_iters ................................. None' '  mask_prob ...................................... 0.15' \
+		'  handler ........................................ <object object at 0x7f>' >full.log
+	sed '1s/False/True/; s/0x7f/0x8f/' full.log >other.log
+	gpt --num-layers 2 --mask-prob 0.2 >b.sh
+	sides 0 full.log -- b.sh
+	none adlr_autoresume
+	row mask_prob '.note == "value" and ."a.where" == "full.log:5"'
+	says 'that have no equal on the other side: 3 of the device, 0 of the bench'
+	sides 0 full.log -- other.log
+	row adlr_autoresume '."a.value" == "False" and ."b.value" == "True"'
+	none handler
+}
+
 @test "order: errors, warnings, differences; equal ones and hints on request" {
 	sides 1 "$D/npu.yaml" "$D/npu.env" -- "$D/config.json" "$D/training_args.json"
 	jq -es '[.[] | select(.kind == "pair") | if .bad == "error" then 0 elif .bad == "warning" then 1 else 2 end] |

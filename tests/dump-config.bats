@@ -89,6 +89,21 @@ list() { # keys, files and options...
 	fails 't.json: no value in it' accdump-read -f json t.json
 }
 
+@test "training_args.bin: the arguments, and nothing is called" {
+	run -0 list key,value,dialect,where "$D/training_args.bin"
+	[ "${lines[0]}" = $'output_dir\tout\thfargs\ttraining_args.bin#1' ]
+	[ "${lines[2]}" = $'learning_rate\t5e-05\thfargs\ttraining_args.bin#3' ]
+	[ "${lines[4]}" = $'lr_scheduler_type\tlinear\thfargs\ttraining_args.bin#5' ]
+	[ "${lines[5]}" = $'bf16\tTrue\thfargs\ttraining_args.bin#6' ]
+	[ "${lines[7]}" = $'deepspeed\t\thfargs\ttraining_args.bin#8' ]
+	[ "${#lines[@]}" -eq 8 ]
+	size=$(stat -c %s "$D/training_args.bin")
+	for ((at = 1; at < size; at += 11)); do
+		head -c "$at" "$D/training_args.bin" >t.bin
+		fails 't.bin: ' accdump-read -f training_args t.bin
+	done
+}
+
 # The script is run by bash itself, with a torchrun that prints what it is given.
 @test "a shell script: what bash makes of it" {
 	mkdir stub

@@ -101,6 +101,7 @@ struct side {
 	size_t n, cap;
 	bool has[D_N];
 	bool whole_env;        /* the whole environment was given */
+	bool whole[D_N];       /* everything that a tool can be told, as it prints it when it starts */
 	struct expr_row vals[D_ALL]; /* of fields[] of the list */
 	const struct param **from[D_N]; /* of each field, the parameter that it is; NULL: none */
 	struct known *known;   /* of each row */
@@ -149,6 +150,7 @@ struct acc_check {
 	struct acc_arena mem;
 	struct acc_rec rec;
 	size_t next, equal, compared;
+	size_t unread[2]; /* keys that nothing was to be compared with */
 	int status;
 };
 int acc_check_rows(struct acc_check *ck, struct acc_err *e);

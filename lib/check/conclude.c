@@ -175,7 +175,7 @@ say_not_given(struct acc_check *ck, struct acc_err *e)
 static int
 say_unread(struct acc_check *ck, struct acc_err *e)
 {
-	size_t n[2] = {0, 0}, unknown[2] = {0, 0};
+	size_t n[2] = {ck->unread[0], ck->unread[1]}, unknown[2] = {0, 0};
 	for (int s = 0; s < 2; s++)
 		for (size_t i = 0; i < ck->side[s].n; i++) {
 			const struct param *p = &ck->side[s].p[i];

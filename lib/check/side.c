@@ -44,6 +44,9 @@ acc_side_add(struct side *s, const struct acc_rec *r, const char *prefix, struct
 		return no_memory(e);
 	if (d < D_N)
 		s->has[d] = true;
+	/* Nobody writes --use-cpu-initialization False: these are all of Megatron's arguments. */
+	if (d == D_MEGATRON && (p->text.p == NULL || (p->v.type == ACC_V_BOOL && !p->v.b)))
+		s->whole[d] = true;
 	s->whole_env = s->whole_env || acc_str_is(dialect, "env");
 	s->n++;
 	return 0;

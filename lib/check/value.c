@@ -82,7 +82,9 @@ acc_check_mean(struct acc_str text, bool plain, struct acc_arena *mem)
 	if (!plain && acc_literal_all(text, &l))
 		return l.integer ? acc_int(l.i) : acc_f64(l.v);
 	struct acc_str s = fold(text, mem);
-	if (s.p == NULL || s.n == 0 || is_one_of(s, "none\0null\0auto\0"))
+	/* An address says nothing of what lies there. */
+	if (s.p == NULL || s.n == 0 || is_one_of(s, "none\0null\0auto\0") ||
+		memmem(s.p, s.n, " object at 0x", 13) != NULL)
 		return acc_nil();
 	if (!plain && is_one_of(s, "true\0false\0"))
 		return acc_bool(s.p[0] == 't');

@@ -187,11 +187,16 @@ acc_check_rest(struct acc_check *ck, struct acc_err *e)
 			if (p->dialect >= D_N || !ck->side[1 - s].has[p->dialect] || p->used || p->stale ||
 				!wanted(ck->opt.list, p))
 				continue;
-			/* A script's few variables say nothing of those that it does not set. */
 			const struct param *q = partner(&ck->side[1 - s], p);
-			if ((q == NULL && p->dialect == D_ENV && !ck->side[1 - s].whole_env) ||
-				(s == 1 && q != NULL))
+			if (s == 1 && q != NULL)
 				continue;
+			/* A script's few variables say nothing of those that it does not set; nor do its
+			 * few arguments of all that there are. */
+			if (q == NULL && (p->dialect == D_ENV ? !ck->side[1 - s].whole_env
+					: ck->side[s].whole[p->dialect] && !ck->side[1 - s].whole[p->dialect])) {
+				ck->unread[s] += p->dialect != D_ENV;
+				continue;
+			}
 			bool same = q != NULL && acc_check_same(&p->v, &q->v);
 			if (q != NULL)
 				ck->compared++, ck->equal += same;

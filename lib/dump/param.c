@@ -131,7 +131,8 @@ acc_param_put(struct acc_dump_ctx *c, const struct param *p, const char *file,
 		rc |= acc_add(r, "", "dialect", acc_ctext(acc_param_dialect[p->dialect]));
 	if (p->maybe)
 		rc |= acc_add(r, "", "maybe", acc_bool(true));
-	snprintf(where, sizeof where, "%.*s:%llu", 255, file, (unsigned long long)p->line);
+	snprintf(where, sizeof where, "%.*s%c%llu", 255, file, p->record ? '#' : ':',
+		(unsigned long long)p->line);
 	rc |= acc_add(r, "", "where", acc_ctext(where));
 	return rc < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : acc_dump_put(c, r, e);
 }

@@ -33,6 +33,7 @@ struct param {
 	uint64_t line;
 	enum param_dialect dialect;
 	bool maybe;
+	bool record; /* line is the number of a record */
 };
 
 struct params {

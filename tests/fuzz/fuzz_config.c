@@ -5,7 +5,8 @@
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const formats[] = {"yaml", "json", "shell", "env", "pip", "python"};
+	static const char *const formats[] = {"yaml", "json", "shell", "env", "pip", "python",
+		"training_args"};
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
 		read_as(formats[i], NULL, data, size);
 	return 0;
