@@ -132,6 +132,27 @@ measured() { # dump: what is measured of each tensor, by name
 	[ "${lines[1]}" = $'big\t300.0\t99.66666666666667' ]
 }
 
+@test "npz: members that overlap, lie, bomb or are locked; shapes that cannot be: one line, status 2" {
+	n=0
+	while read -r name text; do
+		fails "$text" accdump-read "$W/refused/$name.npz"
+		# Where the zip is whole its tensor is named, without a place of bytes.
+		[ "$(list file accdump-read "$W/refused/$name.npz" 2>/dev/null | tr -d '\n')" = "" ]
+		n=$((n + 1))
+	done <<-'END'
+		overlap member a.npy overlaps another
+		longer member a.npy lies outside the zip
+		locked member a.npy is encrypted
+		bomb member a.npy: impossible length
+		absurd npy header: the shape is beyond 64 bits
+		dims npy header: more than 64 dimensions
+		more its header says 800 bytes of elements, there are 8
+		header it ends in its header
+		cut no end record
+	END
+	[ "$n" -eq 9 ]
+}
+
 @test "npz: a damaged header or element is found by whoever reads it, --no-check does not look" {
 	cd "$BATS_TEST_TMPDIR"
 	for f in same.npz same-wide.npz; do
@@ -166,6 +187,8 @@ measured() { # dump: what is measured of each tensor, by name
 	cp "$DATA/dumps/views/plain.pt" d/x10.pt
 	cp "$DATA/dumps/views/bool.pt" d/x9.pth
 	[ "$(list name,key accdump-read d | tr '\t\n' '= ')" = "x9=x9 x10=x10 " ]
+	[ "$(accdump-read d | accfmt --json | jq -r 'select(.root).order')" = names ]
+	[ "$(accdump-read d/x9.pth | accfmt --json | jq -r 'select(.root).order')" = null ]
 	echo text >d/y.pt
 	run -2 --separate-stderr accdump-read d
 	[ "${#stderr_lines[@]}" -eq 1 ]

@@ -81,7 +81,7 @@ read_npy(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		return rc;
 	struct files f = {.c = c, .dir = dir, .dirfd = fd};
 	struct acc_source s = {.root = f.dir, .format = "npy", .task = "tensor",
-		.step = -1, .rank = -1, .proc = -1};
+		.step = -1, .rank = -1, .proc = -1, .order = file == NULL ? "names" : NULL};
 	rc = acc_dump_source(c, &s, e);
 	if (rc == 0)
 		rc = file == NULL ? put_folder(&f, e)

@@ -54,6 +54,7 @@ struct set {
 	int dirfd;
 	const char **files;
 	size_t nfiles;
+	bool by_name;           /* files that have nothing to do with each other */
 	struct weight_map *map; /* or NULL: without an index */
 	struct acc_map seen;    /* with one: the names that its files hold */
 	struct acc_arena mem;
@@ -120,6 +121,7 @@ list_files(struct set *s, struct acc_err *e)
 		if (model ? is_bin(acc_str(names[i])) : is_pt(acc_str(names[i])))
 			names[s->nfiles++] = names[i];
 	s->files = names;
+	s->by_name = !model;
 	return n < 0 ? (int)n : 0;
 }
 
@@ -156,6 +158,7 @@ read_set(struct acc_dump_ctx *c, const char *dir, int dirfd, const char *index, 
 	struct acc_source src = source;
 	src.root = dir;
 	int rc = open_set(&s, index, &map, e);
+	src.order = s.by_name ? "names" : NULL;
 	if (rc == 0)
 		rc = acc_dump_source(c, &src, e);
 	for (size_t i = 0; i < s.nfiles && rc == 0; i++)

@@ -239,6 +239,49 @@ def refused():
         f.write(struct.pack("<Q", 1000) + b'{"a":1}')
 
 
+def refused_npz():
+    """Zips that lie; shapes that cannot be."""
+    def npy(shape, data, descr="<f4"):
+        head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+        return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + data
+
+    def zipped(name, members, change=lambda b: b):
+        f = io.BytesIO()
+        with zipfile.ZipFile(f, "w") as z:
+            for n, (data, method) in members.items():
+                z.writestr(zipfile.ZipInfo(n), data, method)
+        with open(f"{OUT}/refused/{name}.npz", "wb") as out:
+            out.write(change(f.getvalue()))
+
+    def overlap(b):   # the second entry of the directory points to the first member
+        at = b.rindex(b"PK\1\2")
+        return b[:at + 42] + struct.pack("<I", 0) + b[at + 46:]
+
+    def longer(b):    # the directory says 8 GiB
+        at = b.index(b"PK\1\2")
+        return b[:at + 20] + struct.pack("<II", 0xfffffff0, 0xfffffff0) + b[at + 28:]
+
+    def bomb(b):      # 40 bytes are to become 4 GiB
+        at = b.index(b"PK\1\2")
+        return b[:at + 24] + struct.pack("<I", 0xfffffff0) + b[at + 28:]
+
+    def locked(b):
+        at = b.index(b"PK\1\2")
+        return b[:at + 8] + b"\1" + b[at + 9:]
+    store, deflate = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED
+    two = {"a.npy": (npy("(2,)", bytes(8)), store), "b.npy": (npy("(2,)", bytes(8)), store)}
+    zipped("overlap", two, overlap)
+    zipped("longer", two, longer)
+    zipped("locked", two, locked)
+    zipped("bomb", {"a.npy": (npy("(2,)", bytes(8)), deflate)}, bomb)
+    zipped("absurd", {"a.npy": (npy("(4611686018427387904, 4611686018427387904)", b""), store)})
+    zipped("dims", {"a.npy": (npy("(" + "1, " * 70 + ")", bytes(4)), store)})
+    zipped("more", {"a.npy": (npy("(200,)", bytes(8)), deflate)})
+    zipped("header", {"a.npy": (b"\x93NUMPY\1\0\xff\xff{'descr'", deflate)})
+    with open(f"{OUT}/refused/cut.npz", "wb") as f:
+        f.write(open(f"{OUT}/small.npz", "rb").read()[:400])
+
+
 def odd_npz(path):
     """Fortran order, big endian, a name with a slash, objects, a member that is no array."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
@@ -434,6 +477,7 @@ def main():
     refused()
     dcp_sharded(all_of)
     megatron()
+    refused_npz()
     odd_npz(f"{OUT}/odd.npz")
 
 
