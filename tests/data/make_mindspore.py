@@ -395,6 +395,12 @@ def atb_tree():
     put(root + "10_LmHead/after/outtensor0.bin", atb(x, 1, fmt=29))
     put(root + "2_Decoder_layer/before/intensor0.bin", atb(np.array(True), 12))
     put(root + "2_Decoder_layer/op_param.json", b"{}")
+    put("atb_stat/data/1_39944/3/statistic.csv", b"""\
+Device and PID,Execution Count,Op Name,Op Type,Op Id,Input/Output,Index,Dtype,Format,Shape,Max,Min,Mean,Norm,Tensor Path
+1_39944,3,Decoder_layer/LinearOperation,LinearOperation,2_0,input,0,bf16,nd,36x128,1.5,-2,0.25,7.5,N/A
+1_39944,3,Decoder_layer/LinearOperation,LinearOperation,2_0,output,0,bf16,nd,36x128,nan,-inf,N/A,N/A,N/A
+1_39944,3,Decoder_layer,Decoder_layer,2,output,1,int64,nd,1,4,4,4,4,N/A
+""")
 
 
 # --- MindSpore's checkpoints ---
