@@ -238,3 +238,127 @@ rows() { # dump, name of the expectation
 	ln -s "$DATA/dumps/msprobe_stat/device/step0" only/step0
 	fails 'only: refused to open ./step0: a symbolic link leaves the folder' accdump-read only
 }
+
+@test "atb: a dump's folders, the parts of an op first; every file's form" {
+	run -2 --separate-stderr accdump-read "$D/atb"
+	[[ ${#stderr_lines[@]} -eq 1 && $stderr == *10_LmHead/after/outtensor0.bin:*private\ format\ FRACTAL_NZ\ \(29\)* ]]
+	list key,op,call,io,pos,step,rank,dtype,shape,scope,layout accdump-read "$D/atb" 2>/dev/null |
+		diff - <(tr '~' '\t' <<-'END'
+		0_WordEmbedding/0_GatherOperation~GatherOperation~0~in~0~0~2~f16~[2, 4]~0_WordEmbedding~ND
+		0_WordEmbedding/0_GatherOperation~GatherOperation~0~out~0~0~2~f16~[2, 4]~0_WordEmbedding~ND
+		0_WordEmbedding~WordEmbedding~0~in~0~0~2~f16~[2, 4]~~ND
+		0_WordEmbedding~WordEmbedding~0~in~1~0~2~i64~[2]~~
+		0_WordEmbedding~WordEmbedding~0~out~0~0~2~f16~[2, 4]~~ND
+		2_Decoder_layer~Decoder_layer~0~in~0~0~2~bool~[]~~ND
+		10_LmHead~LmHead~0~in~0~0~2~bf16~[2, 4]~~ND
+		10_LmHead~LmHead~0~out~0~0~2~f16~[2, 4]~~FRACTAL_NZ
+		END
+	)
+	local r=$D/atb/atb_dump_data/data/2_39943/0
+	[ "$(list key,io,file,step,rank accdump-read "$r/2_Decoder_layer")" = \
+		$'2_Decoder_layer\tin\tbefore/intensor0.bin\t0\t2' ]
+	[ "$(list key,io,dtype accdump-read "$r/2_Decoder_layer/before/intensor0.bin")" = $'intensor0\tin\tbool' ]
+	accdump-read "$r/0_WordEmbedding" | accmetric | accfmt --tsv --no-header -c key,io,pos,s.max |
+		diff - <(printf '%s\t%s\t%s\t%s\n' \
+			0_WordEmbedding/0_GatherOperation in 0 0.85791015625 \
+			0_WordEmbedding/0_GatherOperation out 0 1.7158203125 \
+			0_WordEmbedding in 0 0.85791015625 0_WordEmbedding in 1 5.0 \
+			0_WordEmbedding out 0 1.7158203125)
+}
+
+@test "atb: statistics alone" {
+	list name,key,op,io,pos,step,rank,dtype,dtype.raw,shape,stat.max,stat.min,stat.mean,stat.norm \
+		accdump-read "$D/atb_stat" | diff - <(tr '~' '\t' <<-'END'
+		2_Decoder_layer/0_LinearOperation/before/intensor0~2_Decoder_layer/0_LinearOperation~LinearOperation~in~0~3~1~bf16~bf16~[36, 128]~1.5~-2.0~0.25~7.5
+		2_Decoder_layer/0_LinearOperation/after/outtensor0~2_Decoder_layer/0_LinearOperation~LinearOperation~out~0~3~1~bf16~bf16~[36, 128]~nan~-inf~~
+		2_Decoder_layer/after/outtensor1~2_Decoder_layer~Decoder_layer~out~1~3~1~i64~int64~[1]~4.0~4.0~4.0~4.0
+		END
+	)
+}
+
+@test "atb: what the head says must be what follows; what is not decoded" {
+	cd "$BATS_TEST_TMPDIR"
+	printf 'dtype=0\ndims=2\n$End=1\n12345678' >good.bin
+	[ "$(list dtype,shape,off,len accdump-read good.bin)" = $'f32\t[2]\t22\t8' ]
+	printf '$Version=1.0\n$Object.Count=1\n$Object.Length=32\nformat=2\ndtype=3\ndims=2\n$Object.data=0,32\n$End=1\n12345678' >lies.bin
+	[ "$(list dtype,shape,len accdump-read lies.bin)" = $'i32\t[2]\t8' ]
+	local n=0 head
+	while IFS='|' read -r head why; do
+		n=$((n + 1))
+		printf "$head"'\n$End=1\n12345678' >"$n.bin"
+		fails "$n.bin: $why" accdump-read -f atb "$n.bin"
+	done <<-'END'
+		dtype=0\ndims=3|byte 22: ATB: 8 bytes are not what dtype and dims say
+		dtype=0\ndims=1|byte 22: ATB: 8 bytes are not what dtype and dims say
+		dtype=13\ndims=8|ATB: elements of type 13 are not decoded
+		dtype=0\ndims=-2|ATB: dims are no numbers
+		dtype=0\ndims=2,9223372036854775807,9|byte 44: ATB: 8 bytes are not
+		dtype=0|ATB: dtype, dims or $End is missing
+		dtype=0\ndims=2\ndata=other|ATB: its elements are in another file
+		dtype=0\ndims=2\n$Object.a=0,4\n$Object.b=4,4|ATB: more than one object
+		dtype=0\ndims=2\n$Object.a=4,8|byte 36: ATB: 8 bytes are not what dtype and dims say
+		dtype=0\ndtype=1\ndims=2|ATB: a line that is not known, or twice
+	END
+	[ "$n" = 10 ]
+}
+
+@test "msckpt: parameters, pieces, scalars, texts; the checksum at the end is no value" {
+	for f in model model_crc; do
+		list kind,name,io,dtype,dtype.raw,shape,off,len,enc,clen,value accdump-read "$D/$f.ckpt" |
+			diff - <(tr '~' '\t' <<-'END'
+			tensor~fc.weight~param~f32~Float32~[3, 4]~30~48~~~
+			tensor~fc.bias~param~f16~Float16~[4]~104~8~~~
+			tensor~emb.table~param~f32~Float32~[4, 5]~112~80~msckpt~170~
+			tensor~norm.gamma~param~bf16~BFloat16~[4]~312~8~~~
+			tensor~moment1.fc.weight~param~f32~Float32~[3, 4]~358~48~~~
+			tensor~step_num~param~i64~Int64~[]~431~8~~~
+			tensor~mask~param~bool~Bool~[3]~459~3~~~
+			arg~note~param~~~~~~~~later
+			END
+		)
+	done
+	[ "$(accdump-read "$D/model.ckpt" | accfmt --json | jq -r 'select(.order).order')" = file ]
+}
+
+@test "msckpt: a tensor in pieces is measured as a whole; also turned, and in the stream" {
+	local m
+	m=$(accdump-read -o emb.table "$D/model.ckpt" | accmetric | accfmt --json | jq -r 'select(.kind == "tensor")."s.hash"')
+	# The three pieces in one.
+	for p in 142,28 200,28 258,24; do
+		dd if="$D/model.ckpt" bs=1 skip="${p%,*}" count="${p#*,}" status=none
+	done >"$BATS_TEST_TMPDIR/raw"
+	{ printf 'dtype=0\ndims=4,5\n$End=1\n'; cat "$BATS_TEST_TMPDIR/raw"; } >"$BATS_TEST_TMPDIR/whole.bin"
+	[ "$m" = "$(accdump-read "$BATS_TEST_TMPDIR/whole.bin" | accmetric | accfmt --json |
+		jq -r 'select(.kind == "tensor")."s.hash"')" ]
+	[ "$m" = "$(accdump-read --inline -o emb.table "$D/model.ckpt" | accmetric | accfmt --json |
+		jq -r 'select(.kind == "tensor")."s.hash"')" ]
+	accdump-read "$D/model.ckpt" | accdump-read - | accfmt --json |
+		diff <(accdump-read "$D/model.ckpt" | accfmt --json) -
+}
+
+@test "msckpt: what is none, is cut off, does not add up" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '\x08\x01\x12\x02\x0a\x00\x00\x00' >strategy.ckpt
+	fails 'a parallel strategy of MindSpore' accdump-read -f msckpt strategy.ckpt
+	printf '\x93\x7f\x12\x02\x0a\x00\x00\x00' >enc.ckpt
+	fails 'byte 0: ' accdump-read -f msckpt enc.ckpt
+	head -c 200 "$D/model.ckpt" >cut.ckpt
+	fails 'ckpt: byte ' accdump-read cut.ckpt
+	[ "$(list name accdump-read cut.ckpt 2>/dev/null)" = $'fc.weight\nfc.bias' ]
+	# dims 3,4 become 3,5
+	sed 's/\x08\x03\x08\x04/\x08\x03\x08\x05/' "$D/model.ckpt" >bad.ckpt
+	run -2 --separate-stderr accdump-read bad.ckpt
+	[[ $stderr == *'fc.weight'*'48 bytes are not what type and dims say'* ]]
+}
+
+@test "the same arrays as a checkpoint of MindSpore and as DumpData: the same measures" {
+	measured() { accdump-read "$1" | accmetric | accfmt --tsv --no-header \
+		-c "$2"dtype,shape,s.hash,s.min,s.max,s.mean,s.norm,s.nan,s.zero | LC_ALL=C sort; }
+	local w=$DATA/checkpoints
+	diff <(measured "$w/same" name,) <(measured "$D/same.ckpt" name,)
+	diff <(measured "$w/same" '') <(measured "$D/same.bin" '')
+	run -0 bash -c "accdump-read $D/same.ckpt | accalign - $w/same.safetensors | accmetric |
+		accfmt --tsv --no-header -c a.name,b.name,m.max_abs"
+	[ "${#lines[@]}" -eq 14 ]
+	run -0 accdiff "$D/same.ckpt" "$w/same.pt"
+}

@@ -67,8 +67,9 @@ double acc_load_f64(enum acc_dtype t, const void *p);
 enum { ACC_MAXDIM = 64 };
 
 /* ACC_LATIN1: each byte as the code point of its value in UTF-8, as pickles of protocol 2 spell
- * bytes; only for storages of a few MiB. */
-enum acc_enc { ACC_STORED, ACC_DEFLATE, ACC_LATIN1 };
+ * bytes; only for storages of a few MiB. ACC_MSCKPT: the contents, one after the other, of the
+ * values of a MindSpore checkpoint that begin at off and take clen bytes. */
+enum acc_enc { ACC_STORED, ACC_DEFLATE, ACC_LATIN1, ACC_MSCKPT };
 
 /* A tensor by reference. `off`, `len` delimit its storage: the bytes that the checksum
  * covers and that the strides walk. */

@@ -21,6 +21,7 @@ struct acc_pay {
 	size_t size;
 	bool plain;         /* row-major without gaps, in the file or inflated */
 	struct acc_strided *strided;
+	struct acc_pieces *pieces;
 	struct acc_deflated *deflated;
 	uint64_t next;      /* where the deflated one stands */
 	uint32_t before;    /* CRC-32 of what stands before its first element */
@@ -81,15 +82,26 @@ read_deflated(const struct acc_pay *p, uint8_t *out, struct acc_err *e)
 	return rc;
 }
 
+static int
+read_pieces(const struct acc_pay *p, uint8_t *out, struct acc_err *e)
+{
+	struct acc_pieces *x = acc_pieces_open(&p->ref, p->fd, e);
+	int rc = x == NULL ? -1 : acc_pieces_read(x, 0, out, (size_t)p->ref.len, e);
+	acc_pieces_close(x);
+	return rc;
+}
+
 /* Decode all of a small array, for strides to walk it. */
 static uint8_t *
 decode_whole(struct acc_pay *p, struct acc_err *e)
 {
-	const bool text = p->ref.enc == ACC_LATIN1;
-	if (p->ref.len > MAX_INFLATED || (text && p->ref.clen > 2 * MAX_INFLATED)) {
+	const enum acc_enc enc = p->ref.enc;
+	if (p->ref.len > MAX_INFLATED || (enc == ACC_LATIN1 && p->ref.clen > 2 * MAX_INFLATED)) {
 		acc_fail(e, ACC_EUNSUP, "a %s, of more than %d MiB",
-			text ? "numpy array inside a pickle"
-			     : "compressed array that is not row-major", MAX_INFLATED >> 20);
+			enc == ACC_LATIN1   ? "numpy array inside a pickle"
+			: enc == ACC_MSCKPT ? "tensor in pieces that is not taken in order"
+					    : "compressed array that is not row-major",
+			MAX_INFLATED >> 20);
 		return NULL;
 	}
 	uint8_t *mem = malloc(p->ref.len > 0 ? (size_t)p->ref.len : 1);
@@ -97,7 +109,8 @@ decode_whole(struct acc_pay *p, struct acc_err *e)
 	if (mem == NULL)
 		rc = acc_fail(e, ACC_ENOMEM, "out of memory");
 	else
-		rc = text ? read_latin1(p, mem, e) : read_deflated(p, mem, e);
+		rc = enc == ACC_LATIN1 ? read_latin1(p, mem, e)
+		     : enc == ACC_MSCKPT ? read_pieces(p, mem, e) : read_deflated(p, mem, e);
 	if (rc == 0 && p->ref.has_crc &&
 		acc_crc32(0, mem, (size_t)p->ref.len) != p->ref.crc32)
 		rc = acc_fail(e, ACC_EFORMAT, "checksum (CRC-32) does not match");
@@ -134,6 +147,10 @@ layout(struct acc_pay *p, struct acc_err *e)
 	if (p->plain && r->enc == ACC_DEFLATE) {
 		p->deflated = acc_deflated_open(r, p->fd, e);
 		return p->deflated == NULL ? -1 : skip_header(p, e);
+	}
+	if (p->plain && r->enc == ACC_MSCKPT) {
+		p->pieces = acc_pieces_open(r, p->fd, e);
+		return p->pieces == NULL ? -1 : 0;
 	}
 	p->plain = p->plain && r->enc == ACC_STORED;
 	if (p->plain)
@@ -199,6 +216,7 @@ acc_pay_close(struct acc_pay *p)
 	acc_mapped_close(p->mapped);
 	acc_strided_close(p->strided);
 	acc_deflated_close(p->deflated);
+	acc_pieces_close(p->pieces);
 	if (p->fd >= 0)
 		close(p->fd);
 	free(p);
@@ -248,6 +266,9 @@ acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc
 			return acc_fail(e, ACC_EUSAGE, "compressed data is read in order");
 		p->next += n;
 		rc = acc_deflated_read(p->deflated, out, n * p->size, e);
+	} else if (p->pieces != NULL) {
+		rc = acc_pieces_read(p->pieces, (p->ref.first + first) * p->size, out,
+			n * p->size, e);
 	} else if (p->plain) {
 		rc = acc_file_pread(p->fd, out, n * p->size,
 			p->ref.off + (p->ref.first + first) * p->size, e);
@@ -275,7 +296,7 @@ acc_pay_peek(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_
 void
 acc_pay_map(struct acc_pay *p)
 {
-	if (acc_pay_random(p) && p->count * p->size >= MIN_MAPPED)
+	if (acc_pay_random(p) && p->pieces == NULL && p->count * p->size >= MIN_MAPPED)
 		p->mapped = acc_mapped_open(p->fd, p->ref.off + p->ref.first * p->size,
 			p->count * p->size);
 }

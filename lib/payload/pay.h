@@ -54,6 +54,13 @@ int acc_strided_read(struct acc_strided *s, uint64_t first, size_t n, void *out,
 int acc_strided_peek(struct acc_strided *s, uint64_t index, void *out, struct acc_err *e);
 void acc_strided_close(struct acc_strided *s);
 
+/* A tensor in several fields of a file; see pieces.c. fd is borrowed. */
+struct acc_pieces;
+struct acc_pieces *acc_pieces_open(const struct acc_ref *ref, int fd, struct acc_err *e);
+int acc_pieces_read(const struct acc_pieces *p, uint64_t at, void *out, size_t n,
+	struct acc_err *e);
+void acc_pieces_close(struct acc_pieces *p);
+
 /* A compressed member from its start; see deflated.c. */
 struct acc_deflated;
 struct acc_deflated *acc_deflated_open(const struct acc_ref *ref, int fd, struct acc_err *e);

@@ -1,5 +1,7 @@
 #include "acc/stream.h"
 
+static const char *const encodings[] = {"", "deflate", "latin1", "msckpt"};
+
 int
 acc_ref_put(struct acc_rec *r, const struct acc_ref *ref)
 {
@@ -17,7 +19,7 @@ acc_ref_put(struct acc_rec *r, const struct acc_ref *ref)
 	rc |= acc_add(r, "", "off", acc_uint(ref->off));
 	rc |= acc_add(r, "", "len", acc_uint(ref->len));
 	if (ref->enc != ACC_STORED) {
-		rc |= acc_add(r, "", "enc", acc_ctext(ref->enc == ACC_DEFLATE ? "deflate" : "latin1"));
+		rc |= acc_add(r, "", "enc", acc_ctext(encodings[ref->enc]));
 		rc |= acc_add(r, "", "clen", acc_uint(ref->clen));
 	}
 	if (ref->has_crc)
@@ -143,9 +145,13 @@ storage(const struct acc_val *v[NKEY], struct acc_ref *ref, struct acc_err *e)
 		ref->crc32 = (uint32_t)crc;
 	}
 	if (v[ENC] != NULL) {
-		if (!acc_as_text(v[ENC], &s) || !(acc_str_is(s, "deflate") || acc_str_is(s, "latin1")))
+		if (!acc_as_text(v[ENC], &s))
 			return wrong(e, ENC);
-		ref->enc = acc_str_is(s, "deflate") ? ACC_DEFLATE : ACC_LATIN1;
+		for (int i = ACC_DEFLATE; i <= ACC_MSCKPT; i++)
+			if (acc_str_is(s, encodings[i]))
+				ref->enc = (enum acc_enc)i;
+		if (ref->enc == ACC_STORED)
+			return wrong(e, ENC);
 		if (!size(v[CLEN], -1, &ref->clen))
 			return wrong(e, CLEN);
 	}
