@@ -393,11 +393,22 @@ npy() { # file, low bytes in octal
 	sides 1 "$D/npu.yaml" -- "$D/config.json"
 	run -1 accfmt out.acc
 	[[ ${lines[0]} == name*a.value*b.value*bad*limit*a.where*b.where ]]
-	[[ ${lines[1]} == rope_scaling_factor*1*2.0*error*"default of MindFormers"*config.json:16 ]]
+	[[ ${lines[1]} == rope_scaling_factor*1*2.0*error*"(default)"*config.json:16 ]]
 	[[ $output == *"rope_scaling_factor: device 1 (default of MindFormers), bench 2.0 (config.json:16): positions are stretched on one side only"* ]]
 	run -1 accfmt --csv out.acc
 	[[ ${lines[0]} == kind,name,group,a.key,a.value,a.given,a.where,b.key,b.value,b.given,b.where,how,note,bad,rule,limit,limit_from,why,what,text ]]
 	[[ ${lines[1]} == *'pair,rope_scaling_factor,network structure,,1,default of MindFormers,,rope_scaling.factor,2.0,,config.json:16,check,value,error,equal,,guide,positions'* ]]
 	run -0 accfmt pairs.acc
 	[[ ${lines[0]} == a.key*a.value*b.value*how*a.where*b.where ]]
+}
+
+@test "the example of README" {
+	cd "$ROOT/examples/config"
+	run -1 bash -c 'accdump-read npu.yaml npu.env | accalign - gpu_train.sh | acccheck | accfmt'
+	[[ ${lines[0]} == name*a.value*b.value*bad* ]]
+	[[ ${lines[1]} == attention_dropout*0*0.1*error* ]]
+	[[ ${lines[2]} == hidden_dropout* && ${lines[3]} == beta2*0.95*0.999*error* ]]
+	[[ ${lines[4]} == MS_ASCEND_CHECK_OVERFLOW_MODE*SATURATION_MODE*error*INFNAN_MODE* ]]
+	[[ $output == *'beta2: device 0.95 (npu.yaml:7), bench 0.999 (default of Megatron-LM): the variance of the gradients decays otherwise: updates differ from the second step on'* ]]
+	[[ $output == *'67 parameters compared: 4 rules broken'* ]] || { echo "$output" | tail -1; return 1; }
 }

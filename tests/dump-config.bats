@@ -144,6 +144,7 @@ list() { # keys, files and options...
 	shell 'N=$((2*(3+4)-10/3%2)); python x.py --n $N --m $((N / 0))' 'n=13 m=$((N / 0))'
 	shell "CMD='--a \$X'"$'\nexport X=5\nsrun bash -c "python x.py $CMD --b"' 'X=5 a=5 b=true'
 	shell $'X=5\nsrun bash -c \'python x.py --a $X\'' 'a=5'
+	shell 'bash msrun_launcher.sh "run_mindformer.py --config a.yaml --seed 1" 8' 'config=a.yaml seed=1'
 	shell $'A=(--a "x y" \'z\')\npython x.py "${A[@]}" --e "${#A}"' 'a=x y z e=${#A}'
 	shell $'python x.py --a "${X:-"d e"}" --b ${Y-} --c ${Z:=3}' 'a=d e b=true c=3'
 	shell $'case a.b in\n*.c|x) L=1;;\n*.b) L=2;;\n*) L=3\nesac\npython x.py --l $L' 'l=2'

@@ -99,6 +99,7 @@ struct side {
 	struct acc_arena mem;
 	struct param *p;
 	size_t n, cap;
+	struct acc_map at; /* dialect and key -> the last of p[] that has them */
 	bool has[D_N];
 	bool whole_env;        /* the whole environment was given */
 	bool whole[D_N];       /* everything that a tool can be told, as it prints it when it starts */
@@ -110,6 +111,9 @@ struct side {
 int acc_side_add(struct side *s, const struct acc_rec *r, const char *prefix, struct acc_err *e);
 /* Everything was added: what each row of the list is. */
 int acc_side_know(struct side *s, const struct acc_checklist *cl, struct acc_err *e);
+/* The parameter of the same dialect and key as one of the other side; *out = NULL: none. */
+int acc_side_partner(struct side *s, const struct param *p, const struct param **out,
+	struct acc_err *e);
 /* The fields of rules that are about both sides. */
 void acc_side_join(struct side s[2], const struct acc_checklist *cl);
 void acc_side_release(struct side *s);

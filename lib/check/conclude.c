@@ -157,7 +157,10 @@ say_not_given(struct acc_check *ck, struct acc_err *e)
 		{D_PIP, "the versions of the software are not checked: give the output of pip list, too"},
 	};
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		bool a = ck->side[0].has[kinds[i].d], b = ck->side[1].has[kinds[i].d] || ck->side[1].n == 0;
+		bool env = kinds[i].d == D_ENV, given[2];
+		for (int s = 0; s < 2; s++)
+			given[s] = env ? ck->side[s].whole_env : ck->side[s].has[kinds[i].d];
+		bool a = given[0], b = given[1] || ck->side[1].n == 0;
 		if (a && b)
 			continue;
 		struct remark *m = acc_check_say(ck, "missing", e);

@@ -52,23 +52,34 @@ acc_side_add(struct side *s, const struct acc_rec *r, const char *prefix, struct
 	return 0;
 }
 
+static const char *
+identity(struct side *s, const struct param *p)
+{
+	return acc_arena_printf(&s->mem, "%d %.*s", (int)p->dialect, ACC_PRS(p->key));
+}
+
 /* Of a key that comes again in its dialect, only the last counts. */
 static int
 mark_stale(struct side *s, struct acc_err *e)
 {
-	struct acc_map seen = {0};
-	int rc = 0;
-	for (size_t i = s->n; i > 0 && rc == 0; i--) {
-		struct param *p = &s->p[i - 1];
-		char *id = acc_arena_printf(&s->mem, "%d %.*s", (int)p->dialect, ACC_PRS(p->key));
-		uint64_t *n = id == NULL ? NULL : acc_map_put(&seen, acc_str(id), 0);
-		if (n == NULL)
-			rc = no_memory(e);
-		else
-			p->stale = (*n)++ > 0;
+	for (size_t i = s->n; i > 0; i--) {
+		const char *id = identity(s, &s->p[i - 1]);
+		uint64_t *at = id == NULL ? NULL : acc_map_put(&s->at, acc_str(id), i - 1);
+		if (at == NULL)
+			return no_memory(e);
+		s->p[i - 1].stale = *at != i - 1;
 	}
-	acc_map_release(&seen);
-	return rc;
+	return 0;
+}
+
+int
+acc_side_partner(struct side *s, const struct param *p, const struct param **out,
+	struct acc_err *e)
+{
+	const char *id = identity(s, p);
+	const uint64_t *at = id == NULL ? NULL : acc_map_get(&s->at, acc_str(id));
+	*out = at == NULL ? NULL : &s->p[*at];
+	return id == NULL ? no_memory(e) : 0;
 }
 
 static unsigned
@@ -420,5 +431,6 @@ void
 acc_side_release(struct side *s)
 {
 	free(s->p);
+	acc_map_release(&s->at);
 	acc_arena_release(&s->mem);
 }

@@ -167,16 +167,6 @@ wanted(const struct acc_checklist *cl, const struct param *p)
 	return !only || in;
 }
 
-static const struct param *
-partner(const struct side *s, const struct param *p)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (s->p[i].dialect == p->dialect && !s->p[i].stale &&
-			acc_str_eq(s->p[i].key, p->key))
-			return &s->p[i];
-	return NULL;
-}
-
 /* Keys without a row can be compared where both sides speak the same dialect. */
 int
 acc_check_rest(struct acc_check *ck, struct acc_err *e)
@@ -187,7 +177,9 @@ acc_check_rest(struct acc_check *ck, struct acc_err *e)
 			if (p->dialect >= D_N || !ck->side[1 - s].has[p->dialect] || p->used || p->stale ||
 				!wanted(ck->opt.list, p))
 				continue;
-			const struct param *q = partner(&ck->side[1 - s], p);
+			const struct param *q;
+			if (acc_side_partner(&ck->side[1 - s], p, &q, e) < 0)
+				return ACC_ENOMEM;
 			if (s == 1 && q != NULL)
 				continue;
 			/* A script's few variables say nothing of those that it does not set; nor do its

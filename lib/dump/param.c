@@ -36,7 +36,7 @@ static const struct {
 	{"train_iters", DIALECT_MEGATRON}, {"lr_decay_style", DIALECT_MEGATRON},
 	{"model_type", DIALECT_HF}, {"architectures", DIALECT_HF},
 	{"transformers_version", DIALECT_HF}, {"num_hidden_layers", DIALECT_HF},
-	{"initializer_range", DIALECT_HF}, {"n_layer", DIALECT_HF},
+	{"tokenizer_class", DIALECT_HF}, {"initializer_range", DIALECT_HF}, {"n_layer", DIALECT_HF},
 	{"per_device_train_batch_size", DIALECT_HFARGS}, {"num_train_epochs", DIALECT_HFARGS},
 	{"lr_scheduler_type", DIALECT_HFARGS}, {"warmup_ratio", DIALECT_HFARGS},
 	{"max_grad_norm", DIALECT_HFARGS}, {"save_total_limit", DIALECT_HFARGS},

@@ -39,7 +39,7 @@ static const char *const check_keys[] = {"kind", "name", "group", "a.key", "a.va
 	"b.key", "b.value", "b.given", "b.where", "how", "note", "bad", "rule", "limit", "limit_from",
 	"why", "what", "text", NULL};
 static const char *const check_short[] = {"name", "a.value", "b.value", "bad", "limit", "a.where",
-	"b.where", NULL};
+	"b.where", "why", NULL};
 static const char *const param_pair_short[] = {"a.key", "a.value", "b.value", "how", "a.where",
 	"b.where", NULL};
 static const char *const finding_keys[] = {"kind", "what", "name", "io", "pos", "step", "rank",
@@ -158,8 +158,14 @@ brief(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 		if (strncmp(c->key, "a.", 2) == 0 && strcmp(c->key + 2, shared[i]) == 0)
 			v = acc_get(r, "b.", shared[i]);
 	/* A default was read nowhere. */
-	if (v == NULL && c->key[0] != '\0' && strcmp(c->key + 1, ".where") == 0)
-		v = acc_get(r, c->key[0] == 'a' ? "a." : "b.", "given");
+	if (v == NULL && c->key[0] != '\0' && strcmp(c->key + 1, ".where") == 0) {
+		struct acc_str given = acc_get_text(r, c->key[0] == 'a' ? "a." : "b.", "given");
+		if (given.n > 0)
+			return acc_str_starts(given, "fixed") ? ACC_STR("(fixed)") : ACC_STR("(default)");
+	}
+	/* Why a rule matters is told in a sentence of its own. */
+	if (strcmp(c->key, "why") == 0 && acc_get(r, "", "bad") != NULL)
+		return ACC_STR("");
 	/* How two records were matched matters until they are measured. */
 	if (strcmp(c->key, "how") == 0 && acc_get(r, "", "m.mode") != NULL)
 		return ACC_STR("");

@@ -113,7 +113,7 @@ color_of(const struct state *s, const struct acc_str *c)
 
 /* Columns that a narrow terminal can do without, the least useful first: a name that is cut
  * short helps nobody. What the user asked for by name is never dropped. */
-static const char *const spare[] = {"m.ulp_max", "rule", "type", "m.rel_l2", "s.norm", "stat.min",
+static const char *const spare[] = {"why", "limit", "m.ulp_max", "rule", "type", "m.rel_l2", "s.norm", "stat.min",
 	"stat.max", "m.max_rel", "dtype", "a.dtype", "at", "begin_rel", "final_rel"};
 
 static size_t

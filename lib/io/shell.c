@@ -338,13 +338,14 @@ declare(struct reader *rd, uint32_t first)
 	return rc;
 }
 
-/* bash -c TEXT: what the text says is run, with its variables. */
+/* bash -c TEXT, launcher.sh "run.py --option": what the text says is run, with its variables. */
 static int
 inner(struct reader *rd, struct shell_words *w)
 {
 	for (uint32_t i = 0; i + 1 < w->n; i++) {
 		struct acc_shell_word c = w->w[i + 1];
-		if (!acc_str_is(w->w[i].s, "-c") || !c.quoted || memchr(c.s.p, ' ', c.s.n) == NULL)
+		bool text = c.quoted && c.s.n > 0 && memchr(c.s.p, ' ', c.s.n) != NULL;
+		if (!text || (!acc_str_is(w->w[i].s, "-c") && memmem(c.s.p, c.s.n, ".py ", 4) == NULL))
 			continue;
 		w->n = i + 1;
 		return acc_shell_expand(&rd->sh, (struct shell_raw){c.s.p, c.s.n, c.line}, true, w);
