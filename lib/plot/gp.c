@@ -226,7 +226,8 @@ acc_range_y(struct gp *g, struct range *r, bool log)
 		r->lo = fmax(r->lo, 1e-300);
 		fputs("set logscale y\n", g->f);
 	} else {
-		double pad = 0.06 * (r->hi - r->lo);
+		/* Of few rows of characters, the first and the last are the frame's. */
+		double pad = (g->text ? 0.15 : 0.06) * (r->hi - r->lo);
 		if (!(pad > 1e-13 * fmax(fabs(r->hi), fabs(r->lo))))
 			pad = r->hi != 0 ? 0.05 * fabs(r->hi) : 1;
 		r->lo = fmax(r->lo - pad, -1e300);

@@ -206,7 +206,9 @@ scale_of(const struct acc_plot *p, size_t k)
 		s.zero = pow(10, fmax(lo - step, -306));
 		s.top = pow(10, fmin(hi + step, 306));
 		s.lo = pow(10, fmax(s.zeros ? lo - 1.6 * step : lo, -307));
-		s.hi = pow(10, fmin(s.odd ? hi + 1.6 * step : hi, 307));
+		/* Of few rows of characters, the first is the frame's. */
+		double above = p->opt.to == ACC_PLOT_TEXT ? 0.15 * (hi - lo) : 0;
+		s.hi = pow(10, fmin((s.odd ? hi + 1.6 * step : hi) + above, 307));
 		return s;
 	}
 	if (!acc_range_any(&r))
@@ -323,8 +325,8 @@ name_culprit(struct gp *g, const struct acc_plot *p)
 			"set label ", (double)o->call, (double)o->call,
 			g->text ? "lt 4" : "lw 1.5 dt 2 lc rgb '" GP_BAD "'");
 		acc_gp_text(g, acc_str(o->key), 60);
-		fprintf(g->f, " at first %g,graph 0.94 offset %s %s%s\n", (double)o->call,
-			right ? "-0.8,0" : "0.8,0", right ? "right" : "left",
+		fprintf(g->f, " at first %g,graph %s offset %s %s%s\n", (double)o->call,
+			g->text ? "0.8" : "0.94", right ? "-0.8,0" : "0.8,0", right ? "right" : "left",
 			g->text ? "" : " tc rgb '" GP_BAD "'");
 		return;
 	}
