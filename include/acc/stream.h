@@ -17,9 +17,6 @@ int64_t acc_scan(const void *buf, size_t len, struct acc_err *e);
 /* Scan and decode. Same results; values point into buf. */
 int64_t acc_decode(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e);
 int acc_encode(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e);
-/* The same with a prefix before every key. */
-int acc_encode_as(const struct acc_rec *r, const char *prefix, struct acc_buf *out,
-	struct acc_err *e);
 
 /* --- one stream --- */
 struct acc_rd;
@@ -65,12 +62,9 @@ void acc_wr_close(struct acc_wr *wr); /* without an end record: trouble for the 
 /* --- records kept aside in an unlinked file --- */
 struct acc_spool;
 struct acc_spool *acc_spool_open(const char *tmpdir, struct acc_err *e);
-/* Append; *at is its handle, needed to get it again (a byte offset: grows with each put). */
+/* Append; *at is its handle, needed to get it again (it grows with each put). */
 int acc_spool_put(struct acc_spool *sp, const struct acc_rec *r, uint64_t *at,
 	struct acc_err *e);
-/* The same with a prefix before every key. */
-int acc_spool_put_as(struct acc_spool *sp, const struct acc_rec *r, const char *prefix,
-	uint64_t *at, struct acc_err *e);
 /* Read back; valid until the next get. Cheap where handles are visited in rising order. */
 int acc_spool_get(struct acc_spool *sp, uint64_t at, struct acc_rec **out, struct acc_err *e);
 void acc_spool_close(struct acc_spool *sp);

@@ -4,7 +4,7 @@
 
 #include "acc/align.h"
 #include "acc/stream.h"
-#include "align/store.h"
+#include "stream/store.h"
 
 /* A table from hashes to numbers. Zero it to start. */
 struct acc_ids {

@@ -489,13 +489,6 @@ acc_encode(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e)
 }
 
 int
-acc_encode_as(const struct acc_rec *r, const char *prefix, struct acc_buf *out,
-	struct acc_err *e)
-{
-	return encode(r, prefix, false, out, e);
-}
-
-int
 acc_encode_but_blob(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e)
 {
 	return encode(r, "", true, out, e);

@@ -1,7 +1,7 @@
 /* Records kept aside come back as they were, whatever the order; keys and values of any length. */
 #include "tap.h"
 
-#include "align/store.h"
+#include "stream/store.h"
 
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
-/* The records of one side, kept aside on disk until all are read.
+/* Records kept aside on disk until all are read.
  *
  * Records that follow each other are much alike: they have the same keys, and most of their values.
  * So the keys are kept once, in memory, and of each record what differs from the one before, in
- * segments of a few records that can be read alone. They come back as the bytes of their fields,
- * the side's prefix before each key. */
-#ifndef ALIGN_STORE_H
-#define ALIGN_STORE_H
+ * segments of a few records that can be read alone. They come back as the bytes of their fields, a
+ * prefix before each key. */
+#ifndef STREAM_STORE_H
+#define STREAM_STORE_H
 
 #include "acc/stream.h"
 

@@ -1,10 +1,10 @@
-#include "align/store.h"
+#include "stream/store.h"
 #include "acc/file.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SEGMENT = 16, FLUSH = 256 << 10, WINDOW = 64 << 10, PAD = 16, LONG = 255 };
+enum { SEGMENT = 16, MOST_KEYS = 65536, FLUSH = 256 << 10, WINDOW = 64 << 10, PAD = 16, LONG = 255 };
 
 /* Keys that stand together in a record: with their prefix as MessagePack, one behind the other. */
 struct store_keys {
@@ -222,6 +222,8 @@ find_keys(struct acc_store *st, const struct acc_rec *r)
 		return ACC_ENOMEM;
 	if (*at < st->nkeys)
 		return (int64_t)*at;
+	if (st->nkeys == MOST_KEYS)
+		return ACC_ELIMIT;
 	struct store_keys **p = grow(st->keys, &st->cap_keys, (size_t)st->nkeys + 1, sizeof *p);
 	if (p == NULL)
 		return ACC_ENOMEM;
@@ -300,37 +302,39 @@ put(struct acc_store *st, const struct acc_rec *r, uint32_t keys)
 	return 0;
 }
 
-/* The record with the bytes of every value. */
-static const struct acc_rec *
-as_bytes(struct acc_store *st, const struct acc_rec *r, struct acc_err *e)
+/* *r, or a record like it with the bytes of every value. */
+static int
+as_bytes(struct acc_store *st, const struct acc_rec **r, struct acc_err *e)
 {
 	uint32_t i = 0;
-	while (i < r->n && r->f[i].raw != NULL)
+	while (i < (*r)->n && (*r)->f[i].raw != NULL)
 		i++;
-	if (i == r->n)
-		return r;
+	if (i == (*r)->n)
+		return 0;
 	st->raw.n = 0;
-	if (acc_encode(r, &st->raw, e) < 0 || acc_decode(st->raw.p, st->raw.n, &st->raw_rec, e) < 0)
-		return NULL;
-	return &st->raw_rec;
+	int rc = acc_encode(*r, &st->raw, e);
+	int64_t len = rc < 0 ? rc : acc_decode(st->raw.p, st->raw.n, &st->raw_rec, e);
+	*r = &st->raw_rec;
+	return len < 0 ? (int)len : 0;
 }
 
 int64_t
 acc_store_keys(struct acc_store *st, const struct acc_rec *r, struct acc_err *e)
 {
 	int64_t keys = find_keys(st, r);
-	return keys < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : keys;
+	return keys >= 0	      ? keys
+	       : keys == ACC_ELIMIT ? acc_fail(e, ACC_ELIMIT, "more than %d sets of keys", MOST_KEYS)
+				    : acc_fail(e, ACC_ENOMEM, "out of memory");
 }
 
 int
 acc_store_put(struct acc_store *st, const struct acc_rec *r, uint32_t keys, uint64_t *at,
 	struct acc_err *e)
 {
-	r = as_bytes(st, r, e);
-	if (r == NULL)
-		return e->code != 0 ? e->code : ACC_ENOMEM;
-	int rc = 0;
-	if (st->inside == SEGMENT && (rc = end_segment(st, e)) < 0)
+	int rc = as_bytes(st, &r, e);
+	if (rc == 0 && (st->inside == SEGMENT || st->out.n - st->segment >= FLUSH))
+		rc = end_segment(st, e);
+	if (rc < 0)
 		return rc;
 	if (rc == 0 && st->inside == 0) {
 		st->segment = st->out.n;
@@ -435,6 +439,9 @@ acc_store_get(struct acc_store *st, uint64_t at, struct acc_stored *out, struct 
 	int rc = end_segment(st, e);
 	if (rc == 0 && st->out.n > 0)
 		rc = flush(st, e);
+	if (rc == 0 && at / SEGMENT >= st->written)
+		rc = acc_fail(e, ACC_EUSAGE, "no record at %llu in the temporary file",
+			(unsigned long long)at);
 	if (rc == 0 && st->cached != at / SEGMENT)
 		rc = decode(st, at / SEGMENT, e);
 	if (rc < 0)
