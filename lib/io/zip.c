@@ -135,6 +135,8 @@ read_end(struct view *v, struct acc_arena *m, struct end *end)
 	if (p != NULL && get32(p) == 0x07064b50) {
 		uint64_t where = get64(p + 8);
 		p = where < end->at ? see(v, where, END64) : NULL;
+		if (p == NULL && v->e->code != 0)
+			return v->e->code;
 		if (p == NULL || get32(p) != 0x06064b50)
 			return acc_fail_at(v->e, ACC_EFORMAT, at - LOCATOR,
 				"no zip64 end record where its locator says");
