@@ -229,7 +229,7 @@ acc_atb_sheet(struct atb *a, struct acc_err *e)
 		struct atb_place p;
 		struct atb_row r;
 		rc = 0;
-		if (n >= ncol && row(at, f, &p, &r, &rows)) {
+		if (n >= ncol && !acc_csv_cut(csv) && row(at, f, &p, &r, &rows)) {
 			rc = acc_atb_put(a, &p, &r, path, e);
 		} else {
 			struct acc_err bad = {0};

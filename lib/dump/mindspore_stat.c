@@ -35,6 +35,7 @@ struct head {
 	uint8_t *what;
 	size_t n;
 	int shape; /* its column, which may be cut up by commas */
+	bool comma; /* rows end in one */
 };
 
 bool
@@ -71,6 +72,15 @@ column(struct ms_sheet *s, struct acc_str name)
 	return NONE;
 }
 
+static const char *
+name_of(int field)
+{
+	size_t i = 0;
+	while (fields[i].field != field)
+		i++;
+	return fields[i].name;
+}
+
 static int
 head(struct ms_sheet *s, struct head *h, const struct acc_str *f, size_t n, struct acc_arena *m,
 	struct acc_err *e)
@@ -90,9 +100,11 @@ head(struct ms_sheet *s, struct head *h, const struct acc_str *f, size_t n, stru
 		if (h->what[i] == SHAPE)
 			h->shape = (int)i;
 	}
-	if (!has[TYPE] || !has[NAME] || !has[IO] || !has[SLOT])
-		return acc_fail(e, ACC_EFORMAT, "no statistics of MindSpore: a column of operators, "
-			"IO or slots is missing");
+	/* All releases have these. */
+	for (int i = 0; i < NFIELD; i++)
+		if (!has[i] && i != FORMAT)
+			return acc_fail(e, ACC_EFORMAT, "no statistics of MindSpore: there is no column "
+				"'%s'", name_of(i));
 	return 0;
 }
 
@@ -201,50 +213,68 @@ field(const struct ms_sheet *sheet, struct ms_row *r, int what, struct acc_str s
 	}
 }
 
-/* The cells that say which tensor it is. A shape that is not quoted is cut up by its commas:
- * then what is too much, `more` cells, belongs to it. */
+/* Cells that a shape takes up beyond its own: without quotes it is cut up by its commas, up to the
+ * bracket that closes it. */
+static size_t
+cut_up(const struct acc_str *f, size_t n)
+{
+	struct acc_str s = acc_str_trim(f[0]);
+	if (s.n == 0 || strchr("([", s.p[0]) == NULL)
+		return 0;
+	for (size_t i = 0; i < n && i < ACC_MAXDIM; i++) {
+		s = acc_str_trim(f[i]);
+		if (s.n > 0 && strchr(")]", s.p[s.n - 1]) != NULL)
+			return i;
+	}
+	return 0;
+}
+
+/* The cells that say which tensor it is. */
 static bool
-place(const struct ms_sheet *s, struct ms_row *r, const struct head *h, const struct acc_str *f, size_t more,
-	struct acc_arena *m)
+place(const struct ms_sheet *s, struct ms_row *r, const struct head *h, const struct acc_str *f,
+	size_t more, struct acc_arena *m)
 {
 	struct dims d = {.n = 0};
-	for (size_t i = 0, k = 0; i < h->n; i++, k++) {
-		if (h->what[i] != SHAPE) {
-			if (h->what[i] < SHAPE && !field(s, r, h->what[i], f[k], m))
+	for (size_t i = 0; i < h->n; i++) {
+		size_t k = (int)i > h->shape ? i + more : i;
+		if (h->what[i] < NFIELD && h->what[i] != SHAPE && !field(s, r, h->what[i], f[k], m))
+			return false;
+		for (size_t j = 0; h->what[i] == SHAPE && j <= more; j++)
+			if (!shape(&d, f[i + j]))
 				return false;
-			continue;
-		}
-		for (size_t last = k + more; k <= last; k++)
-			if (!shape(&d, f[k]))
-				return false;
-		k--;
-		r->has_shape = true;
 	}
+	r->has_shape = true;
 	r->ndim = d.n;
 	r->shape = (const int64_t *)(void *)acc_arena_copy(m, d.d, d.n * sizeof *d.d);
 	return r->shape != NULL;
 }
 
 static bool
-row(struct ms_sheet *s, struct ms_row *r, const struct head *h, const struct acc_str *f, size_t n,
+row(struct ms_sheet *s, struct ms_row *r, struct head *h, const struct acc_str *f, size_t n,
 	struct acc_arena *m)
 {
 	*r = (struct ms_row){.n = {.task = -1, .stream = -1, .time = -1, .slot = -1,
 		.format = {"", 0}, .dtype = {"", 0}}};
-	if (n == h->n + 1 && f[n - 1].n == 0)
-		n--;
-	size_t more = n > h->n ? n - h->n : 0;
-	if (n < h->n || (more > 0 && h->shape < 0) || !place(s, r, h, f, more, m))
+	if (n < h->n)
 		return false;
+	size_t shaped = (size_t)h->shape, more = cut_up(f + shaped, n - shaped);
+	/* A comma at the end of a row stands at the end of each. */
+	size_t ends = n - more - h->n;
+	if (n < h->n + more || ends > 1 || (ends == 1 && f[n - 1].n > 0) ||
+		(s->n > 0 && h->comma != (ends == 1)) || !place(s, r, h, f, more, m))
+		return false;
+	/* Where there is none, an empty cell at the end means that one is missing before it. */
+	if (ends == 0 && f[n - 1].n == 0 && !r->empty)
+		return false;
+	h->comma = ends == 1;
 	r->val = acc_alloc(m, s->nkey * sizeof *r->val);
 	if (r->val == NULL)
 		return false;
 	enum acc_dtype t = acc_dtype_find(r->n.dtype);
 	for (size_t i = 0; i < h->n; i++) {
-		size_t k = h->shape >= 0 && (int)i > h->shape ? i + more : i;
 		int what = h->what[i] - NFIELD;
 		if (h->what[i] != NONE && what >= 0)
-			r->val[what] = value(f[k], s->key[what], t, m);
+			r->val[what] = value(f[i > shaped ? i + more : i], s->key[what], t, m);
 	}
 	return true;
 }
@@ -281,13 +311,15 @@ acc_ms_sheet(struct ms_sheet *s, struct acc_bytes *b, struct acc_arena *m, struc
 		rc = head(s, &h, f, n, m, e);
 	while (rc == 0 && (rc = acc_csv_next(csv, &f, &n, e)) > 0) {
 		struct ms_row r;
-		if (row(s, &r, &h, f, n, m)) {
+		bool cut = acc_csv_cut(csv);
+		if (!cut && row(s, &r, &h, f, n, m)) {
 			rc = add(s, &r, e);
 			continue;
 		}
 		struct acc_err bad = {0};
-		acc_fail(&bad, ACC_EFORMAT, "line %llu is left out: it is no row of statistics",
-			(unsigned long long)acc_csv_line(csv));
+		acc_fail(&bad, cut ? ACC_ETRUNC : ACC_EFORMAT, "line %llu is left out: %s",
+			(unsigned long long)acc_csv_line(csv),
+			cut ? "the file ends in it" : "it is no row of statistics");
 		acc_err_in(&bad, name);
 		acc_dump_say(said, c, &bad);
 		rc = 0;

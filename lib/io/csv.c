@@ -11,6 +11,7 @@ struct acc_csv {
 	struct acc_buf fields; /* struct acc_str, made when the record is whole */
 	uint64_t line, began;
 	bool cr;               /* the last byte was a CR: a LF that follows belongs to it */
+	bool cut;              /* the record was ended by the end of the input */
 };
 
 struct acc_csv *
@@ -139,6 +140,7 @@ gather(struct acc_csv *c, struct acc_err *e)
 		return fail(c, ACC_ETRUNC, "the input ends inside quotes", e);
 	if (s == START && c->ends.n == 0)
 		return 0;
+	c->cut = true;
 	rc = end_field(c, e);
 	return rc < 0 ? rc : 1;
 }
@@ -173,6 +175,12 @@ uint64_t
 acc_csv_line(const struct acc_csv *c)
 {
 	return c->began;
+}
+
+bool
+acc_csv_cut(const struct acc_csv *c)
+{
+	return c->cut;
 }
 
 void

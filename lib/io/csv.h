@@ -18,6 +18,8 @@ int acc_csv_next(struct acc_csv *c, const struct acc_str **field, size_t *n,
 	struct acc_err *e);
 /* The line on which the record began; the first is 1. */
 uint64_t acc_csv_line(const struct acc_csv *c);
+/* Did the input end before the record's line did? Then it may have been cut off. */
+bool acc_csv_cut(const struct acc_csv *c);
 void acc_csv_close(struct acc_csv *c);
 
 #endif

@@ -256,18 +256,18 @@ def generations():
 Op Type,Op Name,Task ID,Stream ID,Timestamp,Input/Output,Slot,Data Size,Data Type,Format,Shape,Max Value,\
 Min Value,Avg Value,L2Norm Value,MD5 Value
 MatMul,Default_MatMul-op1,3,7,1733905446000001,input,0,24,float16,ND,[3,4],2.5,-1,null,3.25,0123456789abcdef0123456789abcdef
-MatMul,Default_MatMul-op1,3,7,1733905446000001,output,0,24,float16,FRACTAL_NZ,(1,1,16,16),inf,-inf,nan,nan,
-Less,Default_Less-op2,3,7,1733905446000002,output,0,1,bool,ND,(),True,False,null,null,
-""")
+MatMul,Default_MatMul-op1,3,7,1733905446000001,output,0,24,float16,FRACTAL_NZ,(1,1,16,16),inf,-inf,nan,nan,%s
+Less,Default_Less-op2,3,7,1733905446000002,output,0,1,bool,ND,(),True,False,null,null,%s
+""".replace(b"%s", b"00" * 16))
     rows("stat_acl", [
         ["MatMul.Default_MatMul-op1.3.7.1733905446000001.input.0", "MatMul.Default_MatMul-op1", "MatMul", 0,
          "forward", "in", 0, "f16", "float16", "[3, 4]", "", "", "2.5", "-1.0", "", "3.25"] + [""] * 7 +
         ["0123456789abcdef0123456789abcdef", ""],
         ["MatMul.Default_MatMul-op1.3.7.1733905446000001.output.0", "MatMul.Default_MatMul-op1", "MatMul", 0,
          "forward", "out", 0, "f16", "float16", "[1, 1, 16, 16]", "", "", "inf", "-inf", "nan", "nan"] +
-        [""] * 9,
+        [""] * 7 + ["00" * 16, ""],
         ["Less.Default_Less-op2.3.7.1733905446000002.output.0", "Less.Default_Less-op2", "Less", 0, "forward",
-         "out", 0, "bool", "bool", "[]", "", "", "true", "false"] + [""] * 11])
+         "out", 0, "bool", "bool", "[]", "", "", "true", "false"] + [""] * 9 + ["00" * 16, ""]])
 
 
 def forms():
