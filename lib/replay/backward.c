@@ -197,6 +197,7 @@ acc_backward(struct acc_trial *t)
 		v->line = h->line;
 		v->backward = true;
 		v->cls = t->r.op->cls;
+		v->pos = (uint8_t)(i < 255 ? i : 255);
 		one(t, input_of(&in, i, by_pos), h, g, v);
 	}
 }

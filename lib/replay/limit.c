@@ -24,14 +24,15 @@ basic(const struct acc_audited *v, double *rms, double *max)
 
 /* What all calls of a class do cannot all be faults: tf32 and hf32 in products (2^-11 of the
  * terms), fast approximations elsewhere. From three calls of a class on, each may have the usual
- * error of the others, several times over. In 16 bits errors are of the final rounding, whose rms
- * is nearly the same everywhere. */
-enum { FEWEST = 3, RAISE_MAX = 6 };
+ * error of the others at this place, several times over. */
+enum { FEWEST = 3, RAISE = 6 };
 
+/* In 16 bits errors are of the final rounding, whose rms is nearly the same everywhere; unless
+ * they are larger than that. */
 static double
-raise_rms(const struct acc_audited *v)
+raise_rms(const struct acc_audited *v, double usual)
 {
-	return v->low ? 2.5 : 6;
+	return v->low && usual <= v->limit * 2 / 3 ? 2.5 : RAISE;
 }
 
 static bool
@@ -60,6 +61,8 @@ by_class(const void *a, const void *b)
 	if (d == 0)
 		d = x->low - y->low;
 	if (d == 0)
+		d = x->pos - y->pos;
+	if (d == 0)
 		d = (x->rms > y->rms) - (x->rms < y->rms);
 	return d != 0 ? d : (x->line > y->line) - (x->line < y->line);
 }
@@ -67,7 +70,8 @@ by_class(const void *a, const void *b)
 static bool
 together(const struct acc_audited *x, const struct acc_audited *y)
 {
-	return strcmp(x->cls, y->cls) == 0 && x->backward == y->backward && x->low == y->low;
+	return strcmp(x->cls, y->cls) == 0 && x->backward == y->backward && x->low == y->low &&
+		x->pos == y->pos;
 }
 
 static int
@@ -77,12 +81,12 @@ by_max(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The lower median of all of n sorted values but the one at i. */
+/* The lower median of all of n sorted values but one that is y. */
 static double
-median_but(const double *x, size_t n, size_t i)
+median_but(const double *x, size_t n, double y)
 {
 	size_t m = (n - 2) / 2;
-	return x[m + (m >= i)];
+	return x[m + (y <= x[m])];
 }
 
 static void
@@ -93,35 +97,28 @@ raise_to(struct acc_audited *v, double rms, double max)
 	v->limit_max = fmax(v->limit_max, fmin(max, most * each));
 }
 
-/* Of calls in 16 bits, do many have single large errors? Then terms are rounded on the way. */
-static bool
-rough(const struct acc_audited *v, const double *max, size_t n)
-{
-	size_t beyond = 0;
-	for (size_t i = 0; i < n; i++)
-		beyond += max[i] > v->limit_max;
-	beyond -= v->max > v->limit_max;
-	return !v->low || (beyond >= 2 && beyond * 5 >= n - 1);
-}
-
 /* v[0..n) are of one class, in order of their rms errors; room has place for 2 n numbers. */
 static void
 learn(struct acc_audited **v, size_t n, double *room)
 {
 	double *rms = room, *max = room + n;
+	size_t beyond = 0;
 	if (n < FEWEST)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		rms[i] = v[i]->rms;
 		max[i] = v[i]->max;
+		beyond += max[i] > v[i]->limit_max;
 	}
 	qsort(max, n, sizeof *max, by_max);
 	for (size_t i = 0; i < n; i++) {
-		size_t at = 0;
-		while (max[at] < v[i]->max)
-			at++;
-		double most = rough(v[i], max, n) ? RAISE_MAX * median_but(max, n, at) : 0;
-		raise_to(v[i], raise_rms(v[i]) * median_but(rms, n, i), most);
+		double usual = median_but(rms, n, v[i]->rms), most = 0;
+		/* Of calls in 16 bits, do many have single large errors? Then terms are rounded on
+		 * the way. */
+		size_t others = beyond - (v[i]->max > v[i]->limit_max);
+		if (!v[i]->low || (others >= 2 && others * 5 >= n - 1))
+			most = RAISE * median_but(max, n, v[i]->max);
+		raise_to(v[i], raise_rms(v[i], usual) * usual, most);
 	}
 }
 
