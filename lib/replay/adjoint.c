@@ -257,9 +257,6 @@ acc_adjoint_product(struct acc_adjoint *a)
 		return acc_cannot(&t->r, "out of memory");
 	if (a->gout[0] != NULL)
 		gradient(&p, a->gout[0]->v, of_x, p.xfrom, &s);
-	/* The products are summed up as a matrix product does it, not rounded one by one. */
-	for (size_t i = 0; i < a->x->n; i++)
-		s.sq[i] = 0;
 	compare(a, &s);
 	return 0;
 }

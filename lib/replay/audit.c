@@ -291,6 +291,7 @@ finish(struct acc_audit *a, struct acc_job *j, size_t at)
 	for (uint32_t k = 0; k < j->nresult; k++) {
 		struct acc_audited *v = &a->result[at + k];
 		*v = j->result[k];
+		v->call = at;
 		v->skip = lasting(a, v->skip);
 		v->cause = lasting(a, v->cause);
 	}

@@ -158,6 +158,7 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 		v->skip = "out of memory";
 	else if (test(&a, x->mode) < 0)
 		v->skip = t->r.why;
+	v->mode = x->mode.n > 1 ? (uint8_t)x->mode.p[1] : 0; /* mOve, pOint, bLock, aNy, pRod */
 	v->rms = acc_err_rms(&a.err);
 	v->max = acc_err_max(&a.err);
 	v->coarse_rms = acc_err_rms(&a.coarse);
@@ -197,7 +198,6 @@ acc_backward(struct acc_trial *t)
 		v->line = h->line;
 		v->backward = true;
 		v->cls = t->r.op->cls;
-		v->pos = (uint8_t)(i < 255 ? i : 255);
 		one(t, input_of(&in, i, by_pos), h, g, v);
 	}
 }

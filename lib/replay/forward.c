@@ -171,7 +171,6 @@ acc_forward(struct acc_trial *t)
 		struct acc_audited *v = &t->j->result[k];
 		v->line = t->out[k]->line;
 		v->cls = t->r.op->cls;
-		v->pos = (uint8_t)(k < 255 ? k : 255);
 		judge(t, k, wild, v);
 	}
 }

@@ -62,7 +62,9 @@ struct acc_audited { /* of one output record */
 	double coarse_rms, coarse_max;
 	const char *cls;
 	uint8_t rounding;   /* enum acc_rounding */
-	uint8_t pos;        /* which output of its call, among tensors */
+	uint8_t mode;       /* of gradients: in which way they are tested, else 0 */
+	bool learnt;        /* its limits know the other calls */
+	size_t call;        /* which call of the stream */
 	bool backward, low; /* low: the coarser dtype has 16 bits or less */
 	bool finite;        /* there was a finite element to judge by */
 	double limit, limit_max;

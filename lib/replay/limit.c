@@ -27,12 +27,22 @@ basic(const struct acc_audited *v, double *rms, double *max)
  * error of the others at this place, several times over. */
 enum { FEWEST = 3, RAISE = 6 };
 
-/* In 16 bits errors are of the final rounding, whose rms is nearly the same everywhere; unless
- * they are larger than that. */
+/* In 16 bits errors are of the final rounding, whose rms is nearly the same everywhere, unless
+ * they are larger than that; and where gradients are summed up in 16 bits, some are far off. */
 static double
-raise_rms(const struct acc_audited *v, double usual)
+raise_rms(const struct acc_audited *v, double usual, bool rough)
 {
+	if (rough && v->backward)
+		return 2 * RAISE;
 	return v->low && usual <= v->limit * 2 / 3 ? 2.5 : RAISE;
+}
+
+static double
+raise_max(const struct acc_audited *v, bool rough)
+{
+	if (rough && v->backward)
+		return 2 * RAISE;
+	return !v->low || v->backward || rough ? RAISE : 0;
 }
 
 static bool
@@ -50,32 +60,41 @@ ceiling(const struct acc_audited *v)
 	return is_product(v) ? 0x1p14 : 0x1p10;
 }
 
+/* Calls whose errors are alike: of one class, pass and precision, and of one kind of gradient. */
 static int
-by_class(const void *a, const void *b)
+compare_class(const struct acc_audited *x, const struct acc_audited *y, bool wide)
 {
-	const struct acc_audited *x = *(struct acc_audited *const *)a;
-	const struct acc_audited *y = *(struct acc_audited *const *)b;
 	int d = strcmp(x->cls, y->cls);
 	if (d == 0)
 		d = x->backward - y->backward;
 	if (d == 0)
 		d = x->low - y->low;
-	if (d == 0)
-		d = x->pos - y->pos;
-	if (d == 0)
-		d = (x->rms > y->rms) - (x->rms < y->rms);
-	return d != 0 ? d : (x->line > y->line) - (x->line < y->line);
-}
-
-static bool
-together(const struct acc_audited *x, const struct acc_audited *y)
-{
-	return strcmp(x->cls, y->cls) == 0 && x->backward == y->backward && x->low == y->low &&
-		x->pos == y->pos;
+	return d != 0 || wide ? d : x->mode - y->mode;
 }
 
 static int
-by_max(const void *a, const void *b)
+in_order(const struct acc_audited *x, const struct acc_audited *y, bool wide)
+{
+	int d = compare_class(x, y, wide);
+	if (d == 0)
+		d = (x->call > y->call) - (x->call < y->call);
+	return d != 0 ? d : (x->line > y->line) - (x->line < y->line);
+}
+
+static int
+by_call(const void *a, const void *b)
+{
+	return in_order(*(struct acc_audited *const *)a, *(struct acc_audited *const *)b, false);
+}
+
+static int
+by_call_wide(const void *a, const void *b)
+{
+	return in_order(*(struct acc_audited *const *)a, *(struct acc_audited *const *)b, true);
+}
+
+static int
+by_size(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
@@ -97,43 +116,73 @@ raise_to(struct acc_audited *v, double rms, double max)
 	v->limit_max = fmax(v->limit_max, fmin(max, most * each));
 }
 
-/* v[0..n) are of one class, in order of their rms errors; room has place for 2 n numbers. */
-static void
-learn(struct acc_audited **v, size_t n, double *room)
+/* The worst errors of each call among v[0..n), which stand call by call; how many calls. */
+static size_t
+calls_of(struct acc_audited *const *v, size_t n, double *rms, double *max)
 {
-	double *rms = room, *max = room + n;
-	size_t beyond = 0;
-	if (n < FEWEST)
-		return;
+	size_t k = 0;
 	for (size_t i = 0; i < n; i++) {
-		rms[i] = v[i]->rms;
-		max[i] = v[i]->max;
-		beyond += max[i] > v[i]->limit_max;
+		bool more = i > 0 && v[i]->call == v[i - 1]->call;
+		k += !more;
+		rms[k - 1] = more ? fmax(rms[k - 1], v[i]->rms) : v[i]->rms;
+		max[k - 1] = more ? fmax(max[k - 1], v[i]->max) : v[i]->max;
 	}
-	qsort(max, n, sizeof *max, by_max);
-	for (size_t i = 0; i < n; i++) {
-		double usual = median_but(rms, n, v[i]->rms), most = 0;
-		/* Of calls in 16 bits, do many have single large errors? Then terms are rounded on
-		 * the way. */
-		size_t others = beyond - (v[i]->max > v[i]->limit_max);
-		if (!v[i]->low || (others >= 2 && others * 5 >= n - 1))
-			most = RAISE * median_but(max, n, v[i]->max);
-		raise_to(v[i], raise_rms(v[i], usual) * usual, most);
-	}
+	return k;
 }
 
-/* v[0..n) are of one class, in 16 bits. If most of them are beyond what f32 inside explains, then
- * this device's operator rounds each step to 16 bits, and is measured accordingly. */
-static void
-coarsen(struct acc_audited **v, size_t n)
+/* In 16 bits: if most calls are beyond what f32 inside explains, or many have single elements
+ * that are, then this device's operator rounds each step to 16 bits, and is measured so. */
+static bool
+coarsen(struct acc_audited **v, size_t n, double *rms, double *max)
 {
-	if (n < FEWEST || !v[0]->low || v[(n - 1) / 2]->rms <= v[0]->limit)
-		return;
+	size_t calls = calls_of(v, n, rms, max), far = 0, beyond = 0;
+	for (size_t i = 0; i < calls; i++) {
+		far += rms[i] > v[0]->limit;
+		beyond += max[i] > v[0]->limit_max;
+	}
+	if (!v[0]->low || beyond < FEWEST || (far * 2 <= calls && beyond * 5 < calls))
+		return false;
 	for (size_t i = 0; i < n; i++) {
 		v[i]->rms = v[i]->coarse_rms;
 		v[i]->max = v[i]->coarse_max;
 	}
-	qsort(v, n, sizeof *v, by_class);
+	return true;
+}
+
+/* v[0..n) are calls alike; room has place for 4 n numbers. With few calls nothing is learnt;
+ * what was learnt before is not learnt again. */
+static void
+learn(struct acc_audited **v, size_t n, bool wide, double *room)
+{
+	double *rms = room, *max = rms + n, *own_rms = max + n, *own_max = own_rms + n;
+	bool rough = !wide && coarsen(v, n, rms, max);
+	size_t calls = calls_of(v, n, own_rms, own_max), k = 0;
+	if (calls < FEWEST)
+		return;
+	memcpy(rms, own_rms, calls * sizeof *rms);
+	memcpy(max, own_max, calls * sizeof *max);
+	qsort(rms, calls, sizeof *rms, by_size);
+	qsort(max, calls, sizeof *max, by_size);
+	for (size_t i = 0; i < n; i++) {
+		k += i > 0 && v[i]->call != v[i - 1]->call;
+		double usual = median_but(rms, calls, own_rms[k]);
+		double most = median_but(max, calls, own_max[k]);
+		if (!v[i]->learnt)
+			raise_to(v[i], raise_rms(v[i], usual, rough) * usual,
+				raise_max(v[i], rough) * most);
+		v[i]->learnt = true;
+	}
+}
+
+static void
+learn_all(struct acc_audited **p, size_t m, bool wide, double *room)
+{
+	qsort(p, m, sizeof *p, wide ? by_call_wide : by_call);
+	for (size_t i = 0, k; i < m; i = k) {
+		for (k = i + 1; k < m && compare_class(p[i], p[k], wide) == 0; k++)
+			;
+		learn(p + i, k - i, wide, room);
+	}
 }
 
 /* A network in 16 bits may do what little it does in f32 by tf32: nobody sees a twentieth of its
@@ -157,7 +206,7 @@ acc_limits(struct acc_audited *v, size_t n)
 {
 	struct acc_audited **p = malloc((n > 0 ? n : 1) * sizeof *p);
 	size_t m = 0;
-	double *room = malloc((n > 0 ? n : 1) * 2 * sizeof *room);
+	double *room = malloc((n > 0 ? n : 1) * 4 * sizeof *room);
 	if (p == NULL || room == NULL) {
 		free(p);
 		free(room);
@@ -171,14 +220,9 @@ acc_limits(struct acc_audited *v, size_t n)
 		if (v[i].finite && !exact)
 			p[m++] = &v[i];
 	}
-	qsort(p, m, sizeof *p, by_class);
-	for (size_t i = 0, k; i < m; i = k) {
-		for (k = i + 1; k < m && together(p[i], p[k]); k++)
-			;
-		coarsen(p + i, k - i);
-		learn(p + i, k - i, room);
-	}
 	forgive(p, m);
+	learn_all(p, m, false, room);
+	learn_all(p, m, true, room);
 	free(p);
 	free(room);
 	return 0;

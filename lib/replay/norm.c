@@ -18,7 +18,7 @@ trailing(const struct acc_dense *x, uint32_t from)
 }
 
 struct stats {
-	double mean, rstd, top; /* top: the largest magnitude */
+	double mean, rstd, size; /* size: mean magnitude, which the mean is known relative to */
 };
 
 static struct stats
@@ -32,14 +32,14 @@ measure(const double *x, const struct layout *l, size_t group, double eps, bool 
 		for (size_t a = a0; a < a1; a++) {
 			const double *p = x + (a * l->b + b) * l->c;
 			for (size_t c = 0; c < l->c; c++) {
-				if (pass == 0)
+				if (pass == 0) {
 					s.mean += p[c] / (double)n;
-				else
+					s.size += fabs(p[c]) / (double)n;
+				} else
 					sq += (p[c] - s.mean) * (p[c] - s.mean);
 			}
 		}
 	s.rstd = 1 / sqrt(sq / (double)n + eps);
-	s.top = fabs(s.mean);
 	return s;
 }
 
@@ -64,7 +64,7 @@ apply(const struct acc_dense *x, const struct layout *l, const struct affine *f,
 				double b = f->b == NULL ? 0 : f->b[i / f->step % f->n];
 				out->v[i] = (x->v[i] - s.mean) * s.rstd * w + b;
 				if (out->mag != NULL)
-					out->mag[i] = (fabs(x->v[i]) + s.top) * s.rstd *
+					out->mag[i] = (fabs(x->v[i]) + s.size) * s.rstd *
 						fabs(w) + fabs(b);
 			}
 	}

@@ -6,7 +6,7 @@ enum { PROBES = 6, FEW_PROBES = 2, MANY = 1 << 17 };
 #define STEP 0x1p-18
 
 struct block_sum {
-	double in, in2, out, out2, abs, noise;
+	double in, in2, out, out2, abs, noise, saved2;
 	bool wild, gwild;
 };
 
@@ -89,6 +89,7 @@ evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 static void
 take_in(struct acc_adjoint *a, struct probe *p)
 {
+	bool saves = a->t->r.op->flags & ACC_SAVES_OUTPUT;
 	for (size_t i = 0; i < p->n; i++)
 		p->sum[i] = (struct block_sum){0};
 	for (size_t i = 0; i < a->x->n; i++) {
@@ -110,6 +111,8 @@ take_in(struct acc_adjoint *a, struct probe *p)
 			s->abs += fabs(term);
 			s->noise += fabs(g->v[o]) * (0x1p-51 / p->h) * fabs(p->fup[k].v[o]);
 			s->wild |= !isfinite(term);
+			double y = g->v[o] * a->t->ref[k].v[o];
+			s->saved2 += saves ? y * y : 0;
 		}
 	}
 }
@@ -130,7 +133,7 @@ compare(struct acc_adjoint *a, const struct probe *p)
 			acc_err_add(&a->coarse, INFINITY, i);
 			continue;
 		}
-		double den = a->unit * sqrt(fmax(s->in2, s->out2)) + s->noise + tiny;
+		double den = a->unit * (sqrt(fmax(s->in2, s->out2)) + sqrt(s->saved2)) + s->noise + tiny;
 		double e = fabs(s->in - s->out);
 		acc_err_add(&a->err, e / (den + a->work * s->abs), i);
 		acc_err_add(&a->coarse, e / (den + a->unit * s->abs), i);
