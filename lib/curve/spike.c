@@ -6,6 +6,9 @@
 
 enum { WINDOW = 11, LEAST = 11 };
 static const double times = 8; /* the usual distance from the values around */
+/* In units of the middle half of the values around: on a steep curve or at its turn, all are far
+ * from each other. */
+static const double wide = 3;
 
 static int
 by_size(const void *x, const void *y)
@@ -14,9 +17,10 @@ by_size(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-/* The median of the WINDOW values around i; at the ends, of the first or last ones. */
+/* The median of the WINDOW values around i (at the ends, of the first or last ones), and how wide
+ * the middle half of them is. */
 static double
-around(const struct acc_point *const *p, size_t n, size_t i, int side)
+around(const struct acc_point *const *p, size_t n, size_t i, int side, double *middle)
 {
 	double w[WINDOW];
 	size_t lo = i < WINDOW / 2 ? 0 : i - WINDOW / 2;
@@ -29,16 +33,21 @@ around(const struct acc_point *const *p, size_t n, size_t i, int side)
 			w[at] = w[at - 1];
 		w[at] = v;
 	}
+	*middle = w[WINDOW - 1 - WINDOW / 4] - w[WINDOW / 4];
 	return w[WINDOW / 2];
 }
 
-/* How far each value of a side is from those around it, and how far that usually is. */
+/* How far each value of a side is from those around it, 0 where these are as far from each other,
+ * and how far that usually is. */
 static double
 distances(const struct acc_point *const *p, size_t n, int side, double *out, double *room)
 {
 	for (size_t i = 0; i < n; i++) {
-		out[i] = p[i]->v[side] - around(p, n, i, side);
+		double middle;
+		out[i] = p[i]->v[side] - around(p, n, i, side, &middle);
 		room[i] = fabs(out[i]);
+		if (room[i] <= wide * middle)
+			out[i] = 0;
 	}
 	qsort(room, n, sizeof *room, by_size);
 	return 1.4826 * room[n / 2];

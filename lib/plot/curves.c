@@ -221,7 +221,7 @@ line(struct gp *g, const char *name, bool dense, bool marks, const char *text,
 		g->text ? text : marks ? mark : look);
 }
 
-/* The name of a side's run. Of a long one, where it differs from the other side's, and a little
+/* The name of a side's run. Where one is long, of both the part where they differ, and a little
  * before that. */
 static const char *
 run_name(const struct acc_plot *p, int s, size_t most)
@@ -231,7 +231,7 @@ run_name(const struct acc_plot *p, int s, size_t most)
 	size_t same = 0;
 	while (run[same] != '\0' && run[same] == other[same])
 		same++;
-	if (strlen(run) <= most || same < most / 2)
+	if ((strlen(run) <= most && strlen(other) <= most) || same < most / 2)
 		return run;
 	for (run += same - most / 2; ((unsigned char)*run & 0xc0) == 0x80;)
 		run++;
