@@ -66,6 +66,28 @@ is() { # status, what, first text
 	[[ $text == *"paired by content, shape or order, not by name"*"8 tensors"* ]]
 }
 
+@test "another framework, measured first: packed by heads, transposed, padded, no name in common" {
+	for f in converted original; do
+		accdump-read "$W/$f.pt" | accmetric -q >"$BATS_TEST_TMPDIR/$f"
+	done
+	accalign "$BATS_TEST_TMPDIR/converted" "$BATS_TEST_TMPDIR/original" | accmetric -q |
+		accfmt --json >"$BATS_TEST_TMPDIR/m"
+	jq -es 'map(select(.kind == "pair")) | length == 17 and all(."m.rel_l2" == 0)' "$BATS_TEST_TMPDIR/m"
+	jq -r 'select(.["b.name"]) | [.["b.name"], .["m.layout"] // ""] | @tsv' "$BATS_TEST_TMPDIR/m" |
+		grep -v layers.1 | sort >"$BATS_TEST_TMPDIR/got"
+	diff - "$BATS_TEST_TMPDIR/got" <<-'E2'
+	embed	a.part(0,0,10)
+	layers.0.down_proj	a.permute(1,0)
+	layers.0.gate_proj	a.part(0,0,12)
+	layers.0.k_proj	a.view(2,12,8).part(1,4,4).reshape
+	layers.0.ln_proj	
+	layers.0.o_proj	
+	layers.0.q_proj	a.view(2,12,8).part(1,0,4).reshape
+	layers.0.up_proj	a.part(0,12,12)
+	layers.0.v_proj	a.view(2,12,8).part(1,8,4).reshape
+	E2
+}
+
 @test "other values, missing, extra, another shape" {
 	compare base other
 	is 1 difference "7 tensors compared: 4 with the same values, 3 with other values, 1 only in the device, 1 only in the bench; first emb.weight, of another shape; worst h.0.fc.bias"

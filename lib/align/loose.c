@@ -283,6 +283,26 @@ by_order(struct loosely *l)
 	return n < 0 ? (int)n : 0;
 }
 
+/* Are the extents equal but for one, as those of a padded vocabulary are? */
+static bool
+nearly(const struct loose *x, const struct loose *y)
+{
+	uint32_t other = 0;
+	if (x->ndim != y->ndim || x->ndim == 0 || x->ndim > LOOSE_DIMS)
+		return false;
+	for (uint32_t i = 0; i < x->ndim; i++)
+		other += x->shape[i] != y->shape[i];
+	return other <= 1;
+}
+
+/* One is left on each side. */
+static void
+by_rest(struct loosely *l)
+{
+	if (l->s[0].n == 1 && l->s[1].n == 1 && nearly(&l->s[0].v[0], &l->s[1].v[0]))
+		acc_loose_mate(l, &l->s[0].v[0], &l->s[1].v[0], ACC_HOW_ORDER);
+}
+
 /* The same place on both sides, as where two files of one tensor are given. */
 static void
 by_place(struct loosely *l)
@@ -307,13 +327,12 @@ acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
 		rc = by_name(&l, ru);
 		if (rc >= 0)
 			rc = by_content(&l);
-		bool strange = l.s[0].n == l.s[0].all && l.s[1].n == l.s[1].all;
 		if (rc >= 0)
 			rc = acc_loose_parts(&l);
 		if (rc >= 0)
 			rc = by_order(&l);
-		if (rc >= 0 && strange)
-			by_place(&l);
+		if (rc >= 0)
+			by_rest(&l);
 	}
 	free(l.s[0].v);
 	free(l.s[1].v);

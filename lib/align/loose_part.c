@@ -3,6 +3,8 @@
  * up. Where exactly each lies is found by its content, by whoever measures. */
 #include "align/loose.h"
 
+#include <math.h>
+
 enum { MOST_PARTS = 8 };
 
 /* How many words at the beginning of two names are the same: layers stay together. */
@@ -44,9 +46,30 @@ makes_up(const struct loose *pack, const struct loose *t, uint32_t n, uint32_t d
 	return 0;
 }
 
+/* Are the extremes of the packed tensor those of all parts, as far as they are known? */
+static bool
+same_extremes(const struct acc_item *pack, const struct loose_side *s, const struct loose *t,
+	uint32_t n)
+{
+	float most = -INFINITY, least = INFINITY;
+	if ((pack->liked & 3) != 3)
+		return true;
+	for (uint32_t k = 0; k < n; k++) {
+		const struct acc_item *it = &s->h->ix.item[t[k].item];
+		if ((it->liked & 3) != 3)
+			return true;
+		most = fmaxf(most, it->like[ACC_LIKE_MAX]);
+		least = fminf(least, it->like[ACC_LIKE_MIN]);
+	}
+	float wide = fabsf(most) + fabsf(least);
+	return fabsf(most - pack->like[ACC_LIKE_MAX]) <= 0.01F * wide &&
+	       fabsf(least - pack->like[ACC_LIKE_MIN]) <= 0.01F * wide;
+}
+
 /* The best place of the parts of `pack` among those that are free: their number. */
 static uint32_t
-find(const struct loose_side *s, const struct loose *pack, uint32_t *at)
+find(const struct loose_side *s, const struct loose *pack, const struct acc_item *item,
+	uint32_t *at)
 {
 	uint32_t best = 0, words = 0;
 	for (uint32_t i = 0; i < s->n; i++)
@@ -55,6 +78,8 @@ find(const struct loose_side *s, const struct loose *pack, uint32_t *at)
 				if (s->h->ix.item[s->v[i].item].mate != ACC_NOMATE)
 					continue;
 				uint32_t n = makes_up(pack, &s->v[i], s->n - i, d, turned != 0);
+				if (n > 0 && !same_extremes(item, s, &s->v[i], n))
+					n = 0;
 				uint32_t w = n == 0 ? 0 : likeness(pack->path, s->v[i].path);
 				for (uint32_t k = 0; k < n; k++)
 					if (s->h->ix.item[s->v[i + k].item].mate != ACC_NOMATE)
@@ -78,7 +103,7 @@ one_way(struct loosely *l, int packs)
 		uint32_t at = 0, n = 0;
 		if (pack->ndim > 0 && pack->ndim <= LOOSE_DIMS &&
 			p->h->ix.item[pack->item].mate == ACC_NOMATE)
-			n = find(q, pack, &at);
+			n = find(q, pack, &p->h->ix.item[pack->item], &at);
 		/* The last stays the mate of the packed one on its own side; what else the device's
 		 * packed tensor belongs to is kept apart. */
 		for (uint32_t k = n; k-- > 0;) {

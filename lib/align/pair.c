@@ -29,8 +29,8 @@ acc_share(struct acc_scratch *s, uint32_t a, uint32_t b, uint32_t place, struct 
 
 const struct acc_how acc_item_hows[ACC_HOW_N] = {[ACC_HOW_NAME] = {"name", 1},
 	[ACC_HOW_RULE] = {"rule", 1}, [ACC_HOW_PATH] = {"path", 0.9},
-	[ACC_HOW_CONTENT] = {"content", 0.9}, [ACC_HOW_PART] = {"part", 0.8}, [ACC_HOW_FUSED] = {"fused", 0.8},
-	
+	[ACC_HOW_CONTENT] = {"content", 0.9}, [ACC_HOW_PART] = {"part", 0.8},
+	[ACC_HOW_FUSED] = {"fused", 0.8},
 	[ACC_HOW_ORDER] = {"order", 0.5}, [ACC_HOW_PLACE] = {"place", 0.8}};
 
 void

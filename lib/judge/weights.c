@@ -266,7 +266,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = say(&t, &t.only[ACC_B], "bench", "only in the bench", false, e);
 	if (rc >= 0)
 		rc = say(&t, &t.guessed, "pairing", "paired by content, shape or order, not by name"
-			" (say better with accalign --rename or --map)", true, e);
+			" (accalign --rename or --map says it better; where both sides are measured"
+			" before, content does)", true, e);
 	if (rc >= 0)
 		rc = say(&t, &t.renamed, "name", "under another name", true, e);
 	if (rc >= 0)

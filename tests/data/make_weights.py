@@ -61,3 +61,19 @@ for name, seed in ("batch_npu", 1), ("batch_gpu", 1), ("batch_other", 2):
     save(name, {w: torch.randint(0, 1000, (2, 6)) for w in words})
 save("one_npu", torch.arange(6.0))
 save("one_gpu", torch.arange(6.0).reshape(2, 3))
+
+# The same network as two frameworks hold it: no name in common, q, k and v packed by heads, gate
+# and up one behind the other, the vocabulary padded.
+hf, mg = {"embed": torch.randn(10, 8)}, {}
+mg["word_embeddings"] = torch.cat([hf["embed"], torch.zeros(6, 8)])
+for l in range(2):
+    t = {n: torch.randn(*d) for n, d in (("q", (8, 8)), ("k", (8, 8)), ("v", (8, 8)), ("o", (8, 8)),
+                                         ("gate", (12, 8)), ("up", (12, 8)), ("down", (8, 12)), ("ln", (8,)))}
+    hf.update({"layers.%d.%s_proj" % (l, n): v for n, v in t.items()})
+    mg["block%d.attn_qkv" % l] = torch.stack([t[n].view(2, 4, 8) for n in "qkv"], 1).reshape(24, 8)
+    mg["block%d.attn_out" % l] = t["o"]
+    mg["block%d.fc1" % l] = torch.cat([t["gate"], t["up"]])
+    mg["block%d.fc2" % l] = t["down"].t().contiguous()
+    mg["block%d.scale" % l] = t["ln"]
+save("converted", mg)
+save("original", hf)
