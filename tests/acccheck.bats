@@ -163,6 +163,8 @@ gpt() { # options
 	printf 'megatron-core==0.10.1\n' >old.pip
 	printf 'megatron-core==0.12.0\n' >new.pip
 	gpt --num-layers 2 --num-experts 8 --bf16 >b.sh
+	sides 1 a.yaml -- b.sh
+	row router_dtype '."b.given" == "default of Megatron-LM"'
 	sides 1 a.yaml -- b.sh old.pip
 	row router_dtype '."b.given" == "fixed in Megatron-LM of this version" and ."b.value" == "bf16"'
 	sides 1 a.yaml -- b.sh new.pip

@@ -149,6 +149,7 @@ list() { # keys, files and options...
 	shell $'python x.py --a "${X:-"d e"}" --b ${Y-} --c ${Z:=3}' 'a=d e b=true c=3'
 	shell $'case a.b in\n*.c|x) L=1;;\n*.b) L=2;;\n*) L=3\nesac\npython x.py --l $L' 'l=2'
 	shell $'if [ 1 -eq 2 ] || [[ a == b* ]]; then L=1; elif test -n "x"; then L=2; else L=3; fi\npython x.py --l $L' 'l=2'
+	shell $'if [ a != b ]; then L=1; fi; [ a != a ] && L=2\npython x.py --l $L' 'l=1'
 	shell $'[ "$M" = "" ] && L=1\nL=0\nfalse && L=9\n[[ a != b && ( x ) ]] || L=8\npython x.py --l $L' 'l=8'
 	shell $'f() {\n  python x.py --a 1\n}\nf\ncat <<-E\n\tpython x.py --b\n\tE\necho --c' 'a=1'
 	shell $'A="--a 1 \\\n  --b 2"\nA+=" --c 3"' 'a=1 b=2 c=3'
