@@ -125,7 +125,9 @@ deps:
 	m=$(MSGPACK); apt-cache show libmsgpack-c-dev >/dev/null 2>&1 && m=libmsgpack-c-dev; \
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$m $(DEPS)
 
-check: all $(UNIT) $(REPLAY)
+tests: $(UNIT) $(REPLAY)
+
+check: all tests
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/run
 
 # accdiff exits with 1 because it finds what is wrong: that is the demo's success.
@@ -179,4 +181,4 @@ $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/libacc.a
 clean:
 	rm -rf build build-* bin
 
-.PHONY: all deps check regress demo bench lint install dist fuzz clean
+.PHONY: all deps tests check regress demo bench lint install dist fuzz clean

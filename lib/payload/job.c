@@ -99,6 +99,47 @@ acc_measure_init(struct acc_measure *m, const struct acc_meter_opt *opt, void *t
 	return 0;
 }
 
+static bool
+same_side(const struct acc_side *x, const struct acc_side *y)
+{
+	const struct acc_ref *a = &x->ref, *b = &y->ref;
+	const size_t size = a->ndim * sizeof *a->shape;
+	if (x->present != y->present || !x->present)
+		return x->present == y->present;
+	return acc_str_eq(x->src, y->src) && acc_str_eq(a->file, b->file) && a->off == b->off &&
+		a->len == b->len && a->dtype == b->dtype && a->big_endian == b->big_endian &&
+		a->ndim == b->ndim && memcmp(a->shape, b->shape, size) == 0 &&
+		a->strided == b->strided &&
+		(!a->strided || memcmp(a->stride, b->stride, size) == 0) &&
+		a->first == b->first && a->enc == b->enc && a->clen == b->clen &&
+		a->has_crc == b->has_crc && a->crc32 == b->crc32 && a->fsize == b->fsize &&
+		a->mtime_ns == b->mtime_ns;
+}
+
+static uint64_t
+side_key(const struct acc_side *s)
+{
+	const struct acc_ref *r = &s->ref;
+	if (!s->present)
+		return 0;
+	return (acc_hash(r->file.p, r->file.n) ^ r->off) * 31 + r->len + (uint64_t)r->dtype;
+}
+
+/* A file without size and time, as payload from the stream has it, may be another next time. */
+uint64_t
+acc_measure_key(const struct acc_measure *m)
+{
+	if ((m->a.present && m->a.ref.fsize == 0) || (m->b.present && m->b.ref.fsize == 0))
+		return 0;
+	return (side_key(&m->a) * 31 + side_key(&m->b)) | 1;
+}
+
+bool
+acc_measure_same(const struct acc_measure *x, const struct acc_measure *y)
+{
+	return x->min_scale == y->min_scale && same_side(&x->a, &y->a) && same_side(&x->b, &y->b);
+}
+
 /* The scale, from b's sample. Compressed data can only be read from its start: then by a
  * second opening of the file. */
 static int
@@ -387,10 +428,16 @@ acc_measure_reading(struct acc_measure *m, struct acc_reading *out)
 }
 
 void
-acc_measure_release(struct acc_measure *m)
+acc_measure_close(struct acc_measure *m)
 {
 	close_side(&m->a);
 	close_side(&m->b);
+}
+
+void
+acc_measure_release(struct acc_measure *m)
+{
+	acc_measure_close(m);
 	free(m->names);
 	m->names = NULL;
 }

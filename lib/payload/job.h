@@ -54,6 +54,10 @@ void acc_desk_release(struct acc_desk *d);
 /* Fill a zeroed measure. 0 or ACC_ENOMEM. */
 int acc_measure_init(struct acc_measure *m, const struct acc_meter_opt *opt, void *tag,
 	struct acc_operand a, struct acc_operand b, double min_scale);
+/* Is it of the same bytes, seen the same way? Known before they are prepared, and until they are
+ * released. Of the same measures keys are the same, and not 0; one of key 0 is like no other. */
+uint64_t acc_measure_key(const struct acc_measure *m);
+bool acc_measure_same(const struct acc_measure *x, const struct acc_measure *y);
 /* Open the files, take the sample, count the units. Failures are the sides'. */
 void acc_measure_prepare(struct acc_measure *m, struct acc_roots *r,
 	const struct acc_meter_opt *opt);
@@ -69,6 +73,8 @@ void acc_measure_all(struct acc_measure *m, struct acc_desk *d, struct acc_part 
 /* After the last merge: check the checksums, close the files. */
 void acc_measure_end(struct acc_measure *m);
 void acc_measure_reading(struct acc_measure *m, struct acc_reading *out);
+/* The files only. */
+void acc_measure_close(struct acc_measure *m);
 void acc_measure_release(struct acc_measure *m);
 
 #endif

@@ -5,7 +5,10 @@
  * one that must be read in order, it then does alone. Results of units go to slots of a ring
  * and are merged in the order in which the units were given out, so that what is added to
  * what does not depend on the threads. A full ring holds the workers back, which bounds
- * memory. */
+ * memory.
+ *
+ * What was measured lately is not measured again: the same tensors are an output here and an
+ * input there, and weights are shared. The last readings are kept for that. */
 #include "job.h"
 
 #include <pthread.h>
@@ -19,8 +22,9 @@ enum { MAX_HEAVY = 4 };
 enum state { QUEUED, BUSY, SHARED, DONE };
 
 struct entry {
-	struct acc_measure m;
+	struct acc_measure m; /* released when the entry is used again */
 	enum state state;
+	uint64_t like; /* the running number of the first such measure; its own: this one */
 	uint64_t given, merged; /* units, while SHARED */
 };
 
@@ -41,6 +45,8 @@ struct acc_meter {
 	 * may have units to give. */
 	struct entry *entry;
 	uint64_t taken, shared, begun, added;
+	uint64_t key[ACC_METER_QUEUE];
+	struct acc_reading *reading; /* of the entries taken last */
 	unsigned heavy;
 	struct slot *slot;
 	size_t nslot;
@@ -122,6 +128,10 @@ begin(struct acc_meter *m, struct bench *w)
 	if (m->begun == m->added)
 		return false;
 	struct entry *en = entry_at(m, m->begun);
+	if (en->state == DONE) { /* it is like another */
+		m->begun++;
+		return true;
+	}
 	const bool heavy = acc_measure_heavy(&en->m);
 	if (heavy && m->heavy == MAX_HEAVY)
 		return false;
@@ -205,10 +215,11 @@ acc_meter_open(struct acc_roots *r, const struct acc_meter_opt *opt, struct acc_
 	m->thread = calloc(threads, sizeof *m->thread);
 	/* The hash states within want more than malloc's alignment. */
 	m->entry = aligned_alloc(64, (ACC_METER_QUEUE * sizeof *m->entry + 63) / 64 * 64);
+	m->reading = calloc(ACC_METER_QUEUE, sizeof *m->reading);
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->work, NULL);
 	pthread_cond_init(&m->done, NULL);
-	if (m->slot == NULL || m->thread == NULL || m->entry == NULL) {
+	if (m->slot == NULL || m->thread == NULL || m->entry == NULL || m->reading == NULL) {
 		acc_fail(e, ACC_ENOMEM, "out of memory");
 		acc_meter_close(m);
 		return NULL;
@@ -221,6 +232,20 @@ acc_meter_open(struct acc_roots *r, const struct acc_meter_opt *opt, struct acc_
 	return m;
 }
 
+/* The first of the last entries that is like the new one, or the new one. */
+static uint64_t
+find_like(struct acc_meter *m, const struct entry *en)
+{
+	const uint64_t key = acc_measure_key(&en->m);
+	m->key[m->added % ACC_METER_QUEUE] = key;
+	uint64_t i = m->added < ACC_METER_QUEUE ? 0 : m->added - ACC_METER_QUEUE + 1;
+	for (; key != 0 && i < m->added; i++)
+		if (m->key[i % ACC_METER_QUEUE] == key && entry_at(m, i)->like == i &&
+			acc_measure_same(&entry_at(m, i)->m, &en->m))
+			return i;
+	return m->added;
+}
+
 int
 acc_meter_add(struct acc_meter *m, void *tag, struct acc_operand a, struct acc_operand b,
 	double min_scale, struct acc_err *e)
@@ -229,10 +254,13 @@ acc_meter_add(struct acc_meter *m, void *tag, struct acc_operand a, struct acc_o
 	if (m->added - m->taken == ACC_METER_QUEUE)
 		return 1;
 	struct entry *en = entry_at(m, m->added);
+	if (m->added >= ACC_METER_QUEUE)
+		acc_measure_release(&en->m);
 	if (acc_measure_init(&en->m, &m->opt, tag, a, b, min_scale) < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	en->like = find_like(m, en);
 	pthread_mutex_lock(&m->lock);
-	en->state = QUEUED;
+	en->state = en->like == m->added ? QUEUED : DONE;
 	en->given = en->merged = 0;
 	m->added++;
 	pthread_cond_signal(&m->work);
@@ -253,9 +281,13 @@ acc_meter_take(struct acc_meter *m, bool wait, struct acc_reading *out)
 	pthread_mutex_unlock(&m->lock);
 	if (!done)
 		return 0;
-	acc_measure_reading(&en->m, out);
-	acc_measure_release(&en->m);
-	m->taken++;
+	if (en->like == m->taken)
+		acc_measure_reading(&en->m, out);
+	else
+		*out = m->reading[en->like % ACC_METER_QUEUE];
+	out->tag = en->m.tag;
+	m->reading[m->taken++ % ACC_METER_QUEUE] = *out;
+	acc_measure_close(&en->m);
 	return 1;
 }
 
@@ -270,8 +302,8 @@ acc_meter_close(struct acc_meter *m)
 	pthread_mutex_unlock(&m->lock);
 	for (unsigned i = 0; i < m->nthread; i++)
 		pthread_join(m->thread[i], NULL);
-	for (uint64_t i = m->taken; i < m->added; i++)
-		acc_measure_release(&entry_at(m, i)->m);
+	for (uint64_t i = 0; i < m->added && i < ACC_METER_QUEUE; i++)
+		acc_measure_release(&m->entry[i].m);
 	pthread_cond_destroy(&m->work);
 	pthread_cond_destroy(&m->done);
 	pthread_mutex_destroy(&m->lock);
@@ -280,5 +312,6 @@ acc_meter_close(struct acc_meter *m)
 	free(m->slot);
 	free(m->thread);
 	free(m->entry);
+	free(m->reading);
 	free(m);
 }

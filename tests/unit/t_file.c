@@ -206,7 +206,8 @@ main(void)
 	listing(dir);
 	reading();
 	beneath(dir, "openat2", has_openat2(dir) ? 0 : ACC_EREFUSED);
-	ok(forbid_openat2(), "openat2 is taken away");
+	/* An emulator may have neither it nor the means to take it away. */
+	ok(!has_openat2(dir) || forbid_openat2(), "openat2 is taken away");
 	beneath(dir, "walk", ACC_EREFUSED);
 	char rm[64];
 	snprintf(rm, sizeof rm, "rm -r %s", top);

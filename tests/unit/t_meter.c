@@ -352,6 +352,42 @@ shrinking(void)
 	ok(good, "a file that shrinks while it is measured%s", cut ? ", caught in the act" : "");
 }
 
+/* The same bytes are read once, if the record says which file it was. */
+static void
+again(void)
+{
+	static const float v[4] = {1, 2, 3, 4}, w[4] = {5, 6, 7, 8};
+	struct acc_reading r[5];
+	put("again.bin", v, sizeof v);
+	const struct acc_ref a = refer("again.bin", ACC_F32, 4), b = refer("b.bin", ACC_F32, N);
+	struct acc_ref tail = a, unknown = a;
+	tail.shape[0] = 3;
+	tail.first = 1;
+	unknown.fsize = 0;
+	unknown.mtime_ns = 0;
+	struct acc_meter *m = acc_meter_open(roots,
+		&(struct acc_meter_opt){1, true, false, -1, -1}, NULL);
+	int tags[5], n = 0;
+	const struct acc_ref *first[2] = {&a, &unknown}, *then[3] = {&a, &tail, &unknown};
+	for (int i = 0; i < 2; i++)
+		acc_meter_add(m, &tags[i], side(first[i]), side(NULL), 0, NULL);
+	while (n < 2 && acc_meter_take(m, true, &r[n]) == 1)
+		n++;
+	put("again.bin", w, sizeof w);
+	for (int i = 0; i < 3; i++)
+		acc_meter_add(m, &tags[2 + i], side(then[i]), side(NULL), 0, NULL);
+	for (int i = 0; i < 300; i++)
+		acc_meter_add(m, NULL, side(&b), side(NULL), 0, NULL);
+	while (n < 5 && acc_meter_take(m, true, &r[n]) == 1)
+		n++;
+	ok(n == 5 && r[2].tag == &tags[2] && r[2].has_a && r[2].a.max == 4 && r[2].hash_a == r[0].hash_a,
+		"the same tensor is not read again");
+	ok(n == 5 && !r[3].has_a, "another part of it is");
+	ok(n == 5 && r[1].has_a && r[1].a.max == 4 && r[4].has_a && r[4].a.max == 8,
+		"and so is what may be another file");
+	acc_meter_close(m);
+}
+
 int
 main(void)
 {
@@ -370,6 +406,7 @@ main(void)
 	threads();
 	checksums();
 	same_content();
+	again();
 	shrinking();
 	acc_roots_close(roots);
 	free(x);
