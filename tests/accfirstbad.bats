@@ -544,7 +544,7 @@ overflow Torch.exp.0.forward overflow" ] || { echo "$found"; return 1; }
 		accdump-read --op "$pick" "$demo/device" | accalign - b.acc | accmetric | accfirstbad |
 			accfmt --json >out.json || true
 		rounds=$((rounds + 1))
-		if jq -es 'any(.what == "culprit")' out.json >what; then
+		if jq -es 'any(.what == "culprit")' out.json >"what"; then
 			hi=$mid
 			# The range to record again: from what is clean to what is not.
 			jq -es --arg a "${keys[lo]}" --arg b "${keys[mid]}" 'any(.what == "culprit" and

@@ -8,7 +8,7 @@
 #include "dump/mindspore_folder.h"
 #include "io/csv.h"
 
-enum { NOROW = UINT32_MAX };
+static const uint32_t NOROW = UINT32_MAX;
 
 static int
 nomem(struct acc_err *e)

@@ -39,9 +39,9 @@ static void
 implicit(const struct term *x, const struct term *y, struct term *out)
 {
 	out->n = 0;
-	for (char c = 'A'; c <= 'z'; c++)
-		if ((place(x, c) >= 0) != (place(y, c) >= 0) && out->n < DIMS)
-			out->letter[out->n++] = c;
+	for (int c = 'A'; c <= 'z'; c++)
+		if ((place(x, (char)c) >= 0) != (place(y, (char)c) >= 0) && out->n < DIMS)
+			out->letter[out->n++] = (char)c;
 }
 
 struct plan {

@@ -121,7 +121,7 @@ static void
 compare(struct acc_adjoint *a, const struct probe *p)
 {
 	double max = acc_max_of(a->gin->dtype);
-	double tiny = acc_tiny_of(a->gin->dtype) * sqrt((double)(a->x->n / p->n + 1));
+	double tiny = acc_tiny_of(a->gin->dtype) * sqrt((double)a->x->n / (double)p->n + 1);
 	for (size_t i = 0; i < p->n; i++) {
 		const struct block_sum *s = &p->sum[i];
 		if (s->wild || (s->gwild && sqrt(s->out2) > max / 4)) {
