@@ -114,6 +114,10 @@ main(void)
 	truth("in(part(a.key, 1), 'sub', \"add\")", true);
 	truth("in(none, none)", false);
 	truth("glob(a.key, 'Torch.*.forward')", true);
+	is("floor(-1.5)", -2);
+	is("ceil(x / 3)", 2);
+	is("mod(7, i)", 3);
+	truth("defined(mod(7, 0))", false);
 	truth("shape == shape and shape != x", true);
 	truth("t == 'inf' and t != p", true);
 	undefined("none");
