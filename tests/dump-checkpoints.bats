@@ -19,18 +19,25 @@ measured() { # dump: what is measured of each tensor, by name
 		shards shards/model.safetensors.index.json bins bins/pytorch_model.bin.index.json; do
 		measured "$W/$f" | diff "$BATS_TEST_TMPDIR/want" - || { echo "$f"; return 1; }
 	done
+	measured "$DATA/mindspore/same.ckpt" | diff "$BATS_TEST_TMPDIR/want" -
+	# DumpData has no names, and the order of same.tsv.
+	list dtype,shape,s.hash,s.min,s.max,s.mean,s.norm,s.nan,s.zero \
+		bash -c "accdump-read $DATA/mindspore/same.bin | accmetric" |
+		paste <(cut -f 1 "$W/same.tsv") - | LC_ALL=C sort | diff "$BATS_TEST_TMPDIR/want" -
 	# And what numpy made of them.
 	cut -f 1-3 "$W/same.tsv" | LC_ALL=C sort |
 		diff <(cut -f 1-3 "$BATS_TEST_TMPDIR/want" | tr -d '[] ') -
 }
 
 @test "a dump through two readers is the same stream; inline, the same measures" {
-	for f in same same.npz same-deflated.npz same.pt same-old.pt same.safetensors bins odd.npz; do
+	for f in same same.npz same-deflated.npz same.pt same-old.pt same.safetensors shards bins dcp \
+		dcp-shards megatron odd.npz ../mindspore/same.ckpt ../mindspore/same.bin; do
 		accdump-read "$W/$f" 2>/dev/null | accfmt --json >"$BATS_TEST_TMPDIR/once" || true
 		accdump-read "$W/$f" 2>/dev/null | accdump-read - | accfmt --json |
 			diff "$BATS_TEST_TMPDIR/once" - || { echo "$f"; return 1; }
 	done
-	for f in same.npz same-deflated.npz same.pt same-old.pt same.safetensors; do
+	for f in same.npz same-deflated.npz same.pt same-old.pt same.safetensors \
+		../mindspore/same.ckpt; do
 		accdump-read --inline "$W/$f" | accmetric | accfmt --tsv --no-header \
 			-c name,dtype,shape,s.hash | grep -v ^none | LC_ALL=C sort |
 			diff <(measured "$W/same" | cut -f 1-4 | grep -v ^none) - || { echo "$f"; return 1; }
@@ -179,6 +186,13 @@ measured() { # dump: what is measured of each tensor, by name
 	[ "$(list name accdump-read "$T/old_evil.pt" 2>/dev/null)" = "" ]
 	cp "$T/old.pt" "$BATS_TEST_TMPDIR/weights.dat"
 	[ "$(list name,dtype accdump-read "$BATS_TEST_TMPDIR/weights.dat")" = $'weights\tf32' ]
+	# The extension of MindSpore's and of others' checkpoints, which are torch's.
+	for f in same.pt same-old.pt; do
+		cp "$W/$f" "$BATS_TEST_TMPDIR/last.ckpt"
+		[ "$(accdump-read "$BATS_TEST_TMPDIR/last.ckpt" | accfmt --json | jq -r 'select(.root).format')" = pt ]
+		cp "$W/$f" "$BATS_TEST_TMPDIR/optim.bin"
+		[ "$(list name accdump-read "$BATS_TEST_TMPDIR/optim.bin" | wc -l)" -eq 14 ]
+	done
 }
 
 @test "pt: a folder of files, each by its own names" {
