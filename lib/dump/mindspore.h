@@ -9,13 +9,13 @@
  *
  *	Conv2D.Default_conv1-Conv2d_Conv2D-op3.0.2.1733905446819790.input.0.NCHW.float16
  *
- * type, op, task, stream, time, io, slot, format, dtype. */
+ * type, op, task, stream, time, io, slot, format, dtype. Millions of rows are kept. */
 struct ms_name {
 	struct acc_str type, op;
-	int64_t task, stream, time; /* -1: not said; time in microseconds */
-	const char *io;             /* in, out; empty: a file of all tensors */
-	int64_t slot;
 	struct acc_str format, dtype;
+	int64_t time;               /* microseconds; -1: not said */
+	int32_t task, stream, slot; /* -1: not said */
+	char io;                    /* i, o; 0: a file of all tensors */
 };
 /* Take a name without its extension apart; false if it is none of these. */
 bool acc_ms_name(struct acc_str name, struct ms_name *out);
@@ -28,9 +28,17 @@ bool acc_ms_private(struct acc_str format);
 struct ms_row {
 	struct ms_name n;
 	const int64_t *shape;
-	uint32_t ndim;
-	bool has_shape, empty;
-	struct acc_val *val; /* of the sheet's statistics; type BIN: absent */
+	struct ms_value *val; /* of the sheet's statistics */
+	uint8_t ndim;
+	bool empty;
+};
+struct ms_value {
+	union {
+		double f;
+		int64_t i;
+		const char *text;
+	};
+	enum acc_type type; /* BIN: absent */
 };
 struct ms_sheet {
 	const char *key[32]; /* stat.max, ... */

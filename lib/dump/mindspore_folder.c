@@ -83,42 +83,49 @@ add(struct ms_folder *f, const struct ms_tensor *t, struct acc_err *e)
 	return acc_buf_add(&f->tensors, t, sizeof *t) < 0 ? nomem(e) : 0;
 }
 
-/* What a file of this name is; false: nothing of ours. */
+/* {op_type}.{op_name}.json */
 static bool
+is_args(struct acc_str s, struct ms_name *n)
+{
+	const char *dot = s.n == 0 ? NULL : memchr(s.p, '.', s.n);
+	*n = (struct ms_name){.task = -1, .stream = -1, .time = -1, .slot = -1, .format = {"", 0},
+		.dtype = {"", 0}};
+	if (dot == NULL || dot == s.p || dot == s.p + s.n - 1 || acc_str_starts(s, "acl_dump_"))
+		return false;
+	n->type = (struct acc_str){s.p, (uint32_t)(dot - s.p)};
+	n->op = (struct acc_str){dot + 1, s.n - n->type.n - 1};
+	return true;
+}
+
+/* What a file of this name is. 1; 0: nothing of ours; < 0. */
+static int
 classify(struct ms_folder *f, const char *file, struct ms_tensor *t)
 {
+	struct ms_name n, *keep;
 	*t = (struct ms_tensor){.file = file, .name = acc_str(file), .row = NOROW};
-	if (acc_str_ends(t->name, ".npy")) {
-		t->name.n -= 4;
-		const uint64_t *to = acc_map_get(&f->mapped, t->name);
-		if (to != NULL)
-			t->name = acc_str((const char *)(uintptr_t)*to);
-		t->kind = acc_ms_name(t->name, &t->n) ? MS_TENSOR : MS_LOOSE;
-		return true;
-	}
-	bool json = acc_str_ends(t->name, ".json");
+	const bool npy = acc_str_ends(t->name, ".npy"), json = acc_str_ends(t->name, ".json");
+	t->name.n -= npy ? 4 : json ? 5 : 0;
 	const uint64_t *to = acc_map_get(&f->mapped, t->name);
 	if (to != NULL)
 		t->name = acc_str((const char *)(uintptr_t)*to);
-	if (json) {
-		t->name.n -= 5;
-		if (acc_ms_name(t->name, &t->n) && acc_str_is(t->n.type, "Opdebug")) {
-			t->kind = MS_DEBUG;
-			return true;
-		}
-		const char *dot = memchr(t->name.p, '.', t->name.n);
+	if (npy)
+		t->kind = acc_ms_name(t->name, &n) ? MS_TENSOR : MS_LOOSE;
+	else if (json && acc_ms_name(t->name, &n) && acc_str_is(n.type, "Opdebug"))
+		t->kind = MS_DEBUG;
+	else if (json && is_args(t->name, &n))
 		t->kind = MS_ARGS;
-		if (dot == NULL || dot == t->name.p || acc_str_starts(t->name, "acl_dump_"))
-			return false;
-		t->n = (struct ms_name){.task = -1, .stream = -1, .time = -1, .io = "", .slot = -1};
-		t->n.type = (struct acc_str){t->name.p, (uint32_t)(dot - t->name.p)};
-		t->n.op = (struct acc_str){dot + 1, t->name.n - t->n.type.n - 1};
-		return t->n.op.n > 0;
-	}
-	if (!acc_ms_name_all(t->name, &t->n))
-		return false;
-	t->kind = acc_str_is(t->n.type, "Opdebug") ? MS_DEBUG : MS_ALL;
-	return true;
+	else if (!json && acc_ms_name_all(t->name, &n))
+		t->kind = acc_str_is(n.type, "Opdebug") ? MS_DEBUG : MS_ALL;
+	else
+		return 0;
+	if (t->kind == MS_LOOSE)
+		return 1;
+	keep = acc_alloc(&f->mem, sizeof *keep);
+	if (keep == NULL)
+		return ACC_ENOMEM;
+	*keep = n;
+	t->n = keep;
+	return 1;
 }
 
 static int
@@ -129,9 +136,9 @@ gather(struct ms_folder *f, struct acc_err *e)
 	int rc = n < 0 ? (int)n : 0;
 	for (int64_t i = 0; i < n && rc == 0; i++) {
 		struct ms_tensor t;
-		if (classify(f, names[i], &t))
-			rc = add(f, &t, e);
-		f->files += t.kind == MS_TENSOR || t.kind == MS_ALL || t.kind == MS_LOOSE;
+		rc = classify(f, names[i], &t);
+		f->files += rc > 0 && (t.kind == MS_TENSOR || t.kind == MS_ALL || t.kind == MS_LOOSE);
+		rc = rc > 0 ? add(f, &t, e) : rc < 0 ? nomem(e) : 0;
 	}
 	return rc;
 }
@@ -162,7 +169,7 @@ static uint64_t
 identity(const struct ms_name *n, bool exact)
 {
 	const uint64_t id[] = {acc_hash(n->type.p, n->type.n), acc_hash(n->op.p, n->op.n),
-		(uint64_t)n->slot, (uint64_t)n->io[0], exact ? (uint64_t)n->task : 0,
+		(uint64_t)n->slot, (uint64_t)n->io, exact ? (uint64_t)n->task : 0,
 		exact ? (uint64_t)n->stream : 0, exact ? (uint64_t)n->time : 0};
 	return acc_hash(id, sizeof id);
 }
@@ -179,7 +186,7 @@ join(struct ms_folder *f, bool *taken, bool exact, struct acc_err *e)
 		return nomem(e);
 	for (size_t i = 0; i < n; i++)
 		if (t[i].kind == MS_TENSOR && t[i].row == NOROW)
-			m[k++] = (struct mate){identity(&t[i].n, exact), t[i].n.time, (uint32_t)i, false};
+			m[k++] = (struct mate){identity(t[i].n, exact), t[i].n->time, (uint32_t)i, false};
 	for (size_t i = 0; i < f->sheet.n; i++)
 		if (!taken[i])
 			m[k++] = (struct mate){identity(&f->sheet.row[i].n, exact),
@@ -211,7 +218,7 @@ add_rows(struct ms_folder *f, struct acc_err *e)
 	if (rc == 0 && f->files > 0)
 		rc = join(f, taken, false, e);
 	for (size_t i = 0; i < f->sheet.n && rc == 0; i++) {
-		const struct ms_tensor t = {.kind = MS_TENSOR, .n = f->sheet.row[i].n,
+		const struct ms_tensor t = {.kind = MS_TENSOR, .n = &f->sheet.row[i].n,
 			.row = (uint32_t)i};
 		if (!taken[i])
 			rc = add(f, &t, e);
@@ -222,14 +229,36 @@ add_rows(struct ms_folder *f, struct acc_err *e)
 
 /* --- op calls --- */
 
+/* The time of a tensor; loose files have none. */
+static int64_t
+time_of(const struct ms_tensor *t)
+{
+	return t->n == NULL ? -1 : t->n->time;
+}
+
 static int
-by_time(const void *a, const void *b)
+by_slot(const struct ms_tensor *x, const struct ms_tensor *y)
+{
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->n == NULL || y->n == NULL)
+		return 0;
+	if (x->n->io != y->n->io)
+		return x->n->io < y->n->io ? -1 : 1;
+	return (x->n->slot > y->n->slot) - (x->n->slot < y->n->slot);
+}
+
+static int
+by_place(const void *a, const void *b)
 {
 	const struct ms_tensor *x = a, *y = b;
 	if (x->op != y->op)
 		return x->op < y->op ? -1 : 1;
-	if (x->n.time != y->n.time)
-		return x->n.time < y->n.time ? -1 : 1;
+	int d = by_slot(x, y);
+	if (d != 0)
+		return d;
+	if (time_of(x) != time_of(y))
+		return time_of(x) < time_of(y) ? -1 : 1;
 	return x->at < y->at ? -1 : 1;
 }
 
@@ -241,14 +270,8 @@ by_call(const void *a, const void *b)
 		return x->op < y->op ? -1 : 1;
 	if (x->times != y->times)
 		return x->times < y->times ? -1 : 1;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	int d = strcmp(x->n.io, y->n.io);
-	if (d != 0)
-		return d;
-	if (x->n.slot != y->n.slot)
-		return x->n.slot < y->n.slot ? -1 : 1;
-	return x->at < y->at ? -1 : 1;
+	int d = by_slot(x, y);
+	return d != 0 ? d : x->at < y->at ? -1 : 1;
 }
 
 /* What is said of an overflow belongs to the kernel that was that task of that stream. */
@@ -258,9 +281,8 @@ adopt_debug(struct ms_tensor *t, size_t n)
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; t[i].kind == MS_DEBUG && k < n; k++)
 			if ((t[k].kind == MS_TENSOR || t[k].kind == MS_ALL) &&
-				t[k].n.task == t[i].n.task && t[k].n.stream == t[i].n.stream) {
-				t[i].n.type = t[k].n.type;
-				t[i].n.op = t[k].n.op;
+				t[k].n->task == t[i].n->task && t[k].n->stream == t[i].n->stream) {
+				t[i].n = t[k].n;
 				break;
 			}
 }
@@ -276,8 +298,8 @@ number_ops(struct ms_folder *f, struct acc_err *e)
 		t[i].op = UINT32_MAX;
 		if (t[i].kind == MS_LOOSE)
 			continue;
-		const uint64_t id[2] = {acc_hash(t[i].n.type.p, t[i].n.type.n),
-			acc_hash(t[i].n.op.p, t[i].n.op.n)};
+		const uint64_t id[2] = {acc_hash(t[i].n->type.p, t[i].n->type.n),
+			acc_hash(t[i].n->op.p, t[i].n->op.n)};
 		uint64_t *at = acc_map_put(&ops, (struct acc_str){(const char *)id, sizeof id},
 			ops.n);
 		if (at == NULL) {
@@ -294,28 +316,18 @@ number_ops(struct ms_folder *f, struct acc_err *e)
 static int
 number_calls(struct ms_folder *f, struct acc_err *e)
 {
-	struct acc_map seen = {0};
 	struct ms_tensor *t = ms_tensors(f);
 	size_t n = ms_ntensors(f);
 	adopt_debug(t, n);
 	int rc = number_ops(f, e);
-	if (rc < 0)
+	if (rc < 0 || n == 0)
 		return rc;
-	if (n > 0)
-		qsort(t, n, sizeof *t, by_time);
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		const int64_t place[3] = {t[i].op, t[i].n.slot,
-			t[i].kind * 256 + (t[i].kind == MS_LOOSE ? 0 : t[i].n.io[0])};
-		uint64_t *k = acc_map_put(&seen, (struct acc_str){(const char *)place, sizeof place}, 0);
-		if (k == NULL)
-			rc = nomem(e);
-		else
-			t[i].times = (uint32_t)(*k)++;
-	}
-	acc_map_release(&seen);
-	if (n > 0)
-		qsort(t, n, sizeof *t, by_call);
-	return rc;
+	qsort(t, n, sizeof *t, by_place);
+	for (size_t i = 1; i < n; i++)
+		if (t[i].kind != MS_DEBUG && t[i].op == t[i - 1].op && by_slot(&t[i], &t[i - 1]) == 0)
+			t[i].times = t[i - 1].times + 1;
+	qsort(t, n, sizeof *t, by_call);
+	return 0;
 }
 
 static int
@@ -349,7 +361,7 @@ place_calls(struct ms_folder *f)
 	uint32_t place = 0, times = 0;
 	for (size_t i = 0; i < f->ncalls; i++) {
 		struct ms_call *c = &f->calls[i];
-		const uint64_t *at = c->loose ? NULL : acc_map_get(&f->order->at, f->first[c->first].n.op);
+		const uint64_t *at = c->loose ? NULL : acc_map_get(&f->order->at, f->first[c->first].n->op);
 		if (at != NULL) {
 			place = (uint32_t)*at + 1;
 			times = c->times;
@@ -362,21 +374,29 @@ place_calls(struct ms_folder *f)
 		qsort(f->calls, f->ncalls, sizeof *f->calls, by_order);
 }
 
+/* Does the i-th tensor belong to the op call of the one before it? */
+static bool
+same_call(const struct ms_tensor *t, size_t i)
+{
+	return i > 0 && t[i].kind != MS_LOOSE && t[i - 1].op == t[i].op &&
+	       t[i - 1].times == t[i].times;
+}
+
 static int
 make_calls(struct ms_folder *f, struct acc_err *e)
 {
-	size_t n = ms_ntensors(f);
+	size_t n = ms_ntensors(f), calls = 1;
 	int rc = number_calls(f, e);
 	f->first = ms_tensors(f);
-	f->calls = acc_alloc(&f->mem, (n + 1) * sizeof *f->calls);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		calls += !same_call(f->first, i);
+	f->calls = acc_alloc(&f->mem, calls * sizeof *f->calls);
 	if (rc < 0 || f->calls == NULL)
 		return rc < 0 ? rc : nomem(e);
 	for (size_t i = 0; i < n; i++) {
 		const struct ms_tensor *t = &f->first[i];
 		struct ms_call *c = &f->calls[f->ncalls];
-		bool same = i > 0 && t->kind != MS_LOOSE && t[-1].op == t->op &&
-			t[-1].times == t->times;
-		if (!same) {
+		if (!same_call(f->first, i)) {
 			*c = (struct ms_call){.first = (uint32_t)i, .at = t->at, .times = t->times,
 				.time = INT64_MAX, .loose = t->kind == MS_LOOSE};
 			f->ncalls++;
@@ -384,8 +404,8 @@ make_calls(struct ms_folder *f, struct acc_err *e)
 			c--;
 		}
 		c->n++;
-		if (t->kind != MS_LOOSE && t->n.time >= 0 && t->n.time < c->time)
-			c->time = t->n.time;
+		if (time_of(t) >= 0 && time_of(t) < c->time)
+			c->time = time_of(t);
 		f->timed |= c->time != INT64_MAX;
 		c->at = t->at < c->at ? t->at : c->at;
 	}
@@ -427,8 +447,8 @@ acc_ms_first_time(int dirfd)
 	if (gather(&f, NULL) == 0)
 		for (size_t i = 0; i < ms_ntensors(&f); i++) {
 			const struct ms_tensor *t = &ms_tensors(&f)[i];
-			if (t->kind != MS_LOOSE && t->n.time >= 0 && t->n.time < first)
-				first = t->n.time;
+			if (time_of(t) >= 0 && time_of(t) < first)
+				first = time_of(t);
 		}
 	acc_buf_release(&f.tensors);
 	acc_arena_release(&f.mem);

@@ -15,7 +15,7 @@ enum ms_kind {
 
 struct ms_tensor {
 	enum ms_kind kind;
-	struct ms_name n;    /* not of MS_LOOSE */
+	const struct ms_name *n; /* NULL: MS_LOOSE */
 	struct acc_str name; /* of the file, without its extension; empty: there is none */
 	const char *file;    /* NULL: only a row */
 	uint32_t row;        /* of the sheet; UINT32_MAX: none */

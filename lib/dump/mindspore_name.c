@@ -26,6 +26,19 @@ last_number(struct acc_str *s, int64_t *v)
 	return true;
 }
 
+/* The same, of a number that is small. */
+static bool
+last_small(struct acc_str *s, int32_t *v)
+{
+	struct acc_str rest = *s;
+	int64_t n;
+	if (!last_number(&rest, &n) || n > INT32_MAX)
+		return false;
+	*s = rest;
+	*v = (int32_t)n;
+	return true;
+}
+
 /* type.op[.task[.stream]].time: 16 digits in all releases, but nothing says so. */
 static bool
 call(struct acc_str s, struct ms_name *out)
@@ -34,9 +47,9 @@ call(struct acc_str s, struct ms_name *out)
 	out->task = out->stream = -1;
 	if (!last_number(&s, &out->time) || out->time < some_time_in_2001)
 		return false;
-	if (last_number(&s, &out->task)) {
-		int64_t v;
-		if (last_number(&s, &v)) {
+	if (last_small(&s, &out->task)) {
+		int32_t v;
+		if (last_small(&s, &v)) {
 			out->stream = out->task;
 			out->task = v;
 		}
@@ -54,10 +67,10 @@ static bool
 slot(struct acc_str *s, struct ms_name *out)
 {
 	struct acc_str f, rest = *s;
-	if (!last_number(&rest, &out->slot) || !last(&rest, &f))
+	if (!last_small(&rest, &out->slot) || !last(&rest, &f))
 		return false;
-	out->io = acc_str_is(f, "input") ? "in" : acc_str_is(f, "output") ? "out" : NULL;
-	if (out->io == NULL)
+	out->io = acc_str_is(f, "input") ? 'i' : acc_str_is(f, "output") ? 'o' : '\0';
+	if (out->io == '\0')
 		return false;
 	*s = rest;
 	return true;
@@ -86,7 +99,7 @@ acc_ms_name_all(struct acc_str name, struct ms_name *out)
 {
 	struct acc_str s = name;
 	int64_t v;
-	*out = (struct ms_name){.io = "", .slot = -1, .format = {"", 0}, .dtype = {"", 0}};
+	*out = (struct ms_name){.slot = -1, .format = {"", 0}, .dtype = {"", 0}};
 	if (acc_str_ends(s, ".bin"))
 		s.n -= 4;
 	if (call(s, out))

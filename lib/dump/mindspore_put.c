@@ -57,7 +57,7 @@ scope_of(struct acc_str scoped, bool backward, struct acc_arena *m)
 static int
 identify(struct ms_folder *f, const struct ms_call *c, struct argname *a, struct acc_err *e)
 {
-	const struct ms_name *n = &f->first[c->first].n;
+	const struct ms_name *n = f->first[c->first].n;
 	bool backward = acc_str_starts(n->op, "Gradients");
 	*a = (struct argname){.call = -1, .pass = {"", 0}, .io = "param", .pos = ACC_STR("0")};
 	if (acc_str_is(n->type, "Parameter")) {
@@ -76,6 +76,18 @@ identify(struct ms_folder *f, const struct ms_call *c, struct argname *a, struct
 	return 0;
 }
 
+static struct acc_val
+value_of_cell(const struct ms_value *v)
+{
+	switch (v->type) {
+	case ACC_V_BOOL: return acc_bool(v->i != 0);
+	case ACC_V_INT: return acc_int(v->i);
+	case ACC_V_F64: return acc_f64(v->f);
+	case ACC_V_TEXT: return acc_ctext(v->text);
+	default: return acc_nil();
+	}
+}
+
 static int
 add_row(struct ms_folder *f, struct acc_rec *r, const struct ms_tensor *t)
 {
@@ -84,7 +96,7 @@ add_row(struct ms_folder *f, struct acc_rec *r, const struct ms_tensor *t)
 	/* Of an empty tensor, what stands there is what the counting began with. */
 	for (uint32_t i = 0; row != NULL && !row->empty && i < f->sheet.nkey; i++)
 		if (row->val[i].type != ACC_V_BIN)
-			rc |= acc_add(r, "", f->sheet.key[i], row->val[i]);
+			rc |= acc_add(r, "", f->sheet.key[i], value_of_cell(&row->val[i]));
 	return rc;
 }
 
@@ -104,7 +116,7 @@ add_file(struct ms_folder *f, struct acc_rec *r, const struct ms_tensor *t, stru
 	struct acc_err bad = {0};
 	acc_dump_payload(f->dirfd, acc_str(t->file), &ref, &f->one, &bad);
 	if (bad.code == 0)
-		narrow(&ref, acc_dtype_find(t->n.dtype));
+		narrow(&ref, acc_dtype_find(t->n->dtype));
 	if (bad.code == 0 && acc_ms_private(format))
 		acc_fail(&bad, ACC_EUNSUP, "in the device's private format %.*s, which is not decoded",
 			(int)(format.n < 40 ? format.n : 40), format.p);
@@ -119,20 +131,18 @@ add_described(struct acc_rec *r, const struct ms_row *row)
 	int rc = 0;
 	if (t != ACC_NODTYPE)
 		rc |= acc_add(r, "", "dtype", acc_ctext(acc_dtypes[t].name));
-	if (row->has_shape)
-		rc |= acc_add(r, "", "shape", acc_ints(row->shape, row->ndim));
-	return rc;
+	return rc | acc_add(r, "", "shape", acc_ints(row->shape, row->ndim));
 }
 
 static struct acc_str
 name_of(struct ms_folder *f, const struct ms_tensor *t)
 {
-	const struct ms_name *n = &t->n;
+	const struct ms_name *n = t->n;
 	if (t->name.n > 0)
 		return t->name;
 	return acc_str(acc_arena_printf(&f->one, "%.*s.%.*s.%lld.%lld.%lld.%s.%lld",
 		ACC_PRS(n->type), ACC_PRS(n->op), (long long)n->task, (long long)n->stream,
-		(long long)n->time, n->io[0] == 'i' ? "input" : "output", (long long)n->slot));
+		(long long)n->time, n->io == 'i' ? "input" : "output", (long long)n->slot));
 }
 
 static int
@@ -140,15 +150,15 @@ put_tensor(struct ms_folder *f, const struct ms_tensor *t, struct argname *a, st
 	struct acc_err *e)
 {
 	const struct ms_row *row = t->row == UINT32_MAX ? NULL : &f->sheet.row[t->row];
-	struct acc_str raw = t->n.dtype, format = t->n.format;
+	struct acc_str raw = t->n->dtype, format = t->n->format;
 	char pos[24];
 	if (raw.n == 0 && row != NULL)
 		raw = row->n.dtype;
 	if (format.n == 0 && row != NULL)
 		format = row->n.format;
 	if (a->pass.n > 0) {
-		snprintf(pos, sizeof pos, "%lld", (long long)t->n.slot);
-		a->io = t->n.io;
+		snprintf(pos, sizeof pos, "%lld", (long long)t->n->slot);
+		a->io = t->n->io == 'i' ? "in" : "out";
 		a->pos = acc_str(pos);
 	}
 	struct acc_rec *r = acc_dump_rec(f->c, "tensor", name_of(f, t));

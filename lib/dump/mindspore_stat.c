@@ -145,37 +145,44 @@ shape(struct dims *d, struct acc_str s)
 }
 
 /* A number as it was printed, with six digits; nil for null. */
-static struct acc_val
+static struct ms_value
 value(struct acc_str s, const char *key, enum acc_dtype t, struct acc_arena *m)
 {
 	struct acc_literal lit;
 	s = acc_str_trim(s);
 	char cls = t == ACC_NODTYPE ? 'F' : acc_dtypes[t].cls;
-	bool count = strcmp(key, "stat.max") != 0 && strcmp(key, "stat.min") != 0 &&
-		     strcmp(key, "stat.mean") != 0 && strcmp(key, "stat.norm") != 0;
 	bool extreme = strcmp(key, "stat.max") == 0 || strcmp(key, "stat.min") == 0;
+	bool count = !extreme && strcmp(key, "stat.mean") != 0 && strcmp(key, "stat.norm") != 0;
 	if (acc_str_is(s, "null") || acc_str_is(s, "None"))
-		return acc_nil();
+		return (struct ms_value){.type = ACC_V_NIL};
 	if (acc_str_is(s, "True") || acc_str_is(s, "False"))
-		return acc_bool(s.p[0] == 'T');
-	if (strcmp(key, "stat.md5") == 0 || strcmp(key, "stat.sha1") == 0) {
-		s = keep(s, m);
-		return s.n == 0 ? (struct acc_val){.type = ACC_V_BIN} : acc_text(s);
-	}
+		return (struct ms_value){.type = ACC_V_BOOL, .i = s.p[0] == 'T'};
+	if (strcmp(key, "stat.md5") == 0 || strcmp(key, "stat.sha1") == 0)
+		return (struct ms_value){.type = s.n == 0 ? ACC_V_BIN : ACC_V_TEXT,
+			.text = s.n == 0 ? NULL : keep(s, m).p};
 	if (!acc_literal_all(s, &lit))
-		return (struct acc_val){.type = ACC_V_BIN}; /* nothing, N/A */
+		return (struct ms_value){.type = ACC_V_BIN}; /* nothing, N/A */
 	if (extreme && cls == 'B' && lit.integer)
-		return acc_bool(lit.i != 0);
+		return (struct ms_value){.type = ACC_V_BOOL, .i = lit.i != 0};
 	if (lit.integer && (count || (extreme && (cls == 'I' || cls == 'U'))))
-		return acc_int(lit.i);
-	return acc_f64(lit.v);
+		return (struct ms_value){.type = ACC_V_INT, .i = lit.i};
+	return (struct ms_value){.type = ACC_V_F64, .f = lit.v};
 }
 
 static bool
 number(struct acc_str s, int64_t *v)
 {
-	s = acc_str_trim(s);
-	return acc_str_int(s, v) && *v >= 0;
+	return acc_str_int(acc_str_trim(s), v) && *v >= 0;
+}
+
+static bool
+small(struct acc_str s, int32_t *v)
+{
+	int64_t n;
+	if (!number(s, &n) || n > INT32_MAX)
+		return false;
+	*v = (int32_t)n;
+	return true;
 }
 
 /* An operator's rows follow one another: its name is kept once. */
@@ -199,17 +206,21 @@ field(const struct ms_sheet *sheet, struct ms_row *r, int what, struct acc_str s
 	case NAME:
 		r->n.op = share(s, before == NULL ? NULL : &before->n.op, m);
 		return r->n.op.n > 0;
-	case TASK: number(s, &r->n.task); return true;
-	case STREAM: number(s, &r->n.stream); return true;
+	case TASK: small(s, &r->n.task); return true;
+	case STREAM: small(s, &r->n.stream); return true;
 	case TIME: number(s, &r->n.time); return true;
 	case IO:
 		s = acc_str_trim(s);
-		r->n.io = acc_str_is(s, "input") ? "in" : acc_str_is(s, "output") ? "out" : NULL;
-		return r->n.io != NULL;
-	case SLOT: return number(s, &r->n.slot);
+		r->n.io = acc_str_is(s, "input") ? 'i' : acc_str_is(s, "output") ? 'o' : '\0';
+		return r->n.io != '\0';
+	case SLOT: return small(s, &r->n.slot);
 	case SIZE: r->empty = number(s, &size) && size == 0; return true;
-	case DTYPE: r->n.dtype = keep(s, m); return true;
-	default: r->n.format = keep(s, m); return true;
+	case DTYPE:
+		r->n.dtype = share(s, before == NULL ? NULL : &before->n.dtype, m);
+		return true;
+	default:
+		r->n.format = share(s, before == NULL ? NULL : &before->n.format, m);
+		return true;
 	}
 }
 
@@ -243,9 +254,13 @@ place(const struct ms_sheet *s, struct ms_row *r, const struct head *h, const st
 			if (!shape(&d, f[i + j]))
 				return false;
 	}
-	r->has_shape = true;
-	r->ndim = d.n;
-	r->shape = (const int64_t *)(void *)acc_arena_copy(m, d.d, d.n * sizeof *d.d);
+	const struct ms_row *before = s->n > 0 ? &s->row[s->n - 1] : NULL;
+	r->ndim = (uint8_t)d.n;
+	if (before != NULL && before->ndim == d.n &&
+		memcmp(before->shape, d.d, d.n * sizeof *d.d) == 0)
+		r->shape = before->shape;
+	else
+		r->shape = (const int64_t *)(void *)acc_arena_copy(m, d.d, d.n * sizeof *d.d);
 	return r->shape != NULL;
 }
 

@@ -1,4 +1,6 @@
-/* Any bytes as a statistic.csv, as an order of execution, and their lines as names of files. */
+/* Any bytes as a statistic.csv, as an order of execution, their lines as names of files; and all
+ * of it as a folder. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,10 +18,14 @@ bytes(const uint8_t *data, size_t size)
 	return acc_bytes_open(fd, "input", false, NULL);
 }
 
+/* A record must be one. */
 static int
 emit(void *arg, struct acc_rec *r)
 {
-	(void)arg, (void)r;
+	(void)arg;
+	if (!acc_rec_is(r, "source") && (!acc_str_is(r->f[0].key, "name") ||
+			acc_get(r, "", "seq") == NULL || acc_get_text(r, "", "key").n == 0))
+		abort();
 	return 0;
 }
 
@@ -63,7 +69,7 @@ sheet(const uint8_t *data, size_t size)
 		abort();
 	acc_ms_sheet(&s, bytes(data, size), &m, &said, c, &e);
 	for (size_t i = 0; i < s.n; i++)
-		if (s.row[i].n.type.n == 0 || s.row[i].n.io == NULL || s.row[i].n.slot < 0 ||
+		if (s.row[i].n.type.n == 0 || s.row[i].n.io == '\0' || s.row[i].n.slot < 0 ||
 			s.row[i].ndim > ACC_MAXDIM)
 			abort();
 	for (uint32_t i = 0; i < s.nkey; i++)
@@ -72,6 +78,65 @@ sheet(const uint8_t *data, size_t size)
 	free(s.row);
 	acc_arena_release(&m);
 	acc_dump_close(c);
+}
+
+enum { FILES = 12 };
+
+static void
+put(int dir, const char *file, const uint8_t *data, size_t size)
+{
+	int fd = openat(dir, file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd >= 0 && write(fd, data, size) != (ssize_t)size)
+		abort();
+	if (fd >= 0)
+		close(fd);
+}
+
+static char root[] = "/dev/shm/accXXXXXX";
+
+static void
+leave(void)
+{
+	rmdir(root);
+}
+
+/* The lines are the names of files, and the whole is what stands in each, also in statistic.csv and
+ * mapping.csv. */
+static void
+folder(const uint8_t *data, size_t size)
+{
+	static bool made;
+	char name[FILES][200];
+	size_t n = 0;
+	struct acc_err e = {0};
+	if (!made && (mkdtemp(root) == NULL || atexit(leave) != 0))
+		abort();
+	made = true;
+	int dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (size_t at = 0; at < size && n < FILES;) {
+		const uint8_t *lf = memchr(data + at, '\n', size - at);
+		size_t len = lf == NULL ? size - at : (size_t)(lf - data) - at;
+		if (len > 0 && len < sizeof *name && memchr(data + at, '/', len) == NULL &&
+			memchr(data + at, 0, len) == NULL && data[at] != '.') {
+			memcpy(name[n], data + at, len);
+			name[n][len] = '\0';
+			put(dir, name[n++], data, size);
+		}
+		at += len + 1;
+	}
+	put(dir, "statistic.csv", data, size);
+	put(dir, "mapping.csv", data, size);
+	struct acc_dump_ctx *c = acc_dump_open(NULL, emit, trouble, NULL, NULL);
+	if (c == NULL)
+		abort();
+	if (acc_dump_read(c, root, "mindspore", &e) < 0 && e.code == 0)
+		abort();
+	acc_dump_close(c);
+	while (n > 0)
+		unlinkat(dir, name[--n], 0);
+	unlinkat(dir, "statistic.csv", 0);
+	unlinkat(dir, "mapping.csv", 0);
+	close(dir);
 }
 
 int
@@ -90,5 +155,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		name((struct acc_str){(const char *)p, (uint32_t)(to - p)});
 		p = to + 1;
 	}
+	folder(data, size);
 	return 0;
 }

@@ -157,19 +157,29 @@ free_sheet(struct sheet *t)
 	acc_arena_release(&t->m);
 }
 
+static bool
+equal(const struct ms_value *a, const struct ms_value *b)
+{
+	if (a->type != b->type)
+		return false;
+	return a->type == ACC_V_TEXT ? strcmp(a->text, b->text) == 0
+	       : a->type == ACC_V_F64 ? memcmp(&a->f, &b->f, sizeof a->f) == 0
+	       : a->type == ACC_V_NIL || a->i == b->i;
+}
+
 /* Cells in which two rows differ; statistics that one of them lacks do not count. */
 static size_t
 differences(const struct sheet *x, const struct ms_row *a, const struct sheet *y, const struct ms_row *b)
 {
 	size_t n = !acc_str_eq(a->n.type, b->n.type) + !acc_str_eq(a->n.op, b->n.op);
 	n += (a->n.task != b->n.task) + (a->n.stream != b->n.stream) + (a->n.time != b->n.time);
-	n += (strcmp(a->n.io, b->n.io) != 0) + (a->n.slot != b->n.slot);
+	n += (a->n.io != b->n.io) + (a->n.slot != b->n.slot);
 	n += !acc_str_eq(a->n.dtype, b->n.dtype) + (a->empty != b->empty);
 	n += a->ndim != b->ndim || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) != 0;
 	for (uint32_t i = 0; i < x->s.nkey; i++)
 		for (uint32_t k = 0; k < y->s.nkey; k++)
 			if (strcmp(x->s.key[i], y->s.key[k]) == 0 && a->val[i].type != ACC_V_BIN)
-				n += !acc_val_eq(&a->val[i], &b->val[k]);
+				n += !equal(&a->val[i], &b->val[k]);
 	return n;
 }
 
