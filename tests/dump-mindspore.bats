@@ -187,6 +187,8 @@ rows() { # dump, name of the expectation
 		out~f16~FLOAT16
 		END
 	)
+	accdump-read -i in "$D/types.bin" 2>/dev/null | accmetric | accfmt --tsv --no-header \
+		-c pos,s.min,s.max | awk -F '\t' '$2 != "" {printf "%s\t%.9g\t%.9g\n", $1, $2, $3}' | diff - "$DATA/rows/mindspore_types.tsv"
 	accdump-read -i out "$D/types.bin" 2>/dev/null | accfmt --json |
 		jq -r 'select(.kind == "tensor") | "\(.layout) \(.err == null)"' | diff - <(cat <<-'END'
 		FRACTAL_NZ false
@@ -361,4 +363,29 @@ rows() { # dump, name of the expectation
 		accfmt --tsv --no-header -c a.name,b.name,m.max_abs"
 	[ "${#lines[@]}" -eq 14 ]
 	run -0 accdiff "$D/same.ckpt" "$w/same.pt"
+}
+
+@test "mindspore: checksums of either kind are compared" {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir a b
+	printf '%s\n' 'Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,SHA1' \
+		'Add,Default_Add-op0,0,0,1733905446000001,input,0,4,float32,"()",aa00,' \
+		'Add,Default_Add-op0,0,0,1733905446000002,output,0,4,float32,"()",bb00,' >a/statistic.csv
+	sed 's/bb00/cc00/; s/17339054460/17339054470/' a/statistic.csv >b/statistic.csv
+	accalign a b | accmetric | accfmt --tsv --no-header -c m.mode,m.equal |
+		diff - <(printf 'md5\ttrue\nmd5\tfalse\n')
+	run -1 accdiff a b
+	[[ $output == *'Default_Add-op0: output 0'* ]]
+	[ "$(accdump-read a | accfmt --json | jq -r 'select(.task).task')" = md5 ]
+}
+
+@test "mindspore: a row without its line's end, or with a comma less, is left out and said" {
+	cd "$BATS_TEST_TMPDIR"
+	head -c -3 "$D/stat_h4/statistic.csv" >statistic.csv
+	fails 'statistic.csv: line 6 is left out: the file ends in it' accdump-read .
+	[ "$(list key accdump-read . 2>/dev/null | wc -l)" = 4 ]
+	sed '3s/,7,0,/,7.0,/' "$D/stat_h4/statistic.csv" >statistic.csv
+	fails 'statistic.csv: line 3 is left out: it is no row of statistics' accdump-read .
+	sed '1s/Shape/Form/' "$D/stat_h4/statistic.csv" >statistic.csv
+	fails "there is no column 'Shape'" accdump-read .
 }

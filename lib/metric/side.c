@@ -18,7 +18,7 @@ statistic(struct side *s, int i, const struct acc_val *v)
 }
 
 /* Of several kinds the first in this order counts. */
-static const char *const sum_keys[] = {"stat.crc32", "stat.md5", "stat.xor"};
+static const char *const sum_keys[] = {"stat.crc32", "stat.md5", "stat.xor", "stat.sha1"};
 
 static void
 checksum(struct side *s, int i, const struct acc_val *v)
@@ -81,6 +81,10 @@ field(struct side *s, struct acc_str k, const struct acc_val *v)
 	case ACC_KEY(8, 's', 'r'):
 		if (acc_str_is(k, "stat.xor"))
 			checksum(s, 2, v);
+		break;
+	case ACC_KEY(9, 's', '1'):
+		if (acc_str_is(k, "stat.sha1"))
+			checksum(s, 3, v);
 		break;
 	}
 }

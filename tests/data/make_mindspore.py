@@ -340,7 +340,7 @@ def dumpdata(ins, outs, spaces=(), packed=True):
 
 
 TYPES = {1: "<f4", 2: "<f2", 3: "|i1", 4: "|u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<i8", 9: "<u4", 10: "<u8",
-         11: "|b1", 12: "<f8", 16: "<c8", 17: "<c16", 18: "|i1", 19: "<i2", 20: "<i4", 21: "|u1", 22: "<u2",
+         11: "|b1", 12: "<f8", 14: "|i1", 15: "|u1", 16: "<c8", 17: "<c16", 18: "|i1", 19: "<i2", 20: "<i4", 21: "|u1", 22: "<u2",
          27: "<u2", 32: "<u4", 33: "|u1", 34: "|u1", 35: "|u1", 36: "|u1"}
 
 
@@ -367,7 +367,30 @@ def ascend():
         n = np.dtype(TYPES.get(typ, "|u1"))
         raw = bytes(range(1, 1 + 3 * n.itemsize))
         ins.append((np.frombuffer(raw, n).copy() if typ != 11 else np.array([True, False, True]), typ, 2))
+    lines = []
+    for i, (a, typ, _) in enumerate(ins):
+        v = decoded(a.tobytes(), typ)
+        if v is not None:
+            lines.append([i, "%.9g" % v.min(), "%.9g" % v.max()])
+    rows("types", lines)
     put("types.bin", dumpdata(ins, [(np.zeros((1, 1, 16, 16), np.float16), 2, f) for f in (29, 3, 1, 49, 99, 27)]))
+
+
+def decoded(raw, typ):
+    """The three values of these bytes, by the definitions of the types; None: not decoded."""
+    raw = bytes(raw)
+    if typ == 27:
+        return unbf16(np.frombuffer(raw, "<u2"))
+    if typ == 32:
+        half = np.frombuffer(raw, "<f2").astype(np.float64)
+        return np.hypot(half[::2], half[1::2])
+    if typ in (33, 34, 35, 36):  # codes 1, 2 and 3 are subnormal in all but the last
+        code = np.array(list(raw), np.float64)
+        return {33: 2 ** (code - 23), 34: code * 2.0 ** -16, 35: code * 2.0 ** -9, 36: 2 ** (code - 127)}[typ]
+    if typ not in TYPES:
+        return None
+    a = np.frombuffer(raw, TYPES[typ])
+    return np.abs(a.astype(np.complex128)) if a.dtype.kind == "c" else a
 
 
 # --- ATB ---
