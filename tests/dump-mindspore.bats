@@ -389,3 +389,17 @@ rows() { # dump, name of the expectation
 	sed '1s/Shape/Form/' "$D/stat_h4/statistic.csv" >statistic.csv
 	fails "there is no column 'Shape'" accdump-read .
 }
+
+@test "msckpt: a folder, ranks and steps; what else is called so is left out" {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir -p all/rank_0 all/rank_1
+	cp "$D/model.ckpt" all/rank_0/net_rank_0-1_5.ckpt
+	cp "$D/model.ckpt" all/rank_0/net_rank_0-1_10.ckpt
+	cp "$D/model_crc.ckpt" all/rank_1/net_rank_1-1_10.ckpt
+	cp "$DATA/checkpoints/same.pt" all/rank_1/lightning.ckpt
+	[ "$(list step,rank accdump-read all | uniq -c | tr -s ' \t\n' ,)" = ,8,5,0,8,10,0,8,10,1, ]
+	[ "$(list step,rank accdump-read -s 10 -r 0 all | uniq -c | tr -s ' \t\n' ,)" = ,8,10,0, ]
+	[ "$(list step,rank accdump-read all/rank_1/net_rank_1-1_10.ckpt | uniq | tr '\t' ,)" = 10,1 ]
+	head -c 300 "$D/model.ckpt" >all/rank_0/net_rank_0-1_5.ckpt
+	fails 'all/rank_0/net_rank_0-1_5.ckpt: byte ' accdump-read all
+}

@@ -1,4 +1,5 @@
 /* Checkpoints of MindSpore: .ckpt */
+#include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>
 
@@ -26,15 +27,6 @@ struct ckpt {
 	struct gathered g;
 	struct acc_arena mem; /* of g */
 };
-
-static int
-probe(const struct acc_probe *p)
-{
-	bool named = acc_str_ends(p->base, ".ckpt");
-	if (p->is_dir || !acc_msckpt_is(p->head, p->nhead))
-		return 0;
-	return named ? 93 : 60;
-}
 
 /* UTF-32, little-endian, as UTF-8. */
 static struct acc_str
@@ -177,11 +169,126 @@ read_values(struct ckpt *c, struct acc_err *e)
 static bool
 level(const char *name, struct place *p)
 {
-	p->rank = acc_dump_place_number(name, "rank_");
-	return p->rank >= 0;
+	int64_t rank = acc_dump_place_number(name, "rank_");
+	if (rank >= 0)
+		p->rank = rank;
+	return rank >= 0;
 }
 
-static const struct place_rule rule = {level, NULL, 1};
+/* Others call their checkpoints so too. */
+static bool
+is_ckpt(int dirfd, const char *name)
+{
+	uint8_t head[4096];
+	if (!acc_str_ends(acc_str(name), ".ckpt"))
+		return false;
+	int fd = acc_file_beneath(dirfd, acc_str(name), NULL);
+	ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+	if (fd >= 0)
+		close(fd);
+	return n > 0 && acc_msckpt_is(head, (size_t)n);
+}
+
+static bool
+holds(int dirfd)
+{
+	const char **names;
+	struct acc_arena m = {0};
+	bool found = false;
+	int64_t n = acc_dump_dir_has(dirfd, ".ckpt") ? acc_dir_list(dirfd, &names, &m, NULL) : 0;
+	for (int64_t i = 0; i < n && !found; i++)
+		found = is_ckpt(dirfd, names[i]);
+	acc_arena_release(&m);
+	return found;
+}
+
+static const struct place_rule rule = {level, holds, 1};
+
+static int
+found(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+{
+	(void)arg, (void)dirfd, (void)p, (void)e;
+	return 1;
+}
+
+static int
+probe(const struct acc_probe *p)
+{
+	if (p->is_dir) {
+		struct place top = {.path = "."};
+		return acc_dump_each_place(p->dirfd, &top, &rule, found, NULL, NULL) > 0 ? 70 : 0;
+	}
+	bool named = acc_str_ends(p->base, ".ckpt");
+	return !acc_msckpt_is(p->head, p->nhead) ? 0 : named ? 93 : 60;
+}
+
+/* "llama_rank_3-2_100.ckpt": the second epoch's step 100. */
+static int64_t
+step_of(const char *file)
+{
+	const char *dash = strrchr(file, '-');
+	const char *under = dash == NULL ? NULL : strchr(dash, '_');
+	int64_t epoch, step;
+	if (under == NULL || !acc_str_ends(acc_str(under), ".ckpt") ||
+		!acc_str_int((struct acc_str){dash + 1, (uint32_t)(under - dash - 1)}, &epoch) ||
+		!acc_str_int((struct acc_str){under + 1, (uint32_t)strlen(under) - 6}, &step))
+		return -1;
+	return step;
+}
+
+static int
+read_file(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file, int64_t rank,
+	struct acc_err *e)
+{
+	struct ckpt k = {.w = {.c = c, .dir = dir, .io = "param"}, .file = acc_str(file)};
+	const struct acc_source s = {.root = dir, .format = "msckpt", .framework = "mindspore",
+		.task = "tensor", .step = step_of(file), .rank = rank, .proc = -1, .order = "file"};
+	if (!acc_dump_wants(c, s.step, rank))
+		return 0;
+	k.fd = acc_file_beneath(dirfd, k.file, e);
+	if (k.fd < 0)
+		return k.fd;
+	int rc = acc_file_stat(k.fd, &k.info, e);
+	if (rc == 0)
+		rc = acc_dump_source(c, &s, e);
+	if (rc == 0)
+		rc = read_values(&k, e);
+	close(k.fd);
+	acc_dump_weights_end(&k.w, dir);
+	acc_arena_release(&k.mem);
+	return rc;
+}
+
+struct reading {
+	struct acc_dump_ctx *c;
+	const char *root;
+};
+
+static int
+read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+{
+	struct reading *rd = arg;
+	char dir[PATH_MAX], path[2 * PATH_MAX];
+	const char **names;
+	struct acc_arena m = {0};
+	snprintf(dir, sizeof dir, "%s%s", rd->root, p->path + 1); /* it starts with "." */
+	int64_t n = acc_dir_list(dirfd, &names, &m, e);
+	int rc = n < 0 ? (int)n : 0;
+	for (int64_t i = 0; i < n && rc == 0; i++) {
+		struct acc_err bad = {0};
+		if (!is_ckpt(dirfd, names[i]))
+			continue;
+		rc = read_file(rd->c, dirfd, dir, names[i], p->rank, &bad);
+		if (bad.code == 0)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+		acc_err_in(&bad, path);
+		acc_dump_trouble(rd->c, &bad);
+		rc = 0;
+	}
+	acc_arena_release(&m);
+	return rc;
+}
 
 static int
 read_ckpt(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
@@ -189,36 +296,30 @@ read_ckpt(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	char dir[PATH_MAX];
 	const char *file;
 	struct place at;
-	struct ckpt k = {.w = {.c = c, .dir = dir, .io = "param"}, .fd = -1};
-	int rc = acc_dump_real(path, dir, &file, e);
-	int dirfd = rc < 0 ? rc : acc_dir_open(dir, e);
-	if (dirfd < 0)
-		return dirfd;
-	k.file = acc_str(file);
-	k.fd = acc_file_beneath(dirfd, k.file, e);
-	close(dirfd);
-	acc_dump_place_of(dir, &rule, &at);
-	if (k.fd < 0 || !acc_dump_wants(c, -1, at.rank)) {
-		if (k.fd >= 0)
-			close(k.fd);
-		return k.fd < 0 ? k.fd : 0;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+	if (fd >= 0) {
+		struct reading rd = {c, dir};
+		snprintf(dir, sizeof dir, "%s", path);
+		for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
+			dir[n - 1] = '\0';
+		acc_dump_place_of(dir, &rule, &at);
+		rc = acc_dump_each_place(fd, &at, &rule, read_place, &rd, e);
+	} else {
+		rc = acc_dump_real(path, dir, &file, e);
+		if (rc == 0)
+			rc = fd = acc_dir_open(dir, e);
+		acc_dump_place_of(dir, &rule, &at);
+		if (rc >= 0)
+			rc = read_file(c, fd, dir, file, at.rank, e);
 	}
-	const struct acc_source s = {.root = dir, .format = "msckpt", .framework = "mindspore",
-		.task = "tensor", .step = -1, .rank = at.rank, .proc = -1, .order = "file"};
-	rc = acc_file_stat(k.fd, &k.info, e);
-	if (rc == 0)
-		rc = acc_dump_source(c, &s, e);
-	if (rc == 0)
-		rc = read_values(&k, e);
-	close(k.fd);
-	acc_dump_weights_end(&k.w, path);
-	acc_arena_release(&k.mem);
+	if (fd >= 0)
+		close(fd);
 	return rc;
 }
 
 const struct acc_dump acc_dump_msckpt = {
 	.name = "msckpt",
-	.help = "a checkpoint of MindSpore: .ckpt",
+	.help = "checkpoints of MindSpore: a .ckpt file, or a folder, also of rank_0, ...",
 	.looks_for = "*.ckpt",
 	.probe = probe,
 	.read = read_ckpt,
