@@ -86,7 +86,7 @@ NPY_=name,file,dtype,shape,stride,order,off,len
 	[[ ${lines[2]} == $'objects\t[2]\t\ttype '* ]]
 	ln -s "$D/npy/c_order.npy" d/out.npy
 	run -2 --separate-stderr accdump-read d
-	[[ $stderr == *"d/out.npy: refused to open out.npy: a symbolic link leaves the folder"* ]]
+	[[ $stderr == *"d/out.npy: refused to open out.npy: "*"symbolic link"* ]]
 }
 
 # As handmade.py saved them. views.tsv: name[:path] dtype shape stride offset requires_grad max min mean norm crc32
