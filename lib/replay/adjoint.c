@@ -192,13 +192,23 @@ acc_adjoint_point(struct acc_adjoint *a)
 		st.up[i] = x[i] + h;
 		st.down[i] = x[i] - h;
 	}
+	/* What is added to a product: the product itself does not matter. */
+	const struct acc_dense *base = t->ref;
+	t->r.gradient = t->r.op->product != NULL;
 	int rc = difference(a, &st);
+	if (rc == 0 && t->r.gradient) {
+		struct acc_dense *added = acc_trial_outputs(t, false);
+		base = added;
+		rc = added == NULL ? acc_cannot(&t->r, "out of memory")
+				   : acc_replay_eval(&t->r, added);
+	}
+	t->r.gradient = false;
 	if (rc < 0)
 		return rc;
 	bool saves = t->r.op->flags & ACC_SAVES_OUTPUT;
 	for (uint32_t k = 0; k < t->nout; k++) {
 		struct acc_broadcast b;
-		const struct acc_dense *in = a->x, *f = &t->ref[k];
+		const struct acc_dense *in = a->x, *f = &base[k];
 		if (!acc_broadcast_start(&b, f->shape, f->ndim, &in, 1))
 			return acc_cannot(&t->r, "its gradient could not be followed");
 		for (size_t o = 0; o < f->n; o++, acc_broadcast_next(&b)) {
@@ -253,6 +263,8 @@ acc_adjoint_product(struct acc_adjoint *a)
 	bool of_x = p.xfrom != NULL ? a->x->v == p.xsrc : a->x->v == p.x;
 	if (!of_x && a->x->v != p.y)
 		return acc_cannot(&t->r, "its gradient could not be followed");
+	if (t->large)
+		return acc_freivalds_gradient(a, &p, of_x);
 	if (!sums_start(&t->r, a->x->n, &s))
 		return acc_cannot(&t->r, "out of memory");
 	if (a->gout[0] != NULL)

@@ -231,6 +231,8 @@ attention(struct acc_replay *r, struct acc_dense *out)
 		if (out[k].n != 0 && (r->op->which != CANN || k > 2 ||
 			out[k].n != 8 * a.q.nb * a.q.nh * a.q.ns))
 			return acc_cannot(r, "its further outputs are not understood");
+	if ((double)a.q.nb * (double)a.q.nh * (double)a.q.ns * (double)a.k.ns * (double)a.q.nd > 0x1p26)
+		return acc_cannot(r, "too large to be recomputed");
 	double *s = acc_doubles(r, a.k.ns), size;
 	if (s == NULL)
 		return ACC_EUNSUP;

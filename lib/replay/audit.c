@@ -292,6 +292,7 @@ finish(struct acc_audit *a, struct acc_job *j, size_t at)
 		struct acc_audited *v = &a->result[at + k];
 		*v = j->result[k];
 		v->call = at;
+		v->unread = j->unread && v->skip != NULL;
 		v->skip = lasting(a, v->skip);
 		v->cause = lasting(a, v->cause);
 	}
@@ -407,6 +408,20 @@ annotate(struct acc_rec *r, const struct acc_audited *v)
 	return rc;
 }
 
+static void
+report(struct acc_audit *a, const struct acc_rec *r, const struct acc_audited *v)
+{
+	struct acc_err e = {0};
+	char where[200];
+	struct acc_str name = acc_get_text(r, "", "name");
+	if (!v->unread)
+		return;
+	snprintf(where, sizeof where, "%.*s", ACC_PRS(name));
+	acc_fail(&e, ACC_EIO, "not audited: %s", v->skip);
+	acc_err_in(&e, where);
+	a->trouble(a->arg, &e);
+}
+
 int
 acc_audit_end(struct acc_audit *a, struct acc_err *e)
 {
@@ -419,8 +434,10 @@ acc_audit_end(struct acc_audit *a, struct acc_err *e)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	for (size_t i = 0; i < records(a); i++) {
 		rc = get(a, i, &r, e);
-		if (rc == 0 && k < a->nresult && a->result[k].line == i)
+		if (rc == 0 && k < a->nresult && a->result[k].line == i) {
+			report(a, r, &a->result[k]);
 			rc = annotate(r, &a->result[k++]);
+		}
 		if (rc == 0)
 			rc = a->emit(a->arg, r);
 		if (rc < 0)

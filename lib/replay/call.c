@@ -105,6 +105,14 @@ tensor(struct acc_job *j, const struct acc_rec *r, size_t line, struct acc_value
 	*h = (struct acc_held){.line = line, .d = {.dtype = ACC_NODTYPE}};
 	int rc = acc_ref_get(r, "", &h->ref, &e);
 	h->data = rc > 0;
+	if (rc < 0) {
+		char text[640];
+		acc_err_in(&e, "its record");
+		acc_err_text(&e, text, sizeof text);
+		h->err = acc_arena_copy(&j->mem, text, strlen(text));
+		if (h->err == NULL)
+			return ACC_ENOMEM;
+	}
 	uint64_t n = 0;
 	if (rc < 0 || acc_get(r, "", "shape") == NULL || h->ref.ndim > ACC_DENSE_DIMS ||
 		!acc_count(h->ref.shape, h->ref.ndim, &n) || n > SIZE_MAX / 64)

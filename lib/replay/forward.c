@@ -73,7 +73,12 @@ acc_trial_start(struct acc_trial *t, struct acc_job *j, const struct acc_op *op)
 	t->ref = acc_trial_outputs(t, true);
 	if (t->ref == NULL)
 		return acc_cannot(&t->r, "out of memory");
-	return acc_replay_eval(&t->r, t->ref);
+	if (op->product == NULL)
+		return op->eval(&t->r, t->ref);
+	t->product.alpha = 1;
+	int rc = op->product(&t->r, &t->ref[0], &t->product);
+	t->large = rc == 0 && acc_product_large(&t->product);
+	return rc < 0 || t->large ? rc : acc_product_eval(&t->r, t->ref);
 }
 
 static int
@@ -145,7 +150,11 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 		v->skip = t->out[k]->err != NULL ? t->out[k]->err : "recorded without data";
 		return;
 	}
-	for (size_t i = 0; i < rec->n; i++) {
+	if (t->large && acc_freivalds(&t->r, &t->product, rec, y.unit, y.work, &s, &coarse) < 0) {
+		v->skip = t->r.why;
+		return;
+	}
+	for (size_t i = 0; i < rec->n && !t->large; i++) {
 		double e = error(&y, rec->v[i], ref->v[i], ref->mag[i]);
 		if (e < 0)
 			continue;

@@ -39,6 +39,7 @@ struct acc_job {
 	uint64_t bytes;          /* that loading it will need, roughly */
 	struct acc_audited *result; /* one for each output record, see below */
 	uint32_t nresult;
+	bool unread;             /* a tensor of it could not be read */
 	const char *bad;         /* the records of the call contradict each other */
 };
 
@@ -68,6 +69,7 @@ struct acc_audited { /* of one output record */
 	bool backward, low; /* low: the coarser dtype has 16 bits or less */
 	bool finite;        /* there was a finite element to judge by */
 	double limit, limit_max;
+	bool unread;        /* skipped, because something could not be read */
 	double part;        /* share of the elements that were looked at */
 };
 
@@ -127,7 +129,9 @@ struct acc_trial {
 	struct acc_replay r;
 	struct acc_held **out;     /* forward outputs, in order */
 	uint32_t nout;
-	struct acc_dense *ref;     /* what was evaluated, of each */
+	struct acc_dense *ref;     /* what was evaluated, of each; of a large product nothing */
+	bool large;
+	struct acc_product product; /* if so */
 };
 /* 0, or < 0: it cannot be evaluated, see t->r.why. */
 int acc_trial_start(struct acc_trial *t, struct acc_job *j, const struct acc_op *op);
@@ -150,6 +154,12 @@ int acc_adjoint_move(struct acc_adjoint *a);
 int acc_adjoint_pick(struct acc_adjoint *a);
 int acc_adjoint_point(struct acc_adjoint *a);
 int acc_adjoint_block(struct acc_adjoint *a, bool whole);
+/* --- large products (freivalds.c) --- */
+bool acc_product_large(const struct acc_product *p);
+int acc_freivalds(struct acc_replay *r, const struct acc_product *p, const struct acc_dense *rec,
+	double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse);
+int acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x);
+
 int acc_adjoint_product(struct acc_adjoint *a);
 
 /* Limits of all results, learnt from all of them (limit.c). 0 or ACC_ENOMEM. */

@@ -77,12 +77,14 @@ evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 		p->up[i] = x[i] + p->h * p->v[i];
 		p->down[i] = x[i] - p->h * p->v[i];
 	}
+	a->t->r.gradient = a->t->r.op->product != NULL;
 	a->x->v = p->up;
 	int rc = acc_replay_eval(&a->t->r, p->fup);
 	a->x->v = p->down;
 	if (rc == 0)
 		rc = acc_replay_eval(&a->t->r, p->fdown);
 	a->x->v = x;
+	a->t->r.gradient = false;
 	return rc;
 }
 

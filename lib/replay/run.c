@@ -18,6 +18,13 @@ missing(void *arg, struct acc_held *h)
 	return *why != NULL;
 }
 
+static int
+unread(void *arg, struct acc_held *h)
+{
+	*(bool *)arg |= h->err != NULL;
+	return 0;
+}
+
 void
 acc_job_skip(struct acc_job *j, const char *why)
 {
@@ -59,6 +66,11 @@ acc_job_run(struct acc_job *j)
 		acc_each_held(j->fwd.kw, j->fwd.nkw, missing, &why);
 	if (why == NULL && acc_trial_start(&t, j, op) < 0)
 		why = t.r.why;
+	acc_each_held(j->fwd.in, j->fwd.nin, unread, &j->unread);
+	acc_each_held(j->fwd.kw, j->fwd.nkw, unread, &j->unread);
+	acc_each_held(j->fwd.out, j->fwd.nout, unread, &j->unread);
+	acc_each_held(j->bwd.in, j->bwd.nin, unread, &j->unread);
+	acc_each_held(j->bwd.out, j->bwd.nout, unread, &j->unread);
 	if (why != NULL)
 		acc_job_skip(j, why);
 	else if (j->backward)

@@ -11,6 +11,11 @@ acc_product_eval(struct acc_replay *r, struct acc_dense *out)
 	double *y = acc_doubles(r, p.nk);
 	if (y == NULL)
 		return ACC_EUNSUP;
+	/* For the gradient of what is added, only that counts. */
+	for (size_t i = 0; r->gradient && i < out[0].n; i++)
+		out[0].v[i] = p.bias != NULL ? p.bias[i] : 0;
+	if (r->gradient)
+		return 0;
 	for (size_t b = 0; b < p.nb; b++)
 		for (size_t j = 0; j < p.n; j++) {
 			for (size_t k = 0; k < p.nk; k++)
