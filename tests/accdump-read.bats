@@ -242,7 +242,7 @@ list() { # keys, command...
 	mkdir -p steps out/rank0
 	cp "$D/leaves/step0/rank0/dump.json" out/rank0
 	ln -s ../out steps/step0
-	fails 'refused to open ./step0: a symbolic link leaves the folder' accdump-read steps
+	fails 'refused to open ./step0: ' accdump-read steps
 }
 
 @test "a data_name that holds a zero byte" {
