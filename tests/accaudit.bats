@@ -121,3 +121,26 @@ replayed() { # family
 		jq -r 'select(.["x-wrong"]) | .key' | head -n 1)
 	[ "$(jq -r 'select(.what == "culprit") | .name' <<<"$output")" = "$first" ]
 }
+
+# What is said of the first wrong output of a call.
+looks() { # text, op call
+	[[ $(jq -r --arg n "$2" 'select(.key == $n and .["audit.ok"] == false) | .["audit.cause"]' causes |
+		head -n 1) == *"$1"* ]] || { jq -c --arg n "$2" 'select(.key == $n)' causes; return 1; }
+}
+
+@test "an error that has a signature is called by its name" {
+	accaudit "$DATA/replay/causes.acc.gz" | accfmt --json >causes
+	looks "the bias is missing" Functional.linear.0.forward
+	looks "operand is transposed" Functional.linear.1.forward
+	looks "tanh form of gelu" Functional.gelu.0.forward
+	looks "as if eps were 1e-06" Functional.layer_norm.0.forward
+	looks "a factor of 4 too much" Tensor.mean.0.forward
+	looks "the mask is off by one" Torch.triu.0.forward
+	looks "the mask is off by one" Tensor.masked_fill.0.forward
+	looks "computed in 16 bits" Torch.matmul.0.forward
+	looks "one row is wrong: number 2" Torch.matmul.1.forward
+	looks "one column is wrong: number 1" Torch.matmul.2.forward
+	looks "one element is wrong: number 7" Torch.exp.0.forward
+	looks "all zeros" Torch.mm.0.backward
+	looks "clamped" Torch.mul.0.forward
+}

@@ -65,6 +65,8 @@ compare(struct acc_adjoint *a, const struct sums *s)
 		acc_err_add(&a->err, fabs(rec - ref) / (den + a->work * s->abs[i]), i);
 		acc_err_add(&a->coarse, fabs(rec - ref) / (den + a->unit * s->abs[i]), i);
 	}
+	if (acc_far_off(&a->err, a->unit > 0x1p-20))
+		a->cause = acc_cause_plain(a->t->r.mem, a->gin, s->ref);
 }
 
 /* --- elements that are moved --- */

@@ -159,6 +159,8 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 	else if (test(&a, x->mode) < 0)
 		v->skip = t->r.why;
 	v->mode = x->mode.n > 1 ? (uint8_t)x->mode.p[1] : 0; /* mOve, pOint, bLock, aNy, pRod */
+	if (v->skip == NULL && acc_far_off(&a.err, a.unit > 0x1p-20))
+		v->cause = a.cause;
 	v->rms = acc_err_rms(&a.err);
 	v->max = acc_err_max(&a.err);
 	v->coarse_rms = acc_err_rms(&a.coarse);

@@ -161,6 +161,8 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 		acc_err_add(&s, e, i);
 		acc_err_add(&coarse, error(&low, rec->v[i], ref->v[i], ref->mag[i]), i);
 	}
+	if (acc_far_off(&s, unit > 0x1p-20))
+		v->cause = acc_cause_forward(t, k);
 	v->rms = acc_err_rms(&s);
 	v->max = acc_err_max(&s);
 	v->coarse_rms = acc_err_rms(&coarse);

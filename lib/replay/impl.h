@@ -149,11 +149,16 @@ struct acc_adjoint {
 	double unit, work;              /* of rounding: of the gradients; of what sums them up */
 	struct acc_errsum err, coarse;  /* coarse: with the unit for work as well */
 	size_t skipped;                 /* elements not looked at, for a kink */
+	const char *cause;
 };
 int acc_adjoint_move(struct acc_adjoint *a);
 int acc_adjoint_pick(struct acc_adjoint *a);
 int acc_adjoint_point(struct acc_adjoint *a);
 int acc_adjoint_block(struct acc_adjoint *a, bool whole);
+/* --- causes (cause.c): a sentence, or NULL --- */
+const char *acc_cause_forward(struct acc_trial *t, uint32_t k);
+const char *acc_cause_plain(struct acc_arena *mem, const struct acc_dense *rec, const double *ref);
+
 /* --- large products (freivalds.c) --- */
 bool acc_product_large(const struct acc_product *p);
 int acc_freivalds(struct acc_replay *r, const struct acc_product *p, const struct acc_dense *rec,
@@ -164,6 +169,8 @@ int acc_adjoint_product(struct acc_adjoint *a);
 
 /* Limits of all results, learnt from all of them (limit.c). 0 or ACC_ENOMEM. */
 int acc_limits(struct acc_audited *v, size_t n);
+/* So far off that a cause is worth looking for, whatever the other calls are. */
+bool acc_far_off(const struct acc_errsum *s, bool low);
 bool acc_audited_good(const struct acc_audited *v);
 
 #endif

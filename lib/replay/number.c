@@ -99,6 +99,12 @@ acc_err_rms(const struct acc_errsum *s)
 	return s->broken ? INFINITY : s->n == 0 ? 0 : sqrt(s->sum2 / (double)s->n);
 }
 
+bool
+acc_far_off(const struct acc_errsum *s, bool low)
+{
+	return s->broken || acc_err_rms(s) > (low ? 1.6 : 8) || s->max > (low ? 4 : 32);
+}
+
 double
 acc_err_max(const struct acc_errsum *s)
 {

@@ -142,6 +142,15 @@ compare(struct acc_adjoint *a, const struct probe *p)
 	}
 }
 
+static const char *
+cause(const struct acc_adjoint *a)
+{
+	for (size_t i = 0; i < a->gin->n; i++)
+		if (a->gin->v[i] != 0)
+			return a->err.broken ? "NaN or Inf from finite numbers" : NULL;
+	return "all zeros";
+}
+
 int
 acc_adjoint_block(struct acc_adjoint *a, bool whole)
 {
@@ -181,5 +190,7 @@ acc_adjoint_block(struct acc_adjoint *a, bool whole)
 			compare(a, &p);
 		}
 	}
+	if (rc == 0 && acc_far_off(&a->err, a->unit > 0x1p-20))
+		a->cause = cause(a);
 	return rc;
 }

@@ -339,8 +339,47 @@ def losses(s):
          reduction="batchmean")
 
 
+def causes(s):
+    """Calls that went wrong in ways that can be named; what is recorded is what `but` gives."""
+    def wrong(op, fn, but, *args, **kwargs):
+        s.do(op, lambda *a, **k: fn(*a, **k) * 0 + but(*a, **k), *args, grad=False, off=False,
+             **kwargs)
+
+    def hit(y, at):
+        y = y.clone()
+        y[at] += 3
+        return y
+
+    x, w, b = rand(4, 6, dtype=f32), rand(6, 6, dtype=f32), rand(6, dtype=f32)
+    wrong("Functional.linear", F.linear, lambda x, w, b: F.linear(x, w), x, w, b)
+    wrong("Functional.linear", F.linear, lambda x, w, b: F.linear(x, w.t(), b), x, w, b)
+    wrong("Functional.gelu", F.gelu, lambda x: F.gelu(x, approximate="tanh"), x)
+    wrong("Functional.layer_norm", F.layer_norm, lambda x, n, w, b, eps: F.layer_norm(x, n, w, b,
+          1e-6), x * 1e-2, (6,), b, b, 1e-5)
+    wrong("Tensor.mean", lambda x, d: x.mean(d), lambda x, d: x.sum(d), x, 0)
+    wrong("Torch.triu", torch.triu, lambda x, diagonal: torch.triu(x, diagonal + 1), w, diagonal=1)
+    wrong("Tensor.masked_fill", lambda x, m, v: x.masked_fill(m, v), lambda x, m, v: x.masked_fill(
+          torch.triu(m, 2), v), w, torch.triu(torch.ones(6, 6), 1) > 0, 7.0)
+    wrong("Torch.matmul", torch.matmul, lambda x, y: (x.bfloat16() @ y.bfloat16()).double(), x, w)
+    wrong("Torch.matmul", torch.matmul, lambda x, y: hit(x @ y, 2), x, w)
+    wrong("Torch.matmul", torch.matmul, lambda x, y: hit(x @ y, (slice(None), 1)), x, w)
+    wrong("Torch.exp", torch.exp, lambda x: hit(x.exp(), (1, 1)), x)
+    wrong("Torch.mul", torch.mul, lambda x, y: (x * y).clamp(-65504, 65504),
+          torch.tensor([300.0, 2.0, 1.0], dtype=f16), torch.tensor([300.0, 5.0, 3.0], dtype=f16))
+
+    class Zero(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x @ y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.new_zeros(4, 6), g.new_zeros(6, 6)
+    s.do("Torch.mm", Zero.apply, x, w, off=False)
+
+
 FAMILIES = [arithmetic, functions, products, conv, norms, softmaxes, reductions, movement, indices,
-            losses]
+            losses, causes]
 
 if __name__ == "__main__":
     out = sys.argv[1]
