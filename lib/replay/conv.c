@@ -98,7 +98,7 @@ copy_padded(struct acc_replay *r, const struct acc_dense *x, const struct acc_de
 		if (len == 0 || lead[d] < 0)
 			return acc_cannot(r, "its arguments do not fit each other");
 		size[d] = (len - 1) * step[d] + 1 + lead[d] + tail;
-		if (size[d] <= 0 || n > ((size_t)1 << 40) / (size_t)size[d])
+		if (size[d] <= 0 || n > ACC_MAX_TABLE / (size_t)size[d])
 			return acc_cannot(r, "its arguments do not fit each other");
 		n *= (size_t)size[d];
 	}

@@ -70,6 +70,9 @@ acc_trial_start(struct acc_trial *t, struct acc_job *j, const struct acc_op *op)
 	t->r.nrec = n;
 	if (n == 0)
 		return acc_cannot(&t->r, "no output was recorded");
+	for (uint32_t i = 0; i < n; i++)
+		if (rec[i].v == NULL && rec[i].n > ACC_MAX_UNSEEN)
+			return acc_cannot(&t->r, "its output was recorded without data");
 	t->ref = acc_trial_outputs(t, true);
 	if (t->ref == NULL)
 		return acc_cannot(&t->r, "out of memory");

@@ -100,6 +100,9 @@ enum acc_dtype acc_coarsest(const struct acc_pass_of *s, enum acc_dtype t);
 uint64_t acc_mix(uint64_t x);
 
 /* --- evaluation --- */
+/* Shapes are believed as far as there is data of that size; of what there is none, up to here. */
+#define ACC_MAX_TABLE ((size_t)1 << 28)
+#define ACC_MAX_UNSEEN ((size_t)1 << 24)
 /* Evaluate by eval or product. */
 int acc_replay_eval(struct acc_replay *r, struct acc_dense *out);
 int acc_product_eval(struct acc_replay *r, struct acc_dense *out);

@@ -41,7 +41,7 @@ acc_product_eval(struct acc_replay *r, struct acc_dense *out)
 size_t *
 acc_offsets(struct acc_replay *r, size_t n, size_t step)
 {
-	size_t *p = acc_alloc(r->mem, (n > 0 ? n : 1) * sizeof *p);
+	size_t *p = n > ACC_MAX_TABLE ? NULL : acc_alloc(r->mem, (n > 0 ? n : 1) * sizeof *p);
 	if (p == NULL)
 		acc_cannot(r, "out of memory");
 	for (size_t i = 0; p != NULL && i < n; i++)

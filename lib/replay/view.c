@@ -55,7 +55,8 @@ size_t *
 acc_view_offsets(struct acc_replay *r, const struct acc_view *v)
 {
 	struct walk w = {.at = v->first};
-	size_t n = acc_view_count(v), *p = acc_alloc(r->mem, (n > 0 ? n : 1) * sizeof *p);
+	size_t n = acc_view_count(v);
+	size_t *p = n > ACC_MAX_TABLE ? NULL : acc_alloc(r->mem, (n > 0 ? n : 1) * sizeof *p);
 	if (p == NULL)
 		acc_cannot(r, "out of memory");
 	for (size_t i = 0; p != NULL && i < n; i++, next(v, &w))
