@@ -68,7 +68,9 @@ done
 
 # Each side as a stream, in a named pipe, so that both are read at once.
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/accdiff.XXXXXX") || die "no temporary folder"
-trap 'rm -rf "$tmp"' EXIT
+# A reader waits for somebody to open its pipe: where a later program failed, nobody will.
+readers=
+trap 'rm -rf "$tmp"; [ -z "$readers" ] || kill $readers 2>/dev/null' EXIT
 trap 'exit 2' HUP INT TERM
 mkfifo "$tmp/a" "$tmp/b" || die "no named pipe in $tmp"
 
@@ -82,13 +84,17 @@ measure() { # DEVICE BENCH, streams
 }
 if [ -n "$noise" ]; then
 	read_side "$noise" >"$tmp/a" &
+	readers=$!
 	read_side "$2" >"$tmp/b" &
+	readers="$readers $!"
 	measure "$tmp/a" "$tmp/b" >"$tmp/noise"
 fi
 # A command in the background reads /dev/null unless told otherwise.
 exec 3<&0
 read_side "$1" <&3 >"$tmp/a" &
+readers=$!
 read_side "$2" <&3 >"$tmp/b" &
+readers="$readers $!"
 exec 3<&-
 
 # shellcheck disable=SC2086 # the words behind these options are ours

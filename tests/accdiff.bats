@@ -45,6 +45,14 @@ load helper
 	[[ $stderr == *"Try 'accdiff --help'."* ]]
 }
 
+@test "a program that gives up leaves no reader behind" {
+	run -2 --separate-stderr env TMPDIR="$BATS_TEST_TMPDIR" timeout 60 \
+		accdiff -p nobody "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
+	[[ $stderr == *"accfirstbad: no preset 'nobody'"* ]]
+	sleep 0.2
+	run -1 pgrep -f "accdiff -p nobody"
+}
+
 @test "msprobe's own table" {
 	run -0 accdiff -p msprobe -a -f csv -c msprobe "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
 	[[ ${lines[0]} == "NPU Name,Bench Name,"*,Data_name ]]
