@@ -145,6 +145,8 @@ regress: all
 	BIN=$(abspath $(BIN)) tests/regress $(B)/regress/tensor 258
 	$(PYTHON) tests/data/make_regress.py $(B)/regress/statistics 192 statistics
 	BIN=$(abspath $(BIN)) tests/regress $(B)/regress/statistics 160
+	$(PYTHON) tests/data/make_networks.py $(B)/regress/networks
+	BIN=$(abspath $(BIN)) tests/audit-networks $(B)/regress/networks
 	rm -rf $(B)/regress
 
 # SIZE=2147483648 bytes a side, ROUNDS=5, ONLY="warm stats ...": see tests/bench/run.
