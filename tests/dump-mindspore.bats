@@ -403,3 +403,16 @@ rows() { # dump, name of the expectation
 	head -c 300 "$D/model.ckpt" >all/rank_0/net_rank_0-1_5.ckpt
 	fails 'all/rank_0/net_rank_0-1_5.ckpt: byte ' accdump-read all
 }
+
+@test "all of them through two readers are the same stream; inline, the same measures" {
+	for f in kbk/device forms o2 atb atb_stat stat_h4 model.ckpt same.ckpt same.bin steps; do
+		accdump-read "$D/$f" 2>/dev/null >"$BATS_TEST_TMPDIR/once.acc" || true
+		accdump-read - <"$BATS_TEST_TMPDIR/once.acc" 2>/dev/null | accfmt --json |
+			diff - <(accfmt --json "$BATS_TEST_TMPDIR/once.acc") || { echo "$f"; return 1; }
+	done
+	for f in kbk/device o2 model.ckpt same.ckpt same.bin steps; do
+		accdump-read --inline "$D/$f" | accmetric | accfmt --tsv --no-header -c name,s.hash |
+			diff - <(accdump-read "$D/$f" | accmetric | accfmt --tsv --no-header -c name,s.hash) ||
+			{ echo "$f"; return 1; }
+	done
+}

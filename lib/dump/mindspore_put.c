@@ -175,6 +175,9 @@ put_tensor(struct ms_folder *f, const struct ms_tensor *t, struct argname *a, st
 		rc |= add_file(f, r, t, format);
 	else if (row != NULL)
 		rc |= add_described(r, row);
+	/* So that a tensor whose contents travel with the stream is not taken for statistics. */
+	if (t->file != NULL && row != NULL)
+		rc |= acc_add(r, "", "data_name", acc_ctext(t->file));
 	rc |= add_row(f, r, t);
 	return rc < 0 ? nomem(e) : acc_dump_put(f->c, r, e);
 }
