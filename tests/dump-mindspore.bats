@@ -411,8 +411,10 @@ rows() { # dump, name of the expectation
 			diff - <(accfmt --json "$BATS_TEST_TMPDIR/once.acc") || { echo "$f"; return 1; }
 	done
 	for f in kbk/device o2 model.ckpt same.ckpt same.bin steps; do
-		accdump-read --inline "$D/$f" | accmetric | accfmt --tsv --no-header -c name,s.hash |
-			diff - <(accdump-read "$D/$f" | accmetric | accfmt --tsv --no-header -c name,s.hash) ||
+		# An empty tensor has nothing that could travel.
+		accdump-read --inline "$D/$f" | accmetric | accfmt --tsv --no-header -c name,s.hash,shape |
+			grep -v '\[0' | diff - <(accdump-read "$D/$f" | accmetric |
+				accfmt --tsv --no-header -c name,s.hash,shape | grep -v '\[0') ||
 			{ echo "$f"; return 1; }
 	done
 }
