@@ -149,7 +149,7 @@ of_another(const struct acc_trial *t, const struct acc_adjoint *a)
 	static const char itself[] = "to float half bfloat16 double type type_as contiguous dropout "
 		"cpu cuda npu identity expand expand_as reshape view squeeze flatten requires_grad";
 	const struct acc_dense *x = a->x, *y = &t->out[0]->d;
-	if (strcmp(t->r.op->cls, "loss") == 0 && x->ndim > 0) {
+	if (acc_str_is(t->r.name, "cross_entropy") && x->ndim > 0) {
 		size_t some = 0, rows = x->n / (size_t)(x->shape[x->ndim - 1] + (x->n == 0));
 		for (size_t i = 0; i < x->n; i++)
 			some += a->gin->v[i] != 0;
