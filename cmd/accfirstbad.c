@@ -167,7 +167,8 @@ main(int argc, char **argv)
 	if (c == NULL)
 		cli_die_err(&e);
 	run(c, in, out);
-	if (c->pairs > 0 && c->measured == 0 && c->judged_before == 0) {
+	/* What failed earlier has said why. */
+	if (c->pairs > 0 && c->measured == 0 && c->judged_before == 0 && acc_in_status(in) < 2) {
 		cli_warn("no pair was measured: is accmetric missing from the pipe?");
 		cli_status(out, 2);
 	}

@@ -368,9 +368,9 @@ list() { # keys, command...
 	[ "$(grep -c gelu <<<"$output")" -eq 4 ]
 }
 
-@test "what is no dump: one line that says what was looked for" {
-	fails 'not_a_dump: no dump: looked for ' accdump-read "$D/broken/not_a_dump"
-	fails 'notes.txt: no dump: looked for ' accdump-read "$D/broken/not_a_dump/notes.txt"
+@test "what is no dump: one line that says what to look at" {
+	fails 'not_a_dump: no dump: nothing of what ' accdump-read "$D/broken/not_a_dump"
+	fails 'notes.txt: no dump: nothing of what ' accdump-read "$D/broken/not_a_dump/notes.txt"
 	fails 'nowhere: cannot open: No such file' accdump-read nowhere
 	fails "there is no dump format 'xyz'" accdump-read -f xyz "$D/leaves"
 	fails 'standard input: ' accdump-read - <"$D/broken/not_a_dump/notes.txt"

@@ -127,7 +127,7 @@ as_python() { # file, name of what is expected
 	for ((i = 0; i < 20000; i++)); do
 		echo "host:67012:69256 [3] NCCL INFO Channel $i/32 : 0 1 2 3 4 5 6 7"
 	done >late.log
-	fails 'no dump: looked for ' accdump-read late.log
+	fails 'no dump: nothing of what ' accdump-read late.log
 	fails 'no line of a known training log' accdump-read -f log late.log
 	cat "$D/megatron.log" >>late.log
 	[ "$(read_all late.log)" = "$(cat "$D/expect/megatron.log.tsv")" ]

@@ -63,7 +63,6 @@ uint64_t acc_dump_count(const struct acc_dump_ctx *c);
 /* --- for formats --- */
 struct acc_dump {
 	const char *name, *help;
-	const char *looks_for; /* for the message when nothing is found: "step0/rank0/dump.json" */
 	/* 0: not mine; 1..100: how sure. Reads nothing but what it is shown, and names. */
 	int (*probe)(const struct acc_probe *p);
 	/* Or NULL. As probe, asked where no probe was sure: may read the file. */

@@ -141,7 +141,6 @@ read_ascend(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_ascend = {
 	.name = "ascend",
 	.help = "DumpData of Ascend: a file of one kernel's tensors",
-	.looks_for = "DumpData",
 	.probe = probe,
 	.read = read_ascend,
 };

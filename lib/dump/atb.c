@@ -369,7 +369,6 @@ read_atb(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_atb = {
 	.name = "atb",
 	.help = "ATB: a tensor's .bin file, or the folders of a dump",
-	.looks_for = "before/intensor0.bin",
 	.probe = probe,
 	.read = read_atb,
 };

@@ -231,7 +231,6 @@ read_yaml(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_config_yaml = {
 	.name = "yaml",
 	.help = "a configuration in YAML: MindFormers, Megatron's tests",
-	.looks_for = "a configuration",
 	.probe = probe,
 	.read = read_yaml,
 };

@@ -494,7 +494,6 @@ read_dcp(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_dcp = {
 	.name = "dcp",
 	.help = "a folder of torch.distributed.checkpoint",
-	.looks_for = ".metadata",
 	.probe = probe,
 	.read = read_dcp,
 };

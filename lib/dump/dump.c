@@ -55,12 +55,7 @@ surest(const struct acc_probe *p, struct acc_err *e)
 		best = ask(p, true);
 	if (best != NULL)
 		return best;
-	char list[224] = "";
-	for (size_t i = 0, n = 0; i < acc_ndumps && n < sizeof list; i++)
-		if (acc_dumps[i]->looks_for != NULL)
-			n += (size_t)snprintf(list + n, sizeof list - n, "%s%s",
-				n > 0 ? ", " : "", acc_dumps[i]->looks_for);
-	acc_fail(e, ACC_EFORMAT, "no dump: looked for %s", list);
+	acc_fail(e, ACC_EFORMAT, "no dump: nothing of what accdump-read --list shows");
 	return NULL;
 }
 

@@ -363,7 +363,6 @@ read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_training_log = {
 	.name = "log",
 	.help = "a training log: Megatron, MindSpeed, MindFormers, DeepSpeed, Hugging Face",
-	.looks_for = "a training log",
 	.probe = probe,
 	.search = search,
 	.read = read_log,

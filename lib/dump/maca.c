@@ -140,7 +140,6 @@ read_maca(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_maca = {
 	.name = "maca",
 	.help = "MXMACA's record_dir: torch.nn.Conv1d.6.fwd.pt, ...",
-	.looks_for = "*.N.fwd.pt",
 	.probe = probe,
 	.read = read_maca,
 };

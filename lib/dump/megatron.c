@@ -289,7 +289,6 @@ read_megatron(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_megatron = {
 	.name = "megatron",
 	.help = "checkpoints and gradients of Megatron and DeepSpeed: mp_rank_*",
-	.looks_for = "mp_rank_*",
 	.probe = probe,
 	.read = read_megatron,
 };

@@ -377,7 +377,6 @@ read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_mindspore = {
 	.name = "mindspore",
 	.help = "MindSpore Dump: a dump root, a rank's or iteration's folder, a statistic.csv",
-	.looks_for = "rank_0/NET/GRAPH/ITERATION",
 	.probe = probe,
 	.read = read_dump,
 };

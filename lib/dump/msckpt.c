@@ -320,7 +320,6 @@ read_ckpt(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_msckpt = {
 	.name = "msckpt",
 	.help = "checkpoints of MindSpore: a .ckpt file, or a folder, also of rank_0, ...",
-	.looks_for = "*.ckpt",
 	.probe = probe,
 	.read = read_ckpt,
 };

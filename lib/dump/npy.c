@@ -94,7 +94,6 @@ read_npy(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_npy = {
 	.name = "npy",
 	.help = "a .npy file, or a folder of them",
-	.looks_for = "*.npy",
 	.probe = probe,
 	.read = read_npy,
 };

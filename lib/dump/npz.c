@@ -181,7 +181,6 @@ read_npz(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_npz = {
 	.name = "npz",
 	.help = "a .npz file of numpy",
-	.looks_for = "*.npz",
 	.probe = probe,
 	.read = read_npz,
 };

@@ -215,7 +215,6 @@ read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_ptdbg = {
 	.name = "ptdbg",
 	.help = "ptdbg_ascend: a dump root, a step or rank folder, a .pkl",
-	.looks_for = "[step0/][rank0/]*.pkl",
 	.probe = probe,
 	.read = read_dump,
 };

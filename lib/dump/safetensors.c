@@ -277,7 +277,6 @@ read_safetensors(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_safetensors = {
 	.name = "safetensors",
 	.help = "weights: a .safetensors file, the index of several, or a folder",
-	.looks_for = "*.safetensors",
 	.probe = probe,
 	.read = read_safetensors,
 };

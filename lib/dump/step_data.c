@@ -114,7 +114,6 @@ read_steps(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_step_data = {
 	.name = "step_data",
 	.help = "the data of each training step: step_N/rank_M/tokens.npy",
-	.looks_for = "step_N/rank_M/*.npy",
 	.probe = probe,
 	.read = read_steps,
 };

@@ -45,7 +45,6 @@ read_stream(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_acc = {
 	.name = "acc",
 	.help = "a stream of these programs, from a file or standard input, perhaps gzip'd",
-	.looks_for = "an acc stream",
 	.probe = probe,
 	.read = read_stream,
 };

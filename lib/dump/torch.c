@@ -212,7 +212,6 @@ read_pt(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 const struct acc_dump acc_dump_pt = {
 	.name = "pt",
 	.help = "files of torch.save: one, those of an index, or of a folder",
-	.looks_for = "*.pt",
 	.probe = probe,
 	.read = read_pt,
 };

@@ -16,7 +16,8 @@ static const char *const pair_keys[] = {"kind", "name", "b.name", "how", "note",
 static const char *const tensor_keys[] = {"kind", "name", "step", "rank", "io", "pos", "type",
 	"dtype", "shape", "value", "s.min", "s.max", "s.mean", "s.norm", "s.nan", "s.posinf",
 	"s.neginf", "s.zero", "s.sat", "s.hash", "stat.min", "stat.max", "stat.mean", "stat.norm",
-	"stat.crc32", "err", "bad", "why", "text", NULL};
+	"stat.crc32", "audit.ok", "audit.err", "audit.limit", "audit.cause", "audit.skip", "err",
+	"bad", "why", "text", NULL};
 static const char *const curve_keys[] = {"kind", "tag", "class", "role", "n", "begin", "end", "first",
 	"beyond", "stays", "apart", "nonfinite", "res", "max_abs", "at", "max_rel", "most_rel",
 	"mean_abs", "mean_rel", "late_abs", "begin_abs", "begin_rel", "final", "final_rel",
@@ -45,9 +46,10 @@ static const char *const param_pair_short[] = {"a.key", "a.value", "b.value", "h
 static const char *const finding_keys[] = {"kind", "what", "name", "io", "pos", "step", "rank",
 	"rule", "value", "limit", "limit_from", "confidence", "ranked", "text", NULL};
 static const char *const pair_short[] = {"name", "a.dtype", "a.shape", "how", "note", "m.max_abs", "m.max_rel",
-	"m.rel_l2", "m.ulp_max", "m.norm_relerr", "m.equal", "bad", "rule", NULL};
+	"m.rel_l2", "m.ulp_max", "m.nonfinite", "m.norm_relerr", "m.equal", "bad", "rule", NULL};
 static const char *const tensor_short[] = {"name", "type", "dtype", "shape", "value", "s.min",
-	"s.max", "s.mean", "s.norm", "stat.min", "stat.max", "bad", "err", NULL};
+	"s.max", "s.mean", "s.norm", "stat.min", "stat.max", "audit.ok", "audit.err",
+	"audit.limit", "audit.cause", "audit.skip", "bad", "err", NULL};
 
 /* A pair of such records, on that side: points of curves, which have tags instead of names, or
  * parameters. */
@@ -168,6 +170,9 @@ brief(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 		return ACC_STR("");
 	/* How two records were matched matters until they are measured. */
 	if (strcmp(c->key, "how") == 0 && acc_get(r, "", "m.mode") != NULL)
+		return ACC_STR("");
+	/* Where NaN and infinities agree, as nearly everywhere, nothing needs to be said. */
+	if (strcmp(c->key, "m.nonfinite") == 0 && v != NULL && v->type == ACC_V_INT && v->i == 0)
 		return ACC_STR("");
 	if (v != NULL && v->type == ACC_V_F64 && isfinite(v->f))
 		return acc_str(acc_arena_printf(m, "%.4g", v->f));

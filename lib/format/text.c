@@ -216,7 +216,7 @@ static bool
 carried(const struct state *s, const struct acc_rec *r)
 {
 	struct acc_str c = acc_get_text(r, "", "class");
-	return s->opt.ncolumns == 0 && acc_rec_is(r, "curve") &&
+	return s->opt.ncolumns == 0 && acc_rec_is(r, "curve") && acc_get(r, "", "bad") == NULL &&
 	       (acc_str_is(c, "time") || acc_str_is(c, "count"));
 }
 

@@ -63,9 +63,16 @@ static int
 read_head(struct acc_rd *rd, struct acc_err *e)
 {
 	const uint8_t *p;
-	int rc = next(rd, e);
-	if (rc < 0)
+	struct acc_err bad = {0};
+	int rc = next(rd, &bad);
+	if (rc == ACC_EFORMAT)
+		return acc_fail_at(e, ACC_EFORMAT, 0, "not a stream of records: of a dump, a log or "
+			"a configuration, accdump-read makes one");
+	if (rc < 0) {
+		if (e != NULL)
+			*e = bad;
 		return rc;
+	}
 	if (rc == 0)
 		return acc_fail(e, ACC_ETRUNC, "empty: an earlier command failed?");
 	if (!acc_rec_is(&rd->rec, "acc"))
