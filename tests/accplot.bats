@@ -156,6 +156,12 @@ script() { # options and files of accplot: the script for gnuplot
 	fails "nothing to draw" accplot "$C/empty.acc"
 }
 
+@test "what is bad although its error is 0 is drawn on the terminal, too" {
+	accfirstbad --all "$DATA/judge/device-only.acc" >zero.acc || [ $? -eq 1 ]
+	run -1 --separate-stderr accplot zero.acc
+	[[ $output == *"bad"* && -z $stderr ]]
+}
+
 @test "one dump: norms, and what an audit says" {
 	accdump-read "$D/device" | accmetric -q >one.acc
 	script -o p.svg one.acc

@@ -253,6 +253,12 @@ data(struct gp *g, const struct acc_plot *p, size_t k, const struct scale *s, in
 			rc = acc_series_add(s->log && y == 0 ? &zero : &v, (double)o->call, at(s, y));
 	}
 	out->any = v.n + zero.n > 0;
+	/* gnuplot's terminal of characters falls over a block without a point. */
+	if (v.n == 0) {
+		struct series none = v;
+		v = zero;
+		zero = none;
+	}
 	out->zeros = zero.n > 0;
 	out->dense = rc == 0 && acc_series_data(g, name, &v, 1, last);
 	if (rc == 0 && out->zeros)
