@@ -107,15 +107,32 @@ noise(char *path)
 	return n;
 }
 
-static void
+/* Who judges such pairs, if not this program; NULL: it does. */
+static const char *
+other_judge(const struct acc_rec *r)
+{
+	struct acc_str a = acc_get_text(r, "", "a.kind"), b = acc_get_text(r, "", "b.kind");
+	if (acc_str_is(a, "scalar") || acc_str_is(b, "scalar"))
+		return "these are curves of logs: acccurve judges them";
+	if (acc_str_is(a, "param") || acc_str_is(b, "param"))
+		return "these are configurations: acccheck judges them";
+	return NULL;
+}
+
+/* What to say where nothing was measured. */
+static const char *
 run(struct acc_case *c, struct acc_in *in, struct cli_out *out)
 {
+	const char *hint = NULL, *other;
 	struct acc_err e = {0};
 	struct acc_rec *r;
 	int rc;
-	while ((rc = acc_in_next(in, &r, &e)) > 0)
+	while ((rc = acc_in_next(in, &r, &e)) > 0) {
+		if ((other = other_judge(r)) != NULL)
+			hint = other;
 		if (acc_case_add(c, r, &e) < 0)
 			cli_die_err(&e);
+	}
 	if (rc == 0)
 		rc = acc_case_judge(c, &e);
 	while (rc == 0 && (rc = acc_case_next(c, &r, &e)) > 0) {
@@ -124,6 +141,7 @@ run(struct acc_case *c, struct acc_in *in, struct cli_out *out)
 	}
 	if (rc < 0)
 		cli_die_err(&e);
+	return hint != NULL ? hint : "no pair was measured: is accmetric missing from the pipe?";
 }
 
 int
@@ -166,10 +184,10 @@ main(int argc, char **argv)
 	struct acc_case *c = acc_case_open(&opt, &e);
 	if (c == NULL)
 		cli_die_err(&e);
-	run(c, in, out);
+	const char *hint = run(c, in, out);
 	/* What failed earlier has said why. */
 	if (c->pairs > 0 && c->measured == 0 && c->judged_before == 0 && acc_in_status(in) < 2) {
-		cli_warn("no pair was measured: is accmetric missing from the pipe?");
+		cli_warn("%s", hint);
 		cli_status(out, 2);
 	}
 	cli_status(out, acc_case_status(c));

@@ -83,3 +83,11 @@ load helper
 	run -1 env PATH=/usr/bin:/bin "$BATS_TEST_TMPDIR/copy/accdiff" "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
 	[[ $output == *"Functional.gelu.1.forward"* ]]
 }
+
+@test "logs and configurations: who judges them" {
+	cd "$ROOT/examples"
+	run -2 --separate-stderr accdiff logs/npu.log logs/gpu.log
+	[[ $stderr == *"accfirstbad: these are curves of logs: acccurve judges them"* ]]
+	run -2 --separate-stderr accdiff config/npu.yaml config/gpu_train.sh
+	[[ $stderr == *"accfirstbad: these are configurations: acccheck judges them"* ]]
+}
