@@ -327,6 +327,12 @@ name,m.cosine,m.max_abs,m.max_rel,m.thousandth,m.five_thousandths,m.accuracy >go
 	[ "$(jq -s '[.[] | select(.err != null)] | length' <m)" -eq 1 ]
 	[ "$(jq -s '[.[] | select(."s.max" != null)] | length' <m)" -ge 1 ]
 	run -0 accmetric --no-check t.acc
+	# The presets read by themselves.
+	for p in msprobe ptdbg; do
+		accalign --preset "$p" d d >p.acc || true
+		fails 'checksum (CRC-32) does not match' accmetric --preset "$p" p.acc
+		run -0 accmetric --preset "$p" --no-check p.acc
+	done
 }
 
 @test "files changed underfoot, moved, gone" {

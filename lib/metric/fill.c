@@ -212,7 +212,8 @@ put_layout(const struct acc_gauge *m, struct acc_rec *r, const struct slot *s,
 	char text[320] = "a.reshape";
 	bool same = a->ndim == b->ndim && (a->ndim == 0 ||
 			memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
-	if (!s->laid && (m->opt.preset != ACC_PRESET_NONE || same || !acc_layout_right(acc_layout_far(got))))
+	if (!s->laid && (m->opt.preset != ACC_PRESET_NONE || same ||
+				!acc_layout_right(acc_layout_far(got))))
 		return 0;
 	if (s->laid)
 		acc_layout_text(&s->layout, text, sizeof text);
@@ -231,7 +232,7 @@ put_pair(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 	struct acc_rec *r = &s->rec;
 	for (int i = 0; i < m->nsecond; i++)
 		m->second[i]->begin(m->state[i], got, &s->a.ref, &s->b.ref);
-	if (m->nsecond > 0 && acc_side_walk(m->roots, &s->a, &s->b, second_chunk, m, &got->err_a,
+	if (m->nsecond > 0 && acc_side_walk(m->roots, &s->a, &s->b, false, second_chunk, m, &got->err_a,
 				      &got->err_b) < 0) {
 		int rc = put_err(m, r, &s->a, &got->err_a);
 		if (rc == 0)
@@ -340,7 +341,8 @@ acc_gauge_preset(struct acc_gauge *m, struct acc_rec *r, struct side *a, struct 
 {
 	static const char *const mode[] = {"", "tensor", "statistics", "md5"};
 	struct preset_in in = {.roots = m->roots, .r = r, .a = a, .b = b,
-		.mode = mode_of(m, a, b), .err_a = &a->err, .err_b = &b->err};
+		.mode = mode_of(m, a, b), .check = !m->opt.no_check, .err_a = &a->err,
+		.err_b = &b->err};
 	if (a->kind == SIDE_ABSENT || a->kind == SIDE_OTHER || b->kind == SIDE_OTHER)
 		return 0;
 	int rc = put_mode(r, mode[in.mode]);

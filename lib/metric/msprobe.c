@@ -165,7 +165,7 @@ tensors(const struct preset_in *in)
 		return same_text(in->r, "shape unmatched");
 	struct sums s = {.zero_d = na == 0, .r64 = wide(a->ref.dtype) || wide(b->ref.dtype)};
 	s.eps = s.r64 ? 0x1p-52 : 0x1p-23;
-	if (acc_side_walk(in->roots, a, b, chunk, &s, in->err_a, in->err_b) < 0)
+	if (acc_side_walk(in->roots, a, b, in->check, chunk, &s, in->err_a, in->err_b) < 0)
 		return same_text(in->r, "unsupported");
 	return put_tensor(in->r, &s);
 }

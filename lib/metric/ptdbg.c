@@ -140,7 +140,7 @@ tensors(const struct preset_in *in)
 		memcmp(a->ref.shape, b->ref.shape, a->ref.ndim * sizeof *a->ref.shape) != 0)
 		return texts(in->r, "shape unmatched", "shape unmatched");
 	start(&s, a->ref.dtype, b->ref.dtype, a->ref.ndim == 0);
-	if (acc_side_walk(in->roots, a, b, chunk, &s, in->err_a, in->err_b) < 0)
+	if (acc_side_walk(in->roots, a, b, in->check, chunk, &s, in->err_a, in->err_b) < 0)
 		return texts(in->r, "Nan", "Nan");
 	return finish(in->r, &s);
 }

@@ -188,7 +188,7 @@ load(enum acc_dtype t, const void *p, size_t n, double *out)
 
 int
 acc_side_walk(struct acc_roots *roots, const struct side *a, const struct side *b,
-	acc_side_chunk_fn *fn, void *arg, struct acc_err *err_a, struct acc_err *err_b)
+	bool check, acc_side_chunk_fn *fn, void *arg, struct acc_err *err_a, struct acc_err *err_b)
 {
 	const struct side *side[2] = {a, b};
 	struct acc_err *err[2] = {err_a, err_b};
@@ -197,7 +197,9 @@ acc_side_walk(struct acc_roots *roots, const struct side *a, const struct side *
 	double *val[2] = {NULL, NULL};
 	int rc = 0;
 	for (int i = 0; i < 2 && rc == 0; i++) {
-		pay[i] = acc_pay_open(roots, side[i]->src, &side[i]->ref, err[i]);
+		struct acc_ref ref = side[i]->ref;
+		ref.has_crc &= check;
+		pay[i] = acc_pay_open(roots, side[i]->src, &ref, err[i]);
 		raw[i] = malloc((size_t)ACC_CHUNK * acc_dtypes[side[i]->ref.dtype].size);
 		val[i] = malloc(ACC_CHUNK * sizeof **val);
 		if (pay[i] != NULL && (raw[i] == NULL || val[i] == NULL))

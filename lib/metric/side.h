@@ -40,11 +40,12 @@ void acc_side_stats_of(const struct acc_one *one, const struct acc_ref *ref,
  * has one for exactly these bytes, counts as stat.crc32 (text is then put into buf). */
 const char *acc_side_checksum(const struct side *s, struct acc_str *text, char buf[9]);
 
-/* Walk both payloads (of equal element count) in row-major order, chunk by chunk, as doubles.
- * 0, or < 0 with the error of the side that failed. */
+/* Walk both payloads (of equal element count) in row-major order, chunk by chunk, as doubles;
+ * check: containers' checksums, where they cover just these bytes. 0, or < 0 with the error of
+ * the side that failed. */
 typedef void acc_side_chunk_fn(void *arg, const double *a, const double *b, size_t n);
 int acc_side_walk(struct acc_roots *roots, const struct side *a, const struct side *b,
-	acc_side_chunk_fn *fn, void *arg, struct acc_err *err_a, struct acc_err *err_b);
+	bool check, acc_side_chunk_fn *fn, void *arg, struct acc_err *err_a, struct acc_err *err_b);
 
 /* v rounded to a floating dtype (f16, bf16, f32, f64; others: f32). */
 double acc_side_round(enum acc_dtype t, double v);
@@ -56,6 +57,7 @@ struct preset_in {
 	struct acc_rec *r;
 	const struct side *a, *b;
 	enum side_task mode; /* TASK_TENSOR, TASK_STATS or TASK_MD5 */
+	bool check;          /* containers' checksums */
 	struct acc_err *err_a, *err_b;
 };
 int acc_preset_msprobe(const struct preset_in *in, bool accuracy);

@@ -25,6 +25,8 @@ struct acc_pay {
 	struct acc_deflated *deflated;
 	uint64_t next;      /* where the deflated one stands */
 	uint32_t before;    /* CRC-32 of what stands before its first element */
+	uint64_t summed;    /* elements that acc_pay_read gave in order, from the first on */
+	uint32_t crc;       /* of them */
 	struct acc_mapped *mapped;
 };
 
@@ -371,6 +373,14 @@ acc_pay_read(struct acc_pay *p, uint64_t first, size_t n, void *scratch, const v
 	int rc = acc_pay_fetch(p, first, n, scratch, e);
 	if (rc < 0)
 		return rc;
+	if (p->ref.has_crc && first == p->summed && acc_pay_whole(p)) {
+		p->crc = acc_crc32(first == 0 ? acc_pay_before(p) : p->crc, scratch, n * p->size);
+		p->summed += n;
+		if (p->summed == p->count && p->crc != p->ref.crc32) {
+			acc_fail(e, ACC_EFORMAT, "checksum (CRC-32) does not match: damaged data");
+			return acc_err_in(e, p->name);
+		}
+	}
 	acc_pay_native(p, scratch, n);
 	*out = scratch;
 	return 0;

@@ -73,7 +73,7 @@ relative(const struct acc_plot *p, struct relative *h, struct acc_err *e)
 		na != nb || na == 0 || acc_dtypes[a.ref.dtype].cls == 'C' ||
 		acc_dtypes[b.ref.dtype].cls == 'C')
 		return 0;
-	if (acc_side_walk(p->opt.roots, &a, &b, count, h, e, &err_b) < 0) {
+	if (acc_side_walk(p->opt.roots, &a, &b, true, count, h, e, &err_b) < 0) {
 		if (err_b.code != 0)
 			*e = err_b;
 		return e->code;
