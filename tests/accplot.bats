@@ -194,8 +194,8 @@ script() { # options and files of accplot: the script for gnuplot
 	block() { # the second column of the n-th data block
 		awk -v n="$1" '/^\$/ { k++ } /^EOD/ { k += 0.5 } /^[-0-9]/ && k == n { print $2 }' script
 	}
-	[ "$(block 1 | paste -sd+ | bc)" -eq 128 ]
-	[ "$(block 2.5 | paste -sd+ | bc)" -eq 128 ]
+	[ "$(block 1 | jq -s add)" -eq 128 ]
+	[ "$(block 2.5 | jq -s add)" -eq 128 ]
 	[ "$(block 1 | head -n -1 | jq -sc .)" = \
 		"$(accfmt --json judged.acc | jq -c 'select(.name == "'$name'") | ."m.ulp_hist"')" ]
 	fails "no pair is called 'x'" accplot -H x judged.acc
