@@ -191,7 +191,10 @@ next_data(struct input *in)
 	static const char *const paired[] = {"tensor", "arg", "scalar", "param", "pair"};
 	struct acc_err e = {0};
 	int rc;
-	while ((rc = acc_rd_next(in->rd, &in->data, &e)) > 0 && !acc_rec_is(in->data, "data")) {
+	const bool stream = cli_is_stream(in->out);
+	while ((rc = stream ? acc_rd_next_open(in->rd, &in->data, &e)
+			    : acc_rd_next(in->rd, &in->data, &e)) > 0 &&
+		!acc_rec_is(in->data, "data")) {
 		for (size_t i = 0; i < sizeof paired / sizeof *paired; i++)
 			if (acc_rec_is(in->data, paired[i]))
 				cli_die("%s: a %s record behind payload", acc_rd_name(in->rd),
@@ -206,7 +209,8 @@ next_data(struct input *in)
 		place_data(in);
 }
 
-/* A payload record with its side, and its bytes last, so that they need not be copied. */
+/* A payload record with its side, and its bytes last, so that they need not be copied; most of
+ * them are still where they came from. */
 static void
 put_data(struct input *in)
 {
@@ -223,7 +227,10 @@ put_data(struct input *in)
 		rc = acc_rec_push(&out, &(struct acc_field){.key = ACC_STR("data"), .v = *data});
 	if (rc < 0)
 		cli_die("out of memory");
-	cli_put(in->out, &out);
+	if (cli_is_stream(in->out))
+		cli_pass(in->out, &out, in->rd);
+	else
+		cli_put(in->out, &out);
 }
 
 /* The rest of both streams, what belongs to the earlier pair first. */

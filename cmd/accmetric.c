@@ -172,6 +172,8 @@ main(int argc, char **argv)
 	size_t nlog;
 	const struct acc_str *log = acc_in_log(in, &nlog);
 	out = cli_out_open(log, nlog, argc, argv);
+	acc_in_leave_open(in);
+	opt.in = in;
 	gauge = acc_gauge_open(roots, &opt, emit, trouble, NULL, &e);
 	if (gauge == NULL)
 		cli_die_err(&e);

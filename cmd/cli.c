@@ -306,6 +306,14 @@ cli_put(struct cli_out *o, const struct acc_rec *r)
 		cli_die_err(&e);
 }
 
+void
+cli_pass(struct cli_out *o, const struct acc_rec *r, struct acc_rd *rd)
+{
+	struct acc_err e = {0};
+	if (acc_wr_pass(o->wr, r, rd, &e) < 0)
+		cli_die_err(&e);
+}
+
 bool
 cli_is_stream(const struct cli_out *o)
 {

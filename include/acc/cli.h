@@ -51,6 +51,8 @@ const char *cli_tmpdir(void);
 struct cli_out;
 struct cli_out *cli_out_open(const struct acc_str *log, size_t nlog, int argc, char **argv);
 void cli_put(struct cli_out *o, const struct acc_rec *r); /* dies on failure */
+/* An open data record of rd, see acc_wr_pass; only where cli_is_stream. */
+void cli_pass(struct cli_out *o, const struct acc_rec *r, struct acc_rd *rd);
 /* One record that is MessagePack already; only where cli_is_stream. */
 void cli_put_bytes(struct cli_out *o, struct acc_str bytes);
 bool cli_is_stream(const struct cli_out *o);

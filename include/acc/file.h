@@ -24,6 +24,8 @@ int acc_file_stat(int fd, struct acc_file_info *out, struct acc_err *e);
 int acc_file_pread(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e);
 /* Write all of it; EINTR and short writes are handled. */
 int acc_file_write(int fd, const void *buf, size_t n, struct acc_err *e);
+/* At *off, which moves on. */
+int acc_file_pwrite(int fd, const void *buf, size_t n, int64_t *off, struct acc_err *e);
 /* If fd is a pipe, let it hold a mebibyte, where the system allows it: the programs at its two
  * ends then wait for each other less often. */
 void acc_pipe_widen(int fd);
@@ -53,6 +55,13 @@ int acc_bytes_more(struct acc_bytes *b, const uint8_t **p, size_t *n, struct acc
 /* What is buffered and not consumed. */
 size_t acc_bytes_peek(const struct acc_bytes *b, const uint8_t **p);
 void acc_bytes_skip(struct acc_bytes *b, size_t n); /* n <= what peek says */
+/* From now on read at most n bytes at a time. */
+void acc_bytes_limit(struct acc_bytes *b, size_t n);
+/* Consume n bytes, and write them to fd: at *off of a file, which moves on; NULL: where it stands.
+ * From and to pipes they are spliced, as far as they are not buffered. ACC_ETRUNC where the input
+ * ends before. `name` of fd is for messages. */
+int acc_bytes_move(struct acc_bytes *b, size_t n, int fd, int64_t *off, const char *name,
+	struct acc_err *e);
 uint64_t acc_bytes_pos(const struct acc_bytes *b);  /* consumed so far, uncompressed */
 const char *acc_bytes_name(const struct acc_bytes *b);
 void acc_bytes_close(struct acc_bytes *b);

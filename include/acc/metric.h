@@ -80,7 +80,8 @@ struct acc_gauge_opt {
 	unsigned threads;   /* 0: one per CPU */
 	bool no_check;      /* skip containers' checksums */
 	double rtol, atol;  /* of m.outside; < 0: torch.testing's for the coarser dtype */
-	const char *tmpdir; /* for payload that comes in the stream */
+	const char *tmpdir; /* for payload that comes in the stream, */
+	struct acc_in *in;  /* whose data records may then be open; or NULL */
 };
 
 /* A record, in the order of the input; valid during the call. < 0 stops. */
@@ -92,7 +93,7 @@ struct acc_gauge;
 /* `roots` stays the caller's, and must live as long. */
 struct acc_gauge *acc_gauge_open(struct acc_roots *roots, const struct acc_gauge_opt *opt,
 	acc_gauge_fn *emit, acc_gauge_trouble_fn *trouble, void *arg, struct acc_err *e);
-/* Take a record; it may be changed, and may come out at once or later. */
+/* Take a record, the last of opt->in if that is there; it may be changed, and may come out at once or later. */
 int acc_gauge_put(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e);
 /* No more records: what is still waiting comes out. */
 int acc_gauge_end(struct acc_gauge *m, struct acc_err *e);

@@ -30,6 +30,16 @@ int acc_rd_status(const struct acc_rd *rd);
 /* The command lines so far (field `log` of the head). */
 const struct acc_val *acc_rd_log(const struct acc_rd *rd);
 const char *acc_rd_name(const struct acc_rd *rd);
+/* Payload that need not come into memory. As acc_rd_next, but of a data record whose last field
+ * is `data` the last bytes of that, acc_rd_rest of them, may not be read yet; its length is that
+ * of all. What is not taken before the next record is read is skipped. */
+int acc_rd_next_open(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e);
+size_t acc_rd_rest(const struct acc_rd *rd);
+/* Read them after all: *out is the whole record. */
+int acc_rd_whole(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e);
+/* Or write them to fd: at *off of a file, which moves on; NULL: where it stands. Through the
+ * system alone where it can. `name` of fd is for messages. The record ends with it. */
+int acc_rd_move(struct acc_rd *rd, int fd, int64_t *off, const char *name, struct acc_err *e);
 void acc_rd_close(struct acc_rd *rd);
 /* Do these first bytes of a file look like a stream (perhaps gzip'd)? */
 bool acc_is_stream(const void *head, size_t n);
@@ -44,6 +54,11 @@ int acc_in_status(const struct acc_in *in); /* the worst of them */
 /* The command lines of all of them, in the order of the operands; *n of them. */
 const struct acc_str *acc_in_log(const struct acc_in *in, size_t *n);
 void acc_in_close(struct acc_in *in);
+/* From now on data records may be open, as acc_rd_next_open gives them, where there is but one
+ * stream. */
+void acc_in_leave_open(struct acc_in *in);
+/* The stream of the record handed out last. */
+struct acc_rd *acc_in_rd(struct acc_in *in);
 
 /* --- writing --- */
 struct acc_wr;
@@ -51,6 +66,9 @@ struct acc_wr;
 struct acc_wr *acc_wr_open(int fd, const struct acc_str *log, size_t nlog, const char *self,
 	struct acc_err *e);
 int acc_wr_put(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e);
+/* An open data record of rd, perhaps with other fields than it came with, but `data` as its last:
+ * the bytes that are not read yet follow from rd to fd. */
+int acc_wr_pass(struct acc_wr *wr, const struct acc_rec *r, struct acc_rd *rd, struct acc_err *e);
 /* One record that is MessagePack already. */
 int acc_wr_bytes(struct acc_wr *wr, struct acc_str bytes, struct acc_err *e);
 /* Write out what is buffered, e.g. before waiting. */

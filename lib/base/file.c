@@ -209,6 +209,23 @@ acc_file_write(int fd, const void *buf, size_t n, struct acc_err *e)
 	return 0;
 }
 
+int
+acc_file_pwrite(int fd, const void *buf, size_t n, int64_t *off, struct acc_err *e)
+{
+	const uint8_t *p = buf;
+	while (n > 0) {
+		ssize_t put = pwrite(fd, p, n, (off_t)*off);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return acc_fail(e, ACC_EIO, "cannot write:");
+		p += put;
+		n -= (size_t)put;
+		*off += put;
+	}
+	return 0;
+}
+
 void
 acc_pipe_widen(int fd)
 {

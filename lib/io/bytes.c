@@ -23,6 +23,7 @@ struct acc_bytes {
 	bool between;           /* a gzip member has ended and none has begun */
 	bool ended;             /* nothing more will come */
 	uint64_t left;          /* bytes of fd that are not read yet */
+	size_t limit;           /* of one read */
 };
 
 /* Read at most n bytes: their number, 0 at the end, or < 0. */
@@ -32,6 +33,8 @@ fetch(struct acc_bytes *b, uint8_t *p, size_t n, struct acc_err *e)
 	ssize_t got;
 	if (n > b->left)
 		n = (size_t)b->left;
+	if (n > b->limit)
+		n = b->limit;
 	do
 		got = read(b->fd, p, n);
 	while (got < 0 && errno == EINTR);
@@ -180,6 +183,7 @@ acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e)
 	}
 	b->fd = fd;
 	b->left = UINT64_MAX;
+	b->limit = SIZE_MAX;
 	b->name = strdup(name);
 	b->cap = CHUNK;
 	b->buf = calloc(1, b->cap + ACC_BYTES_PAD);
@@ -226,6 +230,63 @@ acc_bytes_skip(struct acc_bytes *b, size_t n)
 {
 	b->start += n;
 	b->pos += n;
+}
+
+void
+acc_bytes_limit(struct acc_bytes *b, size_t n)
+{
+	b->limit = n;
+}
+
+/* What can be moved without being seen: at most n bytes. Where it cannot, or fails, they are
+ * copied, and whatever is wrong is found then. */
+static size_t
+splice_some(struct acc_bytes *b, size_t n, int fd, int64_t *off)
+{
+	size_t done = 0;
+	if (n > b->left)
+		n = (size_t)b->left;
+	while (b->start == b->end && b->z == NULL && done < n) {
+		off_t at = off == NULL ? 0 : (off_t)*off;
+		ssize_t k = splice(b->fd, NULL, fd, off == NULL ? NULL : &at, n - done, 0);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			break;
+		done += (size_t)k;
+		if (off != NULL)
+			*off += k;
+	}
+	b->pos += done;
+	b->raw_pos += done;
+	b->left -= done;
+	return done;
+}
+
+int
+acc_bytes_move(struct acc_bytes *b, size_t n, int fd, int64_t *off, const char *name,
+	struct acc_err *e)
+{
+	n -= splice_some(b, n, fd, off);
+	while (n > 0) {
+		const uint8_t *p;
+		size_t have = acc_bytes_peek(b, &p);
+		int rc = have > 0 ? 1 : acc_bytes_more(b, &p, &have, e);
+		if (rc == 0)
+			rc = acc_fail_at(e, ACC_ETRUNC, b->pos,
+				"ends inside a record: an earlier command failed?");
+		if (rc < 0)
+			return acc_err_in(e, b->name), rc;
+		if (have > n)
+			have = n;
+		rc = off == NULL ? acc_file_write(fd, p, have, e)
+				 : acc_file_pwrite(fd, p, have, off, e);
+		if (rc < 0)
+			return acc_err_in(e, name), rc;
+		acc_bytes_skip(b, have);
+		n -= have;
+	}
+	return 0;
 }
 
 uint64_t

@@ -481,12 +481,15 @@ advance(struct acc_gauge *m, bool last, struct acc_err *e)
 static int
 data(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e)
 {
-	bool known;
-	int rc = acc_inlined_store(m->inlined, r, &known, e);
+	struct acc_rd *rd = m->opt.in == NULL ? NULL : acc_in_rd(m->opt.in);
+	bool known = false;
+	int rc = m->inlined == NULL ? 0 : acc_inlined_store(m->inlined, r, rd, &known, e);
+	if (rc == 0 && !known && rd != NULL)
+		rc = acc_rd_whole(rd, &r, e);
 	if (rc < 0)
 		return rc;
 	if (!known)
-		return acc_inlined_keep(m->inlined, r, e);
+		return m->inlined == NULL ? pass(m, r) : acc_inlined_keep(m->inlined, r, e);
 	if (rc > 0)
 		rc = advance(m, false, e);
 	while (rc == 0 && m->queued - m->bytes > MAX_WAITING && m->n > 0) {
@@ -507,7 +510,7 @@ acc_gauge_put(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e)
 		if (rc == 0)
 			rc = expect(m, r, &s->b, e);
 	}
-	if (rc == 0 && m->inlined != NULL && acc_rec_is(r, "data"))
+	if (rc == 0 && acc_rec_is(r, "data"))
 		rc = data(m, r, e);
 	else if (rc == 0)
 		rc = m->inlined != NULL ? acc_inlined_keep(m->inlined, r, e) : put_now(m, r, s, e);

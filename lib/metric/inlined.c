@@ -1,12 +1,11 @@
 #include "metric/inlined.h"
 #include "acc/file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char SOURCE[] = "payload in the stream";
+static const char SOURCE[] = "payload in the stream", TEMPORARY[] = "temporary file";
 
 enum { PAGE = 4096, NROOM = 1024 };
 
@@ -187,22 +186,9 @@ give_back(struct inlined *in, uint64_t at, uint64_t n)
 	}
 }
 
-static int
-write_at(struct inlined *in, struct acc_str s, uint64_t at, struct acc_err *e)
-{
-	for (uint32_t n = 0; n < s.n;) {
-		ssize_t k = pwrite(in->fd, s.p + n, s.n - n, (off_t)(at + n));
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return acc_fail(e, ACC_EIO, "temporary file:");
-		n += (uint32_t)k;
-	}
-	return 0;
-}
-
 int
-acc_inlined_store(struct inlined *in, const struct acc_rec *r, bool *known, struct acc_err *e)
+acc_inlined_store(struct inlined *in, const struct acc_rec *r, struct acc_rd *rd, bool *known,
+	struct acc_err *e)
 {
 	char buf[128];
 	const struct acc_val *data = acc_get(r, "", "data");
@@ -222,8 +208,14 @@ acc_inlined_store(struct inlined *in, const struct acc_rec *r, bool *known, stru
 		if (rc < 0)
 			return rc;
 	}
-	int rc = write_at(in, data->s, p->base + p->have, e);
+	const size_t rest = rd == NULL ? 0 : acc_rd_rest(rd);
+	int64_t to = (int64_t)(p->base + p->have);
 	p->have += data->s.n;
+	int rc = acc_file_pwrite(in->fd, data->s.p, data->s.n - rest, &to, e);
+	if (rc < 0)
+		return acc_err_in(e, TEMPORARY), rc;
+	if (rest > 0)
+		rc = acc_rd_move(rd, in->fd, &to, TEMPORARY, e);
 	return rc < 0 ? rc : p->have == p->size;
 }
 

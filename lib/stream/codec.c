@@ -12,6 +12,8 @@ struct cursor {
 	const uint8_t *p;
 	size_t n, at;
 	struct acc_err *e;
+	bool open;  /* a blob may reach beyond n: */
+	size_t rest; /* so many bytes */
 };
 
 /* What an item's first bytes say. */
@@ -109,10 +111,12 @@ bytes(struct cursor *c, uint64_t n, struct acc_str *out)
 {
 	if (n > ACC_MAX_RECORD || c->at + n > ACC_MAX_RECORD)
 		return too_long(c);
-	if (c->n - c->at < n)
+	const size_t left = c->n - c->at;
+	if (left < n && !c->open)
 		return 0;
 	*out = (struct acc_str){n == 0 ? "" : (const char *)c->p + c->at, (uint32_t)n};
-	c->at += n;
+	c->rest = left < n ? n - left : 0;
+	c->at += n - c->rest;
 	return 1;
 }
 
@@ -205,6 +209,7 @@ value(struct cursor *c, struct acc_val *v, struct acc_arena *m)
 	case STRING:
 	case BINARY:
 		v->type = it.type == BINARY ? ACC_V_BIN : ACC_V_TEXT;
+		c->open = c->open && it.type == BINARY;
 		return bytes(c, it.u, &v->s);
 	case ARRAY:
 		return array(c, it.u, v, m);
@@ -255,11 +260,12 @@ common(struct cursor *c, struct acc_field *f)
 	return true;
 }
 
-/* Walk one record; fill r if it is not NULL. Its length, 0 for more bytes, < 0. */
+/* Walk one record; fill r if it is not NULL. Its length, 0 for more bytes, < 0. *rest: see
+ * acc_decode_open; NULL: it must be whole. */
 static int64_t
-walk(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e)
+walk(const void *buf, size_t len, struct acc_rec *r, size_t *rest, struct acc_err *e)
 {
-	struct cursor c = {buf, len, 0, e};
+	struct cursor c = {.p = buf, .n = len, .e = e};
 	struct item it;
 	struct acc_str kind;
 	int rc = take(&c, &it);
@@ -290,6 +296,7 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e)
 			if (rc <= 0)
 				return rc;
 			size_t start = c.at;
+			c.open = rest != NULL && i + 1 == n;
 			rc = value(&c, &g->v, r == NULL ? NULL : &r->mem);
 			if (rc <= 0)
 				return rc;
@@ -299,6 +306,8 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e)
 		if (r != NULL)
 			r->n++;
 	}
+	if (rest != NULL)
+		*rest = c.rest;
 	return c.at > ACC_MAX_RECORD ? too_long(&c) : (int64_t)c.at;
 }
 
@@ -306,13 +315,19 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e)
 int64_t
 acc_scan(const void *buf, size_t len, struct acc_err *e)
 {
-	return walk(buf, len, NULL, e);
+	return walk(buf, len, NULL, NULL, e);
 }
 
 int64_t
 acc_decode(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e)
 {
-	return walk(buf, len, r, e);
+	return walk(buf, len, r, NULL, e);
+}
+
+int64_t
+acc_decode_open(const void *buf, size_t len, struct acc_rec *r, size_t *rest, struct acc_err *e)
+{
+	return walk(buf, len, r, rest, e);
 }
 
 /* msgpack-c's packing, with an append that is compiled in: room for what is packed has been

@@ -15,6 +15,7 @@ struct acc_in {
 	size_t n, last; /* last: whose record was handed out; n: nobody's */
 	struct acc_str *log;
 	size_t nlog;
+	bool open;
 };
 
 struct acc_in *
@@ -80,7 +81,8 @@ static int
 advance(struct acc_in *in, struct source *s, struct acc_err *e)
 {
 	s->rec = NULL;
-	int rc = acc_rd_next(s->rd, &s->rec, e);
+	int rc = in->open && in->n == 1 ? acc_rd_next_open(s->rd, &s->rec, e)
+					: acc_rd_next(s->rd, &s->rec, e);
 	if (rc == 0)
 		s->ended = true;
 	else if (rc > 0 && in->n > 1)
@@ -119,6 +121,18 @@ acc_in_next(struct acc_in *in, struct acc_rec **out, struct acc_err *e)
 	in->last = (size_t)(best - in->s);
 	*out = best->rec;
 	return 1;
+}
+
+void
+acc_in_leave_open(struct acc_in *in)
+{
+	in->open = true;
+}
+
+struct acc_rd *
+acc_in_rd(struct acc_in *in)
+{
+	return in->s[in->last].rd;
 }
 
 int

@@ -1,4 +1,4 @@
-#include "acc/stream.h"
+#include "stream/codec.h"
 #include "acc/file.h"
 
 #include <errno.h>
@@ -6,11 +6,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* A data record with less payload is read with what follows; of others, this much. */
+enum { LARGE = 64 << 10, SIP = 4096 };
+
 struct acc_rd {
 	struct acc_bytes *in;
 	struct acc_rec head, rec;
 	struct acc_buf head_bytes; /* the head's values point here */
-	size_t pending;            /* bytes of the record last handed out */
+	size_t pending, rest;      /* bytes of the record last handed out: read; not read yet */
+	bool open;                 /* it may have such */
 	uint64_t n;                /* records handed out */
 	int status;
 	bool ended;
@@ -25,6 +29,23 @@ acc_is_stream(const void *head, size_t n)
 	       (n >= 2 && p[0] == 0x1f && p[1] == 0x8b);
 }
 
+/* acc_decode into rd->rec, which may be left open. */
+static int64_t
+decode(struct acc_rd *rd, const uint8_t *p, size_t n, struct acc_err *e)
+{
+	const struct acc_rec *r = &rd->rec;
+	if (!rd->open)
+		return acc_decode(p, n, &rd->rec, e);
+	int64_t len = acc_decode_open(p, n, &rd->rec, &rd->rest, e);
+	if (len <= 0)
+		rd->rest = 0;
+	if (rd->rest > 0 && (!acc_rec_is(r, "data") || acc_get(r, "", "data") != &r->f[r->n - 1].v)) {
+		rd->rest = 0;
+		return 0;
+	}
+	return len;
+}
+
 /* The next record into rd->rec: 1, 0 at the end of the input, < 0. */
 static int
 next(struct acc_rd *rd, struct acc_err *e)
@@ -36,7 +57,7 @@ next(struct acc_rd *rd, struct acc_err *e)
 		size_t n = acc_bytes_peek(rd->in, &p);
 		if (n > 0) {
 			struct acc_err bad = {0};
-			int64_t len = acc_decode(p, n, &rd->rec, &bad);
+			int64_t len = decode(rd, p, n, &bad);
 			if (len < 0) {
 				bad.has_pos = true;
 				bad.pos += acc_bytes_pos(rd->in);
@@ -142,7 +163,9 @@ acc_rd_next(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e)
 {
 	if (rd->ended)
 		return 0;
-	int rc = next(rd, e);
+	int rc = rd->rest == 0 ? 1 : acc_rd_whole(rd, out, e);
+	if (rc > 0)
+		rc = next(rd, e);
 	if (rc == 0)
 		rc = acc_fail(e, ACC_ETRUNC, "no end record: an earlier command failed?");
 	else if (rc > 0 && acc_rec_is(&rd->rec, "end"))
@@ -156,6 +179,48 @@ acc_rd_next(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e)
 	if (rc < 0)
 		acc_err_in(e, acc_bytes_name(rd->in));
 	return rc;
+}
+
+int
+acc_rd_next_open(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e)
+{
+	rd->open = true;
+	int rc = acc_rd_next(rd, out, e);
+	rd->open = false;
+	const struct acc_rec *r = &rd->rec;
+	const bool large = rc > 0 && acc_rec_is(r, "data") && r->n > 0 &&
+			   r->f[r->n - 1].v.type == ACC_V_BIN && r->f[r->n - 1].v.s.n >= LARGE;
+	acc_bytes_limit(rd->in, large ? SIP : SIZE_MAX);
+	return rc;
+}
+
+size_t
+acc_rd_rest(const struct acc_rd *rd)
+{
+	return rd->rest;
+}
+
+int
+acc_rd_whole(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e)
+{
+	int rc = 1;
+	if (rd->rest > 0) {
+		rd->pending = rd->rest = 0;
+		rd->open = false;
+		acc_bytes_limit(rd->in, SIZE_MAX);
+		rc = next(rd, e);
+	}
+	*out = &rd->rec;
+	return rc < 0 ? acc_err_in(e, acc_bytes_name(rd->in)), rc : rc;
+}
+
+int
+acc_rd_move(struct acc_rd *rd, int fd, int64_t *off, const char *name, struct acc_err *e)
+{
+	size_t n = rd->rest;
+	acc_bytes_skip(rd->in, rd->pending);
+	rd->pending = rd->rest = 0;
+	return acc_bytes_move(rd->in, n, fd, off, name, e);
 }
 
 int

@@ -92,6 +92,23 @@ acc_wr_put(struct acc_wr *wr, const struct acc_rec *r, struct acc_err *e)
 }
 
 int
+acc_wr_pass(struct acc_wr *wr, const struct acc_rec *r, struct acc_rd *rd, struct acc_err *e)
+{
+	const size_t rest = acc_rd_rest(rd);
+	if (rest == 0)
+		return acc_wr_put(wr, r, e);
+	const struct acc_str blob = r->f[r->n - 1].v.s;
+	wr->n++;
+	if (wr->bad.code != 0 || acc_encode_but_blob(r, &wr->buf, &wr->bad) < 0)
+		return failed(wr, e);
+	if (acc_buf_add(&wr->buf, blob.p, blob.n - rest) < 0)
+		acc_fail(&wr->bad, ACC_ENOMEM, "out of memory");
+	if (acc_wr_flush(wr, e) == 0)
+		acc_rd_move(rd, wr->fd, NULL, "standard output", &wr->bad);
+	return failed(wr, e);
+}
+
+int
 acc_wr_bytes(struct acc_wr *wr, struct acc_str bytes, struct acc_err *e)
 {
 	wr->n++;

@@ -1,9 +1,23 @@
 /* Any bytes as a stream of records: scanned, decoded, encoded again, taken as references. */
 #include "acc/stream.h"
+#include "stream/codec.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Of the first half of a record: what is open agrees with what is whole. */
+static void
+half(const uint8_t *p, size_t n, const struct acc_rec *whole)
+{
+	struct acc_rec r = {0};
+	size_t rest = 0;
+	int64_t len = acc_decode_open(p, n / 2, &r, &rest, NULL);
+	if (len < 0 || (len > 0 && (len != (int64_t)(n / 2) || rest != n - n / 2 || r.n != whole->n ||
+		r.f[r.n - 1].v.s.n != whole->f[r.n - 1].v.s.n)))
+		abort();
+	acc_rec_release(&r);
+}
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -16,6 +30,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		if (acc_decode(data, size, &r, NULL) != n)
 			abort();
+		half(data, (size_t)n, &r);
 		struct acc_ref ref;
 		acc_ref_get(&r, "", &ref, NULL);
 		acc_ref_get(&r, "a.", &ref, NULL);

@@ -1,0 +1,81 @@
+load helper
+# Payload that travels in the stream, more than a pipe holds, by the ways that it can take.
+
+setup() {
+	export TMPDIR=$BATS_TEST_TMPDIR
+	cd "$TMPDIR" || return
+	mkdir device bench
+	npy 400000 1234567890 >device/x.npy
+	npy 400000 1234567891 >bench/x.npy
+	npy 40 123 >device/y.npy
+	npy 40 124 >bench/y.npy
+	accalign device bench | accmetric | accfmt --json | sources >want
+	[ "$(jq -s 'map(select(."m.max_abs" > 0)) | length' <want)" = 2 ]
+}
+
+npy() { # number of doubles, text that their bytes are made of
+	local h="{'descr': '<f8', 'fortran_order': False, 'shape': ($1,), }"
+	printf '\223NUMPY\001\000v\000%-117s\n' "$h"
+	yes "$2" 2>/dev/null | head -c $(($1 * 8)) || true
+}
+
+# What is said of the pairs, but where their bytes were.
+sources() {
+	jq -c 'select(.kind == "pair") | with_entries(select(.key | test("^(m|[ab].s)\\.|name")))'
+}
+
+measured() { # stream of pairs
+	accmetric "$@" | accfmt --json | sources | cmp - want
+}
+
+@test "payload through pipes, from files, to files, compressed: the same" {
+	mkfifo fa fb
+	accdump-read --inline device | cat >fa &
+	accdump-read --inline bench | cat >fb &
+	accalign fa fb | measured
+	wait
+	accdump-read --inline device >a
+	accdump-read --inline bench >b
+	cat a | accalign - b >p
+	measured p
+	cat p | accmetric | accfmt --json | sources | cmp - want
+	accfmt --json p >j
+	accalign a b | accfmt --json | cmp - j
+	gzip -1 -c a >a.gz
+	gzip -1 -c b | accalign a.gz - | accfmt --json | cmp - j
+	gzip -1 -c p | measured -
+	dd if=a bs=1000 2>/dev/null | accalign - b | dd bs=777 2>/dev/null | measured -
+	# Of one side alone, and several streams as one.
+	accmetric a | accfmt --json | jq -c '[.name, ."s.hash"]' >one
+	cat a | accmetric | accfmt --json | jq -c '[.name, ."s.hash"]' | cmp - one
+	cat a | accmetric - b | accfmt --json | jq -r 'select(.kind == "tensor") | ."s.hash"' | sort -u >h
+	[ "$(wc -l <h)" = 4 ]
+}
+
+@test "payload that no pair wants is passed on" {
+	accdump-read --inline device >a
+	accdump-read device | accmetric >m
+	rm bench/x.npy
+	cat a | accalign - bench >p
+	cat p | accfmt --json | jq -c 'select(.kind == "data") | del(.seq)' >got
+	accfmt --json a | jq -c 'select(.kind == "data") | {kind, src, off, side: "a", data}' | cmp got -
+	[ "$(wc -l <got)" = 8 ]
+}
+
+@test "payload cut short is trouble for all that come after" {
+	accdump-read --inline device >a
+	accdump-read --inline bench >b
+	for n in 1000000 3200000; do
+		run -2 --separate-stderr bash -c "head -c $n a | accalign - b >p"
+		[[ $stderr == "accalign: standard input: byte $n: ends inside a record"* ]]
+		run -2 --separate-stderr bash -c "cat p | accmetric >m"
+		[[ $stderr == *"ends inside a record: an earlier command failed?"* ||
+			$stderr == *"no end record: an earlier command failed?"* ]]
+	done
+	# Whoever reads goes away; the disk is full.
+	run -0 bash -c 'cat a | { accalign - b; echo $? >s; } | head -c 100000 | wc -c'
+	[ "$output" = 100000 ]
+	[ "$(cat s)" = 141 ]
+	run -2 --separate-stderr bash -c 'cat a | accalign - b >/dev/full'
+	[[ $stderr == "accalign: standard output: cannot write: No space left on device" ]]
+}
