@@ -280,7 +280,7 @@ static int
 list(void)
 {
 	for (size_t i = 0; i < acc_naligners; i++)
-		printf("%-12s %s\n", acc_aligners[i]->name, acc_aligners[i]->help);
+		cli_item(acc_aligners[i]->name, 12, acc_aligners[i]->help);
 	return fflush(stdout) == 0 && close(STDOUT_FILENO) == 0 ? 0 : 2;
 }
 

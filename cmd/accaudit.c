@@ -45,7 +45,7 @@ list(void)
 {
 	const struct acc_op *op;
 	for (size_t i = 0; (op = acc_op_row(i)) != NULL; i++)
-		printf("%-12s %s\n", op->cls, op->names);
+		cli_item(op->cls, 12, op->names);
 	exit(fflush(stdout) == 0 ? 0 : 2);
 }
 

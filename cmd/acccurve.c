@@ -48,7 +48,7 @@ static void
 list(void)
 {
 	for (size_t i = 0; i < acc_ncurve_presets; i++)
-		printf("%-12s %s\n", acc_curve_presets[i].name, acc_curve_presets[i].help);
+		cli_item(acc_curve_presets[i].name, 12, acc_curve_presets[i].help);
 	print_and_exit("", 0);
 }
 

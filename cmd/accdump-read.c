@@ -83,7 +83,7 @@ static void
 list_formats(void)
 {
 	for (size_t i = 0; i < acc_ndumps; i++)
-		printf("%-10s %s\n", acc_dumps[i]->name, acc_dumps[i]->help);
+		cli_item(acc_dumps[i]->name, 10, acc_dumps[i]->help);
 	exit(fflush(stdout) == 0 ? 0 : 2);
 }
 

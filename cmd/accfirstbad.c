@@ -50,7 +50,7 @@ static void
 list(void)
 {
 	for (size_t i = 0; i < acc_npresets; i++)
-		printf("%-12s %s\n", acc_presets[i].name, acc_presets[i].help);
+		cli_item(acc_presets[i].name, 12, acc_presets[i].help);
 	print_and_exit("", 0);
 }
 

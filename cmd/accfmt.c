@@ -3,20 +3,19 @@
 #include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { OPT_JSON = 256, OPT_CSV, OPT_TSV, OPT_MD, OPT_TABLE, OPT_NO_HEADER };
 
 static const struct cli_opt options[] = {
-	{'f', "format", "NAME", "how to print: table, json, csv, tsv or md (see --list)"},
+	{'f', "format", "NAME", "how to print: table, json, csv, tsv or md"},
 	{OPT_TABLE, "table", NULL, "a table for people; the default"},
 	{OPT_JSON, "json", NULL, "JSON Lines: an object a record"},
 	{OPT_CSV, "csv", NULL, "comma-separated values"},
 	{OPT_TSV, "tsv", NULL, "tab-separated values"},
 	{OPT_MD, "md", NULL, "a Markdown table"},
 	{'c', "columns", "KEY,...", "keys to show, in this order; or all, msprobe, ptdbg"},
-	{'s', "sort", "KEY", "sort by this key, absent values last; -KEY: largest first"},
+	{'s', "sort", "KEY", "sort by this key; -KEY: the largest first"},
 	{OPT_NO_HEADER, "no-header", NULL, "no line of column titles"},
 	{'l', "list", NULL, "list the formats"},
 	{0, NULL, NULL, NULL},
@@ -30,6 +29,52 @@ static const struct cli cli = {
 	.notes = "Reads standard input, or stream files, several of them merged.\n"
 		 "The exit status is that of the stream.\n",
 };
+
+/* The keys that the user named, and which of them occurred. */
+static struct {
+	const char **key;
+	bool *seen;
+	size_t n, missing;
+	bool rows; /* findings alone have few keys, and say that all is well */
+} asked;
+
+static void
+ask(const char *key)
+{
+	for (size_t i = 0; i < asked.n; i++)
+		if (strcmp(asked.key[i], key) == 0)
+			return;
+	asked.key = realloc(asked.key, (asked.n + 1) * sizeof *asked.key);
+	asked.seen = realloc(asked.seen, (asked.n + 1) * sizeof *asked.seen);
+	if (asked.key == NULL || asked.seen == NULL)
+		cli_die("out of memory");
+	asked.key[asked.n] = key;
+	asked.seen[asked.n++] = strcmp(key, "kind") == 0;
+	asked.missing += strcmp(key, "kind") != 0;
+}
+
+static void
+look(const struct acc_rec *r)
+{
+	asked.rows |= !acc_rec_is(r, "finding");
+	for (size_t i = 0; asked.missing > 0 && i < asked.n; i++)
+		if (!asked.seen[i] && acc_get(r, "", asked.key[i]) != NULL) {
+			asked.seen[i] = true;
+			asked.missing--;
+		}
+}
+
+/* Most often a slip of the pen. */
+static void
+say_missing(void)
+{
+	for (size_t i = 0; asked.rows && i < asked.n; i++)
+		if (!asked.seen[i])
+			cli_warn("no record has a field '%s' (-c all shows those that there are)",
+				asked.key[i]);
+	free(asked.key);
+	free(asked.seen);
+}
 
 struct row {
 	uint64_t at;           /* in the spool */
@@ -104,6 +149,8 @@ keep(struct kept *k, const struct acc_rec *r, const char *sort)
 	}
 	struct row *w = &k->row[k->n];
 	*w = (struct row){.type = is_row(r) ? ABSENT : NO_ROW, .order = k->n};
+	if (w->type == ABSENT)
+		look(r);
 	k->n++;
 	const struct acc_val *v = sort == NULL || w->type == NO_ROW ? NULL : acc_get(r, "", sort);
 	struct acc_str s;
@@ -150,8 +197,11 @@ print_through(struct acc_in *in, const struct acc_format *f, const struct acc_fo
 	struct acc_rec *r;
 	void *state;
 	int rc = f->begin(&state, stdout, opt, &e);
-	while (rc >= 0 && (rc = acc_in_next(in, &r, &e)) > 0)
+	while (rc >= 0 && (rc = acc_in_next(in, &r, &e)) > 0) {
+		if (is_row(r))
+			look(r);
 		rc = f->record(state, r, &e);
+	}
 	/* What was read before a failure is shown; then the failure is said. */
 	if (f->end(state, rc < 0 ? 2 : acc_in_status(in), rc < 0 ? NULL : &e) < 0 || rc < 0)
 		cli_die_err(&e);
@@ -190,8 +240,18 @@ static void
 list(void)
 {
 	for (size_t i = 0; i < acc_nformats; i++)
-		printf("%-8s %s\n", acc_formats[i]->name, acc_formats[i]->help);
+		cli_item(acc_formats[i]->name, 8, acc_formats[i]->help);
 	exit(fflush(stdout) == 0 ? 0 : 2);
+}
+
+static _Noreturn void
+no_format(const char *name)
+{
+	char all[128] = "";
+	for (size_t i = 0, n = 0; i < acc_nformats && n < sizeof all; i++)
+		n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i == 0 ? "" :
+			i + 1 == acc_nformats ? " and " : ", ", acc_formats[i]->name);
+	cli_usage("no format is called '%s'; there are %s", name, all);
 }
 
 int
@@ -217,12 +277,17 @@ main(int argc, char **argv)
 	}
 	const struct acc_format *f = acc_format_find(format);
 	if (f == NULL)
-		cli_usage("no format is called '%s'", format);
+		no_format(format);
 	if (sort != NULL && sort[0] == '-') {
 		sign = -1;
 		sort++;
 	}
 	bool all = columns != NULL && strcmp(columns, "all") == 0;
+	/* JSON Lines show all keys anyway. */
+	if (all && strcmp(format, "json") == 0) {
+		all = false;
+		columns = NULL;
+	}
 	if (all && sort != NULL)
 		cli_usage("--columns=all and --sort do not go together");
 	const char **keys = NULL;
@@ -231,13 +296,11 @@ main(int argc, char **argv)
 	else if (columns != NULL && !all)
 		cli_list(columns, &keys, &opt.ncolumns);
 	opt.columns = keys;
-	if (isatty(STDOUT_FILENO)) {
-		struct winsize ws;
-		const char *plain = getenv("NO_COLOR");
-		opt.color = plain == NULL || plain[0] == '\0';
-		opt.width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0 ? ws.ws_col
-											: 80;
-	}
+	for (size_t i = 0; i < opt.ncolumns; i++)
+		ask(keys[i]);
+	if (sort != NULL)
+		ask(sort);
+	cli_terminal(&opt);
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)
 		cli_die_err(&e);
@@ -245,6 +308,7 @@ main(int argc, char **argv)
 		print_all(in, f, &opt, sort);
 	else
 		print_through(in, f, &opt);
+	say_missing();
 	int status = acc_in_status(in);
 	acc_in_close(in);
 	free(keys);

@@ -96,9 +96,11 @@ list(void)
 {
 	for (size_t i = 0; i < acc_nmetrics; i++) {
 		const struct acc_metric *m = acc_metrics[i];
-		printf("%-20s %s%s%s%s%s\n", m->name, m->help, m->unit[0] != '\0' ? " [" : "",
+		char text[256];
+		snprintf(text, sizeof text, "%s%s%s%s%s", m->help, m->unit[0] != '\0' ? " [" : "",
 			m->unit, m->unit[0] != '\0' ? "]" : "",
 			m->second != NULL ? " (only with -m or --preset)" : "");
+		cli_item(m->name, 20, text);
 	}
 	exit(fflush(stdout) == 0 ? 0 : 2);
 }

@@ -1,4 +1,5 @@
 #include "acc/cli.h"
+#include "acc/people.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -239,6 +240,27 @@ cli_tmpdir(void)
 	return dir != NULL && dir[0] != '\0' ? dir : "/tmp";
 }
 
+void
+cli_terminal(struct acc_format_opt *opt)
+{
+	struct winsize ws;
+	const char *plain = getenv("NO_COLOR");
+	if (!isatty(STDOUT_FILENO))
+		return;
+	opt->color = plain == NULL || plain[0] == '\0';
+	opt->width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0 ? ws.ws_col : 80;
+}
+
+void
+cli_item(const char *name, int width, const char *text)
+{
+	struct acc_format_opt opt = {0};
+	cli_terminal(&opt);
+	int at = printf("%-*s ", width, name);
+	acc_text_wrap(stdout, acc_str(text), (size_t)opt.width, (size_t)at, (size_t)width + 1);
+	putchar('\n');
+}
+
 struct cli_out {
 	struct acc_wr *wr; /* a stream; or, on a terminal, a table: */
 	const struct acc_format *fmt;
@@ -278,12 +300,8 @@ cli_out_open(const struct acc_str *log, size_t nlog, int argc, char **argv)
 	struct cli_out *o = grow(NULL, 1, sizeof *o);
 	*o = (struct cli_out){0};
 	if (isatty(STDOUT_FILENO)) {
-		struct winsize ws;
-		const char *plain = getenv("NO_COLOR");
-		struct acc_format_opt opt = {
-			.color = plain == NULL || plain[0] == '\0', .width = 80};
-		if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0)
-			opt.width = ws.ws_col;
+		struct acc_format_opt opt = {0};
+		cli_terminal(&opt);
 		o->fmt = acc_format_find("table");
 		if (o->fmt->begin(&o->state, stdout, &opt, &e) < 0)
 			cli_die_err(&e);

@@ -72,6 +72,96 @@ line' ]
 	[[ $output != *$'\033'* ]]
 }
 
+@test "table: step and rank where they vary, also after the first rows" {
+	run -0 accfmt "$S/ranks.acc"
+	[ "${lines[0]}" = "name  a.rank  a.dtype  a.shape" ]
+	[ "${lines[3]}" = "y          1" ]
+	run -0 accfmt "$S/places.acc.gz"
+	[ "${#lines[@]}" -eq 1004 ]
+	[ "${lines[0]}" = name ]
+	[ "${lines[1001]}" = first ]
+	[ "${lines[1002]}" = "name  rank" ]
+	[ "${lines[1003]}" = "last     1" ]
+	run -0 accfmt -c name,rank "$S/places.acc.gz"
+	[ "${lines[1]}" = "first     0" ]
+	run -0 accfmt --csv "$S/ranks.acc"
+	[[ ${lines[0]} == *,a.step,a.rank,b.step,b.rank,* ]]
+	[[ ${lines[3]} == pair,y,y,,,,,0,1,* ]]
+	[[ ${lines[4]} == finding,x,,,,0,1,,,*",rank 1 too" ]]
+}
+
+@test "table: six digits of a chosen column; a program's formats have all" {
+	run -0 accfmt -c loss,small "$S/wide.acc"
+	[ "${lines[1]}" = "1.23457e+06  -1.23457e-300" ]
+	run -0 accfmt --tsv -c loss,small "$S/wide.acc"
+	[ "${lines[1]}" = $'1234567.891\t-1.23456789e-300' ]
+}
+
+# What a terminal of that width shows, without colours.
+terminal() { # columns, command
+	script -qec "stty cols $1; $2" /dev/null | sed 's/\x1b\[[0-9;]*m//g; s/\r//'
+}
+
+@test "table: on a terminal sentences are wrapped, with a hanging indent; not in a pipe" {
+	run terminal 60 "accfmt $S/wide.acc"
+	[ "${lines[3]}" = "a sentence of many words that is longer than a line a" ]
+	[ "${lines[4]}" = "  sentence of many words that is longer than a line a" ]
+	run -0 accfmt "$S/wide.acc"
+	[ "${#lines[@]}" -eq 4 ]
+}
+
+@test "table: no number is cut; what does not fit is shown as blocks, and whole" {
+	run terminal 48 "accfmt -c name,loss,small,text $S/wide.acc"
+	[ "${lines[0]}" = "name   Functional.linear.0.forward.input.0" ]
+	[ "${lines[1]}" = "loss   1.23457e+06" ]
+	[ "${lines[2]}" = "small  -1.23457e-300" ]
+	[ "${lines[3]}" = "text   of words of words of words of words of" ]
+	[ "${lines[4]}" = "       words of words of words of words of words" ]
+	run terminal 60 "accfmt -c name,loss,small,text $S/wide.acc"
+	[ "${lines[1]}" = "Functional.lin…  1.23457e+06  -1.23457e-300  of words of wo…" ]
+}
+
+@test "what a terminal would obey reaches none, and splits no line" {
+	run -1 accfmt "$S/hostile.acc"
+	[ "${lines[1]}" = 'E?[31m?1m???|,](  f32      [2, 3]   error' ]
+	[ "${lines[3]}" = 'E?[31m?1m???|,]( is?wrong' ]
+	run -1 accfmt --tsv -c name "$S/hostile.acc"
+	[ "${lines[1]}" = 'E\x1b[31m\xc2\x9b1m\xe2\x80\xae\n\t|,](' ]
+	run -1 accfmt --md -c name "$S/hostile.acc"
+	[ "${lines[2]}" = '| E?[31m?1m?<br>?\|,\]( |' ]
+	run -1 accfmt --json "$S/hostile.acc"
+	[[ ${lines[0]} == *'"name":"E\u001b[31m\u009b1m\u202e\n\u0009|,]("'* ]]
+	for f in table tsv md json; do
+		accfmt -f $f "$S/hostile.acc" | LC_ALL=C grep -q $'\x1b\|\x9b\|\xe2' && false
+	done
+	# A spreadsheet gets the value as it is; a terminal does not.
+	accfmt --csv -c name "$S/hostile.acc" | grep -q $'^"E\x1b'
+	run terminal 80 "accfmt --csv -c name $S/hostile.acc"
+	[ "${lines[1]}" = '"E?[31m?1m???|,]("' ]
+	! script -qec "accfmt --csv -c all $S/hostile.acc" /dev/null | LC_ALL=C grep -q $'\x1b\|\x9b\|\xe2'
+}
+
+@test "a key that no record has is said, once; the status stays" {
+	run -0 --separate-stderr accfmt --csv -c name,nmae -s nmae "$S/sort.acc"
+	[ "$stderr" = "accfmt: no record has a field 'nmae' (-c all shows those that there are)" ]
+	[ "${#lines[@]}" -eq 7 ]
+	run -0 --separate-stderr accfmt -c kind,name,v -s v "$S/sort.acc"
+	[ -z "$stderr" ]
+	run -1 --separate-stderr accfmt -c bda "$S/judged.acc"
+	[ "$stderr" = "accfmt: no record has a field 'bda' (-c all shows those that there are)" ]
+}
+
+@test "json: the chosen keys alone, of rows" {
+	run -0 --separate-stderr accfmt --json -c v,name "$S/sort.acc"
+	[ "${lines[0]}" = '{"kind":"tensor","v":10,"name":"ten"}' ]
+	[ "${lines[3]}" = '{"kind":"tensor","name":"none"}' ]
+	[ "${#lines[@]}" -eq 6 ]
+	run -0 accfmt --json -c all "$S/sort.acc"
+	[ "${#lines[@]}" -eq 7 ]
+	run -2 --separate-stderr accfmt --json -c msprobe "$S/sort.acc"
+	[[ $stderr == "accfmt: the columns of msprobe are those of a table"* ]]
+}
+
 @test "msprobe's columns take Python's spelling" {
 	run -1 accfmt --csv -c msprobe "$S/judged.acc"
 	[[ ${lines[0]} == "NPU Name,Bench Name,NPU Dtype"*"Result,Err_message,NPU_Stack_Info,Data_name" ]]
@@ -83,5 +173,5 @@ line' ]
 	run -0 accfmt --list
 	[ "$(cut -d' ' -f1 <<<"$output" | tr '\n' ' ')" = "table json csv tsv md " ]
 	run -2 --separate-stderr accfmt -f xls "$S/sort.acc"
-	[[ $stderr == "accfmt: no format is called 'xls'"* ]]
+	[[ $stderr == "accfmt: no format is called 'xls'; there are table, json, csv, tsv and md"* ]]
 }

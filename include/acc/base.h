@@ -52,7 +52,7 @@ int acc_fail_at(struct acc_err *e, int code, uint64_t pos, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /* Name the file of a failure, unless it is named already. Returns e->code (0 if e is NULL). */
 int acc_err_in(struct acc_err *e, const char *where);
-/* "where: byte N: msg" into buf, always terminated, control characters masked by '?'. */
+/* "where: byte N: msg" into buf, always terminated; what is not plain becomes '?'. */
 void acc_err_text(const struct acc_err *e, char *buf, size_t size);
 
 /* A string that is not owned and not terminated. */
@@ -71,6 +71,12 @@ bool acc_str_starts(struct acc_str a, const char *prefix);
 bool acc_str_ends(struct acc_str a, const char *suffix);
 /* Whole-string match of a shell pattern: * ? [abc] [!a-z] and \ to quote. */
 bool acc_glob(const char *pattern, struct acc_str s);
+/* How many bytes the character at s.p takes, at least 1 (s.n > 0). *code is its code point, -1
+ * for a byte that is no UTF-8. */
+uint32_t acc_char(struct acc_str s, int32_t *code);
+/* May it reach a terminal? Not: bytes that are no UTF-8, control characters (ESC, line ends, those
+ * of 8 bits), marks that turn the direction of writing. */
+bool acc_char_plain(int32_t code);
 /* A decimal integer that is the whole string; false otherwise or on overflow. */
 bool acc_str_int(struct acc_str s, int64_t *out);
 

@@ -47,6 +47,10 @@ void cli_list(const char *arg, const char ***out, size_t *n);
 /* $TMPDIR or /tmp. */
 const char *cli_tmpdir(void);
 
+/* If standard output is a terminal: its width, and whether colours are wanted. */
+void cli_terminal(struct acc_format_opt *opt);
+/* A line of a list: the name, padded to `width`, and what it is; on a terminal in lines that fit. */
+void cli_item(const char *name, int width, const char *text);
 /* Output: a stream, or, where standard output is a terminal, the table of accfmt. */
 struct cli_out;
 struct cli_out *cli_out_open(const struct acc_str *log, size_t nlog, int argc, char **argv);

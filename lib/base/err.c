@@ -66,7 +66,18 @@ acc_err_text(const struct acc_err *e, char *buf, size_t size)
 		snprintf(pos, sizeof pos, "byte %llu: ", (unsigned long long)e->pos);
 	snprintf(buf, size, "%s%s%s%s", e->where, e->where[0] != '\0' ? ": " : "", pos, e->msg);
 	/* Names come from files and may hold anything; a terminal must not obey them. */
-	for (char *p = buf; *p != '\0'; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
+	struct acc_str left = acc_str(buf);
+	char *to = buf;
+	while (left.n > 0) {
+		int32_t code;
+		uint32_t n = acc_char(left, &code);
+		if (acc_char_plain(code))
+			memmove(to, left.p, n);
+		else
+			*to = '?';
+		to += acc_char_plain(code) ? n : 1;
+		left.p += n;
+		left.n -= n;
+	}
+	*to = '\0';
 }

@@ -49,6 +49,36 @@ acc_str_ends(struct acc_str a, const char *suffix)
 	return a.n >= n && memcmp(a.p + a.n - n, suffix, n) == 0;
 }
 
+uint32_t
+acc_char(struct acc_str s, int32_t *code)
+{
+	const unsigned char *p = (const unsigned char *)s.p;
+	uint32_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3
+								  : p[0] < 0xf5 ? 4 : 0;
+	*code = -1;
+	if (n == 0 || n > s.n)
+		return 1;
+	int32_t c = n == 1 ? p[0] : p[0] & (0x7f >> n);
+	for (uint32_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 1;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	/* Longer than it needs to be, half of a pair of UTF-16, or beyond the last. */
+	if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || (c >= 0xd800 && c < 0xe000) ||
+		c > 0x10ffff)
+		return 1;
+	*code = c;
+	return n;
+}
+
+bool
+acc_char_plain(int32_t code)
+{
+	return code >= 0x20 && (code < 0x7f || code > 0x9f) && (code < 0x2028 || code > 0x202e) &&
+	       (code < 0x2066 || code > 0x2069);
+}
+
 /* The set at *p (just after '['): does c belong to it? Moves *p behind its ']'. */
 static bool
 in_set(const char **p, char c)

@@ -7,7 +7,7 @@ static const struct acc_columns *const sets[] = {&acc_columns_msprobe, &acc_colu
 
 /* What a table shows where nothing was chosen: by the first record's kind. */
 static const char *const pair_keys[] = {"kind", "name", "b.name", "how", "note", "a.step", "a.rank",
-	"a.dtype", "b.dtype", "a.shape", "b.shape", "m.mode", "m.cosine", "m.max_abs", "m.max_rel",
+	"b.step", "b.rank", "a.dtype", "b.dtype", "a.shape", "b.shape", "m.mode", "m.cosine", "m.max_abs", "m.max_rel",
 	"m.mean_abs", "m.mean_rel", "m.rel_l2", "m.rmse", "m.snr", "m.thousandth",
 	"m.five_thousandths", "m.ulp_max", "m.same", "m.outside", "m.nonfinite", "m.worst",
 	"m.equal", "m.max_diff", "m.min_diff", "m.mean_diff", "m.norm_diff", "m.max_relerr",
@@ -45,9 +45,9 @@ static const char *const param_pair_short[] = {"a.key", "a.value", "b.value", "h
 	"b.where", NULL};
 static const char *const finding_keys[] = {"kind", "what", "name", "io", "pos", "step", "rank",
 	"rule", "value", "limit", "limit_from", "confidence", "ranked", "text", NULL};
-static const char *const pair_short[] = {"name", "a.dtype", "a.shape", "how", "note", "m.max_abs", "m.max_rel",
-	"m.rel_l2", "m.ulp_max", "m.nonfinite", "m.norm_relerr", "m.equal", "bad", "rule", NULL};
-static const char *const tensor_short[] = {"name", "type", "dtype", "shape", "value", "s.min",
+static const char *const pair_short[] = {"name", "a.step", "a.rank", "a.dtype", "a.shape", "how", "note",
+	"m.max_abs", "m.err_max", "m.err_rms", "m.max_rel", "m.rel_l2", "m.ulp_max", "m.nonfinite", "m.norm_relerr", "m.equal", "bad", "rule", NULL};
+static const char *const tensor_short[] = {"name", "step", "rank", "type", "dtype", "shape", "value", "s.min",
 	"s.max", "s.mean", "s.norm", "stat.min", "stat.max", "audit.ok", "audit.err",
 	"audit.limit", "audit.cause", "audit.skip", "bad", "err", NULL};
 
@@ -146,16 +146,30 @@ plain(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 	(void)ctx;
 	if (strcmp(c->key, "kind") == 0)
 		return r->kind;
-	return acc_cell_text(acc_get(r, "", c->key), m);
+	const struct acc_val *v = acc_get(r, "", c->key);
+	/* A finding names its step and rank as the device does. */
+	if (v == NULL && acc_rec_is(r, "finding") && acc_str_starts(acc_str(c->key), "a."))
+		v = acc_get(r, "", c->key + 2);
+	return acc_cell_text(v, m);
 }
 
-/* Four digits say what a person wants to know. */
+/* A number for people: six digits tell two losses apart. */
+static struct acc_str
+rounded(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	const struct acc_val *v = acc_get(r, "", c->key);
+	if (v != NULL && v->type == ACC_V_F64 && isfinite(v->f))
+		return acc_str(acc_arena_printf(m, "%.6g", v->f));
+	return plain(ctx, r, c, m);
+}
+
+/* Of a measure four digits say what a person wants to know. */
 static struct acc_str
 brief(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
 	const struct acc_val *v = acc_get(r, "", c->key);
 	/* One column says it for both sides. */
-	static const char *const shared[] = {"dtype", "shape", "tag", "step", "key"};
+	static const char *const shared[] = {"dtype", "shape", "tag", "step", "rank", "key"};
 	for (size_t i = 0; v == NULL && i < sizeof shared / sizeof *shared; i++)
 		if (strncmp(c->key, "a.", 2) == 0 && strcmp(c->key + 2, shared[i]) == 0)
 			v = acc_get(r, "b.", shared[i]);
@@ -171,11 +185,17 @@ brief(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 	/* How two records were matched matters until they are measured. */
 	if (strcmp(c->key, "how") == 0 && acc_get(r, "", "m.mode") != NULL)
 		return ACC_STR("");
+	/* The measures that the findings name stand for those that are nearly the same. */
+	if (strcmp(c->key, "m.max_rel") == 0 && acc_get(r, "", "m.err_max") != NULL)
+		return ACC_STR("");
+	if (strcmp(c->key, "m.rel_l2") == 0 && acc_get(r, "", "m.err_rms") != NULL)
+		return ACC_STR("");
 	/* Where NaN and infinities agree, as nearly everywhere, nothing needs to be said. */
 	if (strcmp(c->key, "m.nonfinite") == 0 && v != NULL && v->type == ACC_V_INT && v->i == 0)
 		return ACC_STR("");
 	if (v != NULL && v->type == ACC_V_F64 && isfinite(v->f))
-		return acc_str(acc_arena_printf(m, "%.4g", v->f));
+		return acc_str(acc_arena_printf(m, acc_str_ends(acc_str(c->key), "value")
+			? "%.6g" : "%.4g", v->f));
 	struct acc_column as = {.key = c->key};
 	return v == NULL ? plain(ctx, r, &as, m) : acc_cell_text(v, m);
 }
@@ -198,7 +218,8 @@ acc_cells_open(struct acc_cells *c, const struct acc_format_opt *opt, bool for_p
 	if (c->own == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	for (size_t i = 0; i < opt->ncolumns; i++)
-		c->own[i] = (struct acc_column){opt->columns[i], plain, opt->columns[i]};
+		c->own[i] = (struct acc_column){.title = opt->columns[i],
+			.cell = for_people ? rounded : plain, .key = opt->columns[i]};
 	return 0;
 }
 
@@ -217,8 +238,9 @@ choose(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
 		if (c->own == NULL)
 			return acc_fail(e, ACC_ENOMEM, "out of memory");
 		for (size_t i = 0; i < n; i++)
-			c->own[i] = (struct acc_column){
-				key[i], c->for_people ? brief : plain, key[i]};
+			c->own[i] = (struct acc_column){.title = key[i],
+				.cell = c->for_people ? brief : plain, .key = key[i]};
+		c->places = key == pair_short || key == tensor_short;
 	}
 	if (c->set == NULL)
 		c->column = c->own;
@@ -228,6 +250,12 @@ choose(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
 	return c->cell == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
 }
 
+bool
+acc_is_row(const struct acc_rec *r)
+{
+	return !acc_rec_is(r, "source") && !acc_rec_is(r, "stack") && !acc_rec_is(r, "data");
+}
+
 int
 acc_cells_row(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
 {
@@ -235,8 +263,7 @@ acc_cells_row(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
 	if (c->set != NULL && (rc = c->set->see(c->ctx, r, e)) < 0)
 		return rc;
 	bool row = c->set != NULL ? c->set->is_row(c->ctx, r)
-				  : !acc_rec_is(r, "source") && !acc_rec_is(r, "stack") &&
-					    !acc_rec_is(r, "data");
+				  : acc_is_row(r);
 	if (!row)
 		return 0;
 	if (c->n == 0 && (rc = choose(c, r, e)) < 0)

@@ -38,6 +38,7 @@ struct acc_cells {
 	struct acc_column *own;          /* columns made from the user's list */
 	struct acc_arena mem;            /* of the last row */
 	bool for_people;                 /* short numbers, few columns */
+	bool places;                     /* step and rank say something only where they vary */
 };
 /* opt must outlive c. */
 int acc_cells_open(struct acc_cells *c, const struct acc_format_opt *opt, bool for_people,
@@ -46,6 +47,8 @@ int acc_cells_open(struct acc_cells *c, const struct acc_format_opt *opt, bool f
 int acc_cells_row(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e);
 void acc_cells_close(struct acc_cells *c);
 
+/* Sources, stacks and payload are none. */
+bool acc_is_row(const struct acc_rec *r);
 /* A value as text that reads back exactly; arrays as [1, 2]; nil is empty. */
 struct acc_str acc_cell_text(const struct acc_val *v, struct acc_arena *m);
 

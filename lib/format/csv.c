@@ -1,37 +1,66 @@
 /* RFC 4180 but for the line end: a line feed alone, as msprobe writes. */
 #include "format/cells.h"
 
+static bool
+needs_quotes(struct acc_str c)
+{
+	for (uint32_t k = 0; k < c.n; k++)
+		if (c.p[k] == ',' || c.p[k] == '"' || c.p[k] == '\n' || c.p[k] == '\r')
+			return true;
+	return false;
+}
+
 static void
-row(FILE *out, const struct acc_str *cell, size_t n)
+put(FILE *out, struct acc_str c, bool terminal)
+{
+	bool quote = needs_quotes(c);
+	if (quote)
+		putc('"', out);
+	while (c.n > 0) {
+		int32_t code;
+		uint32_t n = acc_char(c, &code);
+		if (code == '"')
+			putc('"', out);
+		if (terminal && !acc_char_plain(code))
+			putc('?', out);
+		else
+			fwrite(c.p, 1, n, out);
+		c = (struct acc_str){c.p + n, c.n - n};
+	}
+	if (quote)
+		putc('"', out);
+}
+
+static void
+write_row(FILE *out, const struct acc_str *cell, size_t n, bool terminal)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct acc_str c = cell[i];
-		bool quote = false;
-		for (uint32_t k = 0; k < c.n && !quote; k++)
-			quote = c.p[k] == ',' || c.p[k] == '"' || c.p[k] == '\n' || c.p[k] == '\r';
 		if (i > 0)
 			putc(',', out);
-		if (!quote) {
-			fwrite(c.p, 1, c.n, out);
-			continue;
-		}
-		putc('"', out);
-		for (uint32_t k = 0; k < c.n; k++) {
-			if (c.p[k] == '"')
-				putc('"', out);
-			putc(c.p[k], out);
-		}
-		putc('"', out);
+		put(out, cell[i], terminal);
 	}
 	putc('\n', out);
 }
 
-static const struct acc_delim delim = {row, NULL};
+static void
+row(FILE *out, const struct acc_str *cell, size_t n)
+{
+	write_row(out, cell, n, false);
+}
+
+/* A file gets a value as it is; a terminal must not obey it. */
+static void
+row_shown(FILE *out, const struct acc_str *cell, size_t n)
+{
+	write_row(out, cell, n, true);
+}
+
+static const struct acc_delim delim = {row, NULL}, shown = {row_shown, NULL};
 
 static int
 begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
 {
-	return acc_delim_begin(state, &delim, out, opt, e);
+	return acc_delim_begin(state, opt->width > 0 ? &shown : &delim, out, opt, e);
 }
 
 const struct acc_format acc_format_csv = {

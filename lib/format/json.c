@@ -1,61 +1,48 @@
 /* JSON Lines: an object a line, strict JSON, `kind` first. Numbers that are not finite are the
  * strings "NaN", "Infinity", "-Infinity". */
-#include "acc/format.h"
+#include "format/cells.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 struct state {
 	FILE *out;
+	struct acc_format_opt opt;
 };
 
 static int
 begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
 {
-	(void)opt;
+	if (opt->preset != NULL)
+		return acc_fail(e, ACC_EUSAGE, "the columns of %s are those of a table; JSON Lines"
+			" has keys", opt->preset);
 	struct state *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	s->out = out;
+	s->opt = *opt;
 	*state = s;
 	return 0;
-}
-
-/* Length of the UTF-8 sequence at p, 0 if it is none. */
-static uint32_t
-utf8(const unsigned char *p, uint32_t n)
-{
-	uint32_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3
-									: p[0] < 0xf5 ? 4 : 0;
-	if (len > n)
-		return 0;
-	for (uint32_t i = 1; i < len; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-		(p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return len;
 }
 
 static void
 string(FILE *out, struct acc_str s)
 {
 	putc('"', out);
-	for (uint32_t i = 0; i < s.n;) {
-		const unsigned char *p = (const unsigned char *)s.p + i;
-		uint32_t len = utf8(p, s.n - i);
-		if (len == 0) /* a byte that is no UTF-8 */
+	while (s.n > 0) {
+		int32_t code;
+		uint32_t len = acc_char(s, &code);
+		if (code < 0) /* a byte that is no UTF-8 */
 			fputs("\\ufffd", out);
-		else if (*p == '"' || *p == '\\')
-			fprintf(out, "\\%c", *p);
-		else if (*p == '\n')
+		else if (code == '"' || code == '\\')
+			fprintf(out, "\\%c", (char)code);
+		else if (code == '\n')
 			fputs("\\n", out);
-		else if (*p < 0x20 || *p == 0x7f)
-			fprintf(out, "\\u%04x", *p);
+		else if (!acc_char_plain(code))
+			fprintf(out, "\\u%04x", (unsigned)code);
 		else
-			fwrite(p, 1, len, out);
-		i += len == 0 ? 1 : len;
+			fwrite(s.p, 1, len, out);
+		s = (struct acc_str){s.p + len, s.n - len};
 	}
 	putc('"', out);
 }
@@ -114,19 +101,31 @@ value(FILE *out, const struct acc_val *v)
 	}
 }
 
+static void
+field(FILE *out, struct acc_str key, const struct acc_val *v)
+{
+	putc(',', out);
+	string(out, key);
+	putc(':', out);
+	value(out, v);
+}
+
 static int
 record(void *state, const struct acc_rec *r, struct acc_err *e)
 {
 	struct state *s = state;
-	(void)e;
+	const struct acc_format_opt *opt = &s->opt;
+	if (opt->ncolumns > 0 && !acc_is_row(r))
+		return 0;
 	fputs("{\"kind\":", s->out);
 	string(s->out, r->kind);
-	for (uint32_t i = 0; i < r->n; i++) {
-		putc(',', s->out);
-		string(s->out, r->f[i].key);
-		putc(':', s->out);
-		value(s->out, &r->f[i].v);
+	for (size_t i = 0; i < opt->ncolumns; i++) {
+		const struct acc_val *v = acc_get(r, "", opt->columns[i]);
+		if (v != NULL) /* a record's kind is none of its fields */
+			field(s->out, acc_str(opt->columns[i]), v);
 	}
+	for (uint32_t i = 0; opt->ncolumns == 0 && i < r->n; i++)
+		field(s->out, r->f[i].key, &r->f[i].v);
 	fputs("}\n", s->out);
 	return ferror(s->out) ? acc_fail(e, ACC_EIO, "standard output:") : 0;
 }

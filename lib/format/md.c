@@ -2,21 +2,33 @@
 #include "format/cells.h"
 
 static void
+put(FILE *out, struct acc_str c)
+{
+	while (c.n > 0) {
+		int32_t code;
+		uint32_t n = acc_char(c, &code);
+		/* What would end the cell, or be taken for markup; of a link, its middle. */
+		if (code > 0 && code < 0x80 && strchr("|\\*_`<~", code) != NULL)
+			putc('\\', out);
+		if (code == ']' && c.n > 1 && c.p[1] == '(')
+			putc('\\', out);
+		if (code == '\n')
+			fputs("<br>", out);
+		else if (acc_char_plain(code))
+			fwrite(c.p, 1, n, out);
+		else
+			putc('?', out);
+		c = (struct acc_str){c.p + n, c.n - n};
+	}
+}
+
+static void
 row(FILE *out, const struct acc_str *cell, size_t n)
 {
 	putc('|', out);
 	for (size_t i = 0; i < n; i++) {
 		putc(' ', out);
-		for (uint32_t k = 0; k < cell[i].n; k++) {
-			char c = cell[i].p[k];
-			/* What would end the cell, or be taken for markup. */
-			if (c == '|' || c == '\\' || c == '*' || c == '_' || c == '`' || c == '<')
-				putc('\\', out);
-			if (c == '\n')
-				fputs("<br>", out);
-			else
-				putc((unsigned char)c < 0x20 ? ' ' : c, out);
-		}
+		put(out, cell[i]);
 		fputs(" |", out);
 	}
 	putc('\n', out);

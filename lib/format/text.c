@@ -1,15 +1,18 @@
 /* A table for a terminal, then the findings as sentences.
  *
  * Widths are taken from the first rows (HOLD of them); later rows are cut to these. Columns
- * that are empty in all of them are left out. Where the terminal is too narrow, columns that
- * can be spared go first, then the widest cells are cut, with an ellipsis: a table whose lines
- * wrap cannot be read. */
+ * that are empty in all of them are left out, and so are step and rank where all rows have the
+ * same; if a later row has another, a new table begins. Where the terminal is too narrow, columns
+ * that can be spared go first, then the widest cells are cut, with an ellipsis; where that is not
+ * enough, a row becomes a block of lines: a table whose lines wrap cannot be read. */
 #include "format/cells.h"
+#include "acc/people.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { HOLD = 1000, GAP = 2, NARROWEST = 6 };
+/* No number is wider than the narrowest cell: one that is cut would be another number. */
+enum { HOLD = 1000, GAP = 2, NARROWEST = 13, HANG = 2 };
 
 struct state {
 	FILE *out;
@@ -19,7 +22,10 @@ struct state {
 	struct acc_str *held; /* HOLD rows of cells.n cells */
 	size_t nheld;
 	size_t *width;        /* NULL until the first rows are printed */
-	uint64_t rows;
+	struct acc_str *place; /* of a column left out: what all rows have there; else p is NULL */
+	bool *shown;          /* step or rank, once it varied */
+	bool blocks;          /* the terminal is too narrow for a table */
+	uint64_t rows;        /* sentences and blocks written */
 	uint64_t carried;     /* curves that nobody judges, and that are not shown */
 };
 
@@ -35,43 +41,16 @@ begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err 
 	return acc_cells_open(&s->cells, &s->opt, true, e);
 }
 
-/* Columns on the screen: a code point counts one, the wide ones of East Asia two. */
-static size_t
-width_of(struct acc_str s)
-{
-	size_t w = 0;
-	for (uint32_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		if ((c & 0xc0) != 0x80)
-			w += c >= 0xe3 && c <= 0xed ? 2 : 1;
-	}
-	return w;
-}
-
-/* At most w columns of s, padded to w unless last; control characters become '?'. */
+/* At most w columns of c, padded to w unless last. */
 static void
 cell(struct state *s, struct acc_str c, size_t w, bool last, bool right)
 {
-	size_t have = width_of(c), at = 0;
-	bool cut = have > w;
-	if (right && !cut)
+	size_t have = acc_text_width(c);
+	if (right && have < w)
 		fprintf(s->out, "%*s", (int)(w - have), "");
-	for (uint32_t i = 0; i < c.n; i++) {
-		unsigned char b = (unsigned char)c.p[i];
-		if ((b & 0xc0) != 0x80) {
-			size_t one = b >= 0xe3 && b <= 0xed ? 2 : 1;
-			if (cut && at + one > w - 1)
-				break;
-			at += one;
-		}
-		putc(b < 0x20 || b == 0x7f ? '?' : b, s->out);
-	}
-	if (cut) {
-		fputs("\xe2\x80\xa6", s->out);
-		at++;
-	}
-	if (!last && !(right && !cut))
-		fprintf(s->out, "%*s", (int)(w - at), "");
+	have = acc_text_put(s->out, c, w);
+	if (!last && !right && have < w)
+		fprintf(s->out, "%*s", (int)(w - have), "");
 }
 
 static bool
@@ -79,6 +58,26 @@ numeric(struct acc_str c)
 {
 	return c.n > 0 && (strchr("0123456789-+.", c.p[0]) != NULL || acc_str_is(c, "nan") ||
 				  acc_str_is(c, "inf"));
+}
+
+/* A row as lines of title and value; what is empty is left out. */
+static void
+block(struct state *s, const struct acc_str *c)
+{
+	size_t w = 0;
+	for (size_t i = 0; i < s->cells.n; i++) {
+		size_t have = acc_text_width(acc_str(s->cells.column[i].title));
+		w = have > w ? have : w;
+	}
+	if (s->rows++ > 0)
+		putc('\n', s->out);
+	for (size_t i = 0; i < s->cells.n; i++) {
+		if (c[i].n == 0 || s->place[i].p != NULL)
+			continue;
+		cell(s, acc_str(s->cells.column[i].title), w + GAP, false, false);
+		acc_text_wrap(s->out, c[i], (size_t)s->opt.width, w + GAP, w + GAP);
+		putc('\n', s->out);
+	}
 }
 
 static void
@@ -89,16 +88,19 @@ line(struct state *s, const struct acc_str *c, const char *color)
 		last--;
 	if (color != NULL)
 		fputs(color, s->out);
-	for (size_t i = 0; i < last; i++) {
+	for (size_t i = 0; i < last && !s->blocks; i++) {
 		if (s->width[i] == 0)
 			continue;
 		cell(s, c[i], s->width[i], i + 1 == last, numeric(c[i]));
 		if (i + 1 < last)
 			fprintf(s->out, "%*s", GAP, "");
 	}
+	if (s->blocks)
+		block(s, c);
 	if (color != NULL)
 		fputs("\033[0m", s->out);
-	putc('\n', s->out);
+	if (!s->blocks)
+		putc('\n', s->out);
 }
 
 static const char *
@@ -113,8 +115,9 @@ color_of(const struct state *s, const struct acc_str *c)
 
 /* Columns that a narrow terminal can do without, the least useful first: a name that is cut
  * short helps nobody. What the user asked for by name is never dropped. */
-static const char *const spare[] = {"why", "limit", "m.ulp_max", "rule", "type", "m.rel_l2", "s.norm", "stat.min",
-	"stat.max", "m.max_rel", "dtype", "a.dtype", "at", "begin_rel", "final_rel"};
+static const char *const spare[] = {"why", "limit", "m.ulp_max", "rule", "type", "m.rel_l2",
+	"m.err_rms", "s.norm", "stat.min", "stat.max", "dtype", "a.dtype", "m.max_rel", "m.err_max",
+	"at", "begin_rel", "final_rel"};
 
 static size_t
 total_width(const struct state *s)
@@ -146,6 +149,40 @@ fit(struct state *s)
 	}
 }
 
+/* Step and rank, where all rows have the same? Then it is remembered which. */
+static bool
+is_constant(struct state *s, size_t i)
+{
+	struct acc_str title = acc_str(s->cells.column[i].title);
+	if (!s->cells.places || s->shown[i] || s->nheld == 0 ||
+		!(acc_str_ends(title, "step") || acc_str_ends(title, "rank")))
+		return false;
+	for (size_t r = 1; r < s->nheld; r++)
+		if (!acc_str_eq(s->held[i], s->held[r * s->cells.n + i]))
+			return false;
+	s->place[i] = s->held[i];
+	return true;
+}
+
+static void
+measure(struct state *s)
+{
+	for (size_t i = 0; i < s->cells.n; i++) {
+		size_t title = acc_text_width(acc_str(s->cells.column[i].title));
+		s->width[i] = 0;
+		for (size_t r = 0; r < s->nheld; r++) {
+			size_t w = acc_text_width(s->held[r * s->cells.n + i]);
+			s->width[i] = w > s->width[i] ? w : s->width[i];
+		}
+		if (s->width[i] > 0 && s->width[i] < title)
+			s->width[i] = title;
+		if (is_constant(s, i))
+			s->width[i] = 0;
+	}
+	fit(s);
+	s->blocks = s->opt.width > 0 && total_width(s) > (size_t)s->opt.width + GAP;
+}
+
 /* Print what is held, once the widths are known. */
 static int
 settle(struct state *s, struct acc_err *e)
@@ -153,24 +190,19 @@ settle(struct state *s, struct acc_err *e)
 	if (s->width != NULL || s->cells.n == 0)
 		return 0;
 	s->width = calloc(s->cells.n, sizeof *s->width);
+	if (s->place == NULL) {
+		s->place = calloc(s->cells.n, sizeof *s->place);
+		s->shown = calloc(s->cells.n, sizeof *s->shown);
+	}
 	struct acc_str *title = calloc(s->cells.n, sizeof *title);
-	if (s->width == NULL || title == NULL) {
+	if (s->width == NULL || s->place == NULL || s->shown == NULL || title == NULL) {
 		free(title);
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	}
-	for (size_t r = 0; r < s->nheld; r++)
-		for (size_t i = 0; i < s->cells.n; i++) {
-			size_t w = width_of(s->held[r * s->cells.n + i]);
-			if (w > s->width[i])
-				s->width[i] = w;
-		}
-	for (size_t i = 0; i < s->cells.n; i++) {
+	measure(s);
+	for (size_t i = 0; i < s->cells.n; i++)
 		title[i] = acc_str(s->cells.column[i].title);
-		if (s->width[i] > 0 && s->width[i] < title[i].n)
-			s->width[i] = title[i].n;
-	}
-	fit(s);
-	if (!s->opt.no_header && s->nheld > 0)
+	if (!s->opt.no_header && s->nheld > 0 && !s->blocks)
 		line(s, title, s->opt.color ? "\033[1m" : NULL);
 	for (size_t r = 0; r < s->nheld; r++) {
 		const struct acc_str *c = s->held + r * s->cells.n;
@@ -178,6 +210,25 @@ settle(struct state *s, struct acc_err *e)
 	}
 	free(title);
 	return 0;
+}
+
+/* A row of another step or rank than all before, of a column that was left out therefore: a table
+ * with that column begins. */
+static void
+restart(struct state *s)
+{
+	bool other = false;
+	for (size_t i = 0; i < s->cells.n; i++)
+		if (s->place[i].p != NULL && !acc_str_eq(s->place[i], s->cells.cell[i]))
+			other = s->shown[i] = true;
+	if (!other)
+		return;
+	putc('\n', s->out);
+	free(s->width);
+	s->width = NULL;
+	memset(s->place, 0, s->cells.n * sizeof *s->place);
+	s->nheld = 0;
+	acc_arena_reset(&s->held_mem);
 }
 
 static int
@@ -201,13 +252,9 @@ hold(struct state *s, struct acc_err *e)
 static void
 sentence(struct state *s, const struct acc_rec *r)
 {
-	struct acc_str t = acc_get_text(r, "", "text");
 	if (s->rows++ > 0 || s->nheld > 0)
 		putc('\n', s->out);
-	for (uint32_t i = 0; i < t.n; i++) {
-		unsigned char b = (unsigned char)t.p[i];
-		putc((b < 0x20 && b != '\n') || b == 0x7f ? '?' : b, s->out);
-	}
+	acc_text_wrap(s->out, acc_get_text(r, "", "text"), (size_t)s->opt.width, 0, HANG);
 	putc('\n', s->out);
 }
 
@@ -235,6 +282,8 @@ record(void *state, const struct acc_rec *r, struct acc_err *e)
 			sentence(s, r);
 	} else {
 		rc = acc_cells_row(&s->cells, r, e);
+		if (rc > 0 && s->width != NULL)
+			restart(s);
 		if (rc > 0 && s->width == NULL)
 			rc = hold(s, e);
 		else if (rc > 0)
@@ -265,6 +314,8 @@ release(void *state)
 	acc_arena_release(&s->held_mem);
 	free(s->held);
 	free(s->width);
+	free(s->place);
+	free(s->shown);
 	free(s);
 }
 

@@ -1,6 +1,26 @@
 /* Tab-separated values for cut and awk: a tab, line end or backslash in a value is written as
- * \t, \n, \r or \\, so that a line is a row and a tab is a border. */
+ * \t, \n, \r or \\, so that a line is a row and a tab is a border; other characters that a terminal
+ * would obey, and bytes that are no UTF-8, byte by byte as \xHH. */
 #include "format/cells.h"
+
+static void
+put(FILE *out, struct acc_str c)
+{
+	while (c.n > 0) {
+		int32_t code;
+		uint32_t n = acc_char(c, &code);
+		const char *as = code == '\t' ? "\\t" : code == '\n' ? "\\n" : code == '\r' ? "\\r"
+							 : code == '\\' ? "\\\\" : NULL;
+		if (as != NULL)
+			fputs(as, out);
+		else if (acc_char_plain(code))
+			fwrite(c.p, 1, n, out);
+		else
+			for (uint32_t k = 0; k < n; k++)
+				fprintf(out, "\\x%02x", (unsigned char)c.p[k]);
+		c = (struct acc_str){c.p + n, c.n - n};
+	}
+}
 
 static void
 row(FILE *out, const struct acc_str *cell, size_t n)
@@ -8,15 +28,7 @@ row(FILE *out, const struct acc_str *cell, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (i > 0)
 			putc('\t', out);
-		for (uint32_t k = 0; k < cell[i].n; k++) {
-			char c = cell[i].p[k];
-			const char *as = c == '\t' ? "\\t" : c == '\n' ? "\\n" : c == '\r' ? "\\r"
-						       : c == '\\'   ? "\\\\" : NULL;
-			if (as != NULL)
-				fputs(as, out);
-			else
-				putc(c, out);
-		}
+		put(out, cell[i]);
 	}
 	putc('\n', out);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Streams written by another implementation than ours (python3-msgpack), for the tests of the
 programs: python3 tests/data/make_streams.py writes tests/data/streams/*.acc again."""
+import gzip
 import math
 import os
 
@@ -56,3 +57,21 @@ stream("judged", [
                                             "why": "off"}),
     ("finding", {"what": "culprit", "name": "Torch.add.0.forward", "text": "Torch.add.0.forward is wrong"}),
 ], status=1)
+
+# What a terminal would obey: ESC, CSI as one character of 8 bits, a turn of the direction; and
+# what ends lines.
+evil = "E\x1b[31m\x9b1m\u202e\n\t|,]("
+stream("hostile", [pair(evil, bad="error"), ("x-" + evil, {"name": "other", evil: evil}),
+                   ("finding", {"what": "culprit", "name": evil, "text": evil + " is\nwrong"})], status=1)
+# More rows than a table looks at before it begins, and of two ranks.
+stream("places", [t("first", i, 0, io="in") for i in range(1001)] + [t("last", 0, 1, io="in")])
+p = os.path.join(here, "places.acc")
+with open(p, "rb") as f, open(p + ".gz", "wb") as g:
+    g.write(gzip.compress(f.read(), 9, mtime=0))
+os.remove(p)
+stream("ranks", [pair("x", **{"a.step": 0, "a.rank": r, "b.step": 0, "b.rank": r}) for r in (0, 1)] +
+       [("pair", {"name": "y", "b.kind": "tensor", "b.name": "y", "b.step": 0, "b.rank": 1}),
+        ("finding", {"what": "ranks", "name": "x", "step": 0, "rank": 1, "text": "rank 1 too"})])
+stream("wide", [("tensor", {"name": "Functional.linear.0.forward.input.%d" % i, "loss": 1234567.891,
+                            "small": -1.23456789e-300, "text": "of words " * 12 + "/a" * 50}) for i in (0, 1)] +
+       [("finding", {"what": "clean", "text": "a sentence of many words that is longer than a line " * 3})])

@@ -20,6 +20,14 @@ glob(const char *pattern, const char *s, bool want)
 		want ? "matches" : "does not match", s);
 }
 
+static void
+character(const char *s, uint32_t n, int32_t code, bool plain)
+{
+	int32_t got;
+	uint32_t len = acc_char(acc_str(s), &got);
+	ok(len == n && got == code && acc_char_plain(got) == plain, "character U+%04x", (unsigned)code);
+}
+
 int
 main(void)
 {
@@ -53,6 +61,29 @@ main(void)
 	glob("\\*", "*", true);
 	glob("\\*", "x", false);
 	glob("*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false);
+
+	/* The table of well-formed sequences in the Unicode standard (3-7). */
+	character("a", 1, 'a', true);
+	character("\xc3\xa9", 2, 0xe9, true);
+	character("\xe6\xa0\x87", 3, 0x6807, true);
+	character("\xf0\x9f\x98\x80", 4, 0x1f600, true);
+	character("\x1b[0m", 1, 0x1b, false);
+	character("\x7f", 1, 0x7f, false);
+	character("\xc2\x9b", 2, 0x9b, false);
+	character("\xe2\x80\xae", 3, 0x202e, false);
+	character("\xe2\x81\xa7", 3, 0x2067, false);
+	character("\x9b", 1, -1, false);
+	character("\xc0\x80", 1, -1, false);
+	character("\xe0\x80\x80", 1, -1, false);
+	character("\xed\xa0\x80", 1, -1, false);
+	character("\xf4\x90\x80\x80", 1, -1, false);
+	character("\xe6\xa0", 1, -1, false);
+
+	struct acc_err bad = {0};
+	char text[64];
+	acc_fail(&bad, ACC_EFORMAT, "no '\x1b[1m\xe6\xa0\x87\xc2\x9b\xff'");
+	acc_err_text(&bad, text, sizeof text);
+	ok(strcmp(text, "no '?[1m\xe6\xa0\x87?" "?'") == 0, "a message is plain: %s", text);
 
 	int64_t i;
 	ok(acc_str_int(acc_str("-9223372036854775808"), &i) && i == INT64_MIN, "smallest int");
