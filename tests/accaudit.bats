@@ -55,8 +55,8 @@ told() { # stream
 }
 
 # As told, and no call is left out.
-replayed() { # family
-	told "replay/$1.acc.gz"
+replayed() { # family, folder
+	told "${2-replay}/$1.acc.gz"
 	jq -es 'map(select(.io == "out" and .kind == "tensor" and (has("audit.ok") | not)) | .name) == []' v
 }
 
@@ -98,6 +98,34 @@ replayed() { # family
 
 @test "losses" {
 	replayed losses
+}
+
+@test "writing by indices" {
+	replayed scatters replay_ops
+}
+
+@test "sorting, and what picks by rank" {
+	replayed orders replay_ops
+}
+
+@test "tensors made from numbers" {
+	replayed makers replay_ops
+}
+
+@test "patterns: windows, pixels, diagonals" {
+	replayed patterns replay_ops
+}
+
+@test "distances and directions" {
+	replayed distances replay_ops
+}
+
+@test "lists of tensors, clipping of gradients" {
+	replayed lists replay_ops
+}
+
+@test "steps of optimizers" {
+	replayed optimizers replay_ops
 }
 
 @test "the number of threads changes nothing" {

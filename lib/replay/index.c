@@ -1,4 +1,7 @@
 /* Choosing elements by indices: embedding, gather, index_select, x[...]. */
+#include "replay/index.h"
+
+#include "replay/compose.h"
 #include "replay/impl.h"
 #include "replay/view.h"
 
@@ -92,6 +95,39 @@ gather(struct acc_replay *r, struct acc_dense *out)
 		out->v[i] = x->v[at[i] + (size_t)ids->v[i] * (size_t)step];
 	}
 	return at == NULL ? ACC_EUNSUP : 0;
+}
+
+/* gather where the other dimensions are broadcast; without a dimension, of all elements. */
+static int
+along(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x, *ids;
+	struct acc_broadcast b;
+	uint32_t dim;
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "index", &ids) < 0)
+		return ACC_EUNSUP;
+	if (acc_arg(r, "dim") == NULL)
+		return acc_cannot(r, "its dimension was not recorded");
+	if (x->ndim == 0 || x->ndim != ids->ndim || x->ndim != out->ndim)
+		return acc_cannot(r, "its inputs do not fit each other");
+	if (acc_arg_dim(r, "dim", x->ndim, 0, &dim) < 0)
+		return ACC_EUNSUP;
+	struct acc_dense rest = *x;
+	rest.shape[dim] = 1;
+	const struct acc_dense *in[] = {&rest, ids};
+	if (acc_broadcast_exact(r, &b, out, in, 2) < 0)
+		return ACC_EUNSUP;
+	size_t inner = 1, n = (size_t)x->shape[dim];
+	for (uint32_t d = dim + 1; d < x->ndim; d++)
+		inner *= (size_t)x->shape[d];
+	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
+		double k = ids->v[b.at[1]];
+		if (!(k >= 0 && k < (double)n))
+			return acc_cannot(r, BEYOND);
+		size_t at = b.at[0] / inner * n * inner + b.at[0] % inner;
+		out->v[i] = x->v[at + (size_t)k * inner];
+	}
+	return 0;
 }
 
 static int
@@ -298,71 +334,107 @@ subscript(struct acc_replay *r, const struct acc_dense *x, const struct acc_valu
 
 /* The axes that tensors index become those of the broadcast indices: in their place if they
  * stand together, else in front. */
+struct places {
+	const struct acc_dense *by[ACC_BROADCAST_MAX];
+	uint32_t axis[ACC_BROADCAST_MAX], nby;
+	int64_t bshape[ACC_DENSE_DIMS]; /* of the indices, broadcast */
+	uint32_t bdim;
+	uint32_t front;                 /* how many of the other axes stand before them */
+	struct acc_view rest;           /* the other axes */
+	int64_t shape[ACC_DENSE_DIMS];  /* of the result */
+	uint32_t ndim;
+};
+
+static int
+places(struct acc_replay *r, const struct subscript *s, struct places *p)
+{
+	*p = (struct places){.rest = s->v};
+	for (uint32_t d = 0; d < s->v.ndim; d++) {
+		if (s->by[d] == NULL)
+			continue;
+		if (p->nby == ACC_BROADCAST_MAX)
+			return acc_cannot(r, "too many tensors of indices");
+		p->axis[p->nby] = d;
+		p->by[p->nby++] = s->by[d];
+		p->bdim = s->by[d]->ndim > p->bdim ? s->by[d]->ndim : p->bdim;
+	}
+	for (uint32_t d = 0; d < p->bdim; d++) {
+		p->bshape[d] = 1;
+		for (uint32_t k = 0; k < p->nby; k++) {
+			uint32_t off = p->bdim - p->by[k]->ndim;
+			if (d >= off && p->by[k]->shape[d - off] != 1)
+				p->bshape[d] = p->by[k]->shape[d - off];
+		}
+	}
+	bool together = p->nby > 0 && p->axis[p->nby - 1] - p->axis[0] == p->nby - 1;
+	p->front = together ? p->axis[0] : 0;
+	for (uint32_t k = p->nby; k-- > 0;)
+		drop_axis(&p->rest, p->axis[k]);
+	if (p->rest.ndim + p->bdim > ACC_DENSE_DIMS)
+		return acc_cannot(r, "too many dimensions");
+	for (uint32_t d = 0; d < p->front; d++)
+		p->shape[p->ndim++] = p->rest.shape[d];
+	for (uint32_t d = 0; d < p->bdim; d++)
+		p->shape[p->ndim++] = p->bshape[d];
+	for (uint32_t d = p->front; d < p->rest.ndim; d++)
+		p->shape[p->ndim++] = p->rest.shape[d];
+	return 0;
+}
+
+/* Where the current indices point to, from the front of the axes they index. */
+static int
+indexed(struct acc_replay *r, const struct subscript *s, const struct places *p,
+	const struct acc_broadcast *b, int64_t *at)
+{
+	for (uint32_t k = 0; k < p->nby; k++) {
+		double j = p->by[k]->v[b->at[k]];
+		int64_t len = s->v.shape[p->axis[k]];
+		j += j < 0 ? (double)len : 0;
+		if (!(j >= 0 && j < (double)len))
+			return acc_cannot(r, BEYOND);
+		*at += (int64_t)j * s->v.stride[p->axis[k]];
+	}
+	return 0;
+}
+
 static int
 advanced(struct acc_replay *r, const struct acc_dense *x, const struct subscript *s,
 	struct acc_dense *out)
 {
-	const struct acc_dense *by[ACC_BROADCAST_MAX];
-	uint32_t axis[ACC_BROADCAST_MAX], nby = 0, ndim = 0;
-	int64_t shape[ACC_DENSE_DIMS], bshape[ACC_DENSE_DIMS];
-	for (uint32_t d = 0; d < s->v.ndim; d++) {
-		if (s->by[d] == NULL)
-			continue;
-		if (nby == ACC_BROADCAST_MAX)
-			return acc_cannot(r, "too many tensors of indices");
-		axis[nby] = d;
-		by[nby++] = s->by[d];
-		ndim = s->by[d]->ndim > ndim ? s->by[d]->ndim : ndim;
-	}
-	for (uint32_t d = 0; d < ndim; d++) {
-		bshape[d] = 1;
-		for (uint32_t k = 0; k < nby; k++)
-			if (d + by[k]->ndim >= ndim && by[k]->shape[d + by[k]->ndim - ndim] != 1)
-				bshape[d] = by[k]->shape[d + by[k]->ndim - ndim];
-	}
-	bool together = axis[nby - 1] - axis[0] == nby - 1;
-	uint32_t front = together ? axis[0] : 0, nd = 0;
-	struct acc_view rest = s->v, lead, tail;
-	for (uint32_t k = nby; k-- > 0;)
-		drop_axis(&rest, axis[k]);
-	if (rest.ndim + ndim > ACC_DENSE_DIMS)
-		return acc_cannot(r, "too many dimensions");
-	for (uint32_t d = 0; d < front; d++)
-		shape[nd++] = rest.shape[d];
-	for (uint32_t d = 0; d < ndim; d++)
-		shape[nd++] = bshape[d];
-	for (uint32_t d = front; d < rest.ndim; d++)
-		shape[nd++] = rest.shape[d];
-	if (acc_out_shape(r, out, shape, nd) < 0)
+	struct places p;
+	if (places(r, s, &p) < 0 || acc_out_shape(r, out, p.shape, p.ndim) < 0)
 		return ACC_EUNSUP;
-	lead = tail = rest;
-	lead.ndim = front;
+	struct acc_view lead = p.rest, tail = p.rest;
+	lead.ndim = p.front;
 	tail.first = 0;
-	tail.ndim = rest.ndim - front;
-	memmove(tail.shape, rest.shape + front, tail.ndim * sizeof *tail.shape);
-	memmove(tail.stride, rest.stride + front, tail.ndim * sizeof *tail.stride);
+	tail.ndim = p.rest.ndim - p.front;
+	memmove(tail.shape, p.rest.shape + p.front, tail.ndim * sizeof *tail.shape);
+	memmove(tail.stride, p.rest.stride + p.front, tail.ndim * sizeof *tail.stride);
 	const size_t *a = acc_view_offsets(r, &lead), *c = acc_view_offsets(r, &tail);
 	size_t na = acc_view_count(&lead), nc = acc_view_count(&tail), o = 0;
 	for (size_t i = 0; a != NULL && c != NULL && i < na; i++) {
 		struct acc_broadcast b;
-		if (!acc_broadcast_start(&b, bshape, ndim, by, nby))
+		if (!acc_broadcast_start(&b, p.bshape, p.bdim, p.by, p.nby))
 			return acc_cannot(r, "its indices do not fit each other");
 		for (size_t n = nc == 0 || na == 0 ? 0 : out->n / na / nc; n-- > 0;
 			acc_broadcast_next(&b)) {
 			int64_t at = (int64_t)a[i];
-			for (uint32_t k = 0; k < nby; k++) {
-				double j = by[k]->v[b.at[k]];
-				int64_t len = s->v.shape[axis[k]];
-				j += j < 0 ? (double)len : 0;
-				if (!(j >= 0 && j < (double)len))
-					return acc_cannot(r, BEYOND);
-				at += (int64_t)j * s->v.stride[axis[k]];
-			}
+			if (indexed(r, s, &p, &b, &at) < 0)
+				return ACC_EUNSUP;
 			for (size_t k = 0; k < nc; k++)
 				out->v[o++] = x->v[(size_t)at + c[k]];
 		}
 	}
 	return a == NULL || c == NULL ? ACC_EUNSUP : 0;
+}
+
+static bool
+by_tensors(const struct subscript *s)
+{
+	for (uint32_t d = 0; d < s->v.ndim; d++)
+		if (s->by[d] != NULL)
+			return true;
+	return false;
 }
 
 static int
@@ -373,10 +445,30 @@ apply(struct acc_replay *r, const struct acc_dense *x, const struct acc_value *i
 	int rc = subscript(r, x, idx, n, &s);
 	if (rc < 0)
 		return rc;
-	for (uint32_t d = 0; d < s.v.ndim; d++)
-		if (s.by[d] != NULL)
-			return advanced(r, x, &s, out);
-	return acc_view_copy(r, &s.v, x->v, out);
+	return by_tensors(&s) ? advanced(r, x, &s, out) : acc_view_copy(r, &s.v, x->v, out);
+}
+
+int
+acc_index_places(struct acc_replay *r, const struct acc_dense *x, const struct acc_value *idx,
+	struct acc_dense *out)
+{
+	struct subscript s;
+	struct places p;
+	struct acc_dense number = *x;
+	bool list = idx->type == ACC_A_LIST, ints = list && idx->n > 1;
+	for (uint32_t i = 0; ints && i < idx->n; i++)
+		ints = idx->item[i].type == ACC_A_INT;
+	if (ints && x->ndim > 1)
+		return acc_cannot(r, "an index that may be a tuple or a list");
+	number.v = acc_doubles(r, x->n);
+	if (number.v == NULL || subscript(r, x, list ? idx->item : idx, list ? idx->n : 1, &s) < 0 ||
+		places(r, &s, &p) < 0 ||
+		acc_between(r, ACC_I64, p.shape, p.ndim, false, out) < 0)
+		return ACC_EUNSUP;
+	for (size_t i = 0; i < x->n; i++)
+		number.v[i] = (double)i;
+	return by_tensors(&s) ? advanced(r, &number, &s, out)
+			      : acc_view_copy(r, &s.v, number.v, out);
 }
 
 static int
@@ -403,7 +495,8 @@ getitem(struct acc_replay *r, struct acc_dense *out)
 const struct acc_op acc_ops_index[] = {
 	MOVE("embedding Embedding", "input weight:move padding_idx max_norm norm_type scale_grad_by_freq sparse", embedding),
 	MOVE("index_select", "input|x|self:move dim|axis index", index_select),
-	MOVE("gather take_along_dim gather_elements", "input|x|self:move dim|axis index", gather),
+	MOVE("gather gather_elements", "input|x|self:move dim|axis index", gather),
+	MOVE("take_along_dim", "input|x|self:move index|indices dim", along),
 	MOVE("take", "input|x|self:move index", take),
 	MOVE("masked_fill npu_masked_fill", "input|x|self:move mask value", masked_fill),
 	MOVE("getitem", "input|self:move index", getitem),

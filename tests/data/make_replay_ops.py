@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""More op calls for the audit, as make_replay.py makes them: writing by indices, sorting, tensors
+made from numbers, patterns, distances, lists of tensors and optimizers.
+
+    tests/data/make_replay_ops.py tests/data/replay_ops
+"""
+import os
+import sys
+
+import torch
+import torch.nn.functional as F
+
+from make_replay import Calls, bf16, f16, f32, f64, inf, nan, rand
+
+ids = torch.tensor
+
+
+class Ranked(Calls):
+    """Indices stay right: the gradient is that of the elements they name."""
+    def tensor(self, key, op, call, pas, io, pos, t):
+        bad = self.bad
+        self.bad = bad and not (pas == "forward" and io == "out" and pos == 1)
+        super().tensor(key, op, call, pas, io, pos, t)
+        self.bad = bad
+
+
+def scatters(s):
+    x, src = rand(4, 5), rand(3, 4)
+    idx = ids([[0, 1, 2, 0], [2, 0, 0, 1], [1, 2, 3, 3]])
+    once = ids([[0, 1, 2, 3], [2, 0, 4, 1], [1, 2, 3, 0]])
+    for t in (f64, bf16):
+        s.do("Tensor.scatter", torch.scatter, x.to(t), 1, once, src.to(t))
+        s.do("Tensor.scatter_add", torch.scatter_add, x.to(t), 0, idx, src.to(t))
+    s.do("Tensor.scatter_", torch.scatter, x, 1, idx, 2.5)
+    s.do("Torch.scatter", torch.scatter, x, 0, idx, src, reduce="add", grad=False)
+    for how in "sum prod mean amax amin".split():
+        s.do("Tensor.scatter_reduce", torch.scatter_reduce, x, 0, idx, src, how, grad=False)
+        s.do("Tensor.scatter_reduce", torch.scatter_reduce, x, 0, idx, src, reduce=how,
+             include_self=False, grad=False)
+    at, rows = ids([3, 0, 3]), rand(3, 5)
+    s.do("Tensor.index_add", torch.index_add, x, 0, at, rows, alpha=0.5)
+    s.do("Tensor.index_add_", torch.index_add, x, 1, at, rand(4, 3))
+    s.do("Tensor.index_copy", torch.index_copy, x, 0, ids([2, 0, 1]), rows)
+    s.do("Tensor.index_fill_", torch.index_fill, x, 1, at, -1.5)
+    s.do("Tensor.masked_scatter", torch.masked_scatter, x, x > 0, rand(20))
+    s.do("Torch.masked_select", torch.masked_select, x, rand(4, 1) > -0.5)
+    s.do("Tensor.index_put", torch.index_put, x, (ids([0, 3]), ids([1, 4])), rand(2))
+    s.do("Tensor.index_put_", torch.index_put, x, (ids([0, 3, 0]),), rand(3, 5), True)
+    s.do("Tensor.put_", lambda a, i, v, acc: a.put(i, v, acc), x, ids([1, 7, 1]), rand(3), True)
+    s.do("Torch.take_along_dim", torch.take_along_dim, x, ids([[1, 0, 3, 2, 1]]), 0)
+
+    def set_item(a, k, v):
+        a = a.clone()
+        a[k] = v
+        return a
+    for k, v in ((1, rand(5)), ((slice(1, 3), slice(None, None, 2)), rand(2, 3)),
+                 ((slice(None), -1), 4.0), ((Ellipsis, ids([0, 2])), rand(4, 2)),
+                 ((rand(4) > 0,), rand(5)), (rand(4, 5) > 0, 0.0)):
+        s.do("Tensor.__setitem__", set_item, x, k, v)
+    s.do("NPU.npu_scatter_nd_update", lambda a, i, v: a.index_put((i[:, 0], i[:, 1]), v),
+         rand(3, 4, 2), ids([[0, 1], [2, 3]]), rand(2, 2))
+    s.do("Torch.scatter", torch.scatter, x, 1, idx[:0], src, grad=False, off=False)
+    s.do("Torch.scatter", torch.scatter, x, 1, idx, src, grad=False)
+    s.do("Torch.scatter_add", torch.scatter_add, ids([nan, inf, 1.0]), 0, ids([1, 2]),
+         ids([1.0, inf]), grad=False, off=False)
+
+
+def orders(s):
+    for t in (f64, f32, bf16):
+        x = rand(3, 7, dtype=t)
+        s.do("Torch.sort", torch.sort, x)
+        s.do("Tensor.topk", torch.topk, x, 3)
+    x = rand(3, 6, 4)
+    s.do("Torch.sort", torch.sort, x, 1, True)
+    s.do("Torch.argsort", torch.argsort, x, 1, grad=False)
+    s.do("Torch.topk", torch.topk, x, 2, 1, False, False)
+    s.do("Torch.msort", torch.msort, x, grad=False)
+    s.do("Torch.kthvalue", torch.kthvalue, x, 2, 1, True)
+    s.do("Torch.median", torch.median, x, 1)
+    s.do("Torch.median", torch.median, x, grad=False)
+    s.do("Torch.cummax", torch.cummax, x, 1)
+    s.do("Torch.cummin", torch.cummin, x, dim=2)
+    s.do("Torch.searchsorted", torch.searchsorted, rand(5).sort()[0], rand(3, 2), grad=False)
+    s.do("Torch.searchsorted", torch.searchsorted, ids([[1, 2, 2, 3], [0, 1, 5, 9]]),
+         ids([[2, 4], [1, 9]]), right=True)
+    s.do("Torch.bucketize", torch.bucketize, x, rand(4).sort()[0], grad=False)
+    s.do("Torch.bincount", torch.bincount, ids([3, 1, 1, 0]), minlength=6, grad=False)
+    s.do("Torch.bincount", torch.bincount, ids([3, 1, 1, 0]), rand(4), grad=False)
+    s.do("Torch.unique", torch.unique, ids([3, 1, 2, 1, 3]), return_inverse=True, grad=False,
+         return_counts=True)
+    s.do("Tensor.nonzero", torch.nonzero, ids([[0, 1], [2, 0]]), grad=False)
+    ties = ids([2.0, 1.0, 2.0, nan, 1.0], dtype=f64)
+    s.do("Torch.sort", torch.sort, ties, descending=True, grad=False, off=False)
+    s.do("Torch.topk", torch.topk, ties, 4, grad=False, off=False)
+    s.do("Torch.median", torch.median, ties, grad=False, off=False)
+    s.do("Torch.sort", torch.sort, rand(0, 3), grad=False, off=False)
+
+
+def makers(s):
+    for a in ((5,), (2, 7), (1, 8, 3), (0.5, 2.0, 0.25)):
+        s.do("Torch.arange", torch.arange, *a, grad=False)
+    s.do("Torch.arange", lambda start, end: torch.arange(start, end), start=1, end=4, grad=False)
+    s.do("Torch.linspace", torch.linspace, -1.0, 2.0, 7, grad=False)
+    s.do("Torch.zeros", lambda *n: torch.zeros(*n), 2, 3, grad=False, off=False)
+    s.do("Torch.ones", torch.ones, (2, 3), grad=False)
+    s.do("Torch.full", torch.full, (2, 2), 0.1, grad=False)
+    s.do("Torch.full_like", torch.full_like, rand(2, 2), 3.5, grad=False)
+    s.do("Torch.zeros_like", torch.zeros_like, rand(2, 2), grad=False, off=False)
+    s.do("Tensor.new_zeros", lambda x, n: x.new_zeros(n), rand(2), (3, 2), grad=False, off=False)
+    s.do("Tensor.fill_", lambda x, v: torch.full_like(x, v), rand(3), 2.5, grad=False)
+    s.do("Tensor.zero_", torch.zeros_like, rand(3), grad=False, off=False)
+    s.do("Tensor.copy_", lambda x, y: y.expand_as(x).to(x.dtype), rand(3, 2), rand(2), grad=False)
+    s.do("Torch.eye", torch.eye, 3, 4, grad=False)
+    s.do("Torch.tril_indices", torch.tril_indices, 3, 4, -1, grad=False)
+    s.do("Torch.triu_indices", torch.triu_indices, 3, 3, grad=False)
+    s.do("Functional.one_hot", F.one_hot, ids([[0, 2], [1, 1]]), grad=False)
+    s.do("Functional.one_hot", F.one_hot, ids([0, 2]), 4, grad=False)
+    s.do("Torch.meshgrid", lambda *x, **k: torch.meshgrid(*x, **k), rand(2), rand(3),
+         indexing="xy", grad=False)
+    s.do("Torch.meshgrid", lambda *x: torch.meshgrid(*x, indexing="ij"), ids([1, 2]),
+         ids([3, 4, 5]), ids([6, 7]), grad=False)
+    s.do("Torch.zeros", torch.zeros, 0, grad=False, off=False)
+
+
+def patterns(s):
+    x = rand(1, 2, 6, 5)
+    s.do("Functional.unfold", F.unfold, x, (3, 2), 1, 1, 2)
+    s.do("Functional.unfold", F.unfold, x, 2, dilation=2)
+    s.do("Functional.fold", F.fold, rand(1, 8, 20), (5, 6), 2)
+    s.do("Functional.fold", F.fold, rand(12, 9), (5, 5), kernel_size=2, stride=2, padding=1)
+    s.do("Tensor.unfold", lambda a, *k: a.unfold(*k), x, 2, 3, 2)
+    s.do("Functional.pixel_shuffle", F.pixel_shuffle, rand(1, 4, 2, 3), 2)
+    s.do("Functional.pixel_unshuffle", F.pixel_unshuffle, rand(2, 2, 4, 6), 2)
+    s.do("Functional.channel_shuffle", F.channel_shuffle, rand(2, 6, 2, 2), 3, grad=False)
+    s.do("NPU.npu_confusion_transpose", lambda a, p, n, first: a.permute(*p).reshape(n), x,
+         (0, 2, 1, 3), (1, 6, 10), True)
+    s.do("NPU.npu_confusion_transpose", lambda a, p, n, first: a.view(n).permute(*p),
+         rand(1, 6, 8), (0, 2, 1, 3), (1, 6, 2, 4), False)
+    s.do("Torch.diagonal", torch.diagonal, x, 1, 2, 3)
+    s.do("Torch.diag", torch.diag, rand(4), -1)
+    s.do("Torch.diag", torch.diag, rand(4, 3))
+    s.do("Torch.diag_embed", torch.diag_embed, rand(2, 3), 1)
+    s.do("Torch.repeat_interleave", torch.repeat_interleave, x, 2, 1)
+    s.do("Torch.repeat_interleave", torch.repeat_interleave, rand(3, 2), ids([1, 0, 2]), dim=0)
+    s.do("Torch.movedim", torch.movedim, x, (0, 1), (2, 0))
+
+
+def distances(s):
+    for t in (f64, f32, bf16):
+        s.do("Functional.cosine_similarity", F.cosine_similarity, rand(3, 6, dtype=t),
+             rand(3, 6, dtype=t))
+        s.do("Functional.normalize", F.normalize, rand(3, 6, dtype=t))
+        s.do("Torch.cdist", torch.cdist, rand(2, 3, 4, dtype=t), rand(2, 5, 4, dtype=t))
+    s.do("Functional.normalize", F.normalize, rand(2, 3, 4), p=1.0, dim=-1)
+    s.do("Functional.cosine_similarity", F.cosine_similarity, rand(2, 3, 4), rand(1, 3, 4), -1)
+    s.do("Torch.cdist", torch.cdist, rand(3, 4), rand(2, 4), 1.0)
+    s.do("Torch.cdist", torch.cdist, rand(27, 2), rand(3, 2), grad=False)
+    s.do("Functional.pairwise_distance", F.pairwise_distance, rand(3, 4), rand(3, 4))
+    s.do("Functional.pairwise_distance", F.pairwise_distance, rand(3, 4), rand(4), 1.0, 1e-6, True)
+    s.do("Torch.dist", torch.dist, rand(3, 4), rand(3, 4))
+
+
+def lists(s):
+    x, y = [rand(2, 3), rand(4)], [rand(2, 3), rand(4)]
+    s.do("Torch._foreach_add", torch._foreach_add, x, y, alpha=0.5, grad=False)
+    s.do("Torch._foreach_mul_", torch._foreach_mul, x, 0.25, grad=False)
+    s.do("Torch._foreach_div", torch._foreach_div, x, (2.0, 3.0), grad=False)
+    s.do("Torch._foreach_addcdiv_", torch._foreach_addcdiv, x, y, y, -0.1, grad=False)
+    s.do("Torch._foreach_norm", torch._foreach_norm, x, grad=False)
+    s.do("Torch._foreach_sqrt", torch._foreach_sqrt, [a.abs() for a in x], grad=False)
+
+    # clip_grad_norm_, as torch does it
+    norms = torch._foreach_norm([a.float() for a in x], 2.0)
+    s.do("Torch.stack", torch.stack, norms, grad=False)
+    s.do("Torch.norm", torch.norm, torch.stack(norms), 2.0, grad=False)
+    total = torch.norm(torch.stack(norms), 2.0)
+    s.do("Tensor.__add__", torch.add, total, 1e-6, grad=False)
+    s.do("Tensor.__rdiv__", lambda a, b: b / a, total + 1e-6, 1.0, grad=False)
+    s.do("Torch.clamp", torch.clamp, 1.0 / (total + 1e-6), max=1.0, grad=False)
+    s.do("Tensor.mul_", torch.mul, x[0].float(), (1.0 / (total + 1e-6)).clamp(max=1.0), grad=False)
+
+    def clipped(most):
+        def run(g, *a):
+            p = [torch.nn.Parameter(torch.zeros_like(v)) for v in g]
+            for q, v in zip(p, g):
+                q.grad = v.clone()
+            torch.nn.utils.clip_grad_norm_(p, most)
+            return [q.grad for q in p]
+        return run
+    s.do("Functional.clip_by_norm", clipped(1.5), [10 * a for a in x], 1.5, grad=False)
+    s.do("Functional.clip_by_norm", clipped(90.0), x, 90.0, grad=False)
+    s.do("Functional.clip_by_global_norm", lambda g, m: [v * (m / torch.cat(
+         [a.flatten() for a in g]).norm().clamp(min=m)) for v in g], x, 0.5, grad=False)
+    s.do("Functional.clip_by_value", torch.clamp, x[0], -0.5, 0.25, grad=False)
+
+
+def step(kind, p, g, n, **kw):
+    """A step of an optimizer after n - 1 others: parameters and states before and after."""
+    q = [torch.nn.Parameter(v.clone()) for v in p]
+    o = kind(q, **kw)
+    past = [[rand(*v.shape) for v in p] for _ in range(n - 1)] + [g]
+    for i, grads in enumerate(past):
+        if i == n - 1:
+            before = [{k: v.clone() if isinstance(v, torch.Tensor) else v
+                       for k, v in o.state[v].items()} for v in q]
+            old = [v.detach().clone() for v in q]
+        for v, w in zip(q, grads):
+            v.grad = w.clone()
+        o.step()
+    return old, before, [v.detach() for v in q], [o.state[v] for v in q]
+
+
+def optimizers(s):
+    p, g = [rand(2, 3), rand(4)], [rand(2, 3), rand(4)]
+
+    def adam(name, kind, n, fused=False, **kw):
+        old, was, new, now = step(kind, p, g, n, **kw)
+        top = [w["max_exp_avg_sq"] for w in was] if kw.get("amsgrad") else []
+        b1, b2 = kw.pop("betas", (0.9, 0.999))
+        args = dict(dict(lr=1e-3, weight_decay=0.01 if kind is torch.optim.AdamW else 0.0,
+                         eps=1e-8, amsgrad=False, maximize=False), beta1=b1, beta2=b2, **{})
+        args.update(kw)
+        out = new
+        if fused:
+            out = new + g + [w["exp_avg"] for w in now] + [w["exp_avg_sq"] for w in now]
+            out += [w["max_exp_avg_sq"] for w in now] if top else []
+        s.do(name, lambda *a, **k: out, old, g, [w["exp_avg"] for w in was],
+             [w["exp_avg_sq"] for w in was], top,
+             [torch.as_tensor(float(n if fused else n - 1)) for _ in p], grad=False, **args)
+
+    for n in (2, 7):
+        adam("Aten._fused_adam_.default", torch.optim.Adam, n, True, lr=0.01, weight_decay=0.1)
+        adam("Aten._fused_adamw_.default", torch.optim.AdamW, n, True, lr=0.01)
+    adam("Functional.adamw", torch.optim.AdamW, 3, amsgrad=True, weight_decay=0.2)
+    adam("Functional.adam", torch.optim.Adam, 4, betas=(0.8, 0.95), maximize=True)
+
+    def sgd(n, **kw):
+        old, was, new, now = step(torch.optim.SGD, p, g, n, **kw)
+        buf = [w.get("momentum_buffer") for w in was]
+        args = dict(weight_decay=0.0, momentum=0.0, dampening=0.0, nesterov=False, maximize=False)
+        args.update(kw)
+        s.do("Functional.sgd", lambda *a, **k: new, old, g, buf if n > 1 and buf[0] is not None
+             else [None, None], grad=False, **args)
+
+    sgd(1, lr=0.1)
+    sgd(1, lr=0.1, momentum=0.9, dampening=0.5)
+    sgd(3, lr=0.1, momentum=0.9, dampening=0.5, weight_decay=0.01)
+    sgd(3, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01)
+
+    # npu_apply_adam_w takes the powers of the step before; npu_apply_adam those of this one, and
+    # its eps stands beside the root of v that is not corrected
+    def npu(name, n, out_of, dtype=f64, **kw):
+        old, was, new, now = step(torch.optim.AdamW, p[:1], g[:1], n, lr=0.01, weight_decay=0.1)
+        s.do(name, *out_of(old[0], was[0], new[0], now[0], n), grad=False)
+
+    npu("NPU.npu_apply_adam_w", 3, lambda a, w, b, v, n: (
+        lambda *x: (b, v["exp_avg"], v["exp_avg_sq"]), 0.9 ** (n - 1), 0.999 ** (n - 1), 0.01, 0.1,
+        0.9, 0.999, 1e-8, g[0], None, False, False, [a, w["exp_avg"], w["exp_avg_sq"]]))
+    old, was, new, now = step(torch.optim.Adam, p[:1], g[:1], 4, lr=0.01, eps=0.0)
+    w, v = was[0], now[0]
+    for name in ("NPU.npu_apply_adam", "Primitive.opt.Adam"):
+        state = [old[0], w["exp_avg"], w["exp_avg_sq"]]
+        numbers = (0.9 ** 4, 0.999 ** 4, 0.01, 0.9, 0.999, 0.0, g[0])
+        args = state + list(numbers) if "Primitive" in name else \
+            list(numbers) + [False, False, state]
+        s.do(name, lambda *a: (new[0], v["exp_avg"], v["exp_avg_sq"]), *args, grad=False)
+    m = 0.9 * w["exp_avg"] + 0.1 * g[0]
+    u = 0.999 * w["exp_avg_sq"] + 0.001 * g[0] ** 2
+    s.do("Primitive.opt.AdamWeightDecay", lambda *a: (
+        p[0] - 0.01 * (m / (u.sqrt() + 1e-6) + 0.05 * p[0]), m, u), p[0], w["exp_avg"],
+        w["exp_avg_sq"], 0.01, 0.9, 0.999, 1e-6, 0.05, g[0], grad=False)
+    old, was, new, now = step(torch.optim.SGD, p[:1], g[:1], 3, lr=0.1, momentum=0.9)
+    s.do("Primitive.opt.ApplyMomentum", lambda *a: new[0], old[0], was[0]["momentum_buffer"], 0.1,
+         g[0], 0.9, grad=False)
+
+
+FAMILIES = [scatters, orders, makers, patterns, distances, lists, optimizers]
+
+if __name__ == "__main__":
+    out = sys.argv[1]
+    os.makedirs(out, exist_ok=True)
+    for family in FAMILIES:
+        torch.manual_seed(1)
+        stream = Ranked() if family == orders else Calls()
+        family(stream)
+        stream.write(os.path.join(out, family.__name__ + ".acc.gz"))
