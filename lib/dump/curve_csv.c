@@ -2,8 +2,8 @@
  * msprobe's monitor, and whatever has a column of steps and others of numbers. */
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <strings.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "dump/curve.h"
@@ -365,7 +365,7 @@ level(const char *name, struct place *p)
 	return p->rank >= 0;
 }
 
-static const struct place_rule rule = {level, holds, 1};
+static const struct place_rule rule = {level, holds, 1, ".csv"};
 
 struct folder {
 	struct acc_dump_ctx *c;
@@ -427,21 +427,13 @@ read_csv(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 }
 
 static int
-is_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
-{
-	(void)arg, (void)p, (void)e;
-	return holds(dirfd);
-}
-
-static int
 probe(const struct acc_probe *p)
 {
 	struct acc_str f[64];
 	const char *head = (const char *)p->head;
 	bool named = acc_str_ends(p->base, ".csv");
-	struct place top = {.path = "."};
 	if (p->is_dir)
-		return acc_dump_each_place(p->dirfd, &top, &rule, is_place, NULL, NULL) > 0 ? 80 : 0;
+		return acc_dump_has_place(p->dirfd, &rule) > 0 ? 80 : 0;
 	if (p->nhead == 0)
 		return 0;
 	size_t n = header(head, head + p->nhead, f, 64);

@@ -2,10 +2,7 @@
 #include "dump/maca_file.h"
 #include "dump/place.h"
 
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static bool
 level(const char *name, struct place *p)
@@ -30,22 +27,14 @@ holds(int dirfd)
 		acc_dump_dir_has(dirfd, ".fwd") || acc_dump_dir_has(dirfd, ".bwd");
 }
 
-static const struct place_rule rule = {level, holds, 3};
-
-static int
-found(void *arg, int dirfd, const struct place *p, struct acc_err *e)
-{
-	(void)arg, (void)dirfd, (void)p, (void)e;
-	return 1;
-}
+static const struct place_rule rule = {level, holds, 3, ".fwd.pt or .bwd.pt of record_dir"};
 
 static int
 probe(const struct acc_probe *p)
 {
 	struct maca_name name;
-	struct place top = {.path = "."};
 	if (p->is_dir)
-		return acc_dump_each_place(p->dirfd, &top, &rule, found, NULL, NULL) > 0 ? 72 : 0;
+		return acc_dump_has_place(p->dirfd, &rule) > 0 ? 72 : 0;
 	return p->nhead >= 4 && acc_maca_name(p->base, &name) ? 96 : 0;
 }
 
@@ -75,6 +64,8 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *only
 	struct weights w = {.c = c, .dir = dir, .io = "out"};
 	const struct acc_source s = {.root = dir, .format = "maca", .framework = "pytorch",
 		.step = at->step, .rank = at->rank, .proc = -1};
+	if (!acc_dump_wants(c, at->step, at->rank))
+		return 0;
 	int64_t n = only != NULL ? 1 : acc_dir_list(dirfd, &names, &m, e), k = 0;
 	struct file *f = n < 0 ? NULL : acc_alloc(&m, (size_t)n * sizeof *f);
 	int rc = n < 0 ? (int)n : f == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory")
@@ -92,49 +83,10 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *only
 	return rc;
 }
 
-struct reading {
-	struct acc_dump_ctx *c;
-	const char *root;
-};
-
-static int
-read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
-{
-	struct reading *rd = arg;
-	char dir[PATH_MAX];
-	if (!acc_dump_wants(rd->c, p->step, p->rank))
-		return 0;
-	snprintf(dir, sizeof dir, "%s%s", rd->root, p->path + 1); /* it starts with "." */
-	return read_folder(rd->c, dirfd, dir, NULL, p, e);
-}
-
 static int
 read_maca(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
-	char dir[PATH_MAX];
-	const char *file;
-	struct place top;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
-	if (fd >= 0) {
-		snprintf(dir, sizeof dir, "%s", path);
-		for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
-			dir[n - 1] = '\0';
-		struct reading rd = {c, dir};
-		acc_dump_place_of(dir, &rule, &top);
-		rc = acc_dump_each_place(fd, &top, &rule, read_place, &rd, e);
-	} else {
-		rc = acc_dump_real(path, dir, &file, e);
-		if (rc == 0)
-			rc = fd = acc_dir_open(dir, e);
-		if (rc >= 0) {
-			acc_dump_place_of(dir, &rule, &top);
-			rc = acc_dump_wants(c, top.step, top.rank)
-				? read_folder(c, fd, dir, file, &top, e) : 0;
-		}
-	}
-	if (fd >= 0)
-		close(fd);
-	return rc;
+	return acc_dump_read_places(c, path, &rule, read_folder, e);
 }
 
 const struct acc_dump acc_dump_maca = {

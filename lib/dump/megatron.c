@@ -93,20 +93,12 @@ holds(int dirfd)
 	return found;
 }
 
-static const struct place_rule rule = {level, holds, 3};
-
-static int
-found(void *arg, int dirfd, const struct place *p, struct acc_err *e)
-{
-	(void)arg, (void)dirfd, (void)p, (void)e;
-	return 1;
-}
+static const struct place_rule rule = {level, holds, 3, "mp_rank_*"};
 
 static int
 probe(const struct acc_probe *p)
 {
-	struct place top = {.path = "."};
-	return p->is_dir && acc_dump_each_place(p->dirfd, &top, &rule, found, NULL, NULL) > 0 ? 75 : 0;
+	return p->is_dir && acc_dump_has_place(p->dirfd, &rule) > 0 ? 75 : 0;
 }
 
 /* One file of one rank, or (file NULL) a distributed checkpoint. */
@@ -268,9 +260,7 @@ read_megatron(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	char dir[PATH_MAX];
 	struct place top;
 	struct tree t = {.c = c, .root = dir};
-	snprintf(dir, sizeof dir, "%s", path);
-	for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
-		dir[n - 1] = '\0';
+	acc_dump_trim(path, dir);
 	t.dirfd = acc_dir_open(dir, e);
 	if (t.dirfd < 0)
 		return t.dirfd;

@@ -1,5 +1,4 @@
 /* Checkpoints of MindSpore: .ckpt */
-#include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>
 
@@ -202,22 +201,13 @@ holds(int dirfd)
 	return found;
 }
 
-static const struct place_rule rule = {level, holds, 1};
-
-static int
-found(void *arg, int dirfd, const struct place *p, struct acc_err *e)
-{
-	(void)arg, (void)dirfd, (void)p, (void)e;
-	return 1;
-}
+static const struct place_rule rule = {level, holds, 1, ".ckpt"};
 
 static int
 probe(const struct acc_probe *p)
 {
-	if (p->is_dir) {
-		struct place top = {.path = "."};
-		return acc_dump_each_place(p->dirfd, &top, &rule, found, NULL, NULL) > 0 ? 70 : 0;
-	}
+	if (p->is_dir)
+		return acc_dump_has_place(p->dirfd, &rule) > 0 ? 70 : 0;
 	bool named = acc_str_ends(p->base, ".ckpt");
 	return !acc_msckpt_is(p->head, p->nhead) ? 0 : named ? 93 : 60;
 }
@@ -259,31 +249,28 @@ read_file(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file, 
 	return rc;
 }
 
-struct reading {
-	struct acc_dump_ctx *c;
-	const char *root;
-};
-
+/* A file that cannot be read does not keep the others of its folder back. */
 static int
-read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
+	const struct place *p, struct acc_err *e)
 {
-	struct reading *rd = arg;
-	char dir[PATH_MAX], path[2 * PATH_MAX];
+	char path[2 * PATH_MAX];
 	const char **names;
 	struct acc_arena m = {0};
-	snprintf(dir, sizeof dir, "%s%s", rd->root, p->path + 1); /* it starts with "." */
+	if (file != NULL)
+		return read_file(c, dirfd, dir, file, p->rank, e);
 	int64_t n = acc_dir_list(dirfd, &names, &m, e);
 	int rc = n < 0 ? (int)n : 0;
 	for (int64_t i = 0; i < n && rc == 0; i++) {
 		struct acc_err bad = {0};
 		if (!is_ckpt(dirfd, names[i]))
 			continue;
-		rc = read_file(rd->c, dirfd, dir, names[i], p->rank, &bad);
+		rc = read_file(c, dirfd, dir, names[i], p->rank, &bad);
 		if (bad.code == 0)
 			continue;
 		snprintf(path, sizeof path, "%s/%s", dir, names[i]);
 		acc_err_in(&bad, path);
-		acc_dump_trouble(rd->c, &bad);
+		acc_dump_trouble(c, &bad);
 		rc = 0;
 	}
 	acc_arena_release(&m);
@@ -293,28 +280,7 @@ read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 static int
 read_ckpt(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
-	char dir[PATH_MAX];
-	const char *file;
-	struct place at;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
-	if (fd >= 0) {
-		struct reading rd = {c, dir};
-		snprintf(dir, sizeof dir, "%s", path);
-		for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
-			dir[n - 1] = '\0';
-		acc_dump_place_of(dir, &rule, &at);
-		rc = acc_dump_each_place(fd, &at, &rule, read_place, &rd, e);
-	} else {
-		rc = acc_dump_real(path, dir, &file, e);
-		if (rc == 0)
-			rc = fd = acc_dir_open(dir, e);
-		acc_dump_place_of(dir, &rule, &at);
-		if (rc >= 0)
-			rc = read_file(c, fd, dir, file, at.rank, e);
-	}
-	if (fd >= 0)
-		close(fd);
-	return rc;
+	return acc_dump_read_places(c, path, &rule, read_folder, e);
 }
 
 const struct acc_dump acc_dump_msckpt = {

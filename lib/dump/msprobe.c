@@ -2,7 +2,6 @@
 #include "dump/msprobe.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <unistd.h>
 
 #include "dump/place.h"
@@ -40,14 +39,7 @@ has_dump(int dirfd)
 	return has(dirfd, "dump.json") || has(dirfd, "debug.json");
 }
 
-static const struct place_rule rule = {level, has_dump, 3};
-
-static int
-is_dump(void *arg, int dirfd, const struct place *p, struct acc_err *e)
-{
-	(void)arg, (void)p, (void)e;
-	return has_dump(dirfd);
-}
+static const struct place_rule rule = {level, has_dump, 3, "dump.json"};
 
 static bool
 mentions(const struct acc_probe *p, const char *word)
@@ -59,10 +51,9 @@ static int
 probe(const struct acc_probe *p)
 {
 	if (p->is_dir) {
-		struct place top = {.path = "."};
 		if (has_dump(p->dirfd))
 			return 95;
-		int rc = acc_dump_each_place(p->dirfd, &top, &rule, is_dump, NULL, NULL);
+		int rc = acc_dump_has_place(p->dirfd, &rule);
 		/* Where nothing else is, reading says which link was not followed. */
 		return rc > 0 ? 90 : rc == ACC_EREFUSED ? 20 : 0;
 	}
@@ -131,27 +122,22 @@ read_file(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
 	return rc;
 }
 
-struct reading {
-	struct acc_dump_ctx *c;
-	const char *root;
-};
-
 static int
-read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+read_place(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
+	const struct place *p, struct acc_err *e)
 {
-	struct reading *rd = arg;
 	static const char *const files[] = {"dump.json", "debug.json"};
-	char dir[PATH_MAX];
 	int rc = 0;
-	snprintf(dir, sizeof dir, "%s%s", rd->root, p->path + 1); /* it starts with "." */
+	if (file != NULL)
+		return read_file(c, dirfd, dir, file, p, e);
 	for (int i = 0; i < 2 && rc == 0; i++)
 		if (has(dirfd, files[i]))
-			rc = read_file(rd->c, dirfd, dir, files[i], p, e);
+			rc = read_file(c, dirfd, dir, files[i], p, e);
 	if (rc == ACC_EIO || rc == ACC_EREFUSED) {
-		acc_dump_trouble(rd->c, e);
+		acc_dump_trouble(c, e);
 		rc = 0;
 	}
-	if (has_dump(dirfd) || !acc_dump_wants(rd->c, p->step, p->rank < 0 ? p->proc : p->rank))
+	if (has_dump(dirfd) || !acc_dump_wants(c, p->step, p->rank < 0 ? p->proc : p->rank))
 		return rc;
 	/* An empty folder is what a recorder leaves that was stopped; it lacks nothing. */
 	struct acc_arena m = {0};
@@ -160,7 +146,7 @@ read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 	if (acc_dir_list(dirfd, &names, &m, NULL) > 0) {
 		acc_fail(&bad, ACC_EFORMAT, "there is no dump.json");
 		acc_err_in(&bad, dir);
-		acc_dump_trouble(rd->c, &bad);
+		acc_dump_trouble(c, &bad);
 	}
 	acc_arena_release(&m);
 	return rc;
@@ -169,29 +155,7 @@ read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 static int
 read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
-	char dir[PATH_MAX];
-	const char *file;
-	struct place top;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
-	snprintf(dir, sizeof dir, "%s", path);
-	if (fd >= 0) {
-		struct reading rd = {c, dir};
-		for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
-			dir[n - 1] = '\0';
-		acc_dump_place_of(dir, &rule, &top);
-		rc = acc_dump_each_place(fd, &top, &rule, read_place, &rd, e);
-	} else {
-		rc = acc_dump_real(path, dir, &file, e);
-		if (rc == 0) {
-			acc_dump_place_of(dir, &rule, &top);
-			rc = fd = acc_dir_open(dir, e);
-		}
-		if (rc >= 0)
-			rc = read_file(c, fd, dir, file, &top, e);
-	}
-	if (fd >= 0)
-		close(fd);
-	return rc;
+	return acc_dump_read_places(c, path, &rule, read_place, e);
 }
 
 const struct acc_dump acc_dump_msprobe = {

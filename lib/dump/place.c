@@ -121,3 +121,74 @@ acc_dump_dir_has(int dirfd, const char *suffix)
 	closedir(d);
 	return found;
 }
+
+void
+acc_dump_trim(const char *path, char *buf)
+{
+	snprintf(buf, PATH_MAX, "%s", path);
+	for (size_t n = strlen(buf); n > 1 && buf[n - 1] == '/'; n--)
+		buf[n - 1] = '\0';
+}
+
+/* --- what a reader of such a dump does --- */
+
+static int
+seek(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+{
+	const struct place_rule *const *rule = arg;
+	(void)p, (void)e;
+	return (*rule)->holds(dirfd);
+}
+
+int
+acc_dump_has_place(int dirfd, const struct place_rule *rule)
+{
+	const struct place top = {.path = "."};
+	return acc_dump_each_place(dirfd, &top, rule, seek, &rule, NULL);
+}
+
+struct reading {
+	struct acc_dump_ctx *c;
+	const char *root;
+	part_fn *fn;
+	bool any;
+};
+
+static int
+read_part(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+{
+	struct reading *r = arg;
+	char dir[PATH_MAX];
+	r->any = true;
+	snprintf(dir, sizeof dir, "%s%s", r->root, p->path + 1); /* it starts with "." */
+	return r->fn(r->c, dirfd, dir, NULL, p, e);
+}
+
+int
+acc_dump_read_places(struct acc_dump_ctx *c, const char *path, const struct place_rule *rule,
+	part_fn *fn, struct acc_err *e)
+{
+	char dir[PATH_MAX];
+	const char *file;
+	struct place top;
+	struct reading r = {c, dir, fn, false};
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+	if (fd >= 0) {
+		acc_dump_trim(path, dir);
+		acc_dump_place_of(dir, rule, &top);
+		rc = acc_dump_each_place(fd, &top, rule, read_part, &r, e);
+		if (rc == 0 && !r.any)
+			rc = acc_fail(e, ACC_EFORMAT, "there is no %s", rule->part);
+	} else {
+		rc = acc_dump_real(path, dir, &file, e);
+		if (rc == 0)
+			rc = fd = acc_dir_open(dir, e);
+		if (rc >= 0) {
+			acc_dump_place_of(dir, rule, &top);
+			rc = fn(c, fd, dir, file, &top, e);
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}

@@ -2,7 +2,7 @@
 #ifndef DUMP_PLACE_H
 #define DUMP_PLACE_H
 
-#include "acc/base.h"
+#include "acc/dump.h"
 
 struct place {
 	const char *path; /* beneath the folder that was named; "." is that folder */
@@ -17,6 +17,7 @@ struct place_rule {
 	bool (*level)(const char *name, struct place *p);
 	bool (*holds)(int dirfd); /* is a part of the dump in it? Then nothing below is */
 	int depth;                /* of folders in folders */
+	const char *part;         /* what that part is, for "there is no ..." */
 };
 
 typedef int place_fn(void *arg, int dirfd, const struct place *p, struct acc_err *e);
@@ -26,6 +27,16 @@ typedef int place_fn(void *arg, int dirfd, const struct place *p, struct acc_err
  * were met, or folders that cannot be opened, that is a failure in the end. */
 int acc_dump_each_place(int root, const struct place *first, const struct place_rule *rule,
 	place_fn *fn, void *arg, struct acc_err *e);
+/* Is there a part below this folder? > 0: yes; < 0: ACC_EREFUSED, links out of it were met. */
+int acc_dump_has_place(int dirfd, const struct place_rule *rule);
+/* Reads a part: the folder dir, or (not NULL) the one file of it that the user named. */
+typedef int part_fn(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
+	const struct place *p, struct acc_err *e);
+/* Read what the user named: all parts below a folder, none of which is a failure, or a file. */
+int acc_dump_read_places(struct acc_dump_ctx *c, const char *path, const struct place_rule *rule,
+	part_fn *fn, struct acc_err *e);
+/* The path without slashes at its end, in buf of PATH_MAX bytes. */
+void acc_dump_trim(const char *path, char *buf);
 /* The place that a path itself is, from the names of its last folders. */
 void acc_dump_place_of(const char *path, const struct place_rule *rule, struct place *p);
 /* "step12" with word "step": 12; -1 if it is something else. */

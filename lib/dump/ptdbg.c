@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
 #include <unistd.h>
 
 #include "dump/place.h"
@@ -74,22 +72,14 @@ has_pkl(int dirfd)
 }
 
 /* Recognising goes by names, reading by what is in the files. */
-static const struct place_rule by_name = {level, has_pkl_name, 3}, by_content = {level, has_pkl, 3};
-
-static int
-named(void *arg, int dirfd, const struct place *p, struct acc_err *e)
-{
-	(void)arg, (void)p, (void)e;
-	return has_pkl_name(dirfd);
-}
+static const struct place_rule by_name = {level, has_pkl_name, 3, NULL};
+static const struct place_rule by_content = {level, has_pkl, 3, ".pkl of ptdbg_ascend"};
 
 static int
 probe(const struct acc_probe *p)
 {
-	if (p->is_dir) {
-		struct place top = {.path = "."};
-		return acc_dump_each_place(p->dirfd, &top, &by_name, named, NULL, NULL) > 0 ? 60 : 0;
-	}
+	if (p->is_dir)
+		return acc_dump_has_place(p->dirfd, &by_name) > 0 ? 60 : 0;
 	return acc_str_ends(p->base, ".pkl") && begins_list(p->head, p->nhead) ? 90 : 0;
 }
 
@@ -142,44 +132,35 @@ read_pkl(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
 	return rc;
 }
 
-struct reading {
-	struct acc_dump_ctx *c;
-	const char *root;
-	bool any;
-};
-
 static int
-read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+read_place(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
+	const struct place *p, struct acc_err *e)
 {
-	struct reading *rd = arg;
 	struct acc_arena m = {0};
 	const char **names;
-	char dir[PATH_MAX];
 	bool any = false;
-	if (!acc_dump_wants(rd->c, p->step, p->rank < 0 ? p->proc : p->rank)) {
-		rd->any = true;
+	if (!acc_dump_wants(c, p->step, p->rank < 0 ? p->proc : p->rank))
 		return 0;
-	}
-	snprintf(dir, sizeof dir, "%s%s", rd->root, p->path + 1); /* it starts with "." */
+	if (file != NULL)
+		return read_pkl(c, dirfd, dir, file, p, e);
 	int64_t n = acc_dir_list(dirfd, &names, &m, e);
 	int rc = n < 0 ? (int)n : 0;
 	for (int64_t i = 0; i < n && rc == 0; i++) {
 		if (!is_pkl(dirfd, names[i]))
 			continue;
 		any = true;
-		rc = read_pkl(rd->c, dirfd, dir, names[i], p, e);
+		rc = read_pkl(c, dirfd, dir, names[i], p, e);
 		if (rc == ACC_EIO || rc == ACC_EREFUSED) {
-			acc_dump_trouble(rd->c, e);
+			acc_dump_trouble(c, e);
 			rc = 0;
 		}
 	}
 	if (n > 0 && !any) { /* an empty folder lacks nothing */
 		struct acc_err bad = {0};
-		acc_fail(&bad, ACC_EFORMAT, "there is no .pkl of ptdbg_ascend");
+		acc_fail(&bad, ACC_EFORMAT, "there is no %s", by_content.part);
 		acc_err_in(&bad, dir);
-		acc_dump_trouble(rd->c, &bad);
+		acc_dump_trouble(c, &bad);
 	}
-	rd->any = true;
 	acc_arena_release(&m);
 	return rc;
 }
@@ -187,29 +168,7 @@ read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 static int
 read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
-	char dir[PATH_MAX], copy[PATH_MAX];
-	struct place top;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
-	snprintf(dir, sizeof dir, "%s", path);
-	if (fd >= 0) {
-		struct reading rd = {c, dir, false};
-		for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
-			dir[n - 1] = '\0';
-		acc_dump_place_of(dir, &by_content, &top);
-		rc = acc_dump_each_place(fd, &top, &by_content, read_place, &rd, e);
-		if (rc == 0 && !rd.any)
-			rc = acc_fail(e, ACC_EFORMAT, "there is no .pkl of ptdbg_ascend");
-	} else {
-		snprintf(copy, sizeof copy, "%s", path);
-		const char *folder = dirname(copy);
-		acc_dump_place_of(folder, &by_content, &top);
-		fd = acc_dir_open(folder, e);
-		rc = fd < 0 ? fd : !acc_dump_wants(c, top.step, top.rank < 0 ? top.proc : top.rank) ? 0
-			: read_pkl(c, fd, folder, basename(dir), &top, e);
-	}
-	if (fd >= 0)
-		close(fd);
-	return rc;
+	return acc_dump_read_places(c, path, &by_content, read_place, e);
 }
 
 const struct acc_dump acc_dump_ptdbg = {

@@ -4,8 +4,6 @@
 #include "dump/weight.h"
 #include "dump/weight_map.h"
 
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -29,22 +27,13 @@ holds(int dirfd)
 	return acc_dump_dir_has(dirfd, ".safetensors") || acc_dump_dir_has(dirfd, INDEX);
 }
 
-static const struct place_rule rule = {level, holds, 2};
-
-static int
-found(void *arg, int dirfd, const struct place *p, struct acc_err *e)
-{
-	(void)arg, (void)dirfd, (void)p, (void)e;
-	return 1;
-}
+static const struct place_rule rule = {level, holds, 2, ".safetensors"};
 
 static int
 probe(const struct acc_probe *p)
 {
-	if (p->is_dir) {
-		struct place top = {.path = "."};
-		return acc_dump_each_place(p->dirfd, &top, &rule, found, NULL, NULL) > 0 ? 70 : 0;
-	}
+	if (p->is_dir)
+		return acc_dump_has_place(p->dirfd, &rule) > 0 ? 70 : 0;
 	if (acc_str_ends(p->base, INDEX))
 		return 97;
 	bool named = acc_str_ends(p->base, ".safetensors");
@@ -203,6 +192,8 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file
 	struct acc_err why = {0};
 	int rc = 0;
 	const char *index = file != NULL && acc_str_ends(acc_str(file), INDEX) ? file : NULL;
+	if (!acc_dump_wants(c, at->step, at->rank))
+		return 0;
 	if (file == NULL)
 		index = acc_dump_weight_index(dirfd, "model" INDEX, INDEX, &s.mem, &why);
 	if (why.code != 0) {
@@ -229,49 +220,10 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file
 	return rc;
 }
 
-struct reading {
-	struct acc_dump_ctx *c;
-	const char *root;
-};
-
-static int
-read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
-{
-	struct reading *rd = arg;
-	char dir[PATH_MAX];
-	if (!acc_dump_wants(rd->c, p->step, p->rank))
-		return 0;
-	snprintf(dir, sizeof dir, "%s%s", rd->root, p->path + 1); /* it starts with "." */
-	return read_folder(rd->c, dirfd, dir, NULL, p, e);
-}
-
 static int
 read_safetensors(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
-	char dir[PATH_MAX];
-	const char *file;
-	struct place top;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
-	if (fd >= 0) {
-		snprintf(dir, sizeof dir, "%s", path);
-		for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
-			dir[n - 1] = '\0';
-		struct reading rd = {c, dir};
-		acc_dump_place_of(dir, &rule, &top);
-		rc = acc_dump_each_place(fd, &top, &rule, read_place, &rd, e);
-	} else {
-		rc = acc_dump_real(path, dir, &file, e);
-		if (rc == 0)
-			rc = fd = acc_dir_open(dir, e);
-		if (rc >= 0) {
-			acc_dump_place_of(dir, &rule, &top);
-			rc = acc_dump_wants(c, top.step, top.rank)
-				? read_folder(c, fd, dir, file, &top, e) : 0;
-		}
-	}
-	if (fd >= 0)
-		close(fd);
-	return rc;
+	return acc_dump_read_places(c, path, &rule, read_folder, e);
 }
 
 const struct acc_dump acc_dump_safetensors = {

@@ -1,8 +1,5 @@
 /* The data of each training step, saved as step_N/rank_M/tokens.npy, labels.npy, loss_mask.npy,
  * attention_mask.npy; gradients of an optimizer's check beside them. */
-#include <fcntl.h>
-#include <limits.h>
-#include <unistd.h>
 
 #include "dump/payload.h"
 #include "dump/place.h"
@@ -26,7 +23,7 @@ holds(int dirfd)
 	return acc_dump_dir_has(dirfd, ".npy");
 }
 
-static const struct place_rule rule = {level, holds, 2};
+static const struct place_rule rule = {level, holds, 2, "step_N/rank_M"};
 
 static int
 found(void *arg, int dirfd, const struct place *p, struct acc_err *e)
@@ -65,26 +62,20 @@ put(struct weights *w, int dirfd, const char *file, struct acc_err *e)
 	return rc;
 }
 
-struct reading {
-	struct acc_dump_ctx *c;
-	const char *root;
-};
-
 static int
-read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+read_place(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
+	const struct place *p, struct acc_err *e)
 {
-	struct reading *rd = arg;
-	char dir[PATH_MAX];
 	const char **names;
 	struct acc_arena m = {0};
-	if (!acc_dump_wants(rd->c, p->step, p->rank))
+	(void)file; /* one alone is an .npy file like any other */
+	if (!acc_dump_wants(c, p->step, p->rank))
 		return 0;
-	snprintf(dir, sizeof dir, "%s%s", rd->root, p->path + 1); /* it starts with "." */
 	const struct acc_source s = {.root = dir, .format = "step_data", .task = "tensor",
 		.step = p->step, .rank = p->rank, .proc = -1, .order = "names"};
-	struct weights w = {.c = rd->c, .dir = dir};
+	struct weights w = {.c = c, .dir = dir};
 	int64_t n = acc_dir_list(dirfd, &names, &m, e);
-	int rc = n < 0 ? (int)n : acc_dump_source(rd->c, &s, e);
+	int rc = n < 0 ? (int)n : acc_dump_source(c, &s, e);
 	for (int64_t i = 0; i < n && rc == 0; i++)
 		if (acc_str_ends(acc_str(names[i]), ".npy"))
 			rc = put(&w, dirfd, names[i], e);
@@ -96,19 +87,7 @@ read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 static int
 read_steps(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
-	char dir[PATH_MAX];
-	struct place top;
-	struct reading rd = {c, dir};
-	int fd = acc_dir_open(path, e);
-	if (fd < 0)
-		return fd;
-	snprintf(dir, sizeof dir, "%s", path);
-	for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
-		dir[n - 1] = '\0';
-	acc_dump_place_of(dir, &rule, &top);
-	int rc = acc_dump_each_place(fd, &top, &rule, read_place, &rd, e);
-	close(fd);
-	return rc;
+	return acc_dump_read_places(c, path, &rule, read_place, e);
 }
 
 const struct acc_dump acc_dump_step_data = {
