@@ -46,7 +46,7 @@ list(void)
 	const struct acc_op *op;
 	for (size_t i = 0; (op = acc_op_row(i)) != NULL; i++)
 		cli_item(op->cls, 12, op->names);
-	exit(fflush(stdout) == 0 ? 0 : 2);
+	cli_printed();
 }
 
 int

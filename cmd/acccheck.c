@@ -1,7 +1,6 @@
 #include "acc/check.h"
 #include "acc/cli.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 
@@ -28,11 +27,8 @@ static void
 print_and_exit(void)
 {
 	for (size_t i = 0; i < acc_ncheck_lists; i++)
-		if (fwrite(acc_check_lists[i].text, 1, acc_check_lists[i].n, stdout) != acc_check_lists[i].n)
-			cli_die("standard output:");
-	if (fflush(stdout) != 0)
-		cli_die("standard output:");
-	exit(0);
+		fwrite(acc_check_lists[i].text, 1, acc_check_lists[i].n, stdout);
+	cli_printed();
 }
 
 static void
@@ -40,19 +36,7 @@ add_file(struct acc_checklist *cl, const char *path)
 {
 	struct acc_err e = {0};
 	struct acc_buf b = {0};
-	FILE *f = fopen(path, "r");
-	size_t got = 1;
-	if (f == NULL)
-		cli_die("%s: %s", path, strerror(errno));
-	while (got > 0 && b.n <= 1 << 20) {
-		if (acc_buf_reserve(&b, 65536) < 0)
-			cli_die("out of memory");
-		got = fread(b.p + b.n, 1, 65536, f);
-		b.n += got;
-	}
-	if (ferror(f))
-		cli_die("%s: cannot be read", path);
-	fclose(f);
+	cli_text_file(path, &b);
 	if (acc_checklist_add(cl, (char *)b.p, b.n, path, &e) < 0)
 		cli_die_err(&e);
 	acc_buf_release(&b);

@@ -84,7 +84,7 @@ list_formats(void)
 {
 	for (size_t i = 0; i < acc_ndumps; i++)
 		cli_item(acc_dumps[i]->name, 10, acc_dumps[i]->help);
-	exit(fflush(stdout) == 0 ? 0 : 2);
+	cli_printed();
 }
 
 int

@@ -1,7 +1,6 @@
 #include "acc/cli.h"
 #include "acc/judge.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 
@@ -39,19 +38,11 @@ preset(const char *name)
 }
 
 static void
-print_and_exit(const char *text, size_t n)
-{
-	if (fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0)
-		cli_die("standard output:");
-	exit(0);
-}
-
-static void
 list(void)
 {
 	for (size_t i = 0; i < acc_npresets; i++)
 		cli_item(acc_presets[i].name, 12, acc_presets[i].help);
-	print_and_exit("", 0);
+	cli_printed();
 }
 
 static struct acc_rules *
@@ -68,19 +59,7 @@ static struct acc_rules *
 parse_file(const char *path)
 {
 	struct acc_buf b = {0};
-	FILE *f = fopen(path, "r");
-	size_t got = 1;
-	if (f == NULL)
-		cli_die("%s: %s", path, strerror(errno));
-	while (got > 0 && b.n <= 1 << 20) {
-		if (acc_buf_reserve(&b, 65536) < 0)
-			cli_die("out of memory");
-		got = fread(b.p + b.n, 1, 65536, f);
-		b.n += got;
-	}
-	if (ferror(f))
-		cli_die("%s: cannot be read", path);
-	fclose(f);
+	cli_text_file(path, &b);
 	struct acc_rules *rs = parse((char *)b.p, b.n, path);
 	acc_buf_release(&b);
 	return rs;
@@ -158,8 +137,10 @@ main(int argc, char **argv)
 			cli_usage("only one of --preset and --rules");
 		if (key == PRESET || key == PRINT_RULES) {
 			p = preset(optarg);
-			if (key == PRINT_RULES)
-				print_and_exit(p->text, p->n);
+			if (key == PRINT_RULES) {
+				fwrite(p->text, 1, p->n, stdout);
+				cli_printed();
+			}
 			opt.rules = parse(p->text, p->n, p->name);
 		}
 		if (key == RULES)

@@ -241,7 +241,7 @@ list(void)
 {
 	for (size_t i = 0; i < acc_nformats; i++)
 		cli_item(acc_formats[i]->name, 8, acc_formats[i]->help);
-	exit(fflush(stdout) == 0 ? 0 : 2);
+	cli_printed();
 }
 
 static _Noreturn void

@@ -102,7 +102,7 @@ list(void)
 			m->second != NULL ? " (only with -m or --preset)" : "");
 		cli_item(m->name, 20, text);
 	}
-	exit(fflush(stdout) == 0 ? 0 : 2);
+	cli_printed();
 }
 
 static const char **names; /* of -m */

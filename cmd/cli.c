@@ -112,7 +112,7 @@ help(void)
 		help_line(o);
 	if (self->notes != NULL)
 		printf("\n%s", self->notes);
-	exit(fflush(stdout) == 0 ? 0 : 2);
+	cli_printed();
 }
 
 static void
@@ -154,7 +154,7 @@ cli_getopt(int argc, char **argv, const struct cli *c)
 		help();
 	if (key == KEY_VERSION) {
 		printf("%s (acctools) %s\n", self->prog, ACC_VERSION);
-		exit(fflush(stdout) == 0 ? 0 : 2);
+		cli_printed();
 	}
 	if (key == '?') {
 		fprintf(stderr, "usage: %s [option ...] %s\nTry '%s --help'.\n", self->prog,
@@ -231,6 +231,35 @@ cli_list(const char *arg, const char ***out, size_t *n)
 		*out = grow(*out, *n + 1, sizeof **out);
 		(*out)[(*n)++] = s;
 	}
+}
+
+void
+cli_text_file(const char *path, struct acc_buf *b)
+{
+	enum { MAX = 1 << 20 };
+	FILE *f = fopen(path, "r");
+	size_t got = 1;
+	if (f == NULL)
+		cli_die("%s:", path);
+	while (got > 0 && b->n <= MAX) {
+		if (acc_buf_reserve(b, 65536) < 0)
+			cli_die("out of memory");
+		got = fread(b->p + b->n, 1, 65536, f);
+		b->n += got;
+	}
+	if (ferror(f))
+		cli_die("%s: cannot be read:", path);
+	if (b->n > MAX)
+		cli_die("%s: larger than 1 MiB", path);
+	fclose(f);
+}
+
+_Noreturn void
+cli_printed(void)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		cli_die("standard output:");
+	exit(0);
 }
 
 const char *

@@ -44,6 +44,10 @@ double cli_f64(const char *opt, const char *arg);
 size_t cli_ints(const char *opt, const char *arg, int64_t **out);
 /* "a,b,c" into a list; appends to *out (malloc'd; the strings stay until the end). */
 void cli_list(const char *arg, const char ***out, size_t *n);
+/* A text file that an option names, up to 1 MiB, into *b; or exit 2. */
+void cli_text_file(const char *path, struct acc_buf *b);
+/* All has been printed to stdout that was asked for: exit 0, or 2 where it could not be. */
+_Noreturn void cli_printed(void);
 /* $TMPDIR or /tmp. */
 const char *cli_tmpdir(void);
 
