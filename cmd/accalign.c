@@ -17,8 +17,7 @@ static const struct cli_opt options[] = {
 	{257, "steps", "A=B,...", "step A of the device belongs to step B of the bench"},
 	{258, "ranks", "A=B,...", "rank A of the device belongs to rank B of the bench"},
 	{'m', "map", "FILE", "a mapping file of msprobe: data, API, cell or layer"},
-	{259, "rename", "RULE", "rename the device's modules:"
-		" OLD=NEW, s/REGEX/TEXT/, @FILE"},
+	{259, "rename", "RULE", "rename modules: OLD=NEW, s/REGEX/TEXT/, @FILE"},
 	{260, "write-map", "FILE", "write the pairs as a data mapping file"},
 	{'l', "list", NULL, "list the ways of pairing"},
 	{0, NULL, NULL, NULL},

@@ -17,7 +17,7 @@ static const struct cli_opt options[] = {
 static const struct cli cli = {
 	.prog = "accaudit",
 	.synopsis = "[FILE ...]",
-	.summary = "Recompute each operator from its own recorded inputs: add audit.* to its outputs.",
+	.summary = "Recompute each operator from its recorded inputs: add audit.* to its outputs.",
 	.opt = options,
 	.notes = "Example: accdump-read npu_dump | accaudit | accfirstbad\n",
 };

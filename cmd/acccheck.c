@@ -18,7 +18,7 @@ static const struct cli cli = {
 	.synopsis = "[FILE ...]",
 	.summary = "Compare the configurations of two runs against the accuracy check-list.",
 	.opt = options,
-	.notes = "Reads pairs of parameters; writes those that differ or break a rule, and findings.\n"
+	.notes = "Reads pairs of parameters; writes those that differ or break a rule; findings.\n"
 		 "Exit status: 0 no rule is broken, 1 one is, 2 trouble.\n"
 		 "  accdump-read npu.yaml npu.env | accalign - gpu_train.sh | acccheck\n",
 };

@@ -6,22 +6,22 @@ prog=accdiff
 here=$(dirname "$0")
 [ -x "$here/accdump-read" ] && PATH=$here:$PATH
 help="usage: accdiff [option ...] DEVICE BENCH
-Compare two dumps and name the first operator call whose inputs do not explain its output.
+Compare two dumps and name the operator call that went wrong first.
 
-  -p, --preset=NAME        pair, measure and judge as msprobe, msprobe-8.3 or ptdbg do
+  -p, --preset=NAME        do as msprobe, msprobe-8.3 or ptdbg does
   -a, --all                show every record, not only what is bad
   -f, --format=NAME        how to print: table, json, csv, tsv, md
   -c, --columns=KEY,...    keys to show, or msprobe
-  -n, --noise=BENCH2       a second run of the bench: what differs there is noise
+  -n, --noise=BENCH2       a second run of the bench: what differs is noise
   -s, --step=LIST          these steps only, such as 0,2-4
   -r, --rank=LIST          these ranks only
   -o, --op=GLOB,...        these op calls only
   -j, --threads=N          threads that measure
-      --strict             what is unmatched or of another dtype makes the status 1
+      --strict             exit 1 also for what is unmatched or a warning
   -h, --help               print this help
   -V, --version            print the version
 
-DEVICE is the dump under test, BENCH the trusted one; either may be - (a stream).
+DEVICE is the dump under test, BENCH the trusted one; one may be -, a stream.
 Exit status: 0 nothing is bad, 1 something is, 2 trouble."
 
 die() {
@@ -59,6 +59,26 @@ done
 	printf "usage: accdiff [option ...] DEVICE BENCH\nTry 'accdiff --help'.\n" >&2
 	exit 2
 }
+one_of() { # option, word, words: what the programs below would refuse, each in its own way
+	option=$1 word=$2
+	shift 2
+	for known; do
+		[ "$word" != "$known" ] || return 0
+	done
+	die "$option: there is no '$word', but $(printf '%s, ' "$@" | sed 's/, $//')"
+}
+is_list() {
+	printf '%s\n' "$2" | grep -Eqx '[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*' ||
+		die "$1: '$2' is not a list such as 0,2-4"
+}
+[ -z "$preset" ] || one_of --preset "$preset" msprobe msprobe-8.3 ptdbg
+# shellcheck disable=SC2046 # the names of formats are words
+one_of --format "$format" $(accfmt --list | cut -d ' ' -f 1)
+[ -z "$step" ] || is_list --step "$step"
+[ -z "$rank" ] || is_list --rank "$rank"
+case $threads in
+*[!0-9]* | 0* | ?????*) die "--threads: '$threads' is not a number of threads" ;;
+esac
 [ "$1" != - ] || [ "$2" != - ] || die "only one side can be standard input"
 [ -z "$noise" ] || { [ "$2" != - ] && [ "$noise" != - ]; } || die "with --noise, BENCH is read twice"
 [ -z "$noise" ] || [ -z "$preset" ] || die "--noise is of no use to a preset"
@@ -74,8 +94,25 @@ trap 'rm -rf "$tmp"; [ -z "$readers" ] || kill $readers 2>/dev/null' EXIT
 trap 'exit 2' HUP INT TERM
 mkfifo "$tmp/a" "$tmp/b" || die "no named pipe in $tmp"
 
-read_side() {
-	accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} ${op:+--op="$op"} -- "$1"
+# What a reader complained of, with the side's name.
+complaints() { # device or bench, file
+	sed "s/^accdump-read: /$prog: $1: /" "$2" >&2
+}
+# A side of which nothing can be read is said before hours go by over the other.
+probe() { # device or bench, dump
+	[ -f "$2" ] || [ -d "$2" ] || return 0
+	accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} -- "$2" 2>"$tmp/why" |
+		accfmt --json 2>/dev/null | head -n 1 | grep -q . || {
+		complaints "$1" "$tmp/why"
+		exit 2
+	}
+}
+probe device "$1"
+probe bench "$2"
+[ -z "$noise" ] || probe "second bench" "$noise"
+
+read_side() { # dump, file for complaints
+	accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} ${op:+--op="$op"} -- "$1" 2>"$2"
 }
 measure() { # DEVICE BENCH, streams
 	# shellcheck disable=SC2086 # the words behind these options are ours
@@ -83,17 +120,18 @@ measure() { # DEVICE BENCH, streams
 		accmetric ${preset:+--preset="$preset"} ${threads:+-j "$threads"}
 }
 if [ -n "$noise" ]; then
-	read_side "$noise" >"$tmp/a" &
+	read_side "$noise" "$tmp/why" >"$tmp/a" &
 	readers=$!
-	read_side "$2" >"$tmp/b" &
+	read_side "$2" /dev/null >"$tmp/b" &
 	readers="$readers $!"
 	measure "$tmp/a" "$tmp/b" >"$tmp/noise"
+	complaints "second bench" "$tmp/why"
 fi
 # A command in the background reads /dev/null unless told otherwise.
 exec 3<&0
-read_side "$1" <&3 >"$tmp/a" &
+read_side "$1" "$tmp/why.a" <&3 >"$tmp/a" &
 readers=$!
-read_side "$2" <&3 >"$tmp/b" &
+read_side "$2" "$tmp/why.b" <&3 >"$tmp/b" &
 readers="$readers $!"
 exec 3<&-
 
@@ -102,3 +140,8 @@ measure "$tmp/a" "$tmp/b" |
 	accfirstbad ${preset:+--preset="$preset"} ${noise:+--noise="$tmp/noise"} \
 		${all:+--all} ${strict:+--strict} |
 	accfmt -f "$format" ${columns:+-c "$columns"}
+status=$?
+# All that a reader says it says before its stream ends.
+complaints device "$tmp/why.a"
+complaints bench "$tmp/why.b"
+exit "$status"

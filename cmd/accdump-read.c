@@ -24,11 +24,36 @@ static const struct cli_opt options[] = {
 static const struct cli cli = {
 	.prog = "accdump-read",
 	.synopsis = "DUMP ...",
-	.summary = "Read tensor dumps, logs and configurations as a stream of records, in their order.",
+	.summary = "Read dumps, logs and configurations as a stream of records, in their order.",
 	.opt = options,
 	.notes = "DUMP is a folder or a file; - is standard input. Globs are those of the shell.\n"
 		 "Example: accdump-read -r 0 -o 'Functional.linear.*' npu_dump | accfmt\n",
 };
+
+/* The words that a record can have there (accstream(5)): a pattern that fits none of them is a slip
+ * of the pen. */
+static void
+check_words(const char *opt, const char *const *pattern, size_t n, const char *const *word)
+{
+	char all[128] = "";
+	for (size_t i = 0, at = 0; word[i] != NULL && at < sizeof all; i++)
+		at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i == 0 ? "" :
+			word[i + 1] == NULL ? " and " : ", ", word[i]);
+	for (size_t i = 0; i < n; i++) {
+		size_t k = 0;
+		if (strncmp(pattern[i], "x-", 2) == 0) /* of a user's own kind */
+			continue;
+		while (word[k] != NULL && !acc_glob(pattern[i], acc_str(word[k])))
+			k++;
+		if (word[k] == NULL)
+			cli_usage("%s: '%s' is none of %s", opt, pattern[i], all);
+	}
+}
+
+static const char *const kind_words[] = {"tensor", "arg", "call", "scalar", "param", "stack", "source",
+	"pair", "curve", "finding", NULL};
+static const char *const pass_words[] = {"forward", "backward", "grad", "debug", NULL};
+static const char *const io_words[] = {"in", "kw", "out", "param", "grad", NULL};
 
 struct job {
 	struct acc_dump_ctx *ctx;
@@ -113,6 +138,9 @@ main(int argc, char **argv)
 		case 'l': list_formats();
 		}
 	}
+	check_words("--kind", kinds, sel.nkinds, kind_words);
+	check_words("--pass", passes, sel.npasses, pass_words);
+	check_words("--io", ios, sel.nios, io_words);
 	if (optind == argc)
 		cli_usage("no dump is named");
 	sel.ops = ops, sel.kinds = kinds, sel.passes = passes, sel.ios = ios;

@@ -11,10 +11,10 @@ static const struct cli_opt options[] = {
 	{PRESET, "preset", "NAME", "judge by the rules of this preset"},
 	{RULES, "rules", "FILE", "judge by the rules of this file"},
 	{PRINT_RULES, "print-rules", "NAME", "print a preset's rules, to be edited"},
-	{NOISE, "noise", "FILE", "measured pairs of a second run of the bench: what is noise"},
-	{OVERFLOWS, "overflows", "N", "of one dump: name the first N overflows (default 1; 0: all)"},
+	{NOISE, "noise", "FILE", "measured pairs of a second bench run: noise"},
+	{OVERFLOWS, "overflows", "N", "of one dump: the first N overflows (1; 0: all)"},
 	{ALL, "all", NULL, "pass on good records, too"},
-	{STRICT, "strict", NULL, "exit 1 also for what is unmatched, unmeasured or a warning"},
+	{STRICT, "strict", NULL, "exit 1 also for what is unmatched or a warning"},
 	{0, NULL, NULL, NULL},
 };
 
@@ -23,7 +23,7 @@ static const struct cli cli = {
 	.synopsis = "[FILE ...]",
 	.summary = "Name the first operator call that went wrong.",
 	.opt = options,
-	.notes = "Reads measured pairs, or tensors of one dump; writes the bad ones and findings.\n"
+	.notes = "Reads measured pairs, or tensors of one dump; writes bad ones and findings.\n"
 		 "Exit status: 0 clean, 1 something is bad, 2 trouble.\n"
 		 "  accdump-read NPU | accalign - GPU | accmetric | accfirstbad\n",
 };
@@ -92,9 +92,9 @@ other_judge(const struct acc_rec *r)
 {
 	struct acc_str a = acc_get_text(r, "", "a.kind"), b = acc_get_text(r, "", "b.kind");
 	if (acc_str_is(a, "scalar") || acc_str_is(b, "scalar"))
-		return "these are curves of logs: acccurve judges them";
+		return "these are curves of logs: acccurve judges them (accalign ... | acccurve)";
 	if (acc_str_is(a, "param") || acc_str_is(b, "param"))
-		return "these are configurations: acccheck judges them";
+		return "these are configurations: acccheck judges them (accalign ... | acccheck)";
 	return NULL;
 }
 
@@ -103,10 +103,15 @@ static const char *
 run(struct acc_case *c, struct acc_in *in, struct cli_out *out)
 {
 	const char *hint = NULL, *other;
+	bool side[2] = {false, false}, both = false;
 	struct acc_err e = {0};
 	struct acc_rec *r;
 	int rc;
 	while ((rc = acc_in_next(in, &r, &e)) > 0) {
+		bool a = acc_get(r, "a.", "kind") != NULL, b = acc_get(r, "b.", "kind") != NULL;
+		side[0] |= a;
+		side[1] |= b;
+		both |= a && b;
 		if ((other = other_judge(r)) != NULL)
 			hint = other;
 		if (acc_case_add(c, r, &e) < 0)
@@ -114,13 +119,23 @@ run(struct acc_case *c, struct acc_in *in, struct cli_out *out)
 	}
 	if (rc == 0)
 		rc = acc_case_judge(c, &e);
+	/* Of a side that could not be read, everything is missing: that says nothing. Nor does what
+	 * this program thinks of others' records. */
+	bool unread = side[0] != side[1] && acc_in_status(in) == 2;
+	bool foreign = hint != NULL && c->measured == 0;
 	while (rc == 0 && (rc = acc_case_next(c, &r, &e)) > 0) {
-		cli_put(out, r);
+		bool finding = acc_rec_is(r, "finding");
+		bool lonely = acc_str_is(acc_get_text(r, "", "what"), "unmatched");
+		if (!finding || !(foreign || (unread && lonely)))
+			cli_put(out, r);
 		rc = 0;
 	}
 	if (rc < 0)
 		cli_die_err(&e);
-	return hint != NULL ? hint : "no pair was measured: is accmetric missing from the pipe?";
+	return hint != NULL ? hint
+	       : both	    ? "no pair was measured: is accmetric missing from the pipe?"
+			    : "no record has a partner: are these dumps of the same program, and of the"
+			      " same step? (accalign --steps, --rename, --map)";
 }
 
 int

@@ -64,14 +64,17 @@ look(const struct acc_rec *r)
 		}
 }
 
-/* Most often a slip of the pen. */
+/* Most often a slip of the pen; one line. */
 static void
 say_missing(void)
 {
-	for (size_t i = 0; asked.rows && i < asked.n; i++)
+	char all[300] = "";
+	for (size_t i = 0, n = 0; i < asked.n && n < sizeof all; i++)
 		if (!asked.seen[i])
-			cli_warn("no record has a field '%s' (-c all shows those that there are)",
+			n += (size_t)snprintf(all + n, sizeof all - n, "%s'%s'", n > 0 ? ", " : "",
 				asked.key[i]);
+	if (asked.rows && asked.missing > 0)
+		cli_warn("no record has a field %s (-c all shows those that there are)", all);
 	free(asked.key);
 	free(asked.seen);
 }

@@ -17,9 +17,9 @@ enum { NOISE = 256, ROOT };
 static const struct cli_opt options[] = {
 	{'o', "output", "FILE", "draw to FILE: .svg, .png or .pdf; else characters"},
 	{'t', "tag", "GLOB[,..]", "curves to draw (default: the loss, and what differs)"},
-	{'m', "metrics", "NAME[,..]", "metrics to draw, at most 4 (default: 1 - cosine, rel_l2)"},
+	{'m', "metrics", "NAME[,..]", "metrics, at most 4 (default: 1 - cosine, rel_l2)"},
 	{'H', "histogram", "GLOB", "the errors of the pair of this name"},
-	{NOISE, "noise", "FILE", "pairs of two runs of the bench: the band of their spread"},
+	{NOISE, "noise", "FILE", "pairs of two runs of the bench: their spread"},
 	{ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
 	{0, NULL, NULL, NULL},
 };
@@ -27,7 +27,7 @@ static const struct cli_opt options[] = {
 static const struct cli cli = {
 	.prog = "accplot",
 	.synopsis = "[FILE ...]",
-	.summary = "Draw a stream: curves of two runs, or metrics of pairs, or a histogram of errors.",
+	.summary = "Draw a stream: curves of two runs, metrics of pairs, a histogram of errors.",
 	.opt = options,
 	.notes = "gnuplot draws: apt-get install gnuplot-nox\n"
 		 "  accdump-read npu.log | accalign - gpu.log | accplot -o loss.png\n"

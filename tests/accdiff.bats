@@ -46,12 +46,47 @@ load helper
 }
 
 @test "a program that gives up leaves no reader behind" {
-	run -2 --separate-stderr env STARTED="$BATS_TEST_TMPDIR" timeout 60 \
-		accdiff -p nobody "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
-	[[ $stderr == *"accfirstbad: no preset 'nobody'"* ]]
+	mkdir "$BATS_TEST_TMPDIR/gives-up"
+	cp "$BIN"/acc* "$BATS_TEST_TMPDIR/gives-up"
+	printf '#!/bin/sh\nexit 2\n' >"$BATS_TEST_TMPDIR/gives-up/accalign"
+	run -2 env STARTED="$BATS_TEST_TMPDIR" timeout 60 "$BATS_TEST_TMPDIR/gives-up/accdiff" \
+		"$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
 	sleep 0.2
 	cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' >"$BATS_TEST_TMPDIR/all" || true
 	run -1 grep -x "STARTED=$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/all"
+}
+
+@test "what the programs below would refuse is refused at once, in one line" {
+	d="$ROOT/examples/demo"
+	fails "accdiff: --preset: there is no 'nobody', but msprobe, msprobe-8.3, ptdbg" accdiff -p nobody "$d/device" "$d/bench"
+	fails "accdiff: --format: there is no 'xls', but table, json, csv, tsv, md" accdiff -f xls "$d/device" "$d/bench"
+	fails "accdiff: --step: '1-' is not a list" accdiff -s 1- "$d/device" "$d/bench"
+	fails "accdiff: --rank: 'x' is not a list" accdiff -r x "$d/device" "$d/bench"
+	fails "accdiff: --threads: '0' is not a number" accdiff -j 0 "$d/device" "$d/bench"
+}
+
+@test "a side of which nothing can be read is named, and nothing else is said" {
+	d="$ROOT/examples/demo"
+	mkdir "$BATS_TEST_TMPDIR/empty"
+	fails "accdiff: device: $BATS_TEST_TMPDIR/empty: no dump" accdiff "$BATS_TEST_TMPDIR/empty" "$d/bench"
+	[ -z "$output" ]
+	fails "accdiff: bench: $d/README.md: " accdiff "$d/device" "$d/README.md"
+	[ -z "$output" ]
+	fails "accdiff: device: no record: " accdiff -s 7 "$d/device" "$d/bench"
+	[ -z "$output" ]
+	# A stream that another program writes cannot be looked at before.
+	run -2 --separate-stderr bash -c 'accdump-read "$1" 2>/dev/null | accdiff - "$2"' - "$BATS_TEST_TMPDIR/empty" "$d/bench"
+	[ "$output" = "nothing was compared" ]
+	[ "$stderr" = "accdiff: device: no record: the dump is empty, or nothing in it was selected" ]
+}
+
+@test "of a side that ends in the middle, the rest is compared, and the side is named" {
+	cp -r "$ROOT/examples/demo/device" "$BATS_TEST_TMPDIR/cut"
+	head -c 50000 "$ROOT/examples/demo/device/step0/rank0/dump.json" >"$BATS_TEST_TMPDIR/cut/step0/rank0/dump.json"
+	run -2 --separate-stderr accdiff "$ROOT/examples/demo/bench" "$BATS_TEST_TMPDIR/cut"
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	[[ $stderr == "accdiff: bench: "*"dump.json: byte 50000: the input ends inside"* ]]
+	[[ $output == *"op calls compared: none"* ]]
 }
 
 @test "msprobe's own table" {
@@ -88,7 +123,9 @@ load helper
 @test "logs and configurations: who judges them" {
 	cd "$ROOT/examples"
 	run -2 --separate-stderr accdiff logs/npu.log logs/gpu.log
-	[[ $stderr == *"accfirstbad: these are curves of logs: acccurve judges them"* ]]
+	[[ $stderr == "accfirstbad: these are curves of logs: acccurve judges them"* ]]
+	[ -z "$output" ]
 	run -2 --separate-stderr accdiff config/npu.yaml config/gpu_train.sh
-	[[ $stderr == *"accfirstbad: these are configurations: acccheck judges them"* ]]
+	[[ $stderr == "accfirstbad: these are configurations: acccheck judges them"* ]]
+	[ -z "$output" ]
 }

@@ -46,7 +46,7 @@ list() { # keys, command...
 
 @test "msprobe: proc folders" {
 	rows msprobe_procs/device procs
-	run -0 list step,rank,proc accdump-read -k tensor "$D/msprobe_procs/device"
+	run -0 --separate-stderr list step,rank,proc accdump-read -k tensor "$D/msprobe_procs/device"
 	[ "$(sort -u <<<"$output" | grep -v '^.$')" = $'0\t\t4711\n0\t\t4712' ]
 }
 
@@ -227,6 +227,16 @@ list() { # keys, command...
 			'select(.kind == \"tensor\") | [.err != null, .file != null]'"
 		[ "$(sort <<<"$output" | tr '\n' ' ')" = "[false,true] [true,false] " ]
 	done
+}
+
+@test "a word that no record can have is wrong usage" {
+	run -2 --separate-stderr accdump-read -i input "$D/leaves"
+	[[ $stderr == "accdump-read: --io: 'input' is none of in, kw, out, param and grad"* ]]
+	run -2 --separate-stderr accdump-read -p 'f*,bakward' "$D/leaves"
+	[[ $stderr == "accdump-read: --pass: 'bakward' is none of forward, backward, grad and debug"* ]]
+	run -2 --separate-stderr accdump-read -k tensors "$D/leaves"
+	[[ $stderr == "accdump-read: --kind: 'tensors' is none of tensor, arg,"* ]]
+	accdump-read -i '[io]*' -p '?orward' -k 't*,x-mine' "$D/leaves" >/dev/null
 }
 
 @test "paths lead nowhere" {

@@ -147,8 +147,8 @@ terminal() { # columns, command
 	[ "${#lines[@]}" -eq 7 ]
 	run -0 --separate-stderr accfmt -c kind,name,v -s v "$S/sort.acc"
 	[ -z "$stderr" ]
-	run -1 --separate-stderr accfmt -c bda "$S/judged.acc"
-	[ "$stderr" = "accfmt: no record has a field 'bda' (-c all shows those that there are)" ]
+	run -1 --separate-stderr accfmt -c bda,bad,add "$S/judged.acc"
+	[ "$stderr" = "accfmt: no record has a field 'bda', 'add' (-c all shows those that there are)" ]
 }
 
 @test "json: the chosen keys alone, of rows" {

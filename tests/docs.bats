@@ -22,11 +22,19 @@ page_options() { # the same of a man page: the flags of its list items
 	for p in $(programs); do
 		run -0 --separate-stderr "$BIN/$p" --help
 		[[ -z $stderr && ${lines[0]} == "usage: $p "* ]] || { echo "$p: $output"; false; }
-		[ "$(wc -L <<<"$output")" -le 100 ] || { echo "$p: --help is too wide"; false; }
+		[ "$(wc -L <<<"$output")" -le 80 ] || { echo "$p: --help is too wide"; false; }
 		[ "${#lines[@]}" -le 50 ] || { echo "$p: --help is longer than a screen"; false; }
 		run -0 --separate-stderr "$BIN/$p" --version
 		[[ -z $stderr && $output =~ ^$p\ \(acctools\)\ [0-9]+\.[0-9]+\.[0-9]+$ ]] ||
 			{ echo "$p: $output"; false; }
+	done
+}
+
+@test "lists fit a terminal" {
+	for p in accalign accaudit acccurve accdump-read accfirstbad accfmt accmetric; do
+		script -qec "stty cols 80; '$BIN/$p' --list" /dev/null | tr -d '\r' >"$BATS_TEST_TMPDIR/list"
+		[ "$(wc -l <"$BATS_TEST_TMPDIR/list")" -ge 3 ]
+		[ "$(wc -L <"$BATS_TEST_TMPDIR/list")" -le 80 ] || { cat "$BATS_TEST_TMPDIR/list"; false; }
 	done
 }
 

@@ -78,3 +78,8 @@ S=$BATS_TEST_DIRNAME/data/streams
 	run -2 "$ROOT/examples/read-stream" <"$S/no-end.acc"
 	run -2 "$ROOT/examples/read-stream" < <(head -c 90 "$S/every-type.acc")
 }
+
+@test "a folder is no stream: what makes one of it is said" {
+	fails "accfmt: $S: a folder, not a stream of records: of a dump accdump-read makes one" accfmt "$S"
+	fails "acccurve: $S: a folder, not a stream" acccurve "$S"
+}

@@ -114,3 +114,14 @@ is() { # status, what, first text
 	compare base packed --preset msprobe
 	[ "$(grep -c '	only-' "$BATS_TEST_TMPDIR/pairs")" -eq 14 ]
 }
+
+@test "a preset judges weights, too, and calls them what they are" {
+	run -1 bash -c "accalign '$W/base.pt' '$W/other.pt' | accmetric | accfirstbad --preset msprobe --all | accfmt --json"
+	[[ $output == *"only in the device: 1 tensor (h.0.norm.bias)"* ]]
+	[[ $output != *"compiled function"* ]]
+}
+
+@test "nothing in common: what to look at" {
+	run -2 --separate-stderr accdiff "$W/base.pt" "$W/one_gpu.pt"
+	[ "$stderr" = "accfirstbad: no record has a partner: are these dumps of the same program, and of the same step? (accalign --steps, --rename, --map)" ]
+}

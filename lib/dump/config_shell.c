@@ -238,7 +238,7 @@ read_script(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_config_shell = {
 	.name = "shell",
-	.help = "a training script or command line: Megatron's arguments, exported variables",
+	.help = "a script or command line: Megatron's arguments, exported variables",
 	.probe = probe,
 	.read = read_script,
 };

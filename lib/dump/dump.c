@@ -27,7 +27,8 @@ by_name(const char *name, struct acc_err *e)
 	for (size_t i = 0; i < acc_ndumps; i++)
 		if (strcmp(acc_dumps[i]->name, name) == 0)
 			return acc_dumps[i];
-	acc_fail(e, ACC_EUSAGE, "there is no dump format '%.60s'", name);
+	acc_fail(e, ACC_EUSAGE, "there is no dump format '%.60s'; accdump-read --list"
+		" shows them", name);
 	return NULL;
 }
 

@@ -362,7 +362,7 @@ read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_training_log = {
 	.name = "log",
-	.help = "a training log: Megatron, MindSpeed, MindFormers, DeepSpeed, Hugging Face",
+	.help = "a log: Megatron, MindSpeed, MindFormers, DeepSpeed, Hugging Face",
 	.probe = probe,
 	.search = search,
 	.read = read_log,

@@ -376,7 +376,7 @@ read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_mindspore = {
 	.name = "mindspore",
-	.help = "MindSpore Dump: a dump root, a rank's or iteration's folder, a statistic.csv",
+	.help = "MindSpore Dump: a root, a folder of a rank or iteration, statistic.csv",
 	.probe = probe,
 	.read = read_dump,
 };

@@ -285,7 +285,7 @@ read_ckpt(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_msckpt = {
 	.name = "msckpt",
-	.help = "checkpoints of MindSpore: a .ckpt file, or a folder, also of rank_0, ...",
+	.help = "checkpoints of MindSpore: a .ckpt, or a folder, also of rank_0, ...",
 	.probe = probe,
 	.read = read_ckpt,
 };

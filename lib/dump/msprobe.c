@@ -160,7 +160,7 @@ read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_msprobe = {
 	.name = "msprobe",
-	.help = "msprobe: a dump root, a step or rank folder, a dump.json or debug.json",
+	.help = "msprobe: a dump root, a folder of a step or rank, dump.json, debug.json",
 	.probe = probe,
 	.read = read_dump,
 };

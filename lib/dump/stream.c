@@ -44,7 +44,7 @@ read_stream(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_acc = {
 	.name = "acc",
-	.help = "a stream of these programs, from a file or standard input, perhaps gzip'd",
+	.help = "a stream of these programs, a file or standard input, perhaps gzip'd",
 	.probe = probe,
 	.read = read_stream,
 };

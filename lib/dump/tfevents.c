@@ -469,7 +469,7 @@ probe(const struct acc_probe *p)
 
 const struct acc_dump acc_dump_tfevents = {
 	.name = "tfevents",
-	.help = "event files of TensorBoard and summaries of MindSpore: one, or a folder",
+	.help = "events of TensorBoard, summaries of MindSpore: one, or a folder",
 	.probe = probe,
 	.read = read_events,
 };

@@ -143,10 +143,12 @@ say_lonely(struct acc_case *c, const struct lonely *l, const char *whose, struct
 	f->value = (double)l->calls;
 	f->stack = stack;
 	f->doubtful = true;
-	f->text = acc_arena_printf(&c->mem, "only in the %s: %llu op call%s (%s)%s%s%s", whose,
-		(unsigned long long)l->calls, l->calls == 1 ? "" : "s", list,
-		src[0] != '\0' ? "; the first at " : "", src,
-		"; inside a compiled function (torch.jit.script, graph mode) nothing is recorded");
+	/* Weights are no op calls; nothing compiles them away. */
+	bool calls = c->passed > 0;
+	f->text = acc_arena_printf(&c->mem, "only in the %s: %llu %s%s (%s)%s%s%s", whose,
+		(unsigned long long)l->calls, calls ? "op call" : "tensor", l->calls == 1 ? "" : "s",
+		list, src[0] != '\0' ? "; the first at " : "", src, !calls ? ""
+		: "; inside a compiled function (torch.jit.script, graph mode) nothing is recorded");
 	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A data record with less payload is read with what follows; of others, this much. */
@@ -120,6 +121,14 @@ acc_rd_open(const char *path, struct acc_err *e)
 	int fd = std ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
 		acc_fail(e, ACC_EIO, "cannot open:");
+		acc_err_in(e, name);
+		return NULL;
+	}
+	struct stat st;
+	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+		close(fd);
+		acc_fail(e, ACC_EFORMAT, "a folder, not a stream of records: of a dump accdump-read "
+			"makes one");
 		acc_err_in(e, name);
 		return NULL;
 	}
