@@ -48,8 +48,14 @@ while :; do
 	-o | --op) op=$2 && shift ;;
 	-j | --threads) threads=$2 && shift ;;
 	--strict) strict=1 ;;
-	-h | --help) printf '%s\n' "$help" && exit 0 ;;
-	-V | --version) accfmt --version | sed 's/^accfmt/accdiff/' && exit 0 ;;
+	-h | --help)
+		printf '%s\n' "$help" 2>/dev/null || die "standard output: cannot write"
+		exit 0
+		;;
+	-V | --version)
+		accfmt --version | sed 's/^accfmt/accdiff/' || die "standard output: cannot write"
+		exit 0
+		;;
 	--) shift && break ;;
 	esac
 	shift
