@@ -1,6 +1,7 @@
 #include "row.h"
 
 #include <math.h>
+#include <pthread.h>
 
 enum acc_dtype
 acc_component(enum acc_dtype t)
@@ -21,10 +22,11 @@ acc_is_8bit(enum acc_dtype t)
 	return acc_dtypes[t].size == 1 && acc_dtypes[t].cls == 'F';
 }
 
-void
-acc_codes_of(enum acc_dtype t, struct acc_codes *c)
+static void
+make_codes(enum acc_dtype t, struct acc_codes *c)
 {
 	c->n = 0;
+	c->wider = t == ACC_F8E8M0 ? ACC_BF16 : ACC_F16;
 	for (int i = 0; i < 256; i++) {
 		uint8_t byte = (uint8_t)i;
 		float v = (float)acc_load_f64(t, &byte);
@@ -44,8 +46,32 @@ acc_codes_of(enum acc_dtype t, struct acc_codes *c)
 	for (int i = 0; i < 256; i++) {
 		float v = c->value[i];
 		uint16_t rank = isfinite(v) ? (uint16_t)acc_round_code(t, c, v) : 0;
-		c->code[i] = (uint16_t)(rank | (signbit(v) ? 0x8000 : 0));
+		const uint16_t sign = signbit(v) ? 0x8000 : 0;
+		c->code[i] = rank | sign;
+		uint64_t half = isnan(v) ? 0x7fff : isinf(v) ? 0x7c00 : acc_round_code(c->wider, NULL, v);
+		c->half[i] = (uint16_t)half | sign;
 	}
+}
+
+/* Made when the first is asked for, and never again. */
+static struct acc_codes made[ACC_NDTYPE];
+
+static void
+make_all(void)
+{
+	for (int t = 0; t < ACC_NDTYPE; t++)
+		if (acc_is_8bit((enum acc_dtype)t))
+			make_codes((enum acc_dtype)t, &made[t]);
+}
+
+const struct acc_codes *
+acc_codes_of(enum acc_dtype t)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	if (!acc_is_8bit(t))
+		return NULL;
+	pthread_once(&once, make_all);
+	return &made[t];
 }
 
 void

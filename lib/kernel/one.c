@@ -176,7 +176,7 @@ acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n
 		return;
 	}
 	_Alignas(64) float buf[ACC_BLOCK];
-	struct acc_codes codes;
+	const struct acc_codes *codes = acc_codes_of(t);
 	struct acc_blk1 r;
 	const uint8_t *b = p;
 	const size_t size = acc_dtypes[t].size;
@@ -184,12 +184,10 @@ acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n
 	_Alignas(64) unsigned char hash[ACC_HASHING];
 	bool odd = false;
 	row->hash_start(hash);
-	if (acc_is_8bit(t))
-		acc_codes_of(t, &codes);
 	for (size_t off = 0; off < n; off += ACC_BLOCK) {
 		size_t m = n - off < ACC_BLOCK ? n - off : ACC_BLOCK;
 		row->hash_add(hash, b + off * size, m * size);
-		const float *x = acc_narrow_view(row, t, &codes, b + off * size, m, buf);
+		const float *x = acc_narrow_view(row, t, codes, b + off * size, m, buf);
 		if (!odd && m % ACC_QUAD == 0) {
 			row->one(x, m, &r);
 			if (isfinite(r.sumsq)) {

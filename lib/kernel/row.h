@@ -120,10 +120,12 @@ bool acc_is_narrow(enum acc_dtype t);
 struct acc_codes {
 	float value[256];
 	uint16_t code[256];
+	enum acc_dtype wider; /* f16 or bf16, which holds all its values: */
+	uint16_t half[256];
 	float magnitude[256]; /* rising; `n` of them */
 	size_t n;
 };
-void acc_codes_of(enum acc_dtype t, struct acc_codes *c);
+const struct acc_codes *acc_codes_of(enum acc_dtype t); /* NULL where none are needed */
 bool acc_is_8bit(enum acc_dtype t); /* a float that needs acc_codes */
 /* n numbers of a narrow dtype; `codes` for an 8-bit float. */
 void acc_narrow_load(const struct acc_row *row, enum acc_dtype t, const struct acc_codes *codes,

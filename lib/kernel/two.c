@@ -84,10 +84,8 @@ acc_two_run(const struct acc_row *row, enum acc_dtype ta, const void *a, enum ac
 	const void *b, size_t n, uint64_t at, const struct acc_kernel_opt *opt,
 	struct acc_one *oa, struct acc_one *ob, struct acc_two *out)
 {
-	struct acc_codes ca, cb;
 	struct acc_job j = {.row = row, .opt = opt, .ta = acc_component(ta),
-		.tb = acc_component(tb), .a = a, .b = b, .ca = &ca, .cb = &cb, .at = at,
-		.out = out};
+		.tb = acc_component(tb), .a = a, .b = b, .at = at, .out = out};
 	const bool za = acc_dtypes[ta].cls == 'C', zb = acc_dtypes[tb].cls == 'C';
 	const bool same = ta == tb && memcmp(a, b, n * acc_dtypes[ta].size) == 0;
 	acc_two_init(out);
@@ -97,11 +95,9 @@ acc_two_run(const struct acc_row *row, enum acc_dtype ta, const void *a, enum ac
 	j.real_a = j.per == 2 && !za;
 	j.real_b = j.per == 2 && !zb;
 	j.coarse = coarser(j.ta, j.tb);
-	if (acc_is_8bit(j.ta))
-		acc_codes_of(j.ta, &ca);
-	if (acc_is_8bit(j.tb))
-		acc_codes_of(j.tb, &cb);
-	j.cc = j.coarse == j.ta ? &ca : &cb;
+	j.ca = acc_codes_of(j.ta);
+	j.cb = acc_codes_of(j.tb);
+	j.cc = j.coarse == j.ta ? j.ca : j.cb;
 	j.f32 = za == zb && acc_is_narrow(j.ta) && acc_is_narrow(j.tb) && acc_dtypes[j.ta].cls == 'F' &&
 		acc_dtypes[j.tb].cls == 'F';
 	out->n = n * j.per;

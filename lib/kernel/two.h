@@ -10,7 +10,7 @@ struct acc_job {
 	enum acc_dtype ta, tb; /* of components */
 	enum acc_dtype coarse; /* ACC_NODTYPE: two integers */
 	const uint8_t *a, *b;
-	struct acc_codes *ca, *cb; /* of 8-bit floats */
+	const struct acc_codes *ca, *cb; /* of 8-bit floats */
 	const struct acc_codes *cc; /* of the coarse dtype */
 	uint64_t at;
 	unsigned per;        /* components of an element */

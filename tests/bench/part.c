@@ -255,6 +255,23 @@ scalar(void)
 
 /* --- in the cache --- */
 
+/* The 8-bit float next to x. */
+static uint8_t
+nearest(enum acc_dtype t, double x)
+{
+	uint8_t best = 0;
+	double least = INFINITY;
+	for (int c = 0; c < 256; c++) {
+		const uint8_t code = (uint8_t)c;
+		const double off = fabs(acc_load_f64(t, &code) - x);
+		if (off < least) {
+			least = off;
+			best = code;
+		}
+	}
+	return best;
+}
+
 /* Two chunks as a trained model's tensors look: normal, the two sides alike but for noise. */
 static void
 fill(enum acc_dtype t, uint8_t *a, uint8_t *b)
@@ -286,6 +303,8 @@ fill(enum acc_dtype t, uint8_t *a, uint8_t *b)
 					((w & 0x7fffffff) < 113u << 23
 							? 0 : ((w & 0x7fffffff) - (112u << 23)) >> 13));
 				memcpy(to, &h, 2);
+			} else if (acc_dtypes[t].cls == 'F') {
+				to[0] = nearest(t, v[k]);
 			} else { /* integers, little-endian */
 				memcpy(to, &whole, acc_dtypes[t].size);
 				if (t == ACC_BOOL)

@@ -324,6 +324,9 @@ def main():
         for i, t in enumerate(FLOATS[4:]):
             case(f, t, t, t, 600, 30 + i, (0xFF, 0), xa=0xFF)
             case(f, t + "_noise", t, t, 64, 40 + i, (0xBF, 0), xa=0x1)
+            case(f, t + "_blocks", t, t, 6144, 110 + i, (0xBF, 0), xa=0x1,
+                 pokes=["a:7:0", "b:7:1", "b:3000:7f", "a:3001:80", "b:3001:0", "a:6143:7e"])
+            case(f, t + "_far", t, t, 2048, 120 + i, (0xBF, 0), xa=0x3F)
             case(f, "f32_" + t, "f32", t, 300, 50 + i, (0xFF, 0), ma=(0x87FFFFFF, 0x3C000000))
         case(f, "e5m2_bf16_big", "bf16", "f8e5m2", 300, 60, (0xFF, 0), ma=(0x83FF, 0x4700))
         case(f, "e4m3_e4m3fnuz", "f8e4m3", "f8e4m3fnuz", 300, 61, (0xFF, 0), ma=(0xFF, 0))
