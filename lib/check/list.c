@@ -1,6 +1,7 @@
 /* The text of a check-list, see acccheck(1): lines of a key and its text, a block for each row. */
 #include "check/check.h"
 #include "io/literal.h"
+#include "io/statements.h"
 
 #include <stdlib.h>
 
@@ -24,17 +25,6 @@ static int
 no_memory(struct reader *rd)
 {
 	return acc_fail(rd->e, ACC_ENOMEM, "out of memory");
-}
-
-static struct acc_str
-word(struct acc_str *s)
-{
-	*s = acc_str_trim(*s);
-	struct acc_str w = {s->p, 0};
-	while (w.n < s->n && s->p[w.n] != ' ' && s->p[w.n] != '\t')
-		w.n++;
-	*s = acc_str_trim((struct acc_str){s->p + w.n, s->n - w.n});
-	return w;
 }
 
 static int
@@ -109,7 +99,7 @@ new_row(struct reader *rd, struct acc_str name)
 static int
 add_fallback(struct reader *rd, struct acc_str v, bool fixed)
 {
-	struct acc_str name = word(&v);
+	struct acc_str name = acc_first_word(&v);
 	enum dialect d = acc_check_dialect_of(name);
 	struct fallback **at = &rd->row->fallback, *f = acc_alloc(&rd->cl->mem, sizeof *f);
 	if (d >= D_N)
@@ -121,8 +111,8 @@ add_fallback(struct reader *rd, struct acc_str v, bool fixed)
 		at = &(*at)->next;
 	*at = f;
 	if (acc_str_starts(v, "before ")) {
-		word(&v);
-		if (keep(rd, word(&v), &f->before) < 0)
+		acc_first_word(&v);
+		if (keep(rd, acc_first_word(&v), &f->before) < 0)
 			return ACC_ENOMEM;
 	}
 	return compile(rd, v, &f->x, d);
@@ -136,10 +126,10 @@ add_rule(struct reader *rd, enum level level, struct acc_str v)
 	if (u == NULL)
 		return no_memory(rd);
 	*u = (struct rule){.level = level};
-	struct acc_str all = v, first = word(&v);
+	struct acc_str all = v, first = acc_first_word(&v);
 	u->differs = acc_str_is(first, "differs");
 	if (u->differs)
-		first = word(&v);
+		first = acc_first_word(&v);
 	if (!acc_str_is(first, "when") && !(u->differs && first.n == 0))
 		return wrong(rd, "a rule is 'differs', 'when' and a condition, or both, not", all);
 	while (*at != NULL)
@@ -184,7 +174,7 @@ set_why(struct reader *rd, struct acc_str v)
 static int
 add_filters(struct reader *rd, bool only, struct acc_str v)
 {
-	struct acc_str name = word(&v);
+	struct acc_str name = acc_first_word(&v);
 	enum dialect d = acc_check_dialect_of(name);
 	if (d >= D_N)
 		return wrong(rd, "there is no dialect", name);
@@ -193,7 +183,7 @@ add_filters(struct reader *rd, bool only, struct acc_str v)
 		if (f == NULL)
 			return no_memory(rd);
 		*f = (struct filter){.dialect = d, .only = only, .next = rd->cl->filter};
-		if (keep(rd, word(&v), &f->glob) < 0)
+		if (keep(rd, acc_first_word(&v), &f->glob) < 0)
 			return ACC_ENOMEM;
 		rd->cl->filter = f;
 	}
@@ -201,9 +191,11 @@ add_filters(struct reader *rd, bool only, struct acc_str v)
 }
 
 static int
-statement(struct reader *rd, struct acc_str key, struct acc_str v)
+statement(void *arg, unsigned line, struct acc_str key, struct acc_str v)
 {
+	struct reader *rd = arg;
 	enum dialect d = acc_check_dialect_of(key);
+	rd->line = line;
 	if (acc_str_is(key, "group"))
 		return keep(rd, v, &rd->group);
 	if (acc_str_is(key, "param"))
@@ -232,36 +224,6 @@ statement(struct reader *rd, struct acc_str key, struct acc_str v)
 	return wrong(rd, "unknown, or given twice:", key);
 }
 
-/* Lines; one that ends in a backslash goes on in the next. */
-static int
-lines(struct reader *rd, const char *text, size_t n, struct acc_buf *joined)
-{
-	unsigned at = 0;
-	int rc = 0;
-	for (size_t i = 0, start = 0; i <= n && rc == 0; i++) {
-		if (i < n && text[i] != '\n')
-			continue;
-		size_t len = i - start;
-		bool more = len > 0 && text[i - 1] == '\\' && i < n;
-		at++;
-		if (joined->n == 0)
-			rd->line = at;
-		rc = acc_buf_add(joined, text + start, len - more);
-		start = i + 1;
-		if (rc < 0)
-			return no_memory(rd);
-		if (more)
-			continue;
-		struct acc_str s = acc_str_trim((struct acc_str){(char *)joined->p, (uint32_t)joined->n});
-		joined->n = 0;
-		if (s.n == 0 || s.p[0] == '#')
-			continue;
-		struct acc_str key = word(&s);
-		rc = statement(rd, key, s);
-	}
-	return rc;
-}
-
 /* Whoever reads a verdict wants to know why it matters. */
 static int
 complete(struct reader *rd)
@@ -288,15 +250,15 @@ acc_checklist_add(struct acc_checklist *cl, const char *text, size_t n, const ch
 	struct acc_err *e)
 {
 	struct reader rd = {.cl = cl, .group = "", .e = e};
-	struct acc_buf joined = {0};
 	int rc = n > 1 << 20 ? acc_fail(e, ACC_ELIMIT, "a check-list of %zu bytes", n) : 0;
 	if (rc == 0)
 		rc = keep(&rd, acc_str(where), &rd.where);
 	if (rc == 0)
-		rc = lines(&rd, text, n, &joined);
+		rc = acc_each_statement(text, n, statement, &rd);
+	if (rc == ACC_ENOMEM)
+		no_memory(&rd);
 	if (rc == 0)
 		rc = complete(&rd);
-	acc_buf_release(&joined);
 	if (rc < 0)
 		acc_err_in(e, where);
 	return rc;

@@ -1,4 +1,5 @@
 /* Rule files, see accfirstbad(1): lines of a key and its text, a block for each rule. */
+#include "io/statements.h"
 #include "rules.h"
 
 #include <math.h>
@@ -159,8 +160,10 @@ set_why(struct reader *rd, struct acc_str v)
 }
 
 static int
-statement(struct reader *rd, struct acc_str key, struct acc_str v)
+statement(void *arg, unsigned line, struct acc_str key, struct acc_str v)
 {
+	struct reader *rd = arg;
+	rd->line = line;
 	static const struct {
 		const char *key;
 		int (*set)(struct reader *, struct acc_str);
@@ -184,66 +187,17 @@ statement(struct reader *rd, struct acc_str key, struct acc_str v)
 	return wrong(rd, "unknown key", key);
 }
 
-static struct acc_str
-trim(struct acc_str s)
-{
-	while (s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\t')) {
-		s.p++;
-		s.n--;
-	}
-	while (s.n > 0 && strchr(" \t\r", s.p[s.n - 1]) != NULL)
-		s.n--;
-	return s;
-}
-
-static int
-line(struct reader *rd, struct acc_str s)
-{
-	s = trim(s);
-	if (s.n == 0 || s.p[0] == '#')
-		return 0;
-	struct acc_str key = {s.p, 0};
-	while (key.n < s.n && s.p[key.n] != ' ' && s.p[key.n] != '\t')
-		key.n++;
-	return statement(rd, key, trim((struct acc_str){s.p + key.n, s.n - key.n}));
-}
-
-/* Lines; one that ends in a backslash goes on in the next. */
-static int
-lines(struct reader *rd, const char *text, size_t n, struct acc_buf *joined)
-{
-	unsigned at = 0;
-	int rc = 0;
-	for (size_t i = 0, start = 0; i <= n && rc == 0; i++) {
-		if (i < n && text[i] != '\n')
-			continue;
-		size_t len = i - start;
-		at++;
-		bool more = len > 0 && text[i - 1] == '\\' && i < n;
-		if (joined->n == 0)
-			rd->line = at;
-		rc = acc_buf_add(joined, text + start, len - more);
-		start = i + 1;
-		if (rc < 0)
-			return no_memory(rd);
-		if (more)
-			continue;
-		rc = line(rd, (struct acc_str){(char *)joined->p, (uint32_t)joined->n});
-		joined->n = 0;
-	}
-	return rc;
-}
-
 struct acc_rules *
 acc_rules_parse(const char *text, size_t n, const char *where, struct acc_err *e)
 {
 	struct acc_rules *rs = calloc(1, sizeof *rs);
 	struct reader rd = {.rs = rs, .e = e};
-	struct acc_buf joined = {0};
 	int rc = rs == NULL || n > 1 << 20 ? acc_fail(e, ACC_ELIMIT, "a rule file of %zu bytes", n)
 					   : 0;
 	if (rc == 0)
-		rc = lines(&rd, text, n, &joined);
+		rc = acc_each_statement(text, n, statement, &rd);
+	if (rc == ACC_ENOMEM)
+		no_memory(&rd);
 	for (uint32_t i = 0; rc == 0 && i < rs->n; i++)
 		if (rs->rule[i].when.n == 0)
 			rc = acc_fail(e, ACC_EFORMAT, "rule %s has no 'when'", rs->rule[i].name);
@@ -254,7 +208,6 @@ acc_rules_parse(const char *text, size_t n, const char *where, struct acc_err *e
 		if (rs->where == NULL)
 			rc = no_memory(&rd);
 	}
-	acc_buf_release(&joined);
 	if (rc < 0) {
 		acc_err_in(e, where);
 		acc_rules_free(rs);
