@@ -105,8 +105,23 @@ read_noise(struct acc_curves *cs, const char *path, unsigned number, struct cli_
 	acc_rd_close(rd);
 }
 
+/* That no rule is broken says nothing where no rule is about these curves. */
 static void
-write_result(struct acc_curves *cs, struct cli_out *out)
+say_unjudged(struct acc_curves *cs, const char *preset, struct cli_out *out)
+{
+	const char *tag;
+	if (!acc_curves_unjudged(cs, &tag))
+		return;
+	if (tag == NULL)
+		cli_warn("only times and counters are on both sides: nothing was judged");
+	else
+		cli_warn("%s differs, but no rule of %s is about it: nothing was judged (--preset exact "
+			 "and --rules judge any curve)", tag, preset);
+	cli_status(out, 2);
+}
+
+static void
+write_result(struct acc_curves *cs, const char *preset, struct cli_out *out)
 {
 	struct acc_err e = {0};
 	struct acc_rec *r;
@@ -122,6 +137,9 @@ write_result(struct acc_curves *cs, struct cli_out *out)
 			 "names differ (accalign --rename)?");
 		cli_status(out, 2);
 	}
+	/* What rules of somebody's own are about, they know. */
+	if (preset != NULL)
+		say_unjudged(cs, preset, out);
 	cli_status(out, acc_curves_status(cs));
 }
 
@@ -132,7 +150,7 @@ main(int argc, char **argv)
 	struct acc_curve_opt opt = {.rules = NULL};
 	const char **noise = NULL;
 	size_t nnoise = 0, nlog;
-	bool all = false;
+	bool all = false, own = false; /* own: rules of the user */
 	const struct acc_preset *p;
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
 		if (key == 'l')
@@ -158,6 +176,7 @@ main(int argc, char **argv)
 			noise[nnoise++] = optarg;
 		}
 		all |= key == ALL;
+		own |= key == RULES;
 	}
 	if (opt.rules == NULL) {
 		p = &acc_curve_presets[0];
@@ -173,7 +192,7 @@ main(int argc, char **argv)
 	read_pairs(cs, in, out, all);
 	for (size_t i = 0; i < nnoise; i++)
 		read_noise(cs, noise[i], (unsigned)i + 1, out);
-	write_result(cs, out);
+	write_result(cs, own ? NULL : opt.rules_name, out);
 	acc_curves_close(cs);
 	acc_in_close(in);
 	acc_rules_free(opt.rules);

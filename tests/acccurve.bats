@@ -62,7 +62,7 @@ is() { # condition on the curve of a tag
 	acccurve "$C/times.acc" >out.acc
 	run -0 accfmt out.acc
 	[[ $output != *elapsed* && $output != *memory* && ${lines[1]} == loss* ]]
-	[[ $output == *"2 times and counters are carried, not judged, and not shown here" ]]
+	[[ $output == *"2 curves of times and counters: carried, not judged, and not shown here" ]]
 	run -0 accfmt -c tag out.acc
 	[[ $output == *elapsed* && $output == *memory* && $output != *carried* ]]
 	run -0 accfmt "$C/noise.acc"
@@ -447,4 +447,21 @@ is() { # condition on the curve of a tag
 	head -c 3000 "$C/noise.acc" >cut.acc
 	run -2 --separate-stderr acccurve cut.acc
 	[[ $stderr == "acccurve: "*cut.acc* ]]
+}
+
+@test "curves that no rule is about are not called good" {
+	cd "$BATS_TEST_TMPDIR"
+	printf 'step,%s\n1,2\n2,3\n' foo >a.csv
+	printf 'step,%s\n1,2\n2,4\n' foo >b.csv
+	run -2 --separate-stderr bash -c 'accalign a.csv b.csv | acccurve | accfmt'
+	[ "$stderr" = "acccurve: foo differs, but no rule of guide is about it: nothing was judged (--preset exact and --rules judge any curve)" ]
+	run -1 bash -c 'accalign a.csv b.csv | acccurve --preset exact | accfmt'
+	run -0 bash -c 'accalign a.csv a.csv | acccurve | accfmt'
+	printf 'rule mine\n\twhen tag == "foo" and max_abs > 2\n\twhy off\n' >my.rules
+	run -0 bash -c 'accalign a.csv b.csv | acccurve --rules my.rules | accfmt'
+	sed -i s/foo/loss/ a.csv b.csv
+	run -1 bash -c 'accalign a.csv b.csv | acccurve | accfmt'
+	sed -i s/loss/elapsed_ms/ a.csv b.csv
+	run -2 --separate-stderr bash -c 'accalign a.csv b.csv | acccurve | accfmt'
+	[ "$stderr" = "acccurve: only times and counters are on both sides: nothing was judged" ]
 }

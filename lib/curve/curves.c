@@ -163,6 +163,24 @@ acc_curves_joined(const struct acc_curves *cs)
 	return cs->joined;
 }
 
+bool
+acc_curves_unjudged(const struct acc_curves *cs, const char **tag)
+{
+	size_t judged = 0;
+	*tag = NULL;
+	for (size_t i = 0; cs->order != NULL && i < cs->set[0].n; i++) {
+		const struct curve *c = cs->order[i];
+		if (!c->judged)
+			continue;
+		judged++;
+		if (c->role != ROLE_NONE || c->v.level != NULL)
+			return false;
+		if (*tag == NULL && c->f.apart > 0 && !c->noise.inside)
+			*tag = c->tag;
+	}
+	return cs->joined > 0 && (judged == 0 || *tag != NULL);
+}
+
 int
 acc_curves_status(const struct acc_curves *cs)
 {

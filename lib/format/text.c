@@ -301,8 +301,8 @@ end(void *state, int status, struct acc_err *e)
 	(void)status;
 	int rc = settle(s, e);
 	if (rc == 0 && s->carried > 0)
-		fprintf(s->out, "\n%" PRIu64 " times and counters are carried, not judged, and not "
-			"shown here\n", s->carried);
+		fprintf(s->out, "\n%" PRIu64 " curve%s of times and counters: carried, not judged, and "
+			"not shown here\n", s->carried, s->carried == 1 ? "" : "s");
 	return rc;
 }
 
