@@ -128,6 +128,28 @@ replayed() { # family, folder
 	replayed optimizers replay_ops
 }
 
+@test "rarer functions" {
+	replayed rarer replay_ops
+}
+
+@test "several operators in one, as torch_npu has them" {
+	replayed fused replay_ops
+}
+
+@test "primitives of MindSpore, whose attributes are not recorded" {
+	replayed primitives replay_ops
+}
+
+@test "inputs recorded after a call in place, and numbers that are not the usual ones, accuse nobody" {
+	accaudit "$DATA/replay_ops/unaudited.acc.gz" | accfmt --json | jq -c 'select(.io == "out")' >v
+	jq -es 'map(select(.["audit.ok"] == false) | .key) == ["Tensor.mul_.1.forward"]' v
+	jq -es 'map(select(.["x-wrong"]) | .key) == ["Tensor.mul_.1.forward"]' v
+	jq -es 'map(select(.["audit.skip"] // "" | startswith("it works in place")) | .op) | unique ==
+		["Aten.div_.Tensor", "Functional.silu", "Tensor.__imul__", "Tensor.add_",
+		"Torch._foreach_add_"]' v
+	jq -es 'map(select(.["audit.skip"] // "" | startswith("its numbers"))) | length == 6' v
+}
+
 @test "the number of threads changes nothing" {
 	for f in norms products; do
 		accaudit -j 1 "$DATA/replay/$f.acc.gz" >one

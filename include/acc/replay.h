@@ -82,6 +82,7 @@ struct acc_replay {
 	/* The evaluation is for the gradient by :move, or of what is added to a product: what gets
 	 * no gradient (the padding of an embedding) must not depend on the input then. */
 	bool gradient;
+	double guess;             /* a number that was not recorded, as an evaluation found it; or 0 */
 	struct acc_arena *mem;    /* for one evaluation */
 	const char *why;          /* set by acc_cannot */
 };

@@ -211,11 +211,13 @@ acc_adjoint_point(struct acc_adjoint *a)
 	for (uint32_t k = 0; k < t->nout; k++) {
 		struct acc_broadcast b;
 		const struct acc_dense *in = a->x, *f = &base[k];
+		if (a->gout[k] == NULL)
+			continue;
 		if (!acc_broadcast_start(&b, f->shape, f->ndim, &in, 1))
 			return acc_cannot(&t->r, "its gradient could not be followed");
 		for (size_t o = 0; o < f->n; o++, acc_broadcast_next(&b)) {
 			size_t i = b.at[0];
-			double g = a->gout[k] == NULL ? 0 : a->gout[k]->v[o];
+			double g = a->gout[k]->v[o];
 			double hp = st.up[i] - x[i], hm = x[i] - st.down[i];
 			double up = (st.fup[k].v[o] - f->v[o]) / hp;
 			double down = (f->v[o] - st.fdown[k].v[o]) / hm;

@@ -183,6 +183,8 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 	v->mode = x->mode.n > 1 ? (uint8_t)x->mode.p[1] : 0; /* mOve, pOint, bLock, aNy, pRod */
 	if (v->skip == NULL && acc_far_off(&a.err, a.unit > 0x1p-20))
 		v->skip = of_another(t, &a);
+	if (v->skip == NULL && acc_far_off(&a.err, a.unit > 0x1p-20) && t->nout > 0)
+		v->skip = acc_excuse(t, 0);
 	if (v->skip == NULL && acc_far_off(&a.err, a.unit > 0x1p-20))
 		v->cause = a.cause;
 	v->rms = acc_err_rms(&a.err);

@@ -52,7 +52,8 @@ acc_trial_start(struct acc_trial *t, struct acc_job *j, const struct acc_op *op)
 	uint32_t n = 0;
 	*t = (struct acc_trial){.j = j, .r = {.op = op, .in = p->in, .kw = p->kw, .nin = p->nin,
 		.nkw = p->nkw, .mem = &j->mem, .module = acc_str_starts(j->op, "Module.") ||
-			acc_str_starts(j->op, "Cell.")}};
+			acc_str_starts(j->op, "Cell.") ||
+			acc_str_starts(j->op, "Primitive.")}};
 	if (name == NULL)
 		return acc_cannot(&t->r, "out of memory");
 	t->r.name = acc_op_name(j->op, name, 128);
@@ -186,5 +187,7 @@ acc_forward(struct acc_trial *t)
 		v->line = t->out[k]->line;
 		v->cls = t->r.op->cls;
 		judge(t, k, wild, v);
+		if (v->skip == NULL && v->max > 0.5)
+			v->skip = acc_excuse(t, k);
 	}
 }

@@ -158,6 +158,8 @@ int acc_adjoint_move(struct acc_adjoint *a);
 int acc_adjoint_pick(struct acc_adjoint *a);
 int acc_adjoint_point(struct acc_adjoint *a);
 int acc_adjoint_block(struct acc_adjoint *a, bool whole);
+/* Why an output k that is not what its inputs give is no fault: a sentence, or NULL. */
+const char *acc_excuse(struct acc_trial *t, uint32_t k);
 /* --- causes (cause.c): a sentence, or NULL --- */
 const char *acc_cause_forward(struct acc_trial *t, uint32_t k);
 const char *acc_cause_plain(struct acc_arena *mem, const struct acc_dense *rec, const double *ref);

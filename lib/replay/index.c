@@ -495,7 +495,7 @@ getitem(struct acc_replay *r, struct acc_dense *out)
 const struct acc_op acc_ops_index[] = {
 	MOVE("embedding Embedding", "input weight:move padding_idx max_norm norm_type scale_grad_by_freq sparse", embedding),
 	MOVE("index_select", "input|x|self:move dim|axis index", index_select),
-	MOVE("gather gather_elements", "input|x|self:move dim|axis index", gather),
+	MOVE("gather gather_elements gather_d GatherD", "input|x|self:move dim|axis index", gather),
 	MOVE("take_along_dim", "input|x|self:move index|indices dim", along),
 	MOVE("take", "input|x|self:move index", take),
 	MOVE("masked_fill npu_masked_fill", "input|x|self:move mask value", masked_fill),

@@ -209,7 +209,7 @@ const struct acc_op acc_ops_make[] = {
 	ROW("eye", "n m", ACC_EXACT, eye, 0),
 	ROW("tril_indices", "row col offset", ACC_EXACT, triangle, 0),
 	ROW("triu_indices", "row col offset", ACC_EXACT, triangle, 1),
-	ROW("one_hot npu_one_hot", "input|self|indices num_classes|depth on_value off_value",
+	ROW("one_hot npu_one_hot OneHot", "input|self|indices num_classes|depth on_value off_value",
 		ACC_EXACT, one_hot, 0),
 	ROW("meshgrid", "*tensors", ACC_EXACT, meshgrid, 0),
 	{.names = NULL},

@@ -238,6 +238,12 @@ join(struct acc_replay *r, struct acc_dense *out)
 		return acc_cannot(r, "its tensors were not recorded");
 	if (acc_arg_dim(r, "dim", out->ndim, 0, &dim) < 0)
 		return ACC_EUNSUP;
+	/* The axis of a primitive is not recorded: the dimension that grew. */
+	const struct acc_value *one = &list->item[0];
+	for (uint32_t d = 0; r->module && !stack && one->type == ACC_A_TENSOR &&
+		one->t->ndim == out->ndim && d < out->ndim; d++)
+		if (one->t->shape[d] != out->shape[d])
+			dim = d;
 	size_t inner = 1, at = 0, outer, total;
 	for (uint32_t d = dim + 1; d < out->ndim; d++)
 		inner *= (size_t)out->shape[d];
@@ -411,30 +417,30 @@ triangle(struct acc_replay *r, struct acc_dense *out)
 #define MOVE(n, s, f, w)                                                                 \
 	{.names = n, .sig = s, .cls = "move", .rounding = ACC_EXACT, .eval = f, .which = w}
 const struct acc_op acc_ops_move[] = {
-	MOVE("view reshape view_as_shape Reshape unsafe_view", "input|x|self:move *shape|size", same_order, 0),
-	MOVE("contiguous clone detach flatten ravel squeeze unsqueeze expand_dims view_as "
+	MOVE("view reshape view_as_shape Reshape unsafe_view reshape_alias npu_reshape", "input|x|self:move *shape|size", same_order, 0),
+	MOVE("contiguous clone detach flatten ravel squeeze unsqueeze expand_dims ExpandDims Squeeze view_as "
 		"reshape_as identity Identity Flatten alias unflatten lift_fresh",
 		"input|x|self:move", same_order, 0),
 	{.names = "to float half bfloat16 double long int bool byte short type type_as cpu cuda npu "
-		"astype cast npu_dtype_cast npu_format_cast to_copy requires_grad",
+		"astype cast npu_dtype_cast npu_format_cast to_copy requires_grad Cast",
 		.sig = "input|x|self:move", .cls = "cast", .rounding = ACC_ONCE, .eval = convert},
 	MOVE("transpose swapaxes swapdims t T mT adjoint", "input|x|self:move dim0|axis0 dim1|axis1",
 		swap, 0),
-	MOVE("permute", "input|x|self:move *dims|axis", permute, 0),
-	MOVE("expand expand_as broadcast_to", "input|x|self:move", expand, 0),
-	MOVE("narrow", "input:move dim start length", narrow, 0),
+	MOVE("permute Transpose npu_transpose", "input|x|self:move *dims|axis", permute, 0),
+	MOVE("expand expand_as broadcast_to BroadcastTo npu_broadcast", "input|x|self:move", expand, 0),
+	MOVE("narrow narrow_copy", "input:move dim start length", narrow, 0),
 	MOVE("select", "input:move dim start|index length", narrow, 1),
-	MOVE("chunk", "input|x:move size|chunks dim|axis", split, CHUNK),
-	MOVE("split split_with_sizes", "input|tensor|x:move size|split_size|split_sizes|"
+	MOVE("chunk unsafe_chunk", "input|x:move size|chunks dim|axis", split, CHUNK),
+	MOVE("split split_with_sizes unsafe_split unsafe_split_with_sizes", "input|tensor|x:move size|split_size|split_sizes|"
 		"split_size_or_sections dim|axis", split, SPLIT),
 	MOVE("tensor_split", "input:move size|sections|indices_or_sections dim", split, TENSOR_SPLIT),
 	MOVE("unbind", "input:move dim|axis", split, UNBIND),
-	MOVE("cat concat concatenate", "tensors:move dim|axis", join, 0),
+	MOVE("cat concat concatenate Concat", "tensors:move dim|axis", join, 0),
 	MOVE("stack", "tensors:move dim|axis", join, 1),
 	MOVE("flip", "input:move *dims|axis", flip, 0),
 	MOVE("roll", "input:move shifts dims", roll, 0),
-	MOVE("repeat tile", "input|x:move *repeats|dims|reps", repeat, 0),
-	MOVE("pad constant_pad_nd", "input:move pad|padding mode value", pad, 0),
+	MOVE("repeat tile Tile", "input|x:move *repeats|dims|reps", repeat, 0),
+	MOVE("pad constant_pad_nd npu_pad", "input:move pad|padding mode value", pad, 0),
 	MOVE("triu", "input:move diagonal", triangle, 1),
 	MOVE("tril", "input:move diagonal", triangle, 0),
 	{.names = NULL},

@@ -1,6 +1,9 @@
 /* Layer, rms, batch, group and instance norms. */
 #include "replay/impl.h"
 
+/* BARE_LAYER: the shape that is normalised is not given. */
+enum { LAYER, RMS, NPU_RMS, BARE_LAYER };
+
 /* Elements with one mean and variance: (a, c) for group b of a tensor taken apart as A x B x C;
  * layer norm has A groups of C, batch norm B groups over A and C. */
 struct layout {
@@ -89,6 +92,10 @@ choose_eps(struct acc_replay *r, const struct acc_dense *x, const struct layout 
 	int rc = acc_arg_float(r, "eps", eps);
 	if (rc != 0 || !r->module || r->rec[0].v == NULL)
 		return rc;
+	if (r->guess > 0) { /* the input is changed now */
+		*eps = r->guess;
+		return 0;
+	}
 	struct acc_dense trial = *out;
 	double best = INFINITY;
 	trial.mag = NULL;
@@ -101,6 +108,7 @@ choose_eps(struct acc_replay *r, const struct acc_dense *x, const struct layout 
 			*eps = usual[i];
 		}
 	}
+	r->guess = *eps;
 	return trial.v == NULL ? ACC_EUNSUP : 0;
 }
 
@@ -116,6 +124,14 @@ weights(struct acc_replay *r, size_t n, size_t step, struct affine *f)
 	return 0;
 }
 
+/* MindSpore's primitive has the variance in this place, or 1 / deviation. */
+static bool
+gives_variance(const struct acc_replay *r, uint32_t k, double rstd, double eps)
+{
+	double rec = r->rec[k].v == NULL || r->rec[k].n == 0 ? NAN : r->rec[k].v[0];
+	return fabs(rec - (1 / (rstd * rstd) - eps)) < fabs(rec - rstd);
+}
+
 static int
 finish(struct acc_replay *r, const struct acc_dense *x, const struct layout *l,
 	const struct affine *f, bool centre, double eps, struct acc_dense *out)
@@ -128,19 +144,19 @@ finish(struct acc_replay *r, const struct acc_dense *x, const struct layout *l,
 	for (uint32_t k = 1; k < r->nrec; k++) {
 		size_t groups = (l->over_a ? 1 : l->a) * l->b;
 		bool mean = centre && k == 1;
+		bool variance = !mean && r->op->which == BARE_LAYER && r->module &&
+			gives_variance(r, k, measure(x->v, l, 0, eps, centre).rstd, eps);
 		if (out[k].n != groups || k > 2)
 			return acc_cannot(r, "outputs that are not understood");
 		for (size_t g = 0; g < groups; g++) {
 			struct stats s = measure(x->v, l, g, eps, centre);
-			out[k].v[g] = mean ? s.mean : s.rstd;
+			out[k].v[g] = mean ? s.mean : variance ? 1 / (s.rstd * s.rstd) - eps : s.rstd;
 			if (mean && out[k].mag != NULL)
 				out[k].mag[g] = 1 / s.rstd;
 		}
 	}
 	return 0;
 }
-
-enum { LAYER, RMS, NPU_RMS };
 
 /* How many elements a row has: those of normalized_shape, or of the weight. */
 static int
@@ -149,7 +165,7 @@ row_length(struct acc_replay *r, const struct acc_dense *x, size_t *len)
 	int64_t shape[ACC_DENSE_DIMS];
 	uint32_t n = 0;
 	const struct acc_dense *w = NULL;
-	if (r->op->which != NPU_RMS && !r->module) {
+	if (r->op->which != NPU_RMS && r->op->which != BARE_LAYER && !r->module) {
 		if (acc_arg_ints(r, "normalized_shape", shape, ACC_DENSE_DIMS, &n) < 0)
 			return ACC_EUNSUP;
 		for (uint32_t d = 0; d < n; d++)
@@ -176,10 +192,11 @@ layer_norm(struct acc_replay *r, struct acc_dense *out)
 		weights(r, len, 1, &f) < 0)
 		return ACC_EUNSUP;
 	struct layout l = {x->n / len, 1, len, false};
-	double eps = r->op->which == LAYER ? 1e-5 : 1e-6;
+	bool centre = r->op->which == LAYER || r->op->which == BARE_LAYER;
+	double eps = centre ? 1e-5 : 1e-6;
 	if (r->op->which == RMS && !r->module && acc_arg(r, "eps") == NULL && x->n > 0)
 		eps = acc_dtypes[x->dtype].eps;
-	return finish(r, x, &l, &f, r->op->which == LAYER, eps, out);
+	return finish(r, x, &l, &f, centre, eps, out);
 }
 
 static int
@@ -202,7 +219,7 @@ static int
 channels(struct acc_replay *r, const struct acc_dense **x, struct layout *l)
 {
 	int64_t groups = 1;
-	bool training = true;
+	bool training = r->module || acc_arg(r, "running_mean") == NULL;
 	if (acc_need_tensor(r, "input", x) < 0)
 		return ACC_EUNSUP;
 	if ((*x)->ndim < 2 || (*x)->n == 0)
@@ -257,12 +274,13 @@ channel_norm(struct acc_replay *r, struct acc_dense *out)
 	int rc = channels(r, &x, &l);
 	if (rc < 0)
 		return rc;
+	for (uint32_t k = 1; rc > 0 && k < r->nrec; k++)
+		if (out[k].n > 0)
+			return acc_cannot(r, "outputs that are not understood");
 	if (rc > 0)
 		return evaluation(r, x, l.c, 1e-5, out);
 	if (weights(r, (size_t)x->shape[1], trailing(x, 2), &f) < 0)
 		return ACC_EUNSUP;
-	if (r->nrec > 1)
-		return acc_cannot(r, "outputs that are not understood");
 	return finish(r, x, &l, &f, true, 1e-5, out);
 }
 
@@ -289,7 +307,9 @@ channel_blocks(struct acc_replay *r, const char *name, struct acc_blocks *in,
 	{.names = n, .sig = s, .cls = "norm", .rounding = ACC_FEW, .eval = f, .blocks = b,   \
 		.which = w}
 const struct acc_op acc_ops_norm[] = {
-	NORM("layer_norm npu_layer_norm LayerNorm native_layer_norm FusedLayerNorm",
+	NORM("LayerNorm FusedLayerNorm", "input|x:block weight|gamma:point bias|beta:point "
+		"eps|epsilon", layer_norm, layer_blocks, BARE_LAYER),
+	NORM("layer_norm npu_layer_norm npu_layer_norm_eval native_layer_norm",
 		"input|x:block normalized_shape weight:point bias:point eps", layer_norm,
 		layer_blocks, LAYER),
 	NORM("npu_rms_norm RmsNorm RMSNorm LlamaRMSNorm Qwen2RMSNorm",
@@ -300,6 +320,10 @@ const struct acc_op acc_ops_norm[] = {
 	NORM("batch_norm BatchNorm1d BatchNorm2d BatchNorm3d", "input:block running_mean "
 		"running_var weight:block bias:block training momentum eps", channel_norm,
 		channel_blocks, BATCH),
+	NORM("native_batch_norm", "input:block weight:block bias:block running_mean running_var "
+		"training momentum eps", channel_norm, channel_blocks, BATCH),
+	NORM("native_group_norm", "input:block weight:block bias:block n c hxw num_groups eps",
+		channel_norm, channel_blocks, GROUP),
 	NORM("instance_norm", "input:block running_mean running_var weight:block bias:block "
 		"use_input_stats momentum eps", channel_norm, channel_blocks, INSTANCE),
 	NORM("group_norm", "input:block num_groups weight:block bias:block eps", channel_norm,

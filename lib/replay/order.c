@@ -217,12 +217,13 @@ ranked(struct acc_replay *r, struct acc_dense *out)
 	const double *rec = k.indices < 0 ? NULL : r->rec[k.indices].v;
 	if (idx == NULL || tmp == NULL)
 		return acc_cannot(r, "out of memory");
-	if (r->gradient && rec == NULL)
+	bool follow = r->gradient && k.values >= 0;
+	if (follow && rec == NULL)
 		return acc_cannot(r, "its indices were not recorded");
 	for (size_t i = 0; i < k.s.outer * k.s.inner; i++) {
 		size_t o = i / k.s.inner, c = i % k.s.inner, at = o * k.take * k.s.inner + c;
 		const double *x = k.s.x->v + o * k.s.len * k.s.inner + c;
-		if (!r->gradient)
+		if (!follow)
 			rank_row(&k, r->op->which, x, rec == NULL ? NULL : rec + at, idx, tmp);
 		else if (!taken(rec + at, k.s.inner, k.take, k.s.len, idx))
 			return acc_cannot(r, "an index outside of its input");

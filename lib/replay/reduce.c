@@ -20,6 +20,9 @@ choose(struct acc_replay *r, struct plan *p)
 	uint32_t n = 0;
 	if (acc_need_tensor(r, "input", &p->x) < 0 || acc_arg_bool(r, "keepdim", &p->keepdim) < 0)
 		return ACC_EUNSUP;
+	/* An attribute of a primitive. */
+	if (r->module && p->x->ndim > 0)
+		p->keepdim = r->rec[0].ndim == p->x->ndim;
 	int rc = acc_arg_ints(r, "dim", dim, ACC_DENSE_DIMS, &n);
 	if (rc < 0)
 		return rc;
@@ -302,17 +305,17 @@ blocks(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 	{.names = n, .sig = s, .cls = c, .rounding = rnd, .eval = some, .blocks = blocks, .which = w}
 #define SIG "input|x|self:block dim|axis keepdim|keepdims dtype"
 const struct acc_op acc_ops_reduce[] = {
-	REDUCE("sum", SIG, "reduce", ACC_FEW, SUM),
-	REDUCE("mean", SIG, "reduce", ACC_FEW, MEAN),
-	REDUCE("prod", SIG, "reduce", ACC_FEW, PROD),
-	REDUCE("amax", SIG, "reduce", ACC_EXACT, AMAX),
-	REDUCE("amin", SIG, "reduce", ACC_EXACT, AMIN),
-	REDUCE("max", SIG, "reduce", ACC_EXACT, MAX),
-	REDUCE("min", SIG, "reduce", ACC_EXACT, MIN),
+	REDUCE("sum ReduceSum", SIG, "reduce", ACC_FEW, SUM),
+	REDUCE("mean ReduceMean", SIG, "reduce", ACC_FEW, MEAN),
+	REDUCE("prod ReduceProd", SIG, "reduce", ACC_FEW, PROD),
+	REDUCE("amax ReduceMax", SIG, "reduce", ACC_EXACT, AMAX),
+	REDUCE("amin ReduceMin", SIG, "reduce", ACC_EXACT, AMIN),
+	REDUCE("max npu_max", SIG, "reduce", ACC_EXACT, MAX),
+	REDUCE("min npu_min", SIG, "reduce", ACC_EXACT, MIN),
 	REDUCE("argmax", SIG, "reduce", ACC_EXACT, ARGMAX),
 	REDUCE("argmin", SIG, "reduce", ACC_EXACT, ARGMIN),
-	REDUCE("all", SIG, "reduce", ACC_EXACT, ALL),
-	REDUCE("any", SIG, "reduce", ACC_EXACT, ANY),
+	REDUCE("all ReduceAll", SIG, "reduce", ACC_EXACT, ALL),
+	REDUCE("any ReduceAny", SIG, "reduce", ACC_EXACT, ANY),
 	REDUCE("count_nonzero", SIG, "reduce", ACC_EXACT, COUNT_NONZERO),
 	REDUCE("norm linalg_vector_norm vector_norm linalg_norm",
 		"input|x|self:block p|ord dim|axis keepdim dtype", "reduce", ACC_FEW, NORM),

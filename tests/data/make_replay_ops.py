@@ -274,13 +274,161 @@ def optimizers(s):
          g[0], 0.9, grad=False)
 
 
-FAMILIES = [scatters, orders, makers, patterns, distances, lists, optimizers]
+def rarer(s):
+    x, y = rand(3, 4), rand(3, 4)
+    s.do("Functional.threshold", F.threshold, x, 0.2, -1.0)
+    s.do("Functional.hardshrink", F.hardshrink, x)
+    s.do("Functional.softshrink", F.softshrink, x, 0.3)
+    s.do("Functional.tanhshrink", F.tanhshrink, 3 * x)
+    s.do("Torch.logit", torch.logit, torch.sigmoid(x), 1e-2)
+    for name in "sinc deg2rad rad2deg".split():
+        s.do(f"Torch.{name}", getattr(torch, name), x)
+    s.do("Torch.lgamma", torch.lgamma, x.abs() + 0.5)
+    s.do("Functional.prelu", F.prelu, x, rand(4))
+    s.do("Functional.prelu", F.prelu, x, ids([0.25], dtype=f64))
+    for name in "fmax fmin logaddexp logaddexp2 copysign".split():
+        s.do(f"Torch.{name}", getattr(torch, name), x, y, grad=name != "copysign")
+    s.do("Torch.xlogy", torch.xlogy, x, y.abs() + 0.1)
+    s.do("Torch.float_power", torch.float_power, x.abs(), 2.5)
+    s.do("Torch.clamp_min", torch.clamp_min, x, 0.1)
+    s.do("Torch.clamp_max", torch.clamp_max, x, y, grad=False)
+    s.do("Torch.heaviside", torch.heaviside, ids([-1.0, 0.0, 2.0]), ids([0.5]), grad=False)
+    s.do("Torch.ldexp", torch.ldexp, x, ids([1, 2, 3, -1]), grad=False)
+    s.do("Torch.gcd", torch.gcd, ids([12, -9, 0]), ids([18, 6, 5]), grad=False)
+    s.do("Torch.lcm", torch.lcm, ids([12, -9, 0]), ids([18, 6, 5]), grad=False)
+    s.do("Torch.bitwise_not", torch.bitwise_not, ids([5, -1, 0]), grad=False)
+    odd = ids([nan, inf, -inf, 1.0])
+    s.do("Torch.nan_to_num", torch.nan_to_num, odd, grad=False, off=False)
+    s.do("Torch.nan_to_num", torch.nan_to_num, odd, 0.5, posinf=2.0, grad=False, off=False)
+    s.do("Torch.isposinf", torch.isposinf, odd, grad=False, off=False)
+    s.do("Torch.fmax", torch.fmax, odd, ids([1.0, nan, 2.0, nan]), grad=False, off=False)
+    s.do("Torch.clamp_min", torch.clamp_min, odd, 0.0, grad=False, off=False)
+
+
+def rms(x, g, eps):
+    r = torch.rsqrt((x * x).mean(-1, True) + eps)
+    return x * r * g, r
+
+
+def fused(s):
+    def add_rms(a, b, g, epsilon):
+        return (*rms(a + b, g, epsilon), a + b)
+
+    def layer(x, g, b, eps):
+        m, v = x.mean(-1, True), x.var(-1, unbiased=False, keepdim=True)
+        r = torch.rsqrt(v + eps)
+        return (x - m) * r * g + b, m, r
+    x, y, g, b = rand(2, 3, 8), rand(2, 3, 8), rand(8), rand(8)
+    for t in (f64, bf16):
+        s.do("NPU.npu_add_rms_norm", add_rms, x.to(t), y.to(t), g.to(t), 1e-5)
+    s.do("NPU.npu_add_layer_norm", lambda a, c, g, b, e, more: (*layer(a + c, g, b, e), a + c), x, y,
+         g, b, 1e-5, True)
+    s.do("NPU.npu_deep_norm", lambda x, gx, b, g, alpha, e: (lambda o: (o[1], o[2], o[0]))(
+         layer(alpha * x + gx, g, b, e)), x, y, b, g, 0.5, 1e-6)
+    s.do("NPU.npu_layer_norm_eval", F.layer_norm, x, (8,), g, b, 1e-5)
+    s.do("Aten.native_group_norm.default", lambda x, w, b, n, c, k, g, e: torch.native_group_norm(
+         x, w, b, n, c, k, g, e)[0], rand(2, 6, 5), rand(6), rand(6), 2, 6, 5, 3, 1e-5)
+    s.do("NPU.npu_group_norm_silu", lambda x, w, b, n, eps: F.silu(F.group_norm(x, n, w, b, eps)),
+         rand(2, 6, 5), rand(6), rand(6), 3, 1e-5)
+
+    def geglu(t, dim=-1, approximate=1):
+        a, c = t.chunk(2, dim)
+        h = F.gelu(c, approximate="tanh" if approximate else "none")
+        return a * h, h
+    s.do("NPU.npu_geglu", geglu, x)
+    s.do("NPU.npu_geglu", geglu, x, dim=2, approximate=0)
+    s.do("NPU.npu_softmax_cross_entropy_with_logits", lambda x, t: -(t * F.log_softmax(x, -1)).sum(-1),
+         rand(4, 5), torch.softmax(rand(4, 5), -1))
+    s.do("NPU.npu_moe_gating_top_k_softmax", lambda x, f, k: (*torch.softmax(x, -1).topk(k),
+         torch.arange(x.shape[0] * k).view(k, -1).t()), rand(4, 6), None, 2, grad=False, off=False)
+    tokens, choice = rand(4, 3), ids([[0, 2], [1, 0], [2, 1], [0, 1]])
+    order = choice.flatten().argsort(stable=True)
+    s.do("NPU.npu_moe_token_permute", lambda t, i: (t[order // 2], order.argsort()), tokens, choice)
+    s.do("NPU.npu_moe_token_unpermute", lambda t, i, p: (t[i].view(4, 2, 3) * p[..., None]).sum(1),
+         rand(8, 3), order.argsort(), rand(4, 2))
+    s.do("NPU.npu_moe_token_unpermute", lambda t, i: t[i], rand(8, 3), order.argsort())
+
+
+def primitives(s):
+    """MindSpore's, whose attributes are not recorded."""
+    a, b = rand(3, 4), rand(4, 5)
+    for x, y, f in ((a, b, lambda x, y: x @ y), (a, b.t(), lambda x, y: x @ y.t()),
+                    (a.t(), b, lambda x, y: x.t() @ y), (rand(4, 4), rand(4, 4),
+                     lambda x, y: x @ y.t()), (rand(4, 4), rand(4, 4), lambda x, y: x.t() @ y)):
+        s.do("Primitive.fc.MatMul", f, x.contiguous(), y.contiguous())
+    s.do("Primitive.attn.BatchMatMul", lambda x, y: x @ y.transpose(-1, -2), rand(2, 2, 3, 3),
+         rand(2, 2, 3, 3))
+    x = rand(2, 3, 4)
+    s.do("Primitive.fc.BiasAdd", lambda x, b: x + b, a, rand(4))
+    s.do("Primitive.conv.BiasAdd", lambda x, b: x + b[:, None], x, rand(3))
+    s.do("Primitive.norm.LayerNorm", lambda x, g, b: (F.layer_norm(x, (4,), g, b, 1e-12),
+         x.detach().mean(-1, True), x.detach().var(-1, unbiased=False, keepdim=True)), x, rand(4),
+         rand(4))
+    s.do("Primitive.norm.RmsNorm", lambda x, g: (lambda y: (y[0], y[1].detach()))(
+         rms(x, g, 1e-5)), 0.01 * x, rand(4))
+    s.do("Primitive.m.ReduceSum", lambda x, d: x.sum(d), x, (0, 2))
+    s.do("Primitive.m.ReduceMean", lambda x, d: x.mean(d, True), x, 1)
+    s.do("Primitive.m.ReduceMax", lambda x, d: x.amax(d), x, (1,))
+    s.do("Primitive.m.Transpose", lambda x, p: x.permute(*p), x, (2, 0, 1))
+    s.do("Primitive.m.Tile", lambda x, n: x.repeat(*n), a, (2, 1))
+    s.do("Primitive.m.Concat", lambda l: torch.cat(l, 1), [a, rand(3, 2)])
+    s.do("Primitive.m.Gather", lambda x, i, d: x[:, i], x, ids([[0, 2], [1, 1]]), 1)
+    s.do("Primitive.m.GatherD", torch.gather, a, 1, ids([[0, 1], [2, 3], [1, 0]]))
+    s.do("Functional.gather_nd", lambda x, i: x[i[:, 0], i[:, 1]], x, ids([[0, 2], [1, 1]]))
+    s.do("Primitive.m.StridedSlice", lambda x, b, e, k: x[:, 1:3, ::2], x, (0, 1, 0), (2, 3, 4),
+         (1, 1, 2), off=False)
+    s.do("Aten.slice.Tensor", lambda x, d, a, b, k: x[:, :, 1::2], x, 2, 1, 9223372036854775807, 2)
+    s.do("Primitive.m.OneHot", lambda i, n, on, off: F.one_hot(i, n) * (on - off) + off,
+         ids([0, 2]), 3, 1.0, 0.0, grad=False)
+    s.do("Primitive.m.Cast", lambda x, d: x.to(d), x, f32, grad=False)
+    s.do("Primitive.loss.SoftmaxCrossEntropyWithLogits", lambda x, t: (
+         -(t * F.log_softmax(x, -1)).sum(-1), torch.softmax(x, -1) - t), rand(4, 5),
+         torch.softmax(rand(4, 5), -1), grad=False)
+
+
+def unaudited(s):
+    """What must not be called wrong: inputs recorded after a call that works in place; modules
+    whose numbers are not the usual ones."""
+    class After(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, y, fn, x):
+            ctx.save_for_backward(x)
+            ctx.fn = fn
+            return y.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            x = ctx.saved_tensors[0].detach().requires_grad_(True)
+            with torch.enable_grad():
+                return torch.autograd.grad(ctx.fn(x), x, g)[0], None, None
+
+    def after(op, fn, x, *args, **kwargs):
+        y = fn(x, *args).detach()
+        s.do(op, lambda y, *a, **k: After.apply(y, lambda x: fn(x, *args), x), y, *args, off=False,
+             **kwargs)
+    x = rand(3, 4)
+    after("Tensor.add_", torch.add, x, 1.5)
+    after("Tensor.__imul__", torch.mul, x, 3.0)
+    after("Functional.silu", F.silu, x, inplace=True)
+    after("Aten.div_.Tensor", torch.div, x, 2.0)
+    after("Module.act.LeakyReLU", lambda x: F.leaky_relu(x, 0.3), x)
+    s.do("Module.act.Softmax", lambda x: torch.softmax(x, 0), x, off=False)
+    s.do("Module.act.LeakyReLU", lambda x: F.leaky_relu(x, 0.3), x, off=False)
+    p, g = [rand(2, 3)], [rand(2, 3)]
+    s.do("Torch._foreach_add_", lambda a, b: a, p, g, grad=False, off=False)
+    # recorded before the call, and right or wrong
+    for _ in range(3):
+        s.do("Tensor.mul_", torch.mul, x, 3.0, grad=False)
+
+
+FAMILIES = [scatters, orders, makers, patterns, distances, lists, optimizers, rarer, fused,
+            primitives, unaudited]
 
 if __name__ == "__main__":
     out = sys.argv[1]
     os.makedirs(out, exist_ok=True)
     for family in FAMILIES:
         torch.manual_seed(1)
-        stream = Ranked() if family == orders else Calls()
+        stream = Ranked() if family in (orders, fused) else Calls()
         family(stream)
         stream.write(os.path.join(out, family.__name__ + ".acc.gz"))
