@@ -98,6 +98,8 @@ struct acc_meter *acc_meter_open(struct acc_roots *r, const struct acc_meter_opt
 enum { ACC_METER_QUEUE = 256 };
 int acc_meter_add(struct acc_meter *m, void *tag, struct acc_operand a, struct acc_operand b,
 	double min_scale, struct acc_err *e);
+/* Queue work of another kind, that a thread of the meter does; the result has only the tag. */
+int acc_meter_add_task(struct acc_meter *m, void (*task)(void *tag), void *tag, struct acc_err *e);
 /* The oldest result. 1: *out filled; 0: nothing is queued, or (wait false) not finished yet. */
 int acc_meter_take(struct acc_meter *m, bool wait, struct acc_reading *out);
 void acc_meter_close(struct acc_meter *m);

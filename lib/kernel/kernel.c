@@ -56,6 +56,23 @@ acc_kernel_force(const char *isa, struct acc_err *e)
 }
 
 void
+acc_kernel_load(enum acc_dtype t, const void *p, size_t n, double *out)
+{
+	float x[256];
+	const uint8_t *b = p;
+	if (!acc_is_narrow(t) || t == ACC_F32) {
+		acc_wide_load(t, p, n, out);
+		return;
+	}
+	for (size_t off = 0, m; off < n; off += m) {
+		m = n - off < 256 ? n - off : 256;
+		acc_narrow_load(row(), t, acc_codes_of(t), b + off * acc_dtypes[t].size, m, x);
+		for (size_t i = 0; i < m; i++)
+			out[off + i] = (double)x[i];
+	}
+}
+
+void
 acc_kernel_one(enum acc_dtype t, const void *p, size_t n, struct acc_one *out)
 {
 	acc_one_run(row(), t, p, n, out);

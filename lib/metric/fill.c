@@ -337,23 +337,38 @@ preset_equal(struct acc_rec *r, const struct side *a, const struct side *b, enum
 }
 
 int
-acc_gauge_preset(struct acc_gauge *m, struct acc_rec *r, struct side *a, struct side *b)
+acc_gauge_preset_begin(struct acc_gauge *m, struct slot *s)
 {
 	static const char *const mode[] = {"", "tensor", "statistics", "md5"};
-	struct preset_in in = {.roots = m->roots, .r = r, .a = a, .b = b,
-		.mode = mode_of(m, a, b), .check = !m->opt.no_check, .err_a = &a->err,
-		.err_b = &b->err};
+	struct side *a = &s->a, *b = &s->b;
+	s->in = (struct preset_in){.roots = m->roots, .r = &s->rec, .a = a, .b = b,
+		.preset = m->opt.preset, .mode = mode_of(m, a, b), .check = !m->opt.no_check,
+		.err_a = &a->err, .err_b = &b->err};
 	if (a->kind == SIDE_ABSENT || a->kind == SIDE_OTHER || b->kind == SIDE_OTHER)
 		return 0;
-	int rc = put_mode(r, mode[in.mode]);
+	int rc = put_mode(&s->rec, mode[s->in.mode]);
+	return rc < 0 ? rc : 1;
+}
+
+void
+acc_gauge_preset_run(void *slot)
+{
+	struct preset_in *in = &((struct slot *)slot)->in;
+	in->rc = in->preset == ACC_PRESET_PTDBG
+			 ? acc_preset_ptdbg(in)
+			 : acc_preset_msprobe(in, in->preset == ACC_PRESET_MSPROBE83);
+}
+
+int
+acc_gauge_preset_end(struct acc_gauge *m, struct slot *s)
+{
+	struct side *a = &s->a, *b = &s->b;
+	int rc = s->in.rc;
 	if (rc == 0)
-		rc = m->opt.preset == ACC_PRESET_PTDBG ? acc_preset_ptdbg(&in)
-			: acc_preset_msprobe(&in, m->opt.preset == ACC_PRESET_MSPROBE83);
+		rc = preset_equal(&s->rec, a, b, s->in.mode);
 	if (rc == 0)
-		rc = preset_equal(r, a, b, in.mode);
+		rc = put_err(m, &s->rec, a, &a->err);
 	if (rc == 0)
-		rc = put_err(m, r, a, &a->err);
-	if (rc == 0)
-		rc = put_err(m, r, b, &b->err);
+		rc = put_err(m, &s->rec, b, &b->err);
 	return rc;
 }

@@ -86,90 +86,6 @@ acc_gauge_bytes(const struct acc_gauge *m, uint64_t *waiting)
 	return m->bytes;
 }
 
-/* --- what a record is --- */
-
-static int
-learn(struct acc_gauge *m, const struct acc_rec *r)
-{
-	struct acc_str task = acc_get_text(r, "", "task");
-	uint64_t v = acc_str_is(task, "tensor")       ? TASK_TENSOR
-		     : acc_str_is(task, "md5")        ? TASK_MD5
-		     : acc_str_is(task, "statistics") ? TASK_STATS
-						      : TASK_UNKNOWN;
-	if (acc_str_is(acc_get_text(r, "", "framework"), "mindspore"))
-		v |= MINDSPORE;
-	struct acc_err e = {0};
-	if (acc_roots_add(m->roots, r, &e) < 0)
-		m->trouble(m->arg, &e);
-	uint64_t *slot = acc_map_put(&m->source, acc_get_text(r, "", "id"), v);
-	if (slot == NULL)
-		return ACC_ENOMEM;
-	*slot = v;
-	return 0;
-}
-
-static enum side_kind
-kind_of(struct acc_str kind)
-{
-	return kind.n == 0                   ? SIDE_ABSENT
-	       : acc_str_is(kind, "tensor") ? SIDE_TENSOR
-	       : acc_str_is(kind, "arg")    ? SIDE_ARG
-					    : SIDE_OTHER;
-}
-
-static void
-look_at(struct acc_gauge *m, const struct acc_rec *r, const char *prefix,
-	enum side_kind kind, struct side *s)
-{
-	acc_side_get(r, prefix, kind, s);
-	const uint64_t *src = s->src.n == 0 ? NULL : acc_map_get(&m->source, s->src);
-	if (src != NULL) {
-		s->task = (enum side_task)(*src & ~(uint64_t)MINDSPORE);
-		s->mindspore = (*src & MINDSPORE) != 0;
-	}
-	if (m->inlined != NULL && kind == SIDE_TENSOR && !s->payload && s->err.code == 0)
-		acc_inlined_refer(m->inlined, r, s);
-	m->seen_payload |= s->payload;
-	m->seen_md5 |= kind == SIDE_TENSOR && s->has_crc32;
-}
-
-static void
-look(struct acc_gauge *m, const struct acc_rec *r, struct side *a, struct side *b)
-{
-	if (acc_rec_is(r, "tensor")) {
-		look_at(m, r, "", SIDE_TENSOR, a);
-		*b = (struct side){.prefix = "", .kind = SIDE_ABSENT};
-		return;
-	}
-	look_at(m, r, "a.", kind_of(acc_get_text(r, "a.", "kind")), a);
-	look_at(m, r, "b.", kind_of(acc_get_text(r, "b.", "kind")), b);
-}
-
-/* Is it one of this side's s.*, which are measured now? */
-static bool
-of_side(struct acc_str k, const struct side *s)
-{
-	const size_t np = strlen(s->prefix);
-	return s->payload && k.n > np + 2 && k.p[np] == 's' && k.p[np + 1] == '.' &&
-	       acc_str_starts(k, s->prefix);
-}
-
-/* Forget what an earlier run has measured: m.*, and s.* of the sides that are measured now. */
-static void
-strip(struct acc_rec *r, const struct side *a, const struct side *b)
-{
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < r->n; i++) {
-		struct acc_str k = r->f[i].key;
-		if ((k.n >= 2 && k.p[0] == 'm' && k.p[1] == '.') || of_side(k, a) || of_side(k, b))
-			continue;
-		if (n < i)
-			r->f[n] = r->f[i];
-		n++;
-	}
-	r->n = n;
-}
-
 /* --- the ring --- */
 
 static int
@@ -229,7 +145,7 @@ static void
 unlay(struct acc_gauge *m, struct slot *s)
 {
 	s->laid = false;
-	look(m, &s->rec, &s->a, &s->b);
+	acc_gauge_look(m, &s->rec, &s->a, &s->b);
 }
 
 /* A result in row-major order that is so bad that the order may be wrong: is it so in another?
@@ -281,7 +197,7 @@ take(struct acc_gauge *m, bool wait)
 		return 0;
 	struct slot *s = m->reading.tag;
 	const struct acc_one *b = &m->reading.b;
-	int again = s->laid ? confirm(m, s) : measure_again(m, s);
+	int again = s->preset ? 0 : s->laid ? confirm(m, s) : measure_again(m, s);
 	if (again != 0)
 		return again;
 	if (s->gradient && m->reading.has_b) {
@@ -293,7 +209,7 @@ take(struct acc_gauge *m, bool wait)
 		if (rms > m->gradient.rms)
 			m->gradient.rms = rms;
 	}
-	int rc = acc_gauge_fill(m, s, &m->reading);
+	int rc = s->preset ? acc_gauge_preset_end(m, s) : acc_gauge_fill(m, s, &m->reading);
 	release(m, &s->rec, &s->a, &s->b);
 	m->bytes += s->bytes;
 	s->done = true;
@@ -316,7 +232,7 @@ enter(struct acc_gauge *m, const struct acc_rec *r, struct slot **out)
 	if (rc < 0)
 		return rc;
 	s->held = s->rec.mem.held + s->rec.cap * sizeof *s->rec.f;
-	s->done = s->gradient = s->laid = false;
+	s->done = s->gradient = s->laid = s->preset = false;
 	s->call = 0;
 	m->held += s->held;
 	m->n++;
@@ -383,17 +299,28 @@ least_scale(struct acc_gauge *m, struct slot *s, double *out)
 	return 0;
 }
 
+/* A slot of its own for a record that the meter's threads work on. */
+static int
+enter_payload(struct acc_gauge *m, const struct acc_rec *r, struct slot **out)
+{
+	int rc = enter(m, r, out);
+	if (rc < 0)
+		return rc;
+	struct slot *s = *out;
+	acc_gauge_look(m, &s->rec, &s->a, &s->b);
+	s->bytes = (s->a.payload ? s->a.ref.len : 0) + (s->b.payload ? s->b.ref.len : 0);
+	m->queued += s->bytes;
+	return 0;
+}
+
 static int
 queue(struct acc_gauge *m, const struct acc_rec *r, struct acc_err *e)
 {
 	struct slot *s;
 	double scale;
-	int rc = enter(m, r, &s);
+	int rc = enter_payload(m, r, &s);
 	if (rc < 0)
 		return rc;
-	look(m, &s->rec, &s->a, &s->b);
-	s->bytes = (s->a.payload ? s->a.ref.len : 0) + (s->b.payload ? s->b.ref.len : 0);
-	m->queued += s->bytes;
 	rc = least_scale(m, s, &scale);
 	if (rc >= 0 && m->opt.preset == ACC_PRESET_NONE && s->a.payload && s->b.payload &&
 		acc_gauge_unequal(s))
@@ -405,6 +332,38 @@ queue(struct acc_gauge *m, const struct acc_rec *r, struct acc_err *e)
 	return rc;
 }
 
+/* As another tool does: two tensors by one of the meter's threads, */
+static int
+queue_preset(struct acc_gauge *m, const struct acc_rec *r, struct acc_err *e)
+{
+	struct slot *s;
+	int rc = enter_payload(m, r, &s);
+	if (rc < 0)
+		return rc;
+	s->preset = true;
+	rc = acc_gauge_preset_begin(m, s);
+	while (rc >= 0 && (rc = acc_meter_add_task(m->meter, acc_gauge_preset_run, s, e)) == 1)
+		rc = take(m, true);
+	while (rc >= 0 && (rc = take(m, false)) == 1)
+		;
+	return rc;
+}
+
+/* anything else at once, in the record itself. */
+static int
+preset_now(struct acc_gauge *m, struct acc_rec *r, struct slot *s)
+{
+	s->rec = *r;
+	int rc = acc_gauge_preset_begin(m, s);
+	if (rc > 0) {
+		acc_gauge_preset_run(s);
+		rc = acc_gauge_preset_end(m, s);
+	}
+	*r = s->rec;
+	release(m, r, &s->a, &s->b);
+	return rc < 0 ? rc : pass(m, r);
+}
+
 /* --- the filter --- */
 
 /* The ring's slots hold records; here is one whose sides are known already. */
@@ -412,18 +371,15 @@ static int
 measure(struct acc_gauge *m, struct acc_rec *r, struct slot *s, struct acc_err *e)
 {
 	static const enum acc_metric_preset ours[] = {ACC_PRESET_NONE, ACC_PRESET_MSACCUCMP};
-	int rc;
-	strip(r, &s->a, &s->b);
-	if (acc_rec_is(r, "pair") && m->opt.preset != ours[0] && m->opt.preset != ours[1]) {
-		rc = acc_gauge_preset(m, r, &s->a, &s->b);
-		release(m, r, &s->a, &s->b);
-	} else if (s->a.payload || s->b.payload) {
+	acc_gauge_strip(r, &s->a, &s->b);
+	if (acc_rec_is(r, "pair") && m->opt.preset != ours[0] && m->opt.preset != ours[1])
+		return s->a.payload && s->b.payload ? queue_preset(m, r, e) : preset_now(m, r, s);
+	if (s->a.payload || s->b.payload)
 		return queue(m, r, e);
-	} else { /* nothing to read: done at once, in the record itself */
-		s->rec = *r;
-		rc = acc_gauge_fill(m, s, NULL);
-		*r = s->rec;
-	}
+	/* Nothing to read: done at once, in the record itself. */
+	s->rec = *r;
+	int rc = acc_gauge_fill(m, s, NULL);
+	*r = s->rec;
 	return rc < 0 ? rc : pass(m, r);
 }
 
@@ -464,7 +420,7 @@ advance(struct acc_gauge *m, bool last, struct acc_err *e)
 	int rc;
 	while ((rc = acc_inlined_peek(m->inlined, &r, e)) > 0) {
 		if (measurable(r)) {
-			look(m, r, &s->a, &s->b);
+			acc_gauge_look(m, r, &s->a, &s->b);
 			if (!last && (acc_inlined_waits(m->inlined, r, &s->a) ||
 				acc_inlined_waits(m->inlined, r, &s->b)))
 				return 0;
@@ -503,9 +459,9 @@ int
 acc_gauge_put(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e)
 {
 	struct slot *s = &m->now;
-	int rc = acc_rec_is(r, "source") ? learn(m, r) : 0;
+	int rc = acc_rec_is(r, "source") ? acc_gauge_learn(m, r) : 0;
 	if (rc == 0 && measurable(r)) {
-		look(m, r, &s->a, &s->b);
+		acc_gauge_look(m, r, &s->a, &s->b);
 		rc = expect(m, r, &s->a, e);
 		if (rc == 0)
 			rc = expect(m, r, &s->b, e);

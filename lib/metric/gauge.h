@@ -24,6 +24,8 @@ struct slot {
 	bool laid;
 	struct layout layout;
 	struct acc_reading *direct; /* what row-major order gave; NULL: it cannot be */
+	bool preset;   /* measured as another tool does: */
+	struct preset_in in;
 };
 
 struct acc_gauge {
@@ -59,11 +61,20 @@ struct acc_gauge {
 
 enum { MINDSPORE = 16 }; /* beside the task in acc_gauge.source */
 
+/* Learn a source. */
+int acc_gauge_learn(struct acc_gauge *m, const struct acc_rec *r);
+/* Both sides of a pair; of a tensor, as the first. */
+void acc_gauge_look(struct acc_gauge *m, const struct acc_rec *r, struct side *a, struct side *b);
+/* Forget what an earlier run has measured: m.*, and s.* of the sides that are measured now. */
+void acc_gauge_strip(struct acc_rec *r, const struct side *a, const struct side *b);
 /* Everything is known: fill in the slot's record. got is NULL where nothing had to be read. */
 int acc_gauge_fill(struct acc_gauge *m, struct slot *s, struct acc_reading *got);
 /* Are the two of different numbers of elements? */
 bool acc_gauge_unequal(const struct slot *s);
-/* Measure a pair as another tool does, at once. */
-int acc_gauge_preset(struct acc_gauge *m, struct acc_rec *r, struct side *a, struct side *b);
+/* Measure a pair as another tool does, in three steps. 1: there is something to measure. The second
+ * may be done by another thread; it touches nothing but the slot. */
+int acc_gauge_preset_begin(struct acc_gauge *m, struct slot *s);
+void acc_gauge_preset_run(void *slot);
+int acc_gauge_preset_end(struct acc_gauge *m, struct slot *s);
 
 #endif

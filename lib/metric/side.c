@@ -182,7 +182,9 @@ static void
 load(enum acc_dtype t, const void *p, size_t n, double *out)
 {
 	const uint8_t *q = p;
-	for (size_t i = 0; i < n; i++)
+	if (acc_dtypes[t].cls != 'C')
+		acc_kernel_load(t, p, n, out);
+	for (size_t i = 0; i < n && acc_dtypes[t].cls == 'C'; i++)
 		out[i] = acc_load_f64(t, q + i * acc_dtypes[t].size);
 }
 

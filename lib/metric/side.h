@@ -56,9 +56,11 @@ struct preset_in {
 	struct acc_roots *roots;
 	struct acc_rec *r;
 	const struct side *a, *b;
+	enum acc_metric_preset preset;
 	enum side_task mode; /* TASK_TENSOR, TASK_STATS or TASK_MD5 */
 	bool check;          /* containers' checksums */
 	struct acc_err *err_a, *err_b;
+	int rc;              /* what came of it */
 };
 int acc_preset_msprobe(const struct preset_in *in, bool accuracy);
 int acc_preset_msprobe_statistics(const struct preset_in *in);

@@ -23,6 +23,7 @@ enum state { QUEUED, BUSY, SHARED, DONE };
 
 struct entry {
 	struct acc_measure m; /* released when the entry is used again */
+	void (*task)(void *tag); /* this instead of a measure */
 	enum state state;
 	uint64_t like; /* the running number of the first such measure; its own: this one */
 	uint64_t given, merged; /* units, while SHARED */
@@ -132,6 +133,16 @@ begin(struct acc_meter *m, struct bench *w)
 		m->begun++;
 		return true;
 	}
+	if (en->task != NULL) {
+		m->begun++;
+		en->state = BUSY;
+		pthread_mutex_unlock(&m->lock);
+		en->task(en->m.tag);
+		pthread_mutex_lock(&m->lock);
+		en->state = DONE;
+		pthread_cond_signal(&m->done);
+		return true;
+	}
 	const bool heavy = acc_measure_heavy(&en->m);
 	if (heavy && m->heavy == MAX_HEAVY)
 		return false;
@@ -236,7 +247,7 @@ acc_meter_open(struct acc_roots *r, const struct acc_meter_opt *opt, struct acc_
 static uint64_t
 find_like(struct acc_meter *m, const struct entry *en)
 {
-	const uint64_t key = acc_measure_key(&en->m);
+	const uint64_t key = en->task != NULL ? 0 : acc_measure_key(&en->m);
 	m->key[m->added % ACC_METER_QUEUE] = key;
 	uint64_t i = m->added < ACC_METER_QUEUE ? 0 : m->added - ACC_METER_QUEUE + 1;
 	for (; key != 0 && i < m->added; i++)
@@ -246,9 +257,9 @@ find_like(struct acc_meter *m, const struct entry *en)
 	return m->added;
 }
 
-int
-acc_meter_add(struct acc_meter *m, void *tag, struct acc_operand a, struct acc_operand b,
-	double min_scale, struct acc_err *e)
+static int
+add(struct acc_meter *m, void *tag, void (*task)(void *tag), struct acc_operand a,
+	struct acc_operand b, double min_scale, struct acc_err *e)
 {
 	/* Only this thread moves `added` and `taken`. */
 	if (m->added - m->taken == ACC_METER_QUEUE)
@@ -258,6 +269,7 @@ acc_meter_add(struct acc_meter *m, void *tag, struct acc_operand a, struct acc_o
 		acc_measure_release(&en->m);
 	if (acc_measure_init(&en->m, &m->opt, tag, a, b, min_scale) < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	en->task = task;
 	en->like = find_like(m, en);
 	pthread_mutex_lock(&m->lock);
 	en->state = en->like == m->added ? QUEUED : DONE;
@@ -266,6 +278,19 @@ acc_meter_add(struct acc_meter *m, void *tag, struct acc_operand a, struct acc_o
 	pthread_cond_signal(&m->work);
 	pthread_mutex_unlock(&m->lock);
 	return 0;
+}
+
+int
+acc_meter_add(struct acc_meter *m, void *tag, struct acc_operand a, struct acc_operand b,
+	double min_scale, struct acc_err *e)
+{
+	return add(m, tag, NULL, a, b, min_scale, e);
+}
+
+int
+acc_meter_add_task(struct acc_meter *m, void (*task)(void *tag), void *tag, struct acc_err *e)
+{
+	return add(m, tag, task, (struct acc_operand){0}, (struct acc_operand){0}, 0, e);
 }
 
 int

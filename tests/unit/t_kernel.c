@@ -257,6 +257,29 @@ run(const char *isa)
 	printf("# %016llx\n", (unsigned long long)digest);
 }
 
+/* Many at once, as one by one: any number of them, at odd addresses. */
+static void
+loading(void)
+{
+	enum { N = 700 };
+	static uint8_t bytes[N * 8 + 1];
+	double x[N];
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)mix(i);
+	for (int t = 0; t < ACC_NDTYPE; t++) {
+		const size_t size = acc_dtypes[t].size;
+		int bad = 0;
+		if (acc_dtypes[t].cls == 'C')
+			continue;
+		acc_kernel_load((enum acc_dtype)t, bytes + 1, N, x);
+		for (size_t i = 0; i < N; i++) {
+			double want = acc_load_f64((enum acc_dtype)t, bytes + 1 + i * size);
+			bad += isnan(want) ? !isnan(x[i]) : memcmp(&x[i], &want, sizeof want) != 0;
+		}
+		ok(bad == 0, "%s: loaded", acc_dtypes[t].name);
+	}
+}
+
 /* Every code of the small formats. */
 static void
 decoding(void)
@@ -302,6 +325,7 @@ main(void)
 	for (size_t i = 0; i < n; i++) {
 		run(isa[i]);
 		decoding();
+		loading();
 	}
 	ok(acc_kernel_force("abacus", NULL) == ACC_EUSAGE, "an unknown row is refused");
 	return done();
