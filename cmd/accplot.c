@@ -113,11 +113,14 @@ static void
 copy(int from, const char *path)
 {
 	static char buf[65536];
+	char first = '\0';
 	FILE *to = path == NULL ? stdout : fopen(path, "w");
 	ssize_t n;
 	if (to == NULL)
 		cli_die("%s: %s", path, strerror(errno));
-	for (off_t at = 0; (n = pread(from, buf, sizeof buf, at)) > 0; at += n)
+	/* gnuplot begins a page of characters with a form feed. */
+	off_t skip = path == NULL && pread(from, &first, 1, 0) == 1 && first == '\f';
+	for (off_t at = skip; (n = pread(from, buf, sizeof buf, at)) > 0; at += n)
 		fwrite(buf, 1, (size_t)n, to);
 	if (n < 0 || ferror(to) || fclose(to) != 0)
 		cli_die("%s: %s", path == NULL ? "standard output" : path, strerror(errno));

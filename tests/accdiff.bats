@@ -89,6 +89,33 @@ load helper
 	[[ $output == *"op calls compared: none"* ]]
 }
 
+# The same dump twice, of an op call that nobody should have named so; the outputs differ.
+hostile() { # folder, largest element of the output
+	mkdir -p "$1/step0/rank0"
+	local t='{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Min": 0.0, "Mean": 1.0, "Norm": 1.0'
+	local n='Functional.E\u001b[31m\u009b1m\u202e\n\t.0.forward'
+	printf '%s' "{\"task\": \"statistics\", \"framework\": \"pytorch\", \"data\": {\"$n\": {\"input_args\": [$t, \"Max\": 1.0}], \"output\": [$t, \"Max\": $2}]}}}" \
+		>"$1/step0/rank0/dump.json"
+	printf '%s' "{\"$n\": [\"File a\u001b[1m.py, line 3, in f\n, \\n x\u001b[2m = \u009by\"]}" >"$1/step0/rank0/stack.json"
+}
+
+@test "names that a terminal would obey reach none" {
+	cd "$BATS_TEST_TMPDIR"
+	hostile device 2.0
+	hostile bench 1.0
+	for f in table tsv md json; do
+		run -1 accdiff -a -f $f device bench
+		[[ $output == *Functional.E* ]]
+		! LC_ALL=C grep -q $'\x1b\|\x9b\|\xe2\x80\xae' <<<"$output"
+	done
+	run -1 accdiff device bench
+	[ "${#lines[@]}" -eq 5 ]
+	truncate -s -3 device/step0/rank0/dump.json
+	mv device $'dev\e[1mice'
+	run -2 accdiff $'dev\e[1mice' bench
+	! LC_ALL=C grep -q $'\x1b\|\x9b\|\xe2\x80\xae' <<<"$output"
+}
+
 @test "msprobe's own table" {
 	run -0 accdiff -p msprobe -a -f csv -c msprobe "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
 	[[ ${lines[0]} == "NPU Name,Bench Name,"*,Data_name ]]

@@ -35,6 +35,16 @@ line' ]
 	[ "${lines[2]}" = '| x | a "quote", a \\ and a<br>line |' ]
 }
 
+@test "md: columns as in the table for people, then the findings" {
+	run -1 accfmt --md "$S/judged.acc"
+	[ "${lines[0]}" = '| name | a.dtype | a.shape | m.max\_abs | m.rel\_l2 | bad |' ]
+	[ "${lines[1]}" = '|---|---|---|---|---|---|' ]
+	[ "${lines[3]}" = '| Torch.add.0.forward.output.0 | f32 | [2, 3] | 0.25 | 0.3333 | error |' ]
+	[ "${lines[4]}" = 'Torch.add.0.forward is wrong' ]
+	run -1 accfmt --md --no-header "$S/judged.acc"
+	[[ ${lines[0]} == '| Torch.add.0.forward.input.0 |'* ]]
+}
+
 @test "all columns, in the order of their appearance" {
 	run -0 accfmt --csv -c all "$S/rank0.acc" "$S/rank1.acc"
 	[ "${lines[0]}" = kind,name,seq,step,rank ]

@@ -36,6 +36,7 @@ script() { # options and files of accplot: the script for gnuplot
 	[[ $output == *"bench gpu"* && $output == *"device npu"* && $output == *"device - bench"* ]]
 	[[ $output == *"beyond tolerance at step 3"* ]]
 	[ "$(wc -L <<<"$output")" -eq 80 ]
+	[[ $output != *$'\f'* ]]
 	script pairs.acc >/dev/null
 	# All points of both, and the difference, which is 0 at first.
 	[ "$(sed -n '/^\$b /,/^EOD/p' script | grep -c '^[0-9]')" -eq 4 ]

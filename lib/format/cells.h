@@ -53,14 +53,23 @@ bool acc_is_row(const struct acc_rec *r);
 struct acc_str acc_cell_text(const struct acc_val *v, struct acc_arena *m);
 
 /* --- formats that write a row as soon as it is there --- */
-struct acc_delim {
-	void (*row)(FILE *out, const struct acc_str *cell, size_t n);
-	void (*after_titles)(FILE *out, size_t n); /* NULL: nothing */
-};
-int acc_delim_begin(void **state, const struct acc_delim *d, FILE *out,
+typedef void acc_row_fn(FILE *out, const struct acc_str *cell, size_t n);
+int acc_delim_begin(void **state, acc_row_fn *row, FILE *out,
 	const struct acc_format_opt *opt, struct acc_err *e);
 int acc_delim_record(void *state, const struct acc_rec *r, struct acc_err *e);
 int acc_delim_end(void *state, int status, struct acc_err *e);
 void acc_delim_release(void *state);
+
+/* --- tables for people: short numbers, no empty columns, findings as sentences --- */
+struct acc_style { /* as markup; NULL: in columns, for a terminal */
+	acc_row_fn *row;
+	void (*after_titles)(FILE *out, size_t n);
+	void (*text)(FILE *out, struct acc_str s);
+};
+int acc_table_begin(void **state, const struct acc_style *style, FILE *out,
+	const struct acc_format_opt *opt, struct acc_err *e);
+int acc_table_record(void *state, const struct acc_rec *r, struct acc_err *e);
+int acc_table_end(void *state, int status, struct acc_err *e);
+void acc_table_release(void *state);
 
 #endif

@@ -55,12 +55,10 @@ row_shown(FILE *out, const struct acc_str *cell, size_t n)
 	write_row(out, cell, n, true);
 }
 
-static const struct acc_delim delim = {row, NULL}, shown = {row_shown, NULL};
-
 static int
 begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
 {
-	return acc_delim_begin(state, opt->width > 0 ? &shown : &delim, out, opt, e);
+	return acc_delim_begin(state, opt->width > 0 ? row_shown : row, out, opt, e);
 }
 
 const struct acc_format acc_format_csv = {

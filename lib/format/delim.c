@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 struct state {
-	const struct acc_delim *d;
+	acc_row_fn *row;
 	FILE *out;
 	struct acc_format_opt opt;
 	struct acc_cells cells;
@@ -11,13 +11,13 @@ struct state {
 };
 
 int
-acc_delim_begin(void **state, const struct acc_delim *d, FILE *out,
+acc_delim_begin(void **state, acc_row_fn *row, FILE *out,
 	const struct acc_format_opt *opt, struct acc_err *e)
 {
 	struct state *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
-	s->d = d;
+	s->row = row;
 	s->out = out;
 	s->opt = *opt;
 	*state = s;
@@ -32,9 +32,7 @@ titles(struct state *s, struct acc_err *e)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	for (size_t i = 0; i < s->cells.n; i++)
 		t[i] = acc_str(s->cells.column[i].title);
-	s->d->row(s->out, t, s->cells.n);
-	if (s->d->after_titles != NULL)
-		s->d->after_titles(s->out, s->cells.n);
+	s->row(s->out, t, s->cells.n);
 	free(t);
 	return 0;
 }
@@ -49,7 +47,7 @@ acc_delim_record(void *state, const struct acc_rec *r, struct acc_err *e)
 	if (!s->titled && !s->opt.no_header && (rc = titles(s, e)) < 0)
 		return rc;
 	s->titled = true;
-	s->d->row(s->out, s->cells.cell, s->cells.n);
+	s->row(s->out, s->cells.cell, s->cells.n);
 	return ferror(s->out) ? acc_fail(e, ACC_EIO, "standard output:") : 0;
 }
 

@@ -43,19 +43,22 @@ rule(FILE *out, size_t n)
 	putc('\n', out);
 }
 
-static const struct acc_delim delim = {row, rule};
+static const struct acc_style style = {row, rule, put};
 
 static int
 begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
 {
-	return acc_delim_begin(state, &delim, out, opt, e);
+	struct acc_format_opt plain = *opt;
+	plain.color = false;
+	plain.width = 0;
+	return acc_table_begin(state, &style, out, &plain, e);
 }
 
 const struct acc_format acc_format_md = {
 	.name = "md",
-	.help = "a Markdown table",
+	.help = "a Markdown table, then the findings as sentences",
 	.begin = begin,
-	.record = acc_delim_record,
-	.end = acc_delim_end,
-	.release = acc_delim_release,
+	.record = acc_table_record,
+	.end = acc_table_end,
+	.release = acc_table_release,
 };

@@ -16,11 +16,13 @@ enum { HOLD = 1000, GAP = 2, NARROWEST = 13, HANG = 2 };
 
 struct state {
 	FILE *out;
+	const struct acc_style *style;
 	struct acc_format_opt opt;
 	struct acc_cells cells;
 	struct acc_arena held_mem;
 	struct acc_str *held; /* HOLD rows of cells.n cells */
 	size_t nheld;
+	struct acc_str *packed; /* room for a row */
 	size_t *width;        /* NULL until the first rows are printed */
 	struct acc_str *place; /* of a column left out: what all rows have there; else p is NULL */
 	bool *shown;          /* step or rank, once it varied */
@@ -29,13 +31,15 @@ struct state {
 	uint64_t carried;     /* curves that nobody judges, and that are not shown */
 };
 
-static int
-begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+int
+acc_table_begin(void **state, const struct acc_style *style, FILE *out,
+	const struct acc_format_opt *opt, struct acc_err *e)
 {
 	struct state *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	s->out = out;
+	s->style = style;
 	s->opt = *opt;
 	*state = s;
 	return acc_cells_open(&s->cells, &s->opt, true, e);
@@ -80,9 +84,24 @@ block(struct state *s, const struct acc_str *c)
 	}
 }
 
+/* The columns that are shown, packed into `shown`; how many. */
+static size_t
+pack(const struct state *s, const struct acc_str *c, struct acc_str *shown)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->cells.n; i++)
+		if (s->width[i] > 0)
+			shown[n++] = c[i];
+	return n;
+}
+
 static void
 line(struct state *s, const struct acc_str *c, const char *color)
 {
+	if (s->style != NULL) {
+		s->style->row(s->out, s->packed, pack(s, c, s->packed));
+		return;
+	}
 	size_t last = s->cells.n;
 	while (last > 0 && (s->width[last - 1] == 0 || c[last - 1].n == 0))
 		last--;
@@ -193,9 +212,11 @@ settle(struct state *s, struct acc_err *e)
 	if (s->place == NULL) {
 		s->place = calloc(s->cells.n, sizeof *s->place);
 		s->shown = calloc(s->cells.n, sizeof *s->shown);
+		s->packed = calloc(s->cells.n, sizeof *s->packed);
 	}
 	struct acc_str *title = calloc(s->cells.n, sizeof *title);
-	if (s->width == NULL || s->place == NULL || s->shown == NULL || title == NULL) {
+	if (s->width == NULL || s->place == NULL || s->shown == NULL || s->packed == NULL ||
+		title == NULL) {
 		free(title);
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	}
@@ -204,6 +225,8 @@ settle(struct state *s, struct acc_err *e)
 		title[i] = acc_str(s->cells.column[i].title);
 	if (!s->opt.no_header && s->nheld > 0 && !s->blocks)
 		line(s, title, s->opt.color ? "\033[1m" : NULL);
+	if (!s->opt.no_header && s->nheld > 0 && s->style != NULL)
+		s->style->after_titles(s->out, pack(s, title, s->packed));
 	for (size_t r = 0; r < s->nheld; r++) {
 		const struct acc_str *c = s->held + r * s->cells.n;
 		line(s, c, color_of(s, c));
@@ -254,7 +277,10 @@ sentence(struct state *s, const struct acc_rec *r)
 {
 	if (s->rows++ > 0 || s->nheld > 0)
 		putc('\n', s->out);
-	acc_text_wrap(s->out, acc_get_text(r, "", "text"), (size_t)s->opt.width, 0, HANG);
+	if (s->style != NULL)
+		s->style->text(s->out, acc_get_text(r, "", "text"));
+	else
+		acc_text_wrap(s->out, acc_get_text(r, "", "text"), (size_t)s->opt.width, 0, HANG);
 	putc('\n', s->out);
 }
 
@@ -267,8 +293,8 @@ carried(const struct state *s, const struct acc_rec *r)
 	       (acc_str_is(c, "time") || acc_str_is(c, "count"));
 }
 
-static int
-record(void *state, const struct acc_rec *r, struct acc_err *e)
+int
+acc_table_record(void *state, const struct acc_rec *r, struct acc_err *e)
 {
 	struct state *s = state;
 	int rc;
@@ -294,8 +320,8 @@ record(void *state, const struct acc_rec *r, struct acc_err *e)
 	return rc < 0 ? rc : 0;
 }
 
-static int
-end(void *state, int status, struct acc_err *e)
+int
+acc_table_end(void *state, int status, struct acc_err *e)
 {
 	struct state *s = state;
 	(void)status;
@@ -306,8 +332,8 @@ end(void *state, int status, struct acc_err *e)
 	return rc;
 }
 
-static void
-release(void *state)
+void
+acc_table_release(void *state)
 {
 	struct state *s = state;
 	acc_cells_close(&s->cells);
@@ -316,14 +342,21 @@ release(void *state)
 	free(s->width);
 	free(s->place);
 	free(s->shown);
+	free(s->packed);
 	free(s);
+}
+
+static int
+begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+{
+	return acc_table_begin(state, NULL, out, opt, e);
 }
 
 const struct acc_format acc_format_table = {
 	.name = "table",
 	.help = "a table for a terminal, then the findings as sentences (the default)",
 	.begin = begin,
-	.record = record,
-	.end = end,
-	.release = release,
+	.record = acc_table_record,
+	.end = acc_table_end,
+	.release = acc_table_release,
 };

@@ -33,12 +33,10 @@ row(FILE *out, const struct acc_str *cell, size_t n)
 	putc('\n', out);
 }
 
-static const struct acc_delim delim = {row, NULL};
-
 static int
 begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
 {
-	return acc_delim_begin(state, &delim, out, opt, e);
+	return acc_delim_begin(state, row, out, opt, e);
 }
 
 const struct acc_format acc_format_tsv = {
