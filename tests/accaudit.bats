@@ -194,3 +194,36 @@ looks() { # text, op call
 	looks "all zeros" Torch.mm.0.backward
 	looks "clamped" Torch.mul.0.forward
 }
+
+@test "an argument that explains an error is called by its name" {
+	accaudit "$DATA/replay_ops/faults.acc.gz" | accfmt --json >causes
+	jq -es 'map(select(.io == "out" and .["audit.ok"] != false) | .key) == []' causes
+	looks "as if its upper bound were 0.75" Torch.clamp.0.forward
+	looks "as if its bounds were -0.25 and 0.75" Functional.hardtanh.0.forward
+	for op in Tensor.__getitem__.0 Tensor.__getitem__.1 Tensor.narrow.0; do
+		looks "the slice is shifted by one" $op.forward
+	done
+	looks "along dimension 0" Torch.softmax.0.forward
+	looks "along dimension 1" Torch.sum.0.forward
+	looks "a factor of 0.1667: a mean in place of a sum" Torch.sum.1.forward
+	looks "a factor of 6 too much: a sum in place of a mean" Tensor.mean.0.forward
+	looks "a factor of 12: a sum in place of a mean" Functional.mse_loss.0.forward
+	looks "the scale is missing" Tensor.__mul__.0.forward
+	looks "the scale is inverted" Tensor.__truediv__.0.forward
+	attention=Functional.scaled_dot_product_attention
+	looks "the scale is missing" $attention.0.forward
+	looks "scaled by 0.25 in place of its root 0.5" $attention.1.forward
+	looks "the scale is inverted" $attention.2.forward
+	looks "the mask is off by one" $attention.3.forward
+	looks "the mask is missing" $attention.4.forward
+	looks "the scale 1 / (1 - p) is missing" Functional.dropout.0.forward
+	looks "label smoothing is missing" Functional.cross_entropy.0.forward
+	looks "the weights of the classes are missing" Functional.cross_entropy.1.forward
+	looks "divided by n - 1 in place of n" Functional.batch_norm.0.forward
+	looks "the weight is missing" Functional.layer_norm.0.forward
+	looks "divided by n - 1 in place of n" Torch.var.0.forward
+	looks "added to the gradient, not taken off the parameter" Functional.adamw.0.forward
+	looks "taken off the parameter, not added to the gradient" Functional.adam.0.forward
+	looks "the weight decay is missing" Functional.adamw.1.forward
+	looks "the bias correction is missing" Functional.adam.1.forward
+}

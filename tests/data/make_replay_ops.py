@@ -198,7 +198,7 @@ def step(kind, p, g, n, **kw):
     """A step of an optimizer after n - 1 others: parameters and states before and after."""
     q = [torch.nn.Parameter(v.clone()) for v in p]
     o = kind(q, **kw)
-    past = [[rand(*v.shape) for v in p] for _ in range(n - 1)] + [g]
+    past = [[rand(*v.shape, dtype=v.dtype) for v in p] for _ in range(n - 1)] + [g]
     for i, grads in enumerate(past):
         if i == n - 1:
             before = [{k: v.clone() if isinstance(v, torch.Tensor) else v
@@ -421,8 +421,77 @@ def unaudited(s):
         s.do("Tensor.mul_", torch.mul, x, 3.0, grad=False)
 
 
+def faults(s):
+    """Calls that went wrong in ways that can be named; what is recorded is what `but` gives."""
+    def wrong(op, but, *args, **kwargs):
+        s.do(op, but, *args, grad=False, off=False, **kwargs)
+    x, y, q = rand(6, 6, dtype=f32), rand(3, 4, dtype=f32), rand(1, 2, 5, 4, dtype=f32)
+    wrong("Torch.clamp", lambda x, a, b: x.clamp(a, 0.75), x, -0.5, 0.5)
+    wrong("Functional.hardtanh", lambda x, a, b: x.clamp(-0.25, 0.75), x, -0.5, 0.5)
+    wrong("Tensor.__getitem__", lambda x, k: x[:, 2:5], x, (slice(None), slice(1, 4)))
+    wrong("Tensor.__getitem__", lambda x, k: x[2], x, 3)
+    wrong("Tensor.narrow", lambda x, d, a, n: x.narrow(d, a - 1, n), x, 1, 2, 3)
+    wrong("Torch.softmax", lambda x, d: x.softmax(0), x, -1)
+    wrong("Torch.sum", lambda x, d: x.sum(1), x, 0)
+    wrong("Torch.sum", lambda x, d: x.mean(0), x, 0)
+    wrong("Tensor.mean", lambda x, d: x.sum(d), x, 0)
+    wrong("Functional.mse_loss", lambda a, b: F.mse_loss(a, b, reduction="sum"), y, 2 * y)
+    wrong("Tensor.__mul__", lambda x, k: x * 1, x, 0.125)
+    wrong("Tensor.__truediv__", lambda x, k: x * k, x, 8.0)
+
+    def attention(scale, diagonal):
+        def run(q, k, v, m=None, p=0.0, is_causal=False):
+            w = (q @ k.transpose(-1, -2)) * scale
+            if diagonal is not None:
+                w = w.masked_fill(torch.ones(5, 5).triu(diagonal + 1) > 0, -inf)
+            return w.softmax(-1) @ v
+        return run
+    sdpa = "Functional.scaled_dot_product_attention"
+    k, v = rand(1, 2, 5, 4, dtype=f32), rand(1, 2, 5, 4, dtype=f32)
+    wrong(sdpa, attention(1.0, None), q, k, v)
+    wrong(sdpa, attention(0.25, None), q, k, v)
+    wrong(sdpa, attention(2.0, None), q, k, v)
+    wrong(sdpa, attention(0.5, 1), q, k, v, None, 0.0, True)
+    wrong(sdpa, attention(0.5, None), q, k, v, None, 0.0, True)
+    drop = (torch.rand(20, 20) > 0.3).double()
+    wrong("Functional.dropout", lambda x, p, t: x * drop, rand(20, 20, dtype=f32), 0.3, True)
+    t = ids([0, 3, 2])
+    wrong("Functional.cross_entropy", lambda x, t, label_smoothing: F.cross_entropy(x, t), y, t,
+          label_smoothing=0.1)
+    wrong("Functional.cross_entropy", lambda x, t, w: F.cross_entropy(x, t), y, t,
+          rand(4, dtype=f32).abs())
+    w, b = rand(4, dtype=f32), rand(4, dtype=f32)
+
+    def batch_norm(x, m, v, w, b, training, momentum, eps):
+        d = x - x.mean((0, 2), True)
+        return d * torch.rsqrt(x.var((0, 2), keepdim=True) + eps) * w[:, None] + b[:, None]
+    wrong("Functional.batch_norm", batch_norm, rand(3, 4, 5, dtype=f32), None, None, w, b, True,
+          0.1, 1e-5)
+    wrong("Functional.layer_norm", lambda x, n, w, b: F.layer_norm(x, n, None, b), y, (4,), w, b)
+    wrong("Torch.var", lambda x, d, unbiased: x.var(d, unbiased=True), x, 1, unbiased=False)
+
+    def adam(name, kind, n, **kw):
+        """A step of kind with kw, recorded as one with these arguments."""
+        p, g = [rand(3, 4, dtype=f32)], [rand(3, 4, dtype=f32)]
+        old, was, new, now = step(kind, p, g, n, **kw)
+        args = dict(lr=0.01, weight_decay=0.1, eps=1e-8, amsgrad=False, maximize=False,
+                    beta1=0.9, beta2=0.999)
+        s.do(name, lambda *a, **k: new, old, g, [w["exp_avg"] for w in was],
+             [w["exp_avg_sq"] for w in was], [], [torch.as_tensor(float(n - 1))],
+             grad=False, off=False, **args)
+    kw = dict(lr=0.01, weight_decay=0.1)
+    adam("Functional.adamw", torch.optim.Adam, 3, **kw)
+    adam("Functional.adam", torch.optim.AdamW, 3, **kw)
+    adam("Functional.adamw", torch.optim.AdamW, 3, lr=0.01, weight_decay=0.0)
+    p, m, u, g = (rand(3, 4, dtype=f32) for _ in range(4))
+    m1, u1 = 0.9 * m + 0.1 * g, 0.999 * u * u + 0.001 * g * g
+    s.do("Functional.adam", lambda *a, **k: [p - 0.01 * m1 / (u1.sqrt() + 1e-8)], [p], [g], [m],
+         [u * u], [], [torch.as_tensor(1.0)], grad=False, off=False, lr=0.01, beta1=0.9,
+         beta2=0.999, weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False)
+
+
 FAMILIES = [scatters, orders, makers, patterns, distances, lists, optimizers, rarer, fused,
-            primitives, unaudited]
+            primitives, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]

@@ -1,0 +1,472 @@
+/* Causes found by trying: an argument is changed, and the result is what was recorded. */
+#include "replay/cause.h"
+#include "replay/compose.h"
+
+/* Output 0 with other arguments: the first n of `with`, by name; NULL: they do not fit. */
+static const double *
+with(struct acc_trial *t, const struct acc_value *args, uint32_t n)
+{
+	struct acc_replay *r = &t->r;
+	struct acc_value *old = r->kw, *kw = acc_alloc(r->mem, (r->nkw + n) * sizeof *kw);
+	struct acc_dense *out = acc_trial_outputs(t, false);
+	if (kw == NULL || out == NULL)
+		return NULL;
+	memcpy(kw, args, n * sizeof *kw);
+	if (r->nkw > 0)
+		memcpy(kw + n, old, r->nkw * sizeof *kw);
+	r->kw = kw;
+	r->nkw += n;
+	int rc = acc_replay_eval(r, out);
+	r->kw = old;
+	r->nkw -= n;
+	r->why = NULL;
+	return rc == 0 ? out[0].v : NULL;
+}
+
+static struct acc_value
+named(const char *name, struct acc_value v)
+{
+	v.name = acc_str(name);
+	return v;
+}
+
+static bool
+equals(const struct acc_dense *rec, const double *v)
+{
+	return v != NULL && acc_residue_none(rec, acc_residue(rec, v, 1, NULL));
+}
+
+static bool
+matches(struct acc_trial *t, const char *name, struct acc_value v, const struct acc_dense *rec)
+{
+	v = named(name, v);
+	return equals(rec, with(t, &v, 1));
+}
+
+static bool
+matches_number(struct acc_trial *t, const char *name, double x, const struct acc_dense *rec)
+{
+	return matches(t, name, acc_of_float(x), rec);
+}
+
+/* Does the row know an argument of this name? */
+static bool
+has(const struct acc_replay *r, const char *name)
+{
+	size_t n = strlen(name);
+	for (const char *p = r->op->sig; (p = strstr(p, name)) != NULL; p += n) {
+		bool first = p == r->op->sig || strchr(" |*", p[-1]) != NULL;
+		if (first && strchr(" |:", p[n]) != NULL) /* or its end */
+			return true;
+	}
+	return false;
+}
+
+static const struct acc_value *
+given(const struct acc_replay *r, const char *name)
+{
+	return has(r, name) ? acc_arg(r, name) : NULL;
+}
+
+static bool
+is(const struct acc_replay *r, const char *names)
+{
+	return acc_word_in(names, r->name);
+}
+
+/* --- tensors turned or shifted --- */
+
+static bool
+transposed(struct acc_trial *t, const char *name, const struct acc_dense *rec)
+{
+	const struct acc_value *v = given(&t->r, name);
+	if (v == NULL || v->type != ACC_A_TENSOR || v->t->ndim < 2)
+		return false;
+	struct acc_dense d = *v->t;
+	size_t n = (size_t)d.shape[d.ndim - 1];
+	if (d.shape[d.ndim - 2] != d.shape[d.ndim - 1] || (d.v = acc_doubles(&t->r, d.n)) == NULL)
+		return false;
+	for (size_t i = 0; i < d.n; i++)
+		d.v[i] = v->t->v[i / (n * n) * n * n + i % n * n + i / n % n];
+	return matches(t, name, acc_of_tensor(&d), rec);
+}
+
+/* A mask whose edge lies one column further. */
+static bool
+shifted(struct acc_trial *t, const char *name, int by, const struct acc_dense *rec)
+{
+	const struct acc_value *v = given(&t->r, name);
+	if (v == NULL || v->type != ACC_A_TENSOR || v->t->ndim == 0 || v->t->n == 0)
+		return false;
+	struct acc_dense d = *v->t;
+	int64_t n = d.shape[d.ndim - 1];
+	if ((d.v = acc_doubles(&t->r, d.n)) == NULL)
+		return false;
+	for (int64_t i = 0; i < (int64_t)d.n; i++) {
+		int64_t c = i % n + by;
+		d.v[i] = v->t->v[c < 0 || c >= n ? i : i + by];
+	}
+	return matches(t, name, acc_of_tensor(&d), rec);
+}
+
+/* A causal mask that sees up to column i + diagonal of row i, as an argument. */
+static bool
+causal(struct acc_trial *t, int64_t diagonal, const struct acc_dense *rec)
+{
+	const struct acc_value *q = given(&t->r, "query"), *k = given(&t->r, "key");
+	bool torch = has(&t->r, "is_causal");
+	struct acc_dense d;
+	if (q == NULL || k == NULL || q->type != ACC_A_TENSOR || k->type != ACC_A_TENSOR ||
+		q->t->ndim != 4 || k->t->ndim != 4)
+		return false;
+	int64_t shape[2] = {q->t->shape[2], k->t->shape[2]};
+	if (acc_between(&t->r, ACC_BOOL, shape, 2, false, &d) < 0)
+		return false;
+	for (int64_t i = 0; i < (int64_t)d.n; i++)
+		d.v[i] = (i % shape[1] <= i / shape[1] + diagonal) == torch;
+	struct acc_value args[] = {
+		named(torch ? "attn_mask" : "atten_mask", acc_of_tensor(&d)),
+		torch ? named("is_causal", (struct acc_value){.type = ACC_A_BOOL})
+		      : named("sparse_mode", acc_of_int(0))};
+	return equals(rec, with(t, args, 2));
+}
+
+static const char *
+masks(struct acc_trial *t, const struct acc_dense *rec)
+{
+	static const char *const name[] = {"mask", "attn_mask", "atten_mask"};
+	struct acc_replay *r = &t->r;
+	bool on = false;
+	for (int by = -1; by <= 1; by += 2) {
+		int64_t d = 0;
+		if (has(r, "diagonal") && acc_arg_int(r, "diagonal", &d) >= 0 &&
+			matches(t, "diagonal", acc_of_int(d + by), rec))
+			return "the mask is off by one";
+		for (size_t i = 0; i < 3; i++)
+			if (shifted(t, name[i], by, rec))
+				return "the mask is off by one";
+	}
+	bool triangle = has(r, "is_causal") && acc_arg_bool(r, "is_causal", &on) > 0 && on;
+	const struct acc_value *mode = given(r, "sparse_mode");
+	if (triangle || (mode != NULL && mode->type == ACC_A_INT && mode->i == 2)) {
+		if (causal(t, 1, rec) || causal(t, -1, rec))
+			return "the mask is off by one";
+		if (causal(t, INT32_MAX, rec))
+			return "the mask is missing";
+	}
+	for (size_t i = 1; i < 3; i++)
+		if (given(r, name[i]) != NULL &&
+			matches(t, name[i], (struct acc_value){.type = ACC_A_NONE}, rec))
+			return "the mask is missing";
+	return NULL;
+}
+
+/* --- places --- */
+
+/* x[...] with one of its numbers one further. */
+static bool
+subscript(struct acc_trial *t, int by, const struct acc_dense *rec)
+{
+	struct acc_replay *r = &t->r;
+	struct acc_value *old = r->in, *in = acc_alloc(r->mem, r->nin * sizeof *in), *part;
+	bool good = false;
+	if (in == NULL || r->nin < 2)
+		return false;
+	memcpy(in, old, r->nin * sizeof *in);
+	bool list = in[1].type == ACC_A_LIST;
+	uint32_t n = list ? in[1].n : 1;
+	for (uint32_t i = 0; i < n && !good; i++) {
+		struct acc_value *item = acc_alloc(r->mem, (n + 3) * sizeof *item);
+		if (item == NULL)
+			return false;
+		in[1] = old[1];
+		if (list) {
+			memcpy(item, old[1].item, n * sizeof *item);
+			in[1].item = item;
+		}
+		part = list ? &item[i] : &in[1];
+		if (part->type == ACC_A_INT) {
+			part->i += by;
+		} else if (part->type == ACC_A_SLICE) {
+			memcpy(item + n, part->item, 3 * sizeof *item);
+			part->item = item + n;
+			for (int k = 0; k < 2; k++)
+				if (part->item[k].type == ACC_A_INT)
+					part->item[k].i += by;
+		} else {
+			continue;
+		}
+		r->in = in;
+		good = equals(rec, with(t, NULL, 0));
+		r->in = old;
+	}
+	return good;
+}
+
+static const char *
+slices(struct acc_trial *t, const struct acc_dense *rec)
+{
+	struct acc_replay *r = &t->r;
+	int64_t start;
+	for (int by = -1; by <= 1; by += 2) {
+		if (is(r, "getitem") && subscript(t, by, rec))
+			return "the slice is shifted by one";
+		if (has(r, "start") && has(r, "length") && acc_arg_int(r, "start", &start) > 0 &&
+			matches(t, "start", acc_of_int(start + by), rec))
+			return "the slice is shifted by one";
+	}
+	return NULL;
+}
+
+/* Bounds as the recorded elements have them, if something lies between. */
+static const char *
+bounds(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
+{
+	struct acc_replay *r = &t->r;
+	double low = INFINITY, high = -INFINITY, rlow = INFINITY, rhigh = -INFINITY;
+	size_t between = 0;
+	if (!is(r, "clamp clip hardtanh"))
+		return NULL;
+	for (size_t i = 0; i < rec->n; i++) {
+		low = fmin(low, rec->v[i]);
+		high = fmax(high, rec->v[i]);
+		rlow = fmin(rlow, ref[i]);
+		rhigh = fmax(rhigh, ref[i]);
+	}
+	for (size_t i = 0; i < rec->n; i++)
+		between += rec->v[i] > low && rec->v[i] < high;
+	bool torch = has(r, "min_val");
+	struct acc_value args[] = {named(torch ? "min_val" : "a", acc_of_float(low)),
+		named(torch ? "max_val" : "b", acc_of_float(high))};
+	if (between == 0 || !equals(rec, with(t, args, 2)))
+		return NULL;
+	if (low == rlow)
+		return acc_arena_printf(r->mem, "as if its upper bound were %.6g", high);
+	if (high == rhigh)
+		return acc_arena_printf(r->mem, "as if its lower bound were %.6g", low);
+	return acc_arena_printf(r->mem, "as if its bounds were %.6g and %.6g", low, high);
+}
+
+/* --- scales --- */
+
+static const char *
+scales(struct acc_trial *t, const struct acc_dense *rec)
+{
+	struct acc_replay *r = &t->r;
+	double s = 0;
+	const char *name = has(r, "scale") ? "scale" : has(r, "softmax_scale") ? "softmax_scale" : NULL;
+	const struct acc_value *q = given(r, "query");
+	if (name != NULL) {
+		int rc = acc_arg_float(r, name, &s);
+		if (rc == 0 && q != NULL && q->type == ACC_A_TENSOR && q->t->ndim > 0)
+			s = 1 / sqrt((double)q->t->shape[q->t->ndim - 1]);
+	} else if (is(r, "mul div truediv multiply divide imul idiv itruediv")) {
+		const struct acc_value *v = acc_arg(r, "other");
+		name = "other";
+		if (v != NULL && (v->type != ACC_A_TENSOR || v->t->n == 1))
+			acc_arg_float(r, name, &s);
+	}
+	r->why = NULL;
+	if (name == NULL || !(fabs(s) > 0) || fabs(fabs(s) - 1) < 1e-3)
+		return NULL;
+	if (matches_number(t, name, 1, rec))
+		return "the scale is missing";
+	if (matches_number(t, name, 1 / s, rec))
+		return "the scale is inverted";
+	if (matches_number(t, name, s * s, rec))
+		return acc_arena_printf(r->mem, "scaled by %.4g in place of its root %.4g", s * s, s);
+	if (s > 0 && matches_number(t, name, sqrt(s), rec))
+		return acc_arena_printf(r->mem, "scaled by %.4g in place of its square %.4g", sqrt(s), s);
+	return NULL;
+}
+
+/* A factor that a reduction or a dropout explains. */
+static const char *
+factors(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
+{
+	struct acc_replay *r = &t->r;
+	double c = acc_residue_factor(rec, ref, NULL), p = 0.5, n = 0;
+	const struct acc_value *x = given(r, "input");
+	if (!isfinite(c) || rec->n == 0 || x == NULL || x->type != ACC_A_TENSOR ||
+		!acc_residue_none(rec, acc_residue(rec, ref, c, NULL)))
+		return NULL;
+	n = (double)x->t->n / (double)rec->n;
+	bool mean = is(r, "mean ReduceMean"), sum = is(r, "sum ReduceSum");
+	if (mean && n > 1 && fabs(c / n - 1) < 1e-3)
+		return acc_arena_printf(r->mem, "a factor of %.4g too much: a sum in place of a mean", c);
+	if (sum && n > 1 && fabs(c * n - 1) < 1e-3)
+		return acc_arena_printf(r->mem, "a factor of %.4g: a mean in place of a sum", c);
+	if (is(r, "dropout npu_dropout native_dropout dropout1d dropout2d dropout3d") &&
+		acc_arg_float(r, "p", &p) >= 0 && p > 0 && p < 1 && fabs(c / (1 - p) - 1) < 1e-3)
+		return "the scale 1 / (1 - p) is missing";
+	return NULL;
+}
+
+/* A norm whose variance is divided by n - 1, or by n in place of it. */
+static const char *
+variance(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
+{
+	static const char less[] = "the variance is divided by n - 1 in place of n";
+	static const char more[] = "the variance is divided by n in place of n - 1";
+	struct acc_replay *r = &t->r;
+	const struct acc_value *x = given(r, "input");
+	double c, n = 1, correction = 1;
+	if (has(r, "correction")) {
+		if (acc_arg_float(r, "correction", &correction) < 0)
+			return NULL;
+		bool unbiased = correction != 0;
+		if (acc_arg_bool(r, "unbiased", &unbiased) < 0)
+			return NULL;
+		return matches_number(t, "correction", unbiased ? 0 : 1, rec)
+			? unbiased ? more : less : NULL;
+	}
+	if (strcmp(r->op->cls, "norm") != 0 || x == NULL || x->type != ACC_A_TENSOR || x->t->ndim < 2)
+		return NULL;
+	struct acc_value none = named("bias", (struct acc_value){.type = ACC_A_NONE});
+	const double *bare = given(r, "bias") == NULL ? ref : with(t, &none, 1);
+	double *shift = acc_doubles(r, rec->n);
+	if (bare == NULL || shift == NULL)
+		return NULL;
+	for (size_t i = 0; i < rec->n; i++)
+		shift[i] = ref[i] - bare[i];
+	c = acc_residue_factor(rec, bare, shift);
+	if (!isfinite(c) || !acc_residue_none(rec, acc_residue(rec, bare, c, shift)))
+		return NULL;
+	n = x->t->shape[1] == 0 ? 0 : (double)x->t->n / (double)x->t->shape[1]; /* batch norm */
+	if (!is(r, "batch_norm BatchNorm1d BatchNorm2d BatchNorm3d native_batch_norm"))
+		n = (double)x->t->shape[x->t->ndim - 1];
+	double want = sqrt((n - 1) / n);
+	return fabs(c - want) < 0.1 * (1 - want) ? less : NULL;
+}
+
+/* --- steps of optimizers --- */
+
+/* All steps so late that nothing is corrected any more. */
+static bool
+uncorrected(struct acc_trial *t, const struct acc_dense *rec)
+{
+	struct acc_replay *r = &t->r;
+	uint32_t n = acc_arg_count(r, "params");
+	static double late = 1e9;
+	struct acc_dense step = {.dtype = ACC_F64, .n = 1, .v = &late};
+	if (has(r, "beta1_power")) {
+		struct acc_value args[] = {named("beta1_power", acc_of_float(0)),
+			named("beta2_power", acc_of_float(0))};
+		return equals(rec, with(t, args, 2));
+	}
+	struct acc_value steps = {.type = ACC_A_LIST, .n = n,
+		.item = acc_alloc(r->mem, (n + 1) * sizeof *steps.item)};
+	if (!has(r, "state_steps") || steps.item == NULL)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		steps.item[i] = acc_of_tensor(&step);
+	return matches(t, "state_steps", steps, rec);
+}
+
+static const char *
+steps(struct acc_trial *t, const struct acc_dense *rec)
+{
+	struct acc_replay *r = &t->r;
+	const struct acc_op *op = r->op;
+	double decay = 0;
+	if (strcmp(op->cls, "optimizer") != 0)
+		return NULL;
+	if (uncorrected(t, rec))
+		return "the bias correction is missing";
+	if (has(r, "momentum") && matches_number(t, "momentum", 0, rec))
+		return "the momentum is missing";
+	if (!has(r, "weight_decay") || acc_arg_float(r, "weight_decay", &decay) < 0 || decay == 0)
+		return NULL;
+	if (matches_number(t, "weight_decay", 0, rec))
+		return "the weight decay is missing";
+	bool coupled = is(r, "fused_adam adam");
+	if (!coupled && !is(r, "fused_adamw adamw"))
+		return NULL;
+	r->op = acc_op_find(acc_str(coupled ? "adamw" : "adam"));
+	bool other = equals(rec, with(t, NULL, 0));
+	r->op = op;
+	if (!other)
+		return NULL;
+	return coupled ? "the weight decay is taken off the parameter, not added to the gradient"
+		       : "the weight decay is added to the gradient, not taken off the parameter";
+}
+
+/* --- all --- */
+
+static const char *
+numbers(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
+{
+	static const double eps[] = {1e-5, 1e-6, 1e-12, 1e-8, 1e-3, 1e-2};
+	static const struct {
+		const char *name, *value, *text;
+	} word[] = {{"approximate", "tanh", "the tanh form of gelu in place of erf"},
+		{"approximate", "none", "the erf form of gelu in place of tanh"}};
+	static const struct {
+		const char *value, *text;
+	} reduction[] = {{"sum", "a sum in place of a mean"}, {"mean", "a mean in place of a sum"}};
+	static const struct {
+		const char *name, *cls, *text;
+	} left_out[] = {{"bias", NULL, "the bias is missing"},
+		{"weight", "norm", "the weight is missing"}, {"gamma", "norm", "the weight is missing"},
+		{"weight", "loss", "the weights of the classes are missing"}};
+	struct acc_replay *r = &t->r;
+	double smooth = 0;
+	for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+		if (has(r, word[i].name) && matches(t, word[i].name, (struct acc_value){
+				.type = ACC_A_TEXT, .s = acc_str(word[i].value)}, rec))
+			return word[i].text;
+	for (size_t i = 0; i < 2 && has(r, "reduction"); i++)
+		if (matches(t, "reduction", (struct acc_value){.type = ACC_A_TEXT,
+				.s = acc_str(reduction[i].value)}, rec))
+			return acc_arena_printf(r->mem, "a factor of %.4g: %s",
+				acc_residue_factor(rec, ref, NULL), reduction[i].text);
+	for (size_t i = 0; has(r, "eps") && i < sizeof eps / sizeof *eps; i++)
+		if (matches_number(t, "eps", eps[i], rec))
+			return acc_arena_printf(r->mem, "as if eps were %g", eps[i]);
+	for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+		if (given(r, left_out[i].name) != NULL &&
+			(left_out[i].cls == NULL || strcmp(left_out[i].cls, r->op->cls) == 0) &&
+			matches(t, left_out[i].name, (struct acc_value){.type = ACC_A_NONE}, rec))
+			return left_out[i].text;
+	if (has(r, "label_smoothing") && acc_arg_float(r, "label_smoothing", &smooth) > 0 &&
+		smooth > 0 && matches_number(t, "label_smoothing", 0, rec))
+		return "label smoothing is missing";
+	if (transposed(t, "weight", rec) || transposed(t, "mat2", rec))
+		return "the second operand is transposed";
+	return NULL;
+}
+
+static const char *
+dimensions(struct acc_trial *t, const struct acc_dense *rec)
+{
+	const struct acc_value *x = given(&t->r, "input");
+	int64_t nd = x != NULL && x->type == ACC_A_TENSOR ? x->t->ndim : rec->ndim;
+	for (int64_t d = -1; has(&t->r, "dim") && d >= -nd; d--)
+		if (matches(t, "dim", acc_of_int(d), rec))
+			return acc_arena_printf(t->r.mem, "along dimension %lld", (long long)(d + nd));
+	return NULL;
+}
+
+const char *
+acc_cause_argument(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
+{
+	const char *s = numbers(t, rec, ref);
+	if (s == NULL)
+		s = masks(t, rec);
+	if (s == NULL)
+		s = slices(t, rec);
+	if (s == NULL)
+		s = bounds(t, rec, ref);
+	if (s == NULL)
+		s = scales(t, rec);
+	if (s == NULL)
+		s = factors(t, rec, ref);
+	if (s == NULL)
+		s = variance(t, rec, ref);
+	if (s == NULL)
+		s = steps(t, rec);
+	if (s == NULL)
+		s = dimensions(t, rec);
+	t->r.why = NULL;
+	return s;
+}
