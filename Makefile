@@ -67,6 +67,9 @@ $(B)/tests/bench/%.o: ALL_CFLAGS += -O3
 $(B)/lib/kernel/%.o: ALL_CFLAGS += -O3
 X86 = $(filter x86_64%,$(shell $(CC) -dumpmachine))
 $(B)/lib/kernel/avx2.o: ALL_CFLAGS += $(if $(X86),-mavx2 -mfma -mf16c -mpopcnt)
+$(B)/lib/replay/hot_%.o: ALL_CFLAGS += -O3
+$(B)/lib/replay/hot_avx2.o: ALL_CFLAGS += $(if $(X86),-mavx2)
+$(B)/lib/replay/hot_avx512.o: ALL_CFLAGS += $(if $(X86),-mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
 $(B)/lib/kernel/avx512.o: ALL_CFLAGS += $(if $(X86),-mavx512f -mavx512bw -mavx512dq -mavx512cd -mfma -mf16c -mpopcnt)
 
 # Rule files are part of the library: a program must work as a single copied file.

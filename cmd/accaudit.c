@@ -8,6 +8,7 @@
 enum { OPT_ROOT = 256 };
 
 static const struct cli_opt options[] = {
+	{'a', "all", NULL, "look at every part of large calls, however long it takes"},
 	{'l', "list", NULL, "list the operators that can be audited"},
 	{'j', "threads", "N", "threads (default: one per CPU)"},
 	{OPT_ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
@@ -58,7 +59,9 @@ main(int argc, char **argv)
 	if (roots == NULL)
 		cli_die_err(&e);
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
-		if (key == 'l')
+		if (key == 'a')
+			opt.all = true;
+		else if (key == 'l')
 			list();
 		else if (key == 'j')
 			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);

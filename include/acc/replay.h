@@ -164,7 +164,7 @@ struct acc_blocks {
 /* A sum of products, for all operators that are linear in each of two inputs:
  *
  *	out[ob[b] + om[i] + on[j]] = alpha * sum_k x[xb[b] + xm[i] + xk[k]] * y[yb[b] + yk[k] + yn[j]]
- *	                             + bias[...]
+ *	                             + beta * bias[bb[b] + bm[i] + bn[j]]
  *
  * with b < nb, i < m, j < n, k < nk. The tables of offsets make it serve matmul with broadcasting,
  * einsum and (with a padded copy of the image) convolution. Every element of out occurs once. */
@@ -173,13 +173,27 @@ struct acc_product {
 	size_t nx, ny;            /* elements behind x and y */
 	size_t nb, m, n, nk;
 	const size_t *ob, *om, *on, *xb, *xm, *xk, *yb, *yk, *yn;
-	double alpha;
-	const double *bias;       /* already broadcast to the output, and scaled; or NULL */
+	double alpha, beta;       /* 1 at first */
+	const double *bias;       /* or NULL */
+	const size_t *bb, *bm, *bn;
 	/* Where x is a padded copy: the argument's elements, and which of them each element of x is,
 	 * SIZE_MAX for padding; NULL: x is the argument itself, as y is. */
 	const double *xsrc;
 	const size_t *xfrom;
 };
+
+/* How a call may be cut into parts that do not depend on each other, from the shapes alone. Inputs
+ * lie to the outputs as in broadcasting, aligned at their last dimensions, if nothing else is said;
+ * where an input has the size of the output, it is cut with it, where it has 1 or lacks the
+ * dimension, all parts see the same of it. */
+struct acc_cut {
+	uint32_t lead;     /* so many leading dimensions of the outputs are cut; all outputs have them */
+	const char *left;  /* names (the first of a word of `sig`) of inputs that begin with these, too */
+	const char *whole; /* and of those that each part needs whole */
+	double work;       /* nanoseconds for an element of the output; 0: as usual for its class */
+};
+/* Along every dimension: functions of elements. */
+int acc_cut_point(struct acc_replay *r, struct acc_cut *c);
 
 struct acc_op {
 	/* Names it goes by, separated by blanks: the last part of `op`, without leading and
@@ -217,6 +231,11 @@ struct acc_op {
 	/* Instead of eval, for products: fill *p; p->bias may be left NULL. Called with out[0] as
 	 * recorded. */
 	int (*product)(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p);
+	/* `product` looks at shapes only: elements are read as they are needed. */
+	bool streams;
+	/* How a large call is cut; NULL: it is not. Looks at shapes only. 0, or what acc_cannot
+	 * returned. */
+	int (*cut)(struct acc_replay *r, struct acc_cut *c);
 };
 
 /* The row of an operator by the `op` of a record, such as Functional.linear; NULL: unknown. */
@@ -230,6 +249,7 @@ struct acc_audit;
 struct acc_audit_opt {
 	unsigned threads;   /* 0: one per CPU */
 	const char *tmpdir;
+	bool all;           /* look at every part of a large call, whatever it takes */
 };
 typedef int acc_audit_emit_fn(void *arg, struct acc_rec *r);
 typedef void acc_audit_trouble_fn(void *arg, const struct acc_err *e);

@@ -8,32 +8,26 @@
 /* Two one-sided derivatives that differ by more than this share: a kink lies between. */
 #define KINK 1e-3
 
-/* Sums for each element of the input. */
-struct sums {
-	double *ref, *abs, *sq, *more;
-	uint32_t *terms;
-	bool *skip;
-};
-
-static bool
-sums_start(struct acc_replay *r, size_t n, struct sums *s)
+int
+acc_sums_start(struct acc_replay *r, size_t n, struct acc_sums *s)
 {
-	*s = (struct sums){acc_doubles(r, n), acc_doubles(r, n), acc_doubles(r, n),
-		acc_doubles(r, n), acc_alloc(r->mem, n * sizeof *s->terms),
-		acc_alloc(r->mem, n * sizeof *s->skip)};
+	struct acc_arena *mem = r->mem;
+	*s = (struct acc_sums){acc_doubles(r, n), acc_doubles(r, n), acc_doubles(r, n),
+		acc_doubles(r, n), acc_alloc(mem, n * sizeof *s->terms),
+		acc_alloc(mem, n * sizeof *s->skip)};
 	if (s->ref == NULL || s->abs == NULL || s->sq == NULL || s->more == NULL ||
 		s->terms == NULL || s->skip == NULL)
-		return false;
+		return acc_cannot(r, "out of memory");
 	for (size_t i = 0; i < n; i++) {
 		s->ref[i] = s->abs[i] = s->sq[i] = s->more[i] = 0;
 		s->terms[i] = 0;
 		s->skip[i] = false;
 	}
-	return true;
+	return 0;
 }
 
 static void
-sums_add(struct sums *s, size_t i, double term)
+sums_add(struct acc_sums *s, size_t i, double term)
 {
 	s->ref[i] += term;
 	s->abs[i] += fabs(term);
@@ -41,8 +35,8 @@ sums_add(struct sums *s, size_t i, double term)
 	s->terms[i]++;
 }
 
-static void
-compare(struct acc_adjoint *a, const struct sums *s)
+void
+acc_adjoint_compare(struct acc_adjoint *a, const struct acc_sums *s)
 {
 	double max = acc_max_of(a->gin->dtype), tiny = acc_tiny_of(a->gin->dtype);
 	for (size_t i = 0; i < a->gin->n; i++) {
@@ -56,17 +50,19 @@ compare(struct acc_adjoint *a, const struct sums *s)
 			continue;
 		}
 		if (!isfinite(rec)) {
-			acc_err_add(&a->err, INFINITY, i);
-			acc_err_add(&a->coarse, INFINITY, i);
+			acc_err_add(&a->err, INFINITY);
+			acc_err_add(&a->coarse, INFINITY);
 			continue;
 		}
 		double den = a->unit * (fabs(ref) + (s->terms[i] > 1 ? sqrt(s->sq[i]) : 0)) +
 			s->more[i] + tiny;
-		acc_err_add(&a->err, fabs(rec - ref) / (den + a->work * s->abs[i]), i);
-		acc_err_add(&a->coarse, fabs(rec - ref) / (den + a->unit * s->abs[i]), i);
+		acc_err_add(&a->err, fabs(rec - ref) / (den + a->work * s->abs[i]));
+		acc_err_add(&a->coarse, fabs(rec - ref) / (den + a->unit * s->abs[i]));
 	}
-	if (acc_far_off(&a->err, a->unit > 0x1p-20))
-		a->cause = acc_cause_plain(a->t->r.mem, a->gin, s->ref);
+	if (!acc_far_off(&a->err, a->unit > 0x1p-20))
+		return;
+	a->cause = acc_cause_plain(a->t->r.mem, a->gin, s->ref);
+	acc_spots_add(a->spots, a->gin, s->ref, a->first);
 }
 
 /* --- elements that are moved --- */
@@ -76,9 +72,9 @@ acc_adjoint_move(struct acc_adjoint *a)
 {
 	struct acc_trial *t = a->t;
 	struct acc_dense *plus = acc_trial_outputs(t, false), *minus = acc_trial_outputs(t, false);
-	struct sums s;
+	struct acc_sums s;
 	double *x = a->x->v, *mark = acc_doubles(&t->r, a->x->n);
-	if (plus == NULL || minus == NULL || mark == NULL || !sums_start(&t->r, a->x->n, &s))
+	if (plus == NULL || minus == NULL || mark == NULL || acc_sums_start(&t->r, a->x->n, &s) < 0)
 		return acc_cannot(&t->r, "out of memory");
 	int rc = 0;
 	t->r.gradient = true;
@@ -103,7 +99,7 @@ acc_adjoint_move(struct acc_adjoint *a)
 			if (a->gout[k] != NULL)
 				sums_add(&s, (size_t)p - 1, a->gout[k]->v[i]);
 		}
-	compare(a, &s);
+	acc_adjoint_compare(a, &s);
 	return 0;
 }
 
@@ -111,9 +107,9 @@ int
 acc_adjoint_pick(struct acc_adjoint *a)
 {
 	struct acc_trial *t = a->t;
-	struct sums s;
-	if (!sums_start(&t->r, a->x->n, &s))
-		return acc_cannot(&t->r, "out of memory");
+	struct acc_sums s;
+	if (acc_sums_start(&t->r, a->x->n, &s) < 0)
+		return ACC_EUNSUP;
 	for (uint32_t k = 0; k < t->nout; k++) {
 		size_t *from = acc_offsets(&t->r, t->ref[k].n, 0);
 		if (a->gout[k] == NULL)
@@ -127,7 +123,7 @@ acc_adjoint_pick(struct acc_adjoint *a)
 			if (from[o] < a->x->n)
 				sums_add(&s, from[o], a->gout[k]->v[o]);
 	}
-	compare(a, &s);
+	acc_adjoint_compare(a, &s);
 	return 0;
 }
 
@@ -178,15 +174,54 @@ rms_of(const double *x, size_t n)
 	return sum > 0 ? sqrt(sum / (double)k) : 1;
 }
 
+/* New ones, or those that other parts added to. */
+static int
+point_sums(struct acc_adjoint *a, struct acc_sums *s)
+{
+	if (a->shared == NULL)
+		return acc_sums_start(&a->t->r, a->x->n, s);
+	*s = a->shared->sums;
+	a->shared->unit = a->unit;
+	a->shared->work = a->work;
+	s->ref += a->first;
+	s->abs += a->first;
+	s->sq += a->first;
+	s->more += a->first;
+	s->terms += a->first;
+	s->skip += a->first;
+	return 0;
+}
+
+static int
+added(struct acc_adjoint *a)
+{
+	struct acc_sums s;
+	struct acc_window w;
+	struct acc_dense gin = *a->gin;
+	if (acc_sums_start(&a->t->r, a->x->n, &s) < 0 || acc_freivalds_added(a, &s) < 0)
+		return ACC_EUNSUP;
+	acc_window_open(&w, a->t->j, gin.v);
+	gin.v = (double *)(uintptr_t)acc_window_at(&w, 0, gin.n);
+	if (gin.v == NULL)
+		return acc_cannot(&a->t->r, w.err);
+	const struct acc_dense *open = a->gin;
+	a->gin = &gin;
+	acc_adjoint_compare(a, &s);
+	a->gin = open;
+	return 0;
+}
+
 int
 acc_adjoint_point(struct acc_adjoint *a)
 {
 	struct acc_trial *t = a->t;
 	size_t n = a->x->n;
+	if (t->large && t->r.op->blocks == NULL)
+		return added(a);
 	const double *x = a->x->v;
 	struct step st = {.up = acc_doubles(&t->r, n), .down = acc_doubles(&t->r, n)};
-	struct sums s;
-	if (st.up == NULL || st.down == NULL || !sums_start(&t->r, n, &s))
+	struct acc_sums s;
+	if (st.up == NULL || st.down == NULL || point_sums(a, &s) < 0)
 		return acc_cannot(&t->r, "out of memory");
 	double rms = rms_of(x, n);
 	for (size_t i = 0; i < n; i++) {
@@ -229,7 +264,8 @@ acc_adjoint_point(struct acc_adjoint *a)
 			s.more[i] += fabs(g) * noise + (saves ? a->unit * fabs(g) : 0);
 		}
 	}
-	compare(a, &s);
+	if (a->shared == NULL)
+		acc_adjoint_compare(a, &s);
 	return 0;
 }
 
@@ -237,7 +273,7 @@ acc_adjoint_point(struct acc_adjoint *a)
 
 static void
 gradient(const struct acc_product *p, const double *g, bool of_x, const size_t *from,
-	struct sums *s)
+	struct acc_sums *s)
 {
 	for (size_t b = 0; b < p->nb; b++)
 		for (size_t i = 0; i < p->m; i++)
@@ -259,8 +295,8 @@ int
 acc_adjoint_product(struct acc_adjoint *a)
 {
 	struct acc_trial *t = a->t;
-	struct acc_product p = {.alpha = 1};
-	struct sums s;
+	struct acc_product p = {.alpha = 1, .beta = 1};
+	struct acc_sums s;
 	int rc = t->r.op->product(&t->r, &t->ref[0], &p);
 	if (rc < 0)
 		return rc;
@@ -269,10 +305,10 @@ acc_adjoint_product(struct acc_adjoint *a)
 		return acc_cannot(&t->r, "its gradient could not be followed");
 	if (t->large)
 		return acc_freivalds_gradient(a, &p, of_x);
-	if (!sums_start(&t->r, a->x->n, &s))
-		return acc_cannot(&t->r, "out of memory");
+	if (acc_sums_start(&t->r, a->x->n, &s) < 0)
+		return ACC_EUNSUP;
 	if (a->gout[0] != NULL)
 		gradient(&p, a->gout[0]->v, of_x, p.xfrom, &s);
-	compare(a, &s);
+	acc_adjoint_compare(a, &s);
 	return 0;
 }

@@ -189,7 +189,7 @@ ternary(struct acc_replay *r, struct acc_dense *out)
 
 #define BINARY(n, c, rnd, w)                                                             \
 	{.names = n, .sig = "input|x|self:point other|y|exponent:point alpha rounding_mode", .cls = c, \
-		.rounding = rnd, .eval = binary, .which = w}
+		.rounding = rnd, .eval = binary, .which = w, .cut = acc_cut_point}
 #define ONE(n, w) BINARY(n, "arithmetic", ACC_ONCE, w)
 #define EXACT(n, w) BINARY(n, "arithmetic", ACC_EXACT, w)
 const struct acc_op acc_ops_arithmetic[] = {
@@ -223,14 +223,14 @@ const struct acc_op acc_ops_arithmetic[] = {
 	EXACT("bitwise_left_shift lshift ilshift", SHL),
 	EXACT("bitwise_right_shift rshift irshift", SHR),
 	{.names = "where Select", .sig = "input|condition a|x|input|self:point b|y|other:point",
-		.cls = "move", .rounding = ACC_EXACT, .eval = ternary, .which = WHERE},
+		.cls = "move", .rounding = ACC_EXACT, .eval = ternary, .cut = acc_cut_point, .which = WHERE},
 	{.names = "lerp", .sig = "input:point a|end:point b|weight:point", .cls = "arithmetic",
-		.rounding = ACC_FEW, .eval = ternary, .which = LERP},
+		.rounding = ACC_FEW, .eval = ternary, .cut = acc_cut_point, .which = LERP},
 	{.names = "addcmul", .sig = "input:point a|tensor1:point b|tensor2:point value",
-		.cls = "arithmetic", .rounding = ACC_FEW, .eval = ternary, .which = ADDCMUL},
+		.cls = "arithmetic", .rounding = ACC_FEW, .eval = ternary, .cut = acc_cut_point, .which = ADDCMUL},
 	{.names = "addcdiv", .sig = "input:point a|tensor1:point b|tensor2:point value",
-		.cls = "arithmetic", .rounding = ACC_FEW, .eval = ternary, .which = ADDCDIV},
+		.cls = "arithmetic", .rounding = ACC_FEW, .eval = ternary, .cut = acc_cut_point, .which = ADDCDIV},
 	{.names = "clamp clip", .sig = "input:point a|min:point b|max:point", .cls = "arithmetic",
-		.rounding = ACC_EXACT, .eval = ternary, .which = CLAMP},
+		.rounding = ACC_EXACT, .eval = ternary, .cut = acc_cut_point, .which = CLAMP},
 	{.names = NULL},
 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 16, QUEUE = 64 };
+enum { MAX_THREADS = 16, QUEUE = 64, ROOM = 4 << 20 };
 /* Calls run at once while their tensors need no more than this, as doubles. */
 #define BUDGET ((uint64_t)256 << 20)
 
@@ -230,8 +230,11 @@ take(struct acc_audit *a, const struct span *s, struct acc_job *j, bool of_forwa
 static void
 drop(struct acc_job *j)
 {
-	if (j != NULL)
+	if (j != NULL) {
 		acc_arena_release(&j->mem);
+		free(j->result);
+		free(j->tally);
+	}
 	free(j);
 }
 
@@ -268,8 +271,12 @@ make(struct acc_audit *a, struct span *s, struct acc_err *e)
 	}
 	const struct acc_pass_of *p = s->backward ? &j->bwd : &j->fwd;
 	acc_each_held(p->out, p->nout, count, &j->nresult);
-	if (rc == 0 && (j->result = calloc(j->nresult + 1, sizeof *j->result)) == NULL)
-		rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+	if (rc == 0) {
+		j->result = calloc(j->nresult + 1, sizeof *j->result);
+		j->tally = calloc(j->nresult + 1, sizeof *j->tally);
+		if (j->result == NULL || j->tally == NULL)
+			rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+	}
 	if (rc == 0)
 		return j;
 	drop(j);
@@ -297,7 +304,6 @@ finish(struct acc_audit *a, struct acc_job *j, size_t at)
 		v->cause = lasting(a, v->cause);
 	}
 	a->busy -= j->bytes;
-	free(j->result);
 	drop(j);
 	pthread_cond_broadcast(&a->room);
 }
@@ -306,7 +312,11 @@ static void *
 work(void *arg)
 {
 	struct acc_audit *a = arg;
-	struct acc_err e = {0};
+	struct acc_reader reader = {a->roots, &a->files, malloc((size_t)ACC_CHUNK * 16), {0},
+		a->opt.all};
+	/* One piece of memory for all parts. */
+	acc_alloc(&reader.room, ROOM);
+	acc_arena_reset(&reader.room);
 	pthread_mutex_lock(&a->lock);
 	for (;;) {
 		while (a->head == a->tail && !a->closed)
@@ -315,13 +325,16 @@ work(void *arg)
 			break;
 		struct acc_job *j = a->queue[a->head++ % QUEUE];
 		pthread_mutex_unlock(&a->lock);
-		if (acc_job_load(j, a->roots, &a->files, &e) < 0)
+		j->reader = &reader;
+		if (reader.scratch == NULL)
 			j->bad = "out of memory";
 		acc_job_run(j);
 		pthread_mutex_lock(&a->lock);
 		finish(a, j, j->at);
 	}
 	pthread_mutex_unlock(&a->lock);
+	acc_arena_release(&reader.room);
+	free(reader.scratch);
 	return NULL;
 }
 
@@ -403,6 +416,8 @@ annotate(struct acc_rec *r, const struct acc_audited *v)
 	rc |= acc_put(r, "", "audit.err_max", acc_f64(v->max));
 	rc |= acc_put(r, "", "audit.limit", acc_f64(v->limit));
 	rc |= acc_put(r, "", "audit.limit_max", acc_f64(v->limit_max));
+	if (v->part < 1)
+		rc |= acc_put(r, "", "audit.part", acc_f64(v->part));
 	if (v->cause != NULL && !acc_audited_good(v))
 		rc |= acc_put(r, "", "audit.cause", acc_ctext(v->cause));
 	return rc;

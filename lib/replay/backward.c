@@ -91,6 +91,19 @@ fits(const struct inputs *in, const struct acc_pass_of *p, bool by_pos)
 	return true;
 }
 
+struct acc_held *
+acc_gradient_input(struct acc_trial *t, uint32_t i)
+{
+	struct inputs in;
+	if (!list_inputs(t, &in))
+		return NULL;
+	bool by_pos = !fits(&in, &t->j->bwd, false);
+	if (by_pos && !fits(&in, &t->j->bwd, true))
+		return NULL;
+	const struct input *x = input_of(&in, i, by_pos);
+	return x == NULL ? NULL : x->h;
+}
+
 /* The gradients of the outputs, in order; NULL where none came. false: they do not fit. */
 static bool
 list_gradients(struct acc_trial *t, const struct acc_dense **g, const char **why)
@@ -121,6 +134,8 @@ list_gradients(struct acc_trial *t, const struct acc_dense **g, const char **why
 static int
 test(struct acc_adjoint *a, struct acc_str mode)
 {
+	if (a->shared != NULL && !acc_str_is(mode, "point"))
+		return acc_cannot(&a->t->r, "too large to be recomputed");
 	if (acc_str_is(mode, "move"))
 		return acc_adjoint_move(a);
 	if (acc_str_is(mode, "pick"))
@@ -164,38 +179,40 @@ of_another(const struct acc_trial *t, const struct acc_adjoint *a)
 
 static void
 one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
-	const struct acc_dense *const *g, struct acc_audited *v)
+	const struct acc_dense *const *g, struct acc_audited *v, struct acc_tally *tally)
 {
 	char *name = acc_arena_copy(t->r.mem, x->name.p, x->name.n);
-	struct acc_adjoint a = {.t = t, .x = &x->h->d, .name = name, .gin = &gin->d, .gout = g};
+	struct acc_adjoint a = {.t = t, .x = &x->h->d, .name = name, .gin = &gin->d, .gout = g,
+		.spots = &tally->spots, .first = gin->first};
 	a.unit = coarser(acc_unit_of(gin->d.dtype), a.x);
 	for (uint32_t k = 0; k < t->nout; k++)
 		if (g[k] != NULL)
 			a.unit = coarser(a.unit, g[k]);
 	a.work = acc_work_unit(a.unit);
+	if (t->j->shared != NULL && t->j->shared[tally - t->j->tally].on)
+		a.shared = &t->j->shared[tally - t->j->tally];
 	t->r.why = NULL;
+	v->mode = x->mode.n > 1 ? (uint8_t)x->mode.p[1] : 0; /* mOve, pOint, bLock, aNy, pRod */
+	v->low = a.unit > 0x1p-20;
+	v->rounding = (uint8_t)t->r.op->rounding;
 	if (gin->d.v == NULL)
 		v->skip = gin->err != NULL ? gin->err : "recorded without data";
 	else if (name == NULL)
 		v->skip = "out of memory";
 	else if (test(&a, x->mode) < 0)
 		v->skip = t->r.why;
-	v->mode = x->mode.n > 1 ? (uint8_t)x->mode.p[1] : 0; /* mOve, pOint, bLock, aNy, pRod */
-	if (v->skip == NULL && acc_far_off(&a.err, a.unit > 0x1p-20))
+	bool far = v->skip == NULL && acc_far_off(&a.err, v->low);
+	if (far)
 		v->skip = of_another(t, &a);
-	if (v->skip == NULL && acc_far_off(&a.err, a.unit > 0x1p-20) && t->nout > 0)
+	if (far && v->skip == NULL && !t->large && t->nout > 0)
 		v->skip = acc_excuse(t, 0);
-	if (v->skip == NULL && acc_far_off(&a.err, a.unit > 0x1p-20))
-		v->cause = a.cause;
-	v->rms = acc_err_rms(&a.err);
-	v->max = acc_err_max(&a.err);
-	v->coarse_rms = acc_err_rms(&a.coarse);
-	v->coarse_max = acc_err_max(&a.coarse);
-	v->finite = a.err.n > 0;
-	v->low = a.unit > 0x1p-20;
-	v->rounding = (uint8_t)t->r.op->rounding;
-	if (v->skip == NULL && !v->finite && a.skipped > 0)
-		v->skip = "nothing in it is finite, or away from a kink";
+	acc_err_merge(&tally->err, &a.err);
+	acc_err_merge(&tally->coarse, &a.coarse);
+	tally->skipped += a.skipped;
+	tally->parts++;
+	tally->far += far;
+	if (far && tally->far == 1)
+		tally->cause = a.cause;
 }
 
 void
@@ -226,6 +243,7 @@ acc_backward(struct acc_trial *t)
 		v->line = h->line;
 		v->backward = true;
 		v->cls = t->r.op->cls;
-		one(t, input_of(&in, i, by_pos), h, g, v);
+		if (v->skip == NULL && !(j->shared_only && !j->shared[k - 1].on))
+			one(t, input_of(&in, i, by_pos), h, g, v, &j->tally[k - 1]);
 	}
 }

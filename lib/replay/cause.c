@@ -44,33 +44,41 @@ scaled(struct acc_arena *mem, const struct acc_dense *rec, const double *ref)
 }
 
 /* Where the errors are: one element, one row, one column. */
-static const char *
-place(struct acc_arena *mem, const struct acc_dense *rec, const double *ref)
+void
+acc_spots_add(struct acc_spots *s, const struct acc_dense *rec, const double *ref, size_t first)
 {
-	size_t len = rec->ndim == 0 ? 1 : (size_t)rec->shape[rec->ndim - 1], bad = 0, first = 0;
-	bool row = true, column = true;
+	size_t len = rec->ndim == 0 ? 1 : (size_t)rec->shape[rec->ndim - 1];
 	double unit = acc_unit_of(rec->dtype), size = 0;
+	if (s->seen == 0)
+		*s = (struct acc_spots){.len = len, .row = true, .column = true};
+	s->seen += rec->n;
 	for (size_t i = 0; i < rec->n; i++)
 		size += isfinite(ref[i]) ? fabs(ref[i]) / (double)rec->n : 0;
 	for (size_t i = 0; i < rec->n; i++) {
 		double limit = 64 * unit * (fabs(ref[i]) + size);
+		size_t at = first + i;
 		if (isfinite(rec->v[i]) && fabs(rec->v[i] - ref[i]) <= limit)
 			continue;
-		first = bad == 0 ? i : first;
-		row &= i / len == first / len;
-		column &= i % len == first % len;
-		bad++;
+		s->first = s->bad == 0 ? at : s->first;
+		s->row &= at / len == s->first / len;
+		s->column &= at % len == s->first % len;
+		s->bad++;
 	}
-	if (bad == 0 || bad * 2 >= rec->n)
+}
+
+const char *
+acc_cause_place(struct acc_arena *mem, const struct acc_spots *s)
+{
+	if (s->bad == 0 || s->bad * 2 >= s->seen)
 		return NULL;
-	if (bad == 1)
-		return acc_arena_printf(mem, "one element is wrong: number %zu", first);
-	if (row && bad * 2 > len)
-		return acc_arena_printf(mem, "one row is wrong: number %zu", first / len);
-	if (column && bad * 2 > rec->n / len)
-		return acc_arena_printf(mem, "one column is wrong: number %zu", first % len);
-	return acc_arena_printf(mem, "%zu of %zu elements are wrong, the first is number %zu", bad,
-		rec->n, first);
+	if (s->bad == 1)
+		return acc_arena_printf(mem, "one element is wrong: number %zu", s->first);
+	if (s->row && s->bad * 2 > s->len)
+		return acc_arena_printf(mem, "one row is wrong: number %zu", s->first / s->len);
+	if (s->column && s->bad * 2 > s->seen / s->len)
+		return acc_arena_printf(mem, "one column is wrong: number %zu", s->first % s->len);
+	return acc_arena_printf(mem, "%zu of %zu elements are wrong, the first is number %zu",
+		s->bad, s->seen, s->first);
 }
 
 const char *
@@ -79,7 +87,7 @@ acc_cause_plain(struct acc_arena *mem, const struct acc_dense *rec, const double
 	size_t zero = 0, nonzero = 0, full = 0, wild = 0;
 	double max = acc_max_of(rec->dtype);
 	if (!acc_is_float(rec->dtype))
-		return place(mem, rec, ref);
+		return NULL;
 	for (size_t i = 0; i < rec->n; i++) {
 		zero += rec->v[i] == 0;
 		nonzero += ref[i] != 0;
@@ -92,8 +100,7 @@ acc_cause_plain(struct acc_arena *mem, const struct acc_dense *rec, const double
 		return "clamped to the largest number of its dtype";
 	if (wild > 0)
 		return "NaN or Inf from finite numbers";
-	const char *s = scaled(mem, rec, ref);
-	return s != NULL ? s : place(mem, rec, ref);
+	return scaled(mem, rec, ref);
 }
 
 const char *
@@ -106,12 +113,12 @@ acc_cause_forward(struct acc_trial *t, uint32_t k)
 		return NULL;
 	if (k == 0 && acc_is_float(rec->dtype))
 		s = acc_cause_argument(t, rec, ref);
-	if (s == NULL)
-		s = acc_cause_plain(t->r.mem, rec, ref);
-	if (s != NULL || acc_unit_of(rec->dtype) > 0x1p-20)
-		return s;
-	/* As far off as 16 bits on the way are, everywhere. */
-	double off = acc_residue(rec, ref, 1, NULL) * acc_unit_of(rec->dtype);
-	return off > 0x1p-14 && off < 0x1p-7 ? "computed in 16 bits on the way (of its terms, its"
-		" sums or its input)" : NULL;
+	return s != NULL ? s : acc_cause_plain(t->r.mem, rec, ref);
+}
+
+bool
+acc_cause_rough(const struct acc_dense *rec, const double *ref)
+{
+	double unit = acc_unit_of(rec->dtype), off = acc_residue(rec, ref, 1, NULL) * unit;
+	return unit <= 0x1p-20 && off > 0x1p-14 && off < 0x1p-7;
 }

@@ -129,25 +129,22 @@ copy_padded(struct acc_replay *r, const struct acc_dense *x, const struct acc_de
 	return 0;
 }
 
-/* Which output elements a bias goes to, and its size. */
+/* A bias has one number for each channel. */
 static int
-bias(struct acc_replay *r, const struct acc_dense *out, int64_t channels, struct acc_product *p)
+bias(struct acc_replay *r, int64_t channels, struct acc_product *p)
 {
 	const struct acc_dense *b = NULL;
-	size_t inner = 1;
 	if (acc_arg_tensor(r, "bias", &b) < 0)
 		return ACC_EUNSUP;
 	if (b == NULL)
 		return 0;
 	if (b->n != (size_t)channels)
 		return acc_cannot(r, "its inputs do not fit each other");
-	for (uint32_t d = 2; d < out->ndim; d++)
-		inner *= (size_t)out->shape[d];
-	double *v = acc_doubles(r, out->n);
-	for (size_t i = 0; v != NULL && i < out->n; i++)
-		v[i] = b->v[i / inner % b->n];
-	p->bias = v;
-	return v == NULL ? ACC_EUNSUP : 0;
+	p->bias = b->v;
+	p->bb = acc_offsets(r, p->nb, p->n);
+	p->bm = acc_offsets(r, p->m, 0);
+	p->bn = acc_offsets(r, p->n, 1);
+	return p->bb == NULL || p->bm == NULL || p->bn == NULL ? ACC_EUNSUP : 0;
 }
 
 /* The tables: x by (group), (image, place), (channel of the group, place in the kernel). */
@@ -226,7 +223,7 @@ conv(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 	p->ny = w->n;
 	if (tables(r, x, w, out, &g, size, p) < 0)
 		return ACC_EUNSUP;
-	return bias(r, out, cout, p);
+	return bias(r, cout, p);
 }
 
 /* A bias, by channel. */

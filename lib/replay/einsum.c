@@ -180,6 +180,6 @@ einsum(struct acc_replay *r, const struct acc_dense *out, struct acc_product *q)
 
 const struct acc_op acc_ops_einsum[] = {
 	{.names = "einsum", .sig = "equation *operands:prod", .cls = "product",
-		.rounding = ACC_FEW, .product = einsum},
+		.rounding = ACC_FEW, .product = einsum, .streams = true},
 	{.names = NULL},
 };

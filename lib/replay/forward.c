@@ -45,7 +45,7 @@ acc_replay_eval(struct acc_replay *r, struct acc_dense *out)
 }
 
 int
-acc_trial_start(struct acc_trial *t, struct acc_job *j, const struct acc_op *op)
+acc_trial_open(struct acc_trial *t, struct acc_job *j, const struct acc_op *op)
 {
 	const struct acc_pass_of *p = &j->fwd;
 	char *name = acc_alloc(&j->mem, 128);
@@ -74,23 +74,39 @@ acc_trial_start(struct acc_trial *t, struct acc_job *j, const struct acc_op *op)
 	for (uint32_t i = 0; i < n; i++)
 		if (rec[i].v == NULL && rec[i].n > ACC_MAX_UNSEEN)
 			return acc_cannot(&t->r, "its output was recorded without data");
+	return 0;
+}
+
+int
+acc_trial_product(struct acc_trial *t)
+{
+	t->product = (struct acc_product){.alpha = 1, .beta = 1};
+	int rc = t->r.op->product(&t->r, &t->out[0]->d, &t->product);
+	t->large = rc == 0 && acc_product_large(&t->product);
+	return rc;
+}
+
+int
+acc_trial_start(struct acc_trial *t, struct acc_job *j, const struct acc_op *op)
+{
+	if (acc_trial_open(t, j, op) < 0 || (op->product != NULL && acc_trial_product(t) < 0))
+		return ACC_EUNSUP;
+	if (t->large) {
+		t->ref = acc_alloc(t->r.mem, t->nout * sizeof *t->ref);
+		for (uint32_t i = 0; t->ref != NULL && i < t->nout; i++)
+			t->ref[i] = t->out[i]->d;
+		return t->ref == NULL ? acc_cannot(&t->r, "out of memory") : 0;
+	}
 	t->ref = acc_trial_outputs(t, true);
 	if (t->ref == NULL)
 		return acc_cannot(&t->r, "out of memory");
-	if (op->product == NULL)
-		return op->eval(&t->r, t->ref);
-	t->product.alpha = 1;
-	int rc = op->product(&t->r, &t->ref[0], &t->product);
-	t->large = rc == 0 && acc_product_large(&t->product);
-	return rc < 0 || t->large ? rc : acc_product_eval(&t->r, t->ref);
+	return acc_replay_eval(&t->r, t->ref);
 }
 
 static int
 any_wild(void *arg, struct acc_held *h)
 {
-	bool *wild = arg;
-	for (size_t i = 0; h->d.v != NULL && !*wild && i < h->d.n; i++)
-		*wild = !isfinite(h->d.v[i]);
+	*(bool *)arg |= h->wild;
 	return 0;
 }
 
@@ -106,74 +122,101 @@ any_as_fine(void *arg, struct acc_held *h)
 struct yardstick {
 	enum acc_dtype t;
 	bool exact, wild; /* no error is right; inputs are not finite */
-	double unit, work, tiny, max;
+	struct acc_ruler r;
 };
 
 /* INFINITY: NaN, Inf or saturation where it does not belong. < 0: nothing to compare. */
 static double
-error(const struct yardstick *y, double rec, double ref, double mag)
+error(const struct yardstick *y, double work, double rec, double ref, double mag)
 {
-	if (isfinite(ref) && acc_is_float(y->t) && fabs(ref) > y->max) {
+	double unit = y->r.unit, max = y->r.max;
+	if (isfinite(ref) && acc_is_float(y->t) && fabs(ref) > max) {
 		/* On the verge of overflow, both are right. */
-		if (fabs(ref) <= y->max * (1 + 8 * y->unit) && fabs(rec) == y->max)
+		if (fabs(ref) <= max * (1 + 8 * unit) && fabs(rec) == max)
 			return 0;
 		ref = copysign(INFINITY, ref);
 	}
 	if (!isfinite(ref) || !isfinite(rec)) {
 		if (isnan(ref) ? isnan(rec) : rec == ref)
 			return -1;
-		if (isinf(rec) && fabs(ref) >= y->max * (1 - 8 * y->unit))
+		if (isinf(rec) && fabs(ref) >= max * (1 - 8 * unit))
 			return 0;
 		return y->wild && !isfinite(ref) ? -1 : INFINITY;
 	}
 	double d = fabs(rec - ref);
 	if (!acc_is_float(y->t))
 		return d;
-	double den = y->unit * fabs(ref) + y->work * mag + y->tiny;
+	double den = unit * fabs(ref) + y->r.tiny + work * mag;
 	if (!y->exact)
 		return d / den;
 	return rec == acc_round_to(y->t, ref) ? 0 : fmax(1, d / den);
+}
+
+/* At once, where all is finite, and equal where it must be; else element by element. */
+static void
+judge_block(const struct yardstick *y, const double *rec, const double *ref, const double *mag,
+	size_t n, struct acc_errsum *s, struct acc_errsum *coarse)
+{
+	const struct acc_hot *hot = acc_hot();
+	struct acc_block_err b = {0};
+	bool same = y->exact || !acc_is_float(y->t);
+	if (same ? memcmp(rec, ref, n * sizeof *rec) == 0 && hot->finite(rec, n)
+		 : hot->judge(&y->r, rec, ref, mag, n, &b)) {
+		acc_err_merge(s, &(struct acc_errsum){b.sum2, b.max, n, false});
+		acc_err_merge(coarse, &(struct acc_errsum){b.coarse2, b.coarse_max, n, false});
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		double e = error(y, y->r.work, rec[i], ref[i], mag[i]);
+		if (e < 0)
+			continue;
+		acc_err_add(s, e);
+		acc_err_add(coarse, error(y, y->r.coarse, rec[i], ref[i], mag[i]));
+	}
 }
 
 static void
 judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 {
 	const struct acc_dense *rec = &t->out[k]->d, *ref = &t->ref[k];
+	struct acc_tally *tally = &t->j->tally[k];
 	struct acc_errsum s = {0}, coarse = {0};
 	enum acc_dtype in = rec->dtype;
 	/* Where all inputs are finer than the output, they may have been rounded first. */
 	acc_each_held(t->j->fwd.in, t->j->fwd.nin, any_as_fine, &in);
 	double unit = acc_unit_of(rec->dtype);
 	struct yardstick y = {.t = rec->dtype, .exact = t->r.op->rounding == ACC_EXACT,
-		.wild = wild, .unit = unit, .tiny = acc_tiny_of(rec->dtype),
-		.max = acc_max_of(rec->dtype),
-		.work = in == ACC_NODTYPE ? acc_work_unit(unit) : unit};
-	struct yardstick low = y;
-	low.work = unit;
+		.wild = wild, .r = {.unit = unit, .tiny = acc_tiny_of(rec->dtype),
+			.max = acc_max_of(rec->dtype), .coarse = unit,
+			.work = in == ACC_NODTYPE ? acc_work_unit(unit) : unit}};
+	v->low = acc_is_float(rec->dtype) && unit > 0x1p-20;
+	v->rounding = (uint8_t)(acc_is_float(rec->dtype) ? t->r.op->rounding : ACC_EXACT);
 	if (rec->v == NULL) {
 		v->skip = t->out[k]->err != NULL ? t->out[k]->err : "recorded without data";
 		return;
 	}
-	if (t->large && acc_freivalds(&t->r, &t->product, rec, y.unit, y.work, &s, &coarse) < 0) {
+	if (t->large && acc_freivalds(t, &t->product, rec, unit, y.r.work, &s, &coarse) < 0) {
 		v->skip = t->r.why;
 		return;
 	}
-	for (size_t i = 0; i < rec->n && !t->large; i++) {
-		double e = error(&y, rec->v[i], ref->v[i], ref->mag[i]);
-		if (e < 0)
-			continue;
-		acc_err_add(&s, e, i);
-		acc_err_add(&coarse, error(&low, rec->v[i], ref->v[i], ref->mag[i]), i);
+	for (size_t i = 0; i < rec->n && !t->large; i += ACC_HOT_BLOCK) {
+		size_t n = rec->n - i < ACC_HOT_BLOCK ? rec->n - i : ACC_HOT_BLOCK;
+		judge_block(&y, rec->v + i, ref->v + i, ref->mag + i, n, &s, &coarse);
 	}
-	if (acc_far_off(&s, unit > 0x1p-20))
-		v->cause = acc_cause_forward(t, k);
-	v->rms = acc_err_rms(&s);
-	v->max = acc_err_max(&s);
-	v->coarse_rms = acc_err_rms(&coarse);
-	v->coarse_max = acc_err_max(&coarse);
-	v->finite = s.n > 0;
-	v->low = acc_is_float(rec->dtype) && unit > 0x1p-20;
-	v->rounding = (uint8_t)(acc_is_float(rec->dtype) ? t->r.op->rounding : ACC_EXACT);
+	acc_err_merge(&tally->err, &s);
+	acc_err_merge(&tally->coarse, &coarse);
+	tally->parts++;
+	if (!t->large && acc_err_max(&s) > 0.5)
+		v->skip = acc_excuse(t, k);
+	if (v->skip != NULL || !acc_far_off(&s, v->low))
+		return;
+	tally->far++;
+	if (tally->far == 1)
+		tally->cause = acc_cause_forward(t, k);
+	if (t->large)
+		return;
+	tally->rough = acc_cause_rough(rec, ref->v) && (tally->rough || tally->far == 1);
+	acc_spots_add(&tally->spots, rec, ref->v, t->out[k]->first);
 }
 
 void
@@ -186,8 +229,7 @@ acc_forward(struct acc_trial *t)
 		struct acc_audited *v = &t->j->result[k];
 		v->line = t->out[k]->line;
 		v->cls = t->r.op->cls;
-		judge(t, k, wild, v);
-		if (v->skip == NULL && v->max > 0.5)
-			v->skip = acc_excuse(t, k);
+		if (v->skip == NULL)
+			judge(t, k, wild, v);
 	}
 }

@@ -2,11 +2,12 @@
  *
  * For random signs r, (x y) r = x (y r): as cheap as reading the two. It is made for rows and for
  * columns, so that a single bad element shows in both; what it cannot see in the rounding noise of
- * a long row, the elements that are formed one by one may. */
+ * a long row, the elements that are formed one by one may: those where some rows and some columns
+ * cross. Each matrix is read in order, line by line, as it lies. */
 #include "replay/impl.h"
 
-enum { SAMPLES = 4096 };
-#define LARGE ((uint64_t)1 << 24)
+enum { SAMPLES = 4096, MOST = 256 };
+#define LARGE ((uint64_t)1 << 22)
 
 bool
 acc_product_large(const struct acc_product *p)
@@ -15,18 +16,110 @@ acc_product_large(const struct acc_product *p)
 	return work > (double)LARGE;
 }
 
-/* Tables for one side of the check: out [i, j] = sum_k x[i, k] y[k, j], summed over j. */
-struct side {
-	const double *x, *y;
-	size_t m, n, nk;
-	const size_t *om, *on, *xm, *xk, *yk, *yn;
+/* --- a matrix by tables of offsets, read along the index whose elements are neighbours --- */
+
+struct matrix {
+	struct acc_window w;
+	size_t na, nb;          /* A[a, b] */
+	const size_t *ta, *tb;
+	bool turned;            /* lines are along a, one for each b */
+	bool apart;             /* no index has neighbours: lines are gathered */
+	double *line;
 };
 
-static double
-sign(uint64_t seed, size_t i)
+static bool
+neighbours(const size_t *t, size_t n)
 {
-	return acc_mix(seed + i) & 1 ? 1 : -1;
+	for (size_t i = 1; i < n; i++)
+		if (t[i] != t[0] + i)
+			return false;
+	return true;
 }
+
+static int
+matrix(struct acc_trial *t, const double *v, const size_t *ta, size_t na, const size_t *tb, size_t nb,
+	struct matrix *m)
+{
+	*m = (struct matrix){.na = na, .nb = nb, .ta = ta, .tb = tb};
+	m->turned = !neighbours(tb, nb) && neighbours(ta, na);
+	m->apart = !m->turned && !neighbours(tb, nb);
+	if (acc_window_open(&m->w, t->j, v) < 0)
+		return acc_cannot(&t->r, "out of memory");
+	if (m->apart && m->w.held != NULL)
+		return acc_cannot(&t->r, "too large to be recomputed");
+	m->line = m->apart ? acc_doubles(&t->r, nb) : NULL;
+	return m->apart && m->line == NULL ? ACC_EUNSUP : 0;
+}
+
+/* What to make of a matrix in one pass. NULL: not wanted. */
+struct wish {
+	const double *vb, *wb;      /* ra[a] = sum_b A vb, ra2[a] = sum_b f(A) wb */
+	double *ra, *ra2;
+	const double *va, *wa;      /* rb[b] = sum_a A va, rb2[b] = sum_a g(A) wa */
+	double *rb, *rb2;
+	bool fsquare, gsquare;      /* f, g are the square; else the magnitude */
+	const size_t *ia, *ib;      /* rows and columns to keep, rising: [nia][nb], [nib][na] */
+	size_t nia, nib;
+	double *keep_a, *keep_b;
+};
+
+static void
+clear(double *p, size_t n)
+{
+	for (size_t i = 0; p != NULL && i < n; i++)
+		p[i] = 0;
+}
+
+/* Of line l: it is the next one to keep, or crosses those to keep. */
+static void
+keep(const double *line, size_t l, size_t n, const size_t *along, size_t nalong, double *lines,
+	size_t *next, const size_t *across, size_t nacross, double *crossed, size_t nlines)
+{
+	if (lines != NULL && *next < nalong && along[*next] == l)
+		memcpy(lines + (*next)++ * n, line, n * sizeof *line);
+	for (size_t i = 0; crossed != NULL && i < nacross; i++)
+		crossed[i * nlines + l] = line[across[i]];
+}
+
+static int
+pass(struct acc_trial *t, struct matrix *m, size_t base, const struct wish *w)
+{
+	bool turned = m->turned;
+	size_t lines = turned ? m->nb : m->na, n = turned ? m->na : m->nb, next = 0;
+	const size_t *tl = turned ? m->tb : m->ta, *tn = turned ? m->ta : m->tb;
+	struct acc_line l = {turned ? w->va : w->vb, turned ? w->wa : w->wb, 0, 0,
+		turned ? w->ra : w->rb, turned ? w->ra2 : w->rb2, turned ? w->gsquare : w->fsquare,
+		turned ? w->fsquare : w->gsquare};
+	const double *p = turned ? w->vb : w->va, *q = turned ? w->wb : w->wa;
+	double *dot = turned ? w->rb : w->ra, *dot2 = turned ? w->rb2 : w->ra2;
+	clear(l.to, n);
+	clear(l.to2, n);
+	for (size_t i = 0; i < lines; i++) {
+		double sum[2] = {0, 0};
+		const double *a = m->line;
+		if (!m->apart && (a = acc_window_at(&m->w, base + tl[i] + (n > 0 ? tn[0] : 0), n)) == NULL)
+			return acc_cannot(&t->r, m->w.err);
+		for (size_t k = 0; m->apart && k < n; k++)
+			m->line[k] = m->w.v[base + tl[i] + tn[k]];
+		if (l.to != NULL) {
+			l.p = p[i];
+			l.q = q[i];
+		}
+		if (l.u != NULL || l.to != NULL)
+			acc_hot()->line(a, n, &l, sum);
+		if (dot != NULL) {
+			dot[i] = sum[0];
+			dot2[i] = sum[1];
+		}
+		if (turned)
+			keep(a, i, n, w->ib, w->nib, w->keep_b, &next, w->ia, w->nia, w->keep_a, lines);
+		else
+			keep(a, i, n, w->ia, w->nia, w->keep_a, &next, w->ib, w->nib, w->keep_b, lines);
+	}
+	return 0;
+}
+
+/* --- the check --- */
 
 struct ruler {
 	double unit, work;
@@ -35,104 +128,202 @@ struct ruler {
 };
 
 static void
-count(const struct ruler *u, double d, double size, double terms, size_t at)
+count(const struct ruler *u, double d, double size, double terms)
 {
 	if (!isfinite(terms))
 		return;
 	size = isfinite(size) ? size : 0;
-	acc_err_add(u->err, d / (u->unit * size + u->work * terms + 0x1p-126), at);
-	acc_err_add(u->coarse, d / (u->unit * (size + terms) + 0x1p-126), at);
+	acc_err_add(u->err, d / (u->unit * size + u->work * terms + 0x1p-126));
+	acc_err_add(u->coarse, d / (u->unit * (size + terms) + 0x1p-126));
+}
+
+/* Vectors along the three indices, of one batch. */
+struct check {
+	const struct acc_product *p;
+	struct matrix x, y, o, bias;     /* [i, k], [k, j], [i, j], [i, j] */
+	size_t *ii, *jj, nii, njj;       /* what is formed: where these rows and columns cross */
+	double *si, *sj, *ones;
+	double *yr, *ysize, *xr, *xsize; /* over k */
+	double *left_i, *sq_i, *right_i, *terms_i, *left_j, *sq_j, *right_j, *terms_j;
+	double *bias_i, *bias_j, *none;  /* of the bias */
+	double *xi, *yj, *oi, *bi;       /* the rows of x, o and bias; the columns of y */
+};
+
+static void
+signs(double *s, size_t n, uint64_t seed)
+{
+	for (size_t i = 0; i < n; i++)
+		s[i] = acc_mix(seed + i) & 1 ? 1 : -1;
+}
+
+/* About `want` of n, evenly spread, and not more than MOST. */
+static size_t *
+spread(struct acc_replay *r, size_t n, size_t want, size_t *count_of)
+{
+	want = want < MOST ? want : MOST;
+	size_t k = n < want ? n : want, *at = acc_offsets(r, k, 0);
+	for (size_t i = 0; at != NULL && i < k; i++)
+		at[i] = k == n ? i : (size_t)((double)(2 * i + 1) * (double)n / (double)(2 * k));
+	*count_of = k;
+	return at;
 }
 
 static int
-one_side(struct acc_replay *r, const struct acc_product *p, const struct side *s, size_t b,
-	size_t yb, size_t xb, const double *rec, double alpha, const struct ruler *u)
+check_start(struct acc_trial *t, const struct acc_product *p, const double *rec, struct check *c)
 {
-	double *yr = acc_doubles(r, s->nk), *size = acc_doubles(r, s->nk);
-	if (yr == NULL || size == NULL)
+	struct acc_replay *r = &t->r;
+	size_t m = p->m, n = p->n, nk = p->nk, most = m > n ? m : n, side = 1;
+	*c = (struct check){.p = p};
+	while ((side + 1) * (side + 1) * p->nb <= SAMPLES)
+		side++;
+	c->ii = spread(r, m, n < side ? SAMPLES / p->nb / n : side, &c->nii);
+	c->jj = spread(r, n, m < side ? SAMPLES / p->nb / m : side, &c->njj);
+	double **over_m[] = {&c->si, &c->left_i, &c->sq_i, &c->right_i, &c->terms_i, &c->bias_i};
+	double **over_n[] = {&c->sj, &c->left_j, &c->sq_j, &c->right_j, &c->terms_j, &c->bias_j};
+	double **over_k[] = {&c->yr, &c->ysize, &c->xr, &c->xsize};
+	bool good = c->ii != NULL && c->jj != NULL;
+	for (int i = 0; i < 6; i++)
+		good = good && (*over_m[i] = acc_doubles(r, m)) != NULL &&
+			(*over_n[i] = acc_doubles(r, n)) != NULL;
+	for (int i = 0; i < 4; i++)
+		good = good && (*over_k[i] = acc_doubles(r, nk)) != NULL;
+	if (!good || (c->ones = acc_doubles(r, most)) == NULL ||
+		(c->none = acc_doubles(r, most)) == NULL ||
+		(c->xi = acc_doubles(r, c->nii * nk)) == NULL ||
+		(c->yj = acc_doubles(r, c->njj * nk)) == NULL ||
+		(c->oi = acc_doubles(r, c->nii * n)) == NULL ||
+		(c->bi = acc_doubles(r, c->nii * n)) == NULL)
+		return acc_cannot(r, "out of memory");
+	for (size_t i = 0; i < most; i++)
+		c->ones[i] = 1;
+	clear(c->bias_i, m);
+	clear(c->bias_j, n);
+	clear(c->bi, c->nii * n);
+	if (matrix(t, p->x, p->xm, m, p->xk, nk, &c->x) < 0 ||
+		matrix(t, p->y, p->yk, nk, p->yn, n, &c->y) < 0 ||
+		matrix(t, rec, p->om, m, p->on, n, &c->o) < 0 ||
+		(p->bias != NULL && matrix(t, p->bias, p->bm, m, p->bn, n, &c->bias) < 0))
 		return ACC_EUNSUP;
-	for (size_t k = 0; k < s->nk; k++) {
-		double sum = 0, sq = 0;
-		for (size_t j = 0; j < s->n; j++) {
-			double v = s->y[yb + s->yk[k] + s->yn[j]];
-			sum += v * sign(b * 977, j);
-			sq += v * v;
-		}
-		yr[k] = sum;
-		size[k] = sqrt(sq);
+	return 0;
+}
+
+/* The sums of the bias, with the signs; of one that is the same in all rows its line tells. */
+static int
+bias(struct acc_trial *t, struct check *c, size_t b)
+{
+	const struct acc_product *p = c->p;
+	bool same = p->m > 0 && p->bm[p->m - 1] == 0 && neighbours(p->bn, p->n);
+	struct wish w = {.vb = c->sj, .wb = c->ones, .ra = c->bias_i, .ra2 = c->none, .va = c->si,
+		.wa = c->ones, .rb = c->bias_j, .rb2 = c->none, .ia = c->ii, .nia = c->nii,
+		.keep_a = c->bi};
+	if (!same)
+		return pass(t, &c->bias, p->bb[b], &w);
+	const double *v = acc_window_at(&c->bias.w, p->bb[b] + p->bn[0], p->n);
+	if (v == NULL)
+		return acc_cannot(&t->r, c->bias.w.err);
+	double sum = 0, all = 0;
+	for (size_t j = 0; j < p->n; j++)
+		sum += v[j] * c->sj[j];
+	for (size_t i = 0; i < p->m; i++) {
+		c->bias_i[i] = sum;
+		all += c->si[i];
 	}
-	for (size_t i = 0; i < s->m; i++) {
-		double left = 0, sq = 0, right = 0, terms = 0;
-		for (size_t j = 0; j < s->n; j++) {
-			size_t o = p->ob[b] + s->om[i] + s->on[j];
-			double v = rec[o] - (p->bias == NULL ? 0 : p->bias[o]);
-			left += v * sign(b * 977, j);
-			sq += rec[o] * rec[o];
-		}
-		for (size_t k = 0; k < s->nk; k++) {
-			double v = s->x[xb + s->xm[i] + s->xk[k]];
-			right += v * yr[k];
-			terms += fabs(v) * size[k];
-		}
-		/* NaN and Inf belong nowhere where nothing is large. */
-		if (!isfinite(left) && fabs(alpha) * terms < u->max / 4)
-			left = INFINITY;
-		if (!isnan(left) && isfinite(right))
-			count(u, fabs(left - alpha * right), sqrt(sq), fabs(alpha) * terms, i);
-	}
+	for (size_t j = 0; j < p->n; j++)
+		c->bias_j[j] = v[j] * all;
+	for (size_t i = 0; i < c->nii; i++)
+		memcpy(c->bi + i * p->n, v, p->n * sizeof *v);
 	return 0;
 }
 
 static void
-samples(const struct acc_product *p, const double *rec, const struct ruler *u)
+compare(const struct check *c, const struct ruler *u, size_t n, const double *left, const double *sq,
+	const double *right, const double *terms, const double *added)
 {
-	for (size_t t = 0; t < SAMPLES; t++) {
-		uint64_t h = acc_mix(t * 3 + 1);
-		size_t b = (size_t)(h % p->nb), i = (size_t)(acc_mix(h) % p->m);
-		size_t j = (size_t)(acc_mix(h + 1) % p->n), o = p->ob[b] + p->om[i] + p->on[j];
-		double sum = 0, abs = 0;
-		for (size_t k = 0; k < p->nk; k++) {
-			double v = p->x[p->xb[b] + p->xm[i] + p->xk[k]] *
-				p->y[p->yb[b] + p->yk[k] + p->yn[j]];
-			sum += v;
-			abs += fabs(v);
-		}
-		double ref = p->alpha * sum + (p->bias == NULL ? 0 : p->bias[o]);
-		if (!isfinite(ref) || fabs(ref) > u->max * (1 - 8 * u->unit))
-			continue;
-		double d = isfinite(rec[o]) ? fabs(rec[o] - ref) : INFINITY;
-		count(u, d, fabs(ref), fabs(p->alpha) * abs, o);
+	double alpha = c->p->alpha, beta = c->p->beta;
+	for (size_t i = 0; i < n; i++) {
+		double l = c->p->bias == NULL ? left[i] : left[i] - beta * added[i];
+		/* NaN and Inf belong nowhere where nothing is large. */
+		if (!isfinite(l) && fabs(alpha) * terms[i] < u->max / 4)
+			l = INFINITY;
+		if (!isnan(l) && isfinite(right[i]))
+			count(u, fabs(l - alpha * right[i]), sqrt(sq[i]), fabs(alpha) * terms[i]);
 	}
 }
 
+/* The elements where the rows and columns that were kept cross. */
+static void
+samples(const struct check *c, const struct ruler *u)
+{
+	const struct acc_product *p = c->p;
+	for (size_t i = 0; i < c->nii; i++)
+		for (size_t j = 0; j < c->njj; j++) {
+			double sum = 0, abs = 0, rec = c->oi[i * p->n + c->jj[j]];
+			acc_hot()->dot(c->xi + i * p->nk, c->yj + j * p->nk, p->nk, &sum, &abs);
+			double ref = p->alpha * sum;
+			if (p->bias != NULL)
+				ref += p->beta * c->bi[i * p->n + c->jj[j]];
+			if (!isfinite(ref) || fabs(ref) > u->max * (1 - 8 * u->unit))
+				continue;
+			double d = isfinite(rec) ? fabs(rec - ref) : INFINITY;
+			count(u, d, fabs(ref), fabs(p->alpha) * abs);
+		}
+}
+
+static int
+batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
+{
+	const struct acc_product *p = c->p;
+	struct wish y1 = {.vb = c->sj, .wb = c->ones, .ra = c->yr, .ra2 = c->ysize, .fsquare = true,
+		.ib = c->jj, .nib = c->njj, .keep_b = c->yj};
+	struct wish x = {.vb = c->yr, .wb = c->ysize, .ra = c->right_i, .ra2 = c->terms_i,
+		.va = c->si, .wa = c->ones, .rb = c->xr, .rb2 = c->xsize, .gsquare = true,
+		.ia = c->ii, .nia = c->nii, .keep_a = c->xi};
+	struct wish y2 = {.va = c->xr, .wa = c->xsize, .rb = c->right_j, .rb2 = c->terms_j};
+	struct wish o = {.vb = c->sj, .wb = c->ones, .ra = c->left_i, .ra2 = c->sq_i, .va = c->si,
+		.wa = c->ones, .rb = c->left_j, .rb2 = c->sq_j, .fsquare = true, .gsquare = true,
+		.ia = c->ii, .nia = c->nii, .keep_a = c->oi};
+	signs(c->si, p->m, b * 977);
+	signs(c->sj, p->n, b * 977 + 1);
+	if (pass(t, &c->y, p->yb[b], &y1) < 0)
+		return ACC_EUNSUP;
+	for (size_t k = 0; k < p->nk; k++)
+		c->ysize[k] = sqrt(c->ysize[k]);
+	if (pass(t, &c->x, p->xb[b], &x) < 0)
+		return ACC_EUNSUP;
+	for (size_t k = 0; k < p->nk; k++)
+		c->xsize[k] = sqrt(c->xsize[k]);
+	if (pass(t, &c->y, p->yb[b], &y2) < 0 || pass(t, &c->o, p->ob[b], &o) < 0 ||
+		(p->bias != NULL && bias(t, c, b) < 0))
+		return ACC_EUNSUP;
+	compare(c, u, p->m, c->left_i, c->sq_i, c->right_i, c->terms_i, c->bias_i);
+	compare(c, u, p->n, c->left_j, c->sq_j, c->right_j, c->terms_j, c->bias_j);
+	samples(c, u);
+	return 0;
+}
+
 int
-acc_freivalds(struct acc_replay *r, const struct acc_product *p, const struct acc_dense *rec,
+acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_dense *rec,
 	double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse)
 {
 	struct ruler u = {unit, work, acc_max_of(rec->dtype), err, coarse};
-	struct side rows = {p->x, p->y, p->m, p->n, p->nk, p->om, p->on, p->xm, p->xk, p->yk, p->yn};
-	struct side columns = {p->y, p->x, p->n, p->m, p->nk, p->on, p->om, p->yn, p->yk, p->xk,
-		p->xm};
-	int rc = 0;
-	for (size_t b = 0; b < p->nb && rc == 0; b++) {
-		rc = one_side(r, p, &rows, b, p->yb[b], p->xb[b], rec->v, p->alpha, &u);
-		if (rc == 0)
-			rc = one_side(r, p, &columns, b, p->xb[b], p->yb[b], rec->v, p->alpha, &u);
-	}
-	if (p->nb > 0 && p->m > 0 && p->n > 0)
-		samples(p, rec->v, &u);
+	struct check c;
+	if (p->nb == 0 || p->m == 0 || p->n == 0 || p->nk == 0)
+		return acc_cannot(&t->r, "a product of nothing");
+	int rc = check_start(t, p, rec->v, &c);
+	for (size_t b = 0; b < p->nb && rc == 0; b++)
+		rc = batch(t, &c, b, &u);
 	return rc;
 }
 
 int
 acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x)
 {
-	struct acc_replay *r = &a->t->r;
+	struct acc_trial *t = a->t;
 	struct acc_product q = *p;
 	const double *g = a->gout[0] == NULL ? NULL : a->gout[0]->v;
 	size_t each = of_x ? p->nb * p->m * p->nk : p->nb * p->nk * p->n;
 	if (g == NULL || each != a->x->n || (of_x && p->xfrom != NULL))
-		return acc_cannot(r, "too large to be recomputed");
+		return acc_cannot(&t->r, "too large to be recomputed");
 	q.bias = NULL;
 	if (of_x) { /* gx[i, k] = sum_j g[i, j] y[k, j] */
 		q.x = g;
@@ -149,5 +340,36 @@ acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool 
 		q.xm = p->xk, q.xk = p->xm;
 		q.yb = p->ob, q.yk = p->om, q.yn = p->on;
 	}
-	return acc_freivalds(r, &q, a->gin, a->unit, a->work, &a->err, &a->coarse);
+	return acc_freivalds(t, &q, a->gin, a->unit, a->work, &a->err, &a->coarse);
+}
+
+/* The gradient of what is added to a product: sums of the outputs' gradient, at its places. */
+int
+acc_freivalds_added(struct acc_adjoint *a, struct acc_sums *s)
+{
+	struct acc_trial *t = a->t;
+	const struct acc_product *p = &t->product;
+	const double *g = a->gout[0] == NULL ? NULL : a->gout[0]->v;
+	struct matrix m;
+	if (g == NULL || p->bias != a->x->v || p->m == 0 || p->n == 0)
+		return acc_cannot(&t->r, "too large to be recomputed");
+	if (matrix(t, g, p->om, p->m, p->on, p->n, &m) < 0)
+		return ACC_EUNSUP;
+	if (m.turned || m.apart)
+		return acc_cannot(&t->r, "too large to be recomputed");
+	for (size_t b = 0; b < p->nb; b++)
+		for (size_t i = 0; i < p->m; i++) {
+			const double *line = acc_window_at(&m.w, p->ob[b] + p->om[i] + p->on[0], p->n);
+			size_t to = p->bb[b] + p->bm[i];
+			if (line == NULL)
+				return acc_cannot(&t->r, m.w.err);
+			for (size_t j = 0; j < p->n; j++) {
+				double term = p->beta * line[j];
+				s->ref[to + p->bn[j]] += term;
+				s->abs[to + p->bn[j]] += fabs(term);
+				s->sq[to + p->bn[j]] += term * term;
+				s->terms[to + p->bn[j]] = 2;
+			}
+		}
+	return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "acc/replay.h"
 #include "acc/stream.h"
+#include "replay/hot.h"
 
 /* The families: each a table that ends with names == NULL. */
 #define TABLE(name) extern const struct acc_op acc_ops_##name[];
@@ -19,8 +20,13 @@ struct acc_held { /* a tensor of a call; the dense one is first, so that a value
 	struct acc_dense d;
 	struct acc_ref ref;
 	struct acc_str src;
+	struct acc_pay *pay; /* open: its elements are read where they are needed, and d.v only
+			      * stands for it */
 	size_t line;      /* which record */
+	size_t first;     /* of a part of a tensor: the element that its first one is */
 	bool data;        /* there is payload to load */
+	bool wild;        /* not all that was loaded is finite */
+	bool beyond;      /* integers that no double holds */
 	char *err;        /* what went wrong in loading */
 };
 
@@ -38,6 +44,10 @@ struct acc_job {
 	size_t at;               /* where its results go */
 	uint64_t bytes;          /* that loading it will need, roughly */
 	struct acc_audited *result; /* one for each output record, see below */
+	struct acc_tally *tally;    /* as many: what they come of */
+	struct acc_reader *reader;
+	struct acc_shared *shared;  /* of a part of a backward call: as many again, or NULL */
+	bool shared_only;           /* of this part, no other gradient is tested */
 	uint32_t nresult;
 	bool unread;             /* a tensor of it could not be read */
 	const char *bad;         /* the records of the call contradict each other */
@@ -70,19 +80,39 @@ struct acc_audited { /* of one output record */
 	bool finite;        /* there was a finite element to judge by */
 	double limit, limit_max;
 	bool unread;        /* skipped, because something could not be read */
-	double part;        /* share of the elements that were looked at */
+	double part;        /* share of the parts that were looked at */
 };
 
 /* Errors as they are collected. */
 struct acc_errsum {
 	double sum2, max;
 	uint64_t n;
-	size_t at;       /* of max */
 	bool broken;     /* NaN or Inf where none belongs, or the reverse */
 };
-void acc_err_add(struct acc_errsum *s, double e, size_t at);
+void acc_err_add(struct acc_errsum *s, double e);
+void acc_err_merge(struct acc_errsum *s, const struct acc_errsum *more);
 double acc_err_rms(const struct acc_errsum *s);
 double acc_err_max(const struct acc_errsum *s);
+
+
+/* Where elements are wrong. */
+struct acc_spots {
+	size_t bad, first, seen; /* how many of those that were looked at; the first of them */
+	size_t len;              /* of a row */
+	bool row, column;        /* all are in one */
+};
+/* An output, as its parts are looked at. */
+struct acc_tally {
+	struct acc_errsum err, coarse;
+	size_t skipped;       /* elements not looked at, for a kink */
+	uint32_t parts, far;  /* how many; how many of them are far off */
+	const char *cause;    /* what the first of these looks like, wherever it is wrong */
+	bool rough;           /* as with 16 bits on the way */
+	bool kept;            /* what is said is in the job's own memory */
+	struct acc_spots spots;
+};
+/* The call's results, when all of its parts were looked at. */
+void acc_job_settle(struct acc_job *j);
 
 /* --- numbers --- */
 /* Unit of rounding error of a dtype, and the smallest number that is not rounded away. */
@@ -117,12 +147,43 @@ struct acc_str acc_op_name(struct acc_str op, char *buf, size_t size);
 struct acc_str acc_sig_mode(const struct acc_op *op, struct acc_str kw, uint32_t pos,
 	struct acc_str *name);
 
+/* --- elements (load.c) --- */
+/* How a thread reads; opening files is serialised by the lock. */
+struct acc_reader {
+	struct acc_roots *roots;
+	pthread_mutex_t *lock;
+	void *scratch; /* for ACC_CHUNK elements */
+	struct acc_arena room; /* for the parts of calls */
+	bool all;      /* look at all of them */
+};
+/* All tensors of the job, in order. */
+int acc_each_tensor(struct acc_job *j, acc_held_fn *f, void *arg);
+/* Read the job's tensors. One that cannot be read has err set; < 0: out of memory. */
+int acc_job_load(struct acc_job *j);
+/* Open them instead, where they can be read at any place and are not small. */
+int acc_job_open(struct acc_job *j);
+void acc_job_shut(struct acc_job *j);
+/* n elements of one that is open, from `first` on. 0, or < 0 with err set. */
+int acc_held_read(struct acc_job *j, struct acc_held *h, size_t first, size_t n, double *out);
+
+/* A view of the elements of a tensor of the job that may be open, as one moves over them. */
+struct acc_window {
+	struct acc_job *j;
+	struct acc_held *held;  /* NULL: v is all of it */
+	const double *v;
+	double *room;           /* elements [at, at + n) */
+	size_t at, n, cap;
+	const char *err;
+};
+/* By what stands for the tensor, or its elements. 0 or < 0: out of memory. */
+int acc_window_open(struct acc_window *w, struct acc_job *j, const double *v);
+/* n elements from `at` on, until the next call; NULL: err. */
+const double *acc_window_at(struct acc_window *w, size_t at, size_t n);
+
 /* --- the tests --- */
-/* Read the job's tensors; opening files is serialised by the lock. A tensor that cannot be read
- * has err set; < 0: out of memory. */
-int acc_job_load(struct acc_job *j, struct acc_roots *roots, pthread_mutex_t *lock,
-	struct acc_err *e);
 void acc_job_run(struct acc_job *j);
+/* Test a call, or a part of one, whose tensors are loaded: adds to its tallies. */
+void acc_job_test(struct acc_job *j, const struct acc_op *op);
 /* Nothing of the call is audited. */
 void acc_job_skip(struct acc_job *j, const char *why);
 
@@ -136,12 +197,32 @@ struct acc_trial {
 	bool large;
 	struct acc_product product; /* if so */
 };
-/* 0, or < 0: it cannot be evaluated, see t->r.why. */
+/* The call as its row sees it. 0, or < 0: see t->r.why. */
+int acc_trial_open(struct acc_trial *t, struct acc_job *j, const struct acc_op *op);
+/* The product that it is: fills product and large. */
+int acc_trial_product(struct acc_trial *t);
+/* And what it gives. 0, or < 0: it cannot be evaluated. */
 int acc_trial_start(struct acc_trial *t, struct acc_job *j, const struct acc_op *op);
+/* Which input the i-th gradient of a backward call is of; NULL: none, or nobody knows. */
+struct acc_held *acc_gradient_input(struct acc_trial *t, uint32_t i);
 /* A fresh set of outputs to evaluate into; with room for mag if so. NULL: no memory. */
 struct acc_dense *acc_trial_outputs(struct acc_trial *t, bool mag);
 void acc_forward(struct acc_trial *t);
 void acc_backward(struct acc_trial *t);
+/* Sums for each element of an input: of what makes its gradient. */
+struct acc_sums {
+	double *ref, *abs, *sq, *more;
+	uint32_t *terms;
+	bool *skip;
+};
+/* 0 or < 0, with acc_cannot. */
+int acc_sums_start(struct acc_replay *r, size_t n, struct acc_sums *s);
+/* The gradient of an input that several parts of a call see: sums that go on from part to part. */
+struct acc_shared {
+	bool on;
+	struct acc_sums sums;
+	double unit, work;
+};
 /* One gradient of an input against the gradients of the outputs (NULL: zero). */
 struct acc_adjoint {
 	struct acc_trial *t;
@@ -153,6 +234,9 @@ struct acc_adjoint {
 	struct acc_errsum err, coarse;  /* coarse: with the unit for work as well */
 	size_t skipped;                 /* elements not looked at, for a kink */
 	const char *cause;
+	struct acc_spots *spots;        /* added to where elements are told apart */
+	size_t first;                   /* which element of the gradient is its first here */
+	struct acc_shared *shared;      /* NULL: no other part adds to it */
 };
 int acc_adjoint_move(struct acc_adjoint *a);
 int acc_adjoint_pick(struct acc_adjoint *a);
@@ -160,15 +244,24 @@ int acc_adjoint_point(struct acc_adjoint *a);
 int acc_adjoint_block(struct acc_adjoint *a, bool whole);
 /* Why an output k that is not what its inputs give is no fault: a sentence, or NULL. */
 const char *acc_excuse(struct acc_trial *t, uint32_t k);
+/* The gradient against the sums. */
+void acc_adjoint_compare(struct acc_adjoint *a, const struct acc_sums *s);
 /* --- causes (cause.c): a sentence, or NULL --- */
 const char *acc_cause_forward(struct acc_trial *t, uint32_t k);
 const char *acc_cause_plain(struct acc_arena *mem, const struct acc_dense *rec, const double *ref);
+/* As far off as 16 bits on the way are, everywhere? */
+bool acc_cause_rough(const struct acc_dense *rec, const double *ref);
+/* rec's first element is number `first` of its tensor. */
+void acc_spots_add(struct acc_spots *s, const struct acc_dense *rec, const double *ref,
+	size_t first);
+const char *acc_cause_place(struct acc_arena *mem, const struct acc_spots *s);
 
 /* --- large products (freivalds.c) --- */
 bool acc_product_large(const struct acc_product *p);
-int acc_freivalds(struct acc_replay *r, const struct acc_product *p, const struct acc_dense *rec,
+int acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_dense *rec,
 	double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse);
 int acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x);
+int acc_freivalds_added(struct acc_adjoint *a, struct acc_sums *s);
 
 int acc_adjoint_product(struct acc_adjoint *a);
 

@@ -3,107 +3,224 @@
 
 #include <stdlib.h>
 
-struct loader {
-	struct acc_job *j;
-	struct acc_roots *roots;
-	pthread_mutex_t *lock;
-	void *scratch;
-};
-
-#define EACH(type, expr)                                                                 \
+#define EACH(type)                                                                       \
 	for (size_t i = 0; i < n; i++) {                                                 \
 		type x;                                                                  \
 		memcpy(&x, b + i * sizeof x, sizeof x);                                  \
-		out[i] = expr;                                                           \
+		out[i] = (double)x;                                                      \
 	}
-
-static double
-of_bf16(uint16_t x)
-{
-	uint32_t u = (uint32_t)x << 16;
-	float f;
-	memcpy(&f, &u, sizeof f);
-	return f;
-}
-
 static void
 widen(enum acc_dtype t, const void *p, size_t n, double *out)
 {
+	const struct acc_hot *hot = acc_hot();
 	const uint8_t *b = p;
-	switch (t) {
-	case ACC_F64:
+	if (t == ACC_F64)
 		memcpy(out, p, n * sizeof *out);
-		break;
-	case ACC_F32:
-		EACH(float, x)
-		break;
-	case ACC_BF16:
-		EACH(uint16_t, of_bf16(x))
-		break;
-	case ACC_I64:
-		EACH(int64_t, (double)x)
-		break;
-	default:
+	else if (t == ACC_F32)
+		hot->f32(p, n, out);
+	else if (t == ACC_BF16)
+		hot->bf16(p, n, out);
+	else if (t == ACC_F16)
+		hot->f16(p, n, out);
+	else if (t == ACC_I64)
+		EACH(int64_t)
+	else if (t == ACC_I32)
+		EACH(int32_t)
+	else if (t == ACC_BOOL || t == ACC_U8)
+		EACH(uint8_t)
+	else
 		for (size_t i = 0; i < n; i++)
 			out[i] = acc_load_f64(t, b + i * acc_dtypes[t].size);
-	}
 }
 #undef EACH
 
-static int
-read_all(struct loader *l, struct acc_pay *p, struct acc_held *h, struct acc_err *e)
+
+/* What is known of its values from now on. */
+static void
+look(struct acc_held *h, const double *v, size_t n)
 {
-	size_t n = h->d.n;
+	bool wide = h->d.dtype == ACC_I64 || h->d.dtype == ACC_U64;
+	h->wild |= !acc_hot()->finite(v, n);
+	for (size_t i = 0; wide && i < n; i++)
+		h->beyond |= fabs(v[i]) >= 0x1p53;
+}
+
+/* Keep what went wrong. */
+static int
+failed(struct acc_job *j, struct acc_held *h, const struct acc_err *e)
+{
+	char text[640];
+	acc_err_text(e, text, sizeof text);
+	h->err = acc_arena_copy(&j->mem, text, strlen(text));
+	return h->err == NULL ? ACC_ENOMEM : e->code;
+}
+
+static int
+read_some(struct acc_job *j, struct acc_held *h, struct acc_pay *p, size_t first, size_t n,
+	double *out)
+{
+	struct acc_err e = {0};
 	for (size_t at = 0; at < n;) {
 		size_t k = n - at < ACC_CHUNK ? n - at : ACC_CHUNK;
 		const void *got;
-		int rc = acc_pay_read(p, at, k, l->scratch, &got, e);
-		if (rc < 0)
-			return rc;
-		widen(h->ref.dtype, got, k, h->d.v + at);
+		if (acc_pay_read(p, first + at, k, j->reader->scratch, &got, &e) < 0)
+			return failed(j, h, &e);
+		widen(h->ref.dtype, got, k, out + at);
 		at += k;
 	}
+	look(h, out, n);
 	return 0;
+}
+
+int
+acc_held_read(struct acc_job *j, struct acc_held *h, size_t first, size_t n, double *out)
+{
+	return read_some(j, h, h->pay, first, n, out);
+}
+
+static struct acc_pay *
+start(struct acc_job *j, struct acc_held *h)
+{
+	struct acc_err e = {0};
+	pthread_mutex_lock(j->reader->lock);
+	struct acc_pay *p = acc_pay_open(j->reader->roots, h->src, &h->ref, &e);
+	pthread_mutex_unlock(j->reader->lock);
+	if (p == NULL)
+		failed(j, h, &e);
+	return p;
 }
 
 static int
 load(void *arg, struct acc_held *h)
 {
-	struct loader *l = arg;
-	struct acc_err e = {0};
-	char text[640];
+	struct acc_job *j = arg;
 	if (!h->data || h->d.v != NULL)
 		return 0;
-	h->d.v = acc_alloc(&l->j->mem, h->d.n * sizeof *h->d.v);
-	if (h->d.v == NULL)
+	double *v = acc_alloc(&j->mem, h->d.n * sizeof *v);
+	if (v == NULL)
 		return ACC_ENOMEM;
-	pthread_mutex_lock(l->lock);
-	struct acc_pay *p = acc_pay_open(l->roots, h->src, &h->ref, &e);
-	pthread_mutex_unlock(l->lock);
-	int rc = p == NULL ? -1 : read_all(l, p, h, &e);
+	struct acc_pay *p = start(j, h);
+	if (p != NULL && read_some(j, h, p, 0, h->d.n, v) == 0)
+		h->d.v = v;
 	acc_pay_close(p);
-	if (rc == 0)
+	return h->d.v == NULL && h->err == NULL ? ACC_ENOMEM : 0;
+}
+
+/* Below this, it is read at once. */
+enum { SMALL = 1 << 13 };
+
+static int
+open_one(void *arg, struct acc_held *h)
+{
+	struct acc_job *j = arg;
+	if (!h->data || h->d.v != NULL)
 		return 0;
-	h->d.v = NULL;
-	acc_err_text(&e, text, sizeof text);
-	h->err = acc_arena_copy(&l->j->mem, text, strlen(text));
-	return h->err == NULL ? ACC_ENOMEM : 0;
+	if (h->d.n < SMALL)
+		return load(arg, h);
+	struct acc_pay *p = start(j, h);
+	if (p != NULL && acc_pay_random(p)) {
+		h->pay = p;
+		h->d.v = (double *)(void *)h;
+		return 0;
+	}
+	acc_pay_close(p);
+	return p == NULL ? 0 : load(arg, h);
+}
+
+static int
+shut_one(void *arg, struct acc_held *h)
+{
+	(void)arg;
+	if (h->pay != NULL) {
+		acc_pay_close(h->pay);
+		h->pay = NULL;
+		h->d.v = NULL;
+	}
+	return 0;
 }
 
 int
-acc_job_load(struct acc_job *j, struct acc_roots *roots, pthread_mutex_t *lock,
-	struct acc_err *e)
+acc_each_tensor(struct acc_job *j, acc_held_fn *f, void *arg)
 {
-	struct loader l = {j, roots, lock, malloc((size_t)ACC_CHUNK * 16)};
-	int rc = l.scratch == NULL ? ACC_ENOMEM : 0;
+	int rc = 0;
 	for (int i = 0; i < 2 && rc == 0; i++) {
 		const struct acc_pass_of *p = i == 0 ? &j->fwd : &j->bwd;
-		rc = acc_each_held(p->in, p->nin, load, &l);
+		rc = acc_each_held(p->in, p->nin, f, arg);
 		if (rc == 0)
-			rc = acc_each_held(p->kw, p->nkw, load, &l);
+			rc = acc_each_held(p->kw, p->nkw, f, arg);
 		if (rc == 0)
-			rc = acc_each_held(p->out, p->nout, load, &l);
+			rc = acc_each_held(p->out, p->nout, f, arg);
 	}
-	free(l.scratch);
-	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
+	return rc;
+}
+
+int
+acc_job_load(struct acc_job *j)
+{
+	return acc_each_tensor(j, load, j);
+}
+
+int
+acc_job_open(struct acc_job *j)
+{
+	return acc_each_tensor(j, open_one, j);
+}
+
+void
+acc_job_shut(struct acc_job *j)
+{
+	acc_each_tensor(j, shut_one, NULL);
+}
+
+/* --- windows --- */
+
+struct search {
+	const double *v;
+	struct acc_held *found;
+};
+
+static int
+find(void *arg, struct acc_held *h)
+{
+	struct search *s = arg;
+	if (h->pay != NULL && h->d.v == s->v)
+		s->found = h;
+	return 0;
+}
+
+int
+acc_window_open(struct acc_window *w, struct acc_job *j, const double *v)
+{
+	struct search s = {v, NULL};
+	acc_each_tensor(j, find, &s);
+	*w = (struct acc_window){.j = j, .held = s.found, .v = v};
+	return 0;
+}
+
+enum { WINDOW = 1 << 14 };
+
+const double *
+acc_window_at(struct acc_window *w, size_t at, size_t n)
+{
+	if (w->held == NULL)
+		return w->v + at;
+	if (at >= w->at && at + n <= w->at + w->n)
+		return w->room + (at - w->at);
+	size_t all = w->held->d.n, want = n > WINDOW ? n : WINDOW / (n + (n == 0)) * n;
+	want = want < all - at ? want : all - at;
+	if (want > w->cap) {
+		w->room = acc_alloc(&w->j->mem, want * sizeof *w->room);
+		w->cap = w->room == NULL ? 0 : want;
+	}
+	w->err = "out of memory";
+	w->n = 0;
+	if (w->room == NULL)
+		return NULL;
+	if (acc_held_read(w->j, w->held, at, want, w->room) < 0) {
+		w->err = w->held->err;
+		return NULL;
+	}
+	w->at = at;
+	w->n = want;
+	return w->room;
 }

@@ -211,6 +211,18 @@ layer_blocks(struct acc_replay *r, const char *name, struct acc_blocks *in, stru
 	return 0;
 }
 
+static int
+layer_cut(struct acc_replay *r, struct acc_cut *c)
+{
+	const struct acc_dense *x;
+	size_t len;
+	if (acc_need_tensor(r, "input", &x) < 0 || row_length(r, x, &len) < 0)
+		return ACC_EUNSUP;
+	for (size_t n = x->n; n > len && c->lead < x->ndim; c->lead++)
+		n /= (size_t)x->shape[c->lead];
+	return 0;
+}
+
 /* --- by channel --- */
 
 enum { BATCH, GROUP, INSTANCE };
@@ -305,7 +317,7 @@ channel_blocks(struct acc_replay *r, const char *name, struct acc_blocks *in,
 
 #define NORM(n, s, f, b, w)                                                              \
 	{.names = n, .sig = s, .cls = "norm", .rounding = ACC_FEW, .eval = f, .blocks = b,   \
-		.which = w}
+		.which = w, .cut = f == layer_norm ? layer_cut : NULL}
 const struct acc_op acc_ops_norm[] = {
 	NORM("LayerNorm FusedLayerNorm", "input|x:block weight|gamma:point bias|beta:point "
 		"eps|epsilon", layer_norm, layer_blocks, BARE_LAYER),

@@ -112,19 +112,22 @@ acc_err_max(const struct acc_errsum *s)
 }
 
 void
-acc_err_add(struct acc_errsum *s, double e, size_t at)
+acc_err_add(struct acc_errsum *s, double e)
 {
 	s->n++;
 	if (!isfinite(e)) {
-		if (!s->broken)
-			s->at = at;
 		s->broken = true;
 		return;
 	}
 	s->sum2 += e * e;
-	if (e > s->max) {
-		s->max = e;
-		if (!s->broken)
-			s->at = at;
-	}
+	s->max = e > s->max ? e : s->max;
+}
+
+void
+acc_err_merge(struct acc_errsum *s, const struct acc_errsum *more)
+{
+	s->n += more->n;
+	s->sum2 += more->sum2;
+	s->max = more->max > s->max ? more->max : s->max;
+	s->broken |= more->broken;
 }

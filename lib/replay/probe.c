@@ -131,14 +131,14 @@ compare(struct acc_adjoint *a, const struct probe *p)
 			continue;
 		}
 		if (s->gwild) {
-			acc_err_add(&a->err, INFINITY, i);
-			acc_err_add(&a->coarse, INFINITY, i);
+			acc_err_add(&a->err, INFINITY);
+			acc_err_add(&a->coarse, INFINITY);
 			continue;
 		}
 		double den = a->unit * (sqrt(fmax(s->in2, s->out2)) + sqrt(s->saved2)) + s->noise + tiny;
 		double e = fabs(s->in - s->out);
-		acc_err_add(&a->err, e / (den + a->work * s->abs), i);
-		acc_err_add(&a->coarse, e / (den + a->unit * s->abs), i);
+		acc_err_add(&a->err, e / (den + a->work * s->abs));
+		acc_err_add(&a->coarse, e / (den + a->unit * s->abs));
 	}
 }
 

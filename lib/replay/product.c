@@ -43,13 +43,12 @@ linear(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 		return ACC_EUNSUP;
 	if (b == NULL)
 		return 0;
-	double *bias = acc_doubles(r, out->n);
-	p->bias = bias;
-	for (size_t i = 0; bias != NULL && i < out->n; i++)
-		bias[i] = b->v[i % p->n];
-	return bias == NULL ? ACC_EUNSUP : 0;
+	p->bias = b->v;
+	p->bb = p->ob;
+	p->bm = acc_offsets(r, p->m, 0);
+	p->bn = p->on;
+	return p->bm == NULL ? ACC_EUNSUP : 0;
 }
-
 
 /* --- matmul: the last two dimensions, the others broadcast --- */
 
@@ -124,26 +123,49 @@ matmul(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 	return r->op->which ? matrices(r, y, x, out, p) : matrices(r, x, y, out, p);
 }
 
+/* Steps of an input that is broadcast to the output, along its last two dimensions (counted from
+ * the last) and, as offsets, along all before them. */
+static int
+broadcast(struct acc_replay *r, const struct acc_dense *c, const struct acc_dense *out,
+	struct acc_product *p)
+{
+	struct acc_broadcast w;
+	struct acc_dense lead = *c;
+	uint32_t nd = out->ndim;
+	if (!acc_broadcast_start(&w, out->shape, nd, &c, 1))
+		return acc_cannot(r, "its inputs do not fit each other");
+	/* A product of a matrix and a vector has one dimension less. */
+	bool columns = nd > 0 && p->n == (size_t)out->shape[nd - 1] && (nd > 1 || p->m == 1);
+	int64_t last = nd > 0 ? w.step[0][nd - 1] : 0, before = nd > 1 ? w.step[0][nd - 2] : 0;
+	size_t inner = 1;
+	for (uint32_t d = c->ndim; d-- > 0 && c->ndim - d <= 2;)
+		inner *= (size_t)c->shape[d];
+	lead.ndim = c->ndim < 2 ? 0 : c->ndim - 2;
+	const struct acc_dense *in = &lead;
+	size_t *bb = acc_offsets(r, p->nb, 0);
+	if (bb == NULL || !acc_broadcast_start(&w, out->shape, nd < 2 ? 0 : nd - 2, &in, 1))
+		return acc_cannot(r, "its inputs do not fit each other");
+	for (size_t i = 0; i < p->nb; i++, acc_broadcast_next(&w))
+		bb[i] = w.at[0] * inner;
+	p->bb = bb;
+	p->bm = acc_offsets(r, p->m, (size_t)(columns ? before : last));
+	p->bn = acc_offsets(r, p->n, (size_t)(columns ? last : 0));
+	return p->bm == NULL || p->bn == NULL ? ACC_EUNSUP : 0;
+}
+
 /* beta * input + alpha * (x @ y); with beta = 0, the input does not count, NaN or not. */
 static int
 addmm(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 {
 	const struct acc_dense *c, *x, *y;
-	struct acc_broadcast w;
-	double beta = 1;
 	if (acc_need_tensor(r, "input", &c) < 0 || acc_need_tensor(r, "mat1", &x) < 0 ||
-		acc_need_tensor(r, "mat2", &y) < 0 || acc_arg_float(r, "beta", &beta) < 0 ||
+		acc_need_tensor(r, "mat2", &y) < 0 || acc_arg_float(r, "beta", &p->beta) < 0 ||
 		acc_arg_float(r, "alpha", &p->alpha) < 0 || matrices(r, x, y, out, p) < 0)
 		return ACC_EUNSUP;
-	if (beta == 0)
+	if (p->beta == 0)
 		return 0;
-	double *bias = acc_doubles(r, out->n);
-	if (!acc_broadcast_start(&w, out->shape, out->ndim, &c, 1))
-		return acc_cannot(r, "its inputs do not fit each other");
-	for (size_t i = 0; bias != NULL && i < out->n; i++, acc_broadcast_next(&w))
-		bias[i] = beta * c->v[w.at[0]];
-	p->bias = bias;
-	return bias == NULL ? ACC_EUNSUP : 0;
+	p->bias = c->v;
+	return broadcast(r, c, out, p);
 }
 
 static int
@@ -166,7 +188,8 @@ outer(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 }
 
 #define PRODUCT(nm, s, f, w)                                                             \
-	{.names = nm, .sig = s, .cls = "product", .rounding = ACC_FEW, .product = f, .which = w}
+	{.names = nm, .sig = s, .cls = "product", .rounding = ACC_FEW, .product = f, .which = w,  \
+		.streams = true}
 const struct acc_op acc_ops_product[] = {
 	PRODUCT("linear npu_linear Linear", "input|x:prod weight:prod bias:point", linear, 0),
 	PRODUCT("matmul bmm mm mv dot inner1d npu_bmmV2 inner", "input|x|self:prod "

@@ -52,6 +52,6 @@ dropout(struct acc_replay *r, struct acc_dense *out)
 const struct acc_op acc_ops_random[] = {
 	{.names = "dropout npu_dropout dropout1d dropout2d dropout3d native_dropout",
 		.sig = "input:point p training|train inplace", .cls = "arithmetic",
-		.rounding = ACC_ONCE, .eval = dropout},
+		.rounding = ACC_ONCE, .eval = dropout, .cut = acc_cut_point},
 	{.names = NULL},
 };

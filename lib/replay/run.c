@@ -1,5 +1,5 @@
 /* One call, from its records to its results. */
-#include "replay/impl.h"
+#include "replay/cut.h"
 
 static int
 missing(void *arg, struct acc_held *h)
@@ -11,10 +11,8 @@ missing(void *arg, struct acc_held *h)
 		*why = "an input was recorded without data";
 	else if (h->d.dtype == ACC_NODTYPE || acc_dtypes[h->d.dtype].cls == 'C')
 		*why = h->d.dtype == ACC_NODTYPE ? "an input's dtype is unknown" : "complex numbers";
-	bool wide = h->d.dtype == ACC_I64 || h->d.dtype == ACC_U64;
-	for (size_t i = 0; wide && h->d.v != NULL && i < h->d.n && *why == NULL; i++)
-		if (fabs(h->d.v[i]) >= 0x1p53)
-			*why = "integers beyond 2^53";
+	else if (h->beyond)
+		*why = "integers beyond 2^53";
 	return *why != NULL;
 }
 
@@ -48,16 +46,10 @@ number(void *arg, struct acc_held *h)
 }
 
 void
-acc_job_run(struct acc_job *j)
+acc_job_test(struct acc_job *j, const struct acc_op *op)
 {
-	const struct acc_op *op = acc_op_find(j->op);
-	const char *why = j->bad;
 	struct acc_trial t;
-	const struct acc_pass_of *p = j->backward ? &j->bwd : &j->fwd;
-	struct numbering n = {j, 0};
-	acc_each_held(p->out, p->nout, number, &n);
-	if (why == NULL && op == NULL)
-		why = "unknown operator";
+	const char *why = j->bad;
 	if (why == NULL && j->backward && j->fwd.nout == 0)
 		why = "its forward call was not recorded";
 	if (why == NULL)
@@ -66,15 +58,78 @@ acc_job_run(struct acc_job *j)
 		acc_each_held(j->fwd.kw, j->fwd.nkw, missing, &why);
 	if (why == NULL && acc_trial_start(&t, j, op) < 0)
 		why = t.r.why;
-	acc_each_held(j->fwd.in, j->fwd.nin, unread, &j->unread);
-	acc_each_held(j->fwd.kw, j->fwd.nkw, unread, &j->unread);
-	acc_each_held(j->fwd.out, j->fwd.nout, unread, &j->unread);
-	acc_each_held(j->bwd.in, j->bwd.nin, unread, &j->unread);
-	acc_each_held(j->bwd.out, j->bwd.nout, unread, &j->unread);
 	if (why != NULL)
 		acc_job_skip(j, why);
 	else if (j->backward)
 		acc_backward(&t);
 	else
 		acc_forward(&t);
+}
+
+void
+acc_job_settle(struct acc_job *j)
+{
+	for (uint32_t k = 0; k < j->nresult; k++) {
+		struct acc_audited *v = &j->result[k];
+		struct acc_tally *t = &j->tally[k];
+		const char *place = acc_cause_place(&j->mem, &t->spots);
+		v->rms = acc_err_rms(&t->err);
+		v->max = acc_err_max(&t->err);
+		v->coarse_rms = acc_err_rms(&t->coarse);
+		v->coarse_max = acc_err_max(&t->coarse);
+		v->finite = t->err.n > 0;
+		if (v->skip == NULL && v->backward && !v->finite && t->skipped > 0)
+			v->skip = "nothing in it is finite, or away from a kink";
+		if (v->skip != NULL)
+			continue;
+		bool all = t->far == t->parts || place == NULL;
+		v->cause = all && t->cause != NULL ? t->cause : place;
+		if (v->cause == NULL && t->rough)
+			v->cause = "computed in 16 bits on the way (of its terms, its sums or its input)";
+	}
+}
+
+/* Calls with less than this, as doubles, are looked at as they are. */
+#define WHOLE ((uint64_t)1 << 20)
+
+/* Without reading all of it at once. false: that is not possible. */
+static bool
+in_parts(struct acc_job *j, const struct acc_op *op)
+{
+	struct acc_trial t;
+	bool done = false;
+	if (j->bad != NULL || j->bytes < WHOLE || (j->backward && j->fwd.nout == 0))
+		return false;
+	if (acc_job_open(j) < 0) {
+		j->bad = "out of memory";
+		return false;
+	}
+	if (!op->streams) {
+		done = acc_job_cut(j, op);
+	} else if (acc_trial_open(&t, j, op) == 0 && acc_trial_product(&t) == 0 && t.large) {
+		acc_job_test(j, op);
+		done = true;
+	}
+	acc_job_shut(j);
+	return done;
+}
+
+void
+acc_job_run(struct acc_job *j)
+{
+	const struct acc_op *op = acc_op_find(j->op);
+	const struct acc_pass_of *p = j->backward ? &j->bwd : &j->fwd;
+	struct numbering n = {j, 0};
+	acc_each_held(p->out, p->nout, number, &n);
+	for (uint32_t k = 0; k < j->nresult; k++)
+		j->result[k].part = 1;
+	if (op == NULL)
+		acc_job_skip(j, j->bad != NULL ? j->bad : "unknown operator");
+	else if (!in_parts(j, op)) {
+		if (j->bad == NULL && acc_job_load(j) < 0)
+			j->bad = "out of memory";
+		acc_job_test(j, op);
+	}
+	acc_each_tensor(j, unread, &j->unread);
+	acc_job_settle(j);
 }

@@ -98,9 +98,23 @@ blocks(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 	return rc;
 }
 
+/* Along what stands before the dimension. */
+static int
+cut(struct acc_replay *r, struct acc_cut *c)
+{
+	const struct acc_dense *x;
+	struct along s;
+	uint32_t d = 0;
+	int rc = along(r, &x, &s);
+	for (size_t n = 1; rc >= 0 && d < x->ndim && n < s.outer; d++)
+		n *= (size_t)x->shape[d];
+	c->lead = d;
+	return rc;
+}
+
 #define ROW(n, s, w)                                                                     \
 	{.names = n, .sig = s, .cls = "softmax", .rounding = ACC_FEW, .eval = softmax,       \
-		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT, .blocks = blocks, .which = w}
+		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT, .blocks = blocks, .which = w, .cut = cut}
 const struct acc_op acc_ops_softmax[] = {
 	ROW("softmax Softmax", "input|x|self:block dim|axis _stacklevel dtype", SOFTMAX),
 	ROW("log_softmax LogSoftmax", "input|x|self:block dim|axis _stacklevel dtype", LOG_SOFTMAX),

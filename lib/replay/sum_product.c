@@ -1,38 +1,74 @@
 /* Sums of products in double, by tables of offsets. */
 #include "replay/impl.h"
 
+/* The bias alone: for the gradient of what is added, only that counts. */
+static void
+added(const struct acc_product *p, struct acc_dense *out)
+{
+	for (size_t b = 0; b < p->nb; b++)
+		for (size_t i = 0; i < p->m; i++)
+			for (size_t j = 0; j < p->n; j++)
+				out->v[p->ob[b] + p->om[i] + p->on[j]] = p->bias == NULL ? 0 :
+					p->beta * p->bias[p->bb[b] + p->bm[i] + p->bn[j]];
+}
+
+static bool
+neighbours(const size_t *t, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (t[i] != t[0] + i)
+			return false;
+	return true;
+}
+
+/* x[k] = v[t[k]], or where they stand already. */
+static const double *
+line(const double *v, const size_t *t, size_t n, bool plain, double *room)
+{
+	if (plain)
+		return v + (n > 0 ? t[0] : 0);
+	for (size_t k = 0; k < n; k++)
+		room[k] = v[t[k]];
+	return room;
+}
+
+/* So many columns of y are gathered at a time: then rows of x are read once for all of them. */
+enum { COLUMNS = 16 };
+
 int
 acc_product_eval(struct acc_replay *r, struct acc_dense *out)
 {
-	struct acc_product p = {.alpha = 1};
+	struct acc_product p = {.alpha = 1, .beta = 1};
 	int rc = r->op->product(r, &out[0], &p);
 	if (rc < 0)
 		return rc;
-	double *y = acc_doubles(r, p.nk);
-	if (y == NULL)
-		return ACC_EUNSUP;
-	/* For the gradient of what is added, only that counts. */
-	for (size_t i = 0; r->gradient && i < out[0].n; i++)
-		out[0].v[i] = p.bias != NULL ? p.bias[i] : 0;
-	if (r->gradient)
+	if (r->gradient) {
+		added(&p, &out[0]);
 		return 0;
+	}
+	double *yroom = acc_doubles(r, COLUMNS * p.nk), *xroom = acc_doubles(r, p.nk);
+	if (yroom == NULL || xroom == NULL)
+		return ACC_EUNSUP;
+	const double *y[COLUMNS];
+	bool xplain = neighbours(p.xk, p.nk), yplain = neighbours(p.yk, p.nk);
 	for (size_t b = 0; b < p.nb; b++)
-		for (size_t j = 0; j < p.n; j++) {
-			for (size_t k = 0; k < p.nk; k++)
-				y[k] = p.y[p.yb[b] + p.yk[k] + p.yn[j]];
+		for (size_t j0 = 0; j0 < p.n; j0 += COLUMNS) {
+			size_t nj = p.n - j0 < COLUMNS ? p.n - j0 : COLUMNS;
+			for (size_t j = 0; j < nj; j++)
+				y[j] = line(p.y + p.yb[b] + p.yn[j0 + j], p.yk, p.nk, yplain,
+					yroom + j * p.nk);
 			for (size_t i = 0; i < p.m; i++) {
-				const double *x = p.x + p.xb[b] + p.xm[i];
-				double sum = 0, abs = 0;
-				for (size_t k = 0; k < p.nk; k++) {
-					double term = x[p.xk[k]] * y[k];
-					sum += term;
-					abs += fabs(term);
+				const double *x = line(p.x + p.xb[b] + p.xm[i], p.xk, p.nk, xplain,
+					xroom);
+				for (size_t j = 0; j < nj; j++) {
+					size_t o = p.ob[b] + p.om[i] + p.on[j0 + j];
+					double sum = 0, abs = 0, add = p.bias == NULL ? 0 : p.beta *
+						p.bias[p.bb[b] + p.bm[i] + p.bn[j0 + j]];
+					acc_hot()->dot(x, y[j], p.nk, &sum, &abs);
+					out[0].v[o] = p.alpha * sum + add;
+					if (out[0].mag != NULL)
+						out[0].mag[o] = fabs(p.alpha) * abs + fabs(add);
 				}
-				size_t o = p.ob[b] + p.om[i] + p.on[j];
-				out[0].v[o] = p.alpha * sum + (p.bias != NULL ? p.bias[o] : 0);
-				if (out[0].mag != NULL)
-					out[0].mag[o] = fabs(p.alpha) * abs +
-						(p.bias != NULL ? fabs(p.bias[o]) : 0);
 			}
 		}
 	return 0;

@@ -268,7 +268,8 @@ gated(struct acc_replay *r, struct acc_dense *out)
 }
 
 #define UNARY(n, c, rnd, f, s, w)                                                        \
-	{.names = n, .sig = s, .cls = c, .rounding = rnd, .flags = f, .eval = unary, .which = w}
+	{.names = n, .sig = s, .cls = c, .rounding = rnd, .flags = f, .eval = unary, .which = w,\
+		.cut = acc_cut_point}
 #define ROW(n, w) UNARY(n, "function", ACC_FEW, 0, "input|x|self:point", w)
 #define UNIT(n, w)                                                                       \
 	UNARY(n, "function", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT, "input|x|self:point", w)

@@ -1,0 +1,64 @@
+/* hot.h - the loops in which an audit spends its time, once for every instruction set
+ *
+ * Sums are taken in 16 lanes, element i in lane i mod 16, folded by halves: the bits depend on
+ * no instruction set. Nothing here traps on numbers that are not finite.
+ */
+#ifndef ACC_REPLAY_HOT_H
+#define ACC_REPLAY_HOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "acc/tensor.h"
+
+/* How an output is measured. Error of one element: |rec - ref| over
+ * unit |ref| + work mag + tiny; and once more with `coarse` in place of work. */
+struct acc_ruler {
+	double unit, work, coarse, tiny;
+	double max; /* what is larger, or not finite, is for the caller to look at */
+};
+
+struct acc_block_err { /* of a block */
+	double sum2, max, coarse2, coarse_max;
+};
+
+/* Sums along a row of a matrix and down its columns at once; see freivalds.c. All of n elements. */
+struct acc_line {
+	const double *u, *w; /* for dot: sum a u, sum f(a) w */
+	double p, q;         /* for add: p a, q f(a) */
+	double *to, *to2;    /* where they are added to */
+	bool dot_square, add_square; /* there, f is a^2, else |a| */
+};
+
+enum acc_hot_binary { ACC_HOT_ADD, ACC_HOT_SUB, ACC_HOT_MUL, ACC_HOT_DIV };
+
+struct acc_hot {
+	bool (*usable)(void);
+	void (*bf16)(const void *p, size_t n, double *out);
+	void (*f16)(const void *p, size_t n, double *out);
+	void (*f32)(const void *p, size_t n, double *out);
+	/* n <= ACC_HOT_BLOCK elements. false: one is larger than max or not finite. mag NULL: 0. */
+	bool (*judge)(const struct acc_ruler *y, const double *rec, const double *ref,
+		const double *mag, size_t n, struct acc_block_err *out);
+	/* *dot += sum x y; *abs += sum |x y| */
+	void (*dot)(const double *x, const double *y, size_t n, double *dot, double *abs);
+	/* u NULL: no dot; to NULL: no additions. dot[0], dot[1] are added to. */
+	void (*line)(const double *a, size_t n, const struct acc_line *l, double *dot);
+	/* An operand with step 0 is one number. */
+	void (*binary)(enum acc_hot_binary which, const double *x, size_t xstep, const double *y,
+		size_t ystep, size_t n, double *out);
+	void (*exp)(const double *x, double less, size_t n, double *out); /* of x - less */
+	double (*sum)(const double *x, size_t n, double *abs);
+	double (*squares)(const double *x, double less, size_t n);
+	bool (*finite)(const double *x, size_t n);
+};
+enum { ACC_HOT_BLOCK = 512 };
+
+/* The one for this machine. */
+const struct acc_hot *acc_hot(void);
+extern const struct acc_hot acc_hot_base;
+#if defined(__x86_64__)
+extern const struct acc_hot acc_hot_avx2, acc_hot_avx512;
+#endif
+
+#endif

@@ -1,0 +1,16 @@
+/* The Makefile gives this file the flags of its instruction set. */
+typedef int acc_not_empty; /* elsewhere than on x86-64 */
+
+#if defined(__x86_64__)
+#include <stdbool.h>
+
+static bool
+usable(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+
+#define HOT acc_hot_avx2
+#define USABLE usable
+#include "hot_impl.h"
+#endif
