@@ -14,7 +14,8 @@ add(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v)
 }
 
 static int
-put_all(struct acc_gauge *m, struct acc_rec *r, const char *prefix, enum acc_metric_of of)
+put_all(struct acc_gauge *m, struct acc_rec *r, const char *prefix, enum acc_metric_of of,
+	const struct second *second)
 {
 	bool text = m->opt.preset == ACC_PRESET_MSACCUCMP && of == ACC_OF_PAIR;
 	int rc = 0;
@@ -22,9 +23,9 @@ put_all(struct acc_gauge *m, struct acc_rec *r, const char *prefix, enum acc_met
 		const struct acc_metric *row = acc_metrics[i];
 		if (row->of != of || !(m->chosen[i] || of == ACC_OF_TENSOR))
 			continue;
-		for (int k = 0; k < m->nsecond; k++)
+		for (int k = 0; second != NULL && k < m->nsecond; k++)
 			if (m->second[k] == row->second)
-				m->subject.second = m->state[k];
+				m->subject.second = second->state[k];
 		struct acc_val v = row->value(&m->subject);
 		char buf[352];
 		if (text && v.type == ACC_V_F64) {
@@ -77,7 +78,7 @@ put_one(struct acc_gauge *m, struct acc_rec *r, const struct side *s,
 	const struct acc_one *one, uint64_t hash)
 {
 	m->subject = (struct acc_subject){.one = one, .hash = hash};
-	return put_all(m, r, s->prefix, ACC_OF_TENSOR);
+	return put_all(m, r, s->prefix, ACC_OF_TENSOR, NULL);
 }
 
 /* Of gradients, which may be sums of others: a few elements, little-endian. */
@@ -111,7 +112,7 @@ put_values(struct acc_gauge *m, struct acc_rec *r)
 		.equal = acc_val_eq(va == NULL ? &none : va, vb == NULL ? &none : vb)};
 	int rc = put_mode(r, "value");
 	if (rc == 0)
-		rc = put_all(m, r, "", ACC_OF_VALUE);
+		rc = put_all(m, r, "", ACC_OF_VALUE, NULL);
 	if (rc < 0 || !acc_as_f64(va, &a) || !acc_as_f64(vb, &b))
 		return rc;
 	/* A NaN or an infinity on one side only is as far off as can be. */
@@ -171,9 +172,9 @@ put_recorded(struct acc_gauge *m, struct acc_rec *r, const struct side *a,
 	if (common > 0 || (sums && why == NULL))
 		rc = put_mode(r, common > 0 ? "statistics" : "md5");
 	if (rc == 0 && common > 0)
-		rc = put_all(m, r, "", ACC_OF_STATS);
+		rc = put_all(m, r, "", ACC_OF_STATS, NULL);
 	if (rc == 0 && sums && why == NULL)
-		rc = put_all(m, r, "", ACC_OF_VALUE);
+		rc = put_all(m, r, "", ACC_OF_VALUE, NULL);
 	if (rc < 0 || common > 0 || (sums && why == NULL))
 		return rc;
 	if (acc_get(r, "a.", "err") != NULL)
@@ -192,14 +193,6 @@ put_recorded(struct acc_gauge *m, struct acc_rec *r, const struct side *a,
 }
 
 /* --- pairs of two payloads --- */
-
-static void
-second_chunk(void *arg, const double *a, const double *b, size_t n)
-{
-	struct acc_gauge *m = arg;
-	for (int i = 0; i < m->nsecond; i++)
-		m->second[i]->chunk(m->state[i], a, b, n);
-}
 
 /* The layout that was confirmed. A part of a packed tensor is what the record speaks of then. */
 static int
@@ -230,10 +223,7 @@ static int
 put_pair(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 {
 	struct acc_rec *r = &s->rec;
-	for (int i = 0; i < m->nsecond; i++)
-		m->second[i]->begin(m->state[i], got, &s->a.ref, &s->b.ref);
-	if (m->nsecond > 0 && acc_side_walk(m->roots, &s->a, &s->b, false, second_chunk, m, &got->err_a,
-				      &got->err_b) < 0) {
+	if (s->second != NULL && s->second->rc < 0) {
 		int rc = put_err(m, r, &s->a, &got->err_a);
 		if (rc == 0)
 			rc = put_err(m, r, &s->b, &got->err_b);
@@ -243,7 +233,7 @@ put_pair(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 	int rc = put_mode(r, "tensor");
 	if (rc == 0)
 		rc = put_layout(m, r, s, got);
-	return rc == 0 ? put_all(m, r, "", ACC_OF_PAIR) : rc;
+	return rc == 0 ? put_all(m, r, "", ACC_OF_PAIR, s->second) : rc;
 }
 
 bool

@@ -27,10 +27,7 @@ choose(struct acc_gauge *m, struct acc_err *e)
 			continue;
 		if (m->nsecond == MAX_SECOND)
 			return acc_fail(e, ACC_ELIMIT, "too many metrics with a second pass");
-		m->second[m->nsecond] = row->second;
-		m->state[m->nsecond] = calloc(1, row->second->size);
-		if (m->state[m->nsecond++] == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		m->second[m->nsecond++] = row->second;
 	}
 	return 0;
 }
@@ -70,9 +67,8 @@ acc_gauge_close(struct acc_gauge *m)
 	for (size_t i = 0; i < RING; i++) {
 		acc_rec_release(&m->slot[i].rec);
 		free(m->slot[i].direct);
+		acc_second_end(&m->slot[i]);
 	}
-	for (int i = 0; i < m->nsecond; i++)
-		free(m->state[i]);
 	acc_map_release(&m->source);
 	acc_inlined_close(m->inlined);
 	free(m->chosen);
@@ -197,7 +193,13 @@ take(struct acc_gauge *m, bool wait)
 		return 0;
 	struct slot *s = m->reading.tag;
 	const struct acc_one *b = &m->reading.b;
-	int again = s->preset ? 0 : s->laid ? confirm(m, s) : measure_again(m, s);
+	int again = 0;
+	if (s->second != NULL) {
+		m->reading = s->second->got;
+	} else if (!s->preset) {
+		again = s->laid ? confirm(m, s) : measure_again(m, s);
+		again = again == 0 ? acc_second_begin(m, s) : again;
+	}
 	if (again != 0)
 		return again;
 	if (s->gradient && m->reading.has_b) {
@@ -210,6 +212,7 @@ take(struct acc_gauge *m, bool wait)
 			m->gradient.rms = rms;
 	}
 	int rc = s->preset ? acc_gauge_preset_end(m, s) : acc_gauge_fill(m, s, &m->reading);
+	acc_second_end(s);
 	release(m, &s->rec, &s->a, &s->b);
 	m->bytes += s->bytes;
 	s->done = true;

@@ -11,6 +11,14 @@ enum { RING = 256, MAX_HELD = 8 << 20, KEEP_HELD = 32 << 10, MAX_SECOND = 4 };
 /* Bytes of tensors that came in the stream and wait on disk for being measured. */
 enum { MAX_WAITING = 256 << 20 };
 
+/* A second pass over a pair. */
+struct second {
+	const struct acc_gauge *m;
+	struct acc_reading got; /* by the first */
+	void *state[MAX_SECOND];
+	int rc;
+};
+
 struct slot {
 	struct acc_rec rec;
 	size_t held;
@@ -24,6 +32,7 @@ struct slot {
 	bool laid;
 	struct layout layout;
 	struct acc_reading *direct; /* what row-major order gave; NULL: it cannot be */
+	struct second *second; /* while it runs */
 	bool preset;   /* measured as another tool does: */
 	struct preset_in in;
 };
@@ -38,7 +47,6 @@ struct acc_gauge {
 
 	bool *chosen;               /* per row of acc_metrics */
 	const struct acc_second *second[MAX_SECOND]; /* those that the chosen ones need */
-	void *state[MAX_SECOND];
 	int nsecond;
 
 	struct slot slot[RING];
@@ -69,6 +77,9 @@ void acc_gauge_look(struct acc_gauge *m, const struct acc_rec *r, struct side *a
 void acc_gauge_strip(struct acc_rec *r, const struct side *a, const struct side *b);
 /* Everything is known: fill in the slot's record. got is NULL where nothing had to be read. */
 int acc_gauge_fill(struct acc_gauge *m, struct slot *s, struct acc_reading *got);
+/* Begin a second pass of what m->reading is the first: 1, or 0 where none is due. */
+int acc_second_begin(struct acc_gauge *m, struct slot *s);
+void acc_second_end(struct slot *s);
 /* Are the two of different numbers of elements? */
 bool acc_gauge_unequal(const struct slot *s);
 /* Measure a pair as another tool does, in three steps. 1: there is something to measure. The second

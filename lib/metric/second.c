@@ -1,0 +1,50 @@
+/* Metrics that need the means and ranges of both sides before they can be formed: by a second
+ * pass over the pair, which one of the meter's threads does. */
+#include "metric/gauge.h"
+
+#include <stdlib.h>
+
+static void
+chunk(void *arg, const double *a, const double *b, size_t n)
+{
+	struct second *p = arg;
+	for (int i = 0; i < p->m->nsecond; i++)
+		p->m->second[i]->chunk(p->state[i], a, b, n);
+}
+
+static void
+run(void *arg)
+{
+	struct slot *s = arg;
+	struct second *p = s->second;
+	for (int i = 0; i < p->m->nsecond; i++)
+		p->m->second[i]->begin(p->state[i], &p->got, &s->a.ref, &s->b.ref);
+	p->rc = acc_side_walk(p->m->roots, &s->a, &s->b, false, chunk, p, &p->got.err_a,
+		&p->got.err_b);
+}
+
+int
+acc_second_begin(struct acc_gauge *m, struct slot *s)
+{
+	struct acc_err e = {0};
+	if (m->nsecond == 0 || !m->reading.has_two || m->reading.two.n == 0)
+		return 0;
+	struct second *p = s->second = calloc(1, sizeof *p);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	p->m = m;
+	p->got = m->reading;
+	for (int i = 0; i < m->nsecond; i++)
+		if ((p->state[i] = calloc(1, m->second[i]->size)) == NULL)
+			return ACC_ENOMEM;
+	return acc_meter_add_task(m->meter, run, s, &e) < 0 ? ACC_ENOMEM : 1;
+}
+
+void
+acc_second_end(struct slot *s)
+{
+	for (int i = 0; s->second != NULL && i < MAX_SECOND; i++)
+		free(s->second->state[i]);
+	free(s->second);
+	s->second = NULL;
+}
