@@ -63,22 +63,26 @@ parse_file(const char *path)
 	return rs;
 }
 
-/* Pairs become points; what is neither pair nor payload passes. */
-static void
+/* Pairs become points; what is neither pair nor payload passes. How many points there were. */
+static uint64_t
 read_pairs(struct acc_curves *cs, struct acc_in *in, struct cli_out *out, bool all)
 {
 	struct acc_err e = {0};
 	struct acc_rec *r;
+	uint64_t n = 0;
 	int rc;
 	while ((rc = acc_in_next(in, &r, &e)) > 0) {
-		if (acc_curves_add(cs, r, 0, &e) < 0)
+		int taken = acc_curves_add(cs, r, 0, &e);
+		if (taken < 0)
 			cli_die_err(&e);
+		n += (uint64_t)taken;
 		if (all || (!acc_rec_is(r, "pair") && !acc_rec_is(r, "data")))
 			cli_put(out, r);
 	}
 	if (rc < 0)
 		cli_die_err(&e);
 	cli_status(out, acc_in_status(in));
+	return n;
 }
 
 static void
@@ -121,7 +125,7 @@ say_unjudged(struct acc_curves *cs, const char *preset, struct cli_out *out)
 }
 
 static void
-write_result(struct acc_curves *cs, const char *preset, struct cli_out *out)
+write_result(struct acc_curves *cs, uint64_t points, const char *preset, struct cli_out *out)
 {
 	struct acc_err e = {0};
 	struct acc_rec *r;
@@ -133,8 +137,9 @@ write_result(struct acc_curves *cs, const char *preset, struct cli_out *out)
 	if (rc < 0)
 		cli_die_err(&e);
 	if (acc_curves_joined(cs) == 0) {
-		cli_warn("no curve has a step on both sides: is accalign missing from the pipe, or do "
-			 "names differ (accalign --rename)?");
+		cli_warn("no curve has a step on both sides: %s", points == 0
+			? "is accalign missing from the pipe?"
+			: "do names differ (accalign --rename), or the steps?");
 		cli_status(out, 2);
 	}
 	/* What rules of somebody's own are about, they know. */
@@ -189,10 +194,10 @@ main(int argc, char **argv)
 		cli_die_err(&e);
 	const struct acc_str *log = acc_in_log(in, &nlog);
 	struct cli_out *out = cli_out_open(log, nlog, argc, argv);
-	read_pairs(cs, in, out, all);
+	uint64_t points = read_pairs(cs, in, out, all);
 	for (size_t i = 0; i < nnoise; i++)
 		read_noise(cs, noise[i], (unsigned)i + 1, out);
-	write_result(cs, own ? NULL : opt.rules_name, out);
+	write_result(cs, points, own ? NULL : opt.rules_name, out);
 	acc_curves_close(cs);
 	acc_in_close(in);
 	acc_rules_free(opt.rules);

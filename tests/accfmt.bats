@@ -128,7 +128,7 @@ terminal() { # columns, command
 	[ "${lines[3]}" = "text   of words of words of words of words of" ]
 	[ "${lines[4]}" = "       words of words of words of words of words" ]
 	run terminal 60 "accfmt -c name,loss,small,text $S/wide.acc"
-	[ "${lines[1]}" = "Functional.lin…  1.23457e+06  -1.23457e-300  of words of wo…" ]
+	[ "${lines[1]}" = "Functi…rd.input.0  1.23457e+06  -1.23457e-300  of wo…a/a/a/a" ]
 }
 
 @test "what a terminal would obey reaches none, and splits no line" {

@@ -9,8 +9,8 @@
 
 /* Columns on the screen: the wide characters of East Asia take two. */
 size_t acc_text_width(struct acc_str s);
-/* Write s; returns the columns it took. If these are more than most, what does not fit is
- * replaced by an ellipsis. */
+/* Write s; returns the columns it took. If these are more than most, its middle is replaced by an
+ * ellipsis: names of tensors differ at their ends. */
 size_t acc_text_put(FILE *out, struct acc_str s, size_t most);
 /* Write s, which begins in column `at`, in lines of at most `width` columns, broken at blanks; all
  * lines but the first are indented by `hang`. What has no blank, a path, is not broken. width 0:

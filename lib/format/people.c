@@ -24,15 +24,29 @@ acc_text_width(struct acc_str s)
 	return w;
 }
 
-size_t
-acc_text_put(FILE *out, struct acc_str s, size_t most)
+/* The end of s that takes at most `most` columns. */
+static struct acc_str
+tail(struct acc_str s, size_t most)
+{
+	size_t w = acc_text_width(s);
+	while (w > most) {
+		int32_t code;
+		uint32_t n = acc_char(s, &code);
+		w -= columns(code);
+		s = (struct acc_str){s.p + n, s.n - n};
+	}
+	return s;
+}
+
+/* As much of s as takes at most `most` columns; returns the columns it took. */
+static size_t
+put(FILE *out, struct acc_str s, size_t most)
 {
 	size_t at = 0;
-	bool cut = acc_text_width(s) > most;
 	while (s.n > 0) {
 		int32_t code;
 		uint32_t n = acc_char(s, &code);
-		if (cut && at + columns(code) + 1 > most)
+		if (at + columns(code) > most)
 			break;
 		if (acc_char_plain(code))
 			fwrite(s.p, 1, n, out);
@@ -41,9 +55,21 @@ acc_text_put(FILE *out, struct acc_str s, size_t most)
 		at += columns(code);
 		s = (struct acc_str){s.p + n, s.n - n};
 	}
-	if (cut)
-		fputs(ellipsis, out);
-	return at + cut;
+	return at;
+}
+
+size_t
+acc_text_put(FILE *out, struct acc_str s, size_t most)
+{
+	if (acc_text_width(s) <= most)
+		return put(out, s, most);
+	if (most == 0)
+		return 0;
+	/* As of Functional.linear.12.backward.output.0: which call it is stands in the end. */
+	size_t end = most * 3 / 5 < 21 ? most * 3 / 5 : most / 2 > 21 ? most / 2 : 21;
+	size_t at = put(out, s, most - 1 - end);
+	fputs(ellipsis, out);
+	return at + 1 + put(out, tail(s, end), end);
 }
 
 void

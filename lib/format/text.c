@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 /* No number is wider than the narrowest cell: one that is cut would be another number. */
-enum { HOLD = 1000, GAP = 2, NARROWEST = 13, HANG = 2 };
+enum { HOLD = 1000, GAP = 2, NARROWEST = 13, NAME = 36, OTHER = 20, HANG = 2 };
 
 struct state {
 	FILE *out;
@@ -132,11 +132,14 @@ color_of(const struct state *s, const struct acc_str *c)
 	return NULL;
 }
 
-/* Columns that a narrow terminal can do without, the least useful first: a name that is cut
- * short helps nobody. What the user asked for by name is never dropped. */
+/* Columns that a narrow terminal can do without, the least useful first: some before names are cut
+ * short, some before they are cut so short that they help nobody, some last of all. What the user asked for by name
+ * is never dropped. */
 static const char *const spare[] = {"why", "limit", "m.ulp_max", "rule", "type", "m.rel_l2",
-	"m.err_rms", "s.norm", "stat.min", "stat.max", "dtype", "a.dtype", "m.max_rel", "m.err_max",
-	"at", "begin_rel", "final_rel"};
+	"m.err_rms", "s.norm", "stat.min", NULL};
+static const char *const last_spare[] = {"stat.max", "dtype", "a.dtype", "m.max_rel", "m.err_max",
+	"at", "begin_rel", "final_rel", "s.mean", "b.where", "a.where", NULL};
+static const char *const needed[] = {"audit.limit", "audit.skip", "shape", "a.shape", NULL};
 
 static size_t
 total_width(const struct state *s)
@@ -148,24 +151,44 @@ total_width(const struct state *s)
 }
 
 static void
+drop(struct state *s, size_t room, const char *const *titles)
+{
+	for (; *titles != NULL && s->opt.ncolumns == 0; titles++)
+		for (size_t i = 0; total_width(s) > room && i < s->cells.n; i++)
+			if (strcmp(s->cells.column[i].title, *titles) == 0)
+				s->width[i] = 0;
+}
+
+/* Names, which are in the first column that has any width, are left this much, others that. */
+static void
+shrink(struct state *s, size_t room, size_t name, size_t other)
+{
+	while (total_width(s) > room) {
+		size_t widest = s->cells.n, first = 0;
+		while (first < s->cells.n && s->width[first] == 0)
+			first++;
+		for (size_t i = 0; i < s->cells.n; i++)
+			if (s->width[i] > (i == first ? name : other) &&
+				(widest == s->cells.n || s->width[i] > s->width[widest]))
+				widest = i;
+		if (widest == s->cells.n)
+			return;
+		s->width[widest]--;
+	}
+}
+
+static void
 fit(struct state *s)
 {
 	if (s->opt.width <= 0)
 		return;
 	const size_t room = (size_t)s->opt.width + GAP;
-	for (size_t k = 0; s->opt.ncolumns == 0 && k < sizeof spare / sizeof *spare; k++)
-		for (size_t i = 0; total_width(s) > room && i < s->cells.n; i++)
-			if (strcmp(s->cells.column[i].title, spare[k]) == 0)
-				s->width[i] = 0;
-	while (total_width(s) > room) {
-		size_t widest = 0;
-		for (size_t i = 1; i < s->cells.n; i++)
-			if (s->width[i] > s->width[widest])
-				widest = i;
-		if (s->width[widest] <= NARROWEST)
-			break;
-		s->width[widest]--;
-	}
+	drop(s, room, spare);
+	shrink(s, room, NAME, OTHER);
+	drop(s, room, last_spare);
+	shrink(s, room, NAME, NARROWEST);
+	drop(s, room, needed);
+	shrink(s, room, NARROWEST, NARROWEST);
 }
 
 /* Step and rank, where all rows have the same? Then it is remembered which. */
