@@ -227,3 +227,17 @@ looks() { # text, op call
 	looks "the weight decay is missing" Functional.adamw.1.forward
 	looks "the bias correction is missing" Functional.adam.1.forward
 }
+
+@test "how much was audited is said: by the judge of one dump, by the table, and of two where it was nothing" {
+	accaudit "$DATA/replay/norms.acc.gz" >right
+	accfmt right | tail -n 1 >said
+	grep -q '^audit: [0-9]* outputs are what their inputs give, [0-9]* are not$' said
+	accfirstbad right | accfmt | grep -qxFf said
+	accdump-read "$DATA/dumps/msprobe_stat/device" | accaudit >stat
+	accfirstbad stat | accfmt | grep -q '^audit: nothing could be audited, of [0-9]* outputs: '
+	accalign stat stat | accmetric | accfirstbad | accfmt >two
+	grep -q '^audit of the device: nothing could be audited' two
+	grep -q '^audit of the bench: nothing could be audited' two
+	accalign right right | accmetric | accfirstbad | accfmt | run ! grep '^audit of'
+	accdump-read "$DATA/dumps/msprobe_stat/device" | accfmt | run ! grep '^audit'
+}

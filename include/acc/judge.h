@@ -7,6 +7,7 @@
 #ifndef ACC_JUDGE_H
 #define ACC_JUDGE_H
 
+#include "acc/coverage.h"
 #include "acc/stream.h"
 
 /* --- rule files, see accfirstbad(1) --- */
@@ -147,6 +148,7 @@ struct acc_case {
 	uint64_t pairs, tensors;   /* records of op calls: with two sides in mind, with one */
 	uint64_t passed;           /* records that belong to a pass, as those of op calls do */
 	uint64_t audited;          /* records with a result of accaudit */
+	struct acc_coverage cover[2]; /* what accaudit said of each side, or of the only one */
 	uint64_t measured;         /* pairs with a number to judge by */
 	uint64_t judged_before;    /* findings of earlier judges in the input */
 	bool overflow_dump;        /* the recorder kept only op calls that overflow */

@@ -6,6 +6,7 @@
  * that can be spared go first, then the widest cells are cut, with an ellipsis; where that is not
  * enough, a row becomes a block of lines: a table whose lines wrap cannot be read. */
 #include "format/cells.h"
+#include "acc/coverage.h"
 #include "acc/people.h"
 
 #include <inttypes.h>
@@ -29,6 +30,8 @@ struct state {
 	bool blocks;          /* the terminal is too narrow for a table */
 	uint64_t rows;        /* sentences and blocks written */
 	uint64_t carried;     /* curves that nobody judges, and that are not shown */
+	struct acc_coverage cover[2]; /* what accaudit said of each side, or of the only one */
+	bool judged;          /* findings say what is to be said */
 };
 
 int
@@ -296,14 +299,14 @@ hold(struct state *s, struct acc_err *e)
 }
 
 static void
-sentence(struct state *s, const struct acc_rec *r)
+sentence(struct state *s, struct acc_str text)
 {
 	if (s->rows++ > 0 || s->nheld > 0)
 		putc('\n', s->out);
 	if (s->style != NULL)
-		s->style->text(s->out, acc_get_text(r, "", "text"));
+		s->style->text(s->out, text);
 	else
-		acc_text_wrap(s->out, acc_get_text(r, "", "text"), (size_t)s->opt.width, 0, HANG);
+		acc_text_wrap(s->out, text, (size_t)s->opt.width, 0, HANG);
 	putc('\n', s->out);
 }
 
@@ -328,8 +331,12 @@ acc_table_record(void *state, const struct acc_rec *r, struct acc_err *e)
 	if (acc_rec_is(r, "finding") && s->opt.ncolumns == 0) {
 		rc = settle(s, e);
 		if (rc == 0)
-			sentence(s, r);
+			sentence(s, acc_get_text(r, "", "text"));
+		s->judged |= !acc_str_is(acc_get_text(r, "", "what"), "unmatched");
 	} else {
+		bool pair = acc_rec_is(r, "pair");
+		for (int side = 0; side < (pair ? 2 : 1); side++)
+			acc_coverage_add(&s->cover[side], r, !pair ? "" : side == 0 ? "a." : "b.");
 		rc = acc_cells_row(&s->cells, r, e);
 		if (rc > 0 && s->width != NULL)
 			restart(s);
@@ -343,12 +350,33 @@ acc_table_record(void *state, const struct acc_rec *r, struct acc_err *e)
 	return rc < 0 ? rc : 0;
 }
 
+/* What accaudit judged, where no judge has said it. */
+static int
+audited(struct state *s, struct acc_err *e)
+{
+	static const char *const of[] = {" of the device", " of the bench"};
+	bool both = acc_coverage_any(&s->cover[1]);
+	for (int side = 0; side < 2 && s->opt.ncolumns == 0 && !s->judged; side++) {
+		if (!acc_coverage_any(&s->cover[side]))
+			continue;
+		const char *text = acc_coverage_text(&s->cover[side], &s->held_mem);
+		text = text == NULL ? NULL : acc_arena_printf(&s->held_mem, "audit%s: %s",
+			both ? of[side] : "", text);
+		if (text == NULL)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		sentence(s, acc_str(text));
+	}
+	return 0;
+}
+
 int
 acc_table_end(void *state, int status, struct acc_err *e)
 {
 	struct state *s = state;
 	(void)status;
 	int rc = settle(s, e);
+	if (rc == 0)
+		rc = audited(s, e);
 	if (rc == 0 && s->carried > 0)
 		fprintf(s->out, "\n%" PRIu64 " curve%s of times and counters: carried, not judged, and "
 			"not shown here\n", s->carried, s->carried == 1 ? "" : "s");

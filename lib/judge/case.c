@@ -266,6 +266,10 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 		acc_item_measure(it, r);
 		acc_noise_get(c->opt.noise, r, it);
 		c->pairs += acc_rec_is(r, "pair");
+		bool pair = acc_rec_is(r, "pair");
+		acc_coverage_add(&c->cover[ACC_A], r, pair ? "a." : "");
+		if (pair)
+			acc_coverage_add(&c->cover[ACC_B], r, "b.");
 		c->audited += !isnan(it->audit[ACC_A]) || !isnan(it->audit[ACC_B]);
 		c->measured += it->measure != ACC_UNMEASURED && it->kind == ACC_ITEM_TENSOR;
 		rc = into_call(c, it, r, e);

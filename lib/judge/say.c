@@ -195,6 +195,25 @@ say_gap(struct acc_case *c, const struct gaps *g, const char *what, const char *
 	return 0;
 }
 
+/* How much of one dump was audited; of two, only where it was nothing. */
+static int
+say_audit(struct acc_case *c, int side, struct acc_err *e)
+{
+	const struct acc_coverage *v = &c->cover[side];
+	bool nothing = v->good + v->bad == 0;
+	if (!acc_coverage_any(v) || (c->pairs > 0 && !nothing))
+		return 0;
+	const char *text = acc_coverage_text(v, &c->mem);
+	struct acc_finding *f = acc_case_find(c, "audit", e);
+	if (f == NULL || text == NULL)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	f->rule = "audit";
+	f->value = (double)(v->good + v->bad);
+	f->text = acc_arena_printf(&c->mem, "audit%s: %s", c->pairs == 0 ? "" : side == ACC_A
+		? " of the device" : " of the bench", text);
+	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+}
+
 int
 acc_say_rest(struct acc_case *c, struct acc_err *e)
 {
@@ -236,5 +255,7 @@ acc_say_rest(struct acc_case *c, struct acc_err *e)
 		rc = say_gap(c, &broken, "missing", "incomplete", "incomplete", e);
 	if (rc == 0)
 		rc = say_gap(c, &unmeasured, "missing", "unmeasured", "not measured", e);
+	for (int side = ACC_A; side <= ACC_B && rc == 0; side++)
+		rc = say_audit(c, side, e);
 	return rc;
 }
