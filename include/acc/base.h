@@ -118,6 +118,24 @@ uint64_t *acc_map_get(const struct acc_map *m, struct acc_str key);
 uint64_t *acc_map_put(struct acc_map *m, struct acc_str key, uint64_t init);
 void acc_map_release(struct acc_map *m);
 
+/* A table from numbers that are hashes already to smaller ones. Zero it to start. */
+struct acc_ids {
+	struct acc_id {
+		uint64_t id;
+		uint32_t v;
+		bool used;
+	} *slot;
+	size_t n, cap;
+};
+#define ACC_NOID UINT32_MAX
+/* One that is there already stays, unless replaced. */
+int acc_ids_put(struct acc_ids *t, uint64_t id, uint32_t v, bool replace, struct acc_err *e);
+/* ACC_NOID where there is none. */
+uint32_t acc_ids_get(const struct acc_ids *t, uint64_t id);
+/* Forget all, but keep the memory. */
+void acc_ids_clear(struct acc_ids *t);
+void acc_ids_release(struct acc_ids *t);
+
 /* XXH3-64 of some bytes, and the 16 lower-case hex digits (terminated) by which streams
  * name such a hash. */
 uint64_t acc_hash(const void *p, size_t n);

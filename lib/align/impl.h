@@ -6,21 +6,6 @@
 #include "acc/stream.h"
 #include "stream/store.h"
 
-/* A table from hashes to numbers. Zero it to start. */
-struct acc_ids {
-	struct acc_id {
-		uint64_t id;
-		uint32_t v;
-		bool used;
-	} *slot;
-	size_t n, cap;
-};
-/* A number that is there already stays, unless replaced. */
-int acc_ids_put(struct acc_ids *t, uint64_t id, uint32_t v, bool replace, struct acc_err *e);
-/* ACC_NOMATE where there is none. */
-uint32_t acc_ids_get(const struct acc_ids *t, uint64_t id);
-void acc_ids_release(struct acc_ids *t);
-
 /* Texts by number, each once. */
 struct acc_names {
 	struct acc_map at;

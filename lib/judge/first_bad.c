@@ -330,18 +330,17 @@ judge_args(struct scan *s, uint32_t call, double unit, double worst)
 static void
 saved(const struct scan *s, const struct acc_call *k, struct given *g)
 {
-	struct acc_str key = {(const char *)&k->twin, sizeof k->twin};
-	uint64_t *v = acc_map_get(&s->twin, key);
-	if (v == NULL)
+	uint32_t v = acc_ids_get(&s->twin, k->twin);
+	if (v == ACC_NOID)
 		return;
 	const struct acc_case *c = s->c;
-	const struct acc_call *f = &c->call[*v];
+	const struct acc_call *f = &c->call[v];
 	if (f->segment != k->segment)
 		return;
 	g->operands = 0;
 	for (uint32_t i = f->first; i <= f->last; i++) {
 		const struct acc_item *it = &c->item[i];
-		if (it->call != *v || it->kind != ACC_ITEM_TENSOR || !acc_is_measured(it) ||
+		if (it->call != v || it->kind != ACC_ITEM_TENSOR || !acc_is_measured(it) ||
 			(it->loose && acc_is_input(it)))
 			continue;
 		g->rms = fmax(g->rms, cause_of(it, false));
@@ -410,24 +409,17 @@ walk_call(struct scan *s, uint32_t call)
 	bool back = k->backward || k->grad;
 	if (paired && k->keyed)
 		s->recent[back][s->nrecent[back]++ % 32] = seen;
-	struct acc_str twin = {(const char *)&k->twin, sizeof k->twin};
-	if (rc == 0 && paired && !back) {
-		uint64_t *v = acc_map_put(&s->twin, twin, call);
-		rc = v == NULL ? ACC_ENOMEM : 0;
-		if (v != NULL)
-			*v = call;
-	}
+	if (rc == 0 && paired && !back)
+		rc = acc_ids_put(&s->twin, k->twin, call, true, NULL);
 	return rc;
 }
 
 static int
 walk(struct scan *s, bool learning, struct acc_err *e)
 {
-	acc_map_release(&s->made[0]);
-	acc_map_release(&s->made[1]);
-	acc_map_release(&s->twin);
-	memset(s->made, 0, sizeof s->made);
-	memset(&s->twin, 0, sizeof s->twin);
+	acc_ids_clear(&s->made[0]);
+	acc_ids_clear(&s->made[1]);
+	acc_ids_clear(&s->twin);
 	memset(s->nrecent, 0, sizeof s->nrecent);
 	s->learning = learning;
 	s->noisy = false;
@@ -506,9 +498,9 @@ judge(struct acc_case *c, struct acc_err *e)
 	}
 	if (rc == 0)
 		rc = acc_say_rest(c, e);
-	acc_map_release(&s.made[0]);
-	acc_map_release(&s.made[1]);
-	acc_map_release(&s.twin);
+	acc_ids_release(&s.made[0]);
+	acc_ids_release(&s.made[1]);
+	acc_ids_release(&s.twin);
 	acc_map_release(&s.floor);
 	acc_sum_release(&s);
 	acc_ranks_close(s.ranks);

@@ -55,10 +55,10 @@ struct suspect {
 struct scan {
 	struct acc_case *c;
 	/* (id, pass) -> item that had these values last, of each side */
-	struct acc_map made[2];
-	struct acc_map twin; /* forward calls by acc_call.twin */
-	struct acc_map back; /* backward calls by the same */
-	struct acc_map user; /* (id, segment) -> the last forward input with these values */
+	struct acc_ids made[2];
+	struct acc_ids twin; /* forward calls by acc_call.twin */
+	struct acc_ids back; /* backward calls by the same */
+	struct acc_ids user; /* (id, segment) -> the last forward input with these values */
 	uint32_t *earlier;   /* of each such input the one before it, or ACC_NOCALL */
 	struct acc_map floor; /* learned factor of an operator's floor, as a double's bits */
 	double unit;         /* of the network's usual dtype */
@@ -80,6 +80,13 @@ struct scan {
 	struct acc_ranks *ranks;
 	uint32_t *first, nfirst; /* of each rank and step, the first call that stands out */
 };
+
+/* One hash of one and a small number. */
+static inline uint64_t
+acc_id_with(uint64_t id, uint64_t n)
+{
+	return id ^ (n + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
 
 /* --- limit.c --- */
 /* What an output of this call may add. */

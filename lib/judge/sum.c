@@ -15,25 +15,6 @@
 
 enum { LEAST_EVIDENCE = 6 }; /* elements that are not 0 */
 
-static struct acc_str
-use_key(uint64_t id, uint32_t segment, uint64_t buf[2])
-{
-	buf[0] = id;
-	buf[1] = segment;
-	return (struct acc_str){(char *)buf, 2 * sizeof *buf};
-}
-
-static int
-remember_backward(struct scan *s, uint32_t call)
-{
-	struct acc_str twin = {(const char *)&s->c->call[call].twin, sizeof(uint64_t)};
-	uint64_t *v = acc_map_put(&s->back, twin, call);
-	if (v == NULL)
-		return ACC_ENOMEM;
-	*v = call;
-	return 0;
-}
-
 int
 acc_sum_learn(struct scan *s, uint32_t call)
 {
@@ -42,23 +23,19 @@ acc_sum_learn(struct scan *s, uint32_t call)
 	if (s->learning || k->grad || k->module || !k->keyed)
 		return 0;
 	if (k->backward)
-		return remember_backward(s, call);
+		return acc_ids_put(&s->back, k->twin, call, true, NULL);
 	if (s->earlier == NULL)
 		s->earlier = malloc(((size_t)c->nitem + 1) * sizeof *s->earlier);
 	if (s->earlier == NULL)
 		return ACC_ENOMEM;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
-		uint64_t buf[2];
 		if (it->call != call || !acc_is_input(it) || it->exact || it->id[ACC_B] == 0)
 			continue;
-		struct acc_str key = use_key(it->id[ACC_B], k->segment, buf);
-		uint64_t *v = acc_map_get(&s->user, key);
-		s->earlier[i] = v == NULL ? ACC_NOCALL : (uint32_t)*v;
-		v = acc_map_put(&s->user, key, i);
-		if (v == NULL)
+		uint64_t key = acc_id_with(it->id[ACC_B], k->segment);
+		s->earlier[i] = acc_ids_get(&s->user, key);
+		if (acc_ids_put(&s->user, key, i, true, NULL) < 0)
 			return ACC_ENOMEM;
-		*v = i;
 	}
 	return 0;
 }
@@ -66,12 +43,10 @@ acc_sum_learn(struct scan *s, uint32_t call)
 void
 acc_sum_release(struct scan *s)
 {
-	acc_map_release(&s->back);
-	acc_map_release(&s->user);
+	acc_ids_release(&s->back);
+	acc_ids_release(&s->user);
 	free(s->earlier);
 	s->earlier = NULL;
-	memset(&s->back, 0, sizeof s->back);
-	memset(&s->user, 0, sizeof s->user);
 }
 
 /* A few elements of an item, on each side. */
@@ -116,17 +91,17 @@ output_id(struct scan *s, const struct acc_call *k, const struct acc_item *gradi
 	struct acc_str pos, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
-	uint64_t *v = acc_map_get(&s->twin, (struct acc_str){(const char *)&k->twin, sizeof k->twin});
-	if (v == NULL)
+	uint32_t v = acc_ids_get(&s->twin, k->twin);
+	if (v == ACC_NOID)
 		return 0;
-	const struct acc_call *f = &c->call[*v];
+	const struct acc_call *f = &c->call[v];
 	char at[32];
 	snprintf(at, sizeof at, "%.*s", ACC_PRS(pos)); /* the record goes when another is read */
 	uint64_t id = 0;
 	for (uint32_t i = f->first; i <= f->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		struct acc_rec *r;
-		if (it->call != *v || acc_is_input(it) || it->kind != ACC_ITEM_TENSOR ||
+		if (it->call != v || acc_is_input(it) || it->kind != ACC_ITEM_TENSOR ||
 			it->count != gradient->count)
 			continue;
 		if (acc_case_record(c, it, &r, e) < 0)
@@ -218,16 +193,13 @@ static int
 candidates(struct scan *s, uint64_t id, uint32_t call, uint64_t count, uint32_t *part, unsigned *n)
 {
 	const struct acc_case *c = s->c;
-	uint64_t buf[2];
-	uint64_t *v = acc_map_get(&s->user, use_key(id, c->call[call].segment, buf));
-	uint32_t use = v == NULL ? ACC_NOCALL : (uint32_t)*v;
+	uint32_t use = acc_ids_get(&s->user, acc_id_with(id, c->call[call].segment));
 	/* A constant may have thousands of users: it is no output of a call. */
 	for (unsigned tries = 0; use != ACC_NOCALL && tries < 64; use = s->earlier[use], tries++) {
 		const struct acc_call *user = &c->call[c->item[use].call];
-		struct acc_str twin = {(const char *)&user->twin, sizeof user->twin};
-		uint64_t *back = acc_map_get(&s->back, twin);
-		if (back != NULL && c->call[*back].segment == user->segment)
-			parts_of(s, (uint32_t)*back, count, part, n);
+		uint32_t back = acc_ids_get(&s->back, user->twin);
+		if (back != ACC_NOID && c->call[back].segment == user->segment)
+			parts_of(s, back, count, part, n);
 	}
 	return 0;
 }

@@ -5,37 +5,28 @@
 #include <math.h>
 
 /* Values in a pass of a step and rank. */
-static struct acc_str
-made_key(const struct acc_call *k, uint64_t id, uint64_t buf[3])
+static uint64_t
+made_key(const struct acc_call *k, uint64_t id)
 {
-	buf[0] = id;
-	buf[1] = k->backward || k->grad;
-	buf[2] = k->segment;
-	return (struct acc_str){(char *)buf, 3 * sizeof *buf};
+	return acc_id_with(id, (uint64_t)k->segment << 1 | (k->backward || k->grad));
 }
 
 uint32_t
 acc_maker(const struct scan *s, int side, const struct acc_call *k, uint64_t id)
 {
-	uint64_t buf[3];
-	uint64_t *v = id == 0 ? NULL : acc_map_get(&s->made[side], made_key(k, id, buf));
-	return v == NULL ? ACC_NOCALL : (uint32_t)*v;
+	return id == 0 ? ACC_NOCALL : acc_ids_get(&s->made[side], made_key(k, id));
 }
 
 int
 acc_remember(struct scan *s, const struct acc_call *k, uint32_t item, bool replace)
 {
-	for (int side = 0; side < 2; side++) {
-		uint64_t buf[3], id = s->c->item[item].id[side];
-		if (id == 0)
-			continue;
-		uint64_t *v = acc_map_put(&s->made[side], made_key(k, id, buf), item);
-		if (v == NULL)
-			return ACC_ENOMEM;
-		if (replace)
-			*v = item;
+	int rc = 0;
+	for (int side = 0; side < 2 && rc == 0; side++) {
+		uint64_t id = s->c->item[item].id[side];
+		if (id != 0)
+			rc = acc_ids_put(&s->made[side], made_key(k, id), item, replace, NULL);
 	}
-	return 0;
+	return rc;
 }
 
 bool

@@ -1,5 +1,5 @@
 /* Numbers by hash. */
-#include "align/impl.h"
+#include "acc/base.h"
 
 #include <stdlib.h>
 
@@ -44,7 +44,15 @@ uint32_t
 acc_ids_get(const struct acc_ids *t, uint64_t id)
 {
 	const struct acc_id *s = t->cap == 0 ? NULL : find(t, id);
-	return s == NULL || !s->used ? ACC_NOMATE : s->v;
+	return s == NULL || !s->used ? ACC_NOID : s->v;
+}
+
+void
+acc_ids_clear(struct acc_ids *t)
+{
+	if (t->cap > 0)
+		memset(t->slot, 0, t->cap * sizeof *t->slot);
+	t->n = 0;
 }
 
 void
