@@ -49,6 +49,9 @@ struct acc_rec {
 	struct acc_str kind;
 	struct acc_field *f;
 	uint32_t n, cap;
+	/* A hash of the kind and the keys in their order, where a reader knows it; else 0. It goes
+	 * when a field comes or goes. Who shortens f himself sets it to 0. */
+	uint64_t shape;
 	struct acc_arena mem; /* of everything put into this record */
 };
 
@@ -105,6 +108,19 @@ bool acc_as_text(const struct acc_val *v, struct acc_str *out);
 /* A text field, or an empty string where absent; the int or dflt. */
 struct acc_str acc_get_text(const struct acc_rec *r, const char *prefix, const char *key);
 int64_t acc_get_int(const struct acc_rec *r, const char *prefix, const char *key, int64_t dflt);
+/* The values of certain keys, of many records: where they stand is looked up once for all records
+ * of one shape. Set key and n, and zero the rest, to start. */
+struct acc_pick {
+	const struct acc_str *key;
+	uint32_t n;
+	uint32_t nshape;
+	struct acc_ids by_shape;
+	struct acc_pick_shape *shape;
+	uint16_t *other; /* of a record without a shape */
+};
+/* v[i] becomes the first value under key[i], or NULL. 0 or ACC_ENOMEM. */
+int acc_pick_get(struct acc_pick *w, const struct acc_rec *r, const struct acc_val **v);
+void acc_pick_release(struct acc_pick *w);
 /* The same value? NaN equals NaN, 1 equals 1.0, -0.0 equals 0.0. */
 bool acc_val_eq(const struct acc_val *a, const struct acc_val *b);
 

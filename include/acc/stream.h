@@ -96,5 +96,14 @@ int acc_ref_put(struct acc_rec *r, const struct acc_ref *ref);
  * < 0: the fields contradict each other. Checked with acc_ref_check. */
 int acc_ref_get(const struct acc_rec *r, const char *prefix, struct acc_ref *ref,
 	struct acc_err *e);
+/* The same of values that were found already, those of these keys in this order. */
+#define ACC_REF_KEYS(X) \
+	X(DTYPE, "dtype") X(SHAPE, "shape") X(STRIDE, "stride") X(OFFSET, "offset") \
+	X(ORDER, "order") X(FILE, "file") X(OFF, "off") X(LEN, "len") X(ENC, "enc") \
+	X(CLEN, "clen") X(CRC32, "crc32") X(FSIZE, "fsize") X(MTIME, "mtime")
+#define X(name, key) ACC_REF_##name,
+enum { ACC_REF_KEYS(X) ACC_REF_N };
+#undef X
+int acc_ref_of(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc_err *e);
 
 #endif

@@ -7,6 +7,7 @@ int
 acc_rec_start(struct acc_rec *r, struct acc_str kind)
 {
 	r->n = 0;
+	r->shape = 0;
 	acc_arena_reset(&r->mem);
 	const char *p = acc_arena_copy(&r->mem, kind.p, kind.n);
 	r->kind = (struct acc_str){p == NULL ? "" : p, p == NULL ? 0 : kind.n};
@@ -132,6 +133,7 @@ own(struct acc_arena *m, struct acc_val *v)
 struct acc_field *
 acc_rec_room(struct acc_rec *r, uint32_t n)
 {
+	r->shape = 0;
 	if (r->f == NULL || r->cap - r->n < n) {
 		uint32_t cap = r->cap == 0 ? 64 : r->cap * 2;
 		while (cap - r->n < n)
@@ -238,6 +240,7 @@ acc_rec_copy(struct acc_rec *dst, const struct acc_rec *src)
 		f->v = v;
 		dst->n++;
 	}
+	dst->shape = src->shape;
 	return rc;
 }
 
@@ -250,6 +253,7 @@ acc_del(struct acc_rec *r, const char *prefix, const char *key)
 	size_t after = (size_t)(r->f + r->n - f) - 1;
 	memmove(f, f + 1, after * sizeof *f);
 	r->n--;
+	r->shape = 0;
 }
 
 const struct acc_val *

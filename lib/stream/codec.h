@@ -6,9 +6,70 @@
 
 /* A record whose last field is a blob, all but the bytes of this blob. */
 int acc_encode_but_blob(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e);
-/* acc_decode of a record of which not all bytes are there: if its last field is a blob, the last
- * *rest bytes of this may lie beyond buf. Its length is that of all. */
-int64_t acc_decode_open(const void *buf, size_t len, struct acc_rec *r, size_t *rest,
-	struct acc_err *e);
+/* --- shape.c: the kinds and keys of the records of a stream ---
+ * Most records have those of one before. To see that takes a comparison for each key, while it
+ * is read anyway; who reads the record then need not look at its keys again. */
+struct acc_shape {
+	uint64_t hash;
+	struct acc_str kind;
+	uint32_t n;
+	const struct acc_str *key;
+	struct acc_shape *next;    /* of those with the same number of fields */
+};
+/* Zero it to start. */
+struct acc_shapes {
+	struct acc_shape *by_n[64];
+	uint32_t n;
+	struct acc_arena mem;
+	struct acc_buf id;
+};
+/* The first of this kind and number of fields, or NULL. */
+const struct acc_shape *acc_shape_first(const struct acc_shapes *sh, struct acc_str kind,
+	uint32_t n);
+/* After `like` the next of the same kind and number of fields that has the first n keys of f;
+ * NULL: there is none. */
+const struct acc_shape *acc_shape_next(const struct acc_shape *like, const struct acc_field *f,
+	uint32_t n);
+/* The hash of a record's kind and keys. They are kept, unless these are too many. */
+uint64_t acc_shape_new(struct acc_shapes *sh, const struct acc_rec *r);
+void acc_shapes_release(struct acc_shapes *sh);
+
+/* acc_decode, with the record's shape. If rest is not NULL, not all bytes need be there: if the
+ * last field is a blob, the last *rest bytes of this may lie beyond buf. Its length is that of
+ * all. */
+int64_t acc_decode_open(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh,
+	size_t *rest, struct acc_err *e);
+
+/* Are n bytes equal? Most are few: a call would take longer than the comparison. */
+static inline bool
+acc_bytes_same(const void *p, const void *q, size_t n)
+{
+	const uint8_t *a = p, *b = q;
+	uint64_t u, v, w, x;
+	uint32_t s, t, y, z;
+	if (n > 16)
+		return memcmp(a, b, n) == 0;
+	if (n >= 8) {
+		memcpy(&u, a, 8);
+		memcpy(&v, b, 8);
+		memcpy(&w, a + n - 8, 8);
+		memcpy(&x, b + n - 8, 8);
+		return ((u ^ v) | (w ^ x)) == 0;
+	}
+	if (n >= 4) {
+		memcpy(&s, a, 4);
+		memcpy(&t, b, 4);
+		memcpy(&y, a + n - 4, 4);
+		memcpy(&z, b + n - 4, 4);
+		return ((s ^ t) | (y ^ z)) == 0;
+	}
+	return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
+}
+
+static inline bool
+acc_key_same(struct acc_str a, struct acc_str b)
+{
+	return a.n == b.n && acc_bytes_same(a.p, b.p, a.n);
+}
 
 #endif

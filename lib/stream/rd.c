@@ -13,6 +13,7 @@ enum { LARGE = 64 << 10, SIP = 4096 };
 struct acc_rd {
 	struct acc_bytes *in;
 	struct acc_rec head, rec;
+	struct acc_shapes shapes;
 	struct acc_buf head_bytes; /* the head's values point here */
 	size_t pending, rest;      /* bytes of the record last handed out: read; not read yet */
 	bool open;                 /* it may have such */
@@ -36,8 +37,8 @@ decode(struct acc_rd *rd, const uint8_t *p, size_t n, struct acc_err *e)
 {
 	const struct acc_rec *r = &rd->rec;
 	if (!rd->open)
-		return acc_decode(p, n, &rd->rec, e);
-	int64_t len = acc_decode_open(p, n, &rd->rec, &rd->rest, e);
+		return acc_decode_open(p, n, &rd->rec, &rd->shapes, NULL, e);
+	int64_t len = acc_decode_open(p, n, &rd->rec, &rd->shapes, &rd->rest, e);
 	if (len <= 0)
 		rd->rest = 0;
 	if (rd->rest > 0 && (!acc_rec_is(r, "data") || acc_get(r, "", "data") != &r->f[r->n - 1].v)) {
@@ -259,6 +260,7 @@ acc_rd_close(struct acc_rd *rd)
 	acc_bytes_close(rd->in);
 	acc_rec_release(&rd->head);
 	acc_rec_release(&rd->rec);
+	acc_shapes_release(&rd->shapes);
 	acc_buf_release(&rd->head_bytes);
 	free(rd);
 }

@@ -30,35 +30,35 @@ acc_ref_put(struct acc_rec *r, const struct acc_ref *ref)
 }
 
 /* The fields that make a reference, found in one walk over the record. */
-enum { DTYPE, SHAPE, STRIDE, OFFSET, ORDER, FILE_, OFF, LEN, ENC, CLEN, CRC32, FSIZE, MTIME, NKEY };
-static const char *const keys[NKEY] = {"dtype", "shape", "stride", "offset", "order", "file",
-	"off", "len", "enc", "clen", "crc32", "fsize", "mtime"};
+#define X(name, key) key,
+static const char *const keys[ACC_REF_N] = {ACC_REF_KEYS(X)};
+#undef X
 
 static int
 which(struct acc_str k)
 {
 	int i;
 	switch (acc_key(k)) {
-	case ACC_KEY(5, 'd', 'e'): i = DTYPE; break;
-	case ACC_KEY(5, 's', 'e'): i = SHAPE; break;
-	case ACC_KEY(6, 's', 'e'): i = STRIDE; break;
-	case ACC_KEY(6, 'o', 't'): i = OFFSET; break;
-	case ACC_KEY(5, 'o', 'r'): i = ORDER; break;
-	case ACC_KEY(4, 'f', 'e'): i = FILE_; break;
-	case ACC_KEY(3, 'o', 'f'): i = OFF; break;
-	case ACC_KEY(3, 'l', 'n'): i = LEN; break;
-	case ACC_KEY(3, 'e', 'c'): i = ENC; break;
-	case ACC_KEY(4, 'c', 'n'): i = CLEN; break;
-	case ACC_KEY(5, 'c', '2'): i = CRC32; break;
-	case ACC_KEY(5, 'f', 'e'): i = FSIZE; break;
-	case ACC_KEY(5, 'm', 'e'): i = MTIME; break;
-	default: return NKEY;
+	case ACC_KEY(5, 'd', 'e'): i = ACC_REF_DTYPE; break;
+	case ACC_KEY(5, 's', 'e'): i = ACC_REF_SHAPE; break;
+	case ACC_KEY(6, 's', 'e'): i = ACC_REF_STRIDE; break;
+	case ACC_KEY(6, 'o', 't'): i = ACC_REF_OFFSET; break;
+	case ACC_KEY(5, 'o', 'r'): i = ACC_REF_ORDER; break;
+	case ACC_KEY(4, 'f', 'e'): i = ACC_REF_FILE; break;
+	case ACC_KEY(3, 'o', 'f'): i = ACC_REF_OFF; break;
+	case ACC_KEY(3, 'l', 'n'): i = ACC_REF_LEN; break;
+	case ACC_KEY(3, 'e', 'c'): i = ACC_REF_ENC; break;
+	case ACC_KEY(4, 'c', 'n'): i = ACC_REF_CLEN; break;
+	case ACC_KEY(5, 'c', '2'): i = ACC_REF_CRC32; break;
+	case ACC_KEY(5, 'f', 'e'): i = ACC_REF_FSIZE; break;
+	case ACC_KEY(5, 'm', 'e'): i = ACC_REF_MTIME; break;
+	default: return ACC_REF_N;
 	}
-	return memcmp(k.p, keys[i], k.n) == 0 ? i : NKEY;
+	return memcmp(k.p, keys[i], k.n) == 0 ? i : ACC_REF_N;
 }
 
 static void
-collect(const struct acc_rec *r, const char *prefix, const struct acc_val *v[NKEY + 1])
+collect(const struct acc_rec *r, const char *prefix, const struct acc_val *v[ACC_REF_N + 1])
 {
 	uint32_t np = (uint32_t)strlen(prefix);
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -90,85 +90,91 @@ size(const struct acc_val *v, int64_t dflt, uint64_t *out)
 }
 
 static int
-layout(const struct acc_val *v[NKEY], struct acc_ref *ref, struct acc_err *e)
+layout(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc_err *e)
 {
 	struct acc_str s;
-	if (v[DTYPE] != NULL) {
-		if (!acc_as_text(v[DTYPE], &s))
-			return wrong(e, DTYPE);
+	if (v[ACC_REF_DTYPE] != NULL) {
+		if (!acc_as_text(v[ACC_REF_DTYPE], &s))
+			return wrong(e, ACC_REF_DTYPE);
 		ref->dtype = acc_dtype_find(s);
 	}
-	if (v[SHAPE] != NULL) {
-		if (v[SHAPE]->type != ACC_V_INTS || v[SHAPE]->n > ACC_MAXDIM)
-			return wrong(e, SHAPE);
-		ref->ndim = v[SHAPE]->n;
+	if (v[ACC_REF_SHAPE] != NULL) {
+		if (v[ACC_REF_SHAPE]->type != ACC_V_INTS || v[ACC_REF_SHAPE]->n > ACC_MAXDIM)
+			return wrong(e, ACC_REF_SHAPE);
+		ref->ndim = v[ACC_REF_SHAPE]->n;
 		if (ref->ndim > 0)
-			memcpy(ref->shape, v[SHAPE]->ints, ref->ndim * sizeof *ref->shape);
+			memcpy(ref->shape, v[ACC_REF_SHAPE]->ints, ref->ndim * sizeof *ref->shape);
 	}
-	if (v[STRIDE] != NULL) {
-		if (v[STRIDE]->type != ACC_V_INTS || v[STRIDE]->n != ref->ndim)
-			return wrong(e, STRIDE);
+	if (v[ACC_REF_STRIDE] != NULL) {
+		if (v[ACC_REF_STRIDE]->type != ACC_V_INTS || v[ACC_REF_STRIDE]->n != ref->ndim)
+			return wrong(e, ACC_REF_STRIDE);
 		ref->strided = true;
 		if (ref->ndim > 0)
-			memcpy(ref->stride, v[STRIDE]->ints, ref->ndim * sizeof *ref->stride);
+			memcpy(ref->stride, v[ACC_REF_STRIDE]->ints, ref->ndim * sizeof *ref->stride);
 	}
-	if (!size(v[OFFSET], 0, &ref->first))
-		return wrong(e, OFFSET);
-	if (v[ORDER] != NULL) {
-		if (!acc_as_text(v[ORDER], &s) ||
+	if (!size(v[ACC_REF_OFFSET], 0, &ref->first))
+		return wrong(e, ACC_REF_OFFSET);
+	if (v[ACC_REF_ORDER] != NULL) {
+		if (!acc_as_text(v[ACC_REF_ORDER], &s) ||
 			!(acc_str_is(s, "big") || acc_str_is(s, "little")))
-			return wrong(e, ORDER);
+			return wrong(e, ACC_REF_ORDER);
 		ref->big_endian = acc_str_is(s, "big");
 	}
 	return 0;
 }
 
 static int
-storage(const struct acc_val *v[NKEY], struct acc_ref *ref, struct acc_err *e)
+storage(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc_err *e)
 {
 	struct acc_str s;
 	uint64_t crc;
-	if (!acc_as_text(v[FILE_], &ref->file) || ref->file.n == 0)
-		return wrong(e, FILE_);
-	if (!size(v[OFF], -1, &ref->off))
-		return wrong(e, OFF);
-	if (!size(v[LEN], -1, &ref->len))
-		return wrong(e, LEN);
-	if (!size(v[FSIZE], -1, &ref->fsize))
-		return wrong(e, FSIZE);
-	if (!acc_as_int(v[MTIME], &ref->mtime_ns))
-		return wrong(e, MTIME);
-	if (v[CRC32] != NULL) {
-		if (!size(v[CRC32], -1, &crc) || crc > UINT32_MAX)
-			return wrong(e, CRC32);
+	if (!acc_as_text(v[ACC_REF_FILE], &ref->file) || ref->file.n == 0)
+		return wrong(e, ACC_REF_FILE);
+	if (!size(v[ACC_REF_OFF], -1, &ref->off))
+		return wrong(e, ACC_REF_OFF);
+	if (!size(v[ACC_REF_LEN], -1, &ref->len))
+		return wrong(e, ACC_REF_LEN);
+	if (!size(v[ACC_REF_FSIZE], -1, &ref->fsize))
+		return wrong(e, ACC_REF_FSIZE);
+	if (!acc_as_int(v[ACC_REF_MTIME], &ref->mtime_ns))
+		return wrong(e, ACC_REF_MTIME);
+	if (v[ACC_REF_CRC32] != NULL) {
+		if (!size(v[ACC_REF_CRC32], -1, &crc) || crc > UINT32_MAX)
+			return wrong(e, ACC_REF_CRC32);
 		ref->has_crc = true;
 		ref->crc32 = (uint32_t)crc;
 	}
-	if (v[ENC] != NULL) {
-		if (!acc_as_text(v[ENC], &s))
-			return wrong(e, ENC);
+	if (v[ACC_REF_ENC] != NULL) {
+		if (!acc_as_text(v[ACC_REF_ENC], &s))
+			return wrong(e, ACC_REF_ENC);
 		for (int i = ACC_DEFLATE; i <= ACC_MSCKPT; i++)
 			if (acc_str_is(s, encodings[i]))
 				ref->enc = (enum acc_enc)i;
 		if (ref->enc == ACC_STORED)
-			return wrong(e, ENC);
-		if (!size(v[CLEN], -1, &ref->clen))
-			return wrong(e, CLEN);
+			return wrong(e, ACC_REF_ENC);
+		if (!size(v[ACC_REF_CLEN], -1, &ref->clen))
+			return wrong(e, ACC_REF_CLEN);
 	}
 	return 0;
 }
 
 int
-acc_ref_get(const struct acc_rec *r, const char *prefix, struct acc_ref *ref, struct acc_err *e)
+acc_ref_of(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc_err *e)
 {
-	const struct acc_val *v[NKEY + 1] = {0};
 	*ref = (struct acc_ref){.dtype = ACC_NODTYPE};
-	collect(r, prefix, v);
 	int rc = layout(v, ref, e);
-	if (rc < 0 || v[FILE_] == NULL)
+	if (rc < 0 || v[ACC_REF_FILE] == NULL)
 		return rc;
 	rc = storage(v, ref, e);
 	if (rc == 0)
 		rc = acc_ref_check(ref, e);
 	return rc < 0 ? rc : 1;
+}
+
+int
+acc_ref_get(const struct acc_rec *r, const char *prefix, struct acc_ref *ref, struct acc_err *e)
+{
+	const struct acc_val *v[ACC_REF_N + 1] = {0};
+	collect(r, prefix, v);
+	return acc_ref_of(v, ref, e);
 }

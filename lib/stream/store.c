@@ -1,40 +1,31 @@
 #include "stream/store.h"
+#include "stream/codec.h"
+#include "stream/keys.h"
 #include "acc/file.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SEGMENT = 16, MOST_KEYS = 65536, FLUSH = 256 << 10, WINDOW = 64 << 10, PAD = 16, LONG = 255 };
-
-/* Keys that stand together in a record: with their prefix as MessagePack, one behind the other. */
-struct store_keys {
-	struct acc_str kind;
-	uint32_t n, name; /* name: which field that is; n: there is none */
-	struct acc_str *key;
-	const uint8_t *bytes;
-	uint32_t *at; /* where each begins in bytes; n + 1 of them */
-};
+enum { SEGMENT = 32, FLUSH = 256 << 10, WINDOW = 64 << 10, LONG = 255 };
 
 struct store_value {
 	const uint8_t *p;
 	uint32_t n;
 };
 
-/* One of the record before: where its value stands in the buffer that is written. */
+/* The last value under a key: where it stands in the buffer that is written, in which segment. */
 struct place {
 	size_t at;
 	uint32_t n;
+	uint32_t segment;
 };
+
+/* How a value is kept: as bytes; as that of the last record with this key, or of the twin. */
+enum { BYTES, BEFORE, TWIN };
 
 struct acc_store {
 	int fd;
-	struct acc_str prefix;
-	struct acc_arena mem;
-	struct acc_map by_keys;
-	struct store_keys **keys;
-	uint32_t nkeys;
-	size_t cap_keys;
-	struct acc_buf id;       /* to look up keys */
+	struct acc_keys keys;
 	struct acc_buf raw;      /* a record that did not come as bytes, */
 	struct acc_rec raw_rec;
 	/* writing */
@@ -42,14 +33,14 @@ struct acc_store {
 	uint64_t written;
 	size_t segment;          /* where the segment begins in out */
 	uint32_t inside;         /* records in it */
-	uint32_t last;           /* keys of the record before */
-	struct place *before;
+	uint32_t nsegment;       /* segments so far */
+	struct place *before;    /* by slot */
 	size_t cap_before;
 	/* reading */
 	struct acc_buf in;
 	uint64_t in_at, cached;  /* of the window; the segment that is decoded, or UINT64_MAX */
-	struct store_value *value;
-	size_t cap_value;
+	struct store_value *value, *latest; /* latest: by slot */
+	size_t cap_value, cap_latest;
 	struct {
 		const struct store_keys *keys;
 		size_t first;
@@ -67,7 +58,7 @@ acc_store_open(const char *tmpdir, const char *prefix, struct acc_err *e)
 		acc_fail(e, ACC_ENOMEM, "out of memory");
 		return NULL;
 	}
-	st->prefix = acc_str(prefix);
+	st->keys.prefix = acc_str(prefix);
 	st->cached = UINT64_MAX;
 	st->fd = acc_file_temp(tmpdir, e);
 	if (st->fd < 0) {
@@ -84,152 +75,26 @@ acc_store_close(struct acc_store *st)
 	if (st == NULL)
 		return;
 	close(st->fd);
-	acc_arena_release(&st->mem);
-	acc_map_release(&st->by_keys);
+	acc_keys_release(&st->keys);
 	acc_rec_release(&st->raw_rec);
 	acc_rec_release(&st->whole);
-	struct acc_buf *const buf[] = {&st->id, &st->raw, &st->out, &st->in, &st->whole_bytes};
+	struct acc_buf *const buf[] = {&st->raw, &st->out, &st->in, &st->whole_bytes};
 	for (size_t i = 0; i < sizeof buf / sizeof *buf; i++)
 		acc_buf_release(buf[i]);
-	free(st->keys);
 	free(st->before);
 	free(st->value);
+	free(st->latest);
 	free(st);
-}
-
-static void *
-grow(void *p, size_t *cap, size_t n, size_t size)
-{
-	if (n <= *cap)
-		return p;
-	size_t want = n + n / 2 + 16;
-	p = realloc(p, want * size);
-	if (p != NULL)
-		*cap = want;
-	return p;
-}
-
-/* Are n bytes equal? Most are few: a call would take longer than the comparison. */
-static inline bool
-equal(const void *p, const void *q, size_t n)
-{
-	const uint8_t *a = p, *b = q;
-	uint64_t u, v, w, x;
-	uint32_t s, t, y, z;
-	if (n > 16)
-		return memcmp(a, b, n) == 0;
-	if (n >= 8) {
-		memcpy(&u, a, 8);
-		memcpy(&v, b, 8);
-		memcpy(&w, a + n - 8, 8);
-		memcpy(&x, b + n - 8, 8);
-		return ((u ^ v) | (w ^ x)) == 0;
-	}
-	if (n >= 4) {
-		memcpy(&s, a, 4);
-		memcpy(&t, b, 4);
-		memcpy(&y, a + n - 4, 4);
-		memcpy(&z, b + n - 4, 4);
-		return ((s ^ t) | (y ^ z)) == 0;
-	}
-	return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
 }
 
 /* n bytes; what is short is copied with more behind it than is meant, for which there is room. */
 static inline void
 copy(uint8_t *to, const void *from, size_t n)
 {
-	if (n <= PAD)
-		memcpy(to, from, PAD);
+	if (n <= KEYS_PAD)
+		memcpy(to, from, KEYS_PAD);
 	else
 		memcpy(to, from, n);
-}
-
-/* --- keys --- */
-
-static size_t
-put_header(uint8_t *p, uint32_t n)
-{
-	size_t k = n < 32 ? 1 : n < 256 ? 2 : n < 65536 ? 3 : 5;
-	p[0] = (uint8_t)(k == 1 ? 0xa0 | n : 0xd7 + k - (k == 5));
-	for (size_t i = 1; i < k; i++)
-		p[i] = (uint8_t)(n >> 8 * (k - 1 - i));
-	return k;
-}
-
-/* Make up what is needed of the keys of r. */
-static struct store_keys *
-new_keys(struct acc_store *st, const struct acc_rec *r)
-{
-	size_t size = PAD, at = 0;
-	for (uint32_t i = 0; i < r->n; i++)
-		size += 5 + (size_t)st->prefix.n + r->f[i].key.n;
-	struct store_keys *k = acc_alloc(&st->mem, sizeof *k);
-	uint8_t *bytes = acc_alloc(&st->mem, size);
-	if (k == NULL || bytes == NULL)
-		return NULL;
-	*k = (struct store_keys){.n = r->n, .name = r->n, .bytes = bytes};
-	k->key = acc_alloc(&st->mem, r->n * sizeof *k->key);
-	k->at = acc_alloc(&st->mem, ((size_t)r->n + 1) * sizeof *k->at);
-	k->kind = (struct acc_str){acc_arena_copy(&st->mem, r->kind.p, r->kind.n), r->kind.n};
-	if (k->key == NULL || k->at == NULL || k->kind.p == NULL)
-		return NULL;
-	for (uint32_t i = 0; i < r->n; i++) {
-		struct acc_str key = r->f[i].key;
-		k->at[i] = (uint32_t)at;
-		at += put_header(bytes + at, st->prefix.n + key.n);
-		memcpy(bytes + at, st->prefix.p, st->prefix.n);
-		at += st->prefix.n;
-		k->key[i] = (struct acc_str){(char *)bytes + at, key.n};
-		if (key.n > 0)
-			memcpy(bytes + at, key.p, key.n);
-		at += key.n;
-		if (k->name == r->n && acc_str_is(key, "name"))
-			k->name = i;
-	}
-	k->at[r->n] = (uint32_t)at;
-	return k;
-}
-
-static bool
-has_keys(const struct store_keys *k, const struct acc_rec *r)
-{
-	if (k->n != r->n || !acc_str_eq(k->kind, r->kind))
-		return false;
-	for (uint32_t i = 0; i < r->n; i++)
-		if (k->key[i].n != r->f[i].key.n || !equal(k->key[i].p, r->f[i].key.p, k->key[i].n))
-			return false;
-	return true;
-}
-
-static int64_t
-find_keys(struct acc_store *st, const struct acc_rec *r)
-{
-	if (st->last < st->nkeys && has_keys(st->keys[st->last], r))
-		return st->last;
-	st->id.n = 0;
-	int rc = acc_buf_add(&st->id, r->kind.p, r->kind.n);
-	for (uint32_t i = 0; i < r->n && rc == 0; i++) {
-		rc = acc_buf_add(&st->id, &r->f[i].key.n, sizeof r->f[i].key.n);
-		if (rc == 0)
-			rc = acc_buf_add(&st->id, r->f[i].key.p, r->f[i].key.n);
-	}
-	uint64_t *at = rc < 0 ? NULL
-			      : acc_map_put(&st->by_keys,
-					(struct acc_str){(char *)st->id.p, (uint32_t)st->id.n},
-					st->nkeys);
-	if (at == NULL)
-		return ACC_ENOMEM;
-	if (*at < st->nkeys)
-		return (int64_t)*at;
-	if (st->nkeys == MOST_KEYS)
-		return ACC_ELIMIT;
-	struct store_keys **p = grow(st->keys, &st->cap_keys, (size_t)st->nkeys + 1, sizeof *p);
-	if (p == NULL)
-		return ACC_ENOMEM;
-	st->keys = p;
-	p[st->nkeys] = new_keys(st, r);
-	return p[st->nkeys] == NULL ? ACC_ENOMEM : (int64_t)st->nkeys++;
 }
 
 /* --- writing --- */
@@ -267,34 +132,45 @@ put_length(uint8_t *p, uint32_t n)
 	return p + sizeof n;
 }
 
-/* A record: the number of its keys; a bit for each value that is that of the record before; the
- * length and the bytes of each other one. */
+/* A record: the number of its keys; how each value is kept, in two bits; the length and the bytes
+ * of those that are kept as bytes. */
 static int
 put(struct acc_store *st, const struct acc_rec *r, uint32_t keys)
 {
-	size_t size = sizeof keys + r->n / 8 + 1 + PAD;
+	const struct store_keys *k = st->keys.v[keys];
+	size_t size = sizeof keys + r->n / 4 + 1 + KEYS_PAD;
 	for (uint32_t i = 0; i < r->n; i++)
 		size += 5 + (size_t)r->f[i].nraw;
-	struct place *b = grow(st->before, &st->cap_before, r->n, sizeof *b);
-	if (b == NULL && r->n > 0)
+	const size_t had = st->cap_before;
+	struct place *before = acc_store_grow(st->before, &st->cap_before, st->keys.slots.n,
+		sizeof *before);
+	if (before == NULL && st->keys.slots.n > 0)
 		return ACC_ENOMEM;
-	st->before = b;
+	if (st->cap_before > had)
+		memset(before + had, 0, (st->cap_before - had) * sizeof *before);
+	st->before = before;
 	if (acc_buf_reserve(&st->out, size) < 0)
 		return ACC_ENOMEM;
-	const bool like = st->inside > 0 && st->last == keys;
-	uint8_t *base = st->out.p, *p = base + st->out.n, *same;
+	uint8_t *base = st->out.p, *p = base + st->out.n, *how;
 	memcpy(p, &keys, sizeof keys);
-	same = p += sizeof keys;
-	memset(same, 0, r->n / 8 + 1);
-	p += r->n / 8 + 1;
+	how = p += sizeof keys;
+	memset(how, 0, r->n / 4 + 1);
+	p += r->n / 4 + 1;
 	for (uint32_t i = 0; i < r->n; i++) {
-		const struct acc_field *f = &r->f[i];
-		if (like && b[i].n == f->nraw && equal(base + b[i].at, f->raw, f->nraw)) {
-			same[i / 8] |= (uint8_t)(1U << i % 8);
+		const struct acc_field *f = &r->f[i], *twin = &r->f[k->twin[i]];
+		struct place *b = &before[k->slot[i]];
+		if (b->segment == st->nsegment && b->n == f->nraw &&
+			acc_bytes_same(base + b->at, f->raw, f->nraw)) {
+			how[i / 4] |= (uint8_t)(BEFORE << i % 4 * 2);
+			continue;
+		}
+		if (twin != f && twin->nraw == f->nraw && acc_bytes_same(twin->raw, f->raw, f->nraw)) {
+			how[i / 4] |= (uint8_t)(TWIN << i % 4 * 2);
+			*b = before[k->slot[k->twin[i]]];
 			continue;
 		}
 		p = put_length(p, f->nraw);
-		b[i] = (struct place){(size_t)(p - base), f->nraw};
+		*b = (struct place){(size_t)(p - base), f->nraw, st->nsegment};
 		memcpy(p, f->raw, f->nraw);
 		p += f->nraw;
 	}
@@ -321,9 +197,9 @@ as_bytes(struct acc_store *st, const struct acc_rec **r, struct acc_err *e)
 int64_t
 acc_store_keys(struct acc_store *st, const struct acc_rec *r, struct acc_err *e)
 {
-	int64_t keys = find_keys(st, r);
+	int64_t keys = acc_keys_find(&st->keys, r);
 	return keys >= 0	      ? keys
-	       : keys == ACC_ELIMIT ? acc_fail(e, ACC_ELIMIT, "more than %d sets of keys", MOST_KEYS)
+	       : keys == ACC_ELIMIT ? acc_fail(e, ACC_ELIMIT, "more than %d sets of keys", KEYS_MOST)
 				    : acc_fail(e, ACC_ENOMEM, "out of memory");
 }
 
@@ -338,6 +214,7 @@ acc_store_put(struct acc_store *st, const struct acc_rec *r, uint32_t keys, uint
 		return rc;
 	if (rc == 0 && st->inside == 0) {
 		st->segment = st->out.n;
+		st->nsegment++;
 		rc = acc_buf_reserve(&st->out, 8);
 		st->out.n += rc == 0 ? 8 : 0;
 	}
@@ -346,7 +223,6 @@ acc_store_put(struct acc_store *st, const struct acc_rec *r, uint32_t keys, uint
 	if (rc < 0)
 		return acc_fail(e, rc, "out of memory");
 	*at = (st->written + st->segment) * SEGMENT + st->inside++;
-	st->last = keys;
 	return 0;
 }
 
@@ -359,7 +235,7 @@ load(struct acc_store *st, uint64_t at, size_t want, struct acc_err *e)
 	st->in.n = 0;
 	if (want > st->written - at)
 		want = (size_t)(st->written - at);
-	if (acc_buf_reserve(&st->in, want + PAD) < 0)
+	if (acc_buf_reserve(&st->in, want + KEYS_PAD) < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	int rc = acc_file_pread(st->fd, st->in.p, want, at, e);
 	if (rc < 0)
@@ -392,7 +268,33 @@ window(struct acc_store *st, uint64_t at, const uint8_t **p, struct acc_err *e)
 	}
 }
 
-/* Decode the segment at `at`: each value, or where the record before has it. */
+/* The values of one record, which begins at p. What is behind it. */
+static const uint8_t *
+decode_one(const struct store_keys *k, const uint8_t *p, struct store_value *latest,
+	struct store_value *v)
+{
+	const uint8_t *how = p;
+	p += k->n / 4 + 1;
+	for (uint32_t i = 0; i < k->n; i++) {
+		const unsigned h = how[i / 4] >> i % 4 * 2 & 3;
+		struct store_value *before = &latest[k->slot[i]];
+		if (h == BYTES) {
+			uint32_t len = *p++;
+			if (len == LONG) {
+				memcpy(&len, p, sizeof len);
+				p += sizeof len;
+			}
+			*before = (struct store_value){p, len};
+			p += len;
+		} else if (h == TWIN) {
+			*before = v[k->twin[i]];
+		}
+		v[i] = *before;
+	}
+	return p;
+}
+
+/* Decode the segment at `at`. */
 static int
 decode(struct acc_store *st, uint64_t at, struct acc_err *e)
 {
@@ -402,32 +304,24 @@ decode(struct acc_store *st, uint64_t at, struct acc_err *e)
 	int rc = window(st, at, &p, e);
 	if (rc < 0)
 		return rc;
+	struct store_value *latest = acc_store_grow(st->latest, &st->cap_latest,
+		st->keys.slots.n, sizeof *latest);
+	if (latest == NULL && st->keys.slots.n > 0)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	st->latest = latest;
 	memcpy(&st->nrec, p + 4, sizeof st->nrec);
 	p += 8;
 	for (uint32_t t = 0; t < st->nrec; t++) {
 		memcpy(&keys, p, sizeof keys);
-		const struct store_keys *k = st->keys[keys];
-		const uint8_t *same = p += sizeof keys;
-		struct store_value *v = grow(st->value, &st->cap_value, n + k->n, sizeof *v);
+		const struct store_keys *k = st->keys.v[keys];
+		struct store_value *v = acc_store_grow(st->value, &st->cap_value, n + k->n, sizeof *v);
 		if (v == NULL && n + k->n > 0)
 			return acc_fail(e, ACC_ENOMEM, "out of memory");
 		st->value = v;
 		st->rec[t].keys = k;
 		st->rec[t].first = n;
-		p += k->n / 8 + 1;
-		for (uint32_t i = 0; i < k->n; i++, n++) {
-			if (same[i / 8] >> i % 8 & 1) {
-				v[n] = v[n - k->n];
-				continue;
-			}
-			uint32_t len = *p++;
-			if (len == LONG) {
-				memcpy(&len, p, sizeof len);
-				p += sizeof len;
-			}
-			v[n] = (struct store_value){p, len};
-			p += len;
-		}
+		p = decode_one(k, p + sizeof keys, latest, v + n);
+		n += k->n;
 	}
 	st->cached = at;
 	return 0;
@@ -458,7 +352,7 @@ int
 acc_store_append(const struct acc_stored *r, struct acc_buf *out, struct acc_err *e)
 {
 	const struct store_keys *k = r->keys;
-	size_t size = k->at[k->n] + PAD;
+	size_t size = k->at[k->n] + KEYS_PAD;
 	for (uint32_t i = 0; i < k->n; i++)
 		size += r->v[i].n;
 	if (acc_buf_reserve(out, size) < 0)
@@ -487,7 +381,7 @@ acc_store_rec(struct acc_store *st, uint64_t at, struct acc_rec **out, struct ac
 	if (rc < 0)
 		return rc;
 	b->p[b->n++] = 0x92; /* an array of two: kind and map */
-	b->n += put_header(b->p + b->n, s.kind.n);
+	b->n += acc_text_head(b->p + b->n, s.kind.n);
 	memcpy(b->p + b->n, s.kind.p, s.kind.n);
 	b->n += s.kind.n;
 	const uint8_t map[3] = {0xde, (uint8_t)(s.n >> 8), (uint8_t)s.n};

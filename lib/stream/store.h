@@ -1,9 +1,10 @@
 /* Records kept aside on disk until all are read.
  *
- * Records that follow each other are much alike: they have the same keys, and most of their values.
- * So the keys are kept once, in memory, and of each record what differs from the one before, in
- * segments of a few records that can be read alone. They come back as the bytes of their fields, a
- * prefix before each key. */
+ * Records that follow each other are much alike: they have the same keys, and most of their
+ * values. So the keys are kept once, in memory, and of each record the values that differ from
+ * the last under the same key, and from those of the other side of a pair, in segments of a few
+ * records that can be read alone. They come back as the bytes of their fields, a prefix before
+ * each key. */
 #ifndef STREAM_STORE_H
 #define STREAM_STORE_H
 

@@ -12,16 +12,35 @@ half(const uint8_t *p, size_t n, const struct acc_rec *whole)
 {
 	struct acc_rec r = {0};
 	size_t rest = 0;
-	int64_t len = acc_decode_open(p, n / 2, &r, &rest, NULL);
+	int64_t len = acc_decode_open(p, n / 2, &r, NULL, &rest, NULL);
 	if (len < 0 || (len > 0 && (len != (int64_t)(n / 2) || rest != n - n / 2 || r.n != whole->n ||
 		r.f[r.n - 1].v.s.n != whole->f[r.n - 1].v.s.n)))
 		abort();
 	acc_rec_release(&r);
 }
 
+/* Its shape says nothing else for what came before it. */
+static void
+shape(const uint8_t *p, size_t n, struct acc_shapes *before)
+{
+	struct acc_rec r = {0};
+	struct acc_shapes none = {0};
+	uint64_t shape[2] = {0};
+	for (int i = 0; i < 2; i++) {
+		if (acc_decode_open(p, n, &r, i == 0 ? before : &none, NULL, NULL) != (int64_t)n)
+			abort();
+		shape[i] = r.shape;
+	}
+	if (shape[0] != shape[1])
+		abort();
+	acc_rec_release(&r);
+	acc_shapes_release(&none);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct acc_shapes shapes = {0};
 	struct acc_rec r = {0}, back = {0};
 	struct acc_buf b = {0};
 	while (size > 0) {
@@ -31,6 +50,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (acc_decode(data, size, &r, NULL) != n)
 			abort();
 		half(data, (size_t)n, &r);
+		shape(data, (size_t)n, &shapes);
 		struct acc_ref ref;
 		acc_ref_get(&r, "", &ref, NULL);
 		acc_ref_get(&r, "a.", &ref, NULL);
@@ -50,5 +70,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	acc_rec_release(&r);
 	acc_rec_release(&back);
 	acc_buf_release(&b);
+	acc_shapes_release(&shapes);
 	return 0;
 }

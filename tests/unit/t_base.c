@@ -110,6 +110,19 @@ main(void)
 	ok(acc_map_get(&m, acc_str("k10000")) == NULL, "an absent key is absent");
 	acc_map_release(&m);
 
+	struct acc_ids ids = {0};
+	good = acc_ids_get(&ids, 7) == ACC_NOID;
+	for (uint32_t k = 0; k < 10000; k++)
+		good &= acc_ids_put(&ids, (uint64_t)k << 40, k, false, NULL) == 0;
+	good &= acc_ids_put(&ids, 0, 5, false, NULL) == 0 && acc_ids_get(&ids, 0) == 0;
+	good &= acc_ids_put(&ids, 0, 5, true, NULL) == 0 && acc_ids_get(&ids, 0) == 5;
+	for (uint32_t k = 1; k < 10000; k++)
+		good &= acc_ids_get(&ids, (uint64_t)k << 40) == k;
+	ok(good && ids.n == 10000 && acc_ids_get(&ids, 1) == ACC_NOID, "10,000 numbers are found");
+	acc_ids_clear(&ids);
+	ok(ids.n == 0 && acc_ids_get(&ids, 0) == ACC_NOID && ids.cap > 0, "and forgotten");
+	acc_ids_release(&ids);
+
 	static const struct {
 		const char *name;
 		enum acc_dtype t;

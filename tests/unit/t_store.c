@@ -20,6 +20,16 @@ make(struct acc_rec *r, uint32_t i)
 	if (i % 11 != 0)
 		rc |= acc_add(r, "", "name", acc_ctext(name));
 	rc |= acc_add(r, "", "seq", acc_int(i));
+	/* As in pairs: sides that are alike, and a key that stands there twice. */
+	if (i % 3 == 0) {
+		rc |= acc_add(r, "a.", "name", acc_ctext(i % 2 == 0 ? name : "other"));
+		rc |= acc_add(r, "a.", "seq", acc_int(i));
+		if (i % 4 == 0)
+			rc |= acc_add(r, "a.", "seq", acc_int(i / 8));
+		rc |= acc_add(r, "b.", "seq", acc_int(i % 16 < 8 ? i : i / 8));
+		rc |= acc_add(r, "b.", "seq", acc_int(i / 8));
+		rc |= acc_add(r, "b.", "name", acc_ctext(name));
+	}
 	if (i % 5 == 0)
 		rc |= acc_add(r, "", "a key that is longer than all of the others are", acc_f64(i));
 	rc |= acc_add(r, "", "text", acc_text((struct acc_str){text, n}));

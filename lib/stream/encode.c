@@ -1,0 +1,183 @@
+/* A record to its bytes; the only user of msgpack-c. */
+#include "stream/codec.h"
+
+#include <msgpack.h>
+
+/* msgpack-c's packing, with an append that is compiled in: room for what is packed has been
+ * made before. */
+static inline int
+append(struct acc_buf *b, const void *p, size_t n)
+{
+	if (n > 0)
+		memcpy(b->p + b->n, p, n);
+	b->n += n;
+	return 0;
+}
+
+#define msgpack_pack_inline_func(name) static inline int pack##name
+#define msgpack_pack_inline_func_cint(name) static inline int pack##name
+#define msgpack_pack_inline_func_fixint(name) static inline int pack_fix##name
+#define msgpack_pack_user struct acc_buf *
+#define msgpack_pack_append_buffer(user, buf, len) return append(user, buf, len)
+#include <msgpack/pack_template.h>
+
+enum { HEAD = 9 }; /* bytes before a value's content, at most */
+
+static void
+pack_text(struct acc_buf *b, struct acc_str s)
+{
+	pack_str(b, s.n);
+	append(b, s.p, s.n);
+}
+
+/* Bytes of a value, at most. */
+static size_t
+bound(const struct acc_val *v)
+{
+	size_t n = HEAD;
+	if (v->type == ACC_V_TEXT || v->type == ACC_V_BIN)
+		n += v->s.n;
+	else if (v->type == ACC_V_INTS)
+		n += (size_t)v->n * HEAD;
+	for (uint32_t i = 0; v->type == ACC_V_TEXTS && i < v->n; i++)
+		n += HEAD + v->texts[i].n;
+	return n;
+}
+
+static void
+pack_value(struct acc_buf *b, const struct acc_val *v)
+{
+	switch (v->type) {
+	case ACC_V_NIL:
+		pack_nil(b);
+		return;
+	case ACC_V_BOOL:
+		v->b ? pack_true(b) : pack_false(b);
+		return;
+	case ACC_V_INT:
+		pack_int64(b, v->i);
+		return;
+	case ACC_V_UINT:
+		pack_uint64(b, v->u);
+		return;
+	case ACC_V_F64:
+		pack_double(b, v->f);
+		return;
+	case ACC_V_TEXT:
+		pack_text(b, v->s);
+		return;
+	case ACC_V_BIN:
+		pack_bin(b, v->s.n);
+		append(b, v->s.p, v->s.n);
+		return;
+	case ACC_V_INTS:
+		pack_array(b, v->n);
+		for (uint32_t i = 0; i < v->n; i++)
+			pack_int64(b, v->ints[i]);
+		return;
+	case ACC_V_TEXTS:
+		pack_array(b, v->n);
+		for (uint32_t i = 0; i < v->n; i++)
+			pack_text(b, v->texts[i]);
+		return;
+	}
+}
+
+/* The length of the header of a string of n bytes. */
+static unsigned
+text_header(uint32_t n)
+{
+	return n < 32 ? 1 : n < 256 ? 2 : n < 65536 ? 3 : 5;
+}
+
+/* Field i of n, whose value is still the bytes that were read, and all behind it that stand
+ * there as they were read: most records pass a filter with a field or two more. The next
+ * field, or < 0. */
+static int64_t
+pack_raw(const struct acc_rec *r, uint32_t i, uint32_t n, struct acc_str prefix,
+	struct acc_buf *out)
+{
+	const struct acc_field *f = &r->f[i];
+	const char *end = (const char *)f->raw + f->nraw;
+	const bool behind = f->key.p + f->key.n == (const char *)f->raw;
+	for (i++; behind && prefix.n == 0 && i < n; i++) {
+		const struct acc_field *g = &r->f[i];
+		if (g->key.p + g->key.n != (const char *)g->raw ||
+			g->key.p != end + text_header(g->key.n))
+			break;
+		end = (const char *)g->raw + g->nraw;
+	}
+	size_t size = (size_t)(end - (const char *)f->raw);
+	if (acc_buf_reserve(out, HEAD + prefix.n + f->key.n + size) < 0)
+		return ACC_ENOMEM;
+	pack_str(out, prefix.n + f->key.n);
+	append(out, prefix.p, prefix.n);
+	append(out, f->key.p, f->key.n + (behind ? size : 0));
+	if (!behind)
+		append(out, f->raw, size);
+	return i;
+}
+
+static int
+pack_field(const struct acc_field *f, struct acc_str prefix, struct acc_buf *out)
+{
+	if (acc_buf_reserve(out, HEAD + prefix.n + f->key.n + bound(&f->v)) < 0)
+		return ACC_ENOMEM;
+	pack_str(out, prefix.n + f->key.n);
+	append(out, prefix.p, prefix.n);
+	append(out, f->key.p, f->key.n);
+	pack_value(out, &f->v);
+	return 0;
+}
+
+/* All of a record, or all but the bytes of its last field, a blob. */
+static int
+encode(const struct acc_rec *r, const char *prefix, bool but_blob, struct acc_buf *out,
+	struct acc_err *e)
+{
+	const struct acc_str before = acc_str(prefix);
+	const uint32_t n = r->n - but_blob;
+	size_t start = out->n, blob = but_blob ? r->f[n].v.s.n : 0;
+	int rc = acc_buf_reserve(out, 3 * HEAD + r->kind.n);
+	if (rc == 0) {
+		pack_array(out, 2);
+		pack_text(out, r->kind);
+		pack_map(out, r->n);
+	}
+	for (uint32_t i = 0; i < n && rc == 0;) {
+		const struct acc_field *f = &r->f[i];
+		if (f->raw != NULL) {
+			int64_t next = pack_raw(r, i, n, before, out);
+			rc = next < 0 ? (int)next : 0;
+			i = (uint32_t)next;
+			continue;
+		}
+		rc = pack_field(f, before, out);
+		i++;
+	}
+	if (rc == 0 && but_blob)
+		rc = acc_buf_reserve(out, 2 * HEAD + r->f[n].key.n);
+	if (rc == 0 && but_blob) {
+		pack_text(out, r->f[n].key);
+		pack_bin(out, blob);
+	}
+	if (rc != 0)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	if (out->n - start + blob > ACC_MAX_RECORD || r->n > ACC_MAX_FIELDS) {
+		out->n = start;
+		return acc_fail(e, ACC_ELIMIT, "record too large to write");
+	}
+	return 0;
+}
+
+int
+acc_encode(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e)
+{
+	return encode(r, "", false, out, e);
+}
+
+int
+acc_encode_but_blob(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e)
+{
+	return encode(r, "", true, out, e);
+}

@@ -1,0 +1,162 @@
+#include "stream/keys.h"
+#include "stream/codec.h"
+
+#include <stdlib.h>
+
+void *
+acc_store_grow(void *p, size_t *cap, size_t n, size_t size)
+{
+	if (n <= *cap)
+		return p;
+	size_t want = n + n / 2 + 16;
+	p = realloc(p, want * size);
+	if (p != NULL)
+		*cap = want;
+	return p;
+}
+
+size_t
+acc_text_head(uint8_t *p, uint32_t n)
+{
+	size_t k = n < 32 ? 1 : n < 256 ? 2 : n < 65536 ? 3 : 5;
+	p[0] = (uint8_t)(k == 1 ? 0xa0 | n : 0xd7 + k - (k == 5));
+	for (size_t i = 1; i < k; i++)
+		p[i] = (uint8_t)(n >> 8 * (k - 1 - i));
+	return k;
+}
+
+/* The field of a record that most often has the value of field i, and stands before it. */
+static uint32_t
+twin_of(const struct store_keys *k, uint32_t i)
+{
+	struct acc_str key = k->key[i];
+	if (key.n < 3 || key.p[1] != '.' || (key.p[0] != 'a' && key.p[0] != 'b'))
+		return i;
+	for (uint32_t j = i; j-- > 0;) { /* of several, the last: see put() */
+		struct acc_str other = k->key[j];
+		const uint32_t skip = key.p[0] == 'b' ? 2 : 0;
+		if (other.n + 2 == key.n + skip && (skip == 0 || memcmp(other.p, "a.", 2) == 0) &&
+			memcmp(other.p + skip, key.p + 2, key.n - 2) == 0)
+			return j;
+	}
+	return i;
+}
+
+static int
+number_keys(struct acc_keys *t, struct store_keys *k)
+{
+	k->slot = acc_alloc(&t->mem, k->n * sizeof *k->slot);
+	k->twin = acc_alloc(&t->mem, k->n * sizeof *k->twin);
+	if (k->slot == NULL || k->twin == NULL)
+		return ACC_ENOMEM;
+	for (uint32_t i = 0; i < k->n; i++) {
+		uint64_t *slot = acc_map_put(&t->slots, k->key[i], t->slots.n);
+		if (slot == NULL)
+			return ACC_ENOMEM;
+		k->slot[i] = (uint32_t)*slot;
+		k->twin[i] = twin_of(k, i);
+	}
+	return 0;
+}
+
+/* Make up what is needed of the keys of r. */
+static struct store_keys *
+new_keys(struct acc_keys *t, const struct acc_rec *r)
+{
+	size_t size = KEYS_PAD, at = 0;
+	for (uint32_t i = 0; i < r->n; i++)
+		size += 5 + (size_t)t->prefix.n + r->f[i].key.n;
+	struct store_keys *k = acc_alloc(&t->mem, sizeof *k);
+	uint8_t *bytes = acc_alloc(&t->mem, size);
+	if (k == NULL || bytes == NULL)
+		return NULL;
+	*k = (struct store_keys){.n = r->n, .name = r->n, .bytes = bytes};
+	k->key = acc_alloc(&t->mem, r->n * sizeof *k->key);
+	k->at = acc_alloc(&t->mem, ((size_t)r->n + 1) * sizeof *k->at);
+	k->kind = (struct acc_str){acc_arena_copy(&t->mem, r->kind.p, r->kind.n), r->kind.n};
+	if (k->key == NULL || k->at == NULL || k->kind.p == NULL)
+		return NULL;
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct acc_str key = r->f[i].key;
+		k->at[i] = (uint32_t)at;
+		at += acc_text_head(bytes + at, t->prefix.n + key.n);
+		memcpy(bytes + at, t->prefix.p, t->prefix.n);
+		at += t->prefix.n;
+		k->key[i] = (struct acc_str){(char *)bytes + at, key.n};
+		if (key.n > 0)
+			memcpy(bytes + at, key.p, key.n);
+		at += key.n;
+		if (k->name == r->n && acc_str_is(key, "name"))
+			k->name = i;
+	}
+	k->at[r->n] = (uint32_t)at;
+	return number_keys(t, k) < 0 ? NULL : k;
+}
+
+static bool
+has_keys(const struct store_keys *k, const struct acc_rec *r)
+{
+	if (k->n != r->n || !acc_str_eq(k->kind, r->kind))
+		return false;
+	for (uint32_t i = 0; i < r->n; i++)
+		if (!acc_key_same(k->key[i], r->f[i].key))
+			return false;
+	return true;
+}
+
+/* Of a record whose shape is not known, or new. */
+static int64_t
+look_up(struct acc_keys *t, const struct acc_rec *r)
+{
+	t->id.n = 0;
+	int rc = acc_buf_add(&t->id, r->kind.p, r->kind.n);
+	for (uint32_t i = 0; i < r->n && rc == 0; i++) {
+		rc = acc_buf_add(&t->id, &r->f[i].key.n, sizeof r->f[i].key.n);
+		if (rc == 0)
+			rc = acc_buf_add(&t->id, r->f[i].key.p, r->f[i].key.n);
+	}
+	uint64_t *at = rc < 0 ? NULL
+			      : acc_map_put(&t->by_keys,
+					(struct acc_str){(char *)t->id.p, (uint32_t)t->id.n},
+					t->n);
+	if (at == NULL)
+		return ACC_ENOMEM;
+	if (*at < t->n)
+		return (int64_t)*at;
+	if (t->n == KEYS_MOST)
+		return ACC_ELIMIT;
+	struct store_keys **p = acc_store_grow(t->v, &t->cap, (size_t)t->n + 1, sizeof *p);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	t->v = p;
+	p[t->n] = new_keys(t, r);
+	return p[t->n] == NULL ? ACC_ENOMEM : (int64_t)t->n++;
+}
+
+int64_t
+acc_keys_find(struct acc_keys *t, const struct acc_rec *r)
+{
+	uint32_t known = r->shape == 0 ? ACC_NOID : acc_ids_get(&t->by_shape, r->shape);
+	if (known != ACC_NOID && t->v[known]->n == r->n)
+		return known;
+	if (r->shape == 0 && t->last < t->n && has_keys(t->v[t->last], r))
+		return t->last;
+	int64_t keys = look_up(t, r);
+	if (keys >= 0)
+		t->last = (uint32_t)keys;
+	if (keys >= 0 && r->shape != 0 &&
+		acc_ids_put(&t->by_shape, r->shape, (uint32_t)keys, true, NULL) < 0)
+		return ACC_ENOMEM;
+	return keys;
+}
+
+void
+acc_keys_release(struct acc_keys *t)
+{
+	acc_arena_release(&t->mem);
+	acc_ids_release(&t->by_shape);
+	acc_map_release(&t->by_keys);
+	acc_map_release(&t->slots);
+	acc_buf_release(&t->id);
+	free(t->v);
+}

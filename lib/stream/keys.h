@@ -1,0 +1,42 @@
+/* keys.h - the kinds and keys of the records in a store, each combination once */
+#ifndef STREAM_KEYS_H
+#define STREAM_KEYS_H
+
+#include "acc/stream.h"
+
+/* Most combinations; bytes that can be read behind store_keys.bytes. */
+enum { KEYS_MOST = 65536, KEYS_PAD = 16 };
+
+/* Keys that stand together in a record: with their prefix as MessagePack, one behind the
+ * other. */
+struct store_keys {
+	struct acc_str kind;
+	uint32_t n, name; /* name: which field that is; n: there is none */
+	struct acc_str *key;
+	const uint8_t *bytes;
+	uint32_t *at;   /* where each begins in bytes; n + 1 of them */
+	uint32_t *slot; /* the number of each key, the same in all records */
+	uint32_t *twin; /* of "b.x" the last "a.x" before it, of "a.x" the last "x"; itself: none */
+};
+
+/* Zero it to start, but for the prefix. */
+struct acc_keys {
+	struct acc_str prefix;
+	struct acc_arena mem;
+	struct acc_ids by_shape;
+	struct acc_map by_keys, slots; /* slots: the number of each key */
+	struct store_keys **v;
+	uint32_t n, last;              /* last: the one that was found last */
+	size_t cap;
+	struct acc_buf id;             /* to look up keys */
+};
+/* The number of a record's kind and keys; < 0: failure. */
+int64_t acc_keys_find(struct acc_keys *t, const struct acc_rec *r);
+void acc_keys_release(struct acc_keys *t);
+
+/* The head of a string of n bytes, at most 5, to p. Its length. */
+size_t acc_text_head(uint8_t *p, uint32_t n);
+/* Room for n elements of a size: p, or where it has moved to; NULL: out of memory. */
+void *acc_store_grow(void *p, size_t *cap, size_t n, size_t size);
+
+#endif
