@@ -162,6 +162,7 @@ struct acc_case {
 		bool all;                /* pass every record on */
 		bool strict;             /* what is unmatched or of another layout counts */
 	} opt;
+	struct acc_sight *sight;   /* of the record that is read */
 	struct acc_out *out;       /* while records are passed on */
 };
 
@@ -216,8 +217,6 @@ void acc_noise_get(struct acc_noise *n, const struct acc_rec *r, struct acc_item
 double acc_noise_ratio(const struct acc_case *c);
 
 /* --- parts that are tested alone --- */
-/* Fill an item from its record: everything but at, call, mark, line. */
-void acc_item_measure(struct acc_item *it, const struct acc_rec *r);
 /* The class of an op by its name, such as Functional.linear or Tensor.__add__. */
 enum acc_op_class acc_op_class(struct acc_str op);
 /* Two spellings of one operator: Tensor.__matmul__ and Torch.matmul? */

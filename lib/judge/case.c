@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "case.h"
+#include "sight.h"
 
 struct acc_case *
 acc_case_open(const struct acc_judge_opt *opt, struct acc_err *e)
@@ -16,8 +17,13 @@ acc_case_open(const struct acc_judge_opt *opt, struct acc_err *e)
 	}
 	c->opt = *opt;
 	c->judge = opt->rules != NULL ? &acc_judge_rules : &acc_judge_first_bad;
-	c->spool = acc_spool_open(opt->tmpdir, e);
+	c->sight = calloc(1, sizeof *c->sight);
+	if (c->sight == NULL)
+		acc_fail(e, ACC_ENOMEM, "out of memory");
+	else
+		c->spool = acc_spool_open(opt->tmpdir, e);
 	if (c->spool == NULL) {
+		free(c->sight);
 		free(c);
 		return NULL;
 	}
@@ -33,6 +39,8 @@ acc_case_close(struct acc_case *c)
 		c->judge->release(c);
 	acc_out_free(c->out);
 	acc_spool_close(c->spool);
+	acc_sight_release(c->sight);
+	free(c->sight);
 	acc_arena_release(&c->mem);
 	free(c->item);
 	free(c->call);
@@ -84,44 +92,44 @@ struct place {
 	struct acc_str key[2];
 	int64_t step, rank, seq;
 	bool by_proc, passed, backward, grad;
-	struct acc_str op;
+	struct acc_str op, pos;
 	uint64_t op_id, twin;
 };
 
+/* The device's fields first; those of the bench where the device has none. */
 static int64_t
-either(const struct acc_rec *r, const char *const prefix[2], const char *key)
+either(const struct acc_sight *s, int first, enum sight_side key)
 {
-	int64_t v = acc_get_int(r, prefix[0], key, INT64_MIN);
-	return v != INT64_MIN || prefix[1] == NULL ? v : acc_get_int(r, prefix[1], key, v);
+	int64_t v = acc_sight_int(s->side[first][key], INT64_MIN);
+	return v != INT64_MIN ? v : acc_sight_int(s->side[ACC_B][key], v);
 }
 
 static void
-locate(struct place *p, const struct acc_rec *r, uint8_t sides)
+locate(struct place *p, const struct acc_sight *s, uint8_t sides)
 {
-	/* The device's fields first; those of the bench where the device has none. */
-	bool pair = acc_rec_is(r, "pair");
-	const char *const prefix[2] = {!pair ? "" : (sides & 1) ? "a." : "b.",
-		sides == 3 ? "b." : NULL};
+	const int first = !s->is_pair || (sides & 1) ? ACC_A : ACC_B;
+	const struct acc_val *const *v = s->side[first];
 	*p = (struct place){.key = {{"", 0}, {"", 0}}};
 	if (sides & 1)
-		p->key[ACC_A] = acc_get_text(r, prefix[0], "key");
+		p->key[ACC_A] = acc_sight_text(v[KEY]);
 	if (sides & 2)
-		p->key[ACC_B] = acc_get_text(r, "b.", "key");
-	p->step = either(r, prefix, "step");
-	p->rank = either(r, prefix, "rank");
-	p->seq = either(r, prefix, "seq");
+		p->key[ACC_B] = acc_sight_text(s->side[ACC_B][KEY]);
+	p->step = either(s, first, STEP);
+	p->rank = either(s, first, RANK);
+	p->seq = either(s, first, SEQ);
 	if (p->rank == INT64_MIN) {
-		p->rank = either(r, prefix, "proc");
+		p->rank = either(s, first, PROC);
 		p->by_proc = p->rank != INT64_MIN;
 	}
-	struct acc_str pass = acc_get_text(r, prefix[0], "pass");
+	struct acc_str pass = acc_sight_text(v[PASS]);
 	p->passed = pass.n > 0;
 	p->backward = acc_str_is(pass, "backward");
 	p->grad = acc_str_is(pass, "grad");
-	p->op = acc_get_text(r, prefix[0], "op");
+	p->op = acc_sight_text(v[OP]);
+	p->pos = acc_sight_text(v[POS]);
 	struct acc_str op = p->op.n > 0 ? p->op : p->key[sides & 1 ? ACC_A : ACC_B];
 	p->op_id = acc_hash(op.p, op.n);
-	uint64_t id[2] = {p->op_id, (uint64_t)acc_get_int(r, prefix[0], "call", -1)};
+	uint64_t id[2] = {p->op_id, (uint64_t)acc_sight_int(v[CALL], -1)};
 	p->twin = acc_hash(id, sizeof id);
 }
 
@@ -145,8 +153,7 @@ continues(const struct acc_call *k, const struct place *p, uint8_t sides)
 }
 
 static int
-name_call(struct acc_case *c, struct acc_call *k, const struct place *p,
-	const struct acc_rec *r, struct acc_err *e)
+name_call(struct acc_case *c, struct acc_call *k, const struct place *p, struct acc_err *e)
 {
 	for (int s = 0; s < 2; s++) {
 		struct acc_str key = p->key[s];
@@ -161,7 +168,7 @@ name_call(struct acc_case *c, struct acc_call *k, const struct place *p,
 		return 0;
 	}
 	/* No op call: the record alone, under its name. */
-	struct acc_str name = acc_get_text(r, "", "name");
+	struct acc_str name = acc_sight_text(c->sight->own[NAME]);
 	const struct acc_item *it = &c->item[c->nitem - 1];
 	for (int s = 0; s < 2; s++)
 		if (it->sides & 1 << s) {
@@ -174,36 +181,43 @@ name_call(struct acc_case *c, struct acc_call *k, const struct place *p,
 
 /* A weight comes from no op: it is the same on both sides, or it is news. */
 static bool
-is_weight(const struct acc_item *it, const struct acc_rec *r, const struct place *p)
+is_weight(const struct acc_item *it, const struct place *p)
 {
-	const char *prefix = !acc_rec_is(r, "pair") ? "" : (it->sides & 1) ? "a." : "b.";
-	struct acc_str pos = acc_get_text(r, prefix, "pos");
 	if (it->io == ACC_IO_PARAM)
 		return true;
-	if (p->backward || p->grad || it->kind != ACC_ITEM_TENSOR || !acc_op_weighted(p->op))
+	if (p->backward || p->grad || it->kind != ACC_ITEM_TENSOR)
 		return false;
-	return (it->io == ACC_IO_IN && pos.n > 0 && pos.p[0] != '0') ||
-	       (it->io == ACC_IO_KW && (acc_str_is(pos, "weight") || acc_str_is(pos, "bias")));
+	bool place = (it->io == ACC_IO_IN && p->pos.n > 0 && p->pos.p[0] != '0') ||
+		     (it->io == ACC_IO_KW &&
+			     (acc_str_is(p->pos, "weight") || acc_str_is(p->pos, "bias")));
+	return place && acc_op_weighted(p->op);
+}
+
+/* Do both sides call the same operator? */
+static bool
+same_op(const struct acc_sight *s)
+{
+	return acc_op_same(acc_sight_text(s->side[ACC_A][OP]), acc_sight_text(s->side[ACC_B][OP]));
 }
 
 /* Do the two op calls do the same, or only result in the same? */
 static bool
-is_loose(const struct acc_item *it, const struct acc_rec *r)
+is_loose(const struct acc_item *it, const struct acc_sight *s)
 {
 	double sure = 1;
 	if (it->sides != 3)
 		return false;
-	if (acc_str_is(acc_get_text(r, "", "how"), "fused"))
+	if (acc_str_is(acc_sight_text(s->own[HOW]), "fused"))
 		return true;
-	acc_as_f64(acc_get(r, "", "sure"), &sure);
-	return sure < 1 && !acc_op_same(acc_get_text(r, "a.", "op"), acc_get_text(r, "b.", "op"));
+	acc_as_f64(s->own[SURE], &sure);
+	return sure < 1 && !same_op(s);
 }
 
 static int
-into_call(struct acc_case *c, struct acc_item *it, const struct acc_rec *r, struct acc_err *e)
+into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 {
 	struct place p;
-	locate(&p, r, it->sides);
+	locate(&p, c->sight, it->sides);
 	c->passed += p.passed;
 	struct acc_call *k = c->ncall > 0 ? &c->call[c->ncall - 1] : NULL;
 	if (k == NULL || !continues(k, &p, it->sides)) {
@@ -227,11 +241,10 @@ into_call(struct acc_case *c, struct acc_item *it, const struct acc_rec *r, stru
 		k->twin = p.twin;
 		k->cls = (uint8_t)acc_op_class(p.op);
 	}
-	it->weight = is_weight(it, r, &p);
-	it->loose = is_loose(it, r);
+	it->weight = is_weight(it, &p);
+	it->loose = is_loose(it, c->sight);
 	/* Numbers in the wrong places: that their values are right does not help. */
-	if (it->permuted && p.passed && !it->weight &&
-		acc_op_same(acc_get_text(r, "a.", "op"), acc_get_text(r, "b.", "op"))) {
+	if (it->permuted && p.passed && !it->weight && same_op(c->sight)) {
 		it->rms = it->rms > 1 ? it->rms : 1;
 		it->max = it->max > 1 ? it->max : 1;
 	}
@@ -240,7 +253,7 @@ into_call(struct acc_case *c, struct acc_item *it, const struct acc_rec *r, stru
 	it->call = c->ncall - 1;
 	if (it->sides & 1)
 		c->tensors += it->kind == ACC_ITEM_TENSOR && it->sides == 1;
-	return name_call(c, k, &p, r, e);
+	return name_call(c, k, &p, e);
 }
 
 int
@@ -263,16 +276,20 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 		it->kind = ACC_ITEM_FINDING;
 		c->judged_before += acc_is_judged(r);
 	} else if (acc_rec_is(r, "pair") || acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")) {
-		acc_item_measure(it, r);
+		if (acc_sight_get(c->sight, r) < 0)
+			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_item_measure(it, c->sight);
 		acc_noise_get(c->opt.noise, r, it);
-		c->pairs += acc_rec_is(r, "pair");
-		bool pair = acc_rec_is(r, "pair");
-		acc_coverage_add(&c->cover[ACC_A], r, pair ? "a." : "");
-		if (pair)
-			acc_coverage_add(&c->cover[ACC_B], r, "b.");
+		c->pairs += c->sight->is_pair;
+		for (int s = 0; s < 2; s++) {
+			const struct acc_val *const *v = c->sight->side[s];
+			if (v[AUDIT_OK] != NULL || v[AUDIT_SKIP] != NULL)
+				acc_coverage_add(&c->cover[s], r,
+					!c->sight->is_pair ? "" : s == ACC_A ? "a." : "b.");
+		}
 		c->audited += !isnan(it->audit[ACC_A]) || !isnan(it->audit[ACC_B]);
 		c->measured += it->measure != ACC_UNMEASURED && it->kind == ACC_ITEM_TENSOR;
-		rc = into_call(c, it, r, e);
+		rc = into_call(c, it, e);
 	}
 	if (rc == 0 && c->judge->record != NULL)
 		rc = c->judge->record(c, r, e);

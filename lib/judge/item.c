@@ -4,134 +4,9 @@
  * the elements. Of statistics it is the largest over max, min, mean and norm, where the root
  * mean square of the tensor is part of the scale of max, min and mean: those may be near zero
  * though the tensor is not. Checksums are equal (0) or not (infinite). */
-#include "acc/judge.h"
+#include "sight.h"
 
 #include <math.h>
-
-enum key { DTYPE, SHAPE, TYPE, VALUE, ERR, IO, S_HASH, S_NAN, S_POSINF, S_NEGINF, S_SAT, S_NORM,
-	S_MIN, S_MAX, MAX, MIN, MEAN, NORM, CRC32, MD5, XOR, AUDIT_ERR, AUDIT_MAX, AUDIT_LIMIT,
-	AUDIT_LIMIT_MAX, NKEY };
-#define K(name) {name, sizeof(name) - 1}
-static const struct acc_str side_keys[NKEY] = {K("dtype"), K("shape"), K("type"), K("value"),
-	K("err"), K("io"), K("s.hash"), K("s.nan"), K("s.posinf"), K("s.neginf"), K("s.sat"),
-	K("s.norm"), K("s.min"), K("s.max"), K("stat.max"), K("stat.min"), K("stat.mean"),
-	K("stat.norm"), K("stat.crc32"), K("stat.md5"), K("stat.xor"), K("audit.err"),
-	K("audit.err_max"), K("audit.limit"), K("audit.limit_max")};
-
-enum pair_key { M_ERR_RMS, M_ERR_MAX, M_RMSE, M_MAX_ABS, M_MAX_REL, M_SAME, M_NONFINITE,
-	M_EQUAL, M_LAYOUT, NOTE,
-	NPAIR };
-static const struct acc_str pair_keys[NPAIR] = {K("m.err_rms"), K("m.err_max"), K("m.rmse"),
-	K("m.max_abs"), K("m.max_rel"), K("m.same"), K("m.nonfinite"), K("m.equal"), K("m.layout"),
-	K("note")};
-#undef K
-
-struct fields {
-	const struct acc_val *side[2][NKEY + 1], *pair[NPAIR + 1]; /* the last: other keys */
-	bool has[2], tensor[2], broken, was_bad;
-};
-
-static bool
-same(struct acc_str a, struct acc_str b)
-{
-	return memcmp(a.p, b.p, a.n) == 0;
-}
-
-static int
-which_of_side(struct acc_str k)
-{
-	int i;
-	switch (acc_key(k)) {
-	case ACC_KEY(5, 'd', 'e'): i = DTYPE; break;
-	case ACC_KEY(5, 's', 'e'): i = SHAPE; break;
-	case ACC_KEY(4, 't', 'e'): i = TYPE; break;
-	case ACC_KEY(5, 'v', 'e'): i = VALUE; break;
-	case ACC_KEY(3, 'e', 'r'): i = ERR; break;
-	case ACC_KEY(2, 'i', 'o'): i = IO; break;
-	case ACC_KEY(6, 's', 'h'): i = S_HASH; break;
-	case ACC_KEY(5, 's', 'n'): i = k.p[3] == 'a' ? S_NAN : S_MIN; break;
-	case ACC_KEY(8, 's', 'f'): i = k.p[2] == 'p' ? S_POSINF : S_NEGINF; break;
-	case ACC_KEY(5, 's', 't'): i = S_SAT; break;
-	case ACC_KEY(6, 's', 'm'): i = S_NORM; break;
-	case ACC_KEY(5, 's', 'x'): i = S_MAX; break;
-	case ACC_KEY(8, 's', 'x'): i = MAX; break;
-	case ACC_KEY(8, 's', 'n'): i = MIN; break;
-	case ACC_KEY(9, 's', 'n'): i = MEAN; break;
-	case ACC_KEY(9, 's', 'm'): i = NORM; break;
-	case ACC_KEY(10, 's', '2'): i = CRC32; break;
-	case ACC_KEY(8, 's', '5'): i = MD5; break;
-	case ACC_KEY(8, 's', 'r'): i = XOR; break;
-	case ACC_KEY(9, 'a', 'r'): i = AUDIT_ERR; break;
-	case ACC_KEY(13, 'a', 'x'): i = AUDIT_MAX; break;
-	case ACC_KEY(11, 'a', 't'): i = AUDIT_LIMIT; break;
-	case ACC_KEY(15, 'a', 'x'): i = AUDIT_LIMIT_MAX; break;
-	default: return NKEY;
-	}
-	return same(k, side_keys[i]) ? i : NKEY;
-}
-
-static int
-which_of_pair(struct acc_str k)
-{
-	int i;
-	switch (acc_key(k)) {
-	case ACC_KEY(9, 'm', 's'): i = k.p[2] == 'e' ? M_ERR_RMS : M_MAX_ABS; break;
-	case ACC_KEY(9, 'm', 'x'): i = M_ERR_MAX; break;
-	case ACC_KEY(6, 'm', 'e'): i = k.p[2] == 'r' ? M_RMSE : M_SAME; break;
-	case ACC_KEY(9, 'm', 'l'): i = M_MAX_REL; break;
-	case ACC_KEY(11, 'm', 'e'): i = M_NONFINITE; break;
-	case ACC_KEY(7, 'm', 'l'): i = M_EQUAL; break;
-	case ACC_KEY(8, 'm', 't'): i = M_LAYOUT; break;
-	case ACC_KEY(4, 'n', 'e'): i = NOTE; break;
-	default: return NPAIR;
-	}
-	return same(k, pair_keys[i]) ? i : NPAIR;
-}
-
-static void
-side_field(struct fields *f, int side, struct acc_str k, const struct acc_val *v)
-{
-	if (acc_key(k) == ACC_KEY(4, 'k', 'd') && acc_str_is(k, "kind")) {
-		f->has[side] = true;
-		f->tensor[side] = v->type == ACC_V_TEXT && acc_str_is(v->s, "tensor");
-		return;
-	}
-	int i = which_of_side(k);
-	if (f->side[side][i] == NULL)
-		f->side[side][i] = v;
-}
-
-/* One walk over the record finds every field that matters here. */
-static void
-collect(struct fields *f, const struct acc_rec *r)
-{
-	bool pair = acc_rec_is(r, "pair");
-	if (!pair) {
-		f->has[ACC_A] = true;
-		f->tensor[ACC_A] = acc_rec_is(r, "tensor");
-	}
-	for (uint32_t i = 0; i < r->n; i++) {
-		struct acc_str k = r->f[i].key;
-		const struct acc_val *v = &r->f[i].v;
-		if (k.n == 0)
-			continue;
-		if (pair && k.n > 2 && k.p[1] == '.' && (k.p[0] == 'a' || k.p[0] == 'b')) {
-			struct acc_str rest = {k.p + 2, k.n - 2};
-			side_field(f, k.p[0] == 'b', rest, v);
-			continue;
-		}
-		f->broken |= acc_str_is(k, "err");
-		f->was_bad |= acc_str_is(k, "bad");
-		if (!pair) {
-			side_field(f, ACC_A, k, v);
-			continue;
-		}
-		int j = which_of_pair(k);
-		if (f->pair[j] == NULL)
-			f->pair[j] = v;
-	}
-	f->broken |= f->side[0][ERR] != NULL || f->side[1][ERR] != NULL;
-}
 
 static enum acc_io
 io_of(const struct acc_val *v)
@@ -186,7 +61,7 @@ identity(const struct acc_val *const *v, enum acc_dtype t)
 		uint64_t how, dtype, n;
 		double stat[4];
 	} k = {.dtype = (uint64_t)t};
-	static const enum key texts[] = {S_HASH, CRC32, MD5, XOR};
+	static const enum sight_side texts[] = {S_HASH, CRC32, MD5, XOR};
 	struct acc_str s;
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		if (acc_as_text(v[texts[i]], &s) && s.n > 0) {
@@ -230,7 +105,7 @@ is_number(const struct acc_val *v)
 /* Of statistics. An infinite norm or mean is no sign of an infinite element (it is computed
  * in the tensor's own dtype), so only max and min tell of those. */
 static void
-by_statistics(struct acc_item *it, const struct fields *f)
+by_statistics(struct acc_item *it, const struct acc_sight *f)
 {
 	const struct acc_val *const *a = f->side[ACC_A], *const *b = f->side[ACC_B];
 	double scale = 0, worst = 0;
@@ -268,9 +143,9 @@ by_statistics(struct acc_item *it, const struct fields *f)
 }
 
 static void
-by_tensor(struct acc_item *it, const struct fields *f)
+by_tensor(struct acc_item *it, const struct acc_sight *f)
 {
-	const struct acc_val *const *m = f->pair;
+	const struct acc_val *const *m = f->own;
 	it->measure = ACC_BY_TENSOR;
 	it->rmse = (float)number(m[M_RMSE]);
 	it->max_abs = (float)number(m[M_MAX_ABS]);
@@ -310,7 +185,7 @@ full(const struct acc_val *const *v, double nsat, int dtype)
 }
 
 static void
-overflow_flags(struct acc_item *it, const struct fields *f)
+overflow_flags(struct acc_item *it, const struct acc_sight *f)
 {
 	double n[2][4] = {{0}};
 	for (int s = 0; s < 2; s++) {
@@ -350,7 +225,7 @@ names_device(const struct acc_val *v)
 }
 
 static void
-argument(struct acc_item *it, const struct fields *f)
+argument(struct acc_item *it, const struct acc_sight *f)
 {
 	const struct acc_val *a = f->side[ACC_A][VALUE], *b = f->side[ACC_B][VALUE];
 	double x = number(a), y = number(b);
@@ -361,7 +236,7 @@ argument(struct acc_item *it, const struct fields *f)
 	if (it->sides != 3)
 		return;
 	bool equal = false;
-	if (!acc_as_bool(f->pair[M_EQUAL], &equal)) {
+	if (!acc_as_bool(f->own[M_EQUAL], &equal)) {
 		if (a == NULL || b == NULL)
 			return;
 		equal = acc_val_eq(a, b);
@@ -385,7 +260,7 @@ audit_of(const struct acc_val *const *v)
 }
 
 static void
-tensors(struct acc_item *it, const struct fields *f)
+tensors(struct acc_item *it, const struct acc_sight *f)
 {
 	const struct acc_val *shape = f->side[f->has[ACC_A] ? ACC_A : ACC_B][SHAPE];
 	if (shape != NULL && shape->type == ACC_V_INTS && shape->n < 255)
@@ -414,9 +289,9 @@ tensors(struct acc_item *it, const struct fields *f)
 		return;
 	}
 	/* Numbers only: under a preset a metric may be a text that says why it is none. */
-	if (is_number(f->pair[M_ERR_RMS]) || is_number(f->pair[M_NONFINITE]))
+	if (is_number(f->own[M_ERR_RMS]) || is_number(f->own[M_NONFINITE]))
 		by_tensor(it, f);
-	else if (acc_as_bool(f->pair[M_EQUAL], &equal)) {
+	else if (acc_as_bool(f->own[M_EQUAL], &equal)) {
 		it->measure = ACC_BY_SUM;
 		it->rms = it->max = equal ? 0 : INFINITY;
 	} else
@@ -424,23 +299,21 @@ tensors(struct acc_item *it, const struct fields *f)
 }
 
 void
-acc_item_measure(struct acc_item *it, const struct acc_rec *r)
+acc_item_measure(struct acc_item *it, const struct acc_sight *f)
 {
-	struct fields f = {0};
-	struct acc_str note = {"", 0};
-	collect(&f, r);
-	it->sides = (uint8_t)(f.has[ACC_A] | f.has[ACC_B] << 1);
+	struct acc_str note = acc_sight_text(f->own[NOTE]);
+	it->sides = (uint8_t)(f->has[ACC_A] | f->has[ACC_B] << 1);
 	it->rms = it->max = it->rmse = it->max_abs = it->max_rel = it->b_rms = it->b_max = NAN;
 	it->audit[ACC_A] = it->audit[ACC_B] = NAN;
 	it->ndim = 255;
-	it->broken = f.broken;
-	it->was_bad = f.was_bad;
+	it->broken = f->side[ACC_A][ERR] != NULL || f->side[ACC_B][ERR] != NULL ||
+		     f->own[ERROR] != NULL;
+	it->was_bad = f->own[BAD] != NULL;
 	for (int s = 0; s < 2; s++) {
-		it->dtype[s] = (int8_t)(f.has[s] ? dtype_of(f.side[s][DTYPE]) : ACC_NODTYPE);
-		if (f.has[s] && it->io == ACC_IO_NONE)
-			it->io = io_of(f.side[s][IO]);
+		it->dtype[s] = (int8_t)(f->has[s] ? dtype_of(f->side[s][DTYPE]) : ACC_NODTYPE);
+		if (f->has[s] && it->io == ACC_IO_NONE)
+			it->io = io_of(f->side[s][IO]);
 	}
-	acc_as_text(f.pair[NOTE], &note);
 	for (uint32_t i = 0; i < note.n; i++) {
 		struct acc_str rest = {note.p + i, note.n - i};
 		if (i == 0 || note.p[i - 1] == ',') {
@@ -448,15 +321,14 @@ acc_item_measure(struct acc_item *it, const struct acc_rec *r)
 			it->note_shape |= acc_str_starts(rest, "shape");
 		}
 	}
-	struct acc_str layout = {"", 0};
-	acc_as_text(f.pair[M_LAYOUT], &layout);
+	struct acc_str layout = acc_sight_text(f->own[M_LAYOUT]);
 	it->permuted = !it->note_shape && memmem(layout.p, layout.n, "permute", 7) != NULL;
-	bool tensor = f.tensor[ACC_A] || f.tensor[ACC_B];
+	bool tensor = f->tensor[ACC_A] || f->tensor[ACC_B];
 	it->kind = tensor ? ACC_ITEM_TENSOR : ACC_ITEM_ARG;
-	it->exact = (!f.has[ACC_A] || is_exact(it->dtype[ACC_A])) &&
-		    (!f.has[ACC_B] || is_exact(it->dtype[ACC_B]));
+	it->exact = (!f->has[ACC_A] || is_exact(it->dtype[ACC_A])) &&
+		    (!f->has[ACC_B] || is_exact(it->dtype[ACC_B]));
 	if (tensor)
-		tensors(it, &f);
+		tensors(it, f);
 	else
-		argument(it, &f);
+		argument(it, f);
 }

@@ -2,9 +2,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "acc/judge.h"
+#include "sight.h"
 
 struct acc_noise {
+	struct acc_sight sight;
 	struct acc_map of; /* (step, rank, bench's name) -> e as two floats */
 	uint64_t n;
 	struct acc_buf key;
@@ -25,6 +26,7 @@ acc_noise_free(struct acc_noise *n)
 	if (n == NULL)
 		return;
 	acc_map_release(&n->of);
+	acc_sight_release(&n->sight);
 	acc_buf_release(&n->key);
 	free(n);
 }
@@ -50,7 +52,9 @@ acc_noise_add(struct acc_noise *n, const struct acc_rec *r, struct acc_err *e)
 	struct acc_str key;
 	if (!acc_rec_is(r, "pair"))
 		return 0;
-	acc_item_measure(&it, r);
+	if (acc_sight_get(&n->sight, r) < 0)
+		return acc_fail(e, ACC_ENOMEM, "out of memory");
+	acc_item_measure(&it, &n->sight);
 	if (it.sides != 3 || it.measure == ACC_UNMEASURED || it.kind != ACC_ITEM_TENSOR ||
 		!key_of(n, r, &key))
 		return 0;

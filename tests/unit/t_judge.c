@@ -1,5 +1,5 @@
 /* What a judge makes of a record, and of an operator's name. */
-#include "acc/judge.h"
+#include "judge/sight.h"
 
 #include <math.h>
 
@@ -49,7 +49,10 @@ static struct acc_item
 measure(void)
 {
 	struct acc_item it = {0};
-	acc_item_measure(&it, &rec);
+	struct acc_sight sight = {0};
+	acc_sight_get(&sight, &rec);
+	acc_item_measure(&it, &sight);
+	acc_sight_release(&sight);
 	return it;
 }
 
