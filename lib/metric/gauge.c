@@ -69,6 +69,8 @@ acc_gauge_close(struct acc_gauge *m)
 		free(m->slot[i].direct);
 		acc_second_end(&m->slot[i]);
 	}
+	acc_side_keys_release(&m->keys);
+	acc_ids_release(&m->clean);
 	acc_map_release(&m->source);
 	acc_inlined_close(m->inlined);
 	free(m->chosen);
@@ -374,14 +376,16 @@ static int
 measure(struct acc_gauge *m, struct acc_rec *r, struct slot *s, struct acc_err *e)
 {
 	static const enum acc_metric_preset ours[] = {ACC_PRESET_NONE, ACC_PRESET_MSACCUCMP};
-	acc_gauge_strip(r, &s->a, &s->b);
+	int rc = acc_gauge_strip(m, r, &s->a, &s->b);
+	if (rc < 0)
+		return rc;
 	if (acc_rec_is(r, "pair") && m->opt.preset != ours[0] && m->opt.preset != ours[1])
 		return s->a.payload && s->b.payload ? queue_preset(m, r, e) : preset_now(m, r, s);
 	if (s->a.payload || s->b.payload)
 		return queue(m, r, e);
 	/* Nothing to read: done at once, in the record itself. */
 	s->rec = *r;
-	int rc = acc_gauge_fill(m, s, NULL);
+	rc = acc_gauge_fill(m, s, NULL);
 	*r = s->rec;
 	return rc < 0 ? rc : pass(m, r);
 }

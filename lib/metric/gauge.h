@@ -53,6 +53,8 @@ struct acc_gauge {
 	size_t head, n, held;
 	struct slot now;            /* the record that was put; its rec is borrowed */
 
+	struct side_keys keys;
+	struct acc_ids clean;       /* shapes of records that hold neither m.* nor s.* */
 	struct acc_map source;      /* id of a source: its task, and MINDSPORE */
 	bool seen_payload, seen_md5;
 	struct inlined *inlined;    /* once a tensor's payload may come in the stream */
@@ -74,7 +76,8 @@ int acc_gauge_learn(struct acc_gauge *m, const struct acc_rec *r);
 /* Both sides of a pair; of a tensor, as the first. */
 void acc_gauge_look(struct acc_gauge *m, const struct acc_rec *r, struct side *a, struct side *b);
 /* Forget what an earlier run has measured: m.*, and s.* of the sides that are measured now. */
-void acc_gauge_strip(struct acc_rec *r, const struct side *a, const struct side *b);
+int acc_gauge_strip(struct acc_gauge *m, struct acc_rec *r, const struct side *a,
+	const struct side *b);
 /* Everything is known: fill in the slot's record. got is NULL where nothing had to be read. */
 int acc_gauge_fill(struct acc_gauge *m, struct slot *s, struct acc_reading *got);
 /* Begin a second pass of what m->reading is the first: 1, or 0 where none is due. */

@@ -35,7 +35,7 @@ static void
 look_at(struct acc_gauge *m, const struct acc_rec *r, const char *prefix,
 	enum side_kind kind, struct side *s)
 {
-	acc_side_get(r, prefix, kind, s);
+	acc_side_get(&m->keys, r, prefix, kind, s);
 	const uint64_t *src = s->src.n == 0 ? NULL : acc_map_get(&m->source, s->src);
 	if (src != NULL) {
 		s->task = (enum side_task)(*src & ~(uint64_t)MINDSPORE);
@@ -59,6 +59,15 @@ acc_gauge_look(struct acc_gauge *m, const struct acc_rec *r, struct side *a, str
 	look_at(m, r, "b.", kind_of(acc_get_text(r, "b.", "kind")), b);
 }
 
+/* Was it measured, of a side, or the pair? */
+static bool
+measured(struct acc_str k)
+{
+	if (k.n > 4 && k.p[1] == '.' && (k.p[0] == 'a' || k.p[0] == 'b'))
+		k = (struct acc_str){k.p + 2, k.n - 2};
+	return k.n >= 2 && (k.p[0] == 'm' || k.p[0] == 's') && k.p[1] == '.';
+}
+
 /* Is it one of this side's s.*, which are measured now? */
 static bool
 of_side(struct acc_str k, const struct side *s)
@@ -68,12 +77,16 @@ of_side(struct acc_str k, const struct side *s)
 	       acc_str_starts(k, s->prefix);
 }
 
-void
-acc_gauge_strip(struct acc_rec *r, const struct side *a, const struct side *b)
+int
+acc_gauge_strip(struct acc_gauge *m, struct acc_rec *r, const struct side *a, const struct side *b)
 {
 	uint32_t n = 0;
+	bool any = false;
+	if (r->shape != 0 && acc_ids_get(&m->clean, r->shape) != ACC_NOID)
+		return 0;
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct acc_str k = r->f[i].key;
+		any |= measured(k);
 		if ((k.n >= 2 && k.p[0] == 'm' && k.p[1] == '.') || of_side(k, a) || of_side(k, b))
 			continue;
 		if (n < i)
@@ -81,4 +94,8 @@ acc_gauge_strip(struct acc_rec *r, const struct side *a, const struct side *b)
 		n++;
 	}
 	r->n = n;
+	if (any)
+		r->shape = 0;
+	return r->shape == 0 || m->clean.n == 4096
+		       ? 0 : acc_ids_put(&m->clean, r->shape, 0, true, NULL);
 }

@@ -4,95 +4,55 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void
-statistic(struct side *s, int i, const struct acc_val *v)
-{
-	bool b;
-	s->stats.has[i] = acc_as_f64(v, &s->stats.v[i]);
-	if (acc_as_bool(v, &b)) {
-		s->stats.has[i] = true;
-		s->stats.v[i] = b;
-	}
-	s->nstats += s->stats.has[i];
-	s->nulls += v->type == ACC_V_NIL;
-}
-
+#define SIDE_KEYS(X) \
+	ACC_REF_KEYS(X) X(SRC, "src") X(DATA_NAME, "data_name") X(ERR, "err") X(MAX, "stat.max") \
+	X(MIN, "stat.min") X(MEAN, "stat.mean") X(NORM, "stat.norm") X(SUM, "stat.crc32") \
+	X(MD5, "stat.md5") X(XOR, "stat.xor") X(SHA1, "stat.sha1")
+#define X(name, key) KEY_##name,
+enum { SIDE_KEYS(X) NKEY };
+#undef X
+#define NO(name, key) {key, sizeof(key) - 1},
+#define A_(name, key) {"a." key, sizeof("a." key) - 1},
+#define B_(name, key) {"b." key, sizeof("b." key) - 1},
+static const struct acc_str keys_none[] = {SIDE_KEYS(NO)}, keys_a[] = {SIDE_KEYS(A_)},
+	keys_b[] = {SIDE_KEYS(B_)};
 /* Of several kinds the first in this order counts. */
 static const char *const sum_keys[] = {"stat.crc32", "stat.md5", "stat.xor", "stat.sha1"};
 
 static void
-checksum(struct side *s, int i, const struct acc_val *v)
+statistics(struct side *s, const struct acc_val *const *v)
 {
-	struct acc_str text;
-	s->has_crc32 |= i == 0;
-	for (int k = 0; k < i; k++)
-		if (s->sum_key == sum_keys[k])
-			return;
-	if (acc_as_text(v, &text) && text.n > 0) {
-		s->sum_key = sum_keys[i];
-		s->sum = text;
+	bool b;
+	for (int i = 0; i < ACC_NSTAT; i++, v++) {
+		s->stats.has[i] = acc_as_f64(*v, &s->stats.v[i]);
+		if (acc_as_bool(*v, &b)) {
+			s->stats.has[i] = true;
+			s->stats.v[i] = b;
+		}
+		s->nstats += s->stats.has[i];
+		s->nulls += *v != NULL && (*v)->type == ACC_V_NIL;
 	}
 }
 
 static void
-field(struct side *s, struct acc_str k, const struct acc_val *v)
+checksum(struct side *s, const struct acc_val *const *v)
 {
-	switch (acc_key(k)) {
-	case ACC_KEY(3, 's', 'c'):
-		if (acc_str_is(k, "src"))
-			acc_as_text(v, &s->src);
-		break;
-	case ACC_KEY(5, 's', 'e'):
-		s->has_shape |= acc_str_is(k, "shape");
-		break;
-	case ACC_KEY(4, 'f', 'e'):
-		s->has_file |= acc_str_is(k, "file");
-		break;
-	case ACC_KEY(9, 'd', 'e'):
-		s->has_data_name |= acc_str_is(k, "data_name");
-		break;
-	case ACC_KEY(3, 'e', 'r'):
-		s->has_err |= acc_str_is(k, "err");
-		break;
-	case ACC_KEY(8, 's', 'x'):
-		if (acc_str_is(k, "stat.max"))
-			statistic(s, 0, v);
-		break;
-	case ACC_KEY(8, 's', 'n'):
-		if (acc_str_is(k, "stat.min"))
-			statistic(s, 1, v);
-		break;
-	case ACC_KEY(9, 's', 'n'):
-		if (acc_str_is(k, "stat.mean"))
-			statistic(s, 2, v);
-		break;
-	case ACC_KEY(9, 's', 'm'):
-		if (acc_str_is(k, "stat.norm"))
-			statistic(s, 3, v);
-		break;
-	case ACC_KEY(10, 's', '2'):
-		if (acc_str_is(k, "stat.crc32"))
-			checksum(s, 0, v);
-		break;
-	case ACC_KEY(8, 's', '5'):
-		if (acc_str_is(k, "stat.md5"))
-			checksum(s, 1, v);
-		break;
-	case ACC_KEY(8, 's', 'r'):
-		if (acc_str_is(k, "stat.xor"))
-			checksum(s, 2, v);
-		break;
-	case ACC_KEY(9, 's', '1'):
-		if (acc_str_is(k, "stat.sha1"))
-			checksum(s, 3, v);
-		break;
-	}
+	s->has_crc32 = v[0] != NULL;
+	for (int i = 0; i < NKEY - KEY_SUM && s->sum_key == NULL; i++)
+		if (acc_as_text(v[i], &s->sum) && s->sum.n > 0)
+			s->sum_key = sum_keys[i];
 }
 
 void
-acc_side_get(const struct acc_rec *r, const char *prefix, enum side_kind kind, struct side *s)
+acc_side_get(struct side_keys *keys, const struct acc_rec *r, const char *prefix,
+	enum side_kind kind, struct side *s)
 {
-	const uint32_t np = (uint32_t)strlen(prefix);
+	struct acc_pick *pick = prefix[0] == 'a'   ? &keys->a
+				: prefix[0] == 'b' ? &keys->b
+						   : &keys->none;
+	const struct acc_val *v[NKEY];
+	pick->key = prefix[0] == 'a' ? keys_a : prefix[0] == 'b' ? keys_b : keys_none;
+	pick->n = NKEY;
 	s->prefix = prefix;
 	s->kind = kind;
 	s->src = (struct acc_str){"", 0};
@@ -100,21 +60,34 @@ acc_side_get(const struct acc_rec *r, const char *prefix, enum side_kind kind, s
 	s->mindspore = s->payload = false;
 	s->err.code = 0;
 	s->ref.dtype = ACC_NODTYPE;
-	s->has_shape = s->has_file = s->has_data_name = s->has_err = s->has_crc32 = false;
 	s->stats = (struct acc_stats){0};
 	s->nstats = s->nulls = 0;
 	s->sum_key = NULL;
-	for (uint32_t i = 0; i < r->n; i++) {
-		struct acc_str k = r->f[i].key;
-		if (k.n > np && (np == 0 || (k.p[0] == prefix[0] && k.p[1] == prefix[1])))
-			field(s, (struct acc_str){k.p + np, k.n - np}, &r->f[i].v);
+	if (acc_pick_get(pick, r, v) < 0) {
+		acc_fail(&s->err, ACC_ENOMEM, "out of memory");
+		memset(v, 0, sizeof v);
 	}
+	acc_as_text(v[KEY_SRC], &s->src);
+	s->has_shape = v[KEY_SHAPE] != NULL;
+	s->has_file = v[KEY_FILE] != NULL;
+	s->has_data_name = v[KEY_DATA_NAME] != NULL;
+	s->has_err = v[KEY_ERR] != NULL;
+	statistics(s, v + KEY_MAX);
+	checksum(s, v + KEY_SUM);
 	if (kind != SIDE_TENSOR)
 		return;
-	int rc = acc_ref_get(r, prefix, &s->ref, &s->err);
+	int rc = acc_ref_of(v, &s->ref, &s->err);
 	if (rc == 1 && s->ref.dtype == ACC_NODTYPE)
 		acc_fail(&s->err, ACC_EUNSUP, "its dtype is unknown");
 	s->payload = rc == 1 && s->err.code == 0;
+}
+
+void
+acc_side_keys_release(struct side_keys *keys)
+{
+	acc_pick_release(&keys->none);
+	acc_pick_release(&keys->a);
+	acc_pick_release(&keys->b);
 }
 
 bool

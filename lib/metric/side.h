@@ -25,9 +25,14 @@ struct side {
 	struct acc_str sum;
 };
 
+/* Where a side's fields stand, by prefix. Zero it to start. */
+struct side_keys {
+	struct acc_pick none, a, b;
+};
 /* Read off a record; the source's task and framework are left to the caller. */
-void acc_side_get(const struct acc_rec *r, const char *prefix, enum side_kind kind,
-	struct side *s);
+void acc_side_get(struct side_keys *keys, const struct acc_rec *r, const char *prefix,
+	enum side_kind kind, struct side *s);
+void acc_side_keys_release(struct side_keys *keys);
 /* Elements of a tensor by its shape; false where the record has no shape. */
 bool acc_side_count(const struct side *s, uint64_t *n);
 

@@ -67,8 +67,10 @@ relative(const struct acc_plot *p, struct relative *h, struct acc_err *e)
 	struct side a, b;
 	struct acc_err err_b = {0};
 	uint64_t na, nb;
-	acc_side_get(&p->pair, "a.", SIDE_TENSOR, &a);
-	acc_side_get(&p->pair, "b.", SIDE_TENSOR, &b);
+	struct side_keys keys = {0};
+	acc_side_get(&keys, &p->pair, "a.", SIDE_TENSOR, &a);
+	acc_side_get(&keys, &p->pair, "b.", SIDE_TENSOR, &b);
+	acc_side_keys_release(&keys);
 	if (!a.payload || !b.payload || !acc_side_count(&a, &na) || !acc_side_count(&b, &nb) ||
 		na != nb || na == 0 || acc_dtypes[a.ref.dtype].cls == 'C' ||
 		acc_dtypes[b.ref.dtype].cls == 'C')
