@@ -86,34 +86,78 @@ noise(char *path)
 	return n;
 }
 
-/* Who judges such pairs, if not this program; NULL: it does. */
-static const char *
-other_judge(const struct acc_rec *r)
+/* What the input is like, for what is to be said of the whole. */
+struct seen {
+	bool side[2], both;      /* sides that any pair has; a pair with both */
+	bool tensors;
+	const char *other_judge; /* who judges such records, if not this program */
+	const char *level;       /* "step" or "rank": a pair has another on the two sides */
+	long long of[2];         /* which these are, of the first such pair */
+};
+
+static void
+compare_level(struct seen *n, const struct acc_rec *r, const char *level)
 {
-	struct acc_str a = acc_get_text(r, "", "a.kind"), b = acc_get_text(r, "", "b.kind");
-	if (acc_str_is(a, "scalar") || acc_str_is(b, "scalar"))
-		return "these are curves of logs: acccurve judges them (accalign ... | acccurve)";
-	if (acc_str_is(a, "param") || acc_str_is(b, "param"))
-		return "these are configurations: acccheck judges them (accalign ... | acccheck)";
-	return NULL;
+	int64_t a = acc_get_int(r, "a.", level, INT64_MIN), b = acc_get_int(r, "b.", level, INT64_MIN);
+	if (n->level != NULL || a == b || a == INT64_MIN || b == INT64_MIN)
+		return;
+	n->level = level;
+	n->of[0] = a;
+	n->of[1] = b;
 }
 
-/* What to say where nothing was measured. */
-static const char *
-run(struct acc_case *c, struct acc_in *in, struct cli_out *out)
+static void
+look(struct seen *n, const struct acc_rec *r)
 {
-	const char *hint = NULL, *other;
-	bool side[2] = {false, false}, both = false;
+	struct acc_str kind[2] = {acc_get_text(r, "a.", "kind"), acc_get_text(r, "b.", "kind")};
+	bool pair = acc_rec_is(r, "pair");
+	for (int s = 0; s < (pair ? 2 : 1); s++) {
+		struct acc_str k = pair ? kind[s] : r->kind;
+		n->side[s] |= pair && k.n > 0;
+		n->tensors |= acc_str_is(k, "tensor") || acc_str_is(k, "arg");
+		if (acc_str_is(k, "scalar"))
+			n->other_judge = "these are curves of logs: acccurve judges them"
+					 " (accalign ... | acccurve)";
+		else if (acc_str_is(k, "param") && n->other_judge == NULL)
+			n->other_judge = "these are configurations: acccheck judges them"
+					 " (accalign ... | acccheck)";
+	}
+	if (kind[0].n == 0 || kind[1].n == 0)
+		return;
+	n->both = true;
+	if (acc_str_is(kind[0], "scalar") || acc_str_is(kind[0], "param"))
+		return;
+	compare_level(n, r, "step");
+	compare_level(n, r, "rank");
+}
+
+/* Where each side has one step, these are compared whatever they are: that may be a mistake. */
+static void
+say_level(const struct seen *n, struct cli_out *out)
+{
+	struct acc_rec r = {0};
+	char text[160];
+	if (n->level == NULL)
+		return;
+	snprintf(text, sizeof text, "%s %lld of the device was compared with %s %lld of the bench",
+		n->level, n->of[0], n->level, n->of[1]);
+	if (acc_rec_start(&r, ACC_STR("finding")) < 0 ||
+		acc_add(&r, "", "what", acc_ctext("other")) < 0 ||
+		acc_add(&r, "", "rule", acc_ctext(n->level)) < 0 ||
+		acc_add(&r, "", "text", acc_ctext(text)) < 0)
+		cli_die("out of memory");
+	cli_put(out, &r);
+	acc_rec_release(&r);
+}
+
+static void
+run(struct acc_case *c, struct acc_in *in, struct cli_out *out, struct seen *n)
+{
 	struct acc_err e = {0};
 	struct acc_rec *r;
 	int rc;
 	while ((rc = acc_in_next(in, &r, &e)) > 0) {
-		bool a = acc_get(r, "a.", "kind") != NULL, b = acc_get(r, "b.", "kind") != NULL;
-		side[0] |= a;
-		side[1] |= b;
-		both |= a && b;
-		if ((other = other_judge(r)) != NULL)
-			hint = other;
+		look(n, r);
 		if (acc_case_add(c, r, &e) < 0)
 			cli_die_err(&e);
 	}
@@ -121,8 +165,8 @@ run(struct acc_case *c, struct acc_in *in, struct cli_out *out)
 		rc = acc_case_judge(c, &e);
 	/* Of a side that could not be read, everything is missing: that says nothing. Nor does what
 	 * this program thinks of others' records. */
-	bool unread = side[0] != side[1] && acc_in_status(in) == 2;
-	bool foreign = hint != NULL && c->measured == 0;
+	bool unread = n->side[0] != n->side[1] && acc_in_status(in) == 2;
+	bool foreign = n->other_judge != NULL && !n->tensors;
 	while (rc == 0 && (rc = acc_case_next(c, &r, &e)) > 0) {
 		bool finding = acc_rec_is(r, "finding");
 		bool lonely = acc_str_is(acc_get_text(r, "", "what"), "unmatched");
@@ -132,10 +176,23 @@ run(struct acc_case *c, struct acc_in *in, struct cli_out *out)
 	}
 	if (rc < 0)
 		cli_die_err(&e);
-	return hint != NULL ? hint
-	       : both	    ? "no pair was measured: is accmetric missing from the pipe?"
-			    : "no record has a partner: are these dumps of the same program, and of the"
-			      " same step? (accalign --steps, --rename, --map)";
+	if (c->judged_before == 0)
+		say_level(n, out);
+}
+
+/* Why nothing could be judged; NULL: something was, or it was said before. */
+static const char *
+why_nothing(const struct acc_case *c, const struct acc_in *in, const struct seen *n)
+{
+	if (c->measured > 0 || c->judged_before > 0 || acc_in_status(in) == 2)
+		return NULL;
+	if (!n->tensors && n->other_judge != NULL)
+		return n->other_judge;
+	if (c->pairs == 0)
+		return NULL;
+	return n->both ? "no pair was measured: is accmetric missing from the pipe?"
+		       : "no record has a partner: are these dumps of the same program, and of the"
+			 " same step? (accalign --steps, --rename, --map)";
 }
 
 int
@@ -180,10 +237,11 @@ main(int argc, char **argv)
 	struct acc_case *c = acc_case_open(&opt, &e);
 	if (c == NULL)
 		cli_die_err(&e);
-	const char *hint = run(c, in, out);
-	/* What failed earlier has said why. */
-	if (c->pairs > 0 && c->measured == 0 && c->judged_before == 0 && acc_in_status(in) < 2) {
-		cli_warn("%s", hint);
+	struct seen seen = {.level = NULL};
+	run(c, in, out, &seen);
+	const char *why = why_nothing(c, in, &seen);
+	if (why != NULL) {
+		cli_warn("%s", why);
 		cli_status(out, 2);
 	}
 	cli_status(out, acc_case_status(c));

@@ -156,3 +156,12 @@ hostile() { # folder, largest element of the output
 	[[ $stderr == "accfirstbad: these are configurations: acccheck judges them"* ]]
 	[ -z "$output" ]
 }
+
+@test "another step is compared, and that is said" {
+	mkdir "$BATS_TEST_TMPDIR/later"
+	cp -r "$ROOT/examples/demo/device/step0" "$BATS_TEST_TMPDIR/later/step9"
+	run -1 accdiff "$BATS_TEST_TMPDIR/later" "$ROOT/examples/demo/bench"
+	[ "${lines[-1]}" = "step 9 of the device was compared with step 0 of the bench" ]
+	run -1 accdiff "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
+	[[ $output != *"was compared with"* ]]
+}

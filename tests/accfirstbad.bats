@@ -583,3 +583,11 @@ overflow Torch.exp.0.forward overflow" ] || { echo "$found"; return 1; }
 	judge 0 "$J/stat-clean.acc"
 	says "by statistics, which do not show a few elements"
 }
+
+@test "one log, one configuration: who judges them" {
+	run -2 --separate-stderr bash -c "accdump-read '$ROOT/examples/logs/npu.log' | accfirstbad | accfmt --json"
+	[ "$stderr" = "accfirstbad: these are curves of logs: acccurve judges them (accalign ... | acccurve)" ]
+	[[ $output != *'"kind":"finding"'* ]]
+	run -2 --separate-stderr bash -c "accdump-read '$ROOT/examples/config/npu.yaml' | accfirstbad | accfmt --json"
+	[ "$stderr" = "accfirstbad: these are configurations: acccheck judges them (accalign ... | acccheck)" ]
+}
