@@ -13,10 +13,10 @@ acc_residue(const struct acc_dense *rec, const double *ref, double scale, const 
 	return size > 0 && isfinite(sum) ? sqrt(sum / size) / unit : INFINITY;
 }
 
-bool
-acc_residue_none(const struct acc_dense *rec, double by)
+double
+acc_residue_most(const struct acc_dense *rec)
 {
-	return by < (acc_unit_of(rec->dtype) > 0x1p-20 ? 6 : 200);
+	return acc_unit_of(rec->dtype) > 0x1p-20 ? 6 : 200;
 }
 
 double
@@ -34,8 +34,9 @@ static const char *
 scaled(struct acc_arena *mem, const struct acc_dense *rec, const double *ref)
 {
 	double c = acc_residue_factor(rec, ref, NULL);
-	if (rec->n < 3 || !isfinite(c) || c == 0 || fabs(c - 1) < 1e-3 ||
-		!acc_residue_none(rec, acc_residue(rec, ref, c, NULL)))
+	double left = acc_residue(rec, ref, c, NULL), unit = acc_unit_of(rec->dtype);
+	if (rec->n < 3 || !isfinite(c) || c == 0 || fabs(c - 1) < fmax(1e-3, 8 * unit) ||
+		left >= acc_residue_most(rec) || left * 3 > acc_residue(rec, ref, 1, NULL))
 		return NULL;
 	if (fabs(c + 1) < 1e-3)
 		return "the sign is turned round";

@@ -8,7 +8,7 @@
 double acc_residue(const struct acc_dense *rec, const double *ref, double scale,
 	const double *shift);
 /* Nearer than this, it is what was computed. */
-bool acc_residue_none(const struct acc_dense *rec, double residue);
+double acc_residue_most(const struct acc_dense *rec);
 /* The factor that brings ref nearest to rec - shift. */
 double acc_residue_factor(const struct acc_dense *rec, const double *ref, const double *shift);
 

@@ -2,11 +2,19 @@
 #include "replay/cause.h"
 #include "replay/compose.h"
 
+struct attempt {
+	struct acc_trial *t;
+	const struct acc_dense *rec; /* output 0 */
+	const double *ref;           /* what the arguments give as they are */
+	double most;                 /* a residue that convinces: far below that of ref */
+};
+
 /* Output 0 with other arguments: the first n of `with`, by name; NULL: they do not fit. */
 static const double *
-with(struct acc_trial *t, const struct acc_value *args, uint32_t n)
+with(const struct attempt *a, const struct acc_value *args, uint32_t n)
 {
-	struct acc_replay *r = &t->r;
+	struct acc_trial *t = a->t;
+	struct acc_replay *r = &a->t->r;
 	struct acc_value *old = r->kw, *kw = acc_alloc(r->mem, (r->nkw + n) * sizeof *kw);
 	struct acc_dense *out = acc_trial_outputs(t, false);
 	if (kw == NULL || out == NULL)
@@ -31,22 +39,22 @@ named(const char *name, struct acc_value v)
 }
 
 static bool
-equals(const struct acc_dense *rec, const double *v)
+equals(const struct attempt *a, const double *v)
 {
-	return v != NULL && acc_residue_none(rec, acc_residue(rec, v, 1, NULL));
+	return v != NULL && acc_residue(a->rec, v, 1, NULL) < a->most;
 }
 
 static bool
-matches(struct acc_trial *t, const char *name, struct acc_value v, const struct acc_dense *rec)
+matches(const struct attempt *a, const char *name, struct acc_value v)
 {
 	v = named(name, v);
-	return equals(rec, with(t, &v, 1));
+	return equals(a, with(a, &v, 1));
 }
 
 static bool
-matches_number(struct acc_trial *t, const char *name, double x, const struct acc_dense *rec)
+matches_number(const struct attempt *a, const char *name, double x)
 {
-	return matches(t, name, acc_of_float(x), rec);
+	return matches(a, name, acc_of_float(x));
 }
 
 /* Does the row know an argument of this name? */
@@ -77,50 +85,50 @@ is(const struct acc_replay *r, const char *names)
 /* --- tensors turned or shifted --- */
 
 static bool
-transposed(struct acc_trial *t, const char *name, const struct acc_dense *rec)
+transposed(const struct attempt *a, const char *name)
 {
-	const struct acc_value *v = given(&t->r, name);
+	const struct acc_value *v = given(&a->t->r, name);
 	if (v == NULL || v->type != ACC_A_TENSOR || v->t->ndim < 2)
 		return false;
 	struct acc_dense d = *v->t;
 	size_t n = (size_t)d.shape[d.ndim - 1];
-	if (d.shape[d.ndim - 2] != d.shape[d.ndim - 1] || (d.v = acc_doubles(&t->r, d.n)) == NULL)
+	if (d.shape[d.ndim - 2] != d.shape[d.ndim - 1] || (d.v = acc_doubles(&a->t->r, d.n)) == NULL)
 		return false;
 	for (size_t i = 0; i < d.n; i++)
 		d.v[i] = v->t->v[i / (n * n) * n * n + i % n * n + i / n % n];
-	return matches(t, name, acc_of_tensor(&d), rec);
+	return matches(a, name, acc_of_tensor(&d));
 }
 
 /* A mask whose edge lies one column further. */
 static bool
-shifted(struct acc_trial *t, const char *name, int by, const struct acc_dense *rec)
+shifted(const struct attempt *a, const char *name, int by)
 {
-	const struct acc_value *v = given(&t->r, name);
+	const struct acc_value *v = given(&a->t->r, name);
 	if (v == NULL || v->type != ACC_A_TENSOR || v->t->ndim == 0 || v->t->n == 0)
 		return false;
 	struct acc_dense d = *v->t;
 	int64_t n = d.shape[d.ndim - 1];
-	if ((d.v = acc_doubles(&t->r, d.n)) == NULL)
+	if ((d.v = acc_doubles(&a->t->r, d.n)) == NULL)
 		return false;
 	for (int64_t i = 0; i < (int64_t)d.n; i++) {
 		int64_t c = i % n + by;
 		d.v[i] = v->t->v[c < 0 || c >= n ? i : i + by];
 	}
-	return matches(t, name, acc_of_tensor(&d), rec);
+	return matches(a, name, acc_of_tensor(&d));
 }
 
 /* A causal mask that sees up to column i + diagonal of row i, as an argument. */
 static bool
-causal(struct acc_trial *t, int64_t diagonal, const struct acc_dense *rec)
+causal(const struct attempt *a, int64_t diagonal)
 {
-	const struct acc_value *q = given(&t->r, "query"), *k = given(&t->r, "key");
-	bool torch = has(&t->r, "is_causal");
+	const struct acc_value *q = given(&a->t->r, "query"), *k = given(&a->t->r, "key");
+	bool torch = has(&a->t->r, "is_causal");
 	struct acc_dense d;
 	if (q == NULL || k == NULL || q->type != ACC_A_TENSOR || k->type != ACC_A_TENSOR ||
 		q->t->ndim != 4 || k->t->ndim != 4)
 		return false;
 	int64_t shape[2] = {q->t->shape[2], k->t->shape[2]};
-	if (acc_between(&t->r, ACC_BOOL, shape, 2, false, &d) < 0)
+	if (acc_between(&a->t->r, ACC_BOOL, shape, 2, false, &d) < 0)
 		return false;
 	for (int64_t i = 0; i < (int64_t)d.n; i++)
 		d.v[i] = (i % shape[1] <= i / shape[1] + diagonal) == torch;
@@ -128,35 +136,35 @@ causal(struct acc_trial *t, int64_t diagonal, const struct acc_dense *rec)
 		named(torch ? "attn_mask" : "atten_mask", acc_of_tensor(&d)),
 		torch ? named("is_causal", (struct acc_value){.type = ACC_A_BOOL})
 		      : named("sparse_mode", acc_of_int(0))};
-	return equals(rec, with(t, args, 2));
+	return equals(a, with(a, args, 2));
 }
 
 static const char *
-masks(struct acc_trial *t, const struct acc_dense *rec)
+masks(const struct attempt *a)
 {
 	static const char *const name[] = {"mask", "attn_mask", "atten_mask"};
-	struct acc_replay *r = &t->r;
+	struct acc_replay *r = &a->t->r;
 	bool on = false;
 	for (int by = -1; by <= 1; by += 2) {
 		int64_t d = 0;
 		if (has(r, "diagonal") && acc_arg_int(r, "diagonal", &d) >= 0 &&
-			matches(t, "diagonal", acc_of_int(d + by), rec))
+			matches(a, "diagonal", acc_of_int(d + by)))
 			return "the mask is off by one";
 		for (size_t i = 0; i < 3; i++)
-			if (shifted(t, name[i], by, rec))
+			if (shifted(a, name[i], by))
 				return "the mask is off by one";
 	}
 	bool triangle = has(r, "is_causal") && acc_arg_bool(r, "is_causal", &on) > 0 && on;
 	const struct acc_value *mode = given(r, "sparse_mode");
 	if (triangle || (mode != NULL && mode->type == ACC_A_INT && mode->i == 2)) {
-		if (causal(t, 1, rec) || causal(t, -1, rec))
+		if (causal(a, 1) || causal(a, -1))
 			return "the mask is off by one";
-		if (causal(t, INT32_MAX, rec))
+		if (causal(a, INT32_MAX))
 			return "the mask is missing";
 	}
 	for (size_t i = 1; i < 3; i++)
 		if (given(r, name[i]) != NULL &&
-			matches(t, name[i], (struct acc_value){.type = ACC_A_NONE}, rec))
+			matches(a, name[i], (struct acc_value){.type = ACC_A_NONE}))
 			return "the mask is missing";
 	return NULL;
 }
@@ -165,9 +173,9 @@ masks(struct acc_trial *t, const struct acc_dense *rec)
 
 /* x[...] with one of its numbers one further. */
 static bool
-subscript(struct acc_trial *t, int by, const struct acc_dense *rec)
+subscript(const struct attempt *a, int by)
 {
-	struct acc_replay *r = &t->r;
+	struct acc_replay *r = &a->t->r;
 	struct acc_value *old = r->in, *in = acc_alloc(r->mem, r->nin * sizeof *in), *part;
 	bool good = false;
 	if (in == NULL || r->nin < 2)
@@ -197,22 +205,22 @@ subscript(struct acc_trial *t, int by, const struct acc_dense *rec)
 			continue;
 		}
 		r->in = in;
-		good = equals(rec, with(t, NULL, 0));
+		good = equals(a, with(a, NULL, 0));
 		r->in = old;
 	}
 	return good;
 }
 
 static const char *
-slices(struct acc_trial *t, const struct acc_dense *rec)
+slices(const struct attempt *a)
 {
-	struct acc_replay *r = &t->r;
+	struct acc_replay *r = &a->t->r;
 	int64_t start;
 	for (int by = -1; by <= 1; by += 2) {
-		if (is(r, "getitem") && subscript(t, by, rec))
+		if (is(r, "getitem") && subscript(a, by))
 			return "the slice is shifted by one";
 		if (has(r, "start") && has(r, "length") && acc_arg_int(r, "start", &start) > 0 &&
-			matches(t, "start", acc_of_int(start + by), rec))
+			matches(a, "start", acc_of_int(start + by)))
 			return "the slice is shifted by one";
 	}
 	return NULL;
@@ -220,25 +228,25 @@ slices(struct acc_trial *t, const struct acc_dense *rec)
 
 /* Bounds as the recorded elements have them, if something lies between. */
 static const char *
-bounds(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
+bounds(const struct attempt *a)
 {
-	struct acc_replay *r = &t->r;
+	struct acc_replay *r = &a->t->r;
 	double low = INFINITY, high = -INFINITY, rlow = INFINITY, rhigh = -INFINITY;
 	size_t between = 0;
 	if (!is(r, "clamp clip hardtanh"))
 		return NULL;
-	for (size_t i = 0; i < rec->n; i++) {
-		low = fmin(low, rec->v[i]);
-		high = fmax(high, rec->v[i]);
-		rlow = fmin(rlow, ref[i]);
-		rhigh = fmax(rhigh, ref[i]);
+	for (size_t i = 0; i < a->rec->n; i++) {
+		low = fmin(low, a->rec->v[i]);
+		high = fmax(high, a->rec->v[i]);
+		rlow = fmin(rlow, a->ref[i]);
+		rhigh = fmax(rhigh, a->ref[i]);
 	}
-	for (size_t i = 0; i < rec->n; i++)
-		between += rec->v[i] > low && rec->v[i] < high;
+	for (size_t i = 0; i < a->rec->n; i++)
+		between += a->rec->v[i] > low && a->rec->v[i] < high;
 	bool torch = has(r, "min_val");
 	struct acc_value args[] = {named(torch ? "min_val" : "a", acc_of_float(low)),
 		named(torch ? "max_val" : "b", acc_of_float(high))};
-	if (between == 0 || !equals(rec, with(t, args, 2)))
+	if (between == 0 || !equals(a, with(a, args, 2)))
 		return NULL;
 	if (low == rlow)
 		return acc_arena_printf(r->mem, "as if its upper bound were %.6g", high);
@@ -250,9 +258,9 @@ bounds(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
 /* --- scales --- */
 
 static const char *
-scales(struct acc_trial *t, const struct acc_dense *rec)
+scales(const struct attempt *a)
 {
-	struct acc_replay *r = &t->r;
+	struct acc_replay *r = &a->t->r;
 	double s = 0;
 	const char *name = has(r, "scale") ? "scale" : has(r, "softmax_scale") ? "softmax_scale" : NULL;
 	const struct acc_value *q = given(r, "query");
@@ -269,28 +277,28 @@ scales(struct acc_trial *t, const struct acc_dense *rec)
 	r->why = NULL;
 	if (name == NULL || !(fabs(s) > 0) || fabs(fabs(s) - 1) < 1e-3)
 		return NULL;
-	if (matches_number(t, name, 1, rec))
+	if (matches_number(a, name, 1))
 		return "the scale is missing";
-	if (matches_number(t, name, 1 / s, rec))
+	if (matches_number(a, name, 1 / s))
 		return "the scale is inverted";
-	if (matches_number(t, name, s * s, rec))
+	if (matches_number(a, name, s * s))
 		return acc_arena_printf(r->mem, "scaled by %.4g in place of its root %.4g", s * s, s);
-	if (s > 0 && matches_number(t, name, sqrt(s), rec))
+	if (s > 0 && matches_number(a, name, sqrt(s)))
 		return acc_arena_printf(r->mem, "scaled by %.4g in place of its square %.4g", sqrt(s), s);
 	return NULL;
 }
 
 /* A factor that a reduction or a dropout explains. */
 static const char *
-factors(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
+factors(const struct attempt *a)
 {
-	struct acc_replay *r = &t->r;
-	double c = acc_residue_factor(rec, ref, NULL), p = 0.5, n = 0;
+	struct acc_replay *r = &a->t->r;
+	double c = acc_residue_factor(a->rec, a->ref, NULL), p = 0.5, n = 0;
 	const struct acc_value *x = given(r, "input");
-	if (!isfinite(c) || rec->n == 0 || x == NULL || x->type != ACC_A_TENSOR ||
-		!acc_residue_none(rec, acc_residue(rec, ref, c, NULL)))
+	if (!isfinite(c) || a->rec->n == 0 || x == NULL || x->type != ACC_A_TENSOR ||
+		!(acc_residue(a->rec, a->ref, c, NULL) < a->most))
 		return NULL;
-	n = (double)x->t->n / (double)rec->n;
+	n = (double)x->t->n / (double)a->rec->n;
 	bool mean = is(r, "mean ReduceMean"), sum = is(r, "sum ReduceSum");
 	if (mean && n > 1 && fabs(c / n - 1) < 1e-3)
 		return acc_arena_printf(r->mem, "a factor of %.4g too much: a sum in place of a mean", c);
@@ -304,11 +312,11 @@ factors(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
 
 /* A norm whose variance is divided by n - 1, or by n in place of it. */
 static const char *
-variance(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
+variance(const struct attempt *a)
 {
 	static const char less[] = "the variance is divided by n - 1 in place of n";
 	static const char more[] = "the variance is divided by n in place of n - 1";
-	struct acc_replay *r = &t->r;
+	struct acc_replay *r = &a->t->r;
 	const struct acc_value *x = given(r, "input");
 	double c, n = 1, correction = 1;
 	if (has(r, "correction")) {
@@ -317,20 +325,20 @@ variance(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
 		bool unbiased = correction != 0;
 		if (acc_arg_bool(r, "unbiased", &unbiased) < 0)
 			return NULL;
-		return matches_number(t, "correction", unbiased ? 0 : 1, rec)
+		return matches_number(a, "correction", unbiased ? 0 : 1)
 			? unbiased ? more : less : NULL;
 	}
 	if (strcmp(r->op->cls, "norm") != 0 || x == NULL || x->type != ACC_A_TENSOR || x->t->ndim < 2)
 		return NULL;
 	struct acc_value none = named("bias", (struct acc_value){.type = ACC_A_NONE});
-	const double *bare = given(r, "bias") == NULL ? ref : with(t, &none, 1);
-	double *shift = acc_doubles(r, rec->n);
+	const double *bare = given(r, "bias") == NULL ? a->ref : with(a, &none, 1);
+	double *shift = acc_doubles(r, a->rec->n);
 	if (bare == NULL || shift == NULL)
 		return NULL;
-	for (size_t i = 0; i < rec->n; i++)
-		shift[i] = ref[i] - bare[i];
-	c = acc_residue_factor(rec, bare, shift);
-	if (!isfinite(c) || !acc_residue_none(rec, acc_residue(rec, bare, c, shift)))
+	for (size_t i = 0; i < a->rec->n; i++)
+		shift[i] = a->ref[i] - bare[i];
+	c = acc_residue_factor(a->rec, bare, shift);
+	if (!isfinite(c) || !(acc_residue(a->rec, bare, c, shift) < a->most))
 		return NULL;
 	n = x->t->shape[1] == 0 ? 0 : (double)x->t->n / (double)x->t->shape[1]; /* batch norm */
 	if (!is(r, "batch_norm BatchNorm1d BatchNorm2d BatchNorm3d native_batch_norm"))
@@ -343,16 +351,16 @@ variance(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
 
 /* All steps so late that nothing is corrected any more. */
 static bool
-uncorrected(struct acc_trial *t, const struct acc_dense *rec)
+uncorrected(const struct attempt *a)
 {
-	struct acc_replay *r = &t->r;
+	struct acc_replay *r = &a->t->r;
 	uint32_t n = acc_arg_count(r, "params");
 	static double late = 1e9;
 	struct acc_dense step = {.dtype = ACC_F64, .n = 1, .v = &late};
 	if (has(r, "beta1_power")) {
 		struct acc_value args[] = {named("beta1_power", acc_of_float(0)),
 			named("beta2_power", acc_of_float(0))};
-		return equals(rec, with(t, args, 2));
+		return equals(a, with(a, args, 2));
 	}
 	struct acc_value steps = {.type = ACC_A_LIST, .n = n,
 		.item = acc_alloc(r->mem, (n + 1) * sizeof *steps.item)};
@@ -360,30 +368,30 @@ uncorrected(struct acc_trial *t, const struct acc_dense *rec)
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		steps.item[i] = acc_of_tensor(&step);
-	return matches(t, "state_steps", steps, rec);
+	return matches(a, "state_steps", steps);
 }
 
 static const char *
-steps(struct acc_trial *t, const struct acc_dense *rec)
+steps(const struct attempt *a)
 {
-	struct acc_replay *r = &t->r;
+	struct acc_replay *r = &a->t->r;
 	const struct acc_op *op = r->op;
 	double decay = 0;
 	if (strcmp(op->cls, "optimizer") != 0)
 		return NULL;
-	if (uncorrected(t, rec))
+	if (uncorrected(a))
 		return "the bias correction is missing";
-	if (has(r, "momentum") && matches_number(t, "momentum", 0, rec))
+	if (has(r, "momentum") && matches_number(a, "momentum", 0))
 		return "the momentum is missing";
 	if (!has(r, "weight_decay") || acc_arg_float(r, "weight_decay", &decay) < 0 || decay == 0)
 		return NULL;
-	if (matches_number(t, "weight_decay", 0, rec))
+	if (matches_number(a, "weight_decay", 0))
 		return "the weight decay is missing";
 	bool coupled = is(r, "fused_adam adam");
 	if (!coupled && !is(r, "fused_adamw adamw"))
 		return NULL;
 	r->op = acc_op_find(acc_str(coupled ? "adamw" : "adam"));
-	bool other = equals(rec, with(t, NULL, 0));
+	bool other = equals(a, with(a, NULL, 0));
 	r->op = op;
 	if (!other)
 		return NULL;
@@ -394,7 +402,7 @@ steps(struct acc_trial *t, const struct acc_dense *rec)
 /* --- all --- */
 
 static const char *
-numbers(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
+numbers(const struct attempt *a)
 {
 	static const double eps[] = {1e-5, 1e-6, 1e-12, 1e-8, 1e-3, 1e-2};
 	static const struct {
@@ -409,64 +417,54 @@ numbers(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
 	} left_out[] = {{"bias", NULL, "the bias is missing"},
 		{"weight", "norm", "the weight is missing"}, {"gamma", "norm", "the weight is missing"},
 		{"weight", "loss", "the weights of the classes are missing"}};
-	struct acc_replay *r = &t->r;
+	struct acc_replay *r = &a->t->r;
 	double smooth = 0;
 	for (size_t i = 0; i < sizeof word / sizeof *word; i++)
-		if (has(r, word[i].name) && matches(t, word[i].name, (struct acc_value){
-				.type = ACC_A_TEXT, .s = acc_str(word[i].value)}, rec))
+		if (has(r, word[i].name) && matches(a, word[i].name, (struct acc_value){
+				.type = ACC_A_TEXT, .s = acc_str(word[i].value)}))
 			return word[i].text;
 	for (size_t i = 0; i < 2 && has(r, "reduction"); i++)
-		if (matches(t, "reduction", (struct acc_value){.type = ACC_A_TEXT,
-				.s = acc_str(reduction[i].value)}, rec))
+		if (matches(a, "reduction", (struct acc_value){.type = ACC_A_TEXT,
+				.s = acc_str(reduction[i].value)}))
 			return acc_arena_printf(r->mem, "a factor of %.4g: %s",
-				acc_residue_factor(rec, ref, NULL), reduction[i].text);
+				acc_residue_factor(a->rec, a->ref, NULL), reduction[i].text);
 	for (size_t i = 0; has(r, "eps") && i < sizeof eps / sizeof *eps; i++)
-		if (matches_number(t, "eps", eps[i], rec))
+		if (matches_number(a, "eps", eps[i]))
 			return acc_arena_printf(r->mem, "as if eps were %g", eps[i]);
 	for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
 		if (given(r, left_out[i].name) != NULL &&
 			(left_out[i].cls == NULL || strcmp(left_out[i].cls, r->op->cls) == 0) &&
-			matches(t, left_out[i].name, (struct acc_value){.type = ACC_A_NONE}, rec))
+			matches(a, left_out[i].name, (struct acc_value){.type = ACC_A_NONE}))
 			return left_out[i].text;
 	if (has(r, "label_smoothing") && acc_arg_float(r, "label_smoothing", &smooth) > 0 &&
-		smooth > 0 && matches_number(t, "label_smoothing", 0, rec))
+		smooth > 0 && matches_number(a, "label_smoothing", 0))
 		return "label smoothing is missing";
-	if (transposed(t, "weight", rec) || transposed(t, "mat2", rec))
+	if (transposed(a, "weight") || transposed(a, "mat2"))
 		return "the second operand is transposed";
 	return NULL;
 }
 
 static const char *
-dimensions(struct acc_trial *t, const struct acc_dense *rec)
+dimensions(const struct attempt *a)
 {
-	const struct acc_value *x = given(&t->r, "input");
-	int64_t nd = x != NULL && x->type == ACC_A_TENSOR ? x->t->ndim : rec->ndim;
-	for (int64_t d = -1; has(&t->r, "dim") && d >= -nd; d--)
-		if (matches(t, "dim", acc_of_int(d), rec))
-			return acc_arena_printf(t->r.mem, "along dimension %lld", (long long)(d + nd));
+	const struct acc_value *x = given(&a->t->r, "input");
+	int64_t nd = x != NULL && x->type == ACC_A_TENSOR ? x->t->ndim : a->rec->ndim;
+	for (int64_t d = -1; has(&a->t->r, "dim") && d >= -nd; d--)
+		if (matches(a, "dim", acc_of_int(d)))
+			return acc_arena_printf(a->t->r.mem, "along dimension %lld", (long long)(d + nd));
 	return NULL;
 }
 
 const char *
 acc_cause_argument(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
 {
-	const char *s = numbers(t, rec, ref);
-	if (s == NULL)
-		s = masks(t, rec);
-	if (s == NULL)
-		s = slices(t, rec);
-	if (s == NULL)
-		s = bounds(t, rec, ref);
-	if (s == NULL)
-		s = scales(t, rec);
-	if (s == NULL)
-		s = factors(t, rec, ref);
-	if (s == NULL)
-		s = variance(t, rec, ref);
-	if (s == NULL)
-		s = steps(t, rec);
-	if (s == NULL)
-		s = dimensions(t, rec);
-	t->r.why = NULL;
+	static const char *(*const tries[])(const struct attempt *a) = {numbers, masks, slices, bounds,
+		scales, factors, variance, steps, dimensions};
+	struct attempt a = {t, rec, ref, fmin(acc_residue_most(rec), acc_residue(rec, ref, 1, NULL) / 3)};
+	const char *s = NULL;
+	for (size_t i = 0; i < sizeof tries / sizeof *tries && s == NULL; i++) {
+		s = tries[i](&a);
+		t->r.why = NULL;
+	}
 	return s;
 }

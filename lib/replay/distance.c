@@ -138,7 +138,8 @@ pairwise(struct acc_replay *r, struct acc_dense *out)
 		}
 		out->v[o] = total(&sum);
 		if (out->mag != NULL) /* each difference is rounded as its terms are large */
-			out->mag[o] = size * sqrt((double)s.len);
+			out->mag[o] = size * sqrt((double)s.len) +
+				2 * acc_roundings(out->dtype) * out->v[o];
 	}
 	return 0;
 }
@@ -168,7 +169,7 @@ cosine(struct acc_replay *r, struct acc_dense *out)
 		double size = fmax(sqrt(xx), eps) * fmax(sqrt(yy), eps);
 		out->v[o] = xy / size;
 		if (out->mag != NULL)
-			out->mag[o] = abs / size;
+			out->mag[o] = (abs + 3 * acc_roundings(out->dtype) * fabs(xy)) / size;
 	}
 	return 0;
 }
@@ -210,6 +211,9 @@ normalize(struct acc_replay *r, struct acc_dense *out)
 		double by = fmax(total(&sum), eps);
 		for (size_t k = 0; k < s.len; k++)
 			out->v[first + k * s.inner] = x->v[first + k * s.inner] / by;
+		for (size_t k = 0; k < s.len && out->mag != NULL; k++) /* the norm is rounded, too */
+			out->mag[first + k * s.inner] = acc_roundings(out->dtype) *
+				fabs(out->v[first + k * s.inner]);
 	}
 	return 0;
 }

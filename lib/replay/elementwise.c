@@ -82,6 +82,7 @@ unary(struct acc_replay *r, struct acc_dense *out)
 	if (acc_need_tensor(r, "input", &x) < 0 || arguments(r, out, &k) < 0 ||
 		acc_out_shape(r, out, x->shape, x->ndim) < 0)
 		return ACC_EUNSUP;
+	double step = acc_roundings(out->dtype);
 	for (size_t i = 0; i < out->n; i++) {
 		out->v[i] = which == BITWISE_NOT && out->dtype == ACC_BOOL ? x->v[i] == 0
 									  : function(which, x->v[i], &k);
@@ -89,6 +90,9 @@ unary(struct acc_replay *r, struct acc_dense *out)
 			out->mag[i] = which == LOGIT ? 1 / fmax(fabs(x->v[i]), 1e-300) + 1
 				: which == LGAMMA ? fabs(x->v[i] * log(fabs(x->v[i]) + 2)) + 1
 				: which >= NAN_TO_NUM ? 0 : 1 + fabs(x->v[i]);
+		/* The argument of sin, tanh of x are rounded. */
+		if (out->mag != NULL && isfinite(x->v[i]) && (which == SINC || which == TANHSHRINK))
+			out->mag[i] += step * fmin(1, fabs(x->v[i]));
 	}
 	return 0;
 }

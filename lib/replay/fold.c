@@ -136,6 +136,7 @@ fold(struct acc_replay *r, struct acc_dense *out)
 		return acc_cannot(r, "its inputs do not fit each other");
 	if (acc_out_shape(r, out, shape + !batch, batch ? 4 : 3) < 0)
 		return ACC_EUNSUP;
+	double step = acc_roundings(out->dtype);
 	for (size_t o = 0; o < out->n; o++)
 		out->v[o] = 0;
 	for (size_t k = 0; k < x->n; k++) {
@@ -145,7 +146,7 @@ fold(struct acc_replay *r, struct acc_dense *out)
 		s += i / cols / rows * each;
 		out->v[s] += x->v[k];
 		if (out->mag != NULL)
-			out->mag[s] += fabs(x->v[k]);
+			out->mag[s] += fabs(x->v[k]) + step * fabs(out->v[s]);
 	}
 	return 0;
 }

@@ -93,8 +93,11 @@ clip_norm(struct acc_replay *r, struct acc_dense *out)
 		if (acc_arg_item(r, "input", k, &x) <= 0 ||
 			acc_out_shape(r, &out[k], x->shape, x->ndim) < 0)
 			return acc_cannot(r, "its tensors were not recorded");
-		for (size_t i = 0; i < x->n; i++)
+		for (size_t i = 0; i < x->n; i++) {
 			out[k].v[i] = x->v[i] * by;
+			if (out[k].mag != NULL) /* norm and coefficient are rounded, too */
+				out[k].mag[i] = 2 * acc_roundings(out[k].dtype) * fabs(out[k].v[i]);
+		}
 	}
 	return 0;
 }

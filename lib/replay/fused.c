@@ -72,8 +72,9 @@ add_norm(struct acc_replay *r, struct acc_dense *out)
 		.nkw = 1, .nout = n};
 	if (acc_compose(r, &p, part) < 0)
 		return ACC_EUNSUP;
-	for (size_t i = 0; mag && i < part[0].n; i++) /* the sum may have been rounded first */
-		part[0].mag[i] += fabs(part[0].v[i]);
+	/* The sum may be rounded first. */
+	for (size_t i = 0; mag && i < part[0].n; i++)
+		part[0].mag[i] += acc_roundings(part[0].dtype) * fabs(part[0].v[i]);
 	if (at->sum < 0 || r->nrec <= (uint32_t)at->sum)
 		return 0;
 	struct acc_dense *s = &out[at->sum];
@@ -147,8 +148,9 @@ geglu(struct acc_replay *r, struct acc_dense *out)
 	for (size_t i = 0; i < act.n; i++) {
 		double up = x->v[i / inner * 2 * inner + i % inner + (left ? inner : 0)];
 		out[0].v[i] = up * act.v[i];
-		if (out[0].mag != NULL) /* the activation may have been rounded first */
-			out[0].mag[i] = fabs(up) * (act.mag[i] + fabs(act.v[i]));
+		if (out[0].mag != NULL) /* the activation may be rounded first */
+			out[0].mag[i] = fabs(up) * (act.mag[i] +
+				acc_roundings(out[0].dtype) * fabs(act.v[i]));
 		if (r->nrec > 1)
 			out[1].v[i] = act.v[i];
 		if (r->nrec > 1 && out[1].mag != NULL)

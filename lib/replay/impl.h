@@ -119,6 +119,9 @@ void acc_job_settle(struct acc_job *j);
 double acc_unit_of(enum acc_dtype t);
 /* Of what an operator computes with on its way to a result of this unit. */
 double acc_work_unit(double unit);
+/* So many of these are one of that: what is rounded to its dtype on the way adds itself so often
+ * to mag. */
+double acc_roundings(enum acc_dtype t);
 double acc_tiny_of(enum acc_dtype t);
 /* One element rounded to a dtype, as the hardware does to nearest; overflow gives infinity. */
 double acc_round_to(enum acc_dtype t, double x);

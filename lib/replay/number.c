@@ -30,6 +30,13 @@ acc_work_unit(double unit)
 	return fmin(unit, unit > 0x1p-20 ? 0x1p-18 : unit);
 }
 
+double
+acc_roundings(enum acc_dtype t)
+{
+	double unit = acc_unit_of(t);
+	return unit > 0 ? unit / acc_work_unit(unit) : 1;
+}
+
 /* Devices may flush what is not normal to zero, but not in f16, whose range is small. */
 double
 acc_tiny_of(enum acc_dtype t)

@@ -12,6 +12,7 @@ struct writer {
 	const double *rec;
 	uint32_t *times;   /* each element was written to */
 	bool self;         /* what was there before counts */
+	double step;       /* of a rounding, in units of mag */
 	bool twice;        /* an element was put more than once: which one stays is not laid down */
 };
 
@@ -20,6 +21,7 @@ start(struct acc_replay *r, const struct acc_dense *x, int how, bool self, struc
 	struct writer *w)
 {
 	*w = (struct writer){.how = how, .out = out, .rec = r->rec[0].v, .self = self,
+		.step = acc_roundings(out->dtype),
 		.times = acc_alloc(r->mem, x->n * sizeof *w->times)};
 	if (w->times == NULL)
 		return acc_cannot(r, "out of memory");
@@ -62,9 +64,12 @@ put(struct writer *w, size_t at, double v)
 	}
 	bool fresh = first && !w->self;
 	*y = fresh ? v : combine(w->how, *y, v);
-	if (w->out->mag != NULL)
-		w->out->mag[at] = w->how == MUL ? fabs(*y) * (1 + w->times[at])
-			: (fresh ? 0 : w->out->mag[at]) + fabs(v);
+	if (w->out->mag == NULL)
+		return;
+	double *mag = &w->out->mag[at];
+	*mag = w->how == MUL ? fabs(*y) * (1 + w->times[at]) : (fresh ? 0 : *mag) + fabs(v);
+	if (!first) /* atomic additions round each time */
+		*mag += fabs(*y) * w->step;
 }
 
 static int
