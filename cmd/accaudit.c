@@ -8,7 +8,7 @@
 enum { OPT_ROOT = 256 };
 
 static const struct cli_opt options[] = {
-	{'a', "all", NULL, "look at every part of large calls, however long it takes"},
+	{'a', "all", NULL, "look at every part of large calls, which takes long"},
 	{'l', "list", NULL, "list the operators that can be audited"},
 	{'j', "threads", "N", "threads (default: one per CPU)"},
 	{OPT_ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},

@@ -109,8 +109,11 @@ compare_level(struct seen *n, const struct acc_rec *r, const char *level)
 static void
 look(struct seen *n, const struct acc_rec *r)
 {
-	struct acc_str kind[2] = {acc_get_text(r, "a.", "kind"), acc_get_text(r, "b.", "kind")};
 	bool pair = acc_rec_is(r, "pair");
+	/* The first ones tell; there may be millions. */
+	if (n->tensors && (n->both || !pair))
+		return;
+	struct acc_str kind[2] = {acc_get_text(r, "a.", "kind"), acc_get_text(r, "b.", "kind")};
 	for (int s = 0; s < (pair ? 2 : 1); s++) {
 		struct acc_str k = pair ? kind[s] : r->kind;
 		n->side[s] |= pair && k.n > 0;

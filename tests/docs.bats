@@ -101,6 +101,13 @@ page_options() { # the same of a man page: the flags of its list items
 	run -0 timeout 60 accdiff "$ROOT/examples/demo/bench" "$ROOT/examples/demo/bench"
 }
 
+@test "the first screen of README is what the demo prints" {
+	cd "$ROOT/examples/demo"
+	script -qec "stty cols 80; accdiff device bench" /dev/null | sed 's/\x1b\[[0-9;]*m//g; s/\r//' >"$BATS_TEST_TMPDIR/shown"
+	sed -n '/^    [$] accdiff device bench/,/^Exit status/p' "$ROOT/README.md" | sed '1d; $d; s/^    //' |
+		sed '$d' | diff - "$BATS_TEST_TMPDIR/shown"
+}
+
 @test "the example reader reads what the programs write" {
 	run -0 bash -c "accdump-read '$ROOT/examples/demo/device' | '$ROOT/examples/read-stream'"
 	[[ $output == *Functional.gelu.1.forward* ]]
