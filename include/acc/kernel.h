@@ -9,7 +9,8 @@
  * lane i mod 16; lanes folded by halves (8, 4, 2, 1); blocks of a chunk, then chunks of 65,536
  * elements, added in order with a compensated sum. What is left out (not finite, behind the
  * end) adds +0. In whole blocks of two equal dtypes of 16 or 8 bits, the sums of d, r and e are
- * over the elements that differ, as if these stood next to each other. So the bits depend on no instruction set, compiler or number of threads.
+ * over the elements that differ, as if these stood next to each other. So the bits depend on no
+ * instruction set, compiler or number of threads.
  *
  * Error bounds, u = 2^-53: a sum of n terms t_i is within 136 u sum|t_i| of the exact sum of
  * its terms as rounded, for any n up to 2^50 (127 additions in a lane, 4 in the fold, and the
