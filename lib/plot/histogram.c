@@ -98,7 +98,7 @@ panel(struct gp *g, const struct box *b, uint64_t most, double lo, double hi, co
 	bool log = most > 100;
 	acc_gp_panel(g, b, 12, g->text ? 3 : 4.5, 1);
 	fprintf(g->f, "%sset logscale y\nset format y '%s'\nset yrange [%s:%g]\n", log ? "" : "un",
-		log ? "%.0e" : "%.0f", log ? "0.5" : "0", (double)most * (log ? 2 : 1.1));
+		log ? "%.0e" : "%g", log ? "0.5" : "0", (double)most * (log ? 2 : 1.1));
 	fprintf(g->f, "set xrange [%g:%g]\nset xlabel '%s'\n", lo, hi, what);
 	fprintf(g->f, "set key off\n%s", g->text ? "" : "set ylabel 'elements'\n");
 	acc_gp_item(g);

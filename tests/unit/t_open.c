@@ -175,7 +175,7 @@ main(void)
 	int64_t whole = acc_scan(stream.p, stream.n, NULL);
 	const uint8_t *p = stream.p + whole;
 	for (size_t n = 0; n < 300; n++) {
-		int64_t len = acc_decode_open(p, n, &r, &rest, NULL);
+		int64_t len = acc_decode_open(p, n, &r, NULL, &rest, NULL);
 		if (len == 0)
 			head = n + 1;
 		else
