@@ -31,13 +31,6 @@ with(const struct attempt *a, const struct acc_value *args, uint32_t n)
 	return rc == 0 ? out[0].v : NULL;
 }
 
-static struct acc_value
-named(const char *name, struct acc_value v)
-{
-	v.name = acc_str(name);
-	return v;
-}
-
 static bool
 equals(const struct attempt *a, const double *v)
 {
@@ -47,7 +40,7 @@ equals(const struct attempt *a, const double *v)
 static bool
 matches(const struct attempt *a, const char *name, struct acc_value v)
 {
-	v = named(name, v);
+	v = acc_named(name, v);
 	return equals(a, with(a, &v, 1));
 }
 
@@ -133,9 +126,9 @@ causal(const struct attempt *a, int64_t diagonal)
 	for (int64_t i = 0; i < (int64_t)d.n; i++)
 		d.v[i] = (i % shape[1] <= i / shape[1] + diagonal) == torch;
 	struct acc_value args[] = {
-		named(torch ? "attn_mask" : "atten_mask", acc_of_tensor(&d)),
-		torch ? named("is_causal", (struct acc_value){.type = ACC_A_BOOL})
-		      : named("sparse_mode", acc_of_int(0))};
+		acc_named(torch ? "attn_mask" : "atten_mask", acc_of_tensor(&d)),
+		torch ? acc_named("is_causal", (struct acc_value){.type = ACC_A_BOOL})
+		      : acc_named("sparse_mode", acc_of_int(0))};
 	return equals(a, with(a, args, 2));
 }
 
@@ -244,8 +237,8 @@ bounds(const struct attempt *a)
 	for (size_t i = 0; i < a->rec->n; i++)
 		between += a->rec->v[i] > low && a->rec->v[i] < high;
 	bool torch = has(r, "min_val");
-	struct acc_value args[] = {named(torch ? "min_val" : "a", acc_of_float(low)),
-		named(torch ? "max_val" : "b", acc_of_float(high))};
+	struct acc_value args[] = {acc_named(torch ? "min_val" : "a", acc_of_float(low)),
+		acc_named(torch ? "max_val" : "b", acc_of_float(high))};
 	if (between == 0 || !equals(a, with(a, args, 2)))
 		return NULL;
 	if (low == rlow)
@@ -330,7 +323,7 @@ variance(const struct attempt *a)
 	}
 	if (strcmp(r->op->cls, "norm") != 0 || x == NULL || x->type != ACC_A_TENSOR || x->t->ndim < 2)
 		return NULL;
-	struct acc_value none = named("bias", (struct acc_value){.type = ACC_A_NONE});
+	struct acc_value none = acc_named("bias", (struct acc_value){.type = ACC_A_NONE});
 	const double *bare = given(r, "bias") == NULL ? a->ref : with(a, &none, 1);
 	double *shift = acc_doubles(r, a->rec->n);
 	if (bare == NULL || shift == NULL)
@@ -358,8 +351,8 @@ uncorrected(const struct attempt *a)
 	static double late = 1e9;
 	struct acc_dense step = {.dtype = ACC_F64, .n = 1, .v = &late};
 	if (has(r, "beta1_power")) {
-		struct acc_value args[] = {named("beta1_power", acc_of_float(0)),
-			named("beta2_power", acc_of_float(0))};
+		struct acc_value args[] = {acc_named("beta1_power", acc_of_float(0)),
+			acc_named("beta2_power", acc_of_float(0))};
 		return equals(a, with(a, args, 2));
 	}
 	struct acc_value steps = {.type = ACC_A_LIST, .n = n,

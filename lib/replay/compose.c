@@ -61,6 +61,13 @@ acc_of_int(int64_t x)
 	return (struct acc_value){.type = ACC_A_INT, .i = x};
 }
 
+struct acc_value
+acc_named(const char *name, struct acc_value v)
+{
+	v.name = acc_str(name);
+	return v;
+}
+
 uint32_t
 acc_arg_count(const struct acc_replay *r, const char *name)
 {

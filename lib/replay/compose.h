@@ -22,6 +22,8 @@ int acc_between(struct acc_replay *r, enum acc_dtype t, const int64_t *shape, ui
 struct acc_value acc_of_tensor(const struct acc_dense *d);
 struct acc_value acc_of_float(double x);
 struct acc_value acc_of_int(int64_t x);
+/* As a keyword. */
+struct acc_value acc_named(const char *name, struct acc_value v);
 
 /* The k-th tensor of an argument that is a list of tensors, or one tensor (k = 0): with data.
  * 1, 0: there is none, or < 0 with acc_cannot. */

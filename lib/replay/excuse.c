@@ -58,7 +58,8 @@ overwritten(struct acc_trial *t, uint32_t k)
  * ones do not give it, others may. */
 static const char numbers[] = "LeakyReLU ELU CELU Softplus Hardtanh GELU Threshold Hardshrink "
 	"Softshrink Softmax LogSoftmax BatchNorm1d BatchNorm2d BatchNorm3d StridedSlice Elu "
-	"ApplyMomentum OneHot";
+	"ApplyMomentum OneHot CrossEntropyLoss NLLLoss MSELoss L1Loss SmoothL1Loss HuberLoss "
+	"BCELoss BCEWithLogitsLoss KLDivLoss";
 
 const char *
 acc_excuse(struct acc_trial *t, uint32_t k)

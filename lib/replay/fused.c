@@ -64,8 +64,7 @@ add_norm(struct acc_replay *r, struct acc_dense *out)
 	if (at->rstd >= 0 && r->nrec > (uint32_t)at->rstd)
 		part[n++] = out[at->rstd];
 	struct acc_value in[3] = {acc_of_tensor(&sum), acc_of_tensor(gamma), {.type = ACC_A_NONE}};
-	struct acc_value kw = acc_of_float(eps);
-	kw.name = ACC_STR("eps");
+	struct acc_value kw = acc_named("eps", acc_of_float(eps));
 	if (beta != NULL)
 		in[2] = acc_of_tensor(beta);
 	struct acc_part p = {.name = at->norm, .in = in, .kw = &kw, .nin = beta == NULL ? 2 : 3,

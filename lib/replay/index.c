@@ -16,6 +16,12 @@ embedding(struct acc_replay *r, struct acc_dense *out)
 	int64_t shape[ACC_DENSE_DIMS];
 	if (acc_need_tensor(r, "input", &ids) < 0 || acc_need_tensor(r, "weight", &w) < 0)
 		return ACC_EUNSUP;
+	/* ATen has them the other way round. */
+	if (acc_is_float(ids->dtype) && !acc_is_float(w->dtype)) {
+		const struct acc_dense *other = ids;
+		ids = w;
+		w = other;
+	}
 	if (w->ndim != 2 || ids->ndim + 1 > ACC_DENSE_DIMS)
 		return acc_cannot(r, "its weight is no matrix");
 	int64_t padding = -1;
@@ -448,6 +454,40 @@ apply(struct acc_replay *r, const struct acc_dense *x, const struct acc_value *i
 	return by_tensors(&s) ? advanced(r, x, &s, out) : acc_view_copy(r, &s.v, x->v, out);
 }
 
+/* ATen's index(x, [indices]): None stands for a whole dimension. */
+static int
+whole_dimensions(struct acc_replay *r, const struct acc_value *idx, struct acc_value *out)
+{
+	static struct acc_value all[3] = {{.type = ACC_A_NONE}, {.type = ACC_A_NONE},
+		{.type = ACC_A_NONE}};
+	*out = *idx;
+	if (idx->type != ACC_A_LIST)
+		return 0;
+	out->item = acc_alloc(r->mem, (idx->n + 1) * sizeof *out->item);
+	if (out->item == NULL)
+		return acc_cannot(r, "out of memory");
+	for (uint32_t i = 0; i < idx->n; i++) {
+		out->item[i] = idx->item[i];
+		if (idx->item[i].type == ACC_A_NONE)
+			out->item[i] = (struct acc_value){.type = ACC_A_SLICE, .item = all, .n = 3};
+	}
+	return 0;
+}
+
+/* The index of an operator that is a list of tensors, or None for those that are left whole. */
+static int
+by_list(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x;
+	const struct acc_value *idx = acc_arg(r, "index");
+	struct acc_value all;
+	if (acc_need_tensor(r, "input", &x) < 0)
+		return ACC_EUNSUP;
+	if (idx == NULL || idx->type != ACC_A_LIST)
+		return acc_cannot(r, "its index was not recorded");
+	return whole_dimensions(r, idx, &all) < 0 ? ACC_EUNSUP : apply(r, x, all.item, all.n, out);
+}
+
 int
 acc_index_places(struct acc_replay *r, const struct acc_dense *x, const struct acc_value *idx,
 	struct acc_dense *out)
@@ -460,6 +500,10 @@ acc_index_places(struct acc_replay *r, const struct acc_dense *x, const struct a
 		ints = idx->item[i].type == ACC_A_INT;
 	if (ints && x->ndim > 1)
 		return acc_cannot(r, "an index that may be a tuple or a list");
+	struct acc_value all = *idx;
+	if (acc_str_starts(r->name, "index_put") && whole_dimensions(r, idx, &all) < 0)
+		return ACC_EUNSUP;
+	idx = &all;
 	number.v = acc_doubles(r, x->n);
 	if (number.v == NULL || subscript(r, x, list ? idx->item : idx, list ? idx->n : 1, &s) < 0 ||
 		places(r, &s, &p) < 0 ||
@@ -493,12 +537,13 @@ getitem(struct acc_replay *r, struct acc_dense *out)
 #define MOVE(n, s, f)                                                                    \
 	{.names = n, .sig = s, .cls = "move", .rounding = ACC_EXACT, .eval = f}
 const struct acc_op acc_ops_index[] = {
-	MOVE("embedding Embedding", "input weight:move padding_idx max_norm norm_type scale_grad_by_freq sparse", embedding),
+	MOVE("embedding Embedding", "input:move weight:move padding_idx max_norm norm_type scale_grad_by_freq sparse", embedding),
 	MOVE("index_select", "input|x|self:move dim|axis index", index_select),
 	MOVE("gather gather_elements gather_d GatherD", "input|x|self:move dim|axis index", gather),
 	MOVE("take_along_dim", "input|x|self:move index|indices dim", along),
 	MOVE("take", "input|x|self:move index", take),
 	MOVE("masked_fill npu_masked_fill", "input|x|self:move mask value", masked_fill),
+	MOVE("index unsafe_index", "input|self:move index|indices", by_list),
 	MOVE("getitem", "input|self:move index", getitem),
 	{.names = NULL},
 };

@@ -224,18 +224,18 @@ pair_loss(struct acc_replay *r, struct acc_dense *out)
 		.eval = f, .which = w}
 #define PAIR "input:any target:any "
 const struct acc_op acc_ops_loss[] = {
-	LOSS("cross_entropy", "input:any target weight size_average ignore_index reduce reduction "
+	LOSS("cross_entropy CrossEntropyLoss", "input:any target weight size_average ignore_index reduce reduction "
 		"label_smoothing", class_loss, CROSS),
-	LOSS("nll_loss", "input:any target weight size_average ignore_index reduce reduction",
+	LOSS("nll_loss NLLLoss", "input:any target weight size_average ignore_index reduce reduction",
 		class_loss, NLL),
-	LOSS("mse_loss", PAIR "size_average reduce reduction", pair_loss, MSE),
-	LOSS("l1_loss", PAIR "size_average reduce reduction", pair_loss, L1),
-	LOSS("smooth_l1_loss", PAIR "size_average reduce reduction beta", pair_loss, SMOOTH_L1),
-	LOSS("huber_loss", PAIR "reduction beta|delta", pair_loss, HUBER),
-	LOSS("binary_cross_entropy", PAIR "weight size_average reduce reduction", pair_loss, BCE),
-	LOSS("binary_cross_entropy_with_logits", PAIR "weight size_average reduce reduction "
+	LOSS("mse_loss MSELoss", PAIR "size_average reduce reduction", pair_loss, MSE),
+	LOSS("l1_loss L1Loss", PAIR "size_average reduce reduction", pair_loss, L1),
+	LOSS("smooth_l1_loss SmoothL1Loss", PAIR "size_average reduce reduction beta", pair_loss, SMOOTH_L1),
+	LOSS("huber_loss HuberLoss", PAIR "reduction beta|delta", pair_loss, HUBER),
+	LOSS("binary_cross_entropy BCELoss", PAIR "weight size_average reduce reduction", pair_loss, BCE),
+	LOSS("binary_cross_entropy_with_logits BCEWithLogitsLoss", PAIR "weight size_average reduce reduction "
 		"pos_weight", pair_loss, BCE_LOGITS),
-	LOSS("kl_div", PAIR "size_average reduce reduction log_target", pair_loss, KL),
+	LOSS("kl_div KLDivLoss", PAIR "size_average reduce reduction log_target", pair_loss, KL),
 	{.names = NULL},
 };
 #undef PAIR

@@ -324,7 +324,8 @@ const struct acc_op acc_ops_norm[] = {
 	NORM("layer_norm npu_layer_norm npu_layer_norm_eval native_layer_norm",
 		"input|x:block normalized_shape weight:point bias:point eps", layer_norm,
 		layer_blocks, LAYER),
-	NORM("npu_rms_norm RmsNorm RMSNorm LlamaRMSNorm Qwen2RMSNorm",
+	NORM("npu_rms_norm RmsNorm RMSNorm FusedRMSNorm LlamaRMSNorm MistralRMSNorm "
+		"Qwen2RMSNorm Qwen3RMSNorm DeepseekV2RMSNorm DeepseekV3RMSNorm T5LayerNorm",
 		"input|self|x:block weight|gamma:point eps|epsilon", layer_norm, layer_blocks,
 		NPU_RMS),
 	NORM("rms_norm", "input:block normalized_shape weight:point eps", layer_norm,

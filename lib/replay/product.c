@@ -191,8 +191,8 @@ outer(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 	{.names = nm, .sig = s, .cls = "product", .rounding = ACC_FEW, .product = f, .which = w,  \
 		.streams = true}
 const struct acc_op acc_ops_product[] = {
-	PRODUCT("linear npu_linear Linear", "input|x:prod weight:prod bias:point", linear, 0),
-	PRODUCT("matmul bmm mm mv dot inner1d npu_bmmV2 inner", "input|x|self:prod "
+	PRODUCT("linear npu_linear Linear dense inner", "input|x|self:prod weight|other:prod bias:point", linear, 0),
+	PRODUCT("matmul bmm mm mv dot inner1d vdot npu_bmmV2", "input|x|self:prod "
 		"mat2|other|vec|y|tensor:prod", matmul, 0),
 	PRODUCT("rmatmul", "input|x|self:prod mat2|other:prod", matmul, 1),
 	PRODUCT("addmm baddbmm addmv", "input:point mat1|batch1|mat:prod mat2|batch2|vec:prod "

@@ -490,8 +490,42 @@ def faults(s):
          beta2=0.999, weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False)
 
 
+def arranged(s):
+    x, y = rand(2, 3), rand(2, 3)
+    s.do("Torch.hstack", torch.hstack, [x, y])
+    s.do("Torch.hstack", torch.hstack, [rand(2), rand(3)])
+    s.do("Torch.vstack", torch.vstack, [x, rand(3)])
+    s.do("Torch.dstack", torch.dstack, [x, y])
+    s.do("Torch.column_stack", torch.column_stack, [rand(2), x])
+    s.do("Torch.fliplr", torch.fliplr, x)
+    s.do("Torch.flipud", torch.flipud, x)
+    for k in (1, 2, -1):
+        s.do("Torch.rot90", torch.rot90, rand(2, 3, 2), k, (0, 2))
+    s.do("Torch.broadcast_tensors", lambda t: torch.broadcast_tensors(*t), [rand(3), rand(2, 1)])
+    s.do("Torch.diff", torch.diff, rand(3, 4, 2), 1, 1)
+    s.do("Torch.diff", torch.diff, ids([3, 5, 4]), grad=False)
+    s.do("Torch.slice_scatter", torch.slice_scatter, rand(5, 3), rand(2, 3), 0, 1, 5, 2)
+    s.do("Torch.select_scatter", torch.select_scatter, rand(3, 4), rand(3), 1, -1)
+    s.do("Torch.std_mean", torch.std_mean, rand(3, 4), 1)
+    s.do("Torch.var_mean", torch.var_mean, rand(3, 4), 0, unbiased=False, keepdim=True)
+    s.do("Torch.aminmax", torch.aminmax, rand(3, 4), dim=1, grad=False)
+    s.do("Torch.nansum", torch.nansum, ids([[nan, 1.5], [2.5, 3.0]]), 0, grad=False)
+    s.do("Functional.softmin", F.softmin, rand(3, 4), 1)
+    s.do("Torch.logcumsumexp", torch.logcumsumexp, rand(3, 4), 1)
+    s.do("Torch.cross", torch.cross, rand(4, 3), rand(4, 3), 1)
+    s.do("Torch.addr", torch.addr, rand(3), rand(2), rand(3), beta=0.5, alpha=2.0)
+    s.do("Torch.inner", torch.inner, rand(3, 4), rand(3, 4))
+    s.do("Torch.vdot", torch.vdot, rand(4), rand(4))
+    s.do("Aten.embedding.default", lambda w, i: F.embedding(i, w), rand(4, 3), ids([2, 0, 2]))
+    s.do("Aten.index.Tensor", lambda x, i: x[:, i[1]], rand(3, 4), [None, ids([2, 0])])
+    s.do("Aten.index_put.default", lambda x, i, v: torch.index_put(x, (
+         ids([[0], [1], [2]]), i[1]), v), rand(3, 4), [None, ids([2, 0])], rand(3, 2))
+    s.do("Module.loss.MSELoss", F.mse_loss, x, y, off=False)
+    s.do("Torch.hstack", torch.hstack, [rand(0), rand(2)], grad=False, off=False)
+
+
 FAMILIES = [scatters, orders, makers, patterns, distances, lists, optimizers, rarer, fused,
-            primitives, unaudited, faults]
+            primitives, arranged, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]
