@@ -55,10 +55,11 @@ int acc_bytes_more(struct acc_bytes *b, const uint8_t **p, size_t *n, struct acc
 /* What is buffered and not consumed. */
 size_t acc_bytes_peek(const struct acc_bytes *b, const uint8_t **p);
 void acc_bytes_skip(struct acc_bytes *b, size_t n); /* n <= what peek says */
-/* From now on read at most n bytes at a time. */
+/* From now on read at most n bytes at a time, if from a pipe, of which acc_bytes_move may then
+ * move the rest. */
 void acc_bytes_limit(struct acc_bytes *b, size_t n);
 /* Consume n bytes, and write them to fd: at *off of a file, which moves on; NULL: where it stands.
- * From and to pipes they are spliced, as far as they are not buffered. ACC_ETRUNC where the input
+ * Out of a pipe they are spliced, as far as they are not buffered. ACC_ETRUNC where the input
  * ends before. `name` of fd is for messages. */
 int acc_bytes_move(struct acc_bytes *b, size_t n, int fd, int64_t *off, const char *name,
 	struct acc_err *e);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "acc/inflate.h"
@@ -23,6 +24,7 @@ struct acc_bytes {
 	bool between;           /* a gzip member has ended and none has begun */
 	bool ended;             /* nothing more will come */
 	uint64_t left;          /* bytes of fd that are not read yet */
+	bool pipe;              /* and not compressed: what is in it may be moved on unseen */
 	size_t limit;           /* of one read */
 };
 
@@ -197,6 +199,8 @@ acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e)
 		acc_bytes_close(b);
 		return NULL;
 	}
+	struct stat st;
+	b->pipe = b->z == NULL && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
 	return b;
 }
 
@@ -235,18 +239,19 @@ acc_bytes_skip(struct acc_bytes *b, size_t n)
 void
 acc_bytes_limit(struct acc_bytes *b, size_t n)
 {
-	b->limit = n;
+	b->limit = b->pipe ? n : SIZE_MAX;
 }
 
 /* What can be moved without being seen: at most n bytes. Where it cannot, or fails, they are
- * copied, and whatever is wrong is found then. */
+ * copied, and whatever is wrong is found then. Not out of a file: its pages would go on as they
+ * are, and change with it until they are read. */
 static size_t
 splice_some(struct acc_bytes *b, size_t n, int fd, int64_t *off)
 {
 	size_t done = 0;
 	if (n > b->left)
 		n = (size_t)b->left;
-	while (b->start == b->end && b->z == NULL && done < n) {
+	while (b->start == b->end && b->pipe && done < n) {
 		off_t at = off == NULL ? 0 : (off_t)*off;
 		ssize_t k = splice(b->fd, NULL, fd, off == NULL ? NULL : &at, n - done, 0);
 		if (k < 0 && errno == EINTR)
