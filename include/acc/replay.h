@@ -83,6 +83,8 @@ struct acc_replay {
 	 * no gradient (the padding of an embedding) must not depend on the input then. */
 	bool gradient;
 	double guess;             /* a number that was not recorded, as an evaluation found it; or 0 */
+	/* If not NULL, nothing is evaluated: only where elements would be is noted. */
+	struct acc_notes *notes;
 	struct acc_arena *mem;    /* for one evaluation */
 	const char *why;          /* set by acc_cannot */
 };
@@ -127,6 +129,8 @@ struct acc_broadcast {
 	int64_t step[ACC_BROADCAST_MAX][ACC_DENSE_DIMS];
 	int64_t idx[ACC_DENSE_DIMS];
 	size_t at[ACC_BROADCAST_MAX];
+	uint32_t lead;                     /* of runs: dimensions before them */
+	uint8_t each[ACC_BROADCAST_MAX];   /* 1: as many elements as the run; 0: one for all of it */
 };
 /* false: they cannot be broadcast to that shape. */
 bool acc_broadcast_start(struct acc_broadcast *b, const int64_t *shape, uint32_t ndim,
@@ -135,6 +139,10 @@ bool acc_broadcast_start(struct acc_broadcast *b, const int64_t *shape, uint32_t
 int acc_broadcast_exact(struct acc_replay *r, struct acc_broadcast *b, const struct acc_dense *out,
 	const struct acc_dense *const *in, uint32_t nin);
 void acc_broadcast_next(struct acc_broadcast *b);
+/* Instead: runs of elements, in each of which an input has one element for each, or one for all.
+ * The length of a run; and on to the next one. */
+size_t acc_broadcast_run(struct acc_broadcast *b);
+void acc_broadcast_skip(struct acc_broadcast *b);
 
 /* --- a row of the table --- */
 
@@ -233,6 +241,9 @@ struct acc_op {
 	int (*product)(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p);
 	/* `product` looks at shapes only: elements are read as they are needed. */
 	bool streams;
+	/* Its outputs are its inputs' elements, elsewhere: eval says where through lib/replay/view.h,
+	 * or calls acc_cannot where r->notes is there and it looks at elements. */
+	bool views;
 	/* How a large call is cut; NULL: it is not. Looks at shapes only. 0, or what acc_cannot
 	 * returned. */
 	int (*cut)(struct acc_replay *r, struct acc_cut *c);

@@ -326,10 +326,10 @@ acc_broadcast_exact(struct acc_replay *r, struct acc_broadcast *b, const struct 
 		? 0 : acc_cannot(r, "its recorded output has another shape than its inputs give");
 }
 
-void
-acc_broadcast_next(struct acc_broadcast *b)
+static void
+next(struct acc_broadcast *b, uint32_t ndim)
 {
-	for (uint32_t d = b->ndim; d-- > 0;) {
+	for (uint32_t d = ndim; d-- > 0;) {
 		for (uint32_t k = 0; k < b->nin; k++)
 			b->at[k] += (size_t)b->step[k][d];
 		if (++b->idx[d] < b->shape[d])
@@ -338,4 +338,43 @@ acc_broadcast_next(struct acc_broadcast *b)
 			b->at[k] -= (size_t)(b->step[k][d] * b->shape[d]);
 		b->idx[d] = 0;
 	}
+}
+
+void
+acc_broadcast_next(struct acc_broadcast *b)
+{
+	next(b, b->ndim);
+}
+
+/* Dimensions at the end in which no input is broadcast, or each that is, is so in all of them. */
+size_t
+acc_broadcast_run(struct acc_broadcast *b)
+{
+	size_t len = 1;
+	for (uint32_t k = 0; k < b->nin; k++)
+		b->each[k] = 2; /* not known yet */
+	b->lead = b->ndim;
+	while (b->lead > 0) {
+		uint32_t d = b->lead - 1;
+		bool fits = true;
+		for (uint32_t k = 0; k < b->nin && b->shape[d] != 1; k++) {
+			uint8_t each = b->step[k][d] != 0;
+			fits &= b->each[k] == 2 || b->each[k] == each;
+		}
+		if (!fits)
+			break;
+		for (uint32_t k = 0; k < b->nin && b->shape[d] != 1; k++)
+			b->each[k] = b->step[k][d] != 0;
+		len *= (size_t)b->shape[d];
+		b->lead = d;
+	}
+	for (uint32_t k = 0; k < b->nin; k++)
+		b->each[k] = b->each[k] == 1;
+	return len == 0 ? 1 : len;
+}
+
+void
+acc_broadcast_skip(struct acc_broadcast *b)
+{
+	next(b, b->lead);
 }

@@ -119,6 +119,23 @@ rounding_mode(struct acc_replay *r, double (**f)(double))
 	return rc;
 }
 
+/* Runs in which each operand is one number, or as many as the output. */
+static bool
+fast(int which, struct acc_broadcast *b, const struct acc_dense *const *in, struct acc_dense *out)
+{
+	static const int of[] = {[ADD] = ACC_HOT_ADD, [SUB] = ACC_HOT_SUB, [RSUB] = ACC_HOT_SUB,
+		[MUL] = ACC_HOT_MUL, [DIV] = ACC_HOT_DIV, [RDIV] = ACC_HOT_DIV};
+	if (which > RDIV)
+		return false;
+	size_t len = acc_broadcast_run(b);
+	int first = which == RSUB || which == RDIV;
+	for (size_t i = 0; i < out->n; i += len, acc_broadcast_skip(b))
+		acc_hot()->binary((enum acc_hot_binary)of[which], in[first]->v + b->at[first],
+			b->each[first], in[1 - first]->v + b->at[1 - first], b->each[1 - first],
+			len, out->v + i);
+	return true;
+}
+
 static int
 binary(struct acc_replay *r, struct acc_dense *out)
 {
@@ -133,6 +150,8 @@ binary(struct acc_replay *r, struct acc_dense *out)
 		acc_arg_float(r, "alpha", &alpha) < 0 ||
 		rounding_mode(r, &round) < 0 || acc_broadcast_exact(r, &b, out, in, 2) < 0)
 		return ACC_EUNSUP;
+	if (round == NULL && alpha == 1 && fast(which, &b, in, out))
+		return 0;
 	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
 		double x = apply(which, in[0]->v[b.at[0]], alpha * in[1]->v[b.at[1]]);
 		out->v[i] = round != NULL ? round(x) : x;

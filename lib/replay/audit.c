@@ -313,7 +313,7 @@ work(void *arg)
 {
 	struct acc_audit *a = arg;
 	struct acc_reader reader = {a->roots, &a->files, malloc((size_t)ACC_CHUNK * 16), {0},
-		a->opt.all};
+		{0}, a->opt.all};
 	/* One piece of memory for all parts. */
 	acc_alloc(&reader.room, ROOM);
 	acc_arena_reset(&reader.room);
@@ -334,6 +334,7 @@ work(void *arg)
 	}
 	pthread_mutex_unlock(&a->lock);
 	acc_arena_release(&reader.room);
+	acc_buf_release(&reader.raw);
 	free(reader.scratch);
 	return NULL;
 }

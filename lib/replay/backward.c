@@ -92,7 +92,7 @@ fits(const struct inputs *in, const struct acc_pass_of *p, bool by_pos)
 }
 
 struct acc_held *
-acc_gradient_input(struct acc_trial *t, uint32_t i)
+acc_gradient_input(struct acc_trial *t, uint32_t i, struct acc_str *mode)
 {
 	struct inputs in;
 	if (!list_inputs(t, &in))
@@ -101,6 +101,8 @@ acc_gradient_input(struct acc_trial *t, uint32_t i)
 	if (by_pos && !fits(&in, &t->j->bwd, true))
 		return NULL;
 	const struct input *x = input_of(&in, i, by_pos);
+	if (x != NULL && mode != NULL)
+		*mode = x->mode;
 	return x == NULL ? NULL : x->h;
 }
 

@@ -21,6 +21,7 @@ struct piece {
 	int64_t shape[ACC_DENSE_DIMS]; /* its own, as parts have it before dimension `dim` */
 	uint32_t skip;                 /* how many of the output's dimensions it lacks in front */
 	bool whole;
+	bool point;                    /* a gradient that is told element by element */
 	size_t at, n;                  /* what room holds */
 	double *room;
 	size_t cap;
@@ -31,6 +32,7 @@ struct cutter {
 	struct acc_trial t;            /* of the whole */
 	const struct acc_op *op;
 	struct acc_cut cut;
+	struct acc_str mode;
 	const struct acc_dense *out;   /* the first output */
 	struct piece *list;
 	size_t n, cap;
@@ -93,6 +95,7 @@ copy(struct cutter *c)
 		return ACC_ENOMEM;
 	c->part = *j;
 	c->part.mem = (struct acc_arena){0};
+	c->part.part = true;
 	for (int i = 0; i < 2; i++) {
 		const struct acc_pass_of *p = i == 0 ? &j->fwd : &j->bwd;
 		struct acc_pass_of *q = i == 0 ? &c->part.fwd : &c->part.bwd;
@@ -180,7 +183,7 @@ lie_gradients(struct cutter *c)
 		if (j->bwd.out[i].type != ACC_A_TENSOR)
 			continue;
 		struct acc_held *g = (struct acc_held *)(void *)j->bwd.out[i].t;
-		const struct acc_held *x = acc_gradient_input(&c->t, i);
+		const struct acc_held *x = acc_gradient_input(&c->t, i, &c->mode);
 		struct piece *p = piece_of(c, g), *q = x == NULL ? NULL : piece_of(c, x);
 		if (q == NULL)
 			return false;
@@ -188,6 +191,7 @@ lie_gradients(struct cutter *c)
 		memcpy(p->shape, q->shape, sizeof p->shape);
 		p->skip = q->skip;
 		p->whole = q->whole;
+		p->point = acc_str_is(c->mode, "point");
 	}
 	return out.good;
 }
@@ -236,6 +240,39 @@ largest(const struct cutter *c, uint32_t dim)
 	return most;
 }
 
+/* --- gradients of what several parts see --- */
+
+static struct piece *
+gradient(const struct cutter *c, uint32_t k)
+{
+	const struct acc_pass_of *p = &c->j->bwd;
+	for (uint32_t i = 0; i < p->nout; i++)
+		if (p->out[i].type == ACC_A_TENSOR && k-- == 0)
+			return piece_of(c, (struct acc_held *)(void *)p->out[i].t);
+	return NULL;
+}
+
+static bool
+is_shared(const struct cutter *c, const struct piece *p)
+{
+	for (uint32_t o = 0; o <= c->dim; o++)
+		if (c->out->shape[o] > 1 && p->step[o] == 0)
+			return true;
+	return false;
+}
+
+/* Sums that several parts add to are of single elements. */
+static bool
+can_share(const struct cutter *c)
+{
+	for (uint32_t k = 0; c->j->backward && k < c->j->nresult; k++) {
+		const struct piece *p = gradient(c, k);
+		if (p != NULL && !p->point && is_shared(c, p))
+			return false;
+	}
+	return true;
+}
+
 static bool
 choose(struct cutter *c)
 {
@@ -257,7 +294,7 @@ choose(struct cutter *c)
 	c->parts = c->along;
 	for (uint32_t d = 0; d < dim; d++)
 		c->parts *= (size_t)c->out->shape[d];
-	return c->parts > 1;
+	return c->parts > 1 && can_share(c);
 }
 
 /* --- one part --- */
@@ -392,27 +429,6 @@ affordable(const struct cutter *c)
 	size_t n = share >= 1 ? c->parts : (size_t)((double)c->parts * share);
 	n = n < FEWEST ? FEWEST : n;
 	return j->reader->all || n > c->parts ? c->parts : n;
-}
-
-/* --- gradients of what several parts see --- */
-
-static struct piece *
-gradient(const struct cutter *c, uint32_t k)
-{
-	const struct acc_pass_of *p = &c->j->bwd;
-	for (uint32_t i = 0; i < p->nout; i++)
-		if (p->out[i].type == ACC_A_TENSOR && k-- == 0)
-			return piece_of(c, (struct acc_held *)(void *)p->out[i].t);
-	return NULL;
-}
-
-static bool
-is_shared(const struct cutter *c, const struct piece *p)
-{
-	for (uint32_t o = 0; o <= c->dim; o++)
-		if (c->out->shape[o] > 1 && p->step[o] == 0)
-			return true;
-	return false;
 }
 
 /* Whether there are any. */

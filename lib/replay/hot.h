@@ -30,6 +30,12 @@ struct acc_line {
 	bool dot_square, add_square; /* there, f is a^2, else |a| */
 };
 
+struct acc_affine {
+	double mean, scale, size;
+	const double *w, *b; /* each of n, or one for all */
+	bool each;
+};
+
 enum acc_hot_binary { ACC_HOT_ADD, ACC_HOT_SUB, ACC_HOT_MUL, ACC_HOT_DIV };
 
 struct acc_hot {
@@ -48,6 +54,12 @@ struct acc_hot {
 	void (*binary)(enum acc_hot_binary which, const double *x, size_t xstep, const double *y,
 		size_t ystep, size_t n, double *out);
 	void (*exp)(const double *x, double less, size_t n, double *out); /* of x - less */
+	/* The largest, or NaN if one is. */
+	double (*top)(const double *x, size_t n);
+	/* y[i] /= sum; mag (NULL: not wanted) is that times |x - top|, where this is finite. */
+	void (*part)(double *y, const double *x, double top, double sum, size_t n, double *mag);
+	/* out = (x - mean) scale w + b, and mag = (|x| + size) scale |w| + |b|; w, b NULL: 1, 0 */
+	void (*affine)(const double *x, size_t n, const struct acc_affine *f, double *out, double *mag);
 	double (*sum)(const double *x, size_t n, double *abs);
 	double (*squares)(const double *x, double less, size_t n);
 	bool (*finite)(const double *x, size_t n);

@@ -326,6 +326,72 @@ exps(const double *x, double less, size_t n, double *out)
 }
 
 static double
+top(const double *x, size_t n)
+{
+	vd m[K];
+	vi nan[K] = {0};
+	double all = -INFINITY;
+	bool none = true;
+	size_t i = 0;
+	LANES m[k] = ALL(-INFINITY);
+	for (; i + 16 <= n; i += 16)
+		LANES {
+			vd v = AT(x + i + k * W);
+			m[k] = PICK((vi)(v > m[k]), v, m[k]);
+			nan[k] |= (vi)(v != v);
+		}
+	none = !any(nan);
+	all = most(m);
+	for (; i < n; i++) {
+		all = x[i] > all ? x[i] : all;
+		none &= !isnan(x[i]);
+	}
+	return none ? all : NAN;
+}
+
+static void
+part(double *y, const double *x, double upto, double total, size_t n, double *mag)
+{
+	for (size_t i = 0; i < n; i++)
+		y[i] /= total;
+	if (mag == NULL)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		double d = fabs(x[i] - upto);
+		mag[i] = d < INFINITY ? y[i] * d : mag[i];
+	}
+}
+
+static void
+affine(const double *x, size_t n, const struct acc_affine *f, double *out, double *mag)
+{
+	static const double one = 1, zero = 0;
+	const double *w = f->w == NULL ? &one : f->w, *b = f->b == NULL ? &zero : f->b;
+	size_t ws = f->each && f->w != NULL, bs = f->each && f->b != NULL;
+	const double mean = f->mean, scale = f->scale, size = f->size;
+	if (ws == 1 && bs == 1)
+		for (size_t i = 0; i < n; i++)
+			out[i] = (x[i] - mean) * scale * w[i] + b[i];
+	else if (ws == 1)
+		for (size_t i = 0; i < n; i++)
+			out[i] = (x[i] - mean) * scale * w[i] + *b;
+	else
+		for (size_t i = 0; i < n; i++)
+			out[i] = (x[i] - mean) * scale * *w + b[i * bs];
+	if (mag == NULL)
+		return;
+	if (ws == 1 && bs == 1)
+		for (size_t i = 0; i < n; i++)
+			mag[i] = (fabs(x[i]) + size) * scale * fabs(w[i]) + fabs(b[i]);
+	else if (ws == 1)
+		for (size_t i = 0; i < n; i++)
+			mag[i] = (fabs(x[i]) + size) * scale * fabs(w[i]) + fabs(*b);
+	else
+		for (size_t i = 0; i < n; i++)
+			mag[i] = (fabs(x[i]) + size) * scale * fabs(*w) + fabs(b[i * bs]);
+}
+
+static double
 sum(const double *x, size_t n, double *abs)
 {
 	vd s[K] = {0}, a[K] = {0};
@@ -374,5 +440,5 @@ all_finite(const double *x, size_t n)
 	return good;
 }
 
-const struct acc_hot HOT = {USABLE, bf16, f16, f32, judge, dot, line, binary, exps, sum, squares,
-	all_finite};
+const struct acc_hot HOT = {USABLE, bf16, f16, f32, judge, dot, line, binary, exps,
+	top, part, affine, sum, squares, all_finite};

@@ -46,6 +46,7 @@ struct acc_job {
 	struct acc_audited *result; /* one for each output record, see below */
 	struct acc_tally *tally;    /* as many: what they come of */
 	struct acc_reader *reader;
+	bool part;                  /* it is a part of a large call: there are many more */
 	struct acc_shared *shared;  /* of a part of a backward call: as many again, or NULL */
 	bool shared_only;           /* of this part, no other gradient is tested */
 	uint32_t nresult;
@@ -157,6 +158,7 @@ struct acc_reader {
 	pthread_mutex_t *lock;
 	void *scratch; /* for ACC_CHUNK elements */
 	struct acc_arena room; /* for the parts of calls */
+	struct acc_buf raw;    /* for a tensor as it is stored */
 	bool all;      /* look at all of them */
 };
 /* All tensors of the job, in order. */
@@ -166,6 +168,8 @@ int acc_job_load(struct acc_job *j);
 /* Open them instead, where they can be read at any place and are not small. */
 int acc_job_open(struct acc_job *j);
 void acc_job_shut(struct acc_job *j);
+/* Stored elements as doubles. */
+void acc_widen(enum acc_dtype t, const void *p, size_t n, double *out);
 /* n elements of one that is open, from `first` on. 0, or < 0 with err set. */
 int acc_held_read(struct acc_job *j, struct acc_held *h, size_t first, size_t n, double *out);
 
@@ -206,8 +210,9 @@ int acc_trial_open(struct acc_trial *t, struct acc_job *j, const struct acc_op *
 int acc_trial_product(struct acc_trial *t);
 /* And what it gives. 0, or < 0: it cannot be evaluated. */
 int acc_trial_start(struct acc_trial *t, struct acc_job *j, const struct acc_op *op);
-/* Which input the i-th gradient of a backward call is of; NULL: none, or nobody knows. */
-struct acc_held *acc_gradient_input(struct acc_trial *t, uint32_t i);
+/* Which input the i-th gradient of a backward call is of, and what the row says of it (NULL: not
+ * wanted); NULL: none, or nobody knows. */
+struct acc_held *acc_gradient_input(struct acc_trial *t, uint32_t i, struct acc_str *mode);
 /* A fresh set of outputs to evaluate into; with room for mag if so. NULL: no memory. */
 struct acc_dense *acc_trial_outputs(struct acc_trial *t, bool mag);
 void acc_forward(struct acc_trial *t);

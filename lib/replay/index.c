@@ -290,7 +290,7 @@ by_tensor(struct acc_replay *r, const struct acc_dense *t, struct subscript *s, 
 		s->by[(*d)++] = t;
 		return 0;
 	}
-	if (t->ndim == 0 || nonzero(r, t, &one) < 0)
+	if (t->ndim == 0 || r->notes != NULL || nonzero(r, t, &one) < 0)
 		return acc_cannot(r, "an index that is not understood");
 	for (uint32_t a = 0; a < t->ndim; a++)
 		s->by[(*d)++] = &one[a];
@@ -451,6 +451,8 @@ apply(struct acc_replay *r, const struct acc_dense *x, const struct acc_value *i
 	int rc = subscript(r, x, idx, n, &s);
 	if (rc < 0)
 		return rc;
+	if (by_tensors(&s) && r->notes != NULL)
+		return acc_cannot(r, "its indices are not known yet");
 	return by_tensors(&s) ? advanced(r, x, &s, out) : acc_view_copy(r, &s.v, x->v, out);
 }
 
@@ -535,7 +537,8 @@ getitem(struct acc_replay *r, struct acc_dense *out)
 }
 
 #define MOVE(n, s, f)                                                                    \
-	{.names = n, .sig = s, .cls = "move", .rounding = ACC_EXACT, .eval = f}
+	{.names = n, .sig = s, .cls = "move", .rounding = ACC_EXACT, .eval = f, \
+		.views = f == getitem}
 const struct acc_op acc_ops_index[] = {
 	MOVE("embedding Embedding", "input:move weight:move padding_idx max_norm norm_type scale_grad_by_freq sparse", embedding),
 	MOVE("index_select", "input|x|self:move dim|axis index", index_select),

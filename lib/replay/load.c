@@ -9,8 +9,8 @@
 		memcpy(&x, b + i * sizeof x, sizeof x);                                  \
 		out[i] = (double)x;                                                      \
 	}
-static void
-widen(enum acc_dtype t, const void *p, size_t n, double *out)
+void
+acc_widen(enum acc_dtype t, const void *p, size_t n, double *out)
 {
 	const struct acc_hot *hot = acc_hot();
 	const uint8_t *b = p;
@@ -65,7 +65,7 @@ read_some(struct acc_job *j, struct acc_held *h, struct acc_pay *p, size_t first
 		const void *got;
 		if (acc_pay_read(p, first + at, k, j->reader->scratch, &got, &e) < 0)
 			return failed(j, h, &e);
-		widen(h->ref.dtype, got, k, out + at);
+		acc_widen(h->ref.dtype, got, k, out + at);
 		at += k;
 	}
 	look(h, out, n);

@@ -47,8 +47,7 @@ same_order(struct acc_replay *r, struct acc_dense *out)
 		return ACC_EUNSUP;
 	if (out->n != x->n)
 		return acc_cannot(r, "its recorded output has another shape than its inputs give");
-	memcpy(out->v, x->v, x->n * sizeof *x->v);
-	return 0;
+	return acc_view_same(r, x, out);
 }
 
 static double
@@ -66,6 +65,8 @@ convert(struct acc_replay *r, struct acc_dense *out)
 	const struct acc_dense *x;
 	if (acc_need_tensor(r, "input", &x) < 0 || acc_out_shape(r, out, x->shape, x->ndim) < 0)
 		return ACC_EUNSUP;
+	if (r->notes != NULL)
+		return acc_view_same(r, x, out);
 	for (size_t i = 0; i < x->n; i++)
 		out->v[i] = cast(out->dtype, x->v[i]);
 	return 0;
@@ -263,7 +264,11 @@ join(struct acc_replay *r, struct acc_dense *out)
 		size_t len = stack ? inner : (fits ? (size_t)x->shape[dim] * inner : 0);
 		if (!fits || at + len > total)
 			return acc_cannot(r, "its tensors do not fit its output");
-		for (size_t o = 0; o < outer; o++)
+		struct acc_view v = {.ndim = 2, .shape = {(int64_t)outer, (int64_t)len},
+			.stride = {(int64_t)total, 1}, .first = (int64_t)at};
+		if (r->notes != NULL && acc_view_note(r, out->v, &v, x->v, false) < 0)
+			return ACC_EUNSUP;
+		for (size_t o = 0; r->notes == NULL && o < outer; o++)
 			memcpy(out->v + o * total + at, x->v + o * len, len * sizeof *x->v);
 		at += len;
 	}
@@ -414,8 +419,18 @@ triangle(struct acc_replay *r, struct acc_dense *out)
 	return 0;
 }
 
+static int
+planes(struct acc_replay *r, struct acc_cut *c)
+{
+	uint32_t n = r->rec[0].ndim;
+	c->lead = n < 2 ? 0 : n - 2;
+	return 0;
+}
+
 #define MOVE(n, s, f, w)                                                                 \
-	{.names = n, .sig = s, .cls = "move", .rounding = ACC_EXACT, .eval = f, .which = w}
+	{.names = n, .sig = s, .cls = "move", .rounding = ACC_EXACT, .eval = f, .which = w, \
+		.views = f != expand && f != roll && f != repeat && f != pad && f != triangle,  \
+		.cut = f == expand ? acc_cut_point : f == triangle ? planes : NULL}
 const struct acc_op acc_ops_move[] = {
 	MOVE("view reshape view_as_shape Reshape unsafe_view reshape_alias npu_reshape", "input|x|self:move *shape|size", same_order, 0),
 	MOVE("contiguous clone detach flatten ravel squeeze unsqueeze expand_dims ExpandDims Squeeze view_as "
@@ -423,7 +438,7 @@ const struct acc_op acc_ops_move[] = {
 		"input|x|self:move", same_order, 0),
 	{.names = "to float half bfloat16 double long int bool byte short type type_as cpu cuda npu "
 		"astype cast npu_dtype_cast npu_format_cast to_copy requires_grad Cast",
-		.sig = "input|x|self:move", .cls = "cast", .rounding = ACC_ONCE, .eval = convert},
+		.sig = "input|x|self:move", .cls = "cast", .rounding = ACC_ONCE, .eval = convert, .views = true, .cut = acc_cut_point},
 	MOVE("transpose swapaxes swapdims t T mT adjoint", "input|x|self:move dim0|axis0 dim1|axis1",
 		swap, 0),
 	MOVE("permute Transpose npu_transpose", "input|x|self:move *dims|axis", permute, 0),

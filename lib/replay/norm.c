@@ -30,18 +30,16 @@ measure(const double *x, const struct layout *l, size_t group, double eps, bool 
 	struct stats s = {0};
 	size_t a0 = l->over_a ? 0 : group / l->b, a1 = l->over_a ? l->a : a0 + 1;
 	size_t b = group % l->b, n = (a1 - a0) * l->c;
-	double sq = 0;
-	for (int pass = centre ? 0 : 1; pass < 2; pass++)
-		for (size_t a = a0; a < a1; a++) {
-			const double *p = x + (a * l->b + b) * l->c;
-			for (size_t c = 0; c < l->c; c++) {
-				if (pass == 0) {
-					s.mean += p[c] / (double)n;
-					s.size += fabs(p[c]) / (double)n;
-				} else
-					sq += (p[c] - s.mean) * (p[c] - s.mean);
-			}
-		}
+	const struct acc_hot *hot = acc_hot();
+	double sq = 0, sum = 0, abs = 0, one;
+	for (size_t a = a0; centre && a < a1; a++) {
+		sum += hot->sum(x + (a * l->b + b) * l->c, l->c, &one);
+		abs += one;
+	}
+	s.mean = sum / (double)n;
+	s.size = abs / (double)n;
+	for (size_t a = a0; a < a1; a++)
+		sq += hot->squares(x + (a * l->b + b) * l->c, s.mean, l->c);
 	s.rstd = 1 / sqrt(sq / (double)n + eps);
 	return s;
 }
@@ -52,6 +50,22 @@ struct affine {
 	size_t n, step; /* element i takes w[i / step % n] */
 };
 
+/* Elements [from, from + n), all of one group. */
+static void
+run(const double *x, size_t from, size_t n, const struct stats *s, const struct affine *f,
+	struct acc_dense *out)
+{
+	for (size_t i = from, len; i < from + n; i += len) {
+		size_t k = i / f->step % f->n;
+		bool each = f->step == 1;
+		len = each ? f->n - k : f->step - i % f->step;
+		len = len < from + n - i ? len : from + n - i;
+		struct acc_affine h = {s->mean, s->rstd, s->size, f->w == NULL ? NULL : f->w + k,
+			f->b == NULL ? NULL : f->b + k, each};
+		acc_hot()->affine(x + i, len, &h, out->v + i, out->mag == NULL ? NULL : out->mag + i);
+	}
+}
+
 static void
 apply(const struct acc_dense *x, const struct layout *l, const struct affine *f, bool centre,
 	double eps, struct acc_dense *out)
@@ -61,15 +75,7 @@ apply(const struct acc_dense *x, const struct layout *l, const struct affine *f,
 		struct stats s = measure(x->v, l, g, eps, centre);
 		size_t a0 = l->over_a ? 0 : g / l->b, a1 = l->over_a ? l->a : a0 + 1;
 		for (size_t a = a0; a < a1; a++)
-			for (size_t c = 0; c < l->c; c++) {
-				size_t i = (a * l->b + g % l->b) * l->c + c;
-				double w = f->w == NULL ? 1 : f->w[i / f->step % f->n];
-				double b = f->b == NULL ? 0 : f->b[i / f->step % f->n];
-				out->v[i] = (x->v[i] - s.mean) * s.rstd * w + b;
-				if (out->mag != NULL)
-					out->mag[i] = (fabs(x->v[i]) + s.size) * s.rstd *
-						fabs(w) + fabs(b);
-			}
+			run(x->v, (a * l->b + g % l->b) * l->c, l->c, &s, f, out);
 	}
 }
 

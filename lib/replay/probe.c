@@ -182,7 +182,7 @@ acc_adjoint_block(struct acc_adjoint *a, bool whole)
 		p.fdown == NULL)
 		return acc_cannot(&t->r, "out of memory");
 	p.h = STEP * scale_of(a);
-	int probes = n > MANY ? FEW_PROBES : PROBES;
+	int probes = t->j->part ? 1 : n > MANY ? FEW_PROBES : PROBES;
 	for (int k = 0; k < probes && rc == 0; k++) {
 		rc = evaluate(a, &p, (uint64_t)k + 1);
 		if (rc == 0) {

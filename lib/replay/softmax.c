@@ -32,7 +32,15 @@ along(struct acc_replay *r, const struct acc_dense **x, struct along *s)
 static void
 one(const double *x, size_t n, size_t step, bool log_of, double *y, double *mag)
 {
-	double top = -INFINITY, sum = 0;
+	const struct acc_hot *hot = acc_hot();
+	double top = -INFINITY, sum = 0, abs;
+	if (step == 1 && !log_of) {
+		top = hot->top(x, n);
+		hot->exp(x, top, n, y);
+		sum = hot->sum(y, n, &abs);
+		hot->part(y, x, top, sum, n, mag);
+		return;
+	}
 	for (size_t i = 0; i < n; i++)
 		top = isnan(x[i * step]) || x[i * step] > top ? x[i * step] : top;
 	for (size_t i = 0; i < n; i++)

@@ -40,12 +40,34 @@ next(const struct acc_view *v, struct walk *w)
 }
 
 int
+acc_view_note(struct acc_replay *r, const double *all, const struct acc_view *v, const double *part,
+	bool of_input)
+{
+	if (r->notes->n == ACC_NOTES)
+		return acc_cannot(r, "too many parts");
+	r->notes->list[r->notes->n++] = (struct acc_note){all, part, *v, of_input};
+	return 0;
+}
+
+int
+acc_view_same(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense *out)
+{
+	struct acc_view v = {.ndim = 1, .shape = {(int64_t)x->n}, .stride = {1}};
+	if (r->notes != NULL)
+		return acc_view_note(r, x->v, &v, out->v, true);
+	memcpy(out->v, x->v, x->n * sizeof *x->v);
+	return 0;
+}
+
+int
 acc_view_copy(struct acc_replay *r, const struct acc_view *v, const double *from,
 	const struct acc_dense *out)
 {
 	struct walk w = {.at = v->first};
 	if (acc_out_shape(r, out, v->shape, v->ndim) < 0)
 		return ACC_EUNSUP;
+	if (r->notes != NULL)
+		return acc_view_note(r, from, v, out->v, true);
 	for (size_t i = 0; i < out->n; i++, next(v, &w))
 		out->v[i] = from[w.at];
 	return 0;
