@@ -106,14 +106,14 @@ hostile() { # folder, largest element of the output
 	for f in table tsv md json; do
 		run -1 accdiff -a -f $f device bench
 		[[ $output == *Functional.E* ]]
-		! LC_ALL=C grep -q $'\x1b\|\x9b\|\xe2\x80\xae' <<<"$output"
+		is_plain <<<"$output"
 	done
 	run -1 accdiff device bench
 	[ "${#lines[@]}" -eq 5 ]
 	truncate -s -3 device/step0/rank0/dump.json
 	mv device $'dev\e[1mice'
 	run -2 accdiff $'dev\e[1mice' bench
-	! LC_ALL=C grep -q $'\x1b\|\x9b\|\xe2\x80\xae' <<<"$output"
+	is_plain <<<"$output"
 }
 
 @test "msprobe's own table" {

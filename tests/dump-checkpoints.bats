@@ -45,7 +45,7 @@ measured() { # dump: what is measured of each tensor, by name
 }
 
 @test "weights of two checkpoints are compared whatever their formats" {
-	run -0 bash -c "accdump-read $W/same.safetensors | accalign - $W/bins | accmetric |
+	run -0 --separate-stderr bash -c "accdump-read $W/same.safetensors | accalign - $W/bins | accmetric |
 		accfmt --tsv --no-header -c a.name,b.name,m.equal"
 	[ "${#lines[@]}" -eq 14 ]
 	while IFS=$'\t' read -r a b equal; do

@@ -203,7 +203,7 @@ payload() { # dump, name of the expectation
 	echo '["x", 0, [], "torch.float32", [3, 4], []]' >d/dump.pkl
 	rm -r d/dump
 	ln -s .. d/dump
-	run -0 list file accdump-read d
+	run -0 --separate-stderr list file accdump-read d
 	[ "${lines[0]}${lines[1]}" = "" ]
 }
 

@@ -7,6 +7,11 @@ PATH=$BIN:$PATH
 export BIN DATA PATH ROOT
 unset NO_COLOR
 
+# Standard input holds nothing that a terminal would obey: ESC, 8-bit controls, turns of direction.
+is_plain() {
+	! LC_ALL=C grep -q $'\x1b\|\xc2[\x80-\x9f]\|\xe2\x80\xae'
+}
+
 # One line on stderr that begins with the program's name, exit status 2.
 fails() { # text that the line must hold, command...
 	local want=$1
