@@ -19,7 +19,8 @@ with(const struct attempt *a, const struct acc_value *args, uint32_t n)
 	struct acc_dense *out = acc_trial_outputs(t, false);
 	if (kw == NULL || out == NULL)
 		return NULL;
-	memcpy(kw, args, n * sizeof *kw);
+	for (uint32_t i = 0; i < n; i++)
+		kw[i] = args[i];
 	if (r->nkw > 0)
 		memcpy(kw + n, old, r->nkw * sizeof *kw);
 	r->kw = kw;

@@ -75,7 +75,7 @@ sliding(struct acc_replay *r, const struct acc_dense *x, struct acc_dense *out)
 	v.shape[v.ndim] = size;
 	v.stride[v.ndim++] = v.stride[dim];
 	v.shape[dim] = (v.shape[dim] - size) / step + 1;
-	v.stride[dim] *= step;
+	v.stride[dim] *= v.shape[dim] > 1 ? step : 1;
 	return acc_view_copy(r, &v, x->v, out);
 }
 

@@ -305,6 +305,120 @@ unpermute_tokens(struct acc_replay *r, struct acc_dense *out)
 	return 0;
 }
 
+/* --- products of groups of rows --- */
+
+/* Where each group of rows ends: group_list, of ends or (type 1) of sizes. */
+static int
+group_ends(struct acc_replay *r, uint32_t n, int64_t rows, int64_t *end)
+{
+	int64_t type = 0, at = 0;
+	const struct acc_value *v = acc_arg(r, "group_list");
+	const struct acc_dense *t = NULL;
+	uint32_t got = 0;
+	if (acc_arg_int(r, "group_list_type", &type) < 0 || v == NULL)
+		return acc_cannot(r, "its groups were not recorded");
+	if (v->type == ACC_A_TENSOR) {
+		if (acc_need_tensor(r, "group_list", &t) < 0)
+			return ACC_EUNSUP;
+		for (; got < n && got < t->n; got++)
+			end[got] = fabs(t->v[got]) < 0x1p40 ? (int64_t)t->v[got] : -1;
+	} else if (acc_arg_ints(r, "group_list", end, n, &got) < 0) {
+		return ACC_EUNSUP;
+	}
+	for (uint32_t k = 0; k < got; k++) {
+		int64_t to = type == 1 ? at + end[k] : end[k];
+		if (end[k] < 0 || end[k] > rows || to < at || to > rows)
+			return acc_cannot(r, "its groups do not fit its input");
+		end[k] = at = to;
+	}
+	return got == n && type <= 1 ? 0 : acc_cannot(r, "its groups do not fit its input");
+}
+
+/* Rows [from, to) of x times one weight, into the same rows of out. */
+static int
+group_product(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense *w,
+	const struct acc_dense *bias, int64_t from, int64_t to, struct acc_dense *out)
+{
+	struct acc_dense rows = *x, part = *out;
+	rows.shape[0] = part.shape[0] = to - from;
+	rows.n = (size_t)((to - from) * x->shape[1]);
+	part.n = (size_t)((to - from) * out->shape[1]);
+	rows.v += from * x->shape[1];
+	part.v += from * out->shape[1];
+	if (part.mag != NULL)
+		part.mag += from * out->shape[1];
+	if (w->ndim != 2 || w->shape[1] != out->shape[1])
+		return acc_cannot(r, "its inputs do not fit each other");
+	struct acc_value in[] = {acc_of_tensor(&rows), acc_of_tensor(w)};
+	struct acc_part p = {.name = "matmul", .in = in, .nin = 2, .nout = 1};
+	if (acc_compose(r, &p, &part) < 0)
+		return ACC_EUNSUP;
+	if (bias != NULL && bias->n != (size_t)out->shape[1])
+		return acc_cannot(r, "its inputs do not fit each other");
+	for (size_t i = 0; bias != NULL && i < part.n; i++)
+		part.v[i] += bias->v[i % bias->n];
+	return 0;
+}
+
+/* A weight of each group: a list of them, or one tensor of all. */
+static int
+weight_of(struct acc_replay *r, uint32_t k, struct acc_dense *w)
+{
+	const struct acc_dense *t;
+	uint32_t n = acc_arg_count(r, "weight");
+	if (acc_arg_item(r, "weight", n == 1 ? 0 : k, &t) <= 0)
+		return acc_cannot(r, "its weights were not recorded");
+	*w = *t;
+	if (n > 1 || t->ndim == 2)
+		return 0;
+	if (t->ndim != 3 || (int64_t)k >= t->shape[0])
+		return acc_cannot(r, "its inputs do not fit each other");
+	*w = (struct acc_dense){.dtype = t->dtype, .ndim = 2, .shape = {t->shape[1], t->shape[2]},
+		.n = t->n / (size_t)t->shape[0]};
+	w->v = t->v + k * w->n;
+	return 0;
+}
+
+/* npu_grouped_matmul: list by list, or groups of rows of one tensor into one. */
+static int
+grouped_matmul(struct acc_replay *r, struct acc_dense *out)
+{
+	enum { GROUPS = 512 };
+	const struct acc_dense *x, *b = NULL;
+	struct acc_dense w;
+	int64_t end[GROUPS], type = -1;
+	uint32_t nx = acc_arg_count(r, "input"), n = acc_arg_count(r, "weight");
+	static const char *const more[] = {"scale", "offset", "antiquant_scale", "antiquant_offset",
+		"per_token_scale", "activation_input"};
+	for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+		if (acc_arg_count(r, more[i]) > 0)
+			return acc_cannot(r, "an argument is not understood");
+	if (acc_arg_int(r, "group_type", &type) < 0 || nx == 0 || n == 0)
+		return acc_cannot(r, "its tensors were not recorded");
+	bool rows = nx == 1 && r->nrec == 1 && acc_arg(r, "group_list") != NULL;
+	if (acc_arg_item(r, "input", 0, &x) <= 0 || (rows && type > 0))
+		return acc_cannot(r, "an argument is not understood");
+	if (rows && n == 1 && acc_arg_item(r, "weight", 0, &b) > 0 && b->ndim == 3)
+		n = b->shape[0] < GROUPS ? (uint32_t)b->shape[0] : GROUPS + 1;
+	if (n > GROUPS || (!rows && (nx != n || r->nrec != n)))
+		return acc_cannot(r, "outputs that are not understood");
+	if (rows && group_ends(r, n, x->ndim == 2 ? x->shape[0] : 0, end) < 0)
+		return ACC_EUNSUP;
+	for (uint32_t k = 0; k < n; k++) {
+		struct acc_dense *o = &out[rows ? 0 : k];
+		b = NULL;
+		if (weight_of(r, k, &w) < 0 || acc_arg_item(r, "bias", k, &b) < 0 ||
+			(!rows && acc_arg_item(r, "input", k, &x) <= 0))
+			return acc_cannot(r, "its tensors were not recorded");
+		if (x->ndim != 2 || o->ndim != 2 || o->shape[0] != x->shape[0])
+			return acc_cannot(r, "its inputs do not fit each other");
+		if (group_product(r, x, &w, b, rows && k > 0 ? end[k - 1] : 0,
+			    rows ? end[k] : x->shape[0], o) < 0)
+			return ACC_EUNSUP;
+	}
+	return rows && end[n - 1] != x->shape[0] ? acc_cannot(r, "its groups do not fit its input") : 0;
+}
+
 #define ROW(n, s, c, f, w)                                                               \
 	{.names = n, .sig = s, .cls = c, .rounding = ACC_FEW, .eval = f, .which = w}
 const struct acc_op acc_ops_fused[] = {
@@ -322,6 +436,10 @@ const struct acc_op acc_ops_fused[] = {
 		.flags = ACC_UNIT_SCALE, .eval = soft_cross_entropy},
 	ROW("npu_moe_gating_top_k_softmax", "input|x finished|finished_optional k", "softmax",
 		gating, 0),
+	ROW("npu_grouped_matmul grouped_matmul GroupedMatmul", "input|x:any weight:any bias:any scale "
+		"offset antiquant_scale antiquant_offset per_token_scale group_list "
+		"activation_input activation_quant_scale activation_quant_offset split_item "
+		"group_type group_list_type", "product", grouped_matmul, 0),
 	{.names = "npu_moe_token_permute moe_token_permute", .sig = "input|tokens|x:move indices "
 		"num_out_tokens padded_mode", .cls = "move", .rounding = ACC_EXACT,
 		.eval = permute_tokens},

@@ -341,6 +341,18 @@ def fused(s):
          rand(4, 5), torch.softmax(rand(4, 5), -1))
     s.do("NPU.npu_moe_gating_top_k_softmax", lambda x, f, k: (*torch.softmax(x, -1).topk(k),
          torch.arange(x.shape[0] * k).view(k, -1).t()), rand(4, 6), None, 2, grad=False, off=False)
+    gx, gw = rand(6, 3), rand(3, 3, 4)
+
+    def grouped(x, w, group_list, **k):
+        x, w = x[0], w[0]
+        ends = [0] + list(group_list)
+        return torch.cat([x[a:b] @ w[i] for i, (a, b) in enumerate(zip(ends, ends[1:]))])
+    s.do("NPU.npu_grouped_matmul", grouped, [gx], [gw], group_list=[2, 3, 6], split_item=3,
+         group_type=0)
+    s.do("NPU.npu_grouped_matmul", lambda x, w, group_list, **k: grouped(x, w, group_list.cumsum(0)
+         .tolist()), [gx], [gw], group_list=ids([0, 4, 2]), group_list_type=1, group_type=0)
+    s.do("NPU.npu_grouped_matmul", lambda x, w, b: [p @ q + c for p, q, c in zip(x, w, b)],
+         [rand(2, 3), rand(4, 5)], [rand(3, 4), rand(5, 2)], [rand(4), rand(2)])
     tokens, choice = rand(4, 3), ids([[0, 2], [1, 0], [2, 1], [0, 1]])
     order = choice.flatten().argsort(stable=True)
     s.do("NPU.npu_moe_token_permute", lambda t, i: (t[order // 2], order.argsort()), tokens, choice)
