@@ -400,7 +400,8 @@ main(int argc, char **argv)
 		case 256:
 			way = acc_aligner_find(optarg);
 			if (way == NULL)
-				cli_usage("--preset: no way of pairing is called '%s'", optarg);
+				cli_usage("--preset: no way of pairing is called '%s'; --list"
+					" shows them", optarg);
 			break;
 		case 257:
 			join.nsteps = pairs("--steps", optarg, &steps);

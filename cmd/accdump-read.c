@@ -108,7 +108,7 @@ static void
 list_formats(void)
 {
 	for (size_t i = 0; i < acc_ndumps; i++)
-		cli_item(acc_dumps[i]->name, 10, acc_dumps[i]->help);
+		cli_item(acc_dumps[i]->name, 13, acc_dumps[i]->help);
 	cli_printed();
 }
 

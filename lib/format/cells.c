@@ -81,6 +81,15 @@ default_keys(const struct acc_rec *r, bool for_people)
 }
 
 
+uint32_t
+acc_plain_run(struct acc_str s, char a, char b)
+{
+	uint32_t i = 0;
+	while (i < s.n && s.p[i] >= 0x20 && s.p[i] < 0x7f && s.p[i] != a && s.p[i] != b)
+		i++;
+	return i;
+}
+
 static struct acc_str
 list(const struct acc_val *v, struct acc_arena *m)
 {

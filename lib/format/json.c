@@ -31,6 +31,11 @@ string(FILE *out, struct acc_str s)
 	putc('"', out);
 	while (s.n > 0) {
 		int32_t code;
+		uint32_t run = acc_plain_run(s, '"', '\\');
+		fwrite(s.p, 1, run, out);
+		s = (struct acc_str){s.p + run, s.n - run};
+		if (s.n == 0)
+			break;
 		uint32_t len = acc_char(s, &code);
 		if (code < 0) /* a byte that is no UTF-8 */
 			fputs("\\ufffd", out);

@@ -8,6 +8,11 @@ put(FILE *out, struct acc_str c)
 {
 	while (c.n > 0) {
 		int32_t code;
+		uint32_t run = acc_plain_run(c, '\\', '\\');
+		fwrite(c.p, 1, run, out);
+		c = (struct acc_str){c.p + run, c.n - run};
+		if (c.n == 0)
+			break;
 		uint32_t n = acc_char(c, &code);
 		const char *as = code == '\t' ? "\\t" : code == '\n' ? "\\n" : code == '\r' ? "\\r"
 							 : code == '\\' ? "\\\\" : NULL;

@@ -411,7 +411,8 @@ nothing(const struct acc_plot *p, struct acc_err *e)
 	if (measured && p->opt.nmetrics == 0)
 		return acc_fail(e, ACC_EFORMAT, "no pair has a number to draw: name one by --metrics");
 	if (p->opt.nmetrics > 0)
-		return acc_fail(e, ACC_EFORMAT, "no pair has a number %s", p->keys[0]);
+		return acc_fail(e, ACC_EFORMAT, "no pair has a number %s: accmetric --list has the"
+			" names", p->keys[0]);
 	return acc_fail(e, ACC_EFORMAT, "no pair was measured: is accmetric missing from the pipe?");
 }
 
