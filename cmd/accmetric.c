@@ -33,6 +33,8 @@ static const struct cli cli = {
 static struct cli_out *out;
 static struct acc_gauge *gauge;
 static bool quiet, ended; /* ended: all records are read */
+static double start;      /* when the first came */
+static uint64_t records;  /* that went out */
 
 static double
 seconds(void)
@@ -47,14 +49,12 @@ seconds(void)
 static void
 progress(bool last)
 {
-	static double start, shown;
-	static uint64_t records;
+	static double shown;
 	double now = seconds(), left = 0;
 	struct stat st;
 	uint64_t waiting;
-	records++;
-	if (start == 0)
-		start = shown = now;
+	if (shown == 0)
+		shown = start;
 	if (last && shown > start)
 		fputs("\r\033[K", stderr);
 	if (last || now - shown < (shown > start ? 0.2 : 1))
@@ -66,8 +66,9 @@ progress(bool last)
 		left = t * (double)waiting / bytes;
 	else if (at > 0 && fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
 		left = t * (double)(st.st_size - at) / (double)at;
-	fprintf(stderr, "\r\033[K%s: %llu records, %.1f GB, %.2f GB/s", cli.prog,
-		(unsigned long long)records, 1e-9 * bytes, 1e-9 * bytes / t);
+	fprintf(stderr, "\r\033[K%s: %llu records", cli.prog, (unsigned long long)records);
+	if (bytes > 0)
+		fprintf(stderr, ", %.1f GB, %.2f GB/s", 1e-9 * bytes, 1e-9 * bytes / t);
 	if (left > 0)
 		fprintf(stderr, ", %.0f s left", left);
 	fflush(stderr);
@@ -78,9 +79,17 @@ emit(void *arg, struct acc_rec *r)
 {
 	(void)arg;
 	cli_put(out, r);
+	records++;
 	if (!quiet)
 		progress(false);
 	return 0;
+}
+
+static void
+idle(void *arg)
+{
+	(void)arg;
+	progress(false);
 }
 
 static void
@@ -176,14 +185,18 @@ main(int argc, char **argv)
 	out = cli_out_open(log, nlog, argc, argv);
 	acc_in_leave_open(in);
 	opt.in = in;
+	opt.idle = quiet ? NULL : idle;
 	gauge = acc_gauge_open(roots, &opt, emit, trouble, NULL, &e);
 	if (gauge == NULL)
 		cli_die_err(&e);
 	struct acc_rec *r;
 	int rc;
-	while ((rc = acc_in_next(in, &r, &e)) > 0)
+	while ((rc = acc_in_next(in, &r, &e)) > 0) {
+		if (start == 0)
+			start = seconds();
 		if (acc_gauge_put(gauge, r, &e) < 0)
 			cli_die_err(&e);
+	}
 	ended = true;
 	if (rc < 0 || acc_gauge_end(gauge, &e) < 0)
 		cli_die_err(&e);

@@ -82,6 +82,8 @@ struct acc_gauge_opt {
 	double rtol, atol;  /* of m.outside; < 0: torch.testing's for the coarser dtype */
 	const char *tmpdir; /* for payload that comes in the stream, */
 	struct acc_in *in;  /* whose data records may then be open; or NULL */
+	/* Called some times a second while nothing comes out, where that takes long; or NULL. */
+	void (*idle)(void *arg);
 };
 
 /* A record, in the order of the input; valid during the call. < 0 stops. */
@@ -97,8 +99,8 @@ struct acc_gauge *acc_gauge_open(struct acc_roots *roots, const struct acc_gauge
 int acc_gauge_put(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e);
 /* No more records: what is still waiting comes out. */
 int acc_gauge_end(struct acc_gauge *m, struct acc_err *e);
-/* Bytes of tensors measured so far, and those of tensors that were put and are not finished. */
-uint64_t acc_gauge_bytes(const struct acc_gauge *m, uint64_t *waiting);
+/* Bytes of tensors measured so far (of large ones, parts), and those of tensors that were put and are not finished. */
+uint64_t acc_gauge_bytes(struct acc_gauge *m, uint64_t *waiting);
 void acc_gauge_close(struct acc_gauge *m);
 
 #endif

@@ -102,6 +102,10 @@ int acc_meter_add(struct acc_meter *m, void *tag, struct acc_operand a, struct a
 int acc_meter_add_task(struct acc_meter *m, void (*task)(void *tag), void *tag, struct acc_err *e);
 /* The oldest result. 1: *out filled; 0: nothing is queued, or (wait false) not finished yet. */
 int acc_meter_take(struct acc_meter *m, bool wait, struct acc_reading *out);
+/* Wait until there is a result to take, or nothing is queued, at most so long: false, neither. */
+bool acc_meter_wait(struct acc_meter *m, double seconds);
+/* Bytes that were read for large tensors whose result is not taken yet. */
+uint64_t acc_meter_bytes(struct acc_meter *m);
 void acc_meter_close(struct acc_meter *m);
 
 #endif

@@ -78,10 +78,13 @@ acc_gauge_close(struct acc_gauge *m)
 }
 
 uint64_t
-acc_gauge_bytes(const struct acc_gauge *m, uint64_t *waiting)
+acc_gauge_bytes(struct acc_gauge *m, uint64_t *waiting)
 {
-	*waiting = m->queued - m->bytes;
-	return m->bytes;
+	uint64_t n = m->bytes + acc_meter_bytes(m->meter);
+	if (n > m->queued) /* views that are larger than their storage */
+		n = m->queued;
+	*waiting = m->queued - n;
+	return n;
 }
 
 /* --- the ring --- */
@@ -191,6 +194,8 @@ confirm(struct acc_gauge *m, struct slot *s)
 static int
 take(struct acc_gauge *m, bool wait)
 {
+	while (wait && m->opt.idle != NULL && !acc_meter_wait(m->meter, 0.25))
+		m->opt.idle(m->arg);
 	if (acc_meter_take(m->meter, wait, &m->reading) == 0)
 		return 0;
 	struct slot *s = m->reading.tag;

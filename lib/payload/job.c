@@ -376,6 +376,13 @@ acc_measure_merge(struct acc_measure *m, const struct acc_part *p)
 		acc_two_merge(&m->two, &p->two);
 }
 
+uint64_t
+acc_measure_bytes(const struct acc_measure *m)
+{
+	return m->a.one.n * acc_dtypes[m->a.ref.dtype].size * m->a.present +
+	       m->b.one.n * acc_dtypes[m->b.ref.dtype].size * m->b.present;
+}
+
 void
 acc_measure_all(struct acc_measure *m, struct acc_desk *d, struct acc_part *p)
 {

@@ -70,6 +70,8 @@ void acc_measure_unit(struct acc_measure *m, uint64_t u, struct acc_desk *d,
 void acc_measure_merge(struct acc_measure *m, const struct acc_part *part);
 /* All units, in order; *part is for working. */
 void acc_measure_all(struct acc_measure *m, struct acc_desk *d, struct acc_part *part);
+/* Bytes of all units that are merged. */
+uint64_t acc_measure_bytes(const struct acc_measure *m);
 /* After the last merge: check the checksums, close the files. */
 void acc_measure_end(struct acc_measure *m);
 void acc_measure_reading(struct acc_measure *m, struct acc_reading *out);

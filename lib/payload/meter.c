@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { MAX_THREADS = 256, AUTO_THREADS = 16, SLOTS_PER_THREAD = 4, STACK = 1 << 20 };
 /* Arrays that are walked by strides need some MiB each: not too many at a time. */
@@ -314,6 +315,36 @@ acc_meter_take(struct acc_meter *m, bool wait, struct acc_reading *out)
 	m->reading[m->taken++ % ACC_METER_QUEUE] = *out;
 	acc_measure_close(&en->m);
 	return 1;
+}
+
+bool
+acc_meter_wait(struct acc_meter *m, double seconds)
+{
+	struct timespec t;
+	if (m->taken == m->added)
+		return true;
+	const struct entry *en = entry_at(m, m->taken);
+	clock_gettime(CLOCK_REALTIME, &t);
+	const int64_t ns = t.tv_nsec + (int64_t)(seconds * 1e9);
+	t.tv_sec += ns / 1000000000;
+	t.tv_nsec = ns % 1000000000;
+	pthread_mutex_lock(&m->lock);
+	while (en->state != DONE && pthread_cond_timedwait(&m->done, &m->lock, &t) == 0)
+		;
+	const bool done = en->state == DONE;
+	pthread_mutex_unlock(&m->lock);
+	return done;
+}
+
+uint64_t
+acc_meter_bytes(struct acc_meter *m)
+{
+	uint64_t n = 0;
+	pthread_mutex_lock(&m->lock);
+	for (uint64_t i = m->taken; i < m->begun; i++)
+		n += entry_at(m, i)->state == SHARED ? acc_measure_bytes(&entry_at(m, i)->m) : 0;
+	pthread_mutex_unlock(&m->lock);
+	return n;
 }
 
 void

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -388,6 +389,40 @@ again(void)
 	acc_meter_close(m);
 }
 
+static atomic_bool go;
+
+static void
+wait_for_go(void *tag)
+{
+	while (!atomic_load(&go))
+		usleep(1000);
+	++*(int *)tag;
+}
+
+/* Work of another kind, between two tensors; waiting for it. */
+static void
+tasks(void)
+{
+	struct acc_ref a = refer("a.bin", ACC_F32, 1250);
+	static struct acc_reading r[3];
+	int done = 0;
+	struct acc_meter *m = acc_meter_open(roots,
+		&(struct acc_meter_opt){2, false, true, -1, -1}, NULL);
+	ok(acc_meter_wait(m, 60), "there is nothing to wait for");
+	acc_meter_add_task(m, wait_for_go, &done, NULL);
+	acc_meter_add(m, NULL, side(&a), side(NULL), 0, NULL);
+	acc_meter_add_task(m, wait_for_go, &done, NULL);
+	ok(!acc_meter_wait(m, 0.01) && acc_meter_take(m, false, &r[0]) == 0 && done == 0,
+		"what takes long is waited for, but not longer than is said");
+	atomic_store(&go, true);
+	ok(acc_meter_wait(m, 60) && acc_meter_take(m, false, &r[0]) == 1 && r[0].tag == &done,
+		"then it is there");
+	ok(acc_meter_take(m, true, &r[1]) == 1 && r[1].tag == NULL && r[1].has_a &&
+		acc_meter_take(m, true, &r[2]) == 1 && r[2].tag == &done && done == 2 &&
+		acc_meter_bytes(m) == 0, "all in their order, equal tasks done twice");
+	acc_meter_close(m);
+}
+
 int
 main(void)
 {
@@ -408,6 +443,7 @@ main(void)
 	same_content();
 	again();
 	shrinking();
+	tasks();
 	acc_roots_close(roots);
 	free(x);
 	free(y);
