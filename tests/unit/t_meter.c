@@ -396,7 +396,7 @@ wait_for_go(void *tag)
 {
 	while (!atomic_load(&go))
 		usleep(1000);
-	++*(int *)tag;
+	atomic_fetch_add((atomic_int *)tag, 1);
 }
 
 /* Work of another kind, between two tensors; waiting for it. */
@@ -405,20 +405,20 @@ tasks(void)
 {
 	struct acc_ref a = refer("a.bin", ACC_F32, 1250);
 	static struct acc_reading r[3];
-	int done = 0;
+	atomic_int done = 0;
 	struct acc_meter *m = acc_meter_open(roots,
 		&(struct acc_meter_opt){2, false, true, -1, -1}, NULL);
 	ok(acc_meter_wait(m, 60), "there is nothing to wait for");
 	acc_meter_add_task(m, wait_for_go, &done, NULL);
 	acc_meter_add(m, NULL, side(&a), side(NULL), 0, NULL);
 	acc_meter_add_task(m, wait_for_go, &done, NULL);
-	ok(!acc_meter_wait(m, 0.01) && acc_meter_take(m, false, &r[0]) == 0 && done == 0,
+	ok(!acc_meter_wait(m, 0.01) && acc_meter_take(m, false, &r[0]) == 0 && atomic_load(&done) == 0,
 		"what takes long is waited for, but not longer than is said");
 	atomic_store(&go, true);
 	ok(acc_meter_wait(m, 60) && acc_meter_take(m, false, &r[0]) == 1 && r[0].tag == &done,
 		"then it is there");
 	ok(acc_meter_take(m, true, &r[1]) == 1 && r[1].tag == NULL && r[1].has_a &&
-		acc_meter_take(m, true, &r[2]) == 1 && r[2].tag == &done && done == 2 &&
+		acc_meter_take(m, true, &r[2]) == 1 && r[2].tag == &done && atomic_load(&done) == 2 &&
 		acc_meter_bytes(m) == 0, "all in their order, equal tasks done twice");
 	acc_meter_close(m);
 }
