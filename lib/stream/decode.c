@@ -216,46 +216,72 @@ value(struct cursor *c, struct acc_val *v, struct acc_arena *m)
 	}
 }
 
-/* A field of the commonest form: a key of up to 31 bytes; a small integer, a double, a bool, nil
- * or a string of up to 255 bytes. false: it is another
- * one, or near the end of what was read, and nothing has been passed. */
-static inline bool
-common(struct cursor *c, struct acc_field *f)
+/* The value at q, of the commonest forms: an integer that is not negative and has up to 32 bits, a
+ * double, a bool, nil or a string of up to 255 bytes. Its length; 0: it is another one. */
+static inline uint32_t
+common_value(const uint8_t *q, struct acc_val *v)
+{
+	const uint8_t b = *q;
+	if ((b & 0xe0) == 0xa0 || b == 0xd9) {
+		const uint32_t head = b == 0xd9 ? 2 : 1, n = b == 0xd9 ? q[1] : b & 0x1f;
+		v->type = ACC_V_TEXT;
+		v->s = (struct acc_str){(const char *)q + head, n};
+		return head + n;
+	}
+	if (b < 0x80) {
+		v->type = ACC_V_INT;
+		v->i = b;
+		return 1;
+	}
+	if (b == 0xcb) {
+		const uint64_t bits = big(q + 1, 8);
+		v->type = ACC_V_F64;
+		memcpy(&v->f, &bits, sizeof bits);
+		return 9;
+	}
+	if (b >= 0xcc && b <= 0xce) {
+		const uint32_t n = 1U << (b - 0xcc);
+		v->type = ACC_V_INT;
+		v->i = (int64_t)(big(q + 1, 8) >> (64 - 8 * n));
+		return 1 + n;
+	}
+	if (b == 0xc2 || b == 0xc3) {
+		v->type = ACC_V_BOOL;
+		v->b = b & 1;
+		return 1;
+	}
+	if (b == 0xc0)
+		v->type = ACC_V_NIL;
+	return b == 0xc0;
+}
+
+/* Fields from f[i] on, up to f[n], as long as each has a key of up to 31 bytes and a common value,
+ * and is not near the end of what was read. Which is the first one that is not passed. *like: as
+ * acc_shape_next leaves it. */
+static uint32_t
+run(struct cursor *c, struct acc_field *f, uint32_t i, uint32_t n, const struct acc_shape **like)
 {
 	enum { MOST = 1 + 31 + 2 + 255 };
 	const uint8_t *p = c->p + c->at;
-	if (c->n - c->at < MOST || (*p & 0xe0) != 0xa0)
-		return false;
-	const uint32_t nkey = *p & 0x1f;
-	const uint8_t *q = p + 1 + nkey;
-	const uint8_t b = *q;
-	uint32_t len = 1;
-	if ((b & 0xe0) == 0xa0 || b == 0xd9) {
-		const uint32_t head = b == 0xd9 ? 2 : 1, n = b == 0xd9 ? q[1] : b & 0x1f;
-		f->v.type = ACC_V_TEXT;
-		f->v.s = (struct acc_str){n == 0 ? "" : (const char *)q + head, n};
-		len = head + n;
-	} else if (b < 0x80) {
-		f->v.type = ACC_V_INT;
-		f->v.i = b;
-	} else if (b == 0xcb) {
-		uint64_t v = big(q + 1, 8);
-		f->v.type = ACC_V_F64;
-		memcpy(&f->v.f, &v, sizeof v);
-		len = 9;
-	} else if (b == 0xc2 || b == 0xc3) {
-		f->v.type = ACC_V_BOOL;
-		f->v.b = b & 1;
-	} else if (b == 0xc0) {
-		f->v.type = ACC_V_NIL;
-	} else {
-		return false;
+	const struct acc_shape *s = *like;
+	size_t left = c->n - c->at;
+	for (; i < n && left >= MOST && (*p & 0xe0) == 0xa0; i++) {
+		const uint32_t nkey = *p & 0x1f;
+		const uint8_t *q = p + 1 + nkey;
+		const uint32_t len = common_value(q, &f[i].v);
+		if (len == 0)
+			break;
+		f[i].key = (struct acc_str){(const char *)p + 1, nkey};
+		f[i].raw = q;
+		f[i].nraw = len;
+		p = q + len;
+		left -= 1 + nkey + len;
+		if (s != NULL && !acc_key_same(s->key[i], f[i].key))
+			s = acc_shape_next(s, f, i + 1);
 	}
-	f->key = (struct acc_str){nkey == 0 ? "" : (const char *)p + 1, nkey};
-	f->raw = q;
-	f->nraw = len;
-	c->at = (size_t)(q - c->p) + len;
-	return true;
+	c->at = (size_t)(p - c->p);
+	*like = s;
+	return i;
 }
 
 /* Walk one record; fill r if it is not NULL, and find out its shape if sh is not. Its length, 0
@@ -289,22 +315,24 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size
 	if (r != NULL && (f = acc_rec_room(r, (uint32_t)it.u)) == NULL)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	const struct acc_shape *like = sh == NULL ? NULL : acc_shape_first(sh, kind, (uint32_t)it.u);
-	for (uint64_t i = 0, n = it.u; i < n; i++) {
+	for (uint32_t i = 0, n = (uint32_t)it.u; i < n; i++) {
+		if (r != NULL)
+			i = r->n = run(&c, f, i, n, &like);
+		if (i == n)
+			break;
 		struct acc_field *g = r == NULL ? &skipped : &f[i];
-		if (!common(&c, g)) {
-			rc = text(&c, &g->key, "a key");
-			if (rc <= 0)
-				return rc;
-			size_t start = c.at;
-			c.open = rest != NULL && i + 1 == n;
-			rc = value(&c, &g->v, r == NULL ? NULL : &r->mem);
-			if (rc <= 0)
-				return rc;
-			g->raw = c.p + start;
-			g->nraw = (uint32_t)(c.at - start);
-		}
+		rc = text(&c, &g->key, "a key");
+		if (rc <= 0)
+			return rc;
+		size_t start = c.at;
+		c.open = rest != NULL && i + 1 == n;
+		rc = value(&c, &g->v, r == NULL ? NULL : &r->mem);
+		if (rc <= 0)
+			return rc;
+		g->raw = c.p + start;
+		g->nraw = (uint32_t)(c.at - start);
 		if (like != NULL && !acc_key_same(like->key[i], g->key))
-			like = acc_shape_next(like, f, (uint32_t)i + 1);
+			like = acc_shape_next(like, f, i + 1);
 		if (r != NULL)
 			r->n++;
 	}

@@ -6,12 +6,31 @@
 /* msgpack-c's packing, with an append that is compiled in: room for what is packed has been
  * made before. */
 static inline int
-append(struct acc_buf *b, const void *p, size_t n)
+append(struct acc_buf *b, const void *from, size_t n)
 {
-	if (n > 0)
-		memcpy(b->p + b->n, p, n);
+	uint8_t *to = b->p + b->n;
+	const uint8_t *p = from;
+	/* Most are few: a call would take longer than the copy. */
+	if (n > 16) {
+		memcpy(to, p, n);
+	} else if (n >= 8) {
+		memcpy(to, p, 8);
+		memcpy(to + n - 8, p + n - 8, 8);
+	} else if (n >= 4) {
+		memcpy(to, p, 4);
+		memcpy(to + n - 4, p + n - 4, 4);
+	} else {
+		for (size_t i = 0; i < n; i++)
+			to[i] = p[i];
+	}
 	b->n += n;
 	return 0;
+}
+
+static inline int
+reserve(struct acc_buf *b, size_t more)
+{
+	return b->cap - b->n >= more ? 0 : acc_buf_reserve(b, more);
 }
 
 #define msgpack_pack_inline_func(name) static inline int pack##name
@@ -23,7 +42,7 @@ append(struct acc_buf *b, const void *p, size_t n)
 
 enum { HEAD = 9 }; /* bytes before a value's content, at most */
 
-static void
+static inline void
 pack_text(struct acc_buf *b, struct acc_str s)
 {
 	pack_str(b, s.n);
@@ -44,7 +63,7 @@ bound(const struct acc_val *v)
 	return n;
 }
 
-static void
+static inline void
 pack_value(struct acc_buf *b, const struct acc_val *v)
 {
 	switch (v->type) {
@@ -94,13 +113,12 @@ text_header(uint32_t n)
  * there as they were read: most records pass a filter with a field or two more. The next
  * field, or < 0. */
 static int64_t
-pack_raw(const struct acc_rec *r, uint32_t i, uint32_t n, struct acc_str prefix,
-	struct acc_buf *out)
+pack_raw(const struct acc_rec *r, uint32_t i, uint32_t n, struct acc_buf *out)
 {
 	const struct acc_field *f = &r->f[i];
 	const char *end = (const char *)f->raw + f->nraw;
 	const bool behind = f->key.p + f->key.n == (const char *)f->raw;
-	for (i++; behind && prefix.n == 0 && i < n; i++) {
+	for (i++; behind && i < n; i++) {
 		const struct acc_field *g = &r->f[i];
 		if (g->key.p + g->key.n != (const char *)g->raw ||
 			g->key.p != end + text_header(g->key.n))
@@ -108,10 +126,9 @@ pack_raw(const struct acc_rec *r, uint32_t i, uint32_t n, struct acc_str prefix,
 		end = (const char *)g->raw + g->nraw;
 	}
 	size_t size = (size_t)(end - (const char *)f->raw);
-	if (acc_buf_reserve(out, HEAD + prefix.n + f->key.n + size) < 0)
+	if (reserve(out, HEAD + f->key.n + size) < 0)
 		return ACC_ENOMEM;
-	pack_str(out, prefix.n + f->key.n);
-	append(out, prefix.p, prefix.n);
+	pack_str(out, f->key.n);
 	append(out, f->key.p, f->key.n + (behind ? size : 0));
 	if (!behind)
 		append(out, f->raw, size);
@@ -119,23 +136,22 @@ pack_raw(const struct acc_rec *r, uint32_t i, uint32_t n, struct acc_str prefix,
 }
 
 static int
-pack_field(const struct acc_field *f, struct acc_str prefix, struct acc_buf *out)
+pack_field(const struct acc_field *f, struct acc_buf *out)
 {
-	if (acc_buf_reserve(out, HEAD + prefix.n + f->key.n + bound(&f->v)) < 0)
+	if (reserve(out, HEAD + f->key.n + bound(&f->v)) < 0)
 		return ACC_ENOMEM;
-	pack_str(out, prefix.n + f->key.n);
-	append(out, prefix.p, prefix.n);
-	append(out, f->key.p, f->key.n);
-	pack_value(out, &f->v);
+	/* A copy, which no byte that is written can have changed. */
+	struct acc_buf b = *out;
+	pack_text(&b, f->key);
+	pack_value(&b, &f->v);
+	out->n = b.n;
 	return 0;
 }
 
 /* All of a record, or all but the bytes of its last field, a blob. */
 static int
-encode(const struct acc_rec *r, const char *prefix, bool but_blob, struct acc_buf *out,
-	struct acc_err *e)
+encode(const struct acc_rec *r, bool but_blob, struct acc_buf *out, struct acc_err *e)
 {
-	const struct acc_str before = acc_str(prefix);
 	const uint32_t n = r->n - but_blob;
 	size_t start = out->n, blob = but_blob ? r->f[n].v.s.n : 0;
 	int rc = acc_buf_reserve(out, 3 * HEAD + r->kind.n);
@@ -147,12 +163,12 @@ encode(const struct acc_rec *r, const char *prefix, bool but_blob, struct acc_bu
 	for (uint32_t i = 0; i < n && rc == 0;) {
 		const struct acc_field *f = &r->f[i];
 		if (f->raw != NULL) {
-			int64_t next = pack_raw(r, i, n, before, out);
+			int64_t next = pack_raw(r, i, n, out);
 			rc = next < 0 ? (int)next : 0;
 			i = (uint32_t)next;
 			continue;
 		}
-		rc = pack_field(f, before, out);
+		rc = pack_field(f, out);
 		i++;
 	}
 	if (rc == 0 && but_blob)
@@ -173,11 +189,11 @@ encode(const struct acc_rec *r, const char *prefix, bool but_blob, struct acc_bu
 int
 acc_encode(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e)
 {
-	return encode(r, "", false, out, e);
+	return encode(r, false, out, e);
 }
 
 int
 acc_encode_but_blob(const struct acc_rec *r, struct acc_buf *out, struct acc_err *e)
 {
-	return encode(r, "", true, out, e);
+	return encode(r, true, out, e);
 }
