@@ -132,6 +132,8 @@ struct acc_ids {
 int acc_ids_put(struct acc_ids *t, uint64_t id, uint32_t v, bool replace, struct acc_err *e);
 /* ACC_NOID where there is none. */
 uint32_t acc_ids_get(const struct acc_ids *t, uint64_t id);
+/* Fetch into the cache what a get or put of this will look at. */
+void acc_ids_fetch(const struct acc_ids *t, uint64_t id);
 /* Forget all, but keep the memory. */
 void acc_ids_clear(struct acc_ids *t);
 void acc_ids_release(struct acc_ids *t);

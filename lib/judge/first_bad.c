@@ -184,7 +184,8 @@ judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given
 	if (p == ACC_NOCALL && k->backward && !s->learning && judge_sum(s, call, i, unit, &x) < 0)
 		return ACC_ENOMEM;
 	bool strict = !it->loose || k->backward;
-	if (x.margin > 0 && strict && (p == ACC_NOCALL || !acc_same_pair(it, &c->item[p]))) {
+	if (x.margin > 0 && strict && !s->learning &&
+		(p == ACC_NOCALL || !acc_same_pair(it, &c->item[p]))) {
 		x.blame = acc_overwriter(s, call, it);
 		if (suspect(s, &x) < 0)
 			return ACC_ENOMEM;
@@ -429,6 +430,8 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 			memset(s->nrecent, 0, sizeof s->nrecent);
 			s->noisy = false;
 		}
+		if (i + 1 < s->c->ncall)
+			acc_remember_soon(s, &s->c->call[i + 1]);
 		rc = walk_call(s, i);
 	}
 	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;

@@ -147,8 +147,11 @@ bool acc_is_input(const struct acc_item *it);
 bool acc_is_measured(const struct acc_item *it);
 /* The latest earlier item of the pass of k that holds these values on this side, ACC_NOCALL. */
 uint32_t acc_maker(const struct scan *s, int side, const struct acc_call *k, uint64_t id);
-/* From here on, this item holds its values; one that is known already stays, unless replaced. */
+/* From here on, this item holds its values; one that is known already stays, unless replaced.
+ * Of the device's nobody asks while learning. */
 int acc_remember(struct scan *s, const struct acc_call *k, uint32_t item, bool replace);
+/* This call's items will be asked for: fetch what is known of them into the cache. */
+void acc_remember_soon(const struct scan *s, const struct acc_call *k);
 /* The call to blame for an input whose maker is fine: one that overwrote it in place, one that
  * only the device has; else the call itself. */
 uint32_t acc_overwriter(const struct scan *s, uint32_t call, const struct acc_item *it);

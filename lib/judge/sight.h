@@ -17,8 +17,8 @@
 	X(CRC32, "stat.crc32") X(MD5, "stat.md5") X(XOR, "stat.xor") \
 	X(AUDIT_ERR, "audit.err") X(AUDIT_MAX, "audit.err_max") \
 	X(AUDIT_LIMIT, "audit.limit") X(AUDIT_LIMIT_MAX, "audit.limit_max") \
-	X(AUDIT_OK, "audit.ok") X(AUDIT_SKIP, "audit.skip") X(KEY, "key") X(STEP, "step") X(RANK, "rank") X(PROC, "proc") X(SEQ, "seq") \
-	X(PASS, "pass") X(OP, "op") X(CALL, "call") X(POS, "pos")
+	X(AUDIT_OK, "audit.ok") X(AUDIT_SKIP, "audit.skip") X(KEY, "key") X(STEP, "step") \
+	X(RANK, "rank") X(PROC, "proc") X(SEQ, "seq") X(PASS, "pass") X(OP, "op") X(CALL, "call") X(POS, "pos")
 /* Of the record itself; the first two also of one that is no pair. */
 #define SIGHT_OWN(X) \
 	X(BAD, "bad") X(NAME, "name") X(A_KIND, "a.kind") X(B_KIND, "b.kind") \

@@ -21,12 +21,20 @@ int
 acc_remember(struct scan *s, const struct acc_call *k, uint32_t item, bool replace)
 {
 	int rc = 0;
-	for (int side = 0; side < 2 && rc == 0; side++) {
+	for (int side = s->learning ? ACC_B : ACC_A; side < 2 && rc == 0; side++) {
 		uint64_t id = s->c->item[item].id[side];
 		if (id != 0)
 			rc = acc_ids_put(&s->made[side], made_key(k, id), item, replace, NULL);
 	}
 	return rc;
+}
+
+void
+acc_remember_soon(const struct scan *s, const struct acc_call *k)
+{
+	for (uint32_t i = k->first; i <= k->last && i < k->first + 16; i++)
+		for (int side = s->learning ? ACC_B : ACC_A; side < 2; side++)
+			acc_ids_fetch(&s->made[side], made_key(k, s->c->item[i].id[side]));
 }
 
 bool
