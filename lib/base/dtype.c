@@ -68,11 +68,12 @@ acc_dtype_find(struct acc_str name)
 		s.n -= 6;
 	else if (s.n > 7 && acc_str_ends(s, "storage"))
 		s.n -= 7;
+	/* Asked for every tensor: few names are worth a call. */
 	for (int t = 0; t < ACC_NDTYPE; t++)
-		if (acc_str_is(s, acc_dtypes[t].name))
+		if (acc_dtypes[t].name[0] == low[0] && acc_str_is(s, acc_dtypes[t].name))
 			return (enum acc_dtype)t;
 	for (size_t i = 0; i < sizeof spelling / sizeof *spelling; i++)
-		if (acc_str_is(s, spelling[i].name))
+		if (spelling[i].name[0] == low[0] && acc_str_is(s, spelling[i].name))
 			return spelling[i].t;
 	return ACC_NODTYPE;
 }

@@ -48,6 +48,13 @@ acc_ids_get(const struct acc_ids *t, uint64_t id)
 }
 
 void
+acc_ids_fetch(const struct acc_ids *t, uint64_t id)
+{
+	if (t->cap > 0)
+		__builtin_prefetch(&t->slot[(id ^ id >> 32) & (t->cap - 1)]);
+}
+
+void
 acc_ids_clear(struct acc_ids *t)
 {
 	if (t->cap > 0)

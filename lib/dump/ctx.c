@@ -170,6 +170,13 @@ acc_dump_emit_stack(struct acc_dump_ctx *c, struct acc_str id)
 	return rc;
 }
 
+/* What outlives the record need not be copied into it. */
+static int
+push(struct acc_rec *r, struct acc_str key, struct acc_val v)
+{
+	return acc_rec_push(r, &(struct acc_field){.key = key, .v = v});
+}
+
 int
 acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 {
@@ -184,14 +191,14 @@ acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 		acc_dump_trouble(c, &big);
 		return 0;
 	}
-	int rc = acc_add(r, "", "src", acc_ctext(s->id));
-	rc |= acc_add(r, "", "seq", acc_uint(seq));
+	int rc = push(r, ACC_STR("src"), acc_ctext(s->id));
+	rc |= push(r, ACC_STR("seq"), acc_uint(seq));
 	if (s->step >= 0)
-		rc |= acc_add(r, "", "step", acc_int(s->step));
+		rc |= push(r, ACC_STR("step"), acc_int(s->step));
 	if (s->rank >= 0)
-		rc |= acc_add(r, "", "rank", acc_int(s->rank));
+		rc |= push(r, ACC_STR("rank"), acc_int(s->rank));
 	else if (s->proc >= 0)
-		rc |= acc_add(r, "", "proc", acc_int(s->proc));
+		rc |= push(r, ACC_STR("proc"), acc_int(s->proc));
 	if (rc < 0)
 		return acc_fail(e, ACC_ENOMEM, "out of memory");
 	rc = acc_dump_emit_source(c, s);

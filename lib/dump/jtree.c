@@ -122,7 +122,8 @@ acc_jtree_find(const struct jnode *n, const char *key, size_t len)
 	if (n == NULL || n->type != ACC_JSON_OBJECT)
 		return NULL;
 	for (const struct jnode *c = n->child; c != NULL; c = c->next)
-		if (c->key.n == len && memcmp(c->key.p, key, len) == 0)
+		if (c->key.n == len && (len == 0 || c->key.p[len - 1] == key[len - 1]) &&
+			memcmp(c->key.p, key, len) == 0)
 			hit = c;
 	return hit;
 }

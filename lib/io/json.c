@@ -69,13 +69,21 @@ unexpected(struct acc_json *j, const uint8_t *p, const char *wanted)
 		wanted, *p);
 }
 
+/* Behind up to eight blanks, which most often follow a line's end, or one another. */
+static const uint8_t *
+indented(const uint8_t *p)
+{
+	uint64_t other = acc_load8(p) ^ ACC_EACH(' ');
+	return other == 0 ? p + 8 : p + __builtin_ctzll(other) / 8;
+}
+
 static int
 space(struct acc_json *j)
 {
 	for (;;) {
 		const uint8_t *p = j->p;
-		while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')
-			p++;
+		while (*p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+			p = indented(p + 1);
 		j->p = p;
 		if (p < j->end)
 			return *p;
