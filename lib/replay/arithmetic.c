@@ -136,6 +136,27 @@ fast(int which, struct acc_broadcast *b, const struct acc_dense *const *in, stru
 	return true;
 }
 
+/* In 16 bits a number may be rounded to them before it is used, and its reciprocal before it is
+ * multiplied with. */
+static void
+allow_number(int which, const struct acc_dense *const in[2], struct acc_dense *out)
+{
+	bool scales = which == MUL || which == DIV || which == RDIV;
+	bool adds = which == ADD || which == SUB || which == RSUB;
+	if (out->mag == NULL || !acc_is_float(out->dtype) || acc_unit_of(out->dtype) < 0x1p-20)
+		return;
+	for (int k = 0; k < 2; k++) {
+		if (in[k]->ndim > 0 || in[k]->n != 1 || (!scales && !adds) || out->ndim == 0)
+			continue;
+		double v = in[k]->v[0], w = which == DIV ? 1 / v : v;
+		if (acc_round_to(out->dtype, v) == v && acc_round_to(out->dtype, w) == w)
+			continue;
+		double step = acc_roundings(out->dtype);
+		for (size_t i = 0; i < out->n; i++)
+			out->mag[i] += step * fabs(scales ? out->v[i] : v);
+	}
+}
+
 static int
 binary(struct acc_replay *r, struct acc_dense *out)
 {
@@ -150,12 +171,17 @@ binary(struct acc_replay *r, struct acc_dense *out)
 		acc_arg_float(r, "alpha", &alpha) < 0 ||
 		rounding_mode(r, &round) < 0 || acc_broadcast_exact(r, &b, out, in, 2) < 0)
 		return ACC_EUNSUP;
-	if (round == NULL && alpha == 1 && fast(which, &b, in, out))
+	if (round == NULL && alpha == 1 && fast(which, &b, in, out)) {
+		allow_number(which, in, out);
 		return 0;
-	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
-		double x = apply(which, in[0]->v[b.at[0]], alpha * in[1]->v[b.at[1]]);
-		out->v[i] = round != NULL ? round(x) : x;
 	}
+	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
+		double y = alpha * in[1]->v[b.at[1]], x = apply(which, in[0]->v[b.at[0]], y);
+		out->v[i] = round != NULL ? round(x) : x;
+		if (alpha != 1 && out->mag != NULL) /* it may be rounded before it is added */
+			out->mag[i] = acc_roundings(out->dtype) * fabs(y);
+	}
+	allow_number(which, in, out);
 	return 0;
 }
 

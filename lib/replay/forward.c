@@ -206,9 +206,10 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 	acc_err_merge(&tally->err, &s);
 	acc_err_merge(&tally->coarse, &coarse);
 	tally->parts++;
-	if (!t->large && acc_err_max(&s) > 0.5)
+	bool far = acc_far_off(&s, v->low);
+	if (!t->large && (far || (v->rounding == ACC_EXACT && acc_err_max(&s) > 0.5)))
 		v->skip = acc_excuse(t, k);
-	if (v->skip != NULL || !acc_far_off(&s, v->low))
+	if (v->skip != NULL || !far)
 		return;
 	tally->far++;
 	if (tally->far == 1)
