@@ -112,6 +112,14 @@ terminal() { # columns, command
 	script -qec "stty cols $1; $2" /dev/null | sed 's/\x1b\[[0-9;]*m//g; s/\r//'
 }
 
+@test "table: findings are sentences, whatever columns are chosen, but of their own" {
+	run -1 accfmt -c name,bad "$S/judged.acc"
+	[ "${lines[3]}" = "Torch.add.0.forward is wrong" ]
+	run -1 accfmt -c name,what,bad "$S/judged.acc"
+	[ "${lines[3]}" = "Torch.add.0.forward           culprit" ]
+	[ "${#lines[@]}" -eq 4 ]
+}
+
 @test "table: on a terminal sentences are wrapped, with a hanging indent; not in a pipe" {
 	run terminal 60 "accfmt $S/wide.acc"
 	[ "${lines[3]}" = "a sentence of many words that is longer than a line a" ]

@@ -310,6 +310,16 @@ sentence(struct state *s, struct acc_str text)
 	putc('\n', s->out);
 }
 
+/* Are findings rows, too, as their columns were chosen? */
+static bool
+as_row(const struct state *s)
+{
+	for (size_t i = 0; i < s->opt.ncolumns; i++)
+		if (strcmp(s->opt.columns[i], "text") == 0 || strcmp(s->opt.columns[i], "what") == 0)
+			return true;
+	return false;
+}
+
 /* A curve of times or counters: a log may have hundreds, which would hide the others. */
 static bool
 carried(const struct state *s, const struct acc_rec *r)
@@ -328,7 +338,7 @@ acc_table_record(void *state, const struct acc_rec *r, struct acc_err *e)
 		s->carried++;
 		return 0;
 	}
-	if (acc_rec_is(r, "finding") && s->opt.ncolumns == 0) {
+	if (acc_rec_is(r, "finding") && !as_row(s)) {
 		rc = settle(s, e);
 		if (rc == 0)
 			sentence(s, acc_get_text(r, "", "text"));
