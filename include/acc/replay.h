@@ -85,6 +85,7 @@ struct acc_replay {
 	double guess;             /* a number that was not recorded, as an evaluation found it; or 0 */
 	/* If not NULL, nothing is evaluated: only where elements would be is noted. */
 	struct acc_notes *notes;
+	struct acc_memos *memos;  /* values of earlier calls; or NULL */
 	struct acc_arena *mem;    /* for one evaluation */
 	const char *why;          /* set by acc_cannot */
 };
@@ -211,7 +212,8 @@ struct acc_op {
 	 * "a|b": it goes by both names. "*shape" takes this position and all behind it. "x:MODE"
 	 * is an input with a gradient, and how the outputs depend on it:
 	 *   x:point  each output element on one element of x at most, the one at its place after
-	 *            broadcasting x to the output's shape (+, *, gelu, the weight of a norm)
+	 *            broadcasting x to the output's shape (gelu, clamp)
+	 *   x:linear as point, and it is linear in x (+, *, the weight of a norm)
 	 *   x:move   the outputs are elements of x, put elsewhere or dropped, or constants
 	 *   x:block  block k of the outputs on block k of x only, see `blocks`
 	 *   x:pick   the outputs are elements of x, and their values say which (max); see `pick`
@@ -244,6 +246,7 @@ struct acc_op {
 	/* Its outputs are its inputs' elements, elsewhere: eval says where through lib/replay/view.h,
 	 * or calls acc_cannot where r->notes is there and it looks at elements. */
 	bool views;
+	bool rows; /* row input[i] of weight (or the other way round), as embedding has them */
 	/* How a large call is cut; NULL: it is not. Looks at shapes only. 0, or what acc_cannot
 	 * returned. */
 	int (*cut)(struct acc_replay *r, struct acc_cut *c);

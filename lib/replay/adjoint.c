@@ -140,13 +140,13 @@ difference(struct acc_adjoint *a, struct step *s)
 	struct acc_trial *t = a->t;
 	double *x = a->x->v;
 	s->fup = acc_trial_outputs(t, false);
-	s->fdown = acc_trial_outputs(t, false);
-	if (s->fup == NULL || s->fdown == NULL)
+	s->fdown = a->linear ? NULL : acc_trial_outputs(t, false);
+	if (s->fup == NULL || (s->fdown == NULL && !a->linear))
 		return acc_cannot(&t->r, "out of memory");
 	a->x->v = s->up;
 	int rc = acc_replay_eval(&t->r, s->fup);
 	a->x->v = s->down;
-	if (rc == 0)
+	if (rc == 0 && !a->linear)
 		rc = acc_replay_eval(&t->r, s->fdown);
 	a->x->v = x;
 	return rc;
@@ -156,6 +156,8 @@ difference(struct acc_adjoint *a, struct step *s)
 static double
 reach(const struct acc_adjoint *a, double x, double rms)
 {
+	if (a->linear)
+		return isfinite(x) ? fmax(1, fabs(x)) : 1;
 	if (a->t->r.op->flags & ACC_UNIT_SCALE)
 		return STEP * fmax(1, 0x1p-10 * fabs(x));
 	return STEP * (x != 0 && isfinite(x) ? fabs(x) : rms);
@@ -211,6 +213,84 @@ added(struct acc_adjoint *a)
 	return 0;
 }
 
+/* Where each element makes one element of the one output, and all is right. */
+static bool
+at_once(struct acc_adjoint *a, const struct step *st, const struct acc_dense *base)
+{
+	struct acc_trial *t = a->t;
+	double ref[ACC_HOT_BLOCK], more[ACC_HOT_BLOCK], skip[ACC_HOT_BLOCK], mag[ACC_HOT_BLOCK];
+	const struct acc_ruler y = {.unit = a->unit, .work = a->work, .coarse = a->unit,
+		.tiny = acc_tiny_of(a->gin->dtype),
+		.max = acc_max_of(a->gin->dtype) * (1 - 8 * a->unit)};
+	bool saves = t->r.op->flags & ACC_SAVES_OUTPUT;
+	struct acc_errsum err = {0}, coarse = {0};
+	size_t skipped = 0;
+	if (t->nout != 1 || a->gout[0] == NULL || base[0].n != a->x->n)
+		return false;
+	for (size_t i = 0, n; i < a->x->n; i += n) {
+		struct acc_block_err b;
+		n = a->x->n - i < ACC_HOT_BLOCK ? a->x->n - i : ACC_HOT_BLOCK;
+		struct acc_slope s = {a->x->v + i, st->up + i, a->linear ? NULL : st->down + i,
+			base[0].v + i, st->fup[0].v + i, a->linear ? NULL : st->fdown[0].v + i,
+			a->gout[0]->v + i, KINK, saves ? a->unit : 0, ref, more, skip};
+		acc_hot()->slope(&s, n);
+		size_t kinks = 0;
+		for (size_t k = 0; k < n; k++) {
+			kinks += skip[k] != 0;
+			ref[k] = skip[k] != 0 ? 0 : ref[k];
+			mag[k] = fabs(ref[k]);
+			more[k] = skip[k] != 0 ? INFINITY : more[k];
+		}
+		if (!acc_hot()->judge(&y, a->gin->v + i, ref, mag, more, n, &b))
+			return false;
+		acc_err_merge(&err, &(struct acc_errsum){b.sum2, b.max, n - kinks, false});
+		acc_err_merge(&coarse, &(struct acc_errsum){b.coarse2, b.coarse_max, n - kinks, false});
+		skipped += kinks;
+	}
+	if (acc_far_off(&err, a->unit > 0x1p-20))
+		return false;
+	a->err = err;
+	a->coarse = coarse;
+	a->skipped = skipped;
+	return true;
+}
+
+/* Of one output, element by element. */
+static int
+sum_output(struct acc_adjoint *a, const struct step *st, const struct acc_dense *f, uint32_t k,
+	struct acc_sums *s)
+{
+	struct acc_broadcast b;
+	const struct acc_dense *in = a->x;
+	const double *x = a->x->v, *fup = st->fup[k].v, *g = a->gout[k]->v;
+	const double *fdown = a->linear ? NULL : st->fdown[k].v;
+	double ref[ACC_HOT_BLOCK], more[ACC_HOT_BLOCK], skip[ACC_HOT_BLOCK];
+	double xs[ACC_HOT_BLOCK], ups[ACC_HOT_BLOCK], downs[ACC_HOT_BLOCK];
+	size_t at[ACC_HOT_BLOCK];
+	bool saves = a->t->r.op->flags & ACC_SAVES_OUTPUT;
+	if (!acc_broadcast_start(&b, f->shape, f->ndim, &in, 1))
+		return acc_cannot(&a->t->r, "its gradient could not be followed");
+	for (size_t o = 0, n; o < f->n; o += n) {
+		n = f->n - o < ACC_HOT_BLOCK ? f->n - o : ACC_HOT_BLOCK;
+		for (size_t i = 0; i < n; i++, acc_broadcast_next(&b)) {
+			at[i] = b.at[0];
+			xs[i] = x[at[i]];
+			ups[i] = st->up[at[i]];
+			downs[i] = st->down[at[i]];
+		}
+		struct acc_slope p = {xs, ups, a->linear ? NULL : downs, f->v + o, fup + o,
+			a->linear ? NULL : fdown + o, g + o, KINK, saves ? a->unit : 0, ref, more, skip};
+		acc_hot()->slope(&p, n);
+		for (size_t i = 0; i < n; i++) {
+			if (skip[i] != 0)
+				s->skip[at[i]] = true;
+			sums_add(s, at[i], ref[i]);
+			s->more[at[i]] += more[i];
+		}
+	}
+	return 0;
+}
+
 int
 acc_adjoint_point(struct acc_adjoint *a)
 {
@@ -221,9 +301,9 @@ acc_adjoint_point(struct acc_adjoint *a)
 	const double *x = a->x->v;
 	struct step st = {.up = acc_doubles(&t->r, n), .down = acc_doubles(&t->r, n)};
 	struct acc_sums s;
-	if (st.up == NULL || st.down == NULL || point_sums(a, &s) < 0)
+	if (st.up == NULL || st.down == NULL)
 		return acc_cannot(&t->r, "out of memory");
-	double rms = rms_of(x, n);
+	double rms = a->linear ? 1 : rms_of(x, n);
 	for (size_t i = 0; i < n; i++) {
 		double h = reach(a, x[i], rms);
 		st.up[i] = x[i] + h;
@@ -234,39 +314,23 @@ acc_adjoint_point(struct acc_adjoint *a)
 	t->r.gradient = t->r.op->product != NULL;
 	int rc = difference(a, &st);
 	if (rc == 0 && t->r.gradient) {
-		struct acc_dense *added = acc_trial_outputs(t, false);
-		base = added;
-		rc = added == NULL ? acc_cannot(&t->r, "out of memory")
-				   : acc_replay_eval(&t->r, added);
+		struct acc_dense *own = acc_trial_outputs(t, false);
+		base = own;
+		rc = own == NULL ? acc_cannot(&t->r, "out of memory") : acc_replay_eval(&t->r, own);
 	}
 	t->r.gradient = false;
 	if (rc < 0)
 		return rc;
-	bool saves = t->r.op->flags & ACC_SAVES_OUTPUT;
-	for (uint32_t k = 0; k < t->nout; k++) {
-		struct acc_broadcast b;
-		const struct acc_dense *in = a->x, *f = &base[k];
-		if (a->gout[k] == NULL)
-			continue;
-		if (!acc_broadcast_start(&b, f->shape, f->ndim, &in, 1))
-			return acc_cannot(&t->r, "its gradient could not be followed");
-		for (size_t o = 0; o < f->n; o++, acc_broadcast_next(&b)) {
-			size_t i = b.at[0];
-			double g = a->gout[k]->v[o];
-			double hp = st.up[i] - x[i], hm = x[i] - st.down[i];
-			double up = (st.fup[k].v[o] - f->v[o]) / hp;
-			double down = (f->v[o] - st.fdown[k].v[o]) / hm;
-			double noise = 0x1p-51 * fabs(f->v[o]) / fmin(hp, hm);
-			double d = (st.fup[k].v[o] - st.fdown[k].v[o]) / (hp + hm);
-			if (fabs(up - down) > KINK * fmax(fabs(up), fabs(down)) + 4 * noise)
-				s.skip[i] = true;
-			sums_add(&s, i, g * d);
-			s.more[i] += fabs(g) * noise + (saves ? a->unit * fabs(g) : 0);
-		}
-	}
-	if (a->shared == NULL)
+	if (a->shared == NULL && at_once(a, &st, base))
+		return 0;
+	if (point_sums(a, &s) < 0)
+		return ACC_EUNSUP;
+	for (uint32_t k = 0; k < t->nout && rc == 0; k++)
+		if (a->gout[k] != NULL)
+			rc = sum_output(a, &st, &base[k], k, &s);
+	if (rc == 0 && a->shared == NULL)
 		acc_adjoint_compare(a, &s);
-	return 0;
+	return rc;
 }
 
 /* --- products --- */

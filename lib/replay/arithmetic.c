@@ -235,13 +235,18 @@ ternary(struct acc_replay *r, struct acc_dense *out)
 #define BINARY(n, c, rnd, w)                                                             \
 	{.names = n, .sig = "input|x|self:point other|y|exponent:point alpha rounding_mode", .cls = c, \
 		.rounding = rnd, .eval = binary, .which = w, .cut = acc_cut_point}
+/* Linear in both. */
+#define LINEAR(n, w)                                                                     \
+	{.names = n, .sig = "input|x|self:linear other|y|exponent:linear alpha rounding_mode",   \
+		.cls = "arithmetic", .rounding = ACC_ONCE, .eval = binary, .which = w,           \
+		.cut = acc_cut_point}
 #define ONE(n, w) BINARY(n, "arithmetic", ACC_ONCE, w)
 #define EXACT(n, w) BINARY(n, "arithmetic", ACC_EXACT, w)
 const struct acc_op acc_ops_arithmetic[] = {
-	ONE("add iadd radd Add TensorAdd", ADD),
-	ONE("sub isub subtract Sub", SUB),
-	ONE("rsub", RSUB),
-	ONE("mul imul rmul multiply Mul", MUL),
+	LINEAR("add iadd radd Add TensorAdd", ADD),
+	LINEAR("sub isub subtract Sub", SUB),
+	LINEAR("rsub", RSUB),
+	LINEAR("mul imul rmul multiply Mul", MUL),
 	ONE("div idiv truediv itruediv true_divide divide Div RealDiv", DIV),
 	ONE("rdiv rtruediv", RDIV),
 	BINARY("pow ipow Pow", "function", ACC_FEW, POW),

@@ -313,7 +313,7 @@ work(void *arg)
 {
 	struct acc_audit *a = arg;
 	struct acc_reader reader = {a->roots, &a->files, malloc((size_t)ACC_CHUNK * 16), {0},
-		{0}, a->opt.all};
+		{0}, acc_memos_new(), a->opt.all};
 	/* One piece of memory for all parts. */
 	acc_alloc(&reader.room, ROOM);
 	acc_arena_reset(&reader.room);
@@ -326,7 +326,7 @@ work(void *arg)
 		struct acc_job *j = a->queue[a->head++ % QUEUE];
 		pthread_mutex_unlock(&a->lock);
 		j->reader = &reader;
-		if (reader.scratch == NULL)
+		if (reader.scratch == NULL || reader.memos == NULL)
 			j->bad = "out of memory";
 		acc_job_run(j);
 		pthread_mutex_lock(&a->lock);
@@ -335,6 +335,7 @@ work(void *arg)
 	pthread_mutex_unlock(&a->lock);
 	acc_arena_release(&reader.room);
 	acc_buf_release(&reader.raw);
+	acc_memos_free(reader.memos);
 	free(reader.scratch);
 	return NULL;
 }

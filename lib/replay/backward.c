@@ -136,13 +136,14 @@ list_gradients(struct acc_trial *t, const struct acc_dense **g, const char **why
 static int
 test(struct acc_adjoint *a, struct acc_str mode)
 {
-	if (a->shared != NULL && !acc_str_is(mode, "point"))
+	a->linear = acc_str_is(mode, "linear");
+	if (a->shared != NULL && !acc_str_is(mode, "point") && !a->linear)
 		return acc_cannot(&a->t->r, "too large to be recomputed");
 	if (acc_str_is(mode, "move"))
 		return acc_adjoint_move(a);
 	if (acc_str_is(mode, "pick"))
 		return acc_adjoint_pick(a);
-	if (acc_str_is(mode, "point"))
+	if (acc_str_is(mode, "point") || a->linear)
 		return acc_adjoint_point(a);
 	if (acc_str_is(mode, "block") || acc_str_is(mode, "any"))
 		return acc_adjoint_block(a, acc_str_is(mode, "any"));
@@ -194,7 +195,8 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 	if (t->j->shared != NULL && t->j->shared[tally - t->j->tally].on)
 		a.shared = &t->j->shared[tally - t->j->tally];
 	t->r.why = NULL;
-	v->mode = x->mode.n > 1 ? (uint8_t)x->mode.p[1] : 0; /* mOve, pOint, bLock, aNy, pRod */
+	/* mOve, pOint, bLock, aNy, pRod */
+	v->mode = acc_str_is(x->mode, "linear") ? 'o' : x->mode.n > 1 ? (uint8_t)x->mode.p[1] : 0;
 	v->low = a.unit > 0x1p-20;
 	v->rounding = (uint8_t)t->r.op->rounding;
 	if (gin->d.v == NULL)

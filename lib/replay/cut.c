@@ -12,7 +12,7 @@ enum {
 };
 /* Nanoseconds that testing may take for each byte of the call's own tensors. */
 #define BUDGET_FORWARD 2.5
-#define BUDGET_BACKWARD 1.2
+#define BUDGET_BACKWARD 0.6
 
 /* A tensor of the call, and the run of it that a part sees. */
 struct piece {
@@ -191,7 +191,7 @@ lie_gradients(struct cutter *c)
 		memcpy(p->shape, q->shape, sizeof p->shape);
 		p->skip = q->skip;
 		p->whole = q->whole;
-		p->point = acc_str_is(c->mode, "point");
+		p->point = acc_str_is(c->mode, "point") || acc_str_is(c->mode, "linear");
 	}
 	return out.good;
 }
@@ -390,7 +390,7 @@ cost(const struct cutter *c)
 		const char *cls;
 		double each;
 	} table[] = {{"arithmetic", 1}, {"move", 2}, {"cast", 1}, {"norm", 3}, {"softmax", 4},
-		{"reduce", 2}, {"activation", 10}, {"function", 15}};
+		{"reduce", 2}, {"activation", 4}, {"function", 8}};
 	for (size_t i = 0; i < sizeof table / sizeof *table && c->cut.work == 0; i++)
 		if (strcmp(table[i].cls, c->op->cls) == 0)
 			return table[i].each;
@@ -423,8 +423,8 @@ affordable(const struct cutter *c)
 	acc_each_held(p->out, p->nout, size, &own);
 	acc_each_tensor(c->j, size, &all);
 	/* A gradient takes two evaluations or three, and its own sums. */
-	double evals = j->backward ? 1 + 3 * (double)j->nresult : 1;
-	double ns = out.n * (cost(c) * evals + 2 + (j->backward ? 8 * (double)j->nresult : 0)) + all.n;
+	double evals = j->backward ? 1 + 2 * (double)j->nresult : 1;
+	double ns = out.n * (cost(c) * evals + 2 + (j->backward ? 6 * (double)j->nresult : 0)) + all.n;
 	double share = (j->backward ? BUDGET_BACKWARD : BUDGET_FORWARD) * own.bytes / ns;
 	size_t n = share >= 1 ? c->parts : (size_t)((double)c->parts * share);
 	n = n < FEWEST ? FEWEST : n;

@@ -51,7 +51,7 @@ acc_trial_open(struct acc_trial *t, struct acc_job *j, const struct acc_op *op)
 	char *name = acc_alloc(&j->mem, 128);
 	uint32_t n = 0;
 	*t = (struct acc_trial){.j = j, .r = {.op = op, .in = p->in, .kw = p->kw, .nin = p->nin,
-		.nkw = p->nkw, .mem = &j->mem, .module = acc_str_starts(j->op, "Module.") ||
+		.nkw = p->nkw, .mem = &j->mem, .memos = j->reader->memos, .module = acc_str_starts(j->op, "Module.") ||
 			acc_str_starts(j->op, "Cell.") ||
 			acc_str_starts(j->op, "Primitive.")}};
 	if (name == NULL)
@@ -161,7 +161,7 @@ judge_block(const struct yardstick *y, const double *rec, const double *ref, con
 	struct acc_block_err b = {0};
 	bool same = y->exact || !acc_is_float(y->t);
 	if (same ? memcmp(rec, ref, n * sizeof *rec) == 0 && hot->finite(rec, n)
-		 : hot->judge(&y->r, rec, ref, mag, n, &b)) {
+		 : hot->judge(&y->r, rec, ref, mag, NULL, n, &b)) {
 		acc_err_merge(s, &(struct acc_errsum){b.sum2, b.max, n, false});
 		acc_err_merge(coarse, &(struct acc_errsum){b.coarse2, b.coarse_max, n, false});
 		return;

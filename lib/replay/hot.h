@@ -36,6 +36,14 @@ struct acc_affine {
 	bool each;
 };
 
+/* From values at an element, above and below it: the gradient, how uncertain that is, and whether
+ * there is a kink (1, else 0). down, fdown NULL: there is none. */
+struct acc_slope {
+	const double *x, *up, *down, *f, *fup, *fdown, *g;
+	double kink, saves; /* relative difference of both sides; uncertainty in parts of g */
+	double *ref, *more, *skip;
+};
+
 enum acc_hot_binary { ACC_HOT_ADD, ACC_HOT_SUB, ACC_HOT_MUL, ACC_HOT_DIV };
 
 struct acc_hot {
@@ -43,9 +51,12 @@ struct acc_hot {
 	void (*bf16)(const void *p, size_t n, double *out);
 	void (*f16)(const void *p, size_t n, double *out);
 	void (*f32)(const void *p, size_t n, double *out);
-	/* n <= ACC_HOT_BLOCK elements. false: one is larger than max or not finite. mag NULL: 0. */
+	/* n <= ACC_HOT_BLOCK elements. false: one is larger than max or not finite. mag, more (added
+	 * to what is divided by) NULL: 0. */
 	bool (*judge)(const struct acc_ruler *y, const double *rec, const double *ref,
-		const double *mag, size_t n, struct acc_block_err *out);
+		const double *mag, const double *more, size_t n, struct acc_block_err *out);
+	/* Derivatives of n elements, times g; see acc_slope. */
+	void (*slope)(const struct acc_slope *s, size_t n);
 	/* *dot += sum x y; *abs += sum |x y| */
 	void (*dot)(const double *x, const double *y, size_t n, double *dot, double *abs);
 	/* u NULL: no dot; to NULL: no additions. dot[0], dot[1] are added to. */

@@ -147,11 +147,11 @@ struct errors {
 
 static inline void
 judge16(const struct acc_ruler *y, const double *rec, const double *ref, const double *mag,
-	struct errors *s)
+	const double *more, struct errors *s)
 {
 	LANES {
 		vd r = AT(rec + k * W), f = AT(ref + k * W), m = AT(mag + k * W);
-		vd af = ABS(f), d = ABS(r - f), den = y->unit * af + y->tiny;
+		vd af = ABS(f), d = ABS(r - f), den = y->unit * af + y->tiny + AT(more + k * W);
 		vd e = d / (den + y->work * m), c = d / (den + y->coarse * m);
 		s->wild[k] |= ~(vi)(af <= y->max) | ~(vi)(ABS(r) <= y->max);
 		s->sum[k] += e * e;
@@ -162,19 +162,43 @@ judge16(const struct acc_ruler *y, const double *rec, const double *ref, const d
 }
 
 static bool
-judge(const struct acc_ruler *y, const double *rec, const double *ref, const double *mag, size_t n,
-	struct acc_block_err *out)
+judge(const struct acc_ruler *y, const double *rec, const double *ref, const double *mag,
+	const double *more, size_t n, struct acc_block_err *out)
 {
 	struct errors s = {0};
-	double br[16], bf[16], bm[16] = {0};
+	double br[16], bf[16], bm[16], bo[16], none[16] = {0};
 	size_t i = 0;
 	for (; i + 16 <= n; i += 16)
-		judge16(y, rec + i, ref + i, mag == NULL ? bm : mag + i, &s);
+		judge16(y, rec + i, ref + i, mag == NULL ? none : mag + i,
+			more == NULL ? none : more + i, &s);
 	if (i < n)
 		judge16(y, rest(rec + i, n - i, br), rest(ref + i, n - i, bf),
-			mag == NULL ? bm : rest(mag + i, n - i, bm), &s);
+			mag == NULL ? none : rest(mag + i, n - i, bm),
+			more == NULL ? none : rest(more + i, n - i, bo), &s);
 	*out = (struct acc_block_err){fold(s.sum), most(s.top), fold(s.csum), most(s.ctop)};
 	return !any(s.wild);
+}
+
+static void
+slope(const struct acc_slope *s, size_t n)
+{
+	const double *x = s->x, *up = s->up, *down = s->down, *f = s->f, *fup = s->fup, *g = s->g;
+	const double *fdown = s->fdown, kink = s->kink, saves = s->saves;
+	double *ref = s->ref, *more = s->more, *skip = s->skip;
+	for (size_t i = 0; down == NULL && i < n; i++) {
+		double h = up[i] - x[i], noise = 0x1p-51 * (fabs(f[i]) + fabs(fup[i])) / h;
+		ref[i] = g[i] * ((fup[i] - f[i]) / h);
+		more[i] = fabs(g[i]) * noise + saves * fabs(g[i]);
+		skip[i] = 0;
+	}
+	for (size_t i = 0; down != NULL && i < n; i++) {
+		double hp = up[i] - x[i], hm = x[i] - down[i], h = hp < hm ? hp : hm;
+		double u = (fup[i] - f[i]) / hp, d = (f[i] - fdown[i]) / hm;
+		double noise = 0x1p-51 * fabs(f[i]) / h, au = fabs(u), ad = fabs(d);
+		ref[i] = g[i] * ((fup[i] - fdown[i]) / (hp + hm));
+		more[i] = fabs(g[i]) * noise + saves * fabs(g[i]);
+		skip[i] = fabs(u - d) > kink * (au > ad ? au : ad) + 4 * noise ? 1 : 0;
+	}
 }
 
 /* --- products --- */
@@ -440,5 +464,5 @@ all_finite(const double *x, size_t n)
 	return good;
 }
 
-const struct acc_hot HOT = {USABLE, bf16, f16, f32, judge, dot, line, binary, exps,
+const struct acc_hot HOT = {USABLE, bf16, f16, f32, judge, slope, dot, line, binary, exps,
 	top, part, affine, sum, squares, all_finite};

@@ -151,6 +151,19 @@ struct acc_str acc_op_name(struct acc_str op, char *buf, size_t size);
 struct acc_str acc_sig_mode(const struct acc_op *op, struct acc_str kw, uint32_t pos,
 	struct acc_str *name);
 
+/* --- values that are kept (memo.c) --- */
+struct acc_memo_entry {
+	uint32_t code; /* of the element as f32: whose value it is */
+	double v;
+};
+struct acc_memos;
+struct acc_memos *acc_memos_new(void);
+void acc_memos_free(struct acc_memos *m);
+/* Of an operator with these numbers (n bytes without gaps); NULL: there is no room. */
+struct acc_memo *acc_memo_get(struct acc_memos *m, const struct acc_op *op, const void *key, size_t n);
+/* Where that of an element is, or will be, that has so many bits of 0 at its end. */
+struct acc_memo_entry *acc_memo_at(struct acc_memo *m, uint32_t code, unsigned shift);
+
 /* --- elements (load.c) --- */
 /* How a thread reads; opening files is serialised by the lock. */
 struct acc_reader {
@@ -159,6 +172,7 @@ struct acc_reader {
 	void *scratch; /* for ACC_CHUNK elements */
 	struct acc_arena room; /* for the parts of calls */
 	struct acc_buf raw;    /* for a tensor as it is stored */
+	struct acc_memos *memos;
 	bool all;      /* look at all of them */
 };
 /* All tensors of the job, in order. */
@@ -245,6 +259,7 @@ struct acc_adjoint {
 	struct acc_spots *spots;        /* added to where elements are told apart */
 	size_t first;                   /* which element of the gradient is its first here */
 	struct acc_shared *shared;      /* NULL: no other part adds to it */
+	bool linear;                    /* by point, and linear in it */
 };
 int acc_adjoint_move(struct acc_adjoint *a);
 int acc_adjoint_pick(struct acc_adjoint *a);

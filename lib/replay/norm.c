@@ -325,16 +325,16 @@ channel_blocks(struct acc_replay *r, const char *name, struct acc_blocks *in,
 	{.names = n, .sig = s, .cls = "norm", .rounding = ACC_FEW, .eval = f, .blocks = b,   \
 		.which = w, .cut = f == layer_norm ? layer_cut : NULL}
 const struct acc_op acc_ops_norm[] = {
-	NORM("LayerNorm FusedLayerNorm", "input|x:block weight|gamma:point bias|beta:point "
+	NORM("LayerNorm FusedLayerNorm", "input|x:block weight|gamma:linear bias|beta:point "
 		"eps|epsilon", layer_norm, layer_blocks, BARE_LAYER),
 	NORM("layer_norm npu_layer_norm npu_layer_norm_eval native_layer_norm",
-		"input|x:block normalized_shape weight:point bias:point eps", layer_norm,
+		"input|x:block normalized_shape weight:linear bias:linear eps", layer_norm,
 		layer_blocks, LAYER),
 	NORM("npu_rms_norm RmsNorm RMSNorm FusedRMSNorm LlamaRMSNorm MistralRMSNorm "
 		"Qwen2RMSNorm Qwen3RMSNorm DeepseekV2RMSNorm DeepseekV3RMSNorm T5LayerNorm",
-		"input|self|x:block weight|gamma:point eps|epsilon", layer_norm, layer_blocks,
+		"input|self|x:block weight|gamma:linear eps|epsilon", layer_norm, layer_blocks,
 		NPU_RMS),
-	NORM("rms_norm", "input:block normalized_shape weight:point eps", layer_norm,
+	NORM("rms_norm", "input:block normalized_shape weight:linear eps", layer_norm,
 		layer_blocks, RMS),
 	NORM("batch_norm BatchNorm1d BatchNorm2d BatchNorm3d", "input:block running_mean "
 		"running_var weight:block bias:block training momentum eps", channel_norm,

@@ -106,7 +106,7 @@ in_parts(struct acc_job *j, const struct acc_op *op)
 		return false;
 	}
 	if (!op->streams) {
-		done = acc_job_views(j, op) || acc_job_cut(j, op);
+		done = acc_job_views(j, op) || acc_job_rows(j, op) || acc_job_cut(j, op);
 	} else if (acc_trial_open(&t, j, op) == 0 && acc_trial_product(&t) == 0 && t.large) {
 		acc_job_test(j, op);
 		done = true;

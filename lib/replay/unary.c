@@ -199,6 +199,93 @@ arguments(struct acc_replay *r, struct numbers *k)
 	return 0;
 }
 
+static double
+value(int which, double x, const struct numbers *k)
+{
+	return which < SIGMOID ? function(which, x)
+		: which < FLOOR ? activation(which, x, k) : rounding(which, x);
+}
+
+static bool
+is_dear(int which)
+{
+	return (which >= EXP && which <= SOFTPLUS) ||
+		(which >= ELU && which <= MISH);
+}
+
+/* In 16 bits there are few numbers, and an element's value is looked up: what was computed once is
+ * kept, by the upper half of the element as f32 (or, of f16, by as much as it has of it). */
+static struct acc_memo *
+memo_of(struct acc_replay *r, const struct numbers *k, const struct acc_dense *x)
+{
+	bool half = x->dtype == ACC_BF16 || x->dtype == ACC_F16;
+	double key[] = {k->a, k->b, k->tanh};
+	return half && is_dear(r->op->which) && r->memos != NULL
+		? acc_memo_get(r->memos, r->op, key, sizeof key) : NULL;
+}
+
+static void
+look_up(struct acc_memo *m, int which, const struct numbers *k, const struct acc_dense *in,
+	double *out)
+{
+	const double *x = in->v;
+	unsigned shift = in->dtype == ACC_BF16 ? 16 : 13;
+	for (size_t i = 0; i < in->n; i++) {
+		float f = (float)x[i];
+		uint32_t u;
+		memcpy(&u, &f, sizeof u);
+		struct acc_memo_entry *e = acc_memo_at(m, u, shift);
+		if (f != x[i] || (u & 0x1fff) != 0) {
+			out[i] = value(which, x[i], k);
+			continue;
+		}
+		if (e->code != u) {
+			e->code = u;
+			e->v = value(which, x[i], k);
+		}
+		out[i] = e->v;
+	}
+}
+
+/* By one exponential of each; what is not finite is left to the others. */
+static bool
+by_exp(int which, const struct numbers *k, const double *x, size_t n, double *out)
+{
+	double t[ACC_HOT_BLOCK];
+	const struct acc_hot *hot = acc_hot();
+	if (which != EXP && which != SIGMOID && which != SILU && which != QUICK_GELU &&
+		!(which == GELU && k->tanh))
+		return false;
+	for (size_t at = 0, len; at < n; at += len) {
+		const double *p = x + at;
+		len = n - at < ACC_HOT_BLOCK ? n - at : ACC_HOT_BLOCK;
+		if (!hot->finite(p, len)) {
+			for (size_t i = 0; i < len; i++)
+				out[at + i] = value(which, p[i], k);
+			continue;
+		}
+		for (size_t i = 0; i < len; i++)
+			t[i] = which == EXP ? p[i] : which == QUICK_GELU ? -1.702 * p[i]
+				: which != GELU ? -p[i]
+				: -1.5957691216057308 * (p[i] + 0.044715 * p[i] * p[i] * p[i]);
+		hot->exp(t, 0, len, t);
+		for (size_t i = 0; i < len; i++)
+			out[at + i] = which == EXP ? t[i] : (which == SIGMOID ? 1 : p[i]) / (1 + t[i]);
+	}
+	return true;
+}
+
+static void
+values(struct acc_replay *r, const struct numbers *k, const struct acc_dense *x, double *out)
+{
+	struct acc_memo *m = memo_of(r, k, x);
+	if (m != NULL)
+		look_up(m, r->op->which, k, x, out);
+	else if (!by_exp(r->op->which, k, x->v, x->n, out))
+		for (size_t i = 0; i < x->n; i++)
+			out[i] = value(r->op->which, x->v[i], k);
+}
+
 static int
 unary(struct acc_replay *r, struct acc_dense *out)
 {
@@ -208,10 +295,7 @@ unary(struct acc_replay *r, struct acc_dense *out)
 	if (acc_need_tensor(r, "input", &x) < 0 || arguments(r, &k) < 0 ||
 		acc_out_shape(r, out, x->shape, x->ndim) < 0)
 		return ACC_EUNSUP;
-	for (size_t i = 0; i < out->n; i++)
-		out->v[i] = which < SIGMOID ? function(which, x->v[i])
-			: which < FLOOR ? activation(which, x->v[i], &k)
-					: rounding(which, x->v[i]);
+	values(r, &k, x, out->v);
 	/* 1 + erf(x) and the like cancel. */
 	bool cancels = which == GELU || which == QUICK_GELU || which == MISH || which == SELU ||
 		which == ELU || which == CELU || which == HARDSWISH;

@@ -145,7 +145,8 @@ alike(struct look *l, const struct acc_note *note, const struct acc_ruler *y, st
 		l->mag[i] = fabs(l->b[i]);
 	for (size_t i = 0; i < n; i += ACC_HOT_BLOCK) {
 		size_t k = n - i < ACC_HOT_BLOCK ? n - i : ACC_HOT_BLOCK;
-		if (!acc_hot()->judge(y, l->a + i, l->b + i, l->j->backward ? l->mag + i : NULL, k, &b))
+		if (!acc_hot()->judge(y, l->a + i, l->b + i, l->j->backward ? l->mag + i : NULL, NULL,
+			    k, &b))
 			return false;
 		acc_err_merge(&s->err, &(struct acc_errsum){b.sum2, b.max, k, false});
 		acc_err_merge(&s->coarse, &(struct acc_errsum){b.coarse2, b.coarse_max, k, false});
