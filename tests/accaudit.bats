@@ -144,6 +144,10 @@ replayed() { # family, folder
 	replayed arranged replay_ops
 }
 
+@test "derivatives that are operators" {
+	replayed derivatives replay_ops
+}
+
 @test "inputs recorded after a call in place, and numbers that are not the usual ones, accuse nobody" {
 	accaudit "$DATA/replay_ops/unaudited.acc.gz" | accfmt --json | jq -c 'select(.io == "out")' >v
 	jq -es 'map(select(.["audit.ok"] == false) | .key) == ["Tensor.mul_.1.forward"]' v

@@ -536,8 +536,46 @@ def arranged(s):
     s.do("Torch.hstack", torch.hstack, [rand(0), rand(2)], grad=False, off=False)
 
 
+def derivatives(s):
+    """Of ATen's own backward operators; autograd knows what they give."""
+    def back(fn):
+        def run(g, x, *a):
+            x = x.detach().requires_grad_(True)
+            return torch.autograd.grad(fn(x, *a), x, g)[0]
+        return run
+
+    def of_output(fn):
+        return lambda g, y, *a: back(fn[0])(g, fn[1](y), *a)
+    for t in (f64, f32):
+        g, x = rand(3, 4, dtype=t), rand(3, 4, dtype=t)
+        for name, fn, *more in (("threshold", F.threshold, 0.0, 0.0), ("gelu", F.gelu),
+                                ("silu", F.silu), ("leaky_relu", F.leaky_relu, 0.2)):
+            args = more[:1]
+            s.do(f"Aten.{name}_backward.default", lambda g, x, *a, fn=fn, more=more: back(fn)(
+                 g, x, *more), g, x, *args, grad=False)
+        s.do("Aten.tanh_backward.default", of_output((torch.tanh, torch.atanh)), g, x.tanh(),
+             grad=False)
+        s.do("Aten.sigmoid_backward.default", of_output((torch.sigmoid, torch.logit)), g,
+             x.sigmoid(), grad=False)
+        s.do("Aten._softmax_backward_data.default", lambda g, y, d, dt: back(torch.softmax)(
+             g, y.log(), d), g, x.softmax(1), 1, t, grad=False)
+        s.do("Aten._log_softmax_backward_data.default", lambda g, y, d, dt: back(
+             torch.log_softmax)(g, y, d), g, x.log_softmax(0), 0, t, grad=False)
+    s.do("Aten.gelu_backward.default", lambda g, x, approximate: back(
+         lambda x: F.gelu(x, approximate="tanh"))(g, x), g, x, approximate="tanh", grad=False)
+    s.do("Aten.embedding_dense_backward.default", lambda g, i, n, p, f: back(
+         lambda w: F.embedding(i, w, p))(g, torch.zeros(n, 2, dtype=f64)), rand(2, 3, 2),
+         ids([[0, 2, 2], [3, 1, 0]]), 5, 1, False, grad=False)
+    s.do("Aten.slice_backward.default", lambda g, n, d, a, b, k: back(
+         lambda x: x[:, 1:4:2])(g, torch.zeros(n, dtype=f64)), rand(2, 2), [2, 5], 1, 1, 4, 2,
+         grad=False)
+    s.do("Aten.select_backward.default", lambda g, n, d, i: back(
+         lambda x: x.select(0, -1))(g, torch.zeros(n, dtype=f64)), rand(5), [2, 5], 0, -1,
+         grad=False)
+
+
 FAMILIES = [scatters, orders, makers, patterns, distances, lists, optimizers, rarer, fused,
-            primitives, arranged, unaudited, faults]
+            primitives, arranged, derivatives, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]
