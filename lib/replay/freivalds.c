@@ -140,6 +140,7 @@ count(const struct ruler *u, double d, double size, double terms)
 /* Vectors along the three indices, of one batch. */
 struct check {
 	const struct acc_product *p;
+	bool gradient;                   /* of rows only, which is half as dear */
 	struct matrix x, y, o, bias;     /* [i, k], [k, j], [i, j], [i, j] */
 	size_t *ii, *jj, nii, njj;       /* what is formed: where these rows and columns cross */
 	double *si, *sj, *ones;
@@ -282,6 +283,12 @@ batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
 	struct wish o = {.vb = c->sj, .wb = c->ones, .ra = c->left_i, .ra2 = c->sq_i, .va = c->si,
 		.wa = c->ones, .rb = c->left_j, .rb2 = c->sq_j, .fsquare = true, .gsquare = true,
 		.ia = c->ii, .nia = c->nii, .keep_a = c->oi};
+	if (c->gradient) {
+		x.va = o.va = NULL;
+		x.wa = o.wa = NULL;
+		x.rb = o.rb = NULL;
+		x.rb2 = o.rb2 = NULL;
+	}
 	signs(c->si, p->m, b * 977);
 	signs(c->sj, p->n, b * 977 + 1);
 	if (pass(t, &c->y, p->yb[b], &y1) < 0)
@@ -290,13 +297,15 @@ batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
 		c->ysize[k] = sqrt(c->ysize[k]);
 	if (pass(t, &c->x, p->xb[b], &x) < 0)
 		return ACC_EUNSUP;
-	for (size_t k = 0; k < p->nk; k++)
+	for (size_t k = 0; k < p->nk && !c->gradient; k++)
 		c->xsize[k] = sqrt(c->xsize[k]);
-	if (pass(t, &c->y, p->yb[b], &y2) < 0 || pass(t, &c->o, p->ob[b], &o) < 0 ||
+	if ((!c->gradient && pass(t, &c->y, p->yb[b], &y2) < 0) ||
+		pass(t, &c->o, p->ob[b], &o) < 0 ||
 		(p->bias != NULL && bias(t, c, b) < 0))
 		return ACC_EUNSUP;
 	compare(c, u, p->m, c->left_i, c->sq_i, c->right_i, c->terms_i, c->bias_i);
-	compare(c, u, p->n, c->left_j, c->sq_j, c->right_j, c->terms_j, c->bias_j);
+	if (!c->gradient)
+		compare(c, u, p->n, c->left_j, c->sq_j, c->right_j, c->terms_j, c->bias_j);
 	samples(c, u);
 	return 0;
 }
@@ -310,6 +319,7 @@ acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc
 	if (p->nb == 0 || p->m == 0 || p->n == 0 || p->nk == 0)
 		return acc_cannot(&t->r, "a product of nothing");
 	int rc = check_start(t, p, rec->v, &c);
+	c.gradient = t->j->backward;
 	for (size_t b = 0; b < p->nb && rc == 0; b++)
 		rc = batch(t, &c, b, &u);
 	return rc;

@@ -151,6 +151,9 @@ struct acc_str acc_op_name(struct acc_str op, char *buf, size_t size);
 struct acc_str acc_sig_mode(const struct acc_op *op, struct acc_str kw, uint32_t pos,
 	struct acc_str *name);
 
+/* P(X <= x) for a normal X: within 2^-52, and 2^-40 of itself (normal.c). */
+void acc_normal(const double *x, size_t n, double *out);
+
 /* --- values that are kept (memo.c) --- */
 struct acc_memo_entry {
 	uint32_t code; /* of the element as f32: whose value it is */

@@ -247,14 +247,14 @@ look_up(struct acc_memo *m, int which, const struct numbers *k, const struct acc
 	}
 }
 
-/* By one exponential of each; what is not finite is left to the others. */
+/* By one exponential of each, or a table; what is not finite is left to the others. */
 static bool
-by_exp(int which, const struct numbers *k, const double *x, size_t n, double *out)
+at_once(int which, const struct numbers *k, const double *x, size_t n, double *out)
 {
 	double t[ACC_HOT_BLOCK];
 	const struct acc_hot *hot = acc_hot();
 	if (which != EXP && which != SIGMOID && which != SILU && which != QUICK_GELU &&
-		!(which == GELU && k->tanh))
+		which != GELU)
 		return false;
 	for (size_t at = 0, len; at < n; at += len) {
 		const double *p = x + at;
@@ -262,6 +262,12 @@ by_exp(int which, const struct numbers *k, const double *x, size_t n, double *ou
 		if (!hot->finite(p, len)) {
 			for (size_t i = 0; i < len; i++)
 				out[at + i] = value(which, p[i], k);
+			continue;
+		}
+		if (which == GELU && !k->tanh) {
+			acc_normal(p, len, t);
+			for (size_t i = 0; i < len; i++)
+				out[at + i] = p[i] * t[i];
 			continue;
 		}
 		for (size_t i = 0; i < len; i++)
@@ -281,7 +287,7 @@ values(struct acc_replay *r, const struct numbers *k, const struct acc_dense *x,
 	struct acc_memo *m = memo_of(r, k, x);
 	if (m != NULL)
 		look_up(m, r->op->which, k, x, out);
-	else if (!by_exp(r->op->which, k, x->v, x->n, out))
+	else if (!at_once(r->op->which, k, x->v, x->n, out))
 		for (size_t i = 0; i < x->n; i++)
 			out[i] = value(r->op->which, x->v[i], k);
 }
