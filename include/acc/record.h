@@ -1,8 +1,8 @@
 /* record.h - the flat record: a kind and an ordered list of (key, value)
  *
- * Keys are found by linear search: at the sizes that occur (10 to 90 fields, few look-ups)
- * this is faster than hashing. A record that came from a stream remembers the bytes of each
- * value, so that a filter copies what it does not change.
+ * Keys are found by linear search: 10 to 90 fields and few look-ups are faster so than by hashes;
+ * for many fields of many records there is acc_pick. A record that came from a stream remembers
+ * the bytes of each value, so that a filter copies what it does not change.
  *
  * In a pair record, everything about one side stands under "a." (device) or "b." (bench).
  * Functions therefore take a prefix: "", "a." or "b.".
