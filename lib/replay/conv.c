@@ -4,6 +4,9 @@
 
 enum { SPACE = 3 };
 
+/* Numbers beyond this are not multiplied. */
+#define LARGE ((int64_t)1 << 24)
+
 struct geometry {
 	uint32_t nd;                 /* dimensions of space */
 	int64_t stride[SPACE], pad[SPACE], pad_end[SPACE], dilation[SPACE], grow[SPACE];
@@ -21,8 +24,11 @@ numbers(struct acc_replay *r, const char *name, uint32_t nd, int64_t dflt, int64
 		return rc;
 	if (rc > 0 && n != 1 && n != nd)
 		return acc_cannot(r, "its arguments do not fit each other");
-	for (uint32_t d = 0; d < nd; d++)
+	for (uint32_t d = 0; d < nd; d++) {
 		out[d] = rc == 0 ? dflt : got[n == 1 ? 0 : d];
+		if (out[d] < -LARGE || out[d] > LARGE)
+			return acc_cannot(r, "its arguments do not fit each other");
+	}
 	return rc;
 }
 
@@ -203,9 +209,11 @@ conv(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 		return acc_cannot(r, "an image without a batch");
 	if (geometry(r, x, w, out, &g) < 0)
 		return ACC_EUNSUP;
+	if (g.groups < 1 || g.groups > LARGE)
+		return acc_cannot(r, "its inputs do not fit each other");
 	int64_t cin = g.transposed ? w->shape[0] : w->shape[1] * g.groups;
 	int64_t cout = g.transposed ? w->shape[1] * g.groups : w->shape[0];
-	if (g.groups < 1 || cin != x->shape[1] || cin % g.groups != 0 || cout % g.groups != 0 ||
+	if (cin != x->shape[1] || cin % g.groups != 0 || cout % g.groups != 0 ||
 		x->n == 0 || w->n == 0)
 		return acc_cannot(r, "its inputs do not fit each other");
 	if (copy_padded(r, x, w, &g, size, p) < 0)

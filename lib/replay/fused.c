@@ -400,7 +400,7 @@ grouped_matmul(struct acc_replay *r, struct acc_dense *out)
 		return acc_cannot(r, "an argument is not understood");
 	if (rows && n == 1 && acc_arg_item(r, "weight", 0, &b) > 0 && b->ndim == 3)
 		n = b->shape[0] < GROUPS ? (uint32_t)b->shape[0] : GROUPS + 1;
-	if (n > GROUPS || (!rows && (nx != n || r->nrec != n)))
+	if (n == 0 || n > GROUPS || (!rows && (nx != n || r->nrec != n)))
 		return acc_cannot(r, "outputs that are not understood");
 	if (rows && group_ends(r, n, x->ndim == 2 ? x->shape[0] : 0, end) < 0)
 		return ACC_EUNSUP;

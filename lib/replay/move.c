@@ -339,7 +339,9 @@ repeat(struct acc_replay *r, struct acc_dense *out)
 	if (n < x->ndim)
 		return acc_cannot(r, "its repeats do not fit its input");
 	for (uint32_t d = 0; d < n; d++)
-		shape[d] = times[d] * (d + x->ndim < n ? 1 : x->shape[d + x->ndim - n]);
+		if (__builtin_mul_overflow(times[d],
+			    d + x->ndim < n ? 1 : x->shape[d + x->ndim - n], &shape[d]))
+			return acc_cannot(r, "its repeats do not fit its input");
 	if (acc_out_shape(r, out, shape, n) < 0)
 		return ACC_EUNSUP;
 	for (size_t i = 0; i < out->n; i++) {
@@ -377,7 +379,10 @@ pad(struct acc_replay *r, struct acc_dense *out)
 		return acc_cannot(r, "its padding does not fit its input");
 	for (uint32_t d = 0; d < x->ndim; d++) {
 		uint32_t k = x->ndim - 1 - d;
-		shape[d] = x->shape[d] + (k < n / 2 ? by[2 * k] + by[2 * k + 1] : 0);
+		shape[d] = x->shape[d];
+		if (k < n / 2 && (__builtin_add_overflow(shape[d], by[2 * k], &shape[d]) ||
+					 __builtin_add_overflow(shape[d], by[2 * k + 1], &shape[d])))
+			return acc_cannot(r, "its padding does not fit its input");
 	}
 	if (acc_out_shape(r, out, shape, x->ndim) < 0)
 		return ACC_EUNSUP;
