@@ -92,7 +92,7 @@ geometry(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense
  * elements, so that it is a plain one with the kernel turned round. */
 static int
 copy_padded(struct acc_replay *r, const struct acc_dense *x, const struct acc_dense *w,
-	const struct geometry *g, int64_t *size, struct acc_product *p)
+	const struct acc_dense *out, const struct geometry *g, int64_t *size, struct acc_product *p)
 {
 	int64_t step[SPACE], lead[SPACE];
 	size_t n = (size_t)(x->shape[0] * x->shape[1]);
@@ -108,6 +108,9 @@ copy_padded(struct acc_replay *r, const struct acc_dense *x, const struct acc_de
 			return acc_cannot(r, "its arguments do not fit each other");
 		n *= (size_t)size[d];
 	}
+	/* An output of no such size comes of it. */
+	if (n > ACC_MAX_UNSEEN && n / 64 > x->n + out->n)
+		return acc_cannot(r, "its arguments do not fit each other");
 	double *v = acc_doubles(r, n);
 	size_t *from = acc_alloc(r->mem, n * sizeof *from);
 	if (v == NULL || from == NULL)
@@ -216,7 +219,7 @@ conv(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 	if (cin != x->shape[1] || cin % g.groups != 0 || cout % g.groups != 0 ||
 		x->n == 0 || w->n == 0)
 		return acc_cannot(r, "its inputs do not fit each other");
-	if (copy_padded(r, x, w, &g, size, p) < 0)
+	if (copy_padded(r, x, w, out, &g, size, p) < 0)
 		return ACC_EUNSUP;
 	shape[0] = x->shape[0];
 	shape[1] = cout;
