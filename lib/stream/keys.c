@@ -109,7 +109,9 @@ static int64_t
 look_up(struct acc_keys *t, const struct acc_rec *r)
 {
 	t->id.n = 0;
-	int rc = acc_buf_add(&t->id, r->kind.p, r->kind.n);
+	int rc = acc_buf_add(&t->id, &r->kind.n, sizeof r->kind.n);
+	if (rc == 0)
+		rc = acc_buf_add(&t->id, r->kind.p, r->kind.n);
 	for (uint32_t i = 0; i < r->n && rc == 0; i++) {
 		rc = acc_buf_add(&t->id, &r->f[i].key.n, sizeof r->f[i].key.n);
 		if (rc == 0)

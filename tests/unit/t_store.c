@@ -62,6 +62,29 @@ check(struct acc_store *st, const uint64_t *at, uint32_t i)
 	return make(&want, i) == 0 && acc_store_rec(st, at[i], &got, &e) == 1 && same(got, &want);
 }
 
+/* A kind that reads like another one and its key. */
+static bool
+kinds_apart(struct acc_store *st)
+{
+	static const struct acc_str kind[] = {{"x", 1}, {"x\1\0\0\0a", 6}, {"x", 1}};
+	struct acc_err e = {0};
+	struct acc_rec r = {0}, *got;
+	uint64_t at[3];
+	bool good = true;
+	for (int i = 0; i < 3 && good; i++) {
+		good = acc_rec_start(&r, kind[i]) == 0;
+		if (i % 2 == 0)
+			good &= acc_add(&r, "", "a", acc_int(i)) == 0;
+		int64_t keys = acc_store_keys(st, &r, &e);
+		good &= keys >= 0 && acc_store_put(st, &r, (uint32_t)keys, &at[i], &e) == 0;
+	}
+	for (int i = 0; i < 3 && good; i++)
+		good = acc_store_rec(st, at[i], &got, &e) == 1 && acc_str_eq(got->kind, kind[i]) &&
+		       got->n == (i % 2 == 0) && (got->n == 0 || got->f[0].v.i == i);
+	acc_rec_release(&r);
+	return good;
+}
+
 int
 main(void)
 {
@@ -94,6 +117,7 @@ main(void)
 		bad += !check(st, at, (seed >> 8) % N);
 	}
 	ok(bad == 0, "and in any order");
+	ok(kinds_apart(st), "a kind is not taken for another one and its key");
 	acc_rec_release(&r);
 	acc_rec_release(&raw);
 	acc_buf_release(&b);
