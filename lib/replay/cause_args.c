@@ -2,6 +2,8 @@
 #include "replay/cause.h"
 #include "replay/compose.h"
 
+#include <inttypes.h>
+
 struct attempt {
 	struct acc_trial *t;
 	const struct acc_dense *rec; /* output 0 */
@@ -445,7 +447,7 @@ dimensions(const struct attempt *a)
 	int64_t nd = x != NULL && x->type == ACC_A_TENSOR ? x->t->ndim : a->rec->ndim;
 	for (int64_t d = -1; has(&a->t->r, "dim") && d >= -nd; d--)
 		if (matches(a, "dim", acc_of_int(d)))
-			return acc_arena_printf(a->t->r.mem, "along dimension %lld", (long long)(d + nd));
+			return acc_arena_printf(a->t->r.mem, "along dimension %" PRId64, d + nd);
 	return NULL;
 }
 

@@ -227,8 +227,10 @@ gating(struct acc_replay *r, struct acc_dense *out)
 	if (acc_compose(r, &q, part) < 0)
 		return ACC_EUNSUP;
 	size_t rows = k <= 0 ? 0 : out[0].n / (size_t)k;
-	for (size_t i = 0; r->nrec > 2 && i < out[2].n && rows > 0; i++)
-		out[2].v[i] = (double)(i % (size_t)k * rows + i / (size_t)k);
+	for (size_t i = 0; r->nrec > 2 && i < out[2].n && rows > 0; i++) {
+		size_t row = i / (size_t)k, choice = i % (size_t)k;
+		out[2].v[i] = (double)(choice * rows + row);
+	}
 	return r->nrec > 2 ? acc_out_shape(r, &out[2], out[0].shape, out[0].ndim) : 0;
 }
 
