@@ -179,11 +179,7 @@ scores(const struct attention *a, struct acc_broadcast *m, size_t b, size_t h, s
 	for (size_t j = 0; j < a->k.ns; j++) {
 		const double *k = a->k.v + b * a->k.sb + h / group * a->k.sh + j * a->k.ss;
 		double sum = 0, abs = 0;
-		for (size_t d = 0; d < a->q.nd; d++) {
-			double term = q[d] * k[d];
-			sum += term;
-			abs += fabs(term);
-		}
+		acc_hot()->dot(q, k, a->q.nd, &sum, &abs);
 		s[j] = a->scale * sum;
 		if (a->causal && (int64_t)j > (int64_t)i + a->diagonal)
 			s[j] = -INFINITY;
@@ -280,24 +276,40 @@ blocks(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 	return 0;
 }
 
+/* Heads and batches by themselves, where they stand in front. */
+static int
+cut(struct acc_replay *r, struct acc_cut *c)
+{
+	struct attention a;
+	if (read_attention(r, &r->rec[0], &a) < 0)
+		return ACC_EUNSUP;
+	c->lead = a.bnsd ? 2 : a.q.sb >= a.q.ss ? 1 : 0;
+	c->work = (double)a.k.ns;
+	return 0;
+}
+
 const struct acc_op acc_ops_attention[] = {
 	{.names = "scaled_dot_product_attention", .which = TORCH,
 		.sig = "query:block key:block value:block attn_mask dropout_p is_causal scale",
-		.cls = "product", .rounding = ACC_FEW, .eval = attention, .blocks = blocks},
+		.cls = "product", .rounding = ACC_FEW, .eval = attention, .blocks = blocks,
+		.cut = cut},
 	{.names = "npu_fusion_attention npu_fusion_attention_v2 fusion_attention", .which = CANN,
 		.sig = "query:block key:block value:block head_num input_layout pse padding_mask "
 		       "atten_mask scale keep_prob pre_tockens next_tockens inner_precise prefix "
 		       "actual_seq_qlen actual_seq_kvlen sparse_mode",
-		.cls = "product", .rounding = ACC_FEW, .eval = attention, .blocks = blocks},
+		.cls = "product", .rounding = ACC_FEW, .eval = attention, .blocks = blocks,
+		.cut = cut},
 	{.names = "flash_attention_score FlashAttentionScore", .which = CANN,
 		.sig = "query:block key:block value:block head_num pse|real_shift drop_mask "
 		       "padding_mask atten_mask|attn_mask prefix actual_seq_qlen actual_seq_kvlen "
 		       "keep_prob scale|scalar_value|scale_value pre_tockens|pre_tokens "
 		       "next_tockens|next_tokens inner_precise input_layout sparse_mode",
-		.cls = "product", .rounding = ACC_FEW, .eval = attention, .blocks = blocks},
+		.cls = "product", .rounding = ACC_FEW, .eval = attention, .blocks = blocks,
+		.cut = cut},
 	{.names = "flash_attn_func", .which = FLASH,
 		.sig = "q|query:block k|key:block v|value:block dropout_p softmax_scale causal "
 		       "window_size softcap alibi_slopes",
-		.cls = "product", .rounding = ACC_FEW, .eval = attention, .blocks = blocks},
+		.cls = "product", .rounding = ACC_FEW, .eval = attention, .blocks = blocks,
+		.cut = cut},
 	{.names = NULL},
 };

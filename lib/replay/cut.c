@@ -8,7 +8,8 @@
 enum {
 	TARGET = 1 << 14,    /* elements of the largest tensor in a part, as far as it can be */
 	LARGEST = 1 << 23,   /* a part larger than this is none */
-	FEWEST = 8           /* parts that are looked at in any case */
+	FEWEST = 8,          /* parts that are looked at in any case */
+	FEW = 2              /* if they are very dear */
 };
 /* Nanoseconds that testing may take for each byte of the call's own tensors. */
 #define BUDGET_FORWARD 2.5
@@ -427,7 +428,8 @@ affordable(const struct cutter *c)
 	double ns = out.n * (cost(c) * evals + 2 + (j->backward ? 6 * (double)j->nresult : 0)) + all.n;
 	double share = (j->backward ? BUDGET_BACKWARD : BUDGET_FORWARD) * own.bytes / ns;
 	size_t n = share >= 1 ? c->parts : (size_t)((double)c->parts * share);
-	n = n < FEWEST ? FEWEST : n;
+	size_t least = cost(c) > 100 ? FEW : FEWEST;
+	n = n < least ? least : n;
 	return j->reader->all || n > c->parts ? c->parts : n;
 }
 

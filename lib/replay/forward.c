@@ -82,7 +82,7 @@ acc_trial_product(struct acc_trial *t)
 {
 	t->product = (struct acc_product){.alpha = 1, .beta = 1};
 	int rc = t->r.op->product(&t->r, &t->out[0]->d, &t->product);
-	t->large = rc == 0 && acc_product_large(&t->product);
+	t->large = rc == 0 && !t->j->form && acc_product_large(&t->product, t->r.op->streams);
 	return rc;
 }
 

@@ -7,13 +7,28 @@
 #include "replay/impl.h"
 
 enum { SAMPLES = 4096, MOST = 256 };
-#define LARGE ((uint64_t)1 << 22)
+/* Multiplications. What is not read as it is checked is in memory already. */
+#define LARGE 0x1p22
+#define LARGE_LOADED 0x1p24
+/* If such a one is wrong, it is formed after all: to say what it looks like. */
+#define FORMED 0x1p26
+
+static double
+work_of(const struct acc_product *p)
+{
+	return (double)p->nb * (double)p->m * (double)p->n * (double)p->nk;
+}
 
 bool
-acc_product_large(const struct acc_product *p)
+acc_product_large(const struct acc_product *p, bool streams)
 {
-	double work = (double)p->nb * (double)p->m * (double)p->n * (double)p->nk;
-	return work > (double)LARGE;
+	return work_of(p) > (streams ? LARGE : LARGE_LOADED);
+}
+
+bool
+acc_product_formed(const struct acc_product *p)
+{
+	return work_of(p) <= FORMED;
 }
 
 /* --- a matrix by tables of offsets, read along the index whose elements are neighbours --- */

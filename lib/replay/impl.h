@@ -46,6 +46,7 @@ struct acc_job {
 	struct acc_audited *result; /* one for each output record, see below */
 	struct acc_tally *tally;    /* as many: what they come of */
 	struct acc_reader *reader;
+	bool form;                  /* products are formed, however large */
 	bool part;                  /* it is a part of a large call: there are many more */
 	struct acc_shared *shared;  /* of a part of a backward call: as many again, or NULL */
 	bool shared_only;           /* of this part, no other gradient is tested */
@@ -283,7 +284,9 @@ void acc_spots_add(struct acc_spots *s, const struct acc_dense *rec, const doubl
 const char *acc_cause_place(struct acc_arena *mem, const struct acc_spots *s);
 
 /* --- large products (freivalds.c) --- */
-bool acc_product_large(const struct acc_product *p);
+bool acc_product_large(const struct acc_product *p, bool streams);
+/* Small enough to be formed where it is wrong. */
+bool acc_product_formed(const struct acc_product *p);
 int acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_dense *rec,
 	double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse);
 int acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x);

@@ -91,7 +91,16 @@ classes(struct acc_replay *r, struct classes *k)
 static double
 log_sum(const double *x, size_t c, size_t step)
 {
-	double top = -INFINITY, sum = 0;
+	double top = -INFINITY, sum = 0, room[ACC_HOT_BLOCK], abs;
+	if (step == 1) {
+		top = acc_hot()->top(x, c);
+		for (size_t i = 0, n; i < c; i += n) {
+			n = c - i < ACC_HOT_BLOCK ? c - i : ACC_HOT_BLOCK;
+			acc_hot()->exp(x + i, top, n, room);
+			sum += acc_hot()->sum(room, n, &abs);
+		}
+		return isfinite(top) ? top + log(sum) : top;
+	}
 	for (size_t i = 0; i < c; i++)
 		top = isnan(x[i * step]) || x[i * step] > top ? x[i * step] : top;
 	for (size_t i = 0; i < c; i++)

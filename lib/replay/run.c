@@ -93,6 +93,19 @@ acc_job_settle(struct acc_job *j)
 /* Calls with less than this, as doubles, are looked at as they are. */
 #define WHOLE ((uint64_t)1 << 20)
 
+/* If something is wrong, nothing was found yet. */
+static bool
+again(struct acc_job *j)
+{
+	for (uint32_t k = 0; k < j->nresult; k++)
+		j->form |= j->tally[k].far > 0;
+	for (uint32_t k = 0; k < j->nresult && j->form; k++) {
+		j->tally[k] = (struct acc_tally){0};
+		j->result[k].skip = NULL;
+	}
+	return j->form;
+}
+
 /* Without reading all of it at once. false: that is not possible. */
 static bool
 in_parts(struct acc_job *j, const struct acc_op *op)
@@ -109,7 +122,7 @@ in_parts(struct acc_job *j, const struct acc_op *op)
 		done = acc_job_views(j, op) || acc_job_rows(j, op) || acc_job_cut(j, op);
 	} else if (acc_trial_open(&t, j, op) == 0 && acc_trial_product(&t) == 0 && t.large) {
 		acc_job_test(j, op);
-		done = true;
+		done = !acc_product_formed(&t.product) || !again(j);
 	}
 	acc_job_shut(j);
 	return done;

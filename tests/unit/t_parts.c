@@ -23,18 +23,25 @@ struct tensor {
 	bool ids;
 };
 
+static struct acc_arena mem;
+
+static void *
+get(size_t n)
+{
+	void *p = acc_alloc(&mem, n);
+	if (p == NULL)
+		exit(2);
+	return memset(p, 0, n);
+}
+
 static struct tensor *
 tensor(uint32_t ndim, int64_t a, int64_t b, int64_t c, int64_t d)
 {
-	struct tensor *t = calloc(1, sizeof *t);
-	if (t == NULL)
-		exit(2);
+	struct tensor *t = get(sizeof *t);
 	*t = (struct tensor){.ndim = ndim, .shape = {a, b, c, d}, .n = 1};
 	for (uint32_t i = 0; i < ndim; i++)
 		t->n *= (size_t)t->shape[i];
-	t->v = calloc(t->n, sizeof *t->v);
-	if (t->v == NULL)
-		exit(2);
+	t->v = get(t->n * sizeof *t->v);
 	return t;
 }
 
@@ -64,12 +71,11 @@ put(const char *op, const char *pass, const char *io, int pos, const struct tens
 		.file = ACC_STR("f"), .off = end, .len = t->n * (t->ids ? 8 : 4)};
 	char key[80], at[12];
 	memcpy(ref.shape, t->shape, t->ndim * sizeof *ref.shape);
-	int64_t *ids = calloc(t->n, sizeof *ids);
-	for (size_t i = 0; ids != NULL && i < t->n; i++)
+	int64_t *ids = get(t->n * sizeof *ids);
+	for (size_t i = 0; i < t->n; i++)
 		ids[i] = (int64_t)t->v[i];
-	if (ids == NULL || acc_file_write(fd, t->ids ? (void *)ids : (void *)t->v, ref.len, NULL) < 0)
+	if (acc_file_write(fd, t->ids ? (void *)ids : (void *)t->v, ref.len, NULL) < 0)
 		exit(2);
-	free(ids);
 	end += ref.len;
 	snprintf(key, sizeof key, "%s.0.%s", op, pass);
 	snprintf(at, sizeof at, "%d", pos);
@@ -395,6 +401,7 @@ main(void)
 	tables();
 	ok(trouble_count == 0, "nothing was unreadable");
 	acc_roots_close(roots);
+	acc_arena_release(&mem);
 	close(fd);
 	return done();
 }
