@@ -15,7 +15,8 @@
 
 #include "ptfile.h"
 
-enum { T = 1024, S = 512, H = 1024, F = 4096, HEADS = 8, D = H / HEADS, VOCAB = 8000, MAXCALLS = 64 };
+enum { T = 1024, S = 512, H = 1024, F = 4096, HEADS = 8, D = H / HEADS, VOCAB = 8000 };
+enum { MAXCALLS = 64 };
 
 static void
 die(const char *what)
