@@ -51,8 +51,8 @@ acc_trial_open(struct acc_trial *t, struct acc_job *j, const struct acc_op *op)
 	char *name = acc_alloc(&j->mem, 128);
 	uint32_t n = 0;
 	*t = (struct acc_trial){.j = j, .r = {.op = op, .in = p->in, .kw = p->kw, .nin = p->nin,
-		.nkw = p->nkw, .mem = &j->mem, .memos = j->reader->memos, .module = acc_str_starts(j->op, "Module.") ||
-			acc_str_starts(j->op, "Cell.") ||
+		.nkw = p->nkw, .mem = &j->mem, .memos = j->reader->memos,
+		.module = acc_str_starts(j->op, "Module.") || acc_str_starts(j->op, "Cell.") ||
 			acc_str_starts(j->op, "Primitive.")}};
 	if (name == NULL)
 		return acc_cannot(&t->r, "out of memory");

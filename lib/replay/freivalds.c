@@ -52,8 +52,8 @@ neighbours(const size_t *t, size_t n)
 }
 
 static int
-matrix(struct acc_trial *t, const double *v, const size_t *ta, size_t na, const size_t *tb, size_t nb,
-	struct matrix *m)
+matrix(struct acc_trial *t, const double *v, const size_t *ta, size_t na, const size_t *tb,
+	size_t nb, struct matrix *m)
 {
 	*m = (struct matrix){.na = na, .nb = nb, .ta = ta, .tb = tb};
 	m->turned = !neighbours(tb, nb) && neighbours(ta, na);
@@ -252,8 +252,8 @@ bias(struct acc_trial *t, struct check *c, size_t b)
 }
 
 static void
-compare(const struct check *c, const struct ruler *u, size_t n, const double *left, const double *sq,
-	const double *right, const double *terms, const double *added)
+compare(const struct check *c, const struct ruler *u, size_t n, const double *left,
+	const double *sq, const double *right, const double *terms, const double *added)
 {
 	double alpha = c->p->alpha, beta = c->p->beta;
 	for (size_t i = 0; i < n; i++) {

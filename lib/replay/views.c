@@ -97,7 +97,8 @@ gather_run(const uint8_t *p, int64_t step, size_t n, size_t size, uint8_t *out)
 
 /* Elements [first, first + n) of the view. */
 static void
-gather(const struct acc_view *v, const uint8_t *p, size_t size, size_t first, size_t n, uint8_t *out)
+gather(const struct acc_view *v, const uint8_t *p, size_t size, size_t first, size_t n,
+	uint8_t *out)
 {
 	uint32_t last = v->ndim - 1;
 	size_t len = (size_t)v->shape[last];

@@ -502,7 +502,8 @@ write_call(FILE *j, const char *dir, const struct call *c, uint64_t number)
 {
 	char key[128];
 	uint64_t n;
-	snprintf(key, sizeof key, "%s.%" PRIu64 ".%s", c->op, number, c->backward ? "backward" : "forward");
+	snprintf(key, sizeof key, "%s.%" PRIu64 ".%s", c->op, number,
+		c->backward ? "backward" : "forward");
 	fprintf(j, "  \"%s\": {\n   \"%s\": [", key, c->backward ? "input" : "input_args");
 	n = c->backward ? list(j, dir, key, "input", c->in) : arguments(j, dir, key, c);
 	fputs(c->backward ? "],\n   \"output\": [" : "],\n   \"input_kwargs\": {},\n   \"output\": [", j);
