@@ -148,6 +148,10 @@ replayed() { # family, folder
 	replayed derivatives replay_ops
 }
 
+@test "keywords that were not recorded, where shapes tell them" {
+	replayed positions replay_ops
+}
+
 @test "inputs recorded after a call in place, and numbers that are not the usual ones, accuse nobody" {
 	accaudit "$DATA/replay_ops/unaudited.acc.gz" | accfmt --json | jq -c 'select(.io == "out")' >v
 	jq -es 'map(select(.["audit.ok"] == false) | .key) == ["Tensor.mul_.1.forward"]' v

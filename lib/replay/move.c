@@ -201,6 +201,11 @@ split(struct acc_replay *r, struct acc_dense *out)
 		return acc_cannot(r, "the sizes of its parts were not recorded");
 	if (which == TENSOR_SPLIT && nsizes != 1)
 		return acc_cannot(r, "a split at given places");
+	/* Some do not record keywords: then it is the dimension that shrank. */
+	for (uint32_t d = 0; acc_arg(r, "dim") == NULL && which != UNBIND && r->nrec > 0 &&
+		r->rec[0].ndim == v.ndim && d < v.ndim; d++)
+		if (r->rec[0].shape[d] != v.shape[d])
+			dim = d;
 	const struct acc_value *list = acc_arg(r, by);
 	bool one_size = which != UNBIND && list->type != ACC_A_LIST;
 	int64_t n = v.ndim == 0 ? 0 : v.shape[dim];
@@ -239,9 +244,10 @@ join(struct acc_replay *r, struct acc_dense *out)
 		return acc_cannot(r, "its tensors were not recorded");
 	if (acc_arg_dim(r, "dim", out->ndim, 0, &dim) < 0)
 		return ACC_EUNSUP;
-	/* The axis of a primitive is not recorded: the dimension that grew. */
+	/* The axis of a primitive is not recorded, nor are keywords by some: the dimension that grew. */
 	const struct acc_value *one = &list->item[0];
-	for (uint32_t d = 0; r->module && !stack && one->type == ACC_A_TENSOR &&
+	bool unknown = acc_arg(r, "dim") == NULL && !stack;
+	for (uint32_t d = 0; unknown && one->type == ACC_A_TENSOR &&
 		one->t->ndim == out->ndim && d < out->ndim; d++)
 		if (one->t->shape[d] != out->shape[d])
 			dim = d;

@@ -20,13 +20,20 @@ choose(struct acc_replay *r, struct plan *p)
 	uint32_t n = 0;
 	if (acc_need_tensor(r, "input", &p->x) < 0 || acc_arg_bool(r, "keepdim", &p->keepdim) < 0)
 		return ACC_EUNSUP;
-	/* An attribute of a primitive. */
-	if (r->module && p->x->ndim > 0)
-		p->keepdim = r->rec[0].ndim == p->x->ndim;
+	/* An attribute of a primitive, and a keyword that some do not record. */
+	bool kept = acc_arg(r, "keepdim") == NULL && p->x->ndim > 0 && r->nrec > 0 &&
+		r->rec[0].ndim == p->x->ndim;
+	p->keepdim |= kept;
 	int rc = acc_arg_ints(r, "dim", dim, ACC_DENSE_DIMS, &n);
 	if (rc < 0)
 		return rc;
 	p->all = rc == 0 || n == 0;
+	if (rc == 0 && kept) { /* nor the dimensions: those that shrank */
+		for (uint32_t d = 0; d < p->x->ndim; d++)
+			p->gone[d] = r->rec[0].shape[d] == 1 && p->x->shape[d] != 1;
+		p->all = false;
+		return 0;
+	}
 	for (uint32_t d = 0; d < p->x->ndim; d++)
 		p->gone[d] = p->all;
 	for (uint32_t k = 0; k < n; k++) {
@@ -261,6 +268,8 @@ running(struct acc_replay *r, struct acc_dense *out)
 	if (acc_need_tensor(r, "input", &x) < 0 || acc_arg_dim(r, "dim", x->ndim, 0, &dim) < 0 ||
 		acc_out_shape(r, out, x->shape, x->ndim) < 0)
 		return ACC_EUNSUP;
+	if (x->ndim > 1 && acc_arg(r, "dim") == NULL)
+		return acc_cannot(r, "its dimension was not recorded");
 	size_t inner = 1, len = x->ndim == 0 ? 1 : (size_t)x->shape[dim];
 	for (uint32_t d = dim + 1; d < x->ndim; d++)
 		inner *= (size_t)x->shape[d];

@@ -574,8 +574,18 @@ def derivatives(s):
          grad=False)
 
 
+def positions(s):
+    """As recorders note them that leave keywords out."""
+    x = rand(2, 3, 4)
+    s.do("Torch.cat", lambda l: torch.cat(l, 2), [x, rand(2, 3, 1)])
+    s.do("Torch.chunk", lambda a, n: a.chunk(n, -1), x, 2)
+    s.do("Tensor.split", lambda a, n: a.split(n, 1), x, 2)
+    s.do("Tensor.mean", lambda a, d: a.mean(d, True), x, -1)
+    s.do("Torch.sum", lambda a: a.sum((0, 2), True), x)
+
+
 FAMILIES = [scatters, orders, makers, patterns, distances, lists, optimizers, rarer, fused,
-            primitives, arranged, derivatives, unaudited, faults]
+            primitives, arranged, derivatives, positions, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]
