@@ -102,7 +102,8 @@ lie(const struct acc_cutter *c, struct acc_piece *p, bool left, bool broadcast)
 				return false;
 			p->step[o] = d->shape[e] == 1 ? 0 : inner;
 		}
-		inner *= d->shape[e];
+		if (d->shape[e] < 0 || __builtin_mul_overflow(inner, d->shape[e], &inner))
+			return false;
 	}
 	return broadcast || d->ndim >= c->cut.lead;
 }
@@ -242,7 +243,7 @@ choose(struct acc_cutter *c)
 {
 	while (c->cut.lead > 0 && !lie_all(c))
 		c->cut.lead--;
-	if (c->cut.lead == 0)
+	if (c->cut.lead == 0 || c->out->n == 0)
 		return false;
 	uint32_t dim = 0;
 	while (dim + 1 < c->cut.lead && largest(c, dim) > TARGET)

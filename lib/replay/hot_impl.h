@@ -332,7 +332,7 @@ exp16(const double *x, double less, double *out)
 		p = (p * (r * r) + r) + 1.0;
 		vi whole = (vi)(n + shift) - (vi)shift, half = whole >> 1;
 		vd y = p * (vd)((half + 1023) << 52) * (vd)((whole - half + 1023) << 52);
-		PUT(out + k * W) = PICK((vi)(from == from), y, from);
+		PUT(out + k * W) = PICK((vi)(ABS(from) <= ALL(INFINITY)), y, from);
 	}
 }
 

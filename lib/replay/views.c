@@ -27,7 +27,7 @@ stored(struct acc_held *h, size_t first, size_t n, void *room)
 	struct acc_err e = {0};
 	const void *got;
 	if (h->pay == NULL)
-		return h->d.v + first;
+		return h->d.v == NULL ? NULL : h->d.v + first;
 	return acc_pay_read(h->pay, first, n, room, &got, &e) < 0 ? NULL : got;
 }
 
@@ -264,7 +264,8 @@ one(struct look *l, const struct acc_note *note, struct errors *sum, size_t *cov
 	struct acc_held *p = tensor(l, note->part, !note->of_input, &kp);
 	/* The result is the output's; backward, the input's. */
 	uint32_t k = note->of_input != j->backward ? kp : kw;
-	if (w == NULL || p == NULL || k >= j->nresult || p->d.n != acc_view_count(&note->v) ||
+	if (note->whole == NULL || note->part == NULL || w == NULL || p == NULL ||
+		k >= j->nresult || p->d.n != acc_view_count(&note->v) ||
 		!acc_is_float(w->d.dtype) != !acc_is_float(p->d.dtype))
 		return false;
 	bool exact = !acc_is_float(p->d.dtype) ||
