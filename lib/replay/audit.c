@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 enum { MAX_THREADS = 16, QUEUE = 64, ROOM = 4 << 20 };
-/* Calls run at once while their tensors need no more than this, as doubles. */
+/* Calls run at once while their tensors need no more than this, as doubles; one that is looked at
+ * in parts, as it is read or as it is stored, needs but a part of it. */
 #define BUDGET ((uint64_t)256 << 20)
+#define PART ((uint64_t)32 << 20)
 
 struct span { /* the records of a call stand together */
 	size_t first, n;
@@ -303,7 +305,7 @@ finish(struct acc_audit *a, struct acc_job *j, size_t at)
 		v->skip = lasting(a, v->skip);
 		v->cause = lasting(a, v->cause);
 	}
-	a->busy -= j->bytes;
+	a->busy -= j->need;
 	drop(j);
 	pthread_cond_broadcast(&a->room);
 }
@@ -352,12 +354,21 @@ room(struct acc_audit *a)
 	return 0;
 }
 
+/* What of its tensors will be in memory. */
+static uint64_t
+need(const struct acc_job *j)
+{
+	const struct acc_op *op = j->bytes <= PART ? NULL : acc_op_find(j->op);
+	bool some = op != NULL && (op->cut != NULL || op->streams || op->views || op->rows);
+	return some ? PART : j->bytes;
+}
+
 /* With the lock held: places for the results, in the order of the records. */
 static int
 submit(struct acc_audit *a, struct acc_job *j)
 {
 	while (a->tail - a->head == QUEUE ||
-		(a->busy > 0 && a->busy + j->bytes > BUDGET))
+		(a->busy > 0 && a->busy + j->need > BUDGET))
 		pthread_cond_wait(&a->room, &a->lock);
 	j->at = a->nresult;
 	for (uint32_t k = 0; k < j->nresult; k++) {
@@ -365,7 +376,7 @@ submit(struct acc_audit *a, struct acc_job *j)
 			return ACC_ENOMEM;
 		a->result[a->nresult++] = (struct acc_audited){.skip = "out of memory"};
 	}
-	a->busy += j->bytes;
+	a->busy += j->need;
 	a->queue[a->tail++ % QUEUE] = j;
 	pthread_cond_signal(&a->more);
 	return 0;
@@ -392,6 +403,7 @@ run(struct acc_audit *a, struct acc_err *e)
 			rc = ACC_ENOMEM;
 			break;
 		}
+		j->need = need(j);
 		pthread_mutex_lock(&a->lock);
 		rc = submit(a, j);
 		pthread_mutex_unlock(&a->lock);

@@ -42,7 +42,8 @@ struct acc_job {
 	struct acc_pass_of fwd;  /* of a forward call, or of the forward call of a backward one */
 	struct acc_pass_of bwd;  /* in: gradients of the outputs; out: of the inputs */
 	size_t at;               /* where its results go */
-	uint64_t bytes;          /* that loading it will need, roughly */
+	uint64_t bytes;          /* of all its tensors, as doubles */
+	uint64_t need;           /* of them, at a time */
 	struct acc_audited *result; /* one for each output record, see below */
 	struct acc_tally *tally;    /* as many: what they come of */
 	struct acc_reader *reader;
