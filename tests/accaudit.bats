@@ -152,6 +152,14 @@ replayed() { # family, folder
 	replayed positions replay_ops
 }
 
+@test "keywords that were not recorded accuse nobody" {
+	accaudit "$DATA/replay_ops/left_out.acc.gz" | accfmt --json | jq -c 'select(.io == "out")' >v
+	jq -es 'map(select(.["audit.ok"] == false) | .op) == ["Functional.layer_norm"]' v
+	jq -es 'map(select(.["audit.ok"]) | .op) | unique == ["Functional.gelu"]' v
+	jq -es 'map(select(.["audit.skip"] // "" | startswith("keywords were not")) | .op) | unique ==
+		["Functional.gelu", "Torch.triu"]' v
+}
+
 @test "inputs recorded after a call in place, and numbers that are not the usual ones, accuse nobody" {
 	accaudit "$DATA/replay_ops/unaudited.acc.gz" | accfmt --json | jq -c 'select(.io == "out")' >v
 	jq -es 'map(select(.["audit.ok"] == false) | .key) == ["Tensor.mul_.1.forward"]' v

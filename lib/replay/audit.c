@@ -18,6 +18,7 @@ struct span { /* the records of a call stand together */
 };
 
 struct acc_audit {
+	bool positional;              /* see struct acc_job */
 	struct acc_roots *roots;
 	struct acc_audit_opt opt;
 	acc_audit_emit_fn *emit;
@@ -183,6 +184,8 @@ acc_audit_put(struct acc_audit *a, const struct acc_rec *r, struct acc_err *e)
 	uint64_t at;
 	int rc = 0;
 	if (acc_rec_is(r, "source"))
+		a->positional |= acc_str_is(acc_get_text(r, "", "format"), "ptdbg");
+	if (acc_rec_is(r, "source"))
 		rc = acc_roots_add(a->roots, r, e);
 	else if (acc_rec_is(r, "data"))
 		return acc_brought_take(a->brought, r, e);
@@ -258,6 +261,7 @@ make(struct acc_audit *a, struct span *s, struct acc_err *e)
 		return NULL;
 	}
 	j->backward = s->backward;
+	j->positional = a->positional;
 	int rc = take(a, s, j, !s->backward, e);
 	if (rc == 0 && s->backward && (rc = get(a, s->first, &r, e)) == 0) {
 		struct acc_buf key = {0};

@@ -53,6 +53,7 @@ struct acc_job {
 	bool shared_only;           /* of this part, no other gradient is tested */
 	uint32_t nresult;
 	bool unread;             /* a tensor of it could not be read */
+	bool positional;         /* the recorder leaves keywords out */
 	const char *bad;         /* the records of the call contradict each other */
 };
 

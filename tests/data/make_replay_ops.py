@@ -584,8 +584,19 @@ def positions(s):
     s.do("Torch.sum", lambda a: a.sum((0, 2), True), x)
 
 
+def left_out(s):
+    """As ptdbg notes them, which leaves keywords out."""
+    s.rec[0][1]["format"] = "ptdbg"
+    x = rand(4, 4)
+    s.do("Torch.triu", lambda a: a.triu(1), x, off=False)
+    s.do("Functional.gelu", lambda a: F.gelu(a, approximate="tanh"), x, off=False)
+    s.do("Functional.gelu", F.gelu, x, off=False)
+    s.do("Functional.layer_norm", lambda x, n, w, b, e: F.layer_norm(x, n, w, b, 1e-2), x, [4],
+         rand(4), rand(4), 1e-5, grad=False, off=False)
+
+
 FAMILIES = [scatters, orders, makers, patterns, distances, lists, optimizers, rarer, fused,
-            primitives, arranged, derivatives, positions, unaudited, faults]
+            primitives, arranged, derivatives, positions, left_out, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]
