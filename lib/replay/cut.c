@@ -12,7 +12,7 @@ enum {
 };
 /* Nanoseconds that testing may take for each byte of the call's own tensors. */
 #define BUDGET_FORWARD 2.5
-#define BUDGET_BACKWARD 0.4
+#define BUDGET_BACKWARD 0.3
 
 /* --- one part --- */
 

@@ -368,6 +368,19 @@ acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool 
 	return acc_freivalds(t, &q, a->gin, a->unit, a->work, &a->err, &a->coarse);
 }
 
+static void
+add_line(const double *x, size_t n, double beta, size_t to, struct acc_sums *s)
+{
+	struct acc_line l = {.p = beta, .q = fabs(beta), .to = s->ref + to, .to2 = s->abs + to};
+	struct acc_line squares = {.p = 0, .q = beta * beta, .to = s->more + to, .to2 = s->sq + to,
+		.add_square = true};
+	double none[2] = {0, 0};
+	acc_hot()->line(x, n, &l, none);
+	acc_hot()->line(x, n, &squares, none);
+	for (size_t j = 0; j < n; j++)
+		s->terms[to + j] = 2;
+}
+
 /* The gradient of what is added to a product: sums of the outputs' gradient, at its places. */
 int
 acc_freivalds_added(struct acc_adjoint *a, struct acc_sums *s)
@@ -382,19 +395,19 @@ acc_freivalds_added(struct acc_adjoint *a, struct acc_sums *s)
 		return ACC_EUNSUP;
 	if (m.turned || m.apart)
 		return acc_cannot(&t->r, "too large to be recomputed");
+	bool plain = neighbours(p->bn, p->n);
 	for (size_t b = 0; b < p->nb; b++)
 		for (size_t i = 0; i < p->m; i++) {
 			const double *line = acc_window_at(&m.w, p->ob[b] + p->om[i] + p->on[0], p->n);
 			size_t to = p->bb[b] + p->bm[i];
 			if (line == NULL)
 				return acc_cannot(&t->r, m.w.err);
-			for (size_t j = 0; j < p->n; j++) {
-				double term = p->beta * line[j];
-				s->ref[to + p->bn[j]] += term;
-				s->abs[to + p->bn[j]] += fabs(term);
-				s->sq[to + p->bn[j]] += term * term;
-				s->terms[to + p->bn[j]] = 2;
+			if (plain) {
+				add_line(line, p->n, p->beta, to + p->bn[0], s);
+				continue;
 			}
+			for (size_t j = 0; j < p->n; j++)
+				add_line(line + j, 1, p->beta, to + p->bn[j], s);
 		}
 	return 0;
 }
