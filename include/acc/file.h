@@ -22,6 +22,9 @@ struct acc_file_info {
 int acc_file_stat(int fd, struct acc_file_info *out, struct acc_err *e);
 /* Read exactly n bytes at off; a shorter file is ACC_ETRUNC at the place where it ends. */
 int acc_file_pread(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e);
+/* A read or write of fd has failed: may it be tried again? It was interrupted; or fd does not
+ * block, and it is ready now. */
+bool acc_file_again(int fd, bool writing);
 /* Write all of it; EINTR and short writes are handled. */
 int acc_file_write(int fd, const void *buf, size_t n, struct acc_err *e);
 /* At *off, which moves on. */

@@ -95,11 +95,13 @@ struct acc_gauge;
 /* `roots` stays the caller's, and must live as long. */
 struct acc_gauge *acc_gauge_open(struct acc_roots *roots, const struct acc_gauge_opt *opt,
 	acc_gauge_fn *emit, acc_gauge_trouble_fn *trouble, void *arg, struct acc_err *e);
-/* Take a record, the last of opt->in if that is there; it may be changed, and may come out at once or later. */
+/* Take a record, the last of opt->in if that is there; it may be changed, and may come out at once
+ * or later. */
 int acc_gauge_put(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e);
 /* No more records: what is still waiting comes out. */
 int acc_gauge_end(struct acc_gauge *m, struct acc_err *e);
-/* Bytes of tensors measured so far (of large ones, parts), and those of tensors that were put and are not finished. */
+/* Bytes of tensors measured so far (of large ones, parts), and those of tensors that were put and
+ * are not finished. */
 uint64_t acc_gauge_bytes(struct acc_gauge *m, uint64_t *waiting);
 void acc_gauge_close(struct acc_gauge *m);
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -193,13 +194,24 @@ acc_file_pread(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e)
 	return 0;
 }
 
+bool
+acc_file_again(int fd, bool writing)
+{
+	struct pollfd p = {.fd = fd, .events = writing ? POLLOUT : POLLIN};
+	const int why = errno;
+	if (why == EAGAIN)
+		poll(&p, 1, -1);
+	errno = why;
+	return why == EINTR || why == EAGAIN;
+}
+
 int
 acc_file_write(int fd, const void *buf, size_t n, struct acc_err *e)
 {
 	const uint8_t *p = buf;
 	while (n > 0) {
 		ssize_t put = write(fd, p, n);
-		if (put < 0 && errno == EINTR)
+		if (put < 0 && acc_file_again(fd, true))
 			continue;
 		if (put < 0)
 			return acc_fail(e, ACC_EIO, "cannot write:");

@@ -39,7 +39,7 @@ fetch(struct acc_bytes *b, uint8_t *p, size_t n, struct acc_err *e)
 		n = b->limit;
 	do
 		got = read(b->fd, p, n);
-	while (got < 0 && errno == EINTR);
+	while (got < 0 && acc_file_again(b->fd, false));
 	if (got < 0) {
 		acc_fail_at(e, ACC_EIO, b->raw_pos, "cannot read:");
 		acc_err_in(e, b->name);
@@ -273,6 +273,7 @@ acc_bytes_move(struct acc_bytes *b, size_t n, int fd, int64_t *off, const char *
 	struct acc_err *e)
 {
 	n -= splice_some(b, n, fd, off);
+	b->limit = SIZE_MAX; /* what is left is copied, much at a time */
 	while (n > 0) {
 		const uint8_t *p;
 		size_t have = acc_bytes_peek(b, &p);

@@ -21,8 +21,8 @@ int acc_inlined_expect(struct inlined *in, const struct acc_rec *r, const struct
 	struct acc_err *e);
 /* Keep a record. */
 int acc_inlined_keep(struct inlined *in, const struct acc_rec *r, struct acc_err *e);
-/* Take the bytes of a data record, if it is open those of rd, too. 1: its tensor is complete; 0: it is not; < 0: failure.
- * *known: it is of a tensor that is measured here. */
+/* Take the bytes of a data record, if it is open those of rd, too. 1: its tensor is complete; 0: it
+ * is not; < 0: failure. *known: it is of a tensor that is measured here. */
 int acc_inlined_store(struct inlined *in, const struct acc_rec *r, struct acc_rd *rd, bool *known,
 	struct acc_err *e);
 /* The oldest of the records kept, until acc_inlined_pop: 1, 0 or < 0. */

@@ -25,6 +25,9 @@ acc_text_head(uint8_t *p, uint32_t n)
 	return k;
 }
 
+/* No more fields are looked at for a twin: a side has far fewer. */
+enum { REACH = 256 };
+
 /* The field of a record that most often has the value of field i, and stands before it. */
 static uint32_t
 twin_of(const struct store_keys *k, uint32_t i)
@@ -32,7 +35,8 @@ twin_of(const struct store_keys *k, uint32_t i)
 	struct acc_str key = k->key[i];
 	if (key.n < 3 || key.p[1] != '.' || (key.p[0] != 'a' && key.p[0] != 'b'))
 		return i;
-	for (uint32_t j = i; j-- > 0;) { /* of several, the last: see put() */
+	const uint32_t from = i < REACH ? 0 : i - REACH;
+	for (uint32_t j = i; j-- > from;) { /* of several, the last: see put() */
 		struct acc_str other = k->key[j];
 		const uint32_t skip = key.p[0] == 'b' ? 2 : 0;
 		if (other.n + 2 == key.n + skip && (skip == 0 || memcmp(other.p, "a.", 2) == 0) &&

@@ -118,7 +118,7 @@ prefixes(void)
 
 /* A writer that gives a byte at a time, so that no read begins or ends where it would suit. */
 static void
-slowly(const char *name, size_t want, bool gunzip)
+slowly(const char *name, size_t want, bool gunzip, int flags)
 {
 	uint8_t file[4096];
 	size_t n = load(name, file, sizeof file);
@@ -137,14 +137,41 @@ slowly(const char *name, size_t want, bool gunzip)
 		_exit(0);
 	}
 	close(fds[1]);
+	fcntl(fds[0], F_SETFL, flags);
 	struct acc_err e = {0};
 	struct acc_buf got = {0};
 	struct acc_bytes *b = acc_bytes_open(fds[0], "pipe", gunzip, &e);
-	int rc = drain(b, 7, &got, &e);
-	ok(rc == 0 && got.n == want, "%s through a slow pipe: %zu", name, got.n);
+	int rc = b == NULL ? e.code : drain(b, 7, &got, &e);
+	ok(rc == 0 && got.n == want, "%s through a slow pipe: %zu %s", name, got.n, e.msg);
 	acc_bytes_close(b);
 	acc_buf_release(&got);
 	waitpid(child, NULL, 0);
+}
+
+/* More than a pipe holds that does not block, and a reader that takes its time. */
+static void
+unwilling(void)
+{
+	static uint8_t buf[300000];
+	int fds[2], status = 1;
+	if (pipe(fds) < 0)
+		return;
+	pid_t child = fork();
+	if (child == 0) {
+		size_t all = 0;
+		close(fds[1]);
+		usleep(20000);
+		for (ssize_t n; (n = read(fds[0], buf, sizeof buf)) > 0;)
+			all += (size_t)n;
+		_exit(all == sizeof buf ? 0 : 1);
+	}
+	close(fds[0]);
+	fcntl(fds[1], F_SETFL, O_NONBLOCK);
+	struct acc_err e = {0};
+	int rc = acc_file_write(fds[1], buf, sizeof buf, &e);
+	close(fds[1]);
+	waitpid(child, &status, 0);
+	ok(rc == 0 && status == 0, "a pipe that does not block takes all, too %s", e.msg);
 }
 
 int
@@ -166,9 +193,12 @@ main(void)
 	text("\x1f\x8b", 2, "\x1f\x8b", 0, 0);
 	text("\x1f\x8b\x07 no gzip", 11, "\x1f\x8b\x07 no gzip", 0, 0);
 	prefixes();
-	slowly(IO "one.gz", 300000, true);
-	slowly(IO "one.gz", 1220, false);
-	slowly(IO "npy.tsv", 714, true);
+	slowly(IO "one.gz", 300000, true, 0);
+	slowly(IO "one.gz", 1220, false, 0);
+	slowly(IO "npy.tsv", 714, true, 0);
+	slowly(IO "one.gz", 300000, true, O_NONBLOCK);
+	slowly(IO "npy.tsv", 714, false, O_NONBLOCK);
+	unwilling();
 	struct acc_err e = {0};
 	ok(open_file("/", &e) == NULL && e.code == ACC_EIO && strcmp(e.where, "/") == 0,
 		"a folder: %s", e.msg);
