@@ -210,6 +210,8 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 		v->skip = of_another(t, &a);
 	if (far && v->skip == NULL && !t->large && t->nout > 0)
 		v->skip = acc_excuse(t, 0);
+	if (a.part > 0)
+		v->part = a.part;
 	acc_err_merge(&tally->err, &a.err);
 	acc_err_merge(&tally->coarse, &a.coarse);
 	tally->skipped += a.skipped;

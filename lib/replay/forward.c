@@ -195,7 +195,7 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 		v->skip = t->out[k]->err != NULL ? t->out[k]->err : "recorded without data";
 		return;
 	}
-	if (t->large && acc_freivalds(t, &t->product, rec, unit, y.r.work, &s, &coarse) < 0) {
+	if (t->large && acc_freivalds(t, &t->product, rec, unit, y.r.work, &s, &coarse, &v->part) < 0) {
 		v->skip = t->r.why;
 		return;
 	}

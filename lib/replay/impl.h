@@ -266,6 +266,7 @@ struct acc_adjoint {
 	size_t first;                   /* which element of the gradient is its first here */
 	struct acc_shared *shared;      /* NULL: no other part adds to it */
 	bool linear;                    /* by point, and linear in it */
+	double part;                    /* share of the rows that were looked at, if so; else 0 */
 };
 int acc_adjoint_move(struct acc_adjoint *a);
 int acc_adjoint_pick(struct acc_adjoint *a);
@@ -290,7 +291,7 @@ bool acc_product_large(const struct acc_product *p, bool streams);
 /* Small enough to be formed where it is wrong. */
 bool acc_product_formed(const struct acc_product *p);
 int acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_dense *rec,
-	double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse);
+	double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse, double *part);
 int acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x);
 int acc_freivalds_added(struct acc_adjoint *a, struct acc_sums *s);
 

@@ -102,6 +102,7 @@ again(struct acc_job *j)
 	for (uint32_t k = 0; k < j->nresult && j->form; k++) {
 		j->tally[k] = (struct acc_tally){0};
 		j->result[k].skip = NULL;
+		j->result[k].part = 1;
 	}
 	return j->form;
 }
