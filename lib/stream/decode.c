@@ -1,9 +1,9 @@
 /* A record from its bytes.
  *
  * Reading is done here, not by msgpack-c: its unpacker allocates what a header announces (five
- * bytes can ask for 96 GB), and the scan that must come first finds everything that decoding
- * needs. Nothing is allocated here but the elements of arrays, of which each has at least one
- * byte in the input. */
+ * bytes can ask for 96 GB), and the scan that would have to come first finds everything that
+ * decoding needs. Nothing is allocated here but the elements of arrays, of which each has at
+ * least one byte in the input. */
 #include "stream/codec.h"
 
 struct cursor {
