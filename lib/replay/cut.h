@@ -31,7 +31,7 @@ struct acc_cutter {
 	size_t parts, along;           /* all; those of one set of indices before dim */
 };
 
-/* Copy the arguments for parts, and find how to cut them (cut_plan.c). false: they cannot be cut. */
+/* Copy the arguments for parts, and find how to cut them (cut_plan.c). false: it cannot be cut. */
 bool acc_cut_plan(struct acc_cutter *c);
 /* The k-th gradient of a backward call; NULL: there is none. Do several parts see it? */
 struct acc_piece *acc_cut_gradient(const struct acc_cutter *c, uint32_t k);
