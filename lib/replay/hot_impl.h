@@ -362,7 +362,7 @@ top(const double *x, size_t n)
 		LANES {
 			vd v = AT(x + i + k * W);
 			m[k] = PICK((vi)(v > m[k]), v, m[k]);
-			nan[k] |= (vi)(v != v);
+			nan[k] |= (vi)(v != v); /* NOLINT(misc-redundant-expression): of NaN only */
 		}
 	none = !any(nan);
 	all = most(m);
