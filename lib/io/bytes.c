@@ -272,12 +272,16 @@ int
 acc_bytes_move(struct acc_bytes *b, size_t n, int fd, int64_t *off, const char *name,
 	struct acc_err *e)
 {
+	const size_t limit = b->limit;
 	n -= splice_some(b, n, fd, off);
-	b->limit = SIZE_MAX; /* what is left is copied, much at a time */
 	while (n > 0) {
 		const uint8_t *p;
 		size_t have = acc_bytes_peek(b, &p);
+		/* What is left is copied, much at a time, but nothing of what follows: that may be
+		 * moved again. */
+		b->limit = n;
 		int rc = have > 0 ? 1 : acc_bytes_more(b, &p, &have, e);
+		b->limit = limit;
 		if (rc == 0)
 			rc = acc_fail_at(e, ACC_ETRUNC, b->pos,
 				"ends inside a record: an earlier command failed?");

@@ -174,6 +174,53 @@ unwilling(void)
 	ok(rc == 0 && status == 0, "a pipe that does not block takes all, too %s", e.msg);
 }
 
+/* Heads of 16 bytes, each with 4,000 bytes behind that are moved: reading a head never takes in
+ * what the next move could splice. Out into a pipe, or into a file that refuses to be spliced to. */
+static void
+heads(bool append)
+{
+	uint8_t buf[4 * 4016];
+	int in[2], out[2] = {-1, -1};
+	size_t most = 0;
+	for (size_t i = 0; i < sizeof buf; i++)
+		buf[i] = (uint8_t)(i * 7);
+	if (pipe(in) < 0 || write(in[1], buf, sizeof buf) != sizeof buf || pipe(out) < 0)
+		return;
+	close(in[1]);
+	struct acc_err e = {0};
+	struct acc_bytes *b = acc_bytes_open(in[0], "in", false, &e);
+	const int fd = append ? acc_file_temp("/tmp", &e) : out[1];
+	if (append)
+		fcntl(fd, F_SETFL, O_APPEND);
+	int rc = b == NULL ? -1 : 0;
+	for (int i = 0; i < 4 && rc == 0; i++) {
+		const uint8_t *p;
+		size_t n = 0;
+		acc_bytes_limit(b, 100);
+		while (n < 16 && (rc = acc_bytes_more(b, &p, &n, &e)) > 0)
+			;
+		most = i > 0 && n > most ? n : most;
+		acc_bytes_skip(b, 16);
+		rc = acc_bytes_move(b, 4000, fd, NULL, "out", &e);
+	}
+	ok(rc == 0 && most <= 100, "moved %s: heads of at most %zu bytes %s",
+		append ? "to a file that appends" : "to a pipe", most, e.msg);
+	size_t bad = 0, got = 0;
+	uint8_t back[16000];
+	if (append)
+		lseek(fd, 0, SEEK_SET);
+	for (ssize_t n = 1; n > 0 && got < sizeof back; got += n > 0 ? (size_t)n : 0)
+		n = read(append ? fd : out[0], back + got, sizeof back - got);
+	for (size_t i = 0; i < got; i++)
+		bad += back[i] != buf[i / 4000 * 4016 + 16 + i % 4000];
+	ok(got == sizeof back && bad == 0, "all arrived: %zu, wrong %zu", got, bad);
+	acc_bytes_close(b);
+	if (append)
+		close(fd);
+	close(out[0]);
+	close(out[1]);
+}
+
 int
 main(void)
 {
@@ -199,6 +246,8 @@ main(void)
 	slowly(IO "one.gz", 300000, true, O_NONBLOCK);
 	slowly(IO "npy.tsv", 714, false, O_NONBLOCK);
 	unwilling();
+	heads(false);
+	heads(true);
 	struct acc_err e = {0};
 	ok(open_file("/", &e) == NULL && e.code == ACC_EIO && strcmp(e.where, "/") == 0,
 		"a folder: %s", e.msg);
