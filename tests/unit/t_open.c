@@ -120,8 +120,9 @@ all(size_t step, int fd)
 	good = acc_rd_next_open(rd, &r, &e) == 1 && acc_rd_rest(rd) == 0;
 	ok(good && acc_rec_is(r, "x-data") && memcmp(r->f[1].v.s.p, payload, BIG) == 0,
 		"and those of another kind %s", e.msg);
-	good = acc_rd_next_open(rd, &r, &e) == 1 && acc_rd_rest(rd) > 0 &&
-	       acc_rd_whole(rd, &r, &e) == 1 && acc_rd_rest(rd) == 0;
+	/* Where the writer is quicker, all of it has come already with the one before. */
+	good = acc_rd_next_open(rd, &r, &e) == 1 && acc_rd_whole(rd, &r, &e) == 1 &&
+	       acc_rd_rest(rd) == 0;
 	ok(good && memcmp(acc_get(r, "", "data")->s.p, payload, BIG) == 0,
 		"what was open can be read %s", e.msg);
 	ok(acc_rd_next_open(rd, &r, &e) == 0 && acc_rd_status(rd) == 1, "the end %s", e.msg);
