@@ -2,7 +2,7 @@
  * on after the pairs, as it is read: in the order of the pairs, as far as both streams are in
  * this order, so that who measures need not keep much of it either. */
 #include "acc/align.h"
-#include "acc/cli.h"
+#include "cli.h"
 #include "acc/dump.h"
 #include "acc/yaml.h"
 
@@ -83,7 +83,8 @@ take(void *arg, struct acc_rec *r)
 {
 	struct input *in = arg;
 	struct acc_err e = {0};
-	int rc = acc_rec_is(r, "data") ? acc_fail(&e, ACC_EUNSUP, "payload outside of a stream") : 0;
+	int rc = acc_rec_is(r, "data") ? acc_fail(&e, ACC_EUNSUP, "payload outside of a stream")
+				       : 0;
 	if (rc == 0 && in->rules != NULL && acc_rec_is(r, "scalar"))
 		rc = acc_maps_tag(in->rules, r, &e);
 	if (rc >= 0)
@@ -170,7 +171,7 @@ remember(const struct input in[2], const struct acc_rec *r, uint64_t n)
 	for (int s = 0; s < 2; s++)
 		if (in[s].data != NULL && acc_get(r, prefix[s], "seq") != NULL &&
 			acc_map_put(&places, tensor_id(r, prefix[s], in[s].side, buf), n) == NULL)
-			cli_die("out of memory");
+			cli_nomem();
 }
 
 /* Find out where the payload record belongs at which a stream stands. */
@@ -225,7 +226,7 @@ put_data(struct input *in)
 	if (rc == 0 && data != NULL)
 		rc = acc_rec_push(&out, &(struct acc_field){.key = ACC_STR("data"), .v = *data});
 	if (rc < 0)
-		cli_die("out of memory");
+		cli_nomem();
 	if (cli_is_stream(in->out))
 		cli_pass(in->out, &out, in->rd);
 	else
@@ -241,8 +242,9 @@ pass_data(struct input in[2])
 			place_data(&in[s]);
 	while (in[0].data != NULL || in[1].data != NULL) {
 		const struct input *a = &in[0], *b = &in[1];
-		int s = a->data == NULL || (b->data != NULL && (b->place < a->place ||
-			(b->place == a->place && b->off < a->off)));
+		int s = a->data == NULL ||
+			(b->data != NULL &&
+				(b->place < a->place || (b->place == a->place && b->off < a->off)));
 		put_data(&in[s]);
 		next_data(&in[s]);
 	}
@@ -260,7 +262,7 @@ pairs(const char *opt, const char *arg, int64_t (**out)[2])
 	free(*out);
 	*out = calloc(strlen(arg) + 1, sizeof **out);
 	if (*out == NULL)
-		cli_die("out of memory");
+		cli_nomem();
 	for (const char *p = arg; p != NULL; n++) {
 		const char *eq = strchr(p, '='), *end = strchrnul(p, ',');
 		struct acc_str a = {p, 0}, b = {p, 0};
@@ -294,7 +296,7 @@ open_out(const struct input in[2], int argc, char **argv)
 			n += log[s]->n;
 	struct acc_str *all = calloc(n + 1, sizeof *all);
 	if (all == NULL)
-		cli_die("out of memory");
+		cli_nomem();
 	n = 0;
 	for (int s = 0; s < 2; s++)
 		for (uint32_t i = 0; log[s] != NULL && i < log[s]->n; i++)
@@ -322,9 +324,9 @@ write_row(struct sink *s, const struct acc_rec *r)
 	if (!acc_rec_is(r, "pair") || a.n == 0)
 		return;
 	if (b.n == 0 && acc_buf_add(&s->line, "# ", 2) < 0)
-		cli_die("out of memory");
+		cli_nomem();
 	if (acc_yaml_pair(&s->line, a, b) < 0)
-		cli_die("out of memory");
+		cli_nomem();
 	if (fwrite(s->line.p, 1, s->line.n, s->map) != s->line.n)
 		cli_die("%s: cannot write:", s->path);
 }
@@ -360,7 +362,7 @@ report(void *arg, const char *rule, const char *text)
 		acc_add(&r, "", "name", acc_ctext(rule)) < 0 ||
 		acc_add(&r, "", "rule", acc_ctext("map")) < 0 ||
 		acc_add(&r, "", "text", acc_ctext(text)) < 0)
-		cli_die("out of memory");
+		cli_nomem();
 	cli_put(arg, &r);
 	acc_rec_release(&r);
 	return 0;
@@ -380,8 +382,8 @@ rule(struct acc_maps *ru, int key, const char *arg)
 	struct acc_err e = {0};
 	if (ru == NULL)
 		ru = acc_maps_new(&e);
-	if (ru == NULL || (key == 'm' ? acc_maps_map(ru, arg, &e)
-				      : acc_maps_rename(ru, arg, &e)) < 0)
+	if (ru == NULL ||
+		(key == 'm' ? acc_maps_map(ru, arg, &e) : acc_maps_rename(ru, arg, &e)) < 0)
 		cli_die_err(&e);
 	return ru;
 }
@@ -392,7 +394,7 @@ main(int argc, char **argv)
 	struct acc_err e = {0};
 	struct acc_join join = {0};
 	const struct acc_aligner *way = acc_aligners[0];
-	int64_t (*steps)[2] = NULL, (*ranks)[2] = NULL;
+	int64_t(*steps)[2] = NULL, (*ranks)[2] = NULL;
 	struct acc_maps *rules = NULL;
 	struct sink sink = {0};
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
@@ -401,7 +403,8 @@ main(int argc, char **argv)
 			way = acc_aligner_find(optarg);
 			if (way == NULL)
 				cli_usage("--preset: no way of pairing is called '%s'; --list"
-					" shows them", optarg);
+					  " shows them",
+					optarg);
 			break;
 		case 257:
 			join.nsteps = pairs("--steps", optarg, &steps);
@@ -425,8 +428,8 @@ main(int argc, char **argv)
 		{.path = argv[optind + 1], .side = ACC_B}};
 	if (strcmp(in[0].path, "-") == 0 && strcmp(in[1].path, "-") == 0)
 		cli_usage("only one operand can be standard input");
-	join.steps = (const int64_t (*)[2])steps;
-	join.ranks = (const int64_t (*)[2])ranks;
+	join.steps = (const int64_t(*)[2])steps;
+	join.ranks = (const int64_t(*)[2])ranks;
 	struct acc_align *al = acc_align_open(cli_tmpdir(), &e);
 	if (al == NULL)
 		cli_die_err(&e);

@@ -1,15 +1,16 @@
-#include "acc/cli.h"
+#include "cli.h"
 #include "acc/payload.h"
 #include "acc/replay.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 
-enum { OPT_ROOT = 256 };
+enum { OPT_ROOT = 256, LIMITS };
 
 static const struct cli_opt options[] = {
 	{'a', "all", NULL, "look at every part of large calls, which takes long"},
 	{'l', "list", NULL, "list the operators that can be audited"},
+	{LIMITS, "limits", NULL, "list the numbers that decide, with their sources"},
 	{'j', "threads", "N", "threads (default: one per CPU)"},
 	{OPT_ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
 	{0, NULL, NULL, NULL},
@@ -45,8 +46,13 @@ static void
 list(void)
 {
 	const struct acc_op *op;
-	for (size_t i = 0; (op = acc_op_row(i)) != NULL; i++)
-		cli_item(op->cls, 12, op->names);
+	struct acc_buf names = {0};
+	for (size_t i = 0; (op = acc_op_row(i)) != NULL; i++, names.n = 0) {
+		if (acc_op_all_names(op, &names) < 0 || acc_buf_add(&names, "", 1) < 0)
+			cli_nomem();
+		cli_item(op->cls, 12, (const char *)names.p);
+	}
+	acc_buf_release(&names);
 	cli_printed();
 }
 
@@ -63,6 +69,8 @@ main(int argc, char **argv)
 			opt.all = true;
 		else if (key == 'l')
 			list();
+		else if (key == LIMITS)
+			cli_limits(acc_audit_limits, acc_naudit_limits);
 		else if (key == 'j')
 			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
 		else if (key == OPT_ROOT && acc_roots_move(roots, optarg, &e) < 0)

@@ -1,5 +1,5 @@
 #include "acc/check.h"
-#include "acc/cli.h"
+#include "cli.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -53,8 +53,9 @@ read_pairs(struct acc_check *ck, struct acc_in *in, struct cli_out *out, bool al
 		int taken = acc_check_add(ck, r, &e);
 		if (taken < 0)
 			cli_die_err(&e);
-		bool aside = acc_rec_is(r, "pair") || acc_rec_is(r, "data") || acc_rec_is(r, "tensor") ||
-			     acc_rec_is(r, "scalar") || acc_rec_is(r, "arg");
+		bool aside = acc_rec_is(r, "pair") || acc_rec_is(r, "data") ||
+			     acc_rec_is(r, "tensor") || acc_rec_is(r, "scalar") ||
+			     acc_rec_is(r, "arg");
 		if (taken == 0 && (all || !aside))
 			cli_put(out, r);
 	}

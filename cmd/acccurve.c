@@ -1,4 +1,4 @@
-#include "acc/cli.h"
+#include "cli.h"
 #include "acc/curve.h"
 
 #include <getopt.h>
@@ -119,8 +119,10 @@ say_unjudged(struct acc_curves *cs, const char *preset, struct cli_out *out)
 	if (tag == NULL)
 		cli_warn("only times and counters are on both sides: nothing was judged");
 	else
-		cli_warn("%s differs, but no rule of %s is about it: nothing was judged (--preset exact "
-			 "and --rules judge any curve)", tag, preset);
+		cli_warn(
+			"%s differs, but no rule of %s is about it: nothing was judged (--preset exact "
+			"and --rules judge any curve)",
+			tag, preset);
 	cli_status(out, 2);
 }
 
@@ -137,9 +139,9 @@ write_result(struct acc_curves *cs, uint64_t points, const char *preset, struct 
 	if (rc < 0)
 		cli_die_err(&e);
 	if (acc_curves_joined(cs) == 0) {
-		cli_warn("no curve has a step on both sides: %s", points == 0
-			? "is accalign missing from the pipe?"
-			: "do names differ (accalign --rename), or the steps?");
+		cli_warn("no curve has a step on both sides: %s",
+			points == 0 ? "is accalign missing from the pipe?"
+				    : "do names differ (accalign --rename), or the steps?");
 		cli_status(out, 2);
 	}
 	/* What rules of somebody's own are about, they know. */
@@ -175,10 +177,7 @@ main(int argc, char **argv)
 		if (key == PRESET || key == RULES)
 			opt.rules_name = optarg;
 		if (key == NOISE) {
-			noise = realloc(noise, (nnoise + 1) * sizeof *noise);
-			if (noise == NULL)
-				cli_die("out of memory");
-			noise[nnoise++] = optarg;
+			cli_append(&noise, &nnoise, optarg);
 		}
 		all |= key == ALL;
 		own |= key == RULES;

@@ -16,7 +16,8 @@ Compare two dumps and name the operator call that went wrong first.
   -s, --step=LIST          these steps only, such as 0,2-4
   -r, --rank=LIST          these ranks only
   -o, --op=GLOB,...        these op calls only
-  -j, --threads=N          threads that measure
+  -j, --threads=N          threads that measure and recompute
+      --no-audit           judge without recomputing what is suspected
       --strict             exit 1 also for what is unmatched or a warning
   -h, --help               print this help
   -V, --version            print the version
@@ -30,12 +31,12 @@ die() {
 }
 
 args=$(getopt -n "$prog" -o p:af:c:n:s:r:o:j:hV \
-	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,strict,help,version -- "$@") || {
+	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,strict,help,version -- "$@") || {
 	printf "Try 'accdiff --help'.\n" >&2
 	exit 2
 }
 eval set -- "$args"
-preset='' all='' format=table columns='' noise='' step='' rank='' op='' threads='' strict=''
+preset='' all='' format=table columns='' noise='' step='' rank='' op='' threads='' strict='' audit=''
 while :; do
 	case $1 in
 	-p | --preset) preset=$2 && shift ;;
@@ -47,6 +48,7 @@ while :; do
 	-r | --rank) rank=$2 && shift ;;
 	-o | --op) op=$2 && shift ;;
 	-j | --threads) threads=$2 && shift ;;
+	--no-audit) audit=$1 ;;
 	--strict) strict=1 ;;
 	-h | --help)
 		printf '%s\n' "$help" 2>/dev/null || die "standard output: cannot write"
@@ -80,6 +82,8 @@ is_list() {
 [ -z "$preset" ] || one_of --preset "$preset" msprobe msprobe-8.3 ptdbg
 # shellcheck disable=SC2046 # the names of formats are words
 one_of --format "$format" $(accfmt --list | cut -d ' ' -f 1)
+# What is wrong with the columns is said before hours go by.
+[ -z "$columns" ] || why=$(accfmt --columns="$columns" --list 2>&1 >/dev/null) || die "${why#accfmt: }"
 [ -z "$step" ] || is_list --step "$step"
 [ -z "$rank" ] || is_list --rank "$rank"
 case $threads in
@@ -101,8 +105,8 @@ trap 'exit 2' HUP INT TERM
 mkfifo "$tmp/a" "$tmp/b" || die "no named pipe in $tmp"
 
 # What a reader complained of, with the side's name.
-complaints() { # device or bench, file
-	sed "s/^accdump-read: /$prog: $1: /" "$2" >&2
+complaints() { # device or bench, file; there is none where nobody came to read what it wrote
+	[ ! -e "$2" ] || sed "s/^accdump-read: /$prog: $1: /" "$2" >&2
 }
 # A side of which nothing can be read is said before hours go by over the other.
 probe() { # device or bench, dump
@@ -120,17 +124,37 @@ probe bench "$2"
 read_side() { # dump, file for complaints
 	accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} ${op:+--op="$op"} -- "$1" 2>"$2"
 }
+# A member of the pipeline; its words wait, since those that follow complain of its end, too.
+member() { # program, argument ...
+	if [ "$1" = accmetric ] && [ -t 2 ]; then
+		"$@" # it shows its progress
+	else
+		"$@" 2>"$tmp/why.$1"
+	fi
+	set -- "$1" $?
+	[ "$2" -le 2 ] || [ "$2" -eq 141 ] || echo "$1: ended with status $2" >>"$tmp/why.$1"
+	return "$2"
+}
 measure() { # DEVICE BENCH, streams
 	# shellcheck disable=SC2086 # the words behind these options are ours
-	accalign ${preset:+--preset="$preset"} "$1" "$2" |
-		accmetric ${preset:+--preset="$preset"} ${threads:+-j "$threads"}
+	member accalign ${preset:+--preset="$preset"} "$1" "$2" |
+		member accmetric ${preset:+--preset="$preset"} ${threads:+-j "$threads"}
+}
+# What the members said, but not that an earlier one failed where that one says why itself.
+members() {
+	for p in accalign accmetric accfirstbad accfmt; do
+		[ ! -e "$tmp/why.$p" ] || cat "$tmp/why.$p"
+	done >"$tmp/why"
+	grep -v ': an earlier command failed?$' "$tmp/why" >"$tmp/own"
+	[ -s "$tmp/own" ] || head -n 1 "$tmp/why" >"$tmp/own"
+	cat "$tmp/own" >&2
 }
 if [ -n "$noise" ]; then
 	read_side "$noise" "$tmp/why" >"$tmp/a" &
 	readers=$!
 	read_side "$2" /dev/null >"$tmp/b" &
 	readers="$readers $!"
-	measure "$tmp/a" "$tmp/b" >"$tmp/noise"
+	measure "$tmp/a" "$tmp/b" >"$tmp/noise" || members
 	complaints "second bench" "$tmp/why"
 fi
 # A command in the background reads /dev/null unless told otherwise.
@@ -143,11 +167,12 @@ exec 3<&-
 
 # shellcheck disable=SC2086 # the words behind these options are ours
 measure "$tmp/a" "$tmp/b" |
-	accfirstbad ${preset:+--preset="$preset"} ${noise:+--noise="$tmp/noise"} \
-		${all:+--all} ${strict:+--strict} |
-	accfmt -f "$format" ${columns:+-c "$columns"}
+	member accfirstbad ${preset:+--preset="$preset"} ${noise:+--noise="$tmp/noise"} \
+		${all:+--all} ${strict:+--strict} ${audit:+"$audit"} ${threads:+-j "$threads"} |
+	member accfmt -f "$format" ${columns:+-c "$columns"}
 status=$?
 # All that a reader says it says before its stream ends.
 complaints device "$tmp/why.a"
 complaints bench "$tmp/why.b"
+members
 exit "$status"

@@ -1,4 +1,4 @@
-#include "acc/cli.h"
+#include "cli.h"
 #include "acc/dump.h"
 #include "acc/payload.h"
 
@@ -37,8 +37,11 @@ check_words(const char *opt, const char *const *pattern, size_t n, const char *c
 {
 	char all[128] = "";
 	for (size_t i = 0, at = 0; word[i] != NULL && at < sizeof all; i++)
-		at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i == 0 ? "" :
-			word[i + 1] == NULL ? " and " : ", ", word[i]);
+		at += (size_t)snprintf(all + at, sizeof all - at, "%s%s",
+			i == 0                ? ""
+			: word[i + 1] == NULL ? " and "
+					      : ", ",
+			word[i]);
 	for (size_t i = 0; i < n; i++) {
 		size_t k = 0;
 		if (strncmp(pattern[i], "x-", 2) == 0) /* of a user's own kind */
@@ -50,8 +53,8 @@ check_words(const char *opt, const char *const *pattern, size_t n, const char *c
 	}
 }
 
-static const char *const kind_words[] = {"tensor", "arg", "call", "scalar", "param", "stack", "source",
-	"pair", "curve", "finding", NULL};
+static const char *const kind_words[] = {"tensor", "arg", "call", "scalar", "param", "stack",
+	"source", "pair", "curve", "finding", NULL};
 static const char *const pass_words[] = {"forward", "backward", "grad", "debug", NULL};
 static const char *const io_words[] = {"in", "kw", "out", "param", "grad", NULL};
 
@@ -124,18 +127,41 @@ main(int argc, char **argv)
 	struct acc_err e = {0};
 	for (int c; (c = cli_getopt(argc, argv, &cli)) != -1;) {
 		switch (c) {
-		case 'o': cli_list(optarg, &ops, &sel.nops); break;
-		case 256: sel.from = optarg; break;
-		case 257: sel.to = optarg; break;
-		case 'k': cli_list(optarg, &kinds, &sel.nkinds); break;
-		case 'p': cli_list(optarg, &passes, &sel.npasses); break;
-		case 'i': cli_list(optarg, &ios, &sel.nios); break;
-		case 's': sel.nsteps = cli_ints("--step", optarg, &steps); break;
-		case 'r': sel.nranks = cli_ints("--rank", optarg, &ranks); break;
-		case 'f': format = optarg; break;
-		case 259: pattern = optarg; break;
-		case 258: with_payload = true; break;
-		case 'l': list_formats();
+		case 'o':
+			cli_list(optarg, &ops, &sel.nops);
+			break;
+		case 256:
+			sel.from = optarg;
+			break;
+		case 257:
+			sel.to = optarg;
+			break;
+		case 'k':
+			cli_list(optarg, &kinds, &sel.nkinds);
+			break;
+		case 'p':
+			cli_list(optarg, &passes, &sel.npasses);
+			break;
+		case 'i':
+			cli_list(optarg, &ios, &sel.nios);
+			break;
+		case 's':
+			sel.nsteps = cli_ints("--step", optarg, &steps);
+			break;
+		case 'r':
+			sel.nranks = cli_ints("--rank", optarg, &ranks);
+			break;
+		case 'f':
+			format = optarg;
+			break;
+		case 259:
+			pattern = optarg;
+			break;
+		case 258:
+			with_payload = true;
+			break;
+		case 'l':
+			list_formats();
 		}
 	}
 	check_words("--kind", kinds, sel.nkinds, kind_words);

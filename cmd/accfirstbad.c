@@ -1,18 +1,22 @@
-#include "acc/cli.h"
+#include "cli.h"
 #include "acc/judge.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 
-enum { ALL = 256, STRICT, NOISE, OVERFLOWS, PRESET, RULES, PRINT_RULES };
+enum { ALL = 256, STRICT, NOISE, NO_AUDIT, ROOT, OVERFLOWS, PRESET, RULES, PRINT_RULES, LIMITS };
 
 static const struct cli_opt options[] = {
 	{'l', "list", NULL, "list the presets"},
+	{LIMITS, "limits", NULL, "list the numbers that decide, with their sources"},
 	{PRESET, "preset", "NAME", "judge by the rules of this preset"},
 	{RULES, "rules", "FILE", "judge by the rules of this file"},
 	{PRINT_RULES, "print-rules", "NAME", "print a preset's rules, to be edited"},
 	{NOISE, "noise", "FILE", "measured pairs of a second bench run: noise"},
-	{OVERFLOWS, "overflows", "N", "of one dump: the first N overflows (1; 0: all)"},
+	{NO_AUDIT, "no-audit", NULL, "judge without recomputing what is suspected"},
+	{'j', "threads", "N", "threads that recompute (default: one per CPU)"},
+	{ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
+	{OVERFLOWS, "overflows", "N", "of one dump: the first N overflows; 0: all"},
 	{ALL, "all", NULL, "pass on good records, too"},
 	{STRICT, "strict", NULL, "exit 1 also for what is unmatched or a warning"},
 	{0, NULL, NULL, NULL},
@@ -88,7 +92,7 @@ noise(char *path)
 
 /* What the input is like, for what is to be said of the whole. */
 struct seen {
-	bool side[2], both;      /* sides that any pair has; a pair with both */
+	bool side[2], both; /* sides that any pair has; a pair with both */
 	bool tensors;
 	const char *other_judge; /* who judges such records, if not this program */
 	const char *level;       /* "step" or "rank": a pair has another on the two sides */
@@ -98,7 +102,8 @@ struct seen {
 static void
 compare_level(struct seen *n, const struct acc_rec *r, const char *level)
 {
-	int64_t a = acc_get_int(r, "a.", level, INT64_MIN), b = acc_get_int(r, "b.", level, INT64_MIN);
+	int64_t a = acc_get_int(r, "a.", level, INT64_MIN),
+		b = acc_get_int(r, "b.", level, INT64_MIN);
 	if (n->level != NULL || a == b || a == INT64_MIN || b == INT64_MIN)
 		return;
 	n->level = level;
@@ -148,7 +153,7 @@ say_level(const struct seen *n, struct cli_out *out)
 		acc_add(&r, "", "what", acc_ctext("other")) < 0 ||
 		acc_add(&r, "", "rule", acc_ctext(n->level)) < 0 ||
 		acc_add(&r, "", "text", acc_ctext(text)) < 0)
-		cli_die("out of memory");
+		cli_nomem();
 	cli_put(out, &r);
 	acc_rec_release(&r);
 }
@@ -172,8 +177,8 @@ run(struct acc_case *c, struct acc_in *in, struct cli_out *out, struct seen *n)
 	bool foreign = n->other_judge != NULL && !n->tensors;
 	while (rc == 0 && (rc = acc_case_next(c, &r, &e)) > 0) {
 		bool finding = acc_rec_is(r, "finding");
-		bool lonely = acc_str_is(acc_get_text(r, "", "what"), "unmatched");
-		if (!finding || !(foreign || (unread && lonely)))
+		bool unmatched = acc_str_is(acc_get_text(r, "", "what"), "unmatched");
+		if (!finding || !(foreign || (unread && unmatched)))
 			cli_put(out, r);
 		rc = 0;
 	}
@@ -187,6 +192,10 @@ run(struct acc_case *c, struct acc_in *in, struct cli_out *out, struct seen *n)
 static const char *
 why_nothing(const struct acc_case *c, const struct acc_in *in, const struct seen *n)
 {
+	if (c->judged_before == 0 && c->measured > 0 && c->opt.rules != NULL &&
+		acc_rules_tried(c->opt.rules) == 0)
+		return "no rule applies to any record: these rules are for dumps of another kind"
+		       " (their mode), such as tensor";
 	if (c->measured > 0 || c->judged_before > 0 || acc_in_status(in) == 2)
 		return NULL;
 	if (!n->tensors && n->other_judge != NULL)
@@ -202,12 +211,18 @@ int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
-	struct acc_judge_opt opt = {.tmpdir = cli_tmpdir(), .overflows = 1};
+	struct acc_judge_opt opt = {.tmpdir = cli_tmpdir(), .overflows = ACC_OVERFLOWS};
 	const struct acc_preset *p;
+	struct acc_roots *roots = acc_roots_open(&e);
+	bool audit = true;
 	int key;
+	if (roots == NULL)
+		cli_die_err(&e);
 	while ((key = cli_getopt(argc, argv, &cli)) != -1) {
 		if (key == 'l')
 			list();
+		if (key == LIMITS)
+			cli_limits(acc_judge_limits, acc_njudge_limits);
 		if ((key == PRESET || key == RULES) && opt.rules != NULL)
 			cli_usage("only one of --preset and --rules");
 		if (key == PRESET || key == PRINT_RULES) {
@@ -225,12 +240,19 @@ main(int argc, char **argv)
 			opt.noise = noise(optarg);
 		}
 		if (key == OVERFLOWS)
-			opt.overflows = (uint32_t)cli_int("--overflows", optarg, 0, UINT32_MAX);
+			opt.overflows = (uint32_t)cli_int("--overflows", optarg, 0,
+				ACC_OVERFLOWS - 1);
+		if (key == 'j')
+			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
+		if (key == ROOT && acc_roots_move(roots, optarg, &e) < 0)
+			cli_usage("--root: %s", e.msg);
+		audit &= key != NO_AUDIT;
 		opt.all |= key == ALL;
 		opt.strict |= key == STRICT;
 	}
 	if (opt.noise != NULL && opt.rules != NULL)
 		cli_usage("--noise is of no use to rules");
+	opt.roots = audit ? roots : NULL;
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)
 		cli_die_err(&e);
@@ -253,5 +275,6 @@ main(int argc, char **argv)
 	acc_in_close(in);
 	acc_rules_free(opt.rules);
 	acc_noise_free(opt.noise);
+	acc_roots_close(roots);
 	return cli_finish(out);
 }

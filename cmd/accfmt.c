@@ -1,20 +1,20 @@
-#include "acc/cli.h"
+#include "cli.h"
+#include "acc/known.h"
 
 #include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { OPT_JSON = 256, OPT_CSV, OPT_TSV, OPT_MD, OPT_TABLE, OPT_NO_HEADER };
+enum { OPT_NO_HEADER = 256, OPT_FORMAT, MAX_OPTIONS = 32 };
 
-static const struct cli_opt options[] = {
-	{'f', "format", "NAME", "how to print: table, json, csv, tsv or md"},
-	{OPT_TABLE, "table", NULL, "a table for people; the default"},
-	{OPT_JSON, "json", NULL, "JSON Lines: an object a record"},
-	{OPT_CSV, "csv", NULL, "comma-separated values"},
-	{OPT_TSV, "tsv", NULL, "tab-separated values"},
-	{OPT_MD, "md", NULL, "a Markdown table"},
-	{'c', "columns", "KEY,...", "keys to show, in this order; or all, msprobe, ptdbg"},
+/* The texts of options that list what there is; the table of formats stands behind the first. */
+static char formats_help[128], columns_help[128];
+static struct cli_opt options[MAX_OPTIONS] = {
+	{'f', "format", "NAME", formats_help},
+};
+static const struct cli_opt other_options[] = {
+	{'c', "columns", "KEY,...", columns_help},
 	{'s', "sort", "KEY", "sort by this key; -KEY: the largest first"},
 	{OPT_NO_HEADER, "no-header", NULL, "no line of column titles"},
 	{'l', "list", NULL, "list the formats"},
@@ -32,9 +32,11 @@ static const struct cli cli = {
 
 /* The keys that the user named, and which of them occurred. */
 static struct {
-	const char **key;
-	bool *seen;
-	size_t n, missing;
+	struct asked_key {
+		const char *key;
+		bool seen;
+	} * v;
+	size_t n, cap, missing;
 	bool rows; /* findings alone have few keys, and say that all is well */
 } asked;
 
@@ -42,14 +44,13 @@ static void
 ask(const char *key)
 {
 	for (size_t i = 0; i < asked.n; i++)
-		if (strcmp(asked.key[i], key) == 0)
+		if (strcmp(asked.v[i].key, key) == 0)
 			return;
-	asked.key = realloc(asked.key, (asked.n + 1) * sizeof *asked.key);
-	asked.seen = realloc(asked.seen, (asked.n + 1) * sizeof *asked.seen);
-	if (asked.key == NULL || asked.seen == NULL)
-		cli_die("out of memory");
-	asked.key[asked.n] = key;
-	asked.seen[asked.n++] = strcmp(key, "kind") == 0;
+	struct asked_key *p = acc_grow(asked.v, &asked.cap, asked.n + 1, sizeof *p, NULL);
+	if (p == NULL)
+		cli_nomem();
+	asked.v = p;
+	p[asked.n++] = (struct asked_key){key, strcmp(key, "kind") == 0};
 	asked.missing += strcmp(key, "kind") != 0;
 }
 
@@ -58,29 +59,39 @@ look(const struct acc_rec *r)
 {
 	asked.rows |= !acc_rec_is(r, "finding");
 	for (size_t i = 0; asked.missing > 0 && i < asked.n; i++)
-		if (!asked.seen[i] && acc_get(r, "", asked.key[i]) != NULL) {
-			asked.seen[i] = true;
+		if (!asked.v[i].seen && acc_get(r, "", asked.v[i].key) != NULL) {
+			asked.v[i].seen = true;
 			asked.missing--;
 		}
 }
 
-/* Most often a slip of the pen; one line. */
+/* Keys that no program writes; a stream of a newer version may hold some that are new. */
+static void
+check_keys(void)
+{
+	struct acc_err e = {0};
+	for (size_t i = 0; i < asked.n; i++)
+		if (!asked.v[i].seen && acc_key_check(acc_str(asked.v[i].key), &e) < 0)
+			cli_die("%s", e.msg);
+}
+
+/* Keys that exist, but not in this stream; one line. */
 static void
 say_missing(void)
 {
+	check_keys();
 	char all[300] = "";
 	for (size_t i = 0, n = 0; i < asked.n && n < sizeof all; i++)
-		if (!asked.seen[i])
+		if (!asked.v[i].seen)
 			n += (size_t)snprintf(all + n, sizeof all - n, "%s'%s'", n > 0 ? ", " : "",
-				asked.key[i]);
+				asked.v[i].key);
 	if (asked.rows && asked.missing > 0)
 		cli_warn("no record has a field %s (-c all shows those that there are)", all);
-	free(asked.key);
-	free(asked.seen);
+	free(asked.v);
 }
 
 struct row {
-	uint64_t at;           /* in the spool */
+	uint64_t at; /* in the spool */
 	/* Stacks and sources stay in front: rows may need them. */
 	enum { NO_ROW, NUMBER, TEXT, ABSENT } type;
 	double number;
@@ -124,14 +135,13 @@ learn(struct kept *k, struct acc_str key)
 {
 	size_t before = k->seen.n;
 	if (acc_map_put(&k->seen, key, 0) == NULL)
-		cli_die("out of memory");
+		cli_nomem();
 	if (k->seen.n == before)
 		return;
-	k->keys = realloc(k->keys, (k->nkeys + 1) * sizeof *k->keys);
 	char *copy = acc_arena_copy(&k->mem, key.p, key.n);
-	if (k->keys == NULL || copy == NULL)
-		cli_die("out of memory");
-	k->keys[k->nkeys++] = copy;
+	if (copy == NULL)
+		cli_nomem();
+	cli_append(&k->keys, &k->nkeys, copy);
 }
 
 static bool
@@ -144,12 +154,10 @@ static void
 keep(struct kept *k, const struct acc_rec *r, const char *sort)
 {
 	struct acc_err e = {0};
-	if (k->n == k->cap) {
-		k->cap = k->cap == 0 ? 1024 : k->cap * 2;
-		k->row = realloc(k->row, k->cap * sizeof *k->row);
-		if (k->row == NULL)
-			cli_die("out of memory");
-	}
+	struct row *rows = acc_grow(k->row, &k->cap, k->n + 1, sizeof *rows, NULL);
+	if (rows == NULL)
+		cli_nomem();
+	k->row = rows;
 	struct row *w = &k->row[k->n];
 	*w = (struct row){.type = is_row(r) ? ABSENT : NO_ROW, .order = k->n};
 	if (w->type == ABSENT)
@@ -163,7 +171,7 @@ keep(struct kept *k, const struct acc_rec *r, const char *sort)
 		w->type = TEXT;
 		w->text = acc_arena_copy(&k->mem, s.p, s.n);
 		if (w->text == NULL)
-			cli_die("out of memory");
+			cli_nomem();
 	}
 	for (uint32_t i = 0; sort == NULL && i < r->n; i++)
 		learn(k, r->f[i].key);
@@ -247,14 +255,52 @@ list(void)
 	cli_printed();
 }
 
+/* "table, json and md" */
+static void
+format_names(char *out, size_t size, const char *last)
+{
+	for (size_t i = 0, n = 0; i < acc_nformats && n < size; i++)
+		n += (size_t)snprintf(out + n, size - n, "%s%s",
+			i == 0                  ? ""
+			: i + 1 == acc_nformats ? last
+						: ", ",
+			acc_formats[i]->name);
+}
+
 static _Noreturn void
 no_format(const char *name)
 {
 	char all[128] = "";
-	for (size_t i = 0, n = 0; i < acc_nformats && n < sizeof all; i++)
-		n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i == 0 ? "" :
-			i + 1 == acc_nformats ? " and " : ", ", acc_formats[i]->name);
+	format_names(all, sizeof all, " and ");
 	cli_usage("no format is called '%s'; there are %s", name, all);
+}
+
+/* An option for each format, and what the others list. */
+static void
+make_options(void)
+{
+	const size_t others = sizeof other_options / sizeof *other_options;
+	size_t n = 1, at;
+	for (size_t i = 0; i < acc_nformats && n + others < MAX_OPTIONS; i++)
+		options[n++] = (struct cli_opt){OPT_FORMAT + (int)i, acc_formats[i]->name, NULL,
+			acc_formats[i]->help};
+	memcpy(options + n, other_options, sizeof other_options);
+	at = (size_t)snprintf(formats_help, sizeof formats_help, "how to print: ");
+	format_names(formats_help + at, sizeof formats_help - at, " or ");
+	at = (size_t)snprintf(columns_help, sizeof columns_help,
+		"keys to show, in this order; or all");
+	for (size_t i = 0; acc_columns_name(i) != NULL && at < sizeof columns_help; i++)
+		at += (size_t)snprintf(columns_help + at, sizeof columns_help - at, ", %s",
+			acc_columns_name(i));
+}
+
+static bool
+is_set(const char *columns)
+{
+	for (size_t i = 0; columns != NULL && acc_columns_name(i) != NULL; i++)
+		if (strcmp(columns, acc_columns_name(i)) == 0)
+			return true;
+	return false;
 }
 
 int
@@ -262,11 +308,12 @@ main(int argc, char **argv)
 {
 	struct acc_err e = {0};
 	struct acc_format_opt opt = {0};
-	const char *format = "table", *sort = NULL, *columns = NULL;
+	const char *format = acc_formats[0]->name, *sort = NULL, *columns = NULL;
+	bool only_list = false;
+	make_options();
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
-		static const char *const names[] = {"json", "csv", "tsv", "md", "table"};
-		if (key >= OPT_JSON && key <= OPT_TABLE)
-			format = names[key - OPT_JSON];
+		if (key >= OPT_FORMAT)
+			format = acc_formats[key - OPT_FORMAT]->name;
 		else if (key == 'f')
 			format = optarg;
 		else if (key == 'c')
@@ -274,7 +321,7 @@ main(int argc, char **argv)
 		else if (key == 's')
 			sort = optarg;
 		else if (key == 'l')
-			list();
+			only_list = true;
 		else
 			opt.no_header = true;
 	}
@@ -286,15 +333,14 @@ main(int argc, char **argv)
 		sort++;
 	}
 	bool all = columns != NULL && strcmp(columns, "all") == 0;
-	/* JSON Lines show all keys anyway. */
-	if (all && strcmp(format, "json") == 0) {
+	if (all && f->all_keys) {
 		all = false;
 		columns = NULL;
 	}
 	if (all && sort != NULL)
 		cli_usage("--columns=all and --sort do not go together");
 	const char **keys = NULL;
-	if (columns != NULL && (strcmp(columns, "msprobe") == 0 || strcmp(columns, "ptdbg") == 0))
+	if (is_set(columns))
 		opt.preset = columns;
 	else if (columns != NULL && !all)
 		cli_list(columns, &keys, &opt.ncolumns);
@@ -303,6 +349,10 @@ main(int argc, char **argv)
 		ask(keys[i]);
 	if (sort != NULL)
 		ask(sort);
+	if (only_list) {
+		check_keys();
+		list();
+	}
 	cli_terminal(&opt);
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)

@@ -1,4 +1,4 @@
-#include "acc/cli.h"
+#include "cli.h"
 #include "acc/metric.h"
 
 #include <getopt.h>
@@ -31,7 +31,7 @@ static const struct cli cli = {
 };
 
 static struct cli_out *out;
-static struct acc_gauge *gauge;
+static struct acc_measurer *measurer;
 static bool quiet, ended; /* ended: all records are read */
 static double start;      /* when the first came */
 static uint64_t records;  /* that went out */
@@ -60,7 +60,7 @@ progress(bool last)
 	if (last || now - shown < (shown > start ? 0.2 : 1))
 		return;
 	shown = now;
-	double bytes = (double)acc_gauge_bytes(gauge, &waiting), t = now - start;
+	double bytes = (double)acc_measurer_bytes(measurer, &waiting), t = now - start;
 	off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
 	if (ended && bytes > 0)
 		left = t * (double)waiting / bytes;
@@ -118,11 +118,11 @@ static const char **names; /* of -m */
 static size_t nnames;
 
 static void
-choose(struct acc_gauge_opt *opt)
+choose(struct acc_measurer_opt *opt)
 {
 	const struct acc_metric **row = calloc(nnames, sizeof *row);
 	if (row == NULL)
-		cli_die("out of memory");
+		cli_nomem();
 	for (size_t i = 0; i < nnames; i++) {
 		row[i] = acc_metric_find(names[i]);
 		if (row[i] == NULL)
@@ -146,7 +146,7 @@ int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
-	struct acc_gauge_opt opt = {.rtol = -1, .atol = -1};
+	struct acc_measurer_opt opt = {.rtol = -1, .atol = -1};
 	quiet = !isatty(STDERR_FILENO);
 	struct acc_roots *roots = acc_roots_open(&e);
 	if (roots == NULL)
@@ -186,24 +186,24 @@ main(int argc, char **argv)
 	acc_in_leave_open(in);
 	opt.in = in;
 	opt.idle = quiet ? NULL : idle;
-	gauge = acc_gauge_open(roots, &opt, emit, trouble, NULL, &e);
-	if (gauge == NULL)
+	measurer = acc_measurer_open(roots, &opt, emit, trouble, NULL, &e);
+	if (measurer == NULL)
 		cli_die_err(&e);
 	struct acc_rec *r;
 	int rc;
 	while ((rc = acc_in_next(in, &r, &e)) > 0) {
 		if (start == 0)
 			start = seconds();
-		if (acc_gauge_put(gauge, r, &e) < 0)
+		if (acc_measurer_put(measurer, r, &e) < 0)
 			cli_die_err(&e);
 	}
 	ended = true;
-	if (rc < 0 || acc_gauge_end(gauge, &e) < 0)
+	if (rc < 0 || acc_measurer_end(measurer, &e) < 0)
 		cli_die_err(&e);
 	if (!quiet)
 		progress(true);
 	cli_status(out, acc_in_status(in));
-	acc_gauge_close(gauge);
+	acc_measurer_close(measurer);
 	acc_roots_close(roots);
 	acc_in_close(in);
 	free((void *)opt.metrics);

@@ -1,4 +1,4 @@
-#include "acc/cli.h"
+#include "cli.h"
 #include "acc/plot.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ start(int fd, pid_t *pid)
 	if (posix_spawn_file_actions_init(&fa) != 0 ||
 		posix_spawn_file_actions_adddup2(&fa, ends[0], STDIN_FILENO) != 0 ||
 		posix_spawn_file_actions_adddup2(&fa, fd, STDOUT_FILENO) != 0)
-		cli_die("out of memory");
+		cli_nomem();
 	errno = posix_spawnp(pid, name, &fa, NULL, argv, environ);
 	if (errno == ENOENT)
 		cli_die("gnuplot is not installed, and it draws: apt-get install gnuplot-nox");
@@ -178,10 +178,7 @@ main(int argc, char **argv)
 			if (acc_roots_move(opt.roots, optarg, &e) < 0)
 				cli_usage("%s", e.msg);
 		} else {
-			noise = realloc(noise, (nnoise + 1) * sizeof *noise);
-			if (noise == NULL)
-				cli_die("out of memory");
-			noise[nnoise++] = optarg;
+			cli_append(&noise, &nnoise, optarg);
 		}
 	}
 	opt.tags = tags;
@@ -196,12 +193,12 @@ main(int argc, char **argv)
 	if (p == NULL)
 		cli_die_err(&e);
 	if (memory == NULL)
-		cli_die("out of memory");
+		cli_nomem();
 	read_all(p, in, noise, nnoise);
 	if (acc_plot_draw(p, memory, &e) < 0)
 		cli_die_err(&e);
 	if (fclose(memory) != 0)
-		cli_die("out of memory");
+		cli_nomem();
 	finish(gnuplot, pid, script, size);
 	copy(picture, path);
 	int status = acc_in_status(in);

@@ -1,6 +1,7 @@
-#include "acc/cli.h"
-#include "acc/people.h"
+#include "cli.h"
+#include "acc/terminal.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -66,14 +67,20 @@ cli_die_err(const struct acc_err *e)
 }
 
 void
+cli_nomem(void)
+{
+	cli_die(ACC_NOMEM_TEXT);
+}
+
+void
 cli_usage(const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
 	line(fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "usage: %s [option ...] %s\nTry '%s --help'.\n", self->prog,
-		self->synopsis, self->prog);
+	fprintf(stderr, "usage: %s [option ...] %s\nTry '%s --help'.\n", self->prog, self->synopsis,
+		self->prog);
 	exit(2);
 }
 
@@ -85,8 +92,8 @@ help_line(const struct cli_opt *o)
 	if (o->key < 256)
 		n = snprintf(left, sizeof left, "-%c", o->key);
 	if (o->name != NULL)
-		n += snprintf(left + n, sizeof left - (size_t)n, "%s--%s",
-			n > 0 ? ", " : "    ", o->name);
+		n += snprintf(left + n, sizeof left - (size_t)n, "%s--%s", n > 0 ? ", " : "    ",
+			o->name);
 	if (o->arg != NULL)
 		snprintf(left + n, sizeof left - (size_t)n, "%s%s", o->name != NULL ? "=" : " ",
 			o->arg);
@@ -184,19 +191,21 @@ cli_f64(const char *opt, const char *arg)
 	return v;
 }
 
-static void *
-grow(void *p, size_t n, size_t size)
+void
+cli_append(const char ***list, size_t *n, const char *s)
 {
-	p = realloc(p, n * size);
+	size_t cap = *n;
+	const char **p = acc_grow(*list, &cap, *n + 1, sizeof *p, NULL);
 	if (p == NULL)
-		cli_die("out of memory");
-	return p;
+		cli_nomem();
+	*list = p;
+	p[(*n)++] = s;
 }
 
 size_t
 cli_ints(const char *opt, const char *arg, int64_t **out)
 {
-	size_t n = 0;
+	size_t n = 0, cap = 0;
 	const char *p = arg;
 	*out = NULL;
 	do {
@@ -211,8 +220,11 @@ cli_ints(const char *opt, const char *arg, int64_t **out)
 		if (bad || hi < lo || hi - lo > 1000000 || (*end != ',' && *end != '\0'))
 			cli_usage("%s: '%s' is not a list such as 0,2-4", opt, arg);
 		for (long long v = lo; v <= hi; v++) {
-			*out = grow(*out, n + 1, sizeof **out);
-			(*out)[n++] = v;
+			int64_t *more = acc_grow(*out, &cap, n + 1, sizeof *more, NULL);
+			if (more == NULL)
+				cli_nomem();
+			*out = more;
+			more[n++] = v;
 		}
 		p = end;
 	} while (*p++ == ',');
@@ -225,11 +237,10 @@ cli_list(const char *arg, const char ***out, size_t *n)
 	static struct acc_arena kept; /* options live as long as the program */
 	char *copy = acc_arena_copy(&kept, arg, strlen(arg));
 	if (copy == NULL)
-		cli_die("out of memory");
+		cli_nomem();
 	for (char *save, *s = strtok_r(copy, ",", &save); s != NULL;
 		s = strtok_r(NULL, ",", &save)) {
-		*out = grow(*out, *n + 1, sizeof **out);
-		(*out)[(*n)++] = s;
+		cli_append(out, n, s);
 	}
 }
 
@@ -243,7 +254,7 @@ cli_text_file(const char *path, struct acc_buf *b)
 		cli_die("%s:", path);
 	while (got > 0 && b->n <= MAX) {
 		if (acc_buf_reserve(b, 65536) < 0)
-			cli_die("out of memory");
+			cli_nomem();
 		got = fread(b->p + b->n, 1, 65536, f);
 		b->n += got;
 	}
@@ -290,6 +301,20 @@ cli_item(const char *name, int width, const char *text)
 	putchar('\n');
 }
 
+void
+cli_limits(const struct acc_limit *l, size_t n)
+{
+	char name[64], text[512];
+	for (size_t i = 0; i < n; i++) {
+		int at = snprintf(name, sizeof name, "%-18s %g", l[i].name, l[i].value);
+		for (int k = 0; k < at && k < (int)sizeof name; k++)
+			name[k] = (char)(name[k] == '_' ? '-' : tolower((unsigned char)name[k]));
+		snprintf(text, sizeof text, "%s; source: %s", l[i].what, l[i].source);
+		cli_item(name, 26, text);
+	}
+	cli_printed();
+}
+
 struct cli_out {
 	struct acc_wr *wr; /* a stream; or, on a terminal, a table: */
 	const struct acc_format *fmt;
@@ -315,10 +340,10 @@ command_line(int argc, char **argv)
 		if (quote)
 			rc |= acc_buf_add(&b, "'", 1);
 		if (rc < 0)
-			cli_die("out of memory");
+			cli_nomem();
 	}
 	if (acc_buf_add(&b, "", 1) < 0)
-		cli_die("out of memory");
+		cli_nomem();
 	return (char *)b.p;
 }
 
@@ -326,8 +351,9 @@ struct cli_out *
 cli_out_open(const struct acc_str *log, size_t nlog, int argc, char **argv)
 {
 	struct acc_err e = {0};
-	struct cli_out *o = grow(NULL, 1, sizeof *o);
-	*o = (struct cli_out){0};
+	struct cli_out *o = calloc(1, sizeof *o);
+	if (o == NULL)
+		cli_nomem();
 	if (isatty(STDOUT_FILENO)) {
 		struct acc_format_opt opt = {0};
 		cli_terminal(&opt);
@@ -387,8 +413,7 @@ cli_finish(struct cli_out *o)
 {
 	struct acc_err e = {0};
 	int status = o->status;
-	int rc = o->wr != NULL ? acc_wr_end(o->wr, status, &e)
-			       : o->fmt->end(o->state, status, &e);
+	int rc = o->wr != NULL ? acc_wr_end(o->wr, status, &e) : o->fmt->end(o->state, status, &e);
 	if (rc < 0)
 		cli_die_err(&e);
 	if (o->fmt != NULL)

@@ -100,6 +100,22 @@ replayed() { # family, folder
 	replayed losses
 }
 
+@test "as it is written: exp(x) - 1, log(1 + exp(x)); one rounding of few elements" {
+	accaudit "$DATA/replay/written.acc.gz" | accfmt --json | jq -c 'select(.io == "out")' >v
+	jq -es 'length == 13 and map(select(.["audit.ok"] == (.["x-wrong"] // false)) | .name) == []' v
+}
+
+@test "one product alone shows in which bits a device multiplies" {
+	for form in tf32 tf32_down hf32 bf16_operands; do
+		accaudit "$DATA/replay/$form.acc.gz" | accfmt --json | jq -c 'select(.io == "out")' >v
+		jq -es --arg f "${form%%_*}" 'length == 4 and all(.["audit.ok"]) and
+			map(.["audit.form"]) == [$f, $f, $f, null]' v
+	done
+	# Of several, a single one that is so is none of the device.
+	accaudit "$DATA/replay/causes.acc.gz" | accfmt --json >v
+	jq -es 'all(has("audit.form") | not)' v
+}
+
 @test "writing by indices" {
 	replayed scatters replay_ops
 }
@@ -150,6 +166,10 @@ replayed() { # family, folder
 
 @test "keywords that were not recorded, where shapes tell them" {
 	replayed positions replay_ops
+}
+
+@test "operators that no other family has" {
+	replayed remaining replay_ops
 }
 
 @test "keywords that were not recorded accuse nobody" {

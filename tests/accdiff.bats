@@ -116,6 +116,48 @@ hostile() { # folder, largest element of the output
 	is_plain <<<"$output"
 }
 
+# What the tool itself says of each record, as numpy forms it (make_metric_pairs.py): Yes, No, ...
+@test "presets: the verdict column of the tool, record by record" {
+	verdicts() { # preset
+		accdiff -p "$1" -a -f json "$DATA/metric_pairs/device" "$DATA/metric_pairs/bench" >out.json || [ $? -le 2 ]
+		jq -r 'select(.kind == "pair" and ."m.mode") | [.name,
+			(if (.why | tostring | test("Accuracy No")) then "No" else "-" end)] | @tsv' out.json
+	}
+	cd "$BATS_TEST_TMPDIR"
+	for p in ptdbg msprobe-8.3; do
+		want=$DATA/metric_ptdbg.tsv
+		[ $p = ptdbg ] || want=$DATA/metric_msprobe.tsv
+		awk -F '\t' '{print $1 "\t" ($NF == "No" ? "No" : "-")}' "$want" >want.tsv
+		[ "$(grep -c 'No$' want.tsv)" -ge 5 ]
+		verdicts $p | diff want.tsv -
+		run accdiff -p $p "$DATA/metric_pairs/device" "$DATA/metric_pairs/bench"
+		[[ $output == *"Accuracy No"* && $output != *"No such file"* ]]
+		[ "$(jq -r 'select(.kind == "pair" and (.why | tostring | test("Accuracy No"))) | .bad' out.json | sort -u)" = error ]
+	done
+	run -1 accdiff -p msprobe-8.3 "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
+	[[ $output == *"red: One Thousandth Err Ratio"* ]]
+	run -0 accdiff -p ptdbg "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
+	[[ $output == *"no rule of ptdbg is broken in "* ]]
+	run -2 --separate-stderr accdiff -p ptdbg "$DATA/dumps/msprobe_stat/device" "$DATA/dumps/msprobe_stat/bench"
+	[[ $stderr == "accfirstbad: no rule applies to any record"* && $output != *"no rule of"* ]]
+}
+
+@test "where a member of the pipeline fails, only its own words are shown" {
+	mkdir "$BATS_TEST_TMPDIR/fails"
+	cp "$BIN"/acc* "$BATS_TEST_TMPDIR/fails"
+	d=$ROOT/examples/demo
+	for p in accalign accmetric accfirstbad; do
+		printf '#!/bin/sh\necho "%s: it failed" >&2\nexit 2\n' $p >"$BATS_TEST_TMPDIR/fails/$p"
+		fails "$p: it failed" "$BATS_TEST_TMPDIR/fails/accdiff" "$d/device" "$d/bench"
+		printf '#!/bin/sh\nkill -9 $$\n' >"$BATS_TEST_TMPDIR/fails/$p"
+		run -2 --separate-stderr "$BATS_TEST_TMPDIR/fails/accdiff" "$d/device" "$d/bench"
+		[[ $stderr == *"$p: ended with status 137" && $stderr != *"earlier command"* ]]
+		cp "$BIN/$p" "$BATS_TEST_TMPDIR/fails"
+	done
+	fails "accdiff: no program writes the key 'nmae'" accdiff -c name,nmae "$d/device" "$d/bench"
+	fails "accdiff: no program writes the key 'cosine'; is 'm.cosine' meant?" accdiff -c cosine "$d/device" "$d/bench"
+}
+
 @test "msprobe's own table" {
 	run -0 accdiff -p msprobe -a -f csv -c msprobe "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
 	[[ ${lines[0]} == "NPU Name,Bench Name,"*,Data_name ]]

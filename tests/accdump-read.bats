@@ -50,6 +50,17 @@ list() { # keys, command...
 	[ "$(sort -u <<<"$output" | grep -v '^.$')" = $'0\t\t4711\n0\t\t4712' ]
 }
 
+@test "msprobe: pid folders are processes, too" {
+	cp -r "$D/msprobe_procs/device" "$BATS_TEST_TMPDIR/pids"
+	for f in "$BATS_TEST_TMPDIR"/pids/step*/proc*; do
+		mv "$f" "${f/\/proc/\/pid}"
+	done
+	run -0 --separate-stderr accdump-read "$BATS_TEST_TMPDIR/pids"
+	[ -z "$stderr" ]
+	diff <(accdump-read "$BATS_TEST_TMPDIR/pids" | accfmt --json | jq -c 'select(.name) | [.name, .proc]') \
+		<(accdump-read "$D/msprobe_procs/device" | accfmt --json | jq -c 'select(.name) | [.name, .proc]')
+}
+
 @test "msprobe: MindSpore's spelling, .npy payloads, bfloat16 as float32" {
 	rows mindspore/device mindspore
 	frames mindspore/device mindspore
@@ -410,5 +421,25 @@ list() { # keys, command...
 	[[ ${lines[0]} == msprobe* ]]
 	for f in $(cut -d' ' -f1 <<<"$output"); do
 		grep -q "^\.Ss $f\b\|^\.It Cm $f\b\|^\.It Sy $f\b" "$ROOT/man/accdump.5" || { echo "$f"; return 1; }
+	done
+}
+
+@test "each format has a sample" {
+	for d in "$DATA"/{dumps,checkpoints,curves,config,maca,mindspore,sglang,weights}/*; do
+		accdump-read "$d" 2>/dev/null | accfmt --json 2>/dev/null |
+			jq -r 'select(.kind == "source").format' 2>/dev/null || true
+	done | sort -u >"$BATS_TEST_TMPDIR/read"
+	for f in $(accdump-read --list | cut -d' ' -f1); do
+		# A stream is passed on, under the format that it was made from.
+		[ "$f" = acc ] || grep -qx "$f" "$BATS_TEST_TMPDIR/read" || { echo "$f"; return 1; }
+	done
+}
+
+@test "each format has a fuzz target, and that a corpus" {
+	for f in $(accdump-read --list | cut -d' ' -f1); do
+		# Named after the format, or with its name as a string; of streams, stream.
+		t=$(cd "$ROOT/tests/fuzz" && { ls "fuzz_${f/#acc/stream}.c" || grep -l "\"$f\"" fuzz_*.c; } 2>/dev/null | head -n 1)
+		t=${t#fuzz_}
+		[ -n "$t" ] && [ -n "$(ls "$ROOT/tests/fuzz/corpus/${t%.c}")" ] || { echo "$f"; return 1; }
 	done
 }

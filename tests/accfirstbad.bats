@@ -47,10 +47,11 @@ field() { # of the first finding
 	says "clean before it: 3 op calls"
 	[ "$(field io)" = out ] && [ "$(field pos)" = 0 ] && [ "$(field seq)" = 9 ] && [ "$(field step)" = 0 ]
 	[ "$(field stack)" = 00000000000000aa ]
-	# 4 (8 u + 4 e) with u = 2^-24 and e = 1e-7, and the share that it does not explain
+	says "not recomputed: an input was recorded without data"
+	# 4 (8 u + 4 e) with u = 2^-24 and e = 1e-7, and half the share that it does not explain
 	jq -es '[.[] | select(.what == "culprit")][0] | .value == 0.0010000000474974513 and
 		(.limit - 4 * (8 / 16777216 + 4e-7) | fabs) < 1e-12 and
-		(.confidence - (1 - .limit / .value) | fabs) < 1e-12' out.json
+		(.confidence - (1 - .limit / .value) / 2 | fabs) < 1e-12' out.json
 	# What follows from it is not bad; what is passed on is what the bad record names.
 	[ "$(jq -r 'select(.kind == "pair") | [.name, .bad, .rule] | join(" ")' out.json)" = \
 		"Functional.gelu.1.forward.output.0 error output" ]
@@ -85,9 +86,12 @@ Functional.gelu.0.backward.output.0 warning" ]
 @test "one rounding of equal inputs' result" {
 	judge 1 "$J/one-rounding.acc"
 	first culprit Functional.layer_norm.0.forward output
-	# 4 times 0.35 u (1 + 2 / 8), with u = 2^-9
-	jq -es '[.[] | select(.what == "culprit")][0].limit - 4 * 0.35 * 1.25 / 512 | fabs < 1e-9' out.json
+	# Of 8 elements 1.0, every one is the next number of bf16, which is no accident of rounding:
+	# an error of 2^-7 / 2. In 2 of them, or in the only one, it may be.
+	jq -es '[.[] | select(.what == "culprit")][0] | .value == 0.00390625 and
+		.limit < .value and .limit > .value / 2' out.json
 	judge 0 "$J/one-rounding-noise.acc"
+	judge 0 "$J/one-rounding-here-and-there.acc"
 	judge 0 "$J/one-rounding-one.acc"
 }
 
@@ -141,7 +145,8 @@ Functional.gelu.0.backward.output.0 warning" ]
 @test "--all passes every record, in order; the status of the input counts" {
 	judge 1 --all "$J/culprit.acc"
 	cmp <(accfmt --json "$J/culprit.acc" | jq -c .) <(jq -c 'select(.kind != "finding") |
-		del(.bad, .rule, .value, .limit, .limit_from, .why)' out.json)
+		del(.bad, .rule, .value, .limit, .limit_from, .why, .["a.audit.skip"],
+			.["b.audit.skip"])' out.json)
 	judge 2 "$J/trouble-before.acc"
 }
 
@@ -212,12 +217,31 @@ Functional.gelu.0.backward.output.0 warning" ]
 	first culprit Torch.matmul.0.forward output
 }
 
+@test "an input may be as far off, in absolute terms, as where it was made" {
+	judge 0 "$J/carried.acc"
+	judge 1 "$J/changed.acc"
+	first culprit Tensor.mul_.0.forward input
+}
+
+@test "in how many bits the device multiplies: a setting, with its switches" {
+	judge 0 "$J/multiplies.acc"
+	says "the device multiplies f32 numbers in TF32: operands with fewer bits explain 1 of its results"
+	for word in torch.backends.cuda.matmul.allow_tf32 torch.npu.matmul.allow_hf32 matmul_allow_hf32; do
+		says "$word"
+	done
+	judge 1 --strict "$J/multiplies.acc"
+}
+
 @test "statistics" {
 	judge 1 "$J/stat-culprit.acc"
 	first culprit Functional.gelu.1.forward output
 	says "has statistics off by up to 0.0099 of the bench's"
 	judge 1 "$J/stat-inf.acc"
 	first culprit Functional.gelu.0.forward output
+	# Inputs, too, may differ by the rounding of their statistics to the dtype, and no more.
+	judge 1 "$J/stat-input-f16.acc"
+	first culprit Functional.gelu.1.forward input
+	judge 0 "$J/stat-input-bf16.acc"
 }
 
 @test "checksums" {
@@ -430,27 +454,38 @@ T
 }
 
 @test "wrong rule files: one line that says where" {
-	bad() { # rule file's text, message
+	bad() { # rule file's text, where x- is a key that there may be; message
 		printf "$1" >bad.rules
 		fails "bad.rules: $2" accfirstbad --rules bad.rules "$J/clean.acc"
 	}
 	bad '' 'no rule in it'
-	bad 'when x > 1\n' 'line 1: before the first rule'
-	bad 'rule a\n\nwhen x >\n' 'line 3: at character 4: a value is expected'
-	bad 'rule a\nwhen x \\\n\t> (1\n' 'line 2: at character'
-	bad 'rule a\nwhen f(x)\n' 'line 2: at character 3: unknown function'
-	bad 'rule a\nwhen max_in(max_out(x)) > 1\n' 'line 2: at character 16: an aggregate inside an aggregate'
-	bad 'rule a\nlevel bad\nwhen x > 1\n' 'line 2: the level is error or warning'
+	bad 'when step > 1\n' 'line 1: before the first rule'
+	bad 'rule a\n\nwhen step >\n' 'line 3: at character 7: a value is expected'
+	bad 'rule a\nwhen step \\\n\t> (1\n' 'line 2: at character'
+	bad 'rule a\nwhen f(step)\n' 'line 2: at character 3: unknown function'
+	bad 'rule a\nwhen max_in(max_out(step)) > 1\n' 'line 2: at character 16: an aggregate inside an aggregate'
+	bad 'rule a\nlevel bad\nwhen step > 1\n' 'line 2: the level is error or warning'
 	bad 'rule a\nmode all\n' 'line 2: modes are'
 	bad 'rule a\nrows some\n' 'line 2: rows are'
 	bad 'rule a\nlimit x\n' 'line 2: the limit is no number'
-	bad 'rule a\nwhy {x\nwhen x > 1\n' 'line 2: missing }'
-	bad 'rule a\nwhen x > 1\nwhen x > 2\n' 'line 3: given twice'
+	bad 'rule a\nwhy {step\nwhen step > 1\n' 'line 2: missing }'
+	bad 'rule a\nwhen step > 1\nwhen step > 2\n' 'line 3: given twice'
 	bad 'rule a\nlevel error\n' "rule a has no 'when'"
 	bad 'rule a\nwhom x\n' 'line 2: unknown key'
 	bad "rule a\nwhen 'x\n" 'line 2: at character 1: missing quote'
-	bad "rule a\nwhen $(printf '(%.0s' {1..99})x\n" 'line 2: at character 33: too many parentheses'
-	bad "rule a\nwhen in(x$(printf ',1%.0s' {1..99}))\n" 'line 2: at character'
+	bad "rule a\nwhen $(printf '(%.0s' {1..99})step\n" 'line 2: at character 33: too many parentheses'
+	bad "rule a\nwhen in(step$(printf ',1%.0s' {1..99}))\n" 'line 2: at character'
+	bad 'rule a\nwhen m.cosine > 1\nwhy cosine {cosine}\n' \
+		"line 3: rule a: no program writes the key 'cosine'; is 'm.cosine' meant?"
+	bad 'rule a\nwhen step > 1\nrule b\nwhen m.max_abs > 1 and a.m.max_abs > 1\n' \
+		"line 4: rule b: no program writes the key 'a.m.max_abs'"
+	bad 'skip stepp == 1\nrule a\nwhen step > 1\n' "line 1: skip, outputs-only: no program writes the key 'stepp'"
+}
+
+@test "absent values of known keys, and users' own keys, are no mistake" {
+	printf 'rule a\nwhen audit.err > 1 or a.x-mine == 1 or x-b-c > 2 or m.skip == 1\n' >my.rules
+	judge 0 --rules my.rules "$J/clean.acc"
+	first clean
 }
 
 @test "wrong usage, bad input" {
@@ -472,7 +507,7 @@ T
 		judge 1 m.acc
 	}
 	way msprobe_tensor
-	first culprit Functional.gelu.0.forward output
+	first culprit Functional.gelu.0.forward audit
 	way msprobe_stat
 	first culprit Functional.gelu.0.forward output
 	way msprobe_mix
@@ -480,7 +515,7 @@ T
 	way msprobe_md5
 	first difference Functional.layer_norm.0.forward output
 	way mindspore
-	first culprit MintFunctional.gelu.0.forward output
+	first culprit MintFunctional.gelu.0.forward audit
 	way ptdbg_v4
 	first culprit Functional_gelu_0_forward output
 	way msprobe_ranks
@@ -490,7 +525,14 @@ T
 
 @test "faults that were simulated in six networks are named, and no clean pair is accused" {
 	run -0 "$ROOT/tests/regress" "$ROOT/tests/data/regress" 12
-	[ "${lines[-1]}" = "named 12 of 12 faults, 0 false alarms on 2 clean pairs" ]
+	[ "${lines[-1]}" = "all: named 12 of 12 faults, 0 false alarms on 2 clean pairs" ]
+	[ "${lines[-2]}" = "networks that only report: named 6 of 6 faults, 0 false alarms on 1 clean pairs" ]
+}
+
+@test "steps with what is easily taken for a fault, and with a fault" {
+	run -0 "$ROOT/tests/regress" "$DATA/steps" "$(awk -F '\t' '$5 != "-"' "$DATA/steps/cases.tsv" | wc -l)"
+	judge 1 "$DATA/steps/clip-lost.acc.gz"
+	says "is not the sum of what Functional.linear.1.backward and Functional.linear.0.backward give"
 }
 
 @test "a gradient that is not the sum of the gradients that it is on the bench" {
@@ -507,7 +549,8 @@ T
 		accdump-read "$D/overflow_$t" | accmetric >m.acc
 		judge 1 m.acc
 		[ "$found" = "overflow Tensor.__mul__.0.forward overflow
-clean" ]
+clean
+next Tensor.__mul__.0.forward list" ]
 		says "output 0 has Inf, and nothing that it was given has; at net.py:12"
 		says "clean before it: 2 op calls"
 		judge 1 --overflows 2 m.acc
@@ -524,11 +567,65 @@ clean" ]
 	[ "$found" = "overflow Torch.matmul.0.forward inside
 clean
 overflow Tensor.__mul__.0.forward overflow
-overflow Torch.exp.0.forward overflow" ] || { echo "$found"; return 1; }
-	says "overflowed inside, as the device says"
+overflow Torch.exp.0.forward overflow
+next Torch.matmul.0.forward list" ] || { echo "$found"; return 1; }
+	says "overflowed inside, as the device says: it was given input 0: finite, up to 300, input 1: finite, up to 300; it made output 0: 64992 in all elements"
+	says 'record this in full on both sides, {"task": "tensor", "level": "L1", "rank": [0], "step": [0], "tensor": {"list": ["Torch.matmul.0.forward"]}}: whether the overflow matters'
+	want=$found
+	# All that the recorder kept, unless told otherwise.
+	judge 1 m.acc
+	[ "$found" = "$want" ]
+	judge 1 --overflows 1 m.acc
+	[ "$(grep -c ^overflow <<<"$found")" -eq 1 ]
 	accdump-read "$D/overflow_ptdbg" | accmetric >m.acc
 	judge 1 m.acc
 	first overflow Torch_matmul_0_forward inside
+}
+
+@test "overflow: the device's flag is evidence where what came in is as odd as what went out" {
+	accdump-read "$D/overflow_full" | accmetric >m.acc
+	judge 1 m.acc
+	[ "$found" = "overflow Tensor.__add__.233.forward flagged
+clean
+overflow Functional.linear.145.forward flagged
+overflow Tensor.__mul__.0.forward flagged
+next Tensor.__add__.233.forward list" ] || { echo "$found"; return 1; }
+	says "it was given input 0: 65504 in all elements, the largest number of its dtype"
+	says "it was given input 0: Inf, input 1: finite, up to 300; it made output 0: 65504, the largest number of its dtype"
+	says "it was given input 0: Inf, input 1: 0 in all elements; it made output 0: 0 in all elements"
+	# In ptdbg_ascend's words; and what nobody measured is not finite.
+	accdump-read "$D/overflow_full_ptdbg" | accmetric >m.acc
+	judge 1 m.acc
+	says 'set_dump_switch("ON", mode="list", scope=["Tensor___add___233_forward"])'
+	says "let it show Inf as the bench does (INF_NAN_MODE_ENABLE=1; MindSpore: MS_ASCEND_CHECK_OVERFLOW_MODE=INFNAN_MODE)"
+	accdump-read "$D/overflow_full_ptdbg" | accaudit >m.acc
+	judge 1 m.acc
+	first culprit Tensor___add___233_forward audit
+	[[ $found == *"overflow Tensor___add___233_forward flagged"* ]]
+	says "it was given input 0: not measured, input 1: not measured; it made output 0: not measured"
+	says "of 3 tensors nothing is known: no statistics were recorded (accmetric measures them)"
+	! jq -e 'select((.text // "") | test("finite"))' out.json
+}
+
+@test "overflow: a mask that softmax removes, and a step that the loss scaler skips, do no harm" {
+	accdump-read "$D/overflow_mask" | accmetric >m.acc
+	judge 0 m.acc
+	[ "$found" = "overflow Tensor.__add__.0.forward overflow
+clean" ]
+	says "no harm: a mask that Functional.softmax.0.forward removes"
+	judge 1 --strict m.acc
+	# A harmless one hides none behind it, and one that another op call takes is not harmless.
+	accdump-read "$D/overflow_mask_harm" | accmetric >m.acc
+	judge 1 m.acc
+	first overflow Tensor.__mul__.0.forward overflow
+	accdump-read --op 'Tensor.__add__.*,Tensor.view.*' "$D/overflow_mask" | accmetric >m.acc
+	judge 1 m.acc
+	accdump-read "$D/overflow_skipped" | accmetric >m.acc
+	judge 0 m.acc
+	says "no harm: Torch._amp_update_scale_.0.forward was told of it, so the loss scaler skips this step"
+	accdump-read "$D/overflow_kept" | accmetric >m.acc
+	judge 1 m.acc
+	first overflow Tensor.__mul__.0.forward overflow
 }
 
 @test "bisection: each record holds two op calls, and the range that is said halves" {
@@ -548,7 +645,7 @@ overflow Torch.exp.0.forward overflow" ] || { echo "$found"; return 1; }
 			hi=$mid
 			# The range to record again: from what is clean to what is not.
 			jq -es --arg a "${keys[lo]}" --arg b "${keys[mid]}" 'any(.what == "culprit" and
-				.rule == "output") or any(.what == "next" and .rule == "range" and
+				.rule == "audit") or any(.what == "next" and .rule == "range" and
 				.ranked == [$a, $b])' out.json
 		else
 			lo=$mid

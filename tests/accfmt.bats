@@ -160,13 +160,21 @@ terminal() { # columns, command
 }
 
 @test "a key that no record has is said, once; the status stays" {
-	run -0 --separate-stderr accfmt --csv -c name,nmae -s nmae "$S/sort.acc"
-	[ "$stderr" = "accfmt: no record has a field 'nmae' (-c all shows those that there are)" ]
+	run -0 --separate-stderr accfmt --csv -c name,audit.err -s audit.err "$S/sort.acc"
+	[ "$stderr" = "accfmt: no record has a field 'audit.err' (-c all shows those that there are)" ]
 	[ "${#lines[@]}" -eq 7 ]
 	run -0 --separate-stderr accfmt -c kind,name,v -s v "$S/sort.acc"
 	[ -z "$stderr" ]
-	run -1 --separate-stderr accfmt -c bda,bad,add "$S/judged.acc"
-	[ "$stderr" = "accfmt: no record has a field 'bda', 'add' (-c all shows those that there are)" ]
+	run -1 --separate-stderr accfmt -c x-bda,bad,how "$S/judged.acc"
+	[ "$stderr" = "accfmt: no record has a field 'x-bda', 'how' (-c all shows those that there are)" ]
+}
+
+@test "a key that no program writes is trouble, unless some record has it" {
+	fails "accfmt: no program writes the key 'nmae'" accfmt --csv -c name,nmae "$S/sort.acc"
+	fails "accfmt: no program writes the key 'nmae'" accfmt --csv -s nmae "$S/sort.acc"
+	fails "accfmt: no program writes the key 'cosine'; is 'm.cosine' meant?" accfmt -c cosine "$S/sort.acc"
+	fails "accfmt: no program writes the key 'bda'" accfmt -c bda "$S/judged.acc"
+	run -0 accfmt -c name,v "$S/sort.acc"
 }
 
 @test "json: the chosen keys alone, of rows" {
@@ -187,9 +195,24 @@ terminal() { # columns, command
 	[[ ${lines[2]} == *',error,"[""off""]",'* ]]
 }
 
-@test "list names the formats; an unknown one is wrong usage" {
+@test "each format is listed, an option, in accfmt(1), and has an expected output" {
+	formats=$(sed -n 's/^ROW(\(.*\))$/\1/p' "$ROOT/lib/format/table.h")
 	run -0 accfmt --list
-	[ "$(cut -d' ' -f1 <<<"$output" | tr '\n' ' ')" = "table json csv tsv md " ]
+	[ "$(cut -d' ' -f1 <<<"$output")" = "$formats" ]
 	run -2 --separate-stderr accfmt -f xls "$S/sort.acc"
-	[[ $stderr == "accfmt: no format is called 'xls'; there are table, json, csv, tsv and md"* ]]
+	for f in $formats; do
+		[[ ${stderr_lines[0]} == "accfmt: no format is called 'xls'; there are "*"$f"* ]]
+		grep -q "^\.It Cm $f$" "$ROOT/man/accfmt.1" || { echo "$f"; return 1; }
+		grep -q "^@test \"$f: " "$BATS_TEST_FILENAME" || { echo "$f"; return 1; }
+		diff <(accfmt "--$f" "$S/sort.acc") <(accfmt -f "$f" "$S/sort.acc")
+	done
+}
+
+@test "each set of columns is in --help and accfmt(1)" {
+	sets=$(sed -n 's/^extern const struct acc_columns acc_columns_\(.*\), acc_columns_\(.*\);/\1 \2/p' "$ROOT/lib/format/cells.h")
+	[ "$(wc -w <<<"$sets")" -ge 2 ]
+	for s in $sets; do
+		accfmt --help | grep -q -e "--columns=.*\b$s\b"
+		grep -q "^\.It Cm $s\|^\.Cm $s\b" "$ROOT/man/accfmt.1" || { echo "$s"; return 1; }
+	done
 }

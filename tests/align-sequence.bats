@@ -57,6 +57,13 @@ right() { # case, options of accalign...
 	right shapes
 }
 
+@test "shapes that hang on numbers: experts pair in their order, not by how many tokens they got" {
+	for name in routed routed-cast rerouted rerouted-cast; do
+		right "$name"
+	done
+	right levels
+}
+
 @test "an operator that nobody knows: learned from the first of its calls" {
 	right learned
 }

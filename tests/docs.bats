@@ -36,6 +36,34 @@ page_options() { # the same of a man page: the flags of its list items
 		[ "$(wc -l <"$BATS_TEST_TMPDIR/list")" -ge 3 ]
 		[ "$(wc -L <"$BATS_TEST_TMPDIR/list")" -le 80 ] || { cat "$BATS_TEST_TMPDIR/list"; false; }
 	done
+	for p in accaudit accfirstbad; do
+		script -qec "stty cols 80; '$BIN/$p' --limits" /dev/null | tr -d '\r' >"$BATS_TEST_TMPDIR/list"
+		[ "$(wc -l <"$BATS_TEST_TMPDIR/list")" -ge 30 ]
+		[ "$(wc -L <"$BATS_TEST_TMPDIR/list")" -le 80 ] || { cat "$BATS_TEST_TMPDIR/list"; false; }
+	done
+}
+
+# A page's limits: items of name=value with what it is, and rows of a table: name, operator, floor
+# in f32 and in 16 bits, gain.
+page_limits() { # page
+	awk '
+		/^\.It Cm [a-z0-9-]+ Ns = Ns Li / { name = $3; value = $NF; getline; print name, value, $0 }
+		/^\.It Cm .* Ta .* Ta .* Ta .* Ta / {
+			n = split($0, cell, " Ta ")
+			name = $3
+			if (sub(/ u$/, "", cell[3])) print name "-floor", cell[3]
+			if (sub(/ u$/, "", cell[4]) && cell[4] != cell[3]) print name "-floor-16", cell[4]
+			print name "-gain", cell[5]
+		}' "$ROOT/man/$1.1" | sort
+}
+
+@test "the limits of a page are those of its program" {
+	for p in accaudit accfirstbad; do
+		"$BIN/$p" --limits | sed -nE 's/^([a-z0-9-]+) +([^ ]+) +(.*); source: .+/\1 \2 \3/p' |
+			sed -E 's/^([a-z]+-(floor|floor-16|gain) [^ ]+) .*/\1/' | sort >"$BATS_TEST_TMPDIR/program"
+		[ "$("$BIN/$p" --limits | wc -l)" -eq "$(wc -l <"$BATS_TEST_TMPDIR/program")" ]
+		page_limits "$p" | diff - "$BATS_TEST_TMPDIR/program"
+	done
 }
 
 @test "an unknown option is wrong usage: exit 2, said on standard error" {
@@ -71,6 +99,30 @@ page_options() { # the same of a man page: the flags of its list items
 @test "man pages are clean" {
 	run -0 mandoc -Tlint -Wwarning "$ROOT"/man/*.[1-9]
 	[ -z "$output" ]
+}
+
+@test "every key that a program writes is one of accstream(5)" {
+	cd "$DATA"
+	# As columns, since an unknown key is refused there.
+	keys() { accfmt --json 2>/dev/null | jq -r 'keys_unsorted[]' | sort -u; }
+	try() { # a dump, twice
+		accalign "$1" "$1" 2>/dev/null >"$BATS_TEST_TMPDIR/p" || true
+		keys <"$BATS_TEST_TMPDIR/p"
+		accmetric $2 <"$BATS_TEST_TMPDIR/p" 2>/dev/null | accaudit 2>/dev/null | accfirstbad --all 2>/dev/null | keys
+	}
+	for d in dumps/* curves/* config/* checkpoints/*; do
+		try "$d"
+	done >"$BATS_TEST_TMPDIR/keys"
+	for p in msprobe-8.3 ptdbg msaccucmp; do
+		try dumps/msprobe_tensor/device --preset=$p
+	done >>"$BATS_TEST_TMPDIR/keys"
+	accalign "$ROOT/examples/logs/npu.log" "$ROOT/examples/logs/gpu.log" | acccurve | keys >>"$BATS_TEST_TMPDIR/keys"
+	accalign "$ROOT/examples/config/npu.yaml" "$ROOT/examples/config/gpu_train.sh" | acccheck | keys >>"$BATS_TEST_TMPDIR/keys"
+	sort -u -o "$BATS_TEST_TMPDIR/keys" "$BATS_TEST_TMPDIR/keys"
+	n=$(wc -l <"$BATS_TEST_TMPDIR/keys")
+	[ "$n" -gt 200 ] || { echo "$n keys"; false; }
+	run -0 --separate-stderr accfmt --list -c "$(paste -sd , "$BATS_TEST_TMPDIR/keys")"
+	run -2 accfmt --list -c name,nmae
 }
 
 @test "pages refer only to pages that exist" {

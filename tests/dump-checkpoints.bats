@@ -310,6 +310,33 @@ measured() { # dump: what is measured of each tensor, by name
 	run -0 bash -c "accdump-read $M/level2 | accalign - $M/level2/record_dir | accmetric | accfirstbad"
 }
 
+@test "sglang: step, rank, order, layer and operator are those of the file's name" {
+	S=$DATA/sglang
+	rows() { accdump-read "$@" | accfmt --tsv --no-header -c name,step,rank,io,op,call,pass; }
+	run -0 rows --rank 1 --op 'mlp*,ids*,pad.8*' "$S/device"
+	diff <(echo "$output") - <<'T'
+pad.8.forward.output.0	0	1	out	pad	8	forward
+mlp.weight.layer_id0	0	1	param	mlp.weight.layer_id0		
+mlp.layer_id0.0.forward.input.0	0	1	in	mlp.layer_id0	0	forward
+mlp_out.layer_id0.0.forward.output.0	0	1	out	mlp_out.layer_id0	0	forward
+mlp.weight.layer_id1	0	1	param	mlp.weight.layer_id1		
+mlp.layer_id1.0.forward.input.0	0	1	in	mlp.layer_id1	0	forward
+mlp_out.layer_id1.0.forward.output.0	0	1	out	mlp_out.layer_id1	0	forward
+mlp_out.layer_id1.0.backward.output.0	0	1	out	mlp_out.layer_id1	0	backward
+ids.0.forward.output.0	1	1	out	ids	0	forward
+T
+	# The contents, as torch wrote them, and the order: number 10 after number 9.
+	[ "$(accdump-read --op 'pad*' --rank 0 "$S/bench" | accmetric | accfmt --json | jq -rs 'map(select(."s.max") | ."s.max" | floor) | join(" ")')" = "0 1 2 3 4 5 6 7 8" ]
+	# The whole way: the layer and the rank that went wrong.
+	run -1 accdiff "$S/device" "$S/bench"
+	[[ $output == *"rank 1, step 0: mlp_out.layer_id1.0.forward: output 0 is off"* ]]
+	run -0 accdiff "$S/bench" "$S/bench"
+	cp -r "$S/bench" "$BATS_TEST_TMPDIR/cut"
+	f=$(echo "$BATS_TEST_TMPDIR"/cut/step=0___rank=0___dump_index=12*)
+	truncate -s -30 "$f"
+	fails "dump_index=12" accdump-read "$BATS_TEST_TMPDIR/cut"
+}
+
 @test "maca: summaries of level 1, stacks of level 0, ranks; another layout is said" {
 	M=$DATA/maca
 	list name,dtype,shape,stride,stat.max,stat.min,file accdump-read -k tensor "$M/level1" | diff - <(

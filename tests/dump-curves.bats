@@ -112,6 +112,32 @@ as_python() { # file, name of what is expected
 	fails 'mon/rank_2/grad_reduced_0-99.csv: line 3: left out, it has another number of columns' accdump-read mon
 }
 
+@test "CSV: the second monitor of msprobe names module and scope of each row; ranks in either place" {
+	as_python monitor_v2/rank_1/module_0-9.csv module_0-9.csv
+	run -0 points rank accdump-read "$D/monitor_v2"
+	[ "$(sort -u <<<"$output")" = 1 ]
+	[ "${#lines[@]}" -eq 12 ]
+	cp "$D/monitor_v2/rank_1/module_0-9.csv" "$BATS_TEST_TMPDIR/module_rank3.csv"
+	read_all "$D/monitor_v2/rank_1/module_0-9.csv" >"$BATS_TEST_TMPDIR/want"
+	read_all "$BATS_TEST_TMPDIR/module_rank3.csv" | diff "$BATS_TEST_TMPDIR/want" -
+	run -0 points rank accdump-read "$BATS_TEST_TMPDIR/module_rank3.csv"
+	[ "${lines[0]}" = 3 ]
+	# Two runs of it: each module's curve is judged alone.
+	cp -r "$D/monitor_v2" "$BATS_TEST_TMPDIR/other"
+	sed -i 's/^1,1,layers.0.mlp,input,0,7,/1,1,layers.0.mlp,input,0,9,/' "$BATS_TEST_TMPDIR"/other/*/*
+	accalign "$BATS_TEST_TMPDIR/other" "$D/monitor_v2" | acccurve --preset exact >"$BATS_TEST_TMPDIR/c.acc" || true
+	[ "$(accfmt --json "$BATS_TEST_TMPDIR/c.acc" | jq -r 'select(.bad).tag')" = module/layers.0.mlp/input/min/vpp1/micro0 ]
+}
+
+@test "CSV: rows of one step that a column of texts tells apart are not taken for one curve in silence" {
+	cd "$BATS_TEST_TMPDIR"
+	printf 'step,layer,loss\n1,a,1\n1,b,2\n2,a,3\n2,b,3\n' >x.csv
+	fails "x.csv: line 3: several rows of one step, told apart by a column of a layout that is not known: 'layer'" accdump-read x.csv
+	printf 'step,note,loss\n1,a,1\n2,b,2\n3,a,3\n' >x.csv
+	run -0 --separate-stderr accdump-read x.csv
+	[ -z "$stderr" ]
+}
+
 @test "curves are recognised by content, whatever the name" {
 	cd "$BATS_TEST_TMPDIR"
 	for f in megatron.log worker_3.log deepspeed.log norms.log console.log trainer_log.jsonl \

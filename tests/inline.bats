@@ -52,6 +52,18 @@ measured() { # stream of pairs
 	[ "$(wc -l <h)" = 4 ]
 }
 
+@test "payload of pairs through accaudit, to both sides" {
+	rm device/x.npy bench/x.npy
+	accdump-read --inline device >a
+	accdump-read --inline bench >b
+	accalign a b >p
+	accmetric p | accfmt --json | sources >want
+	accaudit p | measured
+	accaudit p | accfmt --json | jq -c 'select(.kind == "data")' >got
+	accfmt --json p | jq -c 'select(.kind == "data")' | cmp got -
+	fails "does not continue its tensor" accaudit a a
+}
+
 @test "payload that no pair wants is passed on" {
 	accdump-read --inline device >a
 	accdump-read device | accmetric >m

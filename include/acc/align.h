@@ -10,30 +10,38 @@
 #ifndef ACC_ALIGN_H
 #define ACC_ALIGN_H
 
+#include "acc/call.h"
 #include "acc/record.h"
 
-enum acc_side { ACC_A, ACC_B }; /* device, bench */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define ACC_NOMATE UINT32_MAX
 
-/* The order inside an op call. */
-enum acc_io { ACC_IO_NONE, ACC_IO_IN, ACC_IO_KW, ACC_IO_PARAM, ACC_IO_OUT, ACC_IO_GRAD, ACC_NIO };
-
 /* How an item was matched where that is not how its op call was. */
-enum acc_item_how { ACC_HOW_OP, ACC_HOW_NAME, ACC_HOW_RULE, ACC_HOW_PATH, ACC_HOW_CONTENT, ACC_HOW_PART, ACC_HOW_FUSED,
+enum acc_align_how {
+	ACC_HOW_OP,
+	ACC_HOW_NAME,
+	ACC_HOW_RULE,
+	ACC_HOW_PATH,
+	ACC_HOW_CONTENT,
+	ACC_HOW_PART,
+	ACC_HOW_FUSED,
 	ACC_HOW_ORDER,
-	ACC_HOW_PLACE, ACC_HOW_N };
-
-enum acc_pass { ACC_PASS_OTHER, ACC_PASS_BACKWARD, ACC_PASS_GRAD };
+	ACC_HOW_PLACE,
+	ACC_HOW_N
+};
 
 /* Statistics of one tensor, whoever computed them. */
 enum { ACC_LIKE_MAX, ACC_LIKE_MIN, ACC_LIKE_MEAN, ACC_LIKE_RMS, ACC_NLIKE };
 
 /* One record. */
-struct acc_item {
-	uint64_t at;    /* where its record is kept */
-	uint64_t place; /* of io and pos */
-	uint64_t row;   /* of the name behind the op call's key, such as .input.0 */
-	uint64_t name;  /* the whole of it */
+struct acc_align_item {
+	uint64_t at;       /* where its record is kept */
+	uint64_t position; /* hash of io and pos */
+	uint64_t row;      /* of the name behind the op call's key, such as .input.0 */
+	uint64_t name;     /* the whole of it */
 	uint64_t shape;
 	uint64_t count; /* elements; 0: unknown */
 	uint64_t dims;  /* of the extents but those of 1, in any order */
@@ -47,34 +55,34 @@ struct acc_item {
 	int8_t grad;    /* requires_grad; -1: absent */
 	uint8_t io;     /* enum acc_io */
 	bool has_shape, has_dtype;
-	bool tensor;    /* no argument, point or parameter */
-	uint8_t how;    /* enum acc_item_how */
+	bool tensor; /* no argument, point or parameter */
+	uint8_t how; /* enum acc_align_how */
 };
 
 /* One op call; also one point of a curve, one parameter. Its records stand together. */
-struct acc_op {
+struct acc_align_call {
 	uint64_t base;   /* of operator and pass, without the call's number; or of the whole key */
 	uint64_t names;  /* of the names of its records, in order */
 	int64_t call;    /* -1: not numbered; of a curve the step */
 	const char *how; /* how it was matched; borrowed from the way of pairing */
 	uint32_t first, n; /* items */
 	uint32_t group;
-	uint32_t mate;   /* op call of the other side, or ACC_NOMATE */
+	uint32_t mate; /* op call of the other side, or ACC_NOMATE */
 	double sure;
-	uint64_t name;   /* of the operator, whatever the pass; base is of name and pass_name */
+	uint64_t name; /* of the operator, whatever the pass; base is of name and pass_name */
 	uint64_t pass_name;
 	uint32_t op_text, scope_text; /* in the side's table of names, or ACC_NOMATE */
-	uint64_t family; /* of all operators that do the same, in any framework */
-	uint64_t scope;  /* of the path of the enclosing module; 0: unknown */
-	uint32_t site;   /* where the model calls it, for acc_sites_like; ACC_NOMATE: unknown */
-	uint8_t pass;    /* enum acc_pass */
+	uint64_t family;              /* of all operators that do the same, in any framework */
+	uint64_t scope;               /* of the path of the enclosing module; 0: unknown */
+	uint32_t site; /* where the model calls it, for acc_sites_like; ACC_NOMATE: unknown */
+	uint8_t pass;  /* enum acc_pass */
 	bool forward, module;
 };
 
 /* What the two sides look like to a way of pairing. */
 struct acc_index {
-	struct acc_op *op;
-	struct acc_item *item;
+	struct acc_align_call *op;
+	struct acc_align_item *item;
 	uint32_t nop, nitem;
 	const struct acc_sites *sites;
 };
@@ -109,17 +117,20 @@ int acc_pair_equal(struct acc_scratch *s, const uint64_t *a, uint32_t na, const 
 	uint32_t nb, uint32_t *mate, struct acc_err *e);
 /* Pair the items of two op calls by what `id` says of them. */
 int acc_mate_by(struct acc_joined *j, uint32_t a, uint32_t b,
-	uint64_t (*id)(const struct acc_item *), struct acc_err *e);
+	uint64_t (*id)(const struct acc_align_item *), struct acc_err *e);
 /* Pair op calls by ida[], idb[] (one per op call of the group, in order), then their items by
  * `id`. */
 int acc_mate_calls(struct acc_joined *j, const uint64_t *ida, const uint64_t *idb,
-	uint64_t (*id)(const struct acc_item *), const char *how, double sure, struct acc_err *e);
+	uint64_t (*id)(const struct acc_align_item *), const char *how, double sure,
+	struct acc_err *e);
 
 /* --- the whole --- */
 /* Steps and ranks that the user joins by hand: pairs of device, bench. */
 struct acc_join {
-	const int64_t (*steps)[2]; size_t nsteps;
-	const int64_t (*ranks)[2]; size_t nranks;
+	const int64_t (*steps)[2];
+	size_t nsteps;
+	const int64_t (*ranks)[2];
+	size_t nranks;
 };
 
 /* What the user says of names: msprobe's mapping files of every kind (data, API, cell, layer),
@@ -148,12 +159,15 @@ int acc_align_add(struct acc_align *al, enum acc_side side, const struct acc_rec
 /* Once, after all records: pair, and hand out pair and finding records in order. A negative
  * return of fn stops and is returned. */
 typedef int acc_align_fn(void *arg, const struct acc_rec *r);
-int acc_align_run(struct acc_align *al, const struct acc_aligner *way,
-	const struct acc_join *join, struct acc_maps *rules, acc_align_fn *fn, void *arg,
-	struct acc_err *e);
+int acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct acc_join *join,
+	struct acc_maps *rules, acc_align_fn *fn, void *arg, struct acc_err *e);
 /* Hand out pair records, but no others, as their bytes: half the work for who only writes them. */
 typedef int acc_align_bytes_fn(void *arg, struct acc_str bytes);
 void acc_align_bytes(struct acc_align *al, acc_align_bytes_fn *fn);
 void acc_align_close(struct acc_align *al);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

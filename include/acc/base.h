@@ -6,8 +6,9 @@
  * - What you get is borrowed: from a reader until its next read, from an arena until its
  *   reset, from a constant table forever. What you open you close; closing NULL is fine.
  * - Different handles may be used in different threads; one handle may not.
- * - The library never prints, never exits, never reads the environment, and keeps no
- *   global state but constant tables.
+ * - The library never prints, never exits, never reads the environment. It keeps no global
+ *   state but constant tables, some of them made at their first use, which instruction set
+ *   runs (acc/kernel.h), and a handler of SIGBUS while files are mapped (acc/payload.h).
  */
 #ifndef ACC_BASE_H
 #define ACC_BASE_H
@@ -18,6 +19,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define ACC_VERSION "0.1.0"
 
@@ -47,13 +52,23 @@ struct acc_err {
  * strerror(errno) appended. Returns `code`. e may be NULL. */
 int acc_fail(struct acc_err *e, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The same, with the byte offset at which it happened. */
+/* ACC_ENOMEM, with its message. */
+#define ACC_NOMEM_TEXT "out of memory"
+int acc_nomem(struct acc_err *e);
+/* The same as acc_fail, with the byte offset at which it happened. */
 int acc_fail_at(struct acc_err *e, int code, uint64_t pos, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /* Name the file of a failure, unless it is named already. Returns e->code (0 if e is NULL). */
 int acc_err_in(struct acc_err *e, const char *where);
 /* "where: byte N: msg" into buf, always terminated; what is not plain becomes '?'. */
 void acc_err_text(const struct acc_err *e, char *buf, size_t size);
+
+/* A number that decides: its name, what it multiplies or limits, and where it comes from. */
+struct acc_limit {
+	const char *name; /* MOVE_FLOOR; programs print move-floor */
+	double value;
+	const char *what, *source;
+};
 
 /* A string that is not owned and not terminated. */
 struct acc_str {
@@ -77,6 +92,8 @@ uint32_t acc_char(struct acc_str s, int32_t *code);
 /* May it reach a terminal? Not: bytes that are no UTF-8, control characters (ESC, line ends, those
  * of 8 bits), marks that turn the direction of writing. */
 bool acc_char_plain(int32_t code);
+/* Is it one of these words, which are separated by blanks? */
+bool acc_word_in(const char *words, struct acc_str s);
 /* A decimal integer that is the whole string; false otherwise or on overflow. */
 bool acc_str_int(struct acc_str s, int64_t *out);
 
@@ -94,6 +111,14 @@ char *acc_arena_printf(struct acc_arena *m, const char *fmt, ...)
 /* Forget everything allocated but keep the largest chunk for the next round. */
 void acc_arena_reset(struct acc_arena *m);
 void acc_arena_release(struct acc_arena *m);
+
+/* Room for n elements of `size` > 0 bytes in an array from malloc that has room for *cap: p, or
+ * where it has moved to, with *cap at least doubled. NULL where n > 0: acc_nomem, and all stays. */
+void *acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e);
+
+/* Orders doubles, or floats, for qsort; NaN has no place. */
+int acc_by_double(const void *a, const void *b);
+int acc_by_float(const void *a, const void *b);
 
 /* A growing byte buffer. Zero it to start; free with acc_buf_release. */
 struct acc_buf {
@@ -124,7 +149,7 @@ struct acc_ids {
 		uint64_t id;
 		uint32_t v;
 		bool used;
-	} *slot;
+	} * slot;
 	size_t n, cap;
 };
 #define ACC_NOID UINT32_MAX
@@ -146,5 +171,9 @@ void acc_hex16(uint64_t h, char out[17]);
 /* Numbers as text. Shortest decimal that reads back as the same double; Python's repr
  * (1e-05, 0.1, 100.0, inf, nan). Returns the length; size >= 32 is always enough. */
 int acc_f64_repr(double v, char *buf, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

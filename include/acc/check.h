@@ -10,6 +10,10 @@
 
 #include "acc/judge.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The lists of share/checks. */
 extern const struct acc_preset acc_check_lists[];
 extern const size_t acc_ncheck_lists;
@@ -40,5 +44,9 @@ int acc_check_next(struct acc_check *ck, struct acc_rec **r, struct acc_err *e);
 size_t acc_check_params(const struct acc_check *ck);
 int acc_check_status(const struct acc_check *ck); /* 0 or 1 */
 void acc_check_close(struct acc_check *ck);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

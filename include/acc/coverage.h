@@ -4,6 +4,10 @@
 
 #include "acc/record.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { ACC_COVERAGE_WHYS = 16 };
 
 /* All zero at first. */
@@ -21,5 +25,9 @@ bool acc_coverage_any(const struct acc_coverage *c);
 /* "430 outputs are what their inputs give, 1 is not; 12 were not audited: unknown operator (8), it
  * is random (4)", in mem. NULL when memory runs out. */
 const char *acc_coverage_text(const struct acc_coverage *c, struct acc_arena *mem);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -9,16 +9,20 @@
 
 #include "acc/judge.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The rule files of share/curves; the first is the default. */
 extern const struct acc_preset acc_curve_presets[];
 extern const size_t acc_ncurve_presets;
 
 /* --- does a difference fluctuate about zero? --- */
 enum acc_drift_kind {
-	ACC_DRIFT_NONE,    /* as noise about zero would */
-	ACC_DRIFT_OFFSET,  /* its mean is not zero */
-	ACC_DRIFT_TREND,   /* it grows or shrinks steadily */
-	ACC_DRIFT_UNKNOWN  /* too few values to tell */
+	ACC_DRIFT_NONE,   /* as noise about zero would */
+	ACC_DRIFT_OFFSET, /* its mean is not zero */
+	ACC_DRIFT_TREND,  /* it grows or shrinks steadily */
+	ACC_DRIFT_UNKNOWN /* too few values to tell */
 };
 struct acc_drift {
 	enum acc_drift_kind kind;
@@ -60,10 +64,10 @@ int acc_curves_next(struct acc_curves *cs, struct acc_rec **r, struct acc_err *e
 /* What both sides logged of one step. */
 struct acc_point {
 	int64_t step;
-	uint32_t order;  /* in which it was read */
-	uint8_t has;     /* bit 0: the device has it, bit 1: the bench */
-	double v[2];     /* device, bench */
-	double res[2];   /* half a unit of the last digit that was printed; 0: exact */
+	uint32_t order; /* in which it was read */
+	uint8_t has;    /* bit 0: the device has it, bit 1: the bench */
+	double v[2];    /* device, bench */
+	double res[2];  /* half a unit of the last digit that was printed; 0: exact */
 };
 /* The points of a tag, once they were judged, by step; *n of them. NULL: there is no such tag. */
 const struct acc_point *acc_curves_points(const struct acc_curves *cs, const char *tag, size_t *n);
@@ -77,5 +81,9 @@ size_t acc_curves_joined(const struct acc_curves *cs);
 bool acc_curves_unjudged(const struct acc_curves *cs, const char **tag);
 int acc_curves_status(const struct acc_curves *cs); /* 0 or 1 */
 void acc_curves_close(struct acc_curves *cs);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,6 +1,6 @@
 /* dump.h - what a dump format is, and what its reader is given
  *
- * A format is one file in lib/dump and one row in lib/dump/table.h. It finds its own by names
+ * A format is one file below lib/dump and one row in lib/dump/table.h. It finds its own by names
  * and first bytes (probe), and hands over records in execution order (read). The context adds
  * what all formats share: numbering, source and stack records before their first use, the
  * selection that the user asked for, and troubles that do not end the reading.
@@ -12,9 +12,13 @@
 #include "acc/record.h"
 #include "acc/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What probe may look at. */
 struct acc_probe {
-	const char *path;    /* as given */
+	const char *path; /* as given */
 	bool is_dir;
 	int dirfd;           /* of the folder, or of the folder that holds the file */
 	struct acc_str base; /* last component of path */
@@ -24,14 +28,20 @@ struct acc_probe {
 
 /* What the user selected; all empty selects everything. Patterns are shell globs. */
 struct acc_select {
-	const char *const *ops; size_t nops;     /* op calls: the key, the op, or name, by glob;
+	const char *const *ops;
+	size_t nops;           /* op calls: the key, the op, or name, by glob;
 	                                          * curves: the tag, either form */
-	const char *from, *to;                   /* first and last op call (key or glob), inclusive */
-	const char *const *kinds; size_t nkinds; /* record kinds: tensor, arg, param, ... */
-	const char *const *ios; size_t nios;     /* in kw out param grad */
-	const char *const *passes; size_t npasses; /* forward backward grad debug */
-	const int64_t *steps; size_t nsteps;
-	const int64_t *ranks; size_t nranks;
+	const char *from, *to; /* first and last op call (key or glob), inclusive */
+	const char *const *kinds;
+	size_t nkinds; /* record kinds: tensor, arg, param, ... */
+	const char *const *ios;
+	size_t nios; /* in kw out param grad */
+	const char *const *passes;
+	size_t npasses; /* forward backward grad debug */
+	const int64_t *steps;
+	size_t nsteps;
+	const int64_t *ranks;
+	size_t nranks;
 };
 
 struct acc_dump_ctx;
@@ -46,8 +56,7 @@ void acc_dump_close(struct acc_dump_ctx *c);
 /* Recognise and read `path` ("-": standard input, which must be a stream or a .npy). The
  * format that is surest wins; `format` forces one by name. 0, or < 0 when nothing (more) could
  * be read; single bad tensors are troubles. */
-int acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format,
-	struct acc_err *e);
+int acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, struct acc_err *e);
 
 /* From now on, dumps are logs whose lines are matched against a regular expression (Perl's):
  * each named group is a curve, but `step`, `tag` and `value`, `run`. < 0: it is wrong. */
@@ -111,5 +120,9 @@ struct acc_opkey {
 	struct acc_str pass; /* forward backward parameters_grad debug */
 };
 bool acc_opkey_parse(struct acc_str key, char sep, struct acc_opkey *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include "acc/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Open a folder for acc_file_beneath. The descriptor, or < 0. */
 int acc_dir_open(const char *path, struct acc_err *e);
 /* Open `path`, relative to dirfd, for reading: a regular file, reached without "..", without
@@ -66,8 +70,12 @@ void acc_bytes_limit(struct acc_bytes *b, size_t n);
  * ends before. `name` of fd is for messages. */
 int acc_bytes_move(struct acc_bytes *b, size_t n, int fd, int64_t *off, const char *name,
 	struct acc_err *e);
-uint64_t acc_bytes_pos(const struct acc_bytes *b);  /* consumed so far, uncompressed */
+uint64_t acc_bytes_pos(const struct acc_bytes *b); /* consumed so far, uncompressed */
 const char *acc_bytes_name(const struct acc_bytes *b);
 void acc_bytes_close(struct acc_bytes *b);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

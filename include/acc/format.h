@@ -8,16 +8,25 @@
 
 #include "acc/record.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct acc_format_opt {
-	const char *const *columns; size_t ncolumns; /* keys to show, in order; 0: the default */
-	const char *preset;   /* a named set of columns ("msprobe"), or NULL */
+	const char *const *columns;
+	size_t ncolumns;    /* keys to show, in order; 0: the default */
+	const char *preset; /* a named set of columns ("msprobe"), or NULL */
 	bool no_header;
-	bool color;           /* may use ANSI colours */
-	int width;            /* of the terminal in columns; 0: no limit */
+	bool color; /* may use ANSI colours */
+	int width;  /* of the terminal in columns; 0: no limit */
 };
+
+/* The names of these sets, one after another; NULL at the end. */
+const char *acc_columns_name(size_t i);
 
 struct acc_format {
 	const char *name, *help;
+	bool all_keys; /* it shows every key of a record, unless columns are chosen */
 	/* *state is the format's own. Return 0 or < 0. */
 	int (*begin)(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e);
 	int (*record)(void *state, const struct acc_rec *r, struct acc_err *e);
@@ -29,5 +38,9 @@ extern const struct acc_format *const acc_formats[];
 extern const size_t acc_nformats;
 /* By name; NULL if there is none. */
 const struct acc_format *acc_format_find(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

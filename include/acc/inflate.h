@@ -4,6 +4,10 @@
 
 #include "acc/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum acc_inflate_form { ACC_INFLATE_RAW, ACC_INFLATE_GZIP };
 
 struct acc_inflate;
@@ -15,5 +19,9 @@ int acc_inflate_run(struct acc_inflate *z, const uint8_t *in, size_t *nin, uint8
 /* Start a new stream of the same form (the next gzip member). */
 int acc_inflate_reset(struct acc_inflate *z, struct acc_err *e);
 void acc_inflate_close(struct acc_inflate *z);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

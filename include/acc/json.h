@@ -17,6 +17,10 @@
 #include "acc/base.h"
 #include "acc/file.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum acc_json_type {
 	ACC_JSON_OBJECT,     /* { */
 	ACC_JSON_OBJECT_END, /* } */
@@ -33,8 +37,8 @@ enum acc_json_type {
 
 struct acc_json_tok {
 	enum acc_json_type type;
-	uint32_t depth; /* of containers open around this token; { and } of the root have 0 */
-	uint64_t pos;   /* byte offset of its first character */
+	uint32_t depth;   /* of containers open around this token; { and } of the root have 0 */
+	uint64_t pos;     /* byte offset of its first character */
 	struct acc_str s; /* KEY, STRING: the text; INT, FLOAT: the literal. Until the next call */
 	int64_t i;
 	double f;
@@ -51,5 +55,9 @@ int acc_json_next(struct acc_json *j, struct acc_json_tok *t, struct acc_err *e)
 /* After OBJECT, ARRAY or KEY: skip the rest of that container, or the key's value. 0 or < 0. */
 int acc_json_skip(struct acc_json *j, struct acc_err *e);
 void acc_json_close(struct acc_json *j);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,15 +7,23 @@
 #ifndef ACC_JUDGE_H
 #define ACC_JUDGE_H
 
+#include "acc/call.h"
 #include "acc/coverage.h"
+#include "acc/op.h"
+#include "acc/payload.h"
 #include "acc/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* --- rule files, see accfirstbad(1) --- */
 struct acc_rules;
 /* Parse a rule file's text; `where` names it in messages. NULL on failure. */
-struct acc_rules *acc_rules_parse(const char *text, size_t n, const char *where,
-	struct acc_err *e);
+struct acc_rules *acc_rules_parse(const char *text, size_t n, const char *where, struct acc_err *e);
 void acc_rules_free(struct acc_rules *rs);
+/* After judging: on how many records any rule was tried, by its mode and rows. */
+uint64_t acc_rules_tried(const struct acc_rules *rs);
 
 struct acc_preset {
 	const char *name, *help;
@@ -27,92 +35,77 @@ extern const size_t acc_npresets;
 const struct acc_preset *acc_preset_find(const char *name); /* NULL if there is none */
 
 /* --- what a judge sees --- */
-enum acc_side { ACC_A, ACC_B }; /* device, bench; one dump alone is A */
-
-enum acc_io { ACC_IO_NONE, ACC_IO_IN, ACC_IO_KW, ACC_IO_PARAM, ACC_IO_OUT, ACC_IO_GRAD };
-
 /* What the record is good for. */
 enum acc_item_kind {
-	ACC_ITEM_OTHER,  /* no side: unknown kinds, data, scalar, param */
-	ACC_ITEM_AUX,    /* source, stack: passes where a record that names it passes */
+	ACC_ITEM_OTHER, /* no side: unknown kinds, data, scalar, param */
+	ACC_ITEM_AUX,   /* source, stack: passes where a record that names it passes */
 	ACC_ITEM_FINDING,
 	ACC_ITEM_TENSOR, /* tensors on the sides that exist */
 	ACC_ITEM_ARG     /* an argument on some side */
 };
 
-enum acc_measure {
-	ACC_UNMEASURED, /* one-sided, skipped, or accmetric has not run */
-	ACC_BY_TENSOR,  /* from the elements */
-	ACC_BY_STAT,    /* from max, min, mean and norm */
-	ACC_BY_SUM,     /* checksums: equal or not */
-	ACC_BY_VALUE    /* arguments */
-};
+/* What explains the error of an f32 product, see audit.form. */
+enum acc_form { ACC_NOFORM, ACC_FORM_TF32, ACC_FORM_HF32, ACC_FORM_BF16 };
 
 /* One record. Errors are relative: e = |a - b| / (|b| + s), see acc_item_measure. */
 struct acc_item {
-	uint64_t at;      /* handle of the record */
-	uint64_t id[2];   /* identity of the values of each side, 0: unknown. Equal bytes (or
+	uint64_t at;         /* handle of the record */
+	uint64_t id[2];      /* identity of the values of each side, 0: unknown. Equal bytes (or
 	                   * statistics, or checksum) and dtype give an equal id. */
-	uint64_t count;   /* elements of the bench's tensor, 0: unknown */
-	uint32_t call;    /* index of the op call; ACC_NOCALL */
-	uint32_t mark;    /* 0, or 1 + index of the verdict */
-	uint32_t line;    /* position among all records */
-	float rms, max;   /* error; INFINITY where NaN/Inf differ; NAN where unmeasured */
+	uint64_t count;      /* elements of the bench's tensor, 0: unknown */
+	uint32_t call;       /* index of the op call; ACC_NOCALL */
+	uint32_t mark;       /* 0, or 1 + index of the verdict */
+	uint32_t line;       /* position among all records */
+	float rms, max;      /* error; INFINITY where NaN/Inf differ; NAN where unmeasured */
 	float rmse, max_abs; /* the same as absolute numbers; NAN where unknown */
-	float max_rel;    /* largest |a - b| / |b|; NAN where unknown */
-	float b_rms;      /* root mean square of the bench's tensor; NAN where unknown */
-	float b_max;      /* its largest magnitude; NAN where unknown */
+	float stat_abs; /* by statistics, the largest absolute difference of those that are of the size
+	                   * of an element; NAN where unknown */
+	float max_rel;              /* largest |a - b| / |b|; NAN where unknown */
+	float b_rms;                /* root mean square of the bench's tensor; NAN where unknown */
+	float b_max;                /* its largest magnitude; NAN where unknown */
 	float noise_rms, noise_max; /* error between two runs of the bench; NAN: unknown */
-	float audit[2];   /* of each side: how many times the limit of accaudit its error is;
+	float audit[2]; /* of each side: how many times the limit of accaudit its error is;
 	                   * NAN: not audited */
-	int8_t dtype[2];  /* enum acc_dtype */
-	uint8_t kind;     /* enum acc_item_kind */
-	uint8_t io;       /* enum acc_io */
-	uint8_t measure;  /* enum acc_measure */
-	uint8_t sides;    /* bit 0: a, bit 1: b */
-	uint8_t ndim;     /* of the device's (else the bench's) tensor, 255: unknown */
-	bool exact : 1;   /* integers and bools: any difference is one */
+	uint8_t audited; /* bit 0: a, bit 1: b: that was tried, and the record says what came of it */
+	int8_t dtype[2];    /* enum acc_dtype */
+	uint8_t form;       /* enum acc_form: how the device multiplies, where the bench does not */
+	uint8_t kind;       /* enum acc_item_kind */
+	uint8_t io;         /* enum acc_io */
+	uint8_t measure;    /* enum acc_measure */
+	uint8_t sides;      /* bit 0: a, bit 1: b */
+	uint8_t ndim;       /* of the device's (else the bench's) tensor, 255: unknown */
+	bool exact : 1;     /* integers and bools: any difference is one */
 	bool nonfinite : 1; /* NaN or Inf at different places (or of another kind) */
 	bool saturated : 1; /* a at the dtype's largest value where b has Inf or NaN */
-	bool b_overflow : 1; /* b has NaN or Inf, and a has not */
+	bool b_overflow : 1;       /* b has NaN or Inf, and a has not */
 	bool a_nan : 1, a_inf : 1; /* side A holds such elements (or is such a number) */
-	bool a_full : 1;  /* side A holds finite elements (or is) at the largest value of f16 or bf16 */
+	bool a_full : 1; /* side A holds finite elements (or is) at the largest value of f16 or bf16 */
+	bool a_known : 1; /* what side A holds was measured or recorded, as to the three above */
 	bool a_flat : 1;  /* all elements of side A are equal */
 	bool note_dtype : 1, note_shape : 1; /* the pair differs in these */
-	bool was_bad : 1; /* an earlier judge marked it */
-	bool broken : 1;  /* the record carries `err` */
-	bool loose : 1;   /* the two op calls do not do the same (one is fused): only what
+	bool was_bad : 1;                    /* an earlier judge marked it */
+	bool broken : 1;                     /* the record carries `err` */
+	bool loose : 1;    /* the two op calls do not do the same (one is fused): only what
 	                   * leaves them is the same */
 	bool permuted : 1; /* the same shape, and the same content in another order of axes */
-	bool weight : 1;  /* a parameter, or an input where operators take one */
+	bool weight : 1;   /* a parameter, or an input where operators take one */
 };
 #define ACC_NOCALL UINT32_MAX
-
-/* Which errors an operator adds by itself. */
-enum acc_op_class {
-	ACC_OP_OTHER,
-	ACC_OP_MOVE,     /* copies elements: view, cat, index, ... */
-	ACC_OP_ADD,      /* no absolute error grows: + - neg clamp max ... of elements */
-	ACC_OP_MUL,      /* no relative error grows: * / of elements */
-	ACC_OP_STEADY,   /* no element moves further than the inputs did: mean, max, tanh, ... */
-	ACC_OP_CONTRACT, /* products summed up: matmul, linear, conv, ... */
-	ACC_OP_RANDOM,   /* draws numbers: dropout, rand, ... */
-	ACC_OP_ALLOC     /* leaves its output uninitialised: empty, ... */
-};
 
 /* One op call: its items are those from `first` to `last` whose call is this one. */
 struct acc_call {
 	const char *key[2]; /* as written on each side; NULL: that side has no such call */
 	uint32_t first, last;
 	int64_t step, rank, seq; /* INT64_MIN where unknown; seq of the device, else the bench */
-	uint32_t segment;   /* calls of one (step, rank) stand together in one segment */
+	uint32_t segment;        /* calls of one (step, rank) stand together in one segment */
 	uint32_t items;
-	uint64_t op_id;     /* equal for calls of one operator */
-	uint64_t twin;      /* equal for the forward and the backward of one call */
-	uint8_t cls;        /* enum acc_op_class */
+	uint64_t op_id; /* equal for calls of one operator */
+	uint64_t twin;  /* equal for the forward and the backward of one call */
+	uint8_t cls;    /* enum acc_op_class */
+	uint8_t sums;   /* enum acc_op_sums */
 	bool backward, grad, module;
-	bool keyed;         /* false: a record without an op call, alone in this one */
-	bool by_proc;       /* rank is a process id */
+	bool keyed;   /* false: a record without an op call, alone in this one */
+	bool by_proc; /* rank is a process id */
 };
 
 struct acc_verdict {
@@ -125,8 +118,8 @@ struct acc_verdict {
 
 struct acc_finding {
 	const char *what, *name, *io, *pos, *rule, *limit_from, *text, *stack;
-	int64_t step, rank, seq; /* INT64_MIN: absent */
-	int64_t comm;  /* communications that came before; INT64_MIN: absent */
+	int64_t step, rank, seq;         /* INT64_MIN: absent */
+	int64_t comm;                    /* communications that came before; INT64_MIN: absent */
 	double value, limit, confidence; /* NAN: absent */
 	const char *const *ranked;
 	uint32_t nranked;
@@ -134,26 +127,32 @@ struct acc_finding {
 	bool doubtful; /* makes it 1 under --strict */
 };
 
+/* opt.overflows: not said. All of a dump of what overflows, else the first. */
+#define ACC_OVERFLOWS UINT32_MAX
+
 struct acc_case {
 	struct acc_spool *spool;
-	struct acc_arena mem;      /* keys, verdicts, findings: everything with this life */
+	struct acc_arena mem; /* keys, verdicts, findings: everything with this life */
 	struct acc_item *item;
-	uint32_t nitem, item_cap;
+	uint32_t nitem;
+	size_t item_cap;
 	struct acc_call *call;
-	uint32_t ncall, call_cap;
+	uint32_t ncall;
+	size_t call_cap;
 	struct acc_verdict *verdict;
-	uint32_t nverdict, verdict_cap;
+	uint32_t nverdict;
+	size_t verdict_cap;
 	struct acc_finding *finding;
-	uint32_t nfinding, finding_cap;
-	uint64_t pairs, tensors;   /* records of op calls: with two sides in mind, with one */
-	uint64_t passed;           /* records that belong to a pass, as those of op calls do */
-	uint64_t audited;          /* records with a result of accaudit */
+	uint32_t nfinding;
+	size_t finding_cap;
+	uint64_t pairs, tensors;      /* records of op calls: with two sides in mind, with one */
+	uint64_t passed;              /* records that belong to a pass, as those of op calls do */
+	uint64_t audited;             /* records with a result of accaudit */
 	struct acc_coverage cover[2]; /* what accaudit said of each side, or of the only one */
-	uint64_t measured;         /* pairs with a number to judge by */
-	uint64_t judged_before;    /* findings of earlier judges in the input */
-	bool overflow_dump;        /* the recorder kept only op calls that overflow */
-	const struct acc_judge *judge;
-	void *state;               /* the judge's own */
+	uint64_t measured;            /* pairs with a number to judge by */
+	uint64_t judged_before;       /* findings of earlier judges in the input */
+	bool overflow_dump;           /* the recorder kept only op calls that overflow */
+	void *state;                  /* the judge's own */
 	struct acc_judge_opt {
 		const char *tmpdir;
 		struct acc_rules *rules; /* judge by these; NULL: name the first bad op call */
@@ -161,22 +160,18 @@ struct acc_case {
 		uint32_t overflows;      /* of one dump alone: stop after so many; 0: never */
 		bool all;                /* pass every record on */
 		bool strict;             /* what is unmatched or of another layout counts */
+		/* Where the tensors are, so that suspects are recomputed from what was recorded of
+		 * them; NULL: they are not. It stays the caller's. */
+		struct acc_roots *roots;
+		unsigned threads; /* that recompute; 0: one per CPU */
 	} opt;
-	struct acc_sight *sight;   /* of the record that is read */
+	struct acc_picked *picked; /* of the record that is read */
 	struct acc_out *out;       /* while records are passed on */
 };
 
-/* How a judge works. Hooks may be NULL. Return 0 or < 0. */
-struct acc_judge {
-	const char *name, *help;
-	/* A record as it is read, right after its item (the last one) was made. */
-	int (*record)(struct acc_case *c, const struct acc_rec *r, struct acc_err *e);
-	/* Everything was read: leave marks and findings. */
-	int (*judge)(struct acc_case *c, struct acc_err *e);
-	void (*release)(struct acc_case *c);
-};
-extern const struct acc_judge *const acc_judges[];
-extern const size_t acc_njudges;
+/* The numbers that decide: accfirstbad --limits. */
+extern const struct acc_limit acc_judge_limits[];
+extern const size_t acc_njudge_limits;
 
 /* --- a case from beginning to end --- */
 struct acc_case *acc_case_open(const struct acc_judge_opt *opt, struct acc_err *e);
@@ -217,14 +212,9 @@ void acc_noise_get(struct acc_noise *n, const struct acc_rec *r, struct acc_item
 double acc_noise_ratio(const struct acc_case *c);
 
 /* --- parts that are tested alone --- */
-/* The class of an op by its name, such as Functional.linear or Tensor.__add__. */
-enum acc_op_class acc_op_class(struct acc_str op);
-/* Two spellings of one operator: Tensor.__matmul__ and Torch.matmul? */
-bool acc_op_same(struct acc_str a, struct acc_str b);
-/* Does this operator take weights as its second and later inputs? */
-bool acc_op_weighted(struct acc_str op);
-/* Relative error that one operation may add: the unit roundoff of the dtype as noise shows
- * it; 0 for integers and bools. */
-double acc_unit(enum acc_dtype t);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -26,6 +26,10 @@
 
 #include "acc/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { ACC_CHUNK = 65536, ACC_BLOCK = 2048, ACC_ULP_BINS = 65 };
 
 /* A sum that keeps what it rounds away. Its value is hi + lo. */
@@ -45,19 +49,19 @@ struct acc_one {
 
 /* Of a pair: d = a - b over the elements where both are finite ("used"). */
 struct acc_two {
-	uint64_t n, used;     /* components, if complex */
+	uint64_t n, used; /* components, if complex */
 	/* Equal bits, after rounding to the coarser dtype where they differ; any NaN equals any
 	 * NaN, -0 is not +0. Integers by value. */
 	uint64_t same;
-	uint64_t kind_diff;   /* not finite on a side, and not the same NaN / +Inf / -Inf on both */
+	uint64_t kind_diff; /* not finite on a side, and not the same NaN / +Inf / -Inf on both */
 	uint64_t kind_diff_unsigned; /* the same with the sign of infinity ignored */
-	struct acc_sum dot, aa, bb; /* sum a b, a^2, b^2 over used */
-	struct acc_sum absd, dd;    /* sum |a - b|, (a - b)^2 */
+	struct acc_sum dot, aa, bb;  /* sum a b, a^2, b^2 over used */
+	struct acc_sum absd, dd;     /* sum |a - b|, (a - b)^2 */
 	double max_absd;
 	uint64_t max_absd_at; /* lowest row-major index; 0 if the largest is 0 */
 	/* r = |d| / |b| over used with b != 0 */
 	uint64_t nrel;
-	uint64_t b_zero;      /* used, b == 0 and a != 0 */
+	uint64_t b_zero; /* used, b == 0 and a != 0 */
 	struct acc_sum rel;
 	double max_rel;
 	uint64_t max_rel_at;
@@ -85,15 +89,16 @@ struct acc_kernel_opt {
 enum { ACC_KERNEL_ROWS = 4 };
 const char *acc_kernel_isa(void);
 size_t acc_kernel_isas(const char *names[ACC_KERNEL_ROWS]);
-/* Force a row by name, for tests. 0 or ACC_EUSAGE. Not to be called while kernels run. */
+/* Force a row by name, for tests; with it go the loops of audits. 0 or ACC_EUSAGE. Not to be called
+ * while kernels run. */
 int acc_kernel_force(const char *isa, struct acc_err *e);
 
 /* n <= ACC_CHUNK elements, native byte order, row-major, any alignment. `at` is the row-major
  * index of the first one. The results are overwritten. The two dtypes may differ. */
 void acc_kernel_one(enum acc_dtype t, const void *p, size_t n, struct acc_one *out);
-void acc_kernel_two(enum acc_dtype ta, const void *a, enum acc_dtype tb, const void *b,
-	size_t n, uint64_t at, const struct acc_kernel_opt *opt, struct acc_one *oa,
-	struct acc_one *ob, struct acc_two *out);
+void acc_kernel_two(enum acc_dtype ta, const void *a, enum acc_dtype tb, const void *b, size_t n,
+	uint64_t at, const struct acc_kernel_opt *opt, struct acc_one *oa, struct acc_one *ob,
+	struct acc_two *out);
 /* n elements of a dtype that is not complex, any n. */
 void acc_kernel_load(enum acc_dtype t, const void *p, size_t n, double *out);
 /* The magnitudes of n elements, any n. */
@@ -104,5 +109,9 @@ void acc_two_init(struct acc_two *s);
 void acc_one_merge(struct acc_one *s, const struct acc_one *next);
 void acc_two_merge(struct acc_two *s, const struct acc_two *next);
 double acc_sum_value(const struct acc_sum *s);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -9,6 +9,10 @@
 #include "acc/payload.h"
 #include "acc/record.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What a metric is computed from. */
 enum acc_metric_of {
 	ACC_OF_TENSOR, /* the elements of one tensor: subject.one, .hash */
@@ -29,10 +33,10 @@ struct acc_subject {
 	const struct acc_one *one;
 	uint64_t hash;
 	const struct acc_reading *r;
-	const struct acc_ref *shape;  /* the tensor whose shape gives coordinates */
+	const struct acc_ref *shape; /* the tensor whose shape gives coordinates */
 	const struct acc_stats *sa, *sb;
 	bool equal;
-	const void *second;           /* the state of the metric's second pass, if it has one */
+	const void *second;             /* the state of the metric's second pass, if it has one */
 	int64_t ints[ACC_ULP_BINS + 1]; /* room for a value that is an array or a text */
 	char text[128];
 };
@@ -73,7 +77,7 @@ enum acc_metric_preset {
 /* false if there is none of this name */
 bool acc_metric_preset(const char *name, enum acc_metric_preset *out);
 
-struct acc_gauge_opt {
+struct acc_measurer_opt {
 	const struct acc_metric *const *metrics; /* the m.* to write; n = 0: all of one pass */
 	size_t n;
 	enum acc_metric_preset preset;
@@ -87,22 +91,26 @@ struct acc_gauge_opt {
 };
 
 /* A record, in the order of the input; valid during the call. < 0 stops. */
-typedef int acc_gauge_fn(void *arg, struct acc_rec *r);
+typedef int acc_measurer_fn(void *arg, struct acc_rec *r);
 /* Something could not be read; measuring goes on. */
-typedef void acc_gauge_trouble_fn(void *arg, const struct acc_err *e);
+typedef void acc_measurer_trouble_fn(void *arg, const struct acc_err *e);
 
-struct acc_gauge;
+struct acc_measurer;
 /* `roots` stays the caller's, and must live as long. */
-struct acc_gauge *acc_gauge_open(struct acc_roots *roots, const struct acc_gauge_opt *opt,
-	acc_gauge_fn *emit, acc_gauge_trouble_fn *trouble, void *arg, struct acc_err *e);
+struct acc_measurer *acc_measurer_open(struct acc_roots *roots, const struct acc_measurer_opt *opt,
+	acc_measurer_fn *emit, acc_measurer_trouble_fn *trouble, void *arg, struct acc_err *e);
 /* Take a record, the last of opt->in if that is there; it may be changed, and may come out at once
  * or later. */
-int acc_gauge_put(struct acc_gauge *m, struct acc_rec *r, struct acc_err *e);
+int acc_measurer_put(struct acc_measurer *m, struct acc_rec *r, struct acc_err *e);
 /* No more records: what is still waiting comes out. */
-int acc_gauge_end(struct acc_gauge *m, struct acc_err *e);
+int acc_measurer_end(struct acc_measurer *m, struct acc_err *e);
 /* Bytes of tensors measured so far (of large ones, parts), and those of tensors that were put and
  * are not finished. */
-uint64_t acc_gauge_bytes(struct acc_gauge *m, uint64_t *waiting);
-void acc_gauge_close(struct acc_gauge *m);
+uint64_t acc_measurer_bytes(struct acc_measurer *m, uint64_t *waiting);
+void acc_measurer_close(struct acc_measurer *m);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

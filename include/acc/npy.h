@@ -5,6 +5,10 @@
 #include "acc/base.h"
 #include "acc/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Parse the header at the start of p[0..n). On success fills dtype, big_endian, ndim, shape,
  * first, strided and stride (Fortran order), off = bytes of the header, len = bytes of the
  * elements; the rest of *ref is left alone. Returns the header's length (at most 64 KiB and 12
@@ -14,5 +18,9 @@
  * gets the dtype as written, in m. */
 int64_t acc_npy_header(const void *p, size_t n, struct acc_ref *ref, struct acc_str *descr,
 	struct acc_arena *m, struct acc_err *e);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,6 +1,6 @@
 /* payload.h - the bytes behind a tensor reference, safely
  *
- * A checksum of the container is checked by the meter, while reading, where the tensor is the
+ * A checksum of the container is checked by the pool, while reading, where the tensor is the
  * whole of what it covers in order; not for views of a storage.
  *
  * A stream is as untrusted as a dump: files are opened beneath their source's root only,
@@ -14,6 +14,10 @@
 #include "acc/kernel.h"
 #include "acc/record.h"
 #include "acc/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* --- where files are --- */
 struct acc_roots;
@@ -55,15 +59,15 @@ int acc_inline_data(struct acc_inline *in, int (*emit)(void *arg, struct acc_rec
 void acc_inline_close(struct acc_inline *in);
 
 /* --- measuring many tensors and pairs with threads, results in order --- */
-struct acc_meter;
-struct acc_meter_opt {
-	unsigned threads;    /* 0: one per CPU that this process may run on, at most 16 */
-	bool no_check;       /* skip containers' checksums */
-	/* Map large files instead of reading them: a fifth less work. While such a meter is open,
-	 * SIGBUS is handled (a file that shrinks raises it); faults that are not the meter's go
+struct acc_pool;
+struct acc_pool_opt {
+	unsigned threads; /* 0: one per CPU that this process may run on, at most 16 */
+	bool no_check;    /* skip containers' checksums */
+	/* Map large files instead of reading them: a fifth less work. While such a pool is open,
+	 * SIGBUS is handled (a file that shrinks raises it); faults that are not the pool's go
 	 * to the handler that was there before. */
 	bool map;
-	double rtol, atol;   /* of acc_two.outside; < 0: torch.testing's for the coarser dtype */
+	double rtol, atol; /* of acc_two.outside; < 0: torch.testing's for the coarser dtype */
 };
 struct acc_operand { /* one side; NULL ref: absent */
 	struct acc_str src;
@@ -79,33 +83,37 @@ struct acc_reading {
 	struct acc_err err_a, err_b; /* code != 0: that side could not be read, and why */
 	bool has_a, has_b, has_two;  /* which results are there */
 	struct acc_one a, b;
-	uint64_t hash_a, hash_b;     /* content hash, see s.hash in accstream(5) */
+	uint64_t hash_a, hash_b; /* content hash, see s.hash in accstream(5) */
 	struct acc_two two;
 	float few_a[ACC_NFEW], few_b[ACC_NFEW]; /* of tensors of real numbers */
 	/* The s that e was measured with: the larger of min_scale and the median of the finite
 	 * |b| that are not 0, in a sample of b: all of up to 4,096 elements, else 64 runs of 64
 	 * at equal distances. */
 	double scale;
-	bool sampled;                /* there was such a |b| */
+	bool sampled; /* there was such a |b| */
 	double rtol, atol;
 };
-struct acc_meter *acc_meter_open(struct acc_roots *r, const struct acc_meter_opt *opt,
+struct acc_pool *acc_pool_open(struct acc_roots *r, const struct acc_pool_opt *opt,
 	struct acc_err *e);
 /* Queue a pair (compared element by element if both have the same number of elements), or one
  * tensor (the other ref NULL). refs are copied. min_scale: lower bound for the scale s. 0: it is
  * queued; 1: it is not, because ACC_METER_QUEUE are: take a result first; < 0: failure. A side
  * that cannot be read is no failure here, but of its reading. */
 enum { ACC_METER_QUEUE = 256 };
-int acc_meter_add(struct acc_meter *m, void *tag, struct acc_operand a, struct acc_operand b,
+int acc_pool_add(struct acc_pool *m, void *tag, struct acc_operand a, struct acc_operand b,
 	double min_scale, struct acc_err *e);
-/* Queue work of another kind, that a thread of the meter does; the result has only the tag. */
-int acc_meter_add_task(struct acc_meter *m, void (*task)(void *tag), void *tag, struct acc_err *e);
+/* Queue work of another kind, that a thread of the pool does; the result has only the tag. */
+int acc_pool_add_task(struct acc_pool *m, void (*task)(void *tag), void *tag, struct acc_err *e);
 /* The oldest result. 1: *out filled; 0: nothing is queued, or (wait false) not finished yet. */
-int acc_meter_take(struct acc_meter *m, bool wait, struct acc_reading *out);
+int acc_pool_take(struct acc_pool *m, bool wait, struct acc_reading *out);
 /* Wait until there is a result to take, or nothing is queued, at most so long: false, neither. */
-bool acc_meter_wait(struct acc_meter *m, double seconds);
+bool acc_pool_wait(struct acc_pool *m, double seconds);
 /* Bytes that were read for large tensors whose result is not taken yet. */
-uint64_t acc_meter_bytes(struct acc_meter *m);
-void acc_meter_close(struct acc_meter *m);
+uint64_t acc_pool_bytes(struct acc_pool *m);
+void acc_pool_close(struct acc_pool *m);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

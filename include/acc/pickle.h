@@ -18,16 +18,20 @@
 
 #include "acc/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum acc_py_type {
 	ACC_PY_NONE,
-	ACC_PY_BOOL,  /* i */
-	ACC_PY_INT,   /* i */
+	ACC_PY_BOOL,   /* i */
+	ACC_PY_INT,    /* i */
 	ACC_PY_BIGINT, /* beyond 64 bits; s: little-endian two's complement bytes, empty where
 	                  the pickle has decimals */
-	ACC_PY_FLOAT, /* f */
-	ACC_PY_STR,   /* s, UTF-8; the raw bytes of a str of Python 2 */
-	ACC_PY_BYTES, /* s; also a bytearray */
-	ACC_PY_LIST,  /* item[0..n) */
+	ACC_PY_FLOAT,  /* f */
+	ACC_PY_STR,    /* s, UTF-8; the raw bytes of a str of Python 2 */
+	ACC_PY_BYTES,  /* s; also a bytearray */
+	ACC_PY_LIST,   /* item[0..n) */
 	ACC_PY_TUPLE,
 	ACC_PY_SET,    /* also a frozenset */
 	ACC_PY_DICT,   /* item[2 i] key, item[2 i + 1] value; n = 2 pairs; as written: an equal
@@ -68,5 +72,9 @@ struct acc_py {
  * 0 or < 0 with the offset within the pickle. */
 int acc_pickle_read(const void *p, size_t n, size_t *used, struct acc_py **root,
 	struct acc_arena *m, struct acc_err *e);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

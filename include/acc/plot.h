@@ -12,6 +12,10 @@
 #include "acc/payload.h"
 #include "acc/record.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum acc_plot_to {
 	ACC_PLOT_TEXT, /* characters */
 	ACC_PLOT_SVG,
@@ -21,9 +25,11 @@ enum acc_plot_to {
 
 struct acc_plot_opt {
 	enum acc_plot_to to;
-	int width, height;    /* of text, in characters; height 0: as much as is needed */
-	const char *const *tags; size_t ntags;       /* curves to draw, globs; 0: what tells most */
-	const char *const *metrics; size_t nmetrics; /* of pairs, with or without "m."; 0: the same */
+	int width, height; /* of text, in characters; height 0: as much as is needed */
+	const char *const *tags;
+	size_t ntags; /* curves to draw, globs; 0: what tells most */
+	const char *const *metrics;
+	size_t nmetrics;         /* of pairs, with or without "m."; 0: the same */
 	const char *histogram;   /* a glob: the errors of the first pair of this name; or NULL */
 	struct acc_roots *roots; /* where a histogram finds payload; stays yours */
 };
@@ -36,5 +42,9 @@ int acc_plot_add(struct acc_plot *p, const struct acc_rec *r, unsigned noise, st
  * do, and nothing was written. f stays yours, and so do its errors. */
 int acc_plot_draw(struct acc_plot *p, FILE *f, struct acc_err *e);
 void acc_plot_close(struct acc_plot *p);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -12,6 +12,10 @@
 
 #include "acc/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum acc_type {
 	ACC_V_NIL,
 	ACC_V_BOOL,
@@ -48,7 +52,8 @@ struct acc_field {
 struct acc_rec {
 	struct acc_str kind;
 	struct acc_field *f;
-	uint32_t n, cap;
+	uint32_t n;
+	size_t cap;
 	/* A hash of the kind and the keys in their order, where a reader knows it; else 0. It goes
 	 * when a field comes or goes. Who shortens f himself sets it to 0. */
 	uint64_t shape;
@@ -73,6 +78,8 @@ struct acc_val acc_ctext(const char *s);
 struct acc_val acc_ints(const int64_t *p, uint32_t n);
 struct acc_val acc_texts(const struct acc_str *p, uint32_t n);
 
+/* Say why one of the functions below failed with rc. Returns rc. */
+int acc_rec_fail(struct acc_err *e, int rc);
 /* Add prefix+key, or replace its value in place. 0, ACC_ENOMEM or ACC_ELIMIT. */
 int acc_put(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v);
 /* The same without looking for an old value: the caller knows that there is none. */
@@ -114,6 +121,7 @@ struct acc_pick {
 	const struct acc_str *key;
 	uint32_t n;
 	uint32_t nshape;
+	size_t cap_shape;
 	struct acc_ids by_shape;
 	struct acc_pick_shape *shape;
 	uint16_t *other; /* of a record without a shape */
@@ -123,5 +131,9 @@ int acc_pick_get(struct acc_pick *w, const struct acc_rec *r, const struct acc_v
 void acc_pick_release(struct acc_pick *w);
 /* The same value? NaN equals NaN, 1 equals 1.0, -0.0 equals 0.0. */
 bool acc_val_eq(const struct acc_val *a, const struct acc_val *b);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,17 +4,22 @@
  * backward by the adjoint test, which needs no formula of the gradient: for any change v of an
  * input, <g_in, v> = <g_out, J v>, where J v is what the same evaluation says about v.
  *
- * An operator is one row of a table, in a file of its family in lib/replay, and one function that
- * evaluates it. How a row says what its arguments are called, and what its gradient's structure
+ * An operator is one row of a table, in a file of its family in lib/replay/op, and one function that
+ * evaluates it; what else is known of it stands in the catalogue (acc/op.h). How a row says what its arguments are called, and what its gradient's structure
  * is, stands at struct acc_op. What cannot be understood is never good: eval then calls
  * acc_cannot, and the call is not audited.
  */
 #ifndef ACC_REPLAY_H
 #define ACC_REPLAY_H
 
+#include "acc/op.h"
 #include "acc/payload.h"
 #include "acc/record.h"
 #include "acc/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* --- values --- */
 
@@ -26,8 +31,8 @@ struct acc_dense {
 	enum acc_dtype dtype; /* what the operator saw, whatever the payload holds */
 	uint32_t ndim;
 	int64_t shape[ACC_DENSE_DIMS];
-	size_t n;             /* elements */
-	double *v;            /* NULL in an argument: recorded without data */
+	size_t n;  /* elements */
+	double *v; /* NULL in an argument: recorded without data */
 	/* Of outputs: room for the size of what was summed up to give each element, such as
 	 * sum |terms|, in the unit of v, where that may be more than the element; 0 at first.
 	 * Errors are allowed in proportion. NULL where nobody wants to know. */
@@ -35,16 +40,16 @@ struct acc_dense {
 };
 
 enum acc_value_type {
-	ACC_A_NONE,     /* None */
+	ACC_A_NONE, /* None */
 	ACC_A_TENSOR,
 	ACC_A_INT,
 	ACC_A_FLOAT,
 	ACC_A_BOOL,
-	ACC_A_TEXT,     /* a str, or a torch.dtype, a torch.device: see `s` */
-	ACC_A_LIST,     /* list, tuple, torch.Size: in order */
-	ACC_A_SLICE,    /* three items, each None or an int */
+	ACC_A_TEXT,  /* a str, or a torch.dtype, a torch.device: see `s` */
+	ACC_A_LIST,  /* list, tuple, torch.Size: in order */
+	ACC_A_SLICE, /* three items, each None or an int */
 	ACC_A_ELLIPSIS,
-	ACC_A_OPAQUE    /* there was something, and nobody knows what */
+	ACC_A_OPAQUE /* there was something, and nobody knows what */
 };
 
 /* An argument as it was recorded. */
@@ -72,22 +77,23 @@ int acc_value_parse(struct acc_arena *mem, const struct acc_rec *r, struct acc_v
 
 struct acc_replay {
 	const struct acc_op *op;
-	struct acc_str name;      /* the operator's name as the row has it, e.g. __add__ is add */
-	bool module;              /* recorded by the module: weights are parameters, numbers unknown */
-	struct acc_value *in;     /* positional, in order; a hole is ACC_A_OPAQUE */
-	struct acc_value *kw;     /* keywords and parameters */
+	struct acc_str name;            /* the operator's name alone, e.g. __add__ is add */
+	const struct acc_op_info *info; /* its row in the catalogue; NULL: none */
+	bool module;          /* recorded by the module: weights are parameters, numbers unknown */
+	struct acc_value *in; /* positional, in order; a hole is ACC_A_OPAQUE */
+	struct acc_value *kw; /* keywords and parameters */
 	uint32_t nin, nkw;
 	const struct acc_dense *rec; /* the outputs as recorded, in order; v may be NULL */
 	uint32_t nrec;
 	/* The evaluation is for the gradient by :move, or of what is added to a product: what gets
 	 * no gradient (the padding of an embedding) must not depend on the input then. */
 	bool gradient;
-	double guess;             /* a number that was not recorded, as an evaluation found it; or 0 */
+	double guess; /* a number that was not recorded, as an evaluation found it; or 0 */
 	/* If not NULL, nothing is evaluated: only where elements would be is noted. */
 	struct acc_notes *notes;
-	struct acc_memos *memos;  /* values of earlier calls; or NULL */
-	struct acc_arena *mem;    /* for one evaluation */
-	const char *why;          /* set by acc_cannot */
+	struct acc_memos *memos; /* values of earlier calls; or NULL */
+	struct acc_arena *mem;   /* for one evaluation */
+	const char *why;         /* set by acc_cannot */
 };
 
 /* "Not audited: why" (a literal, or in r->mem). Returns ACC_EUNSUP. */
@@ -130,8 +136,8 @@ struct acc_broadcast {
 	int64_t step[ACC_BROADCAST_MAX][ACC_DENSE_DIMS];
 	int64_t idx[ACC_DENSE_DIMS];
 	size_t at[ACC_BROADCAST_MAX];
-	uint32_t lead;                     /* of runs: dimensions before them */
-	uint8_t each[ACC_BROADCAST_MAX];   /* 1: as many elements as the run; 0: one for all of it */
+	uint32_t lead;                   /* of runs: dimensions before them */
+	uint8_t each[ACC_BROADCAST_MAX]; /* 1: as many elements as the run; 0: one for all of it */
 };
 /* false: they cannot be broadcast to that shape. */
 bool acc_broadcast_start(struct acc_broadcast *b, const int64_t *shape, uint32_t ndim,
@@ -166,8 +172,8 @@ enum acc_op_flags {
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */
 struct acc_blocks {
-	size_t a, b, c;            /* sizes A, B, C; their product is the tensor's n */
-	bool by_a, by_b, by_c;     /* which of the three tell blocks apart */
+	size_t a, b, c;        /* sizes A, B, C; their product is the tensor's n */
+	bool by_a, by_b, by_c; /* which of the three tell blocks apart */
 };
 
 /* A sum of products, for all operators that are linear in each of two inputs:
@@ -179,11 +185,11 @@ struct acc_blocks {
  * einsum and (with a padded copy of the image) convolution. Every element of out occurs once. */
 struct acc_product {
 	const double *x, *y;
-	size_t nx, ny;            /* elements behind x and y */
+	size_t nx, ny; /* elements behind x and y */
 	size_t nb, m, n, nk;
 	const size_t *ob, *om, *on, *xb, *xm, *xk, *yb, *yk, *yn;
-	double alpha, beta;       /* 1 at first */
-	const double *bias;       /* or NULL */
+	double alpha, beta; /* 1 at first */
+	const double *bias; /* or NULL */
 	const size_t *bb, *bm, *bn;
 	/* Where x is a padded copy: the argument's elements, and which of them each element of x is,
 	 * SIZE_MAX for padding; NULL: x is the argument itself, as y is. */
@@ -196,8 +202,10 @@ struct acc_product {
  * where an input has the size of the output, it is cut with it, where it has 1 or lacks the
  * dimension, all parts see the same of it. */
 struct acc_cut {
-	uint32_t lead;     /* so many leading dimensions of the outputs are cut; all outputs have them */
-	const char *left;  /* names (the first of a word of `sig`) of inputs that begin with these, too */
+	uint32_t
+		lead; /* so many leading dimensions of the outputs are cut; all outputs have them */
+	const char *
+		left; /* names (the first of a word of `sig`) of inputs that begin with these, too */
 	const char *whole; /* and of those that each part needs whole */
 	double work;       /* nanoseconds for an element of the output; 0: as usual for its class */
 };
@@ -205,8 +213,10 @@ struct acc_cut {
 int acc_cut_point(struct acc_replay *r, struct acc_cut *c);
 
 struct acc_op {
-	/* Names it goes by, separated by blanks: the last part of `op`, without leading and
-	 * trailing underscores and without the call's number: "linear npu_linear Linear". */
+	/* Names, separated by blanks, as acc_op_name gives them. An operator's own name in the
+	 * catalogue stands for all names that are listed there beside it. Modules, primitives and
+	 * torch_npu's operators are not, since their signatures are their own: they stand here,
+	 * if it is this one: "linear npu_linear Linear". */
 	const char *names;
 	/* What its arguments are called, in the order of its positions, separated by blanks.
 	 * "a|b": it goes by both names. "*shape" takes this position and all behind it. "x:MODE"
@@ -221,7 +231,10 @@ struct acc_op {
 	 *   x:prod   a product; `product` says which
 	 * A list of tensors (cat) has one mode for all. */
 	const char *sig;
-	const char *cls;  /* operators whose usual errors are alike: product, norm, activation, ... */
+	/* With a tensor as its second argument it is this operator: max(a, b) is maximum. Or NULL. */
+	const char *of_two;
+	const char
+		*cls; /* operators whose usual errors are alike: product, norm, activation, ... */
 	enum acc_rounding rounding;
 	unsigned flags;
 	/* Evaluate: fill out[k].v (and .mag), whose dtype, shape and n are those of the recorded
@@ -236,8 +249,7 @@ struct acc_op {
 	/* For :pick: from[o] is the element of the input of this name that element o of output k
 	 * is, SIZE_MAX: none. unsure[i] (false at first): the gradient of element i depends on
 	 * how ties are broken. */
-	int (*pick)(struct acc_replay *r, const char *name, uint32_t k, size_t *from,
-		bool *unsure);
+	int (*pick)(struct acc_replay *r, const char *name, uint32_t k, size_t *from, bool *unsure);
 	/* Instead of eval, for products: fill *p; p->bias may be left NULL. Called with out[0] as
 	 * recorded. */
 	int (*product)(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p);
@@ -256,14 +268,25 @@ struct acc_op {
 const struct acc_op *acc_op_find(struct acc_str op);
 /* All rows, one after another; NULL at the end. */
 const struct acc_op *acc_op_row(size_t i);
+/* The numbers that decide: accaudit --limits. */
+extern const struct acc_limit acc_audit_limits[];
+extern const size_t acc_naudit_limits;
+/* Add all names that a row evaluates, separated by blanks. 0 or ACC_ENOMEM. */
+int acc_op_all_names(const struct acc_op *op, struct acc_buf *out);
 
 /* --- the filter --- */
 
 struct acc_audit;
 struct acc_audit_opt {
-	unsigned threads;   /* 0: one per CPU */
+	unsigned threads; /* 0: one per CPU */
 	const char *tmpdir;
-	bool all;           /* look at every part of a large call, whatever it takes */
+	bool all; /* look at every part of a large call, whatever it takes */
+	/* Calls whose tensors need more than this at a time, as doubles, are not audited; 0: all
+	 * are. */
+	uint64_t room;
+	/* There is a bench beside it: what all f32 calls of a class do, other than products, is then
+	 * no usual error of this device if it is far beyond rounding, but another function. */
+	bool compared;
 };
 typedef int acc_audit_emit_fn(void *arg, struct acc_rec *r);
 typedef void acc_audit_trouble_fn(void *arg, const struct acc_err *e);
@@ -274,5 +297,9 @@ struct acc_audit *acc_audit_open(struct acc_roots *roots, const struct acc_audit
 int acc_audit_put(struct acc_audit *a, const struct acc_rec *r, struct acc_err *e);
 int acc_audit_end(struct acc_audit *a, struct acc_err *e);
 void acc_audit_close(struct acc_audit *a);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -11,13 +11,17 @@
 #include "acc/base.h"
 #include "acc/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct acc_st_tensor {
-	struct acc_str name;      /* terminated */
-	const char *dtype_raw;    /* as written; one that is known */
-	enum acc_dtype dtype;     /* ACC_NODTYPE: F4, F6_E2M3, F6_E3M2, which are not decoded */
+	struct acc_str name;   /* terminated */
+	const char *dtype_raw; /* as written; one that is known */
+	enum acc_dtype dtype;  /* ACC_NODTYPE: F4, F6_E2M3, F6_E3M2, which are not decoded */
 	uint32_t ndim;
 	const int64_t *shape;
-	uint64_t off, len;        /* bytes, in the file */
+	uint64_t off, len; /* bytes, in the file */
 };
 
 struct acc_st {
@@ -29,5 +33,9 @@ struct acc_st {
 bool acc_st_is(const void *head, size_t n);
 /* Read the header of the file. Everything lives in m. The data are not read. */
 int acc_st_read(int fd, struct acc_st *out, struct acc_arena *m, struct acc_err *e);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

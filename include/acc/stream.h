@@ -9,6 +9,10 @@
 #include "acc/record.h"
 #include "acc/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { ACC_STREAM_V = 1, ACC_STREAM_MINOR = 0, ACC_MAX_DATA = 1 << 20 };
 
 /* One record at buf: its length, 0 if more bytes are needed, or < 0 (not a record, too long,
@@ -81,8 +85,7 @@ void acc_wr_close(struct acc_wr *wr); /* without an end record: trouble for the 
 struct acc_spool;
 struct acc_spool *acc_spool_open(const char *tmpdir, struct acc_err *e);
 /* Append; *at is its handle, needed to get it again (it grows with each put). */
-int acc_spool_put(struct acc_spool *sp, const struct acc_rec *r, uint64_t *at,
-	struct acc_err *e);
+int acc_spool_put(struct acc_spool *sp, const struct acc_rec *r, uint64_t *at, struct acc_err *e);
 /* Read back; valid until the next get. Cheap where handles are visited in rising order. */
 int acc_spool_get(struct acc_spool *sp, uint64_t at, struct acc_rec **out, struct acc_err *e);
 void acc_spool_close(struct acc_spool *sp);
@@ -97,13 +100,19 @@ int acc_ref_put(struct acc_rec *r, const struct acc_ref *ref);
 int acc_ref_get(const struct acc_rec *r, const char *prefix, struct acc_ref *ref,
 	struct acc_err *e);
 /* The same of values that were found already, those of these keys in this order. */
+/* clang-format off */
 #define ACC_REF_KEYS(X) \
 	X(DTYPE, "dtype") X(SHAPE, "shape") X(STRIDE, "stride") X(OFFSET, "offset") \
 	X(ORDER, "order") X(FILE, "file") X(OFF, "off") X(LEN, "len") X(ENC, "enc") \
 	X(CLEN, "clen") X(CRC32, "crc32") X(FSIZE, "fsize") X(MTIME, "mtime")
+/* clang-format on */
 #define X(name, key) ACC_REF_##name,
 enum { ACC_REF_KEYS(X) ACC_REF_N };
 #undef X
 int acc_ref_of(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc_err *e);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

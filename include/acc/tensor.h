@@ -8,31 +8,35 @@
 
 #include "acc/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* X(ENUM, name, bits, class): class F float, I signed, U unsigned, B bool, C complex.
  * Names are those of the stream. f8e4m3 and f8e5m2 are the OCP forms (torch float8_e4m3fn,
  * float8_e5m2); *fnuz the AMD/Graphcore ones; hif8 Huawei's HiFloat8. */
-#define ACC_DTYPES(X)                                                                    \
-	X(F64, "f64", 64, 'F')                                                           \
-	X(F32, "f32", 32, 'F')                                                           \
-	X(F16, "f16", 16, 'F')                                                           \
-	X(BF16, "bf16", 16, 'F')                                                         \
-	X(F8E4M3, "f8e4m3", 8, 'F')                                                      \
-	X(F8E5M2, "f8e5m2", 8, 'F')                                                      \
-	X(F8E4M3FNUZ, "f8e4m3fnuz", 8, 'F')                                              \
-	X(F8E5M2FNUZ, "f8e5m2fnuz", 8, 'F')                                              \
-	X(F8E8M0, "f8e8m0", 8, 'F')                                                      \
-	X(HIF8, "hif8", 8, 'F')                                                          \
-	X(I64, "i64", 64, 'I')                                                           \
-	X(I32, "i32", 32, 'I')                                                           \
-	X(I16, "i16", 16, 'I')                                                           \
-	X(I8, "i8", 8, 'I')                                                              \
-	X(U64, "u64", 64, 'U')                                                           \
-	X(U32, "u32", 32, 'U')                                                           \
-	X(U16, "u16", 16, 'U')                                                           \
-	X(U8, "u8", 8, 'U')                                                              \
-	X(BOOL, "bool", 8, 'B')                                                          \
-	X(C32, "c32", 32, 'C')                                                           \
-	X(C64, "c64", 64, 'C')                                                           \
+#define ACC_DTYPES(X) \
+	X(F64, "f64", 64, 'F') \
+	X(F32, "f32", 32, 'F') \
+	X(F16, "f16", 16, 'F') \
+	X(BF16, "bf16", 16, 'F') \
+	X(F8E4M3, "f8e4m3", 8, 'F') \
+	X(F8E5M2, "f8e5m2", 8, 'F') \
+	X(F8E4M3FNUZ, "f8e4m3fnuz", 8, 'F') \
+	X(F8E5M2FNUZ, "f8e5m2fnuz", 8, 'F') \
+	X(F8E8M0, "f8e8m0", 8, 'F') \
+	X(HIF8, "hif8", 8, 'F') \
+	X(I64, "i64", 64, 'I') \
+	X(I32, "i32", 32, 'I') \
+	X(I16, "i16", 16, 'I') \
+	X(I8, "i8", 8, 'I') \
+	X(U64, "u64", 64, 'U') \
+	X(U32, "u32", 32, 'U') \
+	X(U16, "u16", 16, 'U') \
+	X(U8, "u8", 8, 'U') \
+	X(BOOL, "bool", 8, 'B') \
+	X(C32, "c32", 32, 'C') \
+	X(C64, "c64", 64, 'C') \
 	X(C128, "c128", 128, 'C')
 
 enum acc_dtype {
@@ -40,7 +44,7 @@ enum acc_dtype {
 #define X(e, name, bits, class) ACC_##e,
 	ACC_DTYPES(X)
 #undef X
-	ACC_NDTYPE
+		ACC_NDTYPE
 };
 
 struct acc_dtype_info {
@@ -64,6 +68,12 @@ enum acc_dtype acc_dtype_numpy(struct acc_str kind_size);
  * `p` need not be aligned. */
 double acc_load_f64(enum acc_dtype t, const void *p);
 
+/* Relative error that one operation may add: the unit roundoff of the dtype as noise shows
+ * it, 2^-24 for f32, 2^-12 for f16, 2^-9 for bf16; 0 for integers and bools. */
+double acc_unit(enum acc_dtype t);
+/* Is this unit that of a float of 16 bits or fewer? */
+bool acc_unit_low(double unit);
+
 enum { ACC_MAXDIM = 64 };
 
 /* ACC_LATIN1: each byte as the code point of its value in UTF-8, as pickles of protocol 2 spell
@@ -78,16 +88,16 @@ struct acc_ref {
 	bool big_endian;
 	uint32_t ndim;
 	int64_t shape[ACC_MAXDIM];
-	bool strided;                /* false: row-major, without gaps */
-	int64_t stride[ACC_MAXDIM];  /* in elements; may be 0 or negative; set if strided */
-	uint64_t first;              /* element of the storage that index (0, 0, ...) is at */
-	struct acc_str file;         /* relative to its source's root; empty: no file */
-	uint64_t off, len;           /* bytes, uncompressed length */
+	bool strided;               /* false: row-major, without gaps */
+	int64_t stride[ACC_MAXDIM]; /* in elements; may be 0 or negative; set if strided */
+	uint64_t first;             /* element of the storage that index (0, 0, ...) is at */
+	struct acc_str file;        /* relative to its source's root; empty: no file */
+	uint64_t off, len;          /* bytes, uncompressed length */
 	enum acc_enc enc;
-	uint64_t clen;               /* encoded bytes at off, if enc is not ACC_STORED */
+	uint64_t clen; /* encoded bytes at off, if enc is not ACC_STORED */
 	bool has_crc;
-	uint32_t crc32;              /* of the len uncompressed bytes */
-	uint64_t fsize;              /* of the whole file when the record was made */
+	uint32_t crc32; /* of the len uncompressed bytes */
+	uint64_t fsize; /* of the whole file when the record was made */
 	int64_t mtime_ns;
 };
 
@@ -98,5 +108,9 @@ bool acc_contiguous(const int64_t *shape, const int64_t *stride, uint32_t ndim);
 /* Check that every element that shape, stride and first reach lies within len bytes of
  * storage. 0 or ACC_EFORMAT. */
 int acc_ref_check(const struct acc_ref *r, struct acc_err *e);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -23,6 +23,10 @@
 #include "acc/pickle.h"
 #include "acc/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* One leaf, in the order of the file. `path` is how to reach it from the root: "" for the root
  * itself, "0.1" in lists and tuples, "model.layers.0.weight" in dicts: str and int keys, True,
  * False, None and names of Python (float32) joined by '.', any other key as its number in the dict, "[3]".
@@ -35,15 +39,16 @@
  * An empty container gives no leaf. All pointers are valid during the call only. */
 struct acc_torch_leaf {
 	struct acc_str path;
-	bool in_dict;               /* the root is a dict, such as a state dict */
-	const struct acc_ref *ref;  /* file, fsize, mtime_ns are empty: the caller knows them */
-	struct acc_str dtype_raw;   /* "torch.float32"; of a numpy array, "f4" */
+	bool in_dict;              /* the root is a dict, such as a state dict */
+	const struct acc_ref *ref; /* file, fsize, mtime_ns are empty: the caller knows them */
+	struct acc_str dtype_raw;  /* "torch.float32"; of a numpy array, "f4" */
 	bool requires_grad, is_parameter;
 	const char *value_type;
 	int64_t i;
 	double f;
 	struct acc_str s;
-	const struct acc_py *object; /* the call that makes what is opaque, or holds a tensor that is
+	const struct acc_py
+		*object; /* the call that makes what is opaque, or holds a tensor that is
 	                              * not decoded; or NULL */
 	const struct acc_err *err;
 };
@@ -55,5 +60,9 @@ typedef int acc_torch_fn(void *arg, const struct acc_torch_leaf *leaf);
  * containers are read once for each place they stand at). Storages are not read. */
 int acc_torch_read(int fd, uint64_t base, uint64_t size, acc_torch_fn *fn, void *arg,
 	struct acc_err *e);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -10,6 +10,10 @@
 
 #include "acc/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum acc_yaml_kind { ACC_YAML_SCALAR, ACC_YAML_LIST, ACC_YAML_MAP, ACC_YAML_ALIAS };
 
 struct acc_yaml {
@@ -24,8 +28,7 @@ struct acc_yaml {
 
 /* *out: the tree, in the arena; NULL for a file without a document. Anchors and aliases are
  * refused. 0 or negative. */
-int acc_yaml_read(const char *path, struct acc_arena *m, struct acc_yaml **out,
-	struct acc_err *e);
+int acc_yaml_read(const char *path, struct acc_arena *m, struct acc_yaml **out, struct acc_err *e);
 /* The same of n bytes, with aliases. */
 int acc_yaml_parse(const void *text, size_t n, struct acc_arena *m, struct acc_yaml **out,
 	struct acc_err *e);
@@ -33,5 +36,9 @@ int acc_yaml_parse(const void *text, size_t n, struct acc_arena *m, struct acc_y
 const struct acc_yaml *acc_yaml_get(const struct acc_yaml *y, const char *key);
 /* "key: value" and a newline, quoted where YAML needs it. < 0: out of memory. */
 int acc_yaml_pair(struct acc_buf *out, struct acc_str key, struct acc_str value);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -11,6 +11,10 @@
 #include "acc/base.h"
 #include "acc/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct acc_zip_member {
 	struct acc_str name;
 	uint64_t off;  /* of the member's bytes, from the start of the file */
@@ -40,5 +44,9 @@ const struct acc_zip_member *acc_zip_find(const struct acc_zip *z, struct acc_st
 /* A whole member, inflated, checksum checked, into the arena; refuses more than `limit`. */
 int acc_zip_load(int fd, const struct acc_zip_member *zm, uint64_t limit, struct acc_arena *m,
 	const uint8_t **out, struct acc_err *e);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

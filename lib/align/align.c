@@ -28,7 +28,7 @@ acc_align_open(const char *tmpdir, struct acc_err *e)
 	struct acc_align *al = calloc(1, sizeof *al);
 	if (al == NULL || (al->scratch = calloc(1, sizeof *al->scratch)) == NULL) {
 		free(al);
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	for (int s = 0; s < 2; s++) {
@@ -77,7 +77,7 @@ list_ops(struct acc_half *h, struct acc_err *e)
 {
 	h->byop = malloc(((size_t)h->ix.nop + 1) * sizeof *h->byop);
 	if (h->byop == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (uint32_t i = 0; i < h->ix.nop; i++)
 		h->group[h->ix.op[i].group].nop++;
 	uint32_t at = 0;
@@ -101,7 +101,7 @@ pair_points(const struct acc_joined *forward, struct acc_err *e)
 	struct acc_joined j = *forward;
 	uint32_t *op = malloc(((size_t)j.na + j.nb + 1) * sizeof *op);
 	if (op == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (uint32_t i = 0; i < j.na; i++)
 		op[i] = forward->aop[j.na - 1 - i];
 	for (uint32_t i = 0; i < j.nb; i++)
@@ -128,9 +128,13 @@ acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct 
 		if (ga->mate == ACC_NOMATE)
 			continue;
 		const struct acc_group *gb = &b->group[ga->mate];
-		struct acc_joined j = {.a = &a->ix, .b = &b->ix, .scratch = al->scratch,
-			.aop = a->byop + ga->first, .na = ga->nop,
-			.bop = b->byop + gb->first, .nb = gb->nop,
+		struct acc_joined j = {.a = &a->ix,
+			.b = &b->ix,
+			.scratch = al->scratch,
+			.aop = a->byop + ga->first,
+			.na = ga->nop,
+			.bop = b->byop + gb->first,
+			.nb = gb->nop,
 			.cross = a->framework != 0 && b->framework != 0 &&
 				 a->framework != b->framework};
 		if (rules != NULL)

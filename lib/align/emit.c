@@ -20,7 +20,7 @@ struct emit {
 	struct acc_err *e;
 	struct acc_rec out;
 	struct acc_buf pair;
-	struct acc_buf tail;   /* the fields of `last`, `own` of them, in a record of their own */
+	struct acc_buf tail; /* the fields of `last`, `own` of them, in a record of their own */
 	struct about last;
 	char note[64];
 	uint32_t own;
@@ -28,14 +28,13 @@ struct emit {
 
 /* What differs before anything is measured: into buf, each with a comma before it. */
 static void
-note(const struct acc_item *x, const struct acc_item *y, char *buf, size_t size)
+note(const struct acc_align_item *x, const struct acc_align_item *y, char *buf, size_t size)
 {
 	bool dtype = x->has_dtype && y->has_dtype && x->dtype != y->dtype &&
 		     (x->num != y->num || x->num == ACC_NODTYPE);
 	bool shape = x->has_shape && y->has_shape && x->shape != y->shape;
 	bool grad = x->grad >= 0 && y->grad >= 0 && x->grad != y->grad;
-	bool type = (x->type != 0 && y->type != 0 && x->type != y->type) ||
-		    x->tensor != y->tensor;
+	bool type = (x->type != 0 && y->type != 0 && x->type != y->type) || x->tensor != y->tensor;
 	if (dtype || shape || grad || type)
 		snprintf(buf, size, "%s%s%s%s", dtype ? ",dtype" : "", shape ? ",shape" : "",
 			grad ? ",requires_grad" : "", type ? ",type" : "");
@@ -99,7 +98,8 @@ hand_out(struct emit *em, uint32_t n)
 static int
 put(struct emit *em, const struct acc_stored *a, const struct acc_stored *b, struct about *w)
 {
-	const size_t skip = sizeof pair_head - 2; /* a map of at most 15 fields has a byte for that */
+	const size_t skip = sizeof pair_head -
+			    2; /* a map of at most 15 fields has a byte for that */
 	struct acc_str name = a != NULL ? a->name : b->name;
 	struct acc_buf *out = &em->pair;
 	if (a == NULL || b == NULL)
@@ -123,15 +123,16 @@ put(struct emit *em, const struct acc_stored *a, const struct acc_stored *b, str
 	if (rc == 0 && b != NULL)
 		rc = acc_store_append(b, out, em->e);
 	if (rc < 0)
-		return acc_fail(em->e, rc, "out of memory");
-	return hand_out(em, em->own + (name.n > 0) + (a != NULL ? a->n : 0) + (b != NULL ? b->n : 0));
+		return acc_rec_fail(em->e, rc);
+	return hand_out(em,
+		em->own + (name.n > 0) + (a != NULL ? a->n : 0) + (b != NULL ? b->n : 0));
 }
 
 static int
-put_item(struct emit *em, uint32_t a, uint32_t b, const struct acc_op *op)
+put_item(struct emit *em, uint32_t a, uint32_t b, const struct acc_align_call *op)
 {
 	struct acc_half *h = em->al->h;
-	const struct acc_item *x = h[ACC_A].ix.item, *y = h[ACC_B].ix.item;
+	const struct acc_align_item *x = h[ACC_A].ix.item, *y = h[ACC_B].ix.item;
 	struct acc_stored p, q;
 	char differs[64] = "";
 	struct about w = {.how = {op->how, op->sure}, .note = differs};
@@ -150,17 +151,17 @@ put_item(struct emit *em, uint32_t a, uint32_t b, const struct acc_op *op)
 static int
 cmp_shared(const void *x, const void *y)
 {
-	const struct acc_shared *p = x, *q = y;
+	const struct acc_shared_texts *p = x, *q = y;
 	if (p->a != q->a)
 		return p->a < q->a ? -1 : 1;
-	return (p->place > q->place) - (p->place < q->place);
+	return (p->nth > q->nth) - (p->nth < q->nth);
 }
 
 /* An item of the device with its mates. */
 static int
-put_all(struct emit *em, uint32_t a, const struct acc_op *op)
+put_all(struct emit *em, uint32_t a, const struct acc_align_call *op)
 {
-	const struct acc_item *it = &em->al->h[ACC_A].ix.item[a];
+	const struct acc_align_item *it = &em->al->h[ACC_A].ix.item[a];
 	const struct acc_scratch *s = em->al->scratch;
 	int rc = put_item(em, a, it->mate, op);
 	if (it->how != ACC_HOW_PART && it->how != ACC_HOW_FUSED)
@@ -181,9 +182,9 @@ put_all(struct emit *em, uint32_t a, const struct acc_op *op)
 /* The records of a device's op call (may be NULL), with those that only its mate has (may be
  * NULL), by their place in the call. */
 static int
-put_op(struct emit *em, const struct acc_op *a, const struct acc_op *b)
+put_op(struct emit *em, const struct acc_align_call *a, const struct acc_align_call *b)
 {
-	const struct acc_item *x = em->al->h[ACC_A].ix.item, *y = em->al->h[ACC_B].ix.item;
+	const struct acc_align_item *x = em->al->h[ACC_A].ix.item, *y = em->al->h[ACC_B].ix.item;
 	int rc = 0;
 	for (int io = 0; io < ACC_NIO && rc >= 0; io++) {
 		for (uint32_t i = 0; a != NULL && i < a->n && rc >= 0; i++)
@@ -204,7 +205,7 @@ put_unmatched(struct emit *em, const struct acc_group *g, uint32_t at)
 	const struct acc_half *h = &em->al->h[ACC_B];
 	int rc = 0;
 	for (; at < g->nop && rc >= 0; at++) {
-		const struct acc_op *op = &h->ix.op[h->byop[g->first + at]];
+		const struct acc_align_call *op = &h->ix.op[h->byop[g->first + at]];
 		if (op->mate != ACC_NOMATE)
 			break;
 		rc = put_op(em, NULL, op);
@@ -234,7 +235,7 @@ put_group(struct emit *em, const struct acc_group *ga)
 	const struct acc_group *gb = ga->mate == ACC_NOMATE ? NULL : &b->group[ga->mate];
 	int rc = gb != NULL ? put_unmatched(em, gb, 0) : 0;
 	for (uint32_t i = 0; i < ga->nop && rc >= 0; i++) {
-		const struct acc_op *op = &a->ix.op[a->byop[ga->first + i]];
+		const struct acc_align_call *op = &a->ix.op[a->byop[ga->first + i]];
 		bool paired = op->mate != ACC_NOMATE;
 		rc = put_op(em, op, paired ? &b->ix.op[op->mate] : NULL);
 		if (rc >= 0 && paired)
@@ -264,13 +265,14 @@ put_finding(struct emit *em, const struct acc_group *g, const char *side)
 		if (rc == 0)
 			rc = acc_add(r, "", what, acc_int(id->who));
 	}
-	snprintf(text, sizeof text, "only the %s has%s%s: %" PRIu32 " op calls without a partner "
-		"(join them with --steps or --ranks)", side,
-		step[0] == '\0' && who[0] == '\0' ? " records without step and rank" : step, who,
-		g->nop);
+	snprintf(text, sizeof text,
+		"only the %s has%s%s: %" PRIu32 " op calls without a partner "
+		"(join them with --steps or --ranks)",
+		side, step[0] == '\0' && who[0] == '\0' ? " records without step and rank" : step,
+		who, g->nop);
 	if (rc == 0)
 		rc = acc_add(r, "", "text", acc_ctext(text));
-	return rc < 0 ? acc_fail(em->e, rc, "out of memory") : em->fn(em->arg, r);
+	return rc < 0 ? acc_rec_fail(em->e, rc) : em->fn(em->arg, r);
 }
 
 int

@@ -3,6 +3,7 @@
 #define ALIGN_IMPL_H
 
 #include "acc/align.h"
+#include "acc/op.h"
 #include "acc/stream.h"
 #include "stream/store.h"
 
@@ -14,7 +15,7 @@ struct acc_names {
 		struct acc_str text;
 		uint64_t family; /* of an operator; 0: not yet known */
 		uint64_t path;   /* acc_path_hash of it; 0: not yet known */
-	} *v;
+	} * v;
 	uint32_t n;
 	size_t cap;
 };
@@ -34,23 +35,52 @@ struct acc_group {
 };
 
 /* The fields that are looked at. */
-enum acc_look { LOOK_NAME, LOOK_KEY, LOOK_OP, LOOK_CALL, LOOK_PASS, LOOK_IO, LOOK_POS, LOOK_DTYPE,
-	LOOK_RAW, LOOK_TYPE, LOOK_VALUE, LOOK_SHAPE, LOOK_GRAD, LOOK_STEP, LOOK_RANK, LOOK_PROC,
-	LOOK_TAG, LOOK_SCOPE, LOOK_STACK,
+enum acc_align_field {
+	READ_NAME,
+	READ_KEY,
+	READ_OP,
+	READ_CALL,
+	READ_PASS,
+	READ_IO,
+	READ_POS,
+	READ_DTYPE,
+	READ_RAW,
+	READ_TYPE,
+	READ_VALUE,
+	READ_SHAPE,
+	READ_GRAD,
+	READ_STEP,
+	READ_RANK,
+	READ_PROC,
+	READ_TAG,
+	READ_SCOPE,
+	READ_STACK,
 	/* statistics, ours and those of the recorder, in the same order; and checksums */
-	LOOK_MAX, LOOK_MIN, LOOK_MEAN, LOOK_NORM, LOOK_SMAX, LOOK_SMIN, LOOK_SMEAN, LOOK_SNORM,
-	LOOK_HASH, LOOK_CRC, LOOK_MD5, LOOK_XOR, LOOK_N };
+	READ_MAX,
+	READ_MIN,
+	READ_MEAN,
+	READ_NORM,
+	READ_SMAX,
+	READ_SMIN,
+	READ_SMEAN,
+	READ_SNORM,
+	READ_HASH,
+	READ_CRC,
+	READ_MD5,
+	READ_XOR,
+	READ_N
+};
 
-/* Which field of a record that is; LOOK_NONE: it has none. */
-enum { LOOK_NONE = UINT16_MAX };
+/* Which field of a record that is; READ_NONE: it has none. */
+enum { READ_NONE = UINT16_MAX };
 struct acc_fields {
-	uint16_t at[LOOK_N];
+	uint16_t at[READ_N];
 	bool tensor, scalar, param;
 };
 
 /* The values of one record; NULL where it has none. */
 struct acc_seen {
-	const struct acc_val *v[LOOK_N];
+	const struct acc_val *v[READ_N];
 	struct acc_str kind;
 };
 
@@ -68,8 +98,8 @@ struct acc_half {
 	uint32_t ngroup;
 	size_t group_cap;
 	struct acc_map groups; /* id to number */
-	uint32_t *byop; /* op calls, group by group */
-	uint64_t framework; /* hash; 0: unknown */
+	uint32_t *byop;        /* op calls, group by group */
+	uint64_t framework;    /* hash; 0: unknown */
 	struct acc_sites *sites;
 	struct acc_names names; /* of operators and modules */
 	uint32_t last_scope;    /* that of the last op call that had one */
@@ -86,26 +116,24 @@ struct acc_scratch {
 	struct acc_slot {
 		uint64_t id;
 		uint32_t head, tail; /* of a list through next[]; head ACC_NOMATE: empty */
-	} *slot;
+	} * slot;
 	uint32_t *next;
 	uint64_t *ids; /* of acc_mate_by */
 	uint32_t *mate;
 	size_t nslot, nnext, nids, nmate; /* capacities */
 	/* Items of the device that have more than one mate: the others. */
-	struct acc_shared {
-		uint32_t a, b, place; /* place: which it is of the mates of a */
-	} *share;
+	struct acc_shared_texts {
+		uint32_t a, b, nth; /* nth: which it is of the mates of a */
+	} * share;
 	uint32_t nshare;
 	size_t share_cap;
 };
 
-/* Room for at least n elements: p, or where it has moved to; NULL: out of memory, p stays. */
-void *acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e);
 void acc_scratch_free(struct acc_scratch *s);
 /* Item a of the device also belongs to item b of the bench. */
-int acc_share(struct acc_scratch *s, uint32_t a, uint32_t b, uint32_t place, struct acc_err *e);
+int acc_share(struct acc_scratch *s, uint32_t a, uint32_t b, uint32_t nth, struct acc_err *e);
 
-/* By enum acc_item_how. */
+/* By enum acc_align_how. */
 extern const struct acc_how {
 	const char *how;
 	double sure;
@@ -117,7 +145,6 @@ extern const struct acc_aligner acc_aligner_name;
 /* The number of a text, or ACC_NOMATE where memory runs out. */
 uint32_t acc_names_put(struct acc_names *t, struct acc_str s, struct acc_err *e);
 void acc_names_release(struct acc_names *t);
-uint64_t acc_family(struct acc_str op);
 /* Of "Module.module.h.0.attn.GPTAttention.forward.0" the path, module.h.0.attn, and its class. */
 struct acc_str acc_module_split(struct acc_str s, struct acc_str *class);
 /* A path without the names of wrappers that stand before it: h.0.attn. */
@@ -125,17 +152,17 @@ struct acc_str acc_module_strip(struct acc_str path);
 /* The hash of such a path. The last word belongs to it (weight) unless it is a class (Linear). */
 uint64_t acc_path_hash(struct acc_str s);
 /* Is it a module or a parameter, not a call of an operator? */
-bool acc_op_is_named(const struct acc_op *op);
+bool acc_op_is_named(const struct acc_align_call *op);
 /* Does it belong to no pass: a weight, a batch, the content of a file? */
-bool acc_op_is_loose(const struct acc_op *op);
-/* acc_item.place of an io and a position. */
-uint64_t acc_place(struct acc_str io, struct acc_str pos);
+bool acc_op_is_loose(const struct acc_align_call *op);
+/* acc_item.position of an io and a position. */
+uint64_t acc_position(struct acc_str io, struct acc_str pos);
 uint64_t acc_hash_pair(uint64_t a, uint64_t b);
-void acc_look_item(struct acc_item *it, const struct acc_seen *r);
-int acc_look_op(struct acc_half *h, struct acc_op *op, const struct acc_seen *r,
+void acc_align_read_item(struct acc_align_item *it, const struct acc_seen *r);
+int acc_align_read_op(struct acc_half *h, struct acc_align_call *op, const struct acc_seen *r,
 	struct acc_str key, struct acc_err *e);
 /* The text of a field, or an empty string. */
-struct acc_str acc_look_text(const struct acc_val *v);
+struct acc_str acc_align_read_text(const struct acc_val *v);
 
 /* The places in the source from which operators are called, one table for each side. */
 struct acc_sites *acc_sites_new(struct acc_err *e);
@@ -146,8 +173,7 @@ uint32_t acc_sites_count(const struct acc_sites *s);
 uint32_t acc_sites_find(const struct acc_sites *s, struct acc_str id);
 uint64_t acc_site_hash(const struct acc_sites *s, uint32_t site);
 /* How alike two places are: 1 the same code all the way, about 0 or below: nothing in common. */
-double acc_sites_like(const struct acc_sites *a, uint32_t x, const struct acc_sites *b,
-	uint32_t y);
+double acc_sites_like(const struct acc_sites *a, uint32_t x, const struct acc_sites *b, uint32_t y);
 
 /* --- what the user says --- */
 /* Other names for what the device has; before anything is paired. */

@@ -2,25 +2,25 @@
 #include "align/impl.h"
 #include "acc/tensor.h"
 
-#include <stdlib.h>
-
-#define K(s) {s, sizeof(s) - 1}
-static const struct acc_str field[LOOK_N] = {K("name"), K("key"), K("op"), K("call"), K("pass"),
+#define K(s) \
+	{ \
+		s, sizeof(s) - 1 \
+	}
+static const struct acc_str field[READ_N] = {K("name"), K("key"), K("op"), K("call"), K("pass"),
 	K("io"), K("pos"), K("dtype"), K("dtype.raw"), K("type"), K("value"), K("shape"),
 	K("requires_grad"), K("step"), K("rank"), K("proc"), K("tag"), K("scope"), K("stack"),
 	K("s.max"), K("s.min"), K("s.mean"), K("s.norm"), K("stat.max"), K("stat.min"),
-	K("stat.mean"), K("stat.norm"), K("s.hash"), K("stat.crc32"), K("stat.md5"),
-	K("stat.xor")};
+	K("stat.mean"), K("stat.norm"), K("s.hash"), K("stat.crc32"), K("stat.md5"), K("stat.xor")};
 #undef K
 
 /* Where the fields stand in records with the keys of this one. */
 static void
 find_fields(struct acc_fields *f, const struct acc_rec *r)
 {
-	for (int k = 0; k < LOOK_N; k++)
-		f->at[k] = LOOK_NONE;
+	for (int k = 0; k < READ_N; k++)
+		f->at[k] = READ_NONE;
 	for (uint32_t i = r->n; i-- > 0;)
-		for (int k = 0; k < LOOK_N; k++)
+		for (int k = 0; k < READ_N; k++)
 			if (acc_str_eq(r->f[i].key, field[k]))
 				f->at[k] = (uint16_t)i;
 	f->tensor = acc_rec_is(r, "tensor");
@@ -45,13 +45,13 @@ fields_of(struct acc_half *h, uint32_t keys, const struct acc_rec *r, struct acc
 static void
 collect(const struct acc_rec *r, const struct acc_fields *f, struct acc_seen *s)
 {
-	for (int k = 0; k < LOOK_N; k++)
-		s->v[k] = f->at[k] == LOOK_NONE ? NULL : &r->f[f->at[k]].v;
+	for (int k = 0; k < READ_N; k++)
+		s->v[k] = f->at[k] == READ_NONE ? NULL : &r->f[f->at[k]].v;
 	s->kind = r->kind;
 }
 
 struct acc_str
-acc_look_text(const struct acc_val *v)
+acc_align_read_text(const struct acc_val *v)
 {
 	return v != NULL && v->type == ACC_V_TEXT ? v->s : (struct acc_str){"", 0};
 }
@@ -77,7 +77,7 @@ hash2(struct acc_str s, struct acc_str t)
 }
 
 uint64_t
-acc_place(struct acc_str io, struct acc_str pos)
+acc_position(struct acc_str io, struct acc_str pos)
 {
 	return hash2(io, pos);
 }
@@ -135,17 +135,17 @@ io_number(struct acc_str s)
 
 /* The data type that the operator saw. */
 static void
-describe_dtype(struct acc_half *h, struct acc_item *it, const struct acc_seen *s)
+describe_dtype(struct acc_half *h, struct acc_align_item *it, const struct acc_seen *s)
 {
-	struct acc_str dtype = acc_look_text(s->v[LOOK_RAW]);
+	struct acc_str dtype = acc_align_read_text(s->v[READ_RAW]);
 	if (dtype.n == 0)
-		dtype = acc_look_text(s->v[LOOK_DTYPE]);
+		dtype = acc_align_read_text(s->v[READ_DTYPE]);
 	it->has_dtype = dtype.n > 0;
 	it->num = ACC_NODTYPE;
 	if (!it->has_dtype)
 		dtype = it->tensor ? ACC_STR("None")
-				   : arg_class(acc_look_text(s->v[LOOK_TYPE]), s->v[LOOK_VALUE],
-					     acc_look_text(s->v[LOOK_POS]));
+				   : arg_class(acc_align_read_text(s->v[READ_TYPE]),
+					     s->v[READ_VALUE], acc_align_read_text(s->v[READ_POS]));
 	it->dtype = (uint32_t)hash(dtype);
 	/* Most often it is that of the record before. */
 	if (it->has_dtype && it->dtype != h->dtype) {
@@ -157,14 +157,16 @@ describe_dtype(struct acc_half *h, struct acc_item *it, const struct acc_seen *s
 }
 
 static void
-describe(struct acc_half *h, struct acc_item *it, bool tensor, const struct acc_seen *s,
+describe(struct acc_half *h, struct acc_align_item *it, bool tensor, const struct acc_seen *s,
 	struct acc_str key)
 {
-	struct acc_str row = acc_look_text(s->v[LOOK_NAME]), io = acc_look_text(s->v[LOOK_IO]);
-	struct acc_str pos = acc_look_text(s->v[LOOK_POS]), type = acc_look_text(s->v[LOOK_TYPE]);
-	const struct acc_val *shape = s->v[LOOK_SHAPE];
+	struct acc_str row = acc_align_read_text(s->v[READ_NAME]),
+		       io = acc_align_read_text(s->v[READ_IO]);
+	struct acc_str pos = acc_align_read_text(s->v[READ_POS]),
+		       type = acc_align_read_text(s->v[READ_TYPE]);
+	const struct acc_val *shape = s->v[READ_SHAPE];
 	bool grad;
-	*it = (struct acc_item){.mate = ACC_NOMATE, .tensor = tensor, .grad = -1};
+	*it = (struct acc_align_item){.mate = ACC_NOMATE, .tensor = tensor, .grad = -1};
 	it->row = it->name = hash(row);
 	if (key.n > 0 && row.n >= key.n && memcmp(row.p, key.p, key.n) == 0)
 		it->row = hash((struct acc_str){row.p + key.n, row.n - key.n});
@@ -172,54 +174,36 @@ describe(struct acc_half *h, struct acc_item *it, bool tensor, const struct acc_
 	/* The only output of a call has no number in ptdbg and number 0 in msprobe. */
 	if (pos.n == 0 && it->io != ACC_IO_NONE)
 		pos = ACC_STR("0");
-	it->place = io.n == 0 ? it->row : acc_place(io, pos);
+	it->position = io.n == 0 ? it->row : acc_position(io, pos);
 	it->has_shape = shape != NULL && shape->type == ACC_V_INTS;
 	if (it->has_shape)
 		it->shape = acc_hash(shape->ints, shape->n * sizeof *shape->ints);
 	if (type.n > 0)
 		it->type = (uint32_t)hash(last_part(type));
-	if (acc_as_bool(s->v[LOOK_GRAD], &grad))
+	if (acc_as_bool(s->v[READ_GRAD], &grad))
 		it->grad = grad;
 	describe_dtype(h, it, s);
 }
 
-void *
-acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e)
-{
-	if (n <= *cap)
-		return p;
-	size_t want = *cap < 64 ? 64 : *cap;
-	while (want < n)
-		want *= 2;
-	p = realloc(p, want * size);
-	if (p == NULL)
-		acc_fail(e, ACC_ENOMEM, "out of memory");
-	else
-		*cap = want;
-	return p;
-}
-
 /* The number of the group that a record belongs to, or < 0. */
 static int64_t
-group_of(struct acc_half *h, const struct acc_seen *s, bool global,
-	struct acc_err *e)
+group_of(struct acc_half *h, const struct acc_seen *s, bool global, struct acc_err *e)
 {
 	struct acc_group_id id = {.step = INT64_MIN, .kind = WHO_GLOBAL};
 	if (!global) {
-		id.step = integer(s->v[LOOK_STEP], INT64_MIN);
-		id.kind = acc_as_int(s->v[LOOK_RANK], &id.who)	 ? WHO_RANK
-			  : acc_as_int(s->v[LOOK_PROC], &id.who) ? WHO_PROC
-							 : WHO_UNKNOWN;
+		id.step = integer(s->v[READ_STEP], INT64_MIN);
+		id.kind = acc_as_int(s->v[READ_RANK], &id.who)   ? WHO_RANK
+			  : acc_as_int(s->v[READ_PROC], &id.who) ? WHO_PROC
+								 : WHO_UNKNOWN;
 	}
 	if (h->ix.nop > 0) {
 		uint32_t last = h->ix.op[h->ix.nop - 1].group;
 		if (memcmp(&h->group[last].id, &id, sizeof id) == 0)
 			return last;
 	}
-	uint64_t *g = acc_map_put(&h->groups, (struct acc_str){(char *)&id, sizeof id},
-		UINT64_MAX);
+	uint64_t *g = acc_map_put(&h->groups, (struct acc_str){(char *)&id, sizeof id}, UINT64_MAX);
 	if (g == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	if (*g != UINT64_MAX)
 		return (int64_t)*g;
 	struct acc_group *p = acc_grow(h->group, &h->group_cap, h->ngroup + 1, sizeof *p, e);
@@ -232,48 +216,49 @@ group_of(struct acc_half *h, const struct acc_seen *s, bool global,
 }
 
 static int
-new_op(struct acc_half *h, const struct acc_fields *f, const struct acc_seen *s,
-	struct acc_str key, struct acc_err *e)
+new_op(struct acc_half *h, const struct acc_fields *f, const struct acc_seen *s, struct acc_str key,
+	struct acc_err *e)
 {
-	struct acc_op *op = acc_grow(h->ix.op, &h->op_cap, (size_t)h->ix.nop + 1, sizeof *op, e);
+	struct acc_align_call *op = acc_grow(h->ix.op, &h->op_cap, (size_t)h->ix.nop + 1,
+		sizeof *op, e);
 	if (op == NULL)
 		return ACC_ENOMEM;
 	h->ix.op = op;
 	op += h->ix.nop++;
-	*op = (struct acc_op){.call = -1, .first = h->ix.nitem, .mate = ACC_NOMATE,
+	*op = (struct acc_align_call){.call = -1,
+		.first = h->ix.nitem,
+		.mate = ACC_NOMATE,
 		.site = ACC_NOMATE};
 	if (f->scalar) {
-		op->call = integer(s->v[LOOK_STEP], -1);
+		op->call = integer(s->v[READ_STEP], -1);
 		op->base = hash2(s->kind, key);
 	} else if (f->param) {
 		op->base = hash2(s->kind, key);
 	} else {
-		op->call = integer(s->v[LOOK_CALL], -1);
-		if (acc_str_is(acc_look_text(s->v[LOOK_PASS]), "backward"))
+		op->call = integer(s->v[READ_CALL], -1);
+		if (acc_str_is(acc_align_read_text(s->v[READ_PASS]), "backward"))
 			op->pass = ACC_PASS_BACKWARD;
-		else if (acc_str_is(acc_look_text(s->v[LOOK_PASS]), "grad"))
+		else if (acc_str_is(acc_align_read_text(s->v[READ_PASS]), "grad"))
 			op->pass = ACC_PASS_GRAD;
-		int rc = acc_look_op(h, op, s, key, e);
+		int rc = acc_align_read_op(h, op, s, key, e);
 		if (rc < 0)
 			return rc;
 	}
 	h->key.n = 0;
-	return acc_buf_add(&h->key, key.p, key.n) < 0
-		       ? acc_fail(e, ACC_ENOMEM, "out of memory")
-		       : 0;
+	return acc_buf_add(&h->key, key.p, key.n) < 0 ? acc_nomem(e) : 0;
 }
 
 /* Does the record belong to the op call before it? Not if it stands in the same place as the
  * first one of that: then the call was made again. */
 static bool
-same_op(const struct acc_half *h, uint32_t group, struct acc_str key, uint64_t place)
+same_op(const struct acc_half *h, uint32_t group, struct acc_str key, uint64_t position)
 {
 	if (h->ix.nop == 0)
 		return false;
-	const struct acc_op *op = &h->ix.op[h->ix.nop - 1];
+	const struct acc_align_call *op = &h->ix.op[h->ix.nop - 1];
 	return op->group == group && h->key.n == key.n &&
 	       (key.n == 0 || memcmp(h->key.p, key.p, key.n) == 0) &&
-	       h->ix.item[op->first].place != place;
+	       h->ix.item[op->first].position != position;
 }
 
 static int
@@ -287,32 +272,32 @@ add(struct acc_align *al, enum acc_side side, const struct acc_rec *r, bool glob
 	if (f == NULL)
 		return ACC_ENOMEM;
 	collect(r, f, &s);
-	struct acc_str key = acc_look_text(s.v[LOOK_KEY]);
+	struct acc_str key = acc_align_read_text(s.v[READ_KEY]);
 	if (f->scalar)
-		key = acc_look_text(s.v[LOOK_TAG]);
+		key = acc_align_read_text(s.v[READ_TAG]);
 	else if (key.n == 0)
-		key = acc_look_text(s.v[LOOK_NAME]);
+		key = acc_align_read_text(s.v[READ_NAME]);
 	int64_t g = group_of(h, &s, global, e);
 	if (g < 0)
 		return (int)g;
 	if (h->ix.nitem >= UINT32_MAX - 1)
 		return acc_fail(e, ACC_ELIMIT, "more than %u records", UINT32_MAX - 1);
-	struct acc_item *it = acc_grow(h->ix.item, &h->item_cap, (size_t)h->ix.nitem + 1,
+	struct acc_align_item *it = acc_grow(h->ix.item, &h->item_cap, (size_t)h->ix.nitem + 1,
 		sizeof *it, e);
 	if (it == NULL)
 		return ACC_ENOMEM;
 	h->ix.item = it;
 	it += h->ix.nitem;
 	describe(h, it, f->tensor, &s, key);
-	if (global || !same_op(h, (uint32_t)g, key, it->place)) {
+	if (global || !same_op(h, (uint32_t)g, key, it->position)) {
 		int rc = new_op(h, f, &s, key, e);
 		if (rc < 0)
 			return rc;
 	}
-	struct acc_op *op = &h->ix.op[h->ix.nop - 1];
+	struct acc_align_call *op = &h->ix.op[h->ix.nop - 1];
 	op->group = (uint32_t)g;
 	if (!global)
-		acc_look_item(it, &s);
+		acc_align_read_item(it, &s);
 	const uint64_t chain[2] = {op->names, it->name};
 	op->names = acc_hash(chain, sizeof chain);
 	int rc = acc_store_put(h->store, r, (uint32_t)keys, &it->at, e);
@@ -324,8 +309,7 @@ add(struct acc_align *al, enum acc_side side, const struct acc_rec *r, bool glob
 }
 
 int
-acc_align_add(struct acc_align *al, enum acc_side side, const struct acc_rec *r,
-	struct acc_err *e)
+acc_align_add(struct acc_align *al, enum acc_side side, const struct acc_rec *r, struct acc_err *e)
 {
 	struct acc_half *h = &al->h[side];
 	if (acc_rec_is(r, "tensor") || acc_rec_is(r, "arg"))

@@ -27,7 +27,7 @@ sort(struct acc_half *h, struct list *l, struct acc_err *e)
 {
 	l->g = malloc(((size_t)h->ngroup + 1) * sizeof(struct acc_group *));
 	if (l->g == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (uint32_t i = 0; i < h->ngroup; i++)
 		if (h->group[i].id.kind != WHO_GLOBAL)
 			l->g[l->n++] = &h->group[i];
@@ -147,8 +147,7 @@ count_free(const struct list *l, const struct acc_join *u, int s, bool *procs)
 
 /* Pair what is free, in order; on both sides it is as much. */
 static void
-in_order(struct acc_align *al, const struct list *a, const struct list *b,
-	const struct acc_join *u)
+in_order(struct acc_align *al, const struct list *a, const struct list *b, const struct acc_join *u)
 {
 	for (uint32_t i = 0, k = 0; i < a->n; i++) {
 		if (!is_free(u, 0, a->g[i]))

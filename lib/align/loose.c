@@ -24,7 +24,7 @@ look(struct loosely *l, struct loose *t, const struct acc_rec *r, const char *pr
 	struct acc_str path = path_of(r, prefix), dtype = acc_get_text(r, prefix, "dtype");
 	const char *p = acc_arena_copy(&l->mem, path.p, path.n);
 	if (p == NULL)
-		return acc_fail(l->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(l->e);
 	t->path = (struct acc_str){p, path.n};
 	int64_t sum;
 	if (acc_as_int(crc, &sum) && acc_get(r, prefix, "stride") == NULL)
@@ -49,11 +49,12 @@ collect(struct loosely *l, int side, const uint32_t *op, uint32_t nop)
 			n += s->h->ix.op[op[i]].n;
 	s->v = calloc(n + 1, sizeof *s->v);
 	if (s->v == NULL)
-		return acc_fail(l->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(l->e);
 	int rc = 0;
 	for (uint32_t i = 0; i < nop && rc >= 0; i++) {
-		const struct acc_op *o = &s->h->ix.op[op[i]];
-		for (uint32_t k = o->first; acc_op_is_loose(o) && k < o->first + o->n && rc >= 0; k++) {
+		const struct acc_align_call *o = &s->h->ix.op[op[i]];
+		for (uint32_t k = o->first; acc_op_is_loose(o) && k < o->first + o->n && rc >= 0;
+			k++) {
 			struct acc_rec *r;
 			s->all++;
 			if (s->h->ix.item[k].mate != ACC_NOMATE)
@@ -72,7 +73,7 @@ collect(struct loosely *l, int side, const uint32_t *op, uint32_t nop)
 
 void
 acc_loose_mate(struct loosely *l, const struct loose *x, const struct loose *y,
-	enum acc_item_how how)
+	enum acc_align_how how)
 {
 	struct acc_joined *j = l->j;
 	acc_mate_items(j, x->item, y->item);
@@ -129,11 +130,11 @@ run(const struct keyed *k, uint32_t i, uint32_t n)
 
 /* Pair equal keys that are as often on both sides, in order, or only count them. */
 static int64_t
-pair_keys(struct loosely *l, enum acc_item_how how, bool count_only)
+pair_keys(struct loosely *l, enum acc_align_how how, bool count_only)
 {
 	struct keyed *p = malloc(((size_t)l->s[0].n + l->s[1].n + 1) * sizeof *p);
 	if (p == NULL)
-		return acc_fail(l->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(l->e);
 	uint32_t n = sorted(&l->s[0], p);
 	struct keyed *q = p + n;
 	uint32_t m = sorted(&l->s[1], q);
@@ -143,7 +144,8 @@ pair_keys(struct loosely *l, enum acc_item_how how, bool count_only)
 		bool first = p[i].key <= q[t].key, second = p[i].key >= q[t].key;
 		for (uint32_t k = 0; first && second && ni == nt && k < ni; k++, pairs++)
 			if (!count_only)
-				acc_loose_mate(l, &l->s[0].v[p[i + k].at], &l->s[1].v[q[t + k].at], how);
+				acc_loose_mate(l, &l->s[0].v[p[i + k].at], &l->s[1].v[q[t + k].at],
+					how);
 		i += first ? ni : 0;
 		t += second ? nt : 0;
 	}
@@ -239,7 +241,7 @@ by_name(struct loosely *l, struct acc_maps *ru)
 /* --- content --- */
 
 static uint64_t
-content(const struct loose *t, const struct acc_item *it, int what)
+content(const struct loose *t, const struct acc_align_item *it, int what)
 {
 	if (!it->tensor || it->dims == 0)
 		return 0;
@@ -276,7 +278,7 @@ by_order(struct loosely *l)
 {
 	for (int s = 0; s < 2; s++)
 		for (uint32_t i = 0; i < l->s[s].n; i++) {
-			const struct acc_item *it = &l->s[s].h->ix.item[l->s[s].v[i].item];
+			const struct acc_align_item *it = &l->s[s].h->ix.item[l->s[s].v[i].item];
 			l->s[s].v[i].key = it->tensor && it->has_shape ? it->dims | 1 : 0;
 		}
 	int64_t n = pair_keys(l, ACC_HOW_ORDER, false);
@@ -305,7 +307,7 @@ by_rest(struct loosely *l)
 
 /* The same place on both sides, as where two files of one tensor are given. */
 static void
-by_place(struct loosely *l)
+by_position(struct loosely *l)
 {
 	for (uint32_t i = 0; i < l->s[0].n && l->s[0].n == l->s[1].n; i++)
 		acc_loose_mate(l, &l->s[0].v[i], &l->s[1].v[i], ACC_HOW_PLACE);
@@ -314,8 +316,7 @@ by_place(struct loosely *l)
 }
 
 int
-acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
-	struct acc_err *e)
+acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru, struct acc_err *e)
 {
 	struct loosely l = {.j = j, .e = e, .s = {{.h = &al->h[ACC_A]}, {.h = &al->h[ACC_B]}}};
 	int rc = collect(&l, 0, j->aop, j->na);
@@ -323,7 +324,7 @@ acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
 		rc = collect(&l, 1, j->bop, j->nb);
 	if (rc >= 0 && l.s[0].n > 0 && l.s[1].n > 0) {
 		if (l.s[0].all == 1 && l.s[1].all == 1)
-			by_place(&l);
+			by_position(&l);
 		rc = by_name(&l, ru);
 		if (rc >= 0)
 			rc = by_content(&l);

@@ -48,14 +48,14 @@ makes_up(const struct loose *pack, const struct loose *t, uint32_t n, uint32_t d
 
 /* Are the extremes of the packed tensor those of all parts, as far as they are known? */
 static bool
-same_extremes(const struct acc_item *pack, const struct loose_side *s, const struct loose *t,
+same_extremes(const struct acc_align_item *pack, const struct loose_side *s, const struct loose *t,
 	uint32_t n)
 {
 	float most = -INFINITY, least = INFINITY;
 	if ((pack->liked & 3) != 3)
 		return true;
 	for (uint32_t k = 0; k < n; k++) {
-		const struct acc_item *it = &s->h->ix.item[t[k].item];
+		const struct acc_align_item *it = &s->h->ix.item[t[k].item];
 		if ((it->liked & 3) != 3)
 			return true;
 		most = fmaxf(most, it->like[ACC_LIKE_MAX]);
@@ -68,7 +68,7 @@ same_extremes(const struct acc_item *pack, const struct loose_side *s, const str
 
 /* The best place of the parts of `pack` among those that are free: their number. */
 static uint32_t
-find(const struct loose_side *s, const struct loose *pack, const struct acc_item *item,
+find(const struct loose_side *s, const struct loose *pack, const struct acc_align_item *item,
 	uint32_t *at)
 {
 	uint32_t best = 0, words = 0;
@@ -111,7 +111,8 @@ one_way(struct loosely *l, int packs)
 			if (packs == ACC_A && k > 0 &&
 				acc_share(l->j->scratch, pack->item, t->item, k, l->e) < 0)
 				return ACC_ENOMEM;
-			acc_loose_mate(l, packs == ACC_A ? pack : t, packs == ACC_A ? t : pack, ACC_HOW_PART);
+			acc_loose_mate(l, packs == ACC_A ? pack : t, packs == ACC_A ? t : pack,
+				ACC_HOW_PART);
 		}
 	}
 	return 0;

@@ -10,7 +10,7 @@ acc_maps_new(struct acc_err *e)
 {
 	struct acc_maps *ru = calloc(1, sizeof *ru);
 	if (ru == NULL)
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 	return ru;
 }
 
@@ -76,7 +76,7 @@ add_row(struct acc_maps *ru, struct rule *r, struct acc_err *e)
 		uint64_t h = acc_hash(side[i], strlen(side[i]));
 		uint64_t *at = acc_map_put(map[i], (struct acc_str){(char *)&h, sizeof h}, self);
 		if (at == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		r->twice = r->twice || *at != self;
 		*at = self;
 	}
@@ -150,7 +150,7 @@ either(const struct acc_yaml *y, const char *const key[2])
 }
 
 static int
-add_places(struct acc_maps *ru, struct rule *r, const struct acc_yaml *y, const char *path,
+add_positions(struct acc_maps *ru, struct rule *r, const struct acc_yaml *y, const char *path,
 	struct acc_err *e)
 {
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
@@ -158,16 +158,17 @@ add_places(struct acc_maps *ru, struct rule *r, const struct acc_yaml *y, const 
 		if (a == NULL && b == NULL)
 			continue;
 		if (a == NULL || b == NULL || a->kind != ACC_YAML_LIST || b->kind != ACC_YAML_LIST)
-			return bad(path, y->line, "lists of arguments must be given for both sides", e);
+			return bad(path, y->line, "lists of arguments must be given for both sides",
+				e);
 		const struct acc_yaml *p = a->child, *q = b->child;
 		for (; scalar(p) && scalar(q); p = p->next, q = q->next) {
-			struct rule_place *pl = acc_alloc(&ru->mem, sizeof *pl);
+			struct rule_position *pl = acc_alloc(&ru->mem, sizeof *pl);
 			if (pl == NULL)
-				return acc_fail(e, ACC_ENOMEM, "out of memory");
-			pl->from = acc_place(acc_str(lists[i].io), acc_str(p->text));
-			pl->to = acc_place(acc_str(lists[i].io), acc_str(q->text));
-			pl->next = r->place[lists[i].n];
-			r->place[lists[i].n] = pl;
+				return acc_nomem(e);
+			pl->from = acc_position(acc_str(lists[i].io), acc_str(p->text));
+			pl->to = acc_position(acc_str(lists[i].io), acc_str(q->text));
+			pl->next = r->position[lists[i].n];
+			r->position[lists[i].n] = pl;
 		}
 		if (p != NULL || q != NULL)
 			return bad(path, a->line, "lists of arguments must be equally long", e);
@@ -181,7 +182,8 @@ add_apis(struct acc_maps *ru, const struct acc_yaml *list, const char *path, str
 {
 	int rc = 0;
 	for (const struct acc_yaml *y = list->child; y != NULL && rc == 0; y = y->next) {
-		const struct acc_yaml *a = acc_yaml_get(y, "ms_api"), *b = acc_yaml_get(y, "pt_api");
+		const struct acc_yaml *a = acc_yaml_get(y, "ms_api"),
+				      *b = acc_yaml_get(y, "pt_api");
 		if (!scalar(a) || !scalar(b))
 			return bad(path, y->line, "an API mapping needs ms_api and pt_api", e);
 		struct rule *r = acc_rule_add(ru, RULE_API, a->text, b->text, e);
@@ -189,7 +191,7 @@ add_apis(struct acc_maps *ru, const struct acc_yaml *list, const char *path, str
 			return ACC_ENOMEM;
 		r->where = path;
 		r->line = y->line;
-		rc = add_places(ru, r, y, path, e);
+		rc = add_positions(ru, r, y, path, e);
 	}
 	return rc;
 }
@@ -200,7 +202,7 @@ acc_maps_map(struct acc_maps *ru, const char *path, struct acc_err *e)
 	struct acc_yaml *y;
 	const char *name = acc_arena_copy(&ru->mem, path, strlen(path));
 	if (name == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	int rc = acc_yaml_read(path, &ru->mem, &y, e);
 	if (rc < 0 || y == NULL || y->null)
 		return rc;
@@ -239,7 +241,7 @@ substitution(struct acc_maps *ru, const char *text, struct acc_err *e)
 		s++;
 	to = part(ru, &s, text[1]);
 	if (from == NULL || to == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	if (!more || *s == '\0' || from[0] == '\0' || (s[1] != '\0' && strcmp(s + 1, "g") != 0))
 		return acc_fail(e, ACC_EUSAGE, "'%s' is not of the form s/REGEX/TEXT/", text);
 	struct rule *r = acc_rule_add(ru, RULE_REGEX, from, to, e);
@@ -263,13 +265,13 @@ one(struct acc_maps *ru, const char *text, struct acc_err *e)
 		return substitution(ru, text, e);
 	char *from = part(ru, &s, '=');
 	if (from == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	if (*s != '=') /* there is none, or it is quoted */
-		return acc_fail(e, ACC_EUSAGE, "'%s' is neither OLD=NEW nor s/REGEX/TEXT/ nor @FILE",
-			text);
+		return acc_fail(e, ACC_EUSAGE,
+			"'%s' is neither OLD=NEW nor s/REGEX/TEXT/ nor @FILE", text);
 	char *to = acc_arena_copy(&ru->mem, s + 1, strlen(s + 1));
 	if (to == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	return acc_rule_add(ru, RULE_PREFIX, from, to, e) == NULL ? ACC_ENOMEM : 0;
 }
 

@@ -9,23 +9,23 @@
 enum rule_kind { RULE_ROW, RULE_API, RULE_CELL, RULE_LAYER, RULE_PREFIX, RULE_REGEX };
 
 /* Arguments of an API, device and bench, by the hash of their places. */
-struct rule_place {
+struct rule_position {
 	uint64_t from, to;
-	struct rule_place *next;
+	struct rule_position *next;
 };
 
 struct rule {
 	enum rule_kind kind;
 	const char *from, *to; /* to: NULL in a data mapping for a row without partner */
 	const char *class;     /* of a layer: in modules of this class; "" at the top */
-	struct rule_place *place[ACC_NIO]; /* of an API */
-	bool listed[ACC_NIO];  /* an argument that is not listed has no partner */
+	struct rule_position *position[ACC_NIO]; /* of an API */
+	bool listed[ACC_NIO];                    /* an argument that is not listed has no partner */
 	regex_t re;
 	bool compiled, everywhere;
-	bool twice;            /* another row has the same partner */
-	uint32_t hits;         /* names that it changed; 2: several */
-	uint64_t last;         /* the module that it changed last */
-	const char *where;     /* file, or NULL for the command line */
+	bool twice;        /* another row has the same partner */
+	uint32_t hits;     /* names that it changed; 2: several */
+	uint64_t last;     /* the module that it changed last */
+	const char *where; /* file, or NULL for the command line */
 	uint32_t line;
 };
 

@@ -6,26 +6,25 @@
 #include <stdlib.h>
 
 static uint64_t
-row(const struct acc_item *it)
+row(const struct acc_align_item *it)
 {
 	return it->row;
 }
 
 /* Recomputation and another order of autograd renumber backward calls; so count them. */
 static int
-number(const struct acc_index *ix, const uint32_t *op, uint32_t n, uint64_t *id,
-	struct acc_err *e)
+number(const struct acc_index *ix, const uint32_t *op, uint32_t n, uint64_t *id, struct acc_err *e)
 {
 	struct acc_map seen = {0};
 	int rc = 0;
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
-		const struct acc_op *o = &ix->op[op[i]];
+		const struct acc_align_call *o = &ix->op[op[i]];
 		uint64_t key[2] = {o->base, (uint64_t)o->call};
 		if (o->pass == ACC_PASS_BACKWARD && o->call >= 0) {
 			const struct acc_str s = {(const char *)&o->base, sizeof o->base};
 			uint64_t *count = acc_map_put(&seen, s, 0);
 			if (count == NULL)
-				rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+				rc = acc_nomem(e);
 			else
 				key[1] = (*count)++;
 		}
@@ -42,15 +41,14 @@ low(int8_t t)
 }
 
 /* Between frameworks only the class of a type counts: int, float, bool, complex. */
-static char
-class(int8_t t)
+static char class(int8_t t)
 {
 	char c = t < 0 ? '\0' : acc_dtypes[t].cls;
 	return c == 'U' ? 'I' : c;
 }
 
 static bool
-gate(const struct acc_item *x, const struct acc_item *y, bool cross)
+gate(const struct acc_align_item *x, const struct acc_align_item *y, bool cross)
 {
 	return x->dtype == y->dtype || (low(x->num) && low(y->num)) ||
 	       (cross && class(x->num) != '\0' && class(x->num) == class(y->num));
@@ -61,7 +59,7 @@ pair(struct acc_joined *j, struct acc_err *e)
 {
 	uint64_t *id = malloc(((size_t)j->na + j->nb + 1) * sizeof *id);
 	if (id == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	int rc = number(j->a, j->aop, j->na, id, e);
 	if (rc == 0)
 		rc = number(j->b, j->bop, j->nb, id + j->na, e);
@@ -69,9 +67,9 @@ pair(struct acc_joined *j, struct acc_err *e)
 		rc = acc_mate_calls(j, id, id + j->na, row, "msprobe", 1, e);
 	free(id);
 	for (uint32_t i = 0; i < j->na && rc == 0; i++) {
-		const struct acc_op *op = &j->a->op[j->aop[i]];
+		const struct acc_align_call *op = &j->a->op[j->aop[i]];
 		for (uint32_t k = op->first; k < op->first + op->n; k++) {
-			struct acc_item *x = &j->a->item[k];
+			struct acc_align_item *x = &j->a->item[k];
 			if (x->mate == ACC_NOMATE || gate(x, &j->b->item[x->mate], j->cross))
 				continue;
 			j->b->item[x->mate].mate = ACC_NOMATE;
@@ -84,5 +82,11 @@ pair(struct acc_joined *j, struct acc_err *e)
 const struct acc_aligner acc_aligner_msprobe = {
 	.name = "msprobe",
 	.help = "the same row name, backward calls numbered anew; data types must agree",
+	.pair = pair,
+};
+
+const struct acc_aligner acc_aligner_msprobe_8_3 = {
+	.name = "msprobe-8.3",
+	.help = "the same as msprobe",
 	.pair = pair,
 };

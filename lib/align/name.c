@@ -1,16 +1,16 @@
-/* The default: op calls with the same name pair, and in them what stands in the same place. */
+/* Op calls with the same name pair, and in them what stands in the same place. */
 #include "align/impl.h"
 
 #include <stdlib.h>
 
 static uint64_t
-place(const struct acc_item *it)
+position(const struct acc_align_item *it)
 {
-	return it->place;
+	return it->position;
 }
 
 static uint64_t
-name_of(const struct acc_op *op)
+name_of(const struct acc_align_call *op)
 {
 	const uint64_t id[2] = {op->base, (uint64_t)op->call};
 	return acc_hash(id, sizeof id);
@@ -28,15 +28,15 @@ count(struct acc_map *at, struct tally *t, const struct acc_index *ix, const uin
 	uint32_t n, int side, struct acc_err *e)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		const struct acc_op *o = &ix->op[op[i]];
+		const struct acc_align_call *o = &ix->op[op[i]];
 		const struct acc_str key = {(const char *)&o->base, sizeof o->base};
 		if (o->pass == ACC_PASS_OTHER)
 			continue;
-		uint64_t *place_of = acc_map_put(at, key, at->n);
-		if (place_of == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
-		t[*place_of].n[side]++;
-		t[*place_of].paired |= o->mate != ACC_NOMATE;
+		uint64_t *tally_of = acc_map_put(at, key, at->n);
+		if (tally_of == NULL)
+			return acc_nomem(e);
+		t[*tally_of].n[side]++;
+		t[*tally_of].paired |= o->mate != ACC_NOMATE;
 	}
 	return 0;
 }
@@ -48,7 +48,7 @@ select_calls(const struct acc_map *at, const struct tally *t, const struct acc_i
 {
 	uint32_t k = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct acc_op *o = &ix->op[op[i]];
+		const struct acc_align_call *o = &ix->op[op[i]];
 		const struct acc_str key = {(const char *)&o->base, sizeof o->base};
 		const uint64_t *p = o->pass == ACC_PASS_OTHER ? NULL : acc_map_get(at, key);
 		if (p == NULL || t[*p].paired || t[*p].n[0] != t[*p].n[1])
@@ -69,7 +69,7 @@ by_order(struct acc_joined *j, uint64_t *id, struct acc_err *e)
 	size_t n = (size_t)j->na + j->nb + 1;
 	struct tally *t = calloc(n, sizeof *t);
 	uint32_t *op = malloc(n * sizeof *op);
-	int rc = t == NULL || op == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	int rc = t == NULL || op == NULL ? acc_nomem(e) : 0;
 	if (rc == 0)
 		rc = count(&at, t, j->a, j->aop, j->na, 0, e);
 	if (rc == 0)
@@ -80,7 +80,7 @@ by_order(struct acc_joined *j, uint64_t *id, struct acc_err *e)
 		k.bop = op + j->na;
 		k.na = select_calls(&at, t, j->a, j->aop, j->na, op, id);
 		k.nb = select_calls(&at, t, j->b, j->bop, j->nb, op + j->na, id + j->na);
-		rc = acc_mate_calls(&k, id, id + j->na, place, "order", 0.9, e);
+		rc = acc_mate_calls(&k, id, id + j->na, position, "order", 0.9, e);
 	}
 	acc_map_release(&at);
 	free(t);
@@ -93,12 +93,12 @@ pair(struct acc_joined *j, struct acc_err *e)
 {
 	uint64_t *id = malloc(((size_t)j->na + j->nb + 1) * sizeof *id);
 	if (id == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (uint32_t i = 0; i < j->na; i++)
 		id[i] = name_of(&j->a->op[j->aop[i]]);
 	for (uint32_t i = 0; i < j->nb; i++)
 		id[j->na + i] = name_of(&j->b->op[j->bop[i]]);
-	int rc = acc_mate_calls(j, id, id + j->na, place, "name", 1, e);
+	int rc = acc_mate_calls(j, id, id + j->na, position, "name", 1, e);
 	if (rc == 0)
 		rc = by_order(j, id, e);
 	free(id);

@@ -17,26 +17,30 @@ acc_scratch_free(struct acc_scratch *s)
 }
 
 int
-acc_share(struct acc_scratch *s, uint32_t a, uint32_t b, uint32_t place, struct acc_err *e)
+acc_share(struct acc_scratch *s, uint32_t a, uint32_t b, uint32_t nth, struct acc_err *e)
 {
-	struct acc_shared *p = acc_grow(s->share, &s->share_cap, (size_t)s->nshare + 1, sizeof *p, e);
+	struct acc_shared_texts *p = acc_grow(s->share, &s->share_cap, (size_t)s->nshare + 1,
+		sizeof *p, e);
 	if (p == NULL)
 		return ACC_ENOMEM;
 	s->share = p;
-	p[s->nshare++] = (struct acc_shared){a, b, place};
+	p[s->nshare++] = (struct acc_shared_texts){a, b, nth};
 	return 0;
 }
 
 const struct acc_how acc_item_hows[ACC_HOW_N] = {[ACC_HOW_NAME] = {"name", 1},
-	[ACC_HOW_RULE] = {"rule", 1}, [ACC_HOW_PATH] = {"path", 0.9},
-	[ACC_HOW_CONTENT] = {"content", 0.9}, [ACC_HOW_PART] = {"part", 0.8},
+	[ACC_HOW_RULE] = {"rule", 1},
+	[ACC_HOW_PATH] = {"path", 0.9},
+	[ACC_HOW_CONTENT] = {"content", 0.9},
+	[ACC_HOW_PART] = {"part", 0.8},
 	[ACC_HOW_FUSED] = {"fused", 0.8},
-	[ACC_HOW_ORDER] = {"order", 0.5}, [ACC_HOW_PLACE] = {"place", 0.8}};
+	[ACC_HOW_ORDER] = {"order", 0.5},
+	[ACC_HOW_PLACE] = {"place", 0.8}};
 
 void
 acc_mate_ops(struct acc_joined *j, uint32_t a, uint32_t b, const char *how, double sure)
 {
-	struct acc_op *x = &j->a->op[a], *y = &j->b->op[b];
+	struct acc_align_call *x = &j->a->op[a], *y = &j->b->op[b];
 	x->mate = b;
 	y->mate = a;
 	x->how = y->how = how;
@@ -136,9 +140,9 @@ room(struct acc_scratch *s, size_t n, struct acc_err *e)
 
 int
 acc_mate_by(struct acc_joined *j, uint32_t a, uint32_t b,
-	uint64_t (*id)(const struct acc_item *), struct acc_err *e)
+	uint64_t (*id)(const struct acc_align_item *), struct acc_err *e)
 {
-	const struct acc_op *x = &j->a->op[a], *y = &j->b->op[b];
+	const struct acc_align_call *x = &j->a->op[a], *y = &j->b->op[b];
 	struct acc_scratch *s = j->scratch;
 	int rc = room(s, (size_t)x->n + y->n + 1, e);
 	if (rc < 0)
@@ -156,11 +160,12 @@ acc_mate_by(struct acc_joined *j, uint32_t a, uint32_t b,
 
 int
 acc_mate_calls(struct acc_joined *j, const uint64_t *ida, const uint64_t *idb,
-	uint64_t (*id)(const struct acc_item *), const char *how, double sure, struct acc_err *e)
+	uint64_t (*id)(const struct acc_align_item *), const char *how, double sure,
+	struct acc_err *e)
 {
 	uint32_t *mate = malloc(((size_t)j->na + 1) * sizeof *mate);
 	if (mate == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	int rc = acc_pair_equal(j->scratch, ida, j->na, idb, j->nb, mate, e);
 	for (uint32_t i = 0; i < j->na && rc >= 0; i++) {
 		if (mate[i] == ACC_NOMATE)

@@ -15,7 +15,7 @@ struct queue {
 	uint32_t *next, *last;    /* the next position of the same names; of a first, the last */
 };
 
-static const struct acc_op *
+static const struct acc_align_call *
 at(const struct queue *q, uint32_t i)
 {
 	return &q->ix->op[q->op[i]];
@@ -28,7 +28,7 @@ begin(struct queue *q, const struct acc_index *ix, const uint32_t *op, uint32_t 
 	*q = (struct queue){.ix = ix, .op = op, .n = n};
 	q->next = malloc(((size_t)n + 1) * sizeof *q->next);
 	q->last = malloc(((size_t)n + 1) * sizeof *q->last);
-	return q->next == NULL || q->last == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	return q->next == NULL || q->last == NULL ? acc_nomem(e) : 0;
 }
 
 static void
@@ -40,14 +40,14 @@ end(struct queue *q)
 }
 
 static struct acc_str
-names(const struct acc_op *op)
+names(const struct acc_align_call *op)
 {
 	return (struct acc_str){(const char *)&op->names, sizeof op->names};
 }
 
 /* The first position that waits under these names, or NOMATE. Forgets those given up. */
 static uint32_t
-waiting(const struct queue *q, const struct acc_op *op)
+waiting(const struct queue *q, const struct acc_align_call *op)
 {
 	uint64_t *first = acc_map_get(&q->first, names(op));
 	while (first != NULL && *first != 0 && *first - 1 < q->begin) {
@@ -69,7 +69,7 @@ take(struct queue *q, struct acc_err *e)
 	if (head == ACC_NOMATE) {
 		uint64_t *first = acc_map_put(&q->first, names(at(q, i)), 0);
 		if (first == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		*first = (uint64_t)i + 1;
 		q->last[i] = i;
 	} else {
@@ -80,7 +80,7 @@ take(struct queue *q, struct acc_err *e)
 }
 
 static bool
-types_agree(const struct acc_item *x, const struct acc_item *y)
+types_agree(const struct acc_align_item *x, const struct acc_align_item *y)
 {
 	bool half = x->num == ACC_F16 || y->num == ACC_F16;
 	int8_t other = x->num == ACC_F16 ? y->num : x->num;
@@ -92,8 +92,8 @@ types_agree(const struct acc_item *x, const struct acc_item *y)
 static bool
 same_structure(const struct queue *a, uint32_t i, const struct queue *b, uint32_t k)
 {
-	const struct acc_op *x = at(a, i), *y = at(b, k);
-	const struct acc_item *p = &a->ix->item[x->first], *q = &b->ix->item[y->first];
+	const struct acc_align_call *x = at(a, i), *y = at(b, k);
+	const struct acc_align_item *p = &a->ix->item[x->first], *q = &b->ix->item[y->first];
 	bool equal = true;
 	uint32_t in = 0;
 	if (x->n != y->n)
@@ -120,7 +120,7 @@ search(const struct queue *p, uint32_t i, const struct queue *q)
 static void
 mate(struct acc_joined *j, uint32_t a, uint32_t b)
 {
-	const struct acc_op *x = &j->a->op[a], *y = &j->b->op[b];
+	const struct acc_align_call *x = &j->a->op[a], *y = &j->b->op[b];
 	acc_mate_ops(j, a, b, "ptdbg", 1);
 	for (uint32_t t = 0; t < x->n; t++)
 		acc_mate_items(j, x->first + t, y->first + t);

@@ -8,17 +8,18 @@
 static int
 put(struct acc_buf *out, const char *p, size_t n, struct acc_err *e)
 {
-	return acc_buf_add(out, p, n) < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	return acc_buf_add(out, p, n) < 0 ? acc_nomem(e) : 0;
 }
 
 /* The replacement, with \1 to \9 and & as sed has them. */
 static int
-expand(struct acc_buf *out, const char *to, const char *s, const regmatch_t *m,
-	struct acc_err *e)
+expand(struct acc_buf *out, const char *to, const char *s, const regmatch_t *m, struct acc_err *e)
 {
 	int rc = 0;
 	for (; *to != '\0' && rc == 0; to++) {
-		int k = *to == '&' ? 0 : *to == '\\' && to[1] >= '0' && to[1] <= '9' ? *++to - '0' : -1;
+		int k = *to == '&'                                    ? 0
+			: *to == '\\' && to[1] >= '0' && to[1] <= '9' ? *++to - '0'
+								      : -1;
 		if (k < 0)
 			rc = put(out, *to == '\\' && to[1] != '\0' ? ++to : to, 1, e);
 		else if (m[k].rm_so >= 0)
@@ -34,7 +35,8 @@ substitute(const struct rule *r, const char *s, struct acc_buf *out, struct acc_
 	regmatch_t m[10];
 	bool any = false;
 	int rc = 0;
-	while (rc == 0 && (!any || r->everywhere) && regexec(&r->re, s, 10, m, any ? REG_NOTBOL : 0) == 0) {
+	while (rc == 0 && (!any || r->everywhere) &&
+		regexec(&r->re, s, 10, m, any ? REG_NOTBOL : 0) == 0) {
 		any = true;
 		rc = put(out, s, (size_t)m[0].rm_so, e);
 		if (rc == 0)
@@ -132,7 +134,7 @@ acc_maps_path(struct acc_maps *ru, struct acc_str *text, struct acc_arena *mem, 
 	int rc = rename_text(ru, *text, &now, &next, e);
 	char *p = rc <= 0 ? NULL : acc_arena_copy(mem, now.p, now.n);
 	if (rc > 0 && p == NULL)
-		rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+		rc = acc_nomem(e);
 	if (rc > 0)
 		*text = (struct acc_str){p, (uint32_t)now.n};
 	acc_buf_release(&now);
@@ -163,7 +165,7 @@ acc_maps_tag(struct acc_maps *ru, struct acc_rec *r, struct acc_err *e)
 		rc = acc_put(r, "", "tag.raw", acc_text(tag));
 	if (rc == 0)
 		rc = acc_put(r, "", "tag", acc_ctext(now));
-	return rc < 0 ? acc_fail(e, rc, "out of memory") : 1;
+	return rc < 0 ? acc_rec_fail(e, rc) : 1;
 }
 
 /* --- layers --- */
@@ -178,7 +180,7 @@ classes(const struct acc_names *names, struct acc_map *class, struct acc_err *e)
 			continue;
 		path = acc_module_split(text, &c);
 		if (acc_map_put(class, path, acc_hash(c.p, c.n)) == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 	}
 	return 0;
 }
@@ -219,7 +221,8 @@ layer(struct acc_maps *ru, const struct acc_map *class, struct acc_str s, struct
 		if (at > 0)
 			rc = put(out, ".", 1, e);
 		if (rc == 0)
-			rc = r != NULL ? put(out, r->to, strlen(r->to), e) : put(out, s.p + at, n, e);
+			rc = r != NULL ? put(out, r->to, strlen(r->to), e)
+				       : put(out, s.p + at, n, e);
 		if (r != NULL) {
 			r->hits++;
 			changed = 1;
@@ -269,7 +272,7 @@ rename_all(struct apply *ap)
 
 /* The module of an op call, and in it the operator, under the rules for layers. */
 static int
-relayer(struct apply *ap, struct acc_op *op)
+relayer(struct apply *ap, struct acc_align_call *op)
 {
 	struct acc_str class, api, path, name = ap->h->names.v[op->op_text].text;
 	api = name;
@@ -299,7 +302,7 @@ relayer(struct apply *ap, struct acc_op *op)
 			i--;
 		struct acc_str last = {now.p + i, now.n - i};
 		if (!acc_str_eq(last, api))
-			op->family = acc_family(last);
+			op->family = acc_op_family(last);
 		now.n = i > 0 ? i - 1 : 0;
 	}
 	now = acc_module_strip(now);
@@ -309,25 +312,25 @@ relayer(struct apply *ap, struct acc_op *op)
 
 /* An operator under another name, with its arguments in other places. */
 static void
-reapi(const struct apply *ap, struct acc_op *op, const struct rule *r)
+reapi(const struct apply *ap, struct acc_align_call *op, const struct rule *r)
 {
 	struct acc_str to = acc_str(r->to);
 	op->name = acc_hash(to.p, to.n);
-	op->family = acc_family(to);
+	op->family = acc_op_family(to);
 	for (uint32_t i = op->first; i < op->first + op->n; i++) {
-		struct acc_item *it = &ap->h->ix.item[i];
+		struct acc_align_item *it = &ap->h->ix.item[i];
 		int io = it->io == ACC_IO_KW ? ACC_IO_IN : it->io;
-		const struct rule_place *p = r->place[io];
+		const struct rule_position *p = r->position[io];
 		if (!r->listed[io])
 			continue;
-		while (p != NULL && p->from != it->place)
+		while (p != NULL && p->from != it->position)
 			p = p->next;
-		it->place = p != NULL ? p->to : acc_hash_pair(it->place, 0);
+		it->position = p != NULL ? p->to : acc_hash_pair(it->position, 0);
 	}
 }
 
 static int
-apply_op(struct apply *ap, struct acc_op *op)
+apply_op(struct apply *ap, struct acc_align_call *op)
 {
 	bool named = acc_op_is_named(op);
 	if (named && ap->renamed[op->op_text] != 0)
@@ -359,11 +362,9 @@ acc_maps_names(struct acc_maps *ru, struct acc_half *a, struct acc_err *e)
 	ap.renamed = calloc(n, sizeof *ap.renamed);
 	ap.scope = calloc(n, sizeof *ap.scope);
 	ap.use = calloc(n, sizeof *ap.use);
-	int rc = ap.renamed == NULL || ap.scope == NULL || ap.use == NULL
-			 ? acc_fail(e, ACC_ENOMEM, "out of memory")
-			 : 0;
+	int rc = ap.renamed == NULL || ap.scope == NULL || ap.use == NULL ? acc_nomem(e) : 0;
 	for (uint32_t i = 0; i < a->ix.nop && rc == 0; i++) {
-		const struct acc_op *op = &a->ix.op[i];
+		const struct acc_align_call *op = &a->ix.op[i];
 		if (op->pass_name != 0 && acc_op_is_named(op))
 			ap.use[op->op_text] = true;
 		if (op->pass_name != 0 && op->scope_text != ACC_NOMATE)

@@ -24,19 +24,19 @@ static int
 find(struct acc_maps *ru, const struct acc_joined *j, struct acc_map *at, struct acc_err *e)
 {
 	for (uint32_t i = 0; i < j->nb; i++) {
-		const struct acc_op *op = &j->b->op[j->bop[i]];
+		const struct acc_align_call *op = &j->b->op[j->bop[i]];
 		for (uint32_t k = op->first; k < op->first + op->n; k++) {
 			uint64_t name = j->b->item[k].name;
 			if (rule_of(ru, &ru->to, name) != NULL &&
 				acc_map_put(at, key(&name), (uint64_t)j->bop[i] << 32 | k) == NULL)
-				return acc_fail(e, ACC_ENOMEM, "out of memory");
+				return acc_nomem(e);
 		}
 	}
 	return 0;
 }
 
 static void
-part(struct acc_joined *j, struct acc_item *x, struct acc_item *other)
+part(struct acc_joined *j, struct acc_align_item *x, struct acc_align_item *other)
 {
 	(void)j;
 	if (x->mate != ACC_NOMATE)
@@ -69,7 +69,7 @@ acc_maps_rows(struct acc_maps *ru, struct acc_joined *j, bool items, struct acc_
 		return 0;
 	int rc = find(ru, j, &at, e);
 	for (uint32_t i = 0; i < j->na && rc == 0; i++) {
-		const struct acc_op *op = &j->a->op[j->aop[i]];
+		const struct acc_align_call *op = &j->a->op[j->aop[i]];
 		for (uint32_t k = op->first; k < op->first + op->n; k++) {
 			struct rule *r = rule_of(ru, &ru->row, j->a->item[k].name);
 			if (r == NULL)
@@ -98,8 +98,8 @@ acc_maps_report(const struct acc_maps *ru, acc_maps_fn *fn, void *arg)
 	int rc = 0;
 	for (uint32_t i = 0; i < ru->n && rc >= 0; i++) {
 		const struct rule *r = &ru->v[i];
-		const char *what = r->twice	     ? "names a row that another line names, too"
-				   : r->hits == 0    ? "was never used"
+		const char *what = r->twice       ? "names a row that another line names, too"
+				   : r->hits == 0 ? "was never used"
 				   : r->kind == RULE_CELL && r->hits > 1 ? "fits several names"
 									 : NULL;
 		if (what == NULL)

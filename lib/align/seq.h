@@ -8,24 +8,29 @@ enum { SEQ_INS = 4 };
 
 /* One forward op call, as the alignment sees it. */
 struct call {
-	uint64_t out, in;  /* shapes: of the tensors that come out, in order; that go in, in any */
-	uint64_t dims;     /* of what comes out, whatever the order of axes */
+	uint64_t out, in; /* shapes: of the tensors that come out, in order; that go in, in any */
+	uint64_t dims;    /* of what comes out, whatever the order of axes */
 	uint64_t name, family, scope;
-	uint64_t alias;    /* another name, as learned; 0: none */
-	uint64_t leaf;     /* content of what goes in and no call before made; 0: unknown */
+	uint64_t alias;        /* another name, as learned; 0: none */
+	uint64_t leaf;         /* content of what goes in and no call before made; 0: unknown */
 	float like[ACC_NLIKE]; /* of the first tensor that comes out */
 	uint8_t liked;
 	uint32_t site;
 	uint32_t from[SEQ_INS]; /* which results its first inputs are (seq_out), or ACC_NOMATE */
-	uint32_t moved;    /* which result of an earlier call it only hands on, or ACC_NOMATE */
-	uint32_t op;       /* of the index */
+	uint32_t moved; /* which result of an earlier call it only hands on, or ACC_NOMATE */
+	uint32_t op;    /* of the index */
 };
 
 /* How two calls were found to belong together. */
 enum seq_how {
-	SEQ_SOURCE, SEQ_WEIGHTS, SEQ_ORDER, SEQ_LIKENESS, SEQ_RULE,
+	SEQ_SOURCE,
+	SEQ_WEIGHTS,
+	SEQ_ORDER,
+	SEQ_LIKENESS,
+	SEQ_RULE,
 	SEQ_PACKED, /* see acc_seq_packed */
-	SEQ_FUSED_A, SEQ_FUSED_B /* one call of this side against several of the other */
+	SEQ_FUSED_A,
+	SEQ_FUSED_B /* one call of this side against several of the other */
 };
 
 /* A call whose result is packed, and those that make the parts: op calls. */
@@ -39,13 +44,13 @@ struct seq {
 	struct acc_joined *j;
 	struct call *a, *b;
 	uint32_t na, nb;
-	uint32_t *ma, *mb;  /* the mate of each call, or ACC_NOMATE */
-	uint32_t npair;     /* pairs that were made, some of them twice */
-	uint8_t *how;       /* of each call of a that has a mate */
-	bool modules;       /* calls of modules, not of operators */
-	bool flow;          /* the origin of inputs counts */
-	bool loose;         /* what comes out may have another shape */
-	int8_t *near;       /* tenths of points for two sites, nsite[0] x nsite[1]; NULL: too many */
+	uint32_t *ma, *mb; /* the mate of each call, or ACC_NOMATE */
+	uint32_t npair;    /* pairs that were made, some of them twice */
+	uint8_t *how;      /* of each call of a that has a mate */
+	bool modules;      /* calls of modules, not of operators */
+	bool flow;         /* the origin of inputs counts */
+	bool loose;        /* what comes out may have another shape */
+	int8_t *near;      /* tenths of points for two sites, nsite[0] x nsite[1]; NULL: too many */
 	uint32_t nsite[2];
 	struct seq_pack *pack;
 	uint32_t npack;
@@ -55,8 +60,14 @@ struct seq {
 
 /* Points are in tenths. Two calls of the same operator with the same shapes have 55 if nothing
  * else is known of them. */
-enum { SEQ_NEVER = -1000, SEQ_GAP = -6, SEQ_ACCEPT = 10, SEQ_LOOSE = 20, SEQ_SURE = 55,
-	SEQ_CERTAIN = 75 };
+enum {
+	SEQ_NEVER = -1000,
+	SEQ_GAP = -6,
+	SEQ_ACCEPT = 10,
+	SEQ_LOOSE = 20,
+	SEQ_SURE = 55,
+	SEQ_CERTAIN = 75
+};
 
 /* The number of a result of a call. */
 enum { SEQ_OUTS = 16 };
@@ -80,7 +91,7 @@ int acc_seq_flow(const struct seq *s, uint32_t x, uint32_t y);
  * others, 0 unknown. */
 int acc_seq_origin(const struct seq *s, uint32_t p, uint32_t q);
 /* Is it a tensor that goes into a call? */
-bool acc_seq_is_input(const struct acc_item *it);
+bool acc_seq_is_input(const struct acc_align_item *it);
 
 /* Pair what is alike and as often on both sides. */
 int acc_seq_anchors(struct seq *s);

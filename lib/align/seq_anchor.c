@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum key { KEY_SITE, KEY_SITE_FAMILY, KEY_SITE_ONLY, KEY_LEAF, KEY_SCOPE, NKEY };
+enum key { KEY_LINE, KEY_SITE, KEY_SITE_FAMILY, KEY_SITE_ONLY, KEY_LEAF, KEY_SCOPE, NKEY };
 
 /* 0: nothing can be said of this call in this way. */
 static uint64_t
@@ -14,6 +14,13 @@ key_of(const struct seq *s, const struct acc_sites *sites, const struct call *c,
 	bool sited = c->site != ACC_NOMATE;
 	(void)s;
 	switch (k) {
+	case KEY_LINE: /* whatever the shapes */
+		if (!sited)
+			return 0;
+		id[1] = c->name;
+		id[2] = acc_site_hash(sites, c->site);
+		id[3] = c->scope;
+		break;
 	case KEY_SITE:
 	case KEY_SITE_FAMILY:
 	case KEY_SITE_ONLY:
@@ -70,26 +77,19 @@ list(const struct seq *s, const struct acc_sites *sites, const struct call *c, u
 	return m;
 }
 
-/* Pair a group. Its order can be another on the two sides, but values tell. */
-static void
-pair_group(struct seq *s, const struct keyed *p, const struct keyed *q, uint32_t n, enum key k)
-{
-	bool weak = k >= KEY_LEAF;
-	if (weak && n > 1 && k != KEY_SCOPE)
-		return;
-	for (uint32_t i = 0; i < n; i++) {
-		int v = acc_seq_score(s, p[i].call, q[i].call);
-		if (v > (weak ? SEQ_SURE : SEQ_ACCEPT))
-			acc_seq_mate(s, p[i].call, q[i].call, k < KEY_LEAF ? SEQ_SOURCE : SEQ_WEIGHTS);
-	}
-}
+/* A group that both sides have: p[0..n) and q[0..n). */
+typedef int group_fn(struct seq *s, const struct keyed *p, const struct keyed *q, uint32_t n,
+	enum key k, void *arg);
 
-static void
-round_of(struct seq *s, enum key k, struct keyed *p, struct keyed *q)
+/* Each group that is as large on both sides, of those calls that are free. 0 or < 0. */
+static int
+each_group(struct seq *s, enum key k, struct keyed *p, group_fn *f, void *arg)
 {
+	struct keyed *q = p + s->na;
 	uint32_t n = list(s, s->j->a->sites, s->a, s->na, s->ma, k, p);
 	uint32_t m = list(s, s->j->b->sites, s->b, s->nb, s->mb, k, q);
-	for (uint32_t i = 0, t = 0; i < n && t < m;) {
+	int rc = 0;
+	for (uint32_t i = 0, t = 0; i < n && t < m && rc == 0;) {
 		uint32_t ni = 1, nt = 1;
 		while (i + ni < n && p[i + ni].key == p[i].key)
 			ni++;
@@ -101,21 +101,158 @@ round_of(struct seq *s, enum key k, struct keyed *p, struct keyed *q)
 			t += nt;
 		} else {
 			if (ni == nt)
-				pair_group(s, &p[i], &q[t], ni, k);
+				rc = f(s, &p[i], &q[t], ni, k, arg);
 			i += ni;
 			t += nt;
 		}
 	}
+	return rc;
+}
+
+/* Pair a group. Its order can be another on the two sides, but values tell. */
+static int
+pair_group(struct seq *s, const struct keyed *p, const struct keyed *q, uint32_t n, enum key k,
+	void *arg)
+{
+	bool weak = k >= KEY_LEAF;
+	(void)arg;
+	if (weak && n > 1 && k != KEY_SCOPE)
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		int v = acc_seq_score(s, p[i].call, q[i].call);
+		if (v > (weak ? SEQ_SURE : SEQ_ACCEPT))
+			acc_seq_mate(s, p[i].call, q[i].call,
+				k < KEY_LEAF ? SEQ_SOURCE : SEQ_WEIGHTS);
+	}
+	return 0;
+}
+
+/* --- shapes that hang on numbers ---
+ *
+ * How many tokens an expert gets, how many places a mask has: of what one line calls as often on
+ * both sides, the n-th is the n-th, whatever its shapes, unless a weight or the origin of an input
+ * says otherwise. The same shapes in another order may as well be calls in another order: then one
+ * of these must speak for it. Such groups wait until the others are paired, and then go in the
+ * order of the device, so that the origins of most inputs are known. */
+
+#define WAITS (ACC_NOMATE - 1)
+
+struct waiting {
+	uint32_t first, at, n; /* the first call of a; of waits.call: n of a, then n of b */
+};
+
+struct waits {
+	struct waiting *v;
+	uint32_t *call;
+	uint32_t n, ncall;
+};
+
+static int
+hold(struct seq *s, const struct keyed *p, const struct keyed *q, uint32_t n, enum key k, void *arg)
+{
+	struct waits *w = arg;
+	bool alike = true;
+	(void)k;
+	for (uint32_t i = 0; i < n; i++)
+		alike &= s->a[p[i].call].out == s->b[q[i].call].out &&
+			 s->a[p[i].call].in == s->b[q[i].call].in;
+	if (alike)
+		return 0;
+	w->v[w->n++] = (struct waiting){p[0].call, w->ncall, n};
+	for (uint32_t i = 0; i < n; i++) {
+		s->ma[p[i].call] = s->mb[q[i].call] = WAITS;
+		w->call[w->ncall + i] = p[i].call;
+		w->call[w->ncall + n + i] = q[i].call;
+	}
+	w->ncall += 2 * n;
+	return 0;
+}
+
+static void
+let_go(struct seq *s, const struct waits *w)
+{
+	for (uint32_t g = 0; g < w->n; g++)
+		for (uint32_t i = 0; i < w->v[g].n; i++) {
+			s->ma[w->call[w->v[g].at + i]] = ACC_NOMATE;
+			s->mb[w->call[w->v[g].at + w->v[g].n + i]] = ACC_NOMATE;
+		}
+}
+
+/* Has another of these calls the weights of x, and y has others? In another dtype all have. */
+static bool
+elsewhere(const struct seq *s, const struct call *x, const struct call *y, const uint32_t *q,
+	uint32_t n)
+{
+	for (uint32_t i = 0; i < n && x->leaf != 0 && x->leaf != y->leaf; i++)
+		if (s->b[q[i]].leaf == x->leaf)
+			return true;
+	return false;
+}
+
+/* Is the n-th the n-th? */
+static bool
+in_order(const struct seq *s, const uint32_t *p, const uint32_t *q, uint32_t n)
+{
+	uint64_t shapes = 0;
+	bool spoken = false;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct call *x = &s->a[p[i]], *y = &s->b[q[i]];
+		int flow = acc_seq_flow(s, p[i], q[i]);
+		bool other = x->out != y->out || x->in != y->in;
+		if (flow < 0 || elsewhere(s, x, y, q, n))
+			return false;
+		spoken |= other && (flow > 0 || (x->leaf != 0 && x->leaf == y->leaf));
+		shapes += acc_hash_pair(x->out, x->in) - acc_hash_pair(y->out, y->in);
+	}
+	return spoken || shapes != 0;
+}
+
+static int
+by_first(const void *pa, const void *pb)
+{
+	const struct waiting *x = pa, *y = pb;
+	return (x->first > y->first) - (x->first < y->first);
+}
+
+static void
+pair_waiting(struct seq *s, struct waits *w)
+{
+	if (w->n > 1)
+		qsort(w->v, w->n, sizeof *w->v, by_first);
+	for (uint32_t g = 0; g < w->n; g++) {
+		const struct waiting *v = &w->v[g];
+		const uint32_t *p = &w->call[v->at], *q = p + v->n;
+		bool paired = in_order(s, p, q, v->n);
+		for (uint32_t i = 0; i < v->n && paired; i++)
+			acc_seq_mate(s, p[i], q[i], SEQ_SOURCE);
+	}
+}
+
+/* All that is free, from the most to the least that can be said. */
+static void
+rounds(struct seq *s, struct keyed *p)
+{
+	for (int k = KEY_SITE; k < KEY_SCOPE; k++)
+		each_group(s, k, p, pair_group, NULL);
 }
 
 int
 acc_seq_anchors(struct seq *s)
 {
-	struct keyed *p = malloc(((size_t)s->na + s->nb + 1) * sizeof *p);
-	if (p == NULL)
-		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
-	for (int k = 0; k < KEY_SCOPE; k++)
-		round_of(s, k, p, p + s->na);
+	size_t n = (size_t)s->na + s->nb + 1;
+	struct keyed *p = malloc(n * sizeof *p);
+	struct waits w = {.v = malloc(n * sizeof *w.v), .call = malloc(n * sizeof *w.call)};
+	int rc = p == NULL || w.v == NULL || w.call == NULL ? acc_nomem(s->e) : 0;
+	if (rc == 0) {
+		each_group(s, KEY_LINE, p, hold, &w);
+		rounds(s, p);
+		let_go(s, &w);
+		pair_waiting(s, &w);
+		if (w.n > 0)
+			rounds(s, p);
+	}
 	free(p);
-	return 0;
+	free(w.v);
+	free(w.call);
+	return rc;
 }

@@ -10,10 +10,10 @@ struct band {
 	const struct seq *s;
 	const uint32_t *x, *y; /* free calls */
 	uint32_t n, m;
-	uint32_t w;            /* width of the band */
+	uint32_t w; /* width of the band */
 	int32_t *row[2];
-	uint32_t *lo;          /* first column of each row */
-	uint8_t *step;         /* two bits a cell */
+	uint32_t *lo;  /* first column of each row */
+	uint8_t *step; /* two bits a cell */
 	size_t cap;
 };
 
@@ -39,7 +39,7 @@ room(struct band *d, struct acc_err *e)
 	d->lo = malloc(((size_t)d->n + 1) * sizeof *d->lo);
 	d->step = calloc(cells / 4 + 1, 1);
 	return d->row[0] == NULL || d->row[1] == NULL || d->lo == NULL || d->step == NULL
-		       ? acc_fail(e, ACC_ENOMEM, "out of memory")
+		       ? acc_nomem(e)
 		       : 0;
 }
 
@@ -72,10 +72,10 @@ fill(struct band *d, uint32_t i, const int32_t *up, int32_t *row)
 			from = LEFT;
 		}
 		if (i > 0 && col > 0 && k + shift >= 1 && k + shift - 1 < d->w) {
-			int p = d->s->flow
-					? acc_seq_points(d->s, d->x[i - 1], d->y[col - 1])
-					: acc_seq_score(d->s, d->x[i - 1], d->y[col - 1]);
-			if (p > (d->s->loose ? SEQ_LOOSE : SEQ_ACCEPT) && up[k + shift - 1] + p >= v) {
+			int p = d->s->flow ? acc_seq_points(d->s, d->x[i - 1], d->y[col - 1])
+					   : acc_seq_score(d->s, d->x[i - 1], d->y[col - 1]);
+			if (p > (d->s->loose ? SEQ_LOOSE : SEQ_ACCEPT) &&
+				up[k + shift - 1] + p >= v) {
 				v = up[k + shift - 1] + p;
 				from = DIAG;
 			}
@@ -137,7 +137,7 @@ chain(const struct seq *s, bool *keep)
 	uint32_t *tail = malloc(((size_t)s->na + 1) * sizeof *tail);
 	uint32_t *prev = malloc(((size_t)s->na + 1) * sizeof *prev);
 	uint32_t len = 0;
-	int rc = tail == NULL || prev == NULL ? acc_fail(s->e, ACC_ENOMEM, "out of memory") : 0;
+	int rc = tail == NULL || prev == NULL ? acc_nomem(s->e) : 0;
 	for (uint32_t i = 0; i < s->na && rc == 0; i++) {
 		uint32_t lo = 0, hi = len;
 		keep[i] = false;
@@ -167,8 +167,7 @@ acc_seq_between(struct seq *s)
 {
 	bool *keep = malloc((size_t)s->na + 1);
 	uint32_t *x = malloc(((size_t)s->na + s->nb + 1) * sizeof *x), *y = x + s->na;
-	int rc = keep == NULL || x == NULL ? acc_fail(s->e, ACC_ENOMEM, "out of memory")
-					   : chain(s, keep);
+	int rc = keep == NULL || x == NULL ? acc_nomem(s->e) : chain(s, keep);
 	for (uint32_t i = 0, k = 0; i <= s->na && rc == 0; i++, k++) {
 		uint32_t n = 0, m = 0;
 		for (; i < s->na && !keep[i]; i++)

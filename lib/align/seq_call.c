@@ -14,20 +14,20 @@ mix(uint64_t h)
 }
 
 bool
-acc_seq_is_input(const struct acc_item *it)
+acc_seq_is_input(const struct acc_align_item *it)
 {
 	return it->has_shape && (it->io == ACC_IO_IN || it->io == ACC_IO_KW);
 }
 
 /* What goes in: its shapes, where it comes from, and what was not made by any call. */
 static void
-inputs(struct call *c, const struct acc_op *op, const struct acc_item *item,
+inputs(struct call *c, const struct acc_align_call *op, const struct acc_align_item *item,
 	const struct acc_ids *made)
 {
 	uint32_t n = 0;
 	for (int i = 0; i < SEQ_INS; i++)
 		c->from[i] = ACC_NOMATE;
-	for (const struct acc_item *it = item; it < item + op->n; it++) {
+	for (const struct acc_align_item *it = item; it < item + op->n; it++) {
 		if (!acc_seq_is_input(it))
 			continue;
 		uint32_t who = it->print == 0 ? ACC_NOMATE : acc_ids_get(made, it->print);
@@ -41,9 +41,9 @@ inputs(struct call *c, const struct acc_op *op, const struct acc_item *item,
 }
 
 static bool
-goes_in(const struct acc_op *op, const struct acc_item *item, uint64_t print)
+goes_in(const struct acc_align_call *op, const struct acc_align_item *item, uint64_t print)
 {
-	for (const struct acc_item *it = item; it < item + op->n; it++)
+	for (const struct acc_align_item *it = item; it < item + op->n; it++)
 		if (it->print == print && acc_seq_is_input(it))
 			return true;
 	return false;
@@ -52,11 +52,11 @@ goes_in(const struct acc_op *op, const struct acc_item *item, uint64_t print)
 /* What comes out. What went in and comes out again, moved or copied, keeps its maker: then it
  * does not matter which side has more of such calls. */
 static int
-outputs(struct call *c, uint32_t self, const struct acc_op *op, const struct acc_item *item,
-	struct acc_ids *made, struct acc_err *e)
+outputs(struct call *c, uint32_t self, const struct acc_align_call *op,
+	const struct acc_align_item *item, struct acc_ids *made, struct acc_err *e)
 {
 	uint32_t which = 0;
-	for (const struct acc_item *it = item; it < item + op->n; it++) {
+	for (const struct acc_align_item *it = item; it < item + op->n; it++) {
 		if (!it->has_shape || it->io != ACC_IO_OUT)
 			continue;
 		const uint64_t chain[2] = {c->out, it->shape};
@@ -87,12 +87,15 @@ collect(const struct acc_index *ix, const uint32_t *op, uint32_t n, bool modules
 	struct acc_ids made = {0};
 	int rc = 0;
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
-		const struct acc_op *o = &ix->op[op[i]];
-		if (!o->forward || o->module != modules ||
-			(modules && o->mate != ACC_NOMATE))
+		const struct acc_align_call *o = &ix->op[op[i]];
+		if (!o->forward || o->module != modules || (modules && o->mate != ACC_NOMATE))
 			continue;
-		c[*nc] = (struct call){.op = op[i], .name = o->name, .family = o->family,
-			.scope = o->scope, .site = o->site, .moved = ACC_NOMATE};
+		c[*nc] = (struct call){.op = op[i],
+			.name = o->name,
+			.family = o->family,
+			.scope = o->scope,
+			.site = o->site,
+			.moved = ACC_NOMATE};
 		inputs(&c[*nc], o, ix->item + o->first, &made);
 		rc = outputs(&c[*nc], *nc, o, ix->item + o->first, &made, e);
 		(*nc)++;
@@ -111,7 +114,7 @@ compare_sites(struct seq *s)
 		return 0;
 	s->near = malloc(n * m);
 	if (s->near == NULL)
-		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(s->e);
 	s->nsite[0] = (uint32_t)n;
 	s->nsite[1] = (uint32_t)m;
 	for (uint32_t x = 0; x < n; x++)
@@ -151,7 +154,7 @@ acc_seq_calls(struct seq *s)
 	s->mb = malloc(nb * sizeof *s->mb);
 	s->how = calloc(na, 1);
 	if (s->how == NULL || s->a == NULL || s->b == NULL || s->ma == NULL || s->mb == NULL)
-		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(s->e);
 	memset(s->ma, 0xff, na * sizeof *s->ma);
 	memset(s->mb, 0xff, nb * sizeof *s->mb);
 	int rc = collect(j->a, j->aop, j->na, s->modules, s->a, &s->na, s->e);
@@ -255,8 +258,7 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 		v = x->dims == y->dims ? 0 : -10;
 	}
 	v += x->in == y->in ? 10 : -10;
-	v += x->name == y->name ? 25
-	     : x->family == y->family || x->alias == y->name ? 20 : -25;
+	v += x->name == y->name ? 25 : x->family == y->family || x->alias == y->name ? 20 : -25;
 	if (x->scope != 0 && y->scope != 0)
 		v += x->scope == y->scope ? 15 : -20;
 	if (x->leaf != 0 && y->leaf != 0)

@@ -21,10 +21,10 @@ struct fuse {
 bool
 acc_seq_moves(const struct acc_index *ix, const struct call *c)
 {
-	const struct acc_op *op = &ix->op[c->op];
+	const struct acc_align_call *op = &ix->op[c->op];
 	uint64_t in = 0, out = 0;
 	for (uint32_t i = op->first; i < op->first + op->n; i++) {
-		const struct acc_item *it = &ix->item[i];
+		const struct acc_align_item *it = &ix->item[i];
 		if (it->io == ACC_IO_IN && in == 0)
 			in = it->print;
 		if (it->io == ACC_IO_OUT && out == 0)
@@ -78,8 +78,7 @@ last_part(const struct fuse *f, uint32_t x, uint32_t lo, uint32_t hi, bool alone
 			continue;
 		bool blind = (c->liked & d->liked) == 0 && alone && last;
 		last = false;
-		if (c->out != d->out ||
-			!(acc_seq_value(c, d) >= 15 || blind || same_use(f, x, k)))
+		if (c->out != d->out || !(acc_seq_value(c, d) >= 15 || blind || same_use(f, x, k)))
 			continue;
 		if (!acc_seq_moves(f->q.ix, d))
 			return k;
@@ -150,7 +149,7 @@ acc_seq_fused(struct seq *s)
 {
 	uint32_t *was = malloc(((size_t)s->na + 1) * sizeof *was);
 	if (was == NULL)
-		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(s->e);
 	for (uint32_t i = 0; i < s->na; i++)
 		was[i] = doubtful(s, i) ? s->ma[i] : ACC_NOMATE;
 	for (uint32_t i = 0; i < s->na; i++)
@@ -172,7 +171,7 @@ acc_seq_fused(struct seq *s)
 static uint32_t
 input(const struct acc_index *ix, const struct call *c, uint32_t t)
 {
-	const struct acc_op *op = &ix->op[c->op];
+	const struct acc_align_call *op = &ix->op[c->op];
 	for (uint32_t i = op->first; i < op->first + op->n; i++)
 		if (acc_seq_is_input(&ix->item[i]) && t-- == 0)
 			return i;
@@ -187,7 +186,7 @@ same_input(const struct seq *s, const struct call *x, uint32_t t, const struct c
 	uint32_t i = input(s->j->a, x, t), k = input(s->j->b, y, u);
 	if (i == ACC_NOMATE || k == ACC_NOMATE)
 		return false;
-	const struct acc_item *p = &s->j->a->item[i], *q = &s->j->b->item[k];
+	const struct acc_align_item *p = &s->j->a->item[i], *q = &s->j->b->item[k];
 	if (p->mate != ACC_NOMATE || q->mate != ACC_NOMATE || p->dims != q->dims ||
 		(p->shape != q->shape && !moved))
 		return false;
@@ -216,13 +215,13 @@ mate_inputs(struct seq *s, uint32_t x, uint32_t y, bool moved)
 static void
 mate_parts(struct seq *s, uint32_t x, uint32_t y, bool moved)
 {
-	const struct acc_op *op = &s->j->a->op[s->a[x].op];
+	const struct acc_align_call *op = &s->j->a->op[s->a[x].op];
 	mate_inputs(s, x, y, moved);
 	for (uint32_t k = y; s->how[x] == SEQ_FUSED_A && k-- > 0 && s->mb[k] == ACC_NOMATE;)
 		mate_inputs(s, x, k, moved);
 	for (uint32_t i = x; s->how[x] == SEQ_FUSED_B && i-- > 0 && s->ma[i] == ACC_NOMATE;)
 		if (mate_inputs(s, i, y, moved)) {
-			struct acc_op *part = &s->j->a->op[s->a[i].op];
+			struct acc_align_call *part = &s->j->a->op[s->a[i].op];
 			part->how = op->how;
 			part->sure = op->sure;
 		}

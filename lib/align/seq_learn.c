@@ -40,7 +40,7 @@ acc_seq_learn(struct seq *s)
 	uint32_t n = 0;
 	int rc = 0;
 	if (v == NULL)
-		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(s->e);
 	for (uint32_t i = 0; i < s->na; i++)
 		if (s->ma[i] != ACC_NOMATE)
 			v[n++] = (struct votes){s->a[i].name, s->b[s->ma[i]].name, 1};
@@ -53,7 +53,7 @@ acc_seq_learn(struct seq *s)
 		if (v[best].n * 3 > all * 2 && v[best].name != v[best].other &&
 			acc_map_put(&alias, (struct acc_str){(char *)&v[best].name, sizeof v->name},
 				v[best].other) == NULL)
-			rc = acc_fail(s->e, ACC_ENOMEM, "out of memory");
+			rc = acc_nomem(s->e);
 		all = 0;
 	}
 	for (uint32_t i = 0; i < s->na && rc == 0; i++) {

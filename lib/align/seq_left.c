@@ -70,7 +70,7 @@ pair_kin(struct seq *s, const struct kin *p, uint32_t n, const struct kin *q, ui
 	size_t per = m < NEAREST ? m : NEAREST, nc = 0;
 	struct candidate *c = malloc((n * per + 1) * sizeof *c);
 	if (c == NULL)
-		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(s->e);
 	for (uint32_t i = 0, from = 0; i < n; i++) {
 		while (from + per < m && q[from + per / 2].call < where[p[i].call])
 			from++;
@@ -106,7 +106,7 @@ acc_seq_left(struct seq *s)
 {
 	struct kin *kin = malloc(((size_t)s->na + s->nb + 1) * sizeof *kin);
 	uint32_t *where = malloc(((size_t)s->na + 1) * sizeof *where);
-	int rc = kin == NULL || where == NULL ? acc_fail(s->e, ACC_ENOMEM, "out of memory") : 0;
+	int rc = kin == NULL || where == NULL ? acc_nomem(s->e) : 0;
 	uint32_t n = 0;
 	if (rc == 0) {
 		expected(s, where);
@@ -174,8 +174,8 @@ acc_seq_uncross(struct seq *s)
 /* Is there a call that takes a result of call `maker` of c, near behind it, and has a partner that
  * takes (1), or does not take (-1), a result of the other maker? 0: there is none. */
 static int
-same_use(const struct call *c, uint32_t n, const uint32_t *mate, uint32_t maker, const struct call *d,
-	uint32_t other)
+same_use(const struct call *c, uint32_t n, const uint32_t *mate, uint32_t maker,
+	const struct call *d, uint32_t other)
 {
 	enum { REACH = 64 };
 	int use = 0;
@@ -201,12 +201,12 @@ acc_seq_reject(struct seq *s)
 	for (uint32_t i = 0; i < s->na; i++) {
 		uint32_t k = s->ma[i];
 		if (k == ACC_NOMATE || s->how[i] == SEQ_RULE || s->how[i] == SEQ_PACKED ||
-			acc_seq_flow(s, i, k) >= 0 ||
-			acc_seq_value(&s->a[i], &s->b[k]) > -10)
+			acc_seq_flow(s, i, k) >= 0 || acc_seq_value(&s->a[i], &s->b[k]) > -10)
 			continue;
 		bool copies = acc_seq_moves(s->j->a, &s->a[i]) && acc_seq_moves(s->j->b, &s->b[k]);
-		int use = copies ? -1 : same_use(s->a, s->na, s->ma, i, s->b, k) +
-					same_use(s->b, s->nb, s->mb, k, s->a, i);
+		int use = copies ? -1
+				 : same_use(s->a, s->na, s->ma, i, s->b, k) +
+					   same_use(s->b, s->nb, s->mb, k, s->a, i);
 		if (use < 0)
 			s->ma[i] = s->mb[k] = ACC_NOMATE;
 	}

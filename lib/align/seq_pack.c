@@ -15,17 +15,17 @@ struct pack {
 };
 
 static bool
-is_place(const struct acc_item *it, enum acc_io io, uint64_t place)
+is_place(const struct acc_align_item *it, enum acc_io io, uint64_t position)
 {
-	return it->io == io && it->place == place && it->has_shape;
+	return it->io == io && it->position == position && it->has_shape;
 }
 
 static uint32_t
-find_item(const struct acc_index *ix, uint32_t op, enum acc_io io, uint64_t place)
+find_item(const struct acc_index *ix, uint32_t op, enum acc_io io, uint64_t position)
 {
-	const struct acc_op *o = &ix->op[op];
+	const struct acc_align_call *o = &ix->op[op];
 	for (uint32_t i = o->first; i < o->first + o->n; i++)
-		if (is_place(&ix->item[i], io, place))
+		if (is_place(&ix->item[i], io, position))
 			return i;
 	return ACC_NOMATE;
 }
@@ -34,7 +34,7 @@ find_item(const struct acc_index *ix, uint32_t op, enum acc_io io, uint64_t plac
 static uint64_t
 size(const struct acc_index *ix, uint32_t op)
 {
-	const struct acc_op *o = &ix->op[op];
+	const struct acc_align_call *o = &ix->op[op];
 	for (uint32_t i = o->first; i < o->first + o->n; i++)
 		if (ix->item[i].io == ACC_IO_OUT && ix->item[i].has_shape)
 			return ix->item[i].count;
@@ -58,11 +58,11 @@ mate(const struct pack *k, uint32_t packed, uint32_t part, uint32_t place)
 static int
 mate_item(const struct pack *k, uint32_t i, bool forward)
 {
-	const struct acc_item *it = &k->p->item[i];
+	const struct acc_align_item *it = &k->p->item[i];
 	uint32_t other[SEQ_PARTS];
 	uint64_t sum = 0;
 	for (uint32_t t = 0; t < k->n; t++) {
-		other[t] = find_item(k->q, k->part[t], it->io, it->place);
+		other[t] = find_item(k->q, k->part[t], it->io, it->position);
 		if (other[t] == ACC_NOMATE || k->q->item[other[t]].mate != ACC_NOMATE)
 			return 0;
 		sum += k->q->item[other[t]].count;
@@ -83,7 +83,7 @@ mate_item(const struct pack *k, uint32_t i, bool forward)
 static int
 mate_all(const struct pack *k, uint32_t op, bool forward)
 {
-	const struct acc_op *o = &k->p->op[op];
+	const struct acc_align_call *o = &k->p->op[op];
 	int rc = 0;
 	for (uint32_t i = o->first; i < o->first + o->n && rc == 0; i++)
 		if (k->p->item[i].has_shape)
@@ -101,8 +101,12 @@ acc_seq_unpack(struct seq *s, acc_seq_back_fn *back, void *arg)
 	for (uint32_t i = 0; i < s->npack && rc == 0; i++) {
 		const struct seq_pack *x = &s->pack[i];
 		uint32_t part[SEQ_PARTS], op = back(arg, x->b, x->op);
-		struct pack k = {.s = s, .b = x->b, .p = x->b ? s->j->b : s->j->a,
-			.q = x->b ? s->j->a : s->j->b, .part = x->part, .n = x->n};
+		struct pack k = {.s = s,
+			.b = x->b,
+			.p = x->b ? s->j->b : s->j->a,
+			.q = x->b ? s->j->a : s->j->b,
+			.part = x->part,
+			.n = x->n};
 		bool all = op != ACC_NOMATE;
 		rc = mate_all(&k, x->op, true);
 		for (uint32_t t = 0; t < x->n; t++)

@@ -5,31 +5,32 @@
 #include <stdlib.h>
 
 static uint64_t
-place(const struct acc_item *it)
+position(const struct acc_align_item *it)
 {
-	return it->place;
+	return it->position;
 }
 
 static uint64_t
-call_id(const struct acc_op *op)
+call_id(const struct acc_align_call *op)
 {
 	return acc_hash_pair(op->op_text, (uint64_t)op->call);
 }
 
 static int
-mate(struct acc_joined *j, uint32_t a, uint32_t b, const char *how, double sure,
-	struct acc_err *e)
+mate(struct acc_joined *j, uint32_t a, uint32_t b, const char *how, double sure, struct acc_err *e)
 {
 	acc_mate_ops(j, a, b, how, sure);
-	return acc_mate_by(j, a, b, place, e);
+	return acc_mate_by(j, a, b, position, e);
 }
 
 static double
 sure(const struct seq *s, uint32_t i)
 {
+	struct seq other = *s; /* where shapes hang on numbers, they may differ */
+	other.loose = true;
 	int v = s->how[i] >= SEQ_FUSED_A
 			? SEQ_SURE / 2 + acc_seq_value(&s->a[i], &s->b[s->ma[i]])
-			: acc_seq_points(s, i, s->ma[i]);
+			: acc_seq_points(s->how[i] == SEQ_SOURCE ? &other : s, i, s->ma[i]);
 	return v >= SEQ_CERTAIN ? 1 : v <= 0 ? 0 : (double)v / SEQ_CERTAIN;
 }
 
@@ -38,9 +39,9 @@ sure(const struct seq *s, uint32_t i)
 static void
 keep(struct acc_joined *j, uint32_t a, enum acc_io io)
 {
-	const struct acc_op *op = &j->a->op[a];
+	const struct acc_align_call *op = &j->a->op[a];
 	for (uint32_t i = op->first; i < op->first + op->n; i++) {
-		struct acc_item *it = &j->a->item[i];
+		struct acc_align_item *it = &j->a->item[i];
 		if (it->mate == ACC_NOMATE || it->io == io)
 			continue;
 		j->b->item[it->mate].mate = ACC_NOMATE;
@@ -69,19 +70,19 @@ apply(struct seq *s)
 
 /* Tables of calls by operator and number. Of several the first counts. */
 static int
-put(struct acc_ids *m, const struct acc_op *op, uint32_t v, struct acc_err *e)
+put(struct acc_ids *m, const struct acc_align_call *op, uint32_t v, struct acc_err *e)
 {
 	return acc_ids_put(m, call_id(op), v, false, e);
 }
 
 static uint32_t
-get(const struct acc_ids *m, const struct acc_op *op)
+get(const struct acc_ids *m, const struct acc_align_call *op)
 {
 	return acc_ids_get(m, call_id(op));
 }
 
 static bool
-backward(const struct seq *s, const struct acc_op *op)
+backward(const struct seq *s, const struct acc_align_call *op)
 {
 	return op->pass == ACC_PASS_BACKWARD && op->module == s->modules;
 }
@@ -125,11 +126,12 @@ follow(struct seq *s, const struct passes *p)
 	struct acc_joined *j = s->j;
 	int rc = 0;
 	for (uint32_t i = 0; i < j->na && rc >= 0; i++) {
-		const struct acc_op *op = &j->a->op[j->aop[i]];
-		uint32_t f = backward(s, op) && op->mate == ACC_NOMATE ? get(&p->fwd[0], op) : ACC_NOMATE;
+		const struct acc_align_call *op = &j->a->op[j->aop[i]];
+		uint32_t f = backward(s, op) && op->mate == ACC_NOMATE ? get(&p->fwd[0], op)
+								       : ACC_NOMATE;
 		if (f == ACC_NOMATE || s->ma[f] == ACC_NOMATE || s->how[f] == SEQ_PACKED)
 			continue;
-		const struct acc_op *fa = &j->a->op[s->a[f].op];
+		const struct acc_align_call *fa = &j->a->op[s->a[f].op];
 		uint32_t b = get(&p->back[1], &j->b->op[s->b[s->ma[f]].op]);
 		if (b != ACC_NOMATE && j->b->op[b].mate == ACC_NOMATE)
 			rc = mate(j, j->aop[i], b, fa->how, fa->sure, s->e);
@@ -146,9 +148,9 @@ outside(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uin
 {
 	uint32_t k = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct acc_op *o = &ix->op[op[i]];
-		bool inside = !o->module && (o->forward || (backward(s, o) &&
-							    get(fwd, o) != ACC_NOMATE));
+		const struct acc_align_call *o = &ix->op[op[i]];
+		bool inside = !o->module &&
+			      (o->forward || (backward(s, o) && get(fwd, o) != ACC_NOMATE));
 		if (o->mate == ACC_NOMATE && !inside)
 			out[k++] = op[i];
 	}
@@ -160,7 +162,7 @@ paths(const struct acc_index *ix, const uint32_t *op, uint32_t n, uint32_t *out,
 {
 	uint32_t k = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct acc_op *o = &ix->op[op[i]];
+		const struct acc_align_call *o = &ix->op[op[i]];
 		if (o->mate != ACC_NOMATE || (o->module && o->pass != ACC_PASS_GRAD) ||
 			acc_op_is_loose(o))
 			continue;
@@ -178,13 +180,13 @@ by_path(struct acc_joined *j, struct acc_err *e)
 	struct acc_joined k = *j;
 	uint64_t *id = malloc(((size_t)j->na + j->nb + 1) * sizeof *id);
 	uint32_t *op = malloc(((size_t)j->na + j->nb + 1) * sizeof *op);
-	int rc = id == NULL || op == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	int rc = id == NULL || op == NULL ? acc_nomem(e) : 0;
 	if (rc == 0) {
 		k.na = paths(j->a, j->aop, j->na, op, id);
 		k.nb = paths(j->b, j->bop, j->nb, op + k.na, id + k.na);
 		k.aop = op;
 		k.bop = op + k.na;
-		rc = acc_mate_calls(&k, id, id + k.na, place, "path", 0.9, e);
+		rc = acc_mate_calls(&k, id, id + k.na, position, "path", 0.9, e);
 	}
 	free(id);
 	free(op);
@@ -197,7 +199,7 @@ by_name(struct seq *s, const struct passes *p)
 	struct acc_joined k = *s->j;
 	uint32_t *op = malloc(((size_t)k.na + k.nb + 1) * sizeof *op);
 	if (op == NULL)
-		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(s->e);
 	k.aop = op;
 	k.na = outside(s, k.a, s->j->aop, s->j->na, &p->fwd[0], op);
 	k.bop = op + k.na;

@@ -33,7 +33,7 @@ acc_sites_new(struct acc_err *e)
 {
 	struct acc_sites *s = calloc(1, sizeof *s);
 	if (s == NULL)
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 	return s;
 }
 
@@ -69,10 +69,9 @@ static bool
 foreign(struct acc_str path)
 {
 	static const char *const in[] = {"-packages/torch/", "-packages/torch_npu/",
-		"-packages/mindspore/", "/torch/nn/modules/", "/mindspore/nn/",
-		"/mindspore/ops/", "/mindspore/common/", "/msprobe/", "/ptdbg_ascend/",
-		"/torch/utils/", "/torch/autograd/", "/torch/_", "<frozen", "/runpy.py",
-		"/contextlib.py"};
+		"-packages/mindspore/", "/torch/nn/modules/", "/mindspore/nn/", "/mindspore/ops/",
+		"/mindspore/common/", "/msprobe/", "/ptdbg_ascend/", "/torch/utils/",
+		"/torch/autograd/", "/torch/_", "<frozen", "/runpy.py", "/contextlib.py"};
 	for (size_t i = 0; i < sizeof in / sizeof *in; i++)
 		if (memmem(path.p, path.n, in[i], strlen(in[i])) != NULL)
 			return true;
@@ -146,13 +145,13 @@ add_frame(struct acc_sites *s, const struct frame *f, struct acc_err *e)
 	if (p == NULL)
 		return ACC_ENOMEM;
 	s->frame = p;
-	uint32_t *of = acc_grow(s->frame_of, &s->frame_of_cap, (size_t)s->nframe_of + 1,
-		sizeof *of, e);
+	uint32_t *of = acc_grow(s->frame_of, &s->frame_of_cap, (size_t)s->nframe_of + 1, sizeof *of,
+		e);
 	if (of == NULL)
 		return ACC_ENOMEM;
 	s->frame_of = of;
 	if (n == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	if (*n == s->nframe)
 		p[s->nframe++] = *f;
 	of[s->nframe_of++] = (uint32_t)*n;
@@ -188,7 +187,7 @@ acc_sites_add(struct acc_sites *s, const struct acc_rec *r, struct acc_err *e)
 		return ACC_ENOMEM;
 	s->site = p;
 	if (at == NULL || same == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	if (t.n == 0)
 		return 0;
 	*at = *same;
@@ -219,8 +218,9 @@ common(const struct frame *f, const struct frame *g)
 	uint64_t all = f->words | g->words;
 	if (f->code == g->code)
 		return 1;
-	return all == 0 ? 0 : (double)__builtin_popcountll(f->words & g->words) /
-				      __builtin_popcountll(all);
+	return all == 0 ? 0
+			: (double)__builtin_popcountll(f->words & g->words) /
+				  __builtin_popcountll(all);
 }
 
 double

@@ -3,4 +3,5 @@
 ROW(sequence)
 ROW(name)
 ROW(msprobe)
+ROW(msprobe_8_3)
 ROW(ptdbg)

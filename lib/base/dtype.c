@@ -31,20 +31,51 @@ static const struct {
 	const char *name;
 	enum acc_dtype t;
 } spelling[] = {
-	{"float64", ACC_F64}, {"double", ACC_F64}, {"float32", ACC_F32}, {"float", ACC_F32},
-	{"fp64", ACC_F64}, {"fp32", ACC_F32}, {"fp16", ACC_F16}, {"float16", ACC_F16},
-	{"half", ACC_F16}, {"bfloat16", ACC_BF16}, {"float8_e4m3fn", ACC_F8E4M3},
-	{"float8_e4m3", ACC_F8E4M3}, {"f8_e4m3", ACC_F8E4M3}, {"float8_e5m2", ACC_F8E5M2},
-	{"f8_e5m2", ACC_F8E5M2}, {"float8_e4m3fnuz", ACC_F8E4M3FNUZ},
-	{"f8_e4m3fnuz", ACC_F8E4M3FNUZ}, {"float8_e5m2fnuz", ACC_F8E5M2FNUZ},
-	{"f8_e5m2fnuz", ACC_F8E5M2FNUZ}, {"float8_e8m0fnu", ACC_F8E8M0},
-	{"f8_e8m0", ACC_F8E8M0}, {"hifloat8", ACC_HIF8}, {"int64", ACC_I64}, {"long", ACC_I64},
-	{"int32", ACC_I32}, {"int", ACC_I32}, {"int16", ACC_I16}, {"short", ACC_I16},
-	{"int8", ACC_I8}, {"char", ACC_I8}, {"uint64", ACC_U64}, {"uint32", ACC_U32},
-	{"uint16", ACC_U16}, {"uint8", ACC_U8}, {"byte", ACC_U8}, {"bool", ACC_BOOL},
-	{"bool_", ACC_BOOL}, {"complex32", ACC_C32}, {"complex64", ACC_C64},
-	{"complexfloat", ACC_C64}, {"cfloat", ACC_C64}, {"complex128", ACC_C128},
-	{"complexdouble", ACC_C128}, {"cdouble", ACC_C128}, {"complexhalf", ACC_C32},
+	{"float64", ACC_F64},
+	{"double", ACC_F64},
+	{"float32", ACC_F32},
+	{"float", ACC_F32},
+	{"fp64", ACC_F64},
+	{"fp32", ACC_F32},
+	{"fp16", ACC_F16},
+	{"float16", ACC_F16},
+	{"half", ACC_F16},
+	{"bfloat16", ACC_BF16},
+	{"float8_e4m3fn", ACC_F8E4M3},
+	{"float8_e4m3", ACC_F8E4M3},
+	{"f8_e4m3", ACC_F8E4M3},
+	{"float8_e5m2", ACC_F8E5M2},
+	{"f8_e5m2", ACC_F8E5M2},
+	{"float8_e4m3fnuz", ACC_F8E4M3FNUZ},
+	{"f8_e4m3fnuz", ACC_F8E4M3FNUZ},
+	{"float8_e5m2fnuz", ACC_F8E5M2FNUZ},
+	{"f8_e5m2fnuz", ACC_F8E5M2FNUZ},
+	{"float8_e8m0fnu", ACC_F8E8M0},
+	{"f8_e8m0", ACC_F8E8M0},
+	{"hifloat8", ACC_HIF8},
+	{"int64", ACC_I64},
+	{"long", ACC_I64},
+	{"int32", ACC_I32},
+	{"int", ACC_I32},
+	{"int16", ACC_I16},
+	{"short", ACC_I16},
+	{"int8", ACC_I8},
+	{"char", ACC_I8},
+	{"uint64", ACC_U64},
+	{"uint32", ACC_U32},
+	{"uint16", ACC_U16},
+	{"uint8", ACC_U8},
+	{"byte", ACC_U8},
+	{"bool", ACC_BOOL},
+	{"bool_", ACC_BOOL},
+	{"complex32", ACC_C32},
+	{"complex64", ACC_C64},
+	{"complexfloat", ACC_C64},
+	{"cfloat", ACC_C64},
+	{"complex128", ACC_C128},
+	{"complexdouble", ACC_C128},
+	{"cdouble", ACC_C128},
+	{"complexhalf", ACC_C32},
 	{"chalf", ACC_C32},
 };
 
@@ -85,10 +116,9 @@ acc_dtype_numpy(struct acc_str k)
 		char text[4];
 		enum acc_dtype t;
 	} row[] = {{"f2", ACC_F16}, {"f4", ACC_F32}, {"f8", ACC_F64}, {"i1", ACC_I8},
-		{"i2", ACC_I16}, {"i4", ACC_I32}, {"i8", ACC_I64}, {"u1", ACC_U8},
-		{"u2", ACC_U16}, {"u4", ACC_U32}, {"u8", ACC_U64}, {"b1", ACC_BOOL},
-		{"c8", ACC_C64}, {"c16", ACC_C128}, {"V2", ACC_BF16}, {"E2", ACC_BF16},
-		{"h2", ACC_BF16}};
+		{"i2", ACC_I16}, {"i4", ACC_I32}, {"i8", ACC_I64}, {"u1", ACC_U8}, {"u2", ACC_U16},
+		{"u4", ACC_U32}, {"u8", ACC_U64}, {"b1", ACC_BOOL}, {"c8", ACC_C64},
+		{"c16", ACC_C128}, {"V2", ACC_BF16}, {"E2", ACC_BF16}, {"h2", ACC_BF16}};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		if (acc_str_is(k, row[i].text))
 			return row[i].t;
@@ -161,4 +191,36 @@ acc_ref_check(const struct acc_ref *r, struct acc_err *e)
 	if (r->off > INT64_MAX || r->len > INT64_MAX || r->off + r->len > INT64_MAX)
 		return acc_fail(e, ACC_EFORMAT, "impossible offset");
 	return 0;
+}
+
+double
+acc_unit(enum acc_dtype t)
+{
+	if (t == ACC_NODTYPE || acc_dtypes[t].cls == 'I' || acc_dtypes[t].cls == 'U' ||
+		acc_dtypes[t].cls == 'B')
+		return 0;
+	switch (t) {
+	case ACC_C32:
+		t = ACC_F16;
+		break;
+	case ACC_C64:
+		t = ACC_F32;
+		break;
+	case ACC_C128:
+		t = ACC_F64;
+		break;
+	default:
+		break;
+	}
+	/* eps is the distance from 1 to the next number. The rms of a rounding to nearest is
+	 * eps / 2 / sqrt(3) at most; an operator in a 16-bit dtype rounds once, at its end,
+	 * one in f32 or f64 also on its way. */
+	return acc_dtypes[t].size <= 2 ? acc_dtypes[t].eps / 4 : acc_dtypes[t].eps / 2;
+}
+
+bool
+acc_unit_low(double unit)
+{
+	/* f32 has 2^-24, f16 2^-12. */
+	return unit > 0x1p-20;
 }

@@ -30,6 +30,12 @@ acc_fail(struct acc_err *e, int code, const char *fmt, ...)
 }
 
 int
+acc_nomem(struct acc_err *e)
+{
+	return acc_fail(e, ACC_ENOMEM, ACC_NOMEM_TEXT);
+}
+
+int
 acc_fail_at(struct acc_err *e, int code, uint64_t pos, const char *fmt, ...)
 {
 	va_list ap;

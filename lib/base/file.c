@@ -81,8 +81,9 @@ walk(int dirfd, const char *path, int flags)
 		memcpy(name, p, n);
 		name[n] = '\0';
 		p = component(p + n, &n);
-		fd = openat(dir, name, p == NULL ? flags | O_NOFOLLOW
-						 : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		fd = openat(dir, name,
+			p == NULL ? flags | O_NOFOLLOW
+				  : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		int err = fd < 0 ? link_errno(dir, name, errno) : 0;
 		if (dir != dirfd)
 			close(dir);
@@ -315,7 +316,7 @@ gather(DIR *d, struct acc_buf *list, struct acc_arena *m, struct acc_err *e)
 			continue;
 		const char *name = acc_arena_copy(m, entry->d_name, strlen(entry->d_name));
 		if (name == NULL || acc_buf_add(list, &name, sizeof name) < 0)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 	}
 }
 
@@ -336,7 +337,7 @@ acc_dir_list(int dirfd, const char ***names, struct acc_arena *m, struct acc_err
 		n = (int64_t)(list.n / sizeof **names);
 		*names = acc_alloc(m, list.n);
 		if (*names == NULL)
-			n = acc_fail(e, ACC_ENOMEM, "out of memory");
+			n = acc_nomem(e);
 		else if (n > 0) {
 			memcpy(*names, list.p, list.n);
 			qsort(*names, (size_t)n, sizeof **names, by_name);

@@ -71,11 +71,11 @@ f8(enum acc_dtype t, uint8_t x)
 double
 acc_load_f64(enum acc_dtype t, const void *p)
 {
-#define AS(type)                                                                         \
-	do {                                                                             \
-		type v;                                                                  \
-		memcpy(&v, p, sizeof v);                                                 \
-		return (double)v;                                                        \
+#define AS(type) \
+	do { \
+		type v; \
+		memcpy(&v, p, sizeof v); \
+		return (double)v; \
 	} while (0)
 	uint16_t h;
 	uint32_t w;

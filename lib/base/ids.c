@@ -18,7 +18,7 @@ grow(struct acc_ids *t, struct acc_err *e)
 	struct acc_ids more = {.cap = t->cap == 0 ? 256 : t->cap * 2, .n = t->n};
 	more.slot = calloc(more.cap, sizeof *more.slot);
 	if (more.slot == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (size_t i = 0; i < t->cap; i++)
 		if (t->slot[i].used)
 			*find(&more, t->slot[i].id) = t->slot[i];

@@ -98,6 +98,36 @@ acc_arena_release(struct acc_arena *m)
 	m->held = 0;
 }
 
+void *
+acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e)
+{
+	if (n <= *cap)
+		return p;
+	size_t want = *cap < 16 ? 16 : *cap, half = SIZE_MAX / 4 / size;
+	while (want < n && want <= half)
+		want *= 2;
+	void *q = want < n || want > half * 2 ? NULL : realloc(p, want * size);
+	if (q == NULL)
+		acc_nomem(e);
+	else
+		*cap = want;
+	return q;
+}
+
+int
+acc_by_double(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+int
+acc_by_float(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+	return (x > y) - (x < y);
+}
+
 int
 acc_buf_reserve(struct acc_buf *b, size_t more)
 {

@@ -33,7 +33,8 @@ places(struct acc_pick *w, const struct acc_rec *r)
 	locate(w, r, w->other);
 	if (r->shape == 0 || i != ACC_NOID || w->nshape == MOST_SHAPES)
 		return w->other;
-	struct acc_pick_shape *s = realloc(w->shape, ((size_t)w->nshape + 1) * sizeof *s);
+	struct acc_pick_shape *s = acc_grow(w->shape, &w->cap_shape, (size_t)w->nshape + 1,
+		sizeof *s, NULL);
 	if (s == NULL)
 		return NULL;
 	w->shape = s;

@@ -130,19 +130,24 @@ own(struct acc_arena *m, struct acc_val *v)
 	return 0;
 }
 
+int
+acc_rec_fail(struct acc_err *e, int rc)
+{
+	return acc_fail(e, rc, rc == ACC_ELIMIT ? "a record has too many fields" : ACC_NOMEM_TEXT);
+}
+
 struct acc_field *
 acc_rec_room(struct acc_rec *r, uint32_t n)
 {
 	r->shape = 0;
 	if (r->f == NULL || r->cap - r->n < n) {
-		uint32_t cap = r->cap == 0 ? 64 : r->cap * 2;
-		while (cap - r->n < n)
-			cap *= 2;
-		struct acc_field *f = realloc(r->f, cap * sizeof *f);
+		/* The first time all that most records need. */
+		size_t want = (size_t)r->n + n;
+		struct acc_field *f = acc_grow(r->f, &r->cap, want < 64 ? 64 : want, sizeof *f,
+			NULL);
 		if (f == NULL)
 			return NULL;
 		r->f = f;
-		r->cap = cap;
 	}
 	return r->f + r->n;
 }

@@ -53,8 +53,12 @@ uint32_t
 acc_char(struct acc_str s, int32_t *code)
 {
 	const unsigned char *p = (const unsigned char *)s.p;
-	uint32_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3
-								  : p[0] < 0xf5 ? 4 : 0;
+	uint32_t n = p[0] < 0x80   ? 1
+		     : p[0] < 0xc2 ? 0
+		     : p[0] < 0xe0 ? 2
+		     : p[0] < 0xf0 ? 3
+		     : p[0] < 0xf5 ? 4
+				   : 0;
 	*code = -1;
 	if (n == 0 || n > s.n)
 		return 1;
@@ -140,6 +144,18 @@ acc_glob(const char *pattern, struct acc_str s)
 }
 
 bool
+acc_word_in(const char *words, struct acc_str s)
+{
+	while (*words != '\0') {
+		size_t n = strcspn(words, " ");
+		if (n == s.n && memcmp(words, s.p, n) == 0)
+			return true;
+		words += n + (words[n] == ' ');
+	}
+	return false;
+}
+
+bool
 acc_str_int(struct acc_str s, int64_t *out)
 {
 	char buf[24];
@@ -194,8 +210,8 @@ acc_f64_repr(double v, char *buf, size_t size)
 	/* A normal number of up to 15 digits reads back; subnormals carry fewer. */
 	for (int prec = fabs(v) < 2.3e-308 ? 1 : 15; prec < 18; prec++) {
 		snprintf(digits, sizeof digits, "%.*e", prec - 1, v);
-		if (strtod(digits, NULL) == v || (prec < 17 && next_up(digits) &&
-							strtod(digits, NULL) == v))
+		if (strtod(digits, NULL) == v ||
+			(prec < 17 && next_up(digits) && strtod(digits, NULL) == v))
 			break;
 	}
 	/* d.ddddde+xx -> the digits without trailing zeros, and the exponent */
@@ -211,8 +227,8 @@ acc_f64_repr(double v, char *buf, size_t size)
 	const char *sign = signbit(v) ? "-" : "";
 	if (exp10 < -4 || exp10 >= 16) {
 		if (nd == 1)
-			return snprintf(buf, size, "%s%ce%c%02d", sign, d[0],
-				exp10 < 0 ? '-' : '+', abs(exp10));
+			return snprintf(buf, size, "%s%ce%c%02d", sign, d[0], exp10 < 0 ? '-' : '+',
+				abs(exp10));
 		return snprintf(buf, size, "%s%c.%.*se%c%02d", sign, d[0], nd - 1, d + 1,
 			exp10 < 0 ? '-' : '+', abs(exp10));
 	}

@@ -8,7 +8,7 @@ acc_check_open(const struct acc_check_opt *opt, struct acc_err *e)
 {
 	struct acc_check *ck = calloc(1, sizeof *ck);
 	if (ck == NULL)
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 	else
 		ck->opt = *opt;
 	return ck;
@@ -99,7 +99,7 @@ acc_check_next(struct acc_check *ck, struct acc_rec **r, struct acc_err *e)
 			 : acc_check_remark_record(&ck->rec, &ck->remark[ck->next - ck->nverdict]);
 	ck->next++;
 	*r = &ck->rec;
-	return rc < 0 ? acc_fail(e, rc, "out of memory") : 1;
+	return rc < 0 ? acc_rec_fail(e, rc) : 1;
 }
 
 size_t

@@ -3,11 +3,23 @@
 #define CHECK_CHECK_H
 
 #include "acc/check.h"
-#include "judge/expr.h"
+#include "rule/expr.h"
 
 /* Vocabularies, in the order in which they are asked: what starts the training knows best. */
-enum dialect { D_MINDFORMERS, D_MEGATRON, D_DEEPSPEED, D_HFARGS, D_HF, D_CODE, D_LAUNCH, D_ENV,
-	D_PIP, D_N, D_CHECK = D_N, D_ALL };
+enum dialect {
+	D_MINDFORMERS,
+	D_MEGATRON,
+	D_DEEPSPEED,
+	D_HFARGS,
+	D_HF,
+	D_CODE,
+	D_LAUNCH,
+	D_ENV,
+	D_PIP,
+	D_N,
+	D_CHECK = D_N,
+	D_ALL
+};
 extern const char *const acc_check_dialect[D_ALL]; /* "check" is the last: rows of the list */
 /* By its name; D_ALL where there is none. export is env. */
 enum dialect acc_check_dialect_of(struct acc_str name);
@@ -58,7 +70,8 @@ struct filter {
 struct acc_checklist {
 	struct acc_arena mem;
 	struct row *row;
-	uint32_t n, cap;
+	uint32_t n;
+	size_t cap;
 	struct expr_fields fields[D_ALL]; /* that expressions name: in a dialect; in rules */
 	struct filter *filter;
 };
@@ -80,7 +93,7 @@ struct param {
 	struct acc_str key, text, where; /* text.p == NULL: null */
 	struct acc_val v;
 	enum dialect dialect;
-	bool open;  /* part of it is unknown: $CKPT */
+	bool open; /* part of it is unknown: $CKPT */
 	bool maybe;
 	bool used;  /* some row asked for it */
 	bool stale; /* the same key comes again: the last counts */
@@ -88,10 +101,11 @@ struct param {
 
 /* What a row is on one side. */
 struct known {
-	struct acc_val v;      /* nil: unknown */
-	const char *key, *text, *where, *given; /* given: "default of X", "computed", NULL: as written */
-	const char *open;      /* it is set, but to what only a run can tell */
-	const char *against;   /* another dialect of the same side says otherwise */
+	struct acc_val v; /* nil: unknown */
+	const char *key, *text, *where,
+		*given;      /* given: "default of X", "computed", NULL: as written */
+	const char *open;    /* it is set, but to what only a run can tell */
+	const char *against; /* another dialect of the same side says otherwise */
 	bool maybe;
 };
 
@@ -101,11 +115,11 @@ struct side {
 	size_t n, cap;
 	struct acc_map at; /* dialect and key -> the last of p[] that has them */
 	bool has[D_N];
-	bool whole_env;        /* the whole environment was given */
-	bool whole[D_N];       /* everything that a tool can be told, as it prints it when it starts */
-	struct expr_row vals[D_ALL]; /* of fields[] of the list */
+	bool whole_env;  /* the whole environment was given */
+	bool whole[D_N]; /* everything that a tool can be told, as it prints it when it starts */
+	struct expr_row vals[D_ALL];    /* of fields[] of the list */
 	const struct param **from[D_N]; /* of each field, the parameter that it is; NULL: none */
-	struct known *known;   /* of each row */
+	struct known *known;            /* of each row */
 	const char *framework, *device; /* NULL: unknown */
 };
 int acc_side_add(struct side *s, const struct acc_rec *r, const char *prefix, struct acc_err *e);
@@ -122,14 +136,14 @@ const char *acc_check_called(enum dialect d);
 
 /* --- verdicts --- */
 struct verdict {
-	uint32_t row;          /* or UINT32_MAX: of a key without one, */
+	uint32_t row;             /* or UINT32_MAX: of a key without one, */
 	const struct param *p[2]; /* then these */
 	enum level level;
 	bool bad, differs;
 	const char *rule, *want;
 	const char *why[8];
 	uint32_t nwhy;
-	unsigned sides;        /* that break a rule, as bits */
+	unsigned sides; /* that break a rule, as bits */
 };
 
 struct remark {
@@ -148,7 +162,7 @@ struct acc_check {
 		double min, max;
 		int side;
 		bool measured;
-	} *tokens;
+	} * tokens;
 	size_t ntokens, tokens_cap;
 	bool *must; /* of each row: that the sides differ would break a rule of level error */
 	struct acc_arena mem;

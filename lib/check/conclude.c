@@ -1,30 +1,16 @@
 /* What is said at the end, as sentences. */
 #include "check/check.h"
 
-#include <stdlib.h>
-
 enum { MOST = 60, LISTED = 12 };
 static const char *const side_name[2] = {"device", "bench"};
-
-static int
-no_memory(struct acc_err *e)
-{
-	return acc_fail(e, ACC_ENOMEM, "out of memory");
-}
 
 struct remark *
 acc_check_say(struct acc_check *ck, const char *what, struct acc_err *e)
 {
-	if (ck->nremark == ck->remark_cap) {
-		size_t cap = ck->remark_cap == 0 ? 32 : ck->remark_cap * 2;
-		struct remark *p = realloc(ck->remark, cap * sizeof *p);
-		if (p == NULL) {
-			no_memory(e);
-			return NULL;
-		}
-		ck->remark = p;
-		ck->remark_cap = cap;
-	}
+	struct remark *p = acc_grow(ck->remark, &ck->remark_cap, ck->nremark + 1, sizeof *p, e);
+	if (p == NULL)
+		return NULL;
+	ck->remark = p;
 	struct remark *m = &ck->remark[ck->nremark++];
 	*m = (struct remark){.what = what};
 	return m;
@@ -61,8 +47,10 @@ say_row(struct acc_check *ck, const struct verdict *v, const char *what, struct 
 			continue;
 		const char *value = shown(ck, v->row, s);
 		bool comma = s == 1 && (v->differs || v->sides & 1);
-		text = value == NULL ? NULL : acc_arena_printf(&ck->mem, "%s%s%s%s %s", text,
-			comma ? "," : "", one ? "" : " ", one ? "" : side_name[s], value);
+		text = value == NULL
+			       ? NULL
+			       : acc_arena_printf(&ck->mem, "%s%s%s%s %s", text, comma ? "," : "",
+					 one ? "" : " ", one ? "" : side_name[s], value);
 	}
 	if (text != NULL && v->want != NULL)
 		text = acc_arena_printf(&ck->mem, "%s, should be %s", text, v->want);
@@ -72,7 +60,7 @@ say_row(struct acc_check *ck, const struct verdict *v, const char *what, struct 
 	m->rule = v->rule;
 	m->text = text;
 	m->limit_from = row->where;
-	return text == NULL ? no_memory(e) : 0;
+	return text == NULL ? acc_nomem(e) : 0;
 }
 
 /* Each broken rule of this level. */
@@ -88,7 +76,7 @@ say_rules(struct acc_check *ck, enum level level, const char *what, struct acc_e
 	}
 	struct remark *m = rc == 0 && n > MOST ? acc_check_say(ck, what, e) : NULL;
 	if (m != NULL && (m->text = acc_arena_printf(&ck->mem, "and %zu more", n - MOST)) == NULL)
-		return no_memory(e);
+		return acc_nomem(e);
 	return rc;
 }
 
@@ -107,11 +95,14 @@ say_contradictions(struct acc_check *ck, struct acc_err *e)
 				return ACC_ENOMEM;
 			m->name = ck->opt.list->row[i].name;
 			m->rule = "contradiction";
-			m->text = text == NULL ? NULL : acc_arena_printf(&ck->mem,
-				"the %s says two things of %s: %s counts, but also %s", side_name[s],
-				m->name, text, k->against);
+			m->text =
+				text == NULL
+					? NULL
+					: acc_arena_printf(&ck->mem,
+						  "the %s says two things of %s: %s counts, but also %s",
+						  side_name[s], m->name, text, k->against);
 			if (m->text == NULL)
-				return no_memory(e);
+				return acc_nomem(e);
 		}
 	return 0;
 }
@@ -129,19 +120,21 @@ say_unknown(struct acc_check *ck, int side, struct acc_err *e)
 		if (k->v.type != ACC_V_NIL || !given || !ck->must[i])
 			continue;
 		if (n++ < LISTED)
-			list = acc_arena_printf(&ck->mem, "%s%s%s (%s%s%s)", list, n > 1 ? ", " : "",
-				cl->row[i].name, o->text, k->open != NULL ? " against " : "",
-				k->open != NULL ? k->open : "");
+			list = acc_arena_printf(&ck->mem, "%s%s%s (%s%s%s)", list,
+				n > 1 ? ", " : "", cl->row[i].name, o->text,
+				k->open != NULL ? " against " : "", k->open != NULL ? k->open : "");
 		if (list == NULL)
-			return no_memory(e);
+			return acc_nomem(e);
 	}
 	struct remark *m = n == 0 ? NULL : acc_check_say(ck, "missing", e);
 	if (n > 0 && m == NULL)
 		return ACC_ENOMEM;
 	if (m != NULL)
-		m->text = acc_arena_printf(&ck->mem, "not known of the %s, so not compared with the %s's: "
-			"%s%s", side_name[side], side_name[1 - side], list, n > LISTED ? ", and more" : "");
-	return m != NULL && m->text == NULL ? no_memory(e) : 0;
+		m->text = acc_arena_printf(&ck->mem,
+			"not known of the %s, so not compared with the %s's: "
+			"%s%s",
+			side_name[side], side_name[1 - side], list, n > LISTED ? ", and more" : "");
+	return m != NULL && m->text == NULL ? acc_nomem(e) : 0;
 }
 
 /* What was not given cannot be checked; which files would help is known. */
@@ -166,10 +159,13 @@ say_not_given(struct acc_check *ck, struct acc_err *e)
 		struct remark *m = acc_check_say(ck, "missing", e);
 		if (m == NULL)
 			return ACC_ENOMEM;
-		m->text = acc_arena_printf(&ck->mem, "%s%s", ck->side[1].n == 0 || (!a && !b) ? ""
-			: a ? "of the bench, " : "of the device, ", kinds[i].what);
+		m->text = acc_arena_printf(&ck->mem, "%s%s",
+			ck->side[1].n == 0 || (!a && !b) ? ""
+			: a                              ? "of the bench, "
+							 : "of the device, ",
+			kinds[i].what);
 		if (m->text == NULL)
-			return no_memory(e);
+			return acc_nomem(e);
 	}
 	return 0;
 }
@@ -191,12 +187,16 @@ say_unread(struct acc_check *ck, struct acc_err *e)
 	struct remark *m = acc_check_say(ck, "unmatched", e);
 	if (m == NULL)
 		return ACC_ENOMEM;
-	m->text = ck->side[1].n == 0
-			  ? acc_arena_printf(&ck->mem, "keys that no row of the check-list knows: %zu", n[0] + unknown[0])
-			  : acc_arena_printf(&ck->mem, "keys that no row of the check-list knows, and that "
-				"have no equal on the other side: %zu of the device, %zu of the bench",
-				n[0] + unknown[0], n[1] + unknown[1]);
-	return m->text == NULL ? no_memory(e) : 0;
+	m->text =
+		ck->side[1].n == 0
+			? acc_arena_printf(&ck->mem,
+				  "keys that no row of the check-list knows: %zu",
+				  n[0] + unknown[0])
+			: acc_arena_printf(&ck->mem,
+				  "keys that no row of the check-list knows, and that "
+				  "have no equal on the other side: %zu of the device, %zu of the bench",
+				  n[0] + unknown[0], n[1] + unknown[1]);
+	return m->text == NULL ? acc_nomem(e) : 0;
 }
 
 static int
@@ -211,21 +211,25 @@ say_sum(struct acc_check *ck, struct acc_err *e)
 			differ += v->differs;
 	}
 	for (size_t i = 0; i < ck->nremark; i++)
-		bad[LEVEL_ERROR] += ck->remark[i].rule != NULL && strcmp(ck->remark[i].rule, "input_ids") == 0;
+		bad[LEVEL_ERROR] += ck->remark[i].rule != NULL &&
+				    strcmp(ck->remark[i].rule, "input_ids") == 0;
 	struct remark *m = acc_check_say(ck, ck->status == 0 ? "clean" : "rule", e);
 	if (m == NULL)
 		return ACC_ENOMEM;
 	if (ck->side[1].n == 0)
-		m->text = acc_arena_printf(&ck->mem, "one side alone: %zu rule%s broken, %zu warning%s",
-			bad[LEVEL_ERROR], bad[LEVEL_ERROR] == 1 ? "" : "s", bad[LEVEL_WARNING],
+		m->text = acc_arena_printf(&ck->mem,
+			"one side alone: %zu rule%s broken, %zu warning%s", bad[LEVEL_ERROR],
+			bad[LEVEL_ERROR] == 1 ? "" : "s", bad[LEVEL_WARNING],
 			bad[LEVEL_WARNING] == 1 ? "" : "s");
 	else
-		m->text = acc_arena_printf(&ck->mem, "%zu parameters compared: %zu rule%s broken, %zu "
-			"warning%s, %zu other difference%s, %zu equal%s", ck->compared, bad[LEVEL_ERROR],
-			bad[LEVEL_ERROR] == 1 ? "" : "s", bad[LEVEL_WARNING],
-			bad[LEVEL_WARNING] == 1 ? "" : "s", differ, differ == 1 ? "" : "s", ck->equal,
+		m->text = acc_arena_printf(&ck->mem,
+			"%zu parameters compared: %zu rule%s broken, %zu "
+			"warning%s, %zu other difference%s, %zu equal%s",
+			ck->compared, bad[LEVEL_ERROR], bad[LEVEL_ERROR] == 1 ? "" : "s",
+			bad[LEVEL_WARNING], bad[LEVEL_WARNING] == 1 ? "" : "s", differ,
+			differ == 1 ? "" : "s", ck->equal,
 			ck->opt.all ? "" : " (--all shows them)");
-	return m->text == NULL ? no_memory(e) : 0;
+	return m->text == NULL ? acc_nomem(e) : 0;
 }
 
 int

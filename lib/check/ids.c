@@ -2,7 +2,6 @@
 #include "check/check.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* input_ids, tokens or labels, as the last part of a name: step_0/rank_0/tokens, kwargs.input_ids */
 static bool
@@ -24,10 +23,10 @@ is_tokens(struct acc_str name)
 }
 
 static int
-add(struct acc_check *ck, const struct acc_rec *r, const char *prefix, int side,
-	struct acc_err *e)
+add(struct acc_check *ck, const struct acc_rec *r, const char *prefix, int side, struct acc_err *e)
 {
-	struct acc_str name = acc_get_text(r, prefix, "name"), dtype = acc_get_text(r, prefix, "dtype");
+	struct acc_str name = acc_get_text(r, prefix, "name"),
+		       dtype = acc_get_text(r, prefix, "dtype");
 	double min, max;
 	if (!is_tokens(name) || (dtype.n > 0 && dtype.p[0] != 'i' && dtype.p[0] != 'u'))
 		return 0;
@@ -35,20 +34,17 @@ add(struct acc_check *ck, const struct acc_rec *r, const char *prefix, int side,
 			acc_as_f64(acc_get(r, prefix, "s.max"), &max);
 	measured = measured || (acc_as_f64(acc_get(r, prefix, "stat.min"), &min) &&
 				       acc_as_f64(acc_get(r, prefix, "stat.max"), &max));
-	if (ck->ntokens == ck->tokens_cap) {
-		size_t cap = ck->tokens_cap == 0 ? 16 : ck->tokens_cap * 2;
-		struct tokens *p = realloc(ck->tokens, cap * sizeof *p);
-		if (p == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
-		ck->tokens = p;
-		ck->tokens_cap = cap;
-	}
+	struct tokens *grown = acc_grow(ck->tokens, &ck->tokens_cap, ck->ntokens + 1, sizeof *grown,
+		e);
+	if (grown == NULL)
+		return ACC_ENOMEM;
+	ck->tokens = grown;
 	struct tokens *t = &ck->tokens[ck->ntokens++];
 	*t = (struct tokens){.side = side, .measured = measured};
 	if (measured)
 		t->min = min, t->max = max;
 	t->name = acc_arena_copy(&ck->mem, name.p, name.n);
-	return t->name == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 1;
+	return t->name == NULL ? acc_nomem(e) : 1;
 }
 
 int
@@ -94,21 +90,25 @@ acc_check_ids(struct acc_check *ck, struct acc_err *e)
 			return ACC_ENOMEM;
 		m->name = t->name;
 		m->rule = "input_ids";
-		m->text = high ? acc_arena_printf(&ck->mem, "%s of the %s holds %.0f, and its vocabulary "
-					"has %.0f: the embedding reads memory that is not its own", t->name,
-					side[t->side], t->max, vocab)
-			       : acc_arena_printf(&ck->mem, "%s of the %s holds %.0f: the embedding reads "
-					"memory that is not its own", t->name, side[t->side], t->min);
+		m->text = high ? acc_arena_printf(&ck->mem,
+					 "%s of the %s holds %.0f, and its vocabulary "
+					 "has %.0f: the embedding reads memory that is not its own",
+					 t->name, side[t->side], t->max, vocab)
+			       : acc_arena_printf(&ck->mem,
+					 "%s of the %s holds %.0f: the embedding reads "
+					 "memory that is not its own",
+					 t->name, side[t->side], t->min);
 		if (m->text == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		ck->status = 1;
 	}
 	struct remark *m = unmeasured == 0 ? NULL : acc_check_say(ck, "missing", e);
 	if (unmeasured > 0 && m == NULL)
 		return ACC_ENOMEM;
 	if (m != NULL)
-		m->text = acc_arena_printf(&ck->mem, "%zu tensor%s of tokens %s not measured: put "
-			"accmetric before acccheck", unmeasured, unmeasured == 1 ? "" : "s",
-			unmeasured == 1 ? "was" : "were");
-	return m != NULL && m->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+		m->text = acc_arena_printf(&ck->mem,
+			"%zu tensor%s of tokens %s not measured: put "
+			"accmetric before acccheck",
+			unmeasured, unmeasured == 1 ? "" : "s", unmeasured == 1 ? "was" : "were");
+	return m != NULL && m->text == NULL ? acc_nomem(e) : 0;
 }

@@ -1,7 +1,7 @@
 /* The text of a check-list, see acccheck(1): lines of a key and its text, a block for each row. */
 #include "check/check.h"
 #include "io/literal.h"
-#include "io/statements.h"
+#include "rule/statements.h"
 
 #include <stdlib.h>
 
@@ -22,12 +22,6 @@ wrong(struct reader *rd, const char *what, struct acc_str v)
 }
 
 static int
-no_memory(struct reader *rd)
-{
-	return acc_fail(rd->e, ACC_ENOMEM, "out of memory");
-}
-
-static int
 compile(struct reader *rd, struct acc_str v, struct expr *x, enum dialect context)
 {
 	struct acc_err sub = {0};
@@ -44,7 +38,7 @@ static int
 keep(struct reader *rd, struct acc_str v, const char **out)
 {
 	*out = acc_arena_copy(&rd->cl->mem, v.p, v.n);
-	return *out == NULL ? no_memory(rd) : 0;
+	return *out == NULL ? acc_nomem(rd->e) : 0;
 }
 
 static void
@@ -78,14 +72,10 @@ new_row(struct reader *rd, struct acc_str name)
 	if (name.n == 0 || memchr(name.p, ' ', name.n) != NULL)
 		return wrong(rd, "a row needs a name of one word:", name);
 	uint32_t at = acc_checklist_find(cl, name);
-	if (at == cl->cap) {
-		uint32_t cap = cl->cap == 0 ? 64 : cl->cap * 2;
-		struct row *p = realloc(cl->row, cap * sizeof *p);
-		if (p == NULL)
-			return no_memory(rd);
-		cl->row = p;
-		cl->cap = cap;
-	}
+	struct row *grown = acc_grow(cl->row, &cl->cap, at + 1, sizeof *grown, rd->e);
+	if (grown == NULL)
+		return ACC_ENOMEM;
+	cl->row = grown;
 	rd->row = &cl->row[at];
 	rd->rule = NULL;
 	if (at < cl->n)
@@ -105,7 +95,7 @@ add_fallback(struct reader *rd, struct acc_str v, bool fixed)
 	if (d >= D_N)
 		return wrong(rd, "there is no dialect", name);
 	if (f == NULL)
-		return no_memory(rd);
+		return acc_nomem(rd->e);
 	*f = (struct fallback){.dialect = d, .fixed = fixed};
 	while (*at != NULL)
 		at = &(*at)->next;
@@ -124,7 +114,7 @@ add_rule(struct reader *rd, enum level level, struct acc_str v)
 {
 	struct rule **at = &rd->row->rule, *u = acc_alloc(&rd->cl->mem, sizeof *u);
 	if (u == NULL)
-		return no_memory(rd);
+		return acc_nomem(rd->e);
 	*u = (struct rule){.level = level};
 	struct acc_str all = v, first = acc_first_word(&v);
 	u->differs = acc_str_is(first, "differs");
@@ -149,7 +139,7 @@ set_why(struct reader *rd, struct acc_str v)
 		parts += v.p[i] == '{';
 	u->why = acc_alloc(&rd->cl->mem, parts * sizeof *u->why);
 	if (u->why == NULL)
-		return no_memory(rd);
+		return acc_nomem(rd->e);
 	memset(u->why, 0, parts * sizeof *u->why);
 	while (v.n > 0) {
 		const char *open = memchr(v.p, '{', v.n);
@@ -181,7 +171,7 @@ add_filters(struct reader *rd, bool only, struct acc_str v)
 	while (v.n > 0) {
 		struct filter *f = acc_alloc(&rd->cl->mem, sizeof *f);
 		if (f == NULL)
-			return no_memory(rd);
+			return acc_nomem(rd->e);
 		*f = (struct filter){.dialect = d, .only = only, .next = rd->cl->filter};
 		if (keep(rd, acc_first_word(&v), &f->glob) < 0)
 			return ACC_ENOMEM;
@@ -241,7 +231,7 @@ acc_checklist_new(struct acc_err *e)
 {
 	struct acc_checklist *cl = calloc(1, sizeof *cl);
 	if (cl == NULL)
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 	return cl;
 }
 
@@ -256,7 +246,7 @@ acc_checklist_add(struct acc_checklist *cl, const char *text, size_t n, const ch
 	if (rc == 0)
 		rc = acc_each_statement(text, n, statement, &rd);
 	if (rc == ACC_ENOMEM)
-		no_memory(&rd);
+		acc_nomem(rd.e);
 	if (rc == 0)
 		rc = complete(&rd);
 	if (rc < 0)

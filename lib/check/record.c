@@ -63,7 +63,8 @@ acc_check_record(struct acc_check *ck, const struct verdict *v)
 	struct acc_rec *r = &ck->rec;
 	const struct param *p = v->p[0] != NULL ? v->p[0] : v->p[1];
 	int rc = acc_rec_start(r, ACC_STR("pair"));
-	rc |= row != NULL ? put(r, "", "name", row->name) : acc_add(r, "", "name", acc_text(p->key));
+	rc |= row != NULL ? put(r, "", "name", row->name)
+			  : acc_add(r, "", "name", acc_text(p->key));
 	if (row != NULL)
 		rc |= put(r, "", "group", row->group);
 	rc |= put(r, "", "how", "check");

@@ -4,12 +4,6 @@
 #include <stdlib.h>
 
 static int
-no_memory(struct acc_err *e)
-{
-	return acc_fail(e, ACC_ENOMEM, "out of memory");
-}
-
-static int
 copy(struct side *s, struct acc_str from, struct acc_str *to)
 {
 	*to = (struct acc_str){acc_arena_copy(&s->mem, from.p, from.n), from.n};
@@ -21,14 +15,10 @@ acc_side_add(struct side *s, const struct acc_rec *r, const char *prefix, struct
 {
 	struct acc_str dialect = acc_get_text(r, prefix, "dialect"), text;
 	enum dialect d = acc_check_dialect_of(dialect);
-	if (s->n == s->cap) {
-		size_t cap = s->cap == 0 ? 256 : s->cap * 2;
-		struct param *q = realloc(s->p, cap * sizeof *q);
-		if (q == NULL)
-			return no_memory(e);
-		s->p = q;
-		s->cap = cap;
-	}
+	struct param *q = acc_grow(s->p, &s->cap, s->n + 1, sizeof *q, e);
+	if (q == NULL)
+		return ACC_ENOMEM;
+	s->p = q;
 	struct param *p = &s->p[s->n];
 	*p = (struct param){.dialect = d >= D_N ? D_N : d};
 	int rc = copy(s, acc_get_text(r, prefix, "key"), &p->key);
@@ -37,11 +27,12 @@ acc_side_add(struct side *s, const struct acc_rec *r, const char *prefix, struct
 		rc |= copy(s, text, &p->text);
 		p->v = acc_check_mean(text, d == D_PIP, &s->mem);
 		p->open = text.n > 0 && d != D_ENV && d != D_PIP &&
-			  (memchr(text.p, '$', text.n) != NULL || memchr(text.p, '`', text.n) != NULL);
+			  (memchr(text.p, '$', text.n) != NULL ||
+				  memchr(text.p, '`', text.n) != NULL);
 	}
 	acc_as_bool(acc_get(r, prefix, "maybe"), &p->maybe);
 	if (rc < 0)
-		return no_memory(e);
+		return acc_nomem(e);
 	if (d < D_N)
 		s->has[d] = true;
 	/* Nobody writes --use-cpu-initialization False: these are all of Megatron's arguments. */
@@ -66,20 +57,19 @@ mark_stale(struct side *s, struct acc_err *e)
 		const char *id = identity(s, &s->p[i - 1]);
 		uint64_t *at = id == NULL ? NULL : acc_map_put(&s->at, acc_str(id), i - 1);
 		if (at == NULL)
-			return no_memory(e);
+			return acc_nomem(e);
 		s->p[i - 1].stale = *at != i - 1;
 	}
 	return 0;
 }
 
 int
-acc_side_partner(struct side *s, const struct param *p, const struct param **out,
-	struct acc_err *e)
+acc_side_partner(struct side *s, const struct param *p, const struct param **out, struct acc_err *e)
 {
 	const char *id = identity(s, p);
 	const uint64_t *at = id == NULL ? NULL : acc_map_get(&s->at, acc_str(id));
 	*out = at == NULL ? NULL : &s->p[*at];
-	return id == NULL ? no_memory(e) : 0;
+	return id == NULL ? acc_nomem(e) : 0;
 }
 
 static unsigned
@@ -95,8 +85,8 @@ depth(struct acc_str key)
 static bool
 aside(struct acc_str key)
 {
-	static const char *const heads[] = {"vision", "visual", "audio", "eval_", "processor", "metric",
-		"callbacks", "eval"};
+	static const char *const heads[] = {"vision", "visual", "audio", "eval_", "processor",
+		"metric", "callbacks", "eval"};
 	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
 		if (acc_str_starts(key, heads[i]) && memchr(key.p, '.', key.n) != NULL)
 			return true;
@@ -184,21 +174,21 @@ prepare(struct side *s, const struct acc_checklist *cl, struct acc_err *e)
 		uint32_t n = cl->fields[d].n;
 		s->vals[d].v = acc_alloc(&s->mem, (n + 1) * sizeof *s->vals[d].v);
 		if (s->vals[d].v == NULL)
-			return no_memory(e);
+			return acc_nomem(e);
 		for (uint32_t i = 0; i < n; i++)
 			s->vals[d].v[i] = acc_nil();
 		if (d == D_N)
 			break;
 		s->from[d] = acc_alloc(&s->mem, (n + 1) * sizeof(struct param *));
 		if (s->from[d] == NULL)
-			return no_memory(e);
+			return acc_nomem(e);
 		for (uint32_t i = 0; i < n; i++)
 			resolve(s, (enum dialect)d, cl->fields[d].name[i], &s->vals[d].v[i],
 				&s->from[d][i]);
 	}
 	s->known = acc_alloc(&s->mem, (cl->n + 1) * sizeof *s->known);
 	if (s->known == NULL)
-		return no_memory(e);
+		return acc_nomem(e);
 	memset(s->known, 0, (cl->n + 1) * sizeof *s->known);
 	return 0;
 }
@@ -233,8 +223,10 @@ parameters(const struct side *s, enum dialect d, const struct expr *x, const str
 static int
 describe(struct side *s, struct known *k, const struct param *const *p, uint32_t n)
 {
-	const struct param *self = n == 1 && (p[0]->v.type == ACC_V_BOOL) == (k->v.type == ACC_V_BOOL)
-					   ? p[0] : NULL;
+	const struct param *self = n == 1 && (p[0]->v.type == ACC_V_BOOL) ==
+							   (k->v.type == ACC_V_BOOL)
+					   ? p[0]
+					   : NULL;
 	const char *keys = "";
 	for (uint32_t i = 0; i < n && self == NULL; i++)
 		if (p[i]->v.type != ACC_V_BOOL && acc_check_same(&p[i]->v, &k->v))
@@ -282,8 +274,10 @@ set_in(struct side *s, const struct row *row, enum dialect d, struct known *k)
 		if (k->against == NULL && v.type != ACC_V_NIL && k->v.type != ACC_V_NIL &&
 			!acc_check_same(&v, &k->v)) {
 			const char *text = acc_check_text(&v, &s->mem);
-			k->against = text == NULL ? NULL : acc_arena_printf(&s->mem, "%s (%.*s, %.*s)",
-				text, ACC_PRS(p[0]->key), ACC_PRS(p[0]->where));
+			k->against = text == NULL
+					     ? NULL
+					     : acc_arena_printf(&s->mem, "%s (%.*s, %.*s)", text,
+						       ACC_PRS(p[0]->key), ACC_PRS(p[0]->where));
 			return k->against == NULL ? ACC_ENOMEM : 1;
 		}
 		return 1;
@@ -302,8 +296,7 @@ version(struct side *s, enum dialect d)
 {
 	static const char *const package[D_N] = {"mindformers", "megatron_core", "deepspeed",
 		"transformers", "transformers"};
-	const struct param *p = package[d] == NULL ? NULL
-						   : look_up(s, D_PIP, acc_str(package[d]));
+	const struct param *p = package[d] == NULL ? NULL : look_up(s, D_PIP, acc_str(package[d]));
 	if (p == NULL && d == D_HF)
 		p = look_up(s, D_HF, ACC_STR("transformers_version"));
 	return p == NULL || p->text.p == NULL ? ACC_STR("") : p->text;
@@ -316,7 +309,8 @@ fall_back(struct side *s, const struct row *row, struct known *k)
 		const struct expr_table t = {&s->vals[f->dialect], 1};
 		bool there = s->has[f->dialect] && (f->dialect != D_ENV || s->whole_env);
 		struct acc_str is = version(s, f->dialect);
-		if (!there || (f->before != NULL && (is.n == 0 || !acc_check_before(is, acc_str(f->before)))))
+		if (!there || (f->before != NULL &&
+				      (is.n == 0 || !acc_check_before(is, acc_str(f->before)))))
 			continue;
 		k->v = acc_expr_run(&f->x, &t, 0);
 		if (k->v.type == ACC_V_NIL)
@@ -356,11 +350,14 @@ static void
 characterise(struct side *s)
 {
 	const struct param *target = look_up(s, D_MINDFORMERS, ACC_STR("context.device_target"));
-	s->framework = s->has[D_MINDFORMERS] ? "mindformers" : s->has[D_MEGATRON] ? "megatron"
-		       : s->has[D_HF] || s->has[D_HFARGS] || s->has[D_DEEPSPEED] ? "transformers" : NULL;
+	s->framework = s->has[D_MINDFORMERS]                                     ? "mindformers"
+		       : s->has[D_MEGATRON]                                      ? "megatron"
+		       : s->has[D_HF] || s->has[D_HFARGS] || s->has[D_DEEPSPEED] ? "transformers"
+										 : NULL;
 	if (target != NULL && target->v.type == ACC_V_TEXT)
-		s->device = acc_str_is(target->v.s, "ascend") ? "npu" : acc_str_is(target->v.s, "gpu")
-								? "cuda" : NULL;
+		s->device = acc_str_is(target->v.s, "ascend") ? "npu"
+			    : acc_str_is(target->v.s, "gpu")  ? "cuda"
+							      : NULL;
 	else if (has_key(s, D_ENV, "ASCEND_") || has_key(s, D_ENV, "HCCL_") ||
 		 has_key(s, D_PIP, "torch_npu") || has_key(s, D_CODE, "torch.npu"))
 		s->device = "npu";
@@ -389,7 +386,7 @@ acc_side_know(struct side *s, const struct acc_checklist *cl, struct acc_err *e)
 		if (rc >= 0)
 			rc = set ? 0 : fall_back(s, &cl->row[i], k);
 		if (rc < 0)
-			return no_memory(e);
+			return acc_nomem(e);
 		publish(s, cl, &cl->row[i], k);
 	}
 	return rc;

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-const char *const acc_check_dialect[D_ALL] = {"mindformers", "megatron", "deepspeed", "hfargs", "hf",
-	"code", "launch", "env", "pip", "check"};
+const char *const acc_check_dialect[D_ALL] = {"mindformers", "megatron", "deepspeed", "hfargs",
+	"hf", "code", "launch", "env", "pip", "check"};
 const char *const acc_check_level[] = {"hint", "warning", "error"};
 
 enum dialect
@@ -23,8 +23,8 @@ const char *
 acc_check_called(enum dialect d)
 {
 	static const char *const names[D_ALL] = {"MindFormers", "Megatron-LM", "DeepSpeed",
-		"TrainingArguments", "transformers", "the script", "the launcher", "the environment",
-		"pip", ""};
+		"TrainingArguments", "transformers", "the script", "the launcher",
+		"the environment", "pip", ""};
 	return names[d];
 }
 
@@ -40,11 +40,13 @@ is_one_of(struct acc_str s, const char *list)
 static struct acc_str
 data_type(struct acc_str s)
 {
-	static const char *const prefix[] = {"torch.", "mstype.", "ms.", "mindspore.", "jnp.", "np."};
+	static const char *const prefix[] = {"torch.", "mstype.", "ms.", "mindspore.", "jnp.",
+		"np."};
 	struct acc_str t = s;
 	for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)
 		if (acc_str_starts(s, prefix[i]))
-			t = (struct acc_str){s.p + strlen(prefix[i]), s.n - (uint32_t)strlen(prefix[i])};
+			t = (struct acc_str){s.p + strlen(prefix[i]),
+				s.n - (uint32_t)strlen(prefix[i])};
 	if (is_one_of(t, "bf16\0bfloat16\0"))
 		return ACC_STR("bf16");
 	if (is_one_of(t, "fp16\0float16\0half\0f16\0"))
@@ -77,7 +79,8 @@ acc_check_mean(struct acc_str text, bool plain, struct acc_arena *mem)
 {
 	struct acc_literal l;
 	text = acc_str_trim(text);
-	if (text.n >= 2 && (text.p[0] == '"' || text.p[0] == '\'') && text.p[text.n - 1] == text.p[0])
+	if (text.n >= 2 && (text.p[0] == '"' || text.p[0] == '\'') &&
+		text.p[text.n - 1] == text.p[0])
 		text = (struct acc_str){text.p + 1, text.n - 2};
 	if (!plain && acc_literal_all(text, &l))
 		return l.integer ? acc_int(l.i) : acc_f64(l.v);
@@ -137,7 +140,8 @@ acc_check_before(struct acc_str a, struct acc_str b)
 		struct acc_str *s[2] = {&a, &b};
 		for (int k = 0; k < 2; k++) {
 			while (s[k]->n > 0 && *s[k]->p >= '0' && *s[k]->p <= '9') {
-				x[k] = x[k] < 1000000 ? x[k] * 10 + (uint64_t)(*s[k]->p - '0') : x[k];
+				x[k] = x[k] < 1000000 ? x[k] * 10 + (uint64_t)(*s[k]->p - '0')
+						      : x[k];
 				s[k]->p++, s[k]->n--;
 			}
 			/* 2.6.0rc1: what follows the numbers does not count. */

@@ -1,27 +1,13 @@
 /* What the rules say of each row, and what is to be said of keys without one. */
 #include "check/check.h"
 
-#include <stdlib.h>
-
-static int
-no_memory(struct acc_err *e)
-{
-	return acc_fail(e, ACC_ENOMEM, "out of memory");
-}
-
 struct verdict *
 acc_check_new(struct acc_check *ck, struct acc_err *e)
 {
-	if (ck->nverdict == ck->verdict_cap) {
-		size_t cap = ck->verdict_cap == 0 ? 128 : ck->verdict_cap * 2;
-		struct verdict *p = realloc(ck->verdict, cap * sizeof *p);
-		if (p == NULL) {
-			no_memory(e);
-			return NULL;
-		}
-		ck->verdict = p;
-		ck->verdict_cap = cap;
-	}
+	struct verdict *p = acc_grow(ck->verdict, &ck->verdict_cap, ck->nverdict + 1, sizeof *p, e);
+	if (p == NULL)
+		return NULL;
+	ck->verdict = p;
 	struct verdict *v = &ck->verdict[ck->nverdict++];
 	*v = (struct verdict){.row = UINT32_MAX};
 	return v;
@@ -50,10 +36,12 @@ sentence(struct acc_check *ck, const struct rule *u, int side)
 	const struct expr_table t = {&ck->side[side].vals[D_CHECK], 1};
 	const char *text = "";
 	for (uint32_t i = 0; i < u->nwhy && text != NULL; i++) {
-		struct acc_val v = u->why[i].x.n > 0 ? acc_expr_run(&u->why[i].x, &t, 0) : acc_nil();
+		struct acc_val v = u->why[i].x.n > 0 ? acc_expr_run(&u->why[i].x, &t, 0)
+						     : acc_nil();
 		const char *value = acc_check_text(&v, &ck->mem);
-		text = value == NULL ? NULL
-				     : acc_arena_printf(&ck->mem, "%s%s%s", text, u->why[i].lead, value);
+		text = value == NULL
+			       ? NULL
+			       : acc_arena_printf(&ck->mem, "%s%s%s", text, u->why[i].lead, value);
 	}
 	return text;
 }
@@ -93,7 +81,7 @@ apply(struct acc_check *ck, struct verdict *v, const struct rule *u, struct acc_
 		return 0;
 	const char *why = sentence(ck, u, sides & 1 ? 0 : 1);
 	if (why == NULL)
-		return no_memory(e);
+		return acc_nomem(e);
 	if (first && u->level > LEVEL_HINT) {
 		v->bad = true;
 		v->level = u->level;
@@ -117,7 +105,7 @@ acc_check_rows(struct acc_check *ck, struct acc_err *e)
 	const struct acc_checklist *cl = ck->opt.list;
 	ck->must = acc_alloc(&ck->mem, cl->n + 1);
 	if (ck->must == NULL)
-		return no_memory(e);
+		return acc_nomem(e);
 	memset(ck->must, 0, cl->n + 1);
 	for (uint32_t i = 0; i < cl->n; i++) {
 		const struct known *k[2] = {&ck->side[0].known[i], &ck->side[1].known[i]};
@@ -135,7 +123,8 @@ acc_check_rows(struct acc_check *ck, struct acc_err *e)
 		for (const struct rule *u = cl->row[i].rule; u != NULL && relevant; u = u->next) {
 			if (apply(ck, v, u, e) < 0)
 				return ACC_ENOMEM;
-			ck->must[i] |= u->level == LEVEL_ERROR && u->differs && broken(ck, u, true) != 0;
+			ck->must[i] |= u->level == LEVEL_ERROR && u->differs &&
+				       broken(ck, u, true) != 0;
 		}
 		bool known = k[0]->v.type != ACC_V_NIL || k[1]->v.type != ACC_V_NIL ||
 			     k[0]->open != NULL || k[1]->open != NULL;
@@ -174,8 +163,8 @@ acc_check_rest(struct acc_check *ck, struct acc_err *e)
 	for (int s = 0; s < 2; s++)
 		for (size_t i = 0; i < ck->side[s].n; i++) {
 			const struct param *p = &ck->side[s].p[i];
-			if (p->dialect >= D_N || !ck->side[1 - s].has[p->dialect] || p->used || p->stale ||
-				!wanted(ck->opt.list, p))
+			if (p->dialect >= D_N || !ck->side[1 - s].has[p->dialect] || p->used ||
+				p->stale || !wanted(ck->opt.list, p))
 				continue;
 			const struct param *q;
 			if (acc_side_partner(&ck->side[1 - s], p, &q, e) < 0)
@@ -184,8 +173,11 @@ acc_check_rest(struct acc_check *ck, struct acc_err *e)
 				continue;
 			/* A script's few variables say nothing of those that it does not set; nor do its
 			 * few arguments of all that there are. */
-			if (q == NULL && (p->dialect == D_ENV ? !ck->side[1 - s].whole_env
-					: ck->side[s].whole[p->dialect] && !ck->side[1 - s].whole[p->dialect])) {
+			if (q == NULL &&
+				(p->dialect == D_ENV
+						? !ck->side[1 - s].whole_env
+						: ck->side[s].whole[p->dialect] &&
+							  !ck->side[1 - s].whole[p->dialect])) {
 				ck->unread[s] += p->dialect != D_ENV;
 				continue;
 			}

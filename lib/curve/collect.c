@@ -35,33 +35,23 @@ get_curve(struct curve_set *s, struct acc_arena *mem, struct acc_str tag, struct
 		return NULL;
 	if (*at < s->n)
 		return &s->c[*at];
-	if (s->n == s->cap) {
-		size_t cap = s->cap == 0 ? 32 : s->cap * 2;
-		struct curve *p = realloc(s->c, cap * sizeof *p);
-		if (p == NULL)
-			return NULL;
-		s->c = p;
-		s->cap = cap;
-	}
+	struct curve *grown = acc_grow(s->c, &s->cap, s->n + 1, sizeof *grown, NULL);
+	if (grown == NULL)
+		return NULL;
+	s->c = grown;
 	struct curve *c = &s->c[s->n++];
 	*c = (struct curve){.tag = acc_arena_copy(mem, tag.p, tag.n), .role = role_of(tag)};
-	c->cls = acc_str_is(cls, "time")    ? "time"
-		 : acc_str_is(cls, "count") ? "count"
-					    : "metric";
+	c->cls = acc_str_is(cls, "time") ? "time" : acc_str_is(cls, "count") ? "count" : "metric";
 	return c->tag == NULL ? NULL : c;
 }
 
 static struct acc_point *
 add_point(struct curve_set *s, struct curve *c, int64_t step)
 {
-	if (c->n == c->cap) {
-		size_t cap = c->cap == 0 ? 16 : c->cap * 2;
-		struct acc_point *p = realloc(c->p, cap * sizeof *p);
-		if (p == NULL)
-			return NULL;
-		c->p = p;
-		c->cap = cap;
-	}
+	struct acc_point *grown = acc_grow(c->p, &c->cap, c->n + 1, sizeof *grown, NULL);
+	if (grown == NULL)
+		return NULL;
+	c->p = grown;
 	struct acc_point *p = &c->p[c->n++];
 	*p = (struct acc_point){.step = step, .order = s->order++, .v = {NAN, NAN}};
 	return p;
@@ -196,7 +186,7 @@ acc_curve_take(struct curve_set *s, struct acc_arena *mem, const struct acc_rec 
 	int rc = scalar ? take_scalar(s, mem, r, prefix) : take_gradient(s, mem, r, prefix);
 	if (rc == ACC_ELIMIT)
 		return acc_fail(e, rc, "more than %u points", UINT32_MAX);
-	return rc < 0 ? acc_fail(e, rc, "out of memory") : rc;
+	return rc < 0 ? acc_rec_fail(e, rc) : rc;
 }
 
 static int

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 enum { MOST_CURVES = 12 };
 static const char *const side_name[2] = {"device", "bench"};
@@ -11,26 +10,17 @@ static const char *const side_name[2] = {"device", "bench"};
 struct remark *
 acc_curve_say(struct acc_curves *cs, const char *what, struct acc_err *e)
 {
-	if (cs->nremark == cs->remark_cap) {
-		size_t cap = cs->remark_cap == 0 ? 16 : cs->remark_cap * 2;
-		struct remark *p = realloc(cs->remark, cap * sizeof *p);
-		if (p == NULL) {
-			acc_fail(e, ACC_ENOMEM, "out of memory");
-			return NULL;
-		}
-		cs->remark = p;
-		cs->remark_cap = cap;
-	}
+	struct remark *p = acc_grow(cs->remark, &cs->remark_cap, cs->nremark + 1, sizeof *p, e);
+	if (p == NULL)
+		return NULL;
+	cs->remark = p;
 	struct remark *m = &cs->remark[cs->nremark++];
-	*m = (struct remark){.what = what, .step = INT64_MIN, .dump = INT64_MIN, .value = NAN,
+	*m = (struct remark){.what = what,
+		.step = INT64_MIN,
+		.dump = INT64_MIN,
+		.value = NAN,
 		.limit = NAN};
 	return m;
-}
-
-static int
-no_memory(struct acc_err *e)
-{
-	return acc_fail(e, ACC_ENOMEM, "out of memory");
 }
 
 static bool
@@ -62,10 +52,10 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 			m->text = acc_arena_printf(&cs->mem,
 				"%s; %.2g %% of the steps are outside the bench's own "
 				"spread, mean difference %.3g against "
-				"%.3g", m->text, 100 * c->noise.outside,
-				c->f.mean_abs, c->noise.mean_abs);
+				"%.3g",
+				m->text, 100 * c->noise.outside, c->f.mean_abs, c->noise.mean_abs);
 		if (m->text == NULL)
-			return no_memory(e);
+			return acc_nomem(e);
 	}
 	if (n <= MOST_CURVES)
 		return 0;
@@ -73,7 +63,7 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 	if (m == NULL)
 		return ACC_ENOMEM;
 	m->text = acc_arena_printf(&cs->mem, "and %zu more curves", n - MOST_CURVES);
-	return m->text == NULL ? no_memory(e) : 0;
+	return m->text == NULL ? acc_nomem(e) : 0;
 }
 
 /* Tags and steps that only one side has are no difference. */
@@ -94,7 +84,7 @@ say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
 				c->tag);
 		}
 		if (list == NULL)
-			return no_memory(e);
+			return acc_nomem(e);
 	}
 	if (tags == 0)
 		return 0;
@@ -105,7 +95,7 @@ say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
 	m->nranked = one.nranked;
 	m->text = acc_arena_printf(&cs->mem, "only the %s has %s%s: nothing to compare with",
 		side_name[side], list, tags > 8 ? " and more" : "");
-	return m->text == NULL ? no_memory(e) : 0;
+	return m->text == NULL ? acc_nomem(e) : 0;
 }
 
 /* First and last step of a side. */
@@ -137,11 +127,11 @@ say_disjoint(struct acc_curves *cs, struct acc_err *e)
 			ends(c, s, &first[s], &last[s]);
 		m->name = c->tag;
 		m->text = acc_arena_printf(&cs->mem,
-			"%s: no step is on both sides; the device logged %" PRIu64 " between %"
-			PRId64 " and %" PRId64 ", the bench %" PRIu64 " between %" PRId64
-			" and %" PRId64, c->tag, c->f.only[0], first[0], last[0], c->f.only[1],
-			first[1], last[1]);
-		return m->text == NULL ? no_memory(e) : 0;
+			"%s: no step is on both sides; the device logged %" PRIu64
+			" between %" PRId64 " and %" PRId64 ", the bench %" PRIu64
+			" between %" PRId64 " and %" PRId64,
+			c->tag, c->f.only[0], first[0], last[0], c->f.only[1], first[1], last[1]);
+		return m->text == NULL ? acc_nomem(e) : 0;
 	}
 	return 0;
 }
@@ -174,7 +164,7 @@ say_steps(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
 		spacing ? ". They log at different intervals: where a program prints the mean over "
 			  "its interval, these are means of different steps"
 			: "");
-	return m->text == NULL ? no_memory(e) : 0;
+	return m->text == NULL ? acc_nomem(e) : 0;
 }
 
 /* Did this side log a learning rate at the step? */
@@ -215,7 +205,7 @@ say_left_out(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
 			"of skipped steps",
 			side_name[side], c->tag, n, first);
 		if (m->text == NULL)
-			return no_memory(e);
+			return acc_nomem(e);
 	}
 	return 0;
 }
@@ -229,19 +219,24 @@ doubt(struct acc_curves *cs, const struct curve *c)
 		if (c->runs[s])
 			return acc_arena_printf(mem,
 				"the %s holds %s of several runs or ranks, of which the last "
-				"counts: name the file of one", side_name[s], c->tag);
+				"counts: name the file of one",
+				side_name[s], c->tag);
 		if (c->role == ROLE_NORM && c->f.constant[s] && c->f.apart > 0)
-			return acc_arena_printf(mem, "%s of the %s is the same at all steps: it was "
-				"not computed, and is not judged", c->tag, side_name[s]);
+			return acc_arena_printf(mem,
+				"%s of the %s is the same at all steps: it was "
+				"not computed, and is not judged",
+				c->tag, side_name[s]);
 	}
 	if (c->role == ROLE_LOSS && c->f.res >= 0.0005)
-		return acc_arena_printf(mem, "%s is printed so coarsely that %.2g of a difference "
-			"may be rounding: the first step's rule (0.005) says little", c->tag,
-			c->f.res);
+		return acc_arena_printf(mem,
+			"%s is printed so coarsely that %.2g of a difference "
+			"may be rounding: the first step's rule (0.005) says little",
+			c->tag, c->f.res);
 	if (c->repeated[0] + c->repeated[1] > 0)
-		return acc_arena_printf(mem, "%s has steps twice (%" PRIu64 " on the device, %" PRIu64
-			" on the bench), as after a restart; the last value counts", c->tag,
-			c->repeated[0], c->repeated[1]);
+		return acc_arena_printf(mem,
+			"%s has steps twice (%" PRIu64 " on the device, %" PRIu64
+			" on the bench), as after a restart; the last value counts",
+			c->tag, c->repeated[0], c->repeated[1]);
 	return "";
 }
 
@@ -253,16 +248,16 @@ say_doubts(struct acc_curves *cs, struct acc_err *e)
 		struct remark *m = acc_curve_say(cs, "warning", e);
 		if (m == NULL)
 			return ACC_ENOMEM;
-		m->text = acc_arena_printf(&cs->mem, "points without a step cannot be joined: %"
-			PRIu64, cs->set[0].unplaced);
+		m->text = acc_arena_printf(&cs->mem,
+			"points without a step cannot be joined: %" PRIu64, cs->set[0].unplaced);
 		if (m->text == NULL)
-			return no_memory(e);
+			return acc_nomem(e);
 	}
 	for (size_t i = 0; i < cs->set[0].n && said < 4; i++) {
 		const struct curve *c = cs->order[i];
 		const char *text = c->judged ? doubt(cs, c) : "";
 		if (text == NULL)
-			return no_memory(e);
+			return acc_nomem(e);
 		if (text[0] == '\0')
 			continue;
 		struct remark *m = acc_curve_say(cs, "warning", e);
@@ -297,11 +292,14 @@ static const char *
 say_weights(struct acc_curves *cs, const struct curve *c, size_t n)
 {
 	if (c->f.apart == 0)
-		return acc_arena_printf(&cs->mem, "no rule of %s is broken: %zu local norm%s equal to "
-			"the last digit", cs->opt.rules_name, n, n == 1 ? "" : "s");
-	return acc_arena_printf(&cs->mem, "no rule of %s is broken by %zu local norm%s; on average over "
-		"the steps none differs by more than %.2g %%, that of %s", cs->opt.rules_name, n,
-		n == 1 ? "" : "s", 100 * c->f.mean_rel, c->tag);
+		return acc_arena_printf(&cs->mem,
+			"no rule of %s is broken: %zu local norm%s equal to "
+			"the last digit",
+			cs->opt.rules_name, n, n == 1 ? "" : "s");
+	return acc_arena_printf(&cs->mem,
+		"no rule of %s is broken by %zu local norm%s; on average over "
+		"the steps none differs by more than %.2g %%, that of %s",
+		cs->opt.rules_name, n, n == 1 ? "" : "s", 100 * c->f.mean_rel, c->tag);
 }
 
 static int
@@ -319,17 +317,17 @@ say_clean(struct acc_curves *cs, struct acc_err *e)
 	m->name = c->tag;
 	if (c->role == ROLE_LOCAL) {
 		m->text = say_weights(cs, c, n);
-		return m->text == NULL ? no_memory(e) : 0;
+		return m->text == NULL ? acc_nomem(e) : 0;
 	}
 	m->text = acc_arena_printf(&cs->mem,
 		"no rule of %s is broken by %zu curve%s; %s over %" PRIu64 " step%s: %s",
-		cs->opt.rules_name, n, n == 1 ? "" : "s", c->tag, c->f.n,
-		c->f.n == 1 ? "" : "s", nature(c));
+		cs->opt.rules_name, n, n == 1 ? "" : "s", c->tag, c->f.n, c->f.n == 1 ? "" : "s",
+		nature(c));
 	if (m->text != NULL && c->f.apart > 0)
 		m->text = acc_arena_printf(&cs->mem,
-			"%s; largest difference %.3g (%.2g %%) at step %" PRId64 ", mean %.3g", m->text,
-			c->f.max_abs, 100 * c->f.max_rel, c->f.at, c->f.mean_abs);
-	return m->text == NULL ? no_memory(e) : 0;
+			"%s; largest difference %.3g (%.2g %%) at step %" PRId64 ", mean %.3g",
+			m->text, c->f.max_abs, 100 * c->f.max_rel, c->f.at, c->f.mean_abs);
+	return m->text == NULL ? acc_nomem(e) : 0;
 }
 
 int

@@ -12,32 +12,32 @@ extern const char *const acc_curve_role[];
 
 /* The figures of a pair of curves. Steps are INT64_MIN and numbers NAN where there is none. */
 struct figures {
-	uint64_t n;                  /* steps that both have, with finite values or not */
-	uint64_t only[2];            /* steps that one side has alone */
-	int64_t begin, end;          /* first and last of the n */
-	int64_t interval[2];         /* usual distance of the steps of each side */
-	double res;                  /* largest difference that printing alone may make */
-	uint64_t apart;              /* steps that differ by more */
-	int64_t first;               /* the first of them */
-	int64_t beyond;              /* the first that differs by more than the tolerance */
-	int64_t stays;               /* from here on, all do */
+	uint64_t n;          /* steps that both have, with finite values or not */
+	uint64_t only[2];    /* steps that one side has alone */
+	int64_t begin, end;  /* first and last of the n */
+	int64_t interval[2]; /* usual distance of the steps of each side */
+	double res;          /* largest difference that printing alone may make */
+	uint64_t apart;      /* steps that differ by more */
+	int64_t first;       /* the first of them */
+	int64_t beyond;      /* the first that differs by more than the tolerance */
+	int64_t stays;       /* from here on, all do */
 	double max_abs, max_rel, mean_abs, mean_rel;
 	double most_rel;             /* all but 1 % of the steps (at least 1, at most 50) */
 	double late_abs;             /* largest of the second half */
 	int64_t at;                  /* step of max_abs */
 	double begin_abs, begin_rel; /* of the first step */
 	double a_begin, b_begin;
-	double level;                /* mean |bench| */
+	double level; /* mean |bench| */
 	struct acc_drift drift;
-	double slope;                /* of the difference, by least squares, each step */
-	double final, final_rel;     /* mean difference of the last tenth */
-	uint64_t nonfinite;          /* steps at which NaN or Inf differ */
-	int64_t odd;                 /* the first of them */
-	int64_t nan[2];              /* first step of each side that is not finite */
-	uint64_t spikes[2];          /* of one side alone */
-	int64_t spike[2];            /* the largest */
-	int shift;                   /* 1: the device has the bench's next value; -1: the last */
-	bool constant[2];            /* the same value at all steps */
+	double slope;            /* of the difference, by least squares, each step */
+	double final, final_rel; /* mean difference of the last tenth */
+	uint64_t nonfinite;      /* steps at which NaN or Inf differ */
+	int64_t odd;             /* the first of them */
+	int64_t nan[2];          /* first step of each side that is not finite */
+	uint64_t spikes[2];      /* of one side alone */
+	int64_t spike[2];        /* the largest */
+	int shift;               /* 1: the device has the bench's next value; -1: the last */
+	bool constant[2];        /* the same value at all steps */
 };
 
 /* The largest difference of the bench's runs in each of nb equal parts of the steps from begin
@@ -52,40 +52,40 @@ struct band {
 /* The spread of the bench: largest figures of the noise runs, by size. */
 struct noise {
 	struct band band;
-	unsigned runs;               /* that have this tag */
+	unsigned runs; /* that have this tag */
 	double mean_abs, max_abs, mean_rel, outside;
 	bool inside;
 };
 
 struct curve {
-	const char *tag, *cls;       /* cls: metric, time or count */
+	const char *tag, *cls; /* cls: metric, time or count */
 	enum role role;
 	struct acc_point *p;
 	size_t n, cap;
-	uint64_t repeated[2];        /* values that a later one of the same step replaced */
-	uint64_t src[2];             /* hash of run and rank of the first point; 0: none yet */
-	bool runs[2];                /* points of several runs or ranks */
+	uint64_t repeated[2]; /* values that a later one of the same step replaced */
+	uint64_t src[2];      /* hash of run and rank of the first point; 0: none yet */
+	bool runs[2];         /* points of several runs or ranks */
 	struct figures f;
 	struct noise noise;
-	bool lr0;                    /* the weights are not updated */
-	bool judged;                 /* a metric with points of both sides */
-	struct acc_verdict v;        /* level NULL: none */
+	bool lr0;             /* the weights are not updated */
+	bool judged;          /* a metric with points of both sides */
+	struct acc_verdict v; /* level NULL: none */
 };
 
 /* The curves of one pair of runs. */
 struct curve_set {
-	struct acc_map at;           /* tag -> index */
+	struct acc_map at; /* tag -> index */
 	struct curve *c;
 	size_t n, cap;
-	uint64_t unplaced;           /* points without a step */
+	uint64_t unplaced; /* points without a step */
 	uint32_t order;
 };
 
 /* A finding, with what accfirstbad's have no need of. */
 struct remark {
 	const char *what, *name, *stage, *rule, *limit_from, *text;
-	int64_t step, dump;          /* INT64_MIN: absent */
-	double value, limit;         /* NAN: absent */
+	int64_t step, dump;  /* INT64_MIN: absent */
+	double value, limit; /* NAN: absent */
 	const char *ranked[8];
 	uint32_t nranked;
 };
@@ -93,9 +93,10 @@ struct remark {
 struct acc_curves {
 	struct acc_curve_opt opt;
 	struct acc_arena mem;
-	struct curve_set *set;       /* [0]: device and bench; then pairs of benches */
+	struct curve_set *set; /* [0]: device and bench; then pairs of benches */
 	unsigned nset;
-	struct curve **order;        /* as they are written */
+	size_t set_cap;
+	struct curve **order; /* as they are written */
 	size_t joined;
 	struct remark *remark;
 	size_t nremark, remark_cap;

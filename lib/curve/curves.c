@@ -9,7 +9,7 @@ acc_curves_open(const struct acc_curve_opt *opt, struct acc_err *e)
 {
 	struct acc_curves *cs = calloc(1, sizeof *cs);
 	if (cs == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	cs->opt = *opt;
@@ -36,13 +36,13 @@ acc_curves_close(struct acc_curves *cs)
 }
 
 int
-acc_curves_add(struct acc_curves *cs, const struct acc_rec *r, unsigned noise,
-	struct acc_err *e)
+acc_curves_add(struct acc_curves *cs, const struct acc_rec *r, unsigned noise, struct acc_err *e)
 {
 	if (noise >= cs->nset) {
-		struct curve_set *p = realloc(cs->set, (noise + 1) * sizeof *p);
+		struct curve_set *p = acc_grow(cs->set, &cs->set_cap, (size_t)noise + 1, sizeof *p,
+			e);
 		if (p == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return ACC_ENOMEM;
 		cs->set = p;
 		while (cs->nset <= noise)
 			p[cs->nset++] = (struct curve_set){.n = 0};
@@ -116,7 +116,7 @@ judge_one(struct acc_curves *cs, struct curve *c, struct acc_err *e)
 			c->v = v;
 		return rc < 0 ? rc : 0;
 	}
-	return acc_fail(e, rc, "out of memory");
+	return acc_rec_fail(e, rc);
 }
 
 int
@@ -131,7 +131,7 @@ acc_curves_judge(struct acc_curves *cs, struct acc_err *e)
 	int rc = 0;
 	cs->order = malloc((s->n + 1) * sizeof(struct curve *));
 	if (cs->order == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (size_t i = 0; i < s->n && rc == 0; i++) {
 		cs->order[i] = &s->c[i];
 		rc = acc_curve_measure(&s->c[i], e);
@@ -192,8 +192,7 @@ acc_curves_next(struct acc_curves *cs, struct acc_rec **r, struct acc_err *e)
 {
 	size_t n = cs->nset > 0 ? cs->set[0].n : 0;
 	/* Times that one side alone has are no news. */
-	while (cs->next < n && cs->order[cs->next]->cls[0] != 'm' &&
-		cs->order[cs->next]->f.n == 0)
+	while (cs->next < n && cs->order[cs->next]->cls[0] != 'm' && cs->order[cs->next]->f.n == 0)
 		cs->next++;
 	if (cs->next >= n + cs->nremark)
 		return 0;
@@ -201,5 +200,5 @@ acc_curves_next(struct acc_curves *cs, struct acc_rec **r, struct acc_err *e)
 			      : acc_curve_remark_record(&cs->rec, &cs->remark[cs->next - n]);
 	cs->next++;
 	*r = &cs->rec;
-	return rc < 0 ? acc_fail(e, rc, "out of memory") : 1;
+	return rc < 0 ? acc_rec_fail(e, rc) : 1;
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 
 enum { BLOCKS = 64, GROUPS = 16, FEW_GROUPS = 8, LEAST = 10 };
-static const double level = 0.02;  /* of each of the two tests */
+static const double level = 0.02; /* of each of the two tests */
 static const double max_phi = 0.98;
 /* Fewer independent blocks tell nothing; the fewer values there are, the worse phi is known. */
 static const double least_eff = 6, least_eff_short = 10;
@@ -132,8 +132,13 @@ acc_drift_test(const double *d, size_t n, struct acc_drift *out)
 {
 	double block[BLOCKS], white[BLOCKS], group[GROUPS], half[GROUPS / 2], mean, se;
 	size_t nb = n < BLOCKS ? n : BLOCKS, q = n < 32 ? FEW_GROUPS : GROUPS;
-	*out = (struct acc_drift){.kind = ACC_DRIFT_UNKNOWN, .offset_p = NAN, .trend_p = NAN,
-		.offset = NAN, .offset_se = NAN, .phi = NAN, .eff = NAN,
+	*out = (struct acc_drift){.kind = ACC_DRIFT_UNKNOWN,
+		.offset_p = NAN,
+		.trend_p = NAN,
+		.offset = NAN,
+		.offset_se = NAN,
+		.phi = NAN,
+		.eff = NAN,
 		.signs = sign_changes(d, n)};
 	if (n < LEAST)
 		return;

@@ -158,13 +158,6 @@ sizes(struct figures *f, const struct acc_point *const *p, size_t n)
 	}
 }
 
-static int
-by_size(const void *x, const void *y)
-{
-	double a = *(const double *)x, b = *(const double *)y;
-	return (a > b) - (a < b);
-}
-
 /* The difference as a series: its trend, its end. */
 static void
 series(struct figures *f, const struct acc_point *const *p, size_t n, double *room)
@@ -193,7 +186,7 @@ series(struct figures *f, const struct acc_point *const *p, size_t n, double *ro
 	f->final_rel = level > 0 ? gap / level : NAN;
 	for (size_t i = 0; i < n; i++)
 		room[i] = acc_curve_relative(p[i]);
-	qsort(room, n, sizeof *room, by_size);
+	qsort(room, n, sizeof *room, acc_by_double);
 	size_t most = n / 100 < 1 ? 1 : n / 100 > 50 ? 50 : n / 100;
 	f->most_rel = n == 1 ? room[0] : room[n - 1 - most];
 }
@@ -244,19 +237,40 @@ measure(struct curve *c, const struct acc_point **p, double *room, struct acc_er
 int
 acc_curve_measure(struct curve *c, struct acc_err *e)
 {
-	c->f = (struct figures){.begin = INT64_MIN, .end = INT64_MIN, .first = INT64_MIN,
-		.beyond = INT64_MIN, .odd = INT64_MIN, .stays = INT64_MIN, .at = INT64_MIN, .max_abs = NAN,
-		.max_rel = NAN, .mean_abs = NAN, .mean_rel = NAN, .most_rel = NAN,
-		.late_abs = NAN, .begin_abs = NAN, .begin_rel = NAN, .a_begin = NAN,
-		.b_begin = NAN, .level = NAN, .slope = NAN, .final = NAN, .final_rel = NAN,
-		.nan = {INT64_MIN, INT64_MIN}, .spike = {INT64_MIN, INT64_MIN},
+	c->f = (struct figures){.begin = INT64_MIN,
+		.end = INT64_MIN,
+		.first = INT64_MIN,
+		.beyond = INT64_MIN,
+		.odd = INT64_MIN,
+		.stays = INT64_MIN,
+		.at = INT64_MIN,
+		.max_abs = NAN,
+		.max_rel = NAN,
+		.mean_abs = NAN,
+		.mean_rel = NAN,
+		.most_rel = NAN,
+		.late_abs = NAN,
+		.begin_abs = NAN,
+		.begin_rel = NAN,
+		.a_begin = NAN,
+		.b_begin = NAN,
+		.level = NAN,
+		.slope = NAN,
+		.final = NAN,
+		.final_rel = NAN,
+		.nan = {INT64_MIN, INT64_MIN},
+		.spike = {INT64_MIN, INT64_MIN},
 		.interval = {INT64_MIN, INT64_MIN},
-		.drift = {.kind = ACC_DRIFT_UNKNOWN, .offset = NAN, .offset_p = NAN,
-			.offset_se = NAN, .trend_p = NAN, .phi = NAN, .eff = NAN}};
+		.drift = {.kind = ACC_DRIFT_UNKNOWN,
+			.offset = NAN,
+			.offset_p = NAN,
+			.offset_se = NAN,
+			.trend_p = NAN,
+			.phi = NAN,
+			.eff = NAN}};
 	const struct acc_point **p = malloc((c->n + 1) * sizeof(struct acc_point *));
 	double *room = malloc((c->n + 1) * sizeof *room);
-	int rc = p == NULL || room == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory")
-					   : measure(c, p, room, e);
+	int rc = p == NULL || room == NULL ? acc_nomem(e) : measure(c, p, room, e);
 	free(p);
 	free(room);
 	return rc;

@@ -107,8 +107,8 @@ put_verdict(struct acc_rec *r, const struct acc_verdict *v)
 	rc |= put_number(r, "value", v->value);
 	rc |= put_number(r, "limit", v->limit);
 	rc |= put_text(r, "limit_from", v->limit_from);
-	return rc | (n == 0 ? 0 : acc_add(r, "", "why", n == 1 ? acc_text(why[0])
-							       : acc_texts(why, n)));
+	return rc |
+	       (n == 0 ? 0 : acc_add(r, "", "why", n == 1 ? acc_text(why[0]) : acc_texts(why, n)));
 }
 
 int

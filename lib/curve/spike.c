@@ -10,13 +10,6 @@ static const double times = 8; /* the usual distance from the values around */
  * from each other. */
 static const double wide = 3;
 
-static int
-by_size(const void *x, const void *y)
-{
-	double a = *(const double *)x, b = *(const double *)y;
-	return (a > b) - (a < b);
-}
-
 /* The median of the WINDOW values around i (at the ends, of the first or last ones), and how wide
  * the middle half of them is. */
 static double
@@ -49,7 +42,7 @@ distances(const struct acc_point *const *p, size_t n, int side, double *out, dou
 		if (room[i] <= wide * middle)
 			out[i] = 0;
 	}
-	qsort(room, n, sizeof *room, by_size);
+	qsort(room, n, sizeof *room, acc_by_double);
 	return 1.4826 * room[n / 2];
 }
 
@@ -60,9 +53,7 @@ acc_curve_spikes(struct curve *c, const struct acc_point *const *p, size_t n, st
 		return 0;
 	double *far[2] = {malloc(n * sizeof **far), malloc(n * sizeof **far)};
 	double *room = malloc(n * sizeof *room), usual[2] = {0, 0}, largest[2] = {0, 0};
-	int rc = far[0] == NULL || far[1] == NULL || room == NULL
-			 ? acc_fail(e, ACC_ENOMEM, "out of memory")
-			 : 0;
+	int rc = far[0] == NULL || far[1] == NULL || room == NULL ? acc_nomem(e) : 0;
 	for (int s = 0; s < 2 && rc == 0; s++)
 		usual[s] = distances(p, n, s, far[s], room);
 	for (size_t i = 0; i < n && rc == 0; i++)

@@ -58,7 +58,7 @@ say(struct scene *s, const struct curve *c, const char *stage, int64_t step, int
 {
 	struct remark *m = text == NULL ? NULL : acc_curve_say(s->cs, "difference", s->e);
 	if (m == NULL)
-		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(s->e);
 	m->name = c->tag;
 	m->stage = stage;
 	m->step = step;
@@ -85,8 +85,8 @@ overflow(struct scene *s)
 			c = o;
 	}
 	/* Where the curves part long before, that is what to look at. */
-	if (c == NULL || (s->loss != NULL && s->loss->f.beyond < c->f.odd &&
-				 s->loss->f.beyond != INT64_MIN))
+	if (c == NULL ||
+		(s->loss != NULL && s->loss->f.beyond < c->f.odd && s->loss->f.beyond != INT64_MIN))
 		return 0;
 	int64_t step = c->f.odd;
 	const struct acc_point *p = acc_curve_at(c, step);
@@ -175,7 +175,7 @@ backward_local(struct scene *s)
 	struct acc_curves *cs = s->cs;
 	const struct curve **bad = malloc((cs->set[0].n + 1) * sizeof *bad);
 	size_t all = 0, n = bad == NULL ? 0 : local_norms(cs, bad, &all);
-	int rc = bad == NULL ? acc_fail(s->e, ACC_ENOMEM, "out of memory") : 0;
+	int rc = bad == NULL ? acc_nomem(s->e) : 0;
 	if (n > 0) {
 		const struct figures *f = &bad[0]->f;
 		rc = say(s, bad[0], "backward", f->begin, f->begin,
@@ -184,8 +184,9 @@ backward_local(struct scene *s)
 				"%" PRId64 ", most that of %s (device %.4g, bench %.4g: %.2g "
 				"%%): the backward pass of that layer; dump step %" PRId64 " "
 				"of both runs with gradients and run accdiff",
-				s->loss != NULL ? "the first losses agree, but " : "", n, all, f->begin,
-				bad[0]->tag, f->a_begin, f->b_begin, 100 * f->begin_rel, f->begin));
+				s->loss != NULL ? "the first losses agree, but " : "", n, all,
+				f->begin, bad[0]->tag, f->a_begin, f->b_begin, 100 * f->begin_rel,
+				f->begin));
 		struct remark *m = rc > 0 ? &cs->remark[cs->nremark - 1] : NULL;
 		for (size_t i = 0; m != NULL && i < n && i < 8; i++)
 			m->ranked[m->nranked++] = bad[i]->tag;
@@ -278,16 +279,19 @@ advice(struct scene *s, bool second, int64_t step, int64_t dump)
 	if (s->loss->lr0)
 		return acc_arena_printf(mem,
 			"The weights do not change, so only this step's own batch counts: "
-			"dump step %" PRId64 " of both runs and run accdiff", step);
+			"dump step %" PRId64 " of both runs and run accdiff",
+			step);
 	if (second)
 		return acc_arena_printf(mem,
 			"The first update is wrong: check learning rate, weight decay, "
 			"betas, epsilon and clipping; dump step %" PRId64 " of both runs "
-			"with gradients, and compare the weights after it", dump);
+			"with gradients, and compare the weights after it",
+			dump);
 	return acc_arena_printf(mem,
 		"Look at step %" PRId64 ": its batch, overflow, loss scale, learning rate, "
 		"local norms; dump it, and the step before it, in both runs and run "
-		"accdiff", step);
+		"accdiff",
+		step);
 }
 
 /* Is the difference at p twice what it ever was before? */
@@ -316,7 +320,7 @@ parted(struct scene *s)
 	const char *before = agreed(s, step), *what = advice(s, second, step, dump);
 	const char *stage = c->lr0 ? "forward" : second ? "optimizer" : "later";
 	if (before == NULL || what == NULL)
-		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(s->e);
 	return say(s, c, stage, step, dump,
 		acc_arena_printf(&s->cs->mem,
 			"%s parts at step %" PRId64 ": device %.6g, bench %.6g, %.2g %%%s. %s%s",
@@ -358,11 +362,12 @@ late_fixed(struct scene *s, const struct curve *c)
 static int
 late_noise(struct scene *s, const struct curve *c)
 {
-	const char *next = c->noise.runs > 0
-				   ? "and more than the bench's own runs do: check determinism, dropout and "
-				     "seeds, and mixed precision"
-				   : "which may be how these runs are: run the bench again, determinism off, "
-				     "and give accalign's pairs of its two runs as --noise";
+	const char *next =
+		c->noise.runs > 0
+			? "and more than the bench's own runs do: check determinism, dropout and "
+			  "seeds, and mixed precision"
+			: "which may be how these runs are: run the bench again, determinism off, "
+			  "and give accalign's pairs of its two runs as --noise";
 	return say(s, c, "late", c->f.beyond, c->f.at,
 		acc_arena_printf(&s->cs->mem,
 			"%s fluctuates about zero difference, but by %.3g on average and up "
@@ -385,12 +390,14 @@ late(struct scene *s)
 	struct acc_arena *mem = &s->cs->mem;
 	const char *when = f->beyond == INT64_MIN ? ""
 			   : f->stays == f->beyond
-				   ? acc_arena_printf(mem, ", and beyond the tolerance from step %" PRId64
-							   " on", f->beyond)
-				   : acc_arena_printf(mem, ", and beyond the tolerance first at step %" PRId64,
+				   ? acc_arena_printf(mem,
+					     ", and beyond the tolerance from step %" PRId64 " on",
+					     f->beyond)
+				   : acc_arena_printf(mem,
+					     ", and beyond the tolerance first at step %" PRId64,
 					     f->beyond);
 	if (when == NULL)
-		return acc_fail(s->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(s->e);
 	return say(s, c, "late", f->beyond, f->beyond != INT64_MIN ? f->beyond : f->at,
 		acc_arena_printf(mem,
 			"%s differs by %.3g on average and by %.3g (%.2g %%) at the end%s; "
@@ -426,7 +433,9 @@ acc_curve_stage(struct acc_curves *cs, struct acc_err *e)
 {
 	static int (*const stages[])(struct scene *) = {overflow, forward, backward, schedule,
 		steady, spike, parted, late, other};
-	struct scene s = {.cs = cs, .e = e, .loss = find(cs, ROLE_LOSS, "loss"),
+	struct scene s = {.cs = cs,
+		.e = e,
+		.loss = find(cs, ROLE_LOSS, "loss"),
 		.rate = find(cs, ROLE_RATE, "learning_rate"),
 		.norm = find(cs, ROLE_NORM, "grad_norm")};
 	int rc = 0;

@@ -13,14 +13,10 @@ acc_dump_src_at(struct acc_dump_ctx *c, struct acc_str id)
 	uint64_t *at = acc_map_put(&c->src_at, id, c->nsrc);
 	if (at == NULL || *at < c->nsrc)
 		return at == NULL ? NULL : &c->src[*at];
-	if (c->nsrc == c->cap) {
-		size_t cap = c->cap == 0 ? 8 : c->cap * 2;
-		struct dump_src *p = realloc(c->src, cap * sizeof *p);
-		if (p == NULL)
-			return NULL;
-		c->src = p;
-		c->cap = cap;
-	}
+	struct dump_src *p = acc_grow(c->src, &c->cap, c->nsrc + 1, sizeof *p, NULL);
+	if (p == NULL)
+		return NULL;
+	c->src = p;
 	struct dump_src *s = &c->src[c->nsrc];
 	*s = (struct dump_src){.step = -1, .rank = -1, .proc = -1};
 	snprintf(s->id, sizeof s->id, "%.*s", ACC_PRS(id));
@@ -36,8 +32,7 @@ put_if(struct acc_rec *r, const char *key, const char *text, int *rc)
 }
 
 static int
-fill(struct acc_rec *r, const struct acc_dump_ctx *c, const struct acc_source *s,
-	const char *root)
+fill(struct acc_rec *r, const struct acc_dump_ctx *c, const struct acc_source *s, const char *root)
 {
 	int rc = acc_rec_start(r, ACC_STR("source"));
 	put_if(r, "root", root, &rc);
@@ -98,7 +93,7 @@ acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *src, struct acc
 		s = NULL;
 	acc_rec_release(&r);
 	if (s == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	s->step = src->step;
 	s->rank = src->rank;
 	s->proc = src->proc;
@@ -200,7 +195,7 @@ acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 	else if (s->proc >= 0)
 		rc |= push(r, ACC_STR("proc"), acc_int(s->proc));
 	if (rc < 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	rc = acc_dump_emit_source(c, s);
 	if (rc == 0)
 		rc = acc_dump_emit_stack(c, acc_get_text(r, "", "stack"));
@@ -213,14 +208,11 @@ acc_dump_stack_keep(struct acc_dump_ctx *c, struct acc_str id, const struct acc_
 	uint64_t *at = acc_map_put(&c->stacks, id, c->npending);
 	if (at == NULL || *at != c->npending)
 		return at == NULL ? ACC_ENOMEM : 0;
-	if (c->npending == c->cap_pending) {
-		size_t cap = c->cap_pending == 0 ? 64 : c->cap_pending * 2;
-		struct acc_rec **p = realloc(c->pending, cap * sizeof *p);
-		if (p == NULL)
-			return ACC_ENOMEM;
-		c->pending = p;
-		c->cap_pending = cap;
-	}
+	struct acc_rec **p = acc_grow(c->pending, &c->cap_pending, c->npending + 1, sizeof *p,
+		NULL);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	c->pending = p;
 	struct acc_rec *copy = calloc(1, sizeof *copy);
 	if (copy == NULL || acc_rec_copy(copy, r) < 0) {
 		free(copy);

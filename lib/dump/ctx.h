@@ -28,14 +28,14 @@ struct acc_dump_ctx {
 	struct acc_rec rec; /* what acc_dump_rec gives */
 	struct dump_src *src;
 	size_t nsrc, cap, cur;
-	struct acc_map src_at;   /* id -> index of src */
-	struct acc_map stacks;   /* id -> index of pending, or DUMP_STACK_OUT */
+	struct acc_map src_at;    /* id -> index of src */
+	struct acc_map stacks;    /* id -> index of pending, or DUMP_STACK_OUT */
 	struct acc_rec **pending; /* stack records that no record has used yet */
 	size_t npending, cap_pending;
 	struct acc_regex *pattern; /* the user's, for logs; or NULL */
-	struct acc_map passed; /* (src, seq) of a stream's records that were selected */
+	struct acc_map passed;     /* (src, seq) of a stream's records that were selected */
 	struct acc_str *log;
-	size_t nlog;
+	size_t nlog, cap_log;
 	struct acc_arena mem; /* of the log, and of the ids of stacks */
 	int status;
 	uint64_t count;

@@ -27,8 +27,10 @@ by_name(const char *name, struct acc_err *e)
 	for (size_t i = 0; i < acc_ndumps; i++)
 		if (strcmp(acc_dumps[i]->name, name) == 0)
 			return acc_dumps[i];
-	acc_fail(e, ACC_EUSAGE, "there is no dump format '%.60s'; accdump-read --list"
-		" shows them", name);
+	acc_fail(e, ACC_EUSAGE,
+		"there is no dump format '%.60s'; accdump-read --list"
+		" shows them",
+		name);
 	return NULL;
 }
 
@@ -131,26 +133,28 @@ acc_dump_pattern(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e)
 }
 
 struct acc_dump_ctx *
-acc_dump_open(const struct acc_select *sel, acc_emit_fn *emit, acc_trouble_fn *trouble,
-	void *arg, struct acc_err *e)
+acc_dump_open(const struct acc_select *sel, acc_emit_fn *emit, acc_trouble_fn *trouble, void *arg,
+	struct acc_err *e)
 {
 	struct acc_dump_ctx *c = calloc(1, sizeof *c);
 	if (c == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	if (sel != NULL)
 		c->sel = *sel;
 	sel = &c->sel;
 	c->selective = sel->nops + sel->nkinds + sel->nios + sel->npasses + sel->nsteps +
-				       sel->nranks > 0 || sel->from != NULL || sel->to != NULL;
+				       sel->nranks >
+			       0 ||
+		       sel->from != NULL || sel->to != NULL;
 	c->emit = emit;
 	c->trouble = trouble;
 	c->arg = arg;
 	if (gethostname(c->host, sizeof c->host - 1) < 0)
 		strcpy(c->host, "localhost");
 	if (acc_dump_src_at(c, acc_str("")) == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		acc_dump_close(c);
 		return NULL;
 	}

@@ -12,12 +12,12 @@ enum { LIMIT = 1 << 16 };
 static int
 push(struct acc_buf *b, const struct folder *f, struct acc_err *e)
 {
-	return acc_buf_add(b, f, sizeof *f) < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	return acc_buf_add(b, f, sizeof *f) < 0 ? acc_nomem(e) : 0;
 }
 
 int
-acc_folders_add(struct folders *w, const struct folder *parent, const char *name,
-	const void *what, struct acc_err *e)
+acc_folders_add(struct folders *w, const struct folder *parent, const char *name, const void *what,
+	struct acc_err *e)
 {
 	struct folder f = {.path = ".", .what = what};
 	size_t limit = w->limit == 0 ? LIMIT : w->limit;
@@ -27,7 +27,7 @@ acc_folders_add(struct folders *w, const struct folder *parent, const char *name
 		f.depth = parent->depth + 1;
 		f.path = acc_arena_printf(&w->mem, "%s/%s", parent->path, name);
 	}
-	return f.path == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : push(&w->queue, &f, e);
+	return f.path == NULL ? acc_nomem(e) : push(&w->queue, &f, e);
 }
 
 static void
@@ -43,7 +43,7 @@ again(struct folders *w, const struct stat *st, struct acc_err *e)
 {
 	const uint64_t id[2] = {(uint64_t)st->st_dev, (uint64_t)st->st_ino};
 	uint64_t *n = acc_map_put(&w->seen, (struct acc_str){(const char *)id, sizeof id}, 0);
-	return n == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : (*n)++ > 0;
+	return n == NULL ? acc_nomem(e) : (*n)++ > 0;
 }
 
 /* 1: entered; 0: pass over; < 0. */

@@ -17,8 +17,8 @@ struct folder {
 
 /* Zero it to start, but for root and limit. */
 struct folders {
-	int root;         /* borrowed */
-	size_t limit;     /* of folders; 0: 65,536 */
+	int root;                    /* borrowed */
+	size_t limit;                /* of folders; 0: 65,536 */
 	struct acc_buf queue, links; /* of struct folder */
 	size_t at, links_at;
 	struct acc_map seen; /* device and inode */

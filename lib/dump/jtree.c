@@ -91,7 +91,7 @@ acc_jtree_read(struct acc_json *j, const struct acc_json_tok *first, struct acc_
 		key = (struct acc_str){"", 0};
 	}
 	*root = NULL;
-	return rc < 0 ? rc : acc_fail(e, ACC_ENOMEM, "out of memory");
+	return rc < 0 ? rc : acc_nomem(e);
 }
 
 int
@@ -160,7 +160,9 @@ static int
 put_scalar(struct acc_buf *b, const struct jnode *n)
 {
 	char num[40];
-	const char *s = n->type == ACC_JSON_TRUE ? "true" : n->type == ACC_JSON_FALSE ? "false" : "null";
+	const char *s = n->type == ACC_JSON_TRUE    ? "true"
+			: n->type == ACC_JSON_FALSE ? "false"
+						    : "null";
 	if (n->type == ACC_JSON_STRING)
 		return put_string(b, n->s);
 	if (n->type == ACC_JSON_INT) {

@@ -1,8 +1,6 @@
 /* Records that come from a stream and are already numbered. */
 #include "dump/ctx.h"
 
-#include <stdlib.h>
-
 int
 acc_dump_status(const struct acc_dump_ctx *c)
 {
@@ -23,7 +21,7 @@ acc_dump_heard(struct acc_dump_ctx *c, const struct acc_val *log, int status)
 		c->status = status;
 	if (log == NULL || log->n == 0)
 		return 0;
-	struct acc_str *p = realloc(c->log, (c->nlog + log->n) * sizeof *p);
+	struct acc_str *p = acc_grow(c->log, &c->cap_log, c->nlog + log->n, sizeof *p, NULL);
 	if (p == NULL)
 		return ACC_ENOMEM;
 	c->log = p;
@@ -38,7 +36,7 @@ acc_dump_heard(struct acc_dump_ctx *c, const struct acc_val *log, int status)
 
 /* "(src, seq)" as a key of the map of what was selected. */
 static struct acc_str
-place(char *buf, size_t size, const struct acc_rec *r, const char *prefix, const char *side)
+passed_key(char *buf, size_t size, const struct acc_rec *r, const char *prefix, const char *side)
 {
 	int n = snprintf(buf, size, "%s%.*s %lld", side, ACC_PRS(acc_get_text(r, prefix, "src")),
 		(long long)acc_get_int(r, prefix, "seq", -1));
@@ -53,7 +51,7 @@ data_selected(const struct acc_dump_ctx *c, const struct acc_rec *r)
 	struct acc_str s = acc_get_text(r, "", "side");
 	const char *side = acc_str_is(s, "a") ? "a." : acc_str_is(s, "b") ? "b." : "";
 	return !c->selective ||
-	       acc_map_get(&c->passed, place(buf, sizeof buf, r, "", side)) != NULL;
+	       acc_map_get(&c->passed, passed_key(buf, sizeof buf, r, "", side)) != NULL;
 }
 
 static const char *
@@ -86,8 +84,9 @@ emit_named(struct acc_dump_ctx *c, const struct acc_rec *r)
 			struct dump_src *s = acc_dump_src_at(c, id);
 			rc = s == NULL ? ACC_ENOMEM : acc_dump_emit_source(c, s);
 			if (rc == 0 && c->selective &&
-				acc_map_put(&c->passed, place(buf, sizeof buf, r, prefix[i],
-					prefix[i]), 1) == NULL)
+				acc_map_put(&c->passed,
+					passed_key(buf, sizeof buf, r, prefix[i], prefix[i]),
+					1) == NULL)
 				rc = ACC_ENOMEM;
 		}
 		if (rc == 0)
@@ -113,7 +112,7 @@ acc_dump_pass(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 		const char *prefix = prefix_of(r);
 		struct dump_src *s = acc_dump_src_at(c, acc_get_text(r, prefix, "src"));
 		if (s == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		s->step = acc_get_int(r, prefix, "step", -1);
 		s->rank = acc_get_int(r, prefix, "rank", -1);
 		s->proc = acc_get_int(r, prefix, "proc", -1);
@@ -124,5 +123,5 @@ acc_dump_pass(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 		if (rc == 0)
 			rc = c->emit(c->arg, r);
 	}
-	return rc == ACC_ENOMEM ? acc_fail(e, rc, "out of memory") : rc;
+	return rc == ACC_ENOMEM ? acc_nomem(e) : rc;
 }

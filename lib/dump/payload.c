@@ -38,7 +38,7 @@ npy(int fd, uint64_t size, struct acc_ref *ref, struct acc_arena *m, struct acc_
 		n = n < size ? n : size;
 		void *p = acc_alloc(m, n);
 		if (p == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		int64_t len = acc_file_pread(fd, p, n, 0, e);
 		if (len == 0)
 			len = acc_npy_header(p, n, ref, NULL, m, e);
@@ -50,10 +50,13 @@ npy(int fd, uint64_t size, struct acc_ref *ref, struct acc_arena *m, struct acc_
 			return acc_fail_at(e, ACC_ETRUNC, size, "the file ends in its header");
 	}
 	if (ref->len > size - ref->off)
-		return acc_fail_at(e, ACC_ETRUNC, size, "the file ends here, %llu more bytes were "
-			"expected", (unsigned long long)(ref->len - (size - ref->off)));
+		return acc_fail_at(e, ACC_ETRUNC, size,
+			"the file ends here, %llu more bytes were "
+			"expected",
+			(unsigned long long)(ref->len - (size - ref->off)));
 	if (ref->len < size - ref->off)
-		return acc_fail_at(e, ACC_EFORMAT, ref->off + ref->len, "the file goes on for %llu "
+		return acc_fail_at(e, ACC_EFORMAT, ref->off + ref->len,
+			"the file goes on for %llu "
 			"bytes behind its elements",
 			(unsigned long long)(size - ref->off - ref->len));
 	return 0;

@@ -35,7 +35,7 @@ descend(struct folders *w, const struct folder *f, const struct place_rule *rule
 		q.depth++;
 		keep = acc_alloc(&w->mem, sizeof *keep);
 		if (keep == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		*keep = q;
 		int rc = acc_folders_add(w, f, names[i], keep, e);
 		if (rc < 0)

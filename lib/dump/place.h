@@ -5,7 +5,7 @@
 #include "acc/dump.h"
 
 struct place {
-	const char *path; /* beneath the folder that was named; "." is that folder */
+	const char *path;         /* beneath the folder that was named; "." is that folder */
 	int64_t step, rank, proc; /* -1: unknown */
 	int depth;
 	bool rank_level; /* where a part is expected */

@@ -15,8 +15,8 @@ acc_dump_say(struct dump_said *s, struct acc_dump_ctx *c, struct acc_err *e)
 }
 
 int
-acc_dump_say_err(struct dump_said *s, struct acc_dump_ctx *c, struct acc_rec *r,
-	struct acc_err *e, const char *where)
+acc_dump_say_err(struct dump_said *s, struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e,
+	const char *where)
 {
 	char text[512];
 	if (e->code == 0)
@@ -33,8 +33,10 @@ acc_dump_say_rest(struct dump_said *s, struct acc_dump_ctx *c, const char *where
 	struct acc_err e = {0};
 	if (s->unsaid == 0)
 		return;
-	acc_fail(&e, ACC_EFORMAT, "%llu more troubles of this kind are not listed; `err` of the "
-		"records names them", (unsigned long long)s->unsaid);
+	acc_fail(&e, ACC_EFORMAT,
+		"%llu more troubles of this kind are not listed; `err` of the "
+		"records names them",
+		(unsigned long long)s->unsaid);
 	acc_err_in(&e, where);
 	acc_dump_trouble(c, &e);
 	s->unsaid = 0;

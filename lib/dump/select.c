@@ -63,8 +63,7 @@ acc_dump_selected(struct acc_dump_ctx *c, struct dump_src *s, const struct acc_r
 	if (!acc_dump_wants(c, step, s->rank < 0 ? s->proc : s->rank))
 		return false;
 	struct acc_str key = acc_get_text(r, prefix, "key"), op = acc_get_text(r, prefix, "op");
-	if ((sel->from != NULL || sel->to != NULL) &&
-		(key.n == 0 || !in_range(s, sel, key, op)))
+	if ((sel->from != NULL || sel->to != NULL) && (key.n == 0 || !in_range(s, sel, key, op)))
 		return false;
 	if (sel->nkinds > 0 && !any_glob(sel->kinds, sel->nkinds, r->kind) &&
 		!any_glob(sel->kinds, sel->nkinds, acc_get_text(r, prefix, "kind")))

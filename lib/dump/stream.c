@@ -33,7 +33,7 @@ read_stream(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		return e != NULL ? e->code : ACC_EFORMAT;
 	int rc = acc_dump_heard(c, acc_rd_log(rd), 0);
 	if (rc < 0)
-		acc_fail(e, rc, "out of memory");
+		acc_nomem(e);
 	while (rc >= 0 && (rc = acc_rd_next(rd, &r, e)) > 0)
 		rc = acc_dump_pass(c, r, e);
 	if (rc == 0)

@@ -7,25 +7,25 @@ static const struct acc_columns *const sets[] = {&acc_columns_msprobe, &acc_colu
 
 /* What a table shows where nothing was chosen: by the first record's kind. */
 static const char *const pair_keys[] = {"kind", "name", "b.name", "how", "note", "a.step", "a.rank",
-	"b.step", "b.rank", "a.dtype", "b.dtype", "a.shape", "b.shape", "m.mode", "m.cosine", "m.max_abs", "m.max_rel",
-	"m.mean_abs", "m.mean_rel", "m.rel_l2", "m.rmse", "m.snr", "m.thousandth",
-	"m.five_thousandths", "m.ulp_max", "m.same", "m.outside", "m.nonfinite", "m.worst",
-	"m.equal", "m.max_diff", "m.min_diff", "m.mean_diff", "m.norm_diff", "m.max_relerr",
-	"m.min_relerr", "m.mean_relerr", "m.norm_relerr", "m.skip", "bad", "rule", "value", "limit",
-	"limit_from", "why", "text", NULL};
+	"b.step", "b.rank", "a.dtype", "b.dtype", "a.shape", "b.shape", "m.mode", "m.cosine",
+	"m.max_abs", "m.max_rel", "m.mean_abs", "m.mean_rel", "m.rel_l2", "m.rmse", "m.snr",
+	"m.thousandth", "m.five_thousandths", "m.ulp_max", "m.same", "m.outside", "m.nonfinite",
+	"m.worst", "m.equal", "m.max_diff", "m.min_diff", "m.mean_diff", "m.norm_diff",
+	"m.max_relerr", "m.min_relerr", "m.mean_relerr", "m.norm_relerr", "m.skip", "bad", "rule",
+	"value", "limit", "limit_from", "why", "text", NULL};
 static const char *const tensor_keys[] = {"kind", "name", "step", "rank", "io", "pos", "type",
 	"dtype", "shape", "value", "s.min", "s.max", "s.mean", "s.norm", "s.nan", "s.posinf",
 	"s.neginf", "s.zero", "s.sat", "s.hash", "stat.min", "stat.max", "stat.mean", "stat.norm",
 	"stat.crc32", "audit.ok", "audit.err", "audit.limit", "audit.cause", "audit.skip", "err",
 	"bad", "why", "text", NULL};
-static const char *const curve_keys[] = {"kind", "tag", "class", "role", "n", "begin", "end", "first",
-	"beyond", "stays", "apart", "nonfinite", "res", "max_abs", "at", "max_rel", "most_rel",
-	"mean_abs", "mean_rel", "late_abs", "begin_abs", "begin_rel", "final", "final_rel",
-	"offset", "offset_rel", "offset_p", "slope", "trend_p", "drift", "signs", "a.nan", "b.nan",
-	"a.spikes", "a.spike", "b.spikes", "b.spike", "a.only", "b.only", "a.repeated",
-	"b.repeated", "shift", "lr0", "noise.runs", "noise.max_abs", "noise.mean_abs",
-	"noise.mean_rel", "outside", "inside", "bad", "rule", "value", "limit", "limit_from",
-	"why", "what", "name", "stage", "step", "dump", "ranked", "text", NULL};
+static const char *const curve_keys[] = {"kind", "tag", "class", "role", "n", "begin", "end",
+	"first", "beyond", "stays", "apart", "nonfinite", "res", "max_abs", "at", "max_rel",
+	"most_rel", "mean_abs", "mean_rel", "late_abs", "begin_abs", "begin_rel", "final",
+	"final_rel", "offset", "offset_rel", "offset_p", "slope", "trend_p", "drift", "signs",
+	"a.nan", "b.nan", "a.spikes", "a.spike", "b.spikes", "b.spike", "a.only", "b.only",
+	"a.repeated", "b.repeated", "shift", "lr0", "noise.runs", "noise.max_abs", "noise.mean_abs",
+	"noise.mean_rel", "outside", "inside", "bad", "rule", "value", "limit", "limit_from", "why",
+	"what", "name", "stage", "step", "dump", "ranked", "text", NULL};
 static const char *const curve_short[] = {"tag", "n", "first", "beyond", "max_abs", "at",
 	"mean_rel", "begin_rel", "final_rel", "drift", "inside", "bad", "rule", NULL};
 static const char *const point_keys[] = {"kind", "a.tag", "b.tag", "a.step", "b.step", "a.value",
@@ -36,20 +36,21 @@ static const char *const scalar_keys[] = {"tag", "step", "value", "run", NULL};
 static const char *const param_keys[] = {"key", "value", "dialect", "maybe", "where", "tag", "step",
 	"run", NULL};
 static const char *const param_short[] = {"key", "tag", "step", "value", "maybe", "where", NULL};
-static const char *const check_keys[] = {"kind", "name", "group", "a.key", "a.value", "a.given", "a.where",
-	"b.key", "b.value", "b.given", "b.where", "how", "note", "bad", "rule", "limit", "limit_from",
-	"why", "what", "text", NULL};
+static const char *const check_keys[] = {"kind", "name", "group", "a.key", "a.value", "a.given",
+	"a.where", "b.key", "b.value", "b.given", "b.where", "how", "note", "bad", "rule", "limit",
+	"limit_from", "why", "what", "text", NULL};
 static const char *const check_short[] = {"name", "a.value", "b.value", "bad", "limit", "a.where",
 	"b.where", "why", NULL};
 static const char *const param_pair_short[] = {"a.key", "a.value", "b.value", "how", "a.where",
 	"b.where", NULL};
 static const char *const finding_keys[] = {"kind", "what", "name", "io", "pos", "step", "rank",
 	"rule", "value", "limit", "limit_from", "confidence", "ranked", "text", NULL};
-static const char *const pair_short[] = {"name", "a.step", "a.rank", "a.dtype", "a.shape", "how", "note",
-	"m.max_abs", "m.err_max", "m.err_rms", "m.max_rel", "m.rel_l2", "m.ulp_max", "m.nonfinite", "m.norm_relerr", "m.equal", "bad", "rule", NULL};
-static const char *const tensor_short[] = {"name", "step", "rank", "type", "dtype", "shape", "value", "s.min",
-	"s.max", "s.mean", "s.norm", "stat.min", "stat.max", "audit.ok", "audit.err",
-	"audit.limit", "audit.cause", "audit.skip", "bad", "err", NULL};
+static const char *const pair_short[] = {"name", "a.step", "a.rank", "a.dtype", "a.shape", "how",
+	"note", "m.max_abs", "m.err_max", "m.err_rms", "m.max_rel", "m.rel_l2", "m.ulp_max",
+	"m.nonfinite", "m.norm_relerr", "m.equal", "bad", "rule", NULL};
+static const char *const tensor_short[] = {"name", "step", "rank", "type", "dtype", "shape",
+	"value", "s.min", "s.max", "s.mean", "s.norm", "stat.min", "stat.max", "audit.ok",
+	"audit.err", "audit.limit", "audit.cause", "audit.skip", "bad", "err", NULL};
 
 /* A pair of such records, on that side: points of curves, which have tags instead of names, or
  * parameters. */
@@ -67,8 +68,9 @@ default_keys(const struct acc_rec *r, bool for_people)
 	if (is_of(r, "a.kind", "scalar") || is_of(r, "b.kind", "scalar"))
 		return for_people ? point_short : point_keys;
 	if (is_of(r, "a.kind", "param") || is_of(r, "b.kind", "param"))
-		return !for_people ? check_keys : acc_get(r, "", "name") != NULL ? check_short
-										 : param_pair_short;
+		return !for_people                      ? check_keys
+		       : acc_get(r, "", "name") != NULL ? check_short
+							: param_pair_short;
 	if (acc_rec_is(r, "pair"))
 		return for_people ? pair_short : pair_keys;
 	if (acc_rec_is(r, "tensor") || acc_rec_is(r, "arg"))
@@ -79,7 +81,6 @@ default_keys(const struct acc_rec *r, bool for_people)
 		return for_people ? param_short : param_keys;
 	return finding_keys;
 }
-
 
 uint32_t
 acc_plain_run(struct acc_str s, char a, char b)
@@ -186,7 +187,8 @@ brief(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 	if (v == NULL && c->key[0] != '\0' && strcmp(c->key + 1, ".where") == 0) {
 		struct acc_str given = acc_get_text(r, c->key[0] == 'a' ? "a." : "b.", "given");
 		if (given.n > 0)
-			return acc_str_starts(given, "fixed") ? ACC_STR("(fixed)") : ACC_STR("(default)");
+			return acc_str_starts(given, "fixed") ? ACC_STR("(fixed)")
+							      : ACC_STR("(default)");
 	}
 	/* Why a rule matters is told in a sentence of its own. */
 	if (strcmp(c->key, "why") == 0 && acc_get(r, "", "bad") != NULL)
@@ -203,10 +205,16 @@ brief(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 	if (strcmp(c->key, "m.nonfinite") == 0 && v != NULL && v->type == ACC_V_INT && v->i == 0)
 		return ACC_STR("");
 	if (v != NULL && v->type == ACC_V_F64 && isfinite(v->f))
-		return acc_str(acc_arena_printf(m, acc_str_ends(acc_str(c->key), "value")
-			? "%.6g" : "%.4g", v->f));
+		return acc_str(acc_arena_printf(m,
+			acc_str_ends(acc_str(c->key), "value") ? "%.6g" : "%.4g", v->f));
 	struct acc_column as = {.key = c->key};
 	return v == NULL ? plain(ctx, r, &as, m) : acc_cell_text(v, m);
+}
+
+const char *
+acc_columns_name(size_t i)
+{
+	return i < sizeof sets / sizeof *sets ? sets[i]->name : NULL;
 }
 
 int
@@ -225,10 +233,11 @@ acc_cells_open(struct acc_cells *c, const struct acc_format_opt *opt, bool for_p
 		return 0;
 	c->own = calloc(opt->ncolumns + 1, sizeof *c->own);
 	if (c->own == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (size_t i = 0; i < opt->ncolumns; i++)
 		c->own[i] = (struct acc_column){.title = opt->columns[i],
-			.cell = for_people ? rounded : plain, .key = opt->columns[i]};
+			.cell = for_people ? rounded : plain,
+			.key = opt->columns[i]};
 	return 0;
 }
 
@@ -245,10 +254,11 @@ choose(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
 			n++;
 		c->own = calloc(n + 1, sizeof *c->own);
 		if (c->own == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		for (size_t i = 0; i < n; i++)
 			c->own[i] = (struct acc_column){.title = key[i],
-				.cell = c->for_people ? brief : plain, .key = key[i]};
+				.cell = c->for_people ? brief : plain,
+				.key = key[i]};
 		c->places = key == pair_short || key == tensor_short;
 	}
 	if (c->set == NULL)
@@ -256,7 +266,7 @@ choose(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
 	while (c->column[c->n].title != NULL)
 		c->n++;
 	c->cell = calloc(c->n + 1, sizeof *c->cell);
-	return c->cell == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	return c->cell == NULL ? acc_nomem(e) : 0;
 }
 
 bool
@@ -271,8 +281,7 @@ acc_cells_row(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
 	int rc;
 	if (c->set != NULL && (rc = c->set->see(c->ctx, r, e)) < 0)
 		return rc;
-	bool row = c->set != NULL ? c->set->is_row(c->ctx, r)
-				  : acc_is_row(r);
+	bool row = c->set != NULL ? c->set->is_row(c->ctx, r) : acc_is_row(r);
 	if (!row)
 		return 0;
 	if (c->n == 0 && (rc = choose(c, r, e)) < 0)
@@ -281,7 +290,7 @@ acc_cells_row(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
 	for (size_t i = 0; i < c->n; i++) {
 		c->cell[i] = c->column[i].cell(c->ctx, r, &c->column[i], &c->mem);
 		if (c->cell[i].p == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 	}
 	return 1;
 }

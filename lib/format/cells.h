@@ -30,15 +30,15 @@ struct acc_columns {
 extern const struct acc_columns acc_columns_msprobe, acc_columns_ptdbg;
 
 struct acc_cells {
-	size_t n;                        /* columns; 0 before the first row */
+	size_t n; /* columns; 0 before the first row */
 	const struct acc_column *column;
-	struct acc_str *cell;            /* of the last row */
-	const struct acc_columns *set;   /* NULL: plain keys */
+	struct acc_str *cell;          /* of the last row */
+	const struct acc_columns *set; /* NULL: plain keys */
 	void *ctx;
-	struct acc_column *own;          /* columns made from the user's list */
-	struct acc_arena mem;            /* of the last row */
-	bool for_people;                 /* short numbers, few columns */
-	bool places;                     /* step and rank say something only where they vary */
+	struct acc_column *own; /* columns made from the user's list */
+	struct acc_arena mem;   /* of the last row */
+	bool for_people;        /* short numbers, few columns */
+	bool places;            /* step and rank say something only where they vary */
 };
 /* opt must outlive c. */
 int acc_cells_open(struct acc_cells *c, const struct acc_format_opt *opt, bool for_people,
@@ -57,8 +57,8 @@ uint32_t acc_plain_run(struct acc_str s, char a, char b);
 
 /* --- formats that write a row as soon as it is there --- */
 typedef void acc_row_fn(FILE *out, const struct acc_str *cell, size_t n);
-int acc_delim_begin(void **state, acc_row_fn *row, FILE *out,
-	const struct acc_format_opt *opt, struct acc_err *e);
+int acc_delim_begin(void **state, acc_row_fn *row, FILE *out, const struct acc_format_opt *opt,
+	struct acc_err *e);
 int acc_delim_record(void *state, const struct acc_rec *r, struct acc_err *e);
 int acc_delim_end(void *state, int status, struct acc_err *e);
 void acc_delim_release(void *state);

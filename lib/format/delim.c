@@ -11,12 +11,12 @@ struct state {
 };
 
 int
-acc_delim_begin(void **state, acc_row_fn *row, FILE *out,
-	const struct acc_format_opt *opt, struct acc_err *e)
+acc_delim_begin(void **state, acc_row_fn *row, FILE *out, const struct acc_format_opt *opt,
+	struct acc_err *e)
 {
 	struct state *s = calloc(1, sizeof *s);
 	if (s == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	s->row = row;
 	s->out = out;
 	s->opt = *opt;
@@ -29,7 +29,7 @@ titles(struct state *s, struct acc_err *e)
 {
 	struct acc_str *t = calloc(s->cells.n + 1, sizeof *t);
 	if (t == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (size_t i = 0; i < s->cells.n; i++)
 		t[i] = acc_str(s->cells.column[i].title);
 	s->row(s->out, t, s->cells.n);

@@ -14,11 +14,13 @@ static int
 begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
 {
 	if (opt->preset != NULL)
-		return acc_fail(e, ACC_EUSAGE, "the columns of %s are those of a table; JSON Lines"
-			" has keys", opt->preset);
+		return acc_fail(e, ACC_EUSAGE,
+			"the columns of %s are those of a table; JSON Lines"
+			" has keys",
+			opt->preset);
 	struct state *s = calloc(1, sizeof *s);
 	if (s == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	s->out = out;
 	s->opt = *opt;
 	*state = s;
@@ -147,6 +149,7 @@ end(void *state, int status, struct acc_err *e)
 const struct acc_format acc_format_json = {
 	.name = "json",
 	.help = "JSON Lines, an object a record",
+	.all_keys = true,
 	.begin = begin,
 	.record = record,
 	.end = end,

@@ -75,11 +75,16 @@ name(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_
 static struct acc_str
 dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
-	static const char *const named[] = {
-		"None", "slice", "ellipsis", "torch.Size", "torch.ProcessGroup"};
-	static const char *const python[] = {[ACC_V_NIL] = "NoneType", [ACC_V_BOOL] = "bool",
-		[ACC_V_INT] = "int", [ACC_V_UINT] = "int", [ACC_V_F64] = "float",
-		[ACC_V_TEXT] = "str", [ACC_V_BIN] = "bytes", [ACC_V_INTS] = "list",
+	static const char *const named[] = {"None", "slice", "ellipsis", "torch.Size",
+		"torch.ProcessGroup"};
+	static const char *const python[] = {[ACC_V_NIL] = "NoneType",
+		[ACC_V_BOOL] = "bool",
+		[ACC_V_INT] = "int",
+		[ACC_V_UINT] = "int",
+		[ACC_V_F64] = "float",
+		[ACC_V_TEXT] = "str",
+		[ACC_V_BIN] = "bytes",
+		[ACC_V_INTS] = "list",
 		[ACC_V_TEXTS] = "list"};
 	const char *p = side(c);
 	if (!present(r, p))
@@ -91,7 +96,8 @@ dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 		if (acc_str_is(type, named[i]))
 			return type;
 	const struct acc_val *v = acc_get(r, p, "value");
-	return acc_str(acc_arena_printf(m, "<class '%s'>", python[v == NULL ? ACC_V_NIL : v->type]));
+	return acc_str(
+		acc_arena_printf(m, "<class '%s'>", python[v == NULL ? ACC_V_NIL : v->type]));
 }
 
 static struct acc_str
@@ -336,20 +342,31 @@ data_name(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct
 	return acc_str(acc_arena_printf(m, "['%.*s', '%.*s']", ACC_PRS(s[0]), ACC_PRS(s[1])));
 }
 
-#define BASIC                                                                            \
+#define BASIC \
 	{"NPU Name", name, NULL}, {"Bench Name", name, NULL}, {"NPU Dtype", dtype, NULL}, \
-		{"Bench Dtype", dtype, NULL}, {"NPU Tensor Shape", shape, NULL},         \
-		{"Bench Tensor Shape", shape, NULL}, {"NPU Requires_grad", grad, NULL},  \
-		{"Bench Requires_grad", grad, NULL}
-#define STATS                                                                            \
-	{"NPU max", stat, "stat.max"}, {"NPU min", stat, "stat.min"},                    \
-		{"NPU mean", stat, "stat.mean"}, {"NPU l2norm", stat, "stat.norm"},      \
-		{"Bench max", stat, "stat.max"}, {"Bench min", stat, "stat.min"},        \
-		{"Bench mean", stat, "stat.mean"}, {"Bench l2norm", stat, "stat.norm"}
-#define TAIL                                                                             \
-	{"Requires_grad Consistent", grad_same, NULL}, {"Result", result, NULL},         \
-		{"Err_message", err_message, NULL}, {"NPU_Stack_Info", stack, NULL}
-#define END {NULL, NULL, NULL}
+		{"Bench Dtype", dtype, NULL}, {"NPU Tensor Shape", shape, NULL}, \
+		{"Bench Tensor Shape", shape, NULL}, {"NPU Requires_grad", grad, NULL}, \
+	{ \
+		"Bench Requires_grad", grad, NULL \
+	}
+#define STATS \
+	{"NPU max", stat, "stat.max"}, {"NPU min", stat, "stat.min"}, \
+		{"NPU mean", stat, "stat.mean"}, {"NPU l2norm", stat, "stat.norm"}, \
+		{"Bench max", stat, "stat.max"}, {"Bench min", stat, "stat.min"}, \
+		{"Bench mean", stat, "stat.mean"}, \
+	{ \
+		"Bench l2norm", stat, "stat.norm" \
+	}
+#define TAIL \
+	{"Requires_grad Consistent", grad_same, NULL}, {"Result", result, NULL}, \
+		{"Err_message", err_message, NULL}, \
+	{ \
+		"NPU_Stack_Info", stack, NULL \
+	}
+#define END \
+	{ \
+		NULL, NULL, NULL \
+	}
 
 static const struct acc_column tensor_mode[] = {BASIC, {"Cosine", metric, "m.cosine"},
 	{"EucDist", metric, "m.euclid"}, {"MaxAbsErr", metric, "m.max_abs"},
@@ -362,8 +379,8 @@ static const struct acc_column statistics_mode[] = {BASIC, {"Max diff", metric, 
 	{"L2norm diff", metric, "m.norm_diff"}, {"MaxRelativeErr", metric, "m.max_relerr"},
 	{"MinRelativeErr", metric, "m.min_relerr"}, {"MeanRelativeErr", metric, "m.mean_relerr"},
 	{"NormRelativeErr", metric, "m.norm_relerr"}, STATS, TAIL, END};
-static const struct acc_column md5_mode[] = {
-	BASIC, {"NPU MD5", md5, NULL}, {"BENCH MD5", md5, NULL}, TAIL, END};
+static const struct acc_column md5_mode[] = {BASIC, {"NPU MD5", md5, NULL},
+	{"BENCH MD5", md5, NULL}, TAIL, END};
 static const struct acc_column ptdbg_tensor[] = {{"NPU Name", name, NULL},
 	{"Bench Name", name, NULL}, {"NPU Tensor Dtype", dtype, NULL},
 	{"Bench Tensor Dtype", dtype, NULL}, {"NPU Tensor Shape", shape, NULL},
@@ -379,7 +396,7 @@ open_msprobe(void **ctx, struct acc_err *e)
 {
 	struct ctx *x = calloc(1, sizeof *x);
 	*ctx = x;
-	return x == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	return x == NULL ? acc_nomem(e) : 0;
 }
 
 static int
@@ -409,7 +426,7 @@ see(void *ctx, const struct acc_rec *r, struct acc_err *e)
 		rc |= x->ptdbg ? py_frame(&x->text, v->texts[i]) : py_quote(&x->text, v->texts[i]);
 	}
 	rc |= acc_buf_add(&x->text, "]", 2);
-	return rc < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	return rc < 0 ? acc_nomem(e) : 0;
 }
 
 static bool
@@ -427,7 +444,8 @@ columns(void *ctx, const struct acc_rec *first)
 	if (x->ptdbg)
 		return ptdbg_tensor;
 	return acc_str_is(mode, "statistics") ? statistics_mode
-	       : acc_str_is(mode, "md5")      ? md5_mode : tensor_mode;
+	       : acc_str_is(mode, "md5")      ? md5_mode
+					      : tensor_mode;
 }
 
 static void
@@ -440,7 +458,6 @@ close_ctx(void *ctx)
 	free(x);
 }
 
-const struct acc_columns acc_columns_msprobe = {
-	"msprobe", open_msprobe, see, is_row, columns, close_ctx};
-const struct acc_columns acc_columns_ptdbg = {
-	"ptdbg", open_ptdbg, see, is_row, columns, close_ctx};
+const struct acc_columns acc_columns_msprobe = {"msprobe", open_msprobe, see, is_row, columns,
+	close_ctx};
+const struct acc_columns acc_columns_ptdbg = {"ptdbg", open_ptdbg, see, is_row, columns, close_ctx};

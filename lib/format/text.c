@@ -7,7 +7,7 @@
  * enough, a row becomes a block of lines: a table whose lines wrap cannot be read. */
 #include "format/cells.h"
 #include "acc/coverage.h"
-#include "acc/people.h"
+#include "acc/terminal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,14 +24,14 @@ struct state {
 	struct acc_str *held; /* HOLD rows of cells.n cells */
 	size_t nheld;
 	struct acc_str *packed; /* room for a row */
-	size_t *width;        /* NULL until the first rows are printed */
-	struct acc_str *place; /* of a column left out: what all rows have there; else p is NULL */
-	bool *shown;          /* step or rank, once it varied */
-	bool blocks;          /* the terminal is too narrow for a table */
-	uint64_t rows;        /* sentences and blocks written */
-	uint64_t carried;     /* curves that nobody judges, and that are not shown */
+	size_t *width;          /* NULL until the first rows are printed */
+	struct acc_str *place;  /* of a column left out: what all rows have there; else p is NULL */
+	bool *shown;            /* step or rank, once it varied */
+	bool blocks;            /* the terminal is too narrow for a table */
+	uint64_t rows;          /* sentences and blocks written */
+	uint64_t carried;       /* curves that nobody judges, and that are not shown */
 	struct acc_coverage cover[2]; /* what accaudit said of each side, or of the only one */
-	bool judged;          /* findings say what is to be said */
+	bool judged;                  /* findings say what is to be said */
 };
 
 int
@@ -40,7 +40,7 @@ acc_table_begin(void **state, const struct acc_style *style, FILE *out,
 {
 	struct state *s = calloc(1, sizeof *s);
 	if (s == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	s->out = out;
 	s->style = style;
 	s->opt = *opt;
@@ -130,8 +130,9 @@ color_of(const struct state *s, const struct acc_str *c)
 {
 	for (size_t i = 0; s->opt.color && i < s->cells.n; i++)
 		if (strcmp(s->cells.column[i].title, "bad") == 0)
-			return acc_str_is(c[i], "error") ? "\033[31m"
-			       : acc_str_is(c[i], "warning") ? "\033[33m" : NULL;
+			return acc_str_is(c[i], "error")     ? "\033[31m"
+			       : acc_str_is(c[i], "warning") ? "\033[33m"
+							     : NULL;
 	return NULL;
 }
 
@@ -244,7 +245,7 @@ settle(struct state *s, struct acc_err *e)
 	if (s->width == NULL || s->place == NULL || s->shown == NULL || s->packed == NULL ||
 		title == NULL) {
 		free(title);
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	}
 	measure(s);
 	for (size_t i = 0; i < s->cells.n; i++)
@@ -287,12 +288,12 @@ hold(struct state *s, struct acc_err *e)
 	if (s->held == NULL)
 		s->held = calloc(HOLD * n, sizeof *s->held);
 	if (s->held == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (size_t i = 0; i < n; i++) {
 		struct acc_str c = s->cells.cell[i];
 		const char *p = acc_arena_copy(&s->held_mem, c.p, c.n);
 		if (p == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		s->held[s->nheld * n + i] = (struct acc_str){p, c.n};
 	}
 	return ++s->nheld == HOLD ? settle(s, e) : 0;
@@ -315,7 +316,8 @@ static bool
 as_row(const struct state *s)
 {
 	for (size_t i = 0; i < s->opt.ncolumns; i++)
-		if (strcmp(s->opt.columns[i], "text") == 0 || strcmp(s->opt.columns[i], "what") == 0)
+		if (strcmp(s->opt.columns[i], "text") == 0 ||
+			strcmp(s->opt.columns[i], "what") == 0)
 			return true;
 	return false;
 }
@@ -370,10 +372,11 @@ audited(struct state *s, struct acc_err *e)
 		if (!acc_coverage_any(&s->cover[side]))
 			continue;
 		const char *text = acc_coverage_text(&s->cover[side], &s->held_mem);
-		text = text == NULL ? NULL : acc_arena_printf(&s->held_mem, "audit%s: %s",
-			both ? of[side] : "", text);
+		text = text == NULL ? NULL
+				    : acc_arena_printf(&s->held_mem, "audit%s: %s",
+					      both ? of[side] : "", text);
 		if (text == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		sentence(s, acc_str(text));
 	}
 	return 0;
@@ -388,8 +391,10 @@ acc_table_end(void *state, int status, struct acc_err *e)
 	if (rc == 0)
 		rc = audited(s, e);
 	if (rc == 0 && s->carried > 0)
-		fprintf(s->out, "\n%" PRIu64 " curve%s of times and counters: carried, not judged, and "
-			"not shown here\n", s->carried, s->carried == 1 ? "" : "s");
+		fprintf(s->out,
+			"\n%" PRIu64 " curve%s of times and counters: carried, not judged, and "
+			"not shown here\n",
+			s->carried, s->carried == 1 ? "" : "s");
 	return rc;
 }
 
@@ -415,7 +420,7 @@ begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err 
 
 const struct acc_format acc_format_table = {
 	.name = "table",
-	.help = "a table for a terminal, then the findings as sentences (the default)",
+	.help = "a table, then the findings as sentences; the default",
 	.begin = begin,
 	.record = acc_table_record,
 	.end = acc_table_end,

@@ -14,8 +14,11 @@ put(FILE *out, struct acc_str c)
 		if (c.n == 0)
 			break;
 		uint32_t n = acc_char(c, &code);
-		const char *as = code == '\t' ? "\\t" : code == '\n' ? "\\n" : code == '\r' ? "\\r"
-							 : code == '\\' ? "\\\\" : NULL;
+		const char *as = code == '\t'   ? "\\t"
+				 : code == '\n' ? "\\n"
+				 : code == '\r' ? "\\r"
+				 : code == '\\' ? "\\\\"
+						: NULL;
 		if (as != NULL)
 			fputs(as, out);
 		else if (acc_char_plain(code))

@@ -8,15 +8,44 @@ enum { HEAD_LIMIT = 16384 };
 static enum acc_dtype
 dtype(int64_t acl)
 {
-	static const int8_t t[] = {[0] = ACC_F32, [1] = ACC_F16, [2] = ACC_I8, [3] = ACC_I32, [4] = ACC_U8,
-		[5] = ACC_NODTYPE, [6] = ACC_I16, [7] = ACC_U16, [8] = ACC_U32, [9] = ACC_I64,
-		[10] = ACC_U64, [11] = ACC_F64, [12] = ACC_BOOL, [13] = ACC_NODTYPE, [14] = ACC_NODTYPE,
-		[15] = ACC_NODTYPE, [16] = ACC_C64, [17] = ACC_C128, [18] = ACC_NODTYPE,
-		[19] = ACC_NODTYPE, [20] = ACC_NODTYPE, [21] = ACC_NODTYPE, [22] = ACC_NODTYPE,
-		[23] = ACC_NODTYPE, [24] = ACC_NODTYPE, [25] = ACC_NODTYPE, [26] = ACC_NODTYPE,
-		[27] = ACC_BF16, [28] = ACC_NODTYPE, [29] = ACC_NODTYPE, [30] = ACC_NODTYPE,
-		[31] = ACC_NODTYPE, [32] = ACC_NODTYPE, [33] = ACC_C32, [34] = ACC_HIF8,
-		[35] = ACC_F8E5M2, [36] = ACC_F8E4M3, [37] = ACC_F8E8M0};
+	static const int8_t t[] = {[0] = ACC_F32,
+		[1] = ACC_F16,
+		[2] = ACC_I8,
+		[3] = ACC_I32,
+		[4] = ACC_U8,
+		[5] = ACC_NODTYPE,
+		[6] = ACC_I16,
+		[7] = ACC_U16,
+		[8] = ACC_U32,
+		[9] = ACC_I64,
+		[10] = ACC_U64,
+		[11] = ACC_F64,
+		[12] = ACC_BOOL,
+		[13] = ACC_NODTYPE,
+		[14] = ACC_NODTYPE,
+		[15] = ACC_NODTYPE,
+		[16] = ACC_C64,
+		[17] = ACC_C128,
+		[18] = ACC_NODTYPE,
+		[19] = ACC_NODTYPE,
+		[20] = ACC_NODTYPE,
+		[21] = ACC_NODTYPE,
+		[22] = ACC_NODTYPE,
+		[23] = ACC_NODTYPE,
+		[24] = ACC_NODTYPE,
+		[25] = ACC_NODTYPE,
+		[26] = ACC_NODTYPE,
+		[27] = ACC_BF16,
+		[28] = ACC_NODTYPE,
+		[29] = ACC_NODTYPE,
+		[30] = ACC_NODTYPE,
+		[31] = ACC_NODTYPE,
+		[32] = ACC_NODTYPE,
+		[33] = ACC_C32,
+		[34] = ACC_HIF8,
+		[35] = ACC_F8E5M2,
+		[36] = ACC_F8E4M3,
+		[37] = ACC_F8E8M0};
 	return acl < 0 || acl >= (int64_t)sizeof t ? ACC_NODTYPE : (enum acc_dtype)t[acl];
 }
 
@@ -89,20 +118,24 @@ entry(struct head *h, struct acc_ref *ref, struct acc_atb *a, struct acc_str key
 		return h->has_dims ? 0 : acc_fail(e, ACC_EFORMAT, "ATB: dims are no numbers");
 	}
 	if (acc_str_is(key, "format"))
-		return acc_str_int(value, &a->format) ? 0
-			: acc_fail(e, ACC_EFORMAT, "ATB: format is no number");
+		return acc_str_int(value, &a->format)
+			       ? 0
+			       : acc_fail(e, ACC_EFORMAT, "ATB: format is no number");
 	if (acc_str_is(key, "data"))
 		return acc_fail(e, ACC_EUNSUP, "ATB: its elements are in another file");
 	if (!acc_str_starts(key, "$Object.") || acc_str_is(key, "$Object.Count") ||
 		acc_str_is(key, "$Object.Length"))
-		return acc_str_starts(key, "$") ? 0
-			: acc_fail(e, ACC_EFORMAT, "ATB: a line that is not known, or twice");
+		return acc_str_starts(key, "$")
+			       ? 0
+			       : acc_fail(e, ACC_EFORMAT,
+					 "ATB: a line that is not known, or twice");
 	const char *comma = memchr(value.p, ',', value.n);
 	uint32_t n = comma == NULL ? 0 : (uint32_t)(comma - value.p);
 	if (h->has_object)
 		return acc_fail(e, ACC_EUNSUP, "ATB: more than one object");
 	h->has_object = acc_str_int((struct acc_str){value.p, n}, &h->object[0]) &&
-		acc_str_int((struct acc_str){value.p + n + 1, value.n - n - 1}, &h->object[1]);
+			acc_str_int((struct acc_str){value.p + n + 1, value.n - n - 1},
+				&h->object[1]);
 	return h->has_object ? 0 : acc_fail(e, ACC_EFORMAT, "ATB: an object without a place");
 }
 
@@ -142,7 +175,8 @@ check(const struct head *h, struct acc_ref *ref, const struct acc_atb *a, uint64
 		__builtin_mul_overflow(count, acc_dtypes[ref->dtype].size, &need) ||
 		need != ref->len || (h->has_object && h->object[0] != 0))
 		return acc_fail_at(e, need > ref->len ? ACC_ETRUNC : ACC_EFORMAT, ref->off,
-			"ATB: %llu bytes are not what dtype and dims say", (unsigned long long)ref->len);
+			"ATB: %llu bytes are not what dtype and dims say",
+			(unsigned long long)ref->len);
 	return acc_ref_check(ref, e);
 }
 

@@ -21,11 +21,11 @@ struct acc_bytes {
 	struct acc_inflate *z;  /* NULL: not compressed */
 	uint8_t *raw;           /* CHUNK bytes of compressed input */
 	size_t raw_start, raw_end;
-	bool between;           /* a gzip member has ended and none has begun */
-	bool ended;             /* nothing more will come */
-	uint64_t left;          /* bytes of fd that are not read yet */
-	bool pipe;              /* and not compressed: what is in it may be moved on unseen */
-	size_t limit;           /* of one read */
+	bool between;  /* a gzip member has ended and none has begun */
+	bool ended;    /* nothing more will come */
+	uint64_t left; /* bytes of fd that are not read yet */
+	bool pipe;     /* and not compressed: what is in it may be moved on unseen */
+	size_t limit;  /* of one read */
 };
 
 /* Read at most n bytes: their number, 0 at the end, or < 0. */
@@ -56,14 +56,12 @@ make_room(struct acc_bytes *b, struct acc_err *e)
 {
 	size_t left = b->end - b->start;
 	if (left > b->cap - b->cap / 4) {
-		uint8_t *p = b->cap > SIZE_MAX / 4 ? NULL
-						   : realloc(b->buf, b->cap * 2 + ACC_BYTES_PAD);
-		if (p == NULL) {
-			acc_fail_at(e, ACC_ENOMEM, b->pos, "out of memory");
+		size_t cap = b->cap + ACC_BYTES_PAD;
+		uint8_t *p = acc_grow(b->buf, &cap, cap + 1, 1, e);
+		if (p == NULL)
 			return acc_err_in(e, b->name), ACC_ENOMEM;
-		}
 		b->buf = p;
-		b->cap *= 2;
+		b->cap = cap - ACC_BYTES_PAD;
 	}
 	if (b->start > 0)
 		memmove(b->buf, b->buf + b->start, left);
@@ -165,7 +163,7 @@ compressed(struct acc_bytes *b, struct acc_err *e)
 	b->raw = malloc(CHUNK);
 	b->z = acc_inflate_open(ACC_INFLATE_GZIP, e);
 	if (b->raw == NULL || b->z == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	memcpy(b->raw, b->buf, b->end);
 	b->raw_end = b->end;
 	b->end = 0;
@@ -180,7 +178,7 @@ acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e)
 	struct acc_bytes *b = calloc(1, sizeof *b);
 	if (b == NULL) {
 		close(fd);
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	b->fd = fd;
@@ -191,7 +189,7 @@ acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e)
 	b->buf = calloc(1, b->cap + ACC_BYTES_PAD);
 	int rc = 0;
 	if (b->name == NULL || b->buf == NULL)
-		rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+		rc = acc_nomem(e);
 	else if (gunzip && (rc = sniff(b, e)) == 1)
 		rc = compressed(b, e);
 	if (rc < 0) {

@@ -10,8 +10,8 @@ struct acc_csv {
 	struct acc_buf ends;   /* uint32_t: where each ends in text */
 	struct acc_buf fields; /* struct acc_str, made when the record is whole */
 	uint64_t line, began;
-	bool cr;               /* the last byte was a CR: a LF that follows belongs to it */
-	bool cut;              /* the record was ended by the end of the input */
+	bool cr;  /* the last byte was a CR: a LF that follows belongs to it */
+	bool cut; /* the record was ended by the end of the input */
 };
 
 struct acc_csv *
@@ -22,7 +22,7 @@ acc_csv_open(struct acc_bytes *b, struct acc_err *e)
 	struct acc_csv *c = calloc(1, sizeof *c);
 	const uint8_t *p;
 	size_t n = 0;
-	int rc = c == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 1;
+	int rc = c == NULL ? acc_nomem(e) : 1;
 	while (rc > 0 && n < 3)
 		rc = acc_bytes_more(b, &p, &n, e);
 	if (rc < 0) {
@@ -45,6 +45,14 @@ fail(struct acc_csv *c, int code, const char *what, struct acc_err *e)
 	return code;
 }
 
+static int
+nomem(struct acc_csv *c, struct acc_err *e)
+{
+	acc_nomem(e);
+	acc_err_in(e, acc_bytes_name(c->b));
+	return ACC_ENOMEM;
+}
+
 enum state { START, PLAIN, QUOTED, QUOTE };
 
 static int
@@ -54,7 +62,7 @@ end_field(struct acc_csv *c, struct acc_err *e)
 	if (c->ends.n / sizeof end >= FIELD_LIMIT)
 		return fail(c, ACC_ELIMIT, "too many fields", e);
 	if (acc_buf_add(&c->ends, &end, sizeof end) < 0)
-		return fail(c, ACC_ENOMEM, "out of memory", e);
+		return nomem(c, e);
 	return 0;
 }
 
@@ -128,11 +136,11 @@ gather(struct acc_csv *c, struct acc_err *e)
 		c->cr = false;
 		size_t len = run(s, p, n);
 		if (len > 0 && acc_buf_add(&c->text, p, len) < 0)
-			return fail(c, ACC_ENOMEM, "out of memory", e);
+			return nomem(c, e);
 		rc = len < n ? step(c, &s, p[len], e) : 0;
 		acc_bytes_skip(c->b, len < n ? len + 1 : len);
 		if (rc != 0)
-			return rc == ACC_ENOMEM ? fail(c, rc, "out of memory", e) : rc;
+			return rc == ACC_ENOMEM ? nomem(c, e) : rc;
 		if (c->text.n > RECORD_LIMIT)
 			return fail(c, ACC_ELIMIT, "a record of more than 16 MiB", e);
 	}
@@ -160,12 +168,12 @@ acc_csv_next(struct acc_csv *c, const struct acc_str **field, size_t *n, struct 
 	uint32_t start = 0, end;
 	/* So that no field's pointer is NULL. */
 	if (acc_buf_add(&c->text, "", 1) < 0)
-		return fail(c, ACC_ENOMEM, "out of memory", e);
+		return nomem(c, e);
 	for (size_t i = 0; i < *n; i++, start = end) {
 		memcpy(&end, c->ends.p + i * sizeof end, sizeof end);
 		struct acc_str s = {(const char *)c->text.p + start, end - start};
 		if (acc_buf_add(&c->fields, &s, sizeof s) < 0)
-			return fail(c, ACC_ENOMEM, "out of memory", e);
+			return nomem(c, e);
 	}
 	*field = (const struct acc_str *)(const void *)c->fields.p;
 	return 1;

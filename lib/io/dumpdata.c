@@ -10,20 +10,20 @@ enum { HEAD_LIMIT = 16 << 20 };
 
 static const char *const types[] = {"UNDEFINED", "FLOAT", "FLOAT16", "INT8", "UINT8", "INT16",
 	"UINT16", "INT32", "INT64", "UINT32", "UINT64", "BOOL", "DOUBLE", "STRING", "DUAL_SUB_INT8",
-	"DUAL_SUB_UINT8", "COMPLEX64", "COMPLEX128", "QINT8", "QINT16", "QINT32", "QUINT8", "QUINT16",
-	"RESOURCE", "STRING_REF", "DUAL", "VARIANT", "BF16", "INT4", "UINT1", "INT2", "UINT2",
-	"COMPLEX32", "HIFLOAT8", "FLOAT8_E5M2", "FLOAT8_E4M3FN", "FLOAT8_E8M0", "FLOAT6_E3M2",
-	"FLOAT6_E2M3", "FLOAT4_E2M1", "FLOAT4_E1M2", "HIFLOAT4", "HIFLOAT4_SCALE"};
+	"DUAL_SUB_UINT8", "COMPLEX64", "COMPLEX128", "QINT8", "QINT16", "QINT32", "QUINT8",
+	"QUINT16", "RESOURCE", "STRING_REF", "DUAL", "VARIANT", "BF16", "INT4", "UINT1", "INT2",
+	"UINT2", "COMPLEX32", "HIFLOAT8", "FLOAT8_E5M2", "FLOAT8_E4M3FN", "FLOAT8_E8M0",
+	"FLOAT6_E3M2", "FLOAT6_E2M3", "FLOAT4_E2M1", "FLOAT4_E1M2", "HIFLOAT4", "HIFLOAT4_SCALE"};
 
 static const char *const formats[] = {"NCHW", "NHWC", "ND", "NC1HWC0", "FRACTAL_Z", "NC1C0HWPAD",
 	"NHWC1C0", "FSR_NCHW", "FRACTAL_DECONV", "C1HWNC0", "FRACTAL_DECONV_TRANSPOSE",
 	"FRACTAL_DECONV_SP_STRIDE_TRANS", "NC1HWC0_C04", "FRACTAL_Z_C04", "CHWN",
 	"FRACTAL_DECONV_SP_STRIDE8_TRANS", "HWCN", "NC1KHKWHWC0", "BN_WEIGHT", "FILTER_HWCK",
 	"HASHTABLE_LOOKUP_LOOKUPS", "HASHTABLE_LOOKUP_KEYS", "HASHTABLE_LOOKUP_VALUE",
-	"HASHTABLE_LOOKUP_OUTPUT", "HASHTABLE_LOOKUP_HITS", "C1HWNCoC0", "MD", "NDHWC", "FRACTAL_ZZ",
-	"FRACTAL_NZ", "NCDHW", "DHWCN", "NDC1HWC0", "FRACTAL_Z_3D", "CN", "NC", "DHWNC",
-	"FRACTAL_Z_3D_TRANSPOSE", "FRACTAL_ZN_LSTM", "FRACTAL_Z_G", "RESERVED", "ALL", "NULL",
-	"ND_RNN_BIAS", "FRACTAL_ZN_RNN", "YUV", "YUV_A", "NCL", "FRACTAL_Z_WINO", "C1HWC0"};
+	"HASHTABLE_LOOKUP_OUTPUT", "HASHTABLE_LOOKUP_HITS", "C1HWNCoC0", "MD", "NDHWC",
+	"FRACTAL_ZZ", "FRACTAL_NZ", "NCDHW", "DHWCN", "NDC1HWC0", "FRACTAL_Z_3D", "CN", "NC",
+	"DHWNC", "FRACTAL_Z_3D_TRANSPOSE", "FRACTAL_ZN_LSTM", "FRACTAL_Z_G", "RESERVED", "ALL",
+	"NULL", "ND_RNN_BIAS", "FRACTAL_ZN_RNN", "YUV", "YUV_A", "NCL", "FRACTAL_Z_WINO", "C1HWC0"};
 
 const char *
 acc_dumpdata_type_name(uint32_t type)
@@ -34,20 +34,51 @@ acc_dumpdata_type_name(uint32_t type)
 const char *
 acc_dumpdata_format_name(uint32_t format)
 {
-	return format == 255 ? "MAX" : format < sizeof formats / sizeof *formats ? formats[format] : NULL;
+	return format == 255                               ? "MAX"
+	       : format < sizeof formats / sizeof *formats ? formats[format]
+							   : NULL;
 }
 
 enum acc_dtype
 acc_dumpdata_dtype(uint32_t type)
 {
-	static const int8_t dtypes[] = {[0] = ACC_NODTYPE, [1] = ACC_F32, [2] = ACC_F16, [3] = ACC_I8,
-		[4] = ACC_U8, [5] = ACC_I16, [6] = ACC_U16, [7] = ACC_I32, [8] = ACC_I64, [9] = ACC_U32,
-		[10] = ACC_U64, [11] = ACC_BOOL, [12] = ACC_F64, [13] = ACC_NODTYPE, [14] = ACC_I8,
-		[15] = ACC_U8, [16] = ACC_C64, [17] = ACC_C128, [18] = ACC_I8, [19] = ACC_I16,
-		[20] = ACC_I32, [21] = ACC_U8, [22] = ACC_U16, [23] = ACC_NODTYPE, [24] = ACC_NODTYPE,
-		[25] = ACC_NODTYPE, [26] = ACC_NODTYPE, [27] = ACC_BF16, [28] = ACC_NODTYPE,
-		[29] = ACC_NODTYPE, [30] = ACC_NODTYPE, [31] = ACC_NODTYPE, [32] = ACC_C32,
-		[33] = ACC_HIF8, [34] = ACC_F8E5M2, [35] = ACC_F8E4M3, [36] = ACC_F8E8M0};
+	static const int8_t dtypes[] = {[0] = ACC_NODTYPE,
+		[1] = ACC_F32,
+		[2] = ACC_F16,
+		[3] = ACC_I8,
+		[4] = ACC_U8,
+		[5] = ACC_I16,
+		[6] = ACC_U16,
+		[7] = ACC_I32,
+		[8] = ACC_I64,
+		[9] = ACC_U32,
+		[10] = ACC_U64,
+		[11] = ACC_BOOL,
+		[12] = ACC_F64,
+		[13] = ACC_NODTYPE,
+		[14] = ACC_I8,
+		[15] = ACC_U8,
+		[16] = ACC_C64,
+		[17] = ACC_C128,
+		[18] = ACC_I8,
+		[19] = ACC_I16,
+		[20] = ACC_I32,
+		[21] = ACC_U8,
+		[22] = ACC_U16,
+		[23] = ACC_NODTYPE,
+		[24] = ACC_NODTYPE,
+		[25] = ACC_NODTYPE,
+		[26] = ACC_NODTYPE,
+		[27] = ACC_BF16,
+		[28] = ACC_NODTYPE,
+		[29] = ACC_NODTYPE,
+		[30] = ACC_NODTYPE,
+		[31] = ACC_NODTYPE,
+		[32] = ACC_C32,
+		[33] = ACC_HIF8,
+		[34] = ACC_F8E5M2,
+		[35] = ACC_F8E4M3,
+		[36] = ACC_F8E8M0};
 	return type < sizeof dtypes ? (enum acc_dtype)dtypes[type] : ACC_NODTYPE;
 }
 
@@ -70,8 +101,8 @@ acc_dumpdata_is(const uint8_t *p, size_t n)
 
 struct head {
 	struct acc_arena *m;
-	struct acc_buf in, out;   /* of struct acc_dumpdata_tensor */
-	uint64_t rest;            /* bytes of buffers and spaces */
+	struct acc_buf in, out; /* of struct acc_dumpdata_tensor */
+	uint64_t rest;          /* bytes of buffers and spaces */
 	struct acc_err *e;
 };
 
@@ -95,13 +126,13 @@ dims(struct head *h, const struct acc_wire_field *shape, struct acc_dumpdata_ten
 			if (!one && !acc_wire_varint(&in, &v))
 				return acc_fail(h->e, ACC_EFORMAT, "DumpData: a shape is cut off");
 			if (t->ndim == ACC_MAXDIM)
-				return acc_fail(h->e, ACC_ELIMIT, "DumpData: more than %d dimensions",
-					ACC_MAXDIM);
+				return acc_fail(h->e, ACC_ELIMIT,
+					"DumpData: more than %d dimensions", ACC_MAXDIM);
 			d[t->ndim++] = (int64_t)v;
 		}
 	}
 	t->shape = (const int64_t *)(void *)acc_arena_copy(h->m, d, t->ndim * sizeof *d);
-	return rc < 0 ? rc : t->shape == NULL ? acc_fail(h->e, ACC_ENOMEM, "out of memory") : 0;
+	return rc < 0 ? rc : t->shape == NULL ? acc_nomem(h->e) : 0;
 }
 
 /* OpInput and OpOutput; the size's number differs. The message itself may hold the bytes, which
@@ -111,7 +142,8 @@ tensor(struct head *h, const struct acc_wire_field *msg, bool output)
 {
 	static const int64_t none[1] = {0};
 	struct acc_buf *list = output ? &h->out : &h->in;
-	struct acc_dumpdata_tensor t = {.output = output, .shape = none,
+	struct acc_dumpdata_tensor t = {.output = output,
+		.shape = none,
 		.index = (uint32_t)(list->n / sizeof t)};
 	struct acc_wire w = acc_wire(msg->p, msg->n);
 	struct acc_wire_field f;
@@ -132,7 +164,7 @@ tensor(struct head *h, const struct acc_wire_field *msg, bool output)
 			return rc;
 	}
 	if (rc == 0 && acc_buf_add(list, &t, sizeof t) < 0)
-		rc = acc_fail(h->e, ACC_ENOMEM, "out of memory");
+		rc = acc_nomem(h->e);
 	return rc;
 }
 
@@ -176,7 +208,7 @@ lay_out(struct head *h, uint64_t at, uint64_t size, struct acc_dumpdata *d)
 	d->n = (h->in.n + h->out.n) / sizeof *d->t;
 	d->t = acc_alloc(h->m, h->in.n + h->out.n);
 	if (d->t == NULL)
-		return acc_fail(h->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(h->e);
 	if (h->in.n > 0)
 		memcpy(d->t, h->in.p, h->in.n);
 	if (h->out.n > 0)
@@ -184,7 +216,8 @@ lay_out(struct head *h, uint64_t at, uint64_t size, struct acc_dumpdata *d)
 	for (size_t i = 0; i < d->n; i++) {
 		d->t[i].off = at;
 		if (d->t[i].len > size - at)
-			return acc_fail_at(h->e, ACC_ETRUNC, size, "DumpData: the file ends inside a "
+			return acc_fail_at(h->e, ACC_ETRUNC, size,
+				"DumpData: the file ends inside a "
 				"tensor");
 		at += d->t[i].len;
 	}
@@ -216,8 +249,7 @@ acc_dumpdata_read(int fd, struct acc_dumpdata *d, struct acc_arena *m, struct ac
 	if (len > info.size - 8)
 		return acc_fail_at(e, ACC_ETRUNC, info.size, "DumpData: the file ends in its head");
 	uint8_t *p = acc_alloc(m, (size_t)len);
-	rc = p == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory")
-		       : acc_file_pread(fd, p, (size_t)len, 8, e);
+	rc = p == NULL ? acc_nomem(e) : acc_file_pread(fd, p, (size_t)len, 8, e);
 	if (rc == 0)
 		rc = message(&h, p, (size_t)len, d);
 	if (rc == 0)

@@ -13,11 +13,11 @@
 
 struct acc_dumpdata_tensor {
 	bool output;
-	uint32_t index;       /* among the inputs, or the outputs */
+	uint32_t index;        /* among the inputs, or the outputs */
 	uint32_t type, format; /* as in the message */
 	uint32_t ndim;
 	const int64_t *shape;
-	uint64_t off, len;    /* in the file */
+	uint64_t off, len; /* in the file */
 };
 struct acc_dumpdata {
 	struct acc_dumpdata_tensor *t; /* inputs, then outputs */

@@ -17,7 +17,7 @@ acc_inflate_open(enum acc_inflate_form form, struct acc_err *e)
 	int bits = form == ACC_INFLATE_RAW ? -MAX_WBITS : MAX_WBITS + 16;
 	if (s == NULL || inflateInit2(&s->z, bits) != Z_OK) {
 		free(s);
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	return s;
@@ -30,8 +30,8 @@ clamp(size_t n)
 }
 
 int
-acc_inflate_run(struct acc_inflate *s, const uint8_t *in, size_t *nin, uint8_t *out,
-	size_t *nout, struct acc_err *e)
+acc_inflate_run(struct acc_inflate *s, const uint8_t *in, size_t *nin, uint8_t *out, size_t *nout,
+	struct acc_err *e)
 {
 	z_stream *z = &s->z;
 	uInt give = clamp(*nin), room = clamp(*nout);
@@ -44,10 +44,11 @@ acc_inflate_run(struct acc_inflate *s, const uint8_t *in, size_t *nin, uint8_t *
 	*nout = room - z->avail_out;
 	if (rc == Z_STREAM_END)
 		return 1;
-	if (rc == Z_OK || rc == Z_BUF_ERROR) /* the latter: no progress without more room or input */
+	if (rc == Z_OK ||
+		rc == Z_BUF_ERROR) /* the latter: no progress without more room or input */
 		return 0;
 	if (rc == Z_MEM_ERROR)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	return acc_fail(e, ACC_EFORMAT, "corrupt compressed data: %s",
 		z->msg != NULL ? z->msg : "unknown form");
 }

@@ -59,12 +59,12 @@ static int
 unexpected(struct acc_json *j, const uint8_t *p, const char *wanted)
 {
 	if (p >= j->end)
-		return truncated(j, j->depth == 0 ? "before its first value"
-					: j->closer[j->depth - 1] == '}' ? "inside an object"
-									 : "inside an array");
+		return truncated(j, j->depth == 0                    ? "before its first value"
+				    : j->closer[j->depth - 1] == '}' ? "inside an object"
+								     : "inside an array");
 	if (*p > 0x20 && *p < 0x7f)
-		return acc_fail_at(&j->err, ACC_EFORMAT, position(j, p),
-			"expected %s, found '%c'", wanted, *p);
+		return acc_fail_at(&j->err, ACC_EFORMAT, position(j, p), "expected %s, found '%c'",
+			wanted, *p);
 	return acc_fail_at(&j->err, ACC_EFORMAT, position(j, p), "expected %s, found 0x%02x",
 		wanted, *p);
 }
@@ -125,7 +125,7 @@ string_text(struct acc_json *j, const uint8_t *raw, size_t n, bool wide, bool es
 	size_t len;
 	j->text.n = 0;
 	if (acc_buf_reserve(&j->text, n) < 0)
-		return acc_fail_at(&j->err, ACC_ENOMEM, position(j, raw), "out of memory");
+		return acc_nomem(&j->err);
 	bad = acc_json_unescape(raw, n, j->text.p, &len);
 	if (bad < n)
 		return acc_fail_at(&j->err, ACC_EFORMAT, position(j, raw + bad),
@@ -202,8 +202,8 @@ number(struct acc_json *j, struct acc_json_tok *t)
 	t->s = (struct acc_str){(const char *)j->p, (uint32_t)n};
 	t->type = ACC_JSON_FLOAT;
 	if (n > ACC_NUMBER_LIMIT)
-		return acc_fail_at(&j->err, ACC_ELIMIT, t->pos, "a number of more than %d characters",
-			ACC_NUMBER_LIMIT);
+		return acc_fail_at(&j->err, ACC_ELIMIT, t->pos,
+			"a number of more than %d characters", ACC_NUMBER_LIMIT);
 	if (*q == 'I' && n == 1 && v.negative) {
 		rc = word(j, "-Infinity");
 		t->s.p = (const char *)j->p - 9;
@@ -371,7 +371,7 @@ acc_json_open(struct acc_bytes *b, bool lines, struct acc_err *e)
 	struct acc_json *j = b == NULL ? NULL : calloc(1, sizeof *j);
 	if (j == NULL) {
 		if (b != NULL)
-			acc_fail(e, ACC_ENOMEM, "out of memory");
+			acc_nomem(e);
 		acc_bytes_close(b);
 		return NULL;
 	}

@@ -43,7 +43,8 @@ varint(struct acc_msckpt *c, uint64_t end, uint64_t *v, struct acc_err *e)
 		if (rc < 0)
 			return rc;
 		if (shift > 63 || (shift == 63 && b > 1))
-			return acc_fail_at(e, ACC_EFORMAT, c->at, "checkpoint: a number without an end");
+			return acc_fail_at(e, ACC_EFORMAT, c->at,
+				"checkpoint: a number without an end");
 		*v |= (uint64_t)(b & 0x7f) << shift;
 	}
 	return 0;
@@ -69,7 +70,8 @@ next(struct acc_msckpt *c, uint64_t end, struct field *f, struct acc_err *e)
 		return rc;
 	f->off = c->at;
 	if (f->len > end - c->at)
-		return acc_fail_at(e, ACC_ETRUNC, c->at, "checkpoint: a field is longer than what "
+		return acc_fail_at(e, ACC_ETRUNC, c->at,
+			"checkpoint: a field is longer than what "
 			"holds it");
 	c->at += f->len;
 	return 0;
@@ -77,14 +79,15 @@ next(struct acc_msckpt *c, uint64_t end, struct field *f, struct acc_err *e)
 
 /* A short text, in the arena. */
 static int
-text(struct acc_msckpt *c, const struct field *f, size_t limit, struct acc_str *out, struct acc_err *e)
+text(struct acc_msckpt *c, const struct field *f, size_t limit, struct acc_str *out,
+	struct acc_err *e)
 {
 	if (f->len > limit)
 		return acc_fail_at(e, ACC_ELIMIT, f->off, "checkpoint: a name of %llu bytes",
 			(unsigned long long)f->len);
 	char *p = acc_alloc(&c->mem, (size_t)f->len + 1);
 	if (p == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	p[f->len] = '\0';
 	*out = (struct acc_str){p, (uint32_t)f->len};
 	return acc_file_pread(c->fd, p, (size_t)f->len, f->off, e);
@@ -144,7 +147,8 @@ tensor(struct acc_msckpt *c, const struct field *t, struct acc_msckpt_value *v, 
 		}
 	}
 	if (rc == 0 && (!has_type || !has_content))
-		rc = acc_fail_at(e, ACC_EFORMAT, t->off, "checkpoint: a tensor without type or content");
+		rc = acc_fail_at(e, ACC_EFORMAT, t->off,
+			"checkpoint: a tensor without type or content");
 	return rc;
 }
 
@@ -184,7 +188,8 @@ acc_msckpt_next(struct acc_msckpt *c, struct acc_msckpt_value *v, struct acc_err
 		c->at = behind;
 	}
 	if (rc == 0 && (!has_tag || !has_tensor || v->tag.n == 0))
-		rc = acc_fail_at(e, ACC_EFORMAT, v->at, "checkpoint: a value without tag or tensor");
+		rc = acc_fail_at(e, ACC_EFORMAT, v->at,
+			"checkpoint: a value without tag or tensor");
 	return rc < 0 ? rc : 1;
 }
 

@@ -21,7 +21,7 @@ struct acc_msckpt_value {
 /* Zero it, but for fd, at and end, to start. */
 struct acc_msckpt {
 	int fd;
-	uint64_t at, end;  /* what is to be walked; see acc_msckpt_end */
+	uint64_t at, end; /* what is to be walked; see acc_msckpt_end */
 	struct acc_str tag, type;
 	struct acc_arena mem;
 	uint8_t buf[4096];

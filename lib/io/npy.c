@@ -102,8 +102,7 @@ dimension(struct cursor *c, int64_t *out)
 	int64_t v = 0;
 	const uint8_t *first = c->p;
 	for (; c->p < c->end && *c->p >= '0' && *c->p <= '9'; c->p++)
-		if (__builtin_mul_overflow(v, 10, &v) ||
-			__builtin_add_overflow(v, *c->p - '0', &v))
+		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *c->p - '0', &v))
 			return acc_fail_at(c->e, ACC_EFORMAT, (uint64_t)(first - c->start),
 				"npy header: a dimension beyond 64 bits");
 	if (c->p == first)
@@ -187,10 +186,16 @@ unsupported(const struct header *h, struct acc_str kind, struct acc_err *e)
 		const char *start, *what;
 	} row[] = {
 		{"O", "Python objects, a pickle that is never loaded"},
-		{"S", "byte strings"}, {"a", "byte strings"}, {"U", "text"},
-		{"M", "dates"}, {"m", "time spans"}, {"V", "raw bytes of no known type"},
-		{"f16", "extended precision (longdouble)"}, {"f12", "extended precision (longdouble)"},
-		{"c32", "extended precision (clongdouble)"}, {"c24", "extended precision (clongdouble)"},
+		{"S", "byte strings"},
+		{"a", "byte strings"},
+		{"U", "text"},
+		{"M", "dates"},
+		{"m", "time spans"},
+		{"V", "raw bytes of no known type"},
+		{"f16", "extended precision (longdouble)"},
+		{"f12", "extended precision (longdouble)"},
+		{"c32", "extended precision (clongdouble)"},
+		{"c24", "extended precision (clongdouble)"},
 	};
 	struct acc_str d = h->descr;
 	uint32_t shown = d.n < 60 ? d.n : 60;
@@ -254,7 +259,8 @@ extent(const uint8_t *p, size_t n, size_t *text, struct acc_err *e)
 	if (n < 8)
 		return 0;
 	if (p[6] < 1 || p[6] > 3 || p[7] != 0)
-		return acc_fail_at(e, ACC_EVERSION, 6, "npy version %d.%d is not known", p[6], p[7]);
+		return acc_fail_at(e, ACC_EVERSION, 6, "npy version %d.%d is not known", p[6],
+			p[7]);
 	*text = p[6] == 1 ? 10 : 12;
 	if (n < *text)
 		return 0;
@@ -282,7 +288,7 @@ acc_npy_header(const void *p, size_t n, struct acc_ref *ref, struct acc_str *des
 		descr->p = acc_arena_copy(m, h.descr.p, h.descr.n);
 		descr->n = h.descr.n;
 		if (descr->p == NULL)
-			rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+			rc = acc_nomem(e);
 	}
 	if (rc == 0)
 		rc = element(&h, ref, e);

@@ -30,9 +30,9 @@ size_t acc_json_unescape(const uint8_t *p, size_t n, uint8_t *out, size_t *len);
 
 /* A number as JSON defines it, taken apart. */
 struct acc_number {
-	uint64_t w;      /* all digits as one integer, modulo 2^64 */
-	size_t digits;   /* their number, without leading zeros */
-	int exp10;       /* the value is w * 10^exp10 */
+	uint64_t w;    /* all digits as one integer, modulo 2^64 */
+	size_t digits; /* their number, without leading zeros */
+	int exp10;     /* the value is w * 10^exp10 */
 	bool negative, real;
 	const char *bad; /* what is wrong with it */
 };

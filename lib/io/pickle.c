@@ -451,58 +451,99 @@ static int
 step(struct vm *v, uint8_t op)
 {
 	switch (op) {
-	case 0x80: return proto(v);
-	case 0x95: return frame(v);
-	case '(': return push(v, NULL);
-	case '0': return drop(v, false);
-	case '1': return drop(v, true);
-	case '2': return dup(v);
-	case ')': return push_new(v, ACC_PY_TUPLE);
-	case 't': return collect_marked(v, ACC_PY_TUPLE);
-	case 0x85: return collect(v, ACC_PY_TUPLE, 1);
-	case 0x86: return collect(v, ACC_PY_TUPLE, 2);
-	case 0x87: return collect(v, ACC_PY_TUPLE, 3);
-	case ']': return push_new(v, ACC_PY_LIST);
-	case 'l': return collect_marked(v, ACC_PY_LIST);
-	case 'a': return extend_by(v, ACC_PY_LIST, 1);
-	case 'e': return extend_marked(v, ACC_PY_LIST);
-	case '}': return push_new(v, ACC_PY_DICT);
-	case 'd': return collect_marked(v, ACC_PY_DICT);
-	case 's': return extend_by(v, ACC_PY_DICT, 2);
-	case 'u': return extend_marked(v, ACC_PY_DICT);
-	case 0x8f: return push_new(v, ACC_PY_SET);
-	case 0x90: return extend_marked(v, ACC_PY_SET);
-	case 0x91: return collect_marked(v, ACC_PY_SET);
-	case 'c': return global(v);
-	case 0x93: return stack_global(v);
-	case 'R': return reduce(v, false);
-	case 0x81: return reduce(v, true);
-	case 0x92: return newobj_ex(v);
-	case 'i': return inst(v, true);
-	case 'o': return inst(v, false);
-	case 'b': return build(v);
-	case 'P': return persid(v, true);
-	case 'Q': return persid(v, false);
-	case 'p': return memo_text(v, true);
-	case 'q': return memo_binary(v, 1, true);
-	case 'r': return memo_binary(v, 4, true);
-	case 0x94: return put(v, v->memo_n);
-	case 'g': return memo_text(v, false);
-	case 'h': return memo_binary(v, 1, false);
-	case 'j': return memo_binary(v, 4, false);
-	case 0x82: case 0x83: case 0x84:
-		return acc_fail_at(v->in.e, ACC_EUNSUP, v->in.op,
-			"pickle with an extension code");
-	case 0x97: case 0x98:
-		return acc_fail_at(v->in.e, ACC_EUNSUP, v->in.op,
-			"pickle with buffers outside it");
-	default: return push_value(v, op);
+	case 0x80:
+		return proto(v);
+	case 0x95:
+		return frame(v);
+	case '(':
+		return push(v, NULL);
+	case '0':
+		return drop(v, false);
+	case '1':
+		return drop(v, true);
+	case '2':
+		return dup(v);
+	case ')':
+		return push_new(v, ACC_PY_TUPLE);
+	case 't':
+		return collect_marked(v, ACC_PY_TUPLE);
+	case 0x85:
+		return collect(v, ACC_PY_TUPLE, 1);
+	case 0x86:
+		return collect(v, ACC_PY_TUPLE, 2);
+	case 0x87:
+		return collect(v, ACC_PY_TUPLE, 3);
+	case ']':
+		return push_new(v, ACC_PY_LIST);
+	case 'l':
+		return collect_marked(v, ACC_PY_LIST);
+	case 'a':
+		return extend_by(v, ACC_PY_LIST, 1);
+	case 'e':
+		return extend_marked(v, ACC_PY_LIST);
+	case '}':
+		return push_new(v, ACC_PY_DICT);
+	case 'd':
+		return collect_marked(v, ACC_PY_DICT);
+	case 's':
+		return extend_by(v, ACC_PY_DICT, 2);
+	case 'u':
+		return extend_marked(v, ACC_PY_DICT);
+	case 0x8f:
+		return push_new(v, ACC_PY_SET);
+	case 0x90:
+		return extend_marked(v, ACC_PY_SET);
+	case 0x91:
+		return collect_marked(v, ACC_PY_SET);
+	case 'c':
+		return global(v);
+	case 0x93:
+		return stack_global(v);
+	case 'R':
+		return reduce(v, false);
+	case 0x81:
+		return reduce(v, true);
+	case 0x92:
+		return newobj_ex(v);
+	case 'i':
+		return inst(v, true);
+	case 'o':
+		return inst(v, false);
+	case 'b':
+		return build(v);
+	case 'P':
+		return persid(v, true);
+	case 'Q':
+		return persid(v, false);
+	case 'p':
+		return memo_text(v, true);
+	case 'q':
+		return memo_binary(v, 1, true);
+	case 'r':
+		return memo_binary(v, 4, true);
+	case 0x94:
+		return put(v, v->memo_n);
+	case 'g':
+		return memo_text(v, false);
+	case 'h':
+		return memo_binary(v, 1, false);
+	case 'j':
+		return memo_binary(v, 4, false);
+	case 0x82:
+	case 0x83:
+	case 0x84:
+		return acc_fail_at(v->in.e, ACC_EUNSUP, v->in.op, "pickle with an extension code");
+	case 0x97:
+	case 0x98:
+		return acc_fail_at(v->in.e, ACC_EUNSUP, v->in.op, "pickle with buffers outside it");
+	default:
+		return push_value(v, op);
 	}
 }
 
 int
-acc_pickle_read(const void *p, size_t n, size_t *used, struct acc_py **root,
-	struct acc_arena *m, struct acc_err *e)
+acc_pickle_read(const void *p, size_t n, size_t *used, struct acc_py **root, struct acc_arena *m,
+	struct acc_err *e)
 {
 	struct acc_err own = {0};
 	struct vm v = {.in = {.p = p, .n = n, .m = m}};

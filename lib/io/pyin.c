@@ -5,7 +5,7 @@
 int
 acc_pyin_memory(struct acc_pyin *in)
 {
-	return acc_fail(in->e, ACC_ENOMEM, "out of memory");
+	return acc_nomem(in->e);
 }
 
 int
@@ -129,8 +129,8 @@ unescape(struct acc_str s, char *out)
 	char *o = out;
 	for (uint32_t i = 0; i < s.n;) {
 		uint32_t k = s.p[i] != '\\' || i + 1 == s.n ? 0
-			: s.p[i + 1] == 'u'		    ? 4
-			: s.p[i + 1] == 'U'		    ? 8
+			     : s.p[i + 1] == 'u'            ? 4
+			     : s.p[i + 1] == 'U'            ? 8
 							    : 0;
 		if (k == 0) {
 			o = put_utf8(o, (unsigned char)s.p[i++]);
@@ -279,29 +279,53 @@ int
 acc_pyin_value(struct acc_pyin *in, uint8_t op, struct acc_py *x)
 {
 	switch (op) {
-	case 'N': return set_int(x, ACC_PY_NONE, 0);
-	case 0x88: return set_int(x, ACC_PY_BOOL, 1);
-	case 0x89: return set_int(x, ACC_PY_BOOL, 0);
-	case 'J': return small_int(in, x, 4);
-	case 'K': return small_int(in, x, 1);
-	case 'M': return small_int(in, x, 2);
-	case 'I': return int_text(in, x, false);
-	case 'L': return int_text(in, x, true);
-	case 0x8a: return long_binary(in, x, 1);
-	case 0x8b: return long_binary(in, x, 4);
-	case 'F': return float_text(in, x);
-	case 'G': return float_binary(in, x);
-	case 'S': return str_text(in, x, unquote, 1);
-	case 'V': return str_text(in, x, unescape, 2);
-	case 'U': return counted(in, x, ACC_PY_STR, 1);
-	case 'T': return counted(in, x, ACC_PY_STR, 4);
-	case 0x8c: return counted(in, x, ACC_PY_STR, 1);
-	case 'X': return counted(in, x, ACC_PY_STR, 4);
-	case 0x8d: return counted(in, x, ACC_PY_STR, 8);
-	case 'C': return counted(in, x, ACC_PY_BYTES, 1);
-	case 'B': return counted(in, x, ACC_PY_BYTES, 4);
-	case 0x8e: return counted(in, x, ACC_PY_BYTES, 8);
-	case 0x96: return counted(in, x, ACC_PY_BYTES, 8);
-	default: return 0;
+	case 'N':
+		return set_int(x, ACC_PY_NONE, 0);
+	case 0x88:
+		return set_int(x, ACC_PY_BOOL, 1);
+	case 0x89:
+		return set_int(x, ACC_PY_BOOL, 0);
+	case 'J':
+		return small_int(in, x, 4);
+	case 'K':
+		return small_int(in, x, 1);
+	case 'M':
+		return small_int(in, x, 2);
+	case 'I':
+		return int_text(in, x, false);
+	case 'L':
+		return int_text(in, x, true);
+	case 0x8a:
+		return long_binary(in, x, 1);
+	case 0x8b:
+		return long_binary(in, x, 4);
+	case 'F':
+		return float_text(in, x);
+	case 'G':
+		return float_binary(in, x);
+	case 'S':
+		return str_text(in, x, unquote, 1);
+	case 'V':
+		return str_text(in, x, unescape, 2);
+	case 'U':
+		return counted(in, x, ACC_PY_STR, 1);
+	case 'T':
+		return counted(in, x, ACC_PY_STR, 4);
+	case 0x8c:
+		return counted(in, x, ACC_PY_STR, 1);
+	case 'X':
+		return counted(in, x, ACC_PY_STR, 4);
+	case 0x8d:
+		return counted(in, x, ACC_PY_STR, 8);
+	case 'C':
+		return counted(in, x, ACC_PY_BYTES, 1);
+	case 'B':
+		return counted(in, x, ACC_PY_BYTES, 4);
+	case 0x8e:
+		return counted(in, x, ACC_PY_BYTES, 8);
+	case 0x96:
+		return counted(in, x, ACC_PY_BYTES, 8);
+	default:
+		return 0;
 	}
 }

@@ -7,9 +7,9 @@
 struct acc_pyin {
 	const uint8_t *p;
 	size_t n, at;
-	uint64_t op;        /* offset of the opcode that is being run, for messages */
+	uint64_t op; /* offset of the opcode that is being run, for messages */
 	struct acc_arena *m;
-	struct acc_err *e;  /* not NULL; its code is that of the last failure here */
+	struct acc_err *e; /* not NULL; its code is that of the last failure here */
 };
 
 /* The next k bytes; NULL where the pickle ends before. */

@@ -4,40 +4,38 @@
  * which takes one name, not a path of names. */
 static const char *const inert[] = {"torch._utils _rebuild_*", "collections *",
 	"torch._tensor _rebuild_*", "torch_npu.utils.storage _rebuild_*", "torch device",
-	"torch.return_types *", "torch.storage _load_from_bytes",
-	"torch.serialization _get_layout", "torch.jit._pickle build_*",
-	"torch.jit._pickle restore_type_tag", "torch_xla.core.xla_model _rebuild_*",
-	"torch_npu.utils._utils _rebuild_*", "torch_npu.utils.tensor_methods _rebuild_*",
-	"numpy dtype", "numpy ndarray", "numpy.core.multiarray scalar",
-	"numpy.core.multiarray _reconstruct", "numpy.core.numeric _frombuffer",
-	"numpy._core.multiarray scalar", "numpy._core.multiarray _reconstruct",
-	"numpy._core.numeric _frombuffer", "numpy.random._pickle *", "_codecs encode",
-	"builtins set", "builtins frozenset", "builtins dict", "builtins list", "builtins tuple",
-	"builtins bytearray", "builtins bytes", "builtins complex", "builtins int",
-	"builtins float", "builtins str", "builtins bool", "builtins slice", "builtins range",
-	"builtins object", "__builtin__ set", "__builtin__ frozenset", "__builtin__ dict",
-	"__builtin__ list", "__builtin__ tuple", "__builtin__ bytearray",
-	"__builtin__ bytes", "__builtin__ complex", "__builtin__ int", "__builtin__ long",
-	"__builtin__ float", "__builtin__ str", "__builtin__ unicode", "__builtin__ bool",
-	"__builtin__ slice", "__builtin__ xrange", "__builtin__ object",
+	"torch.return_types *", "torch.storage _load_from_bytes", "torch.serialization _get_layout",
+	"torch.jit._pickle build_*", "torch.jit._pickle restore_type_tag",
+	"torch_xla.core.xla_model _rebuild_*", "torch_npu.utils._utils _rebuild_*",
+	"torch_npu.utils.tensor_methods _rebuild_*", "numpy dtype", "numpy ndarray",
+	"numpy.core.multiarray scalar", "numpy.core.multiarray _reconstruct",
+	"numpy.core.numeric _frombuffer", "numpy._core.multiarray scalar",
+	"numpy._core.multiarray _reconstruct", "numpy._core.numeric _frombuffer",
+	"numpy.random._pickle *", "_codecs encode", "builtins set", "builtins frozenset",
+	"builtins dict", "builtins list", "builtins tuple", "builtins bytearray", "builtins bytes",
+	"builtins complex", "builtins int", "builtins float", "builtins str", "builtins bool",
+	"builtins slice", "builtins range", "builtins object", "__builtin__ set",
+	"__builtin__ frozenset", "__builtin__ dict", "__builtin__ list", "__builtin__ tuple",
+	"__builtin__ bytearray", "__builtin__ bytes", "__builtin__ complex", "__builtin__ int",
+	"__builtin__ long", "__builtin__ float", "__builtin__ str", "__builtin__ unicode",
+	"__builtin__ bool", "__builtin__ slice", "__builtin__ xrange", "__builtin__ object",
 	"copyreg _reconstructor", "copyreg __newobj__", "copyreg __newobj_ex__",
-	"copy_reg _reconstructor", "copy_reg __newobj__", "copy_reg __newobj_ex__",
-	"datetime date", "datetime datetime", "datetime time", "datetime timedelta",
-	"datetime timezone", "io BytesIO", "io StringIO", "_io BytesIO", "_io StringIO",
-	"logging getLogger", "re _compile", "types SimpleNamespace", "types MappingProxyType"};
+	"copy_reg _reconstructor", "copy_reg __newobj__", "copy_reg __newobj_ex__", "datetime date",
+	"datetime datetime", "datetime time", "datetime timedelta", "datetime timezone",
+	"io BytesIO", "io StringIO", "_io BytesIO", "_io StringIO", "logging getLogger",
+	"re _compile", "types SimpleNamespace", "types MappingProxyType"};
 
 /* Modules, with all below them, whose classes do more than hold values when they are made. */
-static const char *const acting[] = {"_ctypes", "_io", "_operator", "_pickle",
-	"_posixsubprocess", "_socket", "_winapi", "asyncio", "bdb", "builtins", "__builtin__",
-	"cProfile", "code", "codeop", "concurrent", "ctypes", "dill", "distutils", "doctest",
-	"fileinput", "ftplib", "functools", "http", "imaplib", "imp", "importlib", "inspect",
-	"io", "joblib", "lzma", "marshal", "mmap", "multiprocessing", "nt", "operator", "os",
-	"pdb", "pickle", "pip", "pkgutil", "popen2", "poplib", "posix", "profile", "pty",
-	"pydoc", "requests", "runpy", "setuptools", "shelve", "shutil", "signal", "smtplib",
-	"socket", "socketserver", "sqlite3", "ssl", "subprocess", "sys", "tarfile",
-	"telnetlib", "tempfile", "threading", "timeit", "torch.hub", "torch.multiprocessing",
-	"torch.package", "torch.utils.cpp_extension", "types", "urllib", "venv", "webbrowser",
-	"xmlrpc", "zipapp", "zipfile", "zipimport"};
+static const char *const acting[] = {"_ctypes", "_io", "_operator", "_pickle", "_posixsubprocess",
+	"_socket", "_winapi", "asyncio", "bdb", "builtins", "__builtin__", "cProfile", "code",
+	"codeop", "concurrent", "ctypes", "dill", "distutils", "doctest", "fileinput", "ftplib",
+	"functools", "http", "imaplib", "imp", "importlib", "inspect", "io", "joblib", "lzma",
+	"marshal", "mmap", "multiprocessing", "nt", "operator", "os", "pdb", "pickle", "pip",
+	"pkgutil", "popen2", "poplib", "posix", "profile", "pty", "pydoc", "requests", "runpy",
+	"setuptools", "shelve", "shutil", "signal", "smtplib", "socket", "socketserver", "sqlite3",
+	"ssl", "subprocess", "sys", "tarfile", "telnetlib", "tempfile", "threading", "timeit",
+	"torch.hub", "torch.multiprocessing", "torch.package", "torch.utils.cpp_extension", "types",
+	"urllib", "venv", "webbrowser", "xmlrpc", "zipapp", "zipfile", "zipimport"};
 
 static bool
 listed(struct acc_str s)
@@ -100,6 +98,6 @@ bool
 acc_pysafe_applies(struct acc_str s)
 {
 	return acc_str_is(s, "torch._tensor _rebuild_from_type_v2") ||
-		acc_str_is(s, "torch._tensor _rebuild_from_type") ||
-		acc_str_is(s, "torch._utils _rebuild_from_type_v2");
+	       acc_str_is(s, "torch._tensor _rebuild_from_type") ||
+	       acc_str_is(s, "torch._utils _rebuild_from_type_v2");
 }

@@ -35,13 +35,14 @@ list_groups(struct acc_regex *r, struct acc_err *e)
 	uint32_t entry = 0;
 	pcre2_pattern_info(r->code, PCRE2_INFO_NAMECOUNT, &r->n);
 	if (r->n == 0)
-		return acc_fail(e, ACC_EUSAGE, "the pattern has no named group, such as "
+		return acc_fail(e, ACC_EUSAGE,
+			"the pattern has no named group, such as "
 			"(?<loss>[0-9.]+)");
 	pcre2_pattern_info(r->code, PCRE2_INFO_NAMETABLE, &table);
 	pcre2_pattern_info(r->code, PCRE2_INFO_NAMEENTRYSIZE, &entry);
 	r->group = calloc(r->n, sizeof *r->group);
 	if (r->group == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (uint32_t i = 0; i < r->n; i++, table += entry)
 		r->group[i] = (struct group){acc_str((const char *)table + 2),
 			(uint32_t)table[0] << 8 | table[1]};
@@ -56,14 +57,17 @@ acc_regex_open(const char *pattern, struct acc_err *e)
 	PCRE2_SIZE at;
 	PCRE2_UCHAR what[120];
 	struct acc_regex *r = calloc(1, sizeof *r);
-	if (r == NULL || strlen(pattern) > PATTERN_LIMIT) {
-		acc_fail(e, r == NULL ? ACC_ENOMEM : ACC_ELIMIT,
-			r == NULL ? "out of memory" : "the pattern is too long");
+	if (r == NULL) {
+		acc_nomem(e);
+		return NULL;
+	}
+	if (strlen(pattern) > PATTERN_LIMIT) {
+		acc_fail(e, ACC_ELIMIT, "the pattern is too long");
 		free(r);
 		return NULL;
 	}
-	r->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
-		PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
+	r->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_NEVER_BACKSLASH_C,
+		&code, &at, NULL);
 	if (r->code == NULL) {
 		pcre2_get_error_message(code, what, sizeof what);
 		acc_fail_at(e, ACC_EUSAGE, at, "the pattern is wrong: %s", (const char *)what);
@@ -72,7 +76,7 @@ acc_regex_open(const char *pattern, struct acc_err *e)
 		r->match = pcre2_match_data_create_from_pattern(r->code, NULL);
 		r->limits = pcre2_match_context_create(NULL);
 		if (r->match == NULL || r->limits == NULL)
-			acc_fail(e, ACC_ENOMEM, "out of memory");
+			acc_nomem(e);
 		else if (list_groups(r, e) == 0) {
 			pcre2_set_match_limit(r->limits, MATCH_LIMIT);
 			return r;

@@ -15,10 +15,9 @@ static const struct {
 	{"F64", ACC_F64, 64}, {"I64", ACC_I64, 64}, {"I32", ACC_I32, 32}, {"I16", ACC_I16, 16},
 	{"I8", ACC_I8, 8}, {"U64", ACC_U64, 64}, {"U32", ACC_U32, 32}, {"U16", ACC_U16, 16},
 	{"U8", ACC_U8, 8}, {"BOOL", ACC_BOOL, 8}, {"F8_E4M3", ACC_F8E4M3, 8},
-	{"F8_E5M2", ACC_F8E5M2, 8}, {"F8_E8M0", ACC_F8E8M0, 8},
-	{"F8_E4M3FNUZ", ACC_F8E4M3FNUZ, 8}, {"F8_E5M2FNUZ", ACC_F8E5M2FNUZ, 8},
-	{"C64", ACC_C64, 64}, {"F4", ACC_NODTYPE, 4}, {"F6_E2M3", ACC_NODTYPE, 6},
-	{"F6_E3M2", ACC_NODTYPE, 6}};
+	{"F8_E5M2", ACC_F8E5M2, 8}, {"F8_E8M0", ACC_F8E8M0, 8}, {"F8_E4M3FNUZ", ACC_F8E4M3FNUZ, 8},
+	{"F8_E5M2FNUZ", ACC_F8E5M2FNUZ, 8}, {"C64", ACC_C64, 64}, {"F4", ACC_NODTYPE, 4},
+	{"F6_E2M3", ACC_NODTYPE, 6}, {"F6_E3M2", ACC_NODTYPE, 6}};
 
 enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4 };
 
@@ -26,7 +25,7 @@ struct reader {
 	struct acc_json *j;
 	struct acc_arena *m;
 	struct acc_err *e;
-	uint64_t data, end; /* where the data begin, and the file ends */
+	uint64_t data, end;  /* where the data begin, and the file ends */
 	struct acc_buf list; /* of struct acc_st_tensor */
 	struct acc_map names;
 };
@@ -41,7 +40,7 @@ acc_st_is(const void *head, size_t n)
 	for (int i = 7; i >= 0; i--)
 		len = len << 8 | p[i];
 	return len >= 2 && len <= MAXHEADER && p[8] == '{' &&
-		(p[9] == '"' || p[9] == '}' || p[9] == ' ' || p[9] == '\n');
+	       (p[9] == '"' || p[9] == '}' || p[9] == ' ' || p[9] == '\n');
 }
 
 static int
@@ -101,11 +100,11 @@ shape(struct reader *r, struct acc_st_tensor *x)
 		return n;
 	x->ndim = (uint32_t)n;
 	x->shape = (const int64_t *)acc_arena_copy(r->m, dim, (size_t)n * sizeof *dim);
-	return x->shape == NULL ? acc_fail(r->e, ACC_ENOMEM, "out of memory") : 0;
+	return x->shape == NULL ? acc_nomem(r->e) : 0;
 }
 
 static int
-place(struct reader *r, struct acc_st_tensor *x, const struct acc_json_tok *key)
+offsets(struct reader *r, struct acc_st_tensor *x, const struct acc_json_tok *key)
 {
 	int64_t at[2];
 	int n = numbers(r, at, 2);
@@ -124,7 +123,7 @@ fits(const struct acc_st_tensor *x, uint32_t bits)
 {
 	uint64_t n;
 	return acc_count(x->shape, x->ndim, &n) && !__builtin_mul_overflow(n, bits, &n) &&
-		n % 8 == 0 && n / 8 == x->len;
+	       n % 8 == 0 && n / 8 == x->len;
 }
 
 static int
@@ -137,21 +136,24 @@ tensor(struct reader *r, struct acc_str name, uint64_t pos)
 	if (rc > 0 && t.type != ACC_JSON_OBJECT)
 		return expected(r, &t, "an object with dtype, shape and data_offsets");
 	while (rc >= 0 && (rc = next(r, &t)) > 0 && t.type != ACC_JSON_OBJECT_END) {
-		int what = acc_str_is(t.s, "dtype") ? DTYPE : acc_str_is(t.s, "shape") ? SHAPE
-			: acc_str_is(t.s, "data_offsets") ? OFFSETS : 0;
+		int what = acc_str_is(t.s, "dtype")          ? DTYPE
+			   : acc_str_is(t.s, "shape")        ? SHAPE
+			   : acc_str_is(t.s, "data_offsets") ? OFFSETS
+							     : 0;
 		if ((seen & what) != 0)
 			return expected(r, &t, "each key once");
 		seen |= what;
-		rc = what == DTYPE ? element(r, &x, &bits) : what == SHAPE ? shape(r, &x)
-			: what == OFFSETS ? place(r, &x, &t) : acc_json_skip(r->j, r->e);
+		rc = what == DTYPE     ? element(r, &x, &bits)
+		     : what == SHAPE   ? shape(r, &x)
+		     : what == OFFSETS ? offsets(r, &x, &t)
+				       : acc_json_skip(r->j, r->e);
 	}
 	if (rc < 0)
 		return rc;
 	if (seen != (DTYPE | SHAPE | OFFSETS) || !fits(&x, bits))
 		return acc_fail_at(r->e, ACC_EFORMAT, pos,
 			"'%.100s': its shape and type do not make its length", name.p);
-	return acc_buf_add(&r->list, &x, sizeof x) < 0
-		? acc_fail(r->e, ACC_ENOMEM, "out of memory") : 0;
+	return acc_buf_add(&r->list, &x, sizeof x) < 0 ? acc_nomem(r->e) : 0;
 }
 
 static int
@@ -166,7 +168,7 @@ header(struct reader *r)
 		size_t had = r->names.n;
 		char *name = acc_arena_copy(r->m, t.s.p, t.s.n);
 		if (name == NULL || acc_map_put(&r->names, t.s, 0) == NULL)
-			return acc_fail(r->e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(r->e);
 		if (r->names.n == had)
 			return acc_fail_at(r->e, ACC_EFORMAT, pos, "'%.100s' stands twice", name);
 		if (acc_str_is(t.s, "__metadata__"))
@@ -196,7 +198,7 @@ settle(struct reader *r, struct acc_st *out)
 	out->n = r->list.n / sizeof *out->t;
 	out->t = acc_alloc(r->m, r->list.n);
 	if (out->t == NULL)
-		return acc_fail(r->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(r->e);
 	if (out->n > 0) {
 		memcpy(out->t, r->list.p, r->list.n);
 		qsort(out->t, out->n, sizeof *out->t, by_off);
@@ -229,8 +231,10 @@ acc_st_read(int fd, struct acc_st *out, struct acc_arena *m, struct acc_err *e)
 	for (int i = 7; i >= 0; i--)
 		n = n << 8 | head[i];
 	if (n > MAXHEADER)
-		return acc_fail_at(e, ACC_ELIMIT, 0, "a header of %llu bytes: no safetensors, or "
-			"damaged", (unsigned long long)n);
+		return acc_fail_at(e, ACC_ELIMIT, 0,
+			"a header of %llu bytes: no safetensors, or "
+			"damaged",
+			(unsigned long long)n);
 	if (n > info.size - 8)
 		return acc_fail_at(e, ACC_ETRUNC, info.size, "the file ends in its header");
 	if (head[8] != '{')

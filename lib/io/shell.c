@@ -9,10 +9,10 @@ enum block_kind { BLOCK_IF, BLOCK_LOOP, BLOCK_CASE, BLOCK_GROUP };
 
 struct block {
 	enum block_kind kind;
-	enum tri outer; /* was what is around it reached? */
-	enum tri taken; /* of the branches so far: was one? */
+	enum tri outer;                /* was what is around it reached? */
+	enum tri taken;                /* of the branches so far: was one? */
 	struct acc_shell_word subject; /* of a case */
-	bool arm;       /* of a case: a pattern has been read, its commands follow */
+	bool arm;                      /* of a case: a pattern has been read, its commands follow */
 };
 
 struct reader {
@@ -22,16 +22,17 @@ struct reader {
 	uint32_t line;
 	struct block block[BLOCKS];
 	int depth;
-	enum tri live;   /* is what is read reached? UNKNOWN: perhaps */
-	enum tri result; /* of the last condition */
-	enum tri gate;   /* of the commands behind && and ||: are they reached? */
-	bool asking;     /* a condition of if, elif or while is being read, */
-	bool doubt;      /* a part of which is unknown */
+	enum tri live;                   /* is what is read reached? UNKNOWN: perhaps */
+	enum tri result;                 /* of the last condition */
+	enum tri gate;                   /* of the commands behind && and ||: are they reached? */
+	bool asking;                     /* a condition of if, elif or while is being read, */
+	bool doubt;                      /* a part of which is unknown */
 	struct shell_raw here[HEREDOCS]; /* ends of here documents that begin with the next line */
 	bool here_tab[HEREDOCS];
 	int nhere;
 	struct shell_raw *word; /* of the command, as they stand */
-	uint32_t nword, word_cap;
+	uint32_t nword;
+	size_t word_cap;
 };
 
 static int
@@ -77,7 +78,8 @@ blanks(struct reader *rd)
 		} else if (*rd->p == '\\' && rd->p + 1 < rd->end && rd->p[1] == '\n') {
 			rd->p += 2;
 			rd->line++;
-		} else if (*rd->p == '\\' && rd->p + 2 < rd->end && rd->p[1] == '\r' && rd->p[2] == '\n') {
+		} else if (*rd->p == '\\' && rd->p + 2 < rd->end && rd->p[1] == '\r' &&
+			   rd->p[2] == '\n') {
 			rd->p += 3;
 			rd->line++;
 		} else if (*rd->p == '#') {
@@ -103,8 +105,8 @@ raw_word(struct reader *rd, struct shell_raw *w)
 	while (rd->p < rd->end && !ends_word(*rd->p)) {
 		const char *q = acc_shell_skip(rd->p, rd->end, &rd->line);
 		if (q == NULL)
-			return acc_fail(rd->sh.e, ACC_EFORMAT, "line %u: a quote or bracket is not closed",
-				w->line);
+			return acc_fail(rd->sh.e, ACC_EFORMAT,
+				"line %u: a quote or bracket is not closed", w->line);
 		rd->p = q;
 	}
 	w->n = (uint32_t)(rd->p - w->p);
@@ -123,14 +125,10 @@ keep(struct reader *rd, struct shell_raw w)
 	if (rd->nword == SHELL_WORDS)
 		return acc_fail(rd->sh.e, ACC_ELIMIT, "line %u: more than %d words", w.line,
 			SHELL_WORDS);
-	if (rd->nword == rd->word_cap) {
-		uint32_t cap = rd->word_cap == 0 ? 64 : rd->word_cap * 2;
-		struct shell_raw *p = realloc(rd->word, cap * sizeof *p);
-		if (p == NULL)
-			return acc_shell_no_memory(&rd->sh);
-		rd->word = p;
-		rd->word_cap = cap;
-	}
+	struct shell_raw *p = acc_grow(rd->word, &rd->word_cap, rd->nword + 1, sizeof *p, rd->sh.e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	rd->word = p;
 	rd->word[rd->nword++] = w;
 	return 0;
 }
@@ -145,7 +143,7 @@ redirection(struct reader *rd)
 					  (here && *rd->p == '-' && !tab))) {
 		tab = tab || *rd->p == '-';
 		here = here && !(rd->p[0] == '<' && rd->p + 2 < rd->end && rd->p[1] == '<' &&
-					 rd->p[2] == '<');
+				       rd->p[2] == '<');
 		rd->p++;
 	}
 	if (rd->p < rd->end && *rd->p == '(') {
@@ -172,14 +170,14 @@ set(struct reader *rd, struct acc_str name, const struct shell_words *w, bool ar
 	struct shell *sh = &rd->sh;
 	struct shell_var *v = acc_shell_find(sh, name);
 	if (v == NULL && sh->nvar == VARS)
-		return acc_fail(sh->e, ACC_ELIMIT, "line %u: more than %d variables", rd->line, VARS);
+		return acc_fail(sh->e, ACC_ELIMIT, "line %u: more than %d variables", rd->line,
+			VARS);
 	if (v == NULL && sh->nvar == sh->var_cap) {
-		uint32_t cap = sh->var_cap == 0 ? 64 : sh->var_cap * 2;
-		struct shell_var *p = realloc(sh->var, cap * sizeof *p);
-		if (p == NULL)
-			return acc_shell_no_memory(sh);
-		sh->var = p;
-		sh->var_cap = cap;
+		struct shell_var *grown = acc_grow(sh->var, &sh->var_cap, sh->nvar + 1,
+			sizeof *grown, sh->e);
+		if (grown == NULL)
+			return ACC_ENOMEM;
+		sh->var = grown;
 	}
 	if (v == NULL) {
 		v = &sh->var[sh->nvar++];
@@ -189,22 +187,25 @@ set(struct reader *rd, struct acc_str name, const struct shell_words *w, bool ar
 	bool join = append && !array && old > 0 && w->n > 0; /* text behind text */
 	uint32_t n = old + w->n - join;
 	if (n > SHELL_WORDS)
-		return acc_fail(sh->e, ACC_ELIMIT, "line %u: more than %d words", rd->line, SHELL_WORDS);
+		return acc_fail(sh->e, ACC_ELIMIT, "line %u: more than %d words", rd->line,
+			SHELL_WORDS);
 	struct acc_shell_word *p = acc_alloc(&sh->mem, (n + 1) * sizeof *p);
 	sh->work += (n + 1) * sizeof *p;
 	if (p == NULL)
-		return acc_shell_no_memory(sh);
+		return acc_nomem(sh->e);
 	if (sh->work > SHELL_WORK)
-		return acc_fail(sh->e, ACC_ELIMIT, "line %u: its values grow without end", rd->line);
+		return acc_fail(sh->e, ACC_ELIMIT, "line %u: its values grow without end",
+			rd->line);
 	if (old > 0)
 		memcpy(p, v->w, old * sizeof *p);
 	if (w->n > join)
 		memcpy(p + old, w->w + join, (w->n - join) * sizeof *p);
 	if (join) {
 		/* Where each part was written is lost, but for lines that the text itself holds. */
-		char *text = acc_arena_printf(&sh->mem, "%.*s%.*s", ACC_PRS(p[0].s), ACC_PRS(w->w[0].s));
+		char *text = acc_arena_printf(&sh->mem, "%.*s%.*s", ACC_PRS(p[0].s),
+			ACC_PRS(w->w[0].s));
 		if (text == NULL)
-			return acc_shell_no_memory(sh);
+			return acc_nomem(sh->e);
 		sh->work += p[0].s.n + w->w[0].s.n;
 		p[0].s = (struct acc_str){text, p[0].s.n + w->w[0].s.n};
 		p[0].open |= w->w[0].open;
@@ -217,8 +218,7 @@ set(struct reader *rd, struct acc_str name, const struct shell_words *w, bool ar
 	return 0;
 }
 
-static int
-export(struct reader *rd, struct acc_str name)
+static int export(struct reader *rd, struct acc_str name)
 {
 	struct shell_var *v = acc_shell_find(&rd->sh, name);
 	if (v == NULL || v->n == 0)
@@ -332,7 +332,8 @@ declare(struct reader *rd, uint32_t first)
 		} else if (assignment(w, &name, &append) > 0) {
 			rc = assign(rd, w, exported);
 		} else if (exported && rd->live != NO) {
-			rc = export(rd, (struct acc_str){w.p, acc_shell_name((struct acc_str){w.p, w.n})});
+			rc = export(rd,
+				(struct acc_str){w.p, acc_shell_name((struct acc_str){w.p, w.n})});
 		}
 	}
 	return rc;
@@ -345,7 +346,8 @@ inner(struct reader *rd, struct shell_words *w)
 	for (uint32_t i = 0; i + 1 < w->n; i++) {
 		struct acc_shell_word c = w->w[i + 1];
 		bool text = c.quoted && c.s.n > 0 && memchr(c.s.p, ' ', c.s.n) != NULL;
-		if (!text || (!acc_str_is(w->w[i].s, "-c") && memmem(c.s.p, c.s.n, ".py ", 4) == NULL))
+		if (!text ||
+			(!acc_str_is(w->w[i].s, "-c") && memmem(c.s.p, c.s.n, ".py ", 4) == NULL))
 			continue;
 		w->n = i + 1;
 		return acc_shell_expand(&rd->sh, (struct shell_raw){c.s.p, c.s.n, c.line}, true, w);
@@ -364,7 +366,7 @@ run(struct reader *rd, uint32_t first)
 		rc = inner(rd, &w);
 	if (rc == 0 && w.n > 0)
 		rc = rd->h->command(rd->h->arg, w.w, w.n, rd->live == UNKNOWN);
-	rd->result = rc == 0 && w.n > 0 && acc_str_is(w.w[0].s, "true")	   ? YES
+	rd->result = rc == 0 && w.n > 0 && acc_str_is(w.w[0].s, "true")    ? YES
 		     : rc == 0 && w.n > 0 && acc_str_is(w.w[0].s, "false") ? NO
 									   : UNKNOWN;
 	free(w.w);
@@ -493,7 +495,7 @@ for_head(struct reader *rd)
 	struct acc_str name = {w.p, acc_shell_name((struct acc_str){w.p, w.n})};
 	value.s = acc_str(acc_arena_printf(&rd->sh.mem, "$%.*s", ACC_PRS(name)));
 	if (rc == 0 && value.s.p == NULL)
-		return acc_shell_no_memory(&rd->sh);
+		return acc_nomem(rd->sh.e);
 	if (rc == 0 && name.n > 0 && rd->live != NO)
 		rc = set(rd, name, &one, false, false);
 	while (rc == 0 && rd->p < rd->end && *rd->p != ';' && *rd->p != '\n') {
@@ -596,7 +598,8 @@ reserved(struct reader *rd, struct shell_raw w)
 	} else if (is(w, "esac")) {
 		leave(rd, BLOCK_CASE);
 	} else {
-		return is_one_of((struct acc_str){w.p, w.n}, skipped, sizeof skipped / sizeof *skipped);
+		return is_one_of((struct acc_str){w.p, w.n}, skipped,
+			sizeof skipped / sizeof *skipped);
 	}
 	return 1;
 }
@@ -616,7 +619,8 @@ operator(struct reader *rd)
 	}
 	rd->doubt = rd->doubt || (twice && rd->result == UNKNOWN);
 	if (twice && c == '&')
-		rd->gate = rd->result == UNKNOWN && !rd->asking ? rd->gate : both(rd->gate, rd->result);
+		rd->gate = rd->result == UNKNOWN && !rd->asking ? rd->gate
+								: both(rd->gate, rd->result);
 	else if (twice && c == '|')
 		rd->gate = both(rd->gate, shell_not(rd->result));
 	else
@@ -667,7 +671,8 @@ next(struct reader *rd)
 		rd->p++;
 		return 0;
 	}
-	if (c == '(' && rd->nword > 0 && rd->word[rd->nword - 1].p + rd->word[rd->nword - 1].n == rd->p) {
+	if (c == '(' && rd->nword > 0 &&
+		rd->word[rd->nword - 1].p + rd->word[rd->nword - 1].n == rd->p) {
 		struct shell_raw head = rd->word[rd->nword - 1];
 		rd->p++;
 		if (head.p[head.n - 1] == '=') {
@@ -704,10 +709,16 @@ next(struct reader *rd)
 int
 acc_shell_read(const char *text, size_t n, const struct acc_shell_hooks *h, struct acc_err *e)
 {
-	struct reader rd = {.sh.e = e, .h = h, .p = text, .end = text + n, .line = 1, .live = YES,
+	struct reader rd = {.sh.e = e,
+		.h = h,
+		.p = text,
+		.end = text + n,
+		.line = 1,
+		.live = YES,
 		.gate = YES};
-	int rc = n > TEXT_LIMIT ? acc_fail(e, ACC_ELIMIT, "more than %d MiB: no script",
-					  TEXT_LIMIT >> 20) : 0;
+	int rc = n > TEXT_LIMIT
+			 ? acc_fail(e, ACC_ELIMIT, "more than %d MiB: no script", TEXT_LIMIT >> 20)
+			 : 0;
 	while (rc == 0 && rd.p < rd.end)
 		rc = next(&rd);
 	if (rc == 0)

@@ -34,7 +34,6 @@ struct acc_shell_hooks {
 
 /* 0, what a hook returned, or < 0: ACC_ELIMIT where it grows beyond measure; ACC_EFORMAT where a
  * quote is not closed. Limits: 16 MiB of text, 64 nested blocks, 65,536 words a command. */
-int acc_shell_read(const char *text, size_t n, const struct acc_shell_hooks *h,
-	struct acc_err *e);
+int acc_shell_read(const char *text, size_t n, const struct acc_shell_hooks *h, struct acc_err *e);
 
 #endif

@@ -1,14 +1,6 @@
 /* Words of a shell script: quotes, variables, arithmetic. */
 #include "io/shell_impl.h"
 
-#include <stdlib.h>
-
-int
-acc_shell_no_memory(struct shell *sh)
-{
-	return acc_fail(sh->e, ACC_ENOMEM, "out of memory");
-}
-
 struct shell_var *
 acc_shell_find(struct shell *sh, struct acc_str name)
 {
@@ -83,14 +75,10 @@ acc_shell_push(struct shell *sh, struct shell_words *out, const struct acc_shell
 	if (out->n == SHELL_WORDS)
 		return acc_fail(sh->e, ACC_ELIMIT, "line %u: more than %d words", w->line,
 			SHELL_WORDS);
-	if (out->n == out->cap) {
-		uint32_t cap = out->cap == 0 ? 16 : out->cap * 2;
-		struct acc_shell_word *p = realloc(out->w, cap * sizeof *p);
-		if (p == NULL)
-			return acc_shell_no_memory(sh);
-		out->w = p;
-		out->cap = cap;
-	}
+	struct acc_shell_word *p = acc_grow(out->w, &out->cap, out->n + 1, sizeof *p, sh->e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	out->w = p;
 	out->w[out->n++] = *w;
 	return 0;
 }
@@ -114,11 +102,12 @@ add(struct making *m, const char *p, size_t n, uint32_t line)
 		return 0;
 	m->sh->work += n;
 	if (m->sh->work > SHELL_WORK)
-		return acc_fail(m->sh->e, ACC_ELIMIT, "line %u: its values grow without end", m->line);
+		return acc_fail(m->sh->e, ACC_ELIMIT, "line %u: its values grow without end",
+			m->line);
 	if (!m->any)
 		m->w.line = line;
 	m->any = true;
-	return acc_buf_add(&m->b, p, n) < 0 ? acc_shell_no_memory(m->sh) : 0;
+	return acc_buf_add(&m->b, p, n) < 0 ? acc_nomem(m->sh->e) : 0;
 }
 
 static int
@@ -129,7 +118,7 @@ finish(struct making *m)
 	m->w.s.p = acc_arena_copy(&m->sh->mem, m->b.p, m->b.n);
 	m->w.s.n = (uint32_t)m->b.n;
 	if (m->w.s.p == NULL)
-		return acc_shell_no_memory(m->sh);
+		return acc_nomem(m->sh->e);
 	int rc = acc_shell_push(m->sh, m->out, &m->w);
 	m->w = (struct acc_shell_word){.line = m->line};
 	m->any = false;
@@ -223,7 +212,8 @@ braces(struct making *m, struct acc_str in, struct acc_str raw, bool quoted)
 	if (op != '-' && op != '=' && op != '+')
 		return unknown(m, raw);
 	struct acc_str word = {rest.p + colon + 1, rest.n - colon - 1};
-	bool set = v != NULL && (v->n > 0 || !colon) && !(colon && v->w[0].s.n == 0 && !v->w[0].open);
+	bool set = v != NULL && (v->n > 0 || !colon) &&
+		   !(colon && v->w[0].s.n == 0 && !v->w[0].open);
 	if (op == '+')
 		return set ? expand(m, word, quoted) : 0;
 	if (set)
@@ -251,8 +241,9 @@ dollar(struct making *m, struct acc_str s, bool quoted, uint32_t *used)
 			return braces(m, (struct acc_str){s.p + 2, *used - 3}, raw, quoted);
 		if (*used >= 5 && s.p[2] == '(' && s.p[*used - 2] == ')' &&
 			acc_shell_arithmetic(m->sh, (struct acc_str){s.p + 3, *used - 5}, &v))
-			return add(m, number, (size_t)snprintf(number, sizeof number, "%lld",
-				(long long)v), m->line);
+			return add(m, number,
+				(size_t)snprintf(number, sizeof number, "%lld", (long long)v),
+				m->line);
 		return unknown(m, raw);
 	}
 	struct acc_str name = {s.p + 1, s.n - 1};
@@ -357,7 +348,10 @@ expand(struct making *m, struct acc_str s, bool quoted)
 int
 acc_shell_expand(struct shell *sh, struct shell_raw raw, bool split, struct shell_words *out)
 {
-	struct making m = {.sh = sh, .out = out, .split = split, .line = raw.line,
+	struct making m = {.sh = sh,
+		.out = out,
+		.split = split,
+		.line = raw.line,
 		.w.line = raw.line};
 	int rc = expand(&m, (struct acc_str){raw.p, raw.n}, false);
 	if (!split && !m.any)

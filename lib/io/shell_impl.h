@@ -11,7 +11,8 @@ enum tri { NO, YES, UNKNOWN };
 
 struct shell_words {
 	struct acc_shell_word *w;
-	uint32_t n, cap;
+	uint32_t n;
+	size_t cap;
 };
 
 struct shell_var {
@@ -24,8 +25,9 @@ struct shell_var {
 struct shell {
 	struct acc_arena mem;
 	struct shell_var *var;
-	uint32_t nvar, var_cap;
-	uint64_t work;  /* bytes made by expansion so far */
+	uint32_t nvar;
+	size_t var_cap;
+	uint64_t work; /* bytes made by expansion so far */
 	struct acc_err *e;
 };
 
@@ -35,7 +37,6 @@ struct shell_raw {
 	uint32_t n, line;
 };
 
-int acc_shell_no_memory(struct shell *sh);
 struct shell_var *acc_shell_find(struct shell *sh, struct acc_str name);
 bool acc_shell_name_char(char c);
 /* Bytes of a name at the start of s. */
@@ -45,8 +46,7 @@ uint32_t acc_shell_name(struct acc_str s);
 const char *acc_shell_skip(const char *p, const char *end, uint32_t *line);
 int acc_shell_push(struct shell *sh, struct shell_words *out, const struct acc_shell_word *w);
 /* A raw word to words. split: unquoted values fall apart at blanks. */
-int acc_shell_expand(struct shell *sh, struct shell_raw raw, bool split,
-	struct shell_words *out);
+int acc_shell_expand(struct shell *sh, struct shell_raw raw, bool split, struct shell_words *out);
 /* The value of $((text)); false where it is not known. */
 bool acc_shell_arithmetic(struct shell *sh, struct acc_str text, int64_t *v);
 /* The words between [ and ], or [[ and ]]. */

@@ -73,14 +73,16 @@ acc_shell_test(const struct acc_shell_word *w, uint32_t n)
 			   (acc_str_is(w[i].s, "&&") || acc_str_is(w[i].s, "-a"));
 		bool or = i < n && !w[i].quoted &&
 			  (acc_str_is(w[i].s, "||") || acc_str_is(w[i].s, "-o"));
-		if (i < n && !and && !or)
+		if (i < n && !and&&! or)
 			continue;
 		enum tri t = one(w + start, i - start);
 		all = all == NO || t == NO ? NO : all == UNKNOWN || t == UNKNOWN ? UNKNOWN : YES;
 		start = i + 1;
 		if (and)
 			continue;
-		any = any == YES || all == YES ? YES : any == UNKNOWN || all == UNKNOWN ? UNKNOWN : NO;
+		any = any == YES || all == YES           ? YES
+		      : any == UNKNOWN || all == UNKNOWN ? UNKNOWN
+							 : NO;
 		all = YES;
 	}
 	return any;

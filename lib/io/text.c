@@ -6,8 +6,11 @@ sequence(const uint8_t *p, size_t n)
 {
 	/* The range of the second byte shuts out overlong forms, surrogates, > U+10FFFF. */
 	uint8_t c = p[0], lo = 0x80, hi = 0xbf;
-	size_t len = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3
-				: c >= 0xf0 && c < 0xf5 ? 4 : 0;
+	size_t len = c < 0x80                ? 1
+		     : c >= 0xc2 && c < 0xe0 ? 2
+		     : c >= 0xe0 && c < 0xf0 ? 3
+		     : c >= 0xf0 && c < 0xf5 ? 4
+					     : 0;
 	if (c == 0xe0)
 		lo = 0xa0;
 	else if (c == 0xed)

@@ -36,12 +36,6 @@ struct walk {
 };
 
 static int
-no_memory(struct walk *w)
-{
-	return acc_fail(w->e, ACC_ENOMEM, "out of memory");
-}
-
-static int
 key_cmp(const void *a, const void *b)
 {
 	return acc_str_cmp((*(const struct acc_py *const *)a)->s,
@@ -57,7 +51,7 @@ check_keys(struct walk *w, struct acc_py *dict)
 	dict->mark |= UNIQUE;
 	const struct acc_py **key = acc_alloc(&w->m, dict->n / 2 * sizeof *key);
 	if (key == NULL)
-		return no_memory(w);
+		return acc_nomem(w->e);
 	size_t n = 0;
 	for (uint32_t i = 0; i < dict->n; i += 2)
 		if (dict->item[i]->type == ACC_PY_STR)
@@ -82,8 +76,7 @@ enter(struct walk *w, struct acc_py *x)
 		if (w->level[i].node == x)
 			return acc_fail(w->e, ACC_EFORMAT, "a container that holds itself");
 	if (w->depth == MAXDEPTH)
-		return acc_fail(w->e, ACC_ELIMIT, "containers nested more than %d deep",
-			MAXDEPTH);
+		return acc_fail(w->e, ACC_ELIMIT, "containers nested more than %d deep", MAXDEPTH);
 	if (w->depth == 0)
 		w->in_dict = x->type == ACC_PY_DICT;
 	w->level[w->depth++] = (struct level){x, 0, w->npath};
@@ -170,9 +163,9 @@ holds_tensor(struct walk *w, struct acc_py *x)
 	int found = 0;
 	w->todo.n = 0;
 	for (;;) {
-		if (x->type == ACC_PY_PERSID || (x->type == ACC_PY_CALL &&
-				acc_str_is(x->item[ACC_CALL_NAME]->s,
-					"torch.storage _load_from_bytes")))
+		if (x->type == ACC_PY_PERSID ||
+			(x->type == ACC_PY_CALL && acc_str_is(x->item[ACC_CALL_NAME]->s,
+							   "torch.storage _load_from_bytes")))
 			found = 1;
 		uint32_t n = x->type >= ACC_PY_LIST && x->type != ACC_PY_GLOBAL ? x->n : 0;
 		for (uint32_t i = 0; i < n; i++) {
@@ -181,7 +174,7 @@ holds_tensor(struct walk *w, struct acc_py *x)
 				continue;
 			y->mark |= SEARCHED;
 			if (acc_buf_add(&w->todo, &y, sizeof y) < 0)
-				return no_memory(w);
+				return acc_nomem(w->e);
 		}
 		if (w->todo.n == 0)
 			return found;
@@ -204,8 +197,10 @@ emit_tensor(struct walk *w, int rc, const struct acc_err *err)
 {
 	struct acc_torchref *g = &w->got;
 	struct acc_torch_leaf leaf = {.dtype_raw = g->dtype_raw,
-		.requires_grad = g->requires_grad, .is_parameter = g->is_parameter,
-		.ref = &g->ref, .err = rc < 0 ? err : NULL};
+		.requires_grad = g->requires_grad,
+		.is_parameter = g->is_parameter,
+		.ref = &g->ref,
+		.err = rc < 0 ? err : NULL};
 	if (g->dtype_raw.n > 0 && memchr(g->dtype_raw.p, ' ', g->dtype_raw.n) != NULL)
 		leaf.dtype_raw = dotted(w, g->dtype_raw);
 	if (rc < 0) {
@@ -252,8 +247,7 @@ visit_call(struct walk *w, struct acc_py *x)
 	if (rc < 0)
 		return rc;
 	if (rc == 1) {
-		acc_fail(&err, ACC_EUNSUP,
-			"a tensor inside an object of class %.*s is not decoded",
+		acc_fail(&err, ACC_EUNSUP, "a tensor inside an object of class %.*s is not decoded",
 			leaf.s.n < 150 ? (int)leaf.s.n : 150, leaf.s.p);
 		leaf = (struct acc_torch_leaf){.err = &err, .object = x};
 	}
@@ -269,7 +263,10 @@ visit(struct walk *w, struct acc_py *x)
 		return acc_fail(w->e, ACC_ELIMIT,
 			"containers that stand at too many places: more than a million items");
 	switch (x->type) {
-	case ACC_PY_LIST: case ACC_PY_TUPLE: case ACC_PY_SET: case ACC_PY_DICT:
+	case ACC_PY_LIST:
+	case ACC_PY_TUPLE:
+	case ACC_PY_SET:
+	case ACC_PY_DICT:
 		return enter(w, x);
 	case ACC_PY_CALL:
 		return visit_call(w, x);
@@ -346,7 +343,7 @@ open_src(struct acc_torchsrc *src, int fd, uint64_t base, uint64_t size, struct 
 			"no data.pkl in the zip: not written by torch.save");
 	const char *name = acc_arena_printf(m, "%.*s/byteorder", ACC_PRS(src->top));
 	if (name == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	const struct acc_zip_member *order = acc_zip_find(&src->zip, acc_str(name));
 	if (order != NULL) {
 		const uint8_t *p;
@@ -379,14 +376,13 @@ read_zip(struct walk *w, int fd, uint64_t base, uint64_t size, struct acc_py **r
 }
 
 int
-acc_torch_read(int fd, uint64_t base, uint64_t size, acc_torch_fn *fn, void *arg,
-	struct acc_err *e)
+acc_torch_read(int fd, uint64_t base, uint64_t size, acc_torch_fn *fn, void *arg, struct acc_err *e)
 {
 	struct walk w = {.fn = fn, .arg = arg, .e = e};
 	struct acc_py *root = NULL;
 	int rc = acc_torchold_is(fd, base, size)
-		? acc_torchold_read(fd, base, size, &w.src, &root, &w.m, e)
-		: read_zip(&w, fd, base, size, &root);
+			 ? acc_torchold_read(fd, base, size, &w.src, &root, &w.m, e)
+			 : read_zip(&w, fd, base, size, &root);
 	if (rc == 0) {
 		w.left = FREE_ITEMS + w.src.pkl->len;
 		rc = walk(&w, root);

@@ -3,8 +3,6 @@
  * these its number of elements (8 bytes) and its elements; little-endian on any machine. */
 #include "io/torchold.h"
 
-#include <stdlib.h>
-
 #include "acc/file.h"
 
 enum { FOUND = 4 }; /* bit of acc_py.mark; the others are torch.c's */
@@ -15,7 +13,7 @@ static const uint8_t magic[] = {0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9,
 
 struct old {
 	const uint8_t *p;
-	size_t n, at;    /* what is loaded, and where the next pickle begins */
+	size_t n, at; /* what is loaded, and where the next pickle begins */
 	uint64_t base;
 	struct acc_torchsrc *src;
 	struct acc_arena *m;
@@ -30,13 +28,7 @@ acc_torchold_is(int fd, uint64_t base, uint64_t size)
 {
 	uint8_t head[sizeof magic];
 	return size >= sizeof head && acc_file_pread(fd, head, sizeof head, base, NULL) == 0 &&
-		memcmp(head, magic, sizeof head) == 0;
-}
-
-static int
-no_memory(struct old *o)
-{
-	return acc_fail(o->e, ACC_ENOMEM, "out of memory");
+	       memcmp(head, magic, sizeof head) == 0;
 }
 
 static int
@@ -72,7 +64,7 @@ note(struct old *o, const struct acc_py *x)
 	uint64_t *n = acc_map_put(&o->count, id->item[2]->s, count);
 	uint64_t *s = acc_map_put(&o->size, id->item[2]->s, size);
 	if (n == NULL || s == NULL)
-		return no_memory(o);
+		return acc_nomem(o->e);
 	if (*n != count || *s != size)
 		return acc_fail_at(o->e, ACC_EFORMAT, o->base,
 			"storage %.*s is described in two ways", ACC_PRS(id->item[2]->s));
@@ -92,7 +84,7 @@ collect(struct old *o, struct acc_py *x)
 				continue;
 			y->mark |= FOUND;
 			if (acc_buf_add(&o->todo, &y, sizeof y) < 0)
-				rc = no_memory(o);
+				rc = acc_nomem(o->e);
 		}
 		if (rc < 0 || o->todo.n == 0)
 			return rc;
@@ -103,7 +95,7 @@ collect(struct old *o, struct acc_py *x)
 
 /* Where one storage lies; *at moves behind it. */
 static int
-place(struct old *o, int fd, struct acc_str key, uint64_t *at, uint64_t end,
+member(struct old *o, int fd, struct acc_str key, uint64_t *at, uint64_t end,
 	struct acc_zip_member *zm)
 {
 	const uint64_t *count = acc_map_get(&o->count, key), *size = acc_map_get(&o->size, key);
@@ -127,8 +119,11 @@ place(struct old *o, int fd, struct acc_str key, uint64_t *at, uint64_t end,
 	if (n > (end - *at) / *size)
 		return acc_fail_at(o->e, ACC_ETRUNC, end, "the file ends inside of storage %.*s",
 			ACC_PRS(key));
-	*zm = (struct acc_zip_member){.name = key, .off = *at, .len = n * *size,
-		.clen = n * *size, .enc = ACC_STORED};
+	*zm = (struct acc_zip_member){.name = key,
+		.off = *at,
+		.len = n * *size,
+		.clen = n * *size,
+		.enc = ACC_STORED};
 	*at += zm->len;
 	return 0;
 }
@@ -143,11 +138,11 @@ storages(struct old *o, int fd, const struct acc_py *keys, uint64_t size)
 	struct acc_zip *z = &src->zip;
 	z->m = acc_alloc(o->m, keys->n * sizeof *z->m);
 	if (z->m == NULL)
-		return no_memory(o);
+		return acc_nomem(o->e);
 	for (uint32_t i = 0; i < keys->n; i++) {
 		if (keys->item[i]->type != ACC_PY_STR)
 			return acc_fail_at(o->e, ACC_EFORMAT, at, "a storage without a name");
-		int rc = place(o, fd, keys->item[i]->s, &at, end, &z->m[z->n++]);
+		int rc = member(o, fd, keys->item[i]->s, &at, end, &z->m[z->n++]);
 		if (rc < 0)
 			return rc;
 	}
@@ -166,7 +161,8 @@ parse(struct old *o, int fd, uint64_t size, struct acc_py **root)
 	o->at = sizeof magic;
 	int rc = next(o, &x);
 	if (rc == 0 && (x->type != ACC_PY_INT || x->i != 1001))
-		return acc_fail_at(o->e, ACC_EVERSION, o->base, "an unknown protocol of torch.save");
+		return acc_fail_at(o->e, ACC_EVERSION, o->base,
+			"an unknown protocol of torch.save");
 	if (rc == 0)
 		rc = next(o, &x);
 	size_t object = o->at;
@@ -181,9 +177,11 @@ parse(struct old *o, int fd, uint64_t size, struct acc_py **root)
 		return rc;
 	struct acc_zip_member *pkl = acc_alloc(o->m, sizeof *pkl);
 	if (pkl == NULL)
-		return no_memory(o);
-	*pkl = (struct acc_zip_member){.off = o->base + object, .len = behind - object,
-		.clen = behind - object, .enc = ACC_STORED};
+		return acc_nomem(o->e);
+	*pkl = (struct acc_zip_member){.off = o->base + object,
+		.len = behind - object,
+		.clen = behind - object,
+		.enc = ACC_STORED};
 	o->src->pkl = pkl;
 	o->src->bytes = o->p + object;
 	o->src->old = true;
@@ -197,12 +195,15 @@ acc_torchold_read(int fd, uint64_t base, uint64_t size, struct acc_torchsrc *src
 	/* Nothing says how long the pickles are: as much as is enough. */
 	for (uint64_t n = WINDOW;; n *= 4) {
 		struct acc_err why = {0};
-		struct old o = {.n = (size_t)(n < size ? n : size), .base = base, .src = src,
-			.m = m, .e = &why};
+		struct old o = {.n = (size_t)(n < size ? n : size),
+			.base = base,
+			.src = src,
+			.m = m,
+			.e = &why};
 		acc_arena_reset(m);
 		*src = (struct acc_torchsrc){0};
 		uint8_t *p = acc_alloc(m, o.n);
-		int rc = p == NULL ? no_memory(&o) : acc_file_pread(fd, p, o.n, base, &why);
+		int rc = p == NULL ? acc_nomem(o.e) : acc_file_pread(fd, p, o.n, base, &why);
 		o.p = p;
 		if (rc == 0)
 			rc = parse(&o, fd, size, root);

@@ -5,13 +5,11 @@ static const struct {
 	const char *storage, *torch;
 	enum acc_dtype dtype;
 } storages[] = {{"FloatStorage", "torch.float32", ACC_F32},
-	{"BFloat16Storage", "torch.bfloat16", ACC_BF16},
-	{"HalfStorage", "torch.float16", ACC_F16},
+	{"BFloat16Storage", "torch.bfloat16", ACC_BF16}, {"HalfStorage", "torch.float16", ACC_F16},
 	{"LongStorage", "torch.int64", ACC_I64}, {"IntStorage", "torch.int32", ACC_I32},
 	{"BoolStorage", "torch.bool", ACC_BOOL}, {"DoubleStorage", "torch.float64", ACC_F64},
 	{"ShortStorage", "torch.int16", ACC_I16}, {"CharStorage", "torch.int8", ACC_I8},
-	{"ByteStorage", "torch.uint8", ACC_U8},
-	{"ComplexFloatStorage", "torch.complex64", ACC_C64},
+	{"ByteStorage", "torch.uint8", ACC_U8}, {"ComplexFloatStorage", "torch.complex64", ACC_C64},
 	{"ComplexDoubleStorage", "torch.complex128", ACC_C128}};
 
 struct acc_str
@@ -40,8 +38,10 @@ not_decoded(struct acc_err *e, const char *what)
 static int
 malformed(struct acc_err *e, const struct acc_py *x)
 {
-	return acc_fail(e, ACC_EFORMAT, "a tensor whose description makes no sense "
-		"(pickle byte %llu)", (unsigned long long)x->pos);
+	return acc_fail(e, ACC_EFORMAT,
+		"a tensor whose description makes no sense "
+		"(pickle byte %llu)",
+		(unsigned long long)x->pos);
 }
 
 /* The integers of a tuple, list or torch.Size. */
@@ -116,8 +116,10 @@ storage_place(const struct acc_torchsrc *src, const struct acc_py *id, uint64_t 
 	char name[512];
 	int n = snprintf(name, sizeof name, "%.*s%s%.*s", ACC_PRS(src->top),
 		src->old ? "" : "/data/", ACC_PRS(key->s));
-	const struct acc_zip_member *zm = n < 0 || (size_t)n >= sizeof name ? NULL
-		: acc_zip_find(&src->zip, (struct acc_str){name, (uint32_t)n});
+	const struct acc_zip_member *zm = n < 0 || (size_t)n >= sizeof name
+						  ? NULL
+						  : acc_zip_find(&src->zip,
+							    (struct acc_str){name, (uint32_t)n});
 	if (zm == NULL)
 		return acc_fail(e, ACC_EFORMAT, "no storage data/%.*s in the file",
 			ACC_PRS(key->s));
@@ -191,7 +193,7 @@ numpy_dtype(const struct acc_py *x, struct acc_torchref *out, struct acc_err *e)
 	out->dtype_raw = code->s;
 	out->ref.dtype = acc_dtype_numpy(code->s);
 	bool plain = state == NULL ||
-		(arg(state, 2, ACC_PY_NONE) != NULL && arg(state, 3, ACC_PY_NONE) != NULL);
+		     (arg(state, 2, ACC_PY_NONE) != NULL && arg(state, 3, ACC_PY_NONE) != NULL);
 	if (out->ref.dtype == ACC_NODTYPE || !plain)
 		return acc_fail(e, ACC_EUNSUP, "a numpy array of %.*s is not decoded",
 			ACC_PRS(code->s));
@@ -326,13 +328,14 @@ torch_call(const struct acc_torchsrc *src, const struct acc_py *f, const struct 
 		rc = dtype == NULL ? malformed(e, args) : rebuilt(src, args, dtype, out, e);
 		out->requires_grad |= truth(args, 4);
 	} else if (args->n > 1 && (acc_str_is(name, "_rebuild_parameter") ||
-			acc_str_is(name, "_rebuild_parameter_with_state"))) {
+					  acc_str_is(name, "_rebuild_parameter_with_state"))) {
 		out->is_parameter = true;
 		out->requires_grad |= truth(args, 1);
 		*next = args->item[0];
-	} else if (args->n > 2 && (acc_str_is(name, "_rebuild_device_tensor_from_numpy") ||
-			acc_str_is(name, "_rebuild_xla_tensor") ||
-			acc_str_is(name, "_rebuild_device_tensor_from_cpu_tensor"))) {
+	} else if (args->n > 2 &&
+		   (acc_str_is(name, "_rebuild_device_tensor_from_numpy") ||
+			   acc_str_is(name, "_rebuild_xla_tensor") ||
+			   acc_str_is(name, "_rebuild_device_tensor_from_cpu_tensor"))) {
 		out->requires_grad |= truth(args, 3);
 		*next = args->item[0];
 	} else {
@@ -343,8 +346,8 @@ torch_call(const struct acc_torchsrc *src, const struct acc_py *f, const struct 
 }
 
 int
-acc_torchref_of(const struct acc_torchsrc *src, const struct acc_py *x,
-	struct acc_torchref *out, struct acc_err *e)
+acc_torchref_of(const struct acc_torchsrc *src, const struct acc_py *x, struct acc_torchref *out,
+	struct acc_err *e)
 {
 	out->ref = (struct acc_ref){.dtype = ACC_NODTYPE};
 	out->known = out->requires_grad = out->is_parameter = false;

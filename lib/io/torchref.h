@@ -6,9 +6,9 @@
 #include "acc/zip.h"
 
 struct acc_torchsrc {
-	struct acc_zip zip;              /* of a file without zip: the storages, by their keys */
-	bool old;                        /* without zip */
-	struct acc_str top;              /* the folder within the zip, without '/' */
+	struct acc_zip zip; /* of a file without zip: the storages, by their keys */
+	bool old;           /* without zip */
+	struct acc_str top; /* the folder within the zip, without '/' */
 	bool big_endian;
 	const struct acc_zip_member *pkl; /* the pickle, and its bytes */
 	const uint8_t *bytes;

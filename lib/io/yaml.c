@@ -1,7 +1,6 @@
 /* The only user of libyaml. */
 #include "acc/yaml.h"
 
-#include <stdlib.h>
 #include <yaml.h>
 
 enum { DEPTH = 64, LONGEST = 64 << 20, ANCHORS = 4096 };
@@ -60,11 +59,12 @@ note(struct build *b, const yaml_char_t *name, struct acc_yaml *y)
 	if (name == NULL)
 		return 0;
 	if (b->nanchor++ == ANCHORS)
-		return acc_fail(b->e, ACC_ELIMIT, "line %u: more than %d anchors", y->line, ANCHORS);
+		return acc_fail(b->e, ACC_ELIMIT, "line %u: more than %d anchors", y->line,
+			ANCHORS);
 	if (a != NULL)
 		a->name = acc_arena_copy(b->m, name, strlen((const char *)name));
 	if (a == NULL || a->name == NULL)
-		return acc_fail(b->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(b->e);
 	a->node = y;
 	a->before = b->anchor;
 	b->anchor = a;
@@ -76,10 +76,11 @@ add(struct build *b, const yaml_event_t *ev, enum acc_yaml_kind kind, const yaml
 {
 	struct acc_yaml *y = acc_alloc(b->m, sizeof *y);
 	if (y == NULL)
-		return acc_fail(b->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(b->e);
 	*y = (struct acc_yaml){.kind = kind, .line = (uint32_t)ev->start_mark.line + 1};
 	if (name != NULL && !b->aliases)
-		return acc_fail(b->e, ACC_EUNSUP, "line %u: anchors and aliases are not read", y->line);
+		return acc_fail(b->e, ACC_EUNSUP, "line %u: anchors and aliases are not read",
+			y->line);
 	if (kind == ACC_YAML_ALIAS && (y->child = find(b, ev)) == NULL)
 		return ACC_EFORMAT;
 	if (kind != ACC_YAML_ALIAS && note(b, name, y) < 0)
@@ -87,7 +88,7 @@ add(struct build *b, const yaml_event_t *ev, enum acc_yaml_kind kind, const yaml
 	if (kind == ACC_YAML_SCALAR) {
 		y->text = acc_arena_copy(b->m, ev->data.scalar.value, ev->data.scalar.length);
 		if (y->text == NULL)
-			return acc_fail(b->e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(b->e);
 		if (strlen(y->text) != ev->data.scalar.length)
 			return acc_fail(b->e, ACC_EFORMAT, "line %u: a zero byte", y->line);
 		y->null = is_null(ev);
@@ -150,7 +151,7 @@ parse(FILE *f, const void *text, size_t n, struct build *b)
 	yaml_event_t ev;
 	int rc = 1;
 	if (!yaml_parser_initialize(&p))
-		return acc_fail(b->e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(b->e);
 	if (f != NULL)
 		yaml_parser_set_input_file(&p, f);
 	else
@@ -210,7 +211,8 @@ acc_yaml_get(const struct acc_yaml *y, const char *key)
 static bool
 plain(struct acc_str s)
 {
-	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+	static const char safe[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
 	for (uint32_t i = 0; i < s.n; i++)
 		if (s.p[i] == '\0' || strchr(safe, s.p[i]) == NULL)
 			return false;

@@ -27,7 +27,7 @@ struct view {
 };
 
 struct end {
-	uint64_t at;      /* of the first end record */
+	uint64_t at;           /* of the first end record */
 	uint64_t n, size, off; /* of the directory */
 };
 
@@ -101,7 +101,7 @@ find_end(struct view *v, struct acc_arena *m, struct end *end, uint8_t rec[END])
 		n = v->size < END + MAXCOMMENT ? (size_t)v->size : END + MAXCOMMENT;
 		uint8_t *big = acc_alloc(m, n);
 		if (big == NULL)
-			return acc_fail(v->e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(v->e);
 		rc = acc_file_pread(v->fd, big, n, v->base + (v->size - n), v->e);
 		if (rc < 0)
 			return rc;
@@ -187,8 +187,8 @@ widen(struct acc_zip_member *zm, uint64_t *off, const uint8_t *p, size_t n)
 /* One entry of the directory at p[0..n). off becomes that of the local header, for the moment.
  * The entry's length, or < 0. */
 static int64_t
-entry(struct view *v, const struct end *end, const uint8_t *p, size_t n,
-	struct acc_zip_member *zm, uint64_t at)
+entry(struct view *v, const struct end *end, const uint8_t *p, size_t n, struct acc_zip_member *zm,
+	uint64_t at)
 {
 	if (n < CENTRAL || get32(p) != 0x02014b50)
 		return acc_fail_at(v->e, ACC_EFORMAT, at, "the zip's directory is damaged");
@@ -197,7 +197,9 @@ entry(struct view *v, const struct end *end, const uint8_t *p, size_t n,
 	if (all > n)
 		return acc_fail_at(v->e, ACC_EFORMAT, at, "the zip's directory is cut short");
 	*zm = (struct acc_zip_member){.name = {(const char *)p + CENTRAL, (uint32_t)nname},
-		.crc32 = get32(p + 16), .clen = get32(p + 20), .len = get32(p + 24)};
+		.crc32 = get32(p + 16),
+		.clen = get32(p + 20),
+		.len = get32(p + 24)};
 	uint64_t off = get32(p + 42);
 	int method = (int)get16(p + 10);
 	if (!widen(zm, &off, p + CENTRAL + nname, nextra))
@@ -284,7 +286,8 @@ settle(struct view *v, struct acc_zip_member **sorted, size_t n, uint64_t limit)
 		}
 		if (!same)
 			return acc_fail_at(v->e, ACC_EFORMAT, at,
-				"member %.*s has another name in its own header", ACC_PRS(zm->name));
+				"member %.*s has another name in its own header",
+				ACC_PRS(zm->name));
 		if (head > next - zm->off || zm->clen > next - zm->off - head)
 			return acc_fail_at(v->e, ACC_EFORMAT, at, "member %.*s overlaps another",
 				ACC_PRS(zm->name));
@@ -319,7 +322,7 @@ acc_zip_read(int fd, uint64_t base, uint64_t size, struct acc_zip *z, struct acc
 	z->m = acc_alloc(m, n * sizeof *z->m);
 	z->by_name = acc_alloc(m, n * sizeof *z->by_name);
 	if (dir == NULL || z->m == NULL || z->by_name == NULL)
-		return acc_fail(v.e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(v.e);
 	const uint8_t *seen = left > 0 && left <= WINDOW ? see(&v, end.off, left) : NULL;
 	if (seen != NULL)
 		memcpy(dir, seen, left);
@@ -353,7 +356,7 @@ acc_zip_sort(struct acc_zip *z, struct acc_arena *m, struct acc_err *e)
 	if (z->by_name == NULL)
 		z->by_name = acc_alloc(m, z->n * sizeof *z->by_name);
 	if (z->by_name == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (size_t i = 0; i < z->n; i++)
 		z->by_name[i] = &z->m[i];
 	if (z->n > 0)
@@ -411,7 +414,7 @@ acc_zip_load(int fd, const struct acc_zip_member *zm, uint64_t limit, struct acc
 	if (zm->enc == ACC_DEFLATE)
 		p = acc_alloc(m, (size_t)zm->len);
 	if (in == NULL || p == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	int rc = acc_file_pread(fd, in, (size_t)zm->clen, zm->off, e);
 	if (rc == 0 && zm->enc == ACC_DEFLATE)
 		rc = inflate_all(zm, in, p, e);

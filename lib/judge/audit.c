@@ -1,17 +1,16 @@
 /* What accaudit found: an output that is not what its own inputs give is wrong by itself,
  * whatever the other side has. */
-#include "first_bad.h"
+#include "judge/first_bad.h"
 
 #include <math.h>
 
-#include "case.h"
+#include "judge/case.h"
 
-int
+bool
 acc_accused(const struct acc_item *it)
 {
 	/* Where both fail, the test is to blame: the bench is trusted. */
-	bool a = it->audit[ACC_A] > 1, b = it->audit[ACC_B] > 1;
-	return a == b ? -1 : a ? ACC_A : ACC_B;
+	return it->audit[ACC_A] > 1 && !(it->audit[ACC_B] > 1);
 }
 
 bool
@@ -20,21 +19,45 @@ acc_acquitted(const struct acc_item *it)
 	return it->audit[ACC_A] <= 1;
 }
 
-void
-acc_audit_suspect(const struct acc_item *it, struct suspect *x)
+bool
+acc_bench_wrong(const struct acc_item *it)
 {
-	int side = acc_accused(it);
-	double by = side < 0 ? 0 : it->audit[side];
-	/* It stands out as soon as it is beyond its limit: that was learned from the dump. */
-	double margin = side < 0 ? -9 : fmin(9, .25 + log10(by));
-	if (margin <= x->margin)
+	return it->audit[ACC_A] <= 1 && it->audit[ACC_B] > 1;
+}
+
+/* What is right for what the device gave it is no fault of this operator, however far the sides are
+ * apart. But then something that it was given explains that: if an input has the right numbers in
+ * other places, they are the wrong places; if one was not compared, who made it is suspected,
+ * unless that is right, too; if nobody did, the suspicion stays here. */
+static void
+acquit(const struct scan *s, struct suspect *x)
+{
+	const struct hidden *h = &x->hidden;
+	if (x->permuted || (h->unmade && !h->accused))
 		return;
-	x->margin = margin;
-	x->value = by;
+	for (unsigned i = 0; i < h->n && !h->accused; i++)
+		if (s->c->call[h->call[i]].key[ACC_B] == NULL &&
+			(x->blame == x->call || h->call[i] < x->blame))
+			x->blame = h->call[i];
+	if (x->blame == x->call)
+		x->margin = -LIMIT_CERTAIN;
+}
+
+void
+acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspect *x)
+{
+	if (acc_acquitted(it))
+		acquit(s, x);
+	/* The audit's limit was learned from few calls: beyond it by up to the factor of 4 that all
+	 * limits have, the output must also differ from the bench's by as much as that lacks. */
+	double lack = fmin(0, fmax(x->margin, -log10(LIMIT_MARGIN)));
+	if (!acc_accused(it) || log10((double)it->audit[ACC_A]) + lack <= 0)
+		return;
+	x->margin = fmin(LIMIT_CERTAIN, LIMIT_NAMED + log10((double)it->audit[ACC_A]));
+	x->value = it->audit[ACC_A];
 	x->limit = 1;
 	x->from = "what its own recorded inputs give";
 	x->audit = true;
-	x->unseen = x->weak = false;
 }
 
 static double
@@ -46,23 +69,103 @@ number(const struct acc_rec *r, const char *prefix, const char *key)
 }
 
 const char *
-acc_audit_text(struct acc_case *c, const struct acc_item *it, struct acc_err *e)
+acc_audit_text(struct acc_case *c, const struct acc_item *it, int side, bool brief,
+	struct acc_err *e)
 {
+	static const char *const sides[] = {"device", "bench"};
 	struct acc_rec *r;
-	int side = acc_accused(it);
 	if (acc_case_record(c, it, &r, e) < 0)
 		return NULL;
-	bool pair = acc_rec_is(r, "pair"), other = side == ACC_A && it->audit[ACC_B] <= 1;
+	bool pair = acc_rec_is(r, "pair"), good = it->audit[!side] <= 1;
 	const char *prefix = !pair ? "" : side == ACC_B ? "b." : "a.";
 	struct acc_str cause = acc_get_text(r, prefix, "audit.cause");
 	double rms = number(r, prefix, "audit.err"), max = number(r, prefix, "audit.err_max");
-	const char *size = isinf(rms) ? "NaN or Inf differ"
-		: acc_arena_printf(&c->mem, "off by %.3g times its rounding (at most %.3g), %.3g"
-			" may be", rms, max, number(r, prefix, "audit.limit"));
-	return acc_arena_printf(&c->mem, "%s is not what its own inputs give: %s%s%.*s%s",
-		pair && side == ACC_B ? "of the bench" : pair ? "of the device" : "as recorded",
-		size == NULL ? "" : size, cause.n > 0 ? "; looks like: " : "", ACC_PRS(cause),
-		other ? "; the bench's is what its inputs give" : "");
+	const char *size = isinf(rms)
+				   ? "NaN or Inf differ"
+				   : acc_arena_printf(&c->mem,
+					     "off by %.3g times its rounding (at most %.3g), %.3g"
+					     " may be",
+					     rms, max, number(r, prefix, "audit.limit"));
+	const char *what = !pair   ? "as recorded is not what its own inputs give"
+			   : brief ? "recomputed from its own inputs"
+				   : acc_arena_printf(&c->mem,
+					     "of the %s is not what its own inputs give",
+					     sides[side]);
+	const char *other = !good ? ""
+				  : acc_arena_printf(&c->mem,
+					    brief ? "; the %s's is right"
+						  : "; the %s's is what its inputs give",
+					    sides[!side]);
+	if (size == NULL || what == NULL || other == NULL) {
+		acc_nomem(e);
+		return NULL;
+	}
+	return acc_arena_printf(&c->mem, "%s%s%s%s%.*s%s", what, brief ? ", " : ": ", size,
+		cause.n > 0 ? "; looks like: " : "", ACC_PRS(cause), other);
+}
+
+const char *
+acc_audit_open_question(struct scan *s, const struct suspect *x, struct acc_err *e)
+{
+	const struct acc_item *it = &s->c->item[x->item];
+	struct acc_rec *r;
+	if (x->role != ROLE_OUT || x->audit || !s->c->call[x->call].keyed)
+		return "";
+	if (acc_acquitted(it) && x->permuted)
+		return "; it is what its own inputs give, and one of these has another order of axes than"
+		       " on the bench";
+	if (acc_acquitted(it))
+		return "; it is what its own inputs give";
+	if (it->audit[ACC_A] > 1)
+		return "; recomputed, neither side's is what its own inputs give";
+	if (acc_case_record(s->c, it, &r, e) < 0)
+		return NULL;
+	struct acc_str why = acc_get_text(r, acc_rec_is(r, "pair") ? "a." : "", "audit.skip");
+	if (why.n == 0 && s->recompute != NULL && !acc_recompute_knows(s->recompute, x->call))
+		why = ACC_STR("unknown operator");
+	return why.n == 0 ? ""
+			  : acc_arena_printf(&s->c->mem, "; not recomputed: %.*s", ACC_PRS(why));
+}
+
+/* The verdict and the finding are of the pair, under the device's name. */
+int
+acc_say_bench(struct scan *s, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	if (s->bench == ACC_NOCALL)
+		return 0;
+	struct acc_item *it = &c->item[s->bench];
+	const struct acc_call *k = &c->call[it->call];
+	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
+	const char *text = acc_audit_text(c, it, ACC_B, false, e);
+	const char **why = acc_alloc(&c->mem, sizeof *why);
+	struct acc_finding *f = text == NULL || src == NULL ? NULL
+							    : acc_case_find(c, "difference", e);
+	if (f == NULL || where == NULL || why == NULL)
+		return acc_nomem(e);
+	f->name = acc_call_name(k);
+	f->io = "out";
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+	f->rule = "audit";
+	f->value = it->audit[ACC_B];
+	f->limit = 1;
+	f->limit_from = "what its own recorded inputs give";
+	f->stack = stack;
+	f->bad = true;
+	f->text = acc_arena_printf(&c->mem,
+		"%s%s: the reference itself is wrong here: the output %s%s%s", where, k->key[ACC_B],
+		text, src[0] != '\0' ? "; at " : "", src);
+	*why = f->text;
+	struct acc_verdict v = {.level = "error",
+		.rule = "audit",
+		.limit_from = f->limit_from,
+		.value = f->value,
+		.limit = 1,
+		.why = why,
+		.nwhy = 1};
+	return f->text == NULL ? acc_nomem(e) : acc_case_mark(c, it, &v, e);
 }
 
 /* --- one dump alone --- */
@@ -73,10 +176,10 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	const struct acc_item *it = &c->item[i];
 	const struct acc_call *k = &c->call[it->call];
 	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
-	const char *text = acc_audit_text(c, it, e);
+	const char *text = acc_audit_text(c, it, ACC_A, false, e);
 	struct acc_finding *f = text == NULL || src == NULL ? NULL : acc_case_find(c, "culprit", e);
 	if (f == NULL || where == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	f->name = acc_call_name(k);
 	f->io = "out";
 	f->step = k->step;
@@ -91,7 +194,7 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	f->bad = true;
 	f->text = acc_arena_printf(&c->mem, "%s%s: its output %s%s%s", where, f->name, text,
 		src[0] != '\0' ? "; at " : "", src);
-	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
 static int
@@ -99,13 +202,17 @@ mark(struct acc_case *c, uint32_t i, bool first, struct acc_err *e)
 {
 	struct acc_item *it = &c->item[i];
 	const char **why = acc_alloc(&c->mem, sizeof *why);
-	const char *text = acc_audit_text(c, it, e);
+	const char *text = acc_audit_text(c, it, ACC_A, false, e);
 	if (why == NULL || text == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	*why = text;
-	struct acc_verdict v = {.level = first ? "error" : "warning", .rule = "audit",
-		.limit_from = "what its own recorded inputs give", .value = it->audit[ACC_A],
-		.limit = 1, .why = why, .nwhy = 1};
+	struct acc_verdict v = {.level = first ? "error" : "warning",
+		.rule = "audit",
+		.limit_from = "what its own recorded inputs give",
+		.value = it->audit[ACC_A],
+		.limit = 1,
+		.why = why,
+		.nwhy = 1};
 	return acc_case_mark(c, it, &v, e);
 }
 
@@ -117,22 +224,27 @@ judge(struct acc_case *c, struct acc_err *e)
 	int rc = 0;
 	for (uint32_t i = 0; i < c->nitem && rc == 0; i++) {
 		const struct acc_item *it = &c->item[i];
-		if (it->call == ACC_NOCALL || acc_accused(it) < 0)
+		if (it->call == ACC_NOCALL || !acc_accused(it))
 			continue;
 		bool earlier = first == ACC_NOCALL ||
-			c->call[it->call].step < c->call[c->item[first].call].step;
+			       c->call[it->call].step < c->call[c->item[first].call].step;
 		first = earlier ? i : first;
 	}
 	for (uint32_t i = 0; i < c->nitem && rc == 0; i++)
-		if (c->item[i].call != ACC_NOCALL && acc_accused(&c->item[i]) >= 0)
+		if (c->item[i].call != ACC_NOCALL && acc_accused(&c->item[i]))
 			rc = mark(c, i, i == first, e);
 	if (rc == 0 && first != ACC_NOCALL)
 		rc = say(c, first, e);
 	return rc < 0 ? rc : acc_judge_overflow.judge(c, e);
 }
 
+static bool
+fits(const struct acc_case *c)
+{
+	return c->pairs == 0 && c->audited > 0;
+}
+
 const struct acc_judge acc_judge_audit = {
-	.name = "audit",
-	.help = "one dump alone, audited: the first op call whose output is not what its inputs give",
+	.fits = fits,
 	.judge = judge,
 };

@@ -1,14 +1,13 @@
 /* What the kind of an operator and its inputs say about the error of what comes out, beyond
  * the usual noise: bounds that hold for any implementation. */
-#include "first_bad.h"
+#include "judge/first_bad.h"
 
 #include <math.h>
 
 /* Elements that were moved or added carry their absolute errors with them, those that were
  * multiplied their relative ones: what is small may come to light, and be no new error. */
 bool
-acc_carried(const struct acc_item *it, const struct acc_call *k, const struct given *g,
-	double unit)
+acc_carried(const struct acc_item *it, const struct acc_call *k, const struct given *g, double unit)
 {
 	if (isinf(it->rms) || it->exact)
 		return false;
@@ -16,14 +15,16 @@ acc_carried(const struct acc_item *it, const struct acc_call *k, const struct gi
 	 * the root of n. */
 	bool sum = it->ndim <= 1 || k->cls == ACC_OP_MOVE || k->cls == ACC_OP_ADD;
 	if (k->backward && sum && it->count > 0 &&
-		it->rmse <= 3 * sqrt((double)g->grad_count / (double)it->count) * g->grad_rmse)
+		it->rmse <= LIMIT_CARRIED_SUM * sqrt((double)g->grad_count / (double)it->count) *
+				    g->grad_rmse)
 		return true;
 	if (k->cls == ACC_OP_MOVE)
-		return it->max_abs <= 1.01 * g->max_abs;
+		return it->max_abs <= LIMIT_CARRIED_MOVE * g->max_abs;
 	if (k->cls == ACC_OP_ADD || k->cls == ACC_OP_STEADY)
-		return it->max_abs <= 1.1 * g->sum_abs + 8 * unit * it->b_rms;
+		return it->max_abs <=
+		       LIMIT_CARRIED_ADD * g->sum_abs + LIMIT_CARRIED_ADD_U * unit * it->b_rms;
 	if (k->cls == ACC_OP_MUL)
-		return it->max_rel <= 1.1 * g->sum_rel + 4 * unit;
+		return it->max_rel <= LIMIT_CARRIED_MUL * g->sum_rel + LIMIT_CARRIED_MUL_U * unit;
 	return false;
 }
 
@@ -43,8 +44,8 @@ acc_abs_bound(const struct scan *s, const struct acc_call *k, const struct acc_i
 {
 	const struct acc_case *c = s->c;
 	bool add = k->cls == ACC_OP_ADD, steady = k->cls == ACC_OP_STEADY;
-	if ((!add && !steady && k->cls != ACC_OP_MOVE) || k->backward || k->grad || k->module || it->loose ||
-		it->exact || it->measure != ACC_BY_TENSOR || !isfinite(it->max_abs) ||
+	if ((!add && !steady && k->cls != ACC_OP_MOVE) || k->backward || k->grad || k->module ||
+		it->loose || it->exact || it->measure != ACC_BY_TENSOR || !isfinite(it->max_abs) ||
 		g->unseen || isinf(g->rms) || collective(k))
 		return INFINITY;
 	for (uint32_t i = k->first; i <= k->last && add; i++)
@@ -53,8 +54,10 @@ acc_abs_bound(const struct scan *s, const struct acc_call *k, const struct acc_i
 			return INFINITY;
 	double most = fmax(g->b_max, isfinite(it->b_max) ? it->b_max : 0);
 	double sum = add ? g->sum_abs : g->max_abs;
-	double rounding = steady ? 4 * acc_limit_output(s, k, unit, ACC_BY_TENSOR).floor : 4 * unit;
-	return isfinite(sum) && isfinite(most) ? 1.05 * sum + rounding * most : INFINITY;
+	double rounding = steady ? LIMIT_MARGIN * acc_limit_output(s, k, unit, ACC_BY_TENSOR).floor
+				 : LIMIT_BOUND_U * unit;
+	return isfinite(sum) && isfinite(most) ? LIMIT_BOUND_ERRORS * sum + rounding * most
+					       : INFINITY;
 }
 
 double
@@ -63,8 +66,8 @@ acc_product_scale(const struct acc_call *k, const struct acc_item *it, const str
 	if (k->cls != ACC_OP_CONTRACT || k->module || it->loose || it->measure != ACC_BY_TENSOR ||
 		it->count == 0 || g->operands < 2)
 		return 0;
-	const struct operand *x = &g->operand[0], *y = &g->operand[1], back = {g->grad_rms,
-		g->grad_count};
+	const struct operand *x = &g->operand[0], *y = &g->operand[1],
+			     back = {g->grad_rms, g->grad_count};
 	/* The gradient of one factor is the product of what came in and of the other one. */
 	if (k->backward) {
 		y = x->count == it->count ? y : x;
@@ -73,6 +76,23 @@ acc_product_scale(const struct acc_call *k, const struct acc_item *it, const str
 	/* n terms: of (r, n) (n, c) -> (r, c), n^2 is the number of factors by that of results. */
 	double terms = sqrt((double)x->count * (double)y->count / (double)it->count);
 	return sqrt(terms) * x->rms * y->rms;
+}
+
+double
+acc_sum_scale(const struct acc_call *k, const struct acc_item *it, const struct given *g)
+{
+	const struct operand *x = &g->operand[0];
+	if (k->backward || k->module || it->loose || it->count == 0 || g->operands == 0 ||
+		x->count < it->count)
+		return 0;
+	/* A sum of n terms is n means. */
+	double n = k->sums == ACC_SUM ? (double)x->count / (double)it->count : 1;
+	if (k->sums != ACC_NO_SUM)
+		return n * x->rms;
+	/* Of elements, tensors tell more: see acc_carried. */
+	return k->cls == ACC_OP_ADD && it->measure == ACC_BY_STAT
+		       ? fmax(x->rms, g->operands > 1 ? g->operand[1].rms : 0)
+		       : 0;
 }
 
 double
@@ -86,8 +106,9 @@ acc_bias_bound(const struct scan *s, const struct acc_call *k, const struct acc_
 	double terms = (double)g->grad_count / (double)it->count;
 	/* The errors of the terms may all have one sign; some devices sum up on the units that
 	 * make products. */
-	return terms * g->grad_rmse + 8 * unit * (sqrt(terms) * g->grad_rms +
-		acc_learned(s, k, unit) * it->b_rms);
+	return terms * g->grad_rmse +
+	       LIMIT_BIAS_U * unit *
+		       (sqrt(terms) * g->grad_rms + acc_learned(s, k, unit) * it->b_rms);
 }
 
 /* An operator in 16 bits computes in f32 and rounds at its end: from equal inputs come results
@@ -97,9 +118,9 @@ double
 acc_one_rounding(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g, double unit)
 {
-	if (s->learning || unit < 1e-6 || k->backward || k->grad || k->module || it->loose ||
-		it->measure != ACC_BY_TENSOR || it->count == 0 || !g->exact || g->unseen ||
-		k->cls == ACC_OP_RANDOM || acc_learned(s, k, unit) > 1)
+	if (s->learning || !acc_unit_low(unit) || k->backward || k->grad || k->module ||
+		it->loose || it->measure != ACC_BY_TENSOR || it->count == 0 || !g->exact ||
+		g->unseen || k->cls == ACC_OP_RANDOM || acc_learned(s, k, unit) > 1)
 		return INFINITY;
-	return 0.35 * unit * (1 + 2 / (double)it->count);
+	return LIMIT_ONE_ROUNDING * unit * (1 + LIMIT_ONE_ROUNDING_FEW / (double)it->count);
 }

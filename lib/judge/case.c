@@ -4,26 +4,25 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "case.h"
-#include "sight.h"
+#include "judge/case.h"
+#include "judge/picked.h"
 
 struct acc_case *
 acc_case_open(const struct acc_judge_opt *opt, struct acc_err *e)
 {
 	struct acc_case *c = calloc(1, sizeof *c);
 	if (c == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	c->opt = *opt;
-	c->judge = opt->rules != NULL ? &acc_judge_rules : &acc_judge_first_bad;
-	c->sight = calloc(1, sizeof *c->sight);
-	if (c->sight == NULL)
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+	c->picked = calloc(1, sizeof *c->picked);
+	if (c->picked == NULL)
+		acc_nomem(e);
 	else
 		c->spool = acc_spool_open(opt->tmpdir, e);
 	if (c->spool == NULL) {
-		free(c->sight);
+		free(c->picked);
 		free(c);
 		return NULL;
 	}
@@ -35,12 +34,13 @@ acc_case_close(struct acc_case *c)
 {
 	if (c == NULL)
 		return;
-	if (c->judge->release != NULL)
-		c->judge->release(c);
+	for (size_t i = 0; i < acc_njudges; i++)
+		if (acc_judges[i]->release != NULL)
+			acc_judges[i]->release(c);
 	acc_out_free(c->out);
 	acc_spool_close(c->spool);
-	acc_sight_release(c->sight);
-	free(c->sight);
+	acc_picked_release(c->picked);
+	free(c->picked);
 	acc_arena_release(&c->mem);
 	free(c->item);
 	free(c->call);
@@ -49,26 +49,20 @@ acc_case_close(struct acc_case *c)
 	free(c);
 }
 
-/* Room for element n in an array that grows by half; NULL when memory runs out. */
+/* acc_grow to n; what is counted here is counted in 32 bits. */
 static void *
-room(void *array, uint32_t n, uint32_t *cap, size_t size, struct acc_err *e)
+room(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e)
 {
-	if (n < *cap)
-		return array;
-	uint64_t want = *cap == 0 ? 256 : (uint64_t)*cap + *cap / 2;
-	void *p = want < UINT32_MAX ? realloc(array, want * size) : NULL;
-	if (p == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory at %lu records", (unsigned long)n);
-		return NULL;
-	}
-	*cap = (uint32_t)want;
-	return p;
+	if (n < UINT32_MAX)
+		return acc_grow(p, cap, n, size, e);
+	acc_nomem(e);
+	return NULL;
 }
 
 static struct acc_item *
 new_item(struct acc_case *c, struct acc_err *e)
 {
-	void *p = room(c->item, c->nitem, &c->item_cap, sizeof *c->item, e);
+	void *p = room(c->item, &c->item_cap, (size_t)c->nitem + 1, sizeof *c->item, e);
 	if (p == NULL)
 		return NULL;
 	c->item = p;
@@ -79,7 +73,7 @@ new_item(struct acc_case *c, struct acc_err *e)
 static struct acc_call *
 new_call(struct acc_case *c, struct acc_err *e)
 {
-	void *p = room(c->call, c->ncall, &c->call_cap, sizeof *c->call, e);
+	void *p = room(c->call, &c->call_cap, (size_t)c->ncall + 1, sizeof *c->call, e);
 	if (p == NULL)
 		return NULL;
 	c->call = p;
@@ -88,7 +82,7 @@ new_call(struct acc_case *c, struct acc_err *e)
 }
 
 /* Where and in which op call a record stands. */
-struct place {
+struct origin {
 	struct acc_str key[2];
 	int64_t step, rank, seq;
 	bool by_proc, passed, backward, grad;
@@ -98,22 +92,22 @@ struct place {
 
 /* The device's fields first; those of the bench where the device has none. */
 static int64_t
-either(const struct acc_sight *s, int first, enum sight_side key)
+either(const struct acc_picked *s, int first, enum picked_side key)
 {
-	int64_t v = acc_sight_int(s->side[first][key], INT64_MIN);
-	return v != INT64_MIN ? v : acc_sight_int(s->side[ACC_B][key], v);
+	int64_t v = acc_picked_int(s->side[first][key], INT64_MIN);
+	return v != INT64_MIN ? v : acc_picked_int(s->side[ACC_B][key], v);
 }
 
 static void
-locate(struct place *p, const struct acc_sight *s, uint8_t sides)
+locate(struct origin *p, const struct acc_picked *s, uint8_t sides)
 {
 	const int first = !s->is_pair || (sides & 1) ? ACC_A : ACC_B;
 	const struct acc_val *const *v = s->side[first];
-	*p = (struct place){.key = {{"", 0}, {"", 0}}};
+	*p = (struct origin){.key = {{"", 0}, {"", 0}}};
 	if (sides & 1)
-		p->key[ACC_A] = acc_sight_text(v[KEY]);
+		p->key[ACC_A] = acc_picked_text(v[KEY]);
 	if (sides & 2)
-		p->key[ACC_B] = acc_sight_text(s->side[ACC_B][KEY]);
+		p->key[ACC_B] = acc_picked_text(s->side[ACC_B][KEY]);
 	p->step = either(s, first, STEP);
 	p->rank = either(s, first, RANK);
 	p->seq = either(s, first, SEQ);
@@ -121,22 +115,22 @@ locate(struct place *p, const struct acc_sight *s, uint8_t sides)
 		p->rank = either(s, first, PROC);
 		p->by_proc = p->rank != INT64_MIN;
 	}
-	struct acc_str pass = acc_sight_text(v[PASS]);
+	struct acc_str pass = acc_picked_text(v[PASS]);
 	p->passed = pass.n > 0;
 	p->backward = acc_str_is(pass, "backward");
 	p->grad = acc_str_is(pass, "grad");
-	p->op = acc_sight_text(v[OP]);
-	p->pos = acc_sight_text(v[POS]);
+	p->op = acc_picked_text(v[OP]);
+	p->pos = acc_picked_text(v[POS]);
 	struct acc_str op = p->op.n > 0 ? p->op : p->key[sides & 1 ? ACC_A : ACC_B];
 	p->op_id = acc_hash(op.p, op.n);
-	uint64_t id[2] = {p->op_id, (uint64_t)acc_sight_int(v[CALL], -1)};
+	uint64_t id[2] = {p->op_id, (uint64_t)acc_picked_int(v[CALL], -1)};
 	p->twin = acc_hash(id, sizeof id);
 }
 
 /* Does this record continue the last op call? A record of one side belongs to the call whose
  * key on that side it has. */
 static bool
-continues(const struct acc_call *k, const struct place *p, uint8_t sides)
+continues(const struct acc_call *k, const struct origin *p, uint8_t sides)
 {
 	bool has[2] = {p->key[ACC_A].n > 0, p->key[ACC_B].n > 0};
 	if (!k->keyed || (!has[ACC_A] && !has[ACC_B]))
@@ -153,7 +147,7 @@ continues(const struct acc_call *k, const struct place *p, uint8_t sides)
 }
 
 static int
-name_call(struct acc_case *c, struct acc_call *k, const struct place *p, struct acc_err *e)
+name_call(struct acc_case *c, struct acc_call *k, const struct origin *p, struct acc_err *e)
 {
 	for (int s = 0; s < 2; s++) {
 		struct acc_str key = p->key[s];
@@ -161,53 +155,56 @@ name_call(struct acc_case *c, struct acc_call *k, const struct place *p, struct 
 			continue;
 		k->key[s] = acc_arena_copy(&c->mem, key.p, key.n);
 		if (k->key[s] == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 	}
 	if (k->key[ACC_A] != NULL || k->key[ACC_B] != NULL) {
 		k->keyed = true;
 		return 0;
 	}
 	/* No op call: the record alone, under its name. */
-	struct acc_str name = acc_sight_text(c->sight->own[NAME]);
+	struct acc_str name = acc_picked_text(c->picked->own[NAME]);
 	const struct acc_item *it = &c->item[c->nitem - 1];
 	for (int s = 0; s < 2; s++)
 		if (it->sides & 1 << s) {
 			k->key[s] = acc_arena_copy(&c->mem, name.p, name.n);
 			if (k->key[s] == NULL)
-				return acc_fail(e, ACC_ENOMEM, "out of memory");
+				return acc_nomem(e);
 		}
 	return 0;
 }
 
 /* A weight comes from no op: it is the same on both sides, or it is news. */
 static bool
-is_weight(const struct acc_item *it, const struct place *p)
+is_weight(const struct acc_item *it, const struct origin *p)
 {
 	if (it->io == ACC_IO_PARAM)
 		return true;
 	if (p->backward || p->grad || it->kind != ACC_ITEM_TENSOR)
 		return false;
-	bool place = (it->io == ACC_IO_IN && p->pos.n > 0 && p->pos.p[0] != '0') ||
-		     (it->io == ACC_IO_KW &&
-			     (acc_str_is(p->pos, "weight") || acc_str_is(p->pos, "bias")));
-	return place && acc_op_weighted(p->op);
+	bool second = (it->io == ACC_IO_IN && p->pos.n > 0 && p->pos.p[0] != '0') ||
+		      (it->io == ACC_IO_KW &&
+			      (acc_str_is(p->pos, "weight") || acc_str_is(p->pos, "bias")));
+	const struct acc_op_info *o = !second || acc_op_is_module(p->op) ? NULL
+									 : acc_op_info_of(p->op);
+	return o != NULL && (o->flags & ACC_OP_WEIGHTS) != 0;
 }
 
 /* Do both sides call the same operator? */
 static bool
-same_op(const struct acc_sight *s)
+same_op(const struct acc_picked *s)
 {
-	return acc_op_same(acc_sight_text(s->side[ACC_A][OP]), acc_sight_text(s->side[ACC_B][OP]));
+	return acc_op_same(acc_picked_text(s->side[ACC_A][OP]),
+		acc_picked_text(s->side[ACC_B][OP]));
 }
 
 /* Do the two op calls do the same, or only result in the same? */
 static bool
-is_loose(const struct acc_item *it, const struct acc_sight *s)
+is_loose(const struct acc_item *it, const struct acc_picked *s)
 {
 	double sure = 1;
 	if (it->sides != 3)
 		return false;
-	if (acc_str_is(acc_sight_text(s->own[HOW]), "fused"))
+	if (acc_str_is(acc_picked_text(s->own[HOW]), "fused"))
 		return true;
 	acc_as_f64(s->own[SURE], &sure);
 	return sure < 1 && !same_op(s);
@@ -216,8 +213,8 @@ is_loose(const struct acc_item *it, const struct acc_sight *s)
 static int
 into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 {
-	struct place p;
-	locate(&p, c->sight, it->sides);
+	struct origin p;
+	locate(&p, c->picked, it->sides);
 	c->passed += p.passed;
 	struct acc_call *k = c->ncall > 0 ? &c->call[c->ncall - 1] : NULL;
 	if (k == NULL || !continues(k, &p, it->sides)) {
@@ -240,11 +237,12 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		k->op_id = p.op_id;
 		k->twin = p.twin;
 		k->cls = (uint8_t)acc_op_class(p.op);
+		k->sums = (uint8_t)acc_op_sums(p.op);
 	}
 	it->weight = is_weight(it, &p);
-	it->loose = is_loose(it, c->sight);
+	it->loose = is_loose(it, c->picked);
 	/* Numbers in the wrong places: that their values are right does not help. */
-	if (it->permuted && p.passed && !it->weight && same_op(c->sight)) {
+	if (it->permuted && p.passed && !it->weight && same_op(c->picked)) {
 		it->rms = it->rms > 1 ? it->rms : 1;
 		it->max = it->max > 1 ? it->max : 1;
 	}
@@ -276,23 +274,26 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 		it->kind = ACC_ITEM_FINDING;
 		c->judged_before += acc_is_judged(r);
 	} else if (acc_rec_is(r, "pair") || acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")) {
-		if (acc_sight_get(c->sight, r) < 0)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
-		acc_item_measure(it, c->sight);
+		if (acc_picked_get(c->picked, r) < 0)
+			return acc_nomem(e);
+		acc_item_measure(it, c->picked);
 		acc_noise_get(c->opt.noise, r, it);
-		c->pairs += c->sight->is_pair;
+		c->pairs += c->picked->is_pair;
 		for (int s = 0; s < 2; s++) {
-			const struct acc_val *const *v = c->sight->side[s];
+			const struct acc_val *const *v = c->picked->side[s];
 			if (v[AUDIT_OK] != NULL || v[AUDIT_SKIP] != NULL)
 				acc_coverage_add(&c->cover[s], r,
-					!c->sight->is_pair ? "" : s == ACC_A ? "a." : "b.");
+					!c->picked->is_pair ? ""
+					: s == ACC_A        ? "a."
+							    : "b.");
 		}
 		c->audited += !isnan(it->audit[ACC_A]) || !isnan(it->audit[ACC_B]);
 		c->measured += it->measure != ACC_UNMEASURED && it->kind == ACC_ITEM_TENSOR;
 		rc = into_call(c, it, e);
 	}
-	if (rc == 0 && c->judge->record != NULL)
-		rc = c->judge->record(c, r, e);
+	for (size_t i = 0; i < acc_njudges && rc == 0; i++)
+		if (acc_judges[i]->record != NULL)
+			rc = acc_judges[i]->record(c, r, e);
 	return rc;
 }
 
@@ -302,12 +303,10 @@ acc_case_judge(struct acc_case *c, struct acc_err *e)
 	/* Results of earlier judges, joined: their verdicts stand, there is nothing to add. */
 	if (c->judged_before > 0)
 		return acc_join(c, e);
-	/* Tensors of one dump have nothing to be compared with. */
-	if (c->pairs == 0 && c->judge == &acc_judge_first_bad)
-		c->judge = c->audited > 0 ? &acc_judge_audit : &acc_judge_overflow;
-	else if (c->passed == 0 && c->judge == &acc_judge_first_bad)
-		c->judge = &acc_judge_weights;
-	int rc = c->judge->judge(c, e);
+	size_t i = 0;
+	while (!acc_judges[i]->fits(c))
+		i++; /* the last one always does */
+	int rc = acc_judges[i]->judge(c, e);
 	return rc < 0 ? rc : acc_take_findings(c, e);
 }
 
@@ -332,7 +331,7 @@ int
 acc_case_mark(struct acc_case *c, struct acc_item *it, const struct acc_verdict *v,
 	struct acc_err *e)
 {
-	void *p = room(c->verdict, c->nverdict, &c->verdict_cap, sizeof *c->verdict, e);
+	void *p = room(c->verdict, &c->verdict_cap, (size_t)c->nverdict + 1, sizeof *c->verdict, e);
 	if (p == NULL)
 		return ACC_ENOMEM;
 	c->verdict = p;
@@ -344,7 +343,7 @@ acc_case_mark(struct acc_case *c, struct acc_item *it, const struct acc_verdict 
 struct acc_finding *
 acc_case_find(struct acc_case *c, const char *what, struct acc_err *e)
 {
-	void *p = room(c->finding, c->nfinding, &c->finding_cap, sizeof *c->finding, e);
+	void *p = room(c->finding, &c->finding_cap, (size_t)c->nfinding + 1, sizeof *c->finding, e);
 	if (p == NULL)
 		return NULL;
 	c->finding = p;

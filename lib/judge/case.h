@@ -4,8 +4,21 @@
 
 #include "acc/judge.h"
 
+/* How a judge works. record and release may be NULL. Return 0 or < 0. */
+struct acc_judge {
+	/* Everything was read: is this the judge of it, where none before it in the table is? */
+	bool (*fits)(const struct acc_case *c);
+	/* A record as it is read, right after its item (the last one) was made; whoever judges. */
+	int (*record)(struct acc_case *c, const struct acc_rec *r, struct acc_err *e);
+	/* Leave marks and findings. */
+	int (*judge)(struct acc_case *c, struct acc_err *e);
+	void (*release)(struct acc_case *c);
+};
+extern const struct acc_judge *const acc_judges[];
+extern const size_t acc_njudges;
+
 #define ROW(name) extern const struct acc_judge acc_judge_##name;
-#include "table.h"
+#include "judge/table.h"
 #undef ROW
 
 /* Is this finding a judge's, so that its stream needs no other judge? accalign writes some,
@@ -25,6 +38,19 @@ const char *acc_say_where(struct acc_case *c, const struct acc_call *k);
  * is known; *id gets the stack's id or NULL. NULL when memory runs out or reading fails. */
 const char *acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id,
 	struct acc_err *e);
+/* Is it what its op call made, or of none? */
+static inline bool
+acc_is_output(const struct acc_item *it)
+{
+	return it->io == ACC_IO_OUT || it->io == ACC_IO_GRAD || it->io == ACC_IO_NONE;
+}
+/* A finding: record exactly this op call again, on both sides. */
+int acc_say_again(struct acc_case *c, uint32_t call, const char *why, struct acc_err *e);
+/* --- extremes.c: NaN, infinities, and the largest numbers of f16 and bf16 --- */
+/* "input 0: Inf, input 1: finite, up to 300", in mem. NULL: failure. */
+const char *acc_say_extremes(struct acc_case *c, uint32_t call, bool outputs, struct acc_err *e);
+/* Why what this call made does no harm; "" where nothing shows that. NULL: failure. */
+const char *acc_harmless(struct acc_case *c, uint32_t call, struct acc_err *e);
 /* --- ranks.c: the order of several ranks, by what they communicate --- */
 struct acc_ranks;
 struct acc_ranks *acc_ranks_open(struct acc_case *c, struct acc_err *e);
@@ -37,7 +63,7 @@ bool acc_before(const struct acc_ranks *t, const struct acc_case *c, uint32_t ca
 /* What the other ranks have to do with it: of each rank and step the first call that is bad,
  * and what such a call does, in words. */
 int acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
-	const uint32_t *first, uint32_t n, const char *deed, struct acc_err *e);
+	const uint32_t *first, uint32_t n, const char *verb, struct acc_err *e);
 
 /* The device's key of a call, or the bench's. */
 const char *acc_call_name(const struct acc_call *k);

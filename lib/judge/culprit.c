@@ -1,10 +1,9 @@
 /* Sentences about a suspect, for somebody who is tired. */
-#include "first_bad.h"
+#include "judge/first_bad.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "case.h"
+#include "judge/case.h"
 
 static struct acc_arena *
 mem(const struct scan *s)
@@ -21,7 +20,7 @@ got(const char *s)
 
 /* "output 0", "input 1.0", "keyword dim" */
 static const char *
-place(struct acc_arena *m, const struct acc_rec *r, const struct acc_item *it)
+position(struct acc_arena *m, const struct acc_rec *r, const struct acc_item *it)
 {
 	static const char *const words[] = {"the tensor", "input ", "keyword ", "parameter ",
 		"output ", "gradient "};
@@ -90,9 +89,11 @@ nonfinite_text(struct acc_arena *m, const struct acc_rec *r, const struct acc_it
 {
 	enum acc_dtype t = (enum acc_dtype)it->dtype[ACC_A];
 	if (it->saturated)
-		return acc_arena_printf(m, "is saturated at %g on the device where the bench has Inf"
+		return acc_arena_printf(m,
+			"is saturated at %g on the device where the bench has Inf"
 			" or NaN (saturation mode; INF_NAN_MODE_ENABLE=1, for MindSpore"
-			" MS_ASCEND_CHECK_OVERFLOW_MODE=INFNAN_MODE, keeps them)", acc_dtypes[t].max);
+			" MS_ASCEND_CHECK_OVERFLOW_MODE=INFNAN_MODE, keeps them)",
+			acc_dtypes[t].max);
 	if (it->b_overflow)
 		return "has NaN or Inf on the bench and is finite on the device (saturation mode?"
 		       " see INF_NAN_MODE_ENABLE)";
@@ -114,13 +115,12 @@ how_bad(struct acc_arena *m, const struct acc_rec *r, const struct acc_item *it)
 		return "has another checksum";
 	if (it->exact)
 		return it->measure == ACC_BY_TENSOR && it->rms < 1
-			? acc_arena_printf(m, "differs in %.3g %% of its elements%s", 100 * it->rms,
-				got(coordinates(m, r)))
-			: "differs, though its dtype is exact";
+			       ? acc_arena_printf(m, "differs in %.3g %% of its elements%s",
+					 100 * it->rms, got(coordinates(m, r)))
+			       : "differs, though its dtype is exact";
 	const char *eps = got(in_eps(m, it->rms, coarser(it)));
-	const char *zero = all_zero(r, "a.") && !all_zero(r, "b.")
-				 ? "is all zeros on the device, "
-				 : "";
+	const char *zero = all_zero(r, "a.") && !all_zero(r, "b.") ? "is all zeros on the device, "
+								   : "";
 	if (it->measure == ACC_BY_STAT)
 		return acc_arena_printf(m, "%shas statistics off by up to %.2g of the bench's%s",
 			zero, it->rms, eps);
@@ -136,9 +136,9 @@ fed(struct scan *s, const struct suspect *x)
 		return "not all of its inputs could be compared";
 	if (x->cause == 0)
 		return s->c->item[x->item].measure == ACC_BY_SUM ? "what it was given is equal"
-			: s->c->item[x->item].measure == ACC_BY_STAT
-				? "what it was given has equal statistics"
-				: "what it was given agrees exactly";
+		       : s->c->item[x->item].measure == ACC_BY_STAT
+			       ? "what it was given has equal statistics"
+			       : "what it was given agrees exactly";
 	return acc_arena_printf(mem(s), "what it was given agrees to %.2g%s", x->cause,
 		got(in_eps(mem(s), x->cause, t)));
 }
@@ -171,22 +171,25 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 	if (x->blame != x->call && c->call[x->blame].key[ACC_B] == NULL)
 		return acc_arena_printf(mem(s),
 			"%s: only the device has this op call, so it was not compared, but %s of"
-			" %s, which comes from it, %s", blamed, where, name, bad);
+			" %s, which comes from it, %s",
+			blamed, where, name, bad);
 	if (x->blame != x->call)
 		return acc_arena_printf(mem(s),
-			"%s: wrote its output over its own input: %s of %s %s", blamed, where,
-			name, bad);
+			"%s: wrote its output over its own input: %s of %s %s", blamed, where, name,
+			bad);
 	if (x->producer != ACC_NOCALL)
 		return acc_arena_printf(mem(s),
 			"%s: was given another tensor: %s %s, though %s, which makes it, agrees",
-			name, where, bad,
-			acc_call_name(&c->call[c->item[x->producer].call]));
+			name, where, bad, acc_call_name(&c->call[c->item[x->producer].call]));
 	if (x->sum != NULL)
-		return acc_arena_printf(mem(s), "%s: %s %s, and is not the sum of what %s give%s on the"
-			" device, as it is on the bench", name, where, bad, x->sum,
-			strstr(x->sum, " and ") != NULL ? "" : "s");
-	return acc_arena_printf(mem(s), "%s: %s %s, and no op that was compared makes it: %s",
-		name, where, bad, c->item[x->item].weight ? "a weight is not the same"
+		return acc_arena_printf(mem(s),
+			"%s: %s %s, and is not the sum of what %s give%s on the"
+			" device, as it is on the bench",
+			name, where, bad, x->sum, strstr(x->sum, " and ") != NULL ? "" : "s");
+	return acc_arena_printf(mem(s), "%s: %s %s, and no op that was compared makes it: %s", name,
+		where, bad,
+		c->item[x->item].weight
+			? "a weight is not the same"
 			: "other data, a constant (computed on another processor?), or an op"
 			  " that is not recorded");
 }
@@ -199,16 +202,21 @@ sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 	const struct acc_call *k = &s->c->call[x->call];
 	if (acc_case_record(s->c, it, &r, e) < 0)
 		return NULL;
-	const char *where = got(place(mem(s), r, it)), *text;
+	const char *where = got(position(mem(s), r, it)), *text;
 	if (x->audit) {
-		text = acc_audit_text(s->c, it, e);
-		text = text == NULL ? NULL : acc_arena_printf(mem(s), "%s: %s %s",
-			acc_call_name(k), where, text);
+		const char *off = acc_is_measured(it)
+					  ? acc_arena_printf(mem(s), "%s; %s; ",
+						    got(how_bad(mem(s), r, it)), got(fed(s, x)))
+					  : "";
+		text = acc_audit_text(s->c, it, ACC_A, acc_is_measured(it), e);
+		text = text == NULL ? NULL
+				    : acc_arena_printf(mem(s), "%s: %s %s%s", acc_call_name(k),
+					      where, got(off), text);
 	} else if (x->role == ROLE_ARG)
 		text = acc_arena_printf(mem(s), "%s: %s is %s on the device and %s on the bench",
 			acc_call_name(k), where, got(value_text(mem(s), acc_get(r, "a.", "value"))),
 			got(value_text(mem(s), acc_get(r, "b.", "value"))));
-	else if (x->role == ROLE_IN)
+	else if (x->role == ROLE_IN || x->blame != x->call)
 		text = input_text(s, x, where, got(how_bad(mem(s), r, it)));
 	else if (!k->keyed)
 		text = acc_arena_printf(mem(s), "%s %s", acc_call_name(k),
@@ -216,13 +224,17 @@ sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 	else
 		text = acc_arena_printf(mem(s), "%s: %s %s; %s", acc_call_name(k), where,
 			got(how_bad(mem(s), r, it)), got(fed(s, x)));
+	const char *open = text == NULL ? NULL : acc_audit_open_question(s, x, e);
+	text = open == NULL ? NULL : acc_arena_printf(mem(s), "%s%s", text, open);
 	if (text != NULL && k->cls == ACC_OP_RANDOM && x->blame == x->call)
-		text = acc_arena_printf(mem(s), "%s; it draws random numbers: are the seed and"
-			" the mode (train, eval) the same on both sides?", text);
+		text = acc_arena_printf(mem(s),
+			"%s; it draws random numbers: are the seed and"
+			" the mode (train, eval) the same on both sides?",
+			text);
 	if (text != NULL && it->measure == ACC_BY_SUM)
 		text = acc_arena_printf(mem(s), "%s; checksums cannot tell rounding from a fault",
 			text);
-	return text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory"), NULL : text;
+	return text == NULL ? acc_nomem(e), NULL : text;
 }
 
 static int
@@ -236,7 +248,7 @@ ranked(struct scan *s, uint32_t chosen, struct acc_finding *f)
 		bool known = i == chosen || strcmp(name, f->name) == 0;
 		for (uint32_t j = 0; j < f->nranked; j++)
 			known |= strcmp(name, list[j]) == 0;
-		if (!known && s->suspect[i].margin >= 0.25)
+		if (!known && s->suspect[i].margin >= LIMIT_NAMED)
 			list[f->nranked++] = name;
 	}
 	f->ranked = list;
@@ -254,13 +266,17 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	const struct acc_call *k = &c->call[x->blame];
 	const char *stack, *src = acc_say_source(c, k, &stack, e);
 	const char *text = sentence(s, x, e), *where = acc_say_where(c, k);
+	const char *open = acc_audit_open_question(s, x, e);
 	struct acc_rec *r;
-	if (src == NULL || text == NULL || where == NULL)
+	if (open == NULL || src == NULL || text == NULL || where == NULL)
 		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
 	bool sums = it->measure == ACC_BY_SUM || !k->keyed;
 	struct acc_finding *f = acc_case_find(c, sums ? "difference" : "culprit", e);
-	if (f == NULL || acc_case_record(c, it, &r, e) < 0)
+	if (f == NULL)
 		return ACC_ENOMEM;
+	int rc = acc_case_record(c, it, &r, e);
+	if (rc < 0)
+		return rc;
 	struct acc_str pos = acc_get_text(r, "a.", "pos");
 	f->name = acc_call_name(k);
 	f->io = io_names[it->io];
@@ -269,21 +285,64 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	f->rank = k->rank;
 	f->seq = k->seq;
 	f->comm = acc_layer(s->ranks, c, x->call);
-	f->rule = x->audit ? "audit" : x->role == ROLE_ARG ? "argument" : x->role == ROLE_IN ? "input" : "output";
+	f->rule = x->audit              ? "audit"
+		  : x->role == ROLE_ARG ? "argument"
+		  : x->role == ROLE_IN  ? "input"
+					: "output";
 	f->value = x->value;
 	f->limit = it->measure == ACC_BY_SUM ? 0 : x->limit;
 	f->limit_from = it->measure == ACC_BY_SUM ? "equal inputs" : x->from;
 	/* The share of the error that its limit does not explain. */
 	f->confidence = isinf(x->value) || x->value <= 0 ? 1 : 1 - fmin(1, x->limit / x->value);
-	if (x->unseen || sums || (k->cls == ACC_OP_RANDOM && x->role == ROLE_OUT))
+	if ((x->unseen && !x->audit) || sums || open[0] != '\0' ||
+		(k->cls == ACC_OP_RANDOM && x->role == ROLE_OUT))
 		f->confidence /= 2;
 	f->stack = stack;
 	f->bad = true;
-	f->text = acc_arena_printf(mem(s), "%s%s%s%s", where, text,
-		src[0] != '\0' ? "; at " : "", src);
+	f->text = acc_arena_printf(mem(s), "%s%s%s%s", where, text, src[0] != '\0' ? "; at " : "",
+		src);
 	if (f->text == NULL || ranked(s, chosen, f) < 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	return 0;
+}
+
+/* Does the device multiply f32 numbers in fewer bits? accaudit tells by the form of the errors; else
+ * all products that show it do. Nothing is wrong, but it explains what differs. */
+static int
+say_products(struct scan *s, const struct suspect *culprit, struct acc_err *e)
+{
+	static const char *const words[] = {"", "TF32", "HF32", "bf16"};
+	static const char switches[] =
+		"torch.backends.cuda.matmul.allow_tf32 and"
+		" torch.backends.cudnn.allow_tf32, torch_npu's torch.npu.matmul.allow_hf32 and"
+		" torch.npu.conv.allow_hf32, MindSpore's matmul_allow_hf32 and conv_allow_hf32 in"
+		" ascend_config";
+	struct acc_case *c = s->c;
+	const struct acc_call products = {.cls = ACC_OP_CONTRACT};
+	double factor = acc_learned(s, &products, acc_unit(ACC_F32));
+	uint32_t n = 0, form = ACC_NOFORM;
+	for (uint32_t i = 0; i < c->nitem; i++) {
+		n += c->item[i].form != ACC_NOFORM;
+		form = c->item[i].form != ACC_NOFORM ? c->item[i].form : form;
+	}
+	if (n == 0 && (culprit != NULL || !(factor > LIMIT_LEARN_SAID)))
+		return 0;
+	struct acc_finding *f = acc_case_find(c, "clean", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->rule = "products";
+	f->doubtful = true;
+	f->value = n > 0 ? n : factor * LIMIT_OTHER_FLOOR * acc_unit(ACC_F32);
+	f->text =
+		n > 0 ? acc_arena_printf(mem(s),
+				"the device multiplies f32 numbers in %s: operands"
+				" with fewer bits explain %u of its results; %s turn it off",
+				words[form], n, switches)
+		      : acc_arena_printf(mem(s),
+				"all f32 matrix products and convolutions differ by %.1g or"
+				" more: does one side compute them in TF32 or HF32? %s turn it off",
+				f->value, switches);
+	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
 /* What is not one op call's fault: other weights, another kind of arithmetic. */
@@ -291,31 +350,23 @@ static int
 say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
-	const struct acc_call products = {.cls = ACC_OP_CONTRACT};
-	double factor = acc_learned(s, &products, acc_unit(ACC_F32));
-	if (factor > 16 && culprit == NULL) {
-		struct acc_finding *f = acc_case_find(c, "clean", e);
-		if (f == NULL)
-			return ACC_ENOMEM;
-		f->rule = "products";
-		f->value = factor * 8 * acc_unit(ACC_F32);
-		f->text = acc_arena_printf(mem(s), "all f32 matrix products and convolutions differ"
-			" by %.1g or more: does one side compute them in TF32 or HF32?", f->value);
-		if (f->text == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
-	}
-	if (s->weights > 4 * s->unit) {
+	int rc = say_products(s, culprit, e);
+	if (rc < 0)
+		return rc;
+	if (s->weights > LIMIT_WEIGHTS_SAID * s->unit) {
 		struct acc_finding *f = acc_case_find(c, "difference", e);
 		if (f == NULL)
 			return ACC_ENOMEM;
 		f->rule = "weights";
 		f->value = s->weights;
-		f->limit = 4 * s->unit;
+		f->limit = LIMIT_WEIGHTS_SAID * s->unit;
 		f->bad = true;
-		f->text = acc_arena_printf(mem(s), "most weights differ (half of them by %.2g or"
-			" more): are these the same checkpoint and step?", f->value);
+		f->text = acc_arena_printf(mem(s),
+			"most weights differ (half of them by %.2g or"
+			" more): are these the same checkpoint and step?",
+			f->value);
 		if (f->text == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 	}
 	return 0;
 }
@@ -333,8 +384,9 @@ blind(struct acc_arena *m, const uint32_t n[])
 		s = acc_arena_printf(m, "%s, %u by statistics, which do not show a few elements", s,
 			n[ACC_BY_STAT]);
 	if (s != NULL && n[ACC_BY_SUM] > 0)
-		s = acc_arena_printf(m, "%s, %u by checksums, which do not tell rounding from a fault",
-			s, n[ACC_BY_SUM]);
+		s = acc_arena_printf(m,
+			"%s, %u by checksums, which do not tell rounding from a fault", s,
+			n[ACC_BY_SUM]);
 	return s;
 }
 
@@ -371,17 +423,19 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	f->value = calls;
 	if (calls == 0)
 		f->text = acc_arena_printf(mem(s), culprit != NULL
-			? "nothing was compared before it" : "nothing was compared");
+							   ? "nothing was compared before it"
+							   : "nothing was compared");
 	else if (culprit != NULL)
 		f->text = acc_arena_printf(mem(s),
 			"clean before it: %u %s%s (%u without any difference)%s", calls, noun,
 			plural, equal, got(blind(mem(s), n)));
 	else
 		f->text = acc_arena_printf(mem(s),
-			"%u %s%s compared: none adds more error than its dtype and kind explain"
-			" (%u without any difference)%s", calls, noun, plural, equal,
+			"%u %s%s compared: %snone adds more error than its dtype and kind explain"
+			" (%u without any difference)%s",
+			calls, noun, plural, s->bench == ACC_NOCALL ? "" : "on the device, ", equal,
 			got(blind(mem(s), n)));
-	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : say_setting(s, culprit, e);
+	return f->text == NULL ? acc_nomem(e) : say_setting(s, culprit, e);
 }
 
 int
@@ -396,13 +450,19 @@ acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e)
 			continue;
 		const char **why = acc_alloc(mem(s), sizeof *why);
 		const char *text = sentence(s, x, e);
-		if (why == NULL || text == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		if (why == NULL)
+			return acc_nomem(e);
+		if (text == NULL)
+			return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
 		*why = text;
 		bool guilty = x->call == s->suspect[chosen].call;
 		struct acc_verdict v = {.level = guilty ? "error" : "warning",
-			.rule = rules[x->role], .limit_from = x->from, .value = x->value,
-			.limit = x->limit, .why = why, .nwhy = 1};
+			.rule = rules[x->role],
+			.limit_from = x->from,
+			.value = x->value,
+			.limit = x->limit,
+			.why = why,
+			.nwhy = 1};
 		int rc = acc_case_mark(c, it, &v, e);
 		if (rc < 0)
 			return rc;

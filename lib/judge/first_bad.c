@@ -6,16 +6,12 @@
  * is bad itself is followed to the output that made it, by the identity of the bench's values
  * (the device's may be wrong). The walk runs twice: first to learn the usual noise of each
  * operator, then to judge. */
-#include "first_bad.h"
+#include "judge/first_bad.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "case.h"
-
-/* TF32 and its like lose 13 bits in products, so many times more than the floor of f32; no
- * vendor function may be that bad. */
-enum { TF32 = 400 };
+#include "judge/case.h"
 
 /* Errors as causes: where integers differ, anything may follow. */
 static double
@@ -30,7 +26,7 @@ static double
 recent(const struct scan *s, bool backward)
 {
 	double worst = 0;
-	for (uint32_t i = 0; i < 32 && i < s->nrecent[backward]; i++)
+	for (uint32_t i = 0; i < LIMIT_RECENT && i < s->nrecent[backward]; i++)
 		worst = fmax(worst, s->recent[backward][i]);
 	return worst;
 }
@@ -40,30 +36,39 @@ suspect(struct scan *s, const struct suspect *x)
 {
 	if (s->learning)
 		return 0;
-	if (s->nsuspect == s->suspect_cap) {
-		uint32_t cap = s->suspect_cap == 0 ? 64 : s->suspect_cap * 2;
-		void *p = realloc(s->suspect, cap * sizeof *s->suspect);
-		if (p == NULL)
-			return ACC_ENOMEM;
-		s->suspect = p;
-		s->suspect_cap = cap;
-	}
+	void *p = acc_grow(s->suspect, &s->suspect_cap, s->nsuspect + 1, sizeof *s->suspect, NULL);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	s->suspect = p;
 	s->suspect[s->nsuspect++] = *x;
+	return 0;
+}
+
+/* The margin of the limits is for what nobody recomputes. */
+static int
+doubt(struct scan *s, uint32_t call)
+{
+	if (s->learning || s->c->opt.roots == NULL ||
+		(s->ndoubt > 0 && s->doubt[s->ndoubt - 1] == call))
+		return 0;
+	void *p = acc_grow(s->doubt, &s->doubt_cap, s->ndoubt + 1, sizeof *s->doubt, NULL);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	s->doubt = p;
+	s->doubt[s->ndoubt++] = call;
 	return 0;
 }
 
 static int
 excess(struct scan *s, const struct acc_call *k, double unit, double by, bool stat)
 {
-	double cap = unit > 1e-6 ? 2 : k->cls == ACC_OP_CONTRACT ? TF32 : 4;
-	if (s->nexcess == s->excess_cap) {
-		uint32_t want = s->excess_cap == 0 ? 256 : s->excess_cap * 2;
-		void *p = realloc(s->excess, want * sizeof *s->excess);
-		if (p == NULL)
-			return ACC_ENOMEM;
-		s->excess = p;
-		s->excess_cap = want;
-	}
+	double cap = acc_unit_low(unit)  ? LIMIT_LEARN_LOW
+		     : acc_multiplies(k) ? LIMIT_LEARN_PRODUCTS
+					 : LIMIT_LEARN_OTHER;
+	void *p = acc_grow(s->excess, &s->excess_cap, s->nexcess + 1, sizeof *s->excess, NULL);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	s->excess = p;
 	s->excess[s->nexcess++] = (struct excess){acc_noise_class(k, unit), fmin(by, cap), stat};
 	return 0;
 }
@@ -80,7 +85,8 @@ static bool
 alike(const struct scan *s, const struct acc_call *k, const struct acc_item *it, double unit)
 {
 	return !it->loose || acc_is_input(it) == k->backward ||
-	       it->rms <= 4 * (20 * unit + 10 * recent(s, k->backward));
+	       it->rms <= LIMIT_MARGIN * (LIMIT_UNTRACED_FLOOR * unit +
+						 LIMIT_UNTRACED_GAIN * recent(s, k->backward));
 }
 
 static void
@@ -90,8 +96,9 @@ receive(struct given *g, const struct acc_item *it)
 	g->max = fmax(g->max, cause_of(it, true));
 	g->exact &= it->rms == 0;
 	g->permuted |= it->permuted;
-	g->max_abs = it->rms == 0 ? g->max_abs : it->max_abs > g->max_abs || isnan(it->max_abs)
-			? it->max_abs : g->max_abs;
+	g->max_abs = it->rms == 0                                     ? g->max_abs
+		     : it->max_abs > g->max_abs || isnan(it->max_abs) ? it->max_abs
+								      : g->max_abs;
 	g->sum_abs += it->rms == 0 ? 0 : it->max_abs;
 	g->sum_rel += it->rms == 0 ? 0 : it->max_rel;
 	g->b_max = fmax(g->b_max, it->exact ? 0 : it->b_max);
@@ -106,18 +113,33 @@ receive(struct given *g, const struct acc_item *it)
 
 /* Where a second run of the bench tells the noise of this very tensor, no less is a fault. */
 static void
-known_noise(const struct scan *s, const struct acc_item *it, double e, double e2,
-	struct suspect *x)
+known_noise(const struct scan *s, const struct acc_item *it, double e, double e2, struct suspect *x)
 {
 	if (!(e2 > 0) || it->exact || !(x->margin > 0))
 		return;
 	struct limit l = {s->noise * e2, 0, NULL};
-	double margin = isinf(e2) ? -9 : acc_margin(e, &l, 0);
+	double margin = isinf(e2) ? -LIMIT_CERTAIN : acc_margin(e, &l, 0);
 	if (margin >= x->margin)
 		return;
 	x->margin = margin;
-	x->limit = 4 * l.floor;
+	x->limit = LIMIT_MARGIN * l.floor;
 	x->from = "the noise between two runs of the bench";
+}
+
+static double
+item_unit(const struct acc_item *it)
+{
+	return fmax(acc_unit((enum acc_dtype)it->dtype[ACC_A]),
+		acc_unit((enum acc_dtype)it->dtype[ACC_B]));
+}
+
+/* Is it as far off as where it was made, in absolute terms? Its relative error may be larger: that
+ * of a gradient is measured against what was summed up, which who takes it cannot know. */
+static bool
+same_error(const struct acc_item *it, const struct acc_item *made, double unit)
+{
+	return it->measure == ACC_BY_TENSOR && made->measure == ACC_BY_TENSOR &&
+	       it->rmse <= LIMIT_TRACED_GAIN * made->rmse + LIMIT_TRACED_FLOOR * unit * it->b_rms;
 }
 
 /* A gradient that is the sum of others: it has their errors, and the device's copy is the sum of
@@ -127,20 +149,25 @@ judge_sum(struct scan *s, uint32_t call, uint32_t i, double unit, struct suspect
 {
 	const struct acc_item *it = &s->c->item[i];
 	struct sum sum;
-	int rc = acc_sum_find(s, call, i, &sum, NULL);
+	int rc = s->c->call[call].backward ? acc_sum_find(s, call, i, &sum, s->e)
+					   : acc_sum_of_weight(s, call, i, &sum, s->e);
 	if (rc <= 0)
 		return rc;
-	struct limit l = {6 * unit, 3, "the sum of the gradients that it is"};
+	/* Parts of 16 bits are summed up in 16 bits, whatever the sum is cast to. */
+	for (unsigned k = 0; k < sum.n; k++)
+		unit = fmax(unit, item_unit(&s->c->item[sum.part[k]]));
+	struct limit l = {LIMIT_SUM_FLOOR * unit, LIMIT_SUM_GAIN,
+		"the sum of the gradients that it is"};
 	x->cause = sum.cause;
 	x->margin = acc_margin(it->rms, &l, x->cause);
 	x->value = it->rms;
-	x->limit = 4 * (l.floor + l.gain * x->cause);
+	x->limit = LIMIT_MARGIN * (l.floor + l.gain * x->cause);
 	x->from = l.from;
 	double own = acc_margin(sum.off, &l, sum.bench_off);
 	if (own > x->margin) {
 		x->margin = own;
 		x->value = sum.off;
-		x->limit = 4 * (l.floor + l.gain * sum.bench_off);
+		x->limit = LIMIT_MARGIN * (l.floor + l.gain * sum.bench_off);
 	}
 	known_noise(s, it, it->rms, it->noise_rms, x);
 	if (!(x->margin > 0))
@@ -148,7 +175,9 @@ judge_sum(struct scan *s, uint32_t call, uint32_t i, double unit, struct suspect
 	x->sum = "";
 	for (unsigned k = 0; k < sum.n && x->sum != NULL; k++)
 		x->sum = acc_arena_printf(&s->c->mem, "%s%s%s", x->sum,
-			k == 0 ? "" : k + 1 == sum.n ? " and " : ", ",
+			k == 0           ? ""
+			: k + 1 == sum.n ? " and "
+					 : ", ",
 			acc_call_name(&s->c->call[s->c->item[sum.part[k]].call]));
 	return x->sum == NULL ? ACC_ENOMEM : 0;
 }
@@ -163,26 +192,43 @@ judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given
 	struct limit l;
 	struct suspect x = {.call = call, .item = i, .role = ROLE_IN, .producer = p};
 	if (p != ACC_NOCALL && c->item[p].measure != ACC_UNMEASURED) {
-		l = (struct limit){.5 * unit, 1.05, "the output that it is"};
+		l = (struct limit){LIMIT_TRACED_FLOOR * unit, LIMIT_TRACED_GAIN,
+			"the output that it is"};
 		x.cause = cause_of(&c->item[p], false);
 	} else if (p == ACC_NOCALL && it->weight) {
-		l = (struct limit){unit > 1e-6 ? .5 * unit : 2 * unit, 3, "weights are equal"};
+		l = (struct limit){
+			(acc_unit_low(unit) ? LIMIT_WEIGHT_FLOOR_16 : LIMIT_WEIGHT_FLOOR) * unit,
+			LIMIT_WEIGHT_GAIN, "weights are equal"};
 		x.cause = s->weights;
 	} else {
-		l = (struct limit){20 * unit, 10, "what the op calls before it show"};
+		l = (struct limit){LIMIT_UNTRACED_FLOOR * unit, LIMIT_UNTRACED_GAIN,
+			"what the op calls before it show"};
 		x.cause = recent(s, k->backward);
+		/* A gradient on its way to the optimizer may have been added to or scaled. */
+		if (!k->backward && !k->module && s->nrecent[true] > 0)
+			x.cause = fmax(x.cause, acc_gradients_error(s, i));
 	}
 	if (it->measure == ACC_BY_STAT)
-		l.floor += unit > 1e-6 ? 4e-3 : 1e-6;
+		l.floor += acc_statistic_rounding(unit);
 	x.margin = acc_margin(it->rms, &l, x.cause);
 	x.value = it->rms;
-	x.limit = 4 * (l.floor + l.gain * x.cause);
+	x.limit = LIMIT_MARGIN * (l.floor + l.gain * x.cause);
 	x.from = l.from;
 	if (it->exact && it->rms > 0)
-		x.margin = p != ACC_NOCALL && c->item[p].rms > 0 ? -9 : isinf(x.cause) ? -9 : 9;
+		/* Once choices fell otherwise, indices whose maker is not recorded (a slice, a count)
+		 * prove nothing. */
+		x.margin = (p != ACC_NOCALL ? c->item[p].rms > 0 : s->flipped) || isinf(x.cause)
+				   ? -LIMIT_CERTAIN
+				   : LIMIT_CERTAIN;
+	else if (p != ACC_NOCALL && same_error(it, &c->item[p], unit))
+		x.margin = -LIMIT_CERTAIN;
 	known_noise(s, it, it->rms, it->noise_rms, &x);
-	if (p == ACC_NOCALL && k->backward && !s->learning && judge_sum(s, call, i, unit, &x) < 0)
-		return ACC_ENOMEM;
+	bool gradient = k->backward || (s->nrecent[true] > 0 && !it->weight && !k->module);
+	if (p == ACC_NOCALL && gradient && !s->learning) {
+		int rc = judge_sum(s, call, i, unit, &x);
+		if (rc < 0)
+			return rc;
+	}
 	bool strict = !it->loose || k->backward;
 	if (x.margin > 0 && strict && !s->learning &&
 		(p == ACC_NOCALL || !acc_same_pair(it, &c->item[p]))) {
@@ -201,14 +247,20 @@ static void
 soften(const struct acc_call *k, const struct acc_item *it, const struct given *g, double *rms,
 	double *max)
 {
-	double scale = k->backward && it->ndim <= 1 ? 0.03 * g->grad_rms
-		: 0.5 * acc_product_scale(k, it, g);
-	if (!(scale > 0) || isinf(*rms))
+	bool stat = it->measure == ACC_BY_STAT;
+	double scale = k->backward && it->ndim <= 1
+			       ? LIMIT_BIAS_SCALE * g->grad_rms
+			       : LIMIT_PRODUCT_SCALE * acc_product_scale(k, it, g);
+	double terms = acc_sum_scale(k, it, g);
+	scale = stat ? terms : fmax(scale, terms);
+	double off = stat ? it->stat_abs : it->rmse, most = stat ? off : it->max_abs;
+	/* Against a zero any difference is infinite. */
+	if (!(scale > 0) || (isinf(*rms) && (!stat || it->nonfinite)))
 		return;
-	if (it->rmse / scale < *rms)
-		*rms = it->rmse / scale;
-	if (it->max_abs / scale < *max)
-		*max = it->max_abs / scale;
+	if (off / scale < *rms)
+		*rms = off / scale;
+	if (most / scale < *max)
+		*max = most / scale;
 }
 
 /* The limit of an output, with what it follows from. */
@@ -223,12 +275,12 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 		/* What it was given is known only through its neighbours. */
 		x->cause = fmax(x->cause, recent(s, k->backward || k->grad));
 		*cause_max = fmax(*cause_max, x->cause);
-		l.gain = fmax(l.gain, 10);
-		l.floor = fmax(l.floor, 30 * unit);
+		l.gain = fmax(l.gain, LIMIT_UNSEEN_GAIN);
+		l.floor = fmax(l.floor, LIMIT_UNSEEN_FLOOR * unit);
 	}
 	const struct acc_item *in = acc_passed_through(s->c, it->call, it);
 	if (in != NULL) {
-		l.gain = .3; /* 4 times that is hardly more than what came in */
+		l.gain = LIMIT_PASSED_GAIN;
 		x->cause = cause_of(in, false);
 		*cause_max = cause_of(in, true);
 		l.from = "the bench hands an input on unchanged";
@@ -240,7 +292,8 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	}
 	/* From inexact inputs a choice may fall otherwise here and there. */
 	if (it->exact)
-		l = (struct limit){g->exact ? 0 : .05, 0, g->exact ? "equal inputs" : "noise"};
+		l = (struct limit){g->exact ? 0 : LIMIT_CHOICE, 0,
+			g->exact ? "equal inputs" : "noise"};
 	x->from = l.from;
 	return l;
 }
@@ -251,48 +304,60 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 {
 	const struct acc_call *k = &s->c->call[call];
 	const struct acc_item *it = &s->c->item[i];
-	struct suspect x = {.call = call, .item = i, .role = ROLE_OUT, .blame = call,
-		.producer = ACC_NOCALL, .unseen = g->unseen};
+	struct suspect x = {.call = call,
+		.item = i,
+		.role = ROLE_OUT,
+		.blame = call,
+		.producer = ACC_NOCALL,
+		.unseen = g->unseen};
 	double rms = it->rms, max = it->max, cause_max;
 	struct limit l = allow(s, k, it, unit, g, &x, &cause_max);
-	double bound = 1.5 * acc_abs_bound(s, k, it, g, unit);
+	double bound = LIMIT_BOUND * acc_abs_bound(s, k, it, g, unit);
 	soften(k, it, g, &rms, &max);
 	x.margin = acc_margin(rms, &l, x.cause);
-	double largest = acc_margin(max, &(struct limit){4 * l.floor, l.gain, NULL}, cause_max);
+	struct limit each = {LIMIT_MARGIN_MAX * l.floor, l.gain, NULL};
+	double largest = acc_margin(max, &each, cause_max);
 	bool by_max = largest > x.margin && !it->exact;
 	x.value = by_max ? max : rms;
-	x.limit = 4 * (by_max ? 4 * l.floor + l.gain * cause_max : l.floor + l.gain * x.cause);
+	x.limit = LIMIT_MARGIN *
+		  (by_max ? each.floor + l.gain * cause_max : l.floor + l.gain * x.cause);
 	x.margin = by_max ? largest : x.margin;
-	if ((it->measure == ACC_BY_TENSOR && acc_carried(it, k, g, unit)) || acc_handed_on(s, call, it))
-		x.margin = -9;
+	if ((it->measure == ACC_BY_TENSOR && acc_carried(it, k, g, unit)) ||
+		acc_handed_on(s, call, it))
+		x.margin = -LIMIT_CERTAIN;
 	if (it->max_abs > bound && log10(it->max_abs / bound) > x.margin) {
-		x.margin = fmin(9, log10(it->max_abs / bound));
+		x.margin = fmin(LIMIT_CERTAIN, log10(it->max_abs / bound));
 		x.value = it->max_abs;
 		x.limit = bound;
 		x.from = "this operator cannot make absolute errors larger";
 	}
-	bound = 4 * acc_bias_bound(s, k, it, g, unit);
+	bound = LIMIT_MARGIN * acc_bias_bound(s, k, it, g, unit);
 	if (it->rmse > bound && log10(it->rmse / bound) > x.margin) {
-		x.margin = fmin(9, log10(it->rmse / bound));
+		x.margin = fmin(LIMIT_CERTAIN, log10(it->rmse / bound));
 		x.value = it->rmse;
 		x.limit = bound;
 		x.from = "the gradient of a bias only sums up what comes in";
 	}
 	known_noise(s, it, by_max ? it->max : it->rms, by_max ? it->noise_max : it->noise_rms, &x);
-	x.weak = k->cls == ACC_OP_CONTRACT && unit < 1e-6 && !acc_is_learned(s, k, unit) &&
-		 x.margin < log10(TF32);
+	x.weak = acc_multiplies(k) && !acc_unit_low(unit) && !acc_is_learned(s, k, unit) &&
+		 x.margin < log10(LIMIT_LEARN_PRODUCTS);
 	*worst = fmax(*worst, x.margin);
-	/* What is right for what the device gave it is no fault of this operator. Where so much
-	 * more comes out than went in that no operator does it, its inputs must have been in
-	 * other places than they seem. */
-	if (acc_acquitted(it) && !g->permuted)
-		x.margin -= 1.75;
-	acc_audit_suspect(it, &x);
+	if (x.margin > 0 && !s->learning && acc_bench_wrong(it) &&
+		(s->bench == ACC_NOCALL ||
+			acc_before(s->ranks, s->c, call, s->c->item[s->bench].call)))
+		s->bench = i;
+	x.permuted = g->permuted;
+	if (x.margin > 0 && x.unseen && !s->learning)
+		acc_hidden(s, call, &x.hidden);
+	bool unsure = x.margin > -log10(LIMIT_MARGIN) && x.margin <= 0 && !(it->audited & 1);
+	acc_audit_suspect(s, it, &x);
+	if (unsure && doubt(s, call) < 0)
+		return ACC_ENOMEM;
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && suspect(s, &x) < 0)
 		return ACC_ENOMEM;
 	/* Where NaN met NaN there may be nothing left that was compared. */
 	bool usual = !g->unseen && !isinf(rms) && !it->exact && !it->a_nan;
-	if (s->learning && usual && (!k->module || k->cls == ACC_OP_CONTRACT))
+	if (s->learning && usual && (!k->module || acc_multiplies(k)))
 		return excess(s, k, unit, rms / l.floor, it->measure == ACC_BY_STAT);
 	return 0;
 }
@@ -301,9 +366,13 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 static int
 judge_alone(struct scan *s, uint32_t call, uint32_t i)
 {
-	struct suspect x = {.call = call, .item = i, .role = ROLE_OUT, .blame = call,
-		.producer = ACC_NOCALL, .margin = -9};
-	acc_audit_suspect(&s->c->item[i], &x);
+	struct suspect x = {.call = call,
+		.item = i,
+		.role = ROLE_OUT,
+		.blame = call,
+		.producer = ACC_NOCALL,
+		.margin = -LIMIT_CERTAIN};
+	acc_audit_suspect(s, &s->c->item[i], &x);
 	return x.margin > 0 ? suspect(s, &x) : 0;
 }
 
@@ -316,10 +385,17 @@ judge_args(struct scan *s, uint32_t call, double unit, double worst)
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_ARG || !acc_is_input(it) ||
-			it->measure != ACC_BY_VALUE || !(it->rms > 20 * unit) || worst <= 0)
+			it->measure != ACC_BY_VALUE || !(it->rms > LIMIT_UNTRACED_FLOOR * unit) ||
+			worst <= 0)
 			continue;
-		struct suspect x = {.call = call, .item = i, .role = ROLE_ARG, .blame = call,
-			.producer = ACC_NOCALL, .margin = 9, .value = it->rms, .limit = 0,
+		struct suspect x = {.call = call,
+			.item = i,
+			.role = ROLE_ARG,
+			.blame = call,
+			.producer = ACC_NOCALL,
+			.margin = LIMIT_CERTAIN,
+			.value = it->rms,
+			.limit = 0,
 			.from = "arguments are equal"};
 		if (suspect(s, &x) < 0)
 			return ACC_ENOMEM;
@@ -368,15 +444,28 @@ comparable(struct scan *s, const struct acc_item *it)
 	return true;
 }
 
+/* The gradient of the loss is made of what the forward pass gave, and recorders may leave out the
+ * call that makes it: nothing before it in the backward pass shows its error, but the end of the
+ * forward pass does. */
+static void
+turn_back(struct scan *s, const struct acc_call *k)
+{
+	bool back = k->backward || k->grad;
+	if (back && !s->back_before)
+		s->recent[true][s->nrecent[true]++ % LIMIT_RECENT] = recent(s, false);
+	s->back_before = back;
+}
+
 static int
 walk_call(struct scan *s, uint32_t call)
 {
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
-	double unit = acc_call_unit(c, k), worst = -9, seen = 0;
+	double unit = acc_call_unit(c, k), worst = -LIMIT_CERTAIN, seen = 0;
 	struct given g = {.exact = true, .operands = k->backward ? 2 : 0};
 	bool paired = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
 	int rc = 0;
+	turn_back(s, k);
 	for (uint32_t i = k->first; i <= k->last && rc == 0; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
@@ -396,8 +485,9 @@ walk_call(struct scan *s, uint32_t call)
 			rc = judge_output(s, call, i, unit, &g, &worst);
 			if (!it->exact && !isinf(it->rms))
 				seen = fmax(seen, it->rms);
+			s->flipped |= it->exact && it->rms > 0;
 		} else {
-			worst = fmax(worst, paired ? 0.1 : -9);
+			worst = fmax(worst, paired ? 1 : -LIMIT_CERTAIN);
 			rc = judge_alone(s, call, i);
 		}
 		if (rc == 0)
@@ -409,7 +499,7 @@ walk_call(struct scan *s, uint32_t call)
 		rc = acc_sum_learn(s, call);
 	bool back = k->backward || k->grad;
 	if (paired && k->keyed)
-		s->recent[back][s->nrecent[back]++ % 32] = seen;
+		s->recent[back][s->nrecent[back]++ % LIMIT_RECENT] = seen;
 	if (rc == 0 && paired && !back)
 		rc = acc_ids_put(&s->twin, k->twin, call, true, NULL);
 	return rc;
@@ -421,76 +511,101 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	acc_ids_clear(&s->made[0]);
 	acc_ids_clear(&s->made[1]);
 	acc_ids_clear(&s->twin);
+	acc_ids_clear(&s->back);
+	acc_ids_clear(&s->user);
+	s->nsuspect = s->ndoubt = 0;
+	s->bench = ACC_NOCALL;
 	memset(s->nrecent, 0, sizeof s->nrecent);
 	s->learning = learning;
-	s->noisy = false;
+	s->noisy = s->flipped = s->back_before = false;
 	int rc = 0;
 	for (uint32_t i = 0; i < s->c->ncall && rc == 0; i++) {
 		if (i > 0 && s->c->call[i].segment != s->c->call[i - 1].segment) {
 			memset(s->nrecent, 0, sizeof s->nrecent);
-			s->noisy = false;
+			s->noisy = s->flipped = s->back_before = false;
 		}
 		if (i + 1 < s->c->ncall)
 			acc_remember_soon(s, &s->c->call[i + 1]);
 		rc = walk_call(s, i);
 	}
-	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
+	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
-/* The earliest suspect that stands out, in the order of steps and of communication. Inputs were found before arguments and outputs, as they stand. Where something is plainly
- * wrong, what may be arithmetic of another kind is not it. */
+/* The earliest suspect that stands out, in the order of steps and of communication. Inputs were
+ * found before arguments and outputs, as they stand. Where something is plainly wrong, what may be
+ * arithmetic of another kind is not it. */
 static uint32_t
 choose(struct scan *s)
 {
 	double largest = 0, plain = 0;
+	s->nfirst = 0;
 	for (uint32_t i = 0; i < s->nsuspect; i++) {
 		largest = fmax(largest, s->suspect[i].margin);
 		plain = fmax(plain, s->suspect[i].weak ? 0 : s->suspect[i].margin);
 	}
-	double enough = fmin(.25, .2 * largest);
+	double enough = fmin(LIMIT_NAMED, LIMIT_NAMED_SHARE * largest);
 	uint32_t best = ACC_NOCALL, segment = UINT32_MAX;
 	for (uint32_t i = 0; i < s->nsuspect; i++) {
-		const struct suspect *x = &s->suspect[i];
-		if (x->margin < enough || (plain >= 1 && x->weak) ||
+		struct suspect *x = &s->suspect[i];
+		if (x->margin < enough || (plain >= LIMIT_PLAIN && x->weak) ||
 			s->c->call[x->call].segment == segment)
 			continue;
 		segment = s->c->call[x->call].segment;
 		s->first[s->nfirst++] = x->call;
+		x->first = true;
 		if (best == ACC_NOCALL ||
 			acc_before(s->ranks, s->c, x->call, s->suspect[best].call))
 			best = i;
 	}
 	/* An argument explains what comes out of its call. */
 	for (uint32_t i = best; best != ACC_NOCALL && i < s->nsuspect; i++)
-		if (s->suspect[i].call == s->suspect[best].call &&
-			s->suspect[i].role == ROLE_ARG && s->suspect[best].role == ROLE_OUT)
+		if (s->suspect[i].call == s->suspect[best].call && s->suspect[i].role == ROLE_ARG &&
+			s->suspect[best].role == ROLE_OUT)
 			return i;
 	return best;
+}
+
+/* Walk, and again while suspects are recomputed: which is named, ACC_NOCALL: none. */
+static int
+decide(struct scan *s, uint32_t *chosen, struct acc_err *e)
+{
+	int rc = 1;
+	while (rc > 0) {
+		rc = walk(s, false, e);
+		if (rc < 0)
+			break;
+		void *p = acc_grow(s->first, &s->first_cap, s->nsuspect, sizeof *s->first, e);
+		if (p == NULL && s->nsuspect > 0)
+			return ACC_ENOMEM;
+		s->first = p;
+		*chosen = choose(s);
+		rc = acc_recompute(s, *chosen, e);
+	}
+	return rc;
 }
 
 static int
 judge(struct acc_case *c, struct acc_err *e)
 {
-	struct scan s = {.c = c, .unit = acc_network_unit(c)};
+	struct scan s = {.c = c, .e = e, .unit = acc_network_unit(c)};
+	uint32_t i = ACC_NOCALL;
 	s.noise = acc_noise_ratio(c);
 	s.weights = acc_weight_error(c);
 	int rc = walk(&s, true, e);
 	if (rc == 0)
 		rc = acc_learn(&s, e);
+	if (rc == 0 && (s.ranks = acc_ranks_open(c, e)) == NULL)
+		rc = ACC_ENOMEM;
 	if (rc == 0)
-		rc = walk(&s, false, e);
+		rc = decide(&s, &i, e);
 	if (rc == 0) {
-		s.ranks = acc_ranks_open(c, e);
-		s.first = malloc(((size_t)s.nsuspect + 1) * sizeof *s.first);
-		rc = s.ranks == NULL || s.first == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
-	}
-	if (rc == 0) {
-		uint32_t i = choose(&s);
 		if (i != ACC_NOCALL) {
 			rc = acc_mark_suspects(&s, i, e);
 			if (rc == 0)
 				rc = acc_say_culprit(&s, i, e);
 		}
+		if (rc == 0)
+			rc = acc_say_bench(&s, e);
 		if (rc == 0)
 			rc = acc_say_clean(&s, i == ACC_NOCALL ? NULL : &s.suspect[i], e);
 		if (rc == 0 && i != ACC_NOCALL)
@@ -507,14 +622,22 @@ judge(struct acc_case *c, struct acc_err *e)
 	acc_map_release(&s.floor);
 	acc_sum_release(&s);
 	acc_ranks_close(s.ranks);
+	acc_recompute_close(s.recompute);
 	free(s.first);
+	free(s.doubt);
 	free(s.excess);
 	free(s.suspect);
 	return rc;
 }
 
+static bool
+fits(const struct acc_case *c)
+{
+	(void)c;
+	return true;
+}
+
 const struct acc_judge acc_judge_first_bad = {
-	.name = "first-bad",
-	.help = "name the first op call that adds more error than it was given",
+	.fits = fits,
 	.judge = judge,
 };

@@ -1,14 +1,15 @@
 /* first_bad.h - the default judge: how much error an op call may add, and which one added more
  *
  * Everything is relative error e as accmetric measures it (see acc_item). A call may show
- * e <= 4 (floor + gain * cause), where cause is the worst of what it was given; the factor of
- * 4 and the floors are those that told faults from noise in simulated and real training
- * steps. margin = log10(e / (floor + gain * cause)) - log10(4).
+ * e <= 4 (floor + gain * cause), where cause is the worst of what it was given.
+ * margin = log10(e / (floor + gain * cause)) - log10(4). limits.h has these numbers and their
+ * sources.
  */
 #ifndef JUDGE_FIRST_BAD_H
 #define JUDGE_FIRST_BAD_H
 
 #include "acc/judge.h"
+#include "judge/limits.h"
 
 struct limit {
 	double floor, gain;
@@ -17,8 +18,8 @@ struct limit {
 
 /* What a call was given, gathered over its inputs. */
 struct given {
-	double rms, max;     /* worst errors, as causes of what comes out */
-	double max_abs;      /* largest and summed absolute errors, NaN where one is unknown */
+	double rms, max; /* worst errors, as causes of what comes out */
+	double max_abs;  /* largest and summed absolute errors, NaN where one is unknown */
 	double sum_abs, sum_rel;
 	double b_max;        /* largest magnitude among its inputs on the bench */
 	double grad_rms;     /* root mean square of the largest incoming gradient, */
@@ -29,55 +30,80 @@ struct given {
 		uint64_t count;
 	} operand[2];
 	unsigned operands;
-	bool exact;          /* everything has equal bits */
-	bool unseen;         /* something was not measured */
-	bool permuted;       /* the right numbers in other places */
+	bool exact;    /* everything has equal bits */
+	bool unseen;   /* something was not measured */
+	bool permuted; /* the right numbers in other places */
 };
 
 enum role { ROLE_OUT, ROLE_IN, ROLE_ARG };
 
+/* Calls behind inputs that were not compared, whose own outputs were not compared either. */
+enum { MAX_HIDDEN = 8 };
+struct hidden {
+	uint32_t call[MAX_HIDDEN];
+	unsigned n;
+	bool accused; /* accaudit accuses one of them */
+	bool unmade;  /* nobody made such an input */
+};
+
 /* A record that shows more error than its op call may add. */
 struct suspect {
 	uint32_t call, item;
-	uint32_t blame;      /* the call to name; differs where an op overwrote its input */
-	uint32_t producer;   /* item that made a bad input, or ACC_NOCALL */
+	uint32_t blame;    /* the call to name; differs where an op overwrote its input */
+	uint32_t producer; /* item that made a bad input, or ACC_NOCALL */
 	enum role role;
-	double margin;       /* 9 where infinite */
+	double margin;       /* LIMIT_CERTAIN where infinite */
 	double value, limit; /* e and 4 (floor + gain * cause) */
 	double cause;        /* worst e of what the call was given */
 	bool unseen;         /* something it was given was not measured */
 	bool weak;           /* may be how the device multiplies: too few products to tell */
 	const char *from;
-	bool audit;          /* accaudit accuses it; value and limit are its own */
-	const char *sum;     /* of a gradient: "A.backward and B.backward", or NULL */
+	bool audit;    /* accaudit accuses it; value and limit are its own */
+	bool first;    /* of those that stand out in its rank and step */
+	bool permuted; /* something it was given holds the right numbers in other places */
+	struct hidden hidden;
+	const char *sum; /* of a gradient: "A.backward and B.backward", or NULL */
 };
 
 struct scan {
 	struct acc_case *c;
+	struct acc_err *e;
 	/* (id, pass) -> item that had these values last, of each side */
 	struct acc_ids made[2];
-	struct acc_ids twin; /* forward calls by acc_call.twin */
-	struct acc_ids back; /* backward calls by the same */
-	struct acc_ids user; /* (id, segment) -> the last forward input with these values */
-	uint32_t *earlier;   /* of each such input the one before it, or ACC_NOCALL */
-	struct acc_map floor; /* learned factor of an operator's floor, as a double's bits */
-	double unit;         /* of the network's usual dtype */
-	double noise;        /* times more noise than between two runs of the bench */
-	double weights;      /* median error of the weights: not 0 where checkpoints differ */
-	double recent[2][32]; /* worst errors of the last calls, forward and backward */
+	struct acc_ids twin;    /* forward calls by acc_call.twin */
+	struct acc_ids back;    /* backward calls by the same */
+	struct acc_ids user;    /* (id, segment) -> the last forward input with these values */
+	uint32_t *earlier;      /* of each such input the one before it, or ACC_NOCALL */
+	struct acc_ids shared;  /* (count, segment) -> the last weight that several calls take */
+	uint32_t *alike;        /* of each such weight the one before it, or ACC_NOCALL */
+	struct acc_ids largest; /* the same -> the gradient that differs most */
+	struct acc_map floor;   /* learned factor of an operator's floor, as a double's bits */
+	double unit;            /* of the network's usual dtype */
+	double noise;           /* times more noise than between two runs of the bench */
+	double weights;         /* median error of the weights: not 0 where checkpoints differ */
+	double recent[2][LIMIT_RECENT]; /* worst errors of the last calls, forward and backward */
 	uint32_t nrecent[2];
 	/* while learning: (operator, excess) */
 	struct excess {
 		uint64_t op;
 		double by;
 		bool stat; /* of statistics */
-	} *excess;
-	uint32_t nexcess, excess_cap;
+	} * excess;
+	uint32_t nexcess;
+	size_t excess_cap;
 	bool learning;
-	bool noisy; /* something before in this rank and step differs by more than nothing */
+	bool back_before; /* the call before was backward */
+	bool flipped; /* integers came out otherwise: choices between near-equal numbers fell so */
+	bool noisy;   /* something before in this rank and step differs by more than nothing */
 	struct suspect *suspect;
-	uint32_t nsuspect, suspect_cap;
+	uint32_t nsuspect;
+	size_t suspect_cap;
+	uint32_t *doubt, ndoubt; /* calls within their limits, but not within what is usual */
+	size_t doubt_cap;
+	uint32_t bench; /* the first item that stands out for the bench's fault, or ACC_NOCALL */
+	struct acc_recompute *recompute;
 	struct acc_ranks *ranks;
+	size_t first_cap;
 	uint32_t *first, nfirst; /* of each rank and step, the first call that stands out */
 };
 
@@ -92,6 +118,9 @@ acc_id_with(uint64_t id, uint64_t n)
 /* What an output of this call may add. */
 struct limit acc_limit_output(const struct scan *s, const struct acc_call *k, double unit,
 	enum acc_measure how);
+/* The recorders compute mean and norm in the tensor's own dtype: two dumps of the same values
+ * may differ by its rounding, by this much. In f32 the order of the sum shows. */
+double acc_statistic_rounding(double unit);
 /* Unit roundoff that counts for a call: of the coarsest dtype among its tensors. */
 double acc_call_unit(const struct acc_case *c, const struct acc_call *k);
 /* Of the dtype that most of the network computes in. */
@@ -102,6 +131,8 @@ double acc_margin(double e, const struct limit *l, double cause);
 /* Factors of operators nearly all of whose calls show larger noise, from s->excess: then it is
  * how this device computes (TF32, fast functions), and no call of them stands out. */
 int acc_learn(struct scan *s, struct acc_err *e);
+/* Does it sum up products? How the device multiplies then shows in it. */
+bool acc_multiplies(const struct acc_call *k);
 /* The operators of one kind of noise: an operator, or all that sum up products, which run on
  * the same units; its pass, its precision. */
 uint64_t acc_noise_class(const struct acc_call *k, double unit);
@@ -112,34 +143,53 @@ bool acc_is_learned(const struct scan *s, const struct acc_call *k, double unit)
 double acc_learned(const struct scan *s, const struct acc_call *k, double unit);
 
 /* --- audit.c: what accaudit found of the sides --- */
-/* Which side's output is not what its own inputs give, where the other's is, or was not audited:
- * ACC_A, ACC_B; or -1. */
-int acc_accused(const struct acc_item *it);
+/* Is the device's output not what its own inputs give, where the bench's is, or was not audited? */
+bool acc_accused(const struct acc_item *it);
 /* Is the device's output what its own inputs give? */
 bool acc_acquitted(const struct acc_item *it);
-/* Make x accuse, if accaudit does: margin, value, limit. */
-void acc_audit_suspect(const struct acc_item *it, struct suspect *x);
-/* "is not what its inputs give: ..." of the side that fails. NULL: no memory, or reading fails. */
-const char *acc_audit_text(struct acc_case *c, const struct acc_item *it, struct acc_err *e);
+/* Is the device's output what its own inputs give, and the bench's is not? */
+bool acc_bench_wrong(const struct acc_item *it);
+/* Let accaudit decide, if it judged: margin, value, limit. */
+void acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspect *x);
+/* "of the device is not what its own inputs give: off by ..." of this side; brief: behind how far
+ * the sides are apart. NULL: no memory, or reading fails. */
+const char *acc_audit_text(struct acc_case *c, const struct acc_item *it, int side, bool brief,
+	struct acc_err *e);
+/* Why the audit does not decide, "" where it does, or was not asked for; NULL: no memory, or
+ * reading fails. */
+const char *acc_audit_open_question(struct scan *s, const struct suspect *x, struct acc_err *e);
+/* The finding that the bench itself is wrong, if it is. */
+int acc_say_bench(struct scan *s, struct acc_err *e);
+
+/* --- recompute.c --- */
+/* Recompute some suspects: the one that would be named, and others after it. 1: their items know
+ * more now; 0: there is nothing more to do; < 0. */
+int acc_recompute(struct scan *s, uint32_t chosen, struct acc_err *e);
+/* Is its operator known? */
+bool acc_recompute_knows(const struct acc_recompute *t, uint32_t call);
+void acc_recompute_close(struct acc_recompute *t);
 
 /* --- bound.c --- */
 /* Did this output's error come in with what it was made from? */
 bool acc_carried(const struct acc_item *it, const struct acc_call *k, const struct given *g,
 	double unit);
 /* The largest absolute error that what moves, adds or only dampens can leave, or INFINITY. */
-double acc_abs_bound(const struct scan *s, const struct acc_call *k,
-	const struct acc_item *it, const struct given *g, double unit);
+double acc_abs_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	const struct given *g, double unit);
 /* How large a product's result is where the terms that it sums up do not cancel, from the sizes
  * of its factors: what its rounding errors are relative to. 0 where unknown. */
 double acc_product_scale(const struct acc_call *k, const struct acc_item *it,
 	const struct given *g);
+/* The size of the terms that a mean, sum or difference is made of: they may cancel, and then it has
+ * the errors of its terms, and of their rounding. 0 where it is none. */
+double acc_sum_scale(const struct acc_call *k, const struct acc_item *it, const struct given *g);
 /* The largest error (root mean square, absolute) of the gradient of a bias: it is a sum of the
  * incoming gradient, no product. INFINITY where it is none. */
 double acc_bias_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g, double unit);
 /* The floor of a 16-bit operator that was given equal inputs, or INFINITY. */
-double acc_one_rounding(const struct scan *s, const struct acc_call *k,
-	const struct acc_item *it, const struct given *g, double unit);
+double acc_one_rounding(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	const struct given *g, double unit);
 
 /* --- trace.c --- */
 bool acc_is_input(const struct acc_item *it);
@@ -155,6 +205,9 @@ void acc_remember_soon(const struct scan *s, const struct acc_call *k);
 /* The call to blame for an input whose maker is fine: one that overwrote it in place, one that
  * only the device has; else the call itself. */
 uint32_t acc_overwriter(const struct scan *s, uint32_t call, const struct acc_item *it);
+/* Who made what this call was given, where that was not compared: those that accaudit did not find
+ * right. */
+void acc_hidden(const struct scan *s, uint32_t call, struct hidden *out);
 /* The same values on the device, and on the bench, in both records? */
 bool acc_same_pair(const struct acc_item *x, const struct acc_item *y);
 /* The input of this call that the bench hands on unchanged as this output, or NULL. */
@@ -165,20 +218,24 @@ bool acc_handed_on(const struct scan *s, uint32_t call, const struct acc_item *i
 
 /* --- sum.c --- */
 /* A gradient that is the sum of others, as the bench's copies of a few elements prove. */
-enum { MAX_PARTS = 8 };
 struct sum {
-	uint32_t part[MAX_PARTS]; /* items */
+	uint32_t part[LIMIT_SUM_PARTS]; /* items */
 	unsigned n;
-	double cause;             /* worst error of a part */
-	double off;               /* how far the device's copy is from the sum of the device's parts */
-	double bench_off;         /* the same on the bench: rounding */
+	double cause;     /* worst error of a part */
+	double off;       /* how far the device's copy is from the sum of the device's parts */
+	double bench_off; /* the same on the bench: rounding */
 };
 /* Inputs of forward calls, and backward calls, as they are walked. 0 or ACC_ENOMEM. */
 int acc_sum_learn(struct scan *s, uint32_t call);
 /* Is this input of a backward call a sum of gradients that the calls give to which its forward
  * call's output went? 1, 0, or < 0. */
-int acc_sum_find(struct scan *s, uint32_t call, uint32_t item, struct sum *out,
+int acc_sum_find(struct scan *s, uint32_t call, uint32_t item, struct sum *out, struct acc_err *e);
+/* Is this input of a call that is not backward the gradient of a weight that several calls take,
+ * the sum of what those give? 1, 0, or < 0. */
+int acc_sum_of_weight(struct scan *s, uint32_t call, uint32_t item, struct sum *out,
 	struct acc_err *e);
+/* The largest error of a gradient of this size that a backward call of the same step gave, or 0. */
+double acc_gradients_error(const struct scan *s, uint32_t item);
 void acc_sum_release(struct scan *s);
 
 /* --- culprit.c --- */

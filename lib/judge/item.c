@@ -4,7 +4,7 @@
  * the elements. Of statistics it is the largest over max, min, mean and norm, where the root
  * mean square of the tensor is part of the scale of max, min and mean: those may be near zero
  * though the tensor is not. Checksums are equal (0) or not (infinite). */
-#include "sight.h"
+#include "judge/picked.h"
 
 #include <math.h>
 
@@ -39,8 +39,7 @@ static uint64_t
 count_of(const struct acc_val *shape)
 {
 	uint64_t n = 0;
-	if (shape == NULL || shape->type != ACC_V_INTS ||
-		!acc_count(shape->ints, shape->n, &n))
+	if (shape == NULL || shape->type != ACC_V_INTS || !acc_count(shape->ints, shape->n, &n))
 		return 0;
 	return n;
 }
@@ -49,8 +48,8 @@ static bool
 empty(const struct acc_val *shape)
 {
 	uint64_t n;
-	return shape != NULL && shape->type == ACC_V_INTS &&
-	       acc_count(shape->ints, shape->n, &n) && n == 0;
+	return shape != NULL && shape->type == ACC_V_INTS && acc_count(shape->ints, shape->n, &n) &&
+	       n == 0;
 }
 
 /* What the values are, by the strongest evidence that there is. */
@@ -61,7 +60,7 @@ identity(const struct acc_val *const *v, enum acc_dtype t)
 		uint64_t how, dtype, n;
 		double stat[4];
 	} k = {.dtype = (uint64_t)t};
-	static const enum sight_side texts[] = {S_HASH, CRC32, MD5, XOR};
+	static const enum picked_side texts[] = {S_HASH, CRC32, MD5, XOR};
 	struct acc_str s;
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		if (acc_as_text(v[texts[i]], &s) && s.n > 0) {
@@ -105,15 +104,16 @@ is_number(const struct acc_val *v)
 /* Of statistics. An infinite norm or mean is no sign of an infinite element (it is computed
  * in the tensor's own dtype), so only max and min tell of those. */
 static void
-by_statistics(struct acc_item *it, const struct acc_sight *f)
+by_statistics(struct acc_item *it, const struct acc_picked *f)
 {
 	const struct acc_val *const *a = f->side[ACC_A], *const *b = f->side[ACC_B];
-	double scale = 0, worst = 0;
+	double scale = 0, worst = 0, off = 0;
 	uint64_t n = count_of(b[SHAPE]);
 	if (a[SHAPE] != NULL && count_of(a[SHAPE]) != n)
 		return;
 	if (is_number(b[NORM]) && n > 0)
-		scale = number(b[NORM]) / sqrt((double)n);
+		/* msprobe gives a scalar itself as its norm, with its sign. */
+		scale = fabs(number(b[NORM])) / sqrt((double)n);
 	if (!isfinite(scale))
 		scale = 0;
 	bool any = false;
@@ -134,16 +134,18 @@ by_statistics(struct acc_item *it, const struct acc_sight *f)
 		double d = fabs(x - y), den = fabs(y) + (i == NORM ? 0 : scale);
 		double e = d == 0 ? 0 : it->exact ? 1 : den == 0 ? INFINITY : d / den;
 		worst = e > worst ? e : worst;
+		off = fmax(off, i == NORM ? d / sqrt((double)n + (n == 0)) : d);
 	}
 	if (!any)
 		return;
 	it->measure = ACC_BY_STAT;
 	it->rms = it->max = it->nonfinite ? INFINITY : (float)worst;
 	it->b_rms = (float)scale;
+	it->stat_abs = it->nonfinite ? NAN : (float)off;
 }
 
 static void
-by_tensor(struct acc_item *it, const struct acc_sight *f)
+by_tensor(struct acc_item *it, const struct acc_picked *f)
 {
 	const struct acc_val *const *m = f->own;
 	it->measure = ACC_BY_TENSOR;
@@ -185,7 +187,7 @@ full(const struct acc_val *const *v, double nsat, int dtype)
 }
 
 static void
-overflow_flags(struct acc_item *it, const struct acc_sight *f)
+overflow_flags(struct acc_item *it, const struct acc_picked *f)
 {
 	double n[2][4] = {{0}};
 	for (int s = 0; s < 2; s++) {
@@ -203,6 +205,8 @@ overflow_flags(struct acc_item *it, const struct acc_sight *f)
 	}
 	it->a_nan = n[ACC_A][0] > 0;
 	it->a_inf = n[ACC_A][1] + n[ACC_A][2] > 0;
+	it->a_known = it->exact || f->side[ACC_A][S_NAN] != NULL ||
+		      (is_number(f->side[ACC_A][MAX]) && is_number(f->side[ACC_A][MIN]));
 	bool b_inf = n[ACC_B][1] + n[ACC_B][2] > 0, b_nan = n[ACC_B][0] > 0;
 	it->b_overflow = (b_inf || b_nan) && !it->a_nan && !it->a_inf;
 	bool sat = full(f->side[ACC_A], n[ACC_A][3], it->dtype[ACC_A]);
@@ -225,14 +229,15 @@ names_device(const struct acc_val *v)
 }
 
 static void
-argument(struct acc_item *it, const struct acc_sight *f)
+argument(struct acc_item *it, const struct acc_picked *f)
 {
 	const struct acc_val *a = f->side[ACC_A][VALUE], *b = f->side[ACC_B][VALUE];
 	double x = number(a), y = number(b);
+	it->a_known = true;
 	it->a_nan = is_number(a) && isnan(x);
 	it->a_inf = is_number(a) && isinf(x);
-	it->a_full = is_number(a) && (fabs(x) == acc_dtypes[ACC_F16].max ||
-		fabs(x) >= acc_dtypes[ACC_BF16].max);
+	it->a_full = is_number(a) &&
+		     (fabs(x) == acc_dtypes[ACC_F16].max || fabs(x) >= acc_dtypes[ACC_BF16].max);
 	if (it->sides != 3)
 		return;
 	bool equal = false;
@@ -250,24 +255,37 @@ argument(struct acc_item *it, const struct acc_sight *f)
 	it->max = it->rms;
 }
 
-/* NaN where accaudit did not judge. */
-static float
-audit_of(const struct acc_val *const *v)
+float
+acc_audit_excess(const struct acc_val *err, const struct acc_val *err_max,
+	const struct acc_val *limit, const struct acc_val *limit_max)
 {
-	double rms = number(v[AUDIT_ERR]) / number(v[AUDIT_LIMIT]);
-	double max = number(v[AUDIT_MAX]) / number(v[AUDIT_LIMIT_MAX]);
+	double rms = number(err) / number(limit), max = number(err_max) / number(limit_max);
 	return isnan(rms) || isnan(max) ? NAN : (float)(rms > max ? rms : max);
 }
 
 static void
-tensors(struct acc_item *it, const struct acc_sight *f)
+audited(struct acc_item *it, int side, const struct acc_val *const *v)
+{
+	bool tried = v[AUDIT_OK] != NULL || v[AUDIT_SKIP] != NULL;
+	it->audited |= (uint8_t)(tried << side);
+	it->audit[side] = acc_audit_excess(v[AUDIT_ERR], v[AUDIT_MAX], v[AUDIT_LIMIT],
+		v[AUDIT_LIMIT_MAX]);
+}
+
+static void
+tensors(struct acc_item *it, const struct acc_picked *f)
 {
 	const struct acc_val *shape = f->side[f->has[ACC_A] ? ACC_A : ACC_B][SHAPE];
 	if (shape != NULL && shape->type == ACC_V_INTS && shape->n < 255)
 		it->ndim = (uint8_t)shape->n;
 	overflow_flags(it, f);
 	for (int s = 0; s < 2; s++)
-		it->audit[s] = audit_of(f->side[s]);
+		audited(it, s, f->side[s]);
+	struct acc_str form = acc_picked_text(f->side[ACC_A][AUDIT_FORM]);
+	if (form.n > 0 && acc_picked_text(f->side[ACC_B][AUDIT_FORM]).n == 0)
+		it->form = acc_str_is(form, "bf16")   ? ACC_FORM_BF16
+			   : acc_str_is(form, "hf32") ? ACC_FORM_HF32
+						      : ACC_FORM_TF32;
 	for (int s = 0; s < 2; s++)
 		if (f->has[s] && f->tensor[s])
 			it->id[s] = identity(f->side[s], it->dtype[s]);
@@ -299,11 +317,12 @@ tensors(struct acc_item *it, const struct acc_sight *f)
 }
 
 void
-acc_item_measure(struct acc_item *it, const struct acc_sight *f)
+acc_item_measure(struct acc_item *it, const struct acc_picked *f)
 {
-	struct acc_str note = acc_sight_text(f->own[NOTE]);
+	struct acc_str note = acc_picked_text(f->own[NOTE]);
 	it->sides = (uint8_t)(f->has[ACC_A] | f->has[ACC_B] << 1);
-	it->rms = it->max = it->rmse = it->max_abs = it->max_rel = it->b_rms = it->b_max = NAN;
+	it->stat_abs = it->rms = it->max = it->rmse = it->max_abs = it->max_rel = it->b_rms =
+		it->b_max = NAN;
 	it->audit[ACC_A] = it->audit[ACC_B] = NAN;
 	it->ndim = 255;
 	it->broken = f->side[ACC_A][ERR] != NULL || f->side[ACC_B][ERR] != NULL ||
@@ -321,7 +340,7 @@ acc_item_measure(struct acc_item *it, const struct acc_sight *f)
 			it->note_shape |= acc_str_starts(rest, "shape");
 		}
 	}
-	struct acc_str layout = acc_sight_text(f->own[M_LAYOUT]);
+	struct acc_str layout = acc_picked_text(f->own[M_LAYOUT]);
 	it->permuted = !it->note_shape && memmem(layout.p, layout.n, "permute", 7) != NULL;
 	bool tensor = f->tensor[ACC_A] || f->tensor[ACC_B];
 	it->kind = tensor ? ACC_ITEM_TENSOR : ACC_ITEM_ARG;

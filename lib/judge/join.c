@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "case.h"
+#include "judge/case.h"
 
 static const char *
 text_of(struct acc_case *c, const struct acc_rec *r, const char *key)
@@ -47,11 +47,11 @@ take(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 	if (v != NULL && v->type == ACC_V_TEXTS && v->n > 0) {
 		const char **list = acc_alloc(&c->mem, v->n * sizeof *list);
 		if (list == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		for (uint32_t i = 0; i < v->n; i++) {
 			list[i] = acc_arena_copy(&c->mem, v->texts[i].p, v->texts[i].n);
 			if (list[i] == NULL)
-				return acc_fail(e, ACC_ENOMEM, "out of memory");
+				return acc_nomem(e);
 		}
 		f->ranked = list;
 		f->nranked = v->n;
@@ -97,8 +97,8 @@ earlier(const void *pa, const void *pb)
 bool
 acc_is_judged(const struct acc_rec *finding)
 {
-	static const char *const whats[] = {"culprit", "overflow", "difference", "rule",
-		"warning", "clean"};
+	static const char *const whats[] = {"culprit", "overflow", "difference", "rule", "warning",
+		"clean"};
 	struct acc_str what = acc_get_text(finding, "", "what");
 	for (size_t i = 0; i < sizeof whats / sizeof *whats; i++)
 		if (acc_str_is(what, whats[i]))
@@ -150,7 +150,7 @@ acc_join(struct acc_case *c, struct acc_err *e)
 		return rc;
 	qsort(c->finding, c->nfinding, sizeof *c->finding, earlier);
 	if (name_ranks(c) < 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	const struct acc_finding *from = &c->finding[0];
 	for (uint32_t i = 1; i < c->nfinding && from->bad; i++) {
 		struct acc_finding *f = &c->finding[i];
@@ -164,7 +164,7 @@ acc_join(struct acc_case *c, struct acc_err *e)
 		f->text = acc_arena_printf(&c->mem, "received through communication: %s",
 			f->text == NULL ? "" : f->text);
 		if (f->text == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 	}
 	return 0;
 }

@@ -1,9 +1,9 @@
 /* The table of judges. */
-#include "case.h"
+#include "judge/case.h"
 
 #define ROW(name) &acc_judge_##name,
 const struct acc_judge *const acc_judges[] = {
-#include "table.h"
+#include "judge/table.h"
 };
 #undef ROW
 const size_t acc_njudges = sizeof acc_judges / sizeof *acc_judges;

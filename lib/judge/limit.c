@@ -1,16 +1,13 @@
 /* How much error may an op call add by itself? */
-#include "first_bad.h"
+#include "judge/first_bad.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { LEARN_CALLS = 3 }; /* fewer tell nothing of an operator's usual noise */
-
-static bool
-low(double unit)
-{
-	return unit > 1e-6;
-}
+#define ROW(name, value, what, source) {#name, value, what, source},
+const struct acc_limit acc_judge_limits[] = {JUDGE_LIMITS(ROW, ROW)};
+#undef ROW
+const size_t acc_njudge_limits = sizeof acc_judge_limits / sizeof *acc_judge_limits;
 
 double
 acc_call_unit(const struct acc_case *c, const struct acc_call *k)
@@ -38,31 +35,37 @@ acc_network_unit(const struct acc_case *c)
 		double unit = fmax(acc_unit((enum acc_dtype)it->dtype[ACC_A]),
 			acc_unit((enum acc_dtype)it->dtype[ACC_B]));
 		n++;
-		if (low(unit)) {
+		if (acc_unit_low(unit)) {
 			nlow++;
 			coarse = fmax(coarse, unit);
 		}
 	}
-	return nlow * 5 >= n ? coarse : acc_unit(ACC_F32);
+	return nlow * LIMIT_LOW_SHARE >= n ? coarse : acc_unit(ACC_F32);
 }
 
 double
 acc_margin(double e, const struct limit *l, double cause)
 {
 	if (!(e > 0) || isinf(cause))
-		return -9;
+		return -LIMIT_CERTAIN;
 	double may = l->floor + l->gain * cause;
 	if (isinf(e) || may == 0)
-		return 9;
-	double m = log10(e / may) - log10(4);
-	return m > 9 ? 9 : m < -9 ? -9 : m;
+		return LIMIT_CERTAIN;
+	double m = log10(e / may) - log10(LIMIT_MARGIN);
+	return m > LIMIT_CERTAIN ? LIMIT_CERTAIN : m < -LIMIT_CERTAIN ? -LIMIT_CERTAIN : m;
+}
+
+bool
+acc_multiplies(const struct acc_call *k)
+{
+	return k->cls == ACC_OP_CONTRACT || k->cls == ACC_OP_ATTEND;
 }
 
 uint64_t
 acc_noise_class(const struct acc_call *k, double unit)
 {
-	uint64_t id[4] = {k->cls == ACC_OP_CONTRACT ? 0 : k->op_id, k->backward, k->module,
-		low(unit)};
+	uint64_t id[4] = {acc_multiplies(k) ? 0 : k->op_id, k->backward, k->module,
+		acc_unit_low(unit)};
 	return acc_hash(id, sizeof id);
 }
 
@@ -84,50 +87,45 @@ acc_is_learned(const struct scan *s, const struct acc_call *k, double unit)
 	return acc_map_get(&s->floor, (struct acc_str){(char *)&cls, sizeof cls}) != NULL;
 }
 
-/* The recorders compute mean and norm in the tensor's own dtype: two dumps of the same values
- * may differ by its rounding. In f32 the order of the sum shows. */
-static double
-statistic_rounding(double unit)
+double
+acc_statistic_rounding(double unit)
 {
-	return !low(unit) ? 1e-6 : unit >= acc_unit(ACC_BF16) ? 4e-3 : 5e-4;
+	return !acc_unit_low(unit)          ? LIMIT_STAT_F32
+	       : unit >= acc_unit(ACC_BF16) ? LIMIT_STAT_BF16
+					    : LIMIT_STAT_F16;
 }
 
 struct limit
-acc_limit_output(const struct scan *s, const struct acc_call *k, double unit,
-	enum acc_measure how)
+acc_limit_output(const struct scan *s, const struct acc_call *k, double unit, enum acc_measure how)
 {
-	struct limit l = {8, 4, "what an operator of this dtype may add"};
+	bool is_low = acc_unit_low(unit);
+	struct limit l = {is_low ? LIMIT_OTHER_FLOOR_16 : LIMIT_OTHER_FLOOR, LIMIT_OTHER_GAIN,
+		"what an operator of this dtype may add"};
 	/* Backwards, a copy of one element to many is a sum, and so are most others. */
 	if (k->module) {
-		l = (struct limit){30, 10, "what a module of this dtype may add"};
+		l = (struct limit){LIMIT_MODULE_FLOOR, LIMIT_MODULE_GAIN,
+			"what a module of this dtype may add"};
 	} else if (k->cls == ACC_OP_MOVE && how == ACC_BY_TENSOR && !k->backward) {
-		l = (struct limit){1, 1.3, "an operator that only moves elements"};
+		l = (struct limit){LIMIT_MOVE_FLOOR, LIMIT_MOVE_GAIN,
+			"an operator that only moves elements"};
 	} else if ((k->cls == ACC_OP_ADD || k->cls == ACC_OP_MUL) && !k->backward) {
-		l = (struct limit){3, 4, "elementwise arithmetic of this dtype"};
+		l = (struct limit){is_low ? LIMIT_ELEMENT_FLOOR_16 : LIMIT_ELEMENT_FLOOR,
+			LIMIT_ELEMENT_GAIN, "elementwise arithmetic of this dtype"};
 	}
-	if (low(unit) && !k->module)
-		l.floor = l.floor > 3 ? 3 : l.floor > 1.5 ? 1.5 : l.floor;
 	l.floor *= unit;
 	if (how == ACC_BY_STAT)
-		l.floor += statistic_rounding(unit);
+		l.floor += acc_statistic_rounding(unit);
 	double factor = acc_learned(s, k, unit);
 	if (factor > 1) {
 		l.floor *= factor;
 		l.from = "the usual noise of this operator in these dumps";
 	}
 	/* f32 inside a network of 16-bit numbers: what is below their noise harms nobody. */
-	if (!low(unit) && low(s->unit) && l.floor < 0.05 * s->unit) {
-		l.floor = 0.05 * s->unit;
+	if (!is_low && acc_unit_low(s->unit) && l.floor < LIMIT_LOW_NETWORK * s->unit) {
+		l.floor = LIMIT_LOW_NETWORK * s->unit;
 		l.from = "the rounding of the network's 16-bit dtype";
 	}
 	return l;
-}
-
-static int
-by_size(const void *pa, const void *pb)
-{
-	float a = *(const float *)pa, b = *(const float *)pb;
-	return (a > b) - (a < b);
 }
 
 double
@@ -139,7 +137,7 @@ acc_weight_error(const struct acc_case *c)
 		if (c->item[i].weight && c->item[i].measure != ACC_UNMEASURED)
 			e[n++] = c->item[i].rms;
 	if (n > 1)
-		qsort(e, n, sizeof *e, by_size);
+		qsort(e, n, sizeof *e, acc_by_float);
 	double median = n == 0 ? 0 : e[(n - 1) / 2];
 	free(e);
 	return median;
@@ -164,15 +162,16 @@ acc_learn(struct scan *s, struct acc_err *e)
 			j++;
 		/* A fault shows in what follows it, but not in what came before. */
 		/* Of four statistics, all may agree by chance. */
-		double usual = s->excess[i + (j - i - 1) / (s->excess[i].stat ? 4 : 10)].by;
-		if (j - i < LEARN_CALLS)
+		uint32_t tail = s->excess[i].stat ? LIMIT_LEARN_TAIL_STAT : LIMIT_LEARN_TAIL;
+		double usual = s->excess[i + (j - i - 1) / tail].by;
+		if (j - i < LIMIT_LEARN_CALLS)
 			continue;
 		usual = fmax(1, usual);
 		uint64_t op = s->excess[i].op, bits;
 		memcpy(&bits, &usual, sizeof bits);
 		struct acc_str key = {(char *)&op, sizeof op};
 		if (acc_map_put(&s->floor, key, bits) == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 	}
 	return 0;
 }

@@ -1,53 +1,34 @@
 /* What to record again, and how: where a dump holds too little to be sure. */
-#include "first_bad.h"
+#include "acc/recorder.h"
+#include "judge/first_bad.h"
 
-#include "case.h"
+#include "judge/case.h"
 
-/* What to record: some op calls, or all from the first to the last. */
-struct again {
-	const char *rule; /* "list", "range" */
-	const char *task, *level;
-	const char *first, *last;
-	const char *end; /* the op call after the last, NULL: none */
-	const char *why;
-};
-
-/* maca_tools says which op it is of all, and fwd or bwd: torch.nn.Conv1d.6.fwd */
-static bool
-is_maca(const char *name)
+/* The format of the dump that a record of this side is from. */
+static int
+format_of(struct acc_case *c, const struct acc_item *it, struct acc_str *out, struct acc_err *e)
 {
-	return acc_glob("*.[0-9]*.[fb]wd", acc_str(name));
-}
-
-/* The recorder's own words for it. */
-static const char *
-setting(struct acc_case *c, const struct acc_call *k, const struct again *g)
-{
-	struct acc_arena *m = &c->mem;
-	bool one = strcmp(g->first, g->last) == 0, range = strcmp(g->rule, "range") == 0;
-	bool stat = strcmp(g->task, "statistics") == 0;
-	if (is_maca(g->first)) {
-		const char *end = g->end == NULL ? ", None"
-			: acc_arena_printf(m, ", \"%s\"", g->end);
-		return end == NULL ? NULL
-			: acc_arena_printf(m, "start_record(record_level=%d, op_range=[\"%s\"%s], skip=0)",
-				stat ? 1 : 2, g->first, end);
+	struct acc_rec *r;
+	*out = (struct acc_str){"", 0};
+	if (acc_case_record(c, it, &r, e) < 0)
+		return e->code;
+	const char *side = !acc_rec_is(r, "pair") ? "" : (it->sides & 1) ? "a." : "b.";
+	struct acc_str src = acc_get_text(r, side, "src");
+	const char *id = src.n == 0 ? "" : acc_arena_copy(&c->mem, src.p, src.n);
+	if (id == NULL)
+		return acc_nomem(e);
+	for (uint32_t i = 0; id[0] != '\0' && i < c->nitem; i++) {
+		if (c->item[i].kind != ACC_ITEM_AUX)
+			continue;
+		if (acc_case_record(c, &c->item[i], &r, e) < 0)
+			return e->code;
+		if (!acc_rec_is(r, "source") || !acc_str_is(acc_get_text(r, "", "id"), id))
+			continue;
+		struct acc_str format = acc_get_text(r, "", "format");
+		*out = (struct acc_str){acc_arena_copy(&c->mem, format.p, format.n), format.n};
+		return out->p == NULL ? acc_nomem(e) : 0;
 	}
-	const char *names = one && !range ? acc_arena_printf(m, "[\"%s\"]", g->first)
-		: acc_arena_printf(m, "[\"%s\", \"%s\"]", g->first, g->last);
-	if (names == NULL)
-		return NULL;
-	/* ptdbg_ascend joins the parts of a name by underscores. */
-	if (strchr(g->first, '.') == NULL)
-		return acc_arena_printf(m, "set_dump_switch(\"ON\", mode=\"%s\", scope=%s%s)", g->rule,
-			names, stat ? ", summary_only=True" : "");
-	const char *where = "";
-	if (k->rank != INT64_MIN && k->step != INT64_MIN && !k->by_proc)
-		where = acc_arena_printf(m, "\"rank\": [%lld], \"step\": [%lld], ", (long long)k->rank,
-			(long long)k->step);
-	return where == NULL ? NULL
-		: acc_arena_printf(m, "{\"task\": \"%s\", \"level\": \"%s\", %s\"%s\": {\"%s\": %s}}",
-			g->task, g->level, where, g->task, range ? "scope" : "list", names);
+	return 0;
 }
 
 /* The last op call of the device in the step and rank of this one. */
@@ -89,38 +70,69 @@ after(const struct acc_case *c, const char *last, uint32_t call)
 
 /* What would tell more about this suspect? false: nothing. */
 static bool
-what(const struct scan *s, const struct suspect *x, struct again *g)
+what(const struct scan *s, const struct suspect *x, struct acc_again *g, const char **why)
 {
 	const struct acc_case *c = s->c;
 	const struct acc_item *it = &c->item[x->item];
 	const struct acc_call *k = &c->call[x->blame];
 	const char *before = clean_before(c, x->call);
-	*g = (struct again){.task = "tensor", .level = "L1", .rule = "list"};
+	*g = (struct acc_again){.level = "L1",
+		.step = k->step,
+		.rank = k->by_proc ? INT64_MIN : k->rank};
 	g->first = g->last = acc_call_name(k);
 	if (it->measure == ACC_BY_SUM) {
-		g->task = "statistics";
-		g->rule = "range";
+		g->statistics = true;
+		g->range = true;
 		g->last = end_of(c, x->blame);
-		g->why = "checksums tell that something differs, not how much";
+		*why = "checksums tell that something differs, not how much";
 	} else if (k->module) {
 		g->level = "mix";
-		g->why = "this is a module: which op call in it, only a record of those can tell";
-	} else if (x->role == ROLE_IN && x->producer == ACC_NOCALL && !it->weight && x->sum == NULL &&
-		   x->blame == x->call && before != NULL) {
-		g->rule = "range";
+		*why = "this is a module: which op call in it, only a record of those can tell";
+	} else if (x->role == ROLE_IN && x->producer == ACC_NOCALL && !it->weight &&
+		   x->sum == NULL && x->blame == x->call && before != NULL) {
+		g->range = true;
 		g->first = before;
-		g->why = "what makes its bad input is not in this dump, or is hidden in a compiled"
-			 " function";
+		*why = "what makes its bad input is not in this dump, or is hidden in a compiled"
+		       " function";
 	} else if (it->measure == ACC_BY_STAT) {
 		if (x->producer != ACC_NOCALL && x->blame == x->call)
 			g->first = acc_call_name(&c->call[c->item[x->producer].call]);
-		g->why = "statistics do not show single elements";
-	} else if (x->unseen) {
-		g->why = "not all of what it was given could be compared";
+		*why = "statistics do not show single elements";
+	} else if (x->unseen && !x->audit) {
+		*why = "not all of what it was given could be compared";
 	} else {
 		return false;
 	}
 	return true;
+}
+
+/* The finding: this call, recorded so, because of `why`. */
+static int
+say(struct acc_case *c, uint32_t call, const struct acc_item *it, const struct acc_again *g,
+	const char *why, struct acc_err *e)
+{
+	const struct acc_call *k = &c->call[call];
+	struct acc_str format;
+	if (format_of(c, it, &format, e) < 0)
+		return e->code;
+	const char *how = acc_recorder_of(format)->again(&c->mem, g), *where = acc_say_where(c, k);
+	const char **names = acc_alloc(&c->mem, 2 * sizeof *names);
+	struct acc_finding *f = names == NULL ? NULL : acc_case_find(c, "next", e);
+	if (how == NULL || where == NULL || f == NULL)
+		return acc_nomem(e);
+	names[0] = g->first;
+	names[1] = g->last;
+	f->name = g->first;
+	f->rule = g->range ? "range" : "list";
+	f->ranked = names;
+	f->nranked = strcmp(g->first, g->last) == 0 ? 1 : 2;
+	f->step = k->step;
+	f->rank = k->rank;
+	const char *again = g->statistics ? "its statistics" : "this in full";
+	const char *sep = how[0] == '\0' ? "" : ", ";
+	f->text = acc_arena_printf(&c->mem, "next: %srecord %s on both sides%s%s: %s", where, again,
+		sep, how, why);
+	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
 int
@@ -128,26 +140,25 @@ acc_say_next(struct scan *s, uint32_t chosen, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
 	const struct suspect *x = &s->suspect[chosen];
-	const struct acc_call *k = &c->call[x->blame];
-	struct again g;
-	if (!(k->keyed || is_maca(acc_call_name(k))) || !what(s, x, &g))
+	struct acc_again g;
+	const char *why;
+	if (!c->call[x->blame].keyed || !what(s, x, &g, &why))
 		return 0;
 	g.end = after(c, g.last, x->blame);
-	const char *how = setting(c, k, &g), *where = acc_say_where(c, k);
-	const char **names = acc_alloc(&c->mem, 2 * sizeof *names);
-	struct acc_finding *f = names == NULL ? NULL : acc_case_find(c, "next", e);
-	if (how == NULL || where == NULL || f == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
-	names[0] = g.first;
-	names[1] = g.last;
-	f->name = g.first;
-	f->rule = g.rule;
-	f->ranked = names;
-	f->nranked = strcmp(g.first, g.last) == 0 ? 1 : 2;
-	f->step = k->step;
-	f->rank = k->rank;
-	f->text = acc_arena_printf(&c->mem, "next: %srecord %s on both sides, %s: %s; what runs before is"
-		" clean", where, strcmp(g.task, "tensor") == 0 ? "this in full" : "its statistics", how,
-		g.why);
-	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	why = acc_arena_printf(&c->mem, "%s; what runs before is clean", why);
+	return why == NULL ? acc_nomem(e) : say(c, x->blame, &c->item[x->item], &g, why, e);
+}
+
+int
+acc_say_again(struct acc_case *c, uint32_t call, const char *why, struct acc_err *e)
+{
+	const struct acc_call *k = &c->call[call];
+	const char *name = acc_call_name(k);
+	const struct acc_again g = {.level = "L1",
+		.first = name,
+		.last = name,
+		.end = after(c, name, call),
+		.step = k->step,
+		.rank = k->by_proc ? INT64_MIN : k->rank};
+	return say(c, call, &c->item[k->first], &g, why, e);
 }

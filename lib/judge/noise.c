@@ -2,10 +2,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "sight.h"
+#include "judge/limits.h"
+#include "judge/picked.h"
 
 struct acc_noise {
-	struct acc_sight sight;
+	struct acc_picked picked;
 	struct acc_map of; /* (step, rank, bench's name) -> e as two floats */
 	uint64_t n;
 	struct acc_buf key;
@@ -16,7 +17,7 @@ acc_noise_new(struct acc_err *e)
 {
 	struct acc_noise *n = calloc(1, sizeof *n);
 	if (n == NULL)
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 	return n;
 }
 
@@ -26,7 +27,7 @@ acc_noise_free(struct acc_noise *n)
 	if (n == NULL)
 		return;
 	acc_map_release(&n->of);
-	acc_sight_release(&n->sight);
+	acc_picked_release(&n->picked);
 	acc_buf_release(&n->key);
 	free(n);
 }
@@ -52,9 +53,9 @@ acc_noise_add(struct acc_noise *n, const struct acc_rec *r, struct acc_err *e)
 	struct acc_str key;
 	if (!acc_rec_is(r, "pair"))
 		return 0;
-	if (acc_sight_get(&n->sight, r) < 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
-	acc_item_measure(&it, &n->sight);
+	if (acc_picked_get(&n->picked, r) < 0)
+		return acc_nomem(e);
+	acc_item_measure(&it, &n->picked);
 	if (it.sides != 3 || it.measure == ACC_UNMEASURED || it.kind != ACC_ITEM_TENSOR ||
 		!key_of(n, r, &key))
 		return 0;
@@ -62,8 +63,7 @@ acc_noise_add(struct acc_noise *n, const struct acc_rec *r, struct acc_err *e)
 	uint64_t bits;
 	memcpy(&bits, both, sizeof bits);
 	n->n++;
-	return acc_map_put(&n->of, key, bits) != NULL ? 0
-		: acc_fail(e, ACC_ENOMEM, "out of memory");
+	return acc_map_put(&n->of, key, bits) != NULL ? 0 : acc_nomem(e);
 }
 
 uint64_t
@@ -86,15 +86,8 @@ acc_noise_get(struct acc_noise *n, const struct acc_rec *r, struct acc_item *it)
 	it->noise_max = both[1];
 }
 
-static int
-by_size(const void *pa, const void *pb)
-{
-	float a = *(const float *)pa, b = *(const float *)pb;
-	return (a > b) - (a < b);
-}
-
-/* Another device has more noise than a second run of one: how much more, by the quarter of
- * the tensors where it is least, so that a fault does not count. */
+/* Another device has more noise than a second run of one: how much more, by those of the
+ * tensors where it is least, so that a fault does not count. */
 double
 acc_noise_ratio(const struct acc_case *c)
 {
@@ -107,8 +100,8 @@ acc_noise_ratio(const struct acc_case *c)
 			r[n++] = it->rms / it->noise_rms;
 	}
 	if (n > 1)
-		qsort(r, n, sizeof *r, by_size);
-	double quarter = n == 0 ? 1 : r[n / 4];
+		qsort(r, n, sizeof *r, acc_by_float);
+	double quarter = n == 0 ? 1 : r[n / LIMIT_NOISE_TAIL];
 	free(r);
-	return fmin(10, fmax(1, quarter));
+	return fmin(LIMIT_NOISE_MOST, fmax(1, quarter));
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "case.h"
+#include "judge/case.h"
 
 struct acc_out {
 	uint32_t next, finding;
@@ -35,7 +35,7 @@ open_out(struct acc_case *c, struct acc_err *e)
 	static const char *const prefix[] = {"", "a.", "b."};
 	struct acc_out *o = c->out = calloc(1, sizeof *c->out);
 	if (o == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	if (c->opt.all)
 		return 0;
 	int rc = 0;
@@ -52,7 +52,7 @@ open_out(struct acc_case *c, struct acc_err *e)
 	}
 	for (uint32_t i = 0; i < c->nfinding && rc == 0; i++)
 		rc = want(o, acc_str(c->finding[i].stack));
-	return rc == ACC_ENOMEM ? acc_fail(e, rc, "out of memory") : rc;
+	return rc == ACC_ENOMEM ? acc_nomem(e) : rc;
 }
 
 static int
@@ -151,7 +151,7 @@ acc_case_next(struct acc_case *c, struct acc_rec **r, struct acc_err *e)
 			continue;
 		if (it->mark != 0)
 			rc = put_verdict(*r, &c->verdict[it->mark - 1]);
-		return rc < 0 ? acc_fail(e, rc, "out of memory") : 1;
+		return rc < 0 ? acc_rec_fail(e, rc) : 1;
 	}
 	if (rc < 0)
 		return rc;
@@ -159,5 +159,5 @@ acc_case_next(struct acc_case *c, struct acc_rec **r, struct acc_err *e)
 		return 0;
 	rc = put_finding(&c->out->rec, &c->finding[c->out->finding++]);
 	*r = &c->out->rec;
-	return rc < 0 ? acc_fail(e, rc, "out of memory") : 1;
+	return rc < 0 ? acc_rec_fail(e, rc) : 1;
 }

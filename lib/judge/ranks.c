@@ -4,11 +4,11 @@
  * happens on one rank before a collective is before all that happens on the others after it.
  * Each communication gets a layer, one more than what came before it on any rank that takes
  * part; an op call has the layer of the last communication before it on its rank. */
-#include "first_bad.h"
+#include "judge/first_bad.h"
 
 #include <stdlib.h>
 
-#include "case.h"
+#include "judge/case.h"
 
 struct event {
 	uint32_t call, layer;
@@ -18,7 +18,8 @@ struct event {
 
 struct acc_ranks {
 	struct event *event;
-	uint32_t n, cap;
+	uint32_t n;
+	size_t cap;
 };
 
 bool
@@ -69,14 +70,10 @@ add(struct acc_ranks *t, struct acc_case *c, struct acc_map *seen, uint32_t call
 	int rc = read_partners(c, k, &p, e);
 	if (rc < 0)
 		return rc;
-	if (t->n == t->cap) {
-		uint32_t cap = t->cap == 0 ? 64 : t->cap * 2;
-		void *v = realloc(t->event, cap * sizeof *t->event);
-		if (v == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
-		t->event = v;
-		t->cap = cap;
-	}
+	void *grown = acc_grow(t->event, &t->cap, t->n + 1, sizeof *t->event, e);
+	if (grown == NULL)
+		return ACC_ENOMEM;
+	t->event = grown;
 	uint64_t id[6] = {(uint64_t)k->step, k->backward, k->op_id, p.group, 0, 0};
 	if (p.sends || p.receives) {
 		id[2] = 0;
@@ -90,7 +87,7 @@ add(struct acc_ranks *t, struct acc_case *c, struct acc_map *seen, uint32_t call
 	id[5] = n == NULL ? 0 : *n + 1;
 	uint64_t *v = acc_map_put(seen, key, id[5]);
 	if (v == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	*v = id[5];
 	bool alone = (p.sends || p.receives) && p.peer < 0;
 	const struct event *last = t->n == 0 ? NULL : &t->event[t->n - 1];
@@ -114,7 +111,7 @@ settle(struct acc_ranks *t, struct acc_err *e)
 			uint64_t *all = acc_map_put(&layer, key, least);
 			if (all == NULL) {
 				acc_map_release(&layer);
-				return acc_fail(e, ACC_ENOMEM, "out of memory");
+				return acc_nomem(e);
 			}
 			if (*all < least)
 				*all = least;
@@ -134,7 +131,7 @@ acc_ranks_open(struct acc_case *c, struct acc_err *e)
 {
 	struct acc_ranks *t = calloc(1, sizeof *t);
 	struct acc_map seen = {0};
-	int rc = t == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	int rc = t == NULL ? acc_nomem(e) : 0;
 	for (uint32_t i = 0; i < c->ncall && rc == 0; i++)
 		if (acc_is_communication(&c->call[i]) && c->call[i].key[ACC_A] != NULL)
 			rc = add(t, c, &seen, i, e);
@@ -168,7 +165,8 @@ acc_layer(const struct acc_ranks *t, const struct acc_case *c, uint32_t call)
 			hi = mid;
 	}
 	return lo > 0 && c->call[t->event[lo - 1].call].segment == c->call[call].segment
-		       ? t->event[lo - 1].layer : 0;
+		       ? t->event[lo - 1].layer
+		       : 0;
 }
 
 bool
@@ -190,13 +188,15 @@ acc_before(const struct acc_ranks *t, const struct acc_case *c, uint32_t call, u
 static const char *
 list(struct acc_case *c, const char *sofar, uint32_t n, int64_t rank)
 {
-	return n > 8 ? sofar : n == 8 ? acc_arena_printf(&c->mem, "%s, ...", sofar)
-		: acc_arena_printf(&c->mem, "%s%s%lld", sofar, n == 0 ? "" : ", ", (long long)rank);
+	return n > 8    ? sofar
+	       : n == 8 ? acc_arena_printf(&c->mem, "%s, ...", sofar)
+			: acc_arena_printf(&c->mem, "%s%s%lld", sofar, n == 0 ? "" : ", ",
+				  (long long)rank);
 }
 
 int
 acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
-	const uint32_t *first, uint32_t n, const char *deed, struct acc_err *e)
+	const uint32_t *first, uint32_t n, const char *verb, struct acc_err *e)
 {
 	const struct acc_call *k = &c->call[culprit];
 	const char *same = "", *got = "", *through = NULL, *own = NULL;
@@ -212,21 +212,28 @@ acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 		} else if (strcmp(acc_call_name(x), acc_call_name(k)) == 0) {
 			same = list(c, same, nsame++, x->rank);
 		} else if (nown++ < 4) {
-			own = acc_arena_printf(&c->mem, "%s%srank %lld at %s", own == NULL ? "" : own,
-				own == NULL ? "" : ", ", (long long)x->rank, acc_call_name(x));
+			own = acc_arena_printf(&c->mem, "%s%srank %lld at %s",
+				own == NULL ? "" : own, own == NULL ? "" : ", ", (long long)x->rank,
+				acc_call_name(x));
 		}
 		if (got == NULL || same == NULL || (nown > 0 && own == NULL))
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 	}
-	const char *text[3] = {
-		nsame == 0 ? NULL : acc_arena_printf(&c->mem, "the same op call is the first that"
-			" %s on rank%s %s, too", deed, nsame == 1 ? "" : "s", same),
-		nown == 0 ? NULL : acc_arena_printf(&c->mem, "no communication is between that and"
-			" what %s first on %u more rank%s: %s", deed, nown,
-			nown == 1 ? "" : "s", own),
-		ngot == 0 ? NULL : acc_arena_printf(&c->mem, "rank%s %s receive%s it through"
-			" communication, first at %s", ngot == 1 ? "" : "s", got,
-			ngot == 1 ? "s" : "", through)};
+	const char *text[3] = {nsame == 0 ? NULL
+					  : acc_arena_printf(&c->mem,
+						    "the same op call is the first that"
+						    " %s on rank%s %s, too",
+						    verb, nsame == 1 ? "" : "s", same),
+		nown == 0 ? NULL
+			  : acc_arena_printf(&c->mem,
+				    "no communication is between that and"
+				    " what %s first on %u more rank%s: %s",
+				    verb, nown, nown == 1 ? "" : "s", own),
+		ngot == 0 ? NULL
+			  : acc_arena_printf(&c->mem,
+				    "rank%s %s receive%s it through"
+				    " communication, first at %s",
+				    ngot == 1 ? "" : "s", got, ngot == 1 ? "s" : "", through)};
 	static const char *const rules[3] = {"same", "also", "received"};
 	const uint32_t counts[3] = {nsame, nown, ngot};
 	for (int i = 0; i < 3; i++) {
@@ -234,7 +241,7 @@ acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 			continue;
 		struct acc_finding *f = text[i] == NULL ? NULL : acc_case_find(c, "ranks", e);
 		if (f == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		f->rule = rules[i];
 		f->value = counts[i];
 		f->step = k->step;

@@ -1,17 +1,17 @@
 /* The judge of rule files: the rows of one op call at a time, each rule on each row. */
-#include "rules.h"
+#include "rule/rules.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "case.h"
+#include "judge/case.h"
 
 enum { MAX_WHYS = 16 };
 
 struct row_verdict {
 	const char *why[MAX_WHYS];
 	uint32_t nwhy;
-	bool warned, failed; /* by a warning, by an error */
+	bool warned, failed;  /* by a warning, by an error */
 	struct acc_verdict v; /* of the gravest rule, the first of them */
 };
 
@@ -20,17 +20,12 @@ struct group {
 	uint32_t call;
 	struct acc_arena mem; /* values */
 	struct expr_row *row;
-	uint32_t *item;       /* index in the case */
+	uint32_t *item; /* index in the case */
 	struct row_verdict *said;
-	uint32_t n, cap;
+	uint32_t n;
+	size_t row_cap, item_cap, said_cap;
 	unsigned mode;
 };
-
-static int
-no_memory(struct acc_err *e)
-{
-	return acc_fail(e, ACC_ENOMEM, "out of memory");
-}
 
 /* --- filling the group --- */
 
@@ -55,8 +50,7 @@ keep(struct acc_arena *m, struct acc_val *v)
 static bool
 same(struct acc_str a, struct acc_str b)
 {
-	return a.n == b.n && a.n > 0 && a.p[a.n - 1] == b.p[b.n - 1] &&
-	       memcmp(a.p, b.p, a.n) == 0;
+	return a.n == b.n && a.n > 0 && a.p[a.n - 1] == b.p[b.n - 1] && memcmp(a.p, b.p, a.n) == 0;
 }
 
 static int
@@ -79,31 +73,32 @@ fill(struct acc_rules *rs, struct group *g, struct expr_row *row, const struct a
 	return rc;
 }
 
+/* Room for one more row. */
 static int
-grow(struct group *g)
+grow(struct group *g, struct acc_err *e)
 {
-	uint32_t cap = g->cap == 0 ? 32 : g->cap * 2;
-	struct expr_row *row = realloc(g->row, cap * sizeof *row);
-	if (row != NULL)
-		g->row = row;
-	uint32_t *item = realloc(g->item, cap * sizeof *item);
-	if (item != NULL)
-		g->item = item;
-	struct row_verdict *said = realloc(g->said, cap * sizeof *said);
-	if (said != NULL)
-		g->said = said;
-	if (row == NULL || item == NULL || said == NULL)
+	size_t n = (size_t)g->n + 1;
+	struct expr_row *row = acc_grow(g->row, &g->row_cap, n, sizeof *row, e);
+	if (row == NULL)
 		return ACC_ENOMEM;
-	g->cap = cap;
+	g->row = row;
+	uint32_t *item = acc_grow(g->item, &g->item_cap, n, sizeof *item, e);
+	if (item == NULL)
+		return ACC_ENOMEM;
+	g->item = item;
+	struct row_verdict *said = acc_grow(g->said, &g->said_cap, n, sizeof *said, e);
+	if (said == NULL)
+		return ACC_ENOMEM;
+	g->said = said;
 	return 0;
 }
 
 static unsigned
 mode_of(struct acc_str s)
 {
-	return acc_str_is(s, "tensor")	     ? MODE_TENSOR
+	return acc_str_is(s, "tensor")       ? MODE_TENSOR
 	       : acc_str_is(s, "statistics") ? MODE_STATISTICS
-	       : acc_str_is(s, "md5")	     ? MODE_MD5
+	       : acc_str_is(s, "md5")        ? MODE_MD5
 					     : 0;
 }
 
@@ -150,8 +145,7 @@ why_text(struct acc_arena *mem, const struct rule *r, const struct expr_table *t
 			struct acc_val x = acc_expr_run(&r->why[i].x, t, row);
 			v = value_text(mem, &x);
 		}
-		s = v == NULL ? NULL
-			      : acc_arena_printf(mem, "%s%s%s", s, r->why[i].lead, v);
+		s = v == NULL ? NULL : acc_arena_printf(mem, "%s%s%s", s, r->why[i].lead, v);
 	}
 	return s;
 }
@@ -168,8 +162,10 @@ condemn(const struct acc_rules *rs, struct acc_arena *mem, struct group *g, stru
 	if (said->nwhy < MAX_WHYS)
 		said->why[said->nwhy++] = why;
 	if ((error && !said->failed) || (!error && !said->failed && !said->warned)) {
-		said->v = (struct acc_verdict){.level = r->level, .rule = r->name,
-			.value = NAN, .limit = r->limit,
+		said->v = (struct acc_verdict){.level = r->level,
+			.rule = r->name,
+			.value = NAN,
+			.limit = r->limit,
 			.limit_from = r->from != NULL ? r->from : rs->where};
 		if (r->value.n > 0) {
 			struct acc_val x = acc_expr_run(&r->value, t, row);
@@ -205,7 +201,7 @@ applies(const struct rule *r, const struct group *g, uint32_t row, bool *first_o
 }
 
 static int
-judge_rule(const struct acc_rules *rs, struct acc_arena *mem, struct group *g, struct rule *r,
+judge_rule(struct acc_rules *rs, struct acc_arena *mem, struct group *g, struct rule *r,
 	bool outputs_only)
 {
 	struct expr_table t = {g->row, g->n};
@@ -220,7 +216,7 @@ judge_rule(const struct acc_rules *rs, struct acc_arena *mem, struct group *g, s
 		acc_expr_prepare(&r->why[i].x, &t);
 	for (uint32_t i = 0; i < g->n && rc == 0; i++)
 		if (applies(r, g, i, &first_output) && (!outputs_only || g->row[i].output) &&
-			acc_expr_true(&r->when, &t, i))
+			++rs->tried > 0 && acc_expr_true(&r->when, &t, i))
 			rc = condemn(rs, mem, g, r, &t, i);
 	return rc;
 }
@@ -231,7 +227,7 @@ pronounce(struct row_verdict *said, struct acc_arena *mem, struct acc_err *e)
 {
 	const char **why = acc_alloc(mem, said->nwhy * sizeof *why);
 	if (why == NULL)
-		return no_memory(e);
+		return acc_nomem(e);
 	memcpy(why, said->why, said->nwhy * sizeof *why);
 	said->v.why = why;
 	said->v.nwhy = said->nwhy;
@@ -253,7 +249,7 @@ acc_rules_one(struct acc_rules *rs, const struct acc_rec *r, struct acc_arena *m
 			rc = judge_rule(rs, mem, &g, &rs->rule[i], false);
 	acc_arena_release(&g.mem);
 	if (rc < 0)
-		return no_memory(e);
+		return acc_nomem(e);
 	if (said.nwhy > 0)
 		rc = pronounce(&said, mem, e);
 	*v = said.v;
@@ -283,7 +279,7 @@ flush(struct acc_case *c, struct group *g, struct acc_err *e)
 		memset(g->said, 0, g->n * sizeof *g->said);
 		for (uint32_t i = 0; i < rs->n && rc == 0; i++)
 			rc = judge_rule(rs, &c->mem, g, &rs->rule[i], only);
-		rc = rc < 0 ? no_memory(e) : 0;
+		rc = rc < 0 ? acc_nomem(e) : 0;
 		for (uint32_t i = 0; i < g->n && rc == 0; i++) {
 			if (g->said[i].nwhy == 0)
 				continue;
@@ -303,10 +299,12 @@ record(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 {
 	struct group *g = c->state;
 	const struct acc_item *it = &c->item[c->nitem - 1];
+	if (c->opt.rules == NULL)
+		return 0;
 	if (g == NULL) {
 		g = c->state = calloc(1, sizeof *g);
 		if (g == NULL)
-			return no_memory(e);
+			return acc_nomem(e);
 	}
 	if (it->kind == ACC_ITEM_AUX && c->opt.rules->mode == 0)
 		c->opt.rules->mode = mode_of(acc_get_text(r, "", "task"));
@@ -316,8 +314,8 @@ record(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 	int rc = g->n > 0 && g->call != it->call ? flush(c, g, e) : 0;
 	if (rc < 0)
 		return rc;
-	if (g->n == g->cap && grow(g) < 0)
-		return no_memory(e);
+	if (grow(g, e) < 0)
+		return ACC_ENOMEM;
 	unsigned mode = mode_of(acc_get_text(r, "", "m.mode"));
 	if (mode != 0)
 		g->mode = mode;
@@ -325,7 +323,7 @@ record(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 	g->item[g->n] = c->nitem - 1;
 	g->row[g->n].output = it->io == ACC_IO_OUT;
 	if (fill(c->opt.rules, g, &g->row[g->n], r) < 0)
-		return no_memory(e);
+		return acc_nomem(e);
 	g->n++;
 	return 0;
 }
@@ -357,9 +355,9 @@ say_rule(struct acc_case *c, const struct rule *r, struct acc_err *e)
 	f->bad = error;
 	f->doubtful = !error;
 	f->text = acc_arena_printf(&c->mem, "%s%u record%s, first %.*s: %s%s%s", where, r->hits,
-		r->hits == 1 ? "" : "s", ACC_PRS(name), r->first_why,
-		src[0] != '\0' ? "; at " : "", src);
-	return f->text == NULL ? no_memory(e) : 0;
+		r->hits == 1 ? "" : "s", ACC_PRS(name), r->first_why, src[0] != '\0' ? "; at " : "",
+		src);
+	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
 static int
@@ -387,15 +385,22 @@ judge(struct acc_case *c, struct acc_err *e)
 	}
 	for (uint32_t i = 0; i < c->nitem; i++)
 		rows += c->item[i].call != ACC_NOCALL && (c->item[i].sides & 1);
-	struct acc_finding *f = rc == 0 && hits == 0 ? acc_case_find(c, "clean", e) : NULL;
+	struct acc_finding *f = rc == 0 && hits == 0 && rs->tried > 0 ? acc_case_find(c, "clean", e)
+								      : NULL;
 	if (f != NULL) {
 		f->value = rows;
 		f->text = acc_arena_printf(&c->mem, "no rule of %s is broken in %u records",
 			rs->where, rows);
 		if (f->text == NULL)
-			rc = no_memory(e);
+			rc = acc_nomem(e);
 	}
 	return rc == 0 ? acc_say_rest(c, e) : rc;
+}
+
+uint64_t
+acc_rules_tried(const struct acc_rules *rs)
+{
+	return rs->tried;
 }
 
 static void
@@ -411,9 +416,14 @@ release(struct acc_case *c)
 	free(g);
 }
 
+static bool
+fits(const struct acc_case *c)
+{
+	return c->opt.rules != NULL;
+}
+
 const struct acc_judge acc_judge_rules = {
-	.name = "rules",
-	.help = "the rules of a file or a preset, on each record",
+	.fits = fits,
 	.record = record,
 	.judge = judge,
 	.release = release,

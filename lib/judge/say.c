@@ -2,7 +2,7 @@
  * partner, what could not be measured. */
 #include "acc/judge.h"
 
-#include "case.h"
+#include "judge/case.h"
 
 const char *
 acc_call_name(const struct acc_call *k)
@@ -31,8 +31,7 @@ static bool
 foreign(struct acc_str frame)
 {
 	static const char *const marks[] = {"*/site-packages/*", "*/dist-packages/*", "*/torch/*",
-		"*/torch_npu/*", "*/mindspore/*", "*/msprobe/*", "*/ptdbg_ascend/*",
-		"*<frozen *"};
+		"*/torch_npu/*", "*/mindspore/*", "*/msprobe/*", "*/ptdbg_ascend/*", "*<frozen *"};
 	const char *end = memchr(frame.p, ',', frame.n);
 	if (end != NULL)
 		frame.n = (uint32_t)(end - frame.p);
@@ -79,8 +78,7 @@ innermost(struct acc_case *c, const struct acc_val *frames)
 }
 
 const char *
-acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id,
-	struct acc_err *e)
+acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id, struct acc_err *e)
 {
 	static const char *const prefix[] = {"a.", "b.", ""};
 	struct acc_rec *r;
@@ -109,13 +107,13 @@ acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id,
 /* --- what no judge could look at --- */
 
 /* Op calls that only one side has: how many, and the first few. */
-struct lonely {
+struct unmatched {
 	uint64_t calls;
 	const struct acc_call *first[3];
 };
 
 static const char *
-names(struct acc_case *c, const struct lonely *l)
+names(struct acc_case *c, const struct unmatched *l)
 {
 	const char *list = "";
 	for (uint64_t i = 0; i < l->calls && i < 3 && list != NULL; i++)
@@ -127,7 +125,7 @@ names(struct acc_case *c, const struct lonely *l)
 }
 
 static int
-say_lonely(struct acc_case *c, const struct lonely *l, const char *whose, struct acc_err *e)
+say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose, struct acc_err *e)
 {
 	if (l->calls == 0)
 		return 0;
@@ -135,7 +133,7 @@ say_lonely(struct acc_case *c, const struct lonely *l, const char *whose, struct
 	const char *src = acc_say_source(c, l->first[0], &stack, e);
 	struct acc_finding *f = acc_case_find(c, "unmatched", e);
 	if (f == NULL || src == NULL || list == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	f->name = acc_call_name(l->first[0]);
 	f->step = l->first[0]->step;
 	f->rank = l->first[0]->rank;
@@ -146,10 +144,11 @@ say_lonely(struct acc_case *c, const struct lonely *l, const char *whose, struct
 	/* Weights are no op calls; nothing compiles them away. */
 	bool calls = c->passed > 0;
 	f->text = acc_arena_printf(&c->mem, "only in the %s: %llu %s%s (%s)%s%s%s", whose,
-		(unsigned long long)l->calls, calls ? "op call" : "tensor", l->calls == 1 ? "" : "s",
-		list, src[0] != '\0' ? "; the first at " : "", src, !calls ? ""
-		: "; inside a compiled function (torch.jit.script, graph mode) nothing is recorded");
-	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+		(unsigned long long)l->calls, calls ? "op call" : "tensor",
+		l->calls == 1 ? "" : "s", list, src[0] != '\0' ? "; the first at " : "", src,
+		!calls ? ""
+		       : "; inside a compiled function (torch.jit.script, graph mode) nothing is recorded");
+	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
 /* Pairs with numbers missing: how many of each kind. */
@@ -191,7 +190,7 @@ say_gap(struct acc_case *c, const struct gaps *g, const char *what, const char *
 		(unsigned long long)g->n, g->n == 1 ? "" : "s", ACC_PRS(name), reason ? " (" : "",
 		reason ? (int)why.n : 0, why.p, reason ? ")" : "");
 	if (f->name == NULL || f->text == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	return 0;
 }
 
@@ -206,18 +205,21 @@ say_audit(struct acc_case *c, int side, struct acc_err *e)
 	const char *text = acc_coverage_text(v, &c->mem);
 	struct acc_finding *f = acc_case_find(c, "audit", e);
 	if (f == NULL || text == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	f->rule = "audit";
 	f->value = (double)(v->good + v->bad);
-	f->text = acc_arena_printf(&c->mem, "audit%s: %s", c->pairs == 0 ? "" : side == ACC_A
-		? " of the device" : " of the bench", text);
-	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	f->text = acc_arena_printf(&c->mem, "audit%s: %s",
+		c->pairs == 0   ? ""
+		: side == ACC_A ? " of the device"
+				: " of the bench",
+		text);
+	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
 int
 acc_say_rest(struct acc_case *c, struct acc_err *e)
 {
-	struct lonely only[2] = {{0}};
+	struct unmatched only[2] = {{0}};
 	struct gaps dtype = {0}, shape = {0}, unmeasured = {0}, broken = {0};
 	for (uint32_t i = 0; i < c->ncall; i++) {
 		const struct acc_call *k = &c->call[i];
@@ -242,15 +244,13 @@ acc_say_rest(struct acc_case *c, struct acc_err *e)
 			 it->measure == ACC_UNMEASURED)
 			gap(&unmeasured, i);
 	}
-	int rc = say_lonely(c, &only[ACC_A], "device", e);
+	int rc = say_unmatched(c, &only[ACC_A], "device", e);
 	if (rc == 0)
-		rc = say_lonely(c, &only[ACC_B], "bench", e);
+		rc = say_unmatched(c, &only[ACC_B], "bench", e);
 	if (rc == 0)
-		rc = say_gap(c, &shape, "unmatched", "shape",
-			"another shape on the two sides", e);
+		rc = say_gap(c, &shape, "unmatched", "shape", "another shape on the two sides", e);
 	if (rc == 0)
-		rc = say_gap(c, &dtype, "unmatched", "dtype",
-			"another dtype on the two sides", e);
+		rc = say_gap(c, &dtype, "unmatched", "dtype", "another dtype on the two sides", e);
 	if (rc == 0)
 		rc = say_gap(c, &broken, "missing", "incomplete", "incomplete", e);
 	if (rc == 0)

@@ -4,16 +4,57 @@
  * record holds that addition. accmetric leaves a few elements of each gradient (s.few), at the
  * same places in all tensors of one size: those of a sum are the sums of those of its parts.
  * Which calls take part is tried out on the bench: views of an output have the same bytes, and
- * their users are not its own. */
-#include "first_bad.h"
+ * their users are not its own.
+ *
+ * So is the gradient of a weight that several calls take, or one call in several passes, where it
+ * is clipped or goes to the optimizer: which weight it belongs to is tried out among those of its
+ * size. */
+#include "judge/first_bad.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "acc/payload.h"
-#include "case.h"
+#include "judge/case.h"
 
-enum { LEAST_EVIDENCE = 6 }; /* elements that are not 0 */
+static uint64_t
+size_key(const struct acc_case *c, uint32_t item)
+{
+	return acc_id_with(c->item[item].count, c->call[c->item[item].call].segment);
+}
+
+/* The second user of what no call made: a weight whose gradient will be a sum. */
+static int
+learn_shared(struct scan *s, uint32_t item)
+{
+	const struct acc_item *it = &s->c->item[item];
+	uint32_t first = s->earlier[item];
+	uint32_t made = acc_maker(s, ACC_B, &s->c->call[it->call], it->id[ACC_B]);
+	if (first == ACC_NOCALL || s->earlier[first] != ACC_NOCALL ||
+		(made != ACC_NOCALL && !acc_is_input(&s->c->item[made])))
+		return 0;
+	s->alike[item] = acc_ids_get(&s->shared, size_key(s->c, item));
+	return acc_ids_put(&s->shared, size_key(s->c, item), item, true, NULL);
+}
+
+/* The largest error of the gradients of each size. */
+static int
+learn_gradients(struct scan *s, uint32_t call)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	int rc = acc_ids_put(&s->back, k->twin, call, true, NULL);
+	for (uint32_t i = k->first; i <= k->last && rc == 0; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || acc_is_input(it) || it->kind != ACC_ITEM_TENSOR ||
+			it->exact || it->measure == ACC_UNMEASURED)
+			continue;
+		uint32_t worst = acc_ids_get(&s->largest, size_key(c, i));
+		if (worst == ACC_NOID || it->rms > c->item[worst].rms)
+			rc = acc_ids_put(&s->largest, size_key(c, i), i, true, NULL);
+	}
+	return rc;
+}
 
 int
 acc_sum_learn(struct scan *s, uint32_t call)
@@ -23,10 +64,12 @@ acc_sum_learn(struct scan *s, uint32_t call)
 	if (s->learning || k->grad || k->module || !k->keyed)
 		return 0;
 	if (k->backward)
-		return acc_ids_put(&s->back, k->twin, call, true, NULL);
-	if (s->earlier == NULL)
+		return learn_gradients(s, call);
+	if (s->earlier == NULL) {
 		s->earlier = malloc(((size_t)c->nitem + 1) * sizeof *s->earlier);
-	if (s->earlier == NULL)
+		s->alike = malloc(((size_t)c->nitem + 1) * sizeof *s->alike);
+	}
+	if (s->earlier == NULL || s->alike == NULL)
 		return ACC_ENOMEM;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
@@ -34,7 +77,7 @@ acc_sum_learn(struct scan *s, uint32_t call)
 			continue;
 		uint64_t key = acc_id_with(it->id[ACC_B], k->segment);
 		s->earlier[i] = acc_ids_get(&s->user, key);
-		if (acc_ids_put(&s->user, key, i, true, NULL) < 0)
+		if (learn_shared(s, i) < 0 || acc_ids_put(&s->user, key, i, true, NULL) < 0)
 			return ACC_ENOMEM;
 	}
 	return 0;
@@ -45,8 +88,11 @@ acc_sum_release(struct scan *s)
 {
 	acc_ids_release(&s->back);
 	acc_ids_release(&s->user);
+	acc_ids_release(&s->shared);
+	acc_ids_release(&s->largest);
 	free(s->earlier);
-	s->earlier = NULL;
+	free(s->alike);
+	s->earlier = s->alike = NULL;
 }
 
 /* A few elements of an item, on each side. */
@@ -56,8 +102,7 @@ struct few {
 };
 
 static int
-read_few(struct acc_case *c, uint32_t item, struct few *f, struct acc_str *pos,
-	struct acc_err *e)
+read_few(struct acc_case *c, uint32_t item, struct few *f, struct acc_str *pos, struct acc_err *e)
 {
 	static const char *const prefix[2] = {"a.", "b."};
 	struct acc_rec *r;
@@ -124,7 +169,7 @@ parts_of(const struct scan *s, uint32_t call, uint64_t count, uint32_t *part, un
 		if (it->call != call || acc_is_input(it) || it->kind != ACC_ITEM_TENSOR ||
 			it->count != count || it->exact || it->measure != ACC_BY_TENSOR)
 			continue;
-		bool known = *n == MAX_PARTS;
+		bool known = *n == LIMIT_SUM_PARTS;
 		for (unsigned j = 0; j < *n; j++)
 			known |= part[j] == i;
 		if (!known)
@@ -182,8 +227,7 @@ choose(const struct few *t, const struct few *part, unsigned n, double unit, dou
 	for (unsigned mask = (1u << n) - 1; mask != 0; mask--) {
 		struct distance d = distance(t, part, n, mask, ACC_B);
 		*off = d.rms;
-		/* Each addition rounds by two of the usual rounding errors at most. */
-		if (d.evidence >= LEAST_EVIDENCE && d.max <= 4 * unit * bits(mask))
+		if (d.evidence >= LIMIT_SUM_EVIDENCE && d.max <= LIMIT_SUM_U * unit * bits(mask))
 			return mask;
 	}
 	return 0;
@@ -195,7 +239,8 @@ candidates(struct scan *s, uint64_t id, uint32_t call, uint64_t count, uint32_t 
 	const struct acc_case *c = s->c;
 	uint32_t use = acc_ids_get(&s->user, acc_id_with(id, c->call[call].segment));
 	/* A constant may have thousands of users: it is no output of a call. */
-	for (unsigned tries = 0; use != ACC_NOCALL && tries < 64; use = s->earlier[use], tries++) {
+	for (unsigned tries = 0; use != ACC_NOCALL && tries < LIMIT_SUM_USERS;
+		use = s->earlier[use], tries++) {
 		const struct acc_call *user = &c->call[c->item[use].call];
 		uint32_t back = acc_ids_get(&s->back, user->twin);
 		if (back != ACC_NOID && c->call[back].segment == user->segment)
@@ -204,37 +249,83 @@ candidates(struct scan *s, uint64_t id, uint32_t call, uint64_t count, uint32_t 
 	return 0;
 }
 
-int
-acc_sum_find(struct scan *s, uint32_t call, uint32_t item, struct sum *out, struct acc_err *e)
+/* Which of these parts make up t on the bench, and does the device's copy? 1, 0, or < 0. */
+static int
+solve(struct scan *s, uint32_t call, const struct few *t, const uint32_t *found, unsigned n,
+	struct sum *out, struct acc_err *e)
 {
 	struct acc_case *c = s->c;
-	const struct acc_item *it = &c->item[item];
-	struct few t, part[MAX_PARTS];
-	struct acc_str pos;
-	uint32_t found[MAX_PARTS];
-	unsigned n = 0;
-	*out = (struct sum){.n = 0};
-	if (it->measure != ACC_BY_TENSOR || it->exact || it->count < LEAST_EVIDENCE)
-		return 0;
-	int rc = read_few(c, item, &t, &pos, e);
-	uint64_t id = rc <= 0 || t.n == 0 ? 0 : output_id(s, &c->call[call], it, pos, e);
-	if (id != 0)
-		candidates(s, id, call, it->count, found, &n);
+	struct few part[LIMIT_SUM_PARTS];
+	int rc = 1;
 	for (unsigned i = 0; i < n && rc > 0; i++) {
 		rc = read_few(c, found[i], &part[i], NULL, e);
-		if (rc > 0 && part[i].n != t.n)
+		if (rc > 0 && part[i].n != t->n)
 			rc = 0;
 	}
 	if (rc <= 0 || n == 0)
 		return rc < 0 ? rc : 0;
-	unsigned mask = choose(&t, part, n, acc_call_unit(c, &c->call[call]), &out->bench_off);
+	unsigned mask = choose(t, part, n, acc_call_unit(c, &c->call[call]), &out->bench_off);
 	if (mask == 0)
 		return 0;
-	out->off = distance(&t, part, n, mask, ACC_A).rms;
+	out->off = distance(t, part, n, mask, ACC_A).rms;
 	for (unsigned i = 0; i < n; i++)
 		if (mask >> i & 1) {
 			out->part[out->n++] = found[i];
 			out->cause = fmax(out->cause, c->item[found[i]].rms);
 		}
 	return 1;
+}
+
+static bool
+has_few(const struct acc_item *it)
+{
+	return it->measure == ACC_BY_TENSOR && !it->exact && it->count >= LIMIT_SUM_EVIDENCE;
+}
+
+int
+acc_sum_find(struct scan *s, uint32_t call, uint32_t item, struct sum *out, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	const struct acc_item *it = &c->item[item];
+	struct few t;
+	struct acc_str pos;
+	uint32_t found[LIMIT_SUM_PARTS];
+	unsigned n = 0;
+	*out = (struct sum){.n = 0};
+	if (!has_few(it))
+		return 0;
+	int rc = read_few(c, item, &t, &pos, e);
+	uint64_t id = rc <= 0 || t.n == 0 ? 0 : output_id(s, &c->call[call], it, pos, e);
+	if (id != 0)
+		candidates(s, id, call, it->count, found, &n);
+	return rc <= 0 ? rc : solve(s, call, &t, found, n, out, e);
+}
+
+int
+acc_sum_of_weight(struct scan *s, uint32_t call, uint32_t item, struct sum *out, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	struct few t;
+	*out = (struct sum){.n = 0};
+	uint32_t w = has_few(&c->item[item]) ? acc_ids_get(&s->shared, size_key(c, item))
+					     : ACC_NOID;
+	int rc = w == ACC_NOID ? 0 : read_few(c, item, &t, NULL, e);
+	if (rc <= 0 || t.n == 0)
+		return rc < 0 ? rc : 0;
+	rc = 0;
+	for (unsigned tries = 0; w != ACC_NOID && rc == 0 && tries < LIMIT_SUM_USERS; tries++) {
+		uint32_t found[LIMIT_SUM_PARTS];
+		unsigned n = 0;
+		candidates(s, c->item[w].id[ACC_B], call, c->item[item].count, found, &n);
+		rc = solve(s, call, &t, found, n, out, e);
+		w = s->alike[w];
+	}
+	return rc;
+}
+
+double
+acc_gradients_error(const struct scan *s, uint32_t item)
+{
+	uint32_t worst = acc_ids_get(&s->largest, size_key(s->c, item));
+	return worst == ACC_NOID ? 0 : s->c->item[worst].rms;
 }

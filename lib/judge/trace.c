@@ -1,20 +1,31 @@
 /* Where a tensor comes from, by the identity of its values: the latest earlier output, of the
  * same pass, that has them. The bench's side tells, since the device's may be wrong. */
-#include "first_bad.h"
+#include "judge/first_bad.h"
 
 #include <math.h>
 
 /* Values in a pass of a step and rank. */
 static uint64_t
-made_key(const struct acc_call *k, uint64_t id)
+pass_key(uint32_t segment, bool backward, uint64_t id)
 {
-	return acc_id_with(id, (uint64_t)k->segment << 1 | (k->backward || k->grad));
+	return acc_id_with(id, (uint64_t)segment << 1 | backward);
 }
 
+static uint64_t
+made_key(const struct acc_call *k, uint64_t id)
+{
+	return pass_key(k->segment, k->backward || k->grad, id);
+}
+
+/* What clips gradients, and optimizers, are recorded as forward calls, and take what the backward
+ * calls of their step have made. */
 uint32_t
 acc_maker(const struct scan *s, int side, const struct acc_call *k, uint64_t id)
 {
-	return id == 0 ? ACC_NOCALL : acc_ids_get(&s->made[side], made_key(k, id));
+	uint32_t at = id == 0 ? ACC_NOCALL : acc_ids_get(&s->made[side], made_key(k, id));
+	if (at == ACC_NOCALL && id != 0 && !k->backward && !k->grad)
+		at = acc_ids_get(&s->made[side], pass_key(k->segment, true, id));
+	return at;
 }
 
 int
@@ -82,6 +93,40 @@ acc_overwriter(const struct scan *s, uint32_t call, const struct acc_item *it)
 	return call;
 }
 
+/* A chain of such calls is not followed further than this. */
+enum { MAX_DEPTH = 12 };
+
+static void
+hide(const struct scan *s, uint32_t call, unsigned depth, struct hidden *out)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t i = k->first; i <= k->last && depth < MAX_DEPTH; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
+			continue;
+		uint32_t p = acc_maker(s, ACC_A, k, it->id[ACC_A]);
+		out->unmade |= p == ACC_NOCALL && depth == 0 && !acc_is_measured(it);
+		if (p == ACC_NOCALL || c->item[p].call >= call || acc_is_input(&c->item[p]) ||
+			(acc_is_measured(&c->item[p]) && !c->item[p].loose))
+			continue;
+		bool known = c->item[p].audit[ACC_A] <= 1 || out->n == MAX_HIDDEN;
+		for (unsigned h = 0; h < out->n; h++)
+			known |= out->call[h] == c->item[p].call;
+		out->accused |= acc_accused(&c->item[p]);
+		if (!known)
+			out->call[out->n++] = c->item[p].call;
+		hide(s, c->item[p].call, depth + 1, out);
+	}
+}
+
+void
+acc_hidden(const struct scan *s, uint32_t call, struct hidden *out)
+{
+	*out = (struct hidden){.n = 0};
+	hide(s, call, 0, out);
+}
+
 /* The same values on the device, and on the bench, in both records? */
 bool
 acc_same_pair(const struct acc_item *x, const struct acc_item *y)
@@ -95,11 +140,11 @@ acc_passed_through(const struct acc_case *c, uint32_t call, const struct acc_ite
 {
 	const struct acc_call *k = &c->call[call];
 	/* Calls with thousands of tensors are optimizers, which hand nothing on. */
-	if (k->items > 512)
+	if (k->items > LIMIT_PASSED_TENSORS)
 		return NULL;
 	for (uint32_t i = k->first; i <= k->last && out->id[ACC_B] != 0; i++)
-		if (c->item[i].call == call && acc_is_input(&c->item[i]) && acc_is_measured(&c->item[i]) &&
-			c->item[i].id[ACC_B] == out->id[ACC_B])
+		if (c->item[i].call == call && acc_is_input(&c->item[i]) &&
+			acc_is_measured(&c->item[i]) && c->item[i].id[ACC_B] == out->id[ACC_B])
 			return &c->item[i];
 	return NULL;
 }

@@ -1,8 +1,10 @@
 /* Tensors that belong to no op call: do both sides have the same weights, the same batch? Values
  * must be equal but for a cast; nothing computes here that could explain a difference. */
-#include "case.h"
+#include "judge/case.h"
 
 #include <math.h>
+
+#include "judge/limits.h"
 
 /* Some of the tensors: how many, and the first. */
 struct some {
@@ -75,7 +77,8 @@ values(struct count *t, const struct acc_rec *r, uint32_t i)
 		}
 	} else if (same == 1 || (isnan(same) && (known ? equal : it->rms == 0))) {
 		add(it->note_dtype ? &t->cast : &t->same, i);
-	} else if (outside == 0 || (isnan(outside) && it->rms <= 4 * acc_unit(it->dtype[ACC_B]))) {
+	} else if (outside == 0 ||
+		   (isnan(outside) && it->rms <= LIMIT_VALUES_U * acc_unit(it->dtype[ACC_B]))) {
 		add(&t->near, i);
 	} else {
 		add(&t->other, i);
@@ -136,8 +139,9 @@ name_of(struct count *t, uint32_t i, const char **a, const char **b, const char 
 		acc_get_text(r, "", "m.layout")};
 	const char **out[3] = {a, b, layout};
 	for (int k = 0; k < 3; k++)
-		if (out[k] != NULL && (*out[k] = acc_arena_copy(&t->c->mem, s[k].p, s[k].n)) == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+		if (out[k] != NULL &&
+			(*out[k] = acc_arena_copy(&t->c->mem, s[k].p, s[k].n)) == NULL)
+			return acc_nomem(e);
 	return 0;
 }
 
@@ -161,14 +165,16 @@ say(struct count *t, const struct some *s, const char *rule, const char *text, b
 		(unsigned long long)s->n, s->n == 1 ? "" : "s", a, both ? " with " : "",
 		both ? b : "", both && layout[0] != '\0' ? " (" : "", both ? layout : "",
 		both && layout[0] != '\0' ? ")" : "");
-	return f->text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
 static int
 mark(struct count *t, struct acc_err *e)
 {
 	for (uint32_t i = 0; i < t->nworst; i++) {
-		struct acc_verdict v = {.level = "error", .rule = "values", .limit = NAN,
+		struct acc_verdict v = {.level = "error",
+			.rule = "values",
+			.limit = NAN,
 			.value = t->c->item[t->worst[i]].rms,
 			.limit_from = "torch.testing.assert_close"};
 		int rc = acc_case_mark(t->c, &t->c->item[t->worst[i]], &v, e);
@@ -193,7 +199,7 @@ differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err
 			return rc;
 	}
 	if (ranked == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	f->bad = true;
 	f->ranked = ranked;
 	f->nranked = t->nworst;
@@ -204,8 +210,8 @@ differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err
 	if (*text != NULL)
 		*text = isnan(first->max)
 				? acc_arena_printf(&t->c->mem, "%sof another shape", *text)
-				: acc_arena_printf(&t->c->mem, "%soff by up to %.2g of the bench's", *text,
-					  first->max);
+				: acc_arena_printf(&t->c->mem, "%soff by up to %.2g of the bench's",
+					  *text, first->max);
 	if (*text != NULL && t->nworst > 1)
 		*text = acc_arena_printf(&t->c->mem, "%s; worst %s", *text, ranked[0]);
 	return 0;
@@ -219,7 +225,7 @@ summary(struct count *t, struct acc_err *e)
 	uint64_t pairs = t->same.n + t->cast.n + t->near.n + t->other.n + t->unknown.n;
 	/* Square matrices alone turned: nobody has meant that. */
 	bool turned = t->turned > 0 && t->convention == 0 && t->straight > 0;
-	bool lonely = t->only[ACC_A].n + t->only[ACC_B].n > 0;
+	bool unmatched = t->only[ACC_A].n + t->only[ACC_B].n > 0;
 	put(t, &text, t->same.n, "with the same values");
 	put(t, &text, t->cast.n, "the same but for a cast");
 	put(t, &text, t->near.n, "the same within torch.testing's tolerance");
@@ -230,22 +236,25 @@ summary(struct count *t, struct acc_err *e)
 	put(t, &text, t->only[ACC_A].n, "only in the device");
 	put(t, &text, t->only[ACC_B].n, "only in the bench");
 	struct acc_finding *f = acc_case_find(t->c,
-		t->other.n > 0 || turned ? "difference" : lonely || t->unknown.n > 0 ? "unmatched"
-										      : "clean", e);
+		t->other.n > 0 || turned        ? "difference"
+		: unmatched || t->unknown.n > 0 ? "unmatched"
+						: "clean",
+		e);
 	if (f == NULL || text == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	f->rule = "same values";
 	f->value = (double)pairs;
 	text = acc_arena_printf(&t->c->mem, "%llu tensor%s compared: %s", (unsigned long long)pairs,
 		pairs == 1 ? "" : "s", text);
 	f->bad = turned;
 	if (turned && text != NULL)
-		text = acc_arena_printf(&t->c->mem, "%s; %llu square matri%s of the same shape"
-			" transposed, and no other matrix is", text, (unsigned long long)t->turned,
-			t->turned == 1 ? "x is" : "ces are");
+		text = acc_arena_printf(&t->c->mem,
+			"%s; %llu square matri%s of the same shape"
+			" transposed, and no other matrix is",
+			text, (unsigned long long)t->turned, t->turned == 1 ? "x is" : "ces are");
 	int rc = t->nworst > 0 && text != NULL ? differ(t, f, &text, e) : 0;
 	f->text = text;
-	return rc == 0 && text == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory") : rc;
+	return rc == 0 && text == NULL ? acc_nomem(e) : rc;
 }
 
 static int
@@ -265,9 +274,11 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc >= 0)
 		rc = say(&t, &t.only[ACC_B], "bench", "only in the bench", false, e);
 	if (rc >= 0)
-		rc = say(&t, &t.guessed, "pairing", "paired by content, shape or order, not by name"
+		rc = say(&t, &t.guessed, "pairing",
+			"paired by content, shape or order, not by name"
 			" (accalign --rename or --map says it better; where both sides are measured"
-			" before, content does)", true, e);
+			" before, content does)",
+			true, e);
 	if (rc >= 0)
 		rc = say(&t, &t.renamed, "name", "under another name", true, e);
 	if (rc >= 0)
@@ -279,8 +290,13 @@ judge(struct acc_case *c, struct acc_err *e)
 	return rc;
 }
 
+static bool
+fits(const struct acc_case *c)
+{
+	return c->passed == 0;
+}
+
 const struct acc_judge acc_judge_weights = {
-	.name = "weights",
-	.help = "the same values in tensors that belong to no op call: weights, batches",
+	.fits = fits,
 	.judge = judge,
 };

@@ -5,7 +5,7 @@ typedef int acc_not_empty; /* elsewhere than on x86-64 */
 #include <stdbool.h>
 #include <string.h>
 
-#include "prim_avx2.h"
+#include "kernel/prim_avx2.h"
 
 static bool
 usable(void)
@@ -15,6 +15,7 @@ usable(void)
 
 #define ROW_NAME "avx2"
 #define ROW acc_row_avx2
+#define ROW_AUDIT acc_audit_avx2
 #define ROW_USABLE usable
-#include "impl.h"
+#include "kernel/impl.h"
 #endif

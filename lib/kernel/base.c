@@ -1,7 +1,7 @@
 /* The row that runs anywhere: SSE2 on x86-64, NEON on aarch64. */
 #include <stdbool.h>
 
-#include "prim_base.h"
+#include "kernel/prim_base.h"
 
 static bool
 always(void)
@@ -17,5 +17,6 @@ always(void)
 #define ROW_NAME "generic"
 #endif
 #define ROW acc_row_base
+#define ROW_AUDIT acc_audit_base
 #define ROW_USABLE always
-#include "impl.h"
+#include "kernel/impl.h"

@@ -1,13 +1,15 @@
 /* impl.h - the loops over a block, once for every instruction set
  *
- * The including file defines ROW (the name of its acc_row), ROW_NAME, ROW_USABLE, and from a
- * header of primitives: NF lanes of float in `vf` (and as many 32-bit lanes in `vi`), ND =
- * NF / 2 lanes of double in `vd`, masks over vf in `vm`, counters in `vc`. Lane i of 16 is
- * worked on in pass i / NF (or i / ND), so the same additions happen whatever the width.
+ * The including file defines ROW (the name of its acc_row), ROW_NAME, ROW_USABLE, ROW_AUDIT (the
+ * name of its acc_audit_row), and from a header of primitives: NF lanes of float in `vf` (and as
+ * many 32-bit lanes in `vi`), ND = NF / 2 lanes of double in `vd`, masks over vf in `vm`, counters
+ * in `vc`. Lane i of 16 is worked on in pass i / NF (or i / ND), so the same additions happen
+ * whatever the width.
  *
  * muladd(a, b, c) = a * b + c may be fused: it is used only where the product is exact.
  */
-#include "row.h"
+#include "kernel/audit.h"
+#include "kernel/row.h"
 
 #include <math.h>
 
@@ -73,13 +75,13 @@ one(const float *x, size_t n, struct acc_blk1 *o)
 	o->max = max16(hi);
 }
 
-#include "impl_two.h"
+#include "kernel/impl_two.h"
 
-#include "impl_wide.h"
+#include "kernel/impl_wide.h"
 
 static size_t
-clean(const float *a, const float *b, size_t n, float *x, float *y,
-	uint64_t bad[ACC_BLOCK / 64], struct acc_blk1 *range)
+clean(const float *a, const float *b, size_t n, float *x, float *y, uint64_t bad[ACC_BLOCK / 64],
+	struct acc_blk1 *range)
 {
 	float lo[16], hi[16];
 	const vf zero = f_set(0), inf = f_set(INFINITY), minf = f_set(-INFINITY);
@@ -159,9 +161,9 @@ find_e(const float *a, const float *b, size_t n, float scale, float max)
 	return n;
 }
 
-#include "impl_ulp.h"
+#include "kernel/impl_ulp.h"
 
-#include "impl_codes.h"
+#include "kernel/impl_codes.h"
 
 static uint64_t
 hash(const void *p, size_t n)
@@ -190,6 +192,6 @@ hash_end(void *state)
 	return XXH3_64bits_digest(state);
 }
 
-const struct acc_row ROW = {ROW_NAME, ROW_USABLE, one, two, two_f16, two_bf16, ulp32,
-	ulp16, f16, bf16, hash, hash_start, hash_add, hash_end, clean, wide_one, wide_two, finite_pairs, far, ulp64,
-	find_d, find_r, find_e};
+const struct acc_row ROW = {ROW_NAME, ROW_USABLE, one, two, two_f16, two_bf16, ulp32, ulp16, f16,
+	bf16, hash, hash_start, hash_add, hash_end, clean, wide_one, wide_two, finite_pairs, far,
+	ulp64, find_d, find_r, find_e, &ROW_AUDIT};

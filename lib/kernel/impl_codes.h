@@ -250,7 +250,8 @@ code_differences(enum code t, const uint32_t *w, size_t n, const struct acc_kern
 		ratios_start(&s, opt);
 		for (size_t i = g; i < n; i += ACC_QUAD) {
 			vf r[4], ee[4];
-			UNROLL4 for (size_t k = 0; k < 4; k++) {
+			UNROLL4 for (size_t k = 0; k < 4; k++)
+			{
 				const vi v = i_load(w + i + 16 * k);
 				const vf x = low(t, v), y = high(t, v), d = f_abs(f_sub(x, y));
 				const vm nz = m_ne(y, zero);
@@ -277,7 +278,8 @@ code_differences(enum code t, const uint32_t *w, size_t n, const struct acc_kern
 	for (int i = 0; i < 16; i++)
 		l->maxd[i] = (double)maxd[i];
 	const uint16_t turned = largest_u(least);
-	if (n > 0 && !(max16(maxd) < 0x1p24 * (double)code_step(t, turned == 0 ? 0 : 0x10000u - turned)))
+	if (n > 0 &&
+		!(max16(maxd) < 0x1p24 * (double)code_step(t, turned == 0 ? 0 : 0x10000u - turned)))
 		wide_differences(t, w, n, l);
 	fold_ratios(l, o);
 }

@@ -115,8 +115,7 @@ ratios_store(struct lanes *l, size_t g, const struct ratios *t)
 
 /* The ratios, and the range of both sides. */
 static void
-ratios(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt,
-	struct lanes *l)
+ratios(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt, struct lanes *l)
 {
 	const vf zero = f_set(0);
 	for (size_t g = 0; g < 16; g += NF) {
@@ -131,7 +130,8 @@ ratios(const float *a, const float *b, size_t n, const struct acc_kernel_opt *op
 				__builtin_prefetch(a + n + i + k);
 				__builtin_prefetch(b + n + i + k);
 			}
-			UNROLL4 for (size_t k = 0; k < 4; k++) {
+			UNROLL4 for (size_t k = 0; k < 4; k++)
+			{
 				const vf x = f_load(a + i + 16 * k), y = f_load(b + i + 16 * k);
 				const vm nz = m_ne(y, zero);
 				ratios_add(&t, f_abs(f_sub(x, y)), y, nz, &r[k], &ee[k]);
@@ -178,8 +178,8 @@ only_b_zero(const float *a, const float *b, size_t n)
 {
 	vc c = c_zero();
 	for (size_t i = 0; i < n; i += NF)
-		c = c_add(c, m_andnot(m_ne(f_load(a + i), f_set(0)),
-				     m_ne(f_load(b + i), f_set(0))));
+		c = c_add(c,
+			m_andnot(m_ne(f_load(a + i), f_set(0)), m_ne(f_load(b + i), f_set(0))));
 	return c_sum(c);
 }
 
@@ -211,8 +211,7 @@ fold_moments(const struct lanes *l, struct acc_blk2 *o)
 }
 
 static void
-two(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt,
-	struct acc_blk2 *o)
+two(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt, struct acc_blk2 *o)
 {
 	struct lanes l;
 	l.x0 = l.y0 = l.lt1 = l.lt5 = l.in = 0;

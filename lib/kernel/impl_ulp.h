@@ -6,11 +6,11 @@
 enum { NIB = NF * 4, NWEIGHT = 10 };
 
 /* h, l: carry and sum of three bits; l may be one of them. */
-#define CSA(h, l, a, b, c)                                                               \
-	do {                                                                             \
-		vi x_ = (a), y_ = (b), z_ = (c);                                         \
-		h = i_majority(x_, y_, z_);                                              \
-		l = i_parity(x_, y_, z_);                                                \
+#define CSA(h, l, a, b, c) \
+	do { \
+		vi x_ = (a), y_ = (b), z_ = (c); \
+		h = i_majority(x_, y_, z_); \
+		l = i_parity(x_, y_, z_); \
 	} while (0)
 
 #ifndef HAVE_SMEAR32

@@ -103,7 +103,8 @@ far(const uint64_t *x, const uint64_t *y, size_t n, bool magnitudes, uint64_t *u
 		same += x[i] == y[i];
 	if (magnitudes) {
 		for (size_t i = 0; i < n; i++) {
-			const int64_t mx = (int64_t)(x[i] & INT64_MAX), my = (int64_t)(y[i] & INT64_MAX);
+			const int64_t mx = (int64_t)(x[i] & INT64_MAX),
+				      my = (int64_t)(y[i] & INT64_MAX);
 			const uint64_t near = (uint64_t)(mx > my ? mx - my : my - mx);
 			u[i] = (int64_t)(x[i] ^ y[i]) < 0 ? (uint64_t)mx + (uint64_t)my : near;
 		}

@@ -1,5 +1,6 @@
 /* Which row runs. */
-#include "one.h"
+#include "kernel/audit.h"
+#include "kernel/one.h"
 
 #include <stdatomic.h>
 
@@ -26,6 +27,12 @@ row(void)
 			r = rows[i];
 	atomic_store_explicit(&chosen, r, memory_order_release);
 	return r;
+}
+
+const struct acc_audit_row *
+acc_audit_row(void)
+{
+	return row()->audit;
 }
 
 const char *

@@ -1,4 +1,4 @@
-#include "row.h"
+#include "kernel/row.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -48,7 +48,9 @@ make_codes(enum acc_dtype t, struct acc_codes *c)
 		uint16_t rank = isfinite(v) ? (uint16_t)acc_round_code(t, c, v) : 0;
 		const uint16_t sign = signbit(v) ? 0x8000 : 0;
 		c->code[i] = rank | sign;
-		uint64_t half = isnan(v) ? 0x7fff : isinf(v) ? 0x7c00 : acc_round_code(c->wider, NULL, v);
+		uint64_t half = isnan(v)   ? 0x7fff
+				: isinf(v) ? 0x7c00
+					   : acc_round_code(c->wider, NULL, v);
 		c->half[i] = (uint16_t)half | sign;
 	}
 }
@@ -79,12 +81,12 @@ acc_narrow_load(const struct acc_row *row, enum acc_dtype t, const struct acc_co
 	const void *p, size_t n, float *out)
 {
 	const uint8_t *b = p;
-#define EACH(type, expr)                                                                 \
-	for (size_t i = 0; i < n; i++) {                                                 \
-		type v;                                                                  \
-		memcpy(&v, b + i * sizeof v, sizeof v);                                  \
-		out[i] = expr;                                                           \
-	}                                                                                \
+#define EACH(type, expr) \
+	for (size_t i = 0; i < n; i++) { \
+		type v; \
+		memcpy(&v, b + i * sizeof v, sizeof v); \
+		out[i] = expr; \
+	} \
 	break
 	switch (t) {
 	case ACC_F32:

@@ -1,5 +1,5 @@
 /* Comparing two sides that both fit f32: the rows do the work, one block at a time. */
-#include "two.h"
+#include "kernel/two.h"
 
 #include <float.h>
 #include <math.h>
@@ -38,7 +38,7 @@ find_block(struct work *w, size_t off, size_t n)
 
 /* Its numbers as floats. */
 static void
-view(const struct acc_job *j, struct work *w)
+view(const struct acc_two_job *j, struct work *w)
 {
 	w->a = acc_narrow_view(j->row, j->ta, j->ca, j->a + w->off * acc_dtypes[j->ta].size, w->n,
 		w->abuf);
@@ -48,7 +48,7 @@ view(const struct acc_job *j, struct work *w)
 
 /* Put zeros in place of what is not to be compared. */
 static void
-sort_out(const struct acc_job *j, struct work *w)
+sort_out(const struct acc_two_job *j, struct work *w)
 {
 	uint64_t bad[ACC_BLOCK / 64];
 	struct acc_blk1 range;
@@ -65,7 +65,7 @@ sort_out(const struct acc_job *j, struct work *w)
 
 /* r and e where f32 is too narrow for them. */
 static void
-ratios_in_double(const struct acc_job *j, struct work *w, struct acc_blk2 *r)
+ratios_in_double(const struct acc_two_job *j, struct work *w, struct acc_blk2 *r)
 {
 	double a[ACC_BLOCK], b[ACC_BLOCK], d[ACC_BLOCK];
 	struct acc_blk2 wide;
@@ -92,8 +92,8 @@ static bool
 fits(const struct acc_blk2 *r, float scale)
 {
 	double bmax = -r->b.min > r->b.max ? -r->b.min : r->b.max;
-	return scale > 0 && isfinite(scale) && isfinite((float)bmax + scale) &&
-		r->maxr < 0x1p125 && r->maxe < 0x1p62 && !(r->maxe > 0 && r->maxe < 0x1p-60);
+	return scale > 0 && isfinite(scale) && isfinite((float)bmax + scale) && r->maxr < 0x1p125 &&
+	       r->maxe < 0x1p62 && !(r->maxe > 0 && r->maxe < 0x1p-60);
 }
 
 static void
@@ -105,7 +105,7 @@ rise(struct peak *p, double max, const struct work *w, bool f32)
 
 /* The peak's block again, as it was compared. */
 static void
-return_to(const struct acc_job *j, struct work *w, const struct peak *p, size_t n)
+return_to(const struct acc_two_job *j, struct work *w, const struct peak *p, size_t n)
 {
 	find_block(w, p->off, n);
 	view(j, w);
@@ -115,7 +115,7 @@ return_to(const struct acc_job *j, struct work *w, const struct peak *p, size_t 
 
 /* The first element of the peak's block at which it is. */
 static uint64_t
-locate(const struct acc_job *j, struct work *w, const struct peak *p, char what, size_t n)
+locate(const struct acc_two_job *j, struct work *w, const struct peak *p, char what, size_t n)
 {
 	size_t i = 0;
 	const double s = j->opt->scale;
@@ -131,18 +131,18 @@ locate(const struct acc_job *j, struct work *w, const struct peak *p, char what,
 	} else {
 		for (; i < w->n; i++) {
 			double a = (double)w->a[i], b = (double)w->b[i];
-			if (p->max == (what == 'r' ? acc_wide_r(a - b, b)
-						   : acc_wide_e(a - b, b, s)))
+			if (p->max ==
+				(what == 'r' ? acc_wide_r(a - b, b) : acc_wide_e(a - b, b, s)))
 				break;
 		}
 	}
-	return acc_job_place(j, p->off, i);
+	return acc_two_job_place(j, p->off, i);
 }
 
 /* Codes in the coarser dtype of 16 or 8 bits: the bytes themselves where they are of that dtype,
  * and 0 for what is not compared. Of any alignment. */
 static const void *
-codes(const struct acc_job *j, const struct work *w, enum acc_dtype t, const uint8_t *p,
+codes(const struct acc_two_job *j, const struct work *w, enum acc_dtype t, const uint8_t *p,
 	const float *x, uint16_t *out)
 {
 	p += w->off * acc_dtypes[t].size;
@@ -179,7 +179,7 @@ distance(uint32_t x, uint32_t y, uint32_t sign)
 }
 
 static void
-ulps(const struct acc_job *j, struct work *w, struct acc_ulps *u)
+ulps(const struct acc_two_job *j, struct work *w, struct acc_ulps *u)
 {
 	if (j->coarse == ACC_F32) {
 		j->row->ulp32(w->a, w->b, w->padded, u);
@@ -193,7 +193,7 @@ ulps(const struct acc_job *j, struct work *w, struct acc_ulps *u)
 /* The same of a block of two 8-bit floats of one dtype, in which all is finite: most have many
  * elements in common, so the rest is moved together first. */
 static void
-ulps_8bit(const struct acc_job *j, struct work *w, struct acc_ulps *u)
+ulps_8bit(const struct acc_two_job *j, struct work *w, struct acc_ulps *u)
 {
 	const uint8_t *a = j->a + w->off, *b = j->b + w->off;
 	size_t n = 0;
@@ -217,7 +217,7 @@ ulps_8bit(const struct acc_job *j, struct work *w, struct acc_ulps *u)
 }
 
 static uint64_t
-locate_ulp(const struct acc_job *j, struct work *w, const struct peak *p, size_t n)
+locate_ulp(const struct acc_two_job *j, struct work *w, const struct peak *p, size_t n)
 {
 	const bool f32 = j->coarse == ACC_F32;
 	if (p->max == 0)
@@ -245,12 +245,12 @@ locate_ulp(const struct acc_job *j, struct work *w, const struct peak *p, size_t
 		if (p->max == (double)d)
 			break;
 	}
-	return acc_job_place(j, p->off, i);
+	return acc_two_job_place(j, p->off, i);
 }
 
 /* A block in which not everything is finite, or the last of a tensor. */
 static void
-odd_block(struct acc_job *j, struct work *w, struct acc_blk2 *r, struct acc_ulps *u)
+odd_block(struct acc_two_job *j, struct work *w, struct acc_blk2 *r, struct acc_ulps *u)
 {
 	if (j->oa != NULL) {
 		acc_one_odd_block(j->row, j->oa, &r->a, w->a, w->n, largest(j->ta));
@@ -270,7 +270,8 @@ halves(const struct acc_codes *c, const uint8_t *p, size_t n, uint16_t *out)
 		uint64_t v;
 		memcpy(&v, p + i, sizeof v);
 		for (int k = 0; k < 8; k += 4) {
-			uint64_t w = (uint64_t)c->half[v & 255] | (uint64_t)c->half[v >> 8 & 255] << 16 |
+			uint64_t w = (uint64_t)c->half[v & 255] |
+				     (uint64_t)c->half[v >> 8 & 255] << 16 |
 				     (uint64_t)c->half[v >> 16 & 255] << 32 |
 				     (uint64_t)c->half[v >> 24 & 255] << 48;
 			memcpy(out + i + k, &w, sizeof w);
@@ -282,7 +283,7 @@ halves(const struct acc_codes *c, const uint8_t *p, size_t n, uint16_t *out)
 
 /* The rows' loops, if all is finite. */
 static bool
-even_block(const struct acc_job *j, struct work *w, struct acc_blk2 *r, struct acc_ulps *u)
+even_block(const struct acc_two_job *j, struct work *w, struct acc_blk2 *r, struct acc_ulps *u)
 {
 	const bool narrow = j->ta == j->tb && acc_is_8bit(j->ta);
 	const enum acc_dtype t = j->ta != j->tb ? ACC_NODTYPE : narrow ? j->ca->wider : j->ta;
@@ -310,7 +311,7 @@ even_block(const struct acc_job *j, struct work *w, struct acc_blk2 *r, struct a
 
 /* The sides' statistics of a block in which all is finite. */
 static void
-count_sides(struct acc_job *j, struct work *w, const struct acc_blk2 *r)
+count_sides(struct acc_two_job *j, struct work *w, const struct acc_blk2 *r)
 {
 	const double la = largest(j->ta), lb = largest(j->tb);
 	const bool sat_a = acc_saturates(&r->a, la), sat_b = acc_saturates(&r->b, lb);
@@ -327,7 +328,7 @@ count_sides(struct acc_job *j, struct work *w, const struct acc_blk2 *r)
 
 /* One block's sums. */
 static void
-block(struct acc_job *j, struct work *w, bool *odd, struct acc_blk2 *r, struct acc_ulps *u)
+block(struct acc_two_job *j, struct work *w, bool *odd, struct acc_blk2 *r, struct acc_ulps *u)
 {
 	if (*odd || w->n % ACC_QUAD != 0 || !even_block(j, w, r, u)) {
 		view(j, w);
@@ -340,7 +341,7 @@ block(struct acc_job *j, struct work *w, bool *odd, struct acc_blk2 *r, struct a
 }
 
 void
-acc_two_narrow(struct acc_job *j, size_t n)
+acc_two_narrow(struct acc_two_job *j, size_t n)
 {
 	struct work w;
 	struct peak d = {0}, rel = {0}, e = {0}, ulp = {0};
@@ -362,8 +363,8 @@ acc_two_narrow(struct acc_job *j, size_t n)
 		const bool f32 = fits(&r, scale);
 		if (!f32)
 			ratios_in_double(j, &w, &r);
-		acc_job_add(j, &r, &w.kinds, w.padded - w.kinds.used);
-		acc_job_add_ulps(j, &u, &w.kinds, w.padded - w.kinds.used);
+		acc_two_job_add(j, &r, &w.kinds, w.padded - w.kinds.used);
+		acc_two_job_add_ulps(j, &u, &w.kinds, w.padded - w.kinds.used);
 		rise(&d, r.maxd, &w, true);
 		rise(&rel, r.maxr, &w, f32);
 		rise(&e, r.maxe, &w, f32);

@@ -1,5 +1,5 @@
 /* One side's statistics, block by block. */
-#include "one.h"
+#include "kernel/one.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -62,8 +62,8 @@ acc_next_bit(const uint64_t *bits, size_t from, size_t n)
 }
 
 size_t
-acc_one_odd_block(const struct acc_row *row, struct acc_one *o, struct acc_blk1 *r,
-	const float *x, size_t n, double largest)
+acc_one_odd_block(const struct acc_row *row, struct acc_one *o, struct acc_blk1 *r, const float *x,
+	size_t n, double largest)
 {
 	_Alignas(64) float buf[ACC_BLOCK], y[ACC_BLOCK];
 	uint64_t bad[ACC_BLOCK / 64];
@@ -126,10 +126,10 @@ modulus(double re, double im)
 		return INFINITY;
 	if (big > 0x1p500)
 		return sqrt((x * 0x1p-600) * (x * 0x1p-600) + (y * 0x1p-600) * (y * 0x1p-600)) *
-			0x1p600;
+		       0x1p600;
 	if (big < 0x1p-500)
 		return sqrt((x * 0x1p600) * (x * 0x1p600) + (y * 0x1p600) * (y * 0x1p600)) *
-			0x1p-600;
+		       0x1p-600;
 	return sqrt(x * x + y * y);
 }
 
@@ -157,8 +157,8 @@ wide_one(const struct acc_row *row, enum acc_dtype t, const uint8_t *p, size_t n
 	const double largest = acc_dtypes[t].cls == 'F' ? acc_dtypes[t].max : 0;
 	for (size_t off = 0; off < n; off += ACC_BLOCK) {
 		size_t m = n - off < ACC_BLOCK ? n - off : ACC_BLOCK;
-		acc_wide_load(acc_component(t), p + off * acc_dtypes[t].size,
-			complex ? 2 * m : m, x);
+		acc_wide_load(acc_component(t), p + off * acc_dtypes[t].size, complex ? 2 * m : m,
+			x);
 		for (size_t i = 0; complex && i < m; i++)
 			x[i] = modulus(x[2 * i], x[2 * i + 1]);
 		wide_block(row, out, x, m, largest);

@@ -2,7 +2,7 @@
 #ifndef ACC_KERNEL_ONE_H
 #define ACC_KERNEL_ONE_H
 
-#include "row.h"
+#include "kernel/row.h"
 
 /* Count an all-finite block into *o. */
 void acc_one_block(struct acc_one *o, const struct acc_blk1 *r, size_t n);
@@ -21,7 +21,7 @@ size_t acc_next_bit(const uint64_t *bits, size_t from, size_t n);
 void acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n,
 	struct acc_one *out);
 void acc_two_run(const struct acc_row *row, enum acc_dtype ta, const void *a, enum acc_dtype tb,
-	const void *b, size_t n, uint64_t at, const struct acc_kernel_opt *opt,
-	struct acc_one *oa, struct acc_one *ob, struct acc_two *out);
+	const void *b, size_t n, uint64_t at, const struct acc_kernel_opt *opt, struct acc_one *oa,
+	struct acc_one *ob, struct acc_two *out);
 
 #endif

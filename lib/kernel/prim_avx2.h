@@ -2,7 +2,7 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#include "together.h"
+#include "kernel/together.h"
 
 enum { NF = 8, ND = 4 };
 typedef __m256 vf, vm;
@@ -16,7 +16,7 @@ typedef __m256i vi, vc;
 #define f_min(a, b) _mm256_min_ps(a, b)
 #define f_max(a, b) _mm256_max_ps(a, b)
 /* Of numbers that are not negative: more units can do this. */
-#define f_umax(a, b)                                                                     \
+#define f_umax(a, b) \
 	_mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)))
 #define f_add(a, b) _mm256_add_ps(a, b)
 #define f_sub(a, b) _mm256_sub_ps(a, b)
@@ -30,7 +30,7 @@ typedef __m256i vi, vc;
 #define f_keep(m, v) _mm256_and_ps(m, v)
 
 #define f_pick(m, a, b) _mm256_blendv_ps(b, a, m)
-#define m_bits(m) (uint32_t)_mm256_movemask_ps(m)
+#define m_bits(m) (uint32_t) _mm256_movemask_ps(m)
 
 /* Counters hold minus the count. */
 #define c_zero() _mm256_setzero_si256()
@@ -40,7 +40,7 @@ c_sum(vc c)
 {
 	int32_t v[8];
 	_mm256_storeu_si256((__m256i *)v, c);
-	return (uint32_t)-(v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7]);
+	return (uint32_t) - (v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7]);
 }
 
 #define d_load(p) _mm256_loadu_pd(p)
@@ -53,7 +53,7 @@ typedef __m256d vdm;
 #define dm_lt(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
 #define dm_le(a, b) _mm256_cmp_pd(a, b, _CMP_LE_OQ)
 #define dm_andnot(a, b) _mm256_andnot_pd(b, a)
-#define dm_count(m) (uint32_t)_mm_popcnt_u32((uint32_t)_mm256_movemask_pd(m))
+#define dm_count(m) (uint32_t) _mm_popcnt_u32((uint32_t)_mm256_movemask_pd(m))
 #define d_set(x) _mm256_set1_pd(x)
 #define d_widen(p) _mm256_cvtps_pd(_mm_loadu_ps(p))
 #define d_lo(v) _mm256_cvtps_pd(_mm256_castps256_ps128(v))
@@ -82,8 +82,8 @@ typedef __m256d vdm;
 #define i_sll(a, k) _mm256_slli_epi32(a, k)
 #define i_abs(a) _mm256_abs_epi32(a)
 /* where the sign of s is set a + b, else v */
-#define i_add_where(s, v, a, b)                                                          \
-	_mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(v),                     \
+#define i_add_where(s, v, a, b) \
+	_mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(v), \
 		_mm256_castsi256_ps(_mm256_add_epi32(a, b)), _mm256_castsi256_ps(s)))
 #define i_majority(a, b, c) i_or(i_and(a, b), i_and(i_xor(a, b), c))
 #define i_parity(a, b, c) i_xor(i_xor(a, b), c)
@@ -112,14 +112,14 @@ i_positions(vi v, uint32_t bytes, uint32_t weight, uint32_t *count)
 	for (int k = 7; k >= 0; k--) {
 		uint32_t m = (uint32_t)_mm256_movemask_epi8(v);
 		for (uint32_t j = 0; j < bytes; j++)
-			count[8 * j + (uint32_t)k] +=
-				weight * (uint32_t)_mm_popcnt_u32(m >> j & pick);
+			count[8 * j + (uint32_t)k] += weight *
+						      (uint32_t)_mm_popcnt_u32(m >> j & pick);
 		v = _mm256_add_epi8(v, v);
 	}
 }
 
-#define f_bf16(p)                                                                        \
-	_mm256_castsi256_ps(_mm256_slli_epi32(                                           \
+#define f_bf16(p) \
+	_mm256_castsi256_ps(_mm256_slli_epi32( \
 		_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p))), 16))
 #define f_f16(p) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p)))
 static inline void
@@ -178,8 +178,8 @@ static inline size_t
 h_differ(uint32_t *to, vi x, vi y)
 {
 	const __m256i eq = _mm256_cmpeq_epi16(x, y);
-	const unsigned m = ~(unsigned)_mm_movemask_epi8(_mm_packs_epi16(
-		_mm256_castsi256_si128(eq), _mm256_extracti128_si256(eq, 1)));
+	const unsigned m = ~(unsigned)_mm_movemask_epi8(
+		_mm_packs_epi16(_mm256_castsi256_si128(eq), _mm256_extracti128_si256(eq, 1)));
 	/* Pairs 0 to 3 and 8 to 11; 4 to 7 and 12 to 15. */
 	const __m256i u = _mm256_unpacklo_epi16(x, y), v = _mm256_unpackhi_epi16(x, y);
 	size_t n = differ4(to, _mm256_castsi256_si128(u), m & 15);

@@ -16,7 +16,7 @@ typedef uint32_t vc;
 #define f_min(a, b) _mm512_min_ps(a, b)
 #define f_max(a, b) _mm512_max_ps(a, b)
 /* Of numbers that are not negative: more units can do this. */
-#define f_umax(a, b)                                                                     \
+#define f_umax(a, b) \
 	_mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)))
 #define f_add(a, b) _mm512_add_ps(a, b)
 #define f_sub(a, b) _mm512_sub_ps(a, b)
@@ -46,7 +46,7 @@ typedef __mmask8 vdm;
 #define dm_lt(a, b) _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ)
 #define dm_le(a, b) _mm512_cmp_pd_mask(a, b, _CMP_LE_OQ)
 #define dm_andnot(a, b) ((vdm)((a) & ~(b)))
-#define dm_count(m) (uint32_t)_mm_popcnt_u32(m)
+#define dm_count(m) (uint32_t) _mm_popcnt_u32(m)
 #define d_set(x) _mm512_set1_pd(x)
 #define d_widen(p) _mm512_cvtps_pd(_mm256_loadu_ps(p))
 #define d_lo(v) _mm512_cvtps_pd(_mm512_castps512_ps256(v))
@@ -89,7 +89,7 @@ typedef __mmask8 vdm;
 #define h_srl(a, k) _mm512_srli_epi16(a, k)
 #define h_abs(a) _mm512_abs_epi16(a)
 #define h_add_where(s, v, a, b) _mm512_mask_add_epi16(v, _mm512_movepi16_mask(s), a, b)
-#define h_count_eq(c, a, b)                                                              \
+#define h_count_eq(c, a, b) \
 	_mm512_mask_sub_epi16(c, _mm512_cmpeq_epi16_mask(a, b), c, _mm512_set1_epi16(1))
 
 /* Bit k of byte j of each lane of `bytes` bytes: count[8 j + k] += weight each. */
@@ -100,8 +100,8 @@ i_positions(vi v, uint32_t bytes, uint32_t weight, uint32_t *count)
 	for (int k = 7; k >= 0; k--) {
 		uint64_t m = _mm512_movepi8_mask(v);
 		for (uint32_t j = 0; j < bytes; j++)
-			count[8 * j + (uint32_t)k] +=
-				weight * (uint32_t)_mm_popcnt_u64(m >> j & pick);
+			count[8 * j + (uint32_t)k] += weight *
+						      (uint32_t)_mm_popcnt_u64(m >> j & pick);
 		v = _mm512_add_epi8(v, v);
 	}
 }

@@ -7,7 +7,7 @@
 #elif defined(__ARM_NEON)
 #include <arm_neon.h>
 
-#include "together.h"
+#include "kernel/together.h"
 #endif
 
 enum { NF = 4, ND = 2 };
@@ -96,7 +96,7 @@ m_bits(vm m)
 static inline uint32_t
 c_sum(vc c)
 {
-	return (uint32_t)-(c[0] + c[1] + c[2] + c[3]);
+	return (uint32_t) - (c[0] + c[1] + c[2] + c[3]);
 }
 
 static inline vd
@@ -183,7 +183,7 @@ typedef vl vdm;
 #define dm_lt(a, b) ((vl)((a) < (b)))
 #define dm_le(a, b) ((vl)((a) <= (b)))
 #define dm_andnot(a, b) ((a) & ~(b))
-#define dm_count(m) (uint32_t)-((m)[0] + (m)[1])
+#define dm_count(m) (uint32_t) - ((m)[0] + (m)[1])
 
 #define d_set(x) ((vd){(x), (x)})
 #define d_add(a, b) ((a) + (b))

@@ -24,8 +24,8 @@ struct acc_blk2 {
 	struct acc_blk1 a, b;
 	double dot, absd, dd, rel, ee;
 	double maxd, maxr, maxe;
-	uint32_t b0;             /* b == 0 and a != 0 */
-	uint32_t lt1, lt5;       /* r < 0.001, 0.005, where r = 0 if b == 0 */
+	uint32_t b0;       /* b == 0 and a != 0 */
+	uint32_t lt1, lt5; /* r < 0.001, 0.005, where r = 0 if b == 0 */
 	uint32_t outside;
 };
 
@@ -79,6 +79,7 @@ struct acc_row {
 	size_t (*find_d)(const float *a, const float *b, size_t n, double max);
 	size_t (*find_r)(const float *a, const float *b, size_t n, float max);
 	size_t (*find_e)(const float *a, const float *b, size_t n, float scale, float max);
+	const struct acc_audit_row *audit;
 };
 
 extern const struct acc_row acc_row_base;
@@ -126,7 +127,7 @@ struct acc_codes {
 	size_t n;
 };
 const struct acc_codes *acc_codes_of(enum acc_dtype t); /* NULL where none are needed */
-bool acc_is_8bit(enum acc_dtype t); /* a float that needs acc_codes */
+bool acc_is_8bit(enum acc_dtype t);                     /* a float that needs acc_codes */
 /* n numbers of a narrow dtype; `codes` for an 8-bit float. */
 void acc_narrow_load(const struct acc_row *row, enum acc_dtype t, const struct acc_codes *codes,
 	const void *p, size_t n, float *out);

@@ -1,5 +1,5 @@
 /* Adding up: lanes into a block, blocks into a chunk, chunks into a tensor. */
-#include "row.h"
+#include "kernel/row.h"
 
 #include <math.h>
 

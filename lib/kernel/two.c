@@ -1,5 +1,5 @@
 /* The comparison of two sides: what a chunk is, and how its blocks add up. */
-#include "two.h"
+#include "kernel/two.h"
 
 #include <math.h>
 
@@ -15,7 +15,8 @@ acc_kinds_add(struct acc_kinds *k, double x, double y)
 }
 
 void
-acc_job_add(struct acc_job *j, const struct acc_blk2 *r, const struct acc_kinds *k, size_t zeros)
+acc_two_job_add(struct acc_two_job *j, const struct acc_blk2 *r, const struct acc_kinds *k,
+	size_t zeros)
 {
 	struct acc_two *o = j->out;
 	acc_sum_add(&o->dot, r->dot);
@@ -37,7 +38,7 @@ acc_job_add(struct acc_job *j, const struct acc_blk2 *r, const struct acc_kinds 
 }
 
 void
-acc_job_add_ulps(struct acc_job *j, const struct acc_ulps *u, const struct acc_kinds *k,
+acc_two_job_add_ulps(struct acc_two_job *j, const struct acc_ulps *u, const struct acc_kinds *k,
 	size_t zeros)
 {
 	struct acc_two *o = j->out;
@@ -49,7 +50,7 @@ acc_job_add_ulps(struct acc_job *j, const struct acc_ulps *u, const struct acc_k
 }
 
 uint64_t
-acc_job_place(const struct acc_job *j, size_t off, size_t i)
+acc_two_job_place(const struct acc_two_job *j, size_t off, size_t i)
 {
 	return j->at + (off + i) / j->per;
 }
@@ -67,7 +68,7 @@ coarser(enum acc_dtype a, enum acc_dtype b)
 
 /* Equal bytes: every sum is one of a side's own. */
 static void
-same_bytes(const struct acc_job *j, size_t n)
+same_bytes(const struct acc_two_job *j, size_t n)
 {
 	struct acc_one side;
 	struct acc_two *o = j->out;
@@ -81,11 +82,17 @@ same_bytes(const struct acc_job *j, size_t n)
 
 void
 acc_two_run(const struct acc_row *row, enum acc_dtype ta, const void *a, enum acc_dtype tb,
-	const void *b, size_t n, uint64_t at, const struct acc_kernel_opt *opt,
-	struct acc_one *oa, struct acc_one *ob, struct acc_two *out)
+	const void *b, size_t n, uint64_t at, const struct acc_kernel_opt *opt, struct acc_one *oa,
+	struct acc_one *ob, struct acc_two *out)
 {
-	struct acc_job j = {.row = row, .opt = opt, .ta = acc_component(ta),
-		.tb = acc_component(tb), .a = a, .b = b, .at = at, .out = out};
+	struct acc_two_job j = {.row = row,
+		.opt = opt,
+		.ta = acc_component(ta),
+		.tb = acc_component(tb),
+		.a = a,
+		.b = b,
+		.at = at,
+		.out = out};
 	const bool za = acc_dtypes[ta].cls == 'C', zb = acc_dtypes[tb].cls == 'C';
 	const bool same = ta == tb && memcmp(a, b, n * acc_dtypes[ta].size) == 0;
 	acc_two_init(out);
@@ -98,8 +105,8 @@ acc_two_run(const struct acc_row *row, enum acc_dtype ta, const void *a, enum ac
 	j.ca = acc_codes_of(j.ta);
 	j.cb = acc_codes_of(j.tb);
 	j.cc = j.coarse == j.ta ? j.ca : j.cb;
-	j.f32 = za == zb && acc_is_narrow(j.ta) && acc_is_narrow(j.tb) && acc_dtypes[j.ta].cls == 'F' &&
-		acc_dtypes[j.tb].cls == 'F';
+	j.f32 = za == zb && acc_is_narrow(j.ta) && acc_is_narrow(j.tb) &&
+		acc_dtypes[j.ta].cls == 'F' && acc_dtypes[j.tb].cls == 'F';
 	out->n = n * j.per;
 	if (same) {
 		same_bytes(&j, out->n);

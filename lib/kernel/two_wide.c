@@ -1,6 +1,6 @@
 /* Comparing sides that f32 cannot hold: f64, integers, real against complex. Integers are
  * subtracted exactly. */
-#include "two.h"
+#include "kernel/two.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,14 +29,14 @@ load(enum acc_dtype t, const uint8_t *p, bool real, size_t off, size_t n, double
 
 /* Unsigned integers of 64 bits are taken as signed ones, less 2^63: both sides then. */
 static bool
-shifted(const struct acc_job *j)
+shifted(const struct acc_two_job *j)
 {
 	return j->coarse == ACC_NODTYPE && (j->ta == ACC_U64 || j->tb == ACC_U64);
 }
 
 /* Codes of one side's block, whose numbers are x. */
 static void
-codes(const struct acc_job *j, enum acc_dtype t, const uint8_t *p, size_t off, const double *x,
+codes(const struct acc_two_job *j, enum acc_dtype t, const uint8_t *p, size_t off, const double *x,
 	size_t n, uint64_t *c)
 {
 	const uint64_t sign = UINT64_C(1) << 63, shift = shifted(j) ? sign : 0;
@@ -72,7 +72,7 @@ below_zero(struct work *w, size_t n, struct acc_ulps *u)
 
 /* Distances, and |a - b|: of integers exact before it becomes a double. */
 static void
-distances(const struct acc_job *j, struct work *w, size_t n, struct acc_ulps *u)
+distances(const struct acc_two_job *j, struct work *w, size_t n, struct acc_ulps *u)
 {
 	const bool integers = j->coarse == ACC_NODTYPE;
 	u->same = (uint32_t)j->row->far(w->ca, w->cb, n, !integers, w->ulp);
@@ -87,7 +87,7 @@ distances(const struct acc_job *j, struct work *w, size_t n, struct acc_ulps *u)
 }
 
 static void
-block(struct acc_job *j, struct work *w, size_t off, size_t n)
+block(struct acc_two_job *j, struct work *w, size_t off, size_t n)
 {
 	struct acc_kinds k = {0};
 	struct acc_ulps u;
@@ -108,15 +108,15 @@ block(struct acc_job *j, struct work *w, size_t off, size_t n)
 	for (size_t i = n; i < padded; i++)
 		w->a[i] = w->b[i] = w->d[i] = 0;
 	j->row->wide_two(w->a, w->b, w->d, padded, j->opt, &r);
-	acc_job_add(j, &r, &k, padded - k.used);
-	acc_job_add_ulps(j, &u, &k, n - k.used);
+	acc_two_job_add(j, &r, &k, padded - k.used);
+	acc_two_job_add_ulps(j, &u, &k, n - k.used);
 	if (!(r.maxd > o->max_absd || r.maxr > o->max_rel || r.maxe > o->max_e ||
-		u.max > o->ulp_max))
+		    u.max > o->ulp_max))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		double d = fabs(w->d[i]), rel = acc_wide_r(w->d[i], w->b[i]);
 		double e = acc_wide_e(w->d[i], w->b[i], j->opt->scale);
-		uint64_t at = acc_job_place(j, off, i);
+		uint64_t at = acc_two_job_place(j, off, i);
 		if (d > o->max_absd) {
 			o->max_absd = d;
 			o->max_absd_at = at;
@@ -137,7 +137,7 @@ block(struct acc_job *j, struct work *w, size_t off, size_t n)
 }
 
 void
-acc_two_wide(struct acc_job *j, size_t n)
+acc_two_wide(struct acc_two_job *j, size_t n)
 {
 	struct work w;
 	for (size_t off = 0; off < n; off += ACC_BLOCK)

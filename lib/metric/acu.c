@@ -39,8 +39,7 @@ all_ones(const struct acc_ref *r)
 }
 
 static void
-begin(void *state, const struct acc_reading *r, const struct acc_ref *a,
-	const struct acc_ref *b)
+begin(void *state, const struct acc_reading *r, const struct acc_ref *a, const struct acc_ref *b)
 {
 	struct acu *s = state;
 	const struct acc_one *x = &r->a, *y = &r->b;
@@ -95,7 +94,9 @@ chunk(void *state, const double *a, const double *b, size_t n)
 }
 
 static const struct acc_second pass = {
-	.size = sizeof(struct acu), .begin = begin, .chunk = chunk,
+	.size = sizeof(struct acu),
+	.begin = begin,
+	.chunk = chunk,
 };
 
 /* A bool tensor has the cosine and the Euclidean distance only. */
@@ -204,10 +205,14 @@ mean_rel(struct acc_subject *sub)
 	return number(s, s->rel / (double)s->n);
 }
 
-#define ACU(word, fn, definition)                                                        \
-	const struct acc_metric acc_metric_acu_##word = {                                \
-		.name = "m.acu." #word, .of = ACC_OF_PAIR, .unit = "",                   \
-		.help = definition, .value = fn, .second = &pass,                        \
+#define ACU(word, fn, definition) \
+	const struct acc_metric acc_metric_acu_##word = { \
+		.name = "m.acu." #word, \
+		.of = ACC_OF_PAIR, \
+		.unit = "", \
+		.help = definition, \
+		.value = fn, \
+		.second = &pass, \
 	};
 
 ACU(cosine, cosine, "CosineSimilarity: min(sum x y / (|x| |y|), 1); 1 if both are zero")

@@ -44,30 +44,44 @@ equal(struct acc_subject *s)
 }
 
 const struct acc_metric acc_metric_outside = {
-	.name = "m.outside", .of = ACC_OF_PAIR, .unit = "share",
+	.name = "m.outside",
+	.of = ACC_OF_PAIR,
+	.unit = "share",
 	.help = "share of elements not within |d| <= atol + rtol |b|; differing NaN, Inf are not",
 	.value = outside,
 };
 const struct acc_metric acc_metric_rtol = {
-	.name = "m.rtol", .of = ACC_OF_PAIR, .unit = "",
-	.help = "the relative tolerance of m.outside", .value = rtol,
+	.name = "m.rtol",
+	.of = ACC_OF_PAIR,
+	.unit = "",
+	.help = "the relative tolerance of m.outside",
+	.value = rtol,
 };
 const struct acc_metric acc_metric_atol = {
-	.name = "m.atol", .of = ACC_OF_PAIR, .unit = "",
-	.help = "the absolute tolerance of m.outside", .value = atol,
+	.name = "m.atol",
+	.of = ACC_OF_PAIR,
+	.unit = "",
+	.help = "the absolute tolerance of m.outside",
+	.value = atol,
 };
 const struct acc_metric acc_metric_same = {
-	.name = "m.same", .of = ACC_OF_PAIR, .unit = "share",
+	.name = "m.same",
+	.of = ACC_OF_PAIR,
+	.unit = "share",
 	.help = "share of elements with the same bits in the coarser of the two dtypes; NaN is NaN",
 	.value = same,
 };
 const struct acc_metric acc_metric_nonfinite = {
-	.name = "m.nonfinite", .of = ACC_OF_PAIR, .unit = "elements",
+	.name = "m.nonfinite",
+	.of = ACC_OF_PAIR,
+	.unit = "elements",
 	.help = "count of places where one side is NaN, +Inf or -Inf and the other is not the same",
 	.value = nonfinite,
 };
 const struct acc_metric acc_metric_equal = {
-	.name = "m.equal", .of = ACC_OF_VALUE, .unit = "",
+	.name = "m.equal",
+	.of = ACC_OF_VALUE,
+	.unit = "",
 	.help = "are the two checksums, or the two values of an argument, the same",
 	.value = equal,
 };

@@ -24,11 +24,16 @@ err_max(struct acc_subject *s)
 }
 
 const struct acc_metric acc_metric_err_rms = {
-	.name = "m.err_rms", .of = ACC_OF_PAIR, .unit = "",
+	.name = "m.err_rms",
+	.of = ACC_OF_PAIR,
+	.unit = "",
 	.help = "root of the mean of e^2, e = |d| / (|b| + s), s: median of |b| not 0; for judges",
 	.value = err_rms,
 };
 const struct acc_metric acc_metric_err_max = {
-	.name = "m.err_max", .of = ACC_OF_PAIR, .unit = "",
-	.help = "largest e", .value = err_max,
+	.name = "m.err_max",
+	.of = ACC_OF_PAIR,
+	.unit = "",
+	.help = "largest e",
+	.value = err_max,
 };

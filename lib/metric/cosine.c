@@ -39,12 +39,16 @@ one_minus_cosine(struct acc_subject *s)
 }
 
 const struct acc_metric acc_metric_cosine = {
-	.name = "m.cosine", .of = ACC_OF_PAIR, .unit = "",
+	.name = "m.cosine",
+	.of = ACC_OF_PAIR,
+	.unit = "",
 	.help = "cosine of the angle: sum a b / (|a| |b|); 1 if both are zero, 0 if one is",
 	.value = cosine,
 };
 const struct acc_metric acc_metric_one_minus_cosine = {
-	.name = "m.one_minus_cosine", .of = ACC_OF_PAIR, .unit = "",
+	.name = "m.one_minus_cosine",
+	.of = ACC_OF_PAIR,
+	.unit = "",
 	.help = "1 - cosine with all its digits: (sum d^2 - (|a| - |b|)^2) / (2 |a| |b|)",
 	.value = one_minus_cosine,
 };

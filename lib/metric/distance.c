@@ -60,33 +60,51 @@ worst(struct acc_subject *s)
 }
 
 const struct acc_metric acc_metric_euclid = {
-	.name = "m.euclid", .of = ACC_OF_PAIR, .unit = "",
-	.help = "Euclidean distance: sqrt(sum d^2)", .value = euclid,
+	.name = "m.euclid",
+	.of = ACC_OF_PAIR,
+	.unit = "",
+	.help = "Euclidean distance: sqrt(sum d^2)",
+	.value = euclid,
 };
 const struct acc_metric acc_metric_rel_l2 = {
-	.name = "m.rel_l2", .of = ACC_OF_PAIR, .unit = "",
+	.name = "m.rel_l2",
+	.of = ACC_OF_PAIR,
+	.unit = "",
 	.help = "relative L2 distance: |d| / |b|; 0 if d is zero, inf if only b is",
 	.value = rel_l2,
 };
 const struct acc_metric acc_metric_rmse = {
-	.name = "m.rmse", .of = ACC_OF_PAIR, .unit = "",
-	.help = "root of the mean square error: sqrt(sum d^2 / n)", .value = rmse,
+	.name = "m.rmse",
+	.of = ACC_OF_PAIR,
+	.unit = "",
+	.help = "root of the mean square error: sqrt(sum d^2 / n)",
+	.value = rmse,
 };
 const struct acc_metric acc_metric_snr = {
-	.name = "m.snr", .of = ACC_OF_PAIR, .unit = "dB",
+	.name = "m.snr",
+	.of = ACC_OF_PAIR,
+	.unit = "dB",
 	.help = "signal to noise ratio: 10 log10(sum b^2 / sum d^2); inf if d is zero",
 	.value = snr,
 };
 const struct acc_metric acc_metric_mean_abs = {
-	.name = "m.mean_abs", .of = ACC_OF_PAIR, .unit = "",
-	.help = "mean absolute error: sum |d| / n", .value = mean_abs,
+	.name = "m.mean_abs",
+	.of = ACC_OF_PAIR,
+	.unit = "",
+	.help = "mean absolute error: sum |d| / n",
+	.value = mean_abs,
 };
 const struct acc_metric acc_metric_max_abs = {
-	.name = "m.max_abs", .of = ACC_OF_PAIR, .unit = "",
-	.help = "largest absolute error: max |d|", .value = max_abs,
+	.name = "m.max_abs",
+	.of = ACC_OF_PAIR,
+	.unit = "",
+	.help = "largest absolute error: max |d|",
+	.value = max_abs,
 };
 const struct acc_metric acc_metric_worst = {
-	.name = "m.worst", .of = ACC_OF_PAIR, .unit = "index",
+	.name = "m.worst",
+	.of = ACC_OF_PAIR,
+	.unit = "index",
 	.help = "coordinates of the (first) element with the largest |d|, in a's shape",
 	.value = worst,
 };

@@ -1,5 +1,5 @@
 /* What is written into a record: the fields of a side, of a pair, or why there are none. */
-#include "metric/gauge.h"
+#include "metric/measurer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ add(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v)
 }
 
 static int
-put_all(struct acc_gauge *m, struct acc_rec *r, const char *prefix, enum acc_metric_of of,
+put_all(struct acc_measurer *m, struct acc_rec *r, const char *prefix, enum acc_metric_of of,
 	const struct second *second)
 {
 	bool text = m->opt.preset == ACC_PRESET_MSACCUCMP && of == ACC_OF_PAIR;
@@ -43,8 +43,7 @@ put_all(struct acc_gauge *m, struct acc_rec *r, const char *prefix, enum acc_met
 static int
 put_mode(struct acc_rec *r, const char *mode)
 {
-	return acc_rec_push(r, &(struct acc_field){.key = ACC_STR("m.mode"),
-		.v = acc_ctext(mode)});
+	return acc_rec_push(r, &(struct acc_field){.key = ACC_STR("m.mode"), .v = acc_ctext(mode)});
 }
 
 static int
@@ -54,7 +53,7 @@ put_skip(struct acc_rec *r, const char *why)
 }
 
 static int
-put_err(struct acc_gauge *m, struct acc_rec *r, const struct side *s, struct acc_err *e)
+put_err(struct acc_measurer *m, struct acc_rec *r, const struct side *s, struct acc_err *e)
 {
 	char text[640];
 	if (e->code == 0)
@@ -74,8 +73,8 @@ put_err(struct acc_gauge *m, struct acc_rec *r, const struct side *s, struct acc
 }
 
 static int
-put_one(struct acc_gauge *m, struct acc_rec *r, const struct side *s,
-	const struct acc_one *one, uint64_t hash)
+put_one(struct acc_measurer *m, struct acc_rec *r, const struct side *s, const struct acc_one *one,
+	uint64_t hash)
 {
 	m->subject = (struct acc_subject){.one = one, .hash = hash};
 	return put_all(m, r, s->prefix, ACC_OF_TENSOR, NULL);
@@ -103,7 +102,7 @@ put_few(struct acc_rec *r, const struct side *s, const float *few)
 /* --- pairs without two payloads --- */
 
 static int
-put_values(struct acc_gauge *m, struct acc_rec *r)
+put_values(struct acc_measurer *m, struct acc_rec *r)
 {
 	const struct acc_val *va = acc_get(r, "a.", "value"), *vb = acc_get(r, "b.", "value");
 	const struct acc_val none = acc_nil();
@@ -130,8 +129,8 @@ put_values(struct acc_gauge *m, struct acc_rec *r)
 
 /* May two checksums be compared? NULL, or why not. */
 static const char *
-incomparable(const struct acc_rec *r, const struct side *a, const struct side *b,
-	const char *ka, const char *kb)
+incomparable(const struct acc_rec *r, const struct side *a, const struct side *b, const char *ka,
+	const char *kb)
 {
 	struct acc_str da = acc_get_text(r, "a.", "dtype"), db = acc_get_text(r, "b.", "dtype");
 	if (strcmp(ka, kb) != 0)
@@ -146,8 +145,8 @@ incomparable(const struct acc_rec *r, const struct side *a, const struct side *b
 
 /* Statistics where both have some, checksums where both have one of a kind. */
 static int
-put_recorded(struct acc_gauge *m, struct acc_rec *r, const struct side *a,
-	const struct side *b, const struct acc_reading *got)
+put_recorded(struct acc_measurer *m, struct acc_rec *r, const struct side *a, const struct side *b,
+	const struct acc_reading *got)
 {
 	const struct side *side[2] = {a, b};
 	struct acc_stats st[2] = {a->stats, b->stats};
@@ -157,7 +156,8 @@ put_recorded(struct acc_gauge *m, struct acc_rec *r, const struct side *a,
 	int n[2] = {a->nstats, b->nstats}, common = 0, rc = 0;
 	for (int i = 0; i < 2; i++) {
 		kind[i] = acc_side_checksum(side[i], &sum[i], buf[i]);
-		if (n[i] == 0 && side[i]->nulls == 0 && got != NULL && (i == 0 ? got->has_a : got->has_b)) {
+		if (n[i] == 0 && side[i]->nulls == 0 && got != NULL &&
+			(i == 0 ? got->has_a : got->has_b)) {
 			acc_side_stats_of(i == 0 ? &got->a : &got->b, &side[i]->ref, &st[i]);
 			n[i] = ACC_NSTAT;
 		}
@@ -167,7 +167,8 @@ put_recorded(struct acc_gauge *m, struct acc_rec *r, const struct side *a,
 	bool sums = kind[0] != NULL && kind[1] != NULL;
 	if (sums)
 		why = incomparable(r, a, b, kind[0], kind[1]);
-	m->subject = (struct acc_subject){.sa = &st[0], .sb = &st[1],
+	m->subject = (struct acc_subject){.sa = &st[0],
+		.sb = &st[1],
 		.equal = sums && acc_str_eq(sum[0], sum[1])};
 	if (common > 0 || (sums && why == NULL))
 		rc = put_mode(r, common > 0 ? "statistics" : "md5");
@@ -196,15 +197,15 @@ put_recorded(struct acc_gauge *m, struct acc_rec *r, const struct side *a,
 
 /* The layout that was confirmed. A part of a packed tensor is what the record speaks of then. */
 static int
-put_layout(const struct acc_gauge *m, struct acc_rec *r, const struct slot *s,
+put_layout(const struct acc_measurer *m, struct acc_rec *r, const struct slot *s,
 	const struct acc_reading *got)
 {
 	const struct acc_ref *a = &s->a.ref, *b = &s->b.ref;
 	const struct acc_ref *view = s->layout.side == 'a' ? a : b;
 	const char *prefix = s->layout.side == 'a' ? "a." : "b.";
 	char text[320] = "a.reshape";
-	bool same = a->ndim == b->ndim && (a->ndim == 0 ||
-			memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+	bool same = a->ndim == b->ndim &&
+		    (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
 	if (!s->laid && (m->opt.preset != ACC_PRESET_NONE || same ||
 				!acc_layout_right(acc_layout_far(got))))
 		return 0;
@@ -220,7 +221,7 @@ put_layout(const struct acc_gauge *m, struct acc_rec *r, const struct slot *s,
 }
 
 static int
-put_pair(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
+put_pair(struct acc_measurer *m, struct slot *s, struct acc_reading *got)
 {
 	struct acc_rec *r = &s->rec;
 	if (s->second != NULL && s->second->rc < 0) {
@@ -237,14 +238,14 @@ put_pair(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 }
 
 bool
-acc_gauge_unequal(const struct slot *s)
+acc_measurer_unequal(const struct slot *s)
 {
 	uint64_t na, nb;
 	return acc_side_count(&s->a, &na) && acc_side_count(&s->b, &nb) && na != nb;
 }
 
 static int
-put_tensors(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
+put_tensors(struct acc_measurer *m, struct slot *s, struct acc_reading *got)
 {
 	struct acc_rec *r = &s->rec;
 	uint64_t na = 0, nb = 0;
@@ -263,7 +264,7 @@ put_tensors(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 }
 
 int
-acc_gauge_fill(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
+acc_measurer_fill(struct acc_measurer *m, struct slot *s, struct acc_reading *got)
 {
 	struct acc_rec *r = &s->rec;
 	/* What was wrong with a reference, else what went wrong in reading. */
@@ -279,7 +280,7 @@ acc_gauge_fill(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 		rc = put_one(m, r, &s->a, &got->a, got->hash_a);
 	if (rc == 0 && got != NULL && got->has_b)
 		rc = put_one(m, r, &s->b, &got->b, got->hash_b);
-	if (rc == 0 && got != NULL && got->has_two && s->call != 0) {
+	if (rc == 0 && got != NULL && got->has_two && s->few) {
 		rc = put_few(r, &s->a, got->few_a);
 		if (rc == 0)
 			rc = put_few(r, &s->b, got->few_b);
@@ -298,7 +299,7 @@ acc_gauge_fill(struct acc_gauge *m, struct slot *s, struct acc_reading *got)
 /* --- presets that follow another tool --- */
 
 static enum side_task
-mode_of(const struct acc_gauge *m, const struct side *a, const struct side *b)
+mode_of(const struct acc_measurer *m, const struct side *a, const struct side *b)
 {
 	enum side_task t = a->task != TASK_UNKNOWN ? a->task : b->task;
 	if (t == TASK_STATS && m->seen_md5)
@@ -319,7 +320,8 @@ preset_equal(struct acc_rec *r, const struct side *a, const struct side *b, enum
 		const char *ka = acc_side_checksum(a, &sa, buf[0]);
 		const char *kb = acc_side_checksum(b, &sb, buf[1]);
 		return ka == NULL || kb == NULL
-			? 0 : acc_add(r, "", "m.equal", acc_bool(acc_str_eq(sa, sb)));
+			       ? 0
+			       : acc_add(r, "", "m.equal", acc_bool(acc_str_eq(sa, sb)));
 	}
 	if (a->kind != SIDE_ARG || b->kind != SIDE_ARG || va == NULL || vb == NULL)
 		return 0;
@@ -327,13 +329,19 @@ preset_equal(struct acc_rec *r, const struct side *a, const struct side *b, enum
 }
 
 int
-acc_gauge_preset_begin(struct acc_gauge *m, struct slot *s)
+acc_measurer_preset_begin(struct acc_measurer *m, struct slot *s)
 {
 	static const char *const mode[] = {"", "tensor", "statistics", "md5"};
 	struct side *a = &s->a, *b = &s->b;
-	s->in = (struct preset_in){.roots = m->roots, .r = &s->rec, .a = a, .b = b,
-		.preset = m->opt.preset, .mode = mode_of(m, a, b), .check = !m->opt.no_check,
-		.err_a = &a->err, .err_b = &b->err};
+	s->in = (struct preset_in){.roots = m->roots,
+		.r = &s->rec,
+		.a = a,
+		.b = b,
+		.preset = m->opt.preset,
+		.mode = mode_of(m, a, b),
+		.check = !m->opt.no_check,
+		.err_a = &a->err,
+		.err_b = &b->err};
 	if (a->kind == SIDE_ABSENT || a->kind == SIDE_OTHER || b->kind == SIDE_OTHER)
 		return 0;
 	int rc = put_mode(&s->rec, mode[s->in.mode]);
@@ -341,7 +349,7 @@ acc_gauge_preset_begin(struct acc_gauge *m, struct slot *s)
 }
 
 void
-acc_gauge_preset_run(void *slot)
+acc_measurer_preset_run(void *slot)
 {
 	struct preset_in *in = &((struct slot *)slot)->in;
 	in->rc = in->preset == ACC_PRESET_PTDBG
@@ -350,7 +358,7 @@ acc_gauge_preset_run(void *slot)
 }
 
 int
-acc_gauge_preset_end(struct acc_gauge *m, struct slot *s)
+acc_measurer_preset_end(struct acc_measurer *m, struct slot *s)
 {
 	struct side *a = &s->a, *b = &s->b;
 	int rc = s->in.rc;

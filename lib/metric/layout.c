@@ -160,8 +160,8 @@ gcd(int64_t x, int64_t y)
 
 /* Elements [start, start + len) of each of g equal pieces of axis d of `big`. */
 static void
-add_part(struct list *l, char side, const struct acc_ref *big, uint32_t d, int64_t g,
-	int64_t start, int64_t len, const uint8_t *perm, const struct acc_ref *small)
+add_part(struct list *l, char side, const struct acc_ref *big, uint32_t d, int64_t g, int64_t start,
+	int64_t len, const uint8_t *perm, const struct acc_ref *small)
 {
 	struct layout *t = add(l, side);
 	if (t == NULL)
@@ -194,8 +194,7 @@ parts(struct list *l, char side, const struct acc_ref *big, uint32_t d, int64_t 
 	uint8_t p[LAYOUT_DIMS] = {0, 1, 2, 3, 4, 5, 6, 7}, full[LAYOUT_DIMS];
 	memcpy(cut, big->shape, big->ndim * sizeof *cut);
 	cut[d] = len;
-	if (!axes(cut, big->ndim, &x) || !axes(small->shape, small->ndim, &y) ||
-		x.count != y.count)
+	if (!axes(cut, big->ndim, &x) || !axes(small->shape, small->ndim, &y) || x.count != y.count)
 		return;
 	for (bool first = true; first || next(p, x.count); first = false) {
 		if (!joins(&x, p, &y))

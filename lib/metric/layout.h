@@ -12,10 +12,10 @@ enum { LAYOUT_DIMS = 8, MAX_LAYOUTS = 256 };
 
 /* One tensor viewed as torch would: t.view(...).narrow(...).permute(...).reshape(...). */
 struct layout {
-	char side;                 /* which one: 'a' or 'b' */
-	uint8_t nview;             /* 0: its own shape */
+	char side;     /* which one: 'a' or 'b' */
+	uint8_t nview; /* 0: its own shape */
 	int64_t view[LAYOUT_DIMS];
-	int part_dim;              /* < 0: all of it */
+	int part_dim; /* < 0: all of it */
 	int64_t part_start, part_len;
 	bool permuted, reshaped;
 	uint8_t nperm, perm[LAYOUT_DIMS];

@@ -75,7 +75,7 @@ struct sample {
 	size_t n;
 	uint64_t at[LARGE_SAMPLE]; /* row-major */
 	double v[LARGE_SAMPLE];
-	double spread;             /* sum of (v - mean)^2 */
+	double spread; /* sum of (v - mean)^2 */
 };
 
 /* All of a small tensor; else places that no stride shares. */

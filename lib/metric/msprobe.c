@@ -31,12 +31,12 @@ decimals(double v, int n)
 }
 
 struct sums {
-	bool r64;      /* relative errors in double; else in float */
-	double eps;    /* of that type: added to both where b is 0 */
+	bool r64;   /* relative errors in double; else in float */
+	double eps; /* of that type: added to both where b is 0 */
 	bool zero_d;
 	uint64_t n, lt_1e3, lt_5e3;
 	double dot, aa, bb, dd, max_abs, max_rel;
-	bool differs;  /* a NaN or an infinity that the other side has not */
+	bool differs; /* a NaN or an infinity that the other side has not */
 	bool nan_abs, nan_rel;
 };
 
@@ -209,6 +209,7 @@ acc_preset_msprobe(const struct preset_in *in, bool accuracy)
 		return acc_preset_msprobe_checksums(in);
 	int rc = tensors(in);
 	if (rc == 0 && accuracy)
-		rc = acc_put(in->r, "", "m.accuracy", acc_ctext(acc_preset_accuracy(in->r, "None")));
+		rc = acc_put(in->r, "", "m.accuracy",
+			acc_ctext(acc_preset_accuracy(in->r, "None")));
 	return rc;
 }

@@ -61,8 +61,8 @@ pandas(struct acc_str s)
 
 /* Its table of cases goes by the text of the values. */
 static void
-compare(const struct acc_val *x, const struct acc_val *y, struct acc_val *diff,
-	struct acc_val *rel, char *room)
+compare(const struct acc_val *x, const struct acc_val *y, struct acc_val *diff, struct acc_val *rel,
+	char *room)
 {
 	char bx[256], by[256];
 	struct acc_str sx = acc_side_pystr(x, bx, sizeof bx), sy = acc_side_pystr(y, by, sizeof by);
@@ -85,7 +85,8 @@ compare(const struct acc_val *x, const struct acc_val *y, struct acc_val *diff,
 			return;
 		}
 		text = isnan(a) || isnan(b) ? "Nan"
-			: isinf(a) ? (a > 0 ? "inf" : "-inf") : (b > 0 ? "-inf" : "inf");
+		       : isinf(a)           ? (a > 0 ? "inf" : "-inf")
+					    : (b > 0 ? "-inf" : "inf");
 	} else if (acc_str_is(sx, "N/A") || acc_str_is(sy, "N/A")) {
 		text = "N/A";
 	}
@@ -104,8 +105,8 @@ acc_preset_msprobe_statistics(const struct preset_in *in)
 		struct acc_val diff = acc_ctext("N/A"), rel = diff;
 		char room[48];
 		if (in->b->kind != SIDE_ABSENT)
-			compare(statistic(in->r, in->a, i), statistic(in->r, in->b, i), &diff,
-				&rel, room);
+			compare(statistic(in->r, in->a, i), statistic(in->r, in->b, i), &diff, &rel,
+				room);
 		rc = acc_put(in->r, "", diffs[i], diff);
 		if (rc == 0)
 			rc = acc_put(in->r, "", rels[i], rel);

@@ -89,44 +89,72 @@ hash(struct acc_subject *s)
 }
 
 const struct acc_metric acc_metric_s_min = {
-	.name = "s.min", .of = ACC_OF_TENSOR, .unit = "",
-	.help = "smallest element", .value = min,
+	.name = "s.min",
+	.of = ACC_OF_TENSOR,
+	.unit = "",
+	.help = "smallest element",
+	.value = min,
 };
 const struct acc_metric acc_metric_s_max = {
-	.name = "s.max", .of = ACC_OF_TENSOR, .unit = "",
-	.help = "largest element", .value = max,
+	.name = "s.max",
+	.of = ACC_OF_TENSOR,
+	.unit = "",
+	.help = "largest element",
+	.value = max,
 };
 const struct acc_metric acc_metric_s_mean = {
-	.name = "s.mean", .of = ACC_OF_TENSOR, .unit = "",
-	.help = "mean: sum x / n", .value = mean,
+	.name = "s.mean",
+	.of = ACC_OF_TENSOR,
+	.unit = "",
+	.help = "mean: sum x / n",
+	.value = mean,
 };
 const struct acc_metric acc_metric_s_norm = {
-	.name = "s.norm", .of = ACC_OF_TENSOR, .unit = "",
-	.help = "L2 norm: sqrt(sum x^2)", .value = norm,
+	.name = "s.norm",
+	.of = ACC_OF_TENSOR,
+	.unit = "",
+	.help = "L2 norm: sqrt(sum x^2)",
+	.value = norm,
 };
 const struct acc_metric acc_metric_s_nan = {
-	.name = "s.nan", .of = ACC_OF_TENSOR, .unit = "elements",
-	.help = "count of NaN", .value = nan_,
+	.name = "s.nan",
+	.of = ACC_OF_TENSOR,
+	.unit = "elements",
+	.help = "count of NaN",
+	.value = nan_,
 };
 const struct acc_metric acc_metric_s_posinf = {
-	.name = "s.posinf", .of = ACC_OF_TENSOR, .unit = "elements",
-	.help = "count of +Inf", .value = posinf,
+	.name = "s.posinf",
+	.of = ACC_OF_TENSOR,
+	.unit = "elements",
+	.help = "count of +Inf",
+	.value = posinf,
 };
 const struct acc_metric acc_metric_s_neginf = {
-	.name = "s.neginf", .of = ACC_OF_TENSOR, .unit = "elements",
-	.help = "count of -Inf", .value = neginf,
+	.name = "s.neginf",
+	.of = ACC_OF_TENSOR,
+	.unit = "elements",
+	.help = "count of -Inf",
+	.value = neginf,
 };
 const struct acc_metric acc_metric_s_zero = {
-	.name = "s.zero", .of = ACC_OF_TENSOR, .unit = "elements",
-	.help = "count of zeros", .value = zero,
+	.name = "s.zero",
+	.of = ACC_OF_TENSOR,
+	.unit = "elements",
+	.help = "count of zeros",
+	.value = zero,
 };
 const struct acc_metric acc_metric_s_sat = {
-	.name = "s.sat", .of = ACC_OF_TENSOR, .unit = "elements",
+	.name = "s.sat",
+	.of = ACC_OF_TENSOR,
+	.unit = "elements",
 	.help = "count of finite x with |x| = the dtype's largest finite value; floats only",
 	.value = sat,
 };
 const struct acc_metric acc_metric_s_hash = {
-	.name = "s.hash", .of = ACC_OF_TENSOR, .unit = "",
+	.name = "s.hash",
+	.of = ACC_OF_TENSOR,
+	.unit = "",
 	.help = "content hash, 16 hex digits: XXH3-64 over the XXH3-64 of each 65,536 elements",
 	.value = hash,
 };

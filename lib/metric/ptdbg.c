@@ -171,8 +171,7 @@ values(const struct preset_in *in)
 static int
 statistics(const struct preset_in *in)
 {
-	static const char *const out[] = {"m.max_diff", "m.min_diff", "m.mean_diff",
-		"m.norm_diff"};
+	static const char *const out[] = {"m.max_diff", "m.min_diff", "m.mean_diff", "m.norm_diff"};
 	static const char *const stat[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
 	int rc = 0;
 	for (int i = 0; i < ACC_NSTAT && rc == 0; i++) {

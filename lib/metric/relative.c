@@ -40,23 +40,37 @@ b_zero(struct acc_subject *s)
 }
 
 const struct acc_metric acc_metric_max_rel = {
-	.name = "m.max_rel", .of = ACC_OF_PAIR, .unit = "",
-	.help = "largest relative error: max |d| / |b| where b is not 0", .value = max_rel,
+	.name = "m.max_rel",
+	.of = ACC_OF_PAIR,
+	.unit = "",
+	.help = "largest relative error: max |d| / |b| where b is not 0",
+	.value = max_rel,
 };
 const struct acc_metric acc_metric_mean_rel = {
-	.name = "m.mean_rel", .of = ACC_OF_PAIR, .unit = "",
-	.help = "mean relative error: mean of |d| / |b| where b is not 0", .value = mean_rel,
+	.name = "m.mean_rel",
+	.of = ACC_OF_PAIR,
+	.unit = "",
+	.help = "mean relative error: mean of |d| / |b| where b is not 0",
+	.value = mean_rel,
 };
 const struct acc_metric acc_metric_thousandth = {
-	.name = "m.thousandth", .of = ACC_OF_PAIR, .unit = "share",
-	.help = "share of elements with |d| < 0.001 |b|, or d = 0", .value = thousandth,
+	.name = "m.thousandth",
+	.of = ACC_OF_PAIR,
+	.unit = "share",
+	.help = "share of elements with |d| < 0.001 |b|, or d = 0",
+	.value = thousandth,
 };
 const struct acc_metric acc_metric_five_thousandths = {
-	.name = "m.five_thousandths", .of = ACC_OF_PAIR, .unit = "share",
-	.help = "share of elements with |d| < 0.005 |b|, or d = 0", .value = five_thousandths,
+	.name = "m.five_thousandths",
+	.of = ACC_OF_PAIR,
+	.unit = "share",
+	.help = "share of elements with |d| < 0.005 |b|, or d = 0",
+	.value = five_thousandths,
 };
 const struct acc_metric acc_metric_b_zero = {
-	.name = "m.b_zero", .of = ACC_OF_PAIR, .unit = "elements",
+	.name = "m.b_zero",
+	.of = ACC_OF_PAIR,
+	.unit = "elements",
 	.help = "count of elements with b = 0 and a not 0, which have no relative error",
 	.value = b_zero,
 };

@@ -1,6 +1,6 @@
 /* Metrics that need the means and ranges of both sides before they can be formed: by a second
- * pass over the pair, which one of the meter's threads does. */
-#include "metric/gauge.h"
+ * pass over the pair, which one of the pool's threads does. */
+#include "metric/measurer.h"
 
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ run(void *arg)
 }
 
 int
-acc_second_begin(struct acc_gauge *m, struct slot *s)
+acc_second_begin(struct acc_measurer *m, struct slot *s)
 {
 	struct acc_err e = {0};
 	if (m->nsecond == 0 || !m->reading.has_two || m->reading.two.n == 0)
@@ -37,7 +37,7 @@ acc_second_begin(struct acc_gauge *m, struct slot *s)
 	for (int i = 0; i < m->nsecond; i++)
 		if ((p->state[i] = calloc(1, m->second[i]->size)) == NULL)
 			return ACC_ENOMEM;
-	return acc_meter_add_task(m->meter, run, s, &e) < 0 ? ACC_ENOMEM : 1;
+	return acc_pool_add_task(m->pool, run, s, &e) < 0 ? ACC_ENOMEM : 1;
 }
 
 void

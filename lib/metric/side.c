@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* clang-format off */
 #define SIDE_KEYS(X) \
 	ACC_REF_KEYS(X) X(SRC, "src") X(DATA_NAME, "data_name") X(ERR, "err") X(MAX, "stat.max") \
 	X(MIN, "stat.min") X(MEAN, "stat.mean") X(NORM, "stat.norm") X(SUM, "stat.crc32") \
 	X(MD5, "stat.md5") X(XOR, "stat.xor") X(SHA1, "stat.sha1")
+/* clang-format on */
 #define X(name, key) KEY_##name,
 enum { SIDE_KEYS(X) NKEY };
 #undef X
@@ -15,7 +17,7 @@ enum { SIDE_KEYS(X) NKEY };
 #define A_(name, key) {"a." key, sizeof("a." key) - 1},
 #define B_(name, key) {"b." key, sizeof("b." key) - 1},
 static const struct acc_str keys_none[] = {SIDE_KEYS(NO)}, keys_a[] = {SIDE_KEYS(A_)},
-	keys_b[] = {SIDE_KEYS(B_)};
+			    keys_b[] = {SIDE_KEYS(B_)};
 /* Of several kinds the first in this order counts. */
 static const char *const sum_keys[] = {"stat.crc32", "stat.md5", "stat.xor", "stat.sha1"};
 
@@ -64,7 +66,7 @@ acc_side_get(struct side_keys *keys, const struct acc_rec *r, const char *prefix
 	s->nstats = s->nulls = 0;
 	s->sum_key = NULL;
 	if (acc_pick_get(pick, r, v) < 0) {
-		acc_fail(&s->err, ACC_ENOMEM, "out of memory");
+		acc_nomem(&s->err);
 		memset(v, 0, sizeof v);
 	}
 	acc_as_text(v[KEY_SRC], &s->src);
@@ -162,8 +164,8 @@ load(enum acc_dtype t, const void *p, size_t n, double *out)
 }
 
 int
-acc_side_walk(struct acc_roots *roots, const struct side *a, const struct side *b,
-	bool check, acc_side_chunk_fn *fn, void *arg, struct acc_err *err_a, struct acc_err *err_b)
+acc_side_walk(struct acc_roots *roots, const struct side *a, const struct side *b, bool check,
+	acc_side_chunk_fn *fn, void *arg, struct acc_err *err_a, struct acc_err *err_b)
 {
 	const struct side *side[2] = {a, b};
 	struct acc_err *err[2] = {err_a, err_b};
@@ -178,7 +180,7 @@ acc_side_walk(struct acc_roots *roots, const struct side *a, const struct side *
 		raw[i] = malloc((size_t)ACC_CHUNK * acc_dtypes[side[i]->ref.dtype].size);
 		val[i] = malloc(ACC_CHUNK * sizeof **val);
 		if (pay[i] != NULL && (raw[i] == NULL || val[i] == NULL))
-			acc_fail(err[i], ACC_ENOMEM, "out of memory");
+			acc_nomem(err[i]);
 		rc = err[i]->code;
 	}
 	uint64_t n = rc == 0 ? acc_pay_count(pay[0]) : 0;

@@ -14,14 +14,14 @@ struct side {
 	struct acc_str src;
 	enum side_task task; /* of its source */
 	bool mindspore;
-	bool payload;        /* ref is usable */
+	bool payload; /* ref is usable */
 	struct acc_ref ref;
-	struct acc_err err;  /* code != 0: the reference is broken */
+	struct acc_err err; /* code != 0: the reference is broken */
 	/* What a tensor's record holds besides, borrowed from it. */
 	bool has_shape, has_file, has_data_name, has_err, has_crc32;
-	struct acc_stats stats;  /* stat.max, min, mean, norm as numbers, */
-	int nstats, nulls;       /* how many of them, and how many fields are null */
-	const char *sum_key;     /* of the recorded checksum: stat.crc32, ...; NULL: none */
+	struct acc_stats stats; /* stat.max, min, mean, norm as numbers, */
+	int nstats, nulls;      /* how many of them, and how many fields are null */
+	const char *sum_key;    /* of the recorded checksum: stat.crc32, ...; NULL: none */
 	struct acc_str sum;
 };
 
@@ -38,8 +38,7 @@ bool acc_side_count(const struct side *s, uint64_t *n);
 
 /* The statistics of a measured tensor as msprobe would have recorded them: mean and norm
  * rounded to the tensor's own dtype; all four the element itself for a 0-d tensor. */
-void acc_side_stats_of(const struct acc_one *one, const struct acc_ref *ref,
-	struct acc_stats *out);
+void acc_side_stats_of(const struct acc_one *one, const struct acc_ref *ref, struct acc_stats *out);
 
 /* A checksum: its key (stat.crc32, ...) and text. A payload's own CRC-32, where its container
  * has one for exactly these bytes, counts as stat.crc32 (text is then put into buf). */
@@ -49,8 +48,8 @@ const char *acc_side_checksum(const struct side *s, struct acc_str *text, char b
  * check: containers' checksums, where they cover just these bytes. 0, or < 0 with the error of
  * the side that failed. */
 typedef void acc_side_chunk_fn(void *arg, const double *a, const double *b, size_t n);
-int acc_side_walk(struct acc_roots *roots, const struct side *a, const struct side *b,
-	bool check, acc_side_chunk_fn *fn, void *arg, struct acc_err *err_a, struct acc_err *err_b);
+int acc_side_walk(struct acc_roots *roots, const struct side *a, const struct side *b, bool check,
+	acc_side_chunk_fn *fn, void *arg, struct acc_err *err_a, struct acc_err *err_b);
 
 /* v rounded to a floating dtype (f16, bf16, f32, f64; others: f32). */
 double acc_side_round(enum acc_dtype t, double v);
@@ -65,7 +64,7 @@ struct preset_in {
 	enum side_task mode; /* TASK_TENSOR, TASK_STATS or TASK_MD5 */
 	bool check;          /* containers' checksums */
 	struct acc_err *err_a, *err_b;
-	int rc;              /* what came of it */
+	int rc; /* what came of it */
 };
 int acc_preset_msprobe(const struct preset_in *in, bool accuracy);
 int acc_preset_msprobe_statistics(const struct preset_in *in);

@@ -21,12 +21,16 @@ ulp_hist(struct acc_subject *s)
 }
 
 const struct acc_metric acc_metric_ulp_max = {
-	.name = "m.ulp_max", .of = ACC_OF_PAIR, .unit = "ulp",
+	.name = "m.ulp_max",
+	.of = ACC_OF_PAIR,
+	.unit = "ulp",
 	.help = "largest distance in units of the last place of the coarser dtype",
 	.value = ulp_max,
 };
 const struct acc_metric acc_metric_ulp_hist = {
-	.name = "m.ulp_hist", .of = ACC_OF_PAIR, .unit = "elements",
+	.name = "m.ulp_hist",
+	.of = ACC_OF_PAIR,
+	.unit = "elements",
 	.help = "count of elements at distance 0, 1, 2-3, 4-7, 8-15, ... ulp; no trailing zeros",
 	.value = ulp_hist,
 };

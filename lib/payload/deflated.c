@@ -1,6 +1,6 @@
 /* A compressed member, inflated from its start and never beyond the length that the record
  * announces. */
-#include "pay.h"
+#include "payload/pay.h"
 
 #include "acc/file.h"
 #include "acc/inflate.h"
@@ -9,7 +9,7 @@
 
 struct acc_deflated {
 	struct acc_inflate *z;
-	int fd; /* the caller's */
+	int fd;            /* the caller's */
 	uint64_t at, left; /* compressed bytes not read yet */
 	size_t used, have; /* of in */
 	bool ended;
@@ -21,7 +21,7 @@ acc_deflated_open(const struct acc_ref *ref, int fd, struct acc_err *e)
 {
 	struct acc_deflated *d = calloc(1, sizeof *d);
 	if (d == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	d->fd = fd;

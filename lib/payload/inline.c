@@ -1,6 +1,6 @@
 /* Payload in data records, for a reader that cannot reach the files. References wait in an
  * unlinked file, because all records come before all payload. */
-#include "pay.h"
+#include "payload/pay.h"
 
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ acc_inline_open(const char *tmpdir, struct acc_err *e)
 	if (in != NULL)
 		in->chunk = malloc(ACC_MAX_DATA);
 	if (in == NULL || in->chunk == NULL)
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 	else if ((in->roots = acc_roots_open(e)) != NULL)
 		in->spool = acc_spool_open(tmpdir, e);
 	if (in == NULL || in->spool == NULL) {
@@ -57,7 +57,7 @@ acc_inline_take(struct acc_inline *in, struct acc_rec *r, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	if (acc_buf_add(&in->at, &at, sizeof at) < 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		acc_del(r, "", keys[i]);
 	return 0;
@@ -86,7 +86,7 @@ put(struct sink *out, const struct acc_rec *tensor, uint64_t off, const void *p,
 	rc |= acc_add(r, "", "off", acc_uint(off));
 	rc |= acc_rec_push(r, &data);
 	if (rc < 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	rc = out->emit(out->arg, r);
 	if (rc < 0)
 		out->stopped = rc;

@@ -1,4 +1,4 @@
-#include "job.h"
+#include "payload/job.h"
 
 #include "io/crc.h"
 
@@ -7,11 +7,11 @@
 enum { ALIGN = 4096 };
 
 void
-acc_desk_release(struct acc_desk *d)
+acc_job_buffers_release(struct acc_job_buffers *d)
 {
 	free(d->a);
 	free(d->b);
-	*d = (struct acc_desk){0};
+	*d = (struct acc_job_buffers){0};
 }
 
 static int
@@ -22,14 +22,14 @@ room(uint8_t **p, size_t *have, size_t n, struct acc_err *e)
 		*have = 0;
 		*p = aligned_alloc(ALIGN, (n + ALIGN - 1) / ALIGN * ALIGN);
 		if (*p == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		*have = n;
 	}
 	return 0;
 }
 
 static void
-side_init(struct acc_side *s, struct acc_operand op, char **names)
+side_init(struct acc_job_side *s, struct acc_operand op, char **names)
 {
 	s->present = op.ref != NULL;
 	acc_one_init(&s->one);
@@ -50,9 +50,9 @@ side_init(struct acc_side *s, struct acc_operand op, char **names)
 
 /* torch.testing.assert_close's tolerances, of the coarser dtype. */
 static void
-tolerances(struct acc_measure *m, const struct acc_meter_opt *opt)
+tolerances(struct acc_job *m, const struct acc_pool_opt *opt)
 {
-	const struct acc_side *side[2] = {&m->a, &m->b};
+	const struct acc_job_side *side[2] = {&m->a, &m->b};
 	double rtol = 0, atol = 0;
 	for (int i = 0; i < 2; i++) {
 		enum acc_dtype t = side[i]->present ? side[i]->ref.dtype : ACC_NODTYPE;
@@ -75,8 +75,8 @@ tolerances(struct acc_measure *m, const struct acc_meter_opt *opt)
 }
 
 int
-acc_measure_init(struct acc_measure *m, const struct acc_meter_opt *opt, void *tag,
-	struct acc_operand a, struct acc_operand b, double min_scale)
+acc_job_init(struct acc_job *m, const struct acc_pool_opt *opt, void *tag, struct acc_operand a,
+	struct acc_operand b, double min_scale)
 {
 	size_t n = 1;
 	n += a.ref != NULL ? (size_t)a.src.n + a.ref->file.n : 0;
@@ -91,8 +91,8 @@ acc_measure_init(struct acc_measure *m, const struct acc_meter_opt *opt, void *t
 	m->min_scale = min_scale > 0 ? min_scale : 0;
 	m->opt.scale = 0;
 	acc_two_init(&m->two);
-	m->a = (struct acc_side){0};
-	m->b = (struct acc_side){0};
+	m->a = (struct acc_job_side){0};
+	m->b = (struct acc_job_side){0};
 	side_init(&m->a, a, &names);
 	side_init(&m->b, b, &names);
 	tolerances(m, opt);
@@ -100,24 +100,23 @@ acc_measure_init(struct acc_measure *m, const struct acc_meter_opt *opt, void *t
 }
 
 static bool
-same_side(const struct acc_side *x, const struct acc_side *y)
+same_side(const struct acc_job_side *x, const struct acc_job_side *y)
 {
 	const struct acc_ref *a = &x->ref, *b = &y->ref;
 	const size_t size = a->ndim * sizeof *a->shape;
 	if (x->present != y->present || !x->present)
 		return x->present == y->present;
 	return acc_str_eq(x->src, y->src) && acc_str_eq(a->file, b->file) && a->off == b->off &&
-		a->len == b->len && a->dtype == b->dtype && a->big_endian == b->big_endian &&
-		a->ndim == b->ndim && memcmp(a->shape, b->shape, size) == 0 &&
-		a->strided == b->strided &&
-		(!a->strided || memcmp(a->stride, b->stride, size) == 0) &&
-		a->first == b->first && a->enc == b->enc && a->clen == b->clen &&
-		a->has_crc == b->has_crc && a->crc32 == b->crc32 && a->fsize == b->fsize &&
-		a->mtime_ns == b->mtime_ns;
+	       a->len == b->len && a->dtype == b->dtype && a->big_endian == b->big_endian &&
+	       a->ndim == b->ndim && memcmp(a->shape, b->shape, size) == 0 &&
+	       a->strided == b->strided &&
+	       (!a->strided || memcmp(a->stride, b->stride, size) == 0) && a->first == b->first &&
+	       a->enc == b->enc && a->clen == b->clen && a->has_crc == b->has_crc &&
+	       a->crc32 == b->crc32 && a->fsize == b->fsize && a->mtime_ns == b->mtime_ns;
 }
 
 static uint64_t
-side_key(const struct acc_side *s)
+side_key(const struct acc_job_side *s)
 {
 	const struct acc_ref *r = &s->ref;
 	if (!s->present)
@@ -127,7 +126,7 @@ side_key(const struct acc_side *s)
 
 /* A file without size and time, as payload from the stream has it, may be another next time. */
 uint64_t
-acc_measure_key(const struct acc_measure *m)
+acc_job_key(const struct acc_job *m)
 {
 	if ((m->a.present && m->a.ref.fsize == 0) || (m->b.present && m->b.ref.fsize == 0))
 		return 0;
@@ -135,7 +134,7 @@ acc_measure_key(const struct acc_measure *m)
 }
 
 bool
-acc_measure_same(const struct acc_measure *x, const struct acc_measure *y)
+acc_job_same(const struct acc_job *x, const struct acc_job *y)
 {
 	return x->min_scale == y->min_scale && same_side(&x->a, &y->a) && same_side(&x->b, &y->b);
 }
@@ -143,9 +142,9 @@ acc_measure_same(const struct acc_measure *x, const struct acc_measure *y)
 /* The scale, from b's sample. Compressed data can only be read from its start: then by a
  * second opening of the file. */
 static int
-sample(struct acc_measure *m, struct acc_roots *r, struct acc_err *e)
+sample(struct acc_job *m, struct acc_roots *r, struct acc_err *e)
 {
-	struct acc_side *b = &m->b;
+	struct acc_job_side *b = &m->b;
 	const size_t size = acc_dtypes[b->ref.dtype].size;
 	struct acc_pay *again = NULL;
 	size_t have = 0;
@@ -153,7 +152,7 @@ sample(struct acc_measure *m, struct acc_roots *r, struct acc_err *e)
 	double *x = malloc(ACC_SAMPLE * sizeof *x);
 	uint8_t *bytes = malloc((size_t)ACC_CHUNK * size);
 	if (x == NULL || bytes == NULL)
-		rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+		rc = acc_nomem(e);
 	if (rc == 0 && !acc_pay_can_peek(b->pay)) {
 		again = acc_pay_open(r, b->src, &b->ref, e);
 		rc = again == NULL ? -1 : 0;
@@ -165,7 +164,8 @@ sample(struct acc_measure *m, struct acc_roots *r, struct acc_err *e)
 			rc = acc_pay_peek(b->pay, at, n, bytes, e);
 		} else {
 			while (rc == 0 && stands < at) {
-				size_t skip = at - stands < ACC_CHUNK ? (size_t)(at - stands) : ACC_CHUNK;
+				size_t skip = at - stands < ACC_CHUNK ? (size_t)(at - stands)
+								      : ACC_CHUNK;
 				rc = acc_pay_fetch(again, stands, skip, bytes, e);
 				stands += skip;
 			}
@@ -190,7 +190,7 @@ sample(struct acc_measure *m, struct acc_roots *r, struct acc_err *e)
 }
 
 static void
-open_side(struct acc_side *s, struct acc_roots *r, const struct acc_meter_opt *opt)
+open_side(struct acc_job_side *s, struct acc_roots *r, const struct acc_pool_opt *opt)
 {
 	if (!s->present)
 		return;
@@ -205,20 +205,20 @@ open_side(struct acc_side *s, struct acc_roots *r, const struct acc_meter_opt *o
 }
 
 static uint64_t
-chunks(const struct acc_side *s)
+chunks(const struct acc_job_side *s)
 {
 	return s->pay == NULL ? 0 : s->count / ACC_CHUNK + (s->count % ACC_CHUNK != 0);
 }
 
 static void
-close_side(struct acc_side *s)
+close_side(struct acc_job_side *s)
 {
 	acc_pay_close(s->pay);
 	s->pay = NULL;
 }
 
 void
-acc_measure_prepare(struct acc_measure *m, struct acc_roots *r, const struct acc_meter_opt *opt)
+acc_job_prepare(struct acc_job *m, struct acc_roots *r, const struct acc_pool_opt *opt)
 {
 	open_side(&m->a, r, opt);
 	open_side(&m->b, r, opt);
@@ -228,12 +228,12 @@ acc_measure_prepare(struct acc_measure *m, struct acc_roots *r, const struct acc
 		m->pair = false;
 	}
 	m->serial = (m->a.pay != NULL && !acc_pay_random(m->a.pay)) ||
-		(m->b.pay != NULL && !acc_pay_random(m->b.pay));
+		    (m->b.pay != NULL && !acc_pay_random(m->b.pay));
 	m->units = m->pair ? chunks(&m->a) : chunks(&m->a) + chunks(&m->b);
 }
 
 bool
-acc_measure_heavy(const struct acc_measure *m)
+acc_job_heavy(const struct acc_job *m)
 {
 	return (m->a.present && m->a.ref.strided) || (m->b.present && m->b.ref.strided);
 }
@@ -241,32 +241,32 @@ acc_measure_heavy(const struct acc_measure *m)
 /* The bytes of one chunk of one side, in native order: *bytes. Where they are not as stored,
  * also the checksum of what is. */
 static bool
-read_chunk(struct acc_side *s, uint64_t at, size_t n, uint8_t **desk, size_t *ndesk,
+read_chunk(struct acc_job_side *s, uint64_t at, size_t n, uint8_t **buffer, size_t *nbuffer,
 	const uint8_t **bytes, uint32_t *crc, struct acc_err *e)
 {
 	const size_t size = n * acc_dtypes[s->ref.dtype].size;
 	const bool mapped = acc_pay_mapped(s->pay) != NULL, swap = acc_pay_swapped(s->pay);
 	if (!mapped || swap) {
-		if (room(desk, ndesk, size, e) < 0)
+		if (room(buffer, nbuffer, size, e) < 0)
 			return false;
-		*bytes = *desk;
+		*bytes = *buffer;
 	}
-	if (!mapped && acc_pay_fetch(s->pay, at, n, *desk, e) < 0)
+	if (!mapped && acc_pay_fetch(s->pay, at, n, *buffer, e) < 0)
 		return false;
-	const uint8_t *stored = mapped ? acc_pay_bytes(s->pay, at) : *desk;
+	const uint8_t *stored = mapped ? acc_pay_bytes(s->pay, at) : *buffer;
 	if (s->check && swap)
 		*crc = acc_crc32(0, stored, size);
 	if (mapped && swap)
-		memcpy(*desk, stored, size);
+		memcpy(*buffer, stored, size);
 	else
 		*bytes = stored;
 	if (swap)
-		acc_pay_native(s->pay, *desk, n);
+		acc_pay_native(s->pay, *buffer, n);
 	return true;
 }
 
 static size_t
-chunk_size(const struct acc_side *s, uint64_t chunk)
+chunk_size(const struct acc_job_side *s, uint64_t chunk)
 {
 	uint64_t left = s->count - chunk * ACC_CHUNK;
 	return left < ACC_CHUNK ? (size_t)left : ACC_CHUNK;
@@ -282,7 +282,7 @@ acc_few_at(uint64_t count, unsigned i)
 
 /* Those of one chunk. Chunks have no element in common. */
 static void
-few(struct acc_side *s, uint64_t at, size_t n, const uint8_t *bytes)
+few(struct acc_job_side *s, uint64_t at, size_t n, const uint8_t *bytes)
 {
 	if (acc_dtypes[s->ref.dtype].cls == 'C')
 		return;
@@ -296,9 +296,10 @@ few(struct acc_side *s, uint64_t at, size_t n, const uint8_t *bytes)
 
 /* One chunk of a, of b, or of both. */
 static void
-chunk(struct acc_measure *m, bool a, bool b, uint64_t c, struct acc_desk *d, struct acc_part *p)
+chunk(struct acc_job *m, bool a, bool b, uint64_t c, struct acc_job_buffers *d,
+	struct acc_job_part *p)
 {
-	struct acc_side *x = &m->a, *y = &m->b;
+	struct acc_job_side *x = &m->a, *y = &m->b;
 	const uint64_t at = c * ACC_CHUNK;
 	const uint8_t *pa = NULL, *pb = NULL;
 	p->na = a ? chunk_size(x, c) : 0;
@@ -328,7 +329,7 @@ chunk(struct acc_measure *m, bool a, bool b, uint64_t c, struct acc_desk *d, str
 }
 
 static void
-part_init(struct acc_part *p)
+part_init(struct acc_job_part *p)
 {
 	p->a = p->b = false;
 	p->na = p->nb = 0;
@@ -338,7 +339,7 @@ part_init(struct acc_part *p)
 
 /* A pair's chunks, or first a's chunks and then b's. */
 void
-acc_measure_unit(struct acc_measure *m, uint64_t u, struct acc_desk *d, struct acc_part *p)
+acc_job_unit(struct acc_job *m, uint64_t u, struct acc_job_buffers *d, struct acc_job_part *p)
 {
 	part_init(p);
 	if (m->pair)
@@ -350,7 +351,7 @@ acc_measure_unit(struct acc_measure *m, uint64_t u, struct acc_desk *d, struct a
 }
 
 static void
-merge_side(struct acc_side *s, bool has, size_t n, const struct acc_one *one, uint32_t crc,
+merge_side(struct acc_job_side *s, bool has, size_t n, const struct acc_one *one, uint32_t crc,
 	const struct acc_err *e)
 {
 	if (e->code != 0 && s->err.code == 0)
@@ -368,7 +369,7 @@ merge_side(struct acc_side *s, bool has, size_t n, const struct acc_one *one, ui
 }
 
 void
-acc_measure_merge(struct acc_measure *m, const struct acc_part *p)
+acc_job_merge(struct acc_job *m, const struct acc_job_part *p)
 {
 	merge_side(&m->a, p->a, p->na, &p->oa, p->ca, &p->ea);
 	merge_side(&m->b, p->b, p->nb, &p->ob, p->cb, &p->eb);
@@ -377,14 +378,14 @@ acc_measure_merge(struct acc_measure *m, const struct acc_part *p)
 }
 
 uint64_t
-acc_measure_bytes(const struct acc_measure *m)
+acc_job_bytes(const struct acc_job *m)
 {
 	return m->a.one.n * acc_dtypes[m->a.ref.dtype].size * m->a.present +
 	       m->b.one.n * acc_dtypes[m->b.ref.dtype].size * m->b.present;
 }
 
 void
-acc_measure_all(struct acc_measure *m, struct acc_desk *d, struct acc_part *p)
+acc_job_all(struct acc_job *m, struct acc_job_buffers *d, struct acc_job_part *p)
 {
 	const uint64_t na = chunks(&m->a);
 	for (uint64_t u = 0; u < m->units; u++) {
@@ -394,13 +395,13 @@ acc_measure_all(struct acc_measure *m, struct acc_desk *d, struct acc_part *p)
 		part_init(p);
 		if (a || b)
 			chunk(m, a, b, m->pair || u < na ? u : u - na, d, p);
-		acc_measure_merge(m, p);
+		acc_job_merge(m, p);
 	}
 }
 
 /* A wrong checksum takes the result away. */
 static void
-end_side(struct acc_side *s)
+end_side(struct acc_job_side *s)
 {
 	if (s->check && s->err.code == 0 && s->crc != s->ref.crc32) {
 		char name[200];
@@ -414,20 +415,28 @@ end_side(struct acc_side *s)
 }
 
 void
-acc_measure_end(struct acc_measure *m)
+acc_job_end(struct acc_job *m)
 {
 	end_side(&m->a);
 	end_side(&m->b);
 }
 
 void
-acc_measure_reading(struct acc_measure *m, struct acc_reading *out)
+acc_job_reading(struct acc_job *m, struct acc_reading *out)
 {
-	*out = (struct acc_reading){.tag = m->tag, .err_a = m->a.err, .err_b = m->b.err,
+	*out = (struct acc_reading){.tag = m->tag,
+		.err_a = m->a.err,
+		.err_b = m->b.err,
 		.has_a = m->a.present && m->a.err.code == 0,
-		.has_b = m->b.present && m->b.err.code == 0, .a = m->a.one, .b = m->b.one,
-		.two = m->two, .scale = m->opt.scale, .sampled = m->sampled, .rtol = m->opt.rtol,
-		.atol = m->opt.atol, .hash_a = XXH3_64bits_digest(&m->a.hash),
+		.has_b = m->b.present && m->b.err.code == 0,
+		.a = m->a.one,
+		.b = m->b.one,
+		.two = m->two,
+		.scale = m->opt.scale,
+		.sampled = m->sampled,
+		.rtol = m->opt.rtol,
+		.atol = m->opt.atol,
+		.hash_a = XXH3_64bits_digest(&m->a.hash),
 		.hash_b = XXH3_64bits_digest(&m->b.hash)};
 	memcpy(out->few_a, m->a.few, sizeof out->few_a);
 	memcpy(out->few_b, m->b.few, sizeof out->few_b);
@@ -435,16 +444,16 @@ acc_measure_reading(struct acc_measure *m, struct acc_reading *out)
 }
 
 void
-acc_measure_close(struct acc_measure *m)
+acc_job_close(struct acc_job *m)
 {
 	close_side(&m->a);
 	close_side(&m->b);
 }
 
 void
-acc_measure_release(struct acc_measure *m)
+acc_job_release(struct acc_job *m)
 {
-	acc_measure_close(m);
+	acc_job_close(m);
 	free(m->names);
 	m->names = NULL;
 }

@@ -1,33 +1,33 @@
-/* job.h - one queued tensor or pair of a meter, and the units of work it is cut into */
+/* job.h - one queued tensor or pair of a pool, and the units of work it is cut into */
 #ifndef ACC_PAYLOAD_JOB_H
 #define ACC_PAYLOAD_JOB_H
 
-#include "pay.h"
+#include "payload/pay.h"
 
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
-struct acc_side {
+struct acc_job_side {
 	bool present;
 	struct acc_str src;
 	struct acc_ref ref;
 	struct acc_pay *pay; /* NULL until prepared, and where it failed */
 	uint64_t count;
-	bool check;          /* the container's checksum */
+	bool check; /* the container's checksum */
 	uint32_t crc;
-	XXH3_state_t hash;   /* over the chunks' hashes */
+	XXH3_state_t hash; /* over the chunks' hashes */
 	struct acc_one one;
 	float few[ACC_NFEW];
 	struct acc_err err;
 };
 
-struct acc_measure {
+struct acc_job {
 	void *tag;
 	char *names; /* what src and file point to */
-	struct acc_side a, b;
-	bool pair;        /* compared element by element */
-	bool serial;      /* read in order by one worker */
-	uint64_t units;   /* known when prepared */
+	struct acc_job_side a, b;
+	bool pair;      /* compared element by element */
+	bool serial;    /* read in order by one worker */
+	uint64_t units; /* known when prepared */
 	double min_scale;
 	bool sampled;
 	struct acc_kernel_opt opt;
@@ -35,7 +35,7 @@ struct acc_measure {
 };
 
 /* What one chunk gave. */
-struct acc_part {
+struct acc_job_part {
 	bool a, b; /* which sides are in it; both of a pair: two */
 	size_t na, nb;
 	struct acc_one oa, ob;
@@ -45,38 +45,37 @@ struct acc_part {
 };
 
 /* A worker's memory for the bytes of a chunk of each side. */
-struct acc_desk {
+struct acc_job_buffers {
 	uint8_t *a, *b;
 	size_t na, nb;
 };
-void acc_desk_release(struct acc_desk *d);
+void acc_job_buffers_release(struct acc_job_buffers *d);
 
 /* Fill a zeroed measure. 0 or ACC_ENOMEM. */
-int acc_measure_init(struct acc_measure *m, const struct acc_meter_opt *opt, void *tag,
-	struct acc_operand a, struct acc_operand b, double min_scale);
+int acc_job_init(struct acc_job *m, const struct acc_pool_opt *opt, void *tag, struct acc_operand a,
+	struct acc_operand b, double min_scale);
 /* Is it of the same bytes, seen the same way? Known before they are prepared, and until they are
  * released. Of the same measures keys are the same, and not 0; one of key 0 is like no other. */
-uint64_t acc_measure_key(const struct acc_measure *m);
-bool acc_measure_same(const struct acc_measure *x, const struct acc_measure *y);
+uint64_t acc_job_key(const struct acc_job *m);
+bool acc_job_same(const struct acc_job *x, const struct acc_job *y);
 /* Open the files, take the sample, count the units. Failures are the sides'. */
-void acc_measure_prepare(struct acc_measure *m, struct acc_roots *r,
-	const struct acc_meter_opt *opt);
+void acc_job_prepare(struct acc_job *m, struct acc_roots *r, const struct acc_pool_opt *opt);
 /* Does it need more memory than a chunk? Known before it is prepared. */
-bool acc_measure_heavy(const struct acc_measure *m);
+bool acc_job_heavy(const struct acc_job *m);
 /* Unit u of one that is not serial. */
-void acc_measure_unit(struct acc_measure *m, uint64_t u, struct acc_desk *d,
-	struct acc_part *part);
+void acc_job_unit(struct acc_job *m, uint64_t u, struct acc_job_buffers *d,
+	struct acc_job_part *part);
 /* Units are merged in their order. */
-void acc_measure_merge(struct acc_measure *m, const struct acc_part *part);
+void acc_job_merge(struct acc_job *m, const struct acc_job_part *part);
 /* All units, in order; *part is for working. */
-void acc_measure_all(struct acc_measure *m, struct acc_desk *d, struct acc_part *part);
+void acc_job_all(struct acc_job *m, struct acc_job_buffers *d, struct acc_job_part *part);
 /* Bytes of all units that are merged. */
-uint64_t acc_measure_bytes(const struct acc_measure *m);
+uint64_t acc_job_bytes(const struct acc_job *m);
 /* After the last merge: check the checksums, close the files. */
-void acc_measure_end(struct acc_measure *m);
-void acc_measure_reading(struct acc_measure *m, struct acc_reading *out);
+void acc_job_end(struct acc_job *m);
+void acc_job_reading(struct acc_job *m, struct acc_reading *out);
 /* The files only. */
-void acc_measure_close(struct acc_measure *m);
-void acc_measure_release(struct acc_measure *m);
+void acc_job_close(struct acc_job *m);
+void acc_job_release(struct acc_job *m);
 
 #endif

@@ -8,7 +8,7 @@
  * Addresses are congruent to file offsets modulo 2 MiB, so that the kernel can map large pages,
  * and mappings are never multiples of 2 MiB long and adjacent: two streams whose addresses
  * differ by a multiple of 256 MiB compete for the same places in some first-level caches. */
-#include "pay.h"
+#include "payload/pay.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ struct acc_mapped {
 	size_t nreserved;
 	uint8_t *file; /* what is mapped of the file, from a multiple of WINDOW on */
 	size_t nfile;
-	size_t lead;   /* bytes of `file` before the tensor's */
+	size_t lead; /* bytes of `file` before the tensor's */
 	size_t dropped;
 	atomic_bool torn;
 };
@@ -45,7 +45,8 @@ mend(struct acc_mapped *m, uintptr_t at)
 	atomic_store(&m->torn, true);
 	uintptr_t page = at & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
 	return mmap((void *)page, hi - page, PROT_READ,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
+		       0) != MAP_FAILED;
 }
 
 static void
@@ -110,8 +111,8 @@ acc_mapped_open(int fd, uint64_t off, uint64_t len)
 		goto fail;
 	m->reserved = p;
 	m->file = m->reserved + (WINDOW - (uintptr_t)p % WINDOW) % WINDOW;
-	if (mmap(m->file, m->nfile, PROT_READ, MAP_SHARED | MAP_FIXED, fd, (off_t)(off - m->lead)) !=
-		MAP_FAILED)
+	if (mmap(m->file, m->nfile, PROT_READ, MAP_SHARED | MAP_FIXED, fd,
+		    (off_t)(off - m->lead)) != MAP_FAILED)
 		return m;
 	munmap(m->reserved, m->nreserved);
 fail:

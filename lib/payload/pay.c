@@ -1,6 +1,6 @@
 /* The bytes of one tensor. Files are read: one that shrinks is then a short read and not a
- * signal. Only a meter that was told so maps large ones. */
-#include "pay.h"
+ * signal. Only a pool that was told so maps large ones. */
+#include "payload/pay.h"
 
 #include "acc/file.h"
 #include "io/crc.h"
@@ -19,14 +19,14 @@ struct acc_pay {
 	char name[256];     /* for messages */
 	uint64_t count;
 	size_t size;
-	bool plain;         /* row-major without gaps, in the file or inflated */
+	bool plain; /* row-major without gaps, in the file or inflated */
 	struct acc_strided *strided;
 	struct acc_pieces *pieces;
 	struct acc_deflated *deflated;
-	uint64_t next;      /* where the deflated one stands */
-	uint32_t before;    /* CRC-32 of what stands before its first element */
-	uint64_t summed;    /* elements that acc_pay_read gave in order, from the first on */
-	uint32_t crc;       /* of them */
+	uint64_t next;   /* where the deflated one stands */
+	uint32_t before; /* CRC-32 of what stands before its first element */
+	uint64_t summed; /* elements that acc_pay_read gave in order, from the first on */
+	uint32_t crc;    /* of them */
 	struct acc_mapped *mapped;
 };
 
@@ -58,8 +58,7 @@ read_latin1(const struct acc_pay *p, uint8_t *out, struct acc_err *e)
 {
 	size_t n = (size_t)p->ref.clen, at = 0, k = 0;
 	uint8_t *in = malloc(n > 0 ? n : 1);
-	int rc = in == NULL ? acc_fail(e, ACC_ENOMEM, "out of memory")
-			    : acc_file_pread(p->fd, in, n, p->ref.off, e);
+	int rc = in == NULL ? acc_nomem(e) : acc_file_pread(p->fd, in, n, p->ref.off, e);
 	for (; rc == 0 && at < n && k < p->ref.len; k++) {
 		uint8_t c = in[at++];
 		if (c >= 0x80 && (c & 0xfe) == 0xc2 && at < n && (in[at] & 0xc0) == 0x80)
@@ -109,12 +108,12 @@ decode_whole(struct acc_pay *p, struct acc_err *e)
 	uint8_t *mem = malloc(p->ref.len > 0 ? (size_t)p->ref.len : 1);
 	int rc;
 	if (mem == NULL)
-		rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+		rc = acc_nomem(e);
 	else
-		rc = enc == ACC_LATIN1 ? read_latin1(p, mem, e)
-		     : enc == ACC_MSCKPT ? read_pieces(p, mem, e) : read_deflated(p, mem, e);
-	if (rc == 0 && p->ref.has_crc &&
-		acc_crc32(0, mem, (size_t)p->ref.len) != p->ref.crc32)
+		rc = enc == ACC_LATIN1   ? read_latin1(p, mem, e)
+		     : enc == ACC_MSCKPT ? read_pieces(p, mem, e)
+					 : read_deflated(p, mem, e);
+	if (rc == 0 && p->ref.has_crc && acc_crc32(0, mem, (size_t)p->ref.len) != p->ref.crc32)
 		rc = acc_fail(e, ACC_EFORMAT, "checksum (CRC-32) does not match");
 	if (rc < 0) {
 		free(mem);
@@ -188,12 +187,11 @@ open_pay(struct acc_pay *p, struct acc_roots *r, struct acc_str src, struct acc_
 }
 
 struct acc_pay *
-acc_pay_open(struct acc_roots *r, struct acc_str src, const struct acc_ref *ref,
-	struct acc_err *e)
+acc_pay_open(struct acc_roots *r, struct acc_str src, const struct acc_ref *ref, struct acc_err *e)
 {
 	struct acc_pay *p = calloc(1, sizeof *p);
 	if (p == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	p->fd = -1;
@@ -269,8 +267,8 @@ acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc
 		p->next += n;
 		rc = acc_deflated_read(p->deflated, out, n * p->size, e);
 	} else if (p->pieces != NULL) {
-		rc = acc_pieces_read(p->pieces, (p->ref.first + first) * p->size, out,
-			n * p->size, e);
+		rc = acc_pieces_read(p->pieces, (p->ref.first + first) * p->size, out, n * p->size,
+			e);
 	} else if (p->plain) {
 		rc = acc_file_pread(p->fd, out, n * p->size,
 			p->ref.off + (p->ref.first + first) * p->size, e);
@@ -288,7 +286,8 @@ acc_pay_peek(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_
 		rc = acc_pay_fetch(p, first, n, out, e);
 	else
 		for (size_t i = 0; i < n && rc == 0; i++)
-			rc = acc_strided_peek(p->strided, first + i, (uint8_t *)out + i * p->size, e);
+			rc = acc_strided_peek(p->strided, first + i, (uint8_t *)out + i * p->size,
+				e);
 	if (rc < 0)
 		return acc_err_in(e, p->name), rc;
 	acc_pay_native(p, out, n);
@@ -349,12 +348,12 @@ acc_pay_native(const struct acc_pay *p, void *bytes, size_t n)
 		size /= 2;
 		n *= 2;
 	}
-#define SWAP(bits)                                                                       \
-	for (size_t i = 0; i < n; i++) {                                                 \
-		uint##bits##_t v;                                                        \
-		memcpy(&v, b + i * sizeof v, sizeof v);                                  \
-		v = __builtin_bswap##bits(v);                                            \
-		memcpy(b + i * sizeof v, &v, sizeof v);                                  \
+#define SWAP(bits) \
+	for (size_t i = 0; i < n; i++) { \
+		uint##bits##_t v; \
+		memcpy(&v, b + i * sizeof v, sizeof v); \
+		v = __builtin_bswap##bits(v); \
+		memcpy(b + i * sizeof v, &v, sizeof v); \
 	}
 	if (size == 2) {
 		SWAP(16)

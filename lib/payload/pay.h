@@ -1,4 +1,4 @@
-/* pay.h - what the meter needs beyond acc/payload.h */
+/* pay.h - what the pool needs beyond acc/payload.h */
 #ifndef ACC_PAYLOAD_PAY_H
 #define ACC_PAYLOAD_PAY_H
 
@@ -49,8 +49,7 @@ struct acc_strided;
 /* fd or mem (the storage in memory, which is then owned) is the source. */
 struct acc_strided *acc_strided_open(const struct acc_ref *ref, int fd, uint8_t *mem,
 	struct acc_err *e);
-int acc_strided_read(struct acc_strided *s, uint64_t first, size_t n, void *out,
-	struct acc_err *e);
+int acc_strided_read(struct acc_strided *s, uint64_t first, size_t n, void *out, struct acc_err *e);
 int acc_strided_peek(struct acc_strided *s, uint64_t index, void *out, struct acc_err *e);
 void acc_strided_close(struct acc_strided *s);
 

@@ -1,5 +1,5 @@
 /* A tensor of MindSpore's checkpoints that is cut into several fields of the file. */
-#include "pay.h"
+#include "payload/pay.h"
 
 #include "acc/file.h"
 #include "io/msckpt.h"
@@ -23,7 +23,7 @@ acc_pieces_open(const struct acc_ref *ref, int fd, struct acc_err *e)
 	struct acc_msckpt_value v;
 	uint64_t at = 0;
 	if (p == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	p->fd = fd;
@@ -31,7 +31,8 @@ acc_pieces_open(const struct acc_ref *ref, int fd, struct acc_err *e)
 	while ((rc = acc_msckpt_next(&c, &v, e)) > 0) {
 		const struct piece x = {at, v.off, v.len};
 		if (v.len > ref->len - at || acc_buf_add(&p->list, &x, sizeof x) < 0) {
-			rc = acc_fail(e, ACC_EFORMAT, "other pieces of the tensor than its record says");
+			rc = acc_fail(e, ACC_EFORMAT,
+				"other pieces of the tensor than its record says");
 			break;
 		}
 		at += v.len;

@@ -1,4 +1,4 @@
-#include "pay.h"
+#include "payload/pay.h"
 
 #include "acc/file.h"
 
@@ -18,7 +18,7 @@ struct move {
 	const char *old, *new;
 };
 
-/* Workers of a meter look folders up while the reader of a stream adds sources. */
+/* Workers of a pool look folders up while the reader of a stream adds sources. */
 struct acc_roots {
 	pthread_mutex_t lock;
 	struct acc_arena mem;
@@ -26,7 +26,7 @@ struct acc_roots {
 	struct root *root;
 	size_t n, cap;
 	struct move *move;
-	size_t nmove;
+	size_t nmove, cap_move;
 };
 
 struct acc_roots *
@@ -35,7 +35,7 @@ acc_roots_open(struct acc_err *e)
 	struct acc_roots *r = calloc(1, sizeof *r);
 	if (r == NULL || pthread_mutex_init(&r->lock, NULL) != 0) {
 		free(r);
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	return r;
@@ -63,9 +63,9 @@ acc_roots_move(struct acc_roots *r, const char *old_new, struct acc_err *e)
 	const char *eq = strchr(old_new, '=');
 	if (eq == NULL || eq == old_new || eq[1] == '\0')
 		return acc_fail(e, ACC_EUSAGE, "'%.100s' is not OLD=NEW", old_new);
-	struct move *m = realloc(r->move, (r->nmove + 1) * sizeof *m);
+	struct move *m = acc_grow(r->move, &r->cap_move, r->nmove + 1, sizeof *m, e);
 	if (m == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return ACC_ENOMEM;
 	r->move = m;
 	size_t n = (size_t)(eq - old_new);
 	while (n > 1 && old_new[n - 1] == '/')
@@ -73,7 +73,7 @@ acc_roots_move(struct acc_roots *r, const char *old_new, struct acc_err *e)
 	m[r->nmove].old = acc_arena_copy(&r->mem, old_new, n);
 	m[r->nmove].new = acc_arena_copy(&r->mem, eq + 1, strlen(eq + 1));
 	if (m[r->nmove].old == NULL || m[r->nmove].new == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	r->nmove++;
 	return 0;
 }
@@ -102,17 +102,13 @@ add(struct acc_roots *r, struct acc_str id, struct acc_str path, struct acc_err 
 	if (at != NULL)
 		return acc_fail(e, ACC_EFORMAT, "source '%.*s' has two different roots",
 			id.n > 40 ? 40 : (int)id.n, id.p);
-	if (r->n == r->cap) {
-		size_t cap = r->cap == 0 ? 8 : 2 * r->cap;
-		struct root *v = realloc(r->root, cap * sizeof *v);
-		if (v == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
-		r->root = v;
-		r->cap = cap;
-	}
+	struct root *v = acc_grow(r->root, &r->cap, r->n + 1, sizeof *v, e);
+	if (v == NULL)
+		return ACC_ENOMEM;
+	r->root = v;
 	const char *copy = acc_arena_copy(&r->mem, path.p, path.n);
 	if (copy == NULL || acc_map_put(&r->index, id, r->n) == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	r->root[r->n++] = (struct root){copy, -1, false, -1};
 	return 0;
 }
@@ -166,7 +162,7 @@ open_root(struct acc_roots *r, struct acc_str src, bool *was_moved, struct acc_e
 	if (root->fd < 0) {
 		const char *path = moved(r, root->path);
 		if (path == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		root->moved = path != root->path;
 		root->fd = acc_dir_open(path, e);
 		if (root->fd < 0)

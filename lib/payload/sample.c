@@ -1,4 +1,4 @@
-#include "pay.h"
+#include "payload/pay.h"
 
 #include <math.h>
 

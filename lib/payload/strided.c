@@ -4,7 +4,7 @@
  * file in memory). So a tile of at most 2 MiB of the row-major result is gathered at a time,
  * by runs along the dimension of smallest stride; a transposed matrix is then read in runs
  * of hundreds of elements. What is small lies in memory as a whole. */
-#include "pay.h"
+#include "payload/pay.h"
 
 #include "acc/file.h"
 
@@ -20,7 +20,7 @@ struct acc_strided {
 	uint32_t ndim;
 	int64_t shape[ACC_MAXDIM], stride[ACC_MAXDIM];
 	uint64_t first, count;
-	uint32_t split;   /* a tile takes `rows` of this dimension, all of those behind it */
+	uint32_t split;      /* a tile takes `rows` of this dimension, all of those behind it */
 	int64_t rows, inner; /* inner: elements of a row */
 	uint64_t tile_at, tile_n;
 	uint8_t *tile, *span;
@@ -41,8 +41,7 @@ simplify(struct acc_strided *s, const struct acc_ref *ref)
 		if (ref->shape[i] == 1)
 			continue;
 		uint32_t last = s->ndim - 1;
-		if (s->ndim > 0 &&
-			!__builtin_mul_overflow(ref->shape[i], stride[i], &whole) &&
+		if (s->ndim > 0 && !__builtin_mul_overflow(ref->shape[i], stride[i], &whole) &&
 			s->stride[last] == whole) {
 			s->shape[last] *= ref->shape[i];
 			s->stride[last] = stride[i];
@@ -77,7 +76,7 @@ acc_strided_open(const struct acc_ref *ref, int fd, uint8_t *mem, struct acc_err
 {
 	struct acc_strided *s = calloc(1, sizeof *s);
 	if (s == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	s->fd = fd;
@@ -91,7 +90,7 @@ acc_strided_open(const struct acc_ref *ref, int fd, uint8_t *mem, struct acc_err
 	s->span = malloc(SPAN);
 	if (s->tile == NULL || s->span == NULL) {
 		acc_strided_close(s);
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	s->mem = mem;
@@ -208,8 +207,8 @@ fill(struct acc_strided *s, uint64_t t0, struct acc_err *e)
 				from += ix[i] * s->stride[i];
 				to += ix[i] * step[i];
 			}
-		int rc = run(s, from, n[along], s->stride[along],
-			s->tile + (uint64_t)to * s->size, step[along], e);
+		int rc = run(s, from, n[along], s->stride[along], s->tile + (uint64_t)to * s->size,
+			step[along], e);
 		if (rc < 0) {
 			s->tile_n = 0;
 			return rc;

@@ -14,12 +14,12 @@ struct cell {
 	const struct acc_point *p;
 	size_t n;
 	uint64_t both;
-	int64_t begin, end;           /* first and last step of both */
+	int64_t begin, end;              /* first and last step of both */
 	int64_t first, beyond, spike[2]; /* steps; INT64_MIN: none */
 	char verdict[400];
 	struct series side[2], odd[2], diff, band;
 	struct range y, dy;
-	double lo, hi;                /* steps */
+	double lo, hi; /* steps */
 };
 
 /* --- which curves --- */
@@ -47,7 +47,8 @@ say(struct cell *c, const struct acc_rec *r, const char *run)
 			run == NULL ? "" : " of ", run == NULL ? "" : run);
 		return;
 	}
-	n = (size_t)snprintf(c->verdict, size, "%" PRIu64 " step%s", c->both, c->both == 1 ? "" : "s");
+	n = (size_t)snprintf(c->verdict, size, "%" PRIu64 " step%s", c->both,
+		c->both == 1 ? "" : "s");
 	if (c->first == INT64_MIN)
 		n += (size_t)snprintf(c->verdict + n, size - n, "; no difference");
 	else if (acc_as_f64(acc_get(r, "", "max_abs"), &max) &&
@@ -82,7 +83,8 @@ wanted(const struct acc_plot *p, const struct acc_rec *r, const struct choice *c
 	if (acc_get_int(r, "", "n", 0) == 0)
 		return false;
 	return ch->n == 0 || bad ||
-	       (acc_get_int(r, "", "apart", 0) > 0 && role.n > 0 && !acc_str_is(role, "local_norm"));
+	       (acc_get_int(r, "", "apart", 0) > 0 && role.n > 0 &&
+		       !acc_str_is(role, "local_norm"));
 }
 
 static int
@@ -102,7 +104,7 @@ choose(struct acc_plot *p, struct choice *ch, struct acc_err *e)
 		struct acc_str tag = acc_get_text(r, "", "tag");
 		*c = (struct cell){.tag = acc_arena_copy(&p->mem, tag.p, tag.n)};
 		if (c->tag == NULL)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		c->p = acc_curves_points(p->curves, c->tag, &c->n);
 		c->both = (uint64_t)acc_get_int(r, "", "n", 0);
 		c->first = acc_get_int(r, "", "first", INT64_MIN);
@@ -203,13 +205,15 @@ parting(struct gp *g, const struct cell *c, const struct range *y, bool titles)
 
 /* A series with its envelope; text has room for one mark at a place only. */
 static void
-line(struct gp *g, const char *name, bool dense, bool marks, const char *text,
-	const char *look, const char *mark, const char *pale)
+line(struct gp *g, const char *name, bool dense, bool marks, const char *text, const char *look,
+	const char *mark, const char *pale)
 {
 	if (dense && !g->text) {
 		acc_gp_item(g);
-		fprintf(g->f, "$%s using 1:2:3 with filledcurves fs solid 0.4 border fc rgb '%s' "
-			"lw 0.6 notitle", name, pale);
+		fprintf(g->f,
+			"$%s using 1:2:3 with filledcurves fs solid 0.4 border fc rgb '%s' "
+			"lw 0.6 notitle",
+			name, pale);
 	}
 	for (int column = 2; dense && g->text && column <= 3; column++) {
 		acc_gp_item(g);
@@ -217,8 +221,12 @@ line(struct gp *g, const char *name, bool dense, bool marks, const char *text,
 	}
 	acc_gp_item(g);
 	fprintf(g->f, "$%s using 1:4 with %s %s", name,
-		g->text ? "points" : marks ? "linespoints" : "lines",
-		g->text ? text : marks ? mark : look);
+		g->text ? "points"
+		: marks ? "linespoints"
+			: "lines",
+		g->text ? text
+		: marks ? mark
+			: look);
 }
 
 /* The name of a side's run. Where one is long, of both the part where they differ, and a little
@@ -249,10 +257,11 @@ static void
 side(struct gp *g, const struct acc_plot *p, const struct cell *c, bool dense, int s)
 {
 	static const char *const name[] = {"a", "b"}, *const text[] = {"pt '*'", "pt 'o'"},
-		*const pale[] = {GP_DEVICE, GP_BENCH},
-		*const look[] = {"lw 1.5 lc rgb '" GP_DEVICE "'", "lw 4 lc rgb '" GP_BENCH "'"},
-		*const mark[] = {"pt 7 ps 0.5 lw 1.5 lc rgb '" GP_DEVICE "'",
-			"pt 6 ps 1.1 lw 3 lc rgb '" GP_BENCH "'"};
+				 *const pale[] = {GP_DEVICE, GP_BENCH},
+				 *const look[] = {"lw 1.5 lc rgb '" GP_DEVICE "'",
+					 "lw 4 lc rgb '" GP_BENCH "'"},
+				 *const mark[] = {"pt 7 ps 0.5 lw 1.5 lc rgb '" GP_DEVICE "'",
+					 "pt 6 ps 1.1 lw 3 lc rgb '" GP_BENCH "'"};
 	if (c->side[s].n == 0)
 		return;
 	line(g, name[s], dense, few(c), text[s], look[s], mark[s], pale[s]);
@@ -264,8 +273,8 @@ static void
 odd(struct gp *g, const struct acc_plot *p, const struct cell *c, int s)
 {
 	static const char *const name[] = {"oa", "ob"}, *const text[] = {"pt 'X'", "pt 'x'"},
-		*const mark[] = {"pt 2 ps 1 lw 2 lc rgb '" GP_BAD "'",
-			"pt 1 ps 1 lw 2 lc rgb '" GP_BENCH "'"};
+				 *const mark[] = {"pt 2 ps 1 lw 2 lc rgb '" GP_BAD "'",
+					 "pt 1 ps 1 lw 2 lc rgb '" GP_BENCH "'"};
 	if (c->odd[s].n == 0)
 		return;
 	acc_gp_item(g);
@@ -310,7 +319,8 @@ upper(struct gp *g, const struct acc_plot *p, struct cell *c, const struct box *
 	acc_series_data(g, "ob", &c->odd[1], c->lo, c->hi);
 	fprintf(g->f, "%s\n", c->both > 0 ? "set format x ''\nunset xlabel" : "set xlabel 'step'");
 	if (!g->text)
-		fprintf(g->f, "set key top %s\n", rises(c) ? "left Left reverse" : "right Right noreverse");
+		fprintf(g->f, "set key top %s\n",
+			rises(c) ? "left Left reverse" : "right Right noreverse");
 	side(g, p, c, dense[1], 1);
 	side(g, p, c, dense[0], 0);
 	parting(g, c, &c->y, true);
@@ -348,11 +358,13 @@ lower(struct gp *g, struct cell *c, const struct box *b)
 	acc_series_data(g, "n", &c->band, c->lo, c->hi);
 	if (!g->text)
 		fprintf(g->f, "set key %s right noreverse Right\n", free_corner(c));
-	fprintf(g->f, "set xlabel 'step'\n%s", g->text ? "set title 'device - bench'\n" : "set ylabel 'device - bench'\n");
+	fprintf(g->f, "set xlabel 'step'\n%s",
+		g->text ? "set title 'device - bench'\n" : "set ylabel 'device - bench'\n");
 	if (c->band.n > 0 && !g->text) {
 		acc_gp_item(g);
 		fputs("$n using 1:(-$3):3 with filledcurves fs solid 1 noborder fc rgb '" GP_BAND
-		      "' title 'the bench''s own spread'", g->f);
+		      "' title 'the bench''s own spread'",
+			g->f);
 	}
 	for (int sign = -1; c->band.n > 0 && g->text && sign <= 1; sign += 2) {
 		acc_gp_item(g);
@@ -379,14 +391,13 @@ legend(struct gp *g, const struct acc_plot *p, const struct cell *c, double y)
 	for (int s = 1; s >= 0; s--)
 		if (c->side[s].n > 0)
 			n += (size_t)snprintf(text + n, size - n, "%s %s%s%.100s   ", mark[s],
-				p->single ? "" : who[s], p->single ? "" : " ",
-				run_name(p, s, 25));
+				p->single ? "" : who[s], p->single ? "" : " ", run_name(p, s, 25));
 	if (c->first != INT64_MIN && c->first != c->beyond)
 		n += (size_t)snprintf(text + n, size - n, "$ first apart at step %" PRId64 "   ",
 			c->first);
 	if (c->beyond != INT64_MIN)
-		n += (size_t)snprintf(text + n, size - n, "%% beyond tolerance at step %" PRId64 "   ",
-			c->beyond);
+		n += (size_t)snprintf(text + n, size - n,
+			"%% beyond tolerance at step %" PRId64 "   ", c->beyond);
 	for (int s = 0; s < 2; s++) {
 		if (c->spike[s] != INT64_MIN)
 			n += (size_t)snprintf(text + n, size - n, "^ spike at step %" PRId64 "   ",
@@ -432,13 +443,15 @@ acc_plot_curves(struct acc_plot *p, FILE *f, struct acc_err *e)
 	struct gp g;
 	struct cell cells[MOST_CURVES];
 	struct choice ch = {.c = cells,
-		.most = p->opt.ntags > 0 ? MOST_CURVES : p->opt.to == ACC_PLOT_TEXT ? 1 : DEFAULT_CURVES};
+		.most = p->opt.ntags > 0             ? MOST_CURVES
+			: p->opt.to == ACC_PLOT_TEXT ? 1
+						     : DEFAULT_CURVES};
 	int rc = choose(p, &ch, e);
 	if (rc == 0 && ch.n == 0)
 		rc = nothing(p, e);
 	for (size_t i = 0; i < ch.n && rc == 0; i++)
 		if (fill(p, &cells[i]) < 0)
-			rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+			rc = acc_nomem(e);
 	if (rc == 0) {
 		unsigned across = p->opt.to != ACC_PLOT_TEXT && ch.n > 1 ? 2 : 1;
 		unsigned down = ((unsigned)ch.n + across - 1) / across;

@@ -9,8 +9,12 @@ static uint32_t
 printable(struct acc_str s)
 {
 	const unsigned char *p = (const unsigned char *)s.p;
-	uint32_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3
-		     : p[0] < 0xf5 ? 4 : 0;
+	uint32_t n = p[0] < 0x80   ? 1
+		     : p[0] < 0xc2 ? 0
+		     : p[0] < 0xe0 ? 2
+		     : p[0] < 0xf0 ? 3
+		     : p[0] < 0xf5 ? 4
+				   : 0;
 	if (n == 0 || n > s.n)
 		return 0;
 	if (n == 1)
@@ -74,7 +78,9 @@ acc_gp_label(struct gp *g, struct acc_str s, double x, double y, bool small)
 	fputs("set label ", g->f);
 	acc_gp_text(g, s, (unsigned)fmax(room - 1, 8));
 	fprintf(g->f, " at screen %.5g,%.5g left%s\n", x, y,
-		g->text ? "" : small ? " font ',10' tc rgb '#444444'" : " font ',13'");
+		g->text ? ""
+		: small ? " font ',10' tc rgb '#444444'"
+			: " font ',13'");
 }
 
 unsigned
@@ -103,8 +109,8 @@ acc_gp_row(const struct gp *g)
 }
 
 void
-acc_gp_begin(struct gp *g, FILE *f, const struct acc_plot_opt *opt, unsigned across,
-	unsigned down, unsigned cell_rows)
+acc_gp_begin(struct gp *g, FILE *f, const struct acc_plot_opt *opt, unsigned across, unsigned down,
+	unsigned cell_rows)
 {
 	*g = (struct gp){.f = f, .text = opt->to == ACC_PLOT_TEXT};
 	if (g->text) {
@@ -113,7 +119,9 @@ acc_gp_begin(struct gp *g, FILE *f, const struct acc_plot_opt *opt, unsigned acr
 		g->columns = (g->width - 14) / (int)across;
 	} else {
 		g->width = across == 1 ? 1100 : 1600;
-		g->height = (int)(40 + down * (across == 1 && down == 1 ? 660 : across == 1 ? 360 : 560));
+		g->height = (int)(40 + down * (across == 1 && down == 1 ? 660
+						      : across == 1     ? 360
+									: 560));
 		g->columns = (g->width - 130) / (int)across;
 	}
 	g->columns = g->columns < 10 ? 10 : g->columns;
@@ -123,12 +131,14 @@ acc_gp_begin(struct gp *g, FILE *f, const struct acc_plot_opt *opt, unsigned acr
 		fprintf(f, "set terminal dumb size %d,%d noenhanced mono\n", g->width, g->height);
 		break;
 	case ACC_PLOT_SVG:
-		fprintf(f, "set terminal svg size %d,%d dynamic noenhanced font 'Helvetica,12' "
-			"background '#FFFFFF'\n", g->width, g->height);
+		fprintf(f,
+			"set terminal svg size %d,%d dynamic noenhanced font 'Helvetica,12' "
+			"background '#FFFFFF'\n",
+			g->width, g->height);
 		break;
 	case ACC_PLOT_PNG:
-		fprintf(f, "set terminal pngcairo size %d,%d noenhanced font 'Sans,10'\n",
-			g->width, g->height);
+		fprintf(f, "set terminal pngcairo size %d,%d noenhanced font 'Sans,10'\n", g->width,
+			g->height);
 		break;
 	case ACC_PLOT_PDF:
 		fprintf(f, "set terminal pdfcairo size %.3gin,%.3gin noenhanced font 'Sans,10'\n",
@@ -137,7 +147,8 @@ acc_gp_begin(struct gp *g, FILE *f, const struct acc_plot_opt *opt, unsigned acr
 	}
 	if (!g->text)
 		fputs("set border 3 lc rgb '#444444'\nset tics nomirror out scale 0.6\n"
-		      "set grid lc rgb '#D0D0D0' lw 0.8 dt solid\n", f);
+		      "set grid lc rgb '#D0D0D0' lw 0.8 dt solid\n",
+			f);
 	else
 		fputs("set tics nomirror\n", f);
 	fputs("set multiplot\n", f);
@@ -152,7 +163,8 @@ acc_gp_end(struct gp *g)
 void
 acc_gp_panel(struct gp *g, const struct box *b, double left, double bottom, double top)
 {
-	fprintf(g->f, "set origin %.5g,%.5g\nset size %.5g,%.5g\n"
+	fprintf(g->f,
+		"set origin %.5g,%.5g\nset size %.5g,%.5g\n"
 		"set lmargin %g\nset rmargin 3\nset bmargin %g\nset tmargin %g\n",
 		b->x, b->y, b->w, b->h, left, bottom, top);
 }
@@ -234,8 +246,8 @@ acc_range_y(struct gp *g, struct range *r, bool log)
 		r->hi = fmin(r->hi + pad, 1e300);
 		fputs("unset logscale y\n", g->f);
 	}
-	fprintf(g->f, "set format y '%s'\nset yrange [%.17g:%.17g]\n", log ? "%.0e" : "%.6g",
-		r->lo, r->hi);
+	fprintf(g->f, "set format y '%s'\nset yrange [%.17g:%.17g]\n", log ? "%.0e" : "%.6g", r->lo,
+		r->hi);
 }
 
 void
@@ -255,16 +267,14 @@ acc_range_steps(struct gp *g, double lo, double hi)
 int
 acc_series_add(struct series *s, double x, double y)
 {
-	if (s->n == s->cap) {
-		size_t cap = s->cap == 0 ? 256 : s->cap * 2;
-		double *px = realloc(s->x, cap * sizeof *px);
-		s->x = px == NULL ? s->x : px;
-		double *py = px == NULL ? NULL : realloc(s->y, cap * sizeof *py);
-		if (py == NULL)
-			return ACC_ENOMEM;
-		s->y = py;
-		s->cap = cap;
-	}
+	double *px = acc_grow(s->x, &s->cap_x, s->n + 1, sizeof *px, NULL);
+	if (px == NULL)
+		return ACC_ENOMEM;
+	s->x = px;
+	double *py = acc_grow(s->y, &s->cap_y, s->n + 1, sizeof *py, NULL);
+	if (py == NULL)
+		return ACC_ENOMEM;
+	s->y = py;
 	s->x[s->n] = x;
 	s->y[s->n++] = y;
 	return 0;

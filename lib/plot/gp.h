@@ -6,10 +6,10 @@
 
 struct gp {
 	FILE *f;
-	bool text;      /* characters on a terminal */
+	bool text;         /* characters on a terminal */
 	int width, height; /* of the whole, in characters or in pixels */
-	int columns;    /* places that a panel has across, for envelopes */
-	unsigned items; /* of the plot command that is being written */
+	int columns;       /* places that a panel has across, for envelopes */
+	unsigned items;    /* of the plot command that is being written */
 };
 
 /* Colours that eyes of every kind tell apart (Okabe and Ito 2008), and of different lightness, so
@@ -69,7 +69,7 @@ void acc_range_steps(struct gp *g, double lo, double hi);
 
 struct series {
 	double *x, *y;
-	size_t n, cap;
+	size_t n, cap_x, cap_y;
 };
 int acc_series_add(struct series *s, double x, double y);
 void acc_series_free(struct series *s);

@@ -29,13 +29,13 @@ acc_plot_histogram_add(struct acc_plot *p, const struct acc_rec *r, struct acc_e
 		return 0;
 	acc_rec_release(&p->pair);
 	p->pair = (struct acc_rec){.n = 0};
-	return acc_rec_copy(&p->pair, r) < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory") : 0;
+	return acc_rec_copy(&p->pair, r) < 0 ? acc_nomem(e) : 0;
 }
 
 /* --- relative errors, from the payload --- */
 
 struct relative {
-	uint64_t bin[BINS];           /* from 10^LEAST on */
+	uint64_t bin[BINS];            /* from 10^LEAST on */
 	uint64_t n, equal, less, more; /* more: also what has no relative error */
 };
 
@@ -102,8 +102,8 @@ panel(struct gp *g, const struct box *b, uint64_t most, double lo, double hi, co
 	fprintf(g->f, "set xrange [%g:%g]\nset xlabel '%s'\n", lo, hi, what);
 	fprintf(g->f, "set key off\n%s", g->text ? "" : "set ylabel 'elements'\n");
 	acc_gp_item(g);
-	fprintf(g->f, "$h using 1:2 with %s", g->text ? "impulses" :
-		"boxes fs solid 0.7 lc rgb '" GP_DEVICE "'");
+	fprintf(g->f, "$h using 1:2 with %s",
+		g->text ? "impulses" : "boxes fs solid 0.7 lc rgb '" GP_DEVICE "'");
 	acc_gp_plotted(g);
 	fputs("unset label\n", g->f);
 }
@@ -119,7 +119,8 @@ ulp(struct gp *g, const struct acc_val *v, const struct box *b)
 		bar(g, i, n);
 		most = n > most ? n : most;
 	}
-	fprintf(g->f, "0 0\nEOD\nset boxwidth 0.8\nset xtics %s('0' 0", g->text ? "" : "rotate by 45 right ");
+	fprintf(g->f, "0 0\nEOD\nset boxwidth 0.8\nset xtics %s('0' 0",
+		g->text ? "" : "rotate by 45 right ");
 	for (uint32_t i = 1; i < v->n; i++) {
 		uint64_t from = i < 2 ? 1 : UINT64_C(1) << (i - 1);
 		if (i % every != 0)
@@ -188,12 +189,12 @@ titles(struct gp *g, const struct acc_plot *p)
 	acc_gp_label(g, acc_get_text(&p->pair, "", "name"), 0.01, 1 - 0.8 * row, false);
 	text[0] = '\0';
 	if (p->matches > 1)
-		n += (size_t)snprintf(text, sizeof text, "the first of %" PRIu64 " pairs of this name",
-			p->matches);
+		n += (size_t)snprintf(text, sizeof text,
+			"the first of %" PRIu64 " pairs of this name", p->matches);
 	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
 		if (acc_as_f64(acc_get(&p->pair, "", said[i].key), &v))
-			n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %.4g", n > 0 ? "; " : "",
-				said[i].label, v);
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %.4g",
+				n > 0 ? "; " : "", said[i].label, v);
 	acc_gp_label(g, acc_str(text), 0.01, 1 - 1.8 * row, true);
 }
 
@@ -210,8 +211,10 @@ acc_plot_histogram(struct acc_plot *p, FILE *f, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	if (!has && rc == 0)
-		return acc_fail(e, ACC_EFORMAT, "'%s' has no m.ulp_hist, and no payload: is accmetric "
-			"missing from the pipe?", p->opt.histogram);
+		return acc_fail(e, ACC_EFORMAT,
+			"'%s' has no m.ulp_hist, and no payload: is accmetric "
+			"missing from the pipe?",
+			p->opt.histogram);
 	unsigned down = has && rc > 0 ? 2 : 1;
 	acc_gp_begin(&g, f, &p->opt, 1, down, CELL_ROWS);
 	titles(&g, p);

@@ -52,7 +52,8 @@ watch(struct acc_plot *p)
 	if (p->keys == NULL)
 		return ACC_ENOMEM;
 	for (; p->nkeys < n; p->nkeys++) {
-		const char *key = p->opt.nmetrics > 0 ? p->opt.metrics[p->nkeys] : known[p->nkeys].key;
+		const char *key = p->opt.nmetrics > 0 ? p->opt.metrics[p->nkeys]
+						      : known[p->nkeys].key;
 		if (strchr(key, '.') == NULL)
 			key = acc_arena_printf(&p->mem, "m.%s", key);
 		if (key == NULL)
@@ -65,22 +66,21 @@ watch(struct acc_plot *p)
 static int
 room(struct acc_plot *p)
 {
-	if (p->nop < p->op_cap)
-		return 0;
-	size_t cap = p->op_cap == 0 ? 256 : p->op_cap * 2;
-	struct op *op = realloc(p->op, cap * sizeof *op);
-	p->op = op == NULL ? p->op : op;
-	double *value = op == NULL ? NULL : realloc(p->value, cap * p->nkeys * sizeof *value);
+	struct op *op = acc_grow(p->op, &p->op_cap, p->nop + 1, sizeof *op, NULL);
+	if (op == NULL)
+		return ACC_ENOMEM;
+	p->op = op;
+	double *value = acc_grow(p->value, &p->value_cap, p->nop + 1, p->nkeys * sizeof *value,
+		NULL);
 	if (value == NULL)
 		return ACC_ENOMEM;
 	p->value = value;
-	p->op_cap = cap;
 	return 0;
 }
 
 /* What is new at this call: the step, the rank, the pass. */
 static int
-place(struct acc_plot *p, struct op *o, const struct op *before, struct acc_str pass)
+set_tick(struct acc_plot *p, struct op *o, const struct op *before, struct acc_str pass)
 {
 	char text[80];
 	int n = 0;
@@ -93,9 +93,9 @@ place(struct acc_plot *p, struct op *o, const struct op *before, struct acc_str 
 		n += snprintf(text + n, sizeof text - (size_t)n, "rank %" PRId64 " ", o->rank);
 	snprintf(text + n, sizeof text - (size_t)n, "%.*s", pass.n > 20 ? 20 : (int)pass.n,
 		pass.n > 0 ? pass.p : "");
-	o->place = acc_arena_copy(&p->mem, text, strlen(text));
+	o->tick = acc_arena_copy(&p->mem, text, strlen(text));
 	p->pass = acc_arena_copy(&p->mem, pass.p, pass.n);
-	return o->place == NULL || p->pass == NULL ? ACC_ENOMEM : 0;
+	return o->tick == NULL || p->pass == NULL ? ACC_ENOMEM : 0;
 }
 
 static int
@@ -117,10 +117,12 @@ add(struct acc_plot *p, const struct acc_rec *r, const char *side)
 		.measured = side[0] == '\0' || acc_get(r, "", "m.mode") != NULL,
 		.step = acc_get_int(r, side, "step", INT64_MIN),
 		.rank = acc_get_int(r, side, "rank", INT64_MIN),
-		.bad = acc_str_is(bad, "error") || !right ? 2 : acc_str_is(bad, "warning") ? 1 : 0};
-	if (place(p, o, before, acc_get_text(r, side, "pass")) < 0)
+		.bad = acc_str_is(bad, "error") || !right ? 2
+		       : acc_str_is(bad, "warning")       ? 1
+							  : 0};
+	if (set_tick(p, o, before, acc_get_text(r, side, "pass")) < 0)
 		return ACC_ENOMEM;
-	if (before != NULL && o->place == NULL && acc_str_is(key, before->key)) {
+	if (before != NULL && o->tick == NULL && acc_str_is(key, before->key)) {
 		o->key = before->key;
 	} else {
 		o->key = acc_arena_copy(&p->mem, key.p, key.n);
@@ -141,7 +143,8 @@ acc_plot_ops_add(struct acc_plot *p, const struct acc_rec *r, struct acc_err *e)
 {
 	int rc = 0;
 	if (acc_rec_is(r, "finding") && p->culprit == NULL) {
-		struct acc_str what = acc_get_text(r, "", "what"), name = acc_get_text(r, "", "name");
+		struct acc_str what = acc_get_text(r, "", "what"),
+			       name = acc_get_text(r, "", "name");
 		struct acc_str text = acc_get_text(r, "", "text");
 		if (!acc_str_is(what, "culprit") && !acc_str_is(what, "overflow"))
 			return 0;
@@ -158,15 +161,15 @@ acc_plot_ops_add(struct acc_plot *p, const struct acc_rec *r, struct acc_err *e)
 	}
 	if (acc_rec_is(r, "tensor"))
 		rc = add(p, r, "");
-	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
+	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
 /* --- drawing --- */
 
 struct scale {
 	bool log, zeros, odd;
-	double zero, top; /* where 0 stands on a log scale, and what is no number */
-	double lo, hi;    /* of the panel */
+	double zero, top;           /* where 0 stands on a log scale, and what is no number */
+	double lo, hi;              /* of the panel */
 	double first, factor, last; /* tics of a log scale */
 };
 
@@ -250,7 +253,8 @@ data(struct gp *g, const struct acc_plot *p, size_t k, const struct scale *s, in
 		double y = p->value[i * p->nkeys + k];
 		int is = o->bad == 2 ? ERROR : o->bad == 1 ? WARNING : o->in ? INPUT : GOOD;
 		if (is == kind && !isnan(y))
-			rc = acc_series_add(s->log && y == 0 ? &zero : &v, (double)o->call, at(s, y));
+			rc = acc_series_add(s->log && y == 0 ? &zero : &v, (double)o->call,
+				at(s, y));
 	}
 	out->any = v.n + zero.n > 0;
 	/* gnuplot's terminal of characters falls over a block without a point. */
@@ -272,10 +276,11 @@ static void
 plot(struct gp *g, int kind, const struct shown *s)
 {
 	static const char *const text[] = {"pt 'o'", "pt '.'", "pt '+'", "pt '#'"},
-		*const mark[] = {"pt 6 ps 0.6", "pt 7 ps 0.25", "pt 9 ps 0.9", "pt 5 ps 0.9"},
-		*const line[] = {"lc rgb '" GP_DEVICE "'", "lc rgb '" GP_GREY "'",
-			"lc rgb '" GP_WARN "'", "lc rgb '" GP_BAD "'"},
-		*const title[] = {"output", "input", "warning", "bad"};
+				 *const mark[] = {"pt 6 ps 0.6", "pt 7 ps 0.25", "pt 9 ps 0.9",
+					 "pt 5 ps 0.9"},
+				 *const line[] = {"lc rgb '" GP_DEVICE "'", "lc rgb '" GP_GREY "'",
+					 "lc rgb '" GP_WARN "'", "lc rgb '" GP_BAD "'"},
+				 *const title[] = {"output", "input", "warning", "bad"};
 	if (s->dense && !g->text) {
 		acc_gp_item(g);
 		fprintf(g->f, "$k%d using 1:2:(0):($3-$2) with vectors nohead lw 0.5 %s notitle",
@@ -294,23 +299,24 @@ plot(struct gp *g, int kind, const struct shown *s)
 
 /* Where step, rank or pass change: thin lines; their names in the first panel. */
 static void
-places(struct gp *g, const struct acc_plot *p, bool names)
+ticks(struct gp *g, const struct acc_plot *p, bool names)
 {
 	unsigned n = 0;
 	for (size_t i = 0; i < p->nop; i++)
-		n += p->op[i].place != NULL;
+		n += p->op[i].tick != NULL;
 	for (size_t i = 0; n <= MOST_PLACES && i < p->nop; i++) {
 		const struct op *o = &p->op[i];
-		if (o->place == NULL)
+		if (o->tick == NULL)
 			continue;
 		if (o->call > 1)
-			fprintf(g->f, "set arrow from first %g,graph 0 to first %g,graph 1 nohead %s\n",
+			fprintf(g->f,
+				"set arrow from first %g,graph 0 to first %g,graph 1 nohead %s\n",
 				(double)o->call - 0.5, (double)o->call - 0.5,
 				g->text ? "lt 3" : "lw 1 dt 3 lc rgb '" GP_GREY "'");
 		if (!names)
 			continue;
 		fputs("set label ", g->f);
-		acc_gp_text(g, acc_str(o->place), 40);
+		acc_gp_text(g, acc_str(o->tick), 40);
 		fprintf(g->f, " at first %g,graph 1 offset 0.5,0.5 left%s\n", (double)o->call - 0.5,
 			g->text ? "" : " font ',9' tc rgb '#444444'");
 	}
@@ -327,13 +333,15 @@ name_culprit(struct gp *g, const struct acc_plot *p)
 			strcmp(o->key, p->culprit) != 0)
 			continue;
 		bool right = (double)o->call > last / 2;
-		fprintf(g->f, "set arrow from first %g,graph 0 to first %g,graph 1 nohead %s\n"
-			"set label ", (double)o->call, (double)o->call,
+		fprintf(g->f,
+			"set arrow from first %g,graph 0 to first %g,graph 1 nohead %s\n"
+			"set label ",
+			(double)o->call, (double)o->call,
 			g->text ? "lt 4" : "lw 1.5 dt 2 lc rgb '" GP_BAD "'");
 		acc_gp_text(g, acc_str(o->key), 60);
 		fprintf(g->f, " at first %g,graph %s offset %s %s%s\n", (double)o->call,
-			g->text ? "0.8" : "0.94", right ? "-0.8,0" : "0.8,0", right ? "right" : "left",
-			g->text ? "" : " tc rgb '" GP_BAD "'");
+			g->text ? "0.8" : "0.94", right ? "-0.8,0" : "0.8,0",
+			right ? "right" : "left", g->text ? "" : " tc rgb '" GP_BAD "'");
 		return;
 	}
 }
@@ -373,20 +381,26 @@ axes(struct gp *g, const struct acc_plot *p, const struct scale *s, bool lowest)
 }
 
 static int
-panel(struct gp *g, const struct acc_plot *p, size_t k, const struct box *b, bool first, bool lowest)
+panel(struct gp *g, const struct acc_plot *p, size_t k, const struct box *b, bool first,
+	bool lowest)
 {
 	static const int order[KINDS] = {INPUT, GOOD, WARNING, ERROR};
 	struct scale s = scale_of(p, k);
 	bool names = lowest && !g->text && p->op[p->nop - 1].call <= NAMES;
 	struct shown shown[KINDS];
-	acc_gp_panel(g, b, 12, names ? 11 : !lowest ? 1 : g->text ? 3 : 3.8, g->text && first ? 2.5 : 1.5);
+	acc_gp_panel(g, b, 12,
+		names     ? 11
+		: !lowest ? 1
+		: g->text ? 3
+			  : 3.8,
+		g->text && first ? 2.5 : 1.5);
 	axes(g, p, &s, lowest);
 	for (int kind = 0; kind < KINDS; kind++)
 		if (data(g, p, k, &s, kind, &shown[kind]) < 0)
 			return ACC_ENOMEM;
 	/* Of thousands, what the ops are given only hides what they do. */
 	shown[INPUT].any &= !shown[GOOD].dense;
-	places(g, p, first);
+	ticks(g, p, first);
 	if (first)
 		name_culprit(g, p);
 	fputs(g->text ? "set title " : "set ylabel ", g->f);
@@ -409,11 +423,15 @@ nothing(const struct acc_plot *p, struct acc_err *e)
 	for (size_t i = 0; i < p->nop; i++)
 		measured |= p->op[i].measured;
 	if (measured && p->opt.nmetrics == 0)
-		return acc_fail(e, ACC_EFORMAT, "no pair has a number to draw: name one by --metrics");
+		return acc_fail(e, ACC_EFORMAT,
+			"no pair has a number to draw: name one by --metrics");
 	if (p->opt.nmetrics > 0)
-		return acc_fail(e, ACC_EFORMAT, "no pair has a number %s: accmetric --list has the"
-			" names", p->keys[0]);
-	return acc_fail(e, ACC_EFORMAT, "no pair was measured: is accmetric missing from the pipe?");
+		return acc_fail(e, ACC_EFORMAT,
+			"no pair has a number %s: accmetric --list has the"
+			" names",
+			p->keys[0]);
+	return acc_fail(e, ACC_EFORMAT,
+		"no pair was measured: is accmetric missing from the pipe?");
 }
 
 static void
@@ -457,5 +475,5 @@ acc_plot_ops(struct acc_plot *p, FILE *f, struct acc_err *e)
 		rc = panel(&g, p, k[i], &(struct box){0, y - low, 1, h + low}, i == 0, i + 1 == n);
 	}
 	acc_gp_end(&g);
-	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
+	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }

@@ -8,7 +8,7 @@ acc_plot_open(const struct acc_plot_opt *opt, struct acc_err *e)
 {
 	struct acc_plot *p = calloc(1, sizeof *p);
 	if (p == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	p->opt = *opt;
@@ -66,8 +66,7 @@ add_single(struct acc_plot *p, const struct acc_rec *r, struct acc_err *e)
 		rc |= other == NULL ? ACC_ENOMEM : acc_put(&pair, "a.", "tag", acc_ctext(other));
 	}
 	p->single = true;
-	rc = rc < 0 ? acc_fail(e, ACC_ENOMEM, "out of memory")
-		    : acc_curves_add(p->curves, &pair, 0, e);
+	rc = rc < 0 ? acc_nomem(e) : acc_curves_add(p->curves, &pair, 0, e);
 	acc_rec_release(&pair);
 	return rc < 0 ? rc : 0;
 }
@@ -89,7 +88,7 @@ acc_plot_add(struct acc_plot *p, const struct acc_rec *r, unsigned noise, struct
 	if (acc_rec_is(r, "pair") && is_point(r)) {
 		p->points += noise == 0;
 		if (noise == 0 && name_run(p, r, "a.", 0) + name_run(p, r, "b.", 1) < 0)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return acc_nomem(e);
 		int rc = acc_curves_add(p->curves, r, noise, e);
 		return rc < 0 ? rc : 0;
 	}

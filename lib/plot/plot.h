@@ -9,13 +9,13 @@ enum { MOST_METRICS = 4 };
 
 /* A pair of tensors, or one of which the partner is missing. */
 struct op {
-	uint64_t call;     /* which op call, from 1 */
-	const char *key;   /* of the op call */
+	uint64_t call;   /* which op call, from 1 */
+	const char *key; /* of the op call */
 	int64_t step, rank;
-	const char *place; /* what is new since the call before: step, rank, pass; or NULL */
-	bool in;           /* an input: what the op is given, not what it does */
+	const char *tick; /* what is new since the call before: step, rank, pass; or NULL */
+	bool in;          /* an input: what the op is given, not what it does */
 	bool measured;
-	uint8_t bad;       /* 1: a warning, 2: an error */
+	uint8_t bad; /* 1: a warning, 2: an error */
 };
 
 struct acc_plot {
@@ -26,13 +26,13 @@ struct acc_plot {
 	struct acc_curves *curves;
 	uint64_t points;
 	const char *run[2];
-	bool single;             /* points of one run */
+	bool single; /* points of one run */
 	/* pairs */
 	struct op *op;
-	double *value;           /* nkeys for each op; NAN: absent; INFINITY: no number */
-	const char **keys;       /* the metrics that are looked at */
-	size_t nop, op_cap, nkeys;
-	const char *pass;        /* of the last op */
+	double *value;     /* nkeys for each op; NAN: absent; INFINITY: no number */
+	const char **keys; /* the metrics that are looked at */
+	size_t nop, op_cap, value_cap, nkeys;
+	const char *pass; /* of the last op */
 	const char *culprit, *culprit_text;
 	int64_t culprit_step, culprit_rank;
 	/* a histogram */

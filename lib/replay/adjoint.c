@@ -17,7 +17,7 @@ acc_sums_start(struct acc_replay *r, size_t n, struct acc_sums *s)
 		acc_alloc(mem, n * sizeof *s->skip)};
 	if (s->ref == NULL || s->abs == NULL || s->sq == NULL || s->more == NULL ||
 		s->terms == NULL || s->skip == NULL)
-		return acc_cannot(r, "out of memory");
+		return acc_cannot(r, ACC_NOMEM_TEXT);
 	for (size_t i = 0; i < n; i++) {
 		s->ref[i] = s->abs[i] = s->sq[i] = s->more[i] = 0;
 		s->terms[i] = 0;
@@ -55,11 +55,11 @@ acc_adjoint_compare(struct acc_adjoint *a, const struct acc_sums *s)
 			continue;
 		}
 		double den = a->unit * (fabs(ref) + (s->terms[i] > 1 ? sqrt(s->sq[i]) : 0)) +
-			s->more[i] + tiny;
+			     s->more[i] + tiny;
 		acc_err_add(&a->err, fabs(rec - ref) / (den + a->work * s->abs[i]));
 		acc_err_add(&a->coarse, fabs(rec - ref) / (den + a->unit * s->abs[i]));
 	}
-	if (!acc_far_off(&a->err, a->unit > 0x1p-20))
+	if (!acc_far_off(&a->err, acc_unit_low(a->unit)))
 		return;
 	a->cause = acc_cause_plain(a->t->r.mem, a->gin, s->ref);
 	acc_spots_add(a->spots, a->gin, s->ref, a->first);
@@ -75,7 +75,7 @@ acc_adjoint_move(struct acc_adjoint *a)
 	struct acc_sums s;
 	double *x = a->x->v, *mark = acc_doubles(&t->r, a->x->n);
 	if (plus == NULL || minus == NULL || mark == NULL || acc_sums_start(&t->r, a->x->n, &s) < 0)
-		return acc_cannot(&t->r, "out of memory");
+		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	int rc = 0;
 	t->r.gradient = true;
 	/* Element i becomes i + 1, then -(i + 1): what changes its sign was moved. */
@@ -142,7 +142,7 @@ difference(struct acc_adjoint *a, struct step *s)
 	s->fup = acc_trial_outputs(t, false);
 	s->fdown = a->linear ? NULL : acc_trial_outputs(t, false);
 	if (s->fup == NULL || (s->fdown == NULL && !a->linear))
-		return acc_cannot(&t->r, "out of memory");
+		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	a->x->v = s->up;
 	int rc = acc_replay_eval(&t->r, s->fup);
 	a->x->v = s->down;
@@ -218,8 +218,11 @@ static bool
 at_once(struct acc_adjoint *a, const struct step *st, const struct acc_dense *base)
 {
 	struct acc_trial *t = a->t;
-	double ref[ACC_HOT_BLOCK], more[ACC_HOT_BLOCK], skip[ACC_HOT_BLOCK], mag[ACC_HOT_BLOCK];
-	const struct acc_ruler y = {.unit = a->unit, .work = a->work, .coarse = a->unit,
+	double ref[ACC_AUDIT_BLOCK], more[ACC_AUDIT_BLOCK], skip[ACC_AUDIT_BLOCK];
+	double mag[ACC_AUDIT_BLOCK];
+	const struct acc_ruler y = {.unit = a->unit,
+		.work = a->work,
+		.coarse = a->unit,
 		.tiny = acc_tiny_of(a->gin->dtype),
 		.max = acc_max_of(a->gin->dtype) * (1 - 8 * a->unit)};
 	bool saves = t->r.op->flags & ACC_SAVES_OUTPUT;
@@ -229,11 +232,11 @@ at_once(struct acc_adjoint *a, const struct step *st, const struct acc_dense *ba
 		return false;
 	for (size_t i = 0, n; i < a->x->n; i += n) {
 		struct acc_block_err b;
-		n = a->x->n - i < ACC_HOT_BLOCK ? a->x->n - i : ACC_HOT_BLOCK;
+		n = a->x->n - i < ACC_AUDIT_BLOCK ? a->x->n - i : ACC_AUDIT_BLOCK;
 		struct acc_slope s = {a->x->v + i, st->up + i, a->linear ? NULL : st->down + i,
 			base[0].v + i, st->fup[0].v + i, a->linear ? NULL : st->fdown[0].v + i,
 			a->gout[0]->v + i, KINK, saves ? a->unit : 0, ref, more, skip};
-		acc_hot()->slope(&s, n);
+		acc_audit_row()->slope(&s, n);
 		size_t kinks = 0;
 		for (size_t k = 0; k < n; k++) {
 			kinks += skip[k] != 0;
@@ -241,13 +244,14 @@ at_once(struct acc_adjoint *a, const struct step *st, const struct acc_dense *ba
 			mag[k] = fabs(ref[k]);
 			more[k] = skip[k] != 0 ? INFINITY : more[k];
 		}
-		if (!acc_hot()->judge(&y, a->gin->v + i, ref, mag, more, n, &b))
+		if (!acc_audit_row()->judge(&y, a->gin->v + i, ref, mag, more, n, &b))
 			return false;
 		acc_err_merge(&err, &(struct acc_errsum){b.sum2, b.max, n - kinks, false});
-		acc_err_merge(&coarse, &(struct acc_errsum){b.coarse2, b.coarse_max, n - kinks, false});
+		acc_err_merge(&coarse,
+			&(struct acc_errsum){b.coarse2, b.coarse_max, n - kinks, false});
 		skipped += kinks;
 	}
-	if (acc_far_off(&err, a->unit > 0x1p-20))
+	if (acc_far_off(&err, acc_unit_low(a->unit)))
 		return false;
 	a->err = err;
 	a->coarse = coarse;
@@ -264,14 +268,14 @@ sum_output(struct acc_adjoint *a, const struct step *st, const struct acc_dense 
 	const struct acc_dense *in = a->x;
 	const double *x = a->x->v, *fup = st->fup[k].v, *g = a->gout[k]->v;
 	const double *fdown = a->linear ? NULL : st->fdown[k].v;
-	double ref[ACC_HOT_BLOCK], more[ACC_HOT_BLOCK], skip[ACC_HOT_BLOCK];
-	double xs[ACC_HOT_BLOCK], ups[ACC_HOT_BLOCK], downs[ACC_HOT_BLOCK];
-	size_t at[ACC_HOT_BLOCK];
+	double ref[ACC_AUDIT_BLOCK], more[ACC_AUDIT_BLOCK], skip[ACC_AUDIT_BLOCK];
+	double xs[ACC_AUDIT_BLOCK], ups[ACC_AUDIT_BLOCK], downs[ACC_AUDIT_BLOCK];
+	size_t at[ACC_AUDIT_BLOCK];
 	bool saves = a->t->r.op->flags & ACC_SAVES_OUTPUT;
 	if (!acc_broadcast_start(&b, f->shape, f->ndim, &in, 1))
 		return acc_cannot(&a->t->r, "its gradient could not be followed");
 	for (size_t o = 0, n; o < f->n; o += n) {
-		n = f->n - o < ACC_HOT_BLOCK ? f->n - o : ACC_HOT_BLOCK;
+		n = f->n - o < ACC_AUDIT_BLOCK ? f->n - o : ACC_AUDIT_BLOCK;
 		for (size_t i = 0; i < n; i++, acc_broadcast_next(&b)) {
 			at[i] = b.at[0];
 			xs[i] = x[at[i]];
@@ -279,8 +283,9 @@ sum_output(struct acc_adjoint *a, const struct step *st, const struct acc_dense 
 			downs[i] = st->down[at[i]];
 		}
 		struct acc_slope p = {xs, ups, a->linear ? NULL : downs, f->v + o, fup + o,
-			a->linear ? NULL : fdown + o, g + o, KINK, saves ? a->unit : 0, ref, more, skip};
-		acc_hot()->slope(&p, n);
+			a->linear ? NULL : fdown + o, g + o, KINK, saves ? a->unit : 0, ref, more,
+			skip};
+		acc_audit_row()->slope(&p, n);
 		for (size_t i = 0; i < n; i++) {
 			if (skip[i] != 0)
 				s->skip[at[i]] = true;
@@ -302,7 +307,7 @@ acc_adjoint_point(struct acc_adjoint *a)
 	struct step st = {.up = acc_doubles(&t->r, n), .down = acc_doubles(&t->r, n)};
 	struct acc_sums s;
 	if (st.up == NULL || st.down == NULL)
-		return acc_cannot(&t->r, "out of memory");
+		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	double rms = a->linear ? 1 : rms_of(x, n);
 	for (size_t i = 0; i < n; i++) {
 		double h = reach(a, x[i], rms);
@@ -316,7 +321,7 @@ acc_adjoint_point(struct acc_adjoint *a)
 	if (rc == 0 && t->r.gradient) {
 		struct acc_dense *own = acc_trial_outputs(t, false);
 		base = own;
-		rc = own == NULL ? acc_cannot(&t->r, "out of memory") : acc_replay_eval(&t->r, own);
+		rc = own == NULL ? acc_cannot(&t->r, ACC_NOMEM_TEXT) : acc_replay_eval(&t->r, own);
 	}
 	t->r.gradient = false;
 	if (rc < 0)
@@ -374,5 +379,10 @@ acc_adjoint_product(struct acc_adjoint *a)
 	if (a->gout[0] != NULL)
 		gradient(&p, a->gout[0]->v, of_x, p.xfrom, &s);
 	acc_adjoint_compare(a, &s);
+	struct acc_product q;
+	if (a->gin->dtype == ACC_F32 && acc_far_off(&a->err, false) &&
+		acc_product_gradient(a, &p, of_x, &q) == 0 &&
+		acc_form_product(&t->r, &q, a->gin->v, &a->forms) < 0)
+		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	return 0;
 }

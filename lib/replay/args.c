@@ -122,7 +122,7 @@ static int
 misfit(struct acc_replay *r, const char *name, const char *what)
 {
 	char *s = acc_arena_printf(r->mem, "its argument %s is not %s", name, what);
-	return acc_cannot(r, s == NULL ? "out of memory" : s);
+	return acc_cannot(r, s == NULL ? ACC_NOMEM_TEXT : s);
 }
 
 /* A number as any argument may give it. */
@@ -272,7 +272,8 @@ acc_out_shape(struct acc_replay *r, const struct acc_dense *out, const int64_t *
 	bool same = out->ndim == ndim;
 	for (uint32_t i = 0; same && i < ndim; i++)
 		same = out->shape[i] == shape[i];
-	return same ? 0 : acc_cannot(r, "its recorded output has another shape than its inputs give");
+	return same ? 0
+		    : acc_cannot(r, "its recorded output has another shape than its inputs give");
 }
 
 double *
@@ -280,7 +281,7 @@ acc_doubles(struct acc_replay *r, size_t n)
 {
 	double *p = n > SIZE_MAX / sizeof *p ? NULL : acc_alloc(r->mem, n * sizeof *p);
 	if (p == NULL)
-		acc_cannot(r, "out of memory");
+		acc_cannot(r, ACC_NOMEM_TEXT);
 	return p;
 }
 
@@ -323,7 +324,9 @@ acc_broadcast_exact(struct acc_replay *r, struct acc_broadcast *b, const struct 
 		good = some;
 	}
 	return good && most == out->ndim
-		? 0 : acc_cannot(r, "its recorded output has another shape than its inputs give");
+		       ? 0
+		       : acc_cannot(r,
+				 "its recorded output has another shape than its inputs give");
 }
 
 static void

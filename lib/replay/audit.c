@@ -1,7 +1,8 @@
 /* The filter: all records are kept, calls are found among them and run by threads, and the
  * records come out with what the whole dump says about each. */
+#include "acc/recorder.h"
 #include "replay/impl.h"
-#include "replay/brought.h"
+#include "replay/data_records.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,29 +19,29 @@ struct span { /* the records of a call stand together */
 };
 
 struct acc_audit {
-	bool positional;              /* see struct acc_job */
+	bool positional; /* see struct acc_audit_job */
 	struct acc_roots *roots;
 	struct acc_audit_opt opt;
 	acc_audit_emit_fn *emit;
 	acc_audit_trouble_fn *trouble;
 	void *arg;
 	struct acc_spool *spool;
-	struct acc_buf at;            /* of uint64_t: the records' handles */
-	struct acc_buf span;          /* of struct span */
-	struct acc_map forward;       /* which span is the forward call of a key */
-	struct acc_buf key;           /* of the call that records are coming of */
-	struct acc_brought *brought;
+	struct acc_buf at;      /* of uint64_t: the records' handles */
+	struct acc_buf span;    /* of struct span */
+	struct acc_map forward; /* which span is the forward call of a key */
+	struct acc_buf key;     /* of the call that records are coming of */
+	struct acc_data_records *data;
 	/* the run */
 	pthread_mutex_t lock, files;
 	pthread_cond_t more, room;
-	struct acc_job *queue[QUEUE];
+	struct acc_audit_job *queue[QUEUE];
 	size_t head, tail;
-	uint64_t busy;                /* bytes of the jobs that run or wait */
+	uint64_t busy; /* bytes of the jobs that run or wait */
 	bool closed;
-	struct acc_err err;           /* the first failure of a thread */
+	struct acc_err err; /* the first failure of a thread */
 	struct acc_audited *result;
-	size_t nresult;
-	struct acc_arena mem;         /* of what results point to */
+	size_t nresult, cap_result;
+	struct acc_arena mem; /* of what results point to */
 };
 
 struct acc_audit *
@@ -49,7 +50,7 @@ acc_audit_open(struct acc_roots *roots, const struct acc_audit_opt *opt, acc_aud
 {
 	struct acc_audit *a = calloc(1, sizeof *a);
 	if (a == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	a->roots = roots;
@@ -62,8 +63,8 @@ acc_audit_open(struct acc_roots *roots, const struct acc_audit_opt *opt, acc_aud
 	pthread_cond_init(&a->more, NULL);
 	pthread_cond_init(&a->room, NULL);
 	a->spool = acc_spool_open(opt->tmpdir, e);
-	a->brought = a->spool == NULL ? NULL : acc_brought_open(opt->tmpdir, roots, e);
-	if (a->brought == NULL) {
+	a->data = a->spool == NULL ? NULL : acc_data_open(opt->tmpdir, roots, e);
+	if (a->data == NULL) {
 		acc_audit_close(a);
 		return NULL;
 	}
@@ -76,7 +77,7 @@ acc_audit_close(struct acc_audit *a)
 	if (a == NULL)
 		return;
 	acc_spool_close(a->spool);
-	acc_brought_close(a->brought);
+	acc_data_close(a->data);
 	acc_buf_release(&a->at);
 	acc_buf_release(&a->span);
 	acc_buf_release(&a->key);
@@ -159,14 +160,14 @@ sort(struct acc_audit *a, const struct acc_rec *r)
 	int rc = 0;
 	size_t n;
 	bool call = (acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")) &&
-		(backward || acc_str_is(pass, "forward"));
+		    (backward || acc_str_is(pass, "forward"));
 	if (call)
 		rc = key_of(r, true, &key);
 	if (rc < 0)
 		return rc;
 	struct span *s = spans(a, &n);
 	bool same = call && n > 0 && key.n == a->key.n && memcmp(key.p, a->key.p, key.n) == 0 &&
-		s[n - 1].first + s[n - 1].n == records(a);
+		    s[n - 1].first + s[n - 1].n == records(a);
 	acc_buf_release(&a->key);
 	a->key = key;
 	if (call && !same)
@@ -184,17 +185,17 @@ acc_audit_put(struct acc_audit *a, const struct acc_rec *r, struct acc_err *e)
 	uint64_t at;
 	int rc = 0;
 	if (acc_rec_is(r, "source"))
-		a->positional |= acc_str_is(acc_get_text(r, "", "format"), "ptdbg");
+		a->positional |= acc_recorder_of(acc_get_text(r, "", "format"))->positional;
 	if (acc_rec_is(r, "source"))
 		rc = acc_roots_add(a->roots, r, e);
 	else if (acc_rec_is(r, "data"))
-		return acc_brought_take(a->brought, r, e);
+		return acc_data_take(a->data, r, e);
 	else if (sort(a, r) < 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	if (rc == 0)
 		rc = acc_spool_put(a->spool, r, &at, e);
 	if (rc == 0 && acc_buf_add(&a->at, &at, sizeof at) < 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	return rc;
 }
 
@@ -210,7 +211,7 @@ get(struct acc_audit *a, size_t line, struct acc_rec **r, struct acc_err *e)
 /* --- running them --- */
 
 static int
-take(struct acc_audit *a, const struct span *s, struct acc_job *j, bool of_forward,
+take(struct acc_audit *a, const struct span *s, struct acc_audit_job *j, bool of_forward,
 	struct acc_err *e)
 {
 	struct acc_rec *r;
@@ -223,17 +224,17 @@ take(struct acc_audit *a, const struct span *s, struct acc_job *j, bool of_forwa
 			struct acc_str op = acc_get_text(r, "", "op");
 			j->op = (struct acc_str){acc_arena_copy(&j->mem, op.p, op.n), op.n};
 			if (j->op.p == NULL)
-				return acc_fail(e, ACC_ENOMEM, "out of memory");
+				return acc_nomem(e);
 		}
-		rc = acc_brought_refer(a->brought, r, e);
+		rc = acc_data_refer(a->data, r, e);
 		if (rc == 0)
-			rc = acc_job_take(j, r, s->first + i, of_forward, e);
+			rc = acc_audit_job_take(j, r, s->first + i, of_forward, e);
 	}
 	return rc;
 }
 
 static void
-drop(struct acc_job *j)
+drop(struct acc_audit_job *j)
 {
 	if (j != NULL) {
 		acc_arena_release(&j->mem);
@@ -251,13 +252,13 @@ count(void *arg, struct acc_held *h)
 	return 0;
 }
 
-static struct acc_job *
+static struct acc_audit_job *
 make(struct acc_audit *a, struct span *s, struct acc_err *e)
 {
-	struct acc_job *j = calloc(1, sizeof *j);
+	struct acc_audit_job *j = calloc(1, sizeof *j);
 	struct acc_rec *r;
 	if (j == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	j->backward = s->backward;
@@ -267,9 +268,11 @@ make(struct acc_audit *a, struct span *s, struct acc_err *e)
 		struct acc_buf key = {0};
 		size_t n;
 		if (key_of(r, false, &key) < 0)
-			rc = acc_fail(e, ACC_ENOMEM, "out of memory");
-		const uint64_t *at = rc < 0 ? NULL : acc_map_get(&a->forward,
-			(struct acc_str){(const char *)key.p, (uint32_t)key.n});
+			rc = acc_nomem(e);
+		const uint64_t *at = rc < 0 ? NULL
+					    : acc_map_get(&a->forward,
+						      (struct acc_str){(const char *)key.p,
+							      (uint32_t)key.n});
 		acc_buf_release(&key);
 		const struct span *all = spans(a, &n);
 		if (at != NULL)
@@ -281,7 +284,7 @@ make(struct acc_audit *a, struct span *s, struct acc_err *e)
 		j->result = calloc(j->nresult + 1, sizeof *j->result);
 		j->tally = calloc(j->nresult + 1, sizeof *j->tally);
 		if (j->result == NULL || j->tally == NULL)
-			rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+			rc = acc_nomem(e);
 	}
 	if (rc == 0)
 		return j;
@@ -292,19 +295,20 @@ make(struct acc_audit *a, struct span *s, struct acc_err *e)
 static char *
 lasting(struct acc_audit *a, const char *s)
 {
-	static char none[] = "out of memory";
+	static char none[] = ACC_NOMEM_TEXT;
 	char *p = s == NULL ? NULL : acc_arena_copy(&a->mem, s, strlen(s));
 	return s == NULL ? NULL : p == NULL ? none : p;
 }
 
 /* With the lock held: the results go to their places. */
 static void
-finish(struct acc_audit *a, struct acc_job *j, size_t at)
+finish(struct acc_audit *a, struct acc_audit_job *j, size_t at)
 {
 	for (uint32_t k = 0; k < j->nresult; k++) {
 		struct acc_audited *v = &a->result[at + k];
 		*v = j->result[k];
 		v->call = at;
+		v->compared = a->opt.compared;
 		v->unread = j->unread && v->skip != NULL;
 		v->skip = lasting(a, v->skip);
 		v->cause = lasting(a, v->cause);
@@ -318,8 +322,8 @@ static void *
 work(void *arg)
 {
 	struct acc_audit *a = arg;
-	struct acc_reader reader = {a->roots, &a->files, malloc((size_t)ACC_CHUNK * 16), {0},
-		{0}, acc_memos_new(), a->opt.all};
+	struct acc_reader reader = {a->roots, &a->files, malloc((size_t)ACC_CHUNK * 16), {0}, {0},
+		acc_memos_new(), a->opt.all};
 	/* One piece of memory for all parts. */
 	acc_alloc(&reader.room, ROOM);
 	acc_arena_reset(&reader.room);
@@ -329,12 +333,12 @@ work(void *arg)
 			pthread_cond_wait(&a->more, &a->lock);
 		if (a->head == a->tail)
 			break;
-		struct acc_job *j = a->queue[a->head++ % QUEUE];
+		struct acc_audit_job *j = a->queue[a->head++ % QUEUE];
 		pthread_mutex_unlock(&a->lock);
 		j->reader = &reader;
 		if (reader.scratch == NULL || reader.memos == NULL)
-			j->bad = "out of memory";
-		acc_job_run(j);
+			j->bad = ACC_NOMEM_TEXT;
+		acc_audit_job_run(j);
 		pthread_mutex_lock(&a->lock);
 		finish(a, j, j->at);
 	}
@@ -346,40 +350,35 @@ work(void *arg)
 	return NULL;
 }
 
-static int
-room(struct acc_audit *a)
-{
-	if (a->nresult % 1024 != 0)
-		return 0;
-	struct acc_audited *p = realloc(a->result, (a->nresult + 1024) * sizeof *p);
-	if (p == NULL)
-		return ACC_ENOMEM;
-	a->result = p;
-	return 0;
-}
-
 /* What of its tensors will be in memory. */
 static uint64_t
-need(const struct acc_job *j)
+need(const struct acc_audit_job *j)
 {
-	const struct acc_op *op = j->bytes <= PART ? NULL : acc_op_find(j->op);
+	const struct acc_op *op = j->bytes <= PART ? NULL : acc_op_of_call(j);
 	bool some = op != NULL && (op->cut != NULL || op->streams || op->views || op->rows);
 	return some ? PART : j->bytes;
 }
 
+static uint64_t
+budget(const struct acc_audit *a)
+{
+	return a->opt.room > 0 && a->opt.room < BUDGET ? a->opt.room : BUDGET;
+}
+
 /* With the lock held: places for the results, in the order of the records. */
 static int
-submit(struct acc_audit *a, struct acc_job *j)
+submit(struct acc_audit *a, struct acc_audit_job *j)
 {
-	while (a->tail - a->head == QUEUE ||
-		(a->busy > 0 && a->busy + j->need > BUDGET))
+	while (a->tail - a->head == QUEUE || (a->busy > 0 && a->busy + j->need > budget(a)))
 		pthread_cond_wait(&a->room, &a->lock);
 	j->at = a->nresult;
-	for (uint32_t k = 0; k < j->nresult; k++) {
-		if (room(a) < 0)
-			return ACC_ENOMEM;
-		a->result[a->nresult++] = (struct acc_audited){.skip = "out of memory"};
-	}
+	struct acc_audited *p = acc_grow(a->result, &a->cap_result, a->nresult + j->nresult,
+		sizeof *p, NULL);
+	if (p == NULL && j->nresult > 0)
+		return ACC_ENOMEM;
+	a->result = p;
+	for (uint32_t k = 0; k < j->nresult; k++)
+		p[a->nresult++] = (struct acc_audited){.skip = ACC_NOMEM_TEXT};
 	a->busy += j->need;
 	a->queue[a->tail++ % QUEUE] = j;
 	pthread_cond_signal(&a->more);
@@ -402,12 +401,14 @@ run(struct acc_audit *a, struct acc_err *e)
 		return acc_fail(e, ACC_EIO, "no thread could be started");
 	struct span *s = spans(a, &n);
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		struct acc_job *j = make(a, &s[i], e);
+		struct acc_audit_job *j = make(a, &s[i], e);
 		if (j == NULL) {
 			rc = ACC_ENOMEM;
 			break;
 		}
 		j->need = need(j);
+		if (a->opt.room > 0 && j->need > a->opt.room)
+			j->bad = "it is too large to be recomputed here: use accaudit";
 		pthread_mutex_lock(&a->lock);
 		rc = submit(a, j);
 		pthread_mutex_unlock(&a->lock);
@@ -418,7 +419,7 @@ run(struct acc_audit *a, struct acc_err *e)
 	pthread_mutex_unlock(&a->lock);
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(thread[i], NULL);
-	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
+	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
 /* --- what comes of it --- */
@@ -434,6 +435,8 @@ annotate(struct acc_rec *r, const struct acc_audited *v)
 	rc |= acc_put(r, "", "audit.err_max", acc_f64(v->max));
 	rc |= acc_put(r, "", "audit.limit", acc_f64(v->limit));
 	rc |= acc_put(r, "", "audit.limit_max", acc_f64(v->limit_max));
+	if (v->form != NULL)
+		rc |= acc_put(r, "", "audit.form", acc_ctext(v->form));
 	if (v->part < 1)
 		rc |= acc_put(r, "", "audit.part", acc_f64(v->part));
 	if (v->cause != NULL && !acc_audited_good(v))
@@ -464,7 +467,7 @@ acc_audit_end(struct acc_audit *a, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	if (acc_limits(a->result, a->nresult) < 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	for (size_t i = 0; i < records(a); i++) {
 		rc = get(a, i, &r, e);
 		if (rc == 0 && k < a->nresult && a->result[k].line == i) {
@@ -476,5 +479,5 @@ acc_audit_end(struct acc_audit *a, struct acc_err *e)
 		if (rc < 0)
 			return rc;
 	}
-	return acc_brought_emit(a->brought, a->emit, a->arg, e);
+	return acc_data_emit(a->data, a->emit, a->arg, e);
 }

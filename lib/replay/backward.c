@@ -40,7 +40,8 @@ list_inputs(struct acc_trial *t, struct inputs *in)
 	uint32_t n = 0;
 	acc_each_held(r->in, r->nin, count, &n);
 	acc_each_held(r->kw, r->nkw, count, &n);
-	*in = (struct inputs){.mem = r->mem, .cap = n,
+	*in = (struct inputs){.mem = r->mem,
+		.cap = n,
 		.list = acc_alloc(r->mem, n * sizeof *in->list)};
 	if (in->list == NULL)
 		return false;
@@ -61,7 +62,7 @@ static bool
 same_shape(const struct acc_dense *a, const struct acc_dense *b)
 {
 	return a->ndim == b->ndim &&
-		(a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+	       (a->ndim == 0 || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
 }
 
 /* Recorders number gradients by the tensors among the inputs, or by the arguments. Whichever
@@ -84,8 +85,7 @@ fits(const struct inputs *in, const struct acc_pass_of *p, bool by_pos)
 		if (p->out[i].type != ACC_A_TENSOR)
 			continue;
 		const struct input *x = input_of(in, i, by_pos);
-		if (x == NULL || !same_shape(&x->h->d, p->out[i].t) ||
-			!acc_is_float(x->h->d.dtype))
+		if (x == NULL || !same_shape(&x->h->d, p->out[i].t) || !acc_is_float(x->h->d.dtype))
 			return false;
 	}
 	return true;
@@ -155,7 +155,7 @@ test(struct acc_adjoint *a, struct acc_str mode)
 static double
 coarser(double unit, const struct acc_dense *d)
 {
-	return fmax(unit, acc_unit_of(d->dtype));
+	return fmax(unit, acc_unit(d->dtype));
 }
 
 /* Recorders hang on to the node that made an output. Where an operator handed its input on as it
@@ -164,8 +164,6 @@ coarser(double unit, const struct acc_dense *d)
 static const char *
 of_another(const struct acc_trial *t, const struct acc_adjoint *a)
 {
-	static const char itself[] = "to float half bfloat16 double type type_as contiguous dropout "
-		"cpu cuda npu identity expand expand_as reshape view squeeze flatten requires_grad";
 	const struct acc_dense *x = a->x, *y = &t->out[0]->d;
 	if (acc_str_is(t->r.name, "cross_entropy") && x->ndim > 0) {
 		size_t some = 0, rows = x->n / (size_t)(x->shape[x->ndim - 1] + (x->n == 0));
@@ -173,8 +171,8 @@ of_another(const struct acc_trial *t, const struct acc_adjoint *a)
 			some += a->gin->v[i] != 0;
 		return some > 0 && some <= rows ? "its gradient is that of its last step" : NULL;
 	}
-	bool same = acc_word_in(itself, t->r.name) && x->n == y->n && x->dtype == y->dtype &&
-		y->v != NULL;
+	bool hands_on = t->r.info != NULL && (t->r.info->flags & ACC_OP_HANDS_ON) != 0;
+	bool same = hands_on && x->n == y->n && x->dtype == y->dtype && y->v != NULL;
 	for (size_t i = 0; same && i < x->n; i++)
 		same = x->v[i] == y->v[i];
 	return same ? "it handed its input on: its gradient may be that of another operator" : NULL;
@@ -185,9 +183,14 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 	const struct acc_dense *const *g, struct acc_audited *v, struct acc_tally *tally)
 {
 	char *name = acc_arena_copy(t->r.mem, x->name.p, x->name.n);
-	struct acc_adjoint a = {.t = t, .x = &x->h->d, .name = name, .gin = &gin->d, .gout = g,
-		.spots = &tally->spots, .first = gin->first};
-	a.unit = coarser(acc_unit_of(gin->d.dtype), a.x);
+	struct acc_adjoint a = {.t = t,
+		.x = &x->h->d,
+		.name = name,
+		.gin = &gin->d,
+		.gout = g,
+		.spots = &tally->spots,
+		.first = gin->first};
+	a.unit = coarser(acc_unit(gin->d.dtype), a.x);
 	for (uint32_t k = 0; k < t->nout; k++)
 		if (g[k] != NULL)
 			a.unit = coarser(a.unit, g[k]);
@@ -197,23 +200,24 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 	t->r.why = NULL;
 	/* mOve, pOint, bLock, aNy, pRod */
 	v->mode = acc_str_is(x->mode, "linear") ? 'o' : x->mode.n > 1 ? (uint8_t)x->mode.p[1] : 0;
-	v->low = a.unit > 0x1p-20;
+	v->low = acc_unit_low(a.unit);
 	v->rounding = (uint8_t)t->r.op->rounding;
 	if (gin->d.v == NULL)
 		v->skip = gin->err != NULL ? gin->err : "recorded without data";
 	else if (name == NULL)
-		v->skip = "out of memory";
+		v->skip = ACC_NOMEM_TEXT;
 	else if (test(&a, x->mode) < 0)
 		v->skip = t->r.why;
 	bool far = v->skip == NULL && acc_far_off(&a.err, v->low);
 	if (far)
 		v->skip = of_another(t, &a);
 	if (far && v->skip == NULL && !t->large && t->nout > 0)
-		v->skip = acc_excuse(t, 0);
+		v->skip = acc_exempt(t, 0);
 	if (a.part > 0)
 		v->part = a.part;
 	acc_err_merge(&tally->err, &a.err);
 	acc_err_merge(&tally->coarse, &a.coarse);
+	acc_form_merge(&tally->forms, &a.forms);
 	tally->skipped += a.skipped;
 	tally->parts++;
 	tally->far += far;
@@ -224,12 +228,12 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 void
 acc_backward(struct acc_trial *t)
 {
-	struct acc_job *j = t->j;
+	struct acc_audit_job *j = t->j;
 	struct inputs in;
 	const char *why = NULL;
 	const struct acc_dense **g = acc_alloc(t->r.mem, t->nout * sizeof *g);
 	if (g == NULL || !list_inputs(t, &in)) {
-		acc_job_skip(j, "out of memory");
+		acc_audit_job_skip(j, ACC_NOMEM_TEXT);
 		return;
 	}
 	bool by_pos = !fits(&in, &j->bwd, false);
@@ -238,7 +242,7 @@ acc_backward(struct acc_trial *t)
 	else if (by_pos && !fits(&in, &j->bwd, true))
 		why = "its gradients have other shapes than its inputs";
 	if (why != NULL || !list_gradients(t, g, &why)) {
-		acc_job_skip(j, why);
+		acc_audit_job_skip(j, why);
 		return;
 	}
 	for (uint32_t i = 0, k = 0; i < j->bwd.nout && k < j->nresult; i++) {

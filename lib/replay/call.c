@@ -62,7 +62,7 @@ part(struct acc_str *pos)
 /* The place of pos ("1.0", or "size.0" of a keyword) in a list of arguments; NULL: there is no
  * such place, or no memory. */
 static struct acc_value *
-place(struct acc_arena *mem, struct acc_str pos, bool named, struct acc_value **list, uint32_t *n,
+slot(struct acc_arena *mem, struct acc_str pos, bool named, struct acc_value **list, uint32_t *n,
 	uint32_t *cap)
 {
 	struct acc_str first = part(&pos);
@@ -96,7 +96,7 @@ place(struct acc_arena *mem, struct acc_str pos, bool named, struct acc_value **
 }
 
 static int
-tensor(struct acc_job *j, const struct acc_rec *r, size_t line, struct acc_value *v)
+tensor(struct acc_audit_job *j, const struct acc_rec *r, size_t line, struct acc_value *v)
 {
 	struct acc_err e = {0};
 	struct acc_held *h = acc_alloc(&j->mem, sizeof *h);
@@ -147,22 +147,22 @@ keep(struct acc_arena *mem, struct acc_value *v)
 }
 
 int
-acc_job_take(struct acc_job *j, const struct acc_rec *r, size_t line, bool of_forward,
+acc_audit_job_take(struct acc_audit_job *j, const struct acc_rec *r, size_t line, bool of_forward,
 	struct acc_err *e)
 {
 	struct acc_pass_of *p = of_forward ? &j->fwd : &j->bwd;
 	struct acc_str io = acc_get_text(r, "", "io"), pos = acc_get_text(r, "", "pos");
 	struct acc_value *v, got = {.type = ACC_A_OPAQUE};
 	if (acc_str_is(io, "out"))
-		v = place(&j->mem, pos, false, &p->out, &p->nout, &p->cap_out);
+		v = slot(&j->mem, pos, false, &p->out, &p->nout, &p->cap_out);
 	else if (acc_str_is(io, "in"))
-		v = place(&j->mem, pos, false, &p->in, &p->nin, &p->cap_in);
+		v = slot(&j->mem, pos, false, &p->in, &p->nin, &p->cap_in);
 	else if (acc_str_is(io, "kw") || acc_str_is(io, "param"))
-		v = place(&j->mem, pos, true, &p->kw, &p->nkw, &p->cap_kw);
+		v = slot(&j->mem, pos, true, &p->kw, &p->nkw, &p->cap_kw);
 	else
 		return 0;
 	if (v == NULL) {
-		j->bad = "its records are at places that are not understood";
+		j->bad = "its records are at positions that are not understood";
 		return 0;
 	}
 	int rc;
@@ -175,7 +175,7 @@ acc_job_take(struct acc_job *j, const struct acc_rec *r, size_t line, bool of_fo
 		got.name = v->name;
 		*v = got;
 	}
-	return rc < 0 ? acc_fail(e, rc, "out of memory") : 0;
+	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
 int

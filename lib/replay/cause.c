@@ -1,10 +1,11 @@
 /* What an error looks like: the signatures of common faults. */
 #include "replay/cause.h"
+#include "replay/limits.h"
 
 double
 acc_residue(const struct acc_dense *rec, const double *ref, double scale, const double *shift)
 {
-	double unit = acc_unit_of(rec->dtype), sum = 0, size = 0;
+	double unit = acc_unit(rec->dtype), sum = 0, size = 0;
 	for (size_t i = 0; i < rec->n; i++) {
 		double y = scale * ref[i] + (shift == NULL ? 0 : shift[i]);
 		sum += (rec->v[i] - y) * (rec->v[i] - y);
@@ -16,7 +17,7 @@ acc_residue(const struct acc_dense *rec, const double *ref, double scale, const 
 double
 acc_residue_most(const struct acc_dense *rec)
 {
-	return acc_unit_of(rec->dtype) > 0x1p-20 ? 6 : 200;
+	return acc_unit_low(acc_unit(rec->dtype)) ? LIMIT_CAUSE_LEFT_LOW : LIMIT_CAUSE_LEFT;
 }
 
 double
@@ -34,14 +35,19 @@ static const char *
 scaled(struct acc_arena *mem, const struct acc_dense *rec, const double *ref)
 {
 	double c = acc_residue_factor(rec, ref, NULL);
-	double left = acc_residue(rec, ref, c, NULL), unit = acc_unit_of(rec->dtype);
-	if (rec->n < 3 || !isfinite(c) || c == 0 || fabs(c - 1) < fmax(1e-3, 8 * unit) ||
-		left >= acc_residue_most(rec) || left * 3 > acc_residue(rec, ref, 1, NULL))
+	double left = acc_residue(rec, ref, c, NULL), unit = acc_unit(rec->dtype);
+	if (rec->n < LIMIT_FACTOR_ELEMENTS || !isfinite(c) || c == 0 ||
+		fabs(c - 1) < fmax(LIMIT_FACTOR_NEAR, LIMIT_FACTOR_NEAR_UNITS * unit) ||
+		left >= acc_residue_most(rec) ||
+		left * LIMIT_CAUSE_SHARE > acc_residue(rec, ref, 1, NULL))
 		return NULL;
-	if (fabs(c + 1) < 1e-3)
+	if (fabs(c + 1) < LIMIT_FACTOR_NEAR)
 		return "the sign is turned round";
-	return acc_arena_printf(mem, fabs(c) > 1 ? "a factor of %.4g too much (a sum for a mean,"
-		" a division that is missing)" : "a factor of %.4g (a scale, or a mean for a sum)", c);
+	return acc_arena_printf(mem,
+		fabs(c) > 1 ? "a factor of %.4g too much (a sum for a mean,"
+			      " a division that is missing)"
+			    : "a factor of %.4g (a scale, or a mean for a sum)",
+		c);
 }
 
 /* Where the errors are: one element, one row, one column. */
@@ -49,14 +55,14 @@ void
 acc_spots_add(struct acc_spots *s, const struct acc_dense *rec, const double *ref, size_t first)
 {
 	size_t len = rec->ndim == 0 ? 1 : (size_t)rec->shape[rec->ndim - 1];
-	double unit = acc_unit_of(rec->dtype), size = 0;
+	double unit = acc_unit(rec->dtype), size = 0;
 	if (s->seen == 0)
 		*s = (struct acc_spots){.len = len, .row = true, .column = true};
 	s->seen += rec->n;
 	for (size_t i = 0; i < rec->n; i++)
 		size += isfinite(ref[i]) ? fabs(ref[i]) / (double)rec->n : 0;
 	for (size_t i = 0; i < rec->n; i++) {
-		double limit = 64 * unit * (fabs(ref[i]) + size);
+		double limit = LIMIT_SPOT * unit * (fabs(ref[i]) + size);
 		size_t at = first + i;
 		if (isfinite(rec->v[i]) && fabs(rec->v[i] - ref[i]) <= limit)
 			continue;
@@ -120,6 +126,6 @@ acc_cause_forward(struct acc_trial *t, uint32_t k)
 bool
 acc_cause_rough(const struct acc_dense *rec, const double *ref)
 {
-	double unit = acc_unit_of(rec->dtype), off = acc_residue(rec, ref, 1, NULL) * unit;
-	return unit <= 0x1p-20 && off > 0x1p-14 && off < 0x1p-7;
+	double unit = acc_unit(rec->dtype), off = acc_residue(rec, ref, 1, NULL) * unit;
+	return !acc_unit_low(unit) && off > LIMIT_ROUGH_LEAST && off < LIMIT_ROUGH_MOST;
 }

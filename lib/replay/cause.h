@@ -14,7 +14,6 @@ double acc_residue_factor(const struct acc_dense *rec, const double *ref, const 
 
 /* Which argument, changed in a usual way, gives what was recorded of output 0: a sentence, or
  * NULL. ref: what the arguments give as they are. */
-const char *acc_cause_argument(struct acc_trial *t, const struct acc_dense *rec,
-	const double *ref);
+const char *acc_cause_argument(struct acc_trial *t, const struct acc_dense *rec, const double *ref);
 
 #endif

@@ -1,6 +1,7 @@
 /* Causes found by trying: an argument is changed, and the result is what was recorded. */
 #include "replay/cause.h"
 #include "replay/compose.h"
+#include "replay/limits.h"
 
 #include <inttypes.h>
 
@@ -75,7 +76,7 @@ given(const struct acc_replay *r, const char *name)
 static bool
 is(const struct acc_replay *r, const char *names)
 {
-	return acc_word_in(names, r->name);
+	return acc_word_in(names, r->info == NULL ? r->name : acc_op_own_name(r->info));
 }
 
 /* --- tensors turned or shifted --- */
@@ -88,7 +89,8 @@ transposed(const struct attempt *a, const char *name)
 		return false;
 	struct acc_dense d = *v->t;
 	size_t n = (size_t)d.shape[d.ndim - 1];
-	if (d.shape[d.ndim - 2] != d.shape[d.ndim - 1] || (d.v = acc_doubles(&a->t->r, d.n)) == NULL)
+	if (d.shape[d.ndim - 2] != d.shape[d.ndim - 1] ||
+		(d.v = acc_doubles(&a->t->r, d.n)) == NULL)
 		return false;
 	for (size_t i = 0; i < d.n; i++)
 		d.v[i] = v->t->v[i / (n * n) * n * n + i % n * n + i / n % n];
@@ -128,8 +130,7 @@ causal(const struct attempt *a, int64_t diagonal)
 		return false;
 	for (int64_t i = 0; i < (int64_t)d.n; i++)
 		d.v[i] = (i % shape[1] <= i / shape[1] + diagonal) == torch;
-	struct acc_value args[] = {
-		acc_named(torch ? "attn_mask" : "atten_mask", acc_of_tensor(&d)),
+	struct acc_value args[] = {acc_named(torch ? "attn_mask" : "atten_mask", acc_of_tensor(&d)),
 		torch ? acc_named("is_causal", (struct acc_value){.type = ACC_A_BOOL})
 		      : acc_named("sparse_mode", acc_of_int(0))};
 	return equals(a, with(a, args, 2));
@@ -229,7 +230,7 @@ bounds(const struct attempt *a)
 	struct acc_replay *r = &a->t->r;
 	double low = INFINITY, high = -INFINITY, rlow = INFINITY, rhigh = -INFINITY;
 	size_t between = 0;
-	if (!is(r, "clamp clip hardtanh"))
+	if (!is(r, "clamp hardtanh"))
 		return NULL;
 	for (size_t i = 0; i < a->rec->n; i++) {
 		low = fmin(low, a->rec->v[i]);
@@ -258,29 +259,33 @@ scales(const struct attempt *a)
 {
 	struct acc_replay *r = &a->t->r;
 	double s = 0;
-	const char *name = has(r, "scale") ? "scale" : has(r, "softmax_scale") ? "softmax_scale" : NULL;
+	const char *name = has(r, "scale")           ? "scale"
+			   : has(r, "softmax_scale") ? "softmax_scale"
+						     : NULL;
 	const struct acc_value *q = given(r, "query");
 	if (name != NULL) {
 		int rc = acc_arg_float(r, name, &s);
 		if (rc == 0 && q != NULL && q->type == ACC_A_TENSOR && q->t->ndim > 0)
 			s = 1 / sqrt((double)q->t->shape[q->t->ndim - 1]);
-	} else if (is(r, "mul div truediv multiply divide imul idiv itruediv")) {
+	} else if (is(r, "mul imul div truediv idiv")) {
 		const struct acc_value *v = acc_arg(r, "other");
 		name = "other";
 		if (v != NULL && (v->type != ACC_A_TENSOR || v->t->n == 1))
 			acc_arg_float(r, name, &s);
 	}
 	r->why = NULL;
-	if (name == NULL || !(fabs(s) > 0) || fabs(fabs(s) - 1) < 1e-3)
+	if (name == NULL || !(fabs(s) > 0) || fabs(fabs(s) - 1) < LIMIT_FACTOR_NEAR)
 		return NULL;
 	if (matches_number(a, name, 1))
 		return "the scale is missing";
 	if (matches_number(a, name, 1 / s))
 		return "the scale is inverted";
 	if (matches_number(a, name, s * s))
-		return acc_arena_printf(r->mem, "scaled by %.4g in place of its root %.4g", s * s, s);
+		return acc_arena_printf(r->mem, "scaled by %.4g in place of its root %.4g", s * s,
+			s);
 	if (s > 0 && matches_number(a, name, sqrt(s)))
-		return acc_arena_printf(r->mem, "scaled by %.4g in place of its square %.4g", sqrt(s), s);
+		return acc_arena_printf(r->mem, "scaled by %.4g in place of its square %.4g",
+			sqrt(s), s);
 	return NULL;
 }
 
@@ -295,13 +300,14 @@ factors(const struct attempt *a)
 		!(acc_residue(a->rec, a->ref, c, NULL) < a->most))
 		return NULL;
 	n = (double)x->t->n / (double)a->rec->n;
-	bool mean = is(r, "mean ReduceMean"), sum = is(r, "sum ReduceSum");
-	if (mean && n > 1 && fabs(c / n - 1) < 1e-3)
-		return acc_arena_printf(r->mem, "a factor of %.4g too much: a sum in place of a mean", c);
-	if (sum && n > 1 && fabs(c * n - 1) < 1e-3)
+	bool mean = is(r, "mean"), sum = is(r, "sum");
+	if (mean && n > 1 && fabs(c / n - 1) < LIMIT_FACTOR_NEAR)
+		return acc_arena_printf(r->mem,
+			"a factor of %.4g too much: a sum in place of a mean", c);
+	if (sum && n > 1 && fabs(c * n - 1) < LIMIT_FACTOR_NEAR)
 		return acc_arena_printf(r->mem, "a factor of %.4g: a mean in place of a sum", c);
-	if (is(r, "dropout npu_dropout native_dropout dropout1d dropout2d dropout3d") &&
-		acc_arg_float(r, "p", &p) >= 0 && p > 0 && p < 1 && fabs(c / (1 - p) - 1) < 1e-3)
+	if (is(r, "dropout native_dropout") && acc_arg_float(r, "p", &p) >= 0 && p > 0 && p < 1 &&
+		fabs(c / (1 - p) - 1) < LIMIT_FACTOR_NEAR)
 		return "the scale 1 / (1 - p) is missing";
 	return NULL;
 }
@@ -321,10 +327,11 @@ variance(const struct attempt *a)
 		bool unbiased = correction != 0;
 		if (acc_arg_bool(r, "unbiased", &unbiased) < 0)
 			return NULL;
-		return matches_number(a, "correction", unbiased ? 0 : 1)
-			? unbiased ? more : less : NULL;
+		return matches_number(a, "correction", unbiased ? 0 : 1) ? unbiased ? more : less
+									 : NULL;
 	}
-	if (strcmp(r->op->cls, "norm") != 0 || x == NULL || x->type != ACC_A_TENSOR || x->t->ndim < 2)
+	if (strcmp(r->op->cls, "norm") != 0 || x == NULL || x->type != ACC_A_TENSOR ||
+		x->t->ndim < 2)
 		return NULL;
 	struct acc_value none = acc_named("bias", (struct acc_value){.type = ACC_A_NONE});
 	const double *bare = given(r, "bias") == NULL ? a->ref : with(a, &none, 1);
@@ -337,10 +344,10 @@ variance(const struct attempt *a)
 	if (!isfinite(c) || !(acc_residue(a->rec, bare, c, shift) < a->most))
 		return NULL;
 	n = x->t->shape[1] == 0 ? 0 : (double)x->t->n / (double)x->t->shape[1]; /* batch norm */
-	if (!is(r, "batch_norm BatchNorm1d BatchNorm2d BatchNorm3d native_batch_norm"))
+	if (!is(r, "batch_norm native_batch_norm"))
 		n = (double)x->t->shape[x->t->ndim - 1];
 	double want = sqrt((n - 1) / n);
-	return fabs(c - want) < 0.1 * (1 - want) ? less : NULL;
+	return fabs(c - want) < LIMIT_VARIANCE_NEAR * (1 - want) ? less : NULL;
 }
 
 /* --- steps of optimizers --- */
@@ -358,7 +365,8 @@ uncorrected(const struct attempt *a)
 			acc_named("beta2_power", acc_of_float(0))};
 		return equals(a, with(a, args, 2));
 	}
-	struct acc_value steps = {.type = ACC_A_LIST, .n = n,
+	struct acc_value steps = {.type = ACC_A_LIST,
+		.n = n,
 		.item = acc_alloc(r->mem, (n + 1) * sizeof *steps.item)};
 	if (!has(r, "state_steps") || steps.item == NULL)
 		return false;
@@ -383,8 +391,8 @@ steps(const struct attempt *a)
 		return NULL;
 	if (matches_number(a, "weight_decay", 0))
 		return "the weight decay is missing";
-	bool coupled = is(r, "fused_adam adam");
-	if (!coupled && !is(r, "fused_adamw adamw"))
+	bool coupled = is(r, "adam");
+	if (!coupled && !is(r, "adamw"))
 		return NULL;
 	r->op = acc_op_find(acc_str(coupled ? "adamw" : "adam"));
 	bool other = equals(a, with(a, NULL, 0));
@@ -411,17 +419,20 @@ numbers(const struct attempt *a)
 	static const struct {
 		const char *name, *cls, *text;
 	} left_out[] = {{"bias", NULL, "the bias is missing"},
-		{"weight", "norm", "the weight is missing"}, {"gamma", "norm", "the weight is missing"},
+		{"weight", "norm", "the weight is missing"},
+		{"gamma", "norm", "the weight is missing"},
 		{"weight", "loss", "the weights of the classes are missing"}};
 	struct acc_replay *r = &a->t->r;
 	double smooth = 0;
 	for (size_t i = 0; i < sizeof word / sizeof *word; i++)
-		if (has(r, word[i].name) && matches(a, word[i].name, (struct acc_value){
-				.type = ACC_A_TEXT, .s = acc_str(word[i].value)}))
+		if (has(r, word[i].name) && matches(a, word[i].name,
+						    (struct acc_value){.type = ACC_A_TEXT,
+							    .s = acc_str(word[i].value)}))
 			return word[i].text;
 	for (size_t i = 0; i < 2 && has(r, "reduction"); i++)
-		if (matches(a, "reduction", (struct acc_value){.type = ACC_A_TEXT,
-				.s = acc_str(reduction[i].value)}))
+		if (matches(a, "reduction",
+			    (struct acc_value){.type = ACC_A_TEXT,
+				    .s = acc_str(reduction[i].value)}))
 			return acc_arena_printf(r->mem, "a factor of %.4g: %s",
 				acc_residue_factor(a->rec, a->ref, NULL), reduction[i].text);
 	for (size_t i = 0; has(r, "eps") && i < sizeof eps / sizeof *eps; i++)
@@ -454,9 +465,10 @@ dimensions(const struct attempt *a)
 const char *
 acc_cause_argument(struct acc_trial *t, const struct acc_dense *rec, const double *ref)
 {
-	static const char *(*const tries[])(const struct attempt *a) = {numbers, masks, slices, bounds,
-		scales, factors, variance, steps, dimensions};
-	struct attempt a = {t, rec, ref, fmin(acc_residue_most(rec), acc_residue(rec, ref, 1, NULL) / 3)};
+	static const char *(*const tries[])(const struct attempt *a) = {numbers, masks, slices,
+		bounds, scales, factors, variance, steps, dimensions};
+	double most = acc_residue(rec, ref, 1, NULL) / LIMIT_CAUSE_SHARE;
+	struct attempt a = {t, rec, ref, fmin(acc_residue_most(rec), most)};
 	const char *s = NULL;
 	for (size_t i = 0; i < sizeof tries / sizeof *tries && s == NULL; i++) {
 		s = tries[i](&a);

@@ -5,9 +5,16 @@
 int
 acc_compose(struct acc_replay *r, const struct acc_part *p, struct acc_dense *out)
 {
-	struct acc_replay sub = {.op = acc_op_find(acc_str(p->name)), .name = acc_str(p->name),
-		.in = p->in, .kw = p->kw, .nin = p->nin, .nkw = p->nkw, .nrec = p->nout,
-		.gradient = r->gradient, .mem = r->mem};
+	struct acc_replay sub = {.op = acc_op_find(acc_str(p->name)),
+		.name = acc_str(p->name),
+		.info = acc_op_info_of(acc_str(p->name)),
+		.in = p->in,
+		.kw = p->kw,
+		.nin = p->nin,
+		.nkw = p->nkw,
+		.nrec = p->nout,
+		.gradient = r->gradient,
+		.mem = r->mem};
 	struct acc_dense *none = NULL;
 	if (sub.op == NULL)
 		return acc_cannot(r, "unknown operator");
@@ -21,14 +28,14 @@ acc_compose(struct acc_replay *r, const struct acc_part *p, struct acc_dense *ou
 		sub.rec = none;
 	}
 	if (sub.rec == NULL)
-		return acc_cannot(r, "out of memory");
+		return acc_cannot(r, ACC_NOMEM_TEXT);
 	int rc = acc_replay_eval(&sub, out);
 	return rc < 0 ? acc_cannot(r, sub.why) : 0;
 }
 
 int
-acc_between(struct acc_replay *r, enum acc_dtype t, const int64_t *shape, uint32_t ndim,
-	bool mag, struct acc_dense *out)
+acc_between(struct acc_replay *r, enum acc_dtype t, const int64_t *shape, uint32_t ndim, bool mag,
+	struct acc_dense *out)
 {
 	*out = (struct acc_dense){.dtype = t, .ndim = ndim, .n = 1};
 	for (uint32_t d = 0; d < ndim; d++) {

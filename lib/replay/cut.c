@@ -3,12 +3,10 @@
  * too dear to be looked at all over is looked at here and there. */
 #include "replay/cut.h"
 
-#include <stdlib.h>
-
 enum {
-	FEWEST = 8,          /* parts that are looked at in any case */
-	FEW = 2,             /* if they are very dear */
-	MOST_SUMS = 1 << 23  /* elements of a gradient that all parts add to */
+	FEWEST = 8,         /* parts that are looked at in any case */
+	FEW = 2,            /* if they are very dear */
+	MOST_SUMS = 1 << 23 /* elements of a gradient that all parts add to */
 };
 /* Nanoseconds that testing may take for each byte of the call's own tensors. */
 #define BUDGET_FORWARD 2.5
@@ -17,7 +15,7 @@ enum {
 /* --- one part --- */
 
 static int
-place(struct acc_cutter *c, struct acc_piece *p, size_t part)
+move_to(struct acc_cutter *c, struct acc_piece *p, size_t part)
 {
 	struct acc_dense *d = &p->to->d;
 	size_t rest = part / c->along, at = 0, n = 1;
@@ -32,8 +30,10 @@ place(struct acc_cutter *c, struct acc_piece *p, size_t part)
 	}
 	for (uint32_t e = 0; e < d->ndim; e++) {
 		uint32_t o = e + p->skip;
-		d->shape[e] = p->whole || o > c->dim ? p->shape[e] : o < c->dim ? 1 :
-			p->step[o] == 0 ? p->shape[e] : len;
+		d->shape[e] = p->whole || o > c->dim ? p->shape[e]
+			      : o < c->dim           ? 1
+			      : p->step[o] == 0      ? p->shape[e]
+						     : len;
 		n *= (size_t)d->shape[e];
 	}
 	d->n = n;
@@ -76,7 +76,7 @@ keep(struct acc_cutter *c, const struct acc_tally *before)
 }
 
 static bool
-all_skipped(const struct acc_job *j)
+all_skipped(const struct acc_audit_job *j)
 {
 	for (uint32_t k = 0; k < j->nresult; k++)
 		if (j->result[k].skip == NULL)
@@ -88,11 +88,11 @@ static int
 test_part(struct acc_cutter *c, size_t part, struct acc_tally *before)
 {
 	for (size_t i = 0; i < c->n; i++)
-		if (place(c, &c->list[i], part) < 0)
+		if (move_to(c, &c->list[i], part) < 0)
 			return ACC_EIO;
 	memcpy(before, c->j->tally, c->j->nresult * sizeof *before);
 	c->part.bad = NULL;
-	acc_job_test(&c->part, c->op);
+	acc_audit_job_test(&c->part, c->op);
 	keep(c, before);
 	acc_arena_reset(&c->part.mem);
 	return 0;
@@ -131,7 +131,7 @@ size(void *arg, struct acc_held *h)
 static size_t
 affordable(const struct acc_cutter *c)
 {
-	const struct acc_job *j = c->j;
+	const struct acc_audit_job *j = c->j;
 	const struct acc_pass_of *p = j->backward ? &j->bwd : &j->fwd;
 	struct sizes out = {0}, own = {0}, all = {0};
 	acc_each_held(j->fwd.out, j->fwd.nout, size, &out);
@@ -141,7 +141,8 @@ affordable(const struct acc_cutter *c)
 	acc_each_tensor(c->j, size, &all);
 	/* A gradient takes two evaluations or three, and its own sums. */
 	double evals = j->backward ? 1 + 2 * (double)j->nresult : 1;
-	double ns = out.n * (cost(c) * evals + 2 + (j->backward ? 6 * (double)j->nresult : 0)) + all.n;
+	double ns = out.n * (cost(c) * evals + 2 + (j->backward ? 6 * (double)j->nresult : 0)) +
+		    all.n;
 	double share = (j->backward ? BUDGET_BACKWARD : BUDGET_FORWARD) * own.bytes / ns;
 	size_t n = share >= 1 ? c->parts : (size_t)((double)c->parts * share);
 	size_t least = cost(c) > 100 ? FEW : FEWEST;
@@ -153,7 +154,7 @@ affordable(const struct acc_cutter *c)
 static int
 share(struct acc_cutter *c, bool *any)
 {
-	struct acc_job *j = c->j;
+	struct acc_audit_job *j = c->j;
 	struct acc_shared *s = acc_alloc(&j->mem, (j->nresult + 1) * sizeof *s);
 	*any = false;
 	if (s == NULL)
@@ -177,12 +178,15 @@ share(struct acc_cutter *c, bool *any)
 static int
 settle(struct acc_cutter *c, uint32_t k)
 {
-	struct acc_job *j = c->j;
+	struct acc_audit_job *j = c->j;
 	struct acc_shared *s = &c->part.shared[k];
 	struct acc_held *h = acc_cut_gradient(c, k)->from;
 	struct acc_dense gin = h->d;
 	struct acc_tally *t = &j->tally[k];
-	struct acc_adjoint a = {.t = &c->t, .gin = &gin, .unit = s->unit, .work = s->work,
+	struct acc_adjoint a = {.t = &c->t,
+		.gin = &gin,
+		.unit = s->unit,
+		.work = s->work,
 		.spots = &t->spots};
 	if (h->pay != NULL) {
 		gin.v = acc_alloc(&j->mem, gin.n * sizeof *gin.v);
@@ -203,7 +207,7 @@ settle(struct acc_cutter *c, uint32_t k)
 static int
 run(struct acc_cutter *c)
 {
-	struct acc_job *j = c->j;
+	struct acc_audit_job *j = c->j;
 	struct acc_tally *before = acc_alloc(&j->mem, (j->nresult + 1) * sizeof *before);
 	bool shared = false;
 	if (before == NULL || (j->backward && share(c, &shared) < 0))
@@ -228,17 +232,17 @@ run(struct acc_cutter *c)
 }
 
 static void
-reason(struct acc_job *j, struct acc_cutter *c)
+reason(struct acc_audit_job *j, struct acc_cutter *c)
 {
-	const char *why = "out of memory";
+	const char *why = ACC_NOMEM_TEXT;
 	for (size_t i = 0; i < c->n; i++)
 		if (c->list[i].from->err != NULL)
 			why = c->list[i].from->err;
-	acc_job_skip(j, why);
+	acc_audit_job_skip(j, why);
 }
 
 bool
-acc_job_cut(struct acc_job *j, const struct acc_op *op)
+acc_audit_job_cut(struct acc_audit_job *j, const struct acc_op *op)
 {
 	struct acc_cutter c = {.j = j, .op = op};
 	if (op->cut == NULL || acc_trial_open(&c.t, j, op) < 0 || op->cut(&c.t.r, &c.cut) < 0 ||

@@ -2,8 +2,8 @@
 #include "replay/cut.h"
 
 enum {
-	TARGET = 1 << 14,    /* elements of the largest tensor in a part, as far as it can be */
-	LARGEST = 1 << 23    /* a part larger than this is none */
+	TARGET = 1 << 14, /* elements of the largest tensor in a part, as far as it can be */
+	LARGEST = 1 << 23 /* a part larger than this is none */
 };
 
 /* --- copies of the arguments --- */
@@ -52,7 +52,7 @@ count(void *arg, struct acc_held *h)
 static int
 copy(struct acc_cutter *c)
 {
-	struct acc_job *j = c->j;
+	struct acc_audit_job *j = c->j;
 	acc_each_tensor(j, count, &c->cap);
 	c->list = acc_alloc(&j->mem, c->cap * sizeof *c->list);
 	if (c->list == NULL)
@@ -141,7 +141,7 @@ lie_output(void *arg, struct acc_held *h)
 static bool
 lie_gradients(struct acc_cutter *c)
 {
-	struct acc_job *j = c->j;
+	struct acc_audit_job *j = c->j;
 	struct input_pass out = {c, {"", 0}, true};
 	acc_each_held(j->bwd.in, j->bwd.nin, lie_output, &out);
 	for (uint32_t i = 0; i < j->bwd.nout && out.good; i++) {
@@ -164,7 +164,7 @@ lie_gradients(struct acc_cutter *c)
 static bool
 lie_all(struct acc_cutter *c)
 {
-	struct acc_job *j = c->j;
+	struct acc_audit_job *j = c->j;
 	struct input_pass in = {c, {"", 0}, true};
 	for (size_t i = 0; i < c->n; i++)
 		memset(c->list[i].step, 0, sizeof c->list[i].step);

@@ -1,4 +1,5 @@
 /* Which row evaluates an operator. */
+#include "acc/op.h"
 #include "replay/impl.h"
 
 static const struct acc_op *const tables[] = {
@@ -7,57 +8,45 @@ static const struct acc_op *const tables[] = {
 #undef TABLE
 };
 
-bool
-acc_word_in(const char *words, struct acc_str name)
+/* Its own name in the catalogue, if that lists it by this very name; else empty. Modules,
+ * primitives (LayerNorm) and torch_npu's operators (npu_rms_norm) have signatures of their own. */
+static struct acc_str
+own_name(struct acc_str op, struct acc_str name)
 {
-	while (*words != '\0') {
-		size_t n = strcspn(words, " ");
-		if (n == name.n && memcmp(words, name.p, n) == 0)
-			return true;
-		words += n + (words[n] == ' ');
-	}
-	return false;
-}
-
-/* Functional.linear, Tensor.__add__, Aten.add.Tensor, NPU.npu_rms_norm, Module.a.b.Linear,
- * Mint.add, MintFunctional.relu, Primitive.norm.RmsNorm: the operator's own name. */
-struct acc_str
-acc_op_name(struct acc_str op, char *buf, size_t size)
-{
-	bool aten = acc_str_starts(op, "Aten."), last = acc_str_starts(op, "Module.") ||
-		acc_str_starts(op, "Cell.") || acc_str_starts(op, "Primitive.");
-	uint32_t dot = 0;
-	for (uint32_t i = 0; i < op.n && (last || dot == 0); i++)
-		if (op.p[i] == '.')
-			dot = i + 1;
-	op.p += dot;
-	op.n -= dot;
-	for (uint32_t i = 0; aten && i < op.n; i++)
-		if (op.p[i] == '.')
-			op.n = i;
-	while (op.n > 1 && op.p[op.n - 1] == '_')
-		op.n--;
-	while (op.n > 1 && op.p[0] == '_') {
-		op.p++;
-		op.n--;
-	}
-	if (op.n >= size)
-		op.n = (uint32_t)size - 1;
-	memcpy(buf, op.p, op.n);
-	buf[op.n] = '\0';
-	return (struct acc_str){buf, op.n};
+	const struct acc_op_info *o = acc_op_info_of(op);
+	return o != NULL && acc_word_in(o->names, name) ? acc_op_own_name(o)
+							: (struct acc_str){"", 0};
 }
 
 const struct acc_op *
 acc_op_find(struct acc_str op)
 {
-	char buf[128];
-	struct acc_str name = acc_op_name(op, buf, sizeof buf);
+	struct acc_str name = acc_op_name(op), own = own_name(op, name);
+	const struct acc_op *found = NULL;
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-		for (const struct acc_op *row = tables[i]; row->names != NULL; row++)
+		for (const struct acc_op *row = tables[i]; row->names != NULL; row++) {
 			if (acc_word_in(row->names, name))
 				return row;
-	return NULL;
+			if (own.n > 0 && acc_word_in(row->names, own))
+				found = row;
+		}
+	return found;
+}
+
+const struct acc_op *
+acc_op_of_call(const struct acc_audit_job *j)
+{
+	const struct acc_op *op = acc_op_find(j->op);
+	if (op == NULL || op->of_two == NULL)
+		return op;
+	const struct acc_value *v = j->fwd.nin > 1 ? &j->fwd.in[1] : NULL;
+	for (uint32_t i = 0; i < j->fwd.nkw; i++)
+		if (acc_str_is(j->fwd.kw[i].name, "other"))
+			v = &j->fwd.kw[i];
+	/* A tensor of one integer may be a dimension. */
+	bool two = v != NULL && v->type == ACC_A_TENSOR &&
+		   (v->t->n != 1 || acc_is_float(v->t->dtype));
+	return two ? acc_op_find(acc_str(op->of_two)) : op;
 }
 
 const struct acc_op *
@@ -68,4 +57,32 @@ acc_op_row(size_t i)
 			if (i-- == 0)
 				return row;
 	return NULL;
+}
+
+/* Add a name, behind a blank. */
+static int
+say(struct acc_buf *out, struct acc_str name)
+{
+	return (out->n > 0 && acc_buf_add(out, " ", 1) < 0) ? ACC_ENOMEM
+							    : acc_buf_add(out, name.p, name.n);
+}
+
+int
+acc_op_all_names(const struct acc_op *op, struct acc_buf *out)
+{
+	int rc = 0;
+	for (const char *p = op->names; *p != '\0' && rc == 0; p += *p == ' ') {
+		struct acc_str name = {p, (uint32_t)strcspn(p, " ")};
+		const struct acc_op_info *o = acc_op_info_of(name);
+		bool own = o != NULL && acc_str_eq(name, acc_op_own_name(o));
+		rc = say(out, name);
+		p += name.n;
+		for (const char *q = own ? o->names + name.n : ""; *q == ' ' && rc == 0;) {
+			struct acc_str more = {q + 1, (uint32_t)strcspn(q + 1, " ")};
+			if (!acc_word_in(op->names, more) && acc_op_find(more) == op)
+				rc = say(out, more);
+			q = more.p + more.n;
+		}
+	}
+	return rc;
 }

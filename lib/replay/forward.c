@@ -45,23 +45,27 @@ acc_replay_eval(struct acc_replay *r, struct acc_dense *out)
 }
 
 int
-acc_trial_open(struct acc_trial *t, struct acc_job *j, const struct acc_op *op)
+acc_trial_open(struct acc_trial *t, struct acc_audit_job *j, const struct acc_op *op)
 {
 	const struct acc_pass_of *p = &j->fwd;
-	char *name = acc_alloc(&j->mem, 128);
 	uint32_t n = 0;
-	*t = (struct acc_trial){.j = j, .r = {.op = op, .in = p->in, .kw = p->kw, .nin = p->nin,
-		.nkw = p->nkw, .mem = &j->mem, .memos = j->reader->memos,
-		.module = acc_str_starts(j->op, "Module.") || acc_str_starts(j->op, "Cell.") ||
-			acc_str_starts(j->op, "Primitive.")}};
-	if (name == NULL)
-		return acc_cannot(&t->r, "out of memory");
-	t->r.name = acc_op_name(j->op, name, 128);
+	*t = (struct acc_trial){.j = j,
+		.r = {.op = op,
+			.in = p->in,
+			.kw = p->kw,
+			.nin = p->nin,
+			.nkw = p->nkw,
+			.mem = &j->mem,
+			.memos = j->reader->memos,
+			.info = acc_op_info_of(j->op),
+			.name = acc_op_name(j->op),
+			.module = acc_op_is_module(j->op) || acc_str_starts(j->op, "Primitive.") ||
+				  acc_str_starts(j->op, "torch.nn.")}};
 	acc_each_held(p->out, p->nout, count, &n);
 	struct gather g = {acc_alloc(&j->mem, n * sizeof(struct acc_held *)), 0, n};
 	struct acc_dense *rec = acc_alloc(&j->mem, n * sizeof *rec);
 	if (g.list == NULL || rec == NULL)
-		return acc_cannot(&t->r, "out of memory");
+		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	acc_each_held(p->out, p->nout, collect, &g);
 	for (uint32_t i = 0; i < n; i++)
 		rec[i] = g.list[i]->d;
@@ -87,7 +91,7 @@ acc_trial_product(struct acc_trial *t)
 }
 
 int
-acc_trial_start(struct acc_trial *t, struct acc_job *j, const struct acc_op *op)
+acc_trial_start(struct acc_trial *t, struct acc_audit_job *j, const struct acc_op *op)
 {
 	if (acc_trial_open(t, j, op) < 0 || (op->product != NULL && acc_trial_product(t) < 0))
 		return ACC_EUNSUP;
@@ -95,11 +99,11 @@ acc_trial_start(struct acc_trial *t, struct acc_job *j, const struct acc_op *op)
 		t->ref = acc_alloc(t->r.mem, t->nout * sizeof *t->ref);
 		for (uint32_t i = 0; t->ref != NULL && i < t->nout; i++)
 			t->ref[i] = t->out[i]->d;
-		return t->ref == NULL ? acc_cannot(&t->r, "out of memory") : 0;
+		return t->ref == NULL ? acc_cannot(&t->r, ACC_NOMEM_TEXT) : 0;
 	}
 	t->ref = acc_trial_outputs(t, true);
 	if (t->ref == NULL)
-		return acc_cannot(&t->r, "out of memory");
+		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	return acc_replay_eval(&t->r, t->ref);
 }
 
@@ -114,7 +118,7 @@ static int
 any_as_fine(void *arg, struct acc_held *h)
 {
 	enum acc_dtype *t = arg;
-	if (acc_is_float(h->d.dtype) && acc_unit_of(h->d.dtype) >= acc_unit_of(*t))
+	if (acc_is_float(h->d.dtype) && acc_unit(h->d.dtype) >= acc_unit(*t))
 		*t = ACC_NODTYPE;
 	return 0;
 }
@@ -157,11 +161,11 @@ static void
 judge_block(const struct yardstick *y, const double *rec, const double *ref, const double *mag,
 	size_t n, struct acc_errsum *s, struct acc_errsum *coarse)
 {
-	const struct acc_hot *hot = acc_hot();
+	const struct acc_audit_row *row = acc_audit_row();
 	struct acc_block_err b = {0};
 	bool same = y->exact || !acc_is_float(y->t);
-	if (same ? memcmp(rec, ref, n * sizeof *rec) == 0 && hot->finite(rec, n)
-		 : hot->judge(&y->r, rec, ref, mag, NULL, n, &b)) {
+	if (same ? memcmp(rec, ref, n * sizeof *rec) == 0 && row->finite(rec, n)
+		 : row->judge(&y->r, rec, ref, mag, NULL, n, &b)) {
 		acc_err_merge(s, &(struct acc_errsum){b.sum2, b.max, n, false});
 		acc_err_merge(coarse, &(struct acc_errsum){b.coarse2, b.coarse_max, n, false});
 		return;
@@ -175,6 +179,13 @@ judge_block(const struct yardstick *y, const double *rec, const double *ref, con
 	}
 }
 
+static bool
+product_of(struct acc_trial *t, uint32_t k, struct acc_product *p)
+{
+	*p = (struct acc_product){.alpha = 1, .beta = 1};
+	return k == 0 && t->r.op->product != NULL && t->r.op->product(&t->r, &t->ref[0], p) == 0;
+}
+
 static void
 judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 {
@@ -184,23 +195,28 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 	enum acc_dtype in = rec->dtype;
 	/* Where all inputs are finer than the output, they may have been rounded first. */
 	acc_each_held(t->j->fwd.in, t->j->fwd.nin, any_as_fine, &in);
-	double unit = acc_unit_of(rec->dtype);
-	struct yardstick y = {.t = rec->dtype, .exact = t->r.op->rounding == ACC_EXACT,
-		.wild = wild, .r = {.unit = unit, .tiny = acc_tiny_of(rec->dtype),
-			.max = acc_max_of(rec->dtype), .coarse = unit,
+	double unit = acc_unit(rec->dtype);
+	struct yardstick y = {.t = rec->dtype,
+		.exact = t->r.op->rounding == ACC_EXACT,
+		.wild = wild,
+		.r = {.unit = unit,
+			.tiny = acc_tiny_of(rec->dtype),
+			.max = acc_max_of(rec->dtype),
+			.coarse = unit,
 			.work = in == ACC_NODTYPE ? acc_work_unit(unit) : unit}};
-	v->low = acc_is_float(rec->dtype) && unit > 0x1p-20;
+	v->low = acc_is_float(rec->dtype) && acc_unit_low(unit);
 	v->rounding = (uint8_t)(acc_is_float(rec->dtype) ? t->r.op->rounding : ACC_EXACT);
 	if (rec->v == NULL) {
 		v->skip = t->out[k]->err != NULL ? t->out[k]->err : "recorded without data";
 		return;
 	}
-	if (t->large && acc_freivalds(t, &t->product, rec, unit, y.r.work, &s, &coarse, &v->part) < 0) {
+	if (t->large && acc_freivalds(t, &t->product, rec, unit, y.r.work, &s, &coarse,
+				&tally->forms, &v->part) < 0) {
 		v->skip = t->r.why;
 		return;
 	}
-	for (size_t i = 0; i < rec->n && !t->large; i += ACC_HOT_BLOCK) {
-		size_t n = rec->n - i < ACC_HOT_BLOCK ? rec->n - i : ACC_HOT_BLOCK;
+	for (size_t i = 0; i < rec->n && !t->large; i += ACC_AUDIT_BLOCK) {
+		size_t n = rec->n - i < ACC_AUDIT_BLOCK ? rec->n - i : ACC_AUDIT_BLOCK;
 		judge_block(&y, rec->v + i, ref->v + i, ref->mag + i, n, &s, &coarse);
 	}
 	acc_err_merge(&tally->err, &s);
@@ -208,9 +224,13 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 	tally->parts++;
 	bool far = acc_far_off(&s, v->low);
 	if (!t->large && (far || (v->rounding == ACC_EXACT && acc_err_max(&s) > 0.5)))
-		v->skip = acc_excuse(t, k);
+		v->skip = acc_exempt(t, k);
 	if (v->skip != NULL || !far)
 		return;
+	struct acc_product p;
+	if (!t->large && rec->dtype == ACC_F32 && product_of(t, k, &p) &&
+		acc_form_product(&t->r, &p, rec->v, &tally->forms) < 0)
+		v->skip = ACC_NOMEM_TEXT;
 	tally->far++;
 	if (tally->far == 1)
 		tally->cause = acc_cause_forward(t, k);

@@ -5,6 +5,7 @@
  * a long row, the elements that are formed one by one may: those where some rows and some columns
  * cross. Each matrix is read in order, line by line, as it lies. */
 #include "replay/impl.h"
+#include "replay/limits.h"
 
 enum { SAMPLES = 4096, MOST = 256, SOME = 256 };
 /* Multiplications. What is not read as it is checked is in memory already. */
@@ -35,10 +36,10 @@ acc_product_formed(const struct acc_product *p)
 
 struct matrix {
 	struct acc_window w;
-	size_t na, nb;          /* A[a, b] */
+	size_t na, nb; /* A[a, b] */
 	const size_t *ta, *tb;
-	bool turned;            /* lines are along a, one for each b */
-	bool apart;             /* no index has neighbours: lines are gathered */
+	bool turned; /* lines are along a, one for each b */
+	bool apart;  /* no index has neighbours: lines are gathered */
 	double *line;
 };
 
@@ -59,7 +60,7 @@ matrix(struct acc_trial *t, const double *v, const size_t *ta, size_t na, const 
 	m->turned = !neighbours(tb, nb) && neighbours(ta, na);
 	m->apart = !m->turned && !neighbours(tb, nb);
 	if (acc_window_open(&m->w, t->j, v) < 0)
-		return acc_cannot(&t->r, "out of memory");
+		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	if (m->apart && m->w.held != NULL)
 		return acc_cannot(&t->r, "too large to be recomputed");
 	m->line = m->apart ? acc_doubles(&t->r, nb) : NULL;
@@ -67,16 +68,16 @@ matrix(struct acc_trial *t, const double *v, const size_t *ta, size_t na, const 
 }
 
 /* What to make of a matrix in one pass. NULL: not wanted. */
-struct wish {
-	const double *vb, *wb;      /* ra[a] = sum_b A vb, ra2[a] = sum_b f(A) wb */
+struct request {
+	const double *vb, *wb; /* ra[a] = sum_b A vb, ra2[a] = sum_b f(A) wb */
 	double *ra, *ra2;
-	const double *va, *wa;      /* rb[b] = sum_a A va, rb2[b] = sum_a g(A) wa */
+	const double *va, *wa; /* rb[b] = sum_a A va, rb2[b] = sum_a g(A) wa */
 	double *rb, *rb2;
-	bool fsquare, gsquare;      /* f, g are the square; else the magnitude */
-	const size_t *ia, *ib;      /* rows and columns to keep, rising: [nia][nb], [nib][na] */
+	bool fsquare, gsquare; /* f, g are the square; else the magnitude */
+	const size_t *ia, *ib; /* rows and columns to keep, rising: [nia][nb], [nib][na] */
 	size_t nia, nib;
 	double *keep_a, *keep_b;
-	bool some;                  /* of lines along b, a quarter: of the others ra2 is NaN */
+	bool some; /* of lines along b, a quarter: of the others ra2 is NaN */
 };
 
 static void
@@ -99,13 +100,13 @@ keep(const double *line, size_t l, size_t n, const size_t *along, size_t nalong,
 
 /* Of 64 lines, the first 16; and those that are kept. */
 static bool
-is_due(const struct wish *w, size_t i, size_t next)
+is_due(const struct request *w, size_t i, size_t next)
 {
 	return !w->some || i / 16 % 4 == 0 || (next < w->nia && w->ia[next] == i);
 }
 
 static int
-pass(struct acc_trial *t, struct matrix *m, size_t base, const struct wish *w)
+pass(struct acc_trial *t, struct matrix *m, size_t base, const struct request *w)
 {
 	bool turned = m->turned;
 	size_t lines = turned ? m->nb : m->na, n = turned ? m->na : m->nb, next = 0;
@@ -124,7 +125,8 @@ pass(struct acc_trial *t, struct matrix *m, size_t base, const struct wish *w)
 			dot[i] = dot2[i] = NAN;
 			continue;
 		}
-		if (!m->apart && (a = acc_window_at(&m->w, base + tl[i] + (n > 0 ? tn[0] : 0), n)) == NULL)
+		if (!m->apart &&
+			(a = acc_window_at(&m->w, base + tl[i] + (n > 0 ? tn[0] : 0), n)) == NULL)
 			return acc_cannot(&t->r, m->w.err);
 		for (size_t k = 0; m->apart && k < n; k++)
 			m->line[k] = m->w.v[base + tl[i] + tn[k]];
@@ -133,15 +135,17 @@ pass(struct acc_trial *t, struct matrix *m, size_t base, const struct wish *w)
 			l.q = q[i];
 		}
 		if (l.u != NULL || l.to != NULL)
-			acc_hot()->line(a, n, &l, sum);
+			acc_audit_row()->line(a, n, &l, sum);
 		if (dot != NULL) {
 			dot[i] = sum[0];
 			dot2[i] = sum[1];
 		}
 		if (turned)
-			keep(a, i, n, w->ib, w->nib, w->keep_b, &next, w->ia, w->nia, w->keep_a, lines);
+			keep(a, i, n, w->ib, w->nib, w->keep_b, &next, w->ia, w->nia, w->keep_a,
+				lines);
 		else
-			keep(a, i, n, w->ia, w->nia, w->keep_a, &next, w->ib, w->nib, w->keep_b, lines);
+			keep(a, i, n, w->ia, w->nia, w->keep_a, &next, w->ib, w->nib, w->keep_b,
+				lines);
 	}
 	return 0;
 }
@@ -152,6 +156,7 @@ struct ruler {
 	double unit, work;
 	double max; /* of the dtype */
 	struct acc_errsum *err, *coarse;
+	struct acc_forms *forms; /* NULL: not wanted */
 };
 
 static void
@@ -167,15 +172,15 @@ count(const struct ruler *u, double d, double size, double terms)
 /* Vectors along the three indices, of one batch. */
 struct check {
 	const struct acc_product *p;
-	bool gradient;                   /* of rows only, which is half as dear */
-	bool some;                       /* of a quarter of them */
-	struct matrix x, y, o, bias;     /* [i, k], [k, j], [i, j], [i, j] */
-	size_t *ii, *jj, nii, njj;       /* what is formed: where these rows and columns cross */
+	bool gradient;               /* of rows only, which is half as dear */
+	bool some;                   /* of a quarter of them */
+	struct matrix x, y, o, bias; /* [i, k], [k, j], [i, j], [i, j] */
+	size_t *ii, *jj, nii, njj;   /* what is formed: where these rows and columns cross */
 	double *si, *sj, *ones;
 	double *yr, *ysize, *xr, *xsize; /* over k */
 	double *left_i, *sq_i, *right_i, *terms_i, *left_j, *sq_j, *right_j, *terms_j;
-	double *bias_i, *bias_j, *none;  /* of the bias */
-	double *xi, *yj, *oi, *bi;       /* the rows of x, o and bias; the columns of y */
+	double *bias_i, *bias_j, *none; /* of the bias */
+	double *xi, *yj, *oi, *bi;      /* the rows of x, o and bias; the columns of y */
 };
 
 static void
@@ -213,7 +218,7 @@ check_start(struct acc_trial *t, const struct acc_product *p, const double *rec,
 	bool good = c->ii != NULL && c->jj != NULL;
 	for (int i = 0; i < 6; i++)
 		good = good && (*over_m[i] = acc_doubles(r, m)) != NULL &&
-			(*over_n[i] = acc_doubles(r, n)) != NULL;
+		       (*over_n[i] = acc_doubles(r, n)) != NULL;
 	for (int i = 0; i < 4; i++)
 		good = good && (*over_k[i] = acc_doubles(r, nk)) != NULL;
 	if (!good || (c->ones = acc_doubles(r, most)) == NULL ||
@@ -222,7 +227,7 @@ check_start(struct acc_trial *t, const struct acc_product *p, const double *rec,
 		(c->yj = acc_doubles(r, c->njj * nk)) == NULL ||
 		(c->oi = acc_doubles(r, c->nii * n)) == NULL ||
 		(c->bi = acc_doubles(r, c->nii * n)) == NULL)
-		return acc_cannot(r, "out of memory");
+		return acc_cannot(r, ACC_NOMEM_TEXT);
 	for (size_t i = 0; i < most; i++)
 		c->ones[i] = 1;
 	clear(c->bias_i, m);
@@ -242,8 +247,16 @@ bias(struct acc_trial *t, struct check *c, size_t b)
 {
 	const struct acc_product *p = c->p;
 	bool same = p->m > 0 && p->bm[p->m - 1] == 0 && neighbours(p->bn, p->n);
-	struct wish w = {.vb = c->sj, .wb = c->ones, .ra = c->bias_i, .ra2 = c->none, .va = c->si,
-		.wa = c->ones, .rb = c->bias_j, .rb2 = c->none, .ia = c->ii, .nia = c->nii,
+	struct request w = {.vb = c->sj,
+		.wb = c->ones,
+		.ra = c->bias_i,
+		.ra2 = c->none,
+		.va = c->si,
+		.wa = c->ones,
+		.rb = c->bias_j,
+		.rb2 = c->none,
+		.ia = c->ii,
+		.nia = c->nii,
 		.keep_a = c->bi};
 	if (!same)
 		return pass(t, &c->bias, p->bb[b], &w);
@@ -284,13 +297,17 @@ static void
 samples(const struct check *c, const struct ruler *u)
 {
 	const struct acc_product *p = c->p;
+	size_t every = c->nii * c->njj / LIMIT_FORM_SAMPLES + 1;
 	for (size_t i = 0; i < c->nii; i++)
 		for (size_t j = 0; j < c->njj; j++) {
 			double sum = 0, abs = 0, rec = c->oi[i * p->n + c->jj[j]];
-			acc_hot()->dot(c->xi + i * p->nk, c->yj + j * p->nk, p->nk, &sum, &abs);
-			double ref = p->alpha * sum;
-			if (p->bias != NULL)
-				ref += p->beta * c->bi[i * p->n + c->jj[j]];
+			acc_audit_row()->dot(c->xi + i * p->nk, c->yj + j * p->nk, p->nk, &sum,
+				&abs);
+			double add = p->bias == NULL ? 0 : p->beta * c->bi[i * p->n + c->jj[j]];
+			double ref = p->alpha * sum + add;
+			if (u->forms != NULL && (i * c->njj + j) % every == 0)
+				acc_form_add(u->forms, c->xi + i * p->nk, c->yj + j * p->nk, p->nk,
+					p->alpha, add, rec);
 			if (!isfinite(ref) || fabs(ref) > u->max * (1 - 8 * u->unit))
 				continue;
 			double d = isfinite(rec) ? fabs(rec - ref) : INFINITY;
@@ -302,15 +319,40 @@ static int
 batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
 {
 	const struct acc_product *p = c->p;
-	struct wish y1 = {.vb = c->sj, .wb = c->ones, .ra = c->yr, .ra2 = c->ysize, .fsquare = true,
-		.ib = c->jj, .nib = c->njj, .keep_b = c->yj};
-	struct wish x = {.vb = c->yr, .wb = c->ysize, .ra = c->right_i, .ra2 = c->terms_i,
-		.va = c->si, .wa = c->ones, .rb = c->xr, .rb2 = c->xsize, .gsquare = true,
-		.ia = c->ii, .nia = c->nii, .keep_a = c->xi};
-	struct wish y2 = {.va = c->xr, .wa = c->xsize, .rb = c->right_j, .rb2 = c->terms_j};
-	struct wish o = {.vb = c->sj, .wb = c->ones, .ra = c->left_i, .ra2 = c->sq_i, .va = c->si,
-		.wa = c->ones, .rb = c->left_j, .rb2 = c->sq_j, .fsquare = true, .gsquare = true,
-		.ia = c->ii, .nia = c->nii, .keep_a = c->oi};
+	struct request y1 = {.vb = c->sj,
+		.wb = c->ones,
+		.ra = c->yr,
+		.ra2 = c->ysize,
+		.fsquare = true,
+		.ib = c->jj,
+		.nib = c->njj,
+		.keep_b = c->yj};
+	struct request x = {.vb = c->yr,
+		.wb = c->ysize,
+		.ra = c->right_i,
+		.ra2 = c->terms_i,
+		.va = c->si,
+		.wa = c->ones,
+		.rb = c->xr,
+		.rb2 = c->xsize,
+		.gsquare = true,
+		.ia = c->ii,
+		.nia = c->nii,
+		.keep_a = c->xi};
+	struct request y2 = {.va = c->xr, .wa = c->xsize, .rb = c->right_j, .rb2 = c->terms_j};
+	struct request o = {.vb = c->sj,
+		.wb = c->ones,
+		.ra = c->left_i,
+		.ra2 = c->sq_i,
+		.va = c->si,
+		.wa = c->ones,
+		.rb = c->left_j,
+		.rb2 = c->sq_j,
+		.fsquare = true,
+		.gsquare = true,
+		.ia = c->ii,
+		.nia = c->nii,
+		.keep_a = c->oi};
 	if (c->gradient) {
 		x.some = o.some = c->some;
 		x.va = o.va = NULL;
@@ -329,8 +371,7 @@ batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
 	for (size_t k = 0; k < p->nk && !c->gradient; k++)
 		c->xsize[k] = sqrt(c->xsize[k]);
 	if ((!c->gradient && pass(t, &c->y, p->yb[b], &y2) < 0) ||
-		pass(t, &c->o, p->ob[b], &o) < 0 ||
-		(p->bias != NULL && bias(t, c, b) < 0))
+		pass(t, &c->o, p->ob[b], &o) < 0 || (p->bias != NULL && bias(t, c, b) < 0))
 		return ACC_EUNSUP;
 	compare(c, u, p->m, c->left_i, c->sq_i, c->right_i, c->terms_i, c->bias_i);
 	if (!c->gradient)
@@ -341,16 +382,18 @@ batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
 
 int
 acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_dense *rec,
-	double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse, double *part)
+	double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
+	struct acc_forms *forms, double *part)
 {
-	struct ruler u = {unit, work, acc_max_of(rec->dtype), err, coarse};
+	struct ruler u = {unit, work, acc_max_of(rec->dtype), err, coarse,
+		rec->dtype == ACC_F32 ? forms : NULL};
 	struct check c;
 	if (p->nb == 0 || p->m == 0 || p->n == 0 || p->nk == 0)
 		return acc_cannot(&t->r, "a product of nothing");
 	int rc = check_start(t, p, rec->v, &c);
 	c.gradient = t->j->backward;
-	c.some = c.gradient && !t->j->reader->all && p->m >= SOME && p->alpha != 0 &&
-		!c.x.turned && !c.x.apart && !c.o.turned && !c.o.apart;
+	c.some = c.gradient && !t->j->reader->all && p->m >= SOME && p->alpha != 0 && !c.x.turned &&
+		 !c.x.apart && !c.o.turned && !c.o.apart;
 	if (rc == 0 && c.some)
 		*part = 0.25;
 	for (size_t b = 0; b < p->nb && rc == 0; b++)
@@ -359,14 +402,14 @@ acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc
 }
 
 int
-acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x)
+acc_product_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x,
+	struct acc_product *out)
 {
-	struct acc_trial *t = a->t;
 	struct acc_product q = *p;
 	const double *g = a->gout[0] == NULL ? NULL : a->gout[0]->v;
 	size_t each = of_x ? p->nb * p->m * p->nk : p->nb * p->nk * p->n;
 	if (g == NULL || each != a->x->n || (of_x && p->xfrom != NULL))
-		return acc_cannot(&t->r, "too large to be recomputed");
+		return ACC_EUNSUP;
 	q.bias = NULL;
 	if (of_x) { /* gx[i, k] = sum_j g[i, j] y[k, j] */
 		q.x = g;
@@ -383,18 +426,32 @@ acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool 
 		q.xm = p->xk, q.xk = p->xm;
 		q.yb = p->ob, q.yk = p->om, q.yn = p->on;
 	}
-	return acc_freivalds(t, &q, a->gin, a->unit, a->work, &a->err, &a->coarse, &a->part);
+	*out = q;
+	return 0;
+}
+
+int
+acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x)
+{
+	struct acc_product q;
+	if (acc_product_gradient(a, p, of_x, &q) < 0)
+		return acc_cannot(&a->t->r, "too large to be recomputed");
+	return acc_freivalds(a->t, &q, a->gin, a->unit, a->work, &a->err, &a->coarse, &a->forms,
+		&a->part);
 }
 
 static void
 add_line(const double *x, size_t n, double beta, size_t to, struct acc_sums *s)
 {
 	struct acc_line l = {.p = beta, .q = fabs(beta), .to = s->ref + to, .to2 = s->abs + to};
-	struct acc_line squares = {.p = 0, .q = beta * beta, .to = s->more + to, .to2 = s->sq + to,
+	struct acc_line squares = {.p = 0,
+		.q = beta * beta,
+		.to = s->more + to,
+		.to2 = s->sq + to,
 		.add_square = true};
 	double none[2] = {0, 0};
-	acc_hot()->line(x, n, &l, none);
-	acc_hot()->line(x, n, &squares, none);
+	acc_audit_row()->line(x, n, &l, none);
+	acc_audit_row()->line(x, n, &squares, none);
 	for (size_t j = 0; j < n; j++)
 		s->terms[to + j] = 2;
 }
@@ -416,7 +473,8 @@ acc_freivalds_added(struct acc_adjoint *a, struct acc_sums *s)
 	bool plain = neighbours(p->bn, p->n);
 	for (size_t b = 0; b < p->nb; b++)
 		for (size_t i = 0; i < p->m; i++) {
-			const double *line = acc_window_at(&m.w, p->ob[b] + p->om[i] + p->on[0], p->n);
+			const double *line = acc_window_at(&m.w, p->ob[b] + p->om[i] + p->on[0],
+				p->n);
 			size_t to = p->bb[b] + p->bm[i];
 			if (line == NULL)
 				return acc_cannot(&t->r, m.w.err);

@@ -7,7 +7,7 @@
 
 #include "acc/replay.h"
 #include "acc/stream.h"
-#include "replay/hot.h"
+#include "kernel/audit.h"
 
 /* The families: each a table that ends with names == NULL. */
 #define TABLE(name) extern const struct acc_op acc_ops_##name[];
@@ -22,12 +22,12 @@ struct acc_held { /* a tensor of a call; the dense one is first, so that a value
 	struct acc_str src;
 	struct acc_pay *pay; /* open: its elements are read where they are needed, and d.v only
 			      * stands for it */
-	size_t line;      /* which record */
-	size_t first;     /* of a part of a tensor: the element that its first one is */
-	bool data;        /* there is payload to load */
-	bool wild;        /* not all that was loaded is finite */
-	bool beyond;      /* integers that no double holds */
-	char *err;        /* what went wrong in loading */
+	size_t line;         /* which record */
+	size_t first;        /* of a part of a tensor: the element that its first one is */
+	bool data;           /* there is payload to load */
+	bool wild;           /* not all that was loaded is finite */
+	bool beyond;         /* integers that no double holds */
+	char *err;           /* what went wrong in loading */
 };
 
 struct acc_pass_of { /* in, out of one pass */
@@ -35,33 +35,33 @@ struct acc_pass_of { /* in, out of one pass */
 	uint32_t nin, nkw, nout, cap_in, cap_kw, cap_out;
 };
 
-struct acc_job {
+struct acc_audit_job {
 	struct acc_arena mem;
 	struct acc_str op;
 	bool backward;
-	struct acc_pass_of fwd;  /* of a forward call, or of the forward call of a backward one */
-	struct acc_pass_of bwd;  /* in: gradients of the outputs; out: of the inputs */
-	size_t at;               /* where its results go */
-	uint64_t bytes;          /* of all its tensors, as doubles */
-	uint64_t need;           /* of them, at a time */
+	struct acc_pass_of fwd; /* of a forward call, or of the forward call of a backward one */
+	struct acc_pass_of bwd; /* in: gradients of the outputs; out: of the inputs */
+	size_t at;              /* where its results go */
+	uint64_t bytes;         /* of all its tensors, as doubles */
+	uint64_t need;          /* of them, at a time */
 	struct acc_audited *result; /* one for each output record, see below */
 	struct acc_tally *tally;    /* as many: what they come of */
 	struct acc_reader *reader;
-	bool form;                  /* products are formed, however large */
-	bool part;                  /* it is a part of a large call: there are many more */
-	struct acc_shared *shared;  /* of a part of a backward call: as many again, or NULL */
-	bool shared_only;           /* of this part, no other gradient is tested */
+	bool form;                 /* products are formed, however large */
+	bool part;                 /* it is a part of a large call: there are many more */
+	struct acc_shared *shared; /* of a part of a backward call: as many again, or NULL */
+	bool shared_only;          /* of this part, no other gradient is tested */
 	uint32_t nresult;
-	bool unread;             /* a tensor of it could not be read */
-	bool positional;         /* the recorder leaves keywords out */
-	const char *bad;         /* the records of the call contradict each other */
+	bool unread;     /* a tensor of it could not be read */
+	bool positional; /* the recorder leaves keywords out */
+	const char *bad; /* the records of the call contradict each other */
 };
 
 /* For how many items a list of n has room. */
 uint32_t acc_list_room(uint32_t n);
 /* Take in one record of the call. 0 or < 0. */
-int acc_job_take(struct acc_job *j, const struct acc_rec *r, size_t line, bool of_forward,
-	struct acc_err *e);
+int acc_audit_job_take(struct acc_audit_job *j, const struct acc_rec *r, size_t line,
+	bool of_forward, struct acc_err *e);
 /* The tensors in a value, nested ones too: calls f for each in order. */
 typedef int acc_held_fn(void *arg, struct acc_held *h);
 int acc_each_held(const struct acc_value *v, uint32_t n, acc_held_fn *f, void *arg);
@@ -70,34 +70,53 @@ int acc_each_held(const struct acc_value *v, uint32_t n, acc_held_fn *f, void *a
 
 struct acc_audited { /* of one output record */
 	size_t line;
-	const char *skip;   /* not audited: why; NULL: audited. A literal or strdup'ed */
-	const char *cause;  /* NULL: nothing is known; a literal or strdup'ed */
-	double rms, max;    /* errors in units of the rounding; INFINITY: NaN or Inf differ */
+	const char *skip;  /* not audited: why; NULL: audited. A literal or strdup'ed */
+	const char *cause; /* NULL: nothing is known; a literal or strdup'ed */
+	double rms, max;   /* errors in units of the rounding; INFINITY: NaN or Inf differ */
 	/* The same for an operator that rounds what it sums up as coarsely as its result. */
 	double coarse_rms, coarse_max;
 	const char *cls;
 	uint8_t rounding;   /* enum acc_rounding */
 	uint8_t mode;       /* of gradients: in which way they are tested, else 0 */
 	bool learnt;        /* its limits know the other calls */
+	bool compared;      /* see struct acc_audit_opt */
 	size_t call;        /* which call of the stream */
 	bool backward, low; /* low: the coarser dtype has 16 bits or less */
 	bool finite;        /* there was a finite element to judge by */
 	double limit, limit_max;
-	bool unread;        /* skipped, because something could not be read */
-	double part;        /* share of the parts that were looked at */
+	bool unread;      /* skipped, because something could not be read */
+	double part;      /* share of the parts that were looked at */
+	const char *form; /* of f32 products: the arithmetic that explains it; NULL: none */
+	uint64_t n;       /* elements, or what else was compared */
 };
 
 /* Errors as they are collected. */
 struct acc_errsum {
 	double sum2, max;
 	uint64_t n;
-	bool broken;     /* NaN or Inf where none belongs, or the reverse */
+	bool broken; /* NaN or Inf where none belongs, or the reverse */
 };
 void acc_err_add(struct acc_errsum *s, double e);
 void acc_err_merge(struct acc_errsum *s, const struct acc_errsum *more);
 double acc_err_rms(const struct acc_errsum *s);
 double acc_err_max(const struct acc_errsum *s);
 
+/* Some elements of products, computed again in several kinds of arithmetic: squares of what is
+ * left (form.c). */
+enum { ACC_NFORM = 4 };
+struct acc_forms {
+	size_t n;
+	double plain, off[ACC_NFORM];
+};
+/* One element: the product of two lines, and what is added to it. */
+void acc_form_add(struct acc_forms *f, const double *x, const double *y, size_t n, double alpha,
+	double added, double rec);
+/* Some of a product in memory. 0 or < 0: out of memory. */
+int acc_form_product(struct acc_replay *r, const struct acc_product *p, const double *rec,
+	struct acc_forms *f);
+void acc_form_merge(struct acc_forms *f, const struct acc_forms *more);
+/* "tf32", ...: the one that explains it; or NULL. */
+const char *acc_form_of(const struct acc_forms *f);
 
 /* Where elements are wrong. */
 struct acc_spots {
@@ -108,24 +127,24 @@ struct acc_spots {
 /* An output, as its parts are looked at. */
 struct acc_tally {
 	struct acc_errsum err, coarse;
-	size_t skipped;       /* elements not looked at, for a kink */
-	uint32_t parts, far;  /* how many; how many of them are far off */
-	const char *cause;    /* what the first of these looks like, wherever it is wrong */
-	bool rough;           /* as with 16 bits on the way */
-	bool kept;            /* what is said is in the job's own memory */
+	struct acc_forms forms;
+	size_t skipped;      /* elements not looked at, for a kink */
+	uint32_t parts, far; /* how many; how many of them are far off */
+	const char *cause;   /* what the first of these looks like, wherever it is wrong */
+	bool rough;          /* as with 16 bits on the way */
+	bool kept;           /* what is said is in the job's own memory */
 	struct acc_spots spots;
 };
 /* The call's results, when all of its parts were looked at. */
-void acc_job_settle(struct acc_job *j);
+void acc_audit_job_settle(struct acc_audit_job *j);
 
 /* --- numbers --- */
-/* Unit of rounding error of a dtype, and the smallest number that is not rounded away. */
-double acc_unit_of(enum acc_dtype t);
 /* Of what an operator computes with on its way to a result of this unit. */
 double acc_work_unit(double unit);
 /* So many of these are one of that: what is rounded to its dtype on the way adds itself so often
  * to mag. */
 double acc_roundings(enum acc_dtype t);
+/* The smallest number that is not rounded away. */
 double acc_tiny_of(enum acc_dtype t);
 /* One element rounded to a dtype, as the hardware does to nearest; overflow gives infinity. */
 double acc_round_to(enum acc_dtype t, double x);
@@ -137,6 +156,8 @@ enum acc_dtype acc_coarsest(const struct acc_pass_of *s, enum acc_dtype t);
 uint64_t acc_mix(uint64_t x);
 
 /* --- evaluation --- */
+/* The row that evaluates a call, by its name and its arguments; NULL: unknown. */
+const struct acc_op *acc_op_of_call(const struct acc_audit_job *j);
 /* Shapes are believed as far as there is data of that size; of what there is none, up to here. */
 #define ACC_MAX_TABLE ((size_t)1 << 28)
 #define ACC_MAX_UNSEEN ((size_t)1 << 24)
@@ -145,10 +166,6 @@ int acc_replay_eval(struct acc_replay *r, struct acc_dense *out);
 int acc_product_eval(struct acc_replay *r, struct acc_dense *out);
 /* i * step for i < n; NULL: acc_cannot was called. */
 size_t *acc_offsets(struct acc_replay *r, size_t n, size_t step);
-/* Is name a word of the row's list? */
-bool acc_word_in(const char *words, struct acc_str name);
-/* The name as rows have it, into buf. */
-struct acc_str acc_op_name(struct acc_str op, char *buf, size_t size);
 /* The mode of an argument in a row's signature, the word behind the colon; or empty. By keyword,
  * or by position where kw is empty. *name: what the signature calls it, or empty. */
 struct acc_str acc_sig_mode(const struct acc_op *op, struct acc_str kw, uint32_t pos,
@@ -166,7 +183,8 @@ struct acc_memos;
 struct acc_memos *acc_memos_new(void);
 void acc_memos_free(struct acc_memos *m);
 /* Of an operator with these numbers (n bytes without gaps); NULL: there is no room. */
-struct acc_memo *acc_memo_get(struct acc_memos *m, const struct acc_op *op, const void *key, size_t n);
+struct acc_memo *acc_memo_get(struct acc_memos *m, const struct acc_op *op, const void *key,
+	size_t n);
 /* Where that of an element is, or will be, that has so many bits of 0 at its end. */
 struct acc_memo_entry *acc_memo_at(struct acc_memo *m, uint32_t code, unsigned shift);
 
@@ -175,61 +193,61 @@ struct acc_memo_entry *acc_memo_at(struct acc_memo *m, uint32_t code, unsigned s
 struct acc_reader {
 	struct acc_roots *roots;
 	pthread_mutex_t *lock;
-	void *scratch; /* for ACC_CHUNK elements */
+	void *scratch;         /* for ACC_CHUNK elements */
 	struct acc_arena room; /* for the parts of calls */
 	struct acc_buf raw;    /* for a tensor as it is stored */
 	struct acc_memos *memos;
-	bool all;      /* look at all of them */
+	bool all; /* look at all of them */
 };
 /* All tensors of the job, in order. */
-int acc_each_tensor(struct acc_job *j, acc_held_fn *f, void *arg);
+int acc_each_tensor(struct acc_audit_job *j, acc_held_fn *f, void *arg);
 /* Read the job's tensors. One that cannot be read has err set; < 0: out of memory. */
-int acc_job_load(struct acc_job *j);
+int acc_audit_job_load(struct acc_audit_job *j);
 /* Open them instead, where they can be read at any place and are not small. */
-int acc_job_open(struct acc_job *j);
-void acc_job_shut(struct acc_job *j);
+int acc_audit_job_open(struct acc_audit_job *j);
+void acc_audit_job_shut(struct acc_audit_job *j);
 /* Stored elements as doubles. */
 void acc_widen(enum acc_dtype t, const void *p, size_t n, double *out);
 /* n elements of one that is open, from `first` on. 0, or < 0 with err set. */
-int acc_held_read(struct acc_job *j, struct acc_held *h, size_t first, size_t n, double *out);
+int acc_held_read(struct acc_audit_job *j, struct acc_held *h, size_t first, size_t n, double *out);
 
 /* A view of the elements of a tensor of the job that may be open, as one moves over them. */
 struct acc_window {
-	struct acc_job *j;
-	struct acc_held *held;  /* NULL: v is all of it */
+	struct acc_audit_job *j;
+	struct acc_held *held; /* NULL: v is all of it */
 	const double *v;
-	double *room;           /* elements [at, at + n) */
+	double *room; /* elements [at, at + n) */
 	size_t at, n, cap;
 	const char *err;
 };
 /* By what stands for the tensor, or its elements. 0 or < 0: out of memory. */
-int acc_window_open(struct acc_window *w, struct acc_job *j, const double *v);
+int acc_window_open(struct acc_window *w, struct acc_audit_job *j, const double *v);
 /* n elements from `at` on, until the next call; NULL: err. */
 const double *acc_window_at(struct acc_window *w, size_t at, size_t n);
 
 /* --- the tests --- */
-void acc_job_run(struct acc_job *j);
+void acc_audit_job_run(struct acc_audit_job *j);
 /* Test a call, or a part of one, whose tensors are loaded: adds to its tallies. */
-void acc_job_test(struct acc_job *j, const struct acc_op *op);
+void acc_audit_job_test(struct acc_audit_job *j, const struct acc_op *op);
 /* Nothing of the call is audited. */
-void acc_job_skip(struct acc_job *j, const char *why);
+void acc_audit_job_skip(struct acc_audit_job *j, const char *why);
 
 /* A run of one test: the replay, and room for it. */
 struct acc_trial {
-	struct acc_job *j;
+	struct acc_audit_job *j;
 	struct acc_replay r;
-	struct acc_held **out;     /* forward outputs, in order */
+	struct acc_held **out; /* forward outputs, in order */
 	uint32_t nout;
-	struct acc_dense *ref;     /* what was evaluated, of each; of a large product nothing */
+	struct acc_dense *ref; /* what was evaluated, of each; of a large product nothing */
 	bool large;
 	struct acc_product product; /* if so */
 };
 /* The call as its row sees it. 0, or < 0: see t->r.why. */
-int acc_trial_open(struct acc_trial *t, struct acc_job *j, const struct acc_op *op);
+int acc_trial_open(struct acc_trial *t, struct acc_audit_job *j, const struct acc_op *op);
 /* The product that it is: fills product and large. */
 int acc_trial_product(struct acc_trial *t);
 /* And what it gives. 0, or < 0: it cannot be evaluated. */
-int acc_trial_start(struct acc_trial *t, struct acc_job *j, const struct acc_op *op);
+int acc_trial_start(struct acc_trial *t, struct acc_audit_job *j, const struct acc_op *op);
 /* Which input the i-th gradient of a backward call is of, and what the row says of it (NULL: not
  * wanted); NULL: none, or nobody knows. */
 struct acc_held *acc_gradient_input(struct acc_trial *t, uint32_t i, struct acc_str *mode);
@@ -254,26 +272,27 @@ struct acc_shared {
 /* One gradient of an input against the gradients of the outputs (NULL: zero). */
 struct acc_adjoint {
 	struct acc_trial *t;
-	struct acc_dense *x;            /* the input */
-	const char *name;               /* what the signature calls it */
+	struct acc_dense *x; /* the input */
+	const char *name;    /* what the signature calls it */
 	const struct acc_dense *gin;
 	const struct acc_dense *const *gout;
-	double unit, work;              /* of rounding: of the gradients; of what sums them up */
-	struct acc_errsum err, coarse;  /* coarse: with the unit for work as well */
-	size_t skipped;                 /* elements not looked at, for a kink */
+	double unit, work;             /* of rounding: of the gradients; of what sums them up */
+	struct acc_errsum err, coarse; /* coarse: with the unit for work as well */
+	size_t skipped;                /* elements not looked at, for a kink */
 	const char *cause;
-	struct acc_spots *spots;        /* added to where elements are told apart */
-	size_t first;                   /* which element of the gradient is its first here */
-	struct acc_shared *shared;      /* NULL: no other part adds to it */
-	bool linear;                    /* by point, and linear in it */
-	double part;                    /* share of the rows that were looked at, if so; else 0 */
+	struct acc_forms forms;
+	struct acc_spots *spots;   /* added to where elements are told apart */
+	size_t first;              /* which element of the gradient is its first here */
+	struct acc_shared *shared; /* NULL: no other part adds to it */
+	bool linear;               /* by point, and linear in it */
+	double part;               /* share of the rows that were looked at, if so; else 0 */
 };
 int acc_adjoint_move(struct acc_adjoint *a);
 int acc_adjoint_pick(struct acc_adjoint *a);
 int acc_adjoint_point(struct acc_adjoint *a);
 int acc_adjoint_block(struct acc_adjoint *a, bool whole);
 /* Why an output k that is not what its inputs give is no fault: a sentence, or NULL. */
-const char *acc_excuse(struct acc_trial *t, uint32_t k);
+const char *acc_exempt(struct acc_trial *t, uint32_t k);
 /* The gradient against the sums. */
 void acc_adjoint_compare(struct acc_adjoint *a, const struct acc_sums *s);
 /* --- causes (cause.c): a sentence, or NULL --- */
@@ -291,7 +310,11 @@ bool acc_product_large(const struct acc_product *p, bool streams);
 /* Small enough to be formed where it is wrong. */
 bool acc_product_formed(const struct acc_product *p);
 int acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_dense *rec,
-	double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse, double *part);
+	double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
+	struct acc_forms *forms, double *part);
+/* The product that the gradient of x (or y) is; 0, or < 0: it is none of the kind. */
+int acc_product_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x,
+	struct acc_product *q);
 int acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x);
 int acc_freivalds_added(struct acc_adjoint *a, struct acc_sums *s);
 

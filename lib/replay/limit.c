@@ -3,46 +3,54 @@
 
 #include <stdlib.h>
 
-/* Limits in units of rounding, of the rms and of the largest error. What is right stays far below
- * (rounding to nearest: 0.6 and 1 in f32, 1.2 and 2 in 16 bits, whose unit is half as large). */
+#include "replay/limits.h"
+
+#define ROW(name, value, what, source) {#name, value, what, source},
+const struct acc_limit acc_audit_limits[] = {AUDIT_LIMITS(ROW, ROW)};
+#undef ROW
+const size_t acc_naudit_limits = sizeof acc_audit_limits / sizeof *acc_audit_limits;
+
+/* Limits in units of rounding, of the rms and of the largest error. */
 static void
 basic(const struct acc_audited *v, double *rms, double *max)
 {
 	if (v->rounding == ACC_EXACT && !v->backward) {
-		*rms = *max = 0.5;
+		*rms = LIMIT_EXACT_RMS;
+		*max = LIMIT_EXACT_MAX;
 	} else if (v->low) {
-		*rms = v->backward ? 4 : 1.6;
-		*max = v->backward ? 10 : 4;
+		*rms = v->backward            ? LIMIT_LOW_BACK_RMS
+		       : v->n < LIMIT_LOW_FEW ? LIMIT_LOW_FEW_RMS
+					      : LIMIT_LOW_RMS;
+		*max = v->backward ? LIMIT_LOW_BACK_MAX : LIMIT_LOW_MAX;
 	} else if (v->rounding == ACC_FEW) {
-		*rms = 40;
-		*max = 200;
+		*rms = LIMIT_OFTEN_RMS;
+		*max = LIMIT_OFTEN_MAX;
 	} else {
-		*rms = 8;
-		*max = 32;
+		*rms = LIMIT_ONCE_RMS;
+		*max = LIMIT_ONCE_MAX;
 	}
 }
 
 /* What all calls of a class do cannot all be faults: tf32 and hf32 in products (2^-11 of the
- * terms), fast approximations elsewhere. From three calls of a class on, each may have the usual
- * error of the others at this place, several times over. */
-enum { FEWEST = 3, RAISE = 6 };
-
-/* In 16 bits errors are of the final rounding, whose rms is nearly the same everywhere, unless
+ * terms), fast approximations elsewhere. Where there are enough calls of a class, each may have the
+ * usual error of the others at this place, several times over.
+ *
+ * In 16 bits errors are of the final rounding, whose rms is nearly the same everywhere, unless
  * they are larger than that; and where gradients are summed up in 16 bits, some are far off. */
 static double
 raise_rms(const struct acc_audited *v, double usual, bool rough)
 {
 	if (rough && v->backward)
-		return 2 * RAISE;
-	return v->low && usual <= v->limit * 2 / 3 ? 2.5 : RAISE;
+		return LIMIT_LEARN_ROUGH;
+	return v->low && usual <= v->limit * LIMIT_LEARN_USUAL ? LIMIT_LEARN_LOW : LIMIT_LEARN;
 }
 
 static double
 raise_max(const struct acc_audited *v, bool rough)
 {
 	if (rough && v->backward)
-		return 2 * RAISE;
-	return !v->low || v->backward || rough ? RAISE : 0;
+		return LIMIT_LEARN_ROUGH;
+	return !v->low || v->backward || rough ? LIMIT_LEARN : 0;
 }
 
 static bool
@@ -56,8 +64,10 @@ static double
 ceiling(const struct acc_audited *v)
 {
 	if (v->low)
-		return 16;
-	return is_product(v) ? 0x1p14 : 0x1p10;
+		return LIMIT_MOST_LOW;
+	if (v->compared && !is_product(v))
+		return LIMIT_MOST_COMPARED * v->limit;
+	return is_product(v) ? LIMIT_MOST_PRODUCTS : LIMIT_MOST_OTHER;
 }
 
 /* Calls whose errors are alike: of one class, pass and precision, and of one kind of gradient. */
@@ -91,13 +101,6 @@ static int
 by_call_wide(const void *a, const void *b)
 {
 	return in_order(*(struct acc_audited *const *)a, *(struct acc_audited *const *)b, true);
-}
-
-static int
-by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 /* The lower median of all of n sorted values but one that is y. */
@@ -140,7 +143,8 @@ coarsen(struct acc_audited **v, size_t n, double *rms, double *max)
 		far += rms[i] > v[0]->limit;
 		beyond += max[i] > v[0]->limit_max;
 	}
-	if (!v[0]->low || beyond < FEWEST || (far * 2 <= calls && beyond * 5 < calls))
+	if (!v[0]->low || beyond < LIMIT_LEARN_CALLS ||
+		(far * LIMIT_ROUGH_CALLS <= calls && beyond * LIMIT_ROUGH_MAX_CALLS < calls))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		v[i]->rms = v[i]->coarse_rms;
@@ -157,12 +161,12 @@ learn(struct acc_audited **v, size_t n, bool wide, double *room)
 	double *rms = room, *max = rms + n, *own_rms = max + n, *own_max = own_rms + n;
 	bool rough = !wide && coarsen(v, n, rms, max);
 	size_t calls = calls_of(v, n, own_rms, own_max), k = 0;
-	if (calls < FEWEST)
+	if (calls < LIMIT_LEARN_CALLS)
 		return;
 	memcpy(rms, own_rms, calls * sizeof *rms);
 	memcpy(max, own_max, calls * sizeof *max);
-	qsort(rms, calls, sizeof *rms, by_size);
-	qsort(max, calls, sizeof *max, by_size);
+	qsort(rms, calls, sizeof *rms, acc_by_double);
+	qsort(max, calls, sizeof *max, acc_by_double);
 	for (size_t i = 0; i < n; i++) {
 		k += i > 0 && v[i]->call != v[i - 1]->call;
 		double usual = median_but(rms, calls, own_rms[k]);
@@ -190,6 +194,7 @@ learn_all(struct acc_audited **p, size_t m, bool wide, double *room)
 static void
 forgive(struct acc_audited **v, size_t n)
 {
+	double bf16 = acc_unit(ACC_BF16) / acc_unit(ACC_F32);
 	size_t low = 0, all = 0;
 	for (size_t i = 0; i < n; i++)
 		if (is_product(v[i])) {
@@ -198,7 +203,70 @@ forgive(struct acc_audited **v, size_t n)
 		}
 	for (size_t i = 0; i < n && low * 2 > all; i++)
 		if (is_product(v[i]) && !v[i]->low)
-			raise_to(v[i], 0.05 * 0x1p15, 0.25 * 0x1p15);
+			raise_to(v[i], LIMIT_LOW_NETWORK_RMS * bf16, LIMIT_LOW_NETWORK_MAX * bf16);
+}
+
+static int
+by_call_product(const void *a, const void *b)
+{
+	const struct acc_audited *x = *(struct acc_audited *const *)a;
+	const struct acc_audited *y = *(struct acc_audited *const *)b;
+	if (x->call != y->call)
+		return x->call < y->call ? -1 : 1;
+	return (x->line > y->line) - (x->line < y->line);
+}
+
+/* How many of p[0..n) are of this form. */
+static size_t
+of_form(struct acc_audited *const *p, size_t n, const char *form)
+{
+	size_t k = 0;
+	for (size_t i = 0; i < n; i++)
+		k += p[i]->form != NULL && strcmp(p[i]->form, form) == 0;
+	return k;
+}
+
+/* A device multiplies in one way, forward and backward: where the form of most errors of f32
+ * products shows which, and there are too few of a pass to learn from, the others of either pass
+ * tell how large they are. Where that is not the device's way, no form excuses. */
+static void
+learn_form(struct acc_audited **p, size_t m, double *room)
+{
+	size_t n = 0, most = 0;
+	const char *form = NULL;
+	for (size_t i = 0; i < m; i++)
+		if (is_product(p[i]) && !p[i]->low && (p[i]->mode == 0 || p[i]->mode == 'r')) {
+			struct acc_audited *v = p[i]; /* a result, or the gradient of a factor */
+			p[i] = p[n];
+			p[n++] = v;
+		}
+	for (size_t i = 0; i < n; i++) {
+		size_t k = p[i]->form == NULL ? 0 : of_form(p, n, p[i]->form);
+		form = k > most ? p[i]->form : form;
+		most = k > most ? k : most;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (most * 2 < n || p[i]->form == NULL || strcmp(p[i]->form, form) != 0)
+			p[i]->form = NULL;
+	if (most == 0 || most * 2 < n)
+		return;
+	qsort(p, n, sizeof *p, by_call_product);
+	double *rms = room, *max = rms + n, *own_rms = max + n, *own_max = own_rms + n;
+	size_t calls = calls_of(p, n, own_rms, own_max), k = 0;
+	memcpy(rms, own_rms, calls * sizeof *rms);
+	memcpy(max, own_max, calls * sizeof *max);
+	qsort(rms, calls, sizeof *rms, acc_by_double);
+	qsort(max, calls, sizeof *max, acc_by_double);
+	for (size_t i = 0; i < n; i++) {
+		k += i > 0 && p[i]->call != p[i - 1]->call;
+		if (p[i]->learnt)
+			continue;
+		if (calls < 2)
+			raise_to(p[i], INFINITY, INFINITY);
+		else
+			raise_to(p[i], LIMIT_LEARN * median_but(rms, calls, own_rms[k]),
+				LIMIT_LEARN * median_but(max, calls, own_max[k]));
+	}
 }
 
 int
@@ -223,6 +291,7 @@ acc_limits(struct acc_audited *v, size_t n)
 	forgive(p, m);
 	learn_all(p, m, false, room);
 	learn_all(p, m, true, room);
+	learn_form(p, m, room);
 	free(p);
 	free(room);
 	return 0;

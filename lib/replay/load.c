@@ -3,25 +3,25 @@
 
 #include <stdlib.h>
 
-#define EACH(type)                                                                       \
-	for (size_t i = 0; i < n; i++) {                                                 \
-		type x;                                                                  \
-		memcpy(&x, b + i * sizeof x, sizeof x);                                  \
-		out[i] = (double)x;                                                      \
+#define EACH(type) \
+	for (size_t i = 0; i < n; i++) { \
+		type x; \
+		memcpy(&x, b + i * sizeof x, sizeof x); \
+		out[i] = (double)x; \
 	}
 void
 acc_widen(enum acc_dtype t, const void *p, size_t n, double *out)
 {
-	const struct acc_hot *hot = acc_hot();
+	const struct acc_audit_row *row = acc_audit_row();
 	const uint8_t *b = p;
 	if (t == ACC_F64)
 		memcpy(out, p, n * sizeof *out);
 	else if (t == ACC_F32)
-		hot->f32(p, n, out);
+		row->f32(p, n, out);
 	else if (t == ACC_BF16)
-		hot->bf16(p, n, out);
+		row->bf16(p, n, out);
 	else if (t == ACC_F16)
-		hot->f16(p, n, out);
+		row->f16(p, n, out);
 	else if (t == ACC_I64)
 		EACH(int64_t)
 	else if (t == ACC_I32)
@@ -34,20 +34,19 @@ acc_widen(enum acc_dtype t, const void *p, size_t n, double *out)
 }
 #undef EACH
 
-
 /* What is known of its values from now on. */
 static void
 look(struct acc_held *h, const double *v, size_t n)
 {
 	bool wide = h->d.dtype == ACC_I64 || h->d.dtype == ACC_U64;
-	h->wild |= !acc_hot()->finite(v, n);
+	h->wild |= !acc_audit_row()->finite(v, n);
 	for (size_t i = 0; wide && i < n; i++)
 		h->beyond |= fabs(v[i]) >= 0x1p53;
 }
 
 /* Keep what went wrong. */
 static int
-failed(struct acc_job *j, struct acc_held *h, const struct acc_err *e)
+failed(struct acc_audit_job *j, struct acc_held *h, const struct acc_err *e)
 {
 	char text[640];
 	acc_err_text(e, text, sizeof text);
@@ -56,7 +55,7 @@ failed(struct acc_job *j, struct acc_held *h, const struct acc_err *e)
 }
 
 static int
-read_some(struct acc_job *j, struct acc_held *h, struct acc_pay *p, size_t first, size_t n,
+read_some(struct acc_audit_job *j, struct acc_held *h, struct acc_pay *p, size_t first, size_t n,
 	double *out)
 {
 	struct acc_err e = {0};
@@ -73,13 +72,13 @@ read_some(struct acc_job *j, struct acc_held *h, struct acc_pay *p, size_t first
 }
 
 int
-acc_held_read(struct acc_job *j, struct acc_held *h, size_t first, size_t n, double *out)
+acc_held_read(struct acc_audit_job *j, struct acc_held *h, size_t first, size_t n, double *out)
 {
 	return read_some(j, h, h->pay, first, n, out);
 }
 
 static struct acc_pay *
-start(struct acc_job *j, struct acc_held *h)
+start(struct acc_audit_job *j, struct acc_held *h)
 {
 	struct acc_err e = {0};
 	pthread_mutex_lock(j->reader->lock);
@@ -93,7 +92,7 @@ start(struct acc_job *j, struct acc_held *h)
 static int
 load(void *arg, struct acc_held *h)
 {
-	struct acc_job *j = arg;
+	struct acc_audit_job *j = arg;
 	if (!h->data || h->d.v != NULL)
 		return 0;
 	double *v = acc_alloc(&j->mem, h->d.n * sizeof *v);
@@ -112,7 +111,7 @@ enum { SMALL = 1 << 13 };
 static int
 open_one(void *arg, struct acc_held *h)
 {
-	struct acc_job *j = arg;
+	struct acc_audit_job *j = arg;
 	if (!h->data || h->d.v != NULL)
 		return 0;
 	if (h->d.n < SMALL)
@@ -140,7 +139,7 @@ shut_one(void *arg, struct acc_held *h)
 }
 
 int
-acc_each_tensor(struct acc_job *j, acc_held_fn *f, void *arg)
+acc_each_tensor(struct acc_audit_job *j, acc_held_fn *f, void *arg)
 {
 	int rc = 0;
 	for (int i = 0; i < 2 && rc == 0; i++) {
@@ -155,19 +154,19 @@ acc_each_tensor(struct acc_job *j, acc_held_fn *f, void *arg)
 }
 
 int
-acc_job_load(struct acc_job *j)
+acc_audit_job_load(struct acc_audit_job *j)
 {
 	return acc_each_tensor(j, load, j);
 }
 
 int
-acc_job_open(struct acc_job *j)
+acc_audit_job_open(struct acc_audit_job *j)
 {
 	return acc_each_tensor(j, open_one, j);
 }
 
 void
-acc_job_shut(struct acc_job *j)
+acc_audit_job_shut(struct acc_audit_job *j)
 {
 	acc_each_tensor(j, shut_one, NULL);
 }
@@ -189,7 +188,7 @@ find(void *arg, struct acc_held *h)
 }
 
 int
-acc_window_open(struct acc_window *w, struct acc_job *j, const double *v)
+acc_window_open(struct acc_window *w, struct acc_audit_job *j, const double *v)
 {
 	struct search s = {v, NULL};
 	acc_each_tensor(j, find, &s);
@@ -212,7 +211,7 @@ acc_window_at(struct acc_window *w, size_t at, size_t n)
 		w->room = acc_alloc(&w->j->mem, want * sizeof *w->room);
 		w->cap = w->room == NULL ? 0 : want;
 	}
-	w->err = "out of memory";
+	w->err = ACC_NOMEM_TEXT;
 	w->n = 0;
 	if (w->room == NULL)
 		return NULL;

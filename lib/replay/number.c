@@ -1,5 +1,6 @@
 /* Rounding: units, limits of dtypes, and the errors of one output. */
 #include "replay/impl.h"
+#include "replay/limits.h"
 
 bool
 acc_is_float(enum acc_dtype t)
@@ -13,27 +14,17 @@ acc_max_of(enum acc_dtype t)
 	return acc_is_float(t) ? acc_dtypes[t].max : INFINITY;
 }
 
-/* eps is the distance from 1 to the next number. In 16 bits and fewer an operator rounds once, at
- * its end: the rms of such an error is about a quarter of eps. */
-double
-acc_unit_of(enum acc_dtype t)
-{
-	if (!acc_is_float(t))
-		return 0;
-	return acc_dtypes[t].size <= 2 ? acc_dtypes[t].eps / 4 : acc_dtypes[t].eps / 2;
-}
-
-/* Operators in 16 bits compute in f32, where 40 units are allowed, and rarely one in 200. */
+/* Operators in 16 bits compute in f32. */
 double
 acc_work_unit(double unit)
 {
-	return fmin(unit, unit > 0x1p-20 ? 0x1p-18 : unit);
+	return fmin(unit, acc_unit_low(unit) ? LIMIT_LOW_WORK : unit);
 }
 
 double
 acc_roundings(enum acc_dtype t)
 {
-	double unit = acc_unit_of(t);
+	double unit = acc_unit(t);
 	return unit > 0 ? unit / acc_work_unit(unit) : 1;
 }
 
@@ -84,8 +75,7 @@ acc_coarsest(const struct acc_pass_of *s, enum acc_dtype t)
 {
 	for (uint32_t i = 0; i < s->nin; i++)
 		if (s->in[i].type == ACC_A_TENSOR && acc_is_float(s->in[i].t->dtype) &&
-			(!acc_is_float(t) ||
-				acc_unit_of(s->in[i].t->dtype) > acc_unit_of(t)))
+			(!acc_is_float(t) || acc_unit(s->in[i].t->dtype) > acc_unit(t)))
 			t = s->in[i].t->dtype;
 	return t;
 }
@@ -109,7 +99,8 @@ acc_err_rms(const struct acc_errsum *s)
 bool
 acc_far_off(const struct acc_errsum *s, bool low)
 {
-	return s->broken || acc_err_rms(s) > (low ? 1.6 : 8) || s->max > (low ? 4 : 32);
+	return s->broken || acc_err_rms(s) > (low ? LIMIT_LOW_RMS : LIMIT_ONCE_RMS) ||
+	       s->max > (low ? LIMIT_LOW_MAX : LIMIT_ONCE_MAX);
 }
 
 double

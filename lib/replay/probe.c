@@ -99,8 +99,7 @@ take_in(struct acc_adjoint *a, struct probe *p)
 		double term = a->gin->v[i] * p->v[i];
 		s->in += term;
 		s->in2 += term * term;
-		s->gwild |= !isfinite(term) ||
-			fabs(a->gin->v[i]) >= acc_max_of(a->gin->dtype);
+		s->gwild |= !isfinite(term) || fabs(a->gin->v[i]) >= acc_max_of(a->gin->dtype);
 	}
 	for (uint32_t k = 0; k < a->t->nout; k++) {
 		const struct acc_dense *g = a->gout[k];
@@ -135,7 +134,8 @@ compare(struct acc_adjoint *a, const struct probe *p)
 			acc_err_add(&a->coarse, INFINITY);
 			continue;
 		}
-		double den = a->unit * (sqrt(fmax(s->in2, s->out2)) + sqrt(s->saved2)) + s->noise + tiny;
+		double den = a->unit * (sqrt(fmax(s->in2, s->out2)) + sqrt(s->saved2)) + s->noise +
+			     tiny;
 		double e = fabs(s->in - s->out);
 		acc_err_add(&a->err, e / (den + a->work * s->abs));
 		acc_err_add(&a->coarse, e / (den + a->unit * s->abs));
@@ -180,7 +180,7 @@ acc_adjoint_block(struct acc_adjoint *a, bool whole)
 	p.fdown = acc_trial_outputs(t, false);
 	if (p.sum == NULL || p.v == NULL || p.up == NULL || p.down == NULL || p.fup == NULL ||
 		p.fdown == NULL)
-		return acc_cannot(&t->r, "out of memory");
+		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
 	p.h = STEP * scale_of(a);
 	int probes = t->j->part ? 1 : n > MANY ? FEW_PROBES : PROBES;
 	for (int k = 0; k < probes && rc == 0; k++) {
@@ -190,7 +190,7 @@ acc_adjoint_block(struct acc_adjoint *a, bool whole)
 			compare(a, &p);
 		}
 	}
-	if (rc == 0 && acc_far_off(&a->err, a->unit > 0x1p-20))
+	if (rc == 0 && acc_far_off(&a->err, acc_unit_low(a->unit)))
 		a->cause = cause(a);
 	return rc;
 }

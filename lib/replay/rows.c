@@ -5,13 +5,13 @@
 #include <stdlib.h>
 
 struct rows {
-	struct acc_job *j;
+	struct acc_audit_job *j;
 	struct acc_trial t;
 	const struct acc_dense *ids;
-	struct acc_held *table, *out;  /* or their gradients */
-	size_t len, n;                 /* of a row; rows of the table */
+	struct acc_held *table, *out; /* or their gradients */
+	size_t len, n;                /* of a row; rows of the table */
 	int64_t padding;
-	size_t *order;                 /* tokens by their rows */
+	size_t *order; /* tokens by their rows */
 	const uint8_t *stored;
 };
 
@@ -33,7 +33,7 @@ static bool
 prepare(struct rows *r)
 {
 	struct acc_replay *p = &r->t.r;
-	struct acc_job *j = r->j;
+	struct acc_audit_job *j = r->j;
 	const struct acc_dense *w, *ids;
 	bool by_freq = false;
 	r->padding = -1;
@@ -138,7 +138,7 @@ sum_rows(struct rows *r, const struct acc_sums *s, size_t row, size_t *next, dou
 static bool
 backward(struct rows *r)
 {
-	struct acc_job *j = r->j;
+	struct acc_audit_job *j = r->j;
 	struct acc_held *g = r->table;
 	struct acc_audited *v = &j->result[0];
 	size_t size = acc_dtypes[g->ref.dtype].size, next = 0;
@@ -146,8 +146,10 @@ backward(struct rows *r)
 	struct acc_sums s;
 	struct acc_dense gin = g->d;
 	struct acc_spots spots = {0};
-	struct acc_adjoint a = {.t = &r->t, .gin = &gin, .spots = &spots,
-		.unit = fmax(acc_unit_of(g->d.dtype), acc_unit_of(r->out->d.dtype))};
+	struct acc_adjoint a = {.t = &r->t,
+		.gin = &gin,
+		.spots = &spots,
+		.unit = fmax(acc_unit(g->d.dtype), acc_unit(r->out->d.dtype))};
 	r->order = acc_alloc(&j->mem, r->ids->n * sizeof *r->order);
 	if (x == NULL || y == NULL || r->order == NULL || acc_sums_start(&r->t.r, r->len, &s) < 0)
 		return false;
@@ -157,7 +159,7 @@ backward(struct rows *r)
 	a.work = acc_work_unit(a.unit);
 	gin.v = x;
 	gin.n = r->len;
-	v->low = a.unit > 0x1p-20;
+	v->low = acc_unit_low(a.unit);
 	v->mode = 'o';
 	v->backward = true;
 	v->cls = r->t.r.op->cls;
@@ -190,7 +192,7 @@ backward(struct rows *r)
 }
 
 bool
-acc_job_rows(struct acc_job *j, const struct acc_op *op)
+acc_audit_job_rows(struct acc_audit_job *j, const struct acc_op *op)
 {
 	struct rows r = {.j = j};
 	if (!op->rows || acc_trial_open(&r.t, j, op) < 0 || !prepare(&r))

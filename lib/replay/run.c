@@ -11,7 +11,8 @@ missing(void *arg, struct acc_held *h)
 	else if (h->d.v == NULL && h->d.n > 0)
 		*why = "an input was recorded without data";
 	else if (h->d.dtype == ACC_NODTYPE || acc_dtypes[h->d.dtype].cls == 'C')
-		*why = h->d.dtype == ACC_NODTYPE ? "an input's dtype is unknown" : "complex numbers";
+		*why = h->d.dtype == ACC_NODTYPE ? "an input's dtype is unknown"
+						 : "complex numbers";
 	else if (h->beyond)
 		*why = "integers beyond 2^53";
 	return *why != NULL;
@@ -25,7 +26,7 @@ unread(void *arg, struct acc_held *h)
 }
 
 void
-acc_job_skip(struct acc_job *j, const char *why)
+acc_audit_job_skip(struct acc_audit_job *j, const char *why)
 {
 	for (uint32_t k = 0; k < j->nresult; k++)
 		j->result[k].skip = why;
@@ -33,7 +34,7 @@ acc_job_skip(struct acc_job *j, const char *why)
 
 /* Results refer to their record also where nothing comes of them. */
 struct numbering {
-	struct acc_job *j;
+	struct acc_audit_job *j;
 	uint32_t n;
 };
 
@@ -47,7 +48,7 @@ number(void *arg, struct acc_held *h)
 }
 
 void
-acc_job_test(struct acc_job *j, const struct acc_op *op)
+acc_audit_job_test(struct acc_audit_job *j, const struct acc_op *op)
 {
 	struct acc_trial t;
 	const char *why = j->bad;
@@ -60,7 +61,7 @@ acc_job_test(struct acc_job *j, const struct acc_op *op)
 	if (why == NULL && acc_trial_start(&t, j, op) < 0)
 		why = t.r.why;
 	if (why != NULL)
-		acc_job_skip(j, why);
+		acc_audit_job_skip(j, why);
 	else if (j->backward)
 		acc_backward(&t);
 	else
@@ -68,7 +69,7 @@ acc_job_test(struct acc_job *j, const struct acc_op *op)
 }
 
 void
-acc_job_settle(struct acc_job *j)
+acc_audit_job_settle(struct acc_audit_job *j)
 {
 	for (uint32_t k = 0; k < j->nresult; k++) {
 		struct acc_audited *v = &j->result[k];
@@ -79,6 +80,8 @@ acc_job_settle(struct acc_job *j)
 		v->coarse_rms = acc_err_rms(&t->coarse);
 		v->coarse_max = acc_err_max(&t->coarse);
 		v->finite = t->err.n > 0;
+		v->n = t->err.n;
+		v->form = acc_form_of(&t->forms);
 		if (v->skip == NULL && v->backward && !v->finite && t->skipped > 0)
 			v->skip = "nothing in it is finite, or away from a kink";
 		if (v->skip != NULL)
@@ -86,7 +89,8 @@ acc_job_settle(struct acc_job *j)
 		bool all = t->far == t->parts || place == NULL;
 		v->cause = all && t->cause != NULL ? t->cause : place;
 		if (v->cause == NULL && t->rough)
-			v->cause = "computed in 16 bits on the way (of its terms, its sums or its input)";
+			v->cause =
+				"computed in 16 bits on the way (of its terms, its sums or its input)";
 	}
 }
 
@@ -95,7 +99,7 @@ acc_job_settle(struct acc_job *j)
 
 /* If something is wrong, nothing was found yet. */
 static bool
-again(struct acc_job *j)
+again(struct acc_audit_job *j)
 {
 	for (uint32_t k = 0; k < j->nresult; k++)
 		j->form |= j->tally[k].far > 0;
@@ -109,42 +113,43 @@ again(struct acc_job *j)
 
 /* Without reading all of it at once. false: that is not possible. */
 static bool
-in_parts(struct acc_job *j, const struct acc_op *op)
+in_parts(struct acc_audit_job *j, const struct acc_op *op)
 {
 	struct acc_trial t;
 	bool done = false;
 	if (j->bad != NULL || j->bytes < WHOLE || (j->backward && j->fwd.nout == 0))
 		return false;
-	if (acc_job_open(j) < 0) {
-		j->bad = "out of memory";
+	if (acc_audit_job_open(j) < 0) {
+		j->bad = ACC_NOMEM_TEXT;
 		return false;
 	}
 	if (!op->streams) {
-		done = acc_job_views(j, op) || acc_job_rows(j, op) || acc_job_cut(j, op);
+		done = acc_audit_job_views(j, op) || acc_audit_job_rows(j, op) ||
+		       acc_audit_job_cut(j, op);
 	} else if (acc_trial_open(&t, j, op) == 0 && acc_trial_product(&t) == 0 && t.large) {
-		acc_job_test(j, op);
+		acc_audit_job_test(j, op);
 		done = !acc_product_formed(&t.product) || !again(j);
 	}
-	acc_job_shut(j);
+	acc_audit_job_shut(j);
 	return done;
 }
 
 void
-acc_job_run(struct acc_job *j)
+acc_audit_job_run(struct acc_audit_job *j)
 {
-	const struct acc_op *op = acc_op_find(j->op);
+	const struct acc_op *op = acc_op_of_call(j);
 	const struct acc_pass_of *p = j->backward ? &j->bwd : &j->fwd;
 	struct numbering n = {j, 0};
 	acc_each_held(p->out, p->nout, number, &n);
 	for (uint32_t k = 0; k < j->nresult; k++)
 		j->result[k].part = 1;
-	if (op == NULL)
-		acc_job_skip(j, j->bad != NULL ? j->bad : "unknown operator");
+	if (op == NULL || j->bad != NULL)
+		acc_audit_job_skip(j, j->bad != NULL ? j->bad : "unknown operator");
 	else if (!in_parts(j, op)) {
-		if (j->bad == NULL && acc_job_load(j) < 0)
-			j->bad = "out of memory";
-		acc_job_test(j, op);
+		if (j->bad == NULL && acc_audit_job_load(j) < 0)
+			j->bad = ACC_NOMEM_TEXT;
+		acc_audit_job_test(j, op);
 	}
 	acc_each_tensor(j, unread, &j->unread);
-	acc_job_settle(j);
+	acc_audit_job_settle(j);
 }

@@ -8,8 +8,10 @@ added(const struct acc_product *p, struct acc_dense *out)
 	for (size_t b = 0; b < p->nb; b++)
 		for (size_t i = 0; i < p->m; i++)
 			for (size_t j = 0; j < p->n; j++)
-				out->v[p->ob[b] + p->om[i] + p->on[j]] = p->bias == NULL ? 0 :
-					p->beta * p->bias[p->bb[b] + p->bm[i] + p->bn[j]];
+				out->v[p->ob[b] + p->om[i] + p->on[j]] =
+					p->bias == NULL
+						? 0
+						: p->beta * p->bias[p->bb[b] + p->bm[i] + p->bn[j]];
 }
 
 static bool
@@ -62,9 +64,12 @@ acc_product_eval(struct acc_replay *r, struct acc_dense *out)
 					xroom);
 				for (size_t j = 0; j < nj; j++) {
 					size_t o = p.ob[b] + p.om[i] + p.on[j0 + j];
-					double sum = 0, abs = 0, add = p.bias == NULL ? 0 : p.beta *
-						p.bias[p.bb[b] + p.bm[i] + p.bn[j0 + j]];
-					acc_hot()->dot(x, y[j], p.nk, &sum, &abs);
+					double sum = 0, abs = 0,
+					       add = p.bias == NULL
+							     ? 0
+							     : p.beta * p.bias[p.bb[b] + p.bm[i] +
+										p.bn[j0 + j]];
+					acc_audit_row()->dot(x, y[j], p.nk, &sum, &abs);
 					out[0].v[o] = p.alpha * sum + add;
 					if (out[0].mag != NULL)
 						out[0].mag[o] = fabs(p.alpha) * abs + fabs(add);
@@ -79,7 +84,7 @@ acc_offsets(struct acc_replay *r, size_t n, size_t step)
 {
 	size_t *p = n > ACC_MAX_TABLE ? NULL : acc_alloc(r->mem, (n > 0 ? n : 1) * sizeof *p);
 	if (p == NULL)
-		acc_cannot(r, "out of memory");
+		acc_cannot(r, ACC_NOMEM_TEXT);
 	for (size_t i = 0; p != NULL && i < n; i++)
 		p[i] = i * step;
 	return p;

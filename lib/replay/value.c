@@ -147,9 +147,9 @@ acc_value_parse(struct acc_arena *mem, const struct acc_rec *r, struct acc_value
 		out->type = number(v, &out->f) ? ACC_A_FLOAT : ACC_A_OPAQUE;
 	} else if (acc_str_is(type, "slice")) {
 		return list(mem, v, true, out);
-	} else if (v->type == ACC_V_TEXT && (acc_str_is(type, "str") ||
-			   acc_str_ends(type, ".dtype") || acc_str_ends(type, ".device") ||
-			   acc_str_ends(type, ".memory_format"))) {
+	} else if (v->type == ACC_V_TEXT &&
+		   (acc_str_is(type, "str") || acc_str_ends(type, ".dtype") ||
+			   acc_str_ends(type, ".device") || acc_str_ends(type, ".memory_format"))) {
 		out->type = ACC_A_TEXT;
 		out->s = v->s;
 	} else {

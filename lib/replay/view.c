@@ -80,7 +80,7 @@ acc_view_offsets(struct acc_replay *r, const struct acc_view *v)
 	size_t n = acc_view_count(v);
 	size_t *p = n > ACC_MAX_TABLE ? NULL : acc_alloc(r->mem, (n > 0 ? n : 1) * sizeof *p);
 	if (p == NULL)
-		acc_cannot(r, "out of memory");
+		acc_cannot(r, ACC_NOMEM_TEXT);
 	for (size_t i = 0; p != NULL && i < n; i++, next(v, &w))
 		p[i] = (size_t)w.at;
 	return p;

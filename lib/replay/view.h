@@ -15,8 +15,8 @@ size_t acc_view_count(const struct acc_view *v);
  * another. The tensors are called by their v, which is not read. */
 struct acc_note {
 	const double *whole, *part;
-	struct acc_view v;      /* of whole: the elements of part, in order */
-	bool of_input;          /* whole is an input, and part an output; else the reverse */
+	struct acc_view v; /* of whole: the elements of part, in order */
+	bool of_input;     /* whole is an input, and part an output; else the reverse */
 };
 enum { ACC_NOTES = 64 };
 struct acc_notes {

@@ -8,9 +8,9 @@
 enum { PIECE = 8192 };
 
 struct look {
-	struct acc_job *j;
+	struct acc_audit_job *j;
 	struct acc_trial t;
-	double *a, *b, *mag;          /* of PIECE each */
+	double *a, *b, *mag; /* of PIECE each */
 	uint8_t *gathered;
 };
 
@@ -33,7 +33,7 @@ stored(struct acc_held *h, size_t first, size_t n, void *room)
 
 /* All of it. */
 static const uint8_t *
-whole(struct acc_job *j, struct acc_held *h)
+whole(struct acc_audit_job *j, struct acc_held *h)
 {
 	struct acc_buf *b = &j->reader->raw;
 	size_t size = size_of(h);
@@ -80,9 +80,10 @@ gather_run(const uint8_t *p, int64_t step, size_t n, size_t size, uint8_t *out)
 		memcpy(out, p, n * size);
 		return;
 	}
-#define RUN(type)                                                                        \
-	for (size_t i = 0; i < n; i++)                                                   \
-		memcpy(out + i * sizeof(type), p + (int64_t)i * step * (int64_t)sizeof(type), sizeof(type));
+#define RUN(type) \
+	for (size_t i = 0; i < n; i++) \
+		memcpy(out + i * sizeof(type), p + (int64_t)i * step * (int64_t)sizeof(type), \
+			sizeof(type));
 	if (size == 1) {
 		RUN(uint8_t)
 	} else if (size == 2) {
@@ -110,7 +111,8 @@ gather(const struct acc_view *v, const uint8_t *p, size_t size, size_t first, si
 			rest /= (size_t)v->shape[d];
 		}
 		k = len - col < first + n - i ? len - col : first + n - i;
-		gather_run(p + at * (int64_t)size, v->stride[last], k, size, out + (i - first) * size);
+		gather_run(p + at * (int64_t)size, v->stride[last], k, size,
+			out + (i - first) * size);
 	}
 }
 
@@ -144,10 +146,10 @@ alike(struct look *l, const struct acc_note *note, const struct acc_ruler *y, st
 	as_doubles(p, pp, n, rec_is_part ? l->a : l->b);
 	for (size_t i = 0; l->j->backward && i < n; i++)
 		l->mag[i] = fabs(l->b[i]);
-	for (size_t i = 0; i < n; i += ACC_HOT_BLOCK) {
-		size_t k = n - i < ACC_HOT_BLOCK ? n - i : ACC_HOT_BLOCK;
-		if (!acc_hot()->judge(y, l->a + i, l->b + i, l->j->backward ? l->mag + i : NULL, NULL,
-			    k, &b))
+	for (size_t i = 0; i < n; i += ACC_AUDIT_BLOCK) {
+		size_t k = n - i < ACC_AUDIT_BLOCK ? n - i : ACC_AUDIT_BLOCK;
+		const double *mag = l->j->backward ? l->mag + i : NULL;
+		if (!acc_audit_row()->judge(y, l->a + i, l->b + i, mag, NULL, k, &b))
 			return false;
 		acc_err_merge(&s->err, &(struct acc_errsum){b.sum2, b.max, k, false});
 		acc_err_merge(&s->coarse, &(struct acc_errsum){b.coarse2, b.coarse_max, k, false});
@@ -200,7 +202,7 @@ find(void *arg, struct acc_held *h)
 static struct acc_held *
 tensor(struct look *l, const double *v, bool input, uint32_t *k)
 {
-	struct acc_job *j = l->j;
+	struct acc_audit_job *j = l->j;
 	struct search s = {v, NULL};
 	*k = 0;
 	if (input && !j->backward) {
@@ -215,7 +217,8 @@ tensor(struct look *l, const double *v, bool input, uint32_t *k)
 		if (!j->backward)
 			return l->t.out[i];
 		return i < j->bwd.nin && j->bwd.in[i].type == ACC_A_TENSOR
-			? (struct acc_held *)(void *)j->bwd.in[i].t : NULL;
+			       ? (struct acc_held *)(void *)j->bwd.in[i].t
+			       : NULL;
 	}
 	for (uint32_t i = 0; input && i < j->bwd.nout; i++) {
 		if (j->bwd.out[i].type != ACC_A_TENSOR)
@@ -248,17 +251,20 @@ static struct acc_ruler
 ruler(const struct look *l, const struct acc_held *w, const struct acc_held *p)
 {
 	const struct acc_held *rec = l->j->backward ? w : p;
-	double unit = acc_unit_of(rec->d.dtype), other = acc_unit_of((rec == w ? p : w)->d.dtype);
+	double unit = acc_unit(rec->d.dtype), other = acc_unit((rec == w ? p : w)->d.dtype);
 	if (l->j->backward && other > unit)
 		unit = other;
-	return (struct acc_ruler){.unit = unit, .work = acc_work_unit(unit), .coarse = unit,
-		.tiny = acc_tiny_of(rec->d.dtype), .max = acc_max_of(rec->d.dtype) * (1 - 8 * unit)};
+	return (struct acc_ruler){.unit = unit,
+		.work = acc_work_unit(unit),
+		.coarse = unit,
+		.tiny = acc_tiny_of(rec->d.dtype),
+		.max = acc_max_of(rec->d.dtype) * (1 - 8 * unit)};
 }
 
 static bool
 one(struct look *l, const struct acc_note *note, struct errors *sum, size_t *covered)
 {
-	struct acc_job *j = l->j;
+	struct acc_audit_job *j = l->j;
 	uint32_t kw, kp;
 	struct acc_held *w = tensor(l, note->whole, note->of_input, &kw);
 	struct acc_held *p = tensor(l, note->part, !note->of_input, &kp);
@@ -269,14 +275,15 @@ one(struct look *l, const struct acc_note *note, struct errors *sum, size_t *cov
 		!acc_is_float(w->d.dtype) != !acc_is_float(p->d.dtype))
 		return false;
 	bool exact = !acc_is_float(p->d.dtype) ||
-		(!j->backward && l->t.r.op->rounding == ACC_EXACT);
+		     (!j->backward && l->t.r.op->rounding == ACC_EXACT);
 	struct acc_ruler y = ruler(l, w, p);
 	struct acc_audited *v = &j->result[k];
 	covered[k] += p->d.n;
-	v->low = acc_is_float(p->d.dtype) && y.unit > 0x1p-20;
+	v->low = acc_is_float(p->d.dtype) && acc_unit_low(y.unit);
 	v->cls = l->t.r.op->cls;
 	v->backward = j->backward;
-	v->rounding = (uint8_t)(acc_is_float(p->d.dtype) || j->backward ? l->t.r.op->rounding : ACC_EXACT);
+	v->rounding = (uint8_t)(acc_is_float(p->d.dtype) || j->backward ? l->t.r.op->rounding
+									: ACC_EXACT);
 	v->mode = j->backward ? 'o' : 0;
 	return compare(l, note, w, p, &y, exact, &sum[k]);
 }
@@ -285,7 +292,7 @@ one(struct look *l, const struct acc_note *note, struct errors *sum, size_t *cov
 static bool
 rest(struct look *l, const struct acc_notes *notes, const size_t *covered)
 {
-	struct acc_job *j = l->j;
+	struct acc_audit_job *j = l->j;
 	const struct acc_pass_of *p = j->backward ? &j->bwd : &j->fwd;
 	uint32_t k = 0;
 	for (uint32_t i = 0; i < p->nout; i++) {
@@ -312,7 +319,7 @@ rest(struct look *l, const struct acc_notes *notes, const size_t *covered)
 }
 
 bool
-acc_job_views(struct acc_job *j, const struct acc_op *op)
+acc_audit_job_views(struct acc_audit_job *j, const struct acc_op *op)
 {
 	struct look l = {.j = j};
 	struct acc_notes notes = {.n = 0};

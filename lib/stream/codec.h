@@ -14,7 +14,7 @@ struct acc_shape {
 	struct acc_str kind;
 	uint32_t n;
 	const struct acc_str *key;
-	struct acc_shape *next;    /* of those with the same number of fields */
+	struct acc_shape *next; /* of those with the same number of fields */
 };
 /* Zero it to start. */
 struct acc_shapes {

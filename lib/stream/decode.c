@@ -10,7 +10,7 @@ struct cursor {
 	const uint8_t *p;
 	size_t n, at;
 	struct acc_err *e;
-	bool open;  /* a blob may reach beyond n: */
+	bool open;   /* a blob may reach beyond n: */
 	size_t rest; /* so many bytes */
 };
 
@@ -40,12 +40,14 @@ static int
 take_long(struct cursor *c, uint8_t b, struct item *it)
 {
 	/* Bytes behind 0xc0..0xdf that belong to the header; 255: not allowed in a record. */
-	static const uint8_t extra[32] = {0, 255, 0, 0, 1, 2, 4, 255, 255, 255, 4, 8, 1, 2, 4, 8,
-		1, 2, 4, 8, 255, 255, 255, 255, 255, 1, 2, 4, 2, 4, 2, 4};
+	static const uint8_t extra[32] = {0, 255, 0, 0, 1, 2, 4, 255, 255, 255, 4, 8, 1, 2, 4, 8, 1,
+		2, 4, 8, 255, 255, 255, 255, 255, 1, 2, 4, 2, 4, 2, 4};
 	unsigned k = extra[b - 0xc0];
 	if (k == 255)
-		return acc_fail_at(c->e, ACC_EFORMAT, c->at, "MessagePack type 0x%02x is not "
-			"allowed in a record", b);
+		return acc_fail_at(c->e, ACC_EFORMAT, c->at,
+			"MessagePack type 0x%02x is not "
+			"allowed in a record",
+			b);
 	if (c->n - c->at < 1 + k)
 		return 0;
 	uint64_t v = big(c->p + c->at + 1, k);
@@ -91,16 +93,17 @@ take(struct cursor *c, struct item *it)
 	c->at++;
 	it->type = b < 0x80 || b >= 0xe0 ? INTEGER : b < 0x90 ? MAP : b < 0xa0 ? ARRAY : STRING;
 	it->negative = b >= 0xe0;
-	it->u = b < 0x80 ? b : b < 0xa0 ? b & 0x0f : b < 0xc0 ? b & 0x1f
-							      : (uint64_t)(int64_t)(int8_t)b;
+	it->u = b < 0x80   ? b
+		: b < 0xa0 ? b & 0x0f
+		: b < 0xc0 ? b & 0x1f
+			   : (uint64_t)(int64_t)(int8_t)b;
 	return 1;
 }
 
 static int
 too_long(struct cursor *c)
 {
-	return acc_fail_at(c->e, ACC_ELIMIT, c->at, "record of more than %d bytes",
-		ACC_MAX_RECORD);
+	return acc_fail_at(c->e, ACC_ELIMIT, c->at, "record of more than %d bytes", ACC_MAX_RECORD);
 }
 
 /* The bytes of a string or blob. */
@@ -157,10 +160,10 @@ array(struct cursor *c, uint64_t n, struct acc_val *v, struct acc_arena *m)
 			return acc_fail_at(c->e, ACC_EFORMAT, at,
 				"an array holds something else than 64-bit integers or strings");
 		if (i == 0 && m != NULL) {
-			void *p = acc_alloc(m, n * (v->type == ACC_V_TEXTS ? sizeof *texts
-									 : sizeof *ints));
+			void *p = acc_alloc(m,
+				n * (v->type == ACC_V_TEXTS ? sizeof *texts : sizeof *ints));
 			if (p == NULL)
-				return acc_fail(c->e, ACC_ENOMEM, "out of memory");
+				return acc_nomem(c->e);
 			if (v->type == ACC_V_TEXTS)
 				v->texts = texts = p;
 			else
@@ -310,11 +313,12 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size
 		return acc_fail_at(e, ACC_ELIMIT, c.at, "record of more than %d fields",
 			ACC_MAX_FIELDS);
 	if (r != NULL && (rc = acc_rec_start(r, kind)) < 0)
-		return acc_fail(e, rc, "out of memory");
+		return acc_nomem(e);
 	struct acc_field *f = NULL, skipped;
 	if (r != NULL && (f = acc_rec_room(r, (uint32_t)it.u)) == NULL)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
-	const struct acc_shape *like = sh == NULL ? NULL : acc_shape_first(sh, kind, (uint32_t)it.u);
+		return acc_nomem(e);
+	const struct acc_shape *like = sh == NULL ? NULL
+						  : acc_shape_first(sh, kind, (uint32_t)it.u);
 	for (uint32_t i = 0, n = (uint32_t)it.u; i < n; i++) {
 		if (r != NULL)
 			i = r->n = run(&c, f, i, n, &like);
@@ -359,8 +363,8 @@ acc_decode(const void *buf, size_t len, struct acc_rec *r, struct acc_err *e)
 }
 
 int64_t
-acc_decode_open(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh,
-	size_t *rest, struct acc_err *e)
+acc_decode_open(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size_t *rest,
+	struct acc_err *e)
 {
 	return walk(buf, len, r, sh, rest, e);
 }

@@ -178,7 +178,7 @@ encode(const struct acc_rec *r, bool but_blob, struct acc_buf *out, struct acc_e
 		pack_bin(out, blob);
 	}
 	if (rc != 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	if (out->n - start + blob > ACC_MAX_RECORD || r->n > ACC_MAX_FIELDS) {
 		out->n = start;
 		return acc_fail(e, ACC_ELIMIT, "record too large to write");

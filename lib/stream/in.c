@@ -14,7 +14,7 @@ struct acc_in {
 	struct source *s;
 	size_t n, last; /* last: whose record was handed out; n: nobody's */
 	struct acc_str *log;
-	size_t nlog;
+	size_t nlog, cap_log;
 	bool open;
 };
 
@@ -32,7 +32,7 @@ acc_in_open(char *const *paths, size_t n, struct acc_err *e)
 		in->s = calloc(n, sizeof *in->s);
 	if (in == NULL || in->s == NULL) {
 		free(in);
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -43,11 +43,10 @@ acc_in_open(char *const *paths, size_t n, struct acc_err *e)
 		const struct acc_val *v = acc_rd_log(in->s[i].rd);
 		if (v == NULL || v->n == 0)
 			continue;
-		struct acc_str *log = realloc(in->log, (in->nlog + v->n) * sizeof *log);
-		if (log == NULL) {
-			acc_fail(e, ACC_ENOMEM, "out of memory");
+		struct acc_str *log = acc_grow(in->log, &in->cap_log, in->nlog + v->n, sizeof *log,
+			e);
+		if (log == NULL)
 			goto fail;
-		}
 		in->log = log;
 		memcpy(log + in->nlog, v->texts, v->n * sizeof *log);
 		in->nlog += v->n;
@@ -62,7 +61,7 @@ fail:
 /* Where a record stands in the order: its own place, or that of its device side, or of its
  * bench side. A record with no place comes at once. */
 static void
-place(struct source *s)
+insert(struct source *s)
 {
 	static const char *const prefix[] = {"", "a.", "b."};
 	s->key[0] = s->key[1] = s->key[2] = INT64_MIN;
@@ -86,7 +85,7 @@ advance(struct acc_in *in, struct source *s, struct acc_err *e)
 	if (rc == 0)
 		s->ended = true;
 	else if (rc > 0 && in->n > 1)
-		place(s);
+		insert(s);
 	return rc;
 }
 

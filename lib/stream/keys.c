@@ -3,18 +3,6 @@
 
 #include <stdlib.h>
 
-void *
-acc_store_grow(void *p, size_t *cap, size_t n, size_t size)
-{
-	if (n <= *cap)
-		return p;
-	size_t want = n + n / 2 + 16;
-	p = realloc(p, want * size);
-	if (p != NULL)
-		*cap = want;
-	return p;
-}
-
 size_t
 acc_text_head(uint8_t *p, uint32_t n)
 {
@@ -123,15 +111,14 @@ look_up(struct acc_keys *t, const struct acc_rec *r)
 	}
 	uint64_t *at = rc < 0 ? NULL
 			      : acc_map_put(&t->by_keys,
-					(struct acc_str){(char *)t->id.p, (uint32_t)t->id.n},
-					t->n);
+					(struct acc_str){(char *)t->id.p, (uint32_t)t->id.n}, t->n);
 	if (at == NULL)
 		return ACC_ENOMEM;
 	if (*at < t->n)
 		return (int64_t)*at;
 	if (t->n == KEYS_MOST)
 		return ACC_ELIMIT;
-	struct store_keys **p = acc_store_grow(t->v, &t->cap, (size_t)t->n + 1, sizeof *p);
+	struct store_keys **p = acc_grow(t->v, &t->cap, (size_t)t->n + 1, sizeof *p, NULL);
 	if (p == NULL)
 		return ACC_ENOMEM;
 	t->v = p;

@@ -26,9 +26,9 @@ struct acc_keys {
 	struct acc_ids by_shape;
 	struct acc_map by_keys, slots; /* slots: the number of each key */
 	struct store_keys **v;
-	uint32_t n, last;              /* last: the one that was found last */
+	uint32_t n, last; /* last: the one that was found last */
 	size_t cap;
-	struct acc_buf id;             /* to look up keys */
+	struct acc_buf id; /* to look up keys */
 };
 /* The number of a record's kind and keys; < 0: failure. */
 int64_t acc_keys_find(struct acc_keys *t, const struct acc_rec *r);
@@ -36,7 +36,5 @@ void acc_keys_release(struct acc_keys *t);
 
 /* The head of a string of n bytes, at most 5, to p. Its length. */
 size_t acc_text_head(uint8_t *p, uint32_t n);
-/* Room for n elements of a size: p, or where it has moved to; NULL: out of memory. */
-void *acc_store_grow(void *p, size_t *cap, size_t n, size_t size);
 
 #endif

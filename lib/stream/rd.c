@@ -41,7 +41,8 @@ decode(struct acc_rd *rd, const uint8_t *p, size_t n, struct acc_err *e)
 	int64_t len = acc_decode_open(p, n, &rd->rec, &rd->shapes, &rd->rest, e);
 	if (len <= 0)
 		rd->rest = 0;
-	if (rd->rest > 0 && (!acc_rec_is(r, "data") || acc_get(r, "", "data") != &r->f[r->n - 1].v)) {
+	if (rd->rest > 0 &&
+		(!acc_rec_is(r, "data") || acc_get(r, "", "data") != &r->f[r->n - 1].v)) {
 		rd->rest = 0;
 		return 0;
 	}
@@ -89,7 +90,8 @@ read_head(struct acc_rd *rd, struct acc_err *e)
 	struct acc_err bad = {0};
 	int rc = next(rd, &bad);
 	if (rc == ACC_EFORMAT)
-		return acc_fail_at(e, ACC_EFORMAT, 0, "not a stream of records: of a dump, a log or "
+		return acc_fail_at(e, ACC_EFORMAT, 0,
+			"not a stream of records: of a dump, a log or "
 			"a configuration, accdump-read makes one");
 	if (rc < 0) {
 		if (e != NULL)
@@ -103,14 +105,16 @@ read_head(struct acc_rd *rd, struct acc_err *e)
 	acc_bytes_peek(rd->in, &p);
 	rc = acc_buf_add(&rd->head_bytes, p, rd->pending);
 	if (rc < 0)
-		return acc_fail(e, rc, "out of memory");
+		return acc_nomem(e);
 	acc_decode(rd->head_bytes.p, rd->head_bytes.n, &rd->head, NULL);
 	int64_t v = acc_get_int(&rd->head, "", "v", 0);
 	if (v < 1)
 		return acc_fail(e, ACC_EFORMAT, "not an acc stream: the head has no version");
 	if (v > ACC_STREAM_V)
-		return acc_fail(e, ACC_EVERSION, "stream version %lld, newer than the %d that "
-			"this program reads: update acctools", (long long)v, ACC_STREAM_V);
+		return acc_fail(e, ACC_EVERSION,
+			"stream version %lld, newer than the %d that "
+			"this program reads: update acctools",
+			(long long)v, ACC_STREAM_V);
 	return 0;
 }
 
@@ -128,7 +132,8 @@ acc_rd_open(const char *path, struct acc_err *e)
 	struct stat st;
 	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
 		close(fd);
-		acc_fail(e, ACC_EFORMAT, "a folder, not a stream of records: of a dump accdump-read "
+		acc_fail(e, ACC_EFORMAT,
+			"a folder, not a stream of records: of a dump accdump-read "
 			"makes one");
 		acc_err_in(e, name);
 		return NULL;
@@ -136,7 +141,7 @@ acc_rd_open(const char *path, struct acc_err *e)
 	struct acc_rd *rd = calloc(1, sizeof *rd);
 	if (rd == NULL) {
 		close(fd);
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	acc_pipe_widen(fd);
@@ -155,14 +160,17 @@ check_end(struct acc_rd *rd, struct acc_err *e)
 	int64_t n = acc_get_int(&rd->rec, "", "n", -1);
 	int64_t st = acc_get_int(&rd->rec, "", "st", -1);
 	if (n < 0 || (uint64_t)n != rd->n)
-		return acc_fail(e, ACC_EFORMAT, "the end record counts %lld records, there are "
-			"%llu: records were lost", (long long)n, (unsigned long long)rd->n);
+		return acc_fail(e, ACC_EFORMAT,
+			"the end record counts %lld records, there are "
+			"%llu: records were lost",
+			(long long)n, (unsigned long long)rd->n);
 	if (st < 0 || st > 2)
 		return acc_fail(e, ACC_EFORMAT, "the end record has no status of 0, 1 or 2");
 	rd->status = (int)st;
 	int rc = next(rd, e);
 	if (rc > 0)
-		rc = acc_fail(e, ACC_EFORMAT, "goes on after its end record: streams are joined "
+		rc = acc_fail(e, ACC_EFORMAT,
+			"goes on after its end record: streams are joined "
 			"as operands of a filter, not with cat");
 	rd->ended = rc == 0;
 	return rc;

@@ -39,20 +39,47 @@ which(struct acc_str k)
 {
 	int i;
 	switch (acc_key(k)) {
-	case ACC_KEY(5, 'd', 'e'): i = ACC_REF_DTYPE; break;
-	case ACC_KEY(5, 's', 'e'): i = ACC_REF_SHAPE; break;
-	case ACC_KEY(6, 's', 'e'): i = ACC_REF_STRIDE; break;
-	case ACC_KEY(6, 'o', 't'): i = ACC_REF_OFFSET; break;
-	case ACC_KEY(5, 'o', 'r'): i = ACC_REF_ORDER; break;
-	case ACC_KEY(4, 'f', 'e'): i = ACC_REF_FILE; break;
-	case ACC_KEY(3, 'o', 'f'): i = ACC_REF_OFF; break;
-	case ACC_KEY(3, 'l', 'n'): i = ACC_REF_LEN; break;
-	case ACC_KEY(3, 'e', 'c'): i = ACC_REF_ENC; break;
-	case ACC_KEY(4, 'c', 'n'): i = ACC_REF_CLEN; break;
-	case ACC_KEY(5, 'c', '2'): i = ACC_REF_CRC32; break;
-	case ACC_KEY(5, 'f', 'e'): i = ACC_REF_FSIZE; break;
-	case ACC_KEY(5, 'm', 'e'): i = ACC_REF_MTIME; break;
-	default: return ACC_REF_N;
+	case ACC_KEY(5, 'd', 'e'):
+		i = ACC_REF_DTYPE;
+		break;
+	case ACC_KEY(5, 's', 'e'):
+		i = ACC_REF_SHAPE;
+		break;
+	case ACC_KEY(6, 's', 'e'):
+		i = ACC_REF_STRIDE;
+		break;
+	case ACC_KEY(6, 'o', 't'):
+		i = ACC_REF_OFFSET;
+		break;
+	case ACC_KEY(5, 'o', 'r'):
+		i = ACC_REF_ORDER;
+		break;
+	case ACC_KEY(4, 'f', 'e'):
+		i = ACC_REF_FILE;
+		break;
+	case ACC_KEY(3, 'o', 'f'):
+		i = ACC_REF_OFF;
+		break;
+	case ACC_KEY(3, 'l', 'n'):
+		i = ACC_REF_LEN;
+		break;
+	case ACC_KEY(3, 'e', 'c'):
+		i = ACC_REF_ENC;
+		break;
+	case ACC_KEY(4, 'c', 'n'):
+		i = ACC_REF_CLEN;
+		break;
+	case ACC_KEY(5, 'c', '2'):
+		i = ACC_REF_CRC32;
+		break;
+	case ACC_KEY(5, 'f', 'e'):
+		i = ACC_REF_FSIZE;
+		break;
+	case ACC_KEY(5, 'm', 'e'):
+		i = ACC_REF_MTIME;
+		break;
+	default:
+		return ACC_REF_N;
 	}
 	return memcmp(k.p, keys[i], k.n) == 0 ? i : ACC_REF_N;
 }
@@ -63,7 +90,8 @@ collect(const struct acc_rec *r, const char *prefix, const struct acc_val *v[ACC
 	uint32_t np = (uint32_t)strlen(prefix);
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct acc_str k = r->f[i].key;
-		if (k.n < np + 3 || (np > 0 && (k.p[0] != prefix[0] || memcmp(k.p, prefix, np) != 0)))
+		if (k.n < np + 3 ||
+			(np > 0 && (k.p[0] != prefix[0] || memcmp(k.p, prefix, np) != 0)))
 			continue;
 		int j = which((struct acc_str){k.p + np, k.n - np});
 		if (v[j] == NULL)
@@ -74,8 +102,7 @@ collect(const struct acc_rec *r, const char *prefix, const struct acc_val *v[ACC
 static int
 wrong(struct acc_err *e, int key)
 {
-	return acc_fail(e, ACC_EFORMAT, "field '%s' is missing or of the wrong type",
-		keys[key]);
+	return acc_fail(e, ACC_EFORMAT, "field '%s' is missing or of the wrong type", keys[key]);
 }
 
 /* An integer of at least 0; an absent one is `dflt`, where that is allowed. */
@@ -110,7 +137,8 @@ layout(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc
 			return wrong(e, ACC_REF_STRIDE);
 		ref->strided = true;
 		if (ref->ndim > 0)
-			memcpy(ref->stride, v[ACC_REF_STRIDE]->ints, ref->ndim * sizeof *ref->stride);
+			memcpy(ref->stride, v[ACC_REF_STRIDE]->ints,
+				ref->ndim * sizeof *ref->stride);
 	}
 	if (!size(v[ACC_REF_OFFSET], 0, &ref->first))
 		return wrong(e, ACC_REF_OFFSET);

@@ -4,8 +4,7 @@
 enum { MOST_BYTES = 1 << 20, MOST_SHAPES = 1024 };
 
 static bool
-fits(const struct acc_shape *s, const struct acc_shape *like, const struct acc_field *f,
-	uint32_t n)
+fits(const struct acc_shape *s, const struct acc_shape *like, const struct acc_field *f, uint32_t n)
 {
 	if (s->n != like->n || !acc_key_same(s->kind, like->kind))
 		return false;

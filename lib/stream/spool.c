@@ -12,7 +12,7 @@ acc_spool_open(const char *tmpdir, struct acc_err *e)
 {
 	struct acc_spool *sp = calloc(1, sizeof *sp);
 	if (sp == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	sp->store = acc_store_open(tmpdir, "", e);

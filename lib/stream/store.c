@@ -14,7 +14,7 @@ struct store_value {
 };
 
 /* The last value under a key: where it stands in the buffer that is written, in which segment. */
-struct place {
+struct field_at {
 	size_t at;
 	uint32_t n;
 	uint32_t segment;
@@ -26,7 +26,7 @@ enum { BYTES, BEFORE, TWIN };
 struct acc_store {
 	int fd;
 	struct acc_keys keys;
-	struct acc_buf raw;      /* a record that did not come as bytes, */
+	struct acc_buf raw; /* a record that did not come as bytes, */
 	struct acc_rec raw_rec;
 	/* writing */
 	struct acc_buf out;
@@ -34,11 +34,11 @@ struct acc_store {
 	size_t segment;          /* where the segment begins in out */
 	uint32_t inside;         /* records in it */
 	uint32_t nsegment;       /* segments so far */
-	struct place *before;    /* by slot */
+	struct field_at *before; /* by slot */
 	size_t cap_before;
 	/* reading */
 	struct acc_buf in;
-	uint64_t in_at, cached;  /* of the window; the segment that is decoded, or UINT64_MAX */
+	uint64_t in_at, cached; /* of the window; the segment that is decoded, or UINT64_MAX */
 	struct store_value *value, *latest; /* latest: by slot */
 	size_t cap_value, cap_latest;
 	struct {
@@ -46,7 +46,7 @@ struct acc_store {
 		size_t first;
 	} rec[SEGMENT];
 	uint32_t nrec;
-	struct acc_rec whole;    /* of acc_store_rec */
+	struct acc_rec whole; /* of acc_store_rec */
 	struct acc_buf whole_bytes;
 };
 
@@ -55,7 +55,7 @@ acc_store_open(const char *tmpdir, const char *prefix, struct acc_err *e)
 {
 	struct acc_store *st = calloc(1, sizeof *st);
 	if (st == NULL) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		return NULL;
 	}
 	st->keys.prefix = acc_str(prefix);
@@ -142,8 +142,8 @@ put(struct acc_store *st, const struct acc_rec *r, uint32_t keys)
 	for (uint32_t i = 0; i < r->n; i++)
 		size += 5 + (size_t)r->f[i].nraw;
 	const size_t had = st->cap_before;
-	struct place *before = acc_store_grow(st->before, &st->cap_before, st->keys.slots.n,
-		sizeof *before);
+	struct field_at *before = acc_grow(st->before, &st->cap_before, st->keys.slots.n,
+		sizeof *before, NULL);
 	if (before == NULL && st->keys.slots.n > 0)
 		return ACC_ENOMEM;
 	if (st->cap_before > had)
@@ -158,19 +158,20 @@ put(struct acc_store *st, const struct acc_rec *r, uint32_t keys)
 	p += r->n / 4 + 1;
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct acc_field *f = &r->f[i], *twin = &r->f[k->twin[i]];
-		struct place *b = &before[k->slot[i]];
+		struct field_at *b = &before[k->slot[i]];
 		if (b->segment == st->nsegment && b->n == f->nraw &&
 			acc_bytes_same(base + b->at, f->raw, f->nraw)) {
 			how[i / 4] |= (uint8_t)(BEFORE << i % 4 * 2);
 			continue;
 		}
-		if (twin != f && twin->nraw == f->nraw && acc_bytes_same(twin->raw, f->raw, f->nraw)) {
+		if (twin != f && twin->nraw == f->nraw &&
+			acc_bytes_same(twin->raw, f->raw, f->nraw)) {
 			how[i / 4] |= (uint8_t)(TWIN << i % 4 * 2);
 			*b = before[k->slot[k->twin[i]]];
 			continue;
 		}
 		p = put_length(p, f->nraw);
-		*b = (struct place){(size_t)(p - base), f->nraw, st->nsegment};
+		*b = (struct field_at){(size_t)(p - base), f->nraw, st->nsegment};
 		memcpy(p, f->raw, f->nraw);
 		p += f->nraw;
 	}
@@ -198,9 +199,10 @@ int64_t
 acc_store_keys(struct acc_store *st, const struct acc_rec *r, struct acc_err *e)
 {
 	int64_t keys = acc_keys_find(&st->keys, r);
-	return keys >= 0	      ? keys
-	       : keys == ACC_ELIMIT ? acc_fail(e, ACC_ELIMIT, "more than %d sets of keys", KEYS_MOST)
-				    : acc_fail(e, ACC_ENOMEM, "out of memory");
+	return keys >= 0 ? keys
+	       : keys == ACC_ELIMIT
+		       ? acc_fail(e, ACC_ELIMIT, "more than %d sets of keys", KEYS_MOST)
+		       : acc_nomem(e);
 }
 
 int
@@ -221,7 +223,7 @@ acc_store_put(struct acc_store *st, const struct acc_rec *r, uint32_t keys, uint
 	if (rc == 0)
 		rc = put(st, r, keys);
 	if (rc < 0)
-		return acc_fail(e, rc, "out of memory");
+		return acc_nomem(e);
 	*at = (st->written + st->segment) * SEGMENT + st->inside++;
 	return 0;
 }
@@ -236,10 +238,12 @@ load(struct acc_store *st, uint64_t at, size_t want, struct acc_err *e)
 	if (want > st->written - at)
 		want = (size_t)(st->written - at);
 	if (acc_buf_reserve(&st->in, want + KEYS_PAD) < 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	int rc = acc_file_pread(st->fd, st->in.p, want, at, e);
-	if (rc < 0)
-		return acc_err_in(e, "temporary file");
+	if (rc < 0) {
+		acc_err_in(e, "temporary file");
+		return rc;
+	}
 	st->in.n = want;
 	st->in_at = at;
 	return 0;
@@ -304,19 +308,19 @@ decode(struct acc_store *st, uint64_t at, struct acc_err *e)
 	int rc = window(st, at, &p, e);
 	if (rc < 0)
 		return rc;
-	struct store_value *latest = acc_store_grow(st->latest, &st->cap_latest,
-		st->keys.slots.n, sizeof *latest);
+	struct store_value *latest = acc_grow(st->latest, &st->cap_latest, st->keys.slots.n,
+		sizeof *latest, e);
 	if (latest == NULL && st->keys.slots.n > 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return ACC_ENOMEM;
 	st->latest = latest;
 	memcpy(&st->nrec, p + 4, sizeof st->nrec);
 	p += 8;
 	for (uint32_t t = 0; t < st->nrec; t++) {
 		memcpy(&keys, p, sizeof keys);
 		const struct store_keys *k = st->keys.v[keys];
-		struct store_value *v = acc_store_grow(st->value, &st->cap_value, n + k->n, sizeof *v);
+		struct store_value *v = acc_grow(st->value, &st->cap_value, n + k->n, sizeof *v, e);
 		if (v == NULL && n + k->n > 0)
-			return acc_fail(e, ACC_ENOMEM, "out of memory");
+			return ACC_ENOMEM;
 		st->value = v;
 		st->rec[t].keys = k;
 		st->rec[t].first = n;
@@ -356,7 +360,7 @@ acc_store_append(const struct acc_stored *r, struct acc_buf *out, struct acc_err
 	for (uint32_t i = 0; i < k->n; i++)
 		size += r->v[i].n;
 	if (acc_buf_reserve(out, size) < 0)
-		return acc_fail(e, ACC_ENOMEM, "out of memory");
+		return acc_nomem(e);
 	uint8_t *p = out->p + out->n;
 	for (uint32_t i = 0; i < k->n; i++) {
 		size_t n = k->at[i + 1] - k->at[i];
@@ -377,7 +381,7 @@ acc_store_rec(struct acc_store *st, uint64_t at, struct acc_rec **out, struct ac
 	struct acc_buf *b = &st->whole_bytes;
 	b->n = 0;
 	if (rc == 0 && acc_buf_reserve(b, 16 + (size_t)s.kind.n) < 0)
-		rc = acc_fail(e, ACC_ENOMEM, "out of memory");
+		rc = acc_nomem(e);
 	if (rc < 0)
 		return rc;
 	b->p[b->n++] = 0x92; /* an array of two: kind and map */

@@ -61,7 +61,7 @@ acc_wr_open(int fd, const struct acc_str *log, size_t nlog, const char *self, st
 	struct acc_str *all = calloc(nlog + 1, sizeof *all);
 	struct acc_rec head = {0};
 	if (wr == NULL || all == NULL || acc_rec_start(&head, ACC_STR("acc")) < 0) {
-		acc_fail(e, ACC_ENOMEM, "out of memory");
+		acc_nomem(e);
 		goto fail;
 	}
 	wr->fd = fd;
@@ -102,7 +102,7 @@ acc_wr_pass(struct acc_wr *wr, const struct acc_rec *r, struct acc_rd *rd, struc
 	if (wr->bad.code != 0 || acc_encode_but_blob(r, &wr->buf, &wr->bad) < 0)
 		return failed(wr, e);
 	if (acc_buf_add(&wr->buf, blob.p, blob.n - rest) < 0)
-		acc_fail(&wr->bad, ACC_ENOMEM, "out of memory");
+		acc_nomem(&wr->bad);
 	if (acc_wr_flush(wr, e) == 0)
 		acc_rd_move(rd, wr->fd, NULL, "standard output", &wr->bad);
 	return failed(wr, e);
@@ -113,7 +113,7 @@ acc_wr_bytes(struct acc_wr *wr, struct acc_str bytes, struct acc_err *e)
 {
 	wr->n++;
 	if (wr->bad.code == 0 && acc_buf_add(&wr->buf, bytes.p, bytes.n) < 0)
-		acc_fail(&wr->bad, ACC_ENOMEM, "out of memory");
+		acc_nomem(&wr->bad);
 	return wr->buf.n >= FLUSH_AT ? acc_wr_flush(wr, e) : failed(wr, e);
 }
 
@@ -124,7 +124,7 @@ acc_wr_end(struct acc_wr *wr, int status, struct acc_err *e)
 	if (acc_rec_start(&end, ACC_STR("end")) < 0 ||
 		acc_add(&end, "", "n", acc_uint(wr->n)) < 0 ||
 		acc_add(&end, "", "st", acc_int(status)) < 0)
-		acc_fail(&wr->bad, ACC_ENOMEM, "out of memory");
+		acc_nomem(&wr->bad);
 	put(wr, &end, NULL);
 	acc_rec_release(&end);
 	return acc_wr_flush(wr, e);

@@ -62,7 +62,7 @@ struct tensor {
 	enum kind kind;
 	int ndim;
 	uint64_t shape[4], n;
-	float *v;        /* values of the dtype */
+	float *v; /* values of the dtype */
 	int64_t *ids;
 };
 
@@ -114,7 +114,7 @@ random_like(struct tensor *t, double scale)
 /* --- calls --- */
 
 struct call {
-	const char *op, *args;        /* JSON of the arguments, %s for each tensor in turn; or NULL */
+	const char *op, *args; /* JSON of the arguments, %s for each tensor in turn; or NULL */
 	const struct tensor *in[4], *out[4];
 	bool backward;
 };
@@ -130,7 +130,11 @@ call(const char *op, bool backward, const char *args, const struct tensor *const
 	memcpy(c->in, in, sizeof c->in);
 	memcpy(c->out, out, sizeof c->out);
 }
-#define LIST(...) (const struct tensor *const[4]){__VA_ARGS__}
+#define LIST(...) \
+	(const struct tensor *const[4]) \
+	{ \
+		__VA_ARGS__ \
+	}
 
 /* A weight of which every row has one element, 1 or -1: its products are exact and cheap. */
 struct sparse {
@@ -141,7 +145,8 @@ struct sparse {
 static struct sparse
 sparse(uint64_t n, uint64_t k)
 {
-	struct sparse s = {tensor(2, n, k, 0, 0), random_like(tensor(1, n, 0, 0, 0), 0.5), get(n * 8)};
+	struct sparse s = {tensor(2, n, k, 0, 0), random_like(tensor(1, n, 0, 0, 0), 0.5),
+		get(n * 8)};
 	for (uint64_t j = 0; j < n; j++) {
 		s.at[j] = (j * 7 + j / k) % k;
 		s.w->v[j * k + s.at[j]] = rnd() & 1 ? 1 : -1;
@@ -154,7 +159,8 @@ linear(struct tensor *x, uint64_t n)
 {
 	uint64_t k = x->shape[2], rows = x->n / k;
 	struct sparse s = sparse(n, k);
-	struct tensor *y = tensor(3, x->shape[0], x->shape[1], n, 0), *gx = like(x), *gw = like(s.w);
+	struct tensor *y = tensor(3, x->shape[0], x->shape[1], n, 0), *gx = like(x),
+		      *gw = like(s.w);
 	struct tensor *g = like(y), *gb = like(s.b);
 	double *sum = get(k * sizeof *sum), *all = get(n * sizeof *all);
 	float *acc = get(n * k * sizeof *acc);
@@ -214,14 +220,16 @@ transposed(struct tensor *x, const char *op, const char *args, int a, int b, boo
 	s[b] = x->shape[a];
 	struct tensor *y = tensor(4, s[0], s[1], s[2], s[3]);
 	uint64_t step[4] = {x->shape[1] * x->shape[2] * x->shape[3], x->shape[2] * x->shape[3],
-		x->shape[3], 1}, t = step[a], o = 0;
+		x->shape[3], 1},
+		 t = step[a], o = 0;
 	step[a] = step[b];
 	step[b] = t;
 	for (uint64_t i = 0; i < s[0]; i++)
 		for (uint64_t j = 0; j < s[1]; j++)
 			for (uint64_t k = 0; k < s[2]; k++)
 				for (uint64_t l = 0; l < s[3]; l++)
-					y->v[o++] = x->v[i * step[0] + j * step[1] + k * step[2] + l * step[3]];
+					y->v[o++] = x->v[i * step[0] + j * step[1] + k * step[2] +
+							 l * step[3]];
 	call(op, false, args, LIST(x), LIST(y));
 	if (swap) /* any two such tensors are gradients of each other */
 		call(op, true, NULL, LIST(y), LIST(x));
@@ -271,7 +279,8 @@ softmax(struct tensor *x)
 			gx->v[i + j] = rounded(p[j] * (g->v[i + j] - dot));
 	}
 	free(p);
-	call("Functional.softmax", false, "%s, {\"type\": \"int\", \"value\": -1}", LIST(x), LIST(y));
+	call("Functional.softmax", false, "%s, {\"type\": \"int\", \"value\": -1}", LIST(x),
+		LIST(y));
 	call("Functional.softmax", true, NULL, LIST(g), LIST(gx));
 	return y;
 }
@@ -312,8 +321,10 @@ layer_norm(struct tensor *x)
 	}
 	free(sw);
 	free(sb);
-	call("Functional.layer_norm", false, "%s, [{\"type\": \"int\", \"value\": 1024}], %s, %s, "
-		"{\"type\": \"float\", \"value\": 1e-05}", LIST(x, w, b), LIST(y));
+	call("Functional.layer_norm", false,
+		"%s, [{\"type\": \"int\", \"value\": 1024}], %s, %s, "
+		"{\"type\": \"float\", \"value\": 1e-05}",
+		LIST(x, w, b), LIST(y));
 	call("Functional.layer_norm", true, NULL, LIST(g), LIST(gx, gw, gb));
 	return y;
 }
@@ -321,16 +332,20 @@ layer_norm(struct tensor *x)
 static double
 value(char f, double x, double y)
 {
-	return f == 'g' ? 0.5 * x * erfc(-x / sqrt(2)) : f == 's' ? x / (1 + exp(-x)) : f == '*' ? x * y
-									     : x + y;
+	return f == 'g'   ? 0.5 * x * erfc(-x / sqrt(2))
+	       : f == 's' ? x / (1 + exp(-x))
+	       : f == '*' ? x * y
+			  : x + y;
 }
 
 static double
 slope(char f, double x, double y)
 {
 	double s = 1 / (1 + exp(-x));
-	return f == 'g' ? 0.5 * erfc(-x / sqrt(2)) + x * exp(-x * x / 2) / sqrt(8 * atan(1))
-		: f == 's' ? s * (1 + x * (1 - s)) : f == '*' ? y : 1;
+	return f == 'g'   ? 0.5 * erfc(-x / sqrt(2)) + x * exp(-x * x / 2) / sqrt(8 * atan(1))
+	       : f == 's' ? s * (1 + x * (1 - s))
+	       : f == '*' ? y
+			  : 1;
 }
 
 /* gelu, silu; x * y, x + y where y has as many elements or repeats. */
@@ -354,10 +369,14 @@ elements(const char *op, char f, struct tensor *x, struct tensor *y)
 static struct tensor *
 embedding(void)
 {
-	struct tensor *w = random_like(tensor(2, VOCAB, H, 0, 0), 1), *y = tensor(3, T / S, S, H, 0);
+	struct tensor *w = random_like(tensor(2, VOCAB, H, 0, 0), 1),
+		      *y = tensor(3, T / S, S, H, 0);
 	struct tensor *ids = get(sizeof *ids), *g = random_like(like(y), 1), *gw = like(w);
 	double *sum = get(w->n * sizeof *sum);
-	*ids = (struct tensor){.kind = I64, .ndim = 2, .shape = {T / S, S}, .n = T,
+	*ids = (struct tensor){.kind = I64,
+		.ndim = 2,
+		.shape = {T / S, S},
+		.n = T,
 		.ids = get(T * sizeof *ids->ids)};
 	for (uint64_t i = 0; i < T; i++) {
 		uint64_t k = rnd() % VOCAB;
@@ -390,7 +409,8 @@ static void
 block(void)
 {
 	struct tensor *x = layer_norm(embedding()), *y = linear(x, H);
-	struct tensor *h = view(y, 2, S, HEADS, D, "%s, " INT(2) ", " INT(512) ", " INT(8) ", " INT(128));
+	struct tensor *h = view(y, 2, S, HEADS, D,
+		"%s, " INT(2) ", " INT(512) ", " INT(8) ", " INT(128));
 	struct tensor *q = transposed(h, "Tensor.transpose", "%s, " INT(1) ", " INT(2), 1, 2, true);
 	struct tensor *k = transposed(q, "Tensor.transpose", "%s, " INT(2) ", " INT(3), 2, 3, true);
 	struct tensor *score = matmul(q, k), *mask = tensor(4, 1, 1, S, S);
@@ -401,7 +421,8 @@ block(void)
 	struct tensor *p = softmax(elements("Tensor.__add__", '+',
 		elements("Tensor.__mul__", '*', score, scale), mask));
 	struct tensor *o = matmul(p, q);
-	transposed(o, "Tensor.permute", "%s, " INT(0) ", " INT(2) ", " INT(1) ", " INT(3), 1, 2, true);
+	transposed(o, "Tensor.permute", "%s, " INT(0) ", " INT(2) ", " INT(1) ", " INT(3), 1, 2,
+		true);
 	struct tensor *up = linear(x, F), *act = elements("Functional.gelu", 'g', up, NULL);
 	elements("Tensor.__mul__", '*', elements("Functional.silu", 's', up, NULL), act);
 	elements("Tensor.__add__", '+', x, linear(act, H));
@@ -456,11 +477,14 @@ one_tensor(FILE *j, const char *dir, const char *key, const char *io, int k, con
 {
 	char name[200];
 	snprintf(name, sizeof name, "%s.%s.%d.pt", key, io, k);
-	fprintf(j, "{\"type\": \"torch.Tensor\", \"dtype\": \"%s\", \"shape\": [", kinds[t->kind].name);
+	fprintf(j, "{\"type\": \"torch.Tensor\", \"dtype\": \"%s\", \"shape\": [",
+		kinds[t->kind].name);
 	for (int d = 0; d < t->ndim; d++)
 		fprintf(j, "%s%" PRIu64, d > 0 ? ", " : "", t->shape[d]);
-	fprintf(j, "], \"Max\": 1.0, \"Min\": -1.0, \"Mean\": 0.0, \"Norm\": 1.0, "
-		"\"requires_grad\": false, \"data_name\": \"%s\"}", name);
+	fprintf(j,
+		"], \"Max\": 1.0, \"Min\": -1.0, \"Mean\": 0.0, \"Norm\": 1.0, "
+		"\"requires_grad\": false, \"data_name\": \"%s\"}",
+		name);
 	return write_tensor(dir, name, t);
 }
 
@@ -506,7 +530,9 @@ write_call(FILE *j, const char *dir, const struct call *c, uint64_t number)
 		c->backward ? "backward" : "forward");
 	fprintf(j, "  \"%s\": {\n   \"%s\": [", key, c->backward ? "input" : "input_args");
 	n = c->backward ? list(j, dir, key, "input", c->in) : arguments(j, dir, key, c);
-	fputs(c->backward ? "],\n   \"output\": [" : "],\n   \"input_kwargs\": {},\n   \"output\": [", j);
+	fputs(c->backward ? "],\n   \"output\": ["
+			  : "],\n   \"input_kwargs\": {},\n   \"output\": [",
+		j);
 	n += list(j, dir, key, "output", c->out);
 	fputs("]\n  }", j);
 	return n;
@@ -532,19 +558,23 @@ main(int argc, char **argv)
 	uint64_t bytes = strtoull(argv[1], NULL, 10), n = 0, number = 0;
 	for (kind = BF16; kind <= F32; kind++)
 		block();
-	char *rank = folder(folder(argv[2], "step0"), "rank0"), *data = folder(rank, "dump_tensor_data");
+	char *rank = folder(folder(argv[2], "step0"), "rank0"),
+	     *data = folder(rank, "dump_tensor_data");
 	char path[4096];
 	snprintf(path, sizeof path, "%s/dump.json", rank);
 	FILE *j = fopen(path, "w");
 	if (j == NULL)
 		die(path);
-	fprintf(j, "{\n \"task\": \"tensor\",\n \"level\": \"L1\",\n \"framework\": \"pytorch\",\n"
-		" \"dump_data_dir\": \"%s\",\n \"data\": {\n", data);
+	fprintf(j,
+		"{\n \"task\": \"tensor\",\n \"level\": \"L1\",\n \"framework\": \"pytorch\",\n"
+		" \"dump_data_dir\": \"%s\",\n \"data\": {\n",
+		data);
 	for (int b = 0; n < bytes; b ^= 1, number += MAXCALLS)
 		for (int i = 0; i < ncalls[b]; i++) {
 			fputs(n > 0 ? ",\n" : "", j);
 			/* A backward call stands behind its forward call. */
-			n += write_call(j, data, &calls[b][i], number + (uint64_t)i - calls[b][i].backward);
+			n += write_call(j, data, &calls[b][i],
+				number + (uint64_t)i - calls[b][i].backward);
 		}
 	fputs("\n }\n}\n", j);
 	if (fclose(j) != 0)

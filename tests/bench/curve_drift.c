@@ -93,7 +93,8 @@ main(int argc, char **argv)
 				if (k != PLAIN && phis[j] < 0.9)
 					continue;
 				unsigned m = steps[i] > 1000 ? series / 10 : series;
-				struct rates r = measure(steps[i], phis[j], (enum kind)k, 0.0025, m);
+				struct rates r = measure(steps[i], phis[j], (enum kind)k, 0.0025,
+					m);
 				printf("%6zu phi %.2f%-12s %8.2f | %11.1f%% %8.1f%% %16.1f%% %16.1f%%\n",
 					steps[i], phis[j], kind_name[k], 0.25, 100 * r.alarm,
 					100 * r.unknown, 100 * r.drift, 100 * r.offset);

@@ -153,9 +153,10 @@ write_npy(FILE *f, const struct dtype *t, int side, uint64_t no, uint64_t bytes)
 {
 	char head[128];
 	uint64_t count = bytes / t->size, cols = columns(count);
-	int n = snprintf(head, sizeof head, "%cNUMPY%c%c%c%c{'descr': '%s', "
-		"'fortran_order': False, 'shape': (%" PRIu64 ", %" PRIu64 "), }", 0x93, 1, 0,
-		118, 0, t->npy, count / cols, cols);
+	int n = snprintf(head, sizeof head,
+		"%cNUMPY%c%c%c%c{'descr': '%s', "
+		"'fortran_order': False, 'shape': (%" PRIu64 ", %" PRIu64 "), }",
+		0x93, 1, 0, 118, 0, t->npy, count / cols, cols);
 	memset(head + n, ' ', sizeof head - (size_t)n);
 	head[127] = '\n';
 	head[7] = 0;
@@ -189,11 +190,13 @@ static void
 tensor_json(FILE *f, const struct dtype *t, uint64_t bytes, const char *file)
 {
 	uint64_t count = bytes / t->size, cols = columns(count);
-	fprintf(f, "    {\n     \"type\": \"torch.Tensor\",\n     \"dtype\": \"%s\",\n"
+	fprintf(f,
+		"    {\n     \"type\": \"torch.Tensor\",\n     \"dtype\": \"%s\",\n"
 		"     \"shape\": [\n      %" PRIu64 ",\n      %" PRIu64 "\n     ],\n"
 		"     \"Max\": 3.25,\n     \"Min\": -3.125,\n     \"Mean\": 0.0001,\n"
 		"     \"Norm\": 10.5,\n     \"requires_grad\": true,\n"
-		"     \"data_name\": \"%s\"\n    }\n", t->raw, count / cols, cols, file);
+		"     \"data_name\": \"%s\"\n    }\n",
+		t->raw, count / cols, cols, file);
 }
 
 /* Op calls of an input and an output. */
@@ -204,8 +207,10 @@ tensors(const struct dtype *t, bool pt, uint64_t count, uint64_t bytes, const ch
 	for (int side = 0; side < 2; side++) {
 		const char *rank = rank_folder(dir, side), *data = folder(rank, "dump_tensor_data");
 		FILE *j = create(rank, "dump.json");
-		fprintf(j, "{\n \"task\": \"tensor\",\n \"level\": \"L1\",\n \"framework\": "
-			"\"pytorch\",\n \"dump_data_dir\": \"%s\",\n \"data\": {\n", data);
+		fprintf(j,
+			"{\n \"task\": \"tensor\",\n \"level\": \"L1\",\n \"framework\": "
+			"\"pytorch\",\n \"dump_data_dir\": \"%s\",\n \"data\": {\n",
+			data);
 		for (uint64_t i = 0; i < count; i++) {
 			char name[80];
 			bool out = i % 2 == 1 || count == 1;
@@ -216,13 +221,17 @@ tensors(const struct dtype *t, bool pt, uint64_t count, uint64_t bytes, const ch
 			(pt ? write_pt : write_npy)(f, t, side, i, bytes);
 			finish(f);
 			if (!out)
-				fprintf(j, "%s  \"Functional.linear.%" PRIu64 ".forward\": {\n"
-					"   \"input_args\": [\n", i > 0 ? ",\n" : "", i / 2);
+				fprintf(j,
+					"%s  \"Functional.linear.%" PRIu64 ".forward\": {\n"
+					"   \"input_args\": [\n",
+					i > 0 ? ",\n" : "", i / 2);
 			if (out && count == 1)
 				fputs("  \"Functional.linear.0.forward\": {\n", j);
 			if (out)
-				fputs(count == 1 ? "   \"output\": [\n" : "   ],\n   \"input_kwargs\": "
-					"{},\n   \"output\": [\n", j);
+				fputs(count == 1 ? "   \"output\": [\n"
+						 : "   ],\n   \"input_kwargs\": "
+						   "{},\n   \"output\": [\n",
+					j);
 			tensor_json(j, t, bytes, name);
 			if (out || i + 1 == count)
 				fputs("   ]\n  }", j);
@@ -238,11 +247,13 @@ static void
 stat_json(FILE *f, int side, bool last)
 {
 	fputs("    {\n     \"type\": \"torch.Tensor\",\n     \"dtype\": \"torch.bfloat16\",\n"
-	      "     \"shape\": [\n      4096,\n      1,\n      8192\n     ],\n", f);
+	      "     \"shape\": [\n      4096,\n      1,\n      8192\n     ],\n",
+		f);
 	static const char *const key[] = {"Max", "Min", "Mean", "Norm"};
 	static const double about[] = {5, -5, 1e-3, 5793};
 	for (int i = 0; i < 4; i++) {
-		double b = about[i] + fabs(about[i]) * 0.1 * normal(), a = b * (1 + 1e-6 * normal());
+		double b = about[i] + fabs(about[i]) * 0.1 * normal(),
+		       a = b * (1 + 1e-6 * normal());
 		fprintf(f, "     \"%s\": %.17g,\n", key[i], side == 0 ? a : b);
 	}
 	fprintf(f, "     \"requires_grad\": true\n    }%s\n", last ? "" : ",");
@@ -256,8 +267,9 @@ op_name(char *out, size_t size, uint64_t i, uint64_t ops)
 	bool back = i >= (ops + 1) / 2;
 	uint64_t k = back ? ops - 1 - i : i; /* backward calls in reverse */
 	if (k % 3 == 0)
-		snprintf(out, size, "Module.module.layers.%" PRIu64 ".self_attention.proj.Linear.%s.%"
-			PRIu64, k / 96, back ? "backward" : "forward", k % 96 / 3);
+		snprintf(out, size,
+			"Module.module.layers.%" PRIu64 ".self_attention.proj.Linear.%s.%" PRIu64,
+			k / 96, back ? "backward" : "forward", k % 96 / 3);
 	else
 		snprintf(out, size, "%s.%" PRIu64 ".%s", api[k % 5], k / 5,
 			back ? "backward" : "forward");
@@ -269,15 +281,18 @@ stats_json(FILE *f, int side, uint64_t ops)
 	char name[128];
 	state = 88172645463325252u;
 	fputs("{\n \"task\": \"statistics\",\n \"level\": \"mix\",\n \"framework\": \"pytorch\",\n"
-	      " \"dump_data_dir\": null,\n \"data\": {\n", f);
+	      " \"dump_data_dir\": null,\n \"data\": {\n",
+		f);
 	for (uint64_t i = 0; i < ops; i++) {
 		op_name(name, sizeof name, i, ops);
 		fprintf(f, "  \"%s\": {\n   \"input_args\": [\n", name);
 		stat_json(f, side, false);
 		stat_json(f, side, false);
-		fprintf(f, "    {\n     \"type\": \"int\",\n     \"value\": %" PRIu64 "\n    }\n"
+		fprintf(f,
+			"    {\n     \"type\": \"int\",\n     \"value\": %" PRIu64 "\n    }\n"
 			"   ],\n   \"input_kwargs\": {\n    \"inplace\": {\n     \"type\": \"bool\",\n"
-			"     \"value\": false\n    }\n   },\n   \"output\": [\n", i % 7);
+			"     \"value\": false\n    }\n   },\n   \"output\": [\n",
+			i % 7);
 		stat_json(f, side, true);
 		fprintf(f, "   ]\n  }%s\n", i + 1 < ops ? "," : "");
 	}
@@ -300,9 +315,10 @@ stack_json(FILE *f, uint64_t ops)
 			continue;
 		fputs("  ],\n  [\n", f);
 		for (int k = 0; k < 20; k++)
-			fprintf(f, "   \"File /train/model/part%d.py, line %" PRIu64 ", in forward, "
-				"\\n return self.f(x)\"%s\n", k % 7, i / 100 + (uint64_t)k,
-				k < 19 ? "," : "");
+			fprintf(f,
+				"   \"File /train/model/part%d.py, line %" PRIu64 ", in forward, "
+				"\\n return self.f(x)\"%s\n",
+				k % 7, i / 100 + (uint64_t)k, k < 19 ? "," : "");
 		fprintf(f, "  ]\n ]%s\n", i + 1 < ops ? "," : "");
 	}
 	fputs("}\n", f);
@@ -352,6 +368,7 @@ main(int argc, char **argv)
 				strtoull(argv[4], NULL, 10), argv[5]);
 			return 0;
 		}
-	fputs("usage: data npy|pt f32|f16|bf16 COUNT BYTES DIR\n       data stats OPS DIR\n", stderr);
+	fputs("usage: data npy|pt f32|f16|bf16 COUNT BYTES DIR\n       data stats OPS DIR\n",
+		stderr);
 	return 2;
 }

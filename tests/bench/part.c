@@ -300,8 +300,11 @@ fill(enum acc_dtype t, uint8_t *a, uint8_t *b)
 				memcpy(to, (char *)&w + 2, 2);
 			else if (t == ACC_F16) {
 				uint16_t h = (uint16_t)((w >> 16 & 0x8000) |
-					((w & 0x7fffffff) < 113u << 23
-							? 0 : ((w & 0x7fffffff) - (112u << 23)) >> 13));
+							((w & 0x7fffffff) < 113u << 23
+									? 0
+									: ((w & 0x7fffffff) -
+										  (112u << 23)) >>
+										  13));
 				memcpy(to, &h, 2);
 			} else if (acc_dtypes[t].cls == 'F') {
 				to[0] = nearest(t, v[k]);

@@ -41,9 +41,11 @@ pickle(struct bytes *b, const char *storage, const uint64_t *shape, int ndim)
 	uint64_t count = 1;
 	for (int d = 0; d < ndim; d++)
 		count *= shape[d];
-	put(b, LIT("\x80\x02" "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\n"));
+	put(b, LIT("\x80\x02"
+		   "ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\n"));
 	text(b, storage);
-	put(b, LIT("\nX\1\0\0\0" "0X\3\0\0\0cpuJ"));
+	put(b, LIT("\nX\1\0\0\0"
+		   "0X\3\0\0\0cpuJ"));
 	le(b, count, 4);
 	put(b, LIT("tQK\0("));
 	for (int d = 0; d < ndim; d++) {
@@ -58,7 +60,8 @@ pickle(struct bytes *b, const char *storage, const uint64_t *shape, int ndim)
 		put(b, LIT("J"));
 		le(b, step, 4);
 	}
-	put(b, LIT("t\x89" "ccollections\nOrderedDict\n)RtR."));
+	put(b, LIT("t\x89"
+		   "ccollections\nOrderedDict\n)RtR."));
 }
 
 struct member {

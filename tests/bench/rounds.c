@@ -123,6 +123,7 @@ main(int argc, char **argv)
 		}
 	for (int i = 0; i < n; i++)
 		printf("%.6f\t%.3f\t%.6f\t%.1f\n", median(result[i].s, rounds),
-			median(result[i].ratio, rounds), median(result[i].cpu, rounds), result[i].mb);
+			median(result[i].ratio, rounds), median(result[i].cpu, rounds),
+			result[i].mb);
 	return 0;
 }

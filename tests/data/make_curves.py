@@ -471,6 +471,21 @@ def tables():
     os.replace(os.path.join(HERE, "expect/Nov21_10-00-00-rank5-abc/grad_reduced_0-99.csv.tsv"),
                os.path.join(HERE, "expect/grad_reduced_0-99.csv.tsv"))
     os.rmdir(os.path.join(HERE, "expect/Nov21_10-00-00-rank5-abc"))
+    # The monitor's second version.
+    head = ["vpp_stage", "step", "module_name", "scope", "micro_step", "min", "max", "norm"]
+    rows = [head, ["0", "0", "layers.0.attn", "input", "0", "1", "2", "3"],
+            ["0", "0", "layers.0.attn", "output", "0", "4", "5", "6"],
+            ["0", "0", "layers.0.mlp", "input", "0", "-1", "nan", "9"],
+            ["1", "1", "layers.0.mlp", "input", "0", "7", "8", "9"]]
+    points = []
+    for r in rows[1:]:
+        for k, v in zip(head[5:], r[5:]):
+            t = "module/" + r[2] + "/" + r[3] + "/" + k + ("/vpp1" if r[0] == "1" else "") + "/micro" + r[4]
+            points.append((t, int(r[1]), v, 0))
+    name = "monitor_v2/rank_1/module_0-9.csv"
+    table(name, rows, points)
+    os.replace(os.path.join(HERE, "expect", name + ".tsv"), os.path.join(HERE, "expect/module_0-9.csv.tsv"))
+    os.removedirs(os.path.join(HERE, "expect/monitor_v2/rank_1"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Measured streams for the tests of accfirstbad: python3 tests/data/make_judge.py writes
 tests/data/judge/*.acc again. What each of them means stands in tests/accfirstbad.bats."""
+import math
 import os
 import zlib
 
@@ -116,10 +117,25 @@ net(Stream(), weight=0.01, dtype="bf16", noise=1e-3).write("weight")
 net(Stream(), noise=1e-3, dtype="bf16").write("bf16")
 net(Stream(), noise=8e-5, linears=4).write("tf32")
 
+# A gradient that is 0 in exact arithmetic: small where it is made, beside what was summed up; of
+# itself all noise. carried: as far off as it was made; changed: a hundred times further.
+for name, rmse in (("carried", 1e-6), ("changed", 1e-4)):
+    s = net(Stream())
+    s.op("Functional.linear.2.backward", [("dy", 1e-7)], [("db", 1e-6, {"m__rmse": 1e-6, "shape": (4,)})])
+    s.tensor("Tensor.mul_.0.forward", "in", "0", "db", 0.5, shape=(4,), other="db, cast", m__rmse=rmse, b_s__norm=2e-6)
+    s.tensor("Tensor.mul_.0.forward", "out", "0", "u", 0.5, shape=(4,), m__rmse=rmse, b_s__norm=2e-6)
+    s.write(name)
+
 s = Stream()  # one product alone is as rough
 net(s)
 s.op("Torch.matmul.0.forward", [("g2", 1e-7), ("k", 0)], [("mm", 8e-5)])
 s.write("not-tf32")
+
+s = Stream()  # a device that multiplies in TF32, as its audit says
+audit = {"a_audit__ok": True, "a_audit__err": 1200.0, "a_audit__limit": 7000.0, "a_audit__err_max": 4000.0,
+         "a_audit__limit_max": 35000.0, "a_audit__form": "tf32"}
+s.op(L % 0, [("x", 0), ("w", 0)], [("l", 3e-5, audit)])
+s.write("multiplies")
 
 for name, p, e in (("dropout", 0.1, 0.3), ("argument-without-effect", 0.1, 1e-7)):
     s = Stream()
@@ -207,11 +223,15 @@ for name, key in (("added", A % 0), ("added-scaled", "Torch.add.0.forward"), ("g
     s.write(name)
 
 # In bf16, equal inputs leave one rounding at the end; inputs that differ, one element alone, may show more.
-for name, e, shape in (("one-rounding", 0, (2, 4)), ("one-rounding-noise", 1e-5, (2, 4)), ("one-rounding-one", 0, (1,))):
+# The output is n times 1.0 on the bench, and in `off` places the next number of bf16 on the device: there
+# |a - b| / (|b| + median |b|) is 2^-7 / 2.
+for name, e, shape, off in (("one-rounding", 0, (2, 4), 8), ("one-rounding-noise", 1e-5, (2, 4), 8),
+                            ("one-rounding-here-and-there", 0, (2, 4), 2), ("one-rounding-one", 0, (1,), 1)):
     s = Stream()
     net(s, dtype="bf16", noise=1e-3)
+    rms = 2 ** -8 * (off / math.prod(shape)) ** .5
     s.op("Functional.layer_norm.0.forward", [("h", e, {"dtype": "bf16"})],
-         [("n", 3.9e-3, {"dtype": "bf16", "shape": shape})])
+         [("n", rms, {"dtype": "bf16", "shape": shape, "emax": 2 ** -8})])
     s.write(name)
 net(Stream(), noise=1.2e-3, linears=4).write("rougher-than-tf32")
 
@@ -266,12 +286,22 @@ def stats(name, values, dtype="f32", key=G):
 stats("stat-clean", [((3.0, -3.0, 0.0, 6.0), (3.0, -3.0, 1e-9, 6.000001))])
 stats("stat-bf16", [((3.0, -3.0, 0.0, 6.16), (3.0, -3.0, 0.001, 6.0))], dtype="bf16")
 stats("stat-culprit", [((3.0, -3.0, 0.0, 6.0), (3.0, -3.0, 0.0, 6.0)), ((3.0, -3.0, 0.0, 6.0), (3.0, -3.0, 0.0, 6.06))])
-s = Stream(task="statistics")  # gelu.1 is given something else than gelu.0 made
-for key, io, a, b in ((G % 0, "in", 2.0, 2.0), (G % 0, "out", 6.0, 6.0), (G % 1, "in", 9.0, 6.0), (G % 1, "out", 9.0, 6.0)):
-    m = [{"dtype": "f32", "shape": [2, 4], "type": "torch.Tensor", "stat.max": v / 2, "stat.min": -v, "stat.mean": 0.1, "stat.norm": v}
-         for v in (a, b)]
-    s.put(key, io, "0", m[0], m[1], "tensor", {"m.mode": "statistics"})
-s.write("stat-input")
+
+
+def stat_input(name, dtype, x, y):
+    """gelu.1 is given something else (x) than gelu.0 made, and makes y."""
+    s = Stream(task="statistics")
+    for key, io, a, b in ((G % 0, "in", 2.0, 2.0), (G % 0, "out", 6.0, 6.0), (G % 1, "in", x, 6.0), (G % 1, "out", y, 6.0)):
+        m = [{"dtype": dtype, "shape": [2, 4], "type": "torch.Tensor", "stat.max": v / 2, "stat.min": -v, "stat.mean": 0.1, "stat.norm": v}
+             for v in (a, b)]
+        s.put(key, io, "0", m[0], m[1], "tensor", {"m.mode": "statistics"})
+    s.write(name)
+
+
+stat_input("stat-input", "f32", 9.0, 9.0)
+# 0.5 %: 10 roundings to f16 (2^-11 at most), 1.3 to bf16 (2^-8).
+stat_input("stat-input-f16", "f16", 6.03, 6.0)
+stat_input("stat-input-bf16", "bf16", 6.03, 6.0)
 stats("stat-inf", [((INF, -3.0, 0.0, 6.0), (3.0, -3.0, 0.0, 6.0))])
 stats("stat-norm-inf", [((3.0, -3.0, 0.0, INF), (3.0, -3.0, 0.0, 6.0))])
 

@@ -4,6 +4,9 @@
     overflow_tensor, overflow_stat   msprobe, all op calls
     overflow_check                   msprobe, task overflow_check: only those that overflow
     overflow_ptdbg                   the same two overflows by ptdbg_ascend, a file pair each
+    overflow_full, overflow_full_ptdbg   of a device in saturation mode: overflow_check
+    overflow_mask                    -Inf that a softmax removes, msprobe, all op calls
+    overflow_skipped                 a step that the loss scaler skips, msprobe, all op calls
 """
 import os
 import shutil
@@ -57,3 +60,45 @@ open(path, "w").write(text)
 out = os.path.join(DUMPS, "overflow_ptdbg")
 shutil.rmtree(out, ignore_errors=True)
 Ptdbg(out, "Torch_matmul_0_forward_1", overflow=True).write([inside])
+
+# In saturation mode Inf becomes 65504 and NaN 0; what came in is as odd as what went out.
+most = half(*[65504] * 4)
+full = [event("Tensor.__add__", [most, most], most, call=233),
+        event("Functional.linear", [half(inf, 1, 2, 3), x], half(65504, 200, 600, 3), call=145),
+        event("Tensor.__mul__", [half(inf, inf, inf, inf), half(0, 0, 0, 0)], half(0, 0, 0, 0))]
+folder = os.path.join(DUMPS, "overflow_full", "step0", "rank0")
+shutil.rmtree(os.path.join(DUMPS, "overflow_full"), ignore_errors=True)
+Msprobe(folder, task="tensor").write(full)
+path = os.path.join(folder, "dump.json")
+text = open(path).read().replace('"task": "tensor"', '"task": "overflow_check"')
+open(path, "w").write(text)
+out = os.path.join(DUMPS, "overflow_full_ptdbg")
+shutil.rmtree(out, ignore_errors=True)
+Ptdbg(out, "Tensor___add___233_forward_1", overflow=True).write([full[0]])
+
+
+def write(name, these):
+    shutil.rmtree(os.path.join(DUMPS, name), ignore_errors=True)
+    Msprobe(os.path.join(DUMPS, name, "step0", "rank0"), task="tensor").write(these)
+
+
+scores, low = half(1, 2, 3, -1000), half(0, -65500, 0, -65500)
+pushed = (scores.float() + low.float()).half()  # -65500 - 1000 is beyond float16
+pushed.grad_wanted = False
+assert torch.isinf(pushed).sum() == 1
+soft = torch.softmax(pushed.float(), 0).half()
+soft.grad_wanted = False
+mask = [event("Tensor.__add__", [scores, low], pushed), event("Tensor.view", [pushed], pushed),
+        event("Functional.softmax", [pushed], soft), event("Functional.relu", [soft], soft)]
+write("overflow_mask", mask)
+# The same, and then a real one.
+write("overflow_mask_harm", mask + [event("Tensor.__mul__", [x, x], square)])
+one = [torch.tensor([v]) for v in (65536.0, 1.0, 0.0)]
+for t in one:
+    t.grad_wanted = False
+scaler = [one[0], torch.tensor([3], dtype=torch.int32), one[1], 2.0, 0.5, 2000]
+scaler[1].grad_wanted = False
+write("overflow_skipped", [event("Tensor.__mul__", [x, x], square),
+                           event("Torch._amp_update_scale_", scaler, one[0])])
+write("overflow_kept", [event("Tensor.__mul__", [x, x], square),
+                        event("Torch._amp_update_scale_", scaler[:2] + [one[2]] + scaler[3:], one[0])])

@@ -680,6 +680,28 @@ def short(x):
     return math.ldexp(round(m * 4096) / 4096, e)
 
 
+def pack(raw, path, few, by="make_regress.py"):
+    """Measured records as a small file. few: with the few elements that tell sums."""
+    with gzip.GzipFile(path, "wb", 9, mtime=0) as z:
+        n, ids = 0, {}
+        for kind, r in msgpack.Unpacker(io.BytesIO(raw), raw=False):
+            if kind in ("source", "data"):
+                continue
+            if kind == "acc":
+                r["log"] = ["made by " + by]
+            elif kind == "end":
+                r["n"] = n
+            else:
+                n += 1
+            if not few:
+                r = {k: v for k, v in r.items() if not k.endswith(".s.few")}
+            r = {k: short(v) for k, v in r.items() if k.split(".", 1)[-1] not in DROP and k not in DROP}
+            for k in ("a.s.hash", "b.s.hash"):   # which are equal is all that counts
+                if k in r:
+                    r[k] = "%016x" % ids.setdefault(r[k], len(ids) + 1)
+            z.write(msgpack.packb([kind, r]))
+
+
 def keep(folder, programs):
     out = os.path.join(HERE, "regress")
     shutil.rmtree(out, ignore_errors=True)
@@ -693,24 +715,7 @@ def keep(folder, programs):
         raw = subprocess.run(pipe.format(os.path.join(folder, name)), shell=True, check=True,
                              env=dict(os.environ, PATH=programs + ":" + os.environ["PATH"]),
                              stdout=subprocess.PIPE).stdout
-        with gzip.GzipFile(os.path.join(out, name + ".acc.gz"), "wb", 9, mtime=0) as z:
-            n, ids = 0, {}
-            for kind, r in msgpack.Unpacker(io.BytesIO(raw), raw=False):
-                if kind in ("source", "data"):
-                    continue
-                if kind == "acc":
-                    r["log"] = ["made by make_regress.py"]
-                elif kind == "end":
-                    r["n"] = n
-                else:
-                    n += 1
-                if not ("branch" in name or "sum" in name):
-                    r = {k: v for k, v in r.items() if not k.endswith(".s.few")}
-                r = {k: short(v) for k, v in r.items() if k.split(".", 1)[-1] not in DROP and k not in DROP}
-                for k in ("a.s.hash", "b.s.hash"):   # which are equal is all that counts
-                    if k in r:
-                        r[k] = "%016x" % ids.setdefault(r[k], len(ids) + 1)
-                z.write(msgpack.packb([kind, r]))
+        pack(raw, os.path.join(out, name + ".acc.gz"), "branch" in name or "sum" in name)
 
 
 def main():

@@ -378,8 +378,66 @@ def causes(s):
     s.do("Torch.mm", Zero.apply, x, w, off=False)
 
 
+def written(s):
+    """As devices compute what is written: exp(x) - 1 and log(1 + exp(x)) in f32, near 0."""
+    x = torch.cat([rand(40, dtype=f32) * 1e-3, rand(40, dtype=f32), -20 * rand(8, dtype=f32).abs()])
+
+    def less(x, a=1.0):
+        return (x.float().div(a).exp() - 1).mul(a).double()
+    one = torch.tensor(1.0)
+    for a in (1.0, 1.5):
+        s.do("Functional.elu", lambda x, a: torch.where(x > 0, x, less(x) * a), x, a, grad=False, off=False)
+        s.do("Functional.celu", lambda x, a: torch.where(x > 0, x, less(x, a)), x, a, grad=False, off=False)
+    s.do("Functional.selu", lambda x: 1.0507009873554805 * torch.where(x > 0, x, 1.6732632423543772 * less(x)), x,
+         grad=False, off=False)
+    s.do("Torch.expm1", less, x, grad=False, off=False)
+    s.do("Torch.log1p", lambda x: (one + x.float()).log().double(), x.abs(), grad=False, off=False)
+    s.do("Functional.softplus", lambda x: (one + x.float().exp()).log().double(), x, grad=False, off=False)
+    s.do("Functional.logsigmoid", lambda x: -(one + (-x).float().exp()).log().double(), x.clamp(min=-8),
+         grad=False, off=False)
+    # One rounding to bf16 of few elements, the worst that there is: half a step, just above a power of 2.
+    up, down = torch.tensor([1.0], dtype=bf16), torch.tensor([2 ** -8 - 2 ** -16], dtype=bf16)
+    s.do("Tensor.__add__", torch.add, up, down, grad=False, off=False)
+    # And what is wrong, beside.
+    for k in range(3):
+        s.do("Functional.elu", lambda x, a: F.elu(x, a) + (x == x[60]) * 1e-3, x + k, 1.0, grad=False,
+             off=False)
+        s.rec[-1][1]["x-wrong"] = True
+
+
+def few_bits(bits, down=False):
+    """One product alone, forward and backward, of operands that have lost bits."""
+    def cut(t):
+        t, rest = t.float().contiguous(), 23 - bits
+        i = t.view(torch.int32) + (0 if down else 1 << rest - 1)
+        return (i & -(1 << rest)).view(f32).double()
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w, b):
+            ctx.save_for_backward(x, w)
+            return cut(x) @ cut(w).t() + b
+
+        @staticmethod
+        def backward(ctx, g):
+            x, w = ctx.saved_tensors
+            return cut(g) @ cut(w), cut(g).t() @ cut(x), g.sum(0)
+
+    def family(s):
+        s.do("Functional.linear", Product.apply, rand(12, 20, dtype=f32), rand(16, 20, dtype=f32),
+             rand(16, dtype=f32), off=False)
+    return family
+
+
+def named(name, f):
+    f.__name__ = name
+    return f
+
+
+FORMS = [named("tf32", few_bits(10)), named("tf32_down", few_bits(10, True)),
+         named("hf32", few_bits(11)), named("bf16_operands", few_bits(7))]
 FAMILIES = [arithmetic, functions, products, conv, norms, softmaxes, reductions, movement, indices,
-            losses, causes]
+            losses, causes, written] + FORMS
 
 if __name__ == "__main__":
     out = sys.argv[1]

@@ -584,6 +584,94 @@ def positions(s):
     s.do("Torch.sum", lambda a: a.sum((0, 2), True), x)
 
 
+def remaining(s):
+    """What no other family calls: each evaluated operator has a call."""
+    x, y = rand(3, 4), rand(3, 4)
+    i, j = ids([5, 12, 7, 3]), ids([3, 10, 1, 2])
+    s.do("Tensor.__rpow__", lambda a, b: b ** a, x, 2.5)
+    s.do("Torch.minimum", torch.minimum, x, y)
+    s.do("Torch.fmod", torch.fmod, x, 0.7)
+    s.do("Torch.atan2", torch.atan2, x, y)
+    s.do("Torch.hypot", torch.hypot, x, y)
+    s.do("Torch.addcdiv", torch.addcdiv, x, y, rand(3, 4).abs() + 1, value=0.5)
+    for name in ("logical_or", "logical_xor"):
+        s.do(f"Torch.{name}", getattr(torch, name), x > 0, y > 0, grad=False)
+    for name in ("__or__", "__xor__", "__lshift__", "__rshift__", "__rand__"):
+        s.do(f"Tensor.{name}", lambda a, b, n=name: getattr(a, n)(b), i, j, grad=False)
+    s.do("Torch.exp2", torch.exp2, x)
+    for name in ("frac", "round", "logical_not", "isneginf", "isnan", "isinf", "isfinite",
+                 "signbit", "positive"):
+        s.do(f"Torch.{name}", getattr(torch, name), ids([1.5, -inf, nan, -0.25, 0.0, -2.75])
+             if name.startswith("is") else x, grad=False)
+    s.do("Torch.tensor_split", torch.tensor_split, rand(7, 2), 3)
+    s.do("Torch.min", torch.min, x, 1)
+    s.do("Torch.argmin", torch.argmin, x, 1, grad=False)
+    s.do("Torch.all", torch.all, x > -1, 1, grad=False)
+    s.do("Torch.count_nonzero", torch.count_nonzero, ids([[0, 2], [3, 1]]), 0, grad=False)
+    s.do("Functional.adaptive_max_pool1d", F.adaptive_max_pool1d, rand(2, 3, 7), 3)
+    s.do("Functional.adaptive_avg_pool3d", F.adaptive_avg_pool3d, rand(1, 2, 5, 4, 3), 2)
+    s.do("Functional.adaptive_max_pool3d", F.adaptive_max_pool3d, rand(1, 2, 5, 4, 3), 2)
+    s.do("Functional.rms_norm", lambda x, n, w, eps: rms(x, w, eps)[0], x, (4,), rand(4), 1e-5)
+    s.do("Aten.native_batch_norm.default", torch.native_batch_norm, rand(4, 3, 5), rand(3),
+         rand(3), rand(3), rand(3).abs(), False, 0.1, 1e-5, grad=False)
+    s.do("Aten.convolution.default", torch.convolution, rand(2, 4, 5, 5), rand(6, 2, 3, 3), rand(6),
+         [2, 1], [1, 0], [1, 1], False, [0, 0], 2)
+    s.do("Mint.tensor_scatter_elements", lambda x, i, u, d: x.scatter(d, i, u), x,
+         ids([[0, 2], [1, 3]]), rand(2, 2), 1)
+    s.do("Tensor.index_reduce", torch.index_reduce, x, 0, ids([2, 0, 2]), rand(3, 4), "prod",
+         grad=False)
+    s.do("Primitive.m.TensorScatterAdd", lambda x, i, u: x.index_put((i[:, 0], i[:, 1]), u, True),
+         x, ids([[0, 1], [2, 3], [0, 1]]), rand(3))
+    s.do("Torch.ones_like", torch.ones_like, x, grad=False, off=False)
+    s.do("Tensor.new_ones", lambda x, n: x.new_ones(n), x, (2, 3), grad=False, off=False)
+    s.do("Tensor.new_full", lambda x, n, v: x.new_full(n, v), x, (2, 3), 1.25, grad=False)
+    s.do("Aten.scalar_tensor.default", lambda v: torch.scalar_tensor(v), 2.5, grad=False)
+
+    def attention(q, k, v, **_):
+        return torch.softmax(q @ k.transpose(-1, -2) / 2, -1) @ v
+    q, k, v = (rand(1, 2, 5, 4) for _ in range(3))
+    s.do("Mint.flash_attention_score", attention, q, k, v, head_num=2, input_layout="BNSD",
+         scalar_value=0.5)
+    s.do("Functional.flash_attn_func", lambda *a: attention(*(t.transpose(1, 2) for t in a))
+         .transpose(1, 2), *(t.transpose(1, 2).contiguous() for t in (q, k, v)))
+
+    def rotate(x, c, s):
+        a, b = x.chunk(2, -1)
+        return x * c + torch.cat((-b, a), -1) * s
+    s.do("NPU.npu_apply_rotary_pos_emb", lambda q, k, c, s: (rotate(q, c, s), rotate(k, c, s)),
+         rand(2, 3, 2, 4), rand(2, 3, 1, 4), rand(2, 3, 1, 4), rand(2, 3, 1, 4))
+    s.do("Torch.max", torch.max, x, y)
+    s.do("Torch.max", lambda a, other: torch.max(a, other), x, other=rand(4))
+    s.do("Torch.min", torch.min, x, torch.tensor(0.25, dtype=f64), grad=False)
+    s.do("Torch.min", torch.min, i, j, grad=False)
+    table, words = rand(7, 3), ids([[1, 6, 0], [2, 2, 5]])
+    s.do("Functional.embedding_bag", F.embedding_bag, words, table)
+    for mode in ("sum", "mean", "max"):
+        s.do("Functional.embedding_bag", F.embedding_bag, ids([3, 1, 4, 1, 0, 6, 2]), table,
+             ids([0, 3, 3, 5]), mode=mode)
+        s.do("Functional.embedding_bag", F.embedding_bag, words, table, mode=mode, padding_idx=2)
+    s.do("Functional.embedding_bag", F.embedding_bag, words.flatten(), table, ids([0, 2, 6]),
+         mode="sum", per_sample_weights=rand(6), include_last_offset=True)
+    speech, text = rand(9, 3, 5).log_softmax(-1), ids([[1, 2, 2, 4], [3, 3, 1, 1], [2, 1, 0, 0]])
+    for how in ("mean", "sum", "none"):
+        s.do("Functional.ctc_loss", F.ctc_loss, speech, text, ids([9, 7, 5]), ids([4, 3, 2]),
+             reduction=how, grad=False)
+    s.do("Functional.ctc_loss", F.ctc_loss, speech, ids([1, 2, 3, 3, 2, 1]), (9, 8, 2), (2, 3, 1),
+         4, "sum", grad=False)
+    s.do("Functional.ctc_loss", F.ctc_loss, speech, text, (9, 4, 4), (4, 4, 1), reduction="none",
+         zero_infinity=True, grad=False)
+    s.do("Functional.ctc_loss", F.ctc_loss, speech, text, (9, 4, 0), (4, 4, 0), reduction="none",
+         grad=False, off=False)
+    s.do("Functional.ctc_loss", F.ctc_loss, speech[:, 0], text[0, :3], (9,), (3,), grad=False)
+    s.do("Functional.bilinear", F.bilinear, rand(2, 3, 4), rand(2, 3, 5), rand(6, 4, 5), rand(6))
+    s.do("Functional.bilinear", F.bilinear, rand(3, 2, dtype=f32), rand(3, 2, dtype=f32),
+         rand(2, 2, 2, dtype=f32))
+    keep = (rand(12, 12) > -0.5).double()
+    for _ in range(3):
+        s.do("Functional.dropout", lambda x, p, training: x * keep / (1 - p), rand(12, 12), 0.3,
+             True)
+
+
 def left_out(s):
     """As ptdbg notes them, which leaves keywords out."""
     s.rec[0][1]["format"] = "ptdbg"
@@ -596,7 +684,7 @@ def left_out(s):
 
 
 FAMILIES = [scatters, orders, makers, patterns, distances, lists, optimizers, rarer, fused,
-            primitives, arranged, derivatives, positions, left_out, unaudited, faults]
+            primitives, arranged, derivatives, positions, remaining, left_out, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]

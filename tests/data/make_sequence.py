@@ -347,3 +347,38 @@ def api(op, *args):
 
 
 case("api", api("Vendor.mix", "p%d:3.4", "q%d:4.5", "r%d:5"), api("Torch.matmul", "q%d:4.5", "p%d:3.4"))
+
+
+# Experts in a loop, all from one line: how many of the tokens go where hangs on numbers. Here two
+# experts get as many as the other one gets on the other side, and one has another dtype's weights.
+def routed(rows, weights):
+    def write(s):
+        n = rows[0] if s.device else rows[1]
+        s.call("top", "Torch.topk", None, "v, i = torch.topk(p, 1)", ["p:8.3"], ["v:8.1", "i:8.1"])
+        for e, k in enumerate(n):
+            line = "o = self.w[e](h.index_select(0, (i == e).nonzero()[:, 0]))"
+            s.call("eq%d" % e, "Tensor.__eq__", None, line, ["i:8.1"], ["m%d:8" % e])
+            s.call("nz%d" % e, "Torch.nonzero", None, line, ["m%d:8" % e], ["z%d:%d.1" % (e, k)])
+            s.call("is%d" % e, "Tensor.index_select", None, line, ["h:8.6", "z%d:%d" % (e, k)],
+                   ["x%d:%d.6" % (e, k)])
+            s.call("li%d" % e, "Functional.linear", None, line,
+                   ["x%d:%d.6" % (e, k), weights(s, e) + ":6.6"], ["y%d:%d.6" % (e, k)])
+    return write
+
+
+for name, rows in (("routed", ((3, 4, 1), (2, 4, 2))), ("rerouted", ((3, 2, 3), (2, 3, 3)))):
+    for dtype, weights in (("", lambda s, e: "w%d" % e), ("-cast", lambda s, e: "w%d%s" % (e, "ab"[s.device]))):
+        case(name + dtype, routed(rows, weights), routed(rows, weights), scopes=False)
+
+
+# The same shapes in another order because the calls are: levels that the device takes backwards.
+def levels(s):
+    for l in (range(3) if s.device else reversed(range(3))):
+        s.call("d%d" % l, "Functional.linear", None, "down%d = self.down[%d](x)" % (l, l), ["x:4.6", "w%d:%d.6" % (l, l + 2)],
+               ["d%d:4.%d" % (l, l + 2)])
+    for l in (range(3) if s.device else reversed(range(3))):
+        s.call("n%d" % l, "Functional.normalize", None, "return [F.normalize(d) for d in levels]",
+               ["d%d:4.%d" % (l, l + 2)], ["n%d:4.%d" % (l, l + 2)])
+
+
+case("levels", levels, levels, scopes=False)

@@ -22,11 +22,13 @@ take(struct acc_check *ck, const char *p, const char *end)
 	if (n < 3)
 		return 0;
 	const char *side = word[0].n > 0 && word[0].p[0] == 'b' ? "b." : "a.";
-	if (acc_rec_start(&r, ACC_STR("pair")) < 0 || acc_add(&r, side, "kind", acc_ctext("param")) < 0 ||
+	if (acc_rec_start(&r, ACC_STR("pair")) < 0 ||
+		acc_add(&r, side, "kind", acc_ctext("param")) < 0 ||
 		acc_add(&r, side, "dialect", acc_text(word[1])) < 0 ||
 		acc_add(&r, side, "key", acc_text(word[2])) < 0 ||
 		acc_add(&r, side, "value", acc_text(word[3])) < 0 ||
-		acc_add(&r, side, "where", acc_ctext("f:1")) < 0 || acc_check_add(ck, &r, NULL) != 1)
+		acc_add(&r, side, "where", acc_ctext("f:1")) < 0 ||
+		acc_check_add(ck, &r, NULL) != 1)
 		abort();
 	acc_rec_release(&r);
 	return 1;
@@ -64,7 +66,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (cl == NULL)
 		abort();
 	int rc = cut != NULL ? acc_checklist_add(cl, text, n, "list", NULL)
-			     : acc_checklist_add(cl, acc_check_lists[0].text, acc_check_lists[0].n, "own", NULL);
+			     : acc_checklist_add(cl, acc_check_lists[0].text, acc_check_lists[0].n,
+				       "own", NULL);
 	if (rc == 0 && cut != NULL)
 		judge(cl, cut + 5, size - n - 5, true);
 	else if (rc == 0 && size > 0)

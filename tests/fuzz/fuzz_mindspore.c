@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dump/mindspore.h"
+#include "dump/op/mindspore.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,8 +23,9 @@ static int
 emit(void *arg, struct acc_rec *r)
 {
 	(void)arg;
-	if (!acc_rec_is(r, "source") && (!acc_str_is(r->f[0].key, "name") ||
-			acc_get(r, "", "seq") == NULL || acc_get_text(r, "", "key").n == 0))
+	if (!acc_rec_is(r, "source") &&
+		(!acc_str_is(r->f[0].key, "name") || acc_get(r, "", "seq") == NULL ||
+			acc_get_text(r, "", "key").n == 0))
 		abort();
 	return 0;
 }

@@ -21,7 +21,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (acc_msckpt_end(fd, size, &c.end, &e) < 0 || c.end > size)
 		abort();
 	while ((rc = acc_msckpt_next(&c, &v, &e)) > 0) {
-		if (v.at != at || v.end <= v.at || v.end > size || v.ndim > ACC_MAXDIM || v.tag.n == 0)
+		if (v.at != at || v.end <= v.at || v.end > size || v.ndim > ACC_MAXDIM ||
+			v.tag.n == 0)
 			abort();
 		if (!v.map && (v.off < v.at || v.off > v.end || v.len > v.end - v.off))
 			abort();

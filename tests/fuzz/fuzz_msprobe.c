@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dump/msprobe.h"
+#include "dump/op/msprobe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -43,8 +43,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct acc_select sel = {.ops = globs, .nops = size & 1, .to = size & 2 ? "*" : NULL};
 	bool source = false;
 	struct acc_dump_ctx *c = acc_dump_open(&sel, emit, trouble, &source, NULL);
-	struct msprobe m = {.c = c, .dir = "/", .file = "dump.json", .dirfd = -1, .step = -1,
-		.rank = -1, .proc = -1};
+	struct msprobe m = {.c = c,
+		.dir = "/",
+		.file = "dump.json",
+		.dirfd = -1,
+		.step = -1,
+		.rank = -1,
+		.proc = -1};
 	struct acc_err e = {0};
 	if (c == NULL)
 		abort();

@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dump/ptdbg.h"
+#include "dump/op/ptdbg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -62,8 +62,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct acc_select sel = {.ops = globs, .nops = size & 1, .to = size & 2 ? "*" : NULL};
 	struct acc_map seen = {0};
 	struct acc_dump_ctx *c = acc_dump_open(&sel, emit, trouble, &seen, NULL);
-	struct ptdbg p = {.c = c, .dir = "/", .file = "dump.pkl", .dirfd = -1, .step = -1,
-		.rank = -1, .proc = -1};
+	struct ptdbg p = {.c = c,
+		.dir = "/",
+		.file = "dump.pkl",
+		.dirfd = -1,
+		.step = -1,
+		.rank = -1,
+		.proc = -1};
 	struct acc_err e = {0};
 	if (c == NULL)
 		abort();

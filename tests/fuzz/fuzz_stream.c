@@ -13,8 +13,9 @@ half(const uint8_t *p, size_t n, const struct acc_rec *whole)
 	struct acc_rec r = {0};
 	size_t rest = 0;
 	int64_t len = acc_decode_open(p, n / 2, &r, NULL, &rest, NULL);
-	if (len < 0 || (len > 0 && (len != (int64_t)(n / 2) || rest != n - n / 2 || r.n != whole->n ||
-		r.f[r.n - 1].v.s.n != whole->f[r.n - 1].v.s.n)))
+	if (len < 0 ||
+		(len > 0 && (len != (int64_t)(n / 2) || rest != n - n / 2 || r.n != whole->n ||
+				    r.f[r.n - 1].v.s.n != whole->f[r.n - 1].v.s.n)))
 		abort();
 	acc_rec_release(&r);
 }

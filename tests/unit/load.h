@@ -88,7 +88,8 @@ load_emit(void *arg, struct acc_rec *r)
 		free(t.bytes);
 		return 0;
 	}
-	l->t = realloc(l->t, (l->n + 1) * sizeof *l->t);
+	size_t cap = l->n;
+	l->t = acc_grow(l->t, &cap, l->n + 1, sizeof *l->t, NULL);
 	l->t[l->n++] = t;
 	return 0;
 }

@@ -41,8 +41,8 @@ record(struct acc_rec *r, const char *line, int seq)
 	sscanf(line, "%7s %7s %63s %7s %15s %23s %15s", step, rank, key, io, pos, dtype, shape);
 	bool arg = dtype[0] == '<';
 	acc_rec_start(r, arg ? ACC_STR("arg") : ACC_STR("tensor"));
-	snprintf(name, sizeof name, "%s.%s.%s", key,
-		strcmp(io, "out") == 0 ? "output" : "input", pos);
+	snprintf(name, sizeof name, "%s.%s.%s", key, strcmp(io, "out") == 0 ? "output" : "input",
+		pos);
 	acc_add(r, "", "name", acc_ctext(name));
 	acc_add(r, "", "seq", acc_int(seq));
 	number(r, "step", step);
@@ -54,9 +54,10 @@ record(struct acc_rec *r, const char *line, int seq)
 	if (arg) {
 		struct acc_str type = {dtype + 1, (uint32_t)strlen(dtype) - 2};
 		acc_add(r, "", "type", acc_text(type));
-		acc_add(r, "", "value", acc_str_is(type, "int") ? acc_int(1)
-			: acc_str_is(type, "None")		? acc_nil()
-								: acc_ctext("1"));
+		acc_add(r, "", "value",
+			acc_str_is(type, "int")    ? acc_int(1)
+			: acc_str_is(type, "None") ? acc_nil()
+						   : acc_ctext("1"));
 		return;
 	}
 	acc_add(r, "", "type", acc_ctext("torch.Tensor"));
@@ -160,8 +161,9 @@ names(void)
 	check("forward calls do not", "name", &none, L{"0 0 T.a.0.forward in 0 f32 2", NULL},
 		L{"0 0 T.a.1.forward in 0 f32 2", NULL}, "only-b -=0, only-a 0=-");
 	check("nothing on the bench", "name", &none, L{"0 0 T.a.0.forward in 0 f32 2", NULL},
-		L{NULL}, "only-a 0=-, only the device has step 0 rank 0: 1 op calls without a "
-			 "partner (join them with --steps or --ranks)");
+		L{NULL},
+		"only-a 0=-, only the device has step 0 rank 0: 1 op calls without a "
+		"partner (join them with --steps or --ranks)");
 }
 
 static void
@@ -176,8 +178,8 @@ steps_and_ranks(void)
 	const struct acc_join no_step = {.steps = lost, .nsteps = 1};
 	const struct acc_join double_rank = {.ranks = twice, .nranks = 2};
 	check("one of each pairs whatever its number", "name", &none,
-		L{"0 p2016 T.a.0.forward in 0 f32 2", NULL}, L{"7 3 T.a.0.forward in 0 f32 2", NULL},
-		"name 0=0");
+		L{"0 p2016 T.a.0.forward in 0 f32 2", NULL},
+		L{"7 3 T.a.0.forward in 0 f32 2", NULL}, "name 0=0");
 	check("nor is a step or rank needed", "name", &none,
 		L{"- - T.a.0.forward in 0 f32 2", NULL}, L{"7 3 T.a.0.forward in 0 f32 2", NULL},
 		"name 0=0");
@@ -226,8 +228,7 @@ steps_and_ranks(void)
 	check("a step that does not exist", "name", &no_step,
 		L{"0 0 T.a.0.forward in 0 f32 2", NULL}, L{"0 0 T.a.0.forward in 0 f32 2", NULL},
 		"--steps: the bench has no step 9");
-	check("a rank given twice", "name", &double_rank,
-		L{"0 0 T.a.0.forward in 0 f32 2", NULL},
+	check("a rank given twice", "name", &double_rank, L{"0 0 T.a.0.forward in 0 f32 2", NULL},
 		L{"0 0 T.a.0.forward in 0 f32 2", "0 1 T.a.0.forward in 0 f32 2", NULL},
 		"--ranks: rank 0 of the device is given twice");
 }
@@ -246,15 +247,18 @@ msprobe(void)
 		L{"0 0 M.a.C.parameters_grad.0 grad w f32 2", NULL},
 		L{"0 0 M.a.C.parameters_grad.1 grad w f32 2", NULL}, "only-b -=0, only-a 0=-");
 	check("msprobe: the gate of data types", "msprobe", &none,
-		L{"0 0 T.a.0.forward in 0 torch.float16 2", "0 0 T.a.0.forward in 1 torch.bfloat16 2",
-			"0 0 T.a.0.forward in 2 torch.float64 2", "0 0 T.a.0.forward in 3 torch.int64 2",
-			"0 0 T.a.0.forward in 4 <int> -", "0 0 T.a.0.forward in 5 <None> -",
-			"0 0 T.a.0.forward in 6 <None> -", "0 0 T.a.0.forward in 7 torch.int64 2", NULL},
-		L{"0 0 T.a.0.forward in 0 torch.float32 2", "0 0 T.a.0.forward in 1 torch.float16 2",
-			"0 0 T.a.0.forward in 2 torch.float32 2", "0 0 T.a.0.forward in 3 torch.int64 2",
-			"0 0 T.a.0.forward in 4 <str> -", "0 0 T.a.0.forward in 5 <None> -",
-			"0 0 T.a.0.forward in 6 torch.float32 2", "0 0 T.a.0.forward in 7 torch.int64 3",
-			NULL},
+		L{"0 0 T.a.0.forward in 0 torch.float16 2",
+			"0 0 T.a.0.forward in 1 torch.bfloat16 2",
+			"0 0 T.a.0.forward in 2 torch.float64 2",
+			"0 0 T.a.0.forward in 3 torch.int64 2", "0 0 T.a.0.forward in 4 <int> -",
+			"0 0 T.a.0.forward in 5 <None> -", "0 0 T.a.0.forward in 6 <None> -",
+			"0 0 T.a.0.forward in 7 torch.int64 2", NULL},
+		L{"0 0 T.a.0.forward in 0 torch.float32 2",
+			"0 0 T.a.0.forward in 1 torch.float16 2",
+			"0 0 T.a.0.forward in 2 torch.float32 2",
+			"0 0 T.a.0.forward in 3 torch.int64 2", "0 0 T.a.0.forward in 4 <str> -",
+			"0 0 T.a.0.forward in 5 <None> -", "0 0 T.a.0.forward in 6 torch.float32 2",
+			"0 0 T.a.0.forward in 7 torch.int64 3", NULL},
 		"msprobe 0=0 dtype, msprobe 1=1 dtype, only-a 2=-, msprobe 3=3, only-a 4=-, "
 		"msprobe 5=5, only-a 6=-, msprobe 7=7 shape, only-b -=2, only-b -=4, only-b -=6");
 }
@@ -263,29 +267,34 @@ static void
 ptdbg(void)
 {
 	check("ptdbg: what comes before a match is given up", "ptdbg", &none,
-		L{"- 0 T.a.0.forward in 0 torch.float32 2", "- 0 T.x.0.forward in 0 torch.float32 2",
+		L{"- 0 T.a.0.forward in 0 torch.float32 2",
+			"- 0 T.x.0.forward in 0 torch.float32 2",
 			"- 0 T.b.0.forward in 0 torch.float32 2", NULL},
-		L{"- 0 T.b.0.forward in 0 torch.float32 2", "- 0 T.a.0.forward in 0 torch.float32 2",
-			NULL},
+		L{"- 0 T.b.0.forward in 0 torch.float32 2",
+			"- 0 T.a.0.forward in 0 torch.float32 2", NULL},
 		/* Round 2: the newest of the device (x) fits nothing; the newest of the bench (a)
 		 * fits the waiting a. With that, b of the bench is gone when b comes. */
 		"only-b -=0, ptdbg 0=1, only-a 1=-, only-a 2=-");
 	check("ptdbg: the newest of the device first", "ptdbg", &none,
-		L{"- 0 T.a.0.forward in 0 torch.float32 2", "- 0 T.b.0.forward in 0 torch.float32 2",
-			NULL},
-		L{"- 0 T.b.0.forward in 0 torch.float32 2", "- 0 T.a.0.forward in 0 torch.float32 2",
-			NULL},
+		L{"- 0 T.a.0.forward in 0 torch.float32 2",
+			"- 0 T.b.0.forward in 0 torch.float32 2", NULL},
+		L{"- 0 T.b.0.forward in 0 torch.float32 2",
+			"- 0 T.a.0.forward in 0 torch.float32 2", NULL},
 		/* Round 2 could pair a with a or b with b: the device's newest is b. */
 		"only-a 0=-, ptdbg 1=0, only-b -=1");
 	check("ptdbg: shapes and data types must agree", "ptdbg", &none,
-		L{"- 0 T.a.0.forward in 0 torch.float16 2", "- 0 T.a.0.forward out 0 torch.float16 2",
-			"- 0 T.b.0.forward in 0 torch.float32 2", "- 0 T.b.0.forward out 0 torch.float32 2",
-			"- 0 T.c.0.forward in 0 torch.float32 2", "- 0 T.d.0.forward in 0 torch.float32 2",
-			NULL},
-		L{"- 0 T.a.0.forward in 0 torch.float32 2", "- 0 T.a.0.forward out 0 torch.bfloat16 2",
-			"- 0 T.b.0.forward in 0 torch.bfloat16 2", "- 0 T.b.0.forward out 0 torch.float32 2",
-			"- 0 T.c.0.forward in 0 torch.float32 3", "- 0 T.d.0.forward in 0 torch.float16 2",
-			NULL},
+		L{"- 0 T.a.0.forward in 0 torch.float16 2",
+			"- 0 T.a.0.forward out 0 torch.float16 2",
+			"- 0 T.b.0.forward in 0 torch.float32 2",
+			"- 0 T.b.0.forward out 0 torch.float32 2",
+			"- 0 T.c.0.forward in 0 torch.float32 2",
+			"- 0 T.d.0.forward in 0 torch.float32 2", NULL},
+		L{"- 0 T.a.0.forward in 0 torch.float32 2",
+			"- 0 T.a.0.forward out 0 torch.bfloat16 2",
+			"- 0 T.b.0.forward in 0 torch.bfloat16 2",
+			"- 0 T.b.0.forward out 0 torch.float32 2",
+			"- 0 T.c.0.forward in 0 torch.float32 3",
+			"- 0 T.d.0.forward in 0 torch.float16 2", NULL},
 		"ptdbg 0=0 dtype, ptdbg 1=1 dtype, only-b -=2, only-b -=3, only-b -=4, only-b -=5, "
 		"only-a 2=-, only-a 3=-, only-a 4=-, only-a 5=-");
 	check("ptdbg: the names of all records must be equal", "ptdbg", &none,

@@ -12,11 +12,11 @@ enum { MAXOP = 4000, LAYERS = 16, ROUNDS = 12, NIN = 4, VALUES = 100000 };
 struct op {
 	const char *api, *line;
 	char scope[64];
-	int id;            /* the same on both sides */
-	int shape;         /* of what comes out */
-	int in[NIN], out;  /* values; in: -1: none */
-	int fuse, last;    /* belongs to this group (0: none), of which it is the last */
-	int call;          /* the number of this operator's call */
+	int id;           /* the same on both sides */
+	int shape;        /* of what comes out */
+	int in[NIN], out; /* values; in: -1: none */
+	int fuse, last;   /* belongs to this group (0: none), of which it is the last */
+	int call;         /* the number of this operator's call */
 };
 
 struct trace {
@@ -42,8 +42,13 @@ static int
 call(const char *api, const char *scope, int layer, const char *line, int shape, int in0, int in1)
 {
 	struct op *o = &base.v[base.n];
-	*o = (struct op){.api = api, .line = line, .id = base.n++ * 8, .shape = shape,
-		.in = {in0, in1, -1, -1}, .out = values++, .fuse = group};
+	*o = (struct op){.api = api,
+		.line = line,
+		.id = base.n++ * 8,
+		.shape = shape,
+		.in = {in0, in1, -1, -1},
+		.out = values++,
+		.fuse = group};
 	snprintf(o->scope, sizeof o->scope, "Module.layers.%d.%s.forward.0", layer, scope);
 	return o->out;
 }
@@ -62,7 +67,8 @@ attention(int l, int h)
 	static const char *const scope[3] = {"attn.q.Linear", "attn.k.Linear", "attn.v.Linear"};
 	for (int i = 0; i < 3; i++) {
 		p[i] = call("Functional.linear", scope[i], l, line[i], 1, h, weight());
-		p[i] = call("Tensor.transpose", "attn.Attention", l, "x = x.transpose(1, 2)", 2, p[i], -1);
+		p[i] = call("Tensor.transpose", "attn.Attention", l, "x = x.transpose(1, 2)", 2,
+			p[i], -1);
 	}
 	int c = weight();
 	for (int i = 0; i < 2; i++) {
@@ -104,11 +110,14 @@ network(void)
 		int h = attention(l, norm(l, "a_norm.RMSNorm", x));
 		x = call("Tensor.__add__", "Block", l, "x = x + self.attn(n)", 1, x, h);
 		h = norm(l, "b_norm.RMSNorm", x);
-		int g = call("Functional.linear", "mlp.gate.Linear", l, "g = self.gate(x)", 5, h, weight());
-		int u = call("Functional.linear", "mlp.up.Linear", l, "u = self.up(x)", 5, h, weight());
+		int g = call("Functional.linear", "mlp.gate.Linear", l, "g = self.gate(x)", 5, h,
+			weight());
+		int u = call("Functional.linear", "mlp.up.Linear", l, "u = self.up(x)", 5, h,
+			weight());
 		g = call("Functional.silu", "mlp.MLP", l, "g = F.silu(g)", 5, g, -1);
 		h = call("Tensor.__mul__", "mlp.MLP", l, "h = g * u", 5, g, u);
-		h = call("Functional.linear", "mlp.down.Linear", l, "return self.down(h)", 1, h, weight());
+		h = call("Functional.linear", "mlp.down.Linear", l, "return self.down(h)", 1, h,
+			weight());
 		x = call("Tensor.__add__", "Block", l, "x = x + self.mlp(n)", 1, x, h);
 	}
 }
@@ -208,7 +217,8 @@ edit(struct trace *t, double rate, bool device)
 
 /* --- records --- */
 
-static const int64_t shapes[][4] = {{1}, {2, 8, 64}, {2, 4, 8, 16}, {2, 4, 8, 8}, {2, 8, 1}, {2, 8, 256}};
+static const int64_t shapes[][4] = {{1}, {2, 8, 64}, {2, 4, 8, 16}, {2, 4, 8, 8}, {2, 8, 1},
+	{2, 8, 256}};
 static const uint32_t dims[] = {1, 3, 4, 4, 3, 3};
 static int shape_of[VALUES];
 
@@ -253,8 +263,9 @@ tensor(struct acc_align *al, enum acc_side side, const struct op *o, const struc
 		rc |= acc_add(&r, "", "stack", acc_ctext(id));
 	/* The sides compute a little differently. */
 	for (int i = 0; i < 4 && w->values; i++)
-		rc |= acc_add(&r, "", stat[i], acc_f64(number(value, i) * (i == 1 ? -1 : 1) *
-			(1 + (side == ACC_A ? 1e-4 * number(value, 9) : 0))));
+		rc |= acc_add(&r, "", stat[i],
+			acc_f64(number(value, i) * (i == 1 ? -1 : 1) *
+				(1 + (side == ACC_A ? 1e-4 * number(value, 9) : 0))));
 	rc |= acc_add(&r, "", "id", acc_int(o->id)); /* the truth; of no meaning to accalign */
 	return rc < 0 ? rc : acc_align_add(al, side, &r, e);
 }
@@ -295,8 +306,8 @@ static int
 count(void *arg, const struct acc_rec *r)
 {
 	struct score *s = arg;
-	if (!acc_rec_is(r, "pair") || acc_get(r, "a.", "io") == NULL || acc_get(r, "b.", "io") == NULL ||
-		!acc_str_is(acc_get_text(r, "a.", "io"), "out"))
+	if (!acc_rec_is(r, "pair") || acc_get(r, "a.", "io") == NULL ||
+		acc_get(r, "b.", "io") == NULL || !acc_str_is(acc_get_text(r, "a.", "io"), "out"))
 		return 0;
 	s->made++;
 	s->right += acc_get_int(r, "a.", "id", -1) == acc_get_int(r, "b.", "id", -2);

@@ -1,9 +1,11 @@
 /* Strings, globs, numbers as text, the map, dtypes. Expected texts are Python's. */
 #include "acc/base.h"
+#include "acc/record.h"
 #include "acc/tensor.h"
 #include "tap.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static void
 repr(double v, const char *want)
@@ -25,12 +27,79 @@ character(const char *s, uint32_t n, int32_t code, bool plain)
 {
 	int32_t got;
 	uint32_t len = acc_char(acc_str(s), &got);
-	ok(len == n && got == code && acc_char_plain(got) == plain, "character U+%04x", (unsigned)code);
+	ok(len == n && got == code && acc_char_plain(got) == plain, "character U+%04x",
+		(unsigned)code);
+}
+
+/* Growing: what is there stays; sizes beyond the machine are refused before they wrap. */
+static void
+grow(void)
+{
+	struct acc_err e = {0};
+	size_t cap = 0, moves = 0;
+	uint32_t *v = NULL;
+	bool kept = true;
+	for (uint32_t n = 0; n < 100000; n++) {
+		size_t had = cap;
+		uint32_t *p = acc_grow(v, &cap, (size_t)n + 1, sizeof *p, &e);
+		if (p == NULL || cap <= n)
+			break;
+		kept &= cap == had ? p == v : cap >= 2 * had;
+		moves += cap != had;
+		v = p;
+		v[n] = n;
+	}
+	for (uint32_t n = 0; n < 100000; n++)
+		kept &= v[n] == n;
+	ok(kept && e.code == 0, "a grown array keeps what it held");
+	ok(moves <= 17, "it grows by doubling: %zu times for 100000 elements", moves);
+	static const struct {
+		size_t n, size;
+	} most[] = {{SIZE_MAX, 1}, {SIZE_MAX / 2 + 1, 2}, {SIZE_MAX / 8 + 1, 8},
+		{17, SIZE_MAX / 16 + 1}, {1, SIZE_MAX / 16 + 1}, {SIZE_MAX / 3, 3},
+		{SIZE_MAX / 2 + 2, 1}};
+	const size_t before = cap;
+	for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+		e = (struct acc_err){0};
+		size_t none = 0;
+		bool refused = acc_grow(NULL, &none, most[i].n, most[i].size, &e) == NULL &&
+			       none == 0;
+		ok(refused && e.code == ACC_ENOMEM && strcmp(e.msg, "out of memory") == 0,
+			"%zu elements of %zu bytes are refused", most[i].n, most[i].size);
+	}
+	e = (struct acc_err){0};
+	ok(acc_grow(v, &cap, SIZE_MAX / 4 + 2, sizeof *v, &e) == NULL && cap == before &&
+			v[99999] == 99999 && acc_grow(v, &cap, before, sizeof *v, NULL) == v,
+		"an array that cannot grow stays as it was");
+	free(v);
+	e = (struct acc_err){0};
+	acc_fail(&e, ACC_EFORMAT, "first");
+	ok(acc_nomem(&e) == ACC_ENOMEM && e.code == ACC_EFORMAT && acc_nomem(NULL) == ACC_ENOMEM,
+		"out of memory does not hide an earlier failure");
+}
+
+static void
+fields(void)
+{
+	struct acc_err e = {0};
+	struct acc_rec r = {0};
+	char key[16];
+	int rc = acc_rec_start(&r, ACC_STR("tensor"));
+	for (int i = 0; rc == 0 && i < 2 * ACC_MAX_FIELDS; i++) {
+		snprintf(key, sizeof key, "k%d", i);
+		rc = acc_add(&r, "", key, acc_int(i));
+	}
+	ok(rc == ACC_ELIMIT && acc_rec_fail(&e, rc) == rc && e.code == rc &&
+			strcmp(e.msg, "a record has too many fields") == 0,
+		"a full record is no lack of memory");
+	acc_rec_release(&r);
 }
 
 int
 main(void)
 {
+	grow();
+	fields();
 	/* python3 -c 'print(repr(x))' */
 	repr(1e-5, "1e-05");
 	repr(0.0001, "0.0001");
@@ -83,13 +152,15 @@ main(void)
 	char text[64];
 	acc_fail(&bad, ACC_EFORMAT, "no '\x1b[1m\xe6\xa0\x87\xc2\x9b\xff'");
 	acc_err_text(&bad, text, sizeof text);
-	ok(strcmp(text, "no '?[1m\xe6\xa0\x87?" "?'") == 0, "a message is plain: %s", text);
+	ok(strcmp(text, "no '?[1m\xe6\xa0\x87?"
+			"?'") == 0,
+		"a message is plain: %s", text);
 
 	int64_t i;
 	ok(acc_str_int(acc_str("-9223372036854775808"), &i) && i == INT64_MIN, "smallest int");
 	ok(!acc_str_int(acc_str("9223372036854775808"), &i), "one too many is refused");
 	ok(!acc_str_int(acc_str("12x"), &i) && !acc_str_int(acc_str(""), &i) &&
-		!acc_str_int(acc_str("-"), &i) && !acc_str_int(acc_str(" 1"), &i),
+			!acc_str_int(acc_str("-"), &i) && !acc_str_int(acc_str(" 1"), &i),
 		"what is no integer is refused");
 
 	struct acc_map m = {0};
@@ -164,19 +235,29 @@ main(void)
 		enum acc_dtype t;
 		uint16_t bits;
 		double want;
-	} code[] = {{ACC_F16, 0x7bff, 65504}, {ACC_F16, 0x0001, 0x1p-24}, {ACC_F16, 0xfc00, -INFINITY},
-		{ACC_BF16, 0x7f7f, 0x1.fep127}, {ACC_F8E4M3, 0x7e, 448}, {ACC_F8E4M3, 0x01, 0x1p-9},
-		{ACC_F8E5M2, 0x7b, 57344}, {ACC_F8E5M2, 0x01, 0x1p-16}, {ACC_F8E5M2, 0xfc, -INFINITY},
+	} code[] = {{ACC_F16, 0x7bff, 65504}, {ACC_F16, 0x0001, 0x1p-24},
+		{ACC_F16, 0xfc00, -INFINITY}, {ACC_BF16, 0x7f7f, 0x1.fep127},
+		{ACC_F8E4M3, 0x7e, 448}, {ACC_F8E4M3, 0x01, 0x1p-9}, {ACC_F8E5M2, 0x7b, 57344},
+		{ACC_F8E5M2, 0x01, 0x1p-16}, {ACC_F8E5M2, 0xfc, -INFINITY},
 		{ACC_F8E4M3FNUZ, 0x7f, 240}, {ACC_F8E5M2FNUZ, 0x7f, 57344}, {ACC_F8E8M0, 0x7f, 1},
 		{ACC_HIF8, 0x08, 1}, {ACC_HIF8, 0x6f, INFINITY}, {ACC_HIF8, 0x6e, 32768},
 		{ACC_HIF8, 0x07, 0x1p-16}, {ACC_HIF8, 0x01, 0x1p-22}};
 	for (size_t k = 0; k < sizeof code / sizeof *code; k++) {
 		uint8_t byte = (uint8_t)code[k].bits;
 		const void *p = acc_dtypes[code[k].t].size == 1 ? (const void *)&byte
-								 : (const void *)&code[k].bits;
+								: (const void *)&code[k].bits;
 		double got = acc_load_f64(code[k].t, p);
 		ok(got == code[k].want, "%s %#x is %g, got %g", acc_dtypes[code[k].t].name,
 			code[k].bits, code[k].want, got);
 	}
+	ok(acc_unit(ACC_F32) == 0x1p-24 && acc_unit(ACC_F16) == 0x1p-12 &&
+			acc_unit(ACC_BF16) == 0x1p-9 && acc_unit(ACC_C64) == 0x1p-24 &&
+			acc_unit(ACC_I32) == 0 && acc_unit(ACC_NODTYPE) == 0,
+		"units");
+	bool low = acc_unit_low(acc_unit(ACC_F16)) && acc_unit_low(acc_unit(ACC_BF16)) &&
+		   acc_unit_low(acc_unit(ACC_HIF8)) && acc_unit_low(acc_unit(ACC_F8E8M0));
+	ok(low && !acc_unit_low(acc_unit(ACC_F32)) && !acc_unit_low(acc_unit(ACC_F64)) &&
+			!acc_unit_low(acc_unit(ACC_I8)),
+		"which of them are of 16 bits or fewer");
 	return done();
 }

@@ -31,7 +31,8 @@ drain(struct acc_bytes *b, size_t step, struct acc_buf *out, struct acc_err *e)
 	int rc;
 	do {
 		rc = acc_bytes_more(b, &p, &n, e);
-		if (rc >= 0 && (acc_bytes_peek(b, &p) != n || memcmp(p + n, zeros, sizeof zeros) != 0))
+		if (rc >= 0 &&
+			(acc_bytes_peek(b, &p) != n || memcmp(p + n, zeros, sizeof zeros) != 0))
 			return -99;
 		for (; rc >= 0 && n > 0 && (n >= step || rc == 0); n = acc_bytes_peek(b, &p)) {
 			size_t take = n < step ? n : step;
@@ -82,7 +83,7 @@ text(const void *p, size_t n, const char *want, int code, uint64_t pos)
 	int rc = b == NULL ? e.code : drain(b, 1, &got, &e);
 	struct acc_str s = {got.n > 0 ? (char *)got.p : "", (uint32_t)got.n};
 	ok(rc == code && acc_str_is(s, want) &&
-		(code == 0 || (e.pos == pos && strcmp(e.where, "memory") == 0)),
+			(code == 0 || (e.pos == pos && strcmp(e.where, "memory") == 0)),
 		"%zu bytes hold '%.6s': %d byte %d: %s", n, want, rc, (int)e.pos, e.msg);
 	acc_bytes_close(b);
 	acc_buf_release(&got);
@@ -209,7 +210,7 @@ heads(bool append)
 	uint8_t back[16000];
 	if (append)
 		lseek(fd, 0, SEEK_SET);
-	for (ssize_t n = 1; n > 0 && got < sizeof back; got += n > 0 ? (size_t)n : 0)
+	for (ssize_t n = 1; n > 0 && got<sizeof back; got += n> 0 ? (size_t)n : 0)
 		n = read(append ? fd : out[0], back + got, sizeof back - got);
 	for (size_t i = 0; i < got; i++)
 		bad += back[i] != buf[i / 4000 * 4016 + 16 + i % 4000];
@@ -252,7 +253,8 @@ main(void)
 	ok(open_file("/", &e) == NULL && e.code == ACC_EIO && strcmp(e.where, "/") == 0,
 		"a folder: %s", e.msg);
 	e = (struct acc_err){0};
-	ok(acc_bytes_open(-1, "absent", true, &e) == NULL && e.code == ACC_EIO, "no file: %s", e.msg);
+	ok(acc_bytes_open(-1, "absent", true, &e) == NULL && e.code == ACC_EIO, "no file: %s",
+		e.msg);
 	acc_bytes_close(NULL);
 	return done();
 }

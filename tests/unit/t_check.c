@@ -24,13 +24,14 @@ test_values(void)
 	ok(same("true", "True") && same("True", "1") && same("false", "0") && !same("true", "0"),
 		"switches");
 	ok(same("bf16", "torch.bfloat16") && same("bfloat16", "mstype.bfloat16") &&
-		   same("half", "float16") && same("fp32", "torch.float32") && !same("fp16", "bf16"),
+			same("half", "float16") && same("fp32", "torch.float32") &&
+			!same("fp16", "bf16"),
 		"data types");
 	ok(same("RMSNorm", "rmsnorm") && !same("rmsnorm", "layernorm"), "capitals");
 	ok(same("[0.9, 0.95]", "[0.9,0.95]") && same("[\"a\"]", "['a']"), "lists");
 	ok(same("'swiglu'", "swiglu") && !same("1", "one"), "quotes");
 	ok(mean("None").type == ACC_V_NIL && mean("null").type == ACC_V_NIL &&
-		   mean("auto").type == ACC_V_NIL && mean("").type == ACC_V_NIL,
+			mean("auto").type == ACC_V_NIL && mean("").type == ACC_V_NIL,
 		"not set");
 	struct acc_val v = acc_check_mean(acc_str("2.10"), true, &mem);
 	ok(v.type == ACC_V_TEXT && acc_str_is(v.s, "2.10"), "a version stays a text");
@@ -99,8 +100,9 @@ field(struct acc_check *ck, const char *key)
 static void
 test_lookup(void)
 {
-	struct acc_checklist *cl = list("param x\n\tmindformers first(b.x, l.1)\n\terror when value == 3\n"
-					"\twhy it is {value}\n");
+	struct acc_checklist *cl = list(
+		"param x\n\tmindformers first(b.x, l.1)\n\terror when value == 3\n"
+		"\twhy it is {value}\n");
 	struct acc_check_opt opt = {.list = cl};
 	struct acc_check *ck = acc_check_open(&opt, NULL);
 	add(ck, "mindformers", "eval_dataset.b.x", "4");
@@ -116,12 +118,14 @@ test_lookup(void)
 	acc_check_close(ck);
 	ck = acc_check_open(&opt, NULL);
 	add(ck, "megatron", "b.x", "3");
-	ok(acc_check_judge(ck, NULL) == 0 && acc_check_status(ck) == 0, "another dialect's key is none");
+	ok(acc_check_judge(ck, NULL) == 0 && acc_check_status(ck) == 0,
+		"another dialect's key is none");
 	acc_check_close(ck);
 	ck = acc_check_open(&opt, NULL);
 	add(ck, "mindformers", "b.x", "3");
 	add(ck, "mindformers", "b.x", "${X}");
-	ok(acc_check_judge(ck, NULL) == 0 && acc_check_status(ck) == 0, "the last counts, and is unknown");
+	ok(acc_check_judge(ck, NULL) == 0 && acc_check_status(ck) == 0,
+		"the last counts, and is unknown");
 	acc_check_close(ck);
 	acc_checklist_free(cl);
 }

@@ -25,7 +25,10 @@ flat(const char *text, size_t n, char *out, size_t size, struct acc_err *e)
 	int rc;
 	while ((rc = acc_csv_next(c, &f, &nf, e)) > 0)
 		for (size_t i = 0; i < nf; i++)
-			o += (size_t)snprintf(out + o, size - o, "%s%.*s", i > 0 ? "|" : o > 0 ? "/" : "",
+			o += (size_t)snprintf(out + o, size - o, "%s%.*s",
+				i > 0   ? "|"
+				: o > 0 ? "/"
+					: "",
 				ACC_PRS(f[i]));
 	out[o] = '\0';
 	acc_csv_close(c);
@@ -83,7 +86,9 @@ main(void)
 	reads("a,b\r\n1,2\r\n", "a|b/1|2");
 	reads("a,b\r1,2\r", "a|b/1|2");
 	reads("a,b\n1,2", "a|b/1|2");
-	reads("\xef\xbb\xbf" "a,b", "a|b");
+	reads("\xef\xbb\xbf"
+	      "a,b",
+		"a|b");
 	reads("\"a\",\"b,c\",\"d\"\"e\"\n\"x\ny\",,\n", "a|b,c|d\"e/x\ny||");
 	reads("\"\",\"\"\"\"\n", "|\"");
 	reads("a\"b,c\"\n", "a\"b|c\"");

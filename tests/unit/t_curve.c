@@ -54,7 +54,8 @@ student(void)
 	ok(good, "Student's t of 1, 2 and 4 degrees of freedom");
 	ok(acc_student_p(INFINITY, 7) == 0, "infinitely far");
 	/* Tables give these to three decimals. */
-	ok(fabs(acc_student_p(2.602, 15) - 0.02) < 5e-5 && fabs(acc_student_p(2.998, 7) - 0.02) < 5e-5,
+	ok(fabs(acc_student_p(2.602, 15) - 0.02) < 5e-5 &&
+			fabs(acc_student_p(2.998, 7) - 0.02) < 5e-5,
 		"tables");
 }
 
@@ -123,8 +124,8 @@ main(void)
 		double alarm = seen(phi[i], 0.0025, 0, 0), drift = seen(phi[i], 0.0025, 0, 0.005),
 		       offset = seen(phi[i], 0.0025, -0.005, -0.005);
 		ok(alarm <= 0.05, "phi %g: false alarms %.3f", phi[i], alarm);
-		ok(drift >= 0.88 && (drift >= 0.9 || phi[i] > 0.9), "phi %g: drift to 0.5 %% found %.3f",
-			phi[i], drift);
+		ok(drift >= 0.88 && (drift >= 0.9 || phi[i] > 0.9),
+			"phi %g: drift to 0.5 %% found %.3f", phi[i], drift);
 		ok(offset >= 0.98, "phi %g: offset of 0.5 %% found %.3f", phi[i], offset);
 	}
 	return done();

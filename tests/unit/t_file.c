@@ -40,9 +40,10 @@ furnish(void)
 		put(path, "yes");
 	}
 	ok(symlink("sub/f", "d/link") == 0 && symlink("sub", "d/dirlink") == 0 &&
-		symlink("../secret", "d/up") == 0 && symlink("/etc/passwd", "d/abs") == 0 &&
-		symlink("/", "d/root") == 0 && symlink("loop", "d/loop") == 0 &&
-		mkfifo("d/fifo", 0600) == 0, "links and a FIFO");
+			symlink("../secret", "d/up") == 0 && symlink("/etc/passwd", "d/abs") == 0 &&
+			symlink("/", "d/root") == 0 && symlink("loop", "d/loop") == 0 &&
+			mkfifo("d/fifo", 0600) == 0,
+		"links and a FIFO");
 }
 
 /* `code` < 0 is expected, or 0 for a descriptor that reads "yes". */
@@ -152,13 +153,15 @@ reading(void)
 	struct acc_file_info info;
 	int fd = open("secret", O_RDONLY), dir = open("d", O_RDONLY);
 	ok(acc_file_stat(fd, &info, NULL) == 0 && info.size == 2 &&
-		info.mtime_ns > 1600000000 * INT64_C(1000000000), "size and time");
+			info.mtime_ns > 1600000000 * INT64_C(1000000000),
+		"size and time");
 	ok(acc_file_stat(dir, &info, &e) == ACC_EREFUSED, "a folder is refused: %s", e.msg);
 	ok(acc_file_pread(fd, buf, 1, 1, NULL) == 0 && buf[0] == 'o', "one byte in the middle");
 	e = (struct acc_err){0};
 	ok(acc_file_pread(fd, buf, 4, 1, &e) == ACC_ETRUNC && e.has_pos && e.pos == 2,
 		"too short: byte %d: %s", (int)e.pos, e.msg);
-	ok(acc_file_pread(fd, buf, 4, UINT64_MAX - 1, NULL) == ACC_EFORMAT, "offset beyond 63 bits");
+	ok(acc_file_pread(fd, buf, 4, UINT64_MAX - 1, NULL) == ACC_EFORMAT,
+		"offset beyond 63 bits");
 	ok(acc_file_pread(dir, buf, 4, 0, NULL) == ACC_EIO, "reading a folder");
 	close(fd);
 	close(dir);
@@ -170,8 +173,9 @@ reading(void)
 	int tmp = acc_file_temp(".", NULL);
 	struct stat st;
 	ok(tmp >= 0 && acc_file_write(tmp, "yes", 3, NULL) == 0 && fstat(tmp, &st) == 0 &&
-		st.st_nlink == 0 && acc_file_pread(tmp, buf, 3, 0, NULL) == 0 &&
-		memcmp(buf, "yes", 3) == 0, "an unlinked temporary file");
+			st.st_nlink == 0 && acc_file_pread(tmp, buf, 3, 0, NULL) == 0 &&
+			memcmp(buf, "yes", 3) == 0,
+		"an unlinked temporary file");
 	close(tmp);
 	e = (struct acc_err){0};
 	ok(acc_file_temp("/absent", &e) == ACC_EIO, "nowhere: %s", e.msg);

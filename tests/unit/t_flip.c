@@ -69,8 +69,10 @@ static void
 copy_folder(const struct sample *s)
 {
 	char cmd[512];
-	snprintf(cmd, sizeof cmd, "rm -rf %s && mkdir %s && { test -z '%s' || cp " DIR "%s/.[!.]* "
-		DIR "%s/* %s 2>/dev/null || :; }", tmp, tmp, s->folder, s->folder, s->folder, tmp);
+	snprintf(cmd, sizeof cmd,
+		"rm -rf %s && mkdir %s && { test -z '%s' || cp " DIR "%s/.[!.]* " DIR
+		"%s/* %s 2>/dev/null || :; }",
+		tmp, tmp, s->folder, s->folder, s->folder, tmp);
 	if (system(cmd) != 0)
 		printf("# %s\n", cmd);
 }
@@ -90,8 +92,8 @@ check(const struct sample *s)
 	write_file(s->file, b, n);
 	snprintf(path, sizeof path, "%s/%s", tmp, *s->folder != '\0' ? "." : s->file);
 	load_dump(&good, path, s->format);
-	if (!ok(n > 0 && n < sizeof b && good.n > 0 && good.troubles == 0, "%s: %zu bytes, %zu tensors %s",
-			s->file, n, good.n, good.text))
+	if (!ok(n > 0 && n < sizeof b && good.n > 0 && good.troubles == 0,
+		    "%s: %zu bytes, %zu tensors %s", s->file, n, good.n, good.text))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		/* All bits, and each alone. */
@@ -123,12 +125,11 @@ check(const struct sample *s)
 int
 main(void)
 {
-	static const struct sample samples[] = {
-		{"", "small.safetensors", "safetensors", 0, 9}, {"", "small.npz", "npz", 0, 9},
-		{"", "small-deflated.npz", "npz", 0, 9}, {"", "small-wide.npz", "npz", 0, 9},
-		{"", "small.pt", "pt", 0, 9}, {"", "small-old.pt", "pt", 11, 9},
-		{"", "small.npy", "npy", 1, 9}, {"small-dcp", ".metadata", "dcp", 0, 9},
-		{"small-dcp", "__0_0.distcp", "dcp", 0, 9},
+	static const struct sample samples[] = {{"", "small.safetensors", "safetensors", 0, 9},
+		{"", "small.npz", "npz", 0, 9}, {"", "small-deflated.npz", "npz", 0, 9},
+		{"", "small-wide.npz", "npz", 0, 9}, {"", "small.pt", "pt", 0, 9},
+		{"", "small-old.pt", "pt", 11, 9}, {"", "small.npy", "npy", 1, 9},
+		{"small-dcp", ".metadata", "dcp", 0, 9}, {"small-dcp", "__0_0.distcp", "dcp", 0, 9},
 		{"shards", "model.safetensors.index.json", "safetensors", 0, 2}};
 	strcpy(tmp, access("/dev/shm", W_OK) == 0 ? "/dev/shm/accXXXXXX" : "/tmp/accXXXXXX");
 	if (mkdtemp(tmp) == NULL)

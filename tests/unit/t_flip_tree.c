@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "dump/mindspore.h"
+#include "dump/op/mindspore.h"
 
 #define DIR "tests/data/mindspore/"
 
@@ -17,8 +17,8 @@ static char tmp[64];
 
 struct sample {
 	const char *path, *file, *format;
-	size_t open;  /* damages that nothing contradicts: a type of the same size, the order of axes */
-	bool prefix;  /* a shorter file may be whole: it has the first tensors */
+	size_t open; /* damages that nothing contradicts: a type of the same size, the order of axes */
+	bool prefix; /* a shorter file may be whole: it has the first tensors */
 };
 
 static size_t
@@ -90,8 +90,8 @@ check(const struct sample *s)
 	size_t n = read_file(s->path, b, sizeof b), bad = 0, cut = 0, tried = 0;
 	write_file(s->file, b, n, path, sizeof path);
 	load_dump(&good, path, s->format);
-	if (!ok(n > 0 && good.n > 0 && good.troubles == 0, "%s: %zu bytes, %zu tensors %s", s->file, n,
-			good.n, good.text))
+	if (!ok(n > 0 && good.n > 0 && good.troubles == 0, "%s: %zu bytes, %zu tensors %s", s->file,
+		    n, good.n, good.text))
 		return;
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < sizeof flips; k++, tried++) {
@@ -106,7 +106,8 @@ check(const struct sample *s)
 		struct load l;
 		write_file(s->file, b, i, path, sizeof path);
 		load_dump(&l, path, s->format);
-		cut += s->prefix ? judge(path, s->format, &good, true) != NULL : l.troubles == 0 || l.n != 0;
+		cut += s->prefix ? judge(path, s->format, &good, true) != NULL
+				 : l.troubles == 0 || l.n != 0;
 		load_free(&l);
 	}
 	ok(bad <= s->open, "%s: %zu of %zu damages pass unnoticed", s->file, bad, tried);
@@ -162,14 +163,15 @@ equal(const struct ms_value *a, const struct ms_value *b)
 {
 	if (a->type != b->type)
 		return false;
-	return a->type == ACC_V_TEXT ? strcmp(a->text, b->text) == 0
+	return a->type == ACC_V_TEXT  ? strcmp(a->text, b->text) == 0
 	       : a->type == ACC_V_F64 ? memcmp(&a->f, &b->f, sizeof a->f) == 0
-	       : a->type == ACC_V_NIL || a->i == b->i;
+				      : a->type == ACC_V_NIL || a->i == b->i;
 }
 
 /* Cells in which two rows differ; statistics that one of them lacks do not count. */
 static size_t
-differences(const struct sheet *x, const struct ms_row *a, const struct sheet *y, const struct ms_row *b)
+differences(const struct sheet *x, const struct ms_row *a, const struct sheet *y,
+	const struct ms_row *b)
 {
 	size_t n = !acc_str_eq(a->n.type, b->n.type) + !acc_str_eq(a->n.op, b->n.op);
 	n += (a->n.task != b->n.task) + (a->n.stream != b->n.stream) + (a->n.time != b->n.time);
@@ -193,12 +195,14 @@ judge_sheet(const char *path, const struct sheet *good, bool prefix)
 	for (size_t i = 0; i < t.s.n && wrong == NULL; i++, next++) {
 		size_t d = SIZE_MAX;
 		/* A line that was left out was said; without its end it is two rows. */
-		for (size_t skip = 0; skip <= 2 * t.troubles && next + skip < good->s.n && d > 1; skip++) {
+		for (size_t skip = 0; skip <= 2 * t.troubles && next + skip < good->s.n && d > 1;
+			skip++) {
 			d = differences(&t, &t.s.row[i], good, &good->s.row[next + skip]);
 			next += d <= 1 ? skip : 0;
 		}
 		/* A dtype says how the numbers of its row are to be read. */
-		bool type = next < good->s.n && !acc_str_eq(t.s.row[i].n.dtype, good->s.row[next].n.dtype);
+		bool type = next < good->s.n &&
+			    !acc_str_eq(t.s.row[i].n.dtype, good->s.row[next].n.dtype);
 		if (d > 1 && !type)
 			wrong = "a row that was not there";
 		differ += d > 0;
@@ -220,7 +224,8 @@ check_sheet(const char *from, size_t open_n, size_t open_cut)
 	size_t n = read_file(from, b, sizeof b), bad = 0, cut = 0, tried = 0;
 	write_file("statistic.csv", b, n, path, sizeof path);
 	load_sheet(&good, path);
-	if (!ok(n > 0 && good.s.n > 0 && good.troubles == 0, "%s: %zu bytes, %zu rows", from, n, good.s.n))
+	if (!ok(n > 0 && good.s.n > 0 && good.troubles == 0, "%s: %zu bytes, %zu rows", from, n,
+		    good.s.n))
 		return;
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < sizeof flips; k++, tried++) {
@@ -249,8 +254,8 @@ main(void)
 #define KERNEL "o2/1/20241211163020/0/Net/7/0/"
 #define ROUND "atb/atb_dump_data/data/2_39943/0/"
 	static const struct sample samples[] = {
-		{KERNEL "MatMul.Default_MatMul-op1.3.7.1733905446000000", "MatMul.op.3.7.1733905446000000",
-			"ascend", 3, false},
+		{KERNEL "MatMul.Default_MatMul-op1.3.7.1733905446000000",
+			"MatMul.op.3.7.1733905446000000", "ascend", 3, false},
 		{"same.bin", "same.bin", "ascend", 28, false},
 		{ROUND "0_WordEmbedding/before/intensor0.bin", "intensor0.bin", "atb", 0, false},
 		{ROUND "0_WordEmbedding/before/intensor1.bin", "intensor1.bin", "atb", 0, false},

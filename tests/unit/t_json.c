@@ -83,8 +83,8 @@ refused_n(const char *text, size_t n, int code, uint64_t pos, const char *what)
 	int rc = shown(j, got, sizeof got, &e);
 	struct acc_json_tok t;
 	ok(rc == code && e.code == code && e.has_pos && e.pos == pos &&
-		strcmp(e.where, "memory") == 0 && strstr(e.msg, what) != NULL &&
-		acc_json_next(j, &t, &again) == code && strcmp(again.msg, e.msg) == 0,
+			strcmp(e.where, "memory") == 0 && strstr(e.msg, what) != NULL &&
+			acc_json_next(j, &t, &again) == code && strcmp(again.msg, e.msg) == 0,
 		"%s: %d at %d: %s", flat(text), rc, (int)e.pos, e.msg);
 	acc_json_close(j);
 }
@@ -207,7 +207,8 @@ limits(void)
 		struct acc_err e = {0};
 		struct acc_json *j = reader(digits, n, false);
 		int rc = acc_json_next(j, &t, &e);
-		ok(n == 4096 ? rc == 1 && isinf(t.f) : rc == ACC_ELIMIT, "%zu digits: %s", n, e.msg);
+		ok(n == 4096 ? rc == 1 && isinf(t.f) : rc == ACC_ELIMIT, "%zu digits: %s", n,
+			e.msg);
 		acc_json_close(j);
 	}
 	const size_t most = 16 << 20;
@@ -230,8 +231,9 @@ limits(void)
 static void
 borders(void)
 {
-	static const char text[] = "{\"k\\u00e9y\": [-12.5e-3, -Infinity, \"\\ud83d\\ude00z\", "
-				   "\"quite a long string \xe2\x82\xac\", false, 123456789], \"e\": {}}";
+	static const char text[] =
+		"{\"k\\u00e9y\": [-12.5e-3, -Infinity, \"\\ud83d\\ude00z\", "
+		"\"quite a long string \xe2\x82\xac\", false, 123456789], \"e\": {}}";
 	static const char want[] = "{0 k1'k\xc3\xa9y' [1 f2=-0.0125 f2=-inf s2'\xf0\x9f\x98\x80z' "
 				   "s2'quite a long string \xe2\x82\xac' F2 i2=123456789 ]1 "
 				   "k1'e' {1 }1 }0";
@@ -242,8 +244,10 @@ borders(void)
 		memset(p, ' ', shift);
 		memcpy(p + shift, text, shift + n <= around + n ? n : around + n - shift);
 		struct acc_err e = {0};
-		struct acc_json *j = reader(p, shift + n <= around + n ? shift + n : around + n, false);
-		if (shift <= around && (shown(j, got, sizeof got, &e) != 0 || strcmp(got, want) != 0))
+		struct acc_json *j = reader(p, shift + n <= around + n ? shift + n : around + n,
+			false);
+		if (shift <= around &&
+			(shown(j, got, sizeof got, &e) != 0 || strcmp(got, want) != 0))
 			bad++;
 		acc_json_close(j);
 	}
@@ -292,15 +296,16 @@ rounding(void)
 static void
 skipping(void)
 {
-	static const char text[] = "{\"a\": {\"x\": [1, {\"y\": 2}]}, \"b\": 7, \"c\": [1, [2, 3], 4]}";
+	static const char text[] =
+		"{\"a\": {\"x\": [1, {\"y\": 2}]}, \"b\": 7, \"c\": [1, [2, 3], 4]}";
 	struct acc_json_tok t = {0};
 	struct acc_json *j = reader(text, strlen(text), false);
 	acc_json_next(j, &t, NULL);
 	acc_json_next(j, &t, NULL);
-	ok(acc_json_skip(j, NULL) == 0 && acc_json_next(j, &t, NULL) == 1 &&
-		acc_str_is(t.s, "b"), "after a key: its object is skipped");
-	ok(acc_json_skip(j, NULL) == 0 && acc_json_next(j, &t, NULL) == 1 &&
-		acc_str_is(t.s, "c"), "after a key: its number is skipped");
+	ok(acc_json_skip(j, NULL) == 0 && acc_json_next(j, &t, NULL) == 1 && acc_str_is(t.s, "b"),
+		"after a key: its object is skipped");
+	ok(acc_json_skip(j, NULL) == 0 && acc_json_next(j, &t, NULL) == 1 && acc_str_is(t.s, "c"),
+		"after a key: its number is skipped");
 	acc_json_next(j, &t, NULL);
 	acc_json_next(j, &t, NULL);
 	acc_json_next(j, &t, NULL);

@@ -1,5 +1,5 @@
 /* The expressions of rule files, on two inputs and an output. */
-#include "judge/expr.h"
+#include "rule/expr.h"
 
 #include <math.h>
 #include <stdlib.h>

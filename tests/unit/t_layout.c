@@ -27,7 +27,8 @@ names(const char *a, const char *b, const char *want)
 	size_t n = acc_layouts(&x, &y, l);
 	for (size_t i = 0; i < n; i++) {
 		acc_layout_text(&l[i], one, sizeof one);
-		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", i > 0 ? " " : "", one);
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", i > 0 ? " " : "",
+			one);
 	}
 	ok(strcmp(got, want) == 0, "[%s] and [%s]: %s (%s)", a, b, want, got);
 }
@@ -47,10 +48,12 @@ enumeration(void)
 	names("6 4", "8 3", "");
 	names("3 4", "5 6", "");
 	names("0 3", "3 0", "");
-	names("2 3", "6 3", "b.part(0,0,2) b.part(0,2,2) b.part(0,4,2) "
+	names("2 3", "6 3",
+		"b.part(0,0,2) b.part(0,2,2) b.part(0,4,2) "
 		"b.view(2,3,3).part(1,0,1).reshape b.view(2,3,3).part(1,1,1).reshape "
 		"b.view(2,3,3).part(1,2,1).reshape");
-	names("9", "3", "a.part(0,0,3) a.part(0,3,3) a.part(0,6,3) a.view(3,3).part(1,0,1).reshape "
+	names("9", "3",
+		"a.part(0,0,3) a.part(0,3,3) a.part(0,6,3) a.view(3,3).part(1,0,1).reshape "
 		"a.view(3,3).part(1,1,1).reshape a.view(3,3).part(1,2,1).reshape");
 	names("3 2", "2 6", "b.part(1,0,3).permute(1,0) b.part(1,3,3).permute(1,0)");
 	names("", "3", "b.part(0,0,1).reshape b.part(0,1,1).reshape b.part(0,2,1).reshape");
@@ -76,8 +79,15 @@ view(void)
 {
 	struct acc_ref r, v;
 	/* a.view(2,3,4).part(1,1,2).permute(2,0,1) of 24 elements that lie backwards */
-	struct layout l = {.side = 'a', .nview = 3, .view = {2, 3, 4}, .part_dim = 1,
-		.part_start = 1, .part_len = 2, .permuted = true, .nperm = 3, .perm = {2, 0, 1}};
+	struct layout l = {.side = 'a',
+		.nview = 3,
+		.view = {2, 3, 4},
+		.part_dim = 1,
+		.part_start = 1,
+		.part_len = 2,
+		.permuted = true,
+		.nperm = 3,
+		.perm = {2, 0, 1}};
 	shape(&r, "6 4");
 	r.strided = true;
 	r.stride[0] = -4;
@@ -139,7 +149,8 @@ chance(void)
 		ok(alarms <= 4, "%d x %d: %u of %d random pairs look transposed", n, n, alarms,
 			ROUNDS);
 		ok(missed <= ROUNDS / (n == 2 ? 50 : 1000),
-			"%d x %d: %u of %d transposed with noise of 0.001 do not", n, n, missed, ROUNDS);
+			"%d x %d: %u of %d transposed with noise of 0.001 do not", n, n, missed,
+			ROUNDS);
 	}
 }
 

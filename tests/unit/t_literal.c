@@ -41,14 +41,15 @@ literals(void)
 		{"-0.0", -0.0, 0.05, 4, false},
 		{"123456789012345678901234567890", 123456789012345678901234567890.0, 0, 30, false},
 	};
-	static const char *const no[] = {"", "-", "x1", ".", "e5", "infinite", "nano", "+-1", "- 1"};
+	static const char *const no[] = {"", "-", "x1", ".", "e5", "infinite", "nano", "+-1",
+		"- 1"};
 	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
 		struct acc_literal l;
 		uint32_t n = 99;
 		bool got = acc_literal(acc_str(is[i].text), &l, &n);
 		ok(got && l.v == is[i].v && signbit(l.v) == signbit(is[i].v) &&
-			l.res == is[i].res && n == is[i].n && l.integer == is[i].integer &&
-			(!l.integer || (double)l.i == l.v),
+				l.res == is[i].res && n == is[i].n && l.integer == is[i].integer &&
+				(!l.integer || (double)l.i == l.v),
 			"%s: %.17g %g %u", is[i].text, l.v, l.res, n);
 	}
 	for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
@@ -131,13 +132,14 @@ sieve(void)
 			memcpy(text + at, words[w], 4);
 			good = good && acc_sieve_find(&s, (struct acc_str){text, 48}) == bit[w];
 			memcpy(text + 44, words[3 - w], 4);
-			good = good &&
-			       acc_sieve_find(&s, (struct acc_str){text, 48}) == (bit[w] | bit[3 - w]);
+			good = good && acc_sieve_find(&s, (struct acc_str){text, 48}) ==
+					       (bit[w] | bit[3 - w]);
 			good = good && acc_sieve_find(&s, (struct acc_str){text, 47}) == bit[w];
 		}
 	ok(good, "words are found wherever they stand");
 	ok(acc_sieve_find(&s, acc_str("ste")) == 0 && acc_sieve_find(&s, acc_str("")) == 0 &&
-		acc_sieve_find(&s, acc_str("sstteepp nor m ite ration")) == 0, "no words");
+			acc_sieve_find(&s, acc_str("sstteepp nor m ite ration")) == 0,
+		"no words");
 }
 
 int

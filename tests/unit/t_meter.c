@@ -60,13 +60,13 @@ side(const struct acc_ref *ref)
 }
 
 static struct acc_reading
-measure(const struct acc_ref *a, const struct acc_ref *b, const struct acc_meter_opt *opt)
+measure(const struct acc_ref *a, const struct acc_ref *b, const struct acc_pool_opt *opt)
 {
 	static struct acc_reading out;
-	struct acc_meter *m = acc_meter_open(roots, opt, NULL);
-	acc_meter_add(m, NULL, side(a), side(b), 0, NULL);
-	acc_meter_take(m, true, &out);
-	acc_meter_close(m);
+	struct acc_pool *m = acc_pool_open(roots, opt, NULL);
+	acc_pool_add(m, NULL, side(a), side(b), 0, NULL);
+	acc_pool_take(m, true, &out);
+	acc_pool_close(m);
 	return out;
 }
 
@@ -92,7 +92,7 @@ static void
 one_pair(void)
 {
 	struct acc_ref a = refer("a.bin", ACC_F32, N), b = refer("b.bin", ACC_F32, N);
-	struct acc_reading r = measure(&a, &b, &(struct acc_meter_opt){1, false, false, -1, -1});
+	struct acc_reading r = measure(&a, &b, &(struct acc_pool_opt){1, false, false, -1, -1});
 	struct acc_one oa, ob, one;
 	struct acc_two two, part;
 	struct acc_kernel_opt opt = {r.rtol, r.atol, r.scale};
@@ -113,7 +113,8 @@ one_pair(void)
 	ok(memcmp(&oa, &r.a, sizeof oa) == 0 && memcmp(&ob, &r.b, sizeof ob) == 0 &&
 			memcmp(&two, &r.two, sizeof two) == 0,
 		"they are the kernel's, chunk by chunk");
-	ok(r.hash_a == XXH3_64bits(chunk, sizeof chunk), "the content hash is of the chunks' hashes");
+	ok(r.hash_a == XXH3_64bits(chunk, sizeof chunk),
+		"the content hash is of the chunks' hashes");
 	ok(r.rtol == 1.3e-6 && r.atol == 1e-5, "torch's tolerances for f32");
 	/* The places, as accstream(5) defines them: 300000 div 32 = 9375. */
 	bool same = true;
@@ -127,13 +128,16 @@ one_pair(void)
 		enum acc_dtype a, b;
 		double rtol, atol;
 	} tol[] = {{ACC_F32, ACC_BF16, 1.6e-2, 1e-5}, {ACC_F16, ACC_F32, 1e-3, 1e-5},
-		{ACC_C128, ACC_C128, 1e-7, 1e-7}, {ACC_I64, ACC_I64, 0, 0}, {ACC_I32, ACC_F64, 1e-7, 1e-7},
-		{ACC_F8E4M3, ACC_F8E4M3, 1.6e-2, 1e-5}};
+		{ACC_C128, ACC_C128, 1e-7, 1e-7}, {ACC_I64, ACC_I64, 0, 0},
+		{ACC_I32, ACC_F64, 1e-7, 1e-7}, {ACC_F8E4M3, ACC_F8E4M3, 1.6e-2, 1e-5}};
 	for (size_t i = 0; i < sizeof tol / sizeof *tol; i++) {
-		struct acc_ref ta = refer("a.bin", tol[i].a, 100), tb = refer("b.bin", tol[i].b, 100);
-		struct acc_reading w = measure(&ta, &tb, &(struct acc_meter_opt){1, false, false, -1, -1});
-		ok(w.rtol == tol[i].rtol && w.atol == tol[i].atol, "torch's tolerances for %s and %s",
-			acc_dtypes[tol[i].a].name, acc_dtypes[tol[i].b].name);
+		struct acc_ref ta = refer("a.bin", tol[i].a, 100),
+			       tb = refer("b.bin", tol[i].b, 100);
+		struct acc_reading w = measure(&ta, &tb,
+			&(struct acc_pool_opt){1, false, false, -1, -1});
+		ok(w.rtol == tol[i].rtol && w.atol == tol[i].atol,
+			"torch's tolerances for %s and %s", acc_dtypes[tol[i].a].name,
+			acc_dtypes[tol[i].b].name);
 	}
 	/* The sample: 64 runs of 64. y is uniform in (-1, 1). */
 	double s[4096];
@@ -147,12 +151,11 @@ one_pair(void)
 		equal += s[i] == r.scale;
 	}
 	ok(r.sampled && equal == 1 && below == 2047, "the scale is the sample's lower median");
-	r = measure(&a, NULL, &(struct acc_meter_opt){1, false, false, -1, -1});
+	r = measure(&a, NULL, &(struct acc_pool_opt){1, false, false, -1, -1});
 	ok(r.has_a && !r.has_b && !r.has_two && memcmp(&oa, &r.a, sizeof oa) == 0, "one tensor");
 	struct acc_ref shorter = refer("b.bin", ACC_F32, N - 1);
-	r = measure(&a, &shorter, &(struct acc_meter_opt){2, false, true, -1, -1});
-	ok(r.has_a && r.has_b && !r.has_two && memcmp(&oa, &r.a, sizeof oa) == 0 &&
-			r.b.n == N - 1,
+	r = measure(&a, &shorter, &(struct acc_pool_opt){2, false, true, -1, -1});
+	ok(r.has_a && r.has_b && !r.has_two && memcmp(&oa, &r.a, sizeof oa) == 0 && r.b.n == N - 1,
 		"sides of different lengths are measured, not compared");
 }
 
@@ -161,13 +164,14 @@ static uint64_t
 many(unsigned threads, bool *in_order)
 {
 	static struct acc_reading r;
-	struct acc_meter *m = acc_meter_open(roots,
-		&(struct acc_meter_opt){threads, false, threads % 2 == 0, 1e-3, 1e-6}, NULL);
+	struct acc_pool *m = acc_pool_open(roots,
+		&(struct acc_pool_opt){threads, false, threads % 2 == 0, 1e-3, 1e-6}, NULL);
 	uint64_t digest = 0, next = 0, added = 0;
 	*in_order = true;
 	while (next < 600) {
 		uint64_t i = added;
-		struct acc_ref a = refer("a.bin", ACC_F32, (int64_t)(mix(i) % (i % 40 == 0 ? N : 5000)));
+		struct acc_ref a = refer("a.bin", ACC_F32,
+			(int64_t)(mix(i) % (i % 40 == 0 ? N : 5000)));
 		struct acc_ref b = refer(i % 50 == 7 ? "none.bin" : "b.bin", ACC_F32, a.shape[0]);
 		b.len = a.len;
 		if (i % 5 == 1) {
@@ -180,14 +184,14 @@ many(unsigned threads, bool *in_order)
 			b.stride[0] = 301;
 			b.stride[1] = 2;
 		}
-		int rc = added < 600 ? acc_meter_add(m, (void *)(uintptr_t)i, side(&a), side(&b),
+		int rc = added < 600 ? acc_pool_add(m, (void *)(uintptr_t)i, side(&a), side(&b),
 					       1e-3, NULL)
 				     : 1;
 		if (rc == 0) {
 			added++;
 			continue;
 		}
-		acc_meter_take(m, true, &r);
+		acc_pool_take(m, true, &r);
 		*in_order &= (uintptr_t)r.tag == next++;
 		const bool missing = (uintptr_t)r.tag % 50 == 7;
 		*in_order &= r.has_a && r.has_b != missing && r.has_two != missing;
@@ -195,8 +199,8 @@ many(unsigned threads, bool *in_order)
 		if (r.has_two)
 			digest = mix(digest ^ XXH3_64bits(&r.two, sizeof r.two) ^ r.hash_b);
 	}
-	ok(acc_meter_take(m, true, &r) == 0, "%u threads: no results left", threads);
-	acc_meter_close(m);
+	ok(acc_pool_take(m, true, &r) == 0, "%u threads: no results left", threads);
+	acc_pool_close(m);
 	return digest;
 }
 
@@ -214,8 +218,8 @@ threads(void)
 			uint64_t d = many(n[i], &in_order);
 			if (i == 0 && k == 0)
 				first = d;
-			ok(in_order, "%s, %u threads: in order, failures where they belong",
-				isa[k], n[i]);
+			ok(in_order, "%s, %u threads: in order, failures where they belong", isa[k],
+				n[i]);
 			ok(d == first, "%s, %u threads: the same bits", isa[k], n[i]);
 		}
 	}
@@ -225,7 +229,7 @@ threads(void)
 static void
 checksums(void)
 {
-	struct acc_meter_opt opt = {2, false, true, -1, -1};
+	struct acc_pool_opt opt = {2, false, true, -1, -1};
 	struct acc_ref a = refer("a.bin", ACC_F32, N);
 	a.has_crc = true;
 	a.crc32 = (uint32_t)crc32(0, (const Bytef *)x, N * sizeof *x);
@@ -243,7 +247,8 @@ checksums(void)
 	ok(bad == 0, "as zlib's, of any length from any start");
 	a.crc32 ^= 0x10;
 	r = measure(&a, NULL, &opt);
-	ok(!r.has_a && r.err_a.code == ACC_EFORMAT, "a wrong one: %s: %s", r.err_a.where, r.err_a.msg);
+	ok(!r.has_a && r.err_a.code == ACC_EFORMAT, "a wrong one: %s: %s", r.err_a.where,
+		r.err_a.msg);
 	opt.no_check = true;
 	r = measure(&a, NULL, &opt);
 	ok(r.has_a, "a wrong one that is not looked at");
@@ -257,7 +262,7 @@ checksums(void)
 static void
 same_content(void)
 {
-	struct acc_meter_opt opt = {2, false, true, -1, -1};
+	struct acc_pool_opt opt = {2, false, true, -1, -1};
 	struct acc_ref a = refer("a.bin", ACC_F32, N), b = refer("b.bin", ACC_F32, N);
 	struct acc_reading want = measure(&a, &b, &opt), got;
 	uint8_t *z = malloc(2 * N * sizeof *y);
@@ -324,7 +329,7 @@ shrinking(void)
 	a.fsize = 0; /* as if the check came too early */
 	a.mtime_ns = 0;
 	put("a.bin", x, 1000);
-	struct acc_reading r = measure(&a, NULL, &(struct acc_meter_opt){2, false, true, -1, -1});
+	struct acc_reading r = measure(&a, NULL, &(struct acc_pool_opt){2, false, true, -1, -1});
 	ok(!r.has_a && r.err_a.code == ACC_ETRUNC, "a shorter file: %s: %s", r.err_a.where,
 		r.err_a.msg);
 	/* Shrinking over and over while it is measured. */
@@ -337,17 +342,17 @@ shrinking(void)
 	for (int i = 0; i < 20 && !(cut && i > 5); i++) {
 		put("a.bin", ones, BIG);
 		a = refer("a.bin", ACC_F32, BIG / 4);
-		struct acc_meter *m = acc_meter_open(roots,
-			&(struct acc_meter_opt){2, false, true, -1, -1}, NULL);
-		acc_meter_add(m, NULL, side(&a), side(NULL), 0, NULL);
+		struct acc_pool *m = acc_pool_open(roots,
+			&(struct acc_pool_opt){2, false, true, -1, -1}, NULL);
+		acc_pool_add(m, NULL, side(&a), side(NULL), 0, NULL);
 		usleep((useconds_t)(i * 100));
 		good &= truncate(path, 5000) == 0;
 		static struct acc_reading out;
-		good &= acc_meter_take(m, true, &out) == 1;
+		good &= acc_pool_take(m, true, &out) == 1;
 		good &= out.has_a ? out.a.zero == 0 && out.a.n == BIG / 4
 				  : out.err_a.code == ACC_ETRUNC || out.err_a.code == ACC_EFORMAT;
 		cut |= !out.has_a && strstr(out.err_a.msg, "became shorter") != NULL;
-		acc_meter_close(m);
+		acc_pool_close(m);
 	}
 	free(ones);
 	ok(good, "a file that shrinks while it is measured%s", cut ? ", caught in the act" : "");
@@ -366,27 +371,28 @@ again(void)
 	tail.first = 1;
 	unknown.fsize = 0;
 	unknown.mtime_ns = 0;
-	struct acc_meter *m = acc_meter_open(roots,
-		&(struct acc_meter_opt){1, true, false, -1, -1}, NULL);
+	struct acc_pool *m = acc_pool_open(roots, &(struct acc_pool_opt){1, true, false, -1, -1},
+		NULL);
 	int tags[5], n = 0;
 	const struct acc_ref *first[2] = {&a, &unknown}, *then[3] = {&a, &tail, &unknown};
 	for (int i = 0; i < 2; i++)
-		acc_meter_add(m, &tags[i], side(first[i]), side(NULL), 0, NULL);
-	while (n < 2 && acc_meter_take(m, true, &r[n]) == 1)
+		acc_pool_add(m, &tags[i], side(first[i]), side(NULL), 0, NULL);
+	while (n < 2 && acc_pool_take(m, true, &r[n]) == 1)
 		n++;
 	put("again.bin", w, sizeof w);
 	for (int i = 0; i < 3; i++)
-		acc_meter_add(m, &tags[2 + i], side(then[i]), side(NULL), 0, NULL);
+		acc_pool_add(m, &tags[2 + i], side(then[i]), side(NULL), 0, NULL);
 	for (int i = 0; i < 300; i++)
-		acc_meter_add(m, NULL, side(&b), side(NULL), 0, NULL);
-	while (n < 5 && acc_meter_take(m, true, &r[n]) == 1)
+		acc_pool_add(m, NULL, side(&b), side(NULL), 0, NULL);
+	while (n < 5 && acc_pool_take(m, true, &r[n]) == 1)
 		n++;
-	ok(n == 5 && r[2].tag == &tags[2] && r[2].has_a && r[2].a.max == 4 && r[2].hash_a == r[0].hash_a,
+	ok(n == 5 && r[2].tag == &tags[2] && r[2].has_a && r[2].a.max == 4 &&
+			r[2].hash_a == r[0].hash_a,
 		"the same tensor is not read again");
 	ok(n == 5 && !r[3].has_a, "another part of it is");
 	ok(n == 5 && r[1].has_a && r[1].a.max == 4 && r[4].has_a && r[4].a.max == 8,
 		"and so is what may be another file");
-	acc_meter_close(m);
+	acc_pool_close(m);
 }
 
 static atomic_bool go;
@@ -406,21 +412,23 @@ tasks(void)
 	struct acc_ref a = refer("a.bin", ACC_F32, 1250);
 	static struct acc_reading r[3];
 	atomic_int done = 0;
-	struct acc_meter *m = acc_meter_open(roots,
-		&(struct acc_meter_opt){2, false, true, -1, -1}, NULL);
-	ok(acc_meter_wait(m, 60), "there is nothing to wait for");
-	acc_meter_add_task(m, wait_for_go, &done, NULL);
-	acc_meter_add(m, NULL, side(&a), side(NULL), 0, NULL);
-	acc_meter_add_task(m, wait_for_go, &done, NULL);
-	ok(!acc_meter_wait(m, 0.01) && acc_meter_take(m, false, &r[0]) == 0 && atomic_load(&done) == 0,
+	struct acc_pool *m = acc_pool_open(roots, &(struct acc_pool_opt){2, false, true, -1, -1},
+		NULL);
+	ok(acc_pool_wait(m, 60), "there is nothing to wait for");
+	acc_pool_add_task(m, wait_for_go, &done, NULL);
+	acc_pool_add(m, NULL, side(&a), side(NULL), 0, NULL);
+	acc_pool_add_task(m, wait_for_go, &done, NULL);
+	ok(!acc_pool_wait(m, 0.01) && acc_pool_take(m, false, &r[0]) == 0 &&
+			atomic_load(&done) == 0,
 		"what takes long is waited for, but not longer than is said");
 	atomic_store(&go, true);
-	ok(acc_meter_wait(m, 60) && acc_meter_take(m, false, &r[0]) == 1 && r[0].tag == &done,
+	ok(acc_pool_wait(m, 60) && acc_pool_take(m, false, &r[0]) == 1 && r[0].tag == &done,
 		"then it is there");
-	ok(acc_meter_take(m, true, &r[1]) == 1 && r[1].tag == NULL && r[1].has_a &&
-		acc_meter_take(m, true, &r[2]) == 1 && r[2].tag == &done && atomic_load(&done) == 2 &&
-		acc_meter_bytes(m) == 0, "all in their order, equal tasks done twice");
-	acc_meter_close(m);
+	ok(acc_pool_take(m, true, &r[1]) == 1 && r[1].tag == NULL && r[1].has_a &&
+			acc_pool_take(m, true, &r[2]) == 1 && r[2].tag == &done &&
+			atomic_load(&done) == 2 && acc_pool_bytes(m) == 0,
+		"all in their order, equal tasks done twice");
+	acc_pool_close(m);
 }
 
 int

@@ -82,7 +82,8 @@ pair(void)
 	ref(&rb, field[3], field[4]);
 	size_t n = hex(field[5], da) / acc_dtypes[ra.dtype].size;
 	hex(field[6], db);
-	struct acc_kernel_opt opt = {.rtol = atof(field[7]), .atol = atof(field[8]),
+	struct acc_kernel_opt opt = {.rtol = atof(field[7]),
+		.atol = atof(field[8]),
 		.scale = atof(field[9])};
 	reading = (struct acc_reading){.rtol = opt.rtol, .atol = opt.atol, .scale = opt.scale};
 	acc_kernel_two(ra.dtype, da, rb.dtype, db, n, 0, &opt, &reading.a, &reading.b,
@@ -130,9 +131,10 @@ agrees(const struct acc_metric *m, const struct acc_val *v, const char *want)
 	double f;
 	/* 1 - cos has 1e-16 of its own where it is formed by subtraction. msaccucmp's distributions cancel, and its quotients are float32. So are the kernels'
 	 * quotients of float32 and narrower tensors: r and e. */
-	double tol = strncmp(m->name, "m.acu.", 6) == 0 ? 1e-6
+	double tol = strncmp(m->name, "m.acu.", 6) == 0                                    ? 1e-6
 		     : strstr(m->name, "_rel") != NULL || strstr(m->name, ".err_") != NULL ? 2e-7
-		     : strcmp(m->name, "m.one_minus_cosine") == 0 ? 1e-9 : 1e-12;
+		     : strcmp(m->name, "m.one_minus_cosine") == 0                          ? 1e-9
+											   : 1e-12;
 	switch (v->type) {
 	case ACC_V_F64:
 		f = strtod(want, NULL);
@@ -151,8 +153,8 @@ agrees(const struct acc_metric *m, const struct acc_val *v, const char *want)
 	case ACC_V_INTS:
 		text[0] = '\0';
 		for (uint32_t i = 0; i < v->n; i++)
-			n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld",
-				i > 0 ? "," : "", (long long)v->ints[i]);
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", i > 0 ? "," : "",
+				(long long)v->ints[i]);
 		return strcmp(want, text) == 0;
 	default:
 		return false;

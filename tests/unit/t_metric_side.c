@@ -13,13 +13,24 @@ rounding(void)
 		enum acc_dtype t;
 		double v, want;
 	} row[] = {
-		{ACC_F16, 0.1, 0.0999755859375}, {ACC_F16, 2049, 2048}, {ACC_F16, 2051, 2052},
-		{ACC_F16, 65519, 65504}, {ACC_F16, 65520, INFINITY}, {ACC_F16, -70000, -INFINITY},
-		{ACC_F16, 1e-7, 0x1p-23}, {ACC_F16, 2e-8, 0}, {ACC_F16, 0x1.8p-24, 0x1p-23},
-		{ACC_BF16, 0.1, 0.10009765625}, {ACC_BF16, 257, 256}, {ACC_BF16, 259, 260},
-		{ACC_BF16, 94868.3, 94720}, {ACC_BF16, 3.4e38, INFINITY},
-		{ACC_BF16, 3.38e38, 0x1.fcp127}, {ACC_F32, 0.1, 0x1.99999ap-4},
-		{ACC_F64, 0.1, 0.1}, {ACC_I64, 0.1, 0x1.99999ap-4},
+		{ACC_F16, 0.1, 0.0999755859375},
+		{ACC_F16, 2049, 2048},
+		{ACC_F16, 2051, 2052},
+		{ACC_F16, 65519, 65504},
+		{ACC_F16, 65520, INFINITY},
+		{ACC_F16, -70000, -INFINITY},
+		{ACC_F16, 1e-7, 0x1p-23},
+		{ACC_F16, 2e-8, 0},
+		{ACC_F16, 0x1.8p-24, 0x1p-23},
+		{ACC_BF16, 0.1, 0.10009765625},
+		{ACC_BF16, 257, 256},
+		{ACC_BF16, 259, 260},
+		{ACC_BF16, 94868.3, 94720},
+		{ACC_BF16, 3.4e38, INFINITY},
+		{ACC_BF16, 3.38e38, 0x1.fcp127},
+		{ACC_F32, 0.1, 0x1.99999ap-4},
+		{ACC_F64, 0.1, 0.1},
+		{ACC_I64, 0.1, 0x1.99999ap-4},
 	};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		double got = acc_side_round(row[i].t, row[i].v);
@@ -65,10 +76,17 @@ texts(void)
 		struct acc_val v;
 		const char *want;
 	} row[] = {
-		{acc_nil(), "None"}, {acc_bool(true), "True"}, {acc_bool(false), "False"},
-		{acc_int(-3), "-3"}, {acc_uint(UINT64_MAX), "18446744073709551615"},
-		{acc_f64(2), "2.0"}, {acc_f64(1e-5), "1e-05"}, {acc_f64(NAN), "nan"},
-		{acc_ctext("cpu"), "cpu"}, {acc_ints(ints, 2), "[1, -2]"}, {acc_ints(ints, 0), "[]"},
+		{acc_nil(), "None"},
+		{acc_bool(true), "True"},
+		{acc_bool(false), "False"},
+		{acc_int(-3), "-3"},
+		{acc_uint(UINT64_MAX), "18446744073709551615"},
+		{acc_f64(2), "2.0"},
+		{acc_f64(1e-5), "1e-05"},
+		{acc_f64(NAN), "nan"},
+		{acc_ctext("cpu"), "cpu"},
+		{acc_ints(ints, 2), "[1, -2]"},
+		{acc_ints(ints, 0), "[]"},
 	};
 	char buf[64];
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

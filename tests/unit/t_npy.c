@@ -50,10 +50,10 @@ file(const struct want *w)
 			"%s is named: %s", w->name, e.msg);
 	else
 		ok(got == w->off && (int)r.off == w->off && (int)r.len == w->len && r.first == 0 &&
-			strcmp(acc_dtypes[r.dtype].name, w->dtype) == 0 &&
-			r.big_endian == (w->order[0] == 'b') && strcmp(shape, w->shape) == 0 &&
-			strcmp(stride, w->stride) == 0, "%s: %d %s %s %s %s", w->name, (int)got,
-			descr.p, shape, stride, e.msg);
+				strcmp(acc_dtypes[r.dtype].name, w->dtype) == 0 &&
+				r.big_endian == (w->order[0] == 'b') &&
+				strcmp(shape, w->shape) == 0 && strcmp(stride, w->stride) == 0,
+			"%s: %d %s %s %s %s", w->name, (int)got, descr.p, shape, stride, e.msg);
 	bool early = true;
 	for (int64_t i = 0; i < got; i++)
 		early = early && acc_npy_header(p, (size_t)i, &r, NULL, NULL, NULL) == 0;
@@ -96,8 +96,8 @@ refused(const char *text, int code, const char *why)
 	struct acc_ref r;
 	struct acc_err e = {0};
 	int64_t got = header(text, &r, &e);
-	ok(got == code && e.code == code && strstr(e.msg, why) != NULL, "%.60s: %d %s", text, (int)got,
-		e.msg);
+	ok(got == code && e.code == code && strstr(e.msg, why) != NULL, "%.60s: %d %s", text,
+		(int)got, e.msg);
 }
 
 #define SHAPE(s) "{'descr': '<f4', 'fortran_order': False, 'shape': " s "}"
@@ -108,8 +108,8 @@ main(void)
 	struct want w;
 	int n = 0;
 	FILE *f = fopen(IO "npy.tsv", "r");
-	while (f != NULL && fscanf(f, "%31s %15s %7s %d %d %63s %63s", w.name, w.dtype, w.order, &w.off,
-		&w.len, w.shape, w.stride) == 7) {
+	while (f != NULL && fscanf(f, "%31s %15s %7s %d %d %63s %63s", w.name, w.dtype, w.order,
+				    &w.off, &w.len, w.shape, w.stride) == 7) {
 		file(&w);
 		n++;
 	}
@@ -161,8 +161,8 @@ main(void)
 	e.code = 0;
 	ok(acc_npy_header("\x93NUMPY\4\0", 8, &r, NULL, NULL, &e) == ACC_EVERSION, "%s", e.msg);
 	e.code = 0;
-	ok(acc_npy_header("\x93NUMPY\2\0\xff\xff\xff\xff", 12, &r, NULL, NULL, &e) == ACC_ELIMIT, "%s",
-		e.msg);
+	ok(acc_npy_header("\x93NUMPY\2\0\xff\xff\xff\xff", 12, &r, NULL, NULL, &e) == ACC_ELIMIT,
+		"%s", e.msg);
 	ok(acc_npy_header(NULL, 0, &r, NULL, NULL, NULL) == 0, "nothing at all is too short");
 	return done();
 }

@@ -69,7 +69,8 @@ from_pipe(size_t n, size_t step, pid_t *pid)
 	if (*pid == 0) {
 		close(p[0]);
 		for (size_t at = 0; at < n; at += step)
-			if (acc_file_write(p[1], stream.p + at, n - at < step ? n - at : step, NULL) < 0)
+			if (acc_file_write(p[1], stream.p + at, n - at < step ? n - at : step,
+				    NULL) < 0)
 				break;
 		_exit(0);
 	}
@@ -108,11 +109,12 @@ all(size_t step, int fd)
 	pid_t pid;
 	struct acc_rd *rd = from_pipe(stream.n, step, &pid);
 	ok(acc_rd_next_open(rd, &r, &e) == 1 && acc_rec_is(r, "data") &&
-		acc_get_int(r, "", "seq", 0) == 7 && acc_get(r, "", "data")->s.n == BIG &&
-		move(rd, r, fd, 10, &e) && holds(fd, 10, BIG),
+			acc_get_int(r, "", "seq", 0) == 7 && acc_get(r, "", "data")->s.n == BIG &&
+			move(rd, r, fd, 10, &e) && holds(fd, 10, BIG),
 		"in pieces of %zu: moved to a file %s", step, e.msg);
 	ok(acc_rd_next_open(rd, &r, &e) == 1 && acc_get(r, "", "data")->s.n == SMALL &&
-		move(rd, r, fd, 3, &e) && holds(fd, 3, SMALL), "a short one %s", e.msg);
+			move(rd, r, fd, 3, &e) && holds(fd, 3, SMALL),
+		"a short one %s", e.msg);
 	ok(acc_rd_next_open(rd, &r, &e) == 1 && acc_rd_rest(rd) > 0, "one that is skipped");
 	bool good = acc_rd_next_open(rd, &r, &e) == 1 && acc_rd_rest(rd) == 0;
 	ok(good && memcmp(acc_get(r, "", "data")->s.p, payload, BIG) == 0,
@@ -151,9 +153,9 @@ cut(int fd)
 	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 	int64_t at = 0;
 	ok(full >= 0 && acc_rd_next_open(rd, &r, &e) == 1 &&
-		acc_rd_move(rd, full, &at, "the disk", &e) == ACC_EIO &&
-		strcmp(e.where, "the disk") == 0, "what cannot be written is said: %s %s", e.where,
-		e.msg);
+			acc_rd_move(rd, full, &at, "the disk", &e) == ACC_EIO &&
+			strcmp(e.where, "the disk") == 0,
+		"what cannot be written is said: %s %s", e.where, e.msg);
 	close(full);
 	acc_rd_close(rd);
 	waitpid(pid, NULL, 0);
@@ -182,7 +184,8 @@ main(void)
 		else
 			bad += len != (int64_t)n || r.f[1].v.s.n != BIG || rest != BIG - (n - head);
 	}
-	ok(bad == 0 && head > 10 && head < 40, "a blob of which only the length is there: %zu", head);
+	ok(bad == 0 && head > 10 && head < 40, "a blob of which only the length is there: %zu",
+		head);
 	acc_rec_release(&r);
 	acc_buf_release(&stream);
 	close(fd);

@@ -10,8 +10,7 @@ is(const char *key, char sep, const char *op, int64_t call, const char *pass)
 	bool known = acc_opkey_parse(acc_str(key), sep, &k);
 	ok(known == (pass[0] != '\0') && acc_str_is(k.op, op) && k.call == call &&
 			acc_str_is(k.pass, pass),
-		"%s is (%.*s, %lld, %.*s)", key, ACC_PRS(k.op), (long long)k.call,
-		ACC_PRS(k.pass));
+		"%s is (%.*s, %lld, %.*s)", key, ACC_PRS(k.op), (long long)k.call, ACC_PRS(k.pass));
 }
 
 int

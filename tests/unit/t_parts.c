@@ -67,8 +67,11 @@ static void
 put(const char *op, const char *pass, const char *io, int pos, const struct tensor *t)
 {
 	struct acc_rec r = {0};
-	struct acc_ref ref = {.dtype = t->ids ? ACC_I64 : ACC_F32, .ndim = t->ndim,
-		.file = ACC_STR("f"), .off = end, .len = t->n * (t->ids ? 8 : 4)};
+	struct acc_ref ref = {.dtype = t->ids ? ACC_I64 : ACC_F32,
+		.ndim = t->ndim,
+		.file = ACC_STR("f"),
+		.off = end,
+		.len = t->n * (t->ids ? 8 : 4)};
 	char key[80], at[12];
 	memcpy(ref.shape, t->shape, t->ndim * sizeof *ref.shape);
 	int64_t *ids = get(t->n * sizeof *ids);
@@ -79,11 +82,15 @@ put(const char *op, const char *pass, const char *io, int pos, const struct tens
 	end += ref.len;
 	snprintf(key, sizeof key, "%s.0.%s", op, pass);
 	snprintf(at, sizeof at, "%d", pos);
-	if (acc_rec_start(&r, ACC_STR("tensor")) < 0 || acc_add(&r, "", "src", acc_ctext("s")) < 0 ||
-		acc_add(&r, "", "key", acc_ctext(key)) < 0 || acc_add(&r, "", "op", acc_ctext(op)) < 0 ||
-		acc_add(&r, "", "call", acc_int(0)) < 0 || acc_add(&r, "", "pass", acc_ctext(pass)) < 0 ||
-		acc_add(&r, "", "io", acc_ctext(io)) < 0 || acc_add(&r, "", "pos", acc_ctext(at)) < 0 ||
-		acc_ref_put(&r, &ref) < 0 || acc_audit_put(audit, &r, NULL) < 0)
+	if (acc_rec_start(&r, ACC_STR("tensor")) < 0 ||
+		acc_add(&r, "", "src", acc_ctext("s")) < 0 ||
+		acc_add(&r, "", "key", acc_ctext(key)) < 0 ||
+		acc_add(&r, "", "op", acc_ctext(op)) < 0 ||
+		acc_add(&r, "", "call", acc_int(0)) < 0 ||
+		acc_add(&r, "", "pass", acc_ctext(pass)) < 0 ||
+		acc_add(&r, "", "io", acc_ctext(io)) < 0 ||
+		acc_add(&r, "", "pos", acc_ctext(at)) < 0 || acc_ref_put(&r, &ref) < 0 ||
+		acc_audit_put(audit, &r, NULL) < 0)
 		exit(2);
 	acc_rec_release(&r);
 }
@@ -96,10 +103,12 @@ number(const char *op, int pos, int64_t v)
 	snprintf(key, sizeof key, "%s.0.forward", op);
 	snprintf(at, sizeof at, "%d", pos);
 	if (acc_rec_start(&r, ACC_STR("arg")) < 0 || acc_add(&r, "", "src", acc_ctext("s")) < 0 ||
-		acc_add(&r, "", "key", acc_ctext(key)) < 0 || acc_add(&r, "", "op", acc_ctext(op)) < 0 ||
+		acc_add(&r, "", "key", acc_ctext(key)) < 0 ||
+		acc_add(&r, "", "op", acc_ctext(op)) < 0 ||
 		acc_add(&r, "", "call", acc_int(0)) < 0 ||
 		acc_add(&r, "", "pass", acc_ctext("forward")) < 0 ||
-		acc_add(&r, "", "io", acc_ctext("in")) < 0 || acc_add(&r, "", "pos", acc_ctext(at)) < 0 ||
+		acc_add(&r, "", "io", acc_ctext("in")) < 0 ||
+		acc_add(&r, "", "pos", acc_ctext(at)) < 0 ||
 		acc_add(&r, "", "type", acc_ctext("int")) < 0 ||
 		acc_add(&r, "", "value", acc_int(v)) < 0 || acc_audit_put(audit, &r, NULL) < 0)
 		exit(2);
@@ -328,7 +337,8 @@ sampling(void)
 	softmax_call();
 	one = finish()[1];
 	ok(got[0].good && got[0].part == 1, "rows in parts, all of them");
-	ok(one.good && one.part > 0 && one.part < 1, "their gradient, here and there: %g", one.part);
+	ok(one.good && one.part > 0 && one.part < 1, "their gradient, here and there: %g",
+		one.part);
 	begin(7, false);
 	softmax_call();
 	finish();

@@ -125,7 +125,11 @@ strided(const char *name, uint32_t ndim, const int64_t *shape, const int64_t *st
 	return ref;
 }
 
-#define DIMS(...) (const int64_t[]){__VA_ARGS__}
+#define DIMS(...) \
+	(const int64_t[]) \
+	{ \
+		__VA_ARGS__ \
+	}
 
 static void
 layouts(struct acc_roots *r)

@@ -44,20 +44,40 @@ put(FILE *f, const struct acc_py *x)
 {
 	char text[40];
 	switch (x->type) {
-	case ACC_PY_NONE: fputc('N', f); break;
-	case ACC_PY_BOOL: fputc(x->i != 0 ? 'T' : 'F', f); break;
-	case ACC_PY_INT: fprintf(f, "%lld", (long long)x->i); break;
-	case ACC_PY_BIGINT: put_hex(f, "L:", x->s); break;
+	case ACC_PY_NONE:
+		fputc('N', f);
+		break;
+	case ACC_PY_BOOL:
+		fputc(x->i != 0 ? 'T' : 'F', f);
+		break;
+	case ACC_PY_INT:
+		fprintf(f, "%lld", (long long)x->i);
+		break;
+	case ACC_PY_BIGINT:
+		put_hex(f, "L:", x->s);
+		break;
 	case ACC_PY_FLOAT:
 		acc_f64_repr(x->f, text, sizeof text);
 		fputs(text, f);
 		break;
-	case ACC_PY_STR: put_hex(f, "s:", x->s); break;
-	case ACC_PY_BYTES: put_hex(f, "b:", x->s); break;
-	case ACC_PY_LIST: put_items(f, "[]", x); break;
-	case ACC_PY_TUPLE: put_items(f, "()", x); break;
-	case ACC_PY_SET: put_items(f, "{}", x); break;
-	case ACC_PY_DICT: put_items(f, "<>", x); break;
+	case ACC_PY_STR:
+		put_hex(f, "s:", x->s);
+		break;
+	case ACC_PY_BYTES:
+		put_hex(f, "b:", x->s);
+		break;
+	case ACC_PY_LIST:
+		put_items(f, "[]", x);
+		break;
+	case ACC_PY_TUPLE:
+		put_items(f, "()", x);
+		break;
+	case ACC_PY_SET:
+		put_items(f, "{}", x);
+		break;
+	case ACC_PY_DICT:
+		put_items(f, "<>", x);
+		break;
 	case ACC_PY_GLOBAL: {
 		const char *blank = memchr(x->s.p, ' ', x->s.n);
 		int n = (int)(blank - x->s.p);
@@ -68,7 +88,9 @@ put(FILE *f, const struct acc_py *x)
 		fputc('#', f);
 		put(f, x->item[0]);
 		break;
-	case ACC_PY_CALL: put_call(f, x); break;
+	case ACC_PY_CALL:
+		put_call(f, x);
+		break;
 	}
 }
 
@@ -139,8 +161,8 @@ check_lines(void)
 		line[n - 1] = '\0';
 		check_line(line, ++number, &prefixes, &taken);
 	}
-	ok(number > 100 && prefixes > 1000 && taken == 0, "%zu of %zu prefixes are pickles",
-		taken, prefixes);
+	ok(number > 100 && prefixes > 1000 && taken == 0, "%zu of %zu prefixes are pickles", taken,
+		prefixes);
 	free(line);
 	if (f != NULL)
 		fclose(f);
@@ -153,9 +175,10 @@ fails(const char *what, const char *p, size_t n, int code, uint64_t pos, const c
 	struct acc_err e = {0};
 	int rc = read_exact(p, n, NULL, &m, &e, NULL);
 	if (!ok(rc == code && e.code == code && e.has_pos && e.pos == pos &&
-			strstr(e.msg, text) != NULL && m.held < 100000,
+			    strstr(e.msg, text) != NULL && m.held < 100000,
 		    "%s: %s", what, e.msg))
-		printf("# code %d at %llu, %zu bytes held\n", rc, (unsigned long long)e.pos, m.held);
+		printf("# code %d at %llu, %zu bytes held\n", rc, (unsigned long long)e.pos,
+			m.held);
 	acc_arena_release(&m);
 }
 #define FAILS(what, lit, code, pos, text) fails(what, lit, sizeof(lit) - 1, code, pos, text)
@@ -177,7 +200,8 @@ check_bad(void)
 	FAILS("memo negative", "Np-1\n.", ACC_EFORMAT, 1, "not a number");
 	FAILS("memo of a mark", "(q\x01.", ACC_EFORMAT, 1, "nothing on the stack");
 	FAILS("string bomb", "X\xff\xff\xff\xffN.", ACC_ETRUNC, 0, "too early");
-	FAILS("string bomb 8", "\x8d\xff\xff\xff\xff\xff\xff\xff\xffN.", ACC_ETRUNC, 0, "too early");
+	FAILS("string bomb 8", "\x8d\xff\xff\xff\xff\xff\xff\xff\xffN.", ACC_ETRUNC, 0,
+		"too early");
 	FAILS("bytes bomb 8", "\x8e\xff\xff\xff\xff\xff\xff\xff\x7fN.", ACC_ETRUNC, 0, "too early");
 	FAILS("negative LONG4", "\x8b\xff\xff\xff\xff.", ACC_EFORMAT, 0, "negative length");
 	FAILS("LONG4 bomb", "\x8b\xff\xff\xff\x7f.", ACC_ETRUNC, 0, "too early");
@@ -222,11 +246,12 @@ static void
 calls(const char *module, const char *name, const char *how, bool good)
 {
 	char p[200], want[200];
-	int n = strcmp(how, "INST") == 0
-		? snprintf(p, sizeof p, "(i%s\n%s\n.", module, name)
-		: snprintf(p, sizeof p, "%sc%s\n%s\n%s.", strcmp(how, "OBJ") == 0 ? "(" : "",
-			module, name,
-			strcmp(how, "OBJ") == 0 ? "o" : strcmp(how, "NEWOBJ") == 0 ? ")\x81" : ")R");
+	int n = strcmp(how, "INST") == 0 ? snprintf(p, sizeof p, "(i%s\n%s\n.", module, name)
+					 : snprintf(p, sizeof p, "%sc%s\n%s\n%s.",
+						   strcmp(how, "OBJ") == 0 ? "(" : "", module, name,
+						   strcmp(how, "OBJ") == 0      ? "o"
+						   : strcmp(how, "NEWOBJ") == 0 ? ")\x81"
+										: ")R");
 	struct acc_arena m = {0};
 	struct acc_err e = {0};
 	int rc = read_exact(p, (size_t)n, NULL, &m, &e, NULL);
@@ -242,21 +267,21 @@ calls(const char *module, const char *name, const char *how, bool good)
 static void
 check_calls(void)
 {
-	static const char *const bad[][2] = {{"os", "system"}, {"posix", "system"}, {"nt", "system"},
-		{"builtins", "eval"}, {"builtins", "exec"}, {"builtins", "getattr"},
-		{"builtins", "__import__"}, {"__builtin__", "eval"}, {"builtins", "open"},
-		{"subprocess", "Popen"}, {"subprocess", "run"}, {"functools", "partial"},
-		{"operator", "attrgetter"}, {"sys", "exit"}, {"shutil", "rmtree"},
-		{"socket", "socket"}, {"runpy", "_run_code"}, {"importlib", "import_module"},
-		{"types", "FunctionType"}, {"types", "CodeType"}, {"code", "InteractiveConsole"},
-		{"pty", "spawn"}, {"ctypes", "CDLL"}, {"multiprocessing.pool", "Pool"},
-		{"pickle", "loads"}, {"torch.hub", "load"}, {"webbrowser", "open"},
-		{"torch", "load"}, {"numpy", "load"}, {"some.where", "function"},
-		{"io", "FileIO"}, {"_io", "open"}, {"torch", "os.system"}, {"torch", "_utils.Popen"},
-		{"logging", "config.dictConfig"}, {"torch._utils", "_rebuild_x.os.system"},
-		{"torch._utils", "classproperty"}, {"collections", "abc.os.system"},
-		{"x", "_"}, {"x", "__y"}, {"x", "Upper.lower"}, {"tempfile", "TemporaryDirectory"},
-		{"os.path", "Weird"}, {"x", "\xc3\x84"}};
+	static const char *const bad[][2] = {{"os", "system"}, {"posix", "system"},
+		{"nt", "system"}, {"builtins", "eval"}, {"builtins", "exec"},
+		{"builtins", "getattr"}, {"builtins", "__import__"}, {"__builtin__", "eval"},
+		{"builtins", "open"}, {"subprocess", "Popen"}, {"subprocess", "run"},
+		{"functools", "partial"}, {"operator", "attrgetter"}, {"sys", "exit"},
+		{"shutil", "rmtree"}, {"socket", "socket"}, {"runpy", "_run_code"},
+		{"importlib", "import_module"}, {"types", "FunctionType"}, {"types", "CodeType"},
+		{"code", "InteractiveConsole"}, {"pty", "spawn"}, {"ctypes", "CDLL"},
+		{"multiprocessing.pool", "Pool"}, {"pickle", "loads"}, {"torch.hub", "load"},
+		{"webbrowser", "open"}, {"torch", "load"}, {"numpy", "load"},
+		{"some.where", "function"}, {"io", "FileIO"}, {"_io", "open"},
+		{"torch", "os.system"}, {"torch", "_utils.Popen"}, {"logging", "config.dictConfig"},
+		{"torch._utils", "_rebuild_x.os.system"}, {"torch._utils", "classproperty"},
+		{"collections", "abc.os.system"}, {"x", "_"}, {"x", "__y"}, {"x", "Upper.lower"},
+		{"tempfile", "TemporaryDirectory"}, {"os.path", "Weird"}, {"x", "\xc3\x84"}};
 	static const char *const good[][2] = {{"argparse", "Namespace"}, {"datetime", "datetime"},
 		{"torch._utils", "_rebuild_tensor_v2"}, {"torch._utils", "_rebuild_not_yet"},
 		{"torch_npu.utils.storage", "_rebuild_npu_tensor"}, {"torch", "device"},
@@ -281,8 +306,9 @@ check_calls(void)
 	FAILS("STACK_GLOBAL", "U\2osU\6system\x93)R.", ACC_EREFUSED, 14, "os.system: refused");
 	FAILS("a call of a call", "cm\nC\n)R)R.", ACC_EREFUSED, 8, "no name");
 	FAILS("a call of a number", "K\1)R.", ACC_EREFUSED, 3, "no name");
-	FAILS("what a rebuilder calls", "ctorch._tensor\n_rebuild_from_type_v2\n(cos\nsystem\n)N}tR.",
-		ACC_EREFUSED, 53, "os.system: refused");
+	FAILS("what a rebuilder calls",
+		"ctorch._tensor\n_rebuild_from_type_v2\n(cos\nsystem\n)N}tR.", ACC_EREFUSED, 53,
+		"os.system: refused");
 }
 
 /* Time and memory stay linear. */
@@ -304,8 +330,8 @@ check_cheap(void)
 	acc_arena_release(&m);
 	/* A list that holds itself, and doubles: 30 times two references. */
 	static const char self[] = "]q\1h\1a.";
-	ok(acc_pickle_read(self, sizeof self - 1, NULL, &root, &m, &e) == 0 &&
-			root->n == 1 && root->item[0] == root,
+	ok(acc_pickle_read(self, sizeof self - 1, NULL, &root, &m, &e) == 0 && root->n == 1 &&
+			root->item[0] == root,
 		"a list that holds itself");
 	size_t k = 0;
 	p[k++] = ')';

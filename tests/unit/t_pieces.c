@@ -20,7 +20,8 @@ emit(void *arg, struct acc_rec *r)
 	struct found *f = arg;
 	if (acc_rec_is(r, "source"))
 		return acc_roots_add(f->roots, r, NULL);
-	if (!acc_str_is(acc_get_text(r, "", "name"), "emb.table") || acc_ref_get(r, "", &f->ref, NULL) <= 0)
+	if (!acc_str_is(acc_get_text(r, "", "name"), "emb.table") ||
+		acc_ref_get(r, "", &f->ref, NULL) <= 0)
 		return 0;
 	f->pay = acc_pay_open(f->roots, acc_get_text(r, "", "src"), &f->ref, NULL);
 	/* Turned, it is decoded as a whole. */
@@ -31,7 +32,7 @@ emit(void *arg, struct acc_rec *r)
 	float turned[COUNT], plain[COUNT];
 	struct acc_pay *p = acc_pay_open(f->roots, acc_get_text(r, "", "src"), &t, NULL);
 	bool same = p != NULL && f->pay != NULL && acc_pay_fetch(p, 0, COUNT, turned, NULL) == 0 &&
-		acc_pay_fetch(f->pay, 0, COUNT, plain, NULL) == 0;
+		    acc_pay_fetch(f->pay, 0, COUNT, plain, NULL) == 0;
 	for (int i = 0; i < COUNT && same; i++)
 		same = turned[i] == plain[i % 4 * 5 + i / 4];
 	ok(same, "transposed");
@@ -71,7 +72,7 @@ main(void)
 	for (size_t at = 0; at < COUNT; at++)
 		for (size_t n = 1; n <= COUNT - at; n++)
 			same = same && acc_pay_fetch(f.pay, at, n, part, NULL) == 0 &&
-				memcmp(part, all + at, n * sizeof *all) == 0;
+			       memcmp(part, all + at, n * sizeof *all) == 0;
 	ok(same, "from any place, any number");
 	acc_pay_close(f.pay);
 	acc_dump_close(c);

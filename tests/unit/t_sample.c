@@ -27,7 +27,8 @@ main(void)
 	static double x[ACC_SAMPLE], y[ACC_SAMPLE];
 	int bad = 0;
 	for (uint64_t round = 0; round < 300; round++) {
-		size_t n = round < 20 ? (size_t)round : (size_t)(mix(round) % ACC_SAMPLE) + 1, m = 0;
+		size_t n = round < 20 ? (size_t)round : (size_t)(mix(round) % ACC_SAMPLE) + 1,
+		       m = 0;
 		for (size_t i = 0; i < n; i++) {
 			uint64_t r = mix(round << 32 | i);
 			/* All bits; a narrow range; few values; neighbours; some that do not count. */

@@ -108,16 +108,18 @@ int
 main(void)
 {
 	static const char *const f[] = {"F.0.*"}, *const g[] = {"G*"}, *const in[] = {"in"},
-		*const pair[] = {"pair"}, *const tensor[] = {"tensor"};
+				 *const pair[] = {"pair"}, *const tensor[] = {"tensor"};
 	stream(NULL);
 	gives("all", "source:A stack:s source:B stack:t pair:one pair:two tensor:three x-mine:four "
-		"data:a data:b data:b data: ");
+		     "data:a data:b data:b data: ");
 	stream(&(struct acc_select){.ops = f, .nops = 1});
-	gives("a pair goes by its device side", "source:A stack:s source:B stack:t pair:one data:a data:b ");
+	gives("a pair goes by its device side",
+		"source:A stack:s source:B stack:t pair:one data:a data:b ");
 	stream(&(struct acc_select){.ops = g, .nops = 1});
 	gives("or by its bench side, if that is all", "source:B stack:t pair:two data:b ");
 	stream(&(struct acc_select){.ios = in, .nios = 1, .kinds = pair, .nkinds = 1});
-	gives("io and kind", "source:A stack:s source:B stack:t pair:one pair:two data:a data:b data:b ");
+	gives("io and kind",
+		"source:A stack:s source:B stack:t pair:one pair:two data:a data:b data:b ");
 	stream(&(struct acc_select){.kinds = tensor, .nkinds = 1});
 	gives("a pair of tensors is of the kind tensor too",
 		"source:A stack:s source:B stack:t pair:one pair:two tensor:three data:a data:b data:b data: ");

@@ -15,9 +15,10 @@ shape(struct acc_shapes *sh, const char *kind, const char *keys)
 		/* One key is too long for the short way of reading, one value is an array. */
 		char key[64] = {*keys};
 		if (*keys == 'l')
-			snprintf(key, sizeof key, "a key of more than thirty-one bytes, which is long");
-		rc |= acc_add(&made, "", key, *keys == 'i' ? acc_ints((const int64_t[]){1, 2}, 2)
-							   : acc_int(*keys));
+			snprintf(key, sizeof key,
+				"a key of more than thirty-one bytes, which is long");
+		rc |= acc_add(&made, "", key,
+			*keys == 'i' ? acc_ints((const int64_t[]){1, 2}, 2) : acc_int(*keys));
 	}
 	bytes.n = 0;
 	if (rc < 0 || acc_encode(&made, &bytes, &e) < 0 ||
@@ -60,7 +61,8 @@ shapes(void)
 		again &= shape(&sh, "tensor", many) != 0;
 	}
 	ok(again && shape(&sh, "tensor", "abcl") == got[10] &&
-		shape(&sh, "tensor", "ZYX") == shape(&other, "tensor", "ZYX"), "however many there are");
+			shape(&sh, "tensor", "ZYX") == shape(&other, "tensor", "ZYX"),
+		"however many there are");
 	acc_shapes_release(&sh);
 	acc_shapes_release(&other);
 }

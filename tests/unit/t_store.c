@@ -93,7 +93,8 @@ main(void)
 	struct acc_buf b = {0};
 	static uint64_t at[N];
 	uint32_t bad = 0, seed = 1;
-	struct acc_store *st = acc_store_open(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", "a.", &e);
+	struct acc_store *st = acc_store_open(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", "a.",
+		&e);
 	ok(st != NULL, "opened");
 	for (uint32_t i = 0; i < N && st != NULL; i++) {
 		const struct acc_rec *p = &r;

@@ -11,8 +11,8 @@ refused(const char *what, const void *p, size_t n, int want)
 	struct acc_err e = {0};
 	struct acc_rec r = {0};
 	int64_t got = acc_scan(p, n, &e), decoded = acc_decode(p, n, &r, NULL);
-	ok(got == want && decoded == want && (want >= 0 || e.msg[0] != '\0'), "%s: %lld %lld %s", what,
-		(long long)got, (long long)decoded, e.msg);
+	ok(got == want && decoded == want && (want >= 0 || e.msg[0] != '\0'), "%s: %lld %lld %s",
+		what, (long long)got, (long long)decoded, e.msg);
 	acc_rec_release(&r);
 }
 #define REFUSED(what, bytes, want) refused(what, bytes, sizeof(bytes) - 1, want)
@@ -63,8 +63,7 @@ same(const struct acc_rec *a, const struct acc_rec *b)
 {
 	bool good = a->n == b->n && acc_str_eq(a->kind, b->kind);
 	for (uint32_t i = 0; good && i < a->n; i++)
-		good = acc_str_eq(a->f[i].key, b->f[i].key) &&
-		       acc_val_eq(&a->f[i].v, &b->f[i].v);
+		good = acc_str_eq(a->f[i].key, b->f[i].key) && acc_val_eq(&a->f[i].v, &b->f[i].v);
 	return good;
 }
 
@@ -79,8 +78,8 @@ main(void)
 	REFUSED_FIELD("a key that is no string", "\x01\x01", ACC_EFORMAT);
 	REFUSED_FIELD("a map in the map", "\xa1k\x80", ACC_EFORMAT);
 	REFUSED_FIELD("an array in an array", "\xa1k\x91\x91\x01", ACC_EFORMAT);
-	REFUSED_FIELD("a float in an array",
-		"\xa1k\x91\xcb\x00\x00\x00\x00\x00\x00\x00\x00", ACC_EFORMAT);
+	REFUSED_FIELD("a float in an array", "\xa1k\x91\xcb\x00\x00\x00\x00\x00\x00\x00\x00",
+		ACC_EFORMAT);
 	REFUSED_FIELD("strings and numbers in one array", "\xa1k\x92\xa1y\x01", ACC_EFORMAT);
 	REFUSED_FIELD("an ext type", "\xa1k\xd4\x01\x01", ACC_EFORMAT);
 	REFUSED_FIELD("the unused byte c1", "\xa1k\xc1", ACC_EFORMAT);
@@ -96,7 +95,8 @@ main(void)
 	ok(acc_encode(&r, &b, NULL) == 0, "a record of every type is encoded");
 	bool whole = true;
 	for (size_t n = 0; n < b.n; n++)
-		whole = whole && acc_scan(b.p, n, NULL) == 0 && acc_decode(b.p, n, &back, NULL) == 0;
+		whole = whole && acc_scan(b.p, n, NULL) == 0 &&
+			acc_decode(b.p, n, &back, NULL) == 0;
 	ok(whole, "every proper prefix asks for more");
 	ok(acc_decode(b.p, b.n, &back, NULL) == (int64_t)b.n && same(&r, &back),
 		"decoding gives the same record");
@@ -110,9 +110,9 @@ main(void)
 	struct acc_rec third = {0};
 	bool t = true;
 	acc_decode(again.p, again.n, &third, NULL);
-	ok(acc_as_bool(acc_get(&third, "", "t"), &t) && !t &&
-		acc_get(&third, "", "nan") == NULL &&
-		acc_get(&third, "a.", "shape")->n == 3, "and reads back");
+	ok(acc_as_bool(acc_get(&third, "", "t"), &t) && !t && acc_get(&third, "", "nan") == NULL &&
+			acc_get(&third, "a.", "shape")->n == 3,
+		"and reads back");
 
 	struct acc_err e = {0};
 	struct acc_spool *sp = acc_spool_open(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", &e);
@@ -133,9 +133,19 @@ main(void)
 		"a handle that was never given is refused");
 	acc_spool_close(sp);
 
-	struct acc_ref in = {.dtype = ACC_BF16, .ndim = 2, .shape = {2, 3}, .strided = true,
-		.stride = {1, 2}, .first = 4, .file = ACC_STR("d/x.pt"), .off = 64, .len = 20,
-		.has_crc = true, .crc32 = 0xffffffff, .fsize = 999, .mtime_ns = 1234567890123456789,
+	struct acc_ref in = {.dtype = ACC_BF16,
+		.ndim = 2,
+		.shape = {2, 3},
+		.strided = true,
+		.stride = {1, 2},
+		.first = 4,
+		.file = ACC_STR("d/x.pt"),
+		.off = 64,
+		.len = 20,
+		.has_crc = true,
+		.crc32 = 0xffffffff,
+		.fsize = 999,
+		.mtime_ns = 1234567890123456789,
 		.big_endian = true};
 	struct acc_ref out;
 	acc_rec_start(&r, ACC_STR("tensor"));
@@ -144,8 +154,8 @@ main(void)
 	acc_rec_start(&pair, ACC_STR("pair"));
 	acc_rec_append(&pair, "b.", &r);
 	ok(acc_ref_get(&pair, "b.", &out, NULL) == 1 && out.dtype == ACC_BF16 && out.first == 4 &&
-		out.stride[1] == 2 && out.crc32 == 0xffffffff && out.big_endian &&
-		out.mtime_ns == in.mtime_ns && acc_str_is(out.file, "d/x.pt"),
+			out.stride[1] == 2 && out.crc32 == 0xffffffff && out.big_endian &&
+			out.mtime_ns == in.mtime_ns && acc_str_is(out.file, "d/x.pt"),
 		"a reference passes through a record");
 	ok(acc_ref_get(&pair, "a.", &out, NULL) == 0, "a side that is absent refers to nothing");
 	acc_put(&pair, "b.", "len", acc_int(19));
@@ -155,7 +165,7 @@ main(void)
 
 	struct acc_rec empty = {0}, fresh = {0};
 	ok(acc_rec_start(&empty, ACC_STR("x")) == 0 && acc_rec_start(&fresh, ACC_STR("x")) == 0 &&
-		acc_rec_append(&fresh, "", &empty) == 0 && fresh.n == 0,
+			acc_rec_append(&fresh, "", &empty) == 0 && fresh.n == 0,
 		"a record without fields is no failure");
 	acc_rec_release(&empty);
 	acc_rec_release(&fresh);

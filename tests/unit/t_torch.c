@@ -18,7 +18,7 @@ static size_t nlines;
 struct check {
 	int fd;
 	const char *name;
-	size_t at;  /* the next expected line of this file */
+	size_t at; /* the next expected line of this file */
 	size_t bad;
 };
 
@@ -223,7 +223,7 @@ check_inside(void)
 	struct acc_err e = {0};
 	struct inside in = {0};
 	bool wrote = acc_file_write(fd, "junk before", 11, NULL) == 0 &&
-		acc_file_write(fd, buf, n, NULL) == 0 && acc_file_write(fd, buf, n, NULL) == 0;
+		     acc_file_write(fd, buf, n, NULL) == 0 && acc_file_write(fd, buf, n, NULL) == 0;
 	int fd1 = open(DIR "one.pt", O_RDONLY);
 	int rc = acc_torch_read(fd1, 0, n, note_off, &in, &e);
 	in.shift = 11;

@@ -20,7 +20,8 @@ crc(void)
 	for (int i = 0; i < 32; i++)
 		b[i] = (uint8_t)(31 - i);
 	ok(acc_crc32c(0, b, 32) == 0x113fdb5c, "falling");
-	ok(acc_crc32c(0, "123456789", 9) == 0xe3069283 && acc_crc32c(0, b, 0) == 0, "digits, nothing");
+	ok(acc_crc32c(0, "123456789", 9) == 0xe3069283 && acc_crc32c(0, b, 0) == 0,
+		"digits, nothing");
 	bool good = true;
 	for (int i = 0; i < 1000; i++)
 		b[i] = (uint8_t)(i * 31);
@@ -48,24 +49,31 @@ main(void)
 {
 	struct acc_wire_field f[8];
 	crc();
-	ok(walk("\x08\x96\x01\x12\x07testing\x1d\0\0\x80\x3f\x21\0\0\0\0\0\0\0\xc0", 26, f, 8) == 4 &&
-		f[0].number == 1 && f[0].u == 150 && f[1].number == 2 && f[1].n == 7 &&
-		memcmp(f[1].p, "testing", 7) == 0 && acc_wire_f32(f[2].u) == 1 &&
-		f[3].number == 4 && acc_wire_f64(f[3].u) == -2, "every type");
+	ok(walk("\x08\x96\x01\x12\x07testing\x1d\0\0\x80\x3f\x21\0\0\0\0\0\0\0\xc0", 26, f, 8) ==
+				4 &&
+			f[0].number == 1 && f[0].u == 150 && f[1].number == 2 && f[1].n == 7 &&
+			memcmp(f[1].p, "testing", 7) == 0 && acc_wire_f32(f[2].u) == 1 &&
+			f[3].number == 4 && acc_wire_f64(f[3].u) == -2,
+		"every type");
 	ok(walk("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, f, 8) == 1 &&
-		(int64_t)f[0].u == -1, "-1");
+			(int64_t)f[0].u == -1,
+		"-1");
 	ok(walk("", 0, f, 8) == 0 && walk("\x12\0", 2, f, 8) == 1 && f[0].n == 0, "empty");
-	ok(walk("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11, f, 8) < 0,
-		"more than 64 bits");
+	ok(walk("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11, f, 8) < 0, "more than 64 bits");
 	ok(walk("\x08\x80", 2, f, 8) == ACC_ETRUNC, "a number without an end");
 	ok(walk("\x80", 1, f, 8) == ACC_ETRUNC, "a field without an end");
-	ok(walk("\x12\x05" "abc", 5, f, 8) < 0 && walk("\x12", 1, f, 8) == ACC_ETRUNC,
+	ok(walk("\x12\x05"
+		"abc",
+		   5, f, 8) < 0 &&
+			walk("\x12", 1, f, 8) == ACC_ETRUNC,
 		"longer than the message");
-	ok(walk("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, f, 8) < 0, "longer than memory");
+	ok(walk("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, f, 8) < 0,
+		"longer than memory");
 	ok(walk("\x0d\0\0\0", 4, f, 8) < 0 && walk("\x09\0\0\0\0\0\0\0", 8, f, 8) < 0, "cut off");
 	ok(walk("\x00\x01", 2, f, 8) == ACC_EFORMAT, "field 0");
 	ok(walk("\x0b\x0c", 2, f, 8) == ACC_EFORMAT, "a group");
-	ok(walk("\xfa\xff\xff\xff\x0f\0", 6, f, 8) == 1 && f[0].number == 0x1fffffff, "the last field");
+	ok(walk("\xfa\xff\xff\xff\x0f\0", 6, f, 8) == 1 && f[0].number == 0x1fffffff,
+		"the last field");
 	ok(walk("\xfa\xff\xff\xff\x1f\0", 6, f, 8) == ACC_EFORMAT, "beyond the last field");
 	return done();
 }

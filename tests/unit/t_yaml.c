@@ -66,8 +66,9 @@ trees(void)
 static void
 round_trip(void)
 {
-	static const char *const names[] = {"Functional.linear.0.forward.input.0", "a b", "x: y", "#x",
-		"- z", "\"quoted\" \\ back", "tab\tnew\nline\x01", "标杆", "*alias", "&anchor", "0.1", "~"};
+	static const char *const names[] = {"Functional.linear.0.forward.input.0", "a b", "x: y",
+		"#x", "- z", "\"quoted\" \\ back", "tab\tnew\nline\x01", "标杆", "*alias",
+		"&anchor", "0.1", "~"};
 	struct acc_arena m = {0};
 	struct acc_buf out = {0};
 	struct acc_yaml *y;
@@ -75,7 +76,8 @@ round_trip(void)
 	size_t n = sizeof names / sizeof *names;
 	for (size_t i = 0; i < n; i++)
 		acc_yaml_pair(&out, acc_str(names[i]), acc_str(names[n - 1 - i]));
-	ok(read_text((char *)out.p, out.n, &m, &y, &e) == 0, "what is written can be read %s", e.msg);
+	ok(read_text((char *)out.p, out.n, &m, &y, &e) == 0, "what is written can be read %s",
+		e.msg);
 	for (size_t i = 0; i < n; i++) {
 		const struct acc_yaml *v = acc_yaml_get(y, names[i]);
 		ok(v != NULL && !v->null && strcmp(v->text, names[n - 1 - i]) == 0, "name %zu", i);

@@ -80,8 +80,7 @@ store(uint64_t shift)
 {
 	static const uint8_t junk[64];
 	if (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0 ||
-		acc_file_write(fd, junk, shift, NULL) < 0 ||
-		acc_file_write(fd, z.p, z.n, NULL) < 0)
+		acc_file_write(fd, junk, shift, NULL) < 0 || acc_file_write(fd, z.p, z.n, NULL) < 0)
 		ok(false, "a temporary file can be written");
 }
 
@@ -124,7 +123,7 @@ good(const char *what, uint64_t shift)
 			acc_zip_find(&dir, zm->name) == zm &&
 			acc_zip_load(fd, zm, LIMIT, &m, &p, &e) == 0 &&
 			(k == 0 || (memcmp(p, want[i].text, k) == 0 &&
-				memcmp(p + zm->len - k, want[i].text, k) == 0));
+					   memcmp(p + zm->len - k, want[i].text, k) == 0));
 	}
 	ok(rc == 0 && dir.n == 3 && same == 3, "%s %s", what, e.msg);
 	if (rc == 0)
@@ -352,7 +351,7 @@ check_many(void)
 		const struct acc_zip_member *zm = acc_zip_find(&got, acc_str(name));
 		const uint8_t *p;
 		right += zm != NULL && acc_zip_load(fd, zm, LIMIT, &m, &p, &e) == 0 &&
-			memcmp(p, text, 7) == 0;
+			 memcmp(p, text, 7) == 0;
 	}
 	ok(rc == 0 && got.n == MANY && right == MANY, "%d of %d members %s", right, MANY, e.msg);
 	acc_arena_release(&m);

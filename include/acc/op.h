@@ -1,0 +1,77 @@
+/* op.h - what is known of operators, by their names
+ *
+ * One catalogue for all that asks: which operators may stand for each other, what one does to
+ * errors, which of its inputs are weights, what recorders leave out of it. A row is a line in
+ * lib/op/catalogue; lib/op/catalogue.h says what stands in it. Names are those of records:
+ * Functional.linear, Tensor.__add__, Aten.add_.Tensor, NPU.npu_rms_norm, Module.a.b.Linear,
+ * Mint.add, Primitive.norm.RmsNorm.
+ */
+#ifndef ACC_OP_H
+#define ACC_OP_H
+
+#include "acc/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Which errors an operator adds by itself. */
+enum acc_op_class {
+	ACC_OP_OTHER,
+	ACC_OP_MOVE,     /* copies elements: view, cat, index, ... */
+	ACC_OP_ADD,      /* no absolute error grows: + - neg clamp max ... of elements */
+	ACC_OP_MUL,      /* no relative error grows: * / of elements */
+	ACC_OP_STEADY,   /* no element moves further than the inputs did: mean, max, tanh, ... */
+	ACC_OP_CONTRACT, /* products summed up: matmul, linear, conv, ... */
+	ACC_OP_ATTEND,   /* products, and softmax between them: attention in one call */
+	ACC_OP_RANDOM,   /* draws numbers: dropout, rand, ... */
+	ACC_OP_ALLOC     /* leaves its output uninitialised: empty, ... */
+};
+
+/* Whose terms may cancel? */
+enum acc_op_sums { ACC_NO_SUM, ACC_MEAN, ACC_SUM };
+
+enum acc_op_flag {
+	ACC_OP_WEIGHTS = 1,  /* its second and later inputs are weights */
+	ACC_OP_INPLACE = 2,  /* writes to an input, although its name does not end in _ */
+	ACC_OP_KEYWORDS = 4, /* often given keywords that change the result */
+	ACC_OP_NUMBERS = 8,  /* as a module or primitive, it has numbers that change the result */
+	ACC_OP_HANDS_ON = 16 /* may hand its input on as it is, untouched */
+};
+
+struct acc_op_info {
+	const char *names; /* separated by blanks; its own first */
+	const char *family;
+	enum acc_op_class cls;
+	unsigned flags; /* of enum acc_op_flag */
+};
+
+/* The row of an operator; NULL: unknown. */
+const struct acc_op_info *acc_op_info_of(struct acc_str op);
+/* All rows, one after another; NULL at the end. */
+const struct acc_op_info *acc_op_info_at(size_t i);
+/* Its first name. */
+struct acc_str acc_op_own_name(const struct acc_op_info *o);
+
+/* The operator's name alone, a part of op: without its namespace, path and overload, and without
+ * underscores around it: __add__ and add_ are add. But __rand__, which is no rand, keeps them, as
+ * the catalogue has it. */
+struct acc_str acc_op_name(struct acc_str op);
+/* Is it the call of a module (Module.a.b.Linear, Cell.a.b.Dense)? */
+bool acc_op_is_module(struct acc_str op);
+/* Equal for operators of one family; of what is unknown, for those of one name. */
+uint64_t acc_op_family(struct acc_str op);
+/* Of a module, whose name is the user's, only that it sums up products is believed. */
+enum acc_op_class acc_op_class(struct acc_str op);
+/* Does it sum up its first input, or take the mean of it? By its family. */
+enum acc_op_sums acc_op_sums(struct acc_str op);
+/* Two names of one operator: Tensor.__matmul__ and Torch.matmul? */
+bool acc_op_same(struct acc_str a, struct acc_str b);
+/* Does it write to its first argument, by its row or by the spelling of its name (add_)? */
+bool acc_op_in_place(struct acc_str op);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

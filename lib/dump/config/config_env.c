@@ -1,0 +1,186 @@
+/* The environment of a run, as env(1) prints it; the packages, as pip list or pip freeze does.
+ *
+ *	HCCL_DETERMINISTIC=true          Package    Version       torch==2.1.0
+ *	ASCEND_LAUNCH_BLOCKING=1         ---------- -------       torch-npu @ file:///...
+ *	                                 torch      2.1.0
+ */
+#include "dump/config/param.h"
+#include "io/literal.h"
+
+static bool
+name_char(char c)
+{
+	return c == '_' || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+}
+
+static bool
+package_char(char c)
+{
+	return name_char(c) || c == '-' || c == '.';
+}
+
+/* The next line of the text, without its end. */
+static bool
+next(struct acc_str *rest, struct acc_str *line)
+{
+	if (rest->n == 0)
+		return false;
+	const char *nl = memchr(rest->p, '\n', rest->n);
+	uint32_t n = nl == NULL ? rest->n : (uint32_t)(nl - rest->p);
+	*line = (struct acc_str){rest->p, n};
+	n += nl != NULL;
+	*rest = (struct acc_str){rest->p + n, rest->n - n};
+	if (line->n > 0 && line->p[line->n - 1] == '\r')
+		line->n--;
+	return true;
+}
+
+/* NAME=value */
+static bool
+variable(struct acc_str line, struct param *p)
+{
+	uint32_t n = 0;
+	while (n < line.n && name_char(line.p[n]))
+		n++;
+	if (n == 0 || n == line.n || line.p[n] != '=' || (line.p[0] >= '0' && line.p[0] <= '9'))
+		return false;
+	p->key = (struct acc_str){line.p, n};
+	p->value = (struct acc_str){line.p + n + 1, line.n - n - 1};
+	return true;
+}
+
+/* "torch 2.1.0 [/path]", "torch==2.1.0", "torch @ file:///x" */
+static bool
+package(struct acc_str line, struct param *p)
+{
+	uint32_t n = 0;
+	while (n < line.n && package_char(line.p[n]))
+		n++;
+	p->key = (struct acc_str){line.p, n};
+	struct acc_str v = {line.p + n, line.n - n};
+	bool gap = v.n > 0 && (v.p[0] == ' ' || v.p[0] == '\t');
+	v = acc_str_trim(v);
+	if (n == 0 || v.n == 0 || !(gap || acc_str_starts(v, "==")))
+		return false;
+	if (acc_str_starts(v, "==")) {
+		v = (struct acc_str){v.p + 2, v.n - 2};
+	} else if (v.p[0] != '@') {
+		uint32_t k = 0;
+		while (k < v.n && v.p[k] != ' ' && v.p[k] != '\t')
+			k++;
+		v.n = k;
+		if (v.p[0] < '0' || v.p[0] > '9')
+			return false;
+	}
+	p->value = v;
+	return v.n > 0;
+}
+
+typedef bool line_fn(struct acc_str line, struct param *p);
+
+/* Lines of the form in the head of a file, and others. The last may be cut off. */
+static void
+survey(const struct acc_probe *p, line_fn *form, unsigned *good, unsigned *bad)
+{
+	struct acc_str rest = {(const char *)p->head, (uint32_t)p->nhead}, line;
+	struct param q;
+	*good = *bad = 0;
+	if (p->is_dir || p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)
+		return;
+	while (next(&rest, &line)) {
+		if (rest.n == 0 && p->nhead == 4096)
+			break;
+		if (line.n > 0)
+			++*(form(line, &q) ? good : bad);
+	}
+}
+
+static int
+probe_env(const struct acc_probe *p)
+{
+	static const char *const known[] = {"PATH=", "HOME=", "PWD=", "SHLVL=", "LD_LIBRARY_PATH=",
+		"LANG=", "ASCEND_", "HCCL_", "CUDA_", "NCCL_", "PYTHONPATH="};
+	struct acc_str rest = {(const char *)p->head, (uint32_t)p->nhead}, line;
+	unsigned good, bad, hits = 0;
+	survey(p, variable, &good, &bad);
+	if (good == 0 || bad > good / 2)
+		return 0;
+	while (next(&rest, &line))
+		for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+			hits += acc_str_starts(line, known[i]);
+	return hits > 0 ? 65 : 30;
+}
+
+static int
+probe_pip(const struct acc_probe *p)
+{
+	struct acc_str rest = {(const char *)p->head, (uint32_t)p->nhead}, line;
+	unsigned good, bad;
+	bool title = false, freeze = false;
+	survey(p, package, &good, &bad);
+	while (next(&rest, &line)) {
+		if (title && acc_str_starts(line, "----"))
+			return 95;
+		title = acc_str_starts(line, "Package ");
+		for (uint32_t i = 0; i + 2 < line.n && package_char(line.p[i]); i++)
+			freeze = freeze || (line.p[i + 1] == '=' && line.p[i + 2] == '=');
+	}
+	return freeze && good > bad ? 70 : 0;
+}
+
+static int
+read_lines(struct params *ps, line_fn *form, enum param_dialect d, struct acc_err *e)
+{
+	struct acc_str rest = {(const char *)ps->text.p, (uint32_t)ps->text.n}, line;
+	struct param p = {.dialect = d};
+	int rc = 0;
+	while (rc == 0 && next(&rest, &line)) {
+		p.line++;
+		if (form(line, &p))
+			rc = acc_params_add(ps, &p, e);
+	}
+	return rc;
+}
+
+static int
+read_env(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	struct params ps;
+	int rc = acc_params_open(&ps, c, path, e);
+	if (rc == 0)
+		rc = read_lines(&ps, variable, DIALECT_ENV, e);
+	if (rc == 0)
+		rc = acc_params_put(&ps, "env", DIALECT_ENV, "no line NAME=value in it", e);
+	acc_params_close(&ps);
+	return rc;
+}
+
+/* Whoever spells it torch-npu means torch_npu. */
+static int
+read_pip(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	struct params ps;
+	int rc = acc_params_open(&ps, c, path, e);
+	if (rc == 0)
+		rc = read_lines(&ps, package, DIALECT_PIP, e);
+	for (size_t i = 0; i < ps.n; i++)
+		acc_param_fold((char *)ps.p[i].key.p, ps.p[i].key.n);
+	if (rc == 0)
+		rc = acc_params_put(&ps, "pip", DIALECT_PIP, "no package with a version in it", e);
+	acc_params_close(&ps);
+	return rc;
+}
+
+const struct acc_dump acc_dump_config_env = {
+	.name = "env",
+	.help = "environment variables, as env prints them",
+	.probe = probe_env,
+	.read = read_env,
+};
+
+const struct acc_dump acc_dump_config_pip = {
+	.name = "pip",
+	.help = "packages and versions, as pip list prints them",
+	.probe = probe_pip,
+	.read = read_pip,
+};

@@ -1,0 +1,247 @@
+/* A training command line, in the shell script that gives it or alone: Megatron's arguments,
+ * Hugging Face's, what the launcher is told, and the variables that the script exports. The script
+ * is read, not run; see io/shell.h.
+ *
+ *	export HCCL_DETERMINISTIC=true              HCCL_DETERMINISTIC true
+ *	ARGS="--num-layers 32 --swiglu"
+ *	torchrun --nnodes 2 pretrain.py $ARGS       nnodes 2, num_layers 32, swiglu true
+ */
+#include "dump/config/param.h"
+#include "io/shell.h"
+
+#include <stdlib.h>
+
+struct script {
+	struct params ps;
+	struct acc_err *e;
+	bool command; /* one that trains was found */
+};
+
+static int
+put(struct script *sc, struct acc_str key, struct acc_str value, uint32_t line,
+	enum param_dialect d, bool maybe)
+{
+	char name[256];
+	if (key.n >= sizeof name)
+		return 0;
+	memcpy(name, key.p, key.n);
+	if (d != DIALECT_EXPORT)
+		acc_param_fold(name, key.n);
+	const struct param p = {.key = {name, key.n},
+		.value = value,
+		.line = line,
+		.dialect = d,
+		.maybe = maybe};
+	return acc_params_add(&sc->ps, &p, sc->e);
+}
+
+static bool
+is_option(const struct acc_shell_word *w)
+{
+	return w->s.n > 2 && w->s.p[0] == '-' && w->s.p[1] == '-' && w->s.p[2] != '-';
+}
+
+/* -x, but no negative number. */
+static bool
+is_short(const struct acc_shell_word *w)
+{
+	return w->s.n > 1 && w->s.p[0] == '-' && (w->s.p[1] | 0x20) >= 'a' &&
+	       (w->s.p[1] | 0x20) <= 'z';
+}
+
+/* $EXTRA_ARGS, set elsewhere: it stands for options, not for the value of the one before it. */
+static bool
+is_unknown_list(const struct acc_shell_word *w)
+{
+	static const char *const tails[] = {"ARGS", "ARG", "OPTS", "OPTIONS", "FLAGS", "PARAMS",
+		"CONFIG", "args", "opts", "[@]", "[*]"};
+	struct acc_str s = w->s;
+	if (!w->open || s.n < 2 || s.p[0] != '$')
+		return false;
+	if (s.p[s.n - 1] == '}')
+		s.n--;
+	for (size_t i = 0; i < sizeof tails / sizeof *tails; i++)
+		if (acc_str_ends(s, tails[i]))
+			return true;
+	return false;
+}
+
+/* The option at w[0], with its values. How many words it takes, or < 0. */
+static int64_t
+option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum param_dialect d,
+	bool maybe)
+{
+	struct acc_str key = {w->s.p + 2, w->s.n - 2};
+	struct acc_buf b = {0};
+	uint32_t used = 1, cut = 0;
+	int rc = 0;
+	while (cut < key.n && key.p[cut] != '=' && key.p[cut] != ' ' && key.p[cut] != '\t')
+		cut++;
+	if (cut < key.n) { /* --key=value, or both in one word */
+		rc = acc_buf_add(&b, key.p + cut + 1, key.n - cut - 1);
+		key.n = cut;
+	} else {
+		for (; used < n && rc == 0 && !is_option(&w[used]) && !is_short(&w[used]) &&
+			!is_unknown_list(&w[used]);
+			used++) {
+			if (b.n > 0)
+				rc = acc_buf_add(&b, " ", 1);
+			if (rc == 0)
+				rc = acc_buf_add(&b, w[used].s.p, w[used].s.n);
+		}
+	}
+	struct acc_str value = acc_str_trim((struct acc_str){(char *)b.p, (uint32_t)b.n});
+	if (used == 1 && cut == key.n && b.n == 0)
+		value = ACC_STR("true");
+	if (value.p == NULL)
+		value = ACC_STR("");
+	rc = rc < 0 ? acc_nomem(sc->e) : put(sc, key, value, w->line, d, maybe || w->maybe);
+	acc_buf_release(&b);
+	return rc < 0 ? rc : (int64_t)used;
+}
+
+static int
+options(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum param_dialect d,
+	bool maybe)
+{
+	for (uint32_t i = 0; i < n;) {
+		int64_t used = is_option(&w[i]) ? option(sc, &w[i], n - i, d, maybe) : 1;
+		if (used < 0)
+			return (int)used;
+		i += (uint32_t)used;
+	}
+	return 0;
+}
+
+/* Programs that print or keep what they are given. */
+static bool
+only_shows(struct acc_str s)
+{
+	static const char *const names[] = {"echo", "printf", "cat", "cp", "mv", "ls", "rm",
+		"mkdir", "sed", "grep", "tee", "cd", "test", "wget", "pip", "git", "set", "vim",
+		"vi"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (acc_str_is(s, names[i]))
+			return true;
+	return false;
+}
+
+static int
+command(void *arg, const struct acc_shell_word *w, uint32_t n, bool maybe)
+{
+	struct script *sc = arg;
+	uint32_t at = n;
+	if (only_shows(w[0].s))
+		return 0;
+	for (uint32_t i = 0; i < n && at == n; i++) {
+		bool module = i > 0 && acc_str_is(w[i - 1].s, "-m");
+		if (module ? !acc_str_starts(w[i].s, "torch.distributed") &&
+					!acc_str_starts(w[i].s, "accelerate")
+			   : acc_str_ends(w[i].s, ".py"))
+			at = i;
+	}
+	/* A command line alone, as it is noted down, may begin with its options. */
+	if (at == n && !is_option(&w[0]))
+		return 0;
+	if (at == n)
+		return options(sc, w, n, DIALECT_OTHER, maybe);
+	sc->command = true;
+	int rc = options(sc, w, at, DIALECT_LAUNCH, maybe);
+	return rc < 0 ? rc : options(sc, w + at + 1, n - at - 1, DIALECT_OTHER, maybe);
+}
+
+static int
+variable(void *arg, struct acc_str name, const struct acc_shell_word *value, bool maybe)
+{
+	struct script *sc = arg;
+	return put(sc, name, value->s, value->line, DIALECT_EXPORT, maybe);
+}
+
+/* Where no command trains, as in a file that others read in, options wait in variables. */
+static int
+left(void *arg, struct acc_str name, const struct acc_shell_word *w, uint32_t n)
+{
+	struct script *sc = arg;
+	struct acc_shell_word *list = NULL;
+	uint32_t k = 0;
+	size_t cap = 0;
+	int rc = 0;
+	(void)name;
+	for (uint32_t i = 0; i < n && !sc->command && rc == 0; i++) {
+		uint32_t line = w[i].line;
+		for (uint32_t j = 0, start = 0; j <= w[i].s.n && rc == 0; j++) {
+			char c = j < w[i].s.n ? w[i].s.p[j] : ' ';
+			if (c != ' ' && c != '\t' && c != '\n')
+				continue;
+			struct acc_shell_word *p = acc_grow(list, &cap, (size_t)k + 1, sizeof *p,
+				sc->e);
+			if (p == NULL) {
+				rc = ACC_ENOMEM;
+				break;
+			}
+			list = p;
+			list[k] = w[i];
+			list[k].s = (struct acc_str){w[i].s.p + start, j - start};
+			list[k].line = line;
+			k += j > start;
+			line += c == '\n';
+			start = j + 1;
+		}
+	}
+	if (rc == 0 && k > 0 && is_option(&list[0]))
+		rc = options(sc, list, k, DIALECT_OTHER, false);
+	free(list);
+	return rc;
+}
+
+/* Does the first line that says anything begin as a command that trains? */
+static bool
+begins(struct acc_str s)
+{
+	static const char *const words[] = {"--", "torchrun ", "python ", "python3 ", "deepspeed ",
+		"accelerate ", "msrun ", "export ", "declare -x "};
+	while (s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\n' || s.p[0] == '\r' || s.p[0] == '#')) {
+		const char *nl = s.p[0] == '#' ? memchr(s.p, '\n', s.n) : s.p;
+		uint32_t n = nl == NULL ? s.n : (uint32_t)(nl - s.p) + 1;
+		s = (struct acc_str){s.p + n, s.n - n};
+	}
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (acc_str_starts(s, words[i]))
+			return true;
+	return false;
+}
+
+static int
+probe(const struct acc_probe *p)
+{
+	struct acc_str s = {(const char *)p->head, (uint32_t)p->nhead};
+	const char *nl = s.n == 0 ? NULL : memchr(s.p, '\n', s.n);
+	struct acc_str first = {s.p, nl == NULL ? s.n : (uint32_t)(nl - s.p)};
+	if (p->is_dir || s.n == 0 || memchr(s.p, '\0', s.n) != NULL)
+		return 0;
+	if (acc_str_starts(first, "#!") && memmem(first.p, first.n, "sh", 2) != NULL)
+		return 75;
+	return acc_str_ends(p->base, ".sh") ? 70 : begins(s) ? 50 : 0;
+}
+
+static int
+read_script(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	struct script sc = {.e = e};
+	const struct acc_shell_hooks h = {command, variable, left, &sc};
+	int rc = acc_params_open(&sc.ps, c, path, e);
+	if (rc == 0)
+		rc = acc_shell_read((const char *)sc.ps.text.p, sc.ps.text.n, &h, e);
+	if (rc == 0)
+		rc = acc_params_put(&sc.ps, "shell", acc_params_guess(&sc.ps),
+			"no command line with options and no exported variable in it", e);
+	acc_params_close(&sc.ps);
+	return rc;
+}
+
+const struct acc_dump acc_dump_config_shell = {
+	.name = "shell",
+	.help = "a script or command line: Megatron's arguments, exported variables",
+	.probe = probe,
+	.read = read_script,
+};

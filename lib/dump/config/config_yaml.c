@@ -1,0 +1,239 @@
+/* A configuration in YAML: MindFormers' (MindSpore Transformers'), Megatron's own tests', that of
+ * a launcher of Hugging Face's Trainer.
+ *
+ *	train_dataset: &train_dataset {batch_size: 6}      train_dataset.batch_size 6
+ *	task: {dataset_config: *train_dataset}             task.dataset_config.batch_size 6
+ *	input_columns: ["input_ids", "labels"]             input_columns [input_ids, labels]
+ *	callbacks: [{type: MFLossMonitor}]                 callbacks.0.type MFLossMonitor
+ */
+#include "acc/yaml.h"
+#include "dump/config/param.h"
+
+enum { DEPTH = 64, KEY = 4096, NODES = 1 << 20 };
+
+/* A map or list that is being gone through, and what it is called. */
+struct level {
+	const struct acc_yaml *at; /* the next key of a map, the next element of a list */
+	uint32_t nkey;             /* of the path before it */
+	uint32_t index;
+	bool map;
+	const struct acc_yaml *in;  /* the map or list */
+	const struct acc_yaml *own; /* the map that this is merged into; NULL: into none */
+};
+
+struct walk {
+	struct params *ps;
+	struct level level[DEPTH];
+	int depth;
+	char key[KEY];
+	uint32_t nkey;
+	uint64_t nodes; /* seen so far: aliases repeat them */
+};
+
+static const struct acc_yaml *
+behind(const struct acc_yaml *y)
+{
+	return y->kind == ACC_YAML_ALIAS ? y->child : y;
+}
+
+static int
+push(struct walk *w, const struct acc_yaml *y, const struct acc_yaml *own, struct acc_err *e)
+{
+	if (++w->nodes > NODES)
+		return acc_fail(e, ACC_ELIMIT, "line %u: aliases stand for more than %d values",
+			y->line, NODES);
+	if (w->depth == DEPTH)
+		return acc_fail(e, ACC_ELIMIT, "line %u: deeper than %d levels", y->line, DEPTH);
+	w->level[w->depth++] = (struct level){.at = y->child,
+		.in = y,
+		.own = own,
+		.nkey = w->nkey,
+		.map = y->kind == ACC_YAML_MAP};
+	return 0;
+}
+
+static void
+name(struct walk *w, uint32_t nkey, const char *part)
+{
+	size_t n = strlen(part), room = KEY - nkey - 1;
+	w->nkey = nkey;
+	if (nkey > 0 && room > 0) {
+		w->key[w->nkey++] = '.';
+		room--;
+	}
+	n = n < room ? n : room;
+	memcpy(w->key + w->nkey, part, n);
+	w->nkey += (uint32_t)n;
+}
+
+/* --num-layers under MODEL_ARGS, and variables under ENV_VARS: Megatron's tests. */
+static enum param_dialect
+special(struct acc_str *key)
+{
+	if (acc_str_starts(*key, "ENV_VARS.")) {
+		*key = (struct acc_str){key->p + 9, key->n - 9};
+		return DIALECT_EXPORT;
+	}
+	const char *dash = key->n == 0 ? NULL : memmem(key->p, key->n, "--", 2);
+	if (dash == NULL || (dash > key->p && dash[-1] != '.'))
+		return DIALECT_OTHER;
+	*key = (struct acc_str){dash + 2, (uint32_t)(key->p + key->n - dash) - 2};
+	acc_param_fold((char *)key->p, key->n);
+	return DIALECT_MEGATRON;
+}
+
+static int
+put(struct walk *w, struct acc_str value, bool null, uint32_t line, struct acc_err *e)
+{
+	char copy[KEY];
+	memcpy(copy, w->key, w->nkey);
+	struct param p = {.key = {copy, w->nkey}, .value = value, .line = line};
+	if (null)
+		p.value.p = NULL;
+	p.dialect = special(&p.key);
+	return acc_params_add(w->ps, &p, e);
+}
+
+static bool
+is_scalars(const struct acc_yaml *list)
+{
+	for (const struct acc_yaml *y = list->child; y != NULL; y = y->next)
+		if (behind(y)->kind != ACC_YAML_SCALAR)
+			return false;
+	return true;
+}
+
+/* A list of plain values is one value. */
+static int
+put_list(struct walk *w, const struct acc_yaml *list, uint32_t line, struct acc_err *e)
+{
+	struct acc_buf b = {0};
+	int rc = acc_buf_add(&b, "[", 1);
+	for (const struct acc_yaml *y = list->child; y != NULL && rc == 0; y = y->next) {
+		const char *text = behind(y)->text;
+		if (y != list->child)
+			rc = acc_buf_add(&b, ", ", 2);
+		if (rc == 0)
+			rc = acc_buf_add(&b, text, strlen(text));
+		if (rc == 0 && b.n > PARAM_FILE_LIMIT)
+			rc = ACC_ELIMIT;
+	}
+	if (rc == 0)
+		rc = acc_buf_add(&b, "]", 1);
+	rc = rc < 0 ? acc_fail(e, rc, "line %u: a list that is too long", line)
+		    : put(w, (struct acc_str){(char *)b.p, (uint32_t)b.n}, false, line, e);
+	acc_buf_release(&b);
+	return rc;
+}
+
+static int
+value(struct walk *w, const struct acc_yaml *at, struct acc_err *e)
+{
+	const struct acc_yaml *y = behind(at);
+	if (y->kind == ACC_YAML_SCALAR)
+		return put(w, acc_str(y->text), y->null, at->line, e);
+	if (y->kind == ACC_YAML_LIST && is_scalars(y))
+		return put_list(w, y, at->line, e);
+	return push(w, y, NULL, e);
+}
+
+/* The next value of a map. A merge (<<: *other, or a list of such) is gone through as part of
+ * the map itself, without what the map has of its own. */
+static int
+entry(struct walk *w, struct level *l, struct acc_err *e)
+{
+	const struct acc_yaml *k = l->at, *v = k->next;
+	l->at = v->next;
+	const struct acc_yaml *key = behind(k), *to = behind(v);
+	if (key->kind != ACC_YAML_SCALAR)
+		return 0; /* a key that is a map is no parameter's name */
+	w->nkey = l->nkey;
+	if (strcmp(key->text, "<<") == 0 && to->kind != ACC_YAML_SCALAR)
+		return push(w, to, l->own != NULL ? l->own : l->in, e);
+	if (l->own != NULL && acc_yaml_get(l->own, key->text) != NULL)
+		return 0;
+	name(w, l->nkey, key->text);
+	return value(w, v, e);
+}
+
+static int
+walk(struct walk *w, const struct acc_yaml *root, struct acc_err *e)
+{
+	char number[16];
+	int rc = push(w, root, NULL, e);
+	while (rc == 0 && w->depth > 0) {
+		struct level *l = &w->level[w->depth - 1];
+		if (l->at == NULL) {
+			w->depth--;
+		} else if (l->map) {
+			rc = entry(w, l, e);
+		} else {
+			const struct acc_yaml *v = l->at;
+			snprintf(number, sizeof number, "%u", l->index++);
+			l->at = v->next;
+			if (l->own != NULL && behind(v)->kind == ACC_YAML_MAP) {
+				w->nkey = l->nkey;
+				rc = push(w, behind(v), l->own, e);
+				continue;
+			}
+			name(w, l->nkey, number);
+			rc = value(w, v, e);
+		}
+	}
+	return rc;
+}
+
+static bool
+is_yaml_name(struct acc_str s)
+{
+	return acc_str_ends(s, ".yaml") || acc_str_ends(s, ".yml");
+}
+
+static int
+probe(const struct acc_probe *p)
+{
+	struct acc_str head = {(const char *)p->head, (uint32_t)p->nhead};
+	if (p->is_dir || p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)
+		return 0;
+	bool word = false;
+	/* At the start of a line, as YAML has its keys. */
+	for (const char *q = head.p, *end = head.p + head.n, *nl; q < end && !word; q = nl + 1) {
+		nl = memchr(q, '\n', (size_t)(end - q));
+		nl = nl == NULL ? end : nl;
+		const char *colon = memchr(q, ':', (size_t)(nl - q));
+		word = colon != NULL &&
+		       acc_params_words((struct acc_str){q, (uint32_t)(colon - q)}, false) > 0 &&
+		       memchr(q, ' ', (size_t)(colon - q)) == NULL;
+	}
+	if (is_yaml_name(p->base))
+		return word ? 90 : 50;
+	return word && head.p[0] != '{' ? 40 : 0;
+}
+
+static int
+read_yaml(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	struct params ps;
+	struct acc_arena m = {0};
+	struct acc_yaml *root = NULL;
+	int rc = acc_params_open(&ps, c, path, e);
+	struct walk w = {.ps = &ps};
+	if (rc == 0)
+		rc = acc_yaml_parse(ps.text.p, ps.text.n, &m, &root, e);
+	if (rc == 0 && (root == NULL || root->kind != ACC_YAML_MAP))
+		rc = acc_fail(e, ACC_EFORMAT, "no configuration: it is no map");
+	if (rc == 0)
+		rc = walk(&w, root, e);
+	if (rc == 0)
+		rc = acc_params_put(&ps, "yaml", acc_params_guess(&ps), "no value in it", e);
+	acc_arena_release(&m);
+	acc_params_close(&ps);
+	return rc;
+}
+
+const struct acc_dump acc_dump_config_yaml = {
+	.name = "yaml",
+	.help = "a configuration in YAML: MindFormers, Megatron's tests",
+	.probe = probe,
+	.read = read_yaml,
+};

@@ -1,0 +1,370 @@
+#include "dump/curve/curve.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "dump/place.h"
+
+struct curve_name {
+	struct acc_str tag, raw; /* raw is empty where it is the same */
+	enum curve_class cls;
+};
+
+enum { NAMES_KEPT = 1 << 16, TAG_LIMIT = 4096 };
+
+static const char *const class_name[] = {"metric", "time", "count"};
+
+/* Other spellings: the writer's, in lower case with _ for blanks and hyphens. */
+static const struct {
+	const char *from, *to;
+} alias[] = {
+	{"lm_loss", "loss"},
+	{"train/loss", "loss"},
+	{"training_loss", "loss"},
+	{"lr", "learning_rate"},
+	{"train/learning_rate", "learning_rate"},
+	{"train/lr", "learning_rate"},
+	{"global_norm", "grad_norm"},
+	{"global_grad_norm", "grad_norm"},
+	{"gradient_norm", "grad_norm"},
+	{"train/grad_norm", "grad_norm"},
+	{"train/global_norm", "grad_norm"},
+	{"loss_scaler", "loss_scale"},
+	{"train/loss_scale", "loss_scale"},
+	{"overflow_cond", "overflow"},
+	{"validation_loss", "eval_loss"},
+	{"val_loss", "eval_loss"},
+	{"eval/loss", "eval_loss"},
+	{"val/loss", "eval_loss"},
+	{"lm_loss_validation", "eval_loss"},
+	{"lm_loss_validation_ppl", "eval_ppl"},
+	{"validation_lm_loss", "eval_loss"},
+	{"validation_lm_loss_ppl", "eval_ppl"},
+	{"test_lm_loss", "test_loss"},
+	{"test_lm_loss_ppl", "test_ppl"},
+	{"number_of_skipped_iterations", "skipped_iterations"},
+	{"number_of_nan_iterations", "nan_iterations"},
+};
+
+static char
+fold(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+/* Runs of blanks and hyphens become one underscore. */
+static uint32_t
+join_words(struct acc_str s, char *buf)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < s.n && n < TAG_LIMIT; i++) {
+		bool gap = s.p[i] == ' ' || s.p[i] == '\t' || s.p[i] == '-';
+		if (gap && n > 0 && buf[n - 1] == '_')
+			continue;
+		buf[n++] = gap ? '_' : s.p[i];
+	}
+	while (n > 1 && buf[n - 1] == '_' && s.p[s.n - 1] != '_')
+		n--;
+	return n;
+}
+
+static bool
+is_alias(const char *name, uint32_t n, const char *from)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (from[i] == '\0' || fold(name[i]) != from[i])
+			return false;
+	return from[n] == '\0';
+}
+
+/* Words that make a quantity a time or a count, wherever they stand in its name. */
+static const struct {
+	const char *word;
+	enum curve_class cls;
+} words[] = {
+	{"time", CURVE_TIME},
+	{"runtime", CURVE_TIME},
+	{"timestamp", CURVE_TIME},
+	{"ms", CURVE_TIME},
+	{"second", CURVE_TIME},
+	{"seconds", CURVE_TIME},
+	{"sec", CURVE_TIME},
+	{"throughput", CURVE_TIME},
+	{"tflop", CURVE_TIME},
+	{"tflops", CURVE_TIME},
+	{"mfu", CURVE_TIME},
+	{"elapsed", CURVE_TIME},
+	{"eta", CURVE_TIME},
+	{"energy", CURVE_TIME},
+	{"power", CURVE_TIME},
+	{"latency", CURVE_TIME},
+	{"day", CURVE_TIME},
+	{"wall", CURVE_TIME},
+	{"linearity", CURVE_TIME},
+	{"consumed", CURVE_COUNT},
+	{"batch", CURVE_COUNT},
+	{"skipped", CURVE_COUNT},
+	{"memory", CURVE_COUNT},
+	{"mem", CURVE_COUNT},
+	{"allocated", CURVE_COUNT},
+	{"reserved", CURVE_COUNT},
+	{"epoch", CURVE_COUNT},
+	{"step", CURVE_COUNT},
+	{"steps", CURVE_COUNT},
+	{"iteration", CURVE_COUNT},
+	{"iterations", CURVE_COUNT},
+	{"samples", CURVE_COUNT},
+	{"tokens", CURVE_COUNT},
+	{"seqlen", CURVE_COUNT},
+	{"length", CURVE_COUNT},
+	{"flos", CURVE_COUNT},
+	{"zeros", CURVE_COUNT},
+	{"overflow", CURVE_COUNT},
+	{"percentage", CURVE_COUNT},
+};
+
+static enum curve_class
+class_of_word(const char *p, uint32_t n)
+{
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (is_alias(p, n, words[i].word))
+			return words[i].cls;
+	return CURVE_METRIC;
+}
+
+/* tag's last component: behind the last slash, but not that of TFLOP/s/GPU or samples/sec. */
+static struct acc_str
+leaf(const char *p, uint32_t n)
+{
+	const char *slash = memrchr(p, '/', n);
+	if (slash == NULL || p + n - slash <= 4 || memchr(p, '(', n) != NULL)
+		return (struct acc_str){p, n};
+	return (struct acc_str){slash + 1, (uint32_t)(p + n - slash) - 1};
+}
+
+/* By the words of its last component; one with a dot is a weight, whatever its words. A time
+ * is one even if it is a time of steps; what is called a loss or a norm is one whatever it is
+ * divided by. */
+static enum curve_class
+guess(struct acc_str s)
+{
+	enum curve_class cls = CURVE_METRIC;
+	for (uint32_t i = 0, start = 0; i <= s.n; i++) {
+		if (i < s.n && (s.p[i] == '.' || s.p[i] == '['))
+			return CURVE_METRIC;
+		if (i < s.n && (s.p[i] == '\0' || strchr("_ -/()", s.p[i]) == NULL))
+			continue;
+		const char *word = s.p + start;
+		uint32_t n = i - start;
+		enum curve_class w = class_of_word(word, n);
+		if (is_alias(word, n, "loss") || is_alias(word, n, "ppl") ||
+			is_alias(word, n, "norm"))
+			return CURVE_METRIC;
+		if (w == CURVE_TIME || cls == CURVE_METRIC)
+			cls = w;
+		start = i + 1;
+	}
+	return cls;
+}
+
+struct acc_str
+acc_curve_name(struct acc_str tag, char *buf, enum curve_class *cls)
+{
+	static const char samples[] = "_vs_samples", eval[] = "eval/";
+	uint32_t n = join_words(tag, buf), tail = 0;
+	if (*cls == CURVE_GUESS)
+		*cls = guess(leaf(buf, n));
+	if (acc_str_ends((struct acc_str){buf, n}, samples))
+		tail = sizeof samples - 1;
+	for (size_t i = 0; i < sizeof alias / sizeof *alias; i++)
+		if (is_alias(buf, n - tail, alias[i].from)) {
+			n = (uint32_t)snprintf(buf, CURVE_TAG, "%s%s", alias[i].to,
+				tail > 0 ? samples : "");
+			return (struct acc_str){buf, n};
+		}
+	/* Hugging Face's callback for TensorBoard writes eval/x for eval_x. */
+	if (n > sizeof eval && memcmp(buf, eval, sizeof eval - 1) == 0)
+		buf[sizeof eval - 2] = '_';
+	return (struct acc_str){buf, n};
+}
+
+int
+acc_curves_start(struct curves *cv, struct acc_dump_ctx *c, const struct acc_source *s,
+	const char *run, const char *file, char mark, struct acc_err *e)
+{
+	cv->c = c;
+	cv->run = acc_str(run);
+	cv->file = acc_str(file);
+	cv->mark = mark;
+	cv->nwhere = 0;
+	return acc_dump_source(c, s, e);
+}
+
+void
+acc_curves_release(struct curves *cv)
+{
+	acc_map_release(&cv->seen);
+	acc_arena_release(&cv->mem);
+	free(cv->name);
+}
+
+static int
+look_up(struct curves *cv, struct acc_str tag, enum curve_class cls, struct curve_name *out,
+	char *buf)
+{
+	uint64_t *at = acc_map_get(&cv->seen, tag);
+	if (at != NULL) {
+		*out = cv->name[*at];
+		return 0;
+	}
+	out->cls = cls;
+	out->tag = acc_curve_name(tag, buf, &out->cls);
+	out->raw = acc_str_eq(out->tag, tag) ? (struct acc_str){NULL, 0} : tag;
+	if (cv->n == NAMES_KEPT)
+		return 0;
+	struct curve_name *grown = acc_grow(cv->name, &cv->cap, cv->n + 1, sizeof *grown, NULL);
+	if (grown == NULL)
+		return ACC_ENOMEM;
+	cv->name = grown;
+	struct curve_name *k = &cv->name[cv->n];
+	*k = *out;
+	k->tag.p = acc_arena_copy(&cv->mem, out->tag.p, out->tag.n);
+	k->raw.p = acc_arena_copy(&cv->mem, out->raw.p, out->raw.n);
+	if (k->tag.p == NULL || k->raw.p == NULL || acc_map_put(&cv->seen, tag, cv->n) == NULL)
+		return ACC_ENOMEM;
+	*out = *k;
+	cv->n++;
+	return 0;
+}
+
+/* "file:12". Most lines have many points. */
+static struct acc_str
+where(struct curves *cv, uint64_t at)
+{
+	if (cv->nwhere > 0 && cv->at == at)
+		return (struct acc_str){cv->where, cv->nwhere};
+	cv->at = at;
+	char digits[20], *d = digits + sizeof digits;
+	uint32_t n = cv->file.n < sizeof cv->where - 24 ? cv->file.n : sizeof cv->where - 24;
+	memcpy(cv->where, cv->file.p, n);
+	cv->where[n++] = cv->mark;
+	do
+		*--d = (char)('0' + at % 10);
+	while ((at /= 10) > 0);
+	size_t len = (size_t)(digits + sizeof digits - d);
+	memcpy(cv->where + n, d, len);
+	cv->nwhere = n + (uint32_t)len;
+	return (struct acc_str){cv->where, cv->nwhere};
+}
+
+static int
+push(struct acc_rec *r, struct acc_str key, struct acc_val v)
+{
+	return acc_rec_push(r, &(struct acc_field){.key = key, .v = v});
+}
+
+int
+acc_curve_put(struct curves *cv, const struct curve_point *p, struct acc_err *e)
+{
+	char buf[CURVE_TAG];
+	struct curve_name k;
+	struct acc_str tag = p->tag;
+	if (tag.n == 0)
+		return 0;
+	if (tag.n > TAG_LIMIT)
+		tag.n = TAG_LIMIT;
+	int rc = look_up(cv, tag, p->cls, &k, buf);
+	struct acc_rec *r = acc_dump_rec(cv->c, "scalar", (struct acc_str){NULL, 0});
+	rc |= push(r, ACC_STR("tag"), acc_text(k.tag));
+	if (p->has_step)
+		rc |= push(r, ACC_STR("step"), acc_int(p->step));
+	rc |= push(r, ACC_STR("value"), acc_f64(p->value));
+	if (p->res > 0)
+		rc |= push(r, ACC_STR("res"), acc_f64(p->res));
+	rc |= push(r, ACC_STR("class"), acc_ctext(class_name[k.cls]));
+	if (k.raw.n > 0)
+		rc |= push(r, ACC_STR("tag.raw"), acc_text(k.raw));
+	rc |= push(r, ACC_STR("run"), acc_text(cv->run));
+	rc |= push(r, ACC_STR("where"), acc_text(where(cv, p->at)));
+	return rc < 0 ? acc_nomem(e) : acc_dump_put(cv->c, r, e);
+}
+
+bool
+acc_curve_number(const struct jnode *n, double *v)
+{
+	struct acc_literal l;
+	if (n->type == ACC_JSON_STRING && acc_literal_all(n->s, &l))
+		*v = l.v;
+	else if (n->type == ACC_JSON_FLOAT)
+		*v = n->f;
+	else if (n->type == ACC_JSON_INT)
+		*v = (double)n->i;
+	else
+		return false;
+	return true;
+}
+
+/* Names that say nothing of a run. */
+static bool
+is_generic(struct acc_str name)
+{
+	static const char *const names[] = {"trainer_state", "trainer_log", "info", "log", "train"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (acc_str_is(name, names[i]))
+			return true;
+	return acc_str_starts(name, "worker_");
+}
+
+static void
+name_run(struct curve_file *f)
+{
+	const char *slash = strrchr(f->dir, '/');
+	struct acc_str stem = acc_str(f->name);
+	const char *dot = memrchr(stem.p, '.', stem.n);
+	if (dot != NULL && dot > stem.p)
+		stem.n = (uint32_t)(dot - stem.p);
+	if (is_generic(stem) && slash != NULL && slash[1] != '\0')
+		stem = acc_str(slash + 1);
+	snprintf(f->run, sizeof f->run, "%.*s", ACC_PRS(stem));
+}
+
+static int
+open_bytes(struct curve_file *f, int fd, const char *path, struct acc_err *e)
+{
+	f->b = acc_bytes_open(fd, path, true, e);
+	return f->b != NULL ? 0 : e != NULL ? e->code : ACC_EIO;
+}
+
+int
+acc_curve_open_at(struct curve_file *f, int dirfd, struct acc_err *e)
+{
+	char path[2 * PATH_MAX];
+	int fd = acc_file_beneath(dirfd, acc_str(f->name), e);
+	snprintf(path, sizeof path, "%s/%s", f->dir, f->name);
+	name_run(f);
+	return fd < 0 ? fd : open_bytes(f, fd, path, e);
+}
+
+int
+acc_curve_open(struct curve_file *f, const char *path, struct acc_err *e)
+{
+	if (strcmp(path, "-") == 0) {
+		strcpy(f->dir, ".");
+		f->name = "standard input";
+		snprintf(f->run, sizeof f->run, "-");
+		int fd = dup(STDIN_FILENO);
+		if (fd < 0)
+			return acc_fail(e, ACC_EIO, "cannot read standard input:");
+		return open_bytes(f, fd, "standard input", e);
+	}
+	int rc = acc_dump_real(path, f->dir, &f->name, e);
+	int dir = rc < 0 ? rc : acc_dir_open(f->dir, e);
+	if (dir < 0)
+		return dir;
+	int fd = acc_file_beneath(dir, acc_str(f->name), e);
+	close(dir);
+	name_run(f);
+	return fd < 0 ? fd : open_bytes(f, fd, path, e);
+}

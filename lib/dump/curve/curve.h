@@ -1,0 +1,82 @@
+/* curve.h - points of curves: what all formats of logs share
+ *
+ * The same quantity has many names (lm loss, lm-loss, train/loss); a point carries the one name
+ * that all writers have in common, and the writer's own beside it.
+ */
+#ifndef DUMP_CURVE_H
+#define DUMP_CURVE_H
+
+#include <math.h>
+
+#include "acc/dump.h"
+#include "dump/jtree.h"
+#include "io/literal.h"
+
+enum curve_class {
+	CURVE_METRIC, /* what a run is judged by */
+	CURVE_TIME,   /* times, throughput, power: never equal */
+	CURVE_COUNT,  /* counters, sizes, memory: carried */
+	CURVE_GUESS   /* by the words in its name */
+};
+
+struct curve_point {
+	struct acc_str tag; /* as written; short, see curve_put */
+	int64_t step;
+	bool has_step;
+	double value;
+	double res; /* how precisely it was written; 0: exactly */
+	enum curve_class cls;
+	uint64_t at; /* line, or record */
+};
+
+struct curves {
+	struct acc_dump_ctx *c;
+	struct acc_str run, file;
+	char mark;           /* between file and place: ':' before lines, '#' before records */
+	struct acc_map seen; /* tag as written -> index of name[] */
+	struct curve_name *name;
+	size_t n, cap;
+	struct acc_arena mem; /* of the names */
+	char where[320];      /* of the last point, */
+	uint32_t nwhere;      /* 0: there was none */
+	uint64_t at;          /* which was there */
+};
+
+/* Where the points come from: a source record, and the run that they are of. The strings must
+ * live as long as cv. */
+int acc_curves_start(struct curves *cv, struct acc_dump_ctx *c, const struct acc_source *s,
+	const char *run, const char *file, char mark, struct acc_err *e);
+/* Hand a point on. 0, or < 0: stop. A tag of more than 4,096 bytes is cut off, a point without
+ * one left out. */
+int acc_curve_put(struct curves *cv, const struct curve_point *p, struct acc_err *e);
+void acc_curves_release(struct curves *cv);
+
+/* What a number is, if it was stored as float32 and printed so that it reads back the same:
+ * only as precise as the type. */
+static inline double
+curve_res_f32(double v)
+{
+	return isfinite(v) ? fabs(v) * 0x1p-24 : 0;
+}
+
+/* A number in JSON: as such, or in quotes. */
+bool acc_curve_number(const struct jnode *n, double *v);
+
+/* The common name of `tag`, in buf (of CURVE_TAG bytes), and its class. */
+enum { CURVE_TAG = 4224 };
+struct acc_str acc_curve_name(struct acc_str tag, char *buf, enum curve_class *cls);
+
+/* A file that the user named, as every reader of one file needs it: its folder, its name
+ * there, and its bytes ("-": standard input). */
+struct curve_file {
+	char dir[4097];
+	const char *name; /* in dir */
+	char run[256];    /* its name without the extension; of names that programs give, such as
+			   * trainer_state.json, that of its folder */
+	struct acc_bytes *b;
+};
+int acc_curve_open(struct curve_file *f, const char *path, struct acc_err *e);
+/* One of a folder's: dir and name are set by the caller. */
+int acc_curve_open_at(struct curve_file *f, int dirfd, struct acc_err *e);
+
+#endif

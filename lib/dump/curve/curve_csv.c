@@ -1,0 +1,515 @@
+/* Curves in CSV: what the pages of TensorBoard and W&B save, W&B's history, MLflow's metrics,
+ * msprobe's monitor, and whatever has a column of steps and others of numbers. */
+#include <fcntl.h>
+#include <limits.h>
+#include <strings.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "dump/curve/curve.h"
+#include "dump/place.h"
+#include "dump/say.h"
+#include "io/csv.h"
+
+struct column {
+	bool leave;         /* it is no curve */
+	int64_t last;       /* the step at which it last had a number */
+	struct acc_str tag; /* of the column, or what stands behind the row's name */
+	struct acc_str run; /* n is 0: that of the file */
+};
+
+struct sheet {
+	struct curves cv;
+	const char *path;
+	struct acc_csv *csv;
+	struct acc_arena mem;
+	struct column *col;
+	size_t n;
+	int step, name, value, micro, stage, run, scope; /* columns; -1: there is none */
+	bool monitor;                                    /* of msprobe, */
+	struct acc_str prefix;                           /* which stands before its tags */
+	enum curve_class cls;
+	uint64_t points;
+	bool guarded; /* said that rows of one step are of several things */
+	struct dump_said said;
+};
+
+static const char *const steps[] = {"step", "_step", "global_step", "iteration", "iter", "steps",
+	"trainer/global_step", "current_steps", NULL};
+static const char *const weak_steps[] = {"index", "epoch", NULL};
+static const char *const names_of[] = {"tag", "key", "metric", NULL};
+static const char *const values[] = {"value", NULL};
+
+static int
+find(const struct acc_str *f, size_t n, const char *const *names)
+{
+	for (; *names != NULL; names++)
+		for (size_t i = 0; i < n; i++) {
+			struct acc_str s = acc_str_trim(f[i]);
+			if (strlen(*names) == s.n && strncasecmp(*names, s.p, s.n) == 0)
+				return (int)i;
+		}
+	return -1;
+}
+
+static bool
+is_monitor(const struct acc_str *f, size_t n)
+{
+	return n > 3 && acc_str_is(f[0], "vpp_stage") && acc_str_is(f[1], "name") &&
+	       acc_str_is(f[2], "step");
+}
+
+/* Of the monitor's second version, a row is of a module and of what it took, made, ... (scope). */
+static bool
+is_monitor_v2(const struct acc_str *f, size_t n)
+{
+	return n > 4 && acc_str_is(f[0], "vpp_stage") && acc_str_is(f[1], "step") &&
+	       acc_str_is(f[2], "module_name") && acc_str_is(f[3], "scope");
+}
+
+/* "run-RUN-tag-TAG.csv", as TensorBoard's page names what it saves. */
+static void
+from_name(struct acc_str stem, struct column *c)
+{
+	static const char mid[] = "-tag-";
+	const size_t n = sizeof mid - 1;
+	const char *end = stem.p + stem.n;
+	const char *p = acc_str_starts(stem, "run-") ? memmem(stem.p, stem.n, mid, n) : NULL;
+	c->tag = stem;
+	if (p == NULL || p + n == end)
+		return;
+	c->run = (struct acc_str){stem.p + 4, (uint32_t)(p - stem.p) - 4};
+	c->tag = (struct acc_str){p + n, (uint32_t)(end - p - n)};
+}
+
+/* "run - metric", as W&B's page names its columns. The columns of least and largest value of
+ * what it drew as one point say nothing new. */
+static void
+from_wandb(struct column *c)
+{
+	struct acc_str t = c->tag;
+	if (acc_str_ends(t, "__MIN") || acc_str_ends(t, "__MAX"))
+		c->leave = true;
+	for (uint32_t i = t.n; i > 3; i--) {
+		if (memcmp(t.p + i - 3, " - ", 3) != 0)
+			continue;
+		c->run = (struct acc_str){t.p, i - 3};
+		c->tag = (struct acc_str){t.p + i, t.n - i};
+		if (c->tag.n > 0 && c->tag.p[0] == '_')
+			c->leave = true;
+		return;
+	}
+}
+
+/* Which columns are no curves of their own. < 0: none is one of steps. */
+static int
+roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
+{
+	static const char *const runs[] = {"run", "run_uuid", "run_id", NULL};
+	bool second = is_monitor_v2(f, n);
+	s->monitor = is_monitor(f, n) || second;
+	s->name = s->stage = s->micro = s->run = s->scope = -1;
+	s->step = find(f, n, steps);
+	if (s->step < 0)
+		s->step = find(f, n, weak_steps);
+	if (s->step < 0 || n < 2)
+		return acc_fail(e, ACC_EFORMAT, "no curves: no column is one of steps");
+	s->value = find(f, n, values);
+	if (s->monitor) {
+		int next = second ? 4 : 3;
+		s->stage = 0;
+		s->name = second ? 2 : 1;
+		s->scope = second ? 3 : -1;
+		s->micro = acc_str_is(f[next], "micro_step") ? next : -1;
+		s->cls = CURVE_METRIC;
+	} else if (s->value >= 0 && (s->name = find(f, n, names_of)) >= 0) {
+		s->run = find(f, n, runs);
+	}
+	return 0;
+}
+
+/* Is there nothing of a curve in the i-th column? */
+static bool
+left_out(const struct sheet *s, int i, struct acc_str name)
+{
+	if (i == s->step || i == s->name || i == s->stage || i == s->micro || i == s->run ||
+		i == s->scope)
+		return true;
+	if (s->monitor)
+		return acc_str_is(name, "shape") || acc_str_is(name, "dtype");
+	return name.n == 0 || acc_str_is(name, "Wall time") || (s->name >= 0 && i != s->value);
+}
+
+/* What a file of the monitor is about: grad_reduced_0-99.csv, module_rank3.csv */
+static struct acc_str
+kind_of(struct acc_str stem)
+{
+	const char *rank = stem.n == 0 ? NULL : memmem(stem.p, stem.n, "rank", 4);
+	while (stem.n > 0 && strchr("0123456789-_", stem.p[stem.n - 1]) != NULL)
+		stem.n--;
+	if (rank == NULL)
+		return stem;
+	struct acc_str after = {rank + 4, 0};
+	if (stem.p + stem.n > after.p)
+		after.n = (uint32_t)(stem.p + stem.n - after.p);
+	while (after.n > 0 && strchr("0123456789-_", after.p[0]) != NULL) {
+		after.p++;
+		after.n--;
+	}
+	stem.n = (uint32_t)(rank - stem.p);
+	while (stem.n > 0 && stem.p[stem.n - 1] == '_')
+		stem.n--;
+	return stem.n > 0 ? stem : after;
+}
+
+/* What the header says of each column. */
+static int
+columns(struct sheet *s, const struct acc_str *f, size_t n, const char *file, struct acc_err *e)
+{
+	struct acc_str stem = acc_str(file);
+	int rc = roles(s, f, n, e);
+	if (rc < 0)
+		return rc;
+	if (acc_str_ends(stem, ".csv"))
+		stem.n -= 4;
+	s->n = n;
+	s->col = acc_alloc(&s->mem, n * sizeof *s->col);
+	stem.p = acc_arena_copy(&s->mem, stem.p, stem.n);
+	if (s->col == NULL || stem.p == NULL)
+		return acc_nomem(e);
+	for (size_t i = 0; i < n; i++) {
+		struct column *c = &s->col[i];
+		struct acc_str name = acc_str_trim(f[i]);
+		*c = (struct column){.leave = left_out(s, (int)i, name), .last = INT64_MIN};
+		c->tag = (struct acc_str){acc_arena_copy(&s->mem, name.p, name.n), name.n};
+		if (c->tag.p == NULL)
+			return acc_nomem(e);
+		if (s->name < 0 && s->value >= 0 && n <= 3 && !c->leave)
+			from_name(stem, c);
+		else if (s->name < 0)
+			from_wandb(c);
+	}
+	s->prefix = s->monitor ? kind_of(stem) : stem;
+	return 0;
+}
+
+static void
+trouble(struct sheet *s, const char *what, struct acc_str text)
+{
+	struct acc_err bad = {0};
+	acc_fail(&bad, ACC_EFORMAT, "line %llu: %s '%.*s'",
+		(unsigned long long)acc_csv_line(s->csv), what, text.n < 60 ? (int)text.n : 60,
+		text.p);
+	acc_err_in(&bad, s->path);
+	acc_dump_say(&s->said, s->cv.c, &bad);
+}
+
+/* The tag of a row that names what its numbers are of: PREFIX/NAME/COLUMN of the monitor. */
+static struct acc_str
+row_tag(struct sheet *s, const struct acc_str *f, const struct column *c, char *buf, size_t size)
+{
+	struct acc_literal l;
+	struct acc_str name = f[s->name];
+	if (!s->monitor)
+		return name;
+	const struct acc_str scope = s->scope >= 0 ? f[s->scope] : (struct acc_str){"", 0};
+	int n = snprintf(buf, size, "%.*s%s%.*s%s%.*s/%.*s", ACC_PRS(s->prefix),
+		s->prefix.n > 0 ? "/" : "", ACC_PRS(name), scope.n > 0 ? "/" : "", ACC_PRS(scope),
+		ACC_PRS(c->tag));
+	if (n >= 0 && s->stage >= 0 && acc_literal_all(f[s->stage], &l) && l.v != 0 &&
+		n < (int)size)
+		n += snprintf(buf + n, size - (size_t)n, "/vpp%.*s", ACC_PRS(f[s->stage]));
+	if (s->micro >= 0 && n < (int)size)
+		n += snprintf(buf + n, size - (size_t)n, "/micro%.*s", ACC_PRS(f[s->micro]));
+	return (struct acc_str){buf, n < (int)size ? (uint32_t)n : (uint32_t)size - 1};
+}
+
+/* pandas writes a column of integers that has a gap as 3.0 */
+static bool
+step_of(struct acc_str s, int64_t *step)
+{
+	struct acc_literal l;
+	if (!acc_literal_all(s, &l))
+		return false;
+	*step = l.i;
+	if (l.integer)
+		return true;
+	if (!(l.v >= -9e15 && l.v <= 9e15) || l.v != floor(l.v))
+		return false;
+	*step = (int64_t)l.v;
+	return true;
+}
+
+/* A second row of the same step, with a column that holds texts: such as a module's name, in a
+ * layout that is not known. One curve would be made of many. */
+static void
+guard(struct sheet *s, const struct acc_str *f, size_t n, size_t number, int64_t step)
+{
+	struct acc_literal l;
+	if (s->name >= 0 || s->guarded || s->col[number].last != step)
+		return;
+	for (size_t i = 0; i < n && !s->guarded; i++)
+		if (!s->col[i].leave && f[i].n > 0 && !acc_literal_all(f[i], &l)) {
+			s->guarded = true;
+			trouble(s,
+				"several rows of one step, told apart by a column of a layout"
+				" that is not known:",
+				s->col[i].tag);
+		}
+}
+
+static int
+put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
+{
+	char buf[4096];
+	struct curve_point p = {.cls = s->cls, .at = acc_csv_line(s->csv), .has_step = true};
+	struct acc_str run = s->cv.run;
+	int last = s->step > s->name ? s->step : s->name, rc = 0;
+	if (n != s->n || (size_t)last >= n) {
+		trouble(s, "left out, it has another number of columns:", f[0]);
+		return 0;
+	}
+	if (!step_of(f[s->step], &p.step)) {
+		if (f[s->step].n > 0)
+			trouble(s, "left out, the step is no integer:", f[s->step]);
+		return 0;
+	}
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		struct column *c = &s->col[i];
+		struct acc_literal l;
+		if (c->leave || !acc_literal_all(f[i], &l))
+			continue;
+		guard(s, f, n, i, p.step);
+		c->last = p.step;
+		p.tag = s->name < 0 ? c->tag : row_tag(s, f, c, buf, sizeof buf);
+		s->cv.run = c->run.n > 0 ? c->run : s->run >= 0 ? f[s->run] : run;
+		p.value = l.v;
+		rc = p.tag.n == 0 ? 0 : acc_curve_put(&s->cv, &p, e);
+		s->points++;
+	}
+	s->cv.run = run;
+	return rc;
+}
+
+static int
+rows(struct sheet *s, const struct curve_file *file, const char *run, struct acc_err *e)
+{
+	const struct acc_str *f;
+	size_t n;
+	int rc = acc_csv_next(s->csv, &f, &n, e);
+	if (rc == 0)
+		return acc_fail(e, ACC_EFORMAT, "no curves: the file is empty");
+	if (rc > 0)
+		rc = columns(s, f, n, file->name, e);
+	/* The monitor begins a file every few steps: they are one run. */
+	const char *slash = strrchr(file->dir, '/');
+	if (s->monitor && run == NULL && slash != NULL)
+		s->cv.run = acc_str(slash + 1);
+	while (rc >= 0 && (rc = acc_csv_next(s->csv, &f, &n, e)) > 0)
+		rc = put_row(s, f, n, e);
+	return rc;
+}
+
+/* msprobe's monitor: TIME-rank3-ID/grad_reduced_0-9.csv, rank_3/..., module_rank3.csv */
+static int64_t
+rank_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *p = strstr(slash == NULL ? path : slash, "rank");
+	char number[24];
+	if (p == NULL)
+		return -1;
+	p += strlen("rank");
+	p += *p == '_';
+	snprintf(number, sizeof number, "%.*s", (int)strspn(p, "0123456789"), p);
+	return acc_dump_place_number(number, "");
+}
+
+/* An open file. `run`: that of a whole folder, or NULL. */
+static int
+read_file(struct acc_dump_ctx *c, struct curve_file *f, const char *path, const char *run,
+	struct acc_err *e)
+{
+	struct sheet s = {.path = path, .cls = CURVE_GUESS};
+	struct acc_source src = {.root = f->dir,
+		.format = "csv",
+		.task = "curves",
+		.step = -1,
+		.rank = rank_of(f->dir),
+		.proc = -1};
+	if (src.rank < 0)
+		src.rank = rank_of(f->name);
+	s.csv = acc_csv_open(f->b, e);
+	int rc = s.csv == NULL ? (e != NULL ? e->code : ACC_EIO)
+			       : acc_curves_start(&s.cv, c, &src, run != NULL ? run : f->run,
+					 f->name, ':', e);
+	if (rc == 0)
+		rc = rows(&s, f, run, e);
+	acc_dump_say_rest(&s.said, c, path);
+	if (rc == 0 && s.points == 0)
+		rc = acc_fail(e, ACC_EFORMAT, "no curves: no column holds numbers");
+	acc_csv_close(s.csv);
+	acc_curves_release(&s.cv);
+	acc_arena_release(&s.mem);
+	return rc;
+}
+
+/* The names in a file's first bytes, without their quotes; their number. */
+static size_t
+header(const char *p, const char *end, struct acc_str *f, size_t max)
+{
+	size_t n = 0;
+	bool quoted = false;
+	if (end - p >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
+		p += 3;
+	for (const char *start = p; p < end && n < max; p++) {
+		if (*p == '\0')
+			return 0;
+		quoted = quoted != (*p == '"');
+		if (quoted || (*p != ',' && *p != '\n'))
+			continue;
+		struct acc_str s = acc_str_trim((struct acc_str){start, (uint32_t)(p - start)});
+		if (s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"')
+			s = (struct acc_str){s.p + 1, s.n - 2};
+		f[n++] = s;
+		start = p + 1;
+		if (*p == '\n')
+			break;
+	}
+	return n;
+}
+
+/* A file of msprobe's monitor? */
+static bool
+has_monitor(int dirfd, const char *name)
+{
+	char head[64] = "";
+	struct acc_str f[5];
+	int fd = acc_str_ends(acc_str(name), ".csv") ? acc_file_beneath(dirfd, acc_str(name), NULL)
+						     : -1;
+	ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+	if (fd >= 0)
+		close(fd);
+	size_t names = n > 0 ? header(head, head + n, f, 5) : 0;
+	return is_monitor(f, names) || is_monitor_v2(f, names);
+}
+
+/* The monitor's files in a folder, by their steps; their number, or < 0. fn may be NULL. */
+static int
+monitors(int dirfd, int (*fn)(void *arg, int dirfd, const char *name), void *arg)
+{
+	const char **names;
+	struct acc_arena m = {0};
+	int64_t n = acc_dir_list(dirfd, &names, &m, NULL);
+	int found = 0, rc = 0;
+	for (int64_t i = 0; i < n && rc == 0 && (fn != NULL || found == 0); i++)
+		if (has_monitor(dirfd, names[i])) {
+			found++;
+			rc = fn != NULL ? fn(arg, dirfd, names[i]) : 0;
+		}
+	acc_arena_release(&m);
+	return rc < 0 ? rc : found;
+}
+
+static bool
+holds(int dirfd)
+{
+	return monitors(dirfd, NULL, NULL) > 0;
+}
+
+/* rank_3, Nov21_10-00-00-rank3-ID */
+static bool
+level(const char *name, struct place *p)
+{
+	p->rank = rank_of(name);
+	return p->rank >= 0;
+}
+
+static const struct place_rule rule = {level, holds, 1, ".csv"};
+
+struct folder {
+	struct acc_dump_ctx *c;
+	const char *root, *run;
+	struct curve_file f;
+	struct acc_err *e;
+};
+
+static int
+read_monitor(void *arg, int dirfd, const char *name)
+{
+	struct folder *d = arg;
+	char path[2 * PATH_MAX];
+	struct acc_err bad = {0};
+	d->f.name = name;
+	snprintf(path, sizeof path, "%s/%s", d->f.dir, name);
+	int rc = acc_curve_open_at(&d->f, dirfd, &bad);
+	if (rc == 0)
+		rc = read_file(d->c, &d->f, path, d->run, &bad);
+	if (rc < 0 && bad.code == 0)
+		return rc;
+	if (rc < 0) {
+		acc_err_in(&bad, path);
+		acc_dump_trouble(d->c, &bad);
+	}
+	return 0;
+}
+
+static int
+read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+{
+	struct folder *d = arg;
+	(void)e;
+	if (!acc_dump_wants(d->c, -1, p->rank))
+		return 0;
+	snprintf(d->f.dir, sizeof d->f.dir, "%s%s", d->root, p->path + 1);
+	int rc = monitors(dirfd, read_monitor, d);
+	return rc < 0 ? rc : 0;
+}
+
+static int
+read_csv(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	char root[PATH_MAX];
+	struct folder d = {.c = c, .root = root};
+	struct place top = {.path = ".", .step = -1, .rank = -1, .proc = -1};
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		int rc = acc_curve_open(&d.f, path, e);
+		return rc < 0 ? rc : read_file(c, &d.f, path, NULL, e);
+	}
+	int rc = realpath(path, root) == NULL ? acc_fail(e, ACC_EIO, "cannot find the folder:") : 0;
+	const char *slash = rc < 0 ? NULL : strrchr(root, '/');
+	d.run = slash == NULL ? "" : slash + 1;
+	if (rc == 0)
+		rc = acc_dump_each_place(fd, &top, &rule, read_place, &d, e);
+	close(fd);
+	return rc;
+}
+
+static int
+probe(const struct acc_probe *p)
+{
+	struct acc_str f[64];
+	const char *head = (const char *)p->head;
+	bool named = acc_str_ends(p->base, ".csv");
+	if (p->is_dir)
+		return acc_dump_has_place(p->dirfd, &rule) > 0 ? 80 : 0;
+	if (p->nhead == 0)
+		return 0;
+	size_t n = header(head, head + p->nhead, f, 64);
+	if (n < 2)
+		return 0;
+	if (is_monitor(f, n) || is_monitor_v2(f, n) ||
+		(acc_str_is(f[0], "Wall time") && find(f, n, steps) == 1))
+		return 90;
+	if (find(f, n, steps) >= 0)
+		return named ? 70 : 40;
+	return named && find(f, n, weak_steps) == 0 ? 50 : 0;
+}
+
+const struct acc_dump acc_dump_curve_csv = {
+	.name = "csv",
+	.help = "curves in CSV: TensorBoard, W&B, msprobe's monitor, a column of steps",
+	.probe = probe,
+	.read = read_csv,
+};

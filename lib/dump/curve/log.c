@@ -1,0 +1,381 @@
+/* Training logs: what is found, and how their lines are laid bare. */
+#include "dump/curve/log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "dump/ctx.h"
+#include "dump/place.h"
+#include "io/lines.h"
+
+#define ROW(name) extern const struct log_grammar acc_log_grammar_##name;
+#include "dump/curve/log_table.h"
+#undef ROW
+
+static const struct log_grammar *const grammars[] = {
+#define ROW(name) &acc_log_grammar_##name,
+#include "dump/curve/log_table.h"
+#undef ROW
+};
+enum { NGRAMMARS = sizeof grammars / sizeof *grammars };
+
+enum { HEAD_SURE = 60, SEARCH_SURE = 20, SEARCHED = 4 << 20 };
+
+const char *
+acc_log_find(struct acc_str s, const char *needle)
+{
+	return s.n == 0 ? NULL : memmem(s.p, s.n, needle, strlen(needle));
+}
+
+struct acc_str
+acc_log_from(struct acc_str s, const char *p)
+{
+	return (struct acc_str){p, (uint32_t)(s.p + s.n - p)};
+}
+
+bool
+acc_log_char(const char **p, const char *end, char c)
+{
+	const char *q = *p;
+	while (q < end && (*q == ' ' || *q == '\t'))
+		q++;
+	if (q == end || *q != c)
+		return false;
+	*p = q + 1;
+	return true;
+}
+
+bool
+acc_log_int(const char **p, const char *end, int64_t *v)
+{
+	const char *q = *p;
+	int64_t n = 0;
+	while (q < end && (*q == ' ' || *q == '\t'))
+		q++;
+	const char *first = q;
+	for (; q < end && *q >= '0' && *q <= '9'; q++)
+		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *q - '0', &n))
+			return false;
+	if (q == first)
+		return false;
+	*v = n;
+	*p = q;
+	return true;
+}
+
+bool
+acc_log_of(const char **p, const char *end, int64_t *v, int64_t *of)
+{
+	return acc_log_int(p, end, v) && acc_log_char(p, end, '/') && acc_log_int(p, end, of);
+}
+
+bool
+acc_log_part(struct acc_str *rest, char sep, struct acc_str *key, struct acc_str *value)
+{
+	if (rest->n == 0)
+		return false;
+	const char *p = rest->p, *end = p + rest->n, *q = memchr(p, sep, rest->n);
+	/* A comma inside brackets divides nothing. */
+	if (sep == ',' && q != NULL) {
+		int depth = 0;
+		for (q = p; q < end && (*q != ',' || depth > 0); q++)
+			depth += *q == '[' || *q == '('                  ? 1
+				 : depth > 0 && (*q == ']' || *q == ')') ? -1
+									 : 0;
+		q = q < end ? q : NULL;
+	}
+	uint32_t n = (uint32_t)((q == NULL ? end : q) - p);
+	*rest = q == NULL ? (struct acc_str){end, 0} : acc_log_from(*rest, q + 1);
+	const char *colon = n == 0 ? NULL : memchr(p, ':', n);
+	const char *v = colon == NULL ? p : colon + 1;
+	*key = acc_str_trim((struct acc_str){p, colon == NULL ? 0 : (uint32_t)(colon - p)});
+	*value = acc_str_trim((struct acc_str){v, n - (uint32_t)(v - p)});
+	return true;
+}
+
+void
+acc_log_step(struct log_reader *g, int64_t step)
+{
+	g->has_step = true;
+	g->step = step;
+	g->lists = 0;
+}
+
+void
+acc_log_trouble(struct log_reader *g, const char *fmt, ...)
+{
+	struct acc_err e = {0};
+	char text[200];
+	va_list ap;
+	if (g->dry)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	acc_fail(&e, ACC_EFORMAT, "line %llu: %s", (unsigned long long)g->line, text);
+	acc_err_in(&e, g->path);
+	acc_dump_say(&g->said, g->cv.c, &e);
+}
+
+int
+acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_t step,
+	const struct acc_literal *v, enum curve_class cls, struct acc_err *e)
+{
+	char buf[1024];
+	if (g->dry)
+		return 0;
+	size_t n = (size_t)snprintf(buf, sizeof buf, "%s", prefix); /* shorter than 64 */
+	if (n > 0) {
+		if (tag.n > sizeof buf - n)
+			tag.n = (uint32_t)(sizeof buf - n);
+		memcpy(buf + n, tag.p, tag.n);
+		tag = (struct acc_str){buf, tag.n + (uint32_t)n};
+	}
+	g->points++;
+	return acc_curve_put(&g->cv,
+		&(struct curve_point){.tag = tag,
+			.step = step,
+			.has_step = true,
+			.value = v->v,
+			.res = v->res,
+			.cls = cls,
+			.at = g->line},
+		e);
+}
+
+int
+acc_log_bars(struct log_reader *g, struct acc_str s, const char *prefix, int64_t step,
+	enum curve_class cls, struct acc_err *e)
+{
+	struct acc_str key, text;
+	while (acc_log_part(&s, '|', &key, &text)) {
+		struct acc_literal v;
+		if (key.n == 0 || !acc_literal_all(text, &v))
+			continue;
+		int rc = acc_log_put(g, prefix, key, step, &v, cls, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* The words of all grammars, and which of them are whose. */
+struct words {
+	struct acc_sieve sieve;
+	uint32_t of[NGRAMMARS];
+};
+
+static void
+collect(struct words *w)
+{
+	*w = (struct words){0};
+	for (int i = 0; i < NGRAMMARS; i++)
+		for (int k = 0; k < 4 && grammars[i]->word[k] != NULL; k++)
+			w->of[i] |= acc_sieve_add(&w->sieve, grammars[i]->word[k]);
+}
+
+/* Leave out the escape sequences of terminals; in buf. */
+static struct acc_str
+plain(struct acc_str s, struct acc_buf *buf)
+{
+	const char *p = s.p, *end = p + s.n, *esc;
+	buf->n = 0;
+	while ((esc = memchr(p, '\033', (size_t)(end - p))) != NULL) {
+		if (acc_buf_add(buf, p, (size_t)(esc - p)) < 0)
+			return s;
+		p = esc + 1;
+		if (p < end && *p == '[')
+			for (p++; p < end && !(*p >= '@' && *p <= '~'); p++)
+				;
+		p += p < end;
+	}
+	if (acc_buf_add(buf, p, (size_t)(end - p)) < 0)
+		return s;
+	return (struct acc_str){(const char *)buf->p, (uint32_t)buf->n};
+}
+
+/* What stands between two carriage returns, with these words: 1: of a grammar; 0; < 0. */
+static int
+segment(struct log_reader *g, struct acc_str s, const struct words *w, uint32_t has,
+	struct acc_err *e)
+{
+	if (g->array.open) {
+		int rc = acc_log_array_line(g, s, e);
+		if (rc != 0)
+			return rc;
+	}
+	for (int i = 0; i < NGRAMMARS; i++) {
+		int rc = (w->of[i] & has) == 0 ? 0 : grammars[i]->line(g, s, e);
+		if (rc > 0) {
+			g->found |= UINT64_C(1) << i;
+			g->trainer = g->trainer || grammars[i]->trainer;
+		}
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int
+one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct acc_buf *buf,
+	struct acc_err *e)
+{
+	struct acc_regex *re = g->dry ? NULL : g->cv.c->pattern;
+	uint32_t has = re != NULL ? 0 : acc_sieve_find(&w->sieve, s);
+	int rc = 0;
+	if (re == NULL && !g->array.open && has == 0)
+		return 0;
+	if (memchr(s.p, '\033', s.n) != NULL)
+		s = plain(s, buf);
+	/* A carriage return ends a line that was to be overwritten. */
+	while (rc >= 0 && s.n > 0) {
+		const char *cr = memchr(s.p, '\r', s.n);
+		struct acc_str part = {s.p, cr == NULL ? s.n : (uint32_t)(cr - s.p)};
+		if (part.n > 0)
+			rc = re != NULL ? acc_log_pattern(g, re, part, e)
+					: segment(g, part, w, has, e);
+		s = cr == NULL ? (struct acc_str){s.p, 0} : acc_log_from(s, cr + 1);
+	}
+	return rc;
+}
+
+static int
+read_lines(struct log_reader *g, struct acc_bytes *b, struct acc_err *e)
+{
+	struct acc_lines lines = {.b = b};
+	struct acc_buf buf = {0};
+	struct words words;
+	struct acc_str s;
+	int rc;
+	collect(&words);
+	while ((rc = acc_lines_next(&lines, &s, e)) > 0) {
+		g->line = lines.no;
+		if (lines.too_long)
+			acc_log_trouble(g, "it has more than %d MiB, its rest is left out",
+				ACC_LINE_LIMIT >> 20);
+		rc = one_line(g, s, &words, &buf, e);
+		if (rc < 0)
+			break;
+	}
+	acc_log_array_end(g);
+	acc_buf_release(&buf);
+	return rc < 0 ? rc : 0;
+}
+
+/* What do these bytes of a log hold? Sets found and trainer, and step: such that a list of
+ * norms before the first step belongs to the right one. */
+static void
+survey(struct log_reader *g, const uint8_t *p, size_t n)
+{
+	struct log_reader d = {.dry = true};
+	struct acc_buf buf = {0};
+	struct words words;
+	int64_t lists = 0, first = -1;
+	collect(&words);
+	for (const uint8_t *end = p + n; p < end;) {
+		const uint8_t *nl = memchr(p, '\n', (size_t)(end - p));
+		struct acc_str s = {(const char *)p, (uint32_t)((nl == NULL ? end : nl) - p)};
+		p = nl == NULL ? end : nl + 1;
+		lists = d.lists;
+		one_line(&d, s, &words, &buf, NULL);
+		if (d.has_step && first < 0) {
+			first = d.step;
+			g->step = d.step > lists ? d.step - lists : 0;
+		}
+	}
+	g->found = d.found;
+	g->trainer = d.trainer;
+	acc_buf_release(&buf);
+}
+
+static int
+probe(const struct acc_probe *p)
+{
+	struct log_reader g = {0};
+	if (p->is_dir || p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)
+		return 0;
+	survey(&g, p->head, p->nhead);
+	return g.trainer ? HEAD_SURE : g.found != 0 ? SEARCH_SURE : 0;
+}
+
+/* Buffer the first few MiB, or what there is, without consuming it. */
+static int
+fill(struct acc_bytes *b, const uint8_t **p, size_t *n, struct acc_err *e)
+{
+	int rc = 1;
+	*n = 0;
+	while (rc > 0 && *n < SEARCHED)
+		rc = acc_bytes_more(b, p, n, e);
+	return rc < 0 ? rc : 0;
+}
+
+/* The noise before the first line may be long. */
+static int
+search(const struct acc_probe *p)
+{
+	struct log_reader g = {0};
+	const uint8_t *head;
+	size_t n;
+	if (p->is_dir || p->nhead == 0)
+		return 0;
+	int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct acc_bytes *b = fd < 0 ? NULL : acc_bytes_open(fd, p->path, true, NULL);
+	if (b == NULL)
+		return 0;
+	if (fill(b, &head, &n, NULL) == 0)
+		survey(&g, head, n);
+	acc_bytes_close(b);
+	return g.found != 0 ? SEARCH_SURE : 0;
+}
+
+/* msrun_log/worker_3.log, log/rank_3/info.log */
+static int64_t
+rank_of(const char *dir, const char *name)
+{
+	char stem[64];
+	snprintf(stem, sizeof stem, "%.*s", (int)strcspn(name, "."), name);
+	int64_t rank = acc_dump_place_number(stem, "worker_");
+	const char *slash = strrchr(dir, '/');
+	return rank >= 0 || slash == NULL ? rank : acc_dump_place_number(slash + 1, "rank_");
+}
+
+static int
+read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	struct curve_file f;
+	struct log_reader g = {.path = path};
+	const uint8_t *head;
+	size_t n;
+	int rc = acc_curve_open(&f, path, e);
+	if (rc < 0)
+		return rc;
+	rc = fill(f.b, &head, &n, e);
+	if (rc == 0 && c->pattern == NULL)
+		survey(&g, head, n);
+	struct acc_source s = {.root = f.dir,
+		.format = "log",
+		.task = "curves",
+		.step = -1,
+		.rank = rank_of(f.dir, f.name),
+		.proc = -1};
+	if (rc == 0)
+		rc = acc_curves_start(&g.cv, c, &s, f.run, f.name, ':', e);
+	if (rc == 0)
+		rc = read_lines(&g, f.b, e);
+	acc_dump_say_rest(&g.said, c, path);
+	if (rc == 0 && g.points == 0)
+		rc = acc_fail(e, ACC_EFORMAT,
+			c->pattern != NULL ? "no line matches the pattern"
+					   : "no line of a known training log");
+	acc_bytes_close(f.b);
+	acc_curves_release(&g.cv);
+	return rc;
+}
+
+const struct acc_dump acc_dump_training_log = {
+	.name = "log",
+	.help = "a log: Megatron, MindSpeed, MindFormers, DeepSpeed, Hugging Face",
+	.probe = probe,
+	.search = search,
+	.read = read_log,
+};

@@ -1,0 +1,93 @@
+/* log.h - a training log: lines of several grammars, between lines of noise
+ *
+ * A grammar is one function and one row in lib/dump/curve/log_table.h. It sees the lines that hold
+ * one of its words, without colours and carriage returns, and finds its own anywhere in them:
+ * dates, ranks and names of files stand before.
+ */
+#ifndef DUMP_LOG_H
+#define DUMP_LOG_H
+
+#include "dump/curve/curve.h"
+#include "dump/say.h"
+
+/* A list of numbers that goes on in the lines that follow; see log_array.c. */
+struct log_array {
+	bool open;
+	int depth;        /* of brackets; 0 before the first */
+	unsigned lines;   /* since it was announced */
+	unsigned strange; /* of these, what is no part of a list */
+	uint32_t n;       /* numbers so far */
+	int64_t step;
+	bool has_step;
+	uint64_t announced; /* line */
+};
+
+struct log_reader {
+	struct curves cv;
+	bool dry;       /* only find out what the log holds: nothing is handed on */
+	uint64_t found; /* a bit for each grammar that a line was of */
+	bool trainer;   /* a line of a trainer's own occurs: others' numbers are no curves
+			    * of their own right */
+	uint64_t line;
+	uint64_t points;
+	bool has_step;
+	int64_t step;      /* of the last line that named one */
+	int64_t lists;     /* of norms since then */
+	int64_t ordinal;   /* lines so far that name no step */
+	char loss_key[64]; /* what the trainer calls its loss */
+	bool has_norm;
+	int64_t norm_step; /* of the last global norm, which may be printed again */
+	double norm;
+	int64_t micro_step, micro; /* local losses of one step so far */
+	struct log_array array;
+	struct dump_said said;
+	const char *path; /* for messages */
+};
+
+struct log_grammar {
+	const char *name;
+	const char *word[4]; /* of at least four characters; case counts */
+	bool trainer;
+	/* 1: the line is of this grammar; 0: it is not; < 0: stop. */
+	int (*line)(struct log_reader *g, struct acc_str s, struct acc_err *e);
+};
+
+/* Where needle begins in s, or NULL. */
+const char *acc_log_find(struct acc_str s, const char *needle);
+/* s from p on. */
+struct acc_str acc_log_from(struct acc_str s, const char *p);
+/* An integer at *p, blanks before it: moves *p behind it. */
+bool acc_log_int(const char **p, const char *end, int64_t *v);
+/* "3/ 1000" */
+bool acc_log_of(const char **p, const char *end, int64_t *v, int64_t *of);
+/* This character at *p, blanks before it. */
+bool acc_log_char(const char **p, const char *end, char c);
+/* A line of this step. */
+void acc_log_step(struct log_reader *g, int64_t step);
+
+/* A point at the current line. `prefix` stands before the tag. */
+int acc_log_put(struct log_reader *g, const char *prefix, struct acc_str tag, int64_t step,
+	const struct acc_literal *v, enum curve_class cls, struct acc_err *e);
+/* "| key: number | key: number |", each a point. Others are left out. */
+int acc_log_bars(struct log_reader *g, struct acc_str s, const char *prefix, int64_t step,
+	enum curve_class cls, struct acc_err *e);
+/* The next "key: value" of parts that `sep` divides; false at the end. A part without a colon
+ * has an empty key. */
+bool acc_log_part(struct acc_str *rest, char sep, struct acc_str *key, struct acc_str *value);
+/* Something in this line is not as it should be; reading goes on. */
+void acc_log_trouble(struct log_reader *g, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Begin a list that stands behind `s`, perhaps in other lines. */
+int acc_log_array_start(struct log_reader *g, struct acc_str s, struct acc_err *e);
+/* A line while a list is open. 1: it was part of it. */
+int acc_log_array_line(struct log_reader *g, struct acc_str s, struct acc_err *e);
+/* A list that was never closed. */
+void acc_log_array_end(struct log_reader *g);
+
+/* Every line by the user's pattern. */
+struct acc_regex;
+int acc_log_pattern(struct log_reader *g, struct acc_regex *re, struct acc_str s,
+	struct acc_err *e);
+
+#endif

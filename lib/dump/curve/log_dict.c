@@ -1,0 +1,170 @@
+/* A dict a line: as Hugging Face's Trainer prints it, and as JSON.
+ *
+ *	{'loss': 1.6693, 'learning_rate': 1.9777e-05, 'epoch': 0.23}
+ *	{'loss': '1.669', 'learning_rate': '1.978e-05', 'epoch': '0.23'}
+ *	{"current_steps": 10, "total_steps": 500, "loss": 1.2034, "lr": 1e-05, "epoch": 0.1}
+ */
+#include "dump/curve/log.h"
+
+enum { PAIRS = 256 };
+
+struct pair {
+	struct acc_str key;
+	struct acc_literal v;
+	bool quoted;
+};
+
+/* The quoted string at p; escapes stay as they are. Its end, or NULL. */
+static const char *
+string(const char *p, const char *end, struct acc_str *s)
+{
+	char q = *p++;
+	*s = (struct acc_str){p, 0};
+	while (p < end && *p != q)
+		p += *p == '\\' ? 2 : 1;
+	if (p >= end)
+		return NULL;
+	s->n = (uint32_t)(p - s->p);
+	return p + 1;
+}
+
+/* A value of any kind, of which only the extent matters: up to the comma or brace that ends
+ * it. */
+static const char *
+skip(const char *p, const char *end)
+{
+	struct acc_str s;
+	int depth = 0;
+	while (p != NULL && p < end) {
+		if (*p == '\'' || *p == '"') {
+			p = string(p, end, &s);
+			continue;
+		}
+		if (depth == 0 && (*p == ',' || *p == '}'))
+			return p;
+		depth += *p == '[' || *p == '{' || *p == '(';
+		depth -= *p == ']' || *p == '}' || *p == ')';
+		p++;
+	}
+	return NULL;
+}
+
+static const char *
+blanks(const char *p, const char *end)
+{
+	while (p < end && (*p == ' ' || *p == '\t'))
+		p++;
+	return p;
+}
+
+/* The numbers of the dict whose first key is at p; their number, or -1 if it is none. */
+static int
+parse(const char *p, const char *end, struct pair *out)
+{
+	int n = 0;
+	for (;;) {
+		struct acc_str key, text;
+		p = blanks(p, end);
+		if (p >= end || (*p != '\'' && *p != '"') || (p = string(p, end, &key)) == NULL)
+			return -1;
+		p = blanks(p, end);
+		if (p >= end || *p++ != ':')
+			return -1;
+		p = blanks(p, end);
+		const char *stop = p < end ? skip(p, end) : NULL;
+		if (stop == NULL)
+			return -1;
+		text = acc_str_trim((struct acc_str){p, (uint32_t)(stop - p)});
+		bool quoted = text.n >= 2 && (text.p[0] == '\'' || text.p[0] == '"');
+		if (quoted)
+			text = (struct acc_str){text.p + 1, text.n - 2};
+		if (n < PAIRS && key.n > 0 && acc_literal_all(text, &out[n].v)) {
+			out[n].key = key;
+			out[n].quoted = quoted;
+			n++;
+		}
+		if (*stop == '}')
+			return n;
+		p = stop + 1;
+	}
+}
+
+static bool
+is_step(struct acc_str key)
+{
+	static const char *const keys[] = {"step", "global_step", "current_steps", "iteration",
+		"iter", "_step"};
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (acc_str_is(key, keys[i]))
+			return true;
+	return false;
+}
+
+/* Is it a trainer's? It has a loss, and says when, or how fast it learns. */
+static bool
+is_log(const struct pair *f, int n, int64_t *step, bool *has_step, bool *train)
+{
+	bool loss = false, when = false;
+	*has_step = *train = false;
+	for (int i = 0; i < n; i++) {
+		struct acc_str k = f[i].key;
+		if (is_step(k) && f[i].v.integer && !*has_step) {
+			*step = f[i].v.i;
+			*has_step = true;
+		}
+		*train = *train || acc_str_is(k, "loss");
+		loss = loss || acc_str_is(k, "loss") || acc_str_ends(k, "_loss");
+		when = when || acc_str_is(k, "epoch") || acc_str_is(k, "learning_rate") ||
+		       acc_str_is(k, "lr");
+	}
+	return loss && (when || *has_step);
+}
+
+/* How precisely a number is written: Python shows floats exactly, but the Trainer rounds. */
+static double
+resolution(const struct pair *f)
+{
+	if (f->quoted || acc_str_is(f->key, "loss") || acc_str_ends(f->key, "_loss"))
+		return f->v.res < 5e-5 && !f->quoted ? 0 : f->v.res;
+	return 0;
+}
+
+static int
+dict(struct log_reader *g, struct acc_str s, struct acc_err *e)
+{
+	struct pair f[PAIRS];
+	const char *end = s.p + s.n, *p = s.p;
+	int64_t step = 0;
+	bool has_step, train;
+	int n = -1;
+	while (n <= 0 && (p = memchr(p, '{', (size_t)(end - p))) != NULL) {
+		p++;
+		n = parse(p, end, f);
+		if (n > 0 && !is_log(f, n, &step, &has_step, &train))
+			n = 0;
+	}
+	if (n <= 0)
+		return 0;
+	if (!has_step) {
+		/* The Trainer does not print it. */
+		g->ordinal += train;
+		step = g->ordinal;
+	}
+	acc_log_step(g, step);
+	for (int i = 0; i < n; i++) {
+		if (is_step(f[i].key))
+			continue;
+		f[i].v.res = resolution(&f[i]);
+		int rc = acc_log_put(g, "", f[i].key, step, &f[i].v, CURVE_GUESS, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 1;
+}
+
+const struct log_grammar acc_log_grammar_dict = {
+	.name = "dicts",
+	.word = {"loss"},
+	.trainer = true,
+	.line = dict,
+};

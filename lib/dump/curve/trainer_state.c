@@ -1,0 +1,149 @@
+/* trainer_state.json: what Hugging Face's Trainer saves with every checkpoint.
+ *
+ *	{"best_metric": null, "log_history": [
+ *		{"epoch": 0.2, "grad_norm": NaN, "loss": 0.45, "step": 500},
+ *		{"epoch": 1.0, "eval_loss": 0.28, "eval_runtime": 1672.9, "step": 2500}, ...
+ */
+#include "dump/curve/curve.h"
+#include "dump/jtree.h"
+
+static int
+probe(const struct acc_probe *p)
+{
+	static const char word[] = "\"log_history\"";
+	size_t i = 0;
+	while (i < p->nhead && p->head[i] != '\0' && strchr(" \t\r\n", p->head[i]) != NULL)
+		i++;
+	if (p->is_dir || i == p->nhead || p->head[i] != '{')
+		return 0;
+	if (memmem(p->head, p->nhead, word, sizeof word - 1) != NULL)
+		return 95;
+	return acc_str_is(p->base, "trainer_state.json") ? 90 : 0;
+}
+
+/* The Trainer rounds losses to four decimals (its newest versions do not), and Python shows
+ * what remains without its zeros. */
+static double
+resolution(struct acc_str key, double v)
+{
+	char text[32];
+	if (!acc_str_is(key, "loss") && !acc_str_is(key, "train_loss"))
+		return 0;
+	acc_f64_repr(v, text, sizeof text);
+	const char *point = strchr(text, '.');
+	return isfinite(v) && point != NULL && strlen(point) <= 5 && strchr(text, 'e') == NULL
+		       ? 5e-5
+		       : 0;
+}
+
+static int
+put_entry(struct curves *cv, const struct jnode *entry, uint64_t at, struct acc_err *e)
+{
+	const struct jnode *step = jtree_get(entry, "step");
+	struct curve_point p = {.cls = CURVE_GUESS,
+		.at = at,
+		.has_step = step != NULL && step->type == ACC_JSON_INT};
+	if (p.has_step)
+		p.step = step->i;
+	for (const struct jnode *n = entry->child; n != NULL; n = n->next) {
+		if (n == step || !acc_curve_number(n, &p.value))
+			continue;
+		p.tag = n->key;
+		p.res = resolution(n->key, p.value);
+		int rc = acc_curve_put(cv, &p, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* The elements of log_history. */
+static int
+history(struct curves *cv, struct acc_json *j, const char *path, struct acc_err *e)
+{
+	struct acc_arena m = {0};
+	struct acc_json_tok t;
+	uint64_t n = 0;
+	int rc;
+	while ((rc = acc_json_next(j, &t, e)) > 0 && t.type != ACC_JSON_ARRAY_END) {
+		struct jnode *entry;
+		acc_arena_reset(&m);
+		rc = acc_jtree_read(j, &t, &m, &entry, e);
+		if (rc < 0)
+			break;
+		n++;
+		if (entry != NULL && entry->type == ACC_JSON_OBJECT) {
+			rc = put_entry(cv, entry, n, e);
+		} else {
+			struct acc_err bad = {0};
+			acc_fail_at(&bad, ACC_EFORMAT, t.pos,
+				"record %llu of log_history is left "
+				"out: it is no object, or too large",
+				(unsigned long long)n);
+			acc_err_in(&bad, path);
+			acc_dump_trouble(cv->c, &bad);
+		}
+		if (rc < 0)
+			break;
+	}
+	acc_arena_release(&m);
+	return rc < 0 ? rc : 0;
+}
+
+static int
+top(struct curves *cv, struct acc_json *j, const char *path, struct acc_err *e)
+{
+	struct acc_json_tok t;
+	bool found = false;
+	int rc = acc_json_next(j, &t, e);
+	if (rc > 0 && t.type != ACC_JSON_OBJECT)
+		return acc_fail_at(e, ACC_EFORMAT, t.pos, "no trainer_state.json: it is no object");
+	while (rc > 0 && (rc = acc_json_next(j, &t, e)) > 0) {
+		if (t.type != ACC_JSON_KEY)
+			continue;
+		if (!acc_str_is(t.s, "log_history")) {
+			rc = acc_json_skip(j, e) < 0 ? -1 : 1;
+			continue;
+		}
+		rc = acc_json_next(j, &t, e);
+		if (rc > 0 && t.type != ACC_JSON_ARRAY)
+			return acc_fail_at(e, ACC_EFORMAT, t.pos, "log_history is no list");
+		found = true;
+		if (rc > 0)
+			rc = history(cv, j, path, e) < 0 ? -1 : 1;
+	}
+	if (rc < 0)
+		return e != NULL ? e->code : ACC_EFORMAT;
+	return found ? 0 : acc_fail(e, ACC_EFORMAT, "no trainer_state.json: it has no log_history");
+}
+
+static int
+read_state(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	struct curve_file f;
+	struct curves cv = {0};
+	struct acc_source s = {.root = f.dir,
+		.format = "trainer_state",
+		.framework = "pytorch",
+		.task = "curves",
+		.step = -1,
+		.rank = -1,
+		.proc = -1};
+	int rc = acc_curve_open(&f, path, e);
+	if (rc < 0)
+		return rc;
+	struct acc_json *j = acc_json_open(f.b, false, e);
+	rc = j == NULL ? ACC_ENOMEM : acc_curves_start(&cv, c, &s, f.run, f.name, '#', e);
+	if (rc == 0)
+		rc = top(&cv, j, path, e);
+	acc_json_close(j);
+	acc_curves_release(&cv);
+	return rc;
+}
+
+const struct acc_dump acc_dump_trainer_state = {
+	.name = "trainer_state",
+	.help = "Hugging Face's trainer_state.json",
+	.probe = probe,
+	.read = read_state,
+};

@@ -1,0 +1,340 @@
+/* One tensor or argument of an op call as a record. */
+#include "acc/stream.h"
+#include "dump/op/msprobe.h"
+
+#include <unistd.h>
+
+/* Everything that is put points into the op's arena or is constant: nothing is copied. */
+static int
+add(struct acc_rec *r, struct acc_str key, struct acc_val v)
+{
+	return acc_rec_push(r, &(struct acc_field){.key = key, .v = v});
+}
+
+static int
+add_text(struct acc_rec *r, struct acc_str key, struct acc_str s)
+{
+	return s.n == 0 ? 0 : add(r, key, acc_text(s));
+}
+
+/* The record of a leaf with its place; *r = NULL where it is not selected. */
+static int
+begin(struct msprobe_op *o, const char *kind, struct acc_str name, struct acc_rec **out,
+	struct acc_err *e)
+{
+	struct acc_dump_ctx *c = o->m->c;
+	struct acc_rec *r = acc_dump_rec(c, kind, name);
+	int rc = add(r, ACC_STR("key"), acc_text(o->key));
+	rc |= add(r, ACC_STR("op"), acc_text(o->parsed.op));
+	if (o->parsed.call >= 0)
+		rc |= add(r, ACC_STR("call"), acc_int(o->parsed.call));
+	rc |= add_text(r, ACC_STR("pass"), o->pass);
+	rc |= add(r, ACC_STR("io"), acc_ctext(o->io));
+	rc |= add_text(r, ACC_STR("pos"), o->pos);
+	*out = r;
+	if (rc == 0 && !acc_dump_selects(c, r)) {
+		*out = NULL;
+		return acc_dump_put(c, r, e);
+	}
+	rc |= add_text(r, ACC_STR("scope"), o->scope);
+	if (o->stack != NULL) {
+		rc |= add_text(r, ACC_STR("stack"), acc_msprobe_stack_id(&o->m->maps, o->stack, c));
+		rc |= add_text(r, ACC_STR("stack_from"), o->stack_from);
+	}
+	return rc < 0 ? acc_nomem(e) : 0;
+}
+
+/* --- tensors --- */
+
+static int
+add_stat(struct acc_rec *r, struct acc_str key, const struct jnode *n)
+{
+	if (n == NULL)
+		return 0;
+	switch (n->type) {
+	case ACC_JSON_NULL:
+		return add(r, key, acc_nil());
+	case ACC_JSON_INT:
+		return add(r, key, acc_int(n->i));
+	case ACC_JSON_FLOAT:
+		return add(r, key, acc_f64(n->f));
+	case ACC_JSON_TRUE:
+	case ACC_JSON_FALSE:
+		return add(r, key, acc_bool(n->type == ACC_JSON_TRUE));
+	default:
+		return 0;
+	}
+}
+
+static int
+add_stats(struct acc_rec *r, const struct jnode *leaf)
+{
+	int rc = add_stat(r, ACC_STR("stat.max"), jtree_get(leaf, "Max"));
+	rc |= add_stat(r, ACC_STR("stat.min"), jtree_get(leaf, "Min"));
+	rc |= add_stat(r, ACC_STR("stat.mean"), jtree_get(leaf, "Mean"));
+	rc |= add_stat(r, ACC_STR("stat.norm"), jtree_get(leaf, "Norm"));
+	/* One field for three checksums, told apart by their look. */
+	struct acc_str sum = acc_jtree_text(jtree_get(leaf, "md5"));
+	if (acc_str_starts(sum, "0x"))
+		rc |= add(r, ACC_STR("stat.xor"), acc_text(sum));
+	else if (sum.n == 8)
+		rc |= add(r, ACC_STR("stat.crc32"), acc_text(sum));
+	else if (sum.n == 32)
+		rc |= add(r, ACC_STR("stat.md5"), acc_text(sum));
+	return rc;
+}
+
+/* "[2, 3]" */
+static const char *
+shape_text(struct acc_arena *m, const int64_t *shape, uint32_t n)
+{
+	char *s = acc_arena_copy(m, "[", 1);
+	for (uint32_t i = 0; i < n && s != NULL; i++)
+		s = acc_arena_printf(m, "%s%s%lld", s, i > 0 ? ", " : "", (long long)shape[i]);
+	s = s == NULL ? NULL : acc_arena_printf(m, "%s]", s);
+	return s == NULL ? "?" : s;
+}
+
+/* The shape that dump.json gives; false if it is none. */
+static bool
+read_shape(const struct jnode *n, struct acc_ref *ref)
+{
+	if (n == NULL || n->type != ACC_JSON_ARRAY || n->n > ACC_MAXDIM)
+		return false;
+	ref->ndim = 0;
+	for (const struct jnode *c = n->child; c != NULL; c = c->next) {
+		if (c->type != ACC_JSON_INT || c->i < 0)
+			return false;
+		ref->shape[ref->ndim++] = c->i;
+	}
+	return true;
+}
+
+/* Do dump.json (want, which may lack either) and the file agree? */
+static int
+agree(struct msprobe_op *o, const struct acc_ref *want, bool has_shape, const struct acc_ref *got,
+	struct acc_err *e)
+{
+	if (has_shape &&
+		(want->ndim != got->ndim ||
+			memcmp(want->shape, got->shape, want->ndim * sizeof *want->shape) != 0))
+		return acc_fail(e, ACC_EFORMAT, "%s says shape %.80s, the file holds %.80s",
+			o->m->file, shape_text(&o->m->mem, want->shape, want->ndim),
+			shape_text(&o->m->mem, got->shape, got->ndim));
+	/* numpy has no bfloat16. */
+	if (want->dtype != ACC_NODTYPE && want->dtype != got->dtype &&
+		!(want->dtype == ACC_BF16 && got->dtype == ACC_F32))
+		return acc_fail(e, ACC_EFORMAT, "%s says %s, the file holds %s", o->m->file,
+			acc_dtypes[want->dtype].name, acc_dtypes[got->dtype].name);
+	return 0;
+}
+
+/* A recorder writes names only; a path would lead elsewhere. */
+static bool
+plain(struct acc_str data_name)
+{
+	return memchr(data_name.p, '/', data_name.n) == NULL &&
+	       memchr(data_name.p, '\0', data_name.n) == NULL && !acc_str_is(data_name, "..");
+}
+
+static int
+find_payload(struct msprobe_op *o, struct acc_str data_name, struct acc_ref *ref, struct acc_err *e)
+{
+	struct msprobe *m = o->m;
+	if (!plain(data_name))
+		return acc_fail(e, ACC_EREFUSED, "refused data_name %.150s: it is no plain name",
+			data_name.p);
+	const char *file = acc_arena_printf(&m->mem, "dump_tensor_data/%.*s", ACC_PRS(data_name));
+	if (file == NULL)
+		return acc_nomem(e);
+	if (m->no_folder)
+		return acc_fail(e, ACC_EIO, "there is no folder dump_tensor_data");
+	int rc = acc_dump_payload(m->dirfd, (struct acc_str){file, data_name.n + 17}, ref, &m->mem,
+		e);
+	if (rc == ACC_EIO && faccessat(m->dirfd, "dump_tensor_data", F_OK, 0) < 0) {
+		m->no_folder = true;
+		if (e != NULL)
+			*e = (struct acc_err){0};
+		return acc_fail(e, ACC_EIO, "there is no folder dump_tensor_data");
+	}
+	return rc;
+}
+
+/* Report a bad tensor by its file, or by its place where it has none. */
+static void
+say_bad(struct msprobe_op *o, struct acc_err *bad, struct acc_str data_name)
+{
+	struct msprobe *m = o->m;
+	const char *where;
+	if (data_name.n == 0)
+		where = acc_arena_printf(&m->mem, "%s/%s: %.*s", m->dir, m->file, ACC_PRS(o->path));
+	else if (memmem(bad->msg, strlen(bad->msg), data_name.p, data_name.n) != NULL)
+		where = acc_arena_printf(&m->mem, "%s/%s", m->dir, m->file);
+	else
+		where = acc_arena_printf(&m->mem, "%s/dump_tensor_data/%.*s", m->dir,
+			ACC_PRS(data_name));
+	acc_err_in(bad, where != NULL ? where : m->dir);
+	acc_msprobe_trouble(m, bad);
+}
+
+/* dtype, shape, and where the payload is. A failure goes into the record and is reported. */
+static int
+add_ref(struct msprobe_op *o, struct acc_rec *r, const struct jnode *leaf, struct acc_str data_name)
+{
+	struct msprobe *m = o->m;
+	struct acc_ref want = {0}, got;
+	struct acc_err bad = {0};
+	struct acc_str raw = acc_jtree_text(jtree_get(leaf, "dtype"));
+	const struct jnode *shape = jtree_get(leaf, "shape");
+	want.dtype = acc_dtype_find(raw);
+	bool has_shape = read_shape(shape, &want), told = m->no_folder;
+	int rc = add_text(r, ACC_STR("dtype.raw"), raw);
+	if (shape != NULL && shape->type != ACC_JSON_NULL && !has_shape)
+		acc_fail(&bad, ACC_EFORMAT, "the shape is no list of sizes");
+	bool payload = data_name.n > 0 && m->dirfd >= 0 &&
+		       find_payload(o, data_name, &got, &bad) == 0;
+	if (payload) {
+		agree(o, &want, has_shape, &got, &bad);
+		rc |= acc_ref_put(r, &got);
+	} else {
+		if (want.dtype != ACC_NODTYPE)
+			rc |= add(r, ACC_STR("dtype"), acc_ctext(acc_dtypes[want.dtype].name));
+		if (has_shape)
+			rc |= acc_add(r, "", "shape", acc_ints(want.shape, want.ndim));
+	}
+	if (bad.code == 0)
+		return rc;
+	char text[512];
+	acc_err_text(&bad, text, sizeof text);
+	rc |= acc_add(r, "", "err", acc_ctext(text));
+	if (told && m->no_folder)
+		return rc;
+	say_bad(o, &bad, data_name);
+	return rc;
+}
+
+/* The row's name: the file's without its last extension, where there is a file. */
+static struct acc_str
+row_name(const struct msprobe_op *o, struct acc_str data_name)
+{
+	if (data_name.n == 0 || !plain(data_name))
+		return o->path;
+	const char *dot = memrchr(data_name.p, '.', data_name.n);
+	if (dot != NULL && dot > data_name.p)
+		data_name.n = (uint32_t)(dot - data_name.p);
+	return data_name;
+}
+
+static int
+put_tensor(struct msprobe_op *o, const struct jnode *leaf, struct acc_str type, struct acc_err *e)
+{
+	struct acc_str data_name = acc_jtree_text(jtree_get(leaf, "data_name"));
+	const struct jnode *grad = jtree_get(leaf, "requires_grad");
+	struct acc_rec *r;
+	int rc = begin(o, "tensor", row_name(o, data_name), &r, e);
+	if (rc < 0 || r == NULL)
+		return rc;
+	rc |= add_text(r, ACC_STR("type"), type);
+	rc |= add_ref(o, r, leaf, data_name);
+	if (grad != NULL && (grad->type == ACC_JSON_TRUE || grad->type == ACC_JSON_FALSE))
+		rc |= add(r, ACC_STR("requires_grad"), acc_bool(grad->type == ACC_JSON_TRUE));
+	rc |= add_text(r, ACC_STR("data_name"), data_name);
+	rc |= add_stats(r, leaf);
+	if (rc < 0)
+		return acc_nomem(e);
+	return acc_dump_put(o->m->c, r, e);
+}
+
+/* --- arguments --- */
+
+/* An array as it can stand in a record: all integers, or all strings. */
+static bool
+flat(struct acc_arena *m, const struct jnode *a, struct acc_val *v)
+{
+	bool ints = true, texts = a->n > 0;
+	for (const struct jnode *c = a->child; c != NULL; c = c->next) {
+		ints &= c->type == ACC_JSON_INT;
+		texts &= c->type == ACC_JSON_STRING;
+	}
+	if (!ints && !texts)
+		return false;
+	void *p = acc_alloc(m, a->n * (ints ? sizeof(int64_t) : sizeof(struct acc_str)));
+	if (p == NULL)
+		return false;
+	uint32_t i = 0;
+	for (const struct jnode *c = a->child; c != NULL; c = c->next, i++) {
+		if (ints)
+			((int64_t *)p)[i] = c->i;
+		else
+			((struct acc_str *)p)[i] = c->s;
+	}
+	*v = ints ? acc_ints(p, a->n) : acc_texts(p, a->n);
+	return true;
+}
+
+static struct acc_val
+value_of(struct acc_arena *m, const struct jnode *n)
+{
+	struct acc_val v;
+	switch (n->type) {
+	case ACC_JSON_NULL:
+		return acc_nil();
+	case ACC_JSON_TRUE:
+	case ACC_JSON_FALSE:
+		return acc_bool(n->type == ACC_JSON_TRUE);
+	case ACC_JSON_INT:
+		return acc_int(n->i);
+	case ACC_JSON_FLOAT:
+		return acc_f64(n->f);
+	case ACC_JSON_STRING:
+		return acc_text(n->s);
+	default:
+		if (n->type == ACC_JSON_ARRAY && flat(m, n, &v))
+			return v;
+		return acc_text(acc_jtree_dump(n, m));
+	}
+}
+
+static int
+put_arg(struct msprobe_op *o, struct acc_str type, const struct jnode *value, struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = begin(o, "arg", o->path, &r, e);
+	if (rc < 0 || r == NULL)
+		return rc;
+	rc |= add(r, ACC_STR("type"), acc_text(type));
+	rc |= add(r, ACC_STR("value"), value_of(&o->m->mem, value));
+	if (rc < 0)
+		return acc_nomem(e);
+	return acc_dump_put(o->m->c, r, e);
+}
+
+/* An object with a `type`. Where the value has another name than `value`, or there is none,
+ * the whole leaf is it. */
+int
+acc_msprobe_leaf(struct msprobe_op *o, const struct jnode *leaf, struct acc_err *e)
+{
+	struct acc_str type = acc_jtree_text(jtree_get(leaf, "type"));
+	if (jtree_get(leaf, "shape") != NULL || jtree_get(leaf, "dtype") != NULL ||
+		acc_str_ends(type, "Tensor"))
+		return put_tensor(o, leaf, type, e);
+	const struct jnode *value = jtree_get(leaf, "value");
+	if (value == NULL)
+		value = jtree_get(leaf, "format");
+	if (value == NULL)
+		value = jtree_get(leaf, "group_ranks");
+	return put_arg(o, type, value != NULL ? value : leaf, e);
+}
+
+/* What stands where a leaf should: the types of Python. */
+int
+acc_msprobe_bare(struct msprobe_op *o, const struct jnode *n, struct acc_err *e)
+{
+	static const char *const names[] = {[ACC_JSON_STRING] = "str",
+		[ACC_JSON_INT] = "int",
+		[ACC_JSON_FLOAT] = "float",
+		[ACC_JSON_TRUE] = "bool",
+		[ACC_JSON_FALSE] = "bool",
+		[ACC_JSON_NULL] = "None"};
+	return put_arg(o, acc_str(names[n->type]), n, e);
+}

@@ -1,0 +1,160 @@
+/* One op call of a dump.json: what is in it, in order, and what it belongs to. */
+#include "dump/op/msprobe.h"
+
+/* What holds the tensors and arguments, in the order in which they are handed on. */
+static const struct member {
+	const char *name, *infix, *io;
+} members[] = {
+	{"input_args", ".input", "in"},
+	{"input", ".input", "in"},
+	{"input_kwargs", ".input", "kw"},
+	{"parameters", ".parameters", "param"},
+	{"output", ".output", "out"},
+	{"parameters_grad", ".parameters_grad", "grad"},
+};
+static const struct member whole_debug = {"", "", "out"}, whole_grad = {"", "", "grad"};
+
+static bool
+is_container(const struct jnode *n)
+{
+	return n->type == ACC_JSON_OBJECT || n->type == ACC_JSON_ARRAY;
+}
+
+static bool
+is_leaf(const struct jnode *n)
+{
+	const struct jnode *t = jtree_get(n, "type");
+	return !is_container(n) || (t != NULL && t->type == ACC_JSON_STRING);
+}
+
+/* Set the leaf's names from m->path, in which pos starts behind `infix` bytes. */
+static int
+name_leaf(struct msprobe_op *o, size_t infix)
+{
+	struct acc_buf *b = &o->m->path;
+	const char *p = acc_arena_copy(&o->m->mem, b->p, b->n);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	size_t skip = infix < b->n ? infix + 1 : b->n;
+	o->path = (struct acc_str){p, (uint32_t)b->n};
+	o->pos = (struct acc_str){p + skip, (uint32_t)(b->n - skip)};
+	return 0;
+}
+
+/* Append the child's name; in gradients of parameters the index of a list is left out. */
+static int
+name_child(struct msprobe_op *o, const struct jnode *parent, const struct jnode *child,
+	uint32_t index)
+{
+	struct acc_buf *b = &o->m->path;
+	char num[16];
+	if (parent->type == ACC_JSON_OBJECT)
+		return acc_buf_add(b, ".", 1) | acc_buf_add(b, child->key.p, child->key.n);
+	if (o->io[0] == 'g')
+		return 0;
+	int n = snprintf(num, sizeof num, ".%u", index);
+	return acc_buf_add(b, num, (size_t)n);
+}
+
+static int
+put_one(struct msprobe_op *o, const struct jnode *n, size_t infix, struct acc_err *e)
+{
+	if (name_leaf(o, infix) < 0)
+		return acc_nomem(e);
+	return n->type == ACC_JSON_OBJECT ? acc_msprobe_leaf(o, n, e) : acc_msprobe_bare(o, n, e);
+}
+
+/* All leaves beneath a member of the op, in their order. A P2POp is walked like a dict: its
+ * tensor and what it is to do with it. */
+static int
+walk(struct msprobe_op *o, const struct jnode *top, const struct member *mem, struct acc_err *e)
+{
+	struct {
+		const struct jnode *parent, *next;
+		uint32_t index;
+		size_t len; /* of the path before the child's name */
+	} stack[513];
+	struct acc_buf *b = &o->m->path;
+	unsigned depth = 0;
+	b->n = 0;
+	o->io = mem->io;
+	if (acc_buf_add(b, o->key.p, o->key.n) < 0 ||
+		acc_buf_add(b, mem->infix, strlen(mem->infix)) < 0)
+		return acc_nomem(e);
+	size_t infix = b->n;
+	if (is_leaf(top))
+		return put_one(o, top, infix, e);
+	stack[depth].parent = top;
+	stack[depth].next = top->child;
+	stack[depth].index = 0;
+	stack[depth++].len = b->n;
+	while (depth > 0) {
+		const struct jnode *n = stack[depth - 1].next;
+		b->n = stack[depth - 1].len;
+		if (n == NULL) {
+			depth--;
+			continue;
+		}
+		stack[depth - 1].next = n->next;
+		if (name_child(o, stack[depth - 1].parent, n, stack[depth - 1].index++) < 0)
+			return acc_nomem(e);
+		if (is_leaf(n)) {
+			int rc = put_one(o, n, infix, e);
+			if (rc < 0)
+				return rc;
+			continue;
+		}
+		stack[depth].parent = n;
+		stack[depth].next = n->child;
+		stack[depth].index = 0;
+		stack[depth++].len = b->n;
+	}
+	return 0;
+}
+
+/* The call's stack, or that of its forward call. */
+static int
+find_stack(struct msprobe_op *o)
+{
+	struct msprobe *m = o->m;
+	o->stack = acc_msprobe_stack(&m->maps, o->key);
+	if (o->stack != NULL || !acc_str_is(o->pass, "backward"))
+		return 0;
+	struct acc_str k = o->parsed.op, rest = {o->key.p + k.n, o->key.n - k.n};
+	const char *at = memmem(rest.p, rest.n, "backward", 8);
+	if (at == NULL)
+		return 0;
+	const char *fwd = acc_arena_printf(&m->mem, "%.*sforward%.*s", (int)(at - o->key.p),
+		o->key.p, (int)(o->key.p + o->key.n - at - 8), at + 8);
+	if (fwd == NULL)
+		return ACC_ENOMEM;
+	o->stack = acc_msprobe_stack(&m->maps, acc_str(fwd));
+	if (o->stack != NULL)
+		o->stack_from = acc_str(fwd);
+	return 0;
+}
+
+int
+acc_msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value, struct acc_err *e)
+{
+	struct msprobe_op o = {.m = m, .key = key};
+	bool known = false;
+	int rc = 0;
+	acc_opkey_parse(key, '.', &o.parsed);
+	bool grad = acc_str_is(o.parsed.pass, "parameters_grad");
+	o.pass = grad ? ACC_STR("grad") : o.parsed.pass;
+	o.scope = acc_msprobe_parent(&m->maps, key);
+	if (find_stack(&o) < 0)
+		return acc_nomem(e);
+	if (grad)
+		return walk(&o, value, &whole_grad, e);
+	if (acc_str_is(o.pass, "debug"))
+		return walk(&o, value, &whole_debug, e);
+	for (size_t i = 0; i < sizeof members / sizeof *members && rc >= 0; i++) {
+		const struct jnode *n = jtree_get(value, members[i].name);
+		known |= n != NULL;
+		if (n != NULL)
+			rc = walk(&o, n, &members[i], e);
+	}
+	return known ? rc : walk(&o, value, &whole_debug, e);
+}

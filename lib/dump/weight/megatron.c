@@ -1,0 +1,294 @@
+/* The trees that Megatron and DeepSpeed save: a folder for each iteration, in it files or folders
+ * for each model-parallel rank, or a distributed checkpoint; and the gradients and activations
+ * that Megatron saves in trees of their own. */
+#include "dump/weight/dcp.h"
+#include "dump/place.h"
+#include "dump/weight/ptfile.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What the names of folders say, in struct place's proc, which is free here. */
+enum { WGRADS = 1, DGRADS, ACTIVATIONS };
+
+enum { COORDS = 4 }; /* pipeline, expert, data, tensor: the last changes fastest */
+
+/* The number behind `word` in s, and what follows it. */
+static bool
+number(struct acc_str s, const char *word, int64_t *out, struct acc_str *rest)
+{
+	uint32_t n = (uint32_t)strlen(word), k = n;
+	if (!acc_str_starts(s, word))
+		return false;
+	while (k < s.n && s.p[k] >= '0' && s.p[k] <= '9')
+		k++;
+	*rest = (struct acc_str){s.p + k, s.n - k};
+	return acc_str_int((struct acc_str){s.p + n, k - n}, out);
+}
+
+/* mp_rank_01, mp_rank_01_002, mp_rank_01_002_003: tensor, pipeline, expert. DeepSpeed also
+ * zero_pp_rank_D_mp_rank_01, with bf16_ before it: data. */
+static bool
+coords(struct acc_str s, int64_t c[COORDS])
+{
+	int64_t *const order[] = {&c[3], &c[0], &c[1]};
+	struct acc_str rest;
+	if (acc_str_starts(s, "bf16_"))
+		s = (struct acc_str){s.p + 5, s.n - 5};
+	memset(c, 0, COORDS * sizeof *c);
+	if (number(s, "zero_pp_rank_", &c[2], &rest))
+		s = rest.n > 0 && rest.p[0] == '_' ? (struct acc_str){rest.p + 1, rest.n - 1}
+						   : rest;
+	if (!number(s, "mp_rank_", order[0], &rest))
+		return false;
+	for (int i = 1; i < 3 && number(rest, "_", order[i], &s); i++)
+		rest = s;
+	return true;
+}
+
+static bool
+is_pt(const char *name)
+{
+	struct acc_str s = acc_str(name);
+	return acc_str_ends(s, ".pt") || acc_str_ends(s, ".pth");
+}
+
+static bool
+level(const char *name, struct place *p)
+{
+	static const char *const kinds[] =
+		{[WGRADS] = "wgrads", [DGRADS] = "dgrads", [ACTIVATIONS] = "activations"};
+	int64_t c[COORDS], step;
+	struct acc_str s = acc_str(name), rest;
+	for (int i = WGRADS; i <= ACTIVATIONS; i++)
+		if (strcmp(name, kinds[i]) == 0) {
+			p->proc = i;
+			return true;
+		}
+	if ((number(s, "iter_", &step, &rest) || number(s, "global_step", &step, &rest)) &&
+		rest.n == 0) {
+		p->step = step;
+		return true;
+	}
+	return strcmp(name, "release") == 0 || (coords(s, c) && !is_pt(name));
+}
+
+/* Is it the folder of one iteration, or of one rank? */
+static bool
+holds(int dirfd)
+{
+	struct acc_arena m = {0};
+	const char **names;
+	int64_t c[COORDS];
+	bool found = acc_dcp_in(dirfd);
+	int64_t n = found || !(acc_dump_dir_has(dirfd, ".pt") || acc_dump_dir_has(dirfd, ".pth"))
+			    ? 0
+			    : acc_dir_list(dirfd, &names, &m, NULL);
+	for (int64_t i = 0; i < n && !found; i++)
+		found = is_pt(names[i]) && (coords(acc_str(names[i]), c) ||
+						   strcmp(names[i], "model_optim_rng.pt") == 0 ||
+						   strcmp(names[i], "distrib_optim.pt") == 0 ||
+						   strcmp(names[i], "model_rng.pt") == 0);
+	acc_arena_release(&m);
+	return found;
+}
+
+static const struct place_rule rule = {level, holds, 3, "mp_rank_*"};
+
+static int
+probe(const struct acc_probe *p)
+{
+	return p->is_dir && acc_dump_has_place(p->dirfd, &rule) > 0 ? 75 : 0;
+}
+
+/* One file of one rank, or (file NULL) a distributed checkpoint. */
+struct part {
+	const char *path, *file; /* its folder, beneath the dump's */
+	int64_t kind, step, c[COORDS];
+};
+
+struct tree {
+	struct acc_dump_ctx *c;
+	const char *root;
+	int dirfd;
+	struct acc_buf parts;
+	struct acc_arena mem;
+};
+
+static int
+add(struct tree *t, const struct place *p, const char *file, const int64_t c[COORDS],
+	struct acc_err *e)
+{
+	struct part x = {.path = acc_arena_copy(&t->mem, p->path, strlen(p->path)),
+		.kind = p->proc,
+		.step = p->step};
+	if (file != NULL) {
+		x.file = acc_arena_copy(&t->mem, file, strlen(file));
+		memcpy(x.c, c, sizeof x.c);
+	}
+	if (x.path == NULL || (file != NULL && x.file == NULL) ||
+		acc_buf_add(&t->parts, &x, sizeof x) < 0)
+		return acc_nomem(e);
+	return 0;
+}
+
+/* The name of the folder itself says the rank, or those of its files do. */
+static int
+collect(void *arg, int dirfd, const struct place *p, struct acc_err *e)
+{
+	struct tree *t = arg;
+	struct acc_arena m = {0};
+	const char **names;
+	int64_t own[COORDS] = {0}, c[COORDS];
+	char real[PATH_MAX];
+	if (acc_dcp_in(dirfd))
+		return add(t, p, NULL, NULL, e);
+	char *path = acc_arena_printf(&m, "%s/%s", t->root, p->path);
+	if (path != NULL && realpath(path, real) != NULL)
+		coords(acc_str(strrchr(real, '/') + 1), own);
+	int64_t n = acc_dir_list(dirfd, &names, &m, e);
+	int rc = n < 0 ? (int)n : 0;
+	for (int64_t i = 0; i < n && rc == 0; i++)
+		if (is_pt(names[i]))
+			rc = add(t, p, names[i], coords(acc_str(names[i]), c) ? c : own, e);
+	acc_arena_release(&m);
+	return rc;
+}
+
+static int
+by_place(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	for (int i = 0; i < COORDS; i++)
+		if (x->c[i] != y->c[i])
+			return x->c[i] < y->c[i] ? -1 : 1;
+	int d = strcmp(x->path, y->path);
+	return d != 0 || x->file == NULL || y->file == NULL ? d : acc_natural_cmp(x->file, y->file);
+}
+
+static int
+by_coords(const void *a, const void *b)
+{
+	for (int i = 0; i < COORDS; i++) {
+		int64_t x = ((const int64_t *)a)[i], y = ((const int64_t *)b)[i];
+		if (x != y)
+			return x < y ? -1 : 1;
+	}
+	return 0;
+}
+
+/* The ranks that there are, in order: a rank's number is its place among them. */
+static int64_t *
+ranks(struct tree *t, size_t *n)
+{
+	const struct part *p = (const struct part *)(const void *)t->parts.p;
+	size_t np = t->parts.n / sizeof *p, k = 0;
+	int64_t(*c)[COORDS] = acc_alloc(&t->mem, np * sizeof *c);
+	*n = 0;
+	for (size_t i = 0; c != NULL && i < np; i++)
+		if (p[i].file != NULL)
+			memcpy(c[k++], p[i].c, sizeof *c);
+	if (k > 0)
+		qsort(c, k, sizeof *c, by_coords);
+	for (size_t i = 0; i < k; i++)
+		if (i == 0 || by_coords(c[*n - 1], c[i]) != 0)
+			memmove(c[(*n)++], c[i], sizeof *c);
+	return (int64_t *)c;
+}
+
+static int
+read_part(struct tree *t, const struct part *p, int64_t rank, struct weights *w, struct acc_err *e)
+{
+	static const char *const io[] = {
+		"param", [WGRADS] = "grad", [DGRADS] = "grad", [ACTIVATIONS] = "out"};
+	char dir[PATH_MAX];
+	struct acc_err bad = {0};
+	if (!acc_dump_wants(t->c, p->step, rank))
+		return 0;
+	int fd = openat(t->dirfd, p->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return acc_fail(e, ACC_EIO, "cannot open the folder %.150s:", p->path);
+	snprintf(dir, sizeof dir, "%s%s", t->root, p->path + 1); /* it starts with "." */
+	const struct acc_source s = {.root = dir,
+		.format = "megatron",
+		.framework = "pytorch",
+		.task = "tensor",
+		.step = p->step,
+		.rank = rank,
+		.proc = -1};
+	w->dir = dir;
+	w->io = io[p->kind];
+	struct ptfile f = {.w = w, .dirfd = fd, .file = p->file};
+	int rc = acc_dump_source(t->c, &s, &bad);
+	if (rc == 0 && p->file == NULL)
+		rc = acc_dcp_read(w, fd, &bad);
+	else if (rc == 0) {
+		f.stem = acc_dump_stem(p->file);
+		rc = acc_dump_ptfile(&f, &bad);
+	}
+	close(fd);
+	if (bad.code == 0 || bad.code == ACC_ENOMEM)
+		return bad.code == 0 ? rc : acc_nomem(e);
+	/* The other files are read. */
+	char *path = acc_arena_printf(&t->mem, "%s/%s", dir,
+		p->file == NULL ? ".metadata" : p->file);
+	acc_err_in(&bad, path == NULL ? dir : path);
+	acc_dump_say(&w->said, t->c, &bad);
+	return 0;
+}
+
+static int
+read_parts(struct tree *t, struct acc_err *e)
+{
+	struct part *p = (struct part *)(void *)t->parts.p;
+	size_t n = t->parts.n / sizeof *p, nranks;
+	struct weights w = {.c = t->c, .dir = t->root};
+	if (n == 0)
+		return acc_fail(e, ACC_EFORMAT, "there is no mp_rank_*");
+	qsort(p, n, sizeof *p, by_place);
+	const int64_t *c = ranks(t, &nranks);
+	int rc = c == NULL ? acc_nomem(e) : 0;
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		const int64_t *at = p[i].file == NULL ? NULL
+						      : bsearch(p[i].c, c, nranks,
+								COORDS * sizeof *c, by_coords);
+		rc = read_part(t, &p[i], at == NULL ? -1 : (at - c) / COORDS, &w, e);
+	}
+	acc_dump_weights_end(&w, t->root);
+	return rc;
+}
+
+static int
+read_megatron(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	char dir[PATH_MAX];
+	struct place top;
+	struct tree t = {.c = c, .root = dir};
+	acc_dump_trim(path, dir);
+	t.dirfd = acc_dir_open(dir, e);
+	if (t.dirfd < 0)
+		return t.dirfd;
+	acc_dump_place_of(dir, &rule, &top);
+	top.rank = -1;
+	top.proc = top.proc < 0 ? 0 : top.proc;
+	int rc = acc_dump_each_place(t.dirfd, &top, &rule, collect, &t, e);
+	if (rc == 0)
+		rc = read_parts(&t, e);
+	close(t.dirfd);
+	acc_buf_release(&t.parts);
+	acc_arena_release(&t.mem);
+	return rc;
+}
+
+const struct acc_dump acc_dump_megatron = {
+	.name = "megatron",
+	.help = "checkpoints and gradients of Megatron and DeepSpeed: mp_rank_*",
+	.probe = probe,
+	.read = read_megatron,
+};

@@ -1,0 +1,105 @@
+/* Tensors in .npy files: one file, or the files of one folder. */
+#include "acc/stream.h"
+#include "dump/op/argname.h"
+#include "dump/payload.h"
+#include "dump/say.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "dump/place.h"
+
+static int
+probe(const struct acc_probe *p)
+{
+	if (p->is_dir)
+		/* Other dumps have such files too. */
+		return acc_dump_dir_has(p->dirfd, ".npy") ? 30 : 0;
+	if (p->nhead >= 6 && memcmp(p->head, "\x93NUMPY", 6) == 0)
+		return 95;
+	return acc_str_ends(p->base, ".npy") ? 30 : 0;
+}
+
+struct files {
+	struct acc_dump_ctx *c;
+	const char *dir; /* for messages and as root */
+	int dirfd;
+	struct dump_said said;
+	struct acc_arena mem; /* of one tensor */
+};
+
+static int
+put_file(struct files *f, const char *file, struct acc_str name, struct acc_err *e)
+{
+	struct argname a;
+	struct acc_ref ref;
+	struct acc_err bad = {0};
+	acc_arena_reset(&f->mem);
+	if (acc_str_ends(name, ".npy"))
+		name.n -= 4;
+	int rc = acc_dump_argname(name, &f->mem, &a);
+	struct acc_rec *r = acc_dump_rec(f->c, "tensor", name);
+	rc |= acc_dump_argname_put(r, &a);
+	if (rc == 0 && !acc_dump_selects(f->c, r))
+		return acc_dump_put(f->c, r, e);
+	if (acc_dump_payload(f->dirfd, acc_str(file), &ref, &f->mem, &bad) == 0)
+		rc |= acc_ref_put(r, &ref);
+	else if (ref.ndim > 0)
+		rc |= acc_add(r, "", "shape", acc_ints(ref.shape, ref.ndim));
+	const char *path = acc_arena_printf(&f->mem, "%s/%s", f->dir, file);
+	rc |= acc_dump_say_err(&f->said, f->c, r, &bad, path == NULL ? file : path);
+	return rc < 0 ? acc_nomem(e) : acc_dump_put(f->c, r, e);
+}
+
+static int
+put_folder(struct files *f, struct acc_err *e)
+{
+	struct acc_arena m = {0};
+	const char **names;
+	int64_t n = acc_dir_list(f->dirfd, &names, &m, e);
+	int rc = n < 0 ? (int)n : 0;
+	for (int64_t i = 0; i < n && rc == 0; i++)
+		if (acc_str_ends(acc_str(names[i]), ".npy"))
+			rc = put_file(f, names[i], acc_str(names[i]), e);
+	acc_arena_release(&m);
+	acc_dump_say_rest(&f->said, f->c, f->dir);
+	return rc;
+}
+
+static int
+read_npy(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	char dir[PATH_MAX];
+	const char *file = NULL, *slash = strrchr(path, '/');
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(dir, sizeof dir, "%s", path);
+	int rc = fd >= 0 ? 0 : acc_dump_real(path, dir, &file, e);
+	if (rc == 0 && file != NULL)
+		rc = fd = acc_dir_open(dir, e);
+	if (rc < 0)
+		return rc;
+	struct files f = {.c = c, .dir = dir, .dirfd = fd};
+	struct acc_source s = {.root = f.dir,
+		.format = "npy",
+		.task = "tensor",
+		.step = -1,
+		.rank = -1,
+		.proc = -1,
+		.order = file == NULL ? "names" : NULL};
+	rc = acc_dump_source(c, &s, e);
+	if (rc == 0)
+		rc = file == NULL
+			     ? put_folder(&f, e)
+			     : put_file(&f, file, acc_str(slash == NULL ? path : slash + 1), e);
+	close(f.dirfd);
+	acc_arena_release(&f.mem);
+	return rc;
+}
+
+const struct acc_dump acc_dump_npy = {
+	.name = "npy",
+	.help = "a .npy file, or a folder of them",
+	.probe = probe,
+	.read = read_npy,
+};

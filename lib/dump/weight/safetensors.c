@@ -1,0 +1,246 @@
+/* Weights in safetensors: one file, the files of an index, those of a folder. */
+#include "acc/safetensors.h"
+#include "dump/place.h"
+#include "dump/weight/weight.h"
+#include "dump/weight/weight_map.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define INDEX ".safetensors.index.json"
+
+static bool
+level(const char *name, struct place *p)
+{
+	int64_t rank = acc_dump_place_number(name, "rank_");
+	int64_t step = acc_dump_place_number(name, "checkpoint-");
+	if (rank < 0 && step < 0)
+		return false;
+	p->rank = rank < 0 ? p->rank : rank;
+	p->step = step < 0 ? p->step : step;
+	return true;
+}
+
+static bool
+holds(int dirfd)
+{
+	return acc_dump_dir_has(dirfd, ".safetensors") || acc_dump_dir_has(dirfd, INDEX);
+}
+
+static const struct place_rule rule = {level, holds, 2, ".safetensors"};
+
+static int
+probe(const struct acc_probe *p)
+{
+	if (p->is_dir)
+		return acc_dump_has_place(p->dirfd, &rule) > 0 ? 70 : 0;
+	if (acc_str_ends(p->base, INDEX))
+		return 97;
+	bool named = acc_str_ends(p->base, ".safetensors");
+	return acc_st_is(p->head, p->nhead) ? (named ? 97 : 65) : named ? 30 : 0;
+}
+
+/* A tensor of the set, with its file; or one that is missing, and why. */
+struct entry {
+	struct acc_st_tensor t;
+	uint32_t file;
+	bool missing;
+};
+
+struct set {
+	struct weights w;
+	int dirfd;
+	const char **files;
+	struct acc_file_info *info;
+	bool *unread; /* a file that could not be read */
+	size_t nfiles;
+	struct acc_buf list;  /* of struct entry */
+	struct acc_map where; /* name -> file */
+	struct acc_arena mem;
+};
+
+static int
+read_file(struct set *s, uint32_t file, struct acc_err *e)
+{
+	struct acc_st st = {0};
+	int fd = acc_file_beneath(s->dirfd, acc_str(s->files[file]), e);
+	if (fd < 0)
+		return fd;
+	int rc = acc_file_stat(fd, &s->info[file], e);
+	if (rc == 0)
+		rc = acc_st_read(fd, &st, &s->mem, e);
+	close(fd);
+	for (size_t i = 0; i < st.n && rc == 0; i++) {
+		struct entry x = {.t = st.t[i], .file = file};
+		uint64_t *at = acc_map_put(&s->where, x.t.name, file);
+		if (at == NULL || acc_buf_add(&s->list, &x, sizeof x) < 0)
+			return acc_nomem(e);
+	}
+	return rc;
+}
+
+/* What the index names and no file holds. */
+static int
+add_missing(struct set *s, const struct weight_map *map, struct acc_err *e)
+{
+	for (size_t i = 0; i < map->n; i++) {
+		const uint64_t *at = acc_map_get(&s->where, map->weight[i].name);
+		struct entry x = {.t = {.name = map->weight[i].name, .dtype = ACC_NODTYPE},
+			.file = map->weight[i].file,
+			.missing = true};
+		if ((at == NULL || *at != x.file) && acc_buf_add(&s->list, &x, sizeof x) < 0)
+			return acc_nomem(e);
+	}
+	return 0;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int d = acc_natural_cmp(x->t.name.p, y->t.name.p);
+	if (d == 0)
+		d = acc_str_cmp(x->t.name, y->t.name);
+	return d != 0 ? d : (x->file > y->file) - (x->file < y->file);
+}
+
+static int
+put(struct set *s, const struct entry *x, struct acc_err *e)
+{
+	struct acc_err bad = {0};
+	struct acc_ref ref = {.dtype = x->t.dtype,
+		.ndim = x->t.ndim,
+		.off = x->t.off,
+		.len = x->t.len};
+	if (x->missing)
+		acc_fail(&bad, ACC_EFORMAT, "the index names it, but its file %s",
+			s->unread[x->file] ? "cannot be read" : "has no such tensor");
+	else if (x->t.dtype == ACC_NODTYPE)
+		acc_fail(&bad, ACC_EUNSUP, "elements of type %s are not decoded", x->t.dtype_raw);
+	for (uint32_t i = 0; i < x->t.ndim; i++)
+		ref.shape[i] = x->t.shape[i];
+	struct weight w = {.name = x->t.name,
+		.file = acc_str(s->files[x->file]),
+		.info = s->info[x->file],
+		.ref = x->missing ? NULL : &ref,
+		.dtype_raw = acc_str(x->t.dtype_raw),
+		.err = bad.code != 0 ? &bad : NULL,
+		.several = true};
+	return acc_dump_weight(&s->w, &w, e);
+}
+
+static int
+put_all(struct set *s, struct acc_err *e)
+{
+	size_t n = s->list.n / sizeof(struct entry);
+	struct entry *x = (struct entry *)(void *)s->list.p;
+	int rc = 0;
+	if (n > 0)
+		qsort(x, n, sizeof *x, by_name);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = put(s, &x[i], e);
+	return rc;
+}
+
+/* The files of one checkpoint. A single one that cannot be read is a failure; of several, a
+ * trouble. */
+static int
+read_set(struct set *s, const struct weight_map *map, const struct place *at, struct acc_err *e)
+{
+	const struct acc_source src = {.root = s->w.dir,
+		.format = "safetensors",
+		.task = "tensor",
+		.step = at->step,
+		.rank = at->rank,
+		.proc = -1,
+		.order = "names"};
+	s->info = acc_alloc(&s->mem, s->nfiles * sizeof *s->info);
+	s->unread = acc_alloc(&s->mem, s->nfiles * sizeof *s->unread);
+	if (s->info == NULL || s->unread == NULL)
+		return acc_nomem(e);
+	int rc = acc_dump_source(s->w.c, &src, e);
+	for (uint32_t i = 0; i < s->nfiles && rc == 0; i++) {
+		s->info[i] = (struct acc_file_info){0};
+		struct acc_err bad = {0};
+		int got = read_file(s, i, &bad);
+		s->unread[i] = got < 0;
+		if (got == 0)
+			continue;
+		acc_arena_reset(&s->w.mem);
+		char *path = acc_arena_printf(&s->w.mem, "%s/%s", s->w.dir, s->files[i]);
+		acc_err_in(&bad, path == NULL ? s->files[i] : path);
+		if (s->nfiles == 1 && map == NULL) {
+			rc = got;
+			if (e != NULL)
+				*e = bad;
+		} else {
+			acc_dump_say(&s->w.said, s->w.c, &bad);
+		}
+	}
+	if (rc == 0 && map != NULL)
+		rc = add_missing(s, map, e);
+	return rc == 0 ? put_all(s, e) : rc;
+}
+
+static int
+list_files(struct set *s, struct acc_err *e)
+{
+	const char **names;
+	int64_t n = acc_dir_list(s->dirfd, &names, &s->mem, e);
+	for (int64_t i = 0; i < n; i++)
+		if (acc_str_ends(acc_str(names[i]), ".safetensors"))
+			names[s->nfiles++] = names[i];
+	s->files = names;
+	return n < 0 ? (int)n : 0;
+}
+
+/* `file`: a tensor file or an index; NULL: what the folder has. */
+static int
+read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
+	const struct place *at, struct acc_err *e)
+{
+	struct set s = {.w = {.c = c, .dir = dir, .io = "param"}, .dirfd = dirfd};
+	struct weight_map map;
+	struct acc_err why = {0};
+	int rc = 0;
+	const char *index = file != NULL && acc_str_ends(acc_str(file), INDEX) ? file : NULL;
+	if (!acc_dump_wants(c, at->step, at->rank))
+		return 0;
+	if (file == NULL)
+		index = acc_dump_weight_index(dirfd, "model" INDEX, INDEX, &s.mem, &why);
+	if (why.code != 0) {
+		rc = why.code;
+	} else if (index != NULL) {
+		rc = acc_dump_weight_map(dirfd, index, &map, &s.mem, &why);
+		acc_err_in(&why, index);
+		s.files = map.files;
+		s.nfiles = map.nfiles;
+	} else if (file != NULL) {
+		s.files = &file;
+		s.nfiles = 1;
+	} else {
+		rc = list_files(&s, &why);
+	}
+	if (rc == 0)
+		rc = read_set(&s, index != NULL ? &map : NULL, at, e);
+	else if (e != NULL)
+		*e = why;
+	acc_dump_weights_end(&s.w, dir);
+	acc_buf_release(&s.list);
+	acc_map_release(&s.where);
+	acc_arena_release(&s.mem);
+	return rc;
+}
+
+static int
+read_safetensors(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	return acc_dump_read_places(c, path, &rule, read_folder, e);
+}
+
+const struct acc_dump acc_dump_safetensors = {
+	.name = "safetensors",
+	.help = "weights: a .safetensors file, the index of several, or a folder",
+	.probe = probe,
+	.read = read_safetensors,
+};

@@ -1,0 +1,228 @@
+/* Files of torch.save: every tensor and every plain value in one, in the files of an index, or in
+ * those of a folder. */
+#include "dump/place.h"
+#include "dump/weight/ptfile.h"
+#include "dump/weight/weight_map.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#define INDEX ".bin.index.json"
+
+static bool
+is_pt(struct acc_str name)
+{
+	return acc_str_ends(name, ".pt") || acc_str_ends(name, ".pth");
+}
+
+static bool
+is_bin(struct acc_str name)
+{
+	return acc_str_starts(name, "pytorch_model") && acc_str_ends(name, ".bin");
+}
+
+static int
+probe_dir(int dirfd)
+{
+	if (acc_dump_dir_has(dirfd, INDEX) || faccessat(dirfd, "pytorch_model.bin", F_OK, 0) == 0)
+		return 60;
+	/* Other dumps have such files too. */
+	return acc_dump_dir_has(dirfd, ".pt") || acc_dump_dir_has(dirfd, ".pth") ? 30 : 0;
+}
+
+static int
+probe(const struct acc_probe *p)
+{
+	static const uint8_t old[] = {0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20};
+	bool named = is_pt(p->base);
+	if (p->is_dir)
+		return probe_dir(p->dirfd);
+	if (acc_str_ends(p->base, INDEX))
+		return 97;
+	if (p->nhead >= sizeof old && memcmp(p->head, old, sizeof old) == 0)
+		return 95;
+	/* The first member of torch's zip is NAME/data.pkl. */
+	if (p->nhead >= 4 && memcmp(p->head, "PK\3\4", 4) == 0 &&
+		memmem(p->head, p->nhead, "/data.pkl", 9) != NULL)
+		return named ? 95 : 80;
+	return named ? 30 : 0;
+}
+
+struct set {
+	struct weights w;
+	int dirfd;
+	const char **files;
+	size_t nfiles;
+	bool by_name;           /* files that have nothing to do with each other */
+	struct weight_map *map; /* or NULL: without an index */
+	struct acc_map seen;    /* with one: the names that its files hold */
+	struct acc_arena mem;
+};
+
+static int
+note(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc_err *e)
+{
+	struct set *s = arg;
+	(void)f;
+	if (l->value_type == NULL && acc_map_put(&s->seen, l->path, 0) == NULL)
+		return acc_nomem(e);
+	return 0;
+}
+
+/* A file that cannot be read is a trouble: there are others. */
+static int
+read_file(struct set *s, const char *file, struct acc_err *e)
+{
+	struct acc_err bad = {0};
+	struct ptfile f = {.w = &s->w,
+		.dirfd = s->dirfd,
+		.file = file,
+		.stem = acc_dump_stem(file),
+		.own = s->map != NULL ? note : NULL,
+		.arg = s};
+	int rc = acc_dump_ptfile(&f, &bad);
+	if (rc == 0 || bad.code == 0)
+		return rc;
+	if (bad.code == ACC_ENOMEM)
+		return acc_nomem(e);
+	acc_arena_reset(&s->w.mem);
+	char *path = acc_arena_printf(&s->w.mem, "%s/%s", s->w.dir, file);
+	acc_err_in(&bad, path == NULL ? file : path);
+	acc_dump_say(&s->w.said, s->w.c, &bad);
+	return 0;
+}
+
+/* What the index names and no file holds. */
+static int
+put_missing(struct set *s, struct acc_err *e)
+{
+	int rc = 0;
+	for (size_t i = 0; i < s->map->n && rc == 0; i++) {
+		const struct mapped_weight *m = &s->map->weight[i];
+		struct acc_err bad = {0};
+		if (acc_map_get(&s->seen, m->name) != NULL)
+			continue;
+		acc_fail(&bad, ACC_EFORMAT, "the index names it, but its file does not hold it");
+		struct weight x = {.name = m->name,
+			.file = acc_str(s->files[m->file]),
+			.err = &bad,
+			.several = true};
+		rc = acc_dump_weight(&s->w, &x, e);
+	}
+	return rc;
+}
+
+/* What a folder holds: pytorch_model*.bin is a model, with or without an index; else all .pt and
+ * .pth. */
+static int
+list_files(struct set *s, struct acc_err *e)
+{
+	const char **names;
+	int64_t n = acc_dir_list(s->dirfd, &names, &s->mem, e);
+	bool model = false;
+	for (int64_t i = 0; i < n; i++)
+		model = model || is_bin(acc_str(names[i]));
+	for (int64_t i = 0; i < n; i++)
+		if (model ? is_bin(acc_str(names[i])) : is_pt(acc_str(names[i])))
+			names[s->nfiles++] = names[i];
+	s->files = names;
+	s->by_name = !model;
+	return n < 0 ? (int)n : 0;
+}
+
+static int
+open_set(struct set *s, const char *index, struct weight_map *map, struct acc_err *e)
+{
+	struct acc_err why = {0};
+	if (index == NULL)
+		index = acc_dump_weight_index(s->dirfd, "pytorch_model" INDEX, INDEX, &s->mem,
+			&why);
+	int rc = why.code;
+	if (rc == 0 && index == NULL)
+		rc = list_files(s, &why);
+	if (rc == 0 && index != NULL) {
+		rc = acc_dump_weight_map(s->dirfd, index, map, &s->mem, &why);
+		acc_err_in(&why, index);
+		s->map = map;
+		s->files = map->files;
+		s->nfiles = map->nfiles;
+	}
+	if (rc < 0 && e != NULL)
+		*e = why;
+	return rc;
+}
+
+static const struct acc_source source = {.format = "pt",
+	.framework = "pytorch",
+	.task = "tensor",
+	.step = -1,
+	.rank = -1,
+	.proc = -1};
+
+/* The files of an index, or those of a folder. */
+static int
+read_set(struct acc_dump_ctx *c, const char *dir, int dirfd, const char *index, struct acc_err *e)
+{
+	struct set s = {.w = {.c = c, .dir = dir, .io = "param"}, .dirfd = dirfd};
+	struct weight_map map = {0};
+	struct acc_source src = source;
+	src.root = dir;
+	int rc = open_set(&s, index, &map, e);
+	src.order = s.by_name ? "names" : NULL;
+	if (rc == 0)
+		rc = acc_dump_source(c, &src, e);
+	for (size_t i = 0; i < s.nfiles && rc == 0; i++)
+		rc = read_file(&s, s.files[i], e);
+	if (rc == 0 && s.map != NULL)
+		rc = put_missing(&s, e);
+	acc_dump_weights_end(&s.w, dir);
+	acc_map_release(&s.seen);
+	acc_arena_release(&s.mem);
+	return rc;
+}
+
+/* One file, which is called as the user calls it, for it may be a link. */
+static int
+read_one(struct acc_dump_ctx *c, const char *dir, int dirfd, const char *file, const char *path,
+	struct acc_err *e)
+{
+	struct weights w = {.c = c, .dir = dir, .io = "param"};
+	struct ptfile f = {.w = &w, .dirfd = dirfd, .file = file, .stem = acc_dump_stem(path)};
+	struct acc_source src = source;
+	src.root = dir;
+	int rc = acc_dump_source(c, &src, e);
+	if (rc == 0)
+		rc = acc_dump_ptfile(&f, e);
+	acc_dump_weights_end(&w, path);
+	return rc;
+}
+
+static int
+read_pt(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
+{
+	char dir[PATH_MAX];
+	const char *file = NULL;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+	snprintf(dir, sizeof dir, "%s", path);
+	if (fd < 0) {
+		rc = acc_dump_real(path, dir, &file, e);
+		if (rc == 0)
+			rc = fd = acc_dir_open(dir, e);
+	}
+	if (rc < 0)
+		return rc;
+	if (file == NULL || acc_str_ends(acc_str(file), INDEX))
+		rc = read_set(c, dir, fd, file, e);
+	else
+		rc = read_one(c, dir, fd, file, path, e);
+	close(fd);
+	return rc;
+}
+
+const struct acc_dump acc_dump_pt = {
+	.name = "pt",
+	.help = "files of torch.save: one, those of an index, or of a folder",
+	.probe = probe,
+	.read = read_pt,
+};

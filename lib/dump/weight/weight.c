@@ -1,0 +1,82 @@
+#include "dump/weight/weight.h"
+
+#include "acc/stream.h"
+
+int
+acc_dump_weight_place(const struct weights *w, struct acc_rec *r, struct acc_str name)
+{
+	const struct argname own = {.key = name,
+		.op = name,
+		.call = -1,
+		.pass = {"", 0},
+		.io = w->io,
+		.pos = ACC_STR("0")};
+	return acc_dump_argname_put(r, &own);
+}
+
+static int
+add(struct acc_rec *r, const char *key, struct acc_val v)
+{
+	return acc_rec_push(r, &(struct acc_field){.key = acc_str(key), .v = v});
+}
+
+/* What is known of a tensor that cannot be read. */
+static int
+add_known(struct acc_rec *r, const struct acc_ref *ref)
+{
+	int rc = 0;
+	if (ref == NULL)
+		return 0;
+	if (ref->dtype != ACC_NODTYPE)
+		rc |= add(r, "dtype", acc_ctext(acc_dtypes[ref->dtype].name));
+	return rc | acc_add(r, "", "shape", acc_ints(ref->shape, ref->ndim));
+}
+
+static int
+fill(struct weights *w, struct acc_rec *r, const struct weight *x)
+{
+	struct acc_err bad = {0};
+	int rc = 0;
+	if (x->stack.n > 0)
+		rc |= add(r, "stack", acc_text(x->stack));
+	if (x->dtype_raw.n > 0)
+		rc |= add(r, "dtype.raw", acc_text(x->dtype_raw));
+	if (x->err != NULL) {
+		bad = *x->err;
+		rc |= add_known(r, x->ref);
+	} else {
+		struct acc_ref ref = *x->ref;
+		ref.file = x->file;
+		ref.fsize = x->info.size;
+		ref.mtime_ns = x->info.mtime_ns;
+		rc |= acc_ref_put(r, &ref);
+		if (x->grad_known)
+			rc |= add(r, "requires_grad", acc_bool(x->requires_grad));
+	}
+	if (x->whole != NULL) {
+		rc |= acc_add(r, "", "whole", acc_ints(x->whole, x->nwhole));
+		rc |= acc_add(r, "", "at", acc_ints(x->at, x->nwhole));
+	}
+	acc_arena_reset(&w->mem);
+	char *where = acc_arena_printf(&w->mem, "%s/%.*s%s%.*s", w->dir, ACC_PRS(x->file),
+		x->several ? ": " : "", x->several ? (int)x->name.n : 0, x->name.p);
+	return rc | acc_dump_say_err(&w->said, w->c, r, &bad, where == NULL ? w->dir : where);
+}
+
+int
+acc_dump_weight(struct weights *w, const struct weight *x, struct acc_err *e)
+{
+	struct acc_rec *r = acc_dump_rec(w->c, "tensor", x->name);
+	int rc = x->arg != NULL ? acc_dump_argname_put(r, x->arg)
+				: acc_dump_weight_place(w, r, x->name);
+	if (rc == 0 && acc_dump_selects(w->c, r))
+		rc = fill(w, r, x);
+	return rc < 0 ? acc_nomem(e) : acc_dump_put(w->c, r, e);
+}
+
+void
+acc_dump_weights_end(struct weights *w, const char *where)
+{
+	acc_dump_say_rest(&w->said, w->c, where);
+	acc_arena_release(&w->mem);
+}

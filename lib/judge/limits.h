@@ -1,0 +1,172 @@
+/* limits.h - every number that decides in lib/judge, with its source
+ *
+ * X(NAME, value, what it is, source) is LIMIT_NAME, a double; N the same as an integer constant.
+ * accfirstbad --limits prints the table, and the table of accfirstbad(1) is compared with it.
+ *
+ * u is the unit roundoff of acc_unit. A limit moves because of a derivation or of a measurement
+ * that can be made again; to fit a case is neither. Where the history shows no source, the
+ * table says so. */
+#ifndef JUDGE_LIMITS_H
+#define JUDGE_LIMITS_H
+
+#include "acc/base.h"
+
+/* No derivation and no measurement is on record. */
+#define LIMIT_TRIED "set by experience on simulated faults (tests/data/make_regress.py)"
+
+/* A cast rounds once: rms 0.6 u in f32, 1.2 u in 16 bits. Floors are what is usual; an error
+ * may be LIMIT_MARGIN times as large. */
+#define LIMIT_FLOORS(X, N) \
+	X(MOVE_FLOOR, 1, "u: operators that move elements", \
+		"a cast rounds once, by an rms of " \
+		"0.6 u in f32 (uniform in half a step: 1 / sqrt(3)) and 1.2 u in 16 bits") \
+	X(MOVE_GAIN, 1.3, "times the cause: the same", LIMIT_TRIED) \
+	X(ELEMENT_FLOOR, 3, "u: elementwise arithmetic", LIMIT_TRIED) \
+	X(ELEMENT_FLOOR_16, 1.5, "u: the same in 16 bits", \
+		"it computes in f32 and rounds once, " \
+		"by an rms of 1.2 u; " LIMIT_TRIED) \
+	X(ELEMENT_GAIN, 4, "times the cause: the same", LIMIT_TRIED) \
+	X(OTHER_FLOOR, 8, "u: other operators, most backward calls", LIMIT_TRIED) \
+	X(OTHER_FLOOR_16, 3, "u: the same in 16 bits", LIMIT_TRIED) \
+	X(OTHER_GAIN, 4, "times the cause: the same", LIMIT_TRIED) \
+	X(MODULE_FLOOR, 30, "u: modules", LIMIT_TRIED) \
+	X(MODULE_GAIN, 10, "times the cause: the same", LIMIT_TRIED) \
+	X(UNSEEN_FLOOR, 30, "u: at least this where an input was not compared", LIMIT_TRIED) \
+	X(UNSEEN_GAIN, 10, "times the cause: at least this, the same", LIMIT_TRIED) \
+	X(TRACED_FLOOR, 0.5, "u: an input that some output is", \
+		"nothing happens on the way; " \
+		"room for the rounding of what is measured") \
+	X(TRACED_GAIN, 1.05, "times the error of that output", "as traced-floor") \
+	X(SUM_FLOOR, 6, "u: a gradient that is a sum", LIMIT_TRIED) \
+	X(SUM_GAIN, 3, "times the error of a part: the same", LIMIT_TRIED) \
+	X(UNTRACED_FLOOR, 20, \
+		"u: an input that no recorded op call made; a number among the " \
+		"arguments", \
+		LIMIT_TRIED) \
+	X(UNTRACED_GAIN, 10, "times the largest error of the op calls before it", LIMIT_TRIED) \
+	X(WEIGHT_FLOOR, 2, "u: a weight", LIMIT_TRIED) \
+	X(WEIGHT_FLOOR_16, 0.5, "u: the same in 16 bits", LIMIT_TRIED) \
+	X(WEIGHT_GAIN, 3, "times the median error of the weights", LIMIT_TRIED) \
+	X(PASSED_GAIN, 0.3, "times the error of an input that the bench hands on as this output", \
+		"4 times that is hardly more than what came in") \
+	X(LOW_NETWORK, 0.05, \
+		"u of the 16-bit dtype: f32 operators in a network of 16-bit numbers", \
+		LIMIT_TRIED) \
+	N(LOW_SHARE, 5, "of so many tensors one in 16 bits makes it such a network", LIMIT_TRIED) \
+	X(STAT_BF16, 4e-3, "added where there are only statistics, in bf16", \
+		"recorders round " \
+		"them to the dtype of the tensor, by 2^-8 = 3.9e-3 at most") \
+	X(STAT_F16, 5e-4, "the same in f16", "as stat-bf16: 2^-11 = 4.9e-4 at most") \
+	X(STAT_F32, 1e-6, "the same in f32", \
+		"16 roundings of 2^-24: the order of the sum; " LIMIT_TRIED) \
+	X(ONE_ROUNDING, 0.35, \
+		"u, times 1 + one-rounding-few / elements: operators in 16 bits " \
+		"that were given equal bits", \
+		LIMIT_TRIED) \
+	X(ONE_ROUNDING_FEW, 2, "see one-rounding", \
+		"a single element may be one step apart: 4 u, " \
+		"half of it relative to |b| + the median of |b|, and 4 x 0.35 (1 + 2) = 4.2; so for " \
+		"more, by the root of their mean square") \
+	X(CHOICE, 0.05, "of the elements of integers and bools, from inexact inputs", LIMIT_TRIED)
+
+#define LIMIT_MARGINS(X, N) \
+	X(MARGIN, 4, "times floor + gain x cause: what an error may be", LIMIT_TRIED) \
+	X(MARGIN_MAX, 4, "times the floor: the floor of the largest error", \
+		"the largest of " \
+		"10,000 normal errors is 4 times their rms") \
+	N(RECENT, 32, "op calls before: whose errors an untraced input may have", LIMIT_TRIED) \
+	X(CERTAIN, 9, "decades of the limit: what infinitely more counts as", \
+		"a convention; it " \
+		"is beyond what else occurs") \
+	X(NAMED, 0.25, "decades of the limit: from here on an op call is named", LIMIT_TRIED) \
+	X(NAMED_SHARE, 0.2, "of the largest decades: enough, too, where none has more", \
+		LIMIT_TRIED) \
+	X(PLAIN, 1, \
+		"decades of the limit: beside it, products no rougher than TF32 are not named", \
+		LIMIT_TRIED) \
+	N(AUDIT_BATCH, 32, "suspects are recomputed at a time", "for the time that it takes") \
+	N(AUDIT_MOST, 1024, "of all", "as audit-batch") \
+	N(AUDIT_PEERS, 8, \
+		"others of the same class near each: what is usual is learned from them", \
+		"a median of 9 stands a fault in 4") \
+	N(AUDIT_ROOM, 32, \
+		"MiB of tensors, as doubles: op calls that need more at a time are " \
+		"left to accaudit", \
+		"half of the memory that a filter may take")
+
+#define LIMIT_LEARNING(X, N) \
+	N(LEARN_CALLS, 3, "calls of an operator: fewer tell nothing of its usual noise", \
+		"nearly all of them must be noisy: two faults cannot raise what three show") \
+	N(LEARN_TAIL, 10, "of so many calls one may show less than the raised floor", LIMIT_TRIED) \
+	N(LEARN_TAIL_STAT, 4, "the same of statistics", \
+		"by statistics, calls may agree by " \
+		"chance; " LIMIT_TRIED) \
+	X(LEARN_PRODUCTS, 400, "times: the most that the floor of f32 products is raised", \
+		"operands rounded to 10 bits (TF32, HF32) are off by an rms of 2^-11 / sqrt(3) each, " \
+		"6,700 u together; 4 x 8 u x 400 is 1.9 times that") \
+	X(LEARN_OTHER, 4, "the same of other f32 operators", LIMIT_TRIED) \
+	X(LEARN_LOW, 2, "the same in 16 bits", LIMIT_TRIED) \
+	X(LEARN_SAID, 16, "times: from here on, the raised floor of products is said", \
+		LIMIT_TRIED) \
+	X(WEIGHTS_SAID, 4, "u: from this median error of the weights on, it is said", \
+		"as margin, of one rounding") \
+	X(NOISE_MOST, 10, \
+		"times the noise of two runs of the bench: the most that the device " \
+		"may have", \
+		LIMIT_TRIED) \
+	N(NOISE_TAIL, 4, "one tensor in so many shows how much more it has", \
+		"a fault is in what " \
+		"follows it; three in four may follow")
+
+#define LIMIT_CARRIED(X, N) \
+	X(CARRIED_MOVE, 1.01, "times the largest absolute error of the inputs, moved", \
+		"an absolute error moves along; room for the rounding of what is measured") \
+	X(CARRIED_ADD, 1.1, "times the sum of those, added", "errors add up; " LIMIT_TRIED) \
+	X(CARRIED_ADD_U, 8, "u of the output's rms, the same", LIMIT_TRIED) \
+	X(CARRIED_MUL, 1.1, "times the sum of the largest relative errors, multiplied", \
+		"relative errors add up; " LIMIT_TRIED) \
+	X(CARRIED_MUL_U, 4, "u, the same", "two roundings to 16 bits, 2 u each at most") \
+	X(CARRIED_SUM, 3, "times root n of the incoming error, summed up backwards", \
+		"the sum of " \
+		"n errors of either sign has root n times their rms, 3 of which 0.3 % exceed") \
+	X(BOUND, 1.5, \
+		"times what the absolute errors of the inputs and the rounding of both " \
+		"sides can leave", \
+		LIMIT_TRIED) \
+	X(BOUND_ERRORS, 1.05, "times the errors in that", \
+		"they add up; room for the rounding of " \
+		"what is measured") \
+	X(BOUND_U, 4, "u of the largest magnitude in that", \
+		"each side rounds by 2 u at most in " \
+		"16 bits") \
+	X(BIAS_U, 8, "u of the gradient of a bias", LIMIT_TRIED) \
+	X(BIAS_SCALE, 0.03, \
+		"of the incoming gradient's rms: the least that a gradient of one " \
+		"dimension is measured against", \
+		LIMIT_TRIED) \
+	X(PRODUCT_SCALE, 0.5, "of the size of its terms: the same of a product", LIMIT_TRIED) \
+	N(PASSED_TENSORS, 512, "tensors: op calls with more hand nothing on", \
+		"optimizers, not " \
+		"searched for the time that it takes") \
+	X(SUM_U, 4, "u for each part of a gradient that is a sum, on the bench", \
+		"each addition " \
+		"rounds by 2 u at most in 16 bits, and so does what it adds") \
+	N(SUM_EVIDENCE, 6, "elements that are not 0 prove such a sum", LIMIT_TRIED) \
+	N(SUM_PARTS, 8, "parts at most", "all 2^8 subsets are tried") \
+	N(SUM_USERS, 64, "users of a value are looked at", \
+		"a constant may have thousands; for " \
+		"the time that it takes") \
+	X(VALUES_U, 4, "u: weights and batches known by statistics alone that agree", \
+		"each side " \
+		"rounds by 2 u at most in 16 bits")
+
+#define JUDGE_LIMITS(X, N) \
+	LIMIT_MARGINS(X, N) LIMIT_FLOORS(X, N) LIMIT_LEARNING(X, N) LIMIT_CARRIED(X, N)
+
+#define LIMIT_NOTHING(...)
+#define LIMIT_DOUBLE(name, value, what, source) static const double LIMIT_##name = value;
+#define LIMIT_COUNT(name, value, what, source) LIMIT_##name = value,
+JUDGE_LIMITS(LIMIT_DOUBLE, LIMIT_NOTHING)
+enum { JUDGE_LIMITS(LIMIT_NOTHING, LIMIT_COUNT) };
+
+#endif

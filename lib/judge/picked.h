@@ -1,0 +1,59 @@
+/* picked.h - what the judges read of every record
+ *
+ * They are many fields of many records: so each is looked up by its key once for all records of
+ * one shape. */
+#ifndef JUDGE_PICKED_H
+#define JUDGE_PICKED_H
+
+#include "acc/judge.h"
+
+/* Of a side; statistics of the recorder in the order max, min, mean, norm. */
+/* clang-format off */
+#define PICKED_SIDE(X) \
+	X(DTYPE, "dtype") X(SHAPE, "shape") X(TYPE, "type") X(VALUE, "value") \
+	X(ERR, "err") X(IO, "io") X(S_HASH, "s.hash") X(S_NAN, "s.nan") \
+	X(S_POSINF, "s.posinf") X(S_NEGINF, "s.neginf") X(S_SAT, "s.sat") \
+	X(S_NORM, "s.norm") X(S_MIN, "s.min") X(S_MAX, "s.max") X(MAX, "stat.max") \
+	X(MIN, "stat.min") X(MEAN, "stat.mean") X(NORM, "stat.norm") \
+	X(CRC32, "stat.crc32") X(MD5, "stat.md5") X(XOR, "stat.xor") \
+	X(AUDIT_ERR, "audit.err") X(AUDIT_MAX, "audit.err_max") \
+	X(AUDIT_LIMIT, "audit.limit") X(AUDIT_LIMIT_MAX, "audit.limit_max") \
+	X(AUDIT_FORM, "audit.form") X(AUDIT_OK, "audit.ok") X(AUDIT_SKIP, "audit.skip") X(KEY, "key") \
+	X(STEP, "step") X(RANK, "rank") X(PROC, "proc") X(SEQ, "seq") X(PASS, "pass") \
+	X(OP, "op") X(CALL, "call") X(POS, "pos")
+/* Of the record itself; the first two also of one that is no pair. */
+#define PICKED_OWN(X) \
+	X(BAD, "bad") X(NAME, "name") X(A_KIND, "a.kind") X(B_KIND, "b.kind") \
+	X(ERROR, "err") X(NOTE, "note") X(HOW, "how") X(SURE, "sure") X(M_ERR_RMS, "m.err_rms") \
+	X(M_ERR_MAX, "m.err_max") X(M_RMSE, "m.rmse") X(M_MAX_ABS, "m.max_abs") \
+	X(M_MAX_REL, "m.max_rel") X(M_SAME, "m.same") X(M_NONFINITE, "m.nonfinite") \
+	X(M_EQUAL, "m.equal") X(M_LAYOUT, "m.layout")
+/* clang-format on */
+#define X(name, key) name,
+enum picked_side { PICKED_SIDE(X) NSIDE };
+enum picked_own { PICKED_OWN(X) NOWN };
+#undef X
+
+/* Zero it to start. */
+struct acc_picked {
+	struct acc_pick pair, alone;
+	bool is_pair, has[2], tensor[2]; /* which sides there are, and are tensors */
+	/* NULL where there is no such field. One that is no pair has side A only. */
+	const struct acc_val *const *side[2], *const *own;
+	const struct acc_val *v[2 * NSIDE + NOWN];
+};
+/* 0 or ACC_ENOMEM. */
+int acc_picked_get(struct acc_picked *s, const struct acc_rec *r);
+void acc_picked_release(struct acc_picked *s);
+/* The text or integer of a field, or an empty string, or dflt. */
+struct acc_str acc_picked_text(const struct acc_val *v);
+int64_t acc_picked_int(const struct acc_val *v, int64_t dflt);
+
+/* How many times its limit the worse error of an audit is; NAN where it did not judge. */
+float acc_audit_excess(const struct acc_val *err, const struct acc_val *err_max,
+	const struct acc_val *limit, const struct acc_val *limit_max);
+
+/* Fill an item from its record: everything but at, call, mark, line. */
+void acc_item_measure(struct acc_item *it, const struct acc_picked *s);
+
+#endif

@@ -1,0 +1,12 @@
+/* Derivatives that are operators of their own. See lib/op/catalogue.h for what a row says. */
+OP("threshold_backward", "threshold_backward", OTHER, 0)
+OP("leaky_relu_backward", "leaky_relu_backward", OTHER, 0)
+OP("sigmoid_backward", "sigmoid_backward", OTHER, 0)
+OP("tanh_backward", "tanh_backward", OTHER, 0)
+OP("gelu_backward", "gelu_backward", OTHER, 0)
+OP("silu_backward", "silu_backward", OTHER, 0)
+OP("softmax_backward_data", "softmax_backward_data", OTHER, 0)
+OP("log_softmax_backward_data", "log_softmax_backward_data", OTHER, 0)
+OP("embedding_dense_backward", "embedding_dense_backward", OTHER, 0)
+OP("slice_backward", "slice_backward", MOVE, 0)
+OP("select_backward", "select_backward", MOVE, 0)

@@ -1,0 +1,223 @@
+/* The catalogue of operators, and how their names are read. */
+#include "acc/op.h"
+
+#include <ctype.h>
+#include <pthread.h>
+
+/* Flags as rows write them. */
+enum {
+	WEIGHTS = ACC_OP_WEIGHTS,
+	INPLACE = ACC_OP_INPLACE,
+	KEYWORDS = ACC_OP_KEYWORDS,
+	NUMBERS = ACC_OP_NUMBERS,
+	HANDS_ON = ACC_OP_HANDS_ON
+};
+
+static const struct acc_op_info rows[] = {
+#define OP(names, family, cls, flags) {names, family, ACC_OP_##cls, flags},
+#include "op/catalogue.h"
+#undef OP
+};
+
+/* All names, one after another, and a hash table of them: more places than there are letters. */
+enum {
+	ROOM = 0
+#define OP(names, family, cls, flags) +sizeof(names)
+#include "op/catalogue.h"
+#undef OP
+};
+static char text[ROOM];
+static struct slot {
+	uint16_t at, n, row; /* of text; n is 0: free */
+} slots[ROOM];
+_Static_assert(ROOM <= UINT16_MAX, "places in text are 16 bits");
+
+/* --- names --- */
+
+/* The name with what stands around it, such as __add__ or add_. Of an ATen operator, an overload
+ * follows it. */
+static struct acc_str
+last_part(struct acc_str op)
+{
+	bool aten = acc_str_starts(op, "Aten.");
+	if (aten)
+		op = (struct acc_str){op.p + 5, op.n - 5};
+	for (uint32_t i = 0; aten && i < op.n; i++)
+		if (op.p[i] == '.')
+			op.n = i;
+	for (uint32_t i = op.n; i-- > 0;)
+		if (op.p[i] == '.')
+			return (struct acc_str){op.p + i + 1, op.n - i - 1};
+	return op;
+}
+
+static struct acc_str
+trim(struct acc_str s)
+{
+	while (s.n > 1 && s.p[s.n - 1] == '_')
+		s.n--;
+	while (s.n > 1 && s.p[0] == '_')
+		s = (struct acc_str){s.p + 1, s.n - 1};
+	return s;
+}
+
+/* What all spellings of a name have in common, into buf. */
+static struct acc_str
+fold(struct acc_str s, char *buf, size_t size)
+{
+	uint32_t n = 0;
+	s = trim(s);
+	if (acc_str_starts(s, "npu_") && s.n > 4)
+		s = (struct acc_str){s.p + 4, s.n - 4};
+	for (uint32_t i = 0; i < s.n && n < size; i++)
+		if (s.p[i] != '_' || s.n == 1)
+			buf[n++] = (char)tolower((unsigned char)s.p[i]);
+	return (struct acc_str){buf, n};
+}
+
+/* Is a name of a row that very spelling alone? */
+static bool
+is_exact(struct acc_str name)
+{
+	for (uint32_t i = 0; i < name.n; i++)
+		if (isupper((unsigned char)name.p[i]))
+			return true;
+	return name.n > 0 && name.p[0] == '_';
+}
+
+/* --- the table --- */
+
+static struct slot *
+find(struct acc_str s)
+{
+	size_t i = acc_hash(s.p, s.n) % ROOM;
+	while (slots[i].n != 0 && !acc_str_eq(s, (struct acc_str){text + slots[i].at, slots[i].n}))
+		i = (i + 1) % ROOM;
+	return &slots[i];
+}
+
+static void
+enter(struct acc_str name, size_t row, size_t *used)
+{
+	struct acc_str s = {text + *used, name.n};
+	if (is_exact(name))
+		memcpy(text + *used, name.p, name.n);
+	else
+		s = fold(name, text + *used, name.n);
+	struct slot *at = find(s);
+	if (at->n != 0)
+		return;
+	*at = (struct slot){(uint16_t)*used, (uint16_t)s.n, (uint16_t)row};
+	*used += s.n;
+}
+
+static void
+enter_all(void)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		for (const char *p = rows[i].names; *p != '\0'; p += *p == ' ') {
+			uint32_t n = (uint32_t)strcspn(p, " ");
+			enter((struct acc_str){p, n}, i, &used);
+			p += n;
+		}
+}
+
+/* The row that has this very spelling. */
+static const struct acc_op_info *
+exactly(struct acc_str part)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, enter_all);
+	const struct slot *at = is_exact(part) ? find(part) : NULL;
+	return at == NULL || at->n == 0 ? NULL : &rows[at->row];
+}
+
+const struct acc_op_info *
+acc_op_info_of(struct acc_str op)
+{
+	char buf[128];
+	struct acc_str part = last_part(op);
+	const struct acc_op_info *o = exactly(part);
+	if (o != NULL)
+		return o;
+	const struct slot *at = find(fold(part, buf, sizeof buf));
+	return at->n == 0 ? NULL : &rows[at->row];
+}
+
+struct acc_str
+acc_op_name(struct acc_str op)
+{
+	struct acc_str part = last_part(op);
+	return exactly(part) != NULL ? part : trim(part);
+}
+
+const struct acc_op_info *
+acc_op_info_at(size_t i)
+{
+	return i < sizeof rows / sizeof *rows ? &rows[i] : NULL;
+}
+
+struct acc_str
+acc_op_own_name(const struct acc_op_info *o)
+{
+	return (struct acc_str){o->names, (uint32_t)strcspn(o->names, " ")};
+}
+
+/* --- questions --- */
+
+bool
+acc_op_is_module(struct acc_str op)
+{
+	return acc_str_starts(op, "Module.") || acc_str_starts(op, "Cell.");
+}
+
+uint64_t
+acc_op_family(struct acc_str op)
+{
+	const struct acc_op_info *o = acc_op_info_of(op);
+	char buf[128];
+	struct acc_str s = o != NULL ? acc_str(o->family) : fold(last_part(op), buf, sizeof buf);
+	return acc_hash(s.p, s.n);
+}
+
+enum acc_op_class
+acc_op_class(struct acc_str op)
+{
+	const struct acc_op_info *o = acc_op_info_of(op);
+	enum acc_op_class cls = o == NULL ? ACC_OP_OTHER : o->cls;
+	if (!acc_op_is_module(op))
+		return cls;
+	return cls == ACC_OP_CONTRACT || acc_str_ends(op, "Linear") ? ACC_OP_CONTRACT
+								    : ACC_OP_OTHER;
+}
+
+bool
+acc_op_same(struct acc_str a, struct acc_str b)
+{
+	const struct acc_op_info *x = acc_op_info_of(a), *y = acc_op_info_of(b);
+	char buf[2][128];
+	if (x != NULL || y != NULL)
+		return x == y;
+	return acc_str_eq(fold(last_part(a), buf[0], sizeof *buf),
+		fold(last_part(b), buf[1], sizeof *buf));
+}
+
+enum acc_op_sums
+acc_op_sums(struct acc_str op)
+{
+	const struct acc_op_info *o = acc_op_is_module(op) ? NULL : acc_op_info_of(op);
+	return o == NULL                        ? ACC_NO_SUM
+	       : strcmp(o->family, "mean") == 0 ? ACC_MEAN
+	       : strcmp(o->family, "sum") == 0  ? ACC_SUM
+						: ACC_NO_SUM;
+}
+
+bool
+acc_op_in_place(struct acc_str op)
+{
+	struct acc_str s = last_part(op);
+	const struct acc_op_info *o = acc_op_info_of(op);
+	bool spelled = s.n > 1 && s.p[s.n - 1] == '_' && s.p[s.n - 2] != '_';
+	return spelled || (o != NULL && (o->flags & ACC_OP_INPLACE) != 0);
+}

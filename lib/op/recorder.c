@@ -1,0 +1,122 @@
+/* What differs between recorders: one row each. */
+#include "acc/recorder.h"
+
+static bool
+is_one(const struct acc_again *g)
+{
+	return strcmp(g->first, g->last) == 0;
+}
+
+/* ["first", "last"], or ["first"] where that is enough. */
+static const char *
+names(struct acc_arena *m, const struct acc_again *g)
+{
+	return is_one(g) && !g->range ? acc_arena_printf(m, "[\"%s\"]", g->first)
+				      : acc_arena_printf(m, "[\"%s\", \"%s\"]", g->first, g->last);
+}
+
+/* config.json */
+static const char *
+msprobe(struct acc_arena *m, const struct acc_again *g)
+{
+	const char *list = names(m, g), *where = "",
+		   *task = g->statistics ? "statistics" : "tensor";
+	if (g->rank != INT64_MIN && g->step != INT64_MIN)
+		where = acc_arena_printf(m, "\"rank\": [%lld], \"step\": [%lld], ",
+			(long long)g->rank, (long long)g->step);
+	return list == NULL || where == NULL
+		       ? NULL
+		       : acc_arena_printf(m,
+				 "{\"task\": \"%s\", \"level\": \"%s\", %s\"%s\": {\"%s\": %s}}",
+				 task, g->level, where, task, g->range ? "scope" : "list", list);
+}
+
+/* A call of ptdbg_ascend's. */
+static const char *
+ptdbg(struct acc_arena *m, const struct acc_again *g)
+{
+	const char *list = names(m, g);
+	return list == NULL
+		       ? NULL
+		       : acc_arena_printf(m, "set_dump_switch(\"ON\", mode=\"%s\", scope=%s%s)",
+				 g->range ? "range" : "list", list,
+				 g->statistics ? ", summary_only=True" : "");
+}
+
+/* A call of maca_tools': a half-open range. */
+static const char *
+maca(struct acc_arena *m, const struct acc_again *g)
+{
+	const char *end = g->end == NULL ? ", None" : acc_arena_printf(m, ", \"%s\"", g->end);
+	return end == NULL ? NULL
+			   : acc_arena_printf(m,
+				     "start_record(record_level=%d, op_range=[\"%s\"%s], skip=0)",
+				     g->statistics ? 1 : 2, g->first, end);
+}
+
+/* Add what finds one kernel by its name, of which the dump shows "Mul.Default_Mul-op1": behind the
+ * type, with _ for each /. */
+static int
+add_kernel(struct acc_buf *b, const char *key)
+{
+	const char *dot = strchr(key, '.');
+	int rc = acc_buf_add(b, "\"name-regex(", 12);
+	for (const char *p = dot == NULL ? key : dot + 1; *p != '\0'; p++)
+		rc |= acc_buf_add(b, *p == '_' ? "." : p, 1);
+	return rc | acc_buf_add(b, ")\"", 2);
+}
+
+/* The JSON of MINDSPORE_DUMP_CONFIG. It knows no range: of one, all is recorded. */
+static const char *
+mindspore(struct acc_arena *m, const struct acc_again *g)
+{
+	struct acc_buf b = {0};
+	const char *where = "", *saved = g->statistics ? "statistic" : "tensor", *text = NULL;
+	int rc = 0;
+	if (!g->range)
+		rc |= add_kernel(&b, g->first);
+	if (!g->range && !is_one(g))
+		rc |= acc_buf_add(&b, ", ", 2) | add_kernel(&b, g->last);
+	if (g->rank != INT64_MIN && g->step != INT64_MIN)
+		where = acc_arena_printf(m, "\"iteration\": \"%lld\", \"support_device\": [%lld], ",
+			(long long)g->step, (long long)g->rank);
+	if (rc == 0 && where != NULL)
+		text = acc_arena_printf(m,
+			"{\"common_dump_settings\": {\"dump_mode\": %d, %s"
+			"\"saved_data\": \"%s\", \"kernels\": [%.*s]}}",
+			!g->range, where, saved, (int)b.n, b.n == 0 ? "" : (const char *)b.p);
+	acc_buf_release(&b);
+	return text;
+}
+
+static const char *
+unknown(struct acc_arena *m, const struct acc_again *g)
+{
+	(void)m;
+	(void)g;
+	return "";
+}
+
+static const struct acc_recorder recorders[] = {
+	{.format = "msprobe", .again = msprobe},
+	{.format = "ptdbg", .positional = true, .again = ptdbg},
+	{.format = "maca", .again = maca},
+	{.format = "mindspore", .again = mindspore},
+	{.format = "", .again = unknown},
+};
+
+const struct acc_recorder *
+acc_recorder_of(struct acc_str format)
+{
+	const struct acc_recorder *r = recorders;
+	while (format.n > 0 && r->format[0] != '\0' && !acc_str_is(format, r->format))
+		r++;
+	return r;
+}
+
+bool
+acc_is_wrapper(struct acc_str name)
+{
+	/* Of torch's DDP, compile and FSDP; of MindSpore's cells for training. */
+	return acc_word_in("module _orig_mod _fsdp_wrapped_module network_with_loss network", name);
+}

@@ -1,0 +1,100 @@
+/* limits.h - how large the error of an audited output may be, and when a cause is believed
+ *
+ * X(NAME, value, what it is, source) is LIMIT_NAME, a double; N the same as an integer constant.
+ * accaudit --limits prints the table, and the table of accaudit(1) is compared with it.
+ *
+ * A unit is the rounding that the operator cannot avoid, see accaudit(1). Where the history shows
+ * neither a derivation nor a measurement, the table says so. */
+#ifndef REPLAY_LIMITS_H
+#define REPLAY_LIMITS_H
+
+#include "acc/base.h"
+
+/* No derivation and no measurement is on record. */
+#define LIMIT_TRIED "set by experience on simulated faults; tests/data/make_networks.py scores it"
+
+#define AUDIT_ERRORS(X, N) \
+	X(EXACT_RMS, 0.5, "units: what is copied, compared or cast to integers", \
+		"any number below 1: right is 0, wrong is 1 at least") \
+	X(EXACT_MAX, 0.5, "units: the largest error, the same", "as exact-rms") \
+	X(ONCE_RMS, 8, "units: an operator that rounds once, in f32", \
+		"rounding to nearest is 0.6; " LIMIT_TRIED) \
+	X(ONCE_MAX, 32, "units: the largest error, the same", "as once-rms; there it is 1") \
+	X(OFTEN_RMS, 40, "units: one that rounds more often, in f32", LIMIT_TRIED) \
+	X(OFTEN_MAX, 200, "units: the largest error, the same", LIMIT_TRIED) \
+	X(LOW_RMS, 1.6, "units: forward in 16 bits", "it computes in f32 and rounds once: 1.2") \
+	N(LOW_FEW, 32, "elements: of fewer, the rms may be low-few-rms", \
+		"the squares of roundings are " \
+		"0.7 in the mean (mantissas lie evenly in the logarithm) and 4 at most: the mean of n " \
+		"exceeds 1.6^2 with a probability below exp(-0.42 n), by Hoeffding") \
+	X(LOW_FEW_RMS, 2.1, "units: the same of few elements", \
+		"one right rounding may be 2, and what " \
+		"is computed in f32 on the way is added") \
+	X(LOW_MAX, 4, "units: the largest error, the same", \
+		"twice that of rounding to nearest, 2") \
+	X(LOW_BACK_RMS, 4, "units: backward in 16 bits", LIMIT_TRIED) \
+	X(LOW_BACK_MAX, 10, "units: the largest error, the same", LIMIT_TRIED) \
+	X(LOW_WORK, 0x1p-18, "rounding on the way, in 16 bits", \
+		"it is done in f32: 64 times " \
+		"2^-24, between often-rms and often-max")
+
+#define AUDIT_LEARNING(X, N) \
+	N(LEARN_CALLS, 3, "calls of a class: fewer tell nothing of its usual error", \
+		"the median of the two others must not be one fault") \
+	X(LEARN, 6, "times the median error of the other calls: what an error may be", \
+		LIMIT_TRIED) \
+	X(LEARN_LOW, 2.5, "the same of the rms in 16 bits, where the median is usual", \
+		"errors are of the final rounding, whose rms is nearly the same everywhere; " LIMIT_TRIED) \
+	X(LEARN_USUAL, 2.0 / 3, "of the limit: up to there a median in 16 bits is usual", \
+		LIMIT_TRIED) \
+	X(LEARN_ROUGH, 12, "the same of gradients of a class that rounds every step to 16 bits", \
+		"twice learn: where they are summed up in 16 bits, some are far off; " LIMIT_TRIED) \
+	N(FORM_SAMPLES, 256, \
+		"elements of an f32 product at most tell the arithmetic of its operands", \
+		"for the time that it takes") \
+	N(FORM_LEAST, 6, "elements at least", \
+		"what is left must be a ninth of the mean square; of " \
+		"6 errors of another origin, rounding other operands adds as often as it takes away") \
+	X(MOST_PRODUCTS, 0x1p14, "units: the most that an rms is raised to, of products", \
+		"TF32 and HF32 round their operands by 2^-11, 2^13 units; twice that") \
+	X(MOST_OTHER, 0x1p10, "units: the same of others in f32", LIMIT_TRIED) \
+	X(MOST_COMPARED, 4, "times the limit: the same of others in f32, beside a bench", \
+		"as margin of accfirstbad: beyond, it is another function, whatever all calls do") \
+	X(MOST_LOW, 16, "units: the same in 16 bits", LIMIT_TRIED) \
+	N(ROUGH_CALLS, 2, \
+		"a class in 16 bits rounds every step to 16 bits if more than one call " \
+		"in so many is beyond its rms", \
+		LIMIT_TRIED) \
+	N(ROUGH_MAX_CALLS, 5, "or one in so many is beyond its largest error", LIMIT_TRIED) \
+	X(LOW_NETWORK_RMS, 0.05, "units of bf16: f32 products where most are in 16 bits", \
+		LIMIT_TRIED) \
+	X(LOW_NETWORK_MAX, 0.25, "units of bf16: the largest error, the same", LIMIT_TRIED)
+
+#define AUDIT_CAUSES(X, N) \
+	X(CAUSE_LEFT, 200, "units left in f32: less, and a cause is believed", \
+		"the largest error of often-max") \
+	X(CAUSE_LEFT_LOW, 6, "units left in 16 bits, the same", LIMIT_TRIED) \
+	N(CAUSE_SHARE, 3, "no more than one in so many parts of the error may be left", \
+		LIMIT_TRIED) \
+	N(FACTOR_ELEMENTS, 3, "elements: fewer show no factor", \
+		"one number fits one element, and two by chance") \
+	X(FACTOR_NEAR, 1e-3, "a factor this near to a number is that number, near 1 none", \
+		LIMIT_TRIED) \
+	X(FACTOR_NEAR_UNITS, 8, "units: and this near to 1 it is none", "once-rms") \
+	X(SPOT, 64, "units of an element and of their mean size: beyond, an element is wrong", \
+		"twice once-max") \
+	X(VARIANCE_NEAR, 0.1, "of the change that n - 1 for n makes: how near it must be", \
+		LIMIT_TRIED) \
+	X(ROUGH_LEAST, 0x1p-14, "rms in f32: from here on it may be computed in 16 bits", \
+		"an eighth of the rounding of f16, 2^-11") \
+	X(ROUGH_MOST, 0x1p-7, "rms in f32: up to here", "twice the rounding of bf16, 2^-8")
+
+#define AUDIT_LIMITS(X, N) AUDIT_ERRORS(X, N) AUDIT_LEARNING(X, N) AUDIT_CAUSES(X, N)
+
+#define LIMIT_NOTHING(...)
+#define LIMIT_DOUBLE(name, value, what, source) static const double LIMIT_##name = value;
+#define LIMIT_COUNT(name, value, what, source) LIMIT_##name = value,
+AUDIT_LIMITS(LIMIT_DOUBLE, LIMIT_NOTHING)
+enum { AUDIT_LIMITS(LIMIT_NOTHING, LIMIT_COUNT) };
+
+#endif

@@ -1,0 +1,351 @@
+/* Arithmetic, comparison and logic of elements, with broadcasting. */
+#include "replay/impl.h"
+
+enum {
+	ADD,
+	SUB,
+	RSUB,
+	MUL,
+	DIV,
+	RDIV,
+	POW,
+	RPOW,
+	MAXIMUM,
+	MINIMUM,
+	FMOD,
+	REMAINDER,
+	FLOOR_DIV,
+	ATAN2,
+	HYPOT,
+	EQ,
+	NE,
+	LT,
+	LE,
+	GT,
+	GE,
+	AND,
+	OR,
+	XOR,
+	BIT_AND,
+	BIT_OR,
+	BIT_XOR,
+	SHL,
+	SHR
+};
+
+/* A tensor, or a number as one. */
+static int
+operand(struct acc_replay *r, const char *name, struct acc_dense *number, double *value,
+	const struct acc_dense **out)
+{
+	const struct acc_value *v = acc_arg(r, name);
+	if (v != NULL && v->type == ACC_A_TENSOR)
+		return acc_arg_tensor(r, name, out);
+	int rc = acc_arg_float(r, name, value);
+	if (rc == 0)
+		return acc_cannot(r, "an operand was not recorded");
+	*number = (struct acc_dense){
+		.dtype = v != NULL && v->type == ACC_A_FLOAT ? ACC_F64 : ACC_I64,
+		.n = 1,
+		.v = value};
+	*out = number;
+	return rc;
+}
+
+static double
+python_mod(double a, double b)
+{
+	double m = fmod(a, b);
+	return m != 0 && (m < 0) != (b < 0) ? m + b : m;
+}
+
+static double
+bits(int which, double a, double b)
+{
+	int64_t x = (int64_t)a, y = (int64_t)b;
+	switch (which) {
+	case BIT_AND:
+		return (double)(x & y);
+	case BIT_OR:
+		return (double)(x | y);
+	case BIT_XOR:
+		return (double)(x ^ y);
+	case SHL:
+		return y < 0 || y > 62 ? 0 : ldexp(a, (int)y);
+	default:
+		return y < 0 || y > 62 ? 0 : floor(ldexp(a, -(int)y));
+	}
+}
+
+static double
+compare(int which, double a, double b)
+{
+	switch (which) {
+	case EQ:
+		return a == b;
+	case NE:
+		return a != b;
+	case LT:
+		return a < b;
+	case LE:
+		return a <= b;
+	case GT:
+		return a > b;
+	case GE:
+		return a >= b;
+	case AND:
+		return a != 0 && b != 0;
+	case OR:
+		return a != 0 || b != 0;
+	default:
+		return (a != 0) != (b != 0); /* XOR */
+	}
+}
+
+static double
+apply(int which, double a, double b)
+{
+	switch (which) {
+	case ADD:
+		return a + b;
+	case SUB:
+		return a - b;
+	case RSUB:
+		return b - a;
+	case MUL:
+		return a * b;
+	case DIV:
+		return a / b;
+	case RDIV:
+		return b / a;
+	case POW:
+		return pow(a, b);
+	case RPOW:
+		return pow(b, a);
+	case MAXIMUM:
+		return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
+	case MINIMUM:
+		return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
+	case FMOD:
+		return fmod(a, b);
+	case REMAINDER:
+		return python_mod(a, b);
+	case FLOOR_DIV:
+		return floor(a / b);
+	case ATAN2:
+		return atan2(a, b);
+	case HYPOT:
+		return hypot(a, b);
+	default:
+		return which >= BIT_AND ? bits(which, a, b) : compare(which, a, b);
+	}
+}
+
+static int
+rounding_mode(struct acc_replay *r, double (**f)(double))
+{
+	struct acc_str mode = {"", 0};
+	int rc = acc_arg_text(r, "rounding_mode", &mode);
+	*f = acc_str_is(mode, "floor") ? floor : acc_str_is(mode, "trunc") ? trunc : NULL;
+	return rc;
+}
+
+/* Runs in which each operand is one number, or as many as the output. */
+static bool
+fast(int which, struct acc_broadcast *b, const struct acc_dense *const *in, struct acc_dense *out)
+{
+	static const enum acc_audit_binary of[] = {[ADD] = ACC_AUDIT_ADD,
+		[SUB] = ACC_AUDIT_SUB,
+		[RSUB] = ACC_AUDIT_SUB,
+		[MUL] = ACC_AUDIT_MUL,
+		[DIV] = ACC_AUDIT_DIV,
+		[RDIV] = ACC_AUDIT_DIV};
+	if (which > RDIV)
+		return false;
+	size_t len = acc_broadcast_run(b);
+	int first = which == RSUB || which == RDIV;
+	for (size_t i = 0; i < out->n; i += len, acc_broadcast_skip(b))
+		acc_audit_row()->binary(of[which], in[first]->v + b->at[first], b->each[first],
+			in[1 - first]->v + b->at[1 - first], b->each[1 - first], len, out->v + i);
+	return true;
+}
+
+/* In 16 bits a number may be rounded to them before it is used, and its reciprocal before it is
+ * multiplied with. */
+static void
+allow_number(int which, const struct acc_dense *const in[2], struct acc_dense *out)
+{
+	bool scales = which == MUL || which == DIV || which == RDIV;
+	bool adds = which == ADD || which == SUB || which == RSUB;
+	if (out->mag == NULL || !acc_is_float(out->dtype) || !acc_unit_low(acc_unit(out->dtype)))
+		return;
+	for (int k = 0; k < 2; k++) {
+		if (in[k]->ndim > 0 || in[k]->n != 1 || (!scales && !adds) || out->ndim == 0)
+			continue;
+		double v = in[k]->v[0], w = which == DIV ? 1 / v : v;
+		if (acc_round_to(out->dtype, v) == v && acc_round_to(out->dtype, w) == w)
+			continue;
+		double step = acc_roundings(out->dtype);
+		for (size_t i = 0; i < out->n; i++)
+			out->mag[i] += step * fabs(scales ? out->v[i] : v);
+	}
+}
+
+static int
+binary(struct acc_replay *r, struct acc_dense *out)
+{
+	struct acc_dense number[2];
+	double value[2], alpha = 1;
+	double (*round)(double) = NULL;
+	const struct acc_dense *in[2];
+	struct acc_broadcast b;
+	int which = r->op->which;
+	if (operand(r, "input", &number[0], &value[0], &in[0]) < 0 ||
+		operand(r, "other", &number[1], &value[1], &in[1]) < 0 ||
+		acc_arg_float(r, "alpha", &alpha) < 0 || rounding_mode(r, &round) < 0 ||
+		acc_broadcast_exact(r, &b, out, in, 2) < 0)
+		return ACC_EUNSUP;
+	if (round == NULL && alpha == 1 && fast(which, &b, in, out)) {
+		allow_number(which, in, out);
+		return 0;
+	}
+	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
+		double y = alpha * in[1]->v[b.at[1]], x = apply(which, in[0]->v[b.at[0]], y);
+		out->v[i] = round != NULL ? round(x) : x;
+		if (alpha != 1 && out->mag != NULL) /* it may be rounded before it is added */
+			out->mag[i] = acc_roundings(out->dtype) * fabs(y);
+	}
+	allow_number(which, in, out);
+	return 0;
+}
+
+/* where(condition, a, b); lerp(a, b, weight); addcmul and addcdiv(a, b, c, value) */
+enum { WHERE, LERP, ADDCMUL, ADDCDIV, CLAMP };
+
+static double
+three(int which, const double *x, double value)
+{
+	switch (which) {
+	case WHERE:
+		return x[0] != 0 ? x[1] : x[2];
+	case LERP:
+		return x[0] + x[2] * (x[1] - x[0]);
+	case ADDCMUL:
+		return x[0] + value * x[1] * x[2];
+	case ADDCDIV:
+		return x[0] + value * x[1] / x[2];
+	default: /* of two bounds that cross, the upper one holds */
+		return isnan(x[0]) ? x[0] : fmin(fmax(x[0], x[1]), x[2]);
+	}
+}
+
+static int
+ternary(struct acc_replay *r, struct acc_dense *out)
+{
+	static const char *const name[] = {"input", "a", "b"};
+	struct acc_dense number[3];
+	double value[3] = {0, -INFINITY, INFINITY}, scale = 1;
+	const struct acc_dense *in[3];
+	struct acc_broadcast b;
+	int which = r->op->which;
+	for (int k = 0; k < 3; k++) {
+		bool open = which == CLAMP && k > 0 && acc_arg(r, name[k]) == NULL;
+		number[k] = (struct acc_dense){.dtype = ACC_F64, .n = 1, .v = &value[k]};
+		in[k] = &number[k];
+		if (!open && operand(r, name[k], &number[k], &value[k], &in[k]) < 0)
+			return ACC_EUNSUP;
+	}
+	if (acc_arg_float(r, "value", &scale) < 0 || acc_broadcast_exact(r, &b, out, in, 3) < 0)
+		return ACC_EUNSUP;
+	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
+		double x[3] = {in[0]->v[b.at[0]], in[1]->v[b.at[1]], in[2]->v[b.at[2]]};
+		out->v[i] = three(which, x, scale);
+		if (out->mag != NULL && which != WHERE && which != CLAMP)
+			out->mag[i] = fabs(x[0]) + fabs(x[1]);
+	}
+	return 0;
+}
+
+#define BINARY(n, c, rnd, w) \
+	{ \
+		.names = n, \
+		.sig = "input|x|self:point other|y|exponent:point alpha rounding_mode", .cls = c, \
+		.rounding = rnd, .eval = binary, .which = w, .cut = acc_cut_point \
+	}
+/* Linear in both. */
+#define LINEAR(n, w) \
+	{ \
+		.names = n, \
+		.sig = "input|x|self:linear other|y|exponent:linear alpha rounding_mode", \
+		.cls = "arithmetic", .rounding = ACC_ONCE, .eval = binary, .which = w, \
+		.cut = acc_cut_point \
+	}
+#define ONE(n, w) BINARY(n, "arithmetic", ACC_ONCE, w)
+#define EXACT(n, w) BINARY(n, "arithmetic", ACC_EXACT, w)
+const struct acc_op acc_ops_arithmetic[] = {
+	LINEAR("add iadd Add TensorAdd", ADD),
+	LINEAR("sub isub Sub", SUB),
+	LINEAR("rsub", RSUB),
+	LINEAR("mul imul Mul", MUL),
+	ONE("div idiv truediv Div RealDiv", DIV),
+	ONE("rdiv", RDIV),
+	BINARY("pow ipow Pow", "function", ACC_FEW, POW),
+	BINARY("rpow", "function", ACC_FEW, RPOW),
+	EXACT("maximum Maximum", MAXIMUM),
+	EXACT("minimum Minimum", MINIMUM),
+	ONE("fmod", FMOD),
+	ONE("remainder imod FloorMod", REMAINDER),
+	ONE("floor_divide ifloordiv FloorDiv", FLOOR_DIV),
+	BINARY("atan2", "function", ACC_FEW, ATAN2),
+	BINARY("hypot", "function", ACC_FEW, HYPOT),
+	EXACT("eq Equal", EQ),
+	EXACT("ne NotEqual", NE),
+	EXACT("lt Less", LT),
+	EXACT("le LessEqual", LE),
+	EXACT("gt Greater", GT),
+	EXACT("ge GreaterEqual", GE),
+	EXACT("logical_and LogicalAnd", AND),
+	EXACT("logical_or LogicalOr", OR),
+	EXACT("logical_xor", XOR),
+	EXACT("bitwise_and iand", BIT_AND),
+	EXACT("bitwise_or ior", BIT_OR),
+	EXACT("bitwise_xor ixor", BIT_XOR),
+	EXACT("bitwise_left_shift ilshift", SHL),
+	EXACT("bitwise_right_shift irshift", SHR),
+	{.names = "where",
+		.sig = "input|condition a|x|input|self:point b|y|other:point",
+		.cls = "move",
+		.rounding = ACC_EXACT,
+		.eval = ternary,
+		.cut = acc_cut_point,
+		.which = WHERE},
+	{.names = "lerp",
+		.sig = "input:point a|end:point b|weight:point",
+		.cls = "arithmetic",
+		.rounding = ACC_FEW,
+		.eval = ternary,
+		.cut = acc_cut_point,
+		.which = LERP},
+	{.names = "addcmul",
+		.sig = "input:point a|tensor1:point b|tensor2:point value",
+		.cls = "arithmetic",
+		.rounding = ACC_FEW,
+		.eval = ternary,
+		.cut = acc_cut_point,
+		.which = ADDCMUL},
+	{.names = "addcdiv",
+		.sig = "input:point a|tensor1:point b|tensor2:point value",
+		.cls = "arithmetic",
+		.rounding = ACC_FEW,
+		.eval = ternary,
+		.cut = acc_cut_point,
+		.which = ADDCDIV},
+	{.names = "clamp",
+		.sig = "input:point a|min:point b|max:point",
+		.cls = "arithmetic",
+		.rounding = ACC_EXACT,
+		.eval = ternary,
+		.cut = acc_cut_point,
+		.which = CLAMP},
+	{.names = NULL},
+};

@@ -1,0 +1,297 @@
+/* Rarer functions of one or two elements. */
+#include "replay/impl.h"
+
+enum {
+	THRESHOLD,
+	HARDSHRINK,
+	SOFTSHRINK,
+	TANHSHRINK,
+	LOGIT,
+	SINC,
+	DEG2RAD,
+	RAD2DEG,
+	LGAMMA,
+	NAN_TO_NUM,
+	POSITIVE,
+	BITWISE_NOT,
+	ISNEGINF,
+	ISPOSINF,
+	SIGNBIT
+};
+
+#define PI 3.14159265358979323846
+
+/* The two numbers beside the tensor. */
+struct numbers {
+	double a, b, c;
+};
+
+static double
+function(int which, double x, const struct numbers *k)
+{
+	switch (which) {
+	case THRESHOLD:
+		return isnan(x) || x > k->a ? x : k->b;
+	case HARDSHRINK:
+		return x >= -k->a && x <= k->a ? 0 : x;
+	case SOFTSHRINK:
+		return x > k->a ? x - k->a : x < -k->a ? x + k->a : x * 0;
+	case TANHSHRINK:
+		return x - tanh(x);
+	case LOGIT:
+		x = isnan(k->a) || isnan(x) ? x : fmin(fmax(x, k->a), 1 - k->a);
+		return log(x / (1 - x));
+	case SINC:
+		return x == 0 ? 1 : sin(PI * x) / (PI * x);
+	case DEG2RAD:
+		return x * (PI / 180);
+	case RAD2DEG:
+		return x * (180 / PI);
+	case LGAMMA:
+		return lgamma(x);
+	case NAN_TO_NUM:
+		return isnan(x) ? k->a : isinf(x) ? (x > 0 ? k->b : k->c) : x;
+	case BITWISE_NOT:
+		return -x - 1;
+	case ISNEGINF:
+		return isinf(x) && x < 0;
+	case ISPOSINF:
+		return isinf(x) && x > 0;
+	case SIGNBIT:
+		return signbit(x) != 0;
+	default:
+		return x; /* POSITIVE */
+	}
+}
+
+static int
+arguments(struct acc_replay *r, const struct acc_dense *out, struct numbers *k)
+{
+	double max = acc_is_float(out->dtype) ? acc_max_of(out->dtype) : 0;
+	switch (r->op->which) {
+	case THRESHOLD:
+		return acc_arg_float(r, "threshold", &k->a) > 0 &&
+				       acc_arg_float(r, "value", &k->b) > 0
+			       ? 0
+			       : acc_cannot(r, "its threshold was not recorded");
+	case HARDSHRINK:
+	case SOFTSHRINK:
+		k->a = 0.5;
+		return acc_arg_float(r, "lambd", &k->a);
+	case LOGIT:
+		k->a = NAN;
+		return acc_arg_float(r, "eps", &k->a);
+	case NAN_TO_NUM:
+		*k = (struct numbers){0, max, -max};
+		return acc_arg_float(r, "nan", &k->a) < 0 ||
+				       acc_arg_float(r, "posinf", &k->b) < 0 ||
+				       acc_arg_float(r, "neginf", &k->c) < 0
+			       ? ACC_EUNSUP
+			       : 0;
+	default:
+		return 0;
+	}
+}
+
+static int
+unary(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x;
+	struct numbers k = {0, 0, 0};
+	int which = r->op->which;
+	if (acc_need_tensor(r, "input", &x) < 0 || arguments(r, out, &k) < 0 ||
+		acc_out_shape(r, out, x->shape, x->ndim) < 0)
+		return ACC_EUNSUP;
+	double step = acc_roundings(out->dtype);
+	for (size_t i = 0; i < out->n; i++) {
+		out->v[i] = which == BITWISE_NOT && out->dtype == ACC_BOOL
+				    ? x->v[i] == 0
+				    : function(which, x->v[i], &k);
+		if (out->mag != NULL && isfinite(x->v[i]))
+			out->mag[i] = which == LOGIT    ? 1 / fmax(fabs(x->v[i]), 1e-300) + 1
+				      : which == LGAMMA ? fabs(x->v[i] * log(fabs(x->v[i]) + 2)) + 1
+				      : which >= NAN_TO_NUM ? 0
+							    : 1 + fabs(x->v[i]);
+		/* The argument of sin, tanh of x are rounded. */
+		if (out->mag != NULL && isfinite(x->v[i]) && (which == SINC || which == TANHSHRINK))
+			out->mag[i] += step * fmin(1, fabs(x->v[i]));
+	}
+	return 0;
+}
+
+/* max(0, x) + weight min(0, x): one weight, or one for each channel */
+static int
+prelu(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x, *w;
+	size_t inner = 1;
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "weight", &w) < 0 ||
+		acc_out_shape(r, out, x->shape, x->ndim) < 0)
+		return ACC_EUNSUP;
+	if (w->n != 1 && (x->ndim < 2 || w->n != (size_t)x->shape[1]))
+		return acc_cannot(r, "its inputs do not fit each other");
+	for (uint32_t d = 2; d < x->ndim; d++)
+		inner *= (size_t)x->shape[d];
+	for (size_t i = 0; i < x->n; i++)
+		out->v[i] = x->v[i] > 0 || isnan(x->v[i])
+				    ? x->v[i]
+				    : x->v[i] * w->v[w->n == 1 ? 0 : i / inner % w->n];
+	return 0;
+}
+
+enum {
+	FMAX,
+	FMIN,
+	CLAMP_MIN,
+	CLAMP_MAX,
+	XLOGY,
+	LOGADDEXP,
+	LOGADDEXP2,
+	COPYSIGN,
+	HEAVISIDE,
+	LDEXP,
+	FLOAT_POWER,
+	GCD,
+	LCM
+};
+
+static double
+gcd(double a, double b)
+{
+	a = fabs(a);
+	b = fabs(b);
+	while (b != 0) {
+		double m = fmod(a, b);
+		a = b;
+		b = m;
+	}
+	return a;
+}
+
+static double
+log_add(double a, double b, double (*up)(double), double (*down)(double))
+{
+	double top = fmax(a, b);
+	if (isnan(a) || isnan(b) || isinf(top))
+		return isnan(a) || isnan(b) ? NAN : top;
+	return top + down(up(a - top) + up(b - top));
+}
+
+static double
+apply(int which, double a, double b)
+{
+	bool nan = isnan(a) || isnan(b);
+	switch (which) {
+	case FMAX:
+		return fmax(a, b);
+	case FMIN:
+		return fmin(a, b);
+	case CLAMP_MIN:
+		return nan ? NAN : fmax(a, b);
+	case CLAMP_MAX:
+		return nan ? NAN : fmin(a, b);
+	case XLOGY:
+		return a == 0 && !isnan(b) ? 0 : a * log(b);
+	case LOGADDEXP:
+		return log_add(a, b, exp, log);
+	case LOGADDEXP2:
+		return log_add(a, b, exp2, log2);
+	case COPYSIGN:
+		return copysign(a, b);
+	case HEAVISIDE:
+		return isnan(a) ? a : a == 0 ? b : a > 0;
+	case LDEXP:
+		return a * exp2(b);
+	case FLOAT_POWER:
+		return pow(a, b);
+	case GCD:
+		return gcd(a, b);
+	default: /* LCM */
+		return a == 0 || b == 0 ? 0 : fabs(a / gcd(a, b) * b);
+	}
+}
+
+static int
+binary(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_value *v = acc_arg(r, "other");
+	const struct acc_dense *in[2];
+	struct acc_dense number;
+	struct acc_broadcast b;
+	double value;
+	int which = r->op->which;
+	if (acc_need_tensor(r, "input", &in[0]) < 0)
+		return ACC_EUNSUP;
+	if (v != NULL && v->type == ACC_A_TENSOR) {
+		if (acc_need_tensor(r, "other", &in[1]) < 0)
+			return ACC_EUNSUP;
+	} else if (acc_arg_float(r, "other", &value) > 0) {
+		number = (struct acc_dense){.dtype = ACC_F64, .n = 1, .v = &value};
+		in[1] = &number;
+	} else {
+		return acc_cannot(r, "an operand was not recorded");
+	}
+	if (acc_broadcast_exact(r, &b, out, in, 2) < 0)
+		return ACC_EUNSUP;
+	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
+		double x = in[0]->v[b.at[0]], y = in[1]->v[b.at[1]];
+		out->v[i] = apply(which, x, y);
+		bool logs = which == XLOGY || which == LOGADDEXP || which == LOGADDEXP2;
+		if (out->mag != NULL && logs && isfinite(x) && isfinite(y))
+			out->mag[i] = 1 + fabs(x) + fabs(y);
+	}
+	return 0;
+}
+
+#define UNARY(n, c, rnd, s, w) \
+	{ \
+		.names = n, .sig = s, .cls = c, .rounding = rnd, .eval = unary, .which = w \
+	}
+#define UNIT(n, c, s, w) \
+	{ \
+		.names = n, .sig = s, .cls = c, .rounding = ACC_FEW, .flags = ACC_UNIT_SCALE, \
+		.eval = unary, .which = w \
+	}
+#define BINARY(n, c, rnd, w) \
+	{ \
+		.names = n, .sig = "input|self|x:point other|y|exponent|min|max|values:point", \
+		.cls = c, .rounding = rnd, .eval = binary, .which = w \
+	}
+#define X "input|self|x:point "
+const struct acc_op acc_ops_elementwise[] = {
+	UNARY("threshold Threshold", "activation", ACC_EXACT, X "threshold value", THRESHOLD),
+	UNARY("hardshrink Hardshrink", "activation", ACC_EXACT, X "lambd", HARDSHRINK),
+	UNARY("softshrink Softshrink", "activation", ACC_FEW, X "lambd", SOFTSHRINK),
+	UNARY("tanhshrink Tanhshrink", "activation", ACC_FEW, X, TANHSHRINK),
+	UNARY("logit", "function", ACC_FEW, X "eps", LOGIT),
+	UNIT("sinc", "function", X, SINC),
+	UNARY("deg2rad", "function", ACC_FEW, X, DEG2RAD),
+	UNARY("rad2deg", "function", ACC_FEW, X, RAD2DEG),
+	UNIT("lgamma", "function", X, LGAMMA),
+	UNARY("nan_to_num", "move", ACC_ONCE, X "nan posinf neginf", NAN_TO_NUM),
+	UNARY("positive", "move", ACC_EXACT, X, POSITIVE),
+	UNARY("bitwise_not", "move", ACC_EXACT, X, BITWISE_NOT),
+	UNARY("isneginf", "move", ACC_EXACT, X, ISNEGINF),
+	UNARY("isposinf", "move", ACC_EXACT, X, ISPOSINF),
+	UNARY("signbit", "move", ACC_EXACT, X, SIGNBIT),
+	{.names = "prelu PReLU",
+		.sig = "input|x:point weight:any",
+		.cls = "activation",
+		.rounding = ACC_ONCE,
+		.eval = prelu},
+	BINARY("fmax", "arithmetic", ACC_EXACT, FMAX),
+	BINARY("fmin", "arithmetic", ACC_EXACT, FMIN),
+	BINARY("clamp_min", "arithmetic", ACC_ONCE, CLAMP_MIN),
+	BINARY("clamp_max", "arithmetic", ACC_ONCE, CLAMP_MAX),
+	BINARY("xlogy", "function", ACC_FEW, XLOGY),
+	BINARY("logaddexp", "function", ACC_FEW, LOGADDEXP),
+	BINARY("logaddexp2", "function", ACC_FEW, LOGADDEXP2),
+	BINARY("copysign", "arithmetic", ACC_EXACT, COPYSIGN),
+	BINARY("heaviside", "arithmetic", ACC_EXACT, HEAVISIDE),
+	BINARY("ldexp", "arithmetic", ACC_FEW, LDEXP),
+	BINARY("float_power", "function", ACC_FEW, FLOAT_POWER),
+	BINARY("gcd", "arithmetic", ACC_EXACT, GCD),
+	BINARY("lcm", "arithmetic", ACC_EXACT, LCM),
+	{.names = NULL},
+};
+#undef X

@@ -1,0 +1,390 @@
+/* Losses. */
+#include "replay/impl.h"
+
+enum { NONE, MEAN, SUM };
+
+static int
+reduction(struct acc_replay *r, int *out)
+{
+	struct acc_str how = ACC_STR("mean");
+	if (acc_arg_text(r, "reduction", &how) < 0)
+		return ACC_EUNSUP;
+	*out = acc_str_is(how, "none") ? NONE : acc_str_is(how, "sum") ? SUM : MEAN;
+	if (acc_arg(r, "size_average") != NULL || acc_arg(r, "reduce") != NULL ||
+		(*out == MEAN && !acc_str_is(how, "mean")))
+		return acc_cannot(r, "a reduction that is not understood");
+	return 0;
+}
+
+/* Sums up the terms of a loss. */
+struct tally {
+	int how;
+	double sum, abs, weight;
+	size_t at;
+	struct acc_dense *out;
+};
+
+static void
+count(struct tally *t, double term, double mag, double weight)
+{
+	if (t->how == NONE) {
+		t->out->v[t->at] = term;
+		if (t->out->mag != NULL)
+			t->out->mag[t->at] = mag;
+	}
+	t->at++;
+	t->sum += term;
+	t->abs += mag;
+	t->weight += weight;
+}
+
+static int
+finish(struct acc_replay *r, struct tally *t, double divisor)
+{
+	if (t->how == NONE)
+		return 0;
+	if (acc_out_shape(r, t->out, NULL, 0) < 0)
+		return ACC_EUNSUP;
+	double by = t->how == MEAN ? divisor : 1;
+	t->out->v[0] = t->sum / by;
+	if (t->out->mag != NULL)
+		t->out->mag[0] = t->abs / fabs(by);
+	return 0;
+}
+
+/* --- classes: x [n, c, ...], target [n, ...] --- */
+
+enum { CROSS, NLL };
+
+struct classes {
+	const struct acc_dense *x, *t, *w;
+	size_t n, c, inner;
+	int64_t ignore;
+	double smooth;
+};
+
+static int
+classes(struct acc_replay *r, struct classes *k)
+{
+	*k = (struct classes){.ignore = -100, .n = 1, .inner = 1};
+	if (acc_need_tensor(r, "input", &k->x) < 0 || acc_need_tensor(r, "target", &k->t) < 0 ||
+		acc_arg_tensor(r, "weight", &k->w) < 0 ||
+		acc_arg_int(r, "ignore_index", &k->ignore) < 0 ||
+		acc_arg_float(r, "label_smoothing", &k->smooth) < 0)
+		return ACC_EUNSUP;
+	uint32_t nd = k->x->ndim, axis = nd == 1 ? 0 : 1;
+	if (nd == 0 || acc_is_float(k->t->dtype) || k->t->ndim + 1 != nd)
+		return acc_cannot(r, "targets that are no classes");
+	k->c = (size_t)k->x->shape[axis];
+	for (uint32_t d = 0; d < nd; d++) {
+		if (d != axis && k->x->shape[d] != k->t->shape[d < axis ? d : d - 1])
+			return acc_cannot(r, "its inputs do not fit each other");
+		k->n *= d < axis ? (size_t)k->x->shape[d] : 1;
+		k->inner *= d > axis ? (size_t)k->x->shape[d] : 1;
+	}
+	if (k->w != NULL && k->w->n != k->c)
+		return acc_cannot(r, "its inputs do not fit each other");
+	return 0;
+}
+
+/* log of the softmax at class k, of c classes a step apart. */
+static double
+log_sum(const double *x, size_t c, size_t step)
+{
+	double top = -INFINITY, sum = 0, room[ACC_AUDIT_BLOCK], abs;
+	if (step == 1) {
+		top = acc_audit_row()->top(x, c);
+		for (size_t i = 0, n; i < c; i += n) {
+			n = c - i < ACC_AUDIT_BLOCK ? c - i : ACC_AUDIT_BLOCK;
+			acc_audit_row()->exp(x + i, top, n, room);
+			sum += acc_audit_row()->sum(room, n, &abs);
+		}
+		return isfinite(top) ? top + log(sum) : top;
+	}
+	for (size_t i = 0; i < c; i++)
+		top = isnan(x[i * step]) || x[i * step] > top ? x[i * step] : top;
+	for (size_t i = 0; i < c; i++)
+		sum += exp(x[i * step] - top);
+	return isfinite(top) ? top + log(sum) : top;
+}
+
+static void
+one_place(const struct classes *k, bool cross, const double *x, size_t target, struct tally *t)
+{
+	double lse = cross ? log_sum(x, k->c, k->inner) : 0;
+	double w = k->w == NULL ? 1 : k->w->v[target];
+	double v = w * (lse - x[target * k->inner]), all = 0;
+	double mag = fabs(w) * (fabs(lse) + fabs(x[target * k->inner]));
+	for (size_t c = 0; k->smooth > 0 && c < k->c; c++)
+		all += (k->w == NULL ? 1 : k->w->v[c]) * (lse - x[c * k->inner]);
+	if (k->smooth > 0)
+		v = (1 - k->smooth) * v + k->smooth * all / (double)k->c;
+	count(t, v, mag + fabs(v), w);
+}
+
+static int
+class_loss(struct acc_replay *r, struct acc_dense *out)
+{
+	struct classes k;
+	struct tally t = {.out = out};
+	if (reduction(r, &t.how) < 0 || classes(r, &k) < 0 ||
+		(t.how == NONE && acc_out_shape(r, out, k.t->shape, k.t->ndim) < 0))
+		return ACC_EUNSUP;
+	for (size_t i = 0; i < k.t->n; i++) {
+		double target = k.t->v[i];
+		const double *x = k.x->v + i / k.inner * k.c * k.inner + i % k.inner;
+		if (target == (double)k.ignore)
+			count(&t, 0, 0, 0);
+		else if (!(target >= 0 && target < (double)k.c))
+			return acc_cannot(r, "a target that is no class");
+		else
+			one_place(&k, r->op->which == CROSS, x, (size_t)target, &t);
+	}
+	return finish(r, &t, t.weight);
+}
+
+/* --- element by element --- */
+
+enum { MSE, L1, SMOOTH_L1, HUBER, BCE, BCE_LOGITS, KL };
+
+struct pair {
+	double beta;
+	bool log_target, pos;
+	double pos_weight;
+};
+
+static double
+clamped_log(double x)
+{
+	return fmax(log(x), -100);
+}
+
+static double
+term(int which, double x, double y, const struct pair *k)
+{
+	double d = fabs(x - y), soft;
+	switch (which) {
+	case MSE:
+		return d * d;
+	case L1:
+		return d;
+	case SMOOTH_L1:
+		return d < k->beta ? 0.5 * d * d / k->beta : d - 0.5 * k->beta;
+	case HUBER:
+		return d <= k->beta ? 0.5 * d * d : k->beta * (d - 0.5 * k->beta);
+	case BCE:
+		return -(y * clamped_log(x) + (1 - y) * clamped_log(1 - x));
+	case BCE_LOGITS:
+		soft = log1p(exp(-fabs(x))) + fmax(-x, 0);
+		return (1 - y) * x + (1 + (k->pos_weight - 1) * y) * soft;
+	default: /* KL */
+		if (k->log_target)
+			return exp(y) * (y - x);
+		return y > 0 ? y * (log(y) - x) : 0;
+	}
+}
+
+static int
+pair_arguments(struct acc_replay *r, struct pair *k)
+{
+	const struct acc_dense *pos = NULL;
+	*k = (struct pair){.beta = 1, .pos_weight = 1};
+	if (acc_arg_float(r, "beta", &k->beta) < 0 ||
+		acc_arg_bool(r, "log_target", &k->log_target) < 0 ||
+		acc_arg_tensor(r, "pos_weight", &pos) < 0)
+		return ACC_EUNSUP;
+	if (pos != NULL && pos->n != 1)
+		return acc_cannot(r, "a weight for each class");
+	k->pos_weight = pos == NULL ? 1 : pos->v[0];
+	return 0;
+}
+
+static int
+pair_loss(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x, *y, *w = NULL;
+	struct acc_str how = {"", 0};
+	struct pair k;
+	struct tally t = {.out = out};
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "target", &y) < 0 ||
+		acc_arg_tensor(r, "weight", &w) < 0 || pair_arguments(r, &k) < 0)
+		return ACC_EUNSUP;
+	if (r->op->which == KL && acc_arg_text(r, "reduction", &how) < 0)
+		return ACC_EUNSUP;
+	bool per_row = acc_str_is(how, "batchmean");
+	if (per_row)
+		t.how = MEAN;
+	else if (reduction(r, &t.how) < 0)
+		return ACC_EUNSUP;
+	if (x->n != y->n || (w != NULL && w->n != x->n))
+		return acc_cannot(r, "inputs that are broadcast");
+	if (t.how == NONE && acc_out_shape(r, out, x->shape, x->ndim) < 0)
+		return ACC_EUNSUP;
+	for (size_t i = 0; i < x->n; i++) {
+		double v = term(r->op->which, x->v[i], y->v[i], &k) * (w == NULL ? 1 : w->v[i]);
+		count(&t, v, fabs(v) + fabs(x->v[i] * y->v[i]), 1);
+	}
+	bool rows = per_row && x->ndim > 0;
+	return finish(r, &t, rows ? (double)x->shape[0] : (double)x->n);
+}
+
+/* --- CTC: x [t, n, c] or [t, c] of log probabilities, targets [n, s] or one after another --- */
+
+struct ctc {
+	const struct acc_dense *x, *targets;
+	size_t t, n, c;
+	int64_t *steps, *length; /* of each sample: of x, of its targets */
+	int64_t blank;
+	bool zero_infinity;
+};
+
+/* The lengths of n samples: a tensor, or integers. */
+static int
+lengths(struct acc_replay *r, const char *name, size_t n, size_t most, int64_t **out)
+{
+	const struct acc_value *v = acc_arg(r, name);
+	bool tensor = v != NULL && v->type == ACC_A_TENSOR;
+	uint32_t have = 0;
+	*out = acc_alloc(r->mem, (n + 1) * sizeof **out);
+	if (*out == NULL)
+		return acc_cannot(r, ACC_NOMEM_TEXT);
+	if (!tensor && acc_arg_ints(r, name, *out, (uint32_t)n, &have) < 0)
+		return ACC_EUNSUP;
+	if (tensor && v->t->v != NULL && v->t->n == n)
+		for (; have < n; have++)
+			(*out)[have] = (int64_t)v->t->v[have];
+	for (size_t i = 0; i < n; i++)
+		if (have != n || (*out)[i] < 0 || (uint64_t)(*out)[i] > most)
+			return acc_cannot(r, "its lengths are not understood");
+	return 0;
+}
+
+static int
+ctc_read(struct acc_replay *r, struct ctc *k)
+{
+	*k = (struct ctc){.n = 1};
+	if (acc_need_tensor(r, "input", &k->x) < 0 ||
+		acc_need_tensor(r, "targets", &k->targets) < 0 ||
+		acc_arg_int(r, "blank", &k->blank) < 0 ||
+		acc_arg_bool(r, "zero_infinity", &k->zero_infinity) < 0)
+		return ACC_EUNSUP;
+	uint32_t nd = k->x->ndim;
+	if (nd != 2 && nd != 3)
+		return acc_cannot(r, "its inputs do not fit each other");
+	k->t = (size_t)k->x->shape[0];
+	k->n = nd == 3 ? (size_t)k->x->shape[1] : 1;
+	k->c = (size_t)k->x->shape[nd - 1];
+	if (k->n > ACC_MAX_TABLE || k->blank < 0 || (uint64_t)k->blank >= k->c ||
+		(k->targets->ndim == 2 && (size_t)k->targets->shape[0] != k->n))
+		return acc_cannot(r, "its inputs do not fit each other");
+	for (size_t i = 0; i < k->targets->n; i++)
+		if (!(k->targets->v[i] >= 0 && k->targets->v[i] < (double)k->c))
+			return acc_cannot(r, "a class outside of its input");
+	size_t most = k->targets->ndim == 2 ? (size_t)k->targets->shape[1] : k->targets->n;
+	if (lengths(r, "input_lengths", k->n, k->t, &k->steps) < 0)
+		return ACC_EUNSUP;
+	return lengths(r, "target_lengths", k->n, most, &k->length);
+}
+
+static double
+log_add(double a, double b)
+{
+	double top = fmax(a, b);
+	return isinf(top) ? top : top + log(exp(a - top) + exp(b - top));
+}
+
+/* The log of what all paths through the labels of sample i sum up to; *mag: of the sizes of what
+ * is added on the way. Labels stand between blanks; from one, a path stays, goes on, or leaves a
+ * blank out between different ones. `a` has room for a number for each of them. */
+static double
+paths(const struct ctc *k, size_t i, const double *label, double *a, double *mag)
+{
+	size_t s = (size_t)k->length[i], n = 2 * s + 1;
+	for (size_t j = 0; j < n; j++)
+		a[j] = -INFINITY;
+	*mag = 0;
+	for (int64_t t = 0; t < k->steps[i]; t++) {
+		const double *x = k->x->v + ((size_t)t * k->n + i) * k->c;
+		double most = 0;
+		for (size_t j = n; j-- > 0;) {
+			double here = x[j % 2 == 0 ? (size_t)k->blank : (size_t)label[j / 2]],
+			       sum = a[j];
+			if (j > 0)
+				sum = log_add(sum, a[j - 1]);
+			if (j % 2 == 1 && j > 1 && label[j / 2] != label[j / 2 - 1])
+				sum = log_add(sum, a[j - 2]);
+			a[j] = here + (t > 0 ? sum : j < 2 ? 0 : -INFINITY);
+			most = isfinite(a[j]) ? fmax(most, fabs(here)) : most;
+		}
+		*mag += most;
+	}
+	/* Of no steps, what is empty is certain. */
+	if (k->steps[i] == 0)
+		return s == 0 ? 0 : -INFINITY;
+	return s == 0 ? a[0] : log_add(a[n - 1], a[n - 2]);
+}
+
+static int
+ctc_loss(struct acc_replay *r, struct acc_dense *out)
+{
+	struct ctc k;
+	struct tally t = {.out = out};
+	if (reduction(r, &t.how) < 0 || ctc_read(r, &k) < 0 ||
+		(t.how == NONE && acc_out_shape(r, out, &k.x->shape[1], k.x->ndim - 2) < 0))
+		return ACC_EUNSUP;
+	double *a = acc_doubles(r, 2 * k.targets->n + 1);
+	if (a == NULL)
+		return acc_cannot(r, ACC_NOMEM_TEXT);
+	size_t at = 0;
+	for (size_t i = 0; i < k.n; i++) {
+		bool padded = k.targets->ndim == 2;
+		size_t first = padded ? i * (size_t)k.targets->shape[1] : at;
+		if (first + (size_t)k.length[i] > k.targets->n)
+			return acc_cannot(r, "its lengths are not understood");
+		double mag, v = -paths(&k, i, k.targets->v + first, a, &mag);
+		double by = t.how == MEAN && k.length[i] > 1 ? (double)k.length[i] : 1;
+		if (k.zero_infinity && isinf(v))
+			v = 0;
+		count(&t, v / by, mag / by, 1);
+		at += (size_t)k.length[i];
+	}
+	return finish(r, &t, (double)k.n);
+}
+
+#define LOSS(n, s, f, w) \
+	{ \
+		.names = n, .sig = s, .cls = "loss", .rounding = ACC_FEW, .flags = ACC_UNIT_SCALE, \
+		.eval = f, .which = w \
+	}
+#define PAIR "input:any target:any "
+const struct acc_op acc_ops_loss[] = {
+	LOSS("cross_entropy CrossEntropyLoss",
+		"input:any target weight size_average ignore_index reduce reduction "
+		"label_smoothing",
+		class_loss, CROSS),
+	LOSS("nll_loss NLLLoss",
+		"input:any target weight size_average ignore_index reduce reduction", class_loss,
+		NLL),
+	LOSS("mse_loss MSELoss", PAIR "size_average reduce reduction", pair_loss, MSE),
+	LOSS("l1_loss L1Loss", PAIR "size_average reduce reduction", pair_loss, L1),
+	LOSS("smooth_l1_loss SmoothL1Loss", PAIR "size_average reduce reduction beta", pair_loss,
+		SMOOTH_L1),
+	LOSS("huber_loss HuberLoss", PAIR "reduction beta|delta", pair_loss, HUBER),
+	LOSS("binary_cross_entropy BCELoss", PAIR "weight size_average reduce reduction", pair_loss,
+		BCE),
+	LOSS("binary_cross_entropy_with_logits BCEWithLogitsLoss",
+		PAIR "weight size_average reduce reduction "
+		     "pos_weight",
+		pair_loss, BCE_LOGITS),
+	LOSS("kl_div KLDivLoss", PAIR "size_average reduce reduction log_target", pair_loss, KL),
+	/* What torch gives back is the gradient of what log_softmax was given. */
+	{.names = "ctc_loss",
+		.sig = "input|log_probs targets input_lengths target_lengths blank "
+		       "reduction zero_infinity",
+		.cls = "loss",
+		.rounding = ACC_FEW,
+		.flags = ACC_UNIT_SCALE | ACC_NO_BACKWARD,
+		.eval = ctc_loss},
+	{.names = NULL},
+};
+#undef PAIR

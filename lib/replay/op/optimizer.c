@@ -1,0 +1,357 @@
+/* Steps of optimizers: what becomes of a parameter and its state.
+ *
+ * Sources: torch.optim (_fused_adam_, _fused_adamw_, _fused_sgd_ of ATen, and the functional forms
+ * adam, adamw, sgd); torch_npu.npu_apply_adam, npu_apply_adam_w; MindSpore's primitives Adam,
+ * AdamWeightDecay, ApplyMomentum. Scalars such as 1 - beta2 are rounded on some devices before
+ * they are used: the error of each is a unit of 1, not of the difference. */
+#include "replay/compose.h"
+#include "replay/impl.h"
+
+enum form {
+	ADAM,         /* weight decay is added to the gradient */
+	ADAMW,        /* weight decay scales the parameter */
+	EPS_LATE,     /* lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps) */
+	NO_CORRECTION /* lr (m / (sqrt(v) + eps) + decay p) */
+};
+
+struct adam {
+	enum form form;
+	double lr, b1, b2, eps, decay, scale;
+	double c1, c2; /* 1 - beta^t */
+	bool amsgrad, maximize, nesterov;
+};
+
+struct state { /* of one element: value, and what it was summed up of */
+	double p, m, v, max;
+	double pmag, mmag, vmag;
+};
+
+static void
+adam_step(const struct adam *k, double g, struct state *s)
+{
+	double p = s->p, decay = k->decay;
+	g = (k->maximize ? -g : g) * k->scale;
+	if (k->form == ADAM)
+		g += decay * p;
+	else if (k->form == ADAMW)
+		p *= 1 - k->lr * decay;
+	s->mmag = fabs(s->m) + fabs(g);
+	s->vmag = s->v + g * g;
+	s->m = k->b1 * s->m + (1 - k->b1) * g;
+	s->v = k->b2 * s->v + (1 - k->b2) * g * g;
+	s->max = fmax(s->max, s->v);
+	double m = k->nesterov ? k->b1 * s->m + (1 - k->b1) * g : s->m;
+	double v = k->amsgrad ? s->max : s->v, root = sqrt(v), den = root / sqrt(k->c2) + k->eps;
+	double rate = k->lr / k->c1;
+	if (k->form == EPS_LATE) {
+		den = root + k->eps;
+		rate *= sqrt(k->c2);
+	} else if (k->form == NO_CORRECTION) {
+		den = root + k->eps;
+	}
+	double step = rate * m / den;
+	s->pmag = fabs(s->p) + rate * s->mmag / den +
+		  fabs(step) * (1 / k->c1 + 1 / k->c2 + (s->v > 0 ? s->vmag / s->v : 0));
+	if (k->form == NO_CORRECTION)
+		step += k->lr * decay * s->p;
+	s->p = p - step;
+}
+
+/* --- where things stand in a call --- */
+
+/* A tensor by its names, and the place of its output; absent: NULL. */
+struct slot {
+	const struct acc_dense *x;
+	struct acc_dense *out;
+};
+
+/* The tensors that a step changes, in the order in which they are given. */
+enum { PARAM, FIRST, SECOND, MOST, SLOTS };
+
+static int
+check(struct acc_replay *r, const struct slot *s, const struct acc_dense *g)
+{
+	for (int i = 0; i < SLOTS; i++) {
+		if (s[i].x == NULL)
+			continue;
+		if (s[i].x->n != g->n)
+			return acc_cannot(r, "its inputs do not fit each other");
+		if (s[i].out != NULL && acc_out_shape(r, s[i].out, s[i].x->shape, s[i].x->ndim) < 0)
+			return ACC_EUNSUP;
+	}
+	return 0;
+}
+
+static void
+store(const struct slot *s, size_t i, double v, double mag)
+{
+	if (s->out == NULL)
+		return;
+	s->out->v[i] = v;
+	if (s->out->mag != NULL)
+		s->out->mag[i] = mag;
+}
+
+static int
+adam_one(struct acc_replay *r, const struct adam *k, const struct acc_dense *g,
+	const struct slot *s)
+{
+	if (check(r, s, g) < 0)
+		return ACC_EUNSUP;
+	if (!(k->c1 != 0) || !(k->c2 > 0))
+		return acc_cannot(r, "its step is not understood");
+	for (size_t i = 0; i < g->n; i++) {
+		struct state e = {.p = s[PARAM].x->v[i],
+			.m = s[FIRST].x->v[i],
+			.v = s[SECOND].x->v[i],
+			.max = s[MOST].x == NULL ? 0 : s[MOST].x->v[i]};
+		adam_step(k, g->v[i], &e);
+		store(&s[PARAM], i, e.p, e.pmag);
+		store(&s[FIRST], i, e.m, e.mmag);
+		store(&s[SECOND], i, e.v, e.vmag);
+		store(&s[MOST], i, e.max, e.vmag);
+	}
+	return 0;
+}
+
+static int
+need(struct acc_replay *r, const char *name, double *out)
+{
+	int rc = acc_arg_float(r, name, out);
+	char *why = rc != 0 ? NULL
+			    : acc_arena_printf(r->mem, "its argument %s is not recorded", name);
+	return rc > 0 ? 0 : acc_cannot(r, why == NULL ? ACC_NOMEM_TEXT : why);
+}
+
+static int
+read_adam(struct acc_replay *r, struct adam *k)
+{
+	*k = (struct adam){.form = (enum form)r->op->which, .scale = 1, .c1 = 1, .c2 = 1};
+	return need(r, "lr", &k->lr) < 0 || need(r, "beta1", &k->b1) < 0 ||
+			       need(r, "beta2", &k->b2) < 0 || need(r, "eps", &k->eps) < 0 ||
+			       acc_arg_float(r, "weight_decay", &k->decay) < 0 ||
+			       acc_arg_bool(r, "amsgrad", &k->amsgrad) < 0 ||
+			       acc_arg_bool(r, "maximize", &k->maximize) < 0
+		       ? ACC_EUNSUP
+		       : 0;
+}
+
+/* What scales gradients, and what says that the step is left out. */
+static int
+scaling(struct acc_replay *r, double *scale)
+{
+	double by = 1, skip = 0;
+	if (acc_arg_float(r, "grad_scale", &by) < 0 || acc_arg_float(r, "found_inf", &skip) < 0)
+		return ACC_EUNSUP;
+	*scale = 1 / by;
+	return skip != 0 ? acc_cannot(r, "the step was left out, for Inf in a gradient") : 0;
+}
+
+/* The slots of the k-th parameter of n. Outputs: the parameters alone, or what the arguments of
+ * the call are afterwards, in their order: parameters, gradients, states. */
+static int
+slots(struct acc_replay *r, struct acc_dense *out, uint32_t k, uint32_t n, const char *const *name,
+	struct slot *s)
+{
+	uint32_t lists = 0;
+	for (int i = 0; i < SLOTS; i++) {
+		s[i] = (struct slot){NULL, NULL};
+		if (name[i] != NULL && acc_arg_item(r, name[i], k, &s[i].x) < 0)
+			return ACC_EUNSUP;
+		lists += s[i].x != NULL;
+	}
+	if (s[PARAM].x == NULL)
+		return acc_cannot(r, "its parameters were not recorded");
+	s[PARAM].out = &out[k];
+	if (r->nrec == n)
+		return 0;
+	if (r->nrec != n * (lists + 1))
+		return acc_cannot(r, "outputs that are not understood");
+	for (uint32_t i = FIRST, at = 2; i < SLOTS; i++)
+		if (s[i].x != NULL)
+			s[i].out = &out[at++ * n + k];
+	return 0;
+}
+
+/* Where gradients stand among the outputs, they are what they were, scaled. */
+static void
+same_gradient(struct acc_replay *r, struct acc_dense *out, uint32_t k, uint32_t n, double scale,
+	const struct acc_dense *g)
+{
+	if (r->nrec > n)
+		for (size_t i = 0; i < g->n && i < out[n + k].n; i++)
+			out[n + k].v[i] = g->v[i] * scale;
+}
+
+/* _fused_adam_, _fused_adamw_ with steps that were counted before, adam and adamw that count. */
+static int
+adam_lists(struct acc_replay *r, struct acc_dense *out)
+{
+	const char *name[SLOTS] = {"params", "exp_avgs", "exp_avg_sqs", NULL};
+	struct adam k;
+	struct slot s[SLOTS];
+	uint32_t n = acc_arg_count(r, "params");
+	if (read_adam(r, &k) < 0 || scaling(r, &k.scale) < 0)
+		return ACC_EUNSUP;
+	bool counted = acc_str_starts(r->name, "fused");
+	if (k.amsgrad)
+		name[MOST] = "max_exp_avg_sqs";
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_dense *g, *t;
+		if (slots(r, out, i, n, name, s) < 0)
+			return ACC_EUNSUP;
+		if (acc_arg_item(r, "grads", i, &g) <= 0 ||
+			acc_arg_item(r, "state_steps", i, &t) <= 0 || t->n != 1 ||
+			s[FIRST].x == NULL || s[SECOND].x == NULL ||
+			(k.amsgrad && s[MOST].x == NULL))
+			return acc_cannot(r, "its gradient or its state was not recorded");
+		double step = t->v[0] + (counted ? 0 : 1);
+		k.c1 = 1 - pow(k.b1, step);
+		k.c2 = 1 - pow(k.b2, step);
+		if (adam_one(r, &k, g, s) < 0)
+			return ACC_EUNSUP;
+		same_gradient(r, out, i, n, k.scale, g);
+	}
+	return n > 0 ? 0 : acc_cannot(r, "its parameters were not recorded");
+}
+
+/* One parameter, with the powers of the betas given: beta^t, or before they are multiplied. */
+static int
+adam_powers(struct acc_replay *r, struct acc_dense *out)
+{
+	static const char *const name[SLOTS] = {"var", "m", "v", NULL};
+	struct adam k;
+	struct slot s[SLOTS] = {{NULL, NULL}};
+	const struct acc_dense *g;
+	double p1 = 0, p2 = 0;
+	if (read_adam(r, &k) < 0 || acc_need_tensor(r, "grad", &g) < 0 ||
+		acc_arg_float(r, "beta1_power", &p1) < 0 ||
+		acc_arg_float(r, "beta2_power", &p2) < 0 ||
+		acc_arg_bool(r, "use_nesterov", &k.nesterov) < 0)
+		return ACC_EUNSUP;
+	bool multiplies = k.form == ADAMW;
+	if (k.form != NO_CORRECTION) {
+		k.c1 = 1 - p1 * (multiplies ? k.b1 : 1);
+		k.c2 = 1 - p2 * (multiplies ? k.b2 : 1);
+	}
+	if (r->nrec > 3 || k.amsgrad)
+		return acc_cannot(r, "outputs that are not understood");
+	const struct acc_value *list = acc_arg(r, "out");
+	for (uint32_t i = 0; i < 3; i++) {
+		int rc = list != NULL ? acc_arg_item(r, "out", i, &s[i].x)
+				      : acc_arg_item(r, name[i], 0, &s[i].x);
+		if (rc <= 0)
+			return acc_cannot(r, "its parameter or its state was not recorded");
+		s[i].out = i < r->nrec ? &out[i] : NULL;
+	}
+	return adam_one(r, &k, g, s);
+}
+
+/* --- SGD --- */
+
+struct sgd {
+	double lr, decay, momentum, dampening, scale;
+	bool nesterov, maximize, first;
+};
+
+static int
+sgd_one(struct acc_replay *r, const struct sgd *k, const struct acc_dense *grad,
+	const struct slot *s)
+{
+	if (check(r, s, grad) < 0)
+		return ACC_EUNSUP;
+	for (size_t i = 0; i < grad->n; i++) {
+		double p = s[PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i] * k->scale;
+		double sum = fabs(g) + fabs(k->decay * p), d = g + k->decay * p, b = d;
+		if (s[FIRST].x != NULL && !k->first) {
+			b = k->momentum * s[FIRST].x->v[i] + (1 - k->dampening) * d;
+			sum += fabs(k->momentum * s[FIRST].x->v[i]);
+		}
+		store(&s[FIRST], i, b, sum);
+		if (k->momentum != 0)
+			d = k->nesterov ? d + k->momentum * b : b;
+		store(&s[PARAM], i, p - k->lr * d, fabs(p) + k->lr * sum);
+	}
+	return 0;
+}
+
+static int
+sgd_lists(struct acc_replay *r, struct acc_dense *out)
+{
+	static const char *const name[SLOTS] = {"params", "momentum_buffer_list", NULL, NULL};
+	struct sgd k = {.scale = 1};
+	struct slot s[SLOTS];
+	uint32_t n = acc_arg_count(r, "params");
+	if (need(r, "lr", &k.lr) < 0 || acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
+		acc_arg_float(r, "momentum", &k.momentum) < 0 ||
+		acc_arg_float(r, "dampening", &k.dampening) < 0 ||
+		acc_arg_bool(r, "nesterov", &k.nesterov) < 0 ||
+		acc_arg_bool(r, "maximize", &k.maximize) < 0 ||
+		acc_arg_bool(r, "is_first_step", &k.first) < 0 || scaling(r, &k.scale) < 0)
+		return ACC_EUNSUP;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_dense *g;
+		if (slots(r, out, i, n, name, s) < 0)
+			return ACC_EUNSUP;
+		if (acc_arg_item(r, "grads", i, &g) <= 0)
+			return acc_cannot(r, "its gradient or its state was not recorded");
+		if (sgd_one(r, &k, g, s) < 0)
+			return ACC_EUNSUP;
+		same_gradient(r, out, i, n, k.scale, g);
+	}
+	return n > 0 ? 0 : acc_cannot(r, "its parameters were not recorded");
+}
+
+/* MindSpore's ApplyMomentum: the buffer is always there. */
+static int
+momentum(struct acc_replay *r, struct acc_dense *out)
+{
+	struct sgd k = {.scale = 1};
+	struct slot s[SLOTS] = {{NULL, NULL}};
+	const struct acc_dense *g;
+	if (need(r, "lr", &k.lr) < 0 || need(r, "momentum", &k.momentum) < 0 ||
+		acc_need_tensor(r, "grad", &g) < 0 || acc_need_tensor(r, "var", &s[PARAM].x) < 0 ||
+		acc_need_tensor(r, "accum", &s[FIRST].x) < 0)
+		return ACC_EUNSUP;
+	s[PARAM].out = &out[0];
+	s[FIRST].out = r->nrec > 1 ? &out[1] : NULL;
+	return r->nrec > 2 ? acc_cannot(r, "outputs that are not understood")
+			   : sgd_one(r, &k, g, s);
+}
+
+#define STEP(n, s, f, w) \
+	{ \
+		.names = n, .sig = s, .cls = "optimizer", .rounding = ACC_FEW, \
+		.flags = ACC_NO_BACKWARD, .eval = f, .which = w \
+	}
+#define LISTS "params|self grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps "
+#define NUMBERS "lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf"
+const struct acc_op acc_ops_optimizer[] = {
+	STEP("adam", LISTS NUMBERS, adam_lists, ADAM),
+	STEP("adamw", LISTS NUMBERS, adam_lists, ADAMW),
+	STEP("sgd",
+		"params|self grads|d_p_list momentum_buffer_list weight_decay momentum "
+		"lr dampening nesterov maximize is_first_step grad_scale found_inf",
+		sgd_lists, 0),
+	STEP("npu_apply_adam_w",
+		"beta1_power beta2_power lr weight_decay beta1 beta2 eps|epsilon "
+		"grad max_grad_norm amsgrad maximize out var m v",
+		adam_powers, ADAMW),
+	STEP("npu_apply_adam",
+		"beta1_power beta2_power lr beta1 beta2 eps|epsilon grad use_locking "
+		"use_nesterov out var m v",
+		adam_powers, EPS_LATE),
+	STEP("Adam", "var m v beta1_power beta2_power lr beta1 beta2 eps|epsilon grad|gradient",
+		adam_powers, EPS_LATE),
+	STEP("AdamWeightDecay",
+		"var m v lr beta1 beta2 eps|epsilon weight_decay|decay "
+		"grad|gradient",
+		adam_powers, NO_CORRECTION),
+	STEP("ApplyMomentum",
+		"var|variable accum|accumulation lr|learning_rate grad|gradient "
+		"momentum",
+		momentum, 0),
+	{.names = NULL},
+};
+#undef LISTS
+#undef NUMBERS

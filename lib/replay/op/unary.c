@@ -1,0 +1,513 @@
+/* Functions of one element. */
+#include "replay/impl.h"
+
+enum {
+	NEG,
+	ABS,
+	SIGN,
+	SQUARE,
+	SQRT,
+	RSQRT,
+	RECIPROCAL,
+	EXP,
+	EXPM1,
+	EXP2,
+	LOG,
+	LOG2,
+	LOG10,
+	LOG1P,
+	SIN,
+	COS,
+	TAN,
+	ASIN,
+	ACOS,
+	ATAN,
+	SINH,
+	COSH,
+	TANH,
+	ASINH,
+	ACOSH,
+	ATANH,
+	ERF,
+	ERFC,
+	SIGMOID,
+	LOGSIGMOID,
+	SOFTPLUS,
+	RELU,
+	RELU6,
+	LEAKY,
+	ELU,
+	SELU,
+	CELU,
+	SILU,
+	GELU,
+	QUICK_GELU,
+	MISH,
+	HARDSWISH,
+	HARDSIGMOID,
+	HARDTANH,
+	SOFTSIGN,
+	FLOOR,
+	CEIL,
+	TRUNC,
+	ROUND,
+	FRAC,
+	LOGICAL_NOT,
+	ISNAN,
+	ISINF,
+	ISFINITE,
+	NAN_TO_NUM
+};
+
+struct numbers { /* arguments beside the tensor */
+	double a, b;
+	bool tanh;
+};
+
+#define SELU_SCALE 1.0507009873554805
+#define SELU_ALPHA 1.6732632423543772
+
+static double
+sigmoid(double x)
+{
+	return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
+}
+
+static double
+softplus(double x)
+{
+	return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+static double
+gelu(double x, bool by_tanh)
+{
+	if (isinf(x))
+		return x > 0 ? x : 0;
+	if (by_tanh)
+		return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+	return 0.5 * x * erfc(-x * 0.7071067811865476);
+}
+
+/* NaN stays NaN. */
+static double
+between(double x, double lo, double hi)
+{
+	return x < lo ? lo : x > hi ? hi : x;
+}
+
+static double
+activation(int which, double x, const struct numbers *k)
+{
+	switch (which) {
+	case SIGMOID:
+		return sigmoid(x);
+	case LOGSIGMOID:
+		return -softplus(-x);
+	case SOFTPLUS:
+		return x * k->a > k->b ? x : softplus(x * k->a) / k->a;
+	case RELU:
+		return x < 0 ? 0 : x;
+	case RELU6:
+		return between(x, 0, 6);
+	case LEAKY:
+		return x < 0 ? k->a * x : x;
+	case ELU:
+	case CELU:
+		return x > 0 ? x : k->a * expm1(which == ELU ? x : x / k->a);
+	case SELU:
+		return SELU_SCALE * (x > 0 ? x : SELU_ALPHA * expm1(x));
+	case SILU:
+		return isinf(x) && x < 0 ? 0 : x * sigmoid(x);
+	case GELU:
+		return gelu(x, k->tanh);
+	case QUICK_GELU:
+		return x * sigmoid(1.702 * x);
+	case MISH:
+		return x * tanh(softplus(x));
+	case HARDSWISH:
+		return x * between(x + 3, 0, 6) / 6;
+	case HARDSIGMOID:
+		return between(x + 3, 0, 6) / 6;
+	case HARDTANH:
+		return between(x, k->a, k->b);
+	default:
+		return x / (1 + fabs(x)); /* SOFTSIGN */
+	}
+}
+
+static double
+rounding(int which, double x)
+{
+	switch (which) {
+	case FLOOR:
+		return floor(x);
+	case CEIL:
+		return ceil(x);
+	case TRUNC:
+		return trunc(x);
+	case ROUND:
+		return nearbyint(x);
+	case FRAC:
+		return x - trunc(x);
+	case LOGICAL_NOT:
+		return x == 0;
+	case ISNAN:
+		return isnan(x);
+	case ISINF:
+		return isinf(x);
+	default:
+		return isfinite(x); /* ISFINITE */
+	}
+}
+
+static double
+function(int which, double x)
+{
+	switch (which) {
+	case NEG:
+		return -x;
+	case ABS:
+		return fabs(x);
+	case SIGN:
+		return isnan(x) ? x : (x > 0) - (x < 0);
+	case SQUARE:
+		return x * x;
+	case SQRT:
+		return sqrt(x);
+	case RSQRT:
+		return 1 / sqrt(x);
+	case RECIPROCAL:
+		return 1 / x;
+	case EXP:
+		return exp(x);
+	case EXPM1:
+		return expm1(x);
+	case EXP2:
+		return exp2(x);
+	case LOG:
+		return log(x);
+	case LOG2:
+		return log2(x);
+	case LOG10:
+		return log10(x);
+	case LOG1P:
+		return log1p(x);
+	case SIN:
+		return sin(x);
+	case COS:
+		return cos(x);
+	case TAN:
+		return tan(x);
+	case ASIN:
+		return asin(x);
+	case ACOS:
+		return acos(x);
+	case ATAN:
+		return atan(x);
+	case SINH:
+		return sinh(x);
+	case COSH:
+		return cosh(x);
+	case TANH:
+		return tanh(x);
+	case ASINH:
+		return asinh(x);
+	case ACOSH:
+		return acosh(x);
+	case ATANH:
+		return atanh(x);
+	case ERF:
+		return erf(x);
+	default:
+		return erfc(x); /* ERFC */
+	}
+}
+
+static int
+arguments(struct acc_replay *r, struct numbers *k)
+{
+	struct acc_str how = {"", 0};
+	int which = r->op->which;
+	*k = (struct numbers){.a = 1, .b = 1};
+	if (which == SOFTPLUS) {
+		k->b = 20;
+		if (acc_arg_float(r, "beta", &k->a) < 0 || acc_arg_float(r, "threshold", &k->b) < 0)
+			return ACC_EUNSUP;
+	} else if (which == LEAKY) {
+		k->a = 0.01;
+		return acc_arg_float(r, "negative_slope", &k->a);
+	} else if (which == ELU || which == CELU) {
+		return acc_arg_float(r, "alpha", &k->a);
+	} else if (which == HARDTANH) {
+		k->a = -1;
+		if (acc_arg_float(r, "min_val", &k->a) < 0 ||
+			acc_arg_float(r, "max_val", &k->b) < 0)
+			return ACC_EUNSUP;
+	} else if (which == GELU) {
+		if (acc_arg_text(r, "approximate", &how) < 0)
+			return ACC_EUNSUP;
+		k->tanh = acc_str_is(how, "tanh");
+	} else if (which == ROUND && acc_arg(r, "decimals") != NULL) {
+		return acc_cannot(r, "rounding to decimals");
+	}
+	return 0;
+}
+
+static double
+value(int which, double x, const struct numbers *k)
+{
+	return which < SIGMOID ? function(which, x)
+	       : which < FLOOR ? activation(which, x, k)
+			       : rounding(which, x);
+}
+
+static bool
+is_dear(int which)
+{
+	return (which >= EXP && which <= SOFTPLUS) || (which >= ELU && which <= MISH);
+}
+
+/* In 16 bits there are few numbers, and an element's value is looked up: what was computed once is
+ * kept, by the upper half of the element as f32 (or, of f16, by as much as it has of it). */
+static struct acc_memo *
+memo_of(struct acc_replay *r, const struct numbers *k, const struct acc_dense *x)
+{
+	bool half = x->dtype == ACC_BF16 || x->dtype == ACC_F16;
+	double key[] = {k->a, k->b, k->tanh};
+	return half && is_dear(r->op->which) && r->memos != NULL
+		       ? acc_memo_get(r->memos, r->op, key, sizeof key)
+		       : NULL;
+}
+
+static void
+look_up(struct acc_memo *m, int which, const struct numbers *k, const struct acc_dense *in,
+	double *out)
+{
+	const double *x = in->v;
+	unsigned shift = in->dtype == ACC_BF16 ? 16 : 13;
+	for (size_t i = 0; i < in->n; i++) {
+		float f = (float)x[i];
+		uint32_t u;
+		memcpy(&u, &f, sizeof u);
+		struct acc_memo_entry *e = acc_memo_at(m, u, shift);
+		if (f != x[i] || (u & 0x1fff) != 0) {
+			out[i] = value(which, x[i], k);
+			continue;
+		}
+		if (e->code != u) {
+			e->code = u;
+			e->v = value(which, x[i], k);
+		}
+		out[i] = e->v;
+	}
+}
+
+/* By one exponential of each, or a table; what is not finite is left to the others. */
+static bool
+at_once(int which, const struct numbers *k, const double *x, size_t n, double *out)
+{
+	double t[ACC_AUDIT_BLOCK];
+	const struct acc_audit_row *row = acc_audit_row();
+	if (which != EXP && which != SIGMOID && which != SILU && which != QUICK_GELU &&
+		which != GELU)
+		return false;
+	for (size_t at = 0, len; at < n; at += len) {
+		const double *p = x + at;
+		len = n - at < ACC_AUDIT_BLOCK ? n - at : ACC_AUDIT_BLOCK;
+		if (!row->finite(p, len)) {
+			for (size_t i = 0; i < len; i++)
+				out[at + i] = value(which, p[i], k);
+			continue;
+		}
+		if (which == GELU && !k->tanh) {
+			acc_normal(p, len, t);
+			for (size_t i = 0; i < len; i++)
+				out[at + i] = p[i] * t[i];
+			continue;
+		}
+		for (size_t i = 0; i < len; i++)
+			t[i] = which == EXP          ? p[i]
+			       : which == QUICK_GELU ? -1.702 * p[i]
+			       : which != GELU       ? -p[i]
+						     : -1.5957691216057308 *
+							 (p[i] + 0.044715 * p[i] * p[i] * p[i]);
+		row->exp(t, 0, len, t);
+		for (size_t i = 0; i < len; i++)
+			out[at + i] = which == EXP ? t[i]
+						   : (which == SIGMOID ? 1 : p[i]) / (1 + t[i]);
+	}
+	return true;
+}
+
+static void
+values(struct acc_replay *r, const struct numbers *k, const struct acc_dense *x, double *out)
+{
+	struct acc_memo *m = memo_of(r, k, x);
+	if (m != NULL)
+		look_up(m, r->op->which, k, x, out);
+	else if (!at_once(r->op->which, k, x->v, x->n, out))
+		for (size_t i = 0; i < x->n; i++)
+			out[i] = value(r->op->which, x->v[i], k);
+}
+
+static int
+unary(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x;
+	struct numbers k;
+	int which = r->op->which;
+	if (acc_need_tensor(r, "input", &x) < 0 || arguments(r, &k) < 0 ||
+		acc_out_shape(r, out, x->shape, x->ndim) < 0)
+		return ACC_EUNSUP;
+	values(r, &k, x, out->v);
+	/* 1 + erf(x) and the like cancel. */
+	bool cancels = which == GELU || which == QUICK_GELU || which == MISH || which == SELU ||
+		       which == ELU || which == CELU || which == HARDSWISH;
+	bool reduces = which == SIN || which == COS || which == TAN;
+	/* Fast ones lose digits where they bring x into the first period. */
+	for (size_t i = 0; reduces && out->mag != NULL && i < out->n; i++)
+		out->mag[i] = isfinite(x->v[i]) ? 1 + fabs(x->v[i]) + fabs(out->v[i]) : 0;
+	for (size_t i = 0; cancels && out->mag != NULL && i < out->n; i++)
+		out->mag[i] = isfinite(x->v[i]) ? fabs(x->v[i]) : 0;
+	/* exp(x) - 1 may be computed as it is written, and log(1 + exp(x)): rounded as 1 is. */
+	double one = which == SELU                   ? SELU_SCALE * SELU_ALPHA
+		     : which == ELU || which == CELU ? fabs(k.a)
+		     : which == EXPM1 || which == LOG1P || which == SOFTPLUS || which == LOGSIGMOID
+			     ? 1
+			     : 0;
+	bool below = which == SELU || which == ELU || which == CELU;
+	for (size_t i = 0; one > 0 && out->mag != NULL && i < out->n; i++)
+		if (isfinite(x->v[i]) && (!below || x->v[i] < 0))
+			out->mag[i] = fmax(out->mag[i], one);
+	return 0;
+}
+
+/* The gated ones: one tensor whose halves along a dimension are taken, or (as some recorders
+ * have it) both halves. */
+static int
+gated(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x, *up = NULL;
+	const struct acc_value *second = acc_arg(r, "dim");
+	uint32_t dim = 0;
+	if (acc_need_tensor(r, "input", &x) < 0)
+		return ACC_EUNSUP;
+	bool two = second != NULL && second->type == ACC_A_TENSOR && second->t->n > 1;
+	size_t half, inner = 1;
+	if (two) {
+		if (acc_need_tensor(r, "dim", &up) < 0 ||
+			acc_out_shape(r, out, x->shape, x->ndim) < 0)
+			return ACC_EUNSUP;
+		if (up->n != x->n)
+			return acc_cannot(r, "its inputs do not fit each other");
+		for (size_t i = 0; i < out->n; i++)
+			out->v[i] = activation(r->op->which, x->v[i], &(struct numbers){0}) *
+				    up->v[i];
+		return 0;
+	}
+	if (acc_arg_dim(r, "dim", x->ndim, -1, &dim) < 0)
+		return ACC_EUNSUP;
+	int64_t shape[ACC_DENSE_DIMS];
+	memcpy(shape, x->shape, x->ndim * sizeof *shape);
+	if (x->ndim == 0 || shape[dim] % 2 != 0)
+		return acc_cannot(r, "its input has no halves");
+	shape[dim] /= 2;
+	if (acc_out_shape(r, out, shape, x->ndim) < 0)
+		return ACC_EUNSUP;
+	for (uint32_t d = dim + 1; d < x->ndim; d++)
+		inner *= (size_t)shape[d];
+	half = (size_t)shape[dim] * inner;
+	for (size_t i = 0; i < out->n; i++) {
+		size_t at = i / half * 2 * half + i % half;
+		/* glu gates by its second half. */
+		bool swap = r->op->which == SIGMOID;
+		double g = x->v[swap ? at + half : at], u = x->v[swap ? at : at + half];
+		out->v[i] = activation(r->op->which, g, &(struct numbers){0}) * u;
+	}
+	return 0;
+}
+
+#define UNARY(n, c, rnd, f, s, w) \
+	{ \
+		.names = n, .sig = s, .cls = c, .rounding = rnd, .flags = f, .eval = unary, \
+		.which = w, .cut = acc_cut_point \
+	}
+#define ROW(n, w) UNARY(n, "function", ACC_FEW, 0, "input|x|self:point", w)
+#define UNIT(n, w) \
+	UNARY(n, "function", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT, "input|x|self:point", w)
+#define ACTIVATION(n, s, w) UNARY(n, "activation", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT, s, w)
+#define STEPS(n, w) UNARY(n, "move", ACC_EXACT, 0, "input|x|self:point", w)
+const struct acc_op acc_ops_unary[] = {
+	UNARY("neg Neg", "arithmetic", ACC_EXACT, 0, "input|x|self:point", NEG),
+	UNARY("abs Abs", "arithmetic", ACC_EXACT, 0, "input|x|self:point", ABS),
+	UNARY("square Square", "arithmetic", ACC_ONCE, 0, "input|x|self:point", SQUARE),
+	STEPS("sign", SIGN),
+	ROW("sqrt Sqrt", SQRT),
+	ROW("rsqrt Rsqrt", RSQRT),
+	ROW("reciprocal Reciprocal Inv", RECIPROCAL),
+	ROW("log Log", LOG),
+	ROW("log2", LOG2),
+	ROW("log10", LOG10),
+	UNIT("exp Exp", EXP),
+	UNIT("expm1", EXPM1),
+	UNIT("exp2", EXP2),
+	UNIT("log1p", LOG1P),
+	UNIT("sin Sin", SIN),
+	UNIT("cos Cos", COS),
+	UNIT("tan", TAN),
+	UNIT("asin", ASIN),
+	UNIT("acos", ACOS),
+	UNIT("atan", ATAN),
+	UNIT("sinh", SINH),
+	UNIT("cosh", COSH),
+	UNIT("asinh", ASINH),
+	UNIT("acosh", ACOSH),
+	UNIT("atanh", ATANH),
+	UNIT("erf Erf", ERF),
+	UNIT("erfc", ERFC),
+	ACTIVATION("tanh Tanh", "input|x|self:point", TANH),
+	ACTIVATION("sigmoid Sigmoid", "input|x|self:point", SIGMOID),
+	ACTIVATION("logsigmoid LogSigmoid", "input:point", LOGSIGMOID),
+	ACTIVATION("softplus Softplus", "input:point beta threshold", SOFTPLUS),
+	UNARY("relu ReLU Relu", "activation", ACC_EXACT, 0, "input|x|self:point inplace", RELU),
+	UNARY("relu6 ReLU6", "activation", ACC_EXACT, 0, "input|x:point inplace", RELU6),
+	UNARY("hardtanh Hardtanh", "activation", ACC_EXACT, 0,
+		"input:point min_val max_val inplace", HARDTANH),
+	UNARY("leaky_relu LeakyReLU", "activation", ACC_ONCE, 0,
+		"input|x:point negative_slope|alpha inplace", LEAKY),
+	ACTIVATION("elu ELU", "input:point alpha inplace", ELU),
+	ACTIVATION("celu CELU", "input:point alpha inplace", CELU),
+	ACTIVATION("selu SELU", "input:point inplace", SELU),
+	ACTIVATION("silu npu_silu SiLU Silu", "input|x:point inplace", SILU),
+	ACTIVATION("gelu npu_gelu GELU", "input|x|self:point approximate", GELU),
+	ACTIVATION("fast_gelu npu_fast_gelu QuickGELUActivation", "input|x|self:point", QUICK_GELU),
+	ACTIVATION("mish npu_mish Mish", "input:point inplace", MISH),
+	ACTIVATION("hardswish Hardswish", "input:point inplace", HARDSWISH),
+	ACTIVATION("hardsigmoid Hardsigmoid", "input:point inplace", HARDSIGMOID),
+	ACTIVATION("softsign Softsign", "input:point", SOFTSIGN),
+	STEPS("floor Floor", FLOOR),
+	STEPS("ceil", CEIL),
+	STEPS("trunc", TRUNC),
+	STEPS("frac", FRAC),
+	UNARY("round", "move", ACC_EXACT, 0, "input:point decimals", ROUND),
+	STEPS("logical_not LogicalNot", LOGICAL_NOT),
+	STEPS("isnan", ISNAN),
+	STEPS("isinf", ISINF),
+	STEPS("isfinite IsFinite", ISFINITE),
+	{.names = "swiglu npu_swiglu",
+		.sig = "input|x:block dim|up:point",
+		.cls = "activation",
+		.rounding = ACC_FEW,
+		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT,
+		.eval = gated,
+		.which = SILU},
+	{.names = "glu GLU",
+		.sig = "input:block dim",
+		.cls = "activation",
+		.rounding = ACC_FEW,
+		.flags = ACC_UNIT_SCALE,
+		.eval = gated,
+		.which = SIGMOID},
+	{.names = NULL},
+};

@@ -1,0 +1,100 @@
+/* The keys of records: one list, which tests compare with accstream(5) and with what the programs
+ * write. */
+#include "acc/known.h"
+#include "acc/metric.h"
+
+#define WHOLE(key) {key, false},
+#define SIDED(key) {key, true},
+
+const struct acc_known acc_known[] = {
+	/* The kind of a record that is no pair is no field. */
+	WHOLE("a.kind") WHOLE("b.kind")
+	/* source */
+	WHOLE("id") WHOLE("root") WHOLE("host") WHOLE("format") WHOLE("framework") WHOLE("device")
+		WHOLE("task") WHOLE("level")
+	/* tensor, arg, call */
+	SIDED("name") SIDED("src") SIDED("seq") SIDED("step") SIDED("rank") SIDED("proc") SIDED(
+		"key") SIDED("op") SIDED("call") SIDED("pass") SIDED("io") SIDED("pos")
+		SIDED("scope") SIDED("stack") SIDED("stack_from") SIDED("type") SIDED(
+			"value") SIDED("dtype") SIDED("dtype.raw") SIDED("shape") SIDED("stride")
+			SIDED("offset") SIDED("order") SIDED("layout") SIDED("requires_grad") SIDED(
+				"whole") SIDED("at") SIDED("data_name") SIDED("file") SIDED("off")
+				SIDED("len") SIDED("enc") SIDED("clen") SIDED("crc32") SIDED(
+					"fsize") SIDED("mtime") SIDED("stat.max") SIDED("stat.min")
+					SIDED("stat.mean") SIDED("stat.norm") SIDED(
+						"stat.crc32") SIDED("stat.md5") SIDED("stat.xor")
+						SIDED("stat.sha1") SIDED("stat.count") SIDED(
+							"stat.nan") SIDED("stat.posinf")
+							SIDED("stat.neginf") SIDED("stat.zero")
+								SIDED("stat.negative")
+									SIDED("stat.positive")
+	/* stack, data */
+	WHOLE("frames") WHOLE("data") WHOLE("side")
+	/* scalar, param */
+	SIDED("tag") SIDED("tag.raw") SIDED("res") SIDED("class") SIDED("run") SIDED("where")
+		SIDED("dialect") SIDED("maybe") SIDED("given") WHOLE("group")
+	/* curve */
+	WHOLE("role") WHOLE("n") WHOLE("begin") WHOLE("end") WHOLE("first") WHOLE("apart") WHOLE(
+		"beyond") WHOLE("stays") WHOLE("max_abs") WHOLE("max_rel") WHOLE("most_rel")
+		WHOLE("mean_abs") WHOLE("mean_rel") WHOLE("late_abs") WHOLE("begin_abs") WHOLE(
+			"begin_rel") WHOLE("final") WHOLE("final_rel") WHOLE("offset_rel")
+			WHOLE("offset_p") WHOLE("slope") WHOLE("trend_p") WHOLE("drift")
+				WHOLE("signs") WHOLE("nonfinite") WHOLE("shift") WHOLE("lr0") WHOLE(
+					"inside") WHOLE("outside") WHOLE("noise.runs")
+					WHOLE("noise.max_abs") WHOLE("noise.mean_abs") WHOLE(
+						"noise.mean_rel") SIDED("nan") SIDED("spikes")
+						SIDED("spike") SIDED("only") SIDED("repeated")
+							SIDED("interval") SIDED("constant")
+	/* pair, finding, verdict */
+	WHOLE("how") WHOLE("sure") WHOLE("note") WHOLE("what") WHOLE("comm") WHOLE("stage")
+		WHOLE("dump") WHOLE("confidence") WHOLE("ranked") WHOLE("text") WHOLE("bad")
+			WHOLE("rule") WHOLE("limit") WHOLE("limit_from") WHOLE("why")
+	/* measures that are no row of a table, and what went wrong */
+	SIDED("s.few") WHOLE("m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.accuracy")
+		SIDED("err") SIDED("audit.ok") SIDED("audit.err") SIDED("audit.err_max")
+			SIDED("audit.limit") SIDED("audit.limit_max") SIDED("audit.form")
+				SIDED("audit.part") SIDED("audit.cause") SIDED("audit.skip")};
+const size_t acc_nknown = sizeof acc_known / sizeof *acc_known;
+
+static bool
+is_side(struct acc_str key)
+{
+	return acc_str_starts(key, "a.") || acc_str_starts(key, "b.");
+}
+
+bool
+acc_key_known(struct acc_str key)
+{
+	bool sided = is_side(key);
+	struct acc_str s = sided ? (struct acc_str){key.p + 2, key.n - 2} : key;
+	if (acc_str_starts(s, "x-"))
+		return true;
+	for (size_t i = 0; i < acc_nknown; i++)
+		if (acc_str_is(acc_known[i].sided ? s : key, acc_known[i].key))
+			return true;
+	for (size_t i = 0; i < acc_nmetrics; i++)
+		if (acc_str_is(s, acc_metrics[i]->name) && (!sided || s.p[0] == 's'))
+			return true;
+	return false;
+}
+
+int
+acc_key_check(struct acc_str key, struct acc_err *e)
+{
+	static const char *const prefix[] = {"m.", "s.", "stat.", "audit.", "m.acu."};
+	char meant[128];
+	if (acc_key_known(key))
+		return 0;
+	for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++) {
+		snprintf(meant, sizeof meant, "%s%.*s", prefix[i], ACC_PRS(key));
+		if (acc_key_known(acc_str(meant)))
+			return acc_fail(e, ACC_EUSAGE,
+				"no program writes the key '%.*s'; is '%s'"
+				" meant?",
+				ACC_PRS(key), meant);
+	}
+	return acc_fail(e, ACC_EUSAGE,
+		"no program writes the key '%.*s' (accstream(5) lists"
+		" them; those that begin with x- are your own)",
+		ACC_PRS(key));
+}

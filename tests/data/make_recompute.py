@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Dumps for the recomputation of suspects, of four layers of linear and relu, forward and backward:
+
+    tests/data/make_recompute.py tests/data/recompute
+
+    bench    as numpy computes it in f64, every result rounded to f32
+    clean    operands of products rounded to 10 bits, as TF32 does: some inputs of relu change sign
+    faulty   the same, and the third relu loses half of an incoming gradient's first row
+    wrong    a bench that loses it
+"""
+import sys
+
+import numpy as np
+import torch
+
+from recorder import Event
+from writers import Msprobe
+
+ROWS, WIDTH, LAYERS = 24, 48, 4
+
+
+def f32(x):
+    return np.float32(x)
+
+
+def tf32(x):
+    """Rounded to nearest, to 10 bits behind the leading one."""
+    bits = np.float32(x).view(np.uint32)
+    return ((bits + np.uint32(0x1000)) & np.uint32(0xffffe000)).view(np.float32)
+
+
+def product(a, b, rough):
+    a, b = (tf32(a), tf32(b)) if rough else (a, b)
+    return f32(a.astype(np.float64) @ b.astype(np.float64))
+
+
+def tensor(x):
+    return torch.from_numpy(np.ascontiguousarray(x))
+
+
+def call(op, n, direction, args, output):
+    return Event("api", "Functional." + op, n, direction, args=[tensor(x) for x in args],
+                 kwargs={}, output=[tensor(x) for x in output])
+
+
+def step(rough, loses):
+    rng = np.random.default_rng(7)
+    x = f32(rng.standard_normal((ROWS, WIDTH)))
+    w = [f32(rng.standard_normal((WIDTH, WIDTH)) / np.sqrt(WIDTH / 2)) for _ in range(LAYERS)]
+    g = f32(rng.standard_normal((ROWS, WIDTH)))
+    events, taken, before = [], [], []
+    for i in range(LAYERS):
+        taken.append(x)
+        h = product(x, w[i].T, rough)
+        events.append(call("linear", i, "forward", [x, w[i]], [h]))
+        before.append(h)
+        x = np.maximum(h, f32(0))
+        events.append(call("relu", i, "forward", [h], [x]))
+    for i in reversed(range(LAYERS)):
+        out = g * (before[i] > 0)
+        if loses and i == 2:
+            out[0] /= 2
+        events.append(call("relu", i, "backward", [g], [out]))
+        g = product(out, w[i], rough)
+        events.append(call("linear", i, "backward", [out],
+                           [g, product(out.T, taken[i], rough)]))
+    return events
+
+
+def main():
+    for name, rough, loses in (("bench", False, False), ("clean", True, False),
+                               ("faulty", True, True), ("wrong", False, True)):
+        Msprobe(f"{sys.argv[1]}/{name}/step0/rank0", extra_info=False).write(step(rough, loses))
+
+
+main()

@@ -1,0 +1,106 @@
+#!/usr/bin/env bats
+# accfirstbad recomputes its suspects: what the two sides differ by at a kink is no fault, and which
+# side is wrong is no guess.
+load helper
+
+R=$DATA/recompute
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+judge() { # status, device, bench, option ...
+	local status=$1
+	accalign "$2" "$3" | accmetric >m.acc
+	run -"$status" --separate-stderr bash -c 'accfirstbad "$@" m.acc >out.acc' - "${@:4}"
+	[ -z "$stderr" ]
+	accfmt --json out.acc >out.json || [ $? -eq "$status" ]
+	found=$(jq -r 'select(.what == "culprit" or .what == "difference") |
+		[.what, .name, .rule] | join(" ")' out.json)
+	text=$(jq -r 'select(.what == "culprit" or .what == "difference").text' out.json)
+}
+
+named() { # "what name rule", or nothing
+	[ "$found" = "${1-}" ] || { echo "$found"; return 1; }
+}
+
+says() {
+	[[ $text == *"$1"* ]] || { echo "$text"; return 1; }
+}
+
+@test "inputs of relu that change sign: not accused, but without recomputing" {
+	judge 0 "$R/clean" "$R/bench"
+	named
+	jq -es 'all(.[]; .kind != "pair")' out.json
+	judge 1 "$R/clean" "$R/bench" --no-audit
+	named "culprit Functional.relu.0.backward output"
+	[[ $text != *recomputed* ]]
+}
+
+@test "a fault in the same operator: named, with what recomputing it gives" {
+	judge 1 "$R/faulty" "$R/bench"
+	named "culprit Functional.relu.2.backward audit"
+	# the elements of the first row that are not 0 anyway
+	says "; recomputed from its own inputs, off by"
+	says "21 of 1152 elements are wrong, the first is number 3; the bench's is right"
+	jq -es '[.[] | select(.bad == "error")] | length == 1 and (.[0] |
+		.["a.audit.ok"] == false and .["b.audit.ok"] and .rule == "output")' out.json
+}
+
+@test "a fault of the bench is said of the bench, and nobody is named" {
+	judge 1 "$R/clean" "$R/wrong"
+	named "difference Functional.relu.2.backward audit"
+	says "the reference itself is wrong here: the output of the bench is not what its own inputs give"
+	says "the device's is what its inputs give"
+	jq -es 'any(.what == "clean" and (.text | contains("on the device, none adds more")))' out.json
+	jq -es '[.[] | select(.bad)] | length == 1 and (.[0] | .["b.audit.ok"] == false)' out.json
+}
+
+@test "where both sides fail, neither is accused of it" {
+	judge 0 "$R/faulty" "$R/wrong"
+	named
+	accdump-read "$R/wrong" | accaudit >b.acc
+	accdump-read "$R/faulty" | accaudit | accalign - b.acc | accmetric >m.acc
+	accfmt --json m.acc | jq -es 'any(.["a.audit.ok"] == false and .["b.audit.ok"] == false)'
+	run -0 bash -c 'accfirstbad m.acc >out.acc'
+}
+
+@test "the number of threads changes nothing" {
+	judge 1 "$R/faulty" "$R/bench" -j 1 --all
+	mv out.json one.json
+	judge 1 "$R/faulty" "$R/bench" -j 3 --all
+	cmp one.json out.json
+}
+
+@test "tensors that cannot be reached: as without recomputing, and that is said; --root finds them" {
+	cp -r "$R" there
+	accalign there/clean there/bench | accmetric >m.acc
+	mv there moved
+	run -1 --separate-stderr bash -c 'accfirstbad m.acc | accfmt --json'
+	[ -z "$stderr" ]
+	jq -es 'any(.what == "culprit" and .name == "Functional.relu.0.backward" and
+		.rule == "output" and .confidence < 0.5 and
+		(.text | contains("; not recomputed: ") and contains("No such file")))' <<<"$output"
+	run -0 bash -c "accfirstbad --root '$PWD/there=$PWD/moved' m.acc | accfmt --json"
+	# A file that changed since is no evidence, either.
+	mv moved there
+	for f in there/clean/step0/rank0/dump_tensor_data/*; do printf x >>"$f"; done
+	run -1 --separate-stderr bash -c 'accfirstbad m.acc | accfmt --json'
+	[ -z "$stderr" ]
+	jq -es 'any(.what == "culprit" and .rule == "output" and
+		(.text | contains("; not recomputed: ")))' <<<"$output"
+}
+
+@test "payload in the stream is not kept for it" {
+	accalign <(accdump-read --inline "$R/clean") <(accdump-read --inline "$R/bench") | accmetric |
+		accfirstbad | accfmt --json >out.json || [ $? -eq 1 ]
+	jq -es 'any(.what == "culprit" and .name == "Functional.relu.0.backward" and
+		(.text | contains("; not recomputed: an input was recorded without data")))' out.json
+}
+
+@test "rules do not recompute; accdiff hands --no-audit on" {
+	judge 1 "$R/clean" "$R/bench" --preset torch
+	jq -es 'all(.[]; has("a.audit.ok") | not)' out.json
+	run -0 accdiff "$R/clean" "$R/bench"
+	run -1 accdiff --no-audit "$R/clean" "$R/bench"
+}
