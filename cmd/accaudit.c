@@ -25,6 +25,7 @@ static const struct cli cli = {
 };
 
 static struct cli_out *out;
+static struct acc_roots *roots; // reachable when an option ends the program
 
 static int
 emit(void *arg, struct acc_rec *r)
@@ -61,7 +62,7 @@ main(int argc, char **argv)
 {
 	struct acc_err e = {0};
 	struct acc_audit_opt opt = {0};
-	struct acc_roots *roots = acc_roots_open(&e);
+	roots = acc_roots_open(&e);
 	if (roots == NULL)
 		cli_die_err(&e);
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {

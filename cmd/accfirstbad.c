@@ -49,6 +49,8 @@ list(void)
 	cli_printed();
 }
 
+static struct acc_roots *roots; // reachable when an option ends the program
+
 static struct acc_rules *
 parse(const char *text, size_t n, const char *where)
 {
@@ -213,7 +215,7 @@ main(int argc, char **argv)
 	struct acc_err e = {0};
 	struct acc_judge_opt opt = {.tmpdir = cli_tmpdir(), .overflows = ACC_OVERFLOWS};
 	const struct acc_preset *p;
-	struct acc_roots *roots = acc_roots_open(&e);
+	roots = acc_roots_open(&e);
 	bool audit = true;
 	int key;
 	if (roots == NULL)

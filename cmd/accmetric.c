@@ -31,6 +31,7 @@ static const struct cli cli = {
 };
 
 static struct cli_out *out;
+static struct acc_roots *roots; // reachable when an option ends the program
 static struct acc_measurer *measurer;
 static bool quiet, ended; /* ended: all records are read */
 static double start;      /* when the first came */
@@ -148,7 +149,7 @@ main(int argc, char **argv)
 	struct acc_err e = {0};
 	struct acc_measurer_opt opt = {.rtol = -1, .atol = -1};
 	quiet = !isatty(STDERR_FILENO);
-	struct acc_roots *roots = acc_roots_open(&e);
+	roots = acc_roots_open(&e);
 	if (roots == NULL)
 		cli_die_err(&e);
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
