@@ -80,7 +80,12 @@ struct acc_str {
 
 struct acc_str acc_str(const char *cstr); /* NULL gives an empty string */
 bool acc_str_eq(struct acc_str a, struct acc_str b);
-bool acc_str_is(struct acc_str a, const char *cstr);
+/* Here, since most are asked of a literal, whose length the compiler knows. */
+static inline bool
+acc_str_is(struct acc_str a, const char *cstr)
+{
+	return a.n == strlen(cstr) && (a.n == 0 || memcmp(a.p, cstr, a.n) == 0);
+}
 int acc_str_cmp(struct acc_str a, struct acc_str b); /* by bytes, as strcmp */
 bool acc_str_starts(struct acc_str a, const char *prefix);
 bool acc_str_ends(struct acc_str a, const char *suffix);

@@ -65,7 +65,11 @@ enum { ACC_MAX_RECORD = 4 << 20, ACC_MAX_FIELDS = 4096 };
 /* Start empty, of this kind (copied). Keeps memory for the next round. 0 or ACC_ENOMEM. */
 int acc_rec_start(struct acc_rec *r, struct acc_str kind);
 void acc_rec_release(struct acc_rec *r);
-bool acc_rec_is(const struct acc_rec *r, const char *kind);
+static inline bool
+acc_rec_is(const struct acc_rec *r, const char *kind)
+{
+	return acc_str_is(r->kind, kind);
+}
 
 /* Values to put. Strings and arrays are copied into the record by acc_put. */
 struct acc_val acc_nil(void);

@@ -22,12 +22,6 @@ acc_rec_release(struct acc_rec *r)
 	*r = (struct acc_rec){0};
 }
 
-bool
-acc_rec_is(const struct acc_rec *r, const char *kind)
-{
-	return acc_str_is(r->kind, kind);
-}
-
 struct acc_val
 acc_nil(void)
 {

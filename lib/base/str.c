@@ -16,15 +16,6 @@ acc_str_eq(struct acc_str a, struct acc_str b)
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-bool
-acc_str_is(struct acc_str a, const char *cstr)
-{
-	/* Most often the first byte differs: then the length of cstr does not matter. */
-	if (a.n > 0 && a.p[0] != cstr[0])
-		return false;
-	return acc_str_eq(a, acc_str(cstr));
-}
-
 int
 acc_str_cmp(struct acc_str a, struct acc_str b)
 {
