@@ -666,6 +666,10 @@ def remaining(s):
     s.do("Functional.bilinear", F.bilinear, rand(2, 3, 4), rand(2, 3, 5), rand(6, 4, 5), rand(6))
     s.do("Functional.bilinear", F.bilinear, rand(3, 2, dtype=f32), rand(3, 2, dtype=f32),
          rand(2, 2, 2, dtype=f32))
+    for size in (1, 2, 5):
+        s.do("Functional.local_response_norm", F.local_response_norm, 3 * rand(2, 4, 3), size)
+    s.do("Functional.local_response_norm", F.local_response_norm, 9 * rand(2, 3, 2, 2, dtype=f32),
+         3, alpha=0.5, beta=0.6, k=2.0)
     keep = (rand(12, 12) > -0.5).double()
     for _ in range(3):
         s.do("Functional.dropout", lambda x, p, training: x * keep / (1 - p), rand(12, 12), 0.3,

@@ -16,6 +16,7 @@ OP("instance_norm", "group_norm", OTHER, WEIGHTS)
 OP("batch_norm batch_norm1d batch_norm2d batch_norm3d", "batch_norm", OTHER, WEIGHTS | NUMBERS)
 OP("native_batch_norm", "batch_norm", OTHER, WEIGHTS)
 OP("sync_batch_norm", "batch_norm", OTHER, 0)
+OP("local_response_norm", "local_response_norm", OTHER, 0)
 OP("normalize", "normalize", OTHER, KEYWORDS)
 
 OP("softmax", "softmax", STEADY, NUMBERS)

@@ -1,4 +1,4 @@
-/* Layer, rms, batch, group and instance norms. */
+/* Layer, rms, batch, group, instance and local response norms. */
 #include "replay/impl.h"
 
 /* BARE_LAYER: the shape that is normalised is not given. */
@@ -324,6 +324,48 @@ channel_blocks(struct acc_replay *r, const char *name, struct acc_blocks *in,
 	return 0;
 }
 
+/* Each element by those of the same place in the channels around it:
+ * x / (k + alpha * mean of x^2 over `size` channels, where those beyond the last are 0)^beta */
+static int
+response_norm(struct acc_replay *r, struct acc_dense *out)
+{
+	const struct acc_dense *x;
+	int64_t size = 0;
+	double alpha = 1e-4, beta = 0.75, k = 1;
+	if (acc_need_tensor(r, "input", &x) < 0 || acc_arg_int(r, "size", &size) < 0 ||
+		acc_arg_float(r, "alpha", &alpha) < 0 || acc_arg_float(r, "beta", &beta) < 0 ||
+		acc_arg_float(r, "k", &k) < 0 || acc_out_shape(r, out, x->shape, x->ndim) < 0)
+		return ACC_EUNSUP;
+	if (x->ndim < 3 || size <= 0)
+		return acc_cannot(r, "its input has no channels, or its size is not recorded");
+	size_t nc = (size_t)x->shape[1], step = trailing(x, 2);
+	size_t below = (size_t)size / 2, above = ((size_t)size - 1) / 2;
+	for (size_t i = 0; i < x->n; i++) {
+		size_t c = i / step % nc;
+		size_t first = i - (c < below ? c : below) * step;
+		size_t last = i + (nc - 1 - c < above ? nc - 1 - c : above) * step;
+		double squares = 0;
+		for (size_t j = first; j <= last; j += step)
+			squares += x->v[j] * x->v[j];
+		out->v[i] = x->v[i] / pow(k + alpha * squares / (double)size, beta);
+		if (out->mag != NULL)
+			out->mag[i] = fabs(out->v[i]);
+	}
+	return 0;
+}
+
+static int
+response_blocks(struct acc_replay *r, const char *name, struct acc_blocks *in,
+	struct acc_blocks *out)
+{
+	const struct acc_dense *x;
+	if (acc_need_tensor(r, name, &x) < 0 || x->ndim < 3)
+		return ACC_EUNSUP;
+	*in = *out = (struct acc_blocks){(size_t)x->shape[0], (size_t)x->shape[1], trailing(x, 2),
+		true, false, true};
+	return 0;
+}
+
 #define NORM(n, s, f, b, w) \
 	{ \
 		.names = n, .sig = s, .cls = "norm", .rounding = ACC_FEW, .eval = f, .blocks = b, \
@@ -359,5 +401,7 @@ const struct acc_op acc_ops_norm[] = {
 		channel_norm, channel_blocks, INSTANCE),
 	NORM("group_norm", "input:block num_groups weight:block bias:block eps", channel_norm,
 		channel_blocks, GROUP),
+	NORM("local_response_norm", "input:block size alpha beta k", response_norm, response_blocks,
+		0),
 	{.names = NULL},
 };
