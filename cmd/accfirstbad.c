@@ -4,7 +4,19 @@
 #include <getopt.h>
 #include <stdlib.h>
 
-enum { ALL = 256, STRICT, NOISE, NO_AUDIT, ROOT, OVERFLOWS, PRESET, RULES, PRINT_RULES, LIMITS };
+enum {
+	ALL = 256,
+	ALLOW,
+	STRICT,
+	NOISE,
+	NO_AUDIT,
+	ROOT,
+	OVERFLOWS,
+	PRESET,
+	RULES,
+	PRINT_RULES,
+	LIMITS
+};
 
 static const struct cli_opt options[] = {
 	{'l', "list", NULL, "list the presets"},
@@ -17,6 +29,7 @@ static const struct cli_opt options[] = {
 	{'j', "threads", "N", "threads that recompute (default: one per CPU)"},
 	{ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
 	{OVERFLOWS, "overflows", "N", "of one dump: the first N overflows; 0: all"},
+	{ALLOW, "allow-missing", "GLOB", "one side may lack these (repeatable)"},
 	{ALL, "all", NULL, "pass on good records, too"},
 	{STRICT, "strict", NULL, "exit 1 also for what is unmatched or a warning"},
 	{0, NULL, NULL, NULL},
@@ -216,6 +229,8 @@ main(int argc, char **argv)
 	struct acc_judge_opt opt = {.tmpdir = cli_tmpdir(), .overflows = ACC_OVERFLOWS};
 	const struct acc_preset *p;
 	roots = acc_roots_open(&e);
+	const char **allow = NULL;
+	size_t allow_cap = 0;
 	bool audit = true;
 	int key;
 	if (roots == NULL)
@@ -248,6 +263,12 @@ main(int argc, char **argv)
 			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
 		if (key == ROOT && acc_roots_move(roots, optarg, &e) < 0)
 			cli_usage("--root: %s", e.msg);
+		if (key == ALLOW) {
+			allow = acc_grow(allow, &allow_cap, opt.nallow + 1, sizeof *allow, &e);
+			if (allow == NULL)
+				cli_nomem();
+			allow[opt.nallow++] = optarg;
+		}
 		audit &= key != NO_AUDIT;
 		opt.all |= key == ALL;
 		opt.strict |= key == STRICT;
@@ -255,6 +276,7 @@ main(int argc, char **argv)
 	if (opt.noise != NULL && opt.rules != NULL)
 		cli_usage("--noise is of no use to rules");
 	opt.roots = audit ? roots : NULL;
+	opt.allow = allow;
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)
 		cli_die_err(&e);
@@ -278,5 +300,6 @@ main(int argc, char **argv)
 	acc_rules_free(opt.rules);
 	acc_noise_free(opt.noise);
 	acc_roots_close(roots);
+	free(allow);
 	return cli_finish(out);
 }

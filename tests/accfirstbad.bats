@@ -688,3 +688,60 @@ clean" ]
 	run -2 --separate-stderr bash -c "accdump-read '$ROOT/examples/config/npu.yaml' | accfirstbad | accfmt --json"
 	[ "$stderr" = "accfirstbad: these are configurations: acccheck judges them (accalign ... | acccheck)" ]
 }
+
+# The demo's bench with the first N op calls only, as $BATS_TEST_TMPDIR/cut.
+cut_bench() { # calls
+	local d=$BATS_TEST_TMPDIR/cut
+	rm -rf "$d"
+	cp -r "$ROOT/examples/demo/bench" "$d"
+	jq -c ".data |= (to_entries | .[:$1] | from_entries)" "$ROOT/examples/demo/bench/step0/rank0/dump.json" \
+		>"$d/step0/rank0/dump.json"
+}
+
+missing() { # device, bench, options...: the findings "missing end"; the exit status in $status
+	local a=$1 b=$2
+	shift 2
+	status=0
+	accdump-read "$a" | accalign - "$b" | accmetric -q | accfirstbad "$@" >"$BATS_TEST_TMPDIR/out" || status=$?
+	accfmt --json "$BATS_TEST_TMPDIR/out" | jq -r 'select(.what == "missing" and .rule == "end") |
+		"\(.value) \(.name) \(.text)"'
+}
+
+@test "a dump that ends early is no success, on either side" {
+	bench=$ROOT/examples/demo/bench
+	total=$(jq '.data | length' "$bench/step0/rank0/dump.json")
+	for n in 12 40 $((total - 3)); do
+		cut_bench "$n"
+		first=$(jq -r ".data | keys_unsorted[$n]" "$bench/step0/rank0/dump.json")
+		missing "$BATS_TEST_TMPDIR/cut" "$bench" >"$BATS_TEST_TMPDIR/found"
+		[ "$status" -eq 1 ]
+		[[ $(<"$BATS_TEST_TMPDIR/found") == "$((total - n)) $first the device ends early: "* ]]
+		missing "$bench" "$BATS_TEST_TMPDIR/cut" >"$BATS_TEST_TMPDIR/found"
+		[ "$status" -eq 1 ]
+		[[ $(<"$BATS_TEST_TMPDIR/found") == "$((total - n)) $first the bench ends early: "* ]]
+		missing "$bench" "$BATS_TEST_TMPDIR/cut" --allow-missing='*' >"$BATS_TEST_TMPDIR/found"
+		[ "$status" -eq 0 ]
+		[ ! -s "$BATS_TEST_TMPDIR/found" ]
+	done
+	# Two op calls at the end are no sign, nor is anything where the recorder was told otherwise.
+	cut_bench $((total - 2))
+	missing "$BATS_TEST_TMPDIR/cut" "$bench"
+	[ "$status" -eq 0 ]
+	cut_bench 40
+	sed -i 's/"level":"L1"/"level":"mix"/' "$BATS_TEST_TMPDIR/cut/step0/rank0/dump.json"
+	[ -z "$(missing "$BATS_TEST_TMPDIR/cut" "$bench")" ]
+	missing "$BATS_TEST_TMPDIR/cut" "$bench"
+	[ "$status" -eq 0 ]
+	accfmt --json "$BATS_TEST_TMPDIR/out" | jq -e 'select(.what == "unmatched") |
+		.text | contains("before or after what the other side recorded")'
+}
+
+@test "a stage of a pipeline, and activations computed again, lack nothing" {
+	bench=$ROOT/examples/demo/bench/step0/rank0/dump.json
+	# The last stage: neither the first forward calls nor their backward calls.
+	cut_bench 999
+	jq -c '.data |= (to_entries | map(select(.key | test("[.][0][.](forward|backward)$") | not)) |
+		from_entries)' "$bench" >"$BATS_TEST_TMPDIR/cut/step0/rank0/dump.json"
+	[ "$(jq '.data | length' "$BATS_TEST_TMPDIR/cut/step0/rank0/dump.json")" -lt 70 ]
+	[ -z "$(missing "$BATS_TEST_TMPDIR/cut" "$ROOT/examples/demo/bench")" ]
+}

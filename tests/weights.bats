@@ -125,3 +125,52 @@ is() { # status, what, first text
 	run -2 --separate-stderr accdiff "$W/base.pt" "$W/one_gpu.pt"
 	[ "$stderr" = "accfirstbad: no record has a partner: are these dumps of the same program, and of the same step? (accalign --steps, --rename, --map)" ]
 }
+
+# A safetensors file with tensors of these names, of ones; their shape by their name.
+weights_file() { # file, names...
+	local file=$1 at=0 n shape name head=
+	shift
+	for name; do
+		case $name in
+		*emb* | *head*) shape=8,4 n=128 ;;
+		*.weight) shape=4,4 n=64 ;;
+		*) shape=4 n=16 ;;
+		esac
+		head+="${head:+,}\"$name\":{\"dtype\":\"F32\",\"shape\":[$shape],\"data_offsets\":[$at,$((at + n))]}"
+		at=$((at + n))
+	done
+	{
+		printf "\\x$(printf %02x $(((${#head} + 2) % 256)))\\x$(printf %02x $(((${#head} + 2) / 256)))"
+		printf '\0\0\0\0\0\0{%s}' "$head"
+		for ((n = 0; n < at; n += 4)); do
+			printf '\0\0\x80\x3f'
+		done
+	} >"$file"
+}
+
+@test "a file without a weight that the other has is no success; without a buffer, a layer, a tied head it is" {
+	cd "$BATS_TEST_TMPDIR"
+	all="emb.weight norm.bias layers.0.fc.weight layers.0.fc.bias layers.1.fc.weight layers.1.fc.bias
+		layers.1.bn.running_mean head.weight"
+	weights_file all $all
+	lacks() { # status, text or "", a pattern of names that are left out, options...
+		local status=0
+		# shellcheck disable=SC2046 # names without blanks
+		weights_file some $(tr -s ' \n\t' '\n' <<<"$all" | grep -vE "$3")
+		accdump-read some | accalign - all | accmetric -q | accfirstbad "${@:4}" >out || status=$?
+		[ "$status" -eq "$1" ]
+		[ "$(accfmt --json out | jq -r 'select(.what == "missing").text')" = "$2" ]
+		status=0
+		accdump-read all | accalign - some | accmetric -q | accfirstbad "${@:4}" >/dev/null || status=$?
+		[ "$status" -eq "$1" ]
+	}
+	lacks 1 "the device lacks 1 weight that the bench has, first layers.1.fc.weight (--allow-missing accepts it)" \
+		'layers.1.fc.weight'
+	lacks 1 "the device lacks 2 weights that the bench has, first layers.0.fc.weight (--allow-missing accepts it)" \
+		'layers...fc.weight'
+	lacks 1 "the device lacks 1 weight that the bench has, first norm.bias (--allow-missing accepts it)" norm
+	lacks 0 "" running_mean
+	lacks 0 "" 'layers.1|head|norm'
+	lacks 0 "" head
+	lacks 0 "" 'layers.1.fc.weight' --allow-missing='*.fc.*'
+}

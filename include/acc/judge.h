@@ -104,6 +104,7 @@ struct acc_call {
 	uint8_t cls;    /* enum acc_op_class */
 	uint8_t sums;   /* enum acc_op_sums */
 	bool backward, grad, module;
+	bool missing; /* the side that has it not ended early */
 	bool keyed;   /* false: a record without an op call, alone in this one */
 	bool by_proc; /* rank is a process id */
 };
@@ -160,6 +161,9 @@ struct acc_case {
 		uint32_t overflows;      /* of one dump alone: stop after so many; 0: never */
 		bool all;                /* pass every record on */
 		bool strict;             /* what is unmatched or of another layout counts */
+		/* Names, as patterns of acc_glob, that one side may lack; the caller's. */
+		const char *const *allow;
+		uint32_t nallow;
 		/* Where the tensors are, so that suspects are recomputed from what was recorded of
 		 * them; NULL: they are not. It stays the caller's. */
 		struct acc_roots *roots;

@@ -30,6 +30,23 @@ int acc_take_findings(struct acc_case *c, struct acc_err *e);
 int acc_join(struct acc_case *c, struct acc_err *e);
 void acc_out_free(struct acc_out *o);
 
+/* --- unmatched.c: what only one side has --- */
+struct acc_recorded {
+	bool alike;     /* both sides: the same format, framework, task, level and order */
+	bool ordered;   /* their order is that of the execution */
+	bool framework; /* the same, or unknown */
+};
+/* What recorded the two sides of this op call. 0 or < 0. */
+int acc_recorded(struct acc_case *c, const struct acc_call *k, struct acc_recorded *how,
+	struct acc_err *e);
+/* May one side lack what has this name? */
+bool acc_may_lack(const struct acc_case *c, const char *name);
+/* Findings `missing`: of two sides that were recorded alike, one ends early. Such calls are no
+ * longer said to be unmatched. */
+int acc_say_missing(struct acc_case *c, struct acc_err *e);
+/* Findings `unmatched`: the others, by side. */
+int acc_say_unmatched(struct acc_case *c, struct acc_err *e);
+
 /* What every judge says at the end: what is unmatched, what was not measured. */
 int acc_say_rest(struct acc_case *c, struct acc_err *e);
 /* "rank 1, step 3: " or "" of a call, in mem. NULL when memory runs out. */

@@ -615,6 +615,8 @@ judge(struct acc_case *c, struct acc_err *e)
 				"stands out", e);
 	}
 	if (rc == 0)
+		rc = acc_say_missing(c, e);
+	if (rc == 0)
 		rc = acc_say_rest(c, e);
 	acc_ids_release(&s.made[0]);
 	acc_ids_release(&s.made[1]);

@@ -158,7 +158,10 @@
 		"the time that it takes") \
 	X(VALUES_U, 4, "u: weights and batches known by statistics alone that agree", \
 		"each side " \
-		"rounds by 2 u at most in 16 bits")
+		"rounds by 2 u at most in 16 bits") \
+	N(MISSING_CALLS, 3, "op calls that one side lacks at its end: fewer are no sign", \
+		"recorders that see the same run differ by one or two there (a backward call of the " \
+		"first input, a last item())")
 
 #define JUDGE_LIMITS(X, N) \
 	LIMIT_MARGINS(X, N) LIMIT_FLOORS(X, N) LIMIT_LEARNING(X, N) LIMIT_CARRIED(X, N)

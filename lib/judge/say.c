@@ -1,5 +1,5 @@
-/* Sentences that all judges need: which rank and step, which line of the model, what had no
- * partner, what could not be measured. */
+/* Sentences that all judges need: which rank and step, which line of the model, what could not be
+ * measured. */
 #include "acc/judge.h"
 
 #include "judge/case.h"
@@ -106,51 +106,6 @@ acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id, st
 
 /* --- what no judge could look at --- */
 
-/* Op calls that only one side has: how many, and the first few. */
-struct unmatched {
-	uint64_t calls;
-	const struct acc_call *first[3];
-};
-
-static const char *
-names(struct acc_case *c, const struct unmatched *l)
-{
-	const char *list = "";
-	for (uint64_t i = 0; i < l->calls && i < 3 && list != NULL; i++)
-		list = acc_arena_printf(&c->mem, "%s%s%s", list, i > 0 ? ", " : "",
-			acc_call_name(l->first[i]));
-	if (l->calls > 3 && list != NULL)
-		list = acc_arena_printf(&c->mem, "%s, ...", list);
-	return list;
-}
-
-static int
-say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose, struct acc_err *e)
-{
-	if (l->calls == 0)
-		return 0;
-	const char *stack, *list = names(c, l);
-	const char *src = acc_say_source(c, l->first[0], &stack, e);
-	struct acc_finding *f = acc_case_find(c, "unmatched", e);
-	if (f == NULL || src == NULL || list == NULL)
-		return acc_nomem(e);
-	f->name = acc_call_name(l->first[0]);
-	f->step = l->first[0]->step;
-	f->rank = l->first[0]->rank;
-	f->rule = whose;
-	f->value = (double)l->calls;
-	f->stack = stack;
-	f->doubtful = true;
-	/* Weights are no op calls; nothing compiles them away. */
-	bool calls = c->passed > 0;
-	f->text = acc_arena_printf(&c->mem, "only in the %s: %llu %s%s (%s)%s%s%s", whose,
-		(unsigned long long)l->calls, calls ? "op call" : "tensor",
-		l->calls == 1 ? "" : "s", list, src[0] != '\0' ? "; the first at " : "", src,
-		!calls ? ""
-		       : "; inside a compiled function (torch.jit.script, graph mode) nothing is recorded");
-	return f->text == NULL ? acc_nomem(e) : 0;
-}
-
 /* Pairs with numbers missing: how many of each kind. */
 struct gaps {
 	uint64_t n;
@@ -219,17 +174,7 @@ say_audit(struct acc_case *c, int side, struct acc_err *e)
 int
 acc_say_rest(struct acc_case *c, struct acc_err *e)
 {
-	struct unmatched only[2] = {{0}};
 	struct gaps dtype = {0}, shape = {0}, unmeasured = {0}, broken = {0};
-	for (uint32_t i = 0; i < c->ncall; i++) {
-		const struct acc_call *k = &c->call[i];
-		int side = k->key[ACC_B] == NULL ? ACC_A : ACC_B;
-		if (c->pairs == 0 || (k->key[ACC_A] != NULL && k->key[ACC_B] != NULL))
-			continue;
-		if (only[side].calls < 3)
-			only[side].first[only[side].calls] = k;
-		only[side].calls++;
-	}
 	for (uint32_t i = 0; i < c->nitem; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->kind != ACC_ITEM_TENSOR && it->kind != ACC_ITEM_ARG)
@@ -244,9 +189,7 @@ acc_say_rest(struct acc_case *c, struct acc_err *e)
 			 it->measure == ACC_UNMEASURED)
 			gap(&unmeasured, i);
 	}
-	int rc = say_unmatched(c, &only[ACC_A], "device", e);
-	if (rc == 0)
-		rc = say_unmatched(c, &only[ACC_B], "bench", e);
+	int rc = acc_say_unmatched(c, e);
 	if (rc == 0)
 		rc = say_gap(c, &shape, "unmatched", "shape", "another shape on the two sides", e);
 	if (rc == 0)

@@ -168,6 +168,150 @@ say(struct count *t, const struct some *s, const char *rule, const char *text, b
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
+/* What one side may lack: buffers, which the program makes anew. */
+static bool
+is_buffer(const char *name)
+{
+	static const char *const globs[] = {"*running_mean", "*running_var", "*num_batches_tracked",
+		"*inv_freq", "*position_ids", "*_extra_state*", "*masked_bias", "*attn.bias",
+		"*attention.bias", "*mask", "*relative_position_index", "*_cached", "*rng_state*"};
+	for (size_t i = 0; i < sizeof globs / sizeof *globs; i++)
+		if (acc_glob(globs[i], acc_str(name)))
+			return true;
+	return false;
+}
+
+/* A name up to the number of its layer, "model.layers.3."; without one, nothing. */
+static struct acc_str
+layer(const char *name)
+{
+	const char *end = name;
+	for (const char *p = name; (p = strchr(p, '.')) != NULL; p++) {
+		size_t digits = strspn(p + 1, "0123456789");
+		if (digits > 0 && p[1 + digits] == '.')
+			end = p + digits + 2;
+	}
+	return (struct acc_str){name, (uint32_t)(end - name)};
+}
+
+/* What both sides have: layers, and shapes of two dimensions or more. */
+struct common {
+	struct acc_ids layer, shape;
+	bool whole; /* one side lacks whole layers, as a stage of a pipeline does */
+};
+
+/* The name of a tensor, and a hash of its shape; 0: of fewer than two dimensions. */
+static int
+shape_of(struct count *t, uint32_t i, const char **name, uint64_t *shape, struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
+	if (rc < 0)
+		return rc;
+	const struct acc_val *v = acc_get(r, t->c->item[i].sides & 1 ? "a." : "b.", "shape");
+	bool matrix = v != NULL && v->type == ACC_V_INTS && v->n > 1;
+	*shape = matrix ? acc_hash(v->ints, v->n * sizeof *v->ints) : 0;
+	return name_of(t, i, name, NULL, NULL, e);
+}
+
+/* Of what one side has alone: is it a weight that the other should have? It has its layer; or
+ * others without a layer, and no tensor of this shape, which might be tied to it. */
+static int
+is_lost(struct count *t, const struct common *both, uint32_t i, struct acc_err *e)
+{
+	const struct acc_item *it = &t->c->item[i];
+	const char *name;
+	uint64_t shape;
+	int rc = shape_of(t, i, &name, &shape, e);
+	if (rc < 0)
+		return rc;
+	struct acc_str l = layer(name);
+	if (is_buffer(name) || acc_may_lack(t->c, name) || it->ndim == 0 || it->ndim == 255)
+		return 0;
+	if (l.n > 0)
+		return acc_ids_get(&both->layer, acc_hash(l.p, l.n)) != ACC_NOID;
+	return !both->whole && (shape == 0 || acc_ids_get(&both->shape, shape) == ACC_NOID);
+}
+
+static int
+look_common(struct count *t, uint32_t i, struct common *both, struct acc_err *e)
+{
+	const char *name;
+	uint64_t shape;
+	int rc = shape_of(t, i, &name, &shape, e);
+	if (rc < 0)
+		return rc;
+	struct acc_str l = layer(name);
+	uint64_t id = acc_hash(l.p, l.n);
+	if (t->c->item[i].sides != 3) {
+		both->whole |= l.n > 0 && acc_ids_get(&both->layer, id) == ACC_NOID;
+		return 0;
+	}
+	if (l.n > 0)
+		rc = acc_ids_put(&both->layer, id, i, false, e);
+	if (rc == 0 && shape != 0)
+		rc = acc_ids_put(&both->shape, shape, i, false, e);
+	return rc;
+}
+
+static int
+commons(struct count *t, struct common *both, struct acc_err *e)
+{
+	int rc = 0;
+	for (int pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < t->c->nitem && rc == 0; i++)
+			if (t->c->item[i].kind == ACC_ITEM_TENSOR &&
+				(t->c->item[i].sides == 3) == (pass == 0))
+				rc = look_common(t, i, both, e);
+	return rc;
+}
+
+/* Weights that one of two files of the same kind and names lacks. */
+static int
+lost(struct count *t, struct acc_err *e)
+{
+	static const char *const whose[] = {"device", "bench"};
+	int side = t->only[ACC_A].n > 0 ? ACC_A : ACC_B;
+	uint64_t pairs = t->same.n + t->cast.n + t->near.n + t->other.n + t->unknown.n;
+	struct acc_recorded how;
+	struct common both = {.whole = false};
+	struct some gone = {0};
+	if (t->only[side].n == 0 || t->only[!side].n > 0 || pairs == 0 || t->guessed.n > 0 ||
+		t->renamed.n > 0 || t->laid.n > 0)
+		return 0;
+	uint32_t first = 0;
+	while (t->c->item[first].kind != ACC_ITEM_TENSOR || t->c->item[first].sides != 3)
+		first++;
+	int rc = acc_recorded(t->c, &t->c->call[t->c->item[first].call], &how, e);
+	if (rc < 0 || !how.alike)
+		return rc;
+	rc = commons(t, &both, e);
+	for (uint32_t i = 0; i < t->c->nitem && rc >= 0; i++) {
+		const struct acc_item *it = &t->c->item[i];
+		if (it->kind != ACC_ITEM_TENSOR || it->sides == 3 || it->sides == 0)
+			continue;
+		rc = is_lost(t, &both, i, e);
+		if (rc > 0)
+			add(&gone, i);
+	}
+	acc_ids_release(&both.layer);
+	acc_ids_release(&both.shape);
+	if (rc < 0 || gone.n == 0)
+		return rc < 0 ? rc : 0;
+	struct acc_finding *f = acc_case_find(t->c, "missing", e);
+	if (f == NULL || name_of(t, gone.first, &f->name, NULL, NULL, e) < 0)
+		return acc_nomem(e);
+	f->rule = "weights";
+	f->value = (double)gone.n;
+	f->bad = true;
+	f->text = acc_arena_printf(&t->c->mem,
+		"the %s lacks %llu weight%s that the %s has, first %s"
+		" (--allow-missing accepts it)",
+		whose[!side], (unsigned long long)gone.n, gone.n == 1 ? "" : "s", whose[side],
+		f->name);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
 static int
 mark(struct count *t, struct acc_err *e)
 {
@@ -269,6 +413,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = mark(&t, e);
 	if (rc >= 0)
 		rc = summary(&t, e);
+	if (rc >= 0)
+		rc = lost(&t, e);
 	if (rc >= 0)
 		rc = say(&t, &t.only[ACC_A], "device", "only in the device", false, e);
 	if (rc >= 0)

@@ -1,0 +1,358 @@
+/* Op calls that only one side has: what a side lacks, and why it may.
+ *
+ * A side that ends early, of two that were recorded alike, is not what the other ran: `missing`.
+ * It shows in op calls behind the last that both have; if there are backward ones, in those whose
+ * forward calls both have. A stage of a pipeline is none of it: what it lacks in backward it lacks
+ * in forward too, and it communicates. */
+#include "acc/judge.h"
+
+#include <stdlib.h>
+
+#include "judge/case.h"
+#include "judge/limits.h"
+
+static int
+side_of(const struct acc_call *k)
+{
+	return k->key[ACC_B] == NULL ? ACC_A : ACC_B;
+}
+
+static bool
+matched(const struct acc_call *k)
+{
+	return k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
+}
+
+/* Of a key that ends with its pass: that of both passes. */
+static uint64_t
+stem(const char *key)
+{
+	struct acc_str s = acc_str(key);
+	static const char *const pass[] = {"forward", "backward"};
+	for (int i = 0; i < 2; i++)
+		if (acc_str_ends(s, pass[i]))
+			return acc_hash(s.p, s.n - strlen(pass[i]));
+	return acc_hash(s.p, s.n);
+}
+
+/* --- what recorded the two sides --- */
+
+enum { FORMAT, FRAMEWORK, TASK, LEVEL, ORDER, NSAID };
+struct source {
+	uint64_t id, said[NSAID]; /* hashes; 0: not said */
+};
+struct sources {
+	struct source *v;
+	size_t n, cap;
+};
+
+static int
+read_sources(struct acc_case *c, struct sources *s, struct acc_err *e)
+{
+	static const char *const key[NSAID] = {"format", "framework", "task", "level", "order"};
+	struct acc_rec *r;
+	for (uint32_t i = 0; i < c->nitem; i++) {
+		if (c->item[i].kind != ACC_ITEM_AUX)
+			continue;
+		int rc = acc_case_record(c, &c->item[i], &r, e);
+		if (rc < 0)
+			return rc;
+		if (!acc_rec_is(r, "source"))
+			continue;
+		void *p = acc_grow(s->v, &s->cap, s->n + 1, sizeof *s->v, e);
+		if (p == NULL)
+			return ACC_ENOMEM;
+		s->v = p;
+		struct acc_str id = acc_get_text(r, "", "id");
+		struct source *one = &s->v[s->n++];
+		*one = (struct source){.id = acc_hash(id.p, id.n)};
+		for (int k = 0; k < NSAID; k++) {
+			struct acc_str t = acc_get_text(r, "", key[k]);
+			one->said[k] = t.n == 0 ? 0 : acc_hash(t.p, t.n);
+		}
+	}
+	return 0;
+}
+
+static const struct source *
+source_of(const struct sources *s, const struct acc_rec *r, const char *prefix)
+{
+	struct acc_str id = acc_get_text(r, prefix, "src");
+	uint64_t h = acc_hash(id.p, id.n);
+	for (size_t i = 0; i < s->n; i++)
+		if (s->v[i].id == h)
+			return &s->v[i];
+	return NULL;
+}
+
+static int
+compare_sources(struct acc_case *c, const struct sources *s, const struct acc_call *k, bool *alike,
+	bool *ordered, bool *framework, struct acc_err *e)
+{
+	struct acc_rec *r;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		if (c->item[i].sides != 3)
+			continue;
+		int rc = acc_case_record(c, &c->item[i], &r, e);
+		if (rc < 0)
+			return rc;
+		const struct source *a = source_of(s, r, "a."), *b = source_of(s, r, "b.");
+		if (a == NULL || b == NULL)
+			return 0;
+		*alike = memcmp(a->said, b->said, sizeof a->said) == 0;
+		*ordered = a->said[ORDER] == 0;
+		*framework = a->said[FRAMEWORK] == b->said[FRAMEWORK];
+		return 0;
+	}
+	return 0;
+}
+
+int
+acc_recorded(struct acc_case *c, const struct acc_call *k, struct acc_recorded *how,
+	struct acc_err *e)
+{
+	struct sources s = {0};
+	*how = (struct acc_recorded){.framework = true};
+	int rc = read_sources(c, &s, e);
+	if (rc == 0)
+		rc = compare_sources(c, &s, k, &how->alike, &how->ordered, &how->framework, e);
+	free(s.v);
+	return rc;
+}
+
+bool
+acc_may_lack(const struct acc_case *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->opt.nallow; i++)
+		if (acc_glob(c->opt.allow[i], acc_str(name)))
+			return true;
+	return false;
+}
+
+/* --- a side that ends early --- */
+
+/* The op calls of one step and rank. */
+struct stretch {
+	uint32_t first, end;
+	uint32_t last;     /* the last that both sides have */
+	uint32_t lacks;    /* op calls behind it that one side lacks */
+	uint32_t backward; /* of them backward, of a forward call that both sides have */
+	int side;          /* which has them */
+};
+
+static int
+forwards(const struct acc_case *c, const struct stretch *t, struct acc_ids *ids, struct acc_err *e)
+{
+	for (uint32_t i = t->first; i < t->end; i++) {
+		const struct acc_call *k = &c->call[i];
+		if (!matched(k) || k->backward)
+			continue;
+		int rc = acc_ids_put(ids, stem(k->key[t->side]), i, false, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* Fills in all but first and end. 1: a side ends early; 0; < 0. */
+static int
+ends_early(const struct acc_case *c, struct stretch *t, struct acc_err *e)
+{
+	uint32_t tail[2] = {0}, last = ACC_NOCALL;
+	struct acc_ids ids = {0};
+	bool backward = false;
+	for (uint32_t i = t->first; i < t->end; i++) {
+		const struct acc_call *k = &c->call[i];
+		if (matched(k)) {
+			last = i;
+			tail[ACC_A] = tail[ACC_B] = 0;
+		} else {
+			if (acc_is_communication(k))
+				return 0; /* its layout is another one */
+			tail[side_of(k)]++;
+		}
+	}
+	t->side = tail[ACC_A] > 0 ? ACC_A : ACC_B;
+	t->last = last;
+	if (last == ACC_NOCALL || (tail[ACC_A] > 0 && tail[ACC_B] > 0) ||
+		tail[t->side] < LIMIT_MISSING_CALLS)
+		return 0;
+	int rc = forwards(c, t, &ids, e);
+	for (uint32_t i = last + 1; i < t->end && rc == 0; i++) {
+		const struct acc_call *k = &c->call[i];
+		if (acc_may_lack(c, acc_call_name(k)))
+			continue;
+		t->lacks++;
+		backward |= k->backward;
+		t->backward += k->backward && acc_ids_get(&ids, stem(k->key[t->side])) != ACC_NOID;
+	}
+	acc_ids_release(&ids);
+	if (rc < 0)
+		return rc;
+	return t->lacks > 0 && (backward ? t->backward : t->lacks) >= LIMIT_MISSING_CALLS;
+}
+
+static int
+say_early(struct acc_case *c, const struct stretch *t, struct acc_err *e)
+{
+	static const char *const whose[] = {"device", "bench"};
+	const struct acc_call *last = &c->call[t->last], *first = NULL;
+	for (uint32_t i = t->last + 1; i < t->end; i++) {
+		struct acc_call *k = &c->call[i];
+		if (acc_may_lack(c, acc_call_name(k)))
+			continue;
+		k->missing = true;
+		first = first == NULL ? k : first;
+	}
+	const char *where = acc_say_where(c, last), *stack, *seen = "";
+	const char *src = acc_say_source(c, first, &stack, e);
+	struct acc_finding *f = acc_case_find(c, "missing", e);
+	if (f == NULL || src == NULL || where == NULL)
+		return acc_nomem(e);
+	f->name = acc_call_name(first);
+	f->step = last->step;
+	f->rank = last->rank;
+	f->rule = "end";
+	f->value = (double)t->lacks;
+	f->stack = stack;
+	f->bad = true;
+	if (t->backward > 0)
+		seen = acc_arena_printf(&c->mem,
+			", %u of them backward calls whose forward both "
+			"sides have",
+			t->backward);
+	f->text =
+		seen == NULL
+			? NULL
+			: acc_arena_printf(&c->mem,
+				  "%sthe %s ends early: after %s it lacks %u op calls of the %s%s; the first is %s%s%s"
+				  " (a run that stopped, or a dump that was cut; --allow-missing accepts it)",
+				  where, whose[!t->side], last->key[!t->side], t->lacks,
+				  whose[t->side], seen, f->name, src[0] != '\0' ? " at " : "", src);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+int
+acc_say_missing(struct acc_case *c, struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t i = 0, end; i < c->ncall && c->pairs > 0 && rc >= 0; i = end) {
+		struct stretch t = {.first = i};
+		struct acc_recorded how;
+		for (end = i; end < c->ncall && c->call[end].segment == c->call[i].segment;)
+			end++;
+		t.end = end;
+		rc = ends_early(c, &t, e);
+		if (rc <= 0)
+			continue;
+		rc = acc_recorded(c, &c->call[t.last], &how, e);
+		if (rc == 0 && how.alike && how.ordered)
+			rc = say_early(c, &t, e);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+/* --- what else only one side has --- */
+
+struct unmatched {
+	uint32_t calls, recomputed, outside;
+	uint32_t first[3];
+};
+
+static const char *
+names(struct acc_case *c, const struct unmatched *l)
+{
+	const char *list = "";
+	for (uint32_t i = 0; i < l->calls && i < 3 && list != NULL; i++)
+		list = acc_arena_printf(&c->mem, "%s%s%s", list, i > 0 ? ", " : "",
+			acc_call_name(&c->call[l->first[i]]));
+	if (l->calls > 3 && list != NULL)
+		list = acc_arena_printf(&c->mem, "%s, ...", list);
+	return list;
+}
+
+/* Why most of them are unmatched, as far as the order of calls shows it. */
+static const char *
+reason(const struct unmatched *l, bool calls, bool framework)
+{
+	if (!calls) /* weights are no op calls; nothing compiles them away */
+		return "";
+	if (framework)
+		return "; another framework takes operators apart in its own way";
+	if (2 * l->recomputed > l->calls)
+		return "; forward calls during backward: one side recomputes its activations";
+	if (2 * l->outside > l->calls)
+		return "; before or after what the other side recorded: another range, or a run"
+		       " that stopped";
+	return "; inside a compiled function (torch.jit.script, graph mode) nothing is recorded";
+}
+
+static int
+say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose, bool framework,
+	struct acc_err *e)
+{
+	if (l->calls == 0)
+		return 0;
+	const struct acc_call *first = &c->call[l->first[0]];
+	const char *stack, *list = names(c, l);
+	const char *src = acc_say_source(c, first, &stack, e);
+	struct acc_finding *f = acc_case_find(c, "unmatched", e);
+	if (f == NULL || src == NULL || list == NULL)
+		return acc_nomem(e);
+	f->name = acc_call_name(first);
+	f->step = first->step;
+	f->rank = first->rank;
+	f->rule = whose;
+	f->value = (double)l->calls;
+	f->stack = stack;
+	f->doubtful = true;
+	bool calls = c->passed > 0;
+	f->text = acc_arena_printf(&c->mem, "only in the %s: %u %s%s (%s)%s%s%s", whose, l->calls,
+		calls ? "op call" : "tensor", l->calls == 1 ? "" : "s", list,
+		src[0] != '\0' ? "; the first at " : "", src, reason(l, calls, framework));
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+static void
+count(struct acc_case *c, uint32_t first, uint32_t end, struct unmatched only[2])
+{
+	uint32_t from = end, to = first;
+	bool backward = false;
+	for (uint32_t i = first; i < end; i++)
+		if (matched(&c->call[i])) {
+			from = from == end ? i : from;
+			to = i;
+		}
+	for (uint32_t i = first; i < end; i++) {
+		const struct acc_call *k = &c->call[i];
+		backward |= k->backward && matched(k);
+		if (matched(k) || k->missing)
+			continue;
+		struct unmatched *l = &only[side_of(k)];
+		if (l->calls < 3)
+			l->first[l->calls] = i;
+		l->calls++;
+		l->outside += i < from || i > to;
+		l->recomputed += i > from && i < to && backward && !k->backward;
+	}
+}
+
+int
+acc_say_unmatched(struct acc_case *c, struct acc_err *e)
+{
+	static const char *const whose[] = {"device", "bench"};
+	struct unmatched only[2] = {{0}};
+	struct acc_recorded how = {.framework = true};
+	uint32_t both = ACC_NOCALL;
+	int rc = 0;
+	for (uint32_t i = 0, end; i < c->ncall && c->pairs > 0; i = end) {
+		for (end = i; end < c->ncall && c->call[end].segment == c->call[i].segment; end++)
+			both = both == ACC_NOCALL && matched(&c->call[end]) ? end : both;
+		count(c, i, end, only);
+	}
+	if (only[ACC_A].calls + only[ACC_B].calls > 0 && both != ACC_NOCALL)
+		rc = acc_recorded(c, &c->call[both], &how, e);
+	for (int side = ACC_A; side <= ACC_B && rc >= 0; side++)
+		rc = say_unmatched(c, &only[side], whose[side], !how.framework, e);
+	return rc < 0 ? rc : 0;
+}
