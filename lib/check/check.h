@@ -3,25 +3,11 @@
 #define CHECK_CHECK_H
 
 #include "acc/check.h"
+#include "dump/config/dialect.h"
 #include "rule/expr.h"
 
-/* Vocabularies, in the order in which they are asked: what starts the training knows best. */
-enum dialect {
-	D_MINDFORMERS,
-	D_MEGATRON,
-	D_DEEPSPEED,
-	D_HFARGS,
-	D_HF,
-	D_CODE,
-	D_LAUNCH,
-	D_ENV,
-	D_PIP,
-	D_N,
-	D_CHECK = D_N,
-	D_ALL
-};
-extern const char *const acc_check_dialect[D_ALL]; /* "check" is the last: rows of the list */
-/* By its name; D_ALL where there is none. export is env. */
+/* By its name, as rows of the list and records spell it. Single variables of a script are the
+ * environment's here; DIALECT_OTHER where there is none. */
 enum dialect acc_check_dialect_of(struct acc_str name);
 
 enum level { LEVEL_HINT, LEVEL_WARNING, LEVEL_ERROR };
@@ -53,7 +39,7 @@ struct fallback {
 
 struct row {
 	const char *name, *group, *where; /* where: the list's text that it is from */
-	struct expr name_in[D_N];
+	struct expr name_in[DIALECT_N];
 	struct expr relevant; /* of no interest unless this holds on a side; n = 0: always */
 	struct fallback *fallback;
 	struct rule *rule;
@@ -72,7 +58,8 @@ struct acc_checklist {
 	struct row *row;
 	uint32_t n;
 	size_t cap;
-	struct expr_fields fields[D_ALL]; /* that expressions name: in a dialect; in rules */
+	struct expr_fields fields
+		[DIALECT_N]; /* that expressions name: in a dialect; [DIALECT_OTHER]: in rules */
 	struct filter *filter;
 };
 uint32_t acc_checklist_find(const struct acc_checklist *cl, struct acc_str name); /* or n */
@@ -114,11 +101,13 @@ struct side {
 	struct param *p;
 	size_t n, cap;
 	struct acc_map at; /* dialect and key -> the last of p[] that has them */
-	bool has[D_N];
-	bool whole_env;  /* the whole environment was given */
-	bool whole[D_N]; /* everything that a tool can be told, as it prints it when it starts */
-	struct expr_row vals[D_ALL];    /* of fields[] of the list */
-	const struct param **from[D_N]; /* of each field, the parameter that it is; NULL: none */
+	bool has[DIALECT_N];
+	bool whole_env; /* the whole environment was given */
+	bool whole
+		[DIALECT_N]; /* everything that a tool can be told, as it prints it when it starts */
+	struct expr_row vals[DIALECT_N]; /* of fields[] of the list */
+	const struct param *
+		*from[DIALECT_N];       /* of each field, the parameter that it is; NULL: none */
 	struct known *known;            /* of each row */
 	const char *framework, *device; /* NULL: unknown */
 };

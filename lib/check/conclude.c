@@ -22,7 +22,7 @@ shown(struct acc_check *ck, uint32_t row, int side)
 {
 	const struct known *k = &ck->side[side].known[row];
 	const char *value = k->open != NULL ? k->open : k->text;
-	bool variable = ck->opt.list->row[row].name_in[D_ENV].n > 0;
+	bool variable = ck->opt.list->row[row].name_in[DIALECT_ENV].n > 0;
 	if (k->v.type == ACC_V_NIL && k->open == NULL)
 		return variable && ck->side[side].whole_env ? "not set" : "not known";
 	if (k->where == NULL)
@@ -145,12 +145,14 @@ say_not_given(struct acc_check *ck, struct acc_err *e)
 		enum dialect d;
 		const char *what;
 	} kinds[] = {
-		{D_ENV, "the environment (determinism, INF/NaN mode) is not checked: give the output of "
+		{DIALECT_ENV,
+			"the environment (determinism, INF/NaN mode) is not checked: give the output of "
 			"env, too"},
-		{D_PIP, "the versions of the software are not checked: give the output of pip list, too"},
+		{DIALECT_PIP,
+			"the versions of the software are not checked: give the output of pip list, too"},
 	};
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		bool env = kinds[i].d == D_ENV, given[2];
+		bool env = kinds[i].d == DIALECT_ENV, given[2];
 		for (int s = 0; s < 2; s++)
 			given[s] = env ? ck->side[s].whole_env : ck->side[s].has[kinds[i].d];
 		bool a = given[0], b = given[1] || ck->side[1].n == 0;
@@ -178,9 +180,9 @@ say_unread(struct acc_check *ck, struct acc_err *e)
 	for (int s = 0; s < 2; s++)
 		for (size_t i = 0; i < ck->side[s].n; i++) {
 			const struct param *p = &ck->side[s].p[i];
-			n[s] += !p->used && !p->stale && p->dialect < D_CODE &&
-				!ck->side[1 - s].has[p->dialect];
-			unknown[s] += p->dialect == D_N;
+			n[s] += !p->used && !p->stale && p->dialect != DIALECT_OTHER &&
+				p->dialect < DIALECT_CODE && !ck->side[1 - s].has[p->dialect];
+			unknown[s] += p->dialect == DIALECT_OTHER;
 		}
 	if (n[0] + n[1] + unknown[0] + unknown[1] == 0)
 		return 0;

@@ -44,7 +44,7 @@ keep(struct reader *rd, struct acc_str v, const char **out)
 static void
 release_row(struct row *r)
 {
-	for (int d = 0; d < D_N; d++)
+	for (int d = 0; d < DIALECT_N; d++)
 		acc_expr_release(&r->name_in[d]);
 	acc_expr_release(&r->relevant);
 	for (struct fallback *f = r->fallback; f != NULL; f = f->next)
@@ -92,7 +92,7 @@ add_fallback(struct reader *rd, struct acc_str v, bool fixed)
 	struct acc_str name = acc_first_word(&v);
 	enum dialect d = acc_check_dialect_of(name);
 	struct fallback **at = &rd->row->fallback, *f = acc_alloc(&rd->cl->mem, sizeof *f);
-	if (d >= D_N)
+	if (d == DIALECT_OTHER)
 		return wrong(rd, "there is no dialect", name);
 	if (f == NULL)
 		return acc_nomem(rd->e);
@@ -126,7 +126,7 @@ add_rule(struct reader *rd, enum level level, struct acc_str v)
 		at = &(*at)->next;
 	*at = u;
 	rd->rule = u;
-	return first.n == 0 ? 0 : compile(rd, v, &u->when, D_CHECK);
+	return first.n == 0 ? 0 : compile(rd, v, &u->when, DIALECT_OTHER);
 }
 
 /* Cut "text {expression} text" up. */
@@ -152,7 +152,7 @@ set_why(struct reader *rd, struct acc_str v)
 		if (close == NULL)
 			return wrong(rd, "missing } in", v);
 		struct acc_str in = {open + 1, (uint32_t)(close - open) - 1};
-		if ((rc = compile(rd, in, &t->x, D_CHECK)) < 0)
+		if ((rc = compile(rd, in, &t->x, DIALECT_OTHER)) < 0)
 			return rc;
 		v.n -= (uint32_t)(close + 1 - v.p);
 		v.p = close + 1;
@@ -166,7 +166,7 @@ add_filters(struct reader *rd, bool only, struct acc_str v)
 {
 	struct acc_str name = acc_first_word(&v);
 	enum dialect d = acc_check_dialect_of(name);
-	if (d >= D_N)
+	if (d == DIALECT_OTHER)
 		return wrong(rd, "there is no dialect", name);
 	while (v.n > 0) {
 		struct filter *f = acc_alloc(&rd->cl->mem, sizeof *f);
@@ -194,14 +194,14 @@ statement(void *arg, unsigned line, struct acc_str key, struct acc_str v)
 		return add_filters(rd, key.p[0] == 'c', v);
 	if (rd->row == NULL)
 		return wrong(rd, "before the first row:", key);
-	if (d < D_N && rd->row->name_in[d].n > 0)
+	if (d != DIALECT_OTHER && rd->row->name_in[d].n > 0)
 		return wrong(rd, "given twice:", key);
-	if (d < D_N)
+	if (d != DIALECT_OTHER)
 		return compile(rd, v, &rd->row->name_in[d], d);
 	if (acc_str_is(key, "default") || acc_str_is(key, "fixed"))
 		return add_fallback(rd, v, key.p[0] == 'f');
 	if (acc_str_is(key, "relevant") && rd->row->relevant.n == 0)
-		return compile(rd, v, &rd->row->relevant, D_CHECK);
+		return compile(rd, v, &rd->row->relevant, DIALECT_OTHER);
 	for (int i = LEVEL_HINT; i <= LEVEL_ERROR; i++)
 		if (acc_str_is(key, acc_check_level[i]))
 			return add_rule(rd, (enum level)i, v);
@@ -261,7 +261,7 @@ acc_checklist_free(struct acc_checklist *cl)
 		return;
 	for (uint32_t i = 0; i < cl->n; i++)
 		release_row(&cl->row[i]);
-	for (int d = 0; d < D_ALL; d++)
+	for (int d = 0; d < DIALECT_N; d++)
 		free(cl->fields[d].name);
 	free(cl->row);
 	acc_arena_release(&cl->mem);

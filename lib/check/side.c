@@ -20,23 +20,23 @@ acc_side_add(struct side *s, const struct acc_rec *r, const char *prefix, struct
 		return ACC_ENOMEM;
 	s->p = q;
 	struct param *p = &s->p[s->n];
-	*p = (struct param){.dialect = d >= D_N ? D_N : d};
+	*p = (struct param){.dialect = d};
 	int rc = copy(s, acc_get_text(r, prefix, "key"), &p->key);
 	rc |= copy(s, acc_get_text(r, prefix, "where"), &p->where);
 	if (acc_as_text(acc_get(r, prefix, "value"), &text)) {
 		rc |= copy(s, text, &p->text);
-		p->v = acc_check_mean(text, d == D_PIP, &s->mem);
-		p->open = text.n > 0 && d != D_ENV && d != D_PIP &&
+		p->v = acc_check_mean(text, d == DIALECT_PIP, &s->mem);
+		p->open = text.n > 0 && d != DIALECT_ENV && d != DIALECT_PIP &&
 			  (memchr(text.p, '$', text.n) != NULL ||
 				  memchr(text.p, '`', text.n) != NULL);
 	}
 	acc_as_bool(acc_get(r, prefix, "maybe"), &p->maybe);
 	if (rc < 0)
 		return acc_nomem(e);
-	if (d < D_N)
+	if (d != DIALECT_OTHER)
 		s->has[d] = true;
 	/* Nobody writes --use-cpu-initialization False: these are all of Megatron's arguments. */
-	if (d == D_MEGATRON && (p->text.p == NULL || (p->v.type == ACC_V_BOOL && !p->v.b)))
+	if (d == DIALECT_MEGATRON && (p->text.p == NULL || (p->v.type == ACC_V_BOOL && !p->v.b)))
 		s->whole[d] = true;
 	s->whole_env = s->whole_env || acc_str_is(dialect, "env");
 	s->n++;
@@ -107,7 +107,7 @@ look_up(struct side *s, enum dialect d, struct acc_str name)
 			continue;
 		if (more == 0)
 			return p;
-		if (p->key.p[more - 1] == '.' && d != D_CODE && !aside(p->key) &&
+		if (p->key.p[more - 1] == '.' && d != DIALECT_CODE && !aside(p->key) &&
 			(best == NULL || depth(p->key) < depth(best->key)))
 			best = p;
 	}
@@ -144,7 +144,7 @@ resolve(struct side *s, enum dialect d, struct acc_str name, struct acc_val *v,
 	int64_t n;
 	*v = acc_nil();
 	*from = NULL;
-	if (dot != NULL && other < D_N) {
+	if (dot != NULL && other != DIALECT_OTHER) {
 		name = (struct acc_str){dot + 1, name.n - head - 1};
 		d = other;
 	}
@@ -170,15 +170,15 @@ resolve(struct side *s, enum dialect d, struct acc_str name, struct acc_val *v,
 static int
 prepare(struct side *s, const struct acc_checklist *cl, struct acc_err *e)
 {
-	for (int d = 0; d < D_ALL; d++) {
+	for (int d = 0; d < DIALECT_N; d++) {
 		uint32_t n = cl->fields[d].n;
 		s->vals[d].v = acc_alloc(&s->mem, (n + 1) * sizeof *s->vals[d].v);
 		if (s->vals[d].v == NULL)
 			return acc_nomem(e);
 		for (uint32_t i = 0; i < n; i++)
 			s->vals[d].v[i] = acc_nil();
-		if (d == D_N)
-			break;
+		if (d == DIALECT_OTHER)
+			continue;
 		s->from[d] = acc_alloc(&s->mem, (n + 1) * sizeof(struct param *));
 		if (s->from[d] == NULL)
 			return acc_nomem(e);
@@ -294,11 +294,17 @@ set_in(struct side *s, const struct row *row, enum dialect d, struct known *k)
 static struct acc_str
 version(struct side *s, enum dialect d)
 {
-	static const char *const package[D_N] = {"mindformers", "megatron_core", "deepspeed",
-		"transformers", "transformers"};
-	const struct param *p = package[d] == NULL ? NULL : look_up(s, D_PIP, acc_str(package[d]));
-	if (p == NULL && d == D_HF)
-		p = look_up(s, D_HF, ACC_STR("transformers_version"));
+	static const char *const package[DIALECT_N] = {
+		[DIALECT_MINDFORMERS] = "mindformers",
+		[DIALECT_MEGATRON] = "megatron_core",
+		[DIALECT_DEEPSPEED] = "deepspeed",
+		[DIALECT_HFARGS] = "transformers",
+		[DIALECT_HF] = "transformers",
+	};
+	const struct param *p = package[d] == NULL ? NULL
+						   : look_up(s, DIALECT_PIP, acc_str(package[d]));
+	if (p == NULL && d == DIALECT_HF)
+		p = look_up(s, DIALECT_HF, ACC_STR("transformers_version"));
 	return p == NULL || p->text.p == NULL ? ACC_STR("") : p->text;
 }
 
@@ -307,7 +313,7 @@ fall_back(struct side *s, const struct row *row, struct known *k)
 {
 	for (const struct fallback *f = row->fallback; f != NULL; f = f->next) {
 		const struct expr_table t = {&s->vals[f->dialect], 1};
-		bool there = s->has[f->dialect] && (f->dialect != D_ENV || s->whole_env);
+		bool there = s->has[f->dialect] && (f->dialect != DIALECT_ENV || s->whole_env);
 		struct acc_str is = version(s, f->dialect);
 		if (!there || (f->before != NULL &&
 				      (is.n == 0 || !acc_check_before(is, acc_str(f->before)))))
@@ -328,7 +334,7 @@ static void
 publish(struct side *s, const struct acc_checklist *cl, const struct row *row,
 	const struct known *k)
 {
-	for (int d = 0; d < D_N; d++)
+	for (int d = DIALECT_OTHER + 1; d < DIALECT_N; d++)
 		for (uint32_t i = 0; i < cl->fields[d].n; i++) {
 			struct acc_str f = cl->fields[d].name[i];
 			if (acc_str_starts(f, "check.") &&
@@ -349,22 +355,24 @@ has_key(const struct side *s, enum dialect d, const char *prefix)
 static void
 characterise(struct side *s)
 {
-	const struct param *target = look_up(s, D_MINDFORMERS, ACC_STR("context.device_target"));
-	s->framework = s->has[D_MINDFORMERS]                                     ? "mindformers"
-		       : s->has[D_MEGATRON]                                      ? "megatron"
-		       : s->has[D_HF] || s->has[D_HFARGS] || s->has[D_DEEPSPEED] ? "transformers"
-										 : NULL;
+	const struct param *target = look_up(s, DIALECT_MINDFORMERS,
+		ACC_STR("context.device_target"));
+	s->framework = s->has[DIALECT_MINDFORMERS] ? "mindformers"
+		       : s->has[DIALECT_MEGATRON]  ? "megatron"
+		       : s->has[DIALECT_HF] || s->has[DIALECT_HFARGS] || s->has[DIALECT_DEEPSPEED]
+			       ? "transformers"
+			       : NULL;
 	if (target != NULL && target->v.type == ACC_V_TEXT)
 		s->device = acc_str_is(target->v.s, "ascend") ? "npu"
 			    : acc_str_is(target->v.s, "gpu")  ? "cuda"
 							      : NULL;
-	else if (has_key(s, D_ENV, "ASCEND_") || has_key(s, D_ENV, "HCCL_") ||
-		 has_key(s, D_PIP, "torch_npu") || has_key(s, D_CODE, "torch.npu"))
+	else if (has_key(s, DIALECT_ENV, "ASCEND_") || has_key(s, DIALECT_ENV, "HCCL_") ||
+		 has_key(s, DIALECT_PIP, "torch_npu") || has_key(s, DIALECT_CODE, "torch.npu"))
 		s->device = "npu";
-	else if (has_key(s, D_ENV, "MACA_") || has_key(s, D_PIP, "maca"))
+	else if (has_key(s, DIALECT_ENV, "MACA_") || has_key(s, DIALECT_PIP, "maca"))
 		s->device = "maca";
-	else if (has_key(s, D_ENV, "CUDA_") || has_key(s, D_ENV, "CUBLAS_") ||
-		 has_key(s, D_ENV, "NCCL_") || has_key(s, D_PIP, "nvidia_"))
+	else if (has_key(s, DIALECT_ENV, "CUDA_") || has_key(s, DIALECT_ENV, "CUBLAS_") ||
+		 has_key(s, DIALECT_ENV, "NCCL_") || has_key(s, DIALECT_PIP, "nvidia_"))
 		s->device = "cuda";
 }
 
@@ -379,7 +387,7 @@ acc_side_know(struct side *s, const struct acc_checklist *cl, struct acc_err *e)
 	for (uint32_t i = 0; i < cl->n && rc == 0; i++) {
 		struct known *k = &s->known[i];
 		bool set = false;
-		for (int d = 0; d < D_N && rc >= 0; d++) {
+		for (int d = DIALECT_OTHER + 1; d < DIALECT_N && rc >= 0; d++) {
 			rc = set_in(s, &cl->row[i], (enum dialect)d, k);
 			set = set || rc > 0;
 		}
@@ -411,17 +419,17 @@ field(struct side s[2], int side, const struct acc_checklist *cl, struct acc_str
 	uint32_t at = acc_checklist_find(cl, name);
 	if (at < cl->n)
 		return s[side].known[at].v;
-	resolve(&s[side], D_N, name, &v, &from);
+	resolve(&s[side], DIALECT_OTHER, name, &v, &from);
 	return v;
 }
 
 void
 acc_side_join(struct side s[2], const struct acc_checklist *cl)
 {
-	const struct expr_fields *f = &cl->fields[D_CHECK];
+	const struct expr_fields *f = &cl->fields[DIALECT_OTHER];
 	for (int side = 0; side < 2; side++)
 		for (uint32_t i = 0; i < f->n; i++)
-			s[side].vals[D_CHECK].v[i] = field(s, side, cl, f->name[i]);
+			s[side].vals[DIALECT_OTHER].v[i] = field(s, side, cl, f->name[i]);
 }
 
 void

@@ -4,27 +4,31 @@
 
 #include <math.h>
 
-const char *const acc_check_dialect[D_ALL] = {"mindformers", "megatron", "deepspeed", "hfargs",
-	"hf", "code", "launch", "env", "pip", "check"};
 const char *const acc_check_level[] = {"hint", "warning", "error"};
 
 enum dialect
 acc_check_dialect_of(struct acc_str name)
 {
-	if (acc_str_is(name, "export"))
-		return D_ENV;
-	for (int d = 0; d < D_ALL; d++)
-		if (acc_str_is(name, acc_check_dialect[d]))
-			return (enum dialect)d;
-	return D_ALL;
+	enum dialect d = acc_dialect_of(name);
+	return d == DIALECT_EXPORT ? DIALECT_ENV : d;
 }
 
 const char *
 acc_check_called(enum dialect d)
 {
-	static const char *const names[D_ALL] = {"MindFormers", "Megatron-LM", "DeepSpeed",
-		"TrainingArguments", "transformers", "the script", "the launcher",
-		"the environment", "pip", ""};
+	static const char *const names[DIALECT_N] = {
+		[DIALECT_OTHER] = "",
+		[DIALECT_MINDFORMERS] = "MindFormers",
+		[DIALECT_MEGATRON] = "Megatron-LM",
+		[DIALECT_DEEPSPEED] = "DeepSpeed",
+		[DIALECT_HFARGS] = "TrainingArguments",
+		[DIALECT_HF] = "transformers",
+		[DIALECT_CODE] = "the script",
+		[DIALECT_LAUNCH] = "the launcher",
+		[DIALECT_ENV] = "the environment",
+		[DIALECT_PIP] = "pip",
+		[DIALECT_EXPORT] = "the environment",
+	};
 	return names[d];
 }
 

@@ -17,10 +17,10 @@ acc_check_new(struct acc_check *ck, struct acc_err *e)
 static void
 set(struct acc_check *ck, int side, const char *name, struct acc_val v)
 {
-	const struct expr_fields *f = &ck->opt.list->fields[D_CHECK];
+	const struct expr_fields *f = &ck->opt.list->fields[DIALECT_OTHER];
 	for (uint32_t i = 0; i < f->n; i++)
 		if (acc_str_is(f->name[i], name))
-			ck->side[side].vals[D_CHECK].v[i] = v;
+			ck->side[side].vals[DIALECT_OTHER].v[i] = v;
 }
 
 /* Do both sides know the row, and differ? */
@@ -33,7 +33,7 @@ differs(const struct known *a, const struct known *b)
 static const char *
 sentence(struct acc_check *ck, const struct rule *u, int side)
 {
-	const struct expr_table t = {&ck->side[side].vals[D_CHECK], 1};
+	const struct expr_table t = {&ck->side[side].vals[DIALECT_OTHER], 1};
 	const char *text = "";
 	for (uint32_t i = 0; i < u->nwhy && text != NULL; i++) {
 		struct acc_val v = u->why[i].x.n > 0 ? acc_expr_run(&u->why[i].x, &t, 0)
@@ -52,7 +52,7 @@ holds(const struct acc_check *ck, const struct expr *x)
 {
 	unsigned sides = 0;
 	for (int s = 0; s < 2; s++) {
-		const struct expr_table t = {&ck->side[s].vals[D_CHECK], 1};
+		const struct expr_table t = {&ck->side[s].vals[DIALECT_OTHER], 1};
 		if (x->n == 0 || acc_expr_true(x, &t, 0))
 			sides |= 1U << s;
 	}
@@ -163,8 +163,8 @@ acc_check_rest(struct acc_check *ck, struct acc_err *e)
 	for (int s = 0; s < 2; s++)
 		for (size_t i = 0; i < ck->side[s].n; i++) {
 			const struct param *p = &ck->side[s].p[i];
-			if (p->dialect >= D_N || !ck->side[1 - s].has[p->dialect] || p->used ||
-				p->stale || !wanted(ck->opt.list, p))
+			if (p->dialect == DIALECT_OTHER || !ck->side[1 - s].has[p->dialect] ||
+				p->used || p->stale || !wanted(ck->opt.list, p))
 				continue;
 			const struct param *q;
 			if (acc_side_partner(&ck->side[1 - s], p, &q, e) < 0)
@@ -174,11 +174,11 @@ acc_check_rest(struct acc_check *ck, struct acc_err *e)
 			/* A script's few variables say nothing of those that it does not set; nor do its
 			 * few arguments of all that there are. */
 			if (q == NULL &&
-				(p->dialect == D_ENV
+				(p->dialect == DIALECT_ENV
 						? !ck->side[1 - s].whole_env
 						: ck->side[s].whole[p->dialect] &&
 							  !ck->side[1 - s].whole[p->dialect])) {
-				ck->unread[s] += p->dialect != D_ENV;
+				ck->unread[s] += p->dialect != DIALECT_ENV;
 				continue;
 			}
 			bool same = q != NULL && acc_check_same(&p->v, &q->v);

@@ -129,7 +129,7 @@ probe_pip(const struct acc_probe *p)
 }
 
 static int
-read_lines(struct params *ps, line_fn *form, enum param_dialect d, struct acc_err *e)
+read_lines(struct params *ps, line_fn *form, enum dialect d, struct acc_err *e)
 {
 	struct acc_str rest = {(const char *)ps->text.p, (uint32_t)ps->text.n}, line;
 	struct param p = {.dialect = d};

@@ -107,8 +107,7 @@ first(struct acc_str s)
 }
 
 static int
-put(struct script *sc, const char *key, struct acc_str value, enum param_dialect d,
-	struct acc_err *e)
+put(struct script *sc, const char *key, struct acc_str value, enum dialect d, struct acc_err *e)
 {
 	char number[24];
 	struct param p = {.key = acc_str(key),

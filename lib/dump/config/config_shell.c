@@ -18,8 +18,8 @@ struct script {
 };
 
 static int
-put(struct script *sc, struct acc_str key, struct acc_str value, uint32_t line,
-	enum param_dialect d, bool maybe)
+put(struct script *sc, struct acc_str key, struct acc_str value, uint32_t line, enum dialect d,
+	bool maybe)
 {
 	char name[256];
 	if (key.n >= sizeof name)
@@ -68,8 +68,7 @@ is_unknown_list(const struct acc_shell_word *w)
 
 /* The option at w[0], with its values. How many words it takes, or < 0. */
 static int64_t
-option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum param_dialect d,
-	bool maybe)
+option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum dialect d, bool maybe)
 {
 	struct acc_str key = {w->s.p + 2, w->s.n - 2};
 	struct acc_buf b = {0};
@@ -101,8 +100,7 @@ option(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum param
 }
 
 static int
-options(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum param_dialect d,
-	bool maybe)
+options(struct script *sc, const struct acc_shell_word *w, uint32_t n, enum dialect d, bool maybe)
 {
 	for (uint32_t i = 0; i < n;) {
 		int64_t used = is_option(&w[i]) ? option(sc, &w[i], n - i, d, maybe) : 1;

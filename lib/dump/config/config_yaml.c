@@ -67,7 +67,7 @@ name(struct walk *w, uint32_t nkey, const char *part)
 }
 
 /* --num-layers under MODEL_ARGS, and variables under ENV_VARS: Megatron's tests. */
-static enum param_dialect
+static enum dialect
 special(struct acc_str *key)
 {
 	if (acc_str_starts(*key, "ENV_VARS.")) {

@@ -4,24 +4,10 @@
 
 enum { KEY_LIMIT = 4096 };
 
-const char *const acc_param_dialect[DIALECT_N] = {
-	[DIALECT_OTHER] = NULL,
-	[DIALECT_MINDFORMERS] = "mindformers",
-	[DIALECT_MEGATRON] = "megatron",
-	[DIALECT_HF] = "hf",
-	[DIALECT_HFARGS] = "hfargs",
-	[DIALECT_DEEPSPEED] = "deepspeed",
-	[DIALECT_LAUNCH] = "launch",
-	[DIALECT_ENV] = "env",
-	[DIALECT_EXPORT] = "export",
-	[DIALECT_PIP] = "pip",
-	[DIALECT_CODE] = "code",
-};
-
 /* Names that tell. Of a nested key the first component counts. */
 static const struct {
 	const char *word;
-	enum param_dialect dialect;
+	enum dialect dialect;
 } words[] = {
 	{"runner_config", DIALECT_MINDFORMERS},
 	{"parallel_config", DIALECT_MINDFORMERS},
@@ -142,8 +128,8 @@ acc_param_put(struct acc_dump_ctx *c, const struct param *p, const char *file, s
 	struct acc_rec *r = acc_dump_rec(c, "param", (struct acc_str){NULL, 0});
 	int rc = acc_add(r, "", "key", acc_text(p->key));
 	rc |= acc_add(r, "", "value", p->value.p == NULL ? acc_nil() : acc_text(p->value));
-	if (acc_param_dialect[p->dialect] != NULL)
-		rc |= acc_add(r, "", "dialect", acc_ctext(acc_param_dialect[p->dialect]));
+	if (acc_dialect[p->dialect] != NULL)
+		rc |= acc_add(r, "", "dialect", acc_ctext(acc_dialect[p->dialect]));
 	if (p->maybe)
 		rc |= acc_add(r, "", "maybe", acc_bool(true));
 	snprintf(where, sizeof where, "%.*s%c%llu", 255, file, p->record ? '#' : ':',
@@ -153,7 +139,7 @@ acc_param_put(struct acc_dump_ctx *c, const struct param *p, const char *file, s
 }
 
 int
-acc_params_put(struct params *ps, const char *format, enum param_dialect dialect, const char *none,
+acc_params_put(struct params *ps, const char *format, enum dialect dialect, const char *none,
 	struct acc_err *e)
 {
 	static const char *const framework[DIALECT_N] = {[DIALECT_MINDFORMERS] = "mindspore",
@@ -179,11 +165,11 @@ acc_params_put(struct params *ps, const char *format, enum param_dialect dialect
 	return rc;
 }
 
-enum param_dialect
+enum dialect
 acc_params_guess(const struct params *ps)
 {
 	size_t votes[DIALECT_N] = {0};
-	enum param_dialect best = DIALECT_OTHER;
+	enum dialect best = DIALECT_OTHER;
 	for (size_t i = 0; i < ps->n; i++) {
 		struct acc_str k = ps->p[i].key;
 		const char *dot = k.n == 0 ? NULL : memchr(k.p, '.', k.n);
@@ -195,7 +181,7 @@ acc_params_guess(const struct params *ps)
 	/* A model's configuration may stand in that of its training, not the other way round. */
 	for (int d = 1; d < DIALECT_N; d++)
 		if (votes[d] > votes[best])
-			best = (enum param_dialect)d;
+			best = (enum dialect)d;
 	for (size_t i = 0; i < ps->n && best == DIALECT_OTHER; i++)
 		for (size_t w = 0; w < sizeof common / sizeof *common; w++)
 			if (acc_str_is(ps->p[i].key, common[w]))

@@ -7,31 +7,15 @@
 #ifndef DUMP_PARAM_H
 #define DUMP_PARAM_H
 
+#include "dump/config/dialect.h"
 #include "dump/curve/curve.h"
 
 enum { PARAM_LIMIT = 65536, PARAM_FILE_LIMIT = 64 << 20 };
 
-/* Whose names the keys are; see accstream(5), param. */
-enum param_dialect {
-	DIALECT_OTHER,
-	DIALECT_MINDFORMERS,
-	DIALECT_MEGATRON,
-	DIALECT_HF,     /* config.json of a model */
-	DIALECT_HFARGS, /* TrainingArguments */
-	DIALECT_DEEPSPEED,
-	DIALECT_LAUNCH, /* torchrun and its like */
-	DIALECT_ENV,    /* the whole environment of a run */
-	DIALECT_EXPORT, /* single variables that a script sets */
-	DIALECT_PIP,
-	DIALECT_CODE, /* calls in a training script */
-	DIALECT_N
-};
-extern const char *const acc_param_dialect[DIALECT_N];
-
 struct param {
 	struct acc_str key, value; /* value.p == NULL: null */
 	uint64_t line;
-	enum param_dialect dialect;
+	enum dialect dialect;
 	bool maybe;
 	bool record; /* line is the number of a record */
 };
@@ -51,15 +35,15 @@ int acc_params_open(struct params *ps, struct acc_dump_ctx *c, const char *path,
 int acc_params_add(struct params *ps, const struct param *p, struct acc_err *e);
 /* Hand the list on. `dialect` is that of parameters that have none (DIALECT_OTHER). An empty
  * list is a failure that `none` describes. */
-int acc_params_put(struct params *ps, const char *format, enum param_dialect dialect,
-	const char *none, struct acc_err *e);
+int acc_params_put(struct params *ps, const char *format, enum dialect dialect, const char *none,
+	struct acc_err *e);
 void acc_params_close(struct params *ps);
 
 /* One record. where: file:line. */
 int acc_param_put(struct acc_dump_ctx *c, const struct param *p, const char *file,
 	struct acc_err *e);
 /* Whose vocabulary is it? By names that only one has; DIALECT_OTHER where none tells. */
-enum param_dialect acc_params_guess(const struct params *ps);
+enum dialect acc_params_guess(const struct params *ps);
 /* How many such names, of any vocabulary, stand in this text? quote: in quotes, as in JSON. */
 int acc_params_words(struct acc_str text, bool quote);
 /* "num-layers" to "num_layers", in place. */
