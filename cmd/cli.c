@@ -202,6 +202,29 @@ cli_append(const char ***list, size_t *n, const char *s)
 	p[(*n)++] = s;
 }
 
+/* A whole number without a sign, that fits; what follows it, or NULL. */
+static const char *
+whole(const char *p, int64_t *v)
+{
+	char *end;
+	errno = 0;
+	*v = isdigit((unsigned char)*p) ? strtoll(p, &end, 10) : -1;
+	return *v < 0 || errno == ERANGE ? NULL : end;
+}
+
+/* "2" or "2-4", then a comma or the end: where that is, or NULL. */
+static const char *
+range(const char *p, int64_t *lo, int64_t *hi)
+{
+	enum { MOST = 1000000 };
+	const char *end = whole(p, lo);
+	*hi = *lo;
+	if (end != NULL && *end == '-')
+		end = whole(end + 1, hi);
+	return end == NULL || *hi < *lo || *hi - *lo > MOST || (*end != ',' && *end != '\0') ? NULL
+												    : end;
+}
+
 size_t
 cli_ints(const char *opt, const char *arg, int64_t **out)
 {
@@ -209,22 +232,17 @@ cli_ints(const char *opt, const char *arg, int64_t **out)
 	const char *p = arg;
 	*out = NULL;
 	do {
-		char *end;
-		long long lo = strtoll(p, &end, 10), hi = lo;
-		bool bad = end == p || *p == '-';
-		if (!bad && *end == '-') {
-			p = end + 1;
-			hi = strtoll(p, &end, 10);
-			bad = end == p || *p == '-';
-		}
-		if (bad || hi < lo || hi - lo > 1000000 || (*end != ',' && *end != '\0'))
+		int64_t lo, hi;
+		const char *end = range(p, &lo, &hi);
+		if (end == NULL)
 			cli_usage("%s: '%s' is not a list such as 0,2-4", opt, arg);
-		for (long long v = lo; v <= hi; v++) {
+		/* Counted from 0, since hi may be the largest number there is. */
+		for (int64_t i = 0; i <= hi - lo; i++) {
 			int64_t *more = acc_grow(*out, &cap, n + 1, sizeof *more, NULL);
 			if (more == NULL)
 				cli_nomem();
 			*out = more;
-			more[n++] = v;
+			more[n++] = lo + i;
 		}
 		p = end;
 	} while (*p++ == ',');
