@@ -188,6 +188,27 @@ terminal() { # columns, command
 	[[ $stderr == "accfmt: the columns of msprobe are those of a table"* ]]
 }
 
+@test "csv: no text is a formula, numbers are numbers, other tools' tables are theirs" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '%s\n' 'step,=1+1,+x,@z,plain' '1,-2.5,-inf,+7,2' >t.csv
+	run -0 bash -c 'accdump-read -f csv t.csv | accfmt --csv -c tag,value'
+	[ "$output" = "$(printf '%s\n' tag,value "'=1+1,-2.5" "'+x,-inf" "'@z,7.0" plain,2.0)" ]
+	run -0 bash -c 'accdump-read -f csv t.csv | accfmt --tsv -c tag'
+	[ "${lines[1]}" = '=1+1' ]
+	mkdir -p dev/step0/rank0
+	echo '{"task": "statistics", "level": "L1", "data": {"=HYPERLINK(1).f.0.forward": {"input_args":
+		[{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [1], "Max": 1, "Min": 1, "Mean": 1,
+		"Norm": 1}], "output": []}, "-y.f.0.forward": {"input_args": [], "output": [{"type": "torch.Tensor",
+		"dtype": "torch.float32", "shape": [1], "Max": 1, "Min": 1, "Mean": 1, "Norm": 1}]},
+		"\ttab.f.0.forward": {"input_args": [], "output": [{"type": "torch.Tensor",
+		"dtype": "torch.float32", "shape": [1], "Max": 1, "Min": 1, "Mean": 1, "Norm": 1}]}}}' >dev/step0/rank0/dump.json
+	accalign --preset msprobe dev dev | accmetric --preset msprobe >m.acc
+	run -0 bash -c 'accfmt --csv -c msprobe m.acc'
+	[[ ${lines[1]} == '=HYPERLINK'* ]]
+	run -0 bash -c 'accfmt --csv m.acc'
+	[[ $output == *",'=HYPERLINK"* && $output == *",'-y.f"* && $output == *",'	tab.f"* ]]
+}
+
 @test "msprobe's columns take Python's spelling" {
 	run -1 accfmt --csv -c msprobe "$S/judged.acc"
 	[[ ${lines[0]} == "NPU Name,Bench Name,NPU Dtype"*"Result,Err_message,NPU_Stack_Info,Data_name" ]]

@@ -1,5 +1,7 @@
 #include "format/cells.h"
 
+#include "io/literal.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -80,6 +82,13 @@ default_keys(const struct acc_rec *r, bool for_people)
 	if (acc_rec_is(r, "param"))
 		return for_people ? param_short : param_keys;
 	return finding_keys;
+}
+
+bool
+acc_cell_acts(struct acc_str s)
+{
+	struct acc_literal number;
+	return s.n > 0 && memchr("=+-@\t\r\n", s.p[0], 7) != NULL && !acc_literal_all(s, &number);
 }
 
 uint32_t

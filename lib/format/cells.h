@@ -52,6 +52,9 @@ bool acc_is_row(const struct acc_rec *r);
 /* A value as text that reads back exactly; arrays as [1, 2]; nil is empty. */
 struct acc_str acc_cell_text(const struct acc_val *v, struct acc_arena *m);
 
+/* Would a spreadsheet take the cell for a formula? It begins as one, and is no number. */
+bool acc_cell_acts(struct acc_str s);
+
 /* How many bytes at the start of s are printable ASCII and neither a nor b: nearly always all. */
 uint32_t acc_plain_run(struct acc_str s, char a, char b);
 

@@ -11,11 +11,13 @@ needs_quotes(struct acc_str c)
 }
 
 static void
-put(FILE *out, struct acc_str c, bool terminal)
+put(FILE *out, struct acc_str c, bool inert, bool terminal)
 {
 	bool quote = needs_quotes(c);
 	if (quote)
 		putc('"', out);
+	if (inert)
+		putc('\'', out);
 	while (c.n > 0) {
 		int32_t code;
 		uint32_t run = acc_plain_run(c, '"', '"');
@@ -36,13 +38,19 @@ put(FILE *out, struct acc_str c, bool terminal)
 		putc('"', out);
 }
 
+/* How a row is written: for whom. */
+struct manner {
+	bool terminal; /* it must not obey a value; a file gets it as it is */
+	bool exact;    /* no quote before what a spreadsheet would run as a formula */
+};
+
 static void
-write_row(FILE *out, const struct acc_str *cell, size_t n, bool terminal)
+write_row(FILE *out, const struct acc_str *cell, size_t n, struct manner how)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (i > 0)
 			putc(',', out);
-		put(out, cell[i], terminal);
+		put(out, cell[i], !how.exact && acc_cell_acts(cell[i]), how.terminal);
 	}
 	putc('\n', out);
 }
@@ -50,20 +58,33 @@ write_row(FILE *out, const struct acc_str *cell, size_t n, bool terminal)
 static void
 row(FILE *out, const struct acc_str *cell, size_t n)
 {
-	write_row(out, cell, n, false);
+	write_row(out, cell, n, (struct manner){false, false});
 }
 
-/* A file gets a value as it is; a terminal must not obey it. */
 static void
 row_shown(FILE *out, const struct acc_str *cell, size_t n)
 {
-	write_row(out, cell, n, true);
+	write_row(out, cell, n, (struct manner){true, false});
+}
+
+/* The tables of other tools, byte by byte. */
+static void
+row_exact(FILE *out, const struct acc_str *cell, size_t n)
+{
+	write_row(out, cell, n, (struct manner){false, true});
+}
+
+static void
+row_exact_shown(FILE *out, const struct acc_str *cell, size_t n)
+{
+	write_row(out, cell, n, (struct manner){true, true});
 }
 
 static int
 begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
 {
-	return acc_delim_begin(state, opt->width > 0 ? row_shown : row, out, opt, e);
+	acc_row_fn *const fn[2][2] = {{row, row_shown}, {row_exact, row_exact_shown}};
+	return acc_delim_begin(state, fn[opt->preset != NULL][opt->width > 0], out, opt, e);
 }
 
 const struct acc_format acc_format_csv = {
