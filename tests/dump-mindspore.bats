@@ -390,6 +390,23 @@ rows() { # dump, name of the expectation
 	fails "there is no column 'Shape'" accdump-read .
 }
 
+@test "mindspore, atb: an empty statistic.csv is said, with what else there is read" {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir -p m/rank_0/Net/0/0 m/rank_0/Net/0/1
+	cp "$D/stat_h4/statistic.csv" m/rank_0/Net/0/0
+	: >m/rank_0/Net/0/1/statistic.csv
+	fails 'm/rank_0/Net/0/1/statistic.csv: empty: ' accdump-read m
+	[ "$(list key accdump-read m 2>/dev/null | wc -l)" = 5 ]
+	rm m/rank_0/Net/0/1/statistic.csv
+	run -0 accdump-read m
+	f=$(cd "$D" && find . -name statistic.csv -exec grep -l '^Device and PID' {} + | head -n 1)
+	top=${f#./} top=${top%%/*}
+	cp -r "$D/$top" atb
+	: >"atb/${f#./"$top"/}"
+	run -2 --separate-stderr accdump-read -f atb atb
+	[[ $stderr == *'statistic.csv: empty: '* ]]
+}
+
 @test "msckpt: a folder, ranks and steps; what else is called so is left out" {
 	cd "$BATS_TEST_TMPDIR"
 	mkdir -p all/rank_0 all/rank_1

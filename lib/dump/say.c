@@ -28,6 +28,17 @@ acc_dump_say_err(struct dump_said *s, struct acc_dump_ctx *c, struct acc_rec *r,
 }
 
 void
+acc_dump_say_empty(struct acc_dump_ctx *c, const char *dir, const char *file)
+{
+	struct acc_err e = {0};
+	char path[sizeof e.where];
+	snprintf(path, sizeof path, "%s/%s", dir, file);
+	acc_fail(&e, ACC_ETRUNC, "empty: its recorder was stopped, or the disk was full");
+	acc_err_in(&e, path);
+	acc_dump_trouble(c, &e);
+}
+
+void
 acc_dump_say_rest(struct dump_said *s, struct acc_dump_ctx *c, const char *where)
 {
 	struct acc_err e = {0};

@@ -15,6 +15,8 @@ void acc_dump_say(struct dump_said *s, struct acc_dump_ctx *c, struct acc_err *e
  * `where` names the file in the report. 0 or ACC_ENOMEM. */
 int acc_dump_say_err(struct dump_said *s, struct acc_dump_ctx *c, struct acc_rec *r,
 	struct acc_err *e, const char *where);
+/* A file that should hold something is empty: a recorder that was stopped, a full disk. */
+void acc_dump_say_empty(struct acc_dump_ctx *c, const char *dir, const char *file);
 /* How many were only counted. */
 void acc_dump_say_rest(struct dump_said *s, struct acc_dump_ctx *c, const char *where);
 

@@ -153,6 +153,11 @@ add_sheet(struct walk *w, const struct folder *f, int dirfd, struct acc_err *e)
 	ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
 	if (fd >= 0)
 		close(fd);
+	if (n == 0 && w->c != NULL) {
+		char dir[2 * PATH_MAX];
+		snprintf(dir, sizeof dir, "%s%s", w->real, f->path + 1);
+		acc_dump_say_empty(w->c, dir, "statistic.csv");
+	}
 	if (n <= 0 || !acc_atb_is_sheet(head, (size_t)n))
 		return 0;
 	if (w->c == NULL)

@@ -224,7 +224,9 @@ acc_atb_sheet(struct atb *a, struct acc_err *e)
 		return fd;
 	struct acc_csv *csv = acc_csv_open(acc_bytes_open(fd, path, false, e), e);
 	int rc = csv == NULL ? ACC_EIO : acc_csv_next(csv, &f, &ncol, e);
-	if (rc > 0)
+	if (csv != NULL && rc == 0)
+		rc = acc_fail(e, ACC_ETRUNC, "empty: a sheet of statistics has a line of titles");
+	else if (rc > 0)
 		rc = head(at, f, ncol, e);
 	while (rc == 0 && (rc = acc_csv_next(csv, &f, &n, e)) > 0) {
 		struct atb_place p;

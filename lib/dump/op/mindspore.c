@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dump/folders.h"
@@ -212,6 +213,18 @@ note(struct walk *w, const struct folder *f, const struct above *up, struct acc_
 	return acc_buf_add(&w->found, &p, sizeof p) < 0 ? acc_nomem(e) : 0;
 }
 
+/* A folder is none of ours by an empty statistic.csv alone, but it was to be one. */
+static void
+say_empty(const struct walk *w, int dirfd, const struct folder *f)
+{
+	struct stat st;
+	char dir[2 * PATH_MAX];
+	if (fstatat(dirfd, "statistic.csv", &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size > 0)
+		return;
+	snprintf(dir, sizeof dir, "%s%s", w->dir, f->path + 1);
+	acc_dump_say_empty(w->c, dir, "statistic.csv");
+}
+
 /* Queue what is in a folder. 1: for a probe, enough. */
 static int
 visit(struct walk *w, int dirfd, const struct folder *f, struct acc_err *e)
@@ -235,6 +248,8 @@ visit(struct walk *w, int dirfd, const struct folder *f, struct acc_err *e)
 	}
 	if (rc == 0 && part)
 		rc = note(w, f, up, e);
+	else if (rc == 0 && w->c != NULL)
+		say_empty(w, dirfd, f);
 	for (int64_t i = 0; i < n && rc == 0 && f->depth < DEPTH; i++)
 		if (!passed_over(names[i]))
 			rc = acc_folders_add(&w->folders, f, names[i], up, e);

@@ -350,7 +350,9 @@ acc_ms_sheet(struct ms_sheet *s, struct acc_bytes *b, struct acc_arena *m, struc
 		return e != NULL && e->code != 0 ? e->code : ACC_EFORMAT;
 	snprintf(name, sizeof name, "%s", acc_bytes_name(b));
 	int rc = acc_csv_next(csv, &f, &n, e);
-	if (rc > 0)
+	if (rc == 0)
+		rc = acc_fail(e, ACC_ETRUNC, "empty: a sheet of statistics has a line of titles");
+	else if (rc > 0)
 		rc = head(s, &h, f, n, m, e);
 	while (rc == 0 && (rc = acc_csv_next(csv, &f, &n, e)) > 0) {
 		struct ms_row r;
