@@ -103,7 +103,7 @@ trouble(void *arg, const struct acc_err *e)
 {
 	struct input *in = arg;
 	cli_warn_err(e);
-	cli_status(in->out, 2);
+	cli_status(in->out, e->code == ACC_ENOTE ? 0 : 2);
 }
 
 /* The next record of a stream; false at its end and at its payload. */

@@ -96,7 +96,7 @@ trouble(void *arg, const struct acc_err *e)
 {
 	struct job *j = arg;
 	cli_warn_err(e);
-	j->trouble = true;
+	j->trouble = j->trouble || e->code != ACC_ENOTE;
 }
 
 /* After all records. */

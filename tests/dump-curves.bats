@@ -108,7 +108,7 @@ as_python() { # file, name of what is expected
 	[ "$(points rank accdump-read -r 10 mon | sort -u)" = 10 ]
 	run -0 points rank accdump-read mon/rank_2
 	[ "${#lines[@]}" -eq 16 ]
-	head -c 150 "$D"/Nov*/*.csv >mon/rank_2/grad_reduced_0-99.csv
+	{ head -c 150 "$D"/Nov*/*.csv; echo; } >mon/rank_2/grad_reduced_0-99.csv
 	fails 'mon/rank_2/grad_reduced_0-99.csv: line 3: left out, it has another number of columns' accdump-read mon
 }
 
@@ -219,7 +219,7 @@ as_python() { # file, name of what is expected
 	[[ $stderr == *"my.log: line 1: the step 'x' is no integer"* ]]
 	run -2 --separate-stderr accdump-read --regex '(?<step>1)|(?<loss>x)' my.log
 	[[ $stderr == *"left out loss: 'x' is no number"* ]]
-	printf 'a%.0s' {1..3000} >my.log
+	{ printf 'a%.0s' {1..3000}; echo; } >my.log
 	run -2 --separate-stderr accdump-read --regex '(?<loss>(a+)+)[bc]' my.log
 	[[ ${stderr_lines[0]} == *"line 1: the pattern takes too long on this line" ]]
 }
@@ -327,4 +327,35 @@ as_python() { # file, name of what is expected
 	fails 't.csv: no curves: no column is one of steps' accdump-read -f csv t.csv
 	: >t.csv
 	fails 't.csv: no curves: the file is empty' accdump-read -f csv t.csv
+}
+
+@test "a last line without its end is not judged: one line says so, the status is that without it" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '%s\n' ' iteration 1/ 9 | lm loss: 2.5 |' ' iteration 2/ 9 | lm loss: 12.4375 |' >whole.log
+	printf '%s\n' step,loss 1,2.5 2,12.4375 >whole.csv
+	printf '%s\n' '{"step": 1, "loss": 2.5}' '{"step": 2, "loss": 12.4375}' >whole.jsonl
+	for f in whole.log whole.csv whole.jsonl; do
+		[ "$(points step,value accdump-read $f)" = $'1\t2.5\n2\t12.4375' ]
+		size=$(stat -c %s $f)
+		last=$(tail -n 1 $f)
+		for ((cut = 1; cut < ${#last}; cut++)); do
+			head -c $((size - cut)) $f >cut.${f#*.}
+			run -0 --separate-stderr accdump-read -f "$([ $f = whole.csv ] && echo csv || echo log)" cut.${f#*.}
+			# Of a log, what is left may be no line that anything would be read from.
+			[ "${#stderr_lines[@]}" -le 1 ]
+			[[ -z $stderr && $f != *.csv || $stderr == *"cut.${f#*.}: line "*" is not judged: it has no line end"* ]]
+			[ "$(points step,value accdump-read cut.${f#*.} 2>/dev/null)" = $'1\t2.5' ]
+		done
+	done
+	printf ' iteration 1/ 9 | lm loss: 2.5 |\n iteration 2/ 9 | lm loss: 7.5 |\r iteration 3/ 9 | lm loss: 1' >cr.log
+	run -0 --separate-stderr accdump-read cr.log
+	[[ $stderr == *"cr.log: line 2 is not judged"* ]]
+	[ "$(points step,value accdump-read cr.log 2>/dev/null)" = $'1\t2.5\n2\t7.5' ]
+	gzip -k cut.log
+	run -0 --separate-stderr accdump-read cut.log.gz
+	run -0 --separate-stderr accalign cut.log whole.log
+	[[ $stderr == *"accalign: cut.log: line 2 is not judged"* || -z $stderr ]]
+	printf 'x=1 y=2\nx=2 y=12' >own.log
+	run -0 --separate-stderr accdump-read --regex 'x=(?<step>\d+) y=(?<y>\d+)' own.log
+	[[ $stderr == *"own.log: line 2 is not judged"* ]]
 }

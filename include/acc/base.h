@@ -36,7 +36,8 @@ enum {
 	ACC_EUNSUP = -7,   /* well formed, but not decoded here */
 	ACC_EREFUSED = -8, /* unsafe: a path out of its folder, a callable in a pickle */
 	ACC_EUSAGE = -9,   /* the caller asked for something that does not exist */
-	ACC_ESTOP = -10    /* an emit hook asked to stop; not a failure of the input */
+	ACC_ESTOP = -10,   /* an emit hook asked to stop; not a failure of the input */
+	ACC_ENOTE = -11    /* no failure: what people should know of the input */
 };
 
 /* Where and what. `where` is a file name or "standard input"; `pos` a byte offset, if known. */

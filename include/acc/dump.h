@@ -110,6 +110,9 @@ int acc_dump_pass(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e);
 int acc_dump_heard(struct acc_dump_ctx *c, const struct acc_val *log, int status);
 /* Something could not be read, and reading goes on. Forgets *e afterwards. */
 void acc_dump_trouble(struct acc_dump_ctx *c, struct acc_err *e);
+/* Nothing is wrong, but people should know: goes the same way, with the code ACC_ENOTE. */
+void acc_dump_note(struct acc_dump_ctx *c, const char *where, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Take an op call's key apart: Functional.linear.3.forward (API), Module.a.b.Cls.forward.0
  * (module or cell), x.0.debug, Module.a.Cls.parameters_grad.0; `sep` is '.' or '_'. Views into

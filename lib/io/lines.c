@@ -29,7 +29,7 @@ acc_lines_next(struct acc_lines *l, struct acc_str *line, struct acc_err *e)
 	l->used = 0;
 	if (l->too_long && (rc = skip_rest(l, e)) <= 0)
 		return rc;
-	l->too_long = false;
+	l->too_long = l->cut = false;
 	size_t n = acc_bytes_peek(l->b, &p);
 	for (;;) {
 		size_t have = n > ACC_LINE_LIMIT ? (size_t)ACC_LINE_LIMIT + 1 : n;
@@ -46,6 +46,7 @@ acc_lines_next(struct acc_lines *l, struct acc_str *line, struct acc_err *e)
 			break;
 	}
 	l->too_long = nl == NULL && n > ACC_LINE_LIMIT;
+	l->cut = nl == NULL && !l->too_long;
 	size_t len = nl != NULL ? (size_t)(nl - p) : l->too_long ? (size_t)ACC_LINE_LIMIT : n;
 	l->used = nl != NULL ? len + 1 : len;
 	l->no++;

@@ -11,6 +11,7 @@ struct acc_lines {
 	uint64_t no;         /* of the line that was returned last; the first is 1 */
 	size_t used;         /* bytes to be consumed with the next call */
 	bool too_long;       /* the line was cut off at ACC_LINE_LIMIT */
+	bool cut;            /* the input ended before the line did: it may be a part of one */
 };
 
 /* The next line, without its line feed, valid until the next call. 1, 0 at the end, < 0. */

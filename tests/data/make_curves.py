@@ -112,7 +112,7 @@ MEGATRON = [
     " > loading checkpoint, iteration 5/1000\n",
     " iteration        6/    1000 | lm loss: 1.01E+01 | number of nan iterations:   0 |\n",
     " iteration 1/ 2 of evaluation\n",
-    " iteration        8/    1000 | lm loss: 9.5E+00 | ",  # cut off, no line feed
+    " iteration        8/    1000 | lm loss: 9.5E+00 | \n",  # the run was killed
 ]
 
 
@@ -453,7 +453,7 @@ def tables():
     csv.writer(out, lineterminator="\n").writerows(rows)
     table("history.csv", rows, [(k, int(r[2]), r[i], 0) for r in rows[1:]
                                 for i, k in ((0, "loss"), (3, "_runtime"), (4, "lr"))],
-          b"\xef\xbb\xbf" + out.getvalue().encode().rstrip(b"\n"))
+          b"\xef\xbb\xbf" + out.getvalue().encode())
     rows = [["index", "loss"], ["0", "2.5"], ["1", "2.25"]]
     table("index.csv", rows, [("loss", int(a), b, 0) for a, b in rows[1:]])
     rows = [["run_uuid", "key", "value", "step", "timestamp"], ["r1", "loss", "2.5", "0", "99"],

@@ -334,7 +334,30 @@ static int
 open_bytes(struct curve_file *f, int fd, const char *path, struct acc_err *e)
 {
 	f->b = acc_bytes_open(fd, path, true, e);
-	return f->b != NULL ? 0 : e != NULL ? e->code : ACC_EIO;
+	if (f->b == NULL)
+		return e != NULL ? e->code : ACC_EIO;
+	int rc = acc_bytes_growing(f->b, e);
+	if (rc < 0)
+		acc_bytes_close(f->b);
+	return rc;
+}
+
+void
+acc_curve_grown(struct acc_dump_ctx *c, const struct acc_bytes *b, const char *path)
+{
+	uint64_t n = acc_bytes_grown(b);
+	if (n > 0)
+		acc_dump_note(c, path,
+			"it is being written: %llu bytes that were appended meanwhile are not read",
+			(unsigned long long)n);
+}
+
+void
+acc_curve_cut(struct acc_dump_ctx *c, const char *path, uint64_t line)
+{
+	acc_dump_note(c, path,
+		"line %llu is not judged: it has no line end, so a number in it may be cut off",
+		(unsigned long long)line);
 }
 
 int

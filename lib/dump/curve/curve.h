@@ -78,5 +78,9 @@ struct curve_file {
 int acc_curve_open(struct curve_file *f, const char *path, struct acc_err *e);
 /* One of a folder's: dir and name are set by the caller. */
 int acc_curve_open_at(struct curve_file *f, int dirfd, struct acc_err *e);
+/* At the end, say if the file was appended to meanwhile. */
+void acc_curve_grown(struct acc_dump_ctx *c, const struct acc_bytes *b, const char *path);
+/* Say that the last line is left out, because it has no line end. */
+void acc_curve_cut(struct acc_dump_ctx *c, const char *path, uint64_t line);
 
 #endif

@@ -305,8 +305,12 @@ rows(struct sheet *s, const struct curve_file *file, const char *run, struct acc
 	const char *slash = strrchr(file->dir, '/');
 	if (s->monitor && run == NULL && slash != NULL)
 		s->cv.run = acc_str(slash + 1);
-	while (rc >= 0 && (rc = acc_csv_next(s->csv, &f, &n, e)) > 0)
-		rc = put_row(s, f, n, e);
+	while (rc >= 0 && (rc = acc_csv_next(s->csv, &f, &n, e)) > 0) {
+		if (!acc_csv_cut(s->csv))
+			rc = put_row(s, f, n, e);
+		else
+			acc_curve_cut(s->cv.c, s->path, acc_csv_line(s->csv));
+	}
 	return rc;
 }
 
@@ -345,6 +349,8 @@ read_file(struct acc_dump_ctx *c, struct curve_file *f, const char *path, const 
 					 f->name, ':', e);
 	if (rc == 0)
 		rc = rows(&s, f, run, e);
+	if (rc == 0)
+		acc_curve_grown(c, f->b, path);
 	acc_dump_say_rest(&s.said, c, path);
 	if (rc == 0 && s.points == 0)
 		rc = acc_fail(e, ACC_EFORMAT, "no curves: no column holds numbers");

@@ -239,6 +239,20 @@ one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct a
 	return rc;
 }
 
+/* Of a last line without its end, what stands before its last carriage return: the rest may be a
+ * part of a line, with 1 where 12.4375 was to come. Said where it would have been looked at. */
+static struct acc_str
+without_rest(struct log_reader *g, struct acc_str s, const struct words *w)
+{
+	const char *cr = s.n == 0 ? NULL : memrchr(s.p, '\r', s.n);
+	uint32_t whole = cr == NULL ? 0 : (uint32_t)(cr + 1 - s.p);
+	struct acc_str rest = {s.p + whole, s.n - whole};
+	if (rest.n > 0 && (g->cv.c->pattern != NULL || g->array.open ||
+				  acc_sieve_find(&w->sieve, rest) != 0))
+		acc_curve_cut(g->cv.c, g->path, g->line);
+	return (struct acc_str){s.p, whole};
+}
+
 static int
 read_lines(struct log_reader *g, struct acc_bytes *b, struct acc_err *e)
 {
@@ -253,10 +267,14 @@ read_lines(struct log_reader *g, struct acc_bytes *b, struct acc_err *e)
 		if (lines.too_long)
 			acc_log_trouble(g, "it has more than %d MiB, its rest is left out",
 				ACC_LINE_LIMIT >> 20);
+		if (lines.cut)
+			s = without_rest(g, s, &words);
 		rc = one_line(g, s, &words, &buf, e);
 		if (rc < 0)
 			break;
 	}
+	if (rc == 0)
+		acc_curve_grown(g->cv.c, b, g->path);
 	acc_log_array_end(g);
 	acc_buf_release(&buf);
 	return rc < 0 ? rc : 0;

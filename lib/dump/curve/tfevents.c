@@ -339,9 +339,11 @@ read_file(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file, 
 		return rc;
 	int fd = acc_file_beneath(dirfd, acc_str(file), &bad);
 	ev.b = fd < 0 ? NULL : acc_bytes_open(fd, path, false, &bad);
-	rc = ev.b == NULL ? bad.code : 1;
+	rc = ev.b == NULL || acc_bytes_growing(ev.b, &bad) < 0 ? bad.code : 1;
 	while (rc > 0)
 		rc = record(&ev, &bad);
+	if (rc == 0)
+		acc_curve_grown(c, ev.b, path);
 	if (rc < 0 && bad.code != 0) {
 		acc_err_in(&bad, path);
 		acc_dump_trouble(c, &bad);
