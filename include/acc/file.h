@@ -20,10 +20,14 @@ int acc_dir_beneath(int dirfd, const char *path, struct acc_err *e);
 
 struct acc_file_info {
 	uint64_t size;
-	int64_t mtime_ns;
+	int64_t mtime_ns, ctime_ns;
 };
 /* 0, or < 0 where fd is no regular file. */
 int acc_file_stat(int fd, struct acc_file_info *out, struct acc_err *e);
+/* Ask behind the last byte that was read: is the file as it was? 0, or ACC_EFORMAT where its size or
+ * one of its times is another (the last change of the inode too, for contents can be written and
+ * the time of that set back). As fine as the times of the file system are, often 4 ms. */
+int acc_file_same(int fd, const struct acc_file_info *before, struct acc_err *e);
 /* Read exactly n bytes at off; a shorter file is ACC_ETRUNC at the place where it ends. */
 int acc_file_pread(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e);
 /* A read or write of fd has failed: may it be tried again? It was interrupted; or fd does not
@@ -48,12 +52,19 @@ int acc_natural_cmp(const char *a, const char *b);
 /* A sequential source of bytes: a descriptor, perhaps gzip'd, read through a buffer. */
 struct acc_bytes;
 /* `fd` is closed with it, also where opening fails. gzip (of one or more members) is
- * recognised if `gunzip`. `name` is for messages (copied). */
+ * recognised if `gunzip`. `name` is for messages (copied). Of a regular file no more is read than
+ * it has when it is opened; one that is another at the end is an error, see acc_file_same. */
 struct acc_bytes *acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e);
 /* Bytes [off, off + n) of a regular file, as they are. fd stays the caller's, and its place
  * moves. Positions are those in the file. */
 struct acc_bytes *acc_bytes_part(int fd, const char *name, uint64_t off, uint64_t n,
 	struct acc_err *e);
+/* It may be written to while it is read, as logs are: what is appended after it was opened is not
+ * read, and no failure as long as what stands before is as it was. Call it before anything is
+ * consumed. 0 or ACC_ENOMEM. */
+int acc_bytes_growing(struct acc_bytes *b, struct acc_err *e);
+/* After the end: bytes that were appended meanwhile, and not read. */
+uint64_t acc_bytes_grown(const struct acc_bytes *b);
 /* At least one byte more than before behind *p, *n, without consuming any; 1, or 0 at the
  * end (a gzip member that ends too early is ACC_ETRUNC). Earlier pointers become invalid.
  * Behind the n bytes stand ACC_BYTES_PAD zeros, so that a scanner may look ahead. */

@@ -6,7 +6,8 @@
  * A stream is as untrusted as a dump: files are opened beneath their source's root only,
  * regular files only, and offset, length and strides are checked against the file as it is
  * now; a file whose size or time differs from the record's is said, not measured (of a source
- * that was relocated, only the size counts). A file that shrinks meanwhile is an error.
+ * that was relocated, only the size counts). A file that changes meanwhile is an error: behind
+ * every chunk its size and times are looked at again.
  */
 #ifndef ACC_PAYLOAD_H
 #define ACC_PAYLOAD_H

@@ -170,7 +170,21 @@ acc_file_stat(int fd, struct acc_file_info *out, struct acc_err *e)
 		return acc_fail(e, ACC_EREFUSED, "not a regular file");
 	out->size = (uint64_t)st.st_size;
 	out->mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	out->ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
 	return 0;
+}
+
+int
+acc_file_same(int fd, const struct acc_file_info *before, struct acc_err *e)
+{
+	struct acc_file_info now;
+	int rc = acc_file_stat(fd, &now, e);
+	if (rc < 0)
+		return rc;
+	if (now.size == before->size && now.mtime_ns == before->mtime_ns &&
+		now.ctime_ns == before->ctime_ns)
+		return 0;
+	return acc_fail(e, ACC_EFORMAT, "changed while it was read; read it again when it is whole");
 }
 
 int

@@ -84,6 +84,8 @@ describe(int fd, struct acc_ref *ref, struct acc_arena *m, struct acc_err *e)
 		rc = acc_fail(e, ACC_EFORMAT, "holds no tensor");
 	if (rc == 0)
 		rc = acc_ref_check(ref, e);
+	if (rc == 0)
+		rc = acc_file_same(fd, &info, e);
 	ref->fsize = info.size;
 	ref->mtime_ns = info.mtime_ns;
 	return rc;

@@ -197,6 +197,8 @@ acc_atb_read(int fd, struct acc_ref *ref, struct acc_atb *a, struct acc_err *e)
 		rc = parse(p, n, &h, ref, a, e);
 	if (rc == 0)
 		rc = check(&h, ref, a, info.size, e);
+	if (rc == 0)
+		rc = acc_file_same(fd, &info, e);
 	ref->fsize = info.size;
 	ref->mtime_ns = info.mtime_ns;
 	return rc;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "acc/inflate.h"
 
@@ -26,7 +27,46 @@ struct acc_bytes {
 	uint64_t left; /* bytes of fd that are not read yet */
 	bool pipe;     /* and not compressed: what is in it may be moved on unseen */
 	size_t limit;  /* of one read */
+	bool file;     /* a regular one: */
+	struct acc_file_info info; /* as it was opened, */
+	uint64_t first;            /* where reading began, */
+	XXH3_state_t *hash;        /* of what was read, where it may grow; or NULL */
+	uint64_t grown;            /* bytes that were appended meanwhile */
 };
+
+/* Is the part of the file that was read as it was, and is what is new behind it? */
+static bool
+only_grew(struct acc_bytes *b)
+{
+	struct acc_file_info now;
+	uint8_t *p = b->hash == NULL ? NULL : malloc(CHUNK);
+	XXH3_state_t *again = p == NULL ? NULL : XXH3_createState();
+	bool good = again != NULL && acc_file_stat(b->fd, &now, NULL) == 0 &&
+		    now.size >= b->info.size && XXH3_64bits_reset(again) == XXH_OK;
+	for (uint64_t at = b->first, n; good && at < b->raw_pos; at += n) {
+		n = b->raw_pos - at < CHUNK ? b->raw_pos - at : CHUNK;
+		good = acc_file_pread(b->fd, p, (size_t)n, at, NULL) == 0;
+		if (good)
+			XXH3_64bits_update(again, p, (size_t)n);
+	}
+	good = good && XXH3_64bits_digest(again) == XXH3_64bits_digest(b->hash);
+	if (good)
+		b->grown = now.size - b->info.size;
+	XXH3_freeState(again);
+	free(p);
+	return good;
+}
+
+/* Behind the last byte of a file. */
+static int
+check_end(struct acc_bytes *b, struct acc_err *e)
+{
+	if (!b->file || acc_file_same(b->fd, &b->info, NULL) == 0 || only_grew(b))
+		return 0;
+	acc_file_same(b->fd, &b->info, e);
+	acc_err_in(e, b->name);
+	return ACC_EFORMAT;
+}
 
 /* Read at most n bytes: their number, 0 at the end, or < 0. */
 static ssize_t
@@ -47,7 +87,9 @@ fetch(struct acc_bytes *b, uint8_t *p, size_t n, struct acc_err *e)
 	}
 	b->raw_pos += (uint64_t)got;
 	b->left -= (uint64_t)got;
-	return got;
+	if (b->hash != NULL)
+		XXH3_64bits_update(b->hash, p, (size_t)got);
+	return got > 0 ? got : check_end(b, e);
 }
 
 /* Make room behind `end`: move the rest to the front, and grow where it fills most of it. */
@@ -172,6 +214,40 @@ compressed(struct acc_bytes *b, struct acc_err *e)
 	return 0;
 }
 
+/* Of a regular file no more is read than it has now: what is being written behind that may be half
+ * of something. */
+static void
+look(struct acc_bytes *b)
+{
+	off_t at = lseek(b->fd, 0, SEEK_CUR);
+	b->file = at >= 0 && acc_file_stat(b->fd, &b->info, NULL) == 0;
+	if (!b->file)
+		return;
+	b->first = b->raw_pos = (uint64_t)at;
+	/* Those that the kernel makes as they are read, as in /proc, have no size. */
+	if (b->info.size > 0)
+		b->left = b->info.size > b->first ? b->info.size - b->first : 0;
+}
+
+int
+acc_bytes_growing(struct acc_bytes *b, struct acc_err *e)
+{
+	const bool packed = b->z != NULL;
+	if (!b->file)
+		return 0;
+	b->hash = XXH3_createState();
+	if (b->hash == NULL || XXH3_64bits_reset(b->hash) != XXH_OK)
+		return acc_nomem(e);
+	XXH3_64bits_update(b->hash, packed ? b->raw : b->buf, packed ? b->raw_end : b->end);
+	return 0;
+}
+
+uint64_t
+acc_bytes_grown(const struct acc_bytes *b)
+{
+	return b->grown;
+}
+
 struct acc_bytes *
 acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e)
 {
@@ -190,7 +266,9 @@ acc_bytes_open(int fd, const char *name, bool gunzip, struct acc_err *e)
 	int rc = 0;
 	if (b->name == NULL || b->buf == NULL)
 		rc = acc_nomem(e);
-	else if (gunzip && (rc = sniff(b, e)) == 1)
+	else
+		look(b);
+	if (rc == 0 && gunzip && (rc = sniff(b, e)) == 1)
 		rc = compressed(b, e);
 	if (rc < 0) {
 		acc_err_in(e, name);
@@ -315,6 +393,7 @@ acc_bytes_close(struct acc_bytes *b)
 	if (b == NULL)
 		return;
 	acc_inflate_close(b->z);
+	XXH3_freeState(b->hash);
 	close(b->fd);
 	free(b->raw);
 	free(b->buf);

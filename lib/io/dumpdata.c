@@ -254,6 +254,8 @@ acc_dumpdata_read(int fd, struct acc_dumpdata *d, struct acc_arena *m, struct ac
 		rc = message(&h, p, (size_t)len, d);
 	if (rc == 0)
 		rc = lay_out(&h, 8 + len, info.size, d);
+	if (rc == 0)
+		rc = acc_file_same(fd, &info, e);
 	acc_buf_release(&h.in);
 	acc_buf_release(&h.out);
 	return rc;

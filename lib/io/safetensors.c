@@ -244,6 +244,8 @@ acc_st_read(int fd, struct acc_st *out, struct acc_arena *m, struct acc_err *e)
 	rc = r.j == NULL ? -1 : header(&r);
 	if (rc == 0)
 		rc = settle(&r, out);
+	if (rc == 0)
+		rc = acc_file_same(fd, &info, e);
 	acc_json_close(r.j);
 	acc_buf_release(&r.list);
 	acc_map_release(&r.names);

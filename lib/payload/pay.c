@@ -28,16 +28,18 @@ struct acc_pay {
 	uint64_t summed; /* elements that acc_pay_read gave in order, from the first on */
 	uint32_t crc;    /* of them */
 	struct acc_mapped *mapped;
+	bool ours;                 /* payload that came in the stream: it grows meanwhile */
+	struct acc_file_info info; /* of the file as it was opened */
 };
 
 static int
-check(const struct acc_pay *p, bool moved, struct acc_err *e)
+check(struct acc_pay *p, bool moved, struct acc_err *e)
 {
 	const struct acc_ref *r = &p->ref;
-	struct acc_file_info now;
-	int rc = acc_file_stat(p->fd, &now, e);
+	int rc = acc_file_stat(p->fd, &p->info, e);
 	if (rc < 0)
 		return rc;
+	const struct acc_file_info now = p->info;
 	/* A copied dump has new times. */
 	if ((r->fsize != 0 && r->fsize != now.size) ||
 		(!moved && r->mtime_ns != 0 && r->mtime_ns != now.mtime_ns))
@@ -175,6 +177,7 @@ open_pay(struct acc_pay *p, struct acc_roots *r, struct acc_str src, struct acc_
 		return acc_fail(e, ACC_EFORMAT, "impossible shape");
 	p->size = acc_dtypes[p->ref.dtype].size;
 	p->fd = acc_roots_file(r, src, e);
+	p->ours = p->fd >= 0;
 	int dir = p->fd >= 0 ? 0 : p->fd == -1 ? acc_roots_dir(r, src, &moved, e) : p->fd;
 	if (dir < 0)
 		return dir;
@@ -253,6 +256,13 @@ acc_pay_before(const struct acc_pay *p)
 	return p->before;
 }
 
+/* Behind each chunk: so nobody can forget it, and a call of the system for each is not felt. */
+static int
+same(const struct acc_pay *p, struct acc_err *e)
+{
+	return p->ours ? 0 : acc_file_same(p->fd, &p->info, e);
+}
+
 int
 acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e)
 {
@@ -275,6 +285,8 @@ acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc
 	} else {
 		rc = acc_strided_read(p->strided, first, n, out, e);
 	}
+	if (rc == 0)
+		rc = same(p, e);
 	return rc < 0 ? acc_err_in(e, p->name), rc : 0;
 }
 
@@ -288,6 +300,8 @@ acc_pay_peek(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_
 		for (size_t i = 0; i < n && rc == 0; i++)
 			rc = acc_strided_peek(p->strided, first + i, (uint8_t *)out + i * p->size,
 				e);
+	if (rc == 0 && !p->plain)
+		rc = same(p, e);
 	if (rc < 0)
 		return acc_err_in(e, p->name), rc;
 	acc_pay_native(p, out, n);
@@ -317,10 +331,13 @@ acc_pay_bytes(const struct acc_pay *p, uint64_t first)
 int
 acc_pay_intact(const struct acc_pay *p, struct acc_err *e)
 {
-	if (p->mapped == NULL || !acc_mapped_torn(p->mapped))
+	if (p->mapped == NULL)
 		return 0;
-	int rc = acc_fail(e, ACC_ETRUNC, "became shorter while it was read");
-	acc_err_in(e, p->name);
+	int rc = acc_mapped_torn(p->mapped)
+			 ? acc_fail(e, ACC_ETRUNC, "became shorter while it was read")
+			 : same(p, e);
+	if (rc < 0)
+		acc_err_in(e, p->name);
 	return rc;
 }
 

@@ -39,7 +39,7 @@ void acc_pay_map(struct acc_pay *p);
 struct acc_mapped *acc_pay_mapped(const struct acc_pay *p);
 const uint8_t *acc_pay_bytes(const struct acc_pay *p, uint64_t first);
 bool acc_pay_swapped(const struct acc_pay *p);
-/* 0, or the failure where the mapping is torn. */
+/* Ask when a chunk was used: 0, or the failure where the mapping is torn or the file changed. */
 int acc_pay_intact(const struct acc_pay *p, struct acc_err *e);
 /* The first n elements are done with. */
 void acc_pay_done(struct acc_pay *p, uint64_t n);

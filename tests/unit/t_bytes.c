@@ -6,7 +6,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define IO "tests/data/io/"
@@ -222,6 +224,106 @@ heads(bool append)
 	close(out[1]);
 }
 
+/* As long as the system's clock of files needs to move on. */
+static void
+tick(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+}
+
+static void
+write_at(int fd, const char *s, off_t at)
+{
+	if (pwrite(fd, s, strlen(s), at) != (ssize_t)strlen(s))
+		abort();
+}
+
+/* Open a file of 300,000 bytes, read a part, let `meanwhile` happen, read the rest: its code, or
+ * the number of bytes that were read. */
+static int64_t
+meanwhile(void (*change)(int fd), bool growing, uint64_t *grown)
+{
+	char name[] = "/tmp/acc-t-bytes-XXXXXX", line[101];
+	int fd = mkstemp(name);
+	const uint8_t *p;
+	size_t n = 0;
+	struct acc_err e = {0};
+	memset(line, 'a', 100);
+	line[100] = '\0';
+	for (int i = 0; i < 3000; i++)
+		write_at(fd, line, i * 100);
+	tick();
+	struct acc_bytes *b = acc_bytes_open(open(name, O_RDONLY), name, true, &e);
+	int rc = b == NULL || (growing && acc_bytes_growing(b, &e) < 0) ? -1 : 1;
+	if (rc > 0)
+		rc = acc_bytes_more(b, &p, &n, &e);
+	if (change != NULL)
+		change(fd);
+	while (rc > 0)
+		rc = acc_bytes_more(b, &p, &n, &e);
+	*grown = rc == 0 ? acc_bytes_grown(b) : 0;
+	if (rc < 0 && (strcmp(e.where, name) != 0 || strstr(e.msg, "changed while") == NULL))
+		rc = -99;
+	acc_bytes_close(b);
+	close(fd);
+	unlink(name);
+	return rc < 0 ? rc : (int64_t)n;
+}
+
+static void
+grow(int fd)
+{
+	write_at(fd, "more", 300000);
+}
+
+static void
+rewrite_begin(int fd)
+{
+	write_at(fd, "b", 0);
+}
+
+static void
+rewrite_and_grow(int fd)
+{
+	grow(fd);
+	rewrite_begin(fd);
+}
+
+/* Its time is set back, as rsync does: the inode's own cannot be. */
+static void
+rewrite_secretly(int fd)
+{
+	struct stat st;
+	fstat(fd, &st);
+	rewrite_begin(fd);
+	futimens(fd, (struct timespec[2]){st.st_atim, st.st_mtim});
+}
+
+static void
+cut(int fd)
+{
+	if (ftruncate(fd, 200000) < 0)
+		abort();
+}
+
+static void
+changes(void)
+{
+	uint64_t grown;
+	ok(meanwhile(NULL, false, &grown) == 300000, "a file that stays as it is");
+	ok(meanwhile(NULL, true, &grown) == 300000 && grown == 0, "a log that stays");
+	ok(meanwhile(grow, true, &grown) == 300000 && grown == 4,
+		"of a log that grows what it had is read");
+	ok(meanwhile(grow, false, &grown) == ACC_EFORMAT, "another file that grows is refused");
+	ok(meanwhile(rewrite_begin, false, &grown) == ACC_EFORMAT, "written anew");
+	ok(meanwhile(rewrite_secretly, false, &grown) == ACC_EFORMAT,
+		"written anew, its time set back");
+	ok(meanwhile(cut, false, &grown) == ACC_EFORMAT, "cut");
+	ok(meanwhile(rewrite_begin, true, &grown) == ACC_EFORMAT, "a log written anew");
+	ok(meanwhile(rewrite_and_grow, true, &grown) == ACC_EFORMAT, "a log written anew, longer");
+	ok(meanwhile(cut, true, &grown) == ACC_EFORMAT, "a log that was cut");
+}
+
 int
 main(void)
 {
@@ -256,5 +358,6 @@ main(void)
 	ok(acc_bytes_open(-1, "absent", true, &e) == NULL && e.code == ACC_EIO, "no file: %s",
 		e.msg);
 	acc_bytes_close(NULL);
+	changes();
 	return done();
 }

@@ -123,7 +123,10 @@ put_blob(const struct ascend_file *f, int fd, struct acc_arena *m, struct acc_er
 {
 	struct acc_dumpdata d;
 	const struct acc_dumpdata_tensor *t = NULL;
-	int rc = acc_dumpdata_read(fd, &d, m, e);
+	struct acc_file_info info;
+	int rc = acc_file_stat(fd, &info, e);
+	if (rc == 0)
+		rc = acc_dumpdata_read(fd, &d, m, e);
 	for (size_t i = 0; rc == 0 && i < d.n && t == NULL; i++)
 		if (d.t[i].output)
 			t = &d.t[i];
@@ -132,6 +135,8 @@ put_blob(const struct ascend_file *f, int fd, struct acc_arena *m, struct acc_er
 	uint8_t *p = rc < 0 ? NULL : acc_alloc(m, (size_t)t->len);
 	if (rc == 0)
 		rc = p == NULL ? acc_nomem(e) : acc_file_pread(fd, p, (size_t)t->len, t->off, e);
+	if (rc == 0)
+		rc = acc_file_same(fd, &info, e);
 	if (rc < 0)
 		return rc;
 	if (load32(p) == MAGIC)

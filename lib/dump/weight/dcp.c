@@ -424,6 +424,8 @@ load(struct dcp *d, struct acc_py **root)
 		rc = acc_nomem(d->e);
 	if (rc == 0)
 		rc = acc_file_pread(fd, p, (size_t)info.size, 0, d->e);
+	if (rc == 0)
+		rc = acc_file_same(fd, &info, d->e);
 	close(fd);
 	return rc < 0 ? rc : acc_pickle_read(p, (size_t)info.size, NULL, root, &d->mem, d->e);
 }

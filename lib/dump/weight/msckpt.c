@@ -258,6 +258,8 @@ read_file(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file, 
 		rc = acc_dump_source(c, &s, e);
 	if (rc == 0)
 		rc = read_values(&k, e);
+	if (rc == 0)
+		rc = acc_file_same(k.fd, &k.info, e);
 	close(k.fd);
 	acc_dump_weights_end(&k.w, dir);
 	acc_arena_release(&k.mem);

@@ -179,6 +179,8 @@ read_npz(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		rc = acc_dump_source(c, &s, e);
 	if (rc == 0)
 		rc = read_zip(&f, e);
+	if (rc == 0)
+		rc = acc_file_same(f.fd, &f.info, e);
 	close(f.fd);
 	acc_arena_release(&f.mem);
 	acc_dump_weights_end(&f.w, path);

@@ -121,6 +121,8 @@ acc_dump_ptfile(struct ptfile *f, struct acc_err *e)
 			"the file ends before this part of it");
 	if (rc == 0)
 		rc = acc_torch_read(fd, f->off, f->len, leaf, f, e);
+	if (rc == 0)
+		rc = acc_file_same(fd, &f->info, e);
 	close(fd);
 	acc_arena_release(&f->mem);
 	return rc;

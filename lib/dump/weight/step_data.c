@@ -57,7 +57,7 @@ put(struct weights *w, int dirfd, const char *file, struct acc_err *e)
 	w->io = acc_str_starts(x.name, "grad_") ? "grad" : "in";
 	if (acc_dump_payload(dirfd, x.file, &ref, &m, &bad) < 0)
 		x.err = &bad;
-	x.info = (struct acc_file_info){ref.fsize, ref.mtime_ns};
+	x.info = (struct acc_file_info){.size = ref.fsize, .mtime_ns = ref.mtime_ns};
 	int rc = acc_dump_weight(w, &x, e);
 	acc_arena_release(&m);
 	return rc;
