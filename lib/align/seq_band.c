@@ -15,7 +15,36 @@ struct band {
 	uint32_t *lo;  /* first column of each row */
 	uint8_t *step; /* two bits a cell */
 	size_t cap;
+	/* Where an operator is called again and again, most scores are those of the cell before. */
+	int16_t *score;    /* of the last row's call and y[col], */
+	uint32_t from, to; /* for these columns */
+	bool *same;        /* y[col] is like y[col - 1] in all that a score is of */
 };
+
+/* Have two calls of one side the same score with any other? */
+static bool
+same_call(const struct call *x, const struct call *y)
+{
+	return x->out == y->out && x->in == y->in && x->dims == y->dims && x->name == y->name &&
+	       x->family == y->family && x->scope == y->scope && x->alias == y->alias &&
+	       x->leaf == y->leaf && x->site == y->site && x->liked == y->liked &&
+	       memcmp(x->like, y->like, sizeof x->like) == 0;
+}
+
+/* The score of row i's call and y[col]. Columns of a row come one after another. */
+static int
+score(struct band *d, uint32_t i, uint32_t col)
+{
+	if (col < d->from || col >= d->to) {
+		bool again = d->same[col] && col > d->from && col == d->to;
+		d->score[col] = again ? d->score[col - 1]
+				      : (int16_t)acc_seq_score(d->s, d->x[i], d->y[col]);
+		if (col != d->to)
+			d->from = col;
+		d->to = col + 1;
+	}
+	return d->score[col];
+}
 
 static void
 set(struct band *d, size_t cell, unsigned step)
@@ -38,9 +67,14 @@ room(struct band *d, struct acc_err *e)
 	d->row[1] = malloc((size_t)d->w * sizeof **d->row);
 	d->lo = malloc(((size_t)d->n + 1) * sizeof *d->lo);
 	d->step = calloc(cells / 4 + 1, 1);
-	return d->row[0] == NULL || d->row[1] == NULL || d->lo == NULL || d->step == NULL
-		       ? acc_nomem(e)
-		       : 0;
+	d->score = malloc(d->m * sizeof *d->score);
+	d->same = malloc(d->m * sizeof *d->same);
+	if (d->row[0] == NULL || d->row[1] == NULL || d->lo == NULL || d->step == NULL ||
+		d->score == NULL || d->same == NULL)
+		return acc_nomem(e);
+	for (uint32_t k = 0; k < d->m; k++)
+		d->same[k] = k > 0 && same_call(&d->s->b[d->y[k - 1]], &d->s->b[d->y[k]]);
+	return 0;
 }
 
 static void
@@ -50,6 +84,8 @@ done(struct band *d)
 	free(d->row[1]);
 	free(d->lo);
 	free(d->step);
+	free(d->score);
+	free(d->same);
 }
 
 /* Row i from row i - 1; the column of its largest sum. */
@@ -59,6 +95,8 @@ fill(struct band *d, uint32_t i, const int32_t *up, int32_t *row)
 	const int32_t LOW = -(1 << 28);
 	uint32_t lo = d->lo[i], best = lo;
 	uint32_t shift = i == 0 ? 0 : lo - d->lo[i - 1];
+	if (i < 2 || !same_call(&d->s->a[d->x[i - 2]], &d->s->a[d->x[i - 1]]))
+		d->from = d->to = 0;
 	for (uint32_t k = 0; k < d->w && lo + k <= d->m; k++) {
 		uint32_t col = lo + k;
 		int32_t v = i == 0 && col == 0 ? 0 : LOW;
@@ -72,8 +110,9 @@ fill(struct band *d, uint32_t i, const int32_t *up, int32_t *row)
 			from = LEFT;
 		}
 		if (i > 0 && col > 0 && k + shift >= 1 && k + shift - 1 < d->w) {
-			int p = d->s->flow ? acc_seq_points(d->s, d->x[i - 1], d->y[col - 1])
-					   : acc_seq_score(d->s, d->x[i - 1], d->y[col - 1]);
+			int p = score(d, i - 1, col - 1);
+			if (d->s->flow && p != SEQ_NEVER)
+				p += acc_seq_flow(d->s, d->x[i - 1], d->y[col - 1]);
 			if (p > (d->s->loose ? SEQ_LOOSE : SEQ_ACCEPT) &&
 				up[k + shift - 1] + p >= v) {
 				v = up[k + shift - 1] + p;
