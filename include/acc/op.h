@@ -61,6 +61,10 @@ struct acc_str acc_op_name(struct acc_str op);
 bool acc_op_is_module(struct acc_str op);
 /* Equal for operators of one family; of what is unknown, for those of one name. */
 uint64_t acc_op_family(struct acc_str op);
+/* May the calls that make up an operator of the one family end in one of the other, a linear layer
+ * in the addition of its bias? 0: no; 1: that is how most do; above: some do. Families as
+ * acc_op_family has them. */
+unsigned acc_op_ends_in(uint64_t whole, uint64_t last);
 /* Of a module, whose name is the user's, only that it sums up products is believed. */
 enum acc_op_class acc_op_class(struct acc_str op);
 /* Does it sum up its first input, or take the mean of it? By its family. */
