@@ -77,6 +77,7 @@ struct acc_align_call {
 	uint32_t site; /* where the model calls it, for acc_sites_like; ACC_NOMATE: unknown */
 	uint8_t pass;  /* enum acc_pass */
 	bool forward, module;
+	bool moves; /* the operator only copies elements */
 };
 
 /* What the two sides look like to a way of pairing. */
@@ -84,6 +85,7 @@ struct acc_index {
 	struct acc_align_call *op;
 	struct acc_align_item *item;
 	uint32_t nop, nitem;
+	bool kernels; /* calls of kernels, as MindSpore dumps them, not of a framework's operators */
 	const struct acc_sites *sites;
 };
 

@@ -324,6 +324,8 @@ acc_align_add(struct acc_align *al, enum acc_side side, const struct acc_rec *r,
 		struct acc_str f = acc_get_text(r, "", "framework");
 		if (f.n > 0)
 			h->framework = hash(f);
+		if (acc_str_is(acc_get_text(r, "", "format"), "mindspore"))
+			h->ix.kernels = true;
 	}
 	return 0;
 }

@@ -36,6 +36,7 @@ elements(const struct acc_val *shape, uint64_t *dims)
 void
 acc_align_read_item(struct acc_align_item *it, const struct acc_seen *r)
 {
+	const int no_mean = 1 << ACC_LIKE_MAX | 1 << ACC_LIKE_MIN | 1 << ACC_LIKE_RMS;
 	const struct acc_val *const *v = r->v;
 	double n = elements(v[READ_SHAPE], &it->dims), x[4];
 	it->count = n < 0x1p53 && n > 0 ? (uint64_t)n : 0;
@@ -49,8 +50,8 @@ acc_align_read_item(struct acc_align_item *it, const struct acc_seen *r)
 		if (acc_as_text(v[i], &text))
 			it->print = acc_hash(text.p, text.n);
 	/* A constant is like every other of its size, and so is what is full of NaN. */
-	if (known == 15 && x[0] != x[1] && isfinite(x[3])) {
-		const double all[5] = {x[0], x[1], x[2], x[3], n};
+	if ((known & no_mean) == no_mean && x[0] != x[1] && isfinite(x[3])) {
+		const double all[5] = {x[0], x[1], known & 1 << ACC_LIKE_MEAN ? x[2] : 0, x[3], n};
 		if (it->print == 0)
 			it->print = acc_hash(all, sizeof all);
 	} else if (known != 0) {
@@ -202,9 +203,12 @@ acc_align_read_op(struct acc_half *h, struct acc_align_call *op, const struct ac
 			text->path = acc_path_hash(text->text);
 		op->scope = text->path;
 	}
-	uint64_t *family = &h->names.v[op->op_text].family;
-	if (*family == 0)
-		*family = acc_op_family(name);
-	op->family = *family;
+	struct acc_named *known = &h->names.v[op->op_text];
+	if (known->family == 0) {
+		known->family = acc_op_family(name);
+		known->moves = acc_op_class(name) == ACC_OP_MOVE;
+	}
+	op->family = known->family;
+	op->moves = known->moves;
 	return 0;
 }

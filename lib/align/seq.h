@@ -10,6 +10,8 @@ enum { SEQ_INS = 4 };
 struct call {
 	uint64_t out, in; /* shapes: of the tensors that come out, in order; that go in, in any */
 	uint64_t dims;    /* of what comes out, whatever the order of axes */
+	uint64_t count;   /* elements of the first tensor that comes out; 0: unknown */
+	uint64_t given;   /* and of the first that goes in */
 	uint64_t name, family, scope;
 	uint64_t alias;        /* another name, as learned; 0: none */
 	uint64_t leaf;         /* content of what goes in and no call before made; 0: unknown */
@@ -17,6 +19,7 @@ struct call {
 	uint8_t liked;
 	uint32_t site;
 	uint32_t from[SEQ_INS]; /* which results its first inputs are (seq_out), or ACC_NOMATE */
+	bool moves;             /* its operator only copies elements */
 	uint32_t moved; /* which result of an earlier call it only hands on, or ACC_NOMATE */
 	uint32_t op;    /* of the index */
 };
@@ -49,8 +52,9 @@ struct seq {
 	uint8_t *how;      /* of each call of a that has a mate */
 	bool modules;      /* calls of modules, not of operators */
 	bool flow;         /* the origin of inputs counts */
-	bool loose;        /* what comes out may have another shape */
-	int8_t *near;      /* tenths of points for two sites, nsite[0] x nsite[1]; NULL: too many */
+	bool values;  /* operators of one framework against kernels of another: see seq_value.c */
+	bool loose;   /* what comes out may have another shape */
+	int8_t *near; /* tenths of points for two sites, nsite[0] x nsite[1]; NULL: too many */
 	uint32_t nsite[2];
 	struct seq_pack *pack;
 	uint32_t npack;
@@ -83,6 +87,18 @@ int acc_seq_points(const struct seq *s, uint32_t x, uint32_t y);
 int acc_seq_score(const struct seq *s, uint32_t x, uint32_t y);
 /* The part of it that their values have: -25 (far apart) to 20, 0 unknown. */
 int acc_seq_value(const struct call *x, const struct call *y);
+
+/* The same between frameworks: the points of two calls, and of what comes out of them. */
+int acc_seq_value_score(const struct seq *s, uint32_t x, uint32_t y);
+int acc_seq_value_points(const float *p, const float *q, int known);
+/* Pair what has the same values, each nobody else's. */
+int acc_seq_value_anchors(struct seq *s);
+/* One call against several, where only the order and the operators tell; then which of the two is
+ * the whole. */
+void acc_seq_wholes(struct seq *s);
+/* Pair what goes in and comes out of x, y, and of the parts of either. false: nothing but the
+ * shapes speaks for this pair, which is none then. */
+bool acc_seq_value_items(struct seq *s, uint32_t x, uint32_t y);
 
 /* What the origin of their inputs says, by the pairs so far: -20 to 20. */
 int acc_seq_flow(const struct seq *s, uint32_t x, uint32_t y);

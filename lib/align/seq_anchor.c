@@ -243,7 +243,9 @@ acc_seq_anchors(struct seq *s)
 	struct keyed *p = malloc(n * sizeof *p);
 	struct waits w = {.v = malloc(n * sizeof *w.v), .call = malloc(n * sizeof *w.call)};
 	int rc = p == NULL || w.v == NULL || w.call == NULL ? acc_nomem(s->e) : 0;
-	if (rc == 0) {
+	if (rc == 0 && s->values)
+		rc = acc_seq_value_anchors(s);
+	else if (rc == 0) {
 		each_group(s, KEY_LINE, p, hold, &w);
 		rounds(s, p);
 		let_go(s, &w);

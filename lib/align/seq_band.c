@@ -163,6 +163,10 @@ align(struct seq *s, const uint32_t *x, uint32_t n, const uint32_t *y, uint32_t 
 		d.lo[i] = i == 0 ? 0 : lo < last ? lo : last;
 		best = fill(&d, i, d.row[(i + 1) & 1], d.row[i & 1]);
 	}
+	/* Of several kernels with the same result the last is the end of a whole: a gap behind it costs
+	 * what one before it does. */
+	if (rc == 0 && s->values && m - d.lo[n] < d.w)
+		best = m;
 	if (rc == 0)
 		trace(&d, s, best);
 	done(&d);

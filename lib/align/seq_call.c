@@ -31,6 +31,8 @@ inputs(struct call *c, const struct acc_align_call *op, const struct acc_align_i
 		if (!acc_seq_is_input(it))
 			continue;
 		uint32_t who = it->print == 0 ? ACC_NOMATE : acc_ids_get(made, it->print);
+		if (n == 0)
+			c->given = it->count;
 		c->in += mix(it->shape);
 		if (who == ACC_NOMATE)
 			c->leaf += mix(it->print);
@@ -52,7 +54,7 @@ goes_in(const struct acc_align_call *op, const struct acc_align_item *item, uint
 /* What comes out. What went in and comes out again, moved or copied, keeps its maker: then it
  * does not matter which side has more of such calls. */
 static int
-outputs(struct call *c, uint32_t self, const struct acc_align_call *op,
+outputs(struct call *c, uint32_t self, bool values, const struct acc_align_call *op,
 	const struct acc_align_item *item, struct acc_ids *made, struct acc_err *e)
 {
 	uint32_t which = 0;
@@ -63,6 +65,7 @@ outputs(struct call *c, uint32_t self, const struct acc_align_call *op,
 		if (c->out == 0) {
 			memcpy(c->like, it->like, sizeof c->like);
 			c->liked = it->liked;
+			c->count = it->count;
 		}
 		c->out = acc_hash(chain, sizeof chain);
 		c->dims += mix(it->dims);
@@ -74,6 +77,9 @@ outputs(struct call *c, uint32_t self, const struct acc_align_call *op,
 		}
 		if (it->print == 0)
 			continue;
+		/* The order of elements is another thing of kernels: whoever made them made these. */
+		if (values && c->moves && it->count == c->given && c->from[0] != ACC_NOMATE)
+			number = c->moved = c->from[0];
 		if (acc_ids_put(made, it->print, number, true, e) < 0)
 			return ACC_ENOMEM;
 	}
@@ -81,9 +87,11 @@ outputs(struct call *c, uint32_t self, const struct acc_align_call *op,
 }
 
 static int
-collect(const struct acc_index *ix, const uint32_t *op, uint32_t n, bool modules, struct call *c,
-	uint32_t *nc, struct acc_err *e)
+collect(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uint32_t n,
+	struct call *c, uint32_t *nc)
 {
+	bool modules = s->modules;
+	struct acc_err *e = s->e;
 	struct acc_ids made = {0};
 	int rc = 0;
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
@@ -95,9 +103,13 @@ collect(const struct acc_index *ix, const uint32_t *op, uint32_t n, bool modules
 			.family = o->family,
 			.scope = o->scope,
 			.site = o->site,
+			.moves = o->moves,
 			.moved = ACC_NOMATE};
 		inputs(&c[*nc], o, ix->item + o->first, &made);
-		rc = outputs(&c[*nc], *nc, o, ix->item + o->first, &made, e);
+		rc = outputs(&c[*nc], *nc, s->values, o, ix->item + o->first, &made, e);
+		/* A tensor is the same one in any shape. */
+		if (s->values)
+			c[*nc].out = c[*nc].dims = mix(c[*nc].count + 1);
 		(*nc)++;
 	}
 	acc_ids_release(&made);
@@ -157,9 +169,9 @@ acc_seq_calls(struct seq *s)
 		return acc_nomem(s->e);
 	memset(s->ma, 0xff, na * sizeof *s->ma);
 	memset(s->mb, 0xff, nb * sizeof *s->mb);
-	int rc = collect(j->a, j->aop, j->na, s->modules, s->a, &s->na, s->e);
+	int rc = collect(s, j->a, j->aop, j->na, s->a, &s->na);
 	if (rc == 0)
-		rc = collect(j->b, j->bop, j->nb, s->modules, s->b, &s->nb, s->e);
+		rc = collect(s, j->b, j->bop, j->nb, s->b, &s->nb);
 	if (rc < 0)
 		return rc;
 	given(s);
@@ -250,6 +262,8 @@ acc_seq_flow(const struct seq *s, uint32_t x, uint32_t y)
 int
 acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 {
+	if (s->values)
+		return acc_seq_value_score(s, i, k);
 	const struct call *x = &s->a[i], *y = &s->b[k];
 	int v = 20;
 	if (x->out != y->out) {
@@ -272,5 +286,8 @@ int
 acc_seq_points(const struct seq *s, uint32_t x, uint32_t y)
 {
 	int v = acc_seq_score(s, x, y);
+	/* What goes into a whole goes into the first of its parts, and this is the last. */
+	if (s->values && s->a[x].family != s->b[y].family)
+		return v;
 	return v == SEQ_NEVER ? v : v + acc_seq_flow(s, x, y);
 }

@@ -49,6 +49,16 @@ keep(struct acc_joined *j, uint32_t a, enum acc_io io)
 	}
 }
 
+/* These two were no pair. */
+static void
+part(struct seq *s, uint32_t x)
+{
+	struct acc_joined *j = s->j;
+	j->a->op[s->a[x].op].mate = j->b->op[s->b[s->ma[x]].op].mate = ACC_NOMATE;
+	s->mb[s->ma[x]] = ACC_NOMATE;
+	s->ma[x] = ACC_NOMATE;
+}
+
 static int
 apply(struct seq *s)
 {
@@ -59,6 +69,12 @@ apply(struct seq *s)
 		if (s->ma[i] == ACC_NOMATE || s->how[i] == SEQ_PACKED)
 			continue;
 		const struct call *x = &s->a[i], *y = &s->b[s->ma[i]];
+		if (s->values) {
+			acc_mate_ops(s->j, x->op, y->op, how[s->how[i]], sure(s, i));
+			if (!acc_seq_value_items(s, i, s->ma[i]))
+				part(s, i);
+			continue;
+		}
 		rc = mate(s->j, x->op, y->op, how[s->how[i]], sure(s, i), s->e);
 		if (rc >= 0 && s->how[i] >= SEQ_FUSED_A) {
 			keep(s->j, x->op, ACC_IO_OUT);
@@ -217,7 +233,8 @@ others(struct seq *s)
 {
 	struct passes p = {0};
 	int rc = index_passes(s, &p);
-	if (rc == 0)
+	/* The kernels of a backward pass are numbered on their own. */
+	if (rc == 0 && !s->values)
 		rc = follow(s, &p);
 	if (rc == 0 && !s->modules)
 		rc = acc_seq_unpack(s, backward_of, &p);
@@ -254,6 +271,7 @@ static int
 align(struct acc_joined *j, bool modules, struct acc_err *e)
 {
 	struct seq s = {.j = j, .modules = modules, .e = e};
+	s.values = j->cross && !modules && j->a->kernels != j->b->kernels;
 	int rc = acc_seq_calls(&s);
 	if (rc >= 0)
 		rc = acc_seq_anchors(&s);
@@ -272,7 +290,9 @@ align(struct acc_joined *j, bool modules, struct acc_err *e)
 		rc = acc_seq_between(&s);
 	if (rc >= 0)
 		acc_seq_reject(&s);
-	if (rc >= 0 && !modules)
+	if (rc >= 0 && s.values)
+		acc_seq_wholes(&s);
+	else if (rc >= 0 && !modules)
 		rc = acc_seq_fused(&s);
 	if (rc >= 0)
 		rc = apply(&s);

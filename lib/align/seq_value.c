@@ -1,0 +1,269 @@
+/* Operators of one framework against kernels of another. What one side computes in a call the
+ * other may compute in several, in other shapes and in another order of axes; modules and lines of
+ * code have nothing in common. What is the same are the values: of all results, and so of the last
+ * of several kernels. Where a fault has changed these, the operators and where inputs come from
+ * tell what is left. */
+#include "align/seq.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { EQUAL = 60, NEAR = 45, ALIKE = 10, OTHER = -10, FAR = -25 };
+
+static float
+larger(float x, float y)
+{
+	return x > y ? x : y;
+}
+
+/* Rounding to 16 bits moves the extremes by as much as a few of their units, the mean and the root
+ * mean square of many elements hardly. */
+int
+acc_seq_value_points(const float *p, const float *q, int known)
+{
+	float scale = 0, d[ACC_NLIKE] = {0};
+	if ((known & (known - 1)) == 0)
+		return 0; /* none, or one, which says little */
+	for (int i = 0; i < ACC_NLIKE; i++)
+		if (known & 1 << i) {
+			if (!isfinite(p[i]) || !isfinite(q[i]))
+				return p[i] == q[i] || (isnan(p[i]) && isnan(q[i])) ? 5 : OTHER;
+			scale = larger(scale, larger(fabsf(p[i]), fabsf(q[i])));
+		}
+	float rms = known & 1 << ACC_LIKE_RMS
+			    ? larger(fabsf(p[ACC_LIKE_RMS]), fabsf(q[ACC_LIKE_RMS]))
+			    : scale;
+	for (int i = 0; i < ACC_NLIKE; i++)
+		if (known & 1 << i && p[i] != q[i])
+			d[i] = fabsf(p[i] - q[i]) / (i >= ACC_LIKE_MEAN ? rms : scale);
+	float ends = larger(d[ACC_LIKE_MAX], d[ACC_LIKE_MIN]);
+	float bulk = larger(d[ACC_LIKE_MEAN], d[ACC_LIKE_RMS]), most = larger(ends, bulk);
+	/* All constants are alike. */
+	if (p[ACC_LIKE_MAX] == p[ACC_LIKE_MIN] && q[ACC_LIKE_MAX] == q[ACC_LIKE_MIN])
+		return most < 0.02F ? ALIKE : -15;
+	return most < 0.003F                  ? EQUAL
+	       : bulk < 0.01F && ends < 0.05F ? NEAR
+	       : most < 0.1F                  ? ALIKE
+	       : most < 0.5F                  ? OTHER
+					      : FAR;
+}
+
+static int
+value(const struct call *x, const struct call *y)
+{
+	return acc_seq_value_points(x->like, y->like, x->liked & y->liked);
+}
+
+/* May the one stand for calls that end in the other? As acc_op_ends_in. */
+static unsigned
+whole_of(const struct call *x, const struct call *y)
+{
+	return acc_op_ends_in(x->family, y->family);
+}
+
+static bool
+related(const struct call *x, const struct call *y)
+{
+	return x->name == y->name || x->family == y->family || x->alias == y->name ||
+	       whole_of(x, y) != 0 || whole_of(y, x) != 0;
+}
+
+int
+acc_seq_value_score(const struct seq *s, uint32_t i, uint32_t k)
+{
+	const struct call *x = &s->a[i], *y = &s->b[k];
+	bool same = x->name == y->name || x->family == y->family || x->alias == y->name;
+	unsigned part = same ? 0 : whole_of(x, y) != 0 ? whole_of(x, y) : whole_of(y, x);
+	int known = value(x, y);
+	if (x->count != y->count)
+		return SEQ_NEVER;
+	/* Who moves another's result is not who made it; and between operators that have nothing to do
+	 * with each other, only values speak. */
+	if (!same && part == 0 && (x->moves || y->moves || known < NEAR))
+		return SEQ_NEVER;
+	if (part != 0 && known <= OTHER)
+		return SEQ_NEVER;
+	int v = 20 + (same ? 25 : part == 1 ? 15 : part > 1 ? 5 : -25) + known;
+	if (x->scope != 0 && x->scope == y->scope)
+		v += 15;
+	return v;
+}
+
+/* --- anchors --- */
+
+/* A call by what comes out of it; and who fits best, and how well the next. */
+struct sized {
+	uint64_t count;
+	float rms;
+	uint32_t call, best;
+	int points, next;
+};
+
+static int
+by_size(const void *x, const void *y)
+{
+	const struct sized *p = x, *q = y;
+	if (p->count != q->count)
+		return p->count < q->count ? -1 : 1;
+	if (p->rms != q->rms)
+		return p->rms < q->rms ? -1 : 1;
+	return (p->call > q->call) - (p->call < q->call);
+}
+
+static uint32_t
+list(const struct call *c, uint32_t n, const uint32_t *mate, struct sized *out)
+{
+	uint32_t k = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		bool known = (c[i].liked & 1 << ACC_LIKE_RMS) != 0 &&
+			     isfinite(c[i].like[ACC_LIKE_RMS]) && c[i].like[ACC_LIKE_RMS] > 0;
+		if (mate[i] == ACC_NOMATE && known && c[i].count > 1)
+			out[k++] = (struct sized){c[i].count, c[i].like[ACC_LIKE_RMS], i,
+				ACC_NOMATE, SEQ_NEVER, SEQ_NEVER};
+	}
+	qsort(out, k, sizeof *out, by_size);
+	return k;
+}
+
+static void
+candidate(struct sized *x, uint32_t other, int points)
+{
+	if (points > x->points) {
+		x->next = x->points;
+		x->points = points;
+		x->best = other;
+	} else if (points > x->next) {
+		x->next = points;
+	}
+}
+
+/* What is nearly as large, on both sides. */
+static void
+compare(const struct seq *s, struct sized *p, uint32_t n, struct sized *q, uint32_t m)
+{
+	enum { MOST = 64 };
+	const float near = 1.02F;
+	for (uint32_t i = 0, lo = 0; i < n; i++) {
+		while (lo < m && (q[lo].count < p[i].count || (q[lo].count == p[i].count &&
+								      q[lo].rms * near < p[i].rms)))
+			lo++;
+		for (uint32_t k = lo; k < m && k < lo + MOST && q[k].count == p[i].count &&
+				      q[k].rms <= p[i].rms * near;
+			k++) {
+			const struct call *x = &s->a[p[i].call], *y = &s->b[q[k].call];
+			if (value(x, y) < NEAR || !related(x, y))
+				continue;
+			int points = acc_seq_value_score(s, p[i].call, q[k].call);
+			candidate(&p[i], k, points);
+			candidate(&q[k], i, points);
+		}
+	}
+}
+
+int
+acc_seq_value_anchors(struct seq *s)
+{
+	const int margin = 10;
+	struct sized *p = malloc(((size_t)s->na + s->nb + 1) * sizeof *p);
+	if (p == NULL)
+		return acc_nomem(s->e);
+	uint32_t n = list(s->a, s->na, s->ma, p);
+	struct sized *q = p + n;
+	uint32_t m = list(s->b, s->nb, s->mb, q);
+	compare(s, p, n, q, m);
+	for (uint32_t i = 0; i < n; i++)
+		if (p[i].best != ACC_NOMATE && q[p[i].best].best == i &&
+			p[i].points - p[i].next >= margin &&
+			q[p[i].best].points - q[p[i].best].next >= margin)
+			acc_seq_mate(s, p[i].call, q[p[i].best].call, SEQ_LIKENESS);
+	free(p);
+	return 0;
+}
+
+/* --- one call against several --- */
+
+/* The two sides, so that either can have the whole. */
+struct view {
+	const struct call *c;
+	uint32_t *mate, n;
+};
+
+/* Does a call behind x take its result, whose mate takes that of y? */
+static bool
+same_use(const struct view *p, const struct view *q, uint32_t x, uint32_t y)
+{
+	enum { REACH = 64 };
+	for (uint32_t i = x + 1; i < p->n && i < x + REACH; i++)
+		for (int t = 0; t < SEQ_INS && p->mate[i] != ACC_NOMATE; t++) {
+			const struct call *d = &q->c[p->mate[i]];
+			if (p->c[i].from[t] == ACC_NOMATE || p->c[i].from[t] / SEQ_OUTS != x)
+				continue;
+			for (int u = 0; u < SEQ_INS; u++)
+				if (d->from[u] != ACC_NOMATE && d->from[u] / SEQ_OUTS == y)
+					return true;
+		}
+	return false;
+}
+
+/* Of the free calls [lo, hi) of q the one that ends call x of p: where the result goes tells, else
+ * the last that may. */
+static uint32_t
+end_of(const struct view *p, const struct view *q, uint32_t x, uint32_t lo, uint32_t hi)
+{
+	uint32_t best = ACC_NOMATE;
+	for (uint32_t k = hi; k-- > lo;) {
+		const struct call *y = &q->c[k];
+		if (q->mate[k] != ACC_NOMATE || y->moves || y->count != p->c[x].count ||
+			whole_of(&p->c[x], y) == 0)
+			continue;
+		if (same_use(p, q, x, k))
+			return k;
+		if (best == ACC_NOMATE)
+			best = k;
+	}
+	return best;
+}
+
+static void
+one_way(struct seq *s, bool swapped)
+{
+	struct view a = {s->a, s->ma, s->na}, b = {s->b, s->mb, s->nb};
+	const struct view *p = swapped ? &b : &a, *q = swapped ? &a : &b;
+	enum { MOST = 256 };
+	for (uint32_t i = 0, lo = 0; i < p->n; i++) {
+		if (p->mate[i] != ACC_NOMATE) {
+			lo = p->mate[i] + 1;
+			continue;
+		}
+		uint32_t end = i, hi;
+		while (end < p->n && p->mate[end] == ACC_NOMATE)
+			end++;
+		hi = end < p->n ? p->mate[end] : q->n;
+		for (; i < end && lo < hi; i++) {
+			uint32_t stop = hi - lo > MOST ? lo + MOST : hi;
+			uint32_t y = p->c[i].moves ? ACC_NOMATE : end_of(p, q, i, lo, stop);
+			if (y == ACC_NOMATE)
+				continue;
+			acc_seq_mate(s, swapped ? y : i, swapped ? i : y,
+				swapped ? SEQ_FUSED_B : SEQ_FUSED_A);
+			lo = y + 1;
+		}
+		i = end - 1;
+	}
+}
+
+void
+acc_seq_wholes(struct seq *s)
+{
+	one_way(s, false);
+	one_way(s, true);
+	for (uint32_t i = 0; i < s->na; i++) {
+		if (s->ma[i] == ACC_NOMATE || s->how[i] == SEQ_RULE || s->how[i] == SEQ_PACKED)
+			continue;
+		const struct call *x = &s->a[i], *y = &s->b[s->ma[i]];
+		if (x->family != y->family && whole_of(x, y) != 0)
+			s->how[i] = SEQ_FUSED_A;
+		else if (x->family != y->family && whole_of(y, x) != 0)
+			s->how[i] = SEQ_FUSED_B;
+	}
+}
