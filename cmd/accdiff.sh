@@ -112,7 +112,8 @@ complaints() { # device or bench, file; there is none where nobody came to read 
 probe() { # device or bench, dump
 	[ -f "$2" ] || [ -d "$2" ] || return 0
 	accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} -- "$2" 2>"$tmp/why" |
-		accfmt --json 2>/dev/null | head -n 1 | grep -q . || {
+		accfmt --json 2>/dev/null | head -n 32 >"$tmp/head.$1"
+	[ -s "$tmp/head.$1" ] || {
 		complaints "$1" "$tmp/why"
 		exit 2
 	}
@@ -121,7 +122,27 @@ probe device "$1"
 probe bench "$2"
 [ -z "$noise" ] || probe "second bench" "$noise"
 
-read_side() { # dump, file for complaints
+# Operators of one framework pair with kernels of another by values. Where a recorder noted no
+# statistics, they are measured before.
+framework() { # device or bench
+	sed -n 's/^{"kind":"source",.*"framework":"\([a-z]*\)".*/\1/p' "$tmp/head.$1" 2>/dev/null | head -n 1
+}
+bare() { # device or bench
+	grep '^{"kind":"tensor",.*"file":' "$tmp/head.$1" 2>/dev/null | grep -vq '"stat[.]max":'
+}
+measured=
+[ -n "$preset" ] || [ "$(framework device)" = "$(framework bench)" ] || for side in device bench; do
+	! bare "$side" || measured="$measured $side"
+done
+
+read_side() { # dump, file for complaints, device or bench
+	case $measured in
+	# What accmetric has to say it says again of the pairs.
+	*"$3"*) dump "$1" "$2" | accmetric -q ${threads:+-j "$threads"} 2>/dev/null ;;
+	*) dump "$1" "$2" ;;
+	esac
+}
+dump() { # dump, file for complaints
 	accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} ${op:+--op="$op"} -- "$1" 2>"$2"
 }
 # A member of the pipeline; its words wait, since those that follow complain of its end, too.
@@ -150,18 +171,18 @@ members() {
 	cat "$tmp/own" >&2
 }
 if [ -n "$noise" ]; then
-	read_side "$noise" "$tmp/why" >"$tmp/a" &
+	dump "$noise" "$tmp/why" >"$tmp/a" &
 	readers=$!
-	read_side "$2" /dev/null >"$tmp/b" &
+	dump "$2" /dev/null >"$tmp/b" &
 	readers="$readers $!"
 	measure "$tmp/a" "$tmp/b" >"$tmp/noise" || members
 	complaints "second bench" "$tmp/why"
 fi
 # A command in the background reads /dev/null unless told otherwise.
 exec 3<&0
-read_side "$1" "$tmp/why.a" <&3 >"$tmp/a" &
+read_side "$1" "$tmp/why.a" device <&3 >"$tmp/a" &
 readers=$!
-read_side "$2" "$tmp/why.b" <&3 >"$tmp/b" &
+read_side "$2" "$tmp/why.b" bench <&3 >"$tmp/b" &
 readers="$readers $!"
 exec 3<&-
 
