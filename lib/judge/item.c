@@ -36,6 +36,16 @@ dtype_of(const struct acc_val *v)
 	return acc_as_text(v, &s) ? acc_dtype_find(s) : ACC_NODTYPE;
 }
 
+/* Of a side's tensor, as its operator computed it: some recorders keep bf16 in files of f32. */
+static enum acc_dtype
+computed_in(const struct acc_val *const *v)
+{
+	enum acc_dtype t = dtype_of(v[DTYPE]), raw = dtype_of(v[RAW]);
+	bool floats = t != ACC_NODTYPE && raw != ACC_NODTYPE && acc_dtypes[t].cls == 'F' &&
+		      acc_dtypes[raw].cls == 'F';
+	return floats && acc_dtypes[raw].eps > acc_dtypes[t].eps ? raw : t;
+}
+
 static uint64_t
 count_of(const struct acc_val *shape)
 {
@@ -360,7 +370,7 @@ acc_item_measure(struct acc_item *it, const struct acc_picked *f)
 		     f->own[ERROR] != NULL;
 	it->was_bad = f->own[BAD] != NULL;
 	for (int s = 0; s < 2; s++) {
-		it->dtype[s] = (int8_t)(f->has[s] ? dtype_of(f->side[s][DTYPE]) : ACC_NODTYPE);
+		it->dtype[s] = (int8_t)(f->has[s] ? computed_in(f->side[s]) : ACC_NODTYPE);
 		if (f->has[s] && it->io == ACC_IO_NONE)
 			it->io = io_of(f->side[s][IO]);
 	}

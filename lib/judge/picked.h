@@ -10,7 +10,7 @@
 /* Of a side; statistics of the recorder in the order max, min, mean, norm. */
 /* clang-format off */
 #define PICKED_SIDE(X) \
-	X(DTYPE, "dtype") X(SHAPE, "shape") X(TYPE, "type") X(VALUE, "value") \
+	X(DTYPE, "dtype") X(RAW, "dtype.raw") X(SHAPE, "shape") X(TYPE, "type") X(VALUE, "value") \
 	X(ERR, "err") X(IO, "io") X(S_HASH, "s.hash") X(S_NAN, "s.nan") \
 	X(S_POSINF, "s.posinf") X(S_NEGINF, "s.neginf") X(S_SAT, "s.sat") \
 	X(S_NORM, "s.norm") X(S_MIN, "s.min") X(S_MAX, "s.max") X(MAX, "stat.max") \
