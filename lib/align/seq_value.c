@@ -86,6 +86,9 @@ acc_seq_value_score(const struct seq *s, uint32_t i, uint32_t k)
 	int v = 20 + (same ? 25 : part == 1 ? 15 : part > 1 ? 5 : -25) + known;
 	if (x->scope != 0 && x->scope == y->scope)
 		v += 15;
+	/* Of several with the same result (a bias of 0 is added, a scale of 1) the last ends a whole. */
+	if (part != 0 && (whole_of(x, y) != 0 ? y : x)->moved != ACC_NOMATE)
+		v += 2;
 	return v;
 }
 
@@ -218,7 +221,8 @@ end_of(const struct view *p, const struct view *q, uint32_t x, uint32_t lo, uint
 			continue;
 		if (same_use(p, q, x, k))
 			return k;
-		if (best == ACC_NOMATE)
+		bool usual = whole_of(&p->c[x], y) == 1 || value(&p->c[x], y) > FAR;
+		if (best == ACC_NOMATE && usual)
 			best = k;
 	}
 	return best;

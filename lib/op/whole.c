@@ -9,7 +9,7 @@ static const struct {
 	{"linear", "bias_add matmul add"},
 	{"conv1d", "bias_add add"},
 	{"conv_transpose1d", "bias_add add"},
-	{"matmul", "add sum mul"}, /* addmm; einsum */
+	{"matmul", "add"}, /* addmm */
 	{"scaled_dot_product_attention", "matmul"},
 	{"multi_head_attention_forward", "bias_add linear add"},
 	{"rotary_mul", "add"},
