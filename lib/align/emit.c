@@ -182,7 +182,7 @@ put_all(struct emit *em, uint32_t a, const struct acc_align_call *op)
 /* The records of a device's op call (may be NULL), with those that only its mate has (may be
  * NULL), by their place in the call. */
 static int
-put_op(struct emit *em, const struct acc_align_call *a, const struct acc_align_call *b)
+put_mates(struct emit *em, const struct acc_align_call *a, const struct acc_align_call *b)
 {
 	const struct acc_align_item *x = em->al->h[ACC_A].ix.item, *y = em->al->h[ACC_B].ix.item;
 	int rc = 0;
@@ -195,6 +195,15 @@ put_op(struct emit *em, const struct acc_align_call *a, const struct acc_align_c
 				rc = put_item(em, ACC_NOMATE, b->first + i, b);
 	}
 	return rc;
+}
+
+/* What only one of several calls against one has is no part of that one: it stands behind it. */
+static int
+put_op(struct emit *em, const struct acc_align_call *a, const struct acc_align_call *b)
+{
+	bool fused = a != NULL && b != NULL && strcmp(a->how, "fused") == 0;
+	int rc = put_mates(em, a, fused ? NULL : b);
+	return rc >= 0 && fused ? put_mates(em, NULL, b) : rc;
 }
 
 /* The op calls from position `at` of a group of the bench that have no mate, up to the next that

@@ -347,7 +347,7 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 			acc_before(s->ranks, s->c, call, s->c->item[s->bench].call)))
 		s->bench = i;
 	x.permuted = g->permuted;
-	if (x.margin > 0 && x.unseen && !s->learning)
+	if (x.margin > 0 && (g->unseen || g->inner) && !s->learning)
 		acc_hidden(s, call, &x.hidden);
 	bool unsure = x.margin > -log10(LIMIT_MARGIN) && x.margin <= 0 && !(it->audited & 1);
 	acc_audit_suspect(s, it, &x);
@@ -456,14 +456,57 @@ turn_back(struct scan *s, const struct acc_call *k)
 	s->back_before = back;
 }
 
+/* Is this call one of several against one of the other side? */
+static bool
+is_fused(const struct scan *s, uint32_t call)
+{
+	const struct acc_call *k = &s->c->call[call];
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (s->c->item[i].call == call && s->c->item[i].loose)
+			return true;
+	return false;
+}
+
+/* A tensor that only the device has, inside of what the bench computes in one call: was it made of
+ * tensors that were compared? Then these are what the call was given. Scalars that nobody made are
+ * constants of the formula. */
+static bool
+inside(struct scan *s, uint32_t call, const struct acc_item *it, double unit, struct given *g,
+	int depth)
+{
+	const struct acc_case *c = s->c;
+	if (it->sides != 1 || s->learning)
+		return false;
+	uint32_t p = acc_maker(s, ACC_A, &c->call[call], it->id[ACC_A]);
+	uint32_t maker = p == ACC_NOCALL ? ACC_NOCALL : c->item[p].call;
+	if (maker == ACC_NOCALL || maker >= call || depth == 0)
+		return maker == ACC_NOCALL && it->ndim == 0;
+	const struct acc_call *m = &c->call[maker];
+	bool any = false;
+	for (uint32_t i = m->first; i <= m->last; i++) {
+		const struct acc_item *x = &c->item[i];
+		if (x->call != maker || x->kind != ACC_ITEM_TENSOR || !acc_is_input(x) ||
+			x->sides == 2)
+			continue;
+		any = true;
+		if (acc_is_measured(x) && alike(s, m, x, unit))
+			receive(g, x);
+		else if (!inside(s, maker, x, unit, g, depth - 1))
+			return false;
+	}
+	return any;
+}
+
 static int
 walk_call(struct scan *s, uint32_t call)
 {
 	const struct acc_case *c = s->c;
+	enum { DEPTH = 12 };
 	const struct acc_call *k = &c->call[call];
 	double unit = acc_call_unit(c, k), worst = -LIMIT_CERTAIN, seen = 0;
 	struct given g = {.exact = true, .operands = k->backward ? 2 : 0};
 	bool paired = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
+	bool fused = paired && !k->backward && is_fused(s, call);
 	int rc = 0;
 	turn_back(s, k);
 	for (uint32_t i = k->first; i <= k->last && rc == 0; i++) {
@@ -472,8 +515,10 @@ walk_call(struct scan *s, uint32_t call)
 			continue;
 		if (paired && comparable(s, it) && alike(s, k, it, unit))
 			rc = judge_input(s, call, i, unit, &g);
-		else
+		else if (!fused || (it->sides != 2 && !inside(s, call, it, unit, &g, DEPTH)))
 			g.unseen = true;
+		else
+			g.inner |= it->sides != 2;
 	}
 	if (k->backward)
 		saved(s, k, &g);

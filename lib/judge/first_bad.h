@@ -32,6 +32,7 @@ struct given {
 	unsigned operands;
 	bool exact;    /* everything has equal bits */
 	bool unseen;   /* something was not measured */
+	bool inner;    /* something was not, but what it was made of was */
 	bool permuted; /* the right numbers in other places */
 };
 
