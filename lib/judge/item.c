@@ -169,9 +169,10 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 		if (!isfinite(x))
 			continue;
 		double d = fabs(x - y);
-		if (d > 0 && !it->exact && (short_a || short_b))
-			d = fmax(0, d - (short_a ? open_digits(x) : 0) -
-					    (short_b ? open_digits(y) : 0));
+		/* What the digits leave open is no difference. */
+		if (!it->exact &&
+			d <= (short_a ? open_digits(x) : 0) + (short_b ? open_digits(y) : 0))
+			d = 0;
 		double den = fabs(y) + (i == NORM ? 0 : scale);
 		double e = d == 0 ? 0 : it->exact ? 1 : den == 0 ? INFINITY : d / den;
 		worst = e > worst ? e : worst;
