@@ -81,8 +81,8 @@ acc_seq_value_score(const struct seq *s, uint32_t i, uint32_t k)
 	 * with each other, only values speak. */
 	if (!same && part == 0 && (x->moves || y->moves || known < NEAR))
 		return SEQ_NEVER;
-	if (part != 0 && known <= OTHER)
-		return SEQ_NEVER;
+	if (part != 0 && known < NEAR)
+		return SEQ_NEVER; /* see acc_seq_wholes */
 	int v = 20 + (same ? 25 : part == 1 ? 15 : part > 1 ? 5 : -25) + known;
 	if (x->scope != 0 && x->scope == y->scope)
 		v += 15;

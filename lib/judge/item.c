@@ -169,10 +169,10 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 		if (!isfinite(x))
 			continue;
 		double d = fabs(x - y);
-		/* What the digits leave open is no difference. */
-		if (!it->exact &&
-			d <= (short_a ? open_digits(x) : 0) + (short_b ? open_digits(y) : 0))
-			d = 0;
+		/* What the digits leave open is no difference; of a large one it is no matter. */
+		double open = (short_a ? open_digits(x) : 0) + (short_b ? open_digits(y) : 0);
+		if (!it->exact && d <= 4 * open)
+			d = fmax(0, d - open);
 		double den = fabs(y) + (i == NORM ? 0 : scale);
 		double e = d == 0 ? 0 : it->exact ? 1 : den == 0 ? INFINITY : d / den;
 		worst = e > worst ? e : worst;
