@@ -3,7 +3,9 @@
 #include "acc/payload.h"
 
 #include <getopt.h>
+#include <libgen.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static const struct cli_opt options[] = {
 	{'o', "op", "GLOB[,..]", "op calls, by key, operator or name"},
@@ -17,6 +19,7 @@ static const struct cli_opt options[] = {
 	{'f', "format", "NAME", "the dump format, instead of recognising it"},
 	{259, "regex", "PATTERN", "read logs by a pattern with named groups"},
 	{258, "inline", NULL, "put the tensors' contents into the stream"},
+	{260, "root", "FOLDER", "with --inline: a stream's files may be here"},
 	{'l', "list", NULL, "list the dump formats"},
 	{0, NULL, NULL, NULL},
 };
@@ -85,8 +88,11 @@ emit(void *arg, struct acc_rec *r)
 {
 	struct job *j = arg;
 	struct acc_err e = {0};
-	if (j->payload != NULL && acc_inline_take(j->payload, r, &e) < 0)
-		cli_die_err(&e);
+	if (j->payload != NULL) {
+		acc_roots_foreign(acc_inline_roots(j->payload), acc_dump_foreign(j->ctx));
+		if (acc_inline_take(j->payload, r, &e) < 0)
+			cli_die_err(&e);
+	}
 	cli_put(output(j), r);
 	return 0;
 }
@@ -97,6 +103,28 @@ trouble(void *arg, const struct acc_err *e)
 	struct job *j = arg;
 	cli_warn_err(e);
 	j->trouble = j->trouble || e->code != ACC_ENOTE;
+}
+
+/* What a stream names is copied out of its own folder only, and of those that the user names. */
+static void
+allow(struct job *j, char *const *operand, const char *const *folder, size_t n)
+{
+	struct acc_roots *roots = acc_inline_roots(j->payload);
+	struct acc_err e = {0};
+	int rc = 0;
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = acc_roots_allow(roots, folder[i], &e);
+	for (; *operand != NULL && rc == 0; operand++) {
+		struct stat st;
+		char *copy = strdup(*operand);
+		if (copy == NULL)
+			cli_nomem();
+		if (stat(copy, &st) == 0 && S_ISREG(st.st_mode))
+			rc = acc_roots_allow(roots, dirname(copy), &e);
+		free(copy);
+	}
+	if (rc < 0)
+		cli_die_err(&e);
 }
 
 /* After all records. */
@@ -123,6 +151,8 @@ main(int argc, char **argv)
 	const char **ops = NULL, **kinds = NULL, **passes = NULL, **ios = NULL;
 	int64_t *steps = NULL, *ranks = NULL;
 	const char *format = NULL, *pattern = NULL;
+	const char **folders = NULL;
+	size_t nfolders = 0;
 	bool with_payload = false;
 	struct acc_err e = {0};
 	for (int c; (c = cli_getopt(argc, argv, &cli)) != -1;) {
@@ -160,6 +190,9 @@ main(int argc, char **argv)
 		case 258:
 			with_payload = true;
 			break;
+		case 260:
+			cli_append(&folders, &nfolders, optarg);
+			break;
 		case 'l':
 			list_formats();
 		}
@@ -178,6 +211,8 @@ main(int argc, char **argv)
 		cli_die_err(&e);
 	if (with_payload && (job.payload = acc_inline_open(cli_tmpdir(), &e)) == NULL)
 		cli_die_err(&e);
+	if (with_payload)
+		allow(&job, argv + optind, folders, nfolders);
 	for (int i = optind; i < argc; i++) {
 		e = (struct acc_err){0};
 		if (acc_dump_read(job.ctx, argv[i], format, &e) < 0)
@@ -193,6 +228,6 @@ main(int argc, char **argv)
 	cli_status(output(&job), job.trouble ? 2 : acc_dump_status(job.ctx));
 	acc_dump_close(job.ctx);
 	acc_inline_close(job.payload);
-	free(ops), free(kinds), free(passes), free(ios), free(steps), free(ranks);
+	free(folders), free(ops), free(kinds), free(passes), free(ios), free(steps), free(ranks);
 	return cli_finish(job.out);
 }

@@ -91,3 +91,60 @@ measured() { # stream of pairs
 	run -2 --separate-stderr bash -c 'cat a | accalign - b >/dev/full'
 	[[ $stderr == "accalign: standard output: cannot write: No space left on device" ]]
 }
+
+@test "a stream may name any root, but has nothing copied out of it" {
+	mkdir out theirs
+	npy 40 secret >out/secret.npy
+	accdump-read out >theirs/s.acc
+	refused() { # command...
+		run -2 --separate-stderr "$@"
+		[ "${#stderr_lines[@]}" -eq 1 ]
+		[[ $stderr == *"secret.npy: refused: a stream names it"*"--root=$TMPDIR/out allows it" ]]
+		[[ $output != *secrets* ]]
+	}
+	refused accdump-read --inline theirs/s.acc
+	refused accdump-read --inline - <theirs/s.acc
+	refused accdump-read --inline --root=theirs --root=device theirs/s.acc
+	mkdir out2
+	refused accdump-read --inline --root=out2 theirs/s.acc
+	# Beneath its folder, or beneath one that is allowed, it is what the dump gives.
+	run -0 accdump-read --inline --root=out theirs/s.acc
+	[[ $output == *secret* ]]
+	run -0 accdump-read --inline --root="$TMPDIR" - <theirs/s.acc
+	cp theirs/s.acc out
+	run -0 accdump-read --inline out/s.acc
+	cp theirs/s.acc .
+	run -0 bash -c 'cd out && accdump-read --inline ../s.acc'
+	# A link out of the folder that is allowed leads nowhere, whatever the root's name.
+	ln -s "$TMPDIR/out" theirs/link
+	accdump-read theirs/link >theirs/l.acc
+	run -2 accdump-read --inline theirs/l.acc
+	# Measuring follows the root.
+	run -0 accmetric theirs/s.acc
+}
+
+@test "a reference without size and time, or with false ones, is refused" {
+	mkdir out
+	npy 40 secret >out/secret.npy
+	touch -d @1700000000.123456789 out/secret.npy
+	accdump-read out >s.acc
+	run -0 accmetric s.acc
+	for key in fsize mtime; do
+		sed "s/$key/x-$(printf %.3s $key)/" s.acc >bad.acc
+		run -2 --separate-stderr accmetric bad.acc
+		[[ $stderr == *"field '$key' is missing"* ]]
+	done
+	z='\x00\x00'
+	LC_ALL=C sed -z "s/fsize\xcd\x01\xc0/fsize\xcd$z/" s.acc >f.acc
+	LC_ALL=C sed -z "s/mtime\(.\)......../mtime\1$z$z$z$z/" s.acc >m.acc
+	for f in f m; do
+		run -1 cmp -s s.acc $f.acc
+		run -2 --separate-stderr accmetric $f.acc
+		[[ $stderr == *"secret.npy: refused: its record has no fsize and mtime of it"* ]]
+		run -2 --separate-stderr accdump-read --inline --root=/ $f.acc
+		[[ $stderr == *"secret.npy: refused: its record has no fsize and mtime of it"* ]]
+	done
+	touch out/secret.npy
+	run -2 --separate-stderr accmetric s.acc
+	[[ $stderr == *"changed since its record was made"* ]]
+}

@@ -66,6 +66,8 @@ int acc_dump_pattern(struct acc_dump_ctx *c, const char *pattern, struct acc_err
 int acc_dump_status(const struct acc_dump_ctx *c);
 /* The command lines that such streams carried so far, in order; *n of them. */
 const struct acc_str *acc_dump_log(const struct acc_dump_ctx *c, size_t *n);
+/* In emit: does the record come out of a stream, and not of a dump? */
+bool acc_dump_foreign(const struct acc_dump_ctx *c);
 /* Records that were handed on so far. */
 uint64_t acc_dump_count(const struct acc_dump_ctx *c);
 

@@ -5,8 +5,8 @@
  *
  * A stream is as untrusted as a dump: files are opened beneath their source's root only,
  * regular files only, and offset, length and strides are checked against the file as it is
- * now; a file whose size or time differs from the record's is said, not measured (of a source
- * that was relocated, only the size counts). A file that changes meanwhile is an error: behind
+ * now; a file whose size or time differs from the record's, or is not in it, is said, not measured
+ * (of a source that was relocated, only the size counts). A file that changes meanwhile is an error: behind
  * every chunk its size and times are looked at again.
  */
 #ifndef ACC_PAYLOAD_H
@@ -30,6 +30,11 @@ int acc_roots_add(struct acc_roots *r, const struct acc_rec *source, struct acc_
 /* A source that is one open file, whatever its tensors say in `file`: payload that came in a
  * stream. fd is read at any place, and stays the caller's. */
 int acc_roots_add_fd(struct acc_roots *r, const char *id, int fd, struct acc_err *e);
+/* From now on, sources that are added are those of a stream that somebody else made (or not). Who
+ * copies bytes out of their files reads only what lies beneath a folder that is allowed: else a
+ * stream could have any file copied. */
+void acc_roots_foreign(struct acc_roots *r, bool foreign);
+int acc_roots_allow(struct acc_roots *r, const char *folder, struct acc_err *e);
 void acc_roots_close(struct acc_roots *r);
 
 /* --- one tensor, chunk by chunk, in row-major order --- */
@@ -53,6 +58,8 @@ struct acc_inline *acc_inline_open(const char *tmpdir, struct acc_err *e);
 /* A record on its way out: sources are learnt; of a tensor in a file the reference is kept,
  * and taken out of the record, whose payload then is row-major. */
 int acc_inline_take(struct acc_inline *in, struct acc_rec *r, struct acc_err *e);
+/* Its sources, for acc_roots_foreign and acc_roots_allow. */
+struct acc_roots *acc_inline_roots(struct acc_inline *in);
 /* The data records of the tensors that were taken, in their order. `emit` gets each, `trouble`
  * what cannot be read, which ends that tensor only. 0, or < 0 from emit. */
 int acc_inline_data(struct acc_inline *in, int (*emit)(void *arg, struct acc_rec *r),

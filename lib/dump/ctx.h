@@ -38,6 +38,7 @@ struct acc_dump_ctx {
 	size_t nlog, cap_log;
 	struct acc_arena mem; /* of the log, and of the ids of stacks */
 	int status;
+	bool foreign; /* the records are those of a stream */
 	uint64_t count;
 };
 

@@ -7,6 +7,12 @@ acc_dump_status(const struct acc_dump_ctx *c)
 	return c->status;
 }
 
+bool
+acc_dump_foreign(const struct acc_dump_ctx *c)
+{
+	return c->foreign;
+}
+
 const struct acc_str *
 acc_dump_log(const struct acc_dump_ctx *c, size_t *n)
 {
@@ -99,29 +105,31 @@ int
 acc_dump_pass(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 {
 	int rc = 0;
+	c->foreign = true;
 	if (acc_rec_is(r, "source"))
 		rc = keep_source(c, r);
 	else if (acc_rec_is(r, "stack"))
 		rc = acc_dump_stack_keep(c, acc_get_text(r, "", "id"), r);
 	else if (acc_rec_is(r, "data")) {
-		if (!data_selected(c, r))
-			return 0;
-		c->count++;
-		rc = c->emit(c->arg, r);
+		if (data_selected(c, r)) {
+			c->count++;
+			rc = c->emit(c->arg, r);
+		}
 	} else {
 		const char *prefix = prefix_of(r);
 		struct dump_src *s = acc_dump_src_at(c, acc_get_text(r, prefix, "src"));
 		if (s == NULL)
-			return acc_nomem(e);
+			return c->foreign = false, acc_nomem(e);
 		s->step = acc_get_int(r, prefix, "step", -1);
 		s->rank = acc_get_int(r, prefix, "rank", -1);
 		s->proc = acc_get_int(r, prefix, "proc", -1);
 		if (!acc_dump_selected(c, s, r, prefix))
-			return 0;
+			return c->foreign = false, 0;
 		rc = emit_named(c, r);
 		c->count++;
 		if (rc == 0)
 			rc = c->emit(c->arg, r);
 	}
+	c->foreign = false;
 	return rc == ACC_ENOMEM ? acc_nomem(e) : rc;
 }

@@ -43,6 +43,12 @@ acc_inline_close(struct acc_inline *in)
 	free(in);
 }
 
+struct acc_roots *
+acc_inline_roots(struct acc_inline *in)
+{
+	return in->roots;
+}
+
 int
 acc_inline_take(struct acc_inline *in, struct acc_rec *r, struct acc_err *e)
 {

@@ -40,11 +40,14 @@ check(struct acc_pay *p, bool moved, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	const struct acc_file_info now = p->info;
-	/* A copied dump has new times. */
-	if ((r->fsize != 0 && r->fsize != now.size) ||
-		(!moved && r->mtime_ns != 0 && r->mtime_ns != now.mtime_ns))
-		return acc_fail(e, ACC_EFORMAT,
-			"changed since its record was made; read the dump again");
+	/* Who made the record has seen the file, and it is still the same. A copied dump has new
+	 * times. */
+	if (!p->ours && (r->fsize != now.size || (!moved && r->mtime_ns != now.mtime_ns)))
+		return r->fsize == 0 || (!moved && r->mtime_ns == 0)
+			       ? acc_fail(e, ACC_EREFUSED,
+					 "refused: its record has no fsize and mtime of it")
+			       : acc_fail(e, ACC_EFORMAT,
+					 "changed since its record was made; read the dump again");
 	rc = acc_ref_check(r, e);
 	if (rc < 0)
 		return rc;
@@ -178,11 +181,8 @@ open_pay(struct acc_pay *p, struct acc_roots *r, struct acc_str src, struct acc_
 	p->size = acc_dtypes[p->ref.dtype].size;
 	p->fd = acc_roots_file(r, src, e);
 	p->ours = p->fd >= 0;
-	int dir = p->fd >= 0 ? 0 : p->fd == -1 ? acc_roots_dir(r, src, &moved, e) : p->fd;
-	if (dir < 0)
-		return dir;
-	if (p->fd < 0)
-		p->fd = acc_file_beneath(dir, p->ref.file, e);
+	if (p->fd == -1)
+		p->fd = acc_roots_open_file(r, src, p->ref.file, &moved, e);
 	if (p->fd < 0)
 		return p->fd;
 	int rc = check(p, moved, e);

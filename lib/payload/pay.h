@@ -4,8 +4,9 @@
 
 #include "acc/payload.h"
 
-/* The open folder of a source, or < 0; *moved: it is not where the record says. */
-int acc_roots_dir(struct acc_roots *r, struct acc_str src, bool *moved, struct acc_err *e);
+/* A file of a source, opened, or < 0; *moved: the source is not where its record says. */
+int acc_roots_open_file(struct acc_roots *r, struct acc_str src, struct acc_str file, bool *moved,
+	struct acc_err *e);
 /* A new descriptor of the one file of a source of acc_roots_add_fd; -1: it is no such source. */
 int acc_roots_file(struct acc_roots *r, struct acc_str src, struct acc_err *e);
 

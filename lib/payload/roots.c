@@ -3,6 +3,7 @@
 #include "acc/file.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,7 +12,13 @@ struct root {
 	const char *path;
 	int fd; /* -1: not opened yet */
 	bool moved;
-	int file; /* what stands for every file of it, or -1 */
+	int file;     /* what stands for every file of it, or -1 */
+	bool foreign; /* a stream named it: only what is beneath an allowed folder is read */
+};
+
+struct allowed {
+	const char *path; /* real; "" is the root of all */
+	int fd;
 };
 
 struct move {
@@ -27,6 +34,9 @@ struct acc_roots {
 	size_t n, cap;
 	struct move *move;
 	size_t nmove, cap_move;
+	struct allowed *allow;
+	size_t nallow, cap_allow;
+	bool foreign; /* sources that are added */
 };
 
 struct acc_roots *
@@ -49,7 +59,10 @@ acc_roots_close(struct acc_roots *r)
 	for (size_t i = 0; i < r->n; i++)
 		if (r->root[i].fd >= 0)
 			close(r->root[i].fd);
+	for (size_t i = 0; i < r->nallow; i++)
+		close(r->allow[i].fd);
 	pthread_mutex_destroy(&r->lock);
+	free(r->allow);
 	free(r->root);
 	free(r->move);
 	acc_map_release(&r->index);
@@ -109,7 +122,7 @@ add(struct acc_roots *r, struct acc_str id, struct acc_str path, struct acc_err 
 	const char *copy = acc_arena_copy(&r->mem, path.p, path.n);
 	if (copy == NULL || acc_map_put(&r->index, id, r->n) == NULL)
 		return acc_nomem(e);
-	r->root[r->n++] = (struct root){copy, -1, false, -1};
+	r->root[r->n++] = (struct root){copy, -1, false, -1, r->foreign};
 	return 0;
 }
 
@@ -172,11 +185,62 @@ open_root(struct acc_roots *r, struct acc_str src, bool *was_moved, struct acc_e
 	return root->fd;
 }
 
+/* A file of a source that a stream named: opened beneath a folder that may be read for it. */
+static int
+open_foreign(const struct acc_roots *r, const char *root, struct acc_str file, struct acc_err *e)
+{
+	char real[PATH_MAX], path[PATH_MAX];
+	if (realpath(root, real) == NULL)
+		return acc_fail(e, ACC_EIO, "cannot open the folder %.150s:", root);
+	int n = snprintf(path, sizeof path, "%s/%.*s", strcmp(real, "/") == 0 ? "" : real,
+		ACC_PRS(file));
+	for (size_t i = 0; i < r->nallow && n < (int)sizeof path; i++) {
+		const size_t k = strlen(r->allow[i].path);
+		if (strncmp(path, r->allow[i].path, k) == 0 && path[k] == '/')
+			return acc_file_beneath(r->allow[i].fd, acc_str(path + k + 1), e);
+	}
+	return acc_fail(e, ACC_EREFUSED,
+		"refused: a stream names it, and it is not in the stream's folder; "
+		"--root=%.100s allows it",
+		root);
+}
+
 int
-acc_roots_dir(struct acc_roots *r, struct acc_str src, bool *was_moved, struct acc_err *e)
+acc_roots_open_file(struct acc_roots *r, struct acc_str src, struct acc_str file, bool *was_moved,
+	struct acc_err *e)
 {
 	pthread_mutex_lock(&r->lock);
 	int fd = open_root(r, src, was_moved, e);
+	const struct root *root = fd < 0 ? NULL : &r->root[*acc_map_get(&r->index, src)];
+	const bool foreign = root != NULL && root->foreign;
+	const char *path = root == NULL ? "" : root->path;
 	pthread_mutex_unlock(&r->lock);
-	return fd;
+	if (fd < 0)
+		return fd;
+	return foreign ? open_foreign(r, path, file, e) : acc_file_beneath(fd, file, e);
+}
+
+int
+acc_roots_allow(struct acc_roots *r, const char *folder, struct acc_err *e)
+{
+	char real[PATH_MAX];
+	struct allowed *p = acc_grow(r->allow, &r->cap_allow, r->nallow + 1, sizeof *p, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	r->allow = p;
+	p += r->nallow;
+	p->fd = acc_dir_open(folder, e);
+	if (p->fd < 0)
+		return p->fd;
+	r->nallow++;
+	if (realpath(folder, real) == NULL)
+		return acc_fail(e, ACC_EIO, "cannot find the folder %.150s:", folder);
+	p->path = acc_arena_copy(&r->mem, real, strcmp(real, "/") == 0 ? 0 : strlen(real));
+	return p->path == NULL ? acc_nomem(e) : 0;
+}
+
+void
+acc_roots_foreign(struct acc_roots *r, bool foreign)
+{
+	r->foreign = foreign;
 }
