@@ -446,9 +446,9 @@ list() { # keys, command...
 
 @test "lists of steps: the largest number there is, and what is none" {
 	cd "$BATS_TEST_TMPDIR"
-	printf '%s\n' step,loss 1,2.5 9223372036854775807,1.5 >t.csv
-	run -0 list step timeout 10 accdump-read -s 9223372036854775806-9223372036854775807 t.csv
-	[ "$output" = 9223372036854775807 ]
+	printf '%s\n' step,loss 1,2.5 2,1.5 >t.csv
+	run -0 list step timeout 10 accdump-read -s 1,9223372036854775806-9223372036854775807 t.csv
+	[ "$output" = 1 ]
 	for bad in 9223372036854775808 1-9223372036854775808 0-1000001 4-2 ' 1' +1 -1 1- 1,,2 1x ''; do
 		run -2 --separate-stderr timeout 10 accdump-read "--step=$bad" t.csv
 		[[ ${stderr_lines[0]} == "accdump-read: --step: '$bad' is not a list such as 0,2-4" ]]

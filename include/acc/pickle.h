@@ -66,12 +66,16 @@ struct acc_py {
 };
 
 /* Run one pickle at p[0..n). *used (may be NULL) gets its length, for files that hold several.
- * Limits: 4 GiB, 16 million nodes, 64 million operations; memory within about 100 bytes per
- * byte of the pickle. Nodes share, and may hold themselves: bound the walk, not only its depth.
+ * Limits: 4 GiB, 16 million nodes, 64 million operations; memory within 32 MiB and
+ * 100 bytes per byte of the pickle. Nodes share, and may hold themselves: bound the walk, not only its depth.
  * Strings point into p where they stand there unescaped, so p must live as long as the tree.
  * 0 or < 0 with the offset within the pickle. */
 int acc_pickle_read(const void *p, size_t n, size_t *used, struct acc_py **root,
 	struct acc_arena *m, struct acc_err *e);
+/* The same of one that took `packed` bytes in its file: memory within 32 MiB and 100 bytes for each
+ * of those, else ACC_ELIMIT. */
+int acc_pickle_read_packed(const void *p, size_t n, uint64_t packed, size_t *used,
+	struct acc_py **root, struct acc_arena *m, struct acc_err *e);
 
 #ifdef __cplusplus
 }

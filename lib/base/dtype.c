@@ -157,6 +157,11 @@ acc_contiguous(const int64_t *shape, const int64_t *stride, uint32_t ndim)
 	return true;
 }
 
+/* Elements may stand for the same stored value, as those of expand() do: a gradient of a sum is
+ * one value. So many are measured in any case (2^33, the logits of 64,000 tokens and a vocabulary
+ * of 128,000; a minute), and so many for each stored value. */
+static const uint64_t SPREAD_FREE = UINT64_C(1) << 33, SPREAD_PER_VALUE = 4096;
+
 int
 acc_ref_check(const struct acc_ref *r, struct acc_err *e)
 {
@@ -188,6 +193,10 @@ acc_ref_check(const struct acc_ref *r, struct acc_err *e)
 		return acc_fail(e, ACC_EFORMAT,
 			"shape and strides reach beyond the %llu bytes that are stored",
 			(unsigned long long)r->len);
+	if (r->strided && count > SPREAD_FREE && count / SPREAD_PER_VALUE > have)
+		return acc_fail(e, ACC_ELIMIT,
+			"%llu elements that are views of %llu stored values: too many to measure",
+			(unsigned long long)count, (unsigned long long)have);
 	if (r->off > INT64_MAX || r->len > INT64_MAX || r->off + r->len > INT64_MAX)
 		return acc_fail(e, ACC_EFORMAT, "impossible offset");
 	return 0;

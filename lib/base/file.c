@@ -184,7 +184,8 @@ acc_file_same(int fd, const struct acc_file_info *before, struct acc_err *e)
 	if (now.size == before->size && now.mtime_ns == before->mtime_ns &&
 		now.ctime_ns == before->ctime_ns)
 		return 0;
-	return acc_fail(e, ACC_EFORMAT, "changed while it was read; read it again when it is whole");
+	return acc_fail(e, ACC_EFORMAT,
+		"changed while it was read; read it again when it is whole");
 }
 
 int

@@ -22,12 +22,12 @@ struct acc_bytes {
 	struct acc_inflate *z;  /* NULL: not compressed */
 	uint8_t *raw;           /* CHUNK bytes of compressed input */
 	size_t raw_start, raw_end;
-	bool between;  /* a gzip member has ended and none has begun */
-	bool ended;    /* nothing more will come */
-	uint64_t left; /* bytes of fd that are not read yet */
-	bool pipe;     /* and not compressed: what is in it may be moved on unseen */
-	size_t limit;  /* of one read */
-	bool file;     /* a regular one: */
+	bool between;              /* a gzip member has ended and none has begun */
+	bool ended;                /* nothing more will come */
+	uint64_t left;             /* bytes of fd that are not read yet */
+	bool pipe;                 /* and not compressed: what is in it may be moved on unseen */
+	size_t limit;              /* of one read */
+	bool file;                 /* a regular one: */
 	struct acc_file_info info; /* as it was opened, */
 	uint64_t first;            /* where reading began, */
 	XXH3_state_t *hash;        /* of what was read, where it may grow; or NULL */

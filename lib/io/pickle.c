@@ -4,6 +4,13 @@
 #include "io/pysafe.h"
 
 enum { MAXNODES = 16 << 20, MAXOPS = 64 << 20 };
+/* Memory for what one pickle becomes: so much in any case, and so much for each byte that it takes
+ * in its file. A byte can be an object of 48 bytes, a place on the stack and one in a list; what is
+ * stored as it is thus never meets this. What is compressed may: 58 kB of deflated data can be
+ * 60 million objects. Weights, compressed, take 40 to 50 bytes for a byte (measured: state_dict of
+ * DenseNet-201 and of a transformer of 96 layers, Adam's state, lists of numbers); what takes
+ * more, such as 100,000 zeros in 700 bytes, has the first. */
+enum { MEMORY_FREE = 32 << 20, MEMORY_PER_BYTE = 100 };
 
 struct vm {
 	struct acc_pyin in;
@@ -13,7 +20,19 @@ struct vm {
 	size_t memo_cap;
 	uint64_t memo_n; /* entries that are set: MEMOIZE writes there */
 	size_t nodes;
+	uint64_t room; /* what the arena may hold */
 };
+
+/* Before n bytes more are taken: may they be? */
+static int
+afford(struct vm *v, size_t n)
+{
+	if (v->in.m->held <= v->room && n <= v->room - v->in.m->held)
+		return 0;
+	return acc_fail_at(v->in.e, ACC_ELIMIT, v->in.op,
+		"a pickle that takes more memory than %d MiB and %d times its bytes in the file",
+		MEMORY_FREE >> 20, MEMORY_PER_BYTE);
+}
 
 /* Room for `want` pointers in an array of the arena, the new ones NULL. */
 static int
@@ -24,6 +43,8 @@ grow(struct vm *v, struct acc_py ***a, size_t *cap, size_t want)
 	size_t big = *cap * 2 > want ? *cap * 2 : want;
 	if (big < 16)
 		big = 16;
+	if (afford(v, big * sizeof **a) < 0)
+		return v->in.e->code;
 	struct acc_py **b = acc_alloc(v->in.m, big * sizeof *b);
 	if (b == NULL)
 		return acc_pyin_memory(&v->in);
@@ -52,6 +73,8 @@ make(struct vm *v, enum acc_py_type type)
 			MAXNODES);
 		return NULL;
 	}
+	if (afford(v, sizeof(struct acc_py)) < 0)
+		return NULL;
 	struct acc_py *x = acc_alloc(v->in.m, sizeof *x);
 	if (x == NULL) {
 		acc_pyin_memory(&v->in);
@@ -545,8 +568,16 @@ int
 acc_pickle_read(const void *p, size_t n, size_t *used, struct acc_py **root, struct acc_arena *m,
 	struct acc_err *e)
 {
+	return acc_pickle_read_packed(p, n, n, used, root, m, e);
+}
+
+int
+acc_pickle_read_packed(const void *p, size_t n, uint64_t packed, size_t *used, struct acc_py **root,
+	struct acc_arena *m, struct acc_err *e)
+{
 	struct acc_err own = {0};
 	struct vm v = {.in = {.p = p, .n = n, .m = m}};
+	v.room = m->held + MEMORY_FREE + MEMORY_PER_BYTE * (packed < n ? packed : n);
 	/* The code tells what failed below, so it must not be one that was there before. */
 	v.in.e = e != NULL && e->code == 0 ? e : &own;
 	if (n > UINT32_MAX)

@@ -364,7 +364,8 @@ read_zip(struct walk *w, int fd, uint64_t base, uint64_t size, struct acc_py **r
 	int rc = open_src(&w->src, fd, base, size, &w->m, w->e);
 	if (rc < 0)
 		return rc;
-	rc = acc_pickle_read(w->src.bytes, (size_t)w->src.pkl->len, NULL, root, &w->m, &why);
+	rc = acc_pickle_read_packed(w->src.bytes, (size_t)w->src.pkl->len, w->src.pkl->clen, NULL,
+		root, &w->m, &why);
 	if (rc < 0) {
 		/* An offset in the pickle is one in the file, unless it is compressed. */
 		if (w->src.pkl->enc == ACC_STORED)

@@ -83,7 +83,7 @@ unzip(const struct params *ps, struct acc_arena *m, struct acc_py **root, struct
 	if (rc == 0)
 		rc = acc_zip_load(fd, pkl, PICKLE_LIMIT, m, &text, e);
 	if (rc == 0)
-		rc = acc_pickle_read(text, (size_t)pkl->len, NULL, root, m, e);
+		rc = acc_pickle_read_packed(text, (size_t)pkl->len, pkl->clen, NULL, root, m, e);
 	if (fd >= 0)
 		close(fd);
 	return rc;

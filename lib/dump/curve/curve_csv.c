@@ -241,13 +241,14 @@ step_of(struct acc_str s, int64_t *step)
 }
 
 /* A second row of the same step, with a column that holds texts: such as a module's name, in a
- * layout that is not known. One curve would be made of many. */
+ * layout that is not known. One curve would be made of many. A row is looked at once. */
 static void
-guard(struct sheet *s, const struct acc_str *f, size_t n, size_t number, int64_t step)
+guard(struct sheet *s, const struct acc_str *f, size_t n, size_t number, int64_t step, bool *looked)
 {
 	struct acc_literal l;
-	if (s->name >= 0 || s->guarded || s->col[number].last != step)
+	if (s->name >= 0 || s->guarded || s->col[number].last != step || *looked)
 		return;
+	*looked = true;
 	for (size_t i = 0; i < n && !s->guarded; i++)
 		if (!s->col[i].leave && f[i].n > 0 && !acc_literal_all(f[i], &l)) {
 			s->guarded = true;
@@ -265,6 +266,7 @@ put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 	struct curve_point p = {.cls = s->cls, .at = acc_csv_line(s->csv), .has_step = true};
 	struct acc_str run = s->cv.run;
 	int last = s->step > s->name ? s->step : s->name, rc = 0;
+	bool looked = false;
 	if (n != s->n || (size_t)last >= n) {
 		trouble(s, "left out, it has another number of columns:", f[0]);
 		return 0;
@@ -279,7 +281,7 @@ put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 		struct acc_literal l;
 		if (c->leave || !acc_literal_all(f[i], &l))
 			continue;
-		guard(s, f, n, i, p.step);
+		guard(s, f, n, i, p.step, &looked);
 		c->last = p.step;
 		p.tag = s->name < 0 ? c->tag : row_tag(s, f, c, buf, sizeof buf);
 		s->cv.run = c->run.n > 0 ? c->run : s->run >= 0 ? f[s->run] : run;

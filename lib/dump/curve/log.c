@@ -247,8 +247,8 @@ without_rest(struct log_reader *g, struct acc_str s, const struct words *w)
 	const char *cr = s.n == 0 ? NULL : memrchr(s.p, '\r', s.n);
 	uint32_t whole = cr == NULL ? 0 : (uint32_t)(cr + 1 - s.p);
 	struct acc_str rest = {s.p + whole, s.n - whole};
-	if (rest.n > 0 && (g->cv.c->pattern != NULL || g->array.open ||
-				  acc_sieve_find(&w->sieve, rest) != 0))
+	if (rest.n > 0 &&
+		(g->cv.c->pattern != NULL || g->array.open || acc_sieve_find(&w->sieve, rest) != 0))
 		acc_curve_cut(g->cv.c, g->path, g->line);
 	return (struct acc_str){s.p, whole};
 }

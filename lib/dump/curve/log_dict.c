@@ -6,7 +6,9 @@
  */
 #include "dump/curve/log.h"
 
-enum { PAIRS = 256 };
+/* A line holds one dict; before it may stand a few other braces, each of which is tried up to the
+ * line's end. */
+enum { PAIRS = 256, TRIES = 64 };
 
 struct pair {
 	struct acc_str key;
@@ -137,7 +139,9 @@ dict(struct log_reader *g, struct acc_str s, struct acc_err *e)
 	int64_t step = 0;
 	bool has_step, train;
 	int n = -1;
-	while (n <= 0 && (p = memchr(p, '{', (size_t)(end - p))) != NULL) {
+	for (int tries = 0;
+		n <= 0 && tries < TRIES && (p = memchr(p, '{', (size_t)(end - p))) != NULL;
+		tries++) {
 		p++;
 		n = parse(p, end, f);
 		if (n > 0 && !is_log(f, n, &step, &has_step, &train))
