@@ -222,7 +222,7 @@ range(const char *p, int64_t *lo, int64_t *hi)
 	if (end != NULL && *end == '-')
 		end = whole(end + 1, hi);
 	return end == NULL || *hi < *lo || *hi - *lo > MOST || (*end != ',' && *end != '\0') ? NULL
-												    : end;
+											     : end;
 }
 
 size_t

@@ -88,7 +88,9 @@ bool
 acc_cell_acts(struct acc_str s)
 {
 	struct acc_literal number;
-	return s.n > 0 && memchr("=+-@\t\r\n", s.p[0], 7) != NULL && !acc_literal_all(s, &number);
+	static const char begins[7] = {'=', '+', '-', '@', '\t', '\r', '\n'};
+	return s.n > 0 && memchr(begins, s.p[0], sizeof begins) != NULL &&
+	       !acc_literal_all(s, &number);
 }
 
 uint32_t

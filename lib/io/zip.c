@@ -429,7 +429,7 @@ acc_zip_load(int fd, const struct acc_zip_member *zm, uint64_t limit, struct acc
 		rc = inflate_all(zm, in, p, e);
 	if (rc < 0)
 		return rc;
-	if (acc_crc32(0, p, (size_t)zm->len) != zm->crc32)
+	if (!acc_crc_is(acc_crc32(0, p, (size_t)zm->len), zm->crc32))
 		return acc_fail_at(e, ACC_EFORMAT, zm->off, "member %.*s: wrong checksum",
 			ACC_PRS(zm->name));
 	*out = p;

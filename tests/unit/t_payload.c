@@ -313,6 +313,13 @@ lies(struct acc_roots *r)
 	ref = good;
 	ref.dtype = ACC_NODTYPE;
 	fails(r, &ref, ACC_EUNSUP, "no dtype");
+	/* One value, seen again and again: 2^33 times, or 4,096 times each. */
+	ref = strided("a.bin", 1, DIMS(INT64_C(1) << 33), DIMS(0), 0);
+	ok(acc_ref_check(&ref, NULL) == 0, "2^33 views of one value");
+	ref.shape[0]++;
+	fails(r, &ref, ACC_ELIMIT, "one more");
+	ref.shape[0] = 1000000000000;
+	fails(r, &ref, ACC_ELIMIT, "10^12");
 	ref = strided("a.bin", 1, DIMS(2), DIMS(INT64_MAX), 0);
 	fails(r, &ref, ACC_EFORMAT, "a stride out of this world");
 	struct acc_err e = {0};

@@ -343,6 +343,25 @@ check_cheap(void)
 	ok(acc_pickle_read(p, k, NULL, &root, &m, &e) == 0 && m.held < 50000,
 		"2^60 leaves take %zu bytes", m.held);
 	acc_arena_release(&m);
+	/* A million objects out of a few bytes: 32 MiB in any case, 100 bytes more for each byte. */
+	free(p);
+	n = 1000000;
+	p = malloc(n + 3);
+	memset(p, 'N', n + 2);
+	p[0] = '(';
+	p[n + 1] = 't';
+	p[n + 2] = '.';
+	ok(acc_pickle_read_packed(p, n + 3, 1000, NULL, &root, &m, &e) == ACC_ELIMIT &&
+			m.held < (33 << 20),
+		"objects that took too few bytes: %s", e.msg);
+	acc_arena_release(&m);
+	e = (struct acc_err){0};
+	ok(acc_pickle_read_packed(p, n + 3, n / 2, NULL, &root, &m, &e) == 0,
+		"with half as many bytes as objects: %s", e.msg);
+	acc_arena_release(&m);
+	ok(acc_pickle_read(p, n + 3, NULL, &root, &m, &e) == 0 && m.held < 100 * n + (32 << 20),
+		"as they are");
+	acc_arena_release(&m);
 	/* An earlier failure stays what it was. */
 	e = (struct acc_err){.code = ACC_EIO, .msg = "earlier"};
 	ok(acc_pickle_read("R.", 2, NULL, &root, &m, &e) == ACC_EFORMAT && e.code == ACC_EIO,

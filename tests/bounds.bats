@@ -1,0 +1,143 @@
+load helper
+# What is accepted at most, from both sides: acc-bounds(7).
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+# The value of a constant in a file of the sources.
+constant() { # file, name
+	local text
+	text=$(grep -hoE "\b$2 = [^,;}]+" "$ROOT/$1" | head -n 1)
+	text=${text#*= }
+	sed -E 's/UINT64_C\(([0-9]+)\)/\1/g' <<<"$text"
+}
+
+@test "the numbers of acc-bounds(7) are the code's" {
+	n=0
+	while read -r value file name; do
+		code=$(constant "$file" "$name")
+		[ -n "$code" ] || { echo "no $name in $file"; return 1; }
+		[ "$value" -eq "$((code))" ] || { echo "$name: $value on the page, $((code)) in $file"; return 1; }
+		n=$((n + 1))
+	done < <(awk '/^\.It / {v = $2} /^\.\\" (lib|include)/ {print v, $2, $3}' "$ROOT/man/acc-bounds.7")
+	[ "$n" -eq "$(grep -c '^\.It ' "$ROOT/man/acc-bounds.7")" ]
+	[ "$n" -gt 25 ]
+}
+
+many() { # number, text
+	yes "$2" 2>/dev/null | head -n "$1" | tr -d '\n' || true
+}
+
+@test "CSV: 65,536 fields, not one more" {
+	row() { printf '%s' "$1"; many $(($2 - 1)) ",$3"; echo; }
+	{ row step 65536 a; row 1 65536 2; } >in.csv
+	run -0 bash -c 'accdump-read in.csv | accfmt --tsv --no-header -c value | wc -l'
+	[ "$output" = 65535 ]
+	{ row step 65537 a; row 1 65537 2; } >out.csv
+	fails 'too many fields' accdump-read -f csv out.csv
+}
+
+@test "logs: lines of 16 MiB, dicts behind 63 braces" {
+	{ echo "{'loss': 1, 'lr': 1}"; head -c 16777190 /dev/zero | tr '\0' x; echo " {'loss': 2, 'lr': 1}"; } >l.log
+	[ "$(tail -n 1 l.log | wc -c)" -le 16777217 ]
+	run -0 bash -c "accdump-read -o loss l.log | accfmt --tsv --no-header -c value"
+	[ "$output" = $'1.0\n2.0' ]
+	{ echo "{'loss': 1, 'lr': 1}"; head -c 16777217 /dev/zero | tr '\0' x; echo " {'loss': 2, 'lr': 1}"; } >m.log
+	fails 'more than 16 MiB' accdump-read -o loss m.log
+	for n in 63 64; do
+		{ echo "{'loss': 1, 'lr': 1}"; many $n '{'; echo "{'loss': 2, 'lr': 1}"; } >b.log
+		[ "$(accdump-read -o loss b.log | accfmt --tsv --no-header -c value | wc -l)" = $((65 - n)) ]
+	done
+}
+
+@test "JSON: 512 levels; YAML: 64; steps of a range: a million" {
+	nest() { many "$1" '['; many "$1" ']'; }
+	dump() { # levels of a list, among those around it
+		mkdir -p d/step0/rank0
+		echo "{\"task\": \"statistics\", \"level\": \"L1\", \"dump_data_dir\": $(nest "$1"), \"data\": {\"Torch.a.0.forward\":
+			{\"input_args\": [{\"type\": \"int\", \"value\": 1}], \"output\": []}}}" >d/step0/rank0/dump.json
+	}
+	dump 511
+	run -0 accdump-read d
+	dump 512
+	run -2 accdump-read d
+	for n in 63 64; do
+		echo "{hidden_size: 1, num_layers: 2, a: $(nest $n)}" >$n.yaml
+	done
+	run -0 accdump-read -f yaml 63.yaml
+	fails 'deeper than 64 levels' accdump-read -f yaml 64.yaml
+	printf '%s\n' step,loss 1,2 >s.csv
+	run -0 accdump-read -s 0-1000000 s.csv
+	run -2 accdump-read -s 0-1000001 s.csv
+}
+
+# What a file of torch.save without a zip begins with.
+old_torch() {
+	printf '\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}.\x80\x02'
+}
+
+# Within 256 MB of address space and a minute, and neither killed nor out of memory.
+within() { # format, file
+	run -0 bash -c "ulimit -v 262144; timeout 60 accdump-read -f $1 $2 2>err >out; [ \$? -le 2 ]"
+	! grep -q 'out of memory' err || { echo "$2: $(cat err)"; return 1; }
+}
+
+@test "a file of 1 MB, whatever it holds, is read within 256 MB" {
+	[[ $B != *-san* ]] || skip "sanitizers need more address space than there is"
+	M=1048000
+	{ old_torch; printf '('; many $M ')'; printf 't.'; } >tuples.pt
+	{ old_torch; printf 'N'; many $M $'\x85' | LC_ALL=C tr -d '\n'; printf '.'; } >deep.pt
+	{ old_torch; printf ']('; many $((M / 3)) ']Na'; printf 'e.'; } >lists.pt
+	{ old_torch; printf ']('; many $((M / 4)) '}NNs'; printf 'e.'; } >dicts.pt
+	{ old_torch; printf 'N'; many $M 2; printf '.'; } >dup.pt
+	{ old_torch; many $M '('; printf '.'; } >marks.pt
+	for f in tuples deep lists dicts dup marks; do
+		[ "$(stat -c %s $f.pt)" -gt 1000000 ]
+		within torch $f.pt
+	done
+	mkdir -p j/step0/rank0
+	json() { # values of a list
+		{
+			printf '{"task": "statistics", "level": "L1", "data": {"Torch.a.0.forward": {"input_args": ['
+			many $((M / (${#1} + 1))) "$1,"
+			printf '%s], "output": []}}}' "$1"
+		} >j/step0/rank0/dump.json
+		within msprobe j
+	}
+	json 1
+	json '{}'
+	json '[]'
+	json '""'
+	json '{"type":"int","value":1}'
+	{ printf '{"log_history": ['; many $((M / 3)) '{},'; printf '{"step": 1, "loss": 2}]}'; } >h.json
+	within trainer_state h.json
+	{ printf '{"lm loss": {"start_step": 1, "values": ['; many $((M / 2)) '1,'; printf '1]}}'; } >g.json
+	within golden g.json
+	{ printf 'hidden_size: 1\na: ['; many $((M / 2)) 'a,'; printf 'a]\n'; } >a.yaml
+	{ printf 'hidden_size: 1\n'; seq 130000 | sed 's/^/k/; s/$/:/'; } >keys.yaml
+	{
+		printf 'a0: &a0 [x,x,x,x,x,x,x,x,x]\n'
+		for ((i = 1; i < 30; i++)); do printf "a$i: &a$i [%s*a$((i - 1))]\n" "$(many 8 "*a$((i - 1)),")"; done
+	} >laugh.yaml
+	for f in a keys laugh; do
+		within yaml $f.yaml
+	done
+	for i in 1 2 3 4; do
+		printf 'step'; many 65000 ',a'; echo
+		printf 1; many 65000 ,1; echo
+	done >wide.csv
+	{ echo step,tag,value; seq 80000 | sed 's/.*/1,&,1/'; } >tags.csv
+	within csv wide.csv
+	within csv tags.csv
+	{ echo "{'loss': 1, 'lr': 1}"; many $((M / 8)) "{'loss':"; echo; } >l.log
+	within log l.log
+	{ echo "{'loss': 1, 'lr': 1}"; head -c 600000000 /dev/zero; } | gzip -1 | head -c $M >z.log.gz
+	within log z.log.gz
+	{ printf '\223NUMPY\002\000\000\000\017\000'; many 983040 ' '; } >h.npy
+	within npy h.npy
+	n=$((M / 48))
+	many $n '"aaaaaa":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},' | cut -c 1-$((M - 100)) >body
+	{ printf '\000\000\017\000\000\000\000\000{'; cat body; many 100000 ' '; } | head -c $((M)) >s.safetensors
+	within safetensors s.safetensors
+}
