@@ -40,7 +40,9 @@ MATH := -ffp-contract=off -fno-math-errno
 HARD := -fstack-protector-strong -fPIE $(if $(SAN),,-D_FORTIFY_SOURCE=2)
 LDHARD := -pie -Wl,-z,relro,-z,now
 SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-ALL_CFLAGS = $(STD) $(WARN) $(MATH) $(HARD) -Iinclude -Ilib -pthread $(SANF) $(CFLAGS)
+# Checksums are not compared in what a fuzzer drives.
+FUZZED := $(if $(findstring fuzzer,$(SAN)),-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
+ALL_CFLAGS = $(FUZZED) $(STD) $(WARN) $(MATH) $(HARD) -Iinclude -Ilib -pthread $(SANF) $(CFLAGS)
 # What asks a tool that "make deps" may only just have installed is asked when it is needed.
 THIRD = $(or $(shell pkg-config --libs msgpack-c 2>/dev/null || pkg-config --libs msgpack 2>/dev/null),-lmsgpackc) -lz -ldeflate -lxxhash -lpcre2-8 -lyaml
 # Linked in, so that a program is one file that runs where these packages are not installed;

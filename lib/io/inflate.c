@@ -20,6 +20,9 @@ acc_inflate_open(enum acc_inflate_form form, struct acc_err *e)
 		acc_nomem(e);
 		return NULL;
 	}
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+	inflateValidate(&s->z, 0); /* as acc_crc_is */
+#endif
 	return s;
 }
 

@@ -403,7 +403,7 @@ acc_job_all(struct acc_job *m, struct acc_job_buffers *d, struct acc_job_part *p
 static void
 end_side(struct acc_job_side *s)
 {
-	if (s->check && s->err.code == 0 && s->crc != s->ref.crc32) {
+	if (s->check && s->err.code == 0 && !acc_crc_is(s->crc, s->ref.crc32)) {
 		char name[200];
 		size_t n = s->ref.file.n < sizeof name ? s->ref.file.n : sizeof name - 1;
 		memcpy(name, s->ref.file.p + s->ref.file.n - n, n);

@@ -118,7 +118,8 @@ decode_whole(struct acc_pay *p, struct acc_err *e)
 		rc = enc == ACC_LATIN1   ? read_latin1(p, mem, e)
 		     : enc == ACC_MSCKPT ? read_pieces(p, mem, e)
 					 : read_deflated(p, mem, e);
-	if (rc == 0 && p->ref.has_crc && acc_crc32(0, mem, (size_t)p->ref.len) != p->ref.crc32)
+	if (rc == 0 && p->ref.has_crc &&
+		!acc_crc_is(acc_crc32(0, mem, (size_t)p->ref.len), p->ref.crc32))
 		rc = acc_fail(e, ACC_EFORMAT, "checksum (CRC-32) does not match");
 	if (rc < 0) {
 		free(mem);
@@ -392,7 +393,7 @@ acc_pay_read(struct acc_pay *p, uint64_t first, size_t n, void *scratch, const v
 	if (p->ref.has_crc && first == p->summed && acc_pay_whole(p)) {
 		p->crc = acc_crc32(first == 0 ? acc_pay_before(p) : p->crc, scratch, n * p->size);
 		p->summed += n;
-		if (p->summed == p->count && p->crc != p->ref.crc32) {
+		if (p->summed == p->count && !acc_crc_is(p->crc, p->ref.crc32)) {
 			acc_fail(e, ACC_EFORMAT, "checksum (CRC-32) does not match: damaged data");
 			return acc_err_in(e, p->name);
 		}

@@ -55,23 +55,35 @@ judge(struct acc_checklist *cl, const char *text, size_t n, bool all)
 	acc_check_close(ck);
 }
 
+/* To parse the own list takes longer than all else: once is enough. */
+static struct acc_checklist *
+own_list(void)
+{
+	static struct acc_checklist *own;
+	if (own == NULL && ((own = acc_checklist_new(NULL)) == NULL ||
+				   acc_checklist_add(own, acc_check_lists[0].text,
+					   acc_check_lists[0].n, "own", NULL) < 0))
+		abort();
+	return own;
+}
+
 /* The list, a line "---", the parameters; without such a line, parameters for the own list. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *text = (const char *)data;
 	const char *cut = size == 0 ? NULL : memmem(text, size, "\n---\n", 5);
+	if (cut == NULL) {
+		if (size > 0)
+			judge(own_list(), text, size, false);
+		return 0;
+	}
 	struct acc_checklist *cl = acc_checklist_new(NULL);
-	size_t n = cut == NULL ? 0 : (size_t)(cut - text);
+	size_t n = (size_t)(cut - text);
 	if (cl == NULL)
 		abort();
-	int rc = cut != NULL ? acc_checklist_add(cl, text, n, "list", NULL)
-			     : acc_checklist_add(cl, acc_check_lists[0].text, acc_check_lists[0].n,
-				       "own", NULL);
-	if (rc == 0 && cut != NULL)
+	if (acc_checklist_add(cl, text, n, "list", NULL) == 0)
 		judge(cl, cut + 5, size - n - 5, true);
-	else if (rc == 0 && size > 0)
-		judge(cl, text, size, false);
 	acc_checklist_free(cl);
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "dump/curve/curve.h"
 #include "dump/place.h"
 #include "dump/say.h"
+#include "io/crc.h"
 #include "io/crc32c.h"
 #include "io/wire.h"
 
@@ -282,7 +283,7 @@ data(struct events *ev, uint64_t len, struct acc_err *e)
 	crc = acc_crc32c(crc, p, (size_t)left);
 	struct acc_err bad = {0};
 	rc = 0;
-	if (acc_crc32c_mask(crc) != load32(p + left))
+	if (!acc_crc_is(acc_crc32c_mask(crc), load32(p + left)))
 		acc_fail_at(&bad, ACC_EFORMAT, acc_bytes_pos(ev->b),
 			"record %llu is left out: its checksum (CRC-32C) does not match",
 			(unsigned long long)ev->n);
@@ -308,7 +309,7 @@ record(struct events *ev, struct acc_err *e)
 	if (rc <= 0)
 		return rc < 0 || got == 0 ? rc : ends_early(ev, e);
 	uint64_t len = load32(p) | (uint64_t)load32(p + 4) << 32;
-	if (acc_crc32c_mask(acc_crc32c(0, p, 8)) != load32(p + 8))
+	if (!acc_crc_is(acc_crc32c_mask(acc_crc32c(0, p, 8)), load32(p + 8)))
 		return acc_fail_at(e, ACC_EFORMAT, acc_bytes_pos(ev->b),
 			"the checksum (CRC-32C) of a length does not match; %llu records were "
 			"read",
