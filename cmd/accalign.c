@@ -47,12 +47,17 @@ static int
 looks(const char *path)
 {
 	uint8_t head[5];
+	struct acc_err e = {0};
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		cli_die("%s: cannot open:", path);
-	ssize_t n = pread(fd, head, sizeof head, 0);
+	int64_t n = acc_file_peek(fd, head, sizeof head, 0, &e);
 	close(fd);
-	if (n <= 0 || !acc_is_stream(head, (size_t)n))
+	if (n < 0) {
+		acc_err_in(&e, path);
+		cli_die_err(&e);
+	}
+	if (n == 0 || !acc_is_stream(head, (size_t)n))
 		return 0;
 	return head[0] == 0x1f ? 1 : 2;
 }

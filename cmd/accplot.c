@@ -1,3 +1,4 @@
+#include "acc/file.h"
 #include "cli.h"
 #include "acc/plot.h"
 
@@ -113,16 +114,21 @@ static void
 copy(int from, const char *path)
 {
 	static char buf[65536];
-	char first = '\0';
+	struct acc_err e = {0};
 	FILE *to = path == NULL ? stdout : fopen(path, "w");
-	ssize_t n;
+	uint64_t at = 0;
+	int64_t n;
 	if (to == NULL)
 		cli_die("%s: %s", path, strerror(errno));
-	/* gnuplot begins a page of characters with a form feed. */
-	off_t skip = path == NULL && pread(from, &first, 1, 0) == 1 && first == '\f';
-	for (off_t at = skip; (n = pread(from, buf, sizeof buf, at)) > 0; at += n)
-		fwrite(buf, 1, (size_t)n, to);
-	if (n < 0 || ferror(to) || fclose(to) != 0)
+	while ((n = acc_file_peek(from, buf, sizeof buf, at, &e)) > 0) {
+		/* gnuplot begins a page of characters with a form feed. */
+		bool skip = at == 0 && path == NULL && buf[0] == '\f';
+		fwrite(buf + skip, 1, (size_t)n - skip, to);
+		at += (uint64_t)n;
+	}
+	if (n < 0)
+		cli_die_err(&e);
+	if (ferror(to) || fclose(to) != 0)
 		cli_die("%s: %s", path == NULL ? "standard output" : path, strerror(errno));
 }
 

@@ -203,8 +203,15 @@ payload() { # dump, name of the expectation
 	echo '["x", 0, [], "torch.float32", [3, 4], []]' >d/dump.pkl
 	rm -r d/dump
 	ln -s .. d/dump
-	run -0 --separate-stderr list file accdump-read d
+	fails 'refused to open dump: a symbolic link leaves the folder' accdump-read d
+	run -2 --separate-stderr list file accdump-read d
 	[ "${lines[0]}${lines[1]}" = "" ]
+	rm d/dump
+	mkdir d/real
+	cp x.npy d/real
+	ln -s real d/dump
+	run -0 --separate-stderr list file accdump-read d
+	[ "$output" = dump/x.npy ]
 }
 
 @test "ptdbg: every prefix of a .pkl: what is whole is passed on, one line, status 2" {

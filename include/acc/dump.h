@@ -24,6 +24,7 @@ struct acc_probe {
 	struct acc_str base; /* last component of path */
 	const uint8_t *head; /* first bytes of the file (up to 4 KiB) */
 	size_t nhead;
+	struct acc_err *e; /* why it could not be told */
 };
 
 /* What the user selected; all empty selects everything. Patterns are shell globs. */
@@ -74,7 +75,8 @@ uint64_t acc_dump_count(const struct acc_dump_ctx *c);
 /* --- for formats --- */
 struct acc_dump {
 	const char *name, *help;
-	/* 0: not mine; 1..100: how sure. Reads nothing but what it is shown, and names. */
+	/* 0: not mine; 1..100: how sure; -100..-1: it could not be told, for *p->e, and would have
+	 * been that sure at most. Reads nothing but what it is shown, and names. */
 	int (*probe)(const struct acc_probe *p);
 	/* Or NULL. As probe, asked where no probe was sure: may read the file. */
 	int (*search)(const struct acc_probe *p);

@@ -8,12 +8,25 @@
 extern "C" {
 #endif
 
+/* After a call that failed with this errno: is there nothing of that name? Every other failure is
+ * the machine's (no permission, no descriptor, no memory, a bad disk) and says nothing of what is
+ * there: who takes it for "absent" leaves something out and calls that well. */
+bool acc_file_absent(int err);
 /* Open a folder for acc_file_beneath. The descriptor, or < 0. */
 int acc_dir_open(const char *path, struct acc_err *e);
+/* The same of what may be a file: 1, a folder, open as *fd; 0, it is none, *fd < 0; or < 0. */
+int acc_dir_try(const char *path, int *fd, struct acc_err *e);
+/* The same beneath a folder: 0 too where nothing is there, and for a link, which is not followed. */
+int acc_dir_enter(int dirfd, const char *path, int *fd, struct acc_err *e);
+/* Is there an entry of this name in a folder, if only a link to nothing, or one whose name ends so
+ * ("" takes any)? 1, 0, or < 0 where that cannot be told. */
+int acc_dir_has(int dirfd, const char *name, struct acc_err *e);
+int acc_dir_has_end(int dirfd, const char *suffix, struct acc_err *e);
 /* Open `path`, relative to dirfd, for reading: a regular file, reached without "..", without
  * an absolute path and without a symbolic link that leaves dirfd (openat2 RESOLVE_BENEATH, or
  * a walk of the components that follows no link at all where the kernel has no openat2).
- * The descriptor, or < 0: ACC_EREFUSED for what would leave, ACC_EIO for what is missing. */
+ * The descriptor, or < 0: ACC_EREFUSED for what would leave, ACC_EIO, with errno as the system set
+ * it, for what is missing or cannot be opened. */
 int acc_file_beneath(int dirfd, struct acc_str path, struct acc_err *e);
 /* The same of a folder; links that stay beneath dirfd are followed. */
 int acc_dir_beneath(int dirfd, const char *path, struct acc_err *e);
@@ -28,6 +41,11 @@ int acc_file_stat(int fd, struct acc_file_info *out, struct acc_err *e);
  * one of its times is another (the last change of the inode too, for contents can be written and
  * the time of that set back). As fine as the times of the file system are, often 4 ms. */
 int acc_file_same(int fd, const struct acc_file_info *before, struct acc_err *e);
+/* The first bytes of a file beneath a folder, n where it has so many. How many; 0 where it is empty
+ * or absent; or < 0, as acc_file_beneath. */
+int64_t acc_file_head(int dirfd, const char *name, void *buf, size_t n, struct acc_err *e);
+/* Read n bytes at off, fewer only where the file ends. How many, or < 0. */
+int64_t acc_file_peek(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e);
 /* Read exactly n bytes at off; a shorter file is ACC_ETRUNC at the place where it ends. */
 int acc_file_pread(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e);
 /* A read or write of fd has failed: may it be tried again? It was interrupted; or fd does not

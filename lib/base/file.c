@@ -14,6 +14,12 @@
 /* A FIFO in a dump must not hang the open, a terminal must not become ours. */
 enum { RDFLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
+bool
+acc_file_absent(int err)
+{
+	return err == ENOENT || err == ENOTDIR;
+}
+
 int
 acc_dir_open(const char *path, struct acc_err *e)
 {
@@ -21,6 +27,40 @@ acc_dir_open(const char *path, struct acc_err *e)
 	if (fd < 0)
 		return acc_fail(e, ACC_EIO, "cannot open the folder %.150s:", path);
 	return fd;
+}
+
+/* What a folder that could not be opened is. 0, or < 0. */
+static int
+no_folder(bool absent, const char *path, struct acc_err *e)
+{
+	return absent ? 0 : acc_fail(e, ACC_EIO, "cannot open the folder %.150s:", path);
+}
+
+int
+acc_dir_try(const char *path, int *fd, struct acc_err *e)
+{
+	*fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*fd >= 0)
+		return 1;
+	return no_folder(errno == ENOTDIR, path, e);
+}
+
+int
+acc_dir_enter(int dirfd, const char *path, int *fd, struct acc_err *e)
+{
+	*fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*fd >= 0)
+		return 1;
+	return no_folder(acc_file_absent(errno) || errno == ELOOP, path, e);
+}
+
+int
+acc_dir_has(int dirfd, const char *name, struct acc_err *e)
+{
+	struct stat st;
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 1;
+	return acc_file_absent(errno) ? 0 : acc_fail(e, ACC_EIO, "cannot look for %.150s:", name);
 }
 
 /* Names may be longer than a message; their end says more. */
@@ -33,8 +73,11 @@ refuse(struct acc_err *e, int code, const char *what, const char *path)
 	const char *tail = n > 120 ? path + n - 120 : path;
 	errno = saved;
 	if (code == ACC_EIO)
-		return acc_fail(e, code, "%s %s%s:", what, dots, tail);
-	return acc_fail(e, code, "refused to open %s%s: %s", dots, tail, what);
+		acc_fail(e, code, "%s %s%s:", what, dots, tail);
+	else
+		acc_fail(e, code, "refused to open %s%s: %s", dots, tail, what);
+	errno = saved;
+	return code;
 }
 
 /* The next component of a path: its start, its length in *n; NULL at the end. */
@@ -153,11 +196,29 @@ acc_file_beneath(int dirfd, struct acc_str path, struct acc_err *e)
 	if (fd < 0)
 		return refuse(e, ACC_EIO, "cannot open", name);
 	struct stat st;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+	int code = fstat(fd, &st) < 0 ? ACC_EIO : S_ISREG(st.st_mode) ? 0 : ACC_EREFUSED;
+	if (code == 0)
+		return fd;
+	refuse(e, code, code == ACC_EIO ? "cannot stat" : "not a regular file", name);
+	const int saved = errno;
+	close(fd);
+	errno = saved;
+	return code;
+}
+
+int64_t
+acc_file_head(int dirfd, const char *name, void *buf, size_t n, struct acc_err *e)
+{
+	struct acc_err why = {0};
+	int fd = acc_file_beneath(dirfd, acc_str(name), &why);
+	if (fd == ACC_EIO && acc_file_absent(errno))
+		return 0;
+	int64_t got = fd < 0 ? fd : acc_file_peek(fd, buf, n, 0, &why);
+	if (fd >= 0)
 		close(fd);
-		return refuse(e, ACC_EREFUSED, "not a regular file", name);
-	}
-	return fd;
+	if (got < 0)
+		acc_fail(e, (int)got, "%s%s%s", fd < 0 ? "" : name, fd < 0 ? "" : ": ", why.msg);
+	return got;
 }
 
 int
@@ -188,8 +249,8 @@ acc_file_same(int fd, const struct acc_file_info *before, struct acc_err *e)
 		"changed while it was read; read it again when it is whole");
 }
 
-int
-acc_file_pread(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e)
+int64_t
+acc_file_peek(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e)
 {
 	uint8_t *p = buf;
 	if (off > INT64_MAX || n > INT64_MAX - off)
@@ -201,13 +262,22 @@ acc_file_pread(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e)
 		if (got < 0)
 			return acc_fail_at(e, ACC_EIO, off, "cannot read:");
 		if (got == 0)
-			return acc_fail_at(e, ACC_ETRUNC, off,
-				"the file ends here, %zu more bytes were expected", n);
+			break;
 		p += got;
 		n -= (size_t)got;
 		off += (uint64_t)got;
 	}
-	return 0;
+	return p - (uint8_t *)buf;
+}
+
+int
+acc_file_pread(int fd, void *buf, size_t n, uint64_t off, struct acc_err *e)
+{
+	int64_t got = acc_file_peek(fd, buf, n, off, e);
+	if (got >= 0 && (size_t)got < n)
+		return acc_fail_at(e, ACC_ETRUNC, off + (uint64_t)got,
+			"the file ends here, %zu more bytes were expected", n - (size_t)got);
+	return got < 0 ? (int)got : 0;
 }
 
 bool
@@ -335,17 +405,42 @@ gather(DIR *d, struct acc_buf *list, struct acc_arena *m, struct acc_err *e)
 	}
 }
 
+/* A descriptor of its own: closedir closes it, and readdir moves it. */
+static DIR *
+reopen(int dirfd, struct acc_err *e)
+{
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (d != NULL)
+		return d;
+	acc_fail(e, ACC_EIO, "cannot list the folder:");
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
+int
+acc_dir_has_end(int dirfd, const char *suffix, struct acc_err *e)
+{
+	DIR *d = reopen(dirfd, e);
+	struct dirent *entry;
+	bool found = false;
+	if (d == NULL)
+		return ACC_EIO;
+	for (errno = 0; !found && (entry = readdir(d)) != NULL; errno = 0)
+		found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+			acc_str_ends(acc_str(entry->d_name), suffix);
+	int rc = found ? 1 : errno == 0 ? 0 : acc_fail(e, ACC_EIO, "cannot list the folder:");
+	closedir(d);
+	return rc;
+}
+
 int64_t
 acc_dir_list(int dirfd, const char ***names, struct acc_arena *m, struct acc_err *e)
 {
-	/* A descriptor of its own: closedir closes it, and readdir moves it. */
-	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (d == NULL) {
-		if (fd >= 0)
-			close(fd);
-		return acc_fail(e, ACC_EIO, "cannot list the folder:");
-	}
+	DIR *d = reopen(dirfd, e);
+	if (d == NULL)
+		return ACC_EIO;
 	struct acc_buf list = {0};
 	int64_t n = gather(d, &list, m, e);
 	if (n == 0) {

@@ -1,6 +1,5 @@
 #include "acc/dump.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
@@ -34,32 +33,38 @@ by_name(const char *name, struct acc_err *e)
 	return NULL;
 }
 
-static const struct acc_dump *
-ask(const struct acc_probe *p, bool search)
+/* A format that could not look, and would have been surer than the surest, is a failure. */
+static int
+ask(struct acc_probe *p, bool search, const struct acc_dump **best, struct acc_err *e)
 {
-	const struct acc_dump *best = NULL;
-	int most = 0;
+	struct acc_err why = {0}, one;
+	int most = 0, failed = 0;
 	for (size_t i = 0; i < acc_ndumps; i++) {
 		const struct acc_dump *d = acc_dumps[i];
+		one = (struct acc_err){0};
+		p->e = &one;
 		int sure = !search ? d->probe(p) : d->search != NULL ? d->search(p) : 0;
 		if (sure > most) {
-			best = d;
+			*best = d;
 			most = sure;
+		} else if (sure < failed) {
+			why = one;
+			failed = sure;
 		}
 	}
-	return best;
+	p->e = NULL;
+	return most < -failed ? acc_fail(e, why.code, "%s", why.msg) : 0;
 }
 
-static const struct acc_dump *
-surest(const struct acc_probe *p, struct acc_err *e)
+static int
+surest(struct acc_probe *p, const struct acc_dump **best, struct acc_err *e)
 {
-	const struct acc_dump *best = ask(p, false);
-	if (best == NULL)
-		best = ask(p, true);
-	if (best != NULL)
-		return best;
-	acc_fail(e, ACC_EFORMAT, "no dump: nothing of what accdump-read --list shows");
-	return NULL;
+	int rc = ask(p, false, best, e);
+	if (rc == 0 && *best == NULL)
+		rc = ask(p, true, best, e);
+	if (rc == 0 && *best == NULL)
+		rc = acc_fail(e, ACC_EFORMAT, "no dump: nothing of what accdump-read --list shows");
+	return rc;
 }
 
 /* Fill *p for a path; its dirfd is to be closed. */
@@ -83,13 +88,12 @@ look(const char *path, struct acc_probe *p, uint8_t *head, size_t nhead, struct 
 	if (!S_ISREG(st.st_mode))
 		return 0; /* a FIFO: reading its head would eat it */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t n = fd < 0 ? -1 : pread(fd, head, nhead, 0);
-	int saved = errno;
+	int64_t n = fd < 0 ? acc_fail(e, ACC_EIO, "cannot open:")
+			   : acc_file_peek(fd, head, nhead, 0, e);
 	if (fd >= 0)
 		close(fd);
-	errno = saved;
 	if (n < 0)
-		return acc_fail(e, ACC_EIO, "cannot read:");
+		return (int)n;
 	p->head = head;
 	p->nhead = (size_t)n;
 	return 0;
@@ -111,15 +115,16 @@ acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, stru
 		rc = look(path, &p, head, sizeof head, e);
 	if (rc == 0 && format == NULL && !std && !p.is_dir && p.head == NULL)
 		format = "acc"; /* a pipe */
-	if (rc == 0)
-		d = format != NULL || std ? by_name(format != NULL ? format : "acc", e)
-					  : surest(&p, e);
+	if (rc == 0 && (format != NULL || std)) {
+		d = by_name(format != NULL ? format : "acc", e);
+		rc = d == NULL ? ACC_EUSAGE : 0;
+	} else if (rc == 0) {
+		rc = surest(&p, &d, e);
+	}
 	if (p.dirfd >= 0)
 		close(p.dirfd);
-	if (d != NULL)
+	if (rc == 0)
 		rc = d->read(c, path, e);
-	else if (rc == 0)
-		rc = e != NULL ? e->code : ACC_EFORMAT;
 	if (rc < 0)
 		acc_err_in(e, std ? "standard input" : path);
 	return rc;

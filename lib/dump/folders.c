@@ -33,8 +33,16 @@ acc_folders_add(struct folders *w, const struct folder *parent, const char *name
 static void
 miss(struct folders *w, const struct acc_err *why)
 {
-	if (w->nmissed++ == 0)
+	if (w->nmissed++ == 0 || (w->missed.code == ACC_EREFUSED && why->code != ACC_EREFUSED))
 		w->missed = *why;
+}
+
+void
+acc_folders_miss(struct folders *w, const struct folder *f, const struct acc_err *why)
+{
+	struct acc_err named = {0};
+	acc_fail(&named, why->code, "%.120s: %.130s", f->path, why->msg);
+	miss(w, &named);
 }
 
 /* Was it entered before, by another name? */
@@ -52,8 +60,13 @@ enter(struct folders *w, const struct folder *f, bool link, int *fd, struct acc_
 {
 	struct stat st;
 	struct acc_err why = {0};
-	if (fstatat(w->root, f->path, &st, f->depth == 0 ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-		return 0; /* it went away meanwhile */
+	if (fstatat(w->root, f->path, &st, f->depth == 0 ? 0 : AT_SYMLINK_NOFOLLOW) < 0) {
+		if (!acc_file_absent(errno)) { /* else it went away meanwhile */
+			acc_fail(&why, ACC_EIO, "cannot stat %.200s:", f->path);
+			miss(w, &why);
+		}
+		return 0;
+	}
 	if (S_ISLNK(st.st_mode) && !link)
 		return push(&w->links, f, e);
 	if (!S_ISDIR(st.st_mode) && !link)
@@ -61,11 +74,12 @@ enter(struct folders *w, const struct folder *f, bool link, int *fd, struct acc_
 	/* A link may lead anywhere; what it leads to is looked at once it is known to be inside. */
 	*fd = acc_dir_beneath(w->root, f->path, &why);
 	if (*fd < 0) {
-		if (errno != ENOTDIR)
+		if (*fd != ACC_EIO || errno != ENOTDIR)
 			miss(w, &why);
 		return 0;
 	}
-	int seen = fstat(*fd, &st) < 0 ? 1 : again(w, &st, e);
+	int seen = fstat(*fd, &st) < 0 ? acc_fail(e, ACC_EIO, "cannot stat %.200s:", f->path)
+				       : again(w, &st, e);
 	if (seen != 0)
 		close(*fd);
 	return seen < 0 ? seen : seen == 0;

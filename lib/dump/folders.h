@@ -32,7 +32,9 @@ int acc_folders_add(struct folders *w, const struct folder *parent, const char *
 	const void *what, struct acc_err *e);
 /* 1: the next folder, open as *fd, which the caller closes; 0: that was all; < 0. */
 int acc_folders_next(struct folders *w, struct folder *f, int *fd, struct acc_err *e);
-/* 0, or a failure where some could not be entered. */
+/* Keep the failure to look into a folder for the end, as those to enter one are kept. */
+void acc_folders_miss(struct folders *w, const struct folder *f, const struct acc_err *why);
+/* 0, or a failure where some could not be entered: that of the machine before that of a link. */
 int acc_folders_missed(const struct folders *w, struct acc_err *e);
 void acc_folders_release(struct folders *w);
 

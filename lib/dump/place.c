@@ -1,7 +1,5 @@
 #include "dump/place.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -45,6 +43,24 @@ descend(struct folders *w, const struct folder *f, const struct place_rule *rule
 	return n < 0 ? (int)n : found;
 }
 
+/* A folder that cannot be looked into does not keep the others back. */
+static int
+visit(struct folders *w, const struct folder *f, const struct place_rule *rule, int fd,
+	const struct place *p, place_fn *fn, void *arg, struct acc_err *e)
+{
+	struct acc_err why = {0};
+	int holds = rule->holds(fd, &why);
+	int below = holds != 0 || p->depth == rule->depth ? 0 : descend(w, f, rule, fd, p, &why);
+	if (holds < 0 || below < 0) {
+		int code = holds < 0 ? holds : below;
+		if (code != ACC_EIO && code != ACC_EREFUSED)
+			return acc_fail(e, code, "%s", why.msg);
+		acc_folders_miss(w, f, &why);
+		return 0;
+	}
+	return holds || (below == 0 && p->rank_level) ? fn(arg, fd, p, e) : 0;
+}
+
 int
 acc_dump_each_place(int root, const struct place *first, const struct place_rule *rule,
 	place_fn *fn, void *arg, struct acc_err *e)
@@ -55,11 +71,7 @@ acc_dump_each_place(int root, const struct place *first, const struct place_rule
 	while (rc == 0 && (rc = acc_folders_next(&w, &f, &fd, e)) > 0) {
 		struct place p = *(const struct place *)f.what;
 		p.path = f.path;
-		bool holds = rule->holds(fd);
-		int below = holds || p.depth == rule->depth ? 0 : descend(&w, &f, rule, fd, &p, e);
-		rc = below < 0 ? below : 0;
-		if (rc == 0 && (holds || (below == 0 && p.rank_level)))
-			rc = fn(arg, fd, &p, e);
+		rc = visit(&w, &f, rule, fd, &p, fn, arg, e);
 		close(fd);
 	}
 	if (rc == 0)
@@ -68,13 +80,14 @@ acc_dump_each_place(int root, const struct place *first, const struct place_rule
 	return rc;
 }
 
-void
-acc_dump_place_of(const char *path, const struct place_rule *rule, struct place *p)
+int
+acc_dump_place_of(const char *path, const struct place_rule *rule, struct place *p,
+	struct acc_err *e)
 {
 	char real[PATH_MAX], *last;
 	*p = (struct place){.path = ".", .step = -1, .rank = -1, .proc = -1};
 	if (realpath(path, real) == NULL)
-		return;
+		return acc_fail(e, ACC_EIO, "cannot find the folder:");
 	/* The inner folder says it where two do. */
 	for (int i = 0; i < rule->depth && (last = strrchr(real, '/')) != NULL; i++) {
 		struct place q = {.step = -1, .rank = -1, .proc = -1};
@@ -87,6 +100,7 @@ acc_dump_place_of(const char *path, const struct place_rule *rule, struct place 
 		}
 		*last = '\0';
 	}
+	return 0;
 }
 
 int
@@ -104,22 +118,17 @@ acc_dump_real(const char *path, char *buf, const char **file, struct acc_err *e)
 	return 0;
 }
 
-bool
-acc_dump_dir_has(int dirfd, const char *suffix)
+int
+acc_dump_open_place(const char *path, char *buf, const char **file, struct acc_err *e)
 {
-	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	bool found = false;
-	if (d == NULL) {
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
-	for (struct dirent *n; !found && (n = readdir(d)) != NULL;)
-		found = strcmp(n->d_name, ".") != 0 && strcmp(n->d_name, "..") != 0 &&
-			acc_str_ends(acc_str(n->d_name), suffix);
-	closedir(d);
-	return found;
+	int fd, rc = acc_dir_try(path, &fd, e);
+	*file = NULL;
+	snprintf(buf, PATH_MAX, "%s", path);
+	if (rc == 0)
+		rc = acc_dump_real(path, buf, file, e);
+	else if (rc > 0)
+		return fd;
+	return rc < 0 ? rc : acc_dir_open(buf, e);
 }
 
 void
@@ -136,15 +145,27 @@ static int
 seek(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 {
 	const struct place_rule *const *rule = arg;
-	(void)p, (void)e;
-	return (*rule)->holds(dirfd);
+	(void)p;
+	return (*rule)->holds(dirfd, e);
 }
 
 int
-acc_dump_has_place(int dirfd, const struct place_rule *rule)
+acc_dump_has_place(int dirfd, const struct place_rule *rule, struct acc_err *e)
 {
 	const struct place top = {.path = "."};
-	return acc_dump_each_place(dirfd, &top, rule, seek, &rule, NULL);
+	return acc_dump_each_place(dirfd, &top, rule, seek, &rule, e);
+}
+
+int
+acc_dump_sure(int found, int sure)
+{
+	return found > 0 ? sure : found == ACC_EIO || found == ACC_ENOMEM ? -sure : 0;
+}
+
+int
+acc_dump_probe_places(const struct acc_probe *p, const struct place_rule *rule, int sure)
+{
+	return acc_dump_sure(acc_dump_has_place(p->dirfd, rule, p->e), sure);
 }
 
 struct reading {
@@ -172,23 +193,19 @@ acc_dump_read_places(struct acc_dump_ctx *c, const char *path, const struct plac
 	const char *file;
 	struct place top;
 	struct reading r = {c, dir, fn, false};
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
-	if (fd >= 0) {
+	int fd = acc_dump_open_place(path, dir, &file, e);
+	if (fd < 0)
+		return fd;
+	if (file == NULL)
 		acc_dump_trim(path, dir);
-		acc_dump_place_of(dir, rule, &top);
+	int rc = acc_dump_place_of(dir, rule, &top, e);
+	if (rc == 0 && file != NULL) {
+		rc = fn(c, fd, dir, file, &top, e);
+	} else if (rc == 0) {
 		rc = acc_dump_each_place(fd, &top, rule, read_part, &r, e);
 		if (rc == 0 && !r.any)
 			rc = acc_fail(e, ACC_EFORMAT, "there is no %s", rule->part);
-	} else {
-		rc = acc_dump_real(path, dir, &file, e);
-		if (rc == 0)
-			rc = fd = acc_dir_open(dir, e);
-		if (rc >= 0) {
-			acc_dump_place_of(dir, rule, &top);
-			rc = fn(c, fd, dir, file, &top, e);
-		}
 	}
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return rc;
 }

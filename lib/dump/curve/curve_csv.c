@@ -388,41 +388,43 @@ header(const char *p, const char *end, struct acc_str *f, size_t max)
 }
 
 /* A file of msprobe's monitor? */
-static bool
-has_monitor(int dirfd, const char *name)
+static int
+has_monitor(int dirfd, const char *name, struct acc_err *e)
 {
 	char head[64] = "";
 	struct acc_str f[5];
-	int fd = acc_str_ends(acc_str(name), ".csv") ? acc_file_beneath(dirfd, acc_str(name), NULL)
-						     : -1;
-	ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-	if (fd >= 0)
-		close(fd);
+	if (!acc_str_ends(acc_str(name), ".csv"))
+		return 0;
+	struct acc_err bad = {0};
+	int64_t n = acc_file_head(dirfd, name, head, sizeof head, &bad);
+	if (n < 0 && n != ACC_EREFUSED)
+		return acc_fail(e, (int)n, "%s", bad.msg);
 	size_t names = n > 0 ? header(head, head + n, f, 5) : 0;
 	return is_monitor(f, names) || is_monitor_v2(f, names);
 }
 
 /* The monitor's files in a folder, by their steps; their number, or < 0. fn may be NULL. */
 static int
-monitors(int dirfd, int (*fn)(void *arg, int dirfd, const char *name), void *arg)
+monitors(int dirfd, int (*fn)(void *arg, int dirfd, const char *name), void *arg, struct acc_err *e)
 {
 	const char **names;
 	struct acc_arena m = {0};
-	int64_t n = acc_dir_list(dirfd, &names, &m, NULL);
-	int found = 0, rc = 0;
-	for (int64_t i = 0; i < n && rc == 0 && (fn != NULL || found == 0); i++)
-		if (has_monitor(dirfd, names[i])) {
-			found++;
+	int64_t n = acc_dir_list(dirfd, &names, &m, e);
+	int found = 0, rc = n < 0 ? (int)n : 0;
+	for (int64_t i = 0; i < n && rc == 0 && (fn != NULL || found == 0); i++) {
+		rc = has_monitor(dirfd, names[i], e);
+		found += rc > 0;
+		if (rc > 0)
 			rc = fn != NULL ? fn(arg, dirfd, names[i]) : 0;
-		}
+	}
 	acc_arena_release(&m);
 	return rc < 0 ? rc : found;
 }
 
-static bool
-holds(int dirfd)
+static int
+holds(int dirfd, struct acc_err *e)
 {
-	return monitors(dirfd, NULL, NULL) > 0;
+	return monitors(dirfd, NULL, NULL, e);
 }
 
 /* rank_3, Nov21_10-00-00-rank3-ID */
@@ -466,11 +468,10 @@ static int
 read_place(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 {
 	struct folder *d = arg;
-	(void)e;
 	if (!acc_dump_wants(d->c, -1, p->rank))
 		return 0;
 	snprintf(d->f.dir, sizeof d->f.dir, "%s%s", d->root, p->path + 1);
-	int rc = monitors(dirfd, read_monitor, d);
+	int rc = monitors(dirfd, read_monitor, d, e);
 	return rc < 0 ? rc : 0;
 }
 
@@ -480,12 +481,14 @@ read_csv(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	char root[PATH_MAX];
 	struct folder d = {.c = c, .root = root};
 	struct place top = {.path = ".", .step = -1, .rank = -1, .proc = -1};
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0) {
-		int rc = acc_curve_open(&d.f, path, e);
+	int fd, rc = acc_dir_try(path, &fd, e);
+	if (rc == 0) {
+		rc = acc_curve_open(&d.f, path, e);
 		return rc < 0 ? rc : read_file(c, &d.f, path, NULL, e);
 	}
-	int rc = realpath(path, root) == NULL ? acc_fail(e, ACC_EIO, "cannot find the folder:") : 0;
+	if (rc < 0)
+		return rc;
+	rc = realpath(path, root) == NULL ? acc_fail(e, ACC_EIO, "cannot find the folder:") : 0;
 	const char *slash = rc < 0 ? NULL : strrchr(root, '/');
 	d.run = slash == NULL ? "" : slash + 1;
 	if (rc == 0)
@@ -501,7 +504,7 @@ probe(const struct acc_probe *p)
 	const char *head = (const char *)p->head;
 	bool named = acc_str_ends(p->base, ".csv");
 	if (p->is_dir)
-		return acc_dump_has_place(p->dirfd, &rule) > 0 ? 80 : 0;
+		return acc_dump_probe_places(p, &rule, 80);
 	if (p->nhead == 0)
 		return 0;
 	size_t n = header(head, head + p->nhead, f, 64);

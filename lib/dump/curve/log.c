@@ -337,13 +337,14 @@ search(const struct acc_probe *p)
 	if (p->is_dir || p->nhead == 0)
 		return 0;
 	int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct acc_bytes *b = fd < 0 ? NULL : acc_bytes_open(fd, p->path, true, NULL);
-	if (b == NULL)
-		return 0;
-	if (fill(b, &head, &n, NULL) == 0)
+	struct acc_bytes *b = fd < 0 ? NULL : acc_bytes_open(fd, p->path, true, p->e);
+	int rc = b != NULL ? fill(b, &head, &n, p->e)
+		 : fd >= 0 ? p->e->code
+			   : acc_fail(p->e, ACC_EIO, "cannot open:");
+	if (rc == 0)
 		survey(&g, head, n);
 	acc_bytes_close(b);
-	return g.found != 0 ? SEARCH_SURE : 0;
+	return acc_dump_sure(rc < 0 ? rc : g.found != 0, SEARCH_SURE);
 }
 
 /* msrun_log/worker_3.log, log/rank_3/info.log */

@@ -367,7 +367,7 @@ struct folder {
 	int depth;
 };
 
-enum { DEPTH = 8, FOLDERS = 1 << 16, FOLDER = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+enum { DEPTH = 8, FOLDERS = 1 << 16 };
 
 struct walk {
 	struct acc_dump_ctx *c;
@@ -417,11 +417,16 @@ read_folder(struct walk *w, int root, struct acc_err *e)
 	for (size_t i = 0; rc == 0 && i < w->queue.n / sizeof(struct folder); i++) {
 		struct folder f;
 		memcpy(&f, w->queue.p + i * sizeof f, sizeof f);
-		int fd = openat(root, f.path, FOLDER);
-		if (fd < 0)
-			continue;
-		rc = visit(w, fd, &f, e);
-		close(fd);
+		struct acc_err bad = {0};
+		int fd;
+		if ((rc = acc_dir_enter(root, f.path, &fd, &bad)) > 0) {
+			rc = visit(w, fd, &f, e);
+			close(fd);
+		} else if (rc < 0) { /* the others are read */
+			acc_err_in(&bad, w->root);
+			acc_dump_trouble(w->c, &bad);
+			rc = 0;
+		}
 	}
 	acc_buf_release(&w->queue);
 	acc_arena_release(&w->mem);
@@ -432,33 +437,28 @@ static int
 read_events(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	char dir[PATH_MAX];
-	const char *file = NULL;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-	if (fd < 0) {
-		rc = acc_dump_real(path, dir, &file, e);
-		fd = rc < 0 ? rc : acc_dir_open(dir, e);
-	} else if (realpath(path, dir) == NULL) {
+	const char *file;
+	int fd = acc_dump_open_place(path, dir, &file, e), rc = 0;
+	if (fd < 0)
+		return fd;
+	if (file == NULL && realpath(path, dir) == NULL)
 		rc = acc_fail(e, ACC_EIO, "cannot find the folder:");
-	}
 	const char *slash = rc < 0 ? NULL : strrchr(dir, '/');
 	struct walk w = {.c = c, .root = dir, .name = slash == NULL ? "" : slash + 1};
-	if (fd < 0)
-		rc = fd;
 	if (rc == 0)
 		rc = file == NULL ? read_folder(&w, fd, e) : read_file(c, fd, dir, file, w.name, e);
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return rc;
 }
 
-static bool
-has_events(int dirfd)
+static int
+has_events(int dirfd, struct acc_err *e)
 {
 	const char **names;
 	struct acc_arena m = {0};
-	int64_t n = acc_dir_list(dirfd, &names, &m, NULL);
-	bool found = false;
-	for (int64_t i = 0; i < n && !found; i++)
+	int64_t n = acc_dir_list(dirfd, &names, &m, e);
+	int found = n < 0 ? (int)n : 0;
+	for (int64_t i = 0; i < n && found == 0; i++)
 		found = is_events(names[i]);
 	acc_arena_release(&m);
 	return found;
@@ -466,30 +466,32 @@ has_events(int dirfd)
 
 /* Is there an event file in the folder, or in one right below it? */
 static int
-probe_folder(int dirfd)
+probe_folder(int dirfd, struct acc_err *e)
 {
 	const char **names;
 	struct acc_arena m = {0};
-	if (has_events(dirfd))
-		return 85;
-	int64_t n = acc_dir_list(dirfd, &names, &m, NULL);
-	int sure = 0;
-	for (int64_t i = 0; i < n && sure == 0; i++) {
-		int fd = openat(dirfd, names[i], FOLDER);
-		if (fd < 0)
-			continue;
-		sure = has_events(fd) ? 40 : 0;
-		close(fd);
+	int rc = has_events(dirfd, e), failed = 0;
+	if (rc != 0)
+		return acc_dump_sure(rc, 85);
+	int64_t n = acc_dir_list(dirfd, &names, &m, e);
+	rc = n < 0 ? (int)n : 0;
+	for (int64_t i = 0; i < n && rc <= 0; i++) {
+		int fd;
+		if ((rc = acc_dir_enter(dirfd, names[i], &fd, e)) > 0) {
+			rc = has_events(fd, e);
+			close(fd);
+		}
+		failed = rc < 0 ? rc : failed;
 	}
 	acc_arena_release(&m);
-	return sure;
+	return acc_dump_sure(rc > 0 || failed == 0 ? rc : failed, 40);
 }
 
 static int
 probe(const struct acc_probe *p)
 {
 	if (p->is_dir)
-		return probe_folder(p->dirfd);
+		return probe_folder(p->dirfd, p->e);
 	/* The first record is small, so that its length is right where its sum is. */
 	if (p->nhead >= 16 && p->head[7] == 0 &&
 		acc_crc32c_mask(acc_crc32c(0, p->head, 8)) == load32(p->head + 8))

@@ -148,12 +148,15 @@ static int
 add_sheet(struct walk *w, const struct folder *f, int dirfd, struct acc_err *e)
 {
 	struct tensor t = {0};
+	struct acc_err bad = {0};
 	uint8_t head[64];
-	int fd = acc_file_beneath(dirfd, ACC_STR("statistic.csv"), NULL);
-	ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-	if (fd >= 0)
-		close(fd);
-	if (n == 0 && w->c != NULL) {
+	int64_t n = acc_file_head(dirfd, "statistic.csv", head, sizeof head, &bad);
+	if (n < 0 && w->c == NULL)
+		return n == ACC_EREFUSED ? 0 : acc_fail(e, (int)n, "%s", bad.msg);
+	if (n < 0) {
+		acc_err_in(&bad, w->real);
+		acc_dump_trouble(w->c, &bad);
+	} else if (n == 0 && w->c != NULL) {
 		char dir[2 * PATH_MAX];
 		snprintf(dir, sizeof dir, "%s%s", w->real, f->path + 1);
 		acc_dump_say_empty(w->c, dir, "statistic.csv");
@@ -210,9 +213,11 @@ probe(const struct acc_probe *p)
 	if (!p->is_dir)
 		return acc_atb_is(p->head, p->nhead) ? 92 : 0;
 	struct walk w = {.real = "", .folders = {.root = p->dirfd, .limit = PROBED}};
-	int rc = walk(&w, NULL);
+	int rc = walk(&w, p->e);
+	if (rc == 0)
+		rc = acc_folders_missed(&w.folders, p->e);
 	release(&w);
-	return rc > 0 ? 89 : 0;
+	return acc_dump_sure(rc, 89);
 }
 
 /* Path by path; what is in a folder comes before the folder itself, as an op ends after those
@@ -356,16 +361,14 @@ read_atb(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	char dir[PATH_MAX];
 	const char *file;
 	struct tensor t = {.slot = 0, .out = true};
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
-	if (fd >= 0) {
-		rc = read_folder(c, fd, path, e);
-		close(fd);
-		return rc;
-	}
-	rc = acc_dump_real(path, dir, &file, e);
-	int dirfd = rc < 0 ? rc : acc_dir_open(dir, e);
+	int dirfd = acc_dump_open_place(path, dir, &file, e), rc;
 	if (dirfd < 0)
 		return dirfd;
+	if (file == NULL) {
+		rc = read_folder(c, dirfd, path, e);
+		close(dirfd);
+		return rc;
+	}
 	struct atb a = {.c = c, .dirfd = dirfd, .dir = dir};
 	struct atb_place p = {.key = acc_str(file), .file = acc_str(file)};
 	if (acc_str_ends(p.key, ".bin"))

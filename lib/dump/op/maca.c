@@ -20,11 +20,14 @@ level(const char *name, struct place *p)
 	return true;
 }
 
-static bool
-holds(int dirfd)
+static int
+holds(int dirfd, struct acc_err *e)
 {
-	return acc_dump_dir_has(dirfd, ".fwd.pt") || acc_dump_dir_has(dirfd, ".bwd.pt") ||
-	       acc_dump_dir_has(dirfd, ".fwd") || acc_dump_dir_has(dirfd, ".bwd");
+	static const char *const ends[] = {".fwd.pt", ".bwd.pt", ".fwd", ".bwd"};
+	int rc = 0;
+	for (size_t i = 0; i < sizeof ends / sizeof *ends && rc == 0; i++)
+		rc = acc_dir_has_end(dirfd, ends[i], e);
+	return rc;
 }
 
 static const struct place_rule rule = {level, holds, 3, ".fwd.pt or .bwd.pt of record_dir"};
@@ -34,7 +37,7 @@ probe(const struct acc_probe *p)
 {
 	struct maca_name name;
 	if (p->is_dir)
-		return acc_dump_has_place(p->dirfd, &rule) > 0 ? 72 : 0;
+		return acc_dump_probe_places(p, &rule, 72);
 	return p->nhead >= 4 && acc_maca_name(p->base, &name) ? 96 : 0;
 }
 

@@ -6,8 +6,6 @@
  *	STEP/TIME/DEVICE/MODEL/MODEL_ID/ITERATION/
  *	rank_0/TIME/step_0/
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -114,18 +112,15 @@ passed_over(const char *name)
 	       name[0] == '.';
 }
 
-static bool
-is_part(int dirfd, const char *name)
+static int
+is_part(int dirfd, const char *name, struct acc_err *e)
 {
 	struct ms_name n;
 	struct acc_str s = acc_str(name);
 	uint8_t head[64];
 	if (strcmp(name, "statistic.csv") == 0) {
-		int fd = acc_file_beneath(dirfd, s, NULL);
-		ssize_t got = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-		if (fd >= 0)
-			close(fd);
-		return got > 0 && acc_ms_is_sheet(head, (size_t)got);
+		int64_t got = acc_file_head(dirfd, name, head, sizeof head, e);
+		return got < 0 ? (int)got : got > 0 && acc_ms_is_sheet(head, (size_t)got);
 	}
 	if (acc_str_ends(s, ".npy"))
 		return acc_ms_name((struct acc_str){s.p, s.n - 4}, &n);
@@ -137,13 +132,12 @@ is_part(int dirfd, const char *name)
 
 /* .dump_metadata/config.json names the device. */
 static const char *
-read_device(int dirfd, struct acc_arena *m)
+read_device(int dirfd, struct acc_arena *m, struct acc_err *e)
 {
 	static const char file[] = ".dump_metadata/config.json";
-	struct acc_err e = {0};
 	struct jnode *root;
-	if (faccessat(dirfd, file, F_OK, 0) < 0 ||
-		acc_jtree_file(dirfd, file, file, m, &root, &e) < 0 || root == NULL)
+	if (acc_dir_has(dirfd, file, e) <= 0 ||
+		acc_jtree_file(dirfd, file, file, m, &root, e) < 0 || root == NULL)
 		return NULL;
 	struct acc_str t = acc_jtree_text(jtree_get(root, "device_target"));
 	return acc_str_is(t, "Ascend") ? "npu"
@@ -181,9 +175,12 @@ read_orders(struct walk *w, int dirfd, const struct folder *f, struct above *up,
 {
 	static const char start[] = "ms_execution_order_graph_";
 	const char **names;
-	int fd = openat(dirfd, "execution_order", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int there = acc_dir_has(dirfd, "execution_order", e);
+	if (there <= 0)
+		return there;
+	int fd = acc_dir_beneath(dirfd, "execution_order", e);
 	if (fd < 0)
-		return 0;
+		return fd;
 	int64_t n = acc_dir_list(fd, &names, &w->mem, e);
 	int rc = n < 0 ? (int)n : 0;
 	for (int64_t i = 0; i < n && i < GRAPHS && rc == 0; i++) {
@@ -196,6 +193,28 @@ read_orders(struct walk *w, int dirfd, const struct folder *f, struct above *up,
 			rc = read_order(w, fd, f, up, graph, names[i], e);
 	}
 	close(fd);
+	return rc;
+}
+
+/* None of it keeps the tensors back. */
+static int
+read_above(struct walk *w, int dirfd, const struct folder *f, struct above *up, struct acc_err *e)
+{
+	struct acc_err bad = {0}, other = {0};
+	const char *device = read_device(dirfd, &w->mem, &other);
+	up->device = device != NULL ? device : up->device;
+	int rc = read_orders(w, dirfd, f, up, &bad);
+	if (bad.code == ACC_ENOMEM || other.code == ACC_ENOMEM)
+		return acc_nomem(e);
+	for (int i = 0; i < 2; i++, bad = other) {
+		char path[2 * PATH_MAX];
+		if (bad.code == 0)
+			continue;
+		snprintf(path, sizeof path, "%s%s", w->dir, f->path + 1);
+		acc_err_in(&bad, path);
+		acc_dump_trouble(w->c, &bad);
+		rc = 0;
+	}
 	return rc;
 }
 
@@ -230,22 +249,23 @@ static int
 visit(struct walk *w, int dirfd, const struct folder *f, struct acc_err *e)
 {
 	const char **names;
-	bool part = false;
+	int part = 0, rc = 0;
 	struct above *up = acc_alloc(&w->mem, sizeof *up);
 	int64_t n = acc_dir_list(dirfd, &names, &w->mem, e);
 	if (n < 0 || up == NULL)
 		return n < 0 ? (int)n : acc_nomem(e);
 	*up = f->what == NULL ? (struct above){0} : *(const struct above *)f->what;
-	for (int64_t i = 0; i < n && !part; i++)
-		part = is_part(dirfd, names[i]);
-	if (w->c == NULL && part)
-		return 1;
-	int rc = 0;
-	if (w->c != NULL) {
-		const char *device = read_device(dirfd, &w->mem);
-		up->device = device != NULL ? device : up->device;
-		rc = read_orders(w, dirfd, f, up, e);
+	/* What cannot be looked at is one for the reading, which says so. */
+	for (int64_t i = 0; i < n && part == 0; i++) {
+		struct acc_err bad = {0};
+		part = is_part(dirfd, names[i], &bad);
+		if (w->c == NULL && part < 0)
+			part = part == ACC_EREFUSED ? 0 : acc_fail(e, part, "%s", bad.msg);
 	}
+	if (w->c == NULL && part != 0)
+		return part;
+	if (w->c != NULL)
+		rc = read_above(w, dirfd, f, up, e);
 	if (rc == 0 && part)
 		rc = note(w, f, up, e);
 	else if (rc == 0 && w->c != NULL)
@@ -289,9 +309,11 @@ probe(const struct acc_probe *p)
 	struct walk w = {.dir = p->path,
 		.real = "",
 		.folders = {.root = p->dirfd, .limit = PROBED}};
-	int rc = walk(&w, NULL);
+	int rc = walk(&w, p->e);
+	if (rc == 0)
+		rc = acc_folders_missed(&w.folders, p->e);
 	release(&w);
-	return rc > 0 ? 88 : 0;
+	return acc_dump_sure(rc, 88);
 }
 
 /* Ranks, steps, then graphs in the order in which they began. */
@@ -320,24 +342,27 @@ same_step(const struct ms_place *a, const struct ms_place *b)
 	return a->rank == b->rank && a->step == b->step;
 }
 
-static void
-sort_places(struct walk *w, struct ms_place *p, size_t n)
+static int
+sort_places(struct walk *w, struct ms_place *p, size_t n, struct acc_err *e)
 {
 	char dir[2 * PATH_MAX];
 	if (n == 0)
-		return;
+		return 0;
 	qsort(p, n, sizeof *p, by_place);
 	for (size_t i = 0; i < n; i++) {
 		/* Only of several graphs it matters which came first. */
 		if ((i == 0 || !same_step(&p[i], &p[i - 1])) &&
 			(i + 1 == n || !same_step(&p[i], &p[i + 1])))
 			continue;
-		int fd = open_place(w, &p[i], dir, sizeof dir, NULL);
-		p[i].time = fd < 0 ? INT64_MAX : acc_ms_first_time(fd);
+		int fd = open_place(w, &p[i], dir, sizeof dir, e);
+		int rc = fd < 0 ? fd : acc_ms_first_time(fd, &p[i].time, e);
 		if (fd >= 0)
 			close(fd);
+		if (rc < 0)
+			return rc;
 	}
 	qsort(p, n, sizeof *p, by_place);
+	return 0;
 }
 
 static int
@@ -347,8 +372,7 @@ read_places(struct walk *w, struct acc_err *e)
 	size_t n = w->found.n / sizeof *p;
 	struct ms_count count = {0};
 	char dir[2 * PATH_MAX];
-	int rc = 0;
-	sort_places(w, p, n);
+	int rc = sort_places(w, p, n, e);
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		if (!acc_dump_wants(w->c, p[i].step, p[i].rank))
 			continue;
@@ -370,17 +394,13 @@ read_dump(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	const char *file = NULL;
 	struct walk w = {.c = c, .dir = dir, .real = real};
 	struct acc_err missed = {0};
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	snprintf(dir, sizeof dir, "%s", path);
+	/* A statistic.csv stands for the folder that it is of. */
+	int fd = acc_dump_open_place(path, dir, &file, e);
+	if (fd < 0)
+		return fd;
 	for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
 		dir[n - 1] = '\0';
-	/* A statistic.csv stands for the folder that it is of. */
-	int rc = fd >= 0 ? 0 : acc_dump_real(path, dir, &file, e);
-	if (rc == 0 && fd < 0)
-		rc = fd = acc_dir_open(dir, e);
-	if (rc < 0)
-		return rc;
-	rc = realpath(dir, real) == NULL ? acc_fail(e, ACC_EIO, "cannot find the folder:") : 0;
+	int rc = realpath(dir, real) == NULL ? acc_fail(e, ACC_EIO, "cannot find the folder:") : 0;
 	w.folders.root = fd;
 	if (rc == 0)
 		rc = walk(&w, e);

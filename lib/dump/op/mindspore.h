@@ -78,7 +78,7 @@ struct ms_count {
 };
 int acc_ms_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const struct ms_place *p,
 	struct ms_count *count, struct acc_err *e);
-/* The time of the first tensor in it. */
-int64_t acc_ms_first_time(int dirfd);
+/* The time of the first tensor in it; INT64_MAX where none has one. */
+int acc_ms_first_time(int dirfd, int64_t *first, struct acc_err *e);
 
 #endif

@@ -11,9 +11,14 @@
 static const uint32_t NOROW = UINT32_MAX;
 
 static bool
-has(int dirfd, const char *name)
+has(const struct ms_folder *f, const char *name, struct acc_err *e)
 {
-	return faccessat(dirfd, name, F_OK, 0) == 0;
+	char path[2 * PATH_MAX];
+	int rc = acc_dir_has(f->dirfd, name, e);
+	snprintf(path, sizeof path, "%s/%s", f->dir, name);
+	if (rc < 0)
+		acc_err_in(e, path);
+	return rc > 0;
 }
 
 static struct acc_bytes *
@@ -35,9 +40,9 @@ read_mapping(struct ms_folder *f)
 	struct acc_err e = {0};
 	size_t n;
 	int rc;
-	if (!has(f->dirfd, "mapping.csv"))
-		return;
-	struct acc_csv *csv = acc_csv_open(open_file(f, "mapping.csv", &e), &e);
+	struct acc_csv *csv = NULL;
+	if (has(f, "mapping.csv", &e))
+		csv = acc_csv_open(open_file(f, "mapping.csv", &e), &e);
 	while (csv != NULL && (rc = acc_csv_next(csv, &cell, &n, &e)) > 0) {
 		struct acc_str to = n < 2 ? (struct acc_str){"", 0} : cell[1];
 		if (acc_str_ends(to, ".npy"))
@@ -46,8 +51,8 @@ read_mapping(struct ms_folder *f)
 		struct acc_str from = cell[0];
 		if (acc_str_ends(from, ".npy"))
 			from.n -= 4;
-		if (to.n > 0 && p != NULL)
-			acc_map_put(&f->mapped, from, (uintptr_t)p);
+		if (p == NULL || (to.n > 0 && acc_map_put(&f->mapped, from, (uintptr_t)p) == NULL))
+			acc_nomem(&e);
 	}
 	acc_csv_close(csv);
 	if (e.code != 0)
@@ -58,9 +63,9 @@ static void
 read_sheet(struct ms_folder *f)
 {
 	struct acc_err e = {0};
-	if (!has(f->dirfd, "statistic.csv"))
-		return;
-	struct acc_bytes *b = open_file(f, "statistic.csv", &e);
+	struct acc_bytes *b = NULL;
+	if (has(f, "statistic.csv", &e))
+		b = open_file(f, "statistic.csv", &e);
 	if (b != NULL)
 		acc_ms_sheet(&f->sheet, b, &f->mem, &f->said, f->c, &e);
 	if (e.code != 0) {
@@ -450,18 +455,18 @@ acc_ms_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const struct m
 	return rc;
 }
 
-int64_t
-acc_ms_first_time(int dirfd)
+int
+acc_ms_first_time(int dirfd, int64_t *first, struct acc_err *e)
 {
 	struct ms_folder f = {.dirfd = dirfd};
-	int64_t first = INT64_MAX;
-	if (gather(&f, NULL) == 0)
-		for (size_t i = 0; i < ms_ntensors(&f); i++) {
-			const struct ms_tensor *t = &ms_tensors(&f)[i];
-			if (time_of(t) >= 0 && time_of(t) < first)
-				first = time_of(t);
-		}
+	int rc = gather(&f, e);
+	*first = INT64_MAX;
+	for (size_t i = 0; rc == 0 && i < ms_ntensors(&f); i++) {
+		const struct ms_tensor *t = &ms_tensors(&f)[i];
+		if (time_of(t) >= 0 && time_of(t) < *first)
+			*first = time_of(t);
+	}
 	acc_buf_release(&f.tensors);
 	acc_arena_release(&f.mem);
-	return first;
+	return rc;
 }

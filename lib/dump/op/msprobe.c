@@ -1,7 +1,6 @@
 /* Where msprobe puts its files: [graph|pynative/] step0/ rank0|proc4711|pid4711|rank/ dump.json */
 #include "dump/op/msprobe.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "dump/place.h"
@@ -29,16 +28,11 @@ level(const char *name, struct place *p)
 	return true;
 }
 
-static bool
-has(int dirfd, const char *name)
+static int
+has_dump(int dirfd, struct acc_err *e)
 {
-	return faccessat(dirfd, name, F_OK, 0) == 0;
-}
-
-static bool
-has_dump(int dirfd)
-{
-	return has(dirfd, "dump.json") || has(dirfd, "debug.json");
+	int rc = acc_dir_has(dirfd, "dump.json", e);
+	return rc != 0 ? rc : acc_dir_has(dirfd, "debug.json", e);
 }
 
 static const struct place_rule rule = {level, has_dump, 3, "dump.json"};
@@ -53,11 +47,12 @@ static int
 probe(const struct acc_probe *p)
 {
 	if (p->is_dir) {
-		if (has_dump(p->dirfd))
-			return 95;
-		int rc = acc_dump_has_place(p->dirfd, &rule);
+		int rc = has_dump(p->dirfd, p->e);
+		if (rc != 0)
+			return acc_dump_sure(rc, 95);
+		rc = acc_dump_has_place(p->dirfd, &rule, p->e);
 		/* Where nothing else is, reading says which link was not followed. */
-		return rc > 0 ? 90 : rc == ACC_EREFUSED ? 20 : 0;
+		return rc == ACC_EREFUSED ? 20 : acc_dump_sure(rc, 90);
 	}
 	size_t i = 0;
 	while (i < p->nhead && strchr(" \t\r\n", p->head[i]) != NULL && p->head[i] != '\0')
@@ -96,15 +91,18 @@ read_maps(struct msprobe *m, const char *name, maps_fn *fn)
 	struct acc_err e = {0};
 	const uint8_t *p;
 	size_t n;
-	if (!has(m->dirfd, name))
-		return;
-	struct acc_bytes *b = open_json(m, name, &e);
+	struct acc_bytes *b = NULL;
+	if (acc_dir_has(m->dirfd, name, &e) > 0)
+		b = open_json(m, name, &e);
 	if (b != NULL && acc_bytes_peek(b, &p) == 0 && acc_bytes_more(b, &p, &n, &e) == 0)
 		acc_bytes_close(b);
-	else if (b != NULL && fn(&m->maps, b, &e) < 0)
-		acc_err_in(&e, acc_arena_printf(&m->mem, "%s/%s", m->dir, name));
-	if (e.code != 0)
+	else if (b != NULL)
+		fn(&m->maps, b, &e);
+	if (e.code != 0) {
+		const char *path = acc_arena_printf(&m->mem, "%s/%s", m->dir, name);
+		acc_err_in(&e, path == NULL ? name : path);
 		acc_dump_trouble(m->c, &e);
+	}
 }
 
 static int
@@ -139,20 +137,26 @@ read_place(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
 	int rc = 0;
 	if (file != NULL)
 		return read_file(c, dirfd, dir, file, p, e);
-	for (int i = 0; i < 2 && rc == 0; i++)
-		if (has(dirfd, files[i]))
+	bool any = false;
+	for (int i = 0; i < 2 && rc == 0; i++) {
+		rc = acc_dir_has(dirfd, files[i], e);
+		any = any || rc != 0;
+		if (rc > 0)
 			rc = read_file(c, dirfd, dir, files[i], p, e);
+	}
 	if (rc == ACC_EIO || rc == ACC_EREFUSED) {
+		acc_err_in(e, dir);
 		acc_dump_trouble(c, e);
 		rc = 0;
 	}
-	if (has_dump(dirfd) || !acc_dump_wants(c, p->step, p->rank < 0 ? p->proc : p->rank))
+	if (any || !acc_dump_wants(c, p->step, p->rank < 0 ? p->proc : p->rank))
 		return rc;
 	/* An empty folder is what a recorder leaves that was stopped; it lacks nothing. */
 	struct acc_arena m = {0};
 	const char **names;
 	struct acc_err bad = {0};
-	if (acc_dir_list(dirfd, &names, &m, NULL) > 0) {
+	int64_t n = acc_dir_list(dirfd, &names, &m, &bad);
+	if (n != 0) {
 		acc_fail(&bad, ACC_EFORMAT, "there is no dump.json");
 		acc_err_in(&bad, dir);
 		acc_dump_trouble(c, &bad);

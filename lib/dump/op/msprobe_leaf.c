@@ -151,7 +151,7 @@ find_payload(struct msprobe_op *o, struct acc_str data_name, struct acc_ref *ref
 		return acc_fail(e, ACC_EIO, "there is no folder dump_tensor_data");
 	int rc = acc_dump_payload(m->dirfd, (struct acc_str){file, data_name.n + 17}, ref, &m->mem,
 		e);
-	if (rc == ACC_EIO && faccessat(m->dirfd, "dump_tensor_data", F_OK, 0) < 0) {
+	if (rc == ACC_EIO && acc_dir_has(m->dirfd, "dump_tensor_data", NULL) == 0) {
 		m->no_folder = true;
 		if (e != NULL)
 			*e = (struct acc_err){0};

@@ -2,8 +2,6 @@
  * npu_dump.pkl npu_dump_20230703104808/X.npy */
 #include "dump/op/ptdbg.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "dump/place.h"
@@ -39,34 +37,34 @@ begins_list(const uint8_t *p, size_t n)
 }
 
 /* An empty one is what a recorder leaves that was stopped. */
-static bool
-is_pkl(int dirfd, const char *name)
+static int
+is_pkl(int dirfd, const char *name, struct acc_err *e)
 {
 	uint8_t head[64];
 	if (!acc_str_ends(acc_str(name), ".pkl"))
-		return false;
-	int fd = acc_file_beneath(dirfd, acc_str(name), NULL);
-	ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-	if (fd >= 0)
-		close(fd);
-	return n == 0 || (n > 0 && begins_list(head, (size_t)n));
+		return 0;
+	int64_t n = acc_file_head(dirfd, name, head, sizeof head, e);
+	return n < 0 ? (int)n : n == 0 || begins_list(head, (size_t)n);
 }
 
-static bool
-has_pkl_name(int dirfd)
+static int
+has_pkl_name(int dirfd, struct acc_err *e)
 {
-	return acc_dump_dir_has(dirfd, ".pkl");
+	return acc_dir_has_end(dirfd, ".pkl", e);
 }
 
-static bool
-has_pkl(int dirfd)
+static int
+has_pkl(int dirfd, struct acc_err *e)
 {
 	struct acc_arena m = {0};
 	const char **names;
-	bool found = false;
-	int64_t n = has_pkl_name(dirfd) ? acc_dir_list(dirfd, &names, &m, NULL) : 0;
-	for (int64_t i = 0; i < n && !found; i++)
-		found = is_pkl(dirfd, names[i]);
+	int found = has_pkl_name(dirfd, e);
+	if (found <= 0)
+		return found;
+	int64_t n = acc_dir_list(dirfd, &names, &m, e);
+	found = n < 0 ? (int)n : 0;
+	for (int64_t i = 0; i < n && found == 0; i++)
+		found = is_pkl(dirfd, names[i], e);
 	acc_arena_release(&m);
 	return found;
 }
@@ -79,33 +77,35 @@ static int
 probe(const struct acc_probe *p)
 {
 	if (p->is_dir)
-		return acc_dump_has_place(p->dirfd, &by_name) > 0 ? 60 : 0;
+		return acc_dump_probe_places(p, &by_name, 60);
 	return acc_str_ends(p->base, ".pkl") && begins_list(p->head, p->nhead) ? 90 : 0;
 }
 
-/* The folder of x.pkl's tensors: x, or the newest x_TIME; NULL where there is none, or nothing
- * in it. */
-static const char *
-npy_folder(struct ptdbg *p)
+/* The folder of x.pkl's tensors, in m: x, or the newest x_TIME; NULL where there is none, or nothing
+ * in it. 0 or < 0. */
+static int
+npy_folder(struct ptdbg *p, struct acc_arena *m, struct acc_err *e)
 {
 	if (!acc_str_ends(acc_str(p->file), ".pkl"))
-		return NULL;
+		return 0;
 	size_t n = strlen(p->file) - 4;
-	const char *stem = acc_arena_copy(&p->mem, p->file, n), *best = stem, **names;
-	if (stem == NULL)
-		return NULL;
-	if (faccessat(p->dirfd, stem, F_OK, 0) < 0) {
-		int64_t v, k = acc_dir_list(p->dirfd, &names, &p->mem, NULL);
-		for (int64_t i = 0; i < k; i++)
-			if (strncmp(names[i], stem, n) == 0 && names[i][n] == '_' &&
-				acc_str_int(acc_str(names[i] + n + 1), &v))
-				best = names[i]; /* they are sorted */
-	}
-	int fd = openat(p->dirfd, best, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	bool any = fd >= 0 && acc_dump_dir_has(fd, "");
+	const char *stem = acc_arena_copy(m, p->file, n), *best = NULL, **names;
+	int rc = stem == NULL ? acc_nomem(e) : acc_dir_has(p->dirfd, stem, e);
+	if (rc > 0)
+		best = stem;
+	int64_t v, k = rc != 0 ? 0 : acc_dir_list(p->dirfd, &names, m, e);
+	for (int64_t i = 0; i < k; i++)
+		if (strncmp(names[i], stem, n) == 0 && names[i][n] == '_' &&
+			acc_str_int(acc_str(names[i] + n + 1), &v))
+			best = names[i]; /* they are sorted */
+	if (rc < 0 || k < 0 || best == NULL)
+		return rc < 0 ? rc : (int)k;
+	int fd = acc_dir_beneath(p->dirfd, best, e);
+	rc = fd < 0 ? fd : acc_dir_has_end(fd, "", e);
 	if (fd >= 0)
 		close(fd);
-	return any ? best : NULL;
+	p->npy = rc > 0 ? best : NULL;
+	return rc < 0 ? rc : 0;
 }
 
 static int
@@ -120,13 +120,15 @@ read_pkl(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
 		.rank = at->rank,
 		.proc = at->proc};
 	struct acc_arena m = {0};
+	struct acc_err bad = {0};
 	char *path = acc_arena_printf(&m, "%s/%s", dir, file);
 	int fd = acc_file_beneath(dirfd, acc_str(file), e);
 	int rc = fd;
+	if (fd >= 0 && npy_folder(&p, &m, &bad) < 0) { /* what the .pkl says is read */
+		acc_err_in(&bad, path == NULL ? file : path);
+		acc_dump_trouble(c, &bad);
+	}
 	if (fd >= 0) {
-		p.npy = npy_folder(&p);
-		if (p.npy != NULL)
-			p.npy = acc_arena_copy(&m, p.npy, strlen(p.npy));
 		struct acc_bytes *b = acc_bytes_open(fd, path == NULL ? file : path, false, e);
 		rc = b != NULL ? acc_ptdbg_pkl(&p, b, e) : e != NULL ? e->code : ACC_ENOMEM;
 	}
@@ -151,10 +153,14 @@ read_place(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file,
 	int64_t n = acc_dir_list(dirfd, &names, &m, e);
 	int rc = n < 0 ? (int)n : 0;
 	for (int64_t i = 0; i < n && rc == 0; i++) {
-		if (!is_pkl(dirfd, names[i]))
+		rc = is_pkl(dirfd, names[i], e);
+		if (rc == 0)
 			continue;
 		any = true;
-		rc = read_pkl(c, dirfd, dir, names[i], p, e);
+		if (rc > 0)
+			rc = read_pkl(c, dirfd, dir, names[i], p, e);
+		else
+			acc_err_in(e, dir);
 		if (rc == ACC_EIO || rc == ACC_EREFUSED) {
 			acc_dump_trouble(c, e);
 			rc = 0;

@@ -84,18 +84,18 @@ level(const char *name, struct place *p)
 	return acc_str_starts(acc_str(name), "dump_");
 }
 
-static bool
-holds(int dirfd)
+static int
+holds(int dirfd, struct acc_err *e)
 {
 	const char **names;
 	struct acc_arena m = {0};
 	struct file f;
-	bool yes = false;
-	int64_t n = acc_dir_list(dirfd, &names, &m, NULL);
-	for (int64_t i = 0; i < n && !yes; i++)
-		yes = parse(names[i], &f, NULL) > 0;
+	int64_t n = acc_dir_list(dirfd, &names, &m, e);
+	int found = n < 0 ? (int)n : 0;
+	for (int64_t i = 0; i < n && found == 0; i++)
+		found = parse(names[i], &f, NULL) > 0;
 	acc_arena_release(&m);
-	return yes;
+	return found;
 }
 
 static const struct place_rule rule = {level, holds, 1, "NAME___dump_index=N.pt"};
@@ -106,7 +106,7 @@ probe(const struct acc_probe *p)
 	char base[512];
 	struct file f;
 	if (p->is_dir)
-		return acc_dump_has_place(p->dirfd, &rule) > 0 ? 85 : 0;
+		return acc_dump_probe_places(p, &rule, 85);
 	snprintf(base, sizeof base, "%.*s", ACC_PRS(p->base));
 	return p->nhead >= 4 && parse(base, &f, NULL) > 0 ? 97 : 0;
 }

@@ -436,9 +436,10 @@ read_common(struct weights *w, int dirfd, struct acc_err *e)
 {
 	struct acc_err bad = {0};
 	struct ptfile f = {.w = w, .dirfd = dirfd, .file = "common.pt", .stem = ACC_STR("common")};
-	if (faccessat(dirfd, f.file, F_OK, 0) < 0)
-		return 0;
-	int rc = acc_dump_ptfile(&f, &bad);
+	int rc = acc_dir_has(dirfd, f.file, e);
+	if (rc <= 0)
+		return rc;
+	rc = acc_dump_ptfile(&f, &bad);
 	if (bad.code == 0 || bad.code == ACC_ENOMEM)
 		return bad.code == 0 ? rc : acc_nomem(e);
 	acc_err_in(&bad, f.file);
@@ -446,11 +447,15 @@ read_common(struct weights *w, int dirfd, struct acc_err *e)
 	return 0;
 }
 
-bool
-acc_dcp_in(int dirfd)
+int
+acc_dcp_in(int dirfd, struct acc_err *e)
 {
-	return faccessat(dirfd, ".metadata", F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       (acc_dump_dir_has(dirfd, ".distcp") || acc_dump_dir_has(dirfd, "common.pt"));
+	int rc = acc_dir_has(dirfd, ".metadata", e);
+	if (rc > 0)
+		rc = acc_dir_has_end(dirfd, ".distcp", e);
+	else
+		return rc;
+	return rc != 0 ? rc : acc_dir_has(dirfd, "common.pt", e);
 }
 
 int
@@ -480,7 +485,7 @@ static int
 probe(const struct acc_probe *p)
 {
 	if (p->is_dir)
-		return acc_dcp_in(p->dirfd) ? 80 : 0;
+		return acc_dump_sure(acc_dcp_in(p->dirfd, p->e), 80);
 	return acc_str_is(p->base, ".metadata") ? 80 : 0;
 }
 
@@ -489,15 +494,9 @@ read_dcp(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	char dir[PATH_MAX];
 	const char *file;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-	snprintf(dir, sizeof dir, "%s", path);
-	if (fd < 0) {
-		rc = acc_dump_real(path, dir, &file, e);
-		if (rc == 0)
-			rc = fd = acc_dir_open(dir, e);
-	}
-	if (rc < 0)
-		return rc;
+	int fd = acc_dump_open_place(path, dir, &file, e);
+	if (fd < 0)
+		return fd;
 	struct weights w = {.c = c, .dir = dir, .io = "param"};
 	const struct acc_source s = {.root = dir,
 		.format = "dcp",
@@ -506,7 +505,7 @@ read_dcp(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.step = -1,
 		.rank = -1,
 		.proc = -1};
-	rc = acc_dump_source(c, &s, e);
+	int rc = acc_dump_source(c, &s, e);
 	if (rc == 0)
 		rc = acc_dcp_read(&w, fd, e);
 	close(fd);

@@ -5,7 +5,7 @@
 #include "dump/weight/weight.h"
 
 /* Does the folder hold one? */
-bool acc_dcp_in(int dirfd);
+int acc_dcp_in(int dirfd, struct acc_err *e);
 /* Every tensor and value, after those of common.pt, where Megatron puts what is not sharded. */
 int acc_dcp_read(struct weights *w, int dirfd, struct acc_err *e);
 

@@ -76,17 +76,17 @@ level(const char *name, struct place *p)
 }
 
 /* Is it the folder of one iteration, or of one rank? */
-static bool
-holds(int dirfd)
+static int
+holds(int dirfd, struct acc_err *e)
 {
 	struct acc_arena m = {0};
 	const char **names;
 	int64_t c[COORDS];
-	bool found = acc_dcp_in(dirfd);
-	int64_t n = found || !(acc_dump_dir_has(dirfd, ".pt") || acc_dump_dir_has(dirfd, ".pth"))
-			    ? 0
-			    : acc_dir_list(dirfd, &names, &m, NULL);
-	for (int64_t i = 0; i < n && !found; i++)
+	int found = acc_dcp_in(dirfd, e);
+	int64_t n = found != 0 ? 0 : acc_dir_list(dirfd, &names, &m, e);
+	if (n < 0)
+		found = (int)n;
+	for (int64_t i = 0; i < n && found == 0; i++)
 		found = is_pt(names[i]) && (coords(acc_str(names[i]), c) ||
 						   strcmp(names[i], "model_optim_rng.pt") == 0 ||
 						   strcmp(names[i], "distrib_optim.pt") == 0 ||
@@ -100,7 +100,7 @@ static const struct place_rule rule = {level, holds, 3, "mp_rank_*"};
 static int
 probe(const struct acc_probe *p)
 {
-	return p->is_dir && acc_dump_has_place(p->dirfd, &rule) > 0 ? 75 : 0;
+	return p->is_dir ? acc_dump_probe_places(p, &rule, 75) : 0;
 }
 
 /* One file of one rank, or (file NULL) a distributed checkpoint. */
@@ -143,13 +143,18 @@ collect(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 	const char **names;
 	int64_t own[COORDS] = {0}, c[COORDS];
 	char real[PATH_MAX];
-	if (acc_dcp_in(dirfd))
-		return add(t, p, NULL, NULL, e);
+	int rc = acc_dcp_in(dirfd, e);
+	if (rc != 0)
+		return rc < 0 ? rc : add(t, p, NULL, NULL, e);
 	char *path = acc_arena_printf(&m, "%s/%s", t->root, p->path);
-	if (path != NULL && realpath(path, real) != NULL)
+	if (path == NULL)
+		rc = acc_nomem(e);
+	else if (realpath(path, real) == NULL)
+		rc = acc_fail(e, ACC_EIO, "cannot find the folder %.150s:", p->path);
+	else
 		coords(acc_str(strrchr(real, '/') + 1), own);
-	int64_t n = acc_dir_list(dirfd, &names, &m, e);
-	int rc = n < 0 ? (int)n : 0;
+	int64_t n = rc < 0 ? 0 : acc_dir_list(dirfd, &names, &m, e);
+	rc = n < 0 ? (int)n : rc;
 	for (int64_t i = 0; i < n && rc == 0; i++)
 		if (is_pt(names[i]))
 			rc = add(t, p, names[i], coords(acc_str(names[i]), c) ? c : own, e);
@@ -274,10 +279,11 @@ read_megatron(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	t.dirfd = acc_dir_open(dir, e);
 	if (t.dirfd < 0)
 		return t.dirfd;
-	acc_dump_place_of(dir, &rule, &top);
+	int rc = acc_dump_place_of(dir, &rule, &top, e);
 	top.rank = -1;
 	top.proc = top.proc < 0 ? 0 : top.proc;
-	int rc = acc_dump_each_place(t.dirfd, &top, &rule, collect, &t, e);
+	if (rc == 0)
+		rc = acc_dump_each_place(t.dirfd, &top, &rule, collect, &t, e);
 	if (rc == 0)
 		rc = read_parts(&t, e);
 	close(t.dirfd);

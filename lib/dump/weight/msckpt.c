@@ -184,28 +184,28 @@ level(const char *name, struct place *p)
 }
 
 /* Others call their checkpoints so too. */
-static bool
-is_ckpt(int dirfd, const char *name)
+static int
+is_ckpt(int dirfd, const char *name, struct acc_err *e)
 {
 	uint8_t head[4096];
 	if (!acc_str_ends(acc_str(name), ".ckpt"))
-		return false;
-	int fd = acc_file_beneath(dirfd, acc_str(name), NULL);
-	ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-	if (fd >= 0)
-		close(fd);
-	return n > 0 && acc_msckpt_is(head, (size_t)n);
+		return 0;
+	int64_t n = acc_file_head(dirfd, name, head, sizeof head, e);
+	return n < 0 ? (int)n : n > 0 && acc_msckpt_is(head, (size_t)n);
 }
 
-static bool
-holds(int dirfd)
+static int
+holds(int dirfd, struct acc_err *e)
 {
 	const char **names;
 	struct acc_arena m = {0};
-	bool found = false;
-	int64_t n = acc_dump_dir_has(dirfd, ".ckpt") ? acc_dir_list(dirfd, &names, &m, NULL) : 0;
-	for (int64_t i = 0; i < n && !found; i++)
-		found = is_ckpt(dirfd, names[i]);
+	int found = acc_dir_has_end(dirfd, ".ckpt", e);
+	if (found <= 0)
+		return found;
+	int64_t n = acc_dir_list(dirfd, &names, &m, e);
+	found = n < 0 ? (int)n : 0;
+	for (int64_t i = 0; i < n && found == 0; i++)
+		found = is_ckpt(dirfd, names[i], e);
 	acc_arena_release(&m);
 	return found;
 }
@@ -216,7 +216,7 @@ static int
 probe(const struct acc_probe *p)
 {
 	if (p->is_dir)
-		return acc_dump_has_place(p->dirfd, &rule) > 0 ? 70 : 0;
+		return acc_dump_probe_places(p, &rule, 70);
 	bool named = acc_str_ends(p->base, ".ckpt");
 	return !acc_msckpt_is(p->head, p->nhead) ? 0 : named ? 93 : 60;
 }
@@ -280,9 +280,11 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *file
 	int rc = n < 0 ? (int)n : 0;
 	for (int64_t i = 0; i < n && rc == 0; i++) {
 		struct acc_err bad = {0};
-		if (!is_ckpt(dirfd, names[i]))
+		rc = is_ckpt(dirfd, names[i], &bad);
+		if (rc == 0)
 			continue;
-		rc = read_file(c, dirfd, dir, names[i], p->rank, &bad);
+		if (rc > 0)
+			rc = read_file(c, dirfd, dir, names[i], p->rank, &bad);
 		if (bad.code == 0)
 			continue;
 		snprintf(path, sizeof path, "%s/%s", dir, names[i]);

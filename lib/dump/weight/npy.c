@@ -15,7 +15,7 @@ probe(const struct acc_probe *p)
 {
 	if (p->is_dir)
 		/* Other dumps have such files too. */
-		return acc_dump_dir_has(p->dirfd, ".npy") ? 30 : 0;
+		return acc_dump_sure(acc_dir_has_end(p->dirfd, ".npy", p->e), 30);
 	if (p->nhead >= 6 && memcmp(p->head, "\x93NUMPY", 6) == 0)
 		return 95;
 	return acc_str_ends(p->base, ".npy") ? 30 : 0;
@@ -72,13 +72,9 @@ read_npy(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	char dir[PATH_MAX];
 	const char *file = NULL, *slash = strrchr(path, '/');
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	snprintf(dir, sizeof dir, "%s", path);
-	int rc = fd >= 0 ? 0 : acc_dump_real(path, dir, &file, e);
-	if (rc == 0 && file != NULL)
-		rc = fd = acc_dir_open(dir, e);
-	if (rc < 0)
-		return rc;
+	int fd = acc_dump_open_place(path, dir, &file, e);
+	if (fd < 0)
+		return fd;
 	struct files f = {.c = c, .dir = dir, .dirfd = fd};
 	struct acc_source s = {.root = f.dir,
 		.format = "npy",
@@ -87,7 +83,7 @@ read_npy(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.rank = -1,
 		.proc = -1,
 		.order = file == NULL ? "names" : NULL};
-	rc = acc_dump_source(c, &s, e);
+	int rc = acc_dump_source(c, &s, e);
 	if (rc == 0)
 		rc = file == NULL
 			     ? put_folder(&f, e)

@@ -21,10 +21,11 @@ level(const char *name, struct place *p)
 	return true;
 }
 
-static bool
-holds(int dirfd)
+static int
+holds(int dirfd, struct acc_err *e)
 {
-	return acc_dump_dir_has(dirfd, ".safetensors") || acc_dump_dir_has(dirfd, INDEX);
+	int rc = acc_dir_has_end(dirfd, ".safetensors", e);
+	return rc != 0 ? rc : acc_dir_has_end(dirfd, INDEX, e);
 }
 
 static const struct place_rule rule = {level, holds, 2, ".safetensors"};
@@ -33,7 +34,7 @@ static int
 probe(const struct acc_probe *p)
 {
 	if (p->is_dir)
-		return acc_dump_has_place(p->dirfd, &rule) > 0 ? 70 : 0;
+		return acc_dump_probe_places(p, &rule, 70);
 	if (acc_str_ends(p->base, INDEX))
 		return 97;
 	bool named = acc_str_ends(p->base, ".safetensors");

@@ -17,10 +17,10 @@ level(const char *name, struct place *p)
 	return true;
 }
 
-static bool
-holds(int dirfd)
+static int
+holds(int dirfd, struct acc_err *e)
 {
-	return acc_dump_dir_has(dirfd, ".npy");
+	return acc_dir_has_end(dirfd, ".npy", e);
 }
 
 static const struct place_rule rule = {level, holds, 2, "step_N/rank_M"};
@@ -39,10 +39,12 @@ probe(const struct acc_probe *p)
 	if (!p->is_dir)
 		return 0;
 	/* A folder of .npy files is one of ours by its own name. */
-	acc_dump_place_of(p->path, &rule, &top);
-	if (top.step >= 0 && holds(p->dirfd))
-		return 50;
-	return acc_dump_each_place(p->dirfd, &top, &rule, found, NULL, NULL) > 0 ? 50 : 0;
+	int rc = acc_dump_place_of(p->path, &rule, &top, p->e);
+	if (rc == 0 && top.step >= 0)
+		rc = holds(p->dirfd, p->e);
+	if (rc == 0)
+		rc = acc_dump_each_place(p->dirfd, &top, &rule, found, NULL, p->e);
+	return acc_dump_sure(rc, 50);
 }
 
 static int

@@ -23,12 +23,16 @@ is_bin(struct acc_str name)
 }
 
 static int
-probe_dir(int dirfd)
+probe_dir(int dirfd, struct acc_err *e)
 {
-	if (acc_dump_dir_has(dirfd, INDEX) || faccessat(dirfd, "pytorch_model.bin", F_OK, 0) == 0)
-		return 60;
+	int rc = acc_dir_has_end(dirfd, INDEX, e);
+	if (rc == 0)
+		rc = acc_dir_has(dirfd, "pytorch_model.bin", e);
+	if (rc != 0)
+		return acc_dump_sure(rc, 60);
 	/* Other dumps have such files too. */
-	return acc_dump_dir_has(dirfd, ".pt") || acc_dump_dir_has(dirfd, ".pth") ? 30 : 0;
+	rc = acc_dir_has_end(dirfd, ".pt", e);
+	return acc_dump_sure(rc != 0 ? rc : acc_dir_has_end(dirfd, ".pth", e), 30);
 }
 
 static int
@@ -37,7 +41,7 @@ probe(const struct acc_probe *p)
 	static const uint8_t old[] = {0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20};
 	bool named = is_pt(p->base);
 	if (p->is_dir)
-		return probe_dir(p->dirfd);
+		return probe_dir(p->dirfd, p->e);
 	if (acc_str_ends(p->base, INDEX))
 		return 97;
 	if (p->nhead >= sizeof old && memcmp(p->head, old, sizeof old) == 0)
@@ -203,15 +207,9 @@ read_pt(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
 	char dir[PATH_MAX];
 	const char *file = NULL;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-	snprintf(dir, sizeof dir, "%s", path);
-	if (fd < 0) {
-		rc = acc_dump_real(path, dir, &file, e);
-		if (rc == 0)
-			rc = fd = acc_dir_open(dir, e);
-	}
-	if (rc < 0)
-		return rc;
+	int fd = acc_dump_open_place(path, dir, &file, e), rc;
+	if (fd < 0)
+		return fd;
 	if (file == NULL || acc_str_ends(acc_str(file), INDEX))
 		rc = read_set(c, dir, fd, file, e);
 	else
