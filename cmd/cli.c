@@ -392,6 +392,8 @@ void
 cli_put(struct cli_out *o, const struct acc_rec *r)
 {
 	struct acc_err e = {0};
+	if (r->lost)
+		cli_nomem();
 	int rc = o->wr != NULL ? acc_wr_put(o->wr, r, &e) : o->fmt->record(o->state, r, &e);
 	if (rc < 0)
 		cli_die_err(&e);

@@ -58,6 +58,9 @@ struct acc_rec {
 	 * when a field comes or goes. Who shortens f himself sets it to 0. */
 	uint64_t shape;
 	struct acc_arena mem; /* of everything put into this record */
+	/* Memory ran out for something that was to be put into it, until it is started anew. What
+	 * hands records on fails then, so that no field is left out where somebody did not look. */
+	bool lost;
 };
 
 enum { ACC_MAX_RECORD = 4 << 20, ACC_MAX_FIELDS = 4096 };

@@ -11,6 +11,7 @@ acc_rec_start(struct acc_rec *r, struct acc_str kind)
 	acc_arena_reset(&r->mem);
 	const char *p = acc_arena_copy(&r->mem, kind.p, kind.n);
 	r->kind = (struct acc_str){p == NULL ? "" : p, p == NULL ? 0 : kind.n};
+	r->lost = p == NULL;
 	return p == NULL ? ACC_ENOMEM : 0;
 }
 
@@ -124,6 +125,13 @@ own(struct acc_arena *m, struct acc_val *v)
 	return 0;
 }
 
+static int
+lose(struct acc_rec *r)
+{
+	r->lost = true;
+	return ACC_ENOMEM;
+}
+
 int
 acc_rec_fail(struct acc_err *e, int rc)
 {
@@ -139,8 +147,10 @@ acc_rec_room(struct acc_rec *r, uint32_t n)
 		size_t want = (size_t)r->n + n;
 		struct acc_field *f = acc_grow(r->f, &r->cap, want < 64 ? 64 : want, sizeof *f,
 			NULL);
-		if (f == NULL)
+		if (f == NULL) {
+			r->lost = true;
 			return NULL;
+		}
 		r->f = f;
 	}
 	return r->f + r->n;
@@ -190,7 +200,7 @@ acc_add(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v
 		return ACC_ELIMIT;
 	struct acc_field *f = more(r);
 	if (f == NULL || join(&r->mem, prefix, acc_str(key), &f->key) < 0 || own(&r->mem, &v) < 0)
-		return ACC_ENOMEM;
+		return lose(r);
 	f->v = v;
 	r->n++;
 	return 0;
@@ -203,7 +213,7 @@ acc_put(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v
 	if (f == NULL)
 		return acc_add(r, prefix, key, v);
 	if (own(&r->mem, &v) < 0)
-		return ACC_ENOMEM;
+		return lose(r);
 	f->v = v;
 	f->raw = NULL;
 	return 0;
@@ -214,14 +224,14 @@ acc_rec_append(struct acc_rec *r, const char *prefix, const struct acc_rec *src)
 {
 	if (src->n > ACC_MAX_FIELDS - r->n)
 		return ACC_ELIMIT;
-	struct acc_field *f = acc_rec_room(r, src->n);
+	struct acc_field *f = src->lost ? NULL : acc_rec_room(r, src->n);
 	if (f == NULL)
-		return ACC_ENOMEM;
+		return lose(r);
 	if (src->n > 0)
 		memcpy(f, src->f, src->n * sizeof *f);
 	for (uint32_t i = 0; i < src->n && prefix[0] != '\0'; i++)
 		if (join(&r->mem, prefix, src->f[i].key, &f[i].key) < 0)
-			return ACC_ENOMEM;
+			return lose(r);
 	r->n += src->n;
 	return 0;
 }
@@ -230,12 +240,14 @@ int
 acc_rec_copy(struct acc_rec *dst, const struct acc_rec *src)
 {
 	int rc = acc_rec_start(dst, src->kind);
+	if (src->lost)
+		rc = lose(dst);
 	for (uint32_t i = 0; i < src->n && rc == 0; i++) {
 		struct acc_field *f = more(dst);
 		struct acc_val v = src->f[i].v;
 		if (f == NULL || join(&dst->mem, "", src->f[i].key, &f->key) < 0 ||
 			own(&dst->mem, &v) < 0)
-			return ACC_ENOMEM;
+			return lose(dst);
 		f->v = v;
 		dst->n++;
 	}

@@ -104,7 +104,7 @@ acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *src, struct acc
 struct acc_rec *
 acc_dump_rec(struct acc_dump_ctx *c, const char *kind, struct acc_str name)
 {
-	/* Out of memory shows again when the next field is added. */
+	/* Out of memory shows when it is put. */
 	if (acc_rec_start(&c->rec, acc_str(kind)) == 0 && name.p != NULL)
 		acc_add(&c->rec, "", "name", acc_text(name));
 	return &c->rec;
@@ -177,6 +177,8 @@ acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 {
 	struct dump_src *s = &c->src[c->cur];
 	uint64_t seq = s->seq++;
+	if (r->lost || c->lost)
+		return acc_nomem(e);
 	if (!acc_dump_selected(c, s, r, ""))
 		return 0;
 	if (weight(r) > ACC_MAX_RECORD) {
@@ -215,6 +217,8 @@ acc_dump_stack_keep(struct acc_dump_ctx *c, struct acc_str id, const struct acc_
 	c->pending = p;
 	struct acc_rec *copy = calloc(1, sizeof *copy);
 	if (copy == NULL || acc_rec_copy(copy, r) < 0) {
+		if (copy != NULL)
+			acc_rec_release(copy);
 		free(copy);
 		return ACC_ENOMEM;
 	}
@@ -245,5 +249,6 @@ acc_dump_stack(struct acc_dump_ctx *c, const struct acc_str *frames, size_t n)
 		rc = acc_dump_stack_keep(c, acc_str(hex), &r);
 	acc_buf_release(&b);
 	acc_rec_release(&r);
+	c->lost = c->lost || rc < 0 || id == NULL;
 	return acc_str(rc == 0 ? id : NULL);
 }

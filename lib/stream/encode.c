@@ -154,7 +154,7 @@ encode(const struct acc_rec *r, bool but_blob, struct acc_buf *out, struct acc_e
 {
 	const uint32_t n = r->n - but_blob;
 	size_t start = out->n, blob = but_blob ? r->f[n].v.s.n : 0;
-	int rc = acc_buf_reserve(out, 3 * HEAD + r->kind.n);
+	int rc = r->lost ? ACC_ENOMEM : acc_buf_reserve(out, 3 * HEAD + r->kind.n);
 	if (rc == 0) {
 		pack_array(out, 2);
 		pack_text(out, r->kind);

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "dump/ctx.h"
+
 static size_t
 slot(const struct hmap *m, uint64_t hash)
 {
@@ -294,8 +296,10 @@ acc_msprobe_stack_id(struct msprobe_maps *m, struct msprobe_stack *s, struct acc
 	if (s->id.n > 0)
 		return s->id;
 	struct acc_str *list = calloc(s->n + 1, sizeof *list);
-	if (list == NULL)
+	if (list == NULL) {
+		c->lost = true;
 		return (struct acc_str){"", 0};
+	}
 	for (uint32_t i = 0; i < s->n; i++)
 		list[i] = m->frames.p[m->frame[s->first + i]];
 	s->id = acc_dump_stack(c, list, s->n);
