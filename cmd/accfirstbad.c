@@ -173,6 +173,23 @@ say_level(const struct seen *n, struct cli_out *out)
 	acc_rec_release(&r);
 }
 
+struct hurt { /* suspects that could not be recomputed */
+	struct cli_out *out;
+	const struct acc_in *in;
+	bool said;
+};
+
+/* One is enough; where an earlier command had trouble, it said so itself. */
+static void
+trouble(void *arg, const struct acc_err *e)
+{
+	struct hurt *h = arg;
+	if (!h->said && acc_in_status(h->in) < 2)
+		cli_warn_err(e);
+	h->said = true;
+	cli_status(h->out, 2);
+}
+
 static void
 run(struct acc_case *c, struct acc_in *in, struct cli_out *out, struct seen *n)
 {
@@ -283,6 +300,9 @@ main(int argc, char **argv)
 	size_t nlog;
 	const struct acc_str *log = acc_in_log(in, &nlog);
 	struct cli_out *out = cli_out_open(log, nlog, argc, argv);
+	struct hurt hurt = {out, in, false};
+	opt.trouble = trouble;
+	opt.arg = &hurt;
 	struct acc_case *c = acc_case_open(&opt, &e);
 	if (c == NULL)
 		cli_die_err(&e);

@@ -208,6 +208,8 @@ print_through(struct acc_in *in, const struct acc_format *f, const struct acc_fo
 	struct acc_rec *r;
 	void *state;
 	int rc = f->begin(&state, stdout, opt, &e);
+	if (rc < 0)
+		cli_die_err(&e);
 	while (rc >= 0 && (rc = acc_in_next(in, &r, &e)) > 0) {
 		if (is_row(r))
 			look(r);

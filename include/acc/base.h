@@ -43,6 +43,7 @@ enum {
 /* Where and what. `where` is a file name or "standard input"; `pos` a byte offset, if known. */
 struct acc_err {
 	int code; /* 0: nothing failed yet */
+	int sys;  /* errno, where the message ends in its text; else 0 */
 	bool has_pos;
 	uint64_t pos;
 	char where[256];
@@ -107,6 +108,7 @@ bool acc_str_int(struct acc_str s, int64_t *out);
 struct acc_arena {
 	struct acc_chunk *head;
 	size_t held; /* bytes held from malloc */
+	bool lost;   /* memory ran out since the last reset */
 };
 /* n bytes aligned for any type, or NULL when memory runs out. n = 0 is valid. */
 void *acc_alloc(struct acc_arena *m, size_t n);

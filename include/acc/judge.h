@@ -168,6 +168,9 @@ struct acc_case {
 		 * them; NULL: they are not. It stays the caller's. */
 		struct acc_roots *roots;
 		unsigned threads; /* that recompute; 0: one per CPU */
+		/* Told, if not NULL, where a suspect was not recomputed because the machine failed. */
+		void (*trouble)(void *arg, const struct acc_err *e);
+		void *arg;
 	} opt;
 	struct acc_picked *picked; /* of the record that is read */
 	struct acc_out *out;       /* while records are passed on */

@@ -10,12 +10,15 @@ fail(struct acc_err *e, int code, bool has_pos, uint64_t pos, const char *fmt, v
 	if (e == NULL || e->code != 0)
 		return code;
 	e->code = code;
+	e->sys = 0;
 	e->has_pos = has_pos;
 	e->pos = pos;
 	int n = vsnprintf(e->msg, sizeof e->msg, fmt, ap);
 	size_t len = n < 0 ? 0 : (size_t)n < sizeof e->msg ? (size_t)n : sizeof e->msg - 1;
-	if (len > 0 && e->msg[len - 1] == ':')
+	if (len > 0 && e->msg[len - 1] == ':') {
+		e->sys = saved;
 		snprintf(e->msg + len, sizeof e->msg - len, " %s", strerror(saved));
+	}
 	return code;
 }
 

@@ -15,8 +15,10 @@ void *
 acc_alloc(struct acc_arena *m, size_t n)
 {
 	const size_t align = _Alignof(max_align_t);
-	if (n > SIZE_MAX / 2)
+	if (n > SIZE_MAX / 2) {
+		m->lost = true;
 		return NULL;
+	}
 	n = (n + align - 1) / align * align;
 	if (m->head == NULL || m->head->size - m->head->used < n) {
 		/* Doubling, so that a long life costs few chunks and a reset keeps half of it. */
@@ -26,8 +28,10 @@ acc_alloc(struct acc_arena *m, size_t n)
 		if (size < n)
 			size = n;
 		struct acc_chunk *c = malloc(sizeof *c + size);
-		if (c == NULL)
+		if (c == NULL) {
+			m->lost = true;
 			return NULL;
+		}
 		c->next = m->head;
 		c->used = 0;
 		c->size = size;
@@ -69,6 +73,7 @@ acc_arena_printf(struct acc_arena *m, const char *fmt, ...)
 void
 acc_arena_reset(struct acc_arena *m)
 {
+	m->lost = false;
 	if (m->head == NULL)
 		return;
 	struct acc_chunk *keep = m->head;
@@ -96,6 +101,7 @@ acc_arena_release(struct acc_arena *m)
 	}
 	m->head = NULL;
 	m->held = 0;
+	m->lost = false;
 }
 
 void *

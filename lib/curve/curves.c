@@ -137,6 +137,8 @@ acc_curves_judge(struct acc_curves *cs, struct acc_err *e)
 		rc = acc_curve_measure(&s->c[i], e);
 		cs->joined += s->c[i].f.n > 0;
 	}
+	if (rc < 0)
+		return rc;
 	bool fixed = weights_fixed(s);
 	for (size_t i = 0; i < s->n && rc == 0; i++) {
 		s->c[i].lr0 = fixed && s->c[i].cls[0] == 'm';

@@ -298,12 +298,9 @@ acc_cells_row(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
 	if (c->n == 0 && (rc = choose(c, r, e)) < 0)
 		return rc;
 	acc_arena_reset(&c->mem);
-	for (size_t i = 0; i < c->n; i++) {
+	for (size_t i = 0; i < c->n; i++)
 		c->cell[i] = c->column[i].cell(c->ctx, r, &c->column[i], &c->mem);
-		if (c->cell[i].p == NULL)
-			return acc_nomem(e);
-	}
-	return 1;
+	return c->mem.lost ? acc_nomem(e) : 1;
 }
 
 void

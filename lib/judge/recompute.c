@@ -378,13 +378,12 @@ take(void *arg, struct acc_rec *r)
 	return rc;
 }
 
-/* What cannot be read was said when it was measured; here, it is not audited, and why stands in
- * the record. */
 static void
 trouble(void *arg, const struct acc_err *e)
 {
-	(void)arg;
-	(void)e;
+	const struct acc_judge_opt *opt = &((struct acc_recompute *)arg)->c->opt;
+	if (opt->trouble != NULL)
+		opt->trouble(opt->arg, e);
 }
 
 static int

@@ -55,6 +55,7 @@ struct acc_pool {
 	uint64_t merged, given; /* units: merged <= given <= merged + nslot */
 	pthread_t *thread;
 	unsigned nthread;
+	struct bench *own; /* where no thread could be started, he who takes does the work */
 };
 
 /* A worker's own memory. */
@@ -204,8 +205,18 @@ start(struct acc_pool *m, unsigned threads, struct acc_err *e)
 		m->nthread++;
 	pthread_attr_destroy(&attr);
 	if (m->nthread == 0)
-		return acc_fail(e, ACC_ENOMEM, "cannot start a thread");
-	return 0;
+		m->own = calloc(1, sizeof *m->own);
+	return m->nthread == 0 && m->own == NULL ? acc_nomem(e) : 0;
+}
+
+/* With the lock held: wait until something is done, or do it. False: time is up. */
+static bool
+await(struct acc_pool *m, const struct timespec *until)
+{
+	if (m->own != NULL)
+		return share(m, m->own) || begin(m, m->own);
+	return until == NULL ? pthread_cond_wait(&m->done, &m->lock) == 0
+			     : pthread_cond_timedwait(&m->done, &m->lock, until) == 0;
 }
 
 struct acc_pool *
@@ -301,8 +312,8 @@ acc_pool_take(struct acc_pool *m, bool wait, struct acc_reading *out)
 		return 0;
 	struct entry *en = entry_at(m, m->taken);
 	pthread_mutex_lock(&m->lock);
-	while (wait && en->state != DONE)
-		pthread_cond_wait(&m->done, &m->lock);
+	while ((wait || m->own != NULL) && en->state != DONE)
+		await(m, NULL);
 	const bool done = en->state == DONE;
 	pthread_mutex_unlock(&m->lock);
 	if (!done)
@@ -329,7 +340,7 @@ acc_pool_wait(struct acc_pool *m, double seconds)
 	t.tv_sec += ns / 1000000000;
 	t.tv_nsec = ns % 1000000000;
 	pthread_mutex_lock(&m->lock);
-	while (en->state != DONE && pthread_cond_timedwait(&m->done, &m->lock, &t) == 0)
+	while (en->state != DONE && await(m, &t))
 		;
 	const bool done = en->state == DONE;
 	pthread_mutex_unlock(&m->lock);
@@ -356,6 +367,8 @@ acc_pool_close(struct acc_pool *m)
 	m->stop = true;
 	pthread_cond_broadcast(&m->work);
 	pthread_mutex_unlock(&m->lock);
+	if (m->own != NULL)
+		acc_job_buffers_release(&m->own->buffer);
 	for (unsigned i = 0; i < m->nthread; i++)
 		pthread_join(m->thread[i], NULL);
 	for (uint64_t i = 0; i < m->added && i < ACC_METER_QUEUE; i++)
@@ -365,6 +378,7 @@ acc_pool_close(struct acc_pool *m)
 	pthread_mutex_destroy(&m->lock);
 	if (m->opt.map)
 		acc_guard_remove();
+	free(m->own);
 	free(m->slot);
 	free(m->thread);
 	free(m->entry);

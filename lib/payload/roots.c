@@ -2,6 +2,7 @@
 
 #include "acc/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -178,6 +179,9 @@ open_root(struct acc_roots *r, struct acc_str src, bool *was_moved, struct acc_e
 			return acc_nomem(e);
 		root->moved = path != root->path;
 		root->fd = acc_dir_open(path, e);
+		/* A folder that may not be entered is another host's. */
+		if (root->fd < 0 && e != NULL && e->sys == EACCES)
+			e->sys = ENOENT;
 		if (root->fd < 0)
 			return ACC_EIO;
 	}

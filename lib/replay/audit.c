@@ -309,7 +309,9 @@ finish(struct acc_audit *a, struct acc_audit_job *j, size_t at)
 		*v = j->result[k];
 		v->call = at;
 		v->compared = a->opt.compared;
-		v->unread = j->unread && v->skip != NULL;
+		bool nomem = v->skip != NULL && strcmp(v->skip, ACC_NOMEM_TEXT) == 0;
+		v->unread = v->skip != NULL && (j->unread || nomem);
+		v->fault = v->unread && (j->fault || nomem);
 		v->skip = lasting(a, v->skip);
 		v->cause = lasting(a, v->cause);
 	}
@@ -318,35 +320,54 @@ finish(struct acc_audit *a, struct acc_audit_job *j, size_t at)
 	pthread_cond_broadcast(&a->room);
 }
 
-static void *
-work(void *arg)
+static struct acc_reader
+reader_new(struct acc_audit *a)
 {
-	struct acc_audit *a = arg;
 	struct acc_reader reader = {a->roots, &a->files, malloc((size_t)ACC_CHUNK * 16), {0}, {0},
 		acc_memos_new(), a->opt.all};
 	/* One piece of memory for all parts. */
 	acc_alloc(&reader.room, ROOM);
 	acc_arena_reset(&reader.room);
-	pthread_mutex_lock(&a->lock);
-	for (;;) {
-		while (a->head == a->tail && !a->closed)
-			pthread_cond_wait(&a->more, &a->lock);
-		if (a->head == a->tail)
-			break;
-		struct acc_audit_job *j = a->queue[a->head++ % QUEUE];
-		pthread_mutex_unlock(&a->lock);
-		j->reader = &reader;
-		if (reader.scratch == NULL || reader.memos == NULL)
-			j->bad = ACC_NOMEM_TEXT;
-		acc_audit_job_run(j);
-		pthread_mutex_lock(&a->lock);
-		finish(a, j, j->at);
-	}
+	return reader;
+}
+
+static void
+reader_free(struct acc_reader *reader)
+{
+	acc_arena_release(&reader->room);
+	acc_buf_release(&reader->raw);
+	acc_memos_free(reader->memos);
+	free(reader->scratch);
+}
+
+/* With the lock held: do the next job, where there is one. */
+static bool
+serve(struct acc_audit *a, struct acc_reader *reader)
+{
+	if (a->head == a->tail)
+		return false;
+	struct acc_audit_job *j = a->queue[a->head++ % QUEUE];
 	pthread_mutex_unlock(&a->lock);
-	acc_arena_release(&reader.room);
-	acc_buf_release(&reader.raw);
-	acc_memos_free(reader.memos);
-	free(reader.scratch);
+	j->reader = reader;
+	if (reader->scratch == NULL || reader->memos == NULL)
+		j->bad = ACC_NOMEM_TEXT;
+	acc_audit_job_run(j);
+	pthread_mutex_lock(&a->lock);
+	finish(a, j, j->at);
+	return true;
+}
+
+static void *
+work(void *arg)
+{
+	struct acc_audit *a = arg;
+	struct acc_reader reader = reader_new(a);
+	pthread_mutex_lock(&a->lock);
+	while (serve(a, &reader) || !a->closed)
+		if (a->head == a->tail && !a->closed)
+			pthread_cond_wait(&a->more, &a->lock);
+	pthread_mutex_unlock(&a->lock);
+	reader_free(&reader);
 	return NULL;
 }
 
@@ -397,8 +418,9 @@ run(struct acc_audit *a, struct acc_err *e)
 	want = want > MAX_THREADS ? MAX_THREADS : want;
 	while (started < want && pthread_create(&thread[started], NULL, work, a) == 0)
 		started++;
+	struct acc_reader own = {0}; /* where no thread could be started */
 	if (started == 0)
-		return acc_fail(e, ACC_EIO, "no thread could be started");
+		own = reader_new(a);
 	struct span *s = spans(a, &n);
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		struct acc_audit_job *j = make(a, &s[i], e);
@@ -411,6 +433,8 @@ run(struct acc_audit *a, struct acc_err *e)
 			j->bad = "it is too large to be recomputed here: use accaudit";
 		pthread_mutex_lock(&a->lock);
 		rc = submit(a, j);
+		while (started == 0 && serve(a, &own))
+			;
 		pthread_mutex_unlock(&a->lock);
 	}
 	pthread_mutex_lock(&a->lock);
@@ -419,6 +443,8 @@ run(struct acc_audit *a, struct acc_err *e)
 	pthread_mutex_unlock(&a->lock);
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(thread[i], NULL);
+	if (started == 0)
+		reader_free(&own);
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
@@ -450,7 +476,8 @@ report(struct acc_audit *a, const struct acc_rec *r, const struct acc_audited *v
 	struct acc_err e = {0};
 	char where[200];
 	struct acc_str name = acc_get_text(r, "", "name");
-	if (!v->unread)
+	/* Of what is compared, what is not there was said when it was measured. */
+	if (!v->unread || (v->compared && !v->fault))
 		return;
 	snprintf(where, sizeof where, "%.*s", ACC_PRS(name));
 	acc_fail(&e, ACC_EIO, "not audited: %s", v->skip);

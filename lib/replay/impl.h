@@ -28,6 +28,7 @@ struct acc_held { /* a tensor of a call; the dense one is first, so that a value
 	bool wild;           /* not all that was loaded is finite */
 	bool beyond;         /* integers that no double holds */
 	char *err;           /* what went wrong in loading */
+	bool fault;          /* and the machine is to blame, not that it is not there */
 };
 
 struct acc_pass_of { /* in, out of one pass */
@@ -53,6 +54,7 @@ struct acc_audit_job {
 	bool shared_only;          /* of this part, no other gradient is tested */
 	uint32_t nresult;
 	bool unread;     /* a tensor of it could not be read */
+	bool fault;      /* for the machine failed */
 	bool positional; /* the recorder leaves keywords out */
 	const char *bad; /* the records of the call contradict each other */
 };
@@ -85,6 +87,7 @@ struct acc_audited { /* of one output record */
 	bool finite;        /* there was a finite element to judge by */
 	double limit, limit_max;
 	bool unread;      /* skipped, because something could not be read */
+	bool fault;       /* for the machine failed */
 	double part;      /* share of the parts that were looked at */
 	const char *form; /* of f32 products: the arithmetic that explains it; NULL: none */
 	uint64_t n;       /* elements, or what else was compared */

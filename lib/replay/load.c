@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "acc/file.h"
+
 #define EACH(type) \
 	for (size_t i = 0; i < n; i++) { \
 		type x; \
@@ -50,6 +52,7 @@ failed(struct acc_audit_job *j, struct acc_held *h, const struct acc_err *e)
 {
 	char text[640];
 	acc_err_text(e, text, sizeof text);
+	h->fault = e->code == ACC_ENOMEM || (e->sys != 0 && !acc_file_absent(e->sys));
 	h->err = acc_arena_copy(&j->mem, text, strlen(text));
 	return h->err == NULL ? ACC_ENOMEM : e->code;
 }

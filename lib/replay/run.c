@@ -21,7 +21,9 @@ missing(void *arg, struct acc_held *h)
 static int
 unread(void *arg, struct acc_held *h)
 {
-	*(bool *)arg |= h->err != NULL;
+	struct acc_audit_job *j = arg;
+	j->unread |= h->err != NULL;
+	j->fault |= h->fault;
 	return 0;
 }
 
@@ -150,6 +152,6 @@ acc_audit_job_run(struct acc_audit_job *j)
 			j->bad = ACC_NOMEM_TEXT;
 		acc_audit_job_test(j, op);
 	}
-	acc_each_tensor(j, unread, &j->unread);
+	acc_each_tensor(j, unread, j);
 	acc_audit_job_settle(j);
 }
