@@ -80,8 +80,9 @@ is_list() {
 		die "$1: '$2' is not a list such as 0,2-4"
 }
 [ -z "$preset" ] || one_of --preset "$preset" msprobe msprobe-8.3 ptdbg
+formats=$(accfmt --list 2>&1) || die "$formats"
 # shellcheck disable=SC2046 # the names of formats are words
-one_of --format "$format" $(accfmt --list | cut -d ' ' -f 1)
+one_of --format "$format" $(printf '%s\n' "$formats" | cut -d ' ' -f 1)
 # What is wrong with the columns is said before hours go by.
 [ -z "$columns" ] || why=$(accfmt --columns="$columns" --list 2>&1 >/dev/null) || die "${why#accfmt: }"
 [ -z "$step" ] || is_list --step "$step"
@@ -96,13 +97,12 @@ for side in "$1" "$2" ${noise:+"$noise"}; do
 	[ "$side" = - ] || [ -e "$side" ] || die "$side: no such file or directory"
 done
 
-# Each side as a stream, in a named pipe, so that both are read at once.
+tmp=
+trap '[ -z "$tmp" ] || rm -rf "$tmp" || rm -rf "$tmp"' EXIT
+trap 'exit 2' HUP TERM
+trap 'exit 130' INT
+trap 'exit 141' PIPE
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/accdiff.XXXXXX") || die "no temporary folder"
-# A reader waits for somebody to open its pipe: where a later program failed, nobody will.
-readers=
-trap 'rm -rf "$tmp"; [ -z "$readers" ] || kill $readers 2>/dev/null' EXIT
-trap 'exit 2' HUP INT TERM
-mkfifo "$tmp/a" "$tmp/b" || die "no named pipe in $tmp"
 
 # What a reader complained of, with the side's name.
 complaints() { # device or bench, file; there is none where nobody came to read what it wrote
@@ -112,9 +112,11 @@ complaints() { # device or bench, file; there is none where nobody came to read 
 probe() { # device or bench, dump
 	[ -f "$2" ] || [ -d "$2" ] || return 0
 	accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} -- "$2" 2>"$tmp/why" |
-		accfmt --json 2>/dev/null | head -n 32 >"$tmp/head.$1"
+		accfmt --json 2>"$tmp/own" | head -n 32 >"$tmp/head.$1"
 	[ -s "$tmp/head.$1" ] || {
 		complaints "$1" "$tmp/why"
+		[ -s "$tmp/why" ] || head -n 1 "$tmp/own" >&2
+		[ -s "$tmp/why" ] || [ -s "$tmp/own" ] || die "$1: $2: reading it ended early"
 		exit 2
 	}
 }
@@ -135,10 +137,10 @@ measured=
 	! bare "$side" || measured="$measured $side"
 done
 
-read_side() { # dump, file for complaints, device or bench
+read_side() { # dump, file for complaints, device, bench or unmeasured
 	case $measured in
 	# What accmetric has to say it says again of the pairs.
-	*"$3"*) dump "$1" "$2" | accmetric -q ${threads:+-j "$threads"} 2>/dev/null ;;
+	*" $3"*) dump "$1" "$2" | accmetric -q ${threads:+-j "$threads"} 2>/dev/null ;;
 	*) dump "$1" "$2" ;;
 	esac
 }
@@ -156,38 +158,34 @@ member() { # program, argument ...
 	[ "$2" -le 2 ] || [ "$2" -eq 141 ] || echo "$1: ended with status $2" >>"$tmp/why.$1"
 	return "$2"
 }
-measure() { # DEVICE BENCH, streams
+# Both sides are read at once, each into a pipe that has no name: one whose reader was killed ends,
+# where one with a name would be waited for. Standard input, which a side may be, is 9.
+exec 9<&0
+measure() { # DEVICE BENCH, dumps; a file for the complaints of each; unmeasured: as they are
 	# shellcheck disable=SC2086 # the words behind these options are ours
-	member accalign ${preset:+--preset="$preset"} "$1" "$2" |
-		member accmetric ${preset:+--preset="$preset"} ${threads:+-j "$threads"}
+	read_side "$1" "$3" "${5-device}" <&9 | {
+		read_side "$2" "$4" "${5-bench}" <&9 3<&- |
+			member accalign ${preset:+--preset="$preset"} /dev/fd/3 - 9<&-
+	} 3<&0 | member accmetric ${preset:+--preset="$preset"} ${threads:+-j "$threads"} 9<&-
 }
 # What the members said, but not that an earlier one failed where that one says why itself.
 members() {
 	for p in accalign accmetric accfirstbad accfmt; do
 		[ ! -e "$tmp/why.$p" ] || cat "$tmp/why.$p"
-	done >"$tmp/why"
-	grep -v ': an earlier command failed?$' "$tmp/why" >"$tmp/own"
-	[ -s "$tmp/own" ] || head -n 1 "$tmp/why" >"$tmp/own"
+	done | sed "s|^accalign: /dev/fd/3: |$prog: $first: |
+		s|^accalign: standard input: |$prog: bench: |" >"$tmp/said"
+	grep -v ': an earlier command failed?$' "$tmp/said" >"$tmp/own"
+	[ -s "$tmp/own" ] || head -n 1 "$tmp/said" >"$tmp/own"
 	cat "$tmp/own" >&2
 }
 if [ -n "$noise" ]; then
-	dump "$noise" "$tmp/why" >"$tmp/a" &
-	readers=$!
-	dump "$2" /dev/null >"$tmp/b" &
-	readers="$readers $!"
-	measure "$tmp/a" "$tmp/b" >"$tmp/noise" || members
+	first="second bench"
+	measure "$noise" "$2" "$tmp/why" /dev/null unmeasured >"$tmp/noise" || members
 	complaints "second bench" "$tmp/why"
 fi
-# A command in the background reads /dev/null unless told otherwise.
-exec 3<&0
-read_side "$1" "$tmp/why.a" device <&3 >"$tmp/a" &
-readers=$!
-read_side "$2" "$tmp/why.b" bench <&3 >"$tmp/b" &
-readers="$readers $!"
-exec 3<&-
-
 # shellcheck disable=SC2086 # the words behind these options are ours
-measure "$tmp/a" "$tmp/b" |
+first=device
+measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
 	member accfirstbad ${preset:+--preset="$preset"} ${noise:+--noise="$tmp/noise"} \
 		${all:+--all} ${strict:+--strict} ${audit:+"$audit"} ${threads:+-j "$threads"} |
 	member accfmt -f "$format" ${columns:+-c "$columns"}
@@ -196,4 +194,8 @@ status=$?
 complaints device "$tmp/why.a"
 complaints bench "$tmp/why.b"
 members
+if [ "$status" -gt 2 ] && [ "$status" -ne 141 ]; then
+	[ -s "$tmp/own" ] || echo "$prog: accfmt: ended with status $status" >&2
+	status=2
+fi
 exit "$status"

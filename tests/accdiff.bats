@@ -207,3 +207,50 @@ hostile() { # folder, largest element of the output
 	run -1 accdiff "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
 	[[ $output != *"was compared with"* ]]
 }
+
+# accdiff with programs of our own before the others, in $own.
+with_own() { # program, script
+	own=$BATS_TEST_TMPDIR/own
+	mkdir -p "$own" "$BATS_TEST_TMPDIR/tmp"
+	cp "$BIN"/acc* "$own"
+	mv "$own/$1" "$own/real"
+	printf '#!/bin/sh\nn=$(cat "$0.n" 2>/dev/null || echo 0)\necho $((n + 1)) >"$0.n"\n%s\n' "$2" >"$own/$1"
+	chmod +x "$own/$1"
+	export TMPDIR=$BATS_TEST_TMPDIR/tmp
+}
+
+@test "a reader that is killed before it writes anything: said, nothing hangs or is left" {
+	d=$ROOT/examples/demo
+	# The first two times are the probes.
+	with_own accdump-read '[ $n -lt 2 ] || kill -KILL $$; exec "$(dirname "$0")/real" "$@"'
+	run -2 --separate-stderr timeout 60 "$own/accdiff" "$d/device" "$d/bench"
+	[[ $stderr == *"accdiff: device: empty: an earlier command failed?"* ]]
+	[ -z "$(ls -A "$TMPDIR")" ]
+}
+
+@test "a member of the probe that is killed: said" {
+	d=$ROOT/examples/demo
+	with_own accdump-read 'kill -KILL $$'
+	run -2 --separate-stderr timeout 60 "$own/accdiff" "$d/device" "$d/bench"
+	[ -n "$stderr" ]
+	[ -z "$(ls -A "$TMPDIR")" ]
+	with_own accfmt '[ "$1" != --json ] || kill -KILL $$; exec "$(dirname "$0")/real" "$@"'
+	run -2 --separate-stderr timeout 60 "$own/accdiff" "$d/device" "$d/bench"
+	[ -n "$stderr" ]
+}
+
+@test "the last member is killed: status 2, and said" {
+	d=$ROOT/examples/demo
+	with_own accfmt '[ "$1" != -f ] || kill -KILL $$; exec "$(dirname "$0")/real" "$@"'
+	run -2 --separate-stderr timeout 60 "$own/accdiff" "$d/device" "$d/bench"
+	[[ $stderr == *"accfmt: ended with status 137"* ]]
+}
+
+@test "interrupted: 130; a closed pipe; nothing is left" {
+	d=$ROOT/examples/demo
+	with_own accmetric 'pid=$(cut -d " " -f 6 /proc/self/stat); kill -INT "-$pid"; sleep 1'
+	run -130 env --default-signal=INT setsid -w "$own/accdiff" "$d/device" "$d/bench"
+	[ -z "$(ls -A "$TMPDIR")" ]
+	run bash -c '"$BIN/accdiff" "$0/device" "$0/bench" 2>&1 | true' "$d"
+	[ -z "$(ls -A "$TMPDIR")" ]
+}
