@@ -13,6 +13,7 @@ struct root {
 	const char *path;
 	int fd; /* -1: not opened yet */
 	bool moved;
+	bool here;    /* it was recorded on this host, or nobody says where */
 	int file;     /* what stands for every file of it, or -1 */
 	bool foreign; /* a stream named it: only what is beneath an allowed folder is read */
 };
@@ -123,7 +124,7 @@ add(struct acc_roots *r, struct acc_str id, struct acc_str path, struct acc_err 
 	const char *copy = acc_arena_copy(&r->mem, path.p, path.n);
 	if (copy == NULL || acc_map_put(&r->index, id, r->n) == NULL)
 		return acc_nomem(e);
-	r->root[r->n++] = (struct root){copy, -1, false, -1, r->foreign};
+	r->root[r->n++] = (struct root){copy, -1, false, true, -1, r->foreign};
 	return 0;
 }
 
@@ -131,10 +132,15 @@ int
 acc_roots_add(struct acc_roots *r, const struct acc_rec *source, struct acc_err *e)
 {
 	struct acc_str id = acc_get_text(source, "", "id"), path = acc_get_text(source, "", "root");
+	struct acc_str host = acc_get_text(source, "", "host");
+	char here[256] = "";
 	if (id.n == 0)
 		return acc_fail(e, ACC_EFORMAT, "a source record without id");
+	bool known = host.n > 0 && gethostname(here, sizeof here - 1) == 0;
 	pthread_mutex_lock(&r->lock);
 	int rc = add(r, id, path, e);
+	if (rc == 0 && known)
+		r->root[*acc_map_get(&r->index, id)].here = acc_str_is(host, here);
 	pthread_mutex_unlock(&r->lock);
 	return rc;
 }
@@ -179,8 +185,8 @@ open_root(struct acc_roots *r, struct acc_str src, bool *was_moved, struct acc_e
 			return acc_nomem(e);
 		root->moved = path != root->path;
 		root->fd = acc_dir_open(path, e);
-		/* A folder that may not be entered is another host's. */
-		if (root->fd < 0 && e != NULL && e->sys == EACCES)
+		/* A folder of another host's name is not there. */
+		if (root->fd < 0 && e != NULL && !root->here)
 			e->sys = ENOENT;
 		if (root->fd < 0)
 			return ACC_EIO;
