@@ -2,6 +2,7 @@
 #   make            all programs, in bin/
 #   make deps       install what building and testing need (Debian, Ubuntu)
 #   make check      all tests;   SAN=address,undefined  WERROR=1  CC=clang
+#   make check-long the faults of the machine, one by one
 #   make demo       the main job on the example data
 #   make lint bench fuzz install dist clean
 
@@ -131,10 +132,24 @@ deps:
 	m=$(MSGPACK); apt-cache show libmsgpack-c-dev >/dev/null 2>&1 && m=libmsgpack-c-dev; \
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$m $(DEPS)
 
-tests: $(UNIT) $(REPLAY)
+# Faults of the machine, for tests; a sanitizer's own preloaded library bears no other.
+FAULTS := $(if $(SAN),,$(B)/faults/fault.so $(B)/faults/inject)
+$(B)/faults/fault.so: tests/faults/fault.c
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE $(WARN) $(CFLAGS) -std=gnu11 -shared -fPIC -o $@ $< -ldl
+$(B)/faults/inject: tests/faults/inject.c
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE $(WARN) $(CFLAGS) -std=c11 -o $@ $<
+
+tests: $(UNIT) $(REPLAY) $(FAULTS)
 
 check: all tests
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/run
+
+# Each call of each program to the system fails once, and members of the pipeline are killed.
+check-long: all $(FAULTS)
+	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/faults/sweep
+	BIN=$(abspath $(BIN)) tests/faults/kill 1000
 
 # accdiff exits with 1 because it finds what is wrong: that is the demo's success.
 demo: all
@@ -200,4 +215,4 @@ $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/libacc.a
 clean:
 	rm -rf build build-* bin
 
-.PHONY: all deps tests check regress networks demo bench lint install dist fuzz clean
+.PHONY: all deps tests check check-long regress networks demo bench lint install dist fuzz clean

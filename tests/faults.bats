@@ -1,0 +1,66 @@
+# Faults of the machine: see tests/faults/sweep.
+load helper
+
+: "${B:=$ROOT/build}"
+LIB=$B/faults/fault.so
+
+# Sanitizers and the emulator bear no preloaded library; all other builds have it.
+preloads() {
+	[ -e "$LIB" ] && return 0
+	[[ $B == *-san* || $B == *arm64* ]] || exit 1
+	return 1
+}
+
+fault() { # program, fault, command...
+	local prog=$1 what=$2
+	shift 2
+	env LD_PRELOAD="$LIB" FAULT_PROG="$prog" FAULT="$what" "$@"
+}
+
+@test "a part of the sweep: the right answer, or status 2 and why" {
+	preloads || return 0
+	run -0 "$ROOT/tests/faults/sweep" --quick 2
+	[[ $output == *" injections: "*" 0 violations" ]]
+	# It injected something.
+	[ "${output%% *}" -gt 2000 ]
+}
+
+@test "every entry of a folder of ranks: none is left out in silence" {
+	preloads || return 0
+	cd "$ROOT"
+	d=tests/data/dumps/msprobe_ranks/device
+	run -0 "$B/faults/inject" "$LIB" ranks accdump-read 0 "accdump-read $d | accfmt --json"
+	[[ $output == *", 0 violations" ]]
+}
+
+@test "the sweep notices what is swallowed" {
+	preloads || return 0
+	run -1 "$B/faults/inject" "$LIB" x accdump-read 2 \
+		"accdump-read $DATA/dumps/npy/c_order.npy 2>/dev/null"
+	[[ $output == *"refused without a word"* && $output != *" 0 violations"* ]]
+	run -1 "$B/faults/inject" "$LIB" x accdump-read 2 \
+		"accdump-read $DATA/dumps/npy/c_order.npy 2>&1; true"
+	[[ $output == *"other output, and no word of it"* ]]
+}
+
+@test "members of the pipeline are killed, ended, stopped: right or refused, nothing hangs or is left" {
+	run -0 "$ROOT/tests/faults/kill" 50
+	[[ $output == *" 50 signals: "*" 0 violations" ]]
+}
+
+@test "without threads: the same bits" {
+	preloads || return 0
+	d=$DATA/dumps/msprobe_tensor
+	accalign "$d/device" "$d/bench" >"$BATS_TEST_TMPDIR/p"
+	cd "$BATS_TEST_TMPDIR"
+	accmetric -j 2 p >m
+	fault accmetric thread:1:11 accmetric -j 1 p >m1
+	cmp <(accfmt --json m) <(accfmt --json m1)
+	run -1 accfirstbad -j 2 m
+	want=$(accfirstbad -j 2 m | accfmt --json || true)
+	[ "$want" = "$(fault accfirstbad thread:1:11 accfirstbad -j 1 m | accfmt --json || true)" ]
+	accdump-read "$DATA"/replay/* >r 2>/dev/null || true
+	accaudit -j 2 r >a || true
+	fault accaudit thread:1:11 accaudit -j 1 r >a1 || true
+	cmp <(accfmt --json a) <(accfmt --json a1)
+}
