@@ -233,15 +233,19 @@ note(struct walk *w, const struct folder *f, const struct above *up, struct acc_
 }
 
 /* A folder is none of ours by an empty statistic.csv alone, but it was to be one. */
-static void
-say_empty(const struct walk *w, int dirfd, const struct folder *f)
+static int
+say_empty(const struct walk *w, int dirfd, const struct folder *f, struct acc_err *e)
 {
-	struct stat st;
-	char dir[2 * PATH_MAX];
-	if (fstatat(dirfd, "statistic.csv", &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size > 0)
-		return;
+	char dir[2 * PATH_MAX], first;
+	int rc = acc_dir_has(dirfd, "statistic.csv", e);
+	int64_t n = rc > 0 ? acc_file_head(dirfd, "statistic.csv", &first, 1, e) : 1;
+	if (rc < 0 || n < 0)
+		return rc < 0 ? rc : (int)n;
+	if (n > 0)
+		return 0;
 	snprintf(dir, sizeof dir, "%s%s", w->dir, f->path + 1);
 	acc_dump_say_empty(w->c, dir, "statistic.csv");
+	return 0;
 }
 
 /* Queue what is in a folder. 1: for a probe, enough. */
@@ -269,7 +273,7 @@ visit(struct walk *w, int dirfd, const struct folder *f, struct acc_err *e)
 	if (rc == 0 && part)
 		rc = note(w, f, up, e);
 	else if (rc == 0 && w->c != NULL)
-		say_empty(w, dirfd, f);
+		rc = say_empty(w, dirfd, f, e);
 	for (int64_t i = 0; i < n && rc == 0 && f->depth < DEPTH; i++)
 		if (!passed_over(names[i]))
 			rc = acc_folders_add(&w->folders, f, names[i], up, e);
