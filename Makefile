@@ -4,11 +4,11 @@
 #   make check      all tests;   SAN=address,undefined  WERROR=1  CC=clang
 #   make check-long the faults of the machine, one by one
 #   make demo       the main job on the example data
-#   make lint bench fuzz install dist clean
+#   make lint bench fuzz install deb static dist clean;   V=1 shows commands
 
 VERSION := $(shell sed -n 's/^.define ACC_VERSION "\(.*\)"/\1/p' include/acc/base.h)
 
-# Package and its reason.
+# Package and its reason: to build,
 DEPS := build-essential pkg-config
 MSGPACK := libmsgpack-dev# the record stream is MessagePack; newer releases: libmsgpack-c-dev
 DEPS += zlib1g-dev       # inflating zip members and gzip'd streams
@@ -17,6 +17,8 @@ DEPS += libxxhash-dev    # content hashes
 DEPS += libpcre2-dev     # logs by the user's own regular expression
 DEPS += libyaml-dev      # mapping files are YAML
 DEPS += gnuplot-nox      # accplot draws with it, at run time only
+BUILD_DEPS := $(DEPS)
+# and to test.
 DEPS += bats jq          # the tests of the programs
 DEPS += mandoc           # checks the man pages
 DEPS += shellcheck       # checks the scripts
@@ -27,6 +29,7 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
 DATADIR ?= $(PREFIX)/share/acctools
+DOCDIR ?= $(PREFIX)/share/doc/acctools
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 
@@ -51,6 +54,13 @@ THIRD = $(or $(shell pkg-config --libs msgpack-c 2>/dev/null || pkg-config --lib
 STATIC ?= 1
 LIBS = $(if $(STATIC),-Wl$(COMMA)-Bstatic) $(THIRD) $(if $(STATIC),-Wl$(COMMA)-Bdynamic) -lm -pthread
 COMMA := ,
+# One word a file; V=1 shows the commands.
+ifneq ($(V),1)
+.SILENT:
+SAY = @printf '  %-4s %s\n'
+else
+SAY = @:
+endif
 
 LIB_SRC := $(sort $(wildcard lib/*/*.c lib/*/*/*.c))
 CMD_SRC := $(sort $(wildcard cmd/acc*.c))
@@ -63,6 +73,7 @@ all: $(PROGS)
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
+	$(SAY) CC $@
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # What the kernels are compared with gets the same optimisation.
@@ -91,14 +102,17 @@ $(B)/gen/check_lists.c: share/rules/embed.sh $(CHECKS)
 	@mkdir -p $(@D)
 	sh share/rules/embed.sh check_lists $(CHECKS) >$@.tmp && mv $@.tmp $@
 $(B)/gen/%.o: $(B)/gen/%.c
+	$(SAY) CC $@
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o
+	$(SAY) AR $@
 	@rm -f $@
 	$(AR) rcs $@ $^
 
 $(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a
 	@mkdir -p $(@D)
+	$(SAY) LD $@
 	$(CC) $(SANF) $(LDHARD) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(BIN)/%: cmd/%.sh
@@ -107,15 +121,18 @@ $(BIN)/%: cmd/%.sh
 
 $(B)/unit/%: $(B)/tests/unit/%.o $(B)/libacc.a
 	@mkdir -p $(@D)
+	$(SAY) LD $@
 	$(CC) $(SANF) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
 
 $(B)/bench/%: $(B)/tests/bench/%.o $(B)/libacc.a
 	@mkdir -p $(@D)
+	$(SAY) LD $@
 	$(CC) $(SANF) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
 
 # A fuzz target with a plain main: replays the files named, with any compiler.
 $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(B)/libacc.a
 	@mkdir -p $(@D)
+	$(SAY) LD $@
 	$(CC) $(SANF) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
@@ -124,10 +141,12 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(B)/libacc.a
 ifneq ($(shell id -u),0)
 SUDO := sudo
 endif
-ifneq ($(filter deps,$(MAKECMDGOALS)),)
+ifneq ($(filter deps%,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
-deps:
+# deps-build: without what only tests and lint need.
+deps-build: DEPS = $(BUILD_DEPS)
+deps deps-build:
 	$(SUDO) apt-get update -q
 	m=$(MSGPACK); apt-cache show libmsgpack-c-dev >/dev/null 2>&1 && m=libmsgpack-c-dev; \
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$m $(DEPS)
@@ -194,7 +213,38 @@ install: all
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed 's#@libdir@#$(LIBDIR)#; s#@includedir@#$(INCLUDEDIR)#; s#@version@#$(VERSION)#; s#@libs@#$(THIRD)#' \
 		share/acctools.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/acctools.pc
+	install -d $(DESTDIR)$(DOCDIR)
+	install -m 644 LICENSE THIRD-PARTY NEWS README.md $(DESTDIR)$(DOCDIR)
+	for s in bash:bash-completion/completions/acctools zsh:zsh/vendor-completions/_acctools \
+		fish:fish/vendor_completions.d/acctools.fish; do \
+		f=$(DESTDIR)$(PREFIX)/share/$${s#*:}; install -d $${f%/*}; \
+		sh share/completions/make.sh $${s%%:*} $(BIN) >$$f || exit; done
+	for p in $(notdir $(PROGS)); do \
+		ln -sf acctools $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$p; done
 	test ! -d share || (cd share && find . -type f ! -name '*.sh' ! -name '*.in' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(DATADIR))/{} \;)
+
+# A folder of programs, pages and completions that runs on any Linux of this architecture: nothing
+# is loaded at run time, not even the C library.
+STATIC_DIR = acctools-$(VERSION)-$(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+static:
+	$(MAKE) B=$(B)-static BIN=$(B)-static/bin LDHARD="-static-pie -Wl,-z,relro,-z,now" all
+	rm -rf $(B)/$(STATIC_DIR)
+	$(MAKE) B=$(B)-static BIN=$(B)-static/bin LDHARD="-static-pie -Wl,-z,relro,-z,now" \
+		PREFIX= DESTDIR=$(abspath $(B))/$(STATIC_DIR) install
+	rm -r $(B)/$(STATIC_DIR)/lib $(B)/$(STATIC_DIR)/include
+	tar -C $(B) --owner=0 --group=0 -czf $(B)/$(STATIC_DIR).tar.gz $(STATIC_DIR)
+	@du -h $(B)/$(STATIC_DIR).tar.gz
+
+# A Debian package of this machine's architecture, in $(B).
+DEB = acctools_$(VERSION)_$(shell dpkg --print-architecture)
+deb: all
+	rm -rf $(B)/$(DEB)
+	$(MAKE) PREFIX=/usr DESTDIR=$(abspath $(B))/$(DEB) install
+	gzip -9n $(B)/$(DEB)/usr/share/man/man*/*
+	install -d $(B)/$(DEB)/DEBIAN
+	sed 's#@version@#$(VERSION)#; s#@arch@#$(shell dpkg --print-architecture)#; s#@libc@#$(shell \
+		ldd --version | sed -n '1s/.* //p')#' share/deb-control.in >$(B)/$(DEB)/DEBIAN/control
+	dpkg-deb --root-owner-group --build $(B)/$(DEB) $(B)/$(DEB).deb
 
 dist:
 	@mkdir -p $(B)

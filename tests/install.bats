@@ -46,3 +46,42 @@ flags() {
 		cc -std=c11 -Wall -Wextra -Wpedantic -Werror -I. -fsyntax-only "$BATS_TEST_TMPDIR/one.c"
 	done
 }
+
+@test "licence, notices, news and completions are installed; completions know every program and option" {
+	for f in LICENSE THIRD-PARTY NEWS README.md; do
+		[ -s "$TREE/share/doc/acctools/$f" ]
+	done
+	# Each library that is linked in has its notice.
+	for p in $(sed -nE 's/^DEPS [+]= (lib[a-z0-9-]*-dev|zlib1g-dev).*/\1/p; s/^MSGPACK := ([a-z0-9-]*)#.*/\1/p' \
+		"$ROOT/Makefile"); do
+		grep -qx "======== $p ========" "$ROOT/THIRD-PARTY" || { echo "no notice of $p"; false; }
+	done
+	grep -q "^acctools $("$BIN/accfmt" --version | sed 's/.* //')$" "$ROOT/NEWS"
+	bash -n "$TREE/share/bash-completion/completions/accdiff"
+	for p in "$BIN"/acc*; do
+		p=${p##*/}
+		[ -e "$TREE/share/bash-completion/completions/$p" ]
+		grep -q "^$p)" "$TREE/share/zsh/vendor-completions/_acctools"
+		grep -q "^complete -c $p " "$TREE/share/fish/vendor_completions.d/acctools.fish"
+	done
+	# What a shell offers after "accalign --re" and "accdump-read -".
+	source "$TREE/share/bash-completion/completions/acctools"
+	COMP_WORDS=(accalign --re) COMP_CWORD=1
+	_accalign
+	[ "${COMPREPLY[*]}" = "--rename=" ]
+	COMP_WORDS=(accdump-read -) COMP_CWORD=1
+	_accdump_read
+	[ "$(printf '%s\n' "${COMPREPLY[@]}" | tr -d = | sort)" = "$("$BIN/accdump-read" --help |
+		sed -nE 's/^  +(-.*)/\1/p' | sed -E 's/  .*//; s/\[?[= ][A-Z].*//' | tr -s ', ' '\n' | grep '^-' | sort)" ]
+}
+
+@test "a Debian package holds the programs, pages and completions" {
+	command -v dpkg-deb >/dev/null
+	make -s -C "$ROOT" B="$B" BIN="$BIN" deb >/dev/null
+	dpkg-deb -c "$B"/acctools_*.deb >"$BATS_TEST_TMPDIR/list"
+	for f in usr/bin/accdiff usr/share/man/man1/accdiff.1.gz usr/share/doc/acctools/LICENSE \
+		usr/share/bash-completion/completions/acctools; do
+		grep -q " ./$f$" "$BATS_TEST_TMPDIR/list" || { echo "no $f"; false; }
+	done
+	[ "$(dpkg-deb -f "$B"/acctools_*.deb Version)" = "$("$BIN/accfmt" --version | sed 's/.* //')" ]
+}

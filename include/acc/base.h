@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-#define ACC_VERSION "0.1.0"
+#define ACC_VERSION "0.2.0"
 
 enum {
 	ACC_ENOMEM = -1,
