@@ -5,13 +5,14 @@
 
 #include <stdlib.h>
 
-enum { MOST = 48, REACH = 24, SURE = 20, WEAK = -40, NO = -1000 };
+enum { MOST = 48, REACH = 24, FAR = 8, SURE = 20, WEAK = -60, NO = -1000 };
 
 /* One tensor of a call, or of one of its parts. */
 struct end {
 	uint32_t item, op;
 	uint32_t from;  /* where it comes from (seq_out), or ACC_NOMATE */
 	uint32_t place; /* among the tensors of its call */
+	uint32_t off;   /* how far the part stands before its call, in points */
 	bool part;      /* of a part, not of the call itself */
 	bool weak;      /* most likely of this side only: needs more than its size to pair */
 };
@@ -73,7 +74,7 @@ add_inputs(struct ends *e, const struct half *h, uint32_t x)
 {
 	const struct call *c = &h->c[x];
 	const struct acc_align_call *op = &h->ix->op[c->op];
-	uint32_t n = 0;
+	uint32_t n = 0, off = h->x - x;
 	for (uint32_t i = op->first; i < op->first + op->n; i++) {
 		const struct acc_align_item *it = &h->ix->item[i];
 		if (!it->tensor || !(acc_seq_is_input(it) || it->io == ACC_IO_PARAM))
@@ -84,6 +85,7 @@ add_inputs(struct ends *e, const struct half *h, uint32_t x)
 				.op = c->op,
 				.from = from,
 				.place = place_of(h->ix, c, n),
+				.off = off < FAR ? 2 * off : 2 * FAR,
 				.part = x != h->x,
 				.weak = inner(h, from) ||
 					(x != h->x && (h->chain >> (h->x - x - 1) & 1) == 0)};
@@ -102,7 +104,8 @@ add_outputs(struct ends *e, const struct half *h, uint32_t x)
 				.op = h->c[x].op,
 				.from = ACC_NOMATE,
 				.place = n++,
-				.part = x != h->x};
+				.part = x != h->x,
+				.weak = x != h->x};
 }
 
 /* The free calls before the call, which may be parts of it. */
@@ -143,7 +146,8 @@ points(const struct seq *s, const struct end *x, const struct end *y)
 	/* Of parts, only what says more than that it has as many elements. */
 	if ((x->weak || y->weak) && v < SURE)
 		return NO;
-	return v;
+	/* What is handed on unchanged goes into several: those next to the end are meant. */
+	return v - (int)(x->off + y->off);
 }
 
 /* Pair the ends, the best first; whether something but shapes spoke for one of them. */

@@ -94,12 +94,13 @@ acc_seq_value_score(const struct seq *s, uint32_t i, uint32_t k)
 
 /* --- anchors --- */
 
-/* A call by what comes out of it; and who fits best, and how well the next. */
+/* A call by what comes out of it, or a weight; and who fits best, and how well the next. */
 struct sized {
 	uint64_t count;
 	float rms;
-	uint32_t call, best;
+	uint32_t call, best; /* call: of a weight its item */
 	int points, next;
+	uint32_t user; /* of a weight: the call that takes it */
 };
 
 static int
@@ -122,7 +123,7 @@ list(const struct call *c, uint32_t n, const uint32_t *mate, struct sized *out)
 			     isfinite(c[i].like[ACC_LIKE_RMS]) && c[i].like[ACC_LIKE_RMS] > 0;
 		if (mate[i] == ACC_NOMATE && known && c[i].count > 1)
 			out[k++] = (struct sized){c[i].count, c[i].like[ACC_LIKE_RMS], i,
-				ACC_NOMATE, SEQ_NEVER, SEQ_NEVER};
+				ACC_NOMATE, SEQ_NEVER, SEQ_NEVER, i};
 	}
 	qsort(out, k, sizeof *out, by_size);
 	return k;
@@ -140,19 +141,31 @@ candidate(struct sized *x, uint32_t other, int points)
 	}
 }
 
-/* What is nearly as large, on both sides. */
+/* What is nearly as large stands together in q: from where on, and how far. */
+static const float near_size = 1.02F;
+
+static uint32_t
+first_near(const struct sized *x, const struct sized *q, uint32_t m, uint32_t lo)
+{
+	while (lo < m && (q[lo].count < x->count ||
+				 (q[lo].count == x->count && q[lo].rms * near_size < x->rms)))
+		lo++;
+	return lo;
+}
+
+static bool
+is_near(const struct sized *x, const struct sized *q, uint32_t m, uint32_t lo, uint32_t k)
+{
+	enum { MOST = 64 };
+	return k < m && k < lo + MOST && q[k].count == x->count && q[k].rms <= x->rms * near_size;
+}
+
 static void
 compare(const struct seq *s, struct sized *p, uint32_t n, struct sized *q, uint32_t m)
 {
-	enum { MOST = 64 };
-	const float near = 1.02F;
 	for (uint32_t i = 0, lo = 0; i < n; i++) {
-		while (lo < m && (q[lo].count < p[i].count || (q[lo].count == p[i].count &&
-								      q[lo].rms * near < p[i].rms)))
-			lo++;
-		for (uint32_t k = lo; k < m && k < lo + MOST && q[k].count == p[i].count &&
-				      q[k].rms <= p[i].rms * near;
-			k++) {
+		lo = first_near(&p[i], q, m, lo);
+		for (uint32_t k = lo; is_near(&p[i], q, m, lo, k); k++) {
 			const struct call *x = &s->a[p[i].call], *y = &s->b[q[k].call];
 			if (value(x, y) < NEAR || !related(x, y))
 				continue;
@@ -163,10 +176,21 @@ compare(const struct seq *s, struct sized *p, uint32_t n, struct sized *q, uint3
 	}
 }
 
-int
-acc_seq_value_anchors(struct seq *s)
+/* Whose is p[i], if nobody else's? ACC_NOMATE: several may be. */
+static uint32_t
+only(const struct sized *p, const struct sized *q, uint32_t i)
 {
 	const int margin = 10;
+	uint32_t k = p[i].best;
+	if (k == ACC_NOMATE || q[k].best != i || p[i].points - p[i].next < margin ||
+		q[k].points - q[k].next < margin)
+		return ACC_NOMATE;
+	return k;
+}
+
+static int
+result_anchors(struct seq *s)
+{
 	struct sized *p = malloc(((size_t)s->na + s->nb + 1) * sizeof *p);
 	if (p == NULL)
 		return acc_nomem(s->e);
@@ -174,11 +198,11 @@ acc_seq_value_anchors(struct seq *s)
 	struct sized *q = p + n;
 	uint32_t m = list(s->b, s->nb, s->mb, q);
 	compare(s, p, n, q, m);
-	for (uint32_t i = 0; i < n; i++)
-		if (p[i].best != ACC_NOMATE && q[p[i].best].best == i &&
-			p[i].points - p[i].next >= margin &&
-			q[p[i].best].points - q[p[i].best].next >= margin)
-			acc_seq_mate(s, p[i].call, q[p[i].best].call, SEQ_LIKENESS);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k = only(p, q, i);
+		if (k != ACC_NOMATE)
+			acc_seq_mate(s, p[i].call, q[k].call, SEQ_LIKENESS);
+	}
 	free(p);
 	return 0;
 }
@@ -226,6 +250,110 @@ end_of(const struct view *p, const struct view *q, uint32_t x, uint32_t lo, uint
 			best = k;
 	}
 	return best;
+}
+
+/* --- weights: what no call made, and one call of either side takes --- */
+
+/* The weights of the free calls of a side that compute; NULL out: only their number. */
+static uint32_t
+weights(const struct acc_index *ix, const struct view *v, struct sized *out)
+{
+	uint32_t n = 0;
+	for (uint32_t c = 0; c < v->n; c++) {
+		const struct acc_align_call *op = &ix->op[v->c[c].op];
+		uint32_t t = 0;
+		for (uint32_t i = op->first; i < op->first + op->n && t < SEQ_INS; i++) {
+			const struct acc_align_item *it = &ix->item[i];
+			if (!acc_seq_is_input(it))
+				continue;
+			bool leaf = v->c[c].from[t++] == ACC_NOMATE && it->print != 0;
+			if (!leaf || v->mate[c] != ACC_NOMATE || v->c[c].moves || it->count < 2)
+				continue;
+			if (out != NULL)
+				out[n] = (struct sized){it->count, it->like[ACC_LIKE_RMS], i,
+					ACC_NOMATE, SEQ_NEVER, SEQ_NEVER, c};
+			n++;
+		}
+	}
+	if (out != NULL && n > 1)
+		qsort(out, n, sizeof *out, by_size);
+	return n;
+}
+
+static void
+compare_weights(const struct seq *s, struct sized *p, uint32_t n, struct sized *q, uint32_t m)
+{
+	for (uint32_t i = 0, lo = 0; i < n; i++) {
+		lo = first_near(&p[i], q, m, lo);
+		for (uint32_t k = lo; is_near(&p[i], q, m, lo, k); k++) {
+			const struct acc_align_item *x = &s->j->a->item[p[i].call],
+						    *y = &s->j->b->item[q[k].call];
+			int points = acc_seq_value_points(x->like, y->like, x->liked & y->liked);
+			if (points < NEAR)
+				continue;
+			candidate(&p[i], k, points);
+			candidate(&q[k], i, points);
+		}
+	}
+}
+
+/* Where call y of q takes a weight of the whole x of p: the call that ends x. */
+static uint32_t
+end_behind(const struct call *x, const struct view *q, uint32_t y)
+{
+	enum { NEXT = 8 };
+	for (uint32_t k = y + 1; k < q->n && k <= y + NEXT; k++)
+		for (int t = 0; t < SEQ_INS; t++)
+			if (q->c[k].from[t] != ACC_NOMATE && q->c[k].from[t] / SEQ_OUTS == y &&
+				!q->c[k].moves && whole_of(x, &q->c[k]) == 1 &&
+				q->c[k].count == x->count)
+				return k;
+	return whole_of(x, &q->c[y]) != 0 && q->c[y].count == x->count ? y : ACC_NOMATE;
+}
+
+static void
+mate_users(struct seq *s, const struct view *a, const struct view *b, uint32_t x, uint32_t y)
+{
+	if (a->mate[x] != ACC_NOMATE || b->mate[y] != ACC_NOMATE)
+		return;
+	if (s->a[x].family == s->b[y].family) {
+		if (s->a[x].count == s->b[y].count)
+			acc_seq_mate(s, x, y, SEQ_WEIGHTS);
+		return;
+	}
+	uint32_t end = end_behind(&s->a[x], b, y);
+	if (end != ACC_NOMATE && b->mate[end] == ACC_NOMATE)
+		acc_seq_mate(s, x, end, SEQ_FUSED_A);
+	end = a->mate[x] == ACC_NOMATE ? end_behind(&s->b[y], a, x) : ACC_NOMATE;
+	if (end != ACC_NOMATE && a->mate[end] == ACC_NOMATE)
+		acc_seq_mate(s, end, y, SEQ_FUSED_B);
+}
+
+static int
+weight_anchors(struct seq *s)
+{
+	struct view a = {s->a, s->ma, s->na}, b = {s->b, s->mb, s->nb};
+	uint32_t n = weights(s->j->a, &a, NULL), m = weights(s->j->b, &b, NULL);
+	struct sized *p = malloc(((size_t)n + m + 1) * sizeof *p), *q = p + n;
+	if (p == NULL)
+		return acc_nomem(s->e);
+	weights(s->j->a, &a, p);
+	weights(s->j->b, &b, q);
+	compare_weights(s, p, n, q, m);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k = only(p, q, i);
+		if (k != ACC_NOMATE)
+			mate_users(s, &a, &b, p[i].user, q[k].user);
+	}
+	free(p);
+	return 0;
+}
+
+int
+acc_seq_value_anchors(struct seq *s)
+{
+	int rc = result_anchors(s);
+	return rc < 0 ? rc : weight_anchors(s);
 }
 
 static void
