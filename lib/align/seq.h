@@ -12,6 +12,8 @@ struct call {
 	uint64_t dims;    /* of what comes out, whatever the order of axes */
 	uint64_t count;   /* elements of the first tensor that comes out; 0: unknown */
 	uint64_t given;   /* and of the first that goes in */
+	uint32_t takes;   /* tensors that go in */
+	bool product;     /* its operator only sums up products */
 	uint64_t name, family, scope;
 	uint64_t alias;        /* another name, as learned; 0: none */
 	uint64_t leaf;         /* content of what goes in and no call before made; 0: unknown */

@@ -40,6 +40,7 @@ inputs(struct call *c, const struct acc_align_call *op, const struct acc_align_i
 			c->from[n] = who;
 		n++;
 	}
+	c->takes = n;
 }
 
 static bool
@@ -90,6 +91,7 @@ static int
 collect(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uint32_t n,
 	struct call *c, uint32_t *nc)
 {
+	static const char product[] = "matmul";
 	bool modules = s->modules;
 	struct acc_err *e = s->e;
 	struct acc_ids made = {0};
@@ -104,6 +106,7 @@ collect(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uin
 			.scope = o->scope,
 			.site = o->site,
 			.moves = o->moves,
+			.product = o->family == acc_hash(product, sizeof product - 1),
 			.moved = ACC_NOMATE};
 		inputs(&c[*nc], o, ix->item + o->first, &made);
 		rc = outputs(&c[*nc], *nc, s->values, o, ix->item + o->first, &made, e);

@@ -58,7 +58,9 @@ value(const struct call *x, const struct call *y)
 static unsigned
 whole_of(const struct call *x, const struct call *y)
 {
-	return acc_op_ends_in(x->family, y->family);
+	unsigned rank = acc_op_ends_in(x->family, y->family);
+	/* A product alone is no linear layer that has a bias, however small that is. */
+	return rank > 1 && y->product && x->takes > y->takes ? 0 : rank;
 }
 
 static bool

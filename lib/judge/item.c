@@ -112,6 +112,14 @@ is_number(const struct acc_val *v)
 	return acc_as_f64(v, &x);
 }
 
+/* A statistic (MAX to NORM) as the recorder wrote it, or as it was measured. */
+static const struct acc_val *
+statistic(const struct acc_val *const *v, int i)
+{
+	static const uint8_t own[] = {S_MAX, S_MIN, S_MEAN, S_NORM};
+	return v[i] != NULL ? v[i] : v[own[i - MAX]];
+}
+
 /* What six digits leave open of a number: half a unit of the last of them. 0: it has more. */
 static double
 open_digits(double x)
@@ -128,7 +136,7 @@ six_digits(const struct acc_val *const *v)
 {
 	bool any = false;
 	for (int i = MAX; i <= NORM; i++) {
-		double x = is_number(v[i]) ? number(v[i]) : NAN;
+		double x = number(statistic(v, i));
 		if (!isfinite(x) || x == 0)
 			continue;
 		if (open_digits(x) == 0)
@@ -148,19 +156,20 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 	uint64_t n = count_of(b[SHAPE]);
 	if (a[SHAPE] != NULL && count_of(a[SHAPE]) != n)
 		return;
-	if (is_number(b[NORM]) && n > 0)
+	if (is_number(statistic(b, NORM)) && n > 0)
 		/* msprobe gives a scalar itself as its norm, with its sign. */
-		scale = fabs(number(b[NORM])) / sqrt((double)n);
+		scale = fabs(number(statistic(b, NORM))) / sqrt((double)n);
 	if (!isfinite(scale))
 		scale = 0;
 	bool any = false, short_a = six_digits(a), short_b = six_digits(b);
 	for (int i = MAX; i <= NORM; i++) {
-		bool bools = a[i] != NULL && b[i] != NULL && a[i]->type == ACC_V_BOOL &&
-			     b[i]->type == ACC_V_BOOL;
-		if (!bools && !(is_number(a[i]) && is_number(b[i])))
+		const struct acc_val *p = statistic(a, i), *q = statistic(b, i);
+		bool bools = p != NULL && q != NULL && p->type == ACC_V_BOOL &&
+			     q->type == ACC_V_BOOL;
+		if (!bools && !(is_number(p) && is_number(q)))
 			continue;
 		any = true;
-		double x = bools ? a[i]->b : number(a[i]), y = bools ? b[i]->b : number(b[i]);
+		double x = bools ? p->b : number(p), y = bools ? q->b : number(q);
 		if (kind_of_number(x) != kind_of_number(y)) {
 			if (i == MAX || i == MIN)
 				it->nonfinite = true;

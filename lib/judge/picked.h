@@ -13,7 +13,7 @@
 	X(DTYPE, "dtype") X(RAW, "dtype.raw") X(SHAPE, "shape") X(TYPE, "type") X(VALUE, "value") \
 	X(ERR, "err") X(IO, "io") X(S_HASH, "s.hash") X(S_NAN, "s.nan") \
 	X(S_POSINF, "s.posinf") X(S_NEGINF, "s.neginf") X(S_SAT, "s.sat") \
-	X(S_NORM, "s.norm") X(S_MIN, "s.min") X(S_MAX, "s.max") X(MAX, "stat.max") \
+	X(S_NORM, "s.norm") X(S_MEAN, "s.mean") X(S_MIN, "s.min") X(S_MAX, "s.max") X(MAX, "stat.max") \
 	X(MIN, "stat.min") X(MEAN, "stat.mean") X(NORM, "stat.norm") \
 	X(CRC32, "stat.crc32") X(MD5, "stat.md5") X(XOR, "stat.xor") \
 	X(AUDIT_ERR, "audit.err") X(AUDIT_MAX, "audit.err_max") \
