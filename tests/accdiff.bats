@@ -253,4 +253,52 @@ with_own() { # program, script
 	[ -z "$(ls -A "$TMPDIR")" ]
 	run bash -c '"$BIN/accdiff" "$0/device" "$0/bench" 2>&1 | true' "$d"
 	[ -z "$(ls -A "$TMPDIR")" ]
+
+}
+
+# Which record belongs to which is known by how these were made: tests/mindspore/make.py.
+@test "operators of PyTorch against kernels of MindSpore: clean pairs are clean" {
+	d=$DATA/crossed
+	run -0 --separate-stderr accdiff "$d/gpt" "$d/gpt_O1"
+	[[ $output == *"op calls compared: none"* ]]
+	run -0 accdiff "$d/gpt_O1" "$d/gpt"
+	# Norms, softmax, gelu and linear layers are one call here, several there.
+	accalign "$d/gpt" "$d/gpt_O1" | accfmt --json | jq -r 'select(.how == "fused" and .["a.io"] == "out"
+		and .["b.io"] == "out") | .["a.op"] + " " + .["b.op"]' | sort -u | diff - <(cat <<-'END'
+		Functional.embedding Gather
+		Functional.gelu Mul
+		Functional.layer_norm Add
+		Functional.linear BiasAdd
+		Functional.softmax RealDiv
+		END
+	)
+	# The weight of a layer goes into the product, its bias into the sum.
+	accalign "$d/gpt" "$d/gpt_O1" | accfmt --json | jq -r 'select(.["a.key"] == "Functional.linear.1.forward"
+		and .["b.key"]) | [.["a.io"], .["a.pos"], .["b.op"], .["b.io"], .["b.pos"]] | join(" ")' | diff - <(cat <<-'END'
+		in 0 MatMul in 0
+		in 1 MatMul in 1
+		in 2 BiasAdd in 1
+		out 0 BiasAdd out 0
+		END
+	)
+}
+
+@test "a fault in a linear layer is named as that, on either side" {
+	d=$DATA/crossed
+	run -1 accdiff -f json "$d/gpt_O0_fault" "$d/gpt"
+	[ "$(jq -r 'select(.what == "culprit").name' <<<"$output")" = \
+		BiasAdd.Default_network-WithLossCell__backbone-Net_layers-CellList_0-Block_dense-Dense_BiasAdd-op34 ]
+	run -1 accdiff -f json "$d/gpt" "$d/gpt_O0_fault"
+	[ "$(jq -r 'select(.what == "culprit").name' <<<"$output")" = Functional.linear.2.forward ]
+}
+
+@test "kernels without statistics are measured before they are paired" {
+	d=$DATA/crossed
+	run -0 accdiff "$d/lstm_O0" "$d/lstm"
+	[[ $output == *"op calls compared: none"* ]]
+	# Without values, linear layers find no kernels.
+	accalign "$d/lstm_O0" "$d/lstm" | accfmt --json >"$BATS_TEST_TMPDIR/blind"
+	run -0 accdiff --all -f json "$d/lstm_O0" "$d/lstm"
+	n=$(jq -c 'select(.how == "fused")' "$BATS_TEST_TMPDIR/blind" | wc -l)
+	[ "$(jq -c 'select(.how == "fused")' <<<"$output" | wc -l)" -gt "$n" ]
 }

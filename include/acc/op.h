@@ -65,6 +65,11 @@ uint64_t acc_op_family(struct acc_str op);
  * in the addition of its bias? 0: no; 1: that is how most do; above: some do. Families as
  * acc_op_family has them. */
 unsigned acc_op_ends_in(uint64_t whole, uint64_t last);
+/* The rows that say so, families both; NULL at the end. */
+struct acc_op_whole {
+	const char *whole, *ends; /* ends: separated by blanks, the usual one first */
+};
+const struct acc_op_whole *acc_op_whole_at(size_t i);
 /* Of a module, whose name is the user's, only that it sums up products is believed. */
 enum acc_op_class acc_op_class(struct acc_str op);
 /* Does it sum up its first input, or take the mean of it? By its family. */

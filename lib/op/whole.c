@@ -2,10 +2,7 @@
  * other computes in several, the results of these two are the same tensor. */
 #include "acc/op.h"
 
-/* Families; of a whole, and of what may end it. */
-static const struct {
-	const char *whole, *ends; /* separated by blanks, the usual one first */
-} rows[] = {
+static const struct acc_op_whole rows[] = {
 	{"linear", "bias_add matmul add"},
 	{"conv1d", "bias_add add"},
 	{"conv_transpose1d", "bias_add add"},
@@ -64,4 +61,10 @@ acc_op_ends_in(uint64_t whole, uint64_t last)
 		if (word(rows[i].whole, whole) != 0)
 			return word(rows[i].ends, last);
 	return 0;
+}
+
+const struct acc_op_whole *
+acc_op_whole_at(size_t i)
+{
+	return i < sizeof rows / sizeof *rows ? &rows[i] : NULL;
 }

@@ -3,6 +3,7 @@
 as it dumps its kernels. Needs python3-torch.
 
     make.py FOLDER [--net gpt,llama,resnet,lstm] [--seeds N] [--faults N]
+    make.py --fixture tests/data/crossed
 
 A network is a program of *steps* (linear, layer_norm, ...). Either side runs it: Torch notes one
 call a step, MindSpore the kernels that a step becomes at a level of compilation:
@@ -606,8 +607,8 @@ def resnet(s, seed, fresh, small):
 def lstm(s, seed, fresh, small):
     r = random.Random(seed)
     w = Weights(s, seed, fresh)
-    b, t, n = 3, 3 if small else r.choice([6, 10]), 1 if small else 2
-    d, vocab = 12 if small else r.choice([20, 32]), 47
+    b, t, n = 3, 2 if small else r.choice([6, 10]), 1 if small else 2
+    d, vocab = 8 if small else r.choice([20, 32]), 47
     ids, labels = w.ids(vocab, b, t), w.ids(vocab, b * t)
     x = s.embedding(ids, w.matrix(vocab, d))
     for layer in range(n):
@@ -696,15 +697,31 @@ def case(folder, net, seed, level, torch_is, noise, data, fresh, fault=None, at=
         "fault": fault, "kernel": kernel if fault else None})
 
 
+def fixture(folder):
+    """What tests/accdiff.bats compares: two small networks as PyTorch; the one with a fault in a
+    linear layer, and as primitives; of the other, MindSpore wrote tensors alone."""
+    bench = side("torch", "gpt", 1, False, True)
+    bench.write(os.path.join(folder, "gpt"), "statistics")
+    bad = side("O0", "gpt", 1, False, True, wide=True, fault=(bench.linears[2], scaled, "last"))
+    bad.write(os.path.join(folder, "gpt_O0_fault"), "stat3")
+    side("O1", "gpt", 1, False, True, wide=True).write(os.path.join(folder, "gpt_O1"), "stat3")
+    side("torch", "lstm", 1, False, True).write(os.path.join(folder, "lstm"), "statistics")
+    side("O0", "lstm", 1, False, True, wide=True).write(os.path.join(folder, "lstm_O0"), "tensor")
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("folder")
+    p.add_argument("--fixture", action="store_true", help="make tests/data/crossed")
     p.add_argument("--net", default=",".join(NETS))
     p.add_argument("--level", default="O0,O1,O2")
     p.add_argument("--seeds", type=int, default=4)
     p.add_argument("--faults", type=int, default=2)
     p.add_argument("--first", type=int, default=0, help="the first seed")
     a = p.parse_args()
+    if a.fixture:
+        fixture(a.folder)
+        return
     for net in a.net.split(","):
         for level in a.level.split(","):
             for seed in range(a.first, a.first + a.seeds):

@@ -220,10 +220,51 @@ called(void)
 	globfree(&g);
 }
 
+/* Is there an operator of this family? */
+static bool
+has_family(struct acc_str s)
+{
+	for (size_t i = 0; acc_op_info_at(i) != NULL; i++)
+		if (acc_str_is(s, acc_op_info_at(i)->family))
+			return true;
+	return false;
+}
+
+static uint64_t
+family_hash(const char *s)
+{
+	return acc_hash(s, strlen(s));
+}
+
+/* What operators end in: families of the catalogue, a whole once. */
+static void
+wholes(void)
+{
+	const struct acc_op_whole *w, *v;
+	size_t bad = 0;
+	for (size_t i = 0; (w = acc_op_whole_at(i)) != NULL; i++) {
+		struct acc_str s;
+		const char *p = w->ends;
+		bad += !has_family(acc_str(w->whole));
+		while (word(&p, &s))
+			bad += !has_family(s) || acc_str_is(s, w->whole);
+		for (size_t k = 0; k < i && (v = acc_op_whole_at(k)) != NULL; k++)
+			bad += strcmp(v->whole, w->whole) == 0;
+	}
+	ok(bad == 0, "wholes and their ends are families, %zu are not", bad);
+	uint64_t linear = acc_op_family(acc_str("Functional.linear"));
+	ok(acc_op_ends_in(linear, acc_op_family(acc_str("BiasAdd"))) == 1,
+		"a linear layer ends in the addition of its bias");
+	ok(acc_op_ends_in(linear, acc_op_family(acc_str("MatMul"))) > 1, "or in the product");
+	ok(acc_op_ends_in(linear, family_hash("gelu")) == 0, "but not in gelu");
+	ok(acc_op_ends_in(family_hash("bias_add"), linear) == 0, "nor the other way round");
+}
+
 int
 main(void)
 {
 	catalogue();
+	wholes();
 	evaluated();
 	names();
 	relations();
