@@ -465,3 +465,46 @@ is() { # condition on the curve of a tag
 	run -2 --separate-stderr bash -c 'accalign a.csv b.csv | acccurve | accfmt'
 	[ "$stderr" = "acccurve: only times and counters are on both sides: nothing was judged" ]
 }
+
+# Two logs of 1,000 steps as Megatron writes them; the relative difference is an autoregression.
+gap_logs() { # phi, standard deviation, gap, its first step, seed
+	awk -v phi="$1" -v sd="$2" -v gap="$3" -v from="$4" -v seed="$5" '
+		function uniform() { seed = (seed * 16807) % 2147483647; return seed / 2147483647 }
+		function normal() { return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform()) }
+		BEGIN {
+			for (i = 0; i < 10; i++)
+				uniform()
+			for (i = 1; i <= 1000; i++) {
+				b = 2.5 + 8 / (1 + i / 20)
+				f = " iteration %8d/ 1000 | consumed samples: %d | learning rate: 1.0E-05 | lm loss: %.6E |\n"
+				printf f, i, 8 * i, b * (1 + sd * x + (i >= from ? gap : 0)) >"npu.log"
+				printf f, i, 8 * i, b >"gpu.log"
+				x = phi * x + sqrt(1 - phi * phi) * normal()
+			}
+		}'
+}
+
+@test "a gap that opens late, below the noise of a step" {
+	for noise in "0.7 0.005" "0.95 0.002" "0 0.002"; do
+		# shellcheck disable=SC2086 # two words
+		gap_logs $noise 0.005 700 20
+		accalign npu.log gpu.log >pairs.acc
+		curve 1 pairs.acc
+		[[ $found == "difference late "*" loss"* ]]
+		is loss '.change > 650 and .change < 750 and .change_rel > 0.003 and .change_rel < 0.007 and .first == 2'
+		is loss '.rule == "late-gap" and .limit == 0.001'
+		says "above the bench from about step $(jq -r 'select(.tag == "loss") | .change' out.json) on, more than its noise"
+		says "(below 1 %, an evaluation on downstream tasks may accept it)"
+		# shellcheck disable=SC2086
+		gap_logs $noise 0 700 20
+		accalign npu.log gpu.log >pairs.acc
+		acccurve pairs.acc >out.acc || [ $? -eq 1 ]
+		accfmt --json out.acc >out.json || true
+		is loss '.change == null and .change_rel == null and .drift == "none"'
+	done
+	gap_logs 0 0.002 0.02 400 20
+	accalign npu.log gpu.log >pairs.acc
+	curve 1 pairs.acc
+	is loss '.change == 400 and .change_rel > 0.019'
+	[[ $text != *"downstream"* ]]
+}

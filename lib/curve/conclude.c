@@ -54,6 +54,12 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 				"spread, mean difference %.3g against "
 				"%.3g",
 				m->text, 100 * c->noise.outside, c->f.mean_abs, c->noise.mean_abs);
+		if (m->text != NULL && c->f.change != INT64_MIN &&
+			strcmp(c->v.rule, "late-gap") != 0)
+			m->text = acc_arena_printf(&cs->mem,
+				"%s; another level from about step %" PRId64 " on: %.3g %% of the "
+				"bench's",
+				m->text, c->f.change, 100 * c->f.change_rel);
 		if (m->text == NULL)
 			return acc_nomem(e);
 	}
@@ -277,6 +283,8 @@ nature(const struct curve *c)
 		return "equal to the last digit";
 	if (c->noise.inside)
 		return "inside the bench's own spread";
+	if (c->f.change != INT64_MIN)
+		return "another level from a step on, too small to matter";
 	if (c->f.drift.kind == ACC_DRIFT_NONE)
 		return "noise about zero";
 	if (c->f.drift.kind == ACC_DRIFT_UNKNOWN)

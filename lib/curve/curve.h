@@ -29,6 +29,9 @@ struct figures {
 	double a_begin, b_begin;
 	double level; /* mean |bench| */
 	struct acc_drift drift;
+	int64_t change;    /* from here on it keeps another level */
+	double change_rel; /* mean relative difference from there on */
+	double change_t;
 	double slope;            /* of the difference, by least squares, each step */
 	double final, final_rel; /* mean difference of the last tenth */
 	uint64_t nonfinite;      /* steps at which NaN or Inf differ */

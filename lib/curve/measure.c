@@ -191,6 +191,26 @@ series(struct figures *f, const struct acc_point *const *p, size_t n, double *ro
 	f->most_rel = n == 1 ? room[0] : room[n - 1 - most];
 }
 
+/* From where on does the relative difference keep another level? The noise of a loss shrinks as
+ * the loss does. */
+static void
+change(struct figures *f, const struct acc_point *const *p, size_t n, double *room)
+{
+	struct acc_change ch;
+	for (size_t i = 0; i < n; i++) {
+		double b = fabs(p[i]->v[CURVE_B]);
+		if (!(b > 1e-3 * f->level))
+			return;
+		room[i] = (p[i]->v[CURVE_A] - p[i]->v[CURVE_B]) / b;
+	}
+	acc_change_test(room, n, &ch);
+	if (!ch.found)
+		return;
+	f->change = p[ch.at]->step;
+	f->change_rel = ch.after;
+	f->change_t = ch.t;
+}
+
 /* Is it the bench's curve one step early or late? Some programs print the learning rate of the
  * next step. Only where each step is logged. */
 static int
@@ -229,6 +249,7 @@ measure(struct curve *c, const struct acc_point **p, double *room, struct acc_er
 		return 0;
 	sizes(f, p, n);
 	series(f, p, n, room);
+	change(f, p, n, room);
 	if (c->role == ROLE_RATE && f->apart > 0)
 		f->shift = shift(p, n);
 	return acc_curve_spikes(c, p, n, e);
@@ -256,6 +277,9 @@ acc_curve_measure(struct curve *c, struct acc_err *e)
 		.b_begin = NAN,
 		.level = NAN,
 		.slope = NAN,
+		.change = INT64_MIN,
+		.change_rel = NAN,
+		.change_t = NAN,
 		.final = NAN,
 		.final_rel = NAN,
 		.nan = {INT64_MIN, INT64_MIN},

@@ -58,6 +58,9 @@ put_series(struct acc_rec *r, const struct figures *f)
 	rc |= put_number(r, "slope", f->slope);
 	rc |= put_number(r, "trend_p", f->drift.trend_p);
 	rc |= put_text(r, "drift", f->apart == 0 && f->n > 0 ? "none" : kind[f->drift.kind]);
+	rc |= put_step(r, "", "change", f->change);
+	rc |= put_number(r, "change_rel", f->change_rel);
+	rc |= put_number(r, "change_t", f->change_t);
 	return rc | acc_add(r, "", "signs", acc_uint(f->drift.signs));
 }
 

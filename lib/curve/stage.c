@@ -9,6 +9,8 @@
 
 /* What tells stages apart: a norm of the first step, and a local norm, which is a square. */
 static const double norm_agrees = 0.01, local_agrees = 0.02;
+/* Of what size a gap is a rule's, see share/curves/guide.rules. */
+static const double gap_told = 0.001;
 
 struct scene {
 	struct acc_curves *cs;
@@ -294,6 +296,39 @@ advice(struct scene *s, bool second, int64_t step, int64_t dump)
 		step);
 }
 
+/* A gap that a rule minds, from a step on. */
+static bool
+gap(const struct curve *c)
+{
+	return is_bad(c) && !c->lr0 && c->f.change != INT64_MIN && fabs(c->f.change_rel) > gap_told;
+}
+
+/* No step brought it alone: the curves part by little, and stay so. */
+static int
+late_gap(struct scene *s)
+{
+	const struct curve *c = s->loss;
+	if (c == NULL || !gap(c))
+		return 0;
+	const struct figures *f = &c->f;
+	/* A step far before it, or much larger, is what to look at. */
+	if (f->first != INT64_MIN && parts_at(c) != INT64_MIN && parts_at(c) < f->change &&
+		f->stays == parts_at(c))
+		return 0;
+	return say(s, c, "late", f->change, f->change,
+		acc_arena_printf(&s->cs->mem,
+			"%s keeps %.2g %% %s the bench from about step %" PRId64 " on, more than "
+			"its noise. Check what changes there (data, learning rate, loss scale) "
+			"and what adds up: optimizer type, weight decay (also of biases and "
+			"norms), mixed precision; dump step %" PRId64 " of both runs and run "
+			"accdiff%s",
+			c->tag, 100 * fabs(f->change_rel), f->change_rel > 0 ? "above" : "below",
+			f->change, f->change,
+			fabs(f->change_rel) < 0.01
+				? " (below 1 %, an evaluation on downstream tasks may accept it)"
+				: ""));
+}
+
 /* Is the difference at p twice what it ever was before? */
 static bool
 stands_out(const struct curve *c, const struct acc_point *p)
@@ -432,7 +467,7 @@ int
 acc_curve_stage(struct acc_curves *cs, struct acc_err *e)
 {
 	static int (*const stages[])(struct scene *) = {overflow, forward, backward, schedule,
-		steady, spike, parted, late, other};
+		steady, late_gap, spike, parted, late, other};
 	struct scene s = {.cs = cs,
 		.e = e,
 		.loss = find(cs, ROLE_LOSS, "loss"),

@@ -38,13 +38,15 @@ const struct acc_known acc_known[] = {
 		"beyond") WHOLE("stays") WHOLE("max_abs") WHOLE("max_rel") WHOLE("most_rel")
 		WHOLE("mean_abs") WHOLE("mean_rel") WHOLE("late_abs") WHOLE("begin_abs") WHOLE(
 			"begin_rel") WHOLE("final") WHOLE("final_rel") WHOLE("offset_rel")
-			WHOLE("offset_p") WHOLE("slope") WHOLE("trend_p") WHOLE("drift")
-				WHOLE("signs") WHOLE("nonfinite") WHOLE("shift") WHOLE("lr0") WHOLE(
-					"inside") WHOLE("outside") WHOLE("noise.runs")
-					WHOLE("noise.max_abs") WHOLE("noise.mean_abs") WHOLE(
-						"noise.mean_rel") SIDED("nan") SIDED("spikes")
-						SIDED("spike") SIDED("only") SIDED("repeated")
-							SIDED("interval") SIDED("constant")
+			WHOLE("offset_p") WHOLE("slope") WHOLE("trend_p") WHOLE("drift") WHOLE(
+				"signs") WHOLE("change") WHOLE("change_rel") WHOLE("change_t")
+				WHOLE("nonfinite") WHOLE("shift") WHOLE("lr0") WHOLE("inside")
+					WHOLE("outside") WHOLE("noise.runs") WHOLE("noise.max_abs")
+						WHOLE("noise.mean_abs") WHOLE("noise.mean_rel")
+							SIDED("nan") SIDED("spikes") SIDED("spike")
+								SIDED("only") SIDED("repeated")
+									SIDED("interval")
+										SIDED("constant")
 	/* pair, finding, verdict */
 	WHOLE("how") WHOLE("sure") WHOLE("note") WHOLE("what") WHOLE("comm") WHOLE("stage")
 		WHOLE("dump") WHOLE("confidence") WHOLE("ranked") WHOLE("text") WHOLE("bad")

@@ -114,12 +114,60 @@ seen(double phi, double sd, double from, double to)
 	return n / 500.0;
 }
 
+/* How often another level is seen that begins with step 700 of 1,000; 500 series. */
+static double
+changes(double phi, double sd, double gap, double *off)
+{
+	double x[1000];
+	struct acc_change c;
+	unsigned n = 0;
+	*off = 0;
+	for (int k = 0; k < 500; k++) {
+		series(x, 1000, phi, sd, 0, 0);
+		for (size_t i = 700; i < 1000; i++)
+			x[i] += gap;
+		acc_change_test(x, 1000, &c);
+		n += c.found;
+		*off += c.found ? fabs((double)c.at - 700) : 0;
+	}
+	*off /= n > 0 ? n : 1;
+	return n / 500.0;
+}
+
+static void
+change(void)
+{
+	static const struct {
+		double phi, sd;
+	} noises[] = {{0, 0.01}, {0.7, 0.005}, {0.95, 0.002}};
+	double x[1000], off;
+	struct acc_change c;
+	for (size_t i = 0; i < 1000; i++)
+		x[i] = 0;
+	acc_change_test(x, 1000, &c);
+	ok(!c.found && c.t == 0, "no difference at all is no change");
+	for (size_t i = 413; i < 1000; i++)
+		x[i] = 0.25;
+	acc_change_test(x, 1000, &c);
+	ok(c.found && c.at == 413 && c.before == 0 && c.after == 0.25, "a step without noise");
+	acc_change_test(x + 300, 399, &c);
+	ok(!c.found && isnan(c.t) && isnan(c.after), "too few for a change");
+	for (size_t i = 0; i < sizeof noises / sizeof *noises; i++) {
+		double alarm = changes(noises[i].phi, noises[i].sd, 0, &off);
+		double found = changes(noises[i].phi, noises[i].sd, 0.005, &off);
+		ok(alarm <= 0.02, "phi %g: changes that are none %.3f", noises[i].phi, alarm);
+		ok(found >= 0.9 && off < 50, "phi %g: a gap of 0.5 %% found %.3f, off by %.0f",
+			noises[i].phi, found, off);
+	}
+}
+
 int
 main(void)
 {
 	static const double phi[] = {0, 0.5, 0.8, 0.9, 0.95};
 	student();
 	simple();
+	change();
 	for (size_t i = 0; i < sizeof phi / sizeof *phi; i++) {
 		double alarm = seen(phi[i], 0.0025, 0, 0), drift = seen(phi[i], 0.0025, 0, 0.005),
 		       offset = seen(phi[i], 0.0025, -0.005, -0.005);
