@@ -508,3 +508,35 @@ gap_logs() { # phi, standard deviation, gap, its first step, seed
 	is loss '.change == 400 and .change_rel > 0.019'
 	[[ $text != *"downstream"* ]]
 }
+
+@test "local norms with names against the list of the guide's patch" {
+	norm() { # weight, norm
+		printf '2025-04-07 15:34:29,173 - mindformers[c.py:1] - INFO - Epoch:[  1/  2], step:[    1/   19] local_norm/%s: %s\n' "$@"
+	}
+	list() { # norms
+		echo 'print torch local norm:'
+		echo "[$(printf "tensor(%s, device='cuda:0'), " "$@" | sed 's/, $//')]"
+		echo ' iteration 1/ 2 | lm loss: 3.5E+00 |'
+	}
+	norm model.tok_embeddings.embedding_weight 32.1 model.layers.0.attention.wq.weight 1.5 \
+		model.layers.0.attention_norm.weight 0.01 model.layers.0.attention.wo.weight 0.7 >npu.log
+	worst() {
+		accalign npu.log gpu.log 2>/dev/null >pairs.acc
+		curve 1 pairs.acc
+		[[ $found == *"difference backward 1 1 local_norm/model.tok_embeddings.embedding_weight"* ]]
+		says "the local norm of 1 of 4 weights differs at step 1, most that of local_norm/model.tok_embeddings.embedding_weight (device 32.1, bench 20: 61 %)"
+		[ "$(jq -r 'select(.role == "local_norm") | .n' out.json | tr '\n' ' ')" = "1 1 1 1 " ]
+	}
+	list 20 1.501 0.01 0.7 >gpu.log
+	worst
+	says "the bench prints its local norms without names: 4 are joined to the device's by place, of which 3 agree"
+	list 0.7 0.01 20 1.501 >gpu.log
+	worst
+	says "4 are joined to the device's by their values, what is left by place, of which 3 agree"
+	# Fused weights make fewer: nobody knows which is which.
+	list 20 2.2 0.01 >gpu.log
+	accalign npu.log gpu.log >pairs.acc
+	acccurve pairs.acc >out.acc || true
+	run accfmt out.acc
+	[[ $output == *"without names, and 3 of them, where the other side names 4"* ]]
+}

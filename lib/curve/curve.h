@@ -108,6 +108,8 @@ struct acc_curves {
 	struct acc_rec rec;
 };
 
+/* local.c: local norms without names join those of the other side that have some. */
+int acc_curve_join_local(struct acc_curves *cs, struct acc_err *e);
 /* collect.c */
 int acc_curve_take(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,
 	struct acc_err *e);

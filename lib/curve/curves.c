@@ -125,10 +125,10 @@ acc_curves_judge(struct acc_curves *cs, struct acc_err *e)
 	if (cs->nset == 0)
 		return 0;
 	struct curve_set *s = &cs->set[0];
+	int rc = acc_curve_join_local(cs, e);
 	for (unsigned k = 0; k < cs->nset; k++)
 		for (size_t i = 0; i < cs->set[k].n; i++)
 			acc_curve_settle(&cs->set[k].c[i]);
-	int rc = 0;
 	cs->order = malloc((s->n + 1) * sizeof(struct curve *));
 	if (cs->order == NULL)
 		return acc_nomem(e);
@@ -193,8 +193,9 @@ int
 acc_curves_next(struct acc_curves *cs, struct acc_rec **r, struct acc_err *e)
 {
 	size_t n = cs->nset > 0 ? cs->set[0].n : 0;
-	/* Times that one side alone has are no news. */
-	while (cs->next < n && cs->order[cs->next]->cls[0] != 'm' && cs->order[cs->next]->f.n == 0)
+	/* Times that one side alone has are no news; nor is a list whose norms have names now. */
+	while (cs->next < n && cs->order[cs->next]->f.n == 0 &&
+		(cs->order[cs->next]->cls[0] != 'm' || cs->order[cs->next]->n == 0))
 		cs->next++;
 	if (cs->next >= n + cs->nremark)
 		return 0;

@@ -1,0 +1,206 @@
+/* Local norms that one side prints as a list without names: which weight is each of? Both sides
+ * name the same weights, so a list as long as the other side's names is joined to them: by place
+ * where the values agree so, else by value, what is left by place. */
+#include "curve/curve.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Squares of the same norm, as two devices compute them: those of the guide agree to 1 %. */
+static const double alike = 0.02;
+
+struct norm {
+	struct curve *c;
+	int64_t number; /* its place in a list; or in the order of reading */
+	double v;       /* of its first step */
+	bool taken;
+};
+
+struct list {
+	struct norm *of[2];
+	size_t n[2];
+	bool named[2];
+};
+
+static int
+by_number(const void *px, const void *py)
+{
+	const struct norm *x = px, *y = py;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static int
+by_value(const void *px, const void *py)
+{
+	const struct norm *x = px, *y = py;
+	if (isnan(x->v) || isnan(y->v))
+		return isnan(x->v) - isnan(y->v);
+	return x->v != y->v ? (x->v > y->v) - (x->v < y->v) : by_number(x, y);
+}
+
+/* The curve's only side, 0 or 1; -1: it has both, or is no local norm. */
+static int
+side_of(const struct curve *c)
+{
+	unsigned has = 0;
+	for (size_t i = 0; i < c->n; i++)
+		has |= c->p[i].has;
+	return c->role != ROLE_LOCAL || has == 3 || has == 0 ? -1 : has == 1 ? CURVE_A : CURVE_B;
+}
+
+static void
+add(struct list *l, struct curve *c, int side, double v)
+{
+	const char *name = strrchr(c->tag, '/');
+	int64_t number;
+	bool list = name != NULL && acc_str_int(acc_str(name + 1), &number);
+	l->named[side] |= !list;
+	l->of[side][l->n[side]++] = (struct norm){.c = c,
+		.number = list ? number : (int64_t)c->p[0].order,
+		.v = v};
+}
+
+static bool
+agree(double a, double b)
+{
+	return a == b || fabs(a - b) <= alike * fmax(fabs(a), fabs(b));
+}
+
+/* Hand the points of the list over to the curve that has the name. */
+static int
+merge(struct norm *to, struct norm *from, struct acc_err *e)
+{
+	struct curve *c = to->c, *d = from->c;
+	struct acc_point *grown = acc_grow(c->p, &c->cap, c->n + d->n, sizeof *grown, e);
+	if (grown == NULL)
+		return ACC_ENOMEM;
+	c->p = grown;
+	memcpy(c->p + c->n, d->p, d->n * sizeof *d->p);
+	c->n += d->n;
+	for (int s = 0; s < 2; s++)
+		if (c->src[s] == 0)
+			c->src[s] = d->src[s];
+	d->n = 0;
+	to->taken = from->taken = true;
+	return 0;
+}
+
+static size_t
+by_place(const struct list *l)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < l->n[0]; i++)
+		n += agree(l->of[0][i].v, l->of[1][i].v);
+	return n;
+}
+
+/* Those whose values agree, in the order of values: with `join`, join them. How many. */
+static int
+match_values(struct list *l, int named, bool join, size_t *n, struct acc_err *e)
+{
+	struct norm *a = l->of[named], *b = l->of[1 - named];
+	int rc = 0;
+	*n = 0;
+	for (int s = 0; s < 2; s++)
+		qsort(l->of[s], l->n[s], sizeof *l->of[s], by_value);
+	for (size_t i = 0, k = 0; i < l->n[0] && k < l->n[0] && rc == 0;) {
+		if (agree(a[i].v, b[k].v)) {
+			rc = join ? merge(&a[i], &b[k], e) : 0;
+			i++, k++, ++*n;
+		} else if (a[i].v < b[k].v) {
+			i++;
+		} else {
+			k++;
+		}
+	}
+	for (int s = 0; s < 2; s++)
+		qsort(l->of[s], l->n[s], sizeof *l->of[s], by_number);
+	return rc;
+}
+
+/* What is not joined yet, by place. */
+static int
+join_rest(struct list *l, int named, struct acc_err *e)
+{
+	struct norm *a = l->of[named], *b = l->of[1 - named];
+	int rc = 0;
+	for (size_t i = 0, k = 0; i < l->n[0] && rc == 0; i++) {
+		if (a[i].taken)
+			continue;
+		while (k < l->n[0] && b[k].taken)
+			k++;
+		rc = merge(&a[i], &b[k], e);
+	}
+	return rc;
+}
+
+static int
+join(struct acc_curves *cs, struct list *l, struct acc_err *e)
+{
+	int named = l->named[CURVE_A] ? CURVE_A : CURVE_B;
+	size_t n = l->n[0], place, values;
+	for (int s = 0; s < 2; s++)
+		qsort(l->of[s], n, sizeof *l->of[s], by_number);
+	place = by_place(l);
+	match_values(l, named, false, &values, e);
+	/* Neighbours may agree by chance: more must agree by value than by place to go by it. */
+	bool by = 2 * place < n && values > place;
+	int rc = by ? match_values(l, named, true, &values, e) : 0;
+	if (rc == 0)
+		rc = join_rest(l, named, e);
+	struct remark *m = rc < 0 ? NULL : acc_curve_say(cs, "warning", e);
+	if (m == NULL)
+		return ACC_ENOMEM;
+	m->text = acc_arena_printf(&cs->mem,
+		"the %s prints its local norms without names: %zu are joined to the %s's %s, of "
+		"which %zu agree within 2 %% at the first step",
+		named == CURVE_A ? "bench" : "device", n, named == CURVE_A ? "device" : "bench",
+		by ? "by their values, what is left by place" : "by place", by ? values : place);
+	return m->text == NULL ? acc_nomem(e) : 0;
+}
+
+/* Other weights, or fused ones: which is which cannot be told. */
+static int
+say_lengths(struct acc_curves *cs, const struct list *l, struct acc_err *e)
+{
+	struct remark *m = acc_curve_say(cs, "warning", e);
+	if (m == NULL)
+		return ACC_ENOMEM;
+	m->text = acc_arena_printf(&cs->mem,
+		"the %s prints its local norms without names, and %zu of them, where the other side "
+		"names %zu: they are not of the same weights, and are not compared",
+		l->named[CURVE_A] ? "bench" : "device", l->n[l->named[CURVE_A]],
+		l->n[!l->named[CURVE_A]]);
+	return m->text == NULL ? acc_nomem(e) : 0;
+}
+
+/* The value of the first step. */
+static double
+first_value(const struct curve *c, int side)
+{
+	const struct acc_point *p = &c->p[0];
+	for (size_t i = 1; i < c->n; i++)
+		if (c->p[i].step < p->step)
+			p = &c->p[i];
+	return p->v[side];
+}
+
+int
+acc_curve_join_local(struct acc_curves *cs, struct acc_err *e)
+{
+	struct curve_set *s = &cs->set[0];
+	struct list l = {
+		.of = {malloc((s->n + 1) * sizeof **l.of), malloc((s->n + 1) * sizeof **l.of)}};
+	int rc = l.of[0] == NULL || l.of[1] == NULL ? acc_nomem(e) : 0;
+	for (size_t i = 0; i < s->n && rc == 0; i++) {
+		int side = side_of(&s->c[i]);
+		if (side >= 0)
+			add(&l, &s->c[i], side, first_value(&s->c[i], side));
+	}
+	if (rc == 0 && l.n[0] > 0 && l.n[1] > 0 && l.named[0] != l.named[1])
+		rc = l.n[0] == l.n[1] ? join(cs, &l, e) : say_lengths(cs, &l, e);
+	free(l.of[0]);
+	free(l.of[1]);
+	return rc;
+}
