@@ -101,11 +101,15 @@ CHECKS := $(sort $(wildcard share/checks/*.checks))
 $(B)/gen/check_lists.c: share/rules/embed.sh $(CHECKS)
 	@mkdir -p $(@D)
 	sh share/rules/embed.sh check_lists $(CHECKS) >$@.tmp && mv $@.tmp $@
+NAMES := $(sort $(wildcard share/names/*.names))
+$(B)/gen/names.c: share/rules/embed.sh $(NAMES)
+	@mkdir -p $(@D)
+	sh share/rules/embed.sh names $(NAMES) >$@.tmp && mv $@.tmp $@
 $(B)/gen/%.o: $(B)/gen/%.c
 	$(SAY) CC $@
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o
+$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o $(B)/gen/names.o
 	$(SAY) AR $@
 	@rm -f $@
 	$(AR) rcs $@ $^

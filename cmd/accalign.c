@@ -3,6 +3,7 @@
  * this order, so that who measures need not keep much of it either. */
 #include "acc/align.h"
 #include "cli.h"
+#include "acc/curve.h"
 #include "acc/dump.h"
 #include "acc/yaml.h"
 
@@ -18,6 +19,7 @@ static const struct cli_opt options[] = {
 	{258, "ranks", "A=B,...", "rank A of the device belongs to rank B of the bench"},
 	{'m', "map", "FILE", "a mapping file of msprobe: data, API, cell or layer"},
 	{259, "rename", "RULE", "rename modules: OLD=NEW, s/REGEX/TEXT/, @FILE"},
+	{261, "regex", "PATTERN", "read logs by a pattern with named groups"},
 	{260, "write-map", "FILE", "write the pairs as a data mapping file"},
 	{'l', "list", NULL, "list the ways of pairing"},
 	{0, NULL, NULL, NULL},
@@ -32,7 +34,7 @@ static const struct cli cli = {
 };
 
 struct input {
-	const char *path;
+	const char *path, *pattern; /* pattern: of a log, or NULL */
 	enum acc_side side;
 	struct acc_rd *rd;    /* NULL: a dump */
 	struct acc_rec *data; /* the payload record at which reading stands */
@@ -133,7 +135,8 @@ read_dump(struct input *in)
 {
 	struct acc_err e = {0};
 	struct acc_dump_ctx *c = acc_dump_open(NULL, take, trouble, in, &e);
-	if (c == NULL || acc_dump_read(c, in->path, NULL, &e) < 0)
+	if (c == NULL || (in->pattern != NULL && acc_dump_pattern(c, in->pattern, &e) < 0) ||
+		acc_dump_read(c, in->path, NULL, &e) < 0)
 		cli_die_err(&e);
 	acc_dump_close(c);
 }
@@ -381,14 +384,37 @@ close_map(struct sink *s)
 		cli_die("%s: cannot write:", s->path);
 }
 
+/* @NAME of share/names, unless there is such a file. 1: it was. */
+static int
+installed(struct acc_maps *ru, const char *name, struct acc_err *e)
+{
+	for (size_t i = 0; name[0] == '@' && i < acc_nnames; i++) {
+		size_t n = strlen(acc_names[i].name);
+		if (strncmp(name + 1, acc_names[i].name, n) == 0 &&
+			(name[n + 1] == '\0' || strcmp(name + n + 1, ".names") == 0) &&
+			access(name + 1, F_OK) != 0) {
+			int rc = acc_maps_rename_text(ru, acc_names[i].text, acc_names[i].n,
+				name + 1, e);
+			return rc < 0 ? rc : 1;
+		}
+	}
+	return 0;
+}
+
+static int
+rename_by(struct acc_maps *ru, const char *arg, struct acc_err *e)
+{
+	int rc = installed(ru, arg, e);
+	return rc != 0 ? rc : acc_maps_rename(ru, arg, e);
+}
+
 static struct acc_maps *
 rule(struct acc_maps *ru, int key, const char *arg)
 {
 	struct acc_err e = {0};
 	if (ru == NULL)
 		ru = acc_maps_new(&e);
-	if (ru == NULL ||
-		(key == 'm' ? acc_maps_map(ru, arg, &e) : acc_maps_rename(ru, arg, &e)) < 0)
+	if (ru == NULL || (key == 'm' ? acc_maps_map(ru, arg, &e) : rename_by(ru, arg, &e)) < 0)
 		cli_die_err(&e);
 	return ru;
 }
@@ -401,6 +427,7 @@ main(int argc, char **argv)
 	const struct acc_aligner *way = acc_aligners[0];
 	int64_t(*steps)[2] = NULL, (*ranks)[2] = NULL;
 	struct acc_maps *rules = NULL;
+	const char *pattern = NULL;
 	struct sink sink = {0};
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
 		switch (key) {
@@ -420,6 +447,9 @@ main(int argc, char **argv)
 		case 'm':
 		case 259:
 			rules = rule(rules, key, optarg);
+			break;
+		case 261:
+			pattern = optarg;
 			break;
 		case 260:
 			sink.path = optarg;
@@ -444,7 +474,10 @@ main(int argc, char **argv)
 	for (int s = 0; s < 2; s++) {
 		in[s].al = al;
 		in[s].out = out;
+		in[s].pattern = pattern;
 	}
+	if (pattern != NULL && in[0].rd != NULL && in[1].rd != NULL)
+		cli_usage("--regex: both operands are streams; it is for logs");
 	in[0].rules = rules;
 	sink.in = in;
 	sink.out = out;

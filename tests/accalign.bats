@@ -186,3 +186,32 @@ dtype,shape' ]
 	[ "${lines[0]}" = "usage: accalign [option ...] DEVICE BENCH" ]
 	run -0 accalign --version
 }
+
+@test "rules of names are built in, a file of that name counts first" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '2025-04-07 15:34:29,173 - mindformers[c.py:1] - INFO - Epoch:[  1/  2], step:[    1/   19] local_norm/%s: %s\n' \
+		model.layers.0.attention.wq.weight 1.5 >npu.log
+	for name in mindformers.names mindformers; do
+		accalign --rename "@$name" npu.log npu.log 2>err | accfmt --json >out.json
+		[ ! -s err ]
+		[ "$(jq -r 'select(."a.tag" != null) | ."a.tag"' out.json)" = local_norm/model.layers.0.self_attn.q_proj.weight ]
+	done
+	echo 's/wq/mine/' >mindformers.names
+	accalign --rename @mindformers.names npu.log npu.log | accfmt --json >out.json
+	[ "$(jq -r 'select(."a.tag" != null) | ."a.tag"' out.json)" = local_norm/model.layers.0.attention.mine.weight ]
+	run -2 accalign --rename @mindformer.names npu.log npu.log
+	[[ $output == *"mindformer.names"* ]]
+}
+
+@test "logs of anybody, by a pattern" {
+	cd "$BATS_TEST_TMPDIR"
+	printf 'it 1 LOSS 9.0\nit 2 LOSS 8.0\n' >npu.log
+	printf 'it 1 LOSS 9.0\nit 2 LOSS 7.0\n' >gpu.log
+	run -2 accalign npu.log gpu.log
+	accalign --regex 'it (?<step>\d+) LOSS (?<loss>\S+)' npu.log gpu.log >pairs.acc
+	run -1 acccurve pairs.acc
+	[[ $output == *"loss parts at step 2: device 8, bench 7"* ]]
+	run -2 accalign --regex 'it (' npu.log gpu.log
+	run -2 --separate-stderr accalign --regex x pairs.acc pairs.acc
+	[[ $stderr == "accalign: --regex: both operands are streams"* ]]
+}

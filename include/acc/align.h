@@ -144,6 +144,10 @@ int acc_maps_map(struct acc_maps *ru, const char *path, struct acc_err *e);
 /* "s/REGEX/TEXT/" (extended; g behind it: everywhere), "OLD=NEW" (a prefix), or "@FILE" with
  * one of these a line. */
 int acc_maps_rename(struct acc_maps *ru, const char *rule, struct acc_err *e);
+/* The n > 0 bytes of such a file; where: its name, for messages. It is for many models: that a
+ * rule was never used is not reported. */
+int acc_maps_rename_text(struct acc_maps *ru, const char *text, size_t n, const char *where,
+	struct acc_err *e);
 /* A point of the device, whose tag names a parameter behind a slash (local_norm/WEIGHT, and before
  * another slash grad_reduced/WEIGHT/norm), gets its other name, and the old tag as tag.raw where
  * it has none. 1: it was changed, 0, < 0. */

@@ -16,6 +16,9 @@ extern "C" {
 /* The rule files of share/curves; the first is the default. */
 extern const struct acc_preset acc_curve_presets[];
 extern const size_t acc_ncurve_presets;
+/* The files of share/names: rules for acc_maps_rename_text. */
+extern const struct acc_preset acc_names[];
+extern const size_t acc_nnames;
 
 /* --- does a difference fluctuate about zero? --- */
 enum acc_drift_kind {

@@ -275,18 +275,14 @@ one(struct acc_maps *ru, const char *text, struct acc_err *e)
 	return acc_rule_add(ru, RULE_PREFIX, from, to, e) == NULL ? ACC_ENOMEM : 0;
 }
 
+/* A rule a line; f is closed. */
 static int
-from_file(struct acc_maps *ru, const char *path, struct acc_err *e)
+from_lines(struct acc_maps *ru, FILE *f, const char *path, struct acc_err *e)
 {
-	FILE *f = fopen(path, "re");
 	char *line = NULL;
 	size_t cap = 0;
 	ssize_t n;
 	int rc = 0;
-	if (f == NULL) {
-		acc_fail(e, ACC_EIO, "cannot open:");
-		return acc_err_in(e, path);
-	}
 	const char *where = acc_arena_copy(&ru->mem, path, strlen(path));
 	for (uint32_t at = 1; rc == 0 && (n = getline(&line, &cap, f)) >= 0; at++) {
 		while (n > 0 && strchr("\r\n \t", line[n - 1]) != NULL)
@@ -304,6 +300,29 @@ from_file(struct acc_maps *ru, const char *path, struct acc_err *e)
 	free(line);
 	fclose(f);
 	return rc < 0 ? acc_err_in(e, path) : 0;
+}
+
+static int
+from_file(struct acc_maps *ru, const char *path, struct acc_err *e)
+{
+	FILE *f = fopen(path, "re");
+	if (f == NULL) {
+		acc_fail(e, ACC_EIO, "cannot open:");
+		return acc_err_in(e, path);
+	}
+	return from_lines(ru, f, path, e);
+}
+
+int
+acc_maps_rename_text(struct acc_maps *ru, const char *text, size_t n, const char *where,
+	struct acc_err *e)
+{
+	FILE *f = fmemopen((char *)(uintptr_t)text, n, "r");
+	uint32_t first = ru->n;
+	int rc = f == NULL ? acc_nomem(e) : from_lines(ru, f, where, e);
+	for (uint32_t i = first; i < ru->n; i++)
+		ru->v[i].common = true;
+	return rc;
 }
 
 int

@@ -22,6 +22,7 @@ struct rule {
 	bool listed[ACC_NIO];                    /* an argument that is not listed has no partner */
 	regex_t re;
 	bool compiled, everywhere;
+	bool common;       /* of a list for many models: one may have no use for it */
 	bool twice;        /* another row has the same partner */
 	uint32_t hits;     /* names that it changed; 2: several */
 	uint64_t last;     /* the module that it changed last */

@@ -102,7 +102,7 @@ acc_maps_report(const struct acc_maps *ru, acc_maps_fn *fn, void *arg)
 				   : r->hits == 0 ? "was never used"
 				   : r->kind == RULE_CELL && r->hits > 1 ? "fits several names"
 									 : NULL;
-		if (what == NULL)
+		if (what == NULL || (r->common && r->hits == 0))
 			continue;
 		where[0] = '\0';
 		if (r->where != NULL)
