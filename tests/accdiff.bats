@@ -302,3 +302,27 @@ with_own() { # program, script
 	n=$(jq -c 'select(.how == "fused")' "$BATS_TEST_TMPDIR/blind" | wc -l)
 	[ "$(jq -c 'select(.how == "fused")' <<<"$output" | wc -l)" -gt "$n" ]
 }
+
+@test "what is wrong from the first op call of a later step on" {
+	cd "$BATS_TEST_TMPDIR"
+	step() { # folder, step, mean of the output
+		mkdir -p "$1/step$2/rank0"
+		cat >"$1/step$2/rank0/dump.json" <<-END
+			{"task": "statistics", "level": "L1", "framework": "pytorch", "dump_data_dir": null, "data": {
+			"Functional.linear.0.forward": {
+			"input_args": [{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4, 4],
+			"Max": 1.0, "Min": -1.0, "Mean": 0.25, "Norm": 3.0, "requires_grad": false}],
+			"input_kwargs": {},
+			"output": [{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4, 4],
+			"Max": $3, "Min": -1.0, "Mean": 0.5, "Norm": $3, "requires_grad": false}]}}}
+		END
+	}
+	step npu 0 5.0
+	step gpu 0 5.0
+	step npu 1 9.0
+	step gpu 1 5.0
+	run -1 accdiff --step 1 npu gpu
+	[[ $output == *"nothing was compared before it"* ]]
+	run -1 accdiff npu gpu
+	[[ $output == *"nothing of its step was compared before it"* ]]
+}

@@ -398,11 +398,10 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	uint32_t end = culprit == NULL ? c->ncall : culprit->call, calls = 0, equal = 0;
 	uint32_t n[ACC_BY_VALUE + 1] = {0};
 	uint32_t segment = culprit == NULL ? 0 : c->call[culprit->call].segment;
+	bool before = false; /* of another step or rank, something was compared */
 	for (uint32_t i = 0; i < end; i++) {
 		const struct acc_call *k = &c->call[i];
-		bool compared = false, same = true;
-		if (culprit != NULL && k->segment != segment)
-			continue;
+		bool compared = false, same = true, here = culprit == NULL || k->segment == segment;
 		for (uint32_t j = k->first; j <= k->last; j++) {
 			const struct acc_item *it = &c->item[j];
 			if (it->call != i || it->kind != ACC_ITEM_TENSOR ||
@@ -410,10 +409,11 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 				continue;
 			compared = true;
 			same &= it->rms == 0;
-			n[it->measure] += it->sides == 3;
+			n[it->measure] += here && it->sides == 3;
 		}
-		calls += compared;
-		equal += compared && same;
+		before |= compared && !here;
+		calls += compared && here;
+		equal += compared && here && same;
 	}
 	const char *noun = c->ncall > 0 && c->call[0].keyed ? "op call" : "tensor";
 	const char *plural = calls == 1 ? "" : "s";
@@ -422,9 +422,10 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 		return ACC_ENOMEM;
 	f->value = calls;
 	if (calls == 0)
-		f->text = acc_arena_printf(mem(s), culprit != NULL
-							   ? "nothing was compared before it"
-							   : "nothing was compared");
+		f->text = acc_arena_printf(mem(s), "%s",
+			culprit == NULL ? "nothing was compared"
+			: before        ? "nothing of its step was compared before it"
+					: "nothing was compared before it");
 	else if (culprit != NULL)
 		f->text = acc_arena_printf(mem(s),
 			"clean before it: %u %s%s (%u without any difference)%s", calls, noun,
