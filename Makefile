@@ -139,7 +139,7 @@ $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(B)/libacc.a
 	$(SAY) LD $@
 	$(CC) $(SANF) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -type f -name '*.d' 2>/dev/null)
 .SECONDARY:
 
 ifneq ($(shell id -u),0)
