@@ -76,8 +76,9 @@ write_result(struct acc_check *ck, struct cli_out *out)
 	}
 	if (rc < 0)
 		cli_die_err(&e);
-	if (acc_check_params(ck) == 0) {
-		cli_warn("no parameter: is it a configuration that was read?");
+	const char *why = acc_check_nothing(ck);
+	if (why != NULL) {
+		cli_warn("%s", why);
 		cli_status(out, 2);
 	}
 	cli_status(out, acc_check_status(ck));

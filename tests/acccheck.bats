@@ -269,6 +269,22 @@ gpt() { # options
 	says 'keys that no row of the check-list knows, and that have no equal on the other side: 3 of the device, 4 of the bench'
 }
 
+@test "keys of nobody's vocabulary: compared by name, which is said; nothing compared is trouble" {
+	printf 'optim:\n  lr: 1.0e-4\n  betas: 0.95\nseed: 1\nx: 2\n' >a.yaml
+	printf 'optim:\n  lr: 3.0e-4\n  betas: 0.999\nseed: 1.0\ny: 2\n' >b.yaml
+	printf 'foo: 1\n' >c.yaml
+	sides 1 a.yaml -- b.yaml
+	row optim.lr '.note == "value" and ."a.value" == "1.0e-4" and ."b.where" == "b.yaml:2"'
+	none seed
+	says 'no row of the check-list knows any of these keys, so that nothing says what matters: 3 compared by name alone, of which 2 differ'
+	says 'keys that no row of the check-list knows, and that have no equal on the other side: 1 of the device, 1 of the bench'
+	sides 0 a.yaml -- a.yaml
+	sides 2 a.yaml -- c.yaml
+	! grep -q '"what":"clean"' out.json
+	run bash -c "$BIN/accdump-read c.yaml | $BIN/acccheck 2>&1 >/dev/null"
+	[[ $status -eq 2 && $output == *'nothing was checked'* ]]
+}
+
 @test "all of Megatron's arguments, as a log has them, against the few of a script" {
 	printf '%s\n' '  adlr_autoresume ................................ False' \
 		'  num_layers ..................................... 2' '  mmap_warmup .................................... False' \

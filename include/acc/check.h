@@ -42,6 +42,8 @@ int acc_check_judge(struct acc_check *ck, struct acc_err *e);
 int acc_check_next(struct acc_check *ck, struct acc_rec **r, struct acc_err *e);
 /* Parameters that were read. */
 size_t acc_check_params(const struct acc_check *ck);
+/* After acc_check_judge: why nothing was checked or compared; NULL: something was. */
+const char *acc_check_nothing(const struct acc_check *ck);
 int acc_check_status(const struct acc_check *ck); /* 0 or 1 */
 void acc_check_close(struct acc_check *ck);
 

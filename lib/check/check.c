@@ -108,6 +108,20 @@ acc_check_params(const struct acc_check *ck)
 	return ck->side[0].n + ck->side[1].n;
 }
 
+const char *
+acc_check_nothing(const struct acc_check *ck)
+{
+	bool one = ck->side[0].n == 0 || ck->side[1].n == 0;
+	if (ck->side[0].n + ck->side[1].n == 0)
+		return "no parameter: is it a configuration that was read?";
+	if (ck->judged + ck->compared + ck->nverdict > 0 || ck->status != 0)
+		return NULL;
+	return one ? "no row of the check-list knows any of these keys: nothing was checked (--rules "
+		     "adds rows of your own)"
+		   : "no row of the check-list knows any of these keys, and no key is on both sides: "
+		     "nothing was compared (--rules adds rows of your own)";
+}
+
 int
 acc_check_status(const struct acc_check *ck)
 {

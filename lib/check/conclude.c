@@ -172,7 +172,29 @@ say_not_given(struct acc_check *ck, struct acc_err *e)
 	return 0;
 }
 
-/* Keys that no row knows, of dialects that the other side does not speak. */
+/* Words of nobody's vocabulary were compared by name. That they differ is the verdict where there
+ * is no other. */
+static int
+say_by_name(struct acc_check *ck, struct acc_err *e)
+{
+	if (ck->by_name == 0)
+		return 0;
+	bool alone = ck->judged == 0 && ck->by_name_differ > 0;
+	struct remark *m = acc_check_say(ck, alone ? "difference" : "other", e);
+	if (m == NULL)
+		return ACC_ENOMEM;
+	if (alone)
+		ck->status = 1;
+	m->rule = "name";
+	m->text = acc_arena_printf(&ck->mem,
+		"no row of the check-list knows %s%s: %zu compared by name alone, of which %zu differ%s",
+		ck->judged == 0 ? "any of these keys" : "all of the keys",
+		ck->judged == 0 ? ", so that nothing says what matters" : "", ck->by_name,
+		ck->by_name_differ, ck->by_name_differ == 1 ? "s" : "");
+	return m->text == NULL ? acc_nomem(e) : 0;
+}
+
+/* Keys that no row knows, and that have nothing to be compared with. */
 static int
 say_unread(struct acc_check *ck, struct acc_err *e)
 {
@@ -182,8 +204,11 @@ say_unread(struct acc_check *ck, struct acc_err *e)
 			const struct param *p = &ck->side[s].p[i];
 			n[s] += !p->used && !p->stale && p->dialect != DIALECT_OTHER &&
 				p->dialect < DIALECT_CODE && !ck->side[1 - s].has[p->dialect];
-			unknown[s] += p->dialect == DIALECT_OTHER;
+			unknown[s] += p->dialect == DIALECT_OTHER && !p->stale;
 		}
+	/* Those that were compared by name are none. */
+	for (int s = 0; s < 2 && ck->side[1].n > 0; s++)
+		unknown[s] -= ck->by_name < unknown[s] ? ck->by_name : unknown[s];
 	if (n[0] + n[1] + unknown[0] + unknown[1] == 0)
 		return 0;
 	struct remark *m = acc_check_say(ck, "unmatched", e);
@@ -215,6 +240,9 @@ say_sum(struct acc_check *ck, struct acc_err *e)
 	for (size_t i = 0; i < ck->nremark; i++)
 		bad[LEVEL_ERROR] += ck->remark[i].rule != NULL &&
 				    strcmp(ck->remark[i].rule, "input_ids") == 0;
+	/* Of nothing that was looked at nothing is clean. */
+	if (acc_check_nothing(ck) != NULL)
+		return 0;
 	struct remark *m = acc_check_say(ck, ck->status == 0 ? "clean" : "rule", e);
 	if (m == NULL)
 		return ACC_ENOMEM;
@@ -248,6 +276,8 @@ acc_check_conclude(struct acc_check *ck, struct acc_err *e)
 		rc = say_unknown(ck, s, e);
 	if (rc == 0)
 		rc = say_not_given(ck, e);
+	if (rc == 0)
+		rc = say_by_name(ck, e);
 	if (rc == 0)
 		rc = say_unread(ck, e);
 	return rc == 0 ? say_sum(ck, e) : rc;

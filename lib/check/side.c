@@ -33,8 +33,7 @@ acc_side_add(struct side *s, const struct acc_rec *r, const char *prefix, struct
 	acc_as_bool(acc_get(r, prefix, "maybe"), &p->maybe);
 	if (rc < 0)
 		return acc_nomem(e);
-	if (d != DIALECT_OTHER)
-		s->has[d] = true;
+	s->has[d] = true;
 	/* Nobody writes --use-cpu-initialization False: these are all of Megatron's arguments. */
 	if (d == DIALECT_MEGATRON && (p->text.p == NULL || (p->v.type == ACC_V_BOOL && !p->v.b)))
 		s->whole[d] = true;

@@ -128,6 +128,7 @@ acc_check_rows(struct acc_check *ck, struct acc_err *e)
 		}
 		bool known = k[0]->v.type != ACC_V_NIL || k[1]->v.type != ACC_V_NIL ||
 			     k[0]->open != NULL || k[1]->open != NULL;
+		ck->judged += (k[0]->key != NULL || k[1]->key != NULL) && relevant;
 		v->differs = v->differs && relevant;
 		if (relevant && k[0]->v.type != ACC_V_NIL && k[1]->v.type != ACC_V_NIL) {
 			ck->compared++;
@@ -163,13 +164,16 @@ acc_check_rest(struct acc_check *ck, struct acc_err *e)
 	for (int s = 0; s < 2; s++)
 		for (size_t i = 0; i < ck->side[s].n; i++) {
 			const struct param *p = &ck->side[s].p[i];
-			if (p->dialect == DIALECT_OTHER || !ck->side[1 - s].has[p->dialect] ||
-				p->used || p->stale || !wanted(ck->opt.list, p))
+			if (!ck->side[1 - s].has[p->dialect] || p->used || p->stale ||
+				!wanted(ck->opt.list, p))
 				continue;
 			const struct param *q;
 			if (acc_side_partner(&ck->side[1 - s], p, &q, e) < 0)
 				return ACC_ENOMEM;
 			if (s == 1 && q != NULL)
+				continue;
+			/* Words of nobody's vocabulary: only their names can say that they are the same. */
+			if (p->dialect == DIALECT_OTHER && q == NULL)
 				continue;
 			/* A script's few variables say nothing of those that it does not set; nor do its
 			 * few arguments of all that there are. */
@@ -184,6 +188,8 @@ acc_check_rest(struct acc_check *ck, struct acc_err *e)
 			bool same = q != NULL && acc_check_same(&p->v, &q->v);
 			if (q != NULL)
 				ck->compared++, ck->equal += same;
+			if (p->dialect == DIALECT_OTHER)
+				ck->by_name++, ck->by_name_differ += !same;
 			if (same && !ck->opt.all)
 				continue;
 			struct verdict *v = acc_check_new(ck, e);
