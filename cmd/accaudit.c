@@ -27,12 +27,38 @@ static const struct cli cli = {
 static struct cli_out *out;
 static struct acc_roots *roots; // reachable when an option ends the program
 
+/* What came of it. */
+static struct {
+	uint64_t audited, skipped;
+	char why[200]; /* of the first that was not audited */
+} seen;
+
 static int
 emit(void *arg, struct acc_rec *r)
 {
 	(void)arg;
+	struct acc_str why = acc_get_text(r, "", "audit.skip");
+	seen.audited += acc_get(r, "", "audit.ok") != NULL;
+	if (why.n > 0 && seen.skipped++ == 0)
+		snprintf(seen.why, sizeof seen.why, "%.*s", ACC_PRS(why));
 	cli_put(out, r);
 	return 0;
+}
+
+/* Of nothing that was recomputed nothing is right. */
+static void
+say_nothing(void)
+{
+	if (seen.audited > 0)
+		return;
+	if (seen.skipped == 0)
+		cli_warn(
+			"nothing was audited: no output of an op call with a pass and its arguments"
+			" (pass, io: accstream(5)) is in the stream");
+	else
+		cli_warn("nothing was audited: of %llu outputs none could be, the first since: %s",
+			(unsigned long long)seen.skipped, seen.why);
+	cli_status(out, 2);
 }
 
 static void
@@ -95,6 +121,8 @@ main(int argc, char **argv)
 	if (rc < 0 || acc_audit_end(a, &e) < 0)
 		cli_die_err(&e);
 	cli_status(out, acc_in_status(in));
+	if (acc_in_status(in) != 2)
+		say_nothing();
 	acc_audit_close(a);
 	acc_roots_close(roots);
 	acc_in_close(in);

@@ -220,6 +220,19 @@ run(struct acc_case *c, struct acc_in *in, struct cli_out *out, struct seen *n)
 		say_level(n, out);
 }
 
+/* A rule of one's own that can never have held is no proof that all is well. */
+static void
+say_blind(const struct acc_case *c, const struct acc_in *in, struct cli_out *out)
+{
+	struct acc_str field;
+	const char *rule = acc_rules_blind(c->opt.rules, &field);
+	if (rule == NULL || acc_in_status(in) == 2)
+		return;
+	cli_warn("rule %s: no record has a field '%.*s': nothing was judged by it", rule,
+		ACC_PRS(field));
+	cli_status(out, 2);
+}
+
 /* Why nothing could be judged; NULL: something was, or it was said before. */
 static const char *
 why_nothing(const struct acc_case *c, const struct acc_in *in, const struct seen *n)
@@ -248,7 +261,7 @@ main(int argc, char **argv)
 	roots = acc_roots_open(&e);
 	const char **allow = NULL;
 	size_t allow_cap = 0;
-	bool audit = true;
+	bool audit = true, own = false; /* own: rules of the user */
 	int key;
 	if (roots == NULL)
 		cli_die_err(&e);
@@ -286,6 +299,7 @@ main(int argc, char **argv)
 				cli_nomem();
 			allow[opt.nallow++] = optarg;
 		}
+		own |= key == RULES;
 		audit &= key != NO_AUDIT;
 		opt.all |= key == ALL;
 		opt.strict |= key == STRICT;
@@ -313,6 +327,8 @@ main(int argc, char **argv)
 		cli_warn("%s", why);
 		cli_status(out, 2);
 	}
+	if (own)
+		say_blind(c, in, out);
 	cli_status(out, acc_case_status(c));
 	cli_status(out, acc_in_status(in));
 	acc_case_close(c);

@@ -75,19 +75,27 @@ check_keys(void)
 			cli_die("%s", e.msg);
 }
 
-/* Keys that exist, but not in this stream; one line. */
-static void
+/* Keys that exist, but not in this stream; one line. 2 where a column is empty that could not be
+ * so if anything had been looked at: nobody may read it as zero. */
+static int
 say_missing(void)
 {
 	check_keys();
 	char all[300] = "";
-	for (size_t i = 0, n = 0; i < asked.n && n < sizeof all; i++)
-		if (!asked.v[i].seen)
+	int status = 0;
+	for (size_t i = 0, n = 0; i < asked.n; i++) {
+		if (asked.v[i].seen)
+			continue;
+		if (n < sizeof all)
 			n += (size_t)snprintf(all + n, sizeof all - n, "%s'%s'", n > 0 ? ", " : "",
 				asked.v[i].key);
+		if (asked.rows && !acc_key_speaks(acc_str(asked.v[i].key)))
+			status = 2;
+	}
 	if (asked.rows && asked.missing > 0)
 		cli_warn("no record has a field %s (-c all shows those that there are)", all);
 	free(asked.v);
+	return status;
 }
 
 struct row {
@@ -363,8 +371,9 @@ main(int argc, char **argv)
 		print_all(in, f, &opt, sort);
 	else
 		print_through(in, f, &opt);
-	say_missing();
-	int status = acc_in_status(in);
+	int status = say_missing();
+	if (acc_in_status(in) > status)
+		status = acc_in_status(in);
 	acc_in_close(in);
 	free(keys);
 	if (fflush(stdout) != 0 || ferror(stdout) || close(STDOUT_FILENO) != 0)

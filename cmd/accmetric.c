@@ -93,12 +93,32 @@ idle(void *arg)
 	progress(false);
 }
 
+/* Where a folder is gone, each of its tensors says so: the first few do. */
+enum { COMPLAINTS = 7 };
+static uint64_t complaints;
+
 static void
 trouble(void *arg, const struct acc_err *e)
 {
 	(void)arg;
-	cli_warn_err(e);
+	struct acc_err said = *e;
+	size_t n = strlen(said.msg);
 	cli_status(out, 2);
+	if (complaints++ >= COMPLAINTS)
+		return;
+	if (complaints == 1 && strstr(e->msg, "cannot open") != NULL)
+		snprintf(said.msg + n, sizeof said.msg - n,
+			" (if it was moved: --root OLD=NEW; if it lies on another host: accdump-read "
+			"--inline there)");
+	cli_warn_err(&said);
+}
+
+static void
+say_more(void)
+{
+	if (complaints > COMPLAINTS)
+		cli_warn("and %llu more tensors that could not be read",
+			(unsigned long long)(complaints - COMPLAINTS));
 }
 
 static void
@@ -203,6 +223,7 @@ main(int argc, char **argv)
 		cli_die_err(&e);
 	if (!quiet)
 		progress(true);
+	say_more();
 	cli_status(out, acc_in_status(in));
 	acc_measurer_close(measurer);
 	acc_roots_close(roots);

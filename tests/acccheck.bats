@@ -280,7 +280,7 @@ gpt() { # options
 	says 'keys that no row of the check-list knows, and that have no equal on the other side: 1 of the device, 1 of the bench'
 	sides 0 a.yaml -- a.yaml
 	sides 2 a.yaml -- c.yaml
-	! grep -q '"what":"clean"' out.json
+	run ! grep '"what":"clean"' out.json
 	run bash -c "$BIN/accdump-read c.yaml | $BIN/acccheck 2>&1 >/dev/null"
 	[[ $status -eq 2 && $output == *'nothing was checked'* ]]
 }

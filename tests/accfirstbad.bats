@@ -488,6 +488,14 @@ T
 	first clean
 }
 
+@test "a rule that asks for what no record has is trouble, not a rule that was kept" {
+	printf 'rule a\nwhen m.max_abs > 1e30\nrule b\nwhen audit.err > 1\n' >my.rules
+	judge 2 --rules my.rules "$J/clean.acc"
+	[[ $output == *"accfirstbad: rule b: no record has a field 'audit.err': nothing was judged by it"* ]]
+	printf 'rule b\nwhen note == "dtype" or first(audit.err, 0) > 1\n' >my.rules
+	judge 0 --rules my.rules "$J/clean.acc"
+}
+
 @test "wrong usage, bad input" {
 	fails "no preset 'x'" bash -c 'accfirstbad --preset x 2>&1 >/dev/null | head -1 >&2; exit 2'
 	fails "only one of" bash -c "accfirstbad --preset torch --rules f 2>&1 >/dev/null | head -1 >&2; exit 2"

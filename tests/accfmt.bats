@@ -159,13 +159,15 @@ terminal() { # columns, command
 	terminal 80 "accfmt --csv -c all $S/hostile.acc" | is_plain
 }
 
-@test "a key that no record has is said, once; the status stays" {
-	run -0 --separate-stderr accfmt --csv -c name,audit.err -s audit.err "$S/sort.acc"
+@test "a key that no record has is said, once, and is trouble, unless its absence says that all is well" {
+	run -2 --separate-stderr accfmt --csv -c name,audit.err -s audit.err "$S/sort.acc"
 	[ "$stderr" = "accfmt: no record has a field 'audit.err' (-c all shows those that there are)" ]
 	[ "${#lines[@]}" -eq 7 ]
 	run -0 --separate-stderr accfmt -c kind,name,v -s v "$S/sort.acc"
 	[ -z "$stderr" ]
-	run -1 --separate-stderr accfmt -c x-bda,bad,how "$S/judged.acc"
+	run -0 --separate-stderr accfmt -c name,bad,note "$S/sort.acc"
+	[ "$stderr" = "accfmt: no record has a field 'bad', 'note' (-c all shows those that there are)" ]
+	run -2 --separate-stderr accfmt -c x-bda,bad,how "$S/judged.acc"
 	[ "$stderr" = "accfmt: no record has a field 'x-bda', 'how' (-c all shows those that there are)" ]
 }
 

@@ -25,6 +25,11 @@ void acc_rules_free(struct acc_rules *rs);
 /* After judging: on how many records any rule was tried, by its mode and rows. */
 uint64_t acc_rules_tried(const struct acc_rules *rs);
 
+/* After judging: a rule that was tried, and that asks for a field that no record has, without saying
+ * what is then (defined, first): it can never have held. Its name, and the field in *field; NULL:
+ * there is none. */
+const char *acc_rules_blind(const struct acc_rules *rs, struct acc_str *field);
+
 struct acc_preset {
 	const char *name, *help;
 	const char *text; /* the rule file */

@@ -22,6 +22,9 @@ extern const size_t acc_nknown;
 
 /* Does any program write this key? */
 bool acc_key_known(struct acc_str key);
+/* Is it a key that a program writes only where there is something to say (bad, note, err)? That no
+ * record has such a key is an answer; of any other, it means that nothing was looked at. */
+bool acc_key_speaks(struct acc_str key);
 /* 0, or ACC_EUSAGE with what is wrong and which key may be meant. */
 int acc_key_check(struct acc_str key, struct acc_err *e);
 

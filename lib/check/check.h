@@ -157,9 +157,9 @@ struct acc_check {
 	struct acc_arena mem;
 	struct acc_rec rec;
 	size_t next, equal, compared;
-	size_t judged;    /* rows of the list of which a side says anything */
+	size_t judged;                  /* rows of the list of which a side says anything */
 	size_t by_name, by_name_differ; /* keys of no known vocabulary that both sides have */
-	size_t unread[2]; /* keys that nothing was to be compared with */
+	size_t unread[2];               /* keys that nothing was to be compared with */
 	int status;
 };
 int acc_check_rows(struct acc_check *ck, struct acc_err *e);

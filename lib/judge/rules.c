@@ -1,5 +1,6 @@
 /* The judge of rule files: the rows of one op call at a time, each rule on each row. */
 #include "rule/rules.h"
+#include "acc/known.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -62,11 +63,20 @@ fill(struct acc_rules *rs, struct group *g, struct expr_row *row, const struct a
 		return ACC_ENOMEM;
 	for (uint32_t i = 0; i < nf; i++)
 		row->v[i] = acc_nil();
+	if (rs->nseen < nf) {
+		bool *seen = acc_alloc(&rs->mem, nf * sizeof *seen);
+		if (seen == NULL)
+			return ACC_ENOMEM;
+		memset(seen, 0, nf * sizeof *seen);
+		rs->seen = seen;
+		rs->nseen = nf;
+	}
 	int rc = 0;
 	for (uint32_t i = 0; i < r->n && rc == 0; i++)
 		for (uint32_t j = 0; j < nf; j++)
 			if (same(r->f[i].key, rs->fields.name[j])) {
 				row->v[j] = r->f[i].v;
+				rs->seen[j] = true;
 				rc = keep(&g->mem, &row->v[j]);
 				break;
 			}
@@ -216,7 +226,7 @@ judge_rule(struct acc_rules *rs, struct acc_arena *mem, struct group *g, struct 
 		acc_expr_prepare(&r->why[i].x, &t);
 	for (uint32_t i = 0; i < g->n && rc == 0; i++)
 		if (applies(r, g, i, &first_output) && (!outputs_only || g->row[i].output) &&
-			++rs->tried > 0 && acc_expr_true(&r->when, &t, i))
+			++rs->tried > 0 && ++r->tried > 0 && acc_expr_true(&r->when, &t, i))
 			rc = condemn(rs, mem, g, r, &t, i);
 	return rc;
 }
@@ -395,6 +405,32 @@ judge(struct acc_case *c, struct acc_err *e)
 			rc = acc_nomem(e);
 	}
 	return rc == 0 ? acc_say_rest(c, e) : rc;
+}
+
+/* Any record that was a row may have had it: one mark for each field. */
+static bool
+never_seen(const struct acc_rules *rs, uint32_t field)
+{
+	return field < rs->nseen && !rs->seen[field] && !acc_key_speaks(rs->fields.name[field]);
+}
+
+const char *
+acc_rules_blind(const struct acc_rules *rs, struct acc_str *field)
+{
+	uint32_t f[64];
+	for (uint32_t i = 0; i < rs->n; i++) {
+		const struct rule *r = &rs->rule[i];
+		uint32_t n = acc_expr_fields(&r->when, f, 64), unseen = 0;
+		for (uint32_t k = n; k > 0; k--)
+			if (never_seen(rs, f[k - 1])) {
+				unseen++;
+				*field = rs->fields.name[f[k - 1]];
+			}
+		/* Of several ways to hold one is enough. */
+		if (r->tried > 0 && unseen > (acc_expr_lacks(&r->when) ? n - 1 : 0))
+			return r->name;
+	}
+	return NULL;
 }
 
 uint64_t

@@ -257,6 +257,19 @@ acc_expr_fields(const struct expr *x, uint32_t *out, uint32_t most)
 }
 
 bool
+acc_expr_lacks(const struct expr *x)
+{
+	for (uint32_t i = 0; i < x->n; i++) {
+		const struct expr_ins *p = &x->ins[i];
+		if (p->op == OP_OR || p->op == OP_NOT || p->op == OP_AGG ||
+			(p->op == OP_CALL &&
+				(p->fn == FN_DEFINED || p->fn == FN_FIRST || p->fn == FN_IF)))
+			return true;
+	}
+	return false;
+}
+
+bool
 acc_expr_true(const struct expr *x, const struct expr_table *t, uint32_t row)
 {
 	struct acc_val v = acc_expr_run(x, t, row);

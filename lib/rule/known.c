@@ -80,6 +80,20 @@ acc_key_known(struct acc_str key)
 	return false;
 }
 
+bool
+acc_key_speaks(struct acc_str key)
+{
+	static const char *const keys[] = {"bad", "rule", "limit", "limit_from", "why", "note",
+		"what", "text", "confidence", "ranked", "comm", "err", "layout", "m.layout",
+		"m.skip", "audit.skip", "audit.cause", "audit.form", "audit.part", "stack_from",
+		"maybe", "given"};
+	struct acc_str s = is_side(key) ? (struct acc_str){key.p + 2, key.n - 2} : key;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (acc_str_is(s, keys[i]))
+			return true;
+	return false;
+}
+
 int
 acc_key_check(struct acc_str key, struct acc_err *e)
 {

@@ -24,6 +24,7 @@ struct rule {
 	struct rule_text *why;
 	uint32_t nwhy;
 	/* while judging */
+	uint64_t tried; /* records */
 	uint32_t hits;
 	uint32_t first_item;
 	const char *first_why;
@@ -38,8 +39,10 @@ struct acc_rules {
 	size_t cap;
 	struct expr skip;         /* of an op call: no rule applies */
 	struct expr outputs_only; /* of an op call: its inputs are not looked at */
-	unsigned mode;            /* while judging: of the dump, 0: not known yet */
-	uint64_t tried;           /* while judging: how often a rule was tried on a record */
+	bool *seen;               /* while judging: which fields any record had */
+	uint32_t nseen;
+	unsigned mode;  /* while judging: of the dump, 0: not known yet */
+	uint64_t tried; /* while judging: how often a rule was tried on a record */
 };
 
 #endif
