@@ -1,12 +1,13 @@
 #!/bin/sh
-# accdiff - compare two dumps and name the operator that went wrong: the pipeline in one word.
+# accdiff - compare two of anything: dumps, checkpoints, logs, configurations: the pipeline in one word.
 # The programs are looked for beside this script first, so that a copied folder works.
 set -u
 prog=accdiff
 here=$(dirname "$0")
 [ -x "$here/accdump-read" ] && PATH=$here:$PATH
 help="usage: accdiff [option ...] DEVICE BENCH
-Compare two dumps and name the operator call that went wrong first.
+Compare two dumps and name the operator call that went wrong first;
+or two checkpoints, two logs, two configurations.
 
   -p, --preset=NAME        do as msprobe, msprobe-8.3 or ptdbg does
   -a, --all                show every record, not only what is bad
@@ -16,6 +17,16 @@ Compare two dumps and name the operator call that went wrong first.
   -s, --step=LIST          these steps only, such as 0,2-4
   -r, --rank=LIST          these ranks only
   -o, --op=GLOB,...        these op calls only
+      --rename=RULE        rename modules: OLD=NEW, s/REGEX/TEXT/, @FILE
+      --map=FILE           a mapping file of msprobe
+      --steps=A=B,...      step A of the device belongs to step B of the bench
+      --ranks=A=B,...      rank A of the device belongs to rank B of the bench
+      --root=OLD=NEW       look for files of folder OLD in NEW
+      --rules=FILE         judge by the rules of this file
+      --rtol=X             relative tolerance of m.outside
+      --atol=X             absolute tolerance of m.outside
+      --regex=PATTERN      read logs by a pattern with named groups
+      --sort=KEY           sort by this key; -KEY: the largest first
   -j, --threads=N          threads that measure and recompute
       --no-audit           judge without recomputing what is suspected
       --strict             exit 1 also for what is unmatched or a warning
@@ -31,11 +42,24 @@ die() {
 }
 
 args=$(getopt -n "$prog" -o p:af:c:n:s:r:o:j:hV \
-	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,strict,help,version -- "$@") || {
+	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,strict,help,version \
+	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,sort: -- "$@") || {
 	printf "Try 'accdiff --help'.\n" >&2
 	exit 2
 }
 eval set -- "$args"
+# An option with its argument, for a program that knows what it means; read again by eval.
+handed() {
+	printf " %s='%s'" "$1" "$(printf '%s\n' "$2" | sed "s/'/'\\\\''/g")"
+}
+# Run a program, by `command` or `member`, with such options before its other words.
+with() { # command or member, options, program, words
+	by=$1 options=$2 called=$3
+	shift 3
+	eval "set -- $options"' "$@"'
+	"$by" "$called" "$@"
+}
+reading='' aligning='' measuring='' judging='' printing='' own='' tensors=''
 preset='' all='' format=table columns='' noise='' step='' rank='' op='' threads='' strict='' audit=''
 while :; do
 	case $1 in
@@ -48,6 +72,15 @@ while :; do
 	-r | --rank) rank=$2 && shift ;;
 	-o | --op) op=$2 && shift ;;
 	-j | --threads) threads=$2 && shift ;;
+	--regex) reading=$reading$(handed "$1" "$2") && shift ;;
+	--rename | --map | --steps | --ranks) aligning=$aligning$(handed "$1" "$2") && shift ;;
+	--root)
+		measuring=$measuring$(handed "$1" "$2") judging=$judging$(handed "$1" "$2")
+		tensors=$1 && shift
+		;;
+	--rtol | --atol) measuring=$measuring$(handed "$1" "$2") tensors=$1 && shift ;;
+	--rules) judging=$judging$(handed "$1" "$2") own=$2 && shift ;;
+	--sort) printing=$printing$(handed "$1" "$2") && shift ;;
 	--no-audit) audit=$1 ;;
 	--strict) strict=1 ;;
 	-h | --help)
@@ -93,6 +126,7 @@ esac
 [ "$1" != - ] || [ "$2" != - ] || die "only one side can be standard input"
 [ -z "$noise" ] || { [ "$2" != - ] && [ "$noise" != - ]; } || die "with --noise, BENCH is read twice"
 [ -z "$noise" ] || [ -z "$preset" ] || die "--noise is of no use to a preset"
+[ -z "$own" ] || [ -z "$preset" ] || die "only one of --preset and --rules"
 for side in "$1" "$2" ${noise:+"$noise"}; do
 	[ "$side" = - ] || [ -e "$side" ] || die "$side: no such file or directory"
 done
@@ -108,21 +142,43 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/accdiff.XXXXXX") || die "no temporary folder"
 complaints() { # device or bench, file; there is none where nobody came to read what it wrote
 	[ ! -e "$2" ] || sed "s/^accdump-read: /$prog: $1: /" "$2" >&2
 }
-# A side of which nothing can be read is said before hours go by over the other.
+reader() { # dump
+	with command "$reading" accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} -- "$1"
+}
+# A side of which nothing can be read is said before hours go by over the other; and what it holds
+# says who judges it.
+kind=
 probe() { # device or bench, dump
 	[ -f "$2" ] || [ -d "$2" ] || return 0
-	accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} -- "$2" 2>"$tmp/why" |
-		accfmt --json 2>"$tmp/own" | head -n 32 >"$tmp/head.$1"
+	reader "$2" 2>"$tmp/why" |
+		accfmt --json 2>"$tmp/own" | head -n 99 >"$tmp/head.$1"
+	sed -n 's/^{"kind":"\([a-z]*\)".*/\1/p' "$tmp/head.$1" >"$tmp/kinds"
 	[ -s "$tmp/head.$1" ] || {
 		complaints "$1" "$tmp/why"
 		[ -s "$tmp/why" ] || head -n 1 "$tmp/own" >&2
 		[ -s "$tmp/why" ] || [ -s "$tmp/own" ] || die "$1: $2: reading it ended early"
 		exit 2
 	}
+	holds=dumps
+	! grep -qx scalar "$tmp/kinds" || holds=logs
+	! grep -qx param "$tmp/kinds" || holds=configurations
+	! grep -Eqx 'tensor|arg|call|pair' "$tmp/kinds" || holds=dumps
+	[ "${kind:=$holds}" = "$holds" ] ||
+		die "nothing to compare: the device is of $kind, the $1 of $holds"
 }
 probe device "$1"
 probe bench "$2"
 [ -z "$noise" ] || probe "second bench" "$noise"
+judge=accfirstbad
+case $kind in
+logs) judge=acccurve ;;
+configurations) judge=acccheck ;;
+esac
+if [ "$judge" != accfirstbad ]; then
+	[ -z "$preset$tensors$audit" ] || die "${preset:+--preset}${tensors:-$audit}: only for dumps, and these are $kind"
+	[ "$judge" = acccurve ] || [ -z "$noise" ] || die "--noise: of no use to configurations"
+	threads='' strict=''
+fi
 
 # Operators of one framework pair with kernels of another by values. Where a recorder noted no
 # statistics, they are measured before.
@@ -145,9 +201,11 @@ read_side() { # dump, file for complaints, device, bench or unmeasured
 	esac
 }
 dump() { # dump, file for complaints
-	accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} ${op:+--op="$op"} -- "$1" 2>"$2"
+	with command "$reading" accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} \
+		${op:+--op="$op"} -- "$1" 2>"$2"
 }
 # A member of the pipeline; its words wait, since those that follow complain of its end, too.
+# shellcheck disable=SC2317 # with() calls it
 member() { # program, argument ...
 	if [ "$1" = accmetric ] && [ -t 2 ]; then
 		"$@" # it shows its progress
@@ -162,15 +220,19 @@ member() { # program, argument ...
 # where one with a name would be waited for. Standard input, which a side may be, is 9.
 exec 9<&0
 measure() { # DEVICE BENCH, dumps; a file for the complaints of each; unmeasured: as they are
-	# shellcheck disable=SC2086 # the words behind these options are ours
 	read_side "$1" "$3" "${5-device}" <&9 | {
 		read_side "$2" "$4" "${5-bench}" <&9 3<&- |
-			member accalign ${preset:+--preset="$preset"} /dev/fd/3 - 9<&-
-	} 3<&0 | member accmetric ${preset:+--preset="$preset"} ${threads:+-j "$threads"} 9<&-
+			with member "$aligning" accalign ${preset:+--preset="$preset"} /dev/fd/3 - 9<&-
+	} 3<&0 | if [ "$judge" = accfirstbad ]; then
+		with member "$measuring" accmetric ${preset:+--preset="$preset"} \
+			${threads:+-j "$threads"} 9<&-
+	else
+		cat 9<&-
+	fi
 }
 # What the members said, but not that an earlier one failed where that one says why itself.
 members() {
-	for p in accalign accmetric accfirstbad accfmt; do
+	for p in accalign accmetric "$judge" accfmt; do
 		[ ! -e "$tmp/why.$p" ] || cat "$tmp/why.$p"
 	done | sed "s|^accalign: /dev/fd/3: |$prog: $first: |
 		s|^accalign: standard input: |$prog: bench: |" >"$tmp/said"
@@ -183,12 +245,12 @@ if [ -n "$noise" ]; then
 	measure "$noise" "$2" "$tmp/why" /dev/null unmeasured >"$tmp/noise" || members
 	complaints "second bench" "$tmp/why"
 fi
-# shellcheck disable=SC2086 # the words behind these options are ours
 first=device
 measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
-	member accfirstbad ${preset:+--preset="$preset"} ${noise:+--noise="$tmp/noise"} \
-		${all:+--all} ${strict:+--strict} ${audit:+"$audit"} ${threads:+-j "$threads"} |
-	member accfmt -f "$format" ${columns:+-c "$columns"}
+	with member "$judging" "$judge" ${preset:+--preset="$preset"} \
+		${noise:+--noise="$tmp/noise"} ${all:+--all} ${strict:+--strict} ${audit:+"$audit"} \
+		${threads:+-j "$threads"} |
+	with member "$printing" accfmt -f "$format" ${columns:+-c "$columns"}
 status=$?
 # All that a reader says it says before its stream ends.
 complaints device "$tmp/why.a"

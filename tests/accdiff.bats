@@ -189,14 +189,39 @@ hostile() { # folder, largest element of the output
 	[[ $output == *"Functional.gelu.1.forward"* ]]
 }
 
-@test "logs and configurations: who judges them" {
+@test "two logs, two configurations: who judges them is found out" {
 	cd "$ROOT/examples"
-	run -2 --separate-stderr accdiff logs/npu.log logs/gpu.log
-	[[ $stderr == "accfirstbad: these are curves of logs: acccurve judges them"* ]]
-	[ -z "$output" ]
-	run -2 --separate-stderr accdiff config/npu.yaml config/gpu_train.sh
-	[[ $stderr == "accfirstbad: these are configurations: acccheck judges them"* ]]
-	[ -z "$output" ]
+	run -1 --separate-stderr accdiff logs/npu.log logs/gpu.log
+	[ "$output" = "$(accalign logs/npu.log logs/gpu.log | acccurve | accfmt)" ]
+	[ -z "$stderr" ]
+	run -1 --separate-stderr accdiff config/npu.yaml config/gpu_train.sh
+	[ "$output" = "$(accalign config/npu.yaml config/gpu_train.sh | acccheck | accfmt)" ]
+	[ -z "$stderr" ]
+	run -2 --separate-stderr accdiff logs/npu.log demo/bench
+	[ "$stderr" = "accdiff: nothing to compare: the device is of logs, the bench of dumps" ]
+	run -2 --separate-stderr accdiff --rtol 1 logs/npu.log logs/gpu.log
+	[ "$stderr" = "accdiff: --rtol: only for dumps, and these are logs" ]
+}
+
+@test "options go to the program that knows them, whatever is in their arguments" {
+	cd "$BATS_TEST_TMPDIR"
+	demo=$ROOT/examples/demo
+	printf 'rule "far\nwhen m.max_abs > 0.01\n' | sed 's/"//' >"my 'own' rules"
+	run -1 accdiff --rules "my 'own' rules" "$demo/device" "$demo/bench"
+	[[ $output == *"far"* ]]
+	run -2 --separate-stderr accdiff --steps 7=8 "$demo/device" "$demo/bench"
+	[ "${stderr_lines[0]}" = "accalign: --steps: the device has no step 7" ]
+	run -1 --separate-stderr accdiff --rename "it's=\$(touch x)" "$demo/device" "$demo/bench"
+	[ "$stderr" = "accalign: 'it's' to '\$(touch x)' was never used" ]
+	[ ! -e x ]
+	run -1 accdiff --sort -m.max_abs -c name,m.max_abs -f csv "$demo/device" "$demo/bench"
+	cut -d , -f 2 <<<"$output" | tail -n +2 | grep . >got
+	sort -gr got | cmp - got
+	printf 's 1 l 2.0\ns 2 l 3.0\n' >a.log
+	printf 's 1 l 2.0\ns 2 l 9.0\n' >b.log
+	run -1 accdiff --regex 's (?<step>\d+) l (?<loss>\S+)' a.log b.log
+	[[ $output == *loss* ]]
+	run -2 accdiff --rules x --preset msprobe a.log b.log
 }
 
 @test "another step is compared, and that is said" {
@@ -325,4 +350,19 @@ with_own() { # program, script
 	[[ $output == *"nothing was compared before it"* ]]
 	run -1 accdiff npu gpu
 	[[ $output == *"nothing of its step was compared before it"* ]]
+}
+
+@test "a recording that was moved since it was read: by statistics, in a few lines" {
+	cd "$BATS_TEST_TMPDIR"
+	cp -r "$ROOT/examples/demo/device" here
+	accdump-read here >device.acc
+	mv here there
+	run -2 --separate-stderr accdiff device.acc "$ROOT/examples/demo/bench"
+	[[ $output == *"Functional.gelu.1.forward: output 0 has statistics off by up to"* ]]
+	[[ $output != *"checksum"* ]]
+	[ "${#stderr_lines[@]}" -eq 8 ]
+	[[ ${stderr_lines[0]} == *"cannot open the folder $PWD/here/"*"--root OLD=NEW"*"--inline"* ]]
+	[ "${stderr_lines[7]}" = "accmetric: and 190 more tensors that could not be read" ]
+	run -1 accdiff --root "$PWD/here=$PWD/there" device.acc "$ROOT/examples/demo/bench"
+	[[ $output == *"Functional.gelu.1.forward"* && $output != *"statistics off"* ]]
 }
