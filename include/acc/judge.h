@@ -158,6 +158,7 @@ struct acc_case {
 	uint64_t measured;            /* pairs with a number to judge by */
 	uint64_t judged_before;       /* findings of earlier judges in the input */
 	bool overflow_dump;           /* the recorder kept only op calls that overflow */
+	bool by_names;                /* of some source the order is that of names */
 	void *state;                  /* the judge's own */
 	struct acc_judge_opt {
 		const char *tmpdir;

@@ -266,6 +266,7 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 	int rc = acc_spool_put(c->spool, r, &it->at, e);
 	if (rc < 0)
 		return rc;
+	c->by_names |= acc_rec_is(r, "source") && acc_str_is(acc_get_text(r, "", "order"), "names");
 	if (acc_rec_is(r, "source"))
 		c->overflow_dump |= acc_str_starts(acc_get_text(r, "", "task"), "overflow");
 	if (acc_rec_is(r, "source") || acc_rec_is(r, "stack"))

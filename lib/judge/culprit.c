@@ -428,8 +428,9 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 					: "nothing was compared before it");
 	else if (culprit != NULL)
 		f->text = acc_arena_printf(mem(s),
-			"clean before it: %u %s%s (%u without any difference)%s", calls, noun,
-			plural, equal, got(blind(mem(s), n)));
+			"clean %s: %u %s%s (%u without any difference)%s",
+			s->c->by_names ? "before it by name" : "before it", calls, noun, plural,
+			equal, got(blind(mem(s), n)));
 	else
 		f->text = acc_arena_printf(mem(s),
 			"%u %s%s compared: %snone adds more error than its dtype and kind explain"

@@ -590,10 +590,14 @@ choose(struct scan *s)
 	}
 	double enough = fmin(LIMIT_NAMED, LIMIT_NAMED_SHARE * largest);
 	uint32_t best = ACC_NOCALL, segment = UINT32_MAX;
+	/* Where nothing says what ran first, an input that is bad says only that something else is. */
+	bool makes = false;
+	for (uint32_t i = 0; i < s->nsuspect && s->c->by_names; i++)
+		makes |= s->suspect[i].margin >= enough && s->suspect[i].role == ROLE_OUT;
 	for (uint32_t i = 0; i < s->nsuspect; i++) {
 		struct suspect *x = &s->suspect[i];
-		if (x->margin < enough || (plain >= LIMIT_PLAIN && x->weak) ||
-			s->c->call[x->call].segment == segment)
+		if ((makes && x->role == ROLE_IN) || x->margin < enough ||
+			(plain >= LIMIT_PLAIN && x->weak) || s->c->call[x->call].segment == segment)
 			continue;
 		segment = s->c->call[x->call].segment;
 		s->first[s->nfirst++] = x->call;

@@ -171,6 +171,22 @@ say_audit(struct acc_case *c, int side, struct acc_err *e)
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
+/* Where files have names and nothing else, nobody knows what ran when. */
+static int
+say_order(struct acc_case *c, struct acc_err *e)
+{
+	if (!c->by_names || c->passed == 0 || c->pairs == 0)
+		return 0;
+	struct acc_finding *f = acc_case_find(c, "other", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->rule = "order";
+	f->text = "the order here is that of the names, not of the execution, so that nothing says "
+		  "what ran first (a number before the names does, and acc-by-hand(7) shows how to "
+		  "record it)";
+	return 0;
+}
+
 int
 acc_say_rest(struct acc_case *c, struct acc_err *e)
 {
@@ -189,7 +205,9 @@ acc_say_rest(struct acc_case *c, struct acc_err *e)
 			 it->measure == ACC_UNMEASURED)
 			gap(&unmeasured, i);
 	}
-	int rc = acc_say_unmatched(c, e);
+	int rc = say_order(c, e);
+	if (rc == 0)
+		rc = acc_say_unmatched(c, e);
 	if (rc == 0)
 		rc = say_gap(c, &shape, "unmatched", "shape", "another shape on the two sides", e);
 	if (rc == 0)

@@ -271,7 +271,7 @@ names(struct acc_case *c, const struct unmatched *l)
 	return list;
 }
 
-/* Why most of them are unmatched, as far as the order of calls shows it. */
+/* Why most of them are unmatched, as far as the order of calls shows it; calls: they have one. */
 static const char *
 reason(const struct unmatched *l, bool calls, bool framework)
 {
@@ -309,7 +309,7 @@ say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose, 
 	bool calls = c->passed > 0;
 	f->text = acc_arena_printf(&c->mem, "only in the %s: %u %s%s (%s)%s%s%s", whose, l->calls,
 		calls ? "op call" : "tensor", l->calls == 1 ? "" : "s", list,
-		src[0] != '\0' ? "; the first at " : "", src, reason(l, calls, framework));
+		src[0] != '\0' ? "; the first at " : "", src, reason(l, calls && !c->by_names, framework));
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 

@@ -112,8 +112,14 @@ look(struct count *t, uint32_t i, struct acc_err *e)
 	if (it->note_dtype)
 		add(&t->dtype, i);
 	order(t, r, memmem(layout.p, layout.n, "permute", 7) != NULL);
+	const uint64_t before = t->other.n;
 	values(t, r, i);
-	return 0;
+	struct acc_verdict v = {.level = "error",
+		.rule = "values",
+		.limit = NAN,
+		.value = it->rms,
+		.limit_from = "torch.testing.assert_close"};
+	return t->other.n > before ? acc_case_mark(t->c, &t->c->item[i], &v, e) : 0;
 }
 
 /* --- what to say --- */
@@ -313,22 +319,6 @@ lost(struct count *t, struct acc_err *e)
 }
 
 static int
-mark(struct count *t, struct acc_err *e)
-{
-	for (uint32_t i = 0; i < t->nworst; i++) {
-		struct acc_verdict v = {.level = "error",
-			.rule = "values",
-			.limit = NAN,
-			.value = t->c->item[t->worst[i]].rms,
-			.limit_from = "torch.testing.assert_close"};
-		int rc = acc_case_mark(t->c, &t->c->item[t->worst[i]], &v, e);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-static int
 differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err *e)
 {
 	const char **ranked = acc_alloc(&t->c->mem, NRANKED * sizeof *ranked);
@@ -350,7 +340,12 @@ differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err
 	f->step = k->step;
 	f->rank = k->by_proc ? INT64_MIN : k->rank;
 	f->value = first->max;
-	*text = acc_arena_printf(&t->c->mem, "%s; first %s, ", *text, f->name);
+	/* Of tensors that are no weights, an order of names is not the one that counts. */
+	*text = acc_arena_printf(&t->c->mem, "%s; first%s %s, ", *text,
+		t->c->by_names && t->c->item[t->other.first].io == ACC_IO_OUT
+			? " by name (nothing says what ran first)"
+			: "",
+		f->name);
 	if (*text != NULL)
 		*text = isnan(first->max)
 				? acc_arena_printf(&t->c->mem, "%sof another shape", *text)
@@ -409,8 +404,6 @@ judge(struct acc_case *c, struct acc_err *e)
 	for (uint32_t i = 0; i < c->nitem && rc >= 0; i++)
 		if (c->item[i].kind == ACC_ITEM_TENSOR)
 			rc = look(&t, i, e);
-	if (rc >= 0)
-		rc = mark(&t, e);
 	if (rc >= 0)
 		rc = summary(&t, e);
 	if (rc >= 0)

@@ -1,6 +1,6 @@
 /* Tensors in .npy files: one file, or the files of one folder. */
 #include "acc/stream.h"
-#include "dump/op/argname.h"
+#include "dump/op/handname.h"
 #include "dump/payload.h"
 #include "dump/say.h"
 
@@ -39,6 +39,8 @@ put_file(struct files *f, const char *file, struct acc_str name, struct acc_err 
 	if (acc_str_ends(name, ".npy"))
 		name.n -= 4;
 	int rc = acc_dump_argname(name, &f->mem, &a);
+	if (rc == 0 && a.pass.n == 0)
+		acc_dump_handname(name, &a);
 	struct acc_rec *r = acc_dump_rec(f->c, "tensor", name);
 	rc |= acc_dump_argname_put(r, &a);
 	if (rc == 0 && !acc_dump_selects(f->c, r))

@@ -1,4 +1,5 @@
 #include "dump/weight/ptfile.h"
+#include "dump/op/handname.h"
 
 #include <unistd.h>
 
@@ -78,6 +79,8 @@ name_of(struct ptfile *f, struct acc_str path, struct argname *a, struct acc_str
 {
 	int rc = acc_dump_argname(f->stem, &f->mem, a);
 	*name = f->stem;
+	if (rc == 0 && path.n == 0 && a->pass.n == 0)
+		acc_dump_handname(f->stem, a);
 	if (rc < 0 || path.n == 0)
 		return rc;
 	*name = acc_str(acc_arena_printf(&f->mem, "%.*s.%.*s", ACC_PRS(f->stem), ACC_PRS(path)));
@@ -99,6 +102,11 @@ leaf(void *arg, const struct acc_torch_leaf *l)
 		return 0;
 	if (name_of(f, l->path, &a, &name) < 0)
 		return acc_nomem(f->e);
+	if (l->in_dict && a.pass.n == 0 && f->apart) {
+		/* "blocks.0.fc1.in.0", or, of no word that is known, a key of its own. */
+		bool known = acc_dump_handpath(f->stem, l->path, &a);
+		return acc_dump_ptleaf(f, l, name, known ? &a : NULL);
+	}
 	if (l->in_dict && a.pass.n == 0) {
 		/* A state dict: its file's name says nothing. */
 		return acc_dump_ptleaf(f, l, l->path, NULL);

@@ -19,6 +19,8 @@ struct ptfile {
 	uint64_t off, len;
 	const int64_t *whole, *at; /* of a shard, see struct weight */
 	uint32_t nwhole;
+	/* Other files of the folder hold dicts with the same keys, so that the file is the module. */
+	bool apart;
 	struct acc_str stack; /* id of the records' stack, or empty */
 	/* Or NULL: asked first for each leaf. 1: it is taken care of. */
 	int (*own)(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc_err *e);

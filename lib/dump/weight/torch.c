@@ -58,8 +58,11 @@ struct set {
 	int dirfd;
 	const char **files;
 	size_t nfiles;
+	bool apart;             /* several files hold dicts with the same keys */
 	bool by_name;           /* files that have nothing to do with each other */
 	struct weight_map *map; /* or NULL: without an index */
+	struct acc_map keys;    /* of dicts -> the file of the folder that has them */
+	uint64_t at;            /* which is being looked at */
 	struct acc_map seen;    /* with one: the names that its files hold */
 	struct acc_arena mem;
 };
@@ -83,6 +86,7 @@ read_file(struct set *s, const char *file, struct acc_err *e)
 		.dirfd = s->dirfd,
 		.file = file,
 		.stem = acc_dump_stem(file),
+		.apart = s->apart,
 		.own = s->map != NULL ? note : NULL,
 		.arg = s};
 	int rc = acc_dump_ptfile(&f, &bad);
@@ -94,6 +98,42 @@ read_file(struct set *s, const char *file, struct acc_err *e)
 	char *path = acc_arena_printf(&s->w.mem, "%s/%s", s->w.dir, file);
 	acc_err_in(&bad, path == NULL ? file : path);
 	acc_dump_say(&s->w.said, s->w.c, &bad);
+	return 0;
+}
+
+/* --- recordings made by hand: a file for each module --- */
+
+/* Was there such a key in an earlier file? */
+static int
+note_key(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc_err *e)
+{
+	struct set *s = arg;
+	(void)f;
+	if (!l->in_dict || l->value_type != NULL || s->apart)
+		return 1;
+	uint64_t *file = acc_map_put(&s->keys, l->path, s->at);
+	if (file == NULL)
+		return acc_nomem(e);
+	s->apart = *file != s->at;
+	return 1;
+}
+
+/* The shards of one checkpoint have each key once; where a key comes again in another file, it is
+ * the file that says whose it is. What cannot be read is said by who reads it for its records. */
+static int
+compare_keys(struct set *s, struct acc_err *e)
+{
+	for (s->at = 0; s->at < s->nfiles && !s->apart; s->at++) {
+		struct acc_err bad = {0};
+		struct ptfile f = {.w = &s->w,
+			.dirfd = s->dirfd,
+			.file = s->files[s->at],
+			.stem = acc_dump_stem(s->files[s->at]),
+			.own = note_key,
+			.arg = s};
+		if (acc_dump_ptfile(&f, &bad) == ACC_ENOMEM)
+			return acc_nomem(e);
+	}
 	return 0;
 }
 
@@ -176,12 +216,15 @@ read_set(struct acc_dump_ctx *c, const char *dir, int dirfd, const char *index, 
 	src.order = s.by_name ? "names" : NULL;
 	if (rc == 0)
 		rc = acc_dump_source(c, &src, e);
+	if (rc == 0 && s.by_name)
+		rc = compare_keys(&s, e);
 	for (size_t i = 0; i < s.nfiles && rc == 0; i++)
 		rc = read_file(&s, s.files[i], e);
 	if (rc == 0 && s.map != NULL)
 		rc = put_missing(&s, e);
 	acc_dump_weights_end(&s.w, dir);
 	acc_map_release(&s.seen);
+	acc_map_release(&s.keys);
 	acc_arena_release(&s.mem);
 	return rc;
 }
