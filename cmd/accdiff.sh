@@ -27,6 +27,7 @@ or two checkpoints, two logs, two configurations.
       --atol=X             absolute tolerance of m.outside
       --regex=PATTERN      read logs by a pattern with named groups
       --sort=KEY           sort by this key; -KEY: the largest first
+      --top=N              so many rows of a table (20)
   -j, --threads=N          threads that measure and recompute
       --no-audit           judge without recomputing what is suspected
       --strict             exit 1 also for what is unmatched or a warning
@@ -43,7 +44,7 @@ die() {
 
 args=$(getopt -n "$prog" -o p:af:c:n:s:r:o:j:hV \
 	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,strict,help,version \
-	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,sort: -- "$@") || {
+	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,sort:,top: -- "$@") || {
 	printf "Try 'accdiff --help'.\n" >&2
 	exit 2
 }
@@ -60,6 +61,7 @@ with() { # command or member, options, program, words
 	"$by" "$called" "$@"
 }
 reading='' aligning='' measuring='' judging='' printing='' own='' tensors=''
+top=''
 preset='' all='' format=table columns='' noise='' step='' rank='' op='' threads='' strict='' audit=''
 while :; do
 	case $1 in
@@ -80,6 +82,7 @@ while :; do
 		;;
 	--rtol | --atol) measuring=$measuring$(handed "$1" "$2") tensors=$1 && shift ;;
 	--rules) judging=$judging$(handed "$1" "$2") own=$2 && shift ;;
+	--top) top=$2 && shift ;;
 	--sort) printing=$printing$(handed "$1" "$2") && shift ;;
 	--no-audit) audit=$1 ;;
 	--strict) strict=1 ;;
@@ -120,6 +123,10 @@ one_of --format "$format" $(printf '%s\n' "$formats" | cut -d ' ' -f 1)
 [ -z "$columns" ] || why=$(accfmt --columns="$columns" --list 2>&1 >/dev/null) || die "${why#accfmt: }"
 [ -z "$step" ] || is_list --step "$step"
 [ -z "$rank" ] || is_list --rank "$rank"
+case $top in
+0* | *[!0-9]* | ??????????*) die "--top: '$top' is not a number of rows" ;;
+esac
+[ "$format" != table ] || [ -n "$all" ] || top=${top:-20}
 case $threads in
 *[!0-9]* | 0* | ?????*) die "--threads: '$threads' is not a number of threads" ;;
 esac
@@ -163,12 +170,22 @@ probe() { # device or bench, dump
 	! grep -qx scalar "$tmp/kinds" || holds=logs
 	! grep -qx param "$tmp/kinds" || holds=configurations
 	! grep -Eqx 'tensor|arg|call|pair' "$tmp/kinds" || holds=dumps
+	# Weights under other names are found by what is in them, if that is measured before.
+	reader "$2" 2>/dev/null | accfmt --json -c io,name 2>/dev/null |
+		sed -n 's/^{"kind":"tensor","io":"param",\("name":.*\)}$/\1/p' | head -n 9999 |
+		sort -u >"$tmp/names.$1"
 	[ "${kind:=$holds}" = "$holds" ] ||
 		die "nothing to compare: the device is of $kind, the $1 of $holds"
 }
 probe device "$1"
 probe bench "$2"
 [ -z "$noise" ] || probe "second bench" "$noise"
+before=cat
+if [ -s "$tmp/names.device" ] && [ -s "$tmp/names.bench" ] && [ -z "$aligning" ]; then
+	all_names=$(wc -l <"$tmp/names.device")
+	both_have=$(comm -12 "$tmp/names.device" "$tmp/names.bench" | wc -l)
+	[ "$both_have" -ge $((all_names / 2)) ] || before="accmetric -q"
+fi
 judge=accfirstbad
 case $kind in
 logs) judge=acccurve ;;
@@ -202,7 +219,7 @@ read_side() { # dump, file for complaints, device, bench or unmeasured
 }
 dump() { # dump, file for complaints
 	with command "$reading" accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} \
-		${op:+--op="$op"} -- "$1" 2>"$2"
+		${op:+--op="$op"} -- "$1" 2>"$2" | $before
 }
 # A member of the pipeline; its words wait, since those that follow complain of its end, too.
 # shellcheck disable=SC2317 # with() calls it
@@ -250,7 +267,7 @@ measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
 	with member "$judging" "$judge" ${preset:+--preset="$preset"} \
 		${noise:+--noise="$tmp/noise"} ${all:+--all} ${strict:+--strict} ${audit:+"$audit"} \
 		${threads:+-j "$threads"} |
-	with member "$printing" accfmt -f "$format" ${columns:+-c "$columns"}
+	with member "$printing" accfmt -f "$format" ${top:+--top="$top"} ${columns:+-c "$columns"}
 status=$?
 # All that a reader says it says before its stream ends.
 complaints device "$tmp/why.a"

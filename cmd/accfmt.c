@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { OPT_NO_HEADER = 256, OPT_FORMAT, MAX_OPTIONS = 32 };
+enum { OPT_NO_HEADER = 256, OPT_TOP, OPT_FORMAT, MAX_OPTIONS = 32 };
 
 /* The texts of options that list what there is; the table of formats stands behind the first. */
 static char formats_help[128], columns_help[128];
@@ -16,6 +16,7 @@ static struct cli_opt options[MAX_OPTIONS] = {
 static const struct cli_opt other_options[] = {
 	{'c', "columns", "KEY,...", columns_help},
 	{'s', "sort", "KEY", "sort by this key; -KEY: the largest first"},
+	{OPT_TOP, "top", "N", "the first N rows alone, and how many more there are"},
 	{OPT_NO_HEADER, "no-header", NULL, "no line of column titles"},
 	{'l', "list", NULL, "list the formats"},
 	{0, NULL, NULL, NULL},
@@ -96,6 +97,45 @@ say_missing(void)
 		cli_warn("no record has a field %s (-c all shows those that there are)", all);
 	free(asked.v);
 	return status;
+}
+
+/* --- the first rows alone --- */
+
+static struct {
+	uint64_t most; /* 0: all */
+	uint64_t rows, left;
+	bool said;
+} top;
+
+/* Say how many rows were left out, before what is said of the whole. */
+static int
+say_left(const struct acc_format *f, void *state, struct acc_err *e)
+{
+	static struct acc_rec r;
+	char text[120];
+	if (top.left == 0 || top.said)
+		return 0;
+	top.said = true;
+	snprintf(text, sizeof text,
+		"%llu more row%s not shown (--top, and other formats, show them)",
+		(unsigned long long)top.left, top.left == 1 ? " is" : "s are");
+	if (acc_rec_start(&r, ACC_STR("finding")) < 0 ||
+		acc_add(&r, "", "what", acc_ctext("other")) < 0 ||
+		acc_add(&r, "", "text", acc_ctext(text)) < 0)
+		cli_nomem();
+	return f->record(state, &r, e);
+}
+
+static int
+put_row(const struct acc_format *f, void *state, const struct acc_rec *r, struct acc_err *e)
+{
+	bool pair = acc_rec_is(r, "pair") || acc_rec_is(r, "tensor");
+	if (pair && top.most > 0 && top.rows++ >= top.most) {
+		top.left++;
+		return 0;
+	}
+	int rc = acc_rec_is(r, "finding") ? say_left(f, state, e) : 0;
+	return rc < 0 ? rc : f->record(state, r, e);
 }
 
 struct row {
@@ -200,8 +240,10 @@ print_kept(struct kept *k, const struct acc_format *f, const struct acc_format_o
 	for (size_t i = 0; rc >= 0 && i < k->n; i++) {
 		rc = acc_spool_get(k->spool, k->row[i].at, &r, &e);
 		if (rc >= 0)
-			rc = f->record(state, r, &e);
+			rc = put_row(f, state, r, &e);
 	}
+	if (rc >= 0)
+		rc = say_left(f, state, &e);
 	if (rc >= 0)
 		rc = f->end(state, 0, &e);
 	if (rc < 0)
@@ -221,8 +263,10 @@ print_through(struct acc_in *in, const struct acc_format *f, const struct acc_fo
 	while (rc >= 0 && (rc = acc_in_next(in, &r, &e)) > 0) {
 		if (is_row(r))
 			look(r);
-		rc = f->record(state, r, &e);
+		rc = put_row(f, state, r, &e);
 	}
+	if (rc >= 0)
+		rc = say_left(f, state, &e);
 	/* What was read before a failure is shown; then the failure is said. */
 	if (f->end(state, rc < 0 ? 2 : acc_in_status(in), rc < 0 ? NULL : &e) < 0 || rc < 0)
 		cli_die_err(&e);
@@ -330,6 +374,8 @@ main(int argc, char **argv)
 			columns = optarg;
 		else if (key == 's')
 			sort = optarg;
+		else if (key == OPT_TOP)
+			top.most = (uint64_t)cli_int("--top", optarg, 1, INT64_MAX);
 		else if (key == 'l')
 			only_list = true;
 		else
