@@ -159,7 +159,7 @@ terminal() { # columns, command
 	terminal 80 "accfmt --csv -c all $S/hostile.acc" | is_plain
 }
 
-@test "a key that no record has is said, once, and is trouble, unless its absence says that all is well" {
+@test "a key that no record has is said, once; a measure that none has is trouble" {
 	run -2 --separate-stderr accfmt --csv -c name,audit.err -s audit.err "$S/sort.acc"
 	[ "$stderr" = "accfmt: no record has a field 'audit.err' (-c all shows those that there are)" ]
 	[ "${#lines[@]}" -eq 7 ]
@@ -167,7 +167,7 @@ terminal() { # columns, command
 	[ -z "$stderr" ]
 	run -0 --separate-stderr accfmt -c name,bad,note "$S/sort.acc"
 	[ "$stderr" = "accfmt: no record has a field 'bad', 'note' (-c all shows those that there are)" ]
-	run -2 --separate-stderr accfmt -c x-bda,bad,how "$S/judged.acc"
+	run -1 --separate-stderr accfmt -c x-bda,bad,how "$S/judged.acc"
 	[ "$stderr" = "accfmt: no record has a field 'x-bda', 'how' (-c all shows those that there are)" ]
 }
 

@@ -46,10 +46,10 @@ measured() { # dump: what is measured of each tensor, by name
 
 @test "weights of two checkpoints are compared whatever their formats" {
 	run -0 --separate-stderr bash -c "accdump-read $W/same.safetensors | accalign - $W/bins | accmetric |
-		accfmt --tsv --no-header -c a.name,b.name,m.equal"
+		accfmt --tsv --no-header -c a.name,b.name,m.same"
 	[ "${#lines[@]}" -eq 14 ]
-	while IFS=$'\t' read -r a b equal; do
-		[ "$a" = "$b" ] && [[ $equal != false ]]
+	while IFS=$'\t' read -r a b same; do
+		[ "$a" = "$b" ] && [[ $same == @(1|) ]]
 	done <<<"$output"
 	cp "$W/same.safetensors" "$BATS_TEST_TMPDIR/x.safetensors"
 	# The last weight but one, by place: 2.5 becomes another number.

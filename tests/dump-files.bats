@@ -62,10 +62,11 @@ NPY_=name,file,dtype,shape,stride,order,off,len
 		Module.input.Linear.backward.0.output.1 Module.input.Linear.backward.0 Module.input.Linear 0 backward out 1
 		Torch_mm_0_forward_output Torch_mm_0_forward Torch.mm 0 forward out 0
 		Aten_forward_input.default_0_forward_input.0 Aten_forward_input.default_0_forward Aten.forward_input.default 0 forward in 0
-		Torch_mm_0_forward_inputs.0 Torch_mm_0_forward_inputs.0 Torch_mm_0_forward_inputs.0   out 0
-		x.0.debug.output x.0.debug.output x.0.debug.output   out 0
-		my_input.0 my_input.0 my_input.0   out 0
-		forward_input forward_input forward_input   out 0
+		Torch_mm_0_forward_inputs.0 Torch_mm_0_forward Torch_mm_0_forward  forward in 0
+		x.0.debug.output x.0.debug x.0.debug  forward out 0
+		my_input.0 my my  forward in 0
+		forward_input forward forward  forward in 0
+		input input input   out 0
 	END
 }
 
