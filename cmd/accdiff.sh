@@ -171,21 +171,16 @@ probe() { # device or bench, dump
 	! grep -qx param "$tmp/kinds" || holds=configurations
 	! grep -Eqx 'tensor|arg|call|pair' "$tmp/kinds" || holds=dumps
 	# Weights under other names are found by what is in them, if that is measured before.
-	reader "$2" 2>/dev/null | accfmt --json -c io,name 2>/dev/null |
+	! grep -q '^{"kind":"tensor",.*"io":"param"' "$tmp/head.$1" ||
+		reader "$2" 2>/dev/null | accfmt --json -c io,name 2>/dev/null |
 		sed -n 's/^{"kind":"tensor","io":"param",\("name":.*\)}$/\1/p' | head -n 9999 |
-		sort -u >"$tmp/names.$1"
+			sort -u >"$tmp/names.$1"
 	[ "${kind:=$holds}" = "$holds" ] ||
 		die "nothing to compare: the device is of $kind, the $1 of $holds"
 }
 probe device "$1"
 probe bench "$2"
 [ -z "$noise" ] || probe "second bench" "$noise"
-before=cat
-if [ -s "$tmp/names.device" ] && [ -s "$tmp/names.bench" ] && [ -z "$aligning" ]; then
-	all_names=$(wc -l <"$tmp/names.device")
-	both_have=$(comm -12 "$tmp/names.device" "$tmp/names.bench" | wc -l)
-	[ "$both_have" -ge $((all_names / 2)) ] || before="accmetric -q"
-fi
 judge=accfirstbad
 case $kind in
 logs) judge=acccurve ;;
@@ -210,6 +205,12 @@ measured=
 	! bare "$side" || measured="$measured $side"
 done
 
+if [ -s "$tmp/names.device" ] && [ -s "$tmp/names.bench" ] && [ -z "$aligning$preset" ]; then
+	all_names=$(wc -l <"$tmp/names.device")
+	both_have=$(comm -12 "$tmp/names.device" "$tmp/names.bench" | wc -l)
+	[ $((2 * both_have)) -ge "$all_names" ] || measured=' device bench'
+fi
+
 read_side() { # dump, file for complaints, device, bench or unmeasured
 	case $measured in
 	# What accmetric has to say it says again of the pairs.
@@ -219,7 +220,7 @@ read_side() { # dump, file for complaints, device, bench or unmeasured
 }
 dump() { # dump, file for complaints
 	with command "$reading" accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} \
-		${op:+--op="$op"} -- "$1" 2>"$2" | $before
+		${op:+--op="$op"} -- "$1" 2>"$2"
 }
 # A member of the pipeline; its words wait, since those that follow complain of its end, too.
 # shellcheck disable=SC2317 # with() calls it
