@@ -7,6 +7,7 @@
 #include "acc/dump.h"
 #include "acc/yaml.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -388,11 +389,12 @@ close_map(struct sink *s)
 static int
 installed(struct acc_maps *ru, const char *name, struct acc_err *e)
 {
+	struct stat st;
 	for (size_t i = 0; name[0] == '@' && i < acc_nnames; i++) {
 		size_t n = strlen(acc_names[i].name);
 		if (strncmp(name + 1, acc_names[i].name, n) == 0 &&
 			(name[n + 1] == '\0' || strcmp(name + n + 1, ".names") == 0) &&
-			access(name + 1, F_OK) != 0) {
+			stat(name + 1, &st) != 0 && acc_file_absent(errno)) {
 			int rc = acc_maps_rename_text(ru, acc_names[i].text, acc_names[i].n,
 				name + 1, e);
 			return rc < 0 ? rc : 1;

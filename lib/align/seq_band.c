@@ -25,10 +25,12 @@ struct band {
 static bool
 same_call(const struct call *x, const struct call *y)
 {
+	for (int i = 0; i < ACC_NLIKE; i++)
+		if (x->like[i] != y->like[i]) /* NaN, too: nothing is known of it */
+			return false;
 	return x->out == y->out && x->in == y->in && x->dims == y->dims && x->name == y->name &&
 	       x->family == y->family && x->scope == y->scope && x->alias == y->alias &&
-	       x->leaf == y->leaf && x->site == y->site && x->liked == y->liked &&
-	       memcmp(x->like, y->like, sizeof x->like) == 0;
+	       x->leaf == y->leaf && x->site == y->site && x->liked == y->liked;
 }
 
 /* The score of row i's call and y[col]. Columns of a row come one after another. */

@@ -39,7 +39,7 @@ struct acc_dump_ctx {
 	struct acc_arena mem; /* of the log, and of the ids of stacks */
 	int status;
 	bool foreign; /* the records are those of a stream */
-	bool lost; /* memory ran out where a reader did not look: nothing more is handed on */
+	bool lost;    /* memory ran out where a reader did not look: nothing more is handed on */
 	uint64_t count;
 };
 

@@ -309,7 +309,8 @@ say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose, 
 	bool calls = c->passed > 0;
 	f->text = acc_arena_printf(&c->mem, "only in the %s: %u %s%s (%s)%s%s%s", whose, l->calls,
 		calls ? "op call" : "tensor", l->calls == 1 ? "" : "s", list,
-		src[0] != '\0' ? "; the first at " : "", src, reason(l, calls && !c->by_names, framework));
+		src[0] != '\0' ? "; the first at " : "", src,
+		reason(l, calls && !c->by_names, framework));
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
