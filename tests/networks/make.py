@@ -190,13 +190,14 @@ def ratio(a, b):
 class Group:
     """The cases of one network, one seed and one kind of noise."""
 
-    def __init__(self, made, half, noise, folder):
+    def __init__(self, made, half, noise, folder, task=None):
         self.made, self.half, self.noise = made, half, noise
         self.name = f"{made.name}.{made.seed}-{noise}"
         self.folder = os.path.join(folder, self.name)
         self.r = random.Random(f"{made.name}/{made.seed}/{noise}")
         self.bench_side, self.device_side = NOISES[noise]()
-        self.task = "statistics" if self.r.random() < 0.2 else "tensor"
+        drawn = "statistics" if self.r.random() < 0.2 else "tensor"
+        self.task = task or drawn
         self.known, self.failed, self.written = {}, [], None
         self.bench = run(made, self.bench_side)
         self.recompute = made.net.can_recompute and self.r.random() < 0.25 and \
