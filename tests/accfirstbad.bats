@@ -48,10 +48,10 @@ field() { # of the first finding
 	[ "$(field io)" = out ] && [ "$(field pos)" = 0 ] && [ "$(field seq)" = 9 ] && [ "$(field step)" = 0 ]
 	[ "$(field stack)" = 00000000000000aa ]
 	says "not recomputed: an input was recorded without data"
-	# 4 (8 u + 4 e) with u = 2^-24 and e = 1e-7, and half the share that it does not explain
+	# 4 (8 u + 4 e) with u = 2^-24 and e = 1e-7; half of what the limit leaves is wrong
 	jq -es '[.[] | select(.what == "culprit")][0] | .value == 0.0010000000474974513 and
 		(.limit - 4 * (8 / 16777216 + 4e-7) | fabs) < 1e-12 and
-		(.confidence - (1 - .limit / .value) / 2 | fabs) < 1e-12' out.json
+		(.confidence - (1 - .limit / .value / 2) | fabs) < 1e-12' out.json
 	# What follows from it is not bad; what is passed on is what the bad record names.
 	[ "$(jq -r 'select(.kind == "pair") | [.name, .bad, .rule] | join(" ")' out.json)" = \
 		"Functional.gelu.1.forward.output.0 error output" ]
@@ -84,11 +84,13 @@ Functional.gelu.0.backward.output.0 warning" ]
 }
 
 @test "one rounding of equal inputs' result" {
-	judge 1 "$J/one-rounding.acc"
-	first culprit Functional.layer_norm.0.forward output
+	judge 0 "$J/one-rounding.acc"
+	first warning Functional.layer_norm.0.forward unsure
+	says "this is beyond its limit by too little to tell it from noise"
+	judge 1 --strict "$J/one-rounding.acc"
 	# Of 8 elements 1.0, every one is the next number of bf16, which is no accident of rounding:
 	# an error of 2^-7 / 2. In 2 of them, or in the only one, it may be.
-	jq -es '[.[] | select(.what == "culprit")][0] | .value == 0.00390625 and
+	jq -es '[.[] | select(.what == "warning")][0] | .value == 0.00390625 and
 		.limit < .value and .limit > .value / 2' out.json
 	judge 0 "$J/one-rounding-noise.acc"
 	judge 0 "$J/one-rounding-here-and-there.acc"
@@ -138,8 +140,8 @@ Functional.gelu.0.backward.output.0 warning" ]
 }
 
 @test "products that are rougher than TF32" {
-	judge 1 "$J/rougher-than-tf32.acc"
-	first culprit Functional.linear.0.forward output
+	judge 0 "$J/rougher-than-tf32.acc"
+	first warning Functional.linear.0.forward unsure
 }
 
 @test "--all passes every record, in order; the status of the input counts" {
@@ -239,9 +241,17 @@ Functional.gelu.0.backward.output.0 warning" ]
 	judge 1 "$J/stat-inf.acc"
 	first culprit Functional.gelu.0.forward output
 	# Inputs, too, may differ by the rounding of their statistics to the dtype, and no more.
-	judge 1 "$J/stat-input-f16.acc"
-	first culprit Functional.gelu.1.forward input
+	judge 0 "$J/stat-input-f16.acc"
+	first warning Functional.gelu.1.forward unsure
 	judge 0 "$J/stat-input-bf16.acc"
+	# A sum of terms that cancel is as far off as these.
+	judge 0 "$J/stat-bias.acc"
+	judge 1 "$J/stat-bias-wrong.acc"
+	first culprit Functional.linear.0.backward output
+	# The norm of f16 is summed up in f16.
+	judge 0 "$J/stat-norm-f16.acc"
+	judge 1 "$J/stat-norm-f16-max.acc"
+	first culprit Functional.linear.0.forward input
 }
 
 @test "checksums" {

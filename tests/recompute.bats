@@ -32,9 +32,11 @@ says() {
 	judge 0 "$R/clean" "$R/bench"
 	named
 	jq -es 'all(.[]; .kind != "pair")' out.json
-	judge 1 "$R/clean" "$R/bench" --no-audit
-	named "culprit Functional.relu.0.backward output"
-	[[ $text != *recomputed* ]]
+	# Without, they are known for what they may be, and said.
+	judge 0 "$R/clean" "$R/bench" --no-audit
+	named
+	jq -es 'any(.what == "warning" and .name == "Functional.relu.0.backward" and
+		.rule == "unsure" and (.text | contains("recomputed") | not))' out.json
 }
 
 @test "a fault in the same operator: named, with what recomputing it gives" {
@@ -76,25 +78,26 @@ says() {
 	cp -r "$R" there
 	accalign there/clean there/bench | accmetric >m.acc
 	mv there moved
-	run -1 --separate-stderr bash -c 'accfirstbad m.acc | accfmt --json'
+	run -0 --separate-stderr bash -c 'accfirstbad m.acc | accfmt --json'
 	[ -z "$stderr" ]
-	jq -es 'any(.what == "culprit" and .name == "Functional.relu.0.backward" and
-		.rule == "output" and .confidence < 0.5 and
+	# A few elements of a gradient may go another way: that is no reason to name it.
+	jq -es 'any(.what == "warning" and .name == "Functional.relu.0.backward" and
+		.rule == "unsure" and
 		(.text | contains("; not recomputed: ") and contains("No such file")))' <<<"$output"
 	run -0 bash -c "accfirstbad --root '$PWD/there=$PWD/moved' m.acc | accfmt --json"
 	# A file that changed since is no evidence, either.
 	mv moved there
 	for f in there/clean/step0/rank0/dump_tensor_data/*; do printf x >>"$f"; done
-	run -1 --separate-stderr bash -c 'accfirstbad m.acc | accfmt --json'
+	run -0 --separate-stderr bash -c 'accfirstbad m.acc | accfmt --json'
 	[ -z "$stderr" ]
-	jq -es 'any(.what == "culprit" and .rule == "output" and
+	jq -es 'any(.what == "warning" and .rule == "unsure" and
 		(.text | contains("; not recomputed: ")))' <<<"$output"
 }
 
 @test "payload in the stream is not kept for it" {
 	accalign <(accdump-read --inline "$R/clean") <(accdump-read --inline "$R/bench") | accmetric |
 		accfirstbad | accfmt --json >out.json || [ $? -eq 1 ]
-	jq -es 'any(.what == "culprit" and .name == "Functional.relu.0.backward" and
+	jq -es 'any(.what == "warning" and .name == "Functional.relu.0.backward" and
 		(.text | contains("; not recomputed: an input was recorded without data")))' out.json
 }
 
@@ -102,5 +105,5 @@ says() {
 	judge 1 "$R/clean" "$R/bench" --preset torch
 	jq -es 'all(.[]; has("a.audit.ok") | not)' out.json
 	run -0 accdiff "$R/clean" "$R/bench"
-	run -1 accdiff --no-audit "$R/clean" "$R/bench"
+	run -1 accdiff --no-audit --strict "$R/clean" "$R/bench"
 }

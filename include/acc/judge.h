@@ -104,10 +104,12 @@ struct acc_call {
 	int64_t step, rank, seq; /* INT64_MIN where unknown; seq of the device, else the bench */
 	uint32_t segment;        /* calls of one (step, rank) stand together in one segment */
 	uint32_t items;
-	uint64_t op_id; /* equal for calls of one operator */
-	uint64_t twin;  /* equal for the forward and the backward of one call */
-	uint8_t cls;    /* enum acc_op_class */
-	uint8_t sums;   /* enum acc_op_sums */
+	uint64_t op_id;   /* equal for calls of one operator */
+	uint64_t twin;    /* equal for the forward and the backward of one call */
+	uint8_t cls;      /* enum acc_op_class */
+	uint8_t sums;     /* enum acc_op_sums */
+	uint8_t response; /* enum acc_op_response */
+	uint8_t steps;    /* see acc_op_steps */
 	bool backward, grad, module;
 	bool missing; /* the side that has it not ended early */
 	bool keyed;   /* false: a record without an op call, alone in this one */

@@ -31,6 +31,15 @@ enum acc_op_class {
 /* Whose terms may cancel? */
 enum acc_op_sums { ACC_NO_SUM, ACC_MEAN, ACC_SUM };
 
+/* What becomes of a small error of an input where the slope is not bounded by what the result is
+ * relative to. */
+enum acc_op_response {
+	ACC_OP_EVEN,     /* of its size */
+	ACC_OP_ROOT,     /* of its root: near zero the slope has no bound */
+	ACC_OP_EXPONENT, /* an absolute error becomes a relative one */
+	ACC_OP_KINK      /* of its size; backwards, a few elements go another way */
+};
+
 enum acc_op_flag {
 	ACC_OP_WEIGHTS = 1,  /* its second and later inputs are weights */
 	ACC_OP_INPLACE = 2,  /* writes to an input, although its name does not end in _ */
@@ -74,6 +83,11 @@ const struct acc_op_whole *acc_op_whole_at(size_t i);
 enum acc_op_class acc_op_class(struct acc_str op);
 /* Does it sum up its first input, or take the mean of it? By its family. */
 enum acc_op_sums acc_op_sums(struct acc_str op);
+/* By its family. */
+enum acc_op_response acc_op_response(struct acc_str op);
+/* How often it rounds where every step of its formula rounds to the dtype; 1 for what is one step,
+ * or unknown. By its family. */
+unsigned acc_op_steps(struct acc_str op);
 /* Two names of one operator: Tensor.__matmul__ and Torch.matmul? */
 bool acc_op_same(struct acc_str a, struct acc_str b);
 /* Does it write to its first argument, by its row or by the spelling of its name (add_)? */

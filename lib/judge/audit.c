@@ -43,6 +43,20 @@ acquit(const struct scan *s, struct suspect *x)
 		x->margin = -LIMIT_CERTAIN;
 }
 
+/* An operator of several steps may round each of them to 16 bits, as some devices do: the audit learns
+ * that from others of its class, but not from few. Of f32 operators among those of 16 bits it does
+ * not believe it. */
+static bool
+rounds_each_step(const struct scan *s, const struct acc_item *it)
+{
+	const struct acc_call *k = &s->c->call[it->call];
+	double unit = fmax(acc_call_unit(s->c, k), s->unit);
+	double steps = k->steps * (k->backward ? 2 : 1);
+	double may = LIMIT_STEP_U * unit * sqrt(steps);
+	return acc_unit_low(unit) && k->steps > 1 && it->measure == ACC_BY_TENSOR &&
+	       it->rms <= may && it->max <= LIMIT_MARGIN_MAX * may;
+}
+
 void
 acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspect *x)
 {
@@ -51,7 +65,8 @@ acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspec
 	/* The audit's limit was learned from few calls: beyond it by up to the factor of 4 that all
 	 * limits have, the output must also differ from the bench's by as much as that lacks. */
 	double lack = fmin(0, fmax(x->margin, -log10(LIMIT_MARGIN)));
-	if (!acc_accused(it) || log10((double)it->audit[ACC_A]) + lack <= 0)
+	if (!acc_accused(it) || rounds_each_step(s, it) ||
+		log10((double)it->audit[ACC_A]) + lack <= 0)
 		return;
 	x->margin = fmin(LIMIT_CERTAIN, LIMIT_NAMED + log10((double)it->audit[ACC_A]));
 	x->value = it->audit[ACC_A];

@@ -63,8 +63,8 @@ acc_abs_bound(const struct scan *s, const struct acc_call *k, const struct acc_i
 double
 acc_product_scale(const struct acc_call *k, const struct acc_item *it, const struct given *g)
 {
-	if (k->cls != ACC_OP_CONTRACT || k->module || it->loose || it->measure != ACC_BY_TENSOR ||
-		it->count == 0 || g->operands < 2)
+	if (k->cls != ACC_OP_CONTRACT || k->module || it->loose || it->count == 0 ||
+		g->operands < 2)
 		return 0;
 	const struct operand *x = &g->operand[0], *y = &g->operand[1],
 			     back = {g->grad_rms, g->grad_count};

@@ -173,6 +173,15 @@ name_call(struct acc_case *c, struct acc_call *k, const struct origin *p, struct
 	return 0;
 }
 
+/* Running mean and variance, which the operator itself has changed in an earlier call. */
+static bool
+is_state(const struct origin *p)
+{
+	struct acc_str name = acc_op_name(p->op);
+	return (acc_str_is(name, "batch_norm") || acc_str_is(name, "instance_norm")) &&
+	       (acc_str_is(p->pos, "1") || acc_str_is(p->pos, "2"));
+}
+
 /* A weight comes from no op: it is the same on both sides, or it is news. */
 static bool
 is_weight(const struct acc_item *it, const struct origin *p)
@@ -184,8 +193,9 @@ is_weight(const struct acc_item *it, const struct origin *p)
 	bool second = (it->io == ACC_IO_IN && p->pos.n > 0 && p->pos.p[0] != '0') ||
 		      (it->io == ACC_IO_KW &&
 			      (acc_str_is(p->pos, "weight") || acc_str_is(p->pos, "bias")));
-	const struct acc_op_info *o = !second || acc_op_is_module(p->op) ? NULL
-									 : acc_op_info_of(p->op);
+	const struct acc_op_info *o = !second || acc_op_is_module(p->op) || is_state(p)
+					      ? NULL
+					      : acc_op_info_of(p->op);
 	return o != NULL && (o->flags & ACC_OP_WEIGHTS) != 0;
 }
 
@@ -238,6 +248,8 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		k->twin = p.twin;
 		k->cls = (uint8_t)acc_op_class(p.op);
 		k->sums = (uint8_t)acc_op_sums(p.op);
+		k->steps = (uint8_t)acc_op_steps(p.op);
+		k->response = (uint8_t)acc_op_response(p.op);
 	}
 	it->weight = is_weight(it, &p);
 	it->loose = is_loose(it, c->picked);

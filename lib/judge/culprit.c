@@ -257,6 +257,34 @@ ranked(struct scan *s, uint32_t chosen, struct acc_finding *f)
 
 static const char *const io_names[] = {NULL, "in", "kw", "param", "out", "grad"};
 
+/* How many verdicts of this kind, and this far beyond the limit, are right: see limits.h. */
+static double
+confidence(const struct scan *s, const struct suspect *x, bool sums)
+{
+	const struct acc_item *it = &s->c->item[x->item];
+	const struct acc_call *k = &s->c->call[x->blame];
+	if (isinf(x->value) || x->value <= 0 || x->role == ROLE_ARG)
+		return sums ? 0.5 : 1;
+	bool made = x->producer != ACC_NOCALL || it->weight || x->sum != NULL;
+	bool guess = (x->role == ROLE_IN && (!made || it->measure == ACC_BY_STAT)) ||
+		     (x->unseen && !x->audit) || sums ||
+		     (k->cls == ACC_OP_RANDOM && x->role == ROLE_OUT) ||
+		     (x->role == ROLE_OUT && it->audit[ACC_A] > 1 && !x->audit);
+	double wrong = x->audit ? LIMIT_WRONG_AUDIT : guess ? LIMIT_WRONG_GUESS : LIMIT_WRONG;
+	double sure = 1 - fmin(1, wrong * x->limit / x->value);
+	return sums ? sure / 2 : sure;
+}
+
+/* "; else A or B" */
+static const char *
+others(struct scan *s, const struct acc_finding *f)
+{
+	return f->nranked == 0 ? ""
+	       : f->nranked == 1
+		       ? acc_arena_printf(mem(s), "; else %s", f->ranked[0])
+		       : acc_arena_printf(mem(s), "; else %s or %s", f->ranked[0], f->ranked[1]);
+}
+
 int
 acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 {
@@ -266,9 +294,8 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	const struct acc_call *k = &c->call[x->blame];
 	const char *stack, *src = acc_say_source(c, k, &stack, e);
 	const char *text = sentence(s, x, e), *where = acc_say_where(c, k);
-	const char *open = acc_audit_open_question(s, x, e);
 	struct acc_rec *r;
-	if (open == NULL || src == NULL || text == NULL || where == NULL)
+	if (src == NULL || text == NULL || where == NULL)
 		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
 	bool sums = it->measure == ACC_BY_SUM || !k->keyed;
 	struct acc_finding *f = acc_case_find(c, sums ? "difference" : "culprit", e);
@@ -292,18 +319,41 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	f->value = x->value;
 	f->limit = it->measure == ACC_BY_SUM ? 0 : x->limit;
 	f->limit_from = it->measure == ACC_BY_SUM ? "equal inputs" : x->from;
-	/* The share of the error that its limit does not explain. */
-	f->confidence = isinf(x->value) || x->value <= 0 ? 1 : 1 - fmin(1, x->limit / x->value);
-	if ((x->unseen && !x->audit) || sums || open[0] != '\0' ||
-		(k->cls == ACC_OP_RANDOM && x->role == ROLE_OUT))
-		f->confidence /= 2;
+	f->confidence = confidence(s, x, sums);
 	f->stack = stack;
 	f->bad = true;
-	f->text = acc_arena_printf(mem(s), "%s%s%s%s", where, text, src[0] != '\0' ? "; at " : "",
-		src);
-	if (f->text == NULL || ranked(s, chosen, f) < 0)
+	if (ranked(s, chosen, f) < 0)
 		return acc_nomem(e);
-	return 0;
+	const char *other = sums || f->confidence >= LIMIT_SURE ? "" : got(others(s, f));
+	f->text = acc_arena_printf(mem(s), "%s%s%s%s%s%s", where,
+		!sums && f->confidence < LIMIT_SURE ? "probably " : "", text, other,
+		src[0] != '\0' ? "; at " : "", src);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+int
+acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e)
+{
+	const struct suspect *x = &s->suspect[first];
+	const struct acc_call *k = &s->c->call[x->blame];
+	const char *text = sentence(s, x, e), *where = acc_say_where(s->c, k);
+	if (text == NULL || where == NULL)
+		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
+	struct acc_finding *f = acc_case_find(s->c, "warning", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->name = acc_call_name(k);
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+	f->rule = "unsure";
+	f->value = x->value;
+	f->limit = x->limit;
+	f->limit_from = x->from;
+	f->doubtful = true;
+	f->text = acc_arena_printf(mem(s),
+		"%s%s; this is beyond its limit by too little to tell it from noise", where, text);
+	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
 /* Does the device multiply f32 numbers in fewer bits? accaudit tells by the form of the errors; else
@@ -457,7 +507,7 @@ acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e)
 		if (text == NULL)
 			return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
 		*why = text;
-		bool guilty = x->call == s->suspect[chosen].call;
+		bool guilty = chosen != ACC_NOCALL && x->call == s->suspect[chosen].call;
 		struct acc_verdict v = {.level = guilty ? "error" : "warning",
 			.rule = rules[x->role],
 			.limit_from = x->from,

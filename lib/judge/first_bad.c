@@ -158,9 +158,19 @@ judge_sum(struct scan *s, uint32_t call, uint32_t i, double unit, struct suspect
 		unit = fmax(unit, item_unit(&s->c->item[sum.part[k]]));
 	struct limit l = {LIMIT_SUM_FLOOR * unit, LIMIT_SUM_GAIN,
 		"the sum of the gradients that it is"};
+	/* Where parts cancel, or are zero in exact arithmetic, their errors are relative to more than
+	 * the sum is: it is measured against the same. */
+	double e = it->rms, parts = 0;
+	for (unsigned k = 0; k < sum.n; k++) {
+		const struct acc_item *part = &s->c->item[sum.part[k]];
+		parts = fmax(parts, part->b_rms);
+		parts = fmax(parts, part->rms > 0 ? part->rmse / part->rms : 0);
+	}
+	if (it->rmse < e * parts)
+		e = it->rmse / parts;
 	x->cause = sum.cause;
-	x->margin = acc_margin(it->rms, &l, x->cause);
-	x->value = it->rms;
+	x->margin = acc_margin(e, &l, x->cause);
+	x->value = e;
 	x->limit = LIMIT_MARGIN * (l.floor + l.gain * x->cause);
 	x->from = l.from;
 	double own = acc_margin(sum.off, &l, sum.bench_off);
@@ -209,7 +219,8 @@ judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given
 			x.cause = fmax(x.cause, acc_gradients_error(s, i));
 	}
 	if (it->measure == ACC_BY_STAT)
-		l.floor += acc_statistic_rounding(unit);
+		l.floor += acc_statistic_rounding(
+			p == ACC_NOCALL ? unit : fmax(unit, item_unit(&c->item[p])));
 	x.margin = acc_margin(it->rms, &l, x.cause);
 	x.value = it->rms;
 	x.limit = LIMIT_MARGIN * (l.floor + l.gain * x.cause);
@@ -251,7 +262,7 @@ soften(const struct acc_call *k, const struct acc_item *it, const struct given *
 	double scale = k->backward && it->ndim <= 1
 			       ? LIMIT_BIAS_SCALE * g->grad_rms
 			       : LIMIT_PRODUCT_SCALE * acc_product_scale(k, it, g);
-	double terms = acc_sum_scale(k, it, g);
+	double terms = fmax(acc_sum_scale(k, it, g), acc_stat_gradient_scale(k, it, g));
 	scale = stat ? terms : fmax(scale, terms);
 	double off = stat ? it->stat_abs : it->rmse, most = stat ? off : it->max_abs;
 	/* Against a zero any difference is infinite. */
@@ -261,6 +272,24 @@ soften(const struct acc_call *k, const struct acc_item *it, const struct given *
 		*rms = off / scale;
 	if (most / scale < *max)
 		*max = most / scale;
+}
+
+/* What statistics of an output may differ by follows from those of the inputs by the slope of the
+ * operator at the very elements, which they do not show: its worst. */
+static void
+respond(const struct acc_call *k, const struct given *g, struct suspect *x, double *cause_max)
+{
+	double *cause[2] = {&x->cause, cause_max};
+	for (int i = 0; i < 2; i++) {
+		double e = *cause[i];
+		if (k->response == ACC_OP_ROOT && !k->backward && e < 1)
+			*cause[i] = sqrt(e);
+		else if (k->response == ACC_OP_EXPONENT && !k->backward)
+			*cause[i] = e * fmax(1, g->b_max);
+		else if (k->cls != ACC_OP_MOVE && k->cls != ACC_OP_ADD && k->cls != ACC_OP_STEADY)
+			/* Of two factors, or a square: (1 + e)^2 - 1. */
+			*cause[i] = e * (1 + e);
+	}
 }
 
 /* The limit of an output, with what it follows from. */
@@ -277,6 +306,11 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 		*cause_max = fmax(*cause_max, x->cause);
 		l.gain = fmax(l.gain, LIMIT_UNSEEN_GAIN);
 		l.floor = fmax(l.floor, LIMIT_UNSEEN_FLOOR * unit);
+	}
+	if (it->measure == ACC_BY_STAT) {
+		x->cause = fmax(x->cause, acc_stat_usual(s, k->backward || k->grad));
+		*cause_max = fmax(*cause_max, x->cause);
+		respond(k, g, x, cause_max);
 	}
 	const struct acc_item *in = acc_passed_through(s->c, it->call, it);
 	if (in != NULL) {
@@ -451,8 +485,10 @@ static void
 turn_back(struct scan *s, const struct acc_call *k)
 {
 	bool back = k->backward || k->grad;
-	if (back && !s->back_before)
+	if (back && !s->back_before) {
 		s->recent[true][s->nrecent[true]++ % LIMIT_RECENT] = recent(s, false);
+		acc_stat_seen(s, true, acc_stat_usual(s, false));
+	}
 	s->back_before = back;
 }
 
@@ -530,6 +566,8 @@ walk_call(struct scan *s, uint32_t call)
 			rc = judge_output(s, call, i, unit, &g, &worst);
 			if (!it->exact && !isinf(it->rms))
 				seen = fmax(seen, it->rms);
+			if (!it->exact && it->measure == ACC_BY_STAT)
+				acc_stat_seen(s, k->backward || k->grad, it->rms);
 			s->flipped |= it->exact && it->rms > 0;
 		} else {
 			worst = fmax(worst, paired ? 1 : -LIMIT_CERTAIN);
@@ -561,12 +599,14 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	s->nsuspect = s->ndoubt = 0;
 	s->bench = ACC_NOCALL;
 	memset(s->nrecent, 0, sizeof s->nrecent);
+	memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
 	s->learning = learning;
 	s->noisy = s->flipped = s->back_before = false;
 	int rc = 0;
 	for (uint32_t i = 0; i < s->c->ncall && rc == 0; i++) {
 		if (i > 0 && s->c->call[i].segment != s->c->call[i - 1].segment) {
 			memset(s->nrecent, 0, sizeof s->nrecent);
+			memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
 			s->noisy = s->flipped = s->back_before = false;
 		}
 		if (i + 1 < s->c->ncall)
@@ -576,11 +616,32 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
-/* The earliest suspect that stands out, in the order of steps and of communication. Inputs were
- * found before arguments and outputs, as they stand. Where something is plainly wrong, what may be
- * arithmetic of another kind is not it. */
+/* How far beyond its limit a suspect must be before it is named. What its own inputs do not give is
+ * wrong, whatever the limits; they are of what is usual, and what stands just beyond them where
+ * nothing was recomputed is as often noise as not. */
+static double
+gate(const struct scan *s, const struct suspect *x)
+{
+	const struct acc_item *it = &s->c->item[x->item];
+	bool made = x->producer != ACC_NOCALL || it->weight || x->sum != NULL;
+	if (x->audit || x->role == ROLE_ARG || it->exact || it->measure == ACC_BY_SUM)
+		return 0;
+	const struct acc_call *k = &s->c->call[x->call];
+	if (x->role == ROLE_OUT && k->response == ACC_OP_KINK && k->backward &&
+		it->rms <= LIMIT_KINK * sqrt(x->cause))
+		return INFINITY;
+	if (x->role == ROLE_OUT && it->audit[ACC_A] > 1)
+		return LIMIT_NAMED_BOTH;
+	if (x->role == ROLE_IN && (!made || it->measure == ACC_BY_STAT) && !it->weight)
+		return LIMIT_NAMED_INPUT;
+	return LIMIT_NAMED;
+}
+
+/* The earliest suspect that stands out, and by enough to be named if that is asked for, in the order
+ * of steps and of communication. Inputs were found before arguments and outputs, as they stand.
+ * Where something is plainly wrong, what may be arithmetic of another kind is not it. */
 static uint32_t
-choose(struct scan *s)
+choose(struct scan *s, bool name)
 {
 	double largest = 0, plain = 0;
 	s->nfirst = 0;
@@ -596,7 +657,9 @@ choose(struct scan *s)
 		makes |= s->suspect[i].margin >= enough && s->suspect[i].role == ROLE_OUT;
 	for (uint32_t i = 0; i < s->nsuspect; i++) {
 		struct suspect *x = &s->suspect[i];
-		if ((makes && x->role == ROLE_IN) || x->margin < enough ||
+		x->first = false;
+		if ((makes && x->role == ROLE_IN) ||
+			x->margin < (name ? fmax(enough, gate(s, x)) : enough) ||
 			(plain >= LIMIT_PLAIN && x->weak) || s->c->call[x->call].segment == segment)
 			continue;
 		segment = s->c->call[x->call].segment;
@@ -614,9 +677,10 @@ choose(struct scan *s)
 	return best;
 }
 
-/* Walk, and again while suspects are recomputed: which is named, ACC_NOCALL: none. */
+/* Walk, and again while suspects are recomputed: which is named, ACC_NOCALL: none; and which stands
+ * out first, by however little. */
 static int
-decide(struct scan *s, uint32_t *chosen, struct acc_err *e)
+decide(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
 {
 	int rc = 1;
 	while (rc > 0) {
@@ -627,8 +691,11 @@ decide(struct scan *s, uint32_t *chosen, struct acc_err *e)
 		if (p == NULL && s->nsuspect > 0)
 			return ACC_ENOMEM;
 		s->first = p;
-		*chosen = choose(s);
-		rc = acc_recompute(s, *chosen, e);
+		*out = choose(s, false);
+		rc = acc_recompute(s, *out, e);
+		*chosen = choose(s, true);
+		if (rc == 0 && *chosen != *out)
+			rc = acc_recompute(s, *chosen, e);
 	}
 	return rc;
 }
@@ -637,7 +704,7 @@ static int
 judge(struct acc_case *c, struct acc_err *e)
 {
 	struct scan s = {.c = c, .e = e, .unit = acc_network_unit(c)};
-	uint32_t i = ACC_NOCALL;
+	uint32_t i = ACC_NOCALL, out = ACC_NOCALL;
 	s.noise = acc_noise_ratio(c);
 	s.weights = acc_weight_error(c);
 	int rc = walk(&s, true, e);
@@ -646,19 +713,20 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0 && (s.ranks = acc_ranks_open(c, e)) == NULL)
 		rc = ACC_ENOMEM;
 	if (rc == 0)
-		rc = decide(&s, &i, e);
+		rc = decide(&s, &i, &out, e);
 	if (rc == 0) {
-		if (i != ACC_NOCALL) {
+		if (out != ACC_NOCALL)
 			rc = acc_mark_suspects(&s, i, e);
-			if (rc == 0)
-				rc = acc_say_culprit(&s, i, e);
-		}
+		if (rc == 0 && i != ACC_NOCALL)
+			rc = acc_say_culprit(&s, i, e);
+		else if (rc == 0 && out != ACC_NOCALL)
+			rc = acc_say_unsure(&s, out, e);
 		if (rc == 0)
 			rc = acc_say_bench(&s, e);
 		if (rc == 0)
 			rc = acc_say_clean(&s, i == ACC_NOCALL ? NULL : &s.suspect[i], e);
-		if (rc == 0 && i != ACC_NOCALL)
-			rc = acc_say_next(&s, i, e);
+		if (rc == 0 && out != ACC_NOCALL)
+			rc = acc_say_next(&s, i != ACC_NOCALL ? i : out, e);
 		if (rc == 0 && i != ACC_NOCALL)
 			rc = acc_say_ranks(c, s.ranks, s.suspect[i].call, s.first, s.nfirst,
 				"stands out", e);

@@ -84,6 +84,8 @@ struct scan {
 	double weights;         /* median error of the weights: not 0 where checkpoints differ */
 	double recent[2][LIMIT_RECENT]; /* worst errors of the last calls, forward and backward */
 	uint32_t nrecent[2];
+	float recent_stat[2][LIMIT_RECENT]; /* the same of outputs known by statistics */
+	uint32_t nrecent_stat[2];
 	/* while learning: (operator, excess) */
 	struct excess {
 		uint64_t op;
@@ -192,6 +194,15 @@ double acc_bias_bound(const struct scan *s, const struct acc_call *k, const stru
 double acc_one_rounding(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g, double unit);
 
+/* --- statistics.c --- */
+/* An output's error, by statistics, as the calls are walked. */
+void acc_stat_seen(struct scan *s, bool backward, double e);
+/* The median of the last ones; 0 where there are none. */
+double acc_stat_usual(const struct scan *s, bool backward);
+/* The size of the terms that a gradient known by statistics is a sum of, 0 where it is none. */
+double acc_stat_gradient_scale(const struct acc_call *k, const struct acc_item *it,
+	const struct given *g);
+
 /* --- trace.c --- */
 bool acc_is_input(const struct acc_item *it);
 /* Do both sides have numbers that were compared? */
@@ -242,8 +253,11 @@ void acc_sum_release(struct scan *s);
 /* --- culprit.c --- */
 /* The finding that names a suspect; `chosen` is its index. */
 int acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e);
+/* The finding about one that is beyond its limit by too little to be named. */
+int acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e);
 int acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e);
-/* Verdicts for the records of all suspects; the culprit's are errors. */
+/* Verdicts for the records of all suspects; the culprit's are errors. chosen is ACC_NOCALL where
+ * none is named. */
 int acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e);
 
 /* --- next.c --- */

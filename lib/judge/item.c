@@ -4,6 +4,7 @@
  * the elements. Of statistics it is the largest over max, min, mean and norm, where the root
  * mean square of the tensor is part of the scale of max, min and mean: those may be near zero
  * though the tensor is not. Checksums are equal (0) or not (infinite). */
+#include "judge/limits.h"
 #include "judge/picked.h"
 
 #include <math.h>
@@ -146,6 +147,28 @@ six_digits(const struct acc_val *const *v)
 	return any;
 }
 
+/* A cast to f16 rounds to a multiple of 2^-24, its smallest number: what is small has no relative
+ * precision. 0 without a cast. */
+static double
+smallest_rounding(const struct acc_item *it)
+{
+	bool one = (it->dtype[ACC_A] == ACC_F16) != (it->dtype[ACC_B] == ACC_F16);
+	return one ? 0x1p-25 : 0;
+}
+
+/* Torch sums up the squares of f16 in f16 on CPUs, in lanes: the error of n additions, up to where
+ * what is added no longer counts. Recorders of another dtype do not have it. */
+static double
+norm_rounding(const struct acc_item *it, double norm, double n)
+{
+	double tiny = smallest_rounding(it);
+	if (!(tiny > 0))
+		return 0;
+	/* Each square may lose half of the smallest number, each addition a rounding. */
+	return sqrt(norm * norm + n * tiny) - norm +
+	       norm * LIMIT_STAT_F16 * (sqrt(n) + n / LIMIT_NORM_LANES);
+}
+
 /* Of statistics. An infinite norm or mean is no sign of an infinite element (it is computed
  * in the tensor's own dtype), so only max and min tell of those. */
 static void
@@ -183,6 +206,8 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 		if (!it->exact && d <= 4 * open)
 			d = fmax(0, d - open);
 		double den = fabs(y) + (i == NORM ? 0 : scale);
+		d = fmax(0, d - (i != NORM ? smallest_rounding(it)
+					   : norm_rounding(it, fabs(y), (double)n)));
 		double e = d == 0 ? 0 : it->exact ? 1 : den == 0 ? INFINITY : d / den;
 		worst = e > worst ? e : worst;
 		off = fmax(off, i == NORM ? d / sqrt((double)n + (n == 0)) : d);
@@ -192,6 +217,7 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 	it->measure = ACC_BY_STAT;
 	it->rms = it->max = it->nonfinite ? INFINITY : (float)worst;
 	it->b_rms = (float)scale;
+	it->b_max = (float)fmax(fabs(number(b[MAX])), fabs(number(b[MIN])));
 	it->stat_abs = it->nonfinite ? NAN : (float)off;
 }
 
@@ -217,6 +243,8 @@ by_tensor(struct acc_item *it, const struct acc_picked *f)
 	} else {
 		it->rms = (float)number(m[M_ERR_RMS]);
 		it->max = (float)number(m[M_ERR_MAX]);
+		if (it->max_abs <= smallest_rounding(it))
+			it->rms = it->max = fminf(it->rms, (float)acc_unit(ACC_F16));
 		/* A measured NaN is never good. */
 		if (isnan(it->rms))
 			it->rms = INFINITY;

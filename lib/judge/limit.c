@@ -120,9 +120,12 @@ acc_limit_output(const struct scan *s, const struct acc_call *k, double unit, en
 		l.floor *= factor;
 		l.from = "the usual noise of this operator in these dumps";
 	}
-	/* f32 inside a network of 16-bit numbers: what is below their noise harms nobody. */
-	if (!is_low && acc_unit_low(s->unit) && l.floor < LIMIT_LOW_NETWORK * s->unit) {
-		l.floor = LIMIT_LOW_NETWORK * s->unit;
+	/* f32 inside a network of 16-bit numbers: what is below their noise harms nobody; some devices
+	 * compute what has several steps in 16 bits there. */
+	double harmless = k->steps > 1 ? LIMIT_STEP_U * sqrt(k->steps) / LIMIT_MARGIN : 0;
+	harmless = fmax(harmless, LIMIT_LOW_NETWORK) * s->unit;
+	if (!is_low && acc_unit_low(s->unit) && l.floor < harmless) {
+		l.floor = harmless;
 		l.from = "the rounding of the network's 16-bit dtype";
 	}
 	return l;

@@ -207,10 +207,56 @@ enum acc_op_sums
 acc_op_sums(struct acc_str op)
 {
 	const struct acc_op_info *o = acc_op_is_module(op) ? NULL : acc_op_info_of(op);
+	/* Of these losses no element of the result moves further than those of the first input do,
+	 * twice at most: they are means of differences of logarithms. */
+	static const char *const losses[] = {"cross_entropy", "kl_div",
+		"binary_cross_entropy_with_logits"};
+	for (size_t i = 0; o != NULL && i < sizeof losses / sizeof *losses; i++)
+		if (strcmp(o->family, losses[i]) == 0)
+			return ACC_MEAN;
 	return o == NULL                        ? ACC_NO_SUM
 	       : strcmp(o->family, "mean") == 0 ? ACC_MEAN
 	       : strcmp(o->family, "sum") == 0  ? ACC_SUM
 						: ACC_NO_SUM;
+}
+
+enum acc_op_response
+acc_op_response(struct acc_str op)
+{
+	static const struct {
+		const char *family;
+		enum acc_op_response response;
+	} known[] = {{"sqrt", ACC_OP_ROOT}, {"rsqrt", ACC_OP_ROOT}, {"addcdiv", ACC_OP_ROOT},
+		{"norm", ACC_OP_ROOT}, {"exp", ACC_OP_EXPONENT}, {"softmax", ACC_OP_EXPONENT},
+		{"relu", ACC_OP_KINK}, {"leaky_relu", ACC_OP_KINK}, {"clamp", ACC_OP_KINK},
+		{"abs", ACC_OP_KINK}, {"hardswish", ACC_OP_KINK}, {"max", ACC_OP_KINK},
+		{"min", ACC_OP_KINK}, {"max_pool2d", ACC_OP_KINK}, {"topk", ACC_OP_KINK}};
+	const struct acc_op_info *o = acc_op_is_module(op) ? NULL : acc_op_info_of(op);
+	for (size_t i = 0; o != NULL && i < sizeof known / sizeof *known; i++)
+		if (strcmp(o->family, known[i].family) == 0)
+			return known[i].response;
+	return ACC_OP_EVEN;
+}
+
+unsigned
+acc_op_steps(struct acc_str op)
+{
+	static const struct {
+		const char *family;
+		unsigned steps;
+	} known[] = {{"softmax", 5}, /* x - max, exp, sum, /; log_softmax: log of the sum, - */
+		{"softmin", 5}, {"logsumexp", 5}, {"cross_entropy", 7}, {"kl_div", 4},
+		{"binary_cross_entropy", 6}, {"binary_cross_entropy_with_logits", 6},
+		{"layer_norm", 8}, /* mean, x - mean, square, mean, + eps, rsqrt, *, * + */
+		{"group_norm", 8}, {"batch_norm", 8}, {"rms_norm", 6}, {"normalize", 4}, {"var", 5},
+		{"norm", 3}, {"gelu", 7}, /* cube, *, +, *, tanh, 1 +, * */
+		{"silu", 4}, {"sigmoid", 3}, {"tanh", 4}, {"mish", 6}, {"softplus", 4},
+		{"logsigmoid", 5}, {"hardswish", 4}, {"cosine_similarity", 8}};
+	const struct acc_op_info *o = acc_op_is_module(op) ? NULL : acc_op_info_of(op);
+	for (size_t i = 0; o != NULL && i < sizeof known / sizeof *known; i++)
+		if (strcmp(o->family, known[i].family) == 0)
+			return known[i].steps;
+	return 1;
 }
 
 bool

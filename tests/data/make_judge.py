@@ -298,6 +298,28 @@ def stat_input(name, dtype, x, y):
     s.write(name)
 
 
+def stat_bias(name, device):
+    """linear's backward: the gradient that comes in, and that of the bias, which is zero in exact
+    arithmetic: the sum of 64 terms of size 1, with a rounding of 1e-7 each."""
+    s = Stream(task="statistics")
+    for io, pos, shape, a, b in (("in", "0", [64, 8], 22.6, 22.6), ("out", "2", [8], device, 1e-7)):
+        n = math.prod(shape)
+        m = [{"dtype": "f32", "shape": shape, "type": "torch.Tensor", "stat.max": v / n ** .5, "stat.min": -v / n ** .5,
+              "stat.mean": 0.0, "stat.norm": v} for v in (a, b)]
+        s.put("Functional.linear.0.backward", io, pos, m[0], m[1], "tensor", {"m.mode": "statistics"})
+    s.write(name)
+
+
+stat_bias("stat-bias", 3e-6)
+stat_bias("stat-bias-wrong", 3.0)
+# Weights that were cast to f16: their norm is off by 1 %, as torch sums up 2048 squares in f16; a
+# max that is off by 1 % is no such rounding.
+for name, top, norm in (("stat-norm-f16", 3.0, 44.5), ("stat-norm-f16-max", 3.03, 44.5)):
+    s = Stream(task="statistics")
+    side = {"shape": [2048], "type": "torch.Tensor", "stat.min": -3.0, "stat.mean": 0.0}
+    s.put("Functional.linear.0.forward", "in", "1", dict(side, dtype="f16", **{"stat.max": top, "stat.norm": norm}),
+          dict(side, dtype="f32", **{"stat.max": 3.0, "stat.norm": 45.0}), "tensor", {"m.mode": "statistics"})
+    s.write(name)
 stat_input("stat-input", "f32", 9.0, 9.0)
 # 0.5 %: 10 roundings to f16 (2^-11 at most), 1.3 to bf16 (2^-8).
 stat_input("stat-input-f16", "f16", 6.03, 6.0)

@@ -260,9 +260,32 @@ wholes(void)
 	ok(acc_op_ends_in(family_hash("bias_add"), linear) == 0, "nor the other way round");
 }
 
+/* What becomes of errors. */
+static void
+errors(void)
+{
+	static const struct {
+		const char *op;
+		enum acc_op_response response;
+		unsigned steps;
+	} rows[] = {{"Torch.sqrt", ACC_OP_ROOT, 1}, {"Tensor.addcdiv_", ACC_OP_ROOT, 1},
+		{"Functional.softmax", ACC_OP_EXPONENT, 5}, {"Torch.exp", ACC_OP_EXPONENT, 1},
+		{"Functional.relu", ACC_OP_KINK, 1}, {"Functional.max_pool2d", ACC_OP_KINK, 1},
+		{"Functional.layer_norm", ACC_OP_EVEN, 8}, {"Torch.matmul", ACC_OP_EVEN, 1},
+		{"Module.a.Softmax", ACC_OP_EVEN, 1}, {"Functional.no_such", ACC_OP_EVEN, 1}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct acc_str op = acc_str(rows[i].op);
+		ok(acc_op_response(op) == rows[i].response && acc_op_steps(op) == rows[i].steps,
+			"%s: response %d, %u steps", rows[i].op, acc_op_response(op),
+			acc_op_steps(op));
+	}
+	ok(acc_op_sums(acc_str("Functional.cross_entropy")) == ACC_MEAN, "a loss is a mean");
+}
+
 int
 main(void)
 {
+	errors();
 	catalogue();
 	wholes();
 	evaluated();

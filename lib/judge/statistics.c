@@ -1,0 +1,46 @@
+/* What statistics tell of errors, and what they do not.
+ *
+ * Of a tensor's elements, max and min are two; mean and norm are sums, in which errors of either
+ * sign cancel. So a call that was given what agrees by statistics may have been given what does
+ * not agree by elements, and its own error then seems to be news. The usual error of the op calls
+ * around it tells better than the statistics of one input. */
+#include "judge/first_bad.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void
+acc_stat_seen(struct scan *s, bool backward, double e)
+{
+	s->recent_stat[backward][s->nrecent_stat[backward]++ % LIMIT_RECENT] = (float)e;
+}
+
+double
+acc_stat_usual(const struct scan *s, bool backward)
+{
+	float sorted[LIMIT_RECENT];
+	uint32_t n = s->nrecent_stat[backward];
+	n = n < LIMIT_RECENT ? n : LIMIT_RECENT;
+	if (n == 0)
+		return 0;
+	memcpy(sorted, s->recent_stat[backward], n * sizeof *sorted);
+	qsort(sorted, n, sizeof *sorted, acc_by_float);
+	return sorted[(n - 1) / 2];
+}
+
+/* A backward call that gives fewer elements than it was given sums them up, n at a time: the terms
+ * may cancel (the gradient of a bias before a norm is zero in exact arithmetic), but each has its
+ * error, and the sum root n of them. */
+double
+acc_stat_gradient_scale(const struct acc_call *k, const struct acc_item *it, const struct given *g)
+{
+	if (it->measure != ACC_BY_STAT || !k->backward || k->module || it->loose || it->count == 0)
+		return 0;
+	double product = acc_product_scale(k, it, g);
+	if (product > 0 && it->ndim > 1)
+		return LIMIT_PRODUCT_SCALE * product;
+	if (g->grad_count < it->count)
+		return 0;
+	double n = (double)g->grad_count / (double)it->count;
+	return n > 1 || it->ndim <= 1 ? sqrt(n) * g->grad_rms : 0;
+}
