@@ -251,7 +251,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 	# The norm of f16 is summed up in f16.
 	judge 0 "$J/stat-norm-f16.acc"
 	judge 1 "$J/stat-norm-f16-max.acc"
-	first culprit Functional.linear.0.forward input
+	first culprit Functional.linear.2.forward input
 }
 
 @test "checksums" {

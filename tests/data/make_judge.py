@@ -317,8 +317,9 @@ stat_bias("stat-bias-wrong", 3.0)
 for name, top, norm in (("stat-norm-f16", 3.0, 44.5), ("stat-norm-f16-max", 3.03, 44.5)):
     s = Stream(task="statistics")
     side = {"shape": [2048], "type": "torch.Tensor", "stat.min": -3.0, "stat.mean": 0.0}
-    s.put("Functional.linear.0.forward", "in", "1", dict(side, dtype="f16", **{"stat.max": top, "stat.norm": norm}),
-          dict(side, dtype="f32", **{"stat.max": 3.0, "stat.norm": 45.0}), "tensor", {"m.mode": "statistics"})
+    for i, (t, v) in enumerate(((3.0, 45.0), (3.0, 45.0), (top, norm))):
+        s.put("Functional.linear.%d.forward" % i, "in", "1", dict(side, dtype="f16", **{"stat.max": t, "stat.norm": v}),
+              dict(side, dtype="f32", **{"stat.max": 3.0, "stat.norm": 45.0}), "tensor", {"m.mode": "statistics"})
     s.write(name)
 stat_input("stat-input", "f32", 9.0, 9.0)
 # 0.5 %: 10 roundings to f16 (2^-11 at most), 1.3 to bf16 (2^-8).
