@@ -45,7 +45,9 @@ fault() { # program, fault, command...
 
 @test "members of the pipeline are killed, ended, stopped: right or refused, nothing hangs or is left" {
 	run -0 "$ROOT/tests/faults/kill" 50
-	[[ $output == *" 50 signals: "*" 0 violations" ]]
+	[[ ${lines[-1]} =~ ^50\ rounds,\ ([0-9]+)\ signals:\ .*\ 0\ violations$ ]]
+	# Some were too late: the pipeline had ended. Most were not.
+	[ "${BASH_REMATCH[1]}" -ge 10 ]
 }
 
 @test "without threads: the same bits" {

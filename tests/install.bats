@@ -64,9 +64,9 @@ flags() {
 		grep -q "^$p)" "$TREE/share/zsh/vendor-completions/_acctools"
 		grep -q "^complete -c $p " "$TREE/share/fish/vendor_completions.d/acctools.fish"
 	done
-	# What a shell offers after "accalign --re" and "accdump-read -".
+	# What a shell offers after "accalign --ren" and "accdump-read -".
 	source "$TREE/share/bash-completion/completions/acctools"
-	COMP_WORDS=(accalign --re) COMP_CWORD=1
+	COMP_WORDS=(accalign --ren) COMP_CWORD=1
 	_accalign
 	[ "${COMPREPLY[*]}" = "--rename=" ]
 	COMP_WORDS=(accdump-read -) COMP_CWORD=1

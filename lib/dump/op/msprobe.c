@@ -74,6 +74,8 @@ open_json(struct msprobe *m, const char *name, struct acc_err *e)
 	int fd = acc_file_beneath(m->dirfd, acc_str(name), e);
 	char *path = acc_arena_printf(&m->mem, "%s/%s", m->dir, name);
 	if (fd < 0 || path == NULL) {
+		if (fd >= 0)
+			acc_nomem(e);
 		acc_err_in(e, path == NULL ? name : path);
 		if (fd >= 0)
 			close(fd);
