@@ -20,6 +20,7 @@ DEPS += gnuplot-nox      # accplot draws with it, at run time only
 BUILD_DEPS := $(DEPS)
 # and to test.
 DEPS += bats jq          # the tests of the programs
+DEPS += python3          # the writer of streams in acc-by-hand(7), as it stands there
 DEPS += mandoc           # checks the man pages
 DEPS += shellcheck       # checks the scripts
 
