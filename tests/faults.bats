@@ -44,10 +44,10 @@ fault() { # program, fault, command...
 }
 
 @test "members of the pipeline are killed, ended, stopped: right or refused, nothing hangs or is left" {
-	run -0 "$ROOT/tests/faults/kill" 50
-	[[ ${lines[-1]} =~ ^50\ rounds,\ ([0-9]+)\ signals:\ .*\ 0\ violations$ ]]
+	run -0 "$ROOT/tests/faults/kill" 20
+	[[ ${lines[-1]} =~ ^20\ rounds,\ ([0-9]+)\ signals:\ .*\ 0\ violations$ ]]
 	# Some were too late: the pipeline had ended. Most were not.
-	[ "${BASH_REMATCH[1]}" -ge 10 ]
+	[ "${BASH_REMATCH[1]}" -ge 4 ]
 }
 
 @test "without threads: the same bits" {
