@@ -206,6 +206,8 @@ payload() { # dump, name of the expectation
 	fails 'refused to open dump: a symbolic link leaves the folder' accdump-read d
 	run -2 --separate-stderr list file accdump-read d
 	[ "${lines[0]}${lines[1]}" = "" ]
+	# The emulator has no openat2, without which no link is followed.
+	[[ ${B:-} != *arm64* ]] || return 0
 	rm d/dump
 	mkdir d/real
 	cp x.npy d/real
