@@ -141,6 +141,8 @@ measured() { # stream of pairs
 		run -1 cmp -s s.acc $f.acc
 		run -2 --separate-stderr accmetric $f.acc
 		[[ $stderr == *"secret.npy: refused: its record has no fsize and mtime of it"* ]]
+		# An emulator lays a root of its own over this one.
+		[[ ${B:-} != *arm64* ]] || continue
 		run -2 --separate-stderr accdump-read --inline --root=/ $f.acc
 		[[ $stderr == *"secret.npy: refused: its record has no fsize and mtime of it"* ]]
 	done
