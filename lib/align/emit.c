@@ -253,13 +253,39 @@ put_group(struct emit *em, const struct acc_group *ga)
 	return rc;
 }
 
-/* Say which step and rank has no partner at all. */
+/* Groups of one step that have no partner: ranks as ranges, 1-3,5. */
+struct lone {
+	const struct acc_group *first;
+	uint64_t nop;
+	uint32_t n;
+	int64_t from, to; /* the range that is not yet in who */
+	char who[120];
+};
+
+static void
+end_range(struct lone *l)
+{
+	size_t at = strlen(l->who);
+	if (at + 48 > sizeof l->who) {
+		if (at + 5 < sizeof l->who && !strchr(l->who, '.'))
+			memcpy(l->who + at, ",...", 5);
+		return;
+	}
+	at += (size_t)snprintf(l->who + at, sizeof l->who - at, "%s%" PRId64, at > 0 ? "," : "",
+		l->from);
+	if (l->to > l->from)
+		snprintf(l->who + at, sizeof l->who - at, "-%" PRId64, l->to);
+}
+
+/* Say which step and ranks have no partner at all. */
 static int
-put_finding(struct emit *em, const struct acc_group *g, const char *side)
+put_lone(struct emit *em, struct lone *l, const char *side)
 {
 	struct acc_rec *r = &em->out;
-	char text[160], step[32] = "", who[40] = "";
-	const struct acc_group_id *id = &g->id;
+	char text[320], step[32] = "", who[160] = "";
+	if (l->n == 0)
+		return 0;
+	const struct acc_group_id *id = &l->first->id;
 	int rc = acc_rec_start(r, ACC_STR("finding"));
 	if (rc == 0)
 		rc = acc_add(r, "", "what", acc_ctext("unmatched"));
@@ -270,18 +296,47 @@ put_finding(struct emit *em, const struct acc_group *g, const char *side)
 	}
 	if (id->kind == WHO_RANK || id->kind == WHO_PROC) {
 		const char *what = id->kind == WHO_RANK ? "rank" : "proc";
-		snprintf(who, sizeof who, " %s %" PRId64, what, id->who);
-		if (rc == 0)
+		end_range(l);
+		snprintf(who, sizeof who, " %s%s %s", what, l->n > 1 ? "s" : "", l->who);
+		if (rc == 0 && l->n == 1)
 			rc = acc_add(r, "", what, acc_int(id->who));
 	}
 	snprintf(text, sizeof text,
-		"only the %s has%s%s: %" PRIu32 " op calls without a partner "
+		"only the %s has%s%s: %" PRIu64 " op calls without a partner "
 		"(join them with --steps or --ranks)",
 		side, step[0] == '\0' && who[0] == '\0' ? " records without step and rank" : step,
-		who, g->nop);
+		who, l->nop);
+	*l = (struct lone){.n = 0};
 	if (rc == 0)
 		rc = acc_add(r, "", "text", acc_ctext(text));
 	return rc < 0 ? acc_rec_fail(em->e, rc) : em->fn(em->arg, r);
+}
+
+static int
+put_findings(struct emit *em, const struct acc_half *h, const char *side)
+{
+	struct lone l = {.n = 0};
+	int rc = 0;
+	for (uint32_t i = 0; i < h->ngroup && rc >= 0; i++) {
+		const struct acc_group *g = &h->group[i];
+		if (g->mate != ACC_NOMATE || g->id.kind == WHO_GLOBAL)
+			continue;
+		bool ranked = g->id.kind == WHO_RANK || g->id.kind == WHO_PROC;
+		if (l.n > 0 && (!ranked || g->id.kind != l.first->id.kind ||
+				       g->id.step != l.first->id.step))
+			rc = put_lone(em, &l, side);
+		if (l.n == 0)
+			l = (struct lone){.first = g, .from = g->id.who, .to = g->id.who};
+		else if (g->id.who == l.to + 1)
+			l.to++;
+		else {
+			end_range(&l);
+			l.from = l.to = g->id.who;
+		}
+		l.n++;
+		l.nop += g->nop;
+	}
+	return rc < 0 ? rc : put_lone(em, &l, side);
 }
 
 int
@@ -298,12 +353,8 @@ acc_align_emit(struct acc_align *al, acc_align_fn *fn, void *arg, struct acc_err
 	for (uint32_t i = 0; i < al->h[ACC_B].ngroup && rc >= 0; i++)
 		if (al->h[ACC_B].group[i].mate == ACC_NOMATE)
 			rc = put_unmatched(&em, &al->h[ACC_B].group[i], 0);
-	for (int s = 0; s < 2; s++)
-		for (uint32_t i = 0; i < al->h[s].ngroup && rc >= 0; i++) {
-			const struct acc_group *g = &al->h[s].group[i];
-			if (g->mate == ACC_NOMATE && g->id.kind != WHO_GLOBAL)
-				rc = put_finding(&em, g, side[s]);
-		}
+	for (int s = 0; s < 2 && rc >= 0; s++)
+		rc = put_findings(&em, &al->h[s], side[s]);
 	acc_rec_release(&em.out);
 	acc_buf_release(&em.pair);
 	acc_buf_release(&em.tail);

@@ -208,10 +208,9 @@ steps_and_ranks(void)
 		L{"0 p3 T.a.0.forward in 0 f32 2", "0 p4 T.a.0.forward in 0 f32 2", NULL},
 		L{"0 0 T.a.0.forward in 0 f32 2", NULL},
 		"only-a 0=-, only-a 1=-, only-b -=0, "
-		"only the device has step 0 proc 3: 1 op calls without a partner (join them with "
-		"--steps or --ranks), only the device has step 0 proc 4: 1 op calls without a "
-		"partner (join them with --steps or --ranks), only the bench has step 0 rank 0: 1 "
-		"op calls without a partner (join them with --steps or --ranks)");
+		"only the device has step 0 procs 3-4: 2 op calls without a partner (join them with "
+		"--steps or --ranks), only the bench has step 0 rank 0: 1 op calls without a "
+		"partner (join them with --steps or --ranks)");
 	check("--steps", "name", &steps,
 		L{"0 0 T.a.0.forward in 0 f32 2", "1 0 T.a.0.forward in 0 f32 2", NULL},
 		L{"1 0 T.a.0.forward in 0 f32 2", "7 0 T.a.0.forward in 0 f32 2", NULL},
