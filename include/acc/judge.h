@@ -46,7 +46,8 @@ enum acc_item_kind {
 	ACC_ITEM_AUX,   /* source, stack: passes where a record that names it passes */
 	ACC_ITEM_FINDING,
 	ACC_ITEM_TENSOR, /* tensors on the sides that exist */
-	ACC_ITEM_ARG     /* an argument on some side */
+	ACC_ITEM_ARG,    /* an argument on some side */
+	ACC_ITEM_BUFFER  /* a tensor that its op call was about to fill: no input of it */
 };
 
 /* What explains the error of an f32 product, see audit.form. */
@@ -78,6 +79,7 @@ struct acc_item {
 	uint8_t io;         /* enum acc_io */
 	uint8_t measure;    /* enum acc_measure */
 	uint8_t sides;      /* bit 0: a, bit 1: b */
+	uint8_t part;       /* bit 0: a, bit 1: b: the record is of a part of that tensor */
 	uint8_t ndim;       /* of the device's (else the bench's) tensor, 255: unknown */
 	bool exact : 1;     /* integers and bools: any difference is one */
 	bool nonfinite : 1; /* NaN or Inf at different places (or of another kind) */
@@ -159,9 +161,14 @@ struct acc_case {
 	struct acc_coverage cover[2]; /* what accaudit said of each side, or of the only one */
 	uint64_t measured;            /* pairs with a number to judge by */
 	uint64_t judged_before;       /* findings of earlier judges in the input */
-	bool overflow_dump;           /* the recorder kept only op calls that overflow */
-	bool by_names;                /* of some source the order is that of names */
-	void *state;                  /* the judge's own */
+	struct acc_ids ranks[2];      /* the ranks that each side has records of, */
+	uint32_t nranks[2];           /* and how many */
+	int64_t last_rank[2];
+	/* How the sides are laid out over ranks, where that differs: nothing was judged. */
+	const char *sharded;
+	bool overflow_dump; /* the recorder kept only op calls that overflow */
+	bool by_names;      /* of some source the order is that of names */
+	void *state;        /* the judge's own */
 	struct acc_judge_opt {
 		const char *tmpdir;
 		struct acc_rules *rules; /* judge by these; NULL: name the first bad op call */

@@ -41,11 +41,12 @@ enum acc_op_response {
 };
 
 enum acc_op_flag {
-	ACC_OP_WEIGHTS = 1,  /* its second and later inputs are weights */
-	ACC_OP_INPLACE = 2,  /* writes to an input, although its name does not end in _ */
-	ACC_OP_KEYWORDS = 4, /* often given keywords that change the result */
-	ACC_OP_NUMBERS = 8,  /* as a module or primitive, it has numbers that change the result */
-	ACC_OP_HANDS_ON = 16 /* may hand its input on as it is, untouched */
+	ACC_OP_WEIGHTS = 1,   /* its second and later inputs are weights */
+	ACC_OP_INPLACE = 2,   /* writes to an input, although its name does not end in _ */
+	ACC_OP_KEYWORDS = 4,  /* often given keywords that change the result */
+	ACC_OP_NUMBERS = 8,   /* as a module or primitive, it has numbers that change the result */
+	ACC_OP_HANDS_ON = 16, /* may hand its input on as it is, untouched */
+	ACC_OP_FILLS = 32     /* its first argument is no input, but what it fills */
 };
 
 struct acc_op_info {
@@ -90,6 +91,9 @@ enum acc_op_response acc_op_response(struct acc_str op);
 unsigned acc_op_steps(struct acc_str op);
 /* Two names of one operator: Tensor.__matmul__ and Torch.matmul? */
 bool acc_op_same(struct acc_str a, struct acc_str b);
+/* Is an argument at this position (0, 0.3, output_tensor) only there to be filled, as the buffers
+ * that torch.distributed's functions receive into? What it held before is no input. */
+bool acc_op_fills(struct acc_str op, struct acc_str pos);
 /* Does it write to its first argument, by its row or by the spelling of its name (add_)? */
 bool acc_op_in_place(struct acc_str op);
 

@@ -42,6 +42,8 @@ acc_case_close(struct acc_case *c)
 	acc_picked_release(c->picked);
 	free(c->picked);
 	acc_arena_release(&c->mem);
+	acc_ids_release(&c->ranks[ACC_A]);
+	acc_ids_release(&c->ranks[ACC_B]);
 	free(c->item);
 	free(c->call);
 	free(c->verdict);
@@ -252,6 +254,8 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		k->response = (uint8_t)acc_op_response(p.op);
 	}
 	it->weight = is_weight(it, &p);
+	if (it->kind == ACC_ITEM_TENSOR && it->io != ACC_IO_OUT && acc_op_fills(p.op, p.pos))
+		it->kind = ACC_ITEM_BUFFER;
 	it->loose = is_loose(it, c->picked);
 	/* Numbers in the wrong places: that their values are right does not help. */
 	if (it->permuted && p.passed && !it->weight && same_op(c->picked)) {
@@ -264,6 +268,19 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 	if (it->sides & 1)
 		c->tensors += it->kind == ACC_ITEM_TENSOR && it->sides == 1;
 	return name_call(c, k, &p, e);
+}
+
+static int
+count_rank(struct acc_case *c, int side, struct acc_err *e)
+{
+	int64_t rank = acc_picked_int(c->picked->side[side][RANK], INT64_MIN);
+	if (rank == INT64_MIN || (c->nranks[side] > 0 && rank == c->last_rank[side]))
+		return 0;
+	c->last_rank[side] = rank;
+	uint64_t id = acc_hash(&rank, sizeof rank);
+	if (acc_ids_get(&c->ranks[side], id) != ACC_NOID)
+		return 0;
+	return acc_ids_put(&c->ranks[side], id, c->nranks[side]++, false, e);
 }
 
 int
@@ -292,6 +309,8 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 		acc_item_measure(it, c->picked);
 		acc_noise_get(c->opt.noise, r, it);
 		c->pairs += c->picked->is_pair;
+		for (int s = 0; s < 2 && rc == 0; s++)
+			rc = count_rank(c, s, e);
 		for (int s = 0; s < 2; s++) {
 			const struct acc_val *const *v = c->picked->side[s];
 			if (v[AUDIT_OK] != NULL || v[AUDIT_SKIP] != NULL)
@@ -302,7 +321,8 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 		}
 		c->audited += !isnan(it->audit[ACC_A]) || !isnan(it->audit[ACC_B]);
 		c->measured += it->measure != ACC_UNMEASURED && it->kind == ACC_ITEM_TENSOR;
-		rc = into_call(c, it, e);
+		if (rc == 0)
+			rc = into_call(c, it, e);
 	}
 	for (size_t i = 0; i < acc_njudges && rc == 0; i++)
 		if (acc_judges[i]->record != NULL)

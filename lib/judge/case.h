@@ -44,8 +44,16 @@ bool acc_may_lack(const struct acc_case *c, const char *name);
 /* Findings `missing`: of two sides that were recorded alike, one ends early. Such calls are no
  * longer said to be unmatched. */
 int acc_say_missing(struct acc_case *c, struct acc_err *e);
+/* Findings `missing`, rule reduction (lost.c): at the end of what one side makes of a value stands a
+ * communication, or a division by the number of ranks, that the other side does not call. */
+int acc_say_lost(struct acc_case *c, struct acc_err *e);
 /* Findings `unmatched`: the others, by side. */
 int acc_say_unmatched(struct acc_case *c, struct acc_err *e);
+
+/* --- sharded.c: sides that are laid out over ranks in another way --- */
+/* 1: they are, c->sharded says how, and a finding `layout` was made; 0: not as far as is seen;
+ * < 0. */
+int acc_sharded(struct acc_case *c, struct acc_err *e);
 
 /* What every judge says at the end: what is unmatched, what was not measured. */
 int acc_say_rest(struct acc_case *c, struct acc_err *e);
@@ -73,6 +81,9 @@ struct acc_ranks;
 struct acc_ranks *acc_ranks_open(struct acc_case *c, struct acc_err *e);
 void acc_ranks_close(struct acc_ranks *t);
 bool acc_is_communication(const struct acc_call *k);
+/* The calls of other ranks that take part in this communication, one after another: the one after
+ * `after`, at first call itself; ACC_NOCALL behind the last, or where t is NULL. */
+uint32_t acc_partner(const struct acc_ranks *t, uint32_t call, uint32_t after);
 /* How many communications, of any rank that takes part, come before this call. */
 uint32_t acc_layer(const struct acc_ranks *t, const struct acc_case *c, uint32_t call);
 /* Is this call before the other, by step, rank's order and communication? */

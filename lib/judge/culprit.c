@@ -177,10 +177,19 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 		return acc_arena_printf(mem(s),
 			"%s: wrote its output over its own input: %s of %s %s", blamed, where, name,
 			bad);
-	if (x->producer != ACC_NOCALL)
+	const struct acc_call *made = x->producer == ACC_NOCALL
+					      ? NULL
+					      : &c->call[c->item[x->producer].call];
+	if (made != NULL && made->key[ACC_A] == NULL)
+		return acc_arena_printf(mem(s),
+			"%s: was given another tensor: %s %s; on the bench %s makes it, which the"
+			" device does not call%s",
+			name, where, bad, acc_call_name(made),
+			acc_is_communication(made) ? " (a lost reduction or exchange)" : "");
+	if (made != NULL)
 		return acc_arena_printf(mem(s),
 			"%s: was given another tensor: %s %s, though %s, which makes it, agrees",
-			name, where, bad, acc_call_name(&c->call[c->item[x->producer].call]));
+			name, where, bad, acc_call_name(made));
 	if (x->sum != NULL)
 		return acc_arena_printf(mem(s),
 			"%s: %s %s, and is not the sum of what %s give%s on the"

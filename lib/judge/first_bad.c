@@ -533,6 +533,29 @@ inside(struct scan *s, uint32_t call, const struct acc_item *it, double unit, st
 	return any;
 }
 
+/* A communication that fills a buffer of its own brings in what other ranks hold, and their errors;
+ * where they were not recorded, nothing is known of what arrived. */
+static void
+brought(struct scan *s, uint32_t call, double unit, struct given *g)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	bool fills = false, any = false;
+	for (uint32_t i = k->first; i <= k->last; i++)
+		fills |= c->item[i].call == call && c->item[i].kind == ACC_ITEM_BUFFER;
+	uint32_t p = fills ? acc_partner(s->ranks, call, call) : ACC_NOCALL;
+	for (; p != ACC_NOCALL; p = acc_partner(s->ranks, call, p))
+		for (uint32_t i = c->call[p].first; i <= c->call[p].last; i++) {
+			const struct acc_item *it = &c->item[i];
+			if (it->call != p || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it) ||
+				!comparable(s, it) || !alike(s, &c->call[p], it, unit))
+				continue;
+			receive(g, it);
+			any = true;
+		}
+	g->unseen |= fills && !any;
+}
+
 static int
 walk_call(struct scan *s, uint32_t call)
 {
@@ -558,6 +581,8 @@ walk_call(struct scan *s, uint32_t call)
 	}
 	if (k->backward)
 		saved(s, k, &g);
+	if (acc_is_communication(k))
+		brought(s, call, unit, &g);
 	for (uint32_t i = k->first; i <= k->last && rc == 0; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !is_output(it))
@@ -707,7 +732,10 @@ judge(struct acc_case *c, struct acc_err *e)
 	uint32_t i = ACC_NOCALL, out = ACC_NOCALL;
 	s.noise = acc_noise_ratio(c);
 	s.weights = acc_weight_error(c);
-	int rc = walk(&s, true, e);
+	int rc = acc_sharded(c, e);
+	if (rc != 0)
+		return rc < 0 ? rc : acc_say_rest(c, e);
+	rc = walk(&s, true, e);
 	if (rc == 0)
 		rc = acc_learn(&s, e);
 	if (rc == 0 && (s.ranks = acc_ranks_open(c, e)) == NULL)
@@ -733,6 +761,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	}
 	if (rc == 0)
 		rc = acc_say_missing(c, e);
+	if (rc == 0)
+		rc = acc_say_lost(c, e);
 	if (rc == 0)
 		rc = acc_say_rest(c, e);
 	acc_ids_release(&s.made[0]);

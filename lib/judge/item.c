@@ -208,6 +208,8 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 		double den = fabs(y) + (i == NORM ? 0 : scale);
 		d = fmax(0, d - (i != NORM ? smallest_rounding(it)
 					   : norm_rounding(it, fabs(y), (double)n)));
+		if (den == 0) /* a single 0 has no size that an error could be relative to */
+			den = it->ndim == 0 ? 1 : 0;
 		double e = d == 0 ? 0 : it->exact ? 1 : den == 0 ? INFINITY : d / den;
 		worst = e > worst ? e : worst;
 		off = fmax(off, i == NORM ? d / sqrt((double)n + (n == 0)) : d);
@@ -243,6 +245,9 @@ by_tensor(struct acc_item *it, const struct acc_picked *f)
 	} else {
 		it->rms = (float)number(m[M_ERR_RMS]);
 		it->max = (float)number(m[M_ERR_MAX]);
+		/* A single 0 has no size that an error could be relative to. */
+		if (it->ndim == 0 && it->b_max == 0 && isfinite(it->max_abs))
+			it->rms = it->max = it->max_abs;
 		if (it->max_abs <= smallest_rounding(it))
 			it->rms = it->max = fminf(it->rms, (float)acc_unit(ACC_F16));
 		/* A measured NaN is never good. */
@@ -420,6 +425,8 @@ acc_item_measure(struct acc_item *it, const struct acc_picked *f)
 		}
 	}
 	struct acc_str layout = acc_picked_text(f->own[M_LAYOUT]);
+	if (memmem(layout.p, layout.n, "part(", 5) != NULL)
+		it->part = layout.p[0] == 'a' ? 1 : 2;
 	it->permuted = !it->note_shape && memmem(layout.p, layout.n, "permute", 7) != NULL;
 	bool tensor = f->tensor[ACC_A] || f->tensor[ACC_B];
 	it->kind = tensor ? ACC_ITEM_TENSOR : ACC_ITEM_ARG;

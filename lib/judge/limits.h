@@ -190,6 +190,14 @@
 	X(VALUES_U, 4, "u: weights and batches known by statistics alone that agree", \
 		"each side " \
 		"rounds by 2 u at most in 16 bits") \
+	X(SPLIT_SHARE, 0.02, \
+		"of the forward tensors that both sides have so many are split along one axis: the sides " \
+		"are laid out over ranks in different ways", \
+		"tests/parallel/make.py: of two layouts 0.19 to 0.7 of them are, but where one is a " \
+		"pipeline of the other; of two runs of one layout none is") \
+	X(ONE_OVER, 1e-6, \
+		"a factor is one over the number of ranks where their product is that near to 1", \
+		"the quotient is rounded to f32 at worst: 6e-8 relative, printed with 6 digits or more") \
 	N(MISSING_CALLS, 3, "op calls that one side lacks at its end: fewer are no sign", \
 		"recorders that see the same run differ by one or two there (a backward call of the " \
 		"first input, a last item())")

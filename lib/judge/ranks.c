@@ -12,8 +12,9 @@
 
 struct event {
 	uint32_t call, layer;
-	uint64_t id; /* the same on all ranks that take part */
-	bool first;  /* of its rank and step */
+	uint64_t id;   /* the same on all ranks that take part */
+	uint32_t next; /* the next event of this id, round to the first; the last one found first */
+	bool first;    /* of its rank and step */
 };
 
 struct acc_ranks {
@@ -126,6 +127,23 @@ settle(struct acc_ranks *t, struct acc_err *e)
 	return 0;
 }
 
+/* The events of one id become a ring. */
+static int
+join(struct acc_ranks *t, struct acc_err *e)
+{
+	struct acc_ids last = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < t->n && rc == 0; i++) {
+		uint32_t before = acc_ids_get(&last, t->event[i].id);
+		t->event[i].next = before == ACC_NOID ? i : t->event[before].next;
+		if (before != ACC_NOID)
+			t->event[before].next = i;
+		rc = acc_ids_put(&last, t->event[i].id, i, true, e);
+	}
+	acc_ids_release(&last);
+	return rc;
+}
+
 struct acc_ranks *
 acc_ranks_open(struct acc_case *c, struct acc_err *e)
 {
@@ -137,6 +155,8 @@ acc_ranks_open(struct acc_case *c, struct acc_err *e)
 			rc = add(t, c, &seen, i, e);
 	if (rc == 0)
 		rc = settle(t, e);
+	if (rc == 0)
+		rc = join(t, e);
 	acc_map_release(&seen);
 	if (rc == 0)
 		return t;
@@ -153,8 +173,9 @@ acc_ranks_close(struct acc_ranks *t)
 	free(t);
 }
 
-uint32_t
-acc_layer(const struct acc_ranks *t, const struct acc_case *c, uint32_t call)
+/* The number of events up to this call. */
+static uint32_t
+events_to(const struct acc_ranks *t, uint32_t call)
 {
 	uint32_t lo = 0, hi = t->n;
 	while (lo < hi) {
@@ -164,6 +185,23 @@ acc_layer(const struct acc_ranks *t, const struct acc_case *c, uint32_t call)
 		else
 			hi = mid;
 	}
+	return lo;
+}
+
+uint32_t
+acc_partner(const struct acc_ranks *t, uint32_t call, uint32_t after)
+{
+	uint32_t own = t == NULL ? 0 : events_to(t, call), at = t == NULL ? 0 : events_to(t, after);
+	if (own == 0 || at == 0 || t->event[own - 1].call != call)
+		return ACC_NOCALL;
+	uint32_t next = t->event[at - 1].next;
+	return next == own - 1 ? ACC_NOCALL : t->event[next].call;
+}
+
+uint32_t
+acc_layer(const struct acc_ranks *t, const struct acc_case *c, uint32_t call)
+{
+	uint32_t lo = events_to(t, call);
 	return lo > 0 && c->call[t->event[lo - 1].call].segment == c->call[call].segment
 		       ? t->event[lo - 1].layer
 		       : 0;

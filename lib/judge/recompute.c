@@ -321,15 +321,18 @@ give(struct acc_recompute *t, uint32_t item, struct acc_err *e)
 	return rc < 0 ? rc : fed(t, item, e);
 }
 
-/* Are the records of this side's call all in this one, and no others? */
+/* Are the records of this side's call all in this one, and no others, and of whole tensors? */
 static bool
 is_whole(const struct acc_recompute *t, uint32_t call)
 {
 	const struct acc_call *k = &t->c->call[call];
 	const char *key = k->key[t->side];
 	bool whole = key != NULL && acc_ids_get(&t->place[t->side], id_of(key, k->segment)) == call;
-	for (uint32_t i = k->first; i <= k->last && t->side == ACC_B; i++)
-		whole &= t->c->item[i].call != call || !t->c->item[i].loose;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &t->c->item[i];
+		if (it->call == call)
+			whole &= (it->part & 1 << t->side) == 0 && !(t->side == ACC_B && it->loose);
+	}
 	return whole;
 }
 

@@ -10,7 +10,8 @@ enum {
 	INPLACE = ACC_OP_INPLACE,
 	KEYWORDS = ACC_OP_KEYWORDS,
 	NUMBERS = ACC_OP_NUMBERS,
-	HANDS_ON = ACC_OP_HANDS_ON
+	HANDS_ON = ACC_OP_HANDS_ON,
+	FILLS = ACC_OP_FILLS
 };
 
 static const struct acc_op_info rows[] = {
@@ -266,4 +267,23 @@ acc_op_in_place(struct acc_str op)
 	const struct acc_op_info *o = acc_op_info_of(op);
 	bool spelled = s.n > 1 && s.p[s.n - 1] == '_' && s.p[s.n - 2] != '_';
 	return spelled || (o != NULL && (o->flags & ACC_OP_INPLACE) != 0);
+}
+
+bool
+acc_op_fills(struct acc_str op, struct acc_str pos)
+{
+	static const char *const names[] = {"output", "output_tensor", "output_tensor_list",
+		"output_tensors", "tensor_list"};
+	const struct acc_op_info *o = NULL;
+	if (acc_str_starts(op, "Distributed."))
+		o = acc_op_info_of(op);
+	if (o == NULL || (o->flags & ACC_OP_FILLS) == 0)
+		return false;
+	pos.n = pos.n > 0 && memchr(pos.p, '.', pos.n) != NULL
+			? (uint32_t)((const char *)memchr(pos.p, '.', pos.n) - pos.p)
+			: pos.n;
+	bool first = acc_str_is(pos, "0");
+	for (size_t i = 0; i < sizeof names / sizeof *names && !first; i++)
+		first = acc_str_is(pos, names[i]);
+	return first || (acc_str_is(pos, "tensor") && strcmp(o->family, "recv") == 0);
 }

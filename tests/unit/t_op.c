@@ -164,6 +164,27 @@ writers(void)
 }
 
 static void
+buffers(void)
+{
+	static const struct {
+		const char *op, *pos;
+		bool fills;
+	} t[] = {{"Distributed.all_gather_into_tensor", "0", true},
+		{"Distributed._all_gather_base", "0", true},
+		{"Distributed.all_gather", "0.3", true},
+		{"Distributed.all_gather_into_tensor", "1", false},
+		{"Distributed.reduce_scatter_tensor", "output", true},
+		{"Distributed.reduce_scatter_tensor", "input", false},
+		{"Distributed.all_to_all_single", "0", true}, {"Distributed.irecv", "tensor", true},
+		{"Distributed.all_gather", "tensor", false}, {"Distributed.send", "0", false},
+		{"Distributed.all_reduce", "0", false}, {"Torch.all_gather", "0", false}};
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+		ok(acc_op_fills(acc_str(t[i].op), acc_str(t[i].pos)) == t[i].fills,
+			"'%s' %s argument %s", t[i].op, t[i].fills ? "fills" : "does not fill",
+			t[i].pos);
+}
+
+static void
 listed(void)
 {
 	struct acc_buf b = {0};
@@ -292,6 +313,7 @@ main(void)
 	names();
 	relations();
 	writers();
+	buffers();
 	listed();
 	called();
 	return done();

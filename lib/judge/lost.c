@@ -1,0 +1,169 @@
+/* A reduction that one side leaves out, at the end of what was recorded: gradients that are not
+ * summed over the ranks, or summed and not divided by their number. Nothing behind it differs,
+ * since nothing was recorded behind it. */
+#include "acc/judge.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "judge/case.h"
+#include "judge/limits.h"
+
+struct lost {
+	struct acc_case *c;
+	struct acc_ids
+		taken[2]; /* values that calls of a side take: (id, segment) -> last such call */
+	uint32_t n[2], first[2]; /* calls that only this side has, whose result nothing takes */
+	bool divides[2];
+	uint32_t talks[2]; /* communications that only this side has */
+};
+
+static uint64_t
+key_of(const struct acc_case *c, uint32_t call, uint64_t id)
+{
+	uint64_t v[2] = {id, c->call[call].segment};
+	return acc_hash(v, sizeof v);
+}
+
+static bool
+in(const struct acc_item *it)
+{
+	return it->io == ACC_IO_IN || it->io == ACC_IO_KW || it->io == ACC_IO_PARAM;
+}
+
+static int
+learn(struct lost *t, struct acc_err *e)
+{
+	const struct acc_case *c = t->c;
+	int rc = 0;
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->kind != ACC_ITEM_TENSOR || !in(it))
+			continue;
+		for (int s = 0; s < 2 && rc == 0; s++)
+			if (it->id[s] != 0)
+				rc = acc_ids_put(&t->taken[s], key_of(c, it->call, it->id[s]),
+					it->call, true, e);
+	}
+	return rc;
+}
+
+/* Does this call of one side divide by the number of ranks, or multiply by one over it? 1, 0, < 0 */
+static int
+averages(struct acc_case *c, uint32_t call, int side, struct acc_err *e)
+{
+	const struct acc_call *k = &c->call[call];
+	double n = c->nranks[side];
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		struct acc_rec *r;
+		double v = NAN;
+		if (c->item[i].call != call || c->item[i].kind != ACC_ITEM_ARG)
+			continue;
+		int rc = acc_case_record(c, &c->item[i], &r, e);
+		if (rc < 0)
+			return rc;
+		acc_as_f64(acc_get(r, side == ACC_A ? "a." : "b.", "value"), &v);
+		if (v == n || fabs(v * n - 1) < LIMIT_ONE_OVER)
+			return 1;
+	}
+	return 0;
+}
+
+/* Is what it makes taken by no later call of its side, and what it takes the same on both? */
+static bool
+ends(const struct lost *t, uint32_t call, int side)
+{
+	const struct acc_case *c = t->c;
+	const struct acc_call *k = &c->call[call];
+	bool any = false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR || in(it) || it->id[side] == 0)
+			continue;
+		uint32_t by = acc_ids_get(&t->taken[side], key_of(c, call, it->id[side]));
+		if (by != ACC_NOID && by > call)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+static int
+look(struct lost *t, uint32_t call, struct acc_err *e)
+{
+	static const char *const scales[] = {"Tensor.div", "Tensor.mul", "Torch.div", "Torch.mul",
+		"Tensor.__truediv__", "Tensor.__mul__", "Tensor.__itruediv__", "Tensor.__imul__"};
+	const struct acc_call *k = &t->c->call[call];
+	int side = k->key[ACC_A] == NULL ? ACC_B : ACC_A, rc = 1;
+	bool talks = acc_is_communication(k), scale = false;
+	t->talks[side] += talks;
+	if (acc_may_lack(t->c, acc_call_name(k)) || !ends(t, call, side))
+		return 0;
+	for (size_t i = 0; i < sizeof scales / sizeof *scales && !talks; i++)
+		scale |= acc_str_starts(acc_str(acc_call_name(k)), scales[i]);
+	if (!talks && !scale)
+		return 0;
+	if (scale)
+		rc = averages(t->c, call, side, e);
+	if (rc <= 0)
+		return rc;
+	if (t->n[side]++ == 0)
+		t->first[side] = call;
+	t->divides[side] |= scale;
+	return 0;
+}
+
+static int
+say(struct lost *t, int side, struct acc_err *e)
+{
+	static const char *const whose[] = {"device", "bench"};
+	struct acc_case *c = t->c;
+	const struct acc_call *k = &c->call[t->first[side]];
+	const char *where = acc_say_where(c, k), *stack, *src = acc_say_source(c, k, &stack, e);
+	struct acc_finding *f = acc_case_find(c, "missing", e);
+	if (f == NULL || src == NULL || where == NULL)
+		return acc_nomem(e);
+	f->name = acc_call_name(k);
+	f->step = k->step;
+	f->rank = k->rank;
+	f->rule = "reduction";
+	f->value = t->n[side];
+	f->stack = stack;
+	f->bad = true;
+	f->text = acc_arena_printf(&c->mem,
+		"%s%s: only the %s %s here%s%s, and nothing takes the result: %u such call%s that the %s"
+		" lacks, so its values end %s (--allow-missing accepts it)",
+		where, f->name, whose[side],
+		t->divides[side] ? "divides by the number of ranks" : "communicates",
+		src[0] != '\0' ? ", at " : "", src, t->n[side], t->n[side] == 1 ? "" : "s",
+		whose[!side], t->divides[side] ? "as sums, not as means" : "unreduced");
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+int
+acc_say_lost(struct acc_case *c, struct acc_err *e)
+{
+	struct lost t = {.c = c};
+	struct acc_recorded how;
+	uint32_t both = ACC_NOCALL;
+	if (c->nranks[ACC_A] < 2 || c->nranks[ACC_A] != c->nranks[ACC_B])
+		return 0;
+	int rc = learn(&t, e);
+	for (uint32_t i = 0; i < c->ncall && rc == 0; i++) {
+		const struct acc_call *k = &c->call[i];
+		if (k->key[ACC_A] != NULL && k->key[ACC_B] != NULL)
+			both = i;
+		else if (!k->missing)
+			rc = look(&t, i, e);
+	}
+	acc_ids_release(&t.taken[ACC_A]);
+	acc_ids_release(&t.taken[ACC_B]);
+	if (rc < 0 || both == ACC_NOCALL || t.n[ACC_A] + t.n[ACC_B] == 0)
+		return rc;
+	rc = acc_recorded(c, &c->call[both], &how, e);
+	/* A side that communicates in its own way may reduce in it, too. */
+	for (int s = 0; s < 2 && rc == 0 && how.alike && how.ordered; s++)
+		if (t.n[s] > 0 && t.talks[!s] == 0)
+			rc = say(&t, s, e);
+	return rc;
+}

@@ -1,0 +1,229 @@
+/* Sides that are laid out over ranks in another way: a tensor of one is a part of the other's, or
+ * lies on another rank, so that numbers of one op call are not those of the other side's.
+ *
+ * What shows it: shapes that differ along one axis by a whole factor, and communication that one
+ * side lacks. A batch or a network of another size has the first, but communicates alike; a run in
+ * one process that calls all_reduce has the second, but equal shapes. */
+#include "acc/judge.h"
+
+#include <stdlib.h>
+
+#include "judge/case.h"
+#include "judge/limits.h"
+
+/* Forward tensors that both sides have, and how many are split: weights, and others by axis. */
+struct split {
+	uint64_t tensors, weights, batch, sequence, other;
+	uint64_t talks[2]; /* communications that only this side has */
+	uint64_t handed;   /* of them sends and receipts */
+	uint64_t talked;   /* communications that both have */
+	uint64_t factor;
+	int64_t first; /* the first item that is split, -1: none */
+	bool device;   /* whose parts they are */
+};
+
+/* The axis along which one shape is k times the other, k > 1; -1: not so. */
+static int
+split_axis(const struct acc_val *a, const struct acc_val *b, uint64_t *k, bool *device)
+{
+	int axis = -1;
+	if (a == NULL || b == NULL || a->type != ACC_V_INTS || b->type != ACC_V_INTS ||
+		a->n != b->n)
+		return -1;
+	for (uint32_t i = 0; i < a->n; i++) {
+		int64_t x = a->ints[i], y = b->ints[i];
+		if (x == y)
+			continue;
+		int64_t big = x > y ? x : y, small = x > y ? y : x;
+		if (axis >= 0 || small <= 0 || big % small != 0)
+			return -1;
+		axis = (int)i;
+		*k = (uint64_t)(big / small);
+		*device = x < y;
+	}
+	return axis;
+}
+
+/* Of a part that was found in the whole: the axis. */
+static int
+part_axis(const struct acc_rec *r, const struct acc_item *it, uint64_t *k, bool *device)
+{
+	struct acc_str layout = acc_get_text(r, "", "m.layout");
+	const char *p = it->part == 0 ? NULL : memmem(layout.p, layout.n, "part(", 5);
+	uint64_t big = 0;
+	const struct acc_val *v = acc_get(r, it->part == 1 ? "a." : "b.", "len"),
+			     *w = acc_get(r, it->part == 1 ? "b." : "a.", "len");
+	if (p == NULL || v == NULL || w == NULL)
+		return -1;
+	*device = it->part == 2;
+	int64_t whole = acc_get_int(r, it->part == 1 ? "a." : "b.", "len", 0),
+		part = acc_get_int(r, it->part == 1 ? "b." : "a.", "len", 0);
+	big = part > 0 ? (uint64_t)(whole / part) : 0;
+	if (big < 2)
+		return -1;
+	*k = big;
+	return (int)strtol(p + 5, NULL, 10);
+}
+
+static int
+look(struct acc_case *c, uint32_t item, struct split *s, struct acc_err *e)
+{
+	const struct acc_item *it = &c->item[item];
+	struct acc_rec *r;
+	uint64_t k = 0;
+	bool device = false;
+	s->tensors++;
+	if (!it->note_shape && it->part == 0)
+		return 0;
+	int rc = acc_case_record(c, it, &r, e);
+	if (rc < 0)
+		return rc;
+	int axis = split_axis(acc_get(r, "a.", "shape"), acc_get(r, "b.", "shape"), &k, &device);
+	axis = axis < 0 ? part_axis(r, it, &k, &device) : axis;
+	if (axis < 0)
+		return 0;
+	if (s->first < 0) {
+		s->first = item;
+		s->device = device;
+	}
+	s->factor = k > s->factor ? k : s->factor;
+	if (it->weight)
+		s->weights++;
+	else if (axis == 0)
+		s->batch++;
+	else if (axis == 1)
+		s->sequence++;
+	else
+		s->other++;
+	return 0;
+}
+
+static void
+communicates(struct split *s, const struct acc_call *k, bool matched)
+{
+	static const char *const hands[] = {"send.", "recv.", "isend.", "irecv.",
+		"batch_isend_irecv."};
+	static const char space[] = "Distributed.";
+	struct acc_str op = acc_str(acc_call_name(k) + strlen(space));
+	/* What arrives may be paired with what the other side computes itself. */
+	if (matched && acc_str_starts(acc_str(k->key[ACC_B]), space)) {
+		s->talked++;
+		return;
+	}
+	s->talks[k->key[ACC_A] == NULL ? ACC_B : ACC_A]++;
+	for (size_t i = 0; i < sizeof hands / sizeof *hands; i++)
+		s->handed += acc_str_starts(op, hands[i]);
+}
+
+static int
+count(struct acc_case *c, struct split *s, struct acc_err *e)
+{
+	*s = (struct split){.first = -1};
+	int rc = 0;
+	bool any = false;
+	for (uint32_t i = 0, end; i < c->ncall && rc == 0; i = end) {
+		/* A rank that one side alone has says nothing of what the calls of the others do. */
+		bool both = false;
+		for (end = i; end < c->ncall && c->call[end].segment == c->call[i].segment; end++)
+			both |= c->call[end].key[ACC_A] != NULL && c->call[end].key[ACC_B] != NULL;
+		any |= both;
+		for (uint32_t j = i; j < end && both && rc == 0; j++) {
+			const struct acc_call *k = &c->call[j];
+			bool matched = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
+			if (acc_is_communication(k))
+				communicates(s, k, matched);
+			for (uint32_t n = k->first;
+				n <= k->last && matched && !k->backward && rc == 0; n++)
+				if (c->item[n].call == j && c->item[n].sides == 3 &&
+					c->item[n].kind == ACC_ITEM_TENSOR && c->item[n].ndim > 0)
+					rc = look(c, n, s, e);
+		}
+	}
+	return rc < 0 ? rc : any;
+}
+
+/* The kind of parallelism, as far as the shapes show it. */
+static const char *
+kind_of(const struct split *s)
+{
+	uint64_t all = s->batch + s->sequence + s->other;
+	if (s->weights > 0)
+		return "tensor parallelism";
+	if (s->handed > 0 && s->handed * 2 >= s->talks[ACC_A] + s->talks[ACC_B])
+		return "pipeline parallelism";
+	if (all > 0 && 2 * s->batch > all)
+		return "data parallelism";
+	if (all > 0 && 2 * s->sequence > all)
+		return "context or sequence parallelism";
+	return NULL;
+}
+
+static const char *
+ranks_of(struct acc_case *c, int side)
+{
+	static const char *const whose[] = {"the device has ", "the bench "};
+	uint32_t n = c->nranks[side] > 0 ? c->nranks[side] : 1;
+	return acc_arena_printf(&c->mem, "%s%u rank%s", whose[side], n, n == 1 ? "" : "s");
+}
+
+static const char *
+example(struct acc_case *c, const struct split *s, struct acc_err *e)
+{
+	struct acc_rec *r;
+	if (s->first < 0)
+		return "";
+	if (acc_case_record(c, &c->item[s->first], &r, e) < 0)
+		return NULL;
+	struct acc_str name = acc_get_text(r, "", "name");
+	uint64_t all = s->weights + s->batch + s->sequence + s->other;
+	return acc_arena_printf(&c->mem,
+		" (%llu of %llu forward tensors that both have are split, first %.*s, %llu to one)",
+		(unsigned long long)all,
+		(unsigned long long)s->tensors, ACC_PRS(name), (unsigned long long)s->factor);
+}
+
+static int
+say(struct acc_case *c, const struct split *s, struct acc_err *e)
+{
+	const char *kind = kind_of(s), *a = ranks_of(c, ACC_A), *b = ranks_of(c, ACC_B);
+	const char *shown = example(c, s, e);
+	bool device = s->first >= 0 ? s->device
+				    : c->nranks[ACC_A] > c->nranks[ACC_B] ||
+					      s->talks[ACC_A] > s->talks[ACC_B];
+	struct acc_finding *f = acc_case_find(c, "unmatched", e);
+	if (f == NULL || a == NULL || b == NULL || shown == NULL)
+		return acc_nomem(e);
+	f->rule = "ranks";
+	f->value = (double)(c->nranks[!device] > 0 ? c->nranks[device ? ACC_A : ACC_B] : 1);
+	f->doubtful = true;
+	f->text = acc_arena_printf(&c->mem,
+		"%s, %s: the %s is sharded%s%s%s%s; a tensor of one rank is not that of the other"
+		" side, so no op call was judged%s",
+		a, b, device ? "device" : "bench", kind != NULL ? " by " : "",
+		kind != NULL ? kind : "", kind != NULL ? ", as far as the shapes show" : "", shown,
+		s->handed > 0 && s->first < 0
+			? " (a stage alone can be compared: give the folder of its rank)"
+			: "");
+	c->sharded = "the two sides are laid out over ranks in different ways: nothing was judged";
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+int
+acc_sharded(struct acc_case *c, struct acc_err *e)
+{
+	struct split s;
+	if (c->nranks[ACC_A] == 0 && c->nranks[ACC_B] == 0)
+		return 0;
+	int rc = count(c, &s, e);
+	if (rc <= 0)
+		return rc;
+	uint64_t split = s.weights + s.batch + s.sequence + s.other;
+	/* Any two of them; each alone has other causes. */
+	int signs = c->nranks[ACC_A] != c->nranks[ACC_B];
+	signs += (double)split > LIMIT_SPLIT_SHARE * (double)s.tensors;
+	signs += s.handed > 0 || s.talks[ACC_A] + s.talks[ACC_B] > s.talked;
+	if (signs < 2)
+		return 0;
+	rc = say(c, &s, e);
+	return rc < 0 ? rc : 1;
+}

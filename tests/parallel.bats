@@ -1,0 +1,81 @@
+load helper
+# Runs on several ranks. parallel.tar.gz was made by
+#	tests/parallel/make.py OUT one tp2 tp2-noise tp2-lost-noise dp2 dp2-noise dp2-noavg-noise \
+#		pp2 pp2-noise fsdp2 fsdp2-noise --layers 2 --task statistics
+
+setup_file() {
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/parallel.tar.gz"
+}
+
+setup() {
+	cd "$BATS_FILE_TMPDIR" || return
+}
+
+# diff STATUS DEVICE BENCH: the findings' texts, flat, into $text
+diff_of() {
+	local want=$1
+	shift
+	run "-$want" --separate-stderr accdiff "$@" --format=json
+	text=$(jq -rs 'map(select(.kind == "finding").text) | join(" | ")' <<<"$output")
+}
+
+says() {
+	[[ $text == *"$1"* ]] || { echo "$text"; return 1; }
+}
+
+@test "the same layout on both sides, with noise: clean, whatever a buffer held before" {
+	for l in tp2 dp2 pp2 fsdp2; do
+		diff_of 0 $l-noise $l
+		says "none adds more error than its dtype and kind explain"
+	done
+}
+
+@test "another layout: said, nobody named, never clean" {
+	for l in "tp2-noise one tensor" "dp2-noise one data" "pp2-noise one pipeline" "one tp2 tensor" \
+		"tp2-noise pp2 tensor" "dp2-noise tp2 tensor" "fsdp2-noise one data" "pp2-noise dp2 data"; do
+		set -- $l
+		diff_of 2 "$1" "$2"
+		says "is sharded by $3 parallelism, as far as the shapes show"
+		[ "$stderr" = "accfirstbad: the two sides are laid out over ranks in different ways: nothing was judged" ]
+		jq -es 'map(select(.kind == "finding").what) - ["unmatched"] == []' <<<"$output"
+		jq -es 'map(select(.bad)) == []' <<<"$output"
+	done
+	diff_of 2 tp2-noise one
+	says "the device has 2 ranks, the bench 1 rank: the device is sharded"
+	says "forward tensors that both have are split, first Tensor.contiguous.2.forward.input.0, 2 to one"
+}
+
+@test "one rank of two on one side, laid out alike, is compared" {
+	mkdir -p half/step0
+	cp -r tp2/step0/rank0 half/step0
+	diff_of 0 tp2-noise half
+	says "only the device has step 0 rank 1"
+	diff_of 0 dp2-noise dp2 --rank=0
+}
+
+@test "a stage of a pipeline against the whole" {
+	for rank in 0 1; do
+		diff_of 0 pp2-noise/step0/rank$rank one/step0/rank0
+		says "op calls compared: none adds more error"
+		says "only in the bench: "
+	done
+}
+
+@test "an all_reduce that the device does not call" {
+	diff_of 1 tp2-lost-noise tp2
+	says "on the bench Distributed.all_reduce.2.forward makes it, which the device does not call (a lost reduction or exchange)"
+}
+
+@test "gradients that are summed, not averaged, at the end of the dump" {
+	diff_of 1 dp2-noavg-noise dp2
+	says "only the bench divides by the number of ranks here, at model.py:"
+	says "so its values end as sums, not as means"
+	jq -es 'map(select(.what == "missing" and .rule == "reduction")) | length == 1 and
+		.[0].name == "Tensor.div_.0.forward"' <<<"$output"
+	accdump-read dp2-noavg-noise >a
+	accdump-read dp2 >b
+	accalign a b | accmetric >m
+	run -0 accfirstbad --allow-missing='Tensor.div_.*' m
+	# Each reduces in its own way.
+	diff_of 0 fsdp2-noise dp2
+}
