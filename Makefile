@@ -231,11 +231,11 @@ install: all
 # A folder of programs, pages and completions that runs on any Linux of this architecture: nothing
 # is loaded at run time, not even the C library.
 STATIC_DIR = acctools-$(VERSION)-$(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+STATIC_BUILD = BIN=$(B)/static-bin STATIC= LDHARD="-static-pie -Wl,-z,relro,-z,now"
 static:
-	$(MAKE) B=$(B)-static BIN=$(B)-static/bin LDHARD="-static-pie -Wl,-z,relro,-z,now" all
+	$(MAKE) $(STATIC_BUILD) all
 	rm -rf $(B)/$(STATIC_DIR)
-	$(MAKE) B=$(B)-static BIN=$(B)-static/bin LDHARD="-static-pie -Wl,-z,relro,-z,now" \
-		PREFIX= DESTDIR=$(abspath $(B))/$(STATIC_DIR) install
+	$(MAKE) $(STATIC_BUILD) PREFIX= DESTDIR=$(abspath $(B))/$(STATIC_DIR) install
 	rm -r $(B)/$(STATIC_DIR)/lib $(B)/$(STATIC_DIR)/include
 	tar -C $(B) --owner=0 --group=0 -czf $(B)/$(STATIC_DIR).tar.gz $(STATIC_DIR)
 	@du -h $(B)/$(STATIC_DIR).tar.gz

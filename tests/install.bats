@@ -85,3 +85,31 @@ flags() {
 	done
 	[ "$(dpkg-deb -f "$B"/acctools_*.deb Version)" = "$("$BIN/accfmt" --version | sed 's/.* //')" ]
 }
+
+@test "make static: programs that run where there is nothing else, not even a C library" {
+	# Linked once, of what is compiled already; sanitizers cannot be linked so.
+	[[ ${B:-$ROOT/build} == */build ]] || return 0
+	cd "$BATS_TEST_TMPDIR"
+	mkdir -p root/tmp
+	make -s -C "$ROOT" B="${B:-$ROOT/build}" static
+	tar -C root --strip-components=1 -xzf "${B:-$ROOT/build}"/acctools-*-"$(uname -m)".tar.gz
+	cp -r "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench" root
+	cd root
+	in=(env PATH="$PWD/bin")
+	# Only root may leave everything else behind.
+	[ "$(id -u)" -ne 0 ] || in=(chroot .)
+	for p in accdump-read accalign accmetric accaudit accfirstbad accfmt acccurve acccheck accplot; do
+		run -0 "${in[@]}" "$p" --version
+	done
+	"${in[@]}" accdump-read device >a
+	"${in[@]}" accdump-read bench >b
+	"${in[@]}" accalign a b >ab
+	"${in[@]}" accmetric ab >m
+	run -1 "${in[@]}" accfirstbad --no-audit m
+	accfirstbad --no-audit m >want || [ $? -eq 1 ]
+	accfmt want >want.txt || [ $? -eq 1 ]
+	"${in[@]}" accfirstbad --no-audit m >got || [ $? -eq 1 ]
+	"${in[@]}" accfmt got >got.txt || [ $? -eq 1 ]
+	grep -q 'is off by' want.txt
+	cmp want.txt got.txt
+}
