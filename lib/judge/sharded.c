@@ -178,8 +178,8 @@ example(struct acc_case *c, const struct split *s, struct acc_err *e)
 	uint64_t all = s->weights + s->batch + s->sequence + s->other;
 	return acc_arena_printf(&c->mem,
 		" (%llu of %llu forward tensors that both have are split, first %.*s, %llu to one)",
-		(unsigned long long)all,
-		(unsigned long long)s->tensors, ACC_PRS(name), (unsigned long long)s->factor);
+		(unsigned long long)all, (unsigned long long)s->tensors, ACC_PRS(name),
+		(unsigned long long)s->factor);
 }
 
 static int
