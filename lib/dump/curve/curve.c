@@ -337,8 +337,10 @@ open_bytes(struct curve_file *f, int fd, const char *path, struct acc_err *e)
 	if (f->b == NULL)
 		return e != NULL ? e->code : ACC_EIO;
 	int rc = acc_bytes_growing(f->b, e);
-	if (rc < 0)
+	if (rc < 0) {
 		acc_bytes_close(f->b);
+		f->b = NULL; /* who opens it may close it whatever came of it */
+	}
 	return rc;
 }
 
