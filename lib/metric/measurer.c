@@ -149,7 +149,7 @@ static void
 unlay(struct acc_measurer *m, struct slot *s)
 {
 	s->laid = false;
-	acc_measurer_read(m, &s->rec, &s->a, &s->b);
+	(void)acc_measurer_read(m, &s->rec, &s->a, &s->b); /* its places are known by now */
 }
 
 /* A result in row-major order that is so bad that the order may be wrong: is it so in another?
@@ -337,7 +337,9 @@ enter_payload(struct acc_measurer *m, const struct acc_rec *r, struct slot **out
 	if (rc < 0)
 		return rc;
 	struct slot *s = *out;
-	acc_measurer_read(m, &s->rec, &s->a, &s->b);
+	rc = acc_measurer_read(m, &s->rec, &s->a, &s->b);
+	if (rc < 0)
+		return rc;
 	s->bytes = (s->a.payload ? s->a.ref.len : 0) + (s->b.payload ? s->b.ref.len : 0);
 	m->queued += s->bytes;
 	return 0;
@@ -450,7 +452,9 @@ advance(struct acc_measurer *m, bool last, struct acc_err *e)
 	int rc;
 	while ((rc = acc_inlined_peek(m->inlined, &r, e)) > 0) {
 		if (measurable(r)) {
-			acc_measurer_read(m, r, &s->a, &s->b);
+			rc = acc_measurer_read(m, r, &s->a, &s->b);
+			if (rc < 0)
+				return acc_rec_fail(e, rc);
 			if (!last && (acc_inlined_waits(m->inlined, r, &s->a) ||
 					     acc_inlined_waits(m->inlined, r, &s->b)))
 				return 0;
@@ -491,8 +495,9 @@ acc_measurer_put(struct acc_measurer *m, struct acc_rec *r, struct acc_err *e)
 	struct slot *s = &m->now;
 	int rc = acc_rec_is(r, "source") ? acc_measurer_learn(m, r) : 0;
 	if (rc == 0 && measurable(r)) {
-		acc_measurer_read(m, r, &s->a, &s->b);
-		rc = expect(m, r, &s->a, e);
+		rc = acc_measurer_read(m, r, &s->a, &s->b);
+		if (rc == 0)
+			rc = expect(m, r, &s->a, e);
 		if (rc == 0)
 			rc = expect(m, r, &s->b, e);
 	}

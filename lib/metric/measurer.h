@@ -76,8 +76,8 @@ enum { MINDSPORE = 16 }; /* beside the task in acc_measurer.source */
 
 /* Learn a source. */
 int acc_measurer_learn(struct acc_measurer *m, const struct acc_rec *r);
-/* Both sides of a pair; of a tensor, as the first. */
-void acc_measurer_read(struct acc_measurer *m, const struct acc_rec *r, struct side *a,
+/* Both sides of a pair; of a tensor, as the first. 0 or ACC_ENOMEM. */
+int acc_measurer_read(struct acc_measurer *m, const struct acc_rec *r, struct side *a,
 	struct side *b);
 /* Forget what an earlier run has measured: m.*, and s.* of the sides that are measured now. */
 int acc_measurer_strip(struct acc_measurer *m, struct acc_rec *r, const struct side *a,

@@ -47,16 +47,17 @@ look_at(struct acc_measurer *m, const struct acc_rec *r, const char *prefix, enu
 	m->seen_md5 |= kind == SIDE_TENSOR && s->has_crc32;
 }
 
-void
+int
 acc_measurer_read(struct acc_measurer *m, const struct acc_rec *r, struct side *a, struct side *b)
 {
 	if (acc_rec_is(r, "tensor")) {
 		look_at(m, r, "", SIDE_TENSOR, a);
 		*b = (struct side){.prefix = "", .kind = SIDE_ABSENT};
-		return;
+		return a->err.code == ACC_ENOMEM ? ACC_ENOMEM : 0;
 	}
 	look_at(m, r, "a.", kind_of(acc_get_text(r, "a.", "kind")), a);
 	look_at(m, r, "b.", kind_of(acc_get_text(r, "b.", "kind")), b);
+	return a->err.code == ACC_ENOMEM || b->err.code == ACC_ENOMEM ? ACC_ENOMEM : 0;
 }
 
 /* Was it measured, of a side, or the pair? */

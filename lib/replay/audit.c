@@ -309,11 +309,14 @@ finish(struct acc_audit *a, struct acc_audit_job *j, size_t at)
 		*v = j->result[k];
 		v->call = at;
 		v->compared = a->opt.compared;
+		v->skip = lasting(a, v->skip);
+		v->cause = lasting(a, v->cause);
+		/* A cause that could not be kept: as if nothing had been found out. */
+		if (v->cause != NULL && strcmp(v->cause, ACC_NOMEM_TEXT) == 0)
+			v->skip = v->cause;
 		bool nomem = v->skip != NULL && strcmp(v->skip, ACC_NOMEM_TEXT) == 0;
 		v->unread = v->skip != NULL && (j->unread || nomem);
 		v->fault = v->unread && (j->fault || nomem);
-		v->skip = lasting(a, v->skip);
-		v->cause = lasting(a, v->cause);
 	}
 	a->busy -= j->need;
 	drop(j);

@@ -43,7 +43,7 @@ plain(const struct acc_py *v, struct acc_arena *m, struct acc_str *out)
 		return false;
 	}
 	*out = acc_str(acc_arena_copy(m, number, strlen(number)));
-	return out->p != NULL;
+	return out->n > 0;
 }
 
 static int

@@ -155,7 +155,7 @@ key(struct acc_str name, struct acc_str id, struct acc_arena *m)
 		k += l + 1;
 	}
 	at = at < sizeof out ? at : sizeof out - 1;
-	return (struct acc_str){acc_arena_copy(m, out, at), (uint32_t)at};
+	return acc_str(acc_arena_copy(m, out, at));
 }
 
 /* 36x128 */

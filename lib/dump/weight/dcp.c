@@ -340,11 +340,13 @@ object_leaf(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct 
 	struct acc_str name = o->name;
 	if (l->value_type != NULL && strcmp(l->value_type, "opaque") == 0)
 		return 1;
-	if (l->path.n > 0)
-		name = acc_str(
-			acc_arena_printf(&f->mem, "%.*s.%.*s", ACC_PRS(name), ACC_PRS(l->path)));
-	if (name.p == NULL)
-		return acc_nomem(e);
+	if (l->path.n > 0) {
+		const char *whole = acc_arena_printf(&f->mem, "%.*s.%.*s", ACC_PRS(name),
+			ACC_PRS(l->path));
+		if (whole == NULL)
+			return acc_nomem(e);
+		name = acc_str(whole);
+	}
 	int rc = acc_dump_ptleaf(f, l, name, NULL);
 	return rc == 0 ? 1 : rc;
 }
