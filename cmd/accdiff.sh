@@ -61,7 +61,7 @@ with() { # command or member, options, program, words
 	"$by" "$called" "$@"
 }
 reading='' aligning='' measuring='' judging='' printing='' own='' tensors=''
-top=''
+top='' also=''
 preset='' all='' format=table columns='' noise='' step='' rank='' op='' threads='' strict='' audit=''
 while :; do
 	case $1 in
@@ -121,6 +121,9 @@ formats=$(accfmt --list 2>&1) || die "$formats"
 one_of --format "$format" $(printf '%s\n' "$formats" | cut -d ' ' -f 1)
 # What is wrong with the columns is said before hours go by.
 [ -z "$columns" ] || why=$(accfmt --columns="$columns" --list 2>&1 >/dev/null) || die "${why#accfmt: }"
+# What is measured only on request is asked for by its column.
+[ -n "$preset" ] || [ -z "$columns" ] || also=$(accmetric --list |
+	awk -v asked=",$columns," '/only with -m/ && index(asked, "," $1 ",") { printf ",%s", $1 }')
 [ -z "$step" ] || is_list --step "$step"
 [ -z "$rank" ] || is_list --rank "$rank"
 case $top in
@@ -243,7 +246,7 @@ measure() { # DEVICE BENCH, dumps; a file for the complaints of each; unmeasured
 			with member "$aligning" accalign ${preset:+--preset="$preset"} /dev/fd/3 - 9<&-
 	} 3<&0 | if [ "$judge" = accfirstbad ]; then
 		with member "$measuring" accmetric ${preset:+--preset="$preset"} \
-			${threads:+-j "$threads"} 9<&-
+			${also:+-m "+${also#,}"} ${threads:+-j "$threads"} 9<&-
 	else
 		cat 9<&-
 	fi

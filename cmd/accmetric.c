@@ -11,7 +11,7 @@ enum { OPT_PRESET = 256, OPT_RTOL, OPT_ATOL, OPT_NOCHECK, OPT_ROOT };
 
 static const struct cli_opt options[] = {
 	{'l', "list", NULL, "list the metrics with their definitions"},
-	{'m', "metrics", "NAME,...", "write these only (default: all that need one pass)"},
+	{'m', "metrics", "NAME,...", "write these only; +NAME,...: besides all that need one pass"},
 	{OPT_PRESET, "preset", "NAME", "as msprobe, msprobe-8.3, ptdbg or msaccucmp does"},
 	{OPT_RTOL, "rtol", "X", "relative tolerance of m.outside (default: by dtype)"},
 	{OPT_ATOL, "atol", "X", "absolute tolerance of m.outside (default: by dtype)"},
@@ -175,8 +175,10 @@ main(int argc, char **argv)
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
 		if (key == 'l')
 			list();
-		else if (key == 'm')
-			cli_list(optarg, &names, &nnames);
+		else if (key == 'm') {
+			opt.also |= optarg[0] == '+';
+			cli_list(optarg + (optarg[0] == '+'), &names, &nnames);
+		}
 		else if (key == OPT_PRESET && !acc_metric_preset(optarg, &opt.preset))
 			cli_usage("--preset: '%s' is not msprobe, msprobe-8.3, ptdbg or msaccucmp",
 				optarg);

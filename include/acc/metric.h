@@ -80,6 +80,7 @@ bool acc_metric_preset(const char *name, enum acc_metric_preset *out);
 struct acc_measurer_opt {
 	const struct acc_metric *const *metrics; /* the m.* to write; n = 0: all of one pass */
 	size_t n;
+	bool also; /* those of one pass as well */
 	enum acc_metric_preset preset;
 	unsigned threads;   /* 0: one per CPU */
 	bool no_check;      /* skip containers' checksums */

@@ -16,7 +16,7 @@ choose(struct acc_measurer *m, struct acc_err *e)
 	for (size_t i = 0; i < acc_nmetrics; i++) {
 		const struct acc_metric *row = acc_metrics[i];
 		bool yes = acu ? row->second != NULL && strncmp(row->name, "m.acu.", 6) == 0
-			       : m->opt.n == 0 && row->second == NULL;
+			       : (m->opt.n == 0 || m->opt.also) && row->second == NULL;
 		for (size_t k = 0; k < m->opt.n; k++)
 			yes |= m->opt.metrics[k] == row;
 		m->chosen[i] = yes;

@@ -59,6 +59,10 @@ ROW(min_relerr)
 ROW(mean_relerr)
 ROW(norm_relerr)
 
+/* the two of maca_tools: maca.c */
+ROW(diff1)
+ROW(diff2)
+
 /* the ten metrics of msaccucmp: acu.c */
 ROW(acu_cosine)
 ROW(acu_max_abs)

@@ -173,6 +173,8 @@ def pair(name, da, db, shape, va, vb, rtol=1e-3, atol=1e-5, skip=()):
     e = [x / (abs(y) + s) if x else z for x, y in zip(ad, fb)] if s else [z] * k
     res["m.err_rms"] = math.inf if kind.any() else root(sum((x * x for x in e), z) / k) if k else 0.0
     res["m.err_max"] = math.inf if kind.any() else float(dec(max(e, default=z)))
+    res["m.diff1"] = res["m.rel_l2"]
+    res["m.diff2"] = root(sum(((x - sum(d, z) / k) ** 2 for x in d), z) / k) if k else 0.0
     acu(res, a, b, da == db == "bool", all(v == 1 for v in shape))
     for key, v in res.items():
         if key not in skip:
@@ -271,6 +273,9 @@ pair("large against a mask", "f32", "f32", [2, 3], [-1e4, 0.1, 0.2, -1e4, 0.31, 
 stats("all four", [1.0, -1.0, 0.25, 3.0], [1.5, -1.0, 0.0, 2.5])
 stats("some", [nan, None, inf, -0.0], [nan, 1.0, 1.0, 0.0])
 stats("not finite", [inf, nan, -inf, inf], [inf, 1.0, inf, 2.0])
+
+pair("apart by much, and by little more", "f64", "f64", [7], [1e6 + v for v in (1, 1 + 2**-20, 1 - 2**-20,
+     1, 1 + 2**-19, 1, 1)], [0.0] * 7, skip=("m.err_rms", "m.err_max"))
 
 put("value", "the same", True)
 put("m.equal", True)
