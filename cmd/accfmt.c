@@ -233,7 +233,7 @@ keep(struct kept *k, const struct acc_rec *r, const char *sort)
 		if (w->text == NULL)
 			cli_nomem();
 	}
-	for (uint32_t i = 0; sort == NULL && i < r->n; i++)
+	for (uint32_t i = 0; sort == NULL && w->type != NO_ROW && i < r->n; i++)
 		learn(k, r->f[i].key);
 	if (acc_spool_put(k->spool, r, &w->at, &e) < 0)
 		cli_die_err(&e);
@@ -297,7 +297,7 @@ print_all(struct acc_in *in, const struct acc_format *f, struct acc_format_opt *
 	if (all)
 		learn(&k, ACC_STR("kind"));
 	while (rc >= 0 && (rc = acc_in_next(in, &r, &e)) > 0)
-		if (!all || is_row(r))
+		if (!all || is_row(r) || acc_rec_is(r, "stack"))
 			keep(&k, r, sort);
 	if (rc < 0)
 		cli_die_err(&e);

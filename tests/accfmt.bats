@@ -239,3 +239,24 @@ terminal() { # columns, command
 		grep -q "^\.It Cm $s\|^\.Cm $s\b" "$ROOT/man/accfmt.1" || { echo "$s"; return 1; }
 	done
 }
+
+@test "a column of stacks shows frames, not the id, in tables; also sorted, and of all keys" {
+	frames='File /w/train.py, line 4, in main, y = m(x); File /w/train.py, line 9, in <module>, main()'
+	m=$DATA/maca/level2
+	run -0 accdiff -a -f csv -c name,a.stack,b.stack "$m" "$m"
+	[ "${lines[1]}" = "torch.nn.Conv1d.6.fwd.input.0,\"$frames\",\"$frames\"" ]
+	run -0 accdiff -a -f tsv -c a.stack "$m" "$m"
+	[ "${lines[1]}" = "$frames" ]
+	run -0 accdiff -a -c name,a.stack "$m" "$m"
+	[[ ${lines[1]} == *"  $frames" ]]
+	accdump-read "$m" >m.acc
+	run -0 accfmt --md --no-header -c stack -s name m.acc
+	[[ ${lines[0]} == "| File /w/train.py, line 4, in main, y = m(x); "* ]]
+	run -0 accfmt --csv -c all m.acc
+	[[ ${lines[0]} == *,stack,* && ${lines[0]} != *frames* && ${lines[1]} == *",\"$frames\","* ]]
+	run -0 accfmt --json -c stack m.acc
+	[[ ${lines[0]} =~ '{"kind":"tensor","stack":"'[0-9a-f]{16}'"}' ]]
+	id=$(jq -r .stack <<<"${lines[0]}")
+	run -0 accfmt --csv -c stack <(accdump-read -o '*' m.acc)
+	[[ ${lines[1]} == "\"$frames\"" && $output != *"$id"* ]]
+}

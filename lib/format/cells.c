@@ -175,6 +175,13 @@ plain(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 	return acc_cell_text(v, m);
 }
 
+/* In place of the id of a stack, which tells nobody anything, its frames. */
+static struct acc_str
+frames(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
+{
+	return acc_stacks_get(ctx, plain(NULL, r, c, m));
+}
+
 /* A number for people: six digits tell two losses apart. */
 static struct acc_str
 rounded(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
@@ -246,10 +253,16 @@ acc_cells_open(struct acc_cells *c, const struct acc_format_opt *opt, bool for_p
 	c->own = calloc(opt->ncolumns + 1, sizeof *c->own);
 	if (c->own == NULL)
 		return acc_nomem(e);
-	for (size_t i = 0; i < opt->ncolumns; i++)
+	c->ctx = &c->stacks;
+	for (size_t i = 0; i < opt->ncolumns; i++) {
+		bool stack = acc_stacks_key(opt->columns[i]);
+		c->shows_stacks |= stack;
 		c->own[i] = (struct acc_column){.title = opt->columns[i],
-			.cell = for_people ? rounded : plain,
+			.cell = stack        ? frames
+				: for_people ? rounded
+					     : plain,
 			.key = opt->columns[i]};
+	}
 	return 0;
 }
 
@@ -293,6 +306,8 @@ acc_cells_row(struct acc_cells *c, const struct acc_rec *r, struct acc_err *e)
 	int rc;
 	if (c->set != NULL && (rc = c->set->see(c->ctx, r, e)) < 0)
 		return rc;
+	if (c->shows_stacks && (rc = acc_stacks_see(&c->stacks, r, e)) < 0)
+		return rc;
 	bool row = c->set != NULL ? c->set->is_row(c->ctx, r) : acc_is_row(r);
 	if (!row)
 		return 0;
@@ -309,6 +324,7 @@ acc_cells_close(struct acc_cells *c)
 {
 	if (c->set != NULL && c->ctx != NULL)
 		c->set->close(c->ctx);
+	acc_stacks_release(&c->stacks);
 	free(c->cell);
 	free(c->own);
 	acc_arena_release(&c->mem);

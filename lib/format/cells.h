@@ -7,6 +7,7 @@
 #define ACC_CELLS_H
 
 #include "acc/format.h"
+#include "format/stacks.h"
 
 struct acc_column {
 	const char *title;
@@ -35,10 +36,12 @@ struct acc_cells {
 	struct acc_str *cell;          /* of the last row */
 	const struct acc_columns *set; /* NULL: plain keys */
 	void *ctx;
-	struct acc_column *own; /* columns made from the user's list */
-	struct acc_arena mem;   /* of the last row */
-	bool for_people;        /* short numbers, few columns */
-	bool places;            /* step and rank say something only where they vary */
+	struct acc_column *own;   /* columns made from the user's list */
+	struct acc_arena mem;     /* of the last row */
+	struct acc_stacks stacks; /* that were seen, if a column of own shows them */
+	bool shows_stacks;
+	bool for_people; /* short numbers, few columns */
+	bool places;     /* step and rank say something only where they vary */
 };
 /* opt must outlive c. */
 int acc_cells_open(struct acc_cells *c, const struct acc_format_opt *opt, bool for_people,
