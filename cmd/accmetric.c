@@ -11,7 +11,7 @@ enum { OPT_PRESET = 256, OPT_RTOL, OPT_ATOL, OPT_NOCHECK, OPT_ROOT };
 
 static const struct cli_opt options[] = {
 	{'l', "list", NULL, "list the metrics with their definitions"},
-	{'m', "metrics", "NAME,...", "write these only; +NAME,...: besides all that need one pass"},
+	{'m', "metrics", "NAME,...", "these only; +NAME,...: besides those of one pass"},
 	{OPT_PRESET, "preset", "NAME", "as msprobe, msprobe-8.3, ptdbg or msaccucmp does"},
 	{OPT_RTOL, "rtol", "X", "relative tolerance of m.outside (default: by dtype)"},
 	{OPT_ATOL, "atol", "X", "absolute tolerance of m.outside (default: by dtype)"},
@@ -178,8 +178,7 @@ main(int argc, char **argv)
 		else if (key == 'm') {
 			opt.also |= optarg[0] == '+';
 			cli_list(optarg + (optarg[0] == '+'), &names, &nnames);
-		}
-		else if (key == OPT_PRESET && !acc_metric_preset(optarg, &opt.preset))
+		} else if (key == OPT_PRESET && !acc_metric_preset(optarg, &opt.preset))
 			cli_usage("--preset: '%s' is not msprobe, msprobe-8.3, ptdbg or msaccucmp",
 				optarg);
 		else if (key == OPT_RTOL)

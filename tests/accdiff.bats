@@ -349,7 +349,7 @@ with_own() { # program, script
 	run -1 accdiff --step 1 npu gpu
 	[[ $output == *"nothing was compared before it"* ]]
 	run -1 accdiff npu gpu
-	[[ $output == *"nothing of its step was compared before it"* ]]
+	[[ $output == *"nothing of its step was compared before it, but 1 op call of earlier steps"* ]]
 }
 
 @test "a recording that was moved since it was read: by statistics, in a few lines" {
@@ -372,4 +372,44 @@ with_own() { # program, script
 	[ "$(jq -s 'map(select(has("m.diff2"))) | length > 0 and
 		all(."m.diff1" == ."m.rel_l2" and ."m.diff2" <= ."m.rmse" and ."m.diff2" > 0)' <<<"$output")" = true ]
 	[[ $(accdiff -f json "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench") != *m.diff* ]]
+}
+
+@test "a constant that differs where nothing else does is a warning" {
+	cd "$BATS_TEST_TMPDIR"
+	npy() { # descr, shape, bytes
+		printf '\223NUMPY\1\0v\0%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': ($2,), }"
+		printf '%b' "$3"
+	}
+	# folder, the constant's first bytes, eps: x is 1, 2 in f16, the constant 1 and 0.5 in f32.
+	side() {
+		d=$1/step0/rank0
+		mkdir -p "$d/dump_tensor_data"
+		npy '<f2' 2 '\x00\x3c\x00\x40' | tee "$d/dump_tensor_data/x.npy" >"$d/dump_tensor_data/y.npy"
+		npy '<f4' 2 "$2\x3f\x00\x00\x00\x3f" >"$d/dump_tensor_data/c.npy"
+		f16='"type": "torch.Tensor", "dtype": "torch.float16", "shape": [2], "Max": 2.0, "Min": 1.0, "Mean": 1.5, "Norm": 2.25'
+		cat >"$d/dump.json" <<-END
+			{"task": "tensor", "level": "L1", "framework": "pytorch", "dump_data_dir": null, "data": {
+			"Functional.silu.0.forward": {
+			"input_args": [{$f16, "data_name": "x.npy"}], "input_kwargs": {}, "output": [{$f16, "data_name": "y.npy"}]},
+			"Torch.mul.0.forward": {
+			"input_args": [{$f16, "data_name": "y.npy"}, {"type": "torch.Tensor",
+			"dtype": "torch.float32", "shape": [2], "Max": 1.0, "Min": 0.5, "Mean": 0.75, "Norm": 1.125, "data_name": "c.npy"}],
+			"input_kwargs": {"eps": {"type": "float", "value": $3}},
+			"output": [{$f16, "data_name": "y.npy"}]}}}
+		END
+	}
+	side gpu '\x00\x00\x80' 1e-05
+	side far '\x54\x00\x80' 1e-05 # 1 + 84 * 2^-23
+	side ulp '\x01\x00\x80' 1e-05
+	side eps '\x00\x00\x80' 1.00002e-05
+	run -0 accdiff far gpu
+	[[ $output == *"Torch.mul.0.forward: input 1 differs by "*" though nothing before it differs"* ]]
+	run -0 accdiff -f json -c what,rule,name,io,pos far gpu
+	[[ $output == *'"what":"warning","rule":"constant","name":"Torch.mul.0.forward","io":"in","pos":"1"}'* ]]
+	run -1 accdiff --strict far gpu
+	run -0 accdiff eps gpu
+	[[ $output == *"Torch.mul.0.forward: keyword eps is 1.00002e-05 on the device and 1e-05 on the bench"* ]]
+	run -0 accdiff --strict ulp gpu
+	[[ $output != *constant* ]]
+	run -0 accdiff --strict gpu gpu
 }

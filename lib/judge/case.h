@@ -59,6 +59,11 @@ int acc_sharded(struct acc_case *c, struct acc_err *e);
 int acc_say_rest(struct acc_case *c, struct acc_err *e);
 /* "rank 1, step 3: " or "" of a call, in mem. NULL when memory runs out. */
 const char *acc_say_where(struct acc_case *c, const struct acc_call *k);
+/* The place of a record in its op call, as the key io has it; NULL: it belongs to none. */
+const char *acc_say_io(const struct acc_item *it);
+/* "output 0", "input 1.0", "keyword dim", in mem. NULL when memory runs out. */
+const char *acc_say_position(struct acc_case *c, const struct acc_rec *r,
+	const struct acc_item *it);
 /* The source line that made an op call: "model.py:41 in __init__: code", or "" where no stack
  * is known; *id gets the stack's id or NULL. NULL when memory runs out or reading fails. */
 const char *acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id,

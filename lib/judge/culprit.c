@@ -18,19 +18,6 @@ got(const char *s)
 	return s == NULL ? "" : s;
 }
 
-/* "output 0", "input 1.0", "keyword dim" */
-static const char *
-position(struct acc_arena *m, const struct acc_rec *r, const struct acc_item *it)
-{
-	static const char *const words[] = {"the tensor", "input ", "keyword ", "parameter ",
-		"output ", "gradient "};
-	const char *prefix = !acc_rec_is(r, "pair") ? "" : (it->sides & 1) ? "a." : "b.";
-	struct acc_str pos = acc_get_text(r, prefix, "pos");
-	if (it->io == ACC_IO_NONE)
-		pos.n = 0;
-	return acc_arena_printf(m, "%s%.*s", words[it->io], ACC_PRS(pos));
-}
-
 static const char *
 coordinates(struct acc_arena *m, const struct acc_rec *r)
 {
@@ -211,7 +198,7 @@ sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 	const struct acc_call *k = &s->c->call[x->call];
 	if (acc_case_record(s->c, it, &r, e) < 0)
 		return NULL;
-	const char *where = got(position(mem(s), r, it)), *text;
+	const char *where = got(acc_say_position(s->c, r, it)), *text;
 	if (x->audit) {
 		const char *off = acc_is_measured(it)
 					  ? acc_arena_printf(mem(s), "%s; %s; ",
@@ -264,8 +251,6 @@ ranked(struct scan *s, uint32_t chosen, struct acc_finding *f)
 	return 0;
 }
 
-static const char *const io_names[] = {NULL, "in", "kw", "param", "out", "grad"};
-
 /* How many verdicts of this kind, and this far beyond the limit, are right: see limits.h. */
 static double
 confidence(const struct scan *s, const struct suspect *x, bool sums)
@@ -315,7 +300,7 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 		return rc;
 	struct acc_str pos = acc_get_text(r, "a.", "pos");
 	f->name = acc_call_name(k);
-	f->io = io_names[it->io];
+	f->io = acc_say_io(it);
 	f->pos = acc_arena_copy(mem(s), pos.p, pos.n);
 	f->step = k->step;
 	f->rank = k->rank;
@@ -449,6 +434,17 @@ blind(struct acc_arena *m, const uint32_t n[])
 	return s;
 }
 
+/* Where nothing of the culprit's own step and rank stands before it. */
+static const char *
+before(struct scan *s, uint32_t earlier)
+{
+	if (earlier == 0)
+		return "nothing of its rank was compared before it";
+	return acc_arena_printf(mem(s),
+		"nothing of its step was compared before it, but %u op call%s of earlier steps",
+		earlier, earlier == 1 ? "" : "s");
+}
+
 /* How far everything agrees: up to the culprit, or all of it. */
 int
 acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
@@ -457,7 +453,7 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	uint32_t end = culprit == NULL ? c->ncall : culprit->call, calls = 0, equal = 0;
 	uint32_t n[ACC_BY_VALUE + 1] = {0};
 	uint32_t segment = culprit == NULL ? 0 : c->call[culprit->call].segment;
-	bool before = false; /* of another step or rank, something was compared */
+	uint32_t earlier = 0, elsewhere = 0; /* compared, of earlier steps; of other ranks */
 	for (uint32_t i = 0; i < end; i++) {
 		const struct acc_call *k = &c->call[i];
 		bool compared = false, same = true, here = culprit == NULL || k->segment == segment;
@@ -470,7 +466,8 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 			same &= it->rms == 0;
 			n[it->measure] += here && it->sides == 3;
 		}
-		before |= compared && !here;
+		elsewhere += compared && !here;
+		earlier += compared && !here && k->step != c->call[culprit->call].step;
 		calls += compared && here;
 		equal += compared && here && same;
 	}
@@ -481,10 +478,9 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 		return ACC_ENOMEM;
 	f->value = calls;
 	if (calls == 0)
-		f->text = acc_arena_printf(mem(s), "%s",
-			culprit == NULL ? "nothing was compared"
-			: before        ? "nothing of its step was compared before it"
-					: "nothing was compared before it");
+		f->text = culprit == NULL  ? "nothing was compared"
+			  : elsewhere == 0 ? "nothing was compared before it"
+					   : before(s, earlier);
 	else if (culprit != NULL)
 		f->text = acc_arena_printf(mem(s),
 			"clean %s: %u %s%s (%u without any difference)%s",

@@ -750,6 +750,12 @@ judge(struct acc_case *c, struct acc_err *e)
 		else if (rc == 0 && out != ACC_NOCALL)
 			rc = acc_say_unsure(&s, out, e);
 		if (rc == 0)
+			rc = acc_say_constant(&s,
+				i != ACC_NOCALL     ? s.suspect[i].item
+				: out != ACC_NOCALL ? s.suspect[out].item
+						    : ACC_NOCALL,
+				e);
+		if (rc == 0)
 			rc = acc_say_bench(&s, e);
 		if (rc == 0)
 			rc = acc_say_clean(&s, i == ACC_NOCALL ? NULL : &s.suspect[i], e);

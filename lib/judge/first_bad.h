@@ -260,6 +260,11 @@ int acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err 
  * none is named. */
 int acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e);
 
+/* --- constant.c --- */
+/* The warning that the first thing that differs at all was made by nobody, and so is not noise; of
+ * the item `said` (ACC_NOCALL: none) a finding tells already. */
+int acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e);
+
 /* --- next.c --- */
 /* Where the dump holds too little: the finding that says what to record again. */
 int acc_say_next(struct scan *s, uint32_t chosen, struct acc_err *e);

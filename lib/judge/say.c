@@ -11,6 +11,25 @@ acc_call_name(const struct acc_call *k)
 }
 
 const char *
+acc_say_io(const struct acc_item *it)
+{
+	static const char *const names[] = {NULL, "in", "kw", "param", "out", "grad"};
+	return names[it->io];
+}
+
+const char *
+acc_say_position(struct acc_case *c, const struct acc_rec *r, const struct acc_item *it)
+{
+	static const char *const words[] = {"the tensor", "input ", "keyword ", "parameter ",
+		"output ", "gradient "};
+	const char *prefix = !acc_rec_is(r, "pair") ? "" : (it->sides & 1) ? "a." : "b.";
+	struct acc_str pos = acc_get_text(r, prefix, "pos");
+	if (it->io == ACC_IO_NONE)
+		pos.n = 0;
+	return acc_arena_printf(&c->mem, "%s%.*s", words[it->io], ACC_PRS(pos));
+}
+
+const char *
 acc_say_where(struct acc_case *c, const struct acc_call *k)
 {
 	if (c->ncall == 0 || c->call[c->ncall - 1].segment == 0)
