@@ -763,3 +763,13 @@ missing() { # device, bench, options...: the findings "missing end"; the exit st
 	[ "$(jq '.data | length' "$BATS_TEST_TMPDIR/cut/step0/rank0/dump.json")" -lt 70 ]
 	[ -z "$(missing "$BATS_TEST_TMPDIR/cut" "$ROOT/examples/demo/bench")" ]
 }
+
+@test "a backward call: the line of its forward call, beside that of loss.backward()" {
+	m=$DATA/maca_backward
+	run -1 accdiff "$m/device" "$m/bench"
+	[[ $output == *"; at train.py:5 in main: loss.backward() (its forward call at train.py:4 in main: y = m(x))"* ]]
+	run -1 accdiff "$m/bare/device" "$m/bare/bench"
+	[[ $output == *"; at train.py:4 in main: y = m(x) (its forward call)"* ]]
+	run -1 accdiff -f csv -c what,stack "$m/bare/device" "$m/bare/bench"
+	[[ $output == *'culprit,"File /w/train.py, line 4, in main, y = m(x); '* ]]
+}

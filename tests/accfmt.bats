@@ -249,6 +249,7 @@ terminal() { # columns, command
 	[ "${lines[1]}" = "$frames" ]
 	run -0 accdiff -a -c name,a.stack "$m" "$m"
 	[[ ${lines[1]} == *"  $frames" ]]
+	cd "$BATS_TEST_TMPDIR"
 	accdump-read "$m" >m.acc
 	run -0 accfmt --md --no-header -c stack -s name m.acc
 	[[ ${lines[0]} == "| File /w/train.py, line 4, in main, y = m(x); "* ]]

@@ -97,9 +97,9 @@ setup() {
 	keys=$(accmetric -m rmse,m.acu.kld p.acc | accfmt --json |
 		jq -s -c '[.[] | keys[] | select(startswith("m."))] | unique')
 	[ "$keys" = '["m.acu.kld","m.layout","m.mode","m.rmse","m.skip"]' ]
-	accmetric -m +diff1,m.acu.cosine p.acc | accfmt --json >more
+	accmetric -m +diff1,m.acu.cosine p.acc | accfmt --json >extra
 	[ "$(jq -s 'map(select(has("m.diff1"))) | length > 0 and all(has("m.acu.cosine") and has("m.rmse") and
-		."m.diff1" == ."m.rel_l2" and (has("m.diff2") | not))' more)" = true ]
+		."m.diff1" == ."m.rel_l2" and (has("m.diff2") | not))' extra)" = true ]
 	run -2 accmetric -m rmse,nothing p.acc
 	[[ $output == *"there is no metric 'nothing'"* ]]
 	run -2 accmetric -m rmse --preset=msprobe p.acc

@@ -65,7 +65,9 @@ const char *acc_say_io(const struct acc_item *it);
 const char *acc_say_position(struct acc_case *c, const struct acc_rec *r,
 	const struct acc_item *it);
 /* The source line that made an op call: "model.py:41 in __init__: code", or "" where no stack
- * is known; *id gets the stack's id or NULL. NULL when memory runs out or reading fails. */
+ * is known; *id gets the stack's id or NULL. Of a backward call also the line of its forward call,
+ * where the recorder wrote another stack for it, or none. NULL when memory runs out or reading
+ * fails. */
 const char *acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id,
 	struct acc_err *e);
 /* Is it what its op call made, or of none? */

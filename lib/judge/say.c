@@ -50,7 +50,8 @@ static bool
 foreign(struct acc_str frame)
 {
 	static const char *const marks[] = {"*/site-packages/*", "*/dist-packages/*", "*/torch/*",
-		"*/torch_npu/*", "*/mindspore/*", "*/msprobe/*", "*/ptdbg_ascend/*", "*<frozen *"};
+		"*/torch_npu/*", "*/mindspore/*", "*/msprobe/*", "*/ptdbg_ascend/*",
+		"*/maca_tools/*", "*<frozen *"};
 	const char *end = memchr(frame.p, ',', frame.n);
 	if (end != NULL)
 		frame.n = (uint32_t)(end - frame.p);
@@ -96,8 +97,9 @@ innermost(struct acc_case *c, const struct acc_val *frames)
 	return frame_text(&c->mem, frames->texts[0]);
 }
 
-const char *
-acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id, struct acc_err *e)
+/* Of this call alone. */
+static const char *
+own_source(struct acc_case *c, const struct acc_call *k, const char **id, struct acc_err *e)
 {
 	static const char *const prefix[] = {"a.", "b.", ""};
 	struct acc_rec *r;
@@ -121,6 +123,35 @@ acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id, st
 			return innermost(c, acc_get(r, "", "frames"));
 	}
 	return "";
+}
+
+/* The forward call of a backward one, or NULL. */
+static const struct acc_call *
+forward_of(const struct acc_case *c, const struct acc_call *k)
+{
+	for (const struct acc_call *f = k;
+		k->backward && f > c->call && f[-1].segment == k->segment;)
+		if ((--f)->twin == k->twin && !f->backward && !f->grad && f->keyed)
+			return f;
+	return NULL;
+}
+
+/* A backward call has no line of the model: its stack, where there is one, is that of whoever
+ * called backward(). Its forward call has. */
+const char *
+acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id, struct acc_err *e)
+{
+	const char *own = own_source(c, k, id, e), *from, *line;
+	const struct acc_call *f = own == NULL ? NULL : forward_of(c, k);
+	if (f == NULL)
+		return own;
+	line = own_source(c, f, &from, e);
+	if (line == NULL || line[0] == '\0' || strcmp(line, own) == 0)
+		return line == NULL ? NULL : own;
+	if (*id == NULL)
+		*id = from;
+	return own[0] == '\0' ? acc_arena_printf(&c->mem, "%s (its forward call)", line)
+			      : acc_arena_printf(&c->mem, "%s (its forward call at %s)", own, line);
 }
 
 /* --- what no judge could look at --- */

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Makes tests/data/maca: what the recorder of MXMACA might write, at its three levels; its layout
-is not public, see accdump(5).
+is not public, see accdump(5). And tests/data/maca_backward: two sides, of which the device's gradient
+is all zeros; the stacks of backward calls are those of the hook, or (bare) not there.
 
 /usr/bin/python3 tests/data/make_maca.py     (Debian 12: python3-torch)
 """
@@ -14,6 +15,10 @@ import torch
 OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "maca")
 STACK = ['  File "/w/train.py", line 9, in <module>\n    main()\n',
          '  File "/w/train.py", line 4, in main\n    y = m(x)\n']
+HOOK = ['  File "/w/train.py", line 9, in <module>\n    main()\n',
+        '  File "/w/train.py", line 5, in main\n    loss.backward()\n',
+        '  File "/opt/site-packages/torch/_tensor.py", line 487, in backward\n    torch.autograd.backward(\n',
+        '  File "/opt/maca_tools/accuracy.py", line 81, in hook\n    stack = traceback.format_stack()\n']
 tools = sys.modules["maca_tools"] = types.ModuleType("maca_tools")
 accuracy = sys.modules["maca_tools.accuracy"] = types.ModuleType("maca_tools.accuracy")
 
@@ -66,5 +71,17 @@ class Run:
         return os.system, ("touch /tmp/was-run",)
 
 
+def backward():
+    shutil.rmtree(OUT + "_backward", ignore_errors=True)
+    x = torch.arange(1, 7, dtype=torch.float32).reshape(2, 3) / 4
+    g = torch.ones(2, 3) / 8
+    for side, hook, back in (("device", HOOK, g * 0), ("bench", HOOK, g * 2),
+                             ("bare/device", None, g * 0), ("bare/bench", None, g * 2)):
+        for name, stack, a, out in (("mul.0.fwd", STACK, x, x * 2), ("mul.0.bwd", hook, g, back)):
+            put(f"../maca_backward/{side}/torch.{name}.pt",
+                {"input": {"args": (a,), "kwargs": {}}, "output": out, **({"stack": stack} if stack else {})})
+
+
 if __name__ == "__main__":
     main()
+    backward()
