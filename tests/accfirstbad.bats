@@ -773,3 +773,77 @@ missing() { # device, bench, options...: the findings "missing end"; the exit st
 	run -1 accdiff -f csv -c what,stack "$m/bare/device" "$m/bare/bench"
 	[[ $output == *'culprit,"File /w/train.py, line 4, in main, y = m(x); '* ]]
 }
+
+@test "what to record next, in the words of the recorder that wrote the dump" {
+	m=$DATA/maca_summary
+	cd "$BATS_TEST_TMPDIR"
+	next() { # device, bench: the sentence of that finding
+		run -1 accdiff -f json "$1" "$2"
+		next=$(jq -r 'select(.what == "next") | .text' <<<"$output")
+		[ -n "$next" ]
+	}
+	# A backward call of maca_tools is recorded with its forward call; a maximum is no proof.
+	next "$m/device" "$m/bench"
+	[[ $next == *'start_record(record_level=2, op_range=["torch.mul.1.fwd", None], skip=0): statistics do not'* ]]
+	[[ $next == *"what runs before is clean, as far as statistics show" ]]
+
+	mkdir npu gpu
+	stat() { # norm
+		cat <<-END
+			Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,L2Norm Value,Min Value,Max Value
+			Add,Default_Add-op0,0,0,1733905446000000,input,0,24,float32,"(2,3)",3.48829,-2.31258,1.5,
+			Add,Default_Add-op0,0,0,1733905446000002,output,0,24,float32,"(2,3)",4.48829,-2.31258,2.5,
+			Mul,Default_Mul-op1,0,0,1733905446000003,input,0,24,float32,"(2,3)",4.48829,-2.31258,2.5,
+			Mul,Default_Mul-op1,0,0,1733905446000004,output,0,24,float32,"(2,3)",$1,-2.31258,3.5,
+		END
+	}
+	stat 7.48829 >npu/statistic.csv
+	stat 5.48829 >gpu/statistic.csv
+	next npu gpu
+	[[ $next == *'{"common_dump_settings": {"dump_mode": 1, '*'"saved_data": "tensor", "input_output": 0, "kernels": ["name-regex(Default.Mul-op1)"], "op_debug_mode": 0}}: '* ]]
+
+	# Modules alone: of what is between them nothing was seen.
+	rm -r npu gpu
+	cp -R "$DATA/dumps/msprobe_L0" gpu
+	rm -r gpu/step0/rank0/dump_tensor_data
+	sed -i 's/"task": "tensor"/"task": "statistics"/; /"data_name"/d; s/\("requires_grad": [a-z]*\),/\1/' gpu/step0/rank0/dump.json
+	cp -R gpu npu
+	norm=$(jq '.data["Module.head.Linear.forward.0"].output[0].Norm' gpu/step0/rank0/dump.json)
+	sed -i "s/$norm/9.5/" npu/step0/rank0/dump.json
+	next npu gpu
+	[[ $next == *'{"task": "tensor", "level": "mix", '*'"tensor": {"list": ["Module.head.Linear.forward.0"]}}: '* ]]
+	[[ $next == *"; the modules before it are clean, as far as statistics show" ]]
+	# The first of all: nothing was seen before it.
+	norm=$(jq '.data["Module.emb.Embedding.forward.0"].output[0].Norm' gpu/step0/rank0/dump.json)
+	sed -i "s/$norm/9.5/" npu/step0/rank0/dump.json
+	next npu gpu
+	[[ $next == *Module.emb.Embedding.forward.0* && $next != *clean* ]]
+}
+
+@test "what to do next after an overflow: that op alone on both sides, a wider dtype" {
+	run -1 bash -c 'accdump-read "$DATA/dumps/overflow_ptdbg" | accmetric | accfirstbad | accfmt'
+	[[ $output == *'next: record this in full on both sides, register_hook(model, acc_cmp_dump); set_dump_switch("ON", mode="list", scope=["Torch_matmul_0_forward"]): '*'try this op in f32, or bf16'* ]]
+	run -1 bash -c 'accdump-read "$DATA/dumps/overflow_check" | accmetric | accfirstbad | accfmt'
+	[[ $output == *'"tensor": {"list": ["Torch.matmul.0.forward"]}}: '*'try this op in f32, or bf16'* ]]
+	cd "$BATS_TEST_TMPDIR"
+	# The device saturates where the bench has Inf, and all was recorded on both sides.
+	half() { # file, two numbers as bytes
+		printf '\223NUMPY\1\0v\0%-117s\n' "{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }" >"$1"
+		printf '%b' "$2" >>"$1"
+	}
+	f16='"type": "torch.Tensor", "dtype": "torch.float16", "shape": [2], "data_name":'
+	made() { # folder, the first number of the output
+		d=$1/step0/rank0
+		mkdir -p "$d/dump_tensor_data"
+		half "$d/dump_tensor_data/x.npy" '\x00\x5c\x00\x60'
+		half "$d/dump_tensor_data/y.npy" "$2\x00\x40"
+		echo '{"task": "tensor", "level": "L1", "framework": "pytorch", "dump_data_dir": null, "data": {"Tensor.__mul__.0.forward":' \
+			"{\"input_args\": [{$f16 \"x.npy\"}], \"input_kwargs\": {}, \"output\": [{$f16 \"y.npy\"}]}}}" >"$d/dump.json"
+	}
+	made npu '\xff\x7b'
+	made gpu '\x00\x7c'
+	run -1 accdiff npu gpu
+	[[ $output == *"next: Tensor.__mul__.0.forward: f16 holds no more than 65504: try this op in f32 or bf16, on both sides, since the bench overflows, too"* ]]
+	run -1 accdiff gpu npu
+	[[ $output == *"next: Tensor.__mul__.0.forward: f16 holds no more than 65504: try this op in f32 or bf16, since the bench stays below"* ]]
+}

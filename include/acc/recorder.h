@@ -18,6 +18,7 @@ struct acc_again {
 	const char *end;          /* the op call after the last; NULL: none */
 	bool range;               /* all from the first to the last; else these two */
 	bool statistics;          /* in place of tensors */
+	bool overflow;            /* so far only what overflows was recorded: no longer so */
 	const char *level;        /* of msprobe: L1, mix */
 	int64_t step, rank;       /* INT64_MIN: unknown */
 };

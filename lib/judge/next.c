@@ -43,6 +43,16 @@ end_of(const struct acc_case *c, uint32_t call)
 	return last;
 }
 
+static bool
+was_compared(const struct acc_case *c, uint32_t call)
+{
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t j = k->first; j <= k->last; j++)
+		if (c->item[j].call == call && acc_is_measured(&c->item[j]))
+			return true;
+	return false;
+}
+
 /* The last op call before it that was compared, or NULL. It is clean, since none before the
  * culprit is bad. */
 static const char *
@@ -51,11 +61,34 @@ clean_before(const struct acc_case *c, uint32_t call)
 	uint32_t segment = c->call[call].segment;
 	for (uint32_t i = call; i-- > 0 && c->call[i].segment == segment;) {
 		const struct acc_call *k = &c->call[i];
-		for (uint32_t j = k->first; j <= k->last && !k->grad && !k->module; j++)
-			if (c->item[j].call == i && acc_is_measured(&c->item[j]))
-				return acc_call_name(k);
+		if (!k->grad && !k->module && was_compared(c, i))
+			return acc_call_name(k);
 	}
 	return NULL;
+}
+
+/* What the dump shows of what runs before, as the end of a sentence: nothing that was not seen. */
+static const char *
+seen_before(struct acc_case *c, uint32_t call)
+{
+	uint32_t modules = 0, ops = 0, unseen = 0;
+	bool elements = true;
+	for (uint32_t i = call; i-- > 0 && c->call[i].segment == c->call[call].segment;) {
+		const struct acc_call *k = &c->call[i];
+		bool compared = was_compared(c, i);
+		unseen += !compared;
+		ops += compared && !k->module;
+		modules += compared && k->module;
+		for (uint32_t j = k->first; j <= k->last; j++)
+			elements &= c->item[j].call != i || c->item[j].measure != ACC_BY_STAT;
+	}
+	if (modules + ops == 0)
+		return "";
+	return acc_arena_printf(&c->mem, "; %s %s clean%s",
+		ops == 0     ? "the modules before it"
+		: unseen > 0 ? "what was compared before it"
+			     : "what runs before",
+		ops == 0 ? "are" : "is", elements ? "" : ", as far as statistics show");
 }
 
 static const char *
@@ -135,6 +168,47 @@ say(struct acc_case *c, uint32_t call, const struct acc_item *it, const struct a
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
+/* What to try where 16 bits were too narrow; "" where they were not. */
+static const char *
+wider(struct scan *s, const struct suspect *x)
+{
+	struct acc_case *c = s->c;
+	const struct acc_item *it = &c->item[x->item];
+	const enum acc_dtype t = (enum acc_dtype)it->dtype[ACC_A];
+	bool over = it->nonfinite && !it->a_nan && (it->a_inf || it->saturated || it->b_overflow);
+	const struct acc_call *k = &c->call[x->blame];
+	/* A mask is asked for. */
+	if (x->role != ROLE_OUT || !over || k->cls == ACC_OP_MOVE || k->cls == ACC_OP_ALLOC ||
+		(t != ACC_F16 && t != ACC_BF16))
+		return "";
+	return acc_arena_printf(&c->mem, "%s holds no more than %.6g: try this op in f32%s, %s",
+		acc_dtypes[t].name, acc_dtypes[t].max, t == ACC_F16 ? " or bf16" : "",
+		it->saturated || it->b_overflow ? "on both sides, since the bench overflows, too"
+						: "since the bench stays below");
+}
+
+/* Everything was recorded, and it is an overflow. */
+static int
+say_dtype(struct scan *s, const struct suspect *x, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[x->blame];
+	const char *wide = wider(s, x), *where = acc_say_where(c, k);
+	if (wide == NULL || where == NULL)
+		return acc_nomem(e);
+	if (wide[0] == '\0')
+		return 0;
+	struct acc_finding *f = acc_case_find(c, "next", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->name = acc_call_name(k);
+	f->rule = "dtype";
+	f->step = k->step;
+	f->rank = k->rank;
+	f->text = acc_arena_printf(&c->mem, "next: %s%s: %s", where, f->name, wide);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
 int
 acc_say_next(struct scan *s, uint32_t chosen, struct acc_err *e)
 {
@@ -142,10 +216,15 @@ acc_say_next(struct scan *s, uint32_t chosen, struct acc_err *e)
 	const struct suspect *x = &s->suspect[chosen];
 	struct acc_again g;
 	const char *why;
-	if (!c->call[x->blame].keyed || !what(s, x, &g, &why))
+	if (!c->call[x->blame].keyed)
 		return 0;
+	if (!what(s, x, &g, &why))
+		return say_dtype(s, x, e);
 	g.end = after(c, g.last, x->blame);
-	why = acc_arena_printf(&c->mem, "%s; what runs before is clean", why);
+	const char *before = seen_before(c, x->call), *wide = wider(s, x);
+	why = before == NULL || wide == NULL ? NULL
+					     : acc_arena_printf(&c->mem, "%s%s%s%s", why, before,
+						       wide[0] != '\0' ? "; " : "", wide);
 	return why == NULL ? acc_nomem(e) : say(c, x->blame, &c->item[x->item], &g, why, e);
 }
 
@@ -157,6 +236,7 @@ acc_say_again(struct acc_case *c, uint32_t call, const char *why, struct acc_err
 	const struct acc_again g = {.level = "L1",
 		.first = name,
 		.last = name,
+		.overflow = c->overflow_dump,
 		.end = after(c, name, call),
 		.step = k->step,
 		.rank = k->by_proc ? INT64_MIN : k->rank};

@@ -31,27 +31,34 @@ msprobe(struct acc_arena *m, const struct acc_again *g)
 				 task, g->level, where, task, g->range ? "scope" : "list", list);
 }
 
-/* A call of ptdbg_ascend's. */
+/* Calls of ptdbg_ascend's: what it records is chosen by the first, which ops by the second. */
 static const char *
 ptdbg(struct acc_arena *m, const struct acc_again *g)
 {
 	const char *list = names(m, g);
 	return list == NULL
 		       ? NULL
-		       : acc_arena_printf(m, "set_dump_switch(\"ON\", mode=\"%s\", scope=%s%s)",
+		       : acc_arena_printf(m, "%sset_dump_switch(\"ON\", mode=\"%s\", scope=%s%s)",
+				 g->overflow ? "register_hook(model, acc_cmp_dump); " : "",
 				 g->range ? "range" : "list", list,
 				 g->statistics ? ", summary_only=True" : "");
 }
 
-/* A call of maca_tools': a half-open range. */
+/* A call of maca_tools': a half-open range. It cannot record a backward call without its forward
+ * call. */
 static const char *
 maca(struct acc_arena *m, const struct acc_again *g)
 {
+	const struct acc_str first = acc_str(g->first);
+	const char *from = !acc_str_ends(first, ".bwd")
+				   ? g->first
+				   : acc_arena_printf(m, "%.*sfwd", (int)first.n - 3, g->first);
 	const char *end = g->end == NULL ? ", None" : acc_arena_printf(m, ", \"%s\"", g->end);
-	return end == NULL ? NULL
-			   : acc_arena_printf(m,
-				     "start_record(record_level=%d, op_range=[\"%s\"%s], skip=0)",
-				     g->statistics ? 1 : 2, g->first, end);
+	return end == NULL || from == NULL
+		       ? NULL
+		       : acc_arena_printf(m,
+				 "start_record(record_level=%d, op_range=[\"%s\"%s], skip=0)",
+				 g->statistics ? 1 : 2, from, end);
 }
 
 /* Add what finds one kernel by its name, of which the dump shows "Mul.Default_Mul-op1": behind the
@@ -66,7 +73,8 @@ add_kernel(struct acc_buf *b, const char *key)
 	return rc | acc_buf_add(b, ")\"", 2);
 }
 
-/* The JSON of MINDSPORE_DUMP_CONFIG. It knows no range: of one, all is recorded. */
+/* The JSON of MINDSPORE_DUMP_CONFIG. It knows no range: of one, all is recorded. Inputs and outputs
+ * are wanted, and not only of what overflows. */
 static const char *
 mindspore(struct acc_arena *m, const struct acc_again *g)
 {
@@ -83,7 +91,8 @@ mindspore(struct acc_arena *m, const struct acc_again *g)
 	if (rc == 0 && where != NULL)
 		text = acc_arena_printf(m,
 			"{\"common_dump_settings\": {\"dump_mode\": %d, %s"
-			"\"saved_data\": \"%s\", \"kernels\": [%.*s]}}",
+			"\"saved_data\": \"%s\", \"input_output\": 0, \"kernels\": [%.*s], "
+			"\"op_debug_mode\": 0}}",
 			!g->range, where, saved, (int)b.n, b.n == 0 ? "" : (const char *)b.p);
 	acc_buf_release(&b);
 	return text;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Makes tests/data/maca: what the recorder of MXMACA might write, at its three levels; its layout
 is not public, see accdump(5). And tests/data/maca_backward: two sides, of which the device's gradient
-is all zeros; the stacks of backward calls are those of the hook, or (bare) not there.
+is all zeros; the stacks of backward calls are those of the hook, or (bare) not there. And tests/data/maca_summary: the same by summaries, off by half.
 
 /usr/bin/python3 tests/data/make_maca.py     (Debian 12: python3-torch)
 """
@@ -80,6 +80,10 @@ def backward():
         for name, stack, a, out in (("mul.0.fwd", STACK, x, x * 2), ("mul.0.bwd", hook, g, back)):
             put(f"../maca_backward/{side}/torch.{name}.pt",
                 {"input": {"args": (a,), "kwargs": {}}, "output": out, **({"stack": stack} if stack else {})})
+    s, w = TensorSummary, x * 3
+    for side, back in (("device", w), ("bench", w * 2)):
+        for name, a, out in (("relu.0.fwd", x, x), ("mul.1.fwd", x, w), ("mul.1.bwd", g, back)):
+            put(f"../maca_summary/{side}/torch.{name}.pt", {"input": (s(a),), "output": s(out)})
 
 
 if __name__ == "__main__":

@@ -55,6 +55,15 @@ again(void)
 	says("maca", &range,
 		"start_record(record_level=2, op_range=[\"Torch.add.0.forward\", "
 		"\"Torch.mm.4.forward\"], skip=0)");
+	struct acc_again back = one, overflow = one;
+	back.first = back.last = "torch.mul.3.bwd";
+	says("maca", &back,
+		"start_record(record_level=2, op_range=[\"torch.mul.3.fwd\", "
+		"\"Torch.mm.4.forward\"], skip=0)");
+	overflow.overflow = true;
+	says("ptdbg", &overflow,
+		"register_hook(model, acc_cmp_dump); "
+		"set_dump_switch(\"ON\", mode=\"list\", scope=[\"Torch.mm.3.forward\"])");
 	stat.end = NULL;
 	says("maca", &stat,
 		"start_record(record_level=1, op_range=[\"Torch.mm.3.forward\", None], "
@@ -62,19 +71,21 @@ again(void)
 	kernel.first = kernel.last = "Mul.Default_Mul-op1";
 	says("mindspore", &kernel,
 		"{\"common_dump_settings\": {\"dump_mode\": 1, "
-		"\"saved_data\": \"tensor\", \"kernels\": [\"name-regex(Default.Mul-op1)\"]}}");
+		"\"saved_data\": \"tensor\", \"input_output\": 0, "
+		"\"kernels\": [\"name-regex(Default.Mul-op1)\"], \"op_debug_mode\": 0}}");
 	kernel.first = "Add.Default_Add-op0";
 	kernel.step = 5;
 	kernel.rank = 2;
 	says("mindspore", &kernel,
 		"{\"common_dump_settings\": {\"dump_mode\": 1, "
-		"\"iteration\": \"5\", \"support_device\": [2], \"saved_data\": \"tensor\", \"kernels\": "
-		"[\"name-regex(Default.Add-op0)\", \"name-regex(Default.Mul-op1)\"]}}");
+		"\"iteration\": \"5\", \"support_device\": [2], \"saved_data\": \"tensor\", \"input_output\": 0, \"kernels\": "
+		"[\"name-regex(Default.Add-op0)\", \"name-regex(Default.Mul-op1)\"], "
+		"\"op_debug_mode\": 0}}");
 	kernel.range = kernel.statistics = true;
 	kernel.step = INT64_MIN;
 	says("mindspore", &kernel,
 		"{\"common_dump_settings\": {\"dump_mode\": 0, "
-		"\"saved_data\": \"statistic\", \"kernels\": []}}");
+		"\"saved_data\": \"statistic\", \"input_output\": 0, \"kernels\": [], \"op_debug_mode\": 0}}");
 	says("atb", &one, "");
 }
 
