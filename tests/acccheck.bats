@@ -390,7 +390,7 @@ npy() { # file, low bytes in octal
 }
 
 @test "the check-list is printed; added to itself it changes nothing" {
-	acccheck --print-rules | diff - "$ROOT/share/checks/guide.checks"
+	acccheck --print-rules | diff - <(cat "$ROOT"/share/checks/*.checks)
 	sides 0 "$D/npu.yaml" -- "$D/gpu.sh"
 	cp out.json once.json
 	acccheck --print-rules >list.checks
@@ -429,4 +429,85 @@ npy() { # file, low bytes in octal
 	[[ ${lines[4]} == MS_ASCEND_CHECK_OVERFLOW_MODE*SATURATION_MODE*error*INFNAN_MODE* ]]
 	[[ $output == *'beta2: device 0.95 (npu.yaml:7), bench 0.999 (default of Megatron-LM): the variance of the gradients decays otherwise: updates differ from the second step on'* ]]
 	[[ $output == *'67 parameters compared: 4 rules broken'* ]] || { echo "$output" | tail -1; return 1; }
+}
+
+# --- the settings of recorders ---
+
+# What makes the recordings incomparable: names and levels of the broken rules.
+broken() { # device, bench
+	accdiff -f json "$1" "$2" >out.json && st=0 || st=$?
+	[ "$st" -le 1 ]
+	jq -rs --arg st "$st" '[$st] + map(select(.kind == "pair" and .bad) | "\(.name)=\(.bad)") | join(" ")' out.json
+}
+
+@test "recorders: msprobe's config.json" {
+	cd "$BATS_TEST_TMPDIR"
+	config() { # task, rank, step, level, part
+		printf '{\n"task": "%s",\n"dump_path": "/home/%s",\n"rank": %s,\n"step": %s,\n"level": "%s",\n"%s": {%s}\n}\n' \
+			"$1" "$RANDOM" "$2" "$3" "$4" "$1" "$5"
+	}
+	config tensor '[]' '[0]' L1 '"scope": [], "list": ["Torch.mm.0.forward"], "data_mode": ["all"]' >npu.json
+	config tensor '[]' '[0]' L1 '"list": [ "Torch.mm.0.forward" ]' >same.json
+	config statistics '[0]' '[0, 1]' L0 '"scope": [], "list": [], "data_mode": ["forward"], "summary_mode": "md5"' >gpu.json
+	[ "$(broken npu.json same.json)" = 0 ]
+	[ "$(broken npu.json gpu.json)" = "1 dump_task=error dump_level=error dump_step=error dump_rank=error dump_list=error dump_data_mode=error" ]
+	run -1 accdiff npu.json gpu.json
+	[[ $output == *"dump_task: device tensor (npu.json:2), bench md5 (gpu.json:7): "*"checksums have nothing to be compared with but checksums"* ]]
+	[[ $output == *"dump_list: device [\"Torch.mm.0.forward\"] (npu.json:7), bench [] (gpu.json:7): "* ]]
+	config tensor '[]' '[0]' mix '"list": ["Torch.mm.0.forward"]' >mix.json
+	[ "$(broken npu.json mix.json)" = "0 dump_level=warning" ]
+	config statistics '[]' '[0]' L1 '"list": ["Torch.mm.0.forward"]' >stat.json
+	[ "$(broken npu.json stat.json)" = "0 dump_task=warning" ]
+	# What a script says instead.
+	printf 'seed_all(1, True)\nd = PrecisionDebugger(config_path="c.json", level="L0",  # it'"'"'s\n\ttask="tensor", step=[0])\n' >gpu.py
+	accdump-read npu.json | accalign - <(accdump-read npu.json gpu.py) | acccheck | accfmt --json >out.json || true
+	[ "$(jq -r 'select(.kind == "pair" and .bad == "error") | "\(.name) \(.["b.where"])"' out.json)" = "dump_level gpu.py:2" ]
+}
+
+@test "recorders: the file of MINDSPORE_DUMP_CONFIG" {
+	cd "$BATS_TEST_TMPDIR"
+	dump() { # dump_mode, iteration, saved_data, input_output, kernels, support_device, op_debug_mode
+		printf '{"common_dump_settings": {"dump_mode": %s, "path": "/%s", "net_name": "Net", "iteration": "%s",
+			"saved_data": "%s", "input_output": %s, "kernels": [%s], "support_device": [%s], "op_debug_mode": %s},
+			"e2e_dump_settings": {"enable": true, "trans_flag": true}}\n' "$1" "$RANDOM" "${@:2}"
+	}
+	dump 0 all tensor 0 '"Default/Conv-op12"' 0,1 0 >npu.json
+	dump 0 all tensor 0 '' '0, 1' 0 >same.json # mode 0 heeds no kernels
+	dump 1 '0|5-8' statistic 2 '"Default/Conv-op12"' 0 0 >gpu.json
+	dump 0 all tensor 0 '' 0,1 3 >over.json
+	[ "$(broken npu.json same.json)" = 0 ]
+	[ "$(broken npu.json gpu.json)" = "1 dump_iteration=error dump_devices=error dump_kernels=error dump_input_output=error dump_task=warning" ]
+	[ "$(broken npu.json over.json)" = "1 dump_task=error" ]
+	[ "$(accdump-read npu.json | accfmt --tsv --no-header -c key,value,dialect | head -1)" = $'common_dump_settings.dump_mode\t0\tmsdump' ]
+}
+
+@test "recorders: calls of ptdbg_ascend and of maca_tools in a script" {
+	cd "$BATS_TEST_TMPDIR"
+	cat >npu.py <<-'END'
+		from ptdbg_ascend import *
+		seed_all(seed=42, mode=True)
+		set_dump_path("./npu", dump_tag='all')
+		register_hook(model, acc_cmp_dump,
+		              rank=0)  # it's the first
+		x.register_hook(lambda g: g)
+		set_dump_switch("ON", mode="list",
+		    scope=["Tensor_add_1_forward",  # "first"
+		           "Tensor_mul_#2_backward"])
+		set_dump_switch("OFF", mode="range")
+	END
+	run -0 accfmt --tsv --no-header -c key,value,dialect,where <(accdump-read npu.py)
+	[ "${lines[1]}" = $'seed_all\t42\tcode\tnpu.py:2' ]
+	[ "${lines[2]}" = $'seed_all.mode\tTrue\tcode\tnpu.py:2' ]
+	[[ $output == *$'register_hook.hook\tacc_cmp_dump\tptdbg\tnpu.py:4\nregister_hook.rank\t0\tptdbg\tnpu.py:4\n'* ]]
+	[[ $output == *$'\nset_dump_switch.mode\tlist\tptdbg\tnpu.py:7\nset_dump_switch.scope\t["Tensor_add_1_forward","Tensor_mul_#2_backward"]\tptdbg\tnpu.py:7' ]]
+	[ "${#lines[@]}" -eq 11 ]
+	printf 'seed_all()\nregister_hook(model, overflow_check, overflow_nums=1, rank=0)\n' >gpu.py
+	[ "$(broken npu.py npu.py)" = 0 ]
+	[ "$(broken npu.py gpu.py)" = "1 dump_task=error dump_list=error script_seed=warning deterministic=warning" ]
+	# No more of it than there is, also where it never ends.
+	yes 'seed_all(' | head -n 20000 >open.py
+	run -0 bash -c 'accdump-read open.py | accfmt --tsv --no-header -c key | sort | uniq -c'
+	printf 'accuracy.start_record(record_level=2, skip=10, op_range=[None, "torch.nn.Conv1d.6.fwd"])\n' >npu.py
+	printf 'accuracy.start_record(True, "./record_dir", 1)\n' >gpu.py
+	[ "$(broken npu.py gpu.py)" = "1 dump_scope=error dump_skip=error script_seed=warning dump_task=warning" ]
 }

@@ -197,7 +197,7 @@ list() { # keys, files and options...
 @test "a training script: seeds and switches, not in comments and texts" {
 	run -0 list key,value,where "$D/train.py"
 	[ "${lines[0]}" = $'script\ttrain.py\ttrain.py:1' ]
-	[ "${#lines[@]}" -eq 11 ]
+	[ "${#lines[@]}" -eq 12 ]
 	has() { [[ $'\n'$output$'\n' == *$'\n'"$1"$'\n'* ]]; }
 	has $'random.seed\t1234\ttrain.py:8'
 	has $'PYTHONHASHSEED\t1234\ttrain.py:9'
@@ -207,6 +207,7 @@ list() { # keys, files and options...
 	has $'HCCL_DETERMINISTIC\ttrue\ttrain.py:19'
 	has $'deterministic\tON\ttrain.py:20'
 	has $'seed_all\t42\ttrain.py:21'
+	has $'seed_all.mode\tTrue\ttrain.py:21'
 	echo 'x = 1' >t.py
 	[ "$(list key t.py)" = script ]
 }

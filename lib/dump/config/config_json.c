@@ -1,5 +1,5 @@
 /* A configuration in JSON: Hugging Face's config.json of a model, its TrainingArguments,
- * DeepSpeed's.
+ * DeepSpeed's; msprobe's config.json, the file of MINDSPORE_DUMP_CONFIG.
  *
  *	{"hidden_size": 4096, "rope_scaling": {"factor": 8.0}}   rope_scaling.factor 8.0
  *	{"optimizer": {"params": {"betas": [0.9, 0.95]}}}        optimizer.params.betas [0.9, 0.95]
@@ -197,7 +197,7 @@ read_json(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_config_json = {
 	.name = "json",
-	.help = "a configuration in JSON: Hugging Face's, DeepSpeed's",
+	.help = "a configuration in JSON: Hugging Face's, DeepSpeed's, a recorder's",
 	.probe = probe,
 	.read = read_json,
 };

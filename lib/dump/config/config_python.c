@@ -5,6 +5,10 @@
  *	torch.backends.cudnn.deterministic = True     torch.backends.cudnn.deterministic True
  *	os.environ['HCCL_DETERMINISTIC'] = 'true'     HCCL_DETERMINISTIC true (as a variable)
  *	context.set_context(deterministic="ON")       deterministic ON
+ *	seed_all(seed=1, mode=True)                   seed_all 1, seed_all.mode True
+ *	set_dump_switch("ON", mode="list")            set_dump_switch.mode list
+ *
+ * Calls that set up a recorder are read with all their arguments, also over several lines.
  *
  * The first parameter, script, is the file itself.
  */
@@ -28,7 +32,6 @@ static const struct {
 		{"ms.set_seed", "mindspore.set_seed"},
 		{"mindspore.set_seed", "mindspore.set_seed"},
 		{"set_seed", "set_seed"},
-		{"seed_all", "seed_all"},
 		{"seed_everything", "seed_all"},
 		{"use_deterministic_algorithms", "torch.use_deterministic_algorithms"},
 		{"set_deterministic", "deterministic"},
@@ -42,6 +45,27 @@ static const struct {
 	  {"cudnn.allow_tf32", "torch.backends.cudnn.allow_tf32"},
 	  {"matmul.allow_tf32", "torch.backends.cuda.matmul.allow_tf32"},
 	  {"npu.matmul.allow_hf32", "torch.npu.matmul.allow_hf32"},
+};
+
+/* Calls of recorders: their parameters in order, called PREFIX + NAME here. */
+enum { PARAMETERS = 12 };
+struct setup {
+	const char *name, *prefix;
+	enum dialect dialect;
+	const char *parameter[PARAMETERS];
+};
+static const struct setup setups[] = {
+	{"set_dump_path", "set_dump_path.", DIALECT_PTDBG, {"fpath", "dump_tag"}},
+	{"set_dump_switch", "set_dump_switch.", DIALECT_PTDBG,
+		{"switch", "mode", "scope", "api_list", "filter_switch", "dump_mode",
+			"summary_only"}},
+	{"register_hook", "register_hook.", DIALECT_PTDBG, {"model", "hook"}},
+	{"PrecisionDebugger", "", DIALECT_MSPROBE,
+		{"config_path", "task", "dump_path", "level", "model", "step"}},
+	{"seed_all", "seed_all.", DIALECT_CODE, {"seed", "mode"}},
+	{"start_record", "start_record.", DIALECT_MACA,
+		{"enabled", "output_dir", "record_level", "record_stack", "record_input",
+			"record_output", "op_range", "op_list", "skip", "process_group", "ranks"}},
 };
 
 struct script {
@@ -96,6 +120,12 @@ first(struct acc_str s)
 			quote = c == quote ? 0 : quote;
 			continue;
 		}
+		if (c == '#') { /* a comment, up to the end of its line */
+			const char *nl = memchr(s.p + i, '\n', s.n - i);
+			if (nl == NULL)
+				return (struct acc_str){s.p, i};
+			i = (uint32_t)(nl - s.p);
+		}
 		if (c == '"' || c == '\'')
 			quote = c;
 		depth += c == '(' || c == '[' || c == '{';
@@ -123,6 +153,113 @@ put(struct script *sc, const char *key, struct acc_str value, enum dialect d, st
 		p.value = acc_str(number);
 	}
 	return acc_params_add(&sc->ps, &p, e);
+}
+
+/* An argument in one line, without comments; runs of blanks are one. */
+static struct acc_str
+argument(struct acc_str s, char *out, size_t size)
+{
+	uint32_t n = 0;
+	bool comment = false;
+	char quote = 0;
+	for (uint32_t i = 0; i < s.n && n < size; i++) {
+		char c = s.p[i];
+		comment = comment ? c != '\n' : c == '#' && quote == 0;
+		if (quote != 0)
+			quote = c == quote ? 0 : quote;
+		else if (!comment && (c == '"' || c == '\''))
+			quote = c;
+		if (quote == 0 && (unsigned char)c <= ' ')
+			c = ' ';
+		if (!comment && !(c == ' ' && quote == 0 && n > 0 && strchr(" [(,", out[n - 1])))
+			out[n++] = c;
+	}
+	return acc_str_trim((struct acc_str){out, n});
+}
+
+static int
+set_up(struct script *sc, const struct setup *u, struct acc_str name, struct acc_str value,
+	struct acc_err *e)
+{
+	char key[160], number[24];
+	struct param p = {.value = bare(value), .line = sc->line, .dialect = u->dialect};
+	uint64_t *known = acc_map_get(&sc->known, p.value);
+	if (known != NULL) {
+		snprintf(number, sizeof number, "%llu", (unsigned long long)*known);
+		p.value = acc_str(number);
+	}
+	snprintf(key, sizeof key, "%s%.*s", u->prefix, ACC_PRS(name));
+	p.key = acc_str(key);
+	/* The seed itself is called as the call is, as those of other libraries are. */
+	if (u->dialect == DIALECT_CODE && acc_str_is(name, "seed"))
+		p.key = acc_str(u->name);
+	return acc_params_add(&sc->ps, &p, e);
+}
+
+/* What the call sets, from its bracket on. *seen: of its parameters, those that it names, as bits. */
+static int
+arguments(struct script *sc, const struct setup *u, struct acc_str s, unsigned *seen,
+	struct acc_err *e)
+{
+	enum { MOST = 4096 };
+	char text[MOST];
+	unsigned at = 0;
+	int rc = 0;
+	for (bool more = true; more && rc == 0; at++) {
+		struct acc_str raw = first(s), v = argument(raw, text, sizeof text);
+		more = raw.n < s.n && s.p[raw.n] == ',';
+		s = from(s, raw.n + 1);
+		uint32_t n = 0;
+		while (n < v.n && name_char(v.p[n]) && v.p[n] != '.')
+			n++;
+		struct acc_str name = {v.p, n}, rest = acc_str_trim(from(v, n));
+		bool named = n > 0 && rest.n > 1 && rest.p[0] == '=' && rest.p[1] != '=';
+		if (named)
+			v = from(rest, 1);
+		else if (at < PARAMETERS && u->parameter[at] != NULL)
+			name = acc_str(u->parameter[at]);
+		else
+			continue;
+		/* Recording ends: what it was stays. */
+		if (u->dialect == DIALECT_PTDBG && acc_str_is(name, "switch") &&
+			acc_str_is(bare(v), "OFF"))
+			return 0;
+		for (unsigned i = 0; i < PARAMETERS; i++)
+			*seen |= (unsigned)(v.n > 0 && u->parameter[i] != NULL &&
+					    acc_str_is(name, u->parameter[i]))
+				 << i;
+		if (v.n > 0 && name.n < 64)
+			rc = set_up(sc, u, name, v, e);
+	}
+	return rc;
+}
+
+/* A call that sets up a recorder? 1: it is. tensor.register_hook() is torch's own. */
+static int
+recorder(struct script *sc, struct acc_str name, struct acc_str rest, struct acc_err *e)
+{
+	for (size_t i = 0; i < sizeof setups / sizeof *setups; i++) {
+		const struct setup *u = &setups[i];
+		bool method = strcmp(u->name, "register_hook") == 0 &&
+			      !acc_str_is(name, "register_hook") && !acc_str_starts(name, "ptdbg");
+		if (!ends(name, u->name) || method)
+			continue;
+		const char *open = memchr(rest.p, '(', rest.n);
+		/* Its arguments may stand on the lines that follow. */
+		const char *end = (const char *)sc->ps.text.p + sc->ps.text.n;
+		enum { REACH = 16384 };
+		const ptrdiff_t left = end - open - 1;
+		struct acc_str s = {open + 1, (uint32_t)(left < REACH ? left : REACH)};
+		unsigned seen = 0;
+		int rc = arguments(sc, u, s, &seen, e);
+		/* What seed_all does where it is not told. */
+		if (rc == 0 && u->dialect == DIALECT_CODE && !(seen & 1))
+			rc = set_up(sc, u, ACC_STR("seed"), ACC_STR("1234"), e);
+		if (rc == 0 && u->dialect == DIALECT_CODE && !(seen & 2))
+			rc = set_up(sc, u, ACC_STR("mode"), ACC_STR("False"), e);
+		return rc < 0 ? rc : 1;
+	}
+	return 0;
 }
 
 /* name = 42, also as the default of a parameter: the seed may be given by its name. */
@@ -173,6 +310,11 @@ found(struct script *sc, struct acc_str name, struct acc_str rest, bool definiti
 	for (size_t i = 0; set && i < sizeof settings / sizeof *settings; i++)
 		if (ends(name, settings[i].tail))
 			return put(sc, settings[i].key, first(from(s, 1)), DIALECT_CODE, e);
+	if (call && !definition && sc->ps.text.n < UINT32_MAX) {
+		int rc = recorder(sc, name, s, e);
+		if (rc != 0)
+			return rc < 0 ? rc : 0;
+	}
 	for (size_t i = 0; call && !definition && i < sizeof calls / sizeof *calls; i++)
 		if (ends(name, calls[i].tail))
 			return put(sc, calls[i].key, first(from(s, 1)), DIALECT_CODE, e);
@@ -264,7 +406,7 @@ read_python(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_config_python = {
 	.name = "python",
-	.help = "seeds and determinism switches in a training script",
+	.help = "seeds, determinism switches and recorders in a training script",
 	.probe = probe,
 	.read = read_python,
 };

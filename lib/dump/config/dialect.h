@@ -10,11 +10,15 @@ enum dialect {
 	DIALECT_MINDFORMERS,
 	DIALECT_MEGATRON,
 	DIALECT_DEEPSPEED,
-	DIALECT_HFARGS, /* TrainingArguments */
-	DIALECT_HF,     /* config.json of a model */
-	DIALECT_CODE,   /* calls in a training script */
-	DIALECT_LAUNCH, /* torchrun and its like */
-	DIALECT_ENV,    /* the whole environment of a run */
+	DIALECT_HFARGS,  /* TrainingArguments */
+	DIALECT_HF,      /* config.json of a model */
+	DIALECT_MSPROBE, /* config.json of msprobe, and what a script says in its place */
+	DIALECT_MSDUMP,  /* the file of MINDSPORE_DUMP_CONFIG */
+	DIALECT_PTDBG,   /* calls of ptdbg_ascend's */
+	DIALECT_MACA,    /* those of maca_tools' */
+	DIALECT_CODE,    /* calls in a training script */
+	DIALECT_LAUNCH,  /* torchrun and its like */
+	DIALECT_ENV,     /* the whole environment of a run */
 	DIALECT_PIP,
 	DIALECT_EXPORT, /* single variables that a script sets */
 	DIALECT_N

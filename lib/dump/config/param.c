@@ -51,6 +51,14 @@ static const struct {
 	{"gradient_clipping", DIALECT_DEEPSPEED},
 	{"steps_per_print", DIALECT_DEEPSPEED},
 	{"wall_clock_breakdown", DIALECT_DEEPSPEED},
+	{"dump_path", DIALECT_MSPROBE},
+	{"enable_dataloader", DIALECT_MSPROBE},
+	{"overflow_check", DIALECT_MSPROBE},
+	{"run_ut", DIALECT_MSPROBE},
+	{"free_benchmark", DIALECT_MSPROBE},
+	{"common_dump_settings", DIALECT_MSDUMP},
+	{"e2e_dump_settings", DIALECT_MSDUMP},
+	{"async_dump_settings", DIALECT_MSDUMP},
 };
 enum { NWORDS = sizeof words / sizeof *words };
 
@@ -146,7 +154,8 @@ acc_params_put(struct params *ps, const char *format, enum dialect dialect, cons
 		[DIALECT_MEGATRON] = "pytorch",
 		[DIALECT_HF] = "pytorch",
 		[DIALECT_HFARGS] = "pytorch",
-		[DIALECT_DEEPSPEED] = "pytorch"};
+		[DIALECT_DEEPSPEED] = "pytorch",
+		[DIALECT_MSDUMP] = "mindspore"};
 	struct acc_source s = {.root = ps->f.dir,
 		.format = format,
 		.task = "config",
