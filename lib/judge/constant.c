@@ -80,6 +80,9 @@ acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e)
 	/* Weights of which most differ are of another step, not of another constant. */
 	if (it->weight && s->weights > 0)
 		return 0;
+	/* Nor does it where two runs of the bench differ by as much. */
+	if (it->noise_rms * s->noise >= it->rms)
+		return 0;
 	struct acc_rec *r;
 	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
 	if (src == NULL || where == NULL)
