@@ -170,10 +170,15 @@ tests: $(UNIT) $(REPLAY) $(FAULTS)
 check: all tests
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/run
 
-# Each call of each program to the system fails once, and members of the pipeline are killed.
+PYTHON ?= python3
+# Each call of each program to the system fails once, and members of the pipeline are killed; the
+# metrics of random tensors are those of exact arithmetic (where PYTHON has numpy).
 check-long: all $(FAULTS)
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/faults/sweep
 	BIN=$(abspath $(BIN)) tests/faults/kill 1000
+	if $(PYTHON) -c 'import numpy' 2>/dev/null; then \
+		BIN=$(abspath $(BIN)) $(PYTHON) tests/metrics/exact.py; \
+	else echo "skipped: tests/metrics/exact.py, which needs python3-numpy"; fi
 
 # accdiff exits with 1 because it finds what is wrong: that is the demo's success.
 demo: all
@@ -185,7 +190,6 @@ demo: all
 # The judge's score on 268 simulated faults, and on the same without tensors; needs Python with
 # torch, numpy and msgpack. A part of it that needs none is in "make check". Of the six networks
 # three only report: see tests/regress.
-PYTHON ?= python3
 regress: all
 	$(PYTHON) tests/data/make_regress.py $(B)/regress/tensor 300
 	BIN=$(abspath $(BIN)) tests/regress $(B)/regress/tensor 258

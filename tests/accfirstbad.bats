@@ -846,4 +846,17 @@ missing() { # device, bench, options...: the findings "missing end"; the exit st
 	[[ $output == *"next: Tensor.__mul__.0.forward: f16 holds no more than 65504: try this op in f32 or bf16, on both sides, since the bench overflows, too"* ]]
 	run -1 accdiff gpu npu
 	[[ $output == *"next: Tensor.__mul__.0.forward: f16 holds no more than 65504: try this op in f32 or bf16, since the bench stays below"* ]]
+
+@test "a single value whose bench is 0 is measured absolutely" {
+	cd "$BATS_TEST_TMPDIR"
+	for v in 0 1e-9 0.25; do
+		mkdir -p $v
+		jq -nc --argjson v $v '{"type": "torch.Tensor", "dtype": "torch.float32", "requires_grad": false} as $t |
+			($t + {shape: [64], Max: 1, Min: -1, Mean: 0, Norm: 8}) as $x |
+			{task: "statistics", level: "L1", framework: "pytorch", dump_data_dir: null, data:
+				{"Torch.erf.0.forward": {input_args: [$x], input_kwargs: {}, output:
+					[$t + {shape: [], Max: $v, Min: $v, Mean: $v, Norm: $v}]}}}' >$v/dump.json
+	done
+	run -0 accdiff 1e-9 0
+	run -1 accdiff 0.25 0
 }

@@ -1,7 +1,7 @@
 # What all bats files share. "$BIN" holds the programs, "$DATA" the fixtures.
 bats_require_minimum_version 1.5.0
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-: "${BIN:=$ROOT/bin}"
+: "${BIN:=$ROOT/bin}" "${B:=$ROOT/build}"
 DATA=$ROOT/tests/data
 PATH=$BIN:$PATH
 export BIN DATA PATH ROOT

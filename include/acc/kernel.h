@@ -19,7 +19,8 @@
  * both dtypes are floats that fit f32, and r and e^2 of elements i, i + 16, i + 32 and i + 48 of
  * 64 are added in f32 first: then the sum of r is within 2^-22, that of e^2 within 2^-20, of
  * itself. Else r and e are in double, as they are in a block in which the largest r is not below
- * 2^125 or the largest e not in [2^-60, 2^62) (or 0). Squares of f64 values beyond 1e154 overflow to inf.
+ * 2^125 or the largest e not in [2^-60, 2^62) (or 0). Squares of f64 values beyond 1e154 overflow to
+ * inf, those of values below 1e-162 underflow to 0.
  */
 #ifndef ACC_KERNEL_H
 #define ACC_KERNEL_H
