@@ -28,6 +28,7 @@ or two checkpoints, two logs, two configurations.
       --regex=PATTERN      read logs by a pattern with named groups
       --sort=KEY           sort by this key; -KEY: the largest first
       --top=N              so many rows of a table (20)
+      --allow-missing=GLOB one side may lack these
   -j, --threads=N          threads that measure and recompute
       --no-audit           judge without recomputing what is suspected
       --strict             exit 1 also for what is unmatched or a warning
@@ -44,7 +45,7 @@ die() {
 
 args=$(getopt -n "$prog" -o p:af:c:n:s:r:o:j:hV \
 	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,strict,help,version \
-	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,sort:,top: -- "$@") || {
+	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,sort:,top:,allow-missing: -- "$@") || {
 	printf "Try 'accdiff --help'.\n" >&2
 	exit 2
 }
@@ -81,6 +82,7 @@ while :; do
 		tensors=$1 && shift
 		;;
 	--rtol | --atol) measuring=$measuring$(handed "$1" "$2") tensors=$1 && shift ;;
+	--allow-missing) judging=$judging$(handed "$1" "$2") tensors=$1 && shift ;;
 	--rules) judging=$judging$(handed "$1" "$2") own=$2 && shift ;;
 	--top) top=$2 && shift ;;
 	--sort) printing=$printing$(handed "$1" "$2") && shift ;;

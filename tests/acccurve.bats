@@ -540,3 +540,16 @@ gap_logs() { # phi, standard deviation, gap, its first step, seed
 	run accfmt out.acc
 	[[ $output == *"without names, and 3 of them, where the other side names 4"* ]]
 }
+
+@test "--regex: two logs of any program, read here" {
+	cd "$BATS_TEST_TMPDIR"
+	printf 's 1 l 2.0\ns 2 l 3.0\n' >a.log
+	printf 's 1 l 2.0\ns 2 l 9.0\n' >b.log
+	p='s (?<step>\d+) l (?<loss>\S+)'
+	run -1 bash -c 'acccurve --regex "$0" a.log b.log | accfmt' "$p"
+	[ "$output" = "$(accalign --regex "$p" a.log b.log | acccurve | accfmt)" ]
+	acccurve --regex "$p" a.log a.log >/dev/null
+	fails "no line matches the pattern" acccurve --regex 'x (?<loss>\S+)' a.log b.log
+	run -2 --separate-stderr acccurve --regex "$p" a.log
+	[[ $stderr == "acccurve: --regex: two logs are needed"* ]]
+}

@@ -413,3 +413,16 @@ with_own() { # program, script
 	[[ $output != *constant* ]]
 	run -0 accdiff --strict gpu gpu
 }
+
+@test "logs of anybody: judged, and the guess is said of each side" {
+	cd "$BATS_TEST_TMPDIR"
+	for i in 1 2 3 4; do echo "Step $i: loss $((10 - i)).25, time 0.3s"; done >a.log
+	sed 's/loss 7/loss 9/' a.log >b.log
+	run -1 --separate-stderr accdiff a.log b.log
+	[[ $output == *loss* ]]
+	[ "$(grep -c "guessed: the step is 'Step', the curves are loss (--regex" <<<"$stderr")" -eq 2 ]
+	run -0 accdiff a.log a.log
+	sed 's/8.13090/9.13090/' "$DATA/curves/torchtitan.log" >titan.log
+	run -1 --separate-stderr accdiff titan.log "$DATA/curves/torchtitan.log"
+	[ -z "$stderr" ]
+}

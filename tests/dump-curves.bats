@@ -50,6 +50,38 @@ as_python() { # file, name of what is expected
 	as_python trainer_log.jsonl
 }
 
+@test "logs: torchtitan, verl, slime, OpenMMLab, tqdm, Lightning; columns; a guess" {
+	for f in torchtitan verl slime mmengine tqdm lightning guess; do
+		as_python $f.log
+	done
+	as_python columns.txt
+}
+
+@test "logs: what is guessed is said in one line, and what nobody understands is told of --regex" {
+	cd "$BATS_TEST_TMPDIR"
+	run -0 --separate-stderr accdump-read "$D/guess.log"
+	[ "$stderr" = "accdump-read: $D/guess.log: no known trainer's log, guessed: the step is 'Step', the curves are train_loss, eval_loss, loss, acc@1, Time (--regex reads it otherwise)" ]
+	run -0 --separate-stderr accdump-read "$D/columns.txt"
+	[[ $stderr == *"the step is 'first column', the curves are loss, norm (--regex"* ]]
+	for f in torchtitan verl slime mmengine tqdm lightning; do
+		run -0 --separate-stderr accdump-read "$D/$f.log"
+		[ -z "$stderr" ]
+	done
+	# The pattern that is proposed reads the file.
+	printf 'a loss of 4\nthe loss: 4.5\n' >odd
+	fails "a log is read by --regex 'loss\\W+(?<loss>[-+.\\d][-+.\\deE]*)'" accdump-read odd
+	run -0 points tag,value accdump-read --regex 'loss\W+(?<loss>[-+.\d][-+.\deE]*)' odd
+	[ "${lines[-1]}" = $'loss\t4.5' ]
+	# One line, or lines of one step, are no log.
+	printf 'step 1 loss 4\nstep 1 loss 4\n' >same
+	fails "no dump" accdump-read same
+	printf '1 2\n3 4\nwords\n5 6\nwords\n7 8\nmore words\n' >mixed
+	fails "no dump" accdump-read mixed
+	printf '\0\1\2' >binary
+	run -2 --separate-stderr accdump-read binary
+	[[ $stderr != *regex* ]]
+}
+
 @test "trainer_state.json: NaN, Infinity, old and new, eval and last entries, steps again" {
 	as_python trainer_state.json
 	as_python new/trainer_state.json new_trainer_state.json

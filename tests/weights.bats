@@ -173,4 +173,8 @@ weights_file() { # file, names...
 	lacks 0 "" 'layers.1|head|norm'
 	lacks 0 "" head
 	lacks 0 "" 'layers.1.fc.weight' --allow-missing='*.fc.*'
+	run -1 accdiff some all
+	run -0 accdiff --allow-missing='*.fc.*' some all
+	run -0 accdiff --allow-missing='x' --allow-missing="*.fc.*" some all
+	run -2 accdiff --allow-missing='x' "$ROOT/examples/logs/npu.log" "$ROOT/examples/logs/gpu.log"
 }

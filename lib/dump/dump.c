@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "dump/ctx.h"
+#include "dump/curve/log.h"
 
 #define ROW(name) extern const struct acc_dump acc_dump_##name;
 #include "dump/table.h"
@@ -56,6 +57,20 @@ ask(struct acc_probe *p, bool search, const struct acc_dump **best, struct acc_e
 	return most < -failed ? acc_fail(e, why.code, "%s", why.msg) : 0;
 }
 
+/* What is text may be a log of a program that nobody here knows. */
+static int
+unknown(const struct acc_probe *p, struct acc_err *e)
+{
+	char pattern[160];
+	if (p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)
+		return acc_fail(e, ACC_EFORMAT,
+			"no dump: nothing of what accdump-read --list shows");
+	acc_log_propose(p->head, p->nhead, pattern, sizeof pattern);
+	return acc_fail(e, ACC_EFORMAT,
+		"no dump: nothing of what accdump-read --list shows; a log is read by --regex '%s'",
+		pattern);
+}
+
 static int
 surest(struct acc_probe *p, const struct acc_dump **best, struct acc_err *e)
 {
@@ -63,7 +78,7 @@ surest(struct acc_probe *p, const struct acc_dump **best, struct acc_err *e)
 	if (rc == 0 && *best == NULL)
 		rc = ask(p, true, best, e);
 	if (rc == 0 && *best == NULL)
-		rc = acc_fail(e, ACC_EFORMAT, "no dump: nothing of what accdump-read --list shows");
+		rc = unknown(p, e);
 	return rc;
 }
 

@@ -19,7 +19,7 @@ int acc_lines_next(struct acc_lines *l, struct acc_str *line, struct acc_err *e)
 
 /* Which lines are worth a closer look: those that hold one of a few words. Only the first
  * four bytes of each word are looked for, so a line that has them may still hold none. */
-enum { ACC_SIEVE_WORDS = 16 };
+enum { ACC_SIEVE_WORDS = 32 };
 struct acc_sieve {
 	uint32_t word[ACC_SIEVE_WORDS];
 	int n;

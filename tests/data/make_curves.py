@@ -13,6 +13,7 @@ import struct
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "curves")
 TAGS = {
+    "train/grad_norm": "grad_norm", "Loss": "loss", "val/loss": "eval_loss", "train loss": "train_loss", "val loss": "eval_loss",
     "lm loss": "loss", "lm-loss": "loss", "lm_loss": "loss", "lr": "learning_rate",
     "learning rate": "learning_rate", "grad norm": "grad_norm", "global_norm": "grad_norm",
     "loss scale": "loss_scale", "number of skipped iterations": "skipped_iterations",
@@ -21,7 +22,7 @@ TAGS = {
     "validation lm loss": "eval_loss", "validation lm loss PPL": "eval_ppl",
     "lm loss vs samples": "loss_vs_samples", "eval/accuracy": "eval_accuracy",
 }
-TIME = re.compile(r"time|throughput|per_second|per second|PerSec|TFLOP|power")
+TIME = re.compile(r"[tT]ime|timing|tflops|mfu|throughput|per_second|per second|PerSec|TFLOP|power")
 COUNT = re.compile(r"consumed|batch|skipped|nan iter|zeros|^memory|epoch|overflow|total_flos|"
                    r"percentage|total_steps|MemAlloc|reserve_length|seqlen")
 
@@ -287,6 +288,73 @@ def dicts():
                                  if k not in ("current_steps", "elapsed_time")])
 
 
+# --- other trainers. Each line with the points that a reader of it sees, by hand: raw tag, number
+# as printed. Sources: torchtitan's metrics.py; verl's aggregate_logger.py; slime's train_data_utils.py;
+# mmengine's log_processor.py; tqdm's and Lightning's progress bars.
+
+OTHERS = {
+    "torchtitan.log": [
+        ("[titan] 2025-01-01 00:00:00,000 - root - INFO - \033[31mstep:  1  \033[32mloss:  8.13090  "
+         "\033[38;2;180;60;0mgrad_norm:  1.5555  \033[36mmemory:  1.20GiB(3.00%)  \033[34mtps: 1,234  "
+         "\033[36mtflops: 0.50  \033[35mmfu: 0.05%\033[39m", 1,
+         [("loss", "8.13090"), ("grad_norm", "1.5555"), ("tflops", "0.50"), ("mfu", "0.05")]),
+        ("Training starts at step 1", None, []),
+        ("step: 10  loss: nan  grad_norm:  2.0000", 10, [("loss", "nan"), ("grad_norm", "2.0000")])],
+    "verl.log": [
+        ("\033[36m(TaskRunner pid=12)\033[0m step:1 - actor/pg_loss:-0.345 - actor/grad_norm:0.0056 - "
+         "actor/lr:1e-06 - timing_s/step:12.5", 1,
+         [("actor/pg_loss", "-0.345"), ("actor/grad_norm", "0.0056"), ("actor/lr", "1e-06"),
+          ("timing_s/step", "12.5")]),
+        ("step:2 - actor/pg_loss:0.25", 2, [("actor/pg_loss", "0.25")])],
+    "slime.log": [
+        ("(Actor pid=3) [2025-01-01 10:00:00] model.py:400 - step 0: {'train/loss': 1.25, "
+         "'train/grad_norm': 0.5, 'train/abs_diff': 0.001}", 0,
+         [("train/loss", 1.25), ("train/grad_norm", 0.5), ("train/abs_diff", 0.001)]),
+        ("rollout 1: {'rollout/raw_reward': 0.5}", 1, [("rollout/raw_reward", 0.5)]),
+        ("perf 1: {'perf/train_time': 2.5}", 1, [("perf/train_time", 2.5)]),
+        ("nothing 1: {'rollout/raw_reward': 0.5}", None, [])],
+    "mmengine.log": [
+        ("2023/01/01 10:00:00 - mmengine - INFO - Epoch(train)  [1][  50/1000]  lr: 1.0000e-02  "
+         "eta: 0:10:00  time: 0.3000  memory: 1234  grad_norm: 3.5000  loss: 2.1000", 50,
+         [("lr", "1.0000e-02"), ("time", "0.3000"), ("memory", "1234"), ("grad_norm", "3.5000"),
+          ("loss", "2.1000")]),
+        ("2023/01/01 10:00:00 - mmengine - INFO - Epoch(train)  [2][  50/1000]  loss: 1.9000", 1050,
+         [("loss", "1.9000")]),
+        ("2023/01/01 10:00:00 - mmengine - INFO - Epoch(val) [2][10/10]    loss: 2.5000", 1050,
+         [("val/loss", "2.5000")]),
+        ("2023/01/01 10:00:00 - mmengine - INFO - Iter(train) [  60/90000]  loss: 1.8000", 60,
+         [("loss", "1.8000")])],
+    "tqdm.log": [
+        (" 33%|###3      | 1/3 [00:10<00:12,  4.44it/s, loss=1.23, lr=1e-05]\r", 1,
+         [("loss", "1.23"), ("lr", "1e-05")]),
+        ("100%|##########| 3/3 [00:10<00:00,  4.44s/it, loss=1.03, lr=1e-05]\n", 3,
+         [("loss", "1.03"), ("lr", "1e-05")])],
+    "lightning.log": [
+        ("Epoch 0: 100%|##########| 3/3 [00:10<00:12,  4.44it/s, v_num=0, loss=1.23]\r", 3, [("loss", "1.23")]),
+        ("Epoch 1:  33%|###3      | 1/3 [00:10<00:12,  4.44it/s, v_num=0, loss=1.13]\n", 4,
+         [("loss", "1.13")])],
+    "columns.txt": [
+        ("# step loss norm", None, []),
+        ("0 9.02 3.5", 0, [("loss", "9.02"), ("norm", "3.5")]),
+        ("1 8.5 2.25", 1, [("loss", "8.5"), ("norm", "2.25")]),
+        ("2 8.25 2.5", 2, [("loss", "8.25"), ("norm", "2.5")])],
+    "guess.log": [
+        ("started at 2024-01-01 10:00:00", None, []),
+        ("2024-01-01 10:00:01,123 INFO Step 1/20: train loss 9.02, val loss 9.5, time 0.3s", 1,
+         [("train loss", "9.02"), ("val loss", "9.5")]),
+        ("INFO loss=8.5 | acc@1: 75.5% | global_step=2", 2, [("loss", "8.5"), ("acc@1", "75.5")]),
+        ("Epoch: [1][ 10/100]  Time  0.10 ( 0.12)  Loss 6.9100e+00 (6.93e+00)", 110,
+         [("Time", "0.10"), ("Loss", "6.9100e+00")])],
+}
+
+
+def others():
+    for name, lines in OTHERS.items():
+        write(name, "".join(t if t[-1] in "\r\n" else t + "\n" for t, _, _ in lines))
+        expect(name, [(k, step, v, printed(v) if isinstance(v, str) else 0)
+                      for _, step, got in lines for k, v in got])
+
+
 # --- JSON
 
 def states():
@@ -494,6 +562,7 @@ if __name__ == "__main__":
     norms()
     deepspeed()
     dicts()
+    others()
     states()
     golden()
     events()

@@ -20,6 +20,7 @@ static const char *const class_name[] = {"metric", "time", "count"};
 static const struct {
 	const char *from, *to;
 } alias[] = {
+	{"loss", "loss"}, /* Loss */
 	{"lm_loss", "loss"},
 	{"train/loss", "loss"},
 	{"training_loss", "loss"},
@@ -208,6 +209,34 @@ acc_curves_release(struct curves *cv)
 	acc_map_release(&cv->seen);
 	acc_arena_release(&cv->mem);
 	free(cv->name);
+}
+
+/* Was it, under this name, before the i-th? Loss and loss are one. */
+static bool
+named_before(const struct curves *cv, size_t i)
+{
+	size_t k = 0;
+	while (k < i && !acc_str_eq(cv->name[k].tag, cv->name[i].tag))
+		k++;
+	return k < i;
+}
+
+void
+acc_curves_names(const struct curves *cv, char *buf, size_t size)
+{
+	size_t at = 0, i = 0, n = 0;
+	buf[0] = '\0';
+	for (; i < cv->n && n < 6; i++) {
+		struct acc_str t = cv->name[i].tag;
+		if (named_before(cv, i))
+			continue;
+		if (at + t.n + 24 > size) /* leave room for the rest */
+			break;
+		at += (size_t)snprintf(buf + at, size - at, "%s%.*s", n++ > 0 ? ", " : "",
+			ACC_PRS(t));
+	}
+	if (i < cv->n)
+		snprintf(buf + at, size - at, "%smore", n > 0 ? " and " : "");
 }
 
 static int

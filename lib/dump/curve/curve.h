@@ -50,6 +50,8 @@ int acc_curves_start(struct curves *cv, struct acc_dump_ctx *c, const struct acc
  * one left out. */
 int acc_curve_put(struct curves *cv, const struct curve_point *p, struct acc_err *e);
 void acc_curves_release(struct curves *cv);
+/* The first names of curves so far, for people: "loss, lr and 3 more". */
+void acc_curves_names(const struct curves *cv, char *buf, size_t size);
 
 /* What a number is, if it was stored as float32 and printed so that it reads back the same:
  * only as precise as the type. */

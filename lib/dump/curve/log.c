@@ -19,7 +19,7 @@ static const struct log_grammar *const grammars[] = {
 };
 enum { NGRAMMARS = sizeof grammars / sizeof *grammars };
 
-enum { HEAD_SURE = 60, SEARCH_SURE = 20, SEARCHED = 4 << 20 };
+enum { HEAD_SURE = 60, SEARCH_SURE = 20, GUESS_SURE = 10, SEARCHED = 4 << 20 };
 
 const char *
 acc_log_find(struct acc_str s, const char *needle)
@@ -205,7 +205,8 @@ segment(struct log_reader *g, struct acc_str s, const struct words *w, uint32_t 
 			return rc;
 	}
 	for (int i = 0; i < NGRAMMARS; i++) {
-		int rc = (w->of[i] & has) == 0 ? 0 : grammars[i]->line(g, s, e);
+		bool asked = grammars[i]->guess > 0 ? g->guess.of == i + 1 : (w->of[i] & has) != 0;
+		int rc = asked ? grammars[i]->line(g, s, e) : 0;
 		if (rc > 0) {
 			g->found |= UINT64_C(1) << i;
 			g->trainer = g->trainer || grammars[i]->trainer;
@@ -223,7 +224,7 @@ one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct a
 	struct acc_regex *re = g->dry ? NULL : g->cv.c->pattern;
 	uint32_t has = re != NULL ? 0 : acc_sieve_find(&w->sieve, s);
 	int rc = 0;
-	if (re == NULL && !g->array.open && has == 0)
+	if (re == NULL && !g->array.open && has == 0 && g->guess.of == 0)
 		return 0;
 	if (memchr(s.p, '\033', s.n) != NULL)
 		s = plain(s, buf);
@@ -247,8 +248,8 @@ without_rest(struct log_reader *g, struct acc_str s, const struct words *w)
 	const char *cr = s.n == 0 ? NULL : memrchr(s.p, '\r', s.n);
 	uint32_t whole = cr == NULL ? 0 : (uint32_t)(cr + 1 - s.p);
 	struct acc_str rest = {s.p + whole, s.n - whole};
-	if (rest.n > 0 &&
-		(g->cv.c->pattern != NULL || g->array.open || acc_sieve_find(&w->sieve, rest) != 0))
+	if (rest.n > 0 && (g->cv.c->pattern != NULL || g->array.open || g->guess.of > 0 ||
+				  acc_sieve_find(&w->sieve, rest) != 0))
 		acc_curve_cut(g->cv.c, g->path, g->line);
 	return (struct acc_str){s.p, whole};
 }
@@ -280,20 +281,55 @@ read_lines(struct log_reader *g, struct acc_bytes *b, struct acc_err *e)
 	return rc < 0 ? rc : 0;
 }
 
-/* What do these bytes of a log hold? Sets found and trainer, and step: such that a list of
- * norms before the first step belongs to the right one. */
+/* The next line of n bytes at *p. */
+static bool
+next_line(const uint8_t **p, const uint8_t *end, struct acc_str *s)
+{
+	if (*p >= end)
+		return false;
+	const uint8_t *nl = memchr(*p, '\n', (size_t)(end - *p));
+	*s = (struct acc_str){(const char *)*p, (uint32_t)((nl == NULL ? end : nl) - *p)};
+	*p = nl == NULL ? end : nl + 1;
+	return true;
+}
+
+/* Would these bytes bear out the guess of this grammar? */
+static bool
+borne_out(int grammar, const uint8_t *p, size_t n)
+{
+	struct log_reader d = {.dry = true, .guess.of = grammar + 1};
+	struct acc_buf buf = {0};
+	struct words none = {0};
+	struct acc_str s;
+	unsigned lines = 0, known = 0;
+	int64_t first = 0;
+	bool moved = false;
+	for (const uint8_t *end = p + n; next_line(&p, end, &s);) {
+		bool comment = acc_str_trim(s).n == 0 || *acc_str_trim(s).p == '#';
+		lines += !comment;
+		if (one_line(&d, s, &none, &buf, NULL) <= 0)
+			continue;
+		first = known++ == 0 ? d.step : first;
+		moved = moved || d.step != first;
+	}
+	acc_buf_release(&buf);
+	return moved && known >= grammars[grammar]->guess &&
+	       (!grammars[grammar]->all || known >= lines - lines / 10 - 1);
+}
+
+/* What do these bytes of a log hold? Sets found, trainer and guess, and step: such that a list
+ * of norms before the first step belongs to the right one. */
 static void
 survey(struct log_reader *g, const uint8_t *p, size_t n)
 {
 	struct log_reader d = {.dry = true};
 	struct acc_buf buf = {0};
 	struct words words;
+	struct acc_str s;
 	int64_t lists = 0, first = -1;
+	uint64_t aside = 0;
 	collect(&words);
-	for (const uint8_t *end = p + n; p < end;) {
-		const uint8_t *nl = memchr(p, '\n', (size_t)(end - p));
-		struct acc_str s = {(const char *)p, (uint32_t)((nl == NULL ? end : nl) - p)};
-		p = nl == NULL ? end : nl + 1;
+	for (const uint8_t *q = p, *end = p + n; next_line(&q, end, &s);) {
 		lists = d.lists;
 		one_line(&d, s, &words, &buf, NULL);
 		if (d.has_step && first < 0) {
@@ -304,6 +340,11 @@ survey(struct log_reader *g, const uint8_t *p, size_t n)
 	g->found = d.found;
 	g->trainer = d.trainer;
 	acc_buf_release(&buf);
+	for (int i = 0; i < NGRAMMARS; i++)
+		aside |= (uint64_t)grammars[i]->aside << i;
+	for (int i = 0; i < NGRAMMARS && (d.found & ~aside) == 0 && g->guess.of == 0; i++)
+		if (grammars[i]->guess > 0 && borne_out(i, p, n))
+			g->guess.of = i + 1;
 }
 
 static int
@@ -341,10 +382,25 @@ search(const struct acc_probe *p)
 	int rc = b != NULL ? fill(b, &head, &n, p->e)
 		 : fd >= 0 ? p->e->code
 			   : acc_fail(p->e, ACC_EIO, "cannot open:");
-	if (rc == 0)
+	if (rc == 0 && memchr(head, '\0', n) == NULL)
 		survey(&g, head, n);
 	acc_bytes_close(b);
-	return acc_dump_sure(rc < 0 ? rc : g.found != 0, SEARCH_SURE);
+	return acc_dump_sure(rc < 0 ? rc : g.found != 0 || g.guess.of > 0,
+		g.found != 0 ? SEARCH_SURE : GUESS_SURE);
+}
+
+/* How an unknown log was understood, in one line. */
+static void
+say_guess(struct log_reader *g)
+{
+	char names[120];
+	if (g->guess.of == 0 || g->points == 0)
+		return;
+	acc_curves_names(&g->cv, names, sizeof names);
+	acc_dump_note(g->cv.c, g->path,
+		"no known trainer's log, guessed: the step is '%s', the curves are %s"
+		" (--regex reads it otherwise)",
+		g->guess.step, names);
 }
 
 /* msrun_log/worker_3.log, log/rank_3/info.log */
@@ -382,6 +438,8 @@ read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	if (rc == 0)
 		rc = read_lines(&g, f.b, e);
 	acc_dump_say_rest(&g.said, c, path);
+	if (rc == 0)
+		say_guess(&g);
 	if (rc == 0 && g.points == 0)
 		rc = acc_fail(e, ACC_EFORMAT,
 			c->pattern != NULL ? "no line matches the pattern"
@@ -393,7 +451,7 @@ read_log(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 
 const struct acc_dump acc_dump_training_log = {
 	.name = "log",
-	.help = "a log: Megatron, MindSpeed, MindFormers, DeepSpeed, Hugging Face",
+	.help = "a log: Megatron, MindFormers, DeepSpeed, torchtitan, verl ...",
 	.probe = probe,
 	.search = search,
 	.read = read_log,

@@ -22,6 +22,13 @@ struct log_array {
 	uint64_t announced; /* line */
 };
 
+/* What a guess rests on. */
+struct log_guess {
+	int of;           /* the grammar, counted from 1; 0: nothing is guessed */
+	char step[40];    /* what the log calls a step */
+	char header[256]; /* the last line without numbers */
+};
+
 struct log_reader {
 	struct curves cv;
 	bool dry;       /* only find out what the log holds: nothing is handed on */
@@ -40,6 +47,7 @@ struct log_reader {
 	double norm;
 	int64_t micro_step, micro; /* local losses of one step so far */
 	struct log_array array;
+	struct log_guess guess;
 	struct dump_said said;
 	const char *path; /* for messages */
 };
@@ -48,6 +56,10 @@ struct log_grammar {
 	const char *name;
 	const char *word[4]; /* of at least four characters; case counts */
 	bool trainer;
+	bool aside;     /* its lines hold no curves */
+	unsigned guess; /* > 0: it has no words, and is asked only where nothing else in the log is
+			 * known; it is believed if it has so many lines, of different steps, */
+	bool all;       /* and nearly no line is of another form */
 	/* 1: the line is of this grammar; 0: it is not; < 0: stop. */
 	int (*line)(struct log_reader *g, struct acc_str s, struct acc_err *e);
 };
@@ -84,6 +96,9 @@ int acc_log_array_start(struct log_reader *g, struct acc_str s, struct acc_err *
 int acc_log_array_line(struct log_reader *g, struct acc_str s, struct acc_err *e);
 /* A list that was never closed. */
 void acc_log_array_end(struct log_reader *g);
+
+/* A pattern for --regex that may fit this text, the beginning of a file. */
+void acc_log_propose(const uint8_t *text, size_t n, char *buf, size_t size);
 
 /* Every line by the user's pattern. */
 struct acc_regex;

@@ -50,5 +50,6 @@ arguments(struct log_reader *g, struct acc_str s, struct acc_err *e)
 const struct log_grammar acc_log_grammar_arguments = {
 	.name = "arguments",
 	.word = {" ..."},
+	.aside = true,
 	.line = arguments,
 };

@@ -2,8 +2,7 @@
  *
  *	{'loss': 1.6693, 'learning_rate': 1.9777e-05, 'epoch': 0.23}
  *	{'loss': '1.669', 'learning_rate': '1.978e-05', 'epoch': '0.23'}
- *	{"current_steps": 10, "total_steps": 500, "loss": 1.2034, "lr": 1e-05, "epoch": 0.1}
- */
+XX */
 #include "dump/curve/log.h"
 
 /* A line holds one dict; before it may stand a few other braces, each of which is tried up to the
@@ -131,20 +130,40 @@ resolution(const struct pair *f)
 	return 0;
 }
 
+/* "step 12: " before the brace at p: it is a log's line, of this step. */
+static bool
+announced(struct acc_str s, const char *p, int64_t *step)
+{
+	static const char *const words[] = {"step ", "rollout ", "eval ", "perf "};
+	struct acc_str before = acc_str_trim((struct acc_str){s.p, (uint32_t)(p - s.p)});
+	if (before.n == 0 || before.p[before.n - 1] != ':')
+		return false;
+	const char *colon = before.p + before.n - 1, *q = colon;
+	while (q > before.p && q[-1] >= '0' && q[-1] <= '9')
+		q--;
+	before.n = (uint32_t)(q - before.p);
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (acc_str_ends(before, words[i]))
+			return acc_log_int(&q, colon, step);
+	return false;
+}
+
 static int
 dict(struct log_reader *g, struct acc_str s, struct acc_err *e)
 {
 	struct pair f[PAIRS];
 	const char *end = s.p + s.n, *p = s.p;
 	int64_t step = 0;
-	bool has_step, train;
+	bool has_step = false, train = false;
 	int n = -1;
 	for (int tries = 0;
 		n <= 0 && tries < TRIES && (p = memchr(p, '{', (size_t)(end - p))) != NULL;
 		tries++) {
-		p++;
+		const char *brace = p++;
 		n = parse(p, end, f);
-		if (n > 0 && !is_log(f, n, &step, &has_step, &train))
+		if (n > 0 && announced(s, brace, &step))
+			has_step = true;
+		else if (n > 0 && !is_log(f, n, &step, &has_step, &train))
 			n = 0;
 	}
 	if (n <= 0)
@@ -168,7 +187,7 @@ dict(struct log_reader *g, struct acc_str s, struct acc_err *e)
 
 const struct log_grammar acc_log_grammar_dict = {
 	.name = "dicts",
-	.word = {"loss"},
+	.word = {"loss", "step ", "rollout ", "perf "},
 	.trainer = true,
 	.line = dict,
 };

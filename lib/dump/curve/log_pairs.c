@@ -1,0 +1,142 @@
+/* "name: number", "name=number" and "name number" in a line of whoever wrote it. */
+#include "dump/curve/log_pairs.h"
+
+enum { WORDS = 3 }; /* of a name, as in "train loss" */
+
+static bool
+letter(char c)
+{
+	return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+}
+
+static bool
+digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool
+word_char(char c)
+{
+	return letter(c) || digit(c) || (c != '\0' && strchr("_/.@-", c) != NULL);
+}
+
+const char *
+acc_log_number(const char *p, const char *end, struct acc_literal *v)
+{
+	uint32_t n;
+	if (p >= end || !acc_literal((struct acc_str){p, (uint32_t)(end - p)}, v, &n))
+		return NULL;
+	const char *q = p + n;
+	/* Of 1.2GiB, 3/100, 10:30 and 1,234 it is a part. The point of a sentence is none. */
+	if (q < end && *q == '.' && q + 1 < end && q[1] != ' ')
+		return NULL;
+	if (q < end && *q != '.' && (word_char(*q) || *q == ':'))
+		return NULL;
+	if (end - q > 3 && *q == ',' && digit(q[1]) && digit(q[2]) && digit(q[3]))
+		return NULL;
+	return q;
+}
+
+/* A word in front of a name belongs to it ("train loss"), but not a level such as INFO. */
+static bool
+belongs(struct acc_str word)
+{
+	bool small = false;
+	for (uint32_t i = 0; i < word.n; i++) {
+		small = small || (word.p[i] >= 'a' && word.p[i] <= 'z');
+		if (!letter(word.p[i]) && word.p[i] != '_')
+			return false;
+	}
+	return small;
+}
+
+/* What stands between a name and its value: blanks, quotes, a bracket, one of : and =. */
+static const char *
+marks(const char *p, const char *end)
+{
+	bool sign = false, bracket = false;
+	for (; p < end; p++) {
+		bool one = (!sign && (*p == ':' || *p == '=')) || (!bracket && *p == '[');
+		if (!one && *p != ' ' && *p != '\t' && *p != '\'' && *p != '"')
+			break;
+		sign = sign || *p == ':' || *p == '=';
+		bracket = bracket || *p == '[';
+	}
+	return p;
+}
+
+int
+acc_log_pairs(struct acc_str s, struct log_pair *out, int max)
+{
+	const char *p = s.p, *end = p + s.n, *name = NULL;
+	int n = 0, words = 0;
+	while (p < end && n < max) {
+		if (!letter(*p) && *p != '_') {
+			/* One blank joins the words of a name; all else divides them. */
+			if (*p != ' ' || (p + 1 < end && p[1] == ' '))
+				name = NULL;
+			/* Of a date, a path or a number no letter begins a name. */
+			if (digit(*p))
+				while (p < end && word_char(*p))
+					p++;
+			else
+				p++;
+			continue;
+		}
+		const char *q = p, *stop;
+		while (q < end && word_char(*q))
+			q++;
+		for (stop = q; stop > p && (stop[-1] == '-' || stop[-1] == '.'); stop--)
+			;
+		const char *v = marks(stop, end);
+		const char *after = v > stop ? acc_log_number(v, end, &out[n].v) : NULL;
+		if (name == NULL || words == WORDS) {
+			name = p;
+			words = 0;
+		}
+		words++;
+		if (after != NULL) {
+			out[n].key = (struct acc_str){name, (uint32_t)(stop - name)};
+			out[n].value = v;
+			out[n].end = after;
+			n++;
+		} else if (v > stop && v < end && digit(*v)) {
+			for (after = v; after < end && (word_char(*after) || *after == ',');
+				after++)
+				;
+		}
+		if (after != NULL || !belongs((struct acc_str){p, (uint32_t)(q - p)}))
+			name = NULL;
+		p = after != NULL ? after : q;
+	}
+	return n;
+}
+
+struct acc_str
+acc_log_last_word(struct acc_str key)
+{
+	const char *p = key.n == 0 ? NULL : memrchr(key.p, ' ', key.n);
+	return p == NULL ? key : acc_log_from(key, p + 1);
+}
+
+bool
+acc_log_is(struct acc_str s, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strlen(words[i]) == s.n && strncasecmp(words[i], s.p, s.n) == 0)
+			return true;
+	return false;
+}
+
+int
+acc_log_put_pairs(struct log_reader *g, const char *prefix, const struct log_pair *f, int n,
+	int64_t step, struct acc_err *e)
+{
+	for (int i = 0; i < n; i++) {
+		int rc = acc_log_put(g, prefix, f[i].key, step, &f[i].v, CURVE_GUESS, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
