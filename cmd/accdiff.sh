@@ -7,7 +7,7 @@ here=$(dirname "$0")
 [ -x "$here/accdump-read" ] && PATH=$here:$PATH
 help="usage: accdiff [option ...] DEVICE BENCH
 Compare two dumps and name the operator call that went wrong first;
-or two checkpoints, two logs, two configurations.
+or two checkpoints, two logs, two configurations, two job folders of these.
 
   -p, --preset=NAME        do as msprobe, msprobe-8.3 or ptdbg does
   -a, --all                show every record, not only what is bad
@@ -31,6 +31,7 @@ or two checkpoints, two logs, two configurations.
       --allow-missing=GLOB one side may lack these
   -j, --threads=N          threads that measure and recompute
       --no-audit           judge without recomputing what is suspected
+      --go-on              of job folders, go on behind the first cause
       --strict             exit 1 also for what is unmatched or a warning
   -h, --help               print this help
   -V, --version            print the version
@@ -44,7 +45,7 @@ die() {
 }
 
 args=$(getopt -n "$prog" -o p:af:c:n:s:r:o:j:hV \
-	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,strict,help,version \
+	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,go-on,strict,help,version \
 	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,sort:,top:,allow-missing: -- "$@") || {
 	printf "Try 'accdiff --help'.\n" >&2
 	exit 2
@@ -64,6 +65,7 @@ with() { # command or member, options, program, words
 reading='' aligning='' measuring='' judging='' printing='' own='' tensors=''
 top='' also=''
 preset='' all='' format=table columns='' noise='' step='' rank='' op='' threads='' strict='' audit=''
+goes_on=''
 while :; do
 	case $1 in
 	-p | --preset) preset=$2 && shift ;;
@@ -87,6 +89,7 @@ while :; do
 	--top) top=$2 && shift ;;
 	--sort) printing=$printing$(handed "$1" "$2") && shift ;;
 	--no-audit) audit=$1 ;;
+	--go-on) goes_on=1 ;;
 	--strict) strict=1 ;;
 	-h | --help)
 		printf '%s\n' "$help" 2>/dev/null || die "standard output: cannot write"
@@ -149,6 +152,152 @@ trap 'exit 2' HUP TERM
 trap 'exit 130' INT
 trap 'exit 141' PIPE
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/accdiff.XXXXXX") || die "no temporary folder"
+
+# --- two job folders: several of configurations, logs, weights and dumps, the cheapest first
+
+# What lies in a folder and down to the third below it, a line each: format, tab, name. What is
+# recognised as a whole is not looked into. Links are not followed.
+below() { # folder, name of it and / , depth
+	find "$1" -mindepth 1 -maxdepth 1 ! -name '.*' ! -name '*[[:cntrl:]]*' \( -type f -o -type d \) -print0 |
+		LC_ALL=C sort -z | head -z -n 999 >"$tmp/entries.$3"
+	[ -s "$tmp/entries.$3" ] || return 0
+	xargs -0 accdump-read --probe -- <"$tmp/entries.$3" 2>/dev/null >"$tmp/known.$3"
+	while IFS='	' read -r form path; do
+		printf '%s\t%s\n' "$form" "$2${path##*/}"
+	done <"$tmp/known.$3"
+	[ "$3" -lt 3 ] || return 0
+	tr '\0' '\n' <"$tmp/entries.$3" >"$tmp/names.$3"
+	cut -f 2 "$tmp/known.$3" >"$tmp/seen.$3"
+	grep -Fxv -f "$tmp/seen.$3" "$tmp/names.$3" >"$tmp/unknown.$3"
+	while IFS= read -r path; do
+		[ ! -d "$path" ] || (below "$path" "$2${path##*/}/" $(($3 + 1)))
+	done <"$tmp/unknown.$3"
+}
+form_of() { # file or folder
+	accdump-read --probe -- "$1" 2>/dev/null | cut -f 1
+}
+# The same by kind: "log", tab, "train.log". A folder that is read as one stands for its tensors.
+holdings() { # folder, its format
+	{
+		[ -z "$2" ] || printf '%s\t.\n' "$2"
+		below "$1" '' 1
+	} | while IFS='	' read -r form name; do
+		[ "$name" = . ] || [ "$form" != "$2" ] || continue
+		case $form in
+		yaml | json | training_args | shell | env | pip | python) what=configuration ;;
+		log | trainer_state | golden | tfevents | csv) what=log ;;
+		safetensors | dcp | megatron | msckpt) what=weights ;;
+		npy | npz | pt) what=$(weights_or_dump "$1/$name") ;;
+		*) what=dump ;;
+		esac
+		printf '%s\t%s\n' "$what" "$name"
+	done
+}
+weights_or_dump() { # tensors
+	if accdump-read -- "$1" 2>/dev/null | accfmt --json 2>/dev/null | head -n 9 |
+		grep -q '^{"kind":"tensor",.*"io":"param"'; then
+		echo weights
+	else
+		echo dump
+	fi
+}
+# Does this folder hold several kinds? What a recorder wrote is one whatever lies in it.
+is_job() { # device or bench, folder
+	[ -d "$2" ] || return 1
+	form=$(form_of "$2")
+	case $form in
+	'' | npy | npz | pt | safetensors | dcp | megatron | msckpt) ;;
+	*) return 1 ;;
+	esac
+	holdings "$2" "$form" >"$tmp/job.$1"
+	[ "$(cut -f 1 "$tmp/job.$1" | sort -u | wc -l)" -gt 1 ]
+}
+# Of a kind, what belongs together, a line each: the device's name, tab, the bench's. By name; where
+# each side has one more, these.
+couples() { # kind
+	for side in device bench; do
+		sed -n "s/^$1	//p" "$tmp/job.$side" | LC_ALL=C sort >"$tmp/of.$side"
+	done
+	LC_ALL=C comm -12 "$tmp/of.device" "$tmp/of.bench" | sed 's/.*/&	&/'
+	LC_ALL=C comm -23 "$tmp/of.device" "$tmp/of.bench" >"$tmp/alone.device"
+	LC_ALL=C comm -13 "$tmp/of.device" "$tmp/of.bench" >"$tmp/alone.bench"
+	[ "$(wc -l <"$tmp/alone.device") $(wc -l <"$tmp/alone.bench")" = "1 1" ] || return 0
+	paste "$tmp/alone.device" "$tmp/alone.bench"
+	: >"$tmp/alone.device"
+	: >"$tmp/alone.bench"
+}
+# What is said of a job and is no result: between the tables, or beside the data.
+say() {
+	if [ "$format" = table ]; then
+		printf '%s\n' "$*"
+	else
+		printf '%s: %s\n' "$prog" "$*" >&2
+	fi
+}
+as_typed() { # a name as a shell reads it
+	case $1 in
+	*[!A-Za-z0-9_./=+:,@%-]*) handed '' "$1" | sed 's/^ =//' ;;
+	*) printf '%s' "$1" ;;
+	esac
+}
+compare_jobs() { # DEVICE BENCH
+	worst=0 cause='' skipped='' begun=''
+	for what in configuration log weights dump; do
+		couples $what >"$tmp/couples"
+		for side in device bench; do
+			while IFS= read -r name; do
+				say "$what of the $side alone, not compared: $name"
+			done <"$tmp/alone.$side"
+		done
+		found=$cause
+		while IFS='	' read -r a b <&8; do
+			if [ -n "$cause" ] && [ -z "$goes_on" ]; then
+				two="$(as_typed "$1/$a") $(as_typed "$2/$b")"
+				[ "$a" != . ] || two="--go-on $(as_typed "$1") $(as_typed "$2")"
+				skipped="$skipped
+  $what: accdiff $two"
+				continue
+			fi
+			[ "$format$begun" != table1 ] || echo
+			begun=1
+			say "== $what: $a$([ "$a" = "$b" ] || printf ' and %s' "$b")"
+			part_of_job "$1/$a" "$2/$b" "$noise/$b" 8<&-
+			status=$?
+			[ "$status" -le 2 ] || exit "$status"
+			[ "$status" -le "$worst" ] || worst=$status
+			# A log shows that something is wrong, and not what.
+			[ "$status" -ne 1 ] || [ "$what" = log ] || found=$what
+		done 8<"$tmp/couples"
+		cause=$found
+	done
+	[ -z "$skipped" ] ||
+		say "not looked at, since the cause may be the $cause (--go-on looks at all):$skipped"
+	exit "$worst"
+}
+part_of_job() { # DEVICE BENCH BENCH2; with the options that its kind knows
+	handing=
+	[ "$what" = configuration ] || {
+		handing=$aligning${step:+$(handed --step "$step")}${rank:+$(handed --rank "$rank")}
+		handing=$handing${op:+$(handed --op "$op")}
+		[ -z "$noise" ] || [ ! -e "$3" ] || handing=$handing$(handed --noise "$3")
+	}
+	case $what in
+	weights | dump)
+		handing="$handing$measuring$judging ${threads:+--threads=$threads} $audit"
+		handing="$handing ${preset:+--preset=$preset} ${strict:+--strict}"
+		;;
+	esac
+	handing="$handing$printing ${all:+--all} --format=$format ${top:+--top=$top}"
+	# What is a part of a job is none.
+	ACCDIFF_PART=1
+	export ACCDIFF_PART
+	with command "$handing${columns:+$(handed --columns "$columns")}" "$0" -- "$1" "$2"
+}
+if [ -z "${ACCDIFF_PART-}" ] && is_job device "$1" && is_job bench "$2"; then
+	[ -z "$own$reading" ] || die "${own:+--rules}${reading:+--regex}: for one of what these folders hold, such as
+  accdiff $(as_typed "$1/$(head -n 1 "$tmp/job.device" | cut -f 2)") $(as_typed "$2/$(head -n 1 "$tmp/job.bench" | cut -f 2)")"
+	compare_jobs "$1" "$2"
+fi
 
 # What a reader complained of, with the side's name.
 complaints() { # device or bench, file; there is none where nobody came to read what it wrote

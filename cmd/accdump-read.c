@@ -20,6 +20,7 @@ static const struct cli_opt options[] = {
 	{259, "regex", "PATTERN", "read logs by a pattern with named groups"},
 	{258, "inline", NULL, "put the tensors' contents into the stream"},
 	{260, "root", "FOLDER", "with --inline: a stream's files may be here"},
+	{261, "probe", NULL, "only say which format each operand has"},
 	{'l', "list", NULL, "list the dump formats"},
 	{0, NULL, NULL, NULL},
 };
@@ -143,6 +144,23 @@ list_formats(void)
 	cli_printed();
 }
 
+/* "FORMAT<tab>PATH" of each that is recognised; of a name that is no line, nothing. */
+static void
+probe_all(char *const *path)
+{
+	for (; *path != NULL; path++) {
+		struct acc_err e = {0};
+		const struct acc_dump *d = acc_dump_probe(*path, &e);
+		if (d == NULL && e.code == ACC_ENOMEM)
+			cli_nomem();
+		if (d == NULL && e.code != ACC_EFORMAT)
+			cli_warn_err(&e);
+		if (d != NULL && strpbrk(*path, "\t\n") == NULL)
+			printf("%s\t%s\n", d->name, *path);
+	}
+	cli_printed();
+}
+
 int
 main(int argc, char **argv)
 {
@@ -153,7 +171,7 @@ main(int argc, char **argv)
 	const char *format = NULL, *pattern = NULL;
 	const char **folders = NULL;
 	size_t nfolders = 0;
-	bool with_payload = false;
+	bool with_payload = false, probing = false;
 	struct acc_err e = {0};
 	for (int c; (c = cli_getopt(argc, argv, &cli)) != -1;) {
 		switch (c) {
@@ -193,6 +211,9 @@ main(int argc, char **argv)
 		case 260:
 			cli_append(&folders, &nfolders, optarg);
 			break;
+		case 261:
+			probing = true;
+			break;
 		case 'l':
 			list_formats();
 		}
@@ -202,6 +223,8 @@ main(int argc, char **argv)
 	check_words("--io", ios, sel.nios, io_words);
 	if (optind == argc)
 		cli_usage("no dump is named");
+	if (probing)
+		probe_all(argv + optind);
 	sel.ops = ops, sel.kinds = kinds, sel.passes = passes, sel.ios = ios;
 	sel.steps = steps, sel.ranks = ranks;
 	job.ctx = acc_dump_open(&sel, emit, trouble, &job, &e);

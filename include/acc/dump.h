@@ -59,6 +59,10 @@ void acc_dump_close(struct acc_dump_ctx *c);
  * be read; single bad tensors are troubles. */
 int acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, struct acc_err *e);
 
+/* The format that acc_dump_read would take this file or folder for, of which nothing is read that
+ * recognising it does not need; borrowed. NULL: none, or it could not be told. */
+const struct acc_dump *acc_dump_probe(const char *path, struct acc_err *e);
+
 /* From now on, dumps are logs whose lines are matched against a regular expression (Perl's):
  * each named group is a curve, but `step`, `tag` and `value`, `run`. < 0: it is wrong. */
 int acc_dump_pattern(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e);

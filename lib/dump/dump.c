@@ -114,6 +114,23 @@ look(const char *path, struct acc_probe *p, uint8_t *head, size_t nhead, struct 
 	return 0;
 }
 
+const struct acc_dump *
+acc_dump_probe(const char *path, struct acc_err *e)
+{
+	const struct acc_dump *d = NULL;
+	struct acc_probe p = {.dirfd = -1};
+	uint8_t head[4096];
+	int rc = look(path, &p, head, sizeof head, e);
+	if (rc == 0 && !p.is_dir && p.head == NULL)
+		rc = acc_fail(e, ACC_EUSAGE, "neither a file nor a folder");
+	if (rc == 0)
+		rc = surest(&p, &d, e);
+	if (p.dirfd >= 0)
+		close(p.dirfd);
+	acc_err_in(e, path);
+	return rc < 0 ? NULL : d;
+}
+
 int
 acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, struct acc_err *e)
 {
