@@ -246,8 +246,8 @@ with_own() { # program, script
 
 @test "a reader that is killed before it writes anything: said, nothing hangs or is left" {
 	d=$ROOT/examples/demo
-	# The first two times are the probes.
-	with_own accdump-read '[ $n -lt 2 ] || kill -KILL $$; exec "$(dirname "$0")/real" "$@"'
+	# The first three times are the probes.
+	with_own accdump-read '[ $n -lt 3 ] || kill -KILL $$; exec "$(dirname "$0")/real" "$@"'
 	run -2 --separate-stderr timeout 60 "$own/accdiff" "$d/device" "$d/bench"
 	[[ $stderr == *"accdiff: device: empty: an earlier command failed?"* ]]
 	[ -z "$(ls -A "$TMPDIR")" ]
