@@ -32,6 +32,10 @@ or two checkpoints, two logs, two configurations, two job folders of these.
   -j, --threads=N          threads that measure and recompute
       --no-audit           judge without recomputing what is suspected
       --go-on              of job folders, go on behind the first cause
+      --ignore=GLOB        accuse no op call or weight of this name
+      --baseline=FILE      accept what is in FILE and not worse by now
+      --write-baseline=FILE  write what was found, for --baseline
+      --scale=X            multiply the limits by X, 1 or more
       --strict             exit 1 also for what is unmatched or a warning
   -h, --help               print this help
   -V, --version            print the version
@@ -46,7 +50,7 @@ die() {
 
 args=$(getopt -n "$prog" -o p:af:c:n:s:r:o:j:hV \
 	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,go-on,strict,help,version \
-	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,sort:,top:,allow-missing: -- "$@") || {
+	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,sort:,top:,allow-missing:,ignore:,baseline:,write-baseline:,scale: -- "$@") || {
 	printf "Try 'accdiff --help'.\n" >&2
 	exit 2
 }
@@ -84,7 +88,9 @@ while :; do
 		tensors=$1 && shift
 		;;
 	--rtol | --atol) measuring=$measuring$(handed "$1" "$2") tensors=$1 && shift ;;
-	--allow-missing) judging=$judging$(handed "$1" "$2") tensors=$1 && shift ;;
+	--allow-missing | --ignore | --baseline | --write-baseline | --scale)
+		judging=$judging$(handed "$1" "$2") tensors=$1 && shift
+		;;
 	--rules) judging=$judging$(handed "$1" "$2") own=$2 && shift ;;
 	--top) top=$2 && shift ;;
 	--sort) printing=$printing$(handed "$1" "$2") && shift ;;

@@ -7,6 +7,10 @@
 enum {
 	ALL = 256,
 	ALLOW,
+	IGNORE,
+	BASELINE,
+	WRITE_BASELINE,
+	SCALE,
 	STRICT,
 	NOISE,
 	NO_AUDIT,
@@ -30,6 +34,10 @@ static const struct cli_opt options[] = {
 	{ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
 	{OVERFLOWS, "overflows", "N", "of one dump: the first N overflows; 0: all"},
 	{ALLOW, "allow-missing", "GLOB", "one side may lack these (repeatable)"},
+	{IGNORE, "ignore", "GLOB", "accuse no op call or weight of this name (repeatable)"},
+	{BASELINE, "baseline", "FILE", "accept what is in FILE and not worse by now"},
+	{WRITE_BASELINE, "write-baseline", "FILE", "write what was found, for --baseline"},
+	{SCALE, "scale", "X", "multiply the limits by X, 1 or more"},
 	{ALL, "all", NULL, "pass on good records, too"},
 	{STRICT, "strict", NULL, "exit 1 also for what is unmatched or a warning"},
 	{0, NULL, NULL, NULL},
@@ -190,6 +198,55 @@ trouble(void *arg, const struct acc_err *e)
 	cli_status(h->out, 2);
 }
 
+/* What is known and accepted; made when it is first asked for. */
+static struct acc_accept *
+accept_by(struct acc_accept *a, int key)
+{
+	struct acc_err e = {0};
+	struct acc_buf b = {0};
+	char *end;
+	if (a == NULL && (a = acc_accept_new(&e)) == NULL)
+		cli_die_err(&e);
+	int rc = key == IGNORE ? acc_accept_ignore(a, optarg, &e) : 0;
+	if (key == SCALE) {
+		double scale = strtod(optarg, &end);
+		if (end == optarg || *end != '\0' || !(scale >= 1 && scale <= 1e9))
+			cli_usage("--scale: '%s' is not a number from 1 on", optarg);
+		acc_accept_scale(a, scale);
+	}
+	if (key == BASELINE) {
+		cli_text_file(optarg, &b);
+		rc = acc_accept_baseline(a, (char *)b.p, b.n, optarg, &e);
+		acc_buf_release(&b);
+	}
+	if (rc < 0)
+		cli_die_err(&e);
+	return a;
+}
+
+/* What was found, for --baseline; judged at the end, so this can fail only then. */
+static void
+write_baseline(struct acc_case *c, const char *path)
+{
+	struct acc_buf line = {0};
+	struct acc_err e = {0};
+	FILE *f = fopen(path, "we");
+	bool good = f != NULL && fputs("# name, step, rank, how far off (rms, relative); "
+				       "the rest is for people\n",
+					 f) >= 0;
+	for (uint32_t i = 0; i < c->nitem && good; i++) {
+		int rc = c->item[i].mark == 0 || c->item[i].call == ACC_NOCALL
+				 ? 0
+				 : acc_accept_line(c, &c->item[i], &line, &e);
+		if (rc < 0)
+			cli_die_err(&e);
+		good = rc == 0 || fwrite(line.p, 1, line.n, f) == line.n;
+	}
+	if (f == NULL || fclose(f) != 0 || !good)
+		cli_die("%s: cannot write:", path);
+	acc_buf_release(&line);
+}
+
 static void
 run(struct acc_case *c, struct acc_in *in, struct cli_out *out, struct seen *n)
 {
@@ -261,7 +318,7 @@ main(int argc, char **argv)
 	struct acc_judge_opt opt = {.tmpdir = cli_tmpdir(), .overflows = ACC_OVERFLOWS};
 	const struct acc_preset *p;
 	roots = acc_roots_open(&e);
-	const char **allow = NULL;
+	const char **allow = NULL, *baseline = NULL;
 	size_t allow_cap = 0;
 	bool audit = true, own = false; /* own: rules of the user */
 	int key;
@@ -301,6 +358,10 @@ main(int argc, char **argv)
 				cli_nomem();
 			allow[opt.nallow++] = optarg;
 		}
+		if (key == IGNORE || key == BASELINE || key == SCALE)
+			opt.accept = accept_by(opt.accept, key);
+		if (key == WRITE_BASELINE)
+			baseline = optarg;
 		own |= key == RULES;
 		audit &= key != NO_AUDIT;
 		opt.all |= key == ALL;
@@ -308,6 +369,8 @@ main(int argc, char **argv)
 	}
 	if (opt.noise != NULL && opt.rules != NULL)
 		cli_usage("--noise is of no use to rules");
+	if ((opt.accept != NULL || baseline != NULL) && opt.rules != NULL)
+		cli_usage("--ignore, --baseline, --scale: of no use to rules, which can be edited");
 	opt.roots = audit ? roots : NULL;
 	opt.allow = allow;
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
@@ -324,6 +387,8 @@ main(int argc, char **argv)
 		cli_die_err(&e);
 	struct seen seen = {.level = NULL};
 	run(c, in, out, &seen);
+	if (baseline != NULL)
+		write_baseline(c, baseline);
 	const char *why = why_nothing(c, in, &seen);
 	if (why != NULL) {
 		cli_warn("%s", why);
@@ -337,6 +402,7 @@ main(int argc, char **argv)
 	acc_in_close(in);
 	acc_rules_free(opt.rules);
 	acc_noise_free(opt.noise);
+	acc_accept_free(opt.accept);
 	acc_roots_close(roots);
 	free(allow);
 	return cli_finish(out);

@@ -7,6 +7,7 @@
 #ifndef ACC_JUDGE_H
 #define ACC_JUDGE_H
 
+#include "acc/accept.h"
 #include "acc/call.h"
 #include "acc/coverage.h"
 #include "acc/op.h"
@@ -179,6 +180,7 @@ struct acc_case {
 		/* Names, as patterns of acc_glob, that one side may lack; the caller's. */
 		const char *const *allow;
 		uint32_t nallow;
+		struct acc_accept *accept; /* known and accepted, or NULL; the caller's */
 		/* Where the tensors are, so that suspects are recomputed from what was recorded of
 		 * them; NULL: they are not. It stays the caller's. */
 		struct acc_roots *roots;
@@ -205,6 +207,11 @@ int acc_case_judge(struct acc_case *c, struct acc_err *e);
 int acc_case_next(struct acc_case *c, struct acc_rec **r, struct acc_err *e);
 int acc_case_status(const struct acc_case *c); /* 0 or 1 */
 void acc_case_close(struct acc_case *c);
+
+/* A line of a baseline (acc/accept.h) for an item: name, step, rank, how far off it is (rms, relative)
+ * and the verdict for people, with tabs between. 1; 0: it has no name that can stand in a line; < 0. */
+int acc_accept_line(struct acc_case *c, const struct acc_item *it, struct acc_buf *out,
+	struct acc_err *e);
 
 /* --- rules on one record alone, which is no op call --- */
 /* 1: broken; *v is the verdict of the gravest rule and every sentence, in mem and rs. 0: none,

@@ -340,6 +340,8 @@ acc_case_judge(struct acc_case *c, struct acc_err *e)
 	while (!acc_judges[i]->fits(c))
 		i++; /* the last one always does */
 	int rc = acc_judges[i]->judge(c, e);
+	if (rc == 0)
+		rc = acc_say_accepted(c, e);
 	return rc < 0 ? rc : acc_take_findings(c, e);
 }
 

@@ -710,6 +710,8 @@ decide(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
 	int rc = 1;
 	while (rc > 0) {
 		rc = walk(s, false, e);
+		if (rc == 0)
+			rc = acc_accept_suspects(s, e);
 		if (rc < 0)
 			break;
 		void *p = acc_grow(s->first, &s->first_cap, s->nsuspect, sizeof *s->first, e);

@@ -265,6 +265,10 @@ int acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e);
  * the item `said` (ACC_NOCALL: none) a finding tells already. */
 int acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e);
 
+/* --- accept.c --- */
+/* Leave out the suspects that are known and accepted. */
+int acc_accept_suspects(struct scan *s, struct acc_err *e);
+
 /* --- next.c --- */
 /* Where the dump holds too little: the finding that says what to record again. */
 int acc_say_next(struct scan *s, uint32_t chosen, struct acc_err *e);

@@ -198,6 +198,8 @@
 	X(ONE_OVER, 1e-6, \
 		"a factor is one over the number of ranks where their product is that near to 1", \
 		"the quotient is rounded to f32 at worst: 6e-8 relative, printed with 6 digits or more") \
+	X(BASELINE, 2, "times the value in a baseline is not worse", \
+		"the noise of a run hides in a finding that is twice as large as it") \
 	N(MISSING_CALLS, 3, "op calls that one side lacks at its end: fewer are no sign", \
 		"recorders that see the same run differ by one or two there (a backward call of the " \
 		"first input, a last item())")

@@ -112,6 +112,9 @@ look(struct count *t, uint32_t i, struct acc_err *e)
 	if (it->note_dtype)
 		add(&t->dtype, i);
 	order(t, r, memmem(layout.p, layout.n, "permute", 7) != NULL);
+	rc = it->rms == 0 ? 0 : acc_accepted(t->c, it, e);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
 	const uint64_t before = t->other.n;
 	values(t, r, i);
 	struct acc_verdict v = {.level = "error",
