@@ -319,8 +319,9 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	if (ranked(s, chosen, f) < 0)
 		return acc_nomem(e);
 	const char *other = sums || f->confidence >= LIMIT_SURE ? "" : got(others(s, f));
-	f->text = acc_arena_printf(mem(s), "%s%s%s%s%s%s", where,
-		!sums && f->confidence < LIMIT_SURE ? "probably " : "", text, other,
+	const char *beyond = got(acc_say_beyond(c, f));
+	f->text = acc_arena_printf(mem(s), "%s%s%s%s%s%s%s", where,
+		!sums && f->confidence < LIMIT_SURE ? "probably " : "", text, beyond, other,
 		src[0] != '\0' ? "; at " : "", src);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }

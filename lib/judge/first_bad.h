@@ -269,6 +269,10 @@ int acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e);
 /* Leave out the suspects that are known and accepted. */
 int acc_accept_suspects(struct scan *s, struct acc_err *e);
 
+/* --- beyond.c --- */
+/* "; 6 % over its limit of 0.001, confidence 0.77", "" where there is none, in mem. NULL: no memory. */
+const char *acc_say_beyond(struct acc_case *c, const struct acc_finding *f);
+
 /* --- next.c --- */
 /* Where the dump holds too little: the finding that says what to record again. */
 int acc_say_next(struct scan *s, uint32_t chosen, struct acc_err *e);
