@@ -208,7 +208,8 @@ dtype,shape' ]
 	cd "$BATS_TEST_TMPDIR"
 	printf 'it 1 LOSS 9.0\nit 2 LOSS 8.0\n' >npu.log
 	printf 'it 1 LOSS 9.0\nit 2 LOSS 7.0\n' >gpu.log
-	run -2 accalign npu.log gpu.log
+	run -0 accalign npu.log gpu.log
+	[[ $output == *"guessed: the step is 'it', the curves are loss"* ]]
 	accalign --regex 'it (?<step>\d+) LOSS (?<loss>\S+)' npu.log gpu.log >pairs.acc
 	run -1 acccurve pairs.acc
 	[[ $output == *"loss parts at step 2: device 8, bench 7"* ]]
