@@ -91,7 +91,7 @@ int acc_spool_get(struct acc_spool *sp, uint64_t at, struct acc_rec **out, struc
 void acc_spool_close(struct acc_spool *sp);
 
 /* --- a tensor reference as fields of a record --- */
-/* Adds dtype, shape, and where due stride, offset, order, file, off, len, enc, clen, crc32,
+/* Adds dtype, shape, and where due stride, block, offset, order, file, off, len, enc, clen, crc32,
  * fsize, mtime. */
 int acc_ref_put(struct acc_rec *r, const struct acc_ref *ref);
 /* The reverse, under a prefix. 1: ref is usable (it has a file); 0: the record refers to no
@@ -102,8 +102,8 @@ int acc_ref_get(const struct acc_rec *r, const char *prefix, struct acc_ref *ref
 /* The same of values that were found already, those of these keys in this order. */
 /* clang-format off */
 #define ACC_REF_KEYS(X) \
-	X(DTYPE, "dtype") X(SHAPE, "shape") X(STRIDE, "stride") X(OFFSET, "offset") \
-	X(ORDER, "order") X(FILE, "file") X(OFF, "off") X(LEN, "len") X(ENC, "enc") \
+	X(DTYPE, "dtype") X(SHAPE, "shape") X(STRIDE, "stride") X(BLOCK, "block") \
+	X(OFFSET, "offset") X(ORDER, "order") X(FILE, "file") X(OFF, "off") X(LEN, "len") X(ENC, "enc") \
 	X(CLEN, "clen") X(CRC32, "crc32") X(FSIZE, "fsize") X(MTIME, "mtime")
 /* clang-format on */
 #define X(name, key) ACC_REF_##name,

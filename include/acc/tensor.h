@@ -81,6 +81,15 @@ enum { ACC_MAXDIM = 64 };
  * values of a MindSpore checkpoint that begin at off and take clen bytes. */
 enum acc_enc { ACC_STORED, ACC_DEFLATE, ACC_LATIN1, ACC_MSCKPT };
 
+/* One axis that lies in blocks, as devices tile it: elements of a block are the axis' stride apart,
+ * and blocks this far. Of the last block only what the shape says is the tensor's; the rest is
+ * padding, and is not read. */
+struct acc_block {
+	uint32_t axis;
+	int64_t n;      /* elements of a block; 0: there are none */
+	int64_t stride; /* in elements; as other strides, may be 0 or negative */
+};
+
 /* A tensor by reference. `off`, `len` delimit its storage: the bytes that the checksum
  * covers and that the strides walk. */
 struct acc_ref {
@@ -90,6 +99,7 @@ struct acc_ref {
 	int64_t shape[ACC_MAXDIM];
 	bool strided;               /* false: row-major, without gaps */
 	int64_t stride[ACC_MAXDIM]; /* in elements; may be 0 or negative; set if strided */
+	struct acc_block block;     /* only if strided */
 	uint64_t first;             /* element of the storage that index (0, 0, ...) is at */
 	struct acc_str file;        /* relative to its source's root; empty: no file */
 	uint64_t off, len;          /* bytes, uncompressed length */
@@ -105,9 +115,13 @@ struct acc_ref {
 bool acc_count(const int64_t *shape, uint32_t ndim, uint64_t *count);
 /* Row-major and without gaps, whatever the strides of dimensions of size 1? */
 bool acc_contiguous(const int64_t *shape, const int64_t *stride, uint32_t ndim);
-/* Check that every element that shape, stride and first reach lies within len bytes of
+/* Check that every element that shape, stride, block and first reach lies within len bytes of
  * storage. 0 or ACC_EFORMAT. */
 int acc_ref_check(const struct acc_ref *r, struct acc_err *e);
+
+/* Is it the name of a device's private layout (NC1HWC0, FRACTAL_NZ, ...)? Those that are not are
+ * row-major over axes that they name, or do not name. */
+bool acc_layout_private(struct acc_str layout);
 
 #ifdef __cplusplus
 }

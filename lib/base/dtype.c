@@ -162,6 +162,36 @@ acc_contiguous(const int64_t *shape, const int64_t *stride, uint32_t ndim)
  * of 128,000; a minute), and so many for each stored value. */
 static const uint64_t SPREAD_FREE = UINT64_C(1) << 33, SPREAD_PER_VALUE = 4096;
 
+/* How far n steps lead, added to the lower or the upper end. */
+static bool
+widen(int64_t n, int64_t stride, int64_t *lo, int64_t *hi)
+{
+	int64_t reach;
+	if (__builtin_mul_overflow(n, stride, &reach))
+		return false;
+	int64_t *end = reach < 0 ? lo : hi;
+	return !__builtin_add_overflow(*end, reach, end);
+}
+
+/* The lowest and the highest element that strides lead to. A last block that is cut short counts
+ * as whole: its padding is stored, too. */
+static bool
+bounds(const struct acc_ref *r, int64_t *lo, int64_t *hi)
+{
+	const struct acc_block *b = &r->block;
+	for (uint32_t i = 0; i < r->ndim; i++) {
+		int64_t last = r->shape[i] - 1;
+		if (b->n > 0 && b->axis == i) {
+			if (!widen(last / b->n, b->stride, lo, hi))
+				return false;
+			last = last < b->n ? last : b->n - 1;
+		}
+		if (!widen(last, r->stride[i], lo, hi))
+			return false;
+	}
+	return true;
+}
+
 int
 acc_ref_check(const struct acc_ref *r, struct acc_err *e)
 {
@@ -172,21 +202,16 @@ acc_ref_check(const struct acc_ref *r, struct acc_err *e)
 		return acc_fail(e, ACC_ELIMIT, "more than %d dimensions", ACC_MAXDIM);
 	if (!acc_count(r->shape, r->ndim, &count))
 		return acc_fail(e, ACC_EFORMAT, "impossible shape");
+	if (r->block.n != 0 && (r->block.n < 0 || !r->strided || r->block.axis >= r->ndim))
+		return acc_fail(e, ACC_EFORMAT, "impossible blocks");
 	if (count == 0)
 		return 0;
 	const uint64_t size = acc_dtypes[r->dtype].size, have = r->len / size;
 	int64_t lo = 0, hi = 0;
-	if (r->strided) {
-		for (uint32_t i = 0; i < r->ndim; i++) {
-			int64_t reach;
-			if (__builtin_mul_overflow(r->shape[i] - 1, r->stride[i], &reach) ||
-				__builtin_add_overflow(reach < 0 ? lo : hi, reach,
-					reach < 0 ? &lo : &hi))
-				return acc_fail(e, ACC_EFORMAT, "impossible strides");
-		}
-	} else {
+	if (!r->strided)
 		hi = (int64_t)count - 1;
-	}
+	else if (!bounds(r, &lo, &hi))
+		return acc_fail(e, ACC_EFORMAT, "impossible strides");
 	uint64_t last;
 	if ((lo < 0 && r->first < 0 - (uint64_t)lo) ||
 		__builtin_add_overflow(r->first, (uint64_t)hi, &last) || last >= have)
@@ -200,6 +225,22 @@ acc_ref_check(const struct acc_ref *r, struct acc_err *e)
 	if (r->off > INT64_MAX || r->len > INT64_MAX || r->off + r->len > INT64_MAX)
 		return acc_fail(e, ACC_EFORMAT, "impossible offset");
 	return 0;
+}
+
+bool
+acc_layout_private(struct acc_str layout)
+{
+	static const char *const open[] = {"", "DefaultFormat", "ND", "NCHW", "NHWC", "NCDHW",
+		"NDHWC", "CHWN", "HWCN", "DHWCN", "DHWNC", "CN", "NC", "NCL", "NCW", "NWC",
+		"UNKNOWN"};
+	for (size_t i = 0; i < sizeof open / sizeof *open; i++)
+		if (strlen(open[i]) == layout.n && strncasecmp(open[i], layout.p, layout.n) == 0)
+			return false;
+	/* msaccucmp writes the shape in its place: 32x256x13x13 */
+	for (uint32_t i = 0; i < layout.n; i++)
+		if ((layout.p[i] < '0' || layout.p[i] > '9') && layout.p[i] != 'x')
+			return true;
+	return false;
 }
 
 double

@@ -221,6 +221,10 @@ put_layout(const struct acc_measurer *m, struct acc_rec *r, const struct slot *s
 	rc = acc_put(r, prefix, "shape", acc_ints(view->shape, view->ndim));
 	if (rc == 0)
 		rc = acc_put(r, prefix, "stride", acc_ints(view->stride, view->ndim));
+	const int64_t block[3] = {view->block.axis, view->block.n, view->block.stride};
+	acc_del(r, prefix, "block");
+	if (rc == 0 && view->block.n > 0)
+		rc = acc_put(r, prefix, "block", acc_ints(block, 3));
 	return rc < 0 ? rc : acc_put(r, prefix, "offset", acc_uint(view->first));
 }
 
@@ -248,6 +252,14 @@ acc_measurer_unequal(const struct slot *s)
 	return acc_side_count(&s->a, &na) && acc_side_count(&s->b, &nb) && na != nb;
 }
 
+/* Is one side in a private format that the other is not in? Its elements are in another order. */
+static bool
+other_tiles(const struct slot *s)
+{
+	return !acc_str_eq(s->a.layout, s->b.layout) &&
+	       (acc_layout_private(s->a.layout) || acc_layout_private(s->b.layout));
+}
+
 static int
 put_tensors(struct acc_measurer *m, struct slot *s, struct acc_reading *got)
 {
@@ -255,6 +267,9 @@ put_tensors(struct acc_measurer *m, struct slot *s, struct acc_reading *got)
 	uint64_t na = 0, nb = 0;
 	char why[80];
 	bool known = acc_side_count(&s->a, &na) && acc_side_count(&s->b, &nb);
+	if (got != NULL && got->has_two && !s->laid && other_tiles(s) &&
+		!acc_layout_right(acc_layout_far(got)))
+		return put_skip(r, "a tensor is in a device's private format, as stored");
 	if (known && na != nb) {
 		snprintf(why, sizeof why, "element counts differ: %llu and %llu",
 			(unsigned long long)na, (unsigned long long)nb);

@@ -244,37 +244,92 @@ acc_layouts(const struct acc_ref *a, const struct acc_ref *b, struct layout out[
 	return l.n;
 }
 
-void
-acc_layout_view(const struct layout *l, const struct acc_ref *ref, struct acc_ref *out)
+/* An axis of a view, or of the tensor. */
+struct axis {
+	int64_t stride, n, blocks; /* n: elements of a block, `blocks` apart; 0: none */
+};
+
+/* Split the inner `extent` elements off an axis: they are *in, and it is what is left. Blocks can
+ * be split where one divides the other. */
+static bool
+split_off(struct axis *x, int64_t extent, struct axis *in)
 {
-	int64_t shape[LAYOUT_DIMS], stride[LAYOUT_DIMS], dense = 1;
-	uint32_t n = l->nview > 0 ? l->nview : ref->ndim, k = ref->ndim;
-	int64_t left = 1, step = 0; /* of the axis of the tensor that is being split */
-	*out = *ref;
+	*in = *x;
+	if (x->n == 0) {
+		x->stride *= extent;
+	} else if (x->n % extent == 0) {
+		in->n = in->blocks = 0;
+		x->n /= extent;
+		x->stride *= extent;
+		if (x->n == 1)
+			*x = (struct axis){x->blocks, 0, 0};
+	} else if (extent % x->n == 0) {
+		x->stride = x->blocks * (extent / x->n);
+		x->n = x->blocks = 0;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* The axes of the view, each of shape[i] elements; n axes. */
+static bool
+view_axes(const struct layout *l, const struct acc_ref *ref, int64_t *shape, struct axis *out,
+	uint32_t n)
+{
+	int64_t left = 1, dense = 1; /* left: of the axis of the tensor that is being split */
+	struct axis x = {0};
+	uint32_t k = ref->ndim;
 	/* From the last axis to the first. Where there is no view, each is split into itself. */
 	for (uint32_t i = n; i-- > 0;) {
 		while (left == 1 && k > 0) {
+			const struct acc_block *b = &ref->block;
 			left = ref->shape[--k];
-			step = ref->strided ? ref->stride[k] : dense;
+			x = (struct axis){ref->strided ? ref->stride[k] : dense, 0, 0};
+			if (b->n > 0 && b->axis == k && left > b->n)
+				x = (struct axis){x.stride, b->n, b->stride};
 			dense *= ref->shape[k];
 			if (l->nview == 0)
 				break;
 		}
 		shape[i] = l->nview > 0 ? l->view[i] : left;
-		stride[i] = step;
-		step *= shape[i];
+		if (shape[i] == left)
+			out[i] = x;
+		else if (!split_off(&x, shape[i], &out[i]))
+			return false;
 		left /= shape[i];
 	}
+	return true;
+}
+
+bool
+acc_layout_view(const struct layout *l, const struct acc_ref *ref, struct acc_ref *out)
+{
+	int64_t shape[LAYOUT_DIMS];
+	struct axis x[LAYOUT_DIMS];
+	uint32_t n = l->nview > 0 ? l->nview : ref->ndim;
+	*out = *ref;
+	if (!view_axes(l, ref, shape, x, n))
+		return false;
 	if (l->part_dim >= 0) {
-		out->first += (uint64_t)(l->part_start * stride[l->part_dim]);
+		const struct axis *p = &x[l->part_dim];
+		const int64_t at = l->part_start;
+		if (p->n > 0 && at % p->n != 0)
+			return false;
+		out->first += (uint64_t)(p->n > 0 ? at / p->n * p->blocks : at * p->stride);
 		shape[l->part_dim] = l->part_len;
 	}
 	out->ndim = n;
 	out->strided = true;
+	out->block = (struct acc_block){0};
 	for (uint32_t i = 0; i < n; i++) {
+		const struct axis *from = &x[l->perm[i]];
 		out->shape[i] = shape[l->perm[i]];
-		out->stride[i] = stride[l->perm[i]];
+		out->stride[i] = from->stride;
+		if (from->n > 0 && out->shape[i] > from->n)
+			out->block = (struct acc_block){i, from->n, from->blocks};
 	}
+	return true;
 }
 
 static size_t

@@ -25,8 +25,8 @@ struct layout {
  * first; beyond MAX_LAYOUTS they are left out. */
 size_t acc_layouts(const struct acc_ref *a, const struct acc_ref *b,
 	struct layout out[MAX_LAYOUTS]);
-/* The tensor so viewed. */
-void acc_layout_view(const struct layout *l, const struct acc_ref *ref, struct acc_ref *out);
+/* The tensor so viewed; false where blocks cannot be viewed so. */
+bool acc_layout_view(const struct layout *l, const struct acc_ref *ref, struct acc_ref *out);
 /* As m.layout has it. */
 void acc_layout_text(const struct layout *l, char *buf, size_t size);
 

@@ -109,7 +109,8 @@ distance(const struct layout *l, const struct acc_ref *dense, struct reader *r,
 {
 	struct acc_ref view;
 	double square = 0;
-	acc_layout_view(l, dense, &view);
+	if (!acc_layout_view(l, dense, &view))
+		return INFINITY;
 	for (size_t i = 0; i < s->n; i++) {
 		uint64_t rest = s->at[i], at = view.first;
 		for (uint32_t k = view.ndim; k-- > 0;) {
@@ -165,8 +166,8 @@ acc_layout_find(struct acc_roots *roots, const struct side *a, const struct side
 		if (known && s->spread > 0)
 			rc = choose(all, n, &viewed->ref, &r, s, l);
 	}
-	if (rc > 0)
-		acc_layout_view(l, &viewed->ref, ref);
+	if (rc > 0 && !acc_layout_view(l, &viewed->ref, ref))
+		rc = 0;
 	close_reader(&r);
 	close_reader(&o);
 	free(s);

@@ -18,6 +18,7 @@ struct side {
 	struct acc_ref ref;
 	struct acc_err err; /* code != 0: the reference is broken */
 	/* What a tensor's record holds besides, borrowed from it. */
+	struct acc_str layout; /* empty: not said */
 	bool has_shape, has_file, has_data_name, has_err, has_crc32;
 	struct acc_stats stats; /* stat.max, min, mean, norm as numbers, */
 	int nstats, nulls;      /* how many of them, and how many fields are null */

@@ -53,7 +53,7 @@ int
 acc_inline_take(struct acc_inline *in, struct acc_rec *r, struct acc_err *e)
 {
 	static const char *const keys[] = {"file", "off", "len", "enc", "clen", "crc32", "fsize",
-		"mtime", "stride", "offset", "order"};
+		"mtime", "stride", "block", "offset", "order"};
 	uint64_t at;
 	if (acc_rec_is(r, "source"))
 		return acc_roots_add(in->roots, r, e);

@@ -109,7 +109,8 @@ same_side(const struct acc_job_side *x, const struct acc_job_side *y)
 	return acc_str_eq(x->src, y->src) && acc_str_eq(a->file, b->file) && a->off == b->off &&
 	       a->len == b->len && a->dtype == b->dtype && a->big_endian == b->big_endian &&
 	       a->ndim == b->ndim && memcmp(a->shape, b->shape, size) == 0 &&
-	       a->strided == b->strided &&
+	       a->strided == b->strided && a->block.axis == b->block.axis &&
+	       a->block.n == b->block.n && a->block.stride == b->block.stride &&
 	       (!a->strided || memcmp(a->stride, b->stride, size) == 0) && a->first == b->first &&
 	       a->enc == b->enc && a->clen == b->clen && a->has_crc == b->has_crc &&
 	       a->crc32 == b->crc32 && a->fsize == b->fsize && a->mtime_ns == b->mtime_ns;

@@ -3,7 +3,10 @@
  * Reading element by element would cost a system call each (or, mapped, would hold the whole
  * file in memory). So a tile of at most 2 MiB of the row-major result is gathered at a time,
  * by runs along the dimension of smallest stride; a transposed matrix is then read in runs
- * of hundreds of elements. What is small lies in memory as a whole. */
+ * of hundreds of elements. A dimension in blocks is two, in a tile: the blocks, and what lies in
+ * them; and the last block, which may be cut short, apart. Dimensions that together fill a small
+ * span of the file are read at once: rows of a tile of 16 by 16 are too short to be runs. What is
+ * small lies in memory as a whole. */
 #include "payload/pay.h"
 
 #include "acc/file.h"
@@ -19,6 +22,7 @@ struct acc_strided {
 	size_t size;
 	uint32_t ndim;
 	int64_t shape[ACC_MAXDIM], stride[ACC_MAXDIM];
+	struct acc_block block; /* its axis is one of these */
 	uint64_t first, count;
 	uint32_t split;      /* a tile takes `rows` of this dimension, all of those behind it */
 	int64_t rows, inner; /* inner: elements of a row */
@@ -36,17 +40,24 @@ simplify(struct acc_strided *s, const struct acc_ref *ref)
 		stride[i] = ref->strided ? ref->stride[i] : dense;
 		dense *= ref->shape[i]; /* fits: the count does */
 	}
+	bool alone = false; /* the dimension before is in blocks */
 	for (uint32_t i = 0; i < ref->ndim; i++) {
+		const struct acc_block *b = &ref->block;
+		const bool blocks = b->n > 0 && b->axis == i && ref->shape[i] > b->n;
 		int64_t whole;
 		if (ref->shape[i] == 1)
 			continue;
 		uint32_t last = s->ndim - 1;
-		if (s->ndim > 0 && !__builtin_mul_overflow(ref->shape[i], stride[i], &whole) &&
+		if (blocks)
+			s->block = (struct acc_block){s->ndim, b->n, b->stride};
+		if (s->ndim > 0 && !blocks && !alone &&
+			!__builtin_mul_overflow(ref->shape[i], stride[i], &whole) &&
 			s->stride[last] == whole) {
 			s->shape[last] *= ref->shape[i];
 			s->stride[last] = stride[i];
 			continue;
 		}
+		alone = blocks;
 		s->shape[s->ndim] = ref->shape[i];
 		s->stride[s->ndim++] = stride[i];
 	}
@@ -161,68 +172,218 @@ run(struct acc_strided *s, int64_t at, int64_t n, int64_t stride, uint8_t *to, i
 	return 0;
 }
 
-/* The dimension to read along: the smallest stride that is not 0. */
-static uint32_t
-run_dim(const struct acc_strided *s)
+/* What a tile takes, or a part of it: how many of each dimension, how far apart in the storage and
+ * in the tile. */
+struct box {
+	uint32_t n;
+	struct box_dim {
+		int64_t n, from, to;
+	} d[ACC_MAXDIM + 1];
+};
+
+static int64_t
+reach_of(const struct box_dim *d)
 {
-	uint32_t best = s->split;
-	int64_t least = INT64_MAX;
-	for (uint32_t i = s->split; i < s->ndim; i++) {
-		int64_t r = s->stride[i] < 0 ? -s->stride[i] : s->stride[i];
-		int64_t n = i == s->split ? s->rows : s->shape[i];
-		if (r != 0 && n > 1 && r < least) {
-			least = r;
-			best = i;
+	int64_t r = d->from < 0 ? -d->from : d->from;
+	return (d->n - 1) * r;
+}
+
+/* Those of widest steps first, and first of all those that stay where they are. */
+static void
+sort(struct box *b)
+{
+	for (uint32_t i = 1; i < b->n; i++) {
+		const struct box_dim d = b->d[i];
+		const uint64_t w = (uint64_t)(d.from < 0 ? -d.from : d.from) - 1;
+		uint32_t k = i;
+		for (; k > 0; k--) {
+			const int64_t f = b->d[k - 1].from;
+			if ((uint64_t)(f < 0 ? -f : f) - 1 >= w)
+				break;
+			b->d[k] = b->d[k - 1];
 		}
+		b->d[k] = d;
 	}
-	return best;
+}
+
+/* From which dimension on all is read at once: as many as lie in a span, an eighth of which they
+ * need. *extent: elements of the storage. */
+static uint32_t
+at_once(const struct acc_strided *s, const struct box *b, int64_t *extent)
+{
+	uint32_t first = b->n;
+	int64_t n = 1;
+	*extent = 1;
+	while (first > 0) {
+		const struct box_dim *d = &b->d[first - 1];
+		const int64_t reach = reach_of(d);
+		n *= d->n;
+		if (*extent + reach > SPAN / (int64_t)s->size || (*extent + reach) / 8 > n)
+			break;
+		*extent += reach;
+		first--;
+	}
+	return first;
+}
+
+/* The next of dimensions [first, end); false after the last. */
+static bool
+step(const struct box *b, uint32_t first, uint32_t end, int64_t *ix, int64_t *from, int64_t *to)
+{
+	for (uint32_t i = end; i-- > first;) {
+		const struct box_dim *d = &b->d[i];
+		*from += d->from;
+		*to += d->to;
+		if (++ix[i] < d->n)
+			return true;
+		*from -= d->n * d->from;
+		*to -= d->n * d->to;
+		ix[i] = 0;
+	}
+	return false;
+}
+
+/* Dimensions [first, end) of a box, whose lowest element is at `low` of the storage: all of them
+ * are read, then put in place. */
+static int
+whole(struct acc_strided *s, const struct box *b, uint32_t first, int64_t at, int64_t extent,
+	uint8_t *out, struct acc_err *e)
+{
+	const int64_t size = (int64_t)s->size;
+	const struct box_dim *in = &b->d[b->n - 1];
+	int64_t ix[ACC_MAXDIM + 1] = {0}, from = 0, to = 0, low = 0;
+	for (uint32_t i = first; i < b->n; i++)
+		low += b->d[i].from < 0 ? (b->d[i].n - 1) * b->d[i].from : 0;
+	const uint8_t *bytes = s->span;
+	if (s->mem != NULL) {
+		bytes = s->mem + s->off + (uint64_t)((at + low) * size);
+	} else {
+		int rc = acc_file_pread(s->fd, s->span, (size_t)(extent * size),
+			s->off + (uint64_t)((at + low) * size), e);
+		if (rc < 0)
+			return rc;
+	}
+	bytes -= low * size;
+	do {
+		const uint8_t *p = bytes + from * size;
+		uint8_t *q = out + to * size;
+		if (in->from == 1 && in->to == 1)
+			memcpy(q, p, (size_t)(in->n * size));
+		else
+			for (int64_t i = 0; i < in->n; i++)
+				copy(q + i * in->to * size, p + i * in->from * size, s->size);
+	} while (step(b, first, b->n - 1, ix, &from, &to));
+	return 0;
+}
+
+/* All of a box, from element `at` of the storage on. */
+static int
+gather(struct acc_strided *s, struct box *b, int64_t at, uint8_t *out, struct acc_err *e)
+{
+	int64_t ix[ACC_MAXDIM + 1] = {0}, from = 0, to = 0, extent;
+	if (b->n == 0)
+		b->d[b->n++] = (struct box_dim){1, 1, 1};
+	sort(b);
+	uint32_t inner = at_once(s, b, &extent);
+	const struct box_dim *last = &b->d[b->n - 1];
+	int rc;
+	do {
+		uint8_t *q = out + to * (int64_t)s->size;
+		if (inner < b->n)
+			rc = whole(s, b, inner, at + from, extent, q, e);
+		else
+			rc = run(s, at + from, last->n, last->from, q, last->to, e);
+	} while (rc == 0 && step(b, 0, inner < b->n ? inner : b->n - 1, ix, &from, &to));
+	return rc;
+}
+
+static int64_t
+place(const struct acc_strided *s, uint32_t dim, int64_t i)
+{
+	const struct acc_block *b = &s->block;
+	if (b->n == 0 || b->axis != dim)
+		return i * s->stride[dim];
+	return i / b->n * b->stride + i % b->n * s->stride[dim];
+}
+
+/* A dimension in blocks, from index i on to `end`: the rest of a block, or whole blocks. How many
+ * elements that is. */
+static int64_t
+some_blocks(const struct acc_strided *s, int64_t i, int64_t end, int64_t to, struct box *b)
+{
+	const int64_t n = s->block.n, stride = s->stride[s->block.axis];
+	int64_t k = n - i % n; /* of the block that i is in */
+	if (k > end - i)
+		k = end - i;
+	const int64_t blocks = k == n ? (end - i) / n : 1;
+	if (blocks > 1)
+		b->d[b->n++] = (struct box_dim){blocks, s->block.stride, k * to};
+	if (k > 1)
+		b->d[b->n++] = (struct box_dim){k, stride, to};
+	return blocks * k;
+}
+
+/* A tile: what it takes of all dimensions but the one in blocks, of which it takes [begin, end). */
+struct tile {
+	struct box box;
+	int64_t at;   /* where its first element lies, but for the one in blocks */
+	bool blocked; /* is there one? else end - begin is 1 */
+	int64_t begin, end, to;
+};
+
+static struct tile
+tile_at(const struct acc_strided *s, uint64_t t0, int64_t *rows)
+{
+	struct tile t = {.at = (int64_t)s->first, .end = 1};
+	uint64_t rest = t0 / (uint64_t)s->inner;
+	const int64_t row = (int64_t)(rest % (uint64_t)s->shape[s->split]);
+	const int64_t left = s->shape[s->split] - row;
+	*rows = left < s->rows ? left : s->rows;
+	rest /= (uint64_t)s->shape[s->split];
+	for (uint32_t i = s->split; i-- > 0;) {
+		t.at += place(s, i, (int64_t)(rest % (uint64_t)s->shape[i]));
+		rest /= (uint64_t)s->shape[i];
+	}
+	int64_t to = 1;
+	for (uint32_t i = s->ndim; i-- > s->split;) {
+		const int64_t first = i == s->split ? row : 0;
+		const int64_t n = i == s->split ? *rows : s->shape[i];
+		if (s->block.n > 0 && s->block.axis == i) {
+			t.blocked = true;
+			t.begin = first;
+			t.end = first + n;
+			t.to = to;
+		} else {
+			t.at += first * s->stride[i];
+			if (n > 1)
+				t.box.d[t.box.n++] = (struct box_dim){n, s->stride[i], to};
+		}
+		to *= n;
+	}
+	return t;
 }
 
 /* Gather the tile that starts at row-major element t0. */
 static int
 fill(struct acc_strided *s, uint64_t t0, struct acc_err *e)
 {
-	int64_t n[ACC_MAXDIM] = {0}, ix[ACC_MAXDIM] = {0}, step[ACC_MAXDIM] = {0};
-	uint64_t rest = t0 / (uint64_t)s->inner;
-	int64_t at = (int64_t)s->first;
-	int64_t row = (int64_t)(rest % (uint64_t)s->shape[s->split]);
-	at += row * s->stride[s->split];
-	rest /= (uint64_t)s->shape[s->split];
-	for (uint32_t i = s->split; i-- > 0;) {
-		at += (int64_t)(rest % (uint64_t)s->shape[i]) * s->stride[i];
-		rest /= (uint64_t)s->shape[i];
-	}
-	int64_t left = s->shape[s->split] - row;
-	for (uint32_t i = s->ndim; i-- > s->split;) {
-		n[i] = i > s->split ? s->shape[i] : left < s->rows ? left : s->rows;
-		step[i] = i == s->ndim - 1 ? 1 : step[i + 1] * n[i + 1];
-	}
+	int64_t rows, n = 1;
+	const struct tile t = tile_at(s, t0, &rows);
+	int rc = 0;
 	s->tile_at = t0;
-	s->tile_n = (uint64_t)(n[s->split] * s->inner);
-	const uint32_t along = run_dim(s);
-	for (;;) {
-		int64_t from = at, to = 0;
-		for (uint32_t i = s->split; i < s->ndim; i++)
-			if (i != along) {
-				from += ix[i] * s->stride[i];
-				to += ix[i] * step[i];
-			}
-		int rc = run(s, from, n[along], s->stride[along], s->tile + (uint64_t)to * s->size,
-			step[along], e);
-		if (rc < 0) {
-			s->tile_n = 0;
-			return rc;
+	s->tile_n = 0;
+	for (int64_t i = t.begin; i < t.end && rc == 0; i += n) {
+		struct box b = t.box;
+		int64_t at = t.at;
+		if (t.blocked) {
+			at += place(s, s->block.axis, i);
+			n = some_blocks(s, i, t.end, t.to, &b);
 		}
-		uint32_t i = s->ndim;
-		while (i-- > s->split)
-			if (i != along) {
-				if (++ix[i] < n[i])
-					break;
-				ix[i] = 0;
-			}
-		if (i + 1 == s->split) /* i wraps at 0 */
-			return 0;
+		rc = gather(s, &b, at, s->tile + (uint64_t)((i - t.begin) * t.to) * s->size, e);
 	}
+	if (rc == 0)
+		s->tile_n = (uint64_t)(rows * s->inner);
+	return rc;
 }
 
 int
@@ -250,7 +411,7 @@ acc_strided_peek(struct acc_strided *s, uint64_t index, void *out, struct acc_er
 {
 	int64_t at = (int64_t)s->first;
 	for (uint32_t i = s->ndim; i-- > 0;) {
-		at += (int64_t)(index % (uint64_t)s->shape[i]) * s->stride[i];
+		at += place(s, i, (int64_t)(index % (uint64_t)s->shape[i]));
 		index /= (uint64_t)s->shape[i];
 	}
 	return run(s, at, 1, 1, out, 1, e);

@@ -17,16 +17,18 @@ const struct acc_known acc_known[] = {
 		"key") SIDED("op") SIDED("call") SIDED("pass") SIDED("io") SIDED("pos")
 		SIDED("scope") SIDED("stack") SIDED("stack_from") SIDED("type") SIDED(
 			"value") SIDED("dtype") SIDED("dtype.raw") SIDED("shape") SIDED("stride")
-			SIDED("offset") SIDED("order") SIDED("layout") SIDED("requires_grad") SIDED(
-				"whole") SIDED("at") SIDED("data_name") SIDED("file") SIDED("off")
-				SIDED("len") SIDED("enc") SIDED("clen") SIDED("crc32") SIDED(
-					"fsize") SIDED("mtime") SIDED("stat.max") SIDED("stat.min")
-					SIDED("stat.mean") SIDED("stat.norm") SIDED(
-						"stat.crc32") SIDED("stat.md5") SIDED("stat.xor")
-						SIDED("stat.sha1") SIDED("stat.count") SIDED(
-							"stat.nan") SIDED("stat.posinf")
-							SIDED("stat.neginf") SIDED("stat.zero")
-								SIDED("stat.negative")
+			SIDED("block") SIDED("offset") SIDED("order") SIDED("layout") SIDED(
+				"layout.raw") SIDED("requires_grad") SIDED("whole") SIDED("at")
+				SIDED("data_name") SIDED("file") SIDED("off") SIDED("len") SIDED(
+					"enc") SIDED("clen") SIDED("crc32") SIDED("fsize")
+					SIDED("mtime") SIDED("stat.max") SIDED("stat.min") SIDED(
+						"stat.mean") SIDED("stat.norm") SIDED("stat.crc32")
+						SIDED("stat.md5") SIDED("stat.xor") SIDED(
+							"stat.sha1") SIDED("stat.count")
+							SIDED("stat.nan") SIDED(
+								"stat.posinf") SIDED("stat.neginf")
+								SIDED("stat.zero") SIDED(
+									"stat.negative")
 									SIDED("stat.positive")
 	/* stack, data */
 	WHOLE("frames") WHOLE("data") WHOLE("side")
@@ -84,9 +86,9 @@ bool
 acc_key_speaks(struct acc_str key)
 {
 	static const char *const keys[] = {"bad", "rule", "limit", "limit_from", "why", "note",
-		"what", "text", "confidence", "ranked", "comm", "err", "layout", "m.layout",
-		"m.skip", "audit.skip", "audit.cause", "audit.form", "audit.part", "stack_from",
-		"maybe", "given"};
+		"what", "text", "confidence", "ranked", "comm", "err", "layout", "layout.raw",
+		"m.layout", "m.skip", "audit.skip", "audit.cause", "audit.form", "audit.part",
+		"stack_from", "maybe", "given"};
 	struct acc_str s = is_side(key) ? (struct acc_str){key.p + 2, key.n - 2} : key;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (acc_str_is(s, keys[i]))

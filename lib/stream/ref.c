@@ -9,6 +9,10 @@ acc_ref_put(struct acc_rec *r, const struct acc_ref *ref)
 	rc |= acc_add(r, "", "shape", acc_ints(ref->shape, ref->ndim));
 	if (ref->strided)
 		rc |= acc_add(r, "", "stride", acc_ints(ref->stride, ref->ndim));
+	if (ref->block.n > 0) {
+		const int64_t block[3] = {ref->block.axis, ref->block.n, ref->block.stride};
+		rc |= acc_add(r, "", "block", acc_ints(block, 3));
+	}
 	if (ref->first != 0)
 		rc |= acc_add(r, "", "offset", acc_uint(ref->first));
 	if (ref->big_endian)
@@ -47,6 +51,9 @@ which(struct acc_str k)
 		break;
 	case ACC_KEY(6, 's', 'e'):
 		i = ACC_REF_STRIDE;
+		break;
+	case ACC_KEY(5, 'b', 'k'):
+		i = ACC_REF_BLOCK;
 		break;
 	case ACC_KEY(6, 'o', 't'):
 		i = ACC_REF_OFFSET;
@@ -139,6 +146,13 @@ layout(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc
 		if (ref->ndim > 0)
 			memcpy(ref->stride, v[ACC_REF_STRIDE]->ints,
 				ref->ndim * sizeof *ref->stride);
+	}
+	if (v[ACC_REF_BLOCK] != NULL) {
+		const struct acc_val *b = v[ACC_REF_BLOCK];
+		if (b->type != ACC_V_INTS || b->n != 3 || b->ints[0] < 0 ||
+			b->ints[0] >= ref->ndim || b->ints[1] <= 0 || !ref->strided)
+			return wrong(e, ACC_REF_BLOCK);
+		ref->block = (struct acc_block){(uint32_t)b->ints[0], b->ints[1], b->ints[2]};
 	}
 	if (!size(v[ACC_REF_OFFSET], 0, &ref->first))
 		return wrong(e, ACC_REF_OFFSET);

@@ -224,6 +224,29 @@ main(void)
 	ok(acc_ref_check(&r, NULL) == 0, "a flipped view fits");
 	r.stride[0] = INT64_MAX;
 	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "a stride that overflows");
+	/* 3 rows of 5 elements in tiles of 2 by 4: two of them, 4 rows each. */
+	r = (struct acc_ref){.dtype = ACC_U8,
+		.ndim = 2,
+		.shape = {3, 5},
+		.len = 16,
+		.strided = true};
+	r.stride[0] = 4;
+	r.stride[1] = 1;
+	r.block = (struct acc_block){1, 4, 8};
+	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "blocks beyond the storage");
+	r.len = 20;
+	ok(acc_ref_check(&r, NULL) == 0, "blocks that fit, with their padding");
+	r.first = 1;
+	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "blocks that begin one element later");
+	r.first = 0;
+	r.block.stride = -8;
+	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "blocks before the start");
+	r.block.stride = INT64_MAX;
+	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "blocks that overflow");
+	r.block = (struct acc_block){2, 4, 8};
+	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "blocks of an axis that there is not");
+	r.block = (struct acc_block){1, -4, 8};
+	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "blocks of less than nothing");
 	r = (struct acc_ref){.dtype = ACC_U8, .ndim = 3, .shape = {INT64_MAX, 3, 3}, .len = 9};
 	ok(acc_ref_check(&r, NULL) == ACC_EFORMAT, "a shape that overflows");
 	r.shape[1] = 0;

@@ -106,6 +106,63 @@ view(void)
 	ok(good, "its elements");
 }
 
+/* The place of an element, as tensor.h says it. */
+static int64_t
+place(const struct acc_ref *r, const int64_t *ix)
+{
+	int64_t at = (int64_t)r->first;
+	for (uint32_t i = 0; i < r->ndim; i++) {
+		const bool b = r->block.n > 0 && r->block.axis == i;
+		at += b ? ix[i] / r->block.n * r->block.stride + ix[i] % r->block.n * r->stride[i]
+			: ix[i] * r->stride[i];
+	}
+	return at;
+}
+
+/* A matrix of 6 by `n` columns in blocks, n = x * y, as view(6, x, y).permute(1, 0, 2); of its
+ * columns those from `part` on. */
+static void
+view_blocks(int64_t block, int64_t x, int64_t y, int64_t part, bool can)
+{
+	struct layout l = {.side = 'a',
+		.nview = 3,
+		.view = {6, x, y},
+		.part_dim = part > 0 ? 2 : -1,
+		.part_start = part,
+		.part_len = y - part,
+		.permuted = true,
+		.nperm = 3,
+		.perm = {1, 0, 2}};
+	struct acc_ref r, v;
+	shape(&r, "6 0");
+	r.shape[1] = x * y;
+	r.strided = true;
+	r.stride[0] = block;
+	r.stride[1] = 1;
+	r.block = (struct acc_block){1, block, 6 * block};
+	bool good = acc_layout_view(&l, &r, &v) == can;
+	for (int64_t i = 0; i < x && can; i++)
+		for (int64_t j = 0; j < 6; j++)
+			for (int64_t k = part; k < y; k++)
+				good = good && place(&v, (const int64_t[]){i, j, k - part}) ==
+						       place(&r, (const int64_t[]){j, i * y + k});
+	ok(good, "%lld columns in blocks of %lld, in %lld parts, from %lld on: %s",
+		(long long)(x * y), (long long)block, (long long)x, (long long)part,
+		can ? "viewed" : "cannot be viewed");
+}
+
+static void
+blocks(void)
+{
+	view_blocks(4, 3, 8, 0, true); /* a part is some blocks, */
+	view_blocks(8, 6, 4, 0, true); /* a block is some parts, */
+	view_blocks(4, 5, 4, 0, true); /* or the same */
+	view_blocks(4, 2, 6, 0, false);
+	view_blocks(4, 3, 8, 4, true);
+	view_blocks(4, 3, 8, 3, false);
+	view_blocks(16, 3, 5, 0, true); /* fewer than a block */
+}
+
 static double
 gauss(uint64_t *s)
 {
@@ -160,6 +217,7 @@ main(void)
 	enumeration();
 	hostile();
 	view();
+	blocks();
 	chance();
 	return done();
 }

@@ -105,7 +105,11 @@ layout(struct acc_roots *r, const char *what, struct acc_ref ref, const float *s
 		int64_t at = (int64_t)ref.first;
 		uint64_t rest = i;
 		for (uint32_t d = ref.ndim; d-- > 0;) {
-			at += (int64_t)(rest % (uint64_t)ref.shape[d]) * ref.stride[d];
+			int64_t k = (int64_t)(rest % (uint64_t)ref.shape[d]);
+			if (ref.block.n > 0 && ref.block.axis == d)
+				for (; k >= ref.block.n; k -= ref.block.n)
+					at += ref.block.stride;
+			at += k * ref.stride[d];
 			rest /= (uint64_t)ref.shape[d];
 		}
 		bad += got[i] != storage[at];
@@ -123,6 +127,13 @@ strided(const char *name, uint32_t ndim, const int64_t *shape, const int64_t *st
 	ref.first = first;
 	for (uint32_t i = 0; i < ndim; i++)
 		ref.stride[i] = stride[i];
+	return ref;
+}
+
+static struct acc_ref
+blocked(struct acc_ref ref, uint32_t axis, int64_t n, int64_t stride)
+{
+	ref.block = (struct acc_block){axis, n, stride};
 	return ref;
 }
 
@@ -158,6 +169,29 @@ layouts(struct acc_roots *r)
 		strided("big.bin", 2, DIMS(1500, 1000), DIMS(1500, 0), 5), x);
 	layout(r, "four dimensions, outer ones fixed in a tile",
 		strided("big.bin", 4, DIMS(3, 10, 500, 150), DIMS(750000, 1, 1500, 10), 0), x);
+	/* Tiles of 4 by 5: of 11 by 13 elements there are 3 by 3, the last ones not full. */
+	layout(r, "a small matrix in blocks",
+		blocked(strided("small.bin", 2, DIMS(11, 13), DIMS(5, 1), 0), 1, 5, 60), x);
+	layout(r, "the first axis in blocks",
+		blocked(strided("small.bin", 3, DIMS(11, 2, 3), DIMS(1, 15, 5), 2), 0, 4, 30), x);
+	layout(r, "one axis in blocks, backwards",
+		blocked(strided("small.bin", 1, DIMS(21), DIMS(2), 200), 0, 3, -25), x);
+	layout(r, "a diagonal in blocks",
+		blocked(strided("small.bin", 2, DIMS(2, 11), DIMS(25, 6), 0), 1, 5, 50), x);
+	layout(r, "no more than a block",
+		blocked(strided("small.bin", 2, DIMS(3, 5), DIMS(7, 1), 0), 1, 5, 1 << 20), x);
+	layout(r, "a large matrix in blocks, in several tiles",
+		blocked(strided("big.bin", 2, DIMS(1403, 1499), DIMS(16, 1), 0), 1, 16, 1408 * 16),
+		x);
+	layout(r, "a large one, its first axis in blocks",
+		blocked(strided("big.bin", 2, DIMS(1499, 1403), DIMS(1, 16), 0), 0, 16, 1408 * 16),
+		x);
+	layout(r, "a long axis in blocks, in several tiles",
+		blocked(strided("big.bin", 1, DIMS(1200000), DIMS(1), 3), 0, 7, 13), x);
+	layout(r, "outer blocks fixed in a tile",
+		blocked(strided("big.bin", 3, DIMS(37, 90, 300), DIMS(1, 5000, 16), 0), 0, 16,
+			700000),
+		x);
 	free(x);
 }
 

@@ -138,6 +138,7 @@ main(void)
 		.shape = {2, 3},
 		.strided = true,
 		.stride = {1, 2},
+		.block = {1, 2, 2},
 		.first = 4,
 		.file = ACC_STR("d/x.pt"),
 		.off = 64,
@@ -154,7 +155,8 @@ main(void)
 	acc_rec_start(&pair, ACC_STR("pair"));
 	acc_rec_append(&pair, "b.", &r);
 	ok(acc_ref_get(&pair, "b.", &out, NULL) == 1 && out.dtype == ACC_BF16 && out.first == 4 &&
-			out.stride[1] == 2 && out.crc32 == 0xffffffff && out.big_endian &&
+			out.stride[1] == 2 && out.block.axis == 1 && out.block.n == 2 &&
+			out.block.stride == 2 && out.crc32 == 0xffffffff && out.big_endian &&
 			out.mtime_ns == in.mtime_ns && acc_str_is(out.file, "d/x.pt"),
 		"a reference passes through a record");
 	ok(acc_ref_get(&pair, "a.", &out, NULL) == 0, "a side that is absent refers to nothing");
