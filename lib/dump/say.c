@@ -39,9 +39,25 @@ acc_dump_say_empty(struct acc_dump_ctx *c, const char *dir, const char *file)
 }
 
 void
+acc_dump_say_stored(struct dump_said *s, struct acc_dump_ctx *c, const char *where,
+	const char *what, struct acc_str format, const char *why)
+{
+	if (s->stored++ == 0)
+		acc_dump_note(c, where,
+			"%s%sin the device's private format %.*s, %s: read as it is stored", what,
+			what[0] == '\0' ? "" : ": ", (int)(format.n < 40 ? format.n : 40), format.p,
+			why);
+}
+
+void
 acc_dump_say_rest(struct dump_said *s, struct acc_dump_ctx *c, const char *where)
 {
 	struct acc_err e = {0};
+	if (s->stored > 1)
+		acc_dump_note(c, where,
+			"in all, %llu tensors in private formats are read as they are stored",
+			(unsigned long long)s->stored);
+	s->stored = 0;
 	if (s->unsaid == 0)
 		return;
 	acc_fail(&e, ACC_EFORMAT,

@@ -8,6 +8,7 @@
 struct dump_said {
 	unsigned said;
 	uint64_t unsaid;
+	uint64_t stored; /* tensors of acc_dump_say_stored */
 };
 /* Report it, or only count it. Forgets *e. */
 void acc_dump_say(struct dump_said *s, struct acc_dump_ctx *c, struct acc_err *e);
@@ -17,6 +18,11 @@ int acc_dump_say_err(struct dump_said *s, struct acc_dump_ctx *c, struct acc_rec
 	struct acc_err *e, const char *where);
 /* A file that should hold something is empty: a recorder that was stopped, a full disk. */
 void acc_dump_say_empty(struct acc_dump_ctx *c, const char *dir, const char *file);
+/* A tensor in a private format of the device, of which is not known what it stands for: that it is
+ * read as it is stored is no trouble. Said of the first, the others are counted. `what` names it,
+ * or is empty. */
+void acc_dump_say_stored(struct dump_said *s, struct acc_dump_ctx *c, const char *where,
+	const char *what, struct acc_str format, const char *why);
 /* How many were only counted. */
 void acc_dump_say_rest(struct dump_said *s, struct acc_dump_ctx *c, const char *where);
 

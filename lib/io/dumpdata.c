@@ -108,13 +108,13 @@ struct head {
 
 /* Numbers one by one, or packed. */
 static int
-dims(struct head *h, const struct acc_wire_field *shape, struct acc_dumpdata_tensor *t)
+dims(struct head *h, const struct acc_wire_field *shape, const int64_t **out, uint32_t *n)
 {
 	struct acc_wire w = acc_wire(shape->p, shape->n);
 	struct acc_wire_field f;
 	int64_t d[ACC_MAXDIM];
 	int rc;
-	t->ndim = 0;
+	*n = 0;
 	while ((rc = acc_wire_next(&w, &f, h->e)) > 0) {
 		struct acc_wire in = acc_wire(f.p, f.type == ACC_WIRE_BYTES ? f.n : 0);
 		uint64_t v = f.u;
@@ -125,14 +125,34 @@ dims(struct head *h, const struct acc_wire_field *shape, struct acc_dumpdata_ten
 		for (bool one = f.type == ACC_WIRE_VARINT; one || in.p < in.end; one = false) {
 			if (!one && !acc_wire_varint(&in, &v))
 				return acc_fail(h->e, ACC_EFORMAT, "DumpData: a shape is cut off");
-			if (t->ndim == ACC_MAXDIM)
+			if (*n == ACC_MAXDIM)
 				return acc_fail(h->e, ACC_ELIMIT,
 					"DumpData: more than %d dimensions", ACC_MAXDIM);
-			d[t->ndim++] = (int64_t)v;
+			d[(*n)++] = (int64_t)v;
 		}
 	}
-	t->shape = (const int64_t *)(void *)acc_arena_copy(h->m, d, t->ndim * sizeof *d);
-	return rc < 0 ? rc : t->shape == NULL ? acc_nomem(h->e) : 0;
+	*out = (const int64_t *)(void *)acc_arena_copy(h->m, d, *n * sizeof *d);
+	return rc < 0 ? rc : *out == NULL ? acc_nomem(h->e) : 0;
+}
+
+static uint32_t
+small(const struct acc_wire_field *f)
+{
+	return (uint32_t)(f->u < UINT32_MAX ? f->u : UINT32_MAX);
+}
+
+/* OriginalOp: the format that the framework's operator writes. */
+static int
+original(struct head *h, const struct acc_wire_field *msg, struct acc_dumpdata_tensor *t)
+{
+	struct acc_wire w = acc_wire(msg->p, msg->n);
+	struct acc_wire_field f;
+	int rc;
+	t->has_order = msg->n > 0;
+	while ((rc = acc_wire_next(&w, &f, h->e)) > 0)
+		if (f.number == 4 && f.type == ACC_WIRE_VARINT)
+			t->order = small(&f);
+	return rc;
 }
 
 /* OpInput and OpOutput; the size's number differs. The message itself may hold the bytes, which
@@ -141,9 +161,11 @@ static int
 tensor(struct head *h, const struct acc_wire_field *msg, bool output)
 {
 	static const int64_t none[1] = {0};
+	const uint32_t origin = output ? 7 : 6, sub = output ? 8 : 7;
 	struct acc_buf *list = output ? &h->out : &h->in;
 	struct acc_dumpdata_tensor t = {.output = output,
 		.shape = none,
+		.origin = none,
 		.index = (uint32_t)(list->n / sizeof t)};
 	struct acc_wire w = acc_wire(msg->p, msg->n);
 	struct acc_wire_field f;
@@ -151,11 +173,17 @@ tensor(struct head *h, const struct acc_wire_field *msg, bool output)
 	int rc;
 	while ((rc = acc_wire_next(&w, &f, h->e)) > 0) {
 		if (f.number == 1 && f.type == ACC_WIRE_VARINT)
-			t.type = (uint32_t)(f.u < UINT32_MAX ? f.u : UINT32_MAX);
+			t.type = small(&f);
 		else if (f.number == 2 && f.type == ACC_WIRE_VARINT)
-			t.format = (uint32_t)(f.u < UINT32_MAX ? f.u : UINT32_MAX);
+			t.format = small(&f);
 		else if (f.number == 3 && f.type == ACC_WIRE_BYTES)
-			rc = dims(h, &f, &t);
+			rc = dims(h, &f, &t.shape, &t.ndim);
+		else if (f.number == origin && f.type == ACC_WIRE_BYTES)
+			rc = dims(h, &f, &t.origin, &t.norigin);
+		else if (f.number == sub && f.type == ACC_WIRE_VARINT)
+			t.groups = small(&f);
+		else if (output && f.number == 4 && f.type == ACC_WIRE_BYTES)
+			rc = original(h, &f, &t);
 		else if (f.number == size && f.type == ACC_WIRE_VARINT)
 			t.len = f.u;
 		else if (f.number == data && f.type == ACC_WIRE_BYTES && f.n > 0)

@@ -17,6 +17,12 @@ struct acc_dumpdata_tensor {
 	uint32_t type, format; /* as in the message */
 	uint32_t ndim;
 	const int64_t *shape;
+	/* What a private format stands for; norigin 0: not said. */
+	uint32_t norigin;
+	const int64_t *origin;
+	uint32_t groups; /* of a grouped convolution's weight */
+	bool has_order;  /* the format of the framework's tensor is known: */
+	uint32_t order;
 	uint64_t off, len; /* in the file */
 };
 struct acc_dumpdata {

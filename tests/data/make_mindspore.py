@@ -319,24 +319,30 @@ def field(n, v):
     return varint(n << 3 | 2) + varint(len(v)) + v
 
 
-def described(a, typ, fmt, output, packed=True):
-    shape = field(1, b"".join(varint(d) for d in a.shape)) if packed else b"".join(field(1, d) for d in a.shape)
-    m = field(1, typ) + field(2, fmt) + field(3, shape)
-    return m + field(6 if output else 5, a.nbytes) + field(7 if output else 6, shape)
+def described(a, typ, fmt, output, packed=True, origin=None, groups=0, order=None):
+    def dims(shape):
+        return field(1, b"".join(varint(d) for d in shape)) if packed else b"".join(field(1, d) for d in shape)
+    m = field(1, typ) + field(2, fmt) + field(3, dims(a.shape))
+    if order is not None:
+        m += field(4, field(1, "op") + field(4, order))
+    m += field(6 if output else 5, a.nbytes)
+    if origin != ():
+        m += field(7 if output else 6, dims(a.shape if origin is None else origin))
+    return m + (field(8 if output else 7, groups) if groups else b"")
 
 
 def dumpdata(ins, outs, spaces=(), packed=True):
-    """ins, outs: (array, data_type, format)."""
+    """ins, outs: (array, data_type, format), or with what else it is described by."""
     m = field(1, "2.0") + field(2, T0)
-    for a, typ, fmt in outs:
-        m += field(3, described(a, typ, fmt, True, packed))
-    for a, typ, fmt in ins:
-        m += field(4, described(a, typ, fmt, False, packed))
+    for a, typ, fmt, *more in outs:
+        m += field(3, described(a, typ, fmt, True, packed, *more))
+    for a, typ, fmt, *more in ins:
+        m += field(4, described(a, typ, fmt, False, packed, *more))
     m += field(6, "op")
     for s in spaces:
         m += field(8, field(1, 0) + field(3, len(s)))
-    return struct.pack("<Q", len(m)) + m + b"".join(a.tobytes() for a, _, _ in ins) + \
-        b"".join(a.tobytes() for a, _, _ in outs) + b"".join(spaces)
+    return struct.pack("<Q", len(m)) + m + b"".join(t[0].tobytes() for t in ins) + \
+        b"".join(t[0].tobytes() for t in outs) + b"".join(spaces)
 
 
 TYPES = {1: "<f4", 2: "<f2", 3: "|i1", 4: "|u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<i8", 9: "<u4", 10: "<u8",
@@ -374,6 +380,79 @@ def ascend():
             lines.append([i, "%.9g" % v.min(), "%.9g" % v.max()])
     rows("types", lines)
     put("types.bin", dumpdata(ins, [(np.zeros((1, 1, 16, 16), np.float16), 2, f) for f in (29, 3, 1, 49, 99, 27)]))
+
+
+def in_blocks(a, axis, n, pad):
+    """Pad an axis to whole blocks, and make two of it: which block, where in it."""
+    more = [(0, 0)] * a.ndim
+    more[axis] = (0, -a.shape[axis] % n)
+    a = np.pad(a, more, constant_values=pad)
+    return a.reshape(a.shape[:axis] + (-1, n) + a.shape[axis + 1:])
+
+
+def nz(a, m0, n0, pad):
+    a = a if a.ndim > 1 else a[None]
+    a = in_blocks(in_blocks(a, a.ndim - 1, n0, pad), a.ndim - 2, m0, pad)  # ..., M1, M0, N1, N0
+    return a.transpose(*range(a.ndim - 4), -2, -4, -3, -1)
+
+
+def nc1hwc0(a, c0, pad):
+    return in_blocks(a, 1, c0, pad).transpose(0, 1, 3, 4, 2)
+
+
+def ndc1hwc0(a, c0, pad):
+    return in_blocks(a, 1, c0, pad).transpose(0, 3, 1, 4, 5, 2)
+
+
+def fractal_z(a, n0, c0, pad):
+    a = in_blocks(in_blocks(a, 1, c0, pad), 0, n0, pad)  # N1, N0, C1, C0, H, W
+    a = a.transpose(2, 4, 5, 0, 1, 3)
+    return a.reshape((-1,) + a.shape[3:])
+
+
+def c1hwncoc0(a, c0, pad):
+    a = in_blocks(a, 1, c0, pad).transpose(1, 3, 4, 0, 2)  # C1, H, W, N, C0
+    out = np.full(a.shape + (c0,), pad, a.dtype)
+    for i in range(c0):
+        out[..., i, i] = a[..., i]
+    return out
+
+
+def tiled():
+    """One kernel in private formats and in plain ones. Padding is 99, which no element is."""
+    rng = np.random.default_rng(19)
+
+    def some(*shape, t=np.float16):
+        return rng.integers(-90, 90, shape).astype(t) if t == np.int8 else rng.standard_normal(shape).astype(t)
+    half, single, byte = 2, 1, 3
+    a = [some(37, 53), some(3, 33, 17, t=np.float32), some(2, 2, 7, 40, t=np.int8), some(5), some(32, 16),
+         some(1, 20), some(2, 19, 3, 5), some(1, 7, 4, 4, t=np.float32), some(33, 19, 3, 2), some(5, 70, 1, 1, t=np.int8),
+         some(2, 17, 3, 2, 5), some(1, 35, 3, 3), some(2, 18, 2, 3), some(21)]
+    nchw, nhwc = 0, 1
+    stored = [  # (array, data_type, format, what it stands for, groups, order)
+        (nz(a[0], 16, 16, 99), half, 29, a[0].shape), (nz(a[1], 16, 8, 99), single, 29, a[1].shape),
+        (nz(a[2], 16, 32, 99), byte, 29, a[2].shape), (nz(a[3], 16, 16, 99), half, 29, a[3].shape),
+        (nz(a[4], 16, 16, 99), half, 29, a[4].shape), (nz(a[5], 16, 16, 99), half, 29, a[5].shape),
+        (nc1hwc0(a[6], 16, 99), half, 3, a[6].shape), (nc1hwc0(a[7], 8, 99), single, 3, a[7].shape),
+        (fractal_z(a[8], 16, 16, 99), half, 4, a[8].shape, 1), (fractal_z(a[9], 16, 32, 99), byte, 4, a[9].shape),
+        (ndc1hwc0(a[10], 16, 99), half, 32, a[10].shape), (c1hwncoc0(a[11], 16, 99), half, 25, a[11].shape),
+        (c1hwncoc0(a[12], 16, 99), half, 25, a[12].shape),
+        (nc1hwc0(a[13][None, :, None, None], 16, 99), half, 3, a[13].shape)]
+    # What stands in another order of axes: a square that only the format of the framework's tensor tells.
+    b, c, d, e = some(2, 19, 3, 5), some(3, 4, 4, 4), some(18, 33, 2, 3), some(2, 17, 3, 2, 5)
+    outs = [(nc1hwc0(b, 16, 99), half, 3, b.transpose(0, 2, 3, 1)), (nc1hwc0(c, 16, 99), half, 3, c),
+            (nc1hwc0(c, 16, 99), half, 3, c.transpose(0, 2, 3, 1), 0, nhwc),
+            (fractal_z(d, 16, 16, 99), half, 4, d.transpose(2, 3, 1, 0)),
+            (ndc1hwc0(e, 16, 99), half, 32, e.transpose(0, 2, 3, 4, 1)),
+            (c1hwncoc0(c, 16, 99), half, 25, c.transpose(2, 3, 1, 0), 0, 16)]
+    k = "MatMul.Default_MatMul-op1.3.7.%d" % T0
+    put("tiled/device/" + k, dumpdata(stored, [s[:3] + (s[3].shape,) + s[4:] for s in outs]))
+    put("tiled/bench/" + k, dumpdata([(x, s[1], 2) for x, s in zip(a, stored)], [(s[3], s[1], 2) for s in outs]))
+    # Not told, or not to be understood: as they are stored.
+    m, z = nz(some(20, 20), 16, 16, 99), fractal_z(a[8], 16, 16, 99)
+    put("stored/device/" + k, dumpdata([(m, half, 29, ()), (m, half, 29, (20, 33)), (z, half, 4, a[8].shape, 2)],
+                                       [(nz(a[4], 16, 16, 99), half, 29, ())]))
+    put("stored/bench/" + k, dumpdata([(m, half, 29, ()), (some(2, 2, 16, 16), half, 2), (z, half, 2)], [(a[4], half, 2)]))
 
 
 def decoded(raw, typ):
@@ -494,6 +573,7 @@ def main():
     generations()
     forms()
     ascend()
+    tiled()
     atb_tree()
     ckpt()
     steps()

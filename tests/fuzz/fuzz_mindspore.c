@@ -55,7 +55,7 @@ name(struct acc_str s)
 				!within(n.type, s) || !within(n.op, s) || !within(n.format, s) ||
 				!within(n.dtype, s)))
 			abort();
-	acc_ms_private(s);
+	acc_layout_private(s);
 }
 
 static void

@@ -9,6 +9,7 @@
 #include "acc/stream.h"
 #include "dump/op/mindspore.h"
 #include "dump/op/overflow.h"
+#include "dump/op/tiled.h"
 #include "dump/place.h"
 #include "dump/refer.h"
 #include "io/dumpdata.h"
@@ -38,7 +39,8 @@ reference(const struct putting *p, const struct acc_dumpdata_tensor *t, const ch
 	if (ref->dtype == ACC_NODTYPE)
 		acc_fail(bad, ACC_EUNSUP, "%s %u: elements of type %s (%u) are not decoded", io,
 			t->index, type == NULL ? "unknown" : type, t->type);
-	else if (format == NULL || acc_ms_private(acc_str(format)))
+	else if (format == NULL ||
+		 (acc_layout_private(acc_str(format)) && !acc_tiled_is(acc_str(format))))
 		acc_fail(bad, ACC_EUNSUP,
 			"%s %u: in the device's private format %s (%u), which is not "
 			"decoded",
@@ -50,6 +52,31 @@ reference(const struct putting *p, const struct acc_dumpdata_tensor *t, const ch
 			io, t->index, (unsigned long long)t->len);
 	else
 		acc_ref_check(ref, bad);
+}
+
+/* A tensor in a private format as what it stands for: the order of its axes then. */
+static const char *
+plain(const struct putting *p, const struct acc_dumpdata_tensor *t, const char *format,
+	struct acc_ref *ref, const char *path, struct acc_err *bad)
+{
+	const struct dump_tiled tiled = {.format = format,
+		.ndim = t->ndim,
+		.shape = t->shape,
+		.norigin = t->norigin,
+		.origin = t->origin,
+		.order = t->has_order ? acc_dumpdata_format_name(t->order) : NULL,
+		.groups = t->groups};
+	char what[32];
+	const char *order = acc_tiled_ref(&tiled, ref);
+	snprintf(what, sizeof what, "%s %u", t->output ? "output" : "input", t->index);
+	if (order == NULL)
+		acc_dump_say_stored(p->f->said, p->f->c, path, what, acc_str(format),
+			t->norigin == 0 ? "without the shape that it stands for"
+			: t->groups > 1 ? "in groups, which are not decoded"
+					: "which its shapes do not fit");
+	else
+		acc_ref_check(ref, bad);
+	return order;
 }
 
 static int
@@ -74,10 +101,18 @@ put(struct putting *p, const struct acc_dumpdata_tensor *t, struct acc_err *e)
 	if (f->scope.n > 0)
 		rc |= acc_add(r, "", "scope", acc_text(f->scope));
 	rc |= acc_add(r, "", "dtype.raw", acc_ctext(type == NULL ? "unknown" : type));
-	rc |= acc_add(r, "", "layout", acc_ctext(format == NULL ? "unknown" : format));
+	const char *path = acc_arena_printf(&p->mem, "%s/%s", f->dir, f->file), *order = NULL;
+	path = path == NULL ? f->file : path;
 	reference(p, t, format, &ref, &bad);
-	const char *path = acc_arena_printf(&p->mem, "%s/%s", f->dir, f->file);
-	rc |= acc_dump_refer(f->c, f->said, r, &ref, &bad, path == NULL ? f->file : path);
+	if (bad.code == 0 && format != NULL && acc_tiled_is(acc_str(format)))
+		order = plain(p, t, format, &ref, path, &bad);
+	if (order != NULL)
+		rc |= acc_add(r, "", "layout.raw", acc_ctext(format));
+	rc |= acc_add(r, "", "layout",
+		acc_ctext(order != NULL    ? order
+			  : format == NULL ? "unknown"
+					   : format));
+	rc |= acc_dump_refer(f->c, f->said, r, &ref, &bad, path);
 	return rc < 0 ? acc_nomem(e) : acc_dump_put(f->c, r, e);
 }
 

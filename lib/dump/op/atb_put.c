@@ -4,7 +4,7 @@
 #include "acc/file.h"
 #include "dump/op/argname.h"
 #include "dump/op/atb.h"
-#include "dump/op/mindspore.h"
+#include "dump/op/tiled.h"
 #include "dump/refer.h"
 #include "io/atb.h"
 #include "io/csv.h"
@@ -58,8 +58,11 @@ add_file(struct atb *a, struct acc_rec *r, const struct atb_place *p, const char
 	const char *format = head.format < 0 || head.format > UINT32_MAX
 				     ? NULL
 				     : acc_dumpdata_format_name((uint32_t)head.format);
-	if (bad.code == 0 && head.format >= 0 &&
-		(format == NULL || acc_ms_private(acc_str(format))))
+	if (bad.code == 0 && format != NULL && acc_tiled_is(acc_str(format)))
+		acc_dump_say_stored(&a->said, a->c, path, "", acc_str(format),
+			"without the shape that it stands for");
+	else if (bad.code == 0 && head.format >= 0 &&
+		 (format == NULL || acc_layout_private(acc_str(format))))
 		acc_fail(&bad, ACC_EUNSUP,
 			"in the device's private format %s (%lld), which is not decoded",
 			format == NULL ? "unknown" : format, (long long)head.format);

@@ -21,8 +21,6 @@ struct ms_name {
 bool acc_ms_name(struct acc_str name, struct ms_name *out);
 /* A name of a file without an extension, or with .bin. */
 bool acc_ms_name_all(struct acc_str name, struct ms_name *out);
-/* Formats that lay elements out in another order than row-major over the tensor's axes. */
-bool acc_ms_private(struct acc_str format);
 
 /* One statistic.csv. */
 struct ms_row {

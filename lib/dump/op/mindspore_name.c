@@ -110,19 +110,3 @@ acc_ms_name_all(struct acc_str name, struct ms_name *out)
 			return false;
 	return call(s, out);
 }
-
-bool
-acc_ms_private(struct acc_str format)
-{
-	static const char *const open[] = {"", "DefaultFormat", "ND", "NCHW", "NHWC", "NCDHW",
-		"NDHWC", "CHWN", "HWCN", "DHWCN", "DHWNC", "CN", "NC", "NCL", "NCW", "NWC",
-		"UNKNOWN"};
-	for (size_t i = 0; i < sizeof open / sizeof *open; i++)
-		if (acc_str_is(format, open[i]))
-			return false;
-	/* msaccucmp writes the shape in its place: 32x256x13x13 */
-	for (uint32_t i = 0; i < format.n; i++)
-		if ((format.p[i] < '0' || format.p[i] > '9') && format.p[i] != 'x')
-			return true;
-	return false;
-}

@@ -9,6 +9,7 @@
 #include "dump/op/mindspore_folder.h"
 #include "dump/op/overflow.h"
 #include "dump/payload.h"
+#include "dump/op/tiled.h"
 #include "dump/refer.h"
 
 static const char *
@@ -116,7 +117,10 @@ add_file(struct ms_folder *f, struct acc_rec *r, const struct ms_tensor *t, stru
 	acc_dump_payload(f->dirfd, acc_str(t->file), &ref, &f->one, &bad);
 	if (bad.code == 0)
 		narrow(&ref, acc_dtype_find(t->n->dtype));
-	if (bad.code == 0 && acc_ms_private(format))
+	if (bad.code == 0 && acc_tiled_is(format))
+		acc_dump_say_stored(&f->said, f->c, path_of(f, t->file), "", format,
+			"without the shape that it stands for");
+	else if (bad.code == 0 && acc_layout_private(format))
 		acc_fail(&bad, ACC_EUNSUP,
 			"in the device's private format %.*s, which is not decoded",
 			(int)(format.n < 40 ? format.n : 40), format.p);
