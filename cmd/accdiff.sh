@@ -314,7 +314,7 @@ reader() { # dump
 }
 # A side of which nothing can be read is said before hours go by over the other; and what it holds
 # says who judges it.
-kind=
+kind='' gradients=''
 probe() { # device or bench, dump
 	[ -f "$2" ] || [ -d "$2" ] || return 0
 	reader "$2" 2>"$tmp/why" |
@@ -335,7 +335,13 @@ probe() { # device or bench, dump
 		reader "$2" 2>/dev/null | accfmt --json -c io,name 2>/dev/null |
 		sed -n 's/^{"kind":"tensor","io":"param",\("name":.*\)}$/\1/p' | head -n 9999 |
 			sort -u >"$tmp/names.$1"
-	[ "${kind:=$holds}" = "$holds" ] ||
+	# The norms of gradients in numbered files are local norms, as logs have them.
+	case ${kind:=$holds}/$holds in
+	dumps/logs | logs/dumps)
+		grep -q '^{"kind":"tensor","name":"grad_[0-9]*"' "$tmp"/head.* && kind=logs holds=logs gradients=1
+		;;
+	esac
+	[ "$kind" = "$holds" ] ||
 		die "nothing to compare: the device is of $kind, the $1 of $holds"
 }
 probe device "$1"
@@ -401,7 +407,7 @@ measure() { # DEVICE BENCH, dumps; a file for the complaints of each; unmeasured
 	read_side "$1" "$3" "${5-device}" <&9 | {
 		read_side "$2" "$4" "${5-bench}" <&9 3<&- |
 			with member "$aligning" accalign ${preset:+--preset="$preset"} /dev/fd/3 - 9<&-
-	} 3<&0 | if [ "$judge" = accfirstbad ]; then
+	} 3<&0 | if [ "$judge" = accfirstbad ] || [ -n "$gradients" ]; then
 		with member "$measuring" accmetric ${preset:+--preset="$preset"} \
 			${also:+-m "+${also#,}"} ${threads:+-j "$threads"} 9<&-
 	else

@@ -150,6 +150,54 @@ is() { # condition on the curve of a tag
 	is local_norm/0 '.apart == 0'
 }
 
+@test "local norms: gradients in numbered files, lists in another order" {
+	mkdir npu gpu
+	# One byte is one gradient of one element: the local norm is its square.
+	npy() { # file, number
+		printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }"
+		# shellcheck disable=SC2059 # an octal escape
+		printf "\\$(printf %o "$1")"
+	}
+	npys() { # folder, number ...
+		local i=0 d=$1
+		shift
+		for v; do
+			npy "$v" >"$d/grad_$i.npy"
+			i=$((i + 1))
+		done
+	}
+	joined() { # device, bench, what is said
+		accalign "$1" "$2" 2>/dev/null | accmetric >pairs.acc
+		curve 1 pairs.acc
+		[ "$(jq -r 'select(.role == "local_norm") | .n' out.json | tr '\n' ' ')" = "1 1 1 1 1 " ]
+		[ "$(jq -r 'select(.role == "local_norm" and .bad != null) | .tag' out.json)" = "local_norm/${4:-2}" ]
+		[ -z "$3" ] || says "$3"
+		run -1 accdiff "$1" "$2"
+	}
+	npys npu 10 20 40 80 160
+	npys gpu 10 20 60 80 160
+	accalign npu gpu 2>/dev/null | accmetric >pairs.acc
+	curve 1 pairs.acc
+	is local_norm/2 '.max_abs == 2000'
+	[[ $output != *order* ]]
+	npys gpu 160 60 20 10 80
+	accalign npu gpu 2>/dev/null | accmetric >pairs.acc
+	curve 1 pairs.acc
+	is local_norm/2 '.max_abs == 2000'
+	says "the two sides list their local norms in different orders: 5 are joined by their values, what is left by place, under the device's numbers; 4 agree within 2 % at the first step"
+	# Against what a program prints: a list, and names.
+	printf 'print torch local norm:\n[tensor(100.), tensor(400.), tensor(1600.), tensor(6400.), tensor(25600.)]\n iteration 1/2 | lm loss: 3.5E+00 |\n' >list.log
+	joined list.log gpu "in different orders: 5 are joined by their values"
+	local i=0
+	for v in 100 400 1600 6400 25600; do
+		echo "2025-04-07 15:34:29,173 - mindformers[c.py:1] - INFO - Epoch:[  1/  2], step:[    1/   19] local_norm/w$((i++)): $v"
+	done >npu.log
+	joined npu.log gpu "5 are joined to the device's by their values, what is left by place, of which 4 agree" w2
+	is local_norm/w2 '.first == 1 and .max_abs == 2000'
+	# Not every dump is of gradients.
+	fails "nothing to compare: the device is of logs, the bench of dumps" accdiff npu.log "$DATA/checkpoints/small.npy"
+}
+
 @test "local norms of gradients in a dump have the parameters' names" {
 	accalign "$DATA/dumps/msprobe_mix/device" "$DATA/dumps/msprobe_mix/bench" >pairs.acc
 	curve 0 pairs.acc

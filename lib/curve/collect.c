@@ -135,6 +135,16 @@ name_weight(struct acc_buf *tag, struct acc_str op, struct acc_str pos)
 	return rc | acc_buf_add(tag, pos.p, pos.n);
 }
 
+/* grad_3, as people save the gradients of all parameters in their order: a list without names. */
+static bool
+numbered(struct acc_str name, struct acc_str *number)
+{
+	int64_t n;
+	*number = acc_str_starts(name, "grad_") ? (struct acc_str){name.p + 5, name.n - 5}
+						: (struct acc_str){"", 0};
+	return acc_str_int(*number, &n) && n >= 0;
+}
+
 /* A gradient of a parameter: its sum of squares is the local norm of the guide. */
 static int
 take_gradient(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,
@@ -143,15 +153,17 @@ take_gradient(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *
 	double v[2];
 	unsigned has = 0;
 	struct acc_str op = {NULL, 0}, pos = {NULL, 0};
-	int64_t step = 0;
+	int64_t step = ACC_NO_STEP;
 	for (int i = 0; i < 2; i++) {
 		const char *p = prefix[i];
+		struct acc_str number;
+		const bool list = numbered(acc_get_text(r, p, "name"), &number);
 		if (!acc_str_is(acc_get_text(r, p, "kind"), "tensor") ||
-			!acc_str_is(acc_get_text(r, p, "pass"), "grad"))
+			!(list || acc_str_is(acc_get_text(r, p, "pass"), "grad")))
 			continue;
-		op = acc_get_text(r, p, "op");
-		pos = acc_get_text(r, p, "pos");
-		step = acc_get_int(r, p, "step", 0);
+		op = list ? number : acc_get_text(r, p, "op");
+		pos = list ? (struct acc_str){"", 0} : acc_get_text(r, p, "pos");
+		step = acc_get_int(r, p, "step", ACC_NO_STEP);
 		has |= norm(r, p, &v[i]) ? 1U << i : 0;
 	}
 	if (has == 0)

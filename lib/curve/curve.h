@@ -75,6 +75,9 @@ struct curve {
 	struct acc_verdict v; /* level NULL: none */
 };
 
+/* The step of a gradient of which nobody says it, until acc_curve_place. */
+#define ACC_NO_STEP INT64_MIN
+
 /* The curves of one pair of runs. */
 struct curve_set {
 	struct acc_map at; /* tag -> index */
@@ -108,7 +111,8 @@ struct acc_curves {
 	struct acc_rec rec;
 };
 
-/* local.c: local norms without names join those of the other side that have some. */
+/* local.c: gradients without a step get one; local norms without names join the other side's. */
+void acc_curve_place(struct curve_set *s);
 int acc_curve_join_local(struct acc_curves *cs, struct acc_err *e);
 /* collect.c */
 int acc_curve_take(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,

@@ -125,6 +125,8 @@ acc_curves_judge(struct acc_curves *cs, struct acc_err *e)
 	if (cs->nset == 0)
 		return 0;
 	struct curve_set *s = &cs->set[0];
+	for (unsigned k = 0; k < cs->nset; k++)
+		acc_curve_place(&cs->set[k]);
 	int rc = acc_curve_join_local(cs, e);
 	for (unsigned k = 0; k < cs->nset; k++)
 		for (size_t i = 0; i < cs->set[k].n; i++)
