@@ -96,6 +96,8 @@ struct acc_item {
 	bool loose : 1;    /* the two op calls do not do the same (one is fused): only what
 	                   * leaves them is the same */
 	bool permuted : 1; /* the same shape, and the same content in another order of axes */
+	bool guessed : 1;  /* the pairing of its op calls is not certain */
+	bool masked : 1;   /* hidden scores, of which a softmax leaves nothing: see masked.c */
 	bool weight : 1;   /* a parameter, or an input where operators take one */
 };
 #define ACC_NOCALL UINT32_MAX

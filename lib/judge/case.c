@@ -209,17 +209,23 @@ same_op(const struct acc_picked *s)
 		acc_picked_text(s->side[ACC_B][OP]));
 }
 
+static bool
+is_guessed(const struct acc_picked *s)
+{
+	double sure = 1;
+	acc_as_f64(s->own[SURE], &sure);
+	return sure < 1;
+}
+
 /* Do the two op calls do the same, or only result in the same? */
 static bool
 is_loose(const struct acc_item *it, const struct acc_picked *s)
 {
-	double sure = 1;
 	if (it->sides != 3)
 		return false;
 	if (acc_str_is(acc_picked_text(s->own[HOW]), "fused"))
 		return true;
-	acc_as_f64(s->own[SURE], &sure);
-	return sure < 1 && !same_op(s);
+	return is_guessed(s) && !same_op(s);
 }
 
 static int
@@ -257,6 +263,7 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 	if (it->kind == ACC_ITEM_TENSOR && it->io != ACC_IO_OUT && acc_op_fills(p.op, p.pos))
 		it->kind = ACC_ITEM_BUFFER;
 	it->loose = is_loose(it, c->picked);
+	it->guessed = is_guessed(c->picked);
 	/* Numbers in the wrong places: that their values are right does not help. */
 	if (it->permuted && p.passed && !it->weight && same_op(c->picked)) {
 		it->rms = it->rms > 1 ? it->rms : 1;

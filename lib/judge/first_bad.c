@@ -227,8 +227,10 @@ judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given
 	x.from = l.from;
 	if (it->exact && it->rms > 0)
 		/* Once choices fell otherwise, indices whose maker is not recorded (a slice, a count)
-		 * prove nothing. */
-		x.margin = (p != ACC_NOCALL ? c->item[p].rms > 0 : s->flipped) || isinf(x.cause)
+		 * prove nothing; nor does one integer where the pairing is a guess: a counter goes on
+		 * where a side computes again. */
+		x.margin = (p != ACC_NOCALL ? c->item[p].rms > 0 : s->flipped) || isinf(x.cause) ||
+					   (it->guessed && it->count == 1)
 				   ? -LIMIT_CERTAIN
 				   : LIMIT_CERTAIN;
 	else if (p != ACC_NOCALL && same_error(it, &c->item[p], unit))
@@ -737,7 +739,9 @@ judge(struct acc_case *c, struct acc_err *e)
 	int rc = acc_sharded(c, e);
 	if (rc != 0)
 		return rc < 0 ? rc : acc_say_rest(c, e);
-	rc = walk(&s, true, e);
+	rc = acc_forgive_masks(c, e);
+	if (rc == 0)
+		rc = walk(&s, true, e);
 	if (rc == 0)
 		rc = acc_learn(&s, e);
 	if (rc == 0 && (s.ranks = acc_ranks_open(c, e)) == NULL)
@@ -767,6 +771,8 @@ judge(struct acc_case *c, struct acc_err *e)
 			rc = acc_say_ranks(c, s.ranks, s.suspect[i].call, s.first, s.nfirst,
 				"stands out", e);
 	}
+	if (rc == 0)
+		rc = acc_say_masks(c, e);
 	if (rc == 0)
 		rc = acc_say_missing(c, e);
 	if (rc == 0)

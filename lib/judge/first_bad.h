@@ -273,6 +273,13 @@ int acc_accept_suspects(struct scan *s, struct acc_err *e);
 /* "; 6 % over its limit of 0.001, confidence 0.77", "" where there is none, in mem. NULL: no memory. */
 const char *acc_say_beyond(struct acc_case *c, const struct acc_finding *f);
 
+/* --- masked.c --- */
+/* Scores that the two sides hide by other numbers, where a softmax leaves nothing of either, get the
+ * error of those that are not hidden. 0 or < 0. */
+int acc_forgive_masks(struct acc_case *c, struct acc_err *e);
+/* The finding about them. */
+int acc_say_masks(struct acc_case *c, struct acc_err *e);
+
 /* --- next.c --- */
 /* Where the dump holds too little: the finding that says what to record again. */
 int acc_say_next(struct scan *s, uint32_t chosen, struct acc_err *e);

@@ -176,6 +176,9 @@
 		"dimension is measured against", \
 		LIMIT_TRIED) \
 	X(PRODUCT_SCALE, 0.5, "of the size of its terms: the same of a product", LIMIT_TRIED) \
+	X(HIDDEN, 1000, "below zero: scores that are hidden from a softmax", \
+		"exp(-745) is 0 even in f64, and masks in use (-1e4, -65504, the lowest number, -Inf) " \
+		"are lower") \
 	N(PASSED_TENSORS, 512, "tensors: op calls with more hand nothing on", \
 		"optimizers, not " \
 		"searched for the time that it takes") \

@@ -173,6 +173,37 @@ for name, ein in (("choice", 1e-7), ("choice-of-equals", 0)):
          [("v", ein), ("i", 0.1, {"dtype": "i64", "m__same": 0.9, "m__max_abs": 3.0})])
     s.write(name)
 
+# Scores that the device hides by -65504 and the bench by -Inf: masked; where the softmax shows it; where
+# something else than a softmax takes them; where more than the low end is odd; by statistics; where no
+# call made the mask.
+M, SM = "Tensor.masked_fill.0.forward", "Torch.softmax.0.forward"
+hide = {"m__nonfinite": 3, "m__rel_l2": 1e-7, "m__rmse": 1e-7, "m__max_abs": 3e-7, "a_s__min": -65504.0,
+        "a_s__max": 1.0, "b_s__min": -INF, "b_s__max": 1.0, "a_s__nan": 0, "b_s__nan": 0, "b_s__neginf": 3}
+for name, more, soft, call in (("masked", {}, 1e-7, SM), ("masked-shown", {}, 1e-2, SM),
+                               ("masked-taken", {}, 2e-7, "Torch.exp.0.forward"),
+                               ("masked-nan", {"a_s__nan": 1}, 2e-7, SM),
+                               ("masked-high", {"a_s__min": -9.0}, 2e-7, SM)):
+    s = Stream()
+    m = ("m", INF, dict(hide, **more))
+    s.op(M, [("x", 1e-7)], [m])
+    s.arg(M, "2", -65504.0, -INF)
+    s.op(call, [m], [("p", soft)])
+    s.write(name)
+s = Stream()
+mask = ("mask", INF, dict(hide, m__nonfinite=3, m__rel_l2=0.0, m__max_abs=0.0))
+s.op(A % 0, [("x", 1e-7), mask], [("m", INF, hide)])
+s.op(SM, [("m", INF, hide)], [("p", 1e-7)])
+s.write("masked-given")
+
+# A counter of a device that computes a part again: one integer, where the pairing is a guess.
+for name, more in (("counter", {"sure": 0.7}), ("counter-sure", {})):
+    s = Stream()
+    one = {"dtype": "i64", "shape": []}
+    s.op("Tensor.add_.0.forward", [("0", 0, one)], [("1", 0, one)])
+    s.op("Tensor.add_.1.forward", [("1", 0.5, dict(one, m__same=0.0, m__max_abs=1.0, **more))],
+         [("2", 0.5, dict(one, m__same=0.0, m__max_abs=1.0, **more))])
+    s.write(name)
+
 s = Stream()  # the gradient of a bias that is zero in exact arithmetic
 net(s)
 s.op("Functional.linear.0.backward", [("dy", 1e-7, {"shape": (64, 4)})],
