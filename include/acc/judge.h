@@ -96,6 +96,7 @@ struct acc_item {
 	bool loose : 1;    /* the two op calls do not do the same (one is fused): only what
 	                   * leaves them is the same */
 	bool permuted : 1; /* the same shape, and the same content in another order of axes */
+	bool state : 1;    /* running mean or variance, which earlier calls of its operator made */
 	bool guessed : 1;  /* the pairing of its op calls is not certain */
 	bool masked : 1;   /* hidden scores, of which a softmax leaves nothing: see masked.c */
 	bool weight : 1;   /* a parameter, or an input where operators take one */
@@ -116,6 +117,7 @@ struct acc_call {
 	uint8_t response; /* enum acc_op_response */
 	uint8_t steps;    /* see acc_op_steps */
 	bool backward, grad, module;
+	bool ranks;   /* see acc_op_ranks */
 	bool missing; /* the side that has it not ended early */
 	bool keyed;   /* false: a record without an op call, alone in this one */
 	bool by_proc; /* rank is a process id */

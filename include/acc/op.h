@@ -86,6 +86,9 @@ enum acc_op_class acc_op_class(struct acc_str op);
 enum acc_op_sums acc_op_sums(struct acc_str op);
 /* By its family. */
 enum acc_op_response acc_op_response(struct acc_str op);
+/* Does it find places by rank (sort, topk, argmax, max along an axis, max_pool with indices), of which
+ * near-equal values have several? By its family. */
+bool acc_op_ranks(struct acc_str op);
 /* How often it rounds where every step of its formula rounds to the dtype; 1 for what is one step,
  * or unknown. By its family. */
 unsigned acc_op_steps(struct acc_str op);

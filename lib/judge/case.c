@@ -257,12 +257,14 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		k->cls = (uint8_t)acc_op_class(p.op);
 		k->sums = (uint8_t)acc_op_sums(p.op);
 		k->steps = (uint8_t)acc_op_steps(p.op);
+		k->ranks = acc_op_ranks(p.op);
 		k->response = (uint8_t)acc_op_response(p.op);
 	}
 	it->weight = is_weight(it, &p);
 	if (it->kind == ACC_ITEM_TENSOR && it->io != ACC_IO_OUT && acc_op_fills(p.op, p.pos))
 		it->kind = ACC_ITEM_BUFFER;
 	it->loose = is_loose(it, c->picked);
+	it->state = is_state(&p) && !acc_is_output(it) && it->kind == ACC_ITEM_TENSOR;
 	it->guessed = is_guessed(c->picked);
 	/* Numbers in the wrong places: that their values are right does not help. */
 	if (it->permuted && p.passed && !it->weight && same_op(c->picked)) {

@@ -92,12 +92,27 @@ nonfinite_text(struct acc_arena *m, const struct acc_rec *r, const struct acc_it
 	return acc_arena_printf(m, "%s on the device; NaN or Inf differ at %.0f places", what, n);
 }
 
+/* "[2, 3]" */
+static const char *
+shape_text(struct acc_arena *m, const struct acc_rec *r, const char *side)
+{
+	const struct acc_val *v = acc_get(r, side, "shape");
+	const char *s = "[";
+	for (uint32_t i = 0; v != NULL && v->type == ACC_V_INTS && i < v->n && i < 16; i++)
+		s = acc_arena_printf(m, "%s%s%lld", got(s), i == 0 ? "" : ", ",
+			(long long)v->ints[i]);
+	return acc_arena_printf(m, "%s]", got(s));
+}
+
 /* How bad: "is off by up to ..." */
 static const char *
 how_bad(struct acc_arena *m, const struct acc_rec *r, const struct acc_item *it)
 {
 	if (it->nonfinite)
 		return nonfinite_text(m, r, it);
+	if (it->note_shape && it->measure == ACC_UNMEASURED)
+		return acc_arena_printf(m, "has another shape: %s, on the bench %s",
+			got(shape_text(m, r, "a.")), got(shape_text(m, r, "b.")));
 	if (it->measure == ACC_BY_SUM)
 		return "has another checksum";
 	if (it->exact)
@@ -348,6 +363,42 @@ acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e)
 	f->doubtful = true;
 	f->text = acc_arena_printf(mem(s),
 		"%s%s; this is beyond its limit by too little to tell it from noise", where, text);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+int
+acc_say_ties(struct scan *s, const struct suspect *culprit, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	if (s->ties == 0 || (culprit != NULL && c->item[s->tie].call >= culprit->call))
+		return 0;
+	const struct acc_item *it = &c->item[s->tie];
+	const struct acc_call *k = &c->call[it->call];
+	double off = -1;
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == it->call && !acc_is_input(&c->item[i]) &&
+			!c->item[i].exact && acc_is_measured(&c->item[i]))
+			off = fmax(off, c->item[i].rms);
+	struct acc_rec *r;
+	if (acc_case_record(c, it, &r, e) < 0)
+		return e->code;
+	const char *where = got(position(mem(s), r, it)), *at = acc_say_where(c, k);
+	struct acc_finding *f = at == NULL ? NULL : acc_case_find(c, "clean", e);
+	if (f == NULL)
+		return acc_nomem(e);
+	f->name = acc_call_name(k);
+	f->rule = "tie";
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+	f->value = s->ties;
+	f->doubtful = true;
+	f->text = acc_arena_printf(mem(s),
+		"%s%s: %s %s, but of near-equal values: %s to %.2g; a tie, no fault, and what"
+		" follows from it is none (%u output%s so)",
+		at, f->name, where, got(how_bad(mem(s), r, it)),
+		off >= 0 ? "those that it picks agree" : "what it was given agrees",
+		off >= 0 ? off : s->tie_given, s->ties, s->ties == 1 ? " is" : "s are");
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 

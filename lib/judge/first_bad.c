@@ -243,6 +243,9 @@ judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given
 			return rc;
 	}
 	bool strict = !it->loose || k->backward;
+	/* Running means, of which training makes nothing: see judge_state. */
+	if (it->state)
+		return 0;
 	if (x.margin > 0 && strict && !s->learning &&
 		(p == ACC_NOCALL || !acc_same_pair(it, &c->item[p]))) {
 		x.blame = acc_overwriter(s, call, it);
@@ -274,6 +277,46 @@ soften(const struct acc_call *k, const struct acc_item *it, const struct given *
 		*rms = off / scale;
 	if (most / scale < *max)
 		*max = most / scale;
+}
+
+/* An operator that finds where the largest, or others by rank, stand: of equal values, or of such as
+ * noise makes change places, another one may be found. */
+static bool
+finds_places(const struct acc_call *k, const struct acc_item *it)
+{
+	return it->exact && k->ranks && !k->backward && !k->grad;
+}
+
+/* Are the values that such an operator gives right, as far as what it was given lets them? Then
+ * others stand at the places than on the bench, but of the same values: a tie. */
+static bool
+same_values(const struct scan *s, uint32_t call, double unit, const struct given *g)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	bool any = false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || !is_output(it) || it->kind != ACC_ITEM_TENSOR || it->exact)
+			continue;
+		struct limit l = acc_limit_output(s, k, unit, (enum acc_measure)it->measure);
+		if (!acc_is_measured(it) || it->measure == ACC_BY_SUM || it->permuted ||
+			acc_margin(it->rms, &l, g->rms) > 0)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+/* Nothing but a choice between near-equal values: by its values; or by noise in what it was given,
+ * where statistics do not show how many choices there were. */
+static bool
+is_tie(const struct scan *s, uint32_t call, const struct acc_item *it, double unit,
+	const struct given *g)
+{
+	const struct acc_call *k = &s->c->call[call];
+	return finds_places(k, it) && it->rms > 0 && !g->unseen && !isinf(g->rms) && !g->permuted &&
+	       (same_values(s, call, unit, g) || (it->measure == ACC_BY_STAT && g->rms > 0));
 }
 
 /* What statistics of an output may differ by follows from those of the inputs by the slope of the
@@ -326,10 +369,13 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 		l.floor = rounding;
 		l.from = "one rounding of equal inputs' result";
 	}
-	/* From inexact inputs a choice may fall otherwise here and there. */
+	/* From inexact inputs a choice may fall otherwise here and there, of few elements in one. */
 	if (it->exact)
-		l = (struct limit){g->exact ? 0 : LIMIT_CHOICE, 0,
-			g->exact ? "equal inputs" : "noise"};
+		l = (struct limit){g->exact ? 0
+				   : finds_places(k, it) && it->count > 0
+					   ? fmax(LIMIT_CHOICE, 1 / (double)it->count)
+					   : LIMIT_CHOICE,
+			0, g->exact ? "equal inputs" : "noise"};
 	x->from = l.from;
 	return l;
 }
@@ -375,6 +421,14 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 		x.from = "the gradient of a bias only sums up what comes in";
 	}
 	known_noise(s, it, by_max ? it->max : it->rms, by_max ? it->noise_max : it->noise_rms, &x);
+	if (is_tie(s, call, it, unit, g))
+		x.margin = -LIMIT_CERTAIN;
+	/* Numbers in other places are no noise, however large that is, if they came in the right ones. */
+	if (it->permuted && it->rms >= 1 && !g->permuted && !isinf(x.cause) &&
+		!acc_handed_on(s, call, it)) {
+		x.margin = LIMIT_CERTAIN;
+		x.value = rms;
+	}
 	x.weak = acc_multiplies(k) && !acc_unit_low(unit) && !acc_is_learned(s, k, unit) &&
 		 x.margin < log10(LIMIT_LEARN_PRODUCTS);
 	*worst = fmax(*worst, x.margin);
@@ -387,6 +441,10 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 		acc_hidden(s, call, &x.hidden);
 	bool unsure = x.margin > -log10(LIMIT_MARGIN) && x.margin <= 0 && !(it->audited & 1);
 	acc_audit_suspect(s, it, &x);
+	if (finds_places(k, it) && it->rms > 0 && !(x.margin > 0) && !isinf(g->rms)) {
+		s->tie = s->ties++ == 0 ? i : s->tie;
+		s->tie_given = s->ties == 1 ? g->rms : s->tie_given;
+	}
 	if (unsure && doubt(s, call) < 0)
 		return ACC_ENOMEM;
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && suspect(s, &x) < 0)
@@ -398,9 +456,36 @@ judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struc
 	return 0;
 }
 
+/* Tensors of both sides of which nothing can be compared, for their shapes. */
+static bool
+other_shape(const struct acc_item *it)
+{
+	return it->kind == ACC_ITEM_TENSOR && it->sides == 3 && it->note_shape && !it->loose &&
+	       !it->broken && it->measure == ACC_UNMEASURED;
+}
+
+/* An output of another shape, of what was given the same arguments, and tensors of the same shape that
+ * agree as far as tensors do: what chooses by values was given others. */
+static bool
+is_shape_wrong(const struct scan *s, uint32_t call, const struct acc_item *it,
+	const struct given *g)
+{
+	const struct acc_call *k = &s->c->call[call];
+	if (!other_shape(it) || !acc_is_output(it) || it->guessed || g->unseen || isinf(g->rms) ||
+		g->inputs == 0 || k->module || k->grad || (k->cls == ACC_OP_OTHER && !g->exact))
+		return false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *x = &s->c->item[i];
+		if (x->call == call && acc_is_input(x) &&
+			(x->sides != 3 || (x->kind == ACC_ITEM_ARG && !(x->rms <= 0))))
+			return false;
+	}
+	return true;
+}
+
 /* An output that has nothing to be compared with may still be wrong for its inputs. */
 static int
-judge_alone(struct scan *s, uint32_t call, uint32_t i)
+judge_alone(struct scan *s, uint32_t call, uint32_t i, const struct given *g)
 {
 	struct suspect x = {.call = call,
 		.item = i,
@@ -408,8 +493,41 @@ judge_alone(struct scan *s, uint32_t call, uint32_t i)
 		.blame = call,
 		.producer = ACC_NOCALL,
 		.margin = -LIMIT_CERTAIN};
+	if (is_shape_wrong(s, call, &s->c->item[i], g)) {
+		x.margin = LIMIT_CERTAIN;
+		x.value = INFINITY;
+		x.from = "inputs of the same shape";
+	}
 	acc_audit_suspect(s, &s->c->item[i], &x);
 	return x.margin > 0 ? suspect(s, &x) : 0;
+}
+
+/* Running means and variances that differ, in a call whose outputs are not explained by the rest: a side
+ * that computes a part again has others, and in training nothing is made of them. */
+static int
+judge_state(struct scan *s, uint32_t call, double unit, double worst)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	const double may = LIMIT_MARGIN * (LIMIT_UNTRACED_FLOOR * unit +
+						  LIMIT_UNTRACED_GAIN * recent(s, k->backward));
+	for (uint32_t i = k->first; i <= k->last && worst > 0; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || !it->state || !acc_is_measured(it) || !(it->rms > may))
+			continue;
+		struct suspect x = {.call = call,
+			.item = i,
+			.role = ROLE_IN,
+			.blame = call,
+			.producer = ACC_NOCALL,
+			.margin = fmin(LIMIT_CERTAIN, log10(it->rms / may)),
+			.value = it->rms,
+			.limit = may,
+			.from = "what the op calls before it show"};
+		if (suspect(s, &x) < 0)
+			return ACC_ENOMEM;
+	}
+	return 0;
 }
 
 /* A number, a flag or a mode that differs, in a call whose outputs are not explained. */
@@ -453,12 +571,15 @@ saved(const struct scan *s, const struct acc_call *k, struct given *g)
 	g->operands = 0;
 	for (uint32_t i = f->first; i <= f->last; i++) {
 		const struct acc_item *it = &c->item[i];
+		if (it->call == v && other_shape(it))
+			g->rms = g->max = INFINITY;
 		if (it->call != v || it->kind != ACC_ITEM_TENSOR || !acc_is_measured(it) ||
 			(it->loose && acc_is_input(it)))
 			continue;
 		g->rms = fmax(g->rms, cause_of(it, false));
 		g->max = fmax(g->max, cause_of(it, true));
 		g->exact &= it->rms == 0;
+		g->permuted |= it->permuted;
 		if (!acc_is_input(it))
 			continue;
 		g->sum_rel += it->rms == 0 ? 0 : it->max_rel;
@@ -574,8 +695,11 @@ walk_call(struct scan *s, uint32_t call)
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
 			continue;
+		g.inputs++;
 		if (paired && comparable(s, it) && alike(s, k, it, unit))
 			rc = judge_input(s, call, i, unit, &g);
+		else if (paired && other_shape(it))
+			g.rms = g.max = INFINITY; /* where choices fell otherwise, say */
 		else if (!fused || (it->sides != 2 && !inside(s, call, it, unit, &g, DEPTH)))
 			g.unseen = true;
 		else
@@ -598,13 +722,15 @@ walk_call(struct scan *s, uint32_t call)
 			s->flipped |= it->exact && it->rms > 0;
 		} else {
 			worst = fmax(worst, paired ? 1 : -LIMIT_CERTAIN);
-			rc = judge_alone(s, call, i);
+			rc = judge_alone(s, call, i, &g);
 		}
 		if (rc == 0)
 			rc = acc_remember(s, k, i, true);
 	}
 	if (rc == 0 && paired)
 		rc = judge_args(s, call, unit, worst);
+	if (rc == 0 && paired)
+		rc = judge_state(s, call, unit, worst);
 	if (rc == 0 && paired)
 		rc = acc_sum_learn(s, call);
 	bool back = k->backward || k->grad;
@@ -624,7 +750,8 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	acc_ids_clear(&s->back);
 	acc_ids_clear(&s->user);
 	s->nsuspect = s->ndoubt = 0;
-	s->bench = ACC_NOCALL;
+	s->bench = s->tie = ACC_NOCALL;
+	s->ties = 0;
 	memset(s->nrecent, 0, sizeof s->nrecent);
 	memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
 	s->learning = learning;
@@ -651,7 +778,8 @@ gate(const struct scan *s, const struct suspect *x)
 {
 	const struct acc_item *it = &s->c->item[x->item];
 	bool made = x->producer != ACC_NOCALL || it->weight || x->sum != NULL;
-	if (x->audit || x->role == ROLE_ARG || it->exact || it->measure == ACC_BY_SUM)
+	if (x->audit || x->role == ROLE_ARG || it->exact || it->measure == ACC_BY_SUM ||
+		(it->permuted && it->rms >= 1))
 		return 0;
 	const struct acc_call *k = &s->c->call[x->call];
 	if (x->role == ROLE_OUT && k->response == ACC_OP_KINK && k->backward &&
@@ -773,6 +901,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	}
 	if (rc == 0)
 		rc = acc_say_masks(c, e);
+	if (rc == 0)
+		rc = acc_say_ties(&s, i == ACC_NOCALL ? NULL : &s.suspect[i], e);
 	if (rc == 0)
 		rc = acc_say_missing(c, e);
 	if (rc == 0)

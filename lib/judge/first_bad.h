@@ -29,7 +29,7 @@ struct given {
 		double rms;  /* backwards those of the forward call */
 		uint64_t count;
 	} operand[2];
-	unsigned operands;
+	unsigned operands, inputs;
 	bool exact;    /* everything has equal bits */
 	bool unseen;   /* something was not measured */
 	bool inner;    /* something was not, but what it was made of was */
@@ -103,6 +103,8 @@ struct scan {
 	size_t suspect_cap;
 	uint32_t *doubt, ndoubt; /* calls within their limits, but not within what is usual */
 	size_t doubt_cap;
+	uint32_t tie, ties; /* places of near-equal values: the first such item, and how many */
+	double tie_given;   /* the error of what that one's call was given */
 	uint32_t bench; /* the first item that stands out for the bench's fault, or ACC_NOCALL */
 	struct acc_recompute *recompute;
 	struct acc_ranks *ranks;
@@ -255,6 +257,9 @@ void acc_sum_release(struct scan *s);
 int acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e);
 /* The finding about one that is beyond its limit by too little to be named. */
 int acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e);
+/* The finding about choices between near-equal values, where one comes before the culprit or there is
+ * none. */
+int acc_say_ties(struct scan *s, const struct suspect *culprit, struct acc_err *e);
 int acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e);
 /* Verdicts for the records of all suspects; the culprit's are errors. chosen is ACC_NOCALL where
  * none is named. */

@@ -239,6 +239,18 @@ acc_op_response(struct acc_str op)
 	return ACC_OP_EVEN;
 }
 
+bool
+acc_op_ranks(struct acc_str op)
+{
+	static const char *const families[] = {"argmax", "topk", "max", "min", "aminmax",
+		"kthvalue", "median", "cummax", "cummin", "max_pool2d", "moe_gating_top_k_softmax"};
+	const struct acc_op_info *o = acc_op_is_module(op) ? NULL : acc_op_info_of(op);
+	for (size_t i = 0; o != NULL && i < sizeof families / sizeof *families; i++)
+		if (strcmp(o->family, families[i]) == 0)
+			return true;
+	return false;
+}
+
 unsigned
 acc_op_steps(struct acc_str op)
 {

@@ -173,6 +173,37 @@ for name, ein in (("choice", 1e-7), ("choice-of-equals", 0)):
          [("v", ein), ("i", 0.1, {"dtype": "i64", "m__same": 0.9, "m__max_abs": 3.0})])
     s.write(name)
 
+# By rank, other places than on the bench: of other values; of equal numbers, where no values show that
+# they are equal; of noisy ones, of eight and of many; by statistics. What follows is none: tokens that
+# went another way, and how many.
+T, AM = "Torch.topk.0.forward", "Torch.argmax.0.forward"
+flip = {"dtype": "i64", "m__same": 0.9, "m__max_abs": 3.0}
+s = Stream()
+s.op(T, [("x", 1e-7)], [("v", 0.1), ("i", 0.1, flip)])
+s.write("tie-values")
+for name, e, n, same in (("tie-argmax-equal", 0, 8, 0.75), ("tie-argmax", 1e-7, 8, 0.75),
+                         ("tie-argmax-most", 1e-7, 1000, 0.75)):
+    s = Stream()
+    s.op(AM, [("x", e)], [("i", 0.5, dict(flip, m__same=same, shape=(n,)))])
+    s.write(name)
+s = Stream()
+s.op(T, [("x", 1e-7)], [("v", 1e-7), ("i", 0.1, flip)])
+s.op("Torch.index_select.0.forward", [("h", 1e-7), ("i", 0.1, flip)], [("t", 0.7)])
+s.op("Torch.eq.0.forward", [("i", 0.1, flip)], [("c", 0.1, dict(flip, dtype="bool"))])
+short = {"note": "shape", "a_shape": [3, 4], "m__err_rms": None, "m__nonfinite": None}
+s.op("Torch.masked_select.0.forward", [("h", 1e-7), ("c", 0.1, dict(flip, dtype="bool"))], [("u", 1e-7, short)])
+s.op(L % 0, [("u", 1e-7, short), ("w", 0)], [("l", 1e-7, short)])
+s.op("Functional.linear.0.backward", [("dl", 1e-7, short)], [("du", 1e-7, short), ("dw", 0.5)])
+s.write("tie-follows")
+
+# Another shape from what has the same; of another argument.
+for name, p in (("shape", -1), ("shape-argument", 1)):
+    s = Stream()
+    s.tensor("Torch.sum.0.forward", "in", "0", "x", 0)
+    s.arg("Torch.sum.0.forward", "dim", p, -1)
+    s.tensor("Torch.sum.0.forward", "out", "0", "y", 1e-7, **short)
+    s.write(name)
+
 # Scores that the device hides by -65504 and the bench by -Inf: masked; where the softmax shows it; where
 # something else than a softmax takes them; where more than the low end is odd; by statistics; where no
 # call made the mask.
@@ -202,6 +233,12 @@ for name, more in (("counter", {"sure": 0.7}), ("counter-sure", {})):
     s.op("Tensor.add_.0.forward", [("0", 0, one)], [("1", 0, one)])
     s.op("Tensor.add_.1.forward", [("1", 0.5, dict(one, m__same=0.0, m__max_abs=1.0, **more))],
          [("2", 0.5, dict(one, m__same=0.0, m__max_abs=1.0, **more))])
+    s.write(name)
+
+# Running means of a side that computes again: training makes nothing of them, evaluation does.
+for name, e in (("state", 2e-7), ("state-used", 0.1)):
+    s = Stream()
+    s.op("Functional.batch_norm.0.forward", [("x", 1e-7), ("mean", 0.2), ("var", 0.1)], [("y", e)])
     s.write(name)
 
 s = Stream()  # the gradient of a bias that is zero in exact arithmetic
@@ -525,6 +562,17 @@ for name, where, more in (("misplaced", "out", {}), ("misplaced-weight", "in", {
     s.op(G % 0, [("l", 1e-7)], [("g", 1e-7, dict(M, **more) if where == "out" else {})])
     s.op(A % 0, [("g", 1e-7)], [("y", 1e-7)])
     s.write(name)
+
+# The same where noise is large, and where absolute errors are small.
+low = {"dtype": "bf16"}
+for name, key in (("noise", G % 3), ("kink", "Functional.relu.0.backward"), ("small", "Tensor.contiguous.0.forward")):
+    s = Stream()
+    e = 0.0
+    for i, grown in enumerate((0.004, 0.05, 0.4)):
+        s.op(G % i, [("g%d" % i, e, low)], [("g%d" % (i + 1), grown, low)])
+        e = grown
+    s.op(key, [("g3", e, low)], [("y", 0.4, dict(M, **low))])
+    s.write("misplaced-" + name)
 
 # Ranks that communicate: rank 1 goes wrong late by its own order, but before rank 0 receives it.
 AR, SEND, RECV = "Distributed.all_reduce.%d.forward", "Distributed.send.0.forward", "Distributed.recv.0.forward"

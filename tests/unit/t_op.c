@@ -301,6 +301,10 @@ errors(void)
 			acc_op_steps(op));
 	}
 	ok(acc_op_sums(acc_str("Functional.cross_entropy")) == ACC_MEAN, "a loss is a mean");
+	ok(acc_op_ranks(acc_str("Torch.argsort")) && acc_op_ranks(acc_str("Tensor.max")) &&
+			!acc_op_ranks(acc_str("Torch.nonzero")) &&
+			!acc_op_ranks(acc_str("Module.a.TopK")),
+		"what finds places by rank");
 }
 
 int
