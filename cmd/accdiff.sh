@@ -140,7 +140,13 @@ one_of --format "$format" $(printf '%s\n' "$formats" | cut -d ' ' -f 1)
 case $top in
 0* | *[!0-9]* | ??????????*) die "--top: '$top' is not a number of rows" ;;
 esac
-[ "$format" != table ] || [ -n "$all" ] || top=${top:-20}
+# Of what follows from the culprit a few rows do, where nobody asked for more.
+behind=
+[ "$format" != table ] || [ -z "$all" ] || behind=all
+if [ "$format" = table ] && [ -z "$all" ]; then
+	[ -n "$top$columns$printing" ] || behind=10
+	top=${top:-20}
+fi
 case $threads in
 *[!0-9]* | 0* | ?????*) die "--threads: '$threads' is not a number of threads" ;;
 esac
@@ -434,7 +440,8 @@ measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
 	with member "$judging" "$judge" ${preset:+--preset="$preset"} \
 		${noise:+--noise="$tmp/noise"} ${all:+--all} ${strict:+--strict} ${audit:+"$audit"} \
 		${threads:+-j "$threads"} |
-	with member "$printing" accfmt -f "$format" ${top:+--top="$top"} ${columns:+-c "$columns"}
+	with member "$printing" accfmt -f "$format" ${top:+--top="$top"} \
+		${behind:+--consequences="$behind"} ${columns:+-c "$columns"}
 status=$?
 # All that a reader says it says before its stream ends.
 complaints device "$tmp/why.a"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { OPT_NO_HEADER = 256, OPT_TOP, OPT_FORMAT, MAX_OPTIONS = 32 };
+enum { OPT_NO_HEADER = 256, OPT_TOP, OPT_BEHIND, OPT_FORMAT, MAX_OPTIONS = 32 };
 
 /* The texts of options that list what there is; the table of formats stands behind the first. */
 static char formats_help[128], columns_help[128];
@@ -17,6 +17,7 @@ static const struct cli_opt other_options[] = {
 	{'c', "columns", "KEY,...", columns_help},
 	{'s', "sort", "KEY", "sort by this key; -KEY: the largest first"},
 	{OPT_TOP, "top", "N", "the first N rows alone, and how many more there are"},
+	{OPT_BEHIND, "consequences", "N", "so many rows behind the culprit; all: all of them"},
 	{OPT_NO_HEADER, "no-header", NULL, "no line of column titles"},
 	{'l', "list", NULL, "list the formats"},
 	{0, NULL, NULL, NULL},
@@ -119,18 +120,38 @@ static struct {
 	bool said;
 } top;
 
-/* Say how many rows were left out, before what is said of the whole. */
+/* Behind the culprit, what adds error, too, mostly follows from it: one fault may be followed by hundreds. */
+enum { BEHIND = 10 };
+static struct {
+	uint64_t most, rows;
+	bool counted, said;
+	char culprit[100];
+} behind = {.most = UINT64_MAX};
+
+/* Is this a row behind the first one of the op call that accfirstbad names? */
+static bool
+is_behind(const struct acc_rec *r)
+{
+	static const char *const rules[] = {"output", "input", "argument", "audit"};
+	struct acc_str bad = acc_get_text(r, "", "bad"), rule = acc_get_text(r, "", "rule");
+	bool judged = false;
+	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+		judged |= acc_str_is(rule, rules[i]);
+	if (!judged)
+		return false;
+	if (behind.culprit[0] == '\0' && acc_str_is(bad, "error")) {
+		struct acc_str key = acc_get_text(r, acc_rec_is(r, "pair") ? "a." : "", "key");
+		if (key.n == 0)
+			key = ACC_STR("the culprit");
+		snprintf(behind.culprit, sizeof behind.culprit, "%.*s", ACC_PRS(key));
+	}
+	return behind.culprit[0] != '\0' && acc_str_is(bad, "warning");
+}
+
 static int
-say_left(const struct acc_format *f, void *state, struct acc_err *e)
+say(const struct acc_format *f, void *state, const char *text, struct acc_err *e)
 {
 	static struct acc_rec r;
-	char text[120];
-	if (top.left == 0 || top.said)
-		return 0;
-	top.said = true;
-	snprintf(text, sizeof text,
-		"%llu more row%s not shown (--top, and other formats, show them)",
-		(unsigned long long)top.left, top.left == 1 ? " is" : "s are");
 	if (acc_rec_start(&r, ACC_STR("finding")) < 0 ||
 		acc_add(&r, "", "what", acc_ctext("other")) < 0 ||
 		acc_add(&r, "", "text", acc_ctext(text)) < 0)
@@ -138,10 +159,40 @@ say_left(const struct acc_format *f, void *state, struct acc_err *e)
 	return f->record(state, &r, e);
 }
 
+/* Say how many rows were left out, before what is said of the whole. */
+static int
+say_left(const struct acc_format *f, void *state, struct acc_err *e)
+{
+	char text[300];
+	int rc = 0;
+	if (behind.counted && behind.rows > 0 && !behind.said) {
+		behind.said = true;
+		int n = snprintf(text, sizeof text,
+			"%llu record%s behind %s add%s error, too, as consequences do",
+			(unsigned long long)behind.rows, behind.rows == 1 ? "" : "s",
+			behind.culprit, behind.rows == 1 ? "s" : "");
+		if (behind.rows > behind.most)
+			snprintf(text + n, sizeof text - (size_t)n,
+				"; the first %llu are shown (--consequences=all, and other formats,"
+				" show the rest)",
+				(unsigned long long)behind.most);
+		rc = say(f, state, text, e);
+	}
+	if (rc < 0 || top.left == 0 || top.said)
+		return rc;
+	top.said = true;
+	snprintf(text, sizeof text,
+		"%llu more row%s not shown (--top, and other formats, show them)",
+		(unsigned long long)top.left, top.left == 1 ? " is" : "s are");
+	return say(f, state, text, e);
+}
+
 static int
 put_row(const struct acc_format *f, void *state, const struct acc_rec *r, struct acc_err *e)
 {
 	bool pair = acc_rec_is(r, "pair") || acc_rec_is(r, "tensor");
+	if (pair && behind.counted && is_behind(r) && ++behind.rows > behind.most)
+		return 0;
 	if (pair && top.most > 0 && top.rows++ >= top.most) {
 		top.left++;
 		return 0;
@@ -375,7 +426,7 @@ main(int argc, char **argv)
 	struct acc_err e = {0};
 	struct acc_format_opt opt = {0};
 	const char *format = acc_formats[0]->name, *sort = NULL, *columns = NULL;
-	bool only_list = false;
+	bool only_list = false, asked_behind = false;
 	make_options();
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
 		if (key >= OPT_FORMAT)
@@ -388,7 +439,12 @@ main(int argc, char **argv)
 			sort = optarg;
 		else if (key == OPT_TOP)
 			top.most = (uint64_t)cli_int("--top", optarg, 1, INT64_MAX);
-		else if (key == 'l')
+		else if (key == OPT_BEHIND && strcmp(optarg, "all") == 0)
+			asked_behind = behind.counted = true;
+		else if (key == OPT_BEHIND) {
+			asked_behind = behind.counted = true;
+			behind.most = (uint64_t)cli_int("--consequences", optarg, 0, INT64_MAX);
+		} else if (key == 'l')
 			only_list = true;
 		else
 			opt.no_header = true;
@@ -399,6 +455,11 @@ main(int argc, char **argv)
 	if (sort != NULL && sort[0] == '-') {
 		sign = -1;
 		sort++;
+	}
+	if (!asked_behind && f == acc_formats[0] && columns == NULL && sort == NULL &&
+		top.most == 0) {
+		behind.counted = true;
+		behind.most = BEHIND;
 	}
 	bool all = columns != NULL && strcmp(columns, "all") == 0;
 	if (all && f->all_keys) {

@@ -11,6 +11,27 @@ line' ]
 	[ "$(jq -c '[.shape, .none, .texts, .bin]' <<<"$output")" = '[[2,-3],[],["a",""],"2 bytes"]' ]
 }
 
+@test "a table counts what follows from the culprit, and shows ten rows of it" {
+	J=$BATS_TEST_DIRNAME/data/judge/flood.acc
+	accfirstbad --no-audit "$J" >"$BATS_TEST_TMPDIR/out.acc" || [ $? -eq 1 ]
+	cd "$BATS_TEST_TMPDIR"
+	run -1 --separate-stderr accfmt out.acc
+	[ "$(grep -c '^Tensor.__add__.*warning' <<<"$output")" -eq 10 ]
+	[[ $output == *"Functional.gelu.1.forward.output.0"*error* ]]
+	[[ ${output//$'\n'/ } == *"30 records behind Functional.gelu.1.forward add error, too, as consequences do; the first 10 are shown (--consequences=all, and other formats, show the rest)"* ]]
+	run -1 accfmt --consequences=all out.acc
+	[ "$(grep -c '^Tensor.__add__.*warning' <<<"$output")" -eq 30 ]
+	[[ ${output//$'\n'/ } == *"30 records behind Functional.gelu.1.forward add error, too, as consequences do"* ]]
+	[[ $output != *"are shown"* ]]
+	run -1 accfmt --top=25 out.acc
+	[ "$(grep -c '^Tensor.__add__.*warning' <<<"$output")" -eq 24 ]
+	run -1 accfmt --csv -c name,bad out.acc
+	[ "$(grep -c ,warning <<<"$output")" -eq 30 ]
+	run -1 accfmt --json out.acc
+	[ "$(jq -r 'select(.bad == "warning") | .name' <<<"$output" | wc -l)" -eq 30 ]
+	[[ $output != *"add error, too"* ]]
+}
+
 @test "json: a byte that is no UTF-8 becomes U+FFFD" {
 	run -0 accfmt --json "$S/not-utf8.acc"
 	[ "$output" = '{"kind":"tensor","name":"\ufffd"}' ]

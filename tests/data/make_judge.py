@@ -235,6 +235,11 @@ for name, more in (("counter", {"sure": 0.7}), ("counter-sure", {})):
          [("2", 0.5, dict(one, m__same=0.0, m__max_abs=1.0, **more))])
     s.write(name)
 
+s = net(Stream(), gelu=1e-3)  # one fault, and 30 op calls behind it that add error
+for i in range(30):
+    s.op(A % i, [("in%d" % i, 0), ("other%d" % i, 0)], [("out%d" % i, 1e-3)])
+s.write("flood")
+
 # Running means of a side that computes again: training makes nothing of them, evaluation does.
 for name, e in (("state", 2e-7), ("state-used", 0.1)):
     s = Stream()
