@@ -116,6 +116,7 @@ struct acc_call {
 	uint8_t sums;     /* enum acc_op_sums */
 	uint8_t response; /* enum acc_op_response */
 	uint8_t steps;    /* see acc_op_steps */
+	float slope;      /* see acc_op_slope */
 	bool backward, grad, module;
 	bool ranks;   /* see acc_op_ranks */
 	bool missing; /* the side that has it not ended early */

@@ -18,10 +18,11 @@ extern "C" {
 /* Which errors an operator adds by itself. */
 enum acc_op_class {
 	ACC_OP_OTHER,
-	ACC_OP_MOVE,     /* copies elements: view, cat, index, ... */
-	ACC_OP_ADD,      /* no absolute error grows: + - neg clamp max ... of elements */
-	ACC_OP_MUL,      /* no relative error grows: * / of elements */
-	ACC_OP_STEADY,   /* no element moves further than the inputs did: mean, max, tanh, ... */
+	ACC_OP_MOVE,   /* copies elements: view, cat, index, ... */
+	ACC_OP_ADD,    /* no absolute error grows: + - neg clamp max ... of elements */
+	ACC_OP_MUL,    /* no relative error grows: * / of elements */
+	ACC_OP_STEADY, /* no element moves further than the inputs did, or acc_op_slope times as far:
+	                  * mean, max, tanh, gelu, ... */
 	ACC_OP_CONTRACT, /* products summed up: matmul, linear, conv, ... */
 	ACC_OP_ATTEND,   /* products, and softmax between them: attention in one call */
 	ACC_OP_RANDOM,   /* draws numbers: dropout, rand, ... */
@@ -86,6 +87,9 @@ enum acc_op_class acc_op_class(struct acc_str op);
 enum acc_op_sums acc_op_sums(struct acc_str op);
 /* By its family. */
 enum acc_op_response acc_op_response(struct acc_str op);
+/* How far an element of a STEADY one moves at most, times what its inputs did; of others 1. By its
+ * family. */
+double acc_op_slope(struct acc_str op);
 /* Does it find places by rank (sort, topk, argmax, max along an axis, max_pool with indices), of which
  * near-equal values have several? By its family. */
 bool acc_op_ranks(struct acc_str op);

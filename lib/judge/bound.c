@@ -21,10 +21,13 @@ acc_carried(const struct acc_item *it, const struct acc_call *k, const struct gi
 	if (k->cls == ACC_OP_MOVE)
 		return it->max_abs <= LIMIT_CARRIED_MOVE * g->max_abs;
 	if (k->cls == ACC_OP_ADD || k->cls == ACC_OP_STEADY)
-		return it->max_abs <=
-		       LIMIT_CARRIED_ADD * g->sum_abs + LIMIT_CARRIED_ADD_U * unit * it->b_rms;
-	if (k->cls == ACC_OP_MUL)
+		return it->max_abs <= LIMIT_CARRIED_ADD * k->slope * g->sum_abs +
+					      LIMIT_CARRIED_ADD_U * unit * it->b_rms;
+	if (k->cls == ACC_OP_MUL && g->sum_rel < LIMIT_CARRIED_REL)
 		return it->max_rel <= LIMIT_CARRIED_MUL * g->sum_rel + LIMIT_CARRIED_MUL_U * unit;
+	/* Where an element is all error, a relative bound holds for none: x dy + y dx does. */
+	if (k->cls == ACC_OP_MUL)
+		return it->max_abs <= LIMIT_CARRIED_MUL * g->b_max * g->sum_abs;
 	return false;
 }
 
@@ -36,7 +39,7 @@ collective(const struct acc_call *k)
 }
 
 /* The largest absolute error that moving or adding elements forward can leave, or a function
- * whose slope is 1 at most, both sides' rounding counted; infinite where nothing is known.
+ * whose slope is known, both sides' rounding counted; infinite where nothing is known.
  * Keywords may be factors (alpha). */
 double
 acc_abs_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
@@ -53,7 +56,7 @@ acc_abs_bound(const struct scan *s, const struct acc_call *k, const struct acc_i
 			c->item[i].io == ACC_IO_KW)
 			return INFINITY;
 	double most = fmax(g->b_max, isfinite(it->b_max) ? it->b_max : 0);
-	double sum = add ? g->sum_abs : g->max_abs;
+	double sum = add ? g->sum_abs : k->slope * g->max_abs;
 	double rounding = steady ? LIMIT_MARGIN * acc_limit_output(s, k, unit, ACC_BY_TENSOR).floor
 				 : LIMIT_BOUND_U * unit;
 	return isfinite(sum) && isfinite(most) ? LIMIT_BOUND_ERRORS * sum + rounding * most

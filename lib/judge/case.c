@@ -257,6 +257,7 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		k->cls = (uint8_t)acc_op_class(p.op);
 		k->sums = (uint8_t)acc_op_sums(p.op);
 		k->steps = (uint8_t)acc_op_steps(p.op);
+		k->slope = (float)acc_op_slope(p.op);
 		k->ranks = acc_op_ranks(p.op);
 		k->response = (uint8_t)acc_op_response(p.op);
 	}

@@ -156,6 +156,8 @@
 	X(CARRIED_ADD_U, 8, "u of the output's rms, the same", LIMIT_TRIED) \
 	X(CARRIED_MUL, 1.1, "times the sum of the largest relative errors, multiplied", \
 		"relative errors add up; " LIMIT_TRIED) \
+	X(CARRIED_REL, 1, "sum of those: from here on, an absolute bound stands for it", \
+		"an error of 1 may be a flipped sign") \
 	X(CARRIED_MUL_U, 4, "u, the same", "two roundings to 16 bits, 2 u each at most") \
 	X(CARRIED_SUM, 3, "times root n of the incoming error, summed up backwards", \
 		"the sum of " \

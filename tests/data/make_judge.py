@@ -240,6 +240,23 @@ for i in range(30):
     s.op(A % i, [("in%d" % i, 0), ("other%d" % i, 0)], [("out%d" % i, 1e-3)])
 s.write("flood")
 
+# The slope of silu is 1.1: an absolute error grows no further, whatever it is relative to.
+for name, most in (("slope", 3.2e-2), ("steeper", 0.12)):
+    s = Stream()
+    s.op("Functional.layer_norm.0.forward", [("x", 0)], [("h", 5e-7, {"m__max_abs": 3e-2, "b_s__max": 1.0, "b_s__min": 0.0})])
+    s.op("Functional.silu.0.forward", [("h", 5e-7, {"m__max_abs": 3e-2, "b_s__max": 1.0, "b_s__min": 0.0})],
+         [("y", 5e-7, {"m__max_abs": most, "b_s__max": 1.0, "b_s__min": 0.0})])
+    s.write(name)
+
+# A product of which one element is all error beside a flipped sign in another.
+for name, e, more in (("factor", 2e-6, {"m__max_abs": 1e-6, "m__max_rel": 900.0}),
+                      ("factor-sign", 0.7, {"m__max_abs": 2.0, "m__max_rel": 2.0})):
+    s = Stream()
+    s.op("Functional.layer_norm.0.forward", [("x", 0)], [("h", 1e-7, {"m__max_rel": 1e3, "b_s__max": 1.0, "b_s__min": -1.0})])
+    s.op("Tensor.__mul__.0.forward", [("h", 1e-7, {"m__max_rel": 1e3, "b_s__max": 1.0, "b_s__min": -1.0}), ("k", 0)],
+         [("y", e, more)])
+    s.write(name)
+
 # Running means of a side that computes again: training makes nothing of them, evaluation does.
 for name, e in (("state", 2e-7), ("state-used", 0.1)):
     s = Stream()
@@ -570,11 +587,12 @@ for name, where, more in (("misplaced", "out", {}), ("misplaced-weight", "in", {
 
 # The same where noise is large, and where absolute errors are small.
 low = {"dtype": "bf16"}
-for name, key in (("noise", G % 3), ("kink", "Functional.relu.0.backward"), ("small", "Tensor.contiguous.0.forward")):
+LN = "Functional.layer_norm.%d.forward"
+for name, key in (("noise", LN % 3), ("kink", "Functional.relu.0.backward"), ("small", "Tensor.contiguous.0.forward")):
     s = Stream()
     e = 0.0
     for i, grown in enumerate((0.004, 0.05, 0.4)):
-        s.op(G % i, [("g%d" % i, e, low)], [("g%d" % (i + 1), grown, low)])
+        s.op(LN % i, [("g%d" % i, e, low)], [("g%d" % (i + 1), grown, low)])
         e = grown
     s.op(key, [("g3", e, low)], [("y", 0.4, dict(M, **low))])
     s.write("misplaced-" + name)

@@ -105,7 +105,7 @@ names(void)
 		{"Torch.select", "select", "select", ACC_OP_MOVE},
 		{"Primitive.Select", "Select", "where", ACC_OP_MOVE},
 		{"Torch.empty", "empty", "empty", ACC_OP_ALLOC},
-		{"Functional.gelu", "gelu", "gelu", ACC_OP_OTHER}, {"", "", NULL, ACC_OP_OTHER},
+		{"Functional.gelu", "gelu", "gelu", ACC_OP_STEADY}, {"", "", NULL, ACC_OP_OTHER},
 		{".", "", NULL, ACC_OP_OTHER}, {"x.__", "_", NULL, ACC_OP_OTHER},
 		{"Aten.", "", NULL, ACC_OP_OTHER}};
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -301,6 +301,9 @@ errors(void)
 			acc_op_steps(op));
 	}
 	ok(acc_op_sums(acc_str("Functional.cross_entropy")) == ACC_MEAN, "a loss is a mean");
+	ok(acc_op_slope(acc_str("Functional.silu")) == 1.1 &&
+			acc_op_slope(acc_str("Functional.tanh")) == 1,
+		"the steepest slope");
 	ok(acc_op_ranks(acc_str("Torch.argsort")) && acc_op_ranks(acc_str("Tensor.max")) &&
 			!acc_op_ranks(acc_str("Torch.nonzero")) &&
 			!acc_op_ranks(acc_str("Module.a.TopK")),

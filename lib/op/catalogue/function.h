@@ -1,5 +1,5 @@
 /* Functions of one element: see lib/op/catalogue.h for what a row says. STEADY are those whose
- * slope is 1 at most, at any place. */
+ * slope is 1 at most, at any place, or little more: acc_op_slope has these. */
 OP("sqrt", "sqrt", OTHER, 0)
 OP("rsqrt", "rsqrt", OTHER, 0)
 OP("reciprocal", "rsqrt", OTHER, 0)
@@ -44,12 +44,12 @@ OP("prelu", "leaky_relu", OTHER, 0)
 OP("elu", "leaky_relu", STEADY, KEYWORDS | NUMBERS)
 OP("selu", "leaky_relu", OTHER, 0)
 OP("celu", "celu", STEADY, NUMBERS)
-OP("silu swish", "silu", OTHER, 0)
-OP("gelu", "gelu", OTHER, KEYWORDS | NUMBERS)
+OP("silu swish", "silu", STEADY, 0)
+OP("gelu", "gelu", STEADY, KEYWORDS | NUMBERS)
 OP("fast_gelu quick_gelu quick_gelu_activation", "gelu", OTHER, 0)
 OP("fast_gelu_v2 gelu_ext bias_gelu", "gelu", OTHER, 0)
-OP("mish", "mish", OTHER, 0)
-OP("hardswish", "hardswish", OTHER, 0)
+OP("mish", "mish", STEADY, 0)
+OP("hardswish", "hardswish", STEADY, 0)
 OP("hardsigmoid", "hardsigmoid", STEADY, 0)
 OP("hardshrink", "hardshrink", OTHER, NUMBERS)
 OP("softshrink", "softshrink", STEADY, NUMBERS)
