@@ -230,6 +230,17 @@ Functional.gelu.0.backward.output.0 warning" ]
 	first culprit Tensor.__mul__.0.forward output
 }
 
+@test "one cause in all calls of an operator is a setting" {
+	judge 1 "$J/setting.acc"
+	first culprit Functional.gelu.0.forward configuration
+	says "looks like: the tanh form"
+	says "so are all 3 calls of this operator that were recomputed: a setting or another formula"
+	for s in setting-some setting-other; do
+		judge 1 "$J/$s.acc"
+		first culprit Functional.gelu.0.forward audit
+	done
+}
+
 @test "running means are judged by what comes out" {
 	judge 0 "$J/state.acc"
 	judge 1 "$J/state-used.acc"

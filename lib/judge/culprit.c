@@ -294,6 +294,46 @@ others(struct scan *s, const struct acc_finding *f)
 		       : acc_arena_printf(mem(s), "; else %s or %s", f->ranked[0], f->ranked[1]);
 }
 
+/* What its error looks like, in mem; "" where nobody knows. NULL: failure. */
+static const char *
+cause_text(struct scan *s, const struct acc_item *it, struct acc_err *e)
+{
+	struct acc_rec *r;
+	if (acc_case_record(s->c, it, &r, e) < 0)
+		return NULL;
+	struct acc_str cause = acc_get_text(r, acc_rec_is(r, "pair") ? "a." : "", "audit.cause");
+	return acc_arena_copy(mem(s), cause.p, cause.n);
+}
+
+/* In how many calls of its operator one cause explains the audit's error, if it does in all that were
+ * recomputed, two at least: then it is a setting. 0: it is this call's own; < 0: failure. */
+static int64_t
+configured(struct scan *s, const struct suspect *x, struct acc_err *e)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[x->call];
+	const char *cause = x->audit ? cause_text(s, &c->item[x->item], e) : "", *other;
+	int64_t n = 0;
+	if (cause == NULL)
+		return -1;
+	for (uint32_t i = 0; i < c->nitem && cause[0] != '\0'; i++) {
+		const struct acc_item *it = &c->item[i];
+		const struct acc_item *own = &c->item[x->item];
+		if (it->call == ACC_NOCALL || c->call[it->call].op_id != k->op_id ||
+			c->call[it->call].backward != k->backward || acc_is_input(it) ||
+			it->exact != own->exact || isnan(it->audit[ACC_A]) ||
+			(it != own && it->call == x->call))
+			continue;
+		other = acc_accused(it) ? cause_text(s, it, e) : "";
+		if (other == NULL)
+			return -1;
+		if (strcmp(cause, other) != 0)
+			return 0;
+		n++;
+	}
+	return n > 1 ? n : 0;
+}
+
 int
 acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 {
@@ -304,8 +344,14 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	const char *stack, *src = acc_say_source(c, k, &stack, e);
 	const char *text = sentence(s, x, e), *where = acc_say_where(c, k);
 	struct acc_rec *r;
-	if (src == NULL || text == NULL || where == NULL)
+	int64_t all = text == NULL ? 0 : configured(s, x, e);
+	if (src == NULL || text == NULL || where == NULL || all < 0)
 		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
+	if (all > 0)
+		text = acc_arena_printf(mem(s),
+			"%s; so are all %lld calls of this operator that were recomputed: a setting"
+			" or another formula, not one call's fault",
+			text, (long long)all);
 	bool sums = it->measure == ACC_BY_SUM || !k->keyed;
 	struct acc_finding *f = acc_case_find(c, sums ? "difference" : "culprit", e);
 	if (f == NULL)
@@ -321,7 +367,8 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	f->rank = k->rank;
 	f->seq = k->seq;
 	f->comm = acc_layer(s->ranks, c, x->call);
-	f->rule = x->audit              ? "audit"
+	f->rule = all > 0               ? "configuration"
+		  : x->audit            ? "audit"
 		  : x->role == ROLE_ARG ? "argument"
 		  : x->role == ROLE_IN  ? "input"
 					: "output";

@@ -116,10 +116,12 @@ acc_cause_forward(struct acc_trial *t, uint32_t k)
 	const struct acc_dense *rec = &t->out[k]->d;
 	const double *ref = t->ref[k].v;
 	const char *s = NULL;
+	t->explained = false;
 	if (t->large)
 		return NULL;
 	if (k == 0 && acc_is_float(rec->dtype))
 		s = acc_cause_argument(t, rec, ref);
+	t->explained &= s != NULL;
 	return s != NULL ? s : acc_cause_plain(t->r.mem, rec, ref);
 }
 

@@ -38,7 +38,10 @@ with(const struct attempt *a, const struct acc_value *args, uint32_t n)
 static bool
 equals(const struct attempt *a, const double *v)
 {
-	return v != NULL && acc_residue(a->rec, v, 1, NULL) < a->most;
+	double left = v == NULL ? INFINITY : acc_residue(a->rec, v, 1, NULL);
+	bool low = acc_unit_low(acc_unit(a->rec->dtype));
+	a->t->explained = left < a->most && left <= (low ? LIMIT_LOW_RMS : LIMIT_ONCE_RMS);
+	return left < a->most;
 }
 
 static bool

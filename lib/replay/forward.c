@@ -232,8 +232,10 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 		acc_form_product(&t->r, &p, rec->v, &tally->forms) < 0)
 		v->skip = ACC_NOMEM_TEXT;
 	tally->far++;
-	if (tally->far == 1)
+	if (tally->far == 1) {
 		tally->cause = acc_cause_forward(t, k);
+		tally->explained = t->explained;
+	}
 	if (t->large)
 		return;
 	tally->rough = acc_cause_rough(rec, ref->v) && (tally->rough || tally->far == 1);

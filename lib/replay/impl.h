@@ -86,9 +86,10 @@ struct acc_audited { /* of one output record */
 	bool backward, low; /* low: the coarser dtype has 16 bits or less */
 	bool finite;        /* there was a finite element to judge by */
 	double limit, limit_max;
-	bool unread;      /* skipped, because something could not be read */
-	bool fault;       /* for the machine failed */
-	double part;      /* share of the parts that were looked at */
+	bool unread; /* skipped, because something could not be read */
+	bool fault;  /* for the machine failed */
+	double part; /* share of the parts that were looked at */
+	bool explained; /* one argument that is another gives all of it: no error, but another function */
 	const char *form; /* of f32 products: the arithmetic that explains it; NULL: none */
 	uint64_t n;       /* elements, or what else was compared */
 };
@@ -134,6 +135,7 @@ struct acc_tally {
 	size_t skipped;      /* elements not looked at, for a kink */
 	uint32_t parts, far; /* how many; how many of them are far off */
 	const char *cause;   /* what the first of these looks like, wherever it is wrong */
+	bool explained;      /* by that, to the rounding */
 	bool rough;          /* as with 16 bits on the way */
 	bool kept;           /* what is said is in the job's own memory */
 	struct acc_spots spots;
@@ -241,9 +243,9 @@ struct acc_trial {
 	struct acc_replay r;
 	struct acc_held **out; /* forward outputs, in order */
 	uint32_t nout;
-	struct acc_dense *ref; /* what was evaluated, of each; of a large product nothing */
-	bool large;
-	struct acc_product product; /* if so */
+	struct acc_dense *ref;      /* what was evaluated, of each; of a large product nothing */
+	bool large, explained;      /* explained: an argument that was tried gives output 0 */
+	struct acc_product product; /* if large */
 };
 /* The call as its row sees it. 0, or < 0: see t->r.why. */
 int acc_trial_open(struct acc_trial *t, struct acc_audit_job *j, const struct acc_op *op);

@@ -90,6 +90,7 @@ acc_audit_job_settle(struct acc_audit_job *j)
 			continue;
 		bool all = t->far == t->parts || place == NULL;
 		v->cause = all && t->cause != NULL ? t->cause : place;
+		v->explained = t->explained && t->far == t->parts && v->cause == t->cause;
 		if (v->cause == NULL && t->rough)
 			v->cause =
 				"computed in 16 bits on the way (of its terms, its sums or its input)";

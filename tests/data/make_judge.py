@@ -235,6 +235,18 @@ for name, more in (("counter", {"sure": 0.7}), ("counter-sure", {})):
          [("2", 0.5, dict(one, m__same=0.0, m__max_abs=1.0, **more))])
     s.write(name)
 
+# What the audit says of three calls of an operator: one cause in all of them, in two, or two causes.
+for name, of in (("setting", "ttt"), ("setting-some", "tt."), ("setting-other", "tte")):
+    s = Stream()
+    for i, c in enumerate(of):
+        a = {"a_audit__ok": c == ".", "a_audit__err": 0.5 if c == "." else 900.0, "a_audit__limit": 40.0,
+             "a_audit__err_max": 2.0, "a_audit__limit_max": 200.0, "b_audit__ok": True, "b_audit__err": 0.5,
+             "b_audit__limit": 40.0, "b_audit__err_max": 2.0, "b_audit__limit_max": 200.0}
+        if c != ".":
+            a["a_audit__cause"] = "the tanh form" if c == "t" else "a factor"
+        s.op(G % i, [("x%d" % i, 0)], [("y%d" % i, 1e-7 if c == "." else 2e-4, a)])
+    s.write(name)
+
 s = net(Stream(), gelu=1e-3)  # one fault, and 30 op calls behind it that add error
 for i in range(30):
     s.op(A % i, [("in%d" % i, 0), ("other%d" % i, 0)], [("out%d" % i, 1e-3)])

@@ -339,6 +339,13 @@ def losses(s):
          reduction="batchmean")
 
 
+def other_form(s):
+    """All calls of an operator in another form than their arguments say."""
+    for n in range(5):
+        s.do("Functional.gelu", lambda x: F.gelu(x) * 0 + F.gelu(x, approximate="tanh"),
+             rand(4, 6 + n, dtype=f32), grad=False, off=False)
+
+
 def causes(s):
     """Calls that went wrong in ways that can be named; what is recorded is what `but` gives."""
     def wrong(op, fn, but, *args, **kwargs):
@@ -437,7 +444,7 @@ def named(name, f):
 FORMS = [named("tf32", few_bits(10)), named("tf32_down", few_bits(10, True)),
          named("hf32", few_bits(11)), named("bf16_operands", few_bits(7))]
 FAMILIES = [arithmetic, functions, products, conv, norms, softmaxes, reductions, movement, indices,
-            losses, causes, written] + FORMS
+            losses, causes, other_form, written] + FORMS
 
 if __name__ == "__main__":
     out = sys.argv[1]
