@@ -241,6 +241,12 @@ Functional.gelu.0.backward.output.0 warning" ]
 	done
 }
 
+@test "rounding each step to 16 bits is measured by what the own inputs give" {
+	judge 0 "$J/steps-own.acc"
+	judge 1 "$J/steps-far.acc"
+	first culprit Functional.softmax.0.forward audit
+}
+
 @test "running means are judged by what comes out" {
 	judge 0 "$J/state.acc"
 	judge 1 "$J/state-used.acc"

@@ -73,6 +73,8 @@ struct acc_item {
 	float noise_rms, noise_max; /* error between two runs of the bench; NAN: unknown */
 	float audit[2]; /* of each side: how many times the limit of accaudit its error is;
 	                   * NAN: not audited */
+	float own_rms,
+		own_max; /* of the device's output, how far from what its own inputs give; NAN */
 	uint8_t audited; /* bit 0: a, bit 1: b: that was tried, and the record says what came of it */
 	int8_t dtype[2];    /* enum acc_dtype */
 	uint8_t form;       /* enum acc_form: how the device multiplies, where the bench does not */

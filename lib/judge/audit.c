@@ -53,8 +53,11 @@ rounds_each_step(const struct scan *s, const struct acc_item *it)
 	double unit = fmax(acc_call_unit(s->c, k), s->unit);
 	double steps = k->steps * (k->backward ? 2 : 1);
 	double may = LIMIT_STEP_U * unit * sqrt(steps);
-	return acc_unit_low(unit) && k->steps > 1 && it->measure == ACC_BY_TENSOR &&
-	       it->rms <= may && it->max <= LIMIT_MARGIN_MAX * may;
+	if (!acc_unit_low(unit) || k->steps <= 1 || it->measure != ACC_BY_TENSOR)
+		return false;
+	/* How far apart the sides are holds what came in, too; how far it is from its own inputs does not. */
+	return (it->rms <= may && it->max <= LIMIT_MARGIN_MAX * may) ||
+	       (it->own_rms <= may && it->own_max <= LIMIT_MARGIN_MAX * may);
 }
 
 void

@@ -347,6 +347,14 @@ acc_audit_excess(const struct acc_val *err, const struct acc_val *err_max,
 	return isnan(rms) || isnan(max) ? NAN : (float)(rms > max ? rms : max);
 }
 
+void
+acc_item_own(struct acc_item *it, const struct acc_val *err, const struct acc_val *err_max)
+{
+	double unit = acc_unit((enum acc_dtype)it->dtype[ACC_A]);
+	it->own_rms = (float)(number(err) * unit);
+	it->own_max = (float)(number(err_max) * unit);
+}
+
 static void
 audited(struct acc_item *it, int side, const struct acc_val *const *v)
 {
@@ -354,6 +362,8 @@ audited(struct acc_item *it, int side, const struct acc_val *const *v)
 	it->audited |= (uint8_t)(tried << side);
 	it->audit[side] = acc_audit_excess(v[AUDIT_ERR], v[AUDIT_MAX], v[AUDIT_LIMIT],
 		v[AUDIT_LIMIT_MAX]);
+	if (side == ACC_A)
+		acc_item_own(it, v[AUDIT_ERR], v[AUDIT_MAX]);
 }
 
 static void
@@ -407,7 +417,7 @@ acc_item_measure(struct acc_item *it, const struct acc_picked *f)
 	it->sides = (uint8_t)(f->has[ACC_A] | f->has[ACC_B] << 1);
 	it->stat_abs = it->rms = it->max = it->rmse = it->max_abs = it->max_rel = it->b_rms =
 		it->b_max = NAN;
-	it->audit[ACC_A] = it->audit[ACC_B] = NAN;
+	it->audit[ACC_A] = it->audit[ACC_B] = it->own_rms = it->own_max = NAN;
 	it->ndim = 255;
 	it->broken = f->side[ACC_A][ERR] != NULL || f->side[ACC_B][ERR] != NULL ||
 		     f->own[ERROR] != NULL;

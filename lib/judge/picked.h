@@ -53,6 +53,9 @@ int64_t acc_picked_int(const struct acc_val *v, int64_t dflt);
 float acc_audit_excess(const struct acc_val *err, const struct acc_val *err_max,
 	const struct acc_val *limit, const struct acc_val *limit_max);
 
+/* What an audit of the device's side says of it: own_rms, own_max, from units of rounding. */
+void acc_item_own(struct acc_item *it, const struct acc_val *err, const struct acc_val *err_max);
+
 /* Fill an item from its record: everything but at, call, mark, line. */
 void acc_item_measure(struct acc_item *it, const struct acc_picked *s);
 

@@ -378,6 +378,8 @@ take(void *arg, struct acc_rec *r)
 	it->audit[t->side] = acc_audit_excess(acc_get(r, "", "audit.err"),
 		acc_get(r, "", "audit.err_max"), acc_get(r, "", "audit.limit"),
 		acc_get(r, "", "audit.limit_max"));
+	if (t->side == ACC_A)
+		acc_item_own(it, acc_get(r, "", "audit.err"), acc_get(r, "", "audit.err_max"));
 	return rc;
 }
 

@@ -247,6 +247,17 @@ for name, of in (("setting", "ttt"), ("setting-some", "tt."), ("setting-other", 
         s.op(G % i, [("x%d" % i, 0)], [("y%d" % i, 1e-7 if c == "." else 2e-4, a)])
     s.write(name)
 
+# f32 among bf16, each step rounded to bf16: an audit finds the device's own error, within that; the sides
+# are further apart, for what came in.
+for name, err in (("steps-own", 1.2e4), ("steps-far", 2e5)):
+    s = net(Stream(), noise=1e-3, dtype="bf16")
+    a = {"a_audit__ok": False, "a_audit__err": err, "a_audit__limit": 1000.0, "a_audit__err_max": 4 * err,
+         "a_audit__limit_max": 5000.0, "b_audit__ok": True, "b_audit__err": 0.5, "b_audit__limit": 40.0,
+         "b_audit__err_max": 2.0, "b_audit__limit_max": 200.0}
+    s.op("Functional.softmax.0.forward", [("g2", 1e-3, {"dtype": "bf16"})],
+         [("p", 1e-2, dict(a, m__max_abs=1e-3))])
+    s.write(name)
+
 s = net(Stream(), gelu=1e-3)  # one fault, and 30 op calls behind it that add error
 for i in range(30):
     s.op(A % i, [("in%d" % i, 0), ("other%d" % i, 0)], [("out%d" % i, 1e-3)])
