@@ -929,6 +929,7 @@ missing() { # device, bench, options...: the findings "missing end"; the exit st
 	[[ $output == *"next: Tensor.__mul__.0.forward: f16 holds no more than 65504: try this op in f32 or bf16, on both sides, since the bench overflows, too"* ]]
 	run -1 accdiff gpu npu
 	[[ $output == *"next: Tensor.__mul__.0.forward: f16 holds no more than 65504: try this op in f32 or bf16, since the bench stays below"* ]]
+}
 
 @test "a single value whose bench is 0 is measured absolutely" {
 	cd "$BATS_TEST_TMPDIR"

@@ -429,7 +429,7 @@ acc_say_ties(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	struct acc_rec *r;
 	if (acc_case_record(c, it, &r, e) < 0)
 		return e->code;
-	const char *where = got(position(mem(s), r, it)), *at = acc_say_where(c, k);
+	const char *where = got(acc_say_position(c, r, it)), *at = acc_say_where(c, k);
 	struct acc_finding *f = at == NULL ? NULL : acc_case_find(c, "clean", e);
 	if (f == NULL)
 		return acc_nomem(e);
