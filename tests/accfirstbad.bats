@@ -57,7 +57,7 @@ field() { # of the first finding
 		"Functional.gelu.1.forward.output.0 error output" ]
 	[ "$(jq -r 'select(.kind == "stack") | .id' out.json)" = 00000000000000aa ]
 	[ "$(jq -r 'select(.kind == "source") | .id' out.json)" = 00000000 ]
-	[[ $text == "$(jq -r 'select(.kind == "pair") | .why' out.json); "*" times its limit of 3.5e-06, confidence "* ]]
+	[[ $text == "$(jq -r 'select(.kind == "pair") | .why' out.json); "*" times its limit of 5.3e-07, confidence "* ]]
 }
 
 @test "a bad forward call is named before what is bad in the backward pass" {

@@ -174,15 +174,15 @@ collect(struct words *w)
 			w->of[i] |= acc_sieve_add(&w->sieve, grammars[i]->word[k]);
 }
 
-/* Leave out the escape sequences of terminals; in buf. */
-static struct acc_str
-plain(struct acc_str s, struct acc_buf *buf)
+/* Leave out the escape sequences of terminals; *s is in buf then. 0 or ACC_ENOMEM. */
+static int
+plain(struct acc_str *s, struct acc_buf *buf)
 {
-	const char *p = s.p, *end = p + s.n, *esc;
+	const char *p = s->p, *end = p + s->n, *esc;
 	buf->n = 0;
 	while ((esc = memchr(p, '\033', (size_t)(end - p))) != NULL) {
 		if (acc_buf_add(buf, p, (size_t)(esc - p)) < 0)
-			return s;
+			return ACC_ENOMEM;
 		p = esc + 1;
 		if (p < end && *p == '[')
 			for (p++; p < end && !(*p >= '@' && *p <= '~'); p++)
@@ -190,8 +190,9 @@ plain(struct acc_str s, struct acc_buf *buf)
 		p += p < end;
 	}
 	if (acc_buf_add(buf, p, (size_t)(end - p)) < 0)
-		return s;
-	return (struct acc_str){(const char *)buf->p, (uint32_t)buf->n};
+		return ACC_ENOMEM;
+	*s = (struct acc_str){(const char *)buf->p, (uint32_t)buf->n};
+	return 0;
 }
 
 /* What stands between two carriage returns, with these words: 1: of a grammar; 0; < 0. */
@@ -226,8 +227,8 @@ one_line(struct log_reader *g, struct acc_str s, const struct words *w, struct a
 	int rc = 0;
 	if (re == NULL && !g->array.open && has == 0 && g->guess.of == 0)
 		return 0;
-	if (memchr(s.p, '\033', s.n) != NULL)
-		s = plain(s, buf);
+	if (memchr(s.p, '\033', s.n) != NULL && plain(&s, buf) < 0)
+		return acc_nomem(e);
 	/* A carriage return ends a line that was to be overwritten. */
 	while (rc >= 0 && s.n > 0) {
 		const char *cr = memchr(s.p, '\r', s.n);
