@@ -168,7 +168,7 @@ $(B)/faults/inject: tests/faults/inject.c
 tests: $(UNIT) $(REPLAY) $(FAULTS)
 
 check: all tests
-	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/run
+	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/run $(TESTS)
 
 PYTHON ?= python3
 # Each call of each program to the system fails once, and members of the pipeline are killed; the

@@ -77,6 +77,8 @@ flags() {
 
 @test "a Debian package holds the programs, pages and completions" {
 	command -v dpkg-deb >/dev/null
+	# Of sanitized programs nobody makes one, and it takes a minute to compress.
+	[[ ${B:-} != *-san* ]] || return 0
 	make -s -C "$ROOT" B="$B" BIN="$BIN" deb >/dev/null
 	dpkg-deb -c "$B"/acctools_*.deb >"$BATS_TEST_TMPDIR/list"
 	for f in usr/bin/accdiff usr/share/man/man1/accdiff.1.gz usr/share/doc/acctools/LICENSE \
