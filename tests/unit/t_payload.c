@@ -106,9 +106,10 @@ layout(struct acc_roots *r, const char *what, struct acc_ref ref, const float *s
 		uint64_t rest = i;
 		for (uint32_t d = ref.ndim; d-- > 0;) {
 			int64_t k = (int64_t)(rest % (uint64_t)ref.shape[d]);
-			if (ref.block.n > 0 && ref.block.axis == d)
-				for (; k >= ref.block.n; k -= ref.block.n)
-					at += ref.block.stride;
+			if (ref.block.n > 0 && ref.block.axis == d) {
+				at += k / ref.block.n * ref.block.stride;
+				k %= ref.block.n;
+			}
 			at += k * ref.stride[d];
 			rest /= (uint64_t)ref.shape[d];
 		}
