@@ -476,9 +476,17 @@ broken() { # device, bench
 	dump 1 '0|5-8' statistic 2 '"Default/Conv-op12"' 0 0 >gpu.json
 	dump 0 all tensor 0 '' 0,1 3 >over.json
 	[ "$(broken npu.json same.json)" = 0 ]
-	[ "$(broken npu.json gpu.json)" = "1 dump_iteration=error dump_devices=error dump_kernels=error dump_input_output=error dump_task=warning" ]
+	[ "$(broken npu.json gpu.json)" = "1 dump_step=error dump_devices=error dump_kernels=error dump_input_output=error dump_task=warning" ]
 	[ "$(broken npu.json over.json)" = "1 dump_task=error" ]
 	[ "$(accdump-read npu.json | accfmt --tsv --no-header -c key,value,dialect | head -1)" = $'common_dump_settings.dump_mode\t0\tmsdump' ]
+	# The same steps in the words of another recorder, and in others of the same.
+	dump 1 '0|5-8' tensor 0 '"Default/Conv-op12"' 0 0 >npu.json
+	printf '{"task": "tensor", "step": [0, "5-8"], "level": "L1", "dump_path": "/x"}\n' >gpu.json
+	printf '{"task": "tensor", "step": [0, 5, 6, 7, 8], "level": "L1", "dump_path": "/x"}\n' >same.json
+	printf '{"task": "tensor", "step": [0, "5-9"], "level": "L1", "dump_path": "/x"}\n' >more.json
+	[[ $(broken npu.json gpu.json) != *dump_step* ]]
+	[ "$(broken same.json gpu.json)" = 0 ]
+	[ "$(broken more.json gpu.json)" = "1 dump_step=error" ]
 }
 
 @test "recorders: calls of ptdbg_ascend and of maca_tools in a script" {

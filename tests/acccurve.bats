@@ -577,7 +577,7 @@ gap_logs() { # phi, standard deviation, gap, its first step, seed
 	}
 	list 20 1.501 0.01 0.7 >gpu.log
 	worst
-	says "the bench prints its local norms without names: 4 are joined to the device's by place, of which 3 agree"
+	says "the local norms of the bench have no names: 4 are joined to the device's by place, of which 3 agree"
 	list 0.7 0.01 20 1.501 >gpu.log
 	worst
 	says "4 are joined to the device's by their values, what is left by place, of which 3 agree"
@@ -586,7 +586,7 @@ gap_logs() { # phi, standard deviation, gap, its first step, seed
 	accalign npu.log gpu.log >pairs.acc
 	acccurve pairs.acc >out.acc || true
 	run accfmt out.acc
-	[[ $output == *"without names, and 3 of them, where the other side names 4"* ]]
+	[[ $output == *"have no names and are 3, where the other side names 4"* ]]
 }
 
 @test "--regex: two logs of any program, read here" {
@@ -600,4 +600,27 @@ gap_logs() { # phi, standard deviation, gap, its first step, seed
 	fails "no line matches the pattern" acccurve --regex 'x (?<loss>\S+)' a.log b.log
 	run -2 --separate-stderr acccurve --regex "$p" a.log
 	[[ $stderr == "acccurve: --regex: two logs are needed"* ]]
+}
+
+@test "ranks: a curve of each that both sides have, none hides another" {
+	cd "$BATS_TEST_TMPDIR"
+	printf 'step,rank,loss\n1,0,2.5\n1,1,2.6\n2,0,2.4\n2,1,2.5\n' >gpu.csv
+	sed 's/2,0,2.4/2,0,9/' gpu.csv >npu.csv
+	run -0 acccurve <(accalign gpu.csv gpu.csv)
+	accalign npu.csv gpu.csv | acccurve >out.acc || [ $? -eq 1 ]
+	[ "$(accfmt --json out.acc | jq -r 'select(.kind == "curve") | "\(.tag) \(.rank) \(.n) \(.bad)"' | sort | tr '\n' ,)" = \
+		"loss of rank 0 0 2 error,loss of rank 1 1 2 null," ]
+	[[ $(accfmt out.acc) == *"loss of rank 0 parts at step 2"* ]]
+	# One rank against one of another number is one curve, as a log of rank 0 and one of the last.
+	grep -v ',1,' gpu.csv | sed 's/,0,/,5,/' >five.csv
+	grep -v ',1,' gpu.csv >zero.csv
+	accalign five.csv zero.csv | acccurve >out.acc || [ $? -eq 1 ]
+	[ "$(accfmt --json out.acc | jq -r 'select(.kind == "curve").tag')" = loss ]
+	# The monitor's folders: the run has another name in each.
+	mkdir -p a/rank_1 a/rank_2
+	printf 'vpp_stage,step,module_name,scope,min,max,norm\n0,0,m,input,1,2,3\n' | tee a/rank_1/module_0-9.csv >a/rank_2/module_0-9.csv
+	cp -r a b
+	sed -i 's/1,2,3/1,2,55/' a/rank_1/module_0-9.csv
+	accalign a b | acccurve --preset exact >out.acc || [ $? -eq 1 ]
+	[ "$(accfmt --json out.acc | jq -r 'select(.bad == "error" and .kind == "curve").tag')" = "module/m/input/norm of rank 1" ]
 }

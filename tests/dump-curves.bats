@@ -165,6 +165,13 @@ as_python() { # file, name of what is expected
 	cd "$BATS_TEST_TMPDIR"
 	printf 'step,layer,loss\n1,a,1\n1,b,2\n2,a,3\n2,b,3\n' >x.csv
 	fails "x.csv: line 3: several rows of one step, told apart by a column of a layout that is not known: 'layer'" accdump-read x.csv
+	printf 'step,expert,loss\n1,0,1\n1,1,2\n2,0,3\n' >x.csv
+	fails "told apart by a column of a layout that is not known: 'expert'" accdump-read x.csv
+	printf 'step,rank,expert,loss\n1,0,0,1\n1,1,0,2\n1,1,1,2\n' >x.csv
+	fails "line 4: several rows of one step, told apart by a column of a layout that is not known: 'expert'" accdump-read x.csv
+	printf 'step,rank,tokens,loss\n1,0,5,1\n1,1,6,2\n2,0,5,3\n' >x.csv
+	run -0 points tag,rank,value accdump-read -o loss x.csv
+	[ "${lines[1]}" = $'loss\t1\t2.0' ]
 	printf 'step,note,loss\n1,a,1\n2,b,2\n3,a,3\n' >x.csv
 	run -0 --separate-stderr accdump-read x.csv
 	[ -z "$stderr" ]

@@ -85,6 +85,7 @@ int acc_curves_next(struct acc_curves *cs, struct acc_rec **r, struct acc_err *e
 struct acc_point {
 	int64_t step;
 	uint32_t order; /* in which it was read */
+	int32_t rank;   /* -1: unknown */
 	uint8_t has;    /* bit 0: the device has it, bit 1: the bench */
 	double v[2];    /* device, bench */
 	double res[2];  /* half a unit of the last digit that was printed; 0: exact */

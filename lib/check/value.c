@@ -82,6 +82,61 @@ fold(struct acc_str s, struct acc_arena *mem)
 	return (struct acc_str){p, n};
 }
 
+/* "3", "0-2" or its quotes, as an element of a list of steps or ranks. */
+static bool
+range(struct acc_str s, int64_t *lo, int64_t *hi)
+{
+	struct acc_literal l;
+	s = acc_str_trim(s);
+	if (s.n >= 2 && (s.p[0] == '"' || s.p[0] == '\'') && s.p[s.n - 1] == s.p[0])
+		s = (struct acc_str){s.p + 1, s.n - 2};
+	const char *dash = s.n < 2 ? NULL : memchr(s.p + 1, '-', s.n - 1);
+	const uint32_t first = dash == NULL ? s.n : (uint32_t)(dash - s.p);
+	if (!acc_literal_all((struct acc_str){s.p, first}, &l) || !l.integer || l.i < 0)
+		return false;
+	*lo = *hi = l.i;
+	if (dash == NULL)
+		return true;
+	if (!acc_literal_all((struct acc_str){dash + 1, s.n - first - 1}, &l) || !l.integer)
+		return false;
+	*hi = l.i;
+	return *hi >= *lo;
+}
+
+/* The numbers that a list of ranges is short for, so that all ways to write it are one value:
+ * [0, "2-4"] of msprobe, 0|2-4 of MindSpore. Not a list, or more numbers than anyone records: left
+ * as it is written. */
+static struct acc_val
+number_list(struct acc_str s, struct acc_arena *mem)
+{
+	enum { MOST = 256, DIGITS = 21 };
+	const bool list = s.n > 2 && s.p[0] == '[' && s.p[s.n - 1] == ']';
+	const char mark = list ? ',' : '|';
+	int64_t lo = 0, hi = 0;
+	size_t n = 0, at = 1;
+	if (!list && (s.n == 0 || memchr(s.p, '|', s.n) == NULL))
+		return acc_nil();
+	char *p = acc_alloc(mem, (size_t)MOST * DIGITS + 2);
+	struct acc_str rest = list ? (struct acc_str){s.p + 1, s.n - 2} : s;
+	for (bool more = p != NULL; more;) {
+		const char *end = rest.n == 0 ? NULL : memchr(rest.p, mark, rest.n);
+		const uint32_t len = end == NULL ? rest.n : (uint32_t)(end - rest.p);
+		if (!range((struct acc_str){rest.p, len}, &lo, &hi) ||
+			hi - lo >= (int64_t)(MOST - n))
+			return acc_nil();
+		for (; lo <= hi; lo++, n++)
+			at += (size_t)snprintf(p + at, DIGITS + 1, "%lld,", (long long)lo);
+		more = end != NULL;
+		if (more)
+			rest = (struct acc_str){end + 1, rest.n - len - 1};
+	}
+	if (p == NULL)
+		return acc_nil();
+	p[0] = '[';
+	p[at - 1] = ']';
+	return n == 1 ? acc_int(hi) : acc_text((struct acc_str){p, (uint32_t)at});
+}
+
 struct acc_val
 acc_check_mean(struct acc_str text, bool plain, struct acc_arena *mem)
 {
@@ -92,6 +147,9 @@ acc_check_mean(struct acc_str text, bool plain, struct acc_arena *mem)
 		text = (struct acc_str){text.p + 1, text.n - 2};
 	if (!plain && acc_literal_all(text, &l))
 		return l.integer ? acc_int(l.i) : acc_f64(l.v);
+	const struct acc_val many = plain ? acc_nil() : number_list(text, mem);
+	if (many.type != ACC_V_NIL)
+		return many;
 	struct acc_str s = fold(text, mem);
 	/* An address says nothing of what lies there. */
 	if (s.p == NULL || s.n == 0 || is_one_of(s, "none\0null\0auto\0") ||

@@ -40,7 +40,10 @@ get_curve(struct curve_set *s, struct acc_arena *mem, struct acc_str tag, struct
 		return NULL;
 	s->c = grown;
 	struct curve *c = &s->c[s->n++];
-	*c = (struct curve){.tag = acc_arena_copy(mem, tag.p, tag.n), .role = role_of(tag)};
+	*c = (struct curve){.tag = acc_arena_copy(mem, tag.p, tag.n),
+		.role = role_of(tag),
+		.rank = -1};
+	c->base = c->tag;
 	c->cls = acc_str_is(cls, "time") ? "time" : acc_str_is(cls, "count") ? "count" : "metric";
 	return c->tag == NULL ? NULL : c;
 }
@@ -53,21 +56,31 @@ add_point(struct curve_set *s, struct curve *c, int64_t step)
 		return NULL;
 	c->p = grown;
 	struct acc_point *p = &c->p[c->n++];
-	*p = (struct acc_point){.step = step, .order = s->order++, .v = {NAN, NAN}};
+	*p = (struct acc_point){.step = step, .order = s->order++, .rank = -1, .v = {NAN, NAN}};
 	return p;
 }
 
 /* Which run and rank a side's points are of: one curve should hold one. */
-static void
-note_run(struct curve *c, int side, const struct acc_rec *r, const char *prefix)
+static int
+note_run(struct curve_set *set, struct curve *c, struct acc_point *p, int side,
+	const struct acc_rec *r, const char *prefix)
 {
 	struct acc_str run = acc_get_text(r, prefix, "run");
-	uint64_t rank = (uint64_t)acc_get_int(r, prefix, "rank", -1);
-	const uint64_t id[2] = {acc_hash(run.p, run.n), rank};
+	int64_t rank = acc_get_int(r, prefix, "rank", -1);
+	const uint64_t id[2] = {acc_hash(run.p, run.n), (uint64_t)rank};
 	uint64_t h = acc_hash(id, sizeof id) | 1;
 	if (c->src[side] == 0)
 		c->src[side] = h;
 	c->runs[side] |= h != c->src[side];
+	const int32_t of = rank >= 0 && rank <= INT32_MAX ? (int32_t)rank : -1;
+	const int64_t key[3] = {c - set->c, side, of};
+	const uint64_t *was = acc_map_put(&set->run,
+		(struct acc_str){(const char *)key, sizeof key}, id[0]);
+	if (was == NULL)
+		return ACC_ENOMEM;
+	c->mixed |= of < 0 || *was != id[0] || (p->rank >= 0 && p->rank != of);
+	p->rank = of;
+	return 0;
 }
 
 static int
@@ -106,7 +119,8 @@ take_scalar(struct curve_set *s, struct acc_arena *mem, const struct acc_rec *r,
 		if (has & 1U << i) {
 			p->v[i] = v[i];
 			p->res[i] = res[i];
-			note_run(c, i, r, prefix[i]);
+			if (note_run(s, c, p, i, r, prefix[i]) < 0)
+				return ACC_ENOMEM;
 		}
 	return 1;
 }
@@ -248,6 +262,57 @@ acc_curve_settle(struct curve *c)
 		c->p[kept++] = last_of(c, c->p + i, j - i);
 	}
 	c->n = kept;
+}
+
+static int
+by_of_rank(const void *px, const void *py)
+{
+	const struct acc_point *x = px, *y = py;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return by_step(px, py);
+}
+
+/* A curve of the points p[0..n) of one rank, which get a place of their own. */
+static int
+split_off(struct curve_set *s, struct acc_arena *mem, size_t from, const struct acc_point *p,
+	size_t n, struct acc_err *e)
+{
+	const char *tag = acc_arena_printf(mem, "%s of rank %d", s->c[from].base, p->rank);
+	const char *cls = s->c[from].cls;
+	struct curve *c = tag == NULL ? NULL : get_curve(s, mem, acc_str(tag), acc_str(cls));
+	if (c == NULL)
+		return acc_nomem(e);
+	c->base = s->c[from].base;
+	c->role = s->c[from].role;
+	c->rank = p->rank;
+	c->p = acc_grow(c->p, &c->cap, c->n + n, sizeof *c->p, e);
+	if (c->p == NULL)
+		return ACC_ENOMEM;
+	memcpy(c->p + c->n, p, n * sizeof *p);
+	c->n += n;
+	return 0;
+}
+
+int
+acc_curve_split(struct curve_set *s, struct acc_arena *mem, struct acc_err *e)
+{
+	const size_t whole = s->n;
+	int rc = 0;
+	for (size_t k = 0; k < whole && rc == 0; k++) {
+		if (s->c[k].mixed || !s->c[k].runs[CURVE_A] || !s->c[k].runs[CURVE_B])
+			continue;
+		struct acc_point *p = s->c[k].p;
+		const size_t n = s->c[k].n;
+		qsort(p, n, sizeof *p, by_of_rank);
+		for (size_t i = 0, j; i < n && rc == 0; i = j) {
+			for (j = i + 1; j < n && p[j].rank == p[i].rank;)
+				j++;
+			rc = split_off(s, mem, k, p + i, j - i, e);
+		}
+		s->c[k].n = 0; /* not written: its points are those of its ranks */
+	}
+	return rc;
 }
 
 struct curve *

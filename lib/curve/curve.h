@@ -62,12 +62,15 @@ struct noise {
 
 struct curve {
 	const char *tag, *cls; /* cls: metric, time or count */
+	const char *base;      /* tag without the rank that a curve of several was split by */
+	int32_t rank;          /* -1: not split */
 	enum role role;
 	struct acc_point *p;
 	size_t n, cap;
 	uint64_t repeated[2]; /* values that a later one of the same step replaced */
 	uint64_t src[2];      /* hash of run and rank of the first point; 0: none yet */
 	bool runs[2];         /* points of several runs or ranks */
+	bool mixed;           /* several runs of one rank, or a pair of different ranks */
 	struct figures f;
 	struct noise noise;
 	bool lr0;             /* the weights are not updated */
@@ -80,7 +83,8 @@ struct curve {
 
 /* The curves of one pair of runs. */
 struct curve_set {
-	struct acc_map at; /* tag -> index */
+	struct acc_map at;  /* tag -> index */
+	struct acc_map run; /* index, side and rank -> hash of the run */
 	struct curve *c;
 	size_t n, cap;
 	uint64_t unplaced; /* points without a step */
@@ -121,6 +125,9 @@ int acc_curve_take(struct curve_set *s, struct acc_arena *mem, const struct acc_
 void acc_curve_settle(struct curve *c);
 struct curve *acc_curve_find(const struct curve_set *s, const char *tag);
 const struct acc_point *acc_curve_at(const struct curve *c, int64_t step);
+
+/* Where both sides have a curve of each of several ranks, they are curves of their own. */
+int acc_curve_split(struct curve_set *s, struct acc_arena *mem, struct acc_err *e);
 
 /* measure.c, spike.c */
 int acc_curve_measure(struct curve *c, struct acc_err *e);

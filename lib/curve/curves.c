@@ -26,6 +26,7 @@ acc_curves_close(struct acc_curves *cs)
 			free(cs->set[k].c[i].p);
 		free(cs->set[k].c);
 		acc_map_release(&cs->set[k].at);
+		acc_map_release(&cs->set[k].run);
 	}
 	free(cs->set);
 	free(cs->order);
@@ -59,7 +60,7 @@ rank(const struct curve *c)
 		return -1;
 	switch (c->role) {
 	case ROLE_LOSS:
-		return strcmp(c->tag, "loss") == 0 ? 0 : 1;
+		return strcmp(c->base, "loss") == 0 ? 0 : 1;
 	case ROLE_RATE:
 		return 2;
 	case ROLE_NORM:
@@ -128,6 +129,10 @@ acc_curves_judge(struct acc_curves *cs, struct acc_err *e)
 	for (unsigned k = 0; k < cs->nset; k++)
 		acc_curve_place(&cs->set[k]);
 	int rc = acc_curve_join_local(cs, e);
+	for (unsigned k = 0; k < cs->nset && rc == 0; k++)
+		rc = acc_curve_split(&cs->set[k], &cs->mem, e);
+	if (rc < 0)
+		return rc;
 	for (unsigned k = 0; k < cs->nset; k++)
 		for (size_t i = 0; i < cs->set[k].n; i++)
 			acc_curve_settle(&cs->set[k].c[i]);

@@ -160,7 +160,7 @@ join(struct acc_curves *cs, struct list *l, struct acc_err *e)
 	if (m == NULL)
 		return ACC_ENOMEM;
 	m->text = acc_arena_printf(&cs->mem,
-		"the %s prints its local norms without names: %zu are joined to the %s's %s, of "
+		"the local norms of the %s have no names: %zu are joined to the %s's %s, of "
 		"which %zu agree within 2 %% at the first step",
 		named == CURVE_A ? "bench" : "device", n, named == CURVE_A ? "device" : "bench",
 		by ? "by their values, what is left by place" : "by place", by ? values : place);
@@ -175,8 +175,8 @@ say_lengths(struct acc_curves *cs, const struct list *l, struct acc_err *e)
 	if (m == NULL)
 		return ACC_ENOMEM;
 	m->text = acc_arena_printf(&cs->mem,
-		"the %s prints its local norms without names, and %zu of them, where the other side "
-		"names %zu: they are not of the same weights, and are not compared",
+		"the local norms of the %s have no names and are %zu, where the other side names %zu: "
+		"they are not of the same weights, and are not compared",
 		l->named[CURVE_A] ? "bench" : "device", l->n[l->named[CURVE_A]],
 		l->n[!l->named[CURVE_A]]);
 	return m->text == NULL ? acc_nomem(e) : 0;

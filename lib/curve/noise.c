@@ -84,6 +84,8 @@ acc_curve_noise(struct acc_curves *cs, struct curve *c, struct acc_err *e)
 		b->max[i] = NAN;
 	for (unsigned k = 1; k < cs->nset; k++) {
 		struct curve *w = acc_curve_find(&cs->set[k], c->tag);
+		if (w == NULL || w->n == 0)
+			w = acc_curve_find(&cs->set[k], c->base);
 		if (w == NULL)
 			continue;
 		int rc = acc_curve_measure(w, e);

@@ -120,6 +120,8 @@ acc_curve_record(struct acc_rec *r, const struct curve *c)
 	const struct figures *f = &c->f;
 	int rc = acc_rec_start(r, ACC_STR("curve"));
 	rc |= put_text(r, "tag", c->tag);
+	if (c->rank >= 0)
+		rc |= acc_add(r, "", "rank", acc_int(c->rank));
 	rc |= put_text(r, "class", c->cls);
 	rc |= put_text(r, "role", acc_curve_role[c->role]);
 	rc |= acc_add(r, "", "n", acc_uint(f->n));

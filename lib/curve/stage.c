@@ -25,6 +25,12 @@ evaluates(const char *tag)
 	return strncmp(tag, "eval", 4) == 0 || strncmp(tag, "val", 3) == 0;
 }
 
+static bool
+is_bad(const struct curve *c)
+{
+	return c != NULL && c->v.level != NULL && strcmp(c->v.level, "error") == 0;
+}
+
 static const struct curve *
 find(const struct acc_curves *cs, enum role role, const char *preferred)
 {
@@ -33,9 +39,11 @@ find(const struct acc_curves *cs, enum role role, const char *preferred)
 		const struct curve *c = cs->order[i];
 		if (c->role != role || !c->judged || evaluates(c->tag))
 			continue;
-		if (strcmp(c->tag, preferred) == 0)
+		/* Of several ranks, one that differs. */
+		const bool named = strcmp(c->base, preferred) == 0;
+		if (named && (c->rank < 0 || is_bad(c)))
 			return c;
-		if (best == NULL)
+		if (best == NULL || (named && strcmp(best->base, preferred) != 0))
 			best = c;
 	}
 	return best;
@@ -46,12 +54,6 @@ static bool
 computed(const struct curve *c)
 {
 	return !c->f.constant[CURVE_A] && !c->f.constant[CURVE_B];
-}
-
-static bool
-is_bad(const struct curve *c)
-{
-	return c != NULL && c->v.level != NULL && strcmp(c->v.level, "error") == 0;
 }
 
 static int

@@ -309,6 +309,8 @@ acc_curve_put(struct curves *cv, const struct curve_point *p, struct acc_err *e)
 	rc |= push(r, ACC_STR("tag"), acc_text(k.tag));
 	if (p->has_step)
 		rc |= push(r, ACC_STR("step"), acc_int(p->step));
+	if (p->has_rank)
+		rc |= push(r, ACC_STR("rank"), acc_int(p->rank));
 	rc |= push(r, ACC_STR("value"), acc_f64(p->value));
 	if (p->res > 0)
 		rc |= push(r, ACC_STR("res"), acc_f64(p->res));

@@ -26,7 +26,9 @@ struct curve_point {
 	double value;
 	double res; /* how precisely it was written; 0: exactly */
 	enum curve_class cls;
-	uint64_t at; /* line, or record */
+	uint64_t at;   /* line, or record */
+	bool has_rank; /* of its own, where the source has none */
+	int64_t rank;
 };
 
 struct curves {

@@ -14,6 +14,7 @@
 struct column {
 	bool leave;         /* it is no curve */
 	int64_t last;       /* the step at which it last had a number */
+	int64_t whole;      /* that number, if it was an integer; else INT64_MIN */
 	struct acc_str tag; /* of the column, or what stands behind the row's name */
 	struct acc_str run; /* n is 0: that of the file */
 };
@@ -25,12 +26,13 @@ struct sheet {
 	struct acc_arena mem;
 	struct column *col;
 	size_t n;
-	int step, name, value, micro, stage, run, scope; /* columns; -1: there is none */
-	bool monitor;                                    /* of msprobe, */
-	struct acc_str prefix;                           /* which stands before its tags */
+	int step, name, value, micro, stage, run, rank, scope; /* columns; -1: there is none */
+	bool monitor;                                          /* of msprobe, */
+	struct acc_str prefix;                                 /* which stands before its tags */
 	enum curve_class cls;
 	uint64_t points;
-	bool guarded; /* said that rows of one step are of several things */
+	uint64_t last_run; /* hash of the run and rank of the row before */
+	bool guarded;      /* said that rows of one step are of several things */
 	struct dump_said said;
 };
 
@@ -106,9 +108,10 @@ static int
 roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 {
 	static const char *const runs[] = {"run", "run_uuid", "run_id", NULL};
+	static const char *const ranks[] = {"rank", "global_rank", NULL};
 	bool second = is_monitor_v2(f, n);
 	s->monitor = is_monitor(f, n) || second;
-	s->name = s->stage = s->micro = s->run = s->scope = -1;
+	s->name = s->stage = s->micro = s->run = s->scope = s->rank = -1;
 	s->step = find(f, n, steps);
 	if (s->step < 0)
 		s->step = find(f, n, weak_steps);
@@ -124,7 +127,11 @@ roles(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 		s->cls = CURVE_METRIC;
 	} else if (s->value >= 0 && (s->name = find(f, n, names_of)) >= 0) {
 		s->run = find(f, n, runs);
+	} else {
+		s->run = find(f, n, runs);
 	}
+	if (!s->monitor)
+		s->rank = find(f, n, ranks);
 	return 0;
 }
 
@@ -133,7 +140,7 @@ static bool
 left_out(const struct sheet *s, int i, struct acc_str name)
 {
 	if (i == s->step || i == s->name || i == s->stage || i == s->micro || i == s->run ||
-		i == s->scope)
+		i == s->scope || i == s->rank)
 		return true;
 	if (s->monitor)
 		return acc_str_is(name, "shape") || acc_str_is(name, "dtype");
@@ -180,7 +187,9 @@ columns(struct sheet *s, const struct acc_str *f, size_t n, const char *file, st
 	for (size_t i = 0; i < n; i++) {
 		struct column *c = &s->col[i];
 		struct acc_str name = acc_str_trim(f[i]);
-		*c = (struct column){.leave = left_out(s, (int)i, name), .last = INT64_MIN};
+		*c = (struct column){.leave = left_out(s, (int)i, name),
+			.last = INT64_MIN,
+			.whole = INT64_MIN};
 		c->tag = (struct acc_str){acc_arena_copy(&s->mem, name.p, name.n), name.n};
 		if (c->tag.p == NULL)
 			return acc_nomem(e);
@@ -240,17 +249,41 @@ step_of(struct acc_str s, int64_t *step)
 	return true;
 }
 
-/* A second row of the same step, with a column that holds texts: such as a module's name, in a
- * layout that is not known. One curve would be made of many. A row is looked at once. */
+/* Does the i-th column tell this row from the one before it? By a text, such as a module's name,
+ * or by another integer, such as a layer's. */
+static bool
+tells_apart(const struct column *c, struct acc_str f)
+{
+	struct acc_literal l;
+	if (c->leave || f.n == 0)
+		return false;
+	if (!acc_literal_all(f, &l))
+		return true;
+	return l.integer && c->whole != INT64_MIN && c->whole != l.i;
+}
+
+/* Which run and rank a row is of. */
+static uint64_t
+run_of(const struct sheet *s, const struct acc_str *f)
+{
+	static const struct acc_str none = {"", 0};
+	const struct acc_str run = s->run < 0 ? none : f[s->run],
+			     rank = s->rank < 0 ? none : f[s->rank];
+	const uint64_t id[2] = {acc_hash(run.p, run.n), acc_hash(rank.p, rank.n)};
+	return acc_hash(id, sizeof id);
+}
+
+/* A second row of the same step, told from the first by a column: a layout that is not known. One
+ * curve would be made of many. A row is looked at once. */
 static void
 guard(struct sheet *s, const struct acc_str *f, size_t n, size_t number, int64_t step, bool *looked)
 {
-	struct acc_literal l;
-	if (s->name >= 0 || s->guarded || s->col[number].last != step || *looked)
+	if (s->name >= 0 || s->guarded || s->last_run != run_of(s, f) ||
+		s->col[number].last != step || *looked)
 		return;
 	*looked = true;
 	for (size_t i = 0; i < n && !s->guarded; i++)
-		if (!s->col[i].leave && f[i].n > 0 && !acc_literal_all(f[i], &l)) {
+		if (tells_apart(&s->col[i], f[i])) {
 			s->guarded = true;
 			trouble(s,
 				"several rows of one step, told apart by a column of a layout"
@@ -276,6 +309,7 @@ put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 			trouble(s, "left out, the step is no integer:", f[s->step]);
 		return 0;
 	}
+	p.has_rank = s->rank >= 0 && step_of(f[s->rank], &p.rank) && p.rank >= 0;
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		struct column *c = &s->col[i];
 		struct acc_literal l;
@@ -283,12 +317,14 @@ put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 			continue;
 		guard(s, f, n, i, p.step, &looked);
 		c->last = p.step;
+		c->whole = l.integer ? l.i : INT64_MIN;
 		p.tag = s->name < 0 ? c->tag : row_tag(s, f, c, buf, sizeof buf);
 		s->cv.run = c->run.n > 0 ? c->run : s->run >= 0 ? f[s->run] : run;
 		p.value = l.v;
 		rc = p.tag.n == 0 ? 0 : acc_curve_put(&s->cv, &p, e);
 		s->points++;
 	}
+	s->last_run = run_of(s, f);
 	s->cv.run = run;
 	return rc;
 }
