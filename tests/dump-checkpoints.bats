@@ -331,6 +331,12 @@ T
 	run -1 accdiff "$S/device" "$S/bench"
 	[[ $output == *"rank 1, step 0: mlp_out.layer_id1.0.forward: output 0 is off"* ]]
 	run -0 accdiff "$S/bench" "$S/bench"
+	cp -r "$S/bench" "$BATS_TEST_TMPDIR/odd"
+	cp "$DATA/checkpoints/same.pt" "$BATS_TEST_TMPDIR/odd/step=0___rank=0___dump_index=99___name=odd.pt"
+	cp "$DATA/checkpoints/same.pt" "$BATS_TEST_TMPDIR/odd/other.pt"
+	run -2 --separate-stderr accdump-read "$BATS_TEST_TMPDIR/odd"
+	[[ ${stderr_lines[0]} == *"other.pt: left out: its name is not one that the dumper gives" ]]
+	[[ ${stderr_lines[1]} == *"dump_index=99___name=odd.pt: it holds no value that can be read" ]]
 	cp -r "$S/bench" "$BATS_TEST_TMPDIR/cut"
 	f=$(echo "$BATS_TEST_TMPDIR"/cut/step=0___rank=0___dump_index=12*)
 	truncate -s -30 "$f"
@@ -351,10 +357,11 @@ T
 	[ "$(list rank,key accdump-read "$M/ranks" | tr '\t\n' '= ')" = \
 		"0=torch.relu.0.fwd 0=torch.relu.0.fwd 1=torch.relu.0.fwd 1=torch.relu.0.fwd " ]
 	run -2 --separate-stderr accdump-read "$M/broken"
-	[ "${#stderr_lines[@]}" -eq 4 ]
+	[ "${#stderr_lines[@]}" -eq 5 ]
+	[[ ${stderr_lines[4]} == *"torch.relu.4.fwd.pt: left out, neither input nor output: 'scratch.0'" ]]
 	[[ ${stderr_lines[0]} == *"torch.relu.0.fwd.output.0: a tensor made by _rebuild_sparse_tensor"* ]]
 	[[ ${stderr_lines[1]} == *"torch.relu.1.fwd.pt: not a zip"* ]]
 	[[ ${stderr_lines[2]} == *"torch.relu.2.fwd.pt: byte "*"pickle calls posix.system: refused" ]]
 	[[ ${stderr_lines[3]} == *"torch.relu.3.fwd.pt: it holds neither input nor output" ]]
-	[ "$(list name accdump-read "$M/broken" 2>/dev/null | wc -l)" -eq 2 ]
+	[ "$(list name accdump-read "$M/broken" 2>/dev/null | wc -l)" -eq 4 ]
 }

@@ -240,7 +240,8 @@ payload() { # dump, name of the expectation
 	cd "$BATS_TEST_TMPDIR"
 	good='["Torch_mm_0_forward_input.0", 0, [], "torch.float32", [3], [1, 2, 3, 4]]'
 	for bad in '[]' '{}' '[[1], ["x"]]' '7' '"x"' '["x"]' '["x", 0, [], 3, [1], []]' '[3, [[]], 4]' \
-		'["x_0_forward_stack_info", {}]' '{"a": [{}], "b": 1}' '["", 0, [], "t", [], []]'; do
+		'["x_0_forward_stack_info", {}]' '{"a": [{}], "b": 1}' '["", 0, [], "t", [], []]' \
+		'["x_0_forward_input.0", 0, [], "torch.float32", [3], [1, 2, 3, 4, 5]]' '["x_0_forward_input.0", 0, [], "t", [3], [1], 7]'; do
 		printf '%s\n' "${good/0_f/1_f}" "$bad" "$good" >d.pkl
 		fails 'line 2 is left out: it is no ' accdump-read d.pkl
 		[ "$(list name accdump-read d.pkl 2>/dev/null | grep -c Torch)" -eq 2 ]
@@ -271,7 +272,7 @@ payload() { # dump, name of the expectation
 @test "accfmt -c ptdbg shows stacks as they were written" {
 	cd "$BATS_TEST_TMPDIR"
 	mkdir d
-	echo '["Torch_mm_0_forward_input.0", 0, [], "torch.float32", [3], [1, 2, 3, [], 5]]
+	echo '["Torch_mm_0_forward_input.0", 0, [], "torch.float32", [3], [1, 2, 3, []]]
 		["Torch_mm_0_forward_stack_info", [["/w/a, line 3, in b.py", "41", "step", "f(x, \"in\")"],
 		["<string>", "1", "<module>", null], "FrameInfo()", ""]]' >d/dump.pkl
 	run -0 bash -c 'accdump-read d | accalign - d | accfmt --tsv --no-header -c ptdbg | cut -f12-15,22'

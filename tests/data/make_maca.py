@@ -62,6 +62,7 @@ def main():
     put("broken/torch.relu.0.fwd.pt", {"input": (x,), "output": x.to_sparse()})
     put("broken/torch.relu.2.fwd.pt", {"input": (x,), "output": Run()})
     put("broken/torch.relu.3.fwd.pt", x)
+    put("broken/torch.relu.4.fwd.pt", {"input": (x,), "output": x, "scratch": [x]})
     with open(f"{OUT}/broken/torch.relu.1.fwd.pt", "w") as f:
         f.write("text")
 

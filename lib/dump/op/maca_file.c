@@ -246,6 +246,18 @@ argument(const struct call *k, const char *io, struct acc_str pos)
 		.pos = pos};
 }
 
+/* A tensor of a member that no recorder is known to write: what it is to the call is not known. */
+static void
+say_unknown(struct ptfile *f, const struct acc_torch_leaf *l)
+{
+	struct acc_err bad = {0};
+	char *path = acc_arena_printf(&f->mem, "%s/%s", f->w->dir, f->file);
+	acc_fail(&bad, ACC_EFORMAT, "left out, neither input nor output: '%.*s'",
+		l->path.n < 80 ? (int)l->path.n : 80, l->path.p);
+	acc_err_in(&bad, path == NULL ? f->file : path);
+	acc_dump_say(&f->w->said, f->w->c, &bad);
+}
+
 static int
 leaf(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc_err *e)
 {
@@ -253,6 +265,8 @@ leaf(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc_err
 	const char *word;
 	struct acc_str pos;
 	const char *io = member(l->path, &word, &pos);
+	if (io == NULL && l->value_type == NULL && l->path.n > 0)
+		say_unknown(f, l);
 	if (io == NULL ||
 		(l->value_type != NULL && strcmp(l->value_type, "opaque") == 0 && !is_summary(l)))
 		return 1;

@@ -104,6 +104,7 @@ head(struct ms_sheet *s, struct head *h, const struct acc_str *f, size_t n, stru
 	struct acc_err *e)
 {
 	bool has[NFIELD] = {false};
+	const struct acc_str *unknown = NULL;
 	if (n > 64)
 		return acc_fail(e, ACC_EFORMAT, "no statistics of MindSpore: %zu columns", n);
 	h->what = acc_alloc(m, n);
@@ -117,6 +118,7 @@ head(struct ms_sheet *s, struct head *h, const struct acc_str *f, size_t n, stru
 			has[h->what[i]] = true;
 		if (h->what[i] == SHAPE)
 			h->shape = (int)i;
+		unknown = h->what[i] == NONE && f[i].n > 0 && unknown == NULL ? &f[i] : unknown;
 	}
 	/* All releases have these. */
 	for (int i = 0; i < NFIELD; i++)
@@ -125,6 +127,11 @@ head(struct ms_sheet *s, struct head *h, const struct acc_str *f, size_t n, stru
 				"no statistics of MindSpore: there is no column "
 				"'%s'",
 				name_of(i));
+	if (s->nkey == 0 && unknown != NULL)
+		return acc_fail(e, ACC_EFORMAT,
+			"no column of statistics has a name that is known; the first that has "
+			"another: '%.*s'",
+			unknown->n < 60 ? (int)unknown->n : 60, unknown->p);
 	return 0;
 }
 

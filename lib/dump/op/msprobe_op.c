@@ -134,6 +134,43 @@ find_stack(struct msprobe_op *o)
 	return 0;
 }
 
+static bool
+is_tensor(const struct jnode *n)
+{
+	return jtree_get(n, "shape") != NULL && jtree_get(n, "dtype") != NULL;
+}
+
+static bool
+is_member(struct acc_str key)
+{
+	for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+		if (acc_str_is(key, members[i].name))
+			return true;
+	return false;
+}
+
+/* Tensors beneath a member that no version of the recorder is known to write are not handed on:
+ * what they are to the call is not known. That is said. */
+static void
+say_unknown(struct msprobe_op *o, const struct jnode *value)
+{
+	for (const struct jnode *n = value->child; n != NULL; n = n->next) {
+		bool any = is_tensor(n);
+		for (const struct jnode *k = is_container(n) ? n->child : NULL; k != NULL && !any;
+			k = k->next)
+			any = is_tensor(k);
+		if (!any || is_member(n->key))
+			continue;
+		struct acc_err bad = {0};
+		acc_fail(&bad, ACC_EFORMAT,
+			"tensors of %.100s are left out: a member of op calls that is not known: "
+			"'%.*s'",
+			o->key.p, n->key.n < 60 ? (int)n->key.n : 60, n->key.p);
+		acc_err_in(&bad, o->m->dir);
+		acc_msprobe_trouble(o->m, &bad);
+	}
+}
+
 int
 acc_msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value, struct acc_err *e)
 {
@@ -156,5 +193,7 @@ acc_msprobe_op(struct msprobe *m, struct acc_str key, const struct jnode *value,
 		if (n != NULL)
 			rc = walk(&o, n, &members[i], e);
 	}
+	if (known)
+		say_unknown(&o, value);
 	return known ? rc : walk(&o, value, &whole_debug, e);
 }

@@ -99,6 +99,16 @@ say_line(struct ptdbg *p, uint64_t pos, const char *wanted)
 	acc_dump_say(&p->said, p->c, &bad);
 }
 
+/* More than any generation writes has a meaning that is not known, and so has its order. */
+static bool
+is_tensor_line(struct jnode *const el[], int n)
+{
+	enum { STATS = 4 }; /* max, min, mean, norm */
+	const struct jnode *stats = n > 4 ? el[4] : NULL;
+	return n > 3 && n <= 5 && el[2] != NULL && el[2]->type == ACC_JSON_STRING &&
+	       (stats == NULL || stats->type != ACC_JSON_ARRAY || stats->n <= STATS);
+}
+
 /* A line, of which *t is the name. */
 static int
 named(struct ptdbg *p, struct acc_json *j, const struct acc_json_tok *t, struct acc_err *e)
@@ -121,7 +131,7 @@ named(struct ptdbg *p, struct acc_json *j, const struct acc_json_tok *t, struct 
 	if (n < 0)
 		return n;
 	bool good = stack ? n > 0 && el[0] != NULL && el[0]->type == ACC_JSON_ARRAY
-			  : n > 3 && el[2] != NULL && el[2]->type == ACC_JSON_STRING;
+			  : is_tensor_line(el, n);
 	if (!good) {
 		say_line(p, pos,
 			stack ? "[name, [frame, ...]]"

@@ -21,6 +21,7 @@ struct file {
 	struct acc_str name;
 	const char *words; /* ".layer_id3", ... */
 	int64_t call;      /* how many of the same name came before */
+	bool any;          /* something of it was handed on */
 };
 
 static bool
@@ -188,7 +189,7 @@ place(const struct file *f, struct argname *a, struct acc_str *name, struct acc_
 static int
 own(void *arg, struct ptfile *p, const struct acc_torch_leaf *l, struct acc_err *e)
 {
-	const struct file *f = arg;
+	struct file *f = arg;
 	struct argname a;
 	struct acc_str name, path = l->path;
 	if (!cut(&path, "value") || (path.n > 0 && path.p[0] != '.') ||
@@ -200,8 +201,18 @@ own(void *arg, struct ptfile *p, const struct acc_torch_leaf *l, struct acc_err 
 		name = acc_str(acc_arena_printf(&p->mem, "%.*s%.*s", ACC_PRS(name), ACC_PRS(path)));
 		a.pos = (struct acc_str){path.p + 1, path.n - 1};
 	}
+	f->any = true;
 	int rc = name.n == 0 ? acc_nomem(e) : acc_dump_ptleaf(p, l, name, &a);
 	return rc < 0 ? rc : 1;
+}
+
+static void
+say(struct weights *w, const char *file, struct acc_err *bad)
+{
+	char path[1024];
+	snprintf(path, sizeof path, "%s/%s", w->dir, file);
+	acc_err_in(bad, path);
+	acc_dump_say(&w->said, w->c, bad);
 }
 
 static int
@@ -217,12 +228,10 @@ read_one(struct weights *w, int dirfd, struct file *f, struct acc_err *e)
 	int rc = acc_dump_ptfile(&p, &bad);
 	if (rc < 0 && bad.code == 0)
 		return rc;
-	if (rc < 0) {
-		char path[1024];
-		snprintf(path, sizeof path, "%s/%s", w->dir, f->file);
-		acc_err_in(&bad, path);
-		acc_dump_say(&w->said, w->c, &bad);
-	}
+	if (rc >= 0 && !f->any)
+		rc = acc_fail(&bad, ACC_EFORMAT, "it holds no value that can be read");
+	if (rc < 0)
+		say(w, f->file, &bad);
 	(void)e;
 	return 0;
 }
@@ -262,8 +271,14 @@ read_folder(struct acc_dump_ctx *c, int dirfd, const char *dir, const char *only
 	struct file *f = n < 0 ? NULL : acc_alloc(&m, (size_t)(n + 1) * sizeof *f);
 	int rc = n < 0 ? (int)n : f == NULL ? ACC_ENOMEM : 0;
 	for (int64_t i = 0; i < n && rc >= 0; i++) {
+		struct acc_err bad = {0};
 		rc = parse(names[i], &f[k], &m);
 		k += rc > 0;
+		if (rc == 0 && acc_str_ends(acc_str(names[i]), ".pt")) {
+			acc_fail(&bad, ACC_EFORMAT,
+				"left out: its name is not one that the dumper gives");
+			say(&w, names[i], &bad);
+		}
 	}
 	if (rc >= 0 && k > 0)
 		qsort(f, (size_t)k, sizeof *f, by_place);
