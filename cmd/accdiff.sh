@@ -36,6 +36,7 @@ or two checkpoints, two logs, two configurations, two job folders of these.
       --baseline=FILE      accept what is in FILE and not worse by now
       --write-baseline=FILE  write what was found, for --baseline
       --scale=X            multiply the limits by X, 1 or more
+      --expect-ranks=N     trouble if the device lacks one of ranks 0 to N-1
       --strict             exit 1 also for what is unmatched or a warning
   -h, --help               print this help
   -V, --version            print the version
@@ -50,7 +51,7 @@ die() {
 
 args=$(getopt -n "$prog" -o p:af:c:n:s:r:o:j:hV \
 	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,go-on,strict,help,version \
-	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,sort:,top:,allow-missing:,ignore:,baseline:,write-baseline:,scale: -- "$@") || {
+	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,sort:,top:,allow-missing:,ignore:,baseline:,write-baseline:,scale:,expect-ranks: -- "$@") || {
 	printf "Try 'accdiff --help'.\n" >&2
 	exit 2
 }
@@ -66,7 +67,7 @@ with() { # command or member, options, program, words
 	eval "set -- $options"' "$@"'
 	"$by" "$called" "$@"
 }
-reading='' aligning='' measuring='' judging='' printing='' own='' tensors=''
+reading='' aligning='' measuring='' judging='' printing='' own='' tensors='' expected=''
 top='' also=''
 preset='' all='' format=table columns='' noise='' step='' rank='' op='' threads='' strict='' audit=''
 goes_on=''
@@ -91,6 +92,7 @@ while :; do
 	--allow-missing | --ignore | --baseline | --write-baseline | --scale)
 		judging=$judging$(handed "$1" "$2") tensors=$1 && shift
 		;;
+	--expect-ranks) expected=$(handed "$1" "$2") tensors=$1 && shift ;;
 	--rules) judging=$judging$(handed "$1" "$2") own=$2 && shift ;;
 	--top) top=$2 && shift ;;
 	--sort) printing=$printing$(handed "$1" "$2") && shift ;;
@@ -297,6 +299,7 @@ part_of_job() { # DEVICE BENCH BENCH2; with the options that its kind knows
 	weights | dump)
 		handing="$handing$measuring$judging ${threads:+--threads=$threads} $audit"
 		handing="$handing ${preset:+--preset=$preset} ${strict:+--strict}"
+		[ "$what" != dump ] || handing=$handing$expected
 		;;
 	esac
 	handing="$handing$printing ${all:+--all} --format=$format ${top:+--top=$top}"
@@ -437,7 +440,7 @@ if [ -n "$noise" ]; then
 fi
 first=device
 measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
-	with member "$judging" "$judge" ${preset:+--preset="$preset"} \
+	with member "$judging$expected" "$judge" ${preset:+--preset="$preset"} \
 		${noise:+--noise="$tmp/noise"} ${all:+--all} ${strict:+--strict} ${audit:+"$audit"} \
 		${threads:+-j "$threads"} |
 	with member "$printing" accfmt -f "$format" ${top:+--top="$top"} \

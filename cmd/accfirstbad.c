@@ -11,6 +11,7 @@ enum {
 	BASELINE,
 	WRITE_BASELINE,
 	SCALE,
+	EXPECT_RANKS,
 	STRICT,
 	NOISE,
 	NO_AUDIT,
@@ -34,6 +35,7 @@ static const struct cli_opt options[] = {
 	{ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
 	{OVERFLOWS, "overflows", "N", "of one dump: the first N overflows; 0: all"},
 	{ALLOW, "allow-missing", "GLOB", "one side may lack these (repeatable)"},
+	{EXPECT_RANKS, "expect-ranks", "N", "trouble if the device lacks one of ranks 0 to N-1"},
 	{IGNORE, "ignore", "GLOB", "accuse no op call or weight of this name (repeatable)"},
 	{BASELINE, "baseline", "FILE", "accept what is in FILE and not worse by now"},
 	{WRITE_BASELINE, "write-baseline", "FILE", "write what was found, for --baseline"},
@@ -247,14 +249,63 @@ write_baseline(struct acc_case *c, const char *path)
 	acc_buf_release(&line);
 }
 
+/* Ranks of the device that must be there. */
+struct expected {
+	int64_t n;
+	bool *have;
+};
+
 static void
-run(struct acc_case *c, struct acc_in *in, struct cli_out *out, struct seen *n)
+note_rank(struct expected *x, const struct acc_rec *r)
+{
+	const bool pair = acc_rec_is(r, "pair");
+	if (x->n == 0 || !(pair || acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")))
+		return;
+	const int64_t rank = acc_get_int(r, pair ? "a." : "", "rank", -1);
+	if (rank >= 0 && rank < x->n)
+		x->have[rank] = true;
+}
+
+/* A rank that never came is nobody's trouble but who counts them. */
+static void
+say_absent(const struct expected *x, struct cli_out *out)
+{
+	char which[224] = "";
+	size_t at = 0;
+	long long absent = 0;
+	for (int64_t i = 0, j; i < x->n; i = j) {
+		for (j = i + 1; j < x->n && x->have[j] == x->have[i];)
+			j++;
+		if (x->have[i])
+			continue;
+		absent += j - i;
+		if (at > 150) {
+			memcpy(which + at, ", ...", sizeof ", ...");
+			continue;
+		}
+		const char *comma = at > 0 ? ", " : "";
+		int n = j == i + 1 ? snprintf(which + at, 48, "%s%lld", comma, (long long)i)
+				   : snprintf(which + at, 48, "%s%lld-%lld", comma, (long long)i,
+					     (long long)j - 1);
+		at += (size_t)n;
+	}
+	if (absent == 0)
+		return;
+	cli_warn("of %lld ranks of the device %lld %s missing: %s", (long long)x->n, absent,
+		absent == 1 ? "is" : "are", which);
+	cli_status(out, 2);
+}
+
+static void
+run(struct acc_case *c, struct acc_in *in, struct cli_out *out, struct seen *n,
+	struct expected *ranks)
 {
 	struct acc_err e = {0};
 	struct acc_rec *r;
 	int rc;
 	while ((rc = acc_in_next(in, &r, &e)) > 0) {
 		look(n, r);
+		note_rank(ranks, r);
 		if (acc_case_add(c, r, &e) < 0)
 			cli_die_err(&e);
 	}
@@ -319,6 +370,7 @@ main(int argc, char **argv)
 	const struct acc_preset *p;
 	roots = acc_roots_open(&e);
 	const char **allow = NULL, *baseline = NULL;
+	struct expected ranks = {.n = 0};
 	size_t allow_cap = 0;
 	bool audit = true, own = false; /* own: rules of the user */
 	int key;
@@ -360,6 +412,8 @@ main(int argc, char **argv)
 		}
 		if (key == IGNORE || key == BASELINE || key == SCALE)
 			opt.accept = accept_by(opt.accept, key);
+		if (key == EXPECT_RANKS)
+			ranks.n = cli_int("--expect-ranks", optarg, 1, 1 << 20);
 		if (key == WRITE_BASELINE)
 			baseline = optarg;
 		own |= key == RULES;
@@ -367,6 +421,8 @@ main(int argc, char **argv)
 		opt.all |= key == ALL;
 		opt.strict |= key == STRICT;
 	}
+	if (ranks.n > 0 && (ranks.have = calloc((size_t)ranks.n, 1)) == NULL)
+		cli_nomem();
 	if (opt.noise != NULL && opt.rules != NULL)
 		cli_usage("--noise is of no use to rules");
 	if ((opt.accept != NULL || baseline != NULL) && opt.rules != NULL)
@@ -386,7 +442,8 @@ main(int argc, char **argv)
 	if (c == NULL)
 		cli_die_err(&e);
 	struct seen seen = {.level = NULL};
-	run(c, in, out, &seen);
+	run(c, in, out, &seen, &ranks);
+	say_absent(&ranks, out);
 	if (baseline != NULL)
 		write_baseline(c, baseline);
 	const char *why = why_nothing(c, in, &seen);
@@ -405,5 +462,6 @@ main(int argc, char **argv)
 	acc_accept_free(opt.accept);
 	acc_roots_close(roots);
 	free(allow);
+	free(ranks.have);
 	return cli_finish(out);
 }

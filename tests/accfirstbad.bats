@@ -408,7 +408,7 @@ unmatched" ] || { echo "$found"; return 1; }
 	says "rank 1 receives it through communication, first at Distributed.recv.0.forward"
 	judge 1 "$J"/same[012].acc
 	first culprit Functional.gelu.1.forward output
-	says "the same op call is the first that stands out on ranks 1, 2, too"
+	says "the same op call is the first that stands out on ranks 1-2, too"
 }
 
 @test "ranks that communicate, judged alone" {

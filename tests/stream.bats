@@ -83,3 +83,37 @@ S=$BATS_TEST_DIRNAME/data/streams
 	fails "accfmt: $S: a folder, not a stream of records: of a dump accdump-read makes one" accfmt "$S"
 	fails "acccurve: $S: a folder, not a stream" acccurve "$S"
 }
+
+@test "more streams than a process may have files open: merged all the same" {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir a b
+	for i in $(seq 0 29); do
+		cp -r "$DATA/dumps/msprobe_stat/device/step0/rank0" a/rank
+		cp -r "$DATA/dumps/msprobe_stat/bench/step0/rank0" b/rank
+		mkdir -p all/a/step0 all/b/step0
+		mv a/rank "all/a/step0/rank$i"
+		mv b/rank "all/b/step0/rank$i"
+	done
+	for i in 0 1; do
+		accalign "all/a/step0/rank$i" "all/b/step0/rank$i" | accmetric >"$i.acc"
+	done
+	# A rank's stream is 1's with its number.
+	for i in $(seq 2 29); do
+		[ $((i % 15)) -eq 2 ] || { cp 1.acc "$i.acc" && continue; }
+		accalign "all/a/step0/rank$i" "all/b/step0/rank$i" | accmetric >"$i.acc"
+	done
+	accmetric ./*.acc | accfmt --json | jq -c 'select(.kind != "acc")' >want
+	(ulimit -n 24 && exec accmetric ./*.acc) | accfmt --json | jq -c 'select(.kind != "acc")' >got
+	[ "$(wc -l <want)" -gt 400 ]
+	cmp want got
+	# A stream is looked at again each time that more of it is wanted.
+	for i in 2 17; do zcat -f $i.acc >x && gzip -c x >$i.acc; done
+	(ulimit -n 24 && exec accmetric ./*.acc) | accfmt --json | jq -c 'select(.kind != "acc")' | cmp want -
+	# Ranks that nobody ran are missed by who counts them.
+	(ulimit -n 24 && exec accfirstbad ./*.acc) >/dev/null || [ $? -eq 1 ]
+	fails 'of 30 ranks of the device 26 are missing: 3-16, 18-29' accfirstbad --expect-ranks 30 ./*.acc
+	run -1 accfirstbad --expect-ranks 3 ./*.acc
+	fails 'of 31 ranks of the device 1 is missing: 30' accdiff --expect-ranks 31 all/a all/b
+	run -1 accdiff --expect-ranks 30 all/a all/b
+	[[ $output == *"stands out on ranks 1-29, too"* ]]
+}

@@ -101,6 +101,10 @@ int acc_bytes_move(struct acc_bytes *b, size_t n, int fd, int64_t *off, const ch
 	struct acc_err *e);
 uint64_t acc_bytes_pos(const struct acc_bytes *b); /* consumed so far, uncompressed */
 const char *acc_bytes_name(const struct acc_bytes *b);
+/* Give the descriptor of a regular file back until more of it is wanted: where there are more files
+ * than a process may have open. It is opened again by `name`, then its path; one that is another by
+ * then is an error. */
+void acc_bytes_park(struct acc_bytes *b);
 void acc_bytes_close(struct acc_bytes *b);
 
 #ifdef __cplusplus

@@ -44,6 +44,8 @@ int acc_rd_whole(struct acc_rd *rd, struct acc_rec **out, struct acc_err *e);
 /* Or write them to fd: at *off of a file, which moves on; NULL: where it stands. Through the
  * system alone where it can. `name` of fd is for messages. The record ends with it. */
 int acc_rd_move(struct acc_rd *rd, int fd, int64_t *off, const char *name, struct acc_err *e);
+/* As acc_bytes_park. */
+void acc_rd_park(struct acc_rd *rd);
 void acc_rd_close(struct acc_rd *rd);
 /* Do these first bytes of a file look like a stream (perhaps gzip'd)? */
 bool acc_is_stream(const void *head, size_t n);

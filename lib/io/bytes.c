@@ -13,7 +13,7 @@
 enum { CHUNK = 128 << 10 };
 
 struct acc_bytes {
-	int fd;
+	int fd; /* -1: given back, see acc_bytes_park */
 	char *name;
 	uint8_t *buf;
 	size_t start, end, cap; /* start..end is unconsumed; ACC_BYTES_PAD more than cap exist */
@@ -68,11 +68,39 @@ check_end(struct acc_bytes *b, struct acc_err *e)
 	return ACC_EFORMAT;
 }
 
+static int
+unpark(struct acc_bytes *b, struct acc_err *e)
+{
+	if (b->fd >= 0)
+		return 0;
+	b->fd = open(b->name, O_RDONLY | O_CLOEXEC);
+	int rc = 0;
+	if (b->fd < 0)
+		rc = acc_fail_at(e, ACC_EIO, b->raw_pos, "cannot open it again:");
+	else if (lseek(b->fd, (off_t)b->raw_pos, SEEK_SET) < 0)
+		rc = acc_fail_at(e, ACC_EIO, b->raw_pos, "cannot read:");
+	else
+		rc = acc_file_same(b->fd, &b->info, e);
+	return rc < 0 ? acc_err_in(e, b->name), rc : 0;
+}
+
+void
+acc_bytes_park(struct acc_bytes *b)
+{
+	if (b->fd < 0 || !b->file || b->hash != NULL)
+		return;
+	close(b->fd);
+	b->fd = -1;
+}
+
 /* Read at most n bytes: their number, 0 at the end, or < 0. */
 static ssize_t
 fetch(struct acc_bytes *b, uint8_t *p, size_t n, struct acc_err *e)
 {
 	ssize_t got;
+	int rc = unpark(b, e);
+	if (rc < 0)
+		return rc;
 	if (n > b->left)
 		n = (size_t)b->left;
 	if (n > b->limit)
@@ -394,7 +422,8 @@ acc_bytes_close(struct acc_bytes *b)
 		return;
 	acc_inflate_close(b->z);
 	XXH3_freeState(b->hash);
-	close(b->fd);
+	if (b->fd >= 0)
+		close(b->fd);
 	free(b->raw);
 	free(b->buf);
 	free(b->name);

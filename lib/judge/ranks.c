@@ -222,14 +222,36 @@ acc_before(const struct acc_ranks *t, const struct acc_case *c, uint32_t call, u
 	return cx != cy ? cx : x->seq < y->seq;
 }
 
-/* Which ranks, as "1, 2, 5, ..." */
-static const char *
-list(struct acc_case *c, const char *sofar, uint32_t n, int64_t rank)
+/* Which ranks, as "1-3, 5, ...". */
+struct which {
+	const char *text; /* NULL: no memory */
+	uint32_t n, ranges;
+	int64_t from, to; /* the last range, which is not in the text yet */
+};
+
+static void
+end_range(struct acc_case *c, struct which *w)
 {
-	return n > 8    ? sofar
-	       : n == 8 ? acc_arena_printf(&c->mem, "%s, ...", sofar)
-			: acc_arena_printf(&c->mem, "%s%s%lld", sofar, n == 0 ? "" : ", ",
-				  (long long)rank);
+	enum { MOST = 8 };
+	if (w->n == 0 || w->text == NULL || ++w->ranges > MOST + 1)
+		return;
+	const char *comma = w->ranges == 1 ? "" : ", ";
+	w->text = w->ranges > MOST ? acc_arena_printf(&c->mem, "%s, ...", w->text)
+		  : w->from == w->to
+			  ? acc_arena_printf(&c->mem, "%s%s%lld", w->text, comma, (long long)w->to)
+			  : acc_arena_printf(&c->mem, "%s%s%lld-%lld", w->text, comma,
+				    (long long)w->from, (long long)w->to);
+}
+
+static void
+add_rank(struct acc_case *c, struct which *w, int64_t rank)
+{
+	if (w->n == 0 || rank != w->to + 1) {
+		end_range(c, w);
+		w->from = rank;
+	}
+	w->to = rank;
+	w->n++;
 }
 
 int
@@ -237,43 +259,49 @@ acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 	const uint32_t *first, uint32_t n, const char *verb, struct acc_err *e)
 {
 	const struct acc_call *k = &c->call[culprit];
-	const char *same = "", *got = "", *through = NULL, *own = NULL;
-	uint32_t nsame = 0, ngot = 0, nown = 0, layer = acc_layer(t, c, culprit);
+	struct which same = {.text = ""}, got = {.text = ""};
+	const char *through = NULL, *own = NULL;
+	uint32_t nown = 0, layer = acc_layer(t, c, culprit);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct acc_call *x = &c->call[first[i]];
 		if (x->segment == k->segment || x->step != k->step)
 			continue;
 		if (acc_is_communication(x) || acc_layer(t, c, first[i]) > layer) {
-			if (ngot == 0)
+			if (got.n == 0)
 				through = acc_call_name(x);
-			got = list(c, got, ngot++, x->rank);
+			add_rank(c, &got, x->rank);
 		} else if (strcmp(acc_call_name(x), acc_call_name(k)) == 0) {
-			same = list(c, same, nsame++, x->rank);
+			add_rank(c, &same, x->rank);
 		} else if (nown++ < 4) {
 			own = acc_arena_printf(&c->mem, "%s%srank %lld at %s",
 				own == NULL ? "" : own, own == NULL ? "" : ", ", (long long)x->rank,
 				acc_call_name(x));
 		}
-		if (got == NULL || same == NULL || (nown > 0 && own == NULL))
+		if (nown > 0 && own == NULL)
 			return acc_nomem(e);
 	}
-	const char *text[3] = {nsame == 0 ? NULL
-					  : acc_arena_printf(&c->mem,
-						    "the same op call is the first that"
-						    " %s on rank%s %s, too",
-						    verb, nsame == 1 ? "" : "s", same),
+	end_range(c, &same);
+	end_range(c, &got);
+	if (got.text == NULL || same.text == NULL)
+		return acc_nomem(e);
+	const char *text[3] = {same.n == 0 ? NULL
+					   : acc_arena_printf(&c->mem,
+						     "the same op call is the first that"
+						     " %s on rank%s %s, too",
+						     verb, same.n == 1 ? "" : "s", same.text),
 		nown == 0 ? NULL
 			  : acc_arena_printf(&c->mem,
 				    "no communication is between that and"
 				    " what %s first on %u more rank%s: %s",
 				    verb, nown, nown == 1 ? "" : "s", own),
-		ngot == 0 ? NULL
-			  : acc_arena_printf(&c->mem,
-				    "rank%s %s receive%s it through"
-				    " communication, first at %s",
-				    ngot == 1 ? "" : "s", got, ngot == 1 ? "s" : "", through)};
+		got.n == 0
+			? NULL
+			: acc_arena_printf(&c->mem,
+				  "rank%s %s receive%s it through"
+				  " communication, first at %s",
+				  got.n == 1 ? "" : "s", got.text, got.n == 1 ? "s" : "", through)};
 	static const char *const rules[3] = {"same", "also", "received"};
-	const uint32_t counts[3] = {nsame, nown, ngot};
+	const uint32_t counts[3] = {same.n, nown, got.n};
 	for (int i = 0; i < 3; i++) {
 		if (counts[i] == 0)
 			continue;

@@ -2,21 +2,32 @@
 #include "acc/stream.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 struct source {
 	struct acc_rd *rd;
 	struct acc_rec *rec; /* read ahead; NULL: none */
-	bool ended;
 	int64_t key[3];
 };
 
 struct acc_in {
 	struct source *s;
-	size_t n, last; /* last: whose record was handed out; n: nobody's */
+	size_t n, last;      /* last: whose record was handed out; n: nobody's */
+	size_t *heap, nheap; /* sources with a record: each comes before those at 2i+1 and 2i+2 */
+	bool begun;
+	bool many; /* more than may be open at once */
 	struct acc_str *log;
 	size_t nlog, cap_log;
 	bool open;
 };
+
+/* Streams; as many descriptors are left for standard ones, tensors and results. */
+static size_t
+may_be_open(void)
+{
+	struct rlimit r;
+	return getrlimit(RLIMIT_NOFILE, &r) == 0 ? (size_t)r.rlim_cur / 2 : 128;
+}
 
 struct acc_in *
 acc_in_open(char *const *paths, size_t n, struct acc_err *e)
@@ -28,10 +39,13 @@ acc_in_open(char *const *paths, size_t n, struct acc_err *e)
 		n = 1;
 	}
 	struct acc_in *in = calloc(1, sizeof *in);
-	if (in != NULL)
+	if (in != NULL) {
 		in->s = calloc(n, sizeof *in->s);
-	if (in == NULL || in->s == NULL) {
-		free(in);
+		in->heap = calloc(n, sizeof *in->heap);
+		in->many = n > may_be_open();
+	}
+	if (in == NULL || in->s == NULL || in->heap == NULL) {
+		acc_in_close(in);
 		acc_nomem(e);
 		return NULL;
 	}
@@ -40,6 +54,8 @@ acc_in_open(char *const *paths, size_t n, struct acc_err *e)
 		if (in->s[i].rd == NULL)
 			goto fail;
 		in->n = i + 1;
+		if (in->many)
+			acc_rd_park(in->s[i].rd);
 		const struct acc_val *v = acc_rd_log(in->s[i].rd);
 		if (v == NULL || v->n == 0)
 			continue;
@@ -82,43 +98,73 @@ advance(struct acc_in *in, struct source *s, struct acc_err *e)
 	s->rec = NULL;
 	int rc = in->open && in->n == 1 ? acc_rd_next_open(s->rd, &s->rec, e)
 					: acc_rd_next(s->rd, &s->rec, e);
-	if (rc == 0)
-		s->ended = true;
-	else if (rc > 0 && in->n > 1)
+	if (in->many)
+		acc_rd_park(s->rd);
+	if (rc > 0 && in->n > 1)
 		insert(s);
 	return rc;
 }
 
+/* Of records of one place, that of the operand that was named first. */
 static bool
-before(const struct source *a, const struct source *b)
+before(const struct acc_in *in, size_t x, size_t y)
 {
+	const struct source *a = &in->s[x], *b = &in->s[y];
 	for (int i = 0; i < 3; i++)
 		if (a->key[i] != b->key[i])
 			return a->key[i] < b->key[i];
-	return false;
+	return x < y;
+}
+
+/* The source at the i-th place of the heap may come after those behind it. */
+static void
+sink(struct acc_in *in, size_t i)
+{
+	size_t *h = in->heap, moved = h[i];
+	for (size_t k; (k = 2 * i + 1) < in->nheap; i = k) {
+		if (k + 1 < in->nheap && before(in, h[k + 1], h[k]))
+			k++;
+		if (!before(in, h[k], moved))
+			break;
+		h[i] = h[k];
+	}
+	h[i] = moved;
+}
+
+static int
+begin(struct acc_in *in, struct acc_err *e)
+{
+	for (size_t i = 0; i < in->n; i++) {
+		int rc = advance(in, &in->s[i], e);
+		if (rc < 0)
+			return rc;
+		if (rc > 0)
+			in->heap[in->nheap++] = i;
+	}
+	for (size_t i = in->nheap / 2; i-- > 0;)
+		sink(in, i);
+	in->begun = true;
+	return 0;
 }
 
 int
 acc_in_next(struct acc_in *in, struct acc_rec **out, struct acc_err *e)
 {
-	struct source *best = NULL;
-	if (in->last < in->n)
-		in->s[in->last].rec = NULL;
-	in->last = in->n;
-	for (size_t i = 0; i < in->n; i++) {
-		struct source *s = &in->s[i];
-		if (s->rec == NULL && !s->ended) {
-			int rc = advance(in, s, e);
-			if (rc < 0)
-				return rc;
-		}
-		if (s->rec != NULL && (best == NULL || before(s, best)))
-			best = s;
+	int rc = in->begun ? 0 : begin(in, e);
+	if (in->last < in->n && in->nheap > 0) {
+		rc = advance(in, &in->s[in->last], e);
+		if (rc == 0)
+			in->heap[0] = in->heap[--in->nheap];
+		if (rc >= 0)
+			sink(in, 0);
 	}
-	if (best == NULL)
-		return 0;
-	in->last = (size_t)(best - in->s);
-	*out = best->rec;
+	in->last = in->n;
+	if (rc < 0)
+		in->nheap = 0;
+	if (in->nheap == 0)
+		return rc < 0 ? rc : 0;
+	in->last = in->heap[0];
+	*out = in->s[in->last].rec;
 	return 1;
 }
 
@@ -159,6 +205,7 @@ acc_in_close(struct acc_in *in)
 	for (size_t i = 0; i < in->n; i++)
 		acc_rd_close(in->s[i].rd);
 	free(in->s);
+	free(in->heap);
 	free(in->log);
 	free(in);
 }

@@ -261,6 +261,12 @@ acc_rd_name(const struct acc_rd *rd)
 }
 
 void
+acc_rd_park(struct acc_rd *rd)
+{
+	acc_bytes_park(rd->in);
+}
+
+void
 acc_rd_close(struct acc_rd *rd)
 {
 	if (rd == NULL)
