@@ -1,7 +1,9 @@
 load helper
 # Runs on several ranks. parallel.tar.gz was made by
 #	tests/parallel/make.py OUT one tp2 tp2-noise tp2-lost-noise dp2 dp2-noise dp2-noavg-noise \
-#		pp2 pp2-noise fsdp2 fsdp2-noise --layers 2 --task statistics
+#		pp2 pp2-noise fsdp2 fsdp2-noise sp2 sp2-noise smc2 mc2-noise mc2-scale-noise \
+#		ep2 ep2-noise moe --layers 2 --task statistics
+#	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
 
 setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/parallel.tar.gz"
@@ -24,7 +26,7 @@ says() {
 }
 
 @test "the same layout on both sides, with noise: clean, whatever a buffer held before" {
-	for l in tp2 dp2 pp2 fsdp2; do
+	for l in tp2 dp2 pp2 fsdp2 sp2 ep2; do
 		diff_of 0 $l-noise $l
 		says "none adds more error than its dtype and kind explain"
 	done
@@ -32,10 +34,11 @@ says() {
 
 @test "another layout: said, nobody named, never clean" {
 	for l in "tp2-noise one tensor" "dp2-noise one data" "pp2-noise one pipeline" "one tp2 tensor" \
-		"tp2-noise pp2 tensor" "dp2-noise tp2 tensor" "fsdp2-noise one data" "pp2-noise dp2 data"; do
+		"tp2-noise pp2 tensor" "dp2-noise tp2 tensor" "fsdp2-noise one data" "pp2-noise dp2 data" \
+		"sp2-noise one tensor" "sp2-noise tp2 data" "ep2-noise moe data"; do
 		set -- $l
 		diff_of 2 "$1" "$2"
-		says "is sharded by $3 parallelism, as far as the shapes show"
+		says "is sharded by ${*:3} parallelism"
 		[ "$stderr" = "accfirstbad: the two sides are laid out over ranks in different ways: nothing was judged" ]
 		jq -es 'map(select(.kind == "finding").what) - ["unmatched"] == []' <<<"$output"
 		jq -es 'map(select(.bad)) == []' <<<"$output"
@@ -78,4 +81,14 @@ says() {
 	run -0 accfirstbad --allow-missing='Tensor.div_.*' m
 	# Each reduces in its own way.
 	diff_of 0 fsdp2-noise dp2
+}
+
+@test "a product and its communication in one kernel, against the two calls" {
+	diff_of 0 mc2-noise tp2
+	says "none adds more error than its dtype and kind explain"
+	diff_of 0 sp2-noise smc2
+	says "none adds more error than its dtype and kind explain"
+	diff_of 1 mc2-scale-noise mc2-noise
+	jq -es 'map(select(.what == "culprit"))[0] | .name == "NPU.npu_mm_all_reduce_base.1.forward" and .rank == 1' <<<"$output"
+	says "rank 0 receives it through communication, first at NPU.npu_mm_all_reduce_base.2.forward"
 }

@@ -121,6 +121,7 @@ struct acc_call {
 	float slope;      /* see acc_op_slope */
 	bool backward, grad, module;
 	bool ranks;   /* see acc_op_ranks */
+	bool talks;   /* see acc_op_talks */
 	bool missing; /* the side that has it not ended early */
 	bool keyed;   /* false: a record without an op call, alone in this one */
 	bool by_proc; /* rank is a process id */

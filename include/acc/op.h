@@ -47,7 +47,8 @@ enum acc_op_flag {
 	ACC_OP_KEYWORDS = 4,  /* often given keywords that change the result */
 	ACC_OP_NUMBERS = 8,   /* as a module or primitive, it has numbers that change the result */
 	ACC_OP_HANDS_ON = 16, /* may hand its input on as it is, untouched */
-	ACC_OP_FILLS = 32     /* its first argument is no input, but what it fills */
+	ACC_OP_FILLS = 32,    /* its first argument is no input, but what it fills */
+	ACC_OP_TALKS = 64     /* takes part in what other ranks do at the same time */
 };
 
 struct acc_op_info {
@@ -98,6 +99,9 @@ bool acc_op_ranks(struct acc_str op);
 unsigned acc_op_steps(struct acc_str op);
 /* Two names of one operator: Tensor.__matmul__ and Torch.matmul? */
 bool acc_op_same(struct acc_str a, struct acc_str b);
+/* Does it send to other ranks, or take from them: a function of torch.distributed, a primitive of
+ * MindSpore's communication, a kernel that joins a product with its communication? */
+bool acc_op_talks(struct acc_str op);
 /* Is an argument at this position (0, 0.3, output_tensor) only there to be filled, as the buffers
  * that torch.distributed's functions receive into? What it held before is no input. */
 bool acc_op_fills(struct acc_str op, struct acc_str pos);

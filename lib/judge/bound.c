@@ -35,7 +35,7 @@ acc_carried(const struct acc_item *it, const struct acc_call *k, const struct gi
 static bool
 collective(const struct acc_call *k)
 {
-	return acc_str_starts(acc_str(k->key[ACC_A]), "Distributed.");
+	return k->talks;
 }
 
 /* The largest absolute error that moving or adding elements forward can leave, or a function

@@ -26,7 +26,7 @@ struct acc_ranks {
 bool
 acc_is_communication(const struct acc_call *k)
 {
-	return acc_str_starts(acc_str(acc_call_name(k)), "Distributed.");
+	return k->talks;
 }
 
 /* The rank that a call sends to or receives from, and its group, as far as it was recorded. */
@@ -39,7 +39,10 @@ struct partners {
 static int
 read_partners(struct acc_case *c, const struct acc_call *k, struct partners *p, struct acc_err *e)
 {
-	struct acc_str op = acc_str(acc_call_name(k) + strlen("Distributed."));
+	static const char space[] = "Distributed.";
+	struct acc_str op = acc_str(acc_call_name(k));
+	if (acc_str_starts(op, space))
+		op = acc_str(op.p + strlen(space));
 	*p = (struct partners){.peer = -1};
 	p->sends = acc_str_starts(op, "send.") || acc_str_starts(op, "isend.");
 	p->receives = acc_str_starts(op, "recv.") || acc_str_starts(op, "irecv.");

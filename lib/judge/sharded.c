@@ -104,9 +104,12 @@ communicates(struct split *s, const struct acc_call *k, bool matched)
 	static const char *const hands[] = {"send.", "recv.", "isend.", "irecv.",
 		"batch_isend_irecv."};
 	static const char space[] = "Distributed.";
-	struct acc_str op = acc_str(acc_call_name(k) + strlen(space));
+	struct acc_str op = acc_str(acc_call_name(k));
+	if (acc_str_starts(op, space))
+		op = acc_str(op.p + strlen(space));
 	/* What arrives may be paired with what the other side computes itself. */
-	if (matched && acc_str_starts(acc_str(k->key[ACC_B]), space)) {
+	if (matched && (acc_str_starts(acc_str(k->key[ACC_B]), space) ||
+			       !acc_str_starts(acc_str(k->key[ACC_A]), space))) {
 		s->talked++;
 		return;
 	}
@@ -152,7 +155,7 @@ kind_of(const struct split *s)
 	if (s->handed > 0 && s->handed * 2 >= s->talks[ACC_A] + s->talks[ACC_B])
 		return "pipeline parallelism";
 	if (all > 0 && 2 * s->batch > all)
-		return "data parallelism";
+		return "data parallelism (or sequence parallelism, where tokens are the first axis)";
 	if (all > 0 && 2 * s->sequence > all)
 		return "context or sequence parallelism";
 	return NULL;

@@ -11,7 +11,8 @@ enum {
 	KEYWORDS = ACC_OP_KEYWORDS,
 	NUMBERS = ACC_OP_NUMBERS,
 	HANDS_ON = ACC_OP_HANDS_ON,
-	FILLS = ACC_OP_FILLS
+	FILLS = ACC_OP_FILLS,
+	TALKS = ACC_OP_TALKS
 };
 
 static const struct acc_op_info rows[] = {
@@ -296,6 +297,19 @@ acc_op_in_place(struct acc_str op)
 	const struct acc_op_info *o = acc_op_info_of(op);
 	bool spelled = s.n > 1 && s.p[s.n - 1] == '_' && s.p[s.n - 2] != '_';
 	return spelled || (o != NULL && (o->flags & ACC_OP_INPLACE) != 0);
+}
+
+bool
+acc_op_talks(struct acc_str op)
+{
+	const struct acc_op_info *o;
+	if (acc_str_starts(op, "Distributed."))
+		return true;
+	/* torch's tensors have methods of such names that stay on their rank. */
+	if (acc_str_starts(op, "Tensor.") || acc_str_starts(op, "Torch.") || acc_op_is_module(op))
+		return false;
+	o = acc_op_info_of(op);
+	return o != NULL && (o->flags & ACC_OP_TALKS) != 0;
 }
 
 bool

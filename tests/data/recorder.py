@@ -50,7 +50,7 @@ class Event:
 def snap(x):
     """A value that later in-place work does not change."""
     if isinstance(x, torch.Tensor):
-        c = x.detach().contiguous().clone()
+        c = x.detach().clone(memory_format=torch.contiguous_format)   # no call that is recorded
         c.grad_wanted = x.requires_grad
         return c
     if isinstance(x, torch.Size):

@@ -3,10 +3,12 @@
 
 Usage: make.py OUT LAYOUT... [--task tensor|statistics] [--layers N]     needs python3-torch (gloo)
 
-OUT/LAYOUT/step0/rankN. A layout is one, tpN, dpN, ppN, cpN or fsdpN, and may end in a fault after
-a dash: tp2-lost (an all_reduce that does not happen), dp4-noavg (gradients summed, not averaged),
-dp2-noreduce (not even summed), X-scale (rank N-1's second fc1 of its stage is 3 % off). "-noise"
-adds a device's rounding, and NaN in buffers that are not yet filled. Real processes, real
+OUT/LAYOUT/step0/rankN. A layout is one, tpN, dpN, ppN, cpN, fsdpN, spN (tensor parallel, with the
+norms' tokens split, too), mcN and smcN (tpN and spN by the kernels that join a product with its
+communication), moe (experts instead of every second layer's fc1 and fc2) or epN (these, an equal
+part of them and of the batch on each rank), and may end in a fault after a dash: tp2-lost (an all_reduce that does not happen), dp4-noavg (gradients summed, not averaged),
+dp2-noreduce (not even summed), X-scale (one product of rank N-1 is 3 % off). ep2-token (a token is
+sent to another expert). "-noise" adds a device's rounding, and NaN in buffers that are not yet filled. Real processes, real
 collectives; what gloo of torch 1.13 lacks is made of all_gather.
 """
 import argparse
@@ -25,13 +27,34 @@ import recorder  # noqa: E402
 from recorder import Recorder  # noqa: E402
 from writers import Msprobe  # noqa: E402
 
-LAYERS, DIM, HEADS, VOCAB, BATCH, SEQ = 4, 16, 4, 32, 8, 8
+LAYERS, DIM, HEADS, VOCAB, BATCH, SEQ, EXPERTS = 4, 16, 4, 32, 8, 8, 4
 recorder.MODEL = os.path.abspath(__file__)
 recorder.OPS["Tensor"] = (torch.Tensor, "__add__ __mul__ __truediv__ view transpose reshape "
                           "masked_fill chunk div_ contiguous")
-recorder.OPS["Torch"] = (torch, "matmul cat empty")
+recorder.OPS["Torch"] = (torch, "matmul cat empty max argsort index_select")
 recorder.OPS["Distributed"] = (
-    dist, "all_reduce all_gather_into_tensor reduce_scatter_tensor send recv")
+    dist, "all_reduce all_gather_into_tensor reduce_scatter_tensor all_to_all_single send recv")
+
+
+class Kernels:
+    """Of torch_npu: a product and its communication in one call, along the first axis."""
+
+    @staticmethod
+    def npu_mm_all_reduce_base(x, w, hcom, **kwargs):
+        return MmReduce.apply(x, w)
+
+    @staticmethod
+    def npu_mm_reduce_scatter_base(x, w, hcom, world_size, **kwargs):
+        return MmScatter.apply(x, w)
+
+    @staticmethod
+    def npu_all_gather_base_mm(x, w, hcom, world_size, **kwargs):
+        return GatherMm.apply(x, w)
+
+
+recorder.OPS["NPU"] = (
+    Kernels, "npu_mm_all_reduce_base npu_mm_reduce_scatter_base npu_all_gather_base_mm")
+recorder.NOISY |= set(recorder.OPS["NPU"][1].split())
 
 
 def gather(out, x, group=None):
@@ -47,6 +70,20 @@ def scatter(out, x, group=None):
     out.copy_(whole.reshape(n, -1)[dist.get_rank()].view(out.shape))
 
 
+def exchange(out, x, output_split_sizes, input_split_sizes, group=None):
+    n, r = dist.get_world_size(), dist.get_rank()
+    rows = torch.tensor(input_split_sizes)
+    all_rows = [torch.empty_like(rows) for _ in range(n)]
+    dist.all_gather(all_rows, rows)
+    most = max(int(t.sum()) for t in all_rows)
+    mine = torch.zeros((most,) + x.shape[1:])
+    mine[:x.shape[0]] = x
+    whole = [torch.empty_like(mine) for _ in range(n)]
+    dist.all_gather(whole, mine)
+    parts = [w[:int(t.sum())].split(t.tolist())[r] for w, t in zip(whole, all_rows)]
+    out.copy_(torch.cat(parts))
+
+
 def buffer(*shape):
     """What torch.empty may well hold."""
     x = torch.empty(*shape)
@@ -56,6 +93,107 @@ def buffer(*shape):
 GARBAGE = False
 GLOO_REDUCE = dist.all_reduce
 dist.all_gather_into_tensor, dist.reduce_scatter_tensor = gather, scatter
+dist.all_to_all_single = exchange
+
+
+def gathered(x):
+    """Along the first axis, by a call that is recorded."""
+    out = buffer((dist.get_world_size() * x.shape[0],) + x.shape[1:])
+    dist.all_gather_into_tensor(out, x.contiguous())
+    return out
+
+
+def scattered(x):
+    out = buffer((x.shape[0] // dist.get_world_size(),) + x.shape[1:])
+    dist.reduce_scatter_tensor(out, x.contiguous())
+    return out
+
+
+class MmReduce(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        y = x @ w
+        GLOO_REDUCE(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g @ w.t(), x.t() @ g
+
+
+class MmScatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        y = x @ w
+        out = torch.empty(y.shape[0] // dist.get_world_size(), y.shape[1])
+        scatter(out, y)
+        return out
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        whole = torch.empty(x.shape[0], g.shape[1])
+        gather(whole, g.contiguous())
+        return whole @ w.t(), x.t() @ whole
+
+
+class GatherMm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        whole = torch.empty(x.shape[0] * dist.get_world_size(), x.shape[1])
+        gather(whole, x.contiguous())
+        ctx.save_for_backward(whole, w)
+        return whole @ w
+
+    @staticmethod
+    def backward(ctx, g):
+        whole, w = ctx.saved_tensors
+        gx = g @ w.t()
+        out = torch.empty(gx.shape[0] // dist.get_world_size(), gx.shape[1])
+        scatter(out, gx)
+        return out, whole.t() @ g
+
+
+class GatherTokens(torch.autograd.Function):   # Megatron's, of sequence parallelism
+    @staticmethod
+    def forward(ctx, x, alike):
+        ctx.alike = alike
+        return gathered(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        if ctx.alike:   # each rank has the whole gradient
+            return g.chunk(dist.get_world_size())[dist.get_rank()].contiguous(), None
+        return scattered(g), None
+
+
+class ScatterTokens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return scattered(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return gathered(g)
+
+
+class Exchange(torch.autograd.Function):   # of tokens between the ranks of the experts
+    @staticmethod
+    def forward(ctx, x, got, sent):
+        ctx.sizes = got, sent
+        out = buffer((sum(got),) + x.shape[1:])
+        dist.all_to_all_single(out, x.contiguous(), got, sent)
+        return out
+
+    @staticmethod
+    def backward(ctx, g):
+        got, sent = ctx.sizes
+        out = buffer((sum(sent),) + g.shape[1:])
+        dist.all_to_all_single(out, g.contiguous(), sent, got)
+        return out, None, None
 
 
 class Copy(torch.autograd.Function):   # Megatron's f: sums gradients up
@@ -125,11 +263,15 @@ def weights():
         w |= {f"qkv{i}": new(3, DIM, DIM), f"o{i}": new(DIM, DIM), f"ob{i}": new(DIM),
               f"fc1{i}": new(4 * DIM, DIM), f"b1{i}": new(4 * DIM), f"fc2{i}": new(DIM, 4 * DIM),
               f"b2{i}": new(DIM), f"n1{i}": 1 + new(DIM), f"n2{i}": 1 + new(DIM)}
+        if i % 2:
+            w |= {f"r{i}": new(EXPERTS, DIM)}
+            w |= {f"e{k}{e}x{i}": new(*s) for e in range(EXPERTS)
+                  for k, s in (("1", (2 * DIM, DIM)), ("2", (DIM, 2 * DIM)))}
     return w
 
 
 def shard(name, w, kind, n, r):
-    if kind == "tp":
+    if kind in ("tp", "sp", "mc", "smc"):
         if name.startswith("qkv"):
             return w.chunk(n, 1)[r]
         if name.startswith(("fc1", "b1")):
@@ -147,6 +289,14 @@ class Model:
         whole = weights()
         self.shape = {k: v.shape for k, v in whole.items()}
         self.layers = range(LAYERS)
+        self.routed = kind in ("moe", "ep")
+        unused = ("r", "e1", "e2") if not self.routed else \
+            tuple(f"{k}{i}" for i in range(1, LAYERS, 2) for k in ("fc1", "b1", "fc2", "b2"))
+        whole = {k: v for k, v in whole.items() if not k.startswith(unused)}
+        if kind == "ep":
+            mine = range(EXPERTS // n * r, EXPERTS // n * (r + 1))
+            whole = {k: v for k, v in whole.items()
+                     if k[0] != "e" or k == "embed" or int(k[2]) in mine}
         if kind == "pp":
             per = LAYERS // n
             self.layers = range(per * r, per * r + per)
@@ -161,13 +311,75 @@ class Model:
         return Unshard.apply(w, self.shape[k]) if self.kind == "fsdp" and len(self.shape[k]) > 1 \
             else w
 
+    def into(self, x, w):
+        """x, of which each rank has all or a part of the tokens, times a weight split by rows."""
+        if self.kind == "smc":   # tokens first: one after another, of all samples
+            y = recorder_ops().npu_all_gather_base_mm(
+                x.reshape(-1, DIM), w.t(), "hcom", self.n, bias=None)
+            return y.view(-1, BATCH, w.shape[0])
+        if self.kind == "sp":
+            x = GatherTokens.apply(x, False)
+        elif self.kind in ("tp", "mc"):
+            x = Copy.apply(x)
+        return F.linear(x, w)
+
+    def out_of(self, y, w, lost):
+        """y times a weight split by columns, summed over the ranks."""
+        if self.kind == "mc":
+            return recorder_ops().npu_mm_all_reduce_base(
+                y.reshape(-1, y.shape[-1]), w.t(), "hcom").view(y.shape[:-1] + (DIM,))
+        if self.kind == "smc":
+            return recorder_ops().npu_mm_reduce_scatter_base(
+                y.reshape(-1, y.shape[-1]), w.t(), "hcom", self.n).view(-1, BATCH, DIM)
+        y = F.linear(y, w)
+        if self.kind == "sp":
+            return ScatterTokens.apply(y)
+        return Reduce.apply(y, lost) if self.kind == "tp" else y
+
+    def experts(self, i, a):
+        """The best of the experts for each token, weighted by its share."""
+        flat = a.reshape(-1, DIM)
+        share = F.softmax(F.linear(flat, self.get(f"r{i}")), -1)
+        best, which = torch.max(share, -1)
+        which = which.detach().clone()
+        if self.fault == "token" and self.r == self.n - 1 and i == 1:
+            which[0] = (which[0] + 1) % EXPERTS
+        order = torch.argsort(which, stable=True)
+        sorted_tokens = torch.index_select(flat, 0, order)
+        sizes = torch.bincount(which, minlength=EXPERTS)
+        if self.kind == "ep":
+            counts = [torch.empty_like(sizes) for _ in range(self.n)]
+            dist.all_gather(counts, sizes)
+            per = EXPERTS // self.n
+            table = torch.stack(counts).view(self.n, self.n, per)   # from, to, expert
+            sent = table[self.r].sum(-1).tolist()
+            got = table[:, self.r].sum(-1).tolist()
+            x = Exchange.apply(sorted_tokens, got, sent)
+            mine = table[:, self.r].reshape(-1).tolist()            # by sender, then expert
+            parts = x.split(mine)
+            ys = [None] * len(parts)
+            for e in range(per):
+                own = [s * per + e for s in range(self.n)]
+                y = self.expert(i, self.r * per + e, torch.cat([parts[k] for k in own]))
+                for k, part in zip(own, y.split([mine[k] for k in own])):
+                    ys[k] = part
+            y = Exchange.apply(torch.cat(ys), sent, got)
+        else:
+            parts = sorted_tokens.split(sizes.tolist())
+            y = torch.cat([self.expert(i, e, p) for e, p in enumerate(parts)])
+        back = torch.index_select(y, 0, torch.argsort(order))
+        return (back * best[:, None]).view(a.shape)
+
+    def expert(self, i, e, x):
+        return F.linear(F.gelu(F.linear(x, self.get(f"e1{e}x{i}"))), self.get(f"e2{e}x{i}"))
+
     def layer(self, i, x):
-        tp = self.kind == "tp"
-        heads = HEADS // (self.n if tp else 1)
+        heads = HEADS // (self.n if self.kind in ("tp", "sp", "mc", "smc") else 1)
+        first = self.kind in ("sp", "smc")   # the axis of the tokens
         a = F.layer_norm(x, (DIM,), self.get(f"n1{i}"))
-        a = Copy.apply(a) if tp else a
-        wide = F.linear(a, self.get(f"qkv{i}").reshape(-1, DIM))
-        q, k, v = [t.view(t.shape[0], t.shape[1], heads, DIM // HEADS).transpose(1, 2)
+        wide = self.into(a, self.get(f"qkv{i}").reshape(-1, DIM))
+        wide = wide.transpose(0, 1) if first else wide
+        q, k, v = [t.reshape(t.shape[0], t.shape[1], heads, DIM // HEADS).transpose(1, 2)
                    for t in wide.chunk(3, -1)]
         if self.kind == "cp":
             k, v = Gather.apply(k), Gather.apply(v)
@@ -177,21 +389,24 @@ class Model:
         p = F.softmax(s, -1)
         y = torch.matmul(p, v).transpose(1, 2)
         y = y.reshape(y.shape[0], y.shape[1], -1)
-        y = F.linear(y, self.get(f"o{i}"))
-        if tp:
-            y = Reduce.apply(y, self.fault == "lost" and i == 1)
+        y = y.transpose(0, 1).contiguous() if first else y
+        y = self.out_of(y, self.get(f"o{i}"), self.fault == "lost" and i == 1)
         x = x + (y + self.get(f"ob{i}"))
         a = F.layer_norm(x, (DIM,), self.get(f"n2{i}"))
-        a = Copy.apply(a) if tp else a
-        h = F.gelu(F.linear(a, self.get(f"fc1{i}"), self.get(f"b1{i}")))
-        y = F.linear(h, self.get(f"fc2{i}"))
-        y = Reduce.apply(y, False) if tp else y
+        if self.routed and i % 2:
+            return x + self.experts(i, a)
+        h = F.gelu(self.into(a, self.get(f"fc1{i}")) + self.get(f"b1{i}"))
+        y = self.out_of(h, self.get(f"fc2{i}"), False)
         return x + (y + self.get(f"b2{i}"))
+
+
+def recorder_ops():
+    return Kernels
 
 
 def step(net, tokens, labels):
     n, r, kind = net.n, net.r, net.kind
-    if kind in ("dp", "fsdp"):
+    if kind in ("dp", "fsdp", "ep"):
         tokens, labels = tokens.chunk(n)[r], labels.chunk(n)[r]
     if kind == "cp":
         tokens, labels = tokens.chunk(n, 1)[r], labels.chunk(n, 1)[r]
@@ -201,6 +416,8 @@ def step(net, tokens, labels):
         x = first = x.requires_grad_()
     else:
         x = F.embedding(tokens, net.get("embed"))
+    if kind in ("sp", "smc"):
+        x = x.transpose(0, 1).chunk(n)[r].contiguous()
     for i in net.layers:
         x = net.layer(i, x)
     if kind == "pp" and r < n - 1:
@@ -209,14 +426,20 @@ def step(net, tokens, labels):
         dist.recv(g, r + 1)
         x.backward(g)
     else:
+        if kind in ("sp", "smc"):
+            x = GatherTokens.apply(x, True).transpose(0, 1)
         out = F.linear(x, net.get("head"))
         loss = F.cross_entropy(out.view(-1, VOCAB), labels.reshape(-1))
         loss.backward()
     if kind == "pp" and r > 0:
         dist.send(first.grad, r - 1)
-    if kind in ("dp", "cp"):
-        for w in net.w.values():
-            if net.fault != "noreduce":
+    for name, w in net.w.items():
+        own = kind == "ep" and name[0] == "e" and name != "embed"   # an expert: nobody else has it
+        # What saw a part of the tokens alone.
+        if kind in ("sp", "smc") and name.startswith(("n1", "n2", "ob", "b2", "embed")):
+            dist.all_reduce(w.grad)
+        if kind in ("dp", "cp", "ep"):
+            if net.fault != "noreduce" and not own:
                 dist.all_reduce(w.grad)
             if net.fault != "noavg":
                 w.grad.div_(n)
@@ -232,7 +455,9 @@ def rank_main(r, layout, task, out, store):
     GARBAGE = "noise" in marks
     g = torch.Generator().manual_seed(9)
     tokens, labels = (torch.randint(VOCAB, (BATCH, SEQ), generator=g) for _ in "xy")
-    faults = {("Functional.linear", 2 if kind == "pp" else LAYERS + 2): lambda a, y: y * 1.03} \
+    op = {"mc": ("NPU.npu_mm_all_reduce_base", 1), "smc": ("NPU.npu_all_gather_base_mm", 1),
+          "pp": ("Functional.linear", 2)}.get(kind, ("Functional.linear", LAYERS + 2))
+    faults = {op: lambda a, y: y * 1.03} \
         if fault == "scale" and r == n - 1 else None
     rec = Recorder(noise=70 + r if "noise" in marks else None, faults=faults)
     with rec.recording():
