@@ -61,14 +61,18 @@ acc_is_measured(const struct acc_item *it)
 }
 
 /* The first call of a device-only stretch whose last call is this one: one of them replaced
- * what the bench does otherwise. */
+ * what the bench does otherwise. Not one that only moves elements, where another computes. */
 static uint32_t
 stretch(const struct acc_case *c, uint32_t call)
 {
+	const uint32_t last = call;
 	while (call > 0 && c->call[call - 1].key[ACC_B] == NULL &&
 		c->call[call - 1].segment == c->call[call].segment &&
 		c->call[call - 1].backward == c->call[call].backward)
 		call--;
+	for (uint32_t i = call; i <= last; i++)
+		if (c->call[i].cls != ACC_OP_MOVE)
+			return i;
 	return call;
 }
 
