@@ -256,6 +256,7 @@ acc_say_missing(struct acc_case *c, struct acc_err *e)
 
 struct unmatched {
 	uint32_t calls, recomputed, outside;
+	uint32_t beside; /* at a place where the other side has unmatched ones, too */
 	uint32_t first[3];
 };
 
@@ -284,6 +285,9 @@ reason(const struct unmatched *l, bool calls, bool framework)
 	if (2 * l->outside > l->calls)
 		return "; before or after what the other side recorded: another range, or a run"
 		       " that stopped";
+	if (2 * l->beside > l->calls)
+		return "; where the other side has other calls: it computes the same in another way"
+		       " (fused, or taken apart)";
 	return "; inside a compiled function (torch.jit.script, graph mode) nothing is recorded";
 }
 
@@ -314,11 +318,29 @@ say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose, 
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
+/* Unmatched calls between one matched call and the next, where both sides have some. */
+static void
+count_beside(const struct acc_case *c, uint32_t first, uint32_t end, struct unmatched only[2])
+{
+	uint32_t n[2] = {0, 0};
+	for (uint32_t i = first; i <= end; i++) {
+		const struct acc_call *k = i < end ? &c->call[i] : NULL;
+		if (k == NULL || matched(k)) {
+			for (int side = 0; side < 2; side++)
+				only[side].beside += n[!side] > 0 ? n[side] : 0;
+			n[ACC_A] = n[ACC_B] = 0;
+		} else if (!k->missing) {
+			n[side_of(k)]++;
+		}
+	}
+}
+
 static void
 count(struct acc_case *c, uint32_t first, uint32_t end, struct unmatched only[2])
 {
 	uint32_t from = end, to = first;
 	bool backward = false;
+	count_beside(c, first, end, only);
 	for (uint32_t i = first; i < end; i++)
 		if (matched(&c->call[i])) {
 			from = from == end ? i : from;
