@@ -318,16 +318,19 @@ say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose, 
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
-/* Unmatched calls between one matched call and the next, where both sides have some. */
+/* Unmatched calls between one matched call and the next, where both sides have some: no call stands
+ * for more of the other side's than a fused one does. */
 static void
 count_beside(const struct acc_case *c, uint32_t first, uint32_t end, struct unmatched only[2])
 {
+	enum { MOST = 16 };
 	uint32_t n[2] = {0, 0};
 	for (uint32_t i = first; i <= end; i++) {
 		const struct acc_call *k = i < end ? &c->call[i] : NULL;
 		if (k == NULL || matched(k)) {
-			for (int side = 0; side < 2; side++)
-				only[side].beside += n[!side] > 0 ? n[side] : 0;
+			bool alike = n[ACC_A] <= MOST * n[ACC_B] && n[ACC_B] <= MOST * n[ACC_A];
+			for (int side = 0; side < 2 && alike; side++)
+				only[side].beside += n[side];
 			n[ACC_A] = n[ACC_B] = 0;
 		} else if (!k->missing) {
 			n[side_of(k)]++;
