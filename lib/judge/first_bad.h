@@ -119,6 +119,76 @@ acc_id_with(uint64_t id, uint64_t n)
 	return id ^ (n + 1) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
+/* Where sentences of this scan live. */
+static inline struct acc_arena *
+acc_mem(const struct scan *s)
+{
+	return &s->c->mem;
+}
+
+/* What a failed acc_arena_printf in a chain of them leaves: printed, never dereferenced. */
+static inline const char *
+acc_got(const char *s)
+{
+	return s == NULL ? "" : s;
+}
+
+/* --- first_bad.c --- */
+/* One more suspect, unless this walk is to learn. 0 or ACC_ENOMEM. */
+int acc_suspect_add(struct scan *s, const struct suspect *x);
+/* Where a second run of the bench tells the noise of this very tensor, no less is a fault. */
+void acc_known_noise(const struct scan *s, const struct acc_item *it, double e, double e2,
+	struct suspect *x);
+/* Unit roundoff of the coarser side. */
+double acc_item_unit(const struct acc_item *it);
+
+/* --- given.c: what a call was given --- */
+/* Errors as causes: where integers differ, anything may follow. */
+double acc_cause_of(const struct acc_item *it, bool largest);
+/* The worst error of the last calls, 0 where there are none. */
+double acc_recent(const struct scan *s, bool backward);
+/* Where one side is fused, or the operators differ, what goes in (backwards: what comes out)
+ * need not be the same thing on both sides, and counts only if it looks like it. */
+bool acc_alike(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	double unit);
+/* Tensors of both sides of which nothing can be compared, for their shapes. */
+bool acc_other_shape(const struct acc_item *it);
+/* Is there a number to judge by? Another checksum, after tensors that differ a little, is only
+ * to be expected: it tells nothing. */
+bool acc_comparable(struct scan *s, const struct acc_item *it);
+/* Is this call one of several against one of the other side? */
+bool acc_is_fused(const struct scan *s, uint32_t call);
+/* This input counts. */
+void acc_receive(struct given *g, const struct acc_item *it);
+/* What a backward call also depends on: what its forward call took and made. */
+void acc_receive_saved(const struct scan *s, const struct acc_call *k, struct given *g);
+/* A tensor that only the device has, inside of what the bench computes in one call: was it made of
+ * tensors that were compared, `depth` calls back at most? Then these are what the call was given. */
+bool acc_receive_inside(struct scan *s, uint32_t call, const struct acc_item *it, double unit,
+	struct given *g, int depth);
+/* A communication that fills a buffer of its own brings in what other ranks hold, and their errors;
+ * where they were not recorded, nothing is known of what arrived. */
+void acc_receive_brought(struct scan *s, uint32_t call, double unit, struct given *g);
+
+/* --- input.c; each 0 or < 0 --- */
+/* An input, which is received, too. */
+int acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given *g);
+/* The call's running means, and its arguments; worst: the largest margin of its outputs. */
+int acc_judge_state(struct scan *s, uint32_t call, double unit, double worst);
+int acc_judge_args(struct scan *s, uint32_t call, double unit, double worst);
+
+/* --- output.c; each 0 or < 0 --- */
+/* An output that was compared; worst gets its margin, if that is larger. */
+int acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struct given *g,
+	double *worst);
+/* One that was not: it may still be wrong for its inputs. */
+int acc_judge_alone(struct scan *s, uint32_t call, uint32_t i, const struct given *g);
+
+/* --- choose.c --- */
+/* The earliest suspect that stands out, and by enough to be named if that is asked for; its index,
+ * or ACC_NOCALL. */
+uint32_t acc_choose(struct scan *s, bool name);
+
 /* --- limit.c --- */
 /* What an output of this call may add. */
 struct limit acc_limit_output(const struct scan *s, const struct acc_call *k, double unit,
@@ -252,18 +322,27 @@ int acc_sum_of_weight(struct scan *s, uint32_t call, uint32_t item, struct sum *
 double acc_gradients_error(const struct scan *s, uint32_t item);
 void acc_sum_release(struct scan *s);
 
+/* --- sentence.c --- */
+/* How bad: "is off by up to ...", in mem. NULL: no memory. */
+const char *acc_how_bad(struct acc_arena *m, const struct acc_rec *r, const struct acc_item *it);
+/* What is wrong with a suspect, in mem. NULL: no memory, or reading fails. */
+const char *acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e);
+
 /* --- culprit.c --- */
 /* The finding that names a suspect; `chosen` is its index. */
 int acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e);
 /* The finding about one that is beyond its limit by too little to be named. */
 int acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e);
-/* The finding about choices between near-equal values, where one comes before the culprit or there is
- * none. */
-int acc_say_ties(struct scan *s, const struct suspect *culprit, struct acc_err *e);
-int acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e);
 /* Verdicts for the records of all suspects; the culprit's are errors. chosen is ACC_NOCALL where
  * none is named. */
 int acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e);
+
+/* --- clean.c --- */
+/* The finding about choices between near-equal values, where one comes before the culprit or there is
+ * none. */
+int acc_say_ties(struct scan *s, const struct suspect *culprit, struct acc_err *e);
+/* How far everything agrees: up to the culprit, or all of it; and settings. */
+int acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e);
 
 /* --- constant.c --- */
 /* The warning that the first thing that differs at all was made by nobody, and so is not noise; of

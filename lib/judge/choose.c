@@ -1,0 +1,68 @@
+/* Which of the suspects is named. */
+#include "judge/first_bad.h"
+
+#include <math.h>
+
+#include "judge/case.h"
+
+/* How far beyond its limit a suspect must be before it is named. What its own inputs do not give is
+ * wrong, whatever the limits; they are of what is usual, and what stands just beyond them where
+ * nothing was recomputed is as often noise as not. */
+static double
+gate(const struct scan *s, const struct suspect *x)
+{
+	const struct acc_item *it = &s->c->item[x->item];
+	bool made = x->producer != ACC_NOCALL || it->weight || x->sum != NULL;
+	if (x->audit || x->role == ROLE_ARG || it->exact || it->measure == ACC_BY_SUM ||
+		(it->permuted && it->rms >= 1))
+		return 0;
+	const struct acc_call *k = &s->c->call[x->call];
+	if (x->role == ROLE_OUT && k->response == ACC_OP_KINK && k->backward &&
+		it->rms <= LIMIT_KINK * sqrt(x->cause))
+		return INFINITY;
+	if (x->role == ROLE_OUT && it->audit[ACC_A] > 1)
+		return LIMIT_NAMED_BOTH;
+	if (x->role == ROLE_IN && (!made || it->measure == ACC_BY_STAT) && !it->weight)
+		return LIMIT_NAMED_INPUT;
+	return LIMIT_NAMED;
+}
+
+/* The earliest suspect that stands out, and by enough to be named if that is asked for, in the order
+ * of steps and of communication. Inputs were found before arguments and outputs, as they stand.
+ * Where something is plainly wrong, what may be arithmetic of another kind is not it. */
+uint32_t
+acc_choose(struct scan *s, bool name)
+{
+	double largest = 0, plain = 0;
+	s->nfirst = 0;
+	for (uint32_t i = 0; i < s->nsuspect; i++) {
+		largest = fmax(largest, s->suspect[i].margin);
+		plain = fmax(plain, s->suspect[i].weak ? 0 : s->suspect[i].margin);
+	}
+	double enough = fmin(LIMIT_NAMED, LIMIT_NAMED_SHARE * largest);
+	uint32_t best = ACC_NOCALL, segment = UINT32_MAX;
+	/* Where nothing says what ran first, an input that is bad says only that something else is. */
+	bool makes = false;
+	for (uint32_t i = 0; i < s->nsuspect && s->c->by_names; i++)
+		makes |= s->suspect[i].margin >= enough && s->suspect[i].role == ROLE_OUT;
+	for (uint32_t i = 0; i < s->nsuspect; i++) {
+		struct suspect *x = &s->suspect[i];
+		x->first = false;
+		if ((makes && x->role == ROLE_IN) ||
+			x->margin < (name ? fmax(enough, gate(s, x)) : enough) ||
+			(plain >= LIMIT_PLAIN && x->weak) || s->c->call[x->call].segment == segment)
+			continue;
+		segment = s->c->call[x->call].segment;
+		s->first[s->nfirst++] = x->call;
+		x->first = true;
+		if (best == ACC_NOCALL ||
+			acc_before(s->ranks, s->c, x->call, s->suspect[best].call))
+			best = i;
+	}
+	/* An argument explains what comes out of its call. */
+	for (uint32_t i = best; best != ACC_NOCALL && i < s->nsuspect; i++)
+		if (s->suspect[i].call == s->suspect[best].call && s->suspect[i].role == ROLE_ARG &&
+			s->suspect[best].role == ROLE_OUT)
+			return i;
+	return best;
+}

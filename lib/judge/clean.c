@@ -1,0 +1,188 @@
+/* The findings about what is right: how far everything agrees, ties, and settings that explain what
+ * differs. */
+#include "judge/first_bad.h"
+
+#include <math.h>
+
+#include "judge/case.h"
+
+int
+acc_say_ties(struct scan *s, const struct suspect *culprit, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	if (s->ties == 0 || (culprit != NULL && c->item[s->tie].call >= culprit->call))
+		return 0;
+	const struct acc_item *it = &c->item[s->tie];
+	const struct acc_call *k = &c->call[it->call];
+	double off = -1;
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == it->call && !acc_is_input(&c->item[i]) &&
+			!c->item[i].exact && acc_is_measured(&c->item[i]))
+			off = fmax(off, c->item[i].rms);
+	struct acc_rec *r;
+	if (acc_case_record(c, it, &r, e) < 0)
+		return e->code;
+	const char *where = acc_got(acc_say_position(c, r, it)), *at = acc_say_where(c, k);
+	struct acc_finding *f = at == NULL ? NULL : acc_case_find(c, "clean", e);
+	if (f == NULL)
+		return acc_nomem(e);
+	f->name = acc_call_name(k);
+	f->rule = "tie";
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+	f->value = s->ties;
+	f->doubtful = true;
+	f->text = acc_arena_printf(acc_mem(s),
+		"%s%s: %s %s, but of near-equal values: %s to %.2g; a tie, no fault, and what"
+		" follows from it is none (%u output%s so)",
+		at, f->name, where, acc_got(acc_how_bad(acc_mem(s), r, it)),
+		off >= 0 ? "those that it picks agree" : "what it was given agrees",
+		off >= 0 ? off : s->tie_given, s->ties, s->ties == 1 ? " is" : "s are");
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+/* Does the device multiply f32 numbers in fewer bits? accaudit tells by the form of the errors; else
+ * all products that show it do. Nothing is wrong, but it explains what differs. */
+static int
+say_products(struct scan *s, const struct suspect *culprit, struct acc_err *e)
+{
+	static const char *const words[] = {"", "TF32", "HF32", "bf16"};
+	static const char switches[] =
+		"torch.backends.cuda.matmul.allow_tf32 and"
+		" torch.backends.cudnn.allow_tf32, torch_npu's torch.npu.matmul.allow_hf32 and"
+		" torch.npu.conv.allow_hf32, MindSpore's matmul_allow_hf32 and conv_allow_hf32 in"
+		" ascend_config";
+	struct acc_case *c = s->c;
+	const struct acc_call products = {.cls = ACC_OP_CONTRACT};
+	double factor = acc_learned(s, &products, acc_unit(ACC_F32));
+	uint32_t n = 0, form = ACC_NOFORM;
+	for (uint32_t i = 0; i < c->nitem; i++) {
+		n += c->item[i].form != ACC_NOFORM;
+		form = c->item[i].form != ACC_NOFORM ? c->item[i].form : form;
+	}
+	if (n == 0 && (culprit != NULL || !(factor > LIMIT_LEARN_SAID)))
+		return 0;
+	struct acc_finding *f = acc_case_find(c, "clean", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->rule = "products";
+	f->doubtful = true;
+	f->value = n > 0 ? n : factor * LIMIT_OTHER_FLOOR * acc_unit(ACC_F32);
+	f->text =
+		n > 0 ? acc_arena_printf(acc_mem(s),
+				"the device multiplies f32 numbers in %s: operands"
+				" with fewer bits explain %u of its results; %s turn it off",
+				words[form], n, switches)
+		      : acc_arena_printf(acc_mem(s),
+				"all f32 matrix products and convolutions differ by %.1g or"
+				" more: does one side compute them in TF32 or HF32? %s turn it off",
+				f->value, switches);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+/* What is not one op call's fault: other weights, another kind of arithmetic. */
+static int
+say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	int rc = say_products(s, culprit, e);
+	if (rc < 0)
+		return rc;
+	if (s->weights > LIMIT_WEIGHTS_SAID * s->unit) {
+		struct acc_finding *f = acc_case_find(c, "difference", e);
+		if (f == NULL)
+			return ACC_ENOMEM;
+		f->rule = "weights";
+		f->value = s->weights;
+		f->limit = LIMIT_WEIGHTS_SAID * s->unit;
+		f->bad = true;
+		f->text = acc_arena_printf(acc_mem(s),
+			"most weights differ (half of them by %.2g or"
+			" more): are these the same checkpoint and step?",
+			f->value);
+		if (f->text == NULL)
+			return acc_nomem(e);
+	}
+	return 0;
+}
+
+/* What those numbers cannot show. n: tensors by acc_measure. */
+static const char *
+blind(struct acc_arena *m, const uint32_t n[])
+{
+	if (n[ACC_BY_STAT] > 0 && n[ACC_BY_TENSOR] == 0 && n[ACC_BY_SUM] == 0)
+		return "; by statistics, which do not show a few elements";
+	if ((n[ACC_BY_STAT] > 0) + (n[ACC_BY_TENSOR] > 0) + (n[ACC_BY_SUM] > 0) < 2)
+		return "";
+	const char *s = acc_arena_printf(m, "; %u tensors by elements", n[ACC_BY_TENSOR]);
+	if (s != NULL && n[ACC_BY_STAT] > 0)
+		s = acc_arena_printf(m, "%s, %u by statistics, which do not show a few elements", s,
+			n[ACC_BY_STAT]);
+	if (s != NULL && n[ACC_BY_SUM] > 0)
+		s = acc_arena_printf(m,
+			"%s, %u by checksums, which do not tell rounding from a fault", s,
+			n[ACC_BY_SUM]);
+	return s;
+}
+
+/* Where nothing of the culprit's own step and rank stands before it. */
+static const char *
+before(struct scan *s, uint32_t earlier)
+{
+	if (earlier == 0)
+		return "nothing of its rank was compared before it";
+	return acc_arena_printf(acc_mem(s),
+		"nothing of its step was compared before it, but %u op call%s of earlier steps",
+		earlier, earlier == 1 ? "" : "s");
+}
+
+/* How far everything agrees: up to the culprit, or all of it. */
+int
+acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	uint32_t end = culprit == NULL ? c->ncall : culprit->call, calls = 0, equal = 0;
+	uint32_t n[ACC_BY_VALUE + 1] = {0};
+	uint32_t segment = culprit == NULL ? 0 : c->call[culprit->call].segment;
+	uint32_t earlier = 0, elsewhere = 0; /* compared, of earlier steps; of other ranks */
+	for (uint32_t i = 0; i < end; i++) {
+		const struct acc_call *k = &c->call[i];
+		bool compared = false, same = true, here = culprit == NULL || k->segment == segment;
+		for (uint32_t j = k->first; j <= k->last; j++) {
+			const struct acc_item *it = &c->item[j];
+			if (it->call != i || it->kind != ACC_ITEM_TENSOR ||
+				it->measure == ACC_UNMEASURED)
+				continue;
+			compared = true;
+			same &= it->rms == 0;
+			n[it->measure] += here && it->sides == 3;
+		}
+		elsewhere += compared && !here;
+		earlier += compared && !here && k->step != c->call[culprit->call].step;
+		calls += compared && here;
+		equal += compared && here && same;
+	}
+	const char *noun = c->ncall > 0 && c->call[0].keyed ? "op call" : "tensor";
+	const char *plural = calls == 1 ? "" : "s";
+	struct acc_finding *f = acc_case_find(c, "clean", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->value = calls;
+	if (calls == 0)
+		f->text = culprit == NULL  ? "nothing was compared"
+			  : elsewhere == 0 ? "nothing was compared before it"
+					   : before(s, earlier);
+	else if (culprit != NULL)
+		f->text = acc_arena_printf(acc_mem(s),
+			"clean %s: %u %s%s (%u without any difference)%s",
+			s->c->by_names ? "before it by name" : "before it", calls, noun, plural,
+			equal, acc_got(blind(acc_mem(s), n)));
+	else
+		f->text = acc_arena_printf(acc_mem(s),
+			"%u %s%s compared: %snone adds more error than its dtype and kind explain"
+			" (%u without any difference)%s",
+			calls, noun, plural, s->bench == ACC_NOCALL ? "" : "on the device, ", equal,
+			acc_got(blind(acc_mem(s), n)));
+	return f->text == NULL ? acc_nomem(e) : say_setting(s, culprit, e);
+}

@@ -1,0 +1,186 @@
+/* What is wrong with what an op call was given: an input that is not what its maker gave, a running
+ * mean, a number among the arguments. */
+#include "judge/first_bad.h"
+
+#include <math.h>
+
+#include "judge/case.h"
+
+/* Is it as far off as where it was made, in absolute terms? Its relative error may be larger: that
+ * of a gradient is measured against what was summed up, which who takes it cannot know. */
+static bool
+same_error(const struct acc_item *it, const struct acc_item *made, double unit)
+{
+	return it->measure == ACC_BY_TENSOR && made->measure == ACC_BY_TENSOR &&
+	       it->rmse <= LIMIT_TRACED_GAIN * made->rmse + LIMIT_TRACED_FLOOR * unit * it->b_rms;
+}
+
+/* A gradient that is the sum of others: it has their errors, and the device's copy is the sum of
+ * the device's own. */
+static int
+judge_sum(struct scan *s, uint32_t call, uint32_t i, double unit, struct suspect *x)
+{
+	const struct acc_item *it = &s->c->item[i];
+	struct sum sum;
+	int rc = s->c->call[call].backward ? acc_sum_find(s, call, i, &sum, s->e)
+					   : acc_sum_of_weight(s, call, i, &sum, s->e);
+	if (rc <= 0)
+		return rc;
+	/* Parts of 16 bits are summed up in 16 bits, whatever the sum is cast to. */
+	for (unsigned k = 0; k < sum.n; k++)
+		unit = fmax(unit, acc_item_unit(&s->c->item[sum.part[k]]));
+	struct limit l = {LIMIT_SUM_FLOOR * unit, LIMIT_SUM_GAIN,
+		"the sum of the gradients that it is"};
+	/* Where parts cancel, or are zero in exact arithmetic, their errors are relative to more than
+	 * the sum is: it is measured against the same. */
+	double e = it->rms, parts = 0;
+	for (unsigned k = 0; k < sum.n; k++) {
+		const struct acc_item *part = &s->c->item[sum.part[k]];
+		parts = fmax(parts, part->b_rms);
+		parts = fmax(parts, part->rms > 0 ? part->rmse / part->rms : 0);
+	}
+	if (it->rmse < e * parts)
+		e = it->rmse / parts;
+	x->cause = sum.cause;
+	x->margin = acc_margin(e, &l, x->cause);
+	x->value = e;
+	x->limit = LIMIT_MARGIN * (l.floor + l.gain * x->cause);
+	x->from = l.from;
+	double own = acc_margin(sum.off, &l, sum.bench_off);
+	if (own > x->margin) {
+		x->margin = own;
+		x->value = sum.off;
+		x->limit = LIMIT_MARGIN * (l.floor + l.gain * sum.bench_off);
+	}
+	acc_known_noise(s, it, it->rms, it->noise_rms, x);
+	if (!(x->margin > 0))
+		return 0;
+	x->sum = "";
+	for (unsigned k = 0; k < sum.n && x->sum != NULL; k++)
+		x->sum = acc_arena_printf(&s->c->mem, "%s%s%s", x->sum,
+			k == 0           ? ""
+			: k + 1 == sum.n ? " and "
+					 : ", ",
+			acc_call_name(&s->c->call[s->c->item[sum.part[k]].call]));
+	return x->sum == NULL ? ACC_ENOMEM : 0;
+}
+
+int
+acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given *g)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	const struct acc_item *it = &c->item[i];
+	uint32_t p = acc_maker(s, ACC_B, k, it->id[ACC_B]);
+	struct limit l;
+	struct suspect x = {.call = call, .item = i, .role = ROLE_IN, .producer = p};
+	if (p != ACC_NOCALL && c->item[p].measure != ACC_UNMEASURED) {
+		l = (struct limit){LIMIT_TRACED_FLOOR * unit, LIMIT_TRACED_GAIN,
+			"the output that it is"};
+		x.cause = acc_cause_of(&c->item[p], false);
+	} else if (p == ACC_NOCALL && it->weight) {
+		l = (struct limit){
+			(acc_unit_low(unit) ? LIMIT_WEIGHT_FLOOR_16 : LIMIT_WEIGHT_FLOOR) * unit,
+			LIMIT_WEIGHT_GAIN, "weights are equal"};
+		x.cause = s->weights;
+	} else {
+		l = (struct limit){LIMIT_UNTRACED_FLOOR * unit, LIMIT_UNTRACED_GAIN,
+			"what the op calls before it show"};
+		x.cause = acc_recent(s, k->backward);
+		/* A gradient on its way to the optimizer may have been added to or scaled. */
+		if (!k->backward && !k->module && s->nrecent[true] > 0)
+			x.cause = fmax(x.cause, acc_gradients_error(s, i));
+	}
+	if (it->measure == ACC_BY_STAT)
+		l.floor += acc_statistic_rounding(
+			p == ACC_NOCALL ? unit : fmax(unit, acc_item_unit(&c->item[p])));
+	x.margin = acc_margin(it->rms, &l, x.cause);
+	x.value = it->rms;
+	x.limit = LIMIT_MARGIN * (l.floor + l.gain * x.cause);
+	x.from = l.from;
+	if (it->exact && it->rms > 0)
+		/* Once choices fell otherwise, indices whose maker is not recorded (a slice, a count)
+		 * prove nothing; nor does one integer where the pairing is a guess: a counter goes on
+		 * where a side computes again. */
+		x.margin = (p != ACC_NOCALL ? c->item[p].rms > 0 : s->flipped) || isinf(x.cause) ||
+					   (it->guessed && it->count == 1)
+				   ? -LIMIT_CERTAIN
+				   : LIMIT_CERTAIN;
+	else if (p != ACC_NOCALL && same_error(it, &c->item[p], unit))
+		x.margin = -LIMIT_CERTAIN;
+	acc_known_noise(s, it, it->rms, it->noise_rms, &x);
+	bool gradient = k->backward || (s->nrecent[true] > 0 && !it->weight && !k->module);
+	if (p == ACC_NOCALL && gradient && !s->learning) {
+		int rc = judge_sum(s, call, i, unit, &x);
+		if (rc < 0)
+			return rc;
+	}
+	bool strict = !it->loose || k->backward;
+	/* Running means, of which training makes nothing: see judge_state. */
+	if (it->state)
+		return 0;
+	if (x.margin > 0 && strict && !s->learning &&
+		(p == ACC_NOCALL || !acc_same_pair(it, &c->item[p]))) {
+		x.blame = acc_overwriter(s, call, it);
+		if (acc_suspect_add(s, &x) < 0)
+			return ACC_ENOMEM;
+	}
+	acc_receive(g, it);
+	/* Nobody made it: from now on it is known, and no news where it comes again. */
+	return p == ACC_NOCALL ? acc_remember(s, k, i, false) : 0;
+}
+
+/* Running means and variances that differ, in a call whose outputs are not explained by the rest: a side
+ * that computes a part again has others, and in training nothing is made of them. */
+int
+acc_judge_state(struct scan *s, uint32_t call, double unit, double worst)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	const double may = LIMIT_MARGIN * (LIMIT_UNTRACED_FLOOR * unit +
+						  LIMIT_UNTRACED_GAIN * acc_recent(s, k->backward));
+	for (uint32_t i = k->first; i <= k->last && worst > 0; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || !it->state || !acc_is_measured(it) || !(it->rms > may))
+			continue;
+		struct suspect x = {.call = call,
+			.item = i,
+			.role = ROLE_IN,
+			.blame = call,
+			.producer = ACC_NOCALL,
+			.margin = fmin(LIMIT_CERTAIN, log10(it->rms / may)),
+			.value = it->rms,
+			.limit = may,
+			.from = "what the op calls before it show"};
+		if (acc_suspect_add(s, &x) < 0)
+			return ACC_ENOMEM;
+	}
+	return 0;
+}
+
+/* A number, a flag or a mode that differs, in a call whose outputs are not explained. */
+int
+acc_judge_args(struct scan *s, uint32_t call, double unit, double worst)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_ARG || !acc_is_input(it) ||
+			it->measure != ACC_BY_VALUE || !(it->rms > LIMIT_UNTRACED_FLOOR * unit) ||
+			worst <= 0)
+			continue;
+		struct suspect x = {.call = call,
+			.item = i,
+			.role = ROLE_ARG,
+			.blame = call,
+			.producer = ACC_NOCALL,
+			.margin = LIMIT_CERTAIN,
+			.value = it->rms,
+			.limit = 0,
+			.from = "arguments are equal"};
+		if (acc_suspect_add(s, &x) < 0)
+			return ACC_ENOMEM;
+	}
+	return 0;
+}

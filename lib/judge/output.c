@@ -1,0 +1,276 @@
+/* Does an output show more error than its op call may add to what it was given? */
+#include "judge/first_bad.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "judge/case.h"
+
+/* The margin of the limits is for what nobody recomputes. */
+static int
+doubt(struct scan *s, uint32_t call)
+{
+	if (s->learning || s->c->opt.roots == NULL ||
+		(s->ndoubt > 0 && s->doubt[s->ndoubt - 1] == call))
+		return 0;
+	void *p = acc_grow(s->doubt, &s->doubt_cap, s->ndoubt + 1, sizeof *s->doubt, NULL);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	s->doubt = p;
+	s->doubt[s->ndoubt++] = call;
+	return 0;
+}
+
+static int
+excess(struct scan *s, const struct acc_call *k, double unit, double by, bool stat)
+{
+	double cap = acc_unit_low(unit)  ? LIMIT_LEARN_LOW
+		     : acc_multiplies(k) ? LIMIT_LEARN_PRODUCTS
+					 : LIMIT_LEARN_OTHER;
+	void *p = acc_grow(s->excess, &s->excess_cap, s->nexcess + 1, sizeof *s->excess, NULL);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	s->excess = p;
+	s->excess[s->nexcess++] = (struct excess){acc_noise_class(k, unit), fmin(by, cap), stat};
+	return 0;
+}
+
+/* What is zero in exact arithmetic is noise on both sides: a small tensor that sums up an
+ * incoming gradient is measured against that gradient, a product against its terms. */
+static void
+soften(const struct acc_call *k, const struct acc_item *it, const struct given *g, double *rms,
+	double *max)
+{
+	bool stat = it->measure == ACC_BY_STAT;
+	double scale = k->backward && it->ndim <= 1
+			       ? LIMIT_BIAS_SCALE * g->grad_rms
+			       : LIMIT_PRODUCT_SCALE * acc_product_scale(k, it, g);
+	double terms = fmax(acc_sum_scale(k, it, g), acc_stat_gradient_scale(k, it, g));
+	scale = stat ? terms : fmax(scale, terms);
+	double off = stat ? it->stat_abs : it->rmse, most = stat ? off : it->max_abs;
+	/* Against a zero any difference is infinite. */
+	if (!(scale > 0) || (isinf(*rms) && (!stat || it->nonfinite)))
+		return;
+	if (off / scale < *rms)
+		*rms = off / scale;
+	if (most / scale < *max)
+		*max = most / scale;
+}
+
+/* An operator that finds where the largest, or others by rank, stand: of equal values, or of such as
+ * noise makes change places, another one may be found. */
+static bool
+finds_places(const struct acc_call *k, const struct acc_item *it)
+{
+	return it->exact && k->ranks && !k->backward && !k->grad;
+}
+
+/* Are the values that such an operator gives right, as far as what it was given lets them? Then
+ * others stand at the places than on the bench, but of the same values: a tie. */
+static bool
+same_values(const struct scan *s, uint32_t call, double unit, const struct given *g)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	bool any = false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || acc_is_input(it) || it->kind != ACC_ITEM_TENSOR ||
+			it->exact)
+			continue;
+		struct limit l = acc_limit_output(s, k, unit, (enum acc_measure)it->measure);
+		if (!acc_is_measured(it) || it->measure == ACC_BY_SUM || it->permuted ||
+			acc_margin(it->rms, &l, g->rms) > 0)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+/* Nothing but a choice between near-equal values: by its values; or by noise in what it was given,
+ * where statistics do not show how many choices there were. */
+static bool
+is_tie(const struct scan *s, uint32_t call, const struct acc_item *it, double unit,
+	const struct given *g)
+{
+	const struct acc_call *k = &s->c->call[call];
+	return finds_places(k, it) && it->rms > 0 && !g->unseen && !isinf(g->rms) && !g->permuted &&
+	       (same_values(s, call, unit, g) || (it->measure == ACC_BY_STAT && g->rms > 0));
+}
+
+/* What statistics of an output may differ by follows from those of the inputs by the slope of the
+ * operator at the very elements, which they do not show: its worst. */
+static void
+respond(const struct acc_call *k, const struct given *g, struct suspect *x, double *cause_max)
+{
+	double *cause[2] = {&x->cause, cause_max};
+	for (int i = 0; i < 2; i++) {
+		double e = *cause[i];
+		if (k->response == ACC_OP_ROOT && !k->backward && e < 1)
+			*cause[i] = sqrt(e);
+		else if (k->response == ACC_OP_EXPONENT && !k->backward)
+			*cause[i] = e * fmax(1, g->b_max);
+		else if (k->cls != ACC_OP_MOVE && k->cls != ACC_OP_ADD && k->cls != ACC_OP_STEADY)
+			/* Of two factors, or a square: (1 + e)^2 - 1. */
+			*cause[i] = e * (1 + e);
+	}
+}
+
+/* The limit of an output, with what it follows from. */
+static struct limit
+allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it, double unit,
+	const struct given *g, struct suspect *x, double *cause_max)
+{
+	struct limit l = acc_limit_output(s, k, unit, (enum acc_measure)it->measure);
+	x->cause = g->rms;
+	*cause_max = g->max;
+	if (g->unseen || k->grad) {
+		/* What it was given is known only through its neighbours. */
+		x->cause = fmax(x->cause, acc_recent(s, k->backward || k->grad));
+		*cause_max = fmax(*cause_max, x->cause);
+		l.gain = fmax(l.gain, LIMIT_UNSEEN_GAIN);
+		l.floor = fmax(l.floor, LIMIT_UNSEEN_FLOOR * unit);
+	}
+	if (it->measure == ACC_BY_STAT) {
+		x->cause = fmax(x->cause, acc_stat_usual(s, k->backward || k->grad));
+		*cause_max = fmax(*cause_max, x->cause);
+		respond(k, g, x, cause_max);
+	}
+	const struct acc_item *in = acc_passed_through(s->c, it->call, it);
+	if (in != NULL) {
+		l.gain = LIMIT_PASSED_GAIN;
+		x->cause = acc_cause_of(in, false);
+		*cause_max = acc_cause_of(in, true);
+		l.from = "the bench hands an input on unchanged";
+	}
+	double rounding = acc_one_rounding(s, k, it, g, unit);
+	if (rounding < l.floor) {
+		l.floor = rounding;
+		l.from = "one rounding of equal inputs' result";
+	}
+	/* From inexact inputs a choice may fall otherwise here and there, of few elements in one. */
+	if (it->exact)
+		l = (struct limit){g->exact ? 0
+				   : finds_places(k, it) && it->count > 0
+					   ? fmax(LIMIT_CHOICE, 1 / (double)it->count)
+					   : LIMIT_CHOICE,
+			0, g->exact ? "equal inputs" : "noise"};
+	x->from = l.from;
+	return l;
+}
+
+int
+acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struct given *g,
+	double *worst)
+{
+	const struct acc_call *k = &s->c->call[call];
+	const struct acc_item *it = &s->c->item[i];
+	struct suspect x = {.call = call,
+		.item = i,
+		.role = ROLE_OUT,
+		.blame = call,
+		.producer = ACC_NOCALL,
+		.unseen = g->unseen};
+	double rms = it->rms, max = it->max, cause_max;
+	struct limit l = allow(s, k, it, unit, g, &x, &cause_max);
+	double bound = LIMIT_BOUND * acc_abs_bound(s, k, it, g, unit);
+	soften(k, it, g, &rms, &max);
+	x.margin = acc_margin(rms, &l, x.cause);
+	struct limit each = {LIMIT_MARGIN_MAX * l.floor, l.gain, NULL};
+	double largest = acc_margin(max, &each, cause_max);
+	bool by_max = largest > x.margin && !it->exact;
+	x.value = by_max ? max : rms;
+	x.limit = LIMIT_MARGIN *
+		  (by_max ? each.floor + l.gain * cause_max : l.floor + l.gain * x.cause);
+	x.margin = by_max ? largest : x.margin;
+	if ((it->measure == ACC_BY_TENSOR && acc_carried(it, k, g, unit)) ||
+		acc_handed_on(s, call, it))
+		x.margin = -LIMIT_CERTAIN;
+	if (it->max_abs > bound && log10(it->max_abs / bound) > x.margin) {
+		x.margin = fmin(LIMIT_CERTAIN, log10(it->max_abs / bound));
+		x.value = it->max_abs;
+		x.limit = bound;
+		x.from = "this operator cannot make absolute errors larger";
+	}
+	bound = LIMIT_MARGIN * acc_bias_bound(s, k, it, g, unit);
+	if (it->rmse > bound && log10(it->rmse / bound) > x.margin) {
+		x.margin = fmin(LIMIT_CERTAIN, log10(it->rmse / bound));
+		x.value = it->rmse;
+		x.limit = bound;
+		x.from = "the gradient of a bias only sums up what comes in";
+	}
+	acc_known_noise(s, it, by_max ? it->max : it->rms, by_max ? it->noise_max : it->noise_rms,
+		&x);
+	if (is_tie(s, call, it, unit, g))
+		x.margin = -LIMIT_CERTAIN;
+	/* Numbers in other places are no noise, however large that is, if they came in the right ones. */
+	if (it->permuted && it->rms >= 1 && !g->permuted && !isinf(x.cause) &&
+		!acc_handed_on(s, call, it)) {
+		x.margin = LIMIT_CERTAIN;
+		x.value = rms;
+	}
+	x.weak = acc_multiplies(k) && !acc_unit_low(unit) && !acc_is_learned(s, k, unit) &&
+		 x.margin < log10(LIMIT_LEARN_PRODUCTS);
+	*worst = fmax(*worst, x.margin);
+	if (x.margin > 0 && !s->learning && acc_bench_wrong(it) &&
+		(s->bench == ACC_NOCALL ||
+			acc_before(s->ranks, s->c, call, s->c->item[s->bench].call)))
+		s->bench = i;
+	x.permuted = g->permuted;
+	if (x.margin > 0 && (g->unseen || g->inner) && !s->learning)
+		acc_hidden(s, call, &x.hidden);
+	bool unsure = x.margin > -log10(LIMIT_MARGIN) && x.margin <= 0 && !(it->audited & 1);
+	acc_audit_suspect(s, it, &x);
+	if (finds_places(k, it) && it->rms > 0 && !(x.margin > 0) && !isinf(g->rms)) {
+		s->tie = s->ties++ == 0 ? i : s->tie;
+		s->tie_given = s->ties == 1 ? g->rms : s->tie_given;
+	}
+	if (unsure && doubt(s, call) < 0)
+		return ACC_ENOMEM;
+	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && acc_suspect_add(s, &x) < 0)
+		return ACC_ENOMEM;
+	/* Where NaN met NaN there may be nothing left that was compared. */
+	bool usual = !g->unseen && !isinf(rms) && !it->exact && !it->a_nan;
+	if (s->learning && usual && (!k->module || acc_multiplies(k)))
+		return excess(s, k, unit, rms / l.floor, it->measure == ACC_BY_STAT);
+	return 0;
+}
+
+/* An output of another shape, of what was given the same arguments, and tensors of the same shape that
+ * agree as far as tensors do: what chooses by values was given others. */
+static bool
+is_shape_wrong(const struct scan *s, uint32_t call, const struct acc_item *it,
+	const struct given *g)
+{
+	const struct acc_call *k = &s->c->call[call];
+	if (!acc_other_shape(it) || !acc_is_output(it) || it->guessed || g->unseen ||
+		isinf(g->rms) || g->inputs == 0 || k->module || k->grad ||
+		(k->cls == ACC_OP_OTHER && !g->exact))
+		return false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *x = &s->c->item[i];
+		if (x->call == call && acc_is_input(x) &&
+			(x->sides != 3 || (x->kind == ACC_ITEM_ARG && !(x->rms <= 0))))
+			return false;
+	}
+	return true;
+}
+
+/* An output that has nothing to be compared with may still be wrong for its inputs. */
+int
+acc_judge_alone(struct scan *s, uint32_t call, uint32_t i, const struct given *g)
+{
+	struct suspect x = {.call = call,
+		.item = i,
+		.role = ROLE_OUT,
+		.blame = call,
+		.producer = ACC_NOCALL,
+		.margin = -LIMIT_CERTAIN};
+	if (is_shape_wrong(s, call, &s->c->item[i], g)) {
+		x.margin = LIMIT_CERTAIN;
+		x.value = INFINITY;
+		x.from = "inputs of the same shape";
+	}
+	acc_audit_suspect(s, &s->c->item[i], &x);
+	return x.margin > 0 ? acc_suspect_add(s, &x) : 0;
+}

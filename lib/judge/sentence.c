@@ -1,0 +1,238 @@
+/* Sentences about a suspect, for somebody who is tired. */
+#include "judge/first_bad.h"
+
+#include <math.h>
+
+#include "judge/case.h"
+
+static const char *
+coordinates(struct acc_arena *m, const struct acc_rec *r)
+{
+	const struct acc_val *v = acc_get(r, "", "m.worst");
+	const char *s = "";
+	if (v == NULL || v->type != ACC_V_INTS || v->n == 0)
+		return s;
+	for (uint32_t i = 0; i < v->n && i < 16; i++)
+		s = acc_arena_printf(m, "%s%s%lld", acc_got(s), i == 0 ? "" : ", ",
+			(long long)v->ints[i]);
+	return acc_arena_printf(m, ", worst at [%s]", acc_got(s));
+}
+
+/* "5,600 eps of f32", in the sense of finfo(dtype).eps. */
+static const char *
+in_eps(struct acc_arena *m, double e, enum acc_dtype t)
+{
+	char digits[32], out[48];
+	if (t == ACC_NODTYPE || !(acc_dtypes[t].eps > 0))
+		return "";
+	double n = e / acc_dtypes[t].eps;
+	if (n < 10)
+		return acc_arena_printf(m, ", %.2g eps of %s", n, acc_dtypes[t].name);
+	if (n >= 1e12)
+		return "";
+	snprintf(digits, sizeof digits, "%.0f", n);
+	size_t len = strlen(digits), j = 0;
+	for (size_t i = 0; i < len; i++) {
+		if (i > 0 && (len - i) % 3 == 0)
+			out[j++] = ',';
+		out[j++] = digits[i];
+	}
+	out[j] = '\0';
+	return acc_arena_printf(m, ", %s eps of %s", out, acc_dtypes[t].name);
+}
+
+static enum acc_dtype
+coarser(const struct acc_item *it)
+{
+	enum acc_dtype a = (enum acc_dtype)it->dtype[0], b = (enum acc_dtype)it->dtype[1];
+	return acc_unit(a) >= acc_unit(b) ? a : b;
+}
+
+static bool
+all_zero(const struct acc_rec *r, const char *prefix)
+{
+	double norm = NAN;
+	acc_as_f64(acc_get(r, prefix, "s.norm"), &norm);
+	if (isnan(norm))
+		acc_as_f64(acc_get(r, prefix, "stat.norm"), &norm);
+	return norm == 0;
+}
+
+static const char *
+nonfinite_text(struct acc_arena *m, const struct acc_rec *r, const struct acc_item *it)
+{
+	enum acc_dtype t = (enum acc_dtype)it->dtype[ACC_A];
+	if (it->saturated)
+		return acc_arena_printf(m,
+			"is saturated at %g on the device where the bench has Inf"
+			" or NaN (saturation mode; INF_NAN_MODE_ENABLE=1, for MindSpore"
+			" MS_ASCEND_CHECK_OVERFLOW_MODE=INFNAN_MODE, keeps them)",
+			acc_dtypes[t].max);
+	if (it->b_overflow)
+		return "has NaN or Inf on the bench and is finite on the device (saturation mode?"
+		       " see INF_NAN_MODE_ENABLE)";
+	double n = NAN;
+	acc_as_f64(acc_get(r, "", "m.nonfinite"), &n);
+	const char *what = it->a_nan ? "has NaN" : it->a_inf ? "has Inf" : "has NaN or Inf";
+	if (isnan(n))
+		return acc_arena_printf(m, "%s on the device, not on the bench", what);
+	return acc_arena_printf(m, "%s on the device; NaN or Inf differ at %.0f places", what, n);
+}
+
+/* "[2, 3]" */
+static const char *
+shape_text(struct acc_arena *m, const struct acc_rec *r, const char *side)
+{
+	const struct acc_val *v = acc_get(r, side, "shape");
+	const char *s = "[";
+	for (uint32_t i = 0; v != NULL && v->type == ACC_V_INTS && i < v->n && i < 16; i++)
+		s = acc_arena_printf(m, "%s%s%lld", acc_got(s), i == 0 ? "" : ", ",
+			(long long)v->ints[i]);
+	return acc_arena_printf(m, "%s]", acc_got(s));
+}
+
+/* How bad: "is off by up to ..." */
+const char *
+acc_how_bad(struct acc_arena *m, const struct acc_rec *r, const struct acc_item *it)
+{
+	if (it->nonfinite)
+		return nonfinite_text(m, r, it);
+	if (it->note_shape && it->measure == ACC_UNMEASURED)
+		return acc_arena_printf(m, "has another shape: %s, on the bench %s",
+			acc_got(shape_text(m, r, "a.")), acc_got(shape_text(m, r, "b.")));
+	if (it->measure == ACC_BY_SUM)
+		return "has another checksum";
+	if (it->exact)
+		return it->measure == ACC_BY_TENSOR && it->rms < 1
+			       ? acc_arena_printf(m, "differs in %.3g %% of its elements%s",
+					 100 * it->rms, acc_got(coordinates(m, r)))
+			       : "differs, though its dtype is exact";
+	const char *eps = acc_got(in_eps(m, it->rms, coarser(it)));
+	const char *zero = all_zero(r, "a.") && !all_zero(r, "b.") ? "is all zeros on the device, "
+								   : "";
+	if (it->measure == ACC_BY_STAT)
+		return acc_arena_printf(m, "%shas statistics off by up to %.2g of the bench's%s",
+			zero, it->rms, eps);
+	return acc_arena_printf(m, "%sis off by up to %.2g of the bench's values (rms %.2g%s)%s",
+		zero, it->max, it->rms, eps, acc_got(coordinates(m, r)));
+}
+
+static const char *
+fed(struct scan *s, const struct suspect *x)
+{
+	enum acc_dtype t = coarser(&s->c->item[x->item]);
+	if (x->unseen)
+		return "not all of its inputs could be compared";
+	if (x->cause == 0)
+		return s->c->item[x->item].measure == ACC_BY_SUM ? "what it was given is equal"
+		       : s->c->item[x->item].measure == ACC_BY_STAT
+			       ? "what it was given has equal statistics"
+			       : "what it was given agrees exactly";
+	return acc_arena_printf(acc_mem(s), "what it was given agrees to %.2g%s", x->cause,
+		acc_got(in_eps(acc_mem(s), x->cause, t)));
+}
+
+static const char *
+value_text(struct acc_arena *m, const struct acc_val *v)
+{
+	char buf[40];
+	if (v == NULL || v->type == ACC_V_NIL)
+		return "None";
+	if (v->type == ACC_V_BOOL)
+		return v->b ? "True" : "False";
+	if (v->type == ACC_V_INT)
+		return acc_arena_printf(m, "%lld", (long long)v->i);
+	if (v->type == ACC_V_TEXT)
+		return acc_arena_printf(m, "'%.*s'", v->s.n < 60 ? (int)v->s.n : 60, v->s.p);
+	if (v->type != ACC_V_F64)
+		return "another list";
+	acc_f64_repr(v->f, buf, sizeof buf);
+	return acc_arena_printf(m, "%s", buf);
+}
+
+/* The sentence about an input that is bad without a bad op before it. */
+static const char *
+input_text(struct scan *s, const struct suspect *x, const char *where, const char *bad)
+{
+	const struct acc_case *c = s->c;
+	const char *name = acc_call_name(&c->call[x->call]);
+	const char *blamed = acc_call_name(&c->call[x->blame]);
+	if (x->blame != x->call && c->call[x->blame].key[ACC_B] == NULL)
+		return acc_arena_printf(acc_mem(s),
+			"%s: only the device has this op call, so it was not compared, but %s of"
+			" %s, which comes from it, %s",
+			blamed, where, name, bad);
+	if (x->blame != x->call)
+		return acc_arena_printf(acc_mem(s),
+			"%s: wrote its output over its own input: %s of %s %s", blamed, where, name,
+			bad);
+	const struct acc_call *made = x->producer == ACC_NOCALL
+					      ? NULL
+					      : &c->call[c->item[x->producer].call];
+	if (made != NULL && made->key[ACC_A] == NULL)
+		return acc_arena_printf(acc_mem(s),
+			"%s: was given another tensor: %s %s; on the bench %s makes it, which the"
+			" device does not call%s",
+			name, where, bad, acc_call_name(made),
+			acc_is_communication(made) ? " (a lost reduction or exchange)" : "");
+	if (made != NULL)
+		return acc_arena_printf(acc_mem(s),
+			"%s: was given another tensor: %s %s, though %s, which makes it, agrees",
+			name, where, bad, acc_call_name(made));
+	if (x->sum != NULL)
+		return acc_arena_printf(acc_mem(s),
+			"%s: %s %s, and is not the sum of what %s give%s on the"
+			" device, as it is on the bench",
+			name, where, bad, x->sum, strstr(x->sum, " and ") != NULL ? "" : "s");
+	return acc_arena_printf(acc_mem(s), "%s: %s %s, and no op that was compared makes it: %s",
+		name, where, bad,
+		c->item[x->item].weight
+			? "a weight is not the same"
+			: "other data, a constant (computed on another processor?), or an op"
+			  " that is not recorded");
+}
+
+const char *
+acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
+{
+	struct acc_rec *r;
+	const struct acc_item *it = &s->c->item[x->item];
+	const struct acc_call *k = &s->c->call[x->call];
+	if (acc_case_record(s->c, it, &r, e) < 0)
+		return NULL;
+	const char *where = acc_got(acc_say_position(s->c, r, it)), *text;
+	if (x->audit) {
+		const char *off = acc_is_measured(it)
+					  ? acc_arena_printf(acc_mem(s), "%s; %s; ",
+						    acc_got(acc_how_bad(acc_mem(s), r, it)),
+						    acc_got(fed(s, x)))
+					  : "";
+		text = acc_audit_text(s->c, it, ACC_A, acc_is_measured(it), e);
+		text = text == NULL ? NULL
+				    : acc_arena_printf(acc_mem(s), "%s: %s %s%s", acc_call_name(k),
+					      where, acc_got(off), text);
+	} else if (x->role == ROLE_ARG)
+		text = acc_arena_printf(acc_mem(s),
+			"%s: %s is %s on the device and %s on the bench", acc_call_name(k), where,
+			acc_got(value_text(acc_mem(s), acc_get(r, "a.", "value"))),
+			acc_got(value_text(acc_mem(s), acc_get(r, "b.", "value"))));
+	else if (x->role == ROLE_IN || x->blame != x->call)
+		text = input_text(s, x, where, acc_got(acc_how_bad(acc_mem(s), r, it)));
+	else if (!k->keyed)
+		text = acc_arena_printf(acc_mem(s), "%s %s", acc_call_name(k),
+			acc_got(acc_how_bad(acc_mem(s), r, it)));
+	else
+		text = acc_arena_printf(acc_mem(s), "%s: %s %s; %s", acc_call_name(k), where,
+			acc_got(acc_how_bad(acc_mem(s), r, it)), acc_got(fed(s, x)));
+	const char *open = text == NULL ? NULL : acc_audit_open_question(s, x, e);
+	text = open == NULL ? NULL : acc_arena_printf(acc_mem(s), "%s%s", text, open);
+	if (text != NULL && k->cls == ACC_OP_RANDOM && x->blame == x->call)
+		text = acc_arena_printf(acc_mem(s),
+			"%s; it draws random numbers: are the seed and"
+			" the mode (train, eval) the same on both sides?",
+			text);
+	if (text != NULL && it->measure == ACC_BY_SUM)
+		text = acc_arena_printf(acc_mem(s),
+			"%s; checksums cannot tell rounding from a fault", text);
+	return text == NULL ? acc_nomem(e), NULL : text;
+}
