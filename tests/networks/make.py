@@ -276,7 +276,7 @@ class Group:
                 continue
             try:
                 events = run(self.made, self.device_side, fault, self.recompute)
-            except (RuntimeError, IndexError, TypeError, ValueError) as e:
+            except (ArithmeticError, RuntimeError, IndexError, TypeError, ValueError) as e:
                 self.failed.append(f"{fault.title} at {fault.place}: {str(e).splitlines()[0]}")
                 continue
             truth = self.judge(fault, events)
