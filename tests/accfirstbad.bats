@@ -230,6 +230,13 @@ Functional.gelu.0.backward.output.0 warning" ]
 	first culprit Tensor.__mul__.0.forward output
 }
 
+@test "inputs that agree, in other places of a call that the other side has in parts" {
+	judge 1 "$J/fused-otherwise.acc"
+	first culprit NPU.npu_fusion_attention.0.forward output
+	says "it is what its own inputs give, and these agree: is each in its place?"
+	judge 0 "$J/fused-right.acc"
+}
+
 @test "one cause in all calls of an operator is a setting" {
 	judge 1 "$J/setting.acc"
 	first culprit Functional.gelu.0.forward configuration

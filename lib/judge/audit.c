@@ -25,15 +25,25 @@ acc_bench_wrong(const struct acc_item *it)
 	return it->audit[ACC_A] <= 1 && it->audit[ACC_B] > 1;
 }
 
+/* An operator that the other side has in parts: which of its inputs is which was guessed by what they
+ * hold. Where all of them agree, nobody is hidden behind one, and what it gives is right for them, but
+ * as far from the bench's as other numbers are, they stand in other places (keys and values, say). */
+static bool
+is_given_otherwise(const struct acc_item *it, const struct suspect *x)
+{
+	return it->loose && it->rms >= 1 && !isinf(it->rms) && !it->exact && x->hidden.n == 0 &&
+	       x->margin >= LIMIT_PLAIN;
+}
+
 /* What is right for what the device gave it is no fault of this operator, however far the sides are
  * apart. But then something that it was given explains that: if an input has the right numbers in
  * other places, they are the wrong places; if one was not compared, who made it is suspected,
  * unless that is right, too; if nobody did, the suspicion stays here. */
 static void
-acquit(const struct scan *s, struct suspect *x)
+acquit(const struct scan *s, const struct acc_item *it, struct suspect *x)
 {
 	const struct hidden *h = &x->hidden;
-	if (x->permuted || (h->unmade && !h->accused))
+	if (x->permuted || (h->unmade && !h->accused) || is_given_otherwise(it, x))
 		return;
 	for (unsigned i = 0; i < h->n && !h->accused; i++)
 		if (s->c->call[h->call[i]].key[ACC_B] == NULL &&
@@ -64,7 +74,7 @@ void
 acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspect *x)
 {
 	if (acc_acquitted(it))
-		acquit(s, x);
+		acquit(s, it, x);
 	/* The audit's limit was learned from few calls: beyond it by up to the factor of 4 that all
 	 * limits have, the output must also differ from the bench's by as much as that lacks. */
 	double lack = fmin(0, fmax(x->margin, -log10(LIMIT_MARGIN)));
@@ -132,6 +142,8 @@ acc_audit_open_question(struct scan *s, const struct suspect *x, struct acc_err 
 	if (acc_acquitted(it) && x->permuted)
 		return "; it is what its own inputs give, and one of these has another order of axes than"
 		       " on the bench";
+	if (acc_acquitted(it) && is_given_otherwise(it, x))
+		return "; it is what its own inputs give, and these agree: is each in its place?";
 	if (acc_acquitted(it))
 		return "; it is what its own inputs give";
 	if (it->audit[ACC_A] > 1)
