@@ -211,6 +211,15 @@ is_due(const struct acc_recompute *t, const struct suspect *x)
 	return x->role == ROLE_OUT && t->cls[x->call] != 0 && (t->state[x->call] & DONE) == 0;
 }
 
+/* Of the same operator, pass, rank and step, and not recomputed? */
+static bool
+is_sibling(const struct acc_recompute *t, uint32_t call, uint32_t other)
+{
+	const struct acc_call *k = &t->c->call[call], *o = &t->c->call[other];
+	return k->op_id == o->op_id && k->backward == o->backward && k->segment == o->segment &&
+	       t->cls[call] != 0 && (t->state[call] & (DONE | SUSPECT)) == 0;
+}
+
 /* The next ones, from the one that would be named on, and the first of each rank and step; how
  * many. */
 static uint32_t
@@ -245,6 +254,12 @@ choose(struct acc_recompute *t, const struct scan *s, uint32_t chosen)
 		all++;
 		n += !x->first;
 	}
+	/* Where an operator is not what its inputs give, earlier calls of it may be no better. */
+	for (uint32_t i = 0; before != ACC_NOCALL && s->suspect[chosen].audit && i < before; i++)
+		if (is_sibling(t, i, before) && t->done + all < LIMIT_AUDIT_MOST) {
+			want(t, i, SUSPECT);
+			all++;
+		}
 	for (uint32_t i = 0; i < t->c->ncall && all > 0; i++)
 		if ((t->state[i] & SUSPECT) != 0)
 			want_peers(t, i);
