@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "judge/case.h"
+
 /* Elements that were moved or added carry their absolute errors with them, those that were
  * multiplied their relative ones: what is small may come to light, and be no new error. */
 bool
@@ -38,6 +40,20 @@ collective(const struct acc_call *k)
 	return k->talks;
 }
 
+/* "alpha", as both sides have it: what the second term is multiplied by. */
+static bool
+is_factor(struct acc_case *c, const struct acc_item *it, double *factor)
+{
+	struct acc_rec *r;
+	double x;
+	if (it->rms > 0 || it->sides != 3 || acc_case_record(c, it, &r, NULL) < 0 ||
+		!acc_str_is(acc_get_text(r, "a.", "pos"), "alpha") ||
+		!acc_as_f64(acc_get(r, "a.", "value"), &x))
+		return false;
+	*factor = fabs(x);
+	return true;
+}
+
 /* The largest absolute error that moving or adding elements forward can leave, or a function
  * whose slope is known, both sides' rounding counted; infinite where nothing is known.
  * Keywords may be factors (alpha). */
@@ -51,12 +67,19 @@ acc_abs_bound(const struct scan *s, const struct acc_call *k, const struct acc_i
 		it->loose || it->exact || it->measure != ACC_BY_TENSOR || !isfinite(it->max_abs) ||
 		g->unseen || isinf(g->rms) || collective(k))
 		return INFINITY;
+	double factor = 1;
 	for (uint32_t i = k->first; i <= k->last && add; i++)
 		if (c->item[i].call == it->call && c->item[i].kind == ACC_ITEM_ARG &&
-			c->item[i].io == ACC_IO_KW)
+			c->item[i].io == ACC_IO_KW &&
+			(g->operands < 2 || g->inputs != 2 || factor != 1 ||
+				!is_factor(s->c, &c->item[i], &factor)))
 			return INFINITY;
 	double most = fmax(g->b_max, isfinite(it->b_max) ? it->b_max : 0);
 	double sum = add ? g->sum_abs : k->slope * g->max_abs;
+	if (factor != 1) {
+		most = fmax(most, factor * g->b_max);
+		sum = g->operand[0].max_abs + factor * g->operand[1].max_abs;
+	}
 	double rounding = steady ? LIMIT_MARGIN * acc_limit_output(s, k, unit, ACC_BY_TENSOR).floor
 				 : LIMIT_BOUND_U * unit;
 	return isfinite(sum) && isfinite(most) ? LIMIT_BOUND_ERRORS * sum + rounding * most
@@ -70,7 +93,7 @@ acc_product_scale(const struct acc_call *k, const struct acc_item *it, const str
 		g->operands < 2)
 		return 0;
 	const struct operand *x = &g->operand[0], *y = &g->operand[1],
-			     back = {g->grad_rms, g->grad_count};
+			     back = {.rms = g->grad_rms, .count = g->grad_count};
 	/* The gradient of one factor is the product of what came in and of the other one. */
 	if (k->backward) {
 		y = x->count == it->count ? y : x;

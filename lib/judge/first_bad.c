@@ -140,13 +140,13 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	memset(s->nrecent, 0, sizeof s->nrecent);
 	memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
 	s->learning = learning;
-	s->noisy = s->flipped = s->back_before = false;
+	s->noisy = s->flipped = s->rerouted = s->back_before = false;
 	int rc = 0;
 	for (uint32_t i = 0; i < s->c->ncall && rc == 0; i++) {
 		if (i > 0 && s->c->call[i].segment != s->c->call[i - 1].segment) {
 			memset(s->nrecent, 0, sizeof s->nrecent);
 			memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
-			s->noisy = s->flipped = s->back_before = false;
+			s->noisy = s->flipped = s->rerouted = s->back_before = false;
 		}
 		if (i + 1 < s->c->ncall)
 			acc_remember_soon(s, &s->c->call[i + 1]);

@@ -27,6 +27,7 @@ struct given {
 	uint64_t grad_count; /* and its number of elements */
 	struct operand {     /* the first two of floats, of a product what is multiplied; */
 		double rms;  /* backwards those of the forward call */
+		double max_abs;
 		uint64_t count;
 	} operand[2];
 	unsigned operands, inputs;
@@ -96,8 +97,9 @@ struct scan {
 	size_t excess_cap;
 	bool learning;
 	bool back_before; /* the call before was backward */
-	bool flipped; /* integers came out otherwise: choices between near-equal numbers fell so */
-	bool noisy;   /* something before in this rank and step differs by more than nothing */
+	bool flipped;  /* integers came out otherwise: choices between near-equal numbers fell so */
+	bool rerouted; /* so did places of values: what was moved by them went another way */
+	bool noisy;    /* something before in this rank and step differs by more than nothing */
 	struct suspect *suspect;
 	uint32_t nsuspect;
 	size_t suspect_cap;

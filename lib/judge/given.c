@@ -48,7 +48,8 @@ acc_receive(struct given *g, const struct acc_item *it)
 	g->sum_rel += it->rms == 0 ? 0 : it->max_rel;
 	g->b_max = fmax(g->b_max, it->exact ? 0 : it->b_max);
 	if (!it->exact && g->operands < 2)
-		g->operand[g->operands++] = (struct operand){it->b_rms, it->count};
+		g->operand[g->operands++] = (struct operand){it->b_rms,
+			it->rms == 0 ? 0 : it->max_abs, it->count};
 	if (it->b_rms > g->grad_rms) {
 		g->grad_rms = it->b_rms;
 		g->grad_rmse = it->rmse;
@@ -115,7 +116,8 @@ acc_receive_saved(const struct scan *s, const struct acc_call *k, struct given *
 			continue;
 		g->sum_rel += it->rms == 0 ? 0 : it->max_rel;
 		if (!it->exact && g->operands < 2)
-			g->operand[g->operands++] = (struct operand){it->b_rms, it->count};
+			g->operand[g->operands++] = (struct operand){it->b_rms,
+				it->rms == 0 ? 0 : it->max_abs, it->count};
 	}
 }
 

@@ -183,8 +183,10 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 	x.limit = LIMIT_MARGIN *
 		  (by_max ? each.floor + l.gain * cause_max : l.floor + l.gain * x.cause);
 	x.margin = by_max ? largest : x.margin;
-	if ((it->measure == ACC_BY_TENSOR && acc_carried(it, k, g, unit)) ||
-		acc_handed_on(s, call, it))
+	bool carried = it->measure == ACC_BY_TENSOR && acc_carried(it, k, g, unit);
+	/* The bound of a product holds for any two factors, and forgives much where one is small. */
+	bool loose = carried && k->cls == ACC_OP_MUL && x.margin > 0;
+	if (carried || acc_handed_on(s, call, it))
 		x.margin = -LIMIT_CERTAIN;
 	if (it->max_abs > bound && log10(it->max_abs / bound) > x.margin) {
 		x.margin = fmin(LIMIT_CERTAIN, log10(it->max_abs / bound));
@@ -219,11 +221,13 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 	x.permuted = g->permuted;
 	if (x.margin > 0 && (g->unseen || g->inner) && !s->learning)
 		acc_hidden(s, call, &x.hidden);
-	bool unsure = x.margin > -log10(LIMIT_MARGIN) && x.margin <= 0 && !(it->audited & 1);
+	bool unsure = (loose || x.margin > -log10(LIMIT_MARGIN)) && x.margin <= 0 &&
+		      !(it->audited & 1);
 	acc_audit_suspect(s, it, &x);
 	if (finds_places(k, it) && it->rms > 0 && !(x.margin > 0) && !isinf(g->rms)) {
 		s->tie = s->ties++ == 0 ? i : s->tie;
 		s->tie_given = s->ties == 1 ? g->rms : s->tie_given;
+		s->rerouted = true;
 	}
 	if (unsure && doubt(s, call) < 0)
 		return ACC_ENOMEM;
