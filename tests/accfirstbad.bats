@@ -230,6 +230,26 @@ Functional.gelu.0.backward.output.0 warning" ]
 	first culprit Tensor.__mul__.0.forward output
 }
 
+@test "weights by their own dtype; what the first op call is given" {
+	judge 1 "$J/weight-own.acc"
+	first culprit Functional.linear.0.forward input
+	judge 1 "$J/batch.acc"
+	first culprit Functional.linear.0.forward input
+	[ "$(field limit_from)" = "nothing was computed before it" ]
+	judge 0 "$J/weight-cast.acc"
+	judge 0 "$J/batch-later.acc"
+}
+
+@test "an addition with a factor; one that rounds more often than once" {
+	judge 1 "$J/alpha.acc"
+	first culprit Tensor.add_.0.forward output
+	judge 0 "$J/alpha-one.acc"
+	judge 1 "$J/once-twice.acc"
+	first culprit Tensor.__add__.0.forward audit
+	judge 0 "$J/once-cast.acc"
+	judge 0 "$J/often-twice.acc"
+}
+
 @test "inputs that agree, in other places of a call that the other side has in parts" {
 	judge 1 "$J/fused-otherwise.acc"
 	first culprit NPU.npu_fusion_attention.0.forward output
@@ -251,6 +271,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 @test "rounding each step to 16 bits is measured by what the own inputs give" {
 	judge 0 "$J/steps-own.acc"
 	judge 1 "$J/steps-far.acc"
+	judge 1 "$J/steps-eps.acc" # one number explains it, so that it is no rounding
 	first culprit Functional.softmax.0.forward audit
 }
 
@@ -268,7 +289,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 }
 
 @test "a choice between near-equal values is a tie, and what follows from it no fault" {
-	for s in choice choice-of-equals tie-follows; do
+	for s in choice choice-of-equals tie-follows tie-routed; do
 		judge 0 "$J/$s.acc"
 		[[ $found == *"clean Torch.topk.0.forward tie"* ]] || { echo "$s: $found"; return 1; }
 		run -1 accfirstbad --strict "$J/$s.acc"

@@ -65,6 +65,14 @@ judge_sum(struct scan *s, uint32_t call, uint32_t i, double unit, struct suspect
 	return x->sum == NULL ? ACC_ENOMEM : 0;
 }
 
+/* Nothing was computed before this call: what it is given, the two sides read, and at most cast. */
+static bool
+is_batch(const struct scan *s, const struct acc_call *k)
+{
+	return !k->backward && !k->grad && !k->module && k->keyed && s->nrecent[false] == 0 &&
+	       s->nrecent[true] == 0;
+}
+
 int
 acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given *g)
 {
@@ -73,15 +81,18 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 	const struct acc_item *it = &c->item[i];
 	uint32_t p = acc_maker(s, ACC_B, k, it->id[ACC_B]);
 	struct limit l;
+	double own = unit;
 	struct suspect x = {.call = call, .item = i, .role = ROLE_IN, .producer = p};
 	if (p != ACC_NOCALL && c->item[p].measure != ACC_UNMEASURED) {
 		l = (struct limit){LIMIT_TRACED_FLOOR * unit, LIMIT_TRACED_GAIN,
 			"the output that it is"};
 		x.cause = acc_cause_of(&c->item[p], false);
-	} else if (p == ACC_NOCALL && it->weight) {
+	} else if (p == ACC_NOCALL && (it->weight || is_batch(s, k))) {
+		own = acc_item_unit(it) > 0 ? acc_item_unit(it) : unit;
 		l = (struct limit){
-			(acc_unit_low(unit) ? LIMIT_WEIGHT_FLOOR_16 : LIMIT_WEIGHT_FLOOR) * unit,
-			LIMIT_WEIGHT_GAIN, "weights are equal"};
+			(acc_unit_low(own) ? LIMIT_WEIGHT_FLOOR_16 : LIMIT_WEIGHT_FLOOR) * own,
+			LIMIT_WEIGHT_GAIN,
+			it->weight ? "weights are equal" : "nothing was computed before it"};
 		x.cause = s->weights;
 	} else {
 		l = (struct limit){LIMIT_UNTRACED_FLOOR * unit, LIMIT_UNTRACED_GAIN,
@@ -93,7 +104,10 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 	}
 	if (it->measure == ACC_BY_STAT)
 		l.floor += acc_statistic_rounding(
-			p == ACC_NOCALL ? unit : fmax(unit, acc_item_unit(&c->item[p])));
+			p == ACC_NOCALL ? own : fmax(unit, acc_item_unit(&c->item[p])));
+	/* What most weights show is the cast that the floor is for: it is counted once. */
+	if (p == ACC_NOCALL && it->weight)
+		l.floor = fmax(0, l.floor - l.gain * x.cause);
 	x.margin = acc_margin(it->rms, &l, x.cause);
 	x.value = it->rms;
 	x.limit = LIMIT_MARGIN * (l.floor + l.gain * x.cause);
@@ -116,6 +130,9 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 			return rc;
 	}
 	bool strict = !it->loose || k->backward;
+	/* Where a choice of places fell otherwise, other numbers go other ways. */
+	if (s->rerouted && !it->weight)
+		x.margin = -LIMIT_CERTAIN;
 	/* Running means, of which training makes nothing: see judge_state. */
 	if (it->state)
 		return 0;

@@ -196,6 +196,11 @@ s.op(L % 0, [("u", 1e-7, short), ("w", 0)], [("l", 1e-7, short)])
 s.op("Functional.linear.0.backward", [("dl", 1e-7, short)], [("du", 1e-7, short), ("dw", 0.5)])
 s.write("tie-follows")
 
+s = Stream()  # what stands at such a place was taken without a record, and goes on
+s.op(T, [("x", 1e-7)], [("v", 1e-7), ("i", 0.1, flip)])
+s.op("Tensor.mul.0.forward", [("routed", 0.7), ("w", 0)], [("u", 0.7)])
+s.write("tie-routed")
+
 # Another shape from what has the same; of another argument.
 for name, p in (("shape", -1), ("shape-argument", 1)):
     s = Stream()
@@ -249,13 +254,14 @@ for name, of in (("setting", "ttt"), ("setting-some", "tt."), ("setting-other", 
 
 # f32 among bf16, each step rounded to bf16: an audit finds the device's own error, within that; the sides
 # are further apart, for what came in.
-for name, err in (("steps-own", 1.2e4), ("steps-far", 2e5)):
+for name, err, cause in (("steps-own", 1.2e4, {}), ("steps-far", 2e5, {}),
+                         ("steps-eps", 1.2e4, {"a_audit__cause": "as if eps were 0.001"})):
     s = net(Stream(), noise=1e-3, dtype="bf16")
     a = {"a_audit__ok": False, "a_audit__err": err, "a_audit__limit": 1000.0, "a_audit__err_max": 4 * err,
          "a_audit__limit_max": 5000.0, "b_audit__ok": True, "b_audit__err": 0.5, "b_audit__limit": 40.0,
          "b_audit__err_max": 2.0, "b_audit__limit_max": 200.0}
     s.op("Functional.softmax.0.forward", [("g2", 1e-3, {"dtype": "bf16"})],
-         [("p", 1e-2, dict(a, m__max_abs=1e-3))])
+         [("p", 1e-2, dict(a, m__max_abs=1e-3, **cause))])
     s.write(name)
 
 s = net(Stream(), gelu=1e-3)  # one fault, and 30 op calls behind it that add error
@@ -356,6 +362,41 @@ s.put("Torch.matmul.1.forward", "out", "0", {"dtype": "f32", "shape": [4, 4], "s
       {"dtype": "f32", "shape": [4, 4], "s.hash": h("o"), "key": "NPU.npu_fusion_attention.0.forward"}, "tensor",
       {"how": "fused", "sure": 0.6, "m.mode": "tensor", "m.err_rms": 0.0, "m.err_max": 0.0, "m.nonfinite": 0})
 s.write("fused")
+
+# A weight of f32 beside tensors of bf16 has no rounding of theirs; nor has what the first op call is given
+# more than a cast; of other tensors nobody knows.
+low = {"dtype": "bf16"}
+for name, w, x in (("weight-own", 2e-3, 0), ("weight-cast", 0, 2e-3), ("batch", 0, 5e-2)):
+    s = Stream()
+    s.op(L % 0, [("x", x, low), ("w", w)], [("y", max(w, x), low)])
+    for i in (1, 2):
+        s.op(L % i, [("y", max(w, x), low), ("w%d" % i, 0)], [("y%d" % i, max(w, x), low)])
+    s.write(name)
+s = Stream()
+s.op(L % 0, [("x", 1e-3, low), ("w", 0)], [("y", 1e-3, low)])
+s.op(L % 1, [("other", 5e-2, low), ("w1", 0)], [("y1", 5e-2, low)])
+s.write("batch-later")
+
+# a + alpha b: the error of b counts alpha times.
+for name, alpha in (("alpha", -0.001), ("alpha-one", -1.0)):
+    s = net(Stream(), noise=8e-5, linears=4)
+    key = "Tensor.add_.0.forward"
+    s.tensor(key, "in", "0", "p", 0, b_s__max=1.0, b_s__min=0.0)
+    s.tensor(key, "in", "1", "g", 8e-5, m__max_abs=8e-5, b_s__max=1.0, b_s__min=0.0)
+    s.put(key, "kw", "alpha", {"type": "float", "value": alpha}, {"type": "float", "value": alpha}, "arg",
+          {"m.mode": "value", "m.equal": True})
+    s.tensor(key, "out", "0", "q", 4e-5, m__max_abs=6e-5, b_s__max=1.0, b_s__min=0.0)
+    s.write(name)
+
+# What only adds rounds once, and the audit's limit needs no margin for more.
+for name, key, err in (("once-twice", "Tensor.__add__.0.forward", 3.6), ("once-cast", "Tensor.__add__.0.forward", 2.1),
+                       ("often-twice", "Functional.gelu.0.forward", 3.6)):
+    s = Stream()
+    s.op(key, [("x", 2e-3, low), ("y", 2e-3, low)],
+         [("z", 4e-3, dict(low, a_audit__ok=False, a_audit__err=err, a_audit__limit=1.6, a_audit__err_max=err,
+                           a_audit__limit_max=4.0, b_audit__ok=True, b_audit__err=0.5, b_audit__limit=1.6,
+                           b_audit__err_max=1.0, b_audit__limit_max=4.0))])
+    s.write(name)
 
 # Attention that the bench computes in parts; its inputs agree, and what the device made of them is right
 # for these. As far off as other numbers are, they stood in other places; else they explain it.
