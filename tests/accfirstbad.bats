@@ -230,6 +230,15 @@ Functional.gelu.0.backward.output.0 warning" ]
 	first culprit Tensor.__mul__.0.forward output
 }
 
+@test "what is hidden again, what is zero in exact arithmetic, one element of a sum" {
+	for s in masked-again rest stat-flip; do
+		judge 0 "$J/$s.acc"
+	done
+	for s in masked-alone rest-large stat-flip-none stat-flip-more; do
+		judge 1 "$J/$s.acc"
+	done
+}
+
 @test "weights by their own dtype; what the first op call is given" {
 	judge 1 "$J/weight-own.acc"
 	first culprit Functional.linear.0.forward input

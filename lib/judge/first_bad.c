@@ -57,6 +57,7 @@ turn_back(struct scan *s, const struct acc_call *k)
 {
 	bool back = k->backward || k->grad;
 	if (back && !s->back_before) {
+		s->size[s->nrecent[true] % LIMIT_RECENT] = 0;
 		s->recent[true][s->nrecent[true]++ % LIMIT_RECENT] = acc_recent(s, false);
 		acc_stat_seen(s, true, acc_stat_usual(s, false));
 	}
@@ -69,7 +70,7 @@ walk_call(struct scan *s, uint32_t call)
 	const struct acc_case *c = s->c;
 	enum { DEPTH = 12 };
 	const struct acc_call *k = &c->call[call];
-	double unit = acc_call_unit(c, k), worst = -LIMIT_CERTAIN, seen = 0;
+	double unit = acc_call_unit(c, k), worst = -LIMIT_CERTAIN, seen = 0, size = 0;
 	struct given g = {.exact = true, .operands = k->backward ? 2 : 0};
 	bool paired = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
 	bool fused = paired && !k->backward && acc_is_fused(s, call);
@@ -102,6 +103,8 @@ walk_call(struct scan *s, uint32_t call)
 			rc = acc_judge_output(s, call, i, unit, &g, &worst);
 			if (!it->exact && !isinf(it->rms))
 				seen = fmax(seen, it->rms);
+			if (!it->exact && isfinite(it->b_rms))
+				size = fmax(size, it->b_rms);
 			if (!it->exact && it->measure == ACC_BY_STAT)
 				acc_stat_seen(s, k->backward || k->grad, it->rms);
 			s->flipped |= it->exact && it->rms > 0;
@@ -119,6 +122,8 @@ walk_call(struct scan *s, uint32_t call)
 	if (rc == 0 && paired)
 		rc = acc_sum_learn(s, call);
 	bool back = k->backward || k->grad;
+	if (paired && k->keyed && back)
+		s->size[s->nrecent[true] % LIMIT_RECENT] = (float)size;
 	if (paired && k->keyed)
 		s->recent[back][s->nrecent[back]++ % LIMIT_RECENT] = seen;
 	if (rc == 0 && paired && !back)

@@ -85,6 +85,7 @@ struct scan {
 	double weights;         /* median error of the weights: not 0 where checkpoints differ */
 	double recent[2][LIMIT_RECENT]; /* worst errors of the last calls, forward and backward */
 	uint32_t nrecent[2];
+	float size[LIMIT_RECENT]; /* root mean squares of what the last backward calls gave */
 	float recent_stat[2][LIMIT_RECENT]; /* the same of outputs known by statistics */
 	uint32_t nrecent_stat[2];
 	/* while learning: (operator, excess) */

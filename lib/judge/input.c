@@ -65,6 +65,19 @@ judge_sum(struct scan *s, uint32_t call, uint32_t i, double unit, struct suspect
 	return x->sum == NULL ? ACC_ENOMEM : 0;
 }
 
+/* A gradient that nobody made, on both sides no larger than what gradients of the size of those before
+ * it are rounded by: it is what is left where they cancel, and zero in exact arithmetic. */
+static bool
+is_rest(const struct scan *s, const struct acc_call *k, const struct acc_item *it, double unit)
+{
+	const double floor = acc_unit_low(unit) ? LIMIT_OTHER_FLOOR_16 : LIMIT_OTHER_FLOOR;
+	double size = 0;
+	for (uint32_t i = 0; i < LIMIT_RECENT && i < s->nrecent[true]; i++)
+		size = fmax(size, s->size[i]);
+	return k->backward && it->measure == ACC_BY_TENSOR && !it->permuted && it->rmse > 0 &&
+	       fmax(it->rmse, it->b_rms) <= LIMIT_MARGIN * floor * unit * size;
+}
+
 /* Nothing was computed before this call: what it is given, the two sides read, and at most cast. */
 static bool
 is_batch(const struct scan *s, const struct acc_call *k)
@@ -120,7 +133,7 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 					   (it->guessed && it->count == 1)
 				   ? -LIMIT_CERTAIN
 				   : LIMIT_CERTAIN;
-	else if (p != ACC_NOCALL && same_error(it, &c->item[p], unit))
+	else if (p != ACC_NOCALL ? same_error(it, &c->item[p], unit) : is_rest(s, k, it, unit))
 		x.margin = -LIMIT_CERTAIN;
 	acc_known_noise(s, it, it->rms, it->noise_rms, &x);
 	bool gradient = k->backward || (s->nrecent[true] > 0 && !it->weight && !k->module);

@@ -248,6 +248,7 @@ int
 acc_forgive_masks(struct acc_case *c, struct acc_err *e)
 {
 	struct masks m = {.c = c};
+	struct acc_ids hides = {0}; /* operators that do */
 	int rc = 0;
 	for (uint32_t i = c->ncall; i-- > 0 && rc == 0;)
 		rc = forward(&c->call[i]) ? look(&m, i, e) : 0;
@@ -260,9 +261,21 @@ acc_forgive_masks(struct acc_case *c, struct acc_err *e)
 			continue;
 		rc = is_masked(c, it, &yes, e);
 		const struct score *s = yes ? score_of(&m, it) : NULL;
-		if (s != NULL && s->harmless)
-			forgive(it, s);
+		if (s == NULL || !s->harmless)
+			continue;
+		forgive(it, s);
+		rc = acc_ids_put(&hides, c->call[it->call].op_id, it->call, false, e);
 	}
+	/* What one side computes again, it hides again. */
+	for (uint32_t i = 0; i < c->nitem && m.n > 0 && rc == 0; i++) {
+		struct acc_item *it = &c->item[i];
+		if (it->call == ACC_NOCALL || it->sides != 1 || !it->a_full ||
+			acc_ids_get(&hides, c->call[it->call].op_id) == ACC_NOID)
+			continue;
+		it->audit[ACC_A] = NAN;
+		it->audited = 3;
+	}
+	acc_ids_release(&hides);
 	acc_ids_release(&m.of);
 	free(m.score);
 	return rc;

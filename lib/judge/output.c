@@ -98,6 +98,17 @@ is_tie(const struct scan *s, uint32_t call, const struct acc_item *it, double un
 	       (same_values(s, call, unit, g) || (it->measure == ACC_BY_STAT && g->rms > 0));
 }
 
+/* Where a kink before it fell otherwise, one element of an incoming gradient is there or not, and a sum
+ * of them differs by as much; its statistics do not show it. Of n elements with errors of e, some e n
+ * are such. */
+static bool
+one_flipped(const struct acc_call *k, const struct acc_item *it, const struct given *g)
+{
+	return it->measure == ACC_BY_STAT && it->ndim <= 1 && g->grad_count > it->count &&
+	       (double)g->grad_count * g->rms >= 1 && acc_stat_gradient_scale(k, it, g) > 0 &&
+	       it->stat_abs <= g->b_max;
+}
+
 /* What statistics of an output may differ by follows from those of the inputs by the slope of the
  * operator at the very elements, which they do not show: its worst. */
 static void
@@ -203,7 +214,9 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 	}
 	acc_known_noise(s, it, by_max ? it->max : it->rms, by_max ? it->noise_max : it->noise_rms,
 		&x);
-	if (is_tie(s, call, it, unit, g))
+	if (is_tie(s, call, it, unit, g) || one_flipped(k, it, g) ||
+		/* Statistics of a mask do not show that places in it changed. */
+		(s->rerouted && it->exact && it->measure == ACC_BY_STAT))
 		x.margin = -LIMIT_CERTAIN;
 	/* Numbers in other places are no noise, however large that is, if they came in the right ones. */
 	if (it->permuted && it->rms >= 1 && !g->permuted && !isinf(x.cause) &&

@@ -231,6 +231,25 @@ s.op(A % 0, [("x", 1e-7), mask], [("m", INF, hide)])
 s.op(SM, [("m", INF, hide)], [("p", 1e-7)])
 s.write("masked-given")
 
+# What is hidden so in a part that the device computes again, alone; and where it hid nothing so before.
+for name, first in (("masked-again", hide), ("masked-alone", {"m__max_abs": 1e-7})):
+    s = Stream()
+    m = ("m", INF if first is hide else 1e-7, first)
+    s.op(M, [("x", 1e-7)], [m])
+    s.op(SM, [m], [("p", 1e-7)])
+    key = "Tensor.masked_fill.1.forward"
+    s.tensor(key, "in", "0", "x1", 1e-7, sides="a")
+    s.tensor(key, "out", "0", "m1", 1e-7, sides="a", dtype="f16", a_s__sat=3, a_audit__ok=False, a_audit__err=INF,
+             a_audit__limit=0.5, a_audit__err_max=INF, a_audit__limit_max=0.5)
+    s.write(name)
+
+# A gradient that is zero in exact arithmetic, made by nobody; and one that is small.
+for name, size in (("rest", 1e-8), ("rest-large", 1e-4)):
+    s = Stream()
+    s.op("Functional.linear.0.backward", [("dy", 1e-7)], [("dx", 1e-7)])
+    s.op("Torch.topk.0.backward", [("dt", 0.9, {"b_s__norm": size * 8 ** .5, "m__rmse": size})], [("dp", 0.9)])
+    s.write(name)
+
 # A counter of a device that computes a part again: one integer, where the pairing is a guess.
 for name, more in (("counter", {"sure": 0.7}), ("counter-sure", {})):
     s = Stream()
@@ -476,6 +495,23 @@ def stat_bias(name, device):
 
 stat_bias("stat-bias", 3e-6)
 stat_bias("stat-bias-wrong", 3.0)
+
+
+def stat_flip(name, given, off):
+    """batch_norm's backward: an incoming gradient of 4096 elements of 0.05 and of 0.3 at most, of which
+    one may be there or not, and that of a bias, which sums up 512 of them."""
+    s = Stream(task="statistics")
+    for io, pos, shape, b, a in (("in", "0", [8, 8, 64], (0.3, -0.3, 0.0, 3.2), (0.3, -0.3, 0.0, 3.2 * (1 + given))),
+                                 ("out", "4", [8], (1.3, -1.3, 0.1, 3.0), (1.3 - off, -1.3, 0.1, 3.0))):
+        m = [dict({"dtype": "f16", "shape": shape, "type": "torch.Tensor"},
+                  **{"stat." + n: w for n, w in zip(("max", "min", "mean", "norm"), v)}) for v in (a, b)]
+        s.put("Functional.batch_norm.0.backward", io, pos, m[0], m[1], "tensor", {"m.mode": "statistics"})
+    s.write(name)
+
+
+stat_flip("stat-flip", 1e-3, 0.25)
+stat_flip("stat-flip-none", 1e-5, 0.25)
+stat_flip("stat-flip-more", 1e-3, 0.6)
 # Weights that were cast to f16: their norm is off by 1 %, as torch sums up 2048 squares in f16; a
 # max that is off by 1 % is no such rounding.
 for name, top, norm in (("stat-norm-f16", 3.0, 44.5), ("stat-norm-f16-max", 3.03, 44.5)):
