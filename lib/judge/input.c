@@ -75,7 +75,7 @@ is_rest(const struct scan *s, const struct acc_call *k, const struct acc_item *i
 	for (uint32_t i = 0; i < LIMIT_RECENT && i < s->nrecent[true]; i++)
 		size = fmax(size, s->size[i]);
 	return k->backward && it->measure == ACC_BY_TENSOR && !it->permuted && it->rmse > 0 &&
-	       fmax(it->rmse, it->b_rms) <= LIMIT_MARGIN * floor * unit * size;
+	       (double)fmaxf(it->rmse, it->b_rms) <= LIMIT_MARGIN * floor * unit * size;
 }
 
 /* Nothing was computed before this call: what it is given, the two sides read, and at most cast. */
