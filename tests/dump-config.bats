@@ -23,6 +23,28 @@ list() { # keys, files and options...
 	[ "$output" = "yaml mindspore config" ]
 }
 
+@test "JSON of own keys: one object of no known dialect; compared by name, which is said" {
+	echo '{"optim": {"lr": 0.1, "betas": [0.9, 0.95]}, "hidden_size": 8, "x": null}' >a.json
+	sed 's/0.95/0.99/' a.json >b.json
+	run -0 list key,value a.json
+	[ "$output" = $'optim.lr\t0.1\noptim.betas\t[0.9, 0.95]\nhidden_size\t8\nx\t' ]
+	[ "$(accdump-read a.json | accfmt --json | grep -c dialect)" -eq 0 ]
+	run -1 accdiff a.json b.json
+	[[ $output == *"4 compared by name alone, of which 1 differs"* ]]
+	run -0 accdiff a.json a.json
+	[[ $output == *"4 compared by name alone"* ]]
+	# No object, more than one, nothing in it, a vocabulary.
+	echo '[1, 2]' >list.json
+	printf '{"a": 1}\n{"a": 2}\n' >two.json
+	echo '{}' >none.json
+	{
+		echo '{"w": 1'
+		yes ',"a long word": 12345' | head -n 60000
+		echo '}'
+	} >long.json
+	for f in list two none long; do fails "$f.json: no dump" accdump-read $f.json; done
+}
+
 @test "YAML: what a map has of its own counts, wherever the merge stands" {
 	printf '%s\n' 'a: &a {x: 1, y: {z: 1, w: 1}}' 'b: &b {v: 5, x: 9}' 'runner_config:' '  x: 2' \
 		'  <<: [*a, *b]' '  y: {z: 3}' >c.yaml

@@ -4,12 +4,15 @@
  *	{"hidden_size": 4096, "rope_scaling": {"factor": 8.0}}   rope_scaling.factor 8.0
  *	{"optimizer": {"params": {"betas": [0.9, 0.95]}}}        optimizer.params.betas [0.9, 0.95]
  */
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dump/config/param.h"
+#include "dump/place.h"
 
-enum { DEPTH = 64, KEY = 4096 };
+enum { DEPTH = 64, KEY = 4096, SEARCHED = 1 << 20, OWN_SURE = 10 };
 
 struct level {
 	uint32_t nkey; /* of the path before it */
@@ -179,6 +182,31 @@ probe(const struct acc_probe *p)
 	return acc_str_is(p->base, "config.json") || acc_str_is(p->base, "ds_config.json") ? 60 : 0;
 }
 
+/* Of keys that nobody knows: one object of a moderate size, so that no vocabulary or index is taken
+ * for a configuration. */
+static int
+search(const struct acc_probe *p)
+{
+	struct acc_json_tok t = {0};
+	struct stat st;
+	size_t values = 0;
+	if (p->is_dir || p->nhead == 0 || !acc_str_ends(p->base, ".json") ||
+		stat(p->path, &st) < 0 || st.st_size > SEARCHED)
+		return 0;
+	int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct acc_json *j = fd < 0 ? NULL
+				    : acc_json_open(acc_bytes_open(fd, p->path, false, p->e), false,
+					      p->e);
+	int rc = j != NULL ? acc_json_next(j, &t, p->e)
+		 : fd >= 0 ? p->e->code
+			   : acc_fail(p->e, ACC_EIO, "cannot open:");
+	bool object = rc > 0 && t.type == ACC_JSON_OBJECT;
+	for (; rc > 0 && object; rc = acc_json_next(j, &t, p->e))
+		values += t.type >= ACC_JSON_STRING;
+	acc_json_close(j);
+	return acc_dump_sure(rc < 0 ? rc : object && values > 0, OWN_SURE);
+}
+
 static int
 read_json(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 {
@@ -188,8 +216,12 @@ read_json(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	struct acc_json *j = rc < 0 ? NULL : open_text(&ps, e);
 	if (rc == 0)
 		rc = j == NULL ? ACC_EIO : walk(&w, j, e);
+	/* Names that many have, such as lr, make Megatron's where a script has them: it has no JSON. */
+	struct acc_str text = {(const char *)ps.text.p, (uint32_t)ps.text.n};
+	enum dialect d = rc == 0 && acc_params_words(text, true) > 0 ? acc_params_guess(&ps)
+								     : DIALECT_OTHER;
 	if (rc == 0)
-		rc = acc_params_put(&ps, "json", acc_params_guess(&ps), "no value in it", e);
+		rc = acc_params_put(&ps, "json", d, "no value in it", e);
 	acc_json_close(j);
 	acc_params_close(&ps);
 	return rc;
@@ -199,5 +231,6 @@ const struct acc_dump acc_dump_config_json = {
 	.name = "json",
 	.help = "a configuration in JSON: Hugging Face's, DeepSpeed's, a recorder's",
 	.probe = probe,
+	.search = search,
 	.read = read_json,
 };
