@@ -26,6 +26,7 @@ or two checkpoints, two logs, two configurations, two job folders of these.
       --rtol=X             relative tolerance of m.outside
       --atol=X             absolute tolerance of m.outside
       --regex=PATTERN      read logs by a pattern with named groups
+      --name-regex=PATTERN read op, io ... from names of files, by named groups
       --sort=KEY           sort by this key; -KEY: the largest first
       --top=N              so many rows of a table (20)
       --allow-missing=GLOB one side may lack these
@@ -51,7 +52,7 @@ die() {
 
 args=$(getopt -n "$prog" -o p:af:c:n:s:r:o:j:hV \
 	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,go-on,strict,help,version \
-	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,sort:,top:,allow-missing:,ignore:,baseline:,write-baseline:,scale:,expect-ranks: -- "$@") || {
+	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,name-regex:,sort:,top:,allow-missing:,ignore:,baseline:,write-baseline:,scale:,expect-ranks: -- "$@") || {
 	printf "Try 'accdiff --help'.\n" >&2
 	exit 2
 }
@@ -82,7 +83,7 @@ while :; do
 	-r | --rank) rank=$2 && shift ;;
 	-o | --op) op=$2 && shift ;;
 	-j | --threads) threads=$2 && shift ;;
-	--regex) reading=$reading$(handed "$1" "$2") && shift ;;
+	--regex | --name-regex) reading=$reading$(handed "$1" "$2") && shift ;;
 	--rename | --map | --steps | --ranks) aligning=$aligning$(handed "$1" "$2") && shift ;;
 	--root)
 		measuring=$measuring$(handed "$1" "$2") judging=$judging$(handed "$1" "$2")
@@ -197,11 +198,14 @@ holdings() { # folder, its format
 		below "$1" '' 1
 	} | while IFS='	' read -r form name; do
 		[ "$name" = . ] || [ "$form" != "$2" ] || continue
+		case $2/$form/$name in
+		hand/npy/* | hand/pt/* | hand/*/manifest.csv) continue ;;
+		esac
 		case $form in
 		yaml | json | training_args | shell | env | pip | python) what=configuration ;;
 		log | trainer_state | golden | tfevents | csv) what=log ;;
 		safetensors | dcp | megatron | msckpt) what=weights ;;
-		npy | npz | pt) what=$(weights_or_dump "$1/$name") ;;
+		npy | npz | pt | hand) what=$(weights_or_dump "$1/$name") ;;
 		*) what=dump ;;
 		esac
 		printf '%s\t%s\n' "$what" "$name"
@@ -220,7 +224,7 @@ is_job() { # device or bench, folder
 	[ -d "$2" ] || return 1
 	form=$(form_of "$2")
 	case $form in
-	'' | npy | npz | pt | safetensors | dcp | megatron | msckpt) ;;
+	'' | npy | npz | pt | hand | safetensors | dcp | megatron | msckpt) ;;
 	*) return 1 ;;
 	esac
 	holdings "$2" "$form" >"$tmp/job.$1"
@@ -309,7 +313,8 @@ part_of_job() { # DEVICE BENCH BENCH2; with the options that its kind knows
 	with command "$handing${columns:+$(handed --columns "$columns")}" "$0" -- "$1" "$2"
 }
 if [ -z "${ACCDIFF_PART-}" ] && is_job device "$1" && is_job bench "$2"; then
-	[ -z "$own$reading" ] || die "${own:+--rules}${reading:+--regex}: for one of what these folders hold, such as
+	option=${reading%%=*}
+	[ -z "$own$reading" ] || die "${own:+--rules}${reading:+${option# }}: for one of what these folders hold, such as
   accdiff $(as_typed "$1/$(head -n 1 "$tmp/job.device" | cut -f 2)") $(as_typed "$2/$(head -n 1 "$tmp/job.bench" | cut -f 2)")"
 	compare_jobs "$1" "$2"
 fi

@@ -18,6 +18,7 @@ static const struct cli_opt options[] = {
 	{'r', "rank", "LIST", "ranks (process ids where ranks are unknown)"},
 	{'f', "format", "NAME", "the dump format, instead of recognising it"},
 	{259, "regex", "PATTERN", "read logs by a pattern with named groups"},
+	{262, "name-regex", "PATTERN", "read op, io ... from the names of files"},
 	{258, "inline", NULL, "put the tensors' contents into the stream"},
 	{260, "root", "FOLDER", "with --inline: a stream's files may be here"},
 	{261, "probe", NULL, "only say which format each operand has"},
@@ -168,7 +169,7 @@ main(int argc, char **argv)
 	struct acc_select sel = {0};
 	const char **ops = NULL, **kinds = NULL, **passes = NULL, **ios = NULL;
 	int64_t *steps = NULL, *ranks = NULL;
-	const char *format = NULL, *pattern = NULL;
+	const char *format = NULL, *pattern = NULL, *names = NULL;
 	const char **folders = NULL;
 	size_t nfolders = 0;
 	bool with_payload = false, probing = false;
@@ -205,6 +206,9 @@ main(int argc, char **argv)
 		case 259:
 			pattern = optarg;
 			break;
+		case 262:
+			names = optarg;
+			break;
 		case 258:
 			with_payload = true;
 			break;
@@ -221,6 +225,8 @@ main(int argc, char **argv)
 	check_words("--kind", kinds, sel.nkinds, kind_words);
 	check_words("--pass", passes, sel.npasses, pass_words);
 	check_words("--io", ios, sel.nios, io_words);
+	if (pattern != NULL && names != NULL)
+		cli_usage("only one of --regex and --name-regex");
 	if (optind == argc)
 		cli_usage("no dump is named");
 	if (probing)
@@ -231,6 +237,8 @@ main(int argc, char **argv)
 	if (job.ctx == NULL)
 		cli_die_err(&e);
 	if (pattern != NULL && acc_dump_pattern(job.ctx, pattern, &e) < 0)
+		cli_die_err(&e);
+	if (names != NULL && acc_dump_names(job.ctx, names, &e) < 0)
 		cli_die_err(&e);
 	if (with_payload && (job.payload = acc_inline_open(cli_tmpdir(), &e)) == NULL)
 		cli_die_err(&e);

@@ -86,7 +86,7 @@ npy() { # file, numbers
 	H=$DATA/byhand
 	accdump-read "$H/npu" | accfmt --json -c name,key,pass,io,pos >got
 	head -n 3 got | diff - <(printf '{"kind":"tensor","name":"%s","key":"%s","pass":"%s","io":"%s","pos":"%s"}\n' \
-		act.in.0 act forward in 0 act.out act forward out 0 act.grad_output.0 act backward in 0) || cat got
+		act.in.0 act forward in 0 act.out act forward out 0 act.grad_output.0 act.backward backward in 0) || cat got
 	run -1 accdiff "$H/npu" "$H/gpu"
 	[[ $output == *$'\n'"emb: output 0 is off by"* ]]
 	# A file that is missing shifts nothing.
@@ -114,4 +114,230 @@ npy() { # file, numbers
 	run -1 accdiff --top 3 "$H/weights.pt" "$H/weights_other.pt"
 	[[ $output == *"5 more rows are not shown (--top, and other formats, show them)"* ]]
 	[ "$(grep -c 'error  values' <<<"$output")" -eq 3 ]
+}
+
+# A recording of two modules in two steps, in folders; the second module may be wrong in step 1.
+folders() { # folder, by how much
+	local step
+	for step in 0 1; do
+		mkdir -p "$1/iter_$step/fwd" "$1/iter_$step/bwd/inputs"
+		npy "$1/iter_$step/fwd/zero-out.npy" 2 4 6 8
+		npy "$1/iter_$step/fwd/act-in.0.npy" 2 4 6 8
+		npy "$1/iter_$step/fwd/act-out.npy" 3 6 9 "$((step == 1 ? 12 + $2 : 12))"
+		npy "$1/iter_$step/bwd/act.npy" 1 1 1 1
+		npy "$1/iter_$step/bwd/inputs/act.npy" 7 7 7 7
+	done
+}
+
+# Archives as Python writes them: of a folder, or of what is told.
+pack() { # archive, folder, then --deflate, or NAME=FILE, NAME->TARGET, twice
+	/usr/bin/env python3 - "$@" <<-'END'
+		import io, os, sys, tarfile, zipfile
+		out, folder, more = sys.argv[1], sys.argv[2], sys.argv[3:]
+		files = [os.path.join(b, f) for b, _, names in os.walk(folder) for f in names]
+		if out.endswith(".zip"):
+		    how = zipfile.ZIP_DEFLATED if "--deflate" in more else zipfile.ZIP_STORED
+		    with zipfile.ZipFile(out, "w", how) as z:
+		        for f in files:
+		            z.write(f)
+		        for m in more:
+		            if "=" in m: z.write(m.split("=")[1], m.split("=")[0])
+		else:
+		    form = {"gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}.get(out.split(".")[-2], tarfile.USTAR_FORMAT)
+		    with tarfile.open(out, "w", format=form) as t:
+		        t.add(folder)
+		        for m in more:
+		            if "->" in m:
+		                i = tarfile.TarInfo(m.split("->")[0])
+		                i.type, i.linkname = tarfile.SYMTYPE, m.split("->")[1]
+		                t.addfile(i)
+		            elif "=" in m:
+		                i = t.gettarinfo(m.split("=")[1])
+		                i.name = m.split("=")[0]
+		                t.addfile(i, open(m.split("=")[1], "rb"))
+	END
+}
+
+@test "folders of steps and passes: what they say, forward before backward" {
+	folders npu 1
+	folders gpu 0
+	accdump-read npu | accfmt --tsv --no-header -c step,name,key,pass,io >got
+	sed -n '1,5p' got | diff - <(printf '%s\t%s\t%s\t%s\t%s\n' 0 fwd/act-in.0 act forward in \
+		0 fwd/act-out act forward out 0 fwd/zero-out zero forward out \
+		0 bwd/act act.backward backward out 0 bwd/inputs/act act.backward backward in)
+	[ "$(wc -l <got)" -eq 10 ]
+	run -1 accdiff npu gpu
+	[[ $output == *"act: step 1: output 0 is off by"* || $output == *"act"*"step 1"* ]]
+	[[ $output == *"the order here is that of the names"* ]]
+	# A missing file shifts nothing; one step alone can be asked for.
+	rm npu/iter_0/fwd/zero-out.npy npu/iter_1/bwd/act.npy
+	accalign npu gpu | accfmt --json | jq -es '[.[] | select(.kind == "pair" and .["a.file"] != null)] |
+		length == 8 and all(.["a.file"] == .["b.file"])'
+	run -0 accdiff -s 0 npu gpu
+	# What lies beside folders is read with them.
+	npy gpu/loss.npy 1 2
+	[ "$(accdump-read gpu | accfmt --tsv --no-header -c name | wc -l)" -eq 11 ]
+	# Links that lead out are not followed.
+	mkdir outside
+	npy outside/x-out.npy 1 2
+	ln -s ../outside gpu/leads
+	run -2 accdump-read gpu
+	[[ $output == *"gpu"*"leads"* ]]
+}
+
+@test "numbers before the names are the order; those of modules run backwards in the backward pass" {
+	for n in 0-emb 1-act 2-head; do
+		mkdir -p a/fwd a/bwd
+		npy a/fwd/$n-out.npy 1 2
+		npy a/bwd/$n-out.npy 1 2
+	done
+	run -0 bash -c "accdump-read a | accfmt --tsv --no-header -c key | tr '\n' ' '"
+	[ "$output" = "0-emb 1-act 2-head 2-head.backward 1-act.backward 0-emb.backward " ]
+	run -0 accdiff a a
+	[[ $output != *"the order here"* ]]
+	# A counter that goes on over both passes.
+	rm -r a/bwd/*
+	npy a/bwd/3-head-out.npy 1 2
+	npy a/bwd/4-act-out.npy 1 2
+	run -0 bash -c "accdump-read a | accfmt --tsv --no-header -c key | tr '\n' ' '"
+	[ "$output" = "0-emb 1-act 2-head 3-head.backward 4-act.backward " ]
+	# The same in one folder.
+	npy a/fwd/two.npy 1 2
+	run -0 accdiff a a
+	[[ $output == *"the order here"* ]]
+	rm a/fwd/two.npy
+	run -0 accdiff a/fwd a/fwd
+	[[ $output != *"the order here"* ]]
+}
+
+@test "a tar, a zip: the same as the folders, where they lie" {
+	folders npu 1
+	folders gpu 0
+	cp -r "$DATA/byhand/npu" pts
+	for f in npu gpu pts; do
+		pack $f.tar $f
+		pack $f.gnu.tar $f
+		pack $f.pax.tar $f
+		pack $f.zip $f
+		pack $f.deflated.zip $f --deflate
+		accdump-read $f | accmetric | accfmt --json -c key,step,pass,io,pos,dtype,shape,s.hash >$f.want
+		grep -q s.hash $f.want
+		for a in $f.tar $f.gnu.tar $f.pax.tar $f.zip $f.deflated.zip; do
+			accdump-read $a | accmetric | accfmt --json -c key,step,pass,io,pos,dtype,shape,s.hash |
+				LC_ALL=C sort | diff - <(LC_ALL=C sort $f.want)
+		done
+	done
+	run -1 accdiff npu.tar gpu.deflated.zip
+	[[ $output == *"act"*"output 0 is off by"* ]]
+	# Long names: GNU's, pax's.
+	long=$(printf 'a%.0s' {1..90})/$(printf 'b%.0s' {1..90})/$(printf 'c%.0s' {1..90})
+	mkdir -p deep/"$long"
+	npy "deep/$long/x-out.npy" 1 2
+	npy "deep/y-out.npy" 1 2
+	for form in gnu pax; do
+		pack deep.$form.tar deep
+		[ "$(accdump-read deep.$form.tar | accfmt --tsv --no-header -c name | head -c 90)" = "$(head -c 90 <<<"$long")" ]
+	done
+}
+
+@test "hostile archives: paths that lead out, links, bombs, what is cut off or damaged" {
+	folders npu 1
+	npy x.npy 1 2 3
+	pack out.tar npu ../up-out.npy=x.npy /root-out.npy=x.npy npu/../../b.npy=x.npy
+	run -2 --separate-stderr accdump-read out.tar
+	[ "$(grep -c 'a path that leads out of the archive' <<<"$stderr")" -eq 3 ]
+	[ "$(accdump-read out.tar 2>/dev/null | accfmt --tsv --no-header -c name | wc -l)" -eq 10 ]
+	pack out.zip npu ../up-out.npy=x.npy
+	run -2 --separate-stderr accdump-read out.zip
+	[[ $stderr == *"out.zip: a path that leads out of the archive: ../up-out.npy" ]]
+	pack link.tar npu 'npu/l-out.npy->/etc/passwd'
+	run -2 --separate-stderr accdump-read link.tar
+	[[ $stderr == *"link.tar: byte "*"npu/l-out.npy is no file, but a link: left out" ]]
+	pack twice.tar npu a.npy=x.npy a.npy=x.npy
+	fails 'twice.tar: two members are named a.npy' accdump-read twice.tar
+	# A sum that is wrong; a size beyond the file; a file that was cut off.
+	pack ok.tar npu
+	cp ok.tar bad.tar
+	printf x | dd of=bad.tar bs=1 seek=1030 conv=notrunc status=none
+	run -2 --separate-stderr accdump-read bad.tar
+	[[ $stderr == *"bad.tar: byte 1024: no header of a tar, or a damaged one"* ]]
+	head -c 3000 ok.tar >cut.tar
+	run -2 --separate-stderr accdump-read cut.tar
+	[[ $stderr == *"cut.tar: byte "* ]]
+	# A bomb: 65 MiB of zeros.
+	head -c 68157440 /dev/zero >z.pt
+	mkdir one
+	pack bomb.zip one z.pt=z.pt --deflate
+	run -2 --separate-stderr accdump-read bomb.zip
+	[[ $stderr == *"z.pt: byte "*"bytes are too many"* ]]
+	# What is compressed as a whole, or holds nothing of this.
+	gzip -k ok.tar
+	fails 'ok.tar.gz: a compressed tar: unpack it first' accdump-read ok.tar.gz
+	mkdir text
+	echo hi >text/readme.md
+	pack none.tar text
+	fails 'none.tar: no .npy, .pt or .pth in it' accdump-read none.tar
+}
+
+@test "a manifest says what the names do not; it is the order" {
+	mkdir a
+	npy a/t17.npy 1 2
+	npy a/t3.npy 3 4
+	npy a/t5.npy 3 4
+	cat >a/manifest.csv <<-'END'
+		file,op,io,pos,step,pass,comment
+		t17.npy,fc1,out,1,4,,"the first, of all"
+		t3.npy,act,grad_output,0,4,,
+	END
+	run -0 --separate-stderr bash -c "accdump-read a | accfmt --tsv --no-header -c name,key,op,io,pos,step,pass"
+	[ "$output" = $'t17\tfc1\tfc1\tout\t1\t4\t\nt3\tact.backward\tact\tin\t0\t4\tbackward' ]
+	[[ $stderr == *"a: 1 file left out: the manifest does not name them"* ]]
+	run -0 accdiff a a
+	[[ $output != *"the order here"* ]]
+	pack m.tar a
+	pack m.zip a
+	pack m.deflated.zip a --deflate
+	for form in tar zip deflated.zip; do
+		run -0 --separate-stderr bash -c "accdump-read m.$form | accfmt --tsv --no-header -c key"
+		[ "$output" = $'fc1\nact.backward' ]
+	done
+	# What is wrong in it.
+	echo 't9.npy,x,out' >>a/manifest.csv
+	run -2 --separate-stderr accdump-read a
+	[[ $stderr == *"a/manifest.csv: line 4: there is no file t9.npy"* ]]
+	printf 'file,io\nt3.npy,sideways\n' >a/manifest.csv
+	fails "a/manifest.csv: line 2: io: 'sideways' is none of in, kw, out, param and grad" accdump-read a
+	printf 'file,step\nt3.npy,-1\n' >a/manifest.csv
+	fails "a/manifest.csv: line 2: step: '-1' is no number" accdump-read a
+	printf 'name,io\nt3.npy,in\n' >a/manifest.csv
+	fails "manifest.csv: its first line has no column 'file'" accdump-read a
+	: >a/manifest.csv
+	fails 'manifest.csv: it is empty' accdump-read a
+}
+
+@test "--name-regex: named groups say what a name means" {
+	for side in npu gpu; do
+		mkdir -p $side
+		npy $side/s1_r0_L2.fc_I_0.npy 1 2 3 4
+		npy $side/s1_r0_L2.fc_O_0.npy 5 6 7 "$([ $side = npu ] && echo 9 || echo 8)"
+		npy $side/notes.npy 0 0
+	done
+	P='s(?<step>\d+)_r(?<rank>\d+)_(?<op>.+)_(?:(?<in>I)|(?<io>O))_(?<pos>\d+)$'
+	fails "the pattern's group 'in' is none of op, io, pos, step, rank and pass" accdump-read --name-regex "$P" npu
+	P='s(?<step>\d+)_r(?<rank>\d+)_(?<op>.+)_(?<io>\w)_(?<pos>\d+)$'
+	fails "io: 'I' is none of in, kw, out" accdump-read --name-regex "$P" npu
+	for side in npu gpu; do
+		mv $side/s1_r0_L2.fc_I_0.npy $side/s1_r0_L2.fc_input_0.npy
+		mv $side/s1_r0_L2.fc_O_0.npy $side/s1_r0_L2.fc_result_0.npy
+	done
+	P='s(?<step>\d+)_r(?<rank>\d+)_(?<op>.+)_(?<io>[a-z]+)_(?<pos>\d+)$'
+	run -0 --separate-stderr bash -c "accdump-read --name-regex '$P' npu | accfmt --tsv --no-header -c step,rank,key,io,pos"
+	[ "$output" = $'1\t0\tL2.fc\tin\t0\n1\t0\tL2.fc\tout\t0' ]
+	[[ $stderr == *"npu: 1 file left out: the pattern does not match their names"* ]]
+	run -1 accdiff --name-regex "$P" npu gpu
+	[[ $output == *"L2.fc: output 0 is off by"* ]]
+	fails 'no name matches the pattern, such as ' accdump-read --name-regex 'zz(?<op>.)' npu
+	fails 'the pattern has no named group' accdump-read --name-regex 'zz' npu
+	run -2 accdump-read --name-regex '(?<op>.)' --regex yy npu
+	[[ $output == *"only one of --regex and --name-regex"* ]]
 }

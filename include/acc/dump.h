@@ -66,6 +66,9 @@ const struct acc_dump *acc_dump_probe(const char *path, struct acc_err *e);
 /* From now on, dumps are logs whose lines are matched against a regular expression (Perl's):
  * each named group is a curve, but `step`, `tag` and `value`, `run`. < 0: it is wrong. */
 int acc_dump_pattern(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e);
+/* From now on, dumps are recordings by hand, whose files' names are matched against a regular
+ * expression: its named groups are op, io, pos, step, rank and pass. < 0: it is wrong. */
+int acc_dump_names(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e);
 
 /* The worst exit status that a stream read as a dump carried; 0 if there was none. */
 int acc_dump_status(const struct acc_dump_ctx *c);

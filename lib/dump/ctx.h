@@ -33,6 +33,7 @@ struct acc_dump_ctx {
 	struct acc_rec **pending; /* stack records that no record has used yet */
 	size_t npending, cap_pending;
 	struct acc_regex *pattern; /* the user's, for logs; or NULL */
+	struct acc_regex *names;   /* the user's, for names of files; or NULL */
 	struct acc_map passed;     /* (src, seq) of a stream's records that were selected */
 	struct acc_str *log;
 	size_t nlog, cap_log;

@@ -143,6 +143,11 @@ acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, stru
 		return acc_fail(e, ACC_EUSAGE, "a pattern is for logs, not for %.60s", format);
 	if (c->pattern != NULL)
 		format = "log";
+	if (c->names != NULL && format != NULL && strcmp(format, "hand") != 0)
+		return acc_fail(e, ACC_EUSAGE,
+			"a pattern for names is for recordings by hand, not for %.60s", format);
+	if (c->names != NULL)
+		format = "hand";
 	if (!std)
 		rc = look(path, &p, head, sizeof head, e);
 	if (rc == 0 && format == NULL && !std && !p.is_dir && p.head == NULL)
@@ -167,6 +172,13 @@ acc_dump_pattern(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e)
 {
 	c->pattern = acc_regex_open(pattern, e);
 	return c->pattern != NULL ? 0 : e != NULL ? e->code : ACC_EUSAGE;
+}
+
+int
+acc_dump_names(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e)
+{
+	c->names = acc_regex_open(pattern, e);
+	return c->names != NULL ? 0 : e != NULL ? e->code : ACC_EUSAGE;
 }
 
 struct acc_dump_ctx *
@@ -214,6 +226,7 @@ acc_dump_close(struct acc_dump_ctx *c)
 	free(c->src);
 	free(c->log);
 	acc_regex_close(c->pattern);
+	acc_regex_close(c->names);
 	acc_rec_release(&c->rec);
 	acc_map_release(&c->src_at);
 	acc_map_release(&c->stacks);

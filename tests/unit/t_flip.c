@@ -127,9 +127,10 @@ main(void)
 {
 	static const struct sample samples[] = {{"", "small.safetensors", "safetensors", 0, 9},
 		{"", "small.npz", "npz", 0, 9}, {"", "small-deflated.npz", "npz", 0, 9},
-		{"", "small-wide.npz", "npz", 0, 9}, {"", "small.pt", "pt", 0, 9},
-		{"", "small-old.pt", "pt", 11, 9}, {"", "small.npy", "npy", 1, 9},
-		{"small-dcp", ".metadata", "dcp", 0, 9}, {"small-dcp", "__0_0.distcp", "dcp", 0, 9},
+		{"", "small-wide.npz", "npz", 0, 9}, {"", "hand.zip", "hand", 0, 2},
+		{"", "small.pt", "pt", 0, 9}, {"", "small-old.pt", "pt", 11, 9},
+		{"", "small.npy", "npy", 1, 9}, {"small-dcp", ".metadata", "dcp", 0, 9},
+		{"small-dcp", "__0_0.distcp", "dcp", 0, 9},
 		{"shards", "model.safetensors.index.json", "safetensors", 0, 2}};
 	strcpy(tmp, access("/dev/shm", W_OK) == 0 ? "/dev/shm/accXXXXXX" : "/tmp/accXXXXXX");
 	if (mkdtemp(tmp) == NULL)

@@ -8,6 +8,7 @@ static const struct {
 	{"grad_output", "in", true},
 	{"grad_in", "out", true},
 	{"grad_out", "in", true},
+	{"grad", "out", true},
 	{"inputs", "in", false},
 	{"input", "in", false},
 	{"args", "in", false},
@@ -80,4 +81,35 @@ acc_dump_handpath(struct acc_str module, struct acc_str path, struct argname *ou
 			return true;
 		}
 	return false;
+}
+
+int
+acc_dump_handkey(struct argname *a, struct acc_arena *m)
+{
+	if (!acc_str_is(a->pass, "backward") || is_backward(a->key) ||
+		acc_str_ends(a->key, ".backward"))
+		return 0;
+	a->key = acc_str(acc_arena_printf(m, "%.*s.backward", ACC_PRS(a->key)));
+	return a->key.n == 0 ? ACC_ENOMEM : 0;
+}
+
+bool
+acc_dump_handnumber(struct acc_str name)
+{
+	uint32_t n = 0;
+	while (n < name.n && name.p[n] >= '0' && name.p[n] <= '9')
+		n++;
+	return n > 0 && n < name.n && is_sep(name.p[n]);
+}
+
+const char *
+acc_dump_handorder(const char *const *names, size_t n, const char *suffix)
+{
+	size_t files = 0, numbered = 0;
+	for (size_t i = 0; i < n; i++)
+		if (acc_str_ends(acc_str(names[i]), suffix)) {
+			files++;
+			numbered += acc_dump_handnumber(acc_str(names[i]));
+		}
+	return files > 1 && numbered == files ? NULL : "names";
 }

@@ -27,6 +27,9 @@ struct files {
 	int dirfd;
 	struct dump_said said;
 	struct acc_arena mem; /* of one tensor */
+	const char **names;   /* of a folder */
+	int64_t n;
+	struct acc_arena list;
 };
 
 static int
@@ -39,10 +42,12 @@ put_file(struct files *f, const char *file, struct acc_str name, struct acc_err 
 	if (acc_str_ends(name, ".npy"))
 		name.n -= 4;
 	int rc = acc_dump_argname(name, &f->mem, &a);
-	if (rc == 0 && a.pass.n == 0)
-		acc_dump_handname(name, &a);
+	if (rc == 0 && a.pass.n == 0 && acc_dump_handname(name, &a))
+		rc = acc_dump_handkey(&a, &f->mem);
+	if (rc < 0)
+		return acc_nomem(e);
 	struct acc_rec *r = acc_dump_rec(f->c, "tensor", name);
-	rc |= acc_dump_argname_put(r, &a);
+	rc = acc_dump_argname_put(r, &a);
 	if (rc == 0 && !acc_dump_selects(f->c, r))
 		return acc_dump_put(f->c, r, e);
 	if (acc_dump_payload(f->dirfd, acc_str(file), &ref, &f->mem, &bad) == 0)
@@ -57,14 +62,10 @@ put_file(struct files *f, const char *file, struct acc_str name, struct acc_err 
 static int
 put_folder(struct files *f, struct acc_err *e)
 {
-	struct acc_arena m = {0};
-	const char **names;
-	int64_t n = acc_dir_list(f->dirfd, &names, &m, e);
-	int rc = n < 0 ? (int)n : 0;
-	for (int64_t i = 0; i < n && rc == 0; i++)
-		if (acc_str_ends(acc_str(names[i]), ".npy"))
-			rc = put_file(f, names[i], acc_str(names[i]), e);
-	acc_arena_release(&m);
+	int rc = 0;
+	for (int64_t i = 0; i < f->n && rc == 0; i++)
+		if (acc_str_ends(acc_str(f->names[i]), ".npy"))
+			rc = put_file(f, f->names[i], acc_str(f->names[i]), e);
 	acc_dump_say_rest(&f->said, f->c, f->dir);
 	return rc;
 }
@@ -78,20 +79,22 @@ read_npy(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 	if (fd < 0)
 		return fd;
 	struct files f = {.c = c, .dir = dir, .dirfd = fd};
+	f.n = file == NULL ? acc_dir_list(fd, &f.names, &f.list, e) : 0;
 	struct acc_source s = {.root = f.dir,
 		.format = "npy",
 		.task = "tensor",
 		.step = -1,
 		.rank = -1,
 		.proc = -1,
-		.order = file == NULL ? "names" : NULL};
-	int rc = acc_dump_source(c, &s, e);
+		.order = f.n <= 0 ? NULL : acc_dump_handorder(f.names, (size_t)f.n, ".npy")};
+	int rc = f.n < 0 ? (int)f.n : acc_dump_source(c, &s, e);
 	if (rc == 0)
 		rc = file == NULL
 			     ? put_folder(&f, e)
 			     : put_file(&f, file, acc_str(slash == NULL ? path : slash + 1), e);
 	close(f.dirfd);
 	acc_arena_release(&f.mem);
+	acc_arena_release(&f.list);
 	return rc;
 }
 

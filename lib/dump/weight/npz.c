@@ -3,6 +3,7 @@
 #include "acc/npy.h"
 #include "acc/zip.h"
 #include "dump/place.h"
+#include "dump/weight/npz.h"
 #include "dump/weight/weight.h"
 #include "io/crc.h"
 
@@ -34,22 +35,21 @@ struct npz {
 
 /* The first n bytes of a member, as they were before they were compressed. */
 static int
-head(const struct npz *f, const struct acc_zip_member *zm, uint8_t *out, size_t n,
-	struct acc_err *e)
+head(int fd, const struct acc_zip_member *zm, uint8_t *out, size_t n, struct acc_err *e)
 {
 	uint8_t in[4096];
 	uint64_t at = 0;
 	size_t have = 0;
 	int rc = 0;
 	if (zm->enc == ACC_STORED)
-		return acc_file_pread(f->fd, out, n, zm->off, e);
+		return acc_file_pread(fd, out, n, zm->off, e);
 	struct acc_inflate *z = acc_inflate_open(ACC_INFLATE_RAW, e);
 	if (z == NULL)
 		return ACC_ENOMEM;
 	while (rc == 0 && have < n && at < zm->clen) {
 		size_t nin = zm->clen - at < sizeof in ? (size_t)(zm->clen - at) : sizeof in;
 		size_t nout = n - have;
-		rc = acc_file_pread(f->fd, in, nin, zm->off + at, e);
+		rc = acc_file_pread(fd, in, nin, zm->off + at, e);
 		if (rc == 0)
 			rc = acc_inflate_run(z, in, &nin, out + have, &nout, e);
 		at += nin;
@@ -64,15 +64,15 @@ head(const struct npz *f, const struct acc_zip_member *zm, uint8_t *out, size_t 
 /* The bytes behind the header: where they are, and what their checksum is, which follows from
  * that of the member and that of the header. */
 static int
-data_at(const struct acc_zip_member *zm, const uint8_t *header, uint64_t n, struct acc_ref *ref,
-	struct acc_err *e)
+data_at(const struct acc_zip_member *zm, bool crc, const uint8_t *header, uint64_t n,
+	struct acc_ref *ref, struct acc_err *e)
 {
 	const uint64_t size = acc_dtypes[ref->dtype].size;
 	if (zm->len - n != ref->len)
 		return acc_fail_at(e, zm->len - n < ref->len ? ACC_ETRUNC : ACC_EFORMAT, zm->off,
 			"its header says %llu bytes of elements, there are %llu",
 			(unsigned long long)ref->len, (unsigned long long)(zm->len - n));
-	ref->has_crc = true;
+	ref->has_crc = crc;
 	ref->enc = zm->enc;
 	ref->off = zm->off;
 	if (zm->enc == ACC_STORED) {
@@ -92,20 +92,21 @@ data_at(const struct acc_zip_member *zm, const uint8_t *header, uint64_t n, stru
 	return acc_ref_check(ref, e);
 }
 
-static int
-describe(struct npz *f, const struct acc_zip_member *zm, struct acc_ref *ref, struct acc_err *e)
+int
+acc_dump_npy_member(int fd, const struct acc_zip_member *zm, bool crc, struct acc_ref *ref,
+	struct acc_arena *m, struct acc_err *e)
 {
 	for (uint64_t n = 256;; n *= 4) {
 		n = n < zm->len ? n : zm->len;
-		uint8_t *p = acc_alloc(&f->mem, (size_t)n);
+		uint8_t *p = acc_alloc(m, (size_t)n);
 		if (p == NULL)
 			return acc_nomem(e);
-		int rc = head(f, zm, p, (size_t)n, e);
+		int rc = head(fd, zm, p, (size_t)n, e);
 		if (rc < 0)
 			return rc;
 		int64_t len = acc_npy_header(p, (size_t)n, ref, NULL, NULL, e);
 		if (len != 0)
-			return len < 0 ? (int)len : data_at(zm, p, (uint64_t)len, ref, e);
+			return len < 0 ? (int)len : data_at(zm, crc, p, (uint64_t)len, ref, e);
 		if (n == zm->len)
 			return acc_fail_at(e, ACC_ETRUNC, zm->off, "it ends in its header");
 	}
@@ -127,7 +128,7 @@ put(struct npz *f, const struct acc_zip_member *zm, struct acc_err *e)
 	x.name.n -= 4;
 	if (acc_dump_argname(x.name, &f->mem, &a) < 0)
 		return acc_nomem(e);
-	if (describe(f, zm, &ref, &bad) < 0)
+	if (acc_dump_npy_member(f->fd, zm, true, &ref, &f->mem, &bad) < 0)
 		x.err = &bad;
 	if (x.err != NULL && ref.ndim == 0)
 		x.ref = NULL;

@@ -79,8 +79,8 @@ name_of(struct ptfile *f, struct acc_str path, struct argname *a, struct acc_str
 {
 	int rc = acc_dump_argname(f->stem, &f->mem, a);
 	*name = f->stem;
-	if (rc == 0 && path.n == 0 && a->pass.n == 0)
-		acc_dump_handname(f->stem, a);
+	if (rc == 0 && path.n == 0 && a->pass.n == 0 && acc_dump_handname(f->stem, a))
+		rc = acc_dump_handkey(a, &f->mem);
 	if (rc < 0 || path.n == 0)
 		return rc;
 	*name = acc_str(acc_arena_printf(&f->mem, "%.*s.%.*s", ACC_PRS(f->stem), ACC_PRS(path)));
@@ -105,6 +105,8 @@ leaf(void *arg, const struct acc_torch_leaf *l)
 	if (l->in_dict && a.pass.n == 0 && f->apart) {
 		/* "blocks.0.fc1.in.0", or, of no word that is known, a key of its own. */
 		bool known = acc_dump_handpath(f->stem, l->path, &a);
+		if (known && acc_dump_handkey(&a, &f->mem) < 0)
+			return acc_nomem(f->e);
 		return acc_dump_ptleaf(f, l, name, known ? &a : NULL);
 	}
 	if (l->in_dict && a.pass.n == 0) {

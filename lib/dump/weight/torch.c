@@ -1,5 +1,6 @@
 /* Files of torch.save: every tensor and every plain value in one, in the files of an index, or in
  * those of a folder. */
+#include "dump/op/handname.h"
 #include "dump/place.h"
 #include "dump/weight/ptfile.h"
 #include "dump/weight/weight_map.h"
@@ -213,7 +214,7 @@ read_set(struct acc_dump_ctx *c, const char *dir, int dirfd, const char *index, 
 	struct acc_source src = source;
 	src.root = dir;
 	int rc = open_set(&s, index, &map, e);
-	src.order = s.by_name ? "names" : NULL;
+	src.order = s.by_name ? acc_dump_handorder(s.files, s.nfiles, "") : NULL;
 	if (rc == 0)
 		rc = acc_dump_source(c, &src, e);
 	if (rc == 0 && s.by_name)
