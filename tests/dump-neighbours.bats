@@ -35,10 +35,16 @@ format_of() { # stream
 			[ $rc -eq 2 ] || [ "$(format_of got.acc)" = "$own" ] || echo "$f ${s#"$DATA"/}"
 		done
 	done <all >taken
-	# JSON is YAML; a checkpoint's folder is one of Megatron's; SGLang's files are torch's; any
+	# What is made by hand is any .npy and .pt. JSON is YAML; a checkpoint's folder is one of Megatron's; SGLang's files are torch's; any
 	# text may be a script, and many a line looks like one of pip or of a shell.
 	diff - taken <<'T'
+hand dumps/msprobe_tensor/device
+hand dumps/ptdbg_v4/device
+hand dumps/mindspore/device
+hand maca/level2
 pt sglang/bench
+hand sglang/bench
+hand checkpoints/same.npz
 step_data checkpoints/small.npy
 megatron checkpoints/dcp
 pip curves/megatron.log
