@@ -68,7 +68,7 @@ read_noise(struct acc_plot *p, const char *path, unsigned number)
 /* gnuplot, drawing to fd what it is told through the pipe that is returned. It is started before
  * anything is read, so that nobody waits for the message that it is missing; without the user's
  * own settings. */
-static FILE *
+static int
 start(int fd, pid_t *pid)
 {
 	static char name[] = "gnuplot", defaults[] = "-d", input[] = "-";
@@ -88,25 +88,51 @@ start(int fd, pid_t *pid)
 		cli_die("gnuplot:");
 	posix_spawn_file_actions_destroy(&fa);
 	close(ends[0]);
-	FILE *f = fdopen(ends[1], "w");
+	return ends[1];
+}
+
+/* A file for the script, with a buffer of its own: a stream to memory loses what it has no memory
+ * for, and says nothing. */
+static FILE *
+open_script(int *fd)
+{
+	static char buf[65536];
+	*fd = memfd_create("script", MFD_CLOEXEC);
+	if (*fd < 0)
+		cli_die("memfd_create:");
+	int own = fcntl(*fd, F_DUPFD_CLOEXEC, 0);
+	FILE *f = own < 0 ? NULL : fdopen(own, "w");
 	if (f == NULL)
-		cli_die("pipe:");
+		cli_nomem();
+	setvbuf(f, buf, _IOFBF, sizeof buf);
 	return f;
 }
 
 /* The script goes to gnuplot; then the picture is complete, or there is none. */
 static void
-finish(FILE *gnuplot, pid_t pid, const char *script, size_t n)
+finish(int gnuplot, pid_t pid, int script)
 {
-	int status;
+	static char buf[65536];
+	struct acc_err e = {0};
+	uint64_t at = 0;
+	int64_t n;
+	int status, rc = 0;
 	/* If gnuplot died, its status tells more than a signal. */
 	signal(SIGPIPE, SIG_IGN);
-	fwrite(script, 1, n, gnuplot);
-	fclose(gnuplot);
+	while (rc == 0 && (n = acc_file_peek(script, buf, sizeof buf, at, &e)) != 0) {
+		if (n < 0)
+			cli_die_err(&e);
+		rc = acc_file_write(gnuplot, buf, (size_t)n, &e);
+		at += (uint64_t)n;
+	}
+	bool gone = rc < 0 && errno == EPIPE;
+	if (rc < 0 && !gone)
+		cli_die_err(&e);
+	close(gnuplot);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			cli_die("gnuplot:");
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+	if (gone || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		cli_die("gnuplot failed, see above: is it older than 5.2?");
 }
 
@@ -164,9 +190,9 @@ main(int argc, char **argv)
 	struct acc_err e = {0};
 	struct acc_plot_opt opt = {.to = ACC_PLOT_TEXT};
 	const char *path = NULL, **noise = NULL, **tags = NULL, **metrics = NULL;
-	size_t nnoise = 0, size;
+	size_t nnoise = 0;
 	pid_t pid;
-	char *script = NULL;
+	int script;
 	opt.roots = acc_roots_open(&e);
 	if (opt.roots == NULL)
 		cli_die_err(&e);
@@ -193,25 +219,27 @@ main(int argc, char **argv)
 	int picture = memfd_create("picture", MFD_CLOEXEC);
 	if (picture < 0)
 		cli_die("memfd_create:");
-	FILE *gnuplot = start(picture, &pid), *memory = open_memstream(&script, &size);
+	int gnuplot = start(picture, &pid);
+	FILE *lines = open_script(&script);
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	struct acc_plot *p = in == NULL ? NULL : acc_plot_open(&opt, &e);
 	if (p == NULL)
 		cli_die_err(&e);
-	if (memory == NULL)
-		cli_nomem();
 	read_all(p, in, noise, nnoise);
-	if (acc_plot_draw(p, memory, &e) < 0)
+	if (acc_plot_draw(p, lines, &e) < 0)
 		cli_die_err(&e);
-	if (fclose(memory) != 0)
-		cli_nomem();
-	finish(gnuplot, pid, script, size);
+	bool bad = ferror(lines) != 0;
+	if (fclose(lines) != 0 || bad)
+		cli_die("the script for gnuplot: cannot write:");
+	finish(gnuplot, pid, script);
 	copy(picture, path);
-	int status = acc_in_status(in);
+	/* That something is bad is said by the picture; that it is not whole, by the status. */
+	int status = acc_in_status(in) == 2 ? 2 : 0;
 	acc_plot_close(p);
 	acc_in_close(in);
 	acc_roots_close(opt.roots);
-	free(script);
+	close(script);
+	close(picture);
 	free(noise);
 	free(tags);
 	free(metrics);
