@@ -7,11 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPT_PRESET = 256, OPT_RTOL, OPT_ATOL, OPT_NOCHECK, OPT_ROOT };
+enum { OPT_PRESET = 256, OPT_RTOL, OPT_ATOL, OPT_NOCHECK, OPT_ROOT, OPT_WHERE };
 
 static const struct cli_opt options[] = {
 	{'l', "list", NULL, "list the metrics with their definitions"},
 	{'m', "metrics", "NAME,...", "these only; +NAME,...: besides those of one pass"},
+	{OPT_WHERE, "where", NULL, "also where in a tensor the error sits: m.where"},
 	{OPT_PRESET, "preset", "NAME", "as msprobe, msprobe-8.3, ptdbg or msaccucmp does"},
 	{OPT_RTOL, "rtol", "X", "relative tolerance of m.outside (default: by dtype)"},
 	{OPT_ATOL, "atol", "X", "absolute tolerance of m.outside (default: by dtype)"},
@@ -137,21 +138,24 @@ list(void)
 
 static const char **names; /* of -m */
 static size_t nnames;
+static bool where;
 
 static void
 choose(struct acc_measurer_opt *opt)
 {
-	const struct acc_metric **row = calloc(nnames, sizeof *row);
+	const struct acc_metric **row = calloc(nnames + acc_nmetrics, sizeof *row);
 	if (row == NULL)
 		cli_nomem();
+	for (size_t i = 0; i < acc_nmetrics; i++)
+		if (where && strncmp(acc_metrics[i]->name, "m.where", 7) == 0)
+			row[opt->n++] = acc_metrics[i];
 	for (size_t i = 0; i < nnames; i++) {
-		row[i] = acc_metric_find(names[i]);
-		if (row[i] == NULL)
+		row[opt->n] = acc_metric_find(names[i]);
+		if (row[opt->n++] == NULL)
 			cli_usage("-m: there is no metric '%s' (accmetric -l lists them)",
 				names[i]);
 	}
 	opt->metrics = row;
-	opt->n = nnames;
 }
 
 static double
@@ -178,7 +182,9 @@ main(int argc, char **argv)
 		else if (key == 'm') {
 			opt.also |= optarg[0] == '+';
 			cli_list(optarg + (optarg[0] == '+'), &names, &nnames);
-		} else if (key == OPT_PRESET && !acc_metric_preset(optarg, &opt.preset))
+		} else if (key == OPT_WHERE)
+			where = true;
+		else if (key == OPT_PRESET && !acc_metric_preset(optarg, &opt.preset))
 			cli_usage("--preset: '%s' is not msprobe, msprobe-8.3, ptdbg or msaccucmp",
 				optarg);
 		else if (key == OPT_RTOL)
@@ -194,10 +200,11 @@ main(int argc, char **argv)
 		else if (key == 'q')
 			quiet = true;
 	}
-	if (nnames > 0)
+	opt.also |= where && nnames == 0;
+	if (nnames > 0 || where)
 		choose(&opt);
-	if (nnames > 0 && opt.preset != ACC_PRESET_NONE)
-		cli_usage("-m and --preset exclude each other");
+	if ((nnames > 0 || where) && opt.preset != ACC_PRESET_NONE)
+		cli_usage("%s and --preset exclude each other", where ? "--where" : "-m");
 	opt.tmpdir = cli_tmpdir();
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)

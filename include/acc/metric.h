@@ -48,6 +48,9 @@ struct acc_second {
 	void (*begin)(void *state, const struct acc_reading *r, const struct acc_ref *a,
 		const struct acc_ref *b);
 	void (*chunk)(void *state, const double *a, const double *b, size_t n);
+	/* Behind the last chunk: 1, all chunks once more; 0, done; or < 0. NULL: done. */
+	int (*more)(void *state);
+	void (*end)(void *state); /* let go of what it holds; or NULL */
 };
 
 struct acc_metric {

@@ -16,6 +16,7 @@ struct second {
 	const struct acc_measurer *m;
 	struct acc_reading got; /* by the first */
 	void *state[MAX_SECOND];
+	bool over[MAX_SECOND]; /* it needs no more passes */
 	int rc;
 };
 

@@ -9,7 +9,8 @@ chunk(void *arg, const double *a, const double *b, size_t n)
 {
 	struct second *p = arg;
 	for (int i = 0; i < p->m->nsecond; i++)
-		p->m->second[i]->chunk(p->state[i], a, b, n);
+		if (!p->over[i])
+			p->m->second[i]->chunk(p->state[i], a, b, n);
 }
 
 static void
@@ -19,8 +20,19 @@ run(void *arg)
 	struct second *p = s->second;
 	for (int i = 0; i < p->m->nsecond; i++)
 		p->m->second[i]->begin(p->state[i], &p->got, &s->a.ref, &s->b.ref);
-	p->rc = acc_side_walk(p->m->roots, &s->a, &s->b, false, chunk, p, &p->got.err_a,
-		&p->got.err_b);
+	for (bool again = true; again && p->rc >= 0;) {
+		p->rc = acc_side_walk(p->m->roots, &s->a, &s->b, false, chunk, p, &p->got.err_a,
+			&p->got.err_b);
+		again = false;
+		for (int i = 0; i < p->m->nsecond && p->rc >= 0; i++) {
+			const struct acc_second *pass = p->m->second[i];
+			int rc = p->over[i] || pass->more == NULL ? 0 : pass->more(p->state[i]);
+			p->over[i] = rc <= 0;
+			again |= rc > 0;
+			if (rc < 0)
+				p->rc = acc_nomem(&p->got.err_a);
+		}
+	}
 }
 
 int
@@ -43,8 +55,12 @@ acc_second_begin(struct acc_measurer *m, struct slot *s)
 void
 acc_second_end(struct slot *s)
 {
-	for (int i = 0; s->second != NULL && i < MAX_SECOND; i++)
-		free(s->second->state[i]);
+	for (int i = 0; s->second != NULL && i < MAX_SECOND; i++) {
+		void *state = s->second->state[i];
+		if (state != NULL && s->second->m->second[i]->end != NULL)
+			s->second->m->second[i]->end(state);
+		free(state);
+	}
 	free(s->second);
 	s->second = NULL;
 }

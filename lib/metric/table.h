@@ -59,6 +59,16 @@ ROW(min_relerr)
 ROW(mean_relerr)
 ROW(norm_relerr)
 
+/* the structure of the error: where.c */
+ROW(where)
+ROW(where_axis)
+ROW(where_set)
+ROW(where_share)
+ROW(where_of)
+ROW(where_how)
+ROW(where_by)
+ROW(where_along)
+
 /* the two of maca_tools: maca.c */
 ROW(diff1)
 ROW(diff2)

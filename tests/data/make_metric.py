@@ -277,11 +277,36 @@ stats("not finite", [inf, nan, -inf, inf], [inf, 1.0, inf, 2.0])
 pair("apart by much, and by little more", "f64", "f64", [7], [1e6 + v for v in (1, 1 + 2**-20, 1 - 2**-20,
      1, 1 + 2**-19, 1, 1)], [0.0] * 7, skip=("m.err_rms", "m.err_max"))
 
+# What the error is and where is known by how it was made; the scale s is told to the metric.
+ints = (np.arange(512) * 37 % 61 + 2.0).reshape(16, 32)
+
+
+def where(name, a, b, **want):
+    put("pair", name, "f32", "f32", list(b.shape), encode("f32", a.ravel())[0].hex(),
+        encode("f32", b.ravel())[0].hex(), 1e-3, 1e-5, 30.0)
+    for key, value in want.items():
+        put("m.where" + ("." + key if key != "text" else ""), value)
+
+
+a = ints.copy()
+a[:, 1::5] *= 1.03125
+where("every 5th column", a, ints, text="every 5th column from 1 on, times 1.031", axis=[1],
+      set="1::5", share=1.0, of=7 / 32, how="scale", by=1.03125)
+where("columns moved", np.roll(ints, 2, 1), ints, text="everywhere, shifted by 2 along axis 1",
+      how="shift", by=2.0, along=1)
+a = ints.copy()
+a[3, 8:16] = np.nan
+where("a part of a row", a, ints, text="row 3, columns 8 to 15 (number 1 of blocks of 8), NaN",
+      axis=[0, 1], set="3;8:16", share=1.0, of=8 / 512, how="nan")
+
 put("value", "the same", True)
 put("m.equal", True)
 put("value", "another", False)
 put("m.equal", False)
 
+where("control of places", a, ints, how="nan")
+put("!m.where.set", "3;8:15")
+put("!m.where.axis", [1, 0])
 put("value", "control", False)
 put("!m.equal", True)
 put("pair", "control", "f32", "f32", [2], encode("f32", [1, 2])[0].hex(),

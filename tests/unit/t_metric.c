@@ -101,8 +101,21 @@ pair(void)
 		if (pass->size > sizeof state[i])
 			abort();
 		pass->begin(state[i], &reading, &ra, &rb);
-		pass->chunk(state[i], va, vb, n / 2); /* two chunks are as one */
-		pass->chunk(state[i], va + n / 2, vb + n / 2, n - n / 2);
+		do {
+			pass->chunk(state[i], va, vb, n / 2); /* two chunks are as one */
+			pass->chunk(state[i], va + n / 2, vb + n / 2, n - n / 2);
+		} while (pass->more != NULL && pass->more(state[i]) > 0);
+	}
+}
+
+static void
+forget(void)
+{
+	for (size_t i = 0; i < acc_nmetrics; i++) {
+		const struct acc_second *pass = acc_metrics[i]->second;
+		if (pass != NULL && pass->end != NULL)
+			pass->end(state[i]);
+		memset(state[i], 0, sizeof state[i]);
 	}
 }
 
@@ -160,6 +173,12 @@ agrees(const struct acc_metric *m, const struct acc_val *v, const char *want)
 			n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld", i > 0 ? "," : "",
 				(long long)v->ints[i]);
 		return strcmp(want, text) == 0;
+	case ACC_V_TEXTS:
+		text[0] = '\0';
+		for (uint32_t i = 0; i < v->n; i++)
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s%.*s", i > 0 ? ";" : "",
+				ACC_PRS(v->texts[i]));
+		return strcmp(want, text) == 0;
 	default:
 		return false;
 	}
@@ -201,6 +220,7 @@ main(void)
 			continue;
 		}
 		snprintf(name, sizeof name, "%s", field[1]);
+		forget();
 		if (strcmp(field[0], "tensor") == 0)
 			one_tensor();
 		else if (strcmp(field[0], "pair") == 0)
@@ -211,6 +231,7 @@ main(void)
 			subject = (struct acc_subject){.equal = strcmp(field[2], "true") == 0};
 	}
 	fclose(f);
+	forget();
 	for (size_t i = 0; i < acc_nmetrics; i++) {
 		ok(seen[i], "%s has a vector", acc_metrics[i]->name);
 		ok(acc_metric_find(acc_metrics[i]->name) == acc_metrics[i], "%s is found by name",

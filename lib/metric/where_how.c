@@ -1,0 +1,194 @@
+/* What an error is, within the part of a tensor where it sits: a factor, an offset, another order. */
+#include "metric/where.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* So much of the squared error is explained: that of a fault of 3 times the noise. Rounding toward
+ * zero, the most regular of roundings, is 3/4 a factor. */
+static const double EXPLAINED = 0.9;
+/* As in where_fit.c. */
+static const double CHANCE = 7;
+
+const char *const acc_where_hows[] = {"", "scale", "offset", "sign", "zero", "nan", "inf", "shift",
+	"swap", "order"};
+
+/* Of n numbers without a mean, one of a line explains the part r by chance in less than
+ * (1 - r)^((n - 1) / 2) of all cases. */
+static bool
+no_chance(double r, double n)
+{
+	return r >= EXPLAINED && 0.5 * (n - 1) * -log(1 - r < 1e-15 ? 1e-15 : 1 - r) >= CHANCE;
+}
+
+enum where_how
+acc_where_how(const struct where_tally *t, double *by)
+{
+	*by = NAN;
+	if (!(t->n > 0) || !(t->s > 0))
+		return WHERE_UNKNOWN;
+	if (t->nan + t->inf > 0)
+		return t->nan >= EXPLAINED * t->s   ? WHERE_NAN
+		       : t->inf >= EXPLAINED * t->s ? WHERE_INF
+						    : WHERE_UNKNOWN;
+	if (t->zero == t->n)
+		return WHERE_ZERO;
+	if (t->minus == t->n)
+		return WHERE_SIGN;
+	double scale = t->xx > 0 ? t->xy * t->xy / (t->xx * t->s) : 0;
+	double offset = t->zz > 0 ? t->yz * t->yz / (t->zz * t->s) : 0;
+	if (no_chance(offset, t->n) && offset > scale) {
+		*by = t->yz / t->zz;
+		return WHERE_OFFSET;
+	}
+	if (!no_chance(scale, t->n))
+		return WHERE_UNKNOWN;
+	*by = 1 + t->xy / t->xx;
+	return fabs(*by + 1) < 0.01 ? WHERE_SIGN : WHERE_SCALE;
+}
+
+/* --- another order --- */
+
+static double
+apart(const double *x, const double *y)
+{
+	double d = 0;
+	for (int k = 0; k < WHERE_SIGNS; k++)
+		d += (x[k] - y[k]) * (x[k] - y[k]);
+	return d;
+}
+
+static size_t
+nearest(const double *x, const double (*b)[WHERE_SIGNS], size_t n)
+{
+	size_t at = 0;
+	for (size_t i = 1; i < n; i++)
+		if (apart(x, b[i]) < apart(x, b[at]))
+			at = i;
+	return at;
+}
+
+/* Does b, moved by k, explain a? What is moved out need not come in at the other end. */
+static bool
+moved(const double (*a)[WHERE_SIGNS], const double (*b)[WHERE_SIGNS], int64_t n, int64_t k,
+	double sums)
+{
+	double before = 0, after = 0;
+	int64_t lo = k > 0 ? k : 0, hi = k > 0 ? n : n + k;
+	if ((double)(hi - lo) * sums < 2 * CHANCE || hi - lo < n / 2)
+		return false;
+	for (int64_t i = lo; i < hi; i++) {
+		before += apart(a[i], b[i]);
+		after += apart(a[i], b[i - k]);
+	}
+	return after <= (1 - EXPLAINED) * before;
+}
+
+static bool
+shifted(const double (*a)[WHERE_SIGNS], const double (*b)[WHERE_SIGNS], size_t n, double sums,
+	double *by)
+{
+	enum { ANCHORS = 16 };
+	for (size_t i = 0; i < ANCHORS && i < n; i++) {
+		size_t at = n <= ANCHORS ? i : i * (n - 1) / (ANCHORS - 1);
+		int64_t k = (int64_t)at - (int64_t)nearest(a[at], b, n), len = (int64_t)n;
+		/* Around the end it is the shorter way. */
+		int64_t other = k > 0 ? k - len : k + len;
+		if (k != 0 && moved(a, b, len, k, sums)) {
+			*by = (double)k;
+			return true;
+		}
+		if (k != 0 && moved(a, b, len, other, sums)) {
+			*by = (double)other;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Is each slice of the device another one of the bench, none of them twice? How many moved. */
+static size_t
+permuted(const double (*a)[WHERE_SIGNS], const double (*b)[WHERE_SIGNS], size_t n)
+{
+	enum { MOST = 2048 };
+	bool taken[MOST] = {false};
+	double before = 0, after = 0;
+	size_t other = 0;
+	if (n > MOST)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		size_t j = apart(a[i], b[i]) == 0 ? i : nearest(a[i], b, n);
+		if (taken[j])
+			return 0;
+		taken[j] = true;
+		other += j != i;
+		before += apart(a[i], b[i]);
+		after += apart(a[i], b[j]);
+	}
+	return after <= (1 - EXPLAINED) * before ? other : 0;
+}
+
+enum where_how
+acc_where_order(const double (*a)[WHERE_SIGNS], const double (*b)[WHERE_SIGNS], size_t n,
+	double each, double *by)
+{
+	double sums = each < WHERE_SIGNS ? each : WHERE_SIGNS;
+	if (n < 2)
+		return WHERE_UNKNOWN;
+	/* Slices of few elements are near each other by chance, and two of two may be exchanged. */
+	if (n >= 4 && shifted(a, b, n, sums, by))
+		return WHERE_SHIFT;
+	*by = NAN;
+	if (each < 8 && n < 16)
+		return WHERE_UNKNOWN;
+	size_t other = permuted(a, b, n);
+	return other == 0 ? WHERE_UNKNOWN : other == 2 ? WHERE_SWAP : WHERE_ORDER;
+}
+
+/* Of a factor near 1, two digits of what it is more or less. */
+static void
+factor(double by, char *buf, size_t size)
+{
+	double off = fabs(by - 1);
+	if (off >= 0.1 || off < 1e-12)
+		snprintf(buf, size, "times %.3g", by);
+	else
+		snprintf(buf, size, "times %.*f", (int)ceil(-log10(off)) + 1, by);
+}
+
+void
+acc_where_how_name(enum where_how how, double by, int along, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	switch (how) {
+	case WHERE_SCALE:
+		factor(by, buf, size);
+		break;
+	case WHERE_OFFSET:
+		snprintf(buf, size, "%s %.3g", by < 0 ? "minus" : "plus", fabs(by));
+		break;
+	case WHERE_SIGN:
+		snprintf(buf, size, "of the other sign");
+		break;
+	case WHERE_ZERO:
+		snprintf(buf, size, "all zeros");
+		break;
+	case WHERE_NAN:
+		snprintf(buf, size, "NaN");
+		break;
+	case WHERE_INF:
+		snprintf(buf, size, "Inf");
+		break;
+	case WHERE_SHIFT:
+		snprintf(buf, size, "shifted by %.0f along axis %d", by, along);
+		break;
+	case WHERE_SWAP:
+		snprintf(buf, size, "two exchanged along axis %d", along);
+		break;
+	case WHERE_ORDER:
+		snprintf(buf, size, "in another order along axis %d", along);
+		break;
+	case WHERE_UNKNOWN:
+		break;
+	}
+}
