@@ -371,6 +371,9 @@ if [ "$judge" != accfirstbad ]; then
 	[ "$judge" = acccurve ] || [ -z "$noise" ] || die "--noise: of no use to configurations"
 	threads='' strict=''
 fi
+# Where in its tensor the culprit's error sits is for the judge without rules.
+where=
+[ "$judge$preset$own" != accfirstbad ] || where=--where
 
 # Operators of one framework pair with kernels of another by values. Where a recorder noted no
 # statistics, they are measured before.
@@ -445,7 +448,7 @@ if [ -n "$noise" ]; then
 fi
 first=device
 measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
-	with member "$judging$expected" "$judge" ${preset:+--preset="$preset"} \
+	with member "$judging$expected" "$judge" ${preset:+--preset="$preset"} $where \
 		${noise:+--noise="$tmp/noise"} ${all:+--all} ${strict:+--strict} ${audit:+"$audit"} \
 		${threads:+-j "$threads"} |
 	with member "$printing" accfmt -f "$format" ${top:+--top="$top"} \

@@ -15,6 +15,7 @@ enum {
 	STRICT,
 	NOISE,
 	NO_AUDIT,
+	WHERE,
 	ROOT,
 	OVERFLOWS,
 	PRESET,
@@ -31,6 +32,7 @@ static const struct cli_opt options[] = {
 	{PRINT_RULES, "print-rules", "NAME", "print a preset's rules, to be edited"},
 	{NOISE, "noise", "FILE", "measured pairs of a second bench run: noise"},
 	{NO_AUDIT, "no-audit", NULL, "judge without recomputing what is suspected"},
+	{WHERE, "where", NULL, "say where in the culprit's tensor the error sits"},
 	{'j', "threads", "N", "threads that recompute (default: one per CPU)"},
 	{ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
 	{OVERFLOWS, "overflows", "N", "of one dump: the first N overflows; 0: all"},
@@ -416,6 +418,8 @@ main(int argc, char **argv)
 			ranks.n = cli_int("--expect-ranks", optarg, 1, 1 << 20);
 		if (key == WRITE_BASELINE)
 			baseline = optarg;
+		if (key == WHERE)
+			opt.where = roots;
 		own |= key == RULES;
 		audit &= key != NO_AUDIT;
 		opt.all |= key == ALL;
@@ -427,6 +431,8 @@ main(int argc, char **argv)
 		cli_usage("--noise is of no use to rules");
 	if ((opt.accept != NULL || baseline != NULL) && opt.rules != NULL)
 		cli_usage("--ignore, --baseline, --scale: of no use to rules, which can be edited");
+	if (opt.where != NULL && opt.rules != NULL)
+		cli_usage("--where cannot be combined with --preset or --rules");
 	opt.roots = audit ? roots : NULL;
 	opt.allow = allow;
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);

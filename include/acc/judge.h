@@ -192,6 +192,8 @@ struct acc_case {
 		/* Where the tensors are, so that suspects are recomputed from what was recorded of
 		 * them; NULL: they are not. It stays the caller's. */
 		struct acc_roots *roots;
+		/* The same, so that m.where is measured of the culprit; NULL: it is not. */
+		struct acc_roots *where;
 		unsigned threads; /* that recompute; 0: one per CPU */
 		/* Told, if not NULL, where a suspect was not recomputed because the machine failed. */
 		void (*trouble)(void *arg, const struct acc_err *e);

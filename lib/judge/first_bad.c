@@ -204,6 +204,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = ACC_ENOMEM;
 	if (rc == 0)
 		rc = decide(&s, &i, &out, e);
+	if (rc == 0 && i != ACC_NOCALL)
+		rc = acc_find_where(c, s.suspect[i].item, e);
 	if (rc == 0) {
 		if (out != ACC_NOCALL)
 			rc = acc_mark_suspects(&s, i, e);

@@ -122,6 +122,10 @@ acc_id_with(uint64_t id, uint64_t n)
 	return id ^ (n + 1) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
+/* --- where.c --- */
+/* Where in a tensor the error sits: m.where* go into its record, if tensors are at hand. 0 or < 0. */
+int acc_find_where(struct acc_case *c, uint32_t item, struct acc_err *e);
+
 /* Where sentences of this scan live. */
 static inline struct acc_arena *
 acc_mem(const struct scan *s)

@@ -18,6 +18,14 @@ coordinates(struct acc_arena *m, const struct acc_rec *r)
 	return acc_arena_printf(m, ", worst at [%s]", acc_got(s));
 }
 
+/* ", where: every 5th channel of axis 2, times 1.03" */
+static const char *
+structure(struct acc_arena *m, const struct acc_rec *r)
+{
+	struct acc_str s = acc_get_text(r, "", "m.where");
+	return s.n == 0 ? "" : acc_got(acc_arena_printf(m, ", where: %.*s", ACC_PRS(s)));
+}
+
 /* "5,600 eps of f32", in the sense of finfo(dtype).eps. */
 static const char *
 in_eps(struct acc_arena *m, double e, enum acc_dtype t)
@@ -76,7 +84,8 @@ nonfinite_text(struct acc_arena *m, const struct acc_rec *r, const struct acc_it
 	const char *what = it->a_nan ? "has NaN" : it->a_inf ? "has Inf" : "has NaN or Inf";
 	if (isnan(n))
 		return acc_arena_printf(m, "%s on the device, not on the bench", what);
-	return acc_arena_printf(m, "%s on the device; NaN or Inf differ at %.0f places", what, n);
+	return acc_arena_printf(m, "%s on the device; NaN or Inf differ at %.0f places%s", what, n,
+		structure(m, r));
 }
 
 /* "[2, 3]" */
@@ -104,8 +113,8 @@ acc_how_bad(struct acc_arena *m, const struct acc_rec *r, const struct acc_item 
 		return "has another checksum";
 	if (it->exact)
 		return it->measure == ACC_BY_TENSOR && it->rms < 1
-			       ? acc_arena_printf(m, "differs in %.3g %% of its elements%s",
-					 100 * it->rms, acc_got(coordinates(m, r)))
+			       ? acc_arena_printf(m, "differs in %.3g %% of its elements%s%s",
+					 100 * it->rms, acc_got(coordinates(m, r)), structure(m, r))
 			       : "differs, though its dtype is exact";
 	const char *eps = acc_got(in_eps(m, it->rms, coarser(it)));
 	const char *zero = all_zero(r, "a.") && !all_zero(r, "b.") ? "is all zeros on the device, "
@@ -113,8 +122,8 @@ acc_how_bad(struct acc_arena *m, const struct acc_rec *r, const struct acc_item 
 	if (it->measure == ACC_BY_STAT)
 		return acc_arena_printf(m, "%shas statistics off by up to %.2g of the bench's%s",
 			zero, it->rms, eps);
-	return acc_arena_printf(m, "%sis off by up to %.2g of the bench's values (rms %.2g%s)%s",
-		zero, it->max, it->rms, eps, acc_got(coordinates(m, r)));
+	return acc_arena_printf(m, "%sis off by up to %.2g of the bench's values (rms %.2g%s)%s%s",
+		zero, it->max, it->rms, eps, acc_got(coordinates(m, r)), structure(m, r));
 }
 
 static const char *

@@ -145,7 +145,7 @@ acc_where_order(const double (*a)[WHERE_SIGNS], const double (*b)[WHERE_SIGNS], 
 	return other == 0 ? WHERE_UNKNOWN : other == 2 ? WHERE_SWAP : WHERE_ORDER;
 }
 
-/* Of a factor near 1, two digits of what it is more or less. */
+/* Of a factor near 1, two digits of what it is more or less; no zeros at the end. */
 static void
 factor(double by, char *buf, size_t size)
 {
@@ -154,6 +154,11 @@ factor(double by, char *buf, size_t size)
 		snprintf(buf, size, "times %.3g", by);
 	else
 		snprintf(buf, size, "times %.*f", (int)ceil(-log10(off)) + 1, by);
+	size_t n = strlen(buf);
+	while (n > 0 && strchr(buf, '.') != NULL && buf[n - 1] == '0' && strchr(buf, 'e') == NULL)
+		buf[--n] = '\0';
+	if (n > 0 && buf[n - 1] == '.')
+		buf[n - 1] = '\0';
 }
 
 void
