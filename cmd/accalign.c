@@ -436,7 +436,7 @@ main(int argc, char **argv)
 		case 256:
 			way = acc_aligner_find(optarg);
 			if (way == NULL)
-				cli_usage("--preset: no way of pairing is called '%s'; --list"
+				cli_usage("--preset: no way of pairing named '%s'; --list"
 					  " shows them",
 					optarg);
 			break;

@@ -155,7 +155,7 @@ case $threads in
 esac
 [ "$1" != - ] || [ "$2" != - ] || die "only one side can be standard input"
 [ -z "$noise" ] || { [ "$2" != - ] && [ "$noise" != - ]; } || die "with --noise, BENCH is read twice"
-[ -z "$noise" ] || [ -z "$preset" ] || die "--noise is of no use to a preset"
+[ -z "$noise" ] || [ -z "$preset" ] || die "--noise cannot be combined with --preset"
 [ -z "$own" ] || [ -z "$preset" ] || die "only one of --preset and --rules"
 for side in "$1" "$2" ${noise:+"$noise"}; do
 	[ "$side" = - ] || [ -e "$side" ] || die "$side: no such file or directory"
@@ -368,7 +368,7 @@ configurations) judge=acccheck ;;
 esac
 if [ "$judge" != accfirstbad ]; then
 	[ -z "$preset$tensors$audit" ] || die "${preset:+--preset}${tensors:-$audit}: only for dumps, and these are $kind"
-	[ "$judge" = acccurve ] || [ -z "$noise" ] || die "--noise: of no use to configurations"
+	[ "$judge" = acccurve ] || [ -z "$noise" ] || die "--noise does not apply to configurations"
 	threads='' strict=''
 fi
 # Where in its tensor the culprit's error sits is for the judge without rules.

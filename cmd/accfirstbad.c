@@ -428,9 +428,10 @@ main(int argc, char **argv)
 	if (ranks.n > 0 && (ranks.have = calloc((size_t)ranks.n, 1)) == NULL)
 		cli_nomem();
 	if (opt.noise != NULL && opt.rules != NULL)
-		cli_usage("--noise is of no use to rules");
+		cli_usage("--noise cannot be combined with --preset or --rules");
 	if ((opt.accept != NULL || baseline != NULL) && opt.rules != NULL)
-		cli_usage("--ignore, --baseline, --scale: of no use to rules, which can be edited");
+		cli_usage(
+			"--ignore, --baseline and --scale cannot be combined with --preset or --rules");
 	if (opt.where != NULL && opt.rules != NULL)
 		cli_usage("--where cannot be combined with --preset or --rules");
 	opt.roots = audit ? roots : NULL;

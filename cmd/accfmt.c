@@ -389,7 +389,7 @@ no_format(const char *name)
 {
 	char all[128] = "";
 	format_names(all, sizeof all, " and ");
-	cli_usage("no format is called '%s'; there are %s", name, all);
+	cli_usage("no format named '%s'; there are %s", name, all);
 }
 
 /* An option for each format, and what the others list. */

@@ -153,7 +153,7 @@ dtype,shape' ]
 	fails "pairs.acc: holds pairs, which are aligned already" accalign "$D/pairs.acc" "$D/bench.acc"
 	fails "late.acc: a tensor record behind payload" accalign "$D/late.acc" "$D/bench.acc"
 	fails "nowhere: cannot open: No such file" accalign "$D/device.acc" nowhere
-	fails "no dump" accalign "$D" "$D/bench.acc"
+	fails "unrecognised format" accalign "$D" "$D/bench.acc"
 	fails "standard input: empty" accalign - "$D/bench.acc" </dev/null
 	fails "the device has no step 5" accalign --steps 5=0 "$D/device.acc" "$D/bench.acc"
 	fails "the bench has no rank 5" accalign --ranks 0=5 "$D/device.acc" "$D/bench.acc"

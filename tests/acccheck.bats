@@ -253,7 +253,7 @@ gpt() { # options
 @test "two files of one side that contradict each other; the last of a key counts" {
 	echo 'python x.py --num-layers 4 --vocab-size 32000 --num-layers 6' >a.sh
 	sides 1 a.sh "$D/config.json" -- a.sh
-	says "the device says two things of num_layers: 6 (a.sh:1) counts, but also 2 (num_hidden_layers, config.json:12)"
+	says "the device sets num_layers twice: 6 (a.sh:1) is effective, not 2 (num_hidden_layers, config.json:12)"
 	none num_layers
 }
 

@@ -390,8 +390,8 @@ list() { # keys, command...
 }
 
 @test "what is no dump: one line that says what to look at" {
-	fails 'not_a_dump: no dump: nothing of what ' accdump-read "$D/broken/not_a_dump"
-	fails 'notes.txt: no dump: nothing of what ' accdump-read "$D/broken/not_a_dump/notes.txt"
+	fails 'not_a_dump: unrecognised format' accdump-read "$D/broken/not_a_dump"
+	fails 'notes.txt: unrecognised format' accdump-read "$D/broken/not_a_dump/notes.txt"
 	fails 'nowhere: cannot open: No such file' accdump-read nowhere
 	fails "there is no dump format 'xyz'" accdump-read -f xyz "$D/leaves"
 	fails 'standard input: ' accdump-read - <"$D/broken/not_a_dump/notes.txt"

@@ -42,9 +42,9 @@ field() { # of the first finding
 	judge 1 "$J/culprit.acc"
 	first culprit Functional.gelu.1.forward output
 	says "output 0 is off by up to 0.003 of the bench's values (rms 0.001, 8,389 eps of f32), worst at [1, 3]"
-	says "what it was given agrees to 1e-07, 0.84 eps of f32"
+	says "its inputs agree to 1e-07, 0.84 eps of f32"
 	says "at model.py:41 in forward: h = F.gelu(self.fc1(x))"
-	says "clean before it: 3 op calls"
+	says "3 earlier op calls within tolerance"
 	[ "$(field io)" = out ] && [ "$(field pos)" = 0 ] && [ "$(field seq)" = 9 ] && [ "$(field step)" = 0 ]
 	[ "$(field stack)" = 00000000000000aa ]
 	says "not recomputed: an input was recorded without data"
@@ -108,7 +108,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 	run -2 --separate-stderr accfirstbad --noise="$J/no-end.acc" "$J/culprit.acc"
 	[[ $stderr == *"no-end.acc: no end record"* ]]
 	run -2 --separate-stderr accfirstbad --noise="$J/noise.acc" --preset=torch "$J/culprit.acc"
-	[[ $stderr == *"--noise is of no use to rules"* ]]
+	[[ $stderr == *"--noise cannot be combined with --preset or --rules"* ]]
 }
 
 @test "what to record next: of statistics one op call in full, of checksums a range" {
@@ -288,7 +288,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 	judge 0 "$J/state.acc"
 	judge 1 "$J/state-used.acc"
 	first culprit Functional.batch_norm.0.forward output
-	says "what it was given agrees to 1e-07"
+	says "its inputs agree to 1e-07"
 }
 
 @test "one integer proves nothing where the pairing is a guess" {
@@ -305,7 +305,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 	done
 	says "output 1 differs in 10 % of its elements, but of near-equal values: those that it picks agree to 1e-07"
 	judge 0 "$J/tie-argmax.acc"
-	says "output 0 differs in 25 % of its elements, but of near-equal values: what it was given agrees to 1e-07"
+	says "output 0 differs in 25 % of its elements, but of near-equal values: its inputs agree to 1e-07"
 	judge 1 "$J/tie-values.acc"
 	first culprit Torch.topk.0.forward output
 	judge 1 "$J/tie-argmax-most.acc"
@@ -321,7 +321,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 @test "another shape from inputs of the same shape" {
 	judge 1 "$J/shape.acc"
 	first culprit Torch.sum.0.forward output
-	says "output 0 has another shape: [3, 4], on the bench [2, 4]; what it was given agrees exactly"
+	says "output 0 has another shape: [3, 4], on the bench [2, 4]; its inputs agree exactly"
 	[ "$(field limit_from)" = "inputs of the same shape" ]
 	judge 1 "$J/shape-argument.acc"
 	first culprit Torch.sum.0.forward argument
@@ -465,8 +465,8 @@ unmatched" ] || { echo "$found"; return 1; }
 	first clean
 	judge 1 "$J/overflow.acc"
 	first overflow Tensor.__mul__.0.forward overflow
-	says "output 0 has Inf, and nothing that it was given has; at model.py:41"
-	says "clean before it: 3 op calls"
+	says "output 0 has Inf, and none of its inputs has; at model.py:41"
+	says "3 earlier op calls without NaN or Inf of their own"
 	[ "$(jq -r 'select(.kind == "tensor") | [.name, .bad] | join(" ")' out.json)" = \
 		"Tensor.__mul__.0.forward.output.0 error" ]
 	judge 1 "$J/overflow-nan.acc"
@@ -670,13 +670,13 @@ T
 @test "steps with what is easily taken for a fault, and with a fault" {
 	run -0 "$ROOT/tests/regress" "$DATA/steps" "$(awk -F '\t' '$5 != "-"' "$DATA/steps/cases.tsv" | wc -l)"
 	judge 1 "$DATA/steps/clip-lost.acc.gz"
-	says "is not the sum of what Functional.linear.1.backward and Functional.linear.0.backward give"
+	says "should equal the sum of the gradients from Functional.linear.1.backward and Functional.linear.0.backward (it does on the bench)"
 }
 
 @test "a gradient that is not the sum of the gradients that it is on the bench" {
 	judge 1 "$DATA/regress/074-rough_sum-lattice-tf32.acc.gz"
 	first culprit Functional.linear.4.backward input
-	says "is not the sum of what Torch.index_select.11.backward, Torch.index_select.9.backward and"
+	says "should equal the sum of the gradients from Torch.index_select.11.backward, Torch.index_select.9.backward and"
 	[ "$(field limit_from)" = "the sum of the gradients that it is" ]
 	# Without those few elements, the noise of TF32 hides it.
 	accfmt --json "$DATA/regress/074-rough_sum-lattice-tf32.acc.gz" | grep -q '"b.s.few":"128 bytes"'
@@ -689,11 +689,11 @@ T
 		[ "$found" = "overflow Tensor.__mul__.0.forward overflow
 clean
 next Tensor.__mul__.0.forward list" ]
-		says "output 0 has Inf, and nothing that it was given has; at net.py:12"
-		says "clean before it: 2 op calls"
+		says "output 0 has Inf, and none of its inputs has; at net.py:12"
+		says "2 earlier op calls without NaN or Inf of their own"
 		judge 1 --overflows 2 m.acc
 		[ "$(grep -c ^overflow <<<"$found")" -eq 2 ]
-		says "Tensor.__sub__.0.forward: output 0 has NaN, and nothing that it was given has NaN"
+		says "Tensor.__sub__.0.forward: output 0 has NaN, and none of its inputs has NaN"
 		judge 1 --overflows 0 m.acc
 		[ "$(grep -c ^overflow <<<"$found")" -eq 3 ]
 	done
@@ -707,7 +707,7 @@ clean
 overflow Tensor.__mul__.0.forward overflow
 overflow Torch.exp.0.forward overflow
 next Torch.matmul.0.forward list" ] || { echo "$found"; return 1; }
-	says "overflowed inside, as the device says: it was given input 0: finite, up to 300, input 1: finite, up to 300; it made output 0: 64992 in all elements"
+	says "overflowed inside, as the device says: its inputs: input 0: finite, up to 300, input 1: finite, up to 300; its outputs: output 0: 64992 in all elements"
 	says 'record this in full on both sides, {"task": "tensor", "level": "L1", "rank": [0], "step": [0], "tensor": {"list": ["Torch.matmul.0.forward"]}}: whether the overflow matters'
 	want=$found
 	# All that the recorder kept, unless told otherwise.
@@ -728,9 +728,9 @@ clean
 overflow Functional.linear.145.forward flagged
 overflow Tensor.__mul__.0.forward flagged
 next Tensor.__add__.233.forward list" ] || { echo "$found"; return 1; }
-	says "it was given input 0: 65504 in all elements, the largest number of its dtype"
-	says "it was given input 0: Inf, input 1: finite, up to 300; it made output 0: 65504, the largest number of its dtype"
-	says "it was given input 0: Inf, input 1: 0 in all elements; it made output 0: 0 in all elements"
+	says "its inputs: input 0: 65504 in all elements, the largest number of its dtype"
+	says "its inputs: input 0: Inf, input 1: finite, up to 300; its outputs: output 0: 65504, the largest number of its dtype"
+	says "its inputs: input 0: Inf, input 1: 0 in all elements; its outputs: output 0: 0 in all elements"
 	# In ptdbg_ascend's words; and what nobody measured is not finite.
 	accdump-read "$D/overflow_full_ptdbg" | accmetric >m.acc
 	judge 1 m.acc
@@ -740,7 +740,7 @@ next Tensor.__add__.233.forward list" ] || { echo "$found"; return 1; }
 	judge 1 m.acc
 	first culprit Tensor___add___233_forward audit
 	[[ $found == *"overflow Tensor___add___233_forward flagged"* ]]
-	says "it was given input 0: not measured, input 1: not measured; it made output 0: not measured"
+	says "its inputs: input 0: not measured, input 1: not measured; its outputs: output 0: not measured"
 	says "of 3 tensors nothing is known: no statistics were recorded (accmetric measures them)"
 	! jq -e 'select((.text // "") | test("finite"))' out.json
 }

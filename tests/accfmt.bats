@@ -245,7 +245,7 @@ terminal() { # columns, command
 	[ "$(cut -d' ' -f1 <<<"$output")" = "$formats" ]
 	run -2 --separate-stderr accfmt -f xls "$S/sort.acc"
 	for f in $formats; do
-		[[ ${stderr_lines[0]} == "accfmt: no format is called 'xls'; there are "*"$f"* ]]
+		[[ ${stderr_lines[0]} == "accfmt: no format named 'xls'; there are "*"$f"* ]]
 		grep -q "^\.It Cm $f$" "$ROOT/man/accfmt.1" || { echo "$f"; return 1; }
 		grep -q "^@test \"$f: " "$BATS_TEST_FILENAME" || { echo "$f"; return 1; }
 		diff <(accfmt "--$f" "$S/sort.acc") <(accfmt -f "$f" "$S/sort.acc")

@@ -81,7 +81,7 @@ script() { # options and files of accplot: the script for gnuplot
 	script -o p.svg -t 'l*,grad_norm' "$C/noise.acc"
 	[ "$(grep -o "^set label '[a-z_]*'" script | sort | tr '\n' ' ')" = \
 		"set label 'grad_norm' set label 'learning_rate' set label 'loss' " ]
-	fails "no curve is called 'x'" accplot -t x "$C/later.acc"
+	fails "no curve named 'x'" accplot -t x "$C/later.acc"
 }
 
 @test "what one side has alone is drawn for a quarter; the legend stands where room is" {
@@ -199,7 +199,7 @@ script() { # options and files of accplot: the script for gnuplot
 	[ "$(block 2.5 | jq -s add)" -eq 128 ]
 	[ "$(block 1 | head -n -1 | jq -sc .)" = \
 		"$(accfmt --json judged.acc | jq -c 'select(.name == "'$name'") | ."m.ulp_hist"')" ]
-	fails "no pair is called 'x'" accplot -H x judged.acc
+	fails "no pair named 'x'" accplot -H x judged.acc
 	# Not measured yet: the files are enough.
 	accalign "$D/device" "$D/bench" >pairs.acc
 	run -0 accplot -H $name pairs.acc

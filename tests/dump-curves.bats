@@ -74,9 +74,9 @@ as_python() { # file, name of what is expected
 	[ "${lines[-1]}" = $'loss\t4.5' ]
 	# One line, or lines of one step, are no log.
 	printf 'step 1 loss 4\nstep 1 loss 4\n' >same
-	fails "no dump" accdump-read same
+	fails "unrecognised format" accdump-read same
 	printf '1 2\n3 4\nwords\n5 6\nwords\n7 8\nmore words\n' >mixed
-	fails "no dump" accdump-read mixed
+	fails "unrecognised format" accdump-read mixed
 	printf '\0\1\2' >binary
 	run -2 --separate-stderr accdump-read binary
 	[[ $stderr != *regex* ]]
@@ -193,7 +193,7 @@ as_python() { # file, name of what is expected
 	for ((i = 0; i < 20000; i++)); do
 		echo "host:67012:69256 [3] NCCL INFO Channel $i/32 : 0 1 2 3 4 5 6 7"
 	done >late.log
-	fails 'no dump: nothing of what ' accdump-read late.log
+	fails 'unrecognised format' accdump-read late.log
 	fails 'no line of a known training log' accdump-read -f log late.log
 	cat "$D/megatron.log" >>late.log
 	[ "$(read_all late.log)" = "$(cat "$D/expect/megatron.log.tsv")" ]
@@ -253,7 +253,7 @@ as_python() { # file, name of what is expected
 	fails 'byte 6: the pattern is wrong: missing closing parenthesis' accdump-read --regex '(?<a>x' my.log
 	fails 'the pattern has no named group' accdump-read --regex '(x)' my.log
 	fails 'my.log: no line matches the pattern' accdump-read --regex '(?<loss>y)' my.log
-	fails "a pattern is for logs, not for npy" accdump-read -f npy --regex '(?<loss>y)' my.log
+	fails "--regex applies to logs only, not to format 'npy'" accdump-read -f npy --regex '(?<loss>y)' my.log
 	run -2 --separate-stderr accdump-read --regex 'step (?<step>\S+) loss (?<loss>\S+)' my.log
 	[[ $stderr == *"my.log: line 1: the step 'x' is no integer"* ]]
 	run -2 --separate-stderr accdump-read --regex '(?<step>1)|(?<loss>x)' my.log
@@ -362,7 +362,7 @@ as_python() { # file, name of what is expected
 	printf '%s\n' step,note 1,x >t.csv
 	fails 't.csv: no curves: no column holds numbers' accdump-read t.csv
 	printf '%s\n' a,b 1,2 >t.csv
-	fails 'no dump' accdump-read t.csv
+	fails 'unrecognised format' accdump-read t.csv
 	fails 't.csv: no curves: no column is one of steps' accdump-read -f csv t.csv
 	: >t.csv
 	fails 't.csv: no curves: the file is empty' accdump-read -f csv t.csv

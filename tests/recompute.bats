@@ -43,7 +43,7 @@ says() {
 	judge 1 "$R/faulty" "$R/bench"
 	named "culprit Functional.relu.2.backward audit"
 	# the elements of the first row that are not 0 anyway
-	says "; recomputed from its own inputs, off by"
+	says "; recomputed from its own inputs, rms error"
 	says "21 of 1152 elements are wrong, the first is number 3; the bench's is right"
 	jq -es '[.[] | select(.bad == "error")] | length == 1 and (.[0] |
 		.["a.audit.ok"] == false and .["b.audit.ok"] and .rule == "output")' out.json
@@ -52,8 +52,8 @@ says() {
 @test "a fault of the bench is said of the bench, and nobody is named" {
 	judge 1 "$R/clean" "$R/wrong"
 	named "difference Functional.relu.2.backward audit"
-	says "the reference itself is wrong here: the output of the bench is not what its own inputs give"
-	says "the device's is what its inputs give"
+	says "the reference itself is wrong here: the output of the bench fails recomputation from its own inputs"
+	says "the device's passes it"
 	jq -es 'any(.what == "clean" and (.text | contains("on the device, none adds more")))' out.json
 	jq -es '[.[] | select(.bad)] | length == 1 and (.[0] | .["b.audit.ok"] == false)' out.json
 }

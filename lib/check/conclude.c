@@ -95,12 +95,11 @@ say_contradictions(struct acc_check *ck, struct acc_err *e)
 				return ACC_ENOMEM;
 			m->name = ck->opt.list->row[i].name;
 			m->rule = "contradiction";
-			m->text =
-				text == NULL
-					? NULL
-					: acc_arena_printf(&ck->mem,
-						  "the %s says two things of %s: %s counts, but also %s",
-						  side_name[s], m->name, text, k->against);
+			m->text = text == NULL
+					  ? NULL
+					  : acc_arena_printf(&ck->mem,
+						    "the %s sets %s twice: %s is effective, not %s",
+						    side_name[s], m->name, text, k->against);
 			if (m->text == NULL)
 				return acc_nomem(e);
 		}

@@ -63,11 +63,10 @@ unknown(const struct acc_probe *p, struct acc_err *e)
 {
 	char pattern[160];
 	if (p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)
-		return acc_fail(e, ACC_EFORMAT,
-			"no dump: nothing of what accdump-read --list shows");
+		return acc_fail(e, ACC_EFORMAT, "unrecognised format (see accdump-read --list)");
 	acc_log_propose(p->head, p->nhead, pattern, sizeof pattern);
 	return acc_fail(e, ACC_EFORMAT,
-		"no dump: nothing of what accdump-read --list shows; a log is read by --regex '%s'",
+		"unrecognised format (see accdump-read --list); a log is read by --regex '%s'",
 		pattern);
 }
 
@@ -140,7 +139,8 @@ acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, stru
 	int rc = 0;
 	bool std = strcmp(path, "-") == 0;
 	if (c->pattern != NULL && format != NULL && strcmp(format, "log") != 0)
-		return acc_fail(e, ACC_EUSAGE, "a pattern is for logs, not for %.60s", format);
+		return acc_fail(e, ACC_EUSAGE,
+			"--regex applies to logs only, not to format '%.60s'", format);
 	if (c->pattern != NULL)
 		format = "log";
 	if (c->names != NULL && format != NULL && strcmp(format, "hand") != 0)

@@ -245,7 +245,7 @@ acc_cells_open(struct acc_cells *c, const struct acc_format_opt *opt, bool for_p
 		if (strcmp(sets[i]->name, opt->preset) == 0)
 			c->set = sets[i];
 	if (opt->preset != NULL && c->set == NULL)
-		return acc_fail(e, ACC_EUSAGE, "no set of columns is called '%s'", opt->preset);
+		return acc_fail(e, ACC_EUSAGE, "no set of columns named '%s'", opt->preset);
 	if (c->set != NULL)
 		return c->set->open(&c->ctx, e);
 	if (opt->ncolumns == 0)

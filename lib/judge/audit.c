@@ -131,21 +131,18 @@ acc_audit_text(struct acc_case *c, const struct acc_item *it, int side, bool bri
 	const char *prefix = !pair ? "" : side == ACC_B ? "b." : "a.";
 	struct acc_str cause = acc_get_text(r, prefix, "audit.cause");
 	double rms = number(r, prefix, "audit.err"), max = number(r, prefix, "audit.err_max");
-	const char *size = isinf(rms)
-				   ? "NaN or Inf differ"
-				   : acc_arena_printf(&c->mem,
-					     "off by %.3g times its rounding (at most %.3g), %.3g"
-					     " may be",
-					     rms, max, number(r, prefix, "audit.limit"));
-	const char *what = !pair   ? "as recorded is not what its own inputs give"
+	const char *size = isinf(rms) ? "NaN or Inf differ"
+				      : acc_arena_printf(&c->mem,
+						"rms error %.3g ulp (max %.3g), limit %.3g", rms,
+						max, number(r, prefix, "audit.limit"));
+	const char *what = !pair   ? "as recorded fails recomputation from its own inputs"
 			   : brief ? "recomputed from its own inputs"
 				   : acc_arena_printf(&c->mem,
-					     "of the %s is not what its own inputs give",
+					     "of the %s fails recomputation from its own inputs",
 					     sides[side]);
 	const char *other = !good ? ""
 				  : acc_arena_printf(&c->mem,
-					    brief ? "; the %s's is right"
-						  : "; the %s's is what its inputs give",
+					    brief ? "; the %s's is right" : "; the %s's passes it",
 					    sides[!side]);
 	if (size == NULL || what == NULL || other == NULL) {
 		acc_nomem(e);

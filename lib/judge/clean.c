@@ -37,7 +37,7 @@ acc_say_ties(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 		"%s%s: %s %s, but of near-equal values: %s to %.2g; a tie, no fault, and what"
 		" follows from it is none (%u output%s so)",
 		at, f->name, where, acc_got(acc_how_bad(acc_mem(s), r, it)),
-		off >= 0 ? "those that it picks agree" : "what it was given agrees",
+		off >= 0 ? "those that it picks agree" : "its inputs agree",
 		off >= 0 ? off : s->tie_given, s->ties, s->ties == 1 ? " is" : "s are");
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
@@ -175,13 +175,12 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 					   : before(s, earlier);
 	else if (culprit != NULL)
 		f->text = acc_arena_printf(acc_mem(s),
-			"clean %s: %u %s%s (%u without any difference)%s",
-			s->c->by_names ? "before it by name" : "before it", calls, noun, plural,
-			equal, acc_got(blind(acc_mem(s), n)));
+			"%u earlier %s%s%s within tolerance (%u identical)%s", calls, noun, plural,
+			s->c->by_names ? " by name" : "", equal, acc_got(blind(acc_mem(s), n)));
 	else
 		f->text = acc_arena_printf(acc_mem(s),
 			"%u %s%s compared: %snone adds more error than its dtype and kind explain"
-			" (%u without any difference)%s",
+			" (%u identical)%s",
 			calls, noun, plural, s->bench == ACC_NOCALL ? "" : "on the device, ", equal,
 			acc_got(blind(acc_mem(s), n)));
 	return f->text == NULL ? acc_nomem(e) : say_setting(s, culprit, e);

@@ -132,7 +132,7 @@ what(const struct scan *s, const struct suspect *x, struct acc_again *g, const c
 			g->first = acc_call_name(&c->call[c->item[x->producer].call]);
 		*why = "statistics do not show single elements";
 	} else if (x->unseen && !x->audit) {
-		*why = "not all of what it was given could be compared";
+		*why = "not all of its inputs could be compared";
 	} else {
 		return false;
 	}

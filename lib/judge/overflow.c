@@ -60,8 +60,7 @@ flagged(struct acc_case *c, uint32_t call, enum role d, struct acc_err *e)
 	if (out == NULL)
 		return NULL;
 	return acc_arena_printf(&c->mem,
-		"%s: overflowed%s, as the device says: it was given %s; it made"
-		" %s",
+		"%s: overflowed%s, as the device says: its inputs: %s; its outputs: %s",
 		acc_call_name(&c->call[call]), d == INSIDE ? " inside" : "",
 		in[0] != '\0' ? in : "no tensor", out[0] != '\0' ? out : "no tensor");
 }
@@ -84,9 +83,8 @@ sentence(struct acc_case *c, uint32_t call, const struct holds *h, enum role d, 
 		return flagged(c, call, d, e);
 	if (d == MAKES)
 		return acc_arena_printf(&c->mem,
-			"%s: output %.*s has %s, and nothing that it was given"
-			" has%s",
-			name, ACC_PRS(pos), kind, h->nan ? " NaN" : "");
+			"%s: output %.*s has %s, and none of its inputs has%s", name, ACC_PRS(pos),
+			kind, h->nan ? " NaN" : "");
 	return acc_arena_printf(&c->mem, "%s: input %.*s has %s, and no recorded op made it", name,
 		ACC_PRS(pos), kind);
 }
@@ -280,8 +278,9 @@ say_begin(struct acc_case *c, struct begins *b, uint32_t best, struct acc_err *e
 	f->text = acc_arena_printf(&c->mem,
 		c->ncall == 0        ? "there is nothing to judge"
 		: best == ACC_NOCALL ? "%u op call%s: none makes NaN or Inf from finite numbers%s"
-		: c->overflow_dump && n == 0 ? "it is the first that the recorder kept%.0u%.0s%s"
-					     : "clean before it: %u op call%s%s",
+		: c->overflow_dump && n == 0
+			? "it is the first that the recorder kept%.0u%.0s%s"
+			: "%u earlier op call%s without NaN or Inf of their own%s",
 		n, n == 1 ? "" : "s", unknown);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }

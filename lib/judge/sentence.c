@@ -133,11 +133,11 @@ fed(struct scan *s, const struct suspect *x)
 	if (x->unseen)
 		return "not all of its inputs could be compared";
 	if (x->cause == 0)
-		return s->c->item[x->item].measure == ACC_BY_SUM ? "what it was given is equal"
+		return s->c->item[x->item].measure == ACC_BY_SUM ? "its inputs are equal"
 		       : s->c->item[x->item].measure == ACC_BY_STAT
-			       ? "what it was given has equal statistics"
-			       : "what it was given agrees exactly";
-	return acc_arena_printf(acc_mem(s), "what it was given agrees to %.2g%s", x->cause,
+			       ? "its inputs have equal statistics"
+			       : "its inputs agree exactly";
+	return acc_arena_printf(acc_mem(s), "its inputs agree to %.2g%s", x->cause,
 		acc_got(in_eps(acc_mem(s), x->cause, t)));
 }
 
@@ -190,9 +190,9 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 			name, where, bad, acc_call_name(made));
 	if (x->sum != NULL)
 		return acc_arena_printf(acc_mem(s),
-			"%s: %s %s, and is not the sum of what %s give%s on the"
-			" device, as it is on the bench",
-			name, where, bad, x->sum, strstr(x->sum, " and ") != NULL ? "" : "s");
+			"%s: %s %s, and should equal the sum of the gradients from %s (it does on the"
+			" bench)",
+			name, where, bad, x->sum);
 	return acc_arena_printf(acc_mem(s), "%s: %s %s, and no op that was compared makes it: %s",
 		name, where, bad,
 		c->item[x->item].weight

@@ -433,7 +433,7 @@ static int
 nothing(const struct acc_plot *p, struct acc_err *e)
 {
 	if (p->opt.ntags > 0)
-		return acc_fail(e, ACC_EFORMAT, "no curve is called '%s'", p->opt.tags[0]);
+		return acc_fail(e, ACC_EFORMAT, "no curve named '%s'", p->opt.tags[0]);
 	return acc_fail(e, ACC_EFORMAT, "no curve has a step on both sides: name one with --tag");
 }
 

@@ -206,7 +206,7 @@ acc_plot_histogram(struct acc_plot *p, FILE *f, struct acc_err *e)
 	const struct acc_val *v = acc_get(&p->pair, "", "m.ulp_hist");
 	bool has = v != NULL && v->type == ACC_V_INTS && v->n > 0 && v->n <= ACC_ULP_BINS;
 	if (p->matches == 0)
-		return acc_fail(e, ACC_EFORMAT, "no pair is called '%s'", p->opt.histogram);
+		return acc_fail(e, ACC_EFORMAT, "no pair named '%s'", p->opt.histogram);
 	int rc = relative(p, &h, e);
 	if (rc < 0)
 		return rc;

@@ -68,7 +68,7 @@ acc_exempt(struct acc_trial *t, uint32_t k)
 	if (overwritten(t, k))
 		return "it works in place, and its input was recorded after it";
 	if (t->r.module && is(t, ACC_OP_NUMBERS))
-		return "its numbers were not recorded, and the usual ones do not give its output";
+		return "module hyperparameters were not recorded, and the defaults do not reproduce the output";
 	if (left_out(t))
 		return "keywords were not recorded, and without them its output is another";
 	return NULL;

@@ -389,7 +389,7 @@ acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc
 		rec->dtype == ACC_F32 ? forms : NULL};
 	struct check c;
 	if (p->nb == 0 || p->m == 0 || p->n == 0 || p->nk == 0)
-		return acc_cannot(&t->r, "a product of nothing");
+		return acc_cannot(&t->r, "a product of empty tensors");
 	int rc = check_start(t, p, rec->v, &c);
 	c.gradient = t->j->backward;
 	c.some = c.gradient && !t->j->reader->all && p->m >= SOME && p->alpha != 0 && !c.x.turned &&

@@ -154,7 +154,7 @@ read_rank(struct acc_replay *r, struct rank *k)
 		return acc_cannot(r, "its number of elements was not recorded");
 	if (which == KTH || which == MEDIAN) {
 		if (k->s.len == 0)
-			return acc_cannot(r, "an extreme of nothing");
+			return acc_cannot(r, "max or min of an empty tensor");
 		k->take = 1;
 		k->first = which == KTH ? (size_t)n - 1 : (k->s.len - 1) / 2;
 		k->drop = !k->keepdim;

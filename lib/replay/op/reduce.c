@@ -262,7 +262,7 @@ some(struct acc_replay *r, struct acc_dense *out)
 	bool largest = which == MAX || which == ARGMAX || which == AMAX,
 	     index = which == ARGMAX || which == ARGMIN;
 	if (extremes && p.nred == 0 && p.nkeep > 0)
-		return acc_cannot(r, "an extreme of nothing");
+		return acc_cannot(r, "max or min of an empty tensor");
 	if (r->nrec > 1 &&
 		(r->nrec > 2 || (which != MAX && which != MIN) || check(r, &p, &out[1]) < 0))
 		return acc_cannot(r, "outputs that are not understood");
