@@ -448,7 +448,7 @@ if [ -n "$noise" ]; then
 fi
 first=device
 measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
-	with member "$judging$expected" "$judge" ${preset:+--preset="$preset"} $where \
+	with member "$judging$expected" "$judge" ${preset:+--preset="$preset"} ${where:+"$where"} \
 		${noise:+--noise="$tmp/noise"} ${all:+--all} ${strict:+--strict} ${audit:+"$audit"} \
 		${threads:+-j "$threads"} |
 	with member "$printing" accfmt -f "$format" ${top:+--top="$top"} \

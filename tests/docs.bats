@@ -160,6 +160,39 @@ page_limits() { # page
 		sed '$d' | diff - "$BATS_TEST_TMPDIR/shown"
 }
 
+# The examples of a page, a line each: continued lines joined, what pages escape as it is typed.
+examples() { # page
+	awk '/^\.Bd -literal/ { block = 1; next } /^\.Ed/ { block = 0; next }
+		/^\.Dl / { sub(/^\.Dl /, ""); print; next } block' "$1" |
+		sed 's/\\(dq/"/g; s/\\e/\\/g; s/^[$] //' |
+		awk '{ line = line $0 } /([|]|\\)$/ { sub(/\\$/, "", line); line = line " "; next } { print line; line = "" }'
+}
+
+@test "the examples of pages run on the demo's dumps" {
+	cd "$BATS_TEST_TMPDIR"
+	demo=$ROOT/examples/demo
+	for d in npu_dump device A; do ln -s "$demo/device" $d; done
+	for d in gpu_dump bench bench2 B; do ln -s "$demo/bench" $d; done
+	accalign device bench | accmetric >pairs.acc
+	cp pairs.acc measured.acc
+	n=0
+	for page in accfirstbad accalign accaudit accmetric; do
+		while IFS= read -r line; do
+			case $line in
+			acc*) ;;
+			*) continue ;;
+			esac
+			# Those of files that are not here: weights of other programs, a rule file that is shown.
+			case $line in *.ckpt* | *.pt* | *.safetensors* | *npu.acc* | *my.rules* | *pairs.yaml* | *" 3=4 "*) continue ;; esac
+			status=0
+			bash -o pipefail -c "$line" >out 2>err || status=$?
+			[ "$status" -le 1 ] && [ ! -s err ] || { echo "$page: $line: $status"; cat err; return 1; }
+			n=$((n + 1))
+		done < <(examples "$ROOT/man/$page.1")
+	done
+	[ "$n" -ge 13 ] || { echo "$n examples"; false; }
+}
+
 @test "the example reader reads what the programs write" {
 	run -0 bash -c "accdump-read '$ROOT/examples/demo/device' | '$ROOT/examples/read-stream'"
 	[[ $output == *Functional.gelu.1.forward* ]]
