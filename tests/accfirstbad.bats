@@ -38,7 +38,7 @@ field() { # of the first finding
 	done
 }
 
-@test "the culprit: what, where, how bad, what it was given" {
+@test "the culprit: what, where, how bad, how far its inputs agree" {
 	judge 1 "$J/culprit.acc"
 	first culprit Functional.gelu.1.forward output
 	says "output 0 is off by up to 0.003 of the bench's values (rms 0.001, 8,389 eps of f32), worst at [1, 3]"

@@ -155,7 +155,8 @@ factor(double by, char *buf, size_t size)
 	else
 		snprintf(buf, size, "times %.*f", (int)ceil(-log10(off)) + 1, by);
 	size_t n = strlen(buf);
-	while (n > 0 && strchr(buf, '.') != NULL && buf[n - 1] == '0' && strchr(buf + 6, 'e') == NULL)
+	while (n > 0 && strchr(buf, '.') != NULL && buf[n - 1] == '0' &&
+		strchr(buf + 6, 'e') == NULL)
 		buf[--n] = '\0';
 	if (n > 0 && buf[n - 1] == '.')
 		buf[n - 1] = '\0';

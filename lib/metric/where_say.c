@@ -98,7 +98,7 @@ acc_where_slice(const struct where_set *s, char *buf, size_t size)
 		snprintf(buf, size, "%lld::%lld", (long long)s->first, (long long)s->period);
 	else if (s->kind == WHERE_EVERY)
 		snprintf(buf, size, "%lld:%lld%%%lld", (long long)s->first,
-			(long long)(s->first + s->width), (long long)s->period);
+			(long long)s->first + s->width, (long long)s->period);
 	else if (s->hi - s->lo == 1)
 		snprintf(buf, size, "%lld", (long long)s->lo);
 	else if (s->hi == s->extent)

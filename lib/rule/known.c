@@ -87,8 +87,8 @@ acc_key_speaks(struct acc_str key)
 {
 	static const char *const keys[] = {"bad", "rule", "limit", "limit_from", "why", "note",
 		"what", "text", "confidence", "ranked", "comm", "err", "layout", "layout.raw",
-		"m.layout", "m.skip", "m.where", "audit.skip", "audit.cause", "audit.form", "audit.part",
-		"stack_from", "maybe", "given"};
+		"m.layout", "m.skip", "m.where", "audit.skip", "audit.cause", "audit.form",
+		"audit.part", "stack_from", "maybe", "given"};
 	struct acc_str s = is_side(key) ? (struct acc_str){key.p + 2, key.n - 2} : key;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (acc_str_is(s, keys[i]))
