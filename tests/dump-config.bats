@@ -42,7 +42,7 @@ list() { # keys, files and options...
 		yes ',"a long word": 12345' | head -n 60000
 		echo '}'
 	} >long.json
-	for f in list two none long; do fails "$f.json: no dump" accdump-read $f.json; done
+	for f in list two none long; do fails "$f.json: unrecognised format" accdump-read $f.json; done
 }
 
 @test "YAML: what a map has of its own counts, wherever the merge stands" {
