@@ -4,7 +4,7 @@
 #   make check      all tests;   SAN=address,undefined  WERROR=1  CC=clang
 #   make check-long the faults of the machine, one by one
 #   make demo       the main job on the example data
-#   make lint bench fuzz install deb static dist clean;   V=1 shows commands
+#   make lint bench fuzz fuzz-report install deb static dist clean;   V=1 shows commands
 
 VERSION := $(shell sed -n 's/^.define ACC_VERSION "\(.*\)"/\1/p' include/acc/base.h)
 
@@ -259,14 +259,19 @@ dist:
 	@mkdir -p $(B)
 	git archive --prefix=acctools-$(VERSION)/ -o $(B)/acctools-$(VERSION).tar.gz HEAD
 
-# TIME seconds for each target; new inputs stay in build-fuzz/corpus, findings in build-fuzz.
+# TIME seconds or RUNS runs for each target; new inputs stay in build-fuzz/corpus, findings in
+# build-fuzz. fuzz-report: runs so far, and what the corpora cover, of each reader.
 TIME ?= 60
+RUNS ?= 0
 FUZZ := $(or $(TARGET:%=fuzz_%),$(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c))))
-fuzz:
+fuzz: all
 	$(MAKE) CC=clang SAN=fuzzer-no-link,address,undefined B=build-fuzz $(FUZZ:%=build-fuzz/%)
-	set -e; for f in $(FUZZ:fuzz_%=%); do mkdir -p build-fuzz/corpus/$$f; build-fuzz/fuzz_$$f \
-		-max_total_time=$(TIME) -print_final_stats=1 -artifact_prefix=build-fuzz/ \
-		build-fuzz/corpus/$$f tests/fuzz/corpus/$$f; done
+	BIN=$(abspath $(BIN)) tests/fuzz/run build-fuzz $(TIME) $(RUNS) $(FUZZ:fuzz_%=%)
+fuzz-report: all
+	$(MAKE) CC=clang B=build-cov CFLAGS="-O1 -g -fprofile-instr-generate -fcoverage-mapping \
+		-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION" LDFLAGS=-fprofile-instr-generate \
+		$(REPLAY:$(B)/%=build-cov/%)
+	BIN=$(abspath $(BIN)) tests/fuzz/report build-cov build-fuzz/runs
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/libacc.a
 	$(CC) -fsanitize=fuzzer,address,undefined $(LDFLAGS) -pie -o $@ $^ $(LIBS)
@@ -274,4 +279,4 @@ $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/libacc.a
 clean:
 	rm -rf build build-* bin
 
-.PHONY: all deps tests check check-long regress networks demo bench lint install dist fuzz clean
+.PHONY: all deps tests check check-long regress networks demo bench lint install dist fuzz fuzz-report clean

@@ -100,7 +100,7 @@ fuzz_trouble(void *arg, const struct acc_err *e)
 }
 
 /* Read a file or folder of the folder as a dump of this format. */
-static int
+__attribute__((unused)) static int
 fuzz_dump(const char *format, const char *name)
 {
 	char path[512];
