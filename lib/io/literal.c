@@ -94,7 +94,7 @@ acc_literal(struct acc_str s, struct acc_literal *out, uint32_t *n)
 	acc_number_scan((const uint8_t *)buf, &v);
 	out->v = acc_number_f64(&v, (const uint8_t *)buf, len);
 	out->integer = !v.real && v.digits <= 18;
-	out->i = minus ? -(int64_t)v.w : (int64_t)v.w;
+	out->i = !out->integer ? 0 : minus ? -(int64_t)v.w : (int64_t)v.w;
 	out->v = minus ? -out->v : out->v;
 	if (v.real) {
 		const struct acc_number half = {.w = 5, .digits = 1, .exp10 = v.exp10 - 1};
