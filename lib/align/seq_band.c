@@ -90,6 +90,18 @@ done(struct band *d)
 	free(d->same);
 }
 
+/* Of two calls that do not belong together, is it the one of b that stands alone here? Where both
+ * ways are as good, what they are decides, so that the sides can be exchanged. */
+static bool
+skip_y(const struct band *d, uint32_t i, uint32_t col)
+{
+	if (i == 0 || col == 0)
+		return true;
+	const struct call *x = &d->s->a[d->x[i - 1]], *y = &d->s->b[d->y[col - 1]];
+	const uint64_t p[] = {x->name, x->out, x->in, x->scope}, q[] = {y->name, y->out, y->in, y->scope};
+	return memcmp(p, q, sizeof p) > 0;
+}
+
 /* Row i from row i - 1; the column of its largest sum. */
 static uint32_t
 fill(struct band *d, uint32_t i, const int32_t *up, int32_t *row)
@@ -107,7 +119,8 @@ fill(struct band *d, uint32_t i, const int32_t *up, int32_t *row)
 			v = up[k + shift] + SEQ_GAP;
 			from = UP;
 		}
-		if (k > 0 && row[k - 1] + SEQ_GAP > v) {
+		if (k > 0 && row[k - 1] + SEQ_GAP >= v &&
+			(row[k - 1] + SEQ_GAP > v || skip_y(d, i, col))) {
 			v = row[k - 1] + SEQ_GAP;
 			from = LEFT;
 		}
@@ -131,11 +144,11 @@ fill(struct band *d, uint32_t i, const int32_t *up, int32_t *row)
 	return best;
 }
 
-/* Walk back from the best of the last row. */
+/* Walk back from here. */
 static void
-trace(const struct band *d, struct seq *s, uint32_t col)
+trace(const struct band *d, struct seq *s, uint32_t i, uint32_t col)
 {
-	for (uint32_t i = d->n;;) {
+	for (;;) {
 		unsigned step = get(d, (size_t)i * d->w + (col - d->lo[i]));
 		if (step == 0)
 			return;
@@ -147,6 +160,25 @@ trace(const struct band *d, struct seq *s, uint32_t col)
 	}
 }
 
+/* Where to walk back from. */
+struct corner {
+	uint32_t i, col;
+	int32_t v;
+};
+
+/* What one side has behind the last pair costs nothing: a run that ends early is compared as far as
+ * it goes, on whichever side. But of several kernels with the same result the last is the end of a
+ * whole, so there a gap behind costs what one before does. */
+static void
+better(const struct band *d, struct corner *end, uint32_t i, uint32_t col)
+{
+	int32_t v = d->row[i & 1][col - d->lo[i]];
+	uint32_t left = d->n - i + d->m - col, had = d->n - end->i + d->m - end->col;
+	if ((end->i == 0 && end->col == 0) || v > end->v || (v == end->v && left < had) ||
+		(v == end->v && left == had && skip_y(d, d->n, d->m) == (i == d->n)))
+		*end = (struct corner){i, col, v};
+}
+
 static int
 align(struct seq *s, const uint32_t *x, uint32_t n, const uint32_t *y, uint32_t m)
 {
@@ -155,6 +187,7 @@ align(struct seq *s, const uint32_t *x, uint32_t n, const uint32_t *y, uint32_t 
 		return 0;
 	d.w = m < BAND ? m + 1 : BAND;
 	int rc = room(&d, s->e);
+	struct corner end = {.i = 0};
 	uint32_t best = 0;
 	for (uint32_t i = 0; i <= n && rc == 0; i++) {
 		/* The band's middle follows the best, never back, never beyond the end. */
@@ -164,13 +197,14 @@ align(struct seq *s, const uint32_t *x, uint32_t n, const uint32_t *y, uint32_t 
 			lo = d.lo[i - 1];
 		d.lo[i] = i == 0 ? 0 : lo < last ? lo : last;
 		best = fill(&d, i, d.row[(i + 1) & 1], d.row[i & 1]);
+		bool whole = m - d.lo[i] < d.w; /* m is in the band */
+		if (i == n && !(s->values && whole))
+			better(&d, &end, n, best);
+		if (whole && (i == n || !s->values))
+			better(&d, &end, i, m);
 	}
-	/* Of several kernels with the same result the last is the end of a whole: a gap behind it costs
-	 * what one before it does. */
-	if (rc == 0 && s->values && m - d.lo[n] < d.w)
-		best = m;
 	if (rc == 0)
-		trace(&d, s, best);
+		trace(&d, s, end.i, end.col);
 	done(&d);
 	return rc;
 }

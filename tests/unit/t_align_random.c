@@ -237,7 +237,7 @@ number(int value, int which)
 }
 
 static int
-tensor(struct acc_align *al, enum acc_side side, const struct op *o, const struct known *w,
+tensor(struct acc_align *al, enum acc_side side, bool npu, const struct op *o, const struct known *w,
 	const char *io, int pos, int value, struct acc_err *e)
 {
 	static struct acc_rec r;
@@ -265,14 +265,14 @@ tensor(struct acc_align *al, enum acc_side side, const struct op *o, const struc
 	for (int i = 0; i < 4 && w->values; i++)
 		rc |= acc_add(&r, "", stat[i],
 			acc_f64(number(value, i) * (i == 1 ? -1 : 1) *
-				(1 + (side == ACC_A ? 1e-4 * number(value, 9) : 0))));
+				(1 + (npu ? 1e-4 * number(value, 9) : 0))));
 	rc |= acc_add(&r, "", "id", acc_int(o->id)); /* the truth; of no meaning to accalign */
 	return rc < 0 ? rc : acc_align_add(al, side, &r, e);
 }
 
 static int
-put(struct acc_align *al, enum acc_side side, const struct trace *t, const struct known *w,
-	struct acc_err *e)
+put(struct acc_align *al, enum acc_side side, bool npu, const struct trace *t,
+	const struct known *w, struct acc_err *e)
 {
 	static struct acc_rec r;
 	int rc = 0;
@@ -282,7 +282,7 @@ put(struct acc_align *al, enum acc_side side, const struct trace *t, const struc
 		snprintf(id, sizeof id, "%016llx",
 			(unsigned long long)acc_hash(o->line, strlen(o->line)));
 		snprintf(frame, sizeof frame, "File /%s/model.py, line %d, in forward, \n %s",
-			side == ACC_A ? "npu" : "gpu", side == ACC_A ? 7 : 9, o->line);
+			npu ? "npu" : "gpu", npu ? 7 : 9, o->line);
 		const struct acc_str frames = acc_str(frame);
 		if (acc_rec_start(&r, ACC_STR("stack")) < 0 ||
 			acc_add(&r, "", "id", acc_ctext(id)) < 0 ||
@@ -291,23 +291,56 @@ put(struct acc_align *al, enum acc_side side, const struct trace *t, const struc
 		if (w->stack)
 			rc = acc_align_add(al, side, &r, e);
 		for (int k = 0; k < NIN && o->in[k] >= 0 && rc >= 0; k++)
-			rc = tensor(al, side, o, w, "in", k, o->in[k], e);
+			rc = tensor(al, side, npu, o, w, "in", k, o->in[k], e);
 		if (rc >= 0)
-			rc = tensor(al, side, o, w, "out", 0, o->out, e);
+			rc = tensor(al, side, npu, o, w, "out", 0, o->out, e);
 	}
 	return rc;
 }
 
 struct score {
 	long made, right, all;
+	bool turned;    /* the device stands where the bench does */
+	uint64_t *pair; /* of each pair: the device's record and the bench's */
+	size_t npair;
 };
+
+static int
+order(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+/* How many pairs both have. */
+static long
+common(struct score *s, struct score *t)
+{
+	long n = 0;
+	qsort(s->pair, s->npair, sizeof *s->pair, order);
+	qsort(t->pair, t->npair, sizeof *t->pair, order);
+	for (size_t i = 0, k = 0; i < s->npair && k < t->npair;) {
+		n += s->pair[i] == t->pair[k];
+		int c = order(&s->pair[i], &t->pair[k]);
+		i += c <= 0;
+		k += c >= 0;
+	}
+	return n;
+}
 
 static int
 count(void *arg, const struct acc_rec *r)
 {
 	struct score *s = arg;
 	if (!acc_rec_is(r, "pair") || acc_get(r, "a.", "io") == NULL ||
-		acc_get(r, "b.", "io") == NULL || !acc_str_is(acc_get_text(r, "a.", "io"), "out"))
+		acc_get(r, "b.", "io") == NULL)
+		return 0;
+	struct acc_str name[2] = {acc_get_text(r, s->turned ? "b." : "a.", "name"),
+		acc_get_text(r, s->turned ? "a." : "b.", "name")};
+	const uint64_t id[2] = {acc_hash(name[0].p, name[0].n), acc_hash(name[1].p, name[1].n)};
+	if (s->npair < MAXOP)
+		s->pair[s->npair++] = acc_hash(id, sizeof id);
+	if (!acc_str_is(acc_get_text(r, "a.", "io"), "out"))
 		return 0;
 	s->made++;
 	s->right += acc_get_int(r, "a.", "id", -1) == acc_get_int(r, "b.", "id", -2);
@@ -315,26 +348,40 @@ count(void *arg, const struct acc_rec *r)
 }
 
 static bool
-run(const struct known *w, struct score *s)
+align(const struct known *w, const struct trace t[2], struct score *s)
 {
-	static struct trace t[2];
 	struct acc_err e = {0};
 	struct acc_join join = {0};
 	struct acc_align *al = acc_align_open(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", &e);
 	if (al == NULL)
 		return false;
+	int rc = put(al, ACC_A, !s->turned, &t[s->turned], w, &e);
+	if (rc >= 0)
+		rc = put(al, ACC_B, s->turned, &t[!s->turned], w, &e);
+	if (rc >= 0)
+		rc = acc_align_run(al, acc_aligners[0], &join, NULL, count, s, &e);
+	acc_align_close(al);
+	return rc >= 0;
+}
+
+/* *mirror: pairs that are the same with the sides exchanged, of all. */
+static bool
+run(const struct known *w, struct score *s, struct score *mirror)
+{
+	static struct trace t[2];
+	static uint64_t pair[2][MAXOP];
+	struct score there = {.pair = pair[0]}, back = {.turned = true, .pair = pair[1]};
 	edit(&t[0], w->rate, true);
 	edit(&t[1], w->rate, false);
 	for (int i = 0; i < t[0].n; i++)
 		for (int k = 0; k < t[1].n; k++)
 			s->all += t[0].v[i].id == t[1].v[k].id;
-	int rc = put(al, ACC_A, &t[0], w, &e);
-	if (rc >= 0)
-		rc = put(al, ACC_B, &t[1], w, &e);
-	if (rc >= 0)
-		rc = acc_align_run(al, acc_aligners[0], &join, NULL, count, s, &e);
-	acc_align_close(al);
-	return rc >= 0;
+	bool good = align(w, t, &there) && align(w, t, &back);
+	s->made += there.made;
+	s->right += there.right;
+	mirror->right += common(&there, &back);
+	mirror->all += (long)(there.npair > back.npair ? there.npair : back.npair);
+	return good && there.npair < MAXOP && back.npair < MAXOP;
 }
 
 int
@@ -356,15 +403,19 @@ main(void)
 	shape_of[0] = 1;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct score s = {0};
+		struct score mirror = {0};
 		bool good = true;
 		seed = 20260000 + i;
 		for (int k = 0; k < ROUNDS; k++)
-			good = run(&row[i], &s) && good;
+			good = run(&row[i], &s, &mirror) && good;
 		double precision = (double)s.right / (double)s.made;
 		double recall = (double)s.right / (double)s.all;
 		ok(good && precision >= row[i].least && recall >= row[i].least,
 			"%s, each edit in %g %% of the calls: precision %.4f, recall %.4f of %ld pairs",
 			row[i].name, 100 * row[i].rate, precision, recall, s.all);
+		ok((double)mirror.right >= 0.997 * (double)mirror.all,
+			"%s, the sides exchanged: %ld of %ld pairs are the same", row[i].name,
+			mirror.right, mirror.all);
 	}
 	return done();
 }
