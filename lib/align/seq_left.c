@@ -35,19 +35,27 @@ cmp_candidate(const void *x, const void *y)
 		return p->points > q->points ? -1 : 1;
 	if (p->far != q->far)
 		return p->far < q->far ? -1 : 1;
+	if (p->x + p->y != q->x + q->y) /* the sides can be exchanged */
+		return p->x + p->y < q->x + q->y ? -1 : 1;
 	return p->x != q->x ? (p->x < q->x ? -1 : 1) : (p->y > q->y) - (p->y < q->y);
 }
 
-/* Where call x of a would stand in b: behind the mate of the last one before it. */
+/* Where each call of a side would stand in the other: behind the mate of the last one before it. */
 static void
-expected(const struct seq *s, uint32_t *where)
+expected(const uint32_t *mate, uint32_t n, uint32_t *where)
 {
 	uint32_t at = 0;
-	for (uint32_t i = 0; i < s->na; i++) {
-		if (s->ma[i] != ACC_NOMATE)
-			at = s->ma[i] + 1;
+	for (uint32_t i = 0; i < n; i++) {
+		if (mate[i] != ACC_NOMATE)
+			at = mate[i] + 1;
 		where[i] = at;
 	}
+}
+
+static uint32_t
+apart(uint32_t x, uint32_t y)
+{
+	return x > y ? x - y : y - x;
 }
 
 /* Out of order, what stands in another module is not the same call for its looks alone. */
@@ -75,10 +83,11 @@ pair_kin(struct seq *s, const struct kin *p, uint32_t n, const struct kin *q, ui
 		while (from + per < m && q[from + per / 2].call < where[p[i].call])
 			from++;
 		for (uint32_t k = from; k < from + per; k++) {
-			uint32_t x = p[i].call, y = q[k].call, w = where[x];
+			uint32_t x = p[i].call, y = q[k].call;
+			uint32_t far = apart(y, where[x]) + apart(x, where[s->na + y]);
 			int v = acc_seq_points(s, x, y);
 			if (v >= SEQ_SURE && known(s, x, y))
-				c[nc++] = (struct candidate){v, y > w ? y - w : w - y, x, y};
+				c[nc++] = (struct candidate){v, far, x, y};
 		}
 	}
 	qsort(c, nc, sizeof *c, cmp_candidate);
@@ -105,11 +114,12 @@ int
 acc_seq_left(struct seq *s)
 {
 	struct kin *kin = malloc(((size_t)s->na + s->nb + 1) * sizeof *kin);
-	uint32_t *where = malloc(((size_t)s->na + 1) * sizeof *where);
+	uint32_t *where = malloc(((size_t)s->na + s->nb + 1) * sizeof *where);
 	int rc = kin == NULL || where == NULL ? acc_nomem(s->e) : 0;
 	uint32_t n = 0;
 	if (rc == 0) {
-		expected(s, where);
+		expected(s->ma, s->na, where);
+		expected(s->mb, s->nb, where + s->na);
 		n = list(s->a, s->na, s->ma, false, kin);
 		n += list(s->b, s->nb, s->mb, true, kin + n);
 		qsort(kin, n, sizeof *kin, cmp_kin);
