@@ -15,7 +15,8 @@ omc(const struct acc_two *t)
 		return 0;
 	if (aa == 0 || bb == 0)
 		return 1;
-	double na = sqrt(aa), nb = sqrt(bb), dd = acc_sum_value(&t->dd);
+	/* The larger first, so that the sides exchanged give the same bits. */
+	double na = sqrt(fmax(aa, bb)), nb = sqrt(fmin(aa, bb)), dd = acc_sum_value(&t->dd);
 	double v;
 	if (dd < 0.01 * na * nb) {
 		double diff = ((t->aa.hi - t->bb.hi) + (t->aa.lo - t->bb.lo)) / (na + nb);
