@@ -2,7 +2,7 @@
 #   make            all programs, in bin/
 #   make deps       install what building and testing need (Debian, Ubuntu)
 #   make check      all tests;   SAN=address,undefined  WERROR=1  CC=clang
-#   make check-long the faults of the machine, one by one
+#   make check-long the faults of the machine, one by one; random dumps, compilers
 #   make demo       the main job on the example data
 #   make lint bench fuzz fuzz-report install deb static dist clean;   V=1 shows commands
 
@@ -171,11 +171,17 @@ check: all tests
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/run $(TESTS)
 
 PYTHON ?= python3
-# Each call of each program to the system fails once, and members of the pipeline are killed; the
-# metrics of random tensors are those of exact arithmetic (where PYTHON has numpy).
+# Each call of each program to the system fails once, and members of the pipeline are killed; what
+# must hold of any dump is tried on random ones; gcc and clang give the same bytes; the metrics of
+# random tensors are those of exact arithmetic (where PYTHON has numpy).
 check-long: all $(FAULTS)
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/faults/sweep
 	BIN=$(abspath $(BIN)) tests/faults/kill 1000
+	BIN=$(abspath $(BIN)) python3 tests/properties.py 1000
+	$(MAKE) CC=gcc B=build-gcc all
+	$(MAKE) CC=clang B=build-clang all
+	BIN=$(abspath build-gcc/bin) tests/said >build-gcc/said
+	BIN=$(abspath build-clang/bin) tests/said | cmp - build-gcc/said
 	if $(PYTHON) -c 'import numpy' 2>/dev/null; then \
 		BIN=$(abspath $(BIN)) $(PYTHON) tests/metrics/exact.py; \
 	else echo "skipped: tests/metrics/exact.py, which needs python3-numpy"; fi

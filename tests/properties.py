@@ -340,7 +340,7 @@ def main():
             named += bool(os.path.exists("a") and verdicts("a", "b")[1])
         os.chdir("/")
     # Faults were there to be named: a judge that names nothing would pass.
-    if rounds >= 10 and named * 3 < rounds:
+    if rounds >= 6 and named * 4 < rounds:
         print(f"only {named} of {rounds} faulty devices had a culprit")
         failed += 1
     print(f"{passed} passed, {failed} failed")

@@ -5,6 +5,7 @@
  *	                      "short": it reads or writes half of what it was asked for
  *	FAULT_TRACE=1         and say on stderr where that was, for addr2line -e PROG -fip
  *	FAULT_COUNTS=FILE     instead: append "KIND CALLS" at exit, for each kind
+ *	FAULT_ORDER=N         of any program: a folder's entries come in another order, for each N
  *
  * What the C library calls within itself is not seen, but for memory. */
 #include <dirent.h>
@@ -399,12 +400,79 @@ close(int fd)
 	return -1;
 }
 
+/* The entries of the folders that are being read, in another order; one is handed out a call. */
+enum { LISTED = 16 };
+static struct listed {
+	DIR *d;
+	struct dirent64 *v[4096];
+	int n, next;
+} listed[LISTED];
+static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
+
+static struct listed *
+listed_of(DIR *d)
+{
+	for (int i = 0; i < LISTED; i++)
+		if (listed[i].d == d)
+			return &listed[i];
+	return NULL;
+}
+
+static void
+shuffle(struct listed *l, unsigned seed)
+{
+	for (int i = l->n - 1; i > 0; i--) {
+		seed = seed * 1664525u + 1013904223u;
+		int k = (int)((seed >> 8) % ((unsigned)i + 1));
+		struct dirent64 *swap = l->v[i];
+		l->v[i] = l->v[k];
+		l->v[k] = swap;
+	}
+}
+
+static struct dirent64 *
+reordered(DIR *d, unsigned seed, struct dirent64 *(*next)(DIR *))
+{
+	pthread_mutex_lock(&listing);
+	struct listed *l = listed_of(d);
+	if (l == NULL && (l = listed_of(NULL)) != NULL) {
+		struct dirent64 *e;
+		l->d = d;
+		l->n = l->next = 0;
+		while ((e = next(d)) != NULL) {
+			if (l->n == (int)(sizeof l->v / sizeof *l->v))
+				abort();
+			l->v[l->n] = __libc_malloc(sizeof *e);
+			memcpy(l->v[l->n++], e, e->d_reclen);
+		}
+		shuffle(l, seed);
+	}
+	if (l == NULL)
+		abort();
+	struct dirent64 *e = l->next < l->n ? l->v[l->next++] : NULL;
+	pthread_mutex_unlock(&listing);
+	return e;
+}
+
+int
+closedir(DIR *d)
+{
+	NEXT(closedir);
+	pthread_mutex_lock(&listing);
+	struct listed *l = listed_of(d);
+	if (l != NULL)
+		l->d = NULL; /* that its entries stay is no matter, in a test */
+	pthread_mutex_unlock(&listing);
+	return next(d);
+}
+
 struct dirent64 *
 readdir64(DIR *d)
 {
 	NEXT(readdir64);
+	const char *order = getenv("FAULT_ORDER");
 	FAIL(LIST, NULL);
-	return next(d);
+	return order == NULL ? next(d) : reordered(d, (unsigned)atoi(order), next);
 }
 
 struct dirent *
