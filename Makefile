@@ -177,6 +177,7 @@ PYTHON ?= python3
 check-long: all $(FAULTS)
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/faults/sweep
 	BIN=$(abspath $(BIN)) tests/faults/kill 1000
+	BIN=$(abspath $(BIN)) tests/faults/full
 	BIN=$(abspath $(BIN)) python3 tests/properties.py 1000
 	$(MAKE) CC=gcc B=build-gcc all
 	$(MAKE) CC=clang B=build-clang all

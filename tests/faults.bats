@@ -52,6 +52,11 @@ fault() { # program, fault, command...
 	[ "${BASH_REMATCH[1]}" -ge 4 ]
 }
 
+@test "the disk is full at some byte of an output: status 2 and why" {
+	run -0 "$ROOT/tests/faults/full" 8
+	[ "$output" = "120 full disks: 0 violations" ]
+}
+
 @test "without threads: the same bits" {
 	preloads || return 0
 	d=$DATA/dumps/msprobe_tensor

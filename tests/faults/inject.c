@@ -43,6 +43,7 @@ static const struct way ways[] = {
 	{"write", "4", 0},                                          /* */
 	{"write", "short", 0}, {"map", "12", 1}, {"open", "24", 1}, /* EMFILE */
 	{"open", "13", 1},                                          /* EACCES */
+	{"read", "116", 1}, {"open", "116", 1}, {"stat", "116", 1}, /* ESTALE, as NFS says it */
 	{"stat", "5", 1}, {"stat", "13", 1}, {"close", "5", 1}, {"list", "5", 1},
 	{"splice", "5", 1}, {"splice", "4", 0}, {"splice", "22", 0}, /* EINVAL: cannot be spliced */
 	{"splice", "short", 0}, {"thread", "11", 0}, /* EAGAIN: fewer threads give the same bits */
