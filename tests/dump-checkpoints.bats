@@ -310,6 +310,16 @@ measured() { # dump: what is measured of each tensor, by name
 	run -0 bash -c "accdump-read $M/level2 | accalign - $M/level2/record_dir | accmetric | accfirstbad"
 }
 
+@test "sglang: words that stand before a name, and no name behind them" {
+	f=$(find "$DATA/sglang/device" -name '*dump_index=1_*' | head -n 1)
+	for n in param__ grad__ non_intrusive__ non_intrusive__.inputs.0; do
+		mkdir "$BATS_TEST_TMPDIR/$n"
+		cp "$f" "$BATS_TEST_TMPDIR/$n/step=0___rank=0___dump_index=1___name=$n.pt"
+		run -0 --separate-stderr bash -c "accdump-read '$BATS_TEST_TMPDIR/$n' | accfmt --tsv --no-header -c op"
+		[ "$output" = "$n" ]
+	done
+}
+
 @test "sglang: step, rank, order, layer and operator are those of the file's name" {
 	S=$DATA/sglang
 	rows() { accdump-read "$@" | accfmt --tsv --no-header -c name,step,rank,io,op,call,pass; }

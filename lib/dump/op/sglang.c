@@ -167,6 +167,8 @@ place(const struct file *f, struct argname *a, struct acc_str *name, struct acc_
 	bool grad = cut(&op, "grad__"), param = cut(&op, "param__");
 	if (cut(&op, "non_intrusive__"))
 		member(&op, a);
+	if (op.n == 0) /* nothing behind these words: they are the name */
+		op = f->name;
 	if (grad)
 		a->pass = ACC_STR("backward");
 	a->op = acc_str(acc_arena_printf(m, "%.*s%s", ACC_PRS(op), f->words));
