@@ -72,6 +72,80 @@ many() { # number, text
 	run -2 accdump-read -s 0-1000001 s.csv
 }
 
+@test "names of op calls: 65,536 bytes" {
+	mkdir -p d/step0/rank0
+	for n in 65536 65537; do
+		echo "{\"task\": \"statistics\", \"level\": \"L1\", \"data\": {\"$(many $((n - 14)) x).add.0.forward\":
+			{\"input_args\": [{\"type\": \"int\", \"value\": 1}], \"output\": []}}}" >d/step0/rank0/dump.json
+		st=0
+		accdump-read -f msprobe d >out 2>err || st=$?
+		echo "$n: $st"
+	done >got
+	[ "$(cat got)" = $'65536: 0\n65537: 2' ]
+}
+
+@test "configurations in JSON: 64 levels; scripts: 64 blocks, 16,384 variables, 65,536 words" {
+	# The object around it is the first level.
+	for n in 63 64; do
+		echo "{\"hidden_size\": 1, \"num_layers\": 2, \"a\": $(many $n '{"b": ')1$(many $n '}')}" >$n.json
+	done
+	run -0 accdump-read -f json 63.json
+	fails 'deeper than 64 levels' accdump-read -f json 64.json
+	script() { echo 'export HCCL_DETERMINISTIC=true'; cat; }
+	for n in 64 65; do
+		{ yes 'if true; then' | head -n $n; echo 'export ASD=1'; yes fi | head -n $n; } 2>/dev/null | script >$n.sh || true
+	done
+	run -0 accdump-read -f shell 64.sh
+	fails '64' accdump-read -f shell 65.sh
+	seq 16383 | sed 's/.*/v&=1/' | script >vars.sh
+	run -0 accdump-read -f shell vars.sh
+	seq 16384 | sed 's/.*/v&=1/' | script >vars.sh
+	fails '16384' accdump-read -f shell vars.sh
+	{ printf 'torchrun'; many 65535 ' --a'; echo; } | script >words.sh
+	run -0 accdump-read -f shell words.sh
+	{ printf 'torchrun'; many 65536 ' --a'; echo; } | script >words.sh
+	fails '65536' accdump-read -f shell words.sh
+}
+
+@test "folders inside one another: 12 of MindSpore's, 8 of events; deeper ones are not left out in silence" {
+	for n in 8 9; do
+		rm -rf d && mkdir -p "d/$(seq -s / $n)"
+		cp "$DATA"/curves/ms.events.* "d/$(seq -s / $n)"
+		cp "$DATA"/curves/ms.events.* d
+		st=0
+		accdump-read -f tfevents d 2>err >out || st=$?
+		echo "$n: $st $(sed 's/.*: //' err)"
+	done >got
+	[[ $(cat got) == "8: 0 "*"9: 2 "*"deeper than 8 folders" ]]
+	stat=$(find "$DATA/mindspore/stat_h1" -name statistic.csv | head -n 1)
+	for n in 12 13; do
+		rm -rf d && mkdir -p "d/$(seq -s / $n)"
+		cp "$stat" "d/$(seq -s / $n)"
+		cp "$stat" d
+		st=0
+		accdump-read -f mindspore d 2>err >out || st=$?
+		echo "$n: $st $(sed 's/.*: //' err)"
+	done >got
+	[[ $(cat got) == "12: 0 "*"13: 2 "*"deeper than 12 folders" ]]
+}
+
+@test "an index of weights: 100,000 files; .metadata: 1 GiB; patterns: 65,536 bytes" {
+	index() { { echo '{"weight_map": {"a": "a"'; seq "$1" | sed 's/.*/, "t&": "f&"/'; echo '}}'; } >w.safetensors.index.json; }
+	index 100000
+	fails 'more than 100000 files' accdump-read -f safetensors w.safetensors.index.json
+	index 99999
+	run -2 accdump-read -f safetensors w.safetensors.index.json
+	[[ $output != *"more than"* ]]
+	mkdir c
+	truncate -s 1073741825 c/.metadata
+	fails 'too many' accdump-read -f dcp c
+	echo 'step 1 loss 2' >l.log
+	fails 'too long' accdump-read --regex="(?<step>[0-9]+) $(many 65510 x)|(?<loss>1)" l.log
+	st=0
+	accdump-read --regex="(?<step>[0-9]+) $(many 65509 x)|(?<loss>1)" l.log 2>err >out || st=$?
+	! grep 'too long' err
+}
+
 # What a file of torch.save without a zip begins with.
 old_torch() {
 	printf '\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}.\x80\x02'

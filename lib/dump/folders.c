@@ -7,7 +7,7 @@
 
 #include "acc/file.h"
 
-enum { LIMIT = 1 << 16 };
+enum { LIMIT = 1 << 16, DEPTH = 12 };
 
 static int
 push(struct acc_buf *b, const struct folder *f, struct acc_err *e)
@@ -98,6 +98,14 @@ acc_folders_next(struct folders *w, struct folder *f, int *fd, struct acc_err *e
 		memcpy(f, b->p + *at, sizeof *f);
 		*at += sizeof *f;
 		rc = enter(w, f, link, fd, e);
+		if (rc > 0 && f->depth > DEPTH) {
+			struct acc_err why = {0};
+			acc_fail(&why, ACC_ELIMIT, "%.160s: deeper than %d folders", f->path, DEPTH);
+			if (w->limit == 0) /* else it was only to be told what this is */
+				miss(w, &why);
+			close(*fd);
+			rc = 0;
+		}
 	}
 	return rc;
 }

@@ -2,7 +2,7 @@
  *
  * The caller names what is worth a look; what is no folder is passed over. A link is followed
  * where it stays beneath the root, after all real folders, and not to one that has been visited;
- * others, and folders that cannot be opened, are kept as a failure for the end.
+ * others, folders that cannot be opened and those that are too deep are kept as a failure for the end.
  */
 #ifndef DUMP_FOLDERS_H
 #define DUMP_FOLDERS_H

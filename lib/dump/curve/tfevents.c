@@ -403,7 +403,7 @@ visit(struct walk *w, int dirfd, const struct folder *f, struct acc_err *e)
 		if (is_events(names[i]))
 			rc = read_file(w->c, dirfd, dir, names[i],
 				f->depth == 0 ? w->name : f->path + 2, e);
-	for (int64_t i = 0; i < n && rc == 0 && f->depth < DEPTH; i++)
+	for (int64_t i = 0; i < n && rc == 0; i++)
 		if (!is_events(names[i]) && names[i][0] != '.')
 			rc = queue(w, f->path, names[i], f->depth + 1, e);
 	return rc;
@@ -420,9 +420,14 @@ read_folder(struct walk *w, int root, struct acc_err *e)
 		struct acc_err bad = {0};
 		int fd;
 		if ((rc = acc_dir_enter(root, f.path, &fd, &bad)) > 0) {
-			rc = visit(w, fd, &f, e);
+			if (f.depth <= DEPTH)
+				rc = visit(w, fd, &f, e);
+			else
+				rc = acc_fail(&bad, ACC_ELIMIT, "%.160s: deeper than %d folders",
+					f.path, DEPTH);
 			close(fd);
-		} else if (rc < 0) { /* the others are read */
+		}
+		if (rc < 0 && bad.code != 0) { /* the others are read */
 			acc_err_in(&bad, w->root);
 			acc_dump_trouble(w->c, &bad);
 			rc = 0;

@@ -18,7 +18,7 @@
 #include "dump/refer.h"
 #include "io/dumpdata.h"
 
-enum { DEPTH = 12, PROBED = 4096 };
+enum { PROBED = 4096 };
 
 /* A file of an op's, and where it belongs. */
 struct tensor {
@@ -181,7 +181,7 @@ visit(struct walk *w, int dirfd, const struct folder *f, struct acc_err *e)
 	for (int64_t i = 0; i < n && rc == 0; i++) {
 		if (strcmp(names[i], "statistic.csv") == 0)
 			rc = add_sheet(w, f, dirfd, e);
-		else if (strchr(names[i], '.') == NULL && f->depth < DEPTH)
+		else if (strchr(names[i], '.') == NULL)
 			rc = acc_folders_add(&w->folders, f, names[i], NULL, e);
 	}
 	return rc;

@@ -274,7 +274,7 @@ visit(struct walk *w, int dirfd, const struct folder *f, struct acc_err *e)
 		rc = note(w, f, up, e);
 	else if (rc == 0 && w->c != NULL)
 		rc = say_empty(w, dirfd, f, e);
-	for (int64_t i = 0; i < n && rc == 0 && f->depth < DEPTH; i++)
+	for (int64_t i = 0; i < n && rc == 0; i++)
 		if (!passed_over(names[i]))
 			rc = acc_folders_add(&w->folders, f, names[i], up, e);
 	return rc;
