@@ -98,7 +98,8 @@ skip_y(const struct band *d, uint32_t i, uint32_t col)
 	if (i == 0 || col == 0)
 		return true;
 	const struct call *x = &d->s->a[d->x[i - 1]], *y = &d->s->b[d->y[col - 1]];
-	const uint64_t p[] = {x->name, x->out, x->in, x->scope}, q[] = {y->name, y->out, y->in, y->scope};
+	const uint64_t p[] = {x->name, x->out, x->in, x->scope},
+		       q[] = {y->name, y->out, y->in, y->scope};
 	return memcmp(p, q, sizeof p) > 0;
 }
 

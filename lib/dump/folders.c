@@ -100,7 +100,8 @@ acc_folders_next(struct folders *w, struct folder *f, int *fd, struct acc_err *e
 		rc = enter(w, f, link, fd, e);
 		if (rc > 0 && f->depth > DEPTH) {
 			struct acc_err why = {0};
-			acc_fail(&why, ACC_ELIMIT, "%.160s: deeper than %d folders", f->path, DEPTH);
+			acc_fail(&why, ACC_ELIMIT, "%.160s: deeper than %d folders", f->path,
+				DEPTH);
 			if (w->limit == 0) /* else it was only to be told what this is */
 				miss(w, &why);
 			close(*fd);

@@ -194,8 +194,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	unpack(nl, data + size);
 	struct fuzz_out out = {.roots = acc_roots_open(NULL)};
-	struct acc_dump_ctx *c =
-		acc_dump_open(NULL, guess ? pass : emit, fuzz_trouble, &out, NULL);
+	struct acc_dump_ctx *c = acc_dump_open(NULL, guess ? pass : emit, fuzz_trouble, &out, NULL);
 	if (c == NULL || out.roots == NULL)
 		abort();
 	if (acc_dump_read(c, full(path), guess ? NULL : head, &e) != e.code)

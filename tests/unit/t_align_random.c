@@ -237,8 +237,8 @@ number(int value, int which)
 }
 
 static int
-tensor(struct acc_align *al, enum acc_side side, bool npu, const struct op *o, const struct known *w,
-	const char *io, int pos, int value, struct acc_err *e)
+tensor(struct acc_align *al, enum acc_side side, bool npu, const struct op *o,
+	const struct known *w, const char *io, int pos, int value, struct acc_err *e)
 {
 	static struct acc_rec r;
 	static const char *const stat[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};

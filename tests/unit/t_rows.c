@@ -77,13 +77,14 @@ main(void)
 		glob("tests/data/replay_ops/*", GLOB_APPEND, NULL, &g) != 0)
 		return 2;
 	uint64_t want = all(&g, 1, &size);
-	ok(want != 0 && size > 100000, "%zu streams audited: %zu bytes, %d troubles", g.gl_pathc, size,
-		troubles);
+	ok(want != 0 && size > 100000, "%zu streams audited: %zu bytes, %d troubles", g.gl_pathc,
+		size, troubles);
 	for (size_t i = 0; i < n; i++) {
 		ok(acc_kernel_force(isa[i], NULL) == 0, "%s runs", isa[i]);
 		ok(all(&g, 1, &size) == want, "%s: the same bytes", isa[i]);
 	}
-	ok(all(&g, 2, &size) == want && all(&g, 7, &size) == want, "2 and 7 threads: the same bytes");
+	ok(all(&g, 2, &size) == want && all(&g, 7, &size) == want,
+		"2 and 7 threads: the same bytes");
 	globfree(&g);
 	acc_buf_release(&out);
 	return done();
