@@ -3,7 +3,7 @@
 struct acc_str
 acc_first_word(struct acc_str *s)
 {
-	*s = acc_str_trim(*s);
+	*s = s->n == 0 ? ACC_STR("") : acc_str_trim(*s);
 	struct acc_str w = {s->p, 0};
 	while (w.n < s->n && s->p[w.n] != ' ' && s->p[w.n] != '\t')
 		w.n++;
