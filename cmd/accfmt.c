@@ -1,12 +1,23 @@
 #include "cli.h"
 #include "acc/known.h"
+#include "acc/values.h"
 
 #include <getopt.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { OPT_NO_HEADER = 256, OPT_TOP, OPT_BEHIND, OPT_FORMAT, MAX_OPTIONS = 32 };
+enum {
+	OPT_NO_HEADER = 256,
+	OPT_TOP,
+	OPT_BEHIND,
+	OPT_VALUES,
+	OPT_ROOT,
+	OPT_FORMAT,
+	MAX_OPTIONS = 32
+};
 
 /* The texts of options that list what there is; the table of formats stands behind the first. */
 static char formats_help[128], columns_help[128];
@@ -18,6 +29,8 @@ static const struct cli_opt other_options[] = {
 	{'s', "sort", "KEY", "sort by this key; -KEY: the largest first"},
 	{OPT_TOP, "top", "N", "the first N rows alone, and how many more there are"},
 	{OPT_BEHIND, "consequences", "N", "so many rows behind the culprit; all: all of them"},
+	{OPT_VALUES, "values", "NAME", "what stands in this tensor around its worst element"},
+	{OPT_ROOT, "root", "FOLDER", "with --values: the stream's files may be here"},
 	{OPT_NO_HEADER, "no-header", NULL, "no line of column titles"},
 	{'l', "list", NULL, "list the formats"},
 	{0, NULL, NULL, NULL},
@@ -420,12 +433,65 @@ is_set(const char *columns)
 	return false;
 }
 
+/* What a stream names is read for people out of its own folder only, and of those that they name. */
+static void
+allow(struct acc_roots *roots, char *const *operand, const char *const *folder, size_t n)
+{
+	struct acc_err e = {0};
+	int rc = 0;
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = acc_roots_allow(roots, folder[i], &e);
+	for (; *operand != NULL && rc == 0; operand++) {
+		struct stat st;
+		char *copy = strdup(*operand);
+		if (copy == NULL)
+			cli_nomem();
+		if (stat(copy, &st) == 0 && S_ISREG(st.st_mode))
+			rc = acc_roots_allow(roots, dirname(copy), &e);
+		free(copy);
+	}
+	if (rc < 0)
+		cli_die_err(&e);
+}
+
+static void
+print_values(struct acc_in *in, const char *name, char *const *operand, const char *const *folder,
+	size_t n)
+{
+	struct acc_err e = {0};
+	struct acc_roots *roots = acc_roots_open(&e);
+	struct acc_rec *r;
+	bool any = false;
+	int rc;
+	if (roots == NULL)
+		cli_die_err(&e);
+	acc_roots_foreign(roots, true);
+	allow(roots, operand, folder, n);
+	while ((rc = acc_in_next(in, &r, &e)) > 0) {
+		if (acc_rec_is(r, "source"))
+			rc = acc_roots_add(roots, r, &e);
+		else if (acc_values_match(r, name)) {
+			any = true;
+			rc = acc_values_print(roots, r, stdout, &e);
+		}
+		if (rc < 0)
+			break;
+	}
+	if (rc < 0)
+		cli_die_err(&e);
+	acc_roots_close(roots);
+	if (!any && acc_in_status(in) < 2)
+		cli_die("--values: no tensor has the name '%s'", name);
+}
+
 int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
 	struct acc_format_opt opt = {0};
-	const char *format = acc_formats[0]->name, *sort = NULL, *columns = NULL;
+	const char *format = acc_formats[0]->name, *sort = NULL, *columns = NULL, *values = NULL;
+	const char **folders = NULL;
+	size_t nfolders = 0, folders_cap = 0;
 	bool only_list = false, asked_behind = false;
 	make_options();
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
@@ -439,7 +505,15 @@ main(int argc, char **argv)
 			sort = optarg;
 		else if (key == OPT_TOP)
 			top.most = (uint64_t)cli_int("--top", optarg, 1, INT64_MAX);
-		else if (key == OPT_BEHIND && strcmp(optarg, "all") == 0)
+		else if (key == OPT_VALUES)
+			values = optarg;
+		else if (key == OPT_ROOT) {
+			folders = acc_grow(folders, &folders_cap, nfolders + 1, sizeof *folders,
+				NULL);
+			if (folders == NULL)
+				cli_nomem();
+			folders[nfolders++] = optarg;
+		} else if (key == OPT_BEHIND && strcmp(optarg, "all") == 0)
 			asked_behind = behind.counted = true;
 		else if (key == OPT_BEHIND) {
 			asked_behind = behind.counted = true;
@@ -482,11 +556,15 @@ main(int argc, char **argv)
 		check_keys();
 		list();
 	}
+	if (nfolders > 0 && values == NULL)
+		cli_usage("--root is for --values");
 	cli_terminal(&opt);
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)
 		cli_die_err(&e);
-	if (all || sort != NULL)
+	if (values != NULL)
+		print_values(in, values, argv + optind, folders, nfolders);
+	else if (all || sort != NULL)
 		print_all(in, f, &opt, sort);
 	else
 		print_through(in, f, &opt);
@@ -495,6 +573,7 @@ main(int argc, char **argv)
 		status = acc_in_status(in);
 	acc_in_close(in);
 	free(keys);
+	free(folders);
 	if (fflush(stdout) != 0 || ferror(stdout) || close(STDOUT_FILENO) != 0)
 		cli_die("standard output:");
 	return status;

@@ -282,3 +282,54 @@ terminal() { # columns, command
 	run -0 accfmt --csv -c stack <(accdump-read -o '*' m.acc)
 	[[ ${lines[1]} == "\"$frames\"" && $output != *"$id"* ]]
 }
+
+@test "--values: both sides around the worst element, out of the stream's own folder or one that is named" {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir -p dumps/a dumps/b elsewhere
+	python3 - <<'P'
+import struct
+def npy(path, dtype, code, values):
+    h = "{'descr': '%s', 'fortran_order': False, 'shape': (3, 12), }" % dtype
+    h += " " * (63 - (10 + len(h)) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(h)) + h.encode() + struct.pack("<36" + code, *values))
+x = [i / 8 for i in range(36)]
+npy("dumps/b/x.npy", "<f4", "f", x)
+x[19] = 0.1
+npy("dumps/a/x.npy", "<f4", "f", x)
+n = [2**60 + i for i in range(36)]
+npy("dumps/b/n.npy", "<i8", "q", n)
+n[35] += 1
+npy("dumps/a/n.npy", "<i8", "q", n)
+P
+	accalign dumps/a dumps/b | accmetric >elsewhere/s.acc
+	fails 'refused: a stream names it, and it is not in the stream' accfmt --values x elsewhere/s.acc
+	run -0 accfmt --values x --root dumps elsewhere/s.acc
+	[ "${lines[0]}" = "x: f32 [3, 12], around what differs most (*)" ]
+	# 0.1 in f32 is 0.100000001.
+	diff <(tr -s ' ' <<<"${output#*$'\n'}") - <<'T'
+ index device bench difference
+ [0, 7] 0.875 0.875 0
+ [1, 3] 1.875 1.875 0
+ [1, 4] 2 2 0
+ [1, 5] 2.125 2.125 0
+ [1, 6] 2.25 2.25 0
+* [1, 7] 0.100000001 2.375 -2.275
+ [1, 8] 2.5 2.5 0
+ [1, 9] 2.625 2.625 0
+ [1, 10] 2.75 2.75 0
+ [1, 11] 2.875 2.875 0
+ [2, 7] 3.875 3.875 0
+T
+	# What a stream's own folder holds needs no word; integers are whole.
+	cp elsewhere/s.acc dumps
+	run -0 accfmt --values n dumps/s.acc
+	[[ $(tr -s ' ' <<<"$output") == *"* [2, 11] 1152921504606847012 1152921504606847011 "* ]]
+	run -0 accfmt --values '*' dumps/s.acc
+	[ "$(grep -c 'around what differs most' <<<"$output")" -eq 2 ]
+	fails "no tensor has the name 'y'" accfmt --values y dumps/s.acc
+	rm dumps/a/x.npy
+	fails 'x.npy' accfmt --values x dumps/s.acc
+	run -2 --separate-stderr accfmt --root dumps dumps/s.acc
+	[ "${stderr_lines[0]}" = "accfmt: --root is for --values" ]
+}
