@@ -93,7 +93,7 @@ many() { # number, text
 	fails 'deeper than 64 levels' accdump-read -f json 64.json
 	script() { echo 'export HCCL_DETERMINISTIC=true'; cat; }
 	for n in 64 65; do
-		{ yes 'if true; then' | head -n $n; echo 'export ASD=1'; yes fi | head -n $n; } 2>/dev/null | script >$n.sh || true
+		{ yes 'if true; then' | head -n $n; echo 'export ASD=1'; yes 'fi' | head -n $n; } 2>/dev/null | script >$n.sh || true
 	done
 	run -0 accdump-read -f shell 64.sh
 	fails '64' accdump-read -f shell 65.sh

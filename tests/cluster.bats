@@ -86,7 +86,7 @@ needs() {
 
 # A Slurm of one node, that is this machine, with nothing outside of the folder.
 slurm_starts() {
-	local h i
+	local h
 	h=$(hostname -s)
 	mkdir -p slurm/state slurm/d
 	chmod 700 slurm
@@ -115,7 +115,7 @@ slurm_starts() {
 	END
 	export SLURM_CONF=$PWD/slurm/slurm.conf
 	{ slurmctld && slurmd; } >slurm/why 2>&1 3>&- || return 1
-	for i in $(seq 50); do
+	for _ in $(seq 50); do
 		[ "$(sinfo -h -o %t 2>slurm/why)" != idle ] || return 0
 		sleep 0.2
 	done
