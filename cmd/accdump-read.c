@@ -3,9 +3,7 @@
 #include "acc/payload.h"
 
 #include <getopt.h>
-#include <libgen.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 static const struct cli_opt options[] = {
 	{'o', "op", "GLOB[,..]", "op calls, by key, operator or name"},
@@ -116,15 +114,8 @@ allow(struct job *j, char *const *operand, const char *const *folder, size_t n)
 	int rc = 0;
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = acc_roots_allow(roots, folder[i], &e);
-	for (; *operand != NULL && rc == 0; operand++) {
-		struct stat st;
-		char *copy = strdup(*operand);
-		if (copy == NULL)
-			cli_nomem();
-		if (stat(copy, &st) == 0 && S_ISREG(st.st_mode))
-			rc = acc_roots_allow(roots, dirname(copy), &e);
-		free(copy);
-	}
+	for (; *operand != NULL && rc == 0; operand++)
+		rc = acc_roots_allow_beside(roots, *operand, &e);
 	if (rc < 0)
 		cli_die_err(&e);
 }

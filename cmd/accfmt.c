@@ -3,10 +3,8 @@
 #include "acc/values.h"
 
 #include <getopt.h>
-#include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -441,15 +439,8 @@ allow(struct acc_roots *roots, char *const *operand, const char *const *folder, 
 	int rc = 0;
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = acc_roots_allow(roots, folder[i], &e);
-	for (; *operand != NULL && rc == 0; operand++) {
-		struct stat st;
-		char *copy = strdup(*operand);
-		if (copy == NULL)
-			cli_nomem();
-		if (stat(copy, &st) == 0 && S_ISREG(st.st_mode))
-			rc = acc_roots_allow(roots, dirname(copy), &e);
-		free(copy);
-	}
+	for (; *operand != NULL && rc == 0; operand++)
+		rc = acc_roots_allow_beside(roots, *operand, &e);
 	if (rc < 0)
 		cli_die_err(&e);
 }

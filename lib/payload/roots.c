@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct root {
@@ -247,6 +249,18 @@ acc_roots_allow(struct acc_roots *r, const char *folder, struct acc_err *e)
 		return acc_fail(e, ACC_EIO, "cannot find the folder %.150s:", folder);
 	p->path = acc_arena_copy(&r->mem, real, strcmp(real, "/") == 0 ? 0 : strlen(real));
 	return p->path == NULL ? acc_nomem(e) : 0;
+}
+
+int
+acc_roots_allow_beside(struct acc_roots *r, const char *file, struct acc_err *e)
+{
+	struct stat st;
+	if (stat(file, &st) != 0 || !S_ISREG(st.st_mode))
+		return 0;
+	char *copy = strdup(file);
+	int rc = copy == NULL ? acc_nomem(e) : acc_roots_allow(r, dirname(copy), e);
+	free(copy);
+	return rc;
 }
 
 void
