@@ -111,12 +111,7 @@ allow(struct job *j, char *const *operand, const char *const *folder, size_t n)
 {
 	struct acc_roots *roots = acc_inline_roots(j->payload);
 	struct acc_err e = {0};
-	int rc = 0;
-	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = acc_roots_allow(roots, folder[i], &e);
-	for (; *operand != NULL && rc == 0; operand++)
-		rc = acc_roots_allow_beside(roots, *operand, &e);
-	if (rc < 0)
+	if (acc_roots_allow_all(roots, folder, n, operand, &e) < 0)
 		cli_die_err(&e);
 }
 

@@ -35,8 +35,10 @@ int acc_roots_add_fd(struct acc_roots *r, const char *id, int fd, struct acc_err
  * stream could have any file copied. */
 void acc_roots_foreign(struct acc_roots *r, bool foreign);
 int acc_roots_allow(struct acc_roots *r, const char *folder, struct acc_err *e);
-/* The folder of this file, if it is a regular one, such as a stream that was kept. */
-int acc_roots_allow_beside(struct acc_roots *r, const char *file, struct acc_err *e);
+/* n folders, and of the operands (NULL behind the last) that are regular files, such as streams that
+ * were kept, their own. */
+int acc_roots_allow_all(struct acc_roots *r, const char *const *folder, size_t n,
+	char *const *operand, struct acc_err *e);
 void acc_roots_close(struct acc_roots *r);
 
 /* --- one tensor, chunk by chunk, in row-major order --- */

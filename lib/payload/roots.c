@@ -251,8 +251,8 @@ acc_roots_allow(struct acc_roots *r, const char *folder, struct acc_err *e)
 	return p->path == NULL ? acc_nomem(e) : 0;
 }
 
-int
-acc_roots_allow_beside(struct acc_roots *r, const char *file, struct acc_err *e)
+static int
+allow_beside(struct acc_roots *r, const char *file, struct acc_err *e)
 {
 	struct stat st;
 	if (stat(file, &st) != 0 || !S_ISREG(st.st_mode))
@@ -260,6 +260,18 @@ acc_roots_allow_beside(struct acc_roots *r, const char *file, struct acc_err *e)
 	char *copy = strdup(file);
 	int rc = copy == NULL ? acc_nomem(e) : acc_roots_allow(r, dirname(copy), e);
 	free(copy);
+	return rc;
+}
+
+int
+acc_roots_allow_all(struct acc_roots *r, const char *const *folder, size_t n, char *const *operand,
+	struct acc_err *e)
+{
+	int rc = 0;
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = acc_roots_allow(r, folder[i], e);
+	for (; *operand != NULL && rc == 0; operand++)
+		rc = allow_beside(r, *operand, e);
 	return rc;
 }
 
