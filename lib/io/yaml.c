@@ -207,16 +207,21 @@ acc_yaml_get(const struct acc_yaml *y, const char *key)
 	return NULL;
 }
 
-/* Names as recorders write them need no quotes. */
+/* Names as recorders write them need no quotes; words that may be true, off or null do. */
 static bool
 plain(struct acc_str s)
 {
-	static const char safe[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
-	for (uint32_t i = 0; i < s.n; i++)
-		if (s.p[i] == '\0' || strchr(safe, s.p[i]) == NULL)
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	uint32_t words = 0;
+	for (uint32_t i = 0; i < s.n; i++) {
+		if (s.p[i] == '\0')
 			return false;
-	return s.n > 0 && ((s.p[0] | 32) >= 'a' && (s.p[0] | 32) <= 'z');
+		if (strchr(letters, s.p[i]) != NULL)
+			words++;
+		else if (strchr("0123456789_.", s.p[i]) == NULL)
+			return false;
+	}
+	return s.n > 0 && strchr(letters, s.p[0]) != NULL && (words < s.n || s.n > 5);
 }
 
 static int
@@ -242,9 +247,15 @@ quote(struct acc_buf *out, struct acc_str s)
 int
 acc_yaml_pair(struct acc_buf *out, struct acc_str key, struct acc_str value)
 {
-	int rc = plain(key) ? acc_buf_add(out, key.p, key.n) : quote(out, key);
+	enum {
+		SIMPLE = 1024 / 4
+	}; /* YAML 1.2, 7.4: longer, a key has its mark; quoted, \xNN is four */
+	const bool simple = key.n < SIMPLE;
+	int rc = simple ? 0 : acc_buf_add(out, "? ", 2);
 	if (rc == 0)
-		rc = acc_buf_add(out, ": ", 2);
+		rc = plain(key) ? acc_buf_add(out, key.p, key.n) : quote(out, key);
+	if (rc == 0)
+		rc = acc_buf_add(out, simple ? ": " : "\n: ", simple ? 2 : 3);
 	if (rc == 0)
 		rc = plain(value) ? acc_buf_add(out, value.p, value.n) : quote(out, value);
 	return rc < 0 ? rc : acc_buf_add(out, "\n", 1);

@@ -99,16 +99,17 @@ fuzz_trouble(void *arg, const struct acc_err *e)
 		abort();
 }
 
-/* Read a file or folder of the folder as a dump of this format. */
+/* Read a file or folder of the folder as a dump of this format; names: a pattern of its files' names,
+ * or NULL. */
 __attribute__((unused)) static int
-fuzz_dump(const char *format, const char *name)
+fuzz_dump_names(const char *format, const char *name, const char *names)
 {
 	char path[512];
 	struct fuzz_out out = {.roots = acc_roots_open(NULL)};
 	struct acc_err e = {0};
 	snprintf(path, sizeof path, "%s/%s", fuzz_folder(), name);
 	struct acc_dump_ctx *c = acc_dump_open(NULL, fuzz_emit, fuzz_trouble, &out, NULL);
-	if (c == NULL || out.roots == NULL)
+	if (c == NULL || out.roots == NULL || (names != NULL && acc_dump_names(c, names, NULL) < 0))
 		abort();
 	int rc = acc_dump_read(c, path, format, &e);
 	if (rc != e.code)
@@ -116,6 +117,12 @@ fuzz_dump(const char *format, const char *name)
 	acc_dump_close(c);
 	acc_roots_close(out.roots);
 	return rc;
+}
+
+__attribute__((unused)) static int
+fuzz_dump(const char *format, const char *name)
+{
+	return fuzz_dump_names(format, name, NULL);
 }
 
 #endif

@@ -1,5 +1,6 @@
-/* Any bytes as a stream of records: scanned, decoded, encoded again, taken as references. */
-#include "acc/stream.h"
+/* Any bytes as a stream of records: scanned, decoded, encoded again, taken as references; as a file
+ * alone, with its payload left unread, and as two that are merged. */
+#include "dump.h"
 #include "stream/codec.h"
 
 #include <stdlib.h>
@@ -38,9 +39,45 @@ shape(const uint8_t *p, size_t n, struct acc_shapes *before)
 	acc_shapes_release(&none);
 }
 
+/* The same records, however they are read; a failure says why. */
+static void
+file(const uint8_t *data, size_t size)
+{
+	enum { WHOLE, OPEN, TWICE, WAYS };
+	char path[512];
+	uint64_t n[WAYS] = {0};
+	int rc[WAYS];
+	fuzz_file("x.acc", data, size);
+	snprintf(path, sizeof path, "%s/x.acc", fuzz_folder());
+	char *paths[] = {path, path};
+	for (int way = 0; way < WAYS; way++) {
+		struct acc_err e = {0};
+		struct acc_rec *r;
+		struct acc_in *in = acc_in_open(paths, way == TWICE ? 2 : 1, &e);
+		rc[way] = in == NULL ? e.code : 1;
+		if (in != NULL && way == OPEN)
+			acc_in_leave_open(in);
+		while (rc[way] > 0 && (rc[way] = acc_in_next(in, &r, &e)) > 0) {
+			n[way]++;
+			if (way == OPEN && n[way] % 2 == 0 && acc_rd_rest(acc_in_rd(in)) > 0 &&
+				(rc[way] = acc_rd_whole(acc_in_rd(in), &r, &e)) <= 0)
+				break;
+		}
+		if (rc[way] < 0 && e.code == 0)
+			abort();
+		if (rc[way] == 0)
+			acc_in_status(in);
+		acc_in_close(in);
+	}
+	if ((rc[WHOLE] < 0) != (rc[OPEN] < 0) || (rc[WHOLE] < 0) != (rc[TWICE] < 0) ||
+		(rc[WHOLE] == 0 && (n[OPEN] != n[WHOLE] || n[TWICE] != 2 * n[WHOLE])))
+		abort();
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	file(data, size);
 	struct acc_shapes shapes = {0};
 	struct acc_rec r = {0}, back = {0};
 	struct acc_buf b = {0};

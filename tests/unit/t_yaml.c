@@ -66,9 +66,11 @@ trees(void)
 static void
 round_trip(void)
 {
+	static char longest[1500] = "";
 	static const char *const names[] = {"Functional.linear.0.forward.input.0", "a b", "x: y",
 		"#x", "- z", "\"quoted\" \\ back", "tab\tnew\nline\x01", "标杆", "*alias",
-		"&anchor", "0.1", "~"};
+		"&anchor", "0.1", "~", "null", "off", longest};
+	memset(longest, 'x', sizeof longest - 1);
 	struct acc_arena m = {0};
 	struct acc_buf out = {0};
 	struct acc_yaml *y;
