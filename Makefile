@@ -35,6 +35,8 @@ LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 
 B ?= build$(if $(SAN),-san)$(if $(filter clang%,$(notdir $(CC))),-clang)
+# The tests' environment says the same folder with its path; dependencies are kept by one name.
+override B := $(patsubst $(CURDIR)/%,%,$(B))
 BIN ?= $(if $(filter build,$(B)),bin,$(B)/bin)
 
 STD := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64

@@ -72,6 +72,27 @@ many() { # number, text
 	run -2 accdump-read -s 0-1000001 s.csv
 }
 
+@test "a configuration in YAML: 16,777,216 steps, 64 MiB of names and values, 4,096 anchors" {
+	head='hidden_size: 1\nnum_layers: 2\n'
+	{ printf "$head"'a: &a ['; many 1000 x,; printf ']\nb: ['; many 16759 '*a,'; } >steps
+	{ cat steps; echo ']'; } >in.yaml
+	run -0 bash -c 'accdump-read in.yaml | accfmt --tsv --no-header -c key | wc -l'
+	[ "$output" = $((16759 + 3)) ]
+	{ cat steps; echo '*a]'; } >out.yaml
+	fails 'line 3: aliases stand for more than 16777216 values' accdump-read out.yaml
+	{ printf "$head"'a: &a '; head -c 1048000 /dev/zero | tr '\0' x; printf '\nb: [{c: 1},'; many 63 '*a,'; } >bytes
+	{ cat bytes; echo ']'; } >in.yaml
+	run -0 bash -c 'accdump-read in.yaml | accfmt --tsv --no-header -c key | wc -l'
+	[ "$output" = $((63 + 4)) ]
+	{ cat bytes; echo '*a]'; } >out.yaml
+	fails 'names and values of more than 67108864 bytes' accdump-read out.yaml
+	for n in 4096 4097; do
+		{ printf "$head"; seq $n | sed 's/.*/k&: \&x&/'; } >$n.yaml
+	done
+	run -0 accdump-read 4096.yaml
+	fails 'line 4099: more than 4096 anchors' accdump-read 4097.yaml
+}
+
 @test "names of op calls: 65,536 bytes" {
 	mkdir -p d/step0/rank0
 	for n in 65536 65537; do

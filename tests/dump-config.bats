@@ -60,7 +60,7 @@ list() { # keys, files and options...
 	fails 'bomb.yaml: more than 65536 parameters' accdump-read bomb.yaml
 	sed 's/, {y: 1}//; s/a0: &a0/a0: \&a0 {} #/' bomb.yaml >empty.yaml
 	fails 'empty.yaml: line ' accdump-read empty.yaml
-	[[ $stderr == *'aliases stand for more than 1048576 values'* ]]
+	[[ $stderr == *'aliases stand for more than 16777216 values'* ]]
 	printf 'a: &a\n  b: *a\n' >self.yaml
 	fails 'self.yaml: line 2: *a stands for what it is in' accdump-read self.yaml
 	printf 'a: *b\n' >none.yaml

@@ -183,8 +183,12 @@ acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e)
 		return 0;
 	if (weight(r) > ACC_MAX_RECORD) {
 		struct acc_err big = {0};
-		acc_fail(&big, ACC_ELIMIT, "%.100s: a record of more than %d MiB is left out",
-			acc_get_text(r, "", "name").p, ACC_MAX_RECORD >> 20);
+		struct acc_str name = acc_get_text(r, "", "name");
+		if (name.n == 0)
+			name = acc_get_text(r, "", "key");
+		name.n = name.n < 100 ? name.n : 100;
+		acc_fail(&big, ACC_ELIMIT, "%.*s: a record of more than %d MiB is left out",
+			ACC_PRS(name), ACC_MAX_RECORD >> 20);
 		acc_dump_trouble(c, &big);
 		return 0;
 	}

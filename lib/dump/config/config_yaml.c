@@ -9,7 +9,7 @@
 #include "acc/yaml.h"
 #include "dump/config/param.h"
 
-enum { DEPTH = 64, KEY = 4096, NODES = 1 << 20 };
+enum { DEPTH = 64, KEY = 4096, WORK = 1 << 24 };
 
 /* A map or list that is being gone through, and what it is called. */
 struct level {
@@ -27,7 +27,7 @@ struct walk {
 	int depth;
 	char key[KEY];
 	uint32_t nkey;
-	uint64_t nodes; /* seen so far: aliases repeat them */
+	uint64_t work; /* values and keys looked at so far: aliases repeat them */
 };
 
 static const struct acc_yaml *
@@ -37,11 +37,17 @@ behind(const struct acc_yaml *y)
 }
 
 static int
+work(struct walk *w, const struct acc_yaml *y, struct acc_err *e)
+{
+	if (++w->work <= WORK)
+		return 0;
+	return acc_fail(e, ACC_ELIMIT, "line %u: aliases stand for more than %d values", y->line,
+		WORK);
+}
+
+static int
 push(struct walk *w, const struct acc_yaml *y, const struct acc_yaml *own, struct acc_err *e)
 {
-	if (++w->nodes > NODES)
-		return acc_fail(e, ACC_ELIMIT, "line %u: aliases stand for more than %d values",
-			y->line, NODES);
 	if (w->depth == DEPTH)
 		return acc_fail(e, ACC_ELIMIT, "line %u: deeper than %d levels", y->line, DEPTH);
 	w->level[w->depth++] = (struct level){.at = y->child,
@@ -94,13 +100,17 @@ put(struct walk *w, struct acc_str value, bool null, uint32_t line, struct acc_e
 	return acc_params_add(w->ps, &p, e);
 }
 
-static bool
-is_scalars(const struct acc_yaml *list)
+/* 1, 0, < 0. */
+static int
+is_scalars(struct walk *w, const struct acc_yaml *list, struct acc_err *e)
 {
-	for (const struct acc_yaml *y = list->child; y != NULL; y = y->next)
+	for (const struct acc_yaml *y = list->child; y != NULL; y = y->next) {
 		if (behind(y)->kind != ACC_YAML_SCALAR)
-			return false;
-	return true;
+			return 0;
+		if (work(w, list, e) < 0)
+			return ACC_ELIMIT;
+	}
+	return 1;
 }
 
 /* A list of plain values is one value. */
@@ -132,9 +142,23 @@ value(struct walk *w, const struct acc_yaml *at, struct acc_err *e)
 	const struct acc_yaml *y = behind(at);
 	if (y->kind == ACC_YAML_SCALAR)
 		return put(w, acc_str(y->text), y->null, at->line, e);
-	if (y->kind == ACC_YAML_LIST && is_scalars(y))
+	int rc = y->kind == ACC_YAML_LIST ? is_scalars(w, y, e) : 0;
+	if (rc > 0)
 		return put_list(w, y, at->line, e);
-	return push(w, y, NULL, e);
+	return rc < 0 ? rc : push(w, y, NULL, e);
+}
+
+/* Has a map this key? 1, 0, < 0. */
+static int
+has(struct walk *w, const struct acc_yaml *map, const char *key, struct acc_err *e)
+{
+	for (const struct acc_yaml *k = map->child; k != NULL; k = k->next->next) {
+		if (k->kind == ACC_YAML_SCALAR && strcmp(k->text, key) == 0)
+			return 1;
+		if (work(w, map, e) < 0)
+			return ACC_ELIMIT;
+	}
+	return 0;
 }
 
 /* The next value of a map. A merge (<<: *other, or a list of such) is gone through as part of
@@ -150,8 +174,9 @@ entry(struct walk *w, struct level *l, struct acc_err *e)
 	w->nkey = l->nkey;
 	if (strcmp(key->text, "<<") == 0 && to->kind != ACC_YAML_SCALAR)
 		return push(w, to, l->own != NULL ? l->own : l->in, e);
-	if (l->own != NULL && acc_yaml_get(l->own, key->text) != NULL)
-		return 0;
+	int rc = l->own == NULL ? 0 : has(w, l->own, key->text, e);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
 	name(w, l->nkey, key->text);
 	return value(w, v, e);
 }
@@ -163,6 +188,8 @@ walk(struct walk *w, const struct acc_yaml *root, struct acc_err *e)
 	int rc = push(w, root, NULL, e);
 	while (rc == 0 && w->depth > 0) {
 		struct level *l = &w->level[w->depth - 1];
+		if ((rc = work(w, l->in, e)) < 0)
+			break;
 		if (l->at == NULL) {
 			w->depth--;
 		} else if (l->map) {

@@ -120,6 +120,10 @@ acc_params_add(struct params *ps, const struct param *p, struct acc_err *e)
 	struct param *q = &ps->p[ps->n];
 	*q = *p;
 	q->key.n = p->key.n < KEY_LIMIT ? p->key.n : KEY_LIMIT;
+	ps->bytes += (size_t)q->key.n + q->value.n;
+	if (ps->bytes > PARAM_FILE_LIMIT)
+		return acc_fail(e, ACC_ELIMIT, "names and values of more than %d bytes",
+			PARAM_FILE_LIMIT);
 	q->key.p = acc_arena_copy(&ps->mem, p->key.p, q->key.n);
 	if (p->value.p != NULL)
 		q->value.p = acc_arena_copy(&ps->mem, p->value.p, p->value.n);

@@ -27,11 +27,13 @@ struct params {
 	struct acc_arena mem; /* of the list */
 	struct param *p;
 	size_t n, cap;
+	size_t bytes; /* of keys and values: an alias of YAML can stand for any number of them */
 };
 
 /* Read the file at path whole. */
 int acc_params_open(struct params *ps, struct acc_dump_ctx *c, const char *path, struct acc_err *e);
-/* Add to the list; key and value are copied. A key of more than 4,096 bytes is cut off. */
+/* Add to the list; key and value are copied. A key of more than 4,096 bytes is cut off. More than
+ * PARAM_LIMIT, or than PARAM_FILE_LIMIT bytes of them, is ACC_ELIMIT. */
 int acc_params_add(struct params *ps, const struct param *p, struct acc_err *e);
 /* Hand the list on. `dialect` is that of parameters that have none (DIALECT_OTHER). An empty
  * list is a failure that `none` describes. */
