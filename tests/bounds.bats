@@ -73,21 +73,21 @@ many() { # number, text
 }
 
 @test "a configuration in YAML: 16,777,216 steps, 64 MiB of names and values, 4,096 anchors" {
-	head='hidden_size: 1\nnum_layers: 2\n'
-	{ printf "$head"'a: &a ['; many 1000 x,; printf ']\nb: ['; many 16759 '*a,'; } >steps
+	head=$'hidden_size: 1\nnum_layers: 2\n'
+	{ printf '%sa: &a [' "$head"; many 1000 x,; printf ']\nb: ['; many 16759 '*a,'; } >steps
 	{ cat steps; echo ']'; } >in.yaml
 	run -0 bash -c 'accdump-read in.yaml | accfmt --tsv --no-header -c key | wc -l'
 	[ "$output" = $((16759 + 3)) ]
 	{ cat steps; echo '*a]'; } >out.yaml
 	fails 'line 3: aliases stand for more than 16777216 values' accdump-read out.yaml
-	{ printf "$head"'a: &a '; head -c 1048000 /dev/zero | tr '\0' x; printf '\nb: [{c: 1},'; many 63 '*a,'; } >bytes
+	{ printf '%sa: &a ' "$head"; head -c 1048000 /dev/zero | tr '\0' x; printf '\nb: [{c: 1},'; many 63 '*a,'; } >bytes
 	{ cat bytes; echo ']'; } >in.yaml
 	run -0 bash -c 'accdump-read in.yaml | accfmt --tsv --no-header -c key | wc -l'
 	[ "$output" = $((63 + 4)) ]
 	{ cat bytes; echo '*a]'; } >out.yaml
 	fails 'names and values of more than 67108864 bytes' accdump-read out.yaml
 	for n in 4096 4097; do
-		{ printf "$head"; seq $n | sed 's/.*/k&: \&x&/'; } >$n.yaml
+		{ printf '%s' "$head"; seq $n | sed 's/.*/k&: \&x&/'; } >$n.yaml
 	done
 	run -0 accdump-read 4096.yaml
 	fails 'line 4099: more than 4096 anchors' accdump-read 4097.yaml
@@ -165,6 +165,62 @@ many() { # number, text
 	st=0
 	accdump-read --regex="(?<step>[0-9]+) $(many 65509 x)|(?<loss>1)" l.log 2>err >out || st=$?
 	! grep 'too long' err
+}
+
+@test "names in a .pkl of ptdbg_ascend: 65,536 bytes; in a checkpoint of MindSpore: 4,096" {
+	for n in 65536 65537; do
+		mkdir -p $n
+		printf '["Torch_%s_0_forward_input.0", 1, [], "torch.float32", [2], [1.0, 0.0, 0.5]]\n' \
+			"$(many $((n - 24)) x)" >$n/dump.pkl
+	done
+	run -0 accdump-read -f ptdbg 65536/dump.pkl
+	fails 'a name of 65537 bytes' accdump-read -f ptdbg 65537/dump.pkl
+	# Of each value its length, the name with its own, and a tensor of one number.
+	tensor='\x12\x11\x08\x01\x12\x07Float32\x1a\x04\x00\x00\x80\x3f'
+	{ printf '\x0a\x96\x20\x0a\x80\x20'; many 4096 x; printf "$tensor"; } >in.ckpt
+	{ printf '\x0a\x97\x20\x0a\x81\x20'; many 4097 x; printf "$tensor"; } >out.ckpt
+	run -0 bash -c 'accdump-read -f msckpt in.ckpt | accmetric | accfmt --tsv --no-header -c s.mean'
+	[ "$output" = 1.0 ]
+	fails 'a name of 4097 bytes' accdump-read -f msckpt out.ckpt
+}
+
+@test "scripts: 16 expansions inside one another, 64 MiB of what they become" {
+	nested() { # levels
+		printf 'export ASD=1\nexport HCCL_DETERMINISTIC='
+		many "$1" '${a:-'
+		printf x
+		many "$1" '}'
+		echo
+	}
+	# The value itself is the first.
+	nested 15 >15.sh
+	run -0 accdump-read -o ASD,HCCL_DETERMINISTIC -f shell 15.sh
+	nested 16 >16.sh
+	fails 'values within values, more than 16' accdump-read -f shell 16.sh
+	grow() { # MiB
+		printf 'export ASD=1\nm='
+		head -c 1048576 /dev/zero | tr '\0' x
+		echo
+		yes 'n=$m' 2>/dev/null | head -n "$1" || true
+	}
+	grow 60 >60.sh
+	run -0 accdump-read -o ASD -f shell 60.sh
+	grow 64 >64.sh
+	fails 'its values grow without end' accdump-read -f shell 64.sh
+}
+
+@test "folders: 65,536 of events, of a dump of MindSpore" {
+	mkdir d
+	(cd d && seq 65535 | xargs mkdir)
+	cp "$DATA"/curves/ms.events.* d
+	run -0 accdump-read -f tfevents d
+	mkdir d/one
+	fails 'more than 65536 folders' accdump-read -f tfevents d
+	rm d/ms.events.*
+	cp "$(find "$DATA/mindspore/stat_h1" -name statistic.csv | head -n 1)" d
+	fails 'more than 65536 entries in folders' accdump-read -f mindspore d
+	rmdir d/one d/1
+	run -0 accdump-read -f mindspore d
 }
 
 # What a file of torch.save without a zip begins with.
