@@ -168,6 +168,10 @@ replayed() { # family, folder
 	replayed positions replay_ops
 }
 
+@test "attention with its projections: masks, one more key, weights of each head" {
+	replayed heads replay_ops
+}
+
 @test "operators that no other family has" {
 	replayed remaining replay_ops
 }

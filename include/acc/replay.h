@@ -167,7 +167,9 @@ enum acc_op_flags {
 	 * at the scale of the input (a norm). */
 	ACC_UNIT_SCALE = 2,
 	/* Its backward is not audited: the recorded inputs do not tell (batch statistics). */
-	ACC_NO_BACKWARD = 4
+	ACC_NO_BACKWARD = 4,
+	/* It is several operators in turn, each of which rounds what it gives. */
+	ACC_IN_STEPS = 8
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */

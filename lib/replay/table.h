@@ -3,6 +3,7 @@
 TABLE(product)
 TABLE(arithmetic)
 TABLE(attention)
+TABLE(heads)
 TABLE(pool)
 TABLE(rotary)
 TABLE(interpolate)

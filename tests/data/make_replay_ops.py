@@ -10,7 +10,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
-from make_replay import Calls, bf16, f16, f32, f64, inf, nan, rand
+from make_replay import Calls, bf16, f16, f32, f64, inf, is_tensor, nan, rand
 
 ids = torch.tensor
 
@@ -676,6 +676,44 @@ def remaining(s):
              True)
 
 
+def heads(s):
+    """Attention with its projections."""
+    def attend(*args, **kwargs):
+        y, w = F.multi_head_attention_forward(*args, **kwargs)
+        return y if w is None else (y, w)
+
+    def call(q, k, v, n, **more):
+        e = q.shape[-1]
+        given = dict(w=rand(3 * e, e, dtype=q.dtype), b=rand(3 * e, dtype=q.dtype), bk=None, bv=None,
+                     zero=False, p=0.0, training=True)
+        given.update(more)
+        rest = {key: given.pop(key) for key in list(given) if key not in (
+            "w", "b", "bk", "bv", "zero", "p", "training")}
+        s.do("Functional.multi_head_attention_forward", attend, q, k, v, e, n, given["w"],
+             given["b"], given["bk"], given["bv"], given["zero"], given["p"],
+             rand(e, e, dtype=q.dtype), rand(e, dtype=q.dtype), training=given["training"],
+             grad=not any(is_tensor(t) and t.is_floating_point() and "mask" in name
+                          for name, t in rest.items()), **rest)
+
+    for t in (f64, f32, bf16, f16):
+        x = rand(5, 2, 8, dtype=t)
+        call(x, x, x, 2, need_weights=False)
+        call(rand(3, 2, 8, dtype=t), x, rand(5, 2, 8, dtype=t), 4)
+    q, k = rand(3, 2, 6), rand(4, 2, 6)
+    hidden = ids([[False, False, True, False], [False, False, False, True]])
+    late = torch.ones(3, 4).triu(2).bool()
+    call(q, k, k, 3, key_padding_mask=hidden)
+    call(q, k, k, 3, attn_mask=late, need_weights=False)
+    call(q, k, k, 3, attn_mask=rand(3, 4), average_attn_weights=False)
+    call(q, k, k, 3, attn_mask=late.double() * -1e4, key_padding_mask=hidden)
+    call(q, k, k, 2, attn_mask=rand(4, 3, 4), training=False, p=0.5)
+    call(q, k, k, 2, bk=rand(1, 1, 6), bv=rand(1, 1, 6), attn_mask=late, key_padding_mask=hidden)
+    call(q, k, k, 2, zero=True, b=None)
+    call(rand(3, 6), rand(4, 6), rand(4, 6), 1, attn_mask=rand(3, 4))
+    call(q, rand(4, 2, 5), rand(4, 2, 7), 2, w=None, use_separate_proj_weight=True,
+         q_proj_weight=rand(6, 6), k_proj_weight=rand(6, 5), v_proj_weight=rand(6, 7))
+
+
 def left_out(s):
     """As ptdbg notes them, which leaves keywords out."""
     s.rec[0][1]["format"] = "ptdbg"
@@ -688,7 +726,7 @@ def left_out(s):
 
 
 FAMILIES = [scatters, orders, makers, patterns, distances, lists, optimizers, rarer, fused,
-            primitives, arranged, derivatives, positions, remaining, left_out, unaudited, faults]
+            primitives, arranged, derivatives, positions, remaining, heads, left_out, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]
