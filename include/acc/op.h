@@ -42,7 +42,8 @@ enum acc_op_response {
 };
 
 enum acc_op_flag {
-	ACC_OP_WEIGHTS = 1,   /* its second and later inputs are weights */
+	ACC_OP_WEIGHTS =
+		1, /* its second and later inputs are weights; of ATTEND, those behind the third */
 	ACC_OP_INPLACE = 2,   /* writes to an input, although its name does not end in _ */
 	ACC_OP_KEYWORDS = 4,  /* often given keywords that change the result */
 	ACC_OP_NUMBERS = 8,   /* as a module or primitive, it has numbers that change the result */

@@ -192,13 +192,20 @@ is_weight(const struct acc_item *it, const struct origin *p)
 		return true;
 	if (p->backward || p->grad || it->kind != ACC_ITEM_TENSOR)
 		return false;
-	bool second = (it->io == ACC_IO_IN && p->pos.n > 0 && p->pos.p[0] != '0') ||
+	unsigned pos = p->pos.n > 0 && p->pos.p[0] >= '0' && p->pos.p[0] <= '9'
+			       ? (unsigned)(p->pos.p[0] - '0')
+			       : 0;
+	/* Of two digits: the tenth and later ones. */
+	if (p->pos.n > 1 && p->pos.p[1] >= '0' && p->pos.p[1] <= '9')
+		pos = 10;
+	bool second = (it->io == ACC_IO_IN && pos > 0) ||
 		      (it->io == ACC_IO_KW &&
 			      (acc_str_is(p->pos, "weight") || acc_str_is(p->pos, "bias")));
 	const struct acc_op_info *o = !second || acc_op_is_module(p->op) || is_state(p)
 					      ? NULL
 					      : acc_op_info_of(p->op);
-	return o != NULL && (o->flags & ACC_OP_WEIGHTS) != 0;
+	return o != NULL && (o->flags & ACC_OP_WEIGHTS) != 0 &&
+	       (o->cls != ACC_OP_ATTEND || it->io == ACC_IO_KW || pos > 2);
 }
 
 /* Do both sides call the same operator? */

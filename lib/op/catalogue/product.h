@@ -28,7 +28,7 @@ OP("flash_attn_func", "scaled_dot_product_attention", ATTEND, 0)
 OP("flash_attn flash_attn_varlen_func fused_attention flash_attention prompt_flash_attention"
    " memory_efficient_attention",
 	"scaled_dot_product_attention", ATTEND, 0)
-OP("multi_head_attention_forward", "multi_head_attention_forward", ATTEND, 0)
+OP("multi_head_attention_forward", "multi_head_attention_forward", ATTEND, WEIGHTS)
 
 OP("rotary_mul rotary_position_embedding", "rotary_mul", OTHER, 0)
 OP("apply_rotary_pos_emb", "rotary_mul", OTHER, 0)
