@@ -231,12 +231,46 @@ Functional.gelu.0.backward.output.0 warning" ]
 }
 
 @test "what is hidden again, what is zero in exact arithmetic, one element of a sum" {
-	for s in masked-again rest stat-flip; do
+	for s in masked-again masked-again-bf16 rest rest-norm stat-flip; do
 		judge 0 "$J/$s.acc"
 	done
-	for s in masked-alone rest-large stat-flip-none stat-flip-more; do
+	for s in masked-alone rest-large rest-norm-large stat-flip-none stat-flip-more; do
 		judge 1 "$J/$s.acc"
 	done
+}
+
+@test "by statistics: relus and what they let pass; a mean and a norm are rounded, a max is not" {
+	judge 0 "$J/stat-kink.acc"
+	judge 0 "$J/stat-kinks.acc"
+	for s in stat-kink-none stat-kink-more; do
+		judge 1 "$J/$s.acc"
+		first culprit Functional.linear.9.backward output
+	done
+	judge 0 "$J/stat-rounded.acc"
+	judge 1 "$J/stat-rounded-max.acc"
+}
+
+@test "the smallest numbers of f16 are no error, but one of what follows" {
+	judge 0 "$J/tiny.acc"
+	judge 1 "$J/tiny-exact.acc"
+	first culprit Tensor.mul.0.forward output
+}
+
+@test "weights of an embedding_bag, of an attention, and of another expert" {
+	judge 1 "$J/weight-bag.acc"
+	first culprit Functional.embedding_bag.0.forward input
+	judge 1 "$J/weight-heads.acc"
+	first culprit Functional.multi_head_attention_forward.0.forward input
+	judge 0 "$J/weight-heads-value.acc"
+	judge 0 "$J/tie-weight.acc"
+	judge 1 "$J/tie-weight-near.acc"
+	first culprit Functional.linear.2.forward input
+}
+
+@test "the audit's limit needs no margin where nearly all others are far within theirs" {
+	judge 1 "$J/usual.acc"
+	first culprit Functional.linear.10.forward audit
+	judge 0 "$J/usual-few.acc"
 }
 
 @test "weights by their own dtype; what the first op call is given" {

@@ -56,14 +56,16 @@ enum acc_form { ACC_NOFORM, ACC_FORM_TF32, ACC_FORM_HF32, ACC_FORM_BF16 };
 
 /* One record. Errors are relative: e = |a - b| / (|b| + s), see acc_item_measure. */
 struct acc_item {
-	uint64_t at;         /* handle of the record */
-	uint64_t id[2];      /* identity of the values of each side, 0: unknown. Equal bytes (or
+	uint64_t at;    /* handle of the record */
+	uint64_t id[2]; /* identity of the values of each side, 0: unknown. Equal bytes (or
 	                   * statistics, or checksum) and dtype give an equal id. */
-	uint64_t count;      /* elements of the bench's tensor, 0: unknown */
-	uint32_t call;       /* index of the op call; ACC_NOCALL */
-	uint32_t mark;       /* 0, or 1 + index of the verdict */
-	uint32_t line;       /* position among all records */
-	float rms, max;      /* error; INFINITY where NaN/Inf differ; NAN where unmeasured */
+	uint64_t count; /* elements of the bench's tensor, 0: unknown */
+	uint32_t call;  /* index of the op call; ACC_NOCALL */
+	uint32_t mark;  /* 0, or 1 + index of the verdict */
+	uint32_t line;  /* position among all records */
+	float rms, max; /* error; INFINITY where NaN/Inf differ; NAN where unmeasured */
+	float left; /* of it, what the spacing of the smallest numbers of f16 does not explain: less
+	             * than rms, or NAN */
 	float rmse, max_abs; /* the same as absolute numbers; NAN where unknown */
 	float stat_abs; /* by statistics, the largest absolute difference of those that are of the size
 	                   * of an element; NAN where unknown */

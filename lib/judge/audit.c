@@ -3,6 +3,7 @@
 #include "judge/first_bad.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "judge/case.h"
 
@@ -63,11 +64,73 @@ rounds_each_step(const struct scan *s, const struct acc_item *it)
 	double unit = fmax(acc_call_unit(s->c, k), s->unit);
 	double steps = k->steps * (k->backward ? 2 : 1);
 	double may = LIMIT_STEP_U * unit * sqrt(steps);
+	double most = fmax(LIMIT_MARGIN_MAX * may, LIMIT_STEP_MOST * unit * steps);
 	if (!acc_unit_low(unit) || k->steps <= 1 || it->measure != ACC_BY_TENSOR)
 		return false;
 	/* How far apart the sides are holds what came in, too; how far it is from its own inputs does not. */
-	return (it->rms <= may && it->max <= LIMIT_MARGIN_MAX * may) ||
-	       (it->own_rms <= may && it->own_max <= LIMIT_MARGIN_MAX * may);
+	return (it->rms <= may && it->max <= most) || (it->own_rms <= may && it->own_max <= most);
+}
+
+/* Operators whose errors are alike: all products; all that round once; of several steps, each by
+ * itself. */
+static uint64_t
+class_of(const struct scan *s, const struct acc_item *it)
+{
+	const struct acc_call *k = &s->c->call[it->call];
+	bool once = k->steps <= 1;
+	uint64_t id[4] = {acc_multiplies(k) ? 0
+			  : once            ? 1
+					    : k->op_id,
+		k->backward, k->module, acc_unit_low(acc_call_unit(s->c, k))};
+	return acc_hash(id, sizeof id);
+}
+
+static int
+by_class(const void *pa, const void *pb)
+{
+	const struct usual *a = pa, *b = pb;
+	if (a->cls != b->cls)
+		return a->cls < b->cls ? -1 : 1;
+	return (a->ratio > b->ratio) - (a->ratio < b->ratio);
+}
+
+int
+acc_audit_learn(struct scan *s)
+{
+	s->nusual = 0;
+	for (uint32_t i = 0; i < s->c->nitem; i++) {
+		const struct acc_item *it = &s->c->item[i];
+		if (it->call == ACC_NOCALL || it->exact || acc_is_input(it) ||
+			isnan(it->audit[ACC_A]))
+			continue;
+		void *p = acc_grow(s->usual, &s->usual_cap, (size_t)s->nusual + 1, sizeof *s->usual,
+			NULL);
+		if (p == NULL)
+			return ACC_ENOMEM;
+		s->usual = p;
+		s->usual[s->nusual++] = (struct usual){class_of(s, it), it->audit[ACC_A]};
+	}
+	if (s->nusual > 1)
+		qsort(s->usual, s->nusual, sizeof *s->usual, by_class);
+	return 0;
+}
+
+/* By how much of its limit nearly all outputs of a class are off; 1 where few were recomputed. */
+static double
+usual(const struct scan *s, uint64_t cls)
+{
+	uint32_t low = 0, high = s->nusual, n = 0;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		if (s->usual[mid].cls < cls)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	while (low + n < s->nusual && s->usual[low + n].cls == cls)
+		n++;
+	uint32_t tail = n / LIMIT_LEARN_TAIL > 1 ? n / LIMIT_LEARN_TAIL : 1;
+	return n < LIMIT_USUAL_OUTPUTS ? 1 : s->usual[low + n - 1 - tail].ratio;
 }
 
 /* How much of the margin of all limits those of the audit lack, in decades: they were learned from few
@@ -100,7 +163,12 @@ acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspec
 		acquit(s, it, x);
 	/* The audit's limit was learned from few calls: beyond it by up to the factor of 4 that all
 	 * limits have, the output must also differ from the bench's by as much as that lacks. */
-	double lack = fmin(0, fmax(x->margin, -room(&s->c->call[it->call])));
+	const struct acc_call *k = &s->c->call[it->call];
+	double lack = 0;
+	if (acc_accused(it)) {
+		double most = log10(LIMIT_MARGIN * usual(s, class_of(s, it)));
+		lack = fmin(0, fmax(x->margin, -fmin(room(k), fmax(0, most))));
+	}
 	if (!acc_accused(it) || (rounds_each_step(s, it) && !is_explained(s, it)) ||
 		log10((double)it->audit[ACC_A]) + lack <= 0)
 		return;

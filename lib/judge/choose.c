@@ -20,6 +20,10 @@ gate(const struct scan *s, const struct suspect *x)
 	if (x->role == ROLE_OUT && k->response == ACC_OP_KINK && k->backward &&
 		it->rms <= LIMIT_KINK * sqrt(x->cause))
 		return INFINITY;
+	/* Statistics do not show which elements of an incoming gradient are there or not. */
+	if (x->role == ROLE_OUT && it->measure == ACC_BY_STAT && k->backward &&
+		it->rms <= LIMIT_KINK * x->flips)
+		return INFINITY;
 	if (x->role == ROLE_OUT && it->audit[ACC_A] > 1)
 		return LIMIT_NAMED_BOTH;
 	if (x->role == ROLE_IN && (!made || it->measure == ACC_BY_STAT) && !it->weight)

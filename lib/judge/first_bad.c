@@ -108,6 +108,9 @@ walk_call(struct scan *s, uint32_t call)
 			if (!it->exact && it->measure == ACC_BY_STAT)
 				acc_stat_seen(s, k->backward || k->grad, it->rms);
 			s->flipped |= it->exact && it->rms > 0;
+			s->chosen |= k->backward && k->ranks && it->measure == ACC_BY_STAT;
+			s->ranked |= !k->backward && k->ranks && it->exact &&
+				     it->measure == ACC_BY_STAT;
 		} else {
 			worst = fmax(worst, paired ? 1 : -LIMIT_CERTAIN);
 			rc = acc_judge_alone(s, call, i, &g);
@@ -121,6 +124,8 @@ walk_call(struct scan *s, uint32_t call)
 		rc = acc_judge_state(s, call, unit, worst);
 	if (rc == 0 && paired)
 		rc = acc_sum_learn(s, call);
+	if (paired && k->backward && k->response == ACC_OP_KINK)
+		s->flips = sqrt(s->flips * s->flips + fmax(g.rms, acc_stat_usual(s, false)));
 	bool back = k->backward || k->grad;
 	if (paired && k->keyed && back)
 		s->size[s->nrecent[true] % LIMIT_RECENT] = (float)size;
@@ -145,13 +150,19 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	memset(s->nrecent, 0, sizeof s->nrecent);
 	memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
 	s->learning = learning;
+	if (acc_audit_learn(s) < 0)
+		return acc_rec_fail(e, ACC_ENOMEM);
 	s->noisy = s->flipped = s->rerouted = s->back_before = false;
+	s->flips = 0;
+	s->chosen = s->ranked = false;
 	int rc = 0;
 	for (uint32_t i = 0; i < s->c->ncall && rc == 0; i++) {
 		if (i > 0 && s->c->call[i].segment != s->c->call[i - 1].segment) {
 			memset(s->nrecent, 0, sizeof s->nrecent);
 			memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
 			s->noisy = s->flipped = s->rerouted = s->back_before = false;
+			s->flips = 0;
+			s->chosen = s->ranked = false;
 		}
 		if (i + 1 < s->c->ncall)
 			acc_remember_soon(s, &s->c->call[i + 1]);
@@ -248,6 +259,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	acc_recompute_close(s.recompute);
 	free(s.first);
 	free(s.doubt);
+	free(s.usual);
 	free(s.excess);
 	free(s.suspect);
 	return rc;

@@ -58,6 +58,7 @@ struct suspect {
 	double value, limit; /* e and 4 (floor + gain * cause) */
 	double cause;        /* worst e of what the call was given */
 	bool unseen;         /* something it was given was not measured */
+	double flips;        /* see struct scan */
 	bool weak;           /* may be how the device multiplies: too few products to tell */
 	const char *from;
 	bool audit;    /* accaudit accuses it; value and limit are its own */
@@ -96,14 +97,26 @@ struct scan {
 	} * excess;
 	uint32_t nexcess;
 	size_t excess_cap;
+	/* Of outputs that were recomputed, by class: how many times their limit their error is. */
+	struct usual {
+		uint64_t cls;
+		float ratio;
+	} * usual;
+	uint32_t nusual;
+	size_t usual_cap;
 	bool learning;
 	bool back_before; /* the call before was backward */
-	bool flipped;  /* integers came out otherwise: choices between near-equal numbers fell so */
+	bool flipped; /* integers came out otherwise: choices between near-equal numbers fell so */
+	bool ranked; /* places were found by rank, and only statistics of them are known: ties hide there */
 	bool rerouted; /* so did places of values: what was moved by them went another way */
 	bool noisy;    /* something before in this rank and step differs by more than nothing */
 	struct suspect *suspect;
 	uint32_t nsuspect;
 	size_t suspect_cap;
+	/* The share of the gradients of this rank and step that is wrong since kinks before them fell
+	 * otherwise: see LIMIT_KINK. */
+	double flips;
+	bool chosen; /* an operator before that chose by values handed gradients on, by statistics */
 	uint32_t *doubt, ndoubt; /* calls within their limits, but not within what is usual */
 	size_t doubt_cap;
 	uint32_t tie, ties; /* places of near-equal values: the first such item, and how many */
@@ -146,6 +159,14 @@ int acc_suspect_add(struct scan *s, const struct suspect *x);
 /* Where a second run of the bench tells the noise of this very tensor, no less is a fault. */
 void acc_known_noise(const struct scan *s, const struct acc_item *it, double e, double e2,
 	struct suspect *x);
+/* What an item's own error is: what a cast to f16 leaves of the smallest numbers is none, but a cause
+ * of what follows. */
+static inline double
+acc_item_error(const struct acc_item *it, bool largest)
+{
+	double e = largest ? it->max : it->rms;
+	return it->left < e ? it->left : e;
+}
 /* Unit roundoff of the coarser side. */
 double acc_item_unit(const struct acc_item *it);
 
@@ -231,6 +252,8 @@ bool acc_accused(const struct acc_item *it);
 bool acc_acquitted(const struct acc_item *it);
 /* Is the device's output what its own inputs give, and the bench's is not? */
 bool acc_bench_wrong(const struct acc_item *it);
+/* What is usual of those that were recomputed. 0 or ACC_ENOMEM. */
+int acc_audit_learn(struct scan *s);
 /* Let accaudit decide, if it judged: margin, value, limit. */
 void acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspect *x);
 /* "of the device is not what its own inputs give: off by ..." of this side; brief: behind how far

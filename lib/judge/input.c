@@ -33,7 +33,7 @@ judge_sum(struct scan *s, uint32_t call, uint32_t i, double unit, struct suspect
 		"the sum of the gradients that it is"};
 	/* Where parts cancel, or are zero in exact arithmetic, their errors are relative to more than
 	 * the sum is: it is measured against the same. */
-	double e = it->rms, parts = 0;
+	double e = acc_item_error(it, false), parts = 0;
 	for (unsigned k = 0; k < sum.n; k++) {
 		const struct acc_item *part = &s->c->item[sum.part[k]];
 		parts = fmax(parts, part->b_rms);
@@ -52,7 +52,7 @@ judge_sum(struct scan *s, uint32_t call, uint32_t i, double unit, struct suspect
 		x->value = sum.off;
 		x->limit = LIMIT_MARGIN * (l.floor + l.gain * sum.bench_off);
 	}
-	acc_known_noise(s, it, it->rms, it->noise_rms, x);
+	acc_known_noise(s, it, acc_item_error(it, false), it->noise_rms, x);
 	if (!(x->margin > 0))
 		return 0;
 	x->sum = "";
@@ -74,8 +74,9 @@ is_rest(const struct scan *s, const struct acc_call *k, const struct acc_item *i
 	double size = 0;
 	for (uint32_t i = 0; i < LIMIT_RECENT && i < s->nrecent[true]; i++)
 		size = fmax(size, s->size[i]);
-	return k->backward && it->measure == ACC_BY_TENSOR && !it->permuted && it->rmse > 0 &&
-	       (double)fmaxf(it->rmse, it->b_rms) <= LIMIT_MARGIN * floor * unit * size;
+	double off = it->measure == ACC_BY_STAT ? it->stat_abs : it->rmse;
+	return (k->backward || s->nrecent[true] > 0) && !it->weight && !it->permuted && off > 0 &&
+	       fmax(off, it->b_rms) <= LIMIT_MARGIN * floor * unit * size;
 }
 
 /* Nothing was computed before this call: what it is given, the two sides read, and at most cast. */
@@ -116,13 +117,15 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 			x.cause = fmax(x.cause, acc_gradients_error(s, i));
 	}
 	if (it->measure == ACC_BY_STAT)
-		l.floor += acc_statistic_rounding(
-			p == ACC_NOCALL ? own : fmax(unit, acc_item_unit(&c->item[p])));
+		l.floor += acc_statistic_rounding(p != ACC_NOCALL
+							  ? fmax(unit, acc_item_unit(&c->item[p]))
+						  : it->weight ? own
+							       : fmax(own, s->unit));
 	/* What most weights show is the cast that the floor is for: it is counted once. */
 	if (p == ACC_NOCALL && it->weight)
 		l.floor = fmax(0, l.floor - l.gain * x.cause);
-	x.margin = acc_margin(it->rms, &l, x.cause);
-	x.value = it->rms;
+	x.margin = acc_margin(acc_item_error(it, false), &l, x.cause);
+	x.value = acc_item_error(it, false);
 	x.limit = LIMIT_MARGIN * (l.floor + l.gain * x.cause);
 	x.from = l.from;
 	if (it->exact && it->rms > 0)
@@ -143,8 +146,13 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 			return rc;
 	}
 	bool strict = !it->loose || k->backward;
+	/* Another tie may have been found before, and places that were made of it are others. */
+	if (s->ranked && it->exact && it->measure == ACC_BY_STAT && it->rms > 0) {
+		x.margin = -LIMIT_CERTAIN;
+		s->rerouted = true;
+	}
 	/* Where a choice of places fell otherwise, other numbers go other ways. */
-	if (s->rerouted && !it->weight)
+	if (s->rerouted && (!it->weight || it->rms >= LIMIT_OTHER_WEIGHT))
 		x.margin = -LIMIT_CERTAIN;
 	/* Running means, of which training makes nothing: see judge_state. */
 	if (it->state)
@@ -171,7 +179,8 @@ acc_judge_state(struct scan *s, uint32_t call, double unit, double worst)
 						  LIMIT_UNTRACED_GAIN * acc_recent(s, k->backward));
 	for (uint32_t i = k->first; i <= k->last && worst > 0; i++) {
 		const struct acc_item *it = &c->item[i];
-		if (it->call != call || !it->state || !acc_is_measured(it) || !(it->rms > may))
+		if (it->call != call || !it->state || !acc_is_measured(it) ||
+			!(acc_item_error(it, false) > may))
 			continue;
 		struct suspect x = {.call = call,
 			.item = i,

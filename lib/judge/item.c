@@ -4,7 +4,7 @@
  * the elements. Of statistics it is the largest over max, min, mean and norm, where the root
  * mean square of the tensor is part of the scale of max, min and mean: those may be near zero
  * though the tensor is not. Checksums are equal (0) or not (infinite). */
-#include "judge/limits.h"
+#include "judge/first_bad.h"
 #include "judge/picked.h"
 
 #include <math.h>
@@ -169,13 +169,15 @@ norm_rounding(const struct acc_item *it, double norm, double n)
 	       norm * LIMIT_STAT_F16 * (sqrt(n) + n / LIMIT_NORM_LANES);
 }
 
-/* Of statistics. An infinite norm or mean is no sign of an infinite element (it is computed
+/* Of statistics. The recorder rounded mean and norm to the dtype of the tensor; max and min are elements
+ * of it. An infinite norm or mean is no sign of an infinite element (it is computed
  * in the tensor's own dtype), so only max and min tell of those. */
 static void
 by_statistics(struct acc_item *it, const struct acc_picked *f)
 {
 	const struct acc_val *const *a = f->side[ACC_A], *const *b = f->side[ACC_B];
-	double scale = 0, worst = 0, off = 0;
+	double scale = 0, worst = 0, left = 0, off = 0, tiny = smallest_rounding(it);
+	double unit = acc_item_unit(it);
 	uint64_t n = count_of(b[SHAPE]);
 	if (a[SHAPE] != NULL && count_of(a[SHAPE]) != n)
 		return;
@@ -206,18 +208,25 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 		if (!it->exact && d <= 4 * open)
 			d = fmax(0, d - open);
 		double den = fabs(y) + (i == NORM ? 0 : scale);
-		d = fmax(0, d - (i != NORM ? smallest_rounding(it)
-					   : norm_rounding(it, fabs(y), (double)n)));
+		if (i == NORM)
+			d = fmax(0, d - norm_rounding(it, fabs(y), (double)n));
+		if (i == NORM || i == MEAN)
+			d = fmax(0, d - acc_statistic_rounding(unit) *
+						    (acc_unit_low(unit) ? fabs(y) : den));
 		if (den == 0) /* a single 0 has no size that an error could be relative to */
 			den = it->ndim == 0 ? 1 : 0;
 		double e = d == 0 ? 0 : it->exact ? 1 : den == 0 ? INFINITY : d / den;
 		worst = e > worst ? e : worst;
+		left = fmax(left, i == NORM || it->exact || !(d > 0) || isinf(e)
+					  ? e
+					  : fmax(0, d - tiny) / den);
 		off = fmax(off, i == NORM ? d / sqrt((double)n + (n == 0)) : d);
 	}
 	if (!any)
 		return;
 	it->measure = ACC_BY_STAT;
 	it->rms = it->max = it->nonfinite ? INFINITY : (float)worst;
+	it->left = it->nonfinite ? INFINITY : (float)left;
 	it->b_rms = (float)scale;
 	it->b_max = (float)fmax(fabs(number(b[MAX])), fabs(number(b[MIN])));
 	it->stat_abs = it->nonfinite ? NAN : (float)off;
@@ -249,7 +258,7 @@ by_tensor(struct acc_item *it, const struct acc_picked *f)
 		if (it->ndim == 0 && it->b_max == 0 && isfinite(it->max_abs))
 			it->rms = it->max = it->max_abs;
 		if (it->max_abs <= smallest_rounding(it))
-			it->rms = it->max = fminf(it->rms, (float)acc_unit(ACC_F16));
+			it->left = fminf(it->rms, (float)acc_unit(ACC_F16));
 		/* A measured NaN is never good. */
 		if (isnan(it->rms))
 			it->rms = INFINITY;
@@ -415,8 +424,8 @@ acc_item_measure(struct acc_item *it, const struct acc_picked *f)
 {
 	struct acc_str note = acc_picked_text(f->own[NOTE]);
 	it->sides = (uint8_t)(f->has[ACC_A] | f->has[ACC_B] << 1);
-	it->stat_abs = it->rms = it->max = it->rmse = it->max_abs = it->max_rel = it->b_rms =
-		it->b_max = NAN;
+	it->stat_abs = it->rms = it->left = it->max = it->rmse = it->max_abs = it->max_rel =
+		it->b_rms = it->b_max = NAN;
 	it->audit[ACC_A] = it->audit[ACC_B] = it->own_rms = it->own_max = NAN;
 	it->ndim = 255;
 	it->broken = f->side[ACC_A][ERR] != NULL || f->side[ACC_B][ERR] != NULL ||

@@ -113,8 +113,6 @@ acc_limit_output(const struct scan *s, const struct acc_call *k, double unit, en
 			LIMIT_ELEMENT_GAIN, "elementwise arithmetic of this dtype"};
 	}
 	l.floor *= unit;
-	if (how == ACC_BY_STAT)
-		l.floor += acc_statistic_rounding(unit);
 	double factor = acc_learned(s, k, unit);
 	if (factor > 1) {
 		l.floor *= factor;
@@ -138,7 +136,7 @@ acc_weight_error(const struct acc_case *c)
 	uint32_t n = 0;
 	for (uint32_t i = 0; e != NULL && i < c->nitem; i++)
 		if (c->item[i].weight && c->item[i].measure != ACC_UNMEASURED)
-			e[n++] = c->item[i].rms;
+			e[n++] = (float)acc_item_error(&c->item[i], false);
 	if (n > 1)
 		qsort(e, n, sizeof *e, acc_by_float);
 	double median = n == 0 ? 0 : e[(n - 1) / 2];

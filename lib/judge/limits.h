@@ -53,7 +53,7 @@
 		"u of the 16-bit dtype: f32 operators in a network of 16-bit numbers", \
 		LIMIT_TRIED) \
 	N(LOW_SHARE, 5, "of so many tensors one in 16 bits makes it such a network", LIMIT_TRIED) \
-	X(STAT_BF16, 4e-3, "added where there are only statistics, in bf16", \
+	X(STAT_BF16, 4e-3, "of a mean or norm in bf16: what its recorder rounded it by", \
 		"recorders round " \
 		"them to the dtype of the tensor, by 2^-8 = 3.9e-3 at most") \
 	X(STAT_F16, 5e-4, "the same in f16", "as stat-bf16: 2^-11 = 4.9e-4 at most") \
@@ -96,6 +96,9 @@
 		"here", \
 		"of normal numbers with errors of e, a share of 0.8 e is on the other side, each as " \
 		"wrong as it is large: an rms of root 0.8 e; twice that, where these are few") \
+	X(OTHER_WEIGHT, 0.5, \
+		"rms: once choices of places fell otherwise, a weight this far off is another one", \
+		"of independent normal numbers of one size it is 0.8") \
 	X(NAMED_SHARE, 0.2, "of the largest decades: enough, too, where none has more", \
 		LIMIT_TRIED) \
 	X(STEP_U, 1.2, \
@@ -103,6 +106,8 @@
 		"bits leaves", \
 		"one rounding to 16 bits has an rms of 1.2 u, and n in turn, of either sign, root n " \
 		"times that") \
+	X(STEP_MOST, 2, "u, times their number: the most that it leaves of one element", \
+		"a rounding leaves 2 u at most, and all may be of one sign") \
 	X(WRONG, 0.5, \
 		"times limit / value: the share of verdicts that is wrong, and 1 - that the confidence", \
 		"of tests/networks that teach, see its tables") \
@@ -120,6 +125,9 @@
 	N(AUDIT_PEERS, 8, \
 		"others of the same class near each: what is usual is learned from them", \
 		"a median of 9 stands a fault in 4") \
+	N(USUAL_OUTPUTS, 9, \
+		"outputs of a class that were recomputed: fewer do not tell what is usual", \
+		"as audit-peers, and itself") \
 	N(AUDIT_ROOM, 32, \
 		"MiB of tensors, as doubles: op calls that need more at a time are " \
 		"left to accaudit", \

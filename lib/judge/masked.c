@@ -269,8 +269,13 @@ acc_forgive_masks(struct acc_case *c, struct acc_err *e)
 	/* What one side computes again, it hides again. */
 	for (uint32_t i = 0; i < c->nitem && m.n > 0 && rc == 0; i++) {
 		struct acc_item *it = &c->item[i];
-		if (it->call == ACC_NOCALL || it->sides != 1 || !it->a_full ||
+		struct acc_rec *r;
+		if (it->call == ACC_NOCALL || it->sides != 1 || it->kind != ACC_ITEM_TENSOR ||
 			acc_ids_get(&hides, c->call[it->call].op_id) == ACC_NOID)
+			continue;
+		rc = acc_case_record(c, it, &r, e);
+		if (rc < 0 || (!it->a_full && !(side_number(r, "a.", "s.min", "stat.min") <=
+						      -LIMIT_HIDDEN)))
 			continue;
 		it->audit[ACC_A] = NAN;
 		it->audited = 3;

@@ -98,15 +98,33 @@ is_tie(const struct scan *s, uint32_t call, const struct acc_item *it, double un
 	       (same_values(s, call, unit, g) || (it->measure == ACC_BY_STAT && g->rms > 0));
 }
 
+/* What an element of an incoming gradient is multiplied by, at most, to be summed up in that of a weight:
+ * by an element of the other factor. 0: it is no such sum. */
+static double
+largest_factor(const struct acc_call *k, const struct acc_item *it, const struct given *g)
+{
+	bool second = acc_multiplies(k) && g->operands > 1 && g->operand[1].count == it->count &&
+		      g->operand[0].count != it->count;
+	return second ? LIMIT_MARGIN_MAX * g->operand[0].rms : 0;
+}
+
 /* Where a kink before it fell otherwise, one element of an incoming gradient is there or not, and a sum
  * of them differs by as much; its statistics do not show it. Of n elements with errors of e, some e n
  * are such. */
 static bool
-one_flipped(const struct acc_call *k, const struct acc_item *it, const struct given *g)
+one_flipped(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	const struct given *g)
 {
-	return it->measure == ACC_BY_STAT && it->ndim <= 1 && g->grad_count > it->count &&
-	       (double)g->grad_count * g->rms >= 1 && acc_stat_gradient_scale(k, it, g) > 0 &&
-	       it->stat_abs <= g->b_max;
+	if (it->measure != ACC_BY_STAT || !k->backward)
+		return false;
+	/* So where of equal values another one was chosen; its term of a product has another factor. */
+	double other = it->ndim > 1                ? largest_factor(k, it, g)
+		       : g->grad_count > it->count ? LIMIT_MARGIN_MAX
+						   : 0;
+	if (s->chosen && it->stat_abs <= g->b_max * other)
+		return true;
+	return it->ndim <= 1 && g->grad_count > it->count && (double)g->grad_count * g->rms >= 1 &&
+	       acc_stat_gradient_scale(k, it, g) > 0 && it->stat_abs <= g->b_max;
 }
 
 /* What statistics of an output may differ by follows from those of the inputs by the slope of the
@@ -181,8 +199,9 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		.role = ROLE_OUT,
 		.blame = call,
 		.producer = ACC_NOCALL,
-		.unseen = g->unseen};
-	double rms = it->rms, max = it->max, cause_max;
+		.unseen = g->unseen,
+		.flips = s->flips};
+	double rms = acc_item_error(it, false), max = acc_item_error(it, true), cause_max;
 	struct limit l = allow(s, k, it, unit, g, &x, &cause_max);
 	double bound = LIMIT_BOUND * acc_abs_bound(s, k, it, g, unit);
 	soften(k, it, g, &rms, &max);
@@ -214,7 +233,8 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 	}
 	acc_known_noise(s, it, by_max ? it->max : it->rms, by_max ? it->noise_max : it->noise_rms,
 		&x);
-	if (is_tie(s, call, it, unit, g) || one_flipped(k, it, g) ||
+	s->rerouted |= s->ranked && it->exact && it->measure == ACC_BY_STAT && it->rms > 0;
+	if (is_tie(s, call, it, unit, g) || one_flipped(s, k, it, g) ||
 		/* Statistics of a mask do not show that places in it changed. */
 		(s->rerouted && it->exact && it->measure == ACC_BY_STAT))
 		x.margin = -LIMIT_CERTAIN;

@@ -280,7 +280,7 @@ acc_op_steps(struct acc_str op)
 		{"binary_cross_entropy", 6}, {"binary_cross_entropy_with_logits", 6},
 		{"layer_norm", 8}, /* mean, x - mean, square, mean, + eps, rsqrt, *, * + */
 		{"group_norm", 8}, {"batch_norm", 8}, {"rms_norm", 6}, {"normalize", 4}, {"var", 5},
-		{"norm", 3}, {"gelu", 7}, /* cube, *, +, *, tanh, 1 +, * */
+		{"norm", 3}, {"gelu", 9}, /* x x, x, *, +, *, tanh, 1 +, x / 2, * */
 		{"silu", 4}, {"sigmoid", 3}, {"tanh", 4}, {"mish", 6}, {"softplus", 4},
 		{"logsigmoid", 5}, {"hardswish", 4}, {"cosine_similarity", 8}};
 	const struct acc_op_info *o = acc_op_is_module(op) ? NULL : acc_op_info_of(op);

@@ -176,7 +176,8 @@ for name, ein in (("choice", 1e-7), ("choice-of-equals", 0)):
 # By rank, other places than on the bench: of other values; of equal numbers, where no values show that
 # they are equal; of noisy ones, of eight and of many; by statistics. What follows is none: tokens that
 # went another way, and how many.
-T, AM = "Torch.topk.0.forward", "Torch.argmax.0.forward"
+T0 = T = "Torch.topk.0.forward"
+AM = "Torch.argmax.0.forward"
 flip = {"dtype": "i64", "m__same": 0.9, "m__max_abs": 3.0}
 s = Stream()
 s.op(T, [("x", 1e-7)], [("v", 0.1), ("i", 0.1, flip)])
@@ -232,15 +233,18 @@ s.op(SM, [("m", INF, hide)], [("p", 1e-7)])
 s.write("masked-given")
 
 # What is hidden so in a part that the device computes again, alone; and where it hid nothing so before.
-for name, first in (("masked-again", hide), ("masked-alone", {"m__max_abs": 1e-7})):
+# In bf16 -65504 is -65536.
+for name, first, low in (("masked-again", hide, {"dtype": "f16", "a_s__sat": 3}),
+                         ("masked-again-bf16", hide, {"dtype": "bf16", "a_s__min": -65536.0}),
+                         ("masked-alone", {"m__max_abs": 1e-7}, {"dtype": "f16", "a_s__sat": 3})):
     s = Stream()
     m = ("m", INF if first is hide else 1e-7, first)
     s.op(M, [("x", 1e-7)], [m])
     s.op(SM, [m], [("p", 1e-7)])
     key = "Tensor.masked_fill.1.forward"
     s.tensor(key, "in", "0", "x1", 1e-7, sides="a")
-    s.tensor(key, "out", "0", "m1", 1e-7, sides="a", dtype="f16", a_s__sat=3, a_audit__ok=False, a_audit__err=INF,
-             a_audit__limit=0.5, a_audit__err_max=INF, a_audit__limit_max=0.5)
+    s.tensor(key, "out", "0", "m1", 1e-7, sides="a", a_audit__ok=False, a_audit__err=INF, a_audit__limit=0.5,
+             a_audit__err_max=INF, a_audit__limit_max=0.5, **low)
     s.write(name)
 
 # A gradient that is zero in exact arithmetic, made by nobody; and one that is small.
@@ -248,6 +252,48 @@ for name, size in (("rest", 1e-8), ("rest-large", 1e-4)):
     s = Stream()
     s.op("Functional.linear.0.backward", [("dy", 1e-7)], [("dx", 1e-7)])
     s.op("Torch.topk.0.backward", [("dt", 0.9, {"b_s__norm": size * 8 ** .5, "m__rmse": size})], [("dp", 0.9)])
+    s.write(name)
+# The same where it is taken on the way to the optimizer.
+for name, size in (("rest-norm", 1e-8), ("rest-norm-large", 1e-4)):
+    s = Stream()
+    s.op("Functional.linear.0.backward", [("dy", 1e-7)], [("dx", 1e-7)])
+    s.op("Torch.norm.0.forward", [("dt", 0.9, {"b_s__norm": size * 8 ** .5, "m__rmse": size})], [("n", 0.9)])
+    s.write(name)
+
+# A cast to f16 leaves half of its smallest number: no error of its own, but one of what follows.
+for name, e in (("tiny", 0.1), ("tiny-exact", 0)):
+    s = Stream()
+    s.op(L % 0, [("x", 0), ("w", 0)],
+         [("y", e, {"a_dtype": "f16", "m__rmse": 1e-8, "m__max_abs": 2.9e-8, "b_s__norm": 1e-7 * 8 ** .5})])
+    s.op("Tensor.mul.0.forward", [("y", e), ("k", 0)], [("z", 0.1)])
+    s.write(name)
+
+# Weights: another one once places fell otherwise, by more than a fault of one; those behind the offsets
+# of an embedding_bag and behind the values of an attention.
+for name, e in (("tie-weight", 0.8), ("tie-weight-near", 0.1)):
+    s = Stream()
+    s.op(T0, [("x", 1e-7)], [("v", 1e-7), ("i", 0.1, {"dtype": "i64", "m__same": 0.9, "m__max_abs": 3.0})])
+    for i in range(3):   # most weights are equal
+        s.op(L % i, [("h", 1e-7), ("w%d" % i, e * (i == 2))], [("l%d" % i, max(1e-7, e * (i == 2)))])
+    s.write(name)
+for name, key, pos in (("weight-bag", "Functional.embedding_bag.0.forward", "1"),
+                       ("weight-heads", "Functional.multi_head_attention_forward.0.forward", "5"),
+                       ("weight-heads-value", "Functional.multi_head_attention_forward.0.forward", "2")):
+    s = Stream()
+    s.op(L % 0, [("x", 0), ("v", 0)], [("y", 1e-7)])
+    s.tensor(key, "in", "0", "y", 1e-7)
+    s.tensor(key, "in", pos, "w", 5e-6)
+    s.tensor(key, "out", "0", "z", 5e-6)
+    s.write(name)
+
+# Nine products and more that an audit finds far within their limits, and one that it does not; two such.
+for name, n in (("usual", 10), ("usual-few", 2)):
+    s = Stream()
+    for i in range(n + 1):
+        a = {"a_audit__ok": i < n, "a_audit__err": 4.0 if i < n else 80.0, "a_audit__limit": 40.0,
+             "a_audit__err_max": 9.0, "a_audit__limit_max": 200.0, "b_audit__ok": True, "b_audit__err": 4.0,
+             "b_audit__limit": 40.0, "b_audit__err_max": 9.0, "b_audit__limit_max": 200.0}
+        s.op(L % i, [("x%d" % i, 1e-7), ("w", 0)], [("y%d" % i, 1e-7, a)])
     s.write(name)
 
 # A counter of a device that computes a part again: one integer, where the pairing is a guess.
@@ -509,6 +555,38 @@ def stat_flip(name, given, off):
     s.write(name)
 
 
+def stat_kink(name, kinks, off):
+    """A linear layer's weight gradient that is off by so much in one element; kinks: of relus behind it,
+    which were given errors of 1e-6."""
+    s = Stream(task="statistics")
+    e = 1e-6
+
+    def put(key, io, pos, shape, top, more):
+        top *= 1.0123456   # of more than six digits
+        m = [{"dtype": "f32", "shape": shape, "type": "torch.Tensor", "stat.max": top * (1 + x), "stat.min": -top,
+              "stat.mean": 0.0, "stat.norm": 0.25 * top * math.prod(shape) ** .5} for x in (more, 0)]
+        s.put(key, io, pos, m[0], m[1], "tensor", {"m.mode": "statistics"})
+    put("Functional.linear.9.forward", "in", "0", [32, 8], 3.25, 0)
+    put("Functional.linear.9.forward", "in", "1", [8, 8], 0.25, 0)
+    put("Functional.linear.9.forward", "out", "0", [32, 8], 2.25, e)
+    for i in range(kinks):
+        put("Functional.relu.%d.forward" % i, "in", "0", [32, 8], 3.0 + i, e)
+        put("Functional.relu.%d.forward" % i, "out", "0", [32, 8], 4.5 + i, e)
+    for i in range(kinks)[::-1]:
+        put("Functional.relu.%d.backward" % i, "in", "0", [32, 8], 0.3 + 0.1 * i, e)
+        put("Functional.relu.%d.backward" % i, "out", "0", [32, 8], 0.3 + 0.1 * i, e)
+    put("Functional.linear.9.backward", "in", "0", [32, 8], 0.3, e)
+    put("Functional.linear.9.backward", "out", "1", [8, 8], 2.0, off)
+    s.write(name)
+
+
+# 2 root e: 0.002 behind one relu, 0.004 behind four.
+for name, kinks, off in (("stat-kink", 1, 0.0018), ("stat-kink-none", 0, 0.0018), ("stat-kink-more", 1, 0.0036),
+                         ("stat-kinks", 4, 0.0036)):
+    stat_kink(name, kinks, off)
+# A mean and a norm as they are rounded to bf16, and a max, which is an element.
+for name, v in (("stat-rounded", (3.0, -3.0, 1.0, 6.252)), ("stat-rounded-max", (3.22, -3.0, 1.0, 6.0))):
+    stats(name, [((3.0, -3.0, 1.0, 6.0), (3.0, -3.0, 1.0, 6.0)), (v, (3.0, -3.0, 1.0, 6.0))], "bf16")
 stat_flip("stat-flip", 1e-3, 0.25)
 stat_flip("stat-flip-none", 1e-5, 0.25)
 stat_flip("stat-flip-more", 1e-3, 0.6)
