@@ -47,7 +47,10 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 		m->limit = c->v.limit;
 		m->limit_from = c->v.limit_from;
 		m->step = c->f.beyond != INT64_MIN ? c->f.beyond : c->f.first;
-		m->text = acc_arena_printf(&cs->mem, "%s: %s", c->tag, c->v.why[0]);
+		const char *beyond = acc_beyond(&cs->mem, c->v.value, c->v.limit, NAN);
+		m->text = beyond == NULL ? NULL
+					 : acc_arena_printf(&cs->mem, "%s: %s%s", c->tag,
+						   c->v.why[0], beyond);
 		if (m->text != NULL && c->noise.runs > 0)
 			m->text = acc_arena_printf(&cs->mem,
 				"%s; %.2g %% of the steps are outside the bench's own "

@@ -99,8 +99,8 @@ say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 		f->bad = true;
 		f->text = acc_arena_printf(acc_mem(s),
 			"most weights differ (half of them by %.2g or"
-			" more): are these the same checkpoint and step?",
-			f->value);
+			" more)%s: are these the same checkpoint and step?",
+			f->value, acc_got(acc_beyond(acc_mem(s), f->value, f->limit, NAN)));
 		if (f->text == NULL)
 			return acc_nomem(e);
 	}
