@@ -362,7 +362,7 @@ why_nothing(const struct acc_case *c, const struct acc_in *in, const struct seen
 	if (c->pairs == 0)
 		return NULL;
 	return n->both ? "no pair was measured: is accmetric missing from the pipe?"
-		       : "no record has a partner: are these dumps of the same program, and of the"
+		       : "no record could be paired: are these dumps of the same program, and of the"
 			 " same step? (accalign --steps, --rename, --map)";
 }
 

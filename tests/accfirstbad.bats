@@ -194,7 +194,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 	says "wrote its output over its own input"
 	judge 1 "$J/wrong-tensor.acc"
 	first culprit Tensor.__add__.0.forward input
-	says "was given another tensor"
+	says "got a different tensor"
 	judge 1 "$J/device-only.acc"
 	first culprit NPU.npu_gelu.0.forward input
 	says "only the device has this op call"
@@ -210,7 +210,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 @test "scores that are hidden by another number are no fault, if softmax shows nothing of it" {
 	for s in masked masked-given; do
 		judge 0 "$J/$s.acc"
-		says "1 output hides scores by another number than on the bench"
+		says "1 output hides scores by a different number than on the bench"
 		[[ $found == *"clean "*masks* ]]
 		run -1 accfirstbad --strict "$J/$s.acc"
 	done
@@ -263,7 +263,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 @test "inputs that agree, in other places of a call that the other side has in parts" {
 	judge 1 "$J/fused-otherwise.acc"
 	first culprit NPU.npu_fusion_attention.0.forward output
-	says "it is what its own inputs give, and these agree: is each in its place?"
+	says "it passes recomputation from its own inputs, and these agree: is each in its place?"
 	judge 0 "$J/fused-right.acc"
 }
 
@@ -322,7 +322,7 @@ Functional.gelu.0.backward.output.0 warning" ]
 @test "another shape from inputs of the same shape" {
 	judge 1 "$J/shape.acc"
 	first culprit Torch.sum.0.forward output
-	says "output 0 has another shape: [3, 4], on the bench [2, 4]; its inputs agree exactly"
+	says "output 0 has a different shape: [3, 4], on the bench [2, 4]; its inputs agree exactly"
 	[ "$(field limit_from)" = "inputs of the same shape" ]
 	judge 1 "$J/shape-argument.acc"
 	first culprit Torch.sum.0.forward argument
@@ -803,7 +803,7 @@ clean" ]
 	says "it draws random numbers: are the seed and the mode (train, eval) the same on both sides?"
 	judge 1 "$J/constant.acc"
 	first culprit Torch.einsum.0.forward input
-	says "a constant (computed on another processor?)"
+	says "a constant (computed on the other processor?)"
 	says "; at model.py:41"
 	for t in "" -stat; do
 		judge 1 "$J/all-zero$t.acc"
@@ -816,11 +816,11 @@ clean" ]
 	judge 1 "$J/mixed.acc"
 	first culprit Functional.gelu.0.forward output
 	judge 0 "$J/mixed-noise.acc"
-	says "4 tensors by elements, 2 by checksums, which do not tell rounding from a fault"
+	says "4 tensors by elements, 2 by checksums, which cannot tell rounding from a fault"
 	judge 1 "$J/mixed-equal.acc"
 	first difference Torch.tanh.0.forward output
 	judge 0 "$J/stat-clean.acc"
-	says "by statistics, which do not show a few elements"
+	says "by statistics, in which a few wrong elements may not show"
 }
 
 @test "one log, one configuration: who judges them" {

@@ -60,7 +60,7 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 		if (m->text != NULL && c->f.change != INT64_MIN &&
 			strcmp(c->v.rule, "late-gap") != 0)
 			m->text = acc_arena_printf(&cs->mem,
-				"%s; another level from about step %" PRId64 " on: %.3g %% of the "
+				"%s; shifted from about step %" PRId64 " on: %.3g %% of the "
 				"bench's",
 				m->text, c->f.change, 100 * c->f.change_rel);
 		if (m->text == NULL)
@@ -287,7 +287,7 @@ nature(const struct curve *c)
 	if (c->noise.inside)
 		return "inside the bench's own spread";
 	if (c->f.change != INT64_MIN)
-		return "another level from a step on, too small to matter";
+		return "a shift from one step on, too small to matter";
 	if (c->f.drift.kind == ACC_DRIFT_NONE)
 		return "noise about zero";
 	if (c->f.drift.kind == ACC_DRIFT_UNKNOWN)

@@ -435,10 +435,10 @@ late(struct scene *s)
 	const char *when = f->beyond == INT64_MIN ? ""
 			   : f->stays == f->beyond
 				   ? acc_arena_printf(mem,
-					     ", and beyond the tolerance from step %" PRId64 " on",
+					     ", and outside the tolerance from step %" PRId64 " on",
 					     f->beyond)
 				   : acc_arena_printf(mem,
-					     ", and beyond the tolerance first at step %" PRId64,
+					     ", and outside the tolerance first at step %" PRId64,
 					     f->beyond);
 	if (when == NULL)
 		return acc_nomem(s->e);

@@ -107,7 +107,7 @@ acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspec
 	x->margin = fmin(LIMIT_CERTAIN, LIMIT_NAMED + log10((double)it->audit[ACC_A]));
 	x->value = it->audit[ACC_A];
 	x->limit = 1;
-	x->from = "what its own recorded inputs give";
+	x->from = "recomputation from its own recorded inputs";
 	x->audit = true;
 }
 
@@ -162,14 +162,14 @@ acc_audit_open_question(struct scan *s, const struct suspect *x, struct acc_err 
 	if (x->role != ROLE_OUT || x->audit || !s->c->call[x->call].keyed)
 		return "";
 	if (acc_acquitted(it) && x->permuted)
-		return "; it is what its own inputs give, and one of these has another order of axes than"
+		return "; it passes recomputation from its own inputs, and one of these has another order of axes than"
 		       " on the bench";
 	if (acc_acquitted(it) && is_given_otherwise(it, x))
-		return "; it is what its own inputs give, and these agree: is each in its place?";
+		return "; it passes recomputation from its own inputs, and these agree: is each in its place?";
 	if (acc_acquitted(it))
-		return "; it is what its own inputs give";
+		return "; it passes recomputation from its own inputs";
 	if (it->audit[ACC_A] > 1)
-		return "; recomputed, neither side's is what its own inputs give";
+		return "; both sides fail recomputation from their own inputs";
 	if (acc_case_record(s->c, it, &r, e) < 0)
 		return NULL;
 	struct acc_str why = acc_get_text(r, acc_rec_is(r, "pair") ? "a." : "", "audit.skip");
@@ -203,7 +203,7 @@ acc_say_bench(struct scan *s, struct acc_err *e)
 	f->rule = "audit";
 	f->value = it->audit[ACC_B];
 	f->limit = 1;
-	f->limit_from = "what its own recorded inputs give";
+	f->limit_from = "recomputation from its own recorded inputs";
 	f->confidence = isinf(f->value) ? 1 : 1 - fmin(1, LIMIT_WRONG_AUDIT / f->value);
 	f->stack = stack;
 	f->bad = true;
@@ -242,7 +242,7 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	f->rule = "audit";
 	f->value = it->audit[ACC_A];
 	f->limit = 1;
-	f->limit_from = "what its own recorded inputs give";
+	f->limit_from = "recomputation from its own recorded inputs";
 	f->confidence = isinf(f->value) ? 1 : 1 - 1 / f->value;
 	f->stack = stack;
 	f->bad = true;
@@ -266,7 +266,7 @@ mark(struct acc_case *c, uint32_t i, bool first, struct acc_err *e)
 		return acc_nomem(e);
 	struct acc_verdict v = {.level = first ? "error" : "warning",
 		.rule = "audit",
-		.limit_from = "what its own recorded inputs give",
+		.limit_from = "recomputation from its own recorded inputs",
 		.value = it->audit[ACC_A],
 		.limit = 1,
 		.why = why,

@@ -373,7 +373,7 @@ differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err
 		return e->code != 0 ? e->code : acc_nomem(e);
 	if (*text != NULL)
 		*text = isnan(first->max)
-				? acc_arena_printf(&t->c->mem, "%sof another shape", *text)
+				? acc_arena_printf(&t->c->mem, "%sof a different shape", *text)
 				: acc_arena_printf(&t->c->mem,
 					  "%soff by up to %.2g of the bench's%s", *text, first->max,
 					  beyond);
@@ -441,7 +441,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc >= 0)
 		rc = say(&t, &t.guessed, "pairing",
 			"paired by content, shape or order, not by name"
-			" (accalign --rename or --map says it better; where both sides are measured"
+			" (state the names with accalign --rename or --map; where both sides are measured"
 			" before, content does)",
 			true, e);
 	if (rc >= 0)
