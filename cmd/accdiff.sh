@@ -199,7 +199,7 @@ holdings() { # folder, its format
 	} | while IFS='	' read -r form name; do
 		[ "$name" = . ] || [ "$form" != "$2" ] || continue
 		case $2/$form/$name in
-		hand/npy/* | hand/pt/* | hand/*/manifest.csv) continue ;;
+		hand/npy/* | hand/pt/* | hand/*/manifest.csv | hand/*/manifest.jsonl) continue ;;
 		esac
 		case $form in
 		yaml | json | training_args | shell | env | pip | python) what=configuration ;;

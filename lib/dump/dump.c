@@ -177,7 +177,8 @@ acc_dump_pattern(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e)
 int
 acc_dump_names(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e)
 {
-	c->names = acc_regex_open(pattern, e);
+	static const char *const numbered[] = {"op", "io", "pos", NULL};
+	c->names = acc_regex_open_names(pattern, numbered, e);
 	return c->names != NULL ? 0 : e != NULL ? e->code : ACC_EUSAGE;
 }
 
