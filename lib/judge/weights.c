@@ -205,9 +205,22 @@ layer(const char *name)
 
 /* What both sides have: layers, and shapes of two dimensions or more. */
 struct common {
-	struct acc_ids layer, shape;
+	struct acc_ids layer, shape, place; /* place: step and rank */
 	bool whole; /* one side lacks whole layers, as a stage of a pipeline does */
 };
+
+/* Step and rank of a side's tensor, in one number. */
+static int
+place_of(struct count *t, uint32_t i, int side, uint64_t *place, struct acc_err *e)
+{
+	struct acc_rec *r;
+	const char *prefix = side == ACC_A ? "a." : "b.";
+	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
+	const int64_t v[3] = {side, rc < 0 ? 0 : acc_get_int(r, prefix, "step", INT64_MIN),
+		rc < 0 ? 0 : acc_get_int(r, prefix, "rank", INT64_MIN)};
+	*place = acc_hash(v, sizeof v);
+	return rc;
+}
 
 /* The name of a tensor, and a hash of its shape; 0: of fewer than two dimensions. */
 static int
@@ -230,13 +243,17 @@ is_lost(struct count *t, const struct common *both, uint32_t i, struct acc_err *
 {
 	const struct acc_item *it = &t->c->item[i];
 	const char *name;
-	uint64_t shape;
+	uint64_t shape, place;
 	int rc = shape_of(t, i, &name, &shape, e);
 	if (rc < 0)
 		return rc;
 	struct acc_str l = layer(name);
 	if (is_buffer(name) || acc_may_lack(t->c, name) || it->ndim == 0 || it->ndim == 255)
 		return 0;
+	/* A step or rank that one side does not have at all is no lack of single tensors. */
+	rc = place_of(t, i, it->sides & 1 ? ACC_A : ACC_B, &place, e);
+	if (rc < 0 || acc_ids_get(&both->place, place) == ACC_NOID)
+		return rc;
 	if (l.n > 0)
 		return acc_ids_get(&both->layer, acc_hash(l.p, l.n)) != ACC_NOID;
 	return !both->whole && (shape == 0 || acc_ids_get(&both->shape, shape) == ACC_NOID);
@@ -246,7 +263,7 @@ static int
 look_common(struct count *t, uint32_t i, struct common *both, struct acc_err *e)
 {
 	const char *name;
-	uint64_t shape;
+	uint64_t shape, place;
 	int rc = shape_of(t, i, &name, &shape, e);
 	if (rc < 0)
 		return rc;
@@ -260,6 +277,9 @@ look_common(struct count *t, uint32_t i, struct common *both, struct acc_err *e)
 		rc = acc_ids_put(&both->layer, id, i, false, e);
 	if (rc == 0 && shape != 0)
 		rc = acc_ids_put(&both->shape, shape, i, false, e);
+	for (int side = ACC_A; side <= ACC_B && rc == 0; side++)
+		if ((rc = place_of(t, i, side, &place, e)) >= 0)
+			rc = acc_ids_put(&both->place, place, i, false, e);
 	return rc;
 }
 
@@ -305,6 +325,7 @@ lost(struct count *t, struct acc_err *e)
 	}
 	acc_ids_release(&both.layer);
 	acc_ids_release(&both.shape);
+	acc_ids_release(&both.place);
 	if (rc < 0 || gone.n == 0)
 		return rc < 0 ? rc : 0;
 	struct acc_finding *f = acc_case_find(t->c, "missing", e);
@@ -314,10 +335,11 @@ lost(struct count *t, struct acc_err *e)
 	f->value = (double)gone.n;
 	f->bad = true;
 	f->text = acc_arena_printf(&t->c->mem,
-		"the %s lacks %llu weight%s that the %s has, first %s"
+		"the %s lacks %llu %s%s that the %s has, first %s"
 		" (--allow-missing accepts it)",
-		whose[!side], (unsigned long long)gone.n, gone.n == 1 ? "" : "s", whose[side],
-		f->name);
+		whose[!side], (unsigned long long)gone.n,
+		t->c->item[gone.first].io == ACC_IO_PARAM ? "weight" : "tensor",
+		gone.n == 1 ? "" : "s", whose[side], f->name);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
