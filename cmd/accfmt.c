@@ -312,8 +312,8 @@ static int
 put_kept(struct kept *k, const struct acc_format *f, void *state, struct acc_err *e)
 {
 	struct acc_rec *r;
-	/* An object a record is none of nothing. */
-	const bool blank = nothing_yet() && !f->all_keys;
+	/* Who reads CSV counts its rows. */
+	const bool blank = nothing_yet() && f == acc_formats[0];
 	int rc = 0;
 	for (size_t i = 0; rc >= 0 && i < k->n; i++) {
 		rc = acc_spool_get(k->spool, k->row[i].at, &r, e);

@@ -141,7 +141,7 @@ as_python() { # file, name of what is expected
 	run -0 points rank accdump-read mon/rank_2
 	[ "${#lines[@]}" -eq 16 ]
 	{ head -c 150 "$D"/Nov*/*.csv; echo; } >mon/rank_2/grad_reduced_0-99.csv
-	fails 'mon/rank_2/grad_reduced_0-99.csv: line 3: left out, it has another number of columns' accdump-read mon
+	fails 'mon/rank_2/grad_reduced_0-99.csv: line 3: left out, it has a different number of columns' accdump-read mon
 }
 
 @test "CSV: the second monitor of msprobe names module and scope of each row; ranks in either place" {

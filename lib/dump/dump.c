@@ -64,11 +64,11 @@ unknown(const struct acc_probe *p, struct acc_err *e)
 	char pattern[160];
 	if (p->is_dir && acc_dir_has_end(p->dirfd, ".npz", NULL) > 0)
 		return acc_fail(e, ACC_EFORMAT,
-			"a folder of .npz is not read as one: give one of its files, such as"
+			"unrecognised format: a folder of .npz is not read as one: give one of its files, such as"
 			" FOLDER/step_0.npz, on each side");
 	if (p->nhead > 2 && p->head[0] == 0x80 && p->head[1] >= 2 && p->head[1] <= 5)
 		return acc_fail(e, ACC_EFORMAT,
-			"a pickle, which may run programs: write its tensors by numpy.savez or"
+			"unrecognised format: a pickle, which may run programs; write its tensors by numpy.savez or"
 			" torch.save");
 	if (p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)
 		return acc_fail(e, ACC_EFORMAT, "unrecognised format (see accdump-read --list)");
