@@ -33,7 +33,7 @@ or two checkpoints, two logs, two configurations, two job folders of these.
   -j, --threads=N          threads that measure and recompute
       --no-audit           judge without recomputing what is suspected
       --go-on              of job folders, go on behind the first cause
-      --ignore=GLOB        accuse no op call or weight of this name
+      --ignore=GLOB[=REASON]  accuse no op call or weight of this name
       --baseline=FILE      accept what is in FILE and not worse by now
       --write-baseline=FILE  write what was found, for --baseline
       --scale=X            multiply the limits by X, 1 or more
@@ -199,7 +199,7 @@ holdings() { # folder, its format
 	} | while IFS='	' read -r form name; do
 		[ "$name" = . ] || [ "$form" != "$2" ] || continue
 		case $2/$form/$name in
-		hand/npy/* | hand/pt/* | hand/*/manifest.csv) continue ;;
+		hand/npy/* | hand/pt/* | hand/*/manifest.csv | hand/*/manifest.jsonl) continue ;;
 		esac
 		case $form in
 		yaml | json | training_args | shell | env | pip | python) what=configuration ;;

@@ -38,7 +38,7 @@ static const struct cli_opt options[] = {
 	{OVERFLOWS, "overflows", "N", "of one dump: the first N overflows; 0: all"},
 	{ALLOW, "allow-missing", "GLOB", "one side may lack these (repeatable)"},
 	{EXPECT_RANKS, "expect-ranks", "N", "trouble if the device lacks one of ranks 0 to N-1"},
-	{IGNORE, "ignore", "GLOB", "accuse no op call or weight of this name (repeatable)"},
+	{IGNORE, "ignore", "GLOB[=REASON]", "accuse no op call or weight of this name"},
 	{BASELINE, "baseline", "FILE", "accept what is in FILE and not worse by now"},
 	{WRITE_BASELINE, "write-baseline", "FILE", "write what was found, for --baseline"},
 	{SCALE, "scale", "X", "multiply the limits by X, 1 or more"},
@@ -223,6 +223,8 @@ accept_by(struct acc_accept *a, int key)
 		rc = acc_accept_baseline(a, (char *)b.p, b.n, optarg, &e);
 		acc_buf_release(&b);
 	}
+	if (rc == ACC_EUSAGE)
+		cli_usage("--ignore: %s", e.msg);
 	if (rc < 0)
 		cli_die_err(&e);
 	return a;
@@ -360,7 +362,7 @@ why_nothing(const struct acc_case *c, const struct acc_in *in, const struct seen
 	if (c->pairs == 0)
 		return NULL;
 	return n->both ? "no pair was measured: is accmetric missing from the pipe?"
-		       : "no record has a partner: are these dumps of the same program, and of the"
+		       : "no record could be paired: are these dumps of the same program, and of the"
 			 " same step? (accalign --steps, --rename, --map)";
 }
 

@@ -301,21 +301,40 @@ keep(struct kept *k, const struct acc_rec *r, const char *sort)
 		cli_die_err(&e);
 }
 
+/* Has no record had any of the keys that were asked for? Nobody wants a table of nothing. */
+static bool
+nothing_yet(void)
+{
+	return asked.n > 0 && asked.missing == asked.n;
+}
+
+static int
+put_kept(struct kept *k, const struct acc_format *f, void *state, struct acc_err *e)
+{
+	struct acc_rec *r;
+	/* Who reads CSV counts its rows. */
+	const bool blank = nothing_yet() && f == acc_formats[0];
+	int rc = 0;
+	for (size_t i = 0; rc >= 0 && i < k->n; i++) {
+		rc = acc_spool_get(k->spool, k->row[i].at, &r, e);
+		if (rc >= 0 && !(blank && is_row(r) && !acc_rec_is(r, "finding")))
+			rc = put_row(f, state, r, e);
+	}
+	k->n = 0;
+	return rc;
+}
+
 static void
 print_kept(struct kept *k, const struct acc_format *f, const struct acc_format_opt *opt,
 	bool sorted)
 {
 	struct acc_err e = {0};
-	struct acc_rec *r;
 	void *state;
 	if (sorted)
 		qsort(k->row, k->n, sizeof *k->row, compare);
 	int rc = f->begin(&state, stdout, opt, &e);
-	for (size_t i = 0; rc >= 0 && i < k->n; i++) {
-		rc = acc_spool_get(k->spool, k->row[i].at, &r, &e);
-		if (rc >= 0)
-			rc = put_row(f, state, r, &e);
-	}
+	if (rc >= 0)
+		rc = put_kept(k, f, state, &e);
 	if (rc >= 0)
 		rc = say_left(f, state, &e);
 	if (rc >= 0)
@@ -326,25 +345,48 @@ print_kept(struct kept *k, const struct acc_format *f, const struct acc_format_o
 }
 
 static void
-print_through(struct acc_in *in, const struct acc_format *f, const struct acc_format_opt *opt)
+print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_opt *opt)
 {
 	struct acc_err e = {0};
 	struct acc_rec *r;
 	void *state;
-	int rc = f->begin(&state, stdout, opt, &e);
-	if (rc < 0)
-		cli_die_err(&e);
+	struct kept k = {.spool = acc_spool_open(cli_tmpdir(), &e)};
+	bool waits = nothing_yet() && !f->all_keys;
+	int rc = k.spool == NULL ? -1 : waits ? 1 : f->begin(&state, stdout, opt, &e);
 	while (rc >= 0 && (rc = acc_in_next(in, &r, &e)) > 0) {
 		if (is_row(r))
 			look(r);
-		rc = put_row(f, state, r, &e);
+		if (waits && nothing_yet()) {
+			keep(&k, r, "");
+			continue;
+		}
+		/* The record is borrowed from the stream; those that were kept come from the spool. */
+		if (waits)
+			rc = f->begin(&state, stdout, opt, &e);
+		if (waits && rc >= 0)
+			rc = put_kept(&k, f, state, &e);
+		waits = false;
+		if (rc >= 0)
+			rc = put_row(f, state, r, &e);
 	}
+	if (waits && rc >= 0) {
+		check_keys();
+		rc = f->begin(&state, stdout, opt, &e);
+		waits = false;
+		if (rc >= 0)
+			rc = put_kept(&k, f, state, &e);
+	}
+	if (waits || k.spool == NULL)
+		cli_die_err(&e);
 	if (rc >= 0)
 		rc = say_left(f, state, &e);
 	/* What was read before a failure is shown; then the failure is said. */
 	if (f->end(state, rc < 0 ? 2 : acc_in_status(in), rc < 0 ? NULL : &e) < 0 || rc < 0)
 		cli_die_err(&e);
 	f->release(state);
+	acc_spool_close(k.spool);
+	acc_arena_release(&k.mem);
+	free(k.row);
 }
 
 static void
@@ -363,6 +405,7 @@ print_all(struct acc_in *in, const struct acc_format *f, struct acc_format_opt *
 			keep(&k, r, sort);
 	if (rc < 0)
 		cli_die_err(&e);
+	check_keys();
 	if (all) {
 		opt->columns = k.keys;
 		opt->ncolumns = k.nkeys;

@@ -13,13 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NOISE = 256, ROOT };
+enum { NOISE = 256, ROOT, HEAT };
 
 static const struct cli_opt options[] = {
 	{'o', "output", "FILE", "draw to FILE: .svg, .png or .pdf; else characters"},
 	{'t', "tag", "GLOB[,..]", "curves to draw (default: the loss, and what differs)"},
 	{'m', "metrics", "NAME[,..]", "metrics, at most 4 (default: 1 - cosine, rel_l2)"},
 	{'H', "histogram", "GLOB", "the errors of the pair of this name"},
+	{HEAT, "heat", "GLOB", "where in the tensor of this name the errors sit"},
 	{NOISE, "noise", "FILE", "pairs of two runs of the bench: their spread"},
 	{ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
 	{0, NULL, NULL, NULL},
@@ -28,7 +29,7 @@ static const struct cli_opt options[] = {
 static const struct cli cli = {
 	.prog = "accplot",
 	.synopsis = "[FILE ...]",
-	.summary = "Draw a stream: curves of two runs, metrics of pairs, a histogram of errors.",
+	.summary = "Draw a stream: curves of two runs, metrics of pairs, errors of a tensor.",
 	.opt = options,
 	.notes = "gnuplot draws: apt-get install gnuplot-nox\n"
 		 "  accdump-read npu.log | accalign - gpu.log | accplot -o loss.png\n"
@@ -206,6 +207,8 @@ main(int argc, char **argv)
 			cli_list(optarg, &metrics, &opt.nmetrics);
 		} else if (key == 'H') {
 			opt.histogram = optarg;
+		} else if (key == HEAT) {
+			opt.heat = optarg;
 		} else if (key == ROOT) {
 			if (acc_roots_move(opt.roots, optarg, &e) < 0)
 				cli_usage("%s", e.msg);
@@ -213,6 +216,8 @@ main(int argc, char **argv)
 			cli_append(&noise, &nnoise, optarg);
 		}
 	}
+	if (opt.heat != NULL && opt.histogram != NULL)
+		cli_usage("only one of --heat and --histogram");
 	opt.tags = tags;
 	opt.metrics = metrics;
 	size_of_terminal(&opt);

@@ -112,7 +112,7 @@ dtype,shape' ]
 	accalign "$D/device.acc" "$D/empty.acc" >out
 	[ "$(brief out | cut -d' ' -f1 | sort -u)" = only-a ]
 	[ "$(accfmt --json out | jq -r 'select(.kind == "finding") | .text')" = \
-		"only the device has step 0 rank 0: 3 op calls without a partner (join them with --steps or --ranks)" ]
+		"only the device has step 0 rank 0: 3 op calls unmatched (join them with --steps or --ranks)" ]
 	run -0 accalign "$D/empty.acc" "$D/empty.acc"
 }
 

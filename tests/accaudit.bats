@@ -283,7 +283,7 @@ looks() { # text, op call
 @test "how much was audited is said: by the judge of one dump, by the table, and of two where it was nothing" {
 	accaudit "$DATA/replay/norms.acc.gz" >right
 	accfmt right | tail -n 1 >said
-	grep -q '^audit: [0-9]* outputs are what their inputs give, [0-9]* are not$' said
+	grep -q '^audit: [0-9]* outputs pass recomputation from their inputs, [0-9]* fail$' said
 	accfirstbad right | accfmt | grep -qxFf said
 	accdump-read "$DATA/dumps/msprobe_stat/device" | accaudit >stat || [ $? -eq 2 ]
 	run -2 accfmt -f json stat

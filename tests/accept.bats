@@ -8,6 +8,10 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
 	run -0 accdiff --ignore 'Functional.gelu.*' "$d/device" "$d/bench"
 	[ "${lines[-1]}" = "--ignore Functional.gelu.*: 1 finding left out, first of Functional.gelu.1.forward" ]
 	[[ $output == *"74 op calls compared: none"* ]]
+	run -0 accdiff --ignore 'Functional.gelu.*=erf in hardware, ticket 7=8' "$d/device" "$d/bench"
+	[ "${lines[-1]}" = "--ignore Functional.gelu.*: 1 finding left out, first of Functional.gelu.1.forward (reason: erf in hardware, ticket 7=8)" ]
+	run -2 --separate-stderr accfirstbad --ignore =why /dev/null
+	[[ $stderr == *"--ignore: no names are given"* ]]
 	run -1 accdiff --ignore 'Functional.linear.*' "$d/device" "$d/bench"
 	[[ $output == *"Functional.gelu.1.forward: output 0 is off"*"--ignore Functional.linear.*: 0 findings left out"* ]]
 }
@@ -40,6 +44,19 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
 	run -2 accfirstbad --scale 0.5 /dev/null
 	run -2 --separate-stderr accfirstbad --preset torch --scale 2 /dev/null
 	[[ $stderr == *"cannot be combined with --preset or --rules"* ]]
+}
+
+@test "one dump that was audited: ignored, in a baseline, within limits that are multiplied" {
+	accdump-read "$d/device" | accaudit >audited || true
+	run -1 bash -c 'accfirstbad audited | accfmt'
+	[[ $output == *"rms error 5.75e+04 ulp (limit 40), largest 3.29e+05 (limit 200)"*"; 1644 times its limit, confidence 0.999"* ]]
+	run -0 bash -c 'accfirstbad --scale 1645 audited | accfmt'
+	[[ $output == *"--scale 1645: 1 finding within the limits"* ]]
+	run -1 accfirstbad --scale 1644 audited
+	run -0 bash -c "accfirstbad --ignore 'Functional.gelu*=known' audited | accfmt"
+	[[ $output == *"1 finding left out, first of Functional.gelu.1.forward (reason: known)"* ]]
+	run -1 accfirstbad --write-baseline one audited
+	run -0 accfirstbad --baseline one audited
 }
 
 @test "weights are accepted as op calls are" {

@@ -188,6 +188,10 @@ terminal() { # columns, command
 	[ -z "$stderr" ]
 	run -0 --separate-stderr accfmt -c name,bad,note "$S/sort.acc"
 	[ "$stderr" = "accfmt: no record has a field 'bad', 'note' (-c all shows those that there are)" ]
+	# Of nothing there is no table: one message, and what was found.
+	run -0 --separate-stderr accfmt -c bad,note "$S/sort.acc"
+	[ -z "$output" ]
+	[ "$stderr" = "accfmt: no record has a field 'bad', 'note' (-c all shows those that there are)" ]
 	run -1 --separate-stderr accfmt -c x-bda,bad,how "$S/judged.acc"
 	[ "$stderr" = "accfmt: no record has a field 'x-bda', 'how' (-c all shows those that there are)" ]
 }
@@ -198,6 +202,13 @@ terminal() { # columns, command
 	fails "accfmt: no program writes the key 'cosine'; is 'm.cosine' meant?" accfmt -c cosine "$S/sort.acc"
 	fails "accfmt: no program writes the key 'bda'" accfmt -c bda "$S/judged.acc"
 	run -0 accfmt -c name,v "$S/sort.acc"
+	run -2 --separate-stderr accfmt -c bda,nmae "$S/judged.acc"
+	[ -z "$output" ]
+	run -2 --separate-stderr accfmt --csv -c nmae "$S/sort.acc"
+	[ -z "$output" ]
+	# Rows before the first that has one are shown as they are.
+	accdump-read "$ROOT/examples/demo/device" >"$BATS_TEST_TMPDIR/demo.acc"
+	[ "$(accfmt --csv -c value "$BATS_TEST_TMPDIR/demo.acc" | wc -l)" -eq "$(accfmt --csv -c name,value "$BATS_TEST_TMPDIR/demo.acc" | wc -l)" ]
 }
 
 @test "json: the chosen keys alone, of rows" {

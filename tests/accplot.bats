@@ -200,6 +200,8 @@ script() { # options and files of accplot: the script for gnuplot
 	[ "$(block 1 | head -n -1 | jq -sc .)" = \
 		"$(accfmt --json judged.acc | jq -c 'select(.name == "'$name'") | ."m.ulp_hist"')" ]
 	fails "no pair named 'x'" accplot -H x judged.acc
+	fails "no pair named '${name/gelu/geul}'; is '$name' meant?" accplot -H "${name/gelu/geul}" judged.acc
+	fails "is 'Functional.gelu.0.forward.input.0' meant?" accplot --heat gelu judged.acc
 	# Not measured yet: the files are enough.
 	accalign "$D/device" "$D/bench" >pairs.acc
 	run -0 accplot -H $name pairs.acc
@@ -280,4 +282,29 @@ script() { # options and files of accplot: the script for gnuplot
 	[[ $output == *"% beyond tolerance at"* ]]
 	run -0 accplot "$C/later.acc"
 	run -2 bash -c "accalign no.log no.log 2>/dev/null | accplot"
+}
+
+@test "--heat: rows and columns of a tensor, the largest of each block" {
+	python3 "$DATA/make_heat.py" 2>/dev/null || skip "no python3"
+	accalign a b >pairs.acc
+	run -0 --separate-stderr accplot --heat x pairs.acc
+	[ -z "$stderr" ]
+	[[ ${lines[2]} == *"up to 0.5 of the bench's rms, 2; [2, 3, 4] as 6 x 4"* ]] || { echo "$output"; false; }
+	# 1 of an rms of 2; a tenth of that; NaN on one side; the rest is equal.
+	[ "${lines[3]}" = "$(printf '%-80s' '      0 |    |')" ]
+	[ "${lines[5]}" = "$(printf '%-80s' '      2 | @  |')" ]
+	[ "${lines[6]}" = "$(printf '%-80s' '      3 |  # |')" ]
+	[ "${lines[8]}" = "$(printf '%-80s' '      5 |   !|')" ]
+	# 1,000 rows in 20 lines: each is the largest of 50; one of row 999 shows in the last.
+	run -0 accplot --heat long pairs.acc
+	[[ ${lines[2]} == *"[1000, 3] as 1000 x 3, maxima of 50 x 1"* ]]
+	[ "$(grep -c '@' <<<"${output%columns*}")" -eq 1 ]
+	[ "${lines[22]}" = "$(printf '%-80s' '    950 |  @|')" ]
+	script -o p.png --heat x pairs.acc
+	[ "$(sed -n '/^\$h /,/^EOD/p' script | sed -n 4p)" = "-8 -0.301 -8 -8" ]
+	grep -q '^3.5 5.5$' script
+	fails "there are no elements of the same number on both sides" accplot --heat other pairs.acc
+	fails "only one of --heat and --histogram" bash -c 'accplot --heat x -H x pairs.acc 2>&1 >/dev/null | head -n 1 >&2; exit 2'
+	run -0 accplot -o p.svg --heat long pairs.acc
+	grep -q '</svg>' p.svg
 }

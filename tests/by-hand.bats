@@ -315,6 +315,37 @@ pack() { # archive, folder, then --deflate, or NAME=FILE, NAME->TARGET, twice
 	fails 'manifest.csv: it is empty' accdump-read a
 }
 
+@test "manifest.jsonl says the same, an object a line" {
+	mkdir a
+	npy a/t17.npy 1 2
+	npy a/t3.npy 3 4
+	cat >a/manifest.jsonl <<-'END'
+		{"file": "t17.npy", "op": "fc1", "io": "out", "pos": 1, "step": 4, "pass": null, "tags": ["x"]}
+		{"step": 4, "file": "t3.npy", "op": "act", "io": "grad_output", "pos": "0"}
+	END
+	run -0 --separate-stderr bash -c "accdump-read a | accfmt --tsv --no-header -c name,key,op,io,pos,step,pass"
+	[ "$output" = $'t17\tfc1\tfc1\tout\t1\t4\t\nt3\tact.backward\tact\tin\t0\t4\tbackward' ]
+	pack m.zip a --deflate
+	run -0 --separate-stderr bash -c "accdump-read m.zip | accfmt --tsv --no-header -c key"
+	[ "$output" = $'fc1\nact.backward' ]
+	# Beside a CSV it does not count.
+	printf 'file,op\nt3.npy,x\n' >a/manifest.csv
+	run -0 --separate-stderr bash -c "accdump-read a | accfmt --tsv --no-header -c key"
+	[ "$output" = x ]
+	rm a/manifest.csv
+	echo '{"file": "t9.npy"}' >>a/manifest.jsonl
+	run -2 --separate-stderr accdump-read a
+	[[ $stderr == *"a/manifest.jsonl: line 3: there is no file t9.npy"* ]]
+	echo '{"op": "x"}' >a/manifest.jsonl
+	fails "manifest.jsonl: object 1: it has no key 'file'" accdump-read a
+	echo '["t3.npy"]' >a/manifest.jsonl
+	fails "manifest.jsonl: object 1: it is none" accdump-read a
+	echo '{"file": "t3.npy"' >a/manifest.jsonl
+	fails "manifest.jsonl" accdump-read a
+	: >a/manifest.jsonl
+	fails 'manifest.jsonl: it is empty' accdump-read a
+}
+
 @test "--name-regex: named groups say what a name means" {
 	for side in npu gpu; do
 		mkdir -p $side
@@ -336,6 +367,11 @@ pack() { # archive, folder, then --deflate, or NAME=FILE, NAME->TARGET, twice
 	[[ $stderr == *"npu: 1 file left out: the pattern does not match their names"* ]]
 	run -1 accdiff --name-regex "$P" npu gpu
 	[[ $output == *"L2.fc: output 0 is off by"* ]]
+	# Without names the groups are op, io and pos.
+	run -0 --separate-stderr bash -c "accdump-read --name-regex '_(L\d.*)_(input|result)_(\d)' npu | accfmt --tsv --no-header -c key,io,pos"
+	[ "$output" = $'L2.fc\tin\t0\nL2.fc\tout\t0' ]
+	run -0 bash -c "accdump-read --name-regex '_(L\d.*)_(?:input|result)' npu | accfmt --tsv --no-header -c key"
+	fails 'the pattern has 4 groups without names, at most 3' accdump-read --name-regex '(s)(1)(_)(r)' npu
 	fails 'no name matches the pattern, such as ' accdump-read --name-regex 'zz(?<op>.)' npu
 	fails 'the pattern has no named group' accdump-read --name-regex 'zz' npu
 	run -2 accdump-read --name-regex '(?<op>.)' --regex yy npu

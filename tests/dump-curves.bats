@@ -141,7 +141,7 @@ as_python() { # file, name of what is expected
 	run -0 points rank accdump-read mon/rank_2
 	[ "${#lines[@]}" -eq 16 ]
 	{ head -c 150 "$D"/Nov*/*.csv; echo; } >mon/rank_2/grad_reduced_0-99.csv
-	fails 'mon/rank_2/grad_reduced_0-99.csv: line 3: left out, it has another number of columns' accdump-read mon
+	fails 'mon/rank_2/grad_reduced_0-99.csv: line 3: left out, it has a different number of columns' accdump-read mon
 }
 
 @test "CSV: the second monitor of msprobe names module and scope of each row; ranks in either place" {
@@ -351,7 +351,7 @@ as_python() { # file, name of what is expected
 	cd "$BATS_TEST_TMPDIR"
 	printf '%s\n' step,loss 1,2.5 2,2,2 x,3 ,4 4.5,4 5,1.5 >t.csv
 	run -2 --separate-stderr read_all t.csv
-	[[ ${stderr_lines[0]} == *"t.csv: line 3: left out, it has another number of columns: '2'" ]]
+	[[ ${stderr_lines[0]} == *"t.csv: line 3: left out, it has a different number of columns: '2'" ]]
 	[[ ${stderr_lines[1]} == *"t.csv: line 4: left out, the step is no integer: 'x'" ]]
 	[[ ${stderr_lines[2]} == *"t.csv: line 6: left out, the step is no integer: '4.5'" ]]
 	[ "$(cut -f3,4 <<<"$output" | tr '\t\n' '  ')" = "1 2.5 5 1.5 " ]

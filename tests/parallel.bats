@@ -66,7 +66,7 @@ says() {
 
 @test "an all_reduce that the device does not call" {
 	diff_of 1 tp2-lost-noise tp2
-	says "on the bench Distributed.all_reduce.2.forward makes it, which the device does not call (a lost reduction or exchange)"
+	says "on the bench it comes from Distributed.all_reduce.2.forward, which the device does not call (a lost reduction or exchange)"
 }
 
 @test "gradients that are summed, not averaged, at the end of the dump" {
@@ -85,7 +85,7 @@ says() {
 
 @test "a product and its communication in one kernel, against the two calls" {
 	diff_of 0 mc2-noise tp2
-	says "where the other side has other calls: it computes the same in another way"
+	says "where the other side has other calls: it computes the same differently"
 	says "none adds more error than its dtype and kind explain"
 	diff_of 0 sp2-noise smc2
 	says "none adds more error than its dtype and kind explain"

@@ -90,7 +90,7 @@ is() { # status, what, first text
 
 @test "other values, missing, extra, another shape" {
 	compare base other
-	is 1 difference "7 tensors compared: 4 with the same values, 3 with other values, 1 only in the device, 1 only in the bench; first emb.weight, of another shape; worst h.0.fc.bias"
+	is 1 difference "7 tensors compared: 4 with the same values, 3 with other values, 1 only in the device, 1 only in the bench; first emb.weight, of a different shape; worst h.0.fc.bias"
 	[[ $text == *"only in the device: 1 tensor, first h.0.norm.bias"* ]]
 	[[ $text == *"only in the bench: 1 tensor, first h.0.scale"* ]]
 }
@@ -123,7 +123,7 @@ is() { # status, what, first text
 
 @test "nothing in common: what to look at" {
 	run -2 --separate-stderr accdiff "$W/base.pt" "$W/one_gpu.pt"
-	[ "$stderr" = "accfirstbad: no record has a partner: are these dumps of the same program, and of the same step? (accalign --steps, --rename, --map)" ]
+	[ "$stderr" = "accfirstbad: no record could be paired: are these dumps of the same program, and of the same step? (accalign --steps, --rename, --map)" ]
 }
 
 # A safetensors file with tensors of these names, of ones; their shape by their name.

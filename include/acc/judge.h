@@ -252,6 +252,12 @@ void acc_noise_get(struct acc_noise *n, const struct acc_rec *r, struct acc_item
 /* How many times more noise the device has: 1 to 10. */
 double acc_noise_ratio(const struct acc_case *c);
 
+/* How far beyond its limit a value is, in m: "; 6 % over its limit of 0.001, confidence 0.770". "" where
+ * neither is a number; NAN: not said. NULL: no memory. */
+const char *acc_beyond(struct acc_arena *m, double value, double limit, double confidence);
+/* The same of what is in units of its limit: "; 1644 times its limit, confidence 0.999". */
+const char *acc_beyond_times(struct acc_arena *m, double times, double confidence);
+
 /* --- parts that are tested alone --- */
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
  * input becomes a command: numbers are printed by us, names stand in single quotes, where gnuplot
  * (from 5.2) substitutes nothing, with what is not printable masked. What is drawn depends on the
  * records: of points, curves; of measured pairs or tensors, metrics in the order of the op calls; or
- * the histogram of one pair.
+ * the histogram of one pair, or where in it the errors sit.
  */
 #ifndef ACC_PLOT_H
 #define ACC_PLOT_H
@@ -31,7 +31,8 @@ struct acc_plot_opt {
 	const char *const *metrics;
 	size_t nmetrics;         /* of pairs, with or without "m."; 0: the same */
 	const char *histogram;   /* a glob: the errors of the first pair of this name; or NULL */
-	struct acc_roots *roots; /* where a histogram finds payload; stays yours */
+	const char *heat;        /* a glob: where the errors of this pair sit; or NULL */
+	struct acc_roots *roots; /* where these two find payload; stays yours */
 };
 
 struct acc_plot;

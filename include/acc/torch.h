@@ -39,7 +39,7 @@ extern "C" {
  * An empty container gives no leaf. All pointers are valid during the call only. */
 struct acc_torch_leaf {
 	struct acc_str path;
-	bool in_dict;              /* the root is a dict, such as a state dict */
+	bool in_dict; /* the root is a dict, such as a state dict, or a list of (name, value) */
 	const struct acc_ref *ref; /* file, fsize, mtime_ns are empty: the caller knows them */
 	struct acc_str dtype_raw;  /* "torch.float32"; of a numpy array, "f4" */
 	bool requires_grad, is_parameter;

@@ -302,7 +302,7 @@ put_lone(struct emit *em, struct lone *l, const char *side)
 			rc = acc_add(r, "", what, acc_int(id->who));
 	}
 	snprintf(text, sizeof text,
-		"only the %s has%s%s: %" PRIu64 " op calls without a partner "
+		"only the %s has%s%s: %" PRIu64 " op calls unmatched "
 		"(join them with --steps or --ranks)",
 		side, step[0] == '\0' && who[0] == '\0' ? " records without step and rank" : step,
 		who, l->nop);

@@ -65,12 +65,12 @@ acc_coverage_text(const struct acc_coverage *c, struct acc_arena *mem)
 		return acc_arena_printf(mem, "nothing could be audited, of %" PRIu64 " output%s%s",
 			c->skipped, c->skipped == 1 ? "" : "s", why);
 	if (c->bad > 0)
-		bad = acc_arena_printf(mem, ", %" PRIu64 " %s not", c->bad,
-			c->bad == 1 ? "is" : "are");
+		bad = acc_arena_printf(mem, ", %" PRIu64 " fail%s", c->bad, c->bad == 1 ? "s" : "");
 	if (bad == NULL)
 		return NULL;
-	const char *text = acc_arena_printf(mem, "%" PRIu64 " output%s what %s inputs give%s",
-		c->good, c->good == 1 ? " is" : "s are", c->good == 1 ? "its" : "their", bad);
+	const char *text = acc_arena_printf(mem,
+		"%" PRIu64 " output%s recomputation from %s inputs%s", c->good,
+		c->good == 1 ? " passes" : "s pass", c->good == 1 ? "its" : "their", bad);
 	if (text == NULL || c->skipped == 0)
 		return text;
 	return acc_arena_printf(mem, "%s; %" PRIu64 " %s not audited%s", text, c->skipped,

@@ -252,12 +252,12 @@ say_sum(struct acc_check *ck, struct acc_err *e)
 			bad[LEVEL_WARNING] == 1 ? "" : "s");
 	else
 		m->text = acc_arena_printf(&ck->mem,
-			"%zu parameters compared: %zu rule%s broken, %zu "
+			"%zu parameter%s compared: %zu rule%s broken, %zu "
 			"warning%s, %zu other difference%s, %zu equal%s",
-			ck->compared, bad[LEVEL_ERROR], bad[LEVEL_ERROR] == 1 ? "" : "s",
-			bad[LEVEL_WARNING], bad[LEVEL_WARNING] == 1 ? "" : "s", differ,
-			differ == 1 ? "" : "s", ck->equal,
-			ck->opt.all ? "" : " (--all shows them)");
+			ck->compared, ck->compared == 1 ? "" : "s", bad[LEVEL_ERROR],
+			bad[LEVEL_ERROR] == 1 ? "" : "s", bad[LEVEL_WARNING],
+			bad[LEVEL_WARNING] == 1 ? "" : "s", differ, differ == 1 ? "" : "s",
+			ck->equal, ck->opt.all ? "" : " (--all shows them)");
 	return m->text == NULL ? acc_nomem(e) : 0;
 }
 

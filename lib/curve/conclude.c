@@ -47,7 +47,10 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 		m->limit = c->v.limit;
 		m->limit_from = c->v.limit_from;
 		m->step = c->f.beyond != INT64_MIN ? c->f.beyond : c->f.first;
-		m->text = acc_arena_printf(&cs->mem, "%s: %s", c->tag, c->v.why[0]);
+		const char *beyond = acc_beyond(&cs->mem, c->v.value, c->v.limit, NAN);
+		m->text = beyond == NULL ? NULL
+					 : acc_arena_printf(&cs->mem, "%s: %s%s", c->tag,
+						   c->v.why[0], beyond);
 		if (m->text != NULL && c->noise.runs > 0)
 			m->text = acc_arena_printf(&cs->mem,
 				"%s; %.2g %% of the steps are outside the bench's own "
@@ -57,7 +60,7 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 		if (m->text != NULL && c->f.change != INT64_MIN &&
 			strcmp(c->v.rule, "late-gap") != 0)
 			m->text = acc_arena_printf(&cs->mem,
-				"%s; another level from about step %" PRId64 " on: %.3g %% of the "
+				"%s; shifted from about step %" PRId64 " on: %.3g %% of the "
 				"bench's",
 				m->text, c->f.change, 100 * c->f.change_rel);
 		if (m->text == NULL)
@@ -284,7 +287,7 @@ nature(const struct curve *c)
 	if (c->noise.inside)
 		return "inside the bench's own spread";
 	if (c->f.change != INT64_MIN)
-		return "another level from a step on, too small to matter";
+		return "a shift from one step on, too small to matter";
 	if (c->f.drift.kind == ACC_DRIFT_NONE)
 		return "noise about zero";
 	if (c->f.drift.kind == ACC_DRIFT_UNKNOWN)

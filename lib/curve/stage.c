@@ -69,6 +69,13 @@ say(struct scene *s, const struct curve *c, const char *stage, int64_t step, int
 	m->dump = dump;
 	m->text = text;
 	if (c->v.level != NULL) {
+		const char *beyond = acc_beyond(&s->cs->mem, c->v.value, c->v.limit, NAN);
+		m->text = beyond == NULL      ? NULL
+			  : beyond[0] == '\0' ? text
+					      : acc_arena_printf(&s->cs->mem, "%s (rule %s: %s)",
+							text, c->v.rule, beyond + strlen("; "));
+		if (m->text == NULL)
+			return acc_nomem(s->e);
 		m->rule = c->v.rule;
 		m->value = c->v.value;
 		m->limit = c->v.limit;
@@ -428,10 +435,10 @@ late(struct scene *s)
 	const char *when = f->beyond == INT64_MIN ? ""
 			   : f->stays == f->beyond
 				   ? acc_arena_printf(mem,
-					     ", and beyond the tolerance from step %" PRId64 " on",
+					     ", and outside the tolerance from step %" PRId64 " on",
 					     f->beyond)
 				   : acc_arena_printf(mem,
-					     ", and beyond the tolerance first at step %" PRId64,
+					     ", and outside the tolerance first at step %" PRId64,
 					     f->beyond);
 	if (when == NULL)
 		return acc_nomem(s->e);

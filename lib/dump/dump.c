@@ -62,6 +62,14 @@ static int
 unknown(const struct acc_probe *p, struct acc_err *e)
 {
 	char pattern[160];
+	if (p->is_dir && acc_dir_has_end(p->dirfd, ".npz", NULL) > 0)
+		return acc_fail(e, ACC_EFORMAT,
+			"unrecognised format: a folder of .npz is not read as one: give one of its files, such as"
+			" FOLDER/step_0.npz, on each side");
+	if (p->nhead > 2 && p->head[0] == 0x80 && p->head[1] >= 2 && p->head[1] <= 5)
+		return acc_fail(e, ACC_EFORMAT,
+			"unrecognised format: a pickle, which may run programs; write its tensors by numpy.savez or"
+			" torch.save");
 	if (p->nhead == 0 || memchr(p->head, '\0', p->nhead) != NULL)
 		return acc_fail(e, ACC_EFORMAT, "unrecognised format (see accdump-read --list)");
 	acc_log_propose(p->head, p->nhead, pattern, sizeof pattern);
@@ -177,7 +185,8 @@ acc_dump_pattern(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e)
 int
 acc_dump_names(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e)
 {
-	c->names = acc_regex_open(pattern, e);
+	static const char *const numbered[] = {"op", "io", "pos", NULL};
+	c->names = acc_regex_open_names(pattern, numbered, e);
 	return c->names != NULL ? 0 : e != NULL ? e->code : ACC_EUSAGE;
 }
 

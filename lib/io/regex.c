@@ -27,13 +27,36 @@ by_number(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
+/* The groups by their numbers: as many as have names here. */
+static int
+number_groups(struct acc_regex *r, const char *const *names, struct acc_err *e)
+{
+	uint32_t groups = 0;
+	pcre2_pattern_info(r->code, PCRE2_INFO_CAPTURECOUNT, &groups);
+	while (r->n < groups && names[r->n] != NULL)
+		r->n++;
+	if (r->n < groups)
+		return acc_fail(e, ACC_EUSAGE,
+			"the pattern has %u groups without names, at most %u", groups, r->n);
+	r->group = calloc((size_t)r->n + 1, sizeof *r->group);
+	if (r->group == NULL)
+		return acc_nomem(e);
+	for (uint32_t i = 0; i < r->n; i++)
+		r->group[i] = (struct group){acc_str(names[i]), i + 1};
+	return 0;
+}
+
 /* PCRE2 lists names by alphabet: two bytes of number, the name, a zero. */
 static int
-list_groups(struct acc_regex *r, struct acc_err *e)
+list_groups(struct acc_regex *r, const char *const *names, struct acc_err *e)
 {
 	PCRE2_SPTR table = NULL;
 	uint32_t entry = 0;
 	pcre2_pattern_info(r->code, PCRE2_INFO_NAMECOUNT, &r->n);
+	if (r->n == 0 && names != NULL && number_groups(r, names, e) < 0)
+		return e == NULL ? ACC_EUSAGE : e->code;
+	if (r->group != NULL && r->n > 0)
+		return 0;
 	if (r->n == 0)
 		return acc_fail(e, ACC_EUSAGE,
 			"the pattern has no named group, such as "
@@ -52,6 +75,12 @@ list_groups(struct acc_regex *r, struct acc_err *e)
 
 struct acc_regex *
 acc_regex_open(const char *pattern, struct acc_err *e)
+{
+	return acc_regex_open_names(pattern, NULL, e);
+}
+
+struct acc_regex *
+acc_regex_open_names(const char *pattern, const char *const *names, struct acc_err *e)
 {
 	int code;
 	PCRE2_SIZE at;
@@ -77,7 +106,7 @@ acc_regex_open(const char *pattern, struct acc_err *e)
 		r->limits = pcre2_match_context_create(NULL);
 		if (r->match == NULL || r->limits == NULL)
 			acc_nomem(e);
-		else if (list_groups(r, e) == 0) {
+		else if (list_groups(r, names, e) == 0) {
 			pcre2_set_match_limit(r->limits, MATCH_LIMIT);
 			return r;
 		}

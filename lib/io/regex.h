@@ -7,6 +7,9 @@
 struct acc_regex;
 /* NULL: not a pattern; *e names the place in it. Bytes, not characters, are matched. */
 struct acc_regex *acc_regex_open(const char *pattern, struct acc_err *e);
+/* The same; where no group has a name, the first groups are called by these, NULL at their end. */
+struct acc_regex *acc_regex_open_names(const char *pattern, const char *const *names,
+	struct acc_err *e);
 void acc_regex_close(struct acc_regex *r);
 /* The named groups, in the order in which they stand in the pattern. */
 size_t acc_regex_names(const struct acc_regex *r);

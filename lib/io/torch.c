@@ -33,6 +33,7 @@ struct walk {
 	struct acc_torchref got;
 	struct acc_buf todo;
 	bool in_dict;
+	bool pairs; /* the root is a list of (name, value) */
 };
 
 static int
@@ -64,6 +65,30 @@ check_keys(struct walk *w, struct acc_py *dict)
 	return 0;
 }
 
+/* A list of (name, value), as list(model.named_parameters()) is: 1, where no name comes twice. */
+static int
+is_named(struct walk *w, const struct acc_py *x)
+{
+	const struct acc_py **key = NULL;
+	if (x->type != ACC_PY_LIST && x->type != ACC_PY_TUPLE)
+		return 0;
+	for (uint32_t i = 0; i < x->n; i++) {
+		const struct acc_py *p = x->item[i];
+		if ((p->type != ACC_PY_TUPLE && p->type != ACC_PY_LIST) || p->n != 2 ||
+			p->item[0]->type != ACC_PY_STR || p->item[0]->s.n == 0)
+			return 0;
+		if (key == NULL && (key = acc_alloc(&w->m, x->n * sizeof *key)) == NULL)
+			return acc_nomem(w->e);
+		key[i] = p->item[0];
+	}
+	if (key != NULL)
+		qsort(key, x->n, sizeof *key, key_cmp);
+	for (uint32_t i = 1; i < x->n; i++)
+		if (acc_str_eq(key[i - 1]->s, key[i]->s))
+			return 0;
+	return key != NULL;
+}
+
 static int
 enter(struct walk *w, struct acc_py *x)
 {
@@ -77,8 +102,13 @@ enter(struct walk *w, struct acc_py *x)
 			return acc_fail(w->e, ACC_EFORMAT, "a container that holds itself");
 	if (w->depth == MAXDEPTH)
 		return acc_fail(w->e, ACC_ELIMIT, "containers nested more than %d deep", MAXDEPTH);
-	if (w->depth == 0)
-		w->in_dict = x->type == ACC_PY_DICT;
+	if (w->depth == 0) {
+		int rc = is_named(w, x);
+		if (rc < 0)
+			return rc;
+		w->pairs = rc > 0;
+		w->in_dict = w->pairs || x->type == ACC_PY_DICT;
+	}
 	w->level[w->depth++] = (struct level){x, 0, w->npath};
 	return 0;
 }
@@ -315,6 +345,10 @@ walk(struct walk *w, struct acc_py *root)
 		}
 		const struct acc_py *key = dict ? l->node->item[l->next] : NULL;
 		struct acc_py *x = l->node->item[l->next + dict];
+		if (w->pairs && w->depth == 1) {
+			key = x->item[0];
+			x = x->item[1];
+		}
 		rc = path_key(w, key, dict ? l->next / 2 : l->next);
 		l->next += 1 + dict;
 		if (rc == 0)

@@ -16,7 +16,7 @@ struct known { /* a line of the baseline */
 struct acc_accept {
 	struct acc_arena mem;
 	struct glob {
-		const char *pattern;
+		const char *pattern, *reason; /* reason: "" where none was given */
 		uint32_t hits;
 		const char *first;
 	} * glob;
@@ -58,10 +58,18 @@ int
 acc_accept_ignore(struct acc_accept *a, const char *pattern, struct acc_err *e)
 {
 	struct glob *g = acc_grow(a->glob, &a->glob_cap, a->nglob + 1, sizeof *g, e);
+	const char *equals = strchr(pattern, '=');
 	if (g == NULL)
 		return ACC_ENOMEM;
 	a->glob = g;
-	a->glob[a->nglob++] = (struct glob){.pattern = pattern};
+	if (equals != NULL)
+		pattern = acc_arena_copy(&a->mem, pattern, (size_t)(equals - pattern));
+	if (pattern == NULL)
+		return acc_nomem(e);
+	if (pattern[0] == '\0')
+		return acc_fail(e, ACC_EUSAGE, "no names are given");
+	a->glob[a->nglob++] = (struct glob){.pattern = pattern,
+		.reason = equals == NULL ? "" : equals + 1};
 	return 0;
 }
 
@@ -223,6 +231,17 @@ acc_accepted(struct acc_case *c, const struct acc_item *it, struct acc_err *e)
 }
 
 int
+acc_accepted_alone(struct acc_case *c, const struct acc_item *it, struct acc_err *e)
+{
+	struct acc_accept *a = c->opt.accept;
+	int rc = acc_accepted(c, it, e);
+	if (rc != 0 || a == NULL || !(it->audit[ACC_A] <= a->scale))
+		return rc;
+	a->scaled++;
+	return 1;
+}
+
+int
 acc_accept_suspects(struct scan *s, struct acc_err *e)
 {
 	struct acc_accept *a = s->c->opt.accept;
@@ -278,9 +297,11 @@ acc_say_accepted(struct acc_case *c, struct acc_err *e)
 	for (size_t i = 0; i < a->nglob && rc == 0; i++) {
 		const struct glob *g = &a->glob[i];
 		rc = say(c, "ignore", g->hits,
-			acc_arena_printf(&c->mem, "--ignore %s: %u finding%s left out%s%s",
+			acc_arena_printf(&c->mem, "--ignore %s: %u finding%s left out%s%s%s%s%s",
 				g->pattern, g->hits, g->hits == 1 ? "" : "s",
-				g->hits > 0 ? ", first of " : "", g->hits > 0 ? g->first : ""),
+				g->hits > 0 ? ", first of " : "", g->hits > 0 ? g->first : "",
+				g->reason[0] != '\0' ? " (reason: " : "", g->reason,
+				g->reason[0] != '\0' ? ")" : ""),
 			e);
 	}
 	for (size_t i = 0; i < a->nknown; i++)

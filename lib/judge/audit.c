@@ -175,7 +175,7 @@ acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspec
 	x->margin = fmin(LIMIT_CERTAIN, LIMIT_NAMED + log10((double)it->audit[ACC_A]));
 	x->value = it->audit[ACC_A];
 	x->limit = 1;
-	x->from = "what its own recorded inputs give";
+	x->from = "recomputation from its own recorded inputs";
 	x->audit = true;
 }
 
@@ -201,8 +201,10 @@ acc_audit_text(struct acc_case *c, const struct acc_item *it, int side, bool bri
 	double rms = number(r, prefix, "audit.err"), max = number(r, prefix, "audit.err_max");
 	const char *size = isinf(rms) ? "NaN or Inf differ"
 				      : acc_arena_printf(&c->mem,
-						"rms error %.3g ulp (max %.3g), limit %.3g", rms,
-						max, number(r, prefix, "audit.limit"));
+						"rms error %.3g ulp (limit %.3g), largest %.3g"
+						" (limit %.3g)",
+						rms, number(r, prefix, "audit.limit"), max,
+						number(r, prefix, "audit.limit_max"));
 	const char *what = !pair   ? "as recorded fails recomputation from its own inputs"
 			   : brief ? "recomputed from its own inputs"
 				   : acc_arena_printf(&c->mem,
@@ -228,14 +230,14 @@ acc_audit_open_question(struct scan *s, const struct suspect *x, struct acc_err 
 	if (x->role != ROLE_OUT || x->audit || !s->c->call[x->call].keyed)
 		return "";
 	if (acc_acquitted(it) && x->permuted)
-		return "; it is what its own inputs give, and one of these has another order of axes than"
+		return "; it passes recomputation from its own inputs, and one of these has another order of axes than"
 		       " on the bench";
 	if (acc_acquitted(it) && is_given_otherwise(it, x))
-		return "; it is what its own inputs give, and these agree: is each in its place?";
+		return "; it passes recomputation from its own inputs, and these agree: is each in its place?";
 	if (acc_acquitted(it))
-		return "; it is what its own inputs give";
+		return "; it passes recomputation from its own inputs";
 	if (it->audit[ACC_A] > 1)
-		return "; recomputed, neither side's is what its own inputs give";
+		return "; both sides fail recomputation from their own inputs";
 	if (acc_case_record(s->c, it, &r, e) < 0)
 		return NULL;
 	struct acc_str why = acc_get_text(r, acc_rec_is(r, "pair") ? "a." : "", "audit.skip");
@@ -269,12 +271,14 @@ acc_say_bench(struct scan *s, struct acc_err *e)
 	f->rule = "audit";
 	f->value = it->audit[ACC_B];
 	f->limit = 1;
-	f->limit_from = "what its own recorded inputs give";
+	f->limit_from = "recomputation from its own recorded inputs";
+	f->confidence = isinf(f->value) ? 1 : 1 - fmin(1, LIMIT_WRONG_AUDIT / f->value);
 	f->stack = stack;
 	f->bad = true;
 	f->text = acc_arena_printf(&c->mem,
-		"%s%s: the reference itself is wrong here: the output %s%s%s", where, k->key[ACC_B],
-		text, src[0] != '\0' ? "; at " : "", src);
+		"%s%s: the reference itself is wrong here: the output %s%s%s%s", where,
+		k->key[ACC_B], text, acc_got(acc_beyond_times(&c->mem, f->value, f->confidence)),
+		src[0] != '\0' ? "; at " : "", src);
 	*why = f->text;
 	struct acc_verdict v = {.level = "error",
 		.rule = "audit",
@@ -306,11 +310,12 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	f->rule = "audit";
 	f->value = it->audit[ACC_A];
 	f->limit = 1;
-	f->limit_from = "what its own recorded inputs give";
+	f->limit_from = "recomputation from its own recorded inputs";
 	f->confidence = isinf(f->value) ? 1 : 1 - 1 / f->value;
 	f->stack = stack;
 	f->bad = true;
-	f->text = acc_arena_printf(&c->mem, "%s%s: its output %s%s%s", where, f->name, text,
+	f->text = acc_arena_printf(&c->mem, "%s%s: its output %s%s%s%s", where, f->name, text,
+		acc_got(acc_beyond_times(&c->mem, f->value, f->confidence)),
 		src[0] != '\0' ? "; at " : "", src);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
@@ -323,10 +328,13 @@ mark(struct acc_case *c, uint32_t i, bool first, struct acc_err *e)
 	const char *text = acc_audit_text(c, it, ACC_A, false, e);
 	if (why == NULL || text == NULL)
 		return acc_nomem(e);
-	*why = text;
+	*why = acc_arena_printf(&c->mem, "%s%s", text,
+		acc_got(acc_beyond_times(&c->mem, it->audit[ACC_A], NAN)));
+	if (*why == NULL)
+		return acc_nomem(e);
 	struct acc_verdict v = {.level = first ? "error" : "warning",
 		.rule = "audit",
-		.limit_from = "what its own recorded inputs give",
+		.limit_from = "recomputation from its own recorded inputs",
 		.value = it->audit[ACC_A],
 		.limit = 1,
 		.why = why,
@@ -341,9 +349,17 @@ judge(struct acc_case *c, struct acc_err *e)
 	uint32_t first = ACC_NOCALL;
 	int rc = 0;
 	for (uint32_t i = 0; i < c->nitem && rc == 0; i++) {
-		const struct acc_item *it = &c->item[i];
+		struct acc_item *it = &c->item[i];
 		if (it->call == ACC_NOCALL || !acc_accused(it))
 			continue;
+		rc = acc_accepted_alone(c, it, e);
+		/* What is accepted is as good as right. */
+		if (rc > 0)
+			it->audit[ACC_A] = NAN;
+		if (rc != 0) {
+			rc = rc > 0 ? 0 : rc;
+			continue;
+		}
 		bool earlier = first == ACC_NOCALL ||
 			       c->call[it->call].step < c->call[c->item[first].call].step;
 		first = earlier ? i : first;

@@ -103,10 +103,19 @@ int acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culpri
 /* --- accept.c --- */
 /* Is a finding of this item ignored, or in the baseline and not worse? 1, 0, < 0. */
 int acc_accepted(struct acc_case *c, const struct acc_item *it, struct acc_err *e);
+/* The same of an output of one dump that fails the audit, whose limits are multiplied, too. */
+int acc_accepted_alone(struct acc_case *c, const struct acc_item *it, struct acc_err *e);
 /* Findings that say what was accepted, by what. */
 int acc_say_accepted(struct acc_case *c, struct acc_err *e);
 
 /* The device's key of a call, or the bench's. */
 const char *acc_call_name(const struct acc_call *k);
+
+/* What a failed acc_arena_printf in a chain of them leaves: printed, never dereferenced. */
+static inline const char *
+acc_got(const char *s)
+{
+	return s == NULL ? "" : s;
+}
 
 #endif

@@ -99,8 +99,8 @@ say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 		f->bad = true;
 		f->text = acc_arena_printf(acc_mem(s),
 			"most weights differ (half of them by %.2g or"
-			" more): are these the same checkpoint and step?",
-			f->value);
+			" more)%s: are these the same checkpoint and step?",
+			f->value, acc_got(acc_beyond(acc_mem(s), f->value, f->limit, NAN)));
 		if (f->text == NULL)
 			return acc_nomem(e);
 	}
@@ -112,16 +112,17 @@ static const char *
 blind(struct acc_arena *m, const uint32_t n[])
 {
 	if (n[ACC_BY_STAT] > 0 && n[ACC_BY_TENSOR] == 0 && n[ACC_BY_SUM] == 0)
-		return "; by statistics, which do not show a few elements";
+		return "; by statistics, in which a few wrong elements may not show";
 	if ((n[ACC_BY_STAT] > 0) + (n[ACC_BY_TENSOR] > 0) + (n[ACC_BY_SUM] > 0) < 2)
 		return "";
 	const char *s = acc_arena_printf(m, "; %u tensors by elements", n[ACC_BY_TENSOR]);
 	if (s != NULL && n[ACC_BY_STAT] > 0)
-		s = acc_arena_printf(m, "%s, %u by statistics, which do not show a few elements", s,
+		s = acc_arena_printf(m,
+			"%s, %u by statistics, in which a few wrong elements may not show", s,
 			n[ACC_BY_STAT]);
 	if (s != NULL && n[ACC_BY_SUM] > 0)
 		s = acc_arena_printf(m,
-			"%s, %u by checksums, which do not tell rounding from a fault", s,
+			"%s, %u by checksums, which cannot tell rounding from a fault", s,
 			n[ACC_BY_SUM]);
 	return s;
 }

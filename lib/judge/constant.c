@@ -107,9 +107,10 @@ acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e)
 	f->stack = stack;
 	f->doubtful = true;
 	f->text = acc_arena_printf(&c->mem,
-		"%s%s: %s %s, though nothing before it differs, and no op call that was compared"
+		"%s%s: %s %s%s, though nothing before it differs, and no op call that was compared"
 		" makes it: a constant that is computed or written otherwise?%s%s",
-		where, f->name, place, much, src[0] != '\0' ? " at " : "", src);
+		where, f->name, place, much, acc_got(acc_beyond(&c->mem, f->value, f->limit, NAN)),
+		src[0] != '\0' ? " at " : "", src);
 	const char **why = acc_alloc(&c->mem, sizeof *why);
 	if (f->pos == NULL || f->text == NULL || why == NULL)
 		return acc_nomem(e);

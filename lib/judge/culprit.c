@@ -139,7 +139,9 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	if (ranked(s, chosen, f) < 0)
 		return acc_nomem(e);
 	const char *other = sums || f->confidence >= LIMIT_SURE ? "" : acc_got(others(s, f));
-	const char *beyond = acc_got(acc_say_beyond(c, f));
+	const char *beyond = acc_got(
+		x->audit ? acc_beyond_times(acc_mem(s), f->value, f->confidence)
+			 : acc_beyond(acc_mem(s), f->value, f->limit, f->confidence));
 	f->text = acc_arena_printf(acc_mem(s), "%s%s%s%s%s%s%s", where,
 		!sums && f->confidence < LIMIT_SURE ? "probably " : "", text, beyond, other,
 		src[0] != '\0' ? "; at " : "", src);
@@ -166,8 +168,8 @@ acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e)
 	f->limit = x->limit;
 	f->limit_from = x->from;
 	f->doubtful = true;
-	f->text = acc_arena_printf(acc_mem(s),
-		"%s%s; this is beyond its limit by too little to tell it from noise", where, text);
+	f->text = acc_arena_printf(acc_mem(s), "%s%s%s: too little to tell it from noise", where,
+		text, acc_got(acc_beyond(acc_mem(s), x->value, x->limit, NAN)));
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
@@ -183,6 +185,12 @@ acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e)
 			continue;
 		const char **why = acc_alloc(acc_mem(s), sizeof *why);
 		const char *text = acc_sentence(s, x, e);
+		text = text == NULL ? NULL
+				    : acc_arena_printf(acc_mem(s), "%s%s", text,
+					      acc_got(x->audit ? acc_beyond_times(acc_mem(s),
+									 x->value, NAN)
+							       : acc_beyond(acc_mem(s), x->value,
+									 x->limit, NAN)));
 		if (why == NULL)
 			return acc_nomem(e);
 		if (text == NULL)

@@ -9,6 +9,7 @@
 #define JUDGE_FIRST_BAD_H
 
 #include "acc/judge.h"
+#include "judge/case.h"
 #include "judge/limits.h"
 
 struct limit {
@@ -144,13 +145,6 @@ static inline struct acc_arena *
 acc_mem(const struct scan *s)
 {
 	return &s->c->mem;
-}
-
-/* What a failed acc_arena_printf in a chain of them leaves: printed, never dereferenced. */
-static inline const char *
-acc_got(const char *s)
-{
-	return s == NULL ? "" : s;
 }
 
 /* --- first_bad.c --- */
@@ -382,10 +376,6 @@ int acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e);
 /* --- accept.c --- */
 /* Leave out the suspects that are known and accepted. */
 int acc_accept_suspects(struct scan *s, struct acc_err *e);
-
-/* --- beyond.c --- */
-/* "; 6 % over its limit of 0.001, confidence 0.77", "" where there is none, in mem. NULL: no memory. */
-const char *acc_say_beyond(struct acc_case *c, const struct acc_finding *f);
 
 /* --- masked.c --- */
 /* Scores that the two sides hide by other numbers, where a softmax leaves nothing of either, get the

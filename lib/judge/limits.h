@@ -111,7 +111,7 @@
 	X(WRONG, 0.5, \
 		"times limit / value: the share of verdicts that is wrong, and 1 - that the confidence", \
 		"of tests/networks that teach, see its tables") \
-	X(WRONG_AUDIT, 0.1, "the same of what its own inputs do not give", "as wrong") \
+	X(WRONG_AUDIT, 0.1, "the same where the audit fails", "as wrong") \
 	X(WRONG_GUESS, 1, \
 		"the same of inputs whose maker is unknown, of random numbers, and where both sides " \
 		"fail the audit", \

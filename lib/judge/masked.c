@@ -306,7 +306,7 @@ acc_say_masks(struct acc_case *c, struct acc_err *e)
 	f->value = n;
 	f->name = acc_call_name(&c->call[c->item[first].call]);
 	f->text = acc_arena_printf(&c->mem,
-		"%u output%s hide%s scores by another number than on the bench, first %s: no fault,"
+		"%u output%s hide%s scores by a different number than on the bench, first %s: no fault,"
 		" since softmax leaves nothing of either",
 		n, n == 1 ? "" : "s", n == 1 ? "s" : "", f->name);
 	return f->text == NULL ? acc_nomem(e) : 0;

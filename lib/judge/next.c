@@ -117,15 +117,15 @@ what(const struct scan *s, const struct suspect *x, struct acc_again *g, const c
 		g->statistics = true;
 		g->range = true;
 		g->last = end_of(c, x->blame);
-		*why = "checksums tell that something differs, not how much";
+		*why = "checksums show that something differs, not how much";
 	} else if (k->module) {
 		g->level = "mix";
-		*why = "this is a module: which op call in it, only a record of those can tell";
+		*why = "this is a module: only a dump of the op calls inside can tell which of them";
 	} else if (x->role == ROLE_IN && x->producer == ACC_NOCALL && !it->weight &&
 		   x->sum == NULL && x->blame == x->call && before != NULL) {
 		g->range = true;
 		g->first = before;
-		*why = "what makes its bad input is not in this dump, or is hidden in a compiled"
+		*why = "the producer of its bad input is not in this dump, or is hidden in a compiled"
 		       " function";
 	} else if (it->measure == ACC_BY_STAT) {
 		if (x->producer != ACC_NOCALL && x->blame == x->call)

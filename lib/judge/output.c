@@ -273,7 +273,7 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 	return 0;
 }
 
-/* An output of another shape, of what was given the same arguments, and tensors of the same shape that
+/* An output of a different shape, of what was given the same arguments, and tensors of the same shape that
  * agree as far as tensors do: what chooses by values was given others. */
 static bool
 is_shape_wrong(const struct scan *s, uint32_t call, const struct acc_item *it,

@@ -67,7 +67,7 @@ flagged(struct acc_case *c, uint32_t call, enum role d, struct acc_err *e)
 
 static const char *
 sentence(struct acc_case *c, uint32_t call, const struct holds *h, enum role d, struct acc_str pos,
-	struct acc_err *e)
+	const char *many, struct acc_err *e)
 {
 	const struct acc_call *k = &c->call[call];
 	const char *name = acc_call_name(k);
@@ -78,15 +78,15 @@ sentence(struct acc_case *c, uint32_t call, const struct holds *h, enum role d, 
 				      " INF_NAN_MODE_ENABLE=1, for MindSpore"
 				      " MS_ASCEND_CHECK_OVERFLOW_MODE=INFNAN_MODE, shows Inf)";
 	if (!k->keyed)
-		return acc_arena_printf(&c->mem, "%s has %s", name, kind);
+		return acc_arena_printf(&c->mem, "%s has %s%s", name, kind, many);
 	if (c->overflow_dump)
 		return flagged(c, call, d, e);
 	if (d == MAKES)
 		return acc_arena_printf(&c->mem,
-			"%s: output %.*s has %s, and none of its inputs has%s", name, ACC_PRS(pos),
-			kind, h->nan ? " NaN" : "");
-	return acc_arena_printf(&c->mem, "%s: input %.*s has %s, and no recorded op made it", name,
-		ACC_PRS(pos), kind);
+			"%s: output %.*s has %s%s, and none of its inputs has%s", name,
+			ACC_PRS(pos), kind, many, h->nan ? " NaN" : "");
+	return acc_arena_printf(&c->mem, "%s: input %.*s has %s%s, and no recorded op made it",
+		name, ACC_PRS(pos), kind, many);
 }
 
 static const char *
@@ -107,6 +107,23 @@ ask_harm(struct acc_case *c, struct begin *b, struct acc_err *e)
 	if (b->harmless == NULL)
 		return e->code != 0 ? e->code : acc_nomem(e);
 	return 0;
+}
+
+/* " in 12 of its 128 elements", where they were counted. */
+static const char *
+how_many(struct acc_case *c, const struct acc_rec *r, const struct acc_item *it)
+{
+	static const char *const keys[] = {"s.nan", "s.posinf", "s.neginf"};
+	const struct acc_val *shape = acc_get(r, "", "shape");
+	double n = 0, x;
+	uint64_t all;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		n += acc_as_f64(acc_get(r, "", keys[i]), &x) ? x : 0;
+	if (!(n > 0) || it->kind != ACC_ITEM_TENSOR || shape == NULL || shape->type != ACC_V_INTS ||
+		!acc_count(shape->ints, shape->n, &all))
+		return "";
+	return acc_arena_printf(&c->mem, " in %.0f of its %llu elements", n,
+		(unsigned long long)all);
 }
 
 static int
@@ -137,7 +154,8 @@ say(struct acc_case *c, struct begin *b, struct acc_err *e)
 	f->seq = k->seq;
 	f->rule = rule_of(d);
 	f->stack = stack;
-	const char *text = sentence(c, call, h, d, acc_str(f->pos), e);
+	const char *many = how_many(c, r, it);
+	const char *text = many == NULL ? NULL : sentence(c, call, h, d, acc_str(f->pos), many, e);
 	if (text == NULL)
 		return e->code != 0 ? e->code : acc_nomem(e);
 	f->bad = b->harmless[0] == '\0';

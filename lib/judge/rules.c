@@ -166,9 +166,14 @@ condemn(const struct acc_rules *rs, struct acc_arena *mem, struct group *g, stru
 {
 	struct row_verdict *said = &g->said[row];
 	const char *why = why_text(mem, r, t, row);
+	double value = NAN;
 	bool error = strcmp(r->level, "error") == 0;
 	if (why == NULL)
 		return ACC_ENOMEM;
+	if (r->value.n > 0) {
+		struct acc_val x = acc_expr_run(&r->value, t, row);
+		acc_as_f64(&x, &value);
+	}
 	if (said->nwhy < MAX_WHYS)
 		said->why[said->nwhy++] = why;
 	if ((error && !said->failed) || (!error && !said->failed && !said->warned)) {
@@ -177,16 +182,14 @@ condemn(const struct acc_rules *rs, struct acc_arena *mem, struct group *g, stru
 			.value = NAN,
 			.limit = r->limit,
 			.limit_from = r->from != NULL ? r->from : rs->where};
-		if (r->value.n > 0) {
-			struct acc_val x = acc_expr_run(&r->value, t, row);
-			acc_as_f64(&x, &said->v.value);
-		}
+		said->v.value = value;
 	}
 	said->failed |= error;
 	said->warned |= !error;
 	if (r->hits++ == 0) {
 		r->first_item = g->item[row];
 		r->first_why = why;
+		r->first_value = value;
 	}
 	return 0;
 }
@@ -364,9 +367,10 @@ say_rule(struct acc_case *c, const struct rule *r, struct acc_err *e)
 	f->stack = stack;
 	f->bad = error;
 	f->doubtful = !error;
-	f->text = acc_arena_printf(&c->mem, "%s%u record%s, first %.*s: %s%s%s", where, r->hits,
-		r->hits == 1 ? "" : "s", ACC_PRS(name), r->first_why, src[0] != '\0' ? "; at " : "",
-		src);
+	f->text = acc_arena_printf(&c->mem, "%s%u record%s, first %.*s: %s%s%s%s", where, r->hits,
+		r->hits == 1 ? "" : "s", ACC_PRS(name), r->first_why,
+		acc_got(acc_beyond(&c->mem, r->first_value, r->limit, NAN)),
+		src[0] != '\0' ? "; at " : "", src);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 

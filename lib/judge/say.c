@@ -259,9 +259,11 @@ acc_say_rest(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_say_unmatched(c, e);
 	if (rc == 0)
-		rc = say_gap(c, &shape, "unmatched", "shape", "another shape on the two sides", e);
+		rc = say_gap(c, &shape, "unmatched", "shape", "different shapes on the two sides",
+			e);
 	if (rc == 0)
-		rc = say_gap(c, &dtype, "unmatched", "dtype", "another dtype on the two sides", e);
+		rc = say_gap(c, &dtype, "unmatched", "dtype", "different dtypes on the two sides",
+			e);
 	if (rc == 0)
 		rc = say_gap(c, &broken, "missing", "incomplete", "incomplete", e);
 	if (rc == 0)

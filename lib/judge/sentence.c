@@ -107,10 +107,10 @@ acc_how_bad(struct acc_arena *m, const struct acc_rec *r, const struct acc_item 
 	if (it->nonfinite)
 		return nonfinite_text(m, r, it);
 	if (it->note_shape && it->measure == ACC_UNMEASURED)
-		return acc_arena_printf(m, "has another shape: %s, on the bench %s",
+		return acc_arena_printf(m, "has a different shape: %s, on the bench %s",
 			acc_got(shape_text(m, r, "a.")), acc_got(shape_text(m, r, "b.")));
 	if (it->measure == ACC_BY_SUM)
-		return "has another checksum";
+		return "has a different checksum";
 	if (it->exact)
 		return it->measure == ACC_BY_TENSOR && it->rms < 1
 			       ? acc_arena_printf(m, "differs in %.3g %% of its elements%s%s",
@@ -180,24 +180,24 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 					      : &c->call[c->item[x->producer].call];
 	if (made != NULL && made->key[ACC_A] == NULL)
 		return acc_arena_printf(acc_mem(s),
-			"%s: was given another tensor: %s %s; on the bench %s makes it, which the"
+			"%s: got a different tensor: %s %s; on the bench it comes from %s, which the"
 			" device does not call%s",
 			name, where, bad, acc_call_name(made),
 			acc_is_communication(made) ? " (a lost reduction or exchange)" : "");
 	if (made != NULL)
 		return acc_arena_printf(acc_mem(s),
-			"%s: was given another tensor: %s %s, though %s, which makes it, agrees",
+			"%s: got a different tensor: %s %s, though the output of %s that it comes from agrees",
 			name, where, bad, acc_call_name(made));
 	if (x->sum != NULL)
 		return acc_arena_printf(acc_mem(s),
 			"%s: %s %s, and should equal the sum of the gradients from %s (it does on the"
 			" bench)",
 			name, where, bad, x->sum);
-	return acc_arena_printf(acc_mem(s), "%s: %s %s, and no op that was compared makes it: %s",
+	return acc_arena_printf(acc_mem(s), "%s: %s %s, and no compared op call produced it: %s",
 		name, where, bad,
 		c->item[x->item].weight
 			? "a weight is not the same"
-			: "other data, a constant (computed on another processor?), or an op"
+			: "other data, a constant (computed on the other processor?), or an op"
 			  " that is not recorded");
 }
 

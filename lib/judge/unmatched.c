@@ -279,15 +279,15 @@ reason(const struct unmatched *l, bool calls, bool framework)
 	if (!calls) /* weights are no op calls; nothing compiles them away */
 		return "";
 	if (framework)
-		return "; another framework takes operators apart in its own way";
+		return "; the other framework splits operators differently";
 	if (2 * l->recomputed > l->calls)
 		return "; forward calls during backward: one side recomputes its activations";
 	if (2 * l->outside > l->calls)
-		return "; before or after what the other side recorded: another range, or a run"
+		return "; before or after what the other side recorded: a different range, or a run"
 		       " that stopped";
 	if (2 * l->beside > l->calls)
-		return "; where the other side has other calls: it computes the same in another way"
-		       " (fused, or taken apart)";
+		return "; where the other side has other calls: it computes the same differently"
+		       " (fused, or split)";
 	return "; inside a compiled function (torch.jit.script, graph mode) nothing is recorded";
 }
 

@@ -205,9 +205,22 @@ layer(const char *name)
 
 /* What both sides have: layers, and shapes of two dimensions or more. */
 struct common {
-	struct acc_ids layer, shape;
+	struct acc_ids layer, shape, place; /* place: step and rank */
 	bool whole; /* one side lacks whole layers, as a stage of a pipeline does */
 };
+
+/* Step and rank of a side's tensor, in one number. */
+static int
+place_of(struct count *t, uint32_t i, int side, uint64_t *place, struct acc_err *e)
+{
+	struct acc_rec *r;
+	const char *prefix = side == ACC_A ? "a." : "b.";
+	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
+	const int64_t v[3] = {side, rc < 0 ? 0 : acc_get_int(r, prefix, "step", INT64_MIN),
+		rc < 0 ? 0 : acc_get_int(r, prefix, "rank", INT64_MIN)};
+	*place = acc_hash(v, sizeof v);
+	return rc;
+}
 
 /* The name of a tensor, and a hash of its shape; 0: of fewer than two dimensions. */
 static int
@@ -230,13 +243,17 @@ is_lost(struct count *t, const struct common *both, uint32_t i, struct acc_err *
 {
 	const struct acc_item *it = &t->c->item[i];
 	const char *name;
-	uint64_t shape;
+	uint64_t shape, place;
 	int rc = shape_of(t, i, &name, &shape, e);
 	if (rc < 0)
 		return rc;
 	struct acc_str l = layer(name);
 	if (is_buffer(name) || acc_may_lack(t->c, name) || it->ndim == 0 || it->ndim == 255)
 		return 0;
+	/* A step or rank that one side does not have at all is no lack of single tensors. */
+	rc = place_of(t, i, it->sides & 1 ? ACC_A : ACC_B, &place, e);
+	if (rc < 0 || acc_ids_get(&both->place, place) == ACC_NOID)
+		return rc;
 	if (l.n > 0)
 		return acc_ids_get(&both->layer, acc_hash(l.p, l.n)) != ACC_NOID;
 	return !both->whole && (shape == 0 || acc_ids_get(&both->shape, shape) == ACC_NOID);
@@ -246,7 +263,7 @@ static int
 look_common(struct count *t, uint32_t i, struct common *both, struct acc_err *e)
 {
 	const char *name;
-	uint64_t shape;
+	uint64_t shape, place;
 	int rc = shape_of(t, i, &name, &shape, e);
 	if (rc < 0)
 		return rc;
@@ -260,6 +277,9 @@ look_common(struct count *t, uint32_t i, struct common *both, struct acc_err *e)
 		rc = acc_ids_put(&both->layer, id, i, false, e);
 	if (rc == 0 && shape != 0)
 		rc = acc_ids_put(&both->shape, shape, i, false, e);
+	for (int side = ACC_A; side <= ACC_B && rc == 0; side++)
+		if ((rc = place_of(t, i, side, &place, e)) >= 0)
+			rc = acc_ids_put(&both->place, place, i, false, e);
 	return rc;
 }
 
@@ -305,6 +325,7 @@ lost(struct count *t, struct acc_err *e)
 	}
 	acc_ids_release(&both.layer);
 	acc_ids_release(&both.shape);
+	acc_ids_release(&both.place);
 	if (rc < 0 || gone.n == 0)
 		return rc < 0 ? rc : 0;
 	struct acc_finding *f = acc_case_find(t->c, "missing", e);
@@ -314,11 +335,31 @@ lost(struct count *t, struct acc_err *e)
 	f->value = (double)gone.n;
 	f->bad = true;
 	f->text = acc_arena_printf(&t->c->mem,
-		"the %s lacks %llu weight%s that the %s has, first %s"
+		"the %s lacks %llu %s%s that the %s has, first %s"
 		" (--allow-missing accepts it)",
-		whose[!side], (unsigned long long)gone.n, gone.n == 1 ? "" : "s", whose[side],
-		f->name);
+		whose[!side], (unsigned long long)gone.n,
+		t->c->item[gone.first].io == ACC_IO_PARAM ? "weight" : "tensor",
+		gone.n == 1 ? "" : "s", whose[side], f->name);
 	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+/* What of it is beyond which limit, in mem. NULL: failure. */
+static const char *
+outside(struct count *t, const struct acc_item *it, struct acc_err *e)
+{
+	double out = NAN, rtol = NAN, atol = NAN;
+	struct acc_rec *r;
+	if (acc_case_record(t->c, it, &r, e) < 0)
+		return NULL;
+	acc_as_f64(acc_get(r, "", "m.outside"), &out);
+	acc_as_f64(acc_get(r, "", "m.rtol"), &rtol);
+	acc_as_f64(acc_get(r, "", "m.atol"), &atol);
+	if (isnan(out) || isnan(rtol) || isnan(atol))
+		return acc_beyond(&t->c->mem, it->rms,
+			LIMIT_VALUES_U * acc_unit((enum acc_dtype)it->dtype[ACC_B]), NAN);
+	return acc_arena_printf(&t->c->mem,
+		"; %.3g %% of it outside the limit of %.2g of the bench's + %.2g", 100 * out, rtol,
+		atol);
 }
 
 static int
@@ -349,11 +390,15 @@ differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err
 			? " by name (nothing says what ran first)"
 			: "",
 		f->name);
+	const char *beyond = isnan(first->max) ? "" : outside(t, first, e);
+	if (beyond == NULL)
+		return e->code != 0 ? e->code : acc_nomem(e);
 	if (*text != NULL)
 		*text = isnan(first->max)
-				? acc_arena_printf(&t->c->mem, "%sof another shape", *text)
-				: acc_arena_printf(&t->c->mem, "%soff by up to %.2g of the bench's",
-					  *text, first->max);
+				? acc_arena_printf(&t->c->mem, "%sof a different shape", *text)
+				: acc_arena_printf(&t->c->mem,
+					  "%soff by up to %.2g of the bench's%s", *text, first->max,
+					  beyond);
 	if (*text != NULL && t->nworst > 1)
 		*text = acc_arena_printf(&t->c->mem, "%s; worst %s", *text, ranked[0]);
 	return 0;
@@ -418,7 +463,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc >= 0)
 		rc = say(&t, &t.guessed, "pairing",
 			"paired by content, shape or order, not by name"
-			" (accalign --rename or --map says it better; where both sides are measured"
+			" (state the names with accalign --rename or --map; where both sides are measured"
 			" before, content does)",
 			true, e);
 	if (rc >= 0)

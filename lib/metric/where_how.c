@@ -192,7 +192,7 @@ acc_where_how_name(enum where_how how, double by, int along, char *buf, size_t s
 		snprintf(buf, size, "two exchanged along axis %d", along);
 		break;
 	case WHERE_ORDER:
-		snprintf(buf, size, "in another order along axis %d", along);
+		snprintf(buf, size, "in a different order along axis %d", along);
 		break;
 	case WHERE_UNKNOWN:
 		break;

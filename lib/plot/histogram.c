@@ -1,5 +1,4 @@
 /* How the errors of one tensor are distributed: in units of the last place, and relative. */
-#include "metric/side.h"
 #include "plot/plot.h"
 
 #include <inttypes.h>
@@ -7,30 +6,6 @@
 #include <stdlib.h>
 
 enum { CELL_ROWS = 18, PER_DECADE = 4, LEAST = -16, MOST = 4, BINS = (MOST - LEAST) * PER_DECADE };
-
-static bool
-named(const char *glob, const struct acc_rec *r)
-{
-	return acc_glob(glob, acc_get_text(r, "", "name")) ||
-	       acc_glob(glob, acc_get_text(r, "a.", "name")) ||
-	       acc_glob(glob, acc_get_text(r, "b.", "name"));
-}
-
-int
-acc_plot_histogram_add(struct acc_plot *p, const struct acc_rec *r, struct acc_err *e)
-{
-	if (acc_rec_is(r, "source"))
-		return acc_roots_add(p->opt.roots, r, e);
-	if (!acc_rec_is(r, "pair") || !named(p->opt.histogram, r))
-		return 0;
-	/* The first that was measured counts. */
-	bool had = acc_get(&p->pair, "", "m.ulp_hist") != NULL;
-	if (p->matches++ > 0 && (had || acc_get(r, "", "m.ulp_hist") == NULL))
-		return 0;
-	acc_rec_release(&p->pair);
-	p->pair = (struct acc_rec){.n = 0};
-	return acc_rec_copy(&p->pair, r) < 0 ? acc_nomem(e) : 0;
-}
 
 /* --- relative errors, from the payload --- */
 
@@ -64,23 +39,12 @@ count(void *arg, const double *a, const double *b, size_t n)
 static int
 relative(const struct acc_plot *p, struct relative *h, struct acc_err *e)
 {
-	struct side a, b;
-	struct acc_err err_b = {0};
-	uint64_t na, nb;
-	struct side_keys keys = {0};
-	acc_side_get(&keys, &p->pair, "a.", SIDE_TENSOR, &a);
-	acc_side_get(&keys, &p->pair, "b.", SIDE_TENSOR, &b);
-	acc_side_keys_release(&keys);
-	if (!a.payload || !b.payload || !acc_side_count(&a, &na) || !acc_side_count(&b, &nb) ||
-		na != nb || na == 0 || acc_dtypes[a.ref.dtype].cls == 'C' ||
-		acc_dtypes[b.ref.dtype].cls == 'C')
+	struct side sides[2];
+	uint64_t n;
+	if (!acc_plot_pair_sides(p, sides, &n))
 		return 0;
-	if (acc_side_walk(p->opt.roots, &a, &b, true, count, h, e, &err_b) < 0) {
-		if (err_b.code != 0)
-			*e = err_b;
-		return e->code;
-	}
-	return 1;
+	int rc = acc_plot_pair_walk(p, sides, count, h, e);
+	return rc < 0 ? rc : 1;
 }
 
 /* --- drawing --- */
@@ -206,7 +170,7 @@ acc_plot_histogram(struct acc_plot *p, FILE *f, struct acc_err *e)
 	const struct acc_val *v = acc_get(&p->pair, "", "m.ulp_hist");
 	bool has = v != NULL && v->type == ACC_V_INTS && v->n > 0 && v->n <= ACC_ULP_BINS;
 	if (p->matches == 0)
-		return acc_fail(e, ACC_EFORMAT, "no pair named '%s'", p->opt.histogram);
+		return acc_plot_pair_missing(p, p->opt.histogram, e);
 	int rc = relative(p, &h, e);
 	if (rc < 0)
 		return rc;

@@ -95,7 +95,9 @@ acc_plot_add(struct acc_plot *p, const struct acc_rec *r, unsigned noise, struct
 	if (noise > 0)
 		return 0;
 	if (p->opt.histogram != NULL)
-		return acc_plot_histogram_add(p, r, e);
+		return acc_plot_pair_add(p, r, p->opt.histogram, "m.ulp_hist", e);
+	if (p->opt.heat != NULL)
+		return acc_plot_pair_add(p, r, p->opt.heat, NULL, e);
 	return acc_plot_ops_add(p, r, e);
 }
 
@@ -104,6 +106,8 @@ acc_plot_draw(struct acc_plot *p, FILE *f, struct acc_err *e)
 {
 	if (p->opt.histogram != NULL)
 		return acc_plot_histogram(p, f, e);
+	if (p->opt.heat != NULL)
+		return acc_plot_heat(p, f, e);
 	if (p->points > 0)
 		return acc_plot_curves(p, f, e);
 	return acc_plot_ops(p, f, e);

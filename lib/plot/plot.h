@@ -3,6 +3,7 @@
 #define PLOT_PLOT_H
 
 #include "acc/curve.h"
+#include "metric/side.h"
 #include "plot/gp.h"
 
 enum { MOST_METRICS = 4 };
@@ -35,9 +36,11 @@ struct acc_plot {
 	const char *pass; /* of the last op */
 	const char *culprit, *culprit_text;
 	int64_t culprit_step, culprit_rank;
-	/* a histogram */
+	/* one pair: a histogram, where its errors sit */
 	struct acc_rec pair;
 	uint64_t matches;
+	const char *nearest;    /* a name that none of the patterns matches, */
+	unsigned nearest_apart; /* and how far from it */
 };
 
 /* curves.c */
@@ -45,8 +48,19 @@ int acc_plot_curves(struct acc_plot *p, FILE *f, struct acc_err *e);
 /* ops.c */
 int acc_plot_ops_add(struct acc_plot *p, const struct acc_rec *r, struct acc_err *e);
 int acc_plot_ops(struct acc_plot *p, FILE *f, struct acc_err *e);
+/* pair.c */
+/* Take a record: the first pair of this name, but rather one that has the key (NULL: any). */
+int acc_plot_pair_add(struct acc_plot *p, const struct acc_rec *r, const char *glob,
+	const char *key, struct acc_err *e);
+/* That there is no such pair, and which name is near: an error. */
+int acc_plot_pair_missing(const struct acc_plot *p, const char *glob, struct acc_err *e);
+/* Both sides, borrowed from the pair: 1; 0: there are no elements on both, as many. */
+int acc_plot_pair_sides(const struct acc_plot *p, struct side sides[2], uint64_t *count);
+int acc_plot_pair_walk(const struct acc_plot *p, const struct side sides[2],
+	acc_side_chunk_fn *chunk, void *arg, struct acc_err *e);
+/* heat.c */
+int acc_plot_heat(struct acc_plot *p, FILE *f, struct acc_err *e);
 /* histogram.c */
-int acc_plot_histogram_add(struct acc_plot *p, const struct acc_rec *r, struct acc_err *e);
 int acc_plot_histogram(struct acc_plot *p, FILE *f, struct acc_err *e);
 
 #endif

@@ -273,7 +273,8 @@ acc_out_shape(struct acc_replay *r, const struct acc_dense *out, const int64_t *
 	for (uint32_t i = 0; same && i < ndim; i++)
 		same = out->shape[i] == shape[i];
 	return same ? 0
-		    : acc_cannot(r, "its recorded output has another shape than its inputs give");
+		    : acc_cannot(r,
+			      "its recorded output does not have the shape that its inputs give");
 }
 
 double *
@@ -326,7 +327,7 @@ acc_broadcast_exact(struct acc_replay *r, struct acc_broadcast *b, const struct 
 	return good && most == out->ndim
 		       ? 0
 		       : acc_cannot(r,
-				 "its recorded output has another shape than its inputs give");
+				 "its recorded output does not have the shape that its inputs give");
 }
 
 static void

@@ -117,7 +117,7 @@ list_gradients(struct acc_trial *t, const struct acc_dense **g, const char **why
 			continue;
 		g[k] = p->in[k].t;
 		if (!same_shape(g[k], &t->out[k]->d)) {
-			*why = "a gradient has another shape than its output";
+			*why = "a gradient does not have the shape of its output";
 			return false;
 		}
 		if (g[k]->v == NULL) {

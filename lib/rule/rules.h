@@ -28,6 +28,7 @@ struct rule {
 	uint32_t hits;
 	uint32_t first_item;
 	const char *first_why;
+	double first_value;
 };
 
 struct acc_rules {

@@ -34,6 +34,8 @@ def weights():
     other = {k: torch.randn(8, 8) for k in own}
     for name, d in (("", own), ("_hf", dict(sorted(hf.items()))), ("_bad", bad), ("_other", other)):
         torch.save(d, os.path.join(HERE, f"weights{name}.pt"))
+    # As list(model.named_parameters()), in another order.
+    torch.save(list(bad.items())[::-1], os.path.join(HERE, "weights_bad_list.pt"))
 
 
 record("npu", "emb")

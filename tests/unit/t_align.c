@@ -162,8 +162,8 @@ names(void)
 		L{"0 0 T.a.1.forward in 0 f32 2", NULL}, "only-b -=0, only-a 0=-");
 	check("nothing on the bench", "name", &none, L{"0 0 T.a.0.forward in 0 f32 2", NULL},
 		L{NULL},
-		"only-a 0=-, only the device has step 0 rank 0: 1 op calls without a "
-		"partner (join them with --steps or --ranks)");
+		"only-a 0=-, only the device has step 0 rank 0: 1 op calls unmatched "
+		"(join them with --steps or --ranks)");
 }
 
 static void
@@ -187,9 +187,9 @@ steps_and_ranks(void)
 		L{"1 0 T.a.0.forward in 0 f32 2", "2 0 T.a.0.forward in 0 f32 2", NULL},
 		L{"2 0 T.a.0.forward in 0 f32 2", "3 0 T.a.0.forward in 0 f32 2", NULL},
 		"only-a 0=-, name 1=0, only-b -=1, "
-		"only the device has step 1 rank 0: 1 op calls without a partner (join them with "
-		"--steps or --ranks), only the bench has step 3 rank 0: 1 op calls without a "
-		"partner (join them with --steps or --ranks)");
+		"only the device has step 1 rank 0: 1 op calls unmatched (join them with "
+		"--steps or --ranks), only the bench has step 3 rank 0: 1 op calls unmatched "
+		"(join them with --steps or --ranks)");
 	check("ranks join in each step", "name", &none,
 		L{"0 0 T.a.0.forward in 0 f32 2", "0 1 T.a.0.forward in 0 f32 2",
 			"1 4 T.a.0.forward in 0 f32 2", NULL},
@@ -208,9 +208,9 @@ steps_and_ranks(void)
 		L{"0 p3 T.a.0.forward in 0 f32 2", "0 p4 T.a.0.forward in 0 f32 2", NULL},
 		L{"0 0 T.a.0.forward in 0 f32 2", NULL},
 		"only-a 0=-, only-a 1=-, only-b -=0, "
-		"only the device has step 0 procs 3-4: 2 op calls without a partner (join them with "
-		"--steps or --ranks), only the bench has step 0 rank 0: 1 op calls without a "
-		"partner (join them with --steps or --ranks)");
+		"only the device has step 0 procs 3-4: 2 op calls unmatched (join them with "
+		"--steps or --ranks), only the bench has step 0 rank 0: 1 op calls unmatched "
+		"(join them with --steps or --ranks)");
 	check("--steps", "name", &steps,
 		L{"0 0 T.a.0.forward in 0 f32 2", "1 0 T.a.0.forward in 0 f32 2", NULL},
 		L{"1 0 T.a.0.forward in 0 f32 2", "7 0 T.a.0.forward in 0 f32 2", NULL},
@@ -218,8 +218,8 @@ steps_and_ranks(void)
 	check("--steps: a step goes nowhere else", "name", &shift,
 		L{"1 0 T.a.0.forward in 0 f32 2", "5 0 T.a.0.forward in 0 f32 2", NULL},
 		L{"1 0 T.a.0.forward in 0 f32 2", NULL},
-		"only-a 0=-, name 1=0, only the device has step 1 rank 0: 1 op calls without a "
-		"partner (join them with --steps or --ranks)");
+		"only-a 0=-, name 1=0, only the device has step 1 rank 0: 1 op calls unmatched "
+		"(join them with --steps or --ranks)");
 	check("--ranks", "name", &ranks,
 		L{"0 0 T.a.0.forward in 0 f32 2", "0 1 T.a.0.forward in 0 f32 2", NULL},
 		L{"0 0 T.a.0.forward in 0 f32 2", "0 1 T.a.0.forward in 0 f32 2", NULL},

@@ -150,6 +150,9 @@ def recordings():
             npy("ms/%s/%03d.Module.%s.%s.forward.0.input.0.npy" % (side, i, m, "GELU" if "act" in m else "Linear"), x)
             npy("ms/%s/%03d.Module.%s.%s.forward.0.output.0.npy" % (side, i, m, "GELU" if "act" in m else "Linear"), y)
             npy("steps/%s/iter_1/%03d-%s-out.npy" % (side, i, m), y)
+            npy("names/%s \u8fd0\u884c/%03d-\u5c42 %s-out.npy" % (side, i, m), y)
+            for step in range(1 if side == "a" else 3):
+                npy("fewer/%s/step_%d/%03d-%s.npy" % (side, step, i, m), y)
         stat(side, n)
 
 
@@ -202,4 +205,6 @@ weights()
 recordings()
 jobs()
 os.makedirs(os.path.join(OUT, "empty"))
+write("npz/a/step_0.npz", b"PK\5\6" + 18 * b"\0")
+write("pickle/a.pkl", b"\x80\4}\x94.")
 write("rules/typo.rules", "rule x\nwhen m.foo > 1\n")

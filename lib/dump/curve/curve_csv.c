@@ -301,7 +301,7 @@ put_row(struct sheet *s, const struct acc_str *f, size_t n, struct acc_err *e)
 	int last = s->step > s->name ? s->step : s->name, rc = 0;
 	bool looked = false;
 	if (n != s->n || (size_t)last >= n) {
-		trouble(s, "left out, it has another number of columns:", f[0]);
+		trouble(s, "left out, it has a different number of columns:", f[0]);
 		return 0;
 	}
 	if (!step_of(f[s->step], &p.step)) {

@@ -4,6 +4,7 @@
  *	npu/iter_1/fwd/blocks.0.act-out.npy     step 1, forward, output of blocks.0.act
  *	npu.tar, npu.zip                        the same, where it lies in the archive
  *	npu/manifest.csv                        file,op,io,...: what its names do not say
+ *	npu/manifest.jsonl                      {"file": ..., "op": ...}, a line each: the same
  */
 #include <limits.h>
 #include <unistd.h>
@@ -86,6 +87,8 @@ probe(const struct acc_probe *p)
 	if (!p->is_dir)
 		return acc_tar_is(p->head, p->nhead) || is_zip(p) || is_tgz(p) ? ARCHIVE : 0;
 	int rc = acc_dir_has(p->dirfd, "manifest.csv", p->e);
+	if (rc == 0)
+		rc = acc_dir_has(p->dirfd, "manifest.jsonl", p->e);
 	if (rc == 0) /* more than the readers of one flat folder would see */
 		return acc_dump_sure(holds(p->dirfd, true, p->e), LEVELS);
 	return acc_dump_sure(rc > 0 ? holds(p->dirfd, false, p->e) : rc, MANIFEST_SURE);

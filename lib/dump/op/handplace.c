@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "acc/file.h"
+#include "acc/json.h"
 #include "dump/op/handname.h"
 #include "io/csv.h"
 
@@ -285,12 +286,16 @@ key_of(struct acc_str name)
 	return k;
 }
 
+enum { COLUMNS = 64 };
 struct rows {
 	struct handset *s;
-	struct acc_csv *csv;
+	struct acc_csv *csv;   /* or */
+	struct acc_json *json; /* an object a row */
+	uint64_t line;
 	const struct acc_str *field;
+	struct acc_str own[COLUMNS]; /* the fields of an object */
 	size_t n;
-	int key[64]; /* of each column; NKEYS: none that is known */
+	int key[COLUMNS]; /* of each column; NKEYS: none that is known */
 	size_t ncols, file;
 	size_t folder;    /* bytes of the manifest's own folder */
 	const char *name; /* for messages */
@@ -305,7 +310,7 @@ read_header(struct rows *r, struct acc_err *e)
 	int rc = acc_csv_next(r->csv, &r->field, &r->n, e);
 	if (rc <= 0)
 		return rc < 0 ? rc : acc_fail(e, ACC_EFORMAT, "it is empty");
-	r->ncols = r->n < 64 ? r->n : 64;
+	r->ncols = r->n < COLUMNS ? r->n : COLUMNS;
 	r->file = r->ncols;
 	for (size_t i = 0; i < r->ncols; i++) {
 		r->key[i] = key_of(r->field[i]);
@@ -315,6 +320,77 @@ read_header(struct rows *r, struct acc_err *e)
 	if (r->file == r->ncols)
 		return acc_fail(e, ACC_EFORMAT, "its first line has no column 'file'");
 	return 0;
+}
+
+/* The value behind a key, as a column of CSV would have it; a container says nothing. */
+static int
+value_of(struct rows *r, struct acc_str *out, struct acc_err *e)
+{
+	struct acc_json_tok t;
+	int rc = acc_json_next(r->json, &t, e);
+	*out = (struct acc_str){"", 0};
+	if (rc > 0 && (t.type == ACC_JSON_OBJECT || t.type == ACC_JSON_ARRAY))
+		return acc_json_skip(r->json, e);
+	if (rc <= 0 ||
+		(t.type != ACC_JSON_STRING && t.type != ACC_JSON_INT && t.type != ACC_JSON_FLOAT))
+		return rc < 0 ? rc : 0;
+	char *p = acc_arena_copy(&r->s->mem, t.s.p, t.s.n);
+	*out = (struct acc_str){p, t.s.n};
+	return p == NULL ? acc_nomem(e) : 0;
+}
+
+/* The next object as a row: 1, 0 at the end, < 0. */
+static int
+next_object(struct rows *r, struct acc_err *e)
+{
+	struct acc_json_tok t;
+	int rc = acc_json_next(r->json, &t, e);
+	if (rc <= 0)
+		return rc;
+	r->line++;
+	r->n = 0;
+	r->file = COLUMNS;
+	r->field = r->own;
+	if (t.type != ACC_JSON_OBJECT)
+		return acc_fail(e, ACC_EFORMAT, "object %llu: it is none",
+			(unsigned long long)r->line);
+	while ((rc = acc_json_next(r->json, &t, e)) > 0 && t.type == ACC_JSON_KEY) {
+		struct acc_str v;
+		int key = key_of(t.s);
+		rc = value_of(r, &v, e);
+		if (rc < 0)
+			return rc;
+		if (key == NKEYS || r->n == COLUMNS)
+			continue;
+		r->file = key == FILE_ ? r->n : r->file;
+		r->key[r->n] = key;
+		r->own[r->n++] = v;
+	}
+	r->ncols = r->n;
+	if (rc > 0 && r->file == COLUMNS)
+		return acc_fail(e, ACC_EFORMAT, "object %llu: it has no key 'file'",
+			(unsigned long long)r->line);
+	return rc;
+}
+
+static int
+next_row(struct rows *r, struct acc_err *e)
+{
+	if (r->json != NULL)
+		return next_object(r, e);
+	int rc = acc_csv_next(r->csv, &r->field, &r->n, e);
+	r->line = acc_csv_line(r->csv);
+	return rc;
+}
+
+static int
+open_rows(struct rows *r, int fd, struct acc_err *e)
+{
+	struct acc_bytes *b = acc_bytes_open(fd, r->name, false, e);
+	if (r->s->manifest_lines)
+		return (r->json = acc_json_open(b, true, e)) == NULL ? ACC_EIO : 0;
+	r->csv = acc_csv_open(b, e);
+	return r->csv == NULL ? ACC_EIO : read_header(r, e);
 }
 
 /* The line's file, which is looked for beside the manifest; one that is not there is said. */
@@ -333,7 +409,7 @@ take_row(struct rows *r, struct acc_err *e)
 		acc_fail(&bad, ACC_EFORMAT,
 			at == NULL ? "line %llu: there is no file %.150s"
 				   : "line %llu: the second one for %.150s",
-			(unsigned long long)acc_csv_line(r->csv), path);
+			(unsigned long long)r->line, path);
 		acc_err_in(&bad, r->name);
 		acc_dump_say(&s->said, s->c, &bad);
 		return 0;
@@ -343,7 +419,7 @@ take_row(struct rows *r, struct acc_err *e)
 		return ACC_ENOMEM;
 	r->out = p;
 	p = &r->out[r->nout++];
-	s->f[*at].line = acc_csv_line(r->csv);
+	s->f[*at].line = r->line;
 	*p = s->f[*at];
 	for (size_t i = 0; i < r->n && i < r->ncols; i++)
 		if (r->key[i] < NKEYS && say(s, p, r->key[i], r->field[i], &bad) < 0)
@@ -369,17 +445,18 @@ acc_handset_manifest(struct handset *s, int fd, struct acc_err *e)
 	r.name = acc_arena_printf(&s->mem, "%s/%s", s->where, s->manifest.path);
 	if (r.name == NULL)
 		r.name = s->manifest.path;
-	r.csv = acc_csv_open(acc_bytes_open(fd, r.name, false, e), e);
-	int rc = r.csv == NULL ? ACC_EIO : read_header(&r, e);
+	int rc = open_rows(&r, fd, e);
 	for (size_t i = 0; i < s->n && rc == 0; i++)
 		if (acc_map_put(&r.at, acc_str(s->f[i].path), i) == NULL)
 			rc = acc_nomem(e);
 	if (rc == 0)
-		while ((rc = acc_csv_next(r.csv, &r.field, &r.n, e)) > 0 &&
-			(rc = take_row(&r, e)) == 0)
+		while ((rc = next_row(&r, e)) > 0 && (rc = take_row(&r, e)) == 0)
 			;
+	if (rc == 0 && r.json != NULL && r.line == 0)
+		rc = acc_fail(e, ACC_EFORMAT, "it is empty");
 	acc_err_in(e, r.name);
 	acc_csv_close(r.csv);
+	acc_json_close(r.json);
 	acc_map_release(&r.at);
 	if (rc < 0) {
 		free(r.out);

@@ -8,12 +8,19 @@
 #include "io/tar.h"
 
 #define MANIFEST "manifest.csv"
+#define MANIFEST_LINES "manifest.jsonl"
 
 bool
 acc_handset_takes(struct acc_str name)
 {
 	return acc_str_ends(name, ".npy") || acc_str_ends(name, ".pt") ||
 	       acc_str_ends(name, ".pth");
+}
+
+static bool
+is_manifest(struct acc_str name)
+{
+	return acc_str_is(name, MANIFEST) || acc_str_is(name, MANIFEST_LINES);
 }
 
 static struct acc_str
@@ -29,10 +36,15 @@ static int
 keep(struct handset *s, const struct hand_file *f, struct acc_err *e)
 {
 	struct acc_str path = acc_str(f->path), last = last_of(path);
-	if (acc_str_is(last, MANIFEST)) {
-		/* The outermost counts. */
-		if (!s->has_manifest || path.n < strlen(s->manifest.path))
+	if (is_manifest(last)) {
+		const bool lines = acc_str_is(last, MANIFEST_LINES);
+		/* The outermost counts; beside each other, the CSV. */
+		const size_t folder = path.n - last.n, had = s->manifest_folder;
+		if (!s->has_manifest || folder < had || (folder == had && !lines)) {
 			s->manifest = *f;
+			s->manifest_folder = folder;
+			s->manifest_lines = lines;
+		}
 		s->has_manifest = true;
 		return 0;
 	}
@@ -59,7 +71,7 @@ list_folder(struct handset *s, struct folders *w, const struct folder *d, int fd
 	int rc = n < 0 ? (int)n : 0;
 	for (int64_t i = 0; i < n && rc == 0; i++) {
 		struct acc_str name = acc_str(names[i]);
-		if (acc_handset_takes(name) || acc_str_is(name, MANIFEST)) {
+		if (acc_handset_takes(name) || is_manifest(name)) {
 			struct hand_file f = {.path = names[i]};
 			if (d->depth > 0)
 				f.path = acc_arena_printf(&s->mem, "%s/%s", d->path + 2, names[i]);
@@ -119,7 +131,7 @@ take(struct handset *s, const char *file, const struct acc_zip_member *m, bool c
 	struct acc_err *e)
 {
 	struct acc_str last = last_of(m->name);
-	if (!acc_handset_takes(last) && !acc_str_is(last, MANIFEST))
+	if (!acc_handset_takes(last) && !is_manifest(last))
 		return 0;
 	struct hand_file f = {.path = inner_path(s, m->name),
 		.file = file,

@@ -40,7 +40,8 @@ struct handset {
 	size_t n, cap;
 	const char *order; /* as in struct acc_source */
 	struct hand_file manifest;
-	bool has_manifest;
+	bool has_manifest, manifest_lines; /* the latter: JSON Lines, not CSV */
+	size_t manifest_folder;            /* bytes of the folder that it is in */
 };
 
 /* .npy, .pt, .pth */

@@ -160,7 +160,8 @@ read_attention(struct acc_replay *r, const struct acc_dense *out, struct attenti
 		a->q.nh % a->k.nh != 0 || a->k.ns != a->v.ns || a->q.nd != a->k.nd)
 		return acc_cannot(r, "its inputs do not fit each other");
 	if (a->o.nb != a->q.nb || a->o.nh != a->q.nh || a->o.ns != a->q.ns || a->o.nd != a->v.nd)
-		return acc_cannot(r, "its recorded output has another shape than its inputs give");
+		return acc_cannot(r,
+			"its recorded output does not have the shape that its inputs give");
 	if (isnan(a->scale))
 		a->scale = 1 / sqrt((double)a->q.nd);
 	if (a->diagonal == INT64_MAX || r->op->which == FLASH)

@@ -168,7 +168,7 @@ read_resampling(struct acc_replay *r, const struct acc_dense *out, struct resamp
 	for (uint32_t d = 0; d < 2; d++) {
 		if (out->shape[d] != s->x->shape[d])
 			return acc_cannot(r,
-				"its recorded output has another shape than its inputs give");
+				"its recorded output does not have the shape that its inputs give");
 		s->planes *= (size_t)s->x->shape[d];
 	}
 	for (uint32_t d = 0; d < 3; d++) {

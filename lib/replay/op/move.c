@@ -46,7 +46,8 @@ same_order(struct acc_replay *r, struct acc_dense *out)
 					 acc_out_shape(r, out, shape, ndim) < 0)))
 		return ACC_EUNSUP;
 	if (out->n != x->n)
-		return acc_cannot(r, "its recorded output has another shape than its inputs give");
+		return acc_cannot(r,
+			"its recorded output does not have the shape that its inputs give");
 	return acc_view_same(r, x, out);
 }
 
@@ -131,7 +132,8 @@ expand(struct acc_replay *r, struct acc_dense *out)
 	if (acc_need_tensor(r, "input", &x) < 0)
 		return ACC_EUNSUP;
 	if (!acc_broadcast_start(&b, out->shape, out->ndim, &x, 1))
-		return acc_cannot(r, "its recorded output has another shape than its inputs give");
+		return acc_cannot(r,
+			"its recorded output does not have the shape that its inputs give");
 	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b))
 		out->v[i] = x->v[b.at[0]];
 	return 0;

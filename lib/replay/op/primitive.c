@@ -87,7 +87,8 @@ matmul(struct acc_replay *r, const struct acc_dense *out, struct acc_product *p)
 		}
 	}
 	if (!(least < INFINITY))
-		return acc_cannot(r, "its recorded output has another shape than its inputs give");
+		return acc_cannot(r,
+			"its recorded output does not have the shape that its inputs give");
 	lay_out(x, y, out, best, size);
 	size_t m = size[0], n = size[1], k = size[2];
 	p->x = x->v;
