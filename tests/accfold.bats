@@ -96,8 +96,8 @@ scaled() {
 	run -0 --separate-stderr bash -c 'accfold -b b.acc tp2-noise.acc | accfmt --json | cmp - <(accfmt --json tp2-noise.acc)'
 	[[ $stderr == "accfold: the ranks are left as they are: "* ]]
 	run -2 accfold one.acc
-	head -c 5000 tp2-noise.acc >cut
-	run -2 accfold -b one.acc cut
+	head -c 5000 tp2-noise.acc >short.acc
+	run -2 accfold -b one.acc short.acc
 }
 
 @test "dumps that lie: ranks, shapes and numbers without end" {
