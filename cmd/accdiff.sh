@@ -396,7 +396,7 @@ if [ -s "$tmp/names.device" ] && [ -s "$tmp/names.bench" ] && [ -z "$aligning$pr
 	[ $((2 * both_have)) -ge "$all_names" ] || measured=' device bench'
 fi
 
-# The ranks of a side become one where the other has but one. Who joins ranks or steps by hand, or
+# The ranks of a side become one where the other, which is a folder, too, has but one. Who joins ranks or steps by hand, or
 # chose a rank, has said what belongs together.
 ranks_of() { # dump
 	[ -d "$1" ] || return 0
@@ -406,7 +406,7 @@ folded='' whole=''
 case $judge$preset$rank$apart$aligning in
 *--ranks=* | *--steps=*) ;;
 accfirstbad | "accfirstbad "*)
-	case "$(ranks_of "$1") $(ranks_of "$2")" in
+	[ -d "$1" ] && [ -d "$2" ] && case "$(ranks_of "$1") $(ranks_of "$2")" in
 	"2 "[01]) folded=device whole=bench ;;
 	[01]" 2") [ -n "$noise" ] || folded=bench whole=device ;;
 	esac
@@ -420,7 +420,7 @@ read_side() { # dump, file for complaints, device, bench or unmeasured; the othe
 	if [ "$3" = "$folded" ]; then
 		measured_side "$1" "$2" "$3" | {
 			measured_side "$4" /dev/null "$whole" 4<&- <&9 |
-				accfold -b - /dev/fd/4 2>"$tmp/why.fold" 9<&-
+				accfold -b - --root="$1" --root="$4" /dev/fd/4 2>"$tmp/why.fold" 9<&-
 		} 4<&0
 	else
 		measured_side "$1" "$2" "$3"

@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "acc/dump.h"
 #include "acc/fold.h"
+#include "acc/payload.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@ static const struct cli_opt options[] = {
 	{'b', "bench", "BENCH", "the same network on one rank: a stream or a dump"},
 	{'l', "layout", "FILE", "take the layouts in FILE, as -p prints them"},
 	{'p', "print-layout", NULL, "print the layouts, and no records"},
+	{256, "root", "FOLDER", "a stream's files may be here (repeatable)"},
 	{'q', "quiet", NULL, "do not say on standard error what was found"},
 	{0, NULL, NULL, NULL},
 };
@@ -22,7 +24,7 @@ static const struct cli cli = {
 	.opt = options,
 	.notes =
 		"FILE is a stream or a dump; without one, standard input is read.\n"
-		"Example: accdump-read npu_dump | accfold -b gpu_dump | accalign - gpu_dump | ...\n",
+		"Example: accfold -b gpu_dump npu_dump | accalign - gpu_dump | accmetric | accfirstbad\n",
 };
 
 struct input {
@@ -31,6 +33,7 @@ struct input {
 	struct acc_fold *fold;
 	struct cli_out *out;
 	int status;
+	struct acc_roots *roots;
 };
 
 static int
@@ -74,7 +77,7 @@ is_stream(const char *path)
 	return n > 0 && head[0] != 0x1f && acc_is_stream(head, n);
 }
 
-/* Payload is passed over: what is folded is statistics. */
+/* Payload that comes in the stream is passed over: of such tensors statistics are folded. */
 static void
 read_stream(struct input *in, struct acc_rd *rd)
 {
@@ -93,6 +96,7 @@ static void
 read_dump(struct input *in)
 {
 	struct acc_err e = {0};
+	acc_roots_foreign(in->roots, false);
 	struct acc_dump_ctx *c = acc_dump_open(NULL, take, trouble, in, &e);
 	if (c == NULL || acc_dump_read(c, in->path, NULL, &e) < 0)
 		cli_die_err(&e);
@@ -107,6 +111,8 @@ read_input(struct input *in)
 		read_dump(in);
 		return;
 	}
+	/* Contents are copied: a stream names any folder. */
+	acc_roots_foreign(in->roots, true);
 	struct acc_rd *rd = acc_rd_open(in->path, &e);
 	if (rd == NULL)
 		cli_die_err(&e);
@@ -136,7 +142,8 @@ int
 main(int argc, char **argv)
 {
 	struct acc_err e = {0};
-	const char *bench = NULL, *layout = NULL;
+	const char *bench = NULL, *layout = NULL, **folders = NULL;
+	size_t nfolders = 0;
 	bool print = false, quiet = false;
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
 		if (key == 'b')
@@ -145,12 +152,18 @@ main(int argc, char **argv)
 			layout = optarg;
 		else if (key == 'p')
 			print = true;
+		else if (key == 256)
+			cli_append(&folders, &nfolders, optarg);
 		else
 			quiet = true;
 	if (bench == NULL)
 		cli_usage("--bench is needed: what the ranks are parts of");
 	struct acc_fold *f = acc_fold_open(cli_tmpdir(), &e);
 	if (f == NULL)
+		cli_die_err(&e);
+	struct acc_roots *roots = acc_roots_open(&e);
+	if (roots == NULL || acc_roots_allow_all(roots, folders, nfolders, argv + optind, &e) < 0 ||
+		acc_fold_tensors(f, roots) < 0)
 		cli_die_err(&e);
 	struct acc_buf given = {0};
 	if (layout != NULL) {
@@ -164,11 +177,11 @@ main(int argc, char **argv)
 	char *const standard[] = {dash};
 	char *const *path = optind < argc ? argv + optind : standard;
 	for (int i = 0, n = optind < argc ? argc - optind : 1; i < n; i++) {
-		struct input in = {.path = path[i], .fold = f};
+		struct input in = {.path = path[i], .fold = f, .roots = roots};
 		read_input(&in);
 		status = in.status > status ? in.status : status;
 	}
-	struct input ref = {.path = bench, .reference = true, .fold = f};
+	struct input ref = {.path = bench, .reference = true, .fold = f, .roots = roots};
 	read_input(&ref);
 	status = ref.status > status ? ref.status : status;
 	int found = acc_fold_find(f, &e);
@@ -186,7 +199,17 @@ main(int argc, char **argv)
 	cli_status(out, status);
 	if (acc_fold_run(f, emit, out, &e) < 0)
 		cli_die_err(&e);
+	uint64_t unread;
+	const struct acc_err *why = acc_fold_trouble(f, &unread);
+	if (unread > 0 && !quiet) {
+		char text[600];
+		acc_err_text(why, text, sizeof text);
+		cli_warn("%llu tensors are folded by their statistics: %s",
+			(unsigned long long)unread, text);
+	}
 	acc_buf_release(&given);
+	free((void *)folders);
 	acc_fold_close(f);
+	acc_roots_close(roots);
 	return cli_finish(out);
 }

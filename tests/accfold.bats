@@ -66,6 +66,41 @@ scaled() {
 	[[ $text == *"of all ranks together, by the layout Shard(2)"* ]]
 }
 
+@test "tensors: the whole is put together of interleaved parts, every element is compared" {
+	python3 "$DATA/fold_tensors.py" tensors
+	# What the device's whole tensors hold is, byte by byte, what a tool would read of the bench's.
+	accfold -b tensors/one tensors/dev | accalign - tensors/one | accmetric >measured
+	jq -es 'map(select(.kind == "pair" and (."a.op" == "Functional.linear") and ."a.pos" == "1") |
+		select(."m.mode" == "tensor" and ."m.max_abs" == 0)) | length == 6' <(accfmt --json measured)
+	jq -es 'map(select(.kind == "pair" and ."m.mode" == "tensor" and ."m.max_abs" < 1e-5)) | length == 18' \
+		<(accfmt --json measured)
+	run -0 accfirstbad measured
+}
+
+@test "tensors: the rank whose part is off is named" {
+	python3 "$DATA/fold_tensors.py" scaled scale
+	found 1 scaled/dev scaled/one
+	[ "$found" = "Functional.linear.2.forward out 0 1" ]
+	[[ $text == *"it is rank 1 that is off"* ]]
+	# Where calls of one line are at odds, statistics: one call late.
+	python3 "$DATA/fold_tensors.py" mixed order
+	found 1 mixed/dev mixed/one
+	[ "$found" = "Functional.linear.3.forward out 0 null" ]
+}
+
+@test "contents are copied from where they may be read, and nowhere else" {
+	python3 "$DATA/fold_tensors.py" private
+	mkdir -p kept
+	accdump-read private/dev >kept/dev.acc
+	run -0 --separate-stderr bash -c 'accfold -b private/one kept/dev.acc | accfmt --json | jq -es "map(select(.kind == \"data\")) == []"'
+	[[ $stderr == "accfold: "*" tensors are folded by their statistics: "* ]]
+	run -0 --separate-stderr bash -c 'accfold --root=private -b private/one kept/dev.acc | accfmt --json | jq -es "map(select(.kind == \"data\")) | length == 18"'
+	[ -z "$stderr" ]
+	rm private/dev/step0/rank1/dump_tensor_data/Functional.linear.0.forward.input.1.npy
+	run accfold -b private/one private/dev
+	[ "$status" -le 2 ]
+}
+
 @test "the layout is printed, and taken back: the same stream, and what is edited is followed" {
 	accfold -p -b one.acc tp2-noise.acc >layout
 	grep -q '^mesh stages=1 ranks=2$' layout

@@ -56,6 +56,12 @@ bool acc_layout_parse(struct acc_str s, struct acc_layout *l);
 /* --- a whole side --- */
 struct acc_fold;
 struct acc_fold *acc_fold_open(const char *tmpdir, struct acc_err *e);
+/* Give the elements of tensors, too, from files of sources that are read from now on, where those of
+ * all parts can be had; *roots stays the caller's. */
+struct acc_roots;
+int acc_fold_tensors(struct acc_fold *f, struct acc_roots *roots);
+/* After acc_fold_run: why elements could not be read at first, and of how many tensors. */
+const struct acc_err *acc_fold_trouble(const struct acc_fold *f, uint64_t *n);
 /* A record of the side that is folded, or of the reference. */
 int acc_fold_add(struct acc_fold *f, bool reference, const struct acc_rec *r, struct acc_err *e);
 /* Layouts as acc_fold_print writes them, to be taken as they are; text need not stay. */
@@ -65,7 +71,7 @@ int acc_fold_find(struct acc_fold *f, struct acc_err *e);
 const char *acc_fold_why(const struct acc_fold *f);
 /* The mesh and a line for each line of code and argument, for people and acc_fold_given. */
 int acc_fold_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e);
-/* Hand out the records of the virtual rank; or, where no layout was found, all as they came. */
+/* Hand out the records of the virtual rank, and data records behind them; or, where no layout was found, all as they came. */
 typedef int acc_fold_fn(void *arg, const struct acc_rec *r);
 int acc_fold_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *e);
 void acc_fold_close(struct acc_fold *f);

@@ -14,6 +14,7 @@ struct emit {
 	struct acc_ids count, forward; /* calls of an operator so far; numbers of forward calls */
 	char src[9];
 	int64_t seq;
+	bool blind; /* an input of the call has no elements here: its outputs would seem to be off */
 	int stopped; /* what fn returned below 0 */
 };
 
@@ -36,7 +37,7 @@ pass_all(struct emit *o, struct acc_err *e)
 	return rc;
 }
 
-/* One source for all ranks, whose tensors are known by their statistics. */
+/* One source for all ranks. */
 static int
 put_source(struct emit *o, const struct acc_rec *r, struct acc_err *e)
 {
@@ -44,7 +45,9 @@ put_source(struct emit *o, const struct acc_rec *r, struct acc_err *e)
 	for (uint32_t i = 0; i < r->n && rc == 0; i++)
 		if (!acc_str_is(r->f[i].key, "id") && !acc_str_is(r->f[i].key, "task"))
 			rc = acc_rec_push(&o->rec, &r->f[i]);
-	rc = rc < 0 ? rc : acc_put(&o->rec, "", "task", acc_ctext("statistics"));
+	bool tensors = o->f->roots != NULL && o->f->mesh.n == 1;
+	rc = rc < 0 ? rc
+		    : acc_put(&o->rec, "", "task", acc_ctext(tensors ? "tensor" : "statistics"));
 	uint64_t h = 0;
 	for (uint32_t i = 0; i < o->rec.n; i++) {
 		const struct acc_field *x = &o->rec.f[i];
@@ -234,64 +237,136 @@ put_taker(struct emit *o, const struct fold_step *t, const struct fold_virtual *
 	return rc < 0 ? rc : acc_put(&o->rec, "", "fold.by", acc_text(acc_get_text(r, "", "key")));
 }
 
+/* What becomes of the parts of a tensor. */
+struct folded {
+	const struct fold_item *own, *it; /* it: the reference's, or NULL */
+	const struct acc_fold_stat *want;
+	double tol;
+	struct acc_layout layout, made; /* made: of what communication gave */
+	struct acc_fold_stat whole;
+	const struct fold_virtual *by; /* that communication, and its item */
+	uint32_t out, rank;
+	bool alone; /* this rank alone is off */
+};
+
+static void
+decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	struct folded *d)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	*d = (struct folded){.own = &f->device.item[k->first + i]};
+	d->whole = d->own->stat;
+	if (v->mate != FOLD_NONE)
+		d->it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], d->own->pos,
+			i);
+	d->it = d->it != NULL && d->it->tensor ? d->it : NULL;
+	d->want = d->it != NULL ? &d->it->stat : NULL;
+	d->tol = d->want != NULL && d->it->tol > d->own->tol ? d->it->tol : d->own->tol;
+	if (acc_fold_gather(f, &f->mesh, t, v, i))
+		d->layout = acc_fold_choose(f, k, d->own, d->want, d->tol);
+	if (d->layout.n == 0 || !acc_fold_by_layout(f, &f->mesh, &d->layout, INFINITY, &d->whole))
+		d->layout.n = 0;
+	if (d->want != NULL && (d->layout.n == 0 || (d->whole.known & (1 << ACC_FOLD_MAX)) == 0))
+		d->by = acc_fold_reduced(f, t, v, i, &d->out);
+	if (d->by != NULL) {
+		struct acc_fold_stat sum;
+		if (acc_fold_gather(f, &f->mesh, t, d->by, d->out) &&
+			acc_fold_by_reduced(f, &f->mesh, d->want, d->own, d->tol, &d->made, &sum)) {
+			d->whole = sum;
+			d->layout = d->layout.n == 0 ? d->made : d->layout;
+		} else {
+			d->by = NULL;
+		}
+	} else if (replicated(&d->layout)) {
+		d->rank = furthest(f, d->want, d->tol, &d->alone);
+		d->whole = f->part[d->rank];
+	}
+}
+
+/* Its elements follow. 1, 0 where they cannot be had, < 0. */
+static int
+plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	struct folded *d, enum acc_dtype *dtype, struct acc_err *e)
+{
+	struct acc_fold *f = o->f;
+	const struct acc_layout *l = d->by != NULL ? &d->made : &d->layout;
+	const struct fold_virtual *of = d->by != NULL ? d->by : v;
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	struct fold_plan p = {.step = (uint32_t)(t - f->step),
+		.virtual = (uint32_t)(of - t->v),
+		.item = d->by != NULL ? d->out : i,
+		.cls = FOLD_NONE,
+		.place = l->at[0],
+		.rank = d->rank,
+		.scale = l->scale,
+		.seq = o->seq};
+	if (l->n != 1 || d->it == NULL || (d->own->output && o->blind))
+		return 0;
+	/* A flat shard of a sum stands in the order of the ranks. */
+	if (p.place.kind == ACC_SHARD && d->by != NULL &&
+		f->device.item[f->device.call[t->call[of->rank]].first + d->out].stat.ndim != 1)
+		return 0;
+	if (p.place.kind != ACC_PARTIAL && d->by == NULL)
+		p.cls = acc_fold_class(f, k, d->own);
+	int64_t off;
+	bool differs = d->want != NULL && d->want->known != 0 && d->whole.known != 0 &&
+		       acc_fold_same(&d->whole, 1, d->want, d->tol / 64) == 0;
+	int rc = acc_fold_plan(f, &p, d->it, differs, &off, dtype, e);
+	if (rc > 0 && off >= 0) {
+		d->rank = (uint32_t)off;
+		d->alone = d->by == NULL;
+	}
+	return rc;
+}
+
+static int
+put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v,
+	const struct folded *d, enum acc_dtype dtype, struct acc_err *e)
+{
+	char text[ACC_LAYOUT_TEXT];
+	struct acc_fold *f = o->f;
+	acc_layout_text(&d->layout, text);
+	int rc = acc_put(&o->rec, "", "fold", acc_ctext(text));
+	if (rc == 0 && d->by != NULL)
+		rc = put_taker(o, t, d->by, e);
+	if (rc == 0 && (d->alone || f->mesh.zip == 1)) {
+		const struct fold_segment *g =
+			&f->device.segment[t->segment[v->stage * f->mesh.zip + d->rank]];
+		rc = acc_put(&o->rec, "", "fold.rank", acc_int(g->rank));
+	}
+	if (rc == 0 && dtype != ACC_NODTYPE) {
+		/* The name says that elements were recorded, and are still to come. */
+		rc = acc_put(&o->rec, "", "data_name", acc_text(acc_get_text(&o->rec, "", "name")));
+		rc = rc < 0 ? rc : acc_put(&o->rec, "", "dtype", acc_ctext(acc_dtypes[dtype].name));
+	}
+	return rc < 0 ? acc_rec_fail(e, rc) : 0;
+}
+
 static int
 put_tensor(struct emit *o, struct fold_step *t, const struct fold_virtual *v, uint32_t i,
 	struct acc_err *e)
 {
 	struct acc_fold *f = o->f;
-	const struct fold_call *k = &f->device.call[t->call[v->rank]];
-	const struct fold_item *own = &f->device.item[k->first + i], *it = NULL;
-	struct acc_fold_stat whole = own->stat;
-	struct acc_layout l = {.n = 0};
-	bool alone = false, all = acc_fold_gather(f, &f->mesh, t, v, i);
-	uint32_t rank = 0, out = 0;
-	char text[ACC_LAYOUT_TEXT];
-	if (v->mate != FOLD_NONE)
-		it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, i);
-	const struct acc_fold_stat *want = it != NULL && it->tensor ? &it->stat : NULL;
-	double tol = want != NULL && it->tol > own->tol ? it->tol : own->tol;
-	if (all)
-		l = acc_fold_choose(f, k, own, want, tol);
-	if (l.n == 0 || !acc_fold_by_layout(f, &f->mesh, &l, INFINITY, &whole))
-		l.n = 0;
-	const struct fold_virtual *by = NULL;
-	if (want != NULL && (l.n == 0 || (whole.known & (1 << ACC_FOLD_MAX)) == 0))
-		by = acc_fold_reduced(f, t, v, i, &out);
-	if (by != NULL) {
-		struct acc_fold_stat sum;
-		struct acc_layout made;
-		by = acc_fold_gather(f, &f->mesh, t, by, out) &&
-				     acc_fold_by_reduced(f, &f->mesh, want, own, tol, &made, &sum)
-			     ? by
-			     : NULL;
-		whole = by != NULL ? sum : whole;
-		l = by != NULL && l.n == 0 ? made : l;
-	} else if (replicated(&l)) {
-		rank = furthest(f, want, tol, &alone);
-		whole = f->part[rank];
-	}
+	struct folded d;
+	enum acc_dtype dtype = ACC_NODTYPE;
+	decide(f, t, v, i, &d);
+	int rc = plan(o, t, v, i, &d, &dtype, e);
+	if (rc < 0)
+		return rc;
+	o->blind |= rc == 0 && !d.own->output && !d.own->exact && d.it != NULL;
 	/* Of what is not known nothing is compared; of a sum, its mean alone would be. */
-	if (l.n == 0 || (whole.known & (1 << ACC_FOLD_MAX)) == 0)
-		whole.known = 0;
-	if (l.n == 0)
-		whole.ndim = ACC_FOLD_NDIM + 1;
+	if (d.layout.n == 0 || (d.whole.known & (1 << ACC_FOLD_MAX)) == 0)
+		d.whole.known = 0;
+	if (d.layout.n == 0)
+		d.whole.ndim = ACC_FOLD_NDIM + 1;
 	struct acc_rec *r;
-	int rc = acc_fold_record(f, own->at, &r, e);
+	rc = acc_fold_record(f, d.own->at, &r, e);
 	if (rc < 0)
 		return rc;
 	rc = start(o, r, true);
-	rc = rc < 0 ? rc : put_stat(&o->rec, &whole, acc_get(r, "", "stat.max"));
+	rc = rc < 0 ? rc : put_stat(&o->rec, &d.whole, acc_get(r, "", "stat.max"));
 	rc = rc < 0 ? acc_rec_fail(e, rc) : own_record(o, e);
-	acc_layout_text(&l, text);
-	rc = rc < 0 ? rc : acc_put(&o->rec, "", "fold", acc_ctext(text));
-	if (rc == 0 && by != NULL)
-		rc = put_taker(o, t, by, e);
-	if (rc == 0 && (alone || f->mesh.zip == 1)) {
-		const struct fold_segment *g =
-			&f->device.segment[t->segment[v->stage * f->mesh.zip + rank]];
-		rc = acc_put(&o->rec, "", "fold.rank", acc_int(g->rank));
-	}
-	return rc < 0 ? acc_rec_fail(e, rc) : 0;
+	return rc < 0 ? rc : put_keys(o, t, v, &d, dtype, e);
 }
 
 /* A size that is split: of what only moves elements, a number that a whole number of ranks makes
@@ -336,6 +411,7 @@ put_call(struct emit *o, struct fold_step *t, struct fold_virtual *v, struct acc
 	const struct fold_call *k = &o->f->device.call[t->call[v->rank]];
 	const struct fold_segment *first = &o->f->device.segment[t->segment[0]];
 	int rc = number_call(o, k, v, e);
+	o->blind = false;
 	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
 		const struct fold_item *it = &o->f->device.item[k->first + i];
 		rc = it->tensor ? put_tensor(o, t, v, i, e) : put_arg(o, v, k, i, e);
@@ -360,6 +436,8 @@ acc_fold_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *e)
 	for (uint32_t s = 0; s < f->nstep && rc == 0 && f->found; s++)
 		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
 			rc = put_call(&o, &f->step[s], &f->step[s].v[i], e);
+	if (rc == 0 && f->found)
+		rc = acc_fold_data(f, o.src, fn, arg, e);
 	acc_rec_release(&o.rec);
 	acc_ids_release(&o.count);
 	acc_ids_release(&o.forward);

@@ -204,7 +204,8 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 			(unsigned long long)n.tensors, (unsigned long long)n.laid,
 			(unsigned long long)n.like);
 	f->found = true;
-	return 1;
+	rc = acc_fold_orders(f, e);
+	return rc < 0 ? rc : 1;
 }
 
 const char *

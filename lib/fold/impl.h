@@ -3,6 +3,7 @@
 #define FOLD_IMPL_H
 
 #include "acc/fold.h"
+#include "acc/payload.h"
 #include "acc/stream.h"
 
 #define FOLD_NONE UINT32_MAX
@@ -72,6 +73,12 @@ struct fold_step {
 	struct acc_ids takers; /* what communications take, to virtual calls */
 };
 
+/* Slices of a part, along the axis of the split. */
+struct fold_piece {
+	uint32_t part;
+	uint64_t start, n;
+};
+
 /* What the calls of one line of code say of one argument. */
 enum { FOLD_VOTES = 6 };
 struct fold_class {
@@ -84,6 +91,21 @@ struct fold_class {
 	} vote[FOLD_VOTES];
 	struct acc_layout given; /* n 0: not given */
 	bool is_given;
+	/* In what order the parts stand in the whole, where an axis is split: found once, of a tensor
+	 * that is the reference's, and true for all of the same length. */
+	struct fold_piece *piece;
+	uint32_t npiece;
+	uint8_t right, wrong; /* tensors that are in this order, and that are not */
+};
+
+/* A tensor whose elements follow its record. */
+struct fold_plan {
+	uint32_t step, virtual, item; /* the parts: of this call */
+	uint32_t cls;                 /* whose pieces; FOLD_NONE: one part, or a sum */
+	struct acc_place place;
+	uint32_t rank; /* of those that all have it */
+	double scale;
+	int64_t seq;
 };
 
 struct acc_fold {
@@ -102,6 +124,14 @@ struct acc_fold {
 	size_t cls_cap;
 	struct acc_ids by_class;
 	struct acc_fold_stat *part; /* room for the parts of a tensor, twice */
+	struct acc_roots *roots;    /* of both sides' files; NULL: statistics alone */
+	struct fold_piece *fitted;  /* room for those of one tensor */
+	size_t fitted_cap;
+	struct acc_err
+		trouble; /* the first tensor that could not be read, and how many could not */
+	uint64_t ntrouble;
+	struct fold_plan *plan;
+	size_t nplan, plan_cap;
 	bool found;
 	char why[256];
 };
@@ -142,6 +172,46 @@ bool acc_fold_by_reduced(struct acc_fold *f, const struct fold_mesh *m,
 	const struct acc_fold_stat *want, const struct fold_item *own, double tol,
 	struct acc_layout *l, struct acc_fold_stat *whole);
 
+/* --- whole.c --- */
+struct fold_whole {
+	struct acc_pay **part;
+	uint32_t n;
+	int64_t *len; /* of the axis, in each part */
+	uint64_t outer, axis, inner, count;
+	enum acc_dtype in, out;
+	bool sums;
+	double scale;
+	void *raw;
+	double *sum;
+	uint64_t done, in_run, at_outer; /* where reading stands */
+	uint32_t piece;
+};
+/* The n records at[] as parts; NULL where one has no elements that can be read from anywhere (e
+ * tells whether that is a failure). part: the first one's shape. */
+struct fold_whole *acc_whole_open(struct acc_fold *f, const uint64_t *at, uint32_t n,
+	struct acc_place place, const struct acc_fold_stat *part, double scale, struct acc_err *e);
+/* The next elements, at most `room` (up to ACC_CHUNK), of one part, *rank; of an empty part none. */
+int acc_whole_next(struct fold_whole *w, const struct fold_piece *piece, uint32_t npiece, void *out,
+	size_t room, size_t *n, uint32_t *rank, struct acc_err *e);
+/* In what order slices of the parts are those of the whole, by their sums. 1, 0: not found, < 0. */
+int acc_whole_order(struct fold_whole *w, struct acc_pay *whole, enum acc_dtype t, double tol,
+	struct fold_piece **out, uint32_t *n, struct acc_err *e);
+/* Squares of the differences of each part; and of all, in parts of those of the reference. */
+int acc_whole_errors(struct fold_whole *w, const struct fold_piece *piece, uint32_t npiece,
+	struct acc_pay *ref, enum acc_dtype t, double *error, double *all, struct acc_err *e);
+void acc_whole_close(struct fold_whole *w);
+
+/* --- data.c --- */
+/* Find out in what order parts stand, line of code by line of code. */
+int acc_fold_orders(struct acc_fold *f, struct acc_err *e);
+/* Remember that the elements of this tensor follow. 1: they will, as *dtype; 0: they cannot be had.
+ * differs: its statistics are not the reference's; then *off is the rank whose part alone is
+ * off, or -1. */
+int acc_fold_plan(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want,
+	bool differs, int64_t *off, enum acc_dtype *dtype, struct acc_err *e);
+int acc_fold_data(struct acc_fold *f, const char *src, acc_fold_fn *fn, void *arg,
+	struct acc_err *e);
+
 /* --- step.c --- */
 /* The virtual rank of each step under this mesh, and which calls are which of the reference. */
 int acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e);
@@ -152,6 +222,9 @@ int acc_fold_vote(struct acc_fold *f, struct acc_err *e);
 /* The layout of item i, whose parts are in f->part; want: the reference's or NULL. n 0: unknown. */
 struct acc_layout acc_fold_choose(struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *it, const struct acc_fold_stat *want, double tol);
+/* Its class, or FOLD_NONE. */
+uint32_t acc_fold_class(const struct acc_fold *f, const struct fold_call *k,
+	const struct fold_item *it);
 /* The layout of most; n 0: they are at odds. */
 struct acc_layout acc_fold_winner(const struct fold_class *c);
 

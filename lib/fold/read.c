@@ -44,7 +44,11 @@ acc_fold_close(struct acc_fold *f)
 	acc_map_release(&f->stacks);
 	acc_ids_release(&f->by_class);
 	free(f->all);
+	for (uint32_t i = 0; i < f->ncls; i++)
+		free(f->cls[i].piece);
 	free(f->cls);
+	free(f->plan);
+	free(f->fitted);
 	free(f->part);
 	free(f);
 }
@@ -235,6 +239,11 @@ acc_fold_add(struct acc_fold *f, bool reference, const struct acc_rec *r, struct
 	if (acc_rec_is(r, "pair"))
 		return acc_fail(e, ACC_EUSAGE,
 			"a stream of pairs: ranks are folded before accalign");
+	if (f->roots != NULL && acc_rec_is(r, "source")) {
+		int added = acc_roots_add(f->roots, r, e);
+		if (added < 0)
+			return added;
+	}
 	if (reference && !ours)
 		return 0;
 	int rc = acc_spool_put(f->spool, r, &at, e);

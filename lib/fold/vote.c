@@ -25,6 +25,12 @@ class_id(const struct acc_fold *f, const struct fold_call *k, const struct fold_
 	return acc_hash(id, sizeof id);
 }
 
+uint32_t
+acc_fold_class(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
+{
+	return acc_ids_get(&f->by_class, class_id(f, k, it));
+}
+
 /* Where there is none yet it is made. */
 static struct fold_class *
 class_of(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
@@ -135,7 +141,7 @@ struct acc_layout
 acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_stat *want, double tol)
 {
-	uint32_t at = acc_ids_get(&f->by_class, class_id(f, k, it));
+	uint32_t at = acc_fold_class(f, k, it);
 	const struct fold_class *c = at == ACC_NOID ? NULL : &f->cls[at];
 	struct acc_layout l = {.n = 0};
 	if (c != NULL)
