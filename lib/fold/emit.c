@@ -45,7 +45,7 @@ put_source(struct emit *o, const struct acc_rec *r, struct acc_err *e)
 	for (uint32_t i = 0; i < r->n && rc == 0; i++)
 		if (!acc_str_is(r->f[i].key, "id") && !acc_str_is(r->f[i].key, "task"))
 			rc = acc_rec_push(&o->rec, &r->f[i]);
-	bool tensors = o->f->roots != NULL && o->f->mesh.n == 1;
+	bool tensors = o->f->roots != NULL && !o->f->bare && o->f->mesh.n == 1;
 	rc = rc < 0 ? rc
 		    : acc_put(&o->rec, "", "task", acc_ctext(tensors ? "tensor" : "statistics"));
 	uint64_t h = 0;
@@ -300,7 +300,7 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 		.rank = d->rank,
 		.scale = l->scale,
 		.seq = o->seq};
-	if (l->n != 1 || d->it == NULL || (d->own->output && o->blind))
+	if (l->n != 1 || d->it == NULL || (d->own->output && o->blind && !f->bare))
 		return 0;
 	/* A flat shard of a sum stands in the order of the ranks. */
 	if (p.place.kind == ACC_SHARD && d->by != NULL &&
@@ -312,7 +312,7 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 	bool differs = d->want != NULL && d->want->known != 0 && d->whole.known != 0 &&
 		       acc_fold_same(&d->whole, 1, d->want, d->tol / 64) == 0;
 	int rc = acc_fold_plan(f, &p, d->it, differs, &off, dtype, e);
-	if (rc > 0 && off >= 0) {
+	if (rc >= 0 && off >= 0) {
 		d->rank = (uint32_t)off;
 		d->alone = d->by == NULL;
 	}
@@ -353,6 +353,7 @@ put_tensor(struct emit *o, struct fold_step *t, const struct fold_virtual *v, ui
 	int rc = plan(o, t, v, i, &d, &dtype, e);
 	if (rc < 0)
 		return rc;
+	dtype = rc > 0 ? dtype : ACC_NODTYPE;
 	o->blind |= rc == 0 && !d.own->output && !d.own->exact && d.it != NULL;
 	/* Of what is not known nothing is compared; of a sum, its mean alone would be. */
 	if (d.layout.n == 0 || (d.whole.known & (1 << ACC_FOLD_MAX)) == 0)

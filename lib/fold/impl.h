@@ -125,6 +125,7 @@ struct acc_fold {
 	struct acc_ids by_class;
 	struct acc_fold_stat *part; /* room for the parts of a tensor, twice */
 	struct acc_roots *roots;    /* of both sides' files; NULL: statistics alone */
+	bool bare;                  /* statistics stand for the elements of all tensors */
 	struct fold_piece *fitted;  /* room for those of one tensor */
 	size_t fitted_cap;
 	struct acc_err
@@ -204,7 +205,7 @@ void acc_whole_close(struct fold_whole *w);
 /* --- data.c --- */
 /* Find out in what order parts stand, line of code by line of code. */
 int acc_fold_orders(struct acc_fold *f, struct acc_err *e);
-/* Remember that the elements of this tensor follow. 1: they will, as *dtype; 0: they cannot be had.
+/* Remember that the elements of this tensor follow. 1: they will, as *dtype; 0: they do not.
  * differs: its statistics are not the reference's; then *off is the rank whose part alone is
  * off, or -1. */
 int acc_fold_plan(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want,
