@@ -25,7 +25,7 @@ struct acc_place {
 	uint8_t kind; /* enum acc_place_kind */
 	uint8_t axis; /* of the tensor; of ACC_SHARD */
 };
-struct acc_layout {
+struct acc_fold_layout {
 	uint8_t n; /* axes of the mesh; 0: unknown */
 	struct acc_place at[ACC_MESH_DIMS];
 	double scale; /* of what the places give; 1 mostly, 1/n of means over n ranks */
@@ -50,8 +50,8 @@ int acc_fold_same(const struct acc_fold_stat *a, double scale, const struct acc_
 /* "Shard(0)", "Replicate() Shard(1) * 1/4" into buf, always terminated; and back, false where the
  * text is none. */
 enum { ACC_LAYOUT_TEXT = 96 };
-void acc_layout_text(const struct acc_layout *l, char buf[ACC_LAYOUT_TEXT]);
-bool acc_layout_parse(struct acc_str s, struct acc_layout *l);
+void acc_fold_layout_text(const struct acc_fold_layout *l, char buf[ACC_LAYOUT_TEXT]);
+bool acc_fold_layout_parse(struct acc_str s, struct acc_fold_layout *l);
 
 /* --- a whole side --- */
 struct acc_fold;

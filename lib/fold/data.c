@@ -157,7 +157,7 @@ order_item(struct acc_fold *f, uint32_t step, uint32_t i, uint32_t x, struct acc
 		!acc_fold_gather(f, &f->mesh, t, v, x))
 		return 0;
 	double tol = own->tol > it->tol ? own->tol : it->tol;
-	struct acc_layout l = acc_fold_choose(f, k, own, &it->stat, tol);
+	struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, tol);
 	struct acc_fold_stat whole;
 	if (l.n != 1 || l.at[0].kind == ACC_PARTIAL ||
 		!acc_fold_by_layout(f, &f->mesh, &l, tol, &whole) ||

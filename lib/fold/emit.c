@@ -191,7 +191,7 @@ furthest(const struct acc_fold *f, const struct acc_fold_stat *want, double tol,
 }
 
 static bool
-replicated(const struct acc_layout *l)
+replicated(const struct acc_fold_layout *l)
 {
 	for (uint32_t d = 0; d < l->n; d++)
 		if (l->at[d].kind != ACC_REPLICATE)
@@ -242,7 +242,7 @@ struct folded {
 	const struct fold_item *own, *it; /* it: the reference's, or NULL */
 	const struct acc_fold_stat *want;
 	double tol;
-	struct acc_layout layout, made; /* made: of what communication gave */
+	struct acc_fold_layout layout, made; /* made: of what communication gave */
 	struct acc_fold_stat whole;
 	const struct fold_virtual *by; /* that communication, and its item */
 	uint32_t out, rank;
@@ -289,7 +289,7 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 	struct folded *d, enum acc_dtype *dtype, struct acc_err *e)
 {
 	struct acc_fold *f = o->f;
-	const struct acc_layout *l = d->by != NULL ? &d->made : &d->layout;
+	const struct acc_fold_layout *l = d->by != NULL ? &d->made : &d->layout;
 	const struct fold_virtual *of = d->by != NULL ? d->by : v;
 	const struct fold_call *k = &f->device.call[t->call[v->rank]];
 	struct fold_plan p = {.step = (uint32_t)(t - f->step),
@@ -325,7 +325,7 @@ put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 {
 	char text[ACC_LAYOUT_TEXT];
 	struct acc_fold *f = o->f;
-	acc_layout_text(&d->layout, text);
+	acc_fold_layout_text(&d->layout, text);
 	int rc = acc_put(&o->rec, "", "fold", acc_ctext(text));
 	if (rc == 0 && d->by != NULL)
 		rc = put_taker(o, t, d->by, e);

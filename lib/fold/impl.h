@@ -86,10 +86,10 @@ struct fold_class {
 	uint64_t at; /* a record of it */
 	uint32_t n;
 	struct {
-		struct acc_layout layout;
+		struct acc_fold_layout layout;
 		uint32_t votes;
 	} vote[FOLD_VOTES];
-	struct acc_layout given; /* n 0: not given */
+	struct acc_fold_layout given; /* n 0: not given */
 	bool is_given;
 	/* In what order the parts stand in the whole, where an axis is split: found once, of a tensor
 	 * that is the reference's, and true for all of the same length. */
@@ -153,15 +153,15 @@ const struct fold_item *acc_fold_item_at(const struct fold_side *s, const struct
 bool acc_fold_gather(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *t,
 	const struct fold_virtual *v, uint32_t i);
 /* Those in f->part laid out so, into *whole. */
-bool acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct acc_layout *l,
-	double tol, struct acc_fold_stat *whole);
+bool acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m,
+	const struct acc_fold_layout *l, double tol, struct acc_fold_stat *whole);
 /* The layout of what is in f->part that gives `want`: 0: none; 1: by little; 2. */
 int acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
-	double tol, bool backward, struct acc_layout *l);
+	double tol, bool backward, struct acc_fold_layout *l);
 /* By shapes alone, where only one layout is possible. Not of integers that are split: positions and
  * indices may be each rank's own; nor where all parts are the same. */
 bool acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const struct fold_item *own,
-	const struct acc_fold_stat *want, double tol, struct acc_layout *l);
+	const struct acc_fold_stat *want, double tol, struct acc_fold_layout *l);
 
 /* --- reduce.c --- */
 int acc_fold_takers(struct acc_fold *f, struct fold_step *t, struct acc_err *e);
@@ -171,7 +171,7 @@ const struct fold_virtual *acc_fold_reduced(const struct acc_fold *f, const stru
 /* What is in f->part, of such an item, as what `want` is. */
 bool acc_fold_by_reduced(struct acc_fold *f, const struct fold_mesh *m,
 	const struct acc_fold_stat *want, const struct fold_item *own, double tol,
-	struct acc_layout *l, struct acc_fold_stat *whole);
+	struct acc_fold_layout *l, struct acc_fold_stat *whole);
 
 /* --- whole.c --- */
 struct fold_whole {
@@ -221,12 +221,12 @@ void acc_fold_steps_free(struct acc_fold *f);
 /* --- vote.c --- */
 int acc_fold_vote(struct acc_fold *f, struct acc_err *e);
 /* The layout of item i, whose parts are in f->part; want: the reference's or NULL. n 0: unknown. */
-struct acc_layout acc_fold_choose(struct acc_fold *f, const struct fold_call *k,
+struct acc_fold_layout acc_fold_choose(struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *it, const struct acc_fold_stat *want, double tol);
 /* Its class, or FOLD_NONE. */
 uint32_t acc_fold_class(const struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *it);
 /* The layout of most; n 0: they are at odds. */
-struct acc_layout acc_fold_winner(const struct fold_class *c);
+struct acc_fold_layout acc_fold_winner(const struct fold_class *c);
 
 #endif

@@ -56,7 +56,7 @@ print_class(struct acc_fold *f, const struct fold_class *c, struct acc_buf *b, s
 {
 	struct acc_rec *r;
 	char layout[ACC_LAYOUT_TEXT], id[17], stack[64] = "";
-	struct acc_layout l = acc_fold_winner(c);
+	struct acc_fold_layout l = acc_fold_winner(c);
 	uint32_t all = 0, most = 0;
 	int rc = acc_fold_record(f, c->at, &r, e);
 	if (rc < 0)
@@ -67,7 +67,7 @@ print_class(struct acc_fold *f, const struct fold_class *c, struct acc_buf *b, s
 		all += c->vote[i].votes;
 		most = c->vote[i].votes > most ? c->vote[i].votes : most;
 	}
-	acc_layout_text(&l, layout);
+	acc_fold_layout_text(&l, layout);
 	acc_hex16(c->id, id);
 	/* Calls at odds are laid out one by one. */
 	rc |= !c->is_given && l.n == 0 ? add(b, "# ") : 0;
@@ -160,7 +160,7 @@ static int
 parse_line(struct acc_fold *f, struct acc_str s, struct acc_err *e)
 {
 	uint64_t id;
-	struct acc_layout l;
+	struct acc_fold_layout l;
 	const char *hash = s.n == 0 ? NULL : memchr(s.p, '#', s.n);
 	s.n = hash != NULL ? (uint32_t)(hash - s.p) : s.n;
 	while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t' || s.p[s.n - 1] == '\r'))
@@ -181,7 +181,7 @@ parse_line(struct acc_fold *f, struct acc_str s, struct acc_err *e)
 			"no line of code of 16 hex digits in the third column");
 	while (s.n > 0 && *s.p == ' ')
 		s = (struct acc_str){s.p + 1, s.n - 1};
-	if (!acc_layout_parse(s, &l))
+	if (!acc_fold_layout_parse(s, &l))
 		return acc_fail(e, ACC_EFORMAT,
 			"'%.*s' is no layout, such as Shard(0), Replicate(), Partial(sum), one for each"
 			" axis of the mesh",

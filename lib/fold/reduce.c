@@ -105,14 +105,15 @@ acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t, const stru
 
 bool
 acc_fold_by_reduced(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
-	const struct fold_item *own, double tol, struct acc_layout *l, struct acc_fold_stat *whole)
+	const struct fold_item *own, double tol, struct acc_fold_layout *l,
+	struct acc_fold_stat *whole)
 {
 	/* A factor would hide that gradients are summed and not averaged. */
 	if (acc_fold_solve(f, m, want, tol, m->n > 1, l) == 2 ||
 		acc_fold_by_shape(f, m, own, want, tol, l))
 		return acc_fold_by_layout(f, m, l, INFINITY, whole);
 	/* A shard of all its elements in a row. */
-	*l = (struct acc_layout){.n = (uint8_t)m->n, .scale = 1};
+	*l = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
 	for (uint32_t d = 0; d < m->n; d++)
 		l->at[d] = (struct acc_place){ACC_SHARD, 0};
 	if (m->n > 1 || f->part[0].ndim != 1 || !acc_fold_by_layout(f, m, l, tol, whole) ||

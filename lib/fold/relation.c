@@ -149,7 +149,7 @@ acc_fold_join(const struct acc_fold_stat *part, uint32_t n, struct acc_place p, 
 }
 
 void
-acc_layout_text(const struct acc_layout *l, char buf[ACC_LAYOUT_TEXT])
+acc_fold_layout_text(const struct acc_fold_layout *l, char buf[ACC_LAYOUT_TEXT])
 {
 	size_t at = 0;
 	buf[0] = '\0';
@@ -205,9 +205,9 @@ parse_scale(struct acc_str *s, double *scale)
 }
 
 bool
-acc_layout_parse(struct acc_str s, struct acc_layout *l)
+acc_fold_layout_parse(struct acc_str s, struct acc_fold_layout *l)
 {
-	*l = (struct acc_layout){.scale = 1};
+	*l = (struct acc_fold_layout){.scale = 1};
 	if (acc_str_is(s, "Unknown()"))
 		return true;
 	for (; s.n > 0; take(&s, " ")) {

@@ -34,7 +34,7 @@ join_axis(const struct fold_mesh *m, int axis, struct acc_place p, double tol,
 }
 
 bool
-acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct acc_layout *l,
+acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l,
 	double tol, struct acc_fold_stat *whole)
 {
 	const struct acc_fold_stat *from = f->part;
@@ -60,7 +60,7 @@ struct search {
 	const struct acc_fold_stat *want;
 	double tol;
 	bool backward;
-	struct acc_layout now, best;
+	struct acc_fold_layout now, best;
 	int sure;
 };
 
@@ -116,12 +116,12 @@ descend(struct search *s, int axis, const struct acc_fold_stat *from, uint32_t n
 
 int
 acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
-	double tol, bool backward, struct acc_layout *l)
+	double tol, bool backward, struct acc_fold_layout *l)
 {
 	struct search s = {.m = m, .want = want, .tol = tol, .backward = backward};
 	if (want->ndim > ACC_FOLD_NDIM || f->part[0].ndim != want->ndim)
 		return 0;
-	s.now = (struct acc_layout){.n = (uint8_t)m->n, .scale = 1};
+	s.now = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
 	descend(&s, (int)m->n - 1, f->part, m->zip, f->part + m->zip);
 	*l = s.best;
 	return s.sure;
@@ -138,7 +138,7 @@ all_same(const struct acc_fold *f, const struct fold_mesh *m, double tol)
 
 bool
 acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const struct fold_item *own,
-	const struct acc_fold_stat *want, double tol, struct acc_layout *l)
+	const struct acc_fold_stat *want, double tol, struct acc_fold_layout *l)
 {
 	struct acc_fold_stat whole;
 	const struct acc_fold_stat *p = &f->part[0];
@@ -154,7 +154,7 @@ acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const struct fo
 	/* On a mesh of several axes a split axis may be any of them. */
 	if (split > 1 || (split == 1 && (m->n > 1 || own->exact || all_same(f, m, tol))))
 		return false;
-	*l = (struct acc_layout){.n = (uint8_t)m->n, .scale = 1};
+	*l = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
 	for (uint32_t d = 0; d < m->n; d++)
 		l->at[d] = at;
 	return acc_fold_by_layout(f, m, l, tol, &whole) &&

@@ -165,7 +165,7 @@ likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *
 		for (uint32_t w = 0; w < nwith; w++) {
 			const struct fold_item *it = acc_fold_item_at(ref, &ref->call[with[w]],
 				own->pos, i);
-			struct acc_layout l;
+			struct acc_fold_layout l;
 			if (it == NULL || !it->tensor || it->stat.known == 0)
 				continue;
 			double tol = own->tol > it->tol ? own->tol : it->tol;

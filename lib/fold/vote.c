@@ -52,7 +52,7 @@ class_of(struct acc_fold *f, const struct fold_call *k, const struct fold_item *
 }
 
 static bool
-same(const struct acc_layout *a, const struct acc_layout *b)
+same(const struct acc_fold_layout *a, const struct acc_fold_layout *b)
 {
 	bool equal = a->n == b->n && a->scale == b->scale;
 	for (uint32_t d = 0; d < a->n && equal; d++)
@@ -61,7 +61,7 @@ same(const struct acc_layout *a, const struct acc_layout *b)
 }
 
 static void
-add_vote(struct fold_class *c, const struct acc_layout *l)
+add_vote(struct fold_class *c, const struct acc_fold_layout *l)
 {
 	uint32_t i = 0;
 	while (i < c->n && !same(&c->vote[i].layout, l))
@@ -81,7 +81,7 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 	for (uint32_t i = 0; i < k->n; i++) {
 		const struct fold_item *own = &f->device.item[k->first + i];
 		struct fold_class *c = own->tensor ? class_of(f, k, own, e) : NULL;
-		struct acc_layout l;
+		struct acc_fold_layout l;
 		if (!own->tensor)
 			continue;
 		if (c == NULL)
@@ -110,7 +110,7 @@ acc_fold_vote(struct acc_fold *f, struct acc_err *e)
 	return rc;
 }
 
-struct acc_layout
+struct acc_fold_layout
 acc_fold_winner(const struct fold_class *c)
 {
 	uint32_t all = 0, best = 0;
@@ -122,13 +122,13 @@ acc_fold_winner(const struct fold_class *c)
 	}
 	/* Two thirds: a line that is laid out in two ways is not settled by one call more. */
 	if (all == 0 || 3 * c->vote[best].votes < 2 * all)
-		return (struct acc_layout){.n = 0};
+		return (struct acc_fold_layout){.n = 0};
 	return c->vote[best].layout;
 }
 
 /* May these parts be laid out so? The values of what all ranks have may differ. */
 static bool
-fits(struct acc_fold *f, const struct acc_layout *l, const struct acc_fold_stat *want)
+fits(struct acc_fold *f, const struct acc_fold_layout *l, const struct acc_fold_stat *want)
 {
 	struct acc_fold_stat whole;
 	return acc_fold_by_layout(f, &f->mesh, l, INFINITY, &whole) &&
@@ -137,13 +137,13 @@ fits(struct acc_fold *f, const struct acc_layout *l, const struct acc_fold_stat 
 						whole.ndim * sizeof *whole.shape) == 0));
 }
 
-struct acc_layout
+struct acc_fold_layout
 acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_stat *want, double tol)
 {
 	uint32_t at = acc_fold_class(f, k, it);
 	const struct fold_class *c = at == ACC_NOID ? NULL : &f->cls[at];
-	struct acc_layout l = {.n = 0};
+	struct acc_fold_layout l = {.n = 0};
 	if (c != NULL)
 		l = acc_fold_winner(c);
 	if ((c != NULL && c->is_given && l.n == 0) || (l.n > 0 && fits(f, &l, want)))
@@ -154,11 +154,11 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	if (want != NULL && acc_fold_by_shape(f, &f->mesh, it, want, tol, &l))
 		return l;
 	/* What is the same on all ranks is most likely that. */
-	l = (struct acc_layout){.n = (uint8_t)f->mesh.n, .scale = 1};
+	l = (struct acc_fold_layout){.n = (uint8_t)f->mesh.n, .scale = 1};
 	for (uint32_t d = 0; d < f->mesh.n; d++)
 		l.at[d].kind = ACC_REPLICATE;
 	struct acc_fold_stat whole;
 	if (want == NULL && acc_fold_by_layout(f, &f->mesh, &l, tol, &whole))
 		return l;
-	return (struct acc_layout){.n = 0};
+	return (struct acc_fold_layout){.n = 0};
 }

@@ -68,17 +68,17 @@ texts(void)
 	static const char *const bad[] = {"", "shard(0)", "Shard(16)", "Shard(-1)", "Shard()",
 		"* 2", "Shard(0) * 1/0", "Shard(0) * 0", "Shard(0) * x", "Shard(99999999999)",
 		"Replicate() Replicate() Replicate() Replicate()", "Shard(0) Unknown()"};
-	struct acc_layout l;
+	struct acc_fold_layout l;
 	char buf[ACC_LAYOUT_TEXT];
 	int wrong = 0;
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-		bool fine = acc_layout_parse(acc_str(good[i]), &l);
-		acc_layout_text(&l, buf);
+		bool fine = acc_fold_layout_parse(acc_str(good[i]), &l);
+		acc_fold_layout_text(&l, buf);
 		wrong += !fine || strcmp(buf, good[i]) != 0;
 	}
 	ok(wrong == 0, "layouts as text, and back");
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		wrong += acc_layout_parse(acc_str(bad[i]), &l);
+		wrong += acc_fold_layout_parse(acc_str(bad[i]), &l);
 	ok(wrong == 0, "what is no layout is refused");
 }
 
