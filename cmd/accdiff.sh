@@ -32,6 +32,7 @@ or two checkpoints, two logs, two configurations, two job folders of these.
       --allow-missing=GLOB one side may lack these
   -j, --threads=N          threads that measure and recompute
       --no-audit           judge without recomputing what is suspected
+      --no-fold            leave the ranks of a side as they are
       --go-on              of job folders, go on behind the first cause
       --ignore=GLOB[=REASON]  accuse no op call or weight of this name
       --baseline=FILE      accept what is in FILE and not worse by now
@@ -51,7 +52,7 @@ die() {
 }
 
 args=$(getopt -n "$prog" -o p:af:c:n:s:r:o:j:hV \
-	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,go-on,strict,help,version \
+	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,no-fold,go-on,strict,help,version \
 	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,name-regex:,sort:,top:,allow-missing:,ignore:,baseline:,write-baseline:,scale:,expect-ranks: -- "$@") || {
 	printf "Try 'accdiff --help'.\n" >&2
 	exit 2
@@ -71,7 +72,7 @@ with() { # command or member, options, program, words
 reading='' aligning='' measuring='' judging='' printing='' own='' tensors='' expected=''
 top='' also=''
 preset='' all='' format=table columns='' noise='' step='' rank='' op='' threads='' strict='' audit=''
-goes_on=''
+goes_on='' apart=''
 while :; do
 	case $1 in
 	-p | --preset) preset=$2 && shift ;;
@@ -98,6 +99,7 @@ while :; do
 	--top) top=$2 && shift ;;
 	--sort) printing=$printing$(handed "$1" "$2") && shift ;;
 	--no-audit) audit=$1 ;;
+	--no-fold) apart=$1 ;;
 	--go-on) goes_on=1 ;;
 	--strict) strict=1 ;;
 	-h | --help)
@@ -301,7 +303,7 @@ part_of_job() { # DEVICE BENCH BENCH2; with the options that its kind knows
 	}
 	case $what in
 	weights | dump)
-		handing="$handing$measuring$judging ${threads:+--threads=$threads} $audit"
+		handing="$handing$measuring$judging ${threads:+--threads=$threads} $audit $apart"
 		handing="$handing ${preset:+--preset=$preset} ${strict:+--strict}"
 		[ "$what" != dump ] || handing=$handing$expected
 		;;
@@ -367,7 +369,7 @@ logs) judge=acccurve ;;
 configurations) judge=acccheck ;;
 esac
 if [ "$judge" != accfirstbad ]; then
-	[ -z "$preset$tensors$audit" ] || die "${preset:+--preset}${tensors:-$audit}: only for dumps, and these are $kind"
+	[ -z "$preset$tensors$audit$apart" ] || die "${preset:+--preset}${tensors:-${audit:-$apart}}: only for dumps, and these are $kind"
 	[ "$judge" = acccurve ] || [ -z "$noise" ] || die "--noise does not apply to configurations"
 	threads='' strict=''
 fi
@@ -394,7 +396,37 @@ if [ -s "$tmp/names.device" ] && [ -s "$tmp/names.bench" ] && [ -z "$aligning$pr
 	[ $((2 * both_have)) -ge "$all_names" ] || measured=' device bench'
 fi
 
-read_side() { # dump, file for complaints, device, bench or unmeasured
+# The ranks of a side become one where the other, which is a folder, too, has but one. Who joins ranks or steps by hand, or
+# chose a rank, has said what belongs together.
+ranks_of() { # dump
+	[ -d "$1" ] || return 0
+	find "$1" -maxdepth 3 -type d -name 'rank*' | sed 's|.*/||' | sort -u | head -n 2 | wc -l
+}
+folded='' whole=''
+case $judge$preset$rank$apart$aligning in
+*--ranks=* | *--steps=*) ;;
+accfirstbad | "accfirstbad "*)
+	[ -d "$1" ] && [ -d "$2" ] && case "$(ranks_of "$1") $(ranks_of "$2")" in
+	"2 "[01]) folded=device whole=bench ;;
+	[01]" 2") [ -n "$noise" ] || folded=bench whole=device ;;
+	esac
+	;;
+esac
+[ -z "$folded" ] || for side in device bench; do
+	! bare "$side" || measured="$measured $side"
+done
+
+read_side() { # dump, file for complaints, device, bench or unmeasured; the other side
+	if [ "$3" = "$folded" ]; then
+		measured_side "$1" "$2" "$3" | {
+			measured_side "$4" /dev/null "$whole" 4<&- <&9 |
+				accfold -b - --root="$1" --root="$4" /dev/fd/4 2>"$tmp/why.fold" 9<&-
+		} 4<&0
+	else
+		measured_side "$1" "$2" "$3"
+	fi
+}
+measured_side() { # dump, file for complaints, device, bench or unmeasured
 	case $measured in
 	# What accmetric has to say it says again of the pairs.
 	*" $3"*) dump "$1" "$2" | accmetric -q ${threads:+-j "$threads"} 2>/dev/null ;;
@@ -421,8 +453,8 @@ member() { # program, argument ...
 # where one with a name would be waited for. Standard input, which a side may be, is 9.
 exec 9<&0
 measure() { # DEVICE BENCH, dumps; a file for the complaints of each; unmeasured: as they are
-	read_side "$1" "$3" "${5-device}" <&9 | {
-		read_side "$2" "$4" "${5-bench}" <&9 3<&- |
+	read_side "$1" "$3" "${5-device}" "$2" <&9 | {
+		read_side "$2" "$4" "${5-bench}" "$1" <&9 3<&- |
 			with member "$aligning" accalign ${preset:+--preset="$preset"} /dev/fd/3 - 9<&-
 	} 3<&0 | if [ "$judge" = accfirstbad ] || [ -n "$gradients" ]; then
 		with member "$measuring" accmetric ${preset:+--preset="$preset"} \
@@ -457,6 +489,7 @@ status=$?
 # All that a reader says it says before its stream ends.
 complaints device "$tmp/why.a"
 complaints bench "$tmp/why.b"
+[ ! -s "$tmp/why.fold" ] || sed "s/^accfold: /$prog: $folded: /" "$tmp/why.fold" >&2
 members
 if [ "$status" -gt 2 ] && [ "$status" -ne 141 ]; then
 	[ -s "$tmp/own" ] || echo "$prog: accfmt: ended with status $status" >&2

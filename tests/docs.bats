@@ -118,6 +118,10 @@ page_limits() { # page
 	done >>"$BATS_TEST_TMPDIR/keys"
 	accalign "$ROOT/examples/logs/npu.log" "$ROOT/examples/logs/gpu.log" | acccurve | keys >>"$BATS_TEST_TMPDIR/keys"
 	accalign "$ROOT/examples/config/npu.yaml" "$ROOT/examples/config/gpu_train.sh" | acccheck | keys >>"$BATS_TEST_TMPDIR/keys"
+	tar -C "$BATS_TEST_TMPDIR" -xzf parallel.tar.gz
+	for d in pp2-noise dp2-noise; do
+		accfold -b "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/$d" | accalign - "$BATS_TEST_TMPDIR/one" | keys
+	done >>"$BATS_TEST_TMPDIR/keys"
 	sort -u -o "$BATS_TEST_TMPDIR/keys" "$BATS_TEST_TMPDIR/keys"
 	n=$(wc -l <"$BATS_TEST_TMPDIR/keys")
 	[ "$n" -gt 200 ] || { echo "$n keys"; false; }

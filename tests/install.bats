@@ -100,7 +100,7 @@ flags() {
 	in=(env PATH="$PWD/bin")
 	# Only root may leave everything else behind.
 	[ "$(id -u)" -ne 0 ] || in=(chroot .)
-	for p in accdump-read accalign accmetric accaudit accfirstbad accfmt acccurve acccheck accplot; do
+	for p in accdump-read accalign accfold accmetric accaudit accfirstbad accfmt acccurve acccheck accplot; do
 		run -0 "${in[@]}" "$p" --version
 	done
 	"${in[@]}" accdump-read device >a

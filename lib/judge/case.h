@@ -55,6 +55,10 @@ int acc_say_unmatched(struct acc_case *c, struct acc_err *e);
  * < 0. */
 int acc_sharded(struct acc_case *c, struct acc_err *e);
 
+/* --- folded.c: ranks that accfold made one --- */
+/* Findings get the op call and the rank that were recorded. */
+int acc_say_folded(struct acc_case *c, struct acc_err *e);
+
 /* What every judge says at the end: what is unmatched, what was not measured. */
 int acc_say_rest(struct acc_case *c, struct acc_err *e);
 /* "rank 1, step 3: " or "" of a call, in mem. NULL when memory runs out. */

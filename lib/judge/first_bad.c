@@ -250,6 +250,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_say_lost(c, e);
 	if (rc == 0)
 		rc = acc_say_rest(c, e);
+	if (rc == 0)
+		rc = acc_say_folded(c, e);
 	acc_ids_release(&s.made[0]);
 	acc_ids_release(&s.made[1]);
 	acc_ids_release(&s.twin);

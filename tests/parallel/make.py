@@ -8,7 +8,9 @@ norms' tokens split, too), mcN and smcN (tpN and spN by the kernels that join a 
 communication), moe (experts instead of every second layer's fc1 and fc2) or epN (these, an equal
 part of them and of the batch on each rank), and may end in a fault after a dash: tp2-lost (an all_reduce that does not happen), dp4-noavg (gradients summed, not averaged),
 dp2-noreduce (not even summed), X-scale (one product of rank N-1 is 3 % off). ep2-token (a token is
-sent to another expert). "-noise" adds a device's rounding, and NaN in buffers that are not yet filled. Real processes, real
+sent to another expert), cpN-order (the keys' parts are gathered in another order, in one layer),
+cpN-mask (rank N-1 masks as rank 0 does, in one layer), tp4-group (an all_reduce among two ranks
+each), X-stale (rank N-1 has one weight, or part of it, 5 % off; of pp: its inputs are those of other samples). "-noise" adds a device's rounding, and NaN in buffers that are not yet filled. Real processes, real
 collectives; what gloo of torch 1.13 lacks is made of all_gather.
 """
 import argparse
@@ -210,15 +212,15 @@ class Copy(torch.autograd.Function):   # Megatron's f: sums gradients up
 
 class Reduce(torch.autograd.Function):   # Megatron's g
     @staticmethod
-    def forward(ctx, x, lost):
+    def forward(ctx, x, lost, group=None):
         x = x.clone()
         if not lost:
-            dist.all_reduce(x)
+            dist.all_reduce(x, group=group)
         return x
 
     @staticmethod
     def backward(ctx, g):
-        return g, None
+        return g, None, None
 
 
 class Gather(torch.autograd.Function):   # along the sequence (context parallel)
@@ -239,7 +241,8 @@ class Gather(torch.autograd.Function):   # along the sequence (context parallel)
 
 class Unshard(torch.autograd.Function):   # FSDP: a flat shard becomes a weight
     @staticmethod
-    def forward(ctx, shard, shape):
+    def forward(ctx, shard, shape, average):
+        ctx.average = average
         out = buffer(shape)
         dist.all_gather_into_tensor(out, shard)
         return out
@@ -249,7 +252,7 @@ class Unshard(torch.autograd.Function):   # FSDP: a flat shard becomes a weight
         n = dist.get_world_size()
         out = buffer(g.numel() // n)
         dist.reduce_scatter_tensor(out, g.reshape(-1))
-        return out / n, None
+        return out / n if ctx.average else out, None, None
 
 
 def weights():
@@ -303,12 +306,17 @@ class Model:
             whole = {k: v for k, v in whole.items()
                      if k[-1].isdigit() and int(k[-1]) in self.layers or
                      k == "embed" and r == 0 or k == "head" and r == n - 1}
+        if self.fault == "stale" and r == n - 1 and kind != "pp":
+            stale = "fc11" if "fc11" in whole else "fc10"   # where there are experts
+            whole[stale] = whole[stale] * 1.05
+        if self.fault == "group":
+            self.group = [dist.new_group([i, i + 1]) for i in range(0, n, 2)][r // 2]
         self.w = {k: shard(k, v, kind, n, r).clone().contiguous().requires_grad_()
                   for k, v in whole.items()}
 
     def get(self, k):
         w = self.w[k]
-        return Unshard.apply(w, self.shape[k]) if self.kind == "fsdp" and len(self.shape[k]) > 1 \
+        return Unshard.apply(w, self.shape[k], self.fault != "noavg") if self.kind == "fsdp" and len(self.shape[k]) > 1 \
             else w
 
     def into(self, x, w):
@@ -334,6 +342,8 @@ class Model:
         y = F.linear(y, w)
         if self.kind == "sp":
             return ScatterTokens.apply(y)
+        if lost == "group":
+            return Reduce.apply(y, False, self.group)
         return Reduce.apply(y, lost) if self.kind == "tp" else y
 
     def experts(self, i, a):
@@ -383,14 +393,18 @@ class Model:
                    for t in wide.chunk(3, -1)]
         if self.kind == "cp":
             k, v = Gather.apply(k), Gather.apply(v)
+            if self.fault == "order" and i == 1:
+                k = torch.cat(k.chunk(2, dim=2)[::-1], dim=2)
         s = torch.matmul(q, k.transpose(2, 3)) / 2.0
-        at = torch.arange(q.shape[2]) + (self.r * q.shape[2] if self.kind == "cp" else 0)
+        own = self.kind == "cp" and not (self.fault == "mask" and i == 1 and self.r == self.n - 1)
+        at = torch.arange(q.shape[2]) + (self.r * q.shape[2] if own else 0)
         s = s.masked_fill(at[:, None] < torch.arange(k.shape[2])[None], -10000.0)
         p = F.softmax(s, -1)
         y = torch.matmul(p, v).transpose(1, 2)
         y = y.reshape(y.shape[0], y.shape[1], -1)
         y = y.transpose(0, 1).contiguous() if first else y
-        y = self.out_of(y, self.get(f"o{i}"), self.fault == "lost" and i == 1)
+        y = self.out_of(y, self.get(f"o{i}"), i == 1 and (
+            "group" if self.fault == "group" else self.fault == "lost"))
         x = x + (y + self.get(f"ob{i}"))
         a = F.layer_norm(x, (DIM,), self.get(f"n2{i}"))
         if self.routed and i % 2:
@@ -413,6 +427,8 @@ def step(net, tokens, labels):
     if kind == "pp" and r > 0:
         x = buffer(BATCH, SEQ, DIM)
         dist.recv(x, r - 1)
+        if net.fault == "stale" and r == n - 1:
+            x = x.roll(1, 0)
         x = first = x.requires_grad_()
     else:
         x = F.embedding(tokens, net.get("embed"))

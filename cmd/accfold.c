@@ -1,0 +1,215 @@
+/* The ranks of a side become one, before accalign. */
+#include "cli.h"
+#include "acc/dump.h"
+#include "acc/fold.h"
+#include "acc/payload.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static const struct cli_opt options[] = {
+	{'b', "bench", "BENCH", "the same network on one rank: a stream or a dump"},
+	{'l', "layout", "FILE", "take the layouts in FILE, as -p prints them"},
+	{'p', "print-layout", NULL, "print the layouts, and no records"},
+	{256, "root", "FOLDER", "a stream's files may be here (repeatable)"},
+	{'q', "quiet", NULL, "do not say on standard error what was found"},
+	{0, NULL, NULL, NULL},
+};
+
+static const struct cli cli = {
+	.prog = "accfold",
+	.synopsis = "-b BENCH [FILE ...]",
+	.summary = "Fold the ranks of a dump into one, for a bench that ran on one.",
+	.opt = options,
+	.notes =
+		"FILE is a stream or a dump; without one, standard input is read.\n"
+		"Example: accfold -b gpu_dump npu_dump | accalign - gpu_dump | accmetric | accfirstbad\n",
+};
+
+struct input {
+	const char *path;
+	bool reference;
+	struct acc_fold *fold;
+	struct cli_out *out;
+	int status;
+	struct acc_roots *roots;
+};
+
+static int
+take(void *arg, struct acc_rec *r)
+{
+	struct input *in = arg;
+	struct acc_err e = {0};
+	if (acc_fold_add(in->fold, in->reference, r, &e) < 0) {
+		acc_err_in(&e, in->path);
+		cli_die_err(&e);
+	}
+	return 0;
+}
+
+static void
+trouble(void *arg, const struct acc_err *e)
+{
+	struct input *in = arg;
+	cli_warn_err(e);
+	in->status = e->code == ACC_ENOTE ? in->status : 2;
+}
+
+static bool
+is_stream(const char *path)
+{
+	struct acc_err e = {0};
+	struct stat st = {0};
+	if (strcmp(path, "-") == 0)
+		return true;
+	if (stat(path, &st) < 0)
+		cli_die("%s: cannot open:", path);
+	if (!S_ISREG(st.st_mode))
+		return !S_ISDIR(st.st_mode);
+	uint8_t head[5];
+	FILE *f = fopen(path, "re");
+	size_t n = f == NULL ? 0 : fread(head, 1, sizeof head, f);
+	if (f == NULL || ferror(f))
+		cli_die("%s: cannot read:", path);
+	fclose(f);
+	(void)e;
+	return n > 0 && head[0] != 0x1f && acc_is_stream(head, n);
+}
+
+/* Payload that comes in the stream is passed over: of such tensors statistics are folded. */
+static void
+read_stream(struct input *in, struct acc_rd *rd)
+{
+	struct acc_err e = {0};
+	struct acc_rec *r;
+	int rc;
+	while ((rc = acc_rd_next(rd, &r, &e)) > 0)
+		if (!acc_rec_is(r, "data"))
+			take(in, r);
+	if (rc < 0)
+		cli_die_err(&e);
+	in->status = acc_rd_status(rd);
+}
+
+static void
+read_dump(struct input *in)
+{
+	struct acc_err e = {0};
+	acc_roots_foreign(in->roots, false);
+	struct acc_dump_ctx *c = acc_dump_open(NULL, take, trouble, in, &e);
+	if (c == NULL || acc_dump_read(c, in->path, NULL, &e) < 0)
+		cli_die_err(&e);
+	acc_dump_close(c);
+}
+
+static void
+read_input(struct input *in)
+{
+	struct acc_err e = {0};
+	if (!is_stream(in->path)) {
+		read_dump(in);
+		return;
+	}
+	/* Contents are copied: a stream names any folder. */
+	acc_roots_foreign(in->roots, true);
+	struct acc_rd *rd = acc_rd_open(in->path, &e);
+	if (rd == NULL)
+		cli_die_err(&e);
+	read_stream(in, rd);
+	acc_rd_close(rd);
+}
+
+static int
+emit(void *arg, const struct acc_rec *r)
+{
+	cli_put(arg, r);
+	return 0;
+}
+
+static void
+print_layout(struct acc_fold *f)
+{
+	struct acc_err e = {0};
+	struct acc_buf text = {0};
+	if (acc_fold_print(f, &text, &e) < 0)
+		cli_die_err(&e);
+	fwrite(text.p, 1, text.n, stdout);
+	acc_buf_release(&text);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct acc_err e = {0};
+	const char *bench = NULL, *layout = NULL, **folders = NULL;
+	size_t nfolders = 0;
+	bool print = false, quiet = false;
+	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
+		if (key == 'b')
+			bench = optarg;
+		else if (key == 'l')
+			layout = optarg;
+		else if (key == 'p')
+			print = true;
+		else if (key == 256)
+			cli_append(&folders, &nfolders, optarg);
+		else
+			quiet = true;
+	if (bench == NULL)
+		cli_usage("--bench is needed: what the ranks are parts of");
+	struct acc_fold *f = acc_fold_open(cli_tmpdir(), &e);
+	if (f == NULL)
+		cli_die_err(&e);
+	struct acc_roots *roots = acc_roots_open(&e);
+	if (roots == NULL || acc_roots_allow_all(roots, folders, nfolders, argv + optind, &e) < 0 ||
+		acc_fold_tensors(f, roots) < 0)
+		cli_die_err(&e);
+	struct acc_buf given = {0};
+	if (layout != NULL) {
+		cli_text_file(layout, &given);
+		if (acc_fold_given(f, (struct acc_str){(char *)given.p, (uint32_t)given.n}, layout,
+			    &e) < 0)
+			cli_die_err(&e);
+	}
+	int status = 0;
+	static char dash[] = "-";
+	char *const standard[] = {dash};
+	char *const *path = optind < argc ? argv + optind : standard;
+	for (int i = 0, n = optind < argc ? argc - optind : 1; i < n; i++) {
+		struct input in = {.path = path[i], .fold = f, .roots = roots};
+		read_input(&in);
+		status = in.status > status ? in.status : status;
+	}
+	struct input ref = {.path = bench, .reference = true, .fold = f, .roots = roots};
+	read_input(&ref);
+	status = ref.status > status ? ref.status : status;
+	int found = acc_fold_find(f, &e);
+	if (found < 0)
+		cli_die_err(&e);
+	if (found == 0 && !quiet)
+		cli_warn("the ranks are left as they are: %s", acc_fold_why(f));
+	if (print) {
+		if (found > 0)
+			print_layout(f);
+		acc_fold_close(f);
+		cli_printed();
+	}
+	struct cli_out *out = cli_out_open(NULL, 0, argc, argv);
+	cli_status(out, status);
+	if (acc_fold_run(f, emit, out, &e) < 0)
+		cli_die_err(&e);
+	uint64_t unread;
+	const struct acc_err *why = acc_fold_trouble(f, &unread);
+	if (unread > 0 && !quiet) {
+		char text[600];
+		acc_err_text(why, text, sizeof text);
+		cli_warn("%llu tensors are folded by their statistics: %s",
+			(unsigned long long)unread, text);
+	}
+	acc_buf_release(&given);
+	free((void *)folders);
+	acc_fold_close(f);
+	acc_roots_close(roots);
+	return cli_finish(out);
+}

@@ -1,0 +1,360 @@
+/* Elements of whole tensors: which can be given, whose part is off, and the data records. */
+#include "fold/impl.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int
+acc_fold_tensors(struct acc_fold *f, struct acc_roots *roots)
+{
+	f->roots = roots;
+	return 0;
+}
+
+static const struct fold_item *
+part_of(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint64_t pos, uint32_t rank)
+{
+	uint32_t call = t->call[v->rank + rank];
+	return call == FOLD_NONE ? NULL
+				 : acc_fold_item_at(&f->device, &f->device.call[call], pos, 0);
+}
+
+/* The parts of a planned tensor; NULL: not all can be read. *e says why, where that is a failure. */
+static struct fold_whole *
+open_plan(struct acc_fold *f, const struct fold_plan *p, struct acc_err *e)
+{
+	const struct fold_step *t = &f->step[p->step];
+	const struct fold_virtual *v = &t->v[p->virtual];
+	const struct fold_item *first =
+		&f->device.item[f->device.call[t->call[v->rank]].first + p->item];
+	bool one = p->place.kind == ACC_REPLICATE;
+	uint32_t n = one ? 1 : f->mesh.zip;
+	uint64_t *at = calloc(n, sizeof *at);
+	if (at == NULL) {
+		acc_nomem(e);
+		return NULL;
+	}
+	bool all = first->stat.ndim <= ACC_FOLD_NDIM;
+	for (uint32_t r = 0; r < n && all; r++) {
+		const struct fold_item *it = part_of(f, t, v, first->pos, one ? p->rank : r);
+		all = it != NULL && it->tensor;
+		at[r] = all ? it->at : 0;
+	}
+	struct fold_whole *w = all ? acc_whole_open(f, at, n, p->place, &first->stat, p->scale, e)
+				   : NULL;
+	free(at);
+	return w;
+}
+
+static struct acc_pay *
+open_reference(struct acc_fold *f, const struct fold_item *it, enum acc_dtype *t, struct acc_err *e)
+{
+	struct acc_rec *r;
+	struct acc_ref ref;
+	if (acc_fold_record(f, it->at, &r, e) < 0 || acc_ref_get(r, "", &ref, e) <= 0 ||
+		ref.dtype == ACC_NODTYPE)
+		return NULL;
+	*t = ref.dtype;
+	return acc_pay_open(f->roots, acc_get_text(r, "", "src"), &ref, e);
+}
+
+/* Why elements cannot be read is said once. */
+static void
+note(struct acc_fold *f, const struct acc_err *e)
+{
+	if (e->code != 0 && f->trouble.code == 0)
+		f->trouble = *e;
+	f->ntrouble += e->code != 0;
+}
+
+/* Pieces of a tensor of another length; NULL: they do not fit. */
+static const struct fold_piece *
+fit(struct acc_fold *f, const struct fold_whole *w, uint32_t cls)
+{
+	const struct fold_class *c = &f->cls[cls];
+	uint64_t all = 0, used = 0;
+	for (uint32_t i = 0; i < c->npiece; i++)
+		all += c->piece[i].n;
+	struct fold_piece *p = acc_grow(f->fitted, &f->fitted_cap, (size_t)c->npiece + 1, sizeof *p,
+		NULL);
+	if (p == NULL || all == 0 || w->axis > UINT32_MAX || all > UINT32_MAX)
+		return NULL;
+	f->fitted = p;
+	for (uint32_t i = 0; i < c->npiece; i++) {
+		const struct fold_piece *o = &c->piece[i];
+		p[i] = (struct fold_piece){o->part, o->start * w->axis / all, o->n * w->axis / all};
+		if (o->start * w->axis % all != 0 || o->n * w->axis % all != 0 || o->part >= w->n ||
+			p[i].start + p[i].n > (uint64_t)w->len[o->part])
+			return NULL;
+		used += p[i].n;
+	}
+	return used == w->axis ? p : NULL;
+}
+
+/* The pieces that tensor p is made of, NULL of what is not split; false: they do not fit. */
+static bool
+pieces_of(struct acc_fold *f, const struct fold_plan *p, const struct fold_whole *w,
+	const struct fold_piece **piece)
+{
+	*piece = NULL;
+	if (p->cls == FOLD_NONE || p->place.kind != ACC_SHARD)
+		return true;
+	*piece = fit(f, w, p->cls);
+	return *piece != NULL;
+}
+
+/* What one tensor, which is as the reference's, says of the order of the parts in its class: the
+ * first that is found stands, and the others are or are not in it. */
+static int
+learn_order(struct acc_fold *f, const struct fold_plan *p, const struct fold_item *it, double tol,
+	struct acc_err *e)
+{
+	struct acc_err own = {0};
+	enum acc_dtype t = ACC_NODTYPE;
+	struct fold_whole *w = open_plan(f, p, &own);
+	struct acc_pay *ref = w == NULL ? NULL : open_reference(f, it, &t, &own);
+	struct fold_class *c = &f->cls[p->cls];
+	double *error = ref == NULL ? NULL : calloc(w->n, sizeof *error), all = 1;
+	int rc = ref == NULL ? 0 : error == NULL ? acc_nomem(&own) : 1;
+	if (rc > 0 && c->npiece == 0 && p->place.kind == ACC_SHARD)
+		rc = acc_whole_order(w, ref, t, tol, &c->piece, &c->npiece, &own);
+	const struct fold_piece *piece = NULL;
+	bool fits = rc > 0 && pieces_of(f, p, w, &piece);
+	/* Element by element, not by sums alone. */
+	if (fits)
+		rc = acc_whole_errors(w, piece, piece == NULL ? 0 : c->npiece, ref, t, error, &all,
+			&own);
+	bool right = fits && rc >= 0 && sqrt(all) <= tol;
+	c->right += right;
+	c->wrong += !right;
+	free(error);
+	acc_pay_close(ref);
+	acc_whole_close(w);
+	note(f, &own);
+	return rc == ACC_ENOMEM ? acc_nomem(e) : 0;
+}
+
+/* Most tensors of a line of code are in this order: one that is not is wrong. */
+static bool
+ordered(const struct fold_class *c)
+{
+	return c->right > 0 && c->right > 2 * c->wrong;
+}
+
+static int
+order_item(struct acc_fold *f, uint32_t step, uint32_t i, uint32_t x, struct acc_err *e)
+{
+	enum { TRIES = 6 };
+	struct fold_step *t = &f->step[step];
+	const struct fold_virtual *v = &t->v[i];
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	const struct fold_item *own = &f->device.item[k->first + x], *it;
+	it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, x);
+	uint32_t cls = own->tensor ? acc_fold_class(f, k, own) : FOLD_NONE;
+	if (cls == FOLD_NONE || it == NULL || !it->tensor ||
+		f->cls[cls].right + f->cls[cls].wrong >= TRIES ||
+		!acc_fold_gather(f, &f->mesh, t, v, x))
+		return 0;
+	double tol = own->tol > it->tol ? own->tol : it->tol;
+	struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, tol);
+	struct acc_fold_stat whole;
+	if (l.n != 1 || l.at[0].kind == ACC_PARTIAL ||
+		!acc_fold_by_layout(f, &f->mesh, &l, tol, &whole) ||
+		acc_fold_same(&whole, 1, &it->stat, tol) == 0)
+		return 0;
+	struct fold_plan p = {.step = step,
+		.virtual = i,
+		.item = x,
+		.cls = cls,
+		.place = l.at[0],
+		.scale = l.scale};
+	return learn_order(f, &p, it, tol, e);
+}
+
+/* Statistics show less error than elements do, so that who takes what is known by statistics alone
+ * seems to have got another tensor. A few lines of code may be so; of more, all are. */
+static bool
+at_odds(const struct acc_fold *f)
+{
+	enum { SHARE = 10 };
+	uint32_t seen = 0, odd = 0;
+	for (uint32_t i = 0; i < f->ncls; i++) {
+		bool tried = f->cls[i].right + f->cls[i].wrong > 0;
+		seen += tried;
+		odd += tried && !ordered(&f->cls[i]);
+	}
+	return SHARE * odd > seen;
+}
+
+int
+acc_fold_orders(struct acc_fold *f, struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t s = 0; s < f->nstep && f->roots != NULL && f->mesh.n == 1; s++)
+		for (uint32_t i = 0; i < f->step[s].nv; i++) {
+			const struct fold_virtual *v = &f->step[s].v[i];
+			uint32_t n = f->device.call[f->step[s].call[v->rank]].n;
+			for (uint32_t x = 0; x < n && v->mate != FOLD_NONE && rc == 0; x++)
+				rc = order_item(f, s, i, x, e);
+		}
+	f->bare = at_odds(f);
+	return rc;
+}
+
+/* Whose part is far off, and the others' not? -1: nobody's. */
+static int64_t
+alone_off(const double *error, uint32_t n, double all)
+{
+	enum { TIMES = 100 }; /* in squares: 10 times the next */
+	uint32_t worst = 0;
+	double next = 0;
+	for (uint32_t r = 1; r < n; r++)
+		worst = error[r] > error[worst] || isnan(error[r]) ? r : worst;
+	for (uint32_t r = 0; r < n; r++)
+		next = r != worst && error[r] > next ? error[r] : next;
+	return n > 1 && !(all == 0) && !(error[worst] <= TIMES * next) ? (int64_t)worst : -1;
+}
+
+static int64_t
+compare(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want, struct acc_err *e)
+{
+	double *error = calloc(f->mesh.zip, sizeof *error), all = 0, sum = 0;
+	bool each = p->place.kind == ACC_REPLICATE;
+	int64_t off = -1;
+	int rc = error == NULL ? acc_nomem(e) : 0;
+	if (p->place.kind == ACC_PARTIAL) {
+		free(error);
+		return -1;
+	}
+	uint32_t keep = p->rank;
+	for (uint32_t r = 0; r < (each ? f->mesh.zip : 1) && rc == 0; r++) {
+		enum acc_dtype t;
+		p->rank = each ? r : keep;
+		struct fold_whole *w = open_plan(f, p, e);
+		struct acc_pay *ref = w == NULL ? NULL : open_reference(f, want, &t, e);
+		const struct fold_piece *piece = NULL;
+		rc = ref == NULL || !pieces_of(f, p, w, &piece)
+			     ? ACC_EIO
+			     : acc_whole_errors(w, piece, piece == NULL ? 0 : f->cls[p->cls].npiece,
+				       ref, t, error + r, &all, e);
+		sum += all;
+		acc_pay_close(ref);
+		acc_whole_close(w);
+	}
+	p->rank = keep;
+	if (rc == 0)
+		off = alone_off(error, f->mesh.zip, sum);
+	free(error);
+	return off;
+}
+
+int
+acc_fold_plan(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want, bool differs,
+	int64_t *off, enum acc_dtype *dtype, struct acc_err *e)
+{
+	struct acc_err own = {0};
+	*off = -1;
+	if (f->roots == NULL || f->mesh.n != 1)
+		return 0;
+	struct fold_whole *w = open_plan(f, p, &own);
+	const struct fold_piece *piece;
+	note(f, &own);
+	/* A sum of what was rounded to 16 bits is not the one that was summed before it was rounded. */
+	bool good = w != NULL && w->count > 0 && acc_dtypes[w->in].cls != 'C' &&
+		    (p->cls == FOLD_NONE || ordered(&f->cls[p->cls])) &&
+		    pieces_of(f, p, w, &piece) &&
+		    (!w->sums || w->in == ACC_F32 || w->in == ACC_F64) &&
+		    (w->scale == 1 || acc_dtypes[w->in].cls == 'F');
+	if (good)
+		*dtype = w->out;
+	acc_whole_close(w);
+	if (good && differs && want != NULL) {
+		*off = compare(f, p, want, &own);
+		if (*off >= 0 && p->place.kind == ACC_REPLICATE)
+			p->rank = (uint32_t)*off;
+	}
+	if (!good || f->bare)
+		return 0;
+	struct fold_plan *all = acc_grow(f->plan, &f->plan_cap, f->nplan + 1, sizeof *all, e);
+	if (all == NULL)
+		return ACC_ENOMEM;
+	f->plan = all;
+	all[f->nplan++] = *p;
+	return 1;
+}
+
+static int
+put_data(struct acc_rec *r, const char *src, int64_t seq, uint64_t off, const void *p, size_t n)
+{
+	const struct acc_field data = {.key = ACC_STR("data"),
+		.v = {.type = ACC_V_BIN, .s = {p, (uint32_t)n}}};
+	int rc = acc_rec_start(r, ACC_STR("data"));
+	rc = rc < 0 ? rc : acc_add(r, "", "src", acc_ctext(src));
+	rc = rc < 0 ? rc : acc_add(r, "", "seq", acc_int(seq));
+	rc = rc < 0 ? rc : acc_add(r, "", "off", acc_uint(off));
+	return rc < 0 ? rc : acc_rec_push(r, &data);
+}
+
+/* A chunk of a tensor: as many runs as fill it. */
+static int
+fill(struct fold_whole *w, const struct fold_piece *piece, uint32_t n, uint8_t *chunk, size_t *got,
+	struct acc_err *e)
+{
+	const size_t size = acc_dtypes[w->out].size;
+	uint32_t rank;
+	int rc = 0;
+	*got = 0;
+	while (rc == 0 && *got < ACC_CHUNK && w->done < w->count) {
+		size_t more;
+		rc = acc_whole_next(w, piece, n, chunk + *got * size, ACC_CHUNK - *got, &more,
+			&rank, e);
+		*got += more;
+	}
+	return rc;
+}
+
+static int
+put_whole(struct acc_fold *f, const struct fold_plan *p, const char *src, uint8_t *chunk,
+	struct acc_rec *r, acc_fold_fn *fn, void *arg, struct acc_err *e)
+{
+	struct fold_whole *w = open_plan(f, p, e);
+	if (w == NULL)
+		return e != NULL && e->code < 0 ? e->code
+						: acc_fail(e, ACC_EIO, "a part changed meanwhile");
+	const struct fold_piece *piece;
+	pieces_of(f, p, w, &piece);
+	uint32_t n = piece == NULL ? 0 : f->cls[p->cls].npiece;
+	int rc = 0;
+	for (uint64_t at = 0; rc == 0 && at < w->count;) {
+		size_t got, size = acc_dtypes[w->out].size;
+		rc = fill(w, piece, n, chunk, &got, e);
+		if (rc == 0 && put_data(r, src, p->seq, at * size, chunk, got * size) < 0)
+			rc = acc_nomem(e);
+		if (rc == 0)
+			rc = fn(arg, r);
+		at += got;
+	}
+	acc_whole_close(w);
+	return rc;
+}
+
+int
+acc_fold_data(struct acc_fold *f, const char *src, acc_fold_fn *fn, void *arg, struct acc_err *e)
+{
+	struct acc_rec r = {0};
+	uint8_t *chunk = malloc(ACC_CHUNK * 16);
+	int rc = chunk == NULL ? acc_nomem(e) : 0;
+	for (size_t i = 0; i < f->nplan && rc == 0; i++)
+		rc = put_whole(f, &f->plan[i], src, chunk, &r, fn, arg, e);
+	free(chunk);
+	acc_rec_release(&r);
+	return rc;
+}
+
+const struct acc_err *
+acc_fold_trouble(const struct acc_fold *f, uint64_t *n)
+{
+	*n = f->ntrouble;
+	return &f->trouble;
+}

@@ -1,0 +1,446 @@
+/* The records of the virtual rank. */
+#include "fold/impl.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "acc/op.h"
+
+struct emit {
+	struct acc_fold *f;
+	acc_fold_fn *fn;
+	void *arg;
+	struct acc_rec rec;
+	struct acc_ids count, forward; /* calls of an operator so far; numbers of forward calls */
+	char src[9];
+	int64_t seq;
+	bool blind; /* an input of the call has no elements here: its outputs would seem to be off */
+	int stopped; /* what fn returned below 0 */
+};
+
+static int
+hand(struct emit *o, const struct acc_rec *r)
+{
+	o->stopped = o->fn(o->arg, r);
+	return o->stopped < 0 ? ACC_ESTOP : 0;
+}
+
+static int
+pass_all(struct emit *o, struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = 0;
+	for (size_t i = 0; i < o->f->nall && rc == 0; i++) {
+		rc = acc_fold_record(o->f, o->f->all[i], &r, e);
+		rc = rc < 0 ? rc : hand(o, r);
+	}
+	return rc;
+}
+
+/* One source for all ranks. */
+static int
+put_source(struct emit *o, const struct acc_rec *r, struct acc_err *e)
+{
+	int rc = acc_rec_start(&o->rec, r->kind);
+	for (uint32_t i = 0; i < r->n && rc == 0; i++)
+		if (!acc_str_is(r->f[i].key, "id") && !acc_str_is(r->f[i].key, "task"))
+			rc = acc_rec_push(&o->rec, &r->f[i]);
+	bool tensors = o->f->roots != NULL && !o->f->bare && o->f->mesh.n == 1;
+	rc = rc < 0 ? rc
+		    : acc_put(&o->rec, "", "task", acc_ctext(tensors ? "tensor" : "statistics"));
+	uint64_t h = 0;
+	for (uint32_t i = 0; i < o->rec.n; i++) {
+		const struct acc_field *x = &o->rec.f[i];
+		const uint64_t id[3] = {h, acc_hash(x->key.p, x->key.n),
+			x->v.type == ACC_V_TEXT ? acc_hash(x->v.s.p, x->v.s.n) : 0};
+		h = acc_hash(id, sizeof id);
+	}
+	snprintf(o->src, sizeof o->src, "%08x", (unsigned)(h & 0xffffffff));
+	rc = rc < 0 ? rc : acc_put(&o->rec, "", "id", acc_ctext(o->src));
+	return rc < 0 ? acc_rec_fail(e, rc) : hand(o, &o->rec);
+}
+
+static int
+put_others(struct emit *o, struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = 0;
+	for (size_t i = 0; i < o->f->nall && rc == 0; i++) {
+		rc = acc_fold_record(o->f, o->f->all[i], &r, e);
+		if (rc < 0)
+			break;
+		if (!acc_rec_is(r, "tensor") && !acc_rec_is(r, "arg") && !acc_rec_is(r, "source"))
+			rc = hand(o, r);
+		else if (acc_rec_is(r, "source") && o->src[0] == '\0')
+			rc = put_source(o, r, e);
+	}
+	return rc;
+}
+
+/* Of several stages, the calls of an operator are numbered on; gradients have the number of what
+ * they belong to. */
+static int
+number_call(struct emit *o, const struct fold_call *k, struct fold_virtual *v, struct acc_err *e)
+{
+	uint64_t id[2] = {
+		k->dir == FOLD_BACKWARD ? k->twin : acc_fold_twin(k->base, k->call, FOLD_BACKWARD),
+		v->stage};
+	uint64_t h = acc_hash(id, sizeof id);
+	v->number = -1;
+	if (o->f->mesh.stages < 2 || k->call < 0 || k->dir == FOLD_OTHER)
+		return 0;
+	uint32_t n = acc_ids_get(k->dir == FOLD_BACKWARD ? &o->forward : &o->count,
+		k->dir == FOLD_BACKWARD ? h : k->base);
+	if (k->dir == FOLD_BACKWARD) {
+		v->number = n == ACC_NOID ? -1 : (int64_t)n;
+		return 0;
+	}
+	n = n == ACC_NOID ? 0 : n;
+	v->number = n;
+	int rc = acc_ids_put(&o->count, k->base, n + 1, true, e);
+	return rc < 0 ? rc : acc_ids_put(&o->forward, h, n, true, e);
+}
+
+/* key with another number: OP.NUMBER.PASS, or OP.PASS.NUMBER. */
+static const char *
+renumber(struct acc_arena *m, struct acc_str key, struct acc_str op, int64_t from, int64_t to)
+{
+	char old[32];
+	int n = snprintf(old, sizeof old, ".%lld", (long long)from);
+	struct acc_str rest = {key.p + op.n, key.n - op.n};
+	if (key.n < op.n || memcmp(key.p, op.p, op.n) != 0)
+		return NULL;
+	const char *at = memmem(rest.p, rest.n, old, (size_t)n);
+	if (at == NULL || (at + n < rest.p + rest.n && at[n] != '.'))
+		return NULL;
+	struct acc_str head = {key.p, (uint32_t)(at - key.p)};
+	struct acc_str tail = {at + n, key.n - head.n - (uint32_t)n};
+	return acc_arena_printf(m, "%.*s.%lld%.*s", ACC_PRS(head), (long long)to, ACC_PRS(tail));
+}
+
+static int
+put_names(struct acc_rec *r, const struct fold_call *k, const struct fold_virtual *v)
+{
+	struct acc_str key = acc_get_text(r, "", "key"), op = acc_get_text(r, "", "op");
+	struct acc_str name = acc_get_text(r, "", "name");
+	if (v->number < 0 || v->number == k->call)
+		return 0;
+	const char *to = renumber(&r->mem, key, op, k->call, v->number);
+	if (to == NULL || name.n < key.n || memcmp(name.p, key.p, key.n) != 0)
+		return 0;
+	struct acc_str rest = {name.p + key.n, name.n - key.n};
+	const char *whole = acc_arena_printf(&r->mem, "%s%.*s", to, ACC_PRS(rest));
+	int rc = acc_put(r, "", "fold.key", acc_text(key));
+	rc = rc < 0 ? rc : acc_put(r, "", "name", acc_ctext(whole));
+	rc = rc < 0 ? rc : acc_put(r, "", "key", acc_ctext(to));
+	rc = rc < 0 ? rc : acc_put(r, "", "call", acc_int(v->number));
+	return rc;
+}
+
+/* What belongs to one rank alone, or to the tensor as it was stored. */
+static bool
+stays(struct acc_str key, bool whole)
+{
+	static const char *const ranks[] = {"src", "seq", "rank", "proc"};
+	static const char *const parts[] = {"shape", "stride", "block", "offset", "order", "whole",
+		"at", "data_name", "file", "off", "len", "enc", "clen", "crc32", "fsize", "mtime"};
+	for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+		if (acc_str_is(key, ranks[i]))
+			return false;
+	if (!whole)
+		return true;
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		if (acc_str_is(key, parts[i]))
+			return false;
+	return !acc_str_starts(key, "stat.") && !acc_str_starts(key, "s.");
+}
+
+static int
+start(struct emit *o, const struct acc_rec *r, bool whole)
+{
+	int rc = acc_rec_start(&o->rec, r->kind);
+	for (uint32_t i = 0; i < r->n && rc == 0; i++)
+		if (stays(r->f[i].key, whole))
+			rc = acc_rec_push(&o->rec, &r->f[i]);
+	return rc;
+}
+
+/* Of ranks that should all be alike, the one that is furthest from what it should be. *alone: all
+ * others are as they should. */
+static uint32_t
+furthest(const struct acc_fold *f, const struct acc_fold_stat *want, double tol, bool *alone)
+{
+	double most = 0;
+	uint32_t which = 0, off = 0;
+	for (uint32_t r = 0; r < f->mesh.zip && want != NULL; r++) {
+		const struct acc_fold_stat *p = &f->part[r];
+		double size = 0, sum = 0;
+		bool like = acc_fold_same(p, 1, want, tol) != 0 || (p->known & want->known) == 0;
+		for (int i = 0; i < ACC_FOLD_NSTAT && !like; i++)
+			if (p->known & want->known & 1 << i) {
+				size += fabs(want->v[i]);
+				sum += fabs(p->v[i] - want->v[i]);
+			}
+		sum = isnan(sum) ? INFINITY : size > 0 ? sum / size : sum;
+		off += !like;
+		which = sum > most ? r : which;
+		most = sum > most ? sum : most;
+	}
+	*alone = off == 1;
+	return which;
+}
+
+static bool
+replicated(const struct acc_fold_layout *l)
+{
+	for (uint32_t d = 0; d < l->n; d++)
+		if (l->at[d].kind != ACC_REPLICATE)
+			return false;
+	return l->n > 0;
+}
+
+static int
+put_stat(struct acc_rec *r, const struct acc_fold_stat *s, const struct acc_val *like)
+{
+	static const char *const name[ACC_FOLD_NSTAT] = {"max", "min", "mean", "norm"};
+	int rc = s->ndim > ACC_FOLD_NDIM ? 0 : acc_put(r, "", "shape", acc_ints(s->shape, s->ndim));
+	for (int i = 0; i < ACC_FOLD_NSTAT && rc == 0; i++) {
+		struct acc_val v = acc_f64(s->v[i]);
+		if (!(s->known & 1 << i))
+			v = acc_nil();
+		else if (like != NULL && like->type == ACC_V_BOOL && i <= ACC_FOLD_MIN)
+			v = acc_bool(s->v[i] != 0);
+		rc = acc_put(r, "stat.", name[i], v);
+	}
+	return rc;
+}
+
+/* The record no longer depends on the one that it was made from. */
+static int
+own_record(struct emit *o, struct acc_err *e)
+{
+	struct acc_rec copy = {0};
+	if (acc_rec_copy(&copy, &o->rec) < 0)
+		return acc_nomem(e);
+	acc_rec_release(&o->rec);
+	o->rec = copy;
+	return 0;
+}
+
+static int
+put_taker(struct emit *o, const struct fold_step *t, const struct fold_virtual *by,
+	struct acc_err *e)
+{
+	const struct fold_side *s = &o->f->device;
+	struct acc_rec *r;
+	int rc = acc_fold_record(o->f, s->item[s->call[t->call[by->rank]].first].at, &r, e);
+	return rc < 0 ? rc : acc_put(&o->rec, "", "fold.by", acc_text(acc_get_text(r, "", "key")));
+}
+
+/* What becomes of the parts of a tensor. */
+struct folded {
+	const struct fold_item *own, *it; /* it: the reference's, or NULL */
+	const struct acc_fold_stat *want;
+	double tol;
+	struct acc_fold_layout layout, made; /* made: of what communication gave */
+	struct acc_fold_stat whole;
+	const struct fold_virtual *by; /* that communication, and its item */
+	uint32_t out, rank;
+	bool alone; /* this rank alone is off */
+};
+
+static void
+decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	struct folded *d)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	*d = (struct folded){.own = &f->device.item[k->first + i]};
+	d->whole = d->own->stat;
+	if (v->mate != FOLD_NONE)
+		d->it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], d->own->pos,
+			i);
+	d->it = d->it != NULL && d->it->tensor ? d->it : NULL;
+	d->want = d->it != NULL ? &d->it->stat : NULL;
+	d->tol = d->want != NULL && d->it->tol > d->own->tol ? d->it->tol : d->own->tol;
+	if (acc_fold_gather(f, &f->mesh, t, v, i))
+		d->layout = acc_fold_choose(f, k, d->own, d->want, d->tol);
+	if (d->layout.n == 0 || !acc_fold_by_layout(f, &f->mesh, &d->layout, INFINITY, &d->whole))
+		d->layout.n = 0;
+	if (d->want != NULL && (d->layout.n == 0 || (d->whole.known & (1 << ACC_FOLD_MAX)) == 0))
+		d->by = acc_fold_reduced(f, t, v, i, &d->out);
+	if (d->by != NULL) {
+		struct acc_fold_stat sum;
+		if (acc_fold_gather(f, &f->mesh, t, d->by, d->out) &&
+			acc_fold_by_reduced(f, &f->mesh, d->want, d->own, d->tol, &d->made, &sum)) {
+			d->whole = sum;
+			d->layout = d->layout.n == 0 ? d->made : d->layout;
+		} else {
+			d->by = NULL;
+		}
+	} else if (replicated(&d->layout)) {
+		d->rank = furthest(f, d->want, d->tol, &d->alone);
+		d->whole = f->part[d->rank];
+	}
+}
+
+/* Its elements follow. 1, 0 where they cannot be had, < 0. */
+static int
+plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	struct folded *d, enum acc_dtype *dtype, struct acc_err *e)
+{
+	struct acc_fold *f = o->f;
+	const struct acc_fold_layout *l = d->by != NULL ? &d->made : &d->layout;
+	const struct fold_virtual *of = d->by != NULL ? d->by : v;
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	struct fold_plan p = {.step = (uint32_t)(t - f->step),
+		.virtual = (uint32_t)(of - t->v),
+		.item = d->by != NULL ? d->out : i,
+		.cls = FOLD_NONE,
+		.place = l->at[0],
+		.rank = d->rank,
+		.scale = l->scale,
+		.seq = o->seq};
+	if (l->n != 1 || d->it == NULL || (d->own->output && o->blind && !f->bare))
+		return 0;
+	/* A flat shard of a sum stands in the order of the ranks. */
+	if (p.place.kind == ACC_SHARD && d->by != NULL &&
+		f->device.item[f->device.call[t->call[of->rank]].first + d->out].stat.ndim != 1)
+		return 0;
+	if (p.place.kind != ACC_PARTIAL && d->by == NULL)
+		p.cls = acc_fold_class(f, k, d->own);
+	int64_t off;
+	bool differs = d->want != NULL && d->want->known != 0 && d->whole.known != 0 &&
+		       acc_fold_same(&d->whole, 1, d->want, d->tol / 64) == 0;
+	int rc = acc_fold_plan(f, &p, d->it, differs, &off, dtype, e);
+	if (rc >= 0 && off >= 0) {
+		d->rank = (uint32_t)off;
+		d->alone = d->by == NULL;
+	}
+	return rc;
+}
+
+static int
+put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v,
+	const struct folded *d, enum acc_dtype dtype, struct acc_err *e)
+{
+	char text[ACC_LAYOUT_TEXT];
+	struct acc_fold *f = o->f;
+	acc_fold_layout_text(&d->layout, text);
+	int rc = acc_put(&o->rec, "", "fold", acc_ctext(text));
+	if (rc == 0 && d->by != NULL)
+		rc = put_taker(o, t, d->by, e);
+	if (rc == 0 && (d->alone || f->mesh.zip == 1)) {
+		const struct fold_segment *g =
+			&f->device.segment[t->segment[v->stage * f->mesh.zip + d->rank]];
+		rc = acc_put(&o->rec, "", "fold.rank", acc_int(g->rank));
+	}
+	if (rc == 0 && dtype != ACC_NODTYPE) {
+		/* The name says that elements were recorded, and are still to come. */
+		rc = acc_put(&o->rec, "", "data_name", acc_text(acc_get_text(&o->rec, "", "name")));
+		rc = rc < 0 ? rc : acc_put(&o->rec, "", "dtype", acc_ctext(acc_dtypes[dtype].name));
+	}
+	return rc < 0 ? acc_rec_fail(e, rc) : 0;
+}
+
+static int
+put_tensor(struct emit *o, struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	struct acc_err *e)
+{
+	struct acc_fold *f = o->f;
+	struct folded d;
+	enum acc_dtype dtype = ACC_NODTYPE;
+	decide(f, t, v, i, &d);
+	int rc = plan(o, t, v, i, &d, &dtype, e);
+	if (rc < 0)
+		return rc;
+	dtype = rc > 0 ? dtype : ACC_NODTYPE;
+	o->blind |= rc == 0 && !d.own->output && !d.own->exact && d.it != NULL;
+	/* Of what is not known nothing is compared; of a sum, its mean alone would be. */
+	if (d.layout.n == 0 || (d.whole.known & (1 << ACC_FOLD_MAX)) == 0)
+		d.whole.known = 0;
+	if (d.layout.n == 0)
+		d.whole.ndim = ACC_FOLD_NDIM + 1;
+	struct acc_rec *r;
+	rc = acc_fold_record(f, d.own->at, &r, e);
+	if (rc < 0)
+		return rc;
+	rc = start(o, r, true);
+	rc = rc < 0 ? rc : put_stat(&o->rec, &d.whole, acc_get(r, "", "stat.max"));
+	rc = rc < 0 ? acc_rec_fail(e, rc) : own_record(o, e);
+	return rc < 0 ? rc : put_keys(o, t, v, &d, dtype, e);
+}
+
+/* A size that is split: of what only moves elements, a number that a whole number of ranks makes
+ * the reference's. */
+static int
+put_size(struct emit *o, const struct fold_virtual *v, const struct fold_call *k, uint32_t i,
+	struct acc_err *e)
+{
+	struct acc_fold *f = o->f;
+	const struct fold_item *own = &f->device.item[k->first + i], *it;
+	int64_t a = 0, b = 0;
+	if (v->mate == FOLD_NONE || acc_op_class(acc_get_text(&o->rec, "", "op")) != ACC_OP_MOVE ||
+		!acc_as_int(acc_get(&o->rec, "", "value"), &a) || a <= 0)
+		return 0;
+	it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, i);
+	if (it == NULL || it->tensor)
+		return 0;
+	struct acc_rec *r;
+	int rc = acc_fold_record(f, it->at, &r, e);
+	if (rc < 0 || !acc_as_int(acc_get(r, "", "value"), &b) || b <= a || b % a != 0 ||
+		f->mesh.zip % (b / a) != 0)
+		return rc;
+	rc = acc_put(&o->rec, "", "value", acc_int(b));
+	return rc < 0 ? acc_rec_fail(e, rc) : 0;
+}
+
+static int
+put_arg(struct emit *o, const struct fold_virtual *v, const struct fold_call *k, uint32_t i,
+	struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = acc_fold_record(o->f, o->f->device.item[k->first + i].at, &r, e);
+	if (rc == 0 && (rc = start(o, r, false)) < 0)
+		return acc_rec_fail(e, rc);
+	rc = rc < 0 ? rc : own_record(o, e);
+	return rc < 0 ? rc : put_size(o, v, k, i, e);
+}
+
+static int
+put_call(struct emit *o, struct fold_step *t, struct fold_virtual *v, struct acc_err *e)
+{
+	const struct fold_call *k = &o->f->device.call[t->call[v->rank]];
+	const struct fold_segment *first = &o->f->device.segment[t->segment[0]];
+	int rc = number_call(o, k, v, e);
+	o->blind = false;
+	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
+		const struct fold_item *it = &o->f->device.item[k->first + i];
+		rc = it->tensor ? put_tensor(o, t, v, i, e) : put_arg(o, v, k, i, e);
+		if (rc < 0)
+			return rc;
+		rc = put_names(&o->rec, k, v);
+		if (rc == 0 && o->src[0] != '\0')
+			rc = acc_put(&o->rec, "", "src", acc_ctext(o->src));
+		rc = rc < 0 ? rc : acc_put(&o->rec, "", "seq", acc_int(o->seq++));
+		/* One rank, under the number of the first. */
+		rc = rc < 0 ? rc : acc_put(&o->rec, "", "rank", acc_int(first->rank));
+		rc = rc < 0 ? acc_rec_fail(e, rc) : hand(o, &o->rec);
+	}
+	return rc;
+}
+
+int
+acc_fold_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *e)
+{
+	struct emit o = {.f = f, .fn = fn, .arg = arg};
+	int rc = f->found ? put_others(&o, e) : pass_all(&o, e);
+	for (uint32_t s = 0; s < f->nstep && rc == 0 && f->found; s++)
+		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
+			rc = put_call(&o, &f->step[s], &f->step[s].v[i], e);
+	if (rc == 0 && f->found)
+		rc = acc_fold_data(f, o.src, fn, arg, e);
+	acc_rec_release(&o.rec);
+	acc_ids_release(&o.count);
+	acc_ids_release(&o.forward);
+	return rc == ACC_ESTOP && o.stopped < 0 ? o.stopped : rc;
+}

@@ -1,0 +1,215 @@
+/* Which mesh of ranks is it, and does it explain enough? */
+#include "fold/impl.h"
+
+#include <stdlib.h>
+
+/* More ranks on a step than this are refused: the parts of a tensor are held. */
+enum { MOST_RANKS = 1 << 16 };
+
+struct trial {
+	struct acc_fold *f;
+	struct fold_mesh best;
+	double score;
+	struct acc_err *e;
+};
+
+static double
+total(const struct acc_fold *f)
+{
+	double sum = 0;
+	for (uint32_t i = 0; i < f->nstep; i++)
+		sum += f->step[i].score;
+	return sum;
+}
+
+static int
+try_mesh(struct trial *t, const struct fold_mesh *m)
+{
+	int rc = acc_fold_steps(t->f, m, t->e);
+	double score = rc < 0 ? 0 : total(t->f);
+	/* Those with fewer axes come first; another must explain more than chance does. */
+	if (rc == 0 && score > 1.02 * t->score) {
+		t->score = score;
+		t->best = *m;
+	}
+	return rc;
+}
+
+/* All ways to split `left` ranks side by side over the axes from `axis` on. */
+static int
+try_splits(struct trial *t, struct fold_mesh *m, uint32_t left, uint32_t axis)
+{
+	m->size[axis] = left;
+	if (axis + 1 == m->n)
+		return left > 1 || m->n == 1 ? try_mesh(t, m) : 0;
+	int rc = 0;
+	for (uint32_t k = 2; k < left && rc == 0; k++)
+		if (left % k == 0) {
+			m->size[axis] = k;
+			rc = try_splits(t, m, left / k, axis + 1);
+		}
+	return rc;
+}
+
+static int
+find_mesh(struct acc_fold *f, uint32_t ranks, struct acc_err *e)
+{
+	struct trial t = {.f = f, .e = e};
+	int rc = 0;
+	for (uint32_t axes = 1; axes <= ACC_MESH_DIMS; axes++)
+		for (uint32_t stages = 1; stages <= ranks && rc == 0; stages++) {
+			struct fold_mesh m = {.stages = stages, .zip = ranks / stages, .n = axes};
+			if (ranks % stages == 0)
+				rc = try_splits(&t, &m, m.zip, 0);
+		}
+	f->mesh = t.best;
+	return rc < 0 ? rc : t.score > 0;
+}
+
+struct share {
+	uint64_t tensors,
+		laid;  /* forward tensors of the reference; of them, laid out on the ranks */
+	uint64_t like; /* of these, the same as the reference */
+};
+
+static void
+count_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, struct share *n)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	if (v->mate == FOLD_NONE || k->dir != FOLD_FORWARD)
+		return;
+	for (uint32_t i = 0; i < k->n; i++) {
+		const struct fold_item *own = &f->device.item[k->first + i], *it;
+		it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, i);
+		struct acc_fold_stat whole;
+		if (it == NULL || !it->tensor || !acc_fold_gather(f, &f->mesh, t, v, i))
+			continue;
+		double tol = own->tol > it->tol ? own->tol : it->tol;
+		struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, tol);
+		n->laid += l.n > 0;
+		n->like += l.n > 0 && acc_fold_by_layout(f, &f->mesh, &l, tol, &whole) &&
+			   acc_fold_same(&whole, 1, &it->stat, tol) == 2;
+	}
+}
+
+static void
+count_reference(const struct acc_fold *f, const struct fold_step *t, struct share *n)
+{
+	if (t->reference == FOLD_NONE)
+		return;
+	const struct fold_segment *g = &f->reference.segment[t->reference];
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		const struct fold_call *k = &f->reference.call[i];
+		for (uint32_t x = 0; x < k->n && k->dir == FOLD_FORWARD; x++)
+			n->tensors += f->reference.item[k->first + x].tensor;
+	}
+}
+
+/* Does every stage do a part of what the reference does? Else its ranks are no stages, but have what
+ * others have, too. A tenth: each may make all weights before it takes its own. */
+static bool
+stages_share(const struct acc_fold *f, const struct fold_step *t)
+{
+	bool share = true;
+	for (uint32_t s = 0; s < f->mesh.stages; s++) {
+		uint32_t all = 0, matched = 0;
+		for (uint32_t i = 0; i < t->nv; i++) {
+			const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
+			bool counts = t->v[i].stage == s && k->dir == FOLD_FORWARD && !k->talks;
+			all += counts;
+			matched += counts && t->v[i].mate != FOLD_NONE;
+		}
+		share &= t->reference == FOLD_NONE || 10 * matched >= all;
+	}
+	return share;
+}
+
+static int
+refuse(struct acc_fold *f, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(f->why, sizeof f->why, fmt, ap);
+	va_end(ap);
+	return 0;
+}
+
+static int
+prepare(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
+{
+	/* Steps and their ranks are the same for every mesh. */
+	const struct fold_mesh none = {.stages = 0};
+	int rc = acc_fold_steps(f, &none, e);
+	if (rc < 0)
+		return rc;
+	*ranks = f->nstep > 0 ? f->step[0].nrank : 0;
+	for (uint32_t i = 0; i < f->nstep; i++) {
+		const struct fold_step *t = &f->step[i];
+		if (t->nrank != *ranks)
+			return refuse(f, "step %lld has %u ranks, step %lld %u",
+				(long long)f->step[0].step, *ranks, (long long)t->step, t->nrank);
+		for (uint32_t k = 1; k < t->nrank; k++)
+			if (f->device.segment[t->segment[k]].rank ==
+				f->device.segment[t->segment[k - 1]].rank)
+				return refuse(f, "the records of rank %lld do not stand together",
+					(long long)f->device.segment[t->segment[k]].rank);
+	}
+	for (uint32_t i = 0; i < f->reference.nsegment; i++)
+		if (f->reference.segment[i].rank != f->reference.segment[0].rank)
+			return refuse(f, "the reference has several ranks");
+	if (*ranks < 2 || *ranks > MOST_RANKS)
+		return refuse(f, *ranks < 2 ? "there are no several ranks" : "too many ranks");
+	f->part = calloc(2 * (size_t)*ranks + 2, sizeof *f->part);
+	return f->part == NULL ? acc_nomem(e) : 1;
+}
+
+int
+acc_fold_find(struct acc_fold *f, struct acc_err *e)
+{
+	uint32_t ranks = 0;
+	struct share n = {0};
+	int rc = prepare(f, &ranks, e);
+	if (rc <= 0)
+		return rc;
+	if (f->mesh_given && f->mesh.stages * f->mesh.zip != ranks)
+		return refuse(f, "the layout given is of %u ranks, and there are %u",
+			f->mesh.stages * f->mesh.zip, ranks);
+	rc = f->mesh_given ? 1 : find_mesh(f, ranks, e);
+	if (rc == 0)
+		return refuse(f, "no tensor of the ranks is a part of one of the reference");
+	if (rc > 0)
+		rc = acc_fold_steps(f, &f->mesh, e);
+	if (rc == 0)
+		rc = acc_fold_vote(f, e);
+	for (uint32_t i = 0; i < f->nstep && rc == 0; i++)
+		rc = acc_fold_takers(f, &f->step[i], e);
+	for (uint32_t i = 0; i < f->nstep && rc == 0; i++) {
+		count_reference(f, &f->step[i], &n);
+		for (uint32_t k = 0; k < f->step[i].nv; k++)
+			count_call(f, &f->step[i], &f->step[i].v[k], &n);
+	}
+	if (rc < 0)
+		return rc;
+	for (uint32_t i = 0; i < f->nstep; i++)
+		if (!stages_share(f, &f->step[i]))
+			return refuse(f,
+				"of some ranks less than a tenth of the op calls are any of"
+				" the reference's");
+	/* Behind a fault nothing is like the reference; but where most has no place at all, or
+	 * hardly a weight is the same, this is another network, or a layout that is not known. */
+	if (4 * n.laid < 3 * n.tensors || 20 * n.like < n.tensors)
+		return refuse(f,
+			"of %llu forward tensors of the reference %llu are laid out on the ranks"
+			" in a way that is known, %llu with its values",
+			(unsigned long long)n.tensors, (unsigned long long)n.laid,
+			(unsigned long long)n.like);
+	f->found = true;
+	rc = acc_fold_orders(f, e);
+	return rc < 0 ? rc : 1;
+}
+
+const char *
+acc_fold_why(const struct acc_fold *f)
+{
+	return f->why;
+}

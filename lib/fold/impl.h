@@ -1,0 +1,232 @@
+/* impl.h - what the files of lib/fold share */
+#ifndef FOLD_IMPL_H
+#define FOLD_IMPL_H
+
+#include "acc/fold.h"
+#include "acc/payload.h"
+#include "acc/stream.h"
+
+#define FOLD_NONE UINT32_MAX
+#define FOLD_NOWHERE UINT64_MAX
+
+/* One record of an op call. */
+struct fold_item {
+	uint64_t at;  /* where its record is kept */
+	uint64_t pos; /* hash of io and pos */
+	bool tensor, output;
+	bool exact; /* of integers or bools */
+	double tol; /* half of the dtype's digits */
+	struct acc_fold_stat stat;
+};
+
+enum fold_dir { FOLD_FORWARD, FOLD_BACKWARD, FOLD_OTHER };
+
+struct fold_call {
+	uint64_t key, op, base; /* op: of operator and pass; base: of the operator */
+	uint64_t twin;          /* of operator, number and pass */
+	uint64_t line;          /* of the line of code; where stacks are unknown, of the shapes */
+	int64_t call;
+	uint32_t segment, first, n;
+	uint8_t dir;
+	bool talks, scales; /* to other ranks; by a number */
+};
+
+/* The op calls of one rank of one step, in order. */
+struct fold_segment {
+	int64_t step, rank;
+	uint32_t first, n;
+};
+
+struct fold_side {
+	struct fold_item *item;
+	struct fold_call *call;
+	struct fold_segment *segment;
+	uint32_t nitem, ncall, nsegment;
+	size_t item_cap, call_cap, segment_cap;
+	struct acc_ids by_key, by_twin; /* with the segment, to calls */
+};
+
+/* Ranks one behind the other (stages), each a mesh of ranks side by side. */
+struct fold_mesh {
+	uint32_t stages, zip; /* zip: ranks of one stage */
+	uint32_t n, size[ACC_MESH_DIMS];
+};
+
+/* An op call of the virtual rank. */
+struct fold_virtual {
+	uint32_t rank; /* where its calls on the ranks of the mesh stand in fold_step.call */
+	uint32_t mate; /* the reference's call, or FOLD_NONE */
+	uint32_t stage;
+	int64_t number; /* that it gets; -1: as it has */
+};
+
+struct fold_step {
+	int64_t step;
+	uint32_t *segment; /* of the ranks, in order */
+	uint32_t nrank, reference;
+	struct fold_virtual *v;
+	uint32_t nv;
+	size_t vcap;
+	uint32_t *call; /* FOLD_NONE: this rank has none */
+	size_t ncall, callcap;
+	double score;          /* what is like the reference */
+	struct acc_ids takers; /* what communications take, to virtual calls */
+};
+
+/* Slices of a part, along the axis of the split. */
+struct fold_piece {
+	uint32_t part;
+	uint64_t start, n;
+};
+
+/* What the calls of one line of code say of one argument. */
+enum { FOLD_VOTES = 6 };
+struct fold_class {
+	uint64_t id;
+	uint64_t at; /* a record of it */
+	uint32_t n;
+	struct {
+		struct acc_fold_layout layout;
+		uint32_t votes;
+	} vote[FOLD_VOTES];
+	struct acc_fold_layout given; /* n 0: not given */
+	bool is_given;
+	/* In what order the parts stand in the whole, where an axis is split: found once, of a tensor
+	 * that is the reference's, and true for all of the same length. */
+	struct fold_piece *piece;
+	uint32_t npiece;
+	uint8_t right, wrong; /* tensors that are in this order, and that are not */
+};
+
+/* A tensor whose elements follow its record. */
+struct fold_plan {
+	uint32_t step, virtual, item; /* the parts: of this call */
+	uint32_t cls;                 /* whose pieces; FOLD_NONE: one part, or a sum */
+	struct acc_place place;
+	uint32_t rank; /* of those that all have it */
+	double scale;
+	int64_t seq;
+};
+
+struct acc_fold {
+	struct acc_spool *spool;
+	struct fold_side device, reference;
+	uint64_t *all; /* the device's records, in order */
+	size_t nall, all_cap;
+	struct acc_map stacks; /* of the device: id to where the record is kept */
+	struct fold_step *step;
+	uint32_t nstep;
+	size_t step_cap;
+	struct fold_mesh mesh;
+	bool mesh_given;
+	struct fold_class *cls;
+	uint32_t ncls;
+	size_t cls_cap;
+	struct acc_ids by_class;
+	struct acc_fold_stat *part; /* room for the parts of a tensor, twice */
+	struct acc_roots *roots;    /* of both sides' files; NULL: statistics alone */
+	bool bare;                  /* statistics stand for the elements of all tensors */
+	struct fold_piece *fitted;  /* room for those of one tensor */
+	size_t fitted_cap;
+	struct acc_err
+		trouble; /* the first tensor that could not be read, and how many could not */
+	uint64_t ntrouble;
+	struct fold_plan *plan;
+	size_t nplan, plan_cap;
+	bool found;
+	char why[256];
+};
+
+/* --- read.c --- */
+/* A record that was kept; valid until the next. 0 or < 0. */
+int acc_fold_record(struct acc_fold *f, uint64_t at, struct acc_rec **r, struct acc_err *e);
+/* The call of a side by its key, or its twin, in this segment; FOLD_NONE. */
+uint32_t acc_fold_by_key(const struct fold_side *s, uint64_t key, uint32_t segment);
+uint32_t acc_fold_by_twin(const struct fold_side *s, uint64_t twin, uint32_t segment);
+uint64_t acc_fold_twin(uint64_t base, int64_t call, int dir);
+const struct fold_item *acc_fold_item_at(const struct fold_side *s, const struct fold_call *k,
+	uint64_t pos, uint32_t hint);
+
+/* --- solve.c --- */
+/* The parts of item i of this virtual call, on each rank of its mesh, into f->part. False: some
+ * rank has none. */
+bool acc_fold_gather(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *t,
+	const struct fold_virtual *v, uint32_t i);
+/* Those in f->part laid out so, into *whole. */
+bool acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m,
+	const struct acc_fold_layout *l, double tol, struct acc_fold_stat *whole);
+/* The layout of what is in f->part that gives `want`: 0: none; 1: by little; 2. */
+int acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
+	double tol, bool backward, struct acc_fold_layout *l);
+/* By shapes alone, where only one layout is possible. Not of integers that are split: positions and
+ * indices may be each rank's own; nor where all parts are the same. */
+bool acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const struct fold_item *own,
+	const struct acc_fold_stat *want, double tol, struct acc_fold_layout *l);
+
+/* --- reduce.c --- */
+int acc_fold_takers(struct acc_fold *f, struct fold_step *t, struct acc_err *e);
+/* The call, and its item *out, that gives what communication makes of item i of v; or NULL. */
+const struct fold_virtual *acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t,
+	const struct fold_virtual *v, uint32_t i, uint32_t *out);
+/* What is in f->part, of such an item, as what `want` is. */
+bool acc_fold_by_reduced(struct acc_fold *f, const struct fold_mesh *m,
+	const struct acc_fold_stat *want, const struct fold_item *own, double tol,
+	struct acc_fold_layout *l, struct acc_fold_stat *whole);
+
+/* --- whole.c --- */
+struct fold_whole {
+	struct acc_pay **part;
+	uint32_t n;
+	int64_t *len; /* of the axis, in each part */
+	uint64_t outer, axis, inner, count;
+	enum acc_dtype in, out;
+	bool sums;
+	double scale;
+	void *raw;
+	double *sum;
+	uint64_t done, in_run, at_outer; /* where reading stands */
+	uint32_t piece;
+};
+/* The n records at[] as parts; NULL where one has no elements that can be read from anywhere (e
+ * tells whether that is a failure). part: the first one's shape. */
+struct fold_whole *acc_whole_open(struct acc_fold *f, const uint64_t *at, uint32_t n,
+	struct acc_place place, const struct acc_fold_stat *part, double scale, struct acc_err *e);
+/* The next elements, at most `room` (up to ACC_CHUNK), of one part, *rank; of an empty part none. */
+int acc_whole_next(struct fold_whole *w, const struct fold_piece *piece, uint32_t npiece, void *out,
+	size_t room, size_t *n, uint32_t *rank, struct acc_err *e);
+/* In what order slices of the parts are those of the whole, by their sums. 1, 0: not found, < 0. */
+int acc_whole_order(struct fold_whole *w, struct acc_pay *whole, enum acc_dtype t, double tol,
+	struct fold_piece **out, uint32_t *n, struct acc_err *e);
+/* Squares of the differences of each part; and of all, in parts of those of the reference. */
+int acc_whole_errors(struct fold_whole *w, const struct fold_piece *piece, uint32_t npiece,
+	struct acc_pay *ref, enum acc_dtype t, double *error, double *all, struct acc_err *e);
+void acc_whole_close(struct fold_whole *w);
+
+/* --- data.c --- */
+/* Find out in what order parts stand, line of code by line of code. */
+int acc_fold_orders(struct acc_fold *f, struct acc_err *e);
+/* Remember that the elements of this tensor follow. 1: they will, as *dtype; 0: they do not.
+ * differs: its statistics are not the reference's; then *off is the rank whose part alone is
+ * off, or -1. */
+int acc_fold_plan(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want,
+	bool differs, int64_t *off, enum acc_dtype *dtype, struct acc_err *e);
+int acc_fold_data(struct acc_fold *f, const char *src, acc_fold_fn *fn, void *arg,
+	struct acc_err *e);
+
+/* --- step.c --- */
+/* The virtual rank of each step under this mesh, and which calls are which of the reference. */
+int acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e);
+void acc_fold_steps_free(struct acc_fold *f);
+
+/* --- vote.c --- */
+int acc_fold_vote(struct acc_fold *f, struct acc_err *e);
+/* The layout of item i, whose parts are in f->part; want: the reference's or NULL. n 0: unknown. */
+struct acc_fold_layout acc_fold_choose(struct acc_fold *f, const struct fold_call *k,
+	const struct fold_item *it, const struct acc_fold_stat *want, double tol);
+/* Its class, or FOLD_NONE. */
+uint32_t acc_fold_class(const struct acc_fold *f, const struct fold_call *k,
+	const struct fold_item *it);
+/* The layout of most; n 0: they are at odds. */
+struct acc_fold_layout acc_fold_winner(const struct fold_class *c);
+
+#endif

@@ -1,0 +1,228 @@
+/* Layouts as text: what was found, for people, and what they give back. */
+#include "fold/impl.h"
+
+#include <stdlib.h>
+
+static int
+add(struct acc_buf *b, const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	return n < 0 ? ACC_ENOMEM
+		     : acc_buf_add(b, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+/* One word of a line: what would end it, or is not plain, becomes '?'. */
+static int
+add_word(struct acc_buf *b, struct acc_str s)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < s.n && i < 200 && rc == 0; i++) {
+		bool plain = s.p[i] > ' ' && s.p[i] < 0x7f && s.p[i] != '#';
+		rc = acc_buf_add(b, plain ? &s.p[i] : "?", 1);
+	}
+	return s.n == 0 && rc == 0 ? acc_buf_add(b, "-", 1) : rc;
+}
+
+/* The innermost frame of a stack, on one line. */
+static int
+add_line(struct acc_fold *f, struct acc_buf *b, struct acc_str stack, struct acc_err *e)
+{
+	const uint64_t *at = stack.n > 0 ? acc_map_get(&f->stacks, stack) : NULL;
+	struct acc_rec *r;
+	if (at == NULL)
+		return 0;
+	int rc = acc_fold_record(f, *at, &r, e);
+	const struct acc_val *v = rc < 0 ? NULL : acc_get(r, "", "frames");
+	if (v == NULL || v->type != ACC_V_TEXTS || v->n == 0)
+		return rc;
+	struct acc_str s = v->texts[0];
+	bool gap = false;
+	rc = acc_buf_add(b, "; ", 2);
+	for (uint32_t i = 0; i < s.n && i < 200 && rc == 0; i++) {
+		bool blank = s.p[i] <= ' ' || s.p[i] >= 0x7f;
+		if (!blank || !gap)
+			rc = acc_buf_add(b, blank ? " " : &s.p[i], 1);
+		gap = blank;
+	}
+	return rc < 0 ? acc_nomem(e) : 0;
+}
+
+static int
+print_class(struct acc_fold *f, const struct fold_class *c, struct acc_buf *b, struct acc_err *e)
+{
+	struct acc_rec *r;
+	char layout[ACC_LAYOUT_TEXT], id[17], stack[64] = "";
+	struct acc_fold_layout l = acc_fold_winner(c);
+	uint32_t all = 0, most = 0;
+	int rc = acc_fold_record(f, c->at, &r, e);
+	if (rc < 0)
+		return rc;
+	struct acc_str pass = acc_get_text(r, "", "pass"), st = acc_get_text(r, "", "stack");
+	snprintf(stack, sizeof stack, "%.*s", ACC_PRS(st));
+	for (uint32_t i = 0; i < c->n; i++) {
+		all += c->vote[i].votes;
+		most = c->vote[i].votes > most ? c->vote[i].votes : most;
+	}
+	acc_fold_layout_text(&l, layout);
+	acc_hex16(c->id, id);
+	/* Calls at odds are laid out one by one. */
+	rc |= !c->is_given && l.n == 0 ? add(b, "# ") : 0;
+	rc |= add_word(b, acc_get_text(r, "", "op"));
+	rc |= add(b, ".");
+	rc |= add_word(b, pass);
+	rc |= add(b, " ");
+	rc |= add_word(b, acc_get_text(r, "", "io"));
+	rc |= add(b, ".");
+	rc |= add_word(b, acc_get_text(r, "", "pos"));
+	rc |= add(b, " %s %s\t# ", id, layout);
+	rc |= c->is_given ? add(b, "given") : add(b, "%u of %u tensors", most, all);
+	rc = rc < 0 ? acc_nomem(e) : add_line(f, b, acc_str(stack), e);
+	return rc < 0 || add(b, "\n") < 0 ? ACC_ENOMEM : 0;
+}
+
+int
+acc_fold_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e)
+{
+	const struct fold_mesh *m = &f->mesh;
+	int rc = add(text,
+		"# operator and pass, argument, line of code, layout over the mesh\nmesh ");
+	rc |= add(text, "stages=%u ranks=", m->stages);
+	for (uint32_t d = 0; d < m->n; d++)
+		rc |= add(text, "%s%u", d > 0 ? "x" : "", m->size[d]);
+	rc |= add(text, "\n");
+	for (uint32_t i = 0; i < f->ncls && rc >= 0; i++)
+		/* What no call of a line speaks for is decided call by call. */
+		if (f->cls[i].at != FOLD_NOWHERE && (f->cls[i].n > 0 || f->cls[i].is_given))
+			rc = print_class(f, &f->cls[i], text, e);
+	return rc < 0 ? acc_nomem(e) : 0;
+}
+
+/* --- and back --- */
+
+static struct acc_str
+word(struct acc_str *s)
+{
+	while (s->n > 0 && (*s->p == ' ' || *s->p == '\t'))
+		*s = (struct acc_str){s->p + 1, s->n - 1};
+	struct acc_str w = {s->p, 0};
+	while (w.n < s->n && s->p[w.n] != ' ' && s->p[w.n] != '\t')
+		w.n++;
+	*s = (struct acc_str){s->p + w.n, s->n - w.n};
+	return w;
+}
+
+static bool
+parse_mesh(struct acc_str s, struct fold_mesh *m)
+{
+	int64_t v;
+	struct acc_str stages = word(&s), ranks = word(&s);
+	*m = (struct fold_mesh){.zip = 1};
+	if (!acc_str_starts(stages, "stages=") || !acc_str_starts(ranks, "ranks="))
+		return false;
+	if (!acc_str_int((struct acc_str){stages.p + 7, stages.n - 7}, &v) || v < 1 || v > 1 << 16)
+		return false;
+	m->stages = (uint32_t)v;
+	for (struct acc_str r = {ranks.p + 6, ranks.n - 6}; m->n < ACC_MESH_DIMS;) {
+		const char *x = memchr(r.p, 'x', r.n);
+		struct acc_str n = {r.p, x != NULL ? (uint32_t)(x - r.p) : r.n};
+		if (!acc_str_int(n, &v) || v < 1 || v > 1 << 16)
+			return false;
+		m->size[m->n++] = (uint32_t)v;
+		m->zip *= (uint32_t)v;
+		if (m->zip > 1 << 16 || (uint64_t)m->zip * m->stages > 1 << 16)
+			return false;
+		if (x == NULL)
+			return true;
+		r = (struct acc_str){x + 1, r.n - n.n - 1};
+	}
+	return false;
+}
+
+static bool
+parse_hex(struct acc_str s, uint64_t *v)
+{
+	*v = 0;
+	for (uint32_t i = 0; i < s.n && s.n == 16; i++) {
+		static const char digits[] = "0123456789abcdef";
+		const char *d = s.p[i] == '\0' ? NULL : strchr(digits, s.p[i]);
+		if (d == NULL)
+			return false;
+		*v = *v << 4 | (uint64_t)(d - digits);
+	}
+	return s.n == 16;
+}
+
+static int
+parse_line(struct acc_fold *f, struct acc_str s, struct acc_err *e)
+{
+	uint64_t id;
+	struct acc_fold_layout l;
+	const char *hash = s.n == 0 ? NULL : memchr(s.p, '#', s.n);
+	s.n = hash != NULL ? (uint32_t)(hash - s.p) : s.n;
+	while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t' || s.p[s.n - 1] == '\r'))
+		s.n--;
+	struct acc_str first = word(&s);
+	if (first.n == 0)
+		return 0;
+	if (acc_str_is(first, "mesh")) {
+		f->mesh_given = parse_mesh(s, &f->mesh);
+		return f->mesh_given ? 0
+				     : acc_fail(e, ACC_EFORMAT,
+					       "the mesh is not as in"
+					       " 'mesh stages=1 ranks=2x4'");
+	}
+	word(&s);
+	if (!parse_hex(word(&s), &id))
+		return acc_fail(e, ACC_EFORMAT,
+			"no line of code of 16 hex digits in the third column");
+	while (s.n > 0 && *s.p == ' ')
+		s = (struct acc_str){s.p + 1, s.n - 1};
+	if (!acc_fold_layout_parse(s, &l))
+		return acc_fail(e, ACC_EFORMAT,
+			"'%.*s' is no layout, such as Shard(0), Replicate(), Partial(sum), one for each"
+			" axis of the mesh",
+			s.n < 60 ? (int)s.n : 60, s.p);
+	if (l.n > 0 && (!f->mesh_given || l.n != f->mesh.n))
+		return acc_fail(e, ACC_EFORMAT,
+			f->mesh_given ? "the layout has not as many axes as the mesh"
+				      : "a layout before the line of the mesh");
+	struct fold_class *c = acc_grow(f->cls, &f->cls_cap, (size_t)f->ncls + 1, sizeof *c, e);
+	if (c == NULL)
+		return ACC_ENOMEM;
+	f->cls = c;
+	uint32_t at = acc_ids_get(&f->by_class, id);
+	if (at == ACC_NOID) {
+		at = f->ncls++;
+		c[at] = (struct fold_class){.id = id, .at = FOLD_NOWHERE};
+	}
+	c[at].given = l;
+	c[at].is_given = true;
+	return acc_ids_put(&f->by_class, id, at, false, e);
+}
+
+int
+acc_fold_given(struct acc_fold *f, struct acc_str text, const char *name, struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t line = 1; text.n > 0 && rc == 0; line++) {
+		const char *end = memchr(text.p, '\n', text.n);
+		struct acc_str s = {text.p, end != NULL ? (uint32_t)(end - text.p) : text.n};
+		uint32_t skip = s.n + (end != NULL);
+		struct acc_err own = {0};
+		rc = parse_line(f, s, &own);
+		if (rc < 0)
+			acc_fail(e, rc, "line %u: %s", line, own.msg);
+		text = (struct acc_str){text.p + skip, text.n - skip};
+	}
+	if (rc == 0 && !f->mesh_given)
+		rc = acc_fail(e, ACC_EFORMAT,
+			"there is no line of the mesh, such as"
+			" 'mesh stages=1 ranks=2'");
+	if (rc < 0)
+		acc_err_in(e, name);
+	return rc;
+}

@@ -1,0 +1,263 @@
+/* The index of both sides: op calls by rank and step, and the statistics of their tensors. */
+#include "fold/impl.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "acc/op.h"
+
+struct acc_fold *
+acc_fold_open(const char *tmpdir, struct acc_err *e)
+{
+	struct acc_fold *f = calloc(1, sizeof *f);
+	if (f == NULL) {
+		acc_nomem(e);
+		return NULL;
+	}
+	f->spool = acc_spool_open(tmpdir, e);
+	if (f->spool == NULL) {
+		acc_fold_close(f);
+		return NULL;
+	}
+	return f;
+}
+
+static void
+release(struct fold_side *s)
+{
+	free(s->item);
+	free(s->call);
+	free(s->segment);
+	acc_ids_release(&s->by_key);
+	acc_ids_release(&s->by_twin);
+}
+
+void
+acc_fold_close(struct acc_fold *f)
+{
+	if (f == NULL)
+		return;
+	acc_fold_steps_free(f);
+	release(&f->device);
+	release(&f->reference);
+	acc_spool_close(f->spool);
+	acc_map_release(&f->stacks);
+	acc_ids_release(&f->by_class);
+	free(f->all);
+	for (uint32_t i = 0; i < f->ncls; i++)
+		free(f->cls[i].piece);
+	free(f->cls);
+	free(f->plan);
+	free(f->fitted);
+	free(f->part);
+	free(f);
+}
+
+static uint64_t
+id3(uint64_t a, uint64_t b, uint64_t c)
+{
+	const uint64_t id[3] = {a, b, c};
+	return acc_hash(id, sizeof id);
+}
+
+static uint64_t
+text_id(struct acc_str s)
+{
+	return acc_hash(s.p, s.n);
+}
+
+int
+acc_fold_record(struct acc_fold *f, uint64_t at, struct acc_rec **r, struct acc_err *e)
+{
+	int rc = acc_spool_get(f->spool, at, r, e);
+	return rc < 0 ? rc : 0;
+}
+
+uint64_t
+acc_fold_twin(uint64_t base, int64_t call, int dir)
+{
+	return id3(base, (uint64_t)call, (uint64_t)dir);
+}
+
+uint32_t
+acc_fold_by_key(const struct fold_side *s, uint64_t key, uint32_t segment)
+{
+	return acc_ids_get(&s->by_key, id3(key, segment, 0));
+}
+
+uint32_t
+acc_fold_by_twin(const struct fold_side *s, uint64_t twin, uint32_t segment)
+{
+	return acc_ids_get(&s->by_twin, id3(twin, segment, 1));
+}
+
+const struct fold_item *
+acc_fold_item_at(const struct fold_side *s, const struct fold_call *k, uint64_t pos, uint32_t hint)
+{
+	if (hint < k->n && s->item[k->first + hint].pos == pos)
+		return &s->item[k->first + hint];
+	for (uint32_t i = 0; i < k->n; i++)
+		if (s->item[k->first + i].pos == pos)
+			return &s->item[k->first + i];
+	return NULL;
+}
+
+static bool
+number(const struct acc_val *v, double *x)
+{
+	bool b;
+	if (acc_as_f64(v, x))
+		return true;
+	if (!acc_as_bool(v, &b))
+		return false;
+	*x = b;
+	return true;
+}
+
+/* What the recorder computed, or accmetric. */
+static void
+read_stat(const struct acc_rec *r, struct acc_fold_stat *s)
+{
+	static const char *const name[ACC_FOLD_NSTAT] = {"max", "min", "mean", "norm"};
+	const struct acc_val *shape = acc_get(r, "", "shape");
+	*s = (struct acc_fold_stat){.ndim = ACC_FOLD_NDIM + 1};
+	uint64_t count;
+	if (shape == NULL || shape->type != ACC_V_INTS || shape->n > ACC_FOLD_NDIM ||
+		!acc_count(shape->ints, shape->n, &count))
+		return;
+	s->ndim = shape->n;
+	s->count = (double)count;
+	memcpy(s->shape, shape->ints, shape->n * sizeof *shape->ints);
+	const char *prefix = acc_get(r, "", "stat.max") != NULL ? "stat." : "s.";
+	for (int i = 0; i < ACC_FOLD_NSTAT; i++)
+		if (number(acc_get(r, prefix, name[i]), &s->v[i]))
+			s->known |= (uint8_t)(1 << i);
+}
+
+static double
+tolerance(const struct acc_rec *r)
+{
+	enum acc_dtype raw = acc_dtype_find(acc_get_text(r, "", "dtype.raw"));
+	if (raw == ACC_NODTYPE)
+		raw = acc_dtype_find(acc_get_text(r, "", "dtype"));
+	double unit = raw == ACC_NODTYPE ? 0 : acc_unit(raw);
+	/* Recorders compute statistics in f32 at least. */
+	return sqrt(unit > 0x1p-24 ? unit : 0x1p-24);
+}
+
+static struct fold_segment *
+segment_of(struct fold_side *s, const struct acc_rec *r, struct acc_err *e)
+{
+	int64_t step = acc_get_int(r, "", "step", -1);
+	int64_t rank = acc_get_int(r, "", "rank", acc_get_int(r, "", "proc", -1));
+	struct fold_segment *last = s->nsegment > 0 ? &s->segment[s->nsegment - 1] : NULL;
+	if (last != NULL && last->step == step && last->rank == rank)
+		return last;
+	last = acc_grow(s->segment, &s->segment_cap, (size_t)s->nsegment + 1, sizeof *last, e);
+	if (last == NULL)
+		return NULL;
+	s->segment = last;
+	last = &s->segment[s->nsegment++];
+	*last = (struct fold_segment){.step = step, .rank = rank, .first = s->ncall};
+	return last;
+}
+
+/* Does it multiply or divide? */
+static bool
+scales(struct acc_str op)
+{
+	static const char words[] = "div div_ truediv itruediv __truediv__ __itruediv__ mul mul_"
+				    " imul __mul__ __imul__";
+	return acc_word_in(words, acc_op_name(op));
+}
+
+static int
+new_call(struct fold_side *s, struct fold_segment *seg, const struct acc_rec *r, struct acc_str key,
+	struct acc_err *e)
+{
+	struct acc_str op = acc_get_text(r, "", "op"), pass = acc_get_text(r, "", "pass");
+	struct acc_str stack = acc_get_text(r, "", "stack");
+	uint32_t at = s->ncall, segment = (uint32_t)(seg - s->segment);
+	struct fold_call *k = acc_grow(s->call, &s->call_cap, (size_t)at + 1, sizeof *k, e);
+	if (k == NULL)
+		return ACC_ENOMEM;
+	s->call = k;
+	k += s->ncall++;
+	seg->n++;
+	*k = (struct fold_call){.key = text_id(key), .segment = segment, .first = s->nitem};
+	k->dir = acc_str_is(pass, "forward") || pass.n == 0 ? FOLD_FORWARD
+		 : acc_str_is(pass, "backward")             ? FOLD_BACKWARD
+							    : FOLD_OTHER;
+	k->call = acc_get_int(r, "", "call", -1);
+	uint64_t base = op.n > 0 ? text_id(op) : k->key;
+	k->base = base;
+	k->op = id3(base, text_id(pass), 0);
+	k->twin = acc_fold_twin(base, k->call, k->dir);
+	k->talks = acc_op_talks(op);
+	k->scales = scales(op);
+	k->line = stack.n > 0 ? text_id(stack) : 0;
+	int rc = acc_ids_put(&s->by_key, id3(k->key, segment, 0), at, false, e);
+	return rc < 0 ? rc : acc_ids_put(&s->by_twin, id3(k->twin, segment, 1), at, false, e);
+}
+
+static int
+add_item(struct fold_side *s, const struct acc_rec *r, uint64_t at, struct acc_err *e)
+{
+	struct acc_str key = acc_get_text(r, "", "key"), io = acc_get_text(r, "", "io");
+	struct acc_str pos = acc_get_text(r, "", "pos");
+	key = key.n > 0 ? key : acc_get_text(r, "", "name");
+	struct fold_segment *seg = segment_of(s, r, e);
+	if (seg == NULL)
+		return ACC_ENOMEM;
+	if (seg->n == 0 || s->call[s->ncall - 1].key != text_id(key)) {
+		int rc = new_call(s, seg, r, key, e);
+		if (rc < 0)
+			return rc;
+	}
+	struct fold_item *it = acc_grow(s->item, &s->item_cap, (size_t)s->nitem + 1, sizeof *it, e);
+	if (it == NULL)
+		return ACC_ENOMEM;
+	s->item = it;
+	it += s->nitem++;
+	s->call[s->ncall - 1].n++;
+	*it = (struct fold_item){.at = at, .pos = id3(text_id(io), text_id(pos), 2)};
+	it->tensor = acc_rec_is(r, "tensor");
+	enum acc_dtype t = acc_dtype_find(acc_get_text(r, "", "dtype"));
+	it->output = acc_str_is(io, "out");
+	it->exact = t != ACC_NODTYPE && acc_dtypes[t].eps == 0;
+	it->tol = tolerance(r);
+	if (it->tensor)
+		read_stat(r, &it->stat);
+	return 0;
+}
+
+int
+acc_fold_add(struct acc_fold *f, bool reference, const struct acc_rec *r, struct acc_err *e)
+{
+	uint64_t at;
+	bool ours = acc_rec_is(r, "tensor") || acc_rec_is(r, "arg");
+	if (acc_rec_is(r, "pair"))
+		return acc_fail(e, ACC_EUSAGE,
+			"a stream of pairs: ranks are folded before accalign");
+	if (f->roots != NULL && acc_rec_is(r, "source")) {
+		int added = acc_roots_add(f->roots, r, e);
+		if (added < 0)
+			return added;
+	}
+	if (reference && !ours)
+		return 0;
+	int rc = acc_spool_put(f->spool, r, &at, e);
+	if (rc == 0 && !reference) {
+		uint64_t *all = acc_grow(f->all, &f->all_cap, f->nall + 1, sizeof *all, e);
+		if (all == NULL)
+			return ACC_ENOMEM;
+		f->all = all;
+		all[f->nall++] = at;
+		struct acc_str id = acc_get_text(r, "", "id");
+		if (acc_rec_is(r, "stack") && acc_map_put(&f->stacks, id, at) == NULL)
+			return acc_nomem(e);
+	}
+	if (rc == 0 && ours)
+		rc = add_item(reference ? &f->reference : &f->device, r, at, e);
+	return rc;
+}

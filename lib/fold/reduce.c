@@ -1,0 +1,125 @@
+/* What stands for a sum that each rank has a summand of: what a communication makes of it.
+ *
+ * A rank's part of a product, or the gradient of its own samples, is no tensor of the reference, and
+ * statistics of a sum cannot be had from those of the summands. But a communication takes it on
+ * every rank, as its statistics show, and gives the sum; and what then only scales it, where the
+ * reference calls nothing like that, gives the mean. */
+#include "fold/impl.h"
+
+#include <math.h>
+
+static uint64_t
+digest(const struct acc_fold_stat *s)
+{
+	uint64_t h = acc_hash(s->v, sizeof s->v);
+	const double id[2] = {s->count, s->known};
+	h ^= acc_hash(id, sizeof id);
+	return h;
+}
+
+/* Is it told from others by its statistics? */
+static bool
+telling(const struct acc_fold_stat *s)
+{
+	return s->known == (1 << ACC_FOLD_NSTAT) - 1 && s->v[ACC_FOLD_MAX] != s->v[ACC_FOLD_MIN];
+}
+
+static bool
+equal(const struct acc_fold_stat *a, const struct acc_fold_stat *b)
+{
+	bool same = a->count == b->count && a->known == b->known;
+	for (int i = 0; i < ACC_FOLD_NSTAT; i++)
+		same &= a->v[i] == b->v[i];
+	return same;
+}
+
+int
+acc_fold_takers(struct acc_fold *f, struct fold_step *t, struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < t->nv && rc == 0; i++) {
+		const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
+		for (uint32_t x = 0; x < k->n && (k->talks || k->scales) && rc == 0; x++) {
+			const struct fold_item *it = &f->device.item[k->first + x];
+			if (!it->tensor || it->output || !telling(&it->stat) ||
+				t->v[i].mate != FOLD_NONE)
+				continue;
+			/* Two that take the same are told apart by nothing. */
+			uint64_t h = digest(&it->stat);
+			bool twice = acc_ids_get(&t->takers, h) != ACC_NOID;
+			rc = acc_ids_put(&t->takers, h, twice ? FOLD_NONE - 1 : i, true, e);
+		}
+	}
+	return rc;
+}
+
+/* Do all ranks of `by` take what they have in item `it` of v? */
+static bool
+takes(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint64_t pos, const struct fold_virtual *by)
+{
+	const struct fold_side *s = &f->device;
+	for (uint32_t r = 0; r < f->mesh.zip; r++) {
+		uint32_t a = t->call[v->rank + r], b = t->call[by->rank + r];
+		const struct fold_item *own = a == FOLD_NONE
+						      ? NULL
+						      : acc_fold_item_at(s, &s->call[a], pos, 0);
+		bool found = false;
+		for (uint32_t i = 0; own != NULL && b != FOLD_NONE && i < s->call[b].n; i++) {
+			const struct fold_item *it = &s->item[s->call[b].first + i];
+			found |= it->tensor && !it->output && equal(&it->stat, &own->stat);
+		}
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+const struct fold_virtual *
+acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint32_t i, uint32_t *out)
+{
+	enum { HOPS = 4 };
+	const struct fold_side *s = &f->device;
+	const struct fold_virtual *at = v;
+	const struct fold_item *it = &s->item[s->call[t->call[v->rank]].first + i];
+	bool talked = false;
+	for (int hop = 0; hop < HOPS && telling(&it->stat); hop++) {
+		uint32_t next = acc_ids_get(&t->takers, digest(&it->stat));
+		if (next >= t->nv || &t->v[next] <= at || !takes(f, t, at, it->pos, &t->v[next]))
+			break;
+		at = &t->v[next];
+		const struct fold_call *k = &s->call[t->call[at->rank]];
+		talked |= k->talks;
+		it = NULL;
+		for (uint32_t x = 0; x < k->n && it == NULL; x++)
+			if (s->item[k->first + x].tensor && s->item[k->first + x].output) {
+				it = &s->item[k->first + x];
+				*out = x;
+			}
+		if (it == NULL)
+			return NULL;
+	}
+	return talked ? at : NULL;
+}
+
+bool
+acc_fold_by_reduced(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
+	const struct fold_item *own, double tol, struct acc_fold_layout *l,
+	struct acc_fold_stat *whole)
+{
+	/* A factor would hide that gradients are summed and not averaged. */
+	if (acc_fold_solve(f, m, want, tol, m->n > 1, l) == 2 ||
+		acc_fold_by_shape(f, m, own, want, tol, l))
+		return acc_fold_by_layout(f, m, l, INFINITY, whole);
+	/* A shard of all its elements in a row. */
+	*l = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
+	for (uint32_t d = 0; d < m->n; d++)
+		l->at[d] = (struct acc_place){ACC_SHARD, 0};
+	if (m->n > 1 || f->part[0].ndim != 1 || !acc_fold_by_layout(f, m, l, tol, whole) ||
+		whole->count != want->count)
+		return false;
+	whole->ndim = want->ndim;
+	memcpy(whole->shape, want->shape, sizeof whole->shape);
+	return true;
+}

@@ -1,0 +1,162 @@
+/* Which layout of the parts of a tensor gives the reference's? */
+#include "fold/impl.h"
+
+#include <math.h>
+
+bool
+acc_fold_gather(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *t,
+	const struct fold_virtual *v, uint32_t i)
+{
+	const struct fold_side *s = &f->device;
+	const struct fold_call *first = &s->call[t->call[v->rank]];
+	uint64_t pos = s->item[first->first + i].pos;
+	for (uint32_t r = 0; r < m->zip; r++) {
+		uint32_t call = t->call[v->rank + r];
+		const struct fold_item *it = call == FOLD_NONE
+						     ? NULL
+						     : acc_fold_item_at(s, &s->call[call], pos, i);
+		if (it == NULL || !it->tensor || it->stat.ndim > ACC_FOLD_NDIM)
+			return false;
+		f->part[r] = it->stat;
+	}
+	return true;
+}
+
+/* n parts at `from` become n / size of the mesh's axis behind them. */
+static bool
+join_axis(const struct fold_mesh *m, int axis, struct acc_place p, double tol,
+	const struct acc_fold_stat *from, uint32_t n, struct acc_fold_stat *to)
+{
+	for (uint32_t i = 0, k = 0; i < n; i += m->size[axis], k++)
+		if (!acc_fold_join(&from[i], m->size[axis], p, tol, &to[k]))
+			return false;
+	return true;
+}
+
+bool
+acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l,
+	double tol, struct acc_fold_stat *whole)
+{
+	const struct acc_fold_stat *from = f->part;
+	struct acc_fold_stat *to = f->part + m->zip;
+	uint32_t n = m->zip;
+	if (l->n != m->n)
+		return false;
+	for (int d = (int)m->n - 1; d >= 0; d--) {
+		if (!join_axis(m, d, l->at[d], tol, from, n, to))
+			return false;
+		from = to;
+		n /= m->size[d];
+		to += n;
+	}
+	*whole = *from;
+	for (int i = 0; i < ACC_FOLD_NSTAT; i++)
+		whole->v[i] *= l->scale;
+	return true;
+}
+
+struct search {
+	const struct fold_mesh *m;
+	const struct acc_fold_stat *want;
+	double tol;
+	bool backward;
+	struct acc_fold_layout now, best;
+	int sure;
+};
+
+static void
+consider(struct search *s, const struct acc_fold_stat *whole, double scale)
+{
+	int sure = acc_fold_same(whole, scale, s->want, s->tol);
+	if (sure <= s->sure)
+		return;
+	s->sure = sure;
+	s->best = s->now;
+	s->best.scale = scale;
+}
+
+/* The loss of a rank is the mean of its own samples: its gradients are as many times larger, and
+ * the mean of the ranks' losses is the loss. Of what all ranks have no factor is a layout's. */
+static void
+finish(struct search *s, const struct acc_fold_stat *whole)
+{
+	bool split = false;
+	double all = 1;
+	consider(s, whole, 1);
+	for (uint32_t d = 0; d < s->m->n; d++) {
+		split |= s->now.at[d].kind != ACC_REPLICATE;
+		if (s->now.at[d].kind == ACC_REPLICATE || !(s->backward || s->want->count == 1))
+			continue;
+		consider(s, whole, 1.0 / s->m->size[d]);
+		all *= s->m->size[d];
+	}
+	if (split && all > 1)
+		consider(s, whole, 1 / all);
+}
+
+static void
+descend(struct search *s, int axis, const struct acc_fold_stat *from, uint32_t n,
+	struct acc_fold_stat *to)
+{
+	if (axis < 0) {
+		finish(s, from);
+		return;
+	}
+	uint32_t left = n / s->m->size[axis], ndim = from[0].ndim;
+	for (uint32_t c = 0; c < ndim + 2 && s->sure < 2; c++) {
+		struct acc_place p = {.kind = ACC_REPLICATE};
+		if (c > 0)
+			p = c <= ndim ? (struct acc_place){ACC_SHARD, (uint8_t)(c - 1)}
+				      : (struct acc_place){ACC_PARTIAL, 0};
+		s->now.at[axis] = p;
+		if (join_axis(s->m, axis, p, s->tol, from, n, to))
+			descend(s, axis - 1, to, left, to + left);
+	}
+}
+
+int
+acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
+	double tol, bool backward, struct acc_fold_layout *l)
+{
+	struct search s = {.m = m, .want = want, .tol = tol, .backward = backward};
+	if (want->ndim > ACC_FOLD_NDIM || f->part[0].ndim != want->ndim)
+		return 0;
+	s.now = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
+	descend(&s, (int)m->n - 1, f->part, m->zip, f->part + m->zip);
+	*l = s.best;
+	return s.sure;
+}
+
+static bool
+all_same(const struct acc_fold *f, const struct fold_mesh *m, double tol)
+{
+	for (uint32_t r = 1; r < m->zip; r++)
+		if (acc_fold_same(&f->part[r], 1, &f->part[0], tol) == 0)
+			return false;
+	return m->zip > 1;
+}
+
+bool
+acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const struct fold_item *own,
+	const struct acc_fold_stat *want, double tol, struct acc_fold_layout *l)
+{
+	struct acc_fold_stat whole;
+	const struct acc_fold_stat *p = &f->part[0];
+	struct acc_place at = {.kind = ACC_REPLICATE};
+	uint32_t split = 0;
+	if (want->ndim > ACC_FOLD_NDIM || p->ndim != want->ndim)
+		return false;
+	for (uint32_t d = 0; d < p->ndim; d++)
+		if (p->shape[d] != want->shape[d]) {
+			at = (struct acc_place){ACC_SHARD, (uint8_t)d};
+			split++;
+		}
+	/* On a mesh of several axes a split axis may be any of them. */
+	if (split > 1 || (split == 1 && (m->n > 1 || own->exact || all_same(f, m, tol))))
+		return false;
+	*l = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
+	for (uint32_t d = 0; d < m->n; d++)
+		l->at[d] = at;
+	return acc_fold_by_layout(f, m, l, tol, &whole) &&
+	       memcmp(whole.shape, want->shape, want->ndim * sizeof *want->shape) == 0;
+}

@@ -1,0 +1,404 @@
+/* The virtual rank of a step: which op calls of the ranks are one, in what order, and which is
+ * which of the reference.
+ *
+ * Ranks side by side run the same program: their calls of one key are one call. Stages run one
+ * behind the other. Calls are matched with the reference's by a chain, in order on both sides,
+ * of the largest sum of tensors that some layout explains; what lies between two links is matched
+ * where it is the same operators; backward calls follow their forward calls. */
+#include "fold/impl.h"
+
+#include <stdlib.h>
+
+enum { WINDOW = 24 }; /* calls of one operator to either side that may be the one */
+
+void
+acc_fold_steps_free(struct acc_fold *f)
+{
+	for (uint32_t i = 0; i < f->nstep; i++) {
+		free(f->step[i].segment);
+		free(f->step[i].v);
+		free(f->step[i].call);
+		acc_ids_release(&f->step[i].takers);
+	}
+	free(f->step);
+	f->step = NULL;
+	f->nstep = 0;
+	f->step_cap = 0;
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+	const struct fold_segment *x = a, *y = b;
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* The steps of the device with their ranks, and the reference's segment of each. */
+static int
+list_steps(struct acc_fold *f, struct acc_err *e)
+{
+	struct fold_segment *g = f->device.segment;
+	uint32_t n = f->device.nsegment, nref = f->reference.nsegment;
+	struct acc_fold_order {
+		struct fold_segment s;
+		uint32_t i;
+	} *o = calloc((size_t)n + 1, sizeof *o);
+	if (o == NULL)
+		return acc_nomem(e);
+	for (uint32_t i = 0; i < n; i++)
+		o[i] = (struct acc_fold_order){g[i], i};
+	qsort(o, n, sizeof *o, by_number);
+	int rc = 0;
+	for (uint32_t i = 0, end; i < n && rc == 0; i = end) {
+		for (end = i; end < n && o[end].s.step == o[i].s.step; end++)
+			;
+		struct fold_step *t = acc_grow(f->step, &f->step_cap, (size_t)f->nstep + 1,
+			sizeof *t, e);
+		if (t == NULL) {
+			rc = ACC_ENOMEM;
+			break;
+		}
+		f->step = t;
+		t += f->nstep++;
+		*t = (struct fold_step){.step = o[i].s.step,
+			.nrank = end - i,
+			.reference = FOLD_NONE};
+		t->segment = calloc(end - i, sizeof *t->segment);
+		if (t->segment == NULL)
+			rc = acc_nomem(e);
+		for (uint32_t k = i; k < end && rc == 0; k++)
+			t->segment[k - i] = o[k].i;
+	}
+	for (uint32_t i = 0; i < f->nstep && rc == 0; i++)
+		for (uint32_t k = 0; k < nref; k++)
+			if ((f->nstep == 1 && nref == 1) ||
+				f->reference.segment[k].step == f->step[i].step)
+				f->step[i].reference = k;
+	free(o);
+	return rc;
+}
+
+static int
+put_virtual(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, uint32_t stage,
+	uint32_t call, struct acc_err *e)
+{
+	struct fold_virtual *v = acc_grow(t->v, &t->vcap, (size_t)t->nv + 1, sizeof *v, e);
+	if (v == NULL)
+		return ACC_ENOMEM;
+	t->v = v;
+	uint32_t *c = acc_grow(t->call, &t->callcap, t->ncall + m->zip, sizeof *c, e);
+	if (c == NULL)
+		return ACC_ENOMEM;
+	t->call = c;
+	v[t->nv++] = (struct fold_virtual){(uint32_t)t->ncall, FOLD_NONE, stage, -1};
+	for (uint32_t r = 0; r < m->zip; r++)
+		c[t->ncall++] = r == 0 ? call
+				       : acc_fold_by_key(&f->device, f->device.call[call].key,
+						 t->segment[stage * m->zip + r]);
+	return 0;
+}
+
+/* Up to the first backward call, from it to the last, and what follows. */
+static uint32_t
+part_of(const struct fold_side *s, const struct fold_segment *g, int part)
+{
+	uint32_t first = g->first, end = g->first + g->n, last;
+	if (part == 0)
+		return first;
+	while (first < end && s->call[first].dir != FOLD_BACKWARD)
+		first++;
+	if (part == 1)
+		return first;
+	for (last = end; last > first && s->call[last - 1].dir != FOLD_BACKWARD; last--)
+		;
+	return part == 2 ? last : end;
+}
+
+static int
+lay_out(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, struct acc_err *e)
+{
+	const struct fold_side *s = &f->device;
+	int rc = 0;
+	t->nv = 0;
+	t->ncall = 0;
+	for (int part = 0; part < 3; part++)
+		for (uint32_t i = 0; i < m->stages; i++) {
+			/* Gradients run through the stages from the last. */
+			uint32_t stage = part == 1 ? m->stages - 1 - i : i;
+			const struct fold_segment *g = &s->segment[t->segment[stage * m->zip]];
+			uint32_t end = part_of(s, g, part + 1);
+			for (uint32_t k = part_of(s, g, part); k < end && rc == 0; k++)
+				rc = put_virtual(f, m, t, stage, k, e);
+		}
+	return rc;
+}
+
+/* --- the chain --- */
+
+struct edge {
+	uint32_t i, j;
+	double weight;
+	int64_t before; /* the edge before it in the best chain; -1: none */
+};
+
+struct chain {
+	struct edge *edge;
+	uint32_t n;
+	size_t cap;
+};
+
+/* How much of these two calls is one and the same. */
+static double
+likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *t,
+	const struct fold_virtual *v, const uint32_t *with, uint32_t nwith, double *weight)
+{
+	const struct fold_side *ref = &f->reference;
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	double most = 0;
+	memset(weight, 0, nwith * sizeof *weight);
+	for (uint32_t i = 0; i < k->n; i++) {
+		const struct fold_item *own = &f->device.item[k->first + i];
+		if (!own->tensor || !acc_fold_gather(f, m, t, v, i))
+			continue;
+		for (uint32_t w = 0; w < nwith; w++) {
+			const struct fold_item *it = acc_fold_item_at(ref, &ref->call[with[w]],
+				own->pos, i);
+			struct acc_fold_layout l;
+			if (it == NULL || !it->tensor || it->stat.known == 0)
+				continue;
+			double tol = own->tol > it->tol ? own->tol : it->tol;
+			int sure = acc_fold_solve(f, m, &it->stat, tol, false, &l);
+			weight[w] += sure == 2 ? 1 : sure == 1 ? 0.01 : -0.1;
+		}
+	}
+	for (uint32_t w = 0; w < nwith; w++)
+		most = weight[w] > most ? weight[w] : most;
+	return most;
+}
+
+static int
+add_edge(struct chain *c, uint32_t i, uint32_t j, double weight, struct acc_err *e)
+{
+	struct edge *x = acc_grow(c->edge, &c->cap, (size_t)c->n + 1, sizeof *x, e);
+	if (x == NULL)
+		return ACC_ENOMEM;
+	c->edge = x;
+	x[c->n++] = (struct edge){i, j, weight, -1};
+	return 0;
+}
+
+/* Forward calls of the reference's segment, by operator: op's k-th call. */
+struct by_op {
+	struct acc_ids first; /* of an operator, to its list */
+	uint32_t *next;       /* of a call, the next of its operator */
+	uint32_t *tail;
+};
+
+static int
+link_ops(const struct fold_side *s, const struct fold_segment *g, struct by_op *o,
+	struct acc_err *e)
+{
+	o->next = calloc((size_t)g->n + 1, sizeof *o->next);
+	o->tail = calloc((size_t)g->n + 1, sizeof *o->tail);
+	int rc = o->next == NULL || o->tail == NULL ? acc_nomem(e) : 0;
+	for (uint32_t i = 0; i < g->n && rc == 0; i++) {
+		const struct fold_call *k = &s->call[g->first + i];
+		if (k->dir != FOLD_FORWARD)
+			continue;
+		o->next[i] = FOLD_NONE;
+		uint32_t head = acc_ids_get(&o->first, k->op);
+		if (head == ACC_NOID) {
+			rc = acc_ids_put(&o->first, k->op, i, false, e);
+			head = i;
+		} else {
+			o->next[o->tail[head]] = i;
+		}
+		o->tail[head] = i;
+	}
+	return rc;
+}
+
+/* Calls of the operator from number `seen` - WINDOW to + WINDOW. */
+static uint32_t
+window(const struct by_op *o, uint64_t op, uint32_t first, uint32_t seen,
+	uint32_t with[2 * WINDOW + 1])
+{
+	uint32_t n = 0, at = acc_ids_get(&o->first, op);
+	for (uint32_t k = 0; at != ACC_NOID && k <= seen + WINDOW; k++, at = o->next[at])
+		if (k + WINDOW >= seen)
+			with[n++] = first + at;
+	return n;
+}
+
+static int
+add_edges(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, struct chain *c,
+	struct acc_err *e)
+{
+	const struct fold_segment *g = &f->reference.segment[t->reference];
+	struct by_op ops = {0};
+	struct acc_ids seen = {0};
+	uint32_t with[2 * WINDOW + 1];
+	double weight[2 * WINDOW + 1];
+	int rc = link_ops(&f->reference, g, &ops, e);
+	for (uint32_t i = 0; i < t->nv && rc == 0; i++) {
+		const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
+		if (k->dir != FOLD_FORWARD)
+			continue;
+		uint32_t nth = acc_ids_get(&seen, k->op);
+		nth = nth == ACC_NOID ? 0 : nth;
+		rc = acc_ids_put(&seen, k->op, nth + 1, true, e);
+		uint32_t n = window(&ops, k->op, g->first, nth, with);
+		if (rc < 0 || n == 0 || likeness(f, m, t, &t->v[i], with, n, weight) <= 0)
+			continue;
+		/* The later of the reference first, so that a call is linked once. */
+		for (uint32_t w = n; w-- > 0 && rc == 0;)
+			if (weight[w] > 0)
+				rc = add_edge(c, i, with[w] - g->first, weight[w], e);
+	}
+	free(ops.next);
+	free(ops.tail);
+	acc_ids_release(&ops.first);
+	acc_ids_release(&seen);
+	return rc;
+}
+
+/* The best chain, by a tree of prefix maxima over the reference's calls. */
+static int
+link_chain(struct chain *c, uint32_t nref, int64_t *last, struct acc_err *e)
+{
+	struct best {
+		double sum;
+		int64_t edge;
+	} *tree = calloc((size_t)nref + 2, sizeof *tree);
+	*last = -1;
+	double most = 0;
+	if (tree == NULL)
+		return acc_nomem(e);
+	for (uint32_t x = 0; x < c->n; x++) {
+		struct edge *g = &c->edge[x];
+		struct best b = {0, -1};
+		for (uint32_t j = g->j; j > 0; j &= j - 1)
+			if (tree[j].sum > b.sum)
+				b = tree[j];
+		g->before = b.edge;
+		b = (struct best){b.sum + g->weight, x};
+		for (uint32_t j = g->j + 1; j <= nref; j += j & (~j + 1))
+			if (b.sum > tree[j].sum)
+				tree[j] = b;
+		if (b.sum > most) {
+			most = b.sum;
+			*last = x;
+		}
+	}
+	free(tree);
+	return 0;
+}
+
+/* Between two links, calls of an operator that is called as often on both sides. */
+static void
+fill_gap(struct acc_fold *f, struct fold_step *t, uint32_t i0, uint32_t i1, uint32_t j0,
+	uint32_t j1)
+{
+	enum { MOST = 512 };
+	const struct fold_side *d = &f->device, *r = &f->reference;
+	if (i1 - i0 > MOST || j1 - j0 > MOST)
+		return;
+	for (uint32_t i = i0; i < i1; i++) {
+		const struct fold_call *k = &d->call[t->call[t->v[i].rank]];
+		uint32_t own = 0, nth = 0, others = 0, mate = FOLD_NONE;
+		if (k->dir != FOLD_FORWARD)
+			continue;
+		for (uint32_t x = i0; x < i1; x++) {
+			nth = x == i ? own : nth;
+			own += d->call[t->call[t->v[x].rank]].op == k->op;
+		}
+		for (uint32_t x = j0; x < j1; x++)
+			if (r->call[x].op == k->op) {
+				mate = others == nth ? x : mate;
+				others++;
+			}
+		if (own == others)
+			t->v[i].mate = mate;
+	}
+}
+
+static void
+set_mates(struct acc_fold *f, struct fold_step *t, const struct chain *c, int64_t last)
+{
+	const struct fold_segment *g = &f->reference.segment[t->reference];
+	uint32_t i1 = t->nv, j1 = g->first + g->n;
+	for (int64_t x = last;; x = c->edge[x].before) {
+		uint32_t i0 = x < 0 ? 0 : c->edge[x].i + 1;
+		uint32_t j0 = g->first + (x < 0 ? 0 : c->edge[x].j + 1);
+		fill_gap(f, t, i0, i1, j0, j1);
+		if (x < 0)
+			return;
+		t->v[c->edge[x].i].mate = j0 - 1;
+		t->score += c->edge[x].weight;
+		i1 = c->edge[x].i;
+		j1 = j0 - 1;
+	}
+}
+
+/* Backward calls by their forward calls; gradients of parameters by their name. */
+static int
+follow(struct acc_fold *f, struct fold_step *t, struct acc_err *e)
+{
+	struct acc_ids forward = {0};
+	const struct fold_side *d = &f->device, *r = &f->reference;
+	int rc = 0;
+	for (uint32_t i = 0; i < t->nv && rc == 0; i++) {
+		struct fold_virtual *v = &t->v[i];
+		const struct fold_call *k = &d->call[t->call[v->rank]];
+		uint64_t id[2] = {0, v->stage};
+		if (k->dir == FOLD_FORWARD && v->mate != FOLD_NONE) {
+			id[0] = acc_fold_twin(k->base, k->call, FOLD_BACKWARD);
+			rc = acc_ids_put(&forward, acc_hash(id, sizeof id), v->mate, false, e);
+		} else if (k->dir == FOLD_BACKWARD) {
+			id[0] = k->twin;
+			uint32_t mate = acc_ids_get(&forward, acc_hash(id, sizeof id));
+			if (mate != ACC_NOID)
+				v->mate = acc_fold_by_twin(r,
+					acc_fold_twin(r->call[mate].base, r->call[mate].call,
+						FOLD_BACKWARD),
+					t->reference);
+		} else if (k->dir == FOLD_OTHER) {
+			v->mate = acc_fold_by_key(r, k->key, t->reference);
+		}
+	}
+	acc_ids_release(&forward);
+	return rc;
+}
+
+static int
+match(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, struct acc_err *e)
+{
+	struct chain c = {0};
+	int64_t last;
+	t->score = 0;
+	if (t->reference == FOLD_NONE)
+		return 0;
+	int rc = add_edges(f, m, t, &c, e);
+	if (rc == 0)
+		rc = link_chain(&c, f->reference.segment[t->reference].n, &last, e);
+	if (rc == 0) {
+		set_mates(f, t, &c, last);
+		rc = follow(f, t, e);
+	}
+	free(c.edge);
+	return rc;
+}
+
+int
+acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e)
+{
+	int rc = f->nstep == 0 ? list_steps(f, e) : 0;
+	for (uint32_t i = 0; i < f->nstep && rc == 0; i++) {
+		rc = lay_out(f, m, &f->step[i], e);
+		if (rc == 0)
+			rc = match(f, m, &f->step[i], e);
+	}
+	return rc;
+}

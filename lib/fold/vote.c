@@ -1,0 +1,164 @@
+/* The layout of a line of code and argument: what most of its calls say. */
+#include "fold/impl.h"
+
+#include <math.h>
+
+/* Where stacks are unknown, calls of one operator are told apart by the shapes of their tensors. */
+static uint64_t
+line_of(const struct acc_fold *f, const struct fold_call *k)
+{
+	uint64_t h = k->line;
+	for (uint32_t i = 0; i < k->n && k->line == 0; i++) {
+		const struct acc_fold_stat *s = &f->device.item[k->first + i].stat;
+		const uint64_t id[2] = {h, s->ndim <= ACC_FOLD_NDIM
+						   ? acc_hash(s->shape, s->ndim * sizeof *s->shape)
+						   : 0};
+		h = acc_hash(id, sizeof id);
+	}
+	return h;
+}
+
+static uint64_t
+class_id(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
+{
+	const uint64_t id[3] = {k->op, line_of(f, k), it->pos};
+	return acc_hash(id, sizeof id);
+}
+
+uint32_t
+acc_fold_class(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
+{
+	return acc_ids_get(&f->by_class, class_id(f, k, it));
+}
+
+/* Where there is none yet it is made. */
+static struct fold_class *
+class_of(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
+	struct acc_err *e)
+{
+	uint64_t h = class_id(f, k, it);
+	uint32_t at = acc_ids_get(&f->by_class, h);
+	if (at != ACC_NOID && f->cls[at].at == FOLD_NOWHERE)
+		f->cls[at].at = it->at;
+	if (at != ACC_NOID)
+		return &f->cls[at];
+	struct fold_class *c = acc_grow(f->cls, &f->cls_cap, (size_t)f->ncls + 1, sizeof *c, e);
+	if (c == NULL)
+		return NULL;
+	f->cls = c;
+	c += f->ncls;
+	*c = (struct fold_class){.id = h, .at = it->at};
+	return acc_ids_put(&f->by_class, h, f->ncls++, false, e) < 0 ? NULL : c;
+}
+
+static bool
+same(const struct acc_fold_layout *a, const struct acc_fold_layout *b)
+{
+	bool equal = a->n == b->n && a->scale == b->scale;
+	for (uint32_t d = 0; d < a->n && equal; d++)
+		equal = a->at[d].kind == b->at[d].kind && a->at[d].axis == b->at[d].axis;
+	return equal;
+}
+
+static void
+add_vote(struct fold_class *c, const struct acc_fold_layout *l)
+{
+	uint32_t i = 0;
+	while (i < c->n && !same(&c->vote[i].layout, l))
+		i++;
+	if (i == c->n && c->n < FOLD_VOTES) {
+		c->vote[c->n].layout = *l;
+		c->vote[c->n++].votes = 0;
+	}
+	if (i < c->n)
+		c->vote[i].votes++;
+}
+
+static int
+vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, struct acc_err *e)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	for (uint32_t i = 0; i < k->n; i++) {
+		const struct fold_item *own = &f->device.item[k->first + i];
+		struct fold_class *c = own->tensor ? class_of(f, k, own, e) : NULL;
+		struct acc_fold_layout l;
+		if (!own->tensor)
+			continue;
+		if (c == NULL)
+			return ACC_ENOMEM;
+		const struct fold_item *it = v->mate == FOLD_NONE
+						     ? NULL
+						     : acc_fold_item_at(&f->reference,
+							       &f->reference.call[v->mate],
+							       own->pos, i);
+		if (it == NULL || !it->tensor || !acc_fold_gather(f, &f->mesh, t, v, i))
+			continue;
+		double tol = own->tol > it->tol ? own->tol : it->tol;
+		if (acc_fold_solve(f, &f->mesh, &it->stat, tol, k->dir == FOLD_BACKWARD, &l) == 2)
+			add_vote(c, &l);
+	}
+	return 0;
+}
+
+int
+acc_fold_vote(struct acc_fold *f, struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t s = 0; s < f->nstep; s++)
+		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
+			rc = vote_call(f, &f->step[s], &f->step[s].v[i], e);
+	return rc;
+}
+
+struct acc_fold_layout
+acc_fold_winner(const struct fold_class *c)
+{
+	uint32_t all = 0, best = 0;
+	if (c->is_given)
+		return c->given;
+	for (uint32_t i = 0; i < c->n; i++) {
+		all += c->vote[i].votes;
+		best = c->vote[i].votes > c->vote[best].votes ? i : best;
+	}
+	/* Two thirds: a line that is laid out in two ways is not settled by one call more. */
+	if (all == 0 || 3 * c->vote[best].votes < 2 * all)
+		return (struct acc_fold_layout){.n = 0};
+	return c->vote[best].layout;
+}
+
+/* May these parts be laid out so? The values of what all ranks have may differ. */
+static bool
+fits(struct acc_fold *f, const struct acc_fold_layout *l, const struct acc_fold_stat *want)
+{
+	struct acc_fold_stat whole;
+	return acc_fold_by_layout(f, &f->mesh, l, INFINITY, &whole) &&
+	       (want == NULL || (whole.ndim == want->ndim &&
+					memcmp(whole.shape, want->shape,
+						whole.ndim * sizeof *whole.shape) == 0));
+}
+
+struct acc_fold_layout
+acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
+	const struct acc_fold_stat *want, double tol)
+{
+	uint32_t at = acc_fold_class(f, k, it);
+	const struct fold_class *c = at == ACC_NOID ? NULL : &f->cls[at];
+	struct acc_fold_layout l = {.n = 0};
+	if (c != NULL)
+		l = acc_fold_winner(c);
+	if ((c != NULL && c->is_given && l.n == 0) || (l.n > 0 && fits(f, &l, want)))
+		return l;
+	if (want != NULL &&
+		acc_fold_solve(f, &f->mesh, want, tol, k->dir == FOLD_BACKWARD, &l) == 2)
+		return l;
+	if (want != NULL && acc_fold_by_shape(f, &f->mesh, it, want, tol, &l))
+		return l;
+	/* What is the same on all ranks is most likely that. */
+	l = (struct acc_fold_layout){.n = (uint8_t)f->mesh.n, .scale = 1};
+	for (uint32_t d = 0; d < f->mesh.n; d++)
+		l.at[d].kind = ACC_REPLICATE;
+	struct acc_fold_stat whole;
+	if (want == NULL && acc_fold_by_layout(f, &f->mesh, &l, tol, &whole))
+		return l;
+	return (struct acc_fold_layout){.n = 0};
+}

@@ -1,0 +1,358 @@
+/* The elements of a whole tensor, read from its parts, in row-major order. */
+#include "fold/impl.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "acc/kernel.h"
+
+void
+acc_whole_close(struct fold_whole *w)
+{
+	if (w == NULL)
+		return;
+	for (uint32_t i = 0; i < w->n; i++)
+		acc_pay_close(w->part[i]);
+	free(w->part);
+	free(w->len);
+	free(w->raw);
+	free(w->sum);
+	free(w);
+}
+
+static struct fold_whole *
+new_whole(uint32_t n, struct acc_err *e)
+{
+	struct fold_whole *w = calloc(1, sizeof *w);
+	if (w == NULL) {
+		acc_nomem(e);
+		return NULL;
+	}
+	w->part = calloc(n, sizeof(struct acc_pay *));
+	w->len = calloc(n, sizeof *w->len);
+	w->raw = malloc(ACC_CHUNK * 16);
+	w->sum = malloc(ACC_CHUNK * sizeof *w->sum);
+	if (w->part == NULL || w->len == NULL || w->raw == NULL || w->sum == NULL) {
+		acc_nomem(e);
+		acc_whole_close(w);
+		return NULL;
+	}
+	w->n = n;
+	return w;
+}
+
+/* The record of item `pos` of a call of the device opens as part i. */
+static int
+open_part(struct acc_fold *f, struct fold_whole *w, uint32_t i, uint64_t at, uint32_t axis,
+	struct acc_err *e)
+{
+	struct acc_rec *r;
+	struct acc_ref ref;
+	int rc = acc_fold_record(f, at, &r, e);
+	rc = rc < 0 ? rc : acc_ref_get(r, "", &ref, e);
+	if (rc <= 0 || ref.dtype == ACC_NODTYPE || (i > 0 && ref.dtype != w->in))
+		return rc < 0 ? rc : 0;
+	w->in = ref.dtype;
+	w->len[i] = axis < ref.ndim ? ref.shape[axis] : 1;
+	w->part[i] = acc_pay_open(f->roots, acc_get_text(r, "", "src"), &ref, e);
+	if (w->part[i] == NULL)
+		return e != NULL && e->code < 0 ? e->code : ACC_EIO;
+	return 1;
+}
+
+struct fold_whole *
+acc_whole_open(struct acc_fold *f, const uint64_t *at, uint32_t n, struct acc_place place,
+	const struct acc_fold_stat *part, double scale, struct acc_err *e)
+{
+	struct fold_whole *w = new_whole(n, e);
+	int rc = w == NULL ? ACC_ENOMEM : 1;
+	for (uint32_t i = 0; i < n && rc > 0; i++) {
+		rc = open_part(f, w, i, at[i], place.axis, e);
+		if (rc > 0 && n > 1 && !acc_pay_random(w->part[i]))
+			rc = 0;
+	}
+	if (rc <= 0) {
+		acc_whole_close(w);
+		return NULL;
+	}
+	w->sums = place.kind == ACC_PARTIAL;
+	w->scale = scale;
+	bool same = !w->sums && scale == 1;
+	w->out = same || w->in == ACC_F64 ? w->in : ACC_F32;
+	w->outer = w->inner = 1;
+	for (uint32_t d = 0; d < part->ndim; d++)
+		if (d < place.axis)
+			w->outer *= (uint64_t)part->shape[d];
+		else if (d > place.axis)
+			w->inner *= (uint64_t)part->shape[d];
+	for (uint32_t i = 0; i < n; i++)
+		w->axis += (uint64_t)w->len[i];
+	/* What is not split stands in one run. */
+	if (place.kind != ACC_SHARD || part->ndim == 0) {
+		w->outer = 1;
+		w->inner = 1;
+		w->axis = acc_pay_count(w->part[0]);
+		w->len[0] = (int64_t)w->axis;
+	}
+	w->count = w->outer * w->axis * w->inner;
+	for (uint32_t i = 0; i < n; i++)
+		if (acc_pay_count(w->part[i]) !=
+			(w->sums ? w->count : w->outer * (uint64_t)w->len[i] * w->inner)) {
+			acc_whole_close(w);
+			return NULL;
+		}
+	return w;
+}
+
+static int
+read_part(struct fold_whole *w, uint32_t r, uint64_t first, size_t n, const void **p,
+	struct acc_err *e)
+{
+	return acc_pay_read(w->part[r], first, n, w->raw, p, e);
+}
+
+static void
+store(struct fold_whole *w, const double *x, size_t n, uint8_t *out)
+{
+	for (size_t i = 0; i < n; i++) {
+		double v = x[i] * w->scale;
+		float s = (float)v;
+		if (w->out == ACC_F64)
+			memcpy(out + i * sizeof v, &v, sizeof v);
+		else
+			memcpy(out + i * sizeof s, &s, sizeof s);
+	}
+}
+
+/* n elements from `at` of part r, or of the sum of all. */
+static int
+put_run(struct fold_whole *w, uint32_t r, uint64_t at, size_t n, uint8_t *out, struct acc_err *e)
+{
+	const size_t size = acc_dtypes[w->in].size;
+	const void *p;
+	int rc = 0;
+	if (!w->sums && w->out == w->in && w->scale == 1) {
+		rc = read_part(w, r, at, n, &p, e);
+		if (rc == 0)
+			memcpy(out, p, n * size);
+		return rc;
+	}
+	memset(w->sum, 0, n * sizeof *w->sum);
+	for (uint32_t k = w->sums ? 0 : r; k < (w->sums ? w->n : r + 1) && rc == 0; k++) {
+		rc = read_part(w, k, at, n, &p, e);
+		for (size_t i = 0; i < n && rc == 0; i++)
+			w->sum[i] += acc_load_f64(w->in, (const uint8_t *)p + i * size);
+	}
+	if (rc == 0)
+		store(w, w->sum, n, out);
+	return rc;
+}
+
+int
+acc_whole_next(struct fold_whole *w, const struct fold_piece *piece, uint32_t npiece, void *out,
+	size_t room, size_t *n, uint32_t *rank, struct acc_err *e)
+{
+	/* Unless said otherwise, one part behind the other; of a sum they are one. */
+	const struct fold_piece all = {w->piece, 0,
+		w->sums ? w->axis : (uint64_t)w->len[w->piece % w->n]};
+	const struct fold_piece *p = npiece > 0 ? &piece[w->piece] : &all;
+	npiece = npiece > 0 ? npiece : w->sums ? 1 : w->n;
+	uint64_t run = p->n * w->inner, left = run - w->in_run;
+	*n = 0;
+	*rank = p->part;
+	if (w->done == w->count)
+		return 0;
+	if (w->done + left > w->count)
+		return acc_fail(e, ACC_EFORMAT, "its parts are longer than their shapes");
+	*n = left < room ? (size_t)left : room;
+	uint64_t at = (w->at_outer * (uint64_t)w->len[p->part] + p->start) * w->inner + w->in_run;
+	int rc = put_run(w, p->part, at, *n, out, e);
+	w->done += *n;
+	w->in_run += *n;
+	if (w->in_run == run) {
+		w->in_run = 0;
+		w->piece++;
+		if (w->piece >= npiece) {
+			w->piece = 0;
+			w->at_outer++;
+		}
+	}
+	return rc;
+}
+
+/* --- where parts stand in the whole --- */
+
+struct mark {
+	double sum, squares, size;
+	bool used;
+};
+
+/* Of each slice along an axis: its sum, and sums of squares and magnitudes. */
+static struct mark *
+marks_of(struct acc_pay *p, enum acc_dtype t, uint64_t axis, uint64_t inner, void *raw,
+	struct acc_err *e)
+{
+	struct mark *m = calloc((size_t)axis + 1, sizeof *m);
+	uint64_t count = acc_pay_count(p);
+	if (m == NULL) {
+		acc_nomem(e);
+		return NULL;
+	}
+	for (uint64_t at = 0; at < count;) {
+		size_t n = count - at < ACC_CHUNK ? (size_t)(count - at) : ACC_CHUNK;
+		const void *x;
+		if (acc_pay_read(p, at, n, raw, &x, e) < 0) {
+			free(m);
+			return NULL;
+		}
+		for (size_t i = 0; i < n; i++) {
+			struct mark *k = &m[(at + i) / inner % axis];
+			double v = acc_load_f64(t, (const uint8_t *)x + i * acc_dtypes[t].size);
+			k->sum += v;
+			k->squares += v * v;
+			k->size += v < 0 ? -v : v;
+		}
+		at += n;
+	}
+	return m;
+}
+
+/* How far two slices are apart, in parts of the tolerance: 1 and less is as good as equal. What is
+ * small is as far off as slices of the usual size may be. */
+static double
+distance(const struct mark *a, const struct mark *b, double scale, const struct mark *usual,
+	double tol)
+{
+	double by = tol * (b->size + usual->size), by2 = 2 * tol * (b->squares + usual->squares);
+	double x = fabs(a->sum * scale - b->sum) / by, y = fabs(a->size * scale - b->size) / by;
+	double z = fabs(a->squares * scale * scale - b->squares) / by2;
+	double far = x > y ? x : y;
+	far = far > z ? far : z;
+	return by > 0 && isfinite(far) ? far : INFINITY;
+}
+
+static struct mark
+usual_of(const struct mark *m, uint64_t n)
+{
+	struct mark all = {.sum = 0};
+	for (uint64_t i = 0; i < n; i++) {
+		all.size += m[i].size / (double)n;
+		all.squares += m[i].squares / (double)n;
+	}
+	return all;
+}
+
+static struct fold_piece
+nearest(const struct fold_whole *w, struct mark *const *part, const struct mark *to,
+	const struct mark *usual, double tol)
+{
+	struct fold_piece found = {.n = 0};
+	double least = 1;
+	for (uint32_t r = 0; r < w->n; r++)
+		for (uint64_t j = 0; j < (uint64_t)w->len[r]; j++) {
+			double d = distance(&part[r][j], to, w->scale, usual, tol);
+			/* Of slices that are equal, the first that is left. */
+			if (d < least && !part[r][j].used) {
+				least = d;
+				found = (struct fold_piece){r, j, 1};
+			}
+		}
+	return found;
+}
+
+/* The whole's slices in runs of slices of the parts. */
+static int
+runs(struct fold_whole *w, struct mark *const *part, const struct mark *whole, double tol,
+	struct fold_piece **out, uint32_t *nout, struct acc_err *e)
+{
+	enum { MOST = 1 << 12 };
+	const struct mark usual = usual_of(whole, w->axis);
+	size_t cap = 0;
+	uint32_t n = 0;
+	*out = NULL;
+	for (uint64_t i = 0; i < w->axis; i++) {
+		struct fold_piece *last = n > 0 ? &(*out)[n - 1] : NULL;
+		uint64_t next = last != NULL ? last->start + last->n : 0;
+		if (last != NULL && next < (uint64_t)w->len[last->part] &&
+			!part[last->part][next].used &&
+			distance(&part[last->part][next], &whole[i], w->scale, &usual, tol) <= 1) {
+			part[last->part][next].used = true;
+			last->n++;
+			continue;
+		}
+		struct fold_piece found = nearest(w, part, &whole[i], &usual, tol);
+		if (found.n == 0 || n == MOST)
+			return 0;
+		last = acc_grow(*out, &cap, (size_t)n + 1, sizeof *last, e);
+		if (last == NULL)
+			return ACC_ENOMEM;
+		*out = last;
+		last[n++] = found;
+		part[found.part][found.start].used = true;
+	}
+	*nout = n;
+	return 1;
+}
+
+int
+acc_whole_order(struct fold_whole *w, struct acc_pay *whole, enum acc_dtype t, double tol,
+	struct fold_piece **out, uint32_t *n, struct acc_err *e)
+{
+	enum { LONGEST = 1 << 20 };
+	*out = NULL;
+	*n = 0;
+	if (w->axis == 0 || w->axis > LONGEST || acc_pay_count(whole) != w->count ||
+		acc_dtypes[t].cls == 'C' || acc_dtypes[w->in].cls == 'C')
+		return 0;
+	struct mark **part = calloc(w->n, sizeof(struct mark *));
+	int rc = part == NULL ? acc_nomem(e) : 1;
+	for (uint32_t i = 0; i < w->n && rc > 0; i++) {
+		part[i] = marks_of(w->part[i], w->in, (uint64_t)w->len[i] + (w->len[i] == 0),
+			w->inner, w->raw, e);
+		rc = part[i] == NULL ? ACC_EIO : rc;
+	}
+	struct mark *all = rc > 0 ? marks_of(whole, t, w->axis, w->inner, w->raw, e) : NULL;
+	rc = rc > 0 && all == NULL ? ACC_EIO : rc;
+	if (rc > 0)
+		rc = runs(w, part, all, tol, out, n, e);
+	for (uint32_t i = 0; i < w->n && part != NULL; i++)
+		free(part[i]);
+	free(part);
+	free(all);
+	if (rc <= 0) {
+		free(*out);
+		*out = NULL;
+	}
+	return rc;
+}
+
+int
+acc_whole_errors(struct fold_whole *w, const struct fold_piece *piece, uint32_t npiece,
+	struct acc_pay *ref, enum acc_dtype t, double *error, double *all, struct acc_err *e)
+{
+	uint8_t *mine = malloc(ACC_CHUNK * 16), *theirs = malloc(ACC_CHUNK * 16);
+	int rc = mine == NULL || theirs == NULL ? acc_nomem(e) : 0;
+	double size = 0, sum = 0;
+	memset(error, 0, w->n * sizeof *error);
+	for (uint64_t at = 0; rc == 0 && at < w->count && acc_pay_count(ref) == w->count;) {
+		size_t n;
+		uint32_t r;
+		const void *b = NULL;
+		rc = acc_whole_next(w, piece, npiece, mine, ACC_CHUNK, &n, &r, e);
+		if (rc == 0 && n > 0)
+			rc = acc_pay_read(ref, at, n, theirs, &b, e);
+		for (size_t i = 0; i < n && rc == 0; i++) {
+			double x = acc_load_f64(w->out, mine + i * acc_dtypes[w->out].size);
+			double y = acc_load_f64(t, (const uint8_t *)b + i * acc_dtypes[t].size);
+			double d = x == y ? 0 : (x - y) * (x - y);
+			error[r] += d;
+			sum += d;
+			size += y * y;
+		}
+		at += n;
+	}
+	free(mine);
+	free(theirs);
+	*all = size > 0 ? sum / size : sum;
+	return rc;
+}

@@ -1,0 +1,154 @@
+load helper
+# Ranks as one. The runs are those of parallel.bats.
+
+setup_file() {
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/parallel.tar.gz"
+	cd "$BATS_FILE_TMPDIR" || return
+	for d in one tp2-noise; do
+		accdump-read $d >$d.acc
+	done
+}
+
+setup() {
+	cd "$BATS_FILE_TMPDIR" || return
+}
+
+# found STATUS DEVICE BENCH: what, name, rank of each bad finding into $found
+found() {
+	local want=$1
+	run "-$want" --separate-stderr accdiff "$2" "$3" --format=json
+	found=$(jq -rs '[.[] | select(.kind == "finding" and .what == "culprit") |
+		"\(.name) \(.io) \(.pos) \(.rank)"] | join(", ")' <<<"$output")
+	text=$(jq -rs 'map(select(.kind == "finding").text) | join(" | ")' <<<"$output")
+}
+
+@test "many ranks with noise against one: compared, and clean" {
+	for d in tp2-noise dp2-noise pp2-noise fsdp2-noise sp2-noise smc2 mc2-noise; do
+		found 0 $d one
+		[[ $text =~ ^([0-9]+)" op calls compared: none adds more error" ]] || { echo "$d $text"; false; }
+		[ "${BASH_REMATCH[1]}" -ge 150 ] || { echo "$d $text"; false; }
+		[ -z "$stderr" ]
+	done
+	found 0 ep2-noise moe
+	found 0 one tp2
+}
+
+@test "a lost all_reduce, and gradients that are not averaged" {
+	found 1 tp2-lost-noise one
+	[ "$found" = "Tensor.__add__.7.forward in 0 null" ]
+	found 1 dp2-noavg-noise one
+	[ "$found" = "Functional.linear.8.backward out 1 null" ]
+	[[ $text == *"of all ranks together, as Distributed.all_reduce."*" gives it"* ]]
+}
+
+# scaled FROM TO CALL: dump FROM as TO, with what CALL gives on rank 1 3 % larger
+scaled() {
+	cp -r "$1" "$2"
+	jq -c --arg call "$3" '.data[$call].output[0] |= (.Max *= 1.03 | .Min *= 1.03 | .Mean *= 1.03 | .Norm *= 1.03)' \
+		"$1/step0/rank1/dump.json" >"$2/step0/rank1/dump.json"
+}
+
+@test "a stage's own op call and rank are named" {
+	scaled pp2-noise pp-bad Functional.linear.0.forward
+	found 1 pp-bad one
+	[ "$found" = "Functional.linear.0.forward out 0 1" ]
+	[[ $text == *"rank 1 recorded it as Functional.linear.0.forward"* ]]
+	[[ $text == *"next: record Functional.linear.0.forward of rank 1 in full, and Functional.linear.4.forward of the bench"* ]]
+}
+
+@test "one rank's part alone is wrong: the vote keeps its layout, the whole is off" {
+	scaled tp2-noise tp-bad Functional.linear.2.forward
+	run -0 jq -r 'select(.name == "Functional.linear.2.forward.output.0") | "\(.fold) \(.shape)"' \
+		<(accfold -b one tp-bad | accfmt --json)
+	[ "$output" = "Shard(2) [8,8,64]" ]
+	found 1 tp-bad one
+	[ "$found" = "Functional.linear.2.forward out 0 null" ]
+	[[ $text == *"of all ranks together, by the layout Shard(2)"* ]]
+}
+
+@test "tensors: the whole is put together of interleaved parts, every element is compared" {
+	python3 "$DATA/fold_tensors.py" tensors
+	# What the device's whole tensors hold is, byte by byte, what a tool would read of the bench's.
+	accfold -b tensors/one tensors/dev | accalign - tensors/one | accmetric >measured
+	jq -es 'map(select(.kind == "pair" and (."a.op" == "Functional.linear") and ."a.pos" == "1") |
+		select(."m.mode" == "tensor" and ."m.max_abs" == 0)) | length == 6' <(accfmt --json measured)
+	jq -es 'map(select(.kind == "pair" and ."m.mode" == "tensor" and ."m.max_abs" < 1e-5)) | length == 18' \
+		<(accfmt --json measured)
+	run -0 accfirstbad measured
+}
+
+@test "tensors: the rank whose part is off is named" {
+	python3 "$DATA/fold_tensors.py" scaled scale
+	found 1 scaled/dev scaled/one
+	[ "$found" = "Functional.linear.2.forward out 0 1" ]
+	[[ $text == *"it is rank 1 that is off"* ]]
+	# Where calls of one line are at odds, statistics: one call late.
+	python3 "$DATA/fold_tensors.py" mixed order
+	found 1 mixed/dev mixed/one
+	[ "$found" = "Functional.linear.3.forward out 0 null" ]
+}
+
+@test "contents are copied from where they may be read, and nowhere else" {
+	python3 "$DATA/fold_tensors.py" private
+	mkdir -p kept
+	accdump-read private/dev >kept/dev.acc
+	run -0 --separate-stderr bash -c 'accfold -b private/one kept/dev.acc | accfmt --json | jq -es "map(select(.kind == \"data\")) == []"'
+	[[ $stderr == "accfold: "*" tensors are folded by their statistics: "* ]]
+	run -0 --separate-stderr bash -c 'accfold --root=private -b private/one kept/dev.acc | accfmt --json | jq -es "map(select(.kind == \"data\")) | length == 18"'
+	[ -z "$stderr" ]
+	rm private/dev/step0/rank1/dump_tensor_data/Functional.linear.0.forward.input.1.npy
+	run accfold -b private/one private/dev
+	[ "$status" -le 2 ]
+}
+
+@test "the layout is printed, and taken back: the same stream, and what is edited is followed" {
+	accfold -p -b one.acc tp2-noise.acc >layout
+	grep -q '^mesh stages=1 ranks=2$' layout
+	grep -qE '^Functional.linear.forward in.1 [0-9a-f]{16} Shard\(0\)	# 2 of 2 tensors; .*F.linear' layout
+	accfold -b one.acc tp2-noise.acc | accfmt --json >plain
+	accfold -b one.acc -l layout <tp2-noise.acc | accfmt --json | cmp - plain
+	sed '/^Functional.linear.forward in.1/s/Shard(0)/Unknown()/' layout >edited
+	accfold -b one.acc -l edited tp2-noise.acc | accfmt --json >other
+	jq -es 'map(select(.op == "Functional.linear" and .pass == "forward" and .pos == "1" and .fold ==
+		"Unknown()" and .shape == null)) | length >= 4' other
+	echo 'mesh stages=1 ranks=4' >wrong
+	run -0 --separate-stderr accfold -p -b one.acc -l wrong tp2-noise.acc
+	[ "$stderr" = "accfold: the ranks are left as they are: the layout given is of 4 ranks, and there are 2" ]
+	printf 'mesh stages=1 ranks=2\na b 0123456789abcdef Shards(0)\n' >wrong
+	run -2 --separate-stderr accfold -b one.acc -l wrong tp2-noise.acc
+	[ "$stderr" = "accfold: wrong: line 2: 'Shards(0)' is no layout, such as Shard(0), Replicate(), Partial(sum), one for each axis of the mesh" ]
+}
+
+@test "the page's example prints what stands there" {
+	sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/p' "$ROOT/man/accfold.1" | grep '^Functional' >want
+	bash -c "$(sed -n 's/^\$ //p' "$ROOT/man/accfold.1")" | cmp - want
+}
+
+@test "what cannot be folded is passed on as it is" {
+	run -0 --separate-stderr bash -c 'accfold -b tp2-noise.acc one.acc | accfmt --json | cmp - <(accfmt --json one.acc)'
+	[[ $stderr == "accfold: the ranks are left as they are: "* ]]
+	accdump-read "$DATA/dumps/msprobe_tensor/bench" >b.acc
+	run -0 --separate-stderr bash -c 'accfold -b b.acc tp2-noise.acc | accfmt --json | cmp - <(accfmt --json tp2-noise.acc)'
+	[[ $stderr == "accfold: the ranks are left as they are: "* ]]
+	run -2 accfold one.acc
+	head -c 5000 tp2-noise.acc >short.acc
+	run -2 accfold -b one.acc short.acc
+}
+
+@test "dumps that lie: ranks, shapes and numbers without end" {
+	cp -r tp2-noise lie
+	mv lie/step0/rank1 lie/step0/rank2147483648
+	jq -c '.data["Functional.linear.0.forward"].output[0].shape = [2147483648, 2147483648] |
+		.data["Functional.gelu.1.forward"].output[0].shape = [0, 8] |
+		.data["Tensor.reshape.0.forward"].output[0].shape = [range(40)] |
+		.data["Functional.linear.1.forward"].output[0].Norm = 1e308 |
+		.data["Functional.linear.1.forward"].output[0].Mean = null' tp2-noise/step0/rank0/dump.json \
+		>lie/step0/rank0/dump.json
+	accdump-read lie >lie.acc
+	accfold -b one.acc lie.acc >out
+	accfold -b lie.acc tp2-noise.acc >out
+	for i in {2..40}; do
+		cp -r tp2-noise/step0/rank1 "lie/step0/rank$i"
+	done
+	accfold -b one.acc lie >out
+}

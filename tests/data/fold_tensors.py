@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""fold_tensors.py OUT [FAULT]: a network on one rank (OUT/one) and on two (OUT/dev), with tensors.
+
+Three layers x = W2 (W1 x), as msprobe records them. W1 is split over the ranks as packed query, key
+and value are: rank r has part r of each third. W2 is split by columns; an all_reduce sums up.
+FAULT: scale (rank 1's first product of layer 1 is 3 % off), order (rank 1 has its thirds in another
+order there). Python's own library alone.
+"""
+import array
+import json
+import math
+import os
+import random
+import sys
+
+ROWS, DIM, WIDE, LAYERS = 6, 8, 12, 3
+random.seed(3)
+
+
+def f32(x):
+    return [list(array.array("f", r)) for r in x]
+
+
+def product(x, w):   # x w^T
+    return f32([[math.fsum(a * b for a, b in zip(r, c)) for c in w] for r in x])
+
+
+def matrix(rows, columns):
+    return f32([[random.gauss(0.2, 0.5) for _ in range(columns)] for _ in range(rows)])
+
+
+class Dump:
+    def __init__(self, folder):
+        self.folder, self.data, self.n = folder, {}, {}
+        os.makedirs(os.path.join(folder, "dump_tensor_data"))
+
+    def tensor(self, key, place, x):
+        flat = [v for r in x for v in r]
+        name = f"{key}.{place}.npy"
+        head = str({"descr": "<f4", "fortran_order": False, "shape": (len(x), len(x[0]))}).encode()
+        head += b" " * (117 - len(head)) + b"\n"
+        with open(os.path.join(self.folder, "dump_tensor_data", name), "wb") as f:
+            f.write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+            f.write(array.array("f", flat).tobytes())
+        return {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [len(x), len(x[0])],
+                "Max": max(flat), "Min": min(flat), "Mean": math.fsum(flat) / len(flat),
+                "Norm": math.sqrt(math.fsum(v * v for v in flat)), "requires_grad": False,
+                "data_name": name}
+
+    def call(self, op, ins, out):
+        n = self.n[op] = self.n.get(op, -1) + 1
+        key = f"{op}.{n}.forward"
+        self.data[key] = {
+            "input_args": [self.tensor(key, f"input.{i}", x) for i, x in enumerate(ins)],
+            "input_kwargs": {}, "output": [self.tensor(key, "output.0", out)]}
+
+    def write(self):
+        with open(os.path.join(self.folder, "dump.json"), "w") as f:
+            json.dump({"task": "tensor", "level": "L1", "framework": "pytorch",
+                       "dump_data_dir": None, "data": self.data}, f)
+
+
+def main():
+    out, fault = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+    w1 = [matrix(WIDE, DIM) for _ in range(LAYERS)]
+    w2 = [matrix(DIM, WIDE) for _ in range(LAYERS)]
+    mine = [[k * WIDE // 3 + r * WIDE // 6 + i for k in range(3) for i in range(WIDE // 6)]
+            for r in range(2)]
+    x = matrix(ROWS, DIM)
+    one = Dump(f"{out}/one/step0/rank0")
+    ranks = [Dump(f"{out}/dev/step0/rank{r}") for r in range(2)]
+    a = x
+    for a1, a2 in zip(w1, w2):
+        h = product(a, a1)
+        one.call("Functional.linear", [a, a1], h)
+        b = product(h, a2)
+        one.call("Functional.linear", [h, a2], b)
+        a = b
+    for i, (a1, a2) in enumerate(zip(w1, w2)):
+        parts, hs = [], []
+        for r in range(2):
+            rows = [a1[k] for k in mine[r]]
+            h = product(x, rows)
+            if i == 1 and r == 1 and fault == "scale":
+                h = f32([[v * 1.03 for v in row] for row in h])
+            if i == 1 and r == 1 and fault == "order":
+                h = [row[2:4] + row[:2] + row[4:] for row in h]
+            columns = [[row[k] for k in mine[r]] for row in a2]
+            ranks[r].call("Functional.linear", [x, rows], h)
+            parts.append(product(h, columns))
+            ranks[r].call("Functional.linear", [h, columns], parts[r])
+        y = f32([[p + q for p, q in zip(*rows)] for rows in zip(*parts)])
+        for r in range(2):
+            ranks[r].call("Distributed.all_reduce", [parts[r]], y)
+        x = y
+    for d in [one] + ranks:
+        d.write()
+
+
+main()
