@@ -319,6 +319,12 @@ acc_layout_view(const struct layout *l, const struct acc_ref *ref, struct acc_re
 		out->first += (uint64_t)(p->n > 0 ? at / p->n * p->blocks : at * p->stride);
 		shape[l->part_dim] = l->part_len;
 	}
+	if (l->cut) {
+		if (x[l->cut_dim].n > 0)
+			return false;
+		out->first += (uint64_t)(l->cut_start * x[l->cut_dim].stride);
+		shape[l->cut_dim] = l->cut_len;
+	}
 	out->ndim = n;
 	out->strided = true;
 	out->block = (struct acc_block){0};
@@ -351,6 +357,10 @@ acc_layout_text(const struct layout *l, char *buf, size_t size)
 	if (l->part_dim >= 0) {
 		const int64_t part[3] = {l->part_dim, l->part_start, l->part_len};
 		k += numbers(buf + k, size - k, "part", part, 3);
+	}
+	if (l->cut) {
+		const int64_t cut[3] = {l->cut_dim, l->cut_start, l->cut_len};
+		k += numbers(buf + k, size - k, "part", cut, 3);
 	}
 	if (l->permuted) {
 		int64_t p[LAYOUT_DIMS];
