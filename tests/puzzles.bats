@@ -77,5 +77,5 @@ named() { # puzzle
 			"$P/llama-meta/b.safetensors" >"$BATS_TEST_TMPDIR/out"
 	done
 	accalign --rename @llama.names "$P/llama-meta/a.safetensors" "$P/llama-meta/b.safetensors" |
-		accfmt --json | jq -es 'map(select(.kind == "pair" and .how == "rule")) | length == 30'
+		accfmt --json | jq -es 'map(select(.kind == "pair" and .["b.name"]) | .how) | length == 30 and unique == ["name"]'
 }
