@@ -54,6 +54,12 @@ named() { # puzzle
 	named gpt2-megatron
 }
 
+@test "ChatGLM and Megatron: q, k and v packed in two ways" {
+	solved chatglm-megatron
+	jq -es 'any(.["m.layout"] == "a.group(2,8,4,4)")' "$BATS_TEST_TMPDIR/out"
+	named chatglm-megatron
+}
+
 @test "names that say nothing: by content, transposed, in heads" {
 	solved numbered-vit
 	[ "$(jq -r 'select(.kind == "pair").how' "$BATS_TEST_TMPDIR/out" | sort -u)" = content ]

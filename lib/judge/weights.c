@@ -1,6 +1,7 @@
 /* Tensors that belong to no op call: do both sides have the same weights, the same batch? Values
  * must be equal but for a cast; nothing computes here that could explain a difference. */
 #include "judge/weights.h"
+#include "acc/tensor.h"
 
 #include <math.h>
 
@@ -290,6 +291,21 @@ commons(struct count *t, struct common *both, struct acc_err *e)
 	return rc;
 }
 
+/* The elements of what one side has alone. */
+static int
+elements(struct count *t, uint32_t i, uint64_t *n, struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
+	const struct acc_val *v = rc < 0 ? NULL
+					 : acc_get(r, t->c->item[i].sides & 1 ? "a." : "b.",
+						   "shape");
+	*n = 0;
+	if (v != NULL && v->type == ACC_V_INTS && !acc_count(v->ints, v->n, n))
+		*n = 0;
+	return rc < 0 ? rc : 0;
+}
+
 /* Each side has a weight that the other lacks, and they may be the same one. */
 static int
 strangers(struct count *t, struct acc_err *e)
@@ -312,7 +328,9 @@ strangers(struct count *t, struct acc_err *e)
 		if (n[side]++ == 0 || (it->ndim > 1 && ndim[side] < 2)) {
 			name[side] = own;
 			ndim[side] = it->ndim;
-			count[side] = it->count;
+			rc = elements(t, i, &count[side], e);
+			if (rc < 0)
+				return rc;
 		}
 	}
 	if (n[0] == 0 || n[1] == 0 || t->guessed.n == 0 ||

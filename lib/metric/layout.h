@@ -20,6 +20,7 @@ struct layout {
 	bool cut; /* and a part of a second axis */
 	int cut_dim;
 	int64_t cut_start, cut_len;
+	struct acc_groups groups; /* of the first axis; then there is nothing of the others here */
 	bool permuted, reshaped;
 	/* The part is the beginning of the whole; is what is behind it padding, all zero or each index
 	 * like the last? "all", "some", "no"; NULL: it is no such part. */

@@ -114,7 +114,11 @@ distance(const struct layout *l, const struct acc_ref *dense, struct reader *r,
 	for (size_t i = 0; i < s->n; i++) {
 		uint64_t rest = s->at[i], at = view.first;
 		for (uint32_t k = view.ndim; k-- > 0;) {
-			at += rest % (uint64_t)view.shape[k] * (uint64_t)view.stride[k];
+			uint64_t index = rest % (uint64_t)view.shape[k];
+			int64_t run;
+			if (k == 0 && view.groups.n > 0)
+				index = (uint64_t)acc_grouped(&view.groups, (int64_t)index, &run);
+			at += index * (uint64_t)view.stride[k];
 			rest /= (uint64_t)view.shape[k];
 		}
 		double x;

@@ -91,6 +91,32 @@ regroup(struct list *l, const struct acc_ref *a, const struct acc_ref *b)
 		}
 }
 
+/* Queries, keys and values by groups on one side, and one behind the other on the other: two queries or
+ * more of a group share a key and a value. */
+static void
+grouped(struct list *l, const struct acc_ref *a, const struct acc_ref *b)
+{
+	enum { MOST_GROUPS = 256, MOST_SHARING = 64 };
+	const int64_t rows = a->ndim > 0 ? a->shape[0] : 0;
+	if (a->ndim == 0 || a->ndim != b->ndim || a->strided ||
+		memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) != 0)
+		return;
+	for (int64_t g = 1; g <= MOST_GROUPS && g <= rows; g++)
+		for (int64_t q = 2; q <= MOST_SHARING && rows % g == 0 && g > 1; q++) {
+			const int64_t head = rows / g / (q + 2);
+			if (rows / g % (q + 2) != 0)
+				continue;
+			for (int apart = 0; apart <= 1; apart++) {
+				struct layout *t = add(l, 'a', NULL, 0, NULL);
+				if (t == NULL)
+					return;
+				t->reshaped = false;
+				t->groups = (struct acc_groups){g, {q * head, head, head},
+					apart != 0};
+			}
+		}
+}
+
 /* One expert's matrix, or one of `k` that are joined in it, in a tensor of all experts. */
 static void
 experts(struct list *l, char side, const struct acc_ref *big, const struct acc_ref *small)
@@ -163,6 +189,7 @@ acc_weight_layouts(const struct acc_ref *a, const struct acc_ref *b,
 		return 0;
 	if (na == nb) {
 		regroup(&l, a, b);
+		grouped(&l, a, b);
 		return l.n;
 	}
 	const struct acc_ref *big = na > nb ? a : b, *small = na > nb ? b : a;

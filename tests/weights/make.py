@@ -665,7 +665,8 @@ FAMILIES = [
     ('numbered-vit', lambda r, i: vit(r, i), 'numbered', vit_flax),
 ]
 
-SMALL = ['llama-meta', 'megatron-qwen2', 'deepseek-packed', 'gpt2-megatron', 'numbered-vit']
+SMALL = ['llama-meta', 'megatron-qwen2', 'deepseek-packed', 'gpt2-megatron',
+         'chatglm-megatron', 'numbered-vit']
 
 # --- writing ---
 
@@ -846,8 +847,8 @@ def main():
         small, out = SMALL, sys.argv[2]
         D, F, V = 16, 24, 18
         HD = D // H
-        which = [k + len(FAMILIES) * (j % 2) for j, k in enumerate(
-            [x for x, f in enumerate(FAMILIES) if f[0] in small])]
+        which = [k + (len(FAMILIES) if f[0] in ('llama-meta', 'gpt2-megatron') else 0)
+                 for k, f in enumerate(FAMILIES) if f[0] in small]
     else:
         small, out = None, sys.argv[1]
         which = range(int(sys.argv[2]) if len(sys.argv) > 2 else 200)
