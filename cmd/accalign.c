@@ -421,9 +421,48 @@ rule(struct acc_maps *ru, int key, const char *arg)
 	return ru;
 }
 
+/* What the names of known programs mean: the files of share/names; packed-1-..., packed-2-... are
+ * applied in that order to what is left. */
+struct known {
+	struct acc_maps **table, **packed;
+	size_t n, npacked;
+};
+
+static void
+read_known(struct known *k, struct acc_align *al)
+{
+	struct acc_err e = {0};
+	k->table = calloc(2 * acc_nnames + 1, sizeof *k->table);
+	if (k->table == NULL)
+		cli_nomem();
+	k->packed = k->table + acc_nnames;
+	for (size_t i = 0; i < acc_nnames; i++) {
+		struct acc_maps *ru = acc_maps_new(&e);
+		if (ru == NULL || acc_maps_rename_text(ru, acc_names[i].text, acc_names[i].n,
+					  acc_names[i].name, &e) < 0)
+			cli_die_err(&e);
+		if (strncmp(acc_names[i].name, "packed", 6) == 0)
+			k->packed[k->npacked++] = ru;
+		else
+			k->table[k->n++] = ru;
+	}
+	acc_align_known(al, k->table, k->n, k->packed, k->npacked);
+}
+
+static void
+free_known(struct known *k)
+{
+	for (size_t i = 0; i < k->n; i++)
+		acc_maps_free(k->table[i]);
+	for (size_t i = 0; i < k->npacked; i++)
+		acc_maps_free(k->packed[i]);
+	free(k->table);
+}
+
 int
 main(int argc, char **argv)
 {
+	struct known known = {0};
 	struct acc_err e = {0};
 	struct acc_join join = {0};
 	const struct acc_aligner *way = acc_aligners[0];
@@ -470,6 +509,7 @@ main(int argc, char **argv)
 	struct acc_align *al = acc_align_open(cli_tmpdir(), &e);
 	if (al == NULL)
 		cli_die_err(&e);
+	read_known(&known, al);
 	open_input(&in[0]);
 	open_input(&in[1]);
 	struct cli_out *out = open_out(in, argc, argv);
@@ -495,6 +535,7 @@ main(int argc, char **argv)
 		acc_maps_report(rules, report, out);
 	acc_maps_free(rules);
 	acc_align_close(al);
+	free_known(&known);
 	pass_data(in);
 	acc_rd_close(in[0].rd);
 	acc_rd_close(in[1].rd);

@@ -347,9 +347,9 @@ probe() { # device or bench, dump
 	! grep -qx param "$tmp/kinds" || holds=configurations
 	! grep -Eqx 'tensor|arg|call|pair' "$tmp/kinds" || holds=dumps
 	# Weights under other names are found by what is in them, if that is measured before.
-	! grep -q '^{"kind":"tensor",.*"io":"param"' "$tmp/head.$1" ||
-		reader "$2" 2>/dev/null | accfmt --json -c io,name 2>/dev/null |
-		sed -n 's/^{"kind":"tensor","io":"param",\("name":.*\)}$/\1/p' | head -n 9999 |
+	! grep '^{"kind":"tensor",' "$tmp/head.$1" | grep -qv '"pass":' ||
+		reader "$2" 2>/dev/null | accfmt --json -c pass,name 2>/dev/null |
+		sed -n 's/^{"kind":"tensor",\("name":.*\)}$/\1/p' | head -n 9999 |
 			sort -u >"$tmp/names.$1"
 	# The norms of gradients in numbered files are local norms, as logs have them.
 	case ${kind:=$holds}/$holds in

@@ -26,6 +26,8 @@ enum acc_align_how {
 	ACC_HOW_RULE,
 	ACC_HOW_PATH,
 	ACC_HOW_CONTENT,
+	ACC_HOW_PATTERN,
+	ACC_HOW_TIED,
 	ACC_HOW_PART,
 	ACC_HOW_FUSED,
 	ACC_HOW_ORDER,
@@ -157,6 +159,11 @@ typedef int acc_maps_fn(void *arg, const char *rule, const char *text);
 int acc_maps_report(const struct acc_maps *ru, acc_maps_fn *fn, void *arg);
 
 struct acc_align;
+/* Before acc_align_run: rules of acc_maps_rename_text for weights' names. Of each of the n tables, the
+ * names of one program's; the npacked last are applied one after the other to what is left, and make
+ * one name of those whose content other programs pack. All are borrowed until acc_align_close. */
+void acc_align_known(struct acc_align *al, struct acc_maps *const *table, size_t n,
+	struct acc_maps *const *packed, size_t npacked);
 struct acc_align *acc_align_open(const char *tmpdir, struct acc_err *e);
 /* 1: taken, to be paired; 0: nothing to pair (source, stack, unknown kinds): pass it on;
  * < 0: failure. A pair record is refused. */

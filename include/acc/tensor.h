@@ -90,6 +90,16 @@ struct acc_block {
 	int64_t stride; /* in elements; as other strides, may be 0 or negative */
 };
 
+/* The first axis, of parts that are packed group by group (queries, keys, values of a group of heads),
+ * read part by part, all groups of the first, then of the second ...; or the other way round. Only of
+ * references that are made here: records do not have it. */
+enum { ACC_NPARTS = 3 };
+struct acc_groups {
+	int64_t n;                /* groups; 0: there are none */
+	int64_t part[ACC_NPARTS]; /* indices of each part in a group */
+	bool apart;               /* they lie part by part, and are read by groups */
+};
+
 /* A tensor by reference. `off`, `len` delimit its storage: the bytes that the checksum
  * covers and that the strides walk. */
 struct acc_ref {
@@ -100,6 +110,7 @@ struct acc_ref {
 	bool strided;               /* false: row-major, without gaps */
 	int64_t stride[ACC_MAXDIM]; /* in elements; may be 0 or negative; set if strided */
 	struct acc_block block;     /* only if strided */
+	struct acc_groups groups;   /* only if strided, and not with blocks */
 	uint64_t first;             /* element of the storage that index (0, 0, ...) is at */
 	struct acc_str file;        /* relative to its source's root; empty: no file */
 	uint64_t off, len;          /* bytes, uncompressed length */
@@ -110,6 +121,33 @@ struct acc_ref {
 	uint64_t fsize; /* of the whole file when the record was made */
 	int64_t mtime_ns;
 };
+
+/* Where index i of such an axis lies, and how many from it on lie one behind the other. */
+static inline int64_t
+acc_grouped(const struct acc_groups *g, int64_t i, int64_t *run)
+{
+	const int64_t whole = g->part[0] + g->part[1] + g->part[2];
+	int64_t group, at = 0, before = 0;
+	int k = 0;
+	if (g->apart) {
+		group = i / whole;
+		i %= whole;
+		for (; k < ACC_NPARTS - 1 && i >= g->part[k]; k++) {
+			before += g->n * g->part[k];
+			i -= g->part[k];
+		}
+		*run = g->part[k] - i;
+		return before + group * g->part[k] + i;
+	}
+	for (; k < ACC_NPARTS - 1 && i >= g->n * g->part[k]; k++) {
+		i -= g->n * g->part[k];
+		at += g->part[k];
+	}
+	group = i / g->part[k];
+	i %= g->part[k];
+	*run = g->part[k] - i;
+	return group * whole + at + i;
+}
 
 /* Number of elements; false if it does not fit 63 bits or a dimension is negative. */
 bool acc_count(const int64_t *shape, uint32_t ndim, uint64_t *count);

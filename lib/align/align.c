@@ -66,6 +66,13 @@ acc_align_close(struct acc_align *al)
 }
 
 void
+acc_align_known(struct acc_align *al, struct acc_maps *const *table, size_t n,
+	struct acc_maps *const *packed, size_t npacked)
+{
+	al->known = (struct acc_known){table, packed, n, npacked};
+}
+
+void
 acc_align_bytes(struct acc_align *al, acc_align_bytes_fn *fn)
 {
 	al->bytes = fn;

@@ -164,8 +164,6 @@ put_all(struct emit *em, uint32_t a, const struct acc_align_call *op)
 	const struct acc_align_item *it = &em->al->h[ACC_A].ix.item[a];
 	const struct acc_scratch *s = em->al->scratch;
 	int rc = put_item(em, a, it->mate, op);
-	if (it->how != ACC_HOW_PART && it->how != ACC_HOW_FUSED)
-		return rc;
 	uint32_t lo = 0, hi = s->nshare;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;

@@ -1,8 +1,10 @@
 /* Tensors that belong to no op call: weights, batches, the content of two files. They pair by
- * name, as the user has renamed it; then by what is left of the names without the names of
- * wrappers; by content; a packed tensor with its parts; by shape, in order. */
+ * name, as the user has renamed it; by the names that known programs have; by what is left of the
+ * names without the names of wrappers; by content; a packed tensor with its parts; by shape, in
+ * order. */
 #include "align/loose.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* The name behind the name of the file, which is the key of all its tensors. */
@@ -16,6 +18,28 @@ path_of(const struct acc_rec *r, const char *prefix)
 	return name;
 }
 
+/* A number of accmetric, or of the recorder. */
+static double
+statistic(const struct acc_rec *r, const char *prefix, const char *own, const char *recorded)
+{
+	double x = NAN;
+	if (!acc_as_f64(acc_get(r, prefix, own), &x))
+		acc_as_f64(acc_get(r, prefix, recorded), &x);
+	return x;
+}
+
+static void
+measure(struct loose *t, const struct acc_rec *r, const char *prefix)
+{
+	double norm = statistic(r, prefix, "s.norm", "stat.norm");
+	t->max = statistic(r, prefix, "s.max", "stat.max");
+	t->min = statistic(r, prefix, "s.min", "stat.min");
+	t->sum = statistic(r, prefix, "s.mean", "stat.mean") * (double)t->count;
+	t->square = norm * norm;
+	t->measured = t->count > 0 && isfinite(t->max) && isfinite(t->min) && isfinite(t->sum) &&
+		      isfinite(t->square);
+}
+
 static int
 look(struct loosely *l, struct loose *t, const struct acc_rec *r, const char *prefix)
 {
@@ -26,6 +50,7 @@ look(struct loosely *l, struct loose *t, const struct acc_rec *r, const char *pr
 	if (p == NULL)
 		return acc_nomem(l->e);
 	t->path = (struct acc_str){p, path.n};
+	measure(t, r, prefix);
 	int64_t sum;
 	if (acc_as_int(crc, &sum) && acc_get(r, prefix, "stride") == NULL)
 		t->bytes = acc_hash_pair((uint64_t)sum, acc_hash(dtype.p, dtype.n));
@@ -60,7 +85,9 @@ collect(struct loosely *l, int side, const uint32_t *op, uint32_t nop)
 			if (s->h->ix.item[k].mate != ACC_NOMATE)
 				continue;
 			struct loose *t = &s->v[s->n++];
-			*t = (struct loose){.op = op[i], .item = k};
+			*t = (struct loose){.op = op[i],
+				.item = k,
+				.count = s->h->ix.item[k].count};
 			rc = acc_store_rec(s->h->store, s->h->ix.item[k].at, &r, l->e);
 			if (rc >= 0)
 				rc = look(l, t, r, prefix[side]);
@@ -76,10 +103,34 @@ acc_loose_mate(struct loosely *l, const struct loose *x, const struct loose *y,
 	enum acc_align_how how)
 {
 	struct acc_joined *j = l->j;
+	struct loose(*pair)[2] = acc_grow(l->pair, &l->pair_cap, (size_t)l->npair + 1, sizeof *pair,
+		l->e);
+	if (pair == NULL) {
+		l->failed = true;
+		return;
+	}
+	l->pair = pair;
+	pair[l->npair][0] = *x;
+	pair[l->npair++][1] = *y;
 	acc_mate_items(j, x->item, y->item);
 	j->a->item[x->item].how = j->b->item[y->item].how = (uint8_t)how;
 	if (j->a->op[x->op].mate == ACC_NOMATE && j->b->op[y->op].mate == ACC_NOMATE)
 		acc_mate_ops(j, x->op, y->op, acc_item_hows[how].how, acc_item_hows[how].sure);
+}
+
+int
+acc_loose_tie(struct loosely *l, int side, const struct loose *x, const struct loose *y)
+{
+	struct acc_index *own = side == ACC_A ? l->j->a : l->j->b;
+	own->item[x->item].mate = y->item;
+	own->item[x->item].how = ACC_HOW_TIED;
+	if (own->op[x->op].mate == ACC_NOMATE) {
+		struct acc_align_call *op = &own->op[x->op];
+		op->mate = y->op;
+		op->how = acc_item_hows[ACC_HOW_TIED].how;
+		op->sure = acc_item_hows[ACC_HOW_TIED].sure;
+	}
+	return 0;
 }
 
 void
@@ -128,9 +179,8 @@ run(const struct keyed *k, uint32_t i, uint32_t n)
 	return m;
 }
 
-/* Pair equal keys that are as often on both sides, in order, or only count them. */
-static int64_t
-pair_keys(struct loosely *l, enum acc_align_how how, bool count_only)
+int64_t
+acc_loose_pair(struct loosely *l, enum acc_align_how how, bool count_only, acc_loose_fits_fn *only)
 {
 	struct keyed *p = malloc(((size_t)l->s[0].n + l->s[1].n + 1) * sizeof *p);
 	if (p == NULL)
@@ -142,10 +192,15 @@ pair_keys(struct loosely *l, enum acc_align_how how, bool count_only)
 	for (uint32_t i = 0, t = 0; i < n && t < m;) {
 		uint32_t ni = run(p, i, n), nt = run(q, t, m);
 		bool first = p[i].key <= q[t].key, second = p[i].key >= q[t].key;
-		for (uint32_t k = 0; first && second && ni == nt && k < ni; k++, pairs++)
+		for (uint32_t k = 0; first && second && ni == nt && k < ni; k++) {
+			const struct loose *x = &l->s[0].v[p[i + k].at],
+					   *y = &l->s[1].v[q[t + k].at];
+			if (only != NULL && !only(x, y))
+				continue;
+			pairs++;
 			if (!count_only)
-				acc_loose_mate(l, &l->s[0].v[p[i + k].at], &l->s[1].v[q[t + k].at],
-					how);
+				acc_loose_mate(l, x, y, how);
+		}
 		i += first ? ni : 0;
 		t += second ? nt : 0;
 	}
@@ -203,16 +258,24 @@ tail_keys(struct loosely *l, int da, int db)
 /* Wrappers put words before all names, so what is dropped must do for at least half of what the
  * smaller side has left. */
 static int
-by_tail(struct loosely *l)
+by_tail(struct loosely *l, enum acc_align_how how, acc_loose_fits_fn *only)
 {
 	enum { MOST = 3 };
+	int64_t most = 0;
 	for (int sum = 0; sum <= MOST; sum++)
 		for (int da = 0; da <= sum; da++) {
 			uint32_t less = l->s[0].n < l->s[1].n ? l->s[0].n : l->s[1].n;
 			tail_keys(l, da, sum - da);
-			int64_t n = pair_keys(l, ACC_HOW_PATH, true);
-			if (n > 0 && (sum == 0 || n * 2 >= less))
-				n = pair_keys(l, ACC_HOW_PATH, false);
+			int64_t n = acc_loose_pair(l, how, true, only);
+			if (n > 0 && (sum == 0 || n * 2 >= less)) {
+				n = acc_loose_pair(l, how, false, only);
+				/* Those of most say how names compare. */
+				if (n > most) {
+					most = n;
+					l->drop[0] = da;
+					l->drop[1] = sum - da;
+				}
+			}
 			if (n < 0)
 				return (int)n;
 		}
@@ -227,51 +290,47 @@ by_name(struct loosely *l, struct acc_maps *ru)
 			struct acc_str *p = &l->s[s].v[i].path;
 			l->s[s].v[i].key = acc_hash(p->p, p->n) | 1;
 		}
-	int64_t n = pair_keys(l, ACC_HOW_NAME, false);
+	int64_t n = acc_loose_pair(l, ACC_HOW_NAME, false, NULL);
 	for (uint32_t i = 0; i < l->s[0].n && n >= 0 && ru != NULL; i++) {
 		struct loose *t = &l->s[0].v[i];
 		n = acc_maps_path(ru, &t->path, &l->mem, l->e);
 		t->key = n > 0 ? acc_hash(t->path.p, t->path.n) | 1 : 0;
 	}
 	if (n >= 0 && ru != NULL)
-		n = pair_keys(l, ACC_HOW_RULE, false);
-	return n < 0 ? (int)n : by_tail(l);
-}
-
-/* --- content --- */
-
-static uint64_t
-content(const struct loose *t, const struct acc_align_item *it, int what)
-{
-	if (!it->tensor || it->dims == 0)
-		return 0;
-	if (what == 0)
-		return t->bytes;
-	if (what == 1)
-		return it->print;
-	/* Transposed it has the same extremes, to the bit. */
-	if ((it->liked & 3) != 3 || it->like[ACC_LIKE_MAX] == it->like[ACC_LIKE_MIN])
-		return 0;
-	uint64_t both;
-	memcpy(&both, it->like, sizeof both);
-	return acc_hash_pair(both, it->dims) | 1;
-}
-
-static int
-by_content(struct loosely *l)
-{
-	int64_t n = 0;
-	for (int what = 0; what < 3 && n >= 0; what++) {
-		for (int s = 0; s < 2; s++)
-			for (uint32_t i = 0; i < l->s[s].n; i++)
-				l->s[s].v[i].key = content(&l->s[s].v[i],
-					&l->s[s].h->ix.item[l->s[s].v[i].item], what);
-		n = pair_keys(l, ACC_HOW_CONTENT, false);
-	}
-	return n < 0 ? (int)n : 0;
+		n = acc_loose_pair(l, ACC_HOW_RULE, false, NULL);
+	int known = n < 0 ? (int)n : acc_loose_known(l);
+	int rc = known < 0    ? known
+		 : known == 0 ? by_tail(l, ACC_HOW_PATH, NULL)
+			      : by_tail(l, ACC_HOW_RULE, acc_loose_fits);
+	return rc < 0 ? rc : acc_loose_joined(l);
 }
 
 /* --- order --- */
+
+static bool
+holds(const int64_t *shape, uint32_t n, int64_t extent, uint32_t often)
+{
+	uint32_t k = 0;
+	for (uint32_t i = 0; i < n; i++)
+		k += shape[i] == extent;
+	return k >= often;
+}
+
+/* Extents in any order; one may be another, as that of a padded vocabulary is. */
+bool
+acc_loose_fits(const struct loose *x, const struct loose *y)
+{
+	uint32_t other = 0;
+	if (x->ndim != y->ndim || x->ndim > LOOSE_DIMS)
+		return x->count > 0 && x->count == y->count;
+	for (uint32_t i = 0; i < x->ndim; i++) {
+		uint32_t often = 0;
+		for (uint32_t k = 0; k <= i; k++)
+			often += x->shape[k] == x->shape[i];
+		other += !holds(y->shape, y->ndim, x->shape[i], often);
+	}
+	return other == 0 || (other == 1 && x->ndim > 0) || x->count == y->count;
+}
 
 static int
 by_order(struct loosely *l)
@@ -281,27 +340,16 @@ by_order(struct loosely *l)
 			const struct acc_align_item *it = &l->s[s].h->ix.item[l->s[s].v[i].item];
 			l->s[s].v[i].key = it->tensor && it->has_shape ? it->dims | 1 : 0;
 		}
-	int64_t n = pair_keys(l, ACC_HOW_ORDER, false);
+	int64_t n = acc_loose_pair(l, ACC_HOW_ORDER, false, NULL);
 	return n < 0 ? (int)n : 0;
-}
-
-/* Are the extents equal but for one, as those of a padded vocabulary are? */
-static bool
-nearly(const struct loose *x, const struct loose *y)
-{
-	uint32_t other = 0;
-	if (x->ndim != y->ndim || x->ndim == 0 || x->ndim > LOOSE_DIMS)
-		return false;
-	for (uint32_t i = 0; i < x->ndim; i++)
-		other += x->shape[i] != y->shape[i];
-	return other <= 1;
 }
 
 /* One is left on each side. */
 static void
 by_rest(struct loosely *l)
 {
-	if (l->s[0].n == 1 && l->s[1].n == 1 && nearly(&l->s[0].v[0], &l->s[1].v[0]))
+	if (l->s[0].n == 1 && l->s[1].n == 1 && l->s[0].v[0].ndim == l->s[1].v[0].ndim &&
+		l->s[0].v[0].ndim > 0 && acc_loose_fits(&l->s[0].v[0], &l->s[1].v[0]))
 		acc_loose_mate(l, &l->s[0].v[0], &l->s[1].v[0], ACC_HOW_ORDER);
 }
 
@@ -318,7 +366,10 @@ by_position(struct loosely *l)
 int
 acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru, struct acc_err *e)
 {
-	struct loosely l = {.j = j, .e = e, .s = {{.h = &al->h[ACC_A]}, {.h = &al->h[ACC_B]}}};
+	struct loosely l = {.j = j,
+		.known = al->known.table == NULL ? NULL : &al->known,
+		.e = e,
+		.s = {{.h = &al->h[ACC_A]}, {.h = &al->h[ACC_B]}}};
 	int rc = collect(&l, 0, j->aop, j->na);
 	if (rc >= 0)
 		rc = collect(&l, 1, j->bop, j->nb);
@@ -327,7 +378,9 @@ acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
 			by_position(&l);
 		rc = by_name(&l, ru);
 		if (rc >= 0)
-			rc = by_content(&l);
+			rc = acc_loose_content(&l);
+		if (rc >= 0)
+			rc = acc_loose_sums(&l);
 		if (rc >= 0)
 			rc = acc_loose_parts(&l);
 		if (rc >= 0)
@@ -337,6 +390,7 @@ acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
 	}
 	free(l.s[0].v);
 	free(l.s[1].v);
+	free(l.pair);
 	acc_arena_release(&l.mem);
-	return rc < 0 ? rc : 0;
+	return rc < 0 ? rc : l.failed ? ACC_ENOMEM : 0;
 }

@@ -1,6 +1,7 @@
 /* Tensors that belong to no op call: do both sides have the same weights, the same batch? Values
  * must be equal but for a cast; nothing computes here that could explain a difference. */
-#include "judge/case.h"
+#include "judge/weights.h"
+#include "acc/tensor.h"
 
 #include <math.h>
 
@@ -16,8 +17,9 @@ enum { NRANKED = 8 };
 
 struct count {
 	struct acc_case *c;
-	struct some same, cast, near, other, unknown; /* each pair is one of these */
+	struct some same, cast, near, other, apart, unknown; /* each pair is one of these */
 	struct some only[2], renamed, guessed, laid, dtype;
+	struct acc_odd odd;
 	uint64_t turned, straight; /* square ones of other order; not square ones of the same */
 	uint64_t convention;       /* not square ones of other order */
 	uint32_t worst[NRANKED];   /* items, the worst first */
@@ -46,6 +48,16 @@ rank(struct count *t, uint32_t i)
 	t->worst[at] = i;
 }
 
+/* A pair that holds something else. One that was guessed says no more than that neither of the two has
+ * its content on the other side. */
+static void
+differs(struct count *t, uint32_t i, bool guessed)
+{
+	add(guessed ? &t->apart : &t->other, i);
+	if (!guessed)
+		rank(t, i);
+}
+
 /* Which order the axes of a matrix have, where it can tell. */
 static void
 order(struct count *t, const struct acc_rec *r, bool permuted)
@@ -60,7 +72,7 @@ order(struct count *t, const struct acc_rec *r, bool permuted)
 }
 
 static void
-values(struct count *t, const struct acc_rec *r, uint32_t i)
+values(struct count *t, const struct acc_rec *r, uint32_t i, bool guessed)
 {
 	const struct acc_item *it = &t->c->item[i];
 	double same = NAN, outside = NAN;
@@ -70,8 +82,7 @@ values(struct count *t, const struct acc_rec *r, uint32_t i)
 	if (isnan(same) && !known && it->measure == ACC_UNMEASURED) {
 		/* Other shapes cannot hold the same values. */
 		if (acc_get(r, "", "m.skip") != NULL && it->note_shape && !it->broken) {
-			add(&t->other, i);
-			rank(t, i);
+			differs(t, i, guessed);
 		} else {
 			add(&t->unknown, i);
 		}
@@ -81,15 +92,14 @@ values(struct count *t, const struct acc_rec *r, uint32_t i)
 		   (isnan(outside) && it->rms <= LIMIT_VALUES_U * acc_unit(it->dtype[ACC_B]))) {
 		add(&t->near, i);
 	} else {
-		add(&t->other, i);
-		rank(t, i);
+		differs(t, i, guessed);
 	}
 }
 
 static int
 look(struct count *t, uint32_t i, struct acc_err *e)
 {
-	static const char *const guess[] = {"content", "part", "order", "place"};
+	static const char *const guess[] = {"content", "pattern", "part", "order", "place"};
 	const struct acc_item *it = &t->c->item[i];
 	struct acc_rec *r;
 	if (it->sides != 3) {
@@ -100,7 +110,7 @@ look(struct count *t, uint32_t i, struct acc_err *e)
 	if (rc < 0)
 		return rc;
 	struct acc_str how = acc_get_text(r, "", "how"), layout = acc_get_text(r, "", "m.layout");
-	bool guessed = false;
+	bool guessed = false, alone = acc_str_is(how, "place");
 	for (size_t k = 0; k < sizeof guess / sizeof *guess; k++)
 		guessed |= acc_str_is(how, guess[k]);
 	if (guessed)
@@ -115,14 +125,20 @@ look(struct count *t, uint32_t i, struct acc_err *e)
 	rc = it->rms == 0 ? 0 : acc_accepted(t->c, it, e);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
-	const uint64_t before = t->other.n;
-	values(t, r, i);
+	const uint64_t before = t->other.n + t->apart.n;
+	values(t, r, i, guessed && !alone);
+	if (t->other.n + t->apart.n == before)
+		rc = acc_odd_add(&t->odd, t->c, i, r, e);
 	struct acc_verdict v = {.level = "error",
 		.rule = "values",
 		.limit = NAN,
 		.value = it->rms,
 		.limit_from = "torch.testing.assert_close"};
-	return t->other.n > before ? acc_case_mark(t->c, &t->c->item[i], &v, e) : 0;
+	if (t->apart.n > 0 && t->other.n + t->apart.n > before && guessed && !alone)
+		v.rule = "content";
+	return rc == 0 && t->other.n + t->apart.n > before
+		       ? acc_case_mark(t->c, &t->c->item[i], &v, e)
+		       : rc;
 }
 
 /* --- what to say --- */
@@ -295,13 +311,73 @@ commons(struct count *t, struct common *both, struct acc_err *e)
 	return rc;
 }
 
+/* The elements of what one side has alone. */
+static int
+elements(struct count *t, uint32_t i, uint64_t *n, struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = acc_case_record(t->c, &t->c->item[i], &r, e);
+	const struct acc_val *v = rc < 0 ? NULL
+					 : acc_get(r, t->c->item[i].sides & 1 ? "a." : "b.",
+						   "shape");
+	*n = 0;
+	if (v != NULL && v->type == ACC_V_INTS && !acc_count(v->ints, v->n, n))
+		*n = 0;
+	return rc < 0 ? rc : 0;
+}
+
+/* Each side has a weight that the other lacks, and they may be the same one. */
+static int
+strangers(struct count *t, struct acc_err *e)
+{
+	const char *name[2] = {NULL, NULL};
+	uint64_t n[2] = {0, 0}, count[2] = {0, 0};
+	uint8_t ndim[2] = {0, 0};
+	for (uint32_t i = 0; i < t->c->nitem; i++) {
+		const struct acc_item *it = &t->c->item[i];
+		const int side = it->sides == 1 ? ACC_A : ACC_B;
+		const char *own;
+		if (it->kind != ACC_ITEM_TENSOR || it->sides == 3 || it->sides == 0 ||
+			it->ndim == 0 || it->ndim == 255)
+			continue;
+		int rc = name_of(t, i, &own, NULL, NULL, e);
+		if (rc < 0)
+			return rc;
+		if (is_buffer(own) || acc_may_lack(t->c, own))
+			continue;
+		if (n[side]++ == 0 || (it->ndim > 1 && ndim[side] < 2)) {
+			name[side] = own;
+			ndim[side] = it->ndim;
+			rc = elements(t, i, &count[side], e);
+			if (rc < 0)
+				return rc;
+		}
+	}
+	if (n[0] == 0 || n[1] == 0 || t->guessed.n == 0 ||
+		(count[0] != count[1] && (ndim[0] < 2 || ndim[1] < 2)))
+		return 0;
+	struct acc_finding *f = acc_case_find(t->c, "missing", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->name = name[0];
+	f->rule = "content";
+	f->value = (double)(n[0] + n[1]);
+	f->bad = true;
+	f->text = acc_arena_printf(&t->c->mem,
+		"%llu weight%s of the device and %llu of the bench have nothing of that content on the"
+		" other side, first %s and %s (accalign --rename or --map says what they are)",
+		(unsigned long long)n[0], n[0] == 1 ? "" : "s", (unsigned long long)n[1], name[0],
+		name[1]);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
 /* Weights that one of two files of the same kind and names lacks. */
 static int
 lost(struct count *t, struct acc_err *e)
 {
 	static const char *const whose[] = {"device", "bench"};
 	int side = t->only[ACC_A].n > 0 ? ACC_A : ACC_B;
-	uint64_t pairs = t->same.n + t->cast.n + t->near.n + t->other.n + t->unknown.n;
+	uint64_t pairs = t->same.n + t->cast.n + t->near.n + t->other.n + t->apart.n + t->unknown.n;
 	struct acc_recorded how;
 	struct common both = {.whole = false};
 	struct some gone = {0};
@@ -404,12 +480,35 @@ differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err
 	return 0;
 }
 
+/* What was paired by a guess, and is not the same: no difference of two tensors of which nothing says
+ * that they belong together, but each lacks its like. */
+static int
+apart(struct count *t, struct acc_err *e)
+{
+	const char *a, *b;
+	if (t->apart.n == 0)
+		return 0;
+	struct acc_finding *f = acc_case_find(t->c, "missing", e);
+	int rc = f == NULL ? ACC_ENOMEM : name_of(t, t->apart.first, &a, &b, NULL, e);
+	if (rc < 0)
+		return rc;
+	f->name = a;
+	f->rule = "content";
+	f->value = (double)t->apart.n;
+	f->bad = true;
+	f->text = acc_arena_printf(&t->c->mem,
+		"no tensor of the bench has the content of %llu weight%s of the device, first %s; by its"
+		" place it may be %s (accalign --rename or --map says what it is)",
+		(unsigned long long)t->apart.n, t->apart.n == 1 ? "" : "s", a, b);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
 /* One line for all of it. */
 static int
 summary(struct count *t, struct acc_err *e)
 {
 	const char *text = "";
-	uint64_t pairs = t->same.n + t->cast.n + t->near.n + t->other.n + t->unknown.n;
+	uint64_t pairs = t->same.n + t->cast.n + t->near.n + t->other.n + t->apart.n + t->unknown.n;
 	/* Square matrices alone turned: nobody has meant that. */
 	bool turned = t->turned > 0 && t->convention == 0 && t->straight > 0;
 	bool unmatched = t->only[ACC_A].n + t->only[ACC_B].n > 0;
@@ -417,6 +516,7 @@ summary(struct count *t, struct acc_err *e)
 	put(t, &text, t->cast.n, "the same but for a cast");
 	put(t, &text, t->near.n, "the same within torch.testing's tolerance");
 	put(t, &text, t->other.n, "with other values");
+	put(t, &text, t->apart.n, "without their content on the other side");
 	put(t, &text, t->unknown.n, "not compared");
 	put(t, &text, t->renamed.n, "under another name");
 	put(t, &text, t->laid.n, "in another layout");
@@ -453,7 +553,15 @@ judge(struct acc_case *c, struct acc_err *e)
 		if (c->item[i].kind == ACC_ITEM_TENSOR)
 			rc = look(&t, i, e);
 	if (rc >= 0)
+		rc = acc_odd_find(&t.odd, c, e);
+	if (rc >= 0)
 		rc = summary(&t, e);
+	if (rc >= 0)
+		rc = acc_odd_say(&t.odd, c, e);
+	if (rc >= 0)
+		rc = apart(&t, e);
+	if (rc >= 0)
+		rc = strangers(&t, e);
 	if (rc >= 0)
 		rc = lost(&t, e);
 	if (rc >= 0)
@@ -474,6 +582,7 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = say(&t, &t.dtype, "dtype", "in another dtype", true, e);
 	if (rc >= 0)
 		rc = say(&t, &t.unknown, "unmeasured", "not compared", true, e);
+	acc_odd_release(&t.odd);
 	return rc;
 }
 

@@ -216,6 +216,8 @@ put_layout(const struct acc_measurer *m, struct acc_rec *r, const struct slot *s
 	if (s->laid)
 		acc_layout_text(&s->layout, text, sizeof text);
 	int rc = acc_add(r, "", "m.layout", acc_ctext(text));
+	if (rc == 0 && s->laid && s->layout.padded != NULL)
+		rc = acc_add(r, "", "m.padded", acc_ctext(s->layout.padded));
 	if (rc < 0 || !s->laid || s->layout.part_dim < 0)
 		return rc;
 	rc = acc_put(r, prefix, "shape", acc_ints(view->shape, view->ndim));

@@ -309,6 +309,16 @@ acc_layout_view(const struct layout *l, const struct acc_ref *ref, struct acc_re
 	struct axis x[LAYOUT_DIMS];
 	uint32_t n = l->nview > 0 ? l->nview : ref->ndim;
 	*out = *ref;
+	if (l->groups.n > 0) {
+		int64_t dense = 1;
+		if (ref->strided)
+			return false;
+		out->strided = true;
+		out->groups = l->groups;
+		for (uint32_t i = ref->ndim; i-- > 0; dense *= ref->shape[i])
+			out->stride[i] = dense;
+		return true;
+	}
 	if (!view_axes(l, ref, shape, x, n))
 		return false;
 	if (l->part_dim >= 0) {
@@ -318,6 +328,12 @@ acc_layout_view(const struct layout *l, const struct acc_ref *ref, struct acc_re
 			return false;
 		out->first += (uint64_t)(p->n > 0 ? at / p->n * p->blocks : at * p->stride);
 		shape[l->part_dim] = l->part_len;
+	}
+	if (l->cut) {
+		if (x[l->cut_dim].n > 0)
+			return false;
+		out->first += (uint64_t)(l->cut_start * x[l->cut_dim].stride);
+		shape[l->cut_dim] = l->cut_len;
 	}
 	out->ndim = n;
 	out->strided = true;
@@ -348,9 +364,19 @@ acc_layout_text(const struct layout *l, char *buf, size_t size)
 	size_t k = (size_t)snprintf(buf, size, "%c", l->side);
 	if (l->nview > 0)
 		k += numbers(buf + k, size - k, "view", l->view, l->nview);
+	if (l->groups.n > 0) {
+		const int64_t g[4] = {l->groups.n, l->groups.part[0], l->groups.part[1],
+			l->groups.part[2]};
+		numbers(buf + k, size - k, l->groups.apart ? "group" : "ungroup", g, 4);
+		return;
+	}
 	if (l->part_dim >= 0) {
 		const int64_t part[3] = {l->part_dim, l->part_start, l->part_len};
 		k += numbers(buf + k, size - k, "part", part, 3);
+	}
+	if (l->cut) {
+		const int64_t cut[3] = {l->cut_dim, l->cut_start, l->cut_len};
+		k += numbers(buf + k, size - k, "part", cut, 3);
 	}
 	if (l->permuted) {
 		int64_t p[LAYOUT_DIMS];

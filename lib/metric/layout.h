@@ -8,7 +8,7 @@
 
 #include "metric/side.h"
 
-enum { LAYOUT_DIMS = 8, MAX_LAYOUTS = 256 };
+enum { LAYOUT_DIMS = 8, MAX_LAYOUTS = 256, MAX_WEIGHT_LAYOUTS = 1024 };
 
 /* One tensor viewed as torch would: t.view(...).narrow(...).permute(...).reshape(...). */
 struct layout {
@@ -17,7 +17,14 @@ struct layout {
 	int64_t view[LAYOUT_DIMS];
 	int part_dim; /* < 0: all of it */
 	int64_t part_start, part_len;
+	bool cut; /* and a part of a second axis */
+	int cut_dim;
+	int64_t cut_start, cut_len;
+	struct acc_groups groups; /* of the first axis; then there is nothing of the others here */
 	bool permuted, reshaped;
+	/* The part is the beginning of the whole; is what is behind it padding, all zero or each index
+	 * like the last? "all", "some", "no"; NULL: it is no such part. */
+	const char *padded;
 	uint8_t nperm, perm[LAYOUT_DIMS];
 };
 
@@ -25,6 +32,10 @@ struct layout {
  * first; beyond MAX_LAYOUTS they are left out. */
 size_t acc_layouts(const struct acc_ref *a, const struct acc_ref *b,
 	struct layout out[MAX_LAYOUTS]);
+/* Layouts that only weights have: rows of heads or of joined weights side by side or one behind the
+ * other, experts in one tensor. */
+size_t acc_weight_layouts(const struct acc_ref *a, const struct acc_ref *b,
+	struct layout out[MAX_WEIGHT_LAYOUTS]);
 /* The tensor so viewed; false where blocks cannot be viewed so. */
 bool acc_layout_view(const struct layout *l, const struct acc_ref *ref, struct acc_ref *out);
 /* As m.layout has it. */

@@ -114,7 +114,11 @@ distance(const struct layout *l, const struct acc_ref *dense, struct reader *r,
 	for (size_t i = 0; i < s->n; i++) {
 		uint64_t rest = s->at[i], at = view.first;
 		for (uint32_t k = view.ndim; k-- > 0;) {
-			at += rest % (uint64_t)view.shape[k] * (uint64_t)view.stride[k];
+			uint64_t index = rest % (uint64_t)view.shape[k];
+			int64_t run;
+			if (k == 0 && view.groups.n > 0)
+				index = (uint64_t)acc_grouped(&view.groups, (int64_t)index, &run);
+			at += index * (uint64_t)view.stride[k];
 			rest /= (uint64_t)view.shape[k];
 		}
 		double x;
@@ -147,14 +151,50 @@ choose(const struct layout *all, size_t n, const struct acc_ref *ref, struct rea
 	return found;
 }
 
+/* What is behind a part that begins where the whole does: padding? By a sample. */
+static void
+look_behind(struct layout *l, const struct acc_ref *ref, struct reader *r)
+{
+	const int d = l->part_dim;
+	bool zero = true, last = true, ends = true;
+	if (d < 0 || l->nview > 0 || l->cut || l->part_start != 0)
+		return;
+	const int64_t n = ref->shape[d], left = n - l->part_len;
+	if (n < 2)
+		return;
+	uint64_t inner = 1, count = 1;
+	for (uint32_t i = 0; i < ref->ndim; i++) {
+		count *= (uint64_t)ref->shape[i];
+		inner *= (int)i > d ? (uint64_t)ref->shape[i] : 1;
+	}
+	for (uint64_t i = 0; i < LARGE_SAMPLE && (zero || last || ends); i++) {
+		uint64_t any = scatter(i) % count, within = any % inner;
+		uint64_t block = any / inner / (uint64_t)n * (uint64_t)n;
+		uint64_t index = (uint64_t)l->part_len + scatter(any) % (uint64_t)left;
+		double x, y, before;
+		if (!value(r, (block + index) * inner + within, &x) ||
+			!value(r, (block + (uint64_t)n - 1) * inner + within, &y) ||
+			!value(r, (block + (uint64_t)n - 2) * inner + within, &before))
+			return;
+		zero &= x == 0;
+		last &= x == y && left > 1;
+		ends &= y == 0 || y == before;
+	}
+	l->padded = zero || last ? "all" : ends ? "some" : "no";
+}
+
 int
 acc_layout_find(struct acc_roots *roots, const struct side *a, const struct side *b,
 	struct layout *l, struct acc_ref *ref)
 {
-	struct layout all[MAX_LAYOUTS];
-	size_t n = acc_layouts(&a->ref, &b->ref, all);
-	if (n == 0)
+	struct layout *all = malloc((MAX_LAYOUTS + MAX_WEIGHT_LAYOUTS) * sizeof *all);
+	size_t n = all == NULL ? 0 : acc_layouts(&a->ref, &b->ref, all);
+	if (all != NULL && a->weight && b->weight)
+		n += acc_weight_layouts(&a->ref, &b->ref, all + n);
+	if (n == 0) {
+		free(all);
 		return 0;
+	}
 	const struct side *viewed = all[0].side == 'a' ? a : b, *other = viewed == a ? b : a;
 	struct reader r = {0}, o = {0};
 	struct sample *s = malloc(sizeof *s);
@@ -168,9 +208,12 @@ acc_layout_find(struct acc_roots *roots, const struct side *a, const struct side
 	}
 	if (rc > 0 && !acc_layout_view(l, &viewed->ref, ref))
 		rc = 0;
+	if (rc > 0 && a->weight && b->weight)
+		look_behind(l, &viewed->ref, &r);
 	close_reader(&r);
 	close_reader(&o);
 	free(s);
+	free(all);
 	return rc;
 }
 

@@ -7,7 +7,7 @@
 /* clang-format off */
 #define SIDE_KEYS(X) \
 	ACC_REF_KEYS(X) X(SRC, "src") X(DATA_NAME, "data_name") X(ERR, "err") \
-	X(LAYOUT, "layout") X(MAX, "stat.max") \
+	X(PASS, "pass") X(LAYOUT, "layout") X(MAX, "stat.max") \
 	X(MIN, "stat.min") X(MEAN, "stat.mean") X(NORM, "stat.norm") X(SUM, "stat.crc32") \
 	X(MD5, "stat.md5") X(XOR, "stat.xor") X(SHA1, "stat.sha1")
 /* clang-format on */
@@ -75,6 +75,7 @@ acc_side_get(struct side_keys *keys, const struct acc_rec *r, const char *prefix
 	s->has_file = v[KEY_FILE] != NULL;
 	s->has_data_name = v[KEY_DATA_NAME] != NULL;
 	s->has_err = v[KEY_ERR] != NULL;
+	s->weight = v[KEY_PASS] == NULL;
 	s->layout = (struct acc_str){"", 0};
 	acc_as_text(v[KEY_LAYOUT], &s->layout);
 	statistics(s, v + KEY_MAX);

@@ -14,6 +14,7 @@ struct side {
 	struct acc_str src;
 	enum side_task task; /* of its source */
 	bool mindspore;
+	bool weight;  /* it belongs to no op call */
 	bool payload; /* ref is usable */
 	struct acc_ref ref;
 	struct acc_err err; /* code != 0: the reference is broken */

@@ -111,6 +111,8 @@ same_side(const struct acc_job_side *x, const struct acc_job_side *y)
 	       a->ndim == b->ndim && memcmp(a->shape, b->shape, size) == 0 &&
 	       a->strided == b->strided && a->block.axis == b->block.axis &&
 	       a->block.n == b->block.n && a->block.stride == b->block.stride &&
+	       a->groups.n == b->groups.n && a->groups.apart == b->groups.apart &&
+	       memcmp(a->groups.part, b->groups.part, sizeof a->groups.part) == 0 &&
 	       (!a->strided || memcmp(a->stride, b->stride, size) == 0) && a->first == b->first &&
 	       a->enc == b->enc && a->clen == b->clen && a->has_crc == b->has_crc &&
 	       a->crc32 == b->crc32 && a->fsize == b->fsize && a->mtime_ns == b->mtime_ns;

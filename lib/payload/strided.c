@@ -22,7 +22,8 @@ struct acc_strided {
 	size_t size;
 	uint32_t ndim;
 	int64_t shape[ACC_MAXDIM], stride[ACC_MAXDIM];
-	struct acc_block block; /* its axis is one of these */
+	struct acc_block block;   /* its axis is one of these */
+	struct acc_groups groups; /* of the first */
 	uint64_t first, count;
 	uint32_t split;      /* a tile takes `rows` of this dimension, all of those behind it */
 	int64_t rows, inner; /* inner: elements of a row */
@@ -43,12 +44,15 @@ simplify(struct acc_strided *s, const struct acc_ref *ref)
 	bool alone = false; /* the dimension before is in blocks */
 	for (uint32_t i = 0; i < ref->ndim; i++) {
 		const struct acc_block *b = &ref->block;
-		const bool blocks = b->n > 0 && b->axis == i && ref->shape[i] > b->n;
+		const bool grouped = ref->groups.n > 0 && i == 0;
+		const bool blocks = grouped || (b->n > 0 && b->axis == i && ref->shape[i] > b->n);
 		int64_t whole;
 		if (ref->shape[i] == 1)
 			continue;
 		uint32_t last = s->ndim - 1;
-		if (blocks)
+		if (grouped)
+			s->groups = ref->groups;
+		else if (blocks)
 			s->block = (struct acc_block){s->ndim, b->n, b->stride};
 		if (s->ndim > 0 && !blocks && !alone &&
 			!__builtin_mul_overflow(ref->shape[i], stride[i], &whole) &&
@@ -301,6 +305,9 @@ static int64_t
 place(const struct acc_strided *s, uint32_t dim, int64_t i)
 {
 	const struct acc_block *b = &s->block;
+	int64_t run;
+	if (s->groups.n > 0 && dim == 0)
+		return acc_grouped(&s->groups, i, &run) * s->stride[dim];
 	if (b->n == 0 || b->axis != dim)
 		return i * s->stride[dim];
 	return i / b->n * b->stride + i % b->n * s->stride[dim];
@@ -312,6 +319,14 @@ static int64_t
 some_blocks(const struct acc_strided *s, int64_t i, int64_t end, int64_t to, struct box *b)
 {
 	const int64_t n = s->block.n, stride = s->stride[s->block.axis];
+	if (s->groups.n > 0) {
+		int64_t run;
+		acc_grouped(&s->groups, i, &run);
+		run = run < end - i ? run : end - i;
+		if (run > 1)
+			b->d[b->n++] = (struct box_dim){run, s->stride[0], to};
+		return run;
+	}
 	int64_t k = n - i % n; /* of the block that i is in */
 	if (k > end - i)
 		k = end - i;
@@ -348,7 +363,7 @@ tile_at(const struct acc_strided *s, uint64_t t0, int64_t *rows)
 	for (uint32_t i = s->ndim; i-- > s->split;) {
 		const int64_t first = i == s->split ? row : 0;
 		const int64_t n = i == s->split ? *rows : s->shape[i];
-		if (s->block.n > 0 && s->block.axis == i) {
+		if (s->groups.n > 0 ? i == 0 : s->block.n > 0 && s->block.axis == i) {
 			t.blocked = true;
 			t.begin = first;
 			t.end = first + n;
@@ -376,7 +391,7 @@ fill(struct acc_strided *s, uint64_t t0, struct acc_err *e)
 		struct box b = t.box;
 		int64_t at = t.at;
 		if (t.blocked) {
-			at += place(s, s->block.axis, i);
+			at += place(s, s->groups.n > 0 ? 0 : s->block.axis, i);
 			n = some_blocks(s, i, t.end, t.to, &b);
 		}
 		rc = gather(s, &b, at, s->tile + (uint64_t)((i - t.begin) * t.to) * s->size, e);

@@ -54,7 +54,7 @@ const struct acc_known acc_known[] = {
 		WHOLE("dump") WHOLE("confidence") WHOLE("ranked") WHOLE("text") WHOLE("bad")
 			WHOLE("rule") WHOLE("limit") WHOLE("limit_from") WHOLE("why")
 	/* measures that are no row of a table, and what went wrong */
-	SIDED("s.few") WHOLE("m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.accuracy")
+	SIDED("s.few") WHOLE("m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded") WHOLE("m.accuracy")
 		SIDED("err") SIDED("audit.ok") SIDED("audit.err") SIDED("audit.err_max")
 			SIDED("audit.limit") SIDED("audit.limit_max") SIDED("audit.form")
 				SIDED("audit.part") SIDED("audit.cause") SIDED("audit.skip")

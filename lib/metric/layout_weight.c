@@ -1,0 +1,200 @@
+/* Layouts that only weights have. The rows of a projection come by heads, and in a head two halves lie
+ * one behind the other or side by side (rotary embeddings); q, k and v, or gate and up, are packed one
+ * behind the other or by heads; the experts of a layer lie in one tensor, with gate and up. */
+#include "metric/layout.h"
+
+struct list {
+	struct layout *v;
+	size_t n;
+};
+
+static struct layout *
+add(struct list *l, char side, const int64_t *view, uint8_t nview, const uint8_t *perm)
+{
+	if (l->n == MAX_WEIGHT_LAYOUTS)
+		return NULL;
+	struct layout *t = &l->v[l->n++];
+	*t = (struct layout){.side = side, .part_dim = -1, .nview = nview, .reshaped = true};
+	for (uint8_t i = 0; i < LAYOUT_DIMS; i++)
+		t->perm[i] = i;
+	for (uint8_t i = 0; i < nview; i++)
+		t->view[i] = view[i];
+	for (uint8_t i = 0; perm != NULL && i < nview; i++)
+		t->perm[i] = perm[i];
+	t->permuted = perm != NULL;
+	t->nperm = perm != NULL ? nview : 0;
+	return t;
+}
+
+/* Axis d of a, split into x, y and z, of which two change places. */
+static void
+exchange(struct list *l, const struct acc_ref *a, uint32_t d, const int64_t split[3], int first,
+	bool turned)
+{
+	int64_t view[LAYOUT_DIMS];
+	uint8_t own[LAYOUT_DIMS], perm[LAYOUT_DIMS], n = 0, k = 0;
+	const uint8_t at = (uint8_t)d;
+	if (split[first] == 1 || split[first + 1] == 1)
+		return;
+	for (uint8_t i = 0; i < a->ndim; i++)
+		if (i == d) {
+			memcpy(view + n, split, 3 * sizeof *split);
+			n = (uint8_t)(n + 3);
+		} else {
+			view[n++] = a->shape[i];
+		}
+	for (uint8_t i = 0; i < n; i++)
+		own[i] = i;
+	own[at + first] = (uint8_t)(at + first + 1);
+	own[at + first + 1] = (uint8_t)(at + first);
+	/* Transposed, the three come behind, or before, what is left of the two axes. */
+	const uint8_t other = d == 0 ? 3 : 0;
+	if (turned && d == 0)
+		perm[k++] = other;
+	for (uint8_t i = 0; i < n; i++)
+		if (!turned || i != other)
+			perm[k++] = own[i];
+	if (turned && d != 0)
+		perm[k++] = other;
+	add(l, 'a', view, n, perm);
+}
+
+/* As many elements on both sides: a's own extents, or transposed. */
+static void
+regroup(struct list *l, const struct acc_ref *a, const struct acc_ref *b)
+{
+	bool same = a->ndim == b->ndim &&
+		    memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0;
+	bool turned = a->ndim == 2 && b->ndim == 2 && a->shape[0] == b->shape[1] &&
+		      a->shape[1] == b->shape[0];
+	if (a->ndim == 0 || a->ndim + 2 > LAYOUT_DIMS)
+		return;
+	for (uint32_t d = 0; d < a->ndim && d < 2; d++)
+		for (int64_t p = 2; p <= 3; p++) {
+			const int64_t rows = a->shape[d] / p;
+			if (a->shape[d] % p != 0)
+				continue;
+			for (int64_t g = 1; g <= rows && l->n < MAX_WEIGHT_LAYOUTS; g++) {
+				if (rows % g != 0)
+					continue;
+				const int64_t m = rows / g, half[3] = {g, p, m},
+					      pairs[3] = {g, m, p}, behind[3] = {p, g, m};
+				for (int t = 0; t <= 1; t++) {
+					if (t == 0 ? !same : !turned)
+						continue;
+					exchange(l, a, d, half, 1, t != 0);
+					exchange(l, a, d, pairs, 1, t != 0);
+					exchange(l, a, d, half, 0, t != 0);
+					exchange(l, a, d, behind, 0, t != 0);
+				}
+			}
+		}
+}
+
+/* Queries, keys and values by groups on one side, and one behind the other on the other: two queries or
+ * more of a group share a key and a value. */
+static void
+grouped(struct list *l, const struct acc_ref *a, const struct acc_ref *b)
+{
+	enum { MOST_GROUPS = 256, MOST_SHARING = 64 };
+	const int64_t rows = a->ndim > 0 ? a->shape[0] : 0;
+	if (a->ndim == 0 || a->ndim != b->ndim || a->strided ||
+		memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) != 0)
+		return;
+	for (int64_t g = 1; g <= MOST_GROUPS && g <= rows; g++)
+		for (int64_t q = 2; q <= MOST_SHARING && rows % g == 0 && g > 1; q++) {
+			const int64_t head = rows / g / (q + 2);
+			if (rows / g % (q + 2) != 0)
+				continue;
+			for (int apart = 0; apart <= 1; apart++) {
+				struct layout *t = add(l, 'a', NULL, 0, NULL);
+				if (t == NULL)
+					return;
+				t->reshaped = false;
+				t->groups = (struct acc_groups){g, {q * head, head, head},
+					apart != 0};
+			}
+		}
+}
+
+/* One expert's matrix, or one of `k` that are joined in it, in a tensor of all experts. */
+static void
+experts(struct list *l, char side, const struct acc_ref *big, const struct acc_ref *small)
+{
+	enum { MOST_JOINED = 4 };
+	static const uint8_t behind[4] = {0, 2, 3, 1}, between[4] = {0, 3, 2, 1};
+	const int64_t e = big->shape[0], r = big->shape[1], c = big->shape[2];
+	const int64_t rows = small->shape[0], columns = small->shape[1];
+	for (int64_t i = 0; i < e; i++)
+		for (int64_t k = 2; k <= MOST_JOINED; k++)
+			for (int64_t at = 0; at < k; at++) {
+				struct layout *t[3] = {NULL, NULL, NULL};
+				const int64_t one[4] = {e, k, rows, c}, two[4] = {e, r, k, rows},
+					      mixed[4] = {e, r, rows, k};
+				if (columns == c && r == k * rows &&
+					(t[0] = add(l, side, one, 4, NULL)) != NULL)
+					t[0]->cut_dim = 1;
+				if (columns == r && c == k * rows) {
+					if ((t[1] = add(l, side, two, 4, behind)) != NULL)
+						t[1]->cut_dim = 2;
+					if ((t[2] = add(l, side, mixed, 4, between)) != NULL)
+						t[2]->cut_dim = 3;
+				}
+				for (int n = 0; n < 3; n++) {
+					if (t[n] == NULL)
+						continue;
+					t[n]->part_dim = 0;
+					t[n]->part_start = i;
+					t[n]->part_len = 1;
+					t[n]->cut = true;
+					t[n]->cut_start = at;
+					t[n]->cut_len = 1;
+				}
+			}
+}
+
+/* The smaller one's axes of heads joined to those of a matrix or a vector. */
+static void
+flattened(struct list *l, const struct acc_ref *a, const struct acc_ref *b, bool large)
+{
+	const struct acc_ref *big = large ? a : b, *small = large ? b : a;
+	struct acc_ref flat = *small;
+	if (small->ndim != big->ndim + 1 || small->ndim < 2 ||
+		l->n + MAX_LAYOUTS > MAX_WEIGHT_LAYOUTS)
+		return;
+	for (uint32_t d = 0; d + 1 < small->ndim; d++) {
+		flat.ndim = 0;
+		for (uint32_t i = 0; i < small->ndim; i++)
+			if (i == d + 1)
+				flat.shape[flat.ndim - 1] *= small->shape[i];
+			else
+				flat.shape[flat.ndim++] = small->shape[i];
+		if (l->n + MAX_LAYOUTS > MAX_WEIGHT_LAYOUTS)
+			return;
+		size_t n = acc_layouts(large ? a : &flat, large ? &flat : b, l->v + l->n);
+		for (size_t i = 0; i < n; i++)
+			l->v[l->n + i].reshaped = true;
+		l->n += n;
+	}
+}
+
+size_t
+acc_weight_layouts(const struct acc_ref *a, const struct acc_ref *b,
+	struct layout out[MAX_WEIGHT_LAYOUTS])
+{
+	struct list l = {out, 0};
+	uint64_t na, nb;
+	if (!acc_count(a->shape, a->ndim, &na) || !acc_count(b->shape, b->ndim, &nb) || na == 0 ||
+		nb == 0)
+		return 0;
+	if (na == nb) {
+		regroup(&l, a, b);
+		grouped(&l, a, b);
+		return l.n;
+	}
+	const struct acc_ref *big = na > nb ? a : b, *small = na > nb ? b : a;
+	if (big->ndim == 3 && small->ndim == 2)
+		experts(&l, na > nb ? 'a' : 'b', big, small);
+	flattened(&l, a, b, na > nb);
+	return l.n;
+}
