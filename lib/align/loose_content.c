@@ -129,7 +129,9 @@ match_close(const struct loosely *l, struct matching *mt, struct keyed *q)
 	for (uint32_t i = 0; i < l->s[0].n; i++) {
 		const struct loose *x = &l->s[0].v[i];
 		uint32_t lo = 0, hi = m, found = 0, at = 0;
-		const double wide = 16 * CAST * x->square;
+		/* As acc_loose_close has it, of a padded one with a quarter of the elements at least. */
+		const double n = fmax((double)x->count / 4, 1),
+			     wide = 16 * CAST * x->square / sqrt(n);
 		only[i] = ACC_NOMATE;
 		if (mt->to[i] != ACC_NOMATE || !x->measured)
 			continue;
@@ -438,13 +440,13 @@ predict(const struct patterns *ps, const struct loose *x, bool sure, struct acc_
 		return 0;
 	out->n = 0;
 	for (uint32_t i = 0, d = 0; i < p.name.n; i++) {
-		char number[16];
+		char number[24];
 		if (p.name.p[i] != '#' || d >= at.n) {
 			if (acc_buf_add(out, p.name.p + i, 1) < 0)
 				return 0;
 			continue;
 		}
-		int n = snprintf(number, sizeof number, "%d", at.v[d] + p.by[d]);
+		int n = snprintf(number, sizeof number, "%lld", (long long)at.v[d] + p.by[d]);
 		d++;
 		if (acc_buf_add(out, number, (size_t)n) < 0)
 			return 0;
@@ -549,7 +551,7 @@ static void
 by_likeness(struct loosely *l)
 {
 	for (uint32_t i = 0; i < l->s[0].n; i++)
-		for (uint32_t k = 0; k < l->s[1].n; k++) {
+		for (uint32_t k = 0; l->s[0].v[i].measured && k < l->s[1].n; k++) {
 			const struct loose *x = &l->s[0].v[i], *y = &l->s[1].v[k];
 			if (l->j->b->item[y->item].mate != ACC_NOMATE || !alike(x, y))
 				continue;
@@ -569,7 +571,7 @@ by_ties(struct loosely *l)
 	for (int s = 0; s < 2 && rc == 0; s++) {
 		for (uint32_t i = 0; i < l->s[s].n && rc == 0; i++) {
 			const struct loose *x = &l->s[s].v[i], *y = NULL;
-			for (uint32_t k = 0; k < n && y == NULL; k++)
+			for (uint32_t k = 0; x->measured && k < n && y == NULL; k++)
 				if (x->ndim >= 2 && same(x, &l->pair[k][1 - s]) &&
 					same(x, &l->pair[k][s]))
 					y = &l->pair[k][1 - s];

@@ -15,8 +15,8 @@ add(struct list *l, char side, const int64_t *view, uint8_t nview, const uint8_t
 		return NULL;
 	struct layout *t = &l->v[l->n++];
 	*t = (struct layout){.side = side, .part_dim = -1, .nview = nview, .reshaped = true};
-	for (uint8_t i = 0; i < LAYOUT_DIMS; i++)
-		t->perm[i] = i;
+	for (int i = 0; i < LAYOUT_DIMS; i++)
+		t->perm[i] = (uint8_t)i;
 	for (uint8_t i = 0; i < nview; i++)
 		t->view[i] = view[i];
 	for (uint8_t i = 0; perm != NULL && i < nview; i++)
@@ -63,6 +63,7 @@ exchange(struct list *l, const struct acc_ref *a, uint32_t d, const int64_t spli
 static void
 regroup(struct list *l, const struct acc_ref *a, const struct acc_ref *b)
 {
+	enum { MOST_HEADS = 4096 }; /* whatever a shape claims */
 	bool same = a->ndim == b->ndim &&
 		    memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0;
 	bool turned = a->ndim == 2 && b->ndim == 2 && a->shape[0] == b->shape[1] &&
@@ -74,7 +75,8 @@ regroup(struct list *l, const struct acc_ref *a, const struct acc_ref *b)
 			const int64_t rows = a->shape[d] / p;
 			if (a->shape[d] % p != 0)
 				continue;
-			for (int64_t g = 1; g <= rows && l->n < MAX_WEIGHT_LAYOUTS; g++) {
+			for (int64_t g = 1;
+				g <= rows && g <= MOST_HEADS && l->n < MAX_WEIGHT_LAYOUTS; g++) {
 				if (rows % g != 0)
 					continue;
 				const int64_t m = rows / g, half[3] = {g, p, m},
@@ -117,7 +119,22 @@ grouped(struct list *l, const struct acc_ref *a, const struct acc_ref *b)
 		}
 }
 
-/* One expert's matrix, or one of `k` that are joined in it, in a tensor of all experts. */
+/* Of expert i the `at`-th along axis d. */
+static void
+one_of(struct layout *t, int64_t i, int d, int64_t at)
+{
+	if (t == NULL)
+		return;
+	t->part_dim = 0;
+	t->part_start = i;
+	t->part_len = 1;
+	t->cut = true;
+	t->cut_dim = d;
+	t->cut_start = at;
+	t->cut_len = 1;
+}
+
+/* One of several matrices that are joined in an expert's, in a tensor of all experts. */
 static void
 experts(struct list *l, char side, const struct acc_ref *big, const struct acc_ref *small)
 {
@@ -125,32 +142,19 @@ experts(struct list *l, char side, const struct acc_ref *big, const struct acc_r
 	static const uint8_t behind[4] = {0, 2, 3, 1}, between[4] = {0, 3, 2, 1};
 	const int64_t e = big->shape[0], r = big->shape[1], c = big->shape[2];
 	const int64_t rows = small->shape[0], columns = small->shape[1];
-	for (int64_t i = 0; i < e; i++)
-		for (int64_t k = 2; k <= MOST_JOINED; k++)
-			for (int64_t at = 0; at < k; at++) {
-				struct layout *t[3] = {NULL, NULL, NULL};
-				const int64_t one[4] = {e, k, rows, c}, two[4] = {e, r, k, rows},
-					      mixed[4] = {e, r, rows, k};
-				if (columns == c && r == k * rows &&
-					(t[0] = add(l, side, one, 4, NULL)) != NULL)
-					t[0]->cut_dim = 1;
-				if (columns == r && c == k * rows) {
-					if ((t[1] = add(l, side, two, 4, behind)) != NULL)
-						t[1]->cut_dim = 2;
-					if ((t[2] = add(l, side, mixed, 4, between)) != NULL)
-						t[2]->cut_dim = 3;
-				}
-				for (int n = 0; n < 3; n++) {
-					if (t[n] == NULL)
-						continue;
-					t[n]->part_dim = 0;
-					t[n]->part_start = i;
-					t[n]->part_len = 1;
-					t[n]->cut = true;
-					t[n]->cut_start = at;
-					t[n]->cut_len = 1;
-				}
-			}
+	const bool behind_it = columns == c && r % rows == 0 && r / rows <= MOST_JOINED;
+	const bool turned = columns == r && c % rows == 0 && c / rows <= MOST_JOINED;
+	for (int64_t i = 0; i < e && (behind_it || turned) && l->n < MAX_WEIGHT_LAYOUTS; i++) {
+		const int64_t k = behind_it ? r / rows : 0, kt = turned ? c / rows : 0;
+		const int64_t one[4] = {e, k, rows, c}, two[4] = {e, r, kt, rows},
+			      mixed[4] = {e, r, rows, kt};
+		for (int64_t at = 0; at < k && k > 1; at++)
+			one_of(add(l, side, one, 4, NULL), i, 1, at);
+		for (int64_t at = 0; at < kt && kt > 1; at++) {
+			one_of(add(l, side, two, 4, behind), i, 2, at);
+			one_of(add(l, side, mixed, 4, between), i, 3, at);
+		}
+	}
 }
 
 /* The smaller one's axes of heads joined to those of a matrix or a vector. */

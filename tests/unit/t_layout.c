@@ -71,6 +71,33 @@ hostile(void)
 	ok(acc_layouts(&x, &y, l) <= MAX_LAYOUTS, "tensors of 2^62 elements");
 	shape(&x, "2 2 2 2 2 2");
 	ok(acc_layouts(&x, &x, l) == MAX_LAYOUTS, "more orders than are kept");
+	static struct layout w[MAX_WEIGHT_LAYOUTS];
+	shape(&x, "4611686018427387904");
+	shape(&y, "1 2305843009213693952 2");
+	ok(acc_weight_layouts(&x, &x, w) <= MAX_WEIGHT_LAYOUTS, "weights of 2^62 elements");
+	ok(acc_weight_layouts(&x, &y, w) <= MAX_WEIGHT_LAYOUTS, "flattened");
+	shape(&x, "2305843009213693952 2 1");
+	shape(&y, "1 2");
+	ok(acc_weight_layouts(&x, &y, w) <= MAX_WEIGHT_LAYOUTS, "2^61 experts");
+}
+
+/* Two groups of 3 queries, a key and a value each: 0 1 2 6 8, 3 4 5 7 9. */
+static void
+groups(void)
+{
+	static const int64_t want[10] = {0, 1, 2, 5, 6, 7, 3, 8, 4, 9};
+	struct acc_groups g = {.n = 2, .part = {3, 1, 1}}, back = g;
+	bool right = true, inverse = true;
+	int64_t run;
+	back.apart = true;
+	for (int64_t i = 0; i < 10; i++) {
+		right &= acc_grouped(&g, i, &run) == want[i];
+		inverse &= acc_grouped(&back, acc_grouped(&g, i, &run), &run) == i;
+	}
+	ok(right, "by groups, read part by part");
+	ok(inverse, "and the other way round");
+	acc_grouped(&g, 1, &run);
+	ok(run == 2, "what lies one behind the other");
 }
 
 /* Where element i of the viewed tensor lies, against the same by hand. */
@@ -218,6 +245,7 @@ main(void)
 	hostile();
 	view();
 	blocks();
+	groups();
 	chance();
 	return done();
 }
