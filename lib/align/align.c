@@ -69,7 +69,7 @@ void
 acc_align_known(struct acc_align *al, struct acc_maps *const *table, size_t n,
 	struct acc_maps *const *packed, size_t npacked)
 {
-	al->known = (struct acc_known){table, packed, n, npacked};
+	al->known = (struct acc_known_names){table, packed, n, npacked};
 }
 
 void

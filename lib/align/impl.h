@@ -107,15 +107,15 @@ struct acc_half {
 };
 
 /* Tables of names of known programs, and of what is packed; borrowed. */
-struct acc_known {
+struct acc_known_names {
 	struct acc_maps *const *table, *const *packed;
 	size_t n, npacked;
 };
 
 struct acc_align {
 	struct acc_half h[2];
-	struct acc_known known;    /* table NULL: none */
-	acc_align_bytes_fn *bytes; /* NULL: pairs are handed out as records */
+	struct acc_known_names known; /* table NULL: none */
+	acc_align_bytes_fn *bytes;    /* NULL: pairs are handed out as records */
 	struct acc_scratch *scratch;
 };
 

@@ -35,9 +35,9 @@ struct loose_side {
 struct loosely {
 	struct acc_joined *j;
 	struct loose_side s[2];
-	const struct acc_known *known; /* or NULL */
-	int drop[2];                   /* words before the names that the other side lacks */
-	struct loose (*pair)[2];       /* what was paired so far */
+	const struct acc_known_names *known; /* or NULL */
+	int drop[2];                         /* words before the names that the other side lacks */
+	struct loose (*pair)[2];             /* what was paired so far */
 	uint32_t npair;
 	size_t pair_cap;
 	struct acc_arena mem;
