@@ -22,9 +22,8 @@ static const struct cli cli = {
 	.synopsis = "-b BENCH [FILE ...]",
 	.summary = "Fold the ranks of a dump into one, for a bench that ran on one.",
 	.opt = options,
-	.notes =
-		"FILE is a stream or a dump; without one, standard input is read.\n"
-		"Example: accfold -b gpu_dump npu_dump | accalign - gpu_dump | accmetric | accfirstbad\n",
+	.notes = "FILE is a stream or a dump; without one, standard input is read.\n"
+		 "Example: accfold -b gpu_dump npu_dump | accalign - gpu_dump | accmetric | ...\n",
 };
 
 struct input {

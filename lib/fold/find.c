@@ -124,7 +124,7 @@ stages_share(const struct acc_fold *f, const struct fold_step *t)
 	return share;
 }
 
-static int
+__attribute__((format(printf, 2, 3))) static int
 refuse(struct acc_fold *f, const char *fmt, ...)
 {
 	va_list ap;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static int
+__attribute__((format(printf, 2, 3))) static int
 add(struct acc_buf *b, const char *fmt, ...)
 {
 	char line[512];

@@ -127,7 +127,8 @@ read_stat(const struct acc_rec *r, struct acc_fold_stat *s)
 		return;
 	s->ndim = shape->n;
 	s->count = (double)count;
-	memcpy(s->shape, shape->ints, shape->n * sizeof *shape->ints);
+	if (shape->n > 0)
+		memcpy(s->shape, shape->ints, shape->n * sizeof *shape->ints);
 	const char *prefix = acc_get(r, "", "stat.max") != NULL ? "stat." : "s.";
 	for (int i = 0; i < ACC_FOLD_NSTAT; i++)
 		if (number(acc_get(r, prefix, name[i]), &s->v[i]))
