@@ -142,15 +142,17 @@ experts(struct list *l, char side, const struct acc_ref *big, const struct acc_r
 	static const uint8_t behind[4] = {0, 2, 3, 1}, between[4] = {0, 3, 2, 1};
 	const int64_t e = big->shape[0], r = big->shape[1], c = big->shape[2];
 	const int64_t rows = small->shape[0], columns = small->shape[1];
-	const bool behind_it = columns == c && r % rows == 0 && r / rows <= MOST_JOINED;
-	const bool turned = columns == r && c % rows == 0 && c / rows <= MOST_JOINED;
+	const bool behind_it = columns == c && r % rows == 0 && r / rows > 1 &&
+			       r / rows <= MOST_JOINED;
+	const bool turned = columns == r && c % rows == 0 && c / rows > 1 &&
+			    c / rows <= MOST_JOINED;
 	for (int64_t i = 0; i < e && (behind_it || turned) && l->n < MAX_WEIGHT_LAYOUTS; i++) {
 		const int64_t k = behind_it ? r / rows : 0, kt = turned ? c / rows : 0;
 		const int64_t one[4] = {e, k, rows, c}, two[4] = {e, r, kt, rows},
 			      mixed[4] = {e, r, rows, kt};
-		for (int64_t at = 0; at < k && k > 1; at++)
+		for (int64_t at = 0; at < k; at++)
 			one_of(add(l, side, one, 4, NULL), i, 1, at);
-		for (int64_t at = 0; at < kt && kt > 1; at++) {
+		for (int64_t at = 0; at < kt; at++) {
 			one_of(add(l, side, two, 4, behind), i, 2, at);
 			one_of(add(l, side, mixed, 4, between), i, 3, at);
 		}

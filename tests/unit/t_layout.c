@@ -81,7 +81,7 @@ hostile(void)
 	ok(acc_weight_layouts(&x, &y, w) <= MAX_WEIGHT_LAYOUTS, "2^61 experts");
 }
 
-/* Two groups of 3 queries, a key and a value each: 0 1 2 6 8, 3 4 5 7 9. */
+/* Two groups of 3 queries, a key and a value each: 0 1 2, 3, 4 and 5 6 7, 8, 9. */
 static void
 groups(void)
 {
