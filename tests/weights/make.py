@@ -727,13 +727,6 @@ def msckpt(path, tensors):
         f.write(out)
 
 
-def dcp(path, tensors):
-    """As FSDP over two ranks saves: each tensor of two rows or more in two chunks along axis 0."""
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data'))
-    import make_checkpoints as mc
-    mc.write_dcp(path, tensors)
-
-
 def save(stem, tensors, form):
     if form == 'npz':
         np.savez(stem + '.npz', **{k: t.numpy() for k, t in tensors.items()})
