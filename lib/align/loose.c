@@ -143,35 +143,30 @@ acc_loose_shrink(struct loose_side *s)
 	s->n = n;
 }
 
-/* The places of one side, sorted by key; those without one left out. */
-struct keyed {
-	uint64_t key;
-	uint32_t at;
-};
-
-static int
-cmp(const void *x, const void *y)
+int
+acc_loose_cmp(const void *x, const void *y)
 {
-	const struct keyed *p = x, *q = y;
+	const struct loose_key *p = x, *q = y;
 	if (p->key != q->key)
 		return p->key < q->key ? -1 : 1;
 	return (p->at > q->at) - (p->at < q->at);
 }
 
+/* The places of one side, sorted by key; those without one left out. */
 static uint32_t
-sorted(const struct loose_side *s, struct keyed *k)
+sorted(const struct loose_side *s, struct loose_key *k)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->v[i].key != 0)
-			k[n++] = (struct keyed){s->v[i].key, i};
+			k[n++] = (struct loose_key){.key = s->v[i].key, .at = i};
 	if (n > 0)
-		qsort(k, n, sizeof *k, cmp);
+		qsort(k, n, sizeof *k, acc_loose_cmp);
 	return n;
 }
 
 static uint32_t
-run(const struct keyed *k, uint32_t i, uint32_t n)
+run(const struct loose_key *k, uint32_t i, uint32_t n)
 {
 	uint32_t m = 1;
 	while (i + m < n && k[i + m].key == k[i].key)
@@ -182,11 +177,11 @@ run(const struct keyed *k, uint32_t i, uint32_t n)
 int64_t
 acc_loose_pair(struct loosely *l, enum acc_align_how how, bool count_only, acc_loose_fits_fn *only)
 {
-	struct keyed *p = malloc(((size_t)l->s[0].n + l->s[1].n + 1) * sizeof *p);
+	struct loose_key *p = malloc(((size_t)l->s[0].n + l->s[1].n + 1) * sizeof *p);
 	if (p == NULL)
 		return acc_nomem(l->e);
 	uint32_t n = sorted(&l->s[0], p);
-	struct keyed *q = p + n;
+	struct loose_key *q = p + n;
 	uint32_t m = sorted(&l->s[1], q);
 	int64_t pairs = 0;
 	for (uint32_t i = 0, t = 0; i < n && t < m;) {

@@ -75,4 +75,12 @@ int acc_loose_sums(struct loosely *l);
 /* loose_part.c: the same by extents alone. */
 int acc_loose_parts(struct loosely *l);
 
+/* A place of one side, to be sorted by a key, then by where it stands. */
+struct loose_key {
+	uint64_t key;
+	double square; /* of those that are compared by content: its sum of squares */
+	uint32_t at;
+};
+int acc_loose_cmp(const void *x, const void *y);
+
 #endif

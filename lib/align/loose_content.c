@@ -37,25 +37,10 @@ struct matching {
 	uint32_t *to, *from; /* of each: its place on the other side, or ACC_NOMATE */
 };
 
-struct keyed {
-	uint64_t key;
-	double square;
-	uint32_t at;
-};
-
-static int
-cmp_key(const void *x, const void *y)
-{
-	const struct keyed *p = x, *q = y;
-	if (p->key != q->key)
-		return p->key < q->key ? -1 : 1;
-	return (p->at > q->at) - (p->at < q->at);
-}
-
 static int
 cmp_square(const void *x, const void *y)
 {
-	const struct keyed *p = x, *q = y;
+	const struct loose_key *p = x, *q = y;
 	if (p->square != q->square)
 		return p->square < q->square ? -1 : 1;
 	return (p->at > q->at) - (p->at < q->at);
@@ -72,21 +57,21 @@ exact(const struct loosely *l, int side, uint32_t i, bool hash)
 }
 
 static uint32_t
-sorted(const struct loosely *l, int side, const uint32_t *taken, bool hash, struct keyed *k)
+sorted(const struct loosely *l, int side, const uint32_t *taken, bool hash, struct loose_key *k)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < l->s[side].n; i++) {
 		uint64_t key = taken[i] != ACC_NOMATE ? 0 : exact(l, side, i, hash);
 		if (key != 0)
-			k[n++] = (struct keyed){.key = key, .at = i};
+			k[n++] = (struct loose_key){.key = key, .at = i};
 	}
 	if (n > 0)
-		qsort(k, n, sizeof *k, cmp_key);
+		qsort(k, n, sizeof *k, acc_loose_cmp);
 	return n;
 }
 
 static uint32_t
-run(const struct keyed *k, uint32_t i, uint32_t n)
+run(const struct loose_key *k, uint32_t i, uint32_t n)
 {
 	uint32_t m = 1;
 	while (i + m < n && k[i + m].key == k[i].key)
@@ -95,10 +80,10 @@ run(const struct keyed *k, uint32_t i, uint32_t n)
 }
 
 static void
-match_exact(const struct loosely *l, struct matching *mt, bool hash, struct keyed *p)
+match_exact(const struct loosely *l, struct matching *mt, bool hash, struct loose_key *p)
 {
 	uint32_t n = sorted(l, 0, mt->to, hash, p);
-	struct keyed *q = p + n;
+	struct loose_key *q = p + n;
 	uint32_t m = sorted(l, 1, mt->from, hash, q);
 	for (uint32_t i = 0, t = 0; i < n && t < m;) {
 		uint32_t ni = run(p, i, n), nt = run(q, t, m);
@@ -114,7 +99,7 @@ match_exact(const struct loosely *l, struct matching *mt, bool hash, struct keye
 
 /* Those that are close to exactly one of the other side. */
 static void
-match_close(const struct loosely *l, struct matching *mt, struct keyed *q)
+match_close(const struct loosely *l, struct matching *mt, struct loose_key *q)
 {
 	uint32_t m = 0;
 	uint32_t *only = calloc((size_t)l->s[0].n + l->s[1].n + 1, sizeof *only), *often;
@@ -123,7 +108,7 @@ match_close(const struct loosely *l, struct matching *mt, struct keyed *q)
 	often = only + l->s[0].n;
 	for (uint32_t i = 0; i < l->s[1].n; i++)
 		if (mt->from[i] == ACC_NOMATE && l->s[1].v[i].measured)
-			q[m++] = (struct keyed){.square = l->s[1].v[i].square, .at = i};
+			q[m++] = (struct loose_key){.square = l->s[1].v[i].square, .at = i};
 	if (m > 0)
 		qsort(q, m, sizeof *q, cmp_square);
 	for (uint32_t i = 0; i < l->s[0].n; i++) {
@@ -594,7 +579,7 @@ acc_loose_content(struct loosely *l)
 {
 	size_t n = (size_t)l->s[0].n + l->s[1].n + 1;
 	struct matching mt = {.to = malloc(n * sizeof *mt.to)};
-	struct keyed *k = malloc(n * sizeof *k);
+	struct loose_key *k = malloc(n * sizeof *k);
 	struct acc_buf buf = {0};
 	int rc = mt.to == NULL || k == NULL ? acc_nomem(l->e) : 0;
 	if (rc == 0) {
