@@ -204,6 +204,26 @@ dtype,shape' ]
 	[[ $output == *"mindformer.names"* ]]
 }
 
+@test "names are replaced as Perl replaces them, in bounded time and memory" {
+	cd "$BATS_TEST_TMPDIR"
+	name=model.aa.layers.10.xax.$(printf 'a%.0s' {1..40})b.weight
+	printf '2025-04-07 15:34:29,173 - mindformers[c.py:1] - INFO - Epoch:[  1/  2], step:[    1/   19] local_norm/%s: %s\n' \
+		"$name" 1.5 >npu.log
+	for rule in 's/x*/-/g' 's/x*/-/' 's/a(b)?/<\1>/g' 's/\ba/Q/g' 's/^m|^o/y/g' 's/$/end/g' \
+		's/(?<=layers\.)(\d+)/h\1/' 's|[.](\w+)|/\1|g' 's/(a)(?=a)/\1\1/g' 's/(a|aa)\./[\1]/'; do
+		accalign --rename "$rule" npu.log npu.log | accfmt --json >out.json
+		want=$(NAME=$name perl -e '$_ = $ENV{NAME}; '"$rule"'; print')
+		[ "$want" != "$name" ]
+		[ "$(jq -r 'select(."a.tag" != null) | ."a.tag"' out.json)" = "local_norm/$want" ]
+	done
+	# A compiler of POSIX patterns takes 2^21 states for the first.
+	(ulimit -v 262144 && accalign --rename 's/(a?b*){21}q/x/' npu.log npu.log 2>/dev/null >out)
+	run -2 --separate-stderr accalign --rename 's/(a+)+$/x/' npu.log npu.log
+	[[ $stderr == *"s/(a+)+$/ on 'model.aa."*"': the pattern takes too long on this text" ]]
+	run -2 --separate-stderr accalign --rename 's/((a{1000}){1000}){1000}/x/' npu.log npu.log
+	[[ $stderr == *": the pattern is wrong: regular expression is too large" ]]
+}
+
 @test "logs of anybody, by a pattern" {
 	cd "$BATS_TEST_TMPDIR"
 	printf 'it 1 LOSS 9.0\nit 2 LOSS 8.0\n' >npu.log

@@ -251,7 +251,7 @@ right() { # case, options of accalign...
 	accalign -m map.yaml "$a" "$b" >out
 	fails "'x' is neither OLD=NEW" accalign --rename x "$a" "$b"
 	fails "'s/x' is not of the form" accalign --rename s/x "$a" "$b"
-	fails "'s/(/x/': " accalign --rename 's/(/x/' "$a" "$b"
+	fails "'s/(/x/': byte 1: the pattern is wrong" accalign --rename 's/(/x/' "$a" "$b"
 	fails "none: cannot open" accalign --rename @none "$a" "$b"
 	fails "nowhere/map: cannot write" accalign --write-map nowhere/map "$a" "$b"
 }

@@ -260,7 +260,7 @@ as_python() { # file, name of what is expected
 	[[ $stderr == *"left out loss: 'x' is no number"* ]]
 	{ printf 'a%.0s' {1..3000}; echo; } >my.log
 	run -2 --separate-stderr accdump-read --regex '(?<loss>(a+)+)[bc]' my.log
-	[[ ${stderr_lines[0]} == *"line 1: the pattern takes too long on this line" ]]
+	[[ ${stderr_lines[0]} == *"line 1: the pattern takes too long on this text" ]]
 }
 
 @test "damaged values of MindFormers are said, the others are read" {

@@ -20,8 +20,7 @@ acc_maps_free(struct acc_maps *ru)
 	if (ru == NULL)
 		return;
 	for (uint32_t i = 0; i < ru->n; i++)
-		if (ru->v[i].compiled)
-			regfree(&ru->v[i].re);
+		acc_regex_close(ru->v[i].re);
 	acc_map_release(&ru->row);
 	acc_map_release(&ru->to);
 	acc_arena_release(&ru->mem);
@@ -235,7 +234,8 @@ static int
 substitution(struct acc_maps *ru, const char *text, struct acc_err *e)
 {
 	const char *s = text + 2;
-	char *from = part(ru, &s, text[1]), *to = NULL, why[128];
+	char *from = part(ru, &s, text[1]), *to = NULL, why[512];
+	struct acc_err bad = {0};
 	bool more = *s != '\0';
 	if (more)
 		s++;
@@ -248,13 +248,11 @@ substitution(struct acc_maps *ru, const char *text, struct acc_err *e)
 	if (r == NULL)
 		return ACC_ENOMEM;
 	r->everywhere = s[1] == 'g';
-	int rc = regcomp(&r->re, from, REG_EXTENDED);
-	if (rc != 0) {
-		regerror(rc, &r->re, why, sizeof why);
-		return acc_fail(e, ACC_EUSAGE, "'%s': %s", text, why);
-	}
-	r->compiled = true;
-	return 0;
+	r->re = acc_regex_open_plain(from, &bad);
+	if (r->re != NULL)
+		return 0;
+	acc_err_text(&bad, why, sizeof why);
+	return acc_fail(e, bad.code, "'%s': %s", text, why);
 }
 
 static int

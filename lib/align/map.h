@@ -3,8 +3,7 @@
 #define ALIGN_MAP_H
 
 #include "align/impl.h"
-
-#include <regex.h>
+#include "io/regex.h"
 
 enum rule_kind { RULE_ROW, RULE_API, RULE_CELL, RULE_LAYER, RULE_PREFIX, RULE_REGEX };
 
@@ -20,8 +19,8 @@ struct rule {
 	const char *class;     /* of a layer: in modules of this class; "" at the top */
 	struct rule_position *position[ACC_NIO]; /* of an API */
 	bool listed[ACC_NIO];                    /* an argument that is not listed has no partner */
-	regex_t re;
-	bool compiled, everywhere;
+	struct acc_regex *re; /* owned; of RULE_REGEX alone */
+	bool everywhere;
 	bool common;       /* of a list for many models: one may have no use for it */
 	bool twice;        /* another row has the same partner */
 	uint32_t hits;     /* names that it changed; 2: several */

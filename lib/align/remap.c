@@ -11,47 +11,68 @@ put(struct acc_buf *out, const char *p, size_t n, struct acc_err *e)
 	return acc_buf_add(out, p, n) < 0 ? acc_nomem(e) : 0;
 }
 
+static struct acc_str
+bytes(const struct acc_buf *b)
+{
+	return (struct acc_str){(const char *)b->p, (uint32_t)b->n};
+}
+
 /* The replacement, with \1 to \9 and & as sed has them. */
 static int
-expand(struct acc_buf *out, const char *to, const char *s, const regmatch_t *m, struct acc_err *e)
+expand(struct acc_buf *out, const struct rule *r, struct acc_str s, struct acc_err *e)
 {
 	int rc = 0;
-	for (; *to != '\0' && rc == 0; to++) {
+	for (const char *to = r->to; *to != '\0' && rc == 0; to++) {
 		int k = *to == '&'                                    ? 0
 			: *to == '\\' && to[1] >= '0' && to[1] <= '9' ? *++to - '0'
 								      : -1;
-		if (k < 0)
+		if (k < 0) {
 			rc = put(out, *to == '\\' && to[1] != '\0' ? ++to : to, 1, e);
-		else if (m[k].rm_so >= 0)
-			rc = put(out, s + m[k].rm_so, (size_t)(m[k].rm_eo - m[k].rm_so), e);
+			continue;
+		}
+		struct acc_str group = acc_regex_number(r->re, s, (uint32_t)k);
+		if (group.p != NULL)
+			rc = put(out, group.p, group.n, e);
 	}
 	return rc;
 }
 
-/* s, terminated, with the first or every match replaced, into out. 1: there was one. */
 static int
-substitute(const struct rule *r, const char *s, struct acc_buf *out, struct acc_err *e)
+cannot(const struct rule *r, struct acc_str s, const struct acc_err *bad, struct acc_err *e)
 {
-	regmatch_t m[10];
+	char why[128];
+	acc_err_text(bad, why, sizeof why);
+	return acc_fail(e, bad->code, "s/%.60s/ on '%.*s': %s", r->from, (int)(s.n < 80 ? s.n : 80),
+		s.p, why);
+}
+
+/* s with the first or every match replaced, into out. 1: there was one. */
+static int
+substitute(const struct rule *r, struct acc_str s, struct acc_buf *out, struct acc_err *e)
+{
 	bool any = false;
+	uint32_t at = 0;
 	int rc = 0;
-	while (rc == 0 && (!any || r->everywhere) &&
-		regexec(&r->re, s, 10, m, any ? REG_NOTBOL : 0) == 0) {
-		any = true;
-		rc = put(out, s, (size_t)m[0].rm_so, e);
+	while (rc == 0 && at <= s.n && (!any || r->everywhere)) {
+		struct acc_err bad = {0};
+		rc = acc_regex_find_from(r->re, s, at, &bad);
+		if (rc < 0)
+			return cannot(r, s, &bad, e);
 		if (rc == 0)
-			rc = expand(out, r->to, s, m, e);
-		s += m[0].rm_eo;
-		if (m[0].rm_eo > m[0].rm_so)
-			continue;
-		/* An empty match: go on behind the next character. */
-		if (*s == '\0')
 			break;
+		any = true;
+		struct acc_str whole = acc_regex_number(r->re, s, 0);
+		uint32_t from = (uint32_t)(whole.p - s.p), to = from + whole.n;
+		rc = put(out, s.p + at, from - at, e);
 		if (rc == 0)
-			rc = put(out, s++, 1, e);
+			rc = expand(out, r, s, e);
+		/* An empty match: go on behind the next character. */
+		if (rc == 0 && whole.n == 0 && to < s.n)
+			rc = put(out, s.p + to, 1, e);
+		at = to + (whole.n == 0);
 	}
-	if (rc == 0)
-		rc = put(out, s, strlen(s), e);
+	if (rc == 0 && at < s.n)
+		rc = put(out, s.p + at, s.n - at, e);
 	return rc < 0 ? rc : any;
 }
 
@@ -105,7 +126,7 @@ rename_text(struct acc_maps *ru, struct acc_str text, struct acc_buf *now, struc
 		const char *s = (const char *)now->p;
 		rc = r->kind == RULE_CELL     ? cell(r, s, next, e)
 		     : r->kind == RULE_PREFIX ? prefix(r, s, next, e)
-					      : substitute(r, s, next, e);
+					      : substitute(r, bytes(now), next, e);
 		if (rc <= 0)
 			continue;
 		struct acc_buf swap = *now;
@@ -244,12 +265,6 @@ struct apply {
 	bool layers;
 	struct acc_err *e;
 };
-
-static struct acc_str
-bytes(const struct acc_buf *b)
-{
-	return (struct acc_str){(const char *)b->p, (uint32_t)b->n};
-}
 
 static int
 rename_all(struct apply *ap)

@@ -82,6 +82,16 @@ acc_regex_open(const char *pattern, struct acc_err *e)
 struct acc_regex *
 acc_regex_open_names(const char *pattern, const char *const *names, struct acc_err *e)
 {
+	struct acc_regex *r = acc_regex_open_plain(pattern, e);
+	if (r == NULL || list_groups(r, names, e) == 0)
+		return r;
+	acc_regex_close(r);
+	return NULL;
+}
+
+struct acc_regex *
+acc_regex_open_plain(const char *pattern, struct acc_err *e)
+{
 	int code;
 	PCRE2_SIZE at;
 	PCRE2_UCHAR what[120];
@@ -104,12 +114,11 @@ acc_regex_open_names(const char *pattern, const char *const *names, struct acc_e
 		pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* slower without, not wrong */
 		r->match = pcre2_match_data_create_from_pattern(r->code, NULL);
 		r->limits = pcre2_match_context_create(NULL);
-		if (r->match == NULL || r->limits == NULL)
-			acc_nomem(e);
-		else if (list_groups(r, names, e) == 0) {
+		if (r->match != NULL && r->limits != NULL) {
 			pcre2_set_match_limit(r->limits, MATCH_LIMIT);
 			return r;
 		}
+		acc_nomem(e);
 	}
 	acc_regex_close(r);
 	return NULL;
@@ -142,20 +151,35 @@ acc_regex_name(const struct acc_regex *r, size_t i)
 int
 acc_regex_find(struct acc_regex *r, struct acc_str s, struct acc_err *e)
 {
-	int rc = pcre2_match(r->code, (PCRE2_SPTR)s.p, s.n, 0, 0, r->match, r->limits);
+	return acc_regex_find_from(r, s, 0, e);
+}
+
+int
+acc_regex_find_from(struct acc_regex *r, struct acc_str s, size_t at, struct acc_err *e)
+{
+	int rc = pcre2_match(r->code, (PCRE2_SPTR)s.p, s.n, at, 0, r->match, r->limits);
 	if (rc == PCRE2_ERROR_NOMATCH)
 		return 0;
 	if (rc < 0)
 		return acc_fail(e, rc == PCRE2_ERROR_NOMEMORY ? ACC_ENOMEM : ACC_ELIMIT,
-			"the pattern takes too long on this line");
+			"the pattern takes too long on this text");
+	/* \K in a lookaround, where the library has it. */
+	const PCRE2_SIZE *match = pcre2_get_ovector_pointer(r->match);
+	if (match[0] < at || match[0] > match[1])
+		return acc_fail(e, ACC_EUSAGE, "the pattern matches backwards");
 	return 1;
 }
 
 struct acc_str
 acc_regex_group(const struct acc_regex *r, struct acc_str s, size_t i)
 {
+	return acc_regex_number(r, s, r->group[i].number);
+}
+
+struct acc_str
+acc_regex_number(const struct acc_regex *r, struct acc_str s, uint32_t g)
+{
 	const PCRE2_SIZE *at = pcre2_get_ovector_pointer(r->match);
-	uint32_t g = r->group[i].number;
 	if (g >= pcre2_get_ovector_count(r->match) || at[2 * g] == PCRE2_UNSET)
 		return (struct acc_str){NULL, 0};
 	return (struct acc_str){s.p + at[2 * g], (uint32_t)(at[2 * g + 1] - at[2 * g])};
