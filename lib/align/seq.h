@@ -84,6 +84,9 @@ seq_out(uint32_t call, uint32_t which)
 }
 
 int acc_seq_calls(struct seq *s);
+/* Are they of one family, or learned to be the same operator under two names? Both sides must say
+ * so: what one fused operator ends in is not called as it is. */
+bool acc_seq_kin(const struct call *x, const struct call *y);
 /* How well two calls fit; with acc_seq_flow below. */
 int acc_seq_points(const struct seq *s, uint32_t x, uint32_t y);
 int acc_seq_score(const struct seq *s, uint32_t x, uint32_t y);

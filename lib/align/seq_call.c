@@ -262,6 +262,12 @@ acc_seq_flow(const struct seq *s, uint32_t x, uint32_t y)
 	return 20 * (straight > crossed || !can ? straight : crossed);
 }
 
+bool
+acc_seq_kin(const struct call *x, const struct call *y)
+{
+	return x->family == y->family || (x->alias == y->name && y->alias == x->name);
+}
+
 int
 acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 {
@@ -275,7 +281,7 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 		v = x->dims == y->dims ? 0 : -10;
 	}
 	v += x->in == y->in ? 10 : -10;
-	v += x->name == y->name ? 25 : x->family == y->family || x->alias == y->name ? 20 : -25;
+	v += x->name == y->name ? 25 : acc_seq_kin(x, y) ? 20 : -25;
 	if (x->scope != 0 && y->scope != 0)
 		v += x->scope == y->scope ? 15 : -20;
 	if (x->leaf != 0 && y->leaf != 0)

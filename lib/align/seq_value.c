@@ -66,15 +66,15 @@ whole_of(const struct call *x, const struct call *y)
 static bool
 related(const struct call *x, const struct call *y)
 {
-	return x->name == y->name || x->family == y->family || x->alias == y->name ||
-	       whole_of(x, y) != 0 || whole_of(y, x) != 0;
+	return x->name == y->name || acc_seq_kin(x, y) || whole_of(x, y) != 0 ||
+	       whole_of(y, x) != 0;
 }
 
 int
 acc_seq_value_score(const struct seq *s, uint32_t i, uint32_t k)
 {
 	const struct call *x = &s->a[i], *y = &s->b[k];
-	bool same = x->name == y->name || x->family == y->family || x->alias == y->name;
+	bool same = x->name == y->name || acc_seq_kin(x, y);
 	unsigned part = same ? 0 : whole_of(x, y) != 0 ? whole_of(x, y) : whole_of(y, x);
 	int known = value(x, y);
 	if (x->count != y->count)
