@@ -157,9 +157,12 @@ many() { # number, text
 	index 99999
 	run -2 accdump-read -f safetensors w.safetensors.index.json
 	[[ $output != *"more than"* ]]
-	mkdir c
+	cp -r "$DATA/checkpoints/small-dcp" c
+	accdump-read c | accfmt --json -c name >want
+	truncate -s 1073741824 c/.metadata # what stands behind the pickle's end is no part of it
+	accdump-read c | accfmt --json -c name | diff want -
 	truncate -s 1073741825 c/.metadata
-	fails 'too many' accdump-read -f dcp c
+	fails 'too many' accdump-read c
 	echo 'step 1 loss 2' >l.log
 	fails 'too long' accdump-read --regex="(?<step>[0-9]+) $(many 65510 x)|(?<loss>1)" l.log
 	st=0
