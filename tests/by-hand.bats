@@ -336,7 +336,7 @@ pack() { # archive, folder, then --deflate, or NAME=FILE, NAME->TARGET, twice
 	rm a/manifest.csv
 	echo '{"file": "t9.npy"}' >>a/manifest.jsonl
 	run -2 --separate-stderr accdump-read a
-	[[ $stderr == *"a/manifest.jsonl: line 3: there is no file t9.npy"* ]]
+	[[ $stderr == *"a/manifest.jsonl: object 3: there is no file t9.npy"* ]]
 	echo '{"op": "x"}' >a/manifest.jsonl
 	fails "manifest.jsonl: object 1: it has no key 'file'" accdump-read a
 	echo '["t3.npy"]' >a/manifest.jsonl

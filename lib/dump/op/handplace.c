@@ -393,7 +393,14 @@ open_rows(struct rows *r, int fd, struct acc_err *e)
 	return r->csv == NULL ? ACC_EIO : read_header(r, e);
 }
 
-/* The line's file, which is looked for beside the manifest; one that is not there is said. */
+/* What a row is in the file it stands in: objects may stand on any lines. */
+static const char *
+unit(const struct rows *r)
+{
+	return r->json != NULL ? "object" : "line";
+}
+
+/* The row's file, which is looked for beside the manifest; one that is not there is said. */
 static int
 take_row(struct rows *r, struct acc_err *e)
 {
@@ -407,9 +414,9 @@ take_row(struct rows *r, struct acc_err *e)
 	uint64_t *at = acc_map_get(&r->at, acc_str(path));
 	if (at == NULL || s->f[*at].line > 0) {
 		acc_fail(&bad, ACC_EFORMAT,
-			at == NULL ? "line %llu: there is no file %.150s"
-				   : "line %llu: the second one for %.150s",
-			(unsigned long long)r->line, path);
+			at == NULL ? "%s %llu: there is no file %.150s"
+				   : "%s %llu: the second one for %.150s",
+			unit(r), (unsigned long long)r->line, path);
 		acc_err_in(&bad, r->name);
 		acc_dump_say(&s->said, s->c, &bad);
 		return 0;
@@ -423,8 +430,8 @@ take_row(struct rows *r, struct acc_err *e)
 	*p = s->f[*at];
 	for (size_t i = 0; i < r->n && i < r->ncols; i++)
 		if (r->key[i] < NKEYS && say(s, p, r->key[i], r->field[i], &bad) < 0)
-			return acc_fail(e, bad.code, "line %llu: %s", (unsigned long long)p->line,
-				bad.msg);
+			return acc_fail(e, bad.code, "%s %llu: %s", unit(r),
+				(unsigned long long)p->line, bad.msg);
 	return 0;
 }
 
