@@ -10,6 +10,7 @@
 #include "acc/accept.h"
 #include "acc/call.h"
 #include "acc/coverage.h"
+#include "acc/file.h"
 #include "acc/op.h"
 #include "acc/payload.h"
 #include "acc/stream.h"
@@ -156,10 +157,9 @@ struct acc_case {
 	struct acc_arena mem; /* keys, verdicts, findings: everything with this life */
 	struct acc_item *item;
 	uint32_t nitem;
-	size_t item_cap;
 	struct acc_call *call;
 	uint32_t ncall;
-	size_t call_cap;
+	struct acc_spill items, calls; /* where these lie */
 	struct acc_verdict *verdict;
 	uint32_t nverdict;
 	size_t verdict_cap;

@@ -33,6 +33,7 @@ acc_align_open(const char *tmpdir, struct acc_err *e)
 	}
 	for (int s = 0; s < 2; s++) {
 		struct acc_half *h = &al->h[s];
+		h->op.dir = h->item.dir = tmpdir;
 		h->store = acc_store_open(tmpdir, s == ACC_A ? "a." : "b.", e);
 		h->ix.sites = h->sites = h->store == NULL ? NULL : acc_sites_new(e);
 		if (h->sites == NULL) {
@@ -56,8 +57,8 @@ acc_align_close(struct acc_align *al)
 		acc_names_release(&h->names);
 		acc_sites_free(h->sites);
 		free(h->fields);
-		free(h->ix.op);
-		free(h->ix.item);
+		acc_spill_release(&h->op);
+		acc_spill_release(&h->item);
 		free(h->group);
 		free(h->byop);
 	}
@@ -78,15 +79,28 @@ acc_align_bytes(struct acc_align *al, acc_align_bytes_fn *fn)
 	al->bytes = fn;
 }
 
+void
+acc_align_rest(const struct acc_align *al)
+{
+	for (int s = 0; s < 2; s++) {
+		acc_spill_rest(&al->h[s].op);
+		acc_spill_rest(&al->h[s].item);
+	}
+}
+
 /* List the op calls of each group, in order. */
 static int
 list_ops(struct acc_half *h, struct acc_err *e)
 {
+	enum { REST = 1 << 14 };
 	h->byop = malloc(((size_t)h->ix.nop + 1) * sizeof *h->byop);
 	if (h->byop == NULL)
 		return acc_nomem(e);
-	for (uint32_t i = 0; i < h->ix.nop; i++)
+	for (uint32_t i = 0; i < h->ix.nop; i++) {
+		if (i % REST == 0)
+			acc_spill_rest(&h->op);
 		h->group[h->ix.op[i].group].nop++;
+	}
 	uint32_t at = 0;
 	for (uint32_t g = 0; g < h->ngroup; g++) {
 		h->group[g].first = at;
@@ -94,6 +108,8 @@ list_ops(struct acc_half *h, struct acc_err *e)
 		h->group[g].nop = 0;
 	}
 	for (uint32_t i = 0; i < h->ix.nop; i++) {
+		if (i % REST == 0)
+			acc_spill_rest(&h->op);
 		struct acc_group *g = &h->group[h->ix.op[i].group];
 		h->byop[g->first + g->nop++] = i;
 	}
@@ -152,6 +168,7 @@ acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct 
 			rc = acc_maps_rows(rules, &j, true, e);
 		if (rc >= 0 && way->loose && ga->id.kind != WHO_GLOBAL)
 			rc = acc_align_loose(al, &j, rules, e);
+		acc_align_rest(al);
 	}
 	return rc < 0 ? rc : acc_align_emit(al, fn, arg, e);
 }

@@ -346,8 +346,10 @@ acc_align_emit(struct acc_align *al, acc_align_fn *fn, void *arg, struct acc_err
 	if (al->scratch->nshare > 0)
 		qsort(al->scratch->share, al->scratch->nshare, sizeof *al->scratch->share,
 			cmp_shared);
-	for (uint32_t i = 0; i < al->h[ACC_A].ngroup && rc >= 0; i++)
+	for (uint32_t i = 0; i < al->h[ACC_A].ngroup && rc >= 0; i++) {
 		rc = put_group(&em, &al->h[ACC_A].group[i]);
+		acc_align_rest(al);
+	}
 	for (uint32_t i = 0; i < al->h[ACC_B].ngroup && rc >= 0; i++)
 		if (al->h[ACC_B].group[i].mate == ACC_NOMATE)
 			rc = put_unmatched(&em, &al->h[ACC_B].group[i], 0);

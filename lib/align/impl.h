@@ -3,6 +3,7 @@
 #define ALIGN_IMPL_H
 
 #include "acc/align.h"
+#include "acc/file.h"
 #include "acc/op.h"
 #include "acc/stream.h"
 #include "stream/store.h"
@@ -87,7 +88,7 @@ struct acc_seen {
 
 struct acc_half {
 	struct acc_index ix;
-	size_t op_cap, item_cap;
+	struct acc_spill op, item; /* of ix: used group by group */
 	struct acc_store *store;
 	struct acc_fields *fields; /* by the number of a record's keys: where what matters is */
 	size_t field_cap;
@@ -198,6 +199,8 @@ int acc_maps_path(struct acc_maps *ru, struct acc_str *text, struct acc_arena *m
 int acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
 	struct acc_err *e);
 
+/* A group is done: the index of it is not needed in memory until the next use. */
+void acc_align_rest(const struct acc_align *al);
 /* Join the groups of the two sides: sets mate. */
 int acc_join_groups(struct acc_align *al, const struct acc_join *join, struct acc_err *e);
 /* Hand out everything, in order. */

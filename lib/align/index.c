@@ -219,8 +219,7 @@ static int
 new_op(struct acc_half *h, const struct acc_fields *f, const struct acc_seen *s, struct acc_str key,
 	struct acc_err *e)
 {
-	struct acc_align_call *op = acc_grow(h->ix.op, &h->op_cap, (size_t)h->ix.nop + 1,
-		sizeof *op, e);
+	struct acc_align_call *op = acc_spill_room(&h->op, (size_t)h->ix.nop + 1, sizeof *op, e);
 	if (op == NULL)
 		return ACC_ENOMEM;
 	h->ix.op = op;
@@ -282,8 +281,8 @@ add(struct acc_align *al, enum acc_side side, const struct acc_rec *r, bool glob
 		return (int)g;
 	if (h->ix.nitem >= UINT32_MAX - 1)
 		return acc_fail(e, ACC_ELIMIT, "more than %u records", UINT32_MAX - 1);
-	struct acc_align_item *it = acc_grow(h->ix.item, &h->item_cap, (size_t)h->ix.nitem + 1,
-		sizeof *it, e);
+	struct acc_align_item *it = acc_spill_room(&h->item, (size_t)h->ix.nitem + 1, sizeof *it,
+		e);
 	if (it == NULL)
 		return ACC_ENOMEM;
 	h->ix.item = it;

@@ -98,7 +98,7 @@ int
 acc_audit_learn(struct scan *s)
 {
 	s->nusual = 0;
-	for (uint32_t i = 0; i < s->c->nitem; i++) {
+	for (uint32_t i = 0; i < s->c->nitem; i = acc_step(s->c, i)) {
 		const struct acc_item *it = &s->c->item[i];
 		if (it->call == ACC_NOCALL || it->exact || acc_is_input(it) ||
 			isnan(it->audit[ACC_A]))
@@ -348,7 +348,7 @@ judge(struct acc_case *c, struct acc_err *e)
 {
 	uint32_t first = ACC_NOCALL;
 	int rc = 0;
-	for (uint32_t i = 0; i < c->nitem && rc == 0; i++) {
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
 		struct acc_item *it = &c->item[i];
 		if (it->call == ACC_NOCALL || !acc_accused(it))
 			continue;
@@ -364,7 +364,7 @@ judge(struct acc_case *c, struct acc_err *e)
 			       c->call[it->call].step < c->call[c->item[first].call].step;
 		first = earlier ? i : first;
 	}
-	for (uint32_t i = 0; i < c->nitem && rc == 0; i++)
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i))
 		if (c->item[i].call != ACC_NOCALL && acc_accused(&c->item[i]))
 			rc = mark(c, i, i == first, e);
 	if (rc == 0 && first != ACC_NOCALL)

@@ -16,6 +16,7 @@ acc_case_open(const struct acc_judge_opt *opt, struct acc_err *e)
 		return NULL;
 	}
 	c->opt = *opt;
+	c->items.dir = c->calls.dir = opt->tmpdir;
 	c->picked = calloc(1, sizeof *c->picked);
 	if (c->picked == NULL)
 		acc_nomem(e);
@@ -44,27 +45,34 @@ acc_case_close(struct acc_case *c)
 	acc_arena_release(&c->mem);
 	acc_ids_release(&c->ranks[ACC_A]);
 	acc_ids_release(&c->ranks[ACC_B]);
-	free(c->item);
-	free(c->call);
+	acc_spill_release(&c->items);
+	acc_spill_release(&c->calls);
 	free(c->verdict);
 	free(c->finding);
 	free(c);
 }
 
-/* acc_grow to n; what is counted here is counted in 32 bits. */
+/* What is counted here is counted in 32 bits. */
 static void *
-room(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e)
+room(struct acc_spill *s, size_t n, size_t size, struct acc_err *e)
 {
 	if (n < UINT32_MAX)
-		return acc_grow(p, cap, n, size, e);
+		return acc_spill_room(s, n, size, e);
 	acc_nomem(e);
 	return NULL;
+}
+
+void
+acc_case_rest(const struct acc_case *c)
+{
+	acc_spill_rest(&c->items);
+	acc_spill_rest(&c->calls);
 }
 
 static struct acc_item *
 new_item(struct acc_case *c, struct acc_err *e)
 {
-	void *p = room(c->item, &c->item_cap, (size_t)c->nitem + 1, sizeof *c->item, e);
+	void *p = room(&c->items, (size_t)c->nitem + 1, sizeof *c->item, e);
 	if (p == NULL)
 		return NULL;
 	c->item = p;
@@ -75,7 +83,7 @@ new_item(struct acc_case *c, struct acc_err *e)
 static struct acc_call *
 new_call(struct acc_case *c, struct acc_err *e)
 {
-	void *p = room(c->call, &c->call_cap, (size_t)c->ncall + 1, sizeof *c->call, e);
+	void *p = room(&c->calls, (size_t)c->ncall + 1, sizeof *c->call, e);
 	if (p == NULL)
 		return NULL;
 	c->call = p;
@@ -384,7 +392,8 @@ int
 acc_case_mark(struct acc_case *c, struct acc_item *it, const struct acc_verdict *v,
 	struct acc_err *e)
 {
-	void *p = room(c->verdict, &c->verdict_cap, (size_t)c->nverdict + 1, sizeof *c->verdict, e);
+	void *p = acc_grow(c->verdict, &c->verdict_cap, (size_t)c->nverdict + 1, sizeof *c->verdict,
+		e);
 	if (p == NULL)
 		return ACC_ENOMEM;
 	c->verdict = p;
@@ -396,7 +405,8 @@ acc_case_mark(struct acc_case *c, struct acc_item *it, const struct acc_verdict 
 struct acc_finding *
 acc_case_find(struct acc_case *c, const char *what, struct acc_err *e)
 {
-	void *p = room(c->finding, &c->finding_cap, (size_t)c->nfinding + 1, sizeof *c->finding, e);
+	void *p = acc_grow(c->finding, &c->finding_cap, (size_t)c->nfinding + 1, sizeof *c->finding,
+		e);
 	if (p == NULL)
 		return NULL;
 	c->finding = p;

@@ -21,6 +21,18 @@ extern const size_t acc_njudges;
 #include "judge/table.h"
 #undef ROW
 
+/* A step and rank is done: its items and calls may leave memory. */
+void acc_case_rest(const struct acc_case *c);
+/* The item, or call, behind number i, of those that are gone through one after another. */
+static inline uint32_t
+acc_step(const struct acc_case *c, uint32_t i)
+{
+	enum { REST = 1 << 12 };
+	if (++i % REST == 0)
+		acc_case_rest(c);
+	return i;
+}
+
 /* Is this finding a judge's, so that its stream needs no other judge? accalign writes some,
  * too. */
 bool acc_is_judged(const struct acc_rec *finding);

@@ -57,7 +57,7 @@ say_products(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	const struct acc_call products = {.cls = ACC_OP_CONTRACT};
 	double factor = acc_learned(s, &products, acc_unit(ACC_F32));
 	uint32_t n = 0, form = ACC_NOFORM;
-	for (uint32_t i = 0; i < c->nitem; i++) {
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		n += c->item[i].form != ACC_NOFORM;
 		form = c->item[i].form != ACC_NOFORM ? c->item[i].form : form;
 	}
@@ -147,7 +147,7 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	uint32_t n[ACC_BY_VALUE + 1] = {0};
 	uint32_t segment = culprit == NULL ? 0 : c->call[culprit->call].segment;
 	uint32_t earlier = 0, elsewhere = 0; /* compared, of earlier steps; of other ranks */
-	for (uint32_t i = 0; i < end; i++) {
+	for (uint32_t i = 0; i < end; i = acc_step(c, i)) {
 		const struct acc_call *k = &c->call[i];
 		bool compared = false, same = true, here = culprit == NULL || k->segment == segment;
 		for (uint32_t j = k->first; j <= k->last; j++) {

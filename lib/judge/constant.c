@@ -39,7 +39,7 @@ is_constant(const struct acc_case *c, const struct acc_item *it)
 static uint32_t
 first_unequal(const struct acc_case *c)
 {
-	for (uint32_t i = 0; i < c->nitem; i++) {
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		if ((it->kind != ACC_ITEM_TENSOR && it->kind != ACC_ITEM_ARG) ||
 			it->call == ACC_NOCALL)

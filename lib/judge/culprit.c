@@ -74,7 +74,7 @@ configured(struct scan *s, const struct suspect *x, struct acc_err *e)
 	int64_t n = 0;
 	if (cause == NULL)
 		return -1;
-	for (uint32_t i = 0; i < c->nitem && cause[0] != '\0'; i++) {
+	for (uint32_t i = 0; i < c->nitem && cause[0] != '\0'; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		const struct acc_item *own = &c->item[x->item];
 		if (it->call == ACC_NOCALL || c->call[it->call].op_id != k->op_id ||

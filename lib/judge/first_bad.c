@@ -136,34 +136,37 @@ walk_call(struct scan *s, uint32_t call)
 	return rc;
 }
 
+/* Behind the calls of a step and rank, whose values no other takes. */
+static void
+forget(struct scan *s)
+{
+	memset(s->nrecent, 0, sizeof s->nrecent);
+	memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
+	s->noisy = s->flipped = s->rerouted = s->back_before = false;
+	s->flips = 0;
+	s->chosen = s->ranked = false;
+	acc_ids_clear(&s->made[0]);
+	acc_ids_clear(&s->made[1]);
+	acc_case_rest(s->c);
+}
+
 static int
 walk(struct scan *s, bool learning, struct acc_err *e)
 {
-	acc_ids_clear(&s->made[0]);
-	acc_ids_clear(&s->made[1]);
+	forget(s);
 	acc_ids_clear(&s->twin);
 	acc_ids_clear(&s->back);
 	acc_ids_clear(&s->user);
 	s->nsuspect = s->ndoubt = 0;
 	s->bench = s->tie = ACC_NOCALL;
 	s->ties = 0;
-	memset(s->nrecent, 0, sizeof s->nrecent);
-	memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
 	s->learning = learning;
 	if (acc_audit_learn(s) < 0)
 		return acc_rec_fail(e, ACC_ENOMEM);
-	s->noisy = s->flipped = s->rerouted = s->back_before = false;
-	s->flips = 0;
-	s->chosen = s->ranked = false;
 	int rc = 0;
 	for (uint32_t i = 0; i < s->c->ncall && rc == 0; i++) {
-		if (i > 0 && s->c->call[i].segment != s->c->call[i - 1].segment) {
-			memset(s->nrecent, 0, sizeof s->nrecent);
-			memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
-			s->noisy = s->flipped = s->rerouted = s->back_before = false;
-			s->flips = 0;
-			s->chosen = s->ranked = false;
-		}
+		if (i > 0 && s->c->call[i].segment != s->c->call[i - 1].segment)
+			forget(s);
 		if (i + 1 < s->c->ncall)
 			acc_remember_soon(s, &s->c->call[i + 1]);
 		rc = walk_call(s, i);

@@ -4,7 +4,7 @@
 static bool
 is_folded(struct acc_case *c)
 {
-	for (uint32_t i = 0; i < c->nitem; i++) {
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		struct acc_rec *r;
 		if (c->item[i].kind == ACC_ITEM_TENSOR && c->item[i].sides == 3)
 			return acc_case_record(c, &c->item[i], &r, NULL) >= 0 &&
@@ -20,7 +20,7 @@ record_of(struct acc_case *c, const struct acc_finding *f)
 {
 	struct acc_rec *r;
 	int64_t found = -1;
-	for (uint32_t i = 0; i < c->nitem; i++) {
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		const struct acc_call *k = it->call == ACC_NOCALL ? NULL : &c->call[it->call];
 		if (k == NULL || it->kind != ACC_ITEM_TENSOR || (it->sides & 1) == 0 ||

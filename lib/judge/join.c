@@ -110,7 +110,7 @@ int
 acc_take_findings(struct acc_case *c, struct acc_err *e)
 {
 	int rc = 0;
-	for (uint32_t i = 0; i < c->nitem && rc == 0; i++) {
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
 		struct acc_rec *r;
 		if (c->item[i].kind != ACC_ITEM_FINDING)
 			continue;

@@ -28,7 +28,7 @@ acc_network_unit(const struct acc_case *c)
 {
 	uint64_t n = 0, nlow = 0;
 	double coarse = acc_unit(ACC_F32);
-	for (uint32_t i = 0; i < c->nitem; i++) {
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		if (it->kind != ACC_ITEM_TENSOR || it->exact)
 			continue;
@@ -134,7 +134,7 @@ acc_weight_error(const struct acc_case *c)
 {
 	float *e = malloc(c->nitem * sizeof *e);
 	uint32_t n = 0;
-	for (uint32_t i = 0; e != NULL && i < c->nitem; i++)
+	for (uint32_t i = 0; e != NULL && i < c->nitem; i = acc_step(c, i))
 		if (c->item[i].weight && c->item[i].measure != ACC_UNMEASURED)
 			e[n++] = (float)acc_item_error(&c->item[i], false);
 	if (n > 1)

@@ -11,19 +11,11 @@
 
 struct lost {
 	struct acc_case *c;
-	struct acc_ids
-		taken[2]; /* values that calls of a side take: (id, segment) -> last such call */
+	struct acc_ids taken[2]; /* values that calls of a side take: the last such call */
 	uint32_t n[2], first[2]; /* calls that only this side has, whose result nothing takes */
 	bool divides[2];
 	uint32_t talks[2]; /* communications that only this side has */
 };
-
-static uint64_t
-key_of(const struct acc_case *c, uint32_t call, uint64_t id)
-{
-	uint64_t v[2] = {id, c->call[call].segment};
-	return acc_hash(v, sizeof v);
-}
 
 static bool
 in(const struct acc_item *it)
@@ -31,20 +23,26 @@ in(const struct acc_item *it)
 	return it->io == ACC_IO_IN || it->io == ACC_IO_KW || it->io == ACC_IO_PARAM;
 }
 
+/* What the calls of one step and rank take, from call `from`; *to: the first behind them. */
 static int
-learn(struct lost *t, struct acc_err *e)
+learn(struct lost *t, uint32_t from, uint32_t *to, struct acc_err *e)
 {
 	const struct acc_case *c = t->c;
+	uint32_t k = from;
 	int rc = 0;
-	for (uint32_t i = 0; i < c->nitem && rc == 0; i++) {
-		const struct acc_item *it = &c->item[i];
-		if (it->kind != ACC_ITEM_TENSOR || !in(it))
-			continue;
-		for (int s = 0; s < 2 && rc == 0; s++)
-			if (it->id[s] != 0)
-				rc = acc_ids_put(&t->taken[s], key_of(c, it->call, it->id[s]),
-					it->call, true, e);
-	}
+	acc_case_rest(c);
+	acc_ids_clear(&t->taken[ACC_A]);
+	acc_ids_clear(&t->taken[ACC_B]);
+	for (; k < c->ncall && c->call[k].segment == c->call[from].segment; k++)
+		for (uint32_t i = c->call[k].first; i <= c->call[k].last && rc == 0; i++) {
+			const struct acc_item *it = &c->item[i];
+			if (it->call != k || it->kind != ACC_ITEM_TENSOR || !in(it))
+				continue;
+			for (int s = 0; s < 2 && rc == 0; s++)
+				if (it->id[s] != 0)
+					rc = acc_ids_put(&t->taken[s], it->id[s], k, true, e);
+		}
+	*to = k;
 	return rc;
 }
 
@@ -80,7 +78,7 @@ ends(const struct lost *t, uint32_t call, int side)
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || in(it) || it->id[side] == 0)
 			continue;
-		uint32_t by = acc_ids_get(&t->taken[side], key_of(c, call, it->id[side]));
+		uint32_t by = acc_ids_get(&t->taken[side], it->id[side]);
 		if (by != ACC_NOID && by > call)
 			return false;
 		any = true;
@@ -148,9 +146,13 @@ acc_say_lost(struct acc_case *c, struct acc_err *e)
 	uint32_t both = ACC_NOCALL;
 	if (c->nranks[ACC_A] < 2 || c->nranks[ACC_A] != c->nranks[ACC_B])
 		return 0;
-	int rc = learn(&t, e);
-	for (uint32_t i = 0; i < c->ncall && rc == 0; i++) {
+	int rc = 0;
+	for (uint32_t i = 0, end = 0; i < c->ncall && rc == 0; i++) {
 		const struct acc_call *k = &c->call[i];
+		if (i == end)
+			rc = learn(&t, i, &end, e);
+		if (rc < 0)
+			break;
 		if (k->key[ACC_A] != NULL && k->key[ACC_B] != NULL)
 			both = i;
 		else if (!k->missing)

@@ -250,11 +250,14 @@ acc_forgive_masks(struct acc_case *c, struct acc_err *e)
 	struct masks m = {.c = c};
 	struct acc_ids hides = {0}; /* operators that do */
 	int rc = 0;
-	for (uint32_t i = c->ncall; i-- > 0 && rc == 0;)
+	for (uint32_t i = c->ncall; i-- > 0 && rc == 0;) {
+		if (i + 1 < c->ncall && c->call[i].segment != c->call[i + 1].segment)
+			acc_case_rest(c);
 		rc = forward(&c->call[i]) ? look(&m, i, e) : 0;
+	}
 	for (uint32_t i = 0; i < c->ncall && m.n > 0 && rc == 0; i++)
 		rc = forward(&c->call[i]) ? given(&m, i, e) : 0;
-	for (uint32_t i = 0; i < c->nitem && m.n > 0 && rc == 0; i++) {
+	for (uint32_t i = 0; i < c->nitem && m.n > 0 && rc == 0; i = acc_step(c, i)) {
 		struct acc_item *it = &c->item[i];
 		bool yes = false;
 		if (it->call == ACC_NOCALL || !forward(&c->call[it->call]))
@@ -267,7 +270,7 @@ acc_forgive_masks(struct acc_case *c, struct acc_err *e)
 		rc = acc_ids_put(&hides, c->call[it->call].op_id, it->call, false, e);
 	}
 	/* What one side computes again, it hides again. */
-	for (uint32_t i = 0; i < c->nitem && m.n > 0 && rc == 0; i++) {
+	for (uint32_t i = 0; i < c->nitem && m.n > 0 && rc == 0; i = acc_step(c, i)) {
 		struct acc_item *it = &c->item[i];
 		struct acc_rec *r;
 		if (it->call == ACC_NOCALL || it->sides != 1 || it->kind != ACC_ITEM_TENSOR ||
@@ -291,7 +294,7 @@ int
 acc_say_masks(struct acc_case *c, struct acc_err *e)
 {
 	uint32_t n = 0, first = ACC_NOCALL;
-	for (uint32_t i = 0; i < c->nitem; i++) {
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		bool made = c->item[i].masked && !acc_is_input(&c->item[i]);
 		n += made;
 		first = made && first == ACC_NOCALL ? i : first;

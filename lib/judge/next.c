@@ -17,7 +17,7 @@ format_of(struct acc_case *c, const struct acc_item *it, struct acc_str *out, st
 	const char *id = src.n == 0 ? "" : acc_arena_copy(&c->mem, src.p, src.n);
 	if (id == NULL)
 		return acc_nomem(e);
-	for (uint32_t i = 0; id[0] != '\0' && i < c->nitem; i++) {
+	for (uint32_t i = 0; id[0] != '\0' && i < c->nitem; i = acc_step(c, i)) {
 		if (c->item[i].kind != ACC_ITEM_AUX)
 			continue;
 		if (acc_case_record(c, &c->item[i], &r, e) < 0)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "judge/case.h"
 #include "judge/limits.h"
 #include "judge/picked.h"
 
@@ -93,7 +94,7 @@ acc_noise_ratio(const struct acc_case *c)
 {
 	float *r = c->opt.noise == NULL ? NULL : malloc((c->nitem + 1) * sizeof *r);
 	uint32_t n = 0;
-	for (uint32_t i = 0; r != NULL && i < c->nitem; i++) {
+	for (uint32_t i = 0; r != NULL && i < c->nitem; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		if (it->kind == ACC_ITEM_TENSOR && it->noise_rms > 0 && it->rms > 0 &&
 			isfinite(it->noise_rms) && isfinite(it->rms) && !it->exact)

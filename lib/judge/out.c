@@ -39,7 +39,7 @@ open_out(struct acc_case *c, struct acc_err *e)
 	if (c->opt.all)
 		return 0;
 	int rc = 0;
-	for (uint32_t i = 0; i < c->nitem && rc == 0; i++) {
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
 		struct acc_rec *r;
 		if (c->item[i].mark == 0)
 			continue;
@@ -142,7 +142,8 @@ acc_case_next(struct acc_case *c, struct acc_rec **r, struct acc_err *e)
 {
 	int rc = c->out == NULL ? open_out(c, e) : 0;
 	while (rc == 0 && c->out->next < c->nitem) {
-		const struct acc_item *it = &c->item[c->out->next++];
+		const struct acc_item *it = &c->item[c->out->next];
+		c->out->next = acc_step(c, c->out->next);
 		/* Most of a long stream is good: do not even read it. */
 		if (!c->opt.all && it->mark == 0 && it->kind >= ACC_ITEM_TENSOR && !it->was_bad)
 			continue;

@@ -271,7 +271,7 @@ static const char *
 unmeasured(struct acc_case *c)
 {
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < c->nitem; i++)
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i))
 		n += c->item[i].kind == ACC_ITEM_TENSOR && !c->item[i].a_known;
 	return n == 0 ? ""
 		      : acc_arena_printf(&c->mem,

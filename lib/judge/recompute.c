@@ -58,7 +58,7 @@ learn_sources(struct acc_recompute *t, struct acc_err *e)
 {
 	struct acc_rec *r;
 	int rc = 0;
-	for (uint32_t i = 0; i < t->c->nitem && rc == 0; i++) {
+	for (uint32_t i = 0; i < t->c->nitem && rc == 0; i = acc_step(t->c, i)) {
 		if (t->c->item[i].kind != ACC_ITEM_AUX)
 			continue;
 		rc = acc_case_record(t->c, &t->c->item[i], &r, e);

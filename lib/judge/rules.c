@@ -397,7 +397,7 @@ judge(struct acc_case *c, struct acc_err *e)
 		if (rs->rule[i].hits > 0)
 			rc = say_rule(c, &rs->rule[i], e);
 	}
-	for (uint32_t i = 0; i < c->nitem; i++)
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i))
 		rows += c->item[i].call != ACC_NOCALL && (c->item[i].sides & 1);
 	struct acc_finding *f = rc == 0 && hits == 0 && rs->tried > 0 ? acc_case_find(c, "clean", e)
 								      : NULL;

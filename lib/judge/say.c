@@ -241,7 +241,7 @@ int
 acc_say_rest(struct acc_case *c, struct acc_err *e)
 {
 	struct gaps dtype = {0}, shape = {0}, unmeasured = {0}, broken = {0};
-	for (uint32_t i = 0; i < c->nitem; i++) {
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		if (it->kind != ACC_ITEM_TENSOR && it->kind != ACC_ITEM_ARG)
 			continue;

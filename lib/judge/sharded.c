@@ -127,6 +127,7 @@ count(struct acc_case *c, struct split *s, struct acc_err *e)
 	for (uint32_t i = 0, end; i < c->ncall && rc == 0; i = end) {
 		/* A rank that one side alone has says nothing of what the calls of the others do. */
 		bool both = false;
+		acc_case_rest(c);
 		for (end = i; end < c->ncall && c->call[end].segment == c->call[i].segment; end++)
 			both |= c->call[end].key[ACC_A] != NULL && c->call[end].key[ACC_B] != NULL;
 		any |= both;

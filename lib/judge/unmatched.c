@@ -51,7 +51,7 @@ read_sources(struct acc_case *c, struct sources *s, struct acc_err *e)
 {
 	static const char *const key[NSAID] = {"format", "framework", "task", "level", "order"};
 	struct acc_rec *r;
-	for (uint32_t i = 0; i < c->nitem; i++) {
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		if (c->item[i].kind != ACC_ITEM_AUX)
 			continue;
 		int rc = acc_case_record(c, &c->item[i], &r, e);

@@ -304,7 +304,7 @@ commons(struct count *t, struct common *both, struct acc_err *e)
 {
 	int rc = 0;
 	for (int pass = 0; pass < 2; pass++)
-		for (uint32_t i = 0; i < t->c->nitem && rc == 0; i++)
+		for (uint32_t i = 0; i < t->c->nitem && rc == 0; i = acc_step(t->c, i))
 			if (t->c->item[i].kind == ACC_ITEM_TENSOR &&
 				(t->c->item[i].sides == 3) == (pass == 0))
 				rc = look_common(t, i, both, e);
@@ -333,7 +333,7 @@ strangers(struct count *t, struct acc_err *e)
 	const char *name[2] = {NULL, NULL};
 	uint64_t n[2] = {0, 0}, count[2] = {0, 0};
 	uint8_t ndim[2] = {0, 0};
-	for (uint32_t i = 0; i < t->c->nitem; i++) {
+	for (uint32_t i = 0; i < t->c->nitem; i = acc_step(t->c, i)) {
 		const struct acc_item *it = &t->c->item[i];
 		const int side = it->sides == 1 ? ACC_A : ACC_B;
 		const char *own;
@@ -391,7 +391,7 @@ lost(struct count *t, struct acc_err *e)
 	if (rc < 0 || !how.alike)
 		return rc;
 	rc = commons(t, &both, e);
-	for (uint32_t i = 0; i < t->c->nitem && rc >= 0; i++) {
+	for (uint32_t i = 0; i < t->c->nitem && rc >= 0; i = acc_step(t->c, i)) {
 		const struct acc_item *it = &t->c->item[i];
 		if (it->kind != ACC_ITEM_TENSOR || it->sides == 3 || it->sides == 0)
 			continue;
@@ -549,7 +549,7 @@ judge(struct acc_case *c, struct acc_err *e)
 {
 	struct count t = {.c = c};
 	int rc = 0;
-	for (uint32_t i = 0; i < c->nitem && rc >= 0; i++)
+	for (uint32_t i = 0; i < c->nitem && rc >= 0; i = acc_step(c, i))
 		if (c->item[i].kind == ACC_ITEM_TENSOR)
 			rc = look(&t, i, e);
 	if (rc >= 0)

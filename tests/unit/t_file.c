@@ -188,6 +188,59 @@ natural(const char *a, const char *b, int want)
 	ok((ab > 0) - (ab < 0) == want && (ba > 0) - (ba < 0) == -want, "'%s' against '%s'", a, b);
 }
 
+static size_t
+resident(void)
+{
+	size_t all = 0, now = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+	if (f == NULL || fscanf(f, "%zu %zu", &all, &now) != 2)
+		now = 0;
+	if (f != NULL)
+		fclose(f);
+	return now * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* An array that moves into a file as it grows keeps what it holds, and costs no memory at rest. */
+static void
+spilled(void)
+{
+	enum { N = 6 << 20 };
+	struct acc_spill s = {.dir = "."}, none = {.dir = "/nowhere"};
+	struct acc_err e = {0};
+	uint64_t *v = NULL, wrong = 0;
+	for (uint64_t i = 0; i < N; i++) {
+		v = acc_spill_room(&s, (size_t)i + 1, sizeof *v, &e);
+		if (v == NULL)
+			break;
+		v[i] = i * 3;
+	}
+	ok(v != NULL && s.mapped, "48 MiB lie in a file");
+	for (uint64_t i = 0; v != NULL && i < N; i++)
+		wrong += v[i] != i * 3;
+	size_t before = resident();
+	acc_spill_rest(&s);
+	size_t after = resident();
+	/* Emulators may keep it. */
+#ifdef __x86_64__
+	ok(after + (40U << 20) < before, "40 MiB of them leave memory: %zu to %zu bytes", before,
+		after);
+#else
+	ok(after > 0 && before > 0, "%zu to %zu bytes", before, after);
+#endif
+	for (uint64_t i = 0; v != NULL && i < N; i++)
+		wrong += v[i] != i * 3;
+	ok(wrong == 0, "all that was put in is there, before and after");
+	acc_spill_release(&s);
+	v = acc_spill_room(&none, 1000, sizeof *v, &e);
+	ok(v != NULL, "a small one needs no folder");
+	ok(acc_spill_room(&none, N, sizeof *v, &e) == NULL && e.code == ACC_EIO && none.p == v,
+		"a large one does, and what was there stays");
+	e = (struct acc_err){0};
+	ok(acc_spill_room(&none, SIZE_MAX / 8, sizeof *v, &e) == NULL && e.code == ACC_ENOMEM,
+		"too many elements");
+	acc_spill_release(&none);
+}
+
 int
 main(void)
 {
@@ -205,6 +258,7 @@ main(void)
 	natural("1a", "a1", -1);
 	natural("\xc3\xa9", "z", 1);
 	furnish();
+	spilled();
 	int dir = acc_dir_open("d", NULL);
 	ok(dir >= 0, "opens");
 	listing(dir);
