@@ -116,10 +116,10 @@ flags() {
 	cmp want.txt got.txt
 }
 
-# A small Debian of some years ago, kept beside the build; says why there is none.
+# A small Debian of some years ago, kept for the next run; says why there is none.
 older_debian() {
 	local log=$BATS_TEST_TMPDIR/log mirror
-	old=$B/debian-11
+	old=/var/tmp/acctools-debian-11
 	[ ! -e "$old/.whole" ] || return 0
 	command -v debootstrap >/dev/null || skip "no debootstrap"
 	for mirror in http://deb.debian.org/debian http://archive.debian.org/debian; do
