@@ -139,7 +139,7 @@ older_debian() {
 	[[ ${B:-$ROOT/build} == */build ]] || return 0
 	[ "$(id -u)" -eq 0 ] || skip "only root may chroot"
 	older_debian
-	at=$old/tmp/acctools
+	at=$old/opt/acctools
 	rm -rf "$at"
 	mkdir -p "$at"
 	# The test before this one has made it.
@@ -149,12 +149,12 @@ older_debian() {
 	(cd "$at" && accdiff device bench) >want || [ $? -eq 1 ]
 	grep -q 'is off by' want
 	# accdiff reads one side by /dev/fd; where nobody may mount /proc, it is left out.
-	run -0 chroot "$old" sh -c 'cd /tmp/acctools && for p in bin/acc*; do
+	run -0 chroot "$old" sh -c 'cd /opt/acctools && for p in bin/acc*; do
 		[ "$p" = bin/accdiff ] || "$p" --version || exit; done'
 	[ "${#lines[@]}" -eq 10 ]
 	unshare -m sh -c 'mount -t proc proc "$1/proc"' - "$old" || skip "of accdiff: nobody may mount /proc here"
-	unshare -m sh -c 'mount -t proc proc "$1/proc" && chroot "$1" sh -c "cd /tmp/acctools &&
-		PATH=/tmp/acctools/bin:\$PATH accdiff device bench"' - "$old" >got || [ $? -eq 1 ]
+	unshare -m sh -c 'mount -t proc proc "$1/proc" && chroot "$1" sh -c "cd /opt/acctools &&
+		PATH=/opt/acctools/bin:\$PATH accdiff device bench"' - "$old" >got || [ $? -eq 1 ]
 	cmp want got
 	rm -rf "$at"
 }
