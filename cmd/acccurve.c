@@ -214,7 +214,7 @@ write_result(struct acc_curves *cs, uint64_t points, const char *preset, struct 
 	if (acc_curves_joined(cs) == 0) {
 		cli_warn("no curve has a step on both sides: %s",
 			points == 0 ? "is accalign missing from the pipe?"
-				    : "do names differ (--rename OLD=NEW), or the steps?");
+				    : "do names differ (accalign --rename), or the steps?");
 		cli_status(out, 2);
 	}
 	/* What rules of somebody's own are about, they know. */

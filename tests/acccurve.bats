@@ -129,7 +129,7 @@ is() { # condition on the curve of a tag
 	{ norm model.layers.0.input_layernorm.weight 0.0100; norm model.embed_tokens.weight 20.1234
 		norm model.layers.0.self_attn.q_proj.weight 1.5001; } >gpu.log
 	run -2 --separate-stderr bash -c 'accalign npu.log gpu.log | acccurve >/dev/null'
-	[[ $stderr == *"(--rename OLD=NEW)"* ]]
+	[[ $stderr == *"(accalign --rename)"* ]]
 	accalign --rename "@$ROOT/share/names/mindformers.names" npu.log gpu.log 2>/dev/null >pairs.acc
 	curve 1 pairs.acc
 	[[ $found == *"difference backward 1 1 local_norm/model.embed_tokens.weight"* ]]

@@ -168,12 +168,10 @@ acc_maps_tag(struct acc_maps *ru, struct acc_rec *r, struct acc_err *e)
 {
 	struct acc_str tag = acc_get_text(r, "", "tag"), name = tag, column = {NULL, 0};
 	const char *slash = tag.n == 0 ? NULL : memchr(tag.p, '/', tag.n);
-	const bool of_parameter = slash != NULL &&
-				  acc_str_is(acc_get_text(r, "", "class"), "metric");
-	/* Any other curve has its whole tag for a name: loss, train/loss. */
-	name = of_parameter ? (struct acc_str){slash + 1, tag.n - (uint32_t)(slash + 1 - tag.p)}
-			    : tag;
-	const char *last = name.n == 0 || !of_parameter ? NULL : memrchr(name.p, '/', name.n);
+	if (slash == NULL || !acc_str_is(acc_get_text(r, "", "class"), "metric"))
+		return 0;
+	name = (struct acc_str){slash + 1, tag.n - (uint32_t)(slash + 1 - tag.p)};
+	const char *last = name.n == 0 ? NULL : memrchr(name.p, '/', name.n);
 	if (last != NULL) {
 		column = (struct acc_str){last, name.n - (uint32_t)(last - name.p)};
 		name.n = (uint32_t)(last - name.p);
@@ -181,8 +179,8 @@ acc_maps_tag(struct acc_maps *ru, struct acc_rec *r, struct acc_err *e)
 	int rc = acc_maps_path(ru, &name, &r->mem, e);
 	if (rc <= 0)
 		return rc;
-	const char *now = acc_arena_printf(&r->mem, "%.*s%.*s%.*s",
-		of_parameter ? (int)(slash + 1 - tag.p) : 0, tag.p, ACC_PRS(name), ACC_PRS(column));
+	const char *now = acc_arena_printf(&r->mem, "%.*s/%.*s%.*s", (int)(slash - tag.p), tag.p,
+		ACC_PRS(name), ACC_PRS(column));
 	rc = now == NULL ? ACC_ENOMEM : 0;
 	if (rc == 0 && acc_get(r, "", "tag.raw") == NULL)
 		rc = acc_put(r, "", "tag.raw", acc_text(tag));
