@@ -73,8 +73,6 @@ def logs():
         for side, fault in (("a", 0), ("b", 0), ("bad", 1.0)):
             text = "".join(line(i, v) for i, v in enumerate(loss(fault)))
             write("log/%s.%s" % (name, side), text[:-1] + "\n" if text[-1] == "\r" else text)
-    write("log/train_loss.b", "global_step,train_loss\n" + "".join(
-        "%d,%.4f\n" % (i, v) for i, v in enumerate(loss())))
     write("log/prose.a", "This is a page about training.\nIt has no numbers.\n")
 
 
