@@ -299,6 +299,18 @@ hold(struct state *s, struct acc_err *e)
 	return ++s->nheld == HOLD ? settle(s, e) : 0;
 }
 
+/* Of the sentence about an op call, how many bytes stand before what the audit says of it, which has a
+ * line of its own; 0: it says nothing. */
+static size_t
+before_audit(struct acc_str text)
+{
+	static const char audit[] = "; recomputed from its own inputs";
+	for (size_t i = 0; i + sizeof audit <= text.n; i++)
+		if (memcmp(text.p + i, audit, sizeof audit - 1) == 0)
+			return i + 2;
+	return 0;
+}
+
 static void
 sentence(struct state *s, struct acc_str text)
 {
@@ -306,8 +318,16 @@ sentence(struct state *s, struct acc_str text)
 		putc('\n', s->out);
 	if (s->style != NULL)
 		s->style->text(s->out, text);
-	else
-		acc_text_wrap(s->out, text, (size_t)s->opt.width, 0, HANG);
+	else {
+		const size_t n = before_audit(text);
+		if (n > 0) {
+			acc_text_wrap(s->out, (struct acc_str){text.p, n - 1}, (size_t)s->opt.width,
+				0, HANG);
+			fprintf(s->out, "\n%*s", HANG, "");
+			text = (struct acc_str){text.p + n, text.n - n};
+		}
+		acc_text_wrap(s->out, text, (size_t)s->opt.width, n > 0 ? HANG : 0, HANG);
+	}
 	putc('\n', s->out);
 }
 

@@ -24,9 +24,8 @@ ranked(struct scan *s, uint32_t chosen, struct acc_finding *f)
 	return 0;
 }
 
-/* How many verdicts of this kind, and this far beyond the limit, are right: see limits.h. */
-static double
-confidence(const struct scan *s, const struct suspect *x, bool sums)
+double
+acc_confidence(const struct scan *s, const struct suspect *x, bool sums)
 {
 	const struct acc_item *it = &s->c->item[x->item];
 	const struct acc_call *k = &s->c->call[x->blame];
@@ -133,7 +132,7 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	f->value = x->value;
 	f->limit = it->measure == ACC_BY_SUM ? 0 : x->limit;
 	f->limit_from = it->measure == ACC_BY_SUM ? "equal inputs" : x->from;
-	f->confidence = confidence(s, x, sums);
+	f->confidence = acc_confidence(s, x, sums);
 	f->stack = stack;
 	f->bad = true;
 	if (ranked(s, chosen, f) < 0)

@@ -264,6 +264,8 @@ int acc_say_bench(struct scan *s, struct acc_err *e);
 /* Recompute some suspects: the one that would be named, and others after it. 1: their items know
  * more now; 0: there is nothing more to do; < 0. */
 int acc_recompute(struct scan *s, uint32_t chosen, struct acc_err *e);
+/* The same of all others before a call; ACC_NOCALL: of all others. */
+int acc_recompute_rest(struct scan *s, uint32_t before, struct acc_err *e);
 /* Is its operator known? */
 bool acc_recompute_knows(const struct acc_recompute *t, uint32_t call);
 void acc_recompute_close(struct acc_recompute *t);
@@ -353,6 +355,9 @@ const char *acc_how_bad(struct acc_arena *m, const struct acc_rec *r, const stru
 const char *acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e);
 
 /* --- culprit.c --- */
+/* How many verdicts of this kind, and this far beyond the limit, are right: see limits.h. sums: only
+ * checksums tell, or there is no op call. */
+double acc_confidence(const struct scan *s, const struct suspect *x, bool sums);
 /* The finding that names a suspect; `chosen` is its index. */
 int acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e);
 /* The finding about one that is beyond its limit by too little to be named. */

@@ -1,4 +1,4 @@
-/* Suspects are recomputed before one of them is named.
+/* Suspects are recomputed before one of them is named; all the rest where that leaves doubt.
  *
  * What an op call's output differs by is what the device computed wrong, what the bench computed
  * wrong, and how the operator answers to the difference of their inputs. The last is no fault,
@@ -266,6 +266,22 @@ choose(struct acc_recompute *t, const struct scan *s, uint32_t chosen)
 	return all;
 }
 
+/* All that had no turn yet and come before a call; how many. */
+static uint32_t
+choose_rest(struct acc_recompute *t, uint32_t before)
+{
+	uint32_t all = 0;
+	for (uint32_t i = 0; i < t->c->ncall && i < before; i++) {
+		const struct acc_call *k = &t->c->call[i];
+		if (t->cls[i] == 0 || (t->state[i] & DONE) != 0 || k->key[ACC_A] == NULL ||
+			k->key[ACC_B] == NULL)
+			continue;
+		want(t, i, SUSPECT);
+		all++;
+	}
+	return all;
+}
+
 /* --- the run over one side --- */
 
 static int
@@ -429,23 +445,41 @@ run(struct acc_recompute *t, int side, struct acc_err *e)
 	return rc;
 }
 
-int
-acc_recompute(struct scan *s, uint32_t chosen, struct acc_err *e)
+/* What is chosen, on both sides. 1: their items know more now; 0: nothing was chosen. */
+static int
+recompute(struct acc_recompute *t, uint32_t n, struct acc_err *e)
 {
-	struct acc_case *c = s->c;
-	if (c->opt.roots == NULL || s->nsuspect + s->ndoubt == 0)
-		return 0;
-	if (s->recompute == NULL)
-		s->recompute = open_it(c, e);
-	struct acc_recompute *t = s->recompute;
-	if (t == NULL)
-		return ACC_ENOMEM;
-	uint32_t n = choose(t, s, chosen);
 	int rc = 0;
 	for (int side = 0; side < 2 && rc == 0 && n > 0; side++)
 		rc = run(t, side, e);
-	for (uint32_t i = 0; i < c->ncall; i++)
+	for (uint32_t i = 0; i < t->c->ncall; i++)
 		t->state[i] = (t->state[i] & SUSPECT) != 0 ? DONE : t->state[i] & DONE;
 	t->done += n;
 	return rc < 0 ? rc : n > 0;
+}
+
+static int
+open_once(struct scan *s, struct acc_err *e)
+{
+	if (s->recompute == NULL)
+		s->recompute = open_it(s->c, e);
+	return s->recompute == NULL ? ACC_ENOMEM : 0;
+}
+
+int
+acc_recompute(struct scan *s, uint32_t chosen, struct acc_err *e)
+{
+	if (s->c->opt.roots == NULL || s->nsuspect + s->ndoubt == 0)
+		return 0;
+	int rc = open_once(s, e);
+	return rc < 0 ? rc : recompute(s->recompute, choose(s->recompute, s, chosen), e);
+}
+
+int
+acc_recompute_rest(struct scan *s, uint32_t before, struct acc_err *e)
+{
+	if (s->c->opt.roots == NULL)
+		return 0;
+	int rc = open_once(s, e);
+	return rc < 0 ? rc : recompute(s->recompute, choose_rest(s->recompute, before), e);
 }

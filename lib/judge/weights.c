@@ -421,21 +421,30 @@ lost(struct count *t, struct acc_err *e)
 
 /* What of it is beyond which limit, in mem. NULL: failure. */
 static const char *
-outside(struct count *t, const struct acc_item *it, struct acc_err *e)
+how_far(struct count *t, const struct acc_item *it, struct acc_err *e)
 {
-	double out = NAN, rtol = NAN, atol = NAN;
+	double out = NAN, rtol = NAN, atol = NAN, nonfinite = NAN;
 	struct acc_rec *r;
+	if (isnan(it->max))
+		return "of a different shape";
 	if (acc_case_record(t->c, it, &r, e) < 0)
 		return NULL;
+	acc_as_f64(acc_get(r, "", "m.nonfinite"), &nonfinite);
+	if (nonfinite > 0)
+		return acc_arena_printf(&t->c->mem,
+			"NaN or Inf on one side alone in %.0f element%s", nonfinite,
+			nonfinite == 1 ? "" : "s");
 	acc_as_f64(acc_get(r, "", "m.outside"), &out);
 	acc_as_f64(acc_get(r, "", "m.rtol"), &rtol);
 	acc_as_f64(acc_get(r, "", "m.atol"), &atol);
 	if (isnan(out) || isnan(rtol) || isnan(atol))
-		return acc_beyond(&t->c->mem, it->rms,
-			LIMIT_VALUES_U * acc_unit((enum acc_dtype)it->dtype[ACC_B]), NAN);
+		return acc_arena_printf(&t->c->mem, "off by up to %.2g of the bench's%s", it->max,
+			acc_got(acc_beyond(&t->c->mem, it->rms,
+				LIMIT_VALUES_U * acc_unit((enum acc_dtype)it->dtype[ACC_B]), NAN)));
 	return acc_arena_printf(&t->c->mem,
-		"; %.3g %% of it outside the limit of %.2g of the bench's + %.2g", 100 * out, rtol,
-		atol);
+		"off by up to %.2g of the bench's; %.3g %% of it outside the limit of %.2g of the "
+		"bench's + %.2g",
+		it->max, 100 * out, rtol, atol);
 }
 
 static int
@@ -466,15 +475,11 @@ differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err
 			? " by name (nothing says what ran first)"
 			: "",
 		f->name);
-	const char *beyond = isnan(first->max) ? "" : outside(t, first, e);
-	if (beyond == NULL)
+	const char *far = how_far(t, first, e);
+	if (far == NULL)
 		return e->code != 0 ? e->code : acc_nomem(e);
 	if (*text != NULL)
-		*text = isnan(first->max)
-				? acc_arena_printf(&t->c->mem, "%sof a different shape", *text)
-				: acc_arena_printf(&t->c->mem,
-					  "%soff by up to %.2g of the bench's%s", *text, first->max,
-					  beyond);
+		*text = acc_arena_printf(&t->c->mem, "%s%s", *text, far);
 	if (*text != NULL && t->nworst > 1)
 		*text = acc_arena_printf(&t->c->mem, "%s; worst %s", *text, ranked[0]);
 	return 0;

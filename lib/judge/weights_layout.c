@@ -241,9 +241,13 @@ acc_odd_say(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 	for (enum wrong w = ODD; w <= REST; w++) {
 		const char *text = "", *name = NULL;
 		uint32_t n = 0;
+		bool weight = false;
 		int rc = 0;
 		for (uint32_t i = 0; i < o->n && rc == 0; i++) {
-			if (o->v[i].wrong != w || n++ >= MOST)
+			if (o->v[i].wrong != w)
+				continue;
+			weight |= c->item[o->v[i].item].io == ACC_IO_PARAM;
+			if (n++ >= MOST)
 				continue;
 			text = n == 1 ? text : acc_arena_printf(&c->mem, "%s, ", text);
 			rc = text == NULL ? acc_nomem(e)
@@ -260,8 +264,9 @@ acc_odd_say(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 		f->rule = rules[w];
 		f->value = n;
 		f->bad = true;
-		f->text = acc_arena_printf(&c->mem, "%u weight%s %s: %s%s", n, n == 1 ? "" : "s",
-			what[w], text, n > MOST ? ", ..." : "");
+		f->text = acc_arena_printf(&c->mem, "%u %s%s %s: %s%s", n,
+			weight ? "weight" : "tensor", n == 1 ? "" : "s", what[w], text,
+			n > MOST ? ", ..." : "");
 		if (f->text == NULL)
 			return acc_nomem(e);
 	}

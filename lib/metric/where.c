@@ -30,6 +30,7 @@ struct proposal {
 struct where {
 	uint32_t ndim;
 	double count, scale, rounding;
+	int bits[2]; /* of significand that the numbers of the sides have */
 	bool nonfinite;
 	enum pass pass;
 	uint64_t pos; /* of the next element */
@@ -188,6 +189,10 @@ count_in(struct where_tally *t, const struct element *e)
 	t->xy += e->x * e->y;
 	t->zz += e->z * e->z;
 	t->yz += e->y * e->z;
+	t->xz += e->x * e->z;
+	t->other += e->n > 0 && (t->other == 0 || t->x != e->x || t->y != e->y);
+	t->x = e->n > 0 ? e->x : t->x;
+	t->y = e->n > 0 ? e->y : t->y;
 	t->zero += e->zero;
 	t->nan += e->nan;
 	t->inf += e->inf;
@@ -209,6 +214,16 @@ project(double out[WHERE_SIGNS], unsigned sign, double v)
 {
 	for (int k = 0; k < WHERE_SIGNS; k++)
 		out[k] += sign >> k & 1 ? -v : v;
+}
+
+/* How many bits of its significand a number has. */
+static int
+bits_of(double v)
+{
+	uint64_t u;
+	memcpy(&u, &v, sizeof u);
+	u &= 0xfffffffffffff;
+	return u == 0 ? 1 : 53 - __builtin_ctzll(u);
 }
 
 /* n elements of one row, of which all but the last axis are the same. */
@@ -251,6 +266,24 @@ lies_in(const struct where *w, const struct proposal *p, int64_t pos)
 }
 
 static void
+count_all(struct where *w, const struct element *e, double a, double b)
+{
+	const int of_a = bits_of(a), of_b = bits_of(b);
+	count_in(&w->all, e);
+	w->bits[0] = isfinite(a) && of_a > w->bits[0] ? of_a : w->bits[0];
+	w->bits[1] = isfinite(b) && of_b > w->bits[1] ? of_b : w->bits[1];
+}
+
+/* Numbers of so few bits were rounded to 16, whatever dtype they are kept in. */
+static void
+see_rounding(struct where *w)
+{
+	const int bits = w->bits[0] < w->bits[1] ? w->bits[0] : w->bits[1];
+	const double u = bits <= 8 ? acc_unit(ACC_BF16) : bits <= 11 ? acc_unit(ACC_F16) : 0;
+	w->rounding = u * u > w->rounding ? u * u : w->rounding;
+}
+
+static void
 chunk(void *state, const double *a, const double *b, size_t n)
 {
 	enum { SOME = 256 };
@@ -263,7 +296,7 @@ chunk(void *state, const double *a, const double *b, size_t n)
 		for (size_t j = 0; j < m; j++) {
 			e[j] = look(w, a[i + j], b[i + j]);
 			if (w->pass == SUM)
-				count_in(&w->all, &e[j]);
+				count_all(w, &e[j], a[i + j], b[i + j]);
 		}
 		for (int k = 0; w->pass == SUM && k < w->ntrack; k++)
 			sum_track(w, &w->track[k], e, a + i, m);
@@ -290,7 +323,14 @@ by_gain(const void *x, const void *y)
 static void
 propose(struct where *w, const struct where_set *set, int n)
 {
-	struct proposal *p = &w->proposal[w->nproposal++];
+	struct proposal *p = &w->proposal[w->nproposal];
+	double aside = 0;
+	/* One of several axes is enough: their sums are of the same elements. */
+	for (int i = 0; i < n; i++)
+		aside = set[i].aside > aside ? set[i].aside : aside;
+	if (aside < WHERE_CHANCE)
+		return;
+	w->nproposal++;
 	*p = (struct proposal){.n = n};
 	memcpy(p->set, set, (size_t)n * sizeof *set);
 	for (int i = 0; i < n; i++)
@@ -467,6 +507,8 @@ more(void *state)
 	struct where *w = s->w;
 	if (s->lost)
 		return ACC_ENOMEM;
+	if (w != NULL && w->pass == SUM && !w->nonfinite && w->rounding > 0)
+		see_rounding(w);
 	if (w == NULL || !(w->all.s >= 9 * w->rounding) || w->all.s == 0)
 		return 0;
 	int rc = w->pass == SUM ? first(w) : 0;

@@ -5,7 +5,8 @@
  * Noise is alike everywhere: its y have one variance. A set of indices is claimed if two variances,
  * one inside and one outside, describe the sums better than one does, by more than it costs to say
  * which set it is (minimum description length: Rissanen, 1978). By Markov's inequality a likelihood
- * ratio of e^t beyond that comes by chance in less than e^-t of all cases. */
+ * ratio of e^t beyond that comes by chance in less than e^-t of all cases. Besides, the slices of the
+ * set have to stand out from how unlike the others are (where_fit.c). */
 #ifndef ACC_METRIC_WHERE_H
 #define ACC_METRIC_WHERE_H
 
@@ -13,7 +14,15 @@
 
 /* WHERE_BINS: of an axis; a longer one lies in blocks, and its first so many indices are kept one by
  * one, too. */
-enum { WHERE_BINS = 8192, WHERE_LIST = 16, WHERE_AXES = 6, WHERE_PERIOD = 512, WHERE_FLAT = -1 };
+/* WHERE_CHANCE: nats; a ratio of likelihoods of e^7 comes by chance in less than one of 1,000 tensors. */
+enum {
+	WHERE_CHANCE = 7,
+	WHERE_BINS = 8192,
+	WHERE_LIST = 4,
+	WHERE_AXES = 6,
+	WHERE_PERIOD = 512,
+	WHERE_FLAT = -1
+};
 
 enum where_kind { WHERE_ALL, WHERE_RANGE, WHERE_EVERY, WHERE_SOME };
 
@@ -30,6 +39,7 @@ struct where_set {
 	double v0, v1;            /* variances outside and inside */
 	double cost;              /* nats to say which one it is; */
 	double gain;              /* what it gains beyond that */
+	double aside;             /* nats by which it stands out from the spread of slices */
 };
 bool acc_where_in(const struct where_set *s, int64_t i);
 
@@ -73,7 +83,8 @@ enum where_how {
 /* Sums over elements; x = b / (|b| + s), z = 1 / (|b| + s). */
 struct where_tally {
 	double n, s; /* as of a bin */
-	double xx, xy, zz, yz;
+	double xx, xy, zz, yz, xz;
+	double other, x, y;    /* how many are not as the one before; that one */
 	double zero, nan, inf; /* how many are so on the device alone */
 	double minus;          /* how many are -b, to 1 % */
 };

@@ -21,6 +21,31 @@ no_chance(double r, double n)
 	return r >= EXPLAINED && 0.5 * (n - 1) * -log(1 - r < 1e-15 ? 1e-15 : 1 - r) >= CHANCE;
 }
 
+/* Are the device's numbers those of the bench but for what explains the part r of the difference? Where
+ * they are noise of their own, or all the same, the difference is but what the bench has. `device`: their
+ * squares, without what the bench's have no part in. One number that is repeated is one. */
+static bool
+explains(const struct where_tally *t, double r, double device)
+{
+	return no_chance(r, t->other) && t->s * (1 - r) <= (1 - EXPLAINED) * device;
+}
+
+static enum where_how
+how_much(const struct where_tally *t, double *by)
+{
+	const double scale = t->xx > 0 ? t->xy * t->xy / (t->xx * t->s) : 0;
+	const double offset = t->zz > 0 ? t->yz * t->yz / (t->zz * t->s) : 0;
+	const double device = t->xx + 2 * t->xy + t->s, mean = t->xz + t->yz;
+	if (offset > scale && explains(t, offset, device - mean * mean / t->zz)) {
+		*by = t->yz / t->zz;
+		return WHERE_OFFSET;
+	}
+	if (!explains(t, scale, device))
+		return WHERE_UNKNOWN;
+	*by = 1 + t->xy / t->xx;
+	return fabs(*by + 1) < 0.01 ? WHERE_SIGN : WHERE_SCALE;
+}
+
 enum where_how
 acc_where_how(const struct where_tally *t, double *by)
 {
@@ -35,16 +60,7 @@ acc_where_how(const struct where_tally *t, double *by)
 		return WHERE_ZERO;
 	if (t->minus == t->n)
 		return WHERE_SIGN;
-	double scale = t->xx > 0 ? t->xy * t->xy / (t->xx * t->s) : 0;
-	double offset = t->zz > 0 ? t->yz * t->yz / (t->zz * t->s) : 0;
-	if (no_chance(offset, t->n) && offset > scale) {
-		*by = t->yz / t->zz;
-		return WHERE_OFFSET;
-	}
-	if (!no_chance(scale, t->n))
-		return WHERE_UNKNOWN;
-	*by = 1 + t->xy / t->xx;
-	return fabs(*by + 1) < 0.01 ? WHERE_SIGN : WHERE_SCALE;
+	return how_much(t, by);
 }
 
 /* --- another order --- */

@@ -323,6 +323,71 @@ made(void)
 	ok(all_good * 100 >= all * 95, "95 of 100 are right: %u of %u", all_good, all);
 }
 
+/* Noise that is not alike everywhere names no place: rows that err more or less than others, halves of
+ * two (samples of a batch), a few roundings to 16 bits that fell otherwise, kept in f32. */
+static void
+uneven(void)
+{
+	unsigned n = 0, quiet = 0;
+	for (int round = 0; round < 12; round++)
+		for (size_t k = 2; k < 8; k++, n++) {
+			take_shape(k);
+			memset(bad, 0, sizeof bad);
+			fill();
+			const double u = acc_unit(ref.dtype);
+			const int kind = round % 3;
+			static double row[1024];
+			for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+				row[i] = exp(0.8 * normal());
+			for (size_t i = 0; i < count; i++) {
+				double noise = 20 * u * normal(),
+				       more = row[at(i, ref.ndim - 1) % 1024];
+				if (kind == 0)
+					more = row[at(i, ref.ndim - 2) % 1024];
+				if (kind == 1)
+					more = i < count / 2 ? 1 : 7;
+				a[i] = narrow(b[i] + noise * more);
+				if (kind == 2) {
+					b[i] = ldexp(nearbyint(ldexp(b[i], 5)), -5);
+					a[i] = b[i] + (below(40) == 0 && fabs(b[i]) > 1
+								      ? 0x1p-7 * b[i]
+								      : 0);
+					a[i] = ldexp(nearbyint(ldexp(a[i], 5)), -5);
+				}
+			}
+			const struct acc_second *pass = measure();
+			const bool none = value("m.where").type == ACC_V_NIL;
+			if (!none)
+				printf("# shape %zu, kind %d: %s\n", k, kind, value("m.where").s.p);
+			quiet += none;
+			pass->end(state);
+		}
+	ok(quiet >= n - 1, "of uneven noise nothing is said: %u of %u", quiet, n);
+}
+
+/* What is no factor and no offset: numbers that are noise on both sides, less of it on the device; the
+ * same number everywhere. */
+static void
+unlike(void)
+{
+	unsigned n = 0, quiet = 0;
+	for (size_t k = 2; k < 9; k++)
+		for (int constant = 0; constant < 2; constant++, n++) {
+			take_shape(k);
+			ref.dtype = ACC_F32;
+			memset(bad, 0, sizeof bad);
+			for (size_t i = 0; i < count; i++) {
+				b[i] = constant ? 0.25 : narrow(1e-7 * normal());
+				a[i] = constant ? 0.26 : narrow(0.05e-7 * normal());
+			}
+			const struct acc_second *pass = measure();
+			quiet += value("m.where").type == ACC_V_NIL;
+			pass->end(state);
+		}
+	ok(quiet == n, "noise against less noise, and one number, are no factor: %u of %u", quiet,
+		n);
+}
+
 /* The same, moved or in another order along an axis. */
 static void
 orders(void)
@@ -363,6 +428,8 @@ int
 main(void)
 {
 	made();
+	uneven();
+	unlike();
 	orders();
 	return done();
 }

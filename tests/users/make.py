@@ -85,6 +85,9 @@ def configs():
     write("conf/bad.yaml", base % ("3.0e-4", "0.999", 2))
     for side, lr in (("a", 1e-4), ("b", 1e-4), ("bad", 3e-4)):
         write("conf/%s.json" % side, json.dumps({"optim": {"lr": lr}, "hidden_size": 64}))
+    for side, seed in (("a", 1), ("bad", 2)):
+        write("own/%s.yaml" % side, "lr: 1.0e-4\nmodel:\n  layers: 12\nseed: %d\n" % seed)
+    write("own/a.json", json.dumps({"lr": 1e-4, "model": {"layers": 12}, "seed": 1}))
 
 
 # --- weights and recordings
@@ -137,6 +140,9 @@ def net(fault=None, noise=0.0):
 
 
 def recordings():
+    for side, v in (("a", gauss("w")), ("half", gauss("w")[:32]), ("nan", gauss("w"))):
+        npy("one/%s/000-embed.npy" % side, v)
+        npy("one/%s/001-attn.npy" % side, v[:8] + [math.nan] + v[9:] if side == "nan" else v)
     sides = {"a": net(noise=1e-7), "b": net(), "act": net("blocks.1.act", 1e-7), "emb": net("emb", 1e-7)}
     for side, n in sides.items():
         for i, (m, (x, y)) in enumerate(n.items()):
