@@ -80,7 +80,10 @@ struct scan {
 	uint32_t *earlier;      /* of each such input the one before it, or ACC_NOCALL */
 	struct acc_ids shared;  /* (count, segment) -> the last weight that several calls take */
 	uint32_t *alike;        /* of each such weight the one before it, or ACC_NOCALL */
-	struct acc_ids largest; /* the same -> the gradient that differs most */
+	struct acc_ids largest; /* the same -> the gradient that differs most, relative to itself, */
+	struct acc_ids furthest; /* in its own unit, */
+	struct acc_ids greatest; /* and the largest; */
+	struct acc_ids alone;    /* or one that only the bench has a record of */
 	struct acc_map floor;   /* learned factor of an operator's floor, as a double's bits */
 	double unit;            /* of the network's usual dtype */
 	double noise;           /* times more noise than between two runs of the bench */
@@ -344,6 +347,9 @@ int acc_sum_of_weight(struct scan *s, uint32_t call, uint32_t item, struct sum *
 	struct acc_err *e);
 /* The largest error of a gradient of this size that a backward call of the same step gave, or 0. */
 double acc_gradients_error(const struct scan *s, uint32_t item);
+/* The largest error, in its own unit, that a sum of gradients of this size may have that backward
+ * calls of the same step gave, or 0; infinite where some of those were not compared. */
+double acc_gradients_sum(const struct scan *s, uint32_t item, double unit);
 void acc_sum_release(struct scan *s);
 
 /* --- sentence.c --- */
