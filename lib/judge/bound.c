@@ -150,3 +150,23 @@ acc_one_rounding(const struct scan *s, const struct acc_call *k, const struct ac
 		return INFINITY;
 	return LIMIT_ONE_ROUNDING * unit * (1 + LIMIT_ONE_ROUNDING_FEW / (double)it->count);
 }
+
+/* Errors of rounding are of either sign, and over many elements they cancel: what is left of them
+ * along the tensor itself, a factor, is as small as one element's is large, by the root of their
+ * number. What comes in with a factor may leave with it, as far as the operator makes errors larger;
+ * and what all elements are multiplied by may be rounded once. So a factor shows that is smaller
+ * than the errors of single elements. Infinite where nothing is known. */
+double
+acc_slope_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	const struct limit *l, const struct given *g, double unit)
+{
+	if (k->module || k->grad || k->cls == ACC_OP_RANDOM || k->talks || it->loose || it->exact ||
+		it->measure != ACC_BY_TENSOR || !(it->few <= LIMIT_SLOPE_FEW) || g->unseen ||
+		g->inner || g->permuted || isinf(g->rms) || !isfinite(g->slope) || s->learning)
+		return INFINITY;
+	double larger = g->rest > 0 ? fmax(1, it->rest / g->rest) : 1;
+	double spread = fmax(it->rest * it->few, g->spread);
+	double shared = acc_unit_low(unit) ? LIMIT_SLOPE_U * unit * acc_learned(s, k, unit)
+					   : LIMIT_MARGIN * l->floor;
+	return fmax(LIMIT_MARGIN * (larger * g->slope + spread), shared);
+}

@@ -31,6 +31,9 @@ struct given {
 		double max_abs;
 		uint64_t count;
 	} operand[2];
+	double slope;  /* summed: see acc_item.slope */
+	double spread; /* the largest error that a slope has by chance */
+	double rest;   /* see acc_item.rest */
 	unsigned operands, inputs;
 	bool exact;    /* everything has equal bits */
 	bool unseen;   /* something was not measured */
@@ -289,6 +292,9 @@ double acc_sum_scale(const struct acc_call *k, const struct acc_item *it, const 
  * incoming gradient, no product. INFINITY where it is none. */
 double acc_bias_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g, double unit);
+/* The largest slope of an output (see acc_item) that is no factor of the operator's own, or INFINITY. */
+double acc_slope_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	const struct limit *l, const struct given *g, double unit);
 /* The floor of a 16-bit operator that was given equal inputs, or INFINITY. */
 double acc_one_rounding(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g, double unit);

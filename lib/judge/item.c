@@ -232,6 +232,20 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 	it->stat_abs = it->nonfinite ? NAN : (float)off;
 }
 
+/* See acc_item.slope. The differences of squares are of doubles, and those of sums of many. */
+static void
+regress(struct acc_item *it, const struct acc_picked *f)
+{
+	double a = number(f->side[ACC_A][S_NORM]), b = number(f->side[ACC_B][S_NORM]);
+	double d = it->rmse * sqrt((double)it->count);
+	if (!(b > 0) || !isfinite(a) || !isfinite(b) || !isfinite(d))
+		return;
+	double slope = ((a - b) * (a + b) - d * d) / (2 * b * b);
+	it->slope = (float)fabs(slope);
+	it->rest = (float)sqrt(fmax(0, d * d / (b * b) - slope * slope));
+	it->few = (float)(it->b_max / b);
+}
+
 static void
 by_tensor(struct acc_item *it, const struct acc_picked *f)
 {
@@ -264,6 +278,7 @@ by_tensor(struct acc_item *it, const struct acc_picked *f)
 			it->rms = INFINITY;
 		if (isnan(it->max))
 			it->max = it->rms;
+		regress(it, f);
 	}
 }
 
@@ -425,7 +440,7 @@ acc_item_measure(struct acc_item *it, const struct acc_picked *f)
 	struct acc_str note = acc_picked_text(f->own[NOTE]);
 	it->sides = (uint8_t)(f->has[ACC_A] | f->has[ACC_B] << 1);
 	it->stat_abs = it->rms = it->left = it->max = it->rmse = it->max_abs = it->max_rel =
-		it->b_rms = it->b_max = NAN;
+		it->b_rms = it->b_max = it->slope = it->rest = it->few = NAN;
 	it->audit[ACC_A] = it->audit[ACC_B] = it->own_rms = it->own_max = NAN;
 	it->ndim = 255;
 	it->broken = f->side[ACC_A][ERR] != NULL || f->side[ACC_B][ERR] != NULL ||
