@@ -158,14 +158,18 @@ acc_one_rounding(const struct scan *s, const struct acc_call *k, const struct ac
  * than the errors of single elements. Infinite where nothing is known. */
 double
 acc_slope_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
-	const struct limit *l, const struct given *g, double unit)
+	const struct limit *l, const struct given *g, double cause, double unit)
 {
+	bool stat = it->measure == ACC_BY_STAT;
 	if (k->module || k->grad || k->cls == ACC_OP_RANDOM || k->talks || it->loose || it->exact ||
-		it->measure != ACC_BY_TENSOR || !(it->few <= LIMIT_SLOPE_FEW) || g->unseen ||
-		g->inner || g->permuted || isinf(g->rms) || !isfinite(g->slope) || s->learning)
+		(it->measure != ACC_BY_TENSOR && !stat) || !(it->few <= LIMIT_SLOPE_FEW) ||
+		g->unseen || g->inner || g->permuted || isinf(g->rms) || !isfinite(g->slope) ||
+		s->learning)
 		return INFINITY;
-	double larger = g->rest > 0 ? fmax(1, it->rest / g->rest) : 1;
-	double spread = fmax(it->rest * it->few, g->spread);
+	double rest = stat ? acc_stat_rest(s, k, cause, unit) : it->rest;
+	double larger = stat ? fmax(1, acc_stat_terms(k, it, g) / it->b_rms)
+			: g->rest > 0 ? fmax(1, it->rest / g->rest) : 1;
+	double spread = stat ? larger * fmax(rest * it->few, g->spread) : fmax(rest * it->few, g->spread);
 	double shared = acc_unit_low(unit) ? LIMIT_SLOPE_U * unit * acc_learned(s, k, unit)
 					   : LIMIT_MARGIN * l->floor;
 	return fmax(LIMIT_MARGIN * (larger * g->slope + spread), shared);

@@ -65,6 +65,7 @@ struct suspect {
 	double flips;        /* see struct scan */
 	bool weak;           /* may be how the device multiplies: too few products to tell */
 	const char *from;
+	bool slope;    /* its value is a slope, see acc_item */
 	bool audit;    /* accaudit accuses it; value and limit are its own */
 	bool first;    /* of those that stand out in its rank and step */
 	bool permuted; /* something it was given holds the right numbers in other places */
@@ -294,7 +295,7 @@ double acc_bias_bound(const struct scan *s, const struct acc_call *k, const stru
 	const struct given *g, double unit);
 /* The largest slope of an output (see acc_item) that is no factor of the operator's own, or INFINITY. */
 double acc_slope_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
-	const struct limit *l, const struct given *g, double unit);
+	const struct limit *l, const struct given *g, double cause, double unit);
 /* The floor of a 16-bit operator that was given equal inputs, or INFINITY. */
 double acc_one_rounding(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g, double unit);
@@ -307,6 +308,11 @@ double acc_stat_usual(const struct scan *s, bool backward);
 /* The size of the terms that a gradient known by statistics is a sum of, 0 where it is none. */
 double acc_stat_gradient_scale(const struct acc_call *k, const struct acc_item *it,
 	const struct given *g);
+
+/* The root mean square of the errors of elements that statistics of an output do not show, of itself. */
+double acc_stat_rest(const struct scan *s, const struct acc_call *k, double cause, double unit);
+/* The size of the terms that an output known by statistics is made of, where they may cancel; or 0. */
+double acc_stat_terms(const struct acc_call *k, const struct acc_item *it, const struct given *g);
 
 /* --- trace.c --- */
 bool acc_is_input(const struct acc_item *it);

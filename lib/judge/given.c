@@ -40,7 +40,7 @@ receive_slope(struct given *g, const struct acc_item *it)
 {
 	if (it->rms == 0 || it->exact)
 		return;
-	bool known = it->measure == ACC_BY_TENSOR && isfinite(it->slope);
+	bool known = isfinite(it->slope) && isfinite(it->few);
 	g->slope += known ? it->slope : INFINITY;
 	g->spread = fmax(g->spread, known ? it->rest * it->few : INFINITY);
 	g->rest = fmax(g->rest, known ? it->rest : INFINITY);

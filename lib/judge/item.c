@@ -215,6 +215,8 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 						    (acc_unit_low(unit) ? fabs(y) : den));
 		if (den == 0) /* a single 0 has no size that an error could be relative to */
 			den = it->ndim == 0 ? 1 : 0;
+		if (i == NORM && y != 0)
+			it->slope = (float)(d / fabs(y));
 		double e = d == 0 ? 0 : it->exact ? 1 : den == 0 ? INFINITY : d / den;
 		worst = e > worst ? e : worst;
 		left = fmax(left, i == NORM || it->exact || !(d > 0) || isinf(e)
@@ -230,6 +232,8 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 	it->b_rms = (float)scale;
 	it->b_max = (float)fmax(fabs(number(b[MAX])), fabs(number(b[MIN])));
 	it->stat_abs = it->nonfinite ? NAN : (float)off;
+	it->few = (float)(it->b_max / (scale * sqrt((double)n)));
+	it->rest = it->rms * 2;
 }
 
 /* See acc_item.slope. The differences of squares are of doubles, and those of sums of many. */
