@@ -37,8 +37,8 @@ key_of(const struct again *g, uint32_t x)
 
 /* The calls of one side, and which of them is the first time of which. */
 struct times {
-	uint64_t *key;   /* 0: neither */
-	uint32_t *first; /* of a second time */
+	uint64_t *key;              /* 0: neither */
+	uint32_t *first;            /* of a second time */
 	struct acc_ids of[2], many; /* key -> first, second time; keys that have several */
 };
 
@@ -101,11 +101,9 @@ mate_backward(struct seq *s, const struct again *g, uint32_t x, uint32_t f)
 	uint32_t own = g->back(g->arg, g->b, g->call[x].op);
 	uint32_t other = g->back(g->arg, !g->b, (g->b ? s->a : s->b)[g->mate[f]].op);
 	uint32_t a = g->b ? other : own, b = g->b ? own : other;
-	if (other == ACC_NOMATE || j->a->op[a].mate != ACC_NOMATE ||
-		j->b->op[b].mate != ACC_NOMATE)
+	if (other == ACC_NOMATE || j->a->op[a].mate != ACC_NOMATE || j->b->op[b].mate != ACC_NOMATE)
 		return 0;
-	const struct acc_align_call *pair =
-		&j->a->op[g->b ? s->a[g->mate[f]].op : g->call[f].op];
+	const struct acc_align_call *pair = &j->a->op[g->b ? s->a[g->mate[f]].op : g->call[f].op];
 	acc_mate_ops(j, a, b, pair->how, pair->sure);
 	return acc_seq_mate_items(j, a, b, s->e);
 }

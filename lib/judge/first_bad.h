@@ -37,6 +37,7 @@ struct given {
 	unsigned operands, inputs;
 	bool exact;    /* everything has equal bits */
 	bool unseen;   /* something was not measured */
+	bool saved;    /* backwards, all that its forward call took and made was compared */
 	bool inner;    /* something was not, but what it was made of was */
 	bool permuted; /* the right numbers in other places */
 };

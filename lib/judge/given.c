@@ -114,8 +114,10 @@ acc_receive_saved(const struct scan *s, const struct acc_call *k, struct given *
 	if (f->segment != k->segment)
 		return;
 	g->operands = 0;
+	g->saved = true;
 	for (uint32_t i = f->first; i <= f->last; i++) {
 		const struct acc_item *it = &c->item[i];
+		g->saved &= it->call != v || it->kind != ACC_ITEM_TENSOR || acc_is_measured(it);
 		if (it->call == v && acc_other_shape(it))
 			g->rms = g->max = INFINITY;
 		if (it->call != v || it->kind != ACC_ITEM_TENSOR || !acc_is_measured(it) ||

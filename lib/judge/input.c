@@ -89,8 +89,8 @@ is_gradient_sum(const struct scan *s, const struct acc_call *k, uint32_t i, doub
 {
 	const struct acc_item *it = &s->c->item[i];
 	double off = it->measure == ACC_BY_STAT ? it->stat_abs : it->rmse;
-	return !k->backward && !k->module && !it->weight && !it->permuted &&
-	       s->nrecent[true] > 0 && off <= acc_gradients_sum(s, i, fmax(unit, s->unit));
+	return !k->backward && !k->module && !it->weight && !it->permuted && s->nrecent[true] > 0 &&
+	       off <= acc_gradients_sum(s, i, fmax(unit, s->unit));
 }
 
 /* Nothing was computed before this call: what it is given, the two sides read, and at most cast. */
@@ -123,8 +123,10 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 			it->weight ? "weights are equal" : "nothing was computed before it"};
 		x.cause = s->weights;
 	} else {
-		l = (struct limit){LIMIT_UNTRACED_FLOOR * unit, LIMIT_UNTRACED_GAIN,
-			"what the op calls before it show"};
+		l = (struct limit){
+			(acc_unit_low(unit) ? LIMIT_UNTRACED_FLOOR_16 : LIMIT_UNTRACED_FLOOR) *
+				unit,
+			LIMIT_UNTRACED_GAIN, "what the op calls before it show"};
 		x.cause = acc_recent(s, k->backward);
 		/* A gradient on its way to the optimizer may have been added to or scaled. */
 		if (!k->backward && !k->module && s->nrecent[true] > 0)
@@ -150,7 +152,8 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 					   (it->guessed && it->count == 1)
 				   ? -LIMIT_CERTAIN
 				   : LIMIT_CERTAIN;
-	else if (p != ACC_NOCALL ? same_error(it, &c->item[p], unit) : is_rest(s, k, it, unit) || is_gradient_sum(s, k, i, unit))
+	else if (p != ACC_NOCALL ? same_error(it, &c->item[p], unit)
+				 : is_rest(s, k, it, unit) || is_gradient_sum(s, k, i, unit))
 		x.margin = -LIMIT_CERTAIN;
 	acc_known_noise(s, it, it->rms, it->noise_rms, &x);
 	bool gradient = k->backward || (s->nrecent[true] > 0 && !it->weight && !k->module);

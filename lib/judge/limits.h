@@ -43,6 +43,8 @@
 		"u: an input that no recorded op call made; a number among the " \
 		"arguments", \
 		LIMIT_TRIED) \
+	X(UNTRACED_FLOOR_16, 4, "u: the same in 16 bits", \
+		"11 calls in turn that are not recorded, each rounding by an rms of 1.2 u: 1.2 root 11") \
 	X(UNTRACED_GAIN, 10, "times the largest error of the op calls before it", LIMIT_TRIED) \
 	X(WEIGHT_FLOOR, 2, "u: a weight", LIMIT_TRIED) \
 	X(WEIGHT_FLOOR_16, 0.5, "u: the same in 16 bits", LIMIT_TRIED) \

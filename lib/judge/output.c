@@ -232,7 +232,8 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		x.from = "the gradient of a bias only sums up what comes in";
 	}
 	bound = acc_slope_bound(s, k, it, &l, g, x.cause, unit);
-	if (it->slope > bound && !acc_handed_on(s, call, it) && log10(it->slope / bound) > x.margin) {
+	if (it->slope > bound && !acc_handed_on(s, call, it) &&
+		log10(it->slope / bound) > x.margin) {
 		x.margin = fmin(LIMIT_CERTAIN, log10(it->slope / bound));
 		x.value = it->slope;
 		x.slope = true;
