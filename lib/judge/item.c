@@ -244,6 +244,9 @@ regress(struct acc_item *it, const struct acc_picked *f)
 	double d = it->rmse * sqrt((double)it->count);
 	if (!(b > 0) || !isfinite(a) || !isfinite(b) || !isfinite(d))
 		return;
+	/* Who keeps no more digits than f32 has may keep fewer, and their difference is lost. */
+	if (a == (float)a && b == (float)b && a != b)
+		return;
 	double slope = ((a - b) * (a + b) - d * d) / (2 * b * b);
 	it->slope = (float)fabs(slope);
 	it->rest = (float)sqrt(fmax(0, d * d / (b * b) - slope * slope));
