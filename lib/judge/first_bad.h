@@ -79,20 +79,21 @@ struct scan {
 	struct acc_err *e;
 	/* (id, pass) -> item that had these values last, of each side */
 	struct acc_ids made[2];
-	struct acc_ids twin;    /* forward calls by acc_call.twin */
-	struct acc_ids back;    /* backward calls by the same */
-	struct acc_ids user;    /* (id, segment) -> the last forward input with these values */
-	uint32_t *earlier;      /* of each such input the one before it, or ACC_NOCALL */
-	struct acc_ids shared;  /* (count, segment) -> the last weight that several calls take */
-	uint32_t *alike;        /* of each such weight the one before it, or ACC_NOCALL */
-	struct acc_ids largest; /* the same -> the gradient that differs most, relative to itself, */
+	struct acc_ids twin;   /* forward calls by acc_call.twin */
+	struct acc_ids back;   /* backward calls by the same */
+	struct acc_ids user;   /* (id, segment) -> the last forward input with these values */
+	uint32_t *earlier;     /* of each such input the one before it, or ACC_NOCALL */
+	struct acc_ids shared; /* (count, segment) -> the last weight that several calls take */
+	uint32_t *alike;       /* of each such weight the one before it, or ACC_NOCALL */
+	struct acc_ids
+		largest; /* the same -> the gradient that differs most, relative to itself, */
 	struct acc_ids furthest; /* in its own unit, */
 	struct acc_ids greatest; /* and the largest; */
 	struct acc_ids alone;    /* or one that only the bench has a record of */
-	struct acc_map floor;   /* learned factor of an operator's floor, as a double's bits */
-	double unit;            /* of the network's usual dtype */
-	double noise;           /* times more noise than between two runs of the bench */
-	double weights;         /* median error of the weights: not 0 where checkpoints differ */
+	struct acc_map floor;    /* learned factor of an operator's floor, as a double's bits */
+	double unit;             /* of the network's usual dtype */
+	double noise;            /* times more noise than between two runs of the bench */
+	double weights;          /* median error of the weights: not 0 where checkpoints differ */
 	double recent[2][LIMIT_RECENT]; /* worst errors of the last calls, forward and backward */
 	uint32_t nrecent[2];
 	float size[LIMIT_RECENT]; /* root mean squares of what the last backward calls gave */
