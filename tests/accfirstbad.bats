@@ -98,6 +98,26 @@ Functional.gelu.0.backward.output.0 warning" ]
 	judge 0 "$J/one-rounding-one.acc"
 }
 
+@test "a factor below the rounding of single elements" {
+	judge 1 "$J/common-factor.acc"
+	first culprit Tensor.abs.3.forward output
+	says "; all elements by a factor that is off by 0.01; its inputs"
+	# one rounding to bf16 that all elements may share: 2^-8
+	jq -es '[.[] | select(.what == "culprit")][0] | (.value - 0.01 | fabs) < 1e-6 and
+		(.limit - 0.00390625 | fabs) < 1e-9' out.json
+	for s in common-factor-given common-factor-few common-factor-none; do # it came in; the rest may leave it; no more than that
+		judge 0 "$J/$s.acc"
+		[[ $found != *output* ]] || { echo "$s: $found"; return 1; }
+	done
+}
+
+@test "gradients that cancel: their sum is as far off as they are, in its own unit" {
+	judge 0 "$J/gradients-cancel.acc"
+	[ "${found%% *}" = clean ]
+	judge 1 "$J/gradients-cancel-wrong.acc"
+	first culprit Tensor.mul_.0.forward input
+}
+
 @test "--noise: what a second run of the bench shows of the same tensor" {
 	judge 0 --noise="$J/noise.acc" "$J/culprit.acc"
 	judge 1 --noise="$J/noise-little.acc" "$J/culprit.acc"

@@ -64,6 +64,11 @@ right() { # case, options of accalign...
 	right levels
 }
 
+@test "layers that one side computes a second time: backward calls belong to the first" {
+	right again
+	right again-bench
+}
+
 @test "an operator that nobody knows: learned from the first of its calls" {
 	right learned
 }

@@ -70,6 +70,10 @@ struct acc_item {
 	float rmse, max_abs; /* the same as absolute numbers; NAN where unknown */
 	float stat_abs; /* by statistics, the largest absolute difference of those that are of the size
 	                   * of an element; NAN where unknown */
+	/* The device's tensor is the bench's times 1 + slope, as least squares has it, and a rest,
+	 * whose root mean square is `rest` of the bench's. At least 1 / few^2 elements are of the
+	 * size of most: few is the largest magnitude by the norm. NAN where unknown. */
+	float slope, rest, few;
 	float max_rel;              /* largest |a - b| / |b|; NAN where unknown */
 	float b_rms;                /* root mean square of the bench's tensor; NAN where unknown */
 	float b_max;                /* its largest magnitude; NAN where unknown */

@@ -139,6 +139,11 @@ int acc_seq_packed(struct seq *s);
 /* Pair what goes in and comes out of them, and of their backward calls. */
 int acc_seq_unpack(struct seq *s, acc_seq_back_fn *back, void *arg);
 
+/* Pair the backward calls of what one side computes a second time: see seq_again.c. */
+int acc_seq_again(struct seq *s, acc_seq_back_fn *back, void *arg);
+/* Pair the items of two op calls by their places. */
+int acc_seq_mate_items(struct acc_joined *j, uint32_t a, uint32_t b, struct acc_err *e);
+
 static inline void
 acc_seq_mate(struct seq *s, uint32_t x, uint32_t y, enum seq_how how)
 {

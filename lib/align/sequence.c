@@ -16,11 +16,17 @@ call_id(const struct acc_align_call *op)
 	return acc_hash_pair(op->op_text, (uint64_t)op->call);
 }
 
+int
+acc_seq_mate_items(struct acc_joined *j, uint32_t a, uint32_t b, struct acc_err *e)
+{
+	return acc_mate_by(j, a, b, position, e);
+}
+
 static int
 mate(struct acc_joined *j, uint32_t a, uint32_t b, const char *how, double sure, struct acc_err *e)
 {
 	acc_mate_ops(j, a, b, how, sure);
-	return acc_mate_by(j, a, b, position, e);
+	return acc_seq_mate_items(j, a, b, e);
 }
 
 static double
@@ -236,6 +242,8 @@ others(struct seq *s)
 	/* The kernels of a backward pass are numbered on their own. */
 	if (rc == 0 && !s->values)
 		rc = follow(s, &p);
+	if (rc == 0 && !s->values)
+		rc = acc_seq_again(s, backward_of, &p);
 	if (rc == 0 && !s->modules)
 		rc = acc_seq_unpack(s, backward_of, &p);
 	if (rc == 0 && !s->modules)

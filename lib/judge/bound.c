@@ -144,9 +144,36 @@ double
 acc_one_rounding(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g, double unit)
 {
-	if (s->learning || !acc_unit_low(unit) || k->backward || k->grad || k->module ||
-		it->loose || it->measure != ACC_BY_TENSOR || it->count == 0 || !g->exact ||
-		g->unseen || k->cls == ACC_OP_RANDOM || acc_learned(s, k, unit) > 1)
+	/* Backwards, what moves is a sum, in which some round every term, as what has several steps may. */
+	bool back = k->backward && (k->cls == ACC_OP_MOVE || k->steps > 1 || !g->saved);
+	if (s->learning || !acc_unit_low(unit) || back || k->grad || k->module || it->loose ||
+		it->measure != ACC_BY_TENSOR || it->count == 0 || !g->exact || g->unseen ||
+		k->cls == ACC_OP_RANDOM || acc_learned(s, k, unit) > 1)
 		return INFINITY;
 	return LIMIT_ONE_ROUNDING * unit * (1 + LIMIT_ONE_ROUNDING_FEW / (double)it->count);
+}
+
+/* Errors of rounding are of either sign, and over many elements they cancel: what is left of them
+ * along the tensor itself, a factor, is as small as one element's is large, by the root of their
+ * number. What comes in with a factor may leave with it, as far as the operator makes errors larger;
+ * and what all elements are multiplied by may be rounded once. So a factor shows that is smaller
+ * than the errors of single elements. Infinite where nothing is known. */
+double
+acc_slope_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	const struct limit *l, const struct given *g, double cause, double unit)
+{
+	bool stat = it->measure == ACC_BY_STAT;
+	if (k->module || k->grad || k->cls == ACC_OP_RANDOM || k->talks || it->loose || it->exact ||
+		(it->measure != ACC_BY_TENSOR && !stat) || !(it->few <= LIMIT_SLOPE_FEW) ||
+		g->unseen || g->inner || g->permuted || isinf(g->rms) || !isfinite(g->slope) ||
+		s->learning || (k->backward && !g->saved))
+		return INFINITY;
+	double rest = stat ? acc_stat_rest(s, k, cause, unit) : it->rest;
+	double larger = stat          ? fmax(1, acc_stat_terms(k, it, g) / it->b_rms)
+			: g->rest > 0 ? fmax(1, it->rest / g->rest)
+				      : 1;
+	double spread = stat ? larger * fmax(rest * it->few, g->spread)
+			     : fmax(rest * it->few, g->spread);
+	double shared = acc_unit_low(unit) ? LIMIT_SLOPE_U * unit : LIMIT_MARGIN * l->floor;
+	return fmax(LIMIT_MARGIN * (larger * g->slope + spread), shared);
 }

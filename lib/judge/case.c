@@ -133,7 +133,13 @@ locate(struct origin *p, const struct acc_picked *s, uint8_t sides)
 	p->pos = acc_picked_text(v[POS]);
 	struct acc_str op = p->op.n > 0 ? p->op : p->key[sides & 1 ? ACC_A : ACC_B];
 	p->op_id = acc_hash(op.p, op.n);
-	uint64_t id[2] = {p->op_id, (uint64_t)acc_picked_int(v[CALL], -1)};
+	/* By the bench's number where it has one: a side that computes a part again numbers the
+	 * backward calls by those of the second time, which only it has. */
+	const bool bench = first == ACC_A && (sides & 2);
+	const struct acc_val *const *w = s->side[bench ? ACC_B : first];
+	struct acc_str name = acc_picked_text(w[OP]);
+	uint64_t id[3] = {name.n > 0 ? acc_hash(name.p, name.n) : p->op_id,
+		(uint64_t)acc_picked_int(w[CALL], -1), (uint64_t)(sides == 1 && s->is_pair)};
 	p->twin = acc_hash(id, sizeof id);
 }
 

@@ -17,6 +17,9 @@ gate(const struct scan *s, const struct suspect *x)
 		(it->permuted && it->rms >= 1))
 		return 0;
 	const struct acc_call *k = &s->c->call[x->call];
+	/* What follows of kinks, a slope's limit has in it. */
+	if (x->slope)
+		return LIMIT_NAMED;
 	if (x->role == ROLE_OUT && k->response == ACC_OP_KINK && k->backward &&
 		it->rms <= LIMIT_KINK * sqrt(x->cause))
 		return INFINITY;

@@ -122,7 +122,7 @@ walk_call(struct scan *s, uint32_t call)
 		rc = acc_judge_args(s, call, unit, worst);
 	if (rc == 0 && paired)
 		rc = acc_judge_state(s, call, unit, worst);
-	if (rc == 0 && paired)
+	if (rc == 0)
 		rc = acc_sum_learn(s, call);
 	if (paired && k->backward && k->response == ACC_OP_KINK)
 		s->flips = sqrt(s->flips * s->flips + fmax(g.rms, acc_stat_usual(s, false)));

@@ -31,9 +31,13 @@ struct given {
 		double max_abs;
 		uint64_t count;
 	} operand[2];
+	double slope;  /* summed: see acc_item.slope */
+	double spread; /* the largest error that a slope has by chance */
+	double rest;   /* see acc_item.rest */
 	unsigned operands, inputs;
 	bool exact;    /* everything has equal bits */
 	bool unseen;   /* something was not measured */
+	bool saved;    /* backwards, all that its forward call took and made was compared */
 	bool inner;    /* something was not, but what it was made of was */
 	bool permuted; /* the right numbers in other places */
 };
@@ -62,6 +66,7 @@ struct suspect {
 	double flips;        /* see struct scan */
 	bool weak;           /* may be how the device multiplies: too few products to tell */
 	const char *from;
+	bool slope;    /* its value is a slope, see acc_item */
 	bool audit;    /* accaudit accuses it; value and limit are its own */
 	bool first;    /* of those that stand out in its rank and step */
 	bool permuted; /* something it was given holds the right numbers in other places */
@@ -74,17 +79,21 @@ struct scan {
 	struct acc_err *e;
 	/* (id, pass) -> item that had these values last, of each side */
 	struct acc_ids made[2];
-	struct acc_ids twin;    /* forward calls by acc_call.twin */
-	struct acc_ids back;    /* backward calls by the same */
-	struct acc_ids user;    /* (id, segment) -> the last forward input with these values */
-	uint32_t *earlier;      /* of each such input the one before it, or ACC_NOCALL */
-	struct acc_ids shared;  /* (count, segment) -> the last weight that several calls take */
-	uint32_t *alike;        /* of each such weight the one before it, or ACC_NOCALL */
-	struct acc_ids largest; /* the same -> the gradient that differs most */
-	struct acc_map floor;   /* learned factor of an operator's floor, as a double's bits */
-	double unit;            /* of the network's usual dtype */
-	double noise;           /* times more noise than between two runs of the bench */
-	double weights;         /* median error of the weights: not 0 where checkpoints differ */
+	struct acc_ids twin;   /* forward calls by acc_call.twin */
+	struct acc_ids back;   /* backward calls by the same */
+	struct acc_ids user;   /* (id, segment) -> the last forward input with these values */
+	uint32_t *earlier;     /* of each such input the one before it, or ACC_NOCALL */
+	struct acc_ids shared; /* (count, segment) -> the last weight that several calls take */
+	uint32_t *alike;       /* of each such weight the one before it, or ACC_NOCALL */
+	struct acc_ids
+		largest; /* the same -> the gradient that differs most, relative to itself, */
+	struct acc_ids furthest; /* in its own unit, */
+	struct acc_ids greatest; /* and the largest; */
+	struct acc_ids alone;    /* or one that only the bench has a record of */
+	struct acc_map floor;    /* learned factor of an operator's floor, as a double's bits */
+	double unit;             /* of the network's usual dtype */
+	double noise;            /* times more noise than between two runs of the bench */
+	double weights;          /* median error of the weights: not 0 where checkpoints differ */
 	double recent[2][LIMIT_RECENT]; /* worst errors of the last calls, forward and backward */
 	uint32_t nrecent[2];
 	float size[LIMIT_RECENT]; /* root mean squares of what the last backward calls gave */
@@ -288,6 +297,9 @@ double acc_sum_scale(const struct acc_call *k, const struct acc_item *it, const 
  * incoming gradient, no product. INFINITY where it is none. */
 double acc_bias_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g, double unit);
+/* The largest slope of an output (see acc_item) that is no factor of the operator's own, or INFINITY. */
+double acc_slope_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	const struct limit *l, const struct given *g, double cause, double unit);
 /* The floor of a 16-bit operator that was given equal inputs, or INFINITY. */
 double acc_one_rounding(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g, double unit);
@@ -300,6 +312,11 @@ double acc_stat_usual(const struct scan *s, bool backward);
 /* The size of the terms that a gradient known by statistics is a sum of, 0 where it is none. */
 double acc_stat_gradient_scale(const struct acc_call *k, const struct acc_item *it,
 	const struct given *g);
+
+/* The root mean square of the errors of elements that statistics of an output do not show, of itself. */
+double acc_stat_rest(const struct scan *s, const struct acc_call *k, double cause, double unit);
+/* The size of the terms that an output known by statistics is made of, where they may cancel; or 0. */
+double acc_stat_terms(const struct acc_call *k, const struct acc_item *it, const struct given *g);
 
 /* --- trace.c --- */
 bool acc_is_input(const struct acc_item *it);
@@ -346,6 +363,9 @@ int acc_sum_of_weight(struct scan *s, uint32_t call, uint32_t item, struct sum *
 	struct acc_err *e);
 /* The largest error of a gradient of this size that a backward call of the same step gave, or 0. */
 double acc_gradients_error(const struct scan *s, uint32_t item);
+/* The largest error, in its own unit, that a sum of gradients of this size may have that backward
+ * calls of the same step gave, or 0; infinite where some of those were not compared. */
+double acc_gradients_sum(const struct scan *s, uint32_t item, double unit);
 void acc_sum_release(struct scan *s);
 
 /* --- sentence.c --- */

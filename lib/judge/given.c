@@ -34,9 +34,22 @@ acc_alike(const struct scan *s, const struct acc_call *k, const struct acc_item 
 						 LIMIT_UNTRACED_GAIN * acc_recent(s, k->backward));
 }
 
+/* What it says of the slope of what comes out. */
+static void
+receive_slope(struct given *g, const struct acc_item *it)
+{
+	if (it->rms == 0 || it->exact)
+		return;
+	bool known = isfinite(it->slope) && isfinite(it->few);
+	g->slope += known ? it->slope : INFINITY;
+	g->spread = fmax(g->spread, known ? it->rest * it->few : INFINITY);
+	g->rest = fmax(g->rest, known ? it->rest : INFINITY);
+}
+
 void
 acc_receive(struct given *g, const struct acc_item *it)
 {
+	receive_slope(g, it);
 	g->rms = fmax(g->rms, acc_cause_of(it, false));
 	g->max = fmax(g->max, acc_cause_of(it, true));
 	g->exact &= it->rms == 0;
@@ -101,13 +114,16 @@ acc_receive_saved(const struct scan *s, const struct acc_call *k, struct given *
 	if (f->segment != k->segment)
 		return;
 	g->operands = 0;
+	g->saved = true;
 	for (uint32_t i = f->first; i <= f->last; i++) {
 		const struct acc_item *it = &c->item[i];
+		g->saved &= it->call != v || it->kind != ACC_ITEM_TENSOR || acc_is_measured(it);
 		if (it->call == v && acc_other_shape(it))
 			g->rms = g->max = INFINITY;
 		if (it->call != v || it->kind != ACC_ITEM_TENSOR || !acc_is_measured(it) ||
 			(it->loose && acc_is_input(it)))
 			continue;
+		receive_slope(g, it);
 		g->rms = fmax(g->rms, acc_cause_of(it, false));
 		g->max = fmax(g->max, acc_cause_of(it, true));
 		g->exact &= it->rms == 0;

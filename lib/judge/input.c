@@ -70,13 +70,27 @@ judge_sum(struct scan *s, uint32_t call, uint32_t i, double unit, struct suspect
 static bool
 is_rest(const struct scan *s, const struct acc_call *k, const struct acc_item *it, double unit)
 {
-	const double floor = acc_unit_low(unit) ? LIMIT_OTHER_FLOOR_16 : LIMIT_OTHER_FLOOR;
 	double size = 0;
+	/* It was computed as the network is, whatever it has been cast to. */
+	unit = fmax(unit, s->unit);
+	const double floor = acc_unit_low(unit) ? LIMIT_OTHER_FLOOR_16 : LIMIT_OTHER_FLOOR;
 	for (uint32_t i = 0; i < LIMIT_RECENT && i < s->nrecent[true]; i++)
 		size = fmax(size, s->size[i]);
 	double off = it->measure == ACC_BY_STAT ? it->stat_abs : it->rmse;
 	return (k->backward || s->nrecent[true] > 0) && !it->weight && !it->permuted && off > 0 &&
 	       fmax(off, it->b_rms) <= LIMIT_MARGIN * floor * unit * size;
+}
+
+/* A gradient that nobody made, on its way to the optimizer: the sum of several, of micro-batches or of
+ * the users of a weight, which may cancel and leave elements that are all error, but no more of it
+ * than they had. */
+static bool
+is_gradient_sum(const struct scan *s, const struct acc_call *k, uint32_t i, double unit)
+{
+	const struct acc_item *it = &s->c->item[i];
+	double off = it->measure == ACC_BY_STAT ? it->stat_abs : it->rmse;
+	return !k->backward && !k->module && !it->weight && !it->permuted && s->nrecent[true] > 0 &&
+	       off <= acc_gradients_sum(s, i, fmax(unit, s->unit));
 }
 
 /* Nothing was computed before this call: what it is given, the two sides read, and at most cast. */
@@ -109,8 +123,10 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 			it->weight ? "weights are equal" : "nothing was computed before it"};
 		x.cause = s->weights;
 	} else {
-		l = (struct limit){LIMIT_UNTRACED_FLOOR * unit, LIMIT_UNTRACED_GAIN,
-			"what the op calls before it show"};
+		l = (struct limit){
+			(acc_unit_low(unit) ? LIMIT_UNTRACED_FLOOR_16 : LIMIT_UNTRACED_FLOOR) *
+				unit,
+			LIMIT_UNTRACED_GAIN, "what the op calls before it show"};
 		x.cause = acc_recent(s, k->backward);
 		/* A gradient on its way to the optimizer may have been added to or scaled. */
 		if (!k->backward && !k->module && s->nrecent[true] > 0)
@@ -136,7 +152,8 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 					   (it->guessed && it->count == 1)
 				   ? -LIMIT_CERTAIN
 				   : LIMIT_CERTAIN;
-	else if (p != ACC_NOCALL ? same_error(it, &c->item[p], unit) : is_rest(s, k, it, unit))
+	else if (p != ACC_NOCALL ? same_error(it, &c->item[p], unit)
+				 : is_rest(s, k, it, unit) || is_gradient_sum(s, k, i, unit))
 		x.margin = -LIMIT_CERTAIN;
 	acc_known_noise(s, it, it->rms, it->noise_rms, &x);
 	bool gradient = k->backward || (s->nrecent[true] > 0 && !it->weight && !k->module);

@@ -215,6 +215,8 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 						    (acc_unit_low(unit) ? fabs(y) : den));
 		if (den == 0) /* a single 0 has no size that an error could be relative to */
 			den = it->ndim == 0 ? 1 : 0;
+		if (i == NORM && y != 0)
+			it->slope = (float)(d / fabs(y));
 		double e = d == 0 ? 0 : it->exact ? 1 : den == 0 ? INFINITY : d / den;
 		worst = e > worst ? e : worst;
 		left = fmax(left, i == NORM || it->exact || !(d > 0) || isinf(e)
@@ -230,6 +232,25 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 	it->b_rms = (float)scale;
 	it->b_max = (float)fmax(fabs(number(b[MAX])), fabs(number(b[MIN])));
 	it->stat_abs = it->nonfinite ? NAN : (float)off;
+	it->few = (float)(it->b_max / (scale * sqrt((double)n)));
+	it->rest = it->rms * 2;
+}
+
+/* See acc_item.slope. The differences of squares are of doubles, and those of sums of many. */
+static void
+regress(struct acc_item *it, const struct acc_picked *f)
+{
+	double a = number(f->side[ACC_A][S_NORM]), b = number(f->side[ACC_B][S_NORM]);
+	double d = it->rmse * sqrt((double)it->count);
+	if (!(b > 0) || !isfinite(a) || !isfinite(b) || !isfinite(d))
+		return;
+	/* Who keeps no more digits than f32 has may keep fewer, and their difference is lost. */
+	if (a == (float)a && b == (float)b && a != b)
+		return;
+	double slope = ((a - b) * (a + b) - d * d) / (2 * b * b);
+	it->slope = (float)fabs(slope);
+	it->rest = (float)sqrt(fmax(0, d * d / (b * b) - slope * slope));
+	it->few = (float)(it->b_max / b);
 }
 
 static void
@@ -264,6 +285,7 @@ by_tensor(struct acc_item *it, const struct acc_picked *f)
 			it->rms = INFINITY;
 		if (isnan(it->max))
 			it->max = it->rms;
+		regress(it, f);
 	}
 }
 
@@ -425,7 +447,7 @@ acc_item_measure(struct acc_item *it, const struct acc_picked *f)
 	struct acc_str note = acc_picked_text(f->own[NOTE]);
 	it->sides = (uint8_t)(f->has[ACC_A] | f->has[ACC_B] << 1);
 	it->stat_abs = it->rms = it->left = it->max = it->rmse = it->max_abs = it->max_rel =
-		it->b_rms = it->b_max = NAN;
+		it->b_rms = it->b_max = it->slope = it->rest = it->few = NAN;
 	it->audit[ACC_A] = it->audit[ACC_B] = it->own_rms = it->own_max = NAN;
 	it->ndim = 255;
 	it->broken = f->side[ACC_A][ERR] != NULL || f->side[ACC_B][ERR] != NULL ||

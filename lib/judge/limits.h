@@ -43,6 +43,8 @@
 		"u: an input that no recorded op call made; a number among the " \
 		"arguments", \
 		LIMIT_TRIED) \
+	X(UNTRACED_FLOOR_16, 4, "u: the same in 16 bits", \
+		"11 calls in turn that are not recorded, each rounding by an rms of 1.2 u: 1.2 root 11") \
 	X(UNTRACED_GAIN, 10, "times the largest error of the op calls before it", LIMIT_TRIED) \
 	X(WEIGHT_FLOOR, 2, "u: a weight", LIMIT_TRIED) \
 	X(WEIGHT_FLOOR_16, 0.5, "u: the same in 16 bits", LIMIT_TRIED) \
@@ -180,6 +182,11 @@
 	X(BOUND_U, 4, "u of the largest magnitude in that", \
 		"each side rounds by 2 u at most in " \
 		"16 bits") \
+	X(SLOPE_FEW, 0.25, \
+		"of a norm is the largest magnitude at most where a common factor is looked for", \
+		"16 elements or more are then of one size, and tell their scatter") \
+	X(SLOPE_U, 2, "u of a common factor in 16 bits", \
+		"a number that all elements are multiplied by rounds once, by 2 u at most") \
 	X(BIAS_U, 8, "u of the gradient of a bias", LIMIT_TRIED) \
 	X(BIAS_SCALE, 0.03, \
 		"of the incoming gradient's rms: the least that a gradient of one " \

@@ -231,6 +231,15 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		x.limit = bound;
 		x.from = "the gradient of a bias only sums up what comes in";
 	}
+	bound = acc_slope_bound(s, k, it, &l, g, x.cause, unit);
+	if (it->slope > bound && !acc_handed_on(s, call, it) &&
+		log10(it->slope / bound) > x.margin) {
+		x.margin = fmin(LIMIT_CERTAIN, log10(it->slope / bound));
+		x.value = it->slope;
+		x.slope = true;
+		x.limit = bound;
+		x.from = "errors of rounding have either sign, and cancel over the elements";
+	}
 	acc_known_noise(s, it, by_max ? it->max : it->rms, by_max ? it->noise_max : it->noise_rms,
 		&x);
 	s->rerouted |= s->ranked && it->exact && it->measure == ACC_BY_STAT && it->rms > 0;

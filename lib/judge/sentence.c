@@ -142,6 +142,14 @@ fed(struct scan *s, const struct suspect *x)
 }
 
 static const char *
+factor(struct scan *s, const struct suspect *x)
+{
+	return x->slope ? acc_arena_printf(acc_mem(s),
+				  "all elements by a factor that is off by %.2g; ", x->value)
+			: "";
+}
+
+static const char *
 value_text(struct acc_arena *m, const struct acc_val *v)
 {
 	char buf[40];
@@ -231,8 +239,9 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 		text = acc_arena_printf(acc_mem(s), "%s %s", acc_call_name(k),
 			acc_got(acc_how_bad(acc_mem(s), r, it)));
 	else
-		text = acc_arena_printf(acc_mem(s), "%s: %s %s; %s", acc_call_name(k), where,
-			acc_got(acc_how_bad(acc_mem(s), r, it)), acc_got(fed(s, x)));
+		text = acc_arena_printf(acc_mem(s), "%s: %s %s; %s%s", acc_call_name(k), where,
+			acc_got(acc_how_bad(acc_mem(s), r, it)), acc_got(factor(s, x)),
+			acc_got(fed(s, x)));
 	const char *open = text == NULL ? NULL : acc_audit_open_question(s, x, e);
 	text = open == NULL ? NULL : acc_arena_printf(acc_mem(s), "%s%s", text, open);
 	if (text != NULL && k->cls == ACC_OP_RANDOM && x->blame == x->call)

@@ -44,3 +44,20 @@ acc_stat_gradient_scale(const struct acc_call *k, const struct acc_item *it, con
 	double n = (double)g->grad_count / (double)it->count;
 	return n > 1 || it->ndim <= 1 ? sqrt(n) * g->grad_rms : 0;
 }
+
+double
+acc_stat_rest(const struct scan *s, const struct acc_call *k, double cause, double unit)
+{
+	/* Errors by statistics are of max or min, relative to that and the rms: twice as much of an
+	 * element alone. Where a kink fell otherwise, elements are all error. */
+	double rest = 2 * cause + LIMIT_STEP_U * unit, flips = k->backward ? s->flips : 0;
+	if (k->backward && k->response == ACC_OP_KINK)
+		flips = fmax(flips, sqrt(cause));
+	return fmax(rest, LIMIT_KINK * flips);
+}
+
+double
+acc_stat_terms(const struct acc_call *k, const struct acc_item *it, const struct given *g)
+{
+	return fmax(acc_sum_scale(k, it, g), acc_stat_gradient_scale(k, it, g));
+}

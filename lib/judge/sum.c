@@ -37,7 +37,37 @@ learn_shared(struct scan *s, uint32_t item)
 	return acc_ids_put(&s->shared, size_key(s->c, item), item, true, NULL);
 }
 
-/* The largest error of the gradients of each size. */
+/* The error of an item in the unit of its tensor. */
+static double
+absolute_error(const struct acc_item *it)
+{
+	return it->measure == ACC_BY_STAT ? it->stat_abs : it->rmse;
+}
+
+/* This item under the key, unless one is there that is no smaller. */
+static int
+put_larger(struct acc_ids *ids, uint64_t key, const struct acc_case *c, uint32_t i,
+	double (*size)(const struct acc_item *it))
+{
+	uint32_t old = acc_ids_get(ids, key);
+	return old != ACC_NOID && !(size(&c->item[i]) > size(&c->item[old]))
+		       ? 0
+		       : acc_ids_put(ids, key, i, true, NULL);
+}
+
+static double
+relative_error(const struct acc_item *it)
+{
+	return it->rms;
+}
+
+static double
+size_of(const struct acc_item *it)
+{
+	return it->b_rms;
+}
+
+/* The largest errors, and the largest, of the gradients of each size. */
 static int
 learn_gradients(struct scan *s, uint32_t call)
 {
@@ -49,10 +79,26 @@ learn_gradients(struct scan *s, uint32_t call)
 		if (it->call != call || acc_is_input(it) || it->kind != ACC_ITEM_TENSOR ||
 			it->exact || it->measure == ACC_UNMEASURED)
 			continue;
-		uint32_t worst = acc_ids_get(&s->largest, size_key(c, i));
-		if (worst == ACC_NOID || it->rms > c->item[worst].rms)
-			rc = acc_ids_put(&s->largest, size_key(c, i), i, true, NULL);
+		rc = put_larger(&s->largest, size_key(c, i), c, i, relative_error);
+		if (rc == 0 && isfinite(absolute_error(it)))
+			rc = put_larger(&s->furthest, size_key(c, i), c, i, absolute_error);
+		if (rc == 0 && isfinite(it->b_rms))
+			rc = put_larger(&s->greatest, size_key(c, i), c, i, size_of);
 	}
+	return rc;
+}
+
+/* Gradients that only the bench has a record of: what is made of them was not compared. */
+static int
+learn_alone(struct scan *s, uint32_t call)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	int rc = 0;
+	for (uint32_t i = k->first; i <= k->last && rc == 0; i++)
+		if (c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
+			!acc_is_input(&c->item[i]) && c->item[i].sides == 2)
+			rc = acc_ids_put(&s->alone, size_key(c, i), i, true, NULL);
 	return rc;
 }
 
@@ -63,6 +109,8 @@ acc_sum_learn(struct scan *s, uint32_t call)
 	const struct acc_call *k = &c->call[call];
 	if (s->learning || k->grad || k->module || !k->keyed)
 		return 0;
+	if (k->key[ACC_A] == NULL || k->key[ACC_B] == NULL)
+		return k->backward ? learn_alone(s, call) : 0;
 	if (k->backward)
 		return learn_gradients(s, call);
 	if (s->earlier == NULL) {
@@ -90,6 +138,9 @@ acc_sum_release(struct scan *s)
 	acc_ids_release(&s->user);
 	acc_ids_release(&s->shared);
 	acc_ids_release(&s->largest);
+	acc_ids_release(&s->furthest);
+	acc_ids_release(&s->greatest);
+	acc_ids_release(&s->alone);
 	free(s->earlier);
 	free(s->alike);
 	s->earlier = s->alike = NULL;
@@ -328,4 +379,18 @@ acc_gradients_error(const struct scan *s, uint32_t item)
 {
 	uint32_t worst = acc_ids_get(&s->largest, size_key(s->c, item));
 	return worst == ACC_NOID ? 0 : s->c->item[worst].rms;
+}
+
+double
+acc_gradients_sum(const struct scan *s, uint32_t item, double unit)
+{
+	const struct acc_case *c = s->c;
+	uint32_t off = acc_ids_get(&s->furthest, size_key(c, item));
+	uint32_t size = acc_ids_get(&s->greatest, size_key(c, item));
+	if (acc_ids_get(&s->alone, size_key(c, item)) != ACC_NOID)
+		return INFINITY;
+	if (off == ACC_NOID || size == ACC_NOID)
+		return 0;
+	return LIMIT_SUM_PARTS *
+	       (absolute_error(&c->item[off]) + LIMIT_SUM_U * unit * c->item[size].b_rms);
 }

@@ -852,3 +852,41 @@ for name, noise, bad in (("mixed", 1e-7, 1e-3), ("mixed-noise", 1e-7, None), ("m
         s.tensor(G % 0, "in", "0", "t0", noise)
         s.tensor(G % 0, "out", "0", "g0", bad or noise)
     s.write(name)
+
+
+# A factor beneath the rounding of single elements: of n numbers, the device's are 1 + slope times the
+# bench's, and a rest of an rms of 1.5 u of bf16. So much as these may leave of it, or come in with it.
+def common(name, given, own, n, rest=3e-3):
+    s = Stream()
+    for i in range(4):
+        x, y = ("x", "h") if i == 3 else ("x%d" % i, "h%d" % i)
+        for io, value, k in (("in", x, given if i == 3 else 0.0), ("out", y, own if i == 3 else 0.0)):
+            norm = n ** .5
+            off = (k * k + rest * rest) ** .5
+            s.tensor("Tensor.abs.%d.forward" % i, io, "0", value, off / 2, dtype="bf16", shape=(n,), emax=2 * off,
+                     m__rmse=off, m__max_abs=3 * off, a_s__norm=norm * ((1 + k) ** 2 + rest * rest) ** .5,
+                     b_s__norm=norm, b_s__max=2.0, b_s__min=-2.0)
+    s.write(name)
+
+
+common("common-factor", 0.0, 0.01, 4096)
+common("common-factor-given", 0.01, 0.01, 4096)
+common("common-factor-few", 0.0, 0.01, 36)
+common("common-factor-none", 0.0, 0.002, 4096)
+
+
+# A gradient that the optimizer takes is the sum of two that cancel but for 2 % of an element: in its own
+# unit it is as far off as they are.
+def cancelled(name, off):
+    s = Stream()
+    for i in range(2):
+        s.tensor("Functional.linear.%d.backward" % i, "in", "0", "g%d" % i, 1e-3, dtype="bf16", shape=(9, 8))
+        s.tensor("Functional.linear.%d.backward" % i, "out", "2", "b%d" % i, 1e-3, dtype="bf16",
+                 shape=(8,), b_s__norm=8 ** .5)
+    s.tensor("Tensor.mul_.0.forward", "in", "0", "sum", off / 2e-2, shape=(8,), b_s__norm=2e-2 * 8 ** .5,
+             m__rmse=off, m__max_abs=2 * off)
+    s.write(name)
+
+
+cancelled("gradients-cancel", 4e-3)
+cancelled("gradients-cancel-wrong", 0.2)

@@ -382,3 +382,26 @@ def levels(s):
 
 
 case("levels", levels, levels, scopes=False)
+
+
+# One side keeps nothing of its layers and computes them again, the last one first, for the backward
+# pass. In each layer one call takes the same and gives the same.
+def checkpointed(again):
+    def forward(s, l, who):
+        n = [s.call(who and "f%d" % l, "Functional.linear", None, "h = self.fc(x)", ["x%d" % l, "w%d:6.6" % l], ["h%d" % l]),
+             s.call(who and "t%d" % l, "Functional.silu", None, "e = F.silu(t)", ["t"], ["e"]),
+             s.call(who and "a%d" % l, "Tensor.__add__", None, "return h + e", ["h%d" % l, "e"], ["x%d" % (l + 1)])]
+        return n
+
+    def write(s):
+        first = [forward(s, l, True) for l in range(3)]
+        for l in reversed(range(3)):
+            f, t, a = forward(s, l, False) if again(s) else first[l]
+            s.back("ba%d" % l, "Tensor.__add__", a, ["gx%d" % (l + 1)], ["gx%d" % (l + 1), "gx%d" % (l + 1)])
+            s.back("bt%d" % l, "Functional.silu", t, ["gx%d" % (l + 1)], ["gt%d" % l])
+            s.back("bf%d" % l, "Functional.linear", f, ["gx%d" % (l + 1)], ["gx%d" % l, "gw%d:6.6" % l])
+    return write
+
+
+for name, again in (("again", lambda s: s.device), ("again-bench", lambda s: not s.device)):
+    case(name, checkpointed(again), checkpointed(again))
