@@ -176,6 +176,24 @@ replayed() { # family, folder
 	replayed remaining replay_ops
 }
 
+@test "recurrent layers, single steps of them, and the loss of sequences" {
+	replayed recurrent replay_ops
+}
+
+@test "operands that were cast first, and a factor that no element shows" {
+	accaudit "$DATA/replay_ops/rounds.acc.gz" | accfmt --json | jq -c 'select(has("x-wrong") and .io == "out")' >v
+	jq -es 'length > 15 and map(select(.["audit.ok"] != (.["x-wrong"] | not)) | .name) == []' v
+	jq -es 'map(select(has("audit.slope"))) | map(.name) == ["Torch.matmul.5.forward.out.0"]' v
+	jq -es 'map(select(has("audit.slope")))[0] | .["audit.err"] < .["audit.limit"] and
+		.["audit.slope"] > 0.0009 and .["audit.slope"] < 0.0011' v
+}
+
+@test "a device that rounds every step" {
+	accaudit "$DATA/replay_ops/steps.acc.gz" | accfmt --json | jq -c 'select(has("x-wrong") and .io == "out")' >v
+	jq -es 'map(select(.["audit.ok"] != (.["x-wrong"] | not)) | .name) == []' v
+	jq -es 'map(select(.["audit.ok"] and .["audit.err"] > 1.2)) | length > 0' v
+}
+
 @test "keywords that were not recorded accuse nobody" {
 	accaudit "$DATA/replay_ops/left_out.acc.gz" | accfmt --json | jq -c 'select(.io == "out")' >v
 	jq -es 'map(select(.["audit.ok"] == false) | .op) == ["Functional.layer_norm"]' v

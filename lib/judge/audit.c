@@ -205,6 +205,12 @@ acc_audit_text(struct acc_case *c, const struct acc_item *it, int side, bool bri
 						" (limit %.3g)",
 						rms, number(r, prefix, "audit.limit"), max,
 						number(r, prefix, "audit.limit_max"));
+	if (acc_get(r, prefix, "audit.slope") != NULL)
+		size = acc_arena_printf(&c->mem,
+			"%s, all of it off by a factor that is %.3g from 1"
+			" (chance makes it %.3g at most)",
+			size == NULL ? "" : size, number(r, prefix, "audit.slope"),
+			number(r, prefix, "audit.limit_slope"));
 	const char *what = !pair   ? "as recorded fails recomputation from its own inputs"
 			   : brief ? "recomputed from its own inputs"
 				   : acc_arena_printf(&c->mem,

@@ -372,9 +372,14 @@ argument(struct acc_item *it, const struct acc_picked *f)
 
 float
 acc_audit_excess(const struct acc_val *err, const struct acc_val *err_max,
-	const struct acc_val *limit, const struct acc_val *limit_max)
+	const struct acc_val *limit, const struct acc_val *limit_max, const struct acc_val *slope,
+	const struct acc_val *limit_slope)
 {
 	double rms = number(err) / number(limit), max = number(err_max) / number(limit_max);
+	double factor = slope == NULL || limit_slope == NULL ? 0
+							     : number(slope) / number(limit_slope);
+	if (factor > 1)
+		max = fmax(max, LIMIT_MARGIN * factor);
 	return isnan(rms) || isnan(max) ? NAN : (float)(rms > max ? rms : max);
 }
 
@@ -392,7 +397,7 @@ audited(struct acc_item *it, int side, const struct acc_val *const *v)
 	bool tried = v[AUDIT_OK] != NULL || v[AUDIT_SKIP] != NULL;
 	it->audited |= (uint8_t)(tried << side);
 	it->audit[side] = acc_audit_excess(v[AUDIT_ERR], v[AUDIT_MAX], v[AUDIT_LIMIT],
-		v[AUDIT_LIMIT_MAX]);
+		v[AUDIT_LIMIT_MAX], v[AUDIT_SLOPE], v[AUDIT_LIMIT_SLOPE]);
 	if (side == ACC_A)
 		acc_item_own(it, v[AUDIT_ERR], v[AUDIT_MAX]);
 }

@@ -18,6 +18,7 @@
 	X(CRC32, "stat.crc32") X(MD5, "stat.md5") X(XOR, "stat.xor") \
 	X(AUDIT_ERR, "audit.err") X(AUDIT_MAX, "audit.err_max") \
 	X(AUDIT_LIMIT, "audit.limit") X(AUDIT_LIMIT_MAX, "audit.limit_max") \
+	X(AUDIT_SLOPE, "audit.slope") X(AUDIT_LIMIT_SLOPE, "audit.limit_slope") \
 	X(AUDIT_FORM, "audit.form") X(AUDIT_OK, "audit.ok") X(AUDIT_SKIP, "audit.skip") X(KEY, "key") \
 	X(STEP, "step") X(RANK, "rank") X(PROC, "proc") X(SEQ, "seq") X(PASS, "pass") \
 	X(OP, "op") X(CALL, "call") X(POS, "pos")
@@ -49,9 +50,11 @@ void acc_picked_release(struct acc_picked *s);
 struct acc_str acc_picked_text(const struct acc_val *v);
 int64_t acc_picked_int(const struct acc_val *v, int64_t dflt);
 
-/* How many times its limit the worse error of an audit is; NAN where it did not judge. */
+/* How many times its limit the worse error of an audit is; NAN where it did not judge. A factor
+ * that is beyond its limit (NULL: none) is not chance: it has the margin that other errors must have. */
 float acc_audit_excess(const struct acc_val *err, const struct acc_val *err_max,
-	const struct acc_val *limit, const struct acc_val *limit_max);
+	const struct acc_val *limit, const struct acc_val *limit_max, const struct acc_val *slope,
+	const struct acc_val *limit_slope);
 
 /* What an audit of the device's side says of it: own_rms, own_max, from units of rounding. */
 void acc_item_own(struct acc_item *it, const struct acc_val *err, const struct acc_val *err_max);

@@ -387,7 +387,8 @@ static int
 take(void *arg, struct acc_rec *r)
 {
 	static const char *const keys[] = {"audit.ok", "audit.err", "audit.err_max", "audit.limit",
-		"audit.limit_max", "audit.part", "audit.cause", "audit.skip"};
+		"audit.limit_max", "audit.slope", "audit.limit_slope", "audit.part", "audit.cause",
+		"audit.skip"};
 	struct acc_recompute *t = arg;
 	struct acc_rec *pair;
 	uint32_t i = t->back < t->nfed ? t->fed[t->back++] : ACC_NOCALL;
@@ -408,7 +409,8 @@ take(void *arg, struct acc_rec *r)
 	it->audited |= (uint8_t)(1 << t->side);
 	it->audit[t->side] = acc_audit_excess(acc_get(r, "", "audit.err"),
 		acc_get(r, "", "audit.err_max"), acc_get(r, "", "audit.limit"),
-		acc_get(r, "", "audit.limit_max"));
+		acc_get(r, "", "audit.limit_max"), acc_get(r, "", "audit.slope"),
+		acc_get(r, "", "audit.limit_slope"));
 	if (t->side == ACC_A)
 		acc_item_own(it, acc_get(r, "", "audit.err"), acc_get(r, "", "audit.err_max"));
 	return rc;

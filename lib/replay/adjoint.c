@@ -59,6 +59,10 @@ acc_adjoint_compare(struct acc_adjoint *a, const struct acc_sums *s)
 		acc_err_add(&a->err, fabs(rec - ref) / (den + a->work * s->abs[i]));
 		acc_err_add(&a->coarse, fabs(rec - ref) / (den + a->unit * s->abs[i]));
 	}
+	const struct acc_slope_of of = {a->gin->dtype, a->unit, a->work, a->gin->n, a->gin->v,
+		s->ref, s->abs, s->skip};
+	if (a->sloped)
+		acc_slope(&a->t->r, &of, &a->slope);
 	if (!acc_far_off(&a->err, acc_unit_low(a->unit)))
 		return;
 	a->cause = acc_cause_plain(a->t->r.mem, a->gin, s->ref);

@@ -464,6 +464,10 @@ annotate(struct acc_rec *r, const struct acc_audited *v)
 	rc |= acc_put(r, "", "audit.err_max", acc_f64(v->max));
 	rc |= acc_put(r, "", "audit.limit", acc_f64(v->limit));
 	rc |= acc_put(r, "", "audit.limit_max", acc_f64(v->limit_max));
+	if (v->slope.slope > v->slope.limit) {
+		rc |= acc_put(r, "", "audit.slope", acc_f64(v->slope.slope));
+		rc |= acc_put(r, "", "audit.limit_slope", acc_f64(v->slope.limit));
+	}
 	if (v->form != NULL)
 		rc |= acc_put(r, "", "audit.form", acc_ctext(v->form));
 	if (v->part < 1)

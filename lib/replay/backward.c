@@ -137,6 +137,7 @@ static int
 test(struct acc_adjoint *a, struct acc_str mode)
 {
 	a->linear = acc_str_is(mode, "linear");
+	a->sloped = acc_str_is(mode, "prod") && acc_slope_applies(a->t);
 	if (a->shared != NULL && !acc_str_is(mode, "point") && !a->linear)
 		return acc_cannot(&a->t->r, "too large to be recomputed");
 	if (acc_str_is(mode, "move"))
@@ -215,6 +216,7 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 		v->skip = acc_exempt(t, 0);
 	if (a.part > 0)
 		v->part = a.part;
+	acc_slope_keep(&tally->slope, &a.slope);
 	acc_err_merge(&tally->err, &a.err);
 	acc_err_merge(&tally->coarse, &a.coarse);
 	acc_form_merge(&tally->forms, &a.forms);
@@ -253,6 +255,7 @@ acc_backward(struct acc_trial *t)
 		v->line = h->line;
 		v->backward = true;
 		v->cls = t->r.op->cls;
+		v->steps = acc_op_steps(j->op);
 		if (v->skip == NULL && !(j->shared_only && !j->shared[k - 1].on))
 			one(t, input_of(&in, i, by_pos), h, g, v, &j->tally[k - 1]);
 	}

@@ -102,7 +102,7 @@ tensor(struct acc_audit_job *j, const struct acc_rec *r, size_t line, struct acc
 	struct acc_held *h = acc_alloc(&j->mem, sizeof *h);
 	if (h == NULL)
 		return ACC_ENOMEM;
-	*h = (struct acc_held){.line = line, .d = {.dtype = ACC_NODTYPE}};
+	*h = (struct acc_held){.line = line, .as = ACC_NODTYPE, .d = {.dtype = ACC_NODTYPE}};
 	int rc = acc_ref_get(r, "", &h->ref, &e);
 	h->data = rc > 0;
 	if (rc < 0) {

@@ -37,6 +37,8 @@ const struct acc_op *
 acc_op_of_call(const struct acc_audit_job *j)
 {
 	const struct acc_op *op = acc_op_find(j->op);
+	if (op != NULL && op->of_one != NULL && j->fwd.nin + j->fwd.nkw == 1)
+		return acc_op_find(acc_str(op->of_one));
 	if (op == NULL || op->of_two == NULL)
 		return op;
 	const struct acc_value *v = j->fwd.nin > 1 ? &j->fwd.in[1] : NULL;

@@ -203,10 +203,10 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 			.tiny = acc_tiny_of(rec->dtype),
 			.max = acc_max_of(rec->dtype),
 			.coarse = unit,
-			.work = in == ACC_NODTYPE ? acc_work_unit(unit) : unit}};
+			.work = in == ACC_NODTYPE || t->j->casts ? acc_work_unit(unit) : unit}};
 	v->low = acc_is_float(rec->dtype) && acc_unit_low(unit);
 	v->rounding = (uint8_t)(acc_is_float(rec->dtype) ? t->r.op->rounding : ACC_EXACT);
-	if (rec->v == NULL) {
+	if (rec->v == NULL && rec->n > 0) {
 		v->skip = t->out[k]->err != NULL ? t->out[k]->err : "recorded without data";
 		return;
 	}
@@ -221,6 +221,12 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 	}
 	acc_err_merge(&tally->err, &s);
 	acc_err_merge(&tally->coarse, &coarse);
+	struct acc_slope_of of = {rec->dtype, unit, y.r.work, rec->n, rec->v, ref->v, ref->mag,
+		NULL};
+	struct acc_slope_found slope = {0};
+	if (acc_slope_applies(t) && acc_slope(&t->r, &of, &slope) < 0)
+		v->skip = t->r.why;
+	acc_slope_keep(&tally->slope, &slope);
 	tally->parts++;
 	bool far = acc_far_off(&s, v->low);
 	if (!t->large && (far || (v->rounding == ACC_EXACT && acc_err_max(&s) > 0.5)))
@@ -252,6 +258,8 @@ acc_forward(struct acc_trial *t)
 		struct acc_audited *v = &t->j->result[k];
 		v->line = t->out[k]->line;
 		v->cls = t->r.op->cls;
+		v->steps = acc_op_steps(t->j->op);
+		v->in_steps = (t->r.op->flags & ACC_IN_STEPS) != 0;
 		if (v->skip == NULL)
 			judge(t, k, wild, v);
 	}

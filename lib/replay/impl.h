@@ -22,6 +22,7 @@ struct acc_held { /* a tensor of a call; the dense one is first, so that a value
 	struct acc_str src;
 	struct acc_pay *pay; /* open: its elements are read where they are needed, and d.v only
 			      * stands for it */
+	enum acc_dtype as;   /* what its elements are rounded to as they are read; or ACC_NODTYPE */
 	size_t line;         /* which record */
 	size_t first;        /* of a part of a tensor: the element that its first one is */
 	bool data;           /* there is payload to load */
@@ -48,6 +49,7 @@ struct acc_audit_job {
 	struct acc_audited *result; /* one for each output record, see below */
 	struct acc_tally *tally;    /* as many: what they come of */
 	struct acc_reader *reader;
+	bool casts;                /* autocast has cast operands before */
 	bool form;                 /* products are formed, however large */
 	bool part;                 /* it is a part of a large call: there are many more */
 	struct acc_shared *shared; /* of a part of a backward call: as many again, or NULL */
@@ -70,16 +72,26 @@ int acc_each_held(const struct acc_value *v, uint32_t n, acc_held_fn *f, void *a
 
 /* --- results --- */
 
+/* A factor that all elements are too large by, less 1, and how large chance may make it (slope.c);
+ * limit 0: not looked at. */
+struct acc_slope_found {
+	double slope, limit;
+};
+
 struct acc_audited { /* of one output record */
 	size_t line;
 	const char *skip;  /* not audited: why; NULL: audited. A literal or strdup'ed */
 	const char *cause; /* NULL: nothing is known; a literal or strdup'ed */
 	double rms, max;   /* errors in units of the rounding; INFINITY: NaN or Inf differ */
+	struct acc_slope_found slope;
 	/* The same for an operator that rounds what it sums up as coarsely as its result. */
 	double coarse_rms, coarse_max;
 	const char *cls;
+	unsigned steps;     /* how often it rounds where every step of it does; 1: once */
 	uint8_t rounding;   /* enum acc_rounding */
 	uint8_t mode;       /* of gradients: in which way they are tested, else 0 */
+	bool in_steps;      /* it is several operators: see ACC_IN_STEPS */
+	bool among_low;     /* most of the network is in 16 bits */
 	bool learnt;        /* its limits know the other calls */
 	bool compared;      /* see struct acc_audit_opt */
 	size_t call;        /* which call of the stream */
@@ -132,12 +144,13 @@ struct acc_spots {
 struct acc_tally {
 	struct acc_errsum err, coarse;
 	struct acc_forms forms;
-	size_t skipped;      /* elements not looked at, for a kink */
-	uint32_t parts, far; /* how many; how many of them are far off */
-	const char *cause;   /* what the first of these looks like, wherever it is wrong */
-	bool explained;      /* by that, to the rounding */
-	bool rough;          /* as with 16 bits on the way */
-	bool kept;           /* what is said is in the job's own memory */
+	struct acc_slope_found slope; /* of the part where it is most beyond its limit */
+	size_t skipped;               /* elements not looked at, for a kink */
+	uint32_t parts, far;          /* how many; how many of them are far off */
+	const char *cause;            /* what the first of these looks like, wherever it is wrong */
+	bool explained;               /* by that, to the rounding */
+	bool rough;                   /* as with 16 bits on the way */
+	bool kept;                    /* what is said is in the job's own memory */
 	struct acc_spots spots;
 };
 /* The call's results, when all of its parts were looked at. */
@@ -208,6 +221,8 @@ struct acc_reader {
 int acc_each_tensor(struct acc_audit_job *j, acc_held_fn *f, void *arg);
 /* Read the job's tensors. One that cannot be read has err set; < 0: out of memory. */
 int acc_audit_job_load(struct acc_audit_job *j);
+/* What was rounded as it was read is to be read again, as it was recorded. */
+void acc_audit_job_as_recorded(struct acc_audit_job *j);
 /* Open them instead, where they can be read at any place and are not small. */
 int acc_audit_job_open(struct acc_audit_job *j);
 void acc_audit_job_shut(struct acc_audit_job *j);
@@ -283,13 +298,15 @@ struct acc_adjoint {
 	const struct acc_dense *const *gout;
 	double unit, work;             /* of rounding: of the gradients; of what sums them up */
 	struct acc_errsum err, coarse; /* coarse: with the unit for work as well */
-	size_t skipped;                /* elements not looked at, for a kink */
+	struct acc_slope_found slope;
+	size_t skipped; /* elements not looked at, for a kink */
 	const char *cause;
 	struct acc_forms forms;
 	struct acc_spots *spots;   /* added to where elements are told apart */
 	size_t first;              /* which element of the gradient is its first here */
 	struct acc_shared *shared; /* NULL: no other part adds to it */
 	bool linear;               /* by point, and linear in it */
+	bool sloped;               /* its slope tells whether it is right */
 	double part;               /* share of the rows that were looked at, if so; else 0 */
 };
 int acc_adjoint_move(struct acc_adjoint *a);
@@ -298,6 +315,21 @@ int acc_adjoint_point(struct acc_adjoint *a);
 int acc_adjoint_block(struct acc_adjoint *a, bool whole);
 /* Why an output k that is not what its inputs give is no fault: a sentence, or NULL. */
 const char *acc_exempt(struct acc_trial *t, uint32_t k);
+/* --- a factor (slope.c) --- */
+struct acc_slope_of {
+	enum acc_dtype dtype;
+	double unit, work;
+	size_t n;
+	const double *rec, *ref, *more; /* more: what is added up, whose rounding is `work` */
+	const bool *skip;               /* or NULL */
+};
+/* 0, or what acc_cannot returned. */
+int acc_slope(struct acc_replay *r, const struct acc_slope_of *s, struct acc_slope_found *out);
+/* Is there but one rounding, and nothing that all elements share? Of numbers that the dtype does not hold,
+ * nobody knows whether they were rounded. */
+bool acc_slope_applies(const struct acc_trial *t);
+void acc_slope_keep(struct acc_slope_found *best, const struct acc_slope_found *s);
+
 /* The gradient against the sums. */
 void acc_adjoint_compare(struct acc_adjoint *a, const struct acc_sums *s);
 /* --- causes (cause.c): a sentence, or NULL --- */

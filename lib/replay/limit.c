@@ -21,7 +21,8 @@ basic(const struct acc_audited *v, double *rms, double *max)
 		*rms = v->backward            ? LIMIT_LOW_BACK_RMS
 		       : v->n < LIMIT_LOW_FEW ? LIMIT_LOW_FEW_RMS
 					      : LIMIT_LOW_RMS;
-		*max = v->backward ? LIMIT_LOW_BACK_MAX : LIMIT_LOW_MAX;
+		*max = fmax(v->backward ? LIMIT_LOW_BACK_MAX : LIMIT_LOW_MAX,
+			v->steps > 1 ? LIMIT_LOW_STEP * v->steps : 0);
 	} else if (v->rounding == ACC_FEW) {
 		*rms = LIMIT_OFTEN_RMS;
 		*max = LIMIT_OFTEN_MAX;
@@ -68,6 +69,8 @@ ceiling(const struct acc_audited *v)
 		return LIMIT_MOST_LOW;
 	if (v->compared && !is_product(v))
 		return LIMIT_MOST_COMPARED * v->limit;
+	if (v->among_low && !is_product(v))
+		return LIMIT_MOST_LOW * acc_unit(ACC_BF16) / acc_unit(ACC_F32);
 	return is_product(v) ? LIMIT_MOST_PRODUCTS : LIMIT_MOST_OTHER;
 }
 
@@ -139,10 +142,11 @@ calls_of(struct acc_audited *const *v, size_t n, double *rms, double *max)
 static bool
 coarsen(struct acc_audited **v, size_t n, double *rms, double *max)
 {
+	double most = v[0]->backward ? LIMIT_LOW_BACK_MAX : LIMIT_LOW_MAX;
 	size_t calls = calls_of(v, n, rms, max), far = 0, beyond = 0;
 	for (size_t i = 0; i < calls; i++) {
 		far += rms[i] > v[0]->limit;
-		beyond += max[i] > v[0]->limit_max;
+		beyond += max[i] > most;
 	}
 	if (!v[0]->low || beyond < LIMIT_LEARN_CALLS ||
 		(far * LIMIT_ROUGH_CALLS <= calls && beyond * LIMIT_ROUGH_MAX_CALLS < calls))
@@ -179,6 +183,50 @@ learn(struct acc_audited **v, size_t n, bool wide, double *room)
 	}
 }
 
+/* Does it fit only a device that rounds every step, and adds up in 16 bits? Errors of either sign. */
+static bool
+needs_steps(const struct acc_audited *v)
+{
+	return v->low && (v->rms > v->limit || v->max > v->limit_max) &&
+	       v->coarse_rms <= v->limit * sqrt(v->steps) && v->coarse_max <= v->limit_max;
+}
+
+/* In 16 bits, of any class: where that is what some calls show forward, it is the device's way, and
+ * whoever needs it is measured so. What is several operators in turn explains much with it, so two such
+ * calls show nothing. */
+static void
+learn_steps(struct acc_audited **p, size_t m)
+{
+	size_t calls = 0, plain = 0, last = SIZE_MAX;
+	for (size_t i = 0; i < m; i++)
+		if (!p[i]->backward && p[i]->call != last && needs_steps(p[i])) {
+			calls++;
+			plain += !p[i]->in_steps;
+			last = p[i]->call;
+		}
+	if (calls < LIMIT_LEARN_CALLS && plain < LIMIT_LOW_STEP_CALLS)
+		return;
+	for (size_t i = 0; i < m; i++)
+		if (needs_steps(p[i])) {
+			p[i]->rms = p[i]->coarse_rms;
+			p[i]->max = p[i]->coarse_max;
+			p[i]->limit *= sqrt(p[i]->steps);
+		}
+}
+
+/* A device that cuts off what it should round makes everything too small: then slopes tell nothing. */
+static void
+learn_slopes(struct acc_audited *v, size_t n)
+{
+	size_t all = 0, beyond = 0;
+	for (size_t i = 0; i < n; i++) {
+		all += v[i].slope.limit > 0;
+		beyond += v[i].slope.slope > v[i].slope.limit;
+	}
+	for (size_t i = 0; i < n && beyond * LIMIT_SLOPE_CALLS > all && beyond > 1; i++)
+		v[i].slope = (struct acc_slope_found){0};
+}
+
 static void
 learn_all(struct acc_audited **p, size_t m, bool wide, double *room)
 {
@@ -191,7 +239,8 @@ learn_all(struct acc_audited **p, size_t m, bool wide, double *room)
 }
 
 /* A network in 16 bits may do what little it does in f32 by tf32: nobody sees a twentieth of its
- * rounding. */
+ * rounding. And where all calls of a class do in 16 bits what they give in f32 (a softmax of scores that
+ * were cast), that is learnt. */
 static void
 forgive(struct acc_audited **v, size_t n)
 {
@@ -202,9 +251,11 @@ forgive(struct acc_audited **v, size_t n)
 			all++;
 			low += v[i]->low;
 		}
-	for (size_t i = 0; i < n && low * 2 > all; i++)
+	for (size_t i = 0; i < n && low * 2 > all; i++) {
+		v[i]->among_low = true;
 		if (is_product(v[i]) && !v[i]->low)
 			raise_to(v[i], LIMIT_LOW_NETWORK_RMS * bf16, LIMIT_LOW_NETWORK_MAX * bf16);
+	}
 }
 
 static int
@@ -293,6 +344,8 @@ acc_limits(struct acc_audited *v, size_t n)
 	learn_all(p, m, false, room);
 	learn_all(p, m, true, room);
 	learn_form(p, m, room);
+	learn_steps(p, m);
+	learn_slopes(v, n);
 	free(p);
 	free(room);
 	return 0;
@@ -301,5 +354,5 @@ acc_limits(struct acc_audited *v, size_t n)
 bool
 acc_audited_good(const struct acc_audited *v)
 {
-	return v->rms <= v->limit && v->max <= v->limit_max;
+	return v->rms <= v->limit && v->max <= v->limit_max && v->slope.slope <= v->slope.limit;
 }

@@ -32,6 +32,20 @@
 		"is computed in f32 on the way is added") \
 	X(LOW_MAX, 4, "units: the largest error, the same", \
 		"twice that of rounding to nearest, 2") \
+	X(LOW_STEP, 2, "units of a step: and as much, where each step may round to 16 bits", \
+		"one right rounding may be 2") \
+	N(LOW_STEP_CALLS, 2, \
+		"calls forward at least that only rounding every step explains: then all do so", \
+		"a fault is in one; of several operators in turn it is learn-calls") \
+	X(SLOPE_CHANCE, 6, \
+		"times the deviation of chance: a factor that all elements have, in 16 bits", \
+		"by the normal law 2e-9 an output; all that is nearly equal counts as one") \
+	X(SLOPE_ROUNDING, 1.1547, "units: the deviation of one rounding", \
+		"2 over the root of 3: evenly within 2 at most") \
+	X(SLOPE_LEAST, 0.125, "units: a factor this near to 1 is none", LIMIT_TRIED) \
+	N(SLOPE_CALLS, 4, \
+		"if more than one output in so many has one, the device rounds to one side", \
+		LIMIT_TRIED) \
 	X(LOW_BACK_RMS, 4, "units: backward in 16 bits", LIMIT_TRIED) \
 	X(LOW_BACK_MAX, 10, "units: the largest error, the same", LIMIT_TRIED) \
 	X(STEPS_BACK, 4, \

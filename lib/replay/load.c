@@ -46,6 +46,21 @@ look(struct acc_held *h, const double *v, size_t n)
 		h->beyond |= fabs(v[i]) >= 0x1p53;
 }
 
+/* v is what f32 holds, or f64. */
+static void
+narrow(enum acc_dtype t, double *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		float x = (float)v[i];
+		uint32_t u;
+		memcpy(&u, &x, sizeof u);
+		u = (u + 0x7fff + (u >> 16 & 1)) & 0xffff0000u;
+		memcpy(&x, &u, sizeof x);
+		bool plain = t == ACC_BF16 && isfinite(v[i]) && fabs(v[i]) >= 0x1p-126;
+		v[i] = plain ? x : acc_round_to(t, v[i]);
+	}
+}
+
 /* Keep what went wrong. */
 static int
 failed(struct acc_audit_job *j, struct acc_held *h, const struct acc_err *e)
@@ -70,6 +85,8 @@ read_some(struct acc_audit_job *j, struct acc_held *h, struct acc_pay *p, size_t
 		acc_widen(h->ref.dtype, got, k, out + at);
 		at += k;
 	}
+	if (h->as != ACC_NODTYPE)
+		narrow(h->as, out, n);
 	look(h, out, n);
 	return 0;
 }
@@ -160,6 +177,24 @@ int
 acc_audit_job_load(struct acc_audit_job *j)
 {
 	return acc_each_tensor(j, load, j);
+}
+
+static int
+forget(void *arg, struct acc_held *h)
+{
+	(void)arg;
+	if (h->as != ACC_NODTYPE) {
+		h->as = ACC_NODTYPE;
+		h->d.v = NULL;
+		h->wild = false;
+	}
+	return 0;
+}
+
+void
+acc_audit_job_as_recorded(struct acc_audit_job *j)
+{
+	acc_each_tensor(j, forget, j);
 }
 
 int

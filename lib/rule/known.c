@@ -57,8 +57,8 @@ const struct acc_known acc_known[] = {
 	SIDED("s.few") WHOLE("m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded")
 		WHOLE("m.accuracy") SIDED("err") SIDED("audit.ok") SIDED("audit.err")
 			SIDED("audit.err_max") SIDED("audit.limit") SIDED("audit.limit_max")
-				SIDED("audit.form") SIDED("audit.part") SIDED("audit.cause")
-					SIDED("audit.skip")
+				SIDED("audit.slope") SIDED("audit.limit_slope") SIDED("audit.form")
+					SIDED("audit.part") SIDED("audit.cause") SIDED("audit.skip")
 	/* the ranks as one */
 	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by")};
 const size_t acc_nknown = sizeof acc_known / sizeof *acc_known;

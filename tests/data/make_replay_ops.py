@@ -89,6 +89,7 @@ def orders(s):
     s.do("Torch.unique", torch.unique, ids([3, 1, 2, 1, 3]), return_inverse=True, grad=False,
          return_counts=True)
     s.do("Tensor.nonzero", torch.nonzero, ids([[0, 1], [2, 0]]), grad=False)
+    s.do("Torch.where", torch.where, ids([[0, 1], [2, 0]]) > 0, grad=False)
     ties = ids([2.0, 1.0, 2.0, nan, 1.0], dtype=f64)
     s.do("Torch.sort", torch.sort, ties, descending=True, grad=False, off=False)
     s.do("Torch.topk", torch.topk, ties, 4, grad=False, off=False)
@@ -714,6 +715,92 @@ def heads(s):
          q_proj_weight=rand(6, 6), k_proj_weight=rand(6, 5), v_proj_weight=rand(6, 7))
 
 
+def recurrent(s):
+    """Recurrent layers as torch.nn calls them, single steps, and the loss that often follows."""
+    gates = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+    def weights(gates, sizes, h, t, biases=True, p=0):
+        out = []
+        for n in sizes:
+            out += [rand(gates * h, n, dtype=t) / 2, rand(gates * h, p or h, dtype=t) / 2]
+            out += [rand(gates * h, dtype=t) for _ in range(2 if biases else 0)]
+            out += [rand(p, h, dtype=t)] if p else []
+        return tuple(out)
+
+    def layer(op, layers=1, both=False, first=False, biases=True, p=0, t=f64, n=2, grad=True):
+        h, dirs, x = 3, 1 + both, rand(n, 5, 4, dtype=t) if first else rand(5, n, 4, dtype=t)
+        sizes = ([4] * dirs + [(p or h) * dirs] * dirs * (layers - 1))
+        hx = rand(layers * dirs, n, p or h, dtype=t)
+        if op == "lstm":
+            hx = (hx, rand(layers * dirs, n, h, dtype=t))
+        s.do("VF." + op, getattr(torch, op), x, hx, weights(gates[op], sizes, h, t, biases, p),
+             biases, layers, 0.0, True, both, first, grad=grad)
+
+    for op in gates:
+        layer(op)
+        layer(op, 2, True, True)
+        layer(op, 3, biases=False, t=f32)
+        layer(op, 2, True, t=bf16)
+        bs = ids([3, 3, 2, 1, 1])
+        hx = rand(2, 3, 3)
+        s.do("VF." + op, getattr(torch, op), rand(10, 4), bs,
+             (hx, rand(2, 3, 3)) if op == "lstm" else hx, weights(gates[op], [4, 4], 3, f64),
+             True, 1, 0.3, True, True, grad=False)
+    layer("lstm", 2, True, p=2, grad=False)
+    for op, k in (("lstm_cell", 4), ("gru_cell", 3), ("rnn_tanh_cell", 1), ("rnn_relu_cell", 1)):
+        for t in (f64, f32):
+            h = rand(2, 3, dtype=t)
+            w = weights(k, [4], 3, t)
+            s.do("VF." + op, getattr(torch, op), rand(2, 4, dtype=t),
+                 (h, rand(2, 3, dtype=t)) if k == 4 else h, *w)
+            s.do("VF." + op, getattr(torch, op), rand(2, 4, dtype=t),
+                 (h, rand(2, 3, dtype=t)) if k == 4 else h, *w[:2])
+    speech, text = rand(9, 3, 5).log_softmax(-1), ids([[1, 2, 2, 4], [3, 3, 1, 1], [2, 1, 0, 0]])
+    for how in ("mean", "sum", "none"):
+        s.do("Functional.ctc_loss", F.ctc_loss, speech, text, ids([9, 7, 5]), ids([4, 3, 2]),
+             reduction=how)
+    s.do("Functional.ctc_loss", F.ctc_loss, speech, ids([1, 2, 3, 3, 2, 1]), (9, 8, 2), (2, 3, 1),
+         4, "sum")
+    s.do("Functional.ctc_loss", F.ctc_loss, speech, text, (9, 4, 4), (4, 4, 1), reduction="none",
+         zero_infinity=True)
+
+
+def rounds(s):
+    """What a device may round on the way, and what it may not."""
+    def short(x):
+        return x.to(bf16).double()
+
+    def do(op, fn, *args, wrong=False):
+        s.do(op, fn, *args, grad=False, off=False)
+        s.rec[-1][1]["x-wrong"] = wrong
+
+    # As autocast does: factors and what is added are cast first; or nothing is.
+    for k in (1, 1.01):
+        x, w, b = rand(6, 16, dtype=bf16), rand(8, 16, dtype=f32), rand(8, dtype=f32)
+        do("Functional.linear", lambda x, w, b: k * F.linear(x, short(w), short(b)), x, w, b,
+           wrong=k != 1)
+        do("Functional.linear", lambda x, w, b: F.linear(x, w, b), x, w, b)
+        do("Torch.matmul", lambda x, w: x @ short(w), x, rand(16, 8, dtype=f32))
+    # A bias in f32 alone is no sign of it.
+    do("Functional.linear", F.linear, x, rand(8, 16, dtype=bf16), 100 + b)
+    # A factor that no element shows, and one that is a number that was rounded.
+    for k in (1, 1, 1, 1.001, 1):
+        do("Torch.matmul", lambda x, y: k * (x @ y), rand(64, 48, dtype=bf16),
+           rand(48, 64, dtype=bf16), wrong=k != 1)
+        do("Tensor.__add__", torch.add, rand(64, 64, dtype=bf16), rand(64, 64, dtype=bf16))
+    do("Tensor.__mul__", lambda x, k: x * short(torch.tensor(k)), rand(64, 64, dtype=bf16), 0.3)
+    do("Tensor.__mul__", torch.mul, rand(64, 64, dtype=bf16), rand(1, dtype=bf16))
+
+
+def steps(s):
+    """A device that rounds every step to bf16."""
+    def short(x):
+        return x.to(bf16).double()
+    for _ in range(4):
+        s.do("Functional.silu", lambda x: x / short(1 + short(torch.exp(-x))),
+             3 * rand(40, 12, dtype=bf16), grad=False)
+
+
 def left_out(s):
     """As ptdbg notes them, which leaves keywords out."""
     s.rec[0][1]["format"] = "ptdbg"
@@ -726,7 +813,8 @@ def left_out(s):
 
 
 FAMILIES = [scatters, orders, makers, patterns, distances, lists, optimizers, rarer, fused,
-            primitives, arranged, derivatives, positions, remaining, heads, left_out, unaudited, faults]
+            primitives, arranged, derivatives, positions, remaining, heads, recurrent, rounds, steps, left_out,
+             unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]

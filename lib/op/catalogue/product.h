@@ -30,6 +30,15 @@ OP("flash_attn flash_attn_varlen_func fused_attention flash_attention prompt_fla
 	"scaled_dot_product_attention", ATTEND, 0)
 OP("multi_head_attention_forward", "multi_head_attention_forward", ATTEND, WEIGHTS)
 
+OP("lstm", "lstm", OTHER, 0)
+OP("gru", "gru", OTHER, 0)
+OP("rnn_tanh", "rnn_tanh", OTHER, 0)
+OP("rnn_relu", "rnn_relu", OTHER, 0)
+OP("lstm_cell", "lstm_cell", OTHER, 0)
+OP("gru_cell", "gru_cell", OTHER, 0)
+OP("rnn_tanh_cell", "rnn_tanh_cell", OTHER, 0)
+OP("rnn_relu_cell", "rnn_relu_cell", OTHER, 0)
+
 OP("rotary_mul rotary_position_embedding", "rotary_mul", OTHER, 0)
 OP("apply_rotary_pos_emb", "rotary_mul", OTHER, 0)
 OP("rotary_embedding rope fused_rope rotary_pos_emb apply_rotary_pos_emb_v2", "rotary_mul", OTHER,

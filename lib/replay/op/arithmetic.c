@@ -314,6 +314,7 @@ const struct acc_op acc_ops_arithmetic[] = {
 	EXACT("bitwise_right_shift irshift", SHR),
 	{.names = "where",
 		.sig = "input|condition a|x|input|self:point b|y|other:point",
+		.of_one = "nonzero",
 		.cls = "move",
 		.rounding = ACC_EXACT,
 		.eval = ternary,

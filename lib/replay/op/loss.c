@@ -324,6 +324,18 @@ paths(const struct ctc *k, size_t i, const double *label, double *a, double *mag
 	return s == 0 ? a[0] : log_add(a[n - 1], a[n - 2]);
 }
 
+/* What torch gives back is the gradient of what log_softmax was given, if that is where x is from: for
+ * every step, the probabilities are added to it. They are the gradient of their own sum. */
+static double
+certainty(const struct ctc *k, size_t i)
+{
+	double sum = 0;
+	for (int64_t t = 0; t < k->steps[i]; t++)
+		for (size_t c = 0; c < k->c; c++)
+			sum += exp(k->x->v[((size_t)t * k->n + i) * k->c + c]);
+	return sum;
+}
+
 static int
 ctc_loss(struct acc_replay *r, struct acc_dense *out)
 {
@@ -343,8 +355,10 @@ ctc_loss(struct acc_replay *r, struct acc_dense *out)
 			return acc_cannot(r, "its lengths are not understood");
 		double mag, v = -paths(&k, i, k.targets->v + first, a, &mag);
 		double by = t.how == MEAN && k.length[i] > 1 ? (double)k.length[i] : 1;
-		if (k.zero_infinity && isinf(v))
-			v = 0;
+		bool lost = k.zero_infinity && isinf(v);
+		v = lost ? 0 : v;
+		if (out->mag == NULL && !lost)
+			v += certainty(&k, i);
 		count(&t, v / by, mag / by, 1);
 		at += (size_t)k.length[i];
 	}
@@ -377,13 +391,12 @@ const struct acc_op acc_ops_loss[] = {
 		     "pos_weight",
 		pair_loss, BCE_LOGITS),
 	LOSS("kl_div KLDivLoss", PAIR "size_average reduce reduction log_target", pair_loss, KL),
-	/* What torch gives back is the gradient of what log_softmax was given. */
 	{.names = "ctc_loss",
-		.sig = "input|log_probs targets input_lengths target_lengths blank "
+		.sig = "input|log_probs:any targets input_lengths target_lengths blank "
 		       "reduction zero_infinity",
 		.cls = "loss",
 		.rounding = ACC_FEW,
-		.flags = ACC_UNIT_SCALE | ACC_NO_BACKWARD,
+		.flags = ACC_UNIT_SCALE,
 		.eval = ctc_loss},
 	{.names = NULL},
 };

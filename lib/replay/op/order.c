@@ -392,6 +392,7 @@ nonzero(struct acc_replay *r, struct acc_dense *out)
 	size_t k = 0, n = 0;
 	if (acc_need_tensor(r, "input", &x) < 0 || acc_arg_bool(r, "as_tuple", &tuple) < 0)
 		return ACC_EUNSUP;
+	tuple |= acc_str_is(r->name, "where");
 	if (r->nrec != (tuple ? x->ndim : 1))
 		return acc_cannot(r, "outputs that are not understood");
 	for (size_t i = 0; i < x->n; i++)
@@ -438,6 +439,6 @@ const struct acc_op acc_ops_order[] = {
 		.rounding = ACC_FEW,
 		.eval = bincount},
 	ROW("unique", "input|self sorted return_inverse return_counts dim", unique, 0),
-	ROW("nonzero", "input|self as_tuple", nonzero, 0),
+	ROW("nonzero", "input|self|condition as_tuple", nonzero, 0),
 	{.names = NULL},
 };
