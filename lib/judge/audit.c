@@ -199,6 +199,9 @@ acc_audit_text(struct acc_case *c, const struct acc_item *it, int side, bool bri
 	const char *prefix = !pair ? "" : side == ACC_B ? "b." : "a.";
 	struct acc_str cause = acc_get_text(r, prefix, "audit.cause");
 	struct acc_str ranks = acc_get_text(r, prefix, "audit.ranks");
+	if (ranks.n > 0 && cause.n > 0 && !(number(r, prefix, "audit.limit_max") > 0))
+		return acc_arena_printf(&c->mem, "%.*s (of ranks %.*s)", ACC_PRS(cause),
+			ACC_PRS(ranks));
 	if (ranks.n > 0 && cause.n > 0)
 		return acc_arena_printf(&c->mem, "%.*s (of ranks %.*s: %.3g of at most %.3g)",
 			ACC_PRS(cause), ACC_PRS(ranks), number(r, prefix, "audit.err_max"),

@@ -63,6 +63,8 @@ acc_fleet_add(struct acc_fleet *f, size_t line, size_t n, bool backward, struct 
 	k.op = acc_hash(op.p, op.n);
 	uint64_t id[3] = {k.op, (uint64_t)acc_get_int(r, "", "call", -1), backward};
 	k.key = acc_hash(id, sizeof id);
+	id[2] = !backward;
+	k.twin = acc_hash(id, sizeof id);
 	k.talks = !backward && acc_op_talks(op);
 	void *p = acc_grow(f->call, &f->cap_call, f->ncall + 1, sizeof *f->call, e);
 	if (p == NULL)
