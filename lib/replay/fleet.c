@@ -93,8 +93,12 @@ acc_fleet_at(const struct acc_fleet *f, size_t line)
 int
 acc_fleet_say(struct acc_fleet *f, const struct acc_fleet_verdict *v, struct acc_err *e)
 {
-	if (acc_ids_get(&f->at, acc_mix(v->line)) != ACC_NOID)
+	uint32_t was = acc_ids_get(&f->at, acc_mix(v->line));
+	if (was != ACC_NOID) {
+		if (f->verdict[was].said == NULL && v->said != NULL)
+			f->verdict[was] = *v;
 		return 0;
+	}
 	void *p = acc_grow(f->verdict, &f->cap_verdict, f->nverdict + 1, sizeof *f->verdict, e);
 	if (p == NULL || f->nverdict >= UINT32_MAX - 1)
 		return acc_nomem(e);

@@ -53,7 +53,8 @@ void acc_fleet_close(struct acc_fleet *f);
 
 /* --- what the parts share --- */
 
-/* Strings of a verdict live in f->mem. The first verdict of a record stays. 0 or < 0. */
+/* Strings of a verdict live in f->mem. The first of a record stays, if it
+ * says that something is wrong. 0 or < 0. */
 int acc_fleet_say(struct acc_fleet *f, const struct acc_fleet_verdict *v, struct acc_err *e);
 /* "0-3, 5", in f->mem; NULL: no memory. */
 const char *acc_fleet_ranks(struct acc_fleet *f, const int64_t *rank, size_t n);

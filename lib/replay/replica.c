@@ -22,14 +22,9 @@ struct parting { /* a group, and what is found in it */
 	bool parted, drawn;     /* a reduction is missing; random numbers are others */
 	uint64_t equal, differ; /* weights of the first step */
 	const struct acc_seen *odd;
-	struct acc_ids used; /* weights by mark: used once, or more often */
-	struct acc_buf gone; /* struct left: weights' gradients that were given to no reduction */
-	struct acc_map linked; /* how many others were, by operator and position */
-};
-
-struct left {
-	uint32_t seen; /* the gradient on the first rank */
-	uint64_t cls;
+	uint64_t joined, unlike; /* gradients that are reduced: of weights that are alike, or not */
+	const struct acc_seen_call *reduction; /* the first of these, and two of its weights */
+	const struct acc_seen *weight[2];
 };
 
 /* --- distances --- */
@@ -264,6 +259,28 @@ say_drift(struct parting *p, int64_t step, const struct acc_seen *a, const struc
 		ratio, LIMIT_REPLICA_MOST, e);
 }
 
+/* All elements the same: parts of zeros are equal, too. Weights of norms are whole on all ranks. */
+static int
+constant(struct acc_replicas *t, const struct acc_seen *s, bool *is, struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0};
+	double st[4];
+	bool known;
+	int rc = statistics(t, s->line, st, &x, &known, e);
+	*is = !known || st[0] == st[1];
+	if (t->call[s->call].norm) {
+		*is = false;
+		return rc;
+	}
+	if (rc < 0 || known || !x.data)
+		return rc;
+	size_t n = x.n < ACC_CHUNK ? (size_t)x.n : ACC_CHUNK;
+	rc = acc_fleet_read(t->f, &x, 0, n, t->a, e);
+	for (size_t i = 1; i < n && rc == 1 && *is; i++)
+		*is = t->a[i] == t->a[0];
+	return rc < 0 ? rc : 0;
+}
+
 /* Two ranks' weight now, which was alike in an earlier step. */
 static int
 drift(struct parting *p, int64_t step, const struct acc_seen *a, const struct acc_seen *b,
@@ -273,9 +290,13 @@ drift(struct parting *p, int64_t step, const struct acc_seen *a, const struct ac
 	const struct acc_seen *a0 = before(t, a, step, t->call[a->call].k->rank),
 			      *b0 = before(t, b, step, t->call[b->call].k->rank);
 	struct distance d, ua, ub;
+	bool flat = false;
 	if (a0 == NULL || b0 == NULL || a0->mark != b0->mark || a->mark == b->mark)
 		return 0;
-	int rc = distance(t, b, a, &d, e);
+	int rc = constant(t, a0, &flat, e);
+	if (rc < 0 || flat)
+		return rc;
+	rc = distance(t, b, a, &d, e);
 	if (rc == 0)
 		rc = distance(t, a, a0, &ua, e);
 	if (rc == 0)
@@ -383,7 +404,7 @@ after_reduction(struct parting *p, struct acc_err *e)
 
 /* A reduction over weights' gradients, where the weights are not the same. */
 static int
-unlike_weights(struct parting *p, struct acc_err *e)
+unlike_weights(struct parting *p)
 {
 	struct acc_replicas *t = p->t;
 	const struct acc_seen *w[2] = {NULL, NULL};
@@ -412,8 +433,34 @@ unlike_weights(struct parting *p, struct acc_err *e)
 		w[i > 0] = i > 0 && differ ? w[1] : found;
 		differ |= w[0]->mark != found->mark;
 	}
+	p->joined += at >= 0 && !differ;
 	if (!differ)
 		return 0;
+	p->unlike++;
+	if (p->unlike == 1) {
+		p->reduction = c;
+		p->weight[0] = w[0];
+		p->weight[1] = w[1];
+	}
+	return 0;
+}
+
+/* One weight, or all of them, are not what they should be; or some are joined that are others. */
+static int
+say_unlike(struct parting *p, struct acc_err *e)
+{
+	struct acc_replicas *t = p->t;
+	const struct acc_seen_call *c = p->reduction;
+	const struct acc_seen *const *w = p->weight;
+	if (p->unlike == 0)
+		return 0;
+	if (p->unlike == 1 || p->joined == 0)
+		return blame(p, w[1]->line,
+			SAY(p, "weight is not the same on rank %lld and on rank %lld, which join its"
+			       " gradients",
+				(long long)t->call[w[0]->call].k->rank,
+				(long long)t->call[w[1]->call].k->rank),
+			1, 0, e);
 	const char *a = name_of(t, w[0]->line, e), *b = a == NULL ? NULL : name_of(t, w[1]->line, e);
 	for (uint32_t j = 0; j < c->n && b != NULL; j++)
 		if (t->seen[c->first + j].out && t->seen[c->first + j].n > 1)
@@ -446,7 +493,7 @@ static const struct acc_seen_call *
 maker_of(const struct acc_replicas *t, const struct acc_seen *s)
 {
 	uint32_t i = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
-	return i == ACC_NOID ? NULL : &t->call[t->seen[i].call];
+	return i == ACC_NOID || t->seen[i].call >= s->call ? NULL : &t->call[t->seen[i].call];
 }
 
 /* A call whose line was alike on all ranks so far is not: was it given what a reduction made, and is
@@ -505,21 +552,15 @@ line_of_code(struct parting *p, struct acc_err *e)
 /* --- a group --- */
 
 /* A weight of the first step. */
-static int
-weight(struct parting *p, uint32_t j, struct acc_err *e)
+static void
+weight(struct parting *p, uint32_t j)
 {
-	struct acc_replicas *t = p->t;
-	const struct acc_seen_call *c = p->peer[0];
-	const struct acc_seen *w = &t->seen[c->first + j];
-	if (!marked_alike(p, j)) {
-		p->differ++;
-		p->odd = &t->seen[p->peer[odd_one(p, j)]->first + j];
-		return 0;
+	if (marked_alike(p, j)) {
+		p->equal++;
+		return;
 	}
-	p->equal++;
-	bool again = acc_ids_get(&p->used, w->mark) != ACC_NOID;
-	int rc = acc_ids_put(&p->used, w->mark, again, true, e);
-	return rc;
+	p->differ++;
+	p->odd = &p->t->seen[p->peer[odd_one(p, j)]->first + j];
 }
 
 static int
@@ -534,7 +575,7 @@ visit(struct parting *p, struct acc_err *e)
 		if (!t->seen[c->first + j].leaf)
 			continue;
 		if (first)
-			rc = weight(p, j, e);
+			weight(p, j);
 		for (uint32_t i = 1; i < p->g->n && last != INT64_MIN && rc == 0; i++)
 			rc = drift(p, last, &t->seen[c->first + j], &t->seen[p->peer[i]->first + j],
 				e);
@@ -542,7 +583,7 @@ visit(struct parting *p, struct acc_err *e)
 	if (rc < 0 || c->k->backward)
 		return rc;
 	if (c->k->talks)
-		return first ? unlike_weights(p, e) : 0;
+		return first ? unlike_weights(p) : 0;
 	if (c->info != NULL && c->info->cls == ACC_OP_RANDOM)
 		return draws(p, e);
 	rc = after_reduction(p, e);
@@ -557,7 +598,7 @@ static int
 odd_weight(struct parting *p, struct acc_err *e)
 {
 	const struct acc_seen_call *c = p->odd == NULL ? NULL : &p->t->call[p->odd->call];
-	if (p->differ != 1 || p->equal < LIMIT_REPLICA_WEIGHTS)
+	if (p->differ != 1 || p->g->parts || p->equal < LIMIT_REPLICA_WEIGHTS)
 		return 0;
 	for (uint32_t i = 1; i <= LIMIT_REPLICA_NEXT; i++)
 		if (c + i < p->t->call + p->t->f->ncall && c[i].k->rank == c->k->rank &&
@@ -582,7 +623,8 @@ look(struct acc_replicas *t, struct acc_group *g, const struct acc_seen_call **p
 		if (!acc_replicas_peers(t, g, c, peer)) {
 			/* A part of another shape is one, too. */
 			for (uint32_t j = 0; j < c->n; j++)
-				g->weights_differ |= t->seen[c->first + j].leaf;
+				g->parts |= t->seen[c->first + j].leaf;
+			g->weights_differ |= g->parts;
 			continue;
 		}
 		for (uint32_t j = 0; j < c->n; j++) {
@@ -606,9 +648,51 @@ judge(struct acc_replicas *t, struct acc_group *g, struct acc_err *e)
 			rc = visit(&p, e);
 	if (rc == 0)
 		rc = odd_weight(&p, e);
+	if (rc == 0)
+		rc = say_unlike(&p, e);
 	acc_map_release(&p.lines);
-	acc_ids_release(&p.used);
 	free(p.peer);
+	return rc;
+}
+
+/* Weights that two ranks hold for different calls, as two stages do the embedding. */
+static int
+tied(struct acc_replicas *t, const struct acc_seen *a, const struct acc_seen *b, struct acc_err *e)
+{
+	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
+	const int64_t rank[2] = {ka->rank < kb->rank ? ka->rank : kb->rank,
+		ka->rank < kb->rank ? kb->rank : ka->rank};
+	struct acc_group g = {.rank = rank, .n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
+	struct parting p = {.t = t, .g = &g};
+	int rc = g.who == NULL ? acc_nomem(e) : 0;
+	for (size_t i = 1; i < t->nstep && rc == 0; i++) {
+		const struct acc_seen *x = before(t, a, t->step[i], ka->rank),
+				      *y = before(t, b, t->step[i], kb->rank);
+		if (x != NULL && y != NULL)
+			rc = drift(&p, t->step[i - 1], x, y, e);
+	}
+	return rc;
+}
+
+/* Each with the first one that is like it, if that one's rank has another weight in its place. */
+static int
+all_tied(struct acc_replicas *t, struct acc_err *e)
+{
+	struct acc_ids first = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < t->nseen && rc == 0 && t->nstep > 1; i++) {
+		const struct acc_seen *s = &t->seen[i];
+		const struct acc_fleet_call *k = t->call[s->call].k;
+		if (!s->leaf || k->step != t->step[0] || t->call[s->call].norm)
+			continue;
+		uint32_t was = acc_ids_get(&first, s->mark);
+		const struct acc_seen *a = was == ACC_NOID ? NULL : &t->seen[was];
+		if (a == NULL)
+			rc = acc_ids_put(&first, s->mark, i, false, e);
+		else if (t->call[a->call].k->rank != k->rank && t->call[a->call].k->key != k->key)
+			rc = tied(t, a, s, e);
+	}
+	acc_ids_release(&first);
 	return rc;
 }
 
@@ -619,6 +703,8 @@ acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e)
 	int rc = acc_replicas_read(&t, e);
 	for (size_t i = 0; i < t.ngroup && rc == 0; i++)
 		rc = judge(&t, &t.group[i], e);
+	if (rc == 0)
+		rc = all_tied(&t, e);
 	acc_replicas_release(&t);
 	return rc;
 }

@@ -13,7 +13,6 @@ struct acc_seen { /* a tensor record */
 	uint64_t n;                /* elements */
 	uint32_t call;
 	bool out;
-	bool wants; /* a gradient */
 	bool leaf;  /* it wants a gradient, and no op call of its rank and step made it: a weight */
 	bool data;  /* it wants none, nobody made it, and it is more than a number */
 	bool real;  /* floating point */
@@ -25,13 +24,15 @@ struct acc_seen_call {
 	uint64_t args;     /* a hash of its arguments that are no tensors */
 	uint64_t line;     /* of its operator and the stack it was called from; 0: unknown */
 	const struct acc_op_info *info; /* NULL: unknown */
-	bool module;
+	bool module, hands_round; /* hands_round: weights, from one rank to all */
+	bool norm; /* whose weights are whole on all ranks */
 };
 
 struct acc_group { /* ranks that may hold replicas */
 	const int64_t *rank;
 	uint32_t n;
 	bool weights_differ, data_differ; /* in the first step */
+	bool parts; /* a weight is of another shape, or not on all */
 	const char *who;
 };
 

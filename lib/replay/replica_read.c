@@ -143,11 +143,9 @@ add_seen(struct acc_replicas *t, const struct acc_rec *r, size_t line, uint32_t 
 	grad = acc_get(r, "", "requires_grad");
 	bool said = acc_as_bool(grad, &wants), param = acc_str_is(io, "param");
 	uint32_t maker = acc_ids_get(&t->made, acc_seen_id(t, &s));
-	bool made = maker != ACC_NOID;
-	s.wants = wants;
-	/* A weight may have been made by a call, but not as one. */
-	s.leaf = forward && !s.out && s.real && s.n > 1 && s.mark != 0 && (wants || param) &&
-		 !(made && t->seen[maker].wants);
+	/* Weights are handed round at the start. */
+	bool made = maker != ACC_NOID && !t->call[t->seen[maker].call].hands_round;
+	s.leaf = forward && !s.out && s.real && s.n > 1 && s.mark != 0 && (wants || param) && !made;
 	s.data = forward && !s.out && s.n > 1 && s.mark != 0 && !made && said && !wants && !param;
 	t->seen[t->nseen++] = s;
 	return 0;
@@ -158,8 +156,13 @@ static int
 note(struct acc_replicas *t, uint32_t call, struct acc_str op, struct acc_err *e)
 {
 	const struct acc_seen_call *c = &t->call[call];
-	bool reduces = c->k->talks && (memmem(op.p, op.n, "reduce", 6) != NULL);
+	bool reduces = c->k->talks && (memmem(op.p, op.n, "reduce", 6) != NULL), scales = false;
 	int rc = 0;
+	/* What is made of a sum by a number is as alike on all ranks. */
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		scales |= !t->seen[i].out && t->seen[i].n > 1 && t->seen[i].mark != 0 &&
+			  c->info != NULL && c->info->cls == ACC_OP_MUL && !c->k->backward &&
+			  acc_ids_get(&t->reduced, acc_seen_id(t, &t->seen[i])) != ACC_NOID;
 	for (uint32_t i = c->first; i < c->first + c->n && rc == 0; i++) {
 		const struct acc_seen *s = &t->seen[i];
 		uint64_t id = acc_seen_id(t, s);
@@ -167,7 +170,7 @@ note(struct acc_replicas *t, uint32_t call, struct acc_str op, struct acc_err *e
 			continue;
 		if (s->out)
 			rc = acc_ids_put(&t->made, id, i, false, e);
-		if (rc == 0 && reduces)
+		if (rc == 0 && (reduces || (scales && s->out)))
 			rc = acc_ids_put(s->out ? &t->reduced : &t->given, id, call, false, e);
 	}
 	return rc;
@@ -193,6 +196,9 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->line = stack.n > 0 ? acc_hash(id, sizeof id) | 1 : 0;
 			c->info = acc_op_info_of(op);
 			c->module = acc_op_is_module(op);
+			c->hands_round = acc_str_is(op, "Distributed.broadcast");
+			c->norm = c->info != NULL && strstr(c->info->family, "norm") != NULL &&
+				  strstr(c->info->family, "batch") == NULL;
 			snprintf(name, sizeof name, "%.*s", ACC_PRS(op));
 		}
 		const struct acc_val *v = acc_get(r, "", "value");

@@ -51,7 +51,7 @@ FAULTS = {
     "scatter": ("fsdp2", r"reduce_scatter_tensor\.1\.forward", "1"),
     "micro": ("pp2", r"recv\.0\.forward", "1"),
     "tied": ("pp2", r"embedding\.0|linear\.4\.(backward|forward)", "01"),
-    "router": ("ep2", r"linear\.4\.forward", "1"),
+    "router": ("ep2", r"linear\.6\.forward", "1"),
     "experts": ("ep2", r"all_reduce\.\d+\.forward", "01"),
     "tokensent": ("ep2", r"all_to_all_single\.0\.forward", "01"),
 }
