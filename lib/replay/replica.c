@@ -650,6 +650,8 @@ judge(struct acc_replicas *t, struct acc_group *g, struct acc_err *e)
 		rc = odd_weight(&p, e);
 	if (rc == 0)
 		rc = say_unlike(&p, e);
+	if (rc == 0)
+		rc = acc_fleet_divisor(t, g, e);
 	acc_map_release(&p.lines);
 	free(p.peer);
 	return rc;

@@ -25,6 +25,8 @@ struct acc_seen_call {
 	uint64_t line;     /* of its operator and the stack it was called from; 0: unknown */
 	const struct acc_op_info *info; /* NULL: unknown */
 	bool module, hands_round; /* hands_round: weights, from one rank to all */
+	bool loss, sums; /* a loss; that sums up */
+	bool reduces, average; /* over ranks */
 	bool norm; /* whose weights are whole on all ranks */
 };
 
@@ -44,7 +46,8 @@ struct acc_replicas {
 	struct acc_ids at;   /* calls by step, rank and key */
 	struct acc_ids made; /* tensors that were put out, by step, rank and mark */
 	struct acc_ids given; /* operands of reductions, the same way: their calls */
-	struct acc_ids reduced; /* and results */
+	struct acc_ids reduced; /* and results, and what numbers make of these */
+	struct acc_ids scaled; /* what is given to calls that may scale it: these calls */
 	int64_t *step; /* rising */
 	size_t nstep, cap_step;
 	struct acc_group *group;
@@ -63,5 +66,8 @@ bool acc_replicas_peers(const struct acc_replicas *t, const struct acc_group *g,
 	const struct acc_seen_call *c, const struct acc_seen_call **peer);
 /* What a tensor is found by in `made`, `given` and `reduced`. */
 uint64_t acc_seen_id(const struct acc_replicas *t, const struct acc_seen *s);
+
+/* Are gradients scaled as the ranks' losses ask for? 0 or < 0. */
+int acc_fleet_divisor(struct acc_replicas *t, const struct acc_group *g, struct acc_err *e);
 
 #endif

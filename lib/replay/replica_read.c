@@ -153,10 +153,10 @@ add_seen(struct acc_replicas *t, const struct acc_rec *r, size_t line, uint32_t 
 
 /* The results of a call, when it was read; of a reduction, what it was given, too. */
 static int
-note(struct acc_replicas *t, uint32_t call, struct acc_str op, struct acc_err *e)
+note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 {
 	const struct acc_seen_call *c = &t->call[call];
-	bool reduces = c->k->talks && (memmem(op.p, op.n, "reduce", 6) != NULL), scales = false;
+	bool reduces = t->call[call].reduces, scales = false;
 	int rc = 0;
 	/* What is made of a sum by a number is as alike on all ranks. */
 	for (uint32_t i = c->first; i < c->first + c->n; i++)
@@ -170,10 +170,26 @@ note(struct acc_replicas *t, uint32_t call, struct acc_str op, struct acc_err *e
 			continue;
 		if (s->out)
 			rc = acc_ids_put(&t->made, id, i, false, e);
+		else if (s->n > 1 && c->info != NULL && c->info->cls == ACC_OP_MUL &&
+			 !c->k->backward)
+			rc = acc_ids_put(&t->scaled, id, call, false, e);
 		if (rc == 0 && (reduces || (scales && s->out)))
 			rc = acc_ids_put(s->out ? &t->reduced : &t->given, id, call, false, e);
 	}
 	return rc;
+}
+
+static bool
+is_loss(struct acc_str op)
+{
+	static const char *const names[] = {"cross_entropy", "nll_loss", "mse_loss", "l1_loss",
+		"smooth_l1_loss", "binary_cross_entropy_with_logits"};
+	static const char space[] = "Functional.";
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (acc_str_starts(op, space) && op.n == strlen(space) + strlen(names[i]) &&
+			acc_str_ends(op, names[i]))
+			return true;
+	return false;
 }
 
 static int
@@ -181,7 +197,6 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 {
 	struct acc_seen_call *c = &t->call[call];
 	struct acc_rec *r;
-	char name[64];
 	*c = (struct acc_seen_call){.k = &t->f->call[call], .first = (uint32_t)t->nseen};
 	const struct acc_fleet_call *k = c->k;
 	int rc = add_step(t, k->step, e);
@@ -196,12 +211,16 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->line = stack.n > 0 ? acc_hash(id, sizeof id) | 1 : 0;
 			c->info = acc_op_info_of(op);
 			c->module = acc_op_is_module(op);
+			c->loss = !c->k->backward && is_loss(op);
+			c->reduces = c->k->talks && memmem(op.p, op.n, "reduce", 6) != NULL;
 			c->hands_round = acc_str_is(op, "Distributed.broadcast");
 			c->norm = c->info != NULL && strstr(c->info->family, "norm") != NULL &&
 				  strstr(c->info->family, "batch") == NULL;
-			snprintf(name, sizeof name, "%.*s", ACC_PRS(op));
 		}
 		const struct acc_val *v = acc_get(r, "", "value");
+		struct acc_str word = acc_get_text(r, "", "value");
+		c->sums |= acc_str_is(word, "sum") || acc_str_is(word, "none");
+		c->average |= acc_str_ends(word, "AVG");
 		struct acc_str io = acc_get_text(r, "", "io");
 		if (acc_rec_is(r, "tensor"))
 			rc = add_seen(t, r, k->line + i, call, e);
@@ -213,7 +232,7 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 	}
 	c->n = (uint32_t)t->nseen - c->first;
 	if (rc == 0)
-		rc = note(t, call, acc_str(name), e);
+		rc = note(t, call, e);
 	return rc == 0 ? acc_ids_put(&t->at, place_id(k->step, k->rank, k->key), call, false, e)
 		       : rc;
 }
@@ -242,6 +261,7 @@ acc_replicas_release(struct acc_replicas *t)
 	acc_ids_release(&t->made);
 	acc_ids_release(&t->given);
 	acc_ids_release(&t->reduced);
+	acc_ids_release(&t->scaled);
 	free(t->seen);
 	free(t->call);
 	free(t->step);

@@ -242,6 +242,7 @@ def rank_main(r, case, task, out, store, seed):
     make.GARBAGE = "noise" in marks
     dist.all_reduce = make.GLOO_REDUCE = reduce_wide(dist.all_reduce)
     dist.all_gather = gather_wide(dist.all_gather)
+    dist.broadcast = reduce_wide(dist.broadcast)
     net = Net(kind, fault, seed, dtype)
     old = stale_gather() if fault == "stale" else None
     for s in range(2):
