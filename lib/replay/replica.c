@@ -482,7 +482,7 @@ from_shard(const struct parting *p, const struct acc_seen_call *maker)
 		const struct acc_seen *s = &t->seen[maker->first + j];
 		const struct acc_seen_call *other = acc_replicas_call(t, maker->k->step,
 			p->g->rank[p->g->n - 1], maker->k->key);
-		if (s->leaf && other != NULL && other->n == maker->n &&
+		if (s->weight && other != NULL && other->n == maker->n &&
 			t->seen[other->first + j].mark != s->mark)
 			return true;
 	}
@@ -560,7 +560,8 @@ weight(struct parting *p, uint32_t j)
 		return;
 	}
 	p->differ++;
-	p->odd = &p->t->seen[p->peer[odd_one(p, j)]->first + j];
+	const struct acc_seen *s = &p->t->seen[p->peer[odd_one(p, j)]->first + j];
+	p->odd = s->weight ? s : p->odd;
 }
 
 static int
@@ -598,7 +599,7 @@ static int
 odd_weight(struct parting *p, struct acc_err *e)
 {
 	const struct acc_seen_call *c = p->odd == NULL ? NULL : &p->t->call[p->odd->call];
-	if (p->differ != 1 || p->g->parts || p->equal < LIMIT_REPLICA_WEIGHTS)
+	if (p->odd == NULL || p->differ != 1 || p->g->parts || p->equal < LIMIT_REPLICA_WEIGHTS)
 		return 0;
 	for (uint32_t i = 1; i <= LIMIT_REPLICA_NEXT; i++)
 		if (c + i < p->t->call + p->t->f->ncall && c[i].k->rank == c->k->rank &&
@@ -622,14 +623,15 @@ look(struct acc_replicas *t, struct acc_group *g, const struct acc_seen_call **p
 			continue;
 		if (!acc_replicas_peers(t, g, c, peer)) {
 			/* A part of another shape is one, too. */
-			for (uint32_t j = 0; j < c->n; j++)
+			for (uint32_t j = 0; j < c->n; j++) {
 				g->parts |= t->seen[c->first + j].leaf;
-			g->weights_differ |= g->parts;
+				g->weights_differ |= t->seen[c->first + j].weight;
+			}
 			continue;
 		}
 		for (uint32_t j = 0; j < c->n; j++) {
 			const struct acc_seen *s = &t->seen[c->first + j];
-			g->weights_differ |= s->leaf && !marked_alike(&p, j);
+			g->weights_differ |= s->weight && !marked_alike(&p, j);
 			g->data_differ |= s->data && !marked_alike(&p, j);
 		}
 	}

@@ -13,8 +13,9 @@ struct acc_seen { /* a tensor record */
 	uint64_t n;                /* elements */
 	uint32_t call;
 	bool out;
-	bool leaf;  /* it wants a gradient, and no op call of its rank and step made it: a weight */
-	bool data;  /* it wants none, nobody made it, and it is more than a number */
+	bool leaf;  /* it wants a gradient, and no op call of its rank and step made it */
+	bool weight; /* and stands where its operator has weights: else an op call may be missing */
+	bool data;  /* it wants none, and is of integers, or nobody made it */
 	bool real;  /* floating point */
 };
 

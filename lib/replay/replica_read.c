@@ -39,6 +39,23 @@ mark_of(const struct acc_rec *r, uint64_t n)
 	return acc_hash(id, sizeof id) | 1;
 }
 
+/* Of what neither a checksum nor statistics are known: of its elements. */
+static int
+mark_data(struct acc_replicas *t, const struct acc_fleet_tensor *x, uint64_t *mark,
+	struct acc_err *e)
+{
+	uint64_t id[3] = {(uint64_t)x->dtype, x->n, 0};
+	int rc = 1;
+	for (uint64_t at = 0; at < x->n && rc == 1; at += ACC_CHUNK) {
+		size_t n = x->n - at < ACC_CHUNK ? (size_t)(x->n - at) : ACC_CHUNK;
+		rc = acc_fleet_read(t->f, x, at, n, t->a, e);
+		if (rc == 1)
+			id[2] = acc_mix(id[2] ^ acc_hash(t->a, n * sizeof *t->a));
+	}
+	*mark = rc == 1 ? acc_hash(id, sizeof id) | 1 : 0;
+	return rc < 0 ? rc : 0;
+}
+
 static uint64_t
 value_hash(const struct acc_rec *r)
 {
@@ -116,22 +133,26 @@ add_step(struct acc_replicas *t, int64_t step, struct acc_err *e)
 }
 
 static int
-add_seen(struct acc_replicas *t, const struct acc_rec *r, size_t line, uint32_t call,
-	struct acc_err *e)
+add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, struct acc_err *e)
 {
 	struct acc_fleet_tensor x;
-	struct acc_str io = acc_get_text(r, "", "io");
-	const struct acc_val *shape = acc_get(r, "", "shape"), *grad;
 	int rc = acc_fleet_tensor(r, line, &x);
 	if (rc <= 0)
 		return rc < 0 ? acc_nomem(e) : 0;
+	uint64_t mark = mark_of(r, x.n);
+	if (mark == 0 && x.data && mark_data(t, &x, &mark, e) < 0)
+		return e->code;
+	if ((rc = t->f->get(t->f->arg, line, &r, e)) < 0)
+		return rc;
+	struct acc_str io = acc_get_text(r, "", "io");
+	const struct acc_val *shape = acc_get(r, "", "shape"), *grad;
 	void *p = acc_grow(t->seen, &t->cap_seen, t->nseen + 1, sizeof *t->seen, e);
 	if (p == NULL || t->nseen >= ACC_NOID - 1)
 		return acc_nomem(e);
 	t->seen = p;
 	struct acc_seen s = {.line = line,
 		.pos = text_hash(acc_get_text(r, "", "pos")),
-		.mark = mark_of(r, x.n),
+		.mark = mark,
 		.shape = shape->type == ACC_V_INTS
 				 ? acc_hash(shape->ints, shape->n * sizeof *shape->ints)
 				 : 0,
@@ -146,7 +167,12 @@ add_seen(struct acc_replicas *t, const struct acc_rec *r, size_t line, uint32_t 
 	/* Weights are handed round at the start. */
 	bool made = maker != ACC_NOID && !t->call[t->seen[maker].call].hands_round;
 	s.leaf = forward && !s.out && s.real && s.n > 1 && s.mark != 0 && (wants || param) && !made;
-	s.data = forward && !s.out && s.n > 1 && s.mark != 0 && !made && said && !wants && !param;
+	struct acc_str pos = acc_get_text(r, "", "pos");
+	const struct acc_op_info *info = t->call[call].info;
+	bool behind = pos.n > 0 && pos.p[0] != '0';
+	s.weight = s.leaf && (param || (info != NULL && (info->flags & ACC_OP_WEIGHTS) != 0 && behind));
+	s.data = forward && !s.out && s.n > 1 && s.mark != 0 && (!made || !s.real) && said &&
+		 !wants && !param;
 	t->seen[t->nseen++] = s;
 	return 0;
 }
@@ -193,6 +219,23 @@ is_loss(struct acc_str op)
 }
 
 static int
+add_arg(struct acc_replicas *t, struct acc_seen_call *c, const struct acc_rec *r,
+	struct acc_err *e)
+{
+	const struct acc_val *v = acc_get(r, "", "value");
+	struct acc_str word = acc_get_text(r, "", "value");
+	if (acc_str_is(acc_get_text(r, "", "io"), "out"))
+		return 0;
+	c->sums |= acc_str_is(word, "sum") || acc_str_is(word, "none");
+	c->average |= acc_str_ends(word, "AVG");
+	c->args += acc_mix(value_hash(r));
+	return v != NULL && v->type == ACC_V_INTS &&
+			       acc_str_ends(acc_get_text(r, "", "type"), "ProcessGroup")
+		       ? add_group(t, v->ints, v->n, e)
+		       : 0;
+}
+
+static int
 read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 {
 	struct acc_seen_call *c = &t->call[call];
@@ -217,18 +260,10 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->norm = c->info != NULL && strstr(c->info->family, "norm") != NULL &&
 				  strstr(c->info->family, "batch") == NULL;
 		}
-		const struct acc_val *v = acc_get(r, "", "value");
-		struct acc_str word = acc_get_text(r, "", "value");
-		c->sums |= acc_str_is(word, "sum") || acc_str_is(word, "none");
-		c->average |= acc_str_ends(word, "AVG");
-		struct acc_str io = acc_get_text(r, "", "io");
 		if (acc_rec_is(r, "tensor"))
 			rc = add_seen(t, r, k->line + i, call, e);
-		else if (!acc_str_is(io, "out"))
-			c->args += acc_mix(value_hash(r));
-		if (rc == 0 && v != NULL && v->type == ACC_V_INTS &&
-			acc_str_ends(acc_get_text(r, "", "type"), "ProcessGroup"))
-			rc = add_group(t, v->ints, v->n, e);
+		else
+			rc = add_arg(t, c, r, e);
 	}
 	c->n = (uint32_t)t->nseen - c->first;
 	if (rc == 0)

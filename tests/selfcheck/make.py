@@ -22,6 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "parallel"))
 import make  # noqa: E402
 from make import BATCH, DIM, SEQ, VOCAB  # noqa: E402
+import recorder  # noqa: E402
 from recorder import OPS, Recorder  # noqa: E402
 from writers import Msprobe  # noqa: E402
 
@@ -68,6 +69,24 @@ def spoil(name, call, change, only=None):
         mine = n == call and (only is None or dist.get_rank() == only)
         return change(real, *args, **kwargs) if mine else real(*args, **kwargs)
     setattr(dist, name, wrapped)
+
+
+class Noise16(torch.autograd.Function):
+    """The rounding of another order of summation, of 16 bits."""
+
+    @staticmethod
+    def of(rng, x):
+        size = 2 ** -9 if x.dtype == torch.bfloat16 else 1e-7
+        return (x.float() * (1 + size * torch.randn(x.shape, generator=rng))).to(x.dtype)
+
+    @staticmethod
+    def forward(ctx, rng, x):
+        ctx.rng = rng
+        return Noise16.of(rng, x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return None, Noise16.of(ctx.rng, g)
 
 
 def reduce_wide(real):
@@ -243,6 +262,9 @@ def rank_main(r, case, task, out, store, seed):
     dist.all_reduce = make.GLOO_REDUCE = reduce_wide(dist.all_reduce)
     dist.all_gather = gather_wide(dist.all_gather)
     dist.broadcast = reduce_wide(dist.broadcast)
+    if dtype == torch.bfloat16:
+        recorder.Noise, wide = Noise16, make.buffer
+        make.buffer = lambda *shape: wide(*shape).to(dtype)
     net = Net(kind, fault, seed, dtype)
     old = stale_gather() if fault == "stale" else None
     for s in range(2):
