@@ -69,7 +69,7 @@ class Stream:
             self.value(r, key, op, call, "kw", k, v)
         for i, a in enumerate(after):
             if a is not None:
-                self.value(r, key, op, call, "out", i, a, wrong)
+                self.value(r, key, op, call, "out", i, a, wrong if i == 0 else None)
 
     def write(self, path):
         body = self.rec + [["data", {"src": "1", "seq": s, "off": 0, "data": d}] for s, d in self.data]
