@@ -170,8 +170,8 @@ stale(struct check *k, const struct acc_collective *own, const struct piece *p,
 		if (rc == 0 && is && (rc = k->f->get(k->f->arg, c->call->line, &r, e)) == 0) {
 			struct acc_str key = acc_get_text(r, "", "key");
 			*said = printed(acc_arena_printf(&k->f->mem,
-				"the part of rank %lld is stale: it is what that rank gave to %.*s in"
-				" step %lld", (long long)source->call->rank, ACC_PRS(key),
+				"holds a stale part of rank %lld: what that rank gave to %.*s in step"
+				" %lld", (long long)source->call->rank, ACC_PRS(key),
 				(long long)c->call->step), e);
 			rc = *said == NULL ? ACC_ENOMEM : 0;
 		}
@@ -195,19 +195,19 @@ say_copy(struct check *k, uint32_t i, const struct piece *p, const char **said, 
 		rc = same(k, &own->out, p->at, &k->m->c[j]->in, p->from, p->n, &is, e);
 		if (rc == 0 && is)
 			*said = printed(acc_arena_printf(&k->f->mem,
-				"where the part of rank %lld belongs is that of rank %lld", source,
+				"has, where the part of rank %lld belongs, that of rank %lld", source,
 				(long long)k->m->c[j]->call->rank), e);
 	}
 	if (rc == 0 && !is && own->in.nt > 0 && own->in.n == own->out.n && k->m->n > 1) {
 		rc = same(k, &own->out, p->at, &own->in, p->at, p->n, &is, e);
 		if (rc == 0 && is)
-			*said = "it is what this rank had before: nothing arrived";
+			*said = "is what this rank had before: nothing arrived";
 	}
 	if (rc == 0 && !is)
 		rc = stale(k, own, p, said, e);
 	if (rc == 0 && *said == NULL)
 		*said = printed(acc_arena_printf(&k->f->mem,
-			"the part of rank %lld is not what that rank gave", source), e);
+			"is not what rank %lld gave", source), e);
 	return rc == 0 && *said == NULL ? ACC_ENOMEM : rc;
 }
 
@@ -299,28 +299,29 @@ sentence(struct check *k, uint32_t i, const struct gram *g)
 			ntwice++, twice = j;
 	}
 	if (n > 1 && nin == 1 && nout == n - 1 && near(g->c[i], 1))
-		return "it is this rank's own operand: nothing was reduced here";
+		return "is this rank's own operand: nothing was reduced here";
 	if (equal && near(g->c[0], 1) && want < 1)
-		return acc_arena_printf(&k->f->mem, "it is the sum, not the mean: %u times too large", n);
+		return acc_arena_printf(&k->f->mem, "is the sum, not the mean: %u times too large", n);
 	if (equal && near(g->c[0] * n, 1) && want == 1)
-		return acc_arena_printf(&k->f->mem, "it is the mean, not the sum: divided by %u", n);
+		return acc_arena_printf(&k->f->mem, "is the mean, not the sum: divided by %u", n);
+	double times = g->c[0] / want;
+	times = times >= 1 && near(times, rint(times)) ? rint(times) : times;
 	if (equal)
-		return acc_arena_printf(&k->f->mem, "it is %.4g times what the operands give",
-			g->c[0] / want);
+		return acc_arena_printf(&k->f->mem, "is %.4g times what the operands give", times);
 	if (nin + nout == n && nout == 1)
-		return acc_arena_printf(&k->f->mem, "the operand of rank %lld is missing from it",
+		return acc_arena_printf(&k->f->mem, "lacks the operand of rank %lld",
 			(long long)k->m->c[missing]->call->rank);
 	if (nin + nout == n && nin > 0) {
 		const char *who = acc_fleet_ranks(k->f, in, nin);
 		return who == NULL ? NULL
 				   : acc_arena_printf(&k->f->mem,
-					     "it is of the operand%s of rank%s %s alone",
+					     "is of the operand%s of rank%s %s alone",
 					     nin == 1 ? "" : "s", nin == 1 ? "" : "s", who);
 	}
 	if (nin + ntwice == n && ntwice == 1)
-		return acc_arena_printf(&k->f->mem, "the operand of rank %lld is in it twice",
+		return acc_arena_printf(&k->f->mem, "has the operand of rank %lld twice",
 			(long long)k->m->c[twice]->call->rank);
-	return "it is not what the operands of its group give";
+	return "is not what the operands of its group give";
 }
 
 static int
@@ -328,10 +329,10 @@ say_sum(struct check *k, uint32_t i, const struct piece *p, const char **said, s
 {
 	struct gram g = {.oo = 0};
 	bool is = false;
-	*said = "it is not what the operands of its group give";
+	*said = "is not what the operands of its group give";
 	int rc = same(k, &k->m->c[i]->out, p->at, &k->m->c[i]->in, p->from, p->n, &is, e);
 	if (rc == 0 && is)
-		*said = "it is this rank's own operand: nothing was reduced here";
+		*said = "is this rank's own operand: nothing was reduced here";
 	if (rc < 0 || is || !rounds(k) || k->m->n > MOST_RANKS)
 		return rc;
 	rc = gather(k, i, p, &g, e);

@@ -240,16 +240,16 @@ say_drift(struct parting *p, int64_t step, const struct acc_seen *a, const struc
 	bool differ = d.known && d.d > near_limit(t, ga) * d.size;
 	if (differ && !stays && !is_given(t, ga) && !is_given(t, gb))
 		return blame(p, ga->line,
-			SAY(p, "gradient of a weight that these ranks had alike in step %lld is another"
+			SAY(p, "is the gradient of a weight that these ranks had alike in step %lld, is another"
 			       " on each of them, and was given to no reduction: the weight parts,"
 			       " in step %lld at %s",
 				(long long)step, (long long)ka->step, name),
 			ratio, LIMIT_REPLICA_MOST, e);
 	return blame(p, b->line,
-		stays ? SAY(p, "weight, which these ranks had alike in step %lld, stayed as it was on"
+		stays ? SAY(p, "is a weight that these ranks had alike in step %lld, and that stayed as it was on"
 			       " rank %lld alone: the step of the optimizer is missing there",
 				(long long)step, (long long)kb->rank)
-		      : SAY(p, "weight, which these ranks had alike in step %lld, is another on rank"
+		      : SAY(p, "is a weight that these ranks had alike in step %lld, and that is another on rank"
 			       " %lld than on rank %lld since step %lld%s",
 				(long long)step, (long long)kb->rank, (long long)ka->rank,
 				(long long)kb->step,
@@ -362,8 +362,8 @@ draws(struct parting *p, struct acc_err *e)
 	if (was || !p->g->weights_differ || p->g->data_differ || !given_alike(p, false))
 		return 0;
 	return blame(p, p->t->seen[p->peer[p->g->n - 1]->first + j].line,
-		"draws other random numbers on each rank, although its input is the same on all: what"
-		" follows is computed as if it still were",
+		"is made of other random numbers on each rank, although the input is the same on all:"
+		" what follows is computed as if it still were",
 		1, 0, e);
 }
 
@@ -456,7 +456,7 @@ say_unlike(struct parting *p, struct acc_err *e)
 		return 0;
 	if (p->unlike == 1 || p->joined == 0)
 		return blame(p, w[1]->line,
-			SAY(p, "weight is not the same on rank %lld and on rank %lld, which join its"
+			SAY(p, "is a weight that is not the same on rank %lld and on rank %lld, which join its"
 			       " gradients",
 				(long long)t->call[w[0]->call].k->rank,
 				(long long)t->call[w[1]->call].k->rank),
@@ -606,7 +606,7 @@ odd_weight(struct parting *p, struct acc_err *e)
 			c[i].k->talks)
 			return 0;
 	return blame(p, p->odd->line,
-		SAY(p, "weight is another on rank %lld than on the others of its group, where all %llu"
+		SAY(p, "is a weight that is another on rank %lld than on the others of its group, where all %llu"
 		       " other weights are the same",
 			(long long)c->k->rank, (unsigned long long)p->equal),
 		1, 0, e);

@@ -105,9 +105,9 @@ def reductions(s, dtype, op):
             z, wrong = y, None
             if kind is not None and r == 1:
                 z = {"own": xs[1], "without": ring(dtype, xs[:2], "SUM"), "fourfold": ROUND[dtype](y * 4)}[kind]
-                wrong = {"own": "nothing was reduced here",
-                         "without": "the operand of rank 2 is missing from it",
-                         "fourfold": "it is 4 times what the operands give"}[kind]
+                wrong = {"own": "own operand: nothing was reduced here",
+                         "without": "lacks the operand of rank 2",
+                         "fourfold": "is 4 times what the operands give"}[kind]
             s.call(r, "all_reduce", [(dtype, xs[r])], kw, [(dtype, z)], wrong)
     for as_list in (False, True):
         xs = [rand(dtype, 3 * n, 2) for _ in range(n)]
@@ -118,7 +118,7 @@ def reductions(s, dtype, op):
             at = (r + 1) % n if dtype == "f32" and op == "SUM" and r == 2 else r
             s.call(r, "reduce_scatter" if as_list else "reduce_scatter_tensor", [empty, given], kw,
                    [(dtype, np.split(y, n)[at]), None],
-                   None if at == r else "it is not what the operands of its group give")
+                   None if at == r else "is not what the operands of its group give")
 
 
 def copies(s, dtype):
@@ -126,20 +126,20 @@ def copies(s, dtype):
     xs = [rand(dtype, 2, 3) for _ in range(n)]
     for bad in (False, True):
         order = [1, 0, 2] if bad else [0, 1, 2]
-        wrong = "where the part of rank 0 belongs is that of rank 1" if bad else None
+        wrong = "has, where the part of rank 0 belongs, that of rank 1" if bad else None
         for r in range(n):
             z = [xs[i] for i in (order if r == 0 else [0, 1, 2])]
             hole = (dtype, np.zeros((2 * n, 3)))
             s.call(r, "all_gather_into_tensor", [hole, (dtype, xs[r])], {},
                    [(dtype, np.concatenate(z)), (dtype, xs[r])], wrong if r == 0 else None)
             parts = [(dtype, p) for p in z]
-            swapped = [wrong, "where the part of rank 1 belongs is that of rank 0", None]
+            swapped = [wrong, "has, where the part of rank 1 belongs, that of rank 0", None]
             s.call(r, "all_gather", [[(dtype, np.zeros((2, 3)))] * n, (dtype, xs[r])], {},
                    [parts, (dtype, xs[r])], swapped if bad and r == 0 else None)
         for r in range(n):
             z = xs[r] if bad and r == 2 else xs[1]
             s.call(r, "broadcast", [(dtype, xs[r]), 1], {}, [(dtype, z), 1],
-                   "where the part of rank 1 belongs is that of rank 2" if bad and r == 2 else None)
+                   "has, where the part of rank 1 belongs, that of rank 2" if bad and r == 2 else None)
     rows = [[1, 2, 0], [3, 1, 1], [0, 2, 2]]     # from, to
     xs = [rand(dtype, sum(k), 3) for k in rows]
     parts = [np.split(x, np.cumsum(k)[:-1]) for x, k in zip(xs, rows)]
@@ -153,7 +153,7 @@ def copies(s, dtype):
     s.call(0, "send", [(dtype, xs[1]), 2], {}, [])
     s.call(2, "recv", [(dtype, np.zeros(4)), 0], {}, [(dtype, xs[0]), 0])
     s.call(2, "recv", [(dtype, np.zeros(4)), 0], {}, [(dtype, xs[0]), 0],
-           "the part of rank 0 is stale: it is what that rank gave to"
+           "holds a stale part of rank 0: what that rank gave to"
            f" Distributed.send.{s.calls['Distributed.send', 0] - 1}.forward")
 
 
