@@ -195,8 +195,7 @@ meet(struct state *s, const struct seat *seat, uint32_t n, struct acc_err *e)
 	}
 	m.recorded = s->recorded = c[0]->member != NULL || c[0]->kind == ACC_SEND;
 	m.who = acc_fleet_ranks(s->f, rank, n);
-	rc = m.who == NULL ? acc_nomem(e)
-			   : acc_meeting_check(s->f, &m, s->c, s->n, result, s, e);
+	rc = m.who == NULL ? acc_nomem(e) : acc_meeting_check(s->f, &m, s->c, s->n, result, s, e);
 	free(c);
 	free(rank);
 	return rc;

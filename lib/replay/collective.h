@@ -29,9 +29,9 @@ struct acc_collective {
 	uint64_t set;          /* equal for calls that may be parts of one */
 	const int64_t *member; /* of its group, as recorded; NULL: all ranks */
 	uint32_t nmember;
-	int64_t peer;           /* of what has a source or destination */
+	int64_t peer;              /* of what has a source or destination */
 	struct acc_vector in, out; /* operands before, results after */
-	size_t before;          /* the record of what is filled, before; SIZE_MAX: none */
+	size_t before;             /* the record of what is filled, before; SIZE_MAX: none */
 	const int64_t *in_split, *out_split; /* of all_to_all_single; NULL: even */
 	uint32_t nin_split, nout_split;
 	bool async;      /* what was recorded may not be the result */

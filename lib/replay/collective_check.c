@@ -7,9 +7,9 @@ enum { BLOCK = 1 << 18, MOST_RANKS = 32, LOOK_BACK = 8 };
 
 /* Elements of a rank's result and where they come from. */
 struct piece {
-	uint64_t at, n;   /* of the result */
-	uint64_t from;    /* of the operand, or of all operands */
-	uint32_t source;  /* whose operand */
+	uint64_t at, n;  /* of the result */
+	uint64_t from;   /* of the operand, or of all operands */
+	uint32_t source; /* whose operand */
 };
 
 struct check {
@@ -104,7 +104,8 @@ compare(const struct check *k, const double *got, size_t n, struct acc_errsum *e
 {
 	const struct acc_dtype_info *t = &acc_dtypes[k->dtype];
 	bool sum = rounds(k);
-	double half = acc_is_float(k->dtype) ? t->eps / 2 : 0, most = acc_is_float(k->dtype) ? t->max : 0x1p53;
+	double half = acc_is_float(k->dtype) ? t->eps / 2 : 0,
+	       most = acc_is_float(k->dtype) ? t->max : 0x1p53;
 	for (size_t i = 0; i < n; i++) {
 		double a = got[i], b = k->ref[i];
 		if (a == b || (isnan(a) && isnan(b))) {
@@ -118,7 +119,8 @@ compare(const struct check *k, const double *got, size_t n, struct acc_errsum *e
 			err->broken = true;
 			continue;
 		}
-		double unit = half * (sum ? k->mag[i] : fabs(b)) + (half > 0 ? acc_tiny_of(k->dtype) : 1);
+		double unit = half * (sum ? k->mag[i] : fabs(b)) +
+			      (half > 0 ? acc_tiny_of(k->dtype) : 1);
 		double d = fabs(a - b) / unit;
 		acc_err_add(err, sum ? d : fmax(d, 1));
 	}
@@ -154,8 +156,8 @@ printed(const char *text, struct acc_err *e)
 
 /* Did the source give this in an earlier call? */
 static int
-stale(struct check *k, const struct acc_collective *own, const struct piece *p,
-	const char **said, struct acc_err *e)
+stale(struct check *k, const struct acc_collective *own, const struct piece *p, const char **said,
+	struct acc_err *e)
 {
 	const struct acc_collective *source = k->m->c[p->source];
 	bool is = false;
@@ -169,10 +171,13 @@ stale(struct check *k, const struct acc_collective *own, const struct piece *p,
 		struct acc_rec *r;
 		if (rc == 0 && is && (rc = k->f->get(k->f->arg, c->call->line, &r, e)) == 0) {
 			struct acc_str key = acc_get_text(r, "", "key");
-			*said = printed(acc_arena_printf(&k->f->mem,
-				"holds a stale part of rank %lld: what that rank gave to %.*s in step"
-				" %lld", (long long)source->call->rank, ACC_PRS(key),
-				(long long)c->call->step), e);
+			*said = printed(
+				acc_arena_printf(&k->f->mem,
+					"holds a stale part of rank %lld: what that rank gave to %.*s in step"
+					" %lld",
+					(long long)source->call->rank, ACC_PRS(key),
+					(long long)c->call->step),
+				e);
 			rc = *said == NULL ? ACC_ENOMEM : 0;
 		}
 		if (rc < 0)
@@ -194,9 +199,11 @@ say_copy(struct check *k, uint32_t i, const struct piece *p, const char **said, 
 			continue;
 		rc = same(k, &own->out, p->at, &k->m->c[j]->in, p->from, p->n, &is, e);
 		if (rc == 0 && is)
-			*said = printed(acc_arena_printf(&k->f->mem,
-				"has, where the part of rank %lld belongs, that of rank %lld", source,
-				(long long)k->m->c[j]->call->rank), e);
+			*said = printed(
+				acc_arena_printf(&k->f->mem,
+					"has, where the part of rank %lld belongs, that of rank %lld",
+					source, (long long)k->m->c[j]->call->rank),
+				e);
 	}
 	if (rc == 0 && !is && own->in.nt > 0 && own->in.n == own->out.n && k->m->n > 1) {
 		rc = same(k, &own->out, p->at, &own->in, p->at, p->n, &is, e);
@@ -206,8 +213,8 @@ say_copy(struct check *k, uint32_t i, const struct piece *p, const char **said, 
 	if (rc == 0 && !is)
 		rc = stale(k, own, p, said, e);
 	if (rc == 0 && *said == NULL)
-		*said = printed(acc_arena_printf(&k->f->mem,
-			"is not what rank %lld gave", source), e);
+		*said = printed(acc_arena_printf(&k->f->mem, "is not what rank %lld gave", source),
+			e);
 	return rc == 0 && *said == NULL ? ACC_ENOMEM : rc;
 }
 
@@ -229,7 +236,8 @@ gather(struct check *k, uint32_t i, const struct piece *p, struct gram *g, struc
 		if (rc == 1)
 			rc = read_vector(k, &k->m->c[i]->out, p->at + at, some, k->mag, e);
 		for (uint32_t j = 0; j < n && rc == 1; j++)
-			rc = read_vector(k, &k->m->c[j]->in, p->from + at, some, k->x + j * SOME, e);
+			rc = read_vector(k, &k->m->c[j]->in, p->from + at, some, k->x + j * SOME,
+				e);
 		for (size_t q = 0; q < some && rc == 1; q++) {
 			double o = k->mag[q], d = o - k->ref[q];
 			g->oo += o * o;
@@ -301,7 +309,8 @@ sentence(struct check *k, uint32_t i, const struct gram *g)
 	if (n > 1 && nin == 1 && nout == n - 1 && near(g->c[i], 1))
 		return "is this rank's own operand: nothing was reduced here";
 	if (equal && near(g->c[0], 1) && want < 1)
-		return acc_arena_printf(&k->f->mem, "is the sum, not the mean: %u times too large", n);
+		return acc_arena_printf(&k->f->mem, "is the sum, not the mean: %u times too large",
+			n);
 	if (equal && near(g->c[0] * n, 1) && want == 1)
 		return acc_arena_printf(&k->f->mem, "is the mean, not the sum: divided by %u", n);
 	double times = g->c[0] / want;
@@ -394,12 +403,11 @@ plan(struct check *k, uint32_t i)
 	case ACC_ALL_REDUCE:
 	case ACC_REDUCE_SCATTER:
 		for (uint32_t j = 0; j < m->n; j++)
-			if (c->kind == ACC_ALL_REDUCE ? m->c[j]->in.n != n
-						      : m->c[j]->in.n / m->n != n ||
-								m->c[j]->in.n % m->n != 0)
+			if (c->kind == ACC_ALL_REDUCE
+					? m->c[j]->in.n != n
+					: m->c[j]->in.n / m->n != n || m->c[j]->in.n % m->n != 0)
 				return false;
-		return add_piece(k, (struct piece){0, n,
-			c->kind == ACC_ALL_REDUCE ? 0 : n * i, 0});
+		return add_piece(k, (struct piece){0, n, c->kind == ACC_ALL_REDUCE ? 0 : n * i, 0});
 	case ACC_BROADCAST:
 		for (uint32_t j = 0; j < m->n; j++)
 			if (m->c[j]->call->rank == c->peer && m->c[j]->in.n == n)
@@ -513,7 +521,8 @@ rank(struct check *k, uint32_t i, const char *why, acc_meeting_say_fn *say, void
 	if (why == NULL && !plan(k, i))
 		why = "the sizes of its ranks' operands do not fit";
 	for (size_t j = 0; j < c->out.nt && rc == 0; at += c->out.t[j++].n) {
-		struct acc_fleet_verdict v = {.line = c->out.t[j].line, .skip = why,
+		struct acc_fleet_verdict v = {.line = c->out.t[j].line,
+			.skip = why,
 			.who = k->m->who};
 		if (why == NULL)
 			rc = tensor(k, i, &c->out.t[j], at, &v, e);

@@ -77,8 +77,8 @@ struct reading {
 	const struct form *form;
 	/* Where in the list of all arguments, as results are counted, the filled one stands. */
 	int64_t filled;
-	int64_t positional;             /* how many positional arguments came */
-	struct acc_str keyword;         /* the last one, and how many came */
+	int64_t positional;     /* how many positional arguments came */
+	struct acc_str keyword; /* the last one, and how many came */
 	int64_t keywords;
 	uint64_t group;
 };
@@ -204,8 +204,7 @@ top_of(struct acc_str pos)
 }
 
 static int
-take_input(struct reading *d, const struct acc_rec *r, size_t line, bool keyword,
-	struct acc_err *e)
+take_input(struct reading *d, const struct acc_rec *r, size_t line, bool keyword, struct acc_err *e)
 {
 	struct acc_str pos = acc_get_text(r, "", "pos"), role, name, word = {"", 0};
 	int64_t top = keyword ? 0 : top_of(pos), place;
@@ -251,8 +250,8 @@ complete(struct acc_collective *c)
 {
 	const struct acc_vector *v[2] = {&c->in, &c->out};
 	enum acc_dtype t = ACC_NODTYPE;
-	if (c->why == NULL && ((c->in.nt == 0 && c->kind != ACC_RECV) ||
-				      (c->out.nt == 0 && c->kind != ACC_SEND)))
+	if (c->why == NULL &&
+		((c->in.nt == 0 && c->kind != ACC_RECV) || (c->out.nt == 0 && c->kind != ACC_SEND)))
 		c->why = "its operand or its result was not recorded";
 	for (int k = 0; k < 2; k++) {
 		for (size_t i = 0; i < v[k]->nt && c->why == NULL; i++) {

@@ -93,8 +93,7 @@ loss_of(struct acc_replicas *t, int64_t rank, const struct acc_seen **seed, doub
 			return 0;
 		loss = c;
 	}
-	back = loss == NULL ? NULL
-			    : acc_replicas_call(t, loss->k->step, rank, loss->k->twin);
+	back = loss == NULL ? NULL : acc_replicas_call(t, loss->k->step, rank, loss->k->twin);
 	for (uint32_t j = 0; back != NULL && j < back->n; j++)
 		if (!t->seen[back->first + j].out && t->seen[back->first + j].n == 1) {
 			*seed = &t->seen[back->first + j];
@@ -215,7 +214,8 @@ acc_fleet_divisor(struct acc_replicas *t, const struct acc_group *g, struct acc_
 		"%s: the loss of each of these ranks is a mean over its own data and begins with the"
 		" gradient %.6g, and what is made of the sum of the %llu gradients of weights is %.6g"
 		" times it, where their mean is %.6g times it: %u times too %s",
-		loss ? "begins otherwise than the ranks' mean asks for" : "is scaled wrongly", s.began,
-		(unsigned long long)s.n, s.factor / s.began, 1.0 / g->n, g->n, more ? "large" : "small");
+		loss ? "begins otherwise than the ranks' mean asks for" : "is scaled wrongly",
+		s.began, (unsigned long long)s.n, s.factor / s.began, 1.0 / g->n, g->n,
+		more ? "large" : "small");
 	return v.said == NULL ? acc_nomem(e) : acc_fleet_say(t->f, &v, e);
 }

@@ -178,9 +178,9 @@ acc_fleet_read(struct acc_fleet *f, const struct acc_fleet_tensor *t, uint64_t f
 	if (!t->data || acc_ref_get(r, "", &ref, &why) != 1 || first > t->n || n > t->n - first)
 		return 0;
 	struct acc_pay *p = acc_pay_open(f->roots, acc_get_text(r, "", "src"), &ref, &why);
-	rc = p == NULL                          ? (why.code == ACC_ENOMEM ? why.code : 0)
+	rc = p == NULL                  ? (why.code == ACC_ENOMEM ? why.code : 0)
 	     : acc_pay_count(p) != t->n ? 0
-						: read_at(f, p, ref.dtype, first, n, out);
+					: read_at(f, p, ref.dtype, first, n, out);
 	acc_pay_close(p);
 	return rc < 0 ? acc_nomem(e) : rc;
 }

@@ -9,9 +9,9 @@
 struct acc_fleet_call {
 	size_t line, n; /* its records */
 	int64_t step, rank;
-	uint64_t key; /* a hash of its operator, number and pass */
+	uint64_t key;  /* a hash of its operator, number and pass */
 	uint64_t twin; /* that of its other pass */
-	uint64_t op;  /* and of its operator alone */
+	uint64_t op;   /* and of its operator alone */
 	bool backward, talks;
 };
 

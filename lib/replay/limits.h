@@ -100,7 +100,8 @@
 		" other way, they are so far apart; what is not reduced is by 1") \
 	N(REPLICA_WEIGHTS, 8, "weights that are alike: fewer do not show that one must be", \
 		"a layer of a transformer has as many") \
-	N(REPLICA_NEXT, 4, "op calls behind: what is exchanged so soon was made by a part of a weight", \
+	N(REPLICA_NEXT, 4, \
+		"op calls behind: what is exchanged so soon was made by a part of a weight", \
 		"a part of a vocabulary is masked, and its rows are summed up, in 3 calls")
 
 #define AUDIT_LIMITS(X, N) \

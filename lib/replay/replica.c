@@ -195,8 +195,7 @@ odd_one(const struct parting *p, uint32_t j)
 static const struct acc_seen *
 gradient(const struct acc_replicas *t, int64_t step, int64_t rank, const struct acc_seen *w)
 {
-	const struct acc_seen_call *c = acc_replicas_call(t, step, rank,
-		t->call[w->call].k->twin);
+	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->twin);
 	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
 		if (t->seen[i].out && t->seen[i].pos == w->pos && t->seen[i].n == w->n)
 			return &t->seen[i];
@@ -240,17 +239,20 @@ say_drift(struct parting *p, int64_t step, const struct acc_seen *a, const struc
 	bool differ = d.known && d.d > near_limit(t, ga) * d.size;
 	if (differ && !stays && !is_given(t, ga) && !is_given(t, gb))
 		return blame(p, ga->line,
-			SAY(p, "is the gradient of a weight that these ranks had alike in step %lld, is another"
-			       " on each of them, and was given to no reduction: the weight parts,"
-			       " in step %lld at %s",
+			SAY(p,
+				"is the gradient of a weight that these ranks had alike in step %lld, is another"
+				" on each of them, and was given to no reduction: the weight parts,"
+				" in step %lld at %s",
 				(long long)step, (long long)ka->step, name),
 			ratio, LIMIT_REPLICA_MOST, e);
 	return blame(p, b->line,
-		stays ? SAY(p, "is a weight that these ranks had alike in step %lld, and that stayed as it was on"
-			       " rank %lld alone: the step of the optimizer is missing there",
+		stays ? SAY(p,
+				"is a weight that these ranks had alike in step %lld, and that stayed as it was on"
+				" rank %lld alone: the step of the optimizer is missing there",
 				(long long)step, (long long)kb->rank)
-		      : SAY(p, "is a weight that these ranks had alike in step %lld, and that is another on rank"
-			       " %lld than on rank %lld since step %lld%s",
+		      : SAY(p,
+				"is a weight that these ranks had alike in step %lld, and that is another on rank"
+				" %lld than on rank %lld since step %lld%s",
 				(long long)step, (long long)kb->rank, (long long)ka->rank,
 				(long long)kb->step,
 				ga == NULL || gb == NULL ? ""
@@ -418,15 +420,14 @@ unlike_weights(struct parting *p)
 		uint32_t made = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
 		const struct acc_seen_call *b = made == ACC_NOID ? NULL
 								 : &t->call[t->seen[made].call];
-		const struct acc_seen_call *fwd =
-			b == NULL || !b->k->backward
-				? NULL
-				: acc_replicas_call(t, b->k->step, b->k->rank, b->k->twin);
+		const struct acc_seen_call *fwd = b == NULL || !b->k->backward
+							  ? NULL
+							  : acc_replicas_call(t, b->k->step,
+								    b->k->rank, b->k->twin);
 		const struct acc_seen *found = NULL;
 		for (uint32_t j = 0; fwd != NULL && j < fwd->n; j++)
 			if (t->seen[fwd->first + j].pos == t->seen[made].pos &&
-				t->seen[fwd->first + j].leaf &&
-				t->seen[fwd->first + j].n == s->n)
+				t->seen[fwd->first + j].leaf && t->seen[fwd->first + j].n == s->n)
 				found = &t->seen[fwd->first + j];
 		if (found == NULL)
 			return 0;
@@ -456,17 +457,20 @@ say_unlike(struct parting *p, struct acc_err *e)
 		return 0;
 	if (p->unlike == 1 || p->joined == 0)
 		return blame(p, w[1]->line,
-			SAY(p, "is a weight that is not the same on rank %lld and on rank %lld, which join its"
-			       " gradients",
+			SAY(p,
+				"is a weight that is not the same on rank %lld and on rank %lld, which join its"
+				" gradients",
 				(long long)t->call[w[0]->call].k->rank,
 				(long long)t->call[w[1]->call].k->rank),
 			1, 0, e);
-	const char *a = name_of(t, w[0]->line, e), *b = a == NULL ? NULL : name_of(t, w[1]->line, e);
+	const char *a = name_of(t, w[0]->line, e),
+		   *b = a == NULL ? NULL : name_of(t, w[1]->line, e);
 	for (uint32_t j = 0; j < c->n && b != NULL; j++)
 		if (t->seen[c->first + j].out && t->seen[c->first + j].n > 1)
 			return blame(p, t->seen[c->first + j].line,
-				SAY(p, "joins the gradients of weights that are not the same: that of"
-				       " %s on rank %lld, of %s on rank %lld: is it the right group?",
+				SAY(p,
+					"joins the gradients of weights that are not the same: that of"
+					" %s on rank %lld, of %s on rank %lld: is it the right group?",
 					a, (long long)t->call[w[0]->call].k->rank, b,
 					(long long)t->call[w[1]->call].k->rank),
 				1, 0, e);
@@ -516,8 +520,9 @@ lost_reduction(struct parting *p, uint32_t sibling, uint32_t j, struct acc_err *
 	if (d == NULL)
 		return ACC_ENOMEM;
 	return blame(p, t->seen[c->first + j].line,
-		SAY(p, "is another on each rank: it comes from %s and its part of a weight, as it is; at"
-		       " %s, of the same line, it comes from %s: a reduction is missing",
+		SAY(p,
+			"is another on each rank: it comes from %s and its part of a weight, as it is; at"
+			" %s, of the same line, it comes from %s: a reduction is missing",
 			a, d, b),
 		1, 0, e);
 }
@@ -606,8 +611,9 @@ odd_weight(struct parting *p, struct acc_err *e)
 			c[i].k->talks)
 			return 0;
 	return blame(p, p->odd->line,
-		SAY(p, "is a weight that is another on rank %lld than on the others of its group, where all %llu"
-		       " other weights are the same",
+		SAY(p,
+			"is a weight that is another on rank %lld than on the others of its group, where all %llu"
+			" other weights are the same",
 			(long long)c->k->rank, (unsigned long long)p->equal),
 		1, 0, e);
 }

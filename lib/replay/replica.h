@@ -13,10 +13,10 @@ struct acc_seen { /* a tensor record */
 	uint64_t n;                /* elements */
 	uint32_t call;
 	bool out;
-	bool leaf;  /* it wants a gradient, and no op call of its rank and step made it */
+	bool leaf;   /* it wants a gradient, and no op call of its rank and step made it */
 	bool weight; /* and stands where its operator has weights: else an op call may be missing */
-	bool data;  /* it wants none, and is of integers, or nobody made it */
-	bool real;  /* floating point */
+	bool data;   /* it wants none, and is of integers, or nobody made it */
+	bool real;   /* floating point */
 };
 
 struct acc_seen_call {
@@ -25,17 +25,17 @@ struct acc_seen_call {
 	uint64_t args;     /* a hash of its arguments that are no tensors */
 	uint64_t line;     /* of its operator and the stack it was called from; 0: unknown */
 	const struct acc_op_info *info; /* NULL: unknown */
-	bool module, hands_round; /* hands_round: weights, from one rank to all */
-	bool loss, sums; /* a loss; that sums up */
-	bool reduces, average; /* over ranks */
-	bool norm; /* whose weights are whole on all ranks */
+	bool module, hands_round;       /* hands_round: weights, from one rank to all */
+	bool loss, sums;                /* a loss; that sums up */
+	bool reduces, average;          /* over ranks */
+	bool norm;                      /* whose weights are whole on all ranks */
 };
 
 struct acc_group { /* ranks that may hold replicas */
 	const int64_t *rank;
 	uint32_t n;
 	bool weights_differ, data_differ; /* in the first step */
-	bool parts; /* a weight is of another shape, or not on all */
+	bool parts;                       /* a weight is of another shape, or not on all */
 	const char *who;
 };
 
@@ -44,12 +44,12 @@ struct acc_replicas {
 	struct acc_seen *seen;
 	struct acc_seen_call *call; /* as the fleet's */
 	size_t nseen, cap_seen;
-	struct acc_ids at;   /* calls by step, rank and key */
-	struct acc_ids made; /* tensors that were put out, by step, rank and mark */
-	struct acc_ids given; /* operands of reductions, the same way: their calls */
+	struct acc_ids at;      /* calls by step, rank and key */
+	struct acc_ids made;    /* tensors that were put out, by step, rank and mark */
+	struct acc_ids given;   /* operands of reductions, the same way: their calls */
 	struct acc_ids reduced; /* and results, and what numbers make of these */
-	struct acc_ids scaled; /* what is given to calls that may scale it: these calls */
-	int64_t *step; /* rising */
+	struct acc_ids scaled;  /* what is given to calls that may scale it: these calls */
+	int64_t *step;          /* rising */
 	size_t nstep, cap_step;
 	struct acc_group *group;
 	size_t ngroup, cap_group;

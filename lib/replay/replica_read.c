@@ -18,7 +18,8 @@ mark_of(const struct acc_rec *r, uint64_t n)
 	static const char *const stats[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
 	uint64_t id[6] = {n, text_hash(acc_get_text(r, "", "dtype"))};
 	const struct acc_val *crc = acc_get(r, "", "crc32"), *v;
-	struct acc_str sum = acc_get_text(r, "", "stat.crc32"), hash = acc_get_text(r, "", "s.hash");
+	struct acc_str sum = acc_get_text(r, "", "stat.crc32"),
+		       hash = acc_get_text(r, "", "s.hash");
 	double x;
 	if (hash.n > 0) {
 		id[2] = text_hash(hash);
@@ -170,7 +171,8 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	struct acc_str pos = acc_get_text(r, "", "pos");
 	const struct acc_op_info *info = t->call[call].info;
 	bool behind = pos.n > 0 && pos.p[0] != '0';
-	s.weight = s.leaf && (param || (info != NULL && (info->flags & ACC_OP_WEIGHTS) != 0 && behind));
+	s.weight = s.leaf &&
+		   (param || (info != NULL && (info->flags & ACC_OP_WEIGHTS) != 0 && behind));
 	s.data = forward && !s.out && s.n > 1 && s.mark != 0 && (!made || !s.real) && said &&
 		 !wants && !param;
 	t->seen[t->nseen++] = s;
@@ -219,8 +221,7 @@ is_loss(struct acc_str op)
 }
 
 static int
-add_arg(struct acc_replicas *t, struct acc_seen_call *c, const struct acc_rec *r,
-	struct acc_err *e)
+add_arg(struct acc_replicas *t, struct acc_seen_call *c, const struct acc_rec *r, struct acc_err *e)
 {
 	const struct acc_val *v = acc_get(r, "", "value");
 	struct acc_str word = acc_get_text(r, "", "value");

@@ -27,8 +27,7 @@ emit(void *arg, struct acc_rec *r)
 	if (acc_as_bool(acc_get(r, "", "audit.ok"), &is) && is)
 		good++;
 	else if (bad++ == 0)
-		snprintf(cause, sizeof cause, "%.*s",
-			ACC_PRS(acc_get_text(r, "", "audit.cause")));
+		snprintf(cause, sizeof cause, "%.*s", ACC_PRS(acc_get_text(r, "", "audit.cause")));
 	return 0;
 }
 
@@ -64,8 +63,7 @@ end(void)
 }
 
 static void
-start(const char *kind, int64_t rank, const char *op, int64_t call, const char *io,
-	const char *pos)
+start(const char *kind, int64_t rank, const char *op, int64_t call, const char *io, const char *pos)
 {
 	char key[100];
 	snprintf(key, sizeof key, "%s.%lld.forward", op, (long long)call);
@@ -232,7 +230,10 @@ numbers(void)
 			tensor(r, to_all, 0, "in", "0", four, 1, (const float[]){0, 0, 0, 0}, 4);
 			tensor(r, to_all, 0, "in", "1", four, 1, (const float[]){1, 2, 3, 4}, 4);
 			for (unsigned j = 0; j < 4; j++) {
-				start("arg", r, to_all, 0, "in", j < 2 ? "3" : j == 2 ? "3.0" : "3.1");
+				start("arg", r, to_all, 0, "in",
+					j < 2    ? "3"
+					: j == 2 ? "3.0"
+						 : "3.1");
 				acc_add(&rec, "", "type", acc_ctext("int"));
 				acc_add(&rec, "", "value",
 					j < 2 ? acc_ints(splits[i], 2) : acc_int(splits[i][j % 2]));
