@@ -5,7 +5,7 @@ Usage: make.py OUT CASE... [--task tensor|statistics] [--seed N]     needs pytho
 
 OUT/CASE/stepS/rankR. A case is a layout of tests/parallel/make.py (dp2, tp2, sp2, cp2, pp2, ep2,
 fsdp2, or drop2: tp2 with dropout), then "-noise" (a device's rounding), "-bf16", and the name of a
-fault of FAULTS, each that of a report in a public tracker. `make.py --faults` lists them, with the
+fault of FAULTS. `make.py --faults` lists them, with the
 layout that they need and what must be named: OP RANK, a pattern and a rank or *.
 """
 import argparse
