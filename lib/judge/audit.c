@@ -198,6 +198,14 @@ acc_audit_text(struct acc_case *c, const struct acc_item *it, int side, bool bri
 	bool pair = acc_rec_is(r, "pair"), good = it->audit[!side] <= 1;
 	const char *prefix = !pair ? "" : side == ACC_B ? "b." : "a.";
 	struct acc_str cause = acc_get_text(r, prefix, "audit.cause");
+	struct acc_str ranks = acc_get_text(r, prefix, "audit.ranks");
+	if (ranks.n > 0 && cause.n > 0 && !(number(r, prefix, "audit.limit_max") > 0))
+		return acc_arena_printf(&c->mem, "%.*s (of ranks %.*s)", ACC_PRS(cause),
+			ACC_PRS(ranks));
+	if (ranks.n > 0 && cause.n > 0)
+		return acc_arena_printf(&c->mem, "%.*s (of ranks %.*s: %.3g of at most %.3g)",
+			ACC_PRS(cause), ACC_PRS(ranks), number(r, prefix, "audit.err_max"),
+			number(r, prefix, "audit.limit_max"));
 	double rms = number(r, prefix, "audit.err"), max = number(r, prefix, "audit.err_max");
 	const char *size = isinf(rms) ? "NaN or Inf differ"
 				      : acc_arena_printf(&c->mem,
@@ -304,12 +312,16 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	const struct acc_item *it = &c->item[i];
 	const struct acc_call *k = &c->call[it->call];
 	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
-	const char *text = acc_audit_text(c, it, ACC_A, false, e);
+	const char *text = acc_audit_text(c, it, ACC_A, false, e), *place;
+	struct acc_rec *r;
+	if (acc_case_record(c, it, &r, e) < 0)
+		return e->code;
+	place = acc_is_output(it) ? "output" : acc_say_position(c, r, it);
 	struct acc_finding *f = text == NULL || src == NULL ? NULL : acc_case_find(c, "culprit", e);
-	if (f == NULL || where == NULL)
+	if (f == NULL || where == NULL || place == NULL)
 		return acc_nomem(e);
 	f->name = acc_call_name(k);
-	f->io = "out";
+	f->io = acc_is_output(it) ? "out" : "in";
 	f->step = k->step;
 	f->rank = k->rank;
 	f->seq = k->seq;
@@ -320,7 +332,7 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	f->confidence = isinf(f->value) ? 1 : 1 - 1 / f->value;
 	f->stack = stack;
 	f->bad = true;
-	f->text = acc_arena_printf(&c->mem, "%s%s: its output %s%s%s%s", where, f->name, text,
+	f->text = acc_arena_printf(&c->mem, "%s%s: its %s %s%s%s%s", where, f->name, place, text,
 		acc_got(acc_beyond_times(&c->mem, f->value, f->confidence)),
 		src[0] != '\0' ? "; at " : "", src);
 	return f->text == NULL ? acc_nomem(e) : 0;
@@ -353,7 +365,8 @@ static int
 judge(struct acc_case *c, struct acc_err *e)
 {
 	uint32_t first = ACC_NOCALL;
-	int rc = 0;
+	struct acc_ranks *ranks = acc_ranks_open(c, e);
+	int rc = ranks == NULL ? ACC_ENOMEM : 0;
 	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
 		struct acc_item *it = &c->item[i];
 		if (it->call == ACC_NOCALL || !acc_accused(it))
@@ -366,8 +379,10 @@ judge(struct acc_case *c, struct acc_err *e)
 			rc = rc > 0 ? 0 : rc;
 			continue;
 		}
+		/* Communication orders what runs on several ranks. */
 		bool earlier = first == ACC_NOCALL ||
-			       c->call[it->call].step < c->call[c->item[first].call].step;
+			       (it->call != c->item[first].call &&
+				       acc_before(ranks, c, it->call, c->item[first].call));
 		first = earlier ? i : first;
 	}
 	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i))
@@ -375,6 +390,7 @@ judge(struct acc_case *c, struct acc_err *e)
 			rc = mark(c, i, i == first, e);
 	if (rc == 0 && first != ACC_NOCALL)
 		rc = say(c, first, e);
+	acc_ranks_close(ranks);
 	return rc < 0 ? rc : acc_judge_overflow.judge(c, e);
 }
 

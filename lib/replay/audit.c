@@ -3,6 +3,7 @@
 #include "acc/recorder.h"
 #include "replay/impl.h"
 #include "replay/data_records.h"
+#include "replay/fleet.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -477,6 +478,24 @@ annotate(struct acc_rec *r, const struct acc_audited *v)
 	return rc;
 }
 
+/* What the ranks say of a record is put where nothing was found without them. */
+static int
+annotate_rank(struct acc_rec *r, const struct acc_fleet_verdict *v)
+{
+	int rc = 0;
+	if (v->skip != NULL)
+		return acc_put(r, "", "audit.skip", acc_ctext(v->skip));
+	rc |= acc_put(r, "", "audit.ok", acc_bool(v->said == NULL));
+	rc |= acc_put(r, "", "audit.err", acc_f64(v->rms));
+	rc |= acc_put(r, "", "audit.err_max", acc_f64(v->max));
+	rc |= acc_put(r, "", "audit.limit", acc_f64(v->limit));
+	rc |= acc_put(r, "", "audit.limit_max", acc_f64(v->limit));
+	if (v->said != NULL)
+		rc |= acc_put(r, "", "audit.cause", acc_ctext(v->said));
+	rc |= acc_put(r, "", "audit.ranks", acc_ctext(v->who));
+	return rc;
+}
+
 static void
 report(struct acc_audit *a, const struct acc_rec *r, const struct acc_audited *v)
 {
@@ -492,26 +511,63 @@ report(struct acc_audit *a, const struct acc_rec *r, const struct acc_audited *v
 	a->trouble(a->arg, &e);
 }
 
-int
-acc_audit_end(struct acc_audit *a, struct acc_err *e)
+static int
+get_whole(void *arg, size_t line, struct acc_rec **r, struct acc_err *e)
+{
+	struct acc_audit *a = arg;
+	int rc = get(a, line, r, e);
+	return rc < 0 ? rc : acc_data_refer(a->data, *r, e);
+}
+
+/* What the ranks of the side say of each other. Of what is compared, some calls alone are here. */
+static int
+compare_ranks(struct acc_audit *a, struct acc_fleet *f, struct acc_err *e)
+{
+	size_t n;
+	const struct span *s = spans(a, &n);
+	int rc = acc_fleet_open(f, a->roots, get_whole, a, e);
+	for (size_t i = 0; i < n && rc == 0 && !a->opt.compared; i++)
+		rc = acc_fleet_add(f, s[i].first, s[i].n, s[i].backward, e);
+	return rc == 0 ? acc_fleet_judge(f, e) : rc;
+}
+
+static int
+put_out(struct acc_audit *a, const struct acc_fleet *f, struct acc_err *e)
 {
 	struct acc_rec *r;
 	size_t k = 0;
+	int rc = 0;
+	for (size_t i = 0; i < records(a) && rc == 0; i++) {
+		const struct acc_fleet_verdict *v = acc_fleet_at(f, i);
+		const struct acc_audited *own = NULL;
+		rc = get(a, i, &r, e);
+		if (rc == 0 && k < a->nresult && a->result[k].line == i)
+			own = &a->result[k++];
+		bool bad = own != NULL && own->skip == NULL && !acc_audited_good(own);
+		if (rc == 0 && v != NULL && !bad) {
+			rc = annotate_rank(r, v);
+		} else if (rc == 0 && own != NULL) {
+			report(a, r, own);
+			rc = annotate(r, own);
+		}
+		if (rc == 0)
+			rc = a->emit(a->arg, r);
+	}
+	return rc < 0 ? rc : acc_data_emit(a->data, a->emit, a->arg, e);
+}
+
+int
+acc_audit_end(struct acc_audit *a, struct acc_err *e)
+{
+	struct acc_fleet f = {0};
 	int rc = run(a, e);
 	if (rc < 0)
 		return rc;
 	if (acc_limits(a->result, a->nresult) < 0)
 		return acc_nomem(e);
-	for (size_t i = 0; i < records(a); i++) {
-		rc = get(a, i, &r, e);
-		if (rc == 0 && k < a->nresult && a->result[k].line == i) {
-			report(a, r, &a->result[k]);
-			rc = annotate(r, &a->result[k++]);
-		}
-		if (rc == 0)
-			rc = a->emit(a->arg, r);
-		if (rc < 0)
-			return rc;
-	}
-	return acc_data_emit(a->data, a->emit, a->arg, e);
+	rc = compare_ranks(a, &f, e);
+	if (rc == 0)
+		rc = put_out(a, &f, e);
+	acc_fleet_close(&f);
+	return rc;
 }

@@ -107,7 +107,19 @@
 		"an eighth of the rounding of f16, 2^-11") \
 	X(ROUGH_MOST, 0x1p-7, "rms in f32: up to here", "twice the rounding of bf16, 2^-8")
 
-#define AUDIT_LIMITS(X, N) AUDIT_ERRORS(X, N) AUDIT_LEARNING(X, N) AUDIT_CAUSES(X, N)
+#define AUDIT_RANKS(X, N) \
+	X(REPLICA_MOST, 0.25, \
+		"of a step of the optimizer, or of a tensor: further than by rounding two ranks are apart", \
+		"weights of 16 bits move by half of their last place: where one in 16 is rounded the" \
+		" other way, they are so far apart; what is not reduced is by 1") \
+	N(REPLICA_WEIGHTS, 8, "weights that are alike: fewer do not show that one must be", \
+		"a layer of a transformer has as many") \
+	N(REPLICA_NEXT, 4, \
+		"op calls behind: what is exchanged so soon was made by a part of a weight", \
+		"a part of a vocabulary is masked, and its rows are summed up, in 3 calls")
+
+#define AUDIT_LIMITS(X, N) \
+	AUDIT_ERRORS(X, N) AUDIT_LEARNING(X, N) AUDIT_CAUSES(X, N) AUDIT_RANKS(X, N)
 
 #define LIMIT_NOTHING(...)
 #define LIMIT_DOUBLE(name, value, what, source) static const double LIMIT_##name = value;

@@ -1,0 +1,221 @@
+/* By how much gradients are scaled on their way: the loss of each rank is the mean over its own data, so
+ * that what is right for all of them is the mean over the ranks. Judged where all that scales can be
+ * seen: the gradient that the loss began with, the reduction, and the numbers behind it. */
+#include "replay/replica.h"
+
+#include <stdlib.h>
+
+#include "replay/limits.h"
+
+enum { MOST_STEPS = 8 };
+
+struct scaling {
+	struct acc_replicas *t;
+	const struct acc_group *g;
+	const struct acc_seen *seed; /* the gradient of the loss, on the first rank */
+	double began;                /* and its value */
+	double factor;               /* of the gradients, all alike */
+	size_t last;                 /* record of what scaled the first of them last */
+	uint64_t n;
+	bool visible, unlike;
+};
+
+/* The only element of a tensor. 1; 0: it is not known; < 0. */
+static int
+number_of(struct acc_replicas *t, size_t line, double *v, struct acc_err *e)
+{
+	struct acc_rec *r;
+	struct acc_fleet_tensor x;
+	int rc = t->f->get(t->f->arg, line, &r, e);
+	if (rc < 0)
+		return rc;
+	rc = acc_fleet_tensor(r, line, &x);
+	if (rc <= 0)
+		return rc < 0 ? acc_nomem(e) : 0;
+	if (x.n != 1)
+		return 0;
+	if (acc_as_f64(acc_get(r, "", "stat.max"), v))
+		return 1;
+	return x.data ? acc_fleet_read(t->f, &x, 0, 1, v, e) : 0;
+}
+
+/* By what a call multiplies, or divides, its tensor. 1; 0: it is not known; < 0. */
+static int
+factor_of(struct acc_replicas *t, const struct acc_seen_call *c, double *v, struct acc_err *e)
+{
+	struct acc_rec *r;
+	bool divides = false;
+	double x;
+	unsigned found = 0;
+	for (size_t i = 0; i < c->k->n; i++) {
+		int rc = t->f->get(t->f->arg, c->k->line + i, &r, e);
+		if (rc < 0)
+			return rc;
+		struct acc_str io = acc_get_text(r, "", "io"),
+			       name = acc_op_name(acc_get_text(r, "", "op"));
+		if (acc_str_is(io, "out"))
+			continue;
+		divides = acc_str_is(name, "div") || acc_str_is(name, "truediv") ||
+			  acc_str_is(name, "true_divide");
+		if (!divides && !acc_str_is(name, "mul"))
+			return 0;
+		if (!acc_rec_is(r, "tensor") && acc_as_f64(acc_get(r, "", "value"), &x)) {
+			*v = x;
+			found++;
+		}
+	}
+	for (uint32_t j = 0; j < c->n; j++) {
+		const struct acc_seen *s = &t->seen[c->first + j];
+		if (s->out || s->n != 1)
+			continue;
+		int rc = number_of(t, s->line, v, e);
+		if (rc != 1)
+			return rc;
+		found++;
+	}
+	if (divides)
+		*v = 1 / *v;
+	return found == 1 && isfinite(*v);
+}
+
+/* The one loss of a rank in the first step, a mean, and the gradient that it is given. 1; 0: there is
+ * none, or several; < 0. */
+static int
+loss_of(struct acc_replicas *t, int64_t rank, const struct acc_seen **seed, double *began,
+	struct acc_err *e)
+{
+	const struct acc_seen_call *loss = NULL, *back;
+	for (size_t i = 0; i < t->f->ncall; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->rank != rank || c->k->step != t->step[0] || !c->loss)
+			continue;
+		if (loss != NULL || c->sums)
+			return 0;
+		loss = c;
+	}
+	back = loss == NULL ? NULL : acc_replicas_call(t, loss->k->step, rank, loss->k->twin);
+	for (uint32_t j = 0; back != NULL && j < back->n; j++)
+		if (!t->seen[back->first + j].out && t->seen[back->first + j].n == 1) {
+			*seed = &t->seen[back->first + j];
+			return number_of(t, (*seed)->line, began, e);
+		}
+	return 0;
+}
+
+/* A hash of the labels: what is no real number among what a loss is given. 0: none. */
+static uint64_t
+labels_of(const struct acc_replicas *t, const struct acc_seen *seed)
+{
+	const struct acc_fleet_call *k = t->call[seed->call].k;
+	const struct acc_seen_call *c = acc_replicas_call(t, k->step, k->rank, k->twin);
+	for (uint32_t j = 0; c != NULL && j < c->n; j++)
+		if (!t->seen[c->first + j].out && !t->seen[c->first + j].real)
+			return t->seen[c->first + j].mark;
+	return 0;
+}
+
+/* What becomes of a reduction's result: the numbers by which it is scaled, one call after another. */
+static int
+follow(struct scaling *s, const struct acc_seen *x, double *factor, struct acc_err *e)
+{
+	struct acc_replicas *t = s->t;
+	for (unsigned i = 0; i < MOST_STEPS; i++) {
+		uint32_t next = x->mark == 0 ? ACC_NOID
+					     : acc_ids_get(&t->scaled, acc_seen_id(t, x));
+		double v = 0;
+		if (next == ACC_NOID || next <= x->call)
+			return 1;
+		const struct acc_seen_call *c = &t->call[next];
+		int rc = factor_of(t, c, &v, e);
+		if (rc != 1)
+			return rc;
+		const struct acc_seen *out = NULL;
+		for (uint32_t j = 0; j < c->n && out == NULL; j++)
+			out = t->seen[c->first + j].out ? &t->seen[c->first + j] : NULL;
+		if (out == NULL || out->n != x->n)
+			return 0;
+		*factor *= v;
+		s->visible = true;
+		if (s->n == 0)
+			s->last = out->line;
+		x = out;
+	}
+	return 0;
+}
+
+/* A reduction of a weight's gradient. */
+static int
+reduction(struct scaling *s, const struct acc_seen_call *c, struct acc_err *e)
+{
+	struct acc_replicas *t = s->t;
+	const struct acc_seen *in = NULL, *out = NULL;
+	for (uint32_t j = 0; j < c->n; j++) {
+		const struct acc_seen *x = &t->seen[c->first + j];
+		if (x->n > 1 && !x->out && in == NULL)
+			in = x;
+		if (x->n > 1 && x->out && out == NULL)
+			out = x;
+	}
+	uint32_t made = in == NULL || out == NULL || in->mark == 0
+				? ACC_NOID
+				: acc_ids_get(&t->made, acc_seen_id(t, in));
+	if (made == ACC_NOID || !t->call[t->seen[made].call].k->backward)
+		return 1;
+	double factor = s->began * (c->average ? 1.0 / s->g->n : 1);
+	s->visible |= c->average || s->began != 1;
+	if (s->n == 0)
+		s->last = out->line;
+	int rc = follow(s, out, &factor, e);
+	if (rc != 1)
+		return rc;
+	s->unlike |= s->n > 0 && fabs(factor - s->factor) > 1e-6 * fabs(factor);
+	s->factor = factor;
+	s->n++;
+	return 1;
+}
+
+int
+acc_fleet_divisor(struct acc_replicas *t, const struct acc_group *g, struct acc_err *e)
+{
+	struct scaling s = {.t = t, .g = g};
+	uint64_t labels = 0;
+	bool differ = false;
+	int rc = 1;
+	for (uint32_t i = 0; i < g->n && rc == 1; i++) {
+		const struct acc_seen *seed = NULL;
+		double began = 0;
+		rc = loss_of(t, g->rank[i], &seed, &began, e);
+		if (rc == 1 && i > 0 && began != s.began)
+			rc = 0;
+		uint64_t own = rc == 1 ? labels_of(t, seed) : 0;
+		if (own == 0)
+			rc = rc < 0 ? rc : 0;
+		differ |= i > 0 && own != labels;
+		labels = own;
+		s.began = began;
+		s.seed = i == 0 ? seed : s.seed;
+	}
+	for (size_t i = 0; i < t->f->ncall && rc == 1; i++)
+		if (t->call[i].k->rank == g->rank[0] && t->call[i].k->step == t->step[0] &&
+			t->call[i].k->talks && t->call[i].reduces)
+			rc = reduction(&s, &t->call[i], e);
+	if (rc != 1 || !differ || s.n < LIMIT_REPLICA_WEIGHTS || s.unlike || !s.visible)
+		return rc < 0 ? rc : 0;
+	double off = s.factor * g->n;
+	bool more = fabs(off / g->n - 1) < 1e-6, less = fabs(off * g->n - 1) < 1e-6;
+	if (!more && !less)
+		return 0;
+	bool loss = s.began != 1 && fabs(s.factor / s.began * g->n - 1) < 1e-6;
+	struct acc_fleet_verdict v = {.line = loss ? s.seed->line : s.last,
+		.who = g->who,
+		.rms = 1,
+		.max = 1};
+	v.said = acc_arena_printf(&t->f->mem,
+		"%s: the loss of each of these ranks is a mean over its own data and begins with the"
+		" gradient %.6g, and what is made of the sum of the %llu gradients of weights is %.6g"
+		" times it, where their mean is %.6g times it: %u times too %s",
+		loss ? "begins otherwise than the ranks' mean asks for" : "is scaled wrongly",
+		s.began, (unsigned long long)s.n, s.factor / s.began, 1.0 / g->n, g->n,
+		more ? "large" : "small");
+	return v.said == NULL ? acc_nomem(e) : acc_fleet_say(t->f, &v, e);
+}

@@ -1,0 +1,74 @@
+/* replica.h - the tensors of all ranks beside each other
+ *
+ * A tensor's mark is equal where its elements are, whatever its shape: of the checksum, or of the
+ * statistics that were recorded. */
+#ifndef ACC_REPLAY_REPLICA_H
+#define ACC_REPLAY_REPLICA_H
+
+#include "replay/fleet.h"
+
+struct acc_seen { /* a tensor record */
+	size_t line;
+	uint64_t pos, mark, shape; /* hashes; mark 0: unknown */
+	uint64_t n;                /* elements */
+	uint32_t call;
+	bool out;
+	bool leaf;   /* it wants a gradient, and no op call of its rank and step made it */
+	bool weight; /* and stands where its operator has weights: else an op call may be missing */
+	bool data;   /* it wants none, and is of integers, or nobody made it */
+	bool real;   /* floating point */
+};
+
+struct acc_seen_call {
+	const struct acc_fleet_call *k;
+	uint32_t first, n; /* of its tensors */
+	uint64_t args;     /* a hash of its arguments that are no tensors */
+	uint64_t line;     /* of its operator and the stack it was called from; 0: unknown */
+	const struct acc_op_info *info; /* NULL: unknown */
+	bool module, hands_round;       /* hands_round: weights, from one rank to all */
+	bool loss, sums;                /* a loss; that sums up */
+	bool reduces, average;          /* over ranks */
+	bool norm;                      /* whose weights are whole on all ranks */
+};
+
+struct acc_group { /* ranks that may hold replicas */
+	const int64_t *rank;
+	uint32_t n;
+	bool weights_differ, data_differ; /* in the first step */
+	bool parts;                       /* a weight is of another shape, or not on all */
+	const char *who;
+};
+
+struct acc_replicas {
+	struct acc_fleet *f;
+	struct acc_seen *seen;
+	struct acc_seen_call *call; /* as the fleet's */
+	size_t nseen, cap_seen;
+	struct acc_ids at;      /* calls by step, rank and key */
+	struct acc_ids made;    /* tensors that were put out, by step, rank and mark */
+	struct acc_ids given;   /* operands of reductions, the same way: their calls */
+	struct acc_ids reduced; /* and results, and what numbers make of these */
+	struct acc_ids scaled;  /* what is given to calls that may scale it: these calls */
+	int64_t *step;          /* rising */
+	size_t nstep, cap_step;
+	struct acc_group *group;
+	size_t ngroup, cap_group;
+	double *a, *b; /* ACC_CHUNK elements each */
+};
+
+/* Reads all records. 0 or < 0. */
+int acc_replicas_read(struct acc_replicas *t, struct acc_err *e);
+void acc_replicas_release(struct acc_replicas *t);
+/* The same call on another rank, or in another step; NULL: there is none. */
+const struct acc_seen_call *acc_replicas_call(const struct acc_replicas *t, int64_t step,
+	int64_t rank, uint64_t key);
+/* The calls of a group's ranks that this one is of, with the same tensors; false: not on all. */
+bool acc_replicas_peers(const struct acc_replicas *t, const struct acc_group *g,
+	const struct acc_seen_call *c, const struct acc_seen_call **peer);
+/* What a tensor is found by in `made`, `given` and `reduced`. */
+uint64_t acc_seen_id(const struct acc_replicas *t, const struct acc_seen *s);
+
+/* Are gradients scaled as the ranks' losses ask for? 0 or < 0. */
+int acc_fleet_divisor(struct acc_replicas *t, const struct acc_group *g, struct acc_err *e);
+
+#endif

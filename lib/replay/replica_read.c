@@ -1,0 +1,331 @@
+/* The tensors of all ranks, and what tells replicas: who made them, which are weights. */
+#include "replay/replica.h"
+
+#include <stdlib.h>
+
+enum { MOST_GROUPS = 256 };
+
+static uint64_t
+text_hash(struct acc_str s)
+{
+	return acc_hash(s.p, s.n);
+}
+
+/* Of the bytes where their checksum was recorded, else of the statistics. */
+static uint64_t
+mark_of(const struct acc_rec *r, uint64_t n)
+{
+	static const char *const stats[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
+	uint64_t id[6] = {n, text_hash(acc_get_text(r, "", "dtype"))};
+	const struct acc_val *crc = acc_get(r, "", "crc32"), *v;
+	struct acc_str sum = acc_get_text(r, "", "stat.crc32"),
+		       hash = acc_get_text(r, "", "s.hash");
+	double x;
+	if (hash.n > 0) {
+		id[2] = text_hash(hash);
+	} else if (crc != NULL && acc_get(r, "", "stride") == NULL) {
+		id[2] = (uint64_t)acc_get_int(r, "", "crc32", 0) | (uint64_t)1 << 32;
+		id[3] = (uint64_t)acc_get_int(r, "", "offset", 0);
+		id[4] = (uint64_t)acc_get_int(r, "", "len", 0);
+	} else if (sum.n > 0) {
+		id[2] = text_hash(sum);
+	} else {
+		for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
+			v = acc_get(r, "", stats[i]);
+			if (!acc_as_f64(v, &x))
+				return 0;
+			memcpy(&id[2 + i], &x, sizeof x);
+		}
+	}
+	return acc_hash(id, sizeof id) | 1;
+}
+
+/* Of what neither a checksum nor statistics are known: of its elements. */
+static int
+mark_data(struct acc_replicas *t, const struct acc_fleet_tensor *x, uint64_t *mark,
+	struct acc_err *e)
+{
+	uint64_t id[3] = {(uint64_t)x->dtype, x->n, 0};
+	int rc = 1;
+	for (uint64_t at = 0; at < x->n && rc == 1; at += ACC_CHUNK) {
+		size_t n = x->n - at < ACC_CHUNK ? (size_t)(x->n - at) : ACC_CHUNK;
+		rc = acc_fleet_read(t->f, x, at, n, t->a, e);
+		if (rc == 1)
+			id[2] = acc_mix(id[2] ^ acc_hash(t->a, n * sizeof *t->a));
+	}
+	*mark = rc == 1 ? acc_hash(id, sizeof id) | 1 : 0;
+	return rc < 0 ? rc : 0;
+}
+
+static uint64_t
+value_hash(const struct acc_rec *r)
+{
+	const struct acc_val *v = acc_get(r, "", "value");
+	uint64_t id[3] = {text_hash(acc_get_text(r, "", "pos")),
+		text_hash(acc_get_text(r, "", "type")), 0};
+	double x;
+	if (acc_as_f64(v, &x))
+		memcpy(&id[2], &x, sizeof x);
+	else if (v != NULL && v->type == ACC_V_BOOL)
+		id[2] = v->b;
+	else if (v != NULL && v->type == ACC_V_TEXT)
+		id[2] = text_hash(v->s);
+	else if (v != NULL && v->type == ACC_V_INTS)
+		id[2] = acc_hash(v->ints, v->n * sizeof *v->ints);
+	return acc_hash(id, sizeof id);
+}
+
+static uint64_t
+place_id(int64_t step, int64_t rank, uint64_t what)
+{
+	uint64_t id[3] = {(uint64_t)step, (uint64_t)rank, what};
+	return acc_hash(id, sizeof id);
+}
+
+uint64_t
+acc_seen_id(const struct acc_replicas *t, const struct acc_seen *s)
+{
+	const struct acc_fleet_call *k = t->call[s->call].k;
+	return place_id(k->step, k->rank, s->mark);
+}
+
+static int
+add_group(struct acc_replicas *t, const int64_t *rank, uint32_t n, struct acc_err *e)
+{
+	for (size_t i = 0; i < t->ngroup; i++)
+		if (t->group[i].n == n && memcmp(t->group[i].rank, rank, n * sizeof *rank) == 0)
+			return 0;
+	if (n < 2 || t->ngroup == MOST_GROUPS)
+		return 0;
+	for (uint32_t i = 0; i < n; i++) { /* as a list, and of ranks that are here */
+		bool is = i == 0 || rank[i] > rank[i - 1], here = false;
+		for (size_t j = 0; j < t->f->nrank && is && !here; j++)
+			here = t->f->rank[j] == rank[i];
+		if (!here)
+			return 0;
+	}
+	struct acc_group *p = acc_grow(t->group, &t->cap_group, t->ngroup + 1, sizeof *p, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	t->group = p;
+	struct acc_group g = {.n = n, .who = acc_fleet_ranks(t->f, rank, n)};
+	g.rank = (const int64_t *)(void *)acc_arena_copy(&t->f->mem, rank, n * sizeof *rank);
+	if (g.rank == NULL || g.who == NULL)
+		return acc_nomem(e);
+	p[t->ngroup++] = g;
+	return 0;
+}
+
+static int
+add_step(struct acc_replicas *t, int64_t step, struct acc_err *e)
+{
+	size_t i = t->nstep;
+	while (i > 0 && t->step[i - 1] > step)
+		i--;
+	if (i > 0 && t->step[i - 1] == step)
+		return 0;
+	int64_t *p = acc_grow(t->step, &t->cap_step, t->nstep + 1, sizeof *p, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	t->step = p;
+	memmove(p + i + 1, p + i, (t->nstep++ - i) * sizeof *p);
+	p[i] = step;
+	return 0;
+}
+
+static int
+add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, struct acc_err *e)
+{
+	struct acc_fleet_tensor x;
+	int rc = acc_fleet_tensor(r, line, &x);
+	if (rc <= 0)
+		return rc < 0 ? acc_nomem(e) : 0;
+	uint64_t mark = mark_of(r, x.n);
+	if (mark == 0 && x.data && mark_data(t, &x, &mark, e) < 0)
+		return e->code;
+	if ((rc = t->f->get(t->f->arg, line, &r, e)) < 0)
+		return rc;
+	struct acc_str io = acc_get_text(r, "", "io");
+	const struct acc_val *shape = acc_get(r, "", "shape"), *grad;
+	void *p = acc_grow(t->seen, &t->cap_seen, t->nseen + 1, sizeof *t->seen, e);
+	if (p == NULL || t->nseen >= ACC_NOID - 1)
+		return acc_nomem(e);
+	t->seen = p;
+	struct acc_seen s = {.line = line,
+		.pos = text_hash(acc_get_text(r, "", "pos")),
+		.mark = mark,
+		.shape = shape->type == ACC_V_INTS
+				 ? acc_hash(shape->ints, shape->n * sizeof *shape->ints)
+				 : 0,
+		.n = x.n,
+		.call = call,
+		.out = acc_str_is(io, "out") || acc_str_is(io, "grad"),
+		.real = acc_is_float(x.dtype)};
+	bool wants = false, forward = !t->call[call].k->backward;
+	grad = acc_get(r, "", "requires_grad");
+	bool said = acc_as_bool(grad, &wants), param = acc_str_is(io, "param");
+	uint32_t maker = acc_ids_get(&t->made, acc_seen_id(t, &s));
+	/* Weights are handed round at the start. */
+	bool made = maker != ACC_NOID && !t->call[t->seen[maker].call].hands_round;
+	s.leaf = forward && !s.out && s.real && s.n > 1 && s.mark != 0 && (wants || param) && !made;
+	struct acc_str pos = acc_get_text(r, "", "pos");
+	const struct acc_op_info *info = t->call[call].info;
+	bool behind = pos.n > 0 && pos.p[0] != '0';
+	s.weight = s.leaf &&
+		   (param || (info != NULL && (info->flags & ACC_OP_WEIGHTS) != 0 && behind));
+	s.data = forward && !s.out && s.n > 1 && s.mark != 0 && (!made || !s.real) && said &&
+		 !wants && !param;
+	t->seen[t->nseen++] = s;
+	return 0;
+}
+
+/* The results of a call, when it was read; of a reduction, what it was given, too. */
+static int
+note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
+{
+	const struct acc_seen_call *c = &t->call[call];
+	bool reduces = t->call[call].reduces, scales = false;
+	int rc = 0;
+	/* What is made of a sum by a number is as alike on all ranks. */
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		scales |= !t->seen[i].out && t->seen[i].n > 1 && t->seen[i].mark != 0 &&
+			  c->info != NULL && c->info->cls == ACC_OP_MUL && !c->k->backward &&
+			  acc_ids_get(&t->reduced, acc_seen_id(t, &t->seen[i])) != ACC_NOID;
+	for (uint32_t i = c->first; i < c->first + c->n && rc == 0; i++) {
+		const struct acc_seen *s = &t->seen[i];
+		uint64_t id = acc_seen_id(t, s);
+		if (s->mark == 0)
+			continue;
+		if (s->out)
+			rc = acc_ids_put(&t->made, id, i, false, e);
+		else if (s->n > 1 && c->info != NULL && c->info->cls == ACC_OP_MUL &&
+			 !c->k->backward)
+			rc = acc_ids_put(&t->scaled, id, call, false, e);
+		if (rc == 0 && (reduces || (scales && s->out)))
+			rc = acc_ids_put(s->out ? &t->reduced : &t->given, id, call, false, e);
+	}
+	return rc;
+}
+
+static bool
+is_loss(struct acc_str op)
+{
+	static const char *const names[] = {"cross_entropy", "nll_loss", "mse_loss", "l1_loss",
+		"smooth_l1_loss", "binary_cross_entropy_with_logits"};
+	static const char space[] = "Functional.";
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (acc_str_starts(op, space) && op.n == strlen(space) + strlen(names[i]) &&
+			acc_str_ends(op, names[i]))
+			return true;
+	return false;
+}
+
+static int
+add_arg(struct acc_replicas *t, struct acc_seen_call *c, const struct acc_rec *r, struct acc_err *e)
+{
+	const struct acc_val *v = acc_get(r, "", "value");
+	struct acc_str word = acc_get_text(r, "", "value");
+	if (acc_str_is(acc_get_text(r, "", "io"), "out"))
+		return 0;
+	c->sums |= acc_str_is(word, "sum") || acc_str_is(word, "none");
+	c->average |= acc_str_ends(word, "AVG");
+	c->args += acc_mix(value_hash(r));
+	return v != NULL && v->type == ACC_V_INTS &&
+			       acc_str_ends(acc_get_text(r, "", "type"), "ProcessGroup")
+		       ? add_group(t, v->ints, v->n, e)
+		       : 0;
+}
+
+static int
+read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
+{
+	struct acc_seen_call *c = &t->call[call];
+	struct acc_rec *r;
+	*c = (struct acc_seen_call){.k = &t->f->call[call], .first = (uint32_t)t->nseen};
+	const struct acc_fleet_call *k = c->k;
+	int rc = add_step(t, k->step, e);
+	for (size_t i = 0; i < k->n && rc == 0; i++) {
+		rc = t->f->get(t->f->arg, k->line + i, &r, e);
+		if (rc < 0)
+			break;
+		if (i == 0) {
+			struct acc_str op = acc_get_text(r, "", "op"),
+				       stack = acc_get_text(r, "", "stack");
+			uint64_t id[2] = {k->op, text_hash(stack)};
+			c->line = stack.n > 0 ? acc_hash(id, sizeof id) | 1 : 0;
+			c->info = acc_op_info_of(op);
+			c->module = acc_op_is_module(op);
+			c->loss = !c->k->backward && is_loss(op);
+			c->reduces = c->k->talks && memmem(op.p, op.n, "reduce", 6) != NULL;
+			c->hands_round = acc_str_is(op, "Distributed.broadcast");
+			c->norm = c->info != NULL && strstr(c->info->family, "norm") != NULL &&
+				  strstr(c->info->family, "batch") == NULL;
+		}
+		if (acc_rec_is(r, "tensor"))
+			rc = add_seen(t, r, k->line + i, call, e);
+		else
+			rc = add_arg(t, c, r, e);
+	}
+	c->n = (uint32_t)t->nseen - c->first;
+	if (rc == 0)
+		rc = note(t, call, e);
+	return rc == 0 ? acc_ids_put(&t->at, place_id(k->step, k->rank, k->key), call, false, e)
+		       : rc;
+}
+
+int
+acc_replicas_read(struct acc_replicas *t, struct acc_err *e)
+{
+	struct acc_fleet *f = t->f;
+	int rc = 0;
+	if (f->ncall == 0 || f->ncall >= ACC_NOID - 1)
+		return 0;
+	t->call = calloc(f->ncall, sizeof *t->call);
+	t->a = malloc((size_t)ACC_CHUNK * 2 * sizeof *t->a);
+	if (t->call == NULL || t->a == NULL)
+		return acc_nomem(e);
+	t->b = t->a + ACC_CHUNK;
+	for (uint32_t i = 0; i < f->ncall && rc == 0; i++)
+		rc = read_call(t, i, e);
+	return rc == 0 && f->nrank < UINT32_MAX ? add_group(t, f->rank, (uint32_t)f->nrank, e) : rc;
+}
+
+void
+acc_replicas_release(struct acc_replicas *t)
+{
+	acc_ids_release(&t->at);
+	acc_ids_release(&t->made);
+	acc_ids_release(&t->given);
+	acc_ids_release(&t->reduced);
+	acc_ids_release(&t->scaled);
+	free(t->seen);
+	free(t->call);
+	free(t->step);
+	free(t->group);
+	free(t->a);
+}
+
+const struct acc_seen_call *
+acc_replicas_call(const struct acc_replicas *t, int64_t step, int64_t rank, uint64_t key)
+{
+	uint32_t i = acc_ids_get(&t->at, place_id(step, rank, key));
+	return i == ACC_NOID ? NULL : &t->call[i];
+}
+
+bool
+acc_replicas_peers(const struct acc_replicas *t, const struct acc_group *g,
+	const struct acc_seen_call *c, const struct acc_seen_call **peer)
+{
+	for (uint32_t i = 0; i < g->n; i++) {
+		peer[i] = acc_replicas_call(t, c->k->step, g->rank[i], c->k->key);
+		if (peer[i] == NULL || peer[i]->n != c->n)
+			return false;
+		for (uint32_t j = 0; j < c->n; j++) {
+			const struct acc_seen *x = &t->seen[c->first + j],
+					      *y = &t->seen[peer[i]->first + j];
+			if (x->pos != y->pos || x->shape != y->shape || x->out != y->out)
+				return false;
+		}
+	}
+	return true;
+}

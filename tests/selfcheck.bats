@@ -1,0 +1,60 @@
+load helper
+# One run against itself. collective/sums.acc.gz is of tests/data/make_collective.py; selfcheck.tar.gz of
+#	tests/selfcheck/make.py OUT dp2-noise dp2-noise-tokens pp2-noise-tied drop2-noise-dropout \
+#		ep2-noise-router tp2-noise-lost --task statistics
+#	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
+
+setup_file() {
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/selfcheck.tar.gz"
+}
+
+setup() {
+	cd "$BATS_FILE_TMPDIR" || return
+}
+
+@test "communication: what numpy makes of the operands is right, and what was made wrong is said" {
+	accaudit "$DATA/collective/sums.acc.gz" | accfmt --json |
+		jq -c 'select(.kind == "tensor" and .io == "out" and (.pos | startswith("0")))' >v
+	jq -es 'map(select(has("audit.ok") | not)) == []' v
+	jq -es 'map(select(has("x-wrong"))) | length == 40' v
+	jq -es 'map(select(.["audit.ok"] and (has("x-wrong") | not))) | length == 289' v
+	jq -es 'map(select(has("x-wrong")) | select(.["audit.ok"] or .["audit.ranks"] == null or
+		(.["x-wrong"] as $w | .["audit.cause"] | contains($w) | not))) == []' v
+}
+
+@test "communication: the first that is wrong is the culprit, its rank is named" {
+	run -1 bash -c 'accaudit "$DATA/collective/sums.acc.gz" | accfirstbad | accfmt --json'
+	jq -es 'map(select(.what == "culprit"))[0] | .rank == 1 and
+		.name == "Distributed.all_reduce.1.forward" and
+		(.text | contains("its output is this rank'"'"'s own operand: nothing was reduced here (of ranks 0-2"))' \
+		<<<"$output"
+}
+
+# The culprit's name, step and rank, and what is said of it, of statistics alone.
+named() { # run, name, step, rank, text
+	run -1 bash -c "accdump-read $1 | accaudit | accfirstbad | accfmt --json"
+	jq -r 'select(.what == "culprit") | .text' <<<"$output"
+	jq -es --arg n "$2" --argjson s "$3" --argjson r "$4" --arg t "$5" 'map(select(.what == "culprit"))
+		| length == 1 and (.[0] | .name == $n and .step == $s and .rank == $r and
+		(.text | contains($t)))' <<<"$output"
+}
+
+@test "replicas: what was the same on all ranks, and parts" {
+	named dp2-noise-tokens Tensor.div_.0.forward 0 1 "a number differs by rank"
+	named pp2-noise-tied Functional.embedding.0.backward 0 0 "was given to no reduction"
+	named drop2-noise-dropout Functional.dropout.0.forward 0 1 "made of other random numbers on each rank"
+	named ep2-noise-router Functional.linear.6.forward 0 1 "which join its gradients"
+	named tp2-noise-lost Tensor.__add__.7.forward 0 0 "a reduction is missing"
+}
+
+@test "replicas: a run that is right is not accused" {
+	accdump-read dp2-noise >in
+	accaudit in 2>/dev/null >out || [ $? -eq 2 ]
+	accfmt --json out | jq -es 'map(select(.["audit.ok"] == false)) == []'
+}
+
+@test "one rank alone has nothing that is compared" {
+	accdump-read ep2-noise-router/step0/rank1 >in
+	accaudit in 2>/dev/null >out || [ $? -eq 2 ]
+	accfmt --json out | jq -es 'map(select(.["audit.ranks"] != null)) == []'
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""What accaudit and accfirstbad say of the runs of make.py. Usage: score.py FOLDER [CASE...]
+
+A clean run must not be accused; of a fault, the op call and the rank of make.py's table must be
+named. Prints a line for each run and the sums."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BIN = os.path.join(HERE, "..", "..", "bin")
+
+
+def faults():
+    out = subprocess.run(["/usr/bin/python3", os.path.join(HERE, "make.py"), "--faults"],
+                         capture_output=True, text=True, check=True).stdout
+    return {f[0]: f[1:] for f in (line.split("\t") for line in out.splitlines())}
+
+
+def findings(folder):
+    p = subprocess.run(f"'{BIN}/accdump-read' '{folder}' | '{BIN}/accaudit' -j1 |"
+                       f" '{BIN}/accfirstbad' | '{BIN}/accfmt' --json",
+                       shell=True, capture_output=True, text=True)
+    if p.stderr:
+        print(p.stderr, file=sys.stderr)
+    return [r for r in map(json.loads, p.stdout.splitlines()) if r["kind"] == "finding"]
+
+
+def main():
+    table, folder = faults(), sys.argv[1]
+    named = wrong = missed = accused = clean = 0
+    for case in sys.argv[2:] or sorted(os.listdir(folder)):
+        fault = next((m for m in case.split("-")[1:] if m in table), None)
+        bad = [f for f in findings(os.path.join(folder, case)) if f["what"] in ("culprit", "overflow")]
+        first = bad[0] if bad else {}
+        said = f"{first.get('name')} step {first.get('step')} rank {first.get('rank')}"
+        if fault is None:
+            clean += 1
+            accused += bool(bad)
+            word = "ACCUSED " + first["text"] if bad else "clean"
+        else:
+            _, pattern, ranks = table[fault]
+            step, _, op = pattern.rpartition(":")
+            good = bad and re.search(op, first["name"]) and str(first["rank"]) in ranks and \
+                (not step or step == f"step{first['step']}")
+            named, wrong, missed = named + bool(good), wrong + bool(bad and not good), \
+                missed + (not bad)
+            word = ("named" if good else "WRONG" if bad else "MISSED") + \
+                ("" if not bad else f" {said}: {first['text']}")
+        print(f"{case}: {word[:300]}")
+    print(f"faults: {named} named, {wrong} wrong, {missed} missed; "
+          f"clean: {accused} of {clean} accused")
+
+
+if __name__ == "__main__":
+    main()
