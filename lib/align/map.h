@@ -19,7 +19,7 @@ struct rule {
 	const char *class;     /* of a layer: in modules of this class; "" at the top */
 	struct rule_position *position[ACC_NIO]; /* of an API */
 	bool listed[ACC_NIO];                    /* an argument that is not listed has no partner */
-	struct acc_regex *re; /* owned; of RULE_REGEX alone */
+	struct acc_regex *re;                    /* owned; of RULE_REGEX alone */
 	bool everywhere;
 	bool common;       /* of a list for many models: one may have no use for it */
 	bool twice;        /* another row has the same partner */

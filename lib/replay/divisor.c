@@ -11,11 +11,11 @@ enum { MOST_STEPS = 8 };
 
 struct scaling {
 	struct acc_replicas *t;
-	const struct acc_group *g;
-	const struct acc_seen *seed; /* the gradient of the loss, on the first rank */
-	double began;                /* and its value */
-	double factor;               /* of the gradients, all alike */
-	size_t last;                 /* record of what scaled the first of them last */
+	const struct acc_rank_group *g;
+	const struct acc_replica_seen *seed; /* the gradient of the loss, on the first rank */
+	double began;                        /* and its value */
+	double factor;                       /* of the gradients, all alike */
+	size_t last;                         /* record of what scaled the first of them last */
 	uint64_t n;
 	bool visible, unlike;
 };
@@ -65,7 +65,7 @@ factor_of(struct acc_replicas *t, const struct acc_seen_call *c, double *v, stru
 		}
 	}
 	for (uint32_t j = 0; j < c->n; j++) {
-		const struct acc_seen *s = &t->seen[c->first + j];
+		const struct acc_replica_seen *s = &t->seen[c->first + j];
 		if (s->out || s->n != 1)
 			continue;
 		int rc = number_of(t, s->line, v, e);
@@ -81,7 +81,7 @@ factor_of(struct acc_replicas *t, const struct acc_seen_call *c, double *v, stru
 /* The one loss of a rank in the first step, a mean, and the gradient that it is given. 1; 0: there is
  * none, or several; < 0. */
 static int
-loss_of(struct acc_replicas *t, int64_t rank, const struct acc_seen **seed, double *began,
+loss_of(struct acc_replicas *t, int64_t rank, const struct acc_replica_seen **seed, double *began,
 	struct acc_err *e)
 {
 	const struct acc_seen_call *loss = NULL, *back;
@@ -104,7 +104,7 @@ loss_of(struct acc_replicas *t, int64_t rank, const struct acc_seen **seed, doub
 
 /* A hash of the labels: what is no real number among what a loss is given. 0: none. */
 static uint64_t
-labels_of(const struct acc_replicas *t, const struct acc_seen *seed)
+labels_of(const struct acc_replicas *t, const struct acc_replica_seen *seed)
 {
 	const struct acc_fleet_call *k = t->call[seed->call].k;
 	const struct acc_seen_call *c = acc_replicas_call(t, k->step, k->rank, k->twin);
@@ -116,7 +116,7 @@ labels_of(const struct acc_replicas *t, const struct acc_seen *seed)
 
 /* What becomes of a reduction's result: the numbers by which it is scaled, one call after another. */
 static int
-follow(struct scaling *s, const struct acc_seen *x, double *factor, struct acc_err *e)
+follow(struct scaling *s, const struct acc_replica_seen *x, double *factor, struct acc_err *e)
 {
 	struct acc_replicas *t = s->t;
 	for (unsigned i = 0; i < MOST_STEPS; i++) {
@@ -129,7 +129,7 @@ follow(struct scaling *s, const struct acc_seen *x, double *factor, struct acc_e
 		int rc = factor_of(t, c, &v, e);
 		if (rc != 1)
 			return rc;
-		const struct acc_seen *out = NULL;
+		const struct acc_replica_seen *out = NULL;
 		for (uint32_t j = 0; j < c->n && out == NULL; j++)
 			out = t->seen[c->first + j].out ? &t->seen[c->first + j] : NULL;
 		if (out == NULL || out->n != x->n)
@@ -148,9 +148,9 @@ static int
 reduction(struct scaling *s, const struct acc_seen_call *c, struct acc_err *e)
 {
 	struct acc_replicas *t = s->t;
-	const struct acc_seen *in = NULL, *out = NULL;
+	const struct acc_replica_seen *in = NULL, *out = NULL;
 	for (uint32_t j = 0; j < c->n; j++) {
-		const struct acc_seen *x = &t->seen[c->first + j];
+		const struct acc_replica_seen *x = &t->seen[c->first + j];
 		if (x->n > 1 && !x->out && in == NULL)
 			in = x;
 		if (x->n > 1 && x->out && out == NULL)
@@ -175,14 +175,14 @@ reduction(struct scaling *s, const struct acc_seen_call *c, struct acc_err *e)
 }
 
 int
-acc_fleet_divisor(struct acc_replicas *t, const struct acc_group *g, struct acc_err *e)
+acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e)
 {
 	struct scaling s = {.t = t, .g = g};
 	uint64_t labels = 0;
 	bool differ = false;
 	int rc = 1;
 	for (uint32_t i = 0; i < g->n && rc == 1; i++) {
-		const struct acc_seen *seed = NULL;
+		const struct acc_replica_seen *seed = NULL;
 		double began = 0;
 		rc = loss_of(t, g->rank[i], &seed, &began, e);
 		if (rc == 1 && i > 0 && began != s.began)

@@ -16,15 +16,15 @@ struct distance {
 
 struct parting { /* a group, and what is found in it */
 	struct acc_replicas *t;
-	const struct acc_group *g;
+	const struct acc_rank_group *g;
 	const struct acc_seen_call **peer;
 	struct acc_map lines;   /* of code, whose calls were alike: their number, or dead */
 	bool parted, drawn;     /* a reduction is missing; random numbers are others */
 	uint64_t equal, differ; /* weights of the first step */
-	const struct acc_seen *odd;
+	const struct acc_replica_seen *odd;
 	uint64_t joined, unlike; /* gradients that are reduced: of weights that are alike, or not */
 	const struct acc_seen_call *reduction; /* the first of these, and two of its weights */
-	const struct acc_seen *weight[2];
+	const struct acc_replica_seen *weight[2];
 };
 
 /* --- distances --- */
@@ -76,7 +76,7 @@ statistics(struct acc_replicas *t, size_t line, double s[4], struct acc_fleet_te
 }
 
 static int
-distance(struct acc_replicas *t, const struct acc_seen *a, const struct acc_seen *b,
+distance(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_replica_seen *b,
 	struct distance *out, struct acc_err *e)
 {
 	struct acc_fleet_tensor x = {0}, y = {0};
@@ -97,7 +97,7 @@ distance(struct acc_replicas *t, const struct acc_seen *a, const struct acc_seen
 
 /* Rounding alone does not lead further. */
 static double
-near_limit(struct acc_replicas *t, const struct acc_seen *s)
+near_limit(struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	struct acc_rec *r;
 	if (t->f->get(t->f->arg, s->line, &r, NULL) < 0)
@@ -109,7 +109,7 @@ near_limit(struct acc_replicas *t, const struct acc_seen *s)
 static bool
 marked_alike(const struct parting *p, uint32_t j)
 {
-	const struct acc_seen *s = p->t->seen;
+	const struct acc_replica_seen *s = p->t->seen;
 	uint64_t mark = s[p->peer[0]->first + j].mark;
 	for (uint32_t i = 1; i < p->g->n; i++)
 		if (s[p->peer[i]->first + j].mark != mark)
@@ -121,11 +121,11 @@ marked_alike(const struct parting *p, uint32_t j)
 static int
 alike(struct parting *p, uint32_t j, enum alike *is, struct acc_err *e)
 {
-	const struct acc_seen *s = p->t->seen, *a = &s[p->peer[0]->first + j];
+	const struct acc_replica_seen *s = p->t->seen, *a = &s[p->peer[0]->first + j];
 	int rc = 0;
 	*is = EQUAL;
 	for (uint32_t i = 1; i < p->g->n && rc == 0 && *is < APART; i++) {
-		const struct acc_seen *b = &s[p->peer[i]->first + j];
+		const struct acc_replica_seen *b = &s[p->peer[i]->first + j];
 		struct distance d;
 		if (a->mark != 0 && a->mark == b->mark)
 			continue;
@@ -175,7 +175,7 @@ blame(struct parting *p, size_t line, const char *said, double value, double lim
 static uint32_t
 odd_one(const struct parting *p, uint32_t j)
 {
-	const struct acc_seen *s = p->t->seen;
+	const struct acc_replica_seen *s = p->t->seen;
 	uint32_t best = p->g->n - 1, least = UINT32_MAX;
 	for (uint32_t i = p->g->n; i-- > 0;) {
 		uint32_t same = 0;
@@ -192,8 +192,8 @@ odd_one(const struct parting *p, uint32_t j)
 /* --- weights --- */
 
 /* The gradient of a weight, on a rank: the backward call's output of the same place. */
-static const struct acc_seen *
-gradient(const struct acc_replicas *t, int64_t step, int64_t rank, const struct acc_seen *w)
+static const struct acc_replica_seen *
+gradient(const struct acc_replicas *t, int64_t step, int64_t rank, const struct acc_replica_seen *w)
 {
 	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->twin);
 	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
@@ -203,14 +203,14 @@ gradient(const struct acc_replicas *t, int64_t step, int64_t rank, const struct 
 }
 
 static bool
-is_given(const struct acc_replicas *t, const struct acc_seen *s)
+is_given(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	return s->mark != 0 && acc_ids_get(&t->given, acc_seen_id(t, s)) != ACC_NOID;
 }
 
 /* The same tensor of the same call in an earlier step. */
-static const struct acc_seen *
-before(const struct acc_replicas *t, const struct acc_seen *w, int64_t step, int64_t rank)
+static const struct acc_replica_seen *
+before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t step, int64_t rank)
 {
 	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->key);
 	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
@@ -222,13 +222,15 @@ before(const struct acc_replicas *t, const struct acc_seen *w, int64_t step, int
 /* A weight that was alike in `step` and is not any more: what of its gradient is known? a, b: of two
  * ranks now; ga, gb: their gradients then. */
 static int
-say_drift(struct parting *p, int64_t step, const struct acc_seen *a, const struct acc_seen *b,
-	double ratio, bool stays, struct acc_err *e)
+say_drift(struct parting *p, int64_t step, const struct acc_replica_seen *a,
+	const struct acc_replica_seen *b, double ratio, bool stays, struct acc_err *e)
 {
 	struct acc_replicas *t = p->t;
 	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
-	const struct acc_seen *ga = gradient(t, step, ka->rank, before(t, a, step, ka->rank)),
-			      *gb = gradient(t, step, kb->rank, before(t, b, step, kb->rank));
+	const struct acc_replica_seen *ga = gradient(t, step, ka->rank,
+					      before(t, a, step, ka->rank)),
+				      *gb = gradient(t, step, kb->rank,
+					      before(t, b, step, kb->rank));
 	const char *name = name_of(t, a->line, e);
 	struct distance d = {0};
 	int rc = name == NULL ? ACC_ENOMEM : 0;
@@ -263,7 +265,7 @@ say_drift(struct parting *p, int64_t step, const struct acc_seen *a, const struc
 
 /* All elements the same: parts of zeros are equal, too. Weights of norms are whole on all ranks. */
 static int
-constant(struct acc_replicas *t, const struct acc_seen *s, bool *is, struct acc_err *e)
+constant(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is, struct acc_err *e)
 {
 	struct acc_fleet_tensor x = {0};
 	double st[4];
@@ -285,12 +287,12 @@ constant(struct acc_replicas *t, const struct acc_seen *s, bool *is, struct acc_
 
 /* Two ranks' weight now, which was alike in an earlier step. */
 static int
-drift(struct parting *p, int64_t step, const struct acc_seen *a, const struct acc_seen *b,
-	struct acc_err *e)
+drift(struct parting *p, int64_t step, const struct acc_replica_seen *a,
+	const struct acc_replica_seen *b, struct acc_err *e)
 {
 	struct acc_replicas *t = p->t;
-	const struct acc_seen *a0 = before(t, a, step, t->call[a->call].k->rank),
-			      *b0 = before(t, b, step, t->call[b->call].k->rank);
+	const struct acc_replica_seen *a0 = before(t, a, step, t->call[a->call].k->rank),
+				      *b0 = before(t, b, step, t->call[b->call].k->rank);
 	struct distance d, ua, ub;
 	bool flat = false;
 	if (a0 == NULL || b0 == NULL || a0->mark != b0->mark || a->mark == b->mark)
@@ -331,7 +333,7 @@ given_alike(const struct parting *p, bool any)
 {
 	const struct acc_seen_call *c = p->peer[0];
 	for (uint32_t j = 0; j < c->n; j++) {
-		const struct acc_seen *s = &p->t->seen[c->first + j];
+		const struct acc_replica_seen *s = &p->t->seen[c->first + j];
 		if (!s->out && !marked_alike(p, j))
 			return false;
 		any |= !s->out && s->n > 1;
@@ -391,8 +393,8 @@ after_reduction(struct parting *p, struct acc_err *e)
 		args &= p->peer[i]->args == c->args;
 	uint32_t odd = odd_one(p, (uint32_t)j);
 	struct distance d;
-	const struct acc_seen *x = &t->seen[p->peer[odd]->first + j],
-			      *y = &t->seen[p->peer[odd == 0]->first + j];
+	const struct acc_replica_seen *x = &t->seen[p->peer[odd]->first + j],
+				      *y = &t->seen[p->peer[odd == 0]->first + j];
 	int rc = distance(t, x, y, &d, e);
 	if (rc < 0 || !d.known || !(d.d > near_limit(t, x) * d.size))
 		return rc;
@@ -409,14 +411,14 @@ static int
 unlike_weights(struct parting *p)
 {
 	struct acc_replicas *t = p->t;
-	const struct acc_seen *w[2] = {NULL, NULL};
+	const struct acc_replica_seen *w[2] = {NULL, NULL};
 	const struct acc_seen_call *c = p->peer[0];
 	int64_t at = -1;
 	for (uint32_t j = 0; j < c->n && at < 0; j++)
 		at = !t->seen[c->first + j].out && t->seen[c->first + j].n > 1 ? (int64_t)j : -1;
 	bool differ = false;
 	for (uint32_t i = 0; i < p->g->n && at >= 0; i++) {
-		const struct acc_seen *s = &t->seen[p->peer[i]->first + at];
+		const struct acc_replica_seen *s = &t->seen[p->peer[i]->first + at];
 		uint32_t made = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
 		const struct acc_seen_call *b = made == ACC_NOID ? NULL
 								 : &t->call[t->seen[made].call];
@@ -424,7 +426,7 @@ unlike_weights(struct parting *p)
 							  ? NULL
 							  : acc_replicas_call(t, b->k->step,
 								    b->k->rank, b->k->twin);
-		const struct acc_seen *found = NULL;
+		const struct acc_replica_seen *found = NULL;
 		for (uint32_t j = 0; fwd != NULL && j < fwd->n; j++)
 			if (t->seen[fwd->first + j].pos == t->seen[made].pos &&
 				t->seen[fwd->first + j].leaf && t->seen[fwd->first + j].n == s->n)
@@ -452,7 +454,7 @@ say_unlike(struct parting *p, struct acc_err *e)
 {
 	struct acc_replicas *t = p->t;
 	const struct acc_seen_call *c = p->reduction;
-	const struct acc_seen *const *w = p->weight;
+	const struct acc_replica_seen *const *w = p->weight;
 	if (p->unlike == 0)
 		return 0;
 	if (p->unlike == 1 || p->joined == 0)
@@ -483,7 +485,7 @@ from_shard(const struct parting *p, const struct acc_seen_call *maker)
 {
 	const struct acc_replicas *t = p->t;
 	for (uint32_t j = 0; j < maker->n; j++) {
-		const struct acc_seen *s = &t->seen[maker->first + j];
+		const struct acc_replica_seen *s = &t->seen[maker->first + j];
 		const struct acc_seen_call *other = acc_replicas_call(t, maker->k->step,
 			p->g->rank[p->g->n - 1], maker->k->key);
 		if (s->weight && other != NULL && other->n == maker->n &&
@@ -494,7 +496,7 @@ from_shard(const struct parting *p, const struct acc_seen_call *maker)
 }
 
 static const struct acc_seen_call *
-maker_of(const struct acc_replicas *t, const struct acc_seen *s)
+maker_of(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	uint32_t i = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
 	return i == ACC_NOID || t->seen[i].call >= s->call ? NULL : &t->call[t->seen[i].call];
@@ -565,7 +567,7 @@ weight(struct parting *p, uint32_t j)
 		return;
 	}
 	p->differ++;
-	const struct acc_seen *s = &p->t->seen[p->peer[odd_one(p, j)]->first + j];
+	const struct acc_replica_seen *s = &p->t->seen[p->peer[odd_one(p, j)]->first + j];
 	p->odd = s->weight ? s : p->odd;
 }
 
@@ -620,7 +622,7 @@ odd_weight(struct parting *p, struct acc_err *e)
 
 /* Which ranks hold the same weights, and are given the same data? */
 static void
-look(struct acc_replicas *t, struct acc_group *g, const struct acc_seen_call **peer)
+look(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_call **peer)
 {
 	const struct parting p = {.t = t, .g = g, .peer = peer};
 	for (size_t i = 0; i < t->f->ncall; i++) {
@@ -636,7 +638,7 @@ look(struct acc_replicas *t, struct acc_group *g, const struct acc_seen_call **p
 			continue;
 		}
 		for (uint32_t j = 0; j < c->n; j++) {
-			const struct acc_seen *s = &t->seen[c->first + j];
+			const struct acc_replica_seen *s = &t->seen[c->first + j];
 			g->weights_differ |= s->weight && !marked_alike(&p, j);
 			g->data_differ |= s->data && !marked_alike(&p, j);
 		}
@@ -644,7 +646,7 @@ look(struct acc_replicas *t, struct acc_group *g, const struct acc_seen_call **p
 }
 
 static int
-judge(struct acc_replicas *t, struct acc_group *g, struct acc_err *e)
+judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 {
 	struct parting p = {.t = t, .g = g, .peer = malloc(g->n * sizeof *p.peer)};
 	int rc = p.peer == NULL ? acc_nomem(e) : 0;
@@ -667,17 +669,18 @@ judge(struct acc_replicas *t, struct acc_group *g, struct acc_err *e)
 
 /* Weights that two ranks hold for different calls, as two stages do the embedding. */
 static int
-tied(struct acc_replicas *t, const struct acc_seen *a, const struct acc_seen *b, struct acc_err *e)
+tied(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_replica_seen *b,
+	struct acc_err *e)
 {
 	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
 	const int64_t rank[2] = {ka->rank < kb->rank ? ka->rank : kb->rank,
 		ka->rank < kb->rank ? kb->rank : ka->rank};
-	struct acc_group g = {.rank = rank, .n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
+	struct acc_rank_group g = {.rank = rank, .n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
 	struct parting p = {.t = t, .g = &g};
 	int rc = g.who == NULL ? acc_nomem(e) : 0;
 	for (size_t i = 1; i < t->nstep && rc == 0; i++) {
-		const struct acc_seen *x = before(t, a, t->step[i], ka->rank),
-				      *y = before(t, b, t->step[i], kb->rank);
+		const struct acc_replica_seen *x = before(t, a, t->step[i], ka->rank),
+					      *y = before(t, b, t->step[i], kb->rank);
 		if (x != NULL && y != NULL)
 			rc = drift(&p, t->step[i - 1], x, y, e);
 	}
@@ -691,12 +694,12 @@ all_tied(struct acc_replicas *t, struct acc_err *e)
 	struct acc_ids first = {0};
 	int rc = 0;
 	for (uint32_t i = 0; i < t->nseen && rc == 0 && t->nstep > 1; i++) {
-		const struct acc_seen *s = &t->seen[i];
+		const struct acc_replica_seen *s = &t->seen[i];
 		const struct acc_fleet_call *k = t->call[s->call].k;
 		if (!s->leaf || k->step != t->step[0] || t->call[s->call].norm)
 			continue;
 		uint32_t was = acc_ids_get(&first, s->mark);
-		const struct acc_seen *a = was == ACC_NOID ? NULL : &t->seen[was];
+		const struct acc_replica_seen *a = was == ACC_NOID ? NULL : &t->seen[was];
 		if (a == NULL)
 			rc = acc_ids_put(&first, s->mark, i, false, e);
 		else if (t->call[a->call].k->rank != k->rank && t->call[a->call].k->key != k->key)

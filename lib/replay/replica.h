@@ -7,7 +7,7 @@
 
 #include "replay/fleet.h"
 
-struct acc_seen { /* a tensor record */
+struct acc_replica_seen { /* a tensor record */
 	size_t line;
 	uint64_t pos, mark, shape; /* hashes; mark 0: unknown */
 	uint64_t n;                /* elements */
@@ -31,7 +31,7 @@ struct acc_seen_call {
 	bool norm;                      /* whose weights are whole on all ranks */
 };
 
-struct acc_group { /* ranks that may hold replicas */
+struct acc_rank_group { /* ranks that may hold replicas */
 	const int64_t *rank;
 	uint32_t n;
 	bool weights_differ, data_differ; /* in the first step */
@@ -41,7 +41,7 @@ struct acc_group { /* ranks that may hold replicas */
 
 struct acc_replicas {
 	struct acc_fleet *f;
-	struct acc_seen *seen;
+	struct acc_replica_seen *seen;
 	struct acc_seen_call *call; /* as the fleet's */
 	size_t nseen, cap_seen;
 	struct acc_ids at;      /* calls by step, rank and key */
@@ -51,7 +51,7 @@ struct acc_replicas {
 	struct acc_ids scaled;  /* what is given to calls that may scale it: these calls */
 	int64_t *step;          /* rising */
 	size_t nstep, cap_step;
-	struct acc_group *group;
+	struct acc_rank_group *group;
 	size_t ngroup, cap_group;
 	double *a, *b; /* ACC_CHUNK elements each */
 };
@@ -63,12 +63,12 @@ void acc_replicas_release(struct acc_replicas *t);
 const struct acc_seen_call *acc_replicas_call(const struct acc_replicas *t, int64_t step,
 	int64_t rank, uint64_t key);
 /* The calls of a group's ranks that this one is of, with the same tensors; false: not on all. */
-bool acc_replicas_peers(const struct acc_replicas *t, const struct acc_group *g,
+bool acc_replicas_peers(const struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c, const struct acc_seen_call **peer);
 /* What a tensor is found by in `made`, `given` and `reduced`. */
-uint64_t acc_seen_id(const struct acc_replicas *t, const struct acc_seen *s);
+uint64_t acc_seen_id(const struct acc_replicas *t, const struct acc_replica_seen *s);
 
 /* Are gradients scaled as the ranks' losses ask for? 0 or < 0. */
-int acc_fleet_divisor(struct acc_replicas *t, const struct acc_group *g, struct acc_err *e);
+int acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
 
 #endif

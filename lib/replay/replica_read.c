@@ -83,7 +83,7 @@ place_id(int64_t step, int64_t rank, uint64_t what)
 }
 
 uint64_t
-acc_seen_id(const struct acc_replicas *t, const struct acc_seen *s)
+acc_seen_id(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	const struct acc_fleet_call *k = t->call[s->call].k;
 	return place_id(k->step, k->rank, s->mark);
@@ -104,11 +104,11 @@ add_group(struct acc_replicas *t, const int64_t *rank, uint32_t n, struct acc_er
 		if (!here)
 			return 0;
 	}
-	struct acc_group *p = acc_grow(t->group, &t->cap_group, t->ngroup + 1, sizeof *p, e);
+	struct acc_rank_group *p = acc_grow(t->group, &t->cap_group, t->ngroup + 1, sizeof *p, e);
 	if (p == NULL)
 		return ACC_ENOMEM;
 	t->group = p;
-	struct acc_group g = {.n = n, .who = acc_fleet_ranks(t->f, rank, n)};
+	struct acc_rank_group g = {.n = n, .who = acc_fleet_ranks(t->f, rank, n)};
 	g.rank = (const int64_t *)(void *)acc_arena_copy(&t->f->mem, rank, n * sizeof *rank);
 	if (g.rank == NULL || g.who == NULL)
 		return acc_nomem(e);
@@ -151,7 +151,7 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	if (p == NULL || t->nseen >= ACC_NOID - 1)
 		return acc_nomem(e);
 	t->seen = p;
-	struct acc_seen s = {.line = line,
+	struct acc_replica_seen s = {.line = line,
 		.pos = text_hash(acc_get_text(r, "", "pos")),
 		.mark = mark,
 		.shape = shape->type == ACC_V_INTS
@@ -192,7 +192,7 @@ note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			  c->info != NULL && c->info->cls == ACC_OP_MUL && !c->k->backward &&
 			  acc_ids_get(&t->reduced, acc_seen_id(t, &t->seen[i])) != ACC_NOID;
 	for (uint32_t i = c->first; i < c->first + c->n && rc == 0; i++) {
-		const struct acc_seen *s = &t->seen[i];
+		const struct acc_replica_seen *s = &t->seen[i];
 		uint64_t id = acc_seen_id(t, s);
 		if (s->mark == 0)
 			continue;
@@ -313,7 +313,7 @@ acc_replicas_call(const struct acc_replicas *t, int64_t step, int64_t rank, uint
 }
 
 bool
-acc_replicas_peers(const struct acc_replicas *t, const struct acc_group *g,
+acc_replicas_peers(const struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c, const struct acc_seen_call **peer)
 {
 	for (uint32_t i = 0; i < g->n; i++) {
@@ -321,8 +321,8 @@ acc_replicas_peers(const struct acc_replicas *t, const struct acc_group *g,
 		if (peer[i] == NULL || peer[i]->n != c->n)
 			return false;
 		for (uint32_t j = 0; j < c->n; j++) {
-			const struct acc_seen *x = &t->seen[c->first + j],
-					      *y = &t->seen[peer[i]->first + j];
+			const struct acc_replica_seen *x = &t->seen[c->first + j],
+						      *y = &t->seen[peer[i]->first + j];
 			if (x->pos != y->pos || x->shape != y->shape || x->out != y->out)
 				return false;
 		}
