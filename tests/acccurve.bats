@@ -137,10 +137,17 @@ is() { # condition on the curve of a tag
 	[ "$(jq -r 'select(.kind == "curve") | .n' out.json | tr '\n' ' ')" = "1 1 1 " ]
 	accfmt --json pairs.acc | jq -es 'map(select(."b.tag" == "local_norm/model.embed_tokens.weight"))[0] |
 		."a.tag" == ."b.tag" and ."a.tag.raw" == "local_norm/model.tok_embeddings.embedding_weight"'
-	# The bench keeps its names; so does what is no weight.
+	# The bench keeps its names; so does what has other ones.
 	printf ' iteration 1/2 | lm loss: 3.5E+00 | elapsed time per iteration (ms): 3.0 |\ntime (ms) | forward: 1.00\n' >l.log
-	accalign --rename time=x --rename loss=y --rename forward=z l.log l.log 2>/dev/null >pairs.acc
+	accalign --rename time=x --rename los=y --rename forward=z l.log l.log 2>/dev/null >pairs.acc
 	[ "$(accfmt --json pairs.acc | jq -c 'select(.kind == "pair") | [."a.tag", ."b.tag"] | unique | length' | sort -u)" = 1 ]
+	# A curve is renamed by its whole name.
+	sed 's/lm loss/train_loss/' l.log >m.log
+	accalign --rename loss=train_loss l.log m.log >pairs.acc
+	curve 0 pairs.acc
+	is train_loss '.n == 1'
+	accfmt --json pairs.acc >want.json
+	accalign --rename 's/^(?=loss)/train_/' l.log m.log | accfmt --json | diff want.json -
 	# Lists without names, by place.
 	printf ' iteration 1/2 | lm loss: 3.5E+00 |\nprint torch local norm:\n[tensor(0.5000), tensor(2.0000)]\n iteration 2/2 | lm loss: 3.5E+00 |\n' >list.log
 	sed 's/2.0000/3.0000/' list.log >other.log

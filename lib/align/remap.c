@@ -163,13 +163,53 @@ acc_maps_path(struct acc_maps *ru, struct acc_str *text, struct acc_arena *mem, 
 	return rc;
 }
 
+static int
+put_tag(struct acc_rec *r, struct acc_str tag, struct acc_str now)
+{
+	int rc = 0;
+	if (acc_get(r, "", "tag.raw") == NULL)
+		rc = acc_put(r, "", "tag.raw", acc_text(tag));
+	return rc < 0 ? rc : acc_put(r, "", "tag", acc_text(now));
+}
+
+/* A curve that is of no parameter: its whole name, by what this user says of it alone. */
+static int
+rename_curve(struct acc_maps *ru, struct acc_rec *r, struct acc_str tag, struct acc_err *e)
+{
+	struct acc_buf out = {0};
+	struct acc_str now = tag;
+	int rc = 0;
+	for (uint32_t i = 0; i < ru->n && rc >= 0; i++) {
+		struct rule *x = &ru->v[i];
+		out.n = 0;
+		if (x->common)
+			continue;
+		if (x->kind == RULE_PREFIX && acc_str_is(now, x->from))
+			rc = put(&out, x->to, strlen(x->to), e) < 0 ? ACC_ENOMEM : 1;
+		else
+			rc = x->kind == RULE_REGEX ? substitute(x, now, &out, e) : 0;
+		if (rc <= 0)
+			continue;
+		now = bytes(&out);
+		now.p = acc_arena_copy(&r->mem, now.p, now.n);
+		rc = now.p == NULL ? acc_nomem(e) : 1;
+		x->hits = 1;
+	}
+	if (rc >= 0 && !acc_str_eq(now, tag)) {
+		rc = put_tag(r, tag, now);
+		rc = rc < 0 ? acc_rec_fail(e, rc) : 1;
+	}
+	acc_buf_release(&out);
+	return rc;
+}
+
 int
 acc_maps_tag(struct acc_maps *ru, struct acc_rec *r, struct acc_err *e)
 {
 	struct acc_str tag = acc_get_text(r, "", "tag"), name = tag, column = {NULL, 0};
 	const char *slash = tag.n == 0 ? NULL : memchr(tag.p, '/', tag.n);
 	if (slash == NULL || !acc_str_is(acc_get_text(r, "", "class"), "metric"))
-		return 0;
+		return tag.n == 0 ? 0 : rename_curve(ru, r, tag, e);
 	name = (struct acc_str){slash + 1, tag.n - (uint32_t)(slash + 1 - tag.p)};
 	const char *last = name.n == 0 ? NULL : memrchr(name.p, '/', name.n);
 	if (last != NULL) {
@@ -181,11 +221,7 @@ acc_maps_tag(struct acc_maps *ru, struct acc_rec *r, struct acc_err *e)
 		return rc;
 	const char *now = acc_arena_printf(&r->mem, "%.*s/%.*s%.*s", (int)(slash - tag.p), tag.p,
 		ACC_PRS(name), ACC_PRS(column));
-	rc = now == NULL ? ACC_ENOMEM : 0;
-	if (rc == 0 && acc_get(r, "", "tag.raw") == NULL)
-		rc = acc_put(r, "", "tag.raw", acc_text(tag));
-	if (rc == 0)
-		rc = acc_put(r, "", "tag", acc_ctext(now));
+	rc = now == NULL ? ACC_ENOMEM : put_tag(r, tag, acc_str(now));
 	return rc < 0 ? acc_rec_fail(e, rc) : 1;
 }
 
