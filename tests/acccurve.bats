@@ -141,8 +141,10 @@ is() { # condition on the curve of a tag
 	printf ' iteration 1/2 | lm loss: 3.5E+00 | elapsed time per iteration (ms): 3.0 |\ntime (ms) | forward: 1.00\n' >l.log
 	accalign --rename time=x --rename los=y --rename forward=z l.log l.log 2>/dev/null >pairs.acc
 	[ "$(accfmt --json pairs.acc | jq -c 'select(.kind == "pair") | [."a.tag", ."b.tag"] | unique | length' | sort -u)" = 1 ]
-	# A curve is renamed by its whole name.
+	# A curve is renamed by its whole name, as is proposed.
 	sed 's/lm loss/train_loss/' l.log >m.log
+	run bash -c 'accalign l.log m.log 2>/dev/null | acccurve | accfmt --json -c text'
+	[[ $output == *"(the same by another name? --rename loss=train_loss)"* ]]
 	accalign --rename loss=train_loss l.log m.log >pairs.acc
 	curve 0 pairs.acc
 	is train_loss '.n == 1'

@@ -75,6 +75,38 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 	return m->text == NULL ? acc_nomem(e) : 0;
 }
 
+static bool
+one_sided(const struct curve *c, int side)
+{
+	return c->f.n == 0 && c->f.only[side] > 0 && c->f.only[1 - side] == 0 && c->cls[0] == 'm';
+}
+
+/* The one curve that only this side has; NULL where it has none or several. */
+static const char *
+lone(const struct acc_curves *cs, int side)
+{
+	const char *tag = NULL;
+	for (size_t i = 0; i < cs->set[0].n; i++) {
+		if (!one_sided(cs->order[i], side))
+			continue;
+		if (tag != NULL)
+			return NULL;
+		tag = cs->order[i]->tag;
+	}
+	return tag;
+}
+
+/* Where each side has one that the other lacks, these may be one under two names. */
+static const char *
+say_other_name(struct acc_curves *cs)
+{
+	const char *a = lone(cs, 0), *b = lone(cs, 1);
+	return a == NULL || b == NULL
+		       ? ""
+		       : acc_arena_printf(&cs->mem, " (the same by another name? --rename %s=%s)",
+				 a, b);
+}
+
 /* Tags and steps that only one side has are no difference. */
 static int
 say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
@@ -84,8 +116,7 @@ say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
 	const char *list = "";
 	for (size_t i = 0; i < cs->set[0].n; i++) {
 		const struct curve *c = cs->order[i];
-		if (c->f.n > 0 || c->f.only[side] == 0 || c->f.only[1 - side] > 0 ||
-			c->cls[0] != 'm')
+		if (!one_sided(c, side))
 			continue;
 		if (tags++ < 8) {
 			one.ranked[one.nranked++] = c->tag;
@@ -102,8 +133,11 @@ say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
 		return ACC_ENOMEM;
 	memcpy(m->ranked, one.ranked, sizeof one.ranked);
 	m->nranked = one.nranked;
-	m->text = acc_arena_printf(&cs->mem, "only the %s has %s%s: nothing to compare with",
-		side_name[side], list, tags > 8 ? " and more" : "");
+	const char *hint = side == 0 ? "" : say_other_name(cs);
+	m->text = hint == NULL ? NULL
+			       : acc_arena_printf(&cs->mem,
+					 "only the %s has %s%s: nothing to compare with%s",
+					 side_name[side], list, tags > 8 ? " and more" : "", hint);
 	return m->text == NULL ? acc_nomem(e) : 0;
 }
 
