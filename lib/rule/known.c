@@ -59,6 +59,7 @@ const struct acc_known acc_known[] = {
 			SIDED("audit.err_max") SIDED("audit.limit") SIDED("audit.limit_max")
 				SIDED("audit.slope") SIDED("audit.limit_slope") SIDED("audit.form")
 					SIDED("audit.part") SIDED("audit.cause") SIDED("audit.skip")
+						SIDED("audit.ranks")
 	/* the ranks as one */
 	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by")};
 const size_t acc_nknown = sizeof acc_known / sizeof *acc_known;
