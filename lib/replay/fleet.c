@@ -1,5 +1,6 @@
 /* The op calls of all ranks of a side, and what is said of their records. */
 #include "replay/fleet.h"
+#include "acc/file.h"
 
 #include <stdlib.h>
 
@@ -142,23 +143,34 @@ acc_fleet_tensor(const struct acc_rec *r, size_t line, struct acc_fleet_tensor *
 	       acc_get(r, "", "shape") != NULL && acc_count(ref.shape, ref.ndim, &t->n);
 }
 
+/* Where the machine failed, *e says so and < 0; what is not there, or not as it was, is not read: 0. */
+static int
+unread(const struct acc_err *why, struct acc_err *e)
+{
+	if (why->code != ACC_ENOMEM && (why->sys == 0 || acc_file_absent(why->sys)))
+		return 0;
+	if (e != NULL)
+		*e = *why;
+	return why->code;
+}
+
 static int
 read_at(struct acc_fleet *f, struct acc_pay *p, enum acc_dtype t, uint64_t first, size_t n,
-	double *out)
+	double *out, struct acc_err *e)
 {
-	struct acc_err e = {0};
+	struct acc_err bad = {0};
 	const void *got;
 	/* What is compressed is read from its beginning. */
 	for (uint64_t at = acc_pay_random(p) ? first : 0; at < first;) {
 		size_t k = first - at < ACC_CHUNK ? (size_t)(first - at) : ACC_CHUNK;
-		if (acc_pay_read(p, at, k, f->scratch, &got, &e) < 0)
-			return e.code == ACC_ENOMEM ? e.code : 0;
+		if (acc_pay_read(p, at, k, f->scratch, &got, &bad) < 0)
+			return unread(&bad, e);
 		at += k;
 	}
 	for (size_t at = 0; at < n;) {
 		size_t k = n - at < ACC_CHUNK ? n - at : ACC_CHUNK;
-		if (acc_pay_read(p, first + at, k, f->scratch, &got, &e) < 0)
-			return e.code == ACC_ENOMEM ? e.code : 0;
+		if (acc_pay_read(p, first + at, k, f->scratch, &got, &bad) < 0)
+			return unread(&bad, e);
 		acc_widen(t, got, k, out + at);
 		at += k;
 	}
@@ -178,9 +190,9 @@ acc_fleet_read(struct acc_fleet *f, const struct acc_fleet_tensor *t, uint64_t f
 	if (!t->data || acc_ref_get(r, "", &ref, &why) != 1 || first > t->n || n > t->n - first)
 		return 0;
 	struct acc_pay *p = acc_pay_open(f->roots, acc_get_text(r, "", "src"), &ref, &why);
-	rc = p == NULL                  ? (why.code == ACC_ENOMEM ? why.code : 0)
+	rc = p == NULL                  ? unread(&why, e)
 	     : acc_pay_count(p) != t->n ? 0
-					: read_at(f, p, ref.dtype, first, n, out);
+					: read_at(f, p, ref.dtype, first, n, out, e);
 	acc_pay_close(p);
-	return rc < 0 ? acc_nomem(e) : rc;
+	return rc;
 }
