@@ -9,11 +9,6 @@
 /* How two tensors of the same place on two ranks lie to each other. */
 enum alike { EQUAL, NEAR, APART, UNKNOWN };
 
-struct distance {
-	double d, size; /* norms: of the difference, of the second tensor */
-	bool known;
-};
-
 struct parting { /* a group, and what is found in it */
 	struct acc_replicas *t;
 	const struct acc_rank_group *g;
@@ -26,85 +21,6 @@ struct parting { /* a group, and what is found in it */
 	const struct acc_seen_call *reduction; /* the first of these, and two of its weights */
 	const struct acc_replica_seen *weight[2];
 };
-
-/* --- distances --- */
-
-static int
-by_elements(struct acc_replicas *t, const struct acc_fleet_tensor *a,
-	const struct acc_fleet_tensor *b, struct distance *out, struct acc_err *e)
-{
-	double dd = 0, bb = 0;
-	int rc = 1;
-	for (uint64_t at = 0; at < a->n && rc == 1; at += ACC_CHUNK) {
-		size_t n = a->n - at < ACC_CHUNK ? (size_t)(a->n - at) : ACC_CHUNK;
-		rc = acc_fleet_read(t->f, a, at, n, t->a, e);
-		if (rc == 1)
-			rc = acc_fleet_read(t->f, b, at, n, t->b, e);
-		for (size_t i = 0; i < n && rc == 1; i++) {
-			double d = t->a[i] - t->b[i];
-			dd += t->a[i] == t->b[i] ? 0 : d * d;
-			bb += t->b[i] * t->b[i];
-		}
-	}
-	*out = (struct distance){sqrt(dd), sqrt(bb), rc == 1 && isfinite(dd) && isfinite(bb)};
-	return rc < 0 ? rc : 0;
-}
-
-/* At least so far apart they are, by what statistics tell. */
-static void
-by_statistics(const double *a, const double *b, struct distance *out)
-{
-	double d = fabs(a[3] - b[3]);
-	d = fmax(d, fmax(fabs(a[0] - b[0]), fabs(a[1] - b[1])));
-	*out = (struct distance){d, fabs(b[3]), isfinite(d) && isfinite(b[3])};
-}
-
-static int
-statistics(struct acc_replicas *t, size_t line, double s[4], struct acc_fleet_tensor *x,
-	bool *known, struct acc_err *e)
-{
-	static const char *const keys[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
-	struct acc_rec *r;
-	int rc = t->f->get(t->f->arg, line, &r, e);
-	if (rc < 0)
-		return rc;
-	*known = true;
-	for (int i = 0; i < 4; i++)
-		*known &= acc_as_f64(acc_get(r, "", keys[i]), &s[i]);
-	rc = acc_fleet_tensor(r, line, x);
-	return rc < 0 ? acc_nomem(e) : 0;
-}
-
-static int
-distance(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_replica_seen *b,
-	struct distance *out, struct acc_err *e)
-{
-	struct acc_fleet_tensor x = {0}, y = {0};
-	double s[2][4];
-	bool known[2];
-	*out = (struct distance){0};
-	int rc = statistics(t, a->line, s[0], &x, &known[0], e);
-	if (rc == 0)
-		rc = statistics(t, b->line, s[1], &y, &known[1], e);
-	if (rc < 0 || a->n != b->n || x.n != y.n)
-		return rc;
-	if (x.data && y.data)
-		rc = by_elements(t, &x, &y, out, e);
-	else if (known[0] && known[1])
-		by_statistics(s[0], s[1], out);
-	return rc;
-}
-
-/* Rounding alone does not lead further. */
-static double
-near_limit(struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	struct acc_rec *r;
-	if (t->f->get(t->f->arg, s->line, &r, NULL) < 0)
-		return LIMIT_REPLICA_MOST;
-	double unit = acc_unit(acc_dtype_find(acc_get_text(r, "", "dtype")));
-	return fmin(LIMIT_REPLICA_MOST, LIMIT_MOST_PRODUCTS * unit);
-}
 
 static bool
 marked_alike(const struct parting *p, uint32_t j)
@@ -126,23 +42,24 @@ alike(struct parting *p, uint32_t j, enum alike *is, struct acc_err *e)
 	*is = EQUAL;
 	for (uint32_t i = 1; i < p->g->n && rc == 0 && *is < APART; i++) {
 		const struct acc_replica_seen *b = &s[p->peer[i]->first + j];
-		struct distance d;
+		struct acc_distance d;
 		if (a->mark != 0 && a->mark == b->mark)
 			continue;
-		rc = distance(p->t, b, a, &d, e);
+		rc = acc_replicas_distance(p->t, b, a, &d, e);
 		if (rc == 0 && !d.known)
 			*is = UNKNOWN;
-		else if (rc == 0 && d.d > 0)
-			*is = a->real && d.d <= near_limit(p->t, a) * d.size ? NEAR : APART;
+		else if (rc == 0 && d.d > 0) {
+			double near = 0;
+			if (a->real)
+				rc = acc_replicas_near(p->t, a, &near, e);
+			*is = a->real && d.d <= near * d.size ? NEAR : APART;
+		}
 	}
 	return rc;
 }
 
-/* --- words --- */
-
-/* The op call of a record, in the fleet's memory. */
-static const char *
-name_of(struct acc_replicas *t, size_t line, struct acc_err *e)
+const char *
+acc_replicas_name(struct acc_replicas *t, size_t line, struct acc_err *e)
 {
 	struct acc_rec *r;
 	if (t->f->get(t->f->arg, line, &r, e) < 0)
@@ -154,19 +71,19 @@ name_of(struct acc_replicas *t, size_t line, struct acc_err *e)
 	return p;
 }
 
-static int
-blame(struct parting *p, size_t line, const char *said, double value, double limit,
-	struct acc_err *e)
+int
+acc_replicas_blame(struct acc_replicas *t, const struct acc_rank_group *g, size_t line,
+	const char *said, double value, double limit, struct acc_err *e)
 {
 	if (said == NULL)
 		return e != NULL && e->code != 0 ? e->code : acc_nomem(e);
 	const struct acc_fleet_verdict v = {.line = line,
 		.said = said,
-		.who = p->g->who,
+		.who = g->who,
 		.rms = value,
 		.max = value,
 		.limit = limit};
-	return acc_fleet_say(p->t->f, &v, e);
+	return acc_fleet_say(t->f, &v, e);
 }
 
 #define SAY(p, ...) acc_arena_printf(&(p)->t->f->mem, __VA_ARGS__)
@@ -187,142 +104,6 @@ odd_one(const struct parting *p, uint32_t j)
 		}
 	}
 	return best;
-}
-
-/* --- weights --- */
-
-/* The gradient of a weight, on a rank: the backward call's output of the same place. */
-static const struct acc_replica_seen *
-gradient(const struct acc_replicas *t, int64_t step, int64_t rank, const struct acc_replica_seen *w)
-{
-	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->twin);
-	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
-		if (t->seen[i].out && t->seen[i].pos == w->pos && t->seen[i].n == w->n)
-			return &t->seen[i];
-	return NULL;
-}
-
-static bool
-is_given(const struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	return s->mark != 0 && acc_ids_get(&t->given, acc_seen_id(t, s)) != ACC_NOID;
-}
-
-/* The same tensor of the same call in an earlier step. */
-static const struct acc_replica_seen *
-before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t step, int64_t rank)
-{
-	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->key);
-	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
-		if (t->seen[i].pos == w->pos && t->seen[i].n == w->n && t->seen[i].leaf)
-			return &t->seen[i];
-	return NULL;
-}
-
-/* A weight that was alike in `step` and is not any more: what of its gradient is known? a, b: of two
- * ranks now; ga, gb: their gradients then. */
-static int
-say_drift(struct parting *p, int64_t step, const struct acc_replica_seen *a,
-	const struct acc_replica_seen *b, double ratio, bool stays, struct acc_err *e)
-{
-	struct acc_replicas *t = p->t;
-	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
-	const struct acc_replica_seen *ga = gradient(t, step, ka->rank,
-					      before(t, a, step, ka->rank)),
-				      *gb = gradient(t, step, kb->rank,
-					      before(t, b, step, kb->rank));
-	const char *name = name_of(t, a->line, e);
-	struct distance d = {0};
-	int rc = name == NULL ? ACC_ENOMEM : 0;
-	if (rc == 0 && ga != NULL && gb != NULL && ga->mark != gb->mark)
-		rc = distance(t, gb, ga, &d, e);
-	if (rc < 0)
-		return rc;
-	bool differ = d.known && d.d > near_limit(t, ga) * d.size;
-	if (differ && !stays && !is_given(t, ga) && !is_given(t, gb))
-		return blame(p, ga->line,
-			SAY(p,
-				"is the gradient of a weight that these ranks had alike in step %lld, is another"
-				" on each of them, and was given to no reduction: the weight parts,"
-				" in step %lld at %s",
-				(long long)step, (long long)ka->step, name),
-			ratio, LIMIT_REPLICA_MOST, e);
-	return blame(p, b->line,
-		stays ? SAY(p,
-				"is a weight that these ranks had alike in step %lld, and that stayed as it was on"
-				" rank %lld alone: the step of the optimizer is missing there",
-				(long long)step, (long long)kb->rank)
-		      : SAY(p,
-				"is a weight that these ranks had alike in step %lld, and that is another on rank"
-				" %lld than on rank %lld since step %lld%s",
-				(long long)step, (long long)kb->rank, (long long)ka->rank,
-				(long long)kb->step,
-				ga == NULL || gb == NULL ? ""
-				: differ ? ": its gradient was another before its reduction, too"
-					 : ": its gradient was the same"),
-		ratio, LIMIT_REPLICA_MOST, e);
-}
-
-/* All elements the same: parts of zeros are equal, too. Weights of norms are whole on all ranks. */
-static int
-constant(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is, struct acc_err *e)
-{
-	struct acc_fleet_tensor x = {0};
-	double st[4];
-	bool known;
-	int rc = statistics(t, s->line, st, &x, &known, e);
-	*is = !known || st[0] == st[1];
-	if (t->call[s->call].norm) {
-		*is = false;
-		return rc;
-	}
-	if (rc < 0 || known || !x.data)
-		return rc;
-	size_t n = x.n < ACC_CHUNK ? (size_t)x.n : ACC_CHUNK;
-	rc = acc_fleet_read(t->f, &x, 0, n, t->a, e);
-	for (size_t i = 1; i < n && rc == 1 && *is; i++)
-		*is = t->a[i] == t->a[0];
-	return rc < 0 ? rc : 0;
-}
-
-/* Two ranks' weight now, which was alike in an earlier step. */
-static int
-drift(struct parting *p, int64_t step, const struct acc_replica_seen *a,
-	const struct acc_replica_seen *b, struct acc_err *e)
-{
-	struct acc_replicas *t = p->t;
-	const struct acc_replica_seen *a0 = before(t, a, step, t->call[a->call].k->rank),
-				      *b0 = before(t, b, step, t->call[b->call].k->rank);
-	struct distance d, ua, ub;
-	bool flat = false;
-	if (a0 == NULL || b0 == NULL || a0->mark != b0->mark || a->mark == b->mark)
-		return 0;
-	int rc = constant(t, a0, &flat, e);
-	if (rc < 0 || flat)
-		return rc;
-	rc = distance(t, b, a, &d, e);
-	if (rc == 0)
-		rc = distance(t, a, a0, &ua, e);
-	if (rc == 0)
-		rc = distance(t, b, b0, &ub, e);
-	if (rc < 0 || !d.known || !ua.known || !ub.known)
-		return rc;
-	double ratio = d.d / fmax(ua.d, ub.d);
-	if (!(ratio > LIMIT_REPLICA_MOST))
-		return 0;
-	/* On one of them nothing happened. */
-	if (a->mark == a0->mark)
-		return say_drift(p, step, b, a, ratio, true, e);
-	return say_drift(p, step, a, b, ratio, b->mark == b0->mark, e);
-}
-
-static int64_t
-step_before(const struct acc_replicas *t, int64_t step)
-{
-	for (size_t i = t->nstep; i-- > 1;)
-		if (t->step[i] == step)
-			return t->step[i - 1];
-	return INT64_MIN;
 }
 
 /* --- calls --- */
@@ -365,7 +146,7 @@ draws(struct parting *p, struct acc_err *e)
 	p->drawn = true;
 	if (was || !p->g->weights_differ || p->g->data_differ || !given_alike(p, false))
 		return 0;
-	return blame(p, p->t->seen[p->peer[p->g->n - 1]->first + j].line,
+	return acc_replicas_blame(p->t, p->g, p->t->seen[p->peer[p->g->n - 1]->first + j].line,
 		"is made of other random numbers on each rank, although the input is the same on all:"
 		" what follows is computed as if it still were",
 		1, 0, e);
@@ -392,18 +173,21 @@ after_reduction(struct parting *p, struct acc_err *e)
 	for (uint32_t i = 1; i < p->g->n; i++)
 		args &= p->peer[i]->args == c->args;
 	uint32_t odd = odd_one(p, (uint32_t)j);
-	struct distance d;
+	struct acc_distance d;
+	double near = 0;
 	const struct acc_replica_seen *x = &t->seen[p->peer[odd]->first + j],
 				      *y = &t->seen[p->peer[odd == 0]->first + j];
-	int rc = distance(t, x, y, &d, e);
-	if (rc < 0 || !d.known || !(d.d > near_limit(t, x) * d.size))
+	int rc = acc_replicas_distance(t, x, y, &d, e);
+	if (rc == 0)
+		rc = acc_replicas_near(t, x, &near, e);
+	if (rc < 0 || !d.known || !(d.d > near * d.size))
 		return rc;
-	return blame(p, x->line,
+	return acc_replicas_blame(p->t, p->g, x->line,
 		args ? "is not the same on all ranks, although what a reduction gave to it is, and its"
 		       " other arguments are"
 		     : "is not the same on all ranks, although what a reduction gave to it is: a number"
 		       " differs by rank",
-		d.d / d.size, near_limit(t, x), e);
+		d.d / d.size, near, e);
 }
 
 /* A reduction over weights' gradients, where the weights are not the same. */
@@ -458,18 +242,18 @@ say_unlike(struct parting *p, struct acc_err *e)
 	if (p->unlike == 0)
 		return 0;
 	if (p->unlike == 1 || p->joined == 0)
-		return blame(p, w[1]->line,
+		return acc_replicas_blame(p->t, p->g, w[1]->line,
 			SAY(p,
 				"is a weight that is not the same on rank %lld and on rank %lld, which join its"
 				" gradients",
 				(long long)t->call[w[0]->call].k->rank,
 				(long long)t->call[w[1]->call].k->rank),
 			1, 0, e);
-	const char *a = name_of(t, w[0]->line, e),
-		   *b = a == NULL ? NULL : name_of(t, w[1]->line, e);
+	const char *a = acc_replicas_name(t, w[0]->line, e),
+		   *b = a == NULL ? NULL : acc_replicas_name(t, w[1]->line, e);
 	for (uint32_t j = 0; j < c->n && b != NULL; j++)
 		if (t->seen[c->first + j].out && t->seen[c->first + j].n > 1)
-			return blame(p, t->seen[c->first + j].line,
+			return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
 				SAY(p,
 					"joins the gradients of weights that are not the same: that of"
 					" %s on rank %lld, of %s on rank %lld: is it the right group?",
@@ -515,13 +299,13 @@ lost_reduction(struct parting *p, uint32_t sibling, uint32_t j, struct acc_err *
 				   *then = maker_of(t, &t->seen[was->first + j]);
 	if (now == NULL || then == NULL || now->k->talks || !then->k->talks || !from_shard(p, now))
 		return 0;
-	const char *a = name_of(t, now->k->line, e),
-		   *b = a == NULL ? NULL : name_of(t, then->k->line, e),
-		   *d = b == NULL ? NULL : name_of(t, was->k->line, e);
+	const char *a = acc_replicas_name(t, now->k->line, e),
+		   *b = a == NULL ? NULL : acc_replicas_name(t, then->k->line, e),
+		   *d = b == NULL ? NULL : acc_replicas_name(t, was->k->line, e);
 	p->parted = true;
 	if (d == NULL)
 		return ACC_ENOMEM;
-	return blame(p, t->seen[c->first + j].line,
+	return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
 		SAY(p,
 			"is another on each rank: it comes from %s and its part of a weight, as it is; at"
 			" %s, of the same line, it comes from %s: a reduction is missing",
@@ -571,6 +355,15 @@ weight(struct parting *p, uint32_t j)
 	p->odd = s->weight ? s : p->odd;
 }
 
+static int64_t
+step_before(const struct acc_replicas *t, int64_t step)
+{
+	for (size_t i = t->nstep; i-- > 1;)
+		if (t->step[i] == step)
+			return t->step[i - 1];
+	return INT64_MIN;
+}
+
 static int
 visit(struct parting *p, struct acc_err *e)
 {
@@ -585,8 +378,8 @@ visit(struct parting *p, struct acc_err *e)
 		if (first)
 			weight(p, j);
 		for (uint32_t i = 1; i < p->g->n && last != INT64_MIN && rc == 0; i++)
-			rc = drift(p, last, &t->seen[c->first + j], &t->seen[p->peer[i]->first + j],
-				e);
+			rc = acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
+				&t->seen[p->peer[i]->first + j], e);
 	}
 	if (rc < 0 || c->k->backward)
 		return rc;
@@ -612,7 +405,7 @@ odd_weight(struct parting *p, struct acc_err *e)
 		if (c + i < p->t->call + p->t->f->ncall && c[i].k->rank == c->k->rank &&
 			c[i].k->talks)
 			return 0;
-	return blame(p, p->odd->line,
+	return acc_replicas_blame(p->t, p->g, p->odd->line,
 		SAY(p,
 			"is a weight that is another on rank %lld than on the others of its group, where all %llu"
 			" other weights are the same",
@@ -667,48 +460,6 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 	return rc;
 }
 
-/* Weights that two ranks hold for different calls, as two stages do the embedding. */
-static int
-tied(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_replica_seen *b,
-	struct acc_err *e)
-{
-	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
-	const int64_t rank[2] = {ka->rank < kb->rank ? ka->rank : kb->rank,
-		ka->rank < kb->rank ? kb->rank : ka->rank};
-	struct acc_rank_group g = {.rank = rank, .n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
-	struct parting p = {.t = t, .g = &g};
-	int rc = g.who == NULL ? acc_nomem(e) : 0;
-	for (size_t i = 1; i < t->nstep && rc == 0; i++) {
-		const struct acc_replica_seen *x = before(t, a, t->step[i], ka->rank),
-					      *y = before(t, b, t->step[i], kb->rank);
-		if (x != NULL && y != NULL)
-			rc = drift(&p, t->step[i - 1], x, y, e);
-	}
-	return rc;
-}
-
-/* Each with the first one that is like it, if that one's rank has another weight in its place. */
-static int
-all_tied(struct acc_replicas *t, struct acc_err *e)
-{
-	struct acc_ids first = {0};
-	int rc = 0;
-	for (uint32_t i = 0; i < t->nseen && rc == 0 && t->nstep > 1; i++) {
-		const struct acc_replica_seen *s = &t->seen[i];
-		const struct acc_fleet_call *k = t->call[s->call].k;
-		if (!s->leaf || k->step != t->step[0] || t->call[s->call].norm)
-			continue;
-		uint32_t was = acc_ids_get(&first, s->mark);
-		const struct acc_replica_seen *a = was == ACC_NOID ? NULL : &t->seen[was];
-		if (a == NULL)
-			rc = acc_ids_put(&first, s->mark, i, false, e);
-		else if (t->call[a->call].k->rank != k->rank && t->call[a->call].k->key != k->key)
-			rc = tied(t, a, s, e);
-	}
-	acc_ids_release(&first);
-	return rc;
-}
-
 int
 acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e)
 {
@@ -717,7 +468,7 @@ acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e)
 	for (size_t i = 0; i < t.ngroup && rc == 0; i++)
 		rc = judge(&t, &t.group[i], e);
 	if (rc == 0)
-		rc = all_tied(&t, e);
+		rc = acc_replicas_tied(&t, e);
 	acc_replicas_release(&t);
 	return rc;
 }

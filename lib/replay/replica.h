@@ -68,6 +68,32 @@ bool acc_replicas_peers(const struct acc_replicas *t, const struct acc_rank_grou
 /* What a tensor is found by in `made`, `given` and `reduced`. */
 uint64_t acc_seen_id(const struct acc_replicas *t, const struct acc_replica_seen *s);
 
+struct acc_distance {
+	double d, size; /* norms: of the difference, of the second tensor */
+	bool known;
+};
+/* Of two tensors; of statistics, at least so far they are apart. 0 or < 0. */
+int acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
+	const struct acc_replica_seen *b, struct acc_distance *out, struct acc_err *e);
+/* How far rounding alone leads in the type of `s`, against the tensor's norm. 0 or < 0. */
+int acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, double *limit,
+	struct acc_err *e);
+/* All elements the same: parts of zeros are equal, too. Weights of norms are whole on all ranks. */
+int acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
+	struct acc_err *e);
+
+/* The op call of a record, in the fleet's memory; NULL: failure. */
+const char *acc_replicas_name(struct acc_replicas *t, size_t line, struct acc_err *e);
+/* Say of a record what is wrong; said NULL: memory ran out. 0 or < 0. */
+int acc_replicas_blame(struct acc_replicas *t, const struct acc_rank_group *g, size_t line,
+	const char *said, double value, double limit, struct acc_err *e);
+
+/* Two ranks' weight now, which was alike in an earlier step: blamed where it parts. 0 or < 0. */
+int acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
+	const struct acc_replica_seen *a, const struct acc_replica_seen *b, struct acc_err *e);
+/* Each weight with the first one that is like it, if that one's rank has another in its place. */
+int acc_replicas_tied(struct acc_replicas *t, struct acc_err *e);
+
 /* Are gradients scaled as the ranks' losses ask for? 0 or < 0. */
 int acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
 

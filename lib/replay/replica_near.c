@@ -1,0 +1,106 @@
+/* How far tensors of two ranks are apart: by their elements, or by statistics. */
+#include "replay/limits.h"
+#include "replay/replica.h"
+
+#include <math.h>
+
+static int
+by_elements(struct acc_replicas *t, const struct acc_fleet_tensor *a,
+	const struct acc_fleet_tensor *b, struct acc_distance *out, struct acc_err *e)
+{
+	double dd = 0, bb = 0;
+	int rc = 1;
+	for (uint64_t at = 0; at < a->n && rc == 1; at += ACC_CHUNK) {
+		size_t n = a->n - at < ACC_CHUNK ? (size_t)(a->n - at) : ACC_CHUNK;
+		rc = acc_fleet_read(t->f, a, at, n, t->a, e);
+		if (rc == 1)
+			rc = acc_fleet_read(t->f, b, at, n, t->b, e);
+		for (size_t i = 0; i < n && rc == 1; i++) {
+			double d = t->a[i] - t->b[i];
+			dd += t->a[i] == t->b[i] ? 0 : d * d;
+			bb += t->b[i] * t->b[i];
+		}
+	}
+	*out = (struct acc_distance){sqrt(dd), sqrt(bb), rc == 1 && isfinite(dd) && isfinite(bb)};
+	return rc < 0 ? rc : 0;
+}
+
+/* At least so far apart they are, by what statistics tell. */
+static void
+by_statistics(const double *a, const double *b, struct acc_distance *out)
+{
+	double d = fabs(a[3] - b[3]);
+	d = fmax(d, fmax(fabs(a[0] - b[0]), fabs(a[1] - b[1])));
+	*out = (struct acc_distance){d, fabs(b[3]), isfinite(d) && isfinite(b[3])};
+}
+
+static int
+statistics(struct acc_replicas *t, size_t line, double s[4], struct acc_fleet_tensor *x,
+	bool *known, struct acc_err *e)
+{
+	static const char *const keys[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
+	struct acc_rec *r;
+	int rc = t->f->get(t->f->arg, line, &r, e);
+	if (rc < 0)
+		return rc;
+	*known = true;
+	for (int i = 0; i < 4; i++)
+		*known &= acc_as_f64(acc_get(r, "", keys[i]), &s[i]);
+	rc = acc_fleet_tensor(r, line, x);
+	return rc < 0 ? acc_nomem(e) : 0;
+}
+
+int
+acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
+	const struct acc_replica_seen *b, struct acc_distance *out, struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0}, y = {0};
+	double s[2][4];
+	bool known[2];
+	*out = (struct acc_distance){0};
+	int rc = statistics(t, a->line, s[0], &x, &known[0], e);
+	if (rc == 0)
+		rc = statistics(t, b->line, s[1], &y, &known[1], e);
+	if (rc < 0 || a->n != b->n || x.n != y.n)
+		return rc;
+	if (x.data && y.data)
+		rc = by_elements(t, &x, &y, out, e);
+	else if (known[0] && known[1])
+		by_statistics(s[0], s[1], out);
+	return rc;
+}
+
+int
+acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, double *limit,
+	struct acc_err *e)
+{
+	struct acc_rec *r;
+	int rc = t->f->get(t->f->arg, s->line, &r, e);
+	if (rc < 0)
+		return rc;
+	double unit = acc_unit(acc_dtype_find(acc_get_text(r, "", "dtype")));
+	*limit = fmin(LIMIT_REPLICA_MOST, LIMIT_MOST_PRODUCTS * unit);
+	return 0;
+}
+
+int
+acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
+	struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0};
+	double st[4];
+	bool known;
+	int rc = statistics(t, s->line, st, &x, &known, e);
+	*is = !known || st[0] == st[1];
+	if (t->call[s->call].norm) {
+		*is = false;
+		return rc;
+	}
+	if (rc < 0 || known || !x.data)
+		return rc;
+	size_t n = x.n < ACC_CHUNK ? (size_t)x.n : ACC_CHUNK;
+	rc = acc_fleet_read(t->f, &x, 0, n, t->a, e);
+	for (size_t i = 1; i < n && rc == 1 && *is; i++)
+		*is = t->a[i] == t->a[0];
+	return rc < 0 ? rc : 0;
+}

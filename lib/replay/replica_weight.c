@@ -1,0 +1,152 @@
+/* Weights that ranks had alike, and that part from one step to the next. */
+#include "replay/limits.h"
+#include "replay/replica.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The gradient of a weight, on a rank: the backward call's output of the same place. */
+static const struct acc_replica_seen *
+gradient(const struct acc_replicas *t, int64_t step, int64_t rank, const struct acc_replica_seen *w)
+{
+	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->twin);
+	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
+		if (t->seen[i].out && t->seen[i].pos == w->pos && t->seen[i].n == w->n)
+			return &t->seen[i];
+	return NULL;
+}
+
+static bool
+is_given(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	return s->mark != 0 && acc_ids_get(&t->given, acc_seen_id(t, s)) != ACC_NOID;
+}
+
+/* The same tensor of the same call in an earlier step. */
+static const struct acc_replica_seen *
+before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t step, int64_t rank)
+{
+	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->key);
+	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
+		if (t->seen[i].pos == w->pos && t->seen[i].n == w->n && t->seen[i].leaf)
+			return &t->seen[i];
+	return NULL;
+}
+
+/* A weight that was alike in `step` and is not any more: what of its gradient is known? a, b: of two
+ * ranks now; ga, gb: their gradients then. */
+static int
+say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
+	const struct acc_replica_seen *a, const struct acc_replica_seen *b, double ratio,
+	bool stays, struct acc_err *e)
+{
+	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
+	const struct acc_replica_seen *ga = gradient(t, step, ka->rank,
+					      before(t, a, step, ka->rank)),
+				      *gb = gradient(t, step, kb->rank,
+					      before(t, b, step, kb->rank));
+	const char *name = acc_replicas_name(t, a->line, e);
+	struct acc_distance d = {0};
+	int rc = name == NULL ? ACC_ENOMEM : 0;
+	if (rc == 0 && ga != NULL && gb != NULL && ga->mark != gb->mark)
+		rc = acc_replicas_distance(t, gb, ga, &d, e);
+	if (rc < 0)
+		return rc;
+	double near = 0;
+	if (d.known)
+		rc = acc_replicas_near(t, ga, &near, e);
+	if (rc < 0)
+		return rc;
+	bool differ = d.known && d.d > near * d.size;
+	if (differ && !stays && !is_given(t, ga) && !is_given(t, gb))
+		return acc_replicas_blame(t, g, ga->line,
+			acc_arena_printf(&t->f->mem,
+				"is the gradient of a weight that these ranks had alike in step %lld, is another"
+				" on each of them, and was given to no reduction: the weight parts,"
+				" in step %lld at %s",
+				(long long)step, (long long)ka->step, name),
+			ratio, LIMIT_REPLICA_MOST, e);
+	return acc_replicas_blame(t, g, b->line,
+		stays ? acc_arena_printf(&t->f->mem,
+				"is a weight that these ranks had alike in step %lld, and that stayed as it was on"
+				" rank %lld alone: the step of the optimizer is missing there",
+				(long long)step, (long long)kb->rank)
+		      : acc_arena_printf(&t->f->mem,
+				"is a weight that these ranks had alike in step %lld, and that is another on rank"
+				" %lld than on rank %lld since step %lld%s",
+				(long long)step, (long long)kb->rank, (long long)ka->rank,
+				(long long)kb->step,
+				ga == NULL || gb == NULL ? ""
+				: differ ? ": its gradient was another before its reduction, too"
+					 : ": its gradient was the same"),
+		ratio, LIMIT_REPLICA_MOST, e);
+}
+
+int
+acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
+	const struct acc_replica_seen *a, const struct acc_replica_seen *b, struct acc_err *e)
+{
+	const struct acc_replica_seen *a0 = before(t, a, step, t->call[a->call].k->rank),
+				      *b0 = before(t, b, step, t->call[b->call].k->rank);
+	struct acc_distance d, ua, ub;
+	bool flat = false;
+	if (a0 == NULL || b0 == NULL || a0->mark != b0->mark || a->mark == b->mark)
+		return 0;
+	int rc = acc_replicas_constant(t, a0, &flat, e);
+	if (rc < 0 || flat)
+		return rc;
+	rc = acc_replicas_distance(t, b, a, &d, e);
+	if (rc == 0)
+		rc = acc_replicas_distance(t, a, a0, &ua, e);
+	if (rc == 0)
+		rc = acc_replicas_distance(t, b, b0, &ub, e);
+	if (rc < 0 || !d.known || !ua.known || !ub.known)
+		return rc;
+	double ratio = d.d / fmax(ua.d, ub.d);
+	if (!(ratio > LIMIT_REPLICA_MOST))
+		return 0;
+	/* On one of them nothing happened. */
+	if (a->mark == a0->mark)
+		return say_drift(t, g, step, b, a, ratio, true, e);
+	return say_drift(t, g, step, a, b, ratio, b->mark == b0->mark, e);
+}
+
+/* Weights that two ranks hold for different calls, as two stages do the embedding. */
+static int
+tied(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_replica_seen *b,
+	struct acc_err *e)
+{
+	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
+	const int64_t rank[2] = {ka->rank < kb->rank ? ka->rank : kb->rank,
+		ka->rank < kb->rank ? kb->rank : ka->rank};
+	struct acc_rank_group g = {.rank = rank, .n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
+	int rc = g.who == NULL ? acc_nomem(e) : 0;
+	for (size_t i = 1; i < t->nstep && rc == 0; i++) {
+		const struct acc_replica_seen *x = before(t, a, t->step[i], ka->rank),
+					      *y = before(t, b, t->step[i], kb->rank);
+		if (x != NULL && y != NULL)
+			rc = acc_replicas_drift(t, &g, t->step[i - 1], x, y, e);
+	}
+	return rc;
+}
+
+int
+acc_replicas_tied(struct acc_replicas *t, struct acc_err *e)
+{
+	struct acc_ids first = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < t->nseen && rc == 0 && t->nstep > 1; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		const struct acc_fleet_call *k = t->call[s->call].k;
+		if (!s->leaf || k->step != t->step[0] || t->call[s->call].norm)
+			continue;
+		uint32_t was = acc_ids_get(&first, s->mark);
+		const struct acc_replica_seen *a = was == ACC_NOID ? NULL : &t->seen[was];
+		if (a == NULL)
+			rc = acc_ids_put(&first, s->mark, i, false, e);
+		else if (t->call[a->call].k->rank != k->rank && t->call[a->call].k->key != k->key)
+			rc = tied(t, a, s, e);
+	}
+	acc_ids_release(&first);
+	return rc;
+}
