@@ -165,8 +165,8 @@ sorted(const struct loose_side *s, struct loose_key *k)
 	return n;
 }
 
-static uint32_t
-run(const struct loose_key *k, uint32_t i, uint32_t n)
+uint32_t
+acc_loose_run(const struct loose_key *k, uint32_t i, uint32_t n)
 {
 	uint32_t m = 1;
 	while (i + m < n && k[i + m].key == k[i].key)
@@ -185,7 +185,7 @@ acc_loose_pair(struct loosely *l, enum acc_align_how how, bool count_only, acc_l
 	uint32_t m = sorted(&l->s[1], q);
 	int64_t pairs = 0;
 	for (uint32_t i = 0, t = 0; i < n && t < m;) {
-		uint32_t ni = run(p, i, n), nt = run(q, t, m);
+		uint32_t ni = acc_loose_run(p, i, n), nt = acc_loose_run(q, t, m);
 		bool first = p[i].key <= q[t].key, second = p[i].key >= q[t].key;
 		for (uint32_t k = 0; first && second && ni == nt && k < ni; k++) {
 			const struct loose *x = &l->s[0].v[p[i + k].at],
@@ -387,5 +387,5 @@ acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps *ru,
 	free(l.s[1].v);
 	free(l.pair);
 	acc_arena_release(&l.mem);
-	return rc < 0 ? rc : l.failed ? ACC_ENOMEM : 0;
+	return rc < 0 ? rc : l.failed ? acc_nomem(e) : 0;
 }

@@ -59,17 +59,28 @@ bool acc_loose_fits(const struct loose *x, const struct loose *y);
 typedef bool acc_loose_fits_fn(const struct loose *x, const struct loose *y);
 int64_t acc_loose_pair(struct loosely *l, enum acc_align_how how, bool count_only,
 	acc_loose_fits_fn *only);
-/* A name with # for each of its numbers, in out; the numbers in at. */
-struct acc_str acc_loose_template(struct acc_buf *out, struct acc_str s, struct loose_index *at);
+/* A name with # for each of its numbers, in out; the numbers in at. Without memory "", and l has failed. */
+struct acc_str acc_loose_template(struct loosely *l, struct acc_buf *out, struct acc_str s,
+	struct loose_index *at);
 
 /* loose_known.c: names of known programs. 1: names have changed. */
 int acc_loose_known(struct loosely *l);
 /* Several that have one name, and one of the other side that has it. */
 int acc_loose_joined(struct loosely *l);
-/* loose_content.c: the same content, and what the names of such pairs have in common. */
+/* loose_content.c: the same content. */
 int acc_loose_content(struct loosely *l);
 /* Is the content of y that of x, up to a cast? */
 bool acc_loose_close(const struct loose *x, const struct loose *y);
+/* What may be paired by content: for each tensor of the device one of the bench, if there is no other
+ * choice on either side. */
+struct loose_matching {
+	uint32_t *to, *from; /* of each: its place on the other side, or ACC_NOMATE */
+};
+
+/* loose_pattern.c: content that stands under the name of something else is no pair. */
+int acc_loose_doubt(struct loosely *l, struct loose_matching *mt);
+/* What has no partner belongs to what the names of the pairs say. */
+int acc_loose_pattern(struct loosely *l);
 /* loose_sum.c: a packed tensor and two or three others whose content it is made up of. */
 int acc_loose_sums(struct loosely *l);
 /* loose_part.c: the same by extents alone. */
@@ -82,5 +93,7 @@ struct loose_key {
 	uint32_t at;
 };
 int acc_loose_cmp(const void *x, const void *y);
+/* How many keys from k[i] on are the same. */
+uint32_t acc_loose_run(const struct loose_key *k, uint32_t i, uint32_t n);
 
 #endif

@@ -10,14 +10,12 @@
 enum { MOST_TEMPLATES = 512 };
 
 struct acc_str
-acc_loose_template(struct acc_buf *out, struct acc_str s, struct loose_index *at)
+acc_loose_template(struct loosely *l, struct acc_buf *out, struct acc_str s, struct loose_index *at)
 {
+	int rc = acc_buf_add(out, "", 1);
 	out->n = 0;
 	*at = (struct loose_index){0};
-	if (acc_buf_add(out, "", 1) < 0)
-		return (struct acc_str){"", 0};
-	out->n = 0;
-	for (uint32_t i = 0; i < s.n; i++) {
+	for (uint32_t i = 0; i < s.n && rc == 0; i++) {
 		bool digit = isdigit((unsigned char)s.p[i]) != 0;
 		if (digit && at->n < LOOSE_INDICES &&
 			(i == 0 || !isdigit((unsigned char)s.p[i - 1])))
@@ -26,10 +24,11 @@ acc_loose_template(struct acc_buf *out, struct acc_str s, struct loose_index *at
 			at->v[at->n - 1] = at->v[at->n - 1] * 10 + (s.p[i] - '0');
 		if (digit && i > 0 && isdigit((unsigned char)s.p[i - 1]))
 			continue;
-		if (acc_buf_add(out, digit ? "#" : s.p + i, 1) < 0)
-			return (struct acc_str){"", 0};
+		rc = acc_buf_add(out, digit ? "#" : s.p + i, 1);
 	}
-	return (struct acc_str){(const char *)out->p, (uint32_t)out->n};
+	l->failed |= rc < 0;
+	return rc < 0 ? (struct acc_str){"", 0}
+		      : (struct acc_str){(const char *)out->p, (uint32_t)out->n};
 }
 
 /* What a template says behind the names of wrappers: from its first number on, or its last two
@@ -63,7 +62,7 @@ look(struct loosely *l, int side, struct spoken *s, struct acc_buf *buf)
 	struct loose_index at;
 	int rc = 0;
 	for (uint32_t i = 0; i < l->s[side].n && s->n < MOST_TEMPLATES && rc == 0; i++) {
-		struct acc_str t = acc_loose_template(buf, l->s[side].v[i].path, &at);
+		struct acc_str t = acc_loose_template(l, buf, l->s[side].v[i].path, &at);
 		uint64_t h = acc_hash(t.p, t.n);
 		if (acc_ids_get(&seen, h) != ACC_NOID)
 			continue;
@@ -81,11 +80,11 @@ look(struct loosely *l, int side, struct spoken *s, struct acc_buf *buf)
 			if (r > 0)
 				rc = acc_maps_path(l->known->table[r - 1], &text, &l->mem, l->e);
 			s->key[r * MOST_TEMPLATES + i] = behind_wrappers(
-				acc_loose_template(buf, text, &at));
+				acc_loose_template(l, buf, text, &at));
 			for (size_t k = 0; k < l->known->npacked && rc >= 0; k++)
 				rc = acc_maps_path(l->known->packed[k], &text, &l->mem, l->e);
 			s->packed[r * MOST_TEMPLATES + i] = behind_wrappers(
-				acc_loose_template(buf, text, &at));
+				acc_loose_template(l, buf, text, &at));
 		}
 	return rc < 0 ? rc : 0;
 }
