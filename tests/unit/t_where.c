@@ -293,7 +293,7 @@ made(void)
 		"a block", "every k-th", "a part of every k", "two axes",
 		"the end of row-major order"};
 	unsigned n[PLACES] = {0}, good[PLACES] = {0};
-	for (int round = 0; round < 13; round++)
+	for (int round = 0; round < PLACES; round++)
 		for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
 			const enum place place = (enum place)((size_t)round + k) % PLACES;
 			const enum what what = (enum what)below(WHATS);
@@ -329,7 +329,7 @@ static void
 uneven(void)
 {
 	unsigned n = 0, quiet = 0;
-	for (int round = 0; round < 12; round++)
+	for (int round = 0; round < 6; round++)
 		for (size_t k = 2; k < 8; k++, n++) {
 			take_shape(k);
 			memset(bad, 0, sizeof bad);
