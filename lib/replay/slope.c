@@ -15,14 +15,14 @@ struct cell {
 		may; /* sums of weighted d r, r r, and of what rounding may make of the first */
 };
 
-/* Which one an element is in: by its mantissa. */
+/* Which one of 2^bits an element is in: by the first bits of its mantissa. */
 static size_t
-cell_of(double ref, size_t n)
+cell_of(double ref, int bits)
 {
-	int e;
-	double m = frexp(fabs(ref), &e);
-	size_t k = (size_t)((2 * m - 1) * (double)n);
-	return k < n ? k : n - 1;
+	enum { MANTISSA = 52 };
+	uint64_t u;
+	memcpy(&u, &ref, sizeof u);
+	return (size_t)(u >> (MANTISSA - bits) & (((uint64_t)1 << bits) - 1));
 }
 
 static struct acc_slope_found
@@ -52,10 +52,11 @@ int
 acc_slope(struct acc_replay *r, const struct acc_slope_of *s, struct acc_slope_found *out)
 {
 	double max = acc_max_of(s->dtype) / 2, tiny = 0x1p10 * acc_tiny_of(s->dtype);
-	/* A mantissa has a quarter as many values. */
-	size_t n = (size_t)(1 / s->unit);
+	/* A mantissa has a quarter as many values. A unit is a power of two. */
+	const int bits = -ilogb(s->unit);
+	size_t n = (size_t)1 << bits;
 	*out = (struct acc_slope_found){0};
-	if (!acc_unit_low(s->unit) || s->n < CELLS_LEAST || n > (size_t)4 << BITS_MOST)
+	if (!acc_unit_low(s->unit) || s->n < CELLS_LEAST || bits > 2 + BITS_MOST)
 		return 0;
 	struct cell *c = acc_alloc(r->mem, n * sizeof *c);
 	if (c == NULL)
@@ -66,11 +67,11 @@ acc_slope(struct acc_replay *r, const struct acc_slope_of *s, struct acc_slope_f
 		if ((s->skip != NULL && s->skip[i]) || !isfinite(rec) || !isfinite(s->more[i]) ||
 			!(fabs(ref) > tiny) || !(fabs(ref) < max))
 			continue;
-		double e = s->unit * fabs(ref) + s->work * s->more[i], w = 1 / (e * e);
-		struct cell *k = &c[cell_of(ref, n)];
-		k->dr += w * (rec - ref) * ref;
-		k->rr += w * ref * ref;
-		k->may += w * LIMIT_SLOPE_ROUNDING * e * fabs(ref);
+		double w = 1 / (s->unit * fabs(ref) + s->work * s->more[i]), u = w * ref;
+		struct cell *k = &c[cell_of(ref, bits)];
+		k->dr += w * (rec - ref) * u;
+		k->rr += u * u;
+		k->may += LIMIT_SLOPE_ROUNDING * fabs(u);
 	}
 	*out = slope(c, n, s->unit);
 	return 0;
