@@ -2,10 +2,12 @@
  * of usual sizes in bf16 and f32, forward and backward, all of them right.
  *
  *	calls BYTES DIR [OP]
+ *	calls BYTES DIR noise
  *
  * One block of a transformer is computed in each dtype and written again and again under new
  * numbers, until there are BYTES of tensors. Of OP's forward calls, one in the middle of them has a
- * wrong output: every eighth element is 3 % off.
+ * wrong output: every eighth element is 3 % off. With noise, results are rounded now up, now down,
+ * where they lie between two numbers of the dtype, as another device's are.
  */
 #include <inttypes.h>
 #include <libdeflate.h>
@@ -94,9 +96,21 @@ code(float x)
 	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
+static bool noise;
+
+/* Half a step more or less, at most. */
+static double
+jitter(double x)
+{
+	static uint64_t at = 1;
+	at = at * 6364136223846793005u + 1442695040888963407u;
+	return x * (1 + ((double)(at >> 11) * 0x1p-53 - 0.5) * (kind == BF16 ? 0x1p-9 : 0x1p-25));
+}
+
 static float
 rounded(double x)
 {
+	x = noise ? jitter(x) : x;
 	uint32_t u = (uint32_t)code((float)x) << 16;
 	float y = (float)x;
 	if (kind == BF16)
@@ -104,11 +118,22 @@ rounded(double x)
 	return y;
 }
 
+/* What both sides have alike. */
+static float
+given(double x)
+{
+	const bool was = noise;
+	noise = false;
+	float y = rounded(x);
+	noise = was;
+	return y;
+}
+
 static struct tensor *
 random_like(struct tensor *t, double scale)
 {
 	for (uint64_t i = 0; i < t->n; i++)
-		t->v[i] = rounded(scale * normal());
+		t->v[i] = given(scale * normal());
 	return t;
 }
 
@@ -171,7 +196,7 @@ linear(struct tensor *x, uint64_t n)
 			float w = s.w->v[j * k + s.at[j]], *v = &g->v[i * n + j];
 			y->v[i * n + j] = rounded((double)w * x->v[i * k + s.at[j]] + s.b->v[j]);
 			/* A few tokens have a gradient. */
-			*v = (i + j) % 64 == 0 ? rounded(normal()) : 0;
+			*v = (i + j) % 64 == 0 ? given(normal()) : 0;
 			sum[s.at[j]] += w * *v;
 			all[j] += *v;
 			for (uint64_t c = 0; *v != 0 && c < k; c++)
@@ -295,7 +320,7 @@ layer_norm(struct tensor *x)
 	struct tensor *gb = like(b);
 	double *sw = get(n * sizeof *sw), *sb = get(n * sizeof *sb);
 	for (uint64_t j = 0; j < n; j++)
-		w->v[j] = rounded(1 + 0.1 * normal());
+		w->v[j] = given(1 + 0.1 * normal());
 	for (uint64_t i = 0; i < x->n; i += n) {
 		double mean = 0, sq = 0, g1 = 0, g2 = 0;
 		for (uint64_t j = 0; j < n; j++)
@@ -416,7 +441,7 @@ block(void)
 	struct tensor *k = transposed(q, "Tensor.transpose", "%s, " INT(2) ", " INT(3), 2, 3, true);
 	struct tensor *score = matmul(q, k), *mask = tensor(4, 1, 1, S, S);
 	for (uint64_t i = 0; i < mask->n; i++)
-		mask->v[i] = i % S > i / S ? rounded(-10000) : 0;
+		mask->v[i] = i % S > i / S ? given(-10000) : 0;
 	struct tensor *scale = tensor(1, 1, 0, 0, 0);
 	scale->v[0] = 0.0625F;
 	struct tensor *p = softmax(elements("Tensor.__add__", '+',
@@ -565,9 +590,10 @@ int
 main(int argc, char **argv)
 {
 	if (argc != 3 && argc != 4) {
-		fputs("usage: calls BYTES DIR [OP]\n", stderr);
+		fputs("usage: calls BYTES DIR [OP | noise]\n", stderr);
 		return 2;
 	}
+	noise = argc == 4 && strcmp(argv[3], "noise") == 0;
 	uint64_t bytes = strtoull(argv[1], NULL, 10), n = 0, number = 0;
 	for (kind = BF16; kind <= F32; kind++)
 		block();
