@@ -184,5 +184,10 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 			" (%u identical)%s",
 			calls, noun, plural, s->bench == ACC_NOCALL ? "" : "on the device, ", equal,
 			acc_got(blind(acc_mem(s), n)));
+	if (f->text != NULL && s->unread > 0)
+		f->text = acc_arena_printf(acc_mem(s),
+			"%s; %u of those that differ, the farthest below their limits, %s not"
+			" recomputed: accaudit recomputes all",
+			f->text, s->unread, s->unread == 1 ? "was" : "were");
 	return f->text == NULL ? acc_nomem(e) : say_setting(s, culprit, e);
 }

@@ -161,6 +161,8 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	s->bench = s->tie = ACC_NOCALL;
 	s->ties = 0;
 	s->learning = learning;
+	for (uint32_t i = 0; s->near != NULL && i < s->c->ncall; i++)
+		s->near[i] = -INFINITY;
 	if (acc_audit_learn(s) < 0)
 		return acc_rec_fail(e, ACC_ENOMEM);
 	int rc = 0;
@@ -242,7 +244,10 @@ judge(struct acc_case *c, struct acc_err *e)
 	int rc = acc_sharded(c, e);
 	if (rc != 0)
 		return rc < 0 ? rc : acc_say_rest(c, e);
-	rc = acc_forgive_masks(c, e);
+	if (c->opt.roots != NULL && (s.near = malloc((c->ncall + 1) * sizeof *s.near)) == NULL)
+		rc = acc_nomem(e);
+	if (rc == 0)
+		rc = acc_forgive_masks(c, e);
 	if (rc == 0)
 		rc = walk(&s, true, e);
 	if (rc == 0)
@@ -297,6 +302,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	acc_recompute_close(s.recompute);
 	free(s.first);
 	free(s.doubt);
+	free(s.near);
 	free(s.usual);
 	free(s.excess);
 	free(s.suspect);

@@ -129,6 +129,8 @@ struct scan {
 	bool chosen; /* an operator before that chose by values handed gradients on, by statistics */
 	uint32_t *doubt, ndoubt; /* calls within their limits, but not within what is usual */
 	size_t doubt_cap;
+	float *near; /* of each call, decades from the limit at most, below 0 within it; or NULL */
+	uint32_t unread; /* calls that differ, and were not recomputed for the time that it takes */
 	uint32_t tie, ties; /* places of near-equal values: the first such item, and how many */
 	double tie_given;   /* the error of what that one's call was given */
 	uint32_t bench; /* the first item that stands out for the bench's fault, or ACC_NOCALL */
@@ -273,7 +275,8 @@ int acc_say_bench(struct scan *s, struct acc_err *e);
 /* Recompute some suspects: the one that would be named, and others after it. 1: their items know
  * more now; 0: there is nothing more to do; < 0. */
 int acc_recompute(struct scan *s, uint32_t chosen, struct acc_err *e);
-/* The same of all others before a call; ACC_NOCALL: of all others. */
+/* The same of others before a call that differ (ACC_NOCALL: of all), the nearest to their limits
+ * first, up to the limit of what may be read for it. On the bench only what fails on the device. */
 int acc_recompute_rest(struct scan *s, uint32_t before, struct acc_err *e);
 /* Is its operator known? */
 bool acc_recompute_knows(const struct acc_recompute *t, uint32_t call);

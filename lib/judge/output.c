@@ -213,6 +213,8 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 	x.limit = LIMIT_MARGIN *
 		  (by_max ? each.floor + l.gain * cause_max : l.floor + l.gain * x.cause);
 	x.margin = by_max ? largest : x.margin;
+	if (s->near != NULL)
+		s->near[call] = fmaxf(s->near[call], (float)x.margin);
 	bool carried = it->measure == ACC_BY_TENSOR && acc_carried(it, k, g, unit);
 	/* The bound of a product holds for any two factors, and forgives much where one is small. */
 	bool loose = carried && k->cls == ACC_OP_MUL && x.margin > 0;

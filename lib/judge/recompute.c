@@ -18,7 +18,7 @@
 enum { MAX_CLASSES = 64 };
 
 /* What a call is in this round, and whether it had its turn. */
-enum { SUSPECT = 1, PEER = 2, FORWARD = 4, ROUND = 7, ACCUSED = 8, DONE = 16 };
+enum { SUSPECT = 1, PEER = 2, FORWARD = 4, ROUND = 7, ACCUSED = 8, DONE = 16, FAILED = 32 };
 
 /* More than one stretch of records has this key. */
 #define SCATTERED (ACC_NOID - 1)
@@ -34,6 +34,7 @@ struct acc_recompute {
 	uint32_t done;
 	/* a run over one side */
 	int side;
+	bool alone; /* without peers: what fails will be recomputed with them */
 	struct acc_audit *audit;
 	struct acc_rec one;     /* that side of a pair */
 	struct acc_ids sourced; /* sources that the audit has */
@@ -163,14 +164,20 @@ acc_recompute_knows(const struct acc_recompute *t, uint32_t call)
 
 /* --- which calls --- */
 
+/* The forward call of a backward one, or ACC_NOID. */
+static uint32_t
+forward_of(const struct acc_recompute *t, uint32_t call)
+{
+	const struct acc_call *k = &t->c->call[call];
+	return k->backward ? acc_ids_get(&t->forward, acc_id_with(k->twin, k->segment)) : ACC_NOID;
+}
+
 /* This call, and of a backward one what its forward call took and made. */
 static void
 want(struct acc_recompute *t, uint32_t call, uint8_t as)
 {
-	const struct acc_call *k = &t->c->call[call];
+	const uint32_t f = forward_of(t, call);
 	t->state[call] |= as;
-	uint32_t f = !k->backward ? ACC_NOID
-				  : acc_ids_get(&t->forward, acc_id_with(k->twin, k->segment));
 	if (f != ACC_NOID)
 		t->state[f] |= FORWARD;
 }
@@ -211,13 +218,27 @@ is_due(const struct acc_recompute *t, const struct suspect *x)
 	return x->role == ROLE_OUT && t->cls[x->call] != 0 && (t->state[x->call] & DONE) == 0;
 }
 
+/* Is any of its outputs not the bench's, bit for bit? Else nothing that is wrong comes from it. */
+static bool
+differs(const struct acc_recompute *t, uint32_t call)
+{
+	const struct acc_call *k = &t->c->call[call];
+	bool any = false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &t->c->item[i];
+		any |= it->call == call && it->kind == ACC_ITEM_TENSOR && acc_is_output(it) &&
+		       !(it->rms == 0 && it->max == 0);
+	}
+	return any;
+}
+
 /* Of the same operator, pass, rank and step, and not recomputed? */
 static bool
 is_sibling(const struct acc_recompute *t, uint32_t call, uint32_t other)
 {
 	const struct acc_call *k = &t->c->call[call], *o = &t->c->call[other];
 	return k->op_id == o->op_id && k->backward == o->backward && k->segment == o->segment &&
-	       t->cls[call] != 0 && (t->state[call] & (DONE | SUSPECT)) == 0;
+	       t->cls[call] != 0 && (t->state[call] & (DONE | SUSPECT)) == 0 && differs(t, call);
 }
 
 /* The next ones, from the one that would be named on, and the first of each rank and step; how
@@ -266,19 +287,94 @@ choose(struct acc_recompute *t, const struct scan *s, uint32_t chosen)
 	return all;
 }
 
-/* All that had no turn yet and come before a call; how many. */
+/* The first few suspects of a class get peers: the others of it are peers of each other. */
+static void
+want_some_peers(struct acc_recompute *t)
+{
+	uint32_t of[MAX_CLASSES] = {0};
+	for (uint32_t i = 0; i < t->c->ncall; i++)
+		if ((t->state[i] & SUSPECT) != 0 && of[t->cls[i]]++ < LIMIT_AUDIT_PEERS)
+			want_peers(t, i);
+}
+
+/* Bytes of the device's tensors that a call took and made. */
+static uint64_t
+bytes_of(const struct acc_recompute *t, uint32_t call)
+{
+	const struct acc_call *k = &t->c->call[call];
+	uint64_t n = 0;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &t->c->item[i];
+		if (it->call == call && it->kind == ACC_ITEM_TENSOR && (it->sides & 1) != 0)
+			n += it->count * acc_dtypes[it->dtype[ACC_A]].size;
+	}
+	return n;
+}
+
+struct rest {
+	uint32_t call;
+	float near;
+	uint64_t bytes;
+};
+
+static int
+by_nearness(const void *pa, const void *pb)
+{
+	const struct rest *a = pa, *b = pb;
+	if (a->near != b->near)
+		return a->near > b->near ? -1 : 1;
+	return (a->call > b->call) - (a->call < b->call);
+}
+
+/* Of all that had no turn yet, differ, and come before a call, those nearest to their limits, as many as
+ * may be read; how many, < 0. s->unread: those that are left. */
+static int64_t
+choose_rest(struct acc_recompute *t, struct scan *s, uint32_t before, struct acc_err *e)
+{
+	const uint32_t n = t->c->ncall;
+	struct rest *v = malloc((n + 1) * sizeof *v);
+	uint64_t all = 0, room = (uint64_t)LIMIT_AUDIT_REST << 20;
+	uint32_t m = 0, k = 0;
+	if (v == NULL)
+		return acc_nomem(e);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_call *o = &t->c->call[i];
+		const uint32_t f = forward_of(t, i);
+		uint64_t bytes = bytes_of(t, i);
+		all += bytes;
+		bytes += f == ACC_NOID ? 0 : bytes_of(t, f);
+		if (i < before && t->cls[i] != 0 && (t->state[i] & DONE) == 0 &&
+			o->key[ACC_A] != NULL && o->key[ACC_B] != NULL && differs(t, i))
+			v[m++] = (struct rest){i, s->near[i], bytes};
+	}
+	if (m > 0)
+		qsort(v, m, sizeof *v, by_nearness);
+	room = all / LIMIT_AUDIT_SHARE > room ? all / LIMIT_AUDIT_SHARE : room;
+	for (uint32_t i = 0; i < m; i++) {
+		if (v[i].bytes > room)
+			continue;
+		room -= v[i].bytes;
+		want(t, v[i].call, SUSPECT);
+		k++;
+	}
+	s->unread = m - k;
+	free(v);
+	return k;
+}
+
+/* Those that failed alone: peers, and whether the bench passes, decide. How many. */
 static uint32_t
-choose_rest(struct acc_recompute *t, uint32_t before)
+choose_failed(struct acc_recompute *t)
 {
 	uint32_t all = 0;
-	for (uint32_t i = 0; i < t->c->ncall && i < before; i++) {
-		const struct acc_call *k = &t->c->call[i];
-		if (t->cls[i] == 0 || (t->state[i] & DONE) != 0 || k->key[ACC_A] == NULL ||
-			k->key[ACC_B] == NULL)
+	for (uint32_t i = 0; i < t->c->ncall; i++) {
+		if ((t->state[i] & FAILED) == 0)
 			continue;
+		t->state[i] = 0;
 		want(t, i, SUSPECT);
 		all++;
 	}
+	want_some_peers(t);
 	return all;
 }
 
@@ -398,6 +494,11 @@ take(void *arg, struct acc_rec *r)
 	struct acc_item *it = &t->c->item[i];
 	if ((t->state[it->call] & SUSPECT) == 0 || (it->audited & 1 << t->side) != 0)
 		return 0;
+	const struct acc_val *good = acc_get(r, "", "audit.ok");
+	if (t->alone && good != NULL && !good->b) {
+		t->state[it->call] |= FAILED;
+		return 0;
+	}
 	int rc = acc_case_record(t->c, it, &pair, t->e);
 	for (size_t k = 0; k < sizeof keys / sizeof *keys && rc == 0; k++) {
 		const struct acc_val *v = acc_get(r, "", keys[k]);
@@ -447,17 +548,24 @@ run(struct acc_recompute *t, int side, struct acc_err *e)
 	return rc;
 }
 
-/* What is chosen, on both sides. 1: their items know more now; 0: nothing was chosen. */
-static int
-recompute(struct acc_recompute *t, uint32_t n, struct acc_err *e)
+/* The round is over: suspects had their turn. */
+static void
+end_round(struct acc_recompute *t)
 {
-	int rc = 0;
-	for (int side = 0; side < 2 && rc == 0 && n > 0; side++)
-		rc = run(t, side, e);
 	for (uint32_t i = 0; i < t->c->ncall; i++)
-		t->state[i] = (t->state[i] & SUSPECT) != 0 ? DONE : t->state[i] & DONE;
-	t->done += n;
-	return rc < 0 ? rc : n > 0;
+		t->state[i] = ((t->state[i] & SUSPECT) != 0 ? DONE : t->state[i] & DONE) |
+			      (t->state[i] & FAILED);
+}
+
+/* Both sides of what is chosen, which had its turn then. 1: their items know more now. */
+static int
+run_both(struct acc_recompute *t, struct acc_err *e)
+{
+	int rc = run(t, ACC_A, e);
+	if (rc == 0)
+		rc = run(t, ACC_B, e);
+	end_round(t);
+	return rc < 0 ? rc : 1;
 }
 
 static int
@@ -474,7 +582,11 @@ acc_recompute(struct scan *s, uint32_t chosen, struct acc_err *e)
 	if (s->c->opt.roots == NULL || s->nsuspect + s->ndoubt == 0)
 		return 0;
 	int rc = open_once(s, e);
-	return rc < 0 ? rc : recompute(s->recompute, choose(s->recompute, s, chosen), e);
+	uint32_t n = rc == 0 ? choose(s->recompute, s, chosen) : 0;
+	if (n == 0)
+		return rc;
+	s->recompute->done += n;
+	return run_both(s->recompute, e);
 }
 
 int
@@ -483,5 +595,14 @@ acc_recompute_rest(struct scan *s, uint32_t before, struct acc_err *e)
 	if (s->c->opt.roots == NULL)
 		return 0;
 	int rc = open_once(s, e);
-	return rc < 0 ? rc : recompute(s->recompute, choose_rest(s->recompute, before), e);
+	int64_t n = rc == 0 ? choose_rest(s->recompute, s, before, e) : rc;
+	if (n <= 0)
+		return (int)n;
+	s->recompute->alone = true;
+	rc = run(s->recompute, ACC_A, e);
+	s->recompute->alone = false;
+	end_round(s->recompute);
+	if (rc < 0 || choose_failed(s->recompute) == 0)
+		return rc < 0 ? rc : 1;
+	return run_both(s->recompute, e);
 }
