@@ -81,6 +81,8 @@ struct acc_str {
 #define ACC_PRS(s) (int)(s).n, (s).p /* for "%.*s" */
 
 struct acc_str acc_str(const char *cstr); /* NULL gives an empty string */
+/* A text that was made in an arena: NULL, for memory ran out, stays NULL, and no record takes it. */
+struct acc_str acc_str_made(const char *cstr);
 bool acc_str_eq(struct acc_str a, struct acc_str b);
 /* Here, since most are asked of a literal, whose length the compiler knows. */
 static inline bool

@@ -103,9 +103,11 @@ int acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *s, struct a
 /* Is this step / rank selected? Ask before opening its files. Unknown ones (< 0) are. Where
  * the rank is unknown, the process id stands for it. */
 bool acc_dump_wants(const struct acc_dump_ctx *c, int64_t step, int64_t rank);
-/* An empty record of this kind, with `name` set first unless name.p is NULL; src, seq, step and rank are added by
- * acc_dump_put. Valid until the next call. */
+/* A record of this kind with nothing but its name; src, seq, step and rank are added by acc_dump_put. A
+ * name that is NULL, for memory ran out, is told by acc_dump_put. Valid until the next call. */
 struct acc_rec *acc_dump_rec(struct acc_dump_ctx *c, const char *kind, struct acc_str name);
+/* The same of what has no name. */
+struct acc_rec *acc_dump_nameless(struct acc_dump_ctx *c, const char *kind);
 /* Would acc_dump_put hand it on? Ask, once name, key, op, pass and io are set, before costly
  * work (opening the payload, registering the stack). */
 bool acc_dump_selects(struct acc_dump_ctx *c, const struct acc_rec *r);

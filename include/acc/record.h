@@ -74,7 +74,8 @@ acc_rec_is(const struct acc_rec *r, const char *kind)
 	return acc_str_is(r->kind, kind);
 }
 
-/* Values to put. Strings and arrays are copied into the record by acc_put. */
+/* Values to put. Strings and arrays are copied into the record by acc_put; a text that is NULL stands for
+ * memory that ran out, and is not taken. */
 struct acc_val acc_nil(void);
 struct acc_val acc_bool(bool b);
 struct acc_val acc_int(int64_t i);

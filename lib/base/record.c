@@ -64,7 +64,7 @@ acc_text(struct acc_str s)
 struct acc_val
 acc_ctext(const char *s)
 {
-	return acc_text(acc_str(s));
+	return acc_text(acc_str_made(s));
 }
 
 struct acc_val
@@ -99,7 +99,7 @@ static int
 own(struct acc_arena *m, struct acc_val *v)
 {
 	if (v->type == ACC_V_TEXT || v->type == ACC_V_BIN) {
-		v->s.p = acc_arena_copy(m, v->s.p, v->s.n);
+		v->s.p = v->s.p == NULL ? NULL : acc_arena_copy(m, v->s.p, v->s.n);
 		return v->s.p == NULL ? ACC_ENOMEM : 0;
 	}
 	if (v->type == ACC_V_INTS) {
@@ -116,7 +116,8 @@ own(struct acc_arena *m, struct acc_val *v)
 			return ACC_ENOMEM;
 		for (uint32_t i = 0; i < v->n; i++) {
 			p[i].n = v->texts[i].n;
-			p[i].p = acc_arena_copy(m, v->texts[i].p, v->texts[i].n);
+			p[i].p = v->texts[i].p == NULL ? NULL
+						       : acc_arena_copy(m, v->texts[i].p, p[i].n);
 			if (p[i].p == NULL)
 				return ACC_ENOMEM;
 		}
@@ -186,8 +187,8 @@ acc_rec_push(struct acc_rec *r, const struct acc_field *f)
 	if (r->n >= ACC_MAX_FIELDS)
 		return ACC_ELIMIT;
 	struct acc_field *slot = acc_rec_room(r, 1);
-	if (slot == NULL)
-		return ACC_ENOMEM;
+	if (slot == NULL || (f->raw == NULL && f->v.type == ACC_V_TEXT && f->v.s.p == NULL))
+		return lose(r);
 	*slot = *f;
 	r->n++;
 	return 0;

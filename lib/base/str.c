@@ -10,6 +10,12 @@ acc_str(const char *cstr)
 			    : (struct acc_str){cstr, (uint32_t)strlen(cstr)};
 }
 
+struct acc_str
+acc_str_made(const char *cstr)
+{
+	return cstr == NULL ? (struct acc_str){NULL, 0} : acc_str(cstr);
+}
+
 bool
 acc_str_eq(struct acc_str a, struct acc_str b)
 {

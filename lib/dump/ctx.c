@@ -102,12 +102,19 @@ acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *src, struct acc
 }
 
 struct acc_rec *
-acc_dump_rec(struct acc_dump_ctx *c, const char *kind, struct acc_str name)
+acc_dump_nameless(struct acc_dump_ctx *c, const char *kind)
 {
 	/* Out of memory shows when it is put. */
-	if (acc_rec_start(&c->rec, acc_str(kind)) == 0 && name.p != NULL)
-		acc_add(&c->rec, "", "name", acc_text(name));
+	acc_rec_start(&c->rec, acc_str(kind));
 	return &c->rec;
+}
+
+struct acc_rec *
+acc_dump_rec(struct acc_dump_ctx *c, const char *kind, struct acc_str name)
+{
+	struct acc_rec *r = acc_dump_nameless(c, kind);
+	acc_add(r, "", "name", acc_text(name));
+	return r;
 }
 
 bool

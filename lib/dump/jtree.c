@@ -208,7 +208,7 @@ acc_jtree_dump(const struct jnode *root, struct acc_arena *m)
 		n = n->next;
 	}
 	const char *copy = rc == 0 ? acc_arena_copy(m, b.p, b.n) : NULL;
-	struct acc_str out = {copy == NULL ? "" : copy, copy == NULL ? 0 : (uint32_t)b.n};
+	struct acc_str out = {copy, copy == NULL ? 0 : (uint32_t)b.n};
 	acc_buf_release(&b);
 	return out;
 }

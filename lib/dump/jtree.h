@@ -36,7 +36,7 @@ jtree_get(const struct jnode *n, const char *key)
 }
 /* A string's text, or an empty string. */
 struct acc_str acc_jtree_text(const struct jnode *n);
-/* As json.dumps writes it (but names that are not ASCII stay as they are), in m. */
+/* As json.dumps writes it (but names that are not ASCII stay as they are), in m; NULL: no memory. */
 struct acc_str acc_jtree_dump(const struct jnode *n, struct acc_arena *m);
 
 #endif

@@ -493,7 +493,7 @@ for_head(struct reader *rd)
 	blanks(rd);
 	int rc = raw_word(rd, &w);
 	struct acc_str name = {w.p, acc_shell_name((struct acc_str){w.p, w.n})};
-	value.s = acc_str(acc_arena_printf(&rd->sh.mem, "$%.*s", ACC_PRS(name)));
+	value.s = acc_str_made(acc_arena_printf(&rd->sh.mem, "$%.*s", ACC_PRS(name)));
 	if (rc == 0 && value.s.p == NULL)
 		return acc_nomem(rd->sh.e);
 	if (rc == 0 && name.n > 0 && rd->live != NO)

@@ -137,7 +137,7 @@ int
 acc_param_put(struct acc_dump_ctx *c, const struct param *p, const char *file, struct acc_err *e)
 {
 	char where[320];
-	struct acc_rec *r = acc_dump_rec(c, "param", (struct acc_str){NULL, 0});
+	struct acc_rec *r = acc_dump_nameless(c, "param");
 	int rc = acc_add(r, "", "key", acc_text(p->key));
 	rc |= acc_add(r, "", "value", p->value.p == NULL ? acc_nil() : acc_text(p->value));
 	if (acc_dialect[p->dialect] != NULL)

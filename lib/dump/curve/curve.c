@@ -305,7 +305,7 @@ acc_curve_put(struct curves *cv, const struct curve_point *p, struct acc_err *e)
 	if (tag.n > TAG_LIMIT)
 		tag.n = TAG_LIMIT;
 	int rc = look_up(cv, tag, p->cls, &k, buf);
-	struct acc_rec *r = acc_dump_rec(cv->c, "scalar", (struct acc_str){NULL, 0});
+	struct acc_rec *r = acc_dump_nameless(cv->c, "scalar");
 	rc |= push(r, ACC_STR("tag"), acc_text(k.tag));
 	if (p->has_step)
 		rc |= push(r, ACC_STR("step"), acc_int(p->step));

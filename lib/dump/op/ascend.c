@@ -92,7 +92,7 @@ put(struct putting *p, const struct acc_dumpdata_tensor *t, struct acc_err *e)
 	snprintf(pos, sizeof pos, "%u", t->index);
 	a.io = t->output ? "out" : "in";
 	a.pos = acc_str(pos);
-	struct acc_str name = acc_str(acc_arena_printf(&p->mem, "%.*s.%s.%u", ACC_PRS(p->stem),
+	struct acc_str name = acc_str_made(acc_arena_printf(&p->mem, "%.*s.%s.%u", ACC_PRS(p->stem),
 		t->output ? "output" : "input", t->index));
 	struct acc_rec *r = acc_dump_rec(f->c, "tensor", name);
 	int rc = acc_dump_argname_put(r, &a);
@@ -167,7 +167,8 @@ read_ascend(struct acc_dump_ctx *c, const char *path, struct acc_err *e)
 		.io = "",
 		.pos = {"", 0}};
 	if (acc_ms_name_all(stem, &n)) {
-		a.key = acc_str(acc_arena_printf(&m, "%.*s.%.*s", ACC_PRS(n.type), ACC_PRS(n.op)));
+		a.key = acc_str_made(
+			acc_arena_printf(&m, "%.*s.%.*s", ACC_PRS(n.type), ACC_PRS(n.op)));
 		a.op = n.type;
 		a.call = 0;
 	}

@@ -40,7 +40,7 @@ identify(struct atb *a, const struct atb_place *p, struct argname *out, struct a
 		.call = a->call,
 		.pass = ACC_STR("forward"),
 		.io = p->out ? "out" : "in"};
-	out->pos = acc_str(acc_arena_printf(&a->mem, "%lld", (long long)p->slot));
+	out->pos = acc_str_made(acc_arena_printf(&a->mem, "%lld", (long long)p->slot));
 	return out->pos.n == 0 ? ACC_ENOMEM : 0;
 }
 
@@ -103,7 +103,7 @@ acc_atb_put(struct atb *a, const struct atb_place *p, const struct atb_row *row,
 	if (acc_str_ends(name, ".bin"))
 		name.n -= 4;
 	if (name.n == 0)
-		name = acc_str(acc_arena_printf(&a->mem, "%.*s/%s%lld", ACC_PRS(p->key),
+		name = acc_str_made(acc_arena_printf(&a->mem, "%.*s/%s%lld", ACC_PRS(p->key),
 			p->out ? "after/outtensor" : "before/intensor", (long long)p->slot));
 	struct acc_rec *r = acc_dump_rec(a->c, "tensor", name);
 	int rc = acc_dump_argname_put(r, &n);

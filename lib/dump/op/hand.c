@@ -201,7 +201,7 @@ put_leaf(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc
 		return 1;
 	acc_arena_reset(&h->mem);
 	if (l->path.n > 0)
-		name = acc_str(
+		name = acc_str_made(
 			acc_arena_printf(&h->mem, "%.*s.%.*s", ACC_PRS(name), ACC_PRS(l->path)));
 	if (name.n == 0)
 		return acc_nomem(e);

@@ -89,7 +89,7 @@ acc_dump_handkey(struct argname *a, struct acc_arena *m)
 	if (!acc_str_is(a->pass, "backward") || is_backward(a->key) ||
 		acc_str_ends(a->key, ".backward"))
 		return 0;
-	a->key = acc_str(acc_arena_printf(m, "%.*s.backward", ACC_PRS(a->key)));
+	a->key = acc_str_made(acc_arena_printf(m, "%.*s.backward", ACC_PRS(a->key)));
 	return a->key.n == 0 ? ACC_ENOMEM : 0;
 }
 

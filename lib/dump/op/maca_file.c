@@ -95,7 +95,7 @@ frame(struct acc_str line, struct acc_str *text, struct acc_arena *m)
 		code.n = 0;
 	else
 		*text = rest;
-	return acc_str(acc_arena_printf(m, "File %.*s%.*s, \n %.*s", (int)(quote - line.p - 6),
+	return acc_str_made(acc_arena_printf(m, "File %.*s%.*s, \n %.*s", (int)(quote - line.p - 6),
 		line.p + 6, (int)(line.p + line.n - quote - 1), quote + 1, ACC_PRS(code)));
 }
 
@@ -271,7 +271,7 @@ leaf(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc_err
 		(l->value_type != NULL && strcmp(l->value_type, "opaque") == 0 && !is_summary(l)))
 		return 1;
 	struct argname at = argument(k, io, pos);
-	struct acc_str name = acc_str(acc_arena_printf(&f->mem, "%.*s.%s.%.*s",
+	struct acc_str name = acc_str_made(acc_arena_printf(&f->mem, "%.*s.%s.%.*s",
 		ACC_PRS(k->name->key), word, ACC_PRS(pos)));
 	if (name.n == 0)
 		return acc_nomem(e);
@@ -302,7 +302,7 @@ name_op(struct call *k)
 		uint32_t n = (uint32_t)strlen(families[i].torch);
 		if (!acc_str_starts(api, families[i].torch))
 			continue;
-		k->op = acc_str(acc_arena_printf(&k->mem, "%s%.*s", families[i].op,
+		k->op = acc_str_made(acc_arena_printf(&k->mem, "%s%.*s", families[i].op,
 			(int)(api.n - n), api.p + n));
 		break;
 	}

@@ -10,7 +10,7 @@ flat(struct acc_str s, struct acc_buf *b)
 {
 	b->n = 0;
 	if (acc_buf_add(b, s.p, s.n) < 0)
-		return (struct acc_str){"", 0};
+		return (struct acc_str){NULL, 0};
 	for (uint32_t i = 0; i < s.n; i++)
 		if (strchr("/\\. ", b->p[i]) != NULL && b->p[i] != '\0')
 			b->p[i] = '_';
@@ -22,7 +22,7 @@ add(struct ms_order *o, struct acc_str name, struct acc_buf *b, struct acc_err *
 {
 	struct acc_str key = flat(name, b);
 	if (key.n == 0)
-		return 0;
+		return key.p == NULL ? acc_nomem(e) : 0;
 	uint64_t *at = acc_map_put(&o->at, key, o->n);
 	if (at != NULL && *at < o->n)
 		return 0; /* twice: the first counts */

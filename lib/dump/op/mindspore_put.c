@@ -43,7 +43,7 @@ scope_of(struct acc_str scoped, bool backward, struct acc_arena *m)
 	}
 	if (n == 0)
 		return (struct acc_str){"", 0};
-	return acc_str(acc_arena_printf(m, "%.*s.%s.%s", (int)n, out, class,
+	return acc_str_made(acc_arena_printf(m, "%.*s.%s.%s", (int)n, out, class,
 		backward ? "backward" : "forward"));
 }
 
@@ -59,10 +59,11 @@ identify(struct ms_folder *f, const struct ms_call *c, struct argname *a, struct
 		a->key = a->op = n->op;
 		return 0;
 	}
-	a->key = acc_str(acc_arena_printf(&f->one, "%.*s.%.*s", ACC_PRS(n->type), ACC_PRS(n->op)));
+	a->key = acc_str_made(
+		acc_arena_printf(&f->one, "%.*s.%.*s", ACC_PRS(n->type), ACC_PRS(n->op)));
 	a->op = n->type;
 	a->pass = backward ? ACC_STR("backward") : ACC_STR("forward");
-	struct acc_str id = acc_str(
+	struct acc_str id = acc_str_made(
 		acc_arena_printf(&f->one, "%c%.*s", backward ? 'b' : 'f', ACC_PRS(n->type)));
 	uint64_t *count = a->key.n == 0 || id.n == 0 ? NULL : acc_map_put(&f->count->of, id, 0);
 	if (count == NULL)
@@ -144,7 +145,7 @@ name_of(struct ms_folder *f, const struct ms_tensor *t)
 	const struct ms_name *n = t->n;
 	if (t->name.n > 0)
 		return t->name;
-	return acc_str(acc_arena_printf(&f->one, "%.*s.%.*s.%lld.%lld.%lld.%s.%lld",
+	return acc_str_made(acc_arena_printf(&f->one, "%.*s.%.*s.%lld.%lld.%lld.%s.%lld",
 		ACC_PRS(n->type), ACC_PRS(n->op), (long long)n->task, (long long)n->stream,
 		(long long)n->time, n->io == 'i' ? "input" : "output", (long long)n->slot));
 }
@@ -249,7 +250,7 @@ put_args(struct ms_folder *f, const struct ms_tensor *t, struct argname *a, stru
 			[ACC_JSON_STRING] = "str",
 			[ACC_JSON_ARRAY] = "list",
 			[ACC_JSON_OBJECT] = "dict"};
-		struct acc_str name = acc_str(
+		struct acc_str name = acc_str_made(
 			acc_arena_printf(&f->one, "%.*s.%.*s", ACC_PRS(a->key), ACC_PRS(n->key)));
 		a->pos = n->key;
 		struct acc_rec *r = acc_dump_rec(f->c, "arg", name);

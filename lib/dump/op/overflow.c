@@ -18,9 +18,9 @@ put(const struct ascend_file *f, const char *unit, struct acc_str value, struct 
 	struct acc_str file = acc_str(f->file);
 	if (acc_str_ends(file, ".json"))
 		file.n -= 5;
-	struct acc_str name = acc_str(acc_arena_printf(m, "%.*s.%s", ACC_PRS(file), unit));
+	struct acc_str name = acc_str_made(acc_arena_printf(m, "%.*s.%s", ACC_PRS(file), unit));
 	a.io = "out";
-	a.pos = acc_str(acc_arena_printf(m, "overflow.%s", unit));
+	a.pos = acc_str_made(acc_arena_printf(m, "overflow.%s", unit));
 	struct acc_rec *r = acc_dump_rec(f->c, "arg", name);
 	int rc = acc_dump_argname_put(r, &a);
 	rc |= acc_add(r, "", "type", acc_ctext("overflow"));

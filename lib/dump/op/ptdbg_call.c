@@ -43,12 +43,16 @@ frame(const struct jnode *n, struct acc_arena *m)
 {
 	const struct jnode *v[4] = {0};
 	if (n->type != ACC_JSON_ARRAY)
-		return acc_str(word(n, m));
+		return acc_str_made(word(n, m));
 	int i = 0;
 	for (const struct jnode *c = n->child; c != NULL && i < 4; c = c->next)
 		v[i++] = c;
-	return acc_str(acc_arena_printf(m, "File %s, line %s, in %s, \n %s", word(v[0], m),
-		word(v[1], m), word(v[2], m), word(v[3], m)));
+	const char *w[4];
+	for (i = 0; i < 4; i++)
+		if ((w[i] = word(v[i], m)) == NULL)
+			return acc_str_made(NULL);
+	return acc_str_made(
+		acc_arena_printf(m, "File %s, line %s, in %s, \n %s", w[0], w[1], w[2], w[3]));
 }
 
 /* "..._forward" for "..._backward". */
@@ -57,7 +61,7 @@ forward_of(struct acc_str key, struct acc_arena *m)
 {
 	if (!acc_str_ends(key, "backward"))
 		return (struct acc_str){"", 0};
-	return acc_str(acc_arena_printf(m, "%.*sforward", (int)key.n - 8, key.p));
+	return acc_str_made(acc_arena_printf(m, "%.*sforward", (int)key.n - 8, key.p));
 }
 
 struct stack {

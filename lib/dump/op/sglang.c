@@ -171,9 +171,9 @@ place(const struct file *f, struct argname *a, struct acc_str *name, struct acc_
 		op = f->name;
 	if (grad)
 		a->pass = ACC_STR("backward");
-	a->op = acc_str(acc_arena_printf(m, "%.*s%s", ACC_PRS(op), f->words));
+	a->op = acc_str_made(acc_arena_printf(m, "%.*s%s", ACC_PRS(op), f->words));
 	a->key = param ? a->op
-		       : acc_str(acc_arena_printf(m, "%.*s.%lld.%.*s", ACC_PRS(a->op),
+		       : acc_str_made(acc_arena_printf(m, "%.*s.%lld.%.*s", ACC_PRS(a->op),
 				 (long long)f->call, ACC_PRS(a->pass)));
 	if (param) {
 		a->call = -1;
@@ -181,7 +181,7 @@ place(const struct file *f, struct argname *a, struct acc_str *name, struct acc_
 		a->pass = grad ? ACC_STR("grad") : (struct acc_str){"", 0};
 	}
 	*name = param ? a->key
-		      : acc_str(acc_arena_printf(m, "%.*s.%s.%.*s", ACC_PRS(a->key),
+		      : acc_str_made(acc_arena_printf(m, "%.*s.%s.%.*s", ACC_PRS(a->key),
 				strcmp(a->io, "in") == 0 ? "input" : "output", ACC_PRS(a->pos)));
 	return a->op.n == 0 || a->key.n == 0 || name->n == 0 ? ACC_ENOMEM : 0;
 }
@@ -200,7 +200,8 @@ own(void *arg, struct ptfile *p, const struct acc_torch_leaf *l, struct acc_err 
 	if (place(f, &a, &name, &p->mem) < 0)
 		return acc_nomem(e);
 	if (path.n > 0) {
-		name = acc_str(acc_arena_printf(&p->mem, "%.*s%.*s", ACC_PRS(name), ACC_PRS(path)));
+		name = acc_str_made(
+			acc_arena_printf(&p->mem, "%.*s%.*s", ACC_PRS(name), ACC_PRS(path)));
 		a.pos = (struct acc_str){path.p + 1, path.n - 1};
 	}
 	f->any = true;

@@ -83,7 +83,8 @@ name_of(struct ptfile *f, struct acc_str path, struct argname *a, struct acc_str
 		rc = acc_dump_handkey(a, &f->mem);
 	if (rc < 0 || path.n == 0)
 		return rc;
-	*name = acc_str(acc_arena_printf(&f->mem, "%.*s.%.*s", ACC_PRS(f->stem), ACC_PRS(path)));
+	*name = acc_str_made(
+		acc_arena_printf(&f->mem, "%.*s.%.*s", ACC_PRS(f->stem), ACC_PRS(path)));
 	a->pos = path;
 	return name->n == 0 ? ACC_ENOMEM : 0;
 }
