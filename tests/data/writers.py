@@ -104,9 +104,12 @@ class Msprobe:
         if isinstance(x, (bool, int, float, str)):
             return {"type": type(x).__name__, "value": x}
         if isinstance(x, torch.distributed.ReduceOp):
-            return {"type": "torch.distributed.ReduceOp", "value": "RedOpType.SUM"}
+            names = ("SUM", "AVG", "MAX", "MIN", "PRODUCT")
+            name = next(n for n in names if getattr(torch.distributed.ReduceOp, n) == x)
+            return {"type": "torch.distributed.ReduceOp", "value": f"RedOpType.{name}"}
         if isinstance(x, torch.distributed.ProcessGroup):
-            ranks = list(range(x.size()))
+            members = torch.distributed.distributed_c10d._pg_group_ranks.get(x)
+            ranks = list(range(x.size())) if members is None else sorted(members)
             return {"type": "torch.ProcessGroup", "group_ranks": ranks,
                     "group_id": str(zlib.crc32(str(ranks).encode()))}
         return None

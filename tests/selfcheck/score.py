@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What accaudit and accfirstbad say of the runs of make.py. Usage: score.py FOLDER [CASE...]
+"""What accaudit and accfirstbad say of the runs of make.py. Usage: score.py FOLDER [--fresh] [CASE...]
 
-A clean run must not be accused; of a fault, the op call and the rank of make.py's table must be
-named. Prints a line for each run and the sums."""
+A clean run must not be accused; of a fault, the op call and the rank of make.py's table (--fresh:
+of fresh.py's) must be named. Prints a line for each run and the sums."""
 import json
 import os
 import re
@@ -13,8 +13,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BIN = os.path.join(HERE, "..", "..", "bin")
 
 
-def faults():
-    out = subprocess.run(["/usr/bin/python3", os.path.join(HERE, "make.py"), "--faults"],
+def faults(maker):
+    out = subprocess.run(["/usr/bin/python3", os.path.join(HERE, maker), "--faults"],
                          capture_output=True, text=True, check=True).stdout
     return {f[0]: f[1:] for f in (line.split("\t") for line in out.splitlines())}
 
@@ -29,9 +29,10 @@ def findings(folder):
 
 
 def main():
-    table, folder = faults(), sys.argv[1]
+    args = [a for a in sys.argv[1:] if a != "--fresh"]
+    table, folder = faults("fresh.py" if len(args) < len(sys.argv) - 1 else "make.py"), args[0]
     named = wrong = missed = accused = clean = 0
-    for case in sys.argv[2:] or sorted(os.listdir(folder)):
+    for case in args[1:] or sorted(os.listdir(folder)):
         fault = next((m for m in case.split("-")[1:] if m in table), None)
         bad = [f for f in findings(os.path.join(folder, case)) if f["what"] in ("culprit", "overflow")]
         first = bad[0] if bad else {}
