@@ -1,5 +1,5 @@
 load helper
-# One run against itself. collective/sums.acc.gz is of tests/data/make_collective.py; selfcheck.tar.gz of
+# One run against itself. collective/*.acc.gz are of tests/data/make_collective.py; selfcheck.tar.gz of
 #	tests/selfcheck/make.py OUT dp2-noise dp2-noise-tokens pp2-noise-tied drop2-noise-dropout \
 #		ep2-noise-router tp2-noise-lost --task statistics
 #	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
@@ -20,6 +20,15 @@ setup() {
 	jq -es 'map(select(.["audit.ok"] and (has("x-wrong") | not))) | length == 289' v
 	jq -es 'map(select(has("x-wrong")) | select(.["audit.ok"] or .["audit.ranks"] == null or
 		(.["x-wrong"] as $w | .["audit.cause"] | contains($w) | not))) == []' v
+}
+
+@test "communication: statistics accuse nothing that is right, and say what they contradict" {
+	accaudit "$DATA/collective/statistics.acc.gz" 2>/dev/null >out || [ $? -eq 2 ]
+	accfmt --json out | jq -c 'select(.kind == "tensor" and .io == "out" and (.pos | startswith("0")))' >v
+	jq -es 'map(select(.["audit.ok"])) == []' v
+	jq -es 'map(select(.["audit.ok"] == false)) | length == 34' v
+	jq -es 'map(select(has("x-wrong") | not)) | length == 295 and all(has("audit.skip"))' v
+	jq -es 'map(select(has("x-wrong") and (.["x-wrong"] as $w | .["audit.cause"] | contains($w) | not))) == []' v
 }
 
 @test "communication: the first that is wrong is the culprit, its rank is named" {

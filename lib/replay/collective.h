@@ -55,5 +55,8 @@ typedef int acc_meeting_say_fn(void *arg, const struct acc_collective *c,
 int acc_meeting_check(struct acc_fleet *f, const struct acc_meeting *m,
 	const struct acc_collective *all, size_t nall, acc_meeting_say_fn *say, void *arg,
 	struct acc_err *e);
+/* The same where statistics alone are known, which contradict it or do not. The dtypes are one. */
+int acc_meeting_statistics(struct acc_fleet *f, const struct acc_meeting *m,
+	const struct acc_collective *all, acc_meeting_say_fn *say, void *arg, struct acc_err *e);
 
 #endif

@@ -487,9 +487,6 @@ cannot(const struct check *k)
 		const struct acc_vector *v = c->kind == ACC_SEND ? &c->in : &c->out;
 		if (v->t[0].dtype != k->dtype)
 			return "its ranks have other dtypes";
-		for (size_t j = 0; j < c->in.nt + c->out.nt; j++)
-			if (!(j < c->in.nt ? c->in.t[j] : c->out.t[j - c->in.nt]).data)
-				return "recorded without data";
 		if (c->op != m->c[0]->op || (c->kind == ACC_BROADCAST && c->peer != m->c[0]->peer))
 			return "its ranks call it with other arguments";
 	}
@@ -497,6 +494,18 @@ cannot(const struct check *k)
 			       (m->c[0]->op == ACC_REDUCE_AVG && !acc_is_float(k->dtype))))
 		return "what its reduction makes of this dtype is not known";
 	return NULL;
+}
+
+static bool
+has_data(const struct acc_meeting *m)
+{
+	for (uint32_t i = 0; i < m->n; i++) {
+		const struct acc_collective *c = m->c[i];
+		for (size_t j = 0; j < c->in.nt + c->out.nt; j++)
+			if (!(j < c->in.nt ? c->in.t[j] : c->out.t[j - c->in.nt]).data)
+				return false;
+	}
+	return true;
 }
 
 static int
@@ -543,6 +552,9 @@ acc_meeting_check(struct acc_fleet *f, const struct acc_meeting *m,
 	struct check k = {.f = f, .m = m, .all = all, .nall = nall, .first.line = SIZE_MAX};
 	k.sums = c->kind == ACC_ALL_REDUCE || c->kind == ACC_REDUCE_SCATTER;
 	k.dtype = (c->kind == ACC_SEND ? &c->in : &c->out)->t[0].dtype;
+	const char *why = cannot(&k);
+	if (why == NULL && !has_data(m))
+		return acc_meeting_statistics(f, m, all, say, arg, e);
 	double *room = malloc((size_t)BLOCK * 3 * sizeof *room);
 	k.piece = malloc((m->n + (size_t)1) * sizeof *k.piece);
 	int rc = room == NULL || k.piece == NULL ? acc_nomem(e) : 0;
@@ -551,7 +563,6 @@ acc_meeting_check(struct acc_fleet *f, const struct acc_meeting *m,
 		k.mag = room + BLOCK;
 		k.x = room + 2 * (size_t)BLOCK;
 	}
-	const char *why = rc == 0 ? cannot(&k) : NULL;
 	for (uint32_t i = 0; i < m->n && rc == 0; i++)
 		rc = rank(&k, i, why, say, arg, e);
 	free(room);

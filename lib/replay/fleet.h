@@ -21,6 +21,7 @@ struct acc_fleet_verdict {
 	const char *skip; /* not judged: why; NULL: judged */
 	const char *said; /* what is wrong, a sentence; NULL: nothing is */
 	const char *who;  /* the ranks by whose records this was judged: "0-3" */
+	bool agrees;      /* not judged, but what is known would have shown another group */
 	double rms, max, limit;
 };
 

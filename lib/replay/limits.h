@@ -112,6 +112,14 @@
 		"of a step of the optimizer, or of a tensor: further than by rounding two ranks are apart", \
 		"weights of 16 bits move by half of their last place: where one in 16 is rounded the" \
 		" other way, they are so far apart; what is not reduced is by 1") \
+	X(STATISTIC_F32, 1e-6, "of a mean or norm: what its recorder rounded it by", \
+		"16 roundings of 2^-24: the order of the sum, as stat-f32 of accfirstbad") \
+	X(STATISTIC_F16, 5e-4, "the same of f16", \
+		"recorders round them to the dtype of the tensor, by 2^-11") \
+	X(STATISTIC_BF16, 4e-3, "the same of bf16", "as statistic-f16: 2^-8") \
+	X(STATISTIC_FACTOR, 0.02, \
+		"how near a quotient of two means must be known to be called a factor", \
+		"the number of ranks, or an nth: up to 16 ranks, neighbours are 6 % apart") \
 	N(REPLICA_WEIGHTS, 8, "weights that are alike: fewer do not show that one must be", \
 		"a layer of a transformer has as many") \
 	N(REPLICA_NEXT, 4, \

@@ -6,6 +6,8 @@
 sums.acc.gz: each function of torch.distributed that accaudit recomputes, in several dtypes, right. Of
 each case there is another one that is wrong on one rank: of its record, x-wrong says what must be said
 of it. Sums are added up as a ring does it, each addition rounded to the dtype.
+statistics.acc.gz: the same with larger tensors, of which statistics alone are recorded, as numpy has
+them, a mean and a norm rounded to the dtype.
 """
 import gzip
 import os
@@ -15,6 +17,7 @@ import msgpack
 import numpy as np
 
 RANKS = 3
+TIMES, OFFSET = 1, 0   # of sizes; of numbers
 rng = np.random.default_rng(5)
 
 
@@ -27,8 +30,21 @@ def bf16(x):
 ROUND = {"f32": np.float32, "bf16": bf16, "f16": np.float16, "i64": np.int64}
 
 
+def statistics(dtype, x):
+    """As a recorder has them: in f32, and rounded to the dtype; of integers the first two."""
+    if x.size == 0:
+        return {}
+    ends = {"stat.max": float(x.max()), "stat.min": float(x.min())}
+    if dtype == "i64":
+        return ends
+    y = x.astype(np.float32)
+    return {**ends, "stat.mean": float(ROUND[dtype](y.mean(keepdims=True)).item()),
+            "stat.norm": float(ROUND[dtype](np.sqrt((y * y).sum(keepdims=True))).item())}
+
+
 class Stream:
-    def __init__(self):
+    def __init__(self, stats=False):
+        self.stats = stats
         self.rec, self.data, self.calls = [["source", {"id": "1", "root": "/", "format": "acc"}]], [], {}
 
     def put(self, kind, r, key, op, call, io, pos, **fields):
@@ -45,7 +61,10 @@ class Stream:
             raw = (x.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16) \
                 if dtype == "bf16" else x.astype(ROUND[dtype])
             extra = {} if wrong is None else {"x-wrong": wrong}
-            self.data.append((len(self.rec), raw.tobytes()))
+            if self.stats:
+                extra |= statistics(dtype, np.asarray(x))
+            else:
+                self.data.append((len(self.rec), raw.tobytes()))
             self.put("tensor", r, key, op, call, io, pos, dtype=dtype, shape=list(x.shape), **extra)
         elif isinstance(x, list) and pos == "group":
             self.put("arg", r, key, op, call, "kw", pos, type="torch.ProcessGroup", value=x)
@@ -79,7 +98,8 @@ class Stream:
 
 
 def rand(dtype, *shape):
-    x = rng.integers(-9, 9, shape) if dtype == "i64" else rng.standard_normal(shape)
+    shape = (shape[0] * TIMES,) + shape[1:]
+    x = rng.integers(-9, 9, shape) if dtype == "i64" else OFFSET + rng.standard_normal(shape)
     return ROUND[dtype](x)
 
 
@@ -92,22 +112,36 @@ def ring(dtype, xs, op):
     return ROUND[dtype](y.astype(np.float64) / len(xs)) if op == "AVG" else y
 
 
+def chosen(xs, op):
+    """What shows that rank 1 has its own operand."""
+    if op == "MAX":
+        right = xs[1].max() == max(x.max() for x in xs) and xs[1].min() >= max(x.min() for x in xs)
+    else:
+        right = xs[1].min() == min(x.min() for x in xs) and xs[1].max() <= min(x.max() for x in xs)
+    return None if right else "is not the largest" if op == "MAX" else "is not the least"
+
+
 def reductions(s, dtype, op):
     n, kw = RANKS, {"op": op, "group": [0, 1, 2]}
     xs = [rand(dtype, 5, 7) for _ in range(n)]
     y = ring(dtype, xs, op)
-    for kind in (None, "own", "without", "fourfold"):
+    for kind in (None, "own", "without", "third" if s.stats else "fourfold"):
         if kind is not None and dtype == "i64":
             continue
-        if kind in ("without", "fourfold") and op != "SUM":
+        if kind not in (None, "own") and op != "SUM":
             continue
         for r in range(n):
             z, wrong = y, None
             if kind is not None and r == 1:
-                z = {"own": xs[1], "without": ring(dtype, xs[:2], "SUM"), "fourfold": ROUND[dtype](y * 4)}[kind]
+                z = {"own": xs[1], "without": ring(dtype, xs[:2], "SUM"), "fourfold": ROUND[dtype](y * 4),
+                     "third": ROUND[dtype](y / 3)}[kind]
                 wrong = {"own": "own operand: nothing was reduced here",
-                         "without": "lacks the operand of rank 2",
+                         "without": "its mean" if s.stats and dtype == "bf16" else
+                         "lacks the operand of rank 2",
+                         "third": "the mean, not the sum: divided by 3" if dtype != "bf16" else "its mean",
                          "fourfold": "is 4 times what the operands give"}[kind]
+                if s.stats and op in ("MAX", "MIN"):
+                    wrong = chosen(xs, op)
             s.call(r, "all_reduce", [(dtype, xs[r])], kw, [(dtype, z)], wrong)
     for as_list in (False, True):
         xs = [rand(dtype, 3 * n, 2) for _ in range(n)]
@@ -116,14 +150,17 @@ def reductions(s, dtype, op):
             empty = (dtype, np.zeros((3, 2)))
             given = [(dtype, p) for p in np.split(xs[r], n)] if as_list else (dtype, xs[r])
             at = (r + 1) % n if dtype == "f32" and op == "SUM" and r == 2 else r
+            wrong = None if at == r else "is not what the operands of its group give"
+            if s.stats and not as_list and dtype == "f32" and op == "SUM":   # of all together
+                wrong = "not what the operands of its group give, by the mean"
             s.call(r, "reduce_scatter" if as_list else "reduce_scatter_tensor", [empty, given], kw,
-                   [(dtype, np.split(y, n)[at]), None],
-                   None if at == r else "is not what the operands of its group give")
+                   [(dtype, np.split(y, n)[at]), None], wrong)
 
 
 def copies(s, dtype):
     n = RANKS
     xs = [rand(dtype, 2, 3) for _ in range(n)]
+    ends = s.stats and dtype == "i64"   # which are the same of all
     for bad in (False, True):
         order = [1, 0, 2] if bad else [0, 1, 2]
         wrong = "has, where the part of rank 0 belongs, that of rank 1" if bad else None
@@ -131,43 +168,51 @@ def copies(s, dtype):
             z = [xs[i] for i in (order if r == 0 else [0, 1, 2])]
             hole = (dtype, np.zeros((2 * n, 3)))
             s.call(r, "all_gather_into_tensor", [hole, (dtype, xs[r])], {},
-                   [(dtype, np.concatenate(z)), (dtype, xs[r])], wrong if r == 0 else None)
+                   [(dtype, np.concatenate(z)), (dtype, xs[r])], wrong if r == 0 and not s.stats else None)
             parts = [(dtype, p) for p in z]
             swapped = [wrong, "has, where the part of rank 1 belongs, that of rank 0", None]
             s.call(r, "all_gather", [[(dtype, np.zeros((2, 3)))] * n, (dtype, xs[r])], {},
-                   [parts, (dtype, xs[r])], swapped if bad and r == 0 else None)
+                   [parts, (dtype, xs[r])], swapped if bad and r == 0 and not ends else None)
         for r in range(n):
             z = xs[r] if bad and r == 2 else xs[1]
             s.call(r, "broadcast", [(dtype, xs[r]), 1], {}, [(dtype, z), 1],
-                   "has, where the part of rank 1 belongs, that of rank 2" if bad and r == 2 else None)
-    rows = [[1, 2, 0], [3, 1, 1], [0, 2, 2]]     # from, to
+                   None if not bad or r != 2 or ends else "what this rank had before" if s.stats else
+                   "has, where the part of rank 1 belongs, that of rank 2")
+    rows = TIMES * np.array([[1, 2, 0], [3, 1, 1], [0, 2, 2]])     # from, to
     xs = [rand(dtype, sum(k), 3) for k in rows]
     parts = [np.split(x, np.cumsum(k)[:-1]) for x, k in zip(xs, rows)]
     for r in range(n):
-        got = [rows[j][r] for j in range(n)]
+        got = [int(rows[j][r]) for j in range(n)]
         y = np.concatenate([parts[j][r] for j in range(n)])
-        s.call(r, "all_to_all_single", [(dtype, np.zeros(y.shape)), (dtype, xs[r]), got, rows[r]], {},
+        s.call(r, "all_to_all_single", [(dtype, np.zeros(y.shape)), (dtype, xs[r]), got, rows[r].tolist()], {},
                [(dtype, y), (dtype, xs[r])])
     xs = [rand(dtype, 4) for _ in range(3)]
     s.call(0, "send", [(dtype, xs[0]), 2], {}, [])
     s.call(0, "send", [(dtype, xs[1]), 2], {}, [])
     s.call(2, "recv", [(dtype, np.zeros(4)), 0], {}, [(dtype, xs[0]), 0])
     s.call(2, "recv", [(dtype, np.zeros(4)), 0], {}, [(dtype, xs[0]), 0],
-           "holds a stale part of rank 0: what that rank gave to"
+           None if ends else "holds a stale part of rank 0: what that rank gave to"
            f" Distributed.send.{s.calls['Distributed.send', 0] - 1}.forward")
 
 
-def main():
-    out = sys.argv[1]
-    os.makedirs(out, exist_ok=True)
-    s = Stream()
+def write(path, stats):
+    s = Stream(stats)
     for dtype in ("f32", "bf16", "f16", "i64"):
         for op in ("SUM", "AVG", "MAX", "MIN"):
             if op != "AVG" or dtype != "i64":
                 reductions(s, dtype, op)
         copies(s, dtype)
     s.rec.sort(key=lambda r: r[1].get("rank", -1))
-    s.write(os.path.join(out, "sums.acc.gz"))
+    s.write(path)
+
+
+def main():
+    global rng, TIMES, OFFSET
+    out = sys.argv[1]
+    os.makedirs(out, exist_ok=True)
+    write(os.path.join(out, "sums.acc.gz"), False)
+    rng, TIMES, OFFSET = np.random.default_rng(6), 40, 1
+    write(os.path.join(out, "statistics.acc.gz"), True)
 
 
 if __name__ == "__main__":

@@ -252,11 +252,92 @@ numbers(void)
 	ok(end(), "calls that are not in order");
 }
 
+/* A tensor of which max, min, mean and norm are known. */
+static void
+stat(int64_t rank, const char *op, const char *io, const char *pos, const int64_t *shape,
+	const double *s)
+{
+	static const char *const keys[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
+	start("tensor", rank, op, 0, io, pos);
+	acc_add(&rec, "", "dtype", acc_ctext("f32"));
+	acc_add(&rec, "", "shape", acc_ints(shape, 1));
+	for (unsigned i = 0; i < 4; i++)
+		acc_add(&rec, "", keys[i], acc_f64(s[i]));
+	put();
+}
+
+/* Two ranks give x and y, and get out[0] and out[1]. */
+static bool
+by_statistics(const char *op, const int64_t *shape, const double *x, const double *y,
+	const double *const out[2])
+{
+	static const int64_t both[] = {0, 1};
+	open_audit();
+	for (int64_t r = 0; r < 2; r++) {
+		stat(r, op, "in", "0", shape, r == 0 ? x : y);
+		group(r, op, 0, both, 2);
+		stat(r, op, "out", "0", shape, out[r]);
+	}
+	return end();
+}
+
+static void
+statistics(void)
+{
+	/* 16 elements: their rms is a quarter of the norm. */
+	static const int64_t shape[] = {16}, huge[] = {INT64_MAX}, minus[] = {-16};
+	static const double x[] = {2, -1, 0.5, 4}, y[] = {3, -2, 0.25, 6},
+			    both[] = {4, -2, 0.75, 7}, lacks[] = {2, -1, 0.5, 4},
+			    half[] = {2, -1, 0.375, 3.5}, big[] = {5.1, -2, 0.75, 7},
+			    nan[] = {NAN, NAN, NAN, NAN},
+			    inf[] = {INFINITY, -INFINITY, 0, INFINITY}, turned[] = {-3, 3, 0, -7},
+			    most[] = {1e308, -1e308, 1e308, 1e308};
+	static const double *const lies[] = {nan, inf, turned, most};
+	ok(by_statistics(reduce, shape, x, y, (const double *const[]){both, both}) && bad == 0,
+		"a sum whose mean is that of its terms");
+	ok(by_statistics(reduce, shape, x, y, (const double *const[]){both, lacks}) && bad == 1 &&
+			strstr(cause, "lacks the operand of rank 1") != NULL,
+		"one that lacks a term: %s", cause);
+	ok(by_statistics(reduce, shape, x, y, (const double *const[]){lacks, both}) && bad == 1 &&
+			strstr(cause, "this rank's own operand") != NULL,
+		"one that was not made: %s", cause);
+	ok(by_statistics(reduce, shape, x, y, (const double *const[]){half, half}) && bad == 2 &&
+			strstr(cause, "divided by 2") != NULL,
+		"a mean: %s", cause);
+	ok(by_statistics(reduce, shape, x, y, (const double *const[]){big, both}) && bad == 1 &&
+			strstr(cause, "larger than") != NULL,
+		"one that is too large: %s", cause);
+	for (unsigned i = 0; i < 4; i++) {
+		ok(by_statistics(reduce, shape, x, y, (const double *const[]){lies[i], both}) &&
+				(i == 3 || bad == 0),
+			"a result that cannot be: %u", i);
+		ok(by_statistics(reduce, shape, lies[i], y, (const double *const[]){both, both}) &&
+				(i == 3 || bad == 0),
+			"an operand that cannot be: %u", i);
+	}
+	ok(by_statistics(reduce, huge, x, y, (const double *const[]){both, both}),
+		"more elements than there can be");
+	ok(by_statistics(reduce, minus, x, y, (const double *const[]){both, both}) &&
+			good + bad == 0,
+		"fewer than none");
+	/* One rank gives a list, the other does not. */
+	static const char to_all[] = "Distributed.all_to_all";
+	open_audit();
+	for (int64_t r = 0; r < 2; r++) {
+		for (int64_t i = 0; i < 2 - r; i++)
+			stat(r, to_all, "in", i == 0 ? "1.0" : "1.1", shape, x);
+		for (int64_t i = 0; i < 2 - r; i++)
+			stat(r, to_all, "out", i == 0 ? "0.0" : "0.1", shape, y);
+	}
+	ok(end() && good + bad == 0, "a list on one rank alone");
+}
+
 int
 main(void)
 {
 	groups();
 	numbers();
+	statistics();
 	acc_rec_release(&rec);
 	return done();
 }
