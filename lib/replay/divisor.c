@@ -197,7 +197,8 @@ acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g, struct
 	}
 	for (size_t i = 0; i < t->f->ncall && rc == 1; i++)
 		if (t->call[i].k->rank == g->rank[0] && t->call[i].k->step == t->step[0] &&
-			t->call[i].k->talks && t->call[i].reduces)
+			t->call[i].k->talks && t->call[i].reduces &&
+			acc_seen_among(t, &t->call[i], g))
 			rc = reduction(&s, &t->call[i], e);
 	if (rc != 1 || !differ || s.n < LIMIT_REPLICA_WEIGHTS || s.unlike || !s.visible)
 		return rc < 0 ? rc : 0;

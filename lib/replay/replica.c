@@ -203,18 +203,7 @@ unlike_weights(struct parting *p)
 	bool differ = false;
 	for (uint32_t i = 0; i < p->g->n && at >= 0; i++) {
 		const struct acc_replica_seen *s = &t->seen[p->peer[i]->first + at];
-		uint32_t made = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
-		const struct acc_seen_call *b = made == ACC_NOID ? NULL
-								 : &t->call[t->seen[made].call];
-		const struct acc_seen_call *fwd = b == NULL || !b->k->backward
-							  ? NULL
-							  : acc_replicas_call(t, b->k->step,
-								    b->k->rank, b->k->twin);
-		const struct acc_replica_seen *found = NULL;
-		for (uint32_t j = 0; fwd != NULL && j < fwd->n; j++)
-			if (t->seen[fwd->first + j].pos == t->seen[made].pos &&
-				t->seen[fwd->first + j].leaf && t->seen[fwd->first + j].n == s->n)
-				found = &t->seen[fwd->first + j];
+		const struct acc_replica_seen *found = acc_seen_weight(t, s);
 		if (found == NULL)
 			return 0;
 		w[i > 0] = i > 0 && differ ? w[1] : found;
@@ -232,6 +221,27 @@ unlike_weights(struct parting *p)
 	return 0;
 }
 
+/* Has a rank that is none of the group the weight that the first one has? */
+static bool
+elsewhere(const struct parting *p, const struct acc_replica_seen *w)
+{
+	const struct acc_replicas *t = p->t;
+	const struct acc_seen_call *c = &t->call[w->call];
+	for (size_t i = 0; i < t->f->nrank; i++) {
+		bool inside = false;
+		for (uint32_t j = 0; j < p->g->n; j++)
+			inside |= p->g->rank[j] == t->f->rank[i];
+		const struct acc_seen_call *other = inside ? NULL
+							   : acc_replicas_call(t, c->k->step,
+								     t->f->rank[i], c->k->key);
+		for (uint32_t j = 0; other != NULL && j < other->n; j++)
+			if (t->seen[other->first + j].pos == w->pos &&
+				t->seen[other->first + j].mark == w->mark)
+				return true;
+	}
+	return false;
+}
+
 /* One weight, or all of them, are not what they should be; or some are joined that are others. */
 static int
 say_unlike(struct parting *p, struct acc_err *e)
@@ -241,7 +251,7 @@ say_unlike(struct parting *p, struct acc_err *e)
 	const struct acc_replica_seen *const *w = p->weight;
 	if (p->unlike == 0)
 		return 0;
-	if (p->unlike == 1 || p->joined == 0)
+	if ((p->unlike == 1 || p->joined == 0) && !elsewhere(p, w[0]))
 		return acc_replicas_blame(p->t, p->g, w[1]->line,
 			SAY(p,
 				"is a weight that is not the same on rank %lld and on rank %lld, which join its"
@@ -297,7 +307,11 @@ lost_reduction(struct parting *p, uint32_t sibling, uint32_t j, struct acc_err *
 		return 0;
 	const struct acc_seen_call *now = maker_of(t, &t->seen[c->first + j]),
 				   *then = maker_of(t, &t->seen[was->first + j]);
-	if (now == NULL || then == NULL || now->k->talks || !then->k->talks || !from_shard(p, now))
+	if (now == NULL || then == NULL || !then->k->talks)
+		return 0;
+	const uint32_t all = (uint32_t)t->f->nrank, few = now->nmember == 0 ? all : now->nmember,
+		       many = then->nmember == 0 ? all : then->nmember;
+	if (now->k->talks ? now->k->op != then->k->op || few >= many : !from_shard(p, now))
 		return 0;
 	const char *a = acc_replicas_name(t, now->k->line, e),
 		   *b = a == NULL ? NULL : acc_replicas_name(t, then->k->line, e),
@@ -305,6 +319,13 @@ lost_reduction(struct parting *p, uint32_t sibling, uint32_t j, struct acc_err *
 	p->parted = true;
 	if (d == NULL)
 		return ACC_ENOMEM;
+	if (now->k->talks)
+		return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
+			SAY(p,
+				"is another on some ranks: it comes from %s, among %u ranks; at %s, of the same"
+				" line, it comes from %s, among %u: is it the right group?",
+				a, few, d, b, many),
+			1, 0, e);
 	return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
 		SAY(p,
 			"is another on each rank: it comes from %s and its part of a weight, as it is; at"
@@ -384,7 +405,7 @@ visit(struct parting *p, struct acc_err *e)
 	if (rc < 0 || c->k->backward)
 		return rc;
 	if (c->k->talks)
-		return first ? unlike_weights(p) : 0;
+		return first && c->reduces && acc_seen_among(t, c, p->g) ? unlike_weights(p) : 0;
 	if (c->info != NULL && c->info->cls == ACC_OP_RANDOM)
 		return draws(p, e);
 	rc = after_reduction(p, e);

@@ -17,6 +17,7 @@ struct acc_replica_seen { /* a tensor record */
 	bool weight; /* and stands where its operator has weights: else an op call may be missing */
 	bool data;   /* it wants none, and is of integers, or nobody made it */
 	bool real;   /* floating point */
+	bool raw; /* wants none, and is made, if at all, of such tensors: it may yet be a weight */
 };
 
 struct acc_seen_call {
@@ -28,12 +29,16 @@ struct acc_seen_call {
 	bool module, hands_round;       /* hands_round: weights, from one rank to all */
 	bool loss, sums;                /* a loss; that sums up */
 	bool reduces, average;          /* over ranks */
+	bool raw;                       /* all that it was given is raw */
+	uint64_t members;               /* a hash of the ranks of its group; 0: none was recorded */
+	uint32_t nmember;               /* how many; 0: all */
 	bool norm;                      /* whose weights are whole on all ranks */
 };
 
 struct acc_rank_group { /* ranks that may hold replicas */
 	const int64_t *rank;
 	uint32_t n;
+	uint64_t members;                 /* as a call's */
 	bool weights_differ, data_differ; /* in the first step */
 	bool parts;                       /* a weight is of another shape, or not on all */
 	const char *who;
@@ -49,6 +54,9 @@ struct acc_replicas {
 	struct acc_ids given;   /* operands of reductions, the same way: their calls */
 	struct acc_ids reduced; /* and results, and what numbers make of these */
 	struct acc_ids scaled;  /* what is given to calls that may scale it: these calls */
+	struct acc_ids taken;   /* what is joined, cut or scaled: by these calls */
+	struct acc_ids first;   /* the call that a weight is first given to */
+	struct acc_ids shared;  /* and another one: its gradient is the sum of several */
 	int64_t *step;          /* rising */
 	size_t nstep, cap_step;
 	struct acc_rank_group *group;
@@ -65,6 +73,14 @@ const struct acc_seen_call *acc_replicas_call(const struct acc_replicas *t, int6
 /* The calls of a group's ranks that this one is of, with the same tensors; false: not on all. */
 bool acc_replicas_peers(const struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c, const struct acc_seen_call **peer);
+/* Is this call one among the group? */
+bool acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_rank_group *g);
+/* The weight whose gradient this is, on its way to the optimizer; NULL: not known. */
+const struct acc_replica_seen *acc_seen_weight(const struct acc_replicas *t,
+	const struct acc_replica_seen *s);
+/* Is it, or what it is made part of, given to a reduction? */
+bool acc_seen_given(const struct acc_replicas *t, const struct acc_replica_seen *s);
 /* What a tensor is found by in `made`, `given` and `reduced`. */
 uint64_t acc_seen_id(const struct acc_replicas *t, const struct acc_replica_seen *s);
 
@@ -80,6 +96,10 @@ int acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, 
 	struct acc_err *e);
 /* All elements the same: parts of zeros are equal, too. Weights of norms are whole on all ranks. */
 int acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
+	struct acc_err *e);
+
+/* The same, of weights of norms, too. */
+int acc_replicas_flat(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
 	struct acc_err *e);
 
 /* The op call of a record, in the fleet's memory; NULL: failure. */

@@ -84,7 +84,7 @@ acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, doub
 }
 
 int
-acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
+acc_replicas_flat(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
 	struct acc_err *e)
 {
 	struct acc_fleet_tensor x = {0};
@@ -92,10 +92,6 @@ acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen *s, 
 	bool known;
 	int rc = statistics(t, s->line, st, &x, &known, e);
 	*is = !known || st[0] == st[1];
-	if (t->call[s->call].norm) {
-		*is = false;
-		return rc;
-	}
 	if (rc < 0 || known || !x.data)
 		return rc;
 	size_t n = x.n < ACC_CHUNK ? (size_t)x.n : ACC_CHUNK;
@@ -103,4 +99,12 @@ acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen *s, 
 	for (size_t i = 1; i < n && rc == 1 && *is; i++)
 		*is = t->a[i] == t->a[0];
 	return rc < 0 ? rc : 0;
+}
+
+int
+acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
+	struct acc_err *e)
+{
+	*is = false;
+	return t->call[s->call].norm ? 0 : acc_replicas_flat(t, s, is, e);
 }

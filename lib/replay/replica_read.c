@@ -108,7 +108,9 @@ add_group(struct acc_replicas *t, const int64_t *rank, uint32_t n, struct acc_er
 	if (p == NULL)
 		return ACC_ENOMEM;
 	t->group = p;
-	struct acc_rank_group g = {.n = n, .who = acc_fleet_ranks(t->f, rank, n)};
+	struct acc_rank_group g = {.n = n,
+		.members = acc_hash(rank, n * sizeof *rank) | 1,
+		.who = acc_fleet_ranks(t->f, rank, n)};
 	g.rank = (const int64_t *)(void *)acc_arena_copy(&t->f->mem, rank, n * sizeof *rank);
 	if (g.rank == NULL || g.who == NULL)
 		return acc_nomem(e);
@@ -166,7 +168,11 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	bool said = acc_as_bool(grad, &wants), param = acc_str_is(io, "param");
 	uint32_t maker = acc_ids_get(&t->made, acc_seen_id(t, &s));
 	/* Weights are handed round at the start. */
-	bool made = maker != ACC_NOID && !t->call[t->seen[maker].call].hands_round;
+	bool made = maker != ACC_NOID && !t->call[t->seen[maker].call].hands_round &&
+		    !t->seen[maker].raw;
+	s.raw = forward && s.real && said && !wants && s.mark != 0 && !t->call[call].k->talks &&
+		(s.out ? t->call[call].raw : !made);
+	t->call[call].raw &= s.out || s.n < 2 || s.raw;
 	s.leaf = forward && !s.out && s.real && s.n > 1 && s.mark != 0 && (wants || param) && !made;
 	struct acc_str pos = acc_get_text(r, "", "pos");
 	const struct acc_op_info *info = t->call[call].info;
@@ -179,11 +185,39 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	return 0;
 }
 
+/* Does the call make another tensor of this one, not the same with another shape? */
+static bool
+changes(const struct acc_replicas *t, const struct acc_seen_call *c, uint64_t mark)
+{
+	bool others = false;
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		if (t->seen[i].out && t->seen[i].mark == mark)
+			return false;
+		others |= t->seen[i].out;
+	}
+	return others;
+}
+
+/* A weight that calls are given. */
+static int
+note_use(struct acc_replicas *t, const struct acc_replica_seen *s, uint64_t id, uint32_t call,
+	struct acc_err *e)
+{
+	uint32_t was = acc_ids_get(&t->first, id);
+	if (was == ACC_NOID)
+		return acc_ids_put(&t->first, id, call, false, e);
+	return was == call || t->call[was].k->talks
+		       ? 0
+		       : acc_ids_put(&t->shared, id, (uint32_t)(s - t->seen), false, e);
+}
+
 /* The results of a call, when it was read; of a reduction, what it was given, too. */
 static int
 note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 {
 	const struct acc_seen_call *c = &t->call[call];
+	bool moves = !c->k->backward && !c->k->talks && c->info != NULL &&
+		     (c->info->cls == ACC_OP_MUL || c->info->cls == ACC_OP_MOVE);
 	bool reduces = t->call[call].reduces, scales = false;
 	int rc = 0;
 	/* What is made of a sum by a number is as alike on all ranks. */
@@ -196,6 +230,12 @@ note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 		uint64_t id = acc_seen_id(t, s);
 		if (s->mark == 0)
 			continue;
+		if (s->leaf)
+			rc = note_use(t, s, id, call, e);
+		if (rc == 0 && !s->out && moves && s->n > 1 && changes(t, c, s->mark))
+			rc = acc_ids_put(&t->taken, id, call, false, e);
+		if (rc < 0)
+			break;
 		if (s->out)
 			rc = acc_ids_put(&t->made, id, i, false, e);
 		else if (s->n > 1 && c->info != NULL && c->info->cls == ACC_OP_MUL &&
@@ -230,6 +270,11 @@ add_arg(struct acc_replicas *t, struct acc_seen_call *c, const struct acc_rec *r
 	c->sums |= acc_str_is(word, "sum") || acc_str_is(word, "none");
 	c->average |= acc_str_ends(word, "AVG");
 	c->args += acc_mix(value_hash(r));
+	if (v != NULL && v->type == ACC_V_INTS && c->k->talks && v->n > 0 &&
+		acc_str_ends(acc_get_text(r, "", "type"), "ProcessGroup")) {
+		c->members = acc_hash(v->ints, v->n * sizeof *v->ints) | 1;
+		c->nmember = v->n;
+	}
 	return v != NULL && v->type == ACC_V_INTS &&
 			       acc_str_ends(acc_get_text(r, "", "type"), "ProcessGroup")
 		       ? add_group(t, v->ints, v->n, e)
@@ -241,7 +286,9 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 {
 	struct acc_seen_call *c = &t->call[call];
 	struct acc_rec *r;
-	*c = (struct acc_seen_call){.k = &t->f->call[call], .first = (uint32_t)t->nseen};
+	*c = (struct acc_seen_call){.k = &t->f->call[call],
+		.first = (uint32_t)t->nseen,
+		.raw = true};
 	const struct acc_fleet_call *k = c->k;
 	int rc = add_step(t, k->step, e);
 	for (size_t i = 0; i < k->n && rc == 0; i++) {
@@ -298,6 +345,9 @@ acc_replicas_release(struct acc_replicas *t)
 	acc_ids_release(&t->given);
 	acc_ids_release(&t->reduced);
 	acc_ids_release(&t->scaled);
+	acc_ids_release(&t->taken);
+	acc_ids_release(&t->first);
+	acc_ids_release(&t->shared);
 	free(t->seen);
 	free(t->call);
 	free(t->step);

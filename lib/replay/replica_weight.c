@@ -16,10 +16,13 @@ gradient(const struct acc_replicas *t, int64_t step, int64_t rank, const struct 
 	return NULL;
 }
 
-static bool
-is_given(const struct acc_replicas *t, const struct acc_replica_seen *s)
+/* Is the gradient of the weight that of this call alone? Of weights that begin as the same number, as
+ * those of norms do, each seems to be all of them. */
+static int
+is_alone(struct acc_replicas *t, const struct acc_replica_seen *w, bool *is, struct acc_err *e)
 {
-	return s->mark != 0 && acc_ids_get(&t->given, acc_seen_id(t, s)) != ACC_NOID;
+	*is = acc_ids_get(&t->shared, acc_seen_id(t, w)) == ACC_NOID;
+	return *is ? 0 : acc_replicas_flat(t, w, is, e);
 }
 
 /* The same tensor of the same call in an earlier step. */
@@ -58,7 +61,12 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	if (rc < 0)
 		return rc;
 	bool differ = d.known && d.d > near * d.size;
-	if (differ && !stays && !is_given(t, ga) && !is_given(t, gb))
+	bool alone = false;
+	if (differ)
+		rc = is_alone(t, before(t, a, step, ka->rank), &alone, e);
+	if (rc < 0)
+		return rc;
+	if (differ && alone && !stays && !acc_seen_given(t, ga) && !acc_seen_given(t, gb))
 		return acc_replicas_blame(t, g, ga->line,
 			acc_arena_printf(&t->f->mem,
 				"is the gradient of a weight that these ranks had alike in step %lld, is another"

@@ -1,0 +1,81 @@
+/* The ways of gradients: from the call that made one to the reduction and the optimizer, and back. */
+#include "replay/replica.h"
+
+enum { MOST_HOPS = 5 };
+
+bool
+acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_rank_group *g)
+{
+	return c->members == 0 ? g->n == t->f->nrank : c->members == g->members;
+}
+
+/* The weight of a forward call that has its gradient at this place; or its only one of that size, for
+ * recorders may leave out what is no tensor. */
+static const struct acc_replica_seen *
+weight_at(const struct acc_replicas *t, const struct acc_seen_call *fwd,
+	const struct acc_replica_seen *gradient)
+{
+	const struct acc_replica_seen *only = NULL;
+	unsigned n = 0;
+	for (uint32_t i = fwd->first; i < fwd->first + fwd->n; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		if (s->out || s->n != gradient->n || !s->leaf)
+			continue;
+		if (s->pos == gradient->pos)
+			return s;
+		only = s;
+		n++;
+	}
+	return n == 1 ? only : NULL;
+}
+
+/* What a call made this of: its largest operand, at least as large. */
+static const struct acc_replica_seen *
+operand_of(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_replica_seen *out)
+{
+	const struct acc_replica_seen *best = NULL;
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		if (!s->out && s->real && s->n >= out->n && (best == NULL || s->n > best->n))
+			best = s;
+	}
+	return best;
+}
+
+const struct acc_replica_seen *
+acc_seen_weight(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	for (unsigned hops = 0; s != NULL && s->mark != 0 && hops < MOST_HOPS; hops++) {
+		uint32_t made = acc_ids_get(&t->made, acc_seen_id(t, s));
+		if (made == ACC_NOID || t->seen[made].call >= s->call)
+			return NULL;
+		const struct acc_seen_call *c = &t->call[t->seen[made].call];
+		if (c->k->backward) {
+			const struct acc_seen_call *fwd = acc_replicas_call(t, c->k->step,
+				c->k->rank, c->k->twin);
+			return fwd == NULL ? NULL : weight_at(t, fwd, &t->seen[made]);
+		}
+		bool passes = c->reduces || (c->info != NULL && c->info->cls == ACC_OP_MUL);
+		s = passes ? operand_of(t, c, &t->seen[made]) : NULL;
+	}
+	return NULL;
+}
+
+bool
+acc_seen_given(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	for (unsigned hops = 0; s != NULL && s->mark != 0 && hops < MOST_HOPS; hops++) {
+		uint64_t id = acc_seen_id(t, s);
+		uint32_t next = acc_ids_get(&t->taken, id);
+		if (acc_ids_get(&t->given, id) != ACC_NOID)
+			return true;
+		const struct acc_seen_call *c = next == ACC_NOID ? NULL : &t->call[next];
+		s = NULL;
+		for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
+			if (t->seen[i].out && s == NULL)
+				s = &t->seen[i];
+	}
+	return false;
+}
