@@ -6,9 +6,6 @@
 
 #include "replay/limits.h"
 
-/* How two tensors of the same place on two ranks lie to each other. */
-enum alike { EQUAL, NEAR, APART, UNKNOWN };
-
 struct parting { /* a group, and what is found in it */
 	struct acc_replicas *t;
 	const struct acc_rank_group *g;
@@ -22,37 +19,44 @@ struct parting { /* a group, and what is found in it */
 	const struct acc_replica_seen *weight[2];
 };
 
-static bool
-marked_alike(const struct parting *p, uint32_t j)
+bool
+acc_replicas_marked(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j)
 {
-	const struct acc_replica_seen *s = p->t->seen;
-	uint64_t mark = s[p->peer[0]->first + j].mark;
-	for (uint32_t i = 1; i < p->g->n; i++)
-		if (s[p->peer[i]->first + j].mark != mark)
+	const struct acc_replica_seen *s = t->seen;
+	uint64_t mark = s[peer[0]->first + j].mark;
+	for (uint32_t i = 1; i < g->n; i++)
+		if (s[peer[i]->first + j].mark != mark)
 			return false;
 	return mark != 0;
 }
 
-/* The j-th tensor of the peers. */
-static int
-alike(struct parting *p, uint32_t j, enum alike *is, struct acc_err *e)
+static bool
+marked_alike(const struct parting *p, uint32_t j)
 {
-	const struct acc_replica_seen *s = p->t->seen, *a = &s[p->peer[0]->first + j];
+	return acc_replicas_marked(p->t, p->g, p->peer, j);
+}
+
+int
+acc_replicas_alike(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, enum acc_alike *is, struct acc_err *e)
+{
+	const struct acc_replica_seen *s = t->seen, *a = &s[peer[0]->first + j];
 	int rc = 0;
-	*is = EQUAL;
-	for (uint32_t i = 1; i < p->g->n && rc == 0 && *is < APART; i++) {
-		const struct acc_replica_seen *b = &s[p->peer[i]->first + j];
+	*is = ACC_EQUAL;
+	for (uint32_t i = 1; i < g->n && rc == 0 && *is < ACC_APART; i++) {
+		const struct acc_replica_seen *b = &s[peer[i]->first + j];
 		struct acc_distance d;
 		if (a->mark != 0 && a->mark == b->mark)
 			continue;
-		rc = acc_replicas_distance(p->t, b, a, &d, e);
+		rc = acc_replicas_distance(t, b, a, &d, e);
 		if (rc == 0 && !d.known)
-			*is = UNKNOWN;
+			*is = ACC_NOT_KNOWN;
 		else if (rc == 0 && d.d > 0) {
 			double near = 0;
 			if (a->real)
-				rc = acc_replicas_near(p->t, a, &near, e);
-			*is = a->real && d.d <= near * d.size ? NEAR : APART;
+				rc = acc_replicas_near(t, a, &near, e);
+			*is = a->real && d.d <= near * d.size ? ACC_NEAR : ACC_APART;
 		}
 	}
 	return rc;
@@ -344,20 +348,20 @@ line_of_code(struct parting *p, struct acc_err *e)
 	for (uint32_t j = 0; j < c->n; j++)
 		id[2] += acc_mix(p->t->seen[c->first + j].shape ^ p->t->seen[c->first + j].pos);
 	uint64_t *was = acc_map_put(&p->lines, (struct acc_str){(char *)id, sizeof id}, 0);
-	enum alike is = EQUAL;
+	enum acc_alike is = ACC_EQUAL;
 	uint32_t at = 0;
 	int rc = 0;
 	if (was == NULL)
 		return acc_nomem(e);
 	if (*was == ACC_NOID) /* dead */
 		return 0;
-	for (uint32_t j = 0; j < c->n && rc == 0 && is < APART; j++) {
-		rc = alike(p, j, &is, e);
+	for (uint32_t j = 0; j < c->n && rc == 0 && is < ACC_APART; j++) {
+		rc = acc_replicas_alike(p->t, p->g, p->peer, j, &is, e);
 		at = j;
 	}
-	if (rc == 0 && is == APART && *was > 0)
+	if (rc == 0 && is == ACC_APART && *was > 0)
 		rc = lost_reduction(p, (uint32_t)*was - 1, at, e);
-	*was = is >= APART ? ACC_NOID : (uint64_t)(c - p->t->call) + 1;
+	*was = is >= ACC_APART ? ACC_NOID : (uint64_t)(c - p->t->call) + 1;
 	return rc;
 }
 
@@ -402,6 +406,11 @@ visit(struct parting *p, struct acc_err *e)
 			rc = acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
 				&t->seen[p->peer[i]->first + j], e);
 	}
+	if (rc == 0 && c->k->backward)
+		rc = acc_rule_backward(t, p->g, p->peer, e);
+	else if (rc == 0)
+		rc = c->k->talks ? acc_rule_reduction(t, p->g, p->peer, e)
+				 : acc_rule_call(t, p->g, p->peer, e);
 	if (rc < 0 || c->k->backward)
 		return rc;
 	if (c->k->talks)
@@ -476,6 +485,8 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 		rc = say_unlike(&p, e);
 	if (rc == 0)
 		rc = acc_fleet_divisor(t, g, e);
+	if (rc == 0)
+		rc = acc_rule_loss(t, g, p.peer, e);
 	acc_map_release(&p.lines);
 	free(p.peer);
 	return rc;
@@ -490,6 +501,8 @@ acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e)
 		rc = judge(&t, &t.group[i], e);
 	if (rc == 0)
 		rc = acc_replicas_tied(&t, e);
+	if (rc == 0)
+		rc = acc_rule_stages(&t, e);
 	acc_replicas_release(&t);
 	return rc;
 }

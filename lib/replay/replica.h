@@ -28,12 +28,18 @@ struct acc_seen_call {
 	const struct acc_op_info *info; /* NULL: unknown */
 	bool module, hands_round;       /* hands_round: weights, from one rank to all */
 	bool loss, sums;                /* a loss; that sums up */
-	bool reduces, average;          /* over ranks */
-	bool raw;                       /* all that it was given is raw */
-	uint64_t members;               /* a hash of the ranks of its group; 0: none was recorded */
-	uint32_t nmember;               /* how many; 0: all */
-	bool norm;                      /* whose weights are whole on all ranks */
+	bool reduces, average, picks;   /* over ranks: all; their mean; no sum */
+	bool scatters, gathers;         /* a part to each rank; from each */
+	bool receives;                  /* from one rank */
+	uint64_t switches; /* a hash of its arguments that are no whole numbers, nor tensors */
+	bool raw;          /* all that it was given is raw */
+	uint64_t members;  /* a hash of the ranks of its group; 0: none was recorded */
+	uint32_t nmember;  /* how many; 0: all */
+	bool norm;         /* whose weights are whole on all ranks */
 };
+
+/* How two tensors of the same place on two ranks lie to each other. */
+enum acc_alike { ACC_EQUAL, ACC_NEAR, ACC_APART, ACC_NOT_KNOWN };
 
 struct acc_rank_group { /* ranks that may hold replicas */
 	const int64_t *rank;
@@ -49,15 +55,17 @@ struct acc_replicas {
 	struct acc_replica_seen *seen;
 	struct acc_seen_call *call; /* as the fleet's */
 	size_t nseen, cap_seen;
-	struct acc_ids at;      /* calls by step, rank and key */
-	struct acc_ids made;    /* tensors that were put out, by step, rank and mark */
-	struct acc_ids given;   /* operands of reductions, the same way: their calls */
-	struct acc_ids reduced; /* and results, and what numbers make of these */
-	struct acc_ids scaled;  /* what is given to calls that may scale it: these calls */
-	struct acc_ids taken;   /* what is joined, cut or scaled: by these calls */
-	struct acc_ids first;   /* the call that a weight is first given to */
-	struct acc_ids shared;  /* and another one: its gradient is the sum of several */
-	int64_t *step;          /* rising */
+	struct acc_ids at;       /* calls by step, rank and key */
+	struct acc_ids made;     /* tensors that were put out, by step, rank and mark */
+	struct acc_ids given;    /* operands of reductions, the same way: their calls */
+	struct acc_ids reduced;  /* and results, and what numbers make of these */
+	struct acc_ids scaled;   /* what is given to calls that may scale it: these calls */
+	struct acc_ids entered;  /* gradients that backward calls are given: these calls */
+	struct acc_ids gathered; /* what is given to be gathered: these calls */
+	struct acc_ids taken;    /* what is joined, cut or scaled: by these calls */
+	struct acc_ids first;    /* the call that a weight is first given to */
+	struct acc_ids shared;   /* and another one: its gradient is the sum of several */
+	int64_t *step;           /* rising */
 	size_t nstep, cap_step;
 	struct acc_rank_group *group;
 	size_t ngroup, cap_group;
@@ -73,6 +81,27 @@ const struct acc_seen_call *acc_replicas_call(const struct acc_replicas *t, int6
 /* The calls of a group's ranks that this one is of, with the same tensors; false: not on all. */
 bool acc_replicas_peers(const struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c, const struct acc_seen_call **peer);
+/* Of the j-th tensors of the peers: all to the bit; or how. */
+bool acc_replicas_marked(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j);
+int acc_replicas_alike(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, enum acc_alike *is, struct acc_err *e);
+/* By what a tensor with this mark is found, of any rank. */
+uint64_t acc_seen_place(int64_t step, int64_t rank, uint64_t mark);
+
+/* Rules of what a call is given and makes, on all ranks of a group (replica_rule.c). 0 or < 0. */
+int acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_err *e);
+int acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_err *e);
+int acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_err *e);
+/* The loss of ranks that share data and parts of weights is the same. */
+int acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Gradients that stages receive are those of what they sent. */
+int acc_rule_stages(struct acc_replicas *t, struct acc_err *e);
+
 /* Is this call one among the group? */
 bool acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
 	const struct acc_rank_group *g);

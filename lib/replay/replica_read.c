@@ -75,8 +75,8 @@ value_hash(const struct acc_rec *r)
 	return acc_hash(id, sizeof id);
 }
 
-static uint64_t
-place_id(int64_t step, int64_t rank, uint64_t what)
+uint64_t
+acc_seen_place(int64_t step, int64_t rank, uint64_t what)
 {
 	uint64_t id[3] = {(uint64_t)step, (uint64_t)rank, what};
 	return acc_hash(id, sizeof id);
@@ -86,7 +86,7 @@ uint64_t
 acc_seen_id(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	const struct acc_fleet_call *k = t->call[s->call].k;
-	return place_id(k->step, k->rank, s->mark);
+	return acc_seen_place(k->step, k->rank, s->mark);
 }
 
 static int
@@ -211,6 +211,27 @@ note_use(struct acc_replicas *t, const struct acc_replica_seen *s, uint64_t id, 
 		       : acc_ids_put(&t->shared, id, (uint32_t)(s - t->seen), false, e);
 }
 
+/* What is gathered: a part of a weight, if nothing made it; then what comes of it is the weight. */
+static int
+note_gather(struct acc_replicas *t, struct acc_seen_call *c, uint32_t call, struct acc_err *e)
+{
+	static const char *const names[] = {"1", "tensor", "input", "input_tensor"};
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		bool operand = false;
+		for (size_t j = 0; j < sizeof names / sizeof *names; j++)
+			operand |= s->pos == text_hash(acc_str(names[j]));
+		if (s->out || !operand || !s->real || s->mark == 0)
+			continue;
+		uint32_t maker = acc_ids_get(&t->made, acc_seen_id(t, s));
+		c->hands_round |= maker == ACC_NOID || t->seen[maker].raw;
+		int rc = acc_ids_put(&t->gathered, acc_seen_id(t, s), call, false, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
 /* The results of a call, when it was read; of a reduction, what it was given, too. */
 static int
 note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
@@ -234,6 +255,8 @@ note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			rc = note_use(t, s, id, call, e);
 		if (rc == 0 && !s->out && moves && s->n > 1 && changes(t, c, s->mark))
 			rc = acc_ids_put(&t->taken, id, call, false, e);
+		if (rc == 0 && !s->out && c->k->backward && s->n > 1)
+			rc = acc_ids_put(&t->entered, id, call, false, e);
 		if (rc < 0)
 			break;
 		if (s->out)
@@ -269,6 +292,10 @@ add_arg(struct acc_replicas *t, struct acc_seen_call *c, const struct acc_rec *r
 		return 0;
 	c->sums |= acc_str_is(word, "sum") || acc_str_is(word, "none");
 	c->average |= acc_str_ends(word, "AVG");
+	c->picks |= c->k->talks && acc_str_ends(acc_get_text(r, "", "type"), "ReduceOp") &&
+		    !acc_str_ends(word, "SUM") && !c->average;
+	if (v != NULL && (v->type == ACC_V_BOOL || v->type == ACC_V_F64))
+		c->switches += acc_mix(value_hash(r));
 	c->args += acc_mix(value_hash(r));
 	if (v != NULL && v->type == ACC_V_INTS && c->k->talks && v->n > 0 &&
 		acc_str_ends(acc_get_text(r, "", "type"), "ProcessGroup")) {
@@ -304,6 +331,9 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->module = acc_op_is_module(op);
 			c->loss = !c->k->backward && is_loss(op);
 			c->reduces = c->k->talks && memmem(op.p, op.n, "reduce", 6) != NULL;
+			c->scatters = c->reduces && memmem(op.p, op.n, "scatter", 7) != NULL;
+			c->receives = c->k->talks && acc_str_ends(op, "recv");
+			c->gathers = c->k->talks && memmem(op.p, op.n, "gather", 6) != NULL;
 			c->hands_round = acc_str_is(op, "Distributed.broadcast");
 			c->norm = c->info != NULL && strstr(c->info->family, "norm") != NULL &&
 				  strstr(c->info->family, "batch") == NULL;
@@ -314,9 +344,12 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			rc = add_arg(t, c, r, e);
 	}
 	c->n = (uint32_t)t->nseen - c->first;
+	if (rc == 0 && c->gathers)
+		rc = note_gather(t, c, call, e);
 	if (rc == 0)
 		rc = note(t, call, e);
-	return rc == 0 ? acc_ids_put(&t->at, place_id(k->step, k->rank, k->key), call, false, e)
+	return rc == 0 ? acc_ids_put(&t->at, acc_seen_place(k->step, k->rank, k->key), call, false,
+				 e)
 		       : rc;
 }
 
@@ -346,6 +379,8 @@ acc_replicas_release(struct acc_replicas *t)
 	acc_ids_release(&t->reduced);
 	acc_ids_release(&t->scaled);
 	acc_ids_release(&t->taken);
+	acc_ids_release(&t->entered);
+	acc_ids_release(&t->gathered);
 	acc_ids_release(&t->first);
 	acc_ids_release(&t->shared);
 	free(t->seen);
@@ -358,7 +393,7 @@ acc_replicas_release(struct acc_replicas *t)
 const struct acc_seen_call *
 acc_replicas_call(const struct acc_replicas *t, int64_t step, int64_t rank, uint64_t key)
 {
-	uint32_t i = acc_ids_get(&t->at, place_id(step, rank, key));
+	uint32_t i = acc_ids_get(&t->at, acc_seen_place(step, rank, key));
 	return i == ACC_NOID ? NULL : &t->call[i];
 }
 

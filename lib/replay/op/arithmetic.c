@@ -170,14 +170,15 @@ fast(int which, struct acc_broadcast *b, const struct acc_dense *const *in, stru
 	return true;
 }
 
-/* In 16 bits a number may be rounded to them before it is used, and its reciprocal before it is
- * multiplied with. */
+/* A number may be rounded to the dtype before it is added, and of that much is left where it cancels; in 16
+ * bits before it is multiplied with, or its reciprocal. */
 static void
 allow_number(int which, const struct acc_dense *const in[2], struct acc_dense *out)
 {
 	bool scales = which == MUL || which == DIV || which == RDIV;
 	bool adds = which == ADD || which == SUB || which == RSUB;
-	if (out->mag == NULL || !acc_is_float(out->dtype) || !acc_unit_low(acc_unit(out->dtype)))
+	if (out->mag == NULL || !acc_is_float(out->dtype) ||
+		(!adds && !acc_unit_low(acc_unit(out->dtype))))
 		return;
 	for (int k = 0; k < 2; k++) {
 		if (in[k]->ndim > 0 || in[k]->n != 1 || (!scales && !adds) || out->ndim == 0)

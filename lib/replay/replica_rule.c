@@ -1,0 +1,445 @@
+/* What one op call shows beside the same one of the other ranks: sums of what is summed up already, a bias
+ * that is added on each rank, a switch that is set on one; gradients that were not joined. */
+#include "replay/replica.h"
+
+#include <stdlib.h>
+
+enum { MOST_HOPS = 5, MOST_WALK = 64 };
+
+#define SAY(t, ...) acc_arena_printf(&(t)->f->mem, __VA_ARGS__)
+
+static const struct acc_replica_seen *
+made_by(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	uint32_t i = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
+	return i == ACC_NOID || t->seen[i].call >= s->call ? NULL : &t->seen[i];
+}
+
+static const struct acc_seen_call *
+caller(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	return s == NULL ? NULL : &t->call[s->call];
+}
+
+/* The first output with more than one element; NULL: none. */
+static const struct acc_replica_seen *
+output(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (t->seen[i].out && t->seen[i].n > 1)
+			return &t->seen[i];
+	return NULL;
+}
+
+/* --- reductions --- */
+
+static bool
+sums_up(const struct acc_seen_call *c)
+{
+	return c->k->talks && c->reduces && !c->average && !c->picks;
+}
+
+/* Of what is joined into one tensor: is some of it a sum over these ranks, and some a gradient as it was
+ * made? *sum: such a part. */
+static bool
+mixed(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *join, const struct acc_replica_seen **sum)
+{
+	bool fresh = false;
+	*sum = NULL;
+	for (uint32_t i = join->first; i < join->first + join->n; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		if (s->out || s->mark == 0 || s->n < 2 || !s->real)
+			continue;
+		uint32_t by = acc_ids_get(&t->reduced, acc_seen_id(t, s));
+		const struct acc_seen_call *c = by == ACC_NOID ? NULL : &t->call[by];
+		if (c != NULL && by < s->call && sums_up(c) && acc_seen_among(t, c, g))
+			*sum = s;
+		const struct acc_seen_call *maker = caller(t, made_by(t, s));
+		fresh |= c == NULL && maker != NULL && maker->k->backward;
+	}
+	return fresh && *sum != NULL;
+}
+
+/* What a reduction is given, as it was before it was scaled. */
+static const struct acc_replica_seen *
+before_scaling(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	for (unsigned hops = 0; hops < MOST_HOPS; hops++) {
+		const struct acc_replica_seen *made = made_by(t, s);
+		const struct acc_seen_call *c = caller(t, made);
+		if (c == NULL || c->k->talks || c->k->backward || c->info == NULL ||
+			c->info->cls != ACC_OP_MUL)
+			return s;
+		const struct acc_replica_seen *from = NULL;
+		for (uint32_t i = c->first; i < c->first + c->n && from == NULL; i++)
+			if (!t->seen[i].out && t->seen[i].n == s->n && t->seen[i].real)
+				from = &t->seen[i];
+		if (from == NULL)
+			return s;
+		s = from;
+	}
+	return s;
+}
+
+int
+acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_err *e)
+{
+	const struct acc_seen_call *c = peer[0];
+	const struct acc_replica_seen *out = output(t, c), *in = NULL, *sum;
+	if (!sums_up(c) || !acc_seen_among(t, c, g) || out == NULL)
+		return 0;
+	uint32_t at = 0;
+	for (uint32_t j = 0; j < c->n && in == NULL; j++)
+		if (!t->seen[c->first + j].out && t->seen[c->first + j].n > 1) {
+			in = &t->seen[c->first + j];
+			at = j;
+		}
+	if (in == NULL || !in->real || c->scatters)
+		return 0;
+	const struct acc_seen_call *maker = caller(t, made_by(t, in));
+	const char *said = NULL, *name;
+	if (maker != NULL && sums_up(maker) && acc_seen_among(t, maker, g)) {
+		bool alike = acc_replicas_marked(t, g, peer, at);
+		if (maker->scatters == alike) /* zeros, or there are other ranks */
+			return 0;
+		name = acc_replicas_name(t, maker->k->line, e);
+		if (name == NULL)
+			return ACC_ENOMEM;
+		said = maker->scatters
+			       ? SAY(t,
+					 "sums up what %s has dealt out among the same ranks: each has"
+					 " another part: is it the right group?",
+					 name)
+			       : SAY(t,
+					 "sums up what %s has summed up among the same ranks: %u times"
+					 " too large",
+					 name, g->n);
+		return acc_replicas_blame(t, g, out->line, said, 1, 0, e);
+	}
+	const struct acc_seen_call *join = caller(t, made_by(t, before_scaling(t, in)));
+	if (join == NULL || join->k->talks || join->k->backward || join->info == NULL ||
+		join->info->cls != ACC_OP_MOVE || !mixed(t, g, join, &sum))
+		return 0;
+	name = acc_replicas_name(t, join->k->line, e);
+	return name == NULL
+		       ? ACC_ENOMEM
+		       : acc_replicas_blame(t, g, out->line,
+				 SAY(t,
+					 "sums up what %s joined: parts of it are sums over these ranks already,"
+					 " others are not",
+					 name),
+				 1, 0, e);
+}
+
+/* --- op calls --- */
+
+/* A switch or a number, of a layer with weights that are the same, or of dropout. */
+static int
+switches(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_err *e)
+{
+	const struct acc_seen_call *c = peer[0];
+	bool layer = c->info != NULL && c->info->cls == ACC_OP_RANDOM;
+	uint32_t odd = 0;
+	for (uint32_t j = 0; j < c->n; j++)
+		layer |= t->seen[c->first + j].leaf && acc_replicas_marked(t, g, peer, j);
+	for (uint32_t i = 1; i < g->n; i++)
+		odd = odd == 0 && peer[i]->switches != c->switches ? i : odd;
+	const struct acc_replica_seen *out = odd == 0 ? NULL : output(t, peer[odd]);
+	if (out == NULL || !layer || g->weights_differ || g->parts)
+		return 0;
+	return acc_replicas_blame(t, g, out->line,
+		SAY(t,
+			"is made with another switch or number on rank %lld than on rank %lld, although their"
+			" weights are the same",
+			(long long)peer[odd]->k->rank, (long long)c->k->rank),
+		1, 0, e);
+}
+
+/* A product by parts of a weight, and a whole bias, which is summed up over the ranks. */
+static int
+bias(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_err *e)
+{
+	const struct acc_seen_call *c = peer[0];
+	const struct acc_replica_seen *out = output(t, c), *added = NULL;
+	bool parts = false, flat = true;
+	if (c->info == NULL || c->info->cls != ACC_OP_CONTRACT || out == NULL || out->mark == 0)
+		return 0;
+	for (uint32_t j = 0; j < c->n; j++) {
+		const struct acc_replica_seen *s = &t->seen[c->first + j];
+		bool alike = acc_replicas_marked(t, g, peer, j);
+		parts |= s->weight && !alike;
+		if (s->weight && alike && j > 1)
+			added = s;
+	}
+	uint32_t by = acc_ids_get(&t->given, acc_seen_id(t, out));
+	if (!parts || added == NULL || by == ACC_NOID || by < out->call || !sums_up(&t->call[by]) ||
+		!acc_seen_among(t, &t->call[by], g))
+		return 0;
+	int rc = acc_replicas_flat(t, added, &flat, e);
+	if (rc < 0 || flat)
+		return rc;
+	const char *name = acc_replicas_name(t, t->call[by].k->line, e);
+	return name == NULL
+		       ? ACC_ENOMEM
+		       : acc_replicas_blame(t, g, out->line,
+				 SAY(t,
+					 "has the whole bias, which is the same on all ranks, added to the product"
+					 " by a part of the weight; %s sums it up: the bias counts %u times",
+					 name, g->n),
+				 1, 0, e);
+}
+
+int
+acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_err *e)
+{
+	int rc = switches(t, g, peer, e);
+	return rc < 0 ? rc : bias(t, g, peer, e);
+}
+
+/* --- gradients --- */
+
+/* What was gathered has a gradient on each rank: all of them are to be joined, but the rank goes on with
+ * its own part of its own. */
+int
+acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_err *e)
+{
+	const struct acc_seen_call *c = peer[0],
+				   *fwd = acc_replicas_call(t, c->k->step, c->k->rank, c->k->twin);
+	for (uint32_t j = 0; fwd != NULL && j < c->n; j++) {
+		const struct acc_replica_seen *s = &t->seen[c->first + j], *y = output(t, fwd);
+		if (s->out || s->n < 2 || y == NULL || y->n != s->n || y->mark == 0)
+			continue;
+		uint32_t by = acc_ids_get(&t->gathered, acc_seen_id(t, y));
+		const struct acc_replica_seen *part = made_by(t, s);
+		const struct acc_seen_call *cut = caller(t, part);
+		/* What it is cut into again has the same values. */
+		if (by == ACC_NOID || by < y->call || cut == NULL || cut->k->talks ||
+			cut->k->backward || cut->info == NULL || cut->info->cls != ACC_OP_MOVE ||
+			!acc_seen_among(t, &t->call[by], g))
+			continue;
+		/* The same cut on the other ranks, of gradients that are not the same. */
+		const struct acc_seen_call **cuts = malloc(g->n * sizeof *cuts);
+		if (cuts == NULL)
+			return acc_nomem(e);
+		bool all = acc_replicas_peers(t, g, cut, cuts);
+		enum acc_alike is = ACC_EQUAL;
+		int rc = 0;
+		for (uint32_t i = 0; i < cut->n && all && rc == 0 && is != ACC_APART; i++) {
+			const struct acc_replica_seen *whole = &t->seen[cut->first + i],
+						      *from = whole->out ? NULL : made_by(t, whole);
+			if (from != NULL && whole->n == s->n * g->n && caller(t, from)->k->backward)
+				rc = acc_replicas_alike(t, g, cuts, i, &is, e);
+		}
+		free(cuts);
+		if (rc < 0 || is != ACC_APART)
+			return rc;
+		const char *name = acc_replicas_name(t, t->call[by].k->line, e);
+		return name == NULL
+			       ? ACC_ENOMEM
+			       : acc_replicas_blame(t, g, s->line,
+					 SAY(t,
+						 "is this rank's part of its own gradient of what %s gathered: those of the"
+						 " other ranks differ, and are not added: a reduction is missing",
+						 name),
+					 1, 0, e);
+	}
+	return 0;
+}
+
+/* --- the loss --- */
+
+/* Does it come from a reduction, by op calls of elements? */
+static bool
+from_reduction(const struct acc_replicas *t, const struct acc_replica_seen *s, unsigned hops)
+{
+	const struct acc_seen_call *c = caller(t, made_by(t, s));
+	bool found = c != NULL && c->k->talks && c->reduces;
+	if (c == NULL || c->k->talks || c->k->backward || hops == 0)
+		return found;
+	for (uint32_t i = c->first; i < c->first + c->n && !found; i++)
+		if (!t->seen[i].out && t->seen[i].real && t->seen[i].n == s->n)
+			found = from_reduction(t, &t->seen[i], hops - 1);
+	return found;
+}
+
+struct walk { /* from the loss towards what makes it differ */
+	struct acc_replicas *t;
+	const struct acc_rank_group *g;
+	const struct acc_seen_call **peer;
+	const struct acc_seen_call *meets;    /* where it met what a reduction made */
+	const struct acc_replica_seen *found; /* and what has first as many elements */
+	const struct acc_replica_seen *at;
+	bool parts; /* it ends at a part of a weight, and what else is given there is the same on all */
+};
+
+/* One op call back. *more: there is another one. */
+static int
+back(struct walk *w, bool *more, struct acc_err *e)
+{
+	struct acc_replicas *t = w->t;
+	const struct acc_replica_seen *apart = NULL, *same = NULL;
+	const struct acc_seen_call *c = caller(t, w->at);
+	unsigned n = 0;
+	bool leaf = false;
+	int rc = 0;
+	*more = false;
+	if (!acc_replicas_peers(t, w->g, c, w->peer))
+		return 0;
+	for (uint32_t j = 0; j < c->n && rc == 0; j++) {
+		const struct acc_replica_seen *s = &t->seen[w->peer[0]->first + j];
+		enum acc_alike is;
+		if (s->out || !s->real)
+			continue;
+		rc = acc_replicas_alike(t, w->g, w->peer, j, &is, e);
+		leaf |= is == ACC_APART && s->leaf;
+		if (is == ACC_APART) {
+			apart = s;
+			n++;
+		} else if (is < ACC_APART && s->n == w->at->n && s->n > 1 &&
+			   from_reduction(t, s, MOST_HOPS))
+			same = s;
+	}
+	if (rc < 0 || n != 1)
+		return rc;
+	w->parts = leaf;
+	if (leaf)
+		return 0;
+	if (w->meets != NULL && w->found == NULL && apart->n != w->at->n)
+		w->found = w->at;
+	if (w->meets == NULL && same != NULL && apart->n == w->at->n)
+		w->meets = c;
+	const struct acc_replica_seen *from = made_by(t, apart);
+	*more = from != NULL && !caller(t, from)->k->talks;
+	w->at = *more ? from : w->at;
+	return 0;
+}
+
+/* The last number that a rank makes in the first step before it goes backward. */
+static const struct acc_replica_seen *
+loss_of(const struct acc_replicas *t, int64_t rank)
+{
+	const struct acc_replica_seen *last = NULL;
+	for (size_t i = 0; i < t->f->ncall; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->rank != rank || c->k->step != t->step[0] || c->k->talks)
+			continue;
+		if (c->k->backward)
+			return last;
+		for (uint32_t j = c->first; j < c->first + c->n; j++)
+			if (t->seen[j].out && t->seen[j].n == 1 && t->seen[j].real)
+				last = &t->seen[j];
+	}
+	return NULL;
+}
+
+int
+acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	struct walk w = {.t = t, .g = g, .peer = room};
+	enum acc_alike is = ACC_EQUAL;
+	bool more = t->nstep > 0 && g->weights_differ;
+	int rc = 0;
+	w.at = more ? loss_of(t, g->rank[0]) : NULL;
+	if (w.at == NULL || !acc_replicas_peers(t, g, caller(t, w.at), room))
+		return 0;
+	rc = acc_replicas_alike(t, g, room, (uint32_t)(w.at - t->seen) - room[0]->first, &is, e);
+	/* A mean hides what its terms show. */
+	more = is == ACC_NEAR || is == ACC_APART;
+	for (unsigned i = 0; rc == 0 && more && i < MOST_WALK; i++)
+		rc = back(&w, &more, e);
+	if (rc < 0 || w.found == NULL || !w.parts)
+		return rc;
+	const char *name = acc_replicas_name(t, w.meets->k->line, e);
+	return name == NULL
+		       ? ACC_ENOMEM
+		       : acc_replicas_blame(t, g, w.found->line,
+				 SAY(t,
+					 "is another on each rank, and so is the loss, although only parts of weights differ;"
+					 " %s joins it with what a reduction made the same: a reduction is"
+					 " missing",
+					 name),
+				 1, 0, e);
+}
+
+/* --- stages --- */
+
+/* What a forward call was given, whose gradient this is: by its place, or the only one of its size. */
+static const struct acc_replica_seen *
+input_of(const struct acc_replicas *t, const struct acc_replica_seen *gradient)
+{
+	const struct acc_fleet_call *k = t->call[gradient->call].k;
+	const struct acc_seen_call *fwd = acc_replicas_call(t, k->step, k->rank, k->twin);
+	for (uint32_t i = 0; fwd != NULL && i < fwd->n; i++) {
+		const struct acc_replica_seen *s = &t->seen[fwd->first + i];
+		if (!s->out && s->pos == gradient->pos && s->n == gradient->n)
+			return s;
+	}
+	return NULL;
+}
+
+/* A gradient that comes from another rank: what that rank had the gradient of is what this rank's op call,
+ * which is given it, had made. */
+static int
+stage(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err *e)
+{
+	const struct acc_fleet_call *k = t->call[got->call].k;
+	uint32_t by = acc_ids_get(&t->entered, acc_seen_id(t, got));
+	if (by == ACC_NOID || by < got->call)
+		return 0;
+	const struct acc_seen_call *b = &t->call[by],
+				   *fwd = acc_replicas_call(t, k->step, k->rank, b->k->twin);
+	const struct acc_replica_seen *y = fwd == NULL ? NULL : output(t, fwd);
+	if (y == NULL || y->n != got->n || y->mark == 0)
+		return 0;
+	for (size_t i = 0; i < t->f->nrank; i++) {
+		uint32_t m = acc_ids_get(&t->made,
+			acc_seen_place(k->step, t->f->rank[i], got->mark));
+		const struct acc_replica_seen *x =
+			m == ACC_NOID || t->f->rank[i] == k->rank ||
+					!t->call[t->seen[m].call].k->backward
+				? NULL
+				: input_of(t, &t->seen[m]);
+		uint32_t own = x == NULL || x->mark == 0 || x->mark == y->mark
+				       ? ACC_NOID
+				       : acc_ids_get(&t->made,
+						 acc_seen_place(k->step, k->rank, x->mark));
+		if (own == ACC_NOID || t->call[t->seen[own].call].k->op != fwd->k->op)
+			continue;
+		const int64_t rank[2] = {k->rank < t->f->rank[i] ? k->rank : t->f->rank[i],
+			k->rank < t->f->rank[i] ? t->f->rank[i] : k->rank};
+		const struct acc_rank_group g = {.n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
+		const char *right = g.who == NULL ? NULL
+						  : acc_replicas_name(t,
+							    t->call[t->seen[own].call].k->line, e);
+		const struct acc_replica_seen *out = output(t, b);
+		return right == NULL
+			       ? acc_nomem(e)
+			       : acc_replicas_blame(t, &g, out == NULL ? got->line : out->line,
+					 SAY(t,
+						 "is made of the gradient of what %s gave to rank %lld, not of what this op"
+						 " call did",
+						 right, (long long)t->f->rank[i]),
+					 1, 0, e);
+	}
+	return 0;
+}
+
+int
+acc_rule_stages(struct acc_replicas *t, struct acc_err *e)
+{
+	int rc = 0;
+	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		const struct acc_replica_seen *got = c->receives ? output(t, c) : NULL;
+		if (got != NULL && got->mark != 0)
+			rc = stage(t, got, e);
+	}
+	return rc;
+}
