@@ -3,9 +3,15 @@ load helper
 #	tests/selfcheck/make.py OUT dp2-noise dp2-noise-tokens pp2-noise-tied drop2-noise-dropout \
 #		ep2-noise-router tp2-noise-lost --task statistics
 #	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
+# fresh.tar.gz, the same way, of
+#	tests/selfcheck/fresh.py OUT conv-noise-again conv-noise-eval edp-noise-egroup hsdp-noise \
+#		hsdp-noise-node hsdp-noise-rgroup pipe-noise-crossed ring-noise-kvgrad vocab-noise \
+#		vocab-noise-rowbias vocab-noise-sumexp --steps 1 --task statistics
+#	tests/parallel/make.py OUT tp4-group --layers 2 --task statistics
 
 setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/selfcheck.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/fresh.tar.gz"
 }
 
 setup() {
@@ -57,9 +63,31 @@ named() { # run, name, step, rank, text
 }
 
 @test "replicas: a run that is right is not accused" {
-	accdump-read dp2-noise >in
-	accaudit in 2>/dev/null >out || [ $? -eq 2 ]
-	accfmt --json out | jq -es 'map(select(.["audit.ok"] == false)) == []'
+	for run in dp2-noise vocab-noise hsdp-noise; do
+		accdump-read $run >in
+		accaudit in 2>/dev/null >out || [ $? -eq 2 ]
+		accfmt --json out | jq -es 'map(select(.["audit.ok"] == false)) == []'
+	done
+}
+
+@test "reductions: of what is a sum already, of other parts, among others than elsewhere" {
+	named conv-noise-again Distributed.all_reduce.6.forward 0 0 \
+		"sums up what Torch.cat.0.forward joined: parts of it are sums over these ranks already, others are not"
+	named hsdp-noise-rgroup Distributed.all_reduce.0.forward 0 0 \
+		"sums up what Distributed.reduce_scatter_tensor.0.forward has dealt out among the same ranks"
+	named hsdp-noise-node Distributed.all_reduce.0.forward 0 0 \
+		"joins the gradients of weights that are not the same: that of Functional.linear.7.forward on rank 0, of Functional.linear.7.forward on rank 2"
+	named edp-noise-egroup Distributed.all_reduce.9.forward 0 0 "is it the right group?"
+	named tp4-group Tensor.__add__.7.forward 0 0 "among 2 ranks; at Tensor.__add__.1.forward"
+}
+
+@test "op calls beside those of other ranks" {
+	named conv-noise-eval Functional.batch_norm.0.forward 0 1 "another switch or number on rank 1"
+	named vocab-noise-rowbias Functional.linear.2.forward 0 0 "the bias counts 2 times"
+	named vocab-noise-sumexp Torch.sum.0.forward 0 0 "is another on each rank, and so is the loss"
+	named pipe-noise-crossed Torch.tanh.2.backward 0 0 \
+		"made of the gradient of what Torch.tanh.11.forward gave to rank 1"
+	named ring-noise-kvgrad Functional.linear.10.backward 0 0 "a reduction is missing"
 }
 
 @test "one rank alone has nothing that is compared" {

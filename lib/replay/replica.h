@@ -55,12 +55,12 @@ struct acc_replicas {
 	struct acc_replica_seen *seen;
 	struct acc_seen_call *call; /* as the fleet's */
 	size_t nseen, cap_seen;
-	struct acc_ids at;       /* calls by step, rank and key */
-	struct acc_ids made;     /* tensors that were put out, by step, rank and mark */
-	struct acc_ids given;    /* operands of reductions, the same way: their calls */
-	struct acc_ids reduced;  /* and results, and what numbers make of these */
-	struct acc_ids scaled;   /* what is given to calls that may scale it: these calls */
-	struct acc_ids entered;  /* gradients that backward calls are given: these calls */
+	struct acc_ids at;      /* calls by step, rank and key */
+	struct acc_ids made;    /* tensors that were put out, by step, rank and mark */
+	struct acc_ids given;   /* operands of reductions, the same way: their calls */
+	struct acc_ids reduced; /* and results, and what numbers make of these */
+	struct acc_ids scaled;  /* what is given to calls that may scale it: these calls */
+	struct acc_ids entered; /* gradients that backward calls are given: the first such record */
 	struct acc_ids gathered; /* what is given to be gathered: these calls */
 	struct acc_ids taken;    /* what is joined, cut or scaled: by these calls */
 	struct acc_ids first;    /* the call that a weight is first given to */

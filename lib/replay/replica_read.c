@@ -256,7 +256,7 @@ note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 		if (rc == 0 && !s->out && moves && s->n > 1 && changes(t, c, s->mark))
 			rc = acc_ids_put(&t->taken, id, call, false, e);
 		if (rc == 0 && !s->out && c->k->backward && s->n > 1)
-			rc = acc_ids_put(&t->entered, id, call, false, e);
+			rc = acc_ids_put(&t->entered, id, i, false, e);
 		if (rc < 0)
 			break;
 		if (s->out)

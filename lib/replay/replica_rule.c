@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_HOPS = 5, MOST_WALK = 64 };
+enum { MOST_HOPS = 5, MOST_WALK = 64, MOST_OPERANDS = 3 };
 
 #define SAY(t, ...) acc_arena_printf(&(t)->f->mem, __VA_ARGS__)
 
@@ -29,6 +29,16 @@ output(const struct acc_replicas *t, const struct acc_seen_call *c)
 		if (t->seen[i].out && t->seen[i].n > 1)
 			return &t->seen[i];
 	return NULL;
+}
+
+/* What is one number everywhere, as zeros are, is found again where it is another. */
+static int
+blame(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_replica_seen *s,
+	size_t line, const char *said, struct acc_err *e)
+{
+	bool flat = false;
+	int rc = acc_replicas_flat(t, s, &flat, e);
+	return rc < 0 || flat ? rc : acc_replicas_blame(t, g, line, said, 1, 0, e);
 }
 
 /* --- reductions --- */
@@ -116,7 +126,7 @@ acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 					 "sums up what %s has summed up among the same ranks: %u times"
 					 " too large",
 					 name, g->n);
-		return acc_replicas_blame(t, g, out->line, said, 1, 0, e);
+		return blame(t, g, in, out->line, said, e);
 	}
 	const struct acc_seen_call *join = caller(t, made_by(t, before_scaling(t, in)));
 	if (join == NULL || join->k->talks || join->k->backward || join->info == NULL ||
@@ -125,12 +135,12 @@ acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 	name = acc_replicas_name(t, join->k->line, e);
 	return name == NULL
 		       ? ACC_ENOMEM
-		       : acc_replicas_blame(t, g, out->line,
+		       : blame(t, g, sum, out->line,
 				 SAY(t,
 					 "sums up what %s joined: parts of it are sums over these ranks already,"
 					 " others are not",
 					 name),
-				 1, 0, e);
+				 e);
 }
 
 /* --- op calls --- */
@@ -148,7 +158,10 @@ switches(struct acc_replicas *t, const struct acc_rank_group *g,
 	for (uint32_t i = 1; i < g->n; i++)
 		odd = odd == 0 && peer[i]->switches != c->switches ? i : odd;
 	const struct acc_replica_seen *out = odd == 0 ? NULL : output(t, peer[odd]);
-	if (out == NULL || !layer || g->weights_differ || g->parts)
+	bool number = c->info != NULL &&
+		      (c->info->cls == ACC_OP_MUL || c->info->cls == ACC_OP_ADD ||
+			      c->info->cls == ACC_OP_MOVE);
+	if (out == NULL || !layer || number || g->weights_differ || g->parts)
 		return 0;
 	return acc_replicas_blame(t, g, out->line,
 		SAY(t,
@@ -166,7 +179,9 @@ bias(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c = peer[0];
 	const struct acc_replica_seen *out = output(t, c), *added = NULL;
 	bool parts = false, flat = true;
-	if (c->info == NULL || c->info->cls != ACC_OP_CONTRACT || out == NULL || out->mark == 0)
+	if (c->info == NULL || out == NULL || out->mark == 0 ||
+		(strcmp(c->info->family, "linear") != 0 &&
+			strncmp(c->info->family, "conv", 4) != 0))
 		return 0;
 	for (uint32_t j = 0; j < c->n; j++) {
 		const struct acc_replica_seen *s = &t->seen[c->first + j];
@@ -242,12 +257,12 @@ acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 		const char *name = acc_replicas_name(t, t->call[by].k->line, e);
 		return name == NULL
 			       ? ACC_ENOMEM
-			       : acc_replicas_blame(t, g, s->line,
+			       : blame(t, g, s, s->line,
 					 SAY(t,
 						 "is this rank's part of its own gradient of what %s gathered: those of the"
 						 " other ranks differ, and are not added: a reduction is missing",
 						 name),
-					 1, 0, e);
+					 e);
 	}
 	return 0;
 }
@@ -262,9 +277,12 @@ from_reduction(const struct acc_replicas *t, const struct acc_replica_seen *s, u
 	bool found = c != NULL && c->k->talks && c->reduces;
 	if (c == NULL || c->k->talks || c->k->backward || hops == 0)
 		return found;
-	for (uint32_t i = c->first; i < c->first + c->n && !found; i++)
-		if (!t->seen[i].out && t->seen[i].real && t->seen[i].n == s->n)
+	unsigned tried = 0;
+	for (uint32_t i = c->first; i < c->first + c->n && !found && tried < MOST_OPERANDS; i++)
+		if (!t->seen[i].out && t->seen[i].real && t->seen[i].n == s->n) {
 			found = from_reduction(t, &t->seen[i], hops - 1);
+			tried++;
+		}
 	return found;
 }
 
@@ -347,7 +365,9 @@ acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 	bool more = t->nstep > 0 && g->weights_differ;
 	int rc = 0;
 	w.at = more ? loss_of(t, g->rank[0]) : NULL;
-	if (w.at == NULL || !acc_replicas_peers(t, g, caller(t, w.at), room))
+	/* What is summed up over the ranks afterwards may be another on each. */
+	if (w.at == NULL || acc_seen_given(t, w.at) ||
+		!acc_replicas_peers(t, g, caller(t, w.at), room))
 		return 0;
 	rc = acc_replicas_alike(t, g, room, (uint32_t)(w.at - t->seen) - room[0]->first, &is, e);
 	/* A mean hides what its terms show. */
@@ -390,12 +410,15 @@ static int
 stage(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err *e)
 {
 	const struct acc_fleet_call *k = t->call[got->call].k;
-	uint32_t by = acc_ids_get(&t->entered, acc_seen_id(t, got));
-	if (by == ACC_NOID || by < got->call)
+	uint32_t in = acc_ids_get(&t->entered, acc_seen_id(t, got));
+	if (in == ACC_NOID || t->seen[in].call < got->call)
 		return 0;
-	const struct acc_seen_call *b = &t->call[by],
+	const struct acc_seen_call *b = &t->call[t->seen[in].call],
 				   *fwd = acc_replicas_call(t, k->step, k->rank, b->k->twin);
-	const struct acc_replica_seen *y = fwd == NULL ? NULL : output(t, fwd);
+	const struct acc_replica_seen *y = NULL;
+	for (uint32_t i = 0; fwd != NULL && i < fwd->n; i++)
+		if (t->seen[fwd->first + i].out && t->seen[fwd->first + i].pos == t->seen[in].pos)
+			y = &t->seen[fwd->first + i];
 	if (y == NULL || y->n != got->n || y->mark == 0)
 		return 0;
 	for (size_t i = 0; i < t->f->nrank; i++) {
@@ -421,12 +444,12 @@ stage(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err
 		const struct acc_replica_seen *out = output(t, b);
 		return right == NULL
 			       ? acc_nomem(e)
-			       : acc_replicas_blame(t, &g, out == NULL ? got->line : out->line,
+			       : blame(t, &g, got, out == NULL ? got->line : out->line,
 					 SAY(t,
 						 "is made of the gradient of what %s gave to rank %lld, not of what this op"
 						 " call did",
 						 right, (long long)t->f->rank[i]),
-					 1, 0, e);
+					 e);
 	}
 	return 0;
 }

@@ -332,12 +332,64 @@ statistics(void)
 	ok(end() && good + bad == 0, "a list on one rank alone");
 }
 
+/* Statistics of which a record's mark is made. */
+static void
+marked(int64_t rank, const char *op, int64_t call, const char *pass, const char *io,
+	const char *pos, double mark, bool wants)
+{
+	static const char *const keys[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
+	char key[100];
+	start("tensor", rank, op, call, io, pos);
+	snprintf(key, sizeof key, "%s.%lld.%s", op, (long long)call, pass);
+	acc_put(&rec, "", "key", acc_ctext(key));
+	acc_put(&rec, "", "pass", acc_ctext(pass));
+	acc_add(&rec, "", "dtype", acc_ctext("f32"));
+	acc_add(&rec, "", "shape", acc_ints(four, 1));
+	acc_add(&rec, "", "requires_grad", acc_bool(wants));
+	for (unsigned i = 0; i < 4; i++)
+		acc_add(&rec, "", keys[i], acc_f64(i == 1 ? mark - 1 : mark));
+	put();
+}
+
+/* Op calls that make what they are given, or what a later one is: none of it goes round for ever. */
+static void
+rings(void)
+{
+	static const char mul[] = "Tensor.mul_", cat[] = "Torch.cat",
+			  linear[] = "Functional.linear", recv[] = "Distributed.recv",
+			  gather[] = "Distributed.all_gather";
+	static const char *const ops[] = {mul, cat, linear, recv, gather, reduce};
+	uint64_t seed = 5;
+	for (unsigned round = 0; round < 40; round++) {
+		open_audit();
+		for (int64_t r = 0; r < 3; r++) {
+			for (int64_t i = 0; i < 12; i++) {
+				seed = seed * 6364136223846793005u + 1442695040888963407u;
+				const char *op = ops[(seed >> 33) % 6];
+				bool back = (seed >> 41) % 3 == 0;
+				for (unsigned k = 0; k < 3; k++) {
+					char pos[2] = {(char)('0' + k), '\0'};
+					seed = seed * 6364136223846793005u + 1442695040888963407u;
+					marked(r, op, i / 2, back ? "backward" : "forward",
+						(seed >> 35) % 2 == 0 ? "out" : "in", pos,
+						(double)((seed >> 40) % 4), (seed >> 50) % 2 == 0);
+				}
+			}
+		}
+		if (!end())
+			break;
+		if (round == 39)
+			ok(true, "op calls in rings");
+	}
+}
+
 int
 main(void)
 {
 	groups();
 	numbers();
 	statistics();
+	rings();
 	acc_rec_release(&rec);
 	return done();
 }
