@@ -5,7 +5,7 @@ load helper
 #	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
 # fresh.tar.gz, the same way, of
 #	tests/selfcheck/fresh.py OUT conv-noise-again conv-noise-eval edp-noise-egroup hsdp-noise \
-#		hsdp-noise-node hsdp-noise-rgroup pipe-noise-crossed ring-noise-kvgrad vocab-noise \
+#		hsdp-noise-node hsdp-noise-rgroup lstm-noise-init pipe-noise-crossed ring-noise-kvgrad vocab-noise \
 #		vocab-noise-rowbias vocab-noise-sumexp --steps 1 --task statistics
 #	tests/parallel/make.py OUT tp4-group --layers 2 --task statistics
 
@@ -78,6 +78,7 @@ named() { # run, name, step, rank, text
 	named hsdp-noise-node Distributed.all_reduce.0.forward 0 0 \
 		"joins the gradients of weights that are not the same: that of Functional.linear.7.forward on rank 0, of Functional.linear.7.forward on rank 2"
 	named edp-noise-egroup Distributed.all_reduce.9.forward 0 0 "is it the right group?"
+	named lstm-noise-init Functional.embedding.0.forward 0 1 "another on each rank, as all 11 of them are"
 	named tp4-group Tensor.__add__.7.forward 0 0 "among 2 ranks; at Tensor.__add__.1.forward"
 }
 

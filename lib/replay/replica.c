@@ -487,6 +487,8 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 		rc = acc_fleet_divisor(t, g, e);
 	if (rc == 0)
 		rc = acc_rule_loss(t, g, p.peer, e);
+	if (rc == 0)
+		rc = acc_rule_shapes(t, g, p.peer, e);
 	acc_map_release(&p.lines);
 	free(p.peer);
 	return rc;

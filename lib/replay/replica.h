@@ -99,6 +99,9 @@ int acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 /* The loss of ranks that share data and parts of weights is the same. */
 int acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* Weights whose gradients are joined, as their shapes show, are the same (replica_shape.c). */
+int acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* Gradients that stages receive are those of what they sent. */
 int acc_rule_stages(struct acc_replicas *t, struct acc_err *e);
 
