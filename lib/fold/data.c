@@ -216,6 +216,7 @@ alone_off(const double *error, uint32_t n, double all)
 	return n > 1 && !(all == 0) && !(error[worst] <= TIMES * next) ? (int64_t)worst : -1;
 }
 
+/* The rank whose part alone is off, or -1; of what all have, p->rank becomes the worst. */
 static int64_t
 compare(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want, struct acc_err *e)
 {
@@ -245,8 +246,20 @@ compare(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want, s
 	p->rank = keep;
 	if (rc == 0)
 		off = alone_off(error, f->mesh.zip, sum);
+	for (uint32_t r = 0; r < f->mesh.zip && rc == 0 && each; r++)
+		p->rank = error[r] > error[p->rank] || isnan(error[r]) ? r : p->rank;
 	free(error);
 	return off;
+}
+
+/* Is it what all ranks have, but not bit by bit? f->part holds their statistics. */
+static bool
+unlike(const struct acc_fold *f, const struct fold_plan *p)
+{
+	bool same = true;
+	for (uint32_t r = 1; r < f->mesh.zip && same && p->place.kind == ACC_REPLICATE; r++)
+		same = memcmp(f->part[r].v, f->part[0].v, sizeof f->part[r].v) == 0;
+	return !same;
 }
 
 int
@@ -269,7 +282,7 @@ acc_fold_plan(struct acc_fold *f, struct fold_plan *p, const struct fold_item *w
 	if (good)
 		*dtype = w->out;
 	acc_whole_close(w);
-	if (good && differs && want != NULL) {
+	if (good && want != NULL && (differs || unlike(f, p))) {
 		*off = compare(f, p, want, &own);
 		if (*off >= 0 && p->place.kind == ACC_REPLICATE)
 			p->rank = (uint32_t)*off;

@@ -87,7 +87,7 @@ number_call(struct emit *o, const struct fold_call *k, struct fold_virtual *v, s
 		v->stage};
 	uint64_t h = acc_hash(id, sizeof id);
 	v->number = -1;
-	if (o->f->mesh.stages < 2 || k->call < 0 || k->dir == FOLD_OTHER)
+	if ((o->f->mesh.stages < 2 && o->f->mesh.micro < 2) || k->call < 0 || k->dir == FOLD_OTHER)
 		return 0;
 	uint32_t n = acc_ids_get(k->dir == FOLD_BACKWARD ? &o->forward : &o->count,
 		k->dir == FOLD_BACKWARD ? h : k->base);
@@ -165,8 +165,8 @@ start(struct emit *o, const struct acc_rec *r, bool whole)
 	return rc;
 }
 
-/* Of ranks that should all be alike, the one that is furthest from what it should be. *alone: all
- * others are as they should. */
+/* Of ranks that should all be alike, the one that is furthest from what it should be, if by rounding
+ * alone: what is made of it is as far off. *alone: it is not, and all others are as they should. */
 static uint32_t
 furthest(const struct acc_fold *f, const struct acc_fold_stat *want, double tol, bool *alone)
 {
@@ -176,7 +176,7 @@ furthest(const struct acc_fold *f, const struct acc_fold_stat *want, double tol,
 		const struct acc_fold_stat *p = &f->part[r];
 		double size = 0, sum = 0;
 		bool like = acc_fold_same(p, 1, want, tol) != 0 || (p->known & want->known) == 0;
-		for (int i = 0; i < ACC_FOLD_NSTAT && !like; i++)
+		for (int i = 0; i < ACC_FOLD_NSTAT; i++)
 			if (p->known & want->known & 1 << i) {
 				size += fabs(want->v[i]);
 				sum += fabs(p->v[i] - want->v[i]);
@@ -249,6 +249,14 @@ struct folded {
 	bool alone; /* this rank alone is off */
 };
 
+/* Is a tensor of this line of code like the reference's, or was its layout given? */
+static bool
+voted(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
+{
+	uint32_t at = acc_fold_class(f, k, it);
+	return at != ACC_NOID && acc_fold_winner(&f->cls[at]).n > 0;
+}
+
 static void
 decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint32_t i,
 	struct folded *d)
@@ -265,6 +273,10 @@ decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, ui
 	if (acc_fold_gather(f, &f->mesh, t, v, i))
 		d->layout = acc_fold_choose(f, k, d->own, d->want, d->tol);
 	if (d->layout.n == 0 || !acc_fold_by_layout(f, &f->mesh, &d->layout, INFINITY, &d->whole))
+		d->layout.n = 0;
+	/* Without its bias it is not what the reference's is, whatever the shapes are. */
+	if (d->layout.n > 0 && d->own->output && acc_fold_lacking(f, t, v) != NULL &&
+		!voted(f, k, d->own))
 		d->layout.n = 0;
 	if (d->want != NULL && (d->layout.n == 0 || (d->whole.known & (1 << ACC_FOLD_MAX)) == 0))
 		d->by = acc_fold_reduced(f, t, v, i, &d->out);
@@ -300,13 +312,15 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 		.rank = d->rank,
 		.scale = l->scale,
 		.seq = o->seq};
-	if (l->n != 1 || d->it == NULL || (d->own->output && o->blind && !f->bare))
+	/* What has no partner here may get one; what all ranks have needs none to be known. */
+	if (l->n != 1 || (d->it == NULL && (k->talks || !replicated(l))) ||
+		(d->own->output && o->blind && !f->bare))
 		return 0;
 	/* A flat shard of a sum stands in the order of the ranks. */
 	if (p.place.kind == ACC_SHARD && d->by != NULL &&
 		f->device.item[f->device.call[t->call[of->rank]].first + d->out].stat.ndim != 1)
 		return 0;
-	if (p.place.kind != ACC_PARTIAL && d->by == NULL)
+	if (p.place.kind != ACC_PARTIAL && d->by == NULL && d->it != NULL)
 		p.cls = acc_fold_class(f, k, d->own);
 	int64_t off;
 	bool differs = d->want != NULL && d->want->known != 0 && d->whole.known != 0 &&
@@ -315,6 +329,9 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 	if (rc >= 0 && off >= 0) {
 		d->rank = (uint32_t)off;
 		d->alone = d->by == NULL;
+	} else if (rc > 0 && d->by == NULL && replicated(&d->layout)) {
+		d->rank = f->plan[f->nplan - 1].rank;
+		d->whole = f->part[d->rank];
 	}
 	return rc;
 }
@@ -329,9 +346,10 @@ put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 	int rc = acc_put(&o->rec, "", "fold", acc_ctext(text));
 	if (rc == 0 && d->by != NULL)
 		rc = put_taker(o, t, d->by, e);
-	if (rc == 0 && (d->alone || f->mesh.zip == 1)) {
+	if (rc == 0 && (d->alone || f->mesh.ranks == 1)) {
 		const struct fold_segment *g =
-			&f->device.segment[t->segment[v->stage * f->mesh.zip + d->rank]];
+			&f->device.segment[t->segment[v->stage * f->mesh.ranks +
+						       d->rank % f->mesh.ranks]];
 		rc = acc_put(&o->rec, "", "fold.rank", acc_int(g->rank));
 	}
 	if (rc == 0 && dtype != ACC_NODTYPE) {

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* More ranks on a step than this are refused: the parts of a tensor are held. */
+/* More parts than this are refused: the parts of a tensor are held. */
 enum { MOST_RANKS = 1 << 16 };
 
 struct trial {
@@ -51,17 +51,51 @@ try_splits(struct trial *t, struct fold_mesh *m, uint32_t left, uint32_t axis)
 	return rc;
 }
 
+/* Parts of the batch, as the first rank takes them. */
+static uint32_t
+batches(const struct acc_fold *f, uint32_t ranks)
+{
+	uint32_t n = f->device.nsegment > 0 ? acc_fold_micro(&f->runs[0]) : 1;
+	return (uint64_t)n * ranks <= MOST_RANKS ? n : 1;
+}
+
+/* All meshes of so many axes where the batch is taken in `micro` parts, which are one of them. */
+static int
+try_axes(struct trial *t, uint32_t ranks, uint32_t axes, uint32_t micro)
+{
+	int rc = 0;
+	for (uint32_t stages = 1; stages <= ranks && rc == 0; stages++) {
+		struct fold_mesh m = {.stages = stages,
+			.ranks = ranks / stages,
+			.micro = micro,
+			.zip = ranks / stages * micro,
+			.n = axes};
+		if (ranks % stages != 0)
+			continue;
+		if (micro == 1) {
+			rc = try_splits(t, &m, m.ranks, 0);
+			continue;
+		}
+		m.size[0] = micro;
+		if (axes == 1 && m.ranks == 1)
+			rc = try_mesh(t, &m);
+		else if (axes > 1 && m.ranks > 1)
+			rc = try_splits(t, &m, m.ranks, 1);
+	}
+	return rc;
+}
+
 static int
 find_mesh(struct acc_fold *f, uint32_t ranks, struct acc_err *e)
 {
 	struct trial t = {.f = f, .e = e};
 	int rc = 0;
-	for (uint32_t axes = 1; axes <= ACC_MESH_DIMS; axes++)
-		for (uint32_t stages = 1; stages <= ranks && rc == 0; stages++) {
-			struct fold_mesh m = {.stages = stages, .zip = ranks / stages, .n = axes};
-			if (ranks % stages == 0)
-				rc = try_splits(&t, &m, m.zip, 0);
-		}
+	uint32_t micro = batches(f, ranks);
+	for (uint32_t axes = 1; axes <= ACC_MESH_DIMS && rc == 0; axes++) {
+		rc = try_axes(&t, ranks, axes, 1);
+		if (rc == 0 && micro > 1)
+			rc = try_axes(&t, ranks, axes, micro);
+	}
 	f->mesh = t.best;
 	return rc < 0 ? rc : t.score > 0;
 }
@@ -138,7 +172,7 @@ static int
 prepare(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
 {
 	/* Steps and their ranks are the same for every mesh. */
-	const struct fold_mesh none = {.stages = 0};
+	const struct fold_mesh none = {.stages = 0, .micro = 1};
 	int rc = acc_fold_steps(f, &none, e);
 	if (rc < 0)
 		return rc;
@@ -159,7 +193,8 @@ prepare(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
 			return refuse(f, "the reference has several ranks");
 	if (*ranks < 2 || *ranks > MOST_RANKS)
 		return refuse(f, *ranks < 2 ? "there are no several ranks" : "too many ranks");
-	f->part = calloc(2 * (size_t)*ranks + 2, sizeof *f->part);
+	size_t most = *ranks * (size_t)(f->mesh_given ? f->mesh.micro : batches(f, *ranks));
+	f->part = calloc(2 * most + 2, sizeof *f->part);
 	return f->part == NULL ? acc_nomem(e) : 1;
 }
 
@@ -171,9 +206,9 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 	int rc = prepare(f, &ranks, e);
 	if (rc <= 0)
 		return rc;
-	if (f->mesh_given && f->mesh.stages * f->mesh.zip != ranks)
+	if (f->mesh_given && f->mesh.stages * f->mesh.ranks != ranks)
 		return refuse(f, "the layout given is of %u ranks, and there are %u",
-			f->mesh.stages * f->mesh.zip, ranks);
+			f->mesh.stages * f->mesh.ranks, ranks);
 	rc = f->mesh_given ? 1 : find_mesh(f, ranks, e);
 	if (rc == 0)
 		return refuse(f, "no tensor of the ranks is a part of one of the reference");

@@ -28,7 +28,9 @@ struct fold_call {
 	int64_t call;
 	uint32_t segment, first, n;
 	uint8_t dir;
-	bool talks, scales; /* to other ranks; by a number */
+	bool talks, hands; /* to other ranks; to one, as stages do */
+	bool scales, adds; /* a number; another tensor */
+	bool weighs;       /* one of its inputs is a weight */
 };
 
 /* The op calls of one rank of one step, in order. */
@@ -46,10 +48,31 @@ struct fold_side {
 	struct acc_ids by_key, by_twin; /* with the segment, to calls */
 };
 
-/* Ranks one behind the other (stages), each a mesh of ranks side by side. */
+/* Ranks one behind the other (stages), each a mesh of ranks side by side, which may take the batch in
+ * parts, one after another: then these are the mesh's first axis. */
 struct fold_mesh {
-	uint32_t stages, zip; /* zip: ranks of one stage */
+	uint32_t stages, ranks; /* ranks: of one stage */
+	uint32_t micro, zip;    /* parts of the batch; all parts of a tensor, micro * ranks */
 	uint32_t n, size[ACC_MESH_DIMS];
+};
+
+/* A pass forward or backward through a part of the network, see runs.c. */
+struct fold_run {
+	uint32_t first, n;      /* its calls */
+	uint32_t plain, nplain; /* of these in fold_runs.plain those that do not talk */
+	uint64_t ops;
+	uint32_t group, nth, count; /* the first of its likes; which of them; there: how many */
+	bool back, hands, learns; /* learns: there are gradients of it */
+};
+/* Those of a segment. */
+struct fold_runs {
+	struct fold_run *run;
+	uint32_t n;
+	size_t cap;
+	uint32_t segment, first, ncall;
+	uint32_t *plain; /* calls that do not talk, in order */
+	uint32_t nplain;
+	uint32_t *at, *of; /* of each call of the segment: how many plain ones before it; its run */
 };
 
 /* An op call of the virtual rank. */
@@ -58,6 +81,7 @@ struct fold_virtual {
 	uint32_t mate; /* the reference's call, or FOLD_NONE */
 	uint32_t stage;
 	int64_t number; /* that it gets; -1: as it has */
+	uint32_t place; /* of stages: after which call of the reference it stands */
 };
 
 struct fold_step {
@@ -117,6 +141,7 @@ struct acc_fold {
 	struct fold_step *step;
 	uint32_t nstep;
 	size_t step_cap;
+	struct fold_runs *runs; /* of each segment of the device */
 	struct fold_mesh mesh;
 	bool mesh_given;
 	struct fold_class *cls;
@@ -147,6 +172,19 @@ uint64_t acc_fold_twin(uint64_t base, int64_t call, int dir);
 const struct fold_item *acc_fold_item_at(const struct fold_side *s, const struct fold_call *k,
 	uint64_t pos, uint32_t hint);
 
+/* --- runs.c --- */
+int acc_fold_runs(const struct fold_side *s, uint32_t segment, struct fold_runs *t,
+	struct acc_err *e);
+void acc_fold_runs_free(struct fold_runs *r);
+/* How many micro-batches there seem to be; 1: none. */
+uint32_t acc_fold_micro(const struct fold_runs *t);
+/* The forward run of a call, or of what its gradient belongs to. */
+const struct fold_run *acc_fold_run_of(const struct fold_side *s, const struct fold_runs *t,
+	uint32_t call);
+/* What a call of the first micro-batch is in the nth; FOLD_NONE. */
+uint32_t acc_fold_partner(const struct fold_side *s, const struct fold_runs *t, uint32_t call,
+	uint32_t nth);
+
 /* --- solve.c --- */
 /* The parts of item i of this virtual call, on each rank of its mesh, into f->part. False: some
  * rank has none. */
@@ -165,7 +203,11 @@ bool acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const stru
 
 /* --- reduce.c --- */
 int acc_fold_takers(struct acc_fold *f, struct fold_step *t, struct acc_err *e);
-/* The call, and its item *out, that gives what communication makes of item i of v; or NULL. */
+/* The only tensor that the reference's call takes and v does not, as a bias that is added later; NULL. */
+const struct fold_item *acc_fold_lacking(const struct acc_fold *f, const struct fold_step *t,
+	const struct fold_virtual *v);
+/* The call, and its item *out, that gives what communication makes of item i of v, and the bias; or
+ * NULL. */
 const struct fold_virtual *acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t,
 	const struct fold_virtual *v, uint32_t i, uint32_t *out);
 /* What is in f->part, of such an item, as what `want` is. */

@@ -90,9 +90,11 @@ acc_fold_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e)
 	const struct fold_mesh *m = &f->mesh;
 	int rc = add(text,
 		"# operator and pass, argument, line of code, layout over the mesh\nmesh ");
-	rc |= add(text, "stages=%u ranks=", m->stages);
-	for (uint32_t d = 0; d < m->n; d++)
-		rc |= add(text, "%s%u", d > 0 ? "x" : "", m->size[d]);
+	rc |= add(text, "stages=%u ", m->stages);
+	rc |= m->micro > 1 ? add(text, "batches=%u ", m->micro) : 0;
+	for (uint32_t d = m->micro > 1; d < m->n; d++)
+		rc |= add(text, "%s%u", d > (m->micro > 1) ? "x" : "ranks=", m->size[d]);
+	rc |= m->ranks == 1 && m->micro > 1 ? add(text, "ranks=1") : 0;
 	rc |= add(text, "\n");
 	for (uint32_t i = 0; i < f->ncls && rc >= 0; i++)
 		/* What no call of a line speaks for is decided call by call. */
@@ -103,43 +105,81 @@ acc_fold_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e)
 
 /* --- and back --- */
 
-static struct acc_str
-word(struct acc_str *s)
+static void
+skip_blanks(struct acc_str *s)
 {
 	while (s->n > 0 && (*s->p == ' ' || *s->p == '\t'))
 		*s = (struct acc_str){s->p + 1, s->n - 1};
+}
+
+static struct acc_str
+word_of(struct acc_str *s)
+{
+	skip_blanks(s);
 	struct acc_str w = {s->p, 0};
 	while (w.n < s->n && s->p[w.n] != ' ' && s->p[w.n] != '\t')
 		w.n++;
 	*s = (struct acc_str){s->p + w.n, s->n - w.n};
+	skip_blanks(s);
 	return w;
+}
+
+/* A number behind a word, up to 2^16; *s becomes the rest. */
+static bool
+number_behind(struct acc_str *s, const char *word, uint32_t *out)
+{
+	int64_t v;
+	struct acc_str all = *s, w = word_of(s);
+	uint32_t n = (uint32_t)strlen(word);
+	if (!acc_str_starts(w, word)) {
+		*s = all;
+		return false;
+	}
+	if (!acc_str_int((struct acc_str){w.p + n, w.n - n}, &v) || v < 1 || v > 1 << 16)
+		return false;
+	*out = (uint32_t)v;
+	return true;
+}
+
+static bool
+add_axis(struct fold_mesh *m, int64_t v)
+{
+	if (v < 1 || v > 1 << 16 || m->n == ACC_MESH_DIMS)
+		return false;
+	m->size[m->n++] = (uint32_t)v;
+	m->zip *= (uint32_t)v;
+	return m->zip <= 1 << 16 && (uint64_t)m->zip * m->stages <= 1 << 16;
 }
 
 static bool
 parse_mesh(struct acc_str s, struct fold_mesh *m)
 {
 	int64_t v;
-	struct acc_str stages = word(&s), ranks = word(&s);
-	*m = (struct fold_mesh){.zip = 1};
-	if (!acc_str_starts(stages, "stages=") || !acc_str_starts(ranks, "ranks="))
+	*m = (struct fold_mesh){.zip = 1, .micro = 1};
+	if (!number_behind(&s, "stages=", &m->stages))
 		return false;
-	if (!acc_str_int((struct acc_str){stages.p + 7, stages.n - 7}, &v) || v < 1 || v > 1 << 16)
+	if (acc_str_starts(s, "batches=") &&
+		(!number_behind(&s, "batches=", &m->micro) || m->micro < 2 ||
+			!add_axis(m, m->micro)))
 		return false;
-	m->stages = (uint32_t)v;
-	for (struct acc_str r = {ranks.p + 6, ranks.n - 6}; m->n < ACC_MESH_DIMS;) {
-		const char *x = memchr(r.p, 'x', r.n);
+	struct acc_str ranks = word_of(&s);
+	if (!acc_str_starts(ranks, "ranks=") || s.n > 0)
+		return false;
+	for (struct acc_str r = {ranks.p + 6, ranks.n - 6};;) {
+		const char *x = r.n == 0 ? NULL : memchr(r.p, 'x', r.n);
 		struct acc_str n = {r.p, x != NULL ? (uint32_t)(x - r.p) : r.n};
-		if (!acc_str_int(n, &v) || v < 1 || v > 1 << 16)
+		if (!acc_str_int(n, &v))
 			return false;
-		m->size[m->n++] = (uint32_t)v;
-		m->zip *= (uint32_t)v;
-		if (m->zip > 1 << 16 || (uint64_t)m->zip * m->stages > 1 << 16)
+		/* The parts of the batch are an axis already. */
+		bool only = v == 1 && x == NULL && m->n == 1 && m->micro > 1;
+		if (!only && !add_axis(m, v))
 			return false;
 		if (x == NULL)
-			return true;
+			break;
 		r = (struct acc_str){x + 1, r.n - n.n - 1};
 	}
-	return false;
+	m->ranks = m->zip / m->micro;
+	return true;
 }
 
 static bool
@@ -165,7 +205,7 @@ parse_line(struct acc_fold *f, struct acc_str s, struct acc_err *e)
 	s.n = hash != NULL ? (uint32_t)(hash - s.p) : s.n;
 	while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t' || s.p[s.n - 1] == '\r'))
 		s.n--;
-	struct acc_str first = word(&s);
+	struct acc_str first = word_of(&s);
 	if (first.n == 0)
 		return 0;
 	if (acc_str_is(first, "mesh")) {
@@ -175,8 +215,8 @@ parse_line(struct acc_fold *f, struct acc_str s, struct acc_err *e)
 					       "the mesh is not as in"
 					       " 'mesh stages=1 ranks=2x4'");
 	}
-	word(&s);
-	if (!parse_hex(word(&s), &id))
+	word_of(&s);
+	if (!parse_hex(word_of(&s), &id))
 		return acc_fail(e, ACC_EFORMAT,
 			"no line of code of 16 hex digits in the third column");
 	while (s.n > 0 && *s.p == ' ')

@@ -172,6 +172,22 @@ scales(struct acc_str op)
 	return acc_word_in(words, acc_op_name(op));
 }
 
+static bool
+adds(struct acc_str op)
+{
+	return acc_word_in("add add_ iadd __add__ __iadd__", acc_op_name(op));
+}
+
+/* Does it take a weight? */
+static bool
+weighs(struct acc_str op)
+{
+	const struct acc_op_info *o = acc_op_info_of(op);
+	return o != NULL && (o->flags & ACC_OP_WEIGHTS) != 0;
+}
+
+static const char hands[] = "send recv isend irecv batch_isend_irecv Send Receive";
+
 static int
 new_call(struct fold_side *s, struct fold_segment *seg, const struct acc_rec *r, struct acc_str key,
 	struct acc_err *e)
@@ -195,8 +211,17 @@ new_call(struct fold_side *s, struct fold_segment *seg, const struct acc_rec *r,
 	k->op = id3(base, text_id(pass), 0);
 	k->twin = acc_fold_twin(base, k->call, k->dir);
 	k->talks = acc_op_talks(op);
+	k->hands = acc_word_in(hands, acc_op_name(op));
 	k->scales = scales(op);
+	k->adds = adds(op);
+	k->weighs = weighs(op);
 	k->line = stack.n > 0 ? text_id(stack) : 0;
+	/* A gradient comes from nowhere, or from where all do: its line is that of its forward call. */
+	uint32_t from = k->dir != FOLD_BACKWARD
+				? ACC_NOID
+				: acc_fold_by_twin(s, acc_fold_twin(base, k->call, FOLD_FORWARD),
+					  segment);
+	k->line = from != ACC_NOID ? s->call[from].line : k->line;
 	int rc = acc_ids_put(&s->by_key, id3(k->key, segment, 0), at, false, e);
 	return rc < 0 ? rc : acc_ids_put(&s->by_twin, id3(k->twin, segment, 1), at, false, e);
 }

@@ -3,7 +3,8 @@
  * A rank's part of a product, or the gradient of its own samples, is no tensor of the reference, and
  * statistics of a sum cannot be had from those of the summands. But a communication takes it on
  * every rank, as its statistics show, and gives the sum; and what then only scales it, where the
- * reference calls nothing like that, gives the mean. */
+ * reference calls nothing like that, gives the mean. A bias that the reference's product takes is
+ * added behind the communication, once. */
 #include "fold/impl.h"
 
 #include <math.h>
@@ -39,7 +40,7 @@ acc_fold_takers(struct acc_fold *f, struct fold_step *t, struct acc_err *e)
 	int rc = 0;
 	for (uint32_t i = 0; i < t->nv && rc == 0; i++) {
 		const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
-		for (uint32_t x = 0; x < k->n && (k->talks || k->scales) && rc == 0; x++) {
+		for (uint32_t x = 0; x < k->n && (k->talks || k->scales || k->adds) && rc == 0; x++) {
 			const struct fold_item *it = &f->device.item[k->first + x];
 			if (!it->tensor || it->output || !telling(&it->stat) ||
 				t->v[i].mate != FOLD_NONE)
@@ -75,6 +76,42 @@ takes(const struct acc_fold *f, const struct fold_step *t, const struct fold_vir
 	return true;
 }
 
+const struct fold_item *
+acc_fold_lacking(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	const struct fold_item *found = NULL;
+	if (v->mate == FOLD_NONE || k->dir != FOLD_FORWARD)
+		return NULL;
+	const struct fold_call *mate = &f->reference.call[v->mate];
+	for (uint32_t i = 0; i < mate->n; i++) {
+		const struct fold_item *it = &f->reference.item[mate->first + i], *own;
+		own = acc_fold_item_at(&f->device, k, it->pos, i);
+		if (!it->tensor || it->output || (own != NULL && own->tensor))
+			continue;
+		if (found != NULL)
+			return NULL;
+		found = it;
+	}
+	return found;
+}
+
+/* Does this sum take, beside what is followed, something of the shape of that bias? */
+static bool
+adds_bias(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *taken,
+	const struct fold_item *bias)
+{
+	uint32_t others = 0, like = 0;
+	for (uint32_t i = 0; i < k->n && bias != NULL; i++) {
+		const struct fold_item *it = &f->device.item[k->first + i];
+		if (!it->tensor || it->output || equal(&it->stat, &taken->stat))
+			continue;
+		others++;
+		like += it->stat.ndim == bias->stat.ndim;
+	}
+	return others == 1 && like == 1;
+}
+
 const struct fold_virtual *
 acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
 	uint32_t i, uint32_t *out)
@@ -83,14 +120,18 @@ acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t, const stru
 	const struct fold_side *s = &f->device;
 	const struct fold_virtual *at = v;
 	const struct fold_item *it = &s->item[s->call[t->call[v->rank]].first + i];
-	bool talked = false;
+	const struct fold_item *bias = it->output ? acc_fold_lacking(f, t, v) : NULL;
+	bool talked = false, added = bias == NULL;
 	for (int hop = 0; hop < HOPS && telling(&it->stat); hop++) {
 		uint32_t next = acc_ids_get(&t->takers, digest(&it->stat));
 		if (next >= t->nv || &t->v[next] <= at || !takes(f, t, at, it->pos, &t->v[next]))
 			break;
+		const struct fold_call *k = &s->call[t->call[t->v[next].rank]];
+		if (k->adds && (added || !adds_bias(f, k, it, bias)))
+			break;
 		at = &t->v[next];
-		const struct fold_call *k = &s->call[t->call[at->rank]];
 		talked |= k->talks;
+		added |= k->adds;
 		it = NULL;
 		for (uint32_t x = 0; x < k->n && it == NULL; x++)
 			if (s->item[k->first + x].tensor && s->item[k->first + x].output) {
@@ -100,7 +141,7 @@ acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t, const stru
 		if (it == NULL)
 			return NULL;
 	}
-	return talked ? at : NULL;
+	return talked && added ? at : NULL;
 }
 
 bool

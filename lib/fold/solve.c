@@ -103,7 +103,9 @@ descend(struct search *s, int axis, const struct acc_fold_stat *from, uint32_t n
 		return;
 	}
 	uint32_t left = n / s->m->size[axis], ndim = from[0].ndim;
-	for (uint32_t c = 0; c < ndim + 2 && s->sure < 2; c++) {
+	/* One alone has all; as a summand, its mean alone would tell. */
+	uint32_t ways = s->m->size[axis] == 1 ? 1 : ndim + 2;
+	for (uint32_t c = 0; c < ways && s->sure < 2; c++) {
 		struct acc_place p = {.kind = ACC_REPLICATE};
 		if (c > 0)
 			p = c <= ndim ? (struct acc_place){ACC_SHARD, (uint8_t)(c - 1)}

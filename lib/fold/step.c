@@ -21,6 +21,10 @@ acc_fold_steps_free(struct acc_fold *f)
 		acc_ids_release(&f->step[i].takers);
 	}
 	free(f->step);
+	for (uint32_t i = 0; i < f->device.nsegment && f->runs != NULL; i++)
+		acc_fold_runs_free(&f->runs[i]);
+	free(f->runs);
+	f->runs = NULL;
 	f->step = NULL;
 	f->nstep = 0;
 	f->step_cap = 0;
@@ -92,46 +96,126 @@ put_virtual(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, 
 	if (c == NULL)
 		return ACC_ENOMEM;
 	t->call = c;
-	v[t->nv++] = (struct fold_virtual){(uint32_t)t->ncall, FOLD_NONE, stage, -1};
-	for (uint32_t r = 0; r < m->zip; r++)
-		c[t->ncall++] = r == 0 ? call
-				       : acc_fold_by_key(&f->device, f->device.call[call].key,
-						 t->segment[stage * m->zip + r]);
+	v[t->nv++] = (struct fold_virtual){(uint32_t)t->ncall, FOLD_NONE, stage, -1, FOLD_NONE};
+	const struct fold_runs *runs = &f->runs[t->segment[stage * m->ranks]];
+	const struct fold_run *own = acc_fold_run_of(&f->device, runs, call);
+	bool once = runs->run[own->group].count != m->micro;
+	for (uint32_t k = 0; k < m->micro; k++) {
+		uint32_t of = once ? call : acc_fold_partner(&f->device, runs, call, k);
+		for (uint32_t r = 0; r < m->ranks; r++)
+			c[t->ncall++] = r == 0 || of == FOLD_NONE
+						? of
+						: acc_fold_by_key(&f->device,
+							  f->device.call[of].key,
+							  t->segment[stage * m->ranks + r]);
+	}
 	return 0;
 }
 
-/* Up to the first backward call, from it to the last, and what follows. */
-static uint32_t
-part_of(const struct fold_side *s, const struct fold_segment *g, int part)
+/* Where the calls of a run stand in what all stages do: forward, backward, what follows; in each by
+ * the parts of the network that a stage has. */
+struct turn {
+	int part;
+	uint32_t chunk;
+};
+
+/* A run that has gradients, or is large where there are none, is a part of the network; what is small
+ * goes with the next. */
+static void
+turns_of(const struct fold_runs *t, struct turn *turn, uint32_t *chunks)
 {
-	uint32_t first = g->first, end = g->first + g->n, last;
-	if (part == 0)
-		return first;
-	while (first < end && s->call[first].dir != FOLD_BACKWARD)
-		first++;
-	if (part == 1)
-		return first;
-	for (last = end; last > first && s->call[last - 1].dir != FOLD_BACKWARD; last--)
-		;
-	return part == 2 ? last : end;
+	uint32_t large = 0, last = 0, chunk = 0;
+	bool learns = false;
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct fold_run *r = &t->run[i];
+		large = !r->back && r->nplain > large ? r->nplain : large;
+		last = r->back ? i : last;
+		learns |= r->learns;
+	}
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct fold_run *r = &t->run[i];
+		turn[i] = (struct turn){last > 0 && i > last ? 2 : r->back, chunk};
+		if (r->group != i)
+			turn[i].chunk = turn[r->group].chunk;
+		else if (turn[i].part == 0 && (learns ? r->learns : 4 * r->nplain >= large))
+			chunk++;
+	}
+	*chunks = chunk > *chunks ? chunk : *chunks;
+}
+
+/* The calls of a stage whose turn it is, in order. */
+static int
+put_turn(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, uint32_t stage,
+	const struct turn *turn, struct turn now, struct acc_err *e)
+{
+	const struct fold_runs *runs = &f->runs[t->segment[stage * m->ranks]];
+	int rc = 0;
+	for (uint32_t k = runs->first; k < runs->first + runs->ncall && rc == 0; k++) {
+		uint32_t at = runs->of[k - runs->first];
+		const struct fold_run *own = acc_fold_run_of(&f->device, runs, k);
+		uint32_t from = (uint32_t)(own - runs->run);
+		if (turn[at].part != now.part || turn[from].chunk != now.chunk)
+			continue;
+		if (own->nth == 0 || runs->run[own->group].count != m->micro)
+			rc = put_virtual(f, m, t, stage, k, e);
+	}
+	return rc;
+}
+
+static int
+put_turns(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, struct turn **turn,
+	uint32_t chunks, struct acc_err *e)
+{
+	int rc = 0;
+	for (int part = 0; part < 3; part++)
+		for (uint32_t c = 0; c <= chunks; c++)
+			for (uint32_t i = 0; i < m->stages && rc == 0; i++) {
+				/* Gradients run through the stages from the last. */
+				bool back = part == 1;
+				struct turn now = {part, back ? chunks - c : c};
+				uint32_t stage = back ? m->stages - 1 - i : i;
+				rc = put_turn(f, m, t, stage, turn[stage], now, e);
+			}
+	return rc;
+}
+
+/* One rank does all: its own order. */
+static int
+put_all(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, struct acc_err *e)
+{
+	const struct fold_runs *runs = &f->runs[t->segment[0]];
+	int rc = 0;
+	for (uint32_t k = runs->first; k < runs->first + runs->ncall && rc == 0; k++) {
+		const struct fold_run *own = acc_fold_run_of(&f->device, runs, k);
+		if (own->nth == 0 || runs->run[own->group].count != m->micro)
+			rc = put_virtual(f, m, t, 0, k, e);
+	}
+	return rc;
 }
 
 static int
 lay_out(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, struct acc_err *e)
 {
-	const struct fold_side *s = &f->device;
-	int rc = 0;
+	uint32_t chunks = 0;
 	t->nv = 0;
 	t->ncall = 0;
-	for (int part = 0; part < 3; part++)
-		for (uint32_t i = 0; i < m->stages; i++) {
-			/* Gradients run through the stages from the last. */
-			uint32_t stage = part == 1 ? m->stages - 1 - i : i;
-			const struct fold_segment *g = &s->segment[t->segment[stage * m->zip]];
-			uint32_t end = part_of(s, g, part + 1);
-			for (uint32_t k = part_of(s, g, part); k < end && rc == 0; k++)
-				rc = put_virtual(f, m, t, stage, k, e);
-		}
+	if (m->stages == 1)
+		return put_all(f, m, t, e);
+	struct turn **turn = calloc((size_t)m->stages + 1, sizeof(struct turn *));
+	int rc = turn == NULL ? acc_nomem(e) : 0;
+	for (uint32_t i = 0; i < m->stages && rc == 0; i++) {
+		const struct fold_runs *runs = &f->runs[t->segment[i * m->ranks]];
+		turn[i] = calloc((size_t)runs->n + 1, sizeof **turn);
+		if (turn[i] == NULL)
+			rc = acc_nomem(e);
+		else
+			turns_of(runs, turn[i], &chunks);
+	}
+	if (rc == 0)
+		rc = put_turns(f, m, t, turn, chunks, e);
+	for (uint32_t i = 0; i < m->stages && turn != NULL; i++)
+		free(turn[i]);
+	free(turn);
 	return rc;
 }
 
@@ -296,11 +380,34 @@ link_chain(struct chain *c, uint32_t nref, int64_t *last, struct acc_err *e)
 	return 0;
 }
 
+/* Is call i like calls of the reference, but like none from j0 to j1? */
+static bool
+elsewhere(const struct chain *c, uint32_t i, uint32_t j0, uint32_t j1)
+{
+	const double like = 0.9; /* one tensor that is surely the same, and one that is not */
+	uint32_t low = 0, high = c->n;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		if (c->edge[mid].i < i)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	bool any = false, here = false;
+	for (; low < c->n && c->edge[low].i == i; low++)
+		if (c->edge[low].weight >= like) {
+			any = true;
+			here |= c->edge[low].j >= j0 && c->edge[low].j < j1;
+		}
+	return any && !here;
+}
+
 /* Between two links, calls of an operator that is called as often on both sides. */
 static void
-fill_gap(struct acc_fold *f, struct fold_step *t, uint32_t i0, uint32_t i1, uint32_t j0,
-	uint32_t j1)
+fill_gap(struct acc_fold *f, struct fold_step *t, const struct chain *c, uint32_t i0, uint32_t i1,
+	uint32_t j0, uint32_t j1)
 {
+	const uint32_t first = f->reference.segment[t->reference].first;
 	enum { MOST = 512 };
 	const struct fold_side *d = &f->device, *r = &f->reference;
 	if (i1 - i0 > MOST || j1 - j0 > MOST)
@@ -308,7 +415,7 @@ fill_gap(struct acc_fold *f, struct fold_step *t, uint32_t i0, uint32_t i1, uint
 	for (uint32_t i = i0; i < i1; i++) {
 		const struct fold_call *k = &d->call[t->call[t->v[i].rank]];
 		uint32_t own = 0, nth = 0, others = 0, mate = FOLD_NONE;
-		if (k->dir != FOLD_FORWARD)
+		if (k->dir != FOLD_FORWARD || elsewhere(c, i, j0 - first, j1 - first))
 			continue;
 		for (uint32_t x = i0; x < i1; x++) {
 			nth = x == i ? own : nth;
@@ -332,7 +439,7 @@ set_mates(struct acc_fold *f, struct fold_step *t, const struct chain *c, int64_
 	for (int64_t x = last;; x = c->edge[x].before) {
 		uint32_t i0 = x < 0 ? 0 : c->edge[x].i + 1;
 		uint32_t j0 = g->first + (x < 0 ? 0 : c->edge[x].j + 1);
-		fill_gap(f, t, i0, i1, j0, j1);
+		fill_gap(f, t, c, i0, i1, j0, j1);
 		if (x < 0)
 			return;
 		t->v[c->edge[x].i].mate = j0 - 1;
@@ -340,6 +447,52 @@ set_mates(struct acc_fold *f, struct fold_step *t, const struct chain *c, int64_
 		i1 = c->edge[x].i;
 		j1 = j0 - 1;
 	}
+}
+
+/* What stages prepare, such as their weights, each does for itself first. What is surely a call of the
+ * reference goes where that stands, so that the two sides have one order. */
+static int
+by_place(const void *a, const void *b)
+{
+	const struct fold_virtual *x = a, *y = b;
+	if (x->place != y->place)
+		return x->place < y->place ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank; /* as they were */
+}
+
+static int
+sort_stages(struct acc_fold *f, struct fold_step *t, const struct chain *c, struct acc_err *e)
+{
+	const struct fold_segment *g = &f->reference.segment[t->reference];
+	uint32_t at = 0, end = 0, x = 0;
+	bool *taken = calloc((size_t)g->n + 1, sizeof *taken);
+	if (taken == NULL)
+		return acc_nomem(e);
+	for (uint32_t i = 0; i < t->nv; i++)
+		if (t->v[i].mate != FOLD_NONE)
+			taken[t->v[i].mate - g->first] = true;
+	while (end < t->nv && f->device.call[t->call[t->v[end].rank]].dir != FOLD_BACKWARD)
+		end++;
+	for (uint32_t i = 0; i < end; i++) {
+		struct fold_virtual *v = &t->v[i];
+		const struct fold_call *k = &f->device.call[t->call[v->rank]];
+		uint32_t tensors = 0;
+		for (uint32_t n = 0; n < k->n; n++)
+			tensors += f->device.item[k->first + n].tensor;
+		v->place = at = v->mate != FOLD_NONE ? v->mate : at;
+		for (; x < c->n && c->edge[x].i <= i; x++) {
+			uint32_t j = c->edge[x].j;
+			if (c->edge[x].i < i || v->mate != FOLD_NONE || taken[j] ||
+				c->edge[x].weight < tensors)
+				continue;
+			v->mate = v->place = g->first + j;
+			taken[j] = true;
+		}
+	}
+	free(taken);
+	if (end > 0)
+		qsort(t->v, end, sizeof *t->v, by_place);
+	return 0;
 }
 
 /* Backward calls by their forward calls; gradients of parameters by their name. */
@@ -385,9 +538,21 @@ match(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, struct
 		rc = link_chain(&c, f->reference.segment[t->reference].n, &last, e);
 	if (rc == 0) {
 		set_mates(f, t, &c, last);
-		rc = follow(f, t, e);
+		if (m->stages > 1)
+			rc = sort_stages(f, t, &c, e);
+		rc = rc < 0 ? rc : follow(f, t, e);
 	}
 	free(c.edge);
+	return rc;
+}
+
+static int
+find_runs(struct acc_fold *f, struct acc_err *e)
+{
+	f->runs = calloc((size_t)f->device.nsegment + 1, sizeof *f->runs);
+	int rc = f->runs == NULL ? acc_nomem(e) : 0;
+	for (uint32_t i = 0; i < f->device.nsegment && rc == 0; i++)
+		rc = acc_fold_runs(&f->device, i, &f->runs[i], e);
 	return rc;
 }
 
@@ -395,6 +560,8 @@ int
 acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e)
 {
 	int rc = f->nstep == 0 ? list_steps(f, e) : 0;
+	if (rc == 0 && f->runs == NULL)
+		rc = find_runs(f, e);
 	for (uint32_t i = 0; i < f->nstep && rc == 0; i++) {
 		rc = lay_out(f, m, &f->step[i], e);
 		if (rc == 0)

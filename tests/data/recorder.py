@@ -23,6 +23,7 @@ OPS = {
 # What another device computes in another order, and so rounds differently.
 NOISY = set("linear layer_norm softmax gelu cross_entropy pow reciprocal einsum cos sin "
             "matmul".split())
+LEVEL = 1e-7   # of that noise
 # The model, and where it seems to have run.
 USER = "/home/user/acctools/examples/demo/"
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/demo/model.py")
@@ -116,11 +117,11 @@ class Noise(torch.autograd.Function):
     @staticmethod
     def forward(ctx, rng, x):
         ctx.rng = rng
-        return torch.mul(x, 1 + 1e-7 * torch.randn(x.shape, generator=rng))
+        return torch.mul(x, 1 + LEVEL * torch.randn(x.shape, generator=rng))
 
     @staticmethod
     def backward(ctx, g):   # torch.mul is not recorded, Tensor.__mul__ would be
-        noise = torch.randn(g.shape, generator=ctx.rng).mul(1e-7).add(1)
+        noise = torch.randn(g.shape, generator=ctx.rng).mul(LEVEL).add(1)
         return None, torch.mul(g, noise)
 
 

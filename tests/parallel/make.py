@@ -5,16 +5,26 @@ Usage: make.py OUT LAYOUT... [--task tensor|statistics] [--layers N]     needs p
 
 OUT/LAYOUT/step0/rankN. A layout is one, tpN, dpN, ppN, cpN, fsdpN, spN (tensor parallel, with the
 norms' tokens split, too), mcN and smcN (tpN and spN by the kernels that join a product with its
-communication), moe (experts instead of every second layer's fc1 and fc2) or epN (these, an equal
-part of them and of the batch on each rank), and may end in a fault after a dash: tp2-lost (an all_reduce that does not happen), dp4-noavg (gradients summed, not averaged),
-dp2-noreduce (not even summed), X-scale (one product of rank N-1 is 3 % off). ep2-token (a token is
-sent to another expert), cpN-order (the keys' parts are gathered in another order, in one layer),
-cpN-mask (rank N-1 masks as rank 0 does, in one layer), tp4-group (an all_reduce among two ranks
-each), X-stale (rank N-1 has one weight, or part of it, 5 % off; of pp: its inputs are those of other samples). "-noise" adds a device's rounding, and NaN in buffers that are not yet filled. Real processes, real
-collectives; what gloo of torch 1.13 lacks is made of all_gather.
+communication), zeroN (gradients in one flat buffer, of which each rank has its part and updates its
+part of the weights), moe (experts instead of every second layer's fc1 and fc2) or epN (these, an
+equal part of them and of the batch on each rank); or several, such as tp2dp2pp2: neighbours are tp,
+then dp, then pp. It may end in words behind dashes: m4 (the batch in four parts, one after another,
+their gradients added up), v2 (each stage of pp is two that lie apart), bias (of a linear itself,
+where the weight is not split by columns; else added to the sum), step (the weights are updated, as
+by zeroN), vocab and pad (tp: the vocabulary is split, or split and filled up).
+
+And in a fault: lost (an all_reduce that does not happen), noavg (gradients summed, not averaged),
+noreduce (not even summed), scale (one product of rank N-1 is 3 % off), token (of ep, or moe: one is
+sent to another expert), order (parts in another order, in one layer: cp's keys, fsdp's shards, the
+weights of tp, ep's answers, zero's weights), mask (of rank N-1 in one layer: cp's masks as rank 0
+does, others hide one more), group (an all_reduce among two ranks each), stale (rank N-1 has one
+weight, or part of it, 5 % off; of pp: its inputs are those of other samples). "-noise" adds a
+device's rounding, and NaN in buffers that are not yet filled; "-tf32" products of so few bits, too.
+Real processes, real collectives; what gloo of torch 1.13 lacks is made of all_gather.
 """
 import argparse
 import os
+import re
 import sys
 import tempfile
 
@@ -33,7 +43,7 @@ LAYERS, DIM, HEADS, VOCAB, BATCH, SEQ, EXPERTS = 4, 16, 4, 32, 8, 8, 4
 recorder.MODEL = os.path.abspath(__file__)
 recorder.OPS["Tensor"] = (torch.Tensor, "__add__ __mul__ __truediv__ view transpose reshape "
                           "masked_fill chunk div_ contiguous")
-recorder.OPS["Torch"] = (torch, "matmul cat empty max argsort index_select")
+recorder.OPS["Torch"] = (torch, "matmul cat empty max argsort index_select neg")
 recorder.OPS["Distributed"] = (
     dist, "all_reduce all_gather_into_tensor reduce_scatter_tensor all_to_all_single send recv")
 
@@ -59,17 +69,28 @@ recorder.OPS["NPU"] = (
 recorder.NOISY |= set(recorder.OPS["NPU"][1].split())
 
 
+GROUP = None   # of the ranks that share a layer; None: all
+
+
+def size():
+    return dist.get_world_size(GROUP)
+
+
+def place():
+    return dist.get_rank(GROUP)
+
+
 def gather(out, x, group=None):
-    parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
-    dist.all_gather(parts, x)
+    parts = [torch.empty_like(x) for _ in range(dist.get_world_size(group or GROUP))]
+    dist.all_gather(parts, x, group=group or GROUP)
     out.copy_(torch.cat([p.reshape(-1) for p in parts]).view(out.shape))
 
 
 def scatter(out, x, group=None):
     whole = x.clone()
-    GLOO_REDUCE(whole)
-    n = dist.get_world_size()
-    out.copy_(whole.reshape(n, -1)[dist.get_rank()].view(out.shape))
+    GLOO_REDUCE(whole, group=group or GROUP)
+    n, r = dist.get_world_size(group or GROUP), dist.get_rank(group or GROUP)
+    out.copy_(whole.reshape(n, -1)[r].view(out.shape))
 
 
 def exchange(out, x, output_split_sizes, input_split_sizes, group=None):
@@ -92,21 +113,32 @@ def buffer(*shape):
     return x.fill_(float("nan")) if GARBAGE else x
 
 
+def reduce(x, group=None):
+    GLOO_REDUCE(x, group=group or GROUP)
+
+
+def post(x, to):
+    """A send that does not wait until it is received."""
+    POSTED.append((x, dist.isend(x, to)))
+
+
 GARBAGE = False
+POSTED = []
 GLOO_REDUCE = dist.all_reduce
+dist.all_reduce, dist.send = reduce, post
 dist.all_gather_into_tensor, dist.reduce_scatter_tensor = gather, scatter
 dist.all_to_all_single = exchange
 
 
 def gathered(x):
     """Along the first axis, by a call that is recorded."""
-    out = buffer((dist.get_world_size() * x.shape[0],) + x.shape[1:])
+    out = buffer((size() * x.shape[0],) + x.shape[1:])
     dist.all_gather_into_tensor(out, x.contiguous())
     return out
 
 
 def scattered(x):
-    out = buffer((x.shape[0] // dist.get_world_size(),) + x.shape[1:])
+    out = buffer((x.shape[0] // size(),) + x.shape[1:])
     dist.reduce_scatter_tensor(out, x.contiguous())
     return out
 
@@ -130,7 +162,7 @@ class MmScatter(torch.autograd.Function):
     def forward(ctx, x, w):
         ctx.save_for_backward(x, w)
         y = x @ w
-        out = torch.empty(y.shape[0] // dist.get_world_size(), y.shape[1])
+        out = torch.empty(y.shape[0] // size(), y.shape[1])
         scatter(out, y)
         return out
 
@@ -145,7 +177,7 @@ class MmScatter(torch.autograd.Function):
 class GatherMm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w):
-        whole = torch.empty(x.shape[0] * dist.get_world_size(), x.shape[1])
+        whole = torch.empty(x.shape[0] * size(), x.shape[1])
         gather(whole, x.contiguous())
         ctx.save_for_backward(whole, w)
         return whole @ w
@@ -154,7 +186,7 @@ class GatherMm(torch.autograd.Function):
     def backward(ctx, g):
         whole, w = ctx.saved_tensors
         gx = g @ w.t()
-        out = torch.empty(gx.shape[0] // dist.get_world_size(), gx.shape[1])
+        out = torch.empty(gx.shape[0] // size(), gx.shape[1])
         scatter(out, gx)
         return out, whole.t() @ g
 
@@ -168,7 +200,7 @@ class GatherTokens(torch.autograd.Function):   # Megatron's, of sequence paralle
     @staticmethod
     def backward(ctx, g):
         if ctx.alike:   # each rank has the whole gradient
-            return g.chunk(dist.get_world_size())[dist.get_rank()].contiguous(), None
+            return g.chunk(size())[place()].contiguous(), None
         return scattered(g), None
 
 
@@ -226,14 +258,14 @@ class Reduce(torch.autograd.Function):   # Megatron's g
 class Gather(torch.autograd.Function):   # along the sequence (context parallel)
     @staticmethod
     def forward(ctx, x):
-        n = dist.get_world_size()
+        n = size()
         out = buffer((n,) + x.shape)
         dist.all_gather_into_tensor(out, x.contiguous())
         return torch.cat(list(out), dim=2)
 
     @staticmethod
     def backward(ctx, g):
-        parts = torch.stack(g.chunk(dist.get_world_size(), dim=2))
+        parts = torch.stack(g.chunk(size(), dim=2))
         out = buffer(parts.shape[1:])
         dist.reduce_scatter_tensor(out, parts)
         return out
@@ -241,18 +273,18 @@ class Gather(torch.autograd.Function):   # along the sequence (context parallel)
 
 class Unshard(torch.autograd.Function):   # FSDP: a flat shard becomes a weight
     @staticmethod
-    def forward(ctx, shard, shape, average):
+    def forward(ctx, shard, shape, average, turned):
         ctx.average = average
         out = buffer(shape)
         dist.all_gather_into_tensor(out, shard)
-        return out
+        return out.roll(shape[0] // size(), 0) if turned else out
 
     @staticmethod
     def backward(ctx, g):
-        n = dist.get_world_size()
+        n = size()
         out = buffer(g.numel() // n)
         dist.reduce_scatter_tensor(out, g.reshape(-1))
-        return out / n if ctx.average else out, None, None
+        return out / n if ctx.average else out, None, None, None
 
 
 def weights():
@@ -273,8 +305,10 @@ def weights():
     return w
 
 
-def shard(name, w, kind, n, r):
+def shard(name, w, kind, n, r, fault=None):
     if kind in ("tp", "sp", "mc", "smc"):
+        if name == "o1" and fault == "order":
+            r = (r + 1) % n
         if name.startswith("qkv"):
             return w.chunk(n, 1)[r]
         if name.startswith(("fc1", "b1")):
@@ -286,12 +320,28 @@ def shard(name, w, kind, n, r):
     return w
 
 
+TENSOR, DATA = ("tp", "sp", "mc", "smc"), ("dp", "cp", "fsdp", "ep", "zero")
+
+
 class Model:
-    def __init__(self, kind, n, r, fault):
-        self.kind, self.n, self.r, self.fault = kind, n, r, fault
+    def __init__(self, lay, fault, rank):
+        """lay: of each kind of parallelism, how many ranks and which of them this is."""
+        kind = self.kind = next((k for k in lay if k in TENSOR + DATA), "moe" if "moe" in lay else "one")
+        self.tensor = next((k for k in lay if k in TENSOR), None)
+        self.data = next((k for k in lay if k in DATA), None)
+        n, r = self.n, self.r = lay.get(self.tensor or self.data, (1, 0))
+        self.dn, self.dr = lay.get(self.data, (1, 0))
+        self.pn, self.pr = lay.get("pp", (1, 0))
+        self.parts, self.chunks = lay.get("m", (1, 0))[0], lay.get("v", (1, 0))[0]
+        self.bias, self.update = "bias" in lay, "step" in lay or kind == "zero"
+        self.vocab, self.pad = "vocab" in lay or "pad" in lay, 8 if "pad" in lay else 0
+        self.rank, self.last = rank, rank == dist.get_world_size() - 1
+        self.fault = fault
         whole = weights()
+        if self.pad:
+            for k in ("embed", "head"):
+                whole[k] = torch.cat([whole[k], torch.zeros(self.pad, DIM)])
         self.shape = {k: v.shape for k, v in whole.items()}
-        self.layers = range(LAYERS)
         self.routed = kind in ("moe", "ep")
         unused = ("r", "e1", "e2") if not self.routed else \
             tuple(f"{k}{i}" for i in range(1, LAYERS, 2) for k in ("fc1", "b1", "fc2", "b2"))
@@ -300,39 +350,55 @@ class Model:
             mine = range(EXPERTS // n * r, EXPERTS // n * (r + 1))
             whole = {k: v for k, v in whole.items()
                      if k[0] != "e" or k == "embed" or int(k[2]) in mine}
-        if kind == "pp":
-            per = LAYERS // n
-            self.layers = range(per * r, per * r + per)
-            whole = {k: v for k, v in whole.items()
-                     if k[-1].isdigit() and int(k[-1]) in self.layers or
-                     k == "embed" and r == 0 or k == "head" and r == n - 1}
-        if self.fault == "stale" and r == n - 1 and kind != "pp":
+        per = LAYERS // (self.pn * self.chunks)
+        self.layers = [[per * (c * self.pn + self.pr) + i for i in range(per)]
+                       for c in range(self.chunks)]
+        flat = sum(self.layers, [])
+        whole = {k: v for k, v in whole.items()
+                 if k[-1].isdigit() and int(k[-1]) in flat or
+                 k == "embed" and self.pr == 0 or k == "head" and self.pr == self.pn - 1}
+        self.odd = 1 if 1 in flat else flat[0]   # the layer of a fault
+        if self.fault == "stale" and self.last and self.pn == 1:
             stale = "fc11" if "fc11" in whole else "fc10"   # where there are experts
             whole[stale] = whole[stale] * 1.05
         if self.fault == "group":
             self.group = [dist.new_group([i, i + 1]) for i in range(0, n, 2)][r // 2]
-        self.w = {k: shard(k, v, kind, n, r).clone().contiguous().requires_grad_()
-                  for k, v in whole.items()}
+        self.w = {}
+        for k, v in whole.items():
+            part = v.chunk(n)[r] if self.vocab and n > 1 and k in ("embed", "head") \
+                else shard(k, v, kind, n, r, fault)
+            self.w[k] = part.clone().contiguous().requires_grad_()
 
     def get(self, k):
         w = self.w[k]
-        return Unshard.apply(w, self.shape[k], self.fault != "noavg") if self.kind == "fsdp" and len(self.shape[k]) > 1 \
-            else w
+        if self.kind != "fsdp" or len(self.shape[k]) == 1:
+            return w
+        return Unshard.apply(w, self.shape[k], self.fault != "noavg",
+                             self.fault == "order" and k == "fc11")
 
-    def into(self, x, w):
+    def into(self, x, w, b=None):
         """x, of which each rank has all or a part of the tokens, times a weight split by rows."""
         if self.kind == "smc":   # tokens first: one after another, of all samples
             y = recorder_ops().npu_all_gather_base_mm(
                 x.reshape(-1, DIM), w.t(), "hcom", self.n, bias=None)
-            return y.view(-1, BATCH, w.shape[0])
+            y = y.view(-1, BATCH, w.shape[0])
+            return y if b is None else y + b
         if self.kind == "sp":
             x = GatherTokens.apply(x, False)
         elif self.kind in ("tp", "mc"):
             x = Copy.apply(x)
-        return F.linear(x, w)
+        if b is None or not self.bias:
+            y = F.linear(x, w)
+            return y if b is None else y + b
+        return F.linear(x, w, b)
 
-    def out_of(self, y, w, lost):
-        """y times a weight split by columns, summed over the ranks."""
+    def out_of(self, y, w, b, lost):
+        """y times a weight split by columns, summed over the ranks, and the bias."""
+        if self.bias and self.tensor is None:
+            return F.linear(y, w, b)
+        return self.summed(y, w, lost) + b
+
+    def summed(self, y, w, lost):
         if self.kind == "mc":
             return recorder_ops().npu_mm_all_reduce_base(
                 y.reshape(-1, y.shape[-1]), w.t(), "hcom").view(y.shape[:-1] + (DIM,))
@@ -340,6 +406,8 @@ class Model:
             return recorder_ops().npu_mm_reduce_scatter_base(
                 y.reshape(-1, y.shape[-1]), w.t(), "hcom", self.n).view(-1, BATCH, DIM)
         y = F.linear(y, w)
+        if self.kind == "sp" and lost:
+            return y.chunk(self.n)[self.r].contiguous()
         if self.kind == "sp":
             return ScatterTokens.apply(y)
         if lost == "group":
@@ -352,7 +420,7 @@ class Model:
         share = F.softmax(F.linear(flat, self.get(f"r{i}")), -1)
         best, which = torch.max(share, -1)
         which = which.detach().clone()
-        if self.fault == "token" and self.r == self.n - 1 and i == 1:
+        if self.fault == "token" and self.last and i == 1:
             which[0] = (which[0] + 1) % EXPERTS
         order = torch.argsort(which, stable=True)
         sorted_tokens = torch.index_select(flat, 0, order)
@@ -374,6 +442,8 @@ class Model:
                 for k, part in zip(own, y.split([mine[k] for k in own])):
                     ys[k] = part
             y = Exchange.apply(torch.cat(ys), sent, got)
+            if self.fault == "order" and i == 1:
+                y = y.roll(1, 0)
         else:
             parts = sorted_tokens.split(sizes.tolist())
             y = torch.cat([self.expert(i, e, p) for e, p in enumerate(parts)])
@@ -384,7 +454,7 @@ class Model:
         return F.linear(F.gelu(F.linear(x, self.get(f"e1{e}x{i}"))), self.get(f"e2{e}x{i}"))
 
     def layer(self, i, x):
-        heads = HEADS // (self.n if self.kind in ("tp", "sp", "mc", "smc") else 1)
+        heads = HEADS // (self.n if self.tensor else 1)
         first = self.kind in ("sp", "smc")   # the axis of the tokens
         a = F.layer_norm(x, (DIM,), self.get(f"n1{i}"))
         wide = self.into(a, self.get(f"qkv{i}").reshape(-1, DIM))
@@ -396,89 +466,230 @@ class Model:
             if self.fault == "order" and i == 1:
                 k = torch.cat(k.chunk(2, dim=2)[::-1], dim=2)
         s = torch.matmul(q, k.transpose(2, 3)) / 2.0
-        own = self.kind == "cp" and not (self.fault == "mask" and i == 1 and self.r == self.n - 1)
+        wrong = self.fault == "mask" and i == self.odd and self.last
+        own = self.kind == "cp" and not wrong
         at = torch.arange(q.shape[2]) + (self.r * q.shape[2] if own else 0)
+        at = at - 1 if wrong and self.kind != "cp" else at
         s = s.masked_fill(at[:, None] < torch.arange(k.shape[2])[None], -10000.0)
         p = F.softmax(s, -1)
         y = torch.matmul(p, v).transpose(1, 2)
         y = y.reshape(y.shape[0], y.shape[1], -1)
         y = y.transpose(0, 1).contiguous() if first else y
-        y = self.out_of(y, self.get(f"o{i}"), i == 1 and (
-            "group" if self.fault == "group" else self.fault == "lost"))
-        x = x + (y + self.get(f"ob{i}"))
+        group = self.fault == "group" and self.tensor
+        x = x + self.out_of(y, self.get(f"o{i}"), self.get(f"ob{i}"),
+                            i == 1 and ("group" if group else self.fault == "lost"))
         a = F.layer_norm(x, (DIM,), self.get(f"n2{i}"))
         if self.routed and i % 2:
             return x + self.experts(i, a)
-        h = F.gelu(self.into(a, self.get(f"fc1{i}")) + self.get(f"b1{i}"))
-        y = self.out_of(h, self.get(f"fc2{i}"), False)
-        return x + (y + self.get(f"b2{i}"))
+        h = F.gelu(self.into(a, self.get(f"fc1{i}"), self.get(f"b1{i}")))
+        return x + self.out_of(h, self.get(f"fc2{i}"), self.get(f"b2{i}"), False)
+
+    def embed(self, tokens):
+        w = self.get("embed")
+        if not self.vocab or self.n == 1:
+            return F.embedding(tokens, w)
+        low = self.r * w.shape[0]
+        other = (tokens < low) | (tokens >= low + w.shape[0])
+        x = F.embedding((tokens - low).masked_fill(other, 0), w)
+        return Reduce.apply(x.masked_fill(other[..., None], 0.0), False)
+
+    def loss(self, x, labels):
+        if self.kind in ("sp", "smc"):
+            x = GatherTokens.apply(x, True).transpose(0, 1)
+        if self.vocab and self.n > 1:
+            out = F.linear(Copy.apply(x), self.get("head"))
+            out = GatherVocab.apply(out).narrow(-1, 0, VOCAB)
+        else:
+            out = F.linear(x, self.get("head"))
+        loss = F.cross_entropy(out.reshape(-1, VOCAB) if self.vocab else out.view(-1, VOCAB),
+                               labels.reshape(-1))
+        return loss / self.parts if self.parts > 1 and self.fault != "noavg" else loss
+
+
+class GatherVocab(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        out = buffer((size(),) + x.shape)
+        dist.all_gather_into_tensor(out, x.contiguous())
+        return torch.cat(list(out), dim=-1)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.chunk(size(), -1)[place()].contiguous()
 
 
 def recorder_ops():
     return Kernels
 
 
-def step(net, tokens, labels):
-    n, r, kind = net.n, net.r, net.kind
-    if kind in ("dp", "fsdp", "ep"):
-        tokens, labels = tokens.chunk(n)[r], labels.chunk(n)[r]
-    if kind == "cp":
-        tokens, labels = tokens.chunk(n, 1)[r], labels.chunk(n, 1)[r]
-    if kind == "pp" and r > 0:
-        x = buffer(BATCH, SEQ, DIM)
-        dist.recv(x, r - 1)
-        if net.fault == "stale" and r == n - 1:
+def stage(net, chunk, tokens):
+    """Forward through the layers of one chunk: what came in, what goes out."""
+    first = None
+    if chunk == 0 and net.pr == 0:
+        x = net.embed(tokens)
+    else:
+        x = buffer(tokens.shape[0], SEQ, DIM)
+        dist.recv(x, (net.rank - dist.get_world_size() // net.pn) % dist.get_world_size())
+        if net.fault == "stale" and net.last:
             x = x.roll(1, 0)
         x = first = x.requires_grad_()
-    else:
-        x = F.embedding(tokens, net.get("embed"))
-    if kind in ("sp", "smc"):
-        x = x.transpose(0, 1).chunk(n)[r].contiguous()
-    for i in net.layers:
+    if net.kind in ("sp", "smc"):
+        x = x.transpose(0, 1).chunk(net.n)[net.r].contiguous()
+    for i in net.layers[chunk]:
         x = net.layer(i, x)
-    if kind == "pp" and r < n - 1:
-        dist.send(x.detach(), r + 1)
-        g = buffer(x.shape)
-        dist.recv(g, r + 1)
-        x.backward(g)
-    else:
-        if kind in ("sp", "smc"):
-            x = GatherTokens.apply(x, True).transpose(0, 1)
-        out = F.linear(x, net.get("head"))
-        loss = F.cross_entropy(out.view(-1, VOCAB), labels.reshape(-1))
+    return first, x
+
+
+def is_end(net, chunk):
+    return net.pr == net.pn - 1 and chunk == net.chunks - 1
+
+
+def forward(net, chunk, tokens, labels):
+    first, x = stage(net, chunk, tokens)
+    if is_end(net, chunk):
+        return first, x, net.loss(x, labels)
+    dist.send(x.detach(), (net.rank + dist.get_world_size() // net.pn) % dist.get_world_size())
+    return first, x, None
+
+
+def backward(net, first, x, loss):
+    if loss is not None:
         loss.backward()
-    if kind == "pp" and r > 0:
-        dist.send(first.grad, r - 1)
+    else:
+        g = buffer(x.shape)
+        dist.recv(g, (net.rank + dist.get_world_size() // net.pn) % dist.get_world_size())
+        x.backward(g)
+    if first is not None:
+        dist.send(first.grad, (net.rank - dist.get_world_size() // net.pn) % dist.get_world_size())
+
+
+def step(net, tokens, labels):
+    if net.data in ("dp", "fsdp", "ep", "zero"):
+        tokens, labels = tokens.chunk(net.dn)[net.dr], labels.chunk(net.dn)[net.dr]
+    if net.data == "cp":
+        tokens, labels = tokens.chunk(net.n, 1)[net.r], labels.chunk(net.n, 1)[net.r]
+    batches = [(tokens, labels)]
+    if net.parts > 1:
+        batches = list(zip(tokens.chunk(net.parts), labels.chunk(net.parts)))
+    if net.chunks > 1:
+        done = [forward(net, c, *b) for c in range(net.chunks) for b in batches]
+        n = len(batches)
+        for c in range(net.chunks)[::-1]:
+            for k in range(n):
+                backward(net, *done[c * n + k])
+    else:   # one forward, one backward, after those that fill the pipeline
+        ahead = min(net.pn - 1 - net.pr, len(batches))
+        done = [forward(net, 0, *b) for b in batches[:ahead]]
+        for k, _ in enumerate(batches):
+            if k + ahead < len(batches):
+                done.append(forward(net, 0, *batches[k + ahead]))
+            backward(net, *done[k])
+    reduce_gradients(net)
+    if net.update:
+        update(net)
+    for _, handle in POSTED:
+        handle.wait()
+
+
+def reduce_gradients(net):
     for name, w in net.w.items():
-        own = kind == "ep" and name[0] == "e" and name != "embed"   # an expert: nobody else has it
+        own = net.kind == "ep" and name[0] == "e" and name != "embed"   # nobody else has it
         # What saw a part of the tokens alone.
-        if kind in ("sp", "smc") and name.startswith(("n1", "n2", "ob", "b2", "embed")):
+        if net.kind in ("sp", "smc") and name.startswith(("n1", "n2", "ob", "b2", "embed")):
             dist.all_reduce(w.grad)
-        if kind in ("dp", "cp", "ep"):
+        if net.data in ("dp", "cp", "ep"):
+            group = net.group if net.fault == "group" and not net.tensor else net.among
             if net.fault != "noreduce" and not own:
-                dist.all_reduce(w.grad)
+                dist.all_reduce(w.grad, group=group)
             if net.fault != "noavg":
-                w.grad.div_(n)
+                w.grad.div_(net.dn)
+
+
+def update(net):
+    """Weights in one buffer; of zero, each rank those of its part of it."""
+    with torch.no_grad():
+        n, r = net.dn, net.dr
+        g = torch.cat([w.grad.reshape(-1) for w in net.w.values()])
+        w = torch.cat([w.reshape(-1) for w in net.w.values()])
+        if net.kind == "zero":
+            part = buffer(g.numel() // n)
+            if net.fault in ("lost", "noreduce"):
+                part.copy_(g.chunk(n)[r])
+            else:
+                dist.reduce_scatter_tensor(part, g)
+            if net.fault != "noavg":
+                part.div_(n)
+            g, w = part, w.chunk(n)[r]
+        new = w + g * -0.1
+        if net.kind == "zero":
+            whole = buffer(new.numel() * n)
+            dist.all_gather_into_tensor(whole, new)
+            new = whole.roll(new.numel(), 0) if net.fault == "order" else whole
+        at = 0
+        for k, v in net.w.items():   # as they are taken in the next step
+            torch.neg(new[at:at + v.numel()].view(v.shape))
+            at += v.numel()
+
+
+def read(layout):
+    """How many ranks of each kind, neighbours first; the words behind."""
+    base, *marks = layout.split("-")
+    lay = [(k, int(n or 1)) for k, n in re.findall(r"([a-z]+)(\d*)", base)]
+    lay.sort(key=lambda k: ("pp" == k[0], k[0] in DATA))
+    extra, fault = {}, None
+    for m in marks:
+        k = re.fullmatch(r"([mv])(\d+)", m)
+        if k:
+            extra[k[1]] = (int(k[2]), 0)
+        elif m in ("bias", "step", "vocab", "pad"):
+            extra[m] = (1, 0)
+        elif m not in ("noise", "tf32"):
+            fault = m
+    return lay, extra, fault, marks
+
+
+def world(layout):
+    n = 1
+    for _, k in read(layout)[0]:
+        n *= k
+    return n
 
 
 def rank_main(r, layout, task, out, store):
+    global GARBAGE, GROUP
     torch.set_num_threads(1)
-    base, *marks = layout.split("-")
-    kind, n = base.rstrip("0123456789"), int(base.lstrip("abcdefghijklmnopqrstuvwxyz") or 1)
-    fault = next((m for m in marks if m != "noise"), None)
+    lay, extra, fault, marks = read(layout)
+    n = world(layout)
     dist.init_process_group("gloo", f"file://{store}", rank=r, world_size=n)
-    global GARBAGE
-    GARBAGE = "noise" in marks
+    GARBAGE = "noise" in marks or "tf32" in marks
+    among, below = None, 1
+    for kind, k in lay:
+        extra[kind] = (k, r // below % k)
+        groups = {}
+        for x in range(n):
+            groups.setdefault((x // (below * k), x % below), []).append(x)
+        made = {key: dist.new_group(ranks) for key, ranks in groups.items()} \
+            if len(lay) > 1 and kind != "pp" else {}
+        mine = made.get((r // (below * k), r % below))
+        if kind in TENSOR:
+            GROUP = mine
+        elif kind in DATA:
+            among = mine
+        below *= k
     g = torch.Generator().manual_seed(9)
     tokens, labels = (torch.randint(VOCAB, (BATCH, SEQ), generator=g) for _ in "xy")
     op = {"mc": ("NPU.npu_mm_all_reduce_base", 1), "smc": ("NPU.npu_all_gather_base_mm", 1),
-          "pp": ("Functional.linear", 2)}.get(kind, ("Functional.linear", LAYERS + 2))
+          "pp": ("Functional.linear", 2)}.get(lay[-1][0], ("Functional.linear", LAYERS + 2))
     faults = {op: lambda a, y: y * 1.03} \
         if fault == "scale" and r == n - 1 else None
-    rec = Recorder(noise=70 + r if "noise" in marks else None, faults=faults)
+    rec = Recorder(noise=70 + r if GARBAGE else None, faults=faults)
+    if "tf32" in marks:
+        recorder.LEVEL = 2.0 ** -11
     with rec.recording():
-        step(Model(kind, n, r, fault), tokens, labels)
-    folder = os.path.join(out, layout, "step0", f"rank{r}" if n > 1 or kind != "one" else "rank0")
+        net = Model(extra, fault, r)
+        net.among = among
+        step(net, tokens, labels)
+    folder = os.path.join(out, layout, "step0", f"rank{r}")
     Msprobe(folder, task).write(rec.events)
     dist.barrier()
 
@@ -493,10 +704,9 @@ def main():
     a = p.parse_args()
     LAYERS = a.layers
     for layout in a.layouts:
-        n = int(layout.split("-")[0].lstrip("abcdefghijklmnopqrstuvwxyz") or 1)
         with tempfile.TemporaryDirectory() as d:
-            mp.start_processes(rank_main, (layout, a.task, a.out, os.path.join(d, "store")), n,
-                               start_method="fork")
+            mp.start_processes(rank_main, (layout, a.task, a.out, os.path.join(d, "store")),
+                               world(layout), start_method="fork")
 
 
 if __name__ == "__main__":

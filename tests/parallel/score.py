@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Ranks against one: what accdiff says of the runs of make.py. BIN holds the programs.
+
+Usage: score.py --list [LAYOUT...]        the runs that it wants, as words for make.py
+       score.py FOLDER [-v] [LAYOUT...]   clean runs that are accused, faults that are named
+
+The truth is that of twins: a run with a fault and the same run, with the same noise, without. Where it
+enters is the first op call of each rank that changes, or the one that gave what changed. The rank is
+asked for where it is one rank's fault, and the elements of tensors were recorded.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+
+BIN = os.environ.get("BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bin"))
+ONE = {"scale", "stale", "mask", "token"}   # faults of one rank
+# Layout, its bench, its faults.
+TABLE = [
+    ("tp2", "one", "scale lost stale order mask"),
+    ("tp4", "one", "scale lost group stale order mask"),
+    ("sp2", "one", "scale lost stale order mask"),
+    ("tp2-bias", "one-bias", "scale lost stale order mask"),
+    ("sp2-bias", "one-bias", "scale lost stale"),
+    ("dp4", "one", "scale noreduce group noavg stale mask"),
+    ("dp8", "one", "scale noreduce noavg stale"),
+    ("pp2", "one", "scale stale mask"),
+    ("pp4", "one", "scale stale mask"),
+    ("pp4-m4", "one", "scale stale mask noavg"),
+    ("pp2-v2", "one", "scale stale mask"),
+    ("pp2-v2-m2", "one", "scale stale mask noavg"),
+    ("ep2", "moe", "scale noreduce noavg stale order mask token"),
+    ("cp2", "one", "scale noreduce noavg stale order mask"),
+    ("fsdp4", "one", "scale noavg stale order mask"),
+    ("zero4", "one-step", "scale lost noavg stale order mask"),
+    ("tp2pp2", "one", "scale lost stale order mask"),
+    ("tp2dp2", "one", "scale lost noavg stale order mask"),
+    ("tp2dp2pp2-bias", "one-bias", "scale lost noavg stale"),
+    ("tp2pp2-m2", "one", "scale lost stale noavg"),
+    ("tp2-vocab", "one", "scale lost stale"),
+    ("tp2-pad", "one", "scale lost stale"),
+]
+NOISE = ["", "-noise", "-tf32"]
+
+
+def wanted(only):
+    for layout, bench, faults in TABLE:
+        if not only or layout in only:
+            yield bench
+            for noise in NOISE:
+                yield layout + noise
+            for f in faults.split():
+                yield f"{layout}-{f}-noise"
+
+
+def plain(x):
+    if isinstance(x, dict):
+        return {k: plain(v) for k, v in x.items() if k != "data_name"}
+    return [plain(v) for v in x] if isinstance(x, list) else x
+
+
+def changed(good, bad):
+    """Of each rank the op calls that enter: the first that changes, and the one before it."""
+    names = set()
+    for rank in sorted(os.listdir(os.path.join(good, "step0"))):
+        a, b = (json.load(open(os.path.join(d, "step0", rank, "dump.json")))["data"] for d in (good, bad))
+        last = []
+        for k, v in b.items():
+            if k.startswith("Distributed."):
+                last.append(k)
+                if a.get(k) is not None and plain(a[k]) == plain(v):
+                    continue
+                names |= {k} if k in a and plain(a[k]["input_args"]) != plain(v["input_args"]) else set()
+                continue
+            if k not in a or plain(a[k]) != plain(v):
+                names |= {k, *last[-4:]}
+                break
+            last.append(k)
+    return names
+
+
+def diff(device, bench):
+    p = subprocess.run([os.path.join(BIN, "accdiff"), "-f", "json", device, bench],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    rows = [json.loads(x) for x in p.stdout.decode().splitlines()]
+    return p.returncode, [r for r in rows if r["kind"] == "finding"], p.stderr.decode()
+
+
+def main():
+    only = [x for x in sys.argv[1:] if not x.startswith("-") and not os.path.isdir(x)]
+    if "--list" in sys.argv:
+        print(" ".join(dict.fromkeys(wanted(only))))
+        return
+    folder, verbose = sys.argv[1], "-v" in sys.argv
+    total = Counter()
+    for layout, bench, faults in TABLE:
+        if only and layout not in only or not os.path.isdir(os.path.join(folder, layout)):
+            continue
+        said = Counter()
+        for noise in NOISE:
+            rc, found, err = diff(os.path.join(folder, layout + noise), os.path.join(folder, bench))
+            word = {0: "clean", 1: "ACCUSED"}.get(rc, "declined")
+            said[word] += 1
+            if verbose and rc:
+                print("   ", layout + noise, word, err.strip()[:200], *[f["text"][:300] for f in found if f["what"] in ("culprit", "missing", "difference") or rc == 2][:2])
+        for f in faults.split():
+            run = f"{layout}-{f}-noise"
+            if not os.path.isdir(os.path.join(folder, run)):
+                continue
+            rc, found, err = diff(os.path.join(folder, run), os.path.join(folder, bench))
+            truth = changed(os.path.join(folder, layout + "-noise"), os.path.join(folder, run))
+            bad = [x for x in found if x["what"] == "culprit" or
+                   x["what"] == "missing" and x.get("rule") == "reduction"]
+            name = bad[0]["name"] if bad else None
+            word = "missed" if rc == 0 else "declined" if rc == 2 else "named" if name in truth else "later"
+            said["fault"] += 1
+            said[word] += 1
+            n = len(os.listdir(os.path.join(folder, run, "step0")))
+            rank = bad[0].get("rank") if bad else None
+            right = ""
+            if f in ONE:
+                right = "unsaid" if rank is None else "right" if rank == n - 1 else "wrong"
+                said["rank " + right] += 1
+            if verbose:
+                print("   ", run, word, name, f"rank {rank} {right}", "" if word == "named" else sorted(truth)[:6], err.strip()[:200])
+        total += said
+        print(f"{layout:16}", ", ".join(f"{k} {v}" for k, v in said.items()))
+        sys.stdout.flush()
+    print("all:", ", ".join(f"{k} {v}" for k, v in total.items()))
+
+
+main()
