@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "acc/kernel.h"
+
 int
 acc_fold_tensors(struct acc_fold *f, struct acc_roots *roots)
 {
@@ -295,6 +297,119 @@ acc_fold_plan(struct acc_fold *f, struct fold_plan *p, const struct fold_item *w
 	f->plan = all;
 	all[f->nplan++] = *p;
 	return 1;
+}
+
+/* Where part r begins in the whole, if all parts have the shape of the first. */
+static bool
+place_of(const struct acc_fold *f, const struct acc_fold_layout *l, uint32_t r,
+	int64_t at[ACC_FOLD_NDIM])
+{
+	const struct acc_fold_stat *p = &f->part[0];
+	uint64_t step[ACC_FOLD_NDIM];
+	for (uint32_t d = 0; d < p->ndim; d++) {
+		at[d] = 0;
+		step[d] = (uint64_t)p->shape[d];
+	}
+	for (int d = (int)l->n - 1; d >= 0; d--) {
+		uint32_t coord = r % f->mesh.size[d];
+		r /= f->mesh.size[d];
+		if (l->at[d].kind == ACC_PARTIAL)
+			return false;
+		if (l->at[d].kind != ACC_SHARD)
+			continue;
+		at[l->at[d].axis] += (int64_t)(coord * step[l->at[d].axis]);
+		step[l->at[d].axis] *= f->mesh.size[d];
+	}
+	for (uint32_t k = 1; k < f->mesh.zip; k++)
+		if (memcmp(f->part[k].shape, p->shape, p->ndim * sizeof *p->shape) != 0)
+			return false;
+	return true;
+}
+
+/* Where element i of a part stands in the whole, and for how many more that goes on. */
+static uint64_t
+map_to(const struct acc_fold_stat *p, const struct acc_fold_stat *w, const int64_t *at, uint64_t i,
+	uint64_t *run)
+{
+	uint64_t to = 0, stride = 1, rest = i, block = 1;
+	bool whole = true; /* as far as from the last axis nothing is split */
+	*run = 1;
+	for (int d = (int)p->ndim - 1; d >= 0; d--) {
+		uint64_t n = (uint64_t)p->shape[d];
+		to += ((uint64_t)at[d] + rest % n) * stride;
+		if (whole) {
+			block *= n;
+			*run = block - i % block;
+			whole = p->shape[d] == w->shape[d];
+		}
+		rest /= n;
+		stride *= (uint64_t)w->shape[d];
+	}
+	return to;
+}
+
+/* Squares of the differences of one part. */
+static int
+part_error(struct acc_fold *f, const struct fold_item *own, const struct fold_item *want,
+	const int64_t *at, double scale, double *error, struct acc_err *e)
+{
+	enum acc_dtype t = ACC_NODTYPE, u = ACC_NODTYPE;
+	struct acc_pay *part = open_reference(f, own, &t, e);
+	struct acc_pay *ref = part == NULL ? NULL : open_reference(f, want, &u, e);
+	void *raw = malloc(ACC_CHUNK * 16), *raw2 = malloc(ACC_CHUNK * 16);
+	int rc = raw == NULL || raw2 == NULL ? acc_nomem(e) : ref == NULL ? ACC_EIO : 0;
+	uint64_t count = rc < 0 ? 0 : acc_pay_count(part);
+	if (rc == 0 && (!acc_pay_random(ref) || (double)count != own->stat.count ||
+			       (double)acc_pay_count(ref) != want->stat.count ||
+			       acc_dtypes[t].cls == 'C' || acc_dtypes[u].cls == 'C'))
+		rc = ACC_EIO;
+	*error = 0;
+	for (uint64_t i = 0; i < count && rc == 0;) {
+		uint64_t run, to = map_to(&own->stat, &want->stat, at, i, &run);
+		size_t n = run < ACC_CHUNK ? (size_t)run : ACC_CHUNK;
+		const void *a, *b;
+		rc = acc_pay_read(part, i, n, raw, &a, e);
+		rc = rc < 0 ? rc : acc_pay_read(ref, to, n, raw2, &b, e);
+		for (size_t k = 0; k < n && rc == 0; k++) {
+			double x = acc_load_f64(t, (const uint8_t *)a + k * acc_dtypes[t].size);
+			double y = acc_load_f64(u, (const uint8_t *)b + k * acc_dtypes[u].size);
+			*error += x * scale == y ? 0 : (x * scale - y) * (x * scale - y);
+		}
+		i += n;
+	}
+	free(raw);
+	free(raw2);
+	acc_pay_close(ref);
+	acc_pay_close(part);
+	return rc;
+}
+
+int64_t
+acc_fold_guilty(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	const struct fold_item *own, const struct acc_fold_layout *l, const struct fold_item *want)
+{
+	struct acc_err e = {0};
+	struct acc_fold_stat whole;
+	int64_t at[ACC_FOLD_NDIM], off = -1;
+	double *error = NULL;
+	int rc = 0;
+	if (f->roots == NULL || own->stat.ndim > ACC_FOLD_NDIM || own->stat.count < 1 ||
+		!acc_fold_by_layout(f, &f->mesh, l, INFINITY, &whole) ||
+		whole.ndim != want->stat.ndim ||
+		memcmp(whole.shape, want->stat.shape, whole.ndim * sizeof *whole.shape) != 0)
+		return -1;
+	error = calloc(f->mesh.zip, sizeof *error);
+	rc = error == NULL ? ACC_ENOMEM : 0;
+	for (uint32_t r = 0; r < f->mesh.zip && rc == 0; r++) {
+		const struct fold_item *it = part_of(f, t, v, own->pos, r);
+		rc = it == NULL || !place_of(f, l, r, at)
+			     ? ACC_EIO
+			     : part_error(f, it, want, at, l->scale, &error[r], &e);
+	}
+	if (rc == 0)
+		off = alone_off(error, f->mesh.zip, 1);
+	free(error);
+	return off;
 }
 
 static int

@@ -312,6 +312,13 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 		.rank = d->rank,
 		.scale = l->scale,
 		.seq = o->seq};
+	bool differs = d->want != NULL && d->want->known != 0 && d->whole.known != 0 &&
+		       acc_fold_same(&d->whole, 1, d->want, d->tol / 64) == 0;
+	if (l->n > 1 && differs && d->by == NULL) {
+		int64_t rank = acc_fold_guilty(f, t, v, d->own, l, d->it);
+		d->rank = rank < 0 ? d->rank : (uint32_t)rank;
+		d->alone |= rank >= 0;
+	}
 	/* What has no partner here may get one; what all ranks have needs none to be known. */
 	if (l->n != 1 || (d->it == NULL && (k->talks || !replicated(l))) ||
 		(d->own->output && o->blind && !f->bare))
@@ -323,8 +330,6 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 	if (p.place.kind != ACC_PARTIAL && d->by == NULL && d->it != NULL)
 		p.cls = acc_fold_class(f, k, d->own);
 	int64_t off;
-	bool differs = d->want != NULL && d->want->known != 0 && d->whole.known != 0 &&
-		       acc_fold_same(&d->whole, 1, d->want, d->tol / 64) == 0;
 	int rc = acc_fold_plan(f, &p, d->it, differs, &off, dtype, e);
 	if (rc >= 0 && off >= 0) {
 		d->rank = (uint32_t)off;

@@ -252,6 +252,10 @@ int acc_fold_orders(struct acc_fold *f, struct acc_err *e);
  * off, or -1. */
 int acc_fold_plan(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want,
 	bool differs, int64_t *off, enum acc_dtype *dtype, struct acc_err *e);
+/* On a mesh of several axes: the rank, of those of the mesh, whose part alone is not the reference's
+ * where the layout has it; -1: none, or it cannot be told. f->part holds the parts' statistics. */
+int64_t acc_fold_guilty(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	const struct fold_item *own, const struct acc_fold_layout *l, const struct fold_item *want);
 int acc_fold_data(struct acc_fold *f, const char *src, acc_fold_fn *fn, void *arg,
 	struct acc_err *e);
 

@@ -23,7 +23,7 @@ OPS = {
 # What another device computes in another order, and so rounds differently.
 NOISY = set("linear layer_norm softmax gelu cross_entropy pow reciprocal einsum cos sin "
             "matmul".split())
-LEVEL = 1e-7   # of that noise
+LEVEL = {}   # of that noise, where it is not 1e-7
 # The model, and where it seems to have run.
 USER = "/home/user/acctools/examples/demo/"
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/demo/model.py")
@@ -115,14 +115,14 @@ class Out(torch.autograd.Function):
 
 class Noise(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rng, x):
-        ctx.rng = rng
-        return torch.mul(x, 1 + LEVEL * torch.randn(x.shape, generator=rng))
+    def forward(ctx, rng, x, level):
+        ctx.rng, ctx.level = rng, level
+        return torch.mul(x, 1 + level * torch.randn(x.shape, generator=rng))
 
     @staticmethod
     def backward(ctx, g):   # torch.mul is not recorded, Tensor.__mul__ would be
-        noise = torch.randn(g.shape, generator=ctx.rng).mul(LEVEL).add(1)
-        return None, torch.mul(g, noise)
+        noise = torch.randn(g.shape, generator=ctx.rng).mul(ctx.level).add(1)
+        return None, torch.mul(g, noise), None
 
 
 class Recorder:
@@ -184,7 +184,7 @@ class Recorder:
             self.events.append(e)
             return y
         if name in NOISY and self.rng is not None:
-            y = Noise.apply(self.rng, y)
+            y = Noise.apply(self.rng, y, LEVEL.get(name, 1e-7))
         if (op, n) in self.faults:
             y = self.faults[op, n](args, y)
         return self.leave(e, y, keep)

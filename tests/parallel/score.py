@@ -2,7 +2,8 @@
 """Ranks against one: what accdiff says of the runs of make.py. BIN holds the programs.
 
 Usage: score.py --list [LAYOUT...]        the runs that it wants, as words for make.py
-       score.py FOLDER [-v] [LAYOUT...]   clean runs that are accused, faults that are named
+       score.py FOLDER [-v] [--statistics] [LAYOUT...]
+                                 clean runs that are accused, faults that are named
 
 The truth is that of twins: a run with a fault and the same run, with the same noise, without. Where it
 enters is the first op call of each rank that changes, or the one that gave what changed. The rank is
@@ -10,9 +11,9 @@ asked for where it is one rank's fault, and the elements of tensors were recorde
 """
 import json
 import os
-import re
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 
 BIN = os.environ.get("BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bin"))
@@ -58,7 +59,7 @@ def wanted(only):
 def plain(x):
     if isinstance(x, dict):
         return {k: plain(v) for k, v in x.items() if k != "data_name"}
-    return [plain(v) for v in x] if isinstance(x, list) else x
+    return [plain(v) for v in x] if isinstance(x, list) else repr(x)   # NaN is NaN
 
 
 def changed(good, bad):
@@ -81,7 +82,36 @@ def changed(good, bad):
     return names
 
 
+def bare(folder, to):
+    """The same dump without the elements of tensors."""
+    def strip(x):
+        if isinstance(x, dict):
+            return {k: strip(v) for k, v in x.items() if k != "data_name"}
+        return [strip(v) for v in x] if isinstance(x, list) else x
+    for rank in os.listdir(os.path.join(folder, "step0")):
+        at = os.path.join(to, "step0", rank)
+        os.makedirs(at)
+        for name in os.listdir(os.path.join(folder, "step0", rank)):
+            if not name.endswith(".json"):
+                continue
+            x = json.load(open(os.path.join(folder, "step0", rank, name)))
+            if name == "dump.json":
+                x = {**strip(x), "task": "statistics"}
+            json.dump(x, open(os.path.join(at, name), "w"))
+
+
 def diff(device, bench):
+    if "--statistics" in sys.argv:
+        with tempfile.TemporaryDirectory() as d:
+            sides = []
+            for x in device, bench:
+                sides.append(os.path.join(d, os.path.basename(x)))
+                bare(x, sides[-1])
+            return judged(*sides)
+    return judged(device, bench)
+
+
+def judged(device, bench):
     p = subprocess.run([os.path.join(BIN, "accdiff"), "-f", "json", device, bench],
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     rows = [json.loads(x) for x in p.stdout.decode().splitlines()]
