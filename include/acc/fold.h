@@ -18,7 +18,8 @@ extern "C" {
 #endif
 
 /* --- one tensor --- */
-enum acc_place_kind { ACC_PLACE_UNKNOWN, ACC_REPLICATE, ACC_SHARD, ACC_PARTIAL };
+/* ACC_ALONE: what each rank has is another tensor of the whole, as of experts. */
+enum acc_place_kind { ACC_PLACE_UNKNOWN, ACC_REPLICATE, ACC_SHARD, ACC_PARTIAL, ACC_ALONE };
 /* A mesh of ranks has one axis or more, the last of neighbours. */
 enum { ACC_MESH_DIMS = 3, ACC_FOLD_NDIM = 16 };
 struct acc_place {

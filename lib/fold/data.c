@@ -30,7 +30,7 @@ open_plan(struct acc_fold *f, const struct fold_plan *p, struct acc_err *e)
 	const struct fold_virtual *v = &t->v[p->virtual];
 	const struct fold_item *first =
 		&f->device.item[f->device.call[t->call[v->rank]].first + p->item];
-	bool one = p->place.kind == ACC_REPLICATE;
+	bool one = p->place.kind == ACC_REPLICATE || p->place.kind == ACC_ALONE;
 	uint32_t n = one ? 1 : f->mesh.zip;
 	uint64_t *at = calloc(n, sizeof *at);
 	if (at == NULL) {
@@ -226,7 +226,7 @@ compare(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want, s
 	bool each = p->place.kind == ACC_REPLICATE;
 	int64_t off = -1;
 	int rc = error == NULL ? acc_nomem(e) : 0;
-	if (p->place.kind == ACC_PARTIAL) {
+	if (p->place.kind == ACC_PARTIAL || p->place.kind == ACC_ALONE) {
 		free(error);
 		return -1;
 	}

@@ -84,10 +84,10 @@ number_call(struct emit *o, const struct fold_call *k, struct fold_virtual *v, s
 {
 	uint64_t id[2] = {
 		k->dir == FOLD_BACKWARD ? k->twin : acc_fold_twin(k->base, k->call, FOLD_BACKWARD),
-		v->stage};
+		v->stage + (uint64_t)v->alone * o->f->mesh.stages};
 	uint64_t h = acc_hash(id, sizeof id);
 	v->number = -1;
-	if ((o->f->mesh.stages < 2 && o->f->mesh.micro < 2) || k->call < 0 || k->dir == FOLD_OTHER)
+	if ((o->f->mesh.stages < 2 && o->f->mesh.micro < 2 && o->f->alone.n == 0) || k->call < 0 || k->dir == FOLD_OTHER)
 		return 0;
 	uint32_t n = acc_ids_get(k->dir == FOLD_BACKWARD ? &o->forward : &o->count,
 		k->dir == FOLD_BACKWARD ? h : k->base);
@@ -194,7 +194,7 @@ static bool
 replicated(const struct acc_fold_layout *l)
 {
 	for (uint32_t d = 0; d < l->n; d++)
-		if (l->at[d].kind != ACC_REPLICATE)
+		if (l->at[d].kind != ACC_REPLICATE && l->at[d].kind != ACC_ALONE)
 			return false;
 	return l->n > 0;
 }
@@ -257,6 +257,25 @@ voted(const struct acc_fold *f, const struct fold_call *k, const struct fold_ite
 	return at != ACC_NOID && acc_fold_winner(&f->cls[at]).n > 0;
 }
 
+/* What one rank alone has, by a factor that its line of code has. */
+static void
+alone(const struct acc_fold *f, const struct fold_call *k, const struct fold_virtual *v,
+	struct folded *d)
+{
+	uint32_t at = acc_fold_class(f, k, d->own);
+	struct acc_fold_layout l = {.n = 0};
+	if (at != ACC_NOID)
+		l = acc_fold_winner(&f->cls[at]);
+	double scale = l.n > 0 && l.at[0].kind == ACC_ALONE ? l.scale : 0;
+	if (scale == 0 && d->want != NULL)
+		scale = acc_fold_alone_scale(f, k, f->part, d->want, d->tol);
+	/* Forward nothing is scaled. */
+	scale = scale == 0 && k->dir == FOLD_FORWARD ? 1 : scale;
+	d->layout = (struct acc_fold_layout){scale > 0, {{ACC_ALONE, 0}}, scale};
+	d->rank = v->alone - 1;
+	d->alone = true;
+}
+
 static void
 decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint32_t i,
 	struct folded *d)
@@ -272,6 +291,8 @@ decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, ui
 	d->tol = d->want != NULL && d->it->tol > d->own->tol ? d->it->tol : d->own->tol;
 	if (acc_fold_gather(f, &f->mesh, t, v, i))
 		d->layout = acc_fold_choose(f, k, d->own, d->want, d->tol);
+	if (v->alone > 0)
+		alone(f, k, v, d);
 	if (d->layout.n == 0 || !acc_fold_by_layout(f, &f->mesh, &d->layout, INFINITY, &d->whole))
 		d->layout.n = 0;
 	/* Without its bias it is not what the reference's is, whatever the shapes are. */
@@ -290,8 +311,11 @@ decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, ui
 			d->by = NULL;
 		}
 	} else if (replicated(&d->layout)) {
-		d->rank = furthest(f, d->want, d->tol, &d->alone);
+		if (v->alone == 0)
+			d->rank = furthest(f, d->want, d->tol, &d->alone);
 		d->whole = f->part[d->rank];
+		for (int n = 0; n < ACC_FOLD_NSTAT; n++)
+			d->whole.v[n] *= d->layout.scale;
 	}
 }
 
@@ -334,7 +358,7 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 	if (rc >= 0 && off >= 0) {
 		d->rank = (uint32_t)off;
 		d->alone = d->by == NULL;
-	} else if (rc > 0 && d->by == NULL && replicated(&d->layout)) {
+	} else if (rc > 0 && d->by == NULL && replicated(&d->layout) && v->alone == 0) {
 		d->rank = f->plan[f->nplan - 1].rank;
 		d->whole = f->part[d->rank];
 	}

@@ -215,6 +215,10 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 	if (rc > 0)
 		rc = acc_fold_steps(f, &f->mesh, e);
 	if (rc == 0)
+		rc = acc_fold_alone(f, e);
+	if (rc > 0)
+		rc = acc_fold_steps(f, &f->mesh, e);
+	if (rc == 0)
 		rc = acc_fold_vote(f, e);
 	for (uint32_t i = 0; i < f->nstep && rc == 0; i++)
 		rc = acc_fold_takers(f, &f->step[i], e);

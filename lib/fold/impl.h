@@ -31,6 +31,7 @@ struct fold_call {
 	bool talks, hands; /* to other ranks; to one, as stages do */
 	bool scales, adds; /* a number; another tensor */
 	bool weighs;       /* one of its inputs is a weight */
+	bool mated;        /* there is such a call in the reference */
 };
 
 /* The op calls of one rank of one step, in order. */
@@ -81,6 +82,7 @@ struct fold_virtual {
 	uint32_t mate; /* the reference's call, or FOLD_NONE */
 	uint32_t stage;
 	int64_t number; /* that it gets; -1: as it has */
+	uint32_t alone; /* this rank of the mesh, counted from 1, alone has it; 0: all have a part */
 	uint32_t place; /* of stages: after which call of the reference it stands */
 };
 
@@ -142,6 +144,7 @@ struct acc_fold {
 	uint32_t nstep;
 	size_t step_cap;
 	struct fold_runs *runs; /* of each segment of the device */
+	struct acc_ids alone;   /* operators and lines of code that each rank calls for itself */
 	struct fold_mesh mesh;
 	bool mesh_given;
 	struct fold_class *cls;
@@ -260,6 +263,8 @@ int acc_fold_data(struct acc_fold *f, const char *src, acc_fold_fn *fn, void *ar
 	struct acc_err *e);
 
 /* --- step.c --- */
+/* Which op calls are each rank's own, as those of experts: each is one of the reference. 1: some. */
+int acc_fold_alone(struct acc_fold *f, struct acc_err *e);
 /* The virtual rank of each step under this mesh, and which calls are which of the reference. */
 int acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e);
 void acc_fold_steps_free(struct acc_fold *f);
@@ -269,6 +274,9 @@ int acc_fold_vote(struct acc_fold *f, struct acc_err *e);
 /* The layout of item i, whose parts are in f->part; want: the reference's or NULL. n 0: unknown. */
 struct acc_fold_layout acc_fold_choose(struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *it, const struct acc_fold_stat *want, double tol);
+/* Of what one rank alone has: the factor that makes it the reference's, of gradients 1/n, too. 0: none. */
+double acc_fold_alone_scale(const struct acc_fold *f, const struct fold_call *k,
+	const struct acc_fold_stat *part, const struct acc_fold_stat *want, double tol);
 /* Its class, or FOLD_NONE. */
 uint32_t acc_fold_class(const struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *it);

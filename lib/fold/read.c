@@ -43,6 +43,7 @@ acc_fold_close(struct acc_fold *f)
 	acc_spool_close(f->spool);
 	acc_map_release(&f->stacks);
 	acc_ids_release(&f->by_class);
+	acc_ids_release(&f->alone);
 	free(f->all);
 	for (uint32_t i = 0; i < f->ncls; i++)
 		free(f->cls[i].piece);

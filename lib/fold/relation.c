@@ -137,6 +137,7 @@ acc_fold_join(const struct acc_fold_stat *part, uint32_t n, struct acc_place p, 
 	struct acc_fold_stat *whole)
 {
 	switch (p.kind) {
+	case ACC_ALONE: /* all are the one rank's */
 	case ACC_REPLICATE:
 		return replicate(part, n, tol, whole);
 	case ACC_SHARD:
@@ -162,6 +163,7 @@ acc_fold_layout_text(const struct acc_fold_layout *l, char buf[ACC_LAYOUT_TEXT])
 						       "%sShard(%u)", gap, p->axis)
 					     : snprintf(buf + at, ACC_LAYOUT_TEXT - at, "%s%s", gap,
 						       p->kind == ACC_REPLICATE ? "Replicate()"
+						       : p->kind == ACC_ALONE   ? "Alone()"
 										: "Partial(sum)");
 		at += n > 0 ? (size_t)n : 0;
 	}
@@ -219,6 +221,8 @@ acc_fold_layout_parse(struct acc_str s, struct acc_fold_layout *l)
 		struct acc_place *p = &l->at[l->n++];
 		if (take(&s, "Replicate()"))
 			p->kind = ACC_REPLICATE;
+		else if (take(&s, "Alone()"))
+			p->kind = ACC_ALONE;
 		else if (take(&s, "Partial(sum)"))
 			p->kind = ACC_PARTIAL;
 		else if (take(&s, "Shard(") && digits(&s, &axis) && take(&s, ")") &&

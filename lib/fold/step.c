@@ -86,7 +86,7 @@ list_steps(struct acc_fold *f, struct acc_err *e)
 
 static int
 put_virtual(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, uint32_t stage,
-	uint32_t call, struct acc_err *e)
+	uint32_t call, uint32_t alone, struct acc_err *e)
 {
 	struct fold_virtual *v = acc_grow(t->v, &t->vcap, (size_t)t->nv + 1, sizeof *v, e);
 	if (v == NULL)
@@ -96,7 +96,7 @@ put_virtual(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, 
 	if (c == NULL)
 		return ACC_ENOMEM;
 	t->call = c;
-	v[t->nv++] = (struct fold_virtual){(uint32_t)t->ncall, FOLD_NONE, stage, -1, FOLD_NONE};
+	v[t->nv++] = (struct fold_virtual){(uint32_t)t->ncall, FOLD_NONE, stage, -1, alone, FOLD_NONE};
 	const struct fold_runs *runs = &f->runs[t->segment[stage * m->ranks]];
 	const struct fold_run *own = acc_fold_run_of(&f->device, runs, call);
 	bool once = runs->run[own->group].count != m->micro;
@@ -109,7 +109,55 @@ put_virtual(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, 
 							  f->device.call[of].key,
 							  t->segment[stage * m->ranks + r]);
 	}
+	/* One rank's own call stands for all. */
+	c += t->ncall - m->zip;
+	uint32_t own_call = alone > 0 ? c[alone - 1] : call;
+	for (uint32_t r = 0; r < m->zip && alone > 0; r++)
+		c[r] = own_call;
+	if (own_call == FOLD_NONE) {
+		t->nv--;
+		t->ncall -= m->zip;
+	}
 	return 0;
+}
+
+static uint64_t
+line_id(const struct fold_call *k)
+{
+	const uint64_t id[2] = {k->base, k->line};
+	return acc_hash(id, sizeof id);
+}
+
+/* Calls from here to there, of which some are each rank's own: those of the first rank, then those of the
+ * second. */
+static int
+put_alone(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, uint32_t stage,
+	uint32_t first, uint32_t end, struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t r = 0; r < m->zip; r++)
+		for (uint32_t k = first; k < end && rc == 0; k++) {
+			bool own = acc_ids_get(&f->alone, line_id(&f->device.call[k])) != ACC_NOID;
+			if (own || r == 0)
+				rc = put_virtual(f, m, t, stage, k, own ? r + 1 : 0, e);
+		}
+	return rc;
+}
+
+/* A stretch of calls that begins and ends with a rank's own, and has none of the reference's others. */
+static uint32_t
+stretch(const struct acc_fold *f, uint32_t k, uint32_t end)
+{
+	uint32_t last = k;
+	bool back = f->device.call[k].dir == FOLD_BACKWARD;
+	for (uint32_t i = k; i < end; i++) {
+		const struct fold_call *c = &f->device.call[i];
+		bool own = acc_ids_get(&f->alone, line_id(c)) != ACC_NOID;
+		if ((!own && c->mated) || (c->dir == FOLD_BACKWARD) != back)
+			break;
+		last = own ? i + 1 : last;
+	}
+	return last;
 }
 
 /* Where the calls of a run stand in what all stages do: forward, backward, what follows; in each by
@@ -157,7 +205,7 @@ put_turn(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, uin
 		if (turn[at].part != now.part || turn[from].chunk != now.chunk)
 			continue;
 		if (own->nth == 0 || runs->run[own->group].count != m->micro)
-			rc = put_virtual(f, m, t, stage, k, e);
+			rc = put_virtual(f, m, t, stage, k, 0, e);
 	}
 	return rc;
 }
@@ -187,8 +235,13 @@ put_all(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, stru
 	int rc = 0;
 	for (uint32_t k = runs->first; k < runs->first + runs->ncall && rc == 0; k++) {
 		const struct fold_run *own = acc_fold_run_of(&f->device, runs, k);
-		if (own->nth == 0 || runs->run[own->group].count != m->micro)
-			rc = put_virtual(f, m, t, 0, k, e);
+		uint32_t end = f->alone.n > 0 ? stretch(f, k, runs->first + runs->ncall) : k;
+		if (end > k) {
+			rc = put_alone(f, m, t, 0, k, end, e);
+			k = end - 1;
+		} else if (own->nth == 0 || runs->run[own->group].count != m->micro) {
+			rc = put_virtual(f, m, t, 0, k, 0, e);
+		}
 	}
 	return rc;
 }
@@ -505,7 +558,7 @@ follow(struct acc_fold *f, struct fold_step *t, struct acc_err *e)
 	for (uint32_t i = 0; i < t->nv && rc == 0; i++) {
 		struct fold_virtual *v = &t->v[i];
 		const struct fold_call *k = &d->call[t->call[v->rank]];
-		uint64_t id[2] = {0, v->stage};
+		uint64_t id[2] = {0, v->stage + (uint64_t)v->alone * t->nrank};
 		if (k->dir == FOLD_FORWARD && v->mate != FOLD_NONE) {
 			id[0] = acc_fold_twin(k->base, k->call, FOLD_BACKWARD);
 			rc = acc_ids_put(&forward, acc_hash(id, sizeof id), v->mate, false, e);
@@ -544,6 +597,105 @@ match(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, struct
 	}
 	free(c.edge);
 	return rc;
+}
+
+/* Is item by item what this call is, on one rank alone, a call of the reference? */
+static bool
+is_one(const struct acc_fold *f, const struct fold_call *k, const struct fold_call *o)
+{
+	uint32_t sure = 0;
+	for (uint32_t i = 0; i < k->n; i++) {
+		const struct fold_item *own = &f->device.item[k->first + i], *it;
+		it = acc_fold_item_at(&f->reference, o, own->pos, i);
+		if (!own->tensor || it == NULL || !it->tensor)
+			continue;
+		double tol = own->tol > it->tol ? own->tol : it->tol;
+		int like = own->stat.ndim > ACC_FOLD_NDIM || it->stat.ndim > ACC_FOLD_NDIM
+				   ? 0
+				   : acc_fold_same(&own->stat, 1, &it->stat, tol);
+		if (like == 0)
+			return false;
+		sure += like == 2;
+	}
+	return sure > 1;
+}
+
+/* On how many ranks is it one of the reference's calls that no other rank's is? */
+static uint32_t
+ranks_alone(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v)
+{
+	const struct fold_segment *g = &f->reference.segment[t->reference];
+	uint32_t n = 0, before = FOLD_NONE;
+	for (uint32_t r = 0; r < f->mesh.zip; r++) {
+		uint32_t call = t->call[v->rank + r], found = FOLD_NONE;
+		if (call == FOLD_NONE)
+			continue;
+		const struct fold_call *k = &f->device.call[call];
+		for (uint32_t i = g->first; i < g->first + g->n && found == FOLD_NONE; i++)
+			if (f->reference.call[i].op == k->op && is_one(f, k, &f->reference.call[i]))
+				found = i;
+		n += found != FOLD_NONE && found != before;
+		before = found;
+	}
+	return n;
+}
+
+/* Is it, of all ranks together, what the reference has? */
+static bool
+folds(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	bool any = false;
+	for (uint32_t i = 0; i < k->n && v->mate != FOLD_NONE && !any; i++) {
+		const struct fold_item *own = &f->device.item[k->first + i], *it;
+		struct acc_fold_layout l;
+		it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, i);
+		any = own->tensor && it != NULL && it->tensor &&
+		      acc_fold_gather(f, &f->mesh, t, v, i) &&
+		      acc_fold_solve(f, &f->mesh, &it->stat, own->tol, false, &l) == 2;
+	}
+	return any;
+}
+
+/* How many ranks call this line of code, and how many of these for themselves. */
+static int
+count_alone(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
+	struct acc_ids *seen, struct acc_ids *like, struct acc_err *e)
+{
+	struct fold_call *k = &f->device.call[t->call[v->rank]];
+	k->mated = v->mate != FOLD_NONE;
+	if (k->dir != FOLD_FORWARD || k->talks || k->line == 0)
+		return 0;
+	uint64_t id = line_id(k);
+	uint32_t all = acc_ids_get(seen, id), is = acc_ids_get(like, id);
+	uint32_t n = folds(f, t, v) ? 0 : ranks_alone(f, t, v);
+	all = (all == ACC_NOID ? 0 : all) + f->mesh.zip;
+	is = (is == ACC_NOID ? 0 : is) + (n > 1 ? n : 0);
+	int rc = acc_ids_put(seen, id, all, true, e);
+	return rc < 0 ? rc : acc_ids_put(like, id, is, true, e);
+}
+
+int
+acc_fold_alone(struct acc_fold *f, struct acc_err *e)
+{
+	struct acc_ids seen = {0}, like = {0};
+	const struct fold_mesh *m = &f->mesh;
+	bool may = m->n == 1 && m->micro == 1 && m->stages == 1;
+	int rc = 0;
+	for (uint32_t s = 0; s < f->nstep && may; s++)
+		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
+			if (f->step[s].reference != FOLD_NONE)
+				rc = count_alone(f, &f->step[s], &f->step[s].v[i], &seen, &like, e);
+	/* A line of code is so if most of its calls are. */
+	for (uint32_t i = 0; i < f->device.ncall && rc == 0; i++) {
+		uint64_t id = line_id(&f->device.call[i]);
+		uint32_t all = acc_ids_get(&seen, id), is = acc_ids_get(&like, id);
+		if (all != ACC_NOID && is != ACC_NOID && is > 0 && 2 * (uint64_t)is >= all)
+			rc = acc_ids_put(&f->alone, id, 1, true, e);
+	}
+	acc_ids_release(&seen);
+	acc_ids_release(&like);
+	return rc < 0 ? rc : f->alone.n > 0;
 }
 
 static int

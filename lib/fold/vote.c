@@ -74,6 +74,18 @@ add_vote(struct fold_class *c, const struct acc_fold_layout *l)
 		c->vote[i].votes++;
 }
 
+double
+acc_fold_alone_scale(const struct acc_fold *f, const struct fold_call *k,
+	const struct acc_fold_stat *part, const struct acc_fold_stat *want, double tol)
+{
+	double mean = 1.0 / f->mesh.zip;
+	if (part->ndim > ACC_FOLD_NDIM || want->ndim > ACC_FOLD_NDIM)
+		return 0;
+	if (acc_fold_same(part, 1, want, tol) == 2)
+		return 1;
+	return k->dir == FOLD_BACKWARD && acc_fold_same(part, mean, want, tol) == 2 ? mean : 0;
+}
+
 static int
 vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, struct acc_err *e)
 {
@@ -94,7 +106,13 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 		if (it == NULL || !it->tensor || !acc_fold_gather(f, &f->mesh, t, v, i))
 			continue;
 		double tol = own->tol > it->tol ? own->tol : it->tol;
-		if (acc_fold_solve(f, &f->mesh, &it->stat, tol, k->dir == FOLD_BACKWARD, &l) == 2)
+		double scale = v->alone == 0 ? 0
+					     : acc_fold_alone_scale(f, k, f->part, &it->stat, tol);
+		if (scale > 0)
+			l = (struct acc_fold_layout){1, {{ACC_ALONE, 0}}, scale};
+		if (scale > 0 ||
+			(v->alone == 0 && acc_fold_solve(f, &f->mesh, &it->stat, tol,
+						  k->dir == FOLD_BACKWARD, &l) == 2))
 			add_vote(c, &l);
 	}
 	return 0;
