@@ -152,3 +152,65 @@ scaled() {
 	done
 	accfold -b one.acc lie >out
 }
+
+# Further layouts: fold_ranks.tar.gz was made by
+#	tests/parallel/make.py OUT one-bias tp2-bias-noise tp2-bias-lost-noise tp2-bias-scale-noise one \
+#		pp2-m2-noise pp2-m2-scale-noise tp2dp2-noise --layers 2 --task statistics
+#	tests/parallel/make.py OUT2 one pp2-v2-noise pp2-v2-scale-noise --layers 4 --task statistics
+#	mv OUT2/pp2-v2-* OUT; mv OUT2/one OUT/one-4
+#	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
+further() {
+	mkdir -p further
+	tar -C further -xzf "$DATA/fold_ranks.tar.gz"
+	cd further || return
+}
+
+@test "a bias that is added behind the reduction" {
+	further
+	found 0 tp2-bias-noise one-bias
+	found 1 tp2-bias-scale-noise one-bias
+	[ "$found" = "Functional.linear.4.forward out 0 null" ]
+	found 1 tp2-bias-lost-noise one-bias
+	[ "$found" = "Tensor.__add__.7.forward in 1 null" ]
+	run -0 jq -es 'map(select(.op == "Functional.linear" and .pass == "forward" and .io == "out" and
+		."fold.by" != null and (."fold.by" | startswith("Tensor.__add__")))) | length == 4' \
+		<(accfold -b one-bias tp2-bias-noise | accfmt --json)
+}
+
+@test "micro-batches: the parts of the batch are an axis of the mesh" {
+	further
+	found 0 pp2-m2-noise one
+	found 1 pp2-m2-scale-noise one
+	[ "$found" = "Functional.linear.2.forward out 0 1" ]
+	accfold -p -b one pp2-m2-noise >layout
+	grep -q '^mesh stages=2 batches=2 ranks=1$' layout
+	accfold -b one pp2-m2-noise | accfmt --json >plain
+	accfold -l layout -b one pp2-m2-noise | accfmt --json | cmp - plain
+	for bad in 'batches=1 ranks=1' 'batches=65536 ranks=65536' 'batches= ranks=1' 'batches=2' \
+		'batches=2 ranks=2x2x2' 'batches=2 ranks=0' 'batches=99999999999 ranks=1'; do
+		echo "mesh stages=2 $bad" >layout
+		run -2 accfold -l layout -b one pp2-m2-noise
+	done
+	echo 'mesh stages=2 batches=3 ranks=1' >layout
+	run -0 accfold -q -l layout -b one pp2-m2-noise
+}
+
+@test "stages that lie apart, and a mesh of two axes" {
+	further
+	found 0 pp2-v2-noise one-4
+	found 1 pp2-v2-scale-noise one-4
+	[ "$found" = "Functional.linear.2.forward out 0 1" ]
+	found 0 tp2dp2-noise one
+	accfold -p -b one tp2dp2-noise | grep -q '^mesh stages=1 ranks=2x2$'
+}
+
+@test "experts: each rank calls its own" {
+	run -0 jq -rs 'map(select(.fold == "Alone()" and .pass == "forward" and .io == "out" and
+		.op == "Functional.linear")) | length' <(accfold -b moe ep2-noise | accfmt --json)
+	[ "$output" = 8 ]
+	accfold -p -b moe ep2-noise | grep -qE '^Functional.linear.forward in.1 [0-9a-f]{16} Alone\(\)	'
+	rm -rf ep-bad
+	scaled ep2-noise ep-bad Functional.linear.9.forward
+	found 1 ep-bad moe
+	[ "$found" = "Functional.linear.9.forward out 0 1" ]
+}

@@ -116,7 +116,7 @@ struct fold_class {
 		uint32_t votes;
 	} vote[FOLD_VOTES];
 	struct acc_fold_layout given; /* n 0: not given */
-	bool is_given;
+	bool is_given, back; /* back: of gradients */
 	/* In what order the parts stand in the whole, where an axis is split: found once, of a tensor
 	 * that is the reference's, and true for all of the same length. */
 	struct fold_piece *piece;
@@ -161,6 +161,7 @@ struct acc_fold {
 	uint64_t ntrouble;
 	struct fold_plan *plan;
 	size_t nplan, plan_cap;
+	double back; /* what most gradients that are split are multiplied by; 0: unknown */
 	bool found;
 	char why[256];
 };

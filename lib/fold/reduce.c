@@ -153,6 +153,12 @@ acc_fold_by_reduced(struct acc_fold *f, const struct fold_mesh *m, const struct 
 	if (acc_fold_solve(f, m, want, tol, m->n > 1, l) == 2 ||
 		acc_fold_by_shape(f, m, own, want, tol, l))
 		return acc_fold_by_layout(f, m, l, INFINITY, whole);
+	/* All should have it now, and have not the same: some were left out. */
+	*l = (struct acc_fold_layout){1, {{ACC_REPLICATE, 0}}, 1};
+	if (m->n == 1 && acc_fold_by_layout(f, m, l, INFINITY, whole) &&
+		whole->ndim == want->ndim &&
+		memcmp(whole->shape, want->shape, want->ndim * sizeof *want->shape) == 0)
+		return true;
 	/* A shard of all its elements in a row. */
 	*l = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
 	for (uint32_t d = 0; d < m->n; d++)

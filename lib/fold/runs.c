@@ -132,7 +132,7 @@ cut(const struct fold_side *s, const struct fold_segment *g, struct fold_runs *t
 	return 0;
 }
 
-/* Are the last calls of a those of b? */
+/* Are the last calls of a those of b, with another batch? */
 static bool
 ends_as(const struct fold_side *s, const struct fold_runs *t, const struct fold_run *a,
 	const struct fold_run *b)
@@ -141,10 +141,13 @@ ends_as(const struct fold_side *s, const struct fold_runs *t, const struct fold_
 	for (uint32_t i = 1; same && i <= b->nplain; i++)
 		same = s->call[t->plain[a->plain + a->nplain - i]].op ==
 		       s->call[t->plain[b->plain + b->nplain - i]].op;
-	return same;
+	const struct fold_run end = {.plain = a->plain + a->nplain - b->nplain,
+		.nplain = b->nplain};
+	return same && same_weights(s, t, &end, b);
 }
 
-/* What a rank prepares before its first forward run is none of it, where that comes again. */
+/* What a rank prepares before its first forward run is none of it: what comes before that comes again,
+ * or before the first call that has a gradient. */
 static int
 split_head(const struct fold_side *s, struct fold_runs *t, struct acc_err *e)
 {
@@ -152,22 +155,25 @@ split_head(const struct fold_side *s, struct fold_runs *t, struct acc_err *e)
 	for (uint32_t i = 1; i < t->n && by == 0; i++)
 		if (!t->run[i].back && !t->run[i].hands && ends_as(s, t, &t->run[0], &t->run[i]))
 			by = i;
-	if (by == 0 || t->run[0].back)
+	uint32_t n = by == 0 ? 0 : t->run[0].nplain - t->run[by].nplain;
+	while (by == 0 && n < t->run[0].nplain && !learns(s, t, t->plain[t->run[0].plain + n]))
+		n++;
+	if (n == 0 || n == t->run[0].nplain || t->run[0].back || t->run[0].hands)
 		return 0;
 	struct fold_run *r = acc_grow(t->run, &t->cap, (size_t)t->n + 1, sizeof *r, e);
 	if (r == NULL)
 		return ACC_ENOMEM;
 	t->run = r;
 	memmove(r + 1, r, t->n++ * sizeof *r);
-	uint32_t n = r[0].nplain - r[by + 1].nplain, at = t->plain[n];
+	uint32_t at = t->plain[n];
 	r[1].first = at;
 	r[1].n = r[0].first + r[0].n - at;
 	r[1].plain = n;
-	r[1].nplain = r[by + 1].nplain;
-	r[1].ops = r[by + 1].ops;
+	r[1].nplain = r[0].nplain - n;
 	r[0].n = at - r[0].first;
 	r[0].nplain = n;
-	r[0].ops = ~r[0].ops;
+	r[0].ops = ops_of(s, t, &r[0]);
+	r[1].ops = ops_of(s, t, &r[1]);
 	return 0;
 }
 

@@ -167,8 +167,8 @@ struct turn {
 	uint32_t chunk;
 };
 
-/* A run that has gradients, or is large where there are none, is a part of the network; what is small
- * goes with the next. */
+/* A run that has gradients, or is large where there are none, is a part of the network, from 1 on; what
+ * is small goes with the one before it. */
 static void
 turns_of(const struct fold_runs *t, struct turn *turn, uint32_t *chunks)
 {
@@ -182,11 +182,11 @@ turns_of(const struct fold_runs *t, struct turn *turn, uint32_t *chunks)
 	}
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct fold_run *r = &t->run[i];
-		turn[i] = (struct turn){last > 0 && i > last ? 2 : r->back, chunk};
-		if (r->group != i)
-			turn[i].chunk = turn[r->group].chunk;
-		else if (turn[i].part == 0 && (learns ? r->learns : 4 * r->nplain >= large))
+		turn[i].part = last > 0 && i > last ? 2 : r->back;
+		if (r->group == i && turn[i].part == 0 &&
+			(learns ? r->learns : 4 * r->nplain >= large))
 			chunk++;
+		turn[i].chunk = r->group != i ? turn[r->group].chunk : chunk;
 	}
 	*chunks = chunk > *chunks ? chunk : *chunks;
 }
@@ -599,7 +599,8 @@ match(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, struct
 	return rc;
 }
 
-/* Is item by item what this call is, on one rank alone, a call of the reference? */
+/* Does this call, on one rank alone, take what one of the reference takes, or, where that is a single
+ * tensor, also give what it gives? */
 static bool
 is_one(const struct acc_fold *f, const struct fold_call *k, const struct fold_call *o)
 {
@@ -607,7 +608,7 @@ is_one(const struct acc_fold *f, const struct fold_call *k, const struct fold_ca
 	for (uint32_t i = 0; i < k->n; i++) {
 		const struct fold_item *own = &f->device.item[k->first + i], *it;
 		it = acc_fold_item_at(&f->reference, o, own->pos, i);
-		if (!own->tensor || it == NULL || !it->tensor)
+		if (!own->tensor || it == NULL || !it->tensor || (own->output && sure > 1))
 			continue;
 		double tol = own->tol > it->tol ? own->tol : it->tol;
 		int like = own->stat.ndim > ACC_FOLD_NDIM || it->stat.ndim > ACC_FOLD_NDIM
@@ -620,9 +621,21 @@ is_one(const struct acc_fold *f, const struct fold_call *k, const struct fold_ca
 	return sure > 1;
 }
 
-/* On how many ranks is it one of the reference's calls that no other rank's is? */
+static bool
+holds(const struct acc_fold *f, const struct fold_call *k)
+{
+	bool any = false;
+	for (uint32_t i = 0; i < k->n; i++)
+		any |= f->device.item[k->first + i].output &&
+		       f->device.item[k->first + i].stat.count > 0;
+	return any;
+}
+
+/* On how many ranks is it one of the reference's calls that no other rank's is? *all: of those where it
+ * has elements, as experts without tokens have not. */
 static uint32_t
-ranks_alone(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v)
+ranks_alone(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint32_t *all)
 {
 	const struct fold_segment *g = &f->reference.segment[t->reference];
 	uint32_t n = 0, before = FOLD_NONE;
@@ -631,6 +644,9 @@ ranks_alone(const struct acc_fold *f, const struct fold_step *t, const struct fo
 		if (call == FOLD_NONE)
 			continue;
 		const struct fold_call *k = &f->device.call[call];
+		if (!holds(f, k))
+			continue;
+		++*all;
 		for (uint32_t i = g->first; i < g->first + g->n && found == FOLD_NONE; i++)
 			if (f->reference.call[i].op == k->op && is_one(f, k, &f->reference.call[i]))
 				found = i;
@@ -668,9 +684,9 @@ count_alone(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *
 		return 0;
 	uint64_t id = line_id(k);
 	uint32_t all = acc_ids_get(seen, id), is = acc_ids_get(like, id);
-	uint32_t n = folds(f, t, v) ? 0 : ranks_alone(f, t, v);
-	all = (all == ACC_NOID ? 0 : all) + f->mesh.zip;
-	is = (is == ACC_NOID ? 0 : is) + (n > 1 ? n : 0);
+	uint32_t of = 0, n = folds(f, t, v) ? 0 : ranks_alone(f, t, v, &of);
+	all = (all == ACC_NOID ? 0 : all) + (of > 0 ? of : f->mesh.zip);
+	is = (is == ACC_NOID ? 0 : is) + n;
 	int rc = acc_ids_put(seen, id, all, true, e);
 	return rc < 0 ? rc : acc_ids_put(like, id, is, true, e);
 }

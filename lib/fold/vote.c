@@ -98,6 +98,7 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 			continue;
 		if (c == NULL)
 			return ACC_ENOMEM;
+		c->back = k->dir == FOLD_BACKWARD;
 		const struct fold_item *it = v->mate == FOLD_NONE
 						     ? NULL
 						     : acc_fold_item_at(&f->reference,
@@ -118,6 +119,27 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 	return 0;
 }
 
+/* The factor of most gradients that are split: by how many ranks the loss is a mean, which shapes alone
+ * do not tell. */
+static double
+back_scale(const struct acc_fold *f)
+{
+	uint32_t votes[2] = {0, 0};
+	double scale = 0;
+	for (uint32_t i = 0; i < f->ncls; i++)
+		for (uint32_t k = 0; k < f->cls[i].n; k++) {
+			const struct acc_fold_layout *l = &f->cls[i].vote[k].layout;
+			bool split = false;
+			for (uint32_t d = 0; d < l->n; d++)
+				split |= l->at[d].kind == ACC_SHARD;
+			if (!f->cls[i].back || !split)
+				continue;
+			votes[l->scale == 1] += f->cls[i].vote[k].votes;
+			scale = l->scale == 1 ? scale : l->scale;
+		}
+	return votes[0] + votes[1] == 0 ? 0 : votes[1] >= votes[0] ? 1 : scale;
+}
+
 int
 acc_fold_vote(struct acc_fold *f, struct acc_err *e)
 {
@@ -125,6 +147,7 @@ acc_fold_vote(struct acc_fold *f, struct acc_err *e)
 	for (uint32_t s = 0; s < f->nstep; s++)
 		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
 			rc = vote_call(f, &f->step[s], &f->step[s].v[i], e);
+	f->back = back_scale(f);
 	return rc;
 }
 
@@ -169,8 +192,13 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	if (want != NULL &&
 		acc_fold_solve(f, &f->mesh, want, tol, k->dir == FOLD_BACKWARD, &l) == 2)
 		return l;
-	if (want != NULL && acc_fold_by_shape(f, &f->mesh, it, want, tol, &l))
+	if (want != NULL && acc_fold_by_shape(f, &f->mesh, it, want, tol, &l)) {
+		if (k->dir == FOLD_BACKWARD && l.at[0].kind == ACC_SHARD) {
+			l.scale = f->back;
+			l.n = f->back > 0 ? l.n : 0;
+		}
 		return l;
+	}
 	/* What is the same on all ranks is most likely that. */
 	l = (struct acc_fold_layout){.n = (uint8_t)f->mesh.n, .scale = 1};
 	for (uint32_t d = 0; d < f->mesh.n; d++)
