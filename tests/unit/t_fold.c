@@ -64,7 +64,8 @@ static void
 texts(void)
 {
 	static const char *const good[] = {"Shard(0)", "Replicate()", "Partial(sum) * 1/4",
-		"Replicate() Shard(3)", "Shard(1) Partial(sum) Replicate() * 2", "Unknown()"};
+		"Replicate() Shard(3)", "Shard(1) Partial(sum) Replicate() * 2", "Unknown()",
+		"Alone() * 1/2"};
 	static const char *const bad[] = {"", "shard(0)", "Shard(16)", "Shard(-1)", "Shard()",
 		"* 2", "Shard(0) * 1/0", "Shard(0) * 0", "Shard(0) * x", "Shard(99999999999)",
 		"Replicate() Replicate() Replicate() Replicate()", "Shard(0) Unknown()"};
@@ -174,7 +175,8 @@ static void
 not_given(void)
 {
 	static const char *const bad[] = {"", "mesh stages=0 ranks=2\n", "mesh stages=1 ranks=\n",
-		"mesh stages=65536 ranks=65536\n", "mesh stages=1 ranks=2x2x2x2\n",
+		"mesh stages=65536 ranks=65536\n", "mesh stages=1 ranks=2x2x2x2\n", "mesh stages=1 batches=2\n",
+		"mesh stages=1 batches=2 ranks=2x2x2\n", "mesh stages=1 batches=65536 ranks=2\n",
 		"mesh stages=2147483648 ranks=1\n", "a b 0123456789abcdef Shard(0)\n",
 		"mesh stages=1 ranks=2\na b xyz Shard(0)\n",
 		"mesh stages=1 ranks=2\na b 0123456789abcdef Shard(0) Shard(1)\n"};
