@@ -384,8 +384,8 @@ part_error(struct acc_fold *f, const struct fold_item *own, const struct fold_it
 	return rc;
 }
 
-int64_t
-acc_fold_guilty(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+static int64_t
+guilty(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
 	const struct fold_item *own, const struct acc_fold_layout *l, const struct fold_item *want)
 {
 	struct acc_err e = {0};
@@ -409,6 +409,25 @@ acc_fold_guilty(struct acc_fold *f, const struct fold_step *t, const struct fold
 	if (rc == 0)
 		off = alone_off(error, f->mesh.zip, 1);
 	free(error);
+	return off;
+}
+
+int64_t
+acc_fold_guilty(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	const struct fold_item *own, const struct acc_fold_layout *l, const struct fold_item *want)
+{
+	/* Statistics do not tell which axis of the mesh has which part: all ways are tried, and where
+	 * one is wrong all parts are. */
+	static const uint8_t ways[6][ACC_MESH_DIMS] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1}, {2, 1, 0},
+		{1, 2, 0}, {2, 0, 1}};
+	int64_t off = -1;
+	uint32_t n = l->n == 1 ? 1 : l->n == 2 ? 2 : 6;
+	for (uint32_t i = 0; i < n && off < 0; i++) {
+		struct acc_fold_layout other = *l;
+		for (uint32_t d = 0; d < l->n; d++)
+			other.at[d] = l->at[ways[i][d]];
+		off = guilty(f, t, v, own, &other, want);
+	}
 	return off;
 }
 

@@ -87,7 +87,8 @@ number_call(struct emit *o, const struct fold_call *k, struct fold_virtual *v, s
 		v->stage + (uint64_t)v->alone * o->f->mesh.stages};
 	uint64_t h = acc_hash(id, sizeof id);
 	v->number = -1;
-	if ((o->f->mesh.stages < 2 && o->f->mesh.micro < 2 && o->f->alone.n == 0) || k->call < 0 || k->dir == FOLD_OTHER)
+	if ((o->f->mesh.stages < 2 && o->f->mesh.micro < 2 && o->f->alone.n == 0) || k->call < 0 ||
+		k->dir == FOLD_OTHER)
 		return 0;
 	uint32_t n = acc_ids_get(k->dir == FOLD_BACKWARD ? &o->forward : &o->count,
 		k->dir == FOLD_BACKWARD ? h : k->base);
@@ -319,6 +320,15 @@ decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, ui
 	}
 }
 
+static void
+accuse(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	const struct acc_fold_layout *l, struct folded *d)
+{
+	int64_t rank = acc_fold_guilty(f, t, v, d->own, l, d->it);
+	d->rank = rank < 0 ? d->rank : (uint32_t)rank;
+	d->alone |= rank >= 0;
+}
+
 /* Its elements follow. 1, 0 where they cannot be had, < 0. */
 static int
 plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
@@ -338,11 +348,8 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 		.seq = o->seq};
 	bool differs = d->want != NULL && d->want->known != 0 && d->whole.known != 0 &&
 		       acc_fold_same(&d->whole, 1, d->want, d->tol / 64) == 0;
-	if (l->n > 1 && differs && d->by == NULL) {
-		int64_t rank = acc_fold_guilty(f, t, v, d->own, l, d->it);
-		d->rank = rank < 0 ? d->rank : (uint32_t)rank;
-		d->alone |= rank >= 0;
-	}
+	if (l->n > 1 && differs && d->by == NULL)
+		accuse(f, t, v, l, d);
 	/* What has no partner here may get one; what all ranks have needs none to be known. */
 	if (l->n != 1 || (d->it == NULL && (k->talks || !replicated(l))) ||
 		(d->own->output && o->blind && !f->bare))
@@ -358,6 +365,10 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 	if (rc >= 0 && off >= 0) {
 		d->rank = (uint32_t)off;
 		d->alone = d->by == NULL;
+	} else if (rc == 0 && differs && d->by == NULL && v->alone == 0) {
+		/* All calls of the line are behind the fault: then the plain order, which shows by
+		 * that the others' parts are right. */
+		accuse(f, t, v, l, d);
 	} else if (rc > 0 && d->by == NULL && replicated(&d->layout) && v->alone == 0) {
 		d->rank = f->plan[f->nplan - 1].rank;
 		d->whole = f->part[d->rank];
@@ -378,7 +389,7 @@ put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 	if (rc == 0 && (d->alone || f->mesh.ranks == 1)) {
 		const struct fold_segment *g =
 			&f->device.segment[t->segment[v->stage * f->mesh.ranks +
-						       d->rank % f->mesh.ranks]];
+						      d->rank % f->mesh.ranks]];
 		rc = acc_put(&o->rec, "", "fold.rank", acc_int(g->rank));
 	}
 	if (rc == 0 && dtype != ACC_NODTYPE) {

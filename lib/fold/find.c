@@ -236,7 +236,12 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 				" the reference's");
 	/* Behind a fault nothing is like the reference; but where most has no place at all, or
 	 * hardly a weight is the same, this is another network, or a layout that is not known. */
-	if (4 * n.laid < 3 * n.tensors || 20 * n.like < n.tensors)
+	/* On a mesh of several axes shapes alone decide nothing, and who is behind what is not known is
+	 * the first to be seen: there an eighth may have no place. Runs with noise of tf32 have more, and
+	 * were accused (tests/parallel). */
+	bool several = f->mesh.n > 1;
+	if ((several ? 8 * n.laid < 7 * n.tensors : 4 * n.laid < 3 * n.tensors) ||
+		20 * n.like < n.tensors)
 		return refuse(f,
 			"of %llu forward tensors of the reference %llu are laid out on the ranks"
 			" in a way that is known, %llu with its values",

@@ -63,7 +63,7 @@ struct fold_run {
 	uint32_t plain, nplain; /* of these in fold_runs.plain those that do not talk */
 	uint64_t ops;
 	uint32_t group, nth, count; /* the first of its likes; which of them; there: how many */
-	bool back, hands, learns; /* learns: there are gradients of it */
+	bool back, hands, learns;   /* learns: there are gradients of it */
 };
 /* Those of a segment. */
 struct fold_runs {
@@ -82,7 +82,8 @@ struct fold_virtual {
 	uint32_t mate; /* the reference's call, or FOLD_NONE */
 	uint32_t stage;
 	int64_t number; /* that it gets; -1: as it has */
-	uint32_t alone; /* this rank of the mesh, counted from 1, alone has it; 0: all have a part */
+	uint32_t
+		alone; /* this rank of the mesh, counted from 1, alone has it; 0: all have a part */
 	uint32_t place; /* of stages: after which call of the reference it stands */
 };
 
@@ -116,7 +117,7 @@ struct fold_class {
 		uint32_t votes;
 	} vote[FOLD_VOTES];
 	struct acc_fold_layout given; /* n 0: not given */
-	bool is_given, back; /* back: of gradients */
+	bool is_given, back;          /* back: of gradients */
 	/* In what order the parts stand in the whole, where an axis is split: found once, of a tensor
 	 * that is the reference's, and true for all of the same length. */
 	struct fold_piece *piece;
@@ -256,7 +257,7 @@ int acc_fold_orders(struct acc_fold *f, struct acc_err *e);
  * off, or -1. */
 int acc_fold_plan(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want,
 	bool differs, int64_t *off, enum acc_dtype *dtype, struct acc_err *e);
-/* On a mesh of several axes: the rank, of those of the mesh, whose part alone is not the reference's
+/* Where no order of the parts is known, or several axes have them: the rank, of those of the mesh, whose part alone is not the reference's
  * where the layout has it; -1: none, or it cannot be told. f->part holds the parts' statistics. */
 int64_t acc_fold_guilty(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
 	const struct fold_item *own, const struct acc_fold_layout *l, const struct fold_item *want);

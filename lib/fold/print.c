@@ -158,9 +158,8 @@ parse_mesh(struct acc_str s, struct fold_mesh *m)
 	*m = (struct fold_mesh){.zip = 1, .micro = 1};
 	if (!number_behind(&s, "stages=", &m->stages))
 		return false;
-	if (acc_str_starts(s, "batches=") &&
-		(!number_behind(&s, "batches=", &m->micro) || m->micro < 2 ||
-			!add_axis(m, m->micro)))
+	if (acc_str_starts(s, "batches=") && (!number_behind(&s, "batches=", &m->micro) ||
+						     m->micro < 2 || !add_axis(m, m->micro)))
 		return false;
 	struct acc_str ranks = word_of(&s);
 	if (!acc_str_starts(ranks, "ranks=") || s.n > 0)

@@ -40,7 +40,8 @@ acc_fold_takers(struct acc_fold *f, struct fold_step *t, struct acc_err *e)
 	int rc = 0;
 	for (uint32_t i = 0; i < t->nv && rc == 0; i++) {
 		const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
-		for (uint32_t x = 0; x < k->n && (k->talks || k->scales || k->adds) && rc == 0; x++) {
+		for (uint32_t x = 0; x < k->n && (k->talks || k->scales || k->adds) && rc == 0;
+			x++) {
 			const struct fold_item *it = &f->device.item[k->first + x];
 			if (!it->tensor || it->output || !telling(&it->stat) ||
 				t->v[i].mate != FOLD_NONE)

@@ -325,8 +325,7 @@ plain_partner(const struct fold_side *s, const struct fold_runs *t, uint32_t cal
 	uint32_t from = k->dir == FOLD_BACKWARD ? forward_of(s, t, call) : call;
 	if (from == ACC_NOID)
 		return FOLD_NONE;
-	const struct fold_run *r = &t->run[t->of[from - t->first]],
-			      *o = nth_of(t, r->group, nth);
+	const struct fold_run *r = &t->run[t->of[from - t->first]], *o = nth_of(t, r->group, nth);
 	uint32_t i = t->at[from - t->first] - r->plain;
 	if (r->back || o == NULL || i >= o->nplain)
 		return FOLD_NONE;

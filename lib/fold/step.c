@@ -96,7 +96,8 @@ put_virtual(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, 
 	if (c == NULL)
 		return ACC_ENOMEM;
 	t->call = c;
-	v[t->nv++] = (struct fold_virtual){(uint32_t)t->ncall, FOLD_NONE, stage, -1, alone, FOLD_NONE};
+	v[t->nv++] = (struct fold_virtual){(uint32_t)t->ncall, FOLD_NONE, stage, -1, alone,
+		FOLD_NONE};
 	const struct fold_runs *runs = &f->runs[t->segment[stage * m->ranks]];
 	const struct fold_run *own = acc_fold_run_of(&f->device, runs, call);
 	bool once = runs->run[own->group].count != m->micro;

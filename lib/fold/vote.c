@@ -111,9 +111,8 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 					     : acc_fold_alone_scale(f, k, f->part, &it->stat, tol);
 		if (scale > 0)
 			l = (struct acc_fold_layout){1, {{ACC_ALONE, 0}}, scale};
-		if (scale > 0 ||
-			(v->alone == 0 && acc_fold_solve(f, &f->mesh, &it->stat, tol,
-						  k->dir == FOLD_BACKWARD, &l) == 2))
+		if (scale > 0 || (v->alone == 0 && acc_fold_solve(f, &f->mesh, &it->stat, tol,
+							   k->dir == FOLD_BACKWARD, &l) == 2))
 			add_vote(c, &l);
 	}
 	return 0;

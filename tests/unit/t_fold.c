@@ -175,10 +175,10 @@ static void
 not_given(void)
 {
 	static const char *const bad[] = {"", "mesh stages=0 ranks=2\n", "mesh stages=1 ranks=\n",
-		"mesh stages=65536 ranks=65536\n", "mesh stages=1 ranks=2x2x2x2\n", "mesh stages=1 batches=2\n",
-		"mesh stages=1 batches=2 ranks=2x2x2\n", "mesh stages=1 batches=65536 ranks=2\n",
-		"mesh stages=2147483648 ranks=1\n", "a b 0123456789abcdef Shard(0)\n",
-		"mesh stages=1 ranks=2\na b xyz Shard(0)\n",
+		"mesh stages=65536 ranks=65536\n", "mesh stages=1 ranks=2x2x2x2\n",
+		"mesh stages=1 batches=2\n", "mesh stages=1 batches=2 ranks=2x2x2\n",
+		"mesh stages=1 batches=65536 ranks=2\n", "mesh stages=2147483648 ranks=1\n",
+		"a b 0123456789abcdef Shard(0)\n", "mesh stages=1 ranks=2\na b xyz Shard(0)\n",
 		"mesh stages=1 ranks=2\na b 0123456789abcdef Shard(0) Shard(1)\n"};
 	int taken = 0;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
