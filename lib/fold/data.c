@@ -260,7 +260,8 @@ unlike(const struct acc_fold *f, const struct fold_plan *p)
 {
 	bool same = true;
 	for (uint32_t r = 1; r < f->mesh.zip && same && p->place.kind == ACC_REPLICATE; r++)
-		same = memcmp(f->part[r].v, f->part[0].v, sizeof f->part[r].v) == 0;
+		for (int i = 0; i < ACC_FOLD_NSTAT; i++)
+			same &= f->part[r].v[i] == f->part[0].v[i];
 	return !same;
 }
 
