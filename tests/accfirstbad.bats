@@ -389,6 +389,15 @@ Functional.gelu.0.backward.output.0 warning" ]
 	first culprit Torch.matmul.0.forward output
 }
 
+@test "one product by statistics may be TF32, but not rougher, nor beside one that is none" {
+	judge 0 "$J/products-one.acc"
+	says "does one side compute them in TF32 or HF32?"
+	judge 1 "$J/products-one-rough.acc"
+	first culprit Functional.linear.0.forward output
+	judge 1 "$J/products-one-beside.acc"
+	first culprit Functional.linear.0.forward output
+}
+
 @test "an input may be as far off, in absolute terms, as where it was made" {
 	judge 0 "$J/carried.acc"
 	judge 1 "$J/changed.acc"

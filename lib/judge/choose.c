@@ -21,7 +21,9 @@ gate(const struct scan *s, const struct suspect *x)
 	if (x->slope)
 		return LIMIT_NAMED;
 	if (x->role == ROLE_OUT && k->response == ACC_OP_KINK && k->backward &&
-		it->rms <= LIMIT_KINK * sqrt(x->cause))
+		it->rms <= LIMIT_KINK * sqrt(it->measure == ACC_BY_STAT
+						     ? acc_stat_element(s, x->cause, acc_item_unit(it))
+						     : x->cause))
 		return INFINITY;
 	/* Statistics do not show which elements of an incoming gradient are there or not. */
 	if (x->role == ROLE_OUT && it->measure == ACC_BY_STAT && k->backward &&

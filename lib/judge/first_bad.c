@@ -124,8 +124,10 @@ walk_call(struct scan *s, uint32_t call)
 		rc = acc_judge_state(s, call, unit, worst);
 	if (rc == 0)
 		rc = acc_sum_learn(s, call);
+	s->multiplied |= paired && acc_multiplies(k);
 	if (paired && k->backward && k->response == ACC_OP_KINK)
-		s->flips = sqrt(s->flips * s->flips + fmax(g.rms, acc_stat_usual(s, false)));
+		s->flips = sqrt(s->flips * s->flips +
+				acc_stat_element(s, fmax(g.rms, acc_stat_usual(s, false)), unit));
 	bool back = k->backward || k->grad;
 	if (paired && k->keyed && back)
 		s->size[s->nrecent[true] % LIMIT_RECENT] = (float)size;
@@ -142,7 +144,7 @@ forget(struct scan *s)
 {
 	memset(s->nrecent, 0, sizeof s->nrecent);
 	memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
-	s->noisy = s->flipped = s->rerouted = s->back_before = false;
+	s->noisy = s->flipped = s->rerouted = s->back_before = s->multiplied = false;
 	s->flips = 0;
 	s->chosen = s->ranked = false;
 	acc_ids_clear(&s->made[0]);
@@ -237,7 +239,7 @@ decide(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
 static int
 judge(struct acc_case *c, struct acc_err *e)
 {
-	struct scan s = {.c = c, .e = e, .unit = acc_network_unit(c)};
+	struct scan s = {.c = c, .e = e, .unit = acc_network_unit(c), .finest = INFINITY};
 	uint32_t i = ACC_NOCALL, out = ACC_NOCALL;
 	s.noise = acc_noise_ratio(c);
 	s.weights = acc_weight_error(c);

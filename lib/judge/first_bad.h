@@ -115,6 +115,9 @@ struct scan {
 	uint32_t nusual;
 	size_t usual_cap;
 	bool learning;
+	double finest;   /* of f32 products, the least that one shows, of the floor */
+	bool coarse;     /* f32 products are no better than TF32, or nothing shows that they are */
+	bool multiplied; /* one of them came before, in this rank and step */
 	bool back_before; /* the call before was backward */
 	bool flipped; /* integers came out otherwise: choices between near-equal numbers fell so */
 	bool ranked; /* places were found by rank, and only statistics of them are known: ties hide there */
@@ -247,6 +250,8 @@ uint64_t acc_noise_class(const struct acc_call *k, double unit);
 
 /* Were there enough calls of its operators to learn one? */
 bool acc_is_learned(const struct scan *s, const struct acc_call *k, double unit);
+/* In this unit, does it multiply in TF32 or the like, as far as is seen? */
+bool acc_is_coarse(const struct scan *s, double unit);
 /* The factor that was learned for the operators of this call, 1 without one. */
 double acc_learned(const struct scan *s, const struct acc_call *k, double unit);
 
@@ -316,6 +321,10 @@ double acc_stat_usual(const struct scan *s, bool backward);
 double acc_stat_gradient_scale(const struct acc_call *k, const struct acc_item *it,
 	const struct given *g);
 
+/* The error of elements, where statistics of what was given show e: products in TF32 leave more. */
+double acc_stat_element(const struct scan *s, double e, double unit);
+/* What statistics would show of that, were it not for chance. */
+double acc_stat_unseen(const struct scan *s, double unit);
 /* The root mean square of the errors of elements that statistics of an output do not show, of itself. */
 double acc_stat_rest(const struct scan *s, const struct acc_call *k, double cause, double unit);
 /* The size of the terms that an output known by statistics is made of, where they may cancel; or 0. */

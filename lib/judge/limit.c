@@ -114,6 +114,8 @@ acc_limit_output(const struct scan *s, const struct acc_call *k, double unit, en
 	}
 	l.floor *= unit;
 	double factor = acc_learned(s, k, unit);
+	if (how == ACC_BY_STAT && acc_multiplies(k) && acc_is_coarse(s, unit))
+		factor = LIMIT_LEARN_PRODUCTS;
 	if (factor > 1) {
 		l.floor *= factor;
 		l.from = "the usual noise of this operator in these dumps";
@@ -153,6 +155,56 @@ by_op(const void *pa, const void *pb)
 	return (a->by > b->by) - (a->by < b->by);
 }
 
+static int
+put_factor(struct scan *s, uint64_t cls, double factor)
+{
+	uint64_t bits;
+	memcpy(&bits, &factor, sizeof bits);
+	return acc_map_put(&s->floor, (struct acc_str){(char *)&cls, sizeof cls}, bits) == NULL
+		       ? ACC_ENOMEM
+		       : 0;
+}
+
+/* Too few f32 products to learn from, of one pass or both: those of the other pass run on the same units,
+ * and one that is as good as f32 says that all are to be. Else what shows may be how the device
+ * multiplies. */
+static int
+learn_few(struct scan *s)
+{
+	double most[2] = {0};
+	uint32_t n[2] = {0};
+	bool coarse = false;
+	for (int back = 0; back < 2; back++) {
+		const struct acc_call k = {.cls = ACC_OP_CONTRACT, .backward = back};
+		const uint64_t cls = acc_noise_class(&k, acc_unit(ACC_F32));
+		for (uint32_t i = 0; i < s->nexcess; i++)
+			if (s->excess[i].op == cls) {
+				n[back]++;
+				most[back] = fmax(most[back], s->excess[i].by);
+			}
+		coarse |= (n[back] < LIMIT_LEARN_CALLS ? most[back]
+						       : acc_learned(s, &k, acc_unit(ACC_F32))) >
+			  LIMIT_LEARN_SAID;
+	}
+	/* Of many, one may agree by chance. */
+	const bool few = n[0] < LIMIT_LEARN_CALLS && n[1] < LIMIT_LEARN_CALLS;
+	s->coarse = coarse && s->finest > (few ? LIMIT_MARGIN : 1) && !acc_unit_low(s->unit);
+	for (int back = 0; back < 2; back++) {
+		const struct acc_call k = {.cls = ACC_OP_CONTRACT, .backward = back};
+		if (n[back] > 0 && n[back] < LIMIT_LEARN_CALLS &&
+			put_factor(s, acc_noise_class(&k, acc_unit(ACC_F32)),
+				s->coarse ? fmax(1, most[back]) : 1) < 0)
+			return ACC_ENOMEM;
+	}
+	return 0;
+}
+
+bool
+acc_is_coarse(const struct scan *s, double unit)
+{
+	return s->coarse && !acc_unit_low(unit);
+}
+
 int
 acc_learn(struct scan *s, struct acc_err *e)
 {
@@ -168,11 +220,8 @@ acc_learn(struct scan *s, struct acc_err *e)
 		if (j - i < LIMIT_LEARN_CALLS)
 			continue;
 		usual = fmax(1, usual);
-		uint64_t op = s->excess[i].op, bits;
-		memcpy(&bits, &usual, sizeof bits);
-		struct acc_str key = {(char *)&op, sizeof op};
-		if (acc_map_put(&s->floor, key, bits) == NULL)
+		if (put_factor(s, s->excess[i].op, usual) < 0)
 			return acc_nomem(e);
 	}
-	return 0;
+	return learn_few(s) < 0 ? acc_nomem(e) : 0;
 }

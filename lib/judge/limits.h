@@ -98,6 +98,10 @@
 		"here", \
 		"of normal numbers with errors of e, a share of 0.8 e is on the other side, each as " \
 		"wrong as it is large: an rms of root 0.8 e; twice that, where these are few") \
+	X(FLIPPED, 0.01, \
+		"elements of a gradient, on average: where fewer are on the other side of a kink, none " \
+		"is", \
+		"of 100 sums one may have such an element") \
 	X(OTHER_WEIGHT, 0.5, \
 		"rms: once choices of places fell otherwise, a weight this far off is another one", \
 		"of independent normal numbers of one size it is 0.8") \
@@ -152,6 +156,11 @@
 	X(LEARN_PRODUCTS, 400, "times: the most that the floor of f32 products is raised", \
 		"operands rounded to 10 bits (TF32, HF32) are off by an rms of 2^-11 / sqrt(3) each, " \
 		"6,700 u together; 4 x 8 u x 400 is 1.9 times that") \
+	X(TF32, 4.0e-4, "what products in TF32 leave of an element, of the size of their terms", \
+		"as learn-products: root 2 times 2^-11 / sqrt(3)") \
+	X(TF32_SEEN, 4, "times less is what statistics show of it", \
+		"the error of the largest element, by that and the rms: of 20 to 1,000 normal numbers " \
+		"it is 2 to 3 times the rms") \
 	X(LEARN_OTHER, 4, "the same of other f32 operators", LIMIT_TRIED) \
 	X(LEARN_LOW, 2, "the same in 16 bits", LIMIT_TRIED) \
 	X(LEARN_SAID, 16, "times: from here on, the raised floor of products is said", \

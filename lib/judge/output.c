@@ -46,6 +46,9 @@ soften(const struct acc_call *k, const struct acc_item *it, const struct given *
 			       ? LIMIT_BIAS_SCALE * g->grad_rms
 			       : LIMIT_PRODUCT_SCALE * acc_product_scale(k, it, g);
 	double terms = fmax(acc_sum_scale(k, it, g), acc_stat_gradient_scale(k, it, g));
+	/* By statistics, errors of the factors show, too, and are of the size of the terms. */
+	if (stat && !k->backward)
+		terms = fmax(terms, scale);
 	scale = stat ? terms : fmax(scale, terms);
 	double off = stat ? it->stat_abs : it->rmse, most = stat ? off : it->max_abs;
 	/* Against a zero any difference is infinite. */
@@ -110,7 +113,7 @@ largest_factor(const struct acc_call *k, const struct acc_item *it, const struct
 
 /* Where a kink before it fell otherwise, one element of an incoming gradient is there or not, and a sum
  * of them differs by as much; its statistics do not show it. Of n elements with errors of e, some e n
- * are such. */
+ * are such, on average. */
 static bool
 one_flipped(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g)
@@ -123,8 +126,11 @@ one_flipped(const struct scan *s, const struct acc_call *k, const struct acc_ite
 						   : 0;
 	if (s->chosen && it->stat_abs <= g->b_max * other)
 		return true;
-	return it->ndim <= 1 && g->grad_count > it->count && (double)g->grad_count * g->rms >= 1 &&
-	       acc_stat_gradient_scale(k, it, g) > 0 && it->stat_abs <= g->b_max;
+	double flipped = (double)g->grad_count * acc_stat_element(s, g->rms, acc_item_unit(it));
+	double least = s->flips > 0 ? LIMIT_FLIPPED : 1;
+	return it->ndim <= 1 && g->grad_count > it->count &&
+	       flipped >= least && acc_stat_gradient_scale(k, it, g) > 0 &&
+	       it->stat_abs <= g->b_max;
 }
 
 /* What statistics of an output may differ by follows from those of the inputs by the slope of the
@@ -162,6 +168,7 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	}
 	if (it->measure == ACC_BY_STAT) {
 		x->cause = fmax(x->cause, acc_stat_usual(s, k->backward || k->grad));
+		x->cause = fmax(x->cause, acc_stat_unseen(s, unit));
 		*cause_max = fmax(*cause_max, x->cause);
 		respond(k, g, x, cause_max);
 	}
@@ -186,6 +193,15 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 			0, g->exact ? "equal inputs" : "noise"};
 	x->from = l.from;
 	return l;
+}
+
+/* Is it an f32 product that shows how it was made? The gradient of a bias is a sum, what is zero shows
+ * nothing, and one number may agree by chance. */
+static bool
+is_product(const struct acc_call *k, const struct acc_item *it, double unit)
+{
+	return acc_multiplies(k) && !acc_unit_low(unit) && !(k->backward && it->ndim <= 1) &&
+	       it->count > 1 && it->b_rms > 0;
 }
 
 int
@@ -279,6 +295,8 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		return ACC_ENOMEM;
 	/* Where NaN met NaN there may be nothing left that was compared. */
 	bool usual = !g->unseen && !isinf(rms) && !it->exact && !it->a_nan;
+	if (s->learning && usual && is_product(k, it, unit))
+		s->finest = fmin(s->finest, rms / l.floor);
 	if (s->learning && usual && (!k->module || acc_multiplies(k)))
 		return excess(s, k, unit, rms / l.floor, it->measure == ACC_BY_STAT);
 	return 0;

@@ -46,13 +46,25 @@ acc_stat_gradient_scale(const struct acc_call *k, const struct acc_item *it, con
 }
 
 double
+acc_stat_element(const struct scan *s, double e, double unit)
+{
+	return acc_is_coarse(s, unit) && s->multiplied ? fmax(e, LIMIT_TF32) : e;
+}
+
+double
+acc_stat_unseen(const struct scan *s, double unit)
+{
+	return acc_stat_element(s, 0, unit) / LIMIT_TF32_SEEN;
+}
+
+double
 acc_stat_rest(const struct scan *s, const struct acc_call *k, double cause, double unit)
 {
 	/* Errors by statistics are of max or min, relative to that and the rms: twice as much of an
 	 * element alone. Where a kink fell otherwise, elements are all error. */
 	double rest = 2 * cause + LIMIT_STEP_U * unit, flips = k->backward ? s->flips : 0;
 	if (k->backward && k->response == ACC_OP_KINK)
-		flips = fmax(flips, sqrt(cause));
+		flips = fmax(flips, sqrt(acc_stat_element(s, cause, unit)));
 	return fmax(rest, LIMIT_KINK * flips);
 }
 

@@ -232,10 +232,14 @@ acc_op_response(struct acc_str op)
 		{"norm", ACC_OP_ROOT}, {"exp", ACC_OP_EXPONENT}, {"softmax", ACC_OP_EXPONENT},
 		{"relu", ACC_OP_KINK}, {"leaky_relu", ACC_OP_KINK}, {"clamp", ACC_OP_KINK},
 		{"abs", ACC_OP_KINK}, {"hardswish", ACC_OP_KINK}, {"max", ACC_OP_KINK},
-		{"min", ACC_OP_KINK}, {"max_pool2d", ACC_OP_KINK}, {"topk", ACC_OP_KINK}};
+		{"min", ACC_OP_KINK}, {"max_pool2d", ACC_OP_KINK}, {"topk", ACC_OP_KINK},
+		/* of |x| and max(0, x), not of the squares that are of its family */
+		{"l1_loss", ACC_OP_KINK}, {"margin_ranking_loss", ACC_OP_KINK},
+		{"triplet_margin_loss", ACC_OP_KINK}};
 	const struct acc_op_info *o = acc_op_is_module(op) ? NULL : acc_op_info_of(op);
 	for (size_t i = 0; o != NULL && i < sizeof known / sizeof *known; i++)
-		if (strcmp(o->family, known[i].family) == 0)
+		if (strcmp(o->family, known[i].family) == 0 ||
+			acc_str_is(acc_op_own_name(o), known[i].family))
 			return known[i].response;
 	return ACC_OP_EVEN;
 }

@@ -890,3 +890,21 @@ def cancelled(name, off):
 
 cancelled("gradients-cancel", 4e-3)
 cancelled("gradients-cancel-wrong", 0.2)
+
+
+def multiplied(name, off, other=None):
+    """By statistics, one f32 product whose largest element is off by so much, of it and the rms together; other:
+    of another product after it."""
+    s = Stream(task="statistics")
+    for i, e in enumerate([off] if other is None else [off, other]):
+        for io, pos, shape, top, more in (("in", "0", [32, 8], 3.0, 0), ("in", "1", [16, 8], 0.3, 0), ("out", "0", [32, 16], 2.0 + i, e)):
+            top *= 1.0123456
+            m = [{"dtype": "f32", "shape": shape, "type": "torch.Tensor", "stat.max": top * (1 + 1.3 * x), "stat.min": -top,
+                  "stat.mean": 0.0, "stat.norm": 0.3 * top * math.prod(shape) ** .5} for x in (more, 0)]
+            s.put("Functional.linear.%d.forward" % i, io, pos, m[0], m[1], "tensor", {"m.mode": "statistics"})
+    s.write(name)
+
+
+multiplied("products-one", 5e-4)
+multiplied("products-one-rough", 8e-3)
+multiplied("products-one-beside", 5e-4, 2e-7)

@@ -39,6 +39,8 @@ OP("nll_loss", "cross_entropy", OTHER, KEYWORDS | NUMBERS)
 OP("mse_loss", "mse_loss", OTHER, KEYWORDS | NUMBERS)
 OP("l1_loss", "mse_loss", OTHER, KEYWORDS | NUMBERS)
 OP("smooth_l1_loss", "mse_loss", OTHER, KEYWORDS | NUMBERS)
+OP("margin_ranking_loss", "margin_ranking_loss", OTHER, KEYWORDS | NUMBERS)
+OP("triplet_margin_loss", "triplet_margin_loss", OTHER, KEYWORDS | NUMBERS)
 OP("huber_loss", "mse_loss", OTHER, KEYWORDS | NUMBERS)
 OP("binary_cross_entropy bce_loss", "binary_cross_entropy", OTHER, KEYWORDS | NUMBERS)
 OP("binary_cross_entropy_with_logits bce_with_logits_loss", "binary_cross_entropy_with_logits",
