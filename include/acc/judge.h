@@ -74,6 +74,7 @@ struct acc_item {
 	 * whose root mean square is `rest` of the bench's. At least 1 / few^2 elements are of the
 	 * size of most: few is the largest magnitude by the norm. NAN where unknown. */
 	float slope, rest, few;
+	float mean_off; /* by statistics, the difference of the means, by that and the rms; or NAN */
 	float max_rel;              /* largest |a - b| / |b|; NAN where unknown */
 	float b_rms;                /* root mean square of the bench's tensor; NAN where unknown */
 	float b_max;                /* its largest magnitude; NAN where unknown */

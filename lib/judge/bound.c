@@ -177,3 +177,19 @@ acc_slope_bound(const struct scan *s, const struct acc_call *k, const struct acc
 	double shared = acc_unit_low(unit) ? LIMIT_SLOPE_U * unit : LIMIT_MARGIN * l->floor;
 	return fmax(LIMIT_MARGIN * (larger * g->slope + spread), shared);
 }
+
+/* So the mean: of errors of either sign little is left in it, but what the inputs' means and norms are
+ * off by. Those of an exponential's rows have one sign each. Backwards, what kinks let pass has one. */
+double
+acc_mean_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	const struct given *g, double cause, double unit)
+{
+	if (k->module || k->grad || k->backward || k->cls == ACC_OP_RANDOM || k->talks ||
+		it->loose || it->exact || it->measure != ACC_BY_STAT || it->count <= 1 ||
+		!isfinite(it->mean_off) || !isfinite(it->few) || !acc_unit_low(unit) || g->unseen ||
+		g->inner || g->permuted || isinf(g->rms) || !isfinite(cause) || s->learning ||
+		k->response == ACC_OP_EXPONENT)
+		return INFINITY;
+	double larger = fmax(1, acc_stat_terms(k, it, g) / it->b_rms);
+	return LIMIT_MARGIN * larger * (g->mean + acc_stat_rest(s, k, cause, unit) * it->few);
+}

@@ -18,12 +18,13 @@ gate(const struct scan *s, const struct suspect *x)
 		return 0;
 	const struct acc_call *k = &s->c->call[x->call];
 	/* What follows of kinks, a slope's limit has in it. */
-	if (x->slope)
+	if (x->slope || x->own)
 		return LIMIT_NAMED;
 	if (x->role == ROLE_OUT && k->response == ACC_OP_KINK && k->backward &&
 		it->rms <= LIMIT_KINK * sqrt(it->measure == ACC_BY_STAT
-						     ? acc_stat_element(s, x->cause, acc_item_unit(it))
-						     : x->cause))
+							? acc_stat_element(s, x->cause,
+								  acc_item_unit(it))
+							: x->cause))
 		return INFINITY;
 	/* Statistics do not show which elements of an incoming gradient are there or not. */
 	if (x->role == ROLE_OUT && it->measure == ACC_BY_STAT && k->backward &&

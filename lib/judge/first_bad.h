@@ -31,6 +31,7 @@ struct given {
 		double max_abs;
 		uint64_t count;
 	} operand[2];
+	double mean;   /* the largest mean_off or slope */
 	double slope;  /* summed: see acc_item.slope */
 	double spread; /* the largest error that a slope has by chance */
 	double rest;   /* see acc_item.rest */
@@ -66,6 +67,7 @@ struct suspect {
 	double flips;        /* see struct scan */
 	bool weak;           /* may be how the device multiplies: too few products to tell */
 	const char *from;
+	bool own;      /* the statistics of the device's own inputs do not give it */
 	bool slope;    /* its value is a slope, see acc_item */
 	bool audit;    /* accaudit accuses it; value and limit are its own */
 	bool first;    /* of those that stand out in its rank and step */
@@ -308,6 +310,9 @@ double acc_bias_bound(const struct scan *s, const struct acc_call *k, const stru
 /* The largest slope of an output (see acc_item) that is no factor of the operator's own, or INFINITY. */
 double acc_slope_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct limit *l, const struct given *g, double cause, double unit);
+/* The largest mean_off of an output, or INFINITY. */
+double acc_mean_bound(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
+	const struct given *g, double cause, double unit);
 /* The floor of a 16-bit operator that was given equal inputs, or INFINITY. */
 double acc_one_rounding(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	const struct given *g, double unit);
@@ -329,6 +334,12 @@ double acc_stat_unseen(const struct scan *s, double unit);
 double acc_stat_rest(const struct scan *s, const struct acc_call *k, double cause, double unit);
 /* The size of the terms that an output known by statistics is made of, where they may cancel; or 0. */
 double acc_stat_terms(const struct acc_call *k, const struct acc_item *it, const struct given *g);
+
+/* --- relation.c --- */
+/* By how many times what rounding leaves this output, known by statistics, is not on the device what
+ * those of its inputs there give; 0 to 1: it is. -1: nothing follows from them, or on the bench it
+ * is not so either. whole: it says all that there is of the output. */
+double acc_relation(const struct scan *s, uint32_t call, const struct acc_item *it, bool *whole);
 
 /* --- trace.c --- */
 bool acc_is_input(const struct acc_item *it);

@@ -41,6 +41,8 @@ receive_slope(struct given *g, const struct acc_item *it)
 	if (it->rms == 0 || it->exact)
 		return;
 	bool known = isfinite(it->slope) && isfinite(it->few);
+	double mean = fmax((double)it->slope, it->mean_off); /* without what is NAN */
+	g->mean = fmax(g->mean, isfinite(mean) ? mean : INFINITY);
 	g->slope += known ? it->slope : INFINITY;
 	g->spread = fmax(g->spread, known ? it->rest * it->few : INFINITY);
 	g->rest = fmax(g->rest, known ? it->rest : INFINITY);

@@ -218,6 +218,8 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 		if (i == NORM && y != 0)
 			it->slope = (float)(d / fabs(y));
 		double e = d == 0 ? 0 : it->exact ? 1 : den == 0 ? INFINITY : d / den;
+		if (i == MEAN)
+			it->mean_off = (float)e;
 		worst = e > worst ? e : worst;
 		left = fmax(left, i == NORM || it->exact || !(d > 0) || isinf(e)
 					  ? e
@@ -452,7 +454,7 @@ acc_item_measure(struct acc_item *it, const struct acc_picked *f)
 	struct acc_str note = acc_picked_text(f->own[NOTE]);
 	it->sides = (uint8_t)(f->has[ACC_A] | f->has[ACC_B] << 1);
 	it->stat_abs = it->rms = it->left = it->max = it->rmse = it->max_abs = it->max_rel =
-		it->b_rms = it->b_max = it->slope = it->rest = it->few = NAN;
+		it->b_rms = it->b_max = it->slope = it->rest = it->few = it->mean_off = NAN;
 	it->audit[ACC_A] = it->audit[ACC_B] = it->own_rms = it->own_max = NAN;
 	it->ndim = 255;
 	it->broken = f->side[ACC_A][ERR] != NULL || f->side[ACC_B][ERR] != NULL ||

@@ -128,9 +128,8 @@ one_flipped(const struct scan *s, const struct acc_call *k, const struct acc_ite
 		return true;
 	double flipped = (double)g->grad_count * acc_stat_element(s, g->rms, acc_item_unit(it));
 	double least = s->flips > 0 ? LIMIT_FLIPPED : 1;
-	return it->ndim <= 1 && g->grad_count > it->count &&
-	       flipped >= least && acc_stat_gradient_scale(k, it, g) > 0 &&
-	       it->stat_abs <= g->b_max;
+	return it->ndim <= 1 && g->grad_count > it->count && flipped >= least &&
+	       acc_stat_gradient_scale(k, it, g) > 0 && it->stat_abs <= g->b_max;
 }
 
 /* What statistics of an output may differ by follows from those of the inputs by the slope of the
@@ -204,6 +203,33 @@ is_product(const struct acc_call *k, const struct acc_item *it, double unit)
 	       it->count > 1 && it->b_rms > 0;
 }
 
+/* Forward, statistics in 16 bits show less than the margin of all limits is for; but what adds may have
+ * terms that cancel, and what multiplies may be small. */
+static bool
+is_tight(const struct acc_call *k, const struct acc_item *it, double unit)
+{
+	return it->measure == ACC_BY_STAT && !it->exact && !k->backward && !k->grad && !k->module &&
+	       k->cls != ACC_OP_ADD && k->cls != ACC_OP_MUL && acc_unit_low(unit);
+}
+
+/* Where the statistics of what the device gave it say what comes out, they decide: in units of what
+ * rounding leaves. */
+static void
+related(const struct scan *s, uint32_t call, const struct acc_item *it, struct suspect *x)
+{
+	bool whole = false;
+	double q = acc_relation(s, call, it, &whole);
+	if (q >= 0 && q <= 1 && whole)
+		x->margin = -LIMIT_CERTAIN;
+	if (!(q > 1) || log10(q) <= x->margin)
+		return;
+	x->own = true;
+	x->margin = fmin(log10(q), LIMIT_CERTAIN);
+	x->value = isinf(q) ? INFINITY : it->rms;
+	x->limit = isinf(q) ? 0 : x->value / q;
+	x->from = "the statistics of the device's own inputs";
+}
+
 int
 acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struct given *g,
 	double *worst)
@@ -229,6 +255,10 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 	x.limit = LIMIT_MARGIN *
 		  (by_max ? each.floor + l.gain * cause_max : l.floor + l.gain * x.cause);
 	x.margin = by_max ? largest : x.margin;
+	if (is_tight(k, it, unit)) {
+		x.margin += log10(LIMIT_MARGIN / LIMIT_MARGIN_STAT);
+		x.limit *= LIMIT_MARGIN_STAT / LIMIT_MARGIN;
+	}
 	if (s->near != NULL)
 		s->near[call] = fmaxf(s->near[call], (float)x.margin);
 	bool carried = it->measure == ACC_BY_TENSOR && acc_carried(it, k, g, unit);
@@ -258,6 +288,13 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		x.limit = bound;
 		x.from = "errors of rounding have either sign, and cancel over the elements";
 	}
+	bound = acc_mean_bound(s, k, it, g, x.cause, unit);
+	if (it->mean_off > bound && log10(it->mean_off / bound) > x.margin) {
+		x.margin = fmin(LIMIT_CERTAIN, log10(it->mean_off / bound));
+		x.value = it->mean_off;
+		x.limit = bound;
+		x.from = "errors of rounding have either sign, and cancel in a mean";
+	}
 	acc_known_noise(s, it, by_max ? it->max : it->rms, by_max ? it->noise_max : it->noise_rms,
 		&x);
 	s->rerouted |= s->ranked && it->exact && it->measure == ACC_BY_STAT && it->rms > 0;
@@ -271,6 +308,7 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		x.margin = LIMIT_CERTAIN;
 		x.value = rms;
 	}
+	related(s, call, it, &x);
 	x.weak = acc_multiplies(k) && !acc_unit_low(unit) && !acc_is_learned(s, k, unit) &&
 		 x.margin < log10(LIMIT_LEARN_PRODUCTS);
 	*worst = fmax(*worst, x.margin);

@@ -1,0 +1,386 @@
+/* What statistics of one side alone show: of many operators, statistics of what comes out follow from
+ * those of what went in, whatever the elements are. A mean keeps the mean, a transposition all four, a
+ * function that only grows takes the largest to the largest.
+ *
+ * What is not so on the device is wrong by itself, however much the sides differ before. Whether such a
+ * relation holds for this call (its keywords, its broadcasting) the bench says: it must hold there. */
+#include "judge/first_bad.h"
+
+#include <math.h>
+
+#include "judge/case.h"
+
+enum { MAX, MIN, MEAN, NORM, NSTAT };
+enum { MOST_INPUTS = 8 };
+
+/* Of one tensor on one side. */
+struct four {
+	double v[NSTAT], unit, n;
+};
+
+struct tensors {
+	struct four in[MOST_INPUTS][2], out[2];
+	unsigned n;  /* inputs */
+	double unit; /* that steps of a formula may be rounded in */
+};
+
+static bool
+read_four(struct acc_case *c, const struct acc_item *it, struct four f[2],
+	const struct acc_op_info **op)
+{
+	static const char *const prefix[2] = {"a.", "b."};
+	static const char *const key[NSTAT] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
+	struct acc_rec *r;
+	if (it->measure != ACC_BY_STAT || it->sides != 3 || it->exact || it->loose ||
+		it->nonfinite || it->count == 0 || acc_case_record(c, it, &r, NULL) < 0)
+		return false;
+	for (int s = 0; s < 2; s++) {
+		f[s].unit = acc_unit((enum acc_dtype)it->dtype[s]);
+		f[s].n = (double)it->count;
+		for (int i = 0; i < NSTAT; i++)
+			if (!acc_as_f64(acc_get(r, prefix[s], key[i]), &f[s].v[i]) ||
+				!isfinite(f[s].v[i]))
+				return false;
+		f[s].v[NORM] = fabs(f[s].v[NORM]); /* msprobe gives a scalar itself */
+	}
+	*op = acc_op_info_of(acc_get_text(r, "a.", "op"));
+	return true;
+}
+
+/* All that the call was given and this output, if they are known and no argument differs. */
+static bool
+gather(struct acc_case *c, uint32_t call, const struct acc_item *out, struct tensors *t,
+	const struct acc_op_info **op)
+{
+	const struct acc_call *k = &c->call[call];
+	t->n = 0;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || !acc_is_input(it))
+			continue;
+		/* What keywords do (a factor of what is added), the bench does not always show. */
+		if (it->kind == ACC_ITEM_ARG &&
+			(it->rms > 0 || (it->io == ACC_IO_KW && k->cls == ACC_OP_ADD)))
+			return false;
+		if (it->kind != ACC_ITEM_TENSOR)
+			continue;
+		/* Who writes over an input may have it recorded as it is then. */
+		if (t->n == MOST_INPUTS || !read_four(c, it, t->in[t->n], op) ||
+			(it->id[ACC_A] == out->id[ACC_A] && it->id[ACC_B] != out->id[ACC_B]))
+			return false;
+		t->n++;
+	}
+	return read_four(c, out, t->out, op) && *op != NULL;
+}
+
+static double
+largest(const struct four *x)
+{
+	return fmax(fabs(x->v[MAX]), fabs(x->v[MIN]));
+}
+
+/* What a recorder may have rounded this statistic by: a mean or norm; elements are as they are. */
+static double
+recorded(const struct four *x, int stat)
+{
+	const double rounding = acc_statistic_rounding(x->unit);
+	const double rms = x->v[NORM] / sqrt(x->n);
+	const double tiny = x->unit == acc_unit(ACC_F16) ? 0x1p-25 : 0; /* its smallest numbers */
+	if (stat == MAX || stat == MIN)
+		return 0;
+	if (stat == MEAN)
+		return tiny + rounding * (fabs(x->v[MEAN]) + (acc_unit_low(x->unit) ? 0 : rms));
+	/* See limits.h on norms that are summed up in f16. */
+	const bool lanes = x->unit == acc_unit(ACC_F16);
+	return x->v[NORM] * rounding * (lanes ? sqrt(x->n) + x->n / LIMIT_NORM_LANES : 1);
+}
+
+/* What rounding an output may change: an element by its rounding in each step; a mean by the root of
+ * their number less; a norm by no more. */
+static double
+rounded(const struct four *y, int stat, double unit, unsigned steps)
+{
+	const double share = LIMIT_STEP_MOST * unit * steps;
+	const double most = share * largest(y), all = share * fabs(y->v[stat]);
+	return stat == MAX || stat == MIN ? most : all + LIMIT_MARGIN * most / sqrt(y->n);
+}
+
+/* One statistic of the output, as it should be: plus, and w times a statistic of each input. */
+struct relation {
+	int stat, from[2];
+	double w[2][2]; /* of each input, on each side */
+	double plus[2];
+	unsigned n;
+	bool exact; /* nothing is rounded */
+};
+
+/* By how many times what rounding leaves is it off on this side? */
+static double
+off(const struct tensors *t, const struct relation *x, int side, unsigned steps)
+{
+	const struct four *y = &t->out[side];
+	double p = x->plus[side], may = recorded(y, x->stat);
+	may += x->exact ? 0 : rounded(y, x->stat, fmax(y->unit, t->unit), steps);
+	for (unsigned i = 0; i < x->n; i++) {
+		p += x->w[side][i] * t->in[i][side].v[x->from[i]];
+		may += fabs(x->w[side][i]) * recorded(&t->in[i][side], x->from[i]);
+	}
+	double d = fabs(y->v[x->stat] - p);
+	return d == 0 ? 0 : may > 0 ? d / may : INFINITY;
+}
+
+/* The worst of the device, where the bench has it so; -1: nothing is known. */
+static double
+worst(const struct tensors *t, const struct relation *x, unsigned steps, double old)
+{
+	return off(t, x, ACC_B, steps) <= 1 ? fmax(old, off(t, x, ACC_A, steps)) : old;
+}
+
+/* The same elements, in another order, or all with the other sign. */
+static double
+same(const struct tensors *t, bool other_dtype)
+{
+	double most = -1;
+	for (int sign = 1; sign >= -1 && most < 0; sign -= 2) {
+		bool all = true;
+		double q = -1;
+		for (int i = 0; i < NSTAT; i++) {
+			const int from = sign > 0 || i > MIN ? i : MAX + MIN - i;
+			const double w = i == NORM ? 1 : sign;
+			const struct relation x = {.stat = i,
+				.from = {from},
+				.w = {{w}, {w}},
+				.n = 1,
+				.exact = !other_dtype};
+			all &= off(t, &x, ACC_B, 1) <= 1;
+			q = fmax(q, off(t, &x, ACC_A, 1));
+		}
+		most = all ? q : most;
+	}
+	return most;
+}
+
+/* Each element as often as any other. */
+static double
+copied(const struct tensors *t)
+{
+	double most = -1;
+	bool all = true;
+	for (int i = MAX; i <= MEAN; i++) {
+		const struct relation x = {.stat = i, .from = {i}, .w = {{1}, {1}}, .n = 1};
+		all &= off(t, &x, ACC_B, 1) <= 1;
+		most = fmax(most, off(t, &x, ACC_A, 1));
+	}
+	return all ? most : -1;
+}
+
+/* sum of w[i] times the mean of input i */
+static double
+mean_of(const struct tensors *t, unsigned n, const double *w, unsigned steps)
+{
+	struct relation x = {.stat = MEAN, .from = {MEAN, MEAN}, .n = n};
+	for (unsigned i = 0; i < n; i++)
+		x.w[ACC_A][i] = x.w[ACC_B][i] = w[i];
+	return worst(t, &x, steps, -1);
+}
+
+/* All elements times one number: the bench says how many times. by: what that is in proportion to on each
+ * side. turned: it is negative. */
+static double
+times(const struct tensors *t, const double by[2], bool turned)
+{
+	const double size = t->out[ACC_B].v[NORM] / t->in[0][ACC_B].v[NORM],
+		     c = turned ? -size : size;
+	double most = -1;
+	if (!isfinite(c) || c == 0 || !isfinite(by[ACC_A] / by[ACC_B]) || by[ACC_A] == 0)
+		return -1;
+	for (int i = MAX; i <= NORM; i++) {
+		const double w = i == NORM ? size : c;
+		const struct relation x = {.stat = i,
+			.from = {turned && i <= MIN ? MAX + MIN - i : i},
+			.w = {{w * by[ACC_A] / by[ACC_B]}, {w}},
+			.n = 1};
+		if (i == MEAN)
+			continue;
+		if (off(t, &x, ACC_B, 2) > 1)
+			return turned ? -1 : times(t, by, true);
+		most = fmax(most, off(t, &x, ACC_A, 2));
+	}
+	return most;
+}
+
+/* By its own name, as others of its family are not what it is. */
+static bool
+is(const struct acc_op_info *op, const char *name)
+{
+	return acc_str_is(acc_op_own_name(op), name);
+}
+
+static double
+opposite(double x)
+{
+	return -1 / x;
+}
+
+static double
+opposite_root(double x)
+{
+	return -1 / sqrt(x);
+}
+
+static double
+relu(double x)
+{
+	return fmax(x, 0);
+}
+
+static double
+sigmoid(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+/* A function that only grows takes the largest to the largest. One that shrinks, of numbers of one sign,
+ * is the opposite of one that grows. */
+static double
+grown(const struct tensors *t, const struct acc_op_info *op, unsigned steps)
+{
+	static const struct {
+		const char *name;
+		double (*f)(double x);
+		bool shrinks;
+	} known[] = {{"sqrt", sqrt, false}, {"exp", exp, false}, {"log", log, false},
+		{"log1p", log1p, false}, {"tanh", tanh, false}, {"erf", erf, false},
+		{"relu", relu, false}, {"sigmoid", sigmoid, false}, {"reciprocal", opposite, true},
+		{"rsqrt", opposite_root, true}};
+	double most = -1;
+	size_t f = 0, n = sizeof known / sizeof *known;
+	while (f < n && !is(op, known[f].name))
+		f++;
+	for (int i = MAX; i <= MIN && f < n; i++) {
+		struct relation x = {.stat = i};
+		for (int s = 0; s < 2; s++) {
+			const struct four *in = &t->in[0][s];
+			const bool shrinks = known[f].shrinks;
+			const double y = known[f].f(in->v[shrinks ? MAX + MIN - i : i]);
+			if (!isfinite(y) || (shrinks && in->v[MIN] * in->v[MAX] <= 0))
+				return -1;
+			x.plus[s] = shrinks ? -y : y;
+		}
+		most = worst(t, &x, 2 * steps, most);
+	}
+	return most;
+}
+
+/* Tensors that the forward call of a backward one took; 0: it is unknown. */
+static unsigned
+factors(const struct scan *s, const struct acc_call *k)
+{
+	uint32_t v = acc_ids_get(&s->twin, k->twin);
+	unsigned n = 0;
+	for (uint32_t i = v == ACC_NOID ? 1 : s->c->call[v].first;
+		v != ACC_NOID && i <= s->c->call[v].last; i++)
+		n += s->c->item[i].call == v && s->c->item[i].kind == ACC_ITEM_TENSOR &&
+		     acc_is_input(&s->c->item[i]);
+	return n;
+}
+
+/* y = a + b, a - b, or a and a number. */
+static double
+added(const struct tensors *t, unsigned steps)
+{
+	const double plus[2] = {1, 1}, minus[2] = {1, -1};
+	if (t->n != 2)
+		return -1;
+	double q = mean_of(t, 2, plus, steps);
+	return q < 0 ? mean_of(t, 2, minus, steps) : q;
+}
+
+/* One of the factors is one number. */
+static double
+multiplied(const struct tensors *t, const struct acc_op_info *op)
+{
+	const double one[2] = {1, 1};
+	if (t->in[0][0].n != t->out[0].n || is(op, "rdiv") || t->n > 2)
+		return -1;
+	if (t->n == 1)
+		return times(t, one, false);
+	double by[2] = {t->in[1][ACC_A].v[MAX], t->in[1][ACC_B].v[MAX]};
+	for (int s = 0; s < 2 && strcmp(op->family, "div") == 0; s++)
+		by[s] = 1 / by[s];
+	return t->in[1][0].n == 1 ? times(t, by, false) : -1;
+}
+
+static double
+backward(const struct scan *s, const struct acc_call *k, const struct tensors *t,
+	const struct acc_op_info *op)
+{
+	const double out = t->out[0].n, in = t->in[0][0].n, one[2] = {1, 1};
+	const double all = in / out, back = -all;
+	if (t->n != 1)
+		return -1;
+	const bool adds = strcmp(op->family, "add") == 0 || strcmp(op->family, "sub") == 0;
+	if (k->cls == ACC_OP_MOVE || adds) {
+		if (in == out)
+			return same(t, t->in[0][0].unit != t->out[0].unit ||
+					       t->in[0][1].unit != t->out[1].unit);
+		/* What was copied is summed up. */
+		double q = in > out && adds ? mean_of(t, 1, &all, 1) : -1;
+		return q < 0 && in > out && adds ? mean_of(t, 1, &back, 1) : q;
+	}
+	if (is(op, "sum"))
+		return copied(t);
+	if (is(op, "mean") || is(op, "adaptive_avg_pool2d") || is(op, "avg_pool2d"))
+		return mean_of(t, 1, &all, 2);
+	if (k->cls == ACC_OP_MUL && in == out && factors(s, k) == 1)
+		return times(t, one, false);
+	return -1;
+}
+
+static double
+forward(const struct acc_call *k, const struct tensors *t, const struct acc_op_info *op)
+{
+	const double out = t->out[0].n, in = t->in[0][0].n, one = 1, all = in / out;
+	if (strcmp(op->family, "add") == 0 || strcmp(op->family, "sub") == 0)
+		return added(t, k->steps);
+	if (k->cls == ACC_OP_MUL)
+		return multiplied(t, op);
+	if (t->n != 1)
+		return -1;
+	if (k->cls == ACC_OP_MOVE)
+		return in == out ? same(t, t->in[0][0].unit != t->out[0].unit ||
+						   t->in[0][1].unit != t->out[1].unit)
+				 : -1;
+	if (is(op, "mean") || is(op, "adaptive_avg_pool2d") || is(op, "avg_pool2d"))
+		return mean_of(t, 1, &one, 2);
+	if (is(op, "sum"))
+		return mean_of(t, 1, &all, 1);
+	if (is(op, "norm") && out == 1) {
+		const struct relation x = {.stat = MAX, .from = {NORM}, .w = {{1}, {1}}, .n = 1};
+		return worst(t, &x, k->steps, -1);
+	}
+	if (is(op, "softmax")) {
+		const struct relation x = {.stat = MEAN,
+			.plus = {t->out[ACC_B].v[MEAN], t->out[ACC_B].v[MEAN]}};
+		return worst(t, &x, k->steps, -1);
+	}
+	return in == out ? grown(t, op, k->steps) : -1;
+}
+
+double
+acc_relation(const struct scan *s, uint32_t call, const struct acc_item *it, bool *whole)
+{
+	const struct acc_call *k = &s->c->call[call];
+	const struct acc_op_info *op = NULL;
+	/* Some devices round the steps of f32 operators in a network of 16 bits, too. */
+	struct tensors t = {.unit = k->steps > 1 ? s->unit : 0};
+	if (it->measure != ACC_BY_STAT || k->module || k->grad || k->talks || s->learning ||
+		k->key[ACC_A] == NULL || !gather(s->c, call, it, &t, &op) || t.n == 0)
+		return -1;
+	double q = k->backward ? backward(s, k, &t, op) : forward(k, &t, op);
+	bool moves = k->cls == ACC_OP_MOVE || (k->backward && k->cls == ACC_OP_ADD);
+	bool copies = k->backward && is(op, "sum");
+	*whole = q >= 0 &&
+		 (it->count == 1 || copies || (moves && t.n == 1 && t.in[0][0].n == t.out[0].n));
+	return q;
+}
