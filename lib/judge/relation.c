@@ -96,13 +96,22 @@ recorded(const struct four *x, int stat)
 }
 
 /* What rounding an output may change: an element by its rounding in each step; a mean by the root of
- * their number less; a norm by no more. */
+ * their number less, where they are others (what is copied to many is rounded as often); a norm by no
+ * more. */
 static double
-rounded(const struct four *y, int stat, double unit, unsigned steps)
+rounded(const struct tensors *t, int side, int stat, unsigned steps)
 {
-	const double share = LIMIT_STEP_MOST * unit * steps;
+	const struct four *y = &t->out[side];
+	const double unit = fmax(y->unit, t->unit);
+	const double share = acc_unit_low(unit) ? LIMIT_STEP_MOST * unit * steps
+						: LIMIT_MARGIN * LIMIT_OTHER_FLOOR * unit;
+	const double tiny = y->unit == acc_unit(ACC_F16) ? 0x1p-24 : 0;
 	const double most = share * largest(y), all = share * fabs(y->v[stat]);
-	return stat == MAX || stat == MIN ? most : all + LIMIT_MARGIN * most / sqrt(y->n);
+	double others = y->n;
+	for (unsigned i = 0; i < t->n; i++)
+		others = t->in[i][side].n > 1 ? fmin(others, t->in[i][side].n) : others;
+	return tiny * (stat == NORM ? sqrt(y->n) : 1) +
+	       (stat == MAX || stat == MIN ? most : all + LIMIT_MARGIN * most / sqrt(others));
 }
 
 /* One statistic of the output, as it should be: plus, and w times a statistic of each input. */
@@ -120,7 +129,7 @@ off(const struct tensors *t, const struct relation *x, int side, unsigned steps)
 {
 	const struct four *y = &t->out[side];
 	double p = x->plus[side], may = recorded(y, x->stat);
-	may += x->exact ? 0 : rounded(y, x->stat, fmax(y->unit, t->unit), steps);
+	may += x->exact ? 0 : rounded(t, side, x->stat, steps);
 	for (unsigned i = 0; i < x->n; i++) {
 		p += x->w[side][i] * t->in[i][side].v[x->from[i]];
 		may += fabs(x->w[side][i]) * recorded(&t->in[i][side], x->from[i]);
@@ -136,12 +145,19 @@ worst(const struct tensors *t, const struct relation *x, unsigned steps, double 
 	return off(t, x, ACC_B, steps) <= 1 ? fmax(old, off(t, x, ACC_A, steps)) : old;
 }
 
+/* Of two that the bench does not tell apart, the one that fits the device better. */
+static double
+better(double p, double q)
+{
+	return p < 0 ? q : q < 0 ? p : fmin(p, q);
+}
+
 /* The same elements, in another order, or all with the other sign. */
 static double
 same(const struct tensors *t, bool other_dtype)
 {
 	double most = -1;
-	for (int sign = 1; sign >= -1 && most < 0; sign -= 2) {
+	for (int sign = 1; sign >= -1; sign -= 2) {
 		bool all = true;
 		double q = -1;
 		for (int i = 0; i < NSTAT; i++) {
@@ -155,7 +171,7 @@ same(const struct tensors *t, bool other_dtype)
 			all &= off(t, &x, ACC_B, 1) <= 1;
 			q = fmax(q, off(t, &x, ACC_A, 1));
 		}
-		most = all ? q : most;
+		most = better(most, all ? q : -1);
 	}
 	return most;
 }
@@ -187,26 +203,32 @@ mean_of(const struct tensors *t, unsigned n, const double *w, unsigned steps)
 /* All elements times one number: the bench says how many times. by: what that is in proportion to on each
  * side. turned: it is negative. */
 static double
-times(const struct tensors *t, const double by[2], bool turned)
+times_as(const struct tensors *t, double by, bool turned)
 {
-	const double size = t->out[ACC_B].v[NORM] / t->in[0][ACC_B].v[NORM],
-		     c = turned ? -size : size;
+	const double size = t->out[ACC_B].v[NORM] / t->in[0][ACC_B].v[NORM];
 	double most = -1;
-	if (!isfinite(c) || c == 0 || !isfinite(by[ACC_A] / by[ACC_B]) || by[ACC_A] == 0)
-		return -1;
 	for (int i = MAX; i <= NORM; i++) {
-		const double w = i == NORM ? size : c;
+		const double w = turned && i != NORM ? -size : size;
 		const struct relation x = {.stat = i,
 			.from = {turned && i <= MIN ? MAX + MIN - i : i},
-			.w = {{w * by[ACC_A] / by[ACC_B]}, {w}},
+			.w = {{w * by}, {w}},
 			.n = 1};
 		if (i == MEAN)
 			continue;
-		if (off(t, &x, ACC_B, 2) > 1)
-			return turned ? -1 : times(t, by, true);
+		if (!(off(t, &x, ACC_B, 2) <= 1))
+			return -1;
 		most = fmax(most, off(t, &x, ACC_A, 2));
 	}
 	return most;
+}
+
+static double
+times(const struct tensors *t, const double by[2])
+{
+	const double ratio = by[ACC_A] / by[ACC_B];
+	return isfinite(ratio) && ratio > 0
+		       ? better(times_as(t, ratio, false), times_as(t, ratio, true))
+		       : -1;
 }
 
 /* By its own name, as others of its family are not what it is. */
@@ -285,15 +307,11 @@ factors(const struct scan *s, const struct acc_call *k)
 	return n;
 }
 
-/* y = a + b, a - b, or a and a number. */
 static double
-added(const struct tensors *t, unsigned steps)
+added(const struct tensors *t, const struct acc_op_info *op, unsigned steps)
 {
-	const double plus[2] = {1, 1}, minus[2] = {1, -1};
-	if (t->n != 2)
-		return -1;
-	double q = mean_of(t, 2, plus, steps);
-	return q < 0 ? mean_of(t, 2, minus, steps) : q;
+	const double w[2] = {1, strcmp(op->family, "sub") == 0 ? -1 : 1};
+	return t->n == 2 && !is(op, "rsub") ? mean_of(t, 2, w, steps) : -1;
 }
 
 /* One of the factors is one number. */
@@ -304,11 +322,11 @@ multiplied(const struct tensors *t, const struct acc_op_info *op)
 	if (t->in[0][0].n != t->out[0].n || is(op, "rdiv") || t->n > 2)
 		return -1;
 	if (t->n == 1)
-		return times(t, one, false);
+		return times(t, one);
 	double by[2] = {t->in[1][ACC_A].v[MAX], t->in[1][ACC_B].v[MAX]};
 	for (int s = 0; s < 2 && strcmp(op->family, "div") == 0; s++)
 		by[s] = 1 / by[s];
-	return t->in[1][0].n == 1 ? times(t, by, false) : -1;
+	return t->in[1][0].n == 1 ? times(t, by) : -1;
 }
 
 static double
@@ -325,15 +343,15 @@ backward(const struct scan *s, const struct acc_call *k, const struct tensors *t
 			return same(t, t->in[0][0].unit != t->out[0].unit ||
 					       t->in[0][1].unit != t->out[1].unit);
 		/* What was copied is summed up. */
-		double q = in > out && adds ? mean_of(t, 1, &all, 1) : -1;
-		return q < 0 && in > out && adds ? mean_of(t, 1, &back, 1) : q;
+		return in > out && adds ? better(mean_of(t, 1, &all, 1), mean_of(t, 1, &back, 1))
+					: -1;
 	}
 	if (is(op, "sum"))
 		return copied(t);
 	if (is(op, "mean") || is(op, "adaptive_avg_pool2d") || is(op, "avg_pool2d"))
 		return mean_of(t, 1, &all, 2);
 	if (k->cls == ACC_OP_MUL && in == out && factors(s, k) == 1)
-		return times(t, one, false);
+		return times(t, one);
 	return -1;
 }
 
@@ -342,7 +360,7 @@ forward(const struct acc_call *k, const struct tensors *t, const struct acc_op_i
 {
 	const double out = t->out[0].n, in = t->in[0][0].n, one = 1, all = in / out;
 	if (strcmp(op->family, "add") == 0 || strcmp(op->family, "sub") == 0)
-		return added(t, k->steps);
+		return added(t, op, k->steps);
 	if (k->cls == ACC_OP_MUL)
 		return multiplied(t, op);
 	if (t->n != 1)
