@@ -349,7 +349,7 @@ print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_o
 {
 	struct acc_err e = {0};
 	struct acc_rec *r;
-	void *state;
+	void *state = NULL;
 	struct kept k = {.spool = acc_spool_open(cli_tmpdir(), &e)};
 	bool waits = nothing_yet() && !f->all_keys;
 	int rc = k.spool == NULL ? -1 : waits ? 1 : f->begin(&state, stdout, opt, &e);
@@ -376,7 +376,7 @@ print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_o
 		if (rc >= 0)
 			rc = put_kept(&k, f, state, &e);
 	}
-	if (waits || k.spool == NULL)
+	if (waits || state == NULL)
 		cli_die_err(&e);
 	if (rc >= 0)
 		rc = say_left(f, state, &e);

@@ -188,7 +188,7 @@ rounded(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct a
 {
 	const struct acc_val *v = acc_get(r, "", c->key);
 	if (v != NULL && v->type == ACC_V_F64 && isfinite(v->f))
-		return acc_str_made(acc_arena_printf(m, "%.6g", v->f));
+		return acc_str(acc_arena_printf(m, "%.6g", v->f));
 	return plain(ctx, r, c, m);
 }
 
@@ -224,7 +224,7 @@ brief(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 	if (strcmp(c->key, "m.nonfinite") == 0 && v != NULL && v->type == ACC_V_INT && v->i == 0)
 		return ACC_STR("");
 	if (v != NULL && v->type == ACC_V_F64 && isfinite(v->f))
-		return acc_str_made(acc_arena_printf(m,
+		return acc_str(acc_arena_printf(m,
 			acc_str_ends(acc_str(c->key), "value") ? "%.6g" : "%.4g", v->f));
 	struct acc_column as = {.key = c->key};
 	return v == NULL ? plain(ctx, r, &as, m) : acc_cell_text(v, m);

@@ -96,7 +96,7 @@ dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 		if (acc_str_is(type, named[i]))
 			return type;
 	const struct acc_val *v = acc_get(r, p, "value");
-	return acc_str_made(
+	return acc_str(
 		acc_arena_printf(m, "<class '%s'>", python[v == NULL ? ACC_V_NIL : v->type]));
 }
 
@@ -339,7 +339,7 @@ data_name(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct
 		if (s[i].n == 0)
 			s[i] = present(r, p) ? ACC_STR("-1") : na(ctx);
 	}
-	return acc_str_made(acc_arena_printf(m, "['%.*s', '%.*s']", ACC_PRS(s[0]), ACC_PRS(s[1])));
+	return acc_str(acc_arena_printf(m, "['%.*s', '%.*s']", ACC_PRS(s[0]), ACC_PRS(s[1])));
 }
 
 #define BASIC \
