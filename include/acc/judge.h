@@ -75,9 +75,9 @@ struct acc_item {
 	 * size of most: few is the largest magnitude by the norm. NAN where unknown. */
 	float slope, rest, few;
 	float mean_off; /* by statistics, the difference of the means, by that and the rms; or NAN */
-	float max_rel;              /* largest |a - b| / |b|; NAN where unknown */
-	float b_rms;                /* root mean square of the bench's tensor; NAN where unknown */
-	float b_max;                /* its largest magnitude; NAN where unknown */
+	float max_rel;  /* largest |a - b| / |b|; NAN where unknown */
+	float b_rms;    /* root mean square of the bench's tensor; NAN where unknown */
+	float b_max;    /* its largest magnitude; NAN where unknown */
 	float noise_rms, noise_max; /* error between two runs of the bench; NAN: unknown */
 	float audit[2]; /* of each side: how many times the limit of accaudit its error is;
 	                   * NAN: not audited */

@@ -117,9 +117,9 @@ struct scan {
 	uint32_t nusual;
 	size_t usual_cap;
 	bool learning;
-	double finest;   /* of f32 products, the least that one shows, of the floor */
-	bool coarse;     /* f32 products are no better than TF32, or nothing shows that they are */
-	bool multiplied; /* one of them came before, in this rank and step */
+	double finest;    /* of f32 products, the least that one shows, of the floor */
+	bool coarse;      /* f32 products are no better than TF32, or nothing shows that they are */
+	bool multiplied;  /* one of them came before, in this rank and step */
 	bool back_before; /* the call before was backward */
 	bool flipped; /* integers came out otherwise: choices between near-equal numbers fell so */
 	bool ranked; /* places were found by rank, and only statistics of them are known: ties hide there */
