@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Dumps of runs on two and four ranks that no rule was written beside: other networks, other bugs.
+"""Dumps of runs on two and four ranks: other networks and bugs, written before any rule that names them.
 
 Usage: fresh.py OUT CASE... [--task tensor|statistics] [--seed N]     needs python3-torch (gloo)
 
@@ -7,14 +7,11 @@ As make.py, whose FAULTS taught; tests/selfcheck/score.py OUT --fresh scores the
 network (conv, vocab, moe, edp, zero, pipe, ring, lstm, hsdp), then "-noise", and the name of a fault.
 What each fault is, and where it was reported, stands beside it.
 """
-import argparse
 import os
 import sys
-import tempfile
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 import torch.nn.functional as F
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -22,6 +19,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "data"))
 import recorder  # noqa: E402
 from recorder import OPS, Recorder  # noqa: E402
 from writers import Msprobe  # noqa: E402
+from command import command_line  # noqa: E402
 
 recorder.MODEL = os.path.abspath(__file__)
 OPS["Functional"] = (F, "conv2d batch_norm relu adaptive_avg_pool2d linear embedding layer_norm silu "
@@ -576,13 +574,13 @@ NETS = {"conv": Conv, "vocab": Vocab, "moe": Moe, "edp": Moe, "zero": Zero, "pip
         "lstm": Lstm, "hsdp": Hsdp}
 
 
-def rank_main(r, case, task, out, store, seed, steps):
+def rank_main(r, case, task, out, store, seed):
     torch.set_num_threads(1)
     kind, *marks = case.split("-")
     fault = next((m for m in marks if m != "noise"), None)
     dist.init_process_group("gloo", f"file://{store}", rank=r, world_size=RANKS.get(kind, 2))
     net = NETS[kind](fault, seed)
-    for s in range(steps):
+    for s in range(2):
         rec = Recorder(noise=70 + r + 10 * seed + 1000 * s if "noise" in marks else None)
         with rec.recording():
             net.step(s)
@@ -594,24 +592,5 @@ def rank_main(r, case, task, out, store, seed, steps):
     dist.barrier()
 
 
-def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("out", nargs="?")
-    p.add_argument("cases", nargs="*")
-    p.add_argument("--task", default="tensor")
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--steps", type=int, default=2)
-    p.add_argument("--faults", action="store_true")
-    a = p.parse_args()
-    if a.faults:
-        for name, (layout, op, ranks) in FAULTS.items():
-            print(name, layout, op, ranks, sep="\t")
-        return
-    for case in a.cases:
-        with tempfile.TemporaryDirectory() as d:
-            mp.start_processes(rank_main, (case, a.task, a.out, os.path.join(d, "store"), a.seed, a.steps),
-                               RANKS.get(case.split("-")[0], 2), start_method="fork")
-
-
 if __name__ == "__main__":
-    main()
+    command_line(FAULTS, rank_main, RANKS)

@@ -8,14 +8,11 @@ fsdp2, or drop2: tp2 with dropout), then "-noise" (a device's rounding), "-bf16"
 fault of FAULTS. `make.py --faults` lists them, with the
 layout that they need and what must be named: OP RANK, a pattern and a rank or *.
 """
-import argparse
 import os
 import sys
-import tempfile
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 import torch.nn.functional as F
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -25,6 +22,7 @@ from make import BATCH, DIM, SEQ, VOCAB  # noqa: E402
 import recorder  # noqa: E402
 from recorder import OPS, Recorder  # noqa: E402
 from writers import Msprobe  # noqa: E402
+from command import command_line  # noqa: E402
 
 OPS["Distributed"] = (dist, OPS["Distributed"][1] + " all_gather broadcast")
 OPS["Tensor"] = (torch.Tensor, OPS["Tensor"][1] + " mul_")
@@ -80,13 +78,13 @@ class Noise16(torch.autograd.Function):
         return (x.float() * (1 + size * torch.randn(x.shape, generator=rng))).to(x.dtype)
 
     @staticmethod
-    def forward(ctx, rng, x):
+    def forward(ctx, rng, x, level):
         ctx.rng = rng
         return Noise16.of(rng, x)
 
     @staticmethod
     def backward(ctx, g):
-        return None, Noise16.of(ctx.rng, g)
+        return None, Noise16.of(ctx.rng, g), None
 
 
 def reduce_wide(real):
@@ -113,8 +111,10 @@ def gather_wide(real):
 
 class Net(make.Model):
     def __init__(self, kind, fault, seed, dtype):
-        super().__init__("tp" if kind == "drop" else kind, 2, dist.get_rank(),
-                         "lost" if fault == "lost" else None)
+        rank = dist.get_rank()
+        super().__init__({"tp" if kind == "drop" else kind: (2, rank)},
+                         "lost" if fault == "lost" else None, rank)
+        self.r = rank   # of a pipeline, too
         self.drop, self.what, self.seed = kind == "drop", fault, seed
         g = torch.Generator().manual_seed(seed)
         for w in self.w.values():   # another network for each seed, the same on all ranks
@@ -128,8 +128,8 @@ class Net(make.Model):
             w = self.w["fc20" if fault == "weight" else "r1"]
             w.data.add_(0.1 * torch.randn(w.shape, generator=g).to(dtype))
 
-    def out_of(self, y, w, lost):
-        y = super().out_of(y, w, lost)
+    def summed(self, y, w, lost):
+        y = super().summed(y, w, lost)
         return F.dropout(y, 0.1, True) if self.drop else y
 
 
@@ -186,7 +186,7 @@ def step(net, kind, fault, tokens, labels):
         x = F.embedding(tokens, net.get("embed"))
     if kind == "sp":
         x = x.transpose(0, 1).chunk(n)[r].contiguous()
-    for i in net.layers:
+    for i in sum(net.layers, []):
         x = net.layer(i, x)
     if kind == "pp" and r == 0:
         dist.send(x.detach(), 1)
@@ -259,7 +259,7 @@ def rank_main(r, case, task, out, store, seed):
     dist.init_process_group("gloo", f"file://{store}", rank=r, world_size=2)
     make.LAYERS = 2
     make.GARBAGE = "noise" in marks
-    dist.all_reduce = make.GLOO_REDUCE = reduce_wide(dist.all_reduce)
+    dist.all_reduce = make.GLOO_REDUCE = reduce_wide(make.GLOO_REDUCE)
     dist.all_gather = gather_wide(dist.all_gather)
     dist.broadcast = reduce_wide(dist.broadcast)
     if dtype == torch.bfloat16:
@@ -310,23 +310,5 @@ def rank_main(r, case, task, out, store, seed):
     dist.barrier()
 
 
-def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("out", nargs="?")
-    p.add_argument("cases", nargs="*")
-    p.add_argument("--task", default="tensor")
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--faults", action="store_true")
-    a = p.parse_args()
-    if a.faults:
-        for name, (layout, op, ranks) in FAULTS.items():
-            print(name, layout, op, ranks, sep="\t")
-        return
-    for case in a.cases:
-        with tempfile.TemporaryDirectory() as d:
-            mp.start_processes(rank_main, (case, a.task, a.out, os.path.join(d, "store"), a.seed),
-                               2, start_method="fork")
-
-
 if __name__ == "__main__":
-    main()
+    command_line(FAULTS, rank_main)
