@@ -159,7 +159,7 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	acc_ids_clear(&s->twin);
 	acc_ids_clear(&s->back);
 	acc_ids_clear(&s->user);
-	s->nsuspect = s->ndoubt = 0;
+	s->nsuspect = 0;
 	s->bench = s->tie = ACC_NOCALL;
 	s->ties = 0;
 	s->learning = learning;
@@ -190,19 +190,18 @@ differs(const struct acc_case *c)
 }
 
 /* What leaves doubt: nothing is named and yet the sides differ, or what is named is "probably" it. Then a
- * fault may hide in what the comparison takes for noise, and was not recomputed. Up to which call; 0:
- * there is no doubt. */
-static uint32_t
+ * fault may hide in all that the comparison takes for noise, and was not recomputed. */
+static bool
 doubtful(const struct scan *s, uint32_t chosen)
 {
 	/* A second run of the bench has said what is noise. */
 	if (s->c->opt.noise != NULL)
-		return 0;
+		return false;
 	if (chosen == ACC_NOCALL)
-		return differs(s->c) ? ACC_NOCALL : 0;
+		return differs(s->c);
 	const struct suspect *x = &s->suspect[chosen];
 	const bool sums = s->c->item[x->item].measure == ACC_BY_SUM || !s->c->call[x->blame].keyed;
-	return acc_confidence(s, x, sums) < LIMIT_SURE ? x->call : 0;
+	return acc_confidence(s, x, sums) < LIMIT_SURE;
 }
 
 /* Walk, and again while suspects are recomputed: which is named, ACC_NOCALL: none; and which stands
@@ -211,7 +210,6 @@ static int
 decide(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
 {
 	int rc = 1;
-	bool rest = false;
 	while (rc > 0) {
 		rc = walk(s, false, e);
 		if (rc == 0)
@@ -227,11 +225,10 @@ decide(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
 		*chosen = acc_choose(s, true);
 		if (rc == 0 && *chosen != *out)
 			rc = acc_recompute(s, *chosen, e);
-		const uint32_t before = rc == 0 && !rest ? doubtful(s, *chosen) : 0;
-		if (before > 0) {
-			rest = true; /* once is enough */
-			rc = acc_recompute_rest(s, before, e);
-		}
+		if (rc == 0)
+			rc = acc_recompute_rest(s,
+				*chosen == ACC_NOCALL ? ACC_NOCALL : s->suspect[*chosen].call,
+				doubtful(s, *chosen), e);
 	}
 	return rc;
 }
@@ -303,7 +300,6 @@ judge(struct acc_case *c, struct acc_err *e)
 	acc_ranks_close(s.ranks);
 	acc_recompute_close(s.recompute);
 	free(s.first);
-	free(s.doubt);
 	free(s.near);
 	free(s.usual);
 	free(s.excess);

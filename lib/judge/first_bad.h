@@ -132,9 +132,8 @@ struct scan {
 	 * otherwise: see LIMIT_KINK. */
 	double flips;
 	bool chosen; /* an operator before that chose by values handed gradients on, by statistics */
-	uint32_t *doubt, ndoubt; /* calls within their limits, but not within what is usual */
-	size_t doubt_cap;
-	float *near; /* of each call, decades from the limit at most, below 0 within it; or NULL */
+	/* Of each call, decades from the limit, 0 at most; 1: that alone does not decide. Or NULL. */
+	float *near;
 	uint32_t unread; /* calls that differ, and were not recomputed for the time that it takes */
 	uint32_t tie, ties; /* places of near-equal values: the first such item, and how many */
 	double tie_given;   /* the error of what that one's call was given */
@@ -282,9 +281,10 @@ int acc_say_bench(struct scan *s, struct acc_err *e);
 /* Recompute some suspects: the one that would be named, and others after it. 1: their items know
  * more now; 0: there is nothing more to do; < 0. */
 int acc_recompute(struct scan *s, uint32_t chosen, struct acc_err *e);
-/* The same of others before a call that differ (ACC_NOCALL: of all), the nearest to their limits
- * first, up to the limit of what may be read for it. On the bench only what fails on the device. */
-int acc_recompute_rest(struct scan *s, uint32_t before, struct acc_err *e);
+/* The same of others that differ and come before a call (ACC_NOCALL: of all), all or only those for which
+ * their limits do not decide, the nearest to them
+ * first, up to what may be read for it. On the bench only what fails on the device. */
+int acc_recompute_rest(struct scan *s, uint32_t before, bool every, struct acc_err *e);
 /* Is its operator known? */
 bool acc_recompute_knows(const struct acc_recompute *t, uint32_t call);
 void acc_recompute_close(struct acc_recompute *t);

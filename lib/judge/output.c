@@ -6,21 +6,6 @@
 
 #include "judge/case.h"
 
-/* The margin of the limits is for what nobody recomputes. */
-static int
-doubt(struct scan *s, uint32_t call)
-{
-	if (s->learning || s->c->opt.roots == NULL ||
-		(s->ndoubt > 0 && s->doubt[s->ndoubt - 1] == call))
-		return 0;
-	void *p = acc_grow(s->doubt, &s->doubt_cap, s->ndoubt + 1, sizeof *s->doubt, NULL);
-	if (p == NULL)
-		return ACC_ENOMEM;
-	s->doubt = p;
-	s->doubt[s->ndoubt++] = call;
-	return 0;
-}
-
 static int
 excess(struct scan *s, const struct acc_call *k, double unit, double by, bool stat)
 {
@@ -260,7 +245,7 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		x.limit *= LIMIT_MARGIN_STAT / LIMIT_MARGIN;
 	}
 	if (s->near != NULL)
-		s->near[call] = fmaxf(s->near[call], (float)x.margin);
+		s->near[call] = fmaxf(s->near[call], fminf((float)x.margin, 0));
 	bool carried = it->measure == ACC_BY_TENSOR && acc_carried(it, k, g, unit);
 	/* The bound of a product holds for any two factors, and forgives much where one is small. */
 	bool loose = carried && k->cls == ACC_OP_MUL && x.margin > 0;
@@ -327,8 +312,9 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		s->tie_given = s->ties == 1 ? g->rms : s->tie_given;
 		s->rerouted = true;
 	}
-	if (unsure && doubt(s, call) < 0)
-		return ACC_ENOMEM;
+	/* The margin of the limits is for what nobody recomputes. */
+	if (unsure && s->near != NULL)
+		s->near[call] = 1;
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && acc_suspect_add(s, &x) < 0)
 		return ACC_ENOMEM;
 	/* Where NaN met NaN there may be nothing left that was compared. */

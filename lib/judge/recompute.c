@@ -6,43 +6,12 @@
  * calls under suspicion are audited here as accaudit would, a few at a time, and with each the
  * nearest of its kind, from which the audit learns what is usual. The results go into the
  * records, as accaudit leaves them. */
-#include "judge/first_bad.h"
+#include "judge/recompute.h"
 
 #include <stdlib.h>
 
-#include "acc/replay.h"
-#include "judge/case.h"
 #include "judge/limits.h"
 #include "judge/picked.h"
-
-enum { MAX_CLASSES = 64 };
-
-/* What a call is in this round, and whether it had its turn. */
-enum { SUSPECT = 1, PEER = 2, FORWARD = 4, ROUND = 7, ACCUSED = 8, DONE = 16, FAILED = 32 };
-
-/* More than one stretch of records has this key. */
-#define SCATTERED (ACC_NOID - 1)
-
-struct acc_recompute {
-	struct acc_case *c;
-	struct acc_ids source;   /* a source's id -> its item */
-	struct acc_ids place[2]; /* (key, segment) -> the call of that key */
-	struct acc_ids forward;  /* (twin, segment) -> the forward call */
-	uint8_t *cls;            /* of each call: the class of its operator; 0: unknown */
-	uint8_t *state;          /* of each call */
-	const char *class_name[MAX_CLASSES];
-	uint32_t done;
-	/* a run over one side */
-	int side;
-	bool alone; /* without peers: what fails will be recomputed with them */
-	struct acc_audit *audit;
-	struct acc_rec one;     /* that side of a pair */
-	struct acc_ids sourced; /* sources that the audit has */
-	uint32_t *fed;          /* the items it got; ACC_NOCALL: a source */
-	uint32_t nfed, back;
-	size_t fed_cap;
-	struct acc_err *e;
-};
 
 static const char *const prefix[2] = {"a.", "b."};
 
@@ -127,6 +96,7 @@ open_it(struct acc_case *c, struct acc_err *e)
 		return NULL;
 	}
 	t->c = c;
+	t->room = UINT64_MAX;
 	t->cls = calloc((size_t)c->ncall + 1, 1);
 	t->state = calloc((size_t)c->ncall + 1, 1);
 	int rc = t->cls == NULL || t->state == NULL ? acc_nomem(e) : learn_sources(t, e);
@@ -160,222 +130,6 @@ bool
 acc_recompute_knows(const struct acc_recompute *t, uint32_t call)
 {
 	return t->cls[call] != 0;
-}
-
-/* --- which calls --- */
-
-/* The forward call of a backward one, or ACC_NOID. */
-static uint32_t
-forward_of(const struct acc_recompute *t, uint32_t call)
-{
-	const struct acc_call *k = &t->c->call[call];
-	return k->backward ? acc_ids_get(&t->forward, acc_id_with(k->twin, k->segment)) : ACC_NOID;
-}
-
-/* This call, and of a backward one what its forward call took and made. */
-static void
-want(struct acc_recompute *t, uint32_t call, uint8_t as)
-{
-	const uint32_t f = forward_of(t, call);
-	t->state[call] |= as;
-	if (f != ACC_NOID)
-		t->state[f] |= FORWARD;
-}
-
-static bool
-is_peer(const struct acc_recompute *t, uint32_t call, uint32_t other, bool close)
-{
-	const struct acc_call *k = &t->c->call[call], *o = &t->c->call[other];
-	if (t->cls[other] != t->cls[call] || (t->state[other] & (SUSPECT | ACCUSED)) != 0 ||
-		o->key[ACC_A] == NULL || o->key[ACC_B] == NULL)
-		return false;
-	bool alike = o->backward == k->backward &&
-		     acc_unit_low(acc_call_unit(t->c, o)) == acc_unit_low(acc_call_unit(t->c, k));
-	return alike == close;
-}
-
-/* The nearest calls from which the audit can learn what is usual: of its class, pass and precision;
- * where these are few, also others of its class, which tell what precision is usual. */
-static void
-want_peers(struct acc_recompute *t, uint32_t call)
-{
-	uint32_t found = 0, n = t->c->ncall;
-	for (int close = 1; close >= 0 && t->cls[call] != 0; close--)
-		for (uint32_t d = 1; d < n && found < LIMIT_AUDIT_PEERS; d++) {
-			uint32_t at[2] = {call >= d ? call - d : n, n - call > d ? call + d : n};
-			for (int i = 0; i < 2; i++) {
-				if (at[i] == n || !is_peer(t, call, at[i], close))
-					continue;
-				want(t, at[i], PEER);
-				found++;
-			}
-		}
-}
-
-static bool
-is_due(const struct acc_recompute *t, const struct suspect *x)
-{
-	return x->role == ROLE_OUT && t->cls[x->call] != 0 && (t->state[x->call] & DONE) == 0;
-}
-
-/* Is any of its outputs not the bench's, bit for bit? Else nothing that is wrong comes from it. */
-static bool
-differs(const struct acc_recompute *t, uint32_t call)
-{
-	const struct acc_call *k = &t->c->call[call];
-	bool any = false;
-	for (uint32_t i = k->first; i <= k->last; i++) {
-		const struct acc_item *it = &t->c->item[i];
-		any |= it->call == call && it->kind == ACC_ITEM_TENSOR && acc_is_output(it) &&
-		       !(it->rms == 0 && it->max == 0);
-	}
-	return any;
-}
-
-/* Of the same operator, pass, rank and step, and not recomputed? */
-static bool
-is_sibling(const struct acc_recompute *t, uint32_t call, uint32_t other)
-{
-	const struct acc_call *k = &t->c->call[call], *o = &t->c->call[other];
-	return k->op_id == o->op_id && k->backward == o->backward && k->segment == o->segment &&
-	       t->cls[call] != 0 && (t->state[call] & (DONE | SUSPECT)) == 0 && differs(t, call);
-}
-
-/* The next ones, from the one that would be named on, and the first of each rank and step; how
- * many. */
-static uint32_t
-choose(struct acc_recompute *t, const struct scan *s, uint32_t chosen)
-{
-	uint32_t n = 0, all = 0,
-		 before = chosen == ACC_NOCALL ? ACC_NOCALL : s->suspect[chosen].call;
-	bool any = chosen != ACC_NOCALL && is_due(t, &s->suspect[chosen]);
-	for (uint32_t i = 0; i < s->ndoubt && s->doubt[i] < before && all < LIMIT_AUDIT_BATCH;
-		i++) {
-		uint8_t *state = &t->state[s->doubt[i]];
-		if (t->cls[s->doubt[i]] == 0 || (*state & DONE) != 0 ||
-			t->done + all == LIMIT_AUDIT_MOST)
-			continue;
-		want(t, s->doubt[i], SUSPECT);
-		all++;
-	}
-	for (uint32_t i = 0; i < s->nsuspect; i++) {
-		const struct suspect *x = &s->suspect[i];
-		t->state[x->call] |= x->role == ROLE_OUT ? ACCUSED : 0;
-		any |= x->first && is_due(t, x);
-	}
-	for (uint32_t i = 0; i < s->nsuspect && any && t->done + all < LIMIT_AUDIT_MOST; i++) {
-		const struct suspect *x = &s->suspect[i];
-		bool due = is_due(t, x) && (t->state[x->call] & SUSPECT) == 0;
-		if (!due || !(x->first || (i >= chosen && n < LIMIT_AUDIT_BATCH)))
-			continue;
-		want(t, x->call, SUSPECT);
-		for (unsigned h = 0; h < x->hidden.n; h++)
-			if (t->cls[x->hidden.call[h]] != 0)
-				want(t, x->hidden.call[h], SUSPECT);
-		all++;
-		n += !x->first;
-	}
-	/* Where an operator is not what its inputs give, earlier calls of it may be no better. */
-	for (uint32_t i = 0; before != ACC_NOCALL && s->suspect[chosen].audit && i < before; i++)
-		if (is_sibling(t, i, before) && t->done + all < LIMIT_AUDIT_MOST) {
-			want(t, i, SUSPECT);
-			all++;
-		}
-	for (uint32_t i = 0; i < t->c->ncall && all > 0; i++)
-		if ((t->state[i] & SUSPECT) != 0)
-			want_peers(t, i);
-	return all;
-}
-
-/* The first few suspects of a class get peers: the others of it are peers of each other. */
-static void
-want_some_peers(struct acc_recompute *t)
-{
-	uint32_t of[MAX_CLASSES] = {0};
-	for (uint32_t i = 0; i < t->c->ncall; i++)
-		if ((t->state[i] & SUSPECT) != 0 && of[t->cls[i]]++ < LIMIT_AUDIT_PEERS)
-			want_peers(t, i);
-}
-
-/* Bytes of the device's tensors that a call took and made. */
-static uint64_t
-bytes_of(const struct acc_recompute *t, uint32_t call)
-{
-	const struct acc_call *k = &t->c->call[call];
-	uint64_t n = 0;
-	for (uint32_t i = k->first; i <= k->last; i++) {
-		const struct acc_item *it = &t->c->item[i];
-		if (it->call == call && it->kind == ACC_ITEM_TENSOR && (it->sides & 1) != 0)
-			n += it->count * acc_dtypes[it->dtype[ACC_A]].size;
-	}
-	return n;
-}
-
-struct rest {
-	uint32_t call;
-	float near;
-	uint64_t bytes;
-};
-
-static int
-by_nearness(const void *pa, const void *pb)
-{
-	const struct rest *a = pa, *b = pb;
-	if (a->near != b->near)
-		return a->near > b->near ? -1 : 1;
-	return (a->call > b->call) - (a->call < b->call);
-}
-
-/* Of all that had no turn yet, differ, and come before a call, those nearest to their limits, as many as
- * may be read; how many, < 0. s->unread: those that are left. */
-static int64_t
-choose_rest(struct acc_recompute *t, struct scan *s, uint32_t before, struct acc_err *e)
-{
-	const uint32_t n = t->c->ncall;
-	struct rest *v = malloc((n + 1) * sizeof *v);
-	uint64_t all = 0, room = (uint64_t)LIMIT_AUDIT_REST << 20;
-	uint32_t m = 0, k = 0;
-	if (v == NULL)
-		return acc_nomem(e);
-	for (uint32_t i = 0; i < n; i++) {
-		const struct acc_call *o = &t->c->call[i];
-		const uint32_t f = forward_of(t, i);
-		uint64_t bytes = bytes_of(t, i);
-		all += bytes;
-		bytes += f == ACC_NOID ? 0 : bytes_of(t, f);
-		if (i < before && t->cls[i] != 0 && (t->state[i] & DONE) == 0 &&
-			o->key[ACC_A] != NULL && o->key[ACC_B] != NULL && differs(t, i))
-			v[m++] = (struct rest){i, s->near[i], bytes};
-	}
-	if (m > 0)
-		qsort(v, m, sizeof *v, by_nearness);
-	room = all / LIMIT_AUDIT_SHARE > room ? all / LIMIT_AUDIT_SHARE : room;
-	for (uint32_t i = 0; i < m; i++) {
-		if (v[i].bytes > room)
-			continue;
-		room -= v[i].bytes;
-		want(t, v[i].call, SUSPECT);
-		k++;
-	}
-	s->unread = m - k;
-	free(v);
-	return k;
-}
-
-/* Those that failed alone: peers, and whether the bench passes, decide. How many. */
-static uint32_t
-choose_failed(struct acc_recompute *t)
-{
-	uint32_t all = 0;
-	for (uint32_t i = 0; i < t->c->ncall; i++) {
-		if ((t->state[i] & FAILED) == 0)
-			continue;
-		t->state[i] = 0;
-		want(t, i, SUSPECT);
-		all++;
-	}
-	want_some_peers(t);
-	return all;
 }
 
 /* --- the run over one side --- */
@@ -478,6 +232,19 @@ give_call(struct acc_recompute *t, uint32_t call, struct acc_err *e)
 	return rc;
 }
 
+/* Does an output fail? The bench's also by what was found to be usual on the device, if that was. */
+static bool
+fails(const struct acc_rec *pair, const struct acc_rec *r)
+{
+	const struct acc_val *good = acc_get(r, "", "audit.ok");
+	if (good == NULL || !good->b || pair == NULL || acc_get(pair, "a.", "audit.limit") == NULL)
+		return good != NULL && !good->b;
+	return !(acc_audit_excess(acc_get(r, "", "audit.err"), acc_get(r, "", "audit.err_max"),
+			 acc_get(pair, "a.", "audit.limit"), acc_get(pair, "a.", "audit.limit_max"),
+			 acc_get(r, "", "audit.slope"),
+			 acc_get(pair, "a.", "audit.limit_slope")) <= 1);
+}
+
 /* What the audit says of a record goes into the pair, if it is a suspect's. */
 static int
 take(void *arg, struct acc_rec *r)
@@ -494,12 +261,11 @@ take(void *arg, struct acc_rec *r)
 	struct acc_item *it = &t->c->item[i];
 	if ((t->state[it->call] & SUSPECT) == 0 || (it->audited & 1 << t->side) != 0)
 		return 0;
-	const struct acc_val *good = acc_get(r, "", "audit.ok");
-	if (t->alone && good != NULL && !good->b) {
+	int rc = acc_case_record(t->c, it, &pair, t->e);
+	if (rc == 0 && t->alone && fails(t->side == ACC_B ? pair : NULL, r)) {
 		t->state[it->call] |= FAILED;
 		return 0;
 	}
-	int rc = acc_case_record(t->c, it, &pair, t->e);
 	for (size_t k = 0; k < sizeof keys / sizeof *keys && rc == 0; k++) {
 		const struct acc_val *v = acc_get(r, "", keys[k]);
 		if (v != NULL && acc_put(pair, prefix[t->side], keys[k], *v) < 0)
@@ -557,15 +323,34 @@ end_round(struct acc_recompute *t)
 			      (t->state[i] & FAILED);
 }
 
-/* Both sides of what is chosen, which had its turn then. 1: their items know more now. */
+/* One side of what is chosen, without peers. < 0, or how many failed: these are chosen then, with peers. */
+static int64_t
+run_alone(struct acc_recompute *t, int side, struct acc_err *e)
+{
+	t->alone = true;
+	const int rc = run(t, side, e);
+	t->alone = false;
+	end_round(t);
+	return rc < 0 ? rc : (int64_t)acc_recompute_choose_failed(t);
+}
+
+/* Both sides of what is chosen, which had its turn then; the bench's with peers only where it needs them.
+ * 1: their items know more now. */
 static int
 run_both(struct acc_recompute *t, struct acc_err *e)
 {
-	int rc = run(t, ACC_A, e);
+	int64_t rc = run(t, ACC_A, e);
+	for (uint32_t i = 0; i < t->c->ncall; i++)
+		t->state[i] &= (uint8_t) ~(PEER | FORWARD);
+	for (uint32_t i = 0; i < t->c->ncall; i++)
+		if ((t->state[i] & SUSPECT) != 0)
+			acc_recompute_want(t, i, SUSPECT);
 	if (rc == 0)
+		rc = run_alone(t, ACC_B, e);
+	if (rc > 0)
 		rc = run(t, ACC_B, e);
 	end_round(t);
-	return rc < 0 ? rc : 1;
+	return rc < 0 ? (int)rc : 1;
 }
 
 static int
@@ -579,10 +364,10 @@ open_once(struct scan *s, struct acc_err *e)
 int
 acc_recompute(struct scan *s, uint32_t chosen, struct acc_err *e)
 {
-	if (s->c->opt.roots == NULL || s->nsuspect + s->ndoubt == 0)
+	if (s->c->opt.roots == NULL || s->nsuspect == 0)
 		return 0;
 	int rc = open_once(s, e);
-	uint32_t n = rc == 0 ? choose(s->recompute, s, chosen) : 0;
+	uint32_t n = rc == 0 ? acc_recompute_choose(s->recompute, s, chosen) : 0;
 	if (n == 0)
 		return rc;
 	s->recompute->done += n;
@@ -590,19 +375,16 @@ acc_recompute(struct scan *s, uint32_t chosen, struct acc_err *e)
 }
 
 int
-acc_recompute_rest(struct scan *s, uint32_t before, struct acc_err *e)
+acc_recompute_rest(struct scan *s, uint32_t before, bool every, struct acc_err *e)
 {
 	if (s->c->opt.roots == NULL)
 		return 0;
-	int rc = open_once(s, e);
-	int64_t n = rc == 0 ? choose_rest(s->recompute, s, before, e) : rc;
+	const int rc = open_once(s, e);
+	int64_t n = rc == 0 ? acc_recompute_choose_rest(s->recompute, s, before, every, e) : rc;
 	if (n <= 0)
 		return (int)n;
-	s->recompute->alone = true;
-	rc = run(s->recompute, ACC_A, e);
-	s->recompute->alone = false;
-	end_round(s->recompute);
-	if (rc < 0 || choose_failed(s->recompute) == 0)
-		return rc < 0 ? rc : 1;
+	n = run_alone(s->recompute, ACC_A, e);
+	if (n <= 0)
+		return n < 0 ? (int)n : 1;
 	return run_both(s->recompute, e);
 }
