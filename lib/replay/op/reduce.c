@@ -279,6 +279,33 @@ some(struct acc_replay *r, struct acc_dense *out)
 	return 0;
 }
 
+/* Where extremes came from. Of equal ones the recorded index tells which was taken; without it, all share
+ * the gradient, or one has it. */
+static int
+pick(struct acc_replay *r, const char *name, uint32_t k, size_t *from, bool *unsure)
+{
+	struct plan p;
+	const int which = r->op->which;
+	const bool largest = which == MAX || which == AMAX,
+		   said = r->nrec > 1 && r->rec[1].v != NULL;
+	(void)name;
+	if (k > 0 || plan(r, &p) < 0)
+		return ACC_EUNSUP;
+	if (p.nred == 0 && p.nkeep > 0)
+		return acc_cannot(r, "max or min of an empty tensor");
+	for (size_t o = 0; o < p.nkeep; o++) {
+		const double *x = p.x->v + p.keep[o];
+		const size_t own = extreme(x, p.red, p.nred, largest);
+		const size_t e = said ? (size_t)index_of(x, p.red, p.nred, largest, &r->rec[1], o)
+				      : own;
+		from[o] = p.keep[o] + p.red[e];
+		for (size_t i = 0; i < p.nred && !said; i++)
+			if (i != own && (x[p.red[i]] == x[p.red[own]] || isnan(x[p.red[i]])))
+				unsure[p.keep[o] + p.red[i]] = unsure[from[o]] = true;
+	}
+	return 0;
+}
+
 static int
 running(struct acc_replay *r, struct acc_dense *out)
 {
@@ -336,16 +363,17 @@ blocks(struct acc_replay *r, const char *name, struct acc_blocks *in, struct acc
 	}
 #define EXTREME(n, two, w) \
 	{ \
-		.names = n, .sig = SIG, .of_two = two, .cls = "reduce", .rounding = ACC_EXACT, \
-		.eval = some, .blocks = blocks, .which = w \
+		.names = n, .of_two = two, .cls = "reduce", .rounding = ACC_EXACT, .eval = some, \
+		.pick = pick, .blocks = blocks, .which = w, \
+		.sig = "input|x|self:pick dim|axis keepdim|keepdims dtype" \
 	}
 #define SIG "input|x|self:block dim|axis keepdim|keepdims dtype"
 const struct acc_op acc_ops_reduce[] = {
 	REDUCE("sum ReduceSum", SIG, "reduce", ACC_FEW, SUM),
 	REDUCE("mean ReduceMean", SIG, "reduce", ACC_FEW, MEAN),
 	REDUCE("prod ReduceProd", SIG, "reduce", ACC_FEW, PROD),
-	REDUCE("amax ReduceMax", SIG, "reduce", ACC_EXACT, AMAX),
-	REDUCE("amin ReduceMin", SIG, "reduce", ACC_EXACT, AMIN),
+	EXTREME("amax ReduceMax", NULL, AMAX),
+	EXTREME("amin ReduceMin", NULL, AMIN),
 	EXTREME("max npu_max", "maximum", MAX),
 	EXTREME("min npu_min", "minimum", MIN),
 	REDUCE("argmax", SIG, "reduce", ACC_EXACT, ARGMAX),
