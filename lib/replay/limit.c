@@ -1,6 +1,7 @@
 /* How large an error may be, and what the dump itself says about it. */
 #include "replay/impl.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "replay/limits.h"
@@ -175,7 +176,10 @@ learn(struct acc_audited **v, size_t n, bool wide, double *room)
 	for (size_t i = 0; i < n; i++) {
 		k += i > 0 && v[i]->call != v[i - 1]->call;
 		double usual = median_but(rms, calls, own_rms[k]);
-		double most = median_but(max, calls, own_max[k]);
+		/* Of many errors by the normal law the largest is far from their rms: calls of few
+		 * elements do not show how far. */
+		double most = fmax(median_but(max, calls, own_max[k]),
+			usual * sqrt(2 * log(2 * fmax(1, (double)v[i]->n))));
 		if (!v[i]->learnt)
 			raise_to(v[i], raise_rms(v[i], usual, rough) * usual,
 				raise_max(v[i], rough) * most);
