@@ -64,6 +64,7 @@ struct acc_item {
 	uint32_t call;  /* index of the op call; ACC_NOCALL */
 	uint32_t mark;  /* 0, or 1 + index of the verdict */
 	uint32_t line;  /* position among all records */
+	uint32_t row;   /* extent of the last axis; 1 where there is none */
 	float rms, max; /* error; INFINITY where NaN/Inf differ; NAN where unmeasured */
 	float left; /* of it, what the spacing of the smallest numbers of f16 does not explain: less
 	             * than rms, or NAN */

@@ -5,6 +5,20 @@
 
 #include "judge/case.h"
 
+/* The rms of a gradient of which only some elements or rows went another way at a kink, where what came
+ * there is off by e: a share of 0.8 e; by chance, of few, as many more as Poisson's law gives. Half of
+ * the gradients there are may be none. */
+static double
+flipped(const struct scan *s, const struct acc_call *k, const struct acc_item *it, double cause)
+{
+	const double e = it->measure == ACC_BY_STAT ? acc_stat_element(s, cause, acc_item_unit(it))
+						    : cause;
+	const double rows = k->response == ACC_OP_KINK_ROWS ? fmax(1, it->row) : 1;
+	const double n = fmax(1, (double)it->count / rows), usual = 0.8 * e * n;
+	const double most = usual + 3 * sqrt(usual) + LIMIT_KINK_FEW;
+	return fmax(LIMIT_KINK * sqrt(e), sqrt(2 * most / n));
+}
+
 /* How far beyond its limit a suspect must be before it is named. What its own inputs do not give is
  * wrong, whatever the limits; they are of what is usual, and what stands just beyond them where
  * nothing was recomputed is as often noise as not. */
@@ -20,11 +34,7 @@ gate(const struct scan *s, const struct suspect *x)
 	/* What follows of kinks, a slope's limit has in it. */
 	if (x->slope || x->own)
 		return LIMIT_NAMED;
-	if (x->role == ROLE_OUT && k->response == ACC_OP_KINK && k->backward &&
-		it->rms <= LIMIT_KINK * sqrt(it->measure == ACC_BY_STAT
-							? acc_stat_element(s, x->cause,
-								  acc_item_unit(it))
-							: x->cause))
+	if (x->role == ROLE_OUT && acc_passes_kink(k) && it->rms <= flipped(s, k, it, x->cause))
 		return INFINITY;
 	/* Statistics do not show which elements of an incoming gradient are there or not. */
 	if (x->role == ROLE_OUT && it->measure == ACC_BY_STAT && k->backward &&

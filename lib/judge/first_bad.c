@@ -125,7 +125,7 @@ walk_call(struct scan *s, uint32_t call)
 	if (rc == 0)
 		rc = acc_sum_learn(s, call);
 	s->multiplied |= paired && acc_multiplies(k);
-	if (paired && k->backward && k->response == ACC_OP_KINK)
+	if (paired && acc_passes_kink(k))
 		s->flips = sqrt(s->flips * s->flips +
 				acc_stat_element(s, fmax(g.rms, acc_stat_usual(s, false)), unit));
 	bool back = k->backward || k->grad;

@@ -155,6 +155,14 @@ acc_id_with(uint64_t id, uint64_t n)
 /* Where in a tensor the error sits: m.where* go into its record, if tensors are at hand. 0 or < 0. */
 int acc_find_where(struct acc_case *c, uint32_t item, struct acc_err *e);
 
+/* Do some of its gradients go another way where what came forward is off? */
+static inline bool
+acc_passes_kink(const struct acc_call *k)
+{
+	return k->backward &&
+	       (k->response == ACC_OP_KINK || k->response == ACC_OP_KINK_ROWS);
+}
+
 /* Where sentences of this scan live. */
 static inline struct acc_arena *
 acc_mem(const struct scan *s)

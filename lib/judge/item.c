@@ -410,6 +410,10 @@ tensors(struct acc_item *it, const struct acc_picked *f)
 	const struct acc_val *shape = f->side[f->has[ACC_A] ? ACC_A : ACC_B][SHAPE];
 	if (shape != NULL && shape->type == ACC_V_INTS && shape->n < 255)
 		it->ndim = (uint8_t)shape->n;
+	const int64_t last = shape != NULL && shape->type == ACC_V_INTS && shape->n > 0
+				     ? shape->ints[shape->n - 1]
+				     : 1;
+	it->row = last > 0 && last <= UINT32_MAX ? (uint32_t)last : 1;
 	overflow_flags(it, f);
 	for (int s = 0; s < 2; s++)
 		audited(it, s, f->side[s]);

@@ -103,6 +103,8 @@
 		"here", \
 		"of normal numbers with errors of e, a share of 0.8 e is on the other side, each as " \
 		"wrong as it is large: an rms of root 0.8 e; twice that, where these are few") \
+	X(KINK_FEW, 2, "elements more, or rows, where few are expected", \
+		"by Poisson's law with 3 deviations: of 0.05 expected, 3 are met once in 50,000") \
 	X(FLIPPED, 0.01, \
 		"elements of a gradient, on average: where fewer are on the other side of a kink, none " \
 		"is", \

@@ -63,7 +63,7 @@ acc_stat_rest(const struct scan *s, const struct acc_call *k, double cause, doub
 	/* Errors by statistics are of max or min, relative to that and the rms: twice as much of an
 	 * element alone. Where a kink fell otherwise, elements are all error. */
 	double rest = 2 * cause + LIMIT_STEP_U * unit, flips = k->backward ? s->flips : 0;
-	if (k->backward && k->response == ACC_OP_KINK)
+	if (acc_passes_kink(k))
 		flips = fmax(flips, sqrt(acc_stat_element(s, cause, unit)));
 	return fmax(rest, LIMIT_KINK * flips);
 }
