@@ -18,14 +18,17 @@ made_key(const struct acc_call *k, uint64_t id)
 }
 
 /* What clips gradients, and optimizers, are recorded as forward calls, and take what the backward
- * calls of their step have made. */
+ * calls of their step have made: a gradient may have the values of a weight. */
 uint32_t
 acc_maker(const struct scan *s, int side, const struct acc_call *k, uint64_t id)
 {
-	uint32_t at = id == 0 ? ACC_NOCALL : acc_ids_get(&s->made[side], made_key(k, id));
-	if (at == ACC_NOCALL && id != 0 && !k->backward && !k->grad)
-		at = acc_ids_get(&s->made[side], pass_key(k->segment, true, id));
-	return at;
+	if (id == 0)
+		return ACC_NOCALL;
+	const uint32_t at = acc_ids_get(&s->made[side], made_key(k, id));
+	if (k->backward || k->grad)
+		return at;
+	const uint32_t back = acc_ids_get(&s->made[side], pass_key(k->segment, true, id));
+	return at == ACC_NOCALL || (back != ACC_NOCALL && back > at) ? back : at;
 }
 
 int
