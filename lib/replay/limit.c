@@ -195,27 +195,57 @@ needs_steps(const struct acc_audited *v)
 	       v->coarse_rms <= v->limit * sqrt(v->steps) && v->coarse_max <= v->limit_max;
 }
 
+/* Does it show that its operator, though of several steps, rounds once? */
+static bool
+rounds_once(const struct acc_audited *v)
+{
+	return v->low && !v->backward && v->steps > 1 && v->n >= LIMIT_LOW_FEW &&
+	       v->max <= LIMIT_LOW_ONCE;
+}
+
+/* Do enough calls of this one's class, but itself? */
+static bool
+class_rounds_once(struct acc_audited *const *p, size_t m, const struct acc_audited *v)
+{
+	size_t calls = 0, last = SIZE_MAX;
+	for (size_t i = 0; i < m; i++)
+		if (p[i]->call != v->call && p[i]->call != last && strcmp(p[i]->cls, v->cls) == 0 &&
+			rounds_once(p[i])) {
+			calls++;
+			last = p[i]->call;
+		}
+	return calls >= LIMIT_LOW_STEP_CALLS;
+}
+
 /* In 16 bits, of any class: where that is what some calls show forward, it is the device's way, and
  * whoever needs it is measured so. What is several operators in turn explains much with it, so two such
- * calls show nothing. */
+ * calls show nothing. Nor is one of a class accused of it that shows nothing else. */
 static void
 learn_steps(struct acc_audited **p, size_t m)
 {
 	size_t calls = 0, plain = 0, last = SIZE_MAX;
+	const char *cls = NULL;
+	bool once = false;
 	for (size_t i = 0; i < m; i++)
 		if (!p[i]->backward && p[i]->call != last && needs_steps(p[i])) {
 			calls++;
 			plain += !p[i]->in_steps;
 			last = p[i]->call;
 		}
-	if (calls < LIMIT_LEARN_CALLS && plain < LIMIT_LOW_STEP_CALLS)
-		return;
-	for (size_t i = 0; i < m; i++)
-		if (needs_steps(p[i])) {
-			p[i]->rms = p[i]->coarse_rms;
-			p[i]->max = p[i]->coarse_max;
-			p[i]->limit *= sqrt(p[i]->steps);
+	const bool usual = calls >= LIMIT_LEARN_CALLS || plain >= LIMIT_LOW_STEP_CALLS;
+	for (size_t i = 0; i < m; i++) {
+		if (!needs_steps(p[i]) || (!usual && (p[i]->in_steps || p[i]->steps == 1)))
+			continue;
+		if (!usual && (cls == NULL || strcmp(cls, p[i]->cls) != 0)) {
+			cls = p[i]->cls;
+			once = class_rounds_once(p, m, p[i]);
 		}
+		if (!usual && once)
+			continue;
+		p[i]->rms = p[i]->coarse_rms;
+		p[i]->max = p[i]->coarse_max;
+		p[i]->limit *= sqrt(p[i]->steps);
+	}
 }
 
 /* A device that cuts off what it should round makes everything too small: then slopes tell nothing. */

@@ -34,6 +34,9 @@
 		"twice that of rounding to nearest, 2") \
 	X(LOW_STEP, 2, "units of a step: and as much, where each step may round to 16 bits", \
 		"one right rounding may be 2") \
+	X(LOW_ONCE, 2.2, "units: the largest error of what rounds once, in 16 bits", \
+		"2, and a tenth for f32 inside; sigmoid and softmax with each step rounded have 2.6 to " \
+		"4.4") \
 	N(LOW_STEP_CALLS, 2, \
 		"calls forward at least that only rounding every step explains: then all do so", \
 		"a fault is in one; of several operators in turn it is learn-calls") \
