@@ -86,6 +86,12 @@ def orders(s):
     s.do("Torch.bucketize", torch.bucketize, x, rand(4).sort()[0], grad=False)
     s.do("Torch.bincount", torch.bincount, ids([3, 1, 1, 0]), minlength=6, grad=False)
     s.do("Torch.bincount", torch.bincount, ids([3, 1, 1, 0]), rand(4), grad=False)
+    for t in (f64, f32, bf16):   # of equal values one is taken, or all share its gradient
+        tied = torch.tensor([[2.0, 5, 5, 1], [3, 3, 0, 3], [1, 2, 1, 4]], dtype=t)
+        s.do("Torch.max", torch.max, tied, 1)
+        s.do("Tensor.min", torch.min, tied, 1, True)
+        s.do("Torch.amax", torch.amax, tied, 1, off=False)
+        s.do("Tensor.max", torch.max, tied, off=False)
     s.do("Torch.unique", torch.unique, ids([3, 1, 2, 1, 3]), return_inverse=True, grad=False,
          return_counts=True)
     s.do("Tensor.nonzero", torch.nonzero, ids([[0, 1], [2, 0]]), grad=False)
