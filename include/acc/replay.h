@@ -169,7 +169,10 @@ enum acc_op_flags {
 	/* Its backward is not audited: the recorded inputs do not tell (batch statistics). */
 	ACC_NO_BACKWARD = 4,
 	/* It is several operators in turn, each of which rounds what it gives. */
-	ACC_IN_STEPS = 8
+	ACC_IN_STEPS = 8,
+	/* The magnitudes that it tells are those of its steps, no more: in 16 bits they say what
+	 * rounding each step errs by. */
+	ACC_TELLS_STEPS = 16
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */

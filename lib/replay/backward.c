@@ -256,6 +256,7 @@ acc_backward(struct acc_trial *t)
 		v->backward = true;
 		v->cls = t->r.op->cls;
 		v->steps = acc_op_steps(j->op);
+		v->tells_steps = (t->r.op->flags & ACC_TELLS_STEPS) != 0;
 		if (v->skip == NULL && !(j->shared_only && !j->shared[k - 1].on))
 			one(t, input_of(&in, i, by_pos), h, g, v, &j->tally[k - 1]);
 	}

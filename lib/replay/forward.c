@@ -259,6 +259,7 @@ acc_forward(struct acc_trial *t)
 		v->line = t->out[k]->line;
 		v->cls = t->r.op->cls;
 		v->steps = acc_op_steps(t->j->op);
+		v->tells_steps = (t->r.op->flags & ACC_TELLS_STEPS) != 0;
 		v->in_steps = (t->r.op->flags & ACC_IN_STEPS) != 0;
 		if (v->skip == NULL)
 			judge(t, k, wild, v);

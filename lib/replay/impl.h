@@ -91,6 +91,7 @@ struct acc_audited { /* of one output record */
 	uint8_t rounding;   /* enum acc_rounding */
 	uint8_t mode;       /* of gradients: in which way they are tested, else 0 */
 	bool in_steps;      /* it is several operators: see ACC_IN_STEPS */
+	bool tells_steps;   /* see ACC_TELLS_STEPS */
 	bool among_low;     /* most of the network is in 16 bits */
 	bool learnt;        /* its limits know the other calls */
 	bool compared;      /* see struct acc_audit_opt */

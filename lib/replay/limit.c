@@ -234,7 +234,7 @@ learn_steps(struct acc_audited **p, size_t m)
 		}
 	const bool usual = calls >= LIMIT_LEARN_CALLS || plain >= LIMIT_LOW_STEP_CALLS;
 	for (size_t i = 0; i < m; i++) {
-		if (!needs_steps(p[i]) || (!usual && (p[i]->in_steps || p[i]->steps == 1)))
+		if (!needs_steps(p[i]) || (!usual && !p[i]->tells_steps))
 			continue;
 		if (!usual && (cls == NULL || strcmp(cls, p[i]->cls) != 0)) {
 			cls = p[i]->cls;

@@ -369,7 +369,7 @@ response_blocks(struct acc_replay *r, const char *name, struct acc_blocks *in,
 #define NORM(n, s, f, b, w) \
 	{ \
 		.names = n, .sig = s, .cls = "norm", .rounding = ACC_FEW, .eval = f, .blocks = b, \
-		.which = w, .cut = f == layer_norm ? layer_cut : NULL \
+		.flags = ACC_TELLS_STEPS, .which = w, .cut = f == layer_norm ? layer_cut : NULL \
 	}
 const struct acc_op acc_ops_norm[] = {
 	NORM("LayerNorm FusedLayerNorm",

@@ -435,8 +435,10 @@ gated(struct acc_replay *r, struct acc_dense *out)
 	}
 #define ROW(n, w) UNARY(n, "function", ACC_FEW, 0, "input|x|self:point", w)
 #define UNIT(n, w) \
-	UNARY(n, "function", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT, "input|x|self:point", w)
-#define ACTIVATION(n, s, w) UNARY(n, "activation", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT, s, w)
+	UNARY(n, "function", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, \
+		"input|x|self:point", w)
+#define ACTIVATION(n, s, w) \
+	UNARY(n, "activation", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, s, w)
 #define STEPS(n, w) UNARY(n, "move", ACC_EXACT, 0, "input|x|self:point", w)
 const struct acc_op acc_ops_unary[] = {
 	UNARY("neg Neg", "arithmetic", ACC_EXACT, 0, "input|x|self:point", NEG),
