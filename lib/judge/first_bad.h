@@ -159,8 +159,7 @@ int acc_find_where(struct acc_case *c, uint32_t item, struct acc_err *e);
 static inline bool
 acc_passes_kink(const struct acc_call *k)
 {
-	return k->backward &&
-	       (k->response == ACC_OP_KINK || k->response == ACC_OP_KINK_ROWS);
+	return k->backward && (k->response == ACC_OP_KINK || k->response == ACC_OP_KINK_ROWS);
 }
 
 /* Where sentences of this scan live. */
