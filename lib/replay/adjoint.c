@@ -112,6 +112,7 @@ acc_adjoint_pick(struct acc_adjoint *a)
 {
 	struct acc_trial *t = a->t;
 	struct acc_sums s;
+	bool wild = false;
 	if (acc_sums_start(&t->r, a->x->n, &s) < 0)
 		return ACC_EUNSUP;
 	for (uint32_t k = 0; k < t->nout; k++) {
@@ -123,10 +124,15 @@ acc_adjoint_pick(struct acc_adjoint *a)
 		int rc = t->r.op->pick(&t->r, a->name, k, from, s.skip);
 		if (rc < 0)
 			return rc;
-		for (size_t o = 0; o < t->ref[k].n; o++)
+		for (size_t o = 0; o < t->ref[k].n; o++) {
 			if (from[o] < a->x->n)
 				sums_add(&s, from[o], a->gout[k]->v[o]);
+			wild |= !isfinite(a->gout[k]->v[o]);
+		}
 	}
+	/* By a mask, what is not finite reaches all that was not picked: 0 times Inf. */
+	for (size_t i = 0; i < a->x->n && wild; i++)
+		s.skip[i] |= !isfinite(a->gin->v[i]);
 	acc_adjoint_compare(a, &s);
 	return 0;
 }
