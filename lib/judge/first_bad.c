@@ -108,6 +108,7 @@ walk_call(struct scan *s, uint32_t call)
 			if (!it->exact && it->measure == ACC_BY_STAT)
 				acc_stat_seen(s, k->backward || k->grad, it->rms);
 			s->flipped |= it->exact && it->rms > 0;
+			s->wild |= it->nonfinite;
 			s->chosen |= k->backward && k->ranks && it->measure == ACC_BY_STAT;
 			s->ranked |= !k->backward && k->ranks && it->exact &&
 				     it->measure == ACC_BY_STAT;
@@ -144,7 +145,7 @@ forget(struct scan *s)
 {
 	memset(s->nrecent, 0, sizeof s->nrecent);
 	memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
-	s->noisy = s->flipped = s->rerouted = s->back_before = s->multiplied = false;
+	s->noisy = s->wild = s->flipped = s->rerouted = s->back_before = s->multiplied = false;
 	s->flips = 0;
 	s->chosen = s->ranked = false;
 	acc_ids_clear(&s->made[0]);

@@ -8,6 +8,8 @@
 #ifndef JUDGE_FIRST_BAD_H
 #define JUDGE_FIRST_BAD_H
 
+#include <math.h>
+
 #include "acc/judge.h"
 #include "judge/case.h"
 #include "judge/limits.h"
@@ -124,6 +126,7 @@ struct scan {
 	bool flipped; /* integers came out otherwise: choices between near-equal numbers fell so */
 	bool ranked; /* places were found by rank, and only statistics of them are known: ties hide there */
 	bool rerouted; /* so did places of values: what was moved by them went another way */
+	bool wild;     /* an output before has NaN or Inf where the bench's has none */
 	bool noisy;    /* something before in this rank and step differs by more than nothing */
 	struct suspect *suspect;
 	uint32_t nsuspect;
@@ -154,6 +157,14 @@ acc_id_with(uint64_t id, uint64_t n)
 /* --- where.c --- */
 /* Where in a tensor the error sits: m.where* go into its record, if tensors are at hand. 0 or < 0. */
 int acc_find_where(struct acc_case *c, uint32_t item, struct acc_err *e);
+
+/* Is there Inf on the device where the bench's numbers are finite, and beyond what the device's dtype holds? */
+static inline bool
+acc_overflows(const struct acc_item *it)
+{
+	return it->nonfinite && it->a_inf && !it->a_nan && it->dtype[ACC_A] != it->dtype[ACC_B] &&
+	       isfinite(it->b_max) && it->b_max > acc_dtypes[it->dtype[ACC_A]].max;
+}
 
 /* Do some of its gradients go another way where what came forward is off? */
 static inline bool

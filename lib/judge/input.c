@@ -153,7 +153,8 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 				   ? -LIMIT_CERTAIN
 				   : LIMIT_CERTAIN;
 	else if (p != ACC_NOCALL ? same_error(it, &c->item[p], unit)
-				 : is_rest(s, k, it, unit) || is_gradient_sum(s, k, i, unit))
+				 : (it->nonfinite && s->wild) || is_rest(s, k, it, unit) ||
+					   is_gradient_sum(s, k, i, unit))
 		x.margin = -LIMIT_CERTAIN;
 	acc_known_noise(s, it, it->rms, it->noise_rms, &x);
 	bool gradient = k->backward || (s->nrecent[true] > 0 && !it->weight && !k->module);

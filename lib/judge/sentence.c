@@ -79,6 +79,10 @@ nonfinite_text(struct acc_arena *m, const struct acc_rec *r, const struct acc_it
 	if (it->b_overflow)
 		return "has NaN or Inf on the bench and is finite on the device (saturation mode?"
 		       " see INF_NAN_MODE_ENABLE)";
+	if (acc_overflows(it))
+		return acc_arena_printf(m,
+			"has Inf on the device: the bench's largest, %.3g, is more than %s holds, %g",
+			it->b_max, acc_dtypes[t].name, acc_dtypes[t].max);
 	double n = NAN;
 	acc_as_f64(acc_get(r, "", "m.nonfinite"), &n);
 	const char *what = it->a_nan ? "has NaN" : it->a_inf ? "has Inf" : "has NaN or Inf";
