@@ -49,6 +49,14 @@ says() {
 		.["a.audit.ok"] == false and .["b.audit.ok"] and .rule == "output")' out.json
 }
 
+@test "an overflow of f16 that f32 holds: named where it begins, though it is computed right" {
+	judge 1 "$R/narrow" "$R/wide"
+	named "culprit Functional.square.0.forward output"
+	says "output 0 has Inf on the device: the bench's largest, 9e+04, is more than f16 holds, 65504"
+	# What is NaN behind it is no second fault.
+	jq -es '[.[] | select(.bad == "error") | .name] == ["Functional.square.0.forward.output.0"]' out.json
+}
+
 @test "a fault of the bench is said of the bench, and nobody is named" {
 	judge 1 "$R/clean" "$R/wrong"
 	named "difference Functional.relu.2.backward audit"

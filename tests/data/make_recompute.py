@@ -7,6 +7,10 @@
     clean    operands of products rounded to 10 bits, as TF32 does: some inputs of relu change sign
     faulty   the same, and the third relu loses half of an incoming gradient's first row
     wrong    a bench that loses it
+
+and, of squares that f16 cannot hold, what is added to the difference of two of them, in f16 and in f32:
+
+    narrow, wide
 """
 import sys
 
@@ -67,7 +71,18 @@ def step(rough, loses):
     return events
 
 
+def squares(dtype):
+    x = np.array([1, 2, 300, 4], dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        y = x * x
+        z = y - y[::-1] + (y[2] - y[2])   # what no recorder sees
+        return [call("square", 0, "forward", [x], [y]), call("relu", 0, "forward", [x], [x]),
+                call("relu", 1, "forward", [z], [np.maximum(z, dtype(0))])]
+
+
 def main():
+    for name, dtype in (("narrow", np.float16), ("wide", np.float32)):
+        Msprobe(f"{sys.argv[1]}/{name}/step0/rank0", extra_info=False).write(squares(dtype))
     for name, rough, loses in (("bench", False, False), ("clean", True, False),
                                ("faulty", True, True), ("wrong", False, True)):
         Msprobe(f"{sys.argv[1]}/{name}/step0/rank0", extra_info=False).write(step(rough, loses))
