@@ -188,7 +188,7 @@ acc_mean_bound(const struct scan *s, const struct acc_call *k, const struct acc_
 		it->loose || it->exact || it->measure != ACC_BY_STAT || it->count <= 1 ||
 		!isfinite(it->mean_off) || !isfinite(it->few) || !acc_unit_low(unit) || g->unseen ||
 		g->inner || g->permuted || isinf(g->rms) || !isfinite(cause) || s->learning ||
-		k->response == ACC_OP_EXPONENT)
+		acc_is_exponent(k))
 		return INFINITY;
 	double larger = fmax(1, acc_stat_terms(k, it, g) / it->b_rms);
 	return LIMIT_MARGIN * larger * (g->mean + acc_stat_rest(s, k, cause, unit) * it->few);

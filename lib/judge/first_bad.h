@@ -166,6 +166,13 @@ acc_overflows(const struct acc_item *it)
 	       isfinite(it->b_max) && it->b_max > acc_dtypes[it->dtype[ACC_A]].max;
 }
 
+/* Does an absolute error become a relative one? */
+static inline bool
+acc_is_exponent(const struct acc_call *k)
+{
+	return k->response == ACC_OP_EXPONENT || k->response == ACC_OP_SOFTMAX;
+}
+
 /* Do some of its gradients go another way where what came forward is off? */
 static inline bool
 acc_passes_kink(const struct acc_call *k)

@@ -127,7 +127,7 @@ respond(const struct acc_call *k, const struct given *g, struct suspect *x, doub
 		double e = *cause[i];
 		if (k->response == ACC_OP_ROOT && !k->backward && e < 1)
 			*cause[i] = sqrt(e);
-		else if (k->response == ACC_OP_EXPONENT && !k->backward)
+		else if (acc_is_exponent(k) && !k->backward)
 			*cause[i] = e * fmax(1, g->b_max);
 		else if (k->cls != ACC_OP_MOVE && k->cls != ACC_OP_ADD && k->cls != ACC_OP_STEADY)
 			/* Of two factors, or a square: (1 + e)^2 - 1. */

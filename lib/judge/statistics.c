@@ -41,6 +41,9 @@ acc_stat_gradient_scale(const struct acc_call *k, const struct acc_item *it, con
 		return LIMIT_PRODUCT_SCALE * product;
 	if (g->grad_count < it->count)
 		return 0;
+	/* Of g - p sum(g), and of p (g - sum(p g)), nothing may be left. */
+	if (k->response == ACC_OP_SOFTMAX)
+		return g->grad_rms;
 	double n = (double)g->grad_count / (double)it->count;
 	return n > 1 || it->ndim <= 1 ? sqrt(n) * g->grad_rms : 0;
 }

@@ -290,7 +290,7 @@ errors(void)
 		enum acc_op_response response;
 		unsigned steps;
 	} rows[] = {{"Torch.sqrt", ACC_OP_ROOT, 1}, {"Tensor.addcdiv_", ACC_OP_ROOT, 1},
-		{"Functional.softmax", ACC_OP_EXPONENT, 5}, {"Torch.exp", ACC_OP_EXPONENT, 1},
+		{"Functional.softmax", ACC_OP_SOFTMAX, 5}, {"Torch.exp", ACC_OP_EXPONENT, 1},
 		{"Functional.triplet_margin_loss", ACC_OP_KINK_ROWS, 1},
 		{"Functional.relu", ACC_OP_KINK, 1}, {"Functional.max_pool2d", ACC_OP_KINK, 1},
 		{"Functional.layer_norm", ACC_OP_EVEN, 8}, {"Torch.matmul", ACC_OP_EVEN, 1},
