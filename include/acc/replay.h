@@ -172,7 +172,9 @@ enum acc_op_flags {
 	ACC_IN_STEPS = 8,
 	/* The magnitudes that it tells are those of its steps, no more: in 16 bits they say what
 	 * rounding each step errs by. */
-	ACC_TELLS_STEPS = 16
+	ACC_TELLS_STEPS = 16,
+	/* It has no bound towards 1 (log(1 - x), atanh): there it changes at the scale of 1 - |x|. */
+	ACC_UNTIL_ONE = 32
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */

@@ -168,6 +168,8 @@ reach(const struct acc_adjoint *a, double x, double rms)
 {
 	if (a->linear)
 		return isfinite(x) ? fmax(1, fabs(x)) : 1;
+	if (a->t->r.op->flags & ACC_UNTIL_ONE)
+		return STEP * fmin(1, fabs(1 - fabs(x)));
 	if (a->t->r.op->flags & ACC_UNIT_SCALE)
 		return STEP * fmax(1, 0x1p-10 * fabs(x));
 	return STEP * (x != 0 && isfinite(x) ? fabs(x) : rms);

@@ -5,6 +5,8 @@
 
 enum { PROBES = 6, FEW_PROBES = 2, MANY = 1 << 17 };
 #define STEP 0x1p-18
+/* Nearer to 0 or 1, frameworks divide by this much instead. */
+#define LEAST 1e-12
 
 struct block_sum {
 	double in, in2, out, out2, abs, noise, saved2;
@@ -71,9 +73,13 @@ static int
 evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 {
 	double *x = a->x->v;
+	/* A probability; what it is compared with is not. */
+	const bool one = (a->t->r.op->flags & ACC_UNTIL_ONE) != 0 && strcmp(a->name, "input") == 0;
 	for (size_t i = 0; i < a->x->n; i++) {
 		uint64_t r = acc_mix(seed ^ acc_mix(i));
-		double v = 0.5 + (double)(r >> 12) * 0x1p-52;
+		double until = one ? fmin(fabs(x[i]), fabs(1 - x[i])) : 1;
+		until = until < LEAST ? 0 : until;
+		double v = until * (0.5 + (double)(r >> 12) * 0x1p-52);
 		p->v[i] = r & 1 ? v : -v;
 		p->up[i] = x[i] + p->h * p->v[i];
 		p->down[i] = x[i] - p->h * p->v[i];

@@ -437,6 +437,9 @@ gated(struct acc_replay *r, struct acc_dense *out)
 #define UNIT(n, w) \
 	UNARY(n, "function", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, \
 		"input|x|self:point", w)
+#define BOUND(n, w) \
+	UNARY(n, "function", ACC_FEW, ACC_UNTIL_ONE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, \
+		"input|x|self:point", w)
 #define ACTIVATION(n, s, w) \
 	UNARY(n, "activation", ACC_FEW, ACC_UNIT_SCALE | ACC_SAVES_OUTPUT | ACC_TELLS_STEPS, s, w)
 #define STEPS(n, w) UNARY(n, "move", ACC_EXACT, 0, "input|x|self:point", w)
@@ -458,14 +461,14 @@ const struct acc_op acc_ops_unary[] = {
 	UNIT("sin Sin", SIN),
 	UNIT("cos Cos", COS),
 	UNIT("tan", TAN),
-	UNIT("asin", ASIN),
-	UNIT("acos", ACOS),
+	BOUND("asin", ASIN),
+	BOUND("acos", ACOS),
 	UNIT("atan", ATAN),
 	UNIT("sinh", SINH),
 	UNIT("cosh", COSH),
 	UNIT("asinh", ASINH),
 	UNIT("acosh", ACOSH),
-	UNIT("atanh", ATANH),
+	BOUND("atanh", ATANH),
 	UNIT("erf Erf", ERF),
 	UNIT("erfc", ERFC),
 	ACTIVATION("tanh Tanh", "input|x|self:point", TANH),
