@@ -174,7 +174,9 @@ enum acc_op_flags {
 	 * rounding each step errs by. */
 	ACC_TELLS_STEPS = 16,
 	/* It has no bound towards 1 (log(1 - x), atanh): there it changes at the scale of 1 - |x|. */
-	ACC_UNTIL_ONE = 32
+	ACC_UNTIL_ONE = 32,
+	/* As ACC_SAVES_OUTPUT, but the exponential of the output, 1 at most (log_softmax). */
+	ACC_SAVES_LOG = 64
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */

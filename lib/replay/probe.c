@@ -9,7 +9,7 @@ enum { PROBES = 6, FEW_PROBES = 2, MANY = 1 << 17 };
 #define LEAST 1e-12
 
 struct block_sum {
-	double in, in2, out, out2, abs, noise, saved2;
+	double in, in2, out, out2, abs, noise, saved2, logs;
 	bool wild, gwild;
 };
 
@@ -98,7 +98,8 @@ evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 static void
 take_in(struct acc_adjoint *a, struct probe *p)
 {
-	bool saves = a->t->r.op->flags & ACC_SAVES_OUTPUT;
+	const bool saves = a->t->r.op->flags & ACC_SAVES_OUTPUT;
+	const bool logs = a->t->r.op->flags & ACC_SAVES_LOG;
 	for (size_t i = 0; i < p->n; i++)
 		p->sum[i] = (struct block_sum){0};
 	for (size_t i = 0; i < a->x->n; i++) {
@@ -121,6 +122,7 @@ take_in(struct acc_adjoint *a, struct probe *p)
 			s->wild |= !isfinite(term);
 			double y = g->v[o] * a->t->ref[k].v[o];
 			s->saved2 += saves ? y * y : 0;
+			s->logs += logs ? g->v[o] : 0;
 		}
 	}
 }
@@ -143,8 +145,10 @@ compare(struct acc_adjoint *a, const struct probe *p)
 			acc_err_add(&a->coarse, INFINITY);
 			continue;
 		}
-		double den = unit * (sqrt(fmax(s->in2, s->out2)) + sqrt(s->saved2)) + s->noise +
-			     tiny;
+		/* p sum(g): p = exp(y) is off by p (1 + |y|) at most, which is below 1.4. */
+		double den = unit * (sqrt(fmax(s->in2, s->out2)) + sqrt(s->saved2) +
+					    1.4 * fabs(s->logs)) +
+			     s->noise + tiny;
 		double e = fabs(s->in - s->out);
 		acc_err_add(&a->err, e / (den + a->work * s->abs));
 		acc_err_add(&a->coarse, e / (den + a->unit * s->abs));

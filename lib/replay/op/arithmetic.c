@@ -181,14 +181,19 @@ allow_number(int which, const struct acc_dense *const in[2], struct acc_dense *o
 		(!adds && !acc_unit_low(acc_unit(out->dtype))))
 		return;
 	for (int k = 0; k < 2; k++) {
-		if (in[k]->ndim > 0 || in[k]->n != 1 || (!scales && !adds) || out->ndim == 0)
+		/* An exponent's rounding, times the logarithm of what is raised to it. */
+		const bool raises = which == POW && k == 1;
+		if (in[k]->ndim > 0 || in[k]->n != 1 || (!scales && !adds && !raises) ||
+			out->ndim == 0)
 			continue;
 		double v = in[k]->v[0], w = which == DIV ? 1 / v : v;
 		if (acc_round_to(out->dtype, v) == v && acc_round_to(out->dtype, w) == w)
 			continue;
 		double step = acc_roundings(out->dtype);
 		for (size_t i = 0; i < out->n; i++)
-			out->mag[i] += step * fabs(scales ? out->v[i] : v);
+			out->mag[i] += step * fabs(raises      ? out->v[i] * log(fabs(out->v[i]))
+						      : scales ? out->v[i]
+							       : v);
 	}
 }
 
