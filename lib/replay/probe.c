@@ -80,9 +80,11 @@ evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 		double until = one ? fmin(fabs(x[i]), fabs(1 - x[i])) : 1;
 		until = until < LEAST ? 0 : until;
 		double v = until * (0.5 + (double)(r >> 12) * 0x1p-52);
-		p->v[i] = r & 1 ? v : -v;
-		p->up[i] = x[i] + p->h * p->v[i];
-		p->down[i] = x[i] - p->h * p->v[i];
+		v = r & 1 ? v : -v;
+		p->up[i] = x[i] + p->h * v;
+		p->down[i] = x[i] - p->h * v;
+		/* Beside a large x, a small step is what is left of it. */
+		p->v[i] = (p->up[i] - p->down[i]) / (2 * p->h);
 	}
 	a->t->r.gradient = a->t->r.op->product != NULL;
 	a->x->v = p->up;

@@ -410,7 +410,7 @@ const struct acc_op acc_ops_arrange[] = {
 		.sig = "input|self:any dim|axis",
 		.cls = "softmax",
 		.rounding = ACC_FEW,
-		.flags = ACC_UNIT_SCALE,
+		.flags = ACC_UNIT_SCALE | ACC_SAVES_OUTPUT,
 		.eval = logcumsumexp},
 	ROW("cross", "input|self:any other:any dim", "arithmetic", ACC_FEW, cross, 0),
 	ROW("bilinear", "input|input1:any input2:any weight:any bias:any", "product", ACC_FEW,
