@@ -234,6 +234,8 @@ def norms(s):
 
 def softmaxes(s):
     for t in (f64, f32, bf16):
+        s.do("Torch.log_softmax", torch.log_softmax, 20 * rand(3, 6, dtype=t), -1)   # of one, nearly all
+        s.do("Torch.logsumexp", torch.logsumexp, 20 * rand(3, 6, dtype=t), -1)
         for name in "softmax log_softmax".split():
             s.do(f"Functional.{name}", getattr(F, name), 3 * rand(2, 4, 5, dtype=t), dim=-1)
     s.do("Torch.softmax", torch.softmax, rand(3, 4, 5), 1)
@@ -321,6 +323,8 @@ def losses(s):
         s.do("Functional.cross_entropy", F.cross_entropy, x, y)
         s.do("Functional.nll_loss", F.nll_loss, F.log_softmax(x, -1), y)
         s.do("Functional.mse_loss", F.mse_loss, x, rand(6, 5, dtype=t))
+        s.do("Functional.binary_cross_entropy", lambda x, y: F.binary_cross_entropy(x, y.detach()),
+             torch.sigmoid(5 * rand(6, 5, dtype=t)), (rand(6, 5) > 0).to(t))   # near to 0 and 1
     s.do("Functional.cross_entropy", lambda x, y, w, **k: F.cross_entropy(
          x, y, w.detach(), **k), x.double(), y, rand(5).abs(), reduction="sum",
          label_smoothing=0.1)
