@@ -127,7 +127,9 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 			(acc_unit_low(unit) ? LIMIT_UNTRACED_FLOOR_16 : LIMIT_UNTRACED_FLOOR) *
 				unit,
 			LIMIT_UNTRACED_GAIN, "what the op calls before it show"};
-		x.cause = acc_recent(s, k->backward);
+		/* What was made in the backward pass has the errors of that. */
+		x.cause = acc_recent(s,
+			k->backward || (p != ACC_NOCALL && c->call[c->item[p].call].backward));
 		/* A gradient on its way to the optimizer may have been added to or scaled. */
 		if (!k->backward && !k->module && s->nrecent[true] > 0)
 			x.cause = fmax(x.cause, acc_gradients_error(s, i));
