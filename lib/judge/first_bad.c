@@ -83,10 +83,12 @@ walk_call(struct scan *s, uint32_t call)
 		g.inputs++;
 		if (paired && acc_comparable(s, it) && acc_alike(s, k, it, unit))
 			rc = acc_judge_input(s, call, i, unit, &g);
-		else if (paired && acc_other_shape(it))
+		else if (paired && acc_other_shape(it)) {
 			g.rms = g.max = INFINITY; /* where choices fell otherwise, say */
-		else if (!fused ||
-			 (it->sides != 2 && !acc_receive_inside(s, call, it, unit, &g, DEPTH)))
+			/* More or fewer places than on the bench. */
+			s->rerouted |= s->ranked && it->exact;
+		} else if (!fused ||
+			   (it->sides != 2 && !acc_receive_inside(s, call, it, unit, &g, DEPTH)))
 			g.unseen = true;
 		else
 			g.inner |= it->sides != 2;

@@ -43,6 +43,8 @@ struct given {
 	bool saved;    /* backwards, all that its forward call took and made was compared */
 	bool inner;    /* something was not, but what it was made of was */
 	bool permuted; /* the right numbers in other places */
+	bool masks;    /* all tensors are masks */
+	bool places;   /* some tensor is of places (or choices), known by statistics */
 };
 
 enum role { ROLE_OUT, ROLE_IN, ROLE_ARG };
@@ -359,6 +361,10 @@ double acc_stat_unseen(const struct scan *s, double unit);
 double acc_stat_rest(const struct scan *s, const struct acc_call *k, double cause, double unit);
 /* The size of the terms that an output known by statistics is made of, where they may cancel; or 0. */
 double acc_stat_terms(const struct acc_call *k, const struct acc_item *it, const struct given *g);
+
+/* --- item.c --- */
+/* Half a unit of the sixth digit of each of n numbers, where all have no more; else 0. */
+void acc_open_digits(const double *x, int n, double *open);
 
 /* --- relation.c --- */
 /* By how many times what rounding leaves this output, known by statistics, is not on the device what

@@ -56,6 +56,8 @@ acc_receive(struct given *g, const struct acc_item *it)
 	g->max = fmax(g->max, acc_cause_of(it, true));
 	g->exact &= it->rms == 0;
 	g->permuted |= it->permuted;
+	g->places |= it->exact && it->measure == ACC_BY_STAT;
+	g->masks = it->mask && (g->masks || g->operands == 0);
 	g->max_abs = it->rms == 0                                     ? g->max_abs
 		     : it->max_abs > g->max_abs || isnan(it->max_abs) ? it->max_abs
 								      : g->max_abs;

@@ -130,6 +130,18 @@ open_digits(double x)
 	return x != 0 && strtod(text, NULL) == x ? 0.5 * pow(10, floor(log10(fabs(x))) - 5) : 0;
 }
 
+void
+acc_open_digits(const double *x, int n, double *open)
+{
+	bool all = true;
+	for (int i = 0; i < n; i++) {
+		open[i] = open_digits(x[i]);
+		all &= x[i] == 0 || open[i] > 0;
+	}
+	for (int i = 0; i < n && !all; i++)
+		open[i] = 0;
+}
+
 /* Does a side write its statistics with six digits, as MindSpore does? Numbers that have no more
  * by chance are few: all must be such. */
 static bool
@@ -167,6 +179,17 @@ norm_rounding(const struct acc_item *it, double norm, double n)
 	/* Each square may lose half of the smallest number, each addition a rounding. */
 	return sqrt(norm * norm + n * tiny) - norm +
 	       norm * LIMIT_STAT_F16 * (sqrt(n) + n / LIMIT_NORM_LANES);
+}
+
+/* Floats that are all 0 or 1, and some are each? Of those between, the square is less than the number:
+ * then the squares add up to less than the numbers do. */
+static bool
+is_mask(const struct acc_val *const *v, double n, double unit)
+{
+	const double mean = number(statistic(v, MEAN)), norm = number(statistic(v, NORM));
+	return number(statistic(v, MAX)) == 1 && number(statistic(v, MIN)) == 0 &&
+	       fabs(norm * norm - n * mean) <=
+		       3 * acc_statistic_rounding(unit) * fmax(norm * norm, n * mean);
 }
 
 /* Of statistics. The recorder rounded mean and norm to the dtype of the tensor; max and min are elements
@@ -221,14 +244,16 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 		if (i == MEAN)
 			it->mean_off = (float)e;
 		worst = e > worst ? e : worst;
+		/* A mean of rounded elements is rounded itself. */
 		left = fmax(left, i == NORM || it->exact || !(d > 0) || isinf(e)
 					  ? e
-					  : fmax(0, d - tiny) / den);
+					  : fmax(0, d - (i == MEAN ? 2 : 1) * tiny) / den);
 		off = fmax(off, i == NORM ? d / sqrt((double)n + (n == 0)) : d);
 	}
 	if (!any)
 		return;
 	it->measure = ACC_BY_STAT;
+	it->mask = !it->exact && is_mask(a, (double)n, unit) && is_mask(b, (double)n, unit);
 	it->rms = it->max = it->nonfinite ? INFINITY : (float)worst;
 	it->left = it->nonfinite ? INFINITY : (float)left;
 	it->b_rms = (float)scale;

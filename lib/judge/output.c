@@ -284,14 +284,21 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		&x);
 	s->rerouted |= s->ranked && it->exact && it->measure == ACC_BY_STAT && it->rms > 0;
 	if (is_tie(s, call, it, unit, g) || one_flipped(s, k, it, g) ||
-		/* Statistics of a mask do not show that places in it changed. */
-		(s->rerouted && it->exact && it->measure == ACC_BY_STAT))
+		/* Statistics of a mask do not show that places in it changed, nor what it was then
+		 * that was found or put there. */
+		(s->rerouted && (it->exact || g->places) && it->measure == ACC_BY_STAT))
 		x.margin = -LIMIT_CERTAIN;
 	/* Numbers in other places are no noise, however large that is, if they came in the right ones. */
 	if (it->permuted && it->rms >= 1 && !g->permuted && !isinf(x.cause) &&
 		!acc_handed_on(s, call, it)) {
 		x.margin = LIMIT_CERTAIN;
 		x.value = rms;
+	}
+	/* Nor those of its places as floats, which are counted here: how often each was chosen. */
+	if (s->ranked && g->masks && k->sums != ACC_NO_SUM && it->measure == ACC_BY_STAT &&
+		x.margin > 0) {
+		s->rerouted = true;
+		x.margin = -LIMIT_CERTAIN;
 	}
 	related(s, call, it, &x);
 	x.weak = acc_multiplies(k) && !acc_unit_low(unit) && !acc_is_learned(s, k, unit) &&
