@@ -273,13 +273,31 @@ Functional.gelu.0.backward.output.0 warning" ]
 
 @test "by statistics: what comes out follows from what went in, or the device is wrong by itself" {
 	# The sides differ by 3 % before it, which hides 1 %.
-	for s in t mean add neg-sub root inverse times by sum norm softmax; do
+	for s in t mean add neg-sub root inverse times by sum norm softmax alpha number once single relu; do
 		judge 0 "$J/stat-own-$s.acc"
 		judge 1 "$J/stat-own-$s-wrong.acc"
 		[ "$(field limit_from)" = "the statistics of the device's own inputs" ]
 	done
 	# On the bench it is not so either: another formula, not known here.
 	judge 0 "$J/stat-own-bench.acc"
+}
+
+@test "by statistics: gradients are summed up in the dtype that came in" {
+	judge 0 "$J/stat-sum-low.acc"
+	judge 1 "$J/stat-sum-low-f32.acc"
+}
+
+@test "by statistics: how often each was chosen differs where a choice fell otherwise" {
+	judge 0 "$J/stat-chosen.acc"
+	for s in stat-chosen-not stat-chosen-values; do
+		judge 1 "$J/$s.acc"
+		first culprit Tensor.mean.0.forward output
+	done
+}
+
+@test "what an unmatched backward call made has the errors of the backward pass" {
+	judge 0 "$J/made-back.acc"
+	judge 1 "$J/made-forward.acc"
 }
 
 @test "by statistics: a mean is better than its elements" {
@@ -289,6 +307,8 @@ Functional.gelu.0.backward.output.0 warning" ]
 }
 
 @test "the smallest numbers of f16 are no error, but one of what follows" {
+	judge 0 "$J/tiny-mean.acc"
+	judge 1 "$J/tiny-mean-more.acc"
 	judge 0 "$J/tiny.acc"
 	judge 1 "$J/tiny-exact.acc"
 	first culprit Tensor.mul.0.forward output

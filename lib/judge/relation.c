@@ -16,12 +16,16 @@ enum { MOST_INPUTS = 8 };
 /* Of one tensor on one side. */
 struct four {
 	double v[NSTAT], unit, n;
+	double open[NSTAT]; /* what the digits that its recorder writes leave open */
 };
 
 struct tensors {
 	struct four in[MOST_INPUTS][2], out[2];
-	unsigned n;  /* inputs */
-	double unit; /* that steps of a formula may be rounded in */
+	unsigned n;       /* inputs */
+	double unit;      /* that steps of a formula may be rounded in */
+	double number;    /* the argument that is a number, */
+	unsigned numbers; /* and how many are */
+	double alpha;     /* what the second term is multiplied by */
 };
 
 static bool
@@ -41,9 +45,36 @@ read_four(struct acc_case *c, const struct acc_item *it, struct four f[2],
 			if (!acc_as_f64(acc_get(r, prefix[s], key[i]), &f[s].v[i]) ||
 				!isfinite(f[s].v[i]))
 				return false;
+		acc_open_digits(f[s].v, NSTAT, f[s].open);
 		f[s].v[NORM] = fabs(f[s].v[NORM]); /* msprobe gives a scalar itself */
 	}
 	*op = acc_op_info_of(acc_get_text(r, "a.", "op"));
+	return true;
+}
+
+/* An argument, which must be equal on both sides; a keyword (a factor of what is added) must be known where
+ * it has a part in sums, for the bench does not always show what it does. */
+static bool
+argument(struct acc_case *c, const struct acc_call *k, const struct acc_item *it, struct tensors *t)
+{
+	struct acc_rec *r;
+	double x;
+	const bool keyword = it->io == ACC_IO_KW && k->cls == ACC_OP_ADD;
+	if (it->rms > 0 || (keyword && (it->sides != 3 || !(it->rms <= 0))))
+		return false;
+	if (!keyword && it->io != ACC_IO_IN)
+		return true;
+	if (acc_case_record(c, it, &r, NULL) < 0)
+		return false;
+	const bool number = acc_as_f64(acc_get(r, "a.", "value"), &x) && isfinite(x);
+	if (keyword) {
+		t->alpha = x;
+		return number && acc_str_is(acc_get_text(r, "a.", "pos"), "alpha");
+	}
+	if (number) {
+		t->number = x;
+		t->numbers++;
+	}
 	return true;
 }
 
@@ -53,14 +84,13 @@ gather(struct acc_case *c, uint32_t call, const struct acc_item *out, struct ten
 	const struct acc_op_info **op)
 {
 	const struct acc_call *k = &c->call[call];
-	t->n = 0;
+	t->n = t->numbers = 0;
+	t->alpha = 1;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || !acc_is_input(it))
 			continue;
-		/* What keywords do (a factor of what is added), the bench does not always show. */
-		if (it->kind == ACC_ITEM_ARG &&
-			(it->rms > 0 || (it->io == ACC_IO_KW && k->cls == ACC_OP_ADD)))
+		if (it->kind == ACC_ITEM_ARG && !argument(c, k, it, t))
 			return false;
 		if (it->kind != ACC_ITEM_TENSOR)
 			continue;
@@ -86,13 +116,16 @@ recorded(const struct four *x, int stat)
 	const double rounding = acc_statistic_rounding(x->unit);
 	const double rms = x->v[NORM] / sqrt(x->n);
 	const double tiny = x->unit == acc_unit(ACC_F16) ? 0x1p-25 : 0; /* its smallest numbers */
-	if (stat == MAX || stat == MIN)
-		return 0;
+	/* Those of one element are that element. */
+	if (stat == MAX || stat == MIN || x->n == 1)
+		return x->open[stat];
 	if (stat == MEAN)
-		return tiny + rounding * (fabs(x->v[MEAN]) + (acc_unit_low(x->unit) ? 0 : rms));
+		return x->open[stat] + tiny +
+		       rounding * (fabs(x->v[MEAN]) + (acc_unit_low(x->unit) ? 0 : rms));
 	/* See limits.h on norms that are summed up in f16. */
 	const bool lanes = x->unit == acc_unit(ACC_F16);
-	return x->v[NORM] * rounding * (lanes ? sqrt(x->n) + x->n / LIMIT_NORM_LANES : 1);
+	return x->open[stat] +
+	       x->v[NORM] * rounding * (lanes ? sqrt(x->n) + x->n / LIMIT_NORM_LANES : 1);
 }
 
 /* What rounding an output may change: an element by its rounding in each step; a mean by the root of
@@ -108,6 +141,8 @@ rounded(const struct tensors *t, int side, int stat, unsigned steps)
 	const double tiny = y->unit == acc_unit(ACC_F16) ? 0x1p-24 : 0;
 	const double most = share * largest(y), all = share * fabs(y->v[stat]);
 	double others = y->n;
+	if (y->n == 1)
+		return tiny + most;
 	for (unsigned i = 0; i < t->n; i++)
 		others = t->in[i][side].n > 1 ? fmin(others, t->in[i][side].n) : others;
 	return tiny * (stat == NORM ? sqrt(y->n) : 1) +
@@ -190,36 +225,68 @@ copied(const struct tensors *t)
 	return all ? most : -1;
 }
 
-/* sum of w[i] times the mean of input i */
+/* plus, and the sum of w[i] times the mean of input i */
 static double
-mean_of(const struct tensors *t, unsigned n, const double *w, unsigned steps)
+mean_and(const struct tensors *t, unsigned n, const double *w, double plus, unsigned steps)
 {
-	struct relation x = {.stat = MEAN, .from = {MEAN, MEAN}, .n = n};
+	struct relation x = {.stat = MEAN, .from = {MEAN, MEAN}, .plus = {plus, plus}, .n = n};
 	for (unsigned i = 0; i < n; i++)
 		x.w[ACC_A][i] = x.w[ACC_B][i] = w[i];
 	return worst(t, &x, steps, -1);
 }
 
-/* All elements times one number: the bench says how many times. by: what that is in proportion to on each
- * side. turned: it is negative. */
+static double
+mean_of(const struct tensors *t, unsigned n, const double *w, unsigned steps)
+{
+	return mean_and(t, n, w, 0, steps);
+}
+
+/* All elements times a number of this size, on each side. turned: it is negative. */
+static double
+times_size(const struct tensors *t, const double size[2], bool turned, unsigned steps)
+{
+	double most = -1;
+	for (int i = MAX; i <= NORM; i++) {
+		const double sign = turned && i != NORM ? -1 : 1;
+		const struct relation x = {.stat = i,
+			.from = {turned && i <= MIN ? MAX + MIN - i : i},
+			.w = {{sign * size[ACC_A]}, {sign * size[ACC_B]}},
+			.n = 1};
+		if (i == MEAN)
+			continue;
+		if (!(off(t, &x, ACC_B, steps) <= 1))
+			return -1;
+		most = fmax(most, off(t, &x, ACC_A, steps));
+	}
+	return most;
+}
+
+/* The bench says how many times. by: what that is in proportion to on the device. */
 static double
 times_as(const struct tensors *t, double by, bool turned)
 {
 	const double size = t->out[ACC_B].v[NORM] / t->in[0][ACC_B].v[NORM];
-	double most = -1;
-	for (int i = MAX; i <= NORM; i++) {
-		const double w = turned && i != NORM ? -size : size;
-		const struct relation x = {.stat = i,
-			.from = {turned && i <= MIN ? MAX + MIN - i : i},
-			.w = {{w * by}, {w}},
-			.n = 1};
-		if (i == MEAN)
-			continue;
-		if (!(off(t, &x, ACC_B, 2) <= 1))
-			return -1;
-		most = fmax(most, off(t, &x, ACC_A, 2));
-	}
-	return most;
+	return times_size(t, (const double[]){size * by, size}, turned, 2);
+}
+
+/* Is it in the dtype of this unit as it is? */
+static bool
+representable(double x, double unit)
+{
+	int exponent;
+	const double digits = frexp(x, &exponent) / (2 * unit);
+	return digits == rint(digits);
+}
+
+/* The number is known; what the dtype does not have may be rounded before it is multiplied. */
+static double
+times_known(const struct tensors *t, const double by[2])
+{
+	if (!isfinite(by[0]) || !isfinite(by[1]) || by[0] * by[1] <= 0)
+		return -1;
+	const double unit = fmax(t->out[0].unit, t->out[1].unit);
+	const bool once = representable(by[0], unit) && representable(by[1], unit);
+	return times_size(t, (const double[]){fabs(by[0]), fabs(by[1])}, by[0] < 0, once ? 1 : 2);
 }
 
 static double
@@ -229,6 +296,24 @@ times(const struct tensors *t, const double by[2])
 	return isfinite(ratio) && ratio > 0
 		       ? better(times_as(t, ratio, false), times_as(t, ratio, true))
 		       : -1;
+}
+
+/* What chooses among elements, or lets only some pass, gives nothing larger than the largest of them, or
+ * than 0. some: each at most once, so that the norm does not grow either. */
+static double
+within(const struct tensors *t, bool some)
+{
+	double beyond[2] = {0};
+	for (int s = 0; s < 2; s++)
+		for (int i = MAX; i <= NORM; i++) {
+			const struct four *x = &t->in[0][s], *y = &t->out[s];
+			const double sign = i == MIN ? -1 : 1;
+			const double d = sign * y->v[i] - fmax(0, sign * x->v[i]);
+			const double may = recorded(x, i) + recorded(y, i) + rounded(t, s, i, 1);
+			if (i != MEAN && (i != NORM || some) && d > 0)
+				beyond[s] = fmax(beyond[s], may > 0 ? d / may : INFINITY);
+		}
+	return beyond[ACC_B] <= 1 ? beyond[ACC_A] : -1;
 }
 
 /* By its own name, as others of its family are not what it is. */
@@ -310,8 +395,12 @@ factors(const struct scan *s, const struct acc_call *k)
 static double
 added(const struct tensors *t, const struct acc_op_info *op, unsigned steps)
 {
-	const double w[2] = {1, strcmp(op->family, "sub") == 0 ? -1 : 1};
-	return t->n == 2 && !is(op, "rsub") ? mean_of(t, 2, w, steps) : -1;
+	const double sign = strcmp(op->family, "sub") == 0 ? -t->alpha : t->alpha;
+	if (is(op, "rsub"))
+		return -1;
+	if (t->n == 1 && t->numbers == 1)
+		return mean_and(t, 1, (const double[]){1}, sign * t->number, steps);
+	return t->n == 2 && t->numbers == 0 ? mean_of(t, 2, (const double[]){1, sign}, steps) : -1;
 }
 
 /* One of the factors is one number. */
@@ -321,12 +410,17 @@ multiplied(const struct tensors *t, const struct acc_op_info *op)
 	const double one[2] = {1, 1};
 	if (t->in[0][0].n != t->out[0].n || is(op, "rdiv") || t->n > 2)
 		return -1;
-	if (t->n == 1)
+	if (t->n == 1 && t->numbers != 1)
 		return times(t, one);
-	double by[2] = {t->in[1][ACC_A].v[MAX], t->in[1][ACC_B].v[MAX]};
+	double by[2] = {t->number, t->number};
+	for (int s = 0; s < 2 && t->n == 2; s++)
+		by[s] = t->in[1][s].v[MAX];
 	for (int s = 0; s < 2 && strcmp(op->family, "div") == 0; s++)
 		by[s] = 1 / by[s];
-	return t->in[1][0].n == 1 ? times(t, by) : -1;
+	if (t->n == 2 && t->in[1][0].n != 1)
+		return -1;
+	const double q = times_known(t, by);
+	return q >= 0 ? q : times(t, t->n == 1 ? one : by);
 }
 
 static double
@@ -348,6 +442,8 @@ backward(const struct scan *s, const struct acc_call *k, const struct tensors *t
 	}
 	if (is(op, "sum"))
 		return copied(t);
+	if (is(op, "relu") && in == out)
+		return within(t, true);
 	if (is(op, "mean") || is(op, "adaptive_avg_pool2d") || is(op, "avg_pool2d"))
 		return mean_of(t, 1, &all, 2);
 	if (k->cls == ACC_OP_MUL && in == out && factors(s, k) == 1)
@@ -368,7 +464,9 @@ forward(const struct acc_call *k, const struct tensors *t, const struct acc_op_i
 	if (k->cls == ACC_OP_MOVE)
 		return in == out ? same(t, t->in[0][0].unit != t->out[0].unit ||
 						   t->in[0][1].unit != t->out[1].unit)
-				 : -1;
+				 : within(t, false);
+	if (is(op, "max_pool2d") || is(op, "max_pool1d"))
+		return within(t, false);
 	if (is(op, "mean") || is(op, "adaptive_avg_pool2d") || is(op, "avg_pool2d"))
 		return mean_of(t, 1, &one, 2);
 	if (is(op, "sum"))
@@ -395,8 +493,13 @@ acc_relation(const struct scan *s, uint32_t call, const struct acc_item *it, boo
 	if (it->measure != ACC_BY_STAT || k->module || k->grad || k->talks || s->learning ||
 		k->key[ACC_A] == NULL || !gather(s->c, call, it, &t, &op) || t.n == 0)
 		return -1;
+	/* A gradient is summed up in its own dtype, whatever it is then cast to. */
+	for (unsigned i = 0; i < t.n && k->backward; i++)
+		t.unit = fmax(t.unit, fmax(t.in[i][0].unit, t.in[i][1].unit));
 	double q = k->backward ? backward(s, k, &t, op) : forward(k, &t, op);
-	bool moves = k->cls == ACC_OP_MOVE || (k->backward && k->cls == ACC_OP_ADD);
+	/* Which elements a relu lets pass, statistics do not say. */
+	bool moves = (k->cls == ACC_OP_MOVE || (k->backward && k->cls == ACC_OP_ADD)) &&
+		     !is(op, "relu");
 	bool copies = k->backward && is(op, "sum");
 	*whole = q >= 0 &&
 		 (it->count == 1 || copies || (moves && t.n == 1 && t.in[0][0].n == t.out[0].n));

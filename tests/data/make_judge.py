@@ -921,19 +921,29 @@ def four(x):
             "stat.norm": float(np.sqrt((x * x).sum()))}
 
 
-def own(name, key, fn, inputs, wrong, bench=None):
+def bf16(x):
+    x = np.ascontiguousarray(x, dtype=np.float32)
+    i = x.view(np.uint32).astype(np.uint64)
+    return ((i + 0x7fff + (i >> 16 & 1)) >> 16 << 16).astype(np.uint32).view(np.float32).astype(np.float64)
+
+
+def own(name, key, fn, inputs, wrong, bench=None, dtype="f32", args=()):
     """A call whose inputs differ by 3 % of their size, elements of either sign; the device gives fn of its own, or
-    that as wrong has it."""
+    that as wrong has it. args: numbers, (io, position, value)."""
     rng = np.random.default_rng(5)
     device = [x * (1 + 0.03 * rng.standard_normal(x.shape)) if x.ndim else x * 1.03 for x in inputs]
+    kept = bf16 if dtype == "bf16" else lambda x: x
+    device, inputs = [kept(x) for x in device], [kept(x) for x in inputs]
     for title, change in ((name, lambda y: y), (name + "-wrong", wrong)):
         s = Stream(task="statistics")
         # Before it, what nobody is blamed for shows how far the sides are apart.
         for k, io, pos, a, b in [("Torch.empty.0.forward", "out", str(i), a, b) for i, (a, b) in enumerate(zip(device, inputs))] + \
                 [(key, "in", str(i), a, b) for i, (a, b) in enumerate(zip(device, inputs))] + \
-                [(key, "out", "0", change(fn(*device)), (bench or fn)(*inputs))]:
-            m = [dict({"dtype": "f32", "shape": list(np.shape(x)), "type": "torch.Tensor"}, **four(x)) for x in (a, b)]
+                [(key, "out", "0", kept(change(fn(*device))), kept((bench or fn)(*inputs)))]:
+            m = [dict({"dtype": dtype, "shape": list(np.shape(x)), "type": "torch.Tensor"}, **four(x)) for x in (a, b)]
             s.put(k, io, pos, m[0], m[1], "tensor", {"m.mode": "statistics"})
+        for io, pos, value in args:
+            s.put(key, io, pos, *[{"type": "float", "value": value} for _ in "ab"], "arg", {"m.mode": "value", "m.equal": True})
         s.write("stat-own-" + title)
         if bench:
             break
@@ -976,3 +986,78 @@ def mean_off(name, by):
 
 mean_off("stat-mean", 3e-4)
 mean_off("stat-mean-wrong", 0.01)
+
+own("alpha", "Tensor.add_.0.forward", lambda x, y: x - 0.01 * y, [X, Y], lambda y: y + 0.01, args=[("kw", "alpha", -0.01)])
+own("number", "Tensor.__add__.0.forward", lambda x: x + 1.0, [X], lambda y: y * 1.01, args=[("in", "1", 1.0)])
+own("once", "Tensor.__mul__.0.forward", lambda x: x * 0.125, [X], lambda y: y * 1.012, dtype="bf16", args=[("in", "1", 0.125)])
+own("single", "Torch.mean.0.forward", lambda x: x.mean(), [P], lambda y: y * 1.03, dtype="bf16")
+own("relu", "Functional.relu.0.backward", lambda g: np.where(Y > 0, g, 0), [X], lambda y: y * 1.3)
+
+
+def summed_low(name, dtype):
+    """The gradient of what was copied is summed up in the dtype of what came in, and then cast: the terms cancel."""
+    g = bf16(X - X.mean())
+    s = Stream(task="statistics")
+    for io, x, t in (("in", [g, g], dtype), ("out", [bf16(g[:12] + g[12:]), g[:12] + g[12:]], "f32")):
+        m = [dict({"dtype": t, "shape": list(y.shape), "type": "torch.Tensor"}, **four(y)) for y in x]
+        s.put("Tensor.__add__.0.backward", io, "0", m[0], m[1], "tensor", {"m.mode": "statistics"})
+    s.write(name)
+
+
+summed_low("stat-sum-low", "bf16")
+summed_low("stat-sum-low-f32", "f32")
+
+
+def chosen(name, ranks, value=1.0):
+    """How often each of three was chosen, of 18; the device chose once otherwise. value: what a choice counts as."""
+    s = Stream(task="statistics")
+    key = "Torch.topk.0.forward" if ranks else "Torch.tanh.0.forward"
+
+    def put(k, io, pos, dtype, a, b):
+        m = [dict({"dtype": dtype, "shape": list(np.shape(x)), "type": "torch.Tensor"}, **four(x)) for x in (a, b)]
+        s.put(k, io, pos, m[0], m[1], "tensor", {"m.mode": "statistics"})
+
+    put(key, "in", "0", "f32", X[:18, :3] * 1.000001, X[:18, :3])
+    put(key, "out", "0", "f32", X[:18, :2] * 1.000001, X[:18, :2])
+    if ranks:
+        put(key, "out", "1", "i64", np.repeat([[0, 1], [1, 2]], 9, 0), np.repeat([[0, 1], [1, 2]], 9, 0))
+    which = [np.repeat([0, 1, 2], n) for n in ([6, 7, 5], [6, 6, 6])]
+    one = [value * (w[:, None] == np.arange(3)) for w in which]
+    put("Tensor.mean.0.forward", "in", "0", "f32", one[0], one[1])
+    put("Tensor.mean.0.forward", "out", "0", "f32", one[0].mean(0), one[1].mean(0))
+    s.write(name)
+
+
+chosen("stat-chosen", True)
+chosen("stat-chosen-not", False)
+chosen("stat-chosen-values", True, 0.5)
+
+
+def made_back(name, maker):
+    """An input of the optimizer whose maker is another call on either side, after a gradient that is off by 4e-6."""
+    s = Stream(task="tensor")
+    net(s)
+    s.op("Functional.linear.9.backward", [("gy", 4e-6)], [("gx", 4e-6)])
+    for key, sides in ((maker % 4, "a"), (maker % 6, "b")):
+        s.tensor(key, "out", "0", "gw", 1e-4, sides=sides, shape=(7, 9))
+    s.tensor("Tensor.add_.0.forward", "in", "0", "gw", 1e-4, shape=(7, 9))
+    s.write(name)
+
+
+made_back("made-back", "Functional.batch_norm.%d.backward")
+made_back("made-forward", "Functional.batch_norm.%d.forward")
+
+
+def tiny_mean(name, off):
+    """A bias of numbers near the smallest of f16: of each element a cast leaves half a step at most, and of their mean
+    another half."""
+    s = Stream(task="statistics")
+    for i, (top, more) in enumerate(((0.25, 0.0), (0.35, 0.0), (0.3, 0.0), (2e-6, off))):
+        m = [dict({"dtype": t, "shape": [16], "type": "torch.Tensor", "stat.max": top, "stat.min": -top, "stat.mean": x,
+                   "stat.norm": 3 * top}) for t, x in (("f16", more), ("f32", 0.0))]
+        s.put("Functional.linear.%d.forward" % i, "in", "2", m[0], m[1], "tensor", {"m.mode": "statistics"})
+    s.write(name)
+
+
+tiny_mean("tiny-mean", 1.9 * 2 ** -25)
+tiny_mean("tiny-mean-more", 3 * 2 ** -25)
