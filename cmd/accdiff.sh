@@ -201,7 +201,7 @@ holdings() { # folder, its format
 	} | while IFS='	' read -r form name; do
 		[ "$name" = . ] || [ "$form" != "$2" ] || continue
 		case $2/$form/$name in
-		hand/npy/* | hand/pt/* | hand/*/manifest.csv | hand/*/manifest.jsonl) continue ;;
+		dcp/*/*.distcp | megatron/*/*.distcp | hand/npy/* | hand/pt/* | hand/*/manifest.csv | hand/*/manifest.jsonl) continue ;;
 		esac
 		case $form in
 		yaml | json | training_args | shell | env | pip | python) what=configuration ;;
@@ -416,12 +416,40 @@ esac
 	! bare "$side" || measured="$measured $side"
 done
 
+# Weights that are in parts, over ranks or in a distributed checkpoint, become whole, but where both
+# sides have the same parts.
+places_of() { # device or bench, dump
+	grep -o '"whole":' "$tmp/head.$1" 2>/dev/null | head -n 1
+	[ ! -d "$2" ] || find "$2/" -maxdepth 3 -name 'mp_rank_*' | sed 's|.*/||' | sort -u
+}
+parted=''
+case $judge$preset$rank$apart$aligning in
+*--ranks=* | *--steps=*) ;;
+accfirstbad*)
+	if [ -s "$tmp/names.device" ] || [ -s "$tmp/names.bench" ]; then
+		places_of device "$1" >"$tmp/places.device"
+		places_of bench "$2" >"$tmp/places.bench"
+		if ! cmp -s "$tmp/places.device" "$tmp/places.bench" ||
+			! cmp -s "$tmp/names.device" "$tmp/names.bench"; then
+			for side in device bench; do
+				[ "$(wc -l <"$tmp/places.$side")" -lt 2 ] &&
+					! grep -q whole "$tmp/places.$side" || parted="$parted $side"
+			done
+		fi
+	fi
+	;;
+esac
+
 read_side() { # dump, file for complaints, device, bench or unmeasured; the other side
 	if [ "$3" = "$folded" ]; then
 		measured_side "$1" "$2" "$3" | {
 			measured_side "$4" /dev/null "$whole" 4<&- <&9 |
 				accfold -b - --root="$1" --root="$4" /dev/fd/4 2>"$tmp/why.fold" 9<&-
 		} 4<&0
+	elif [ "${parted#* "$3"}" != "$parted" ]; then
+		at=$1
+		[ -d "$at" ] || at=$(dirname "$at")
+		measured_side "$1" "$2" "$3" | accfold --root="$at" 2>"$tmp/why.parts.$3" 9<&-
 	else
 		measured_side "$1" "$2" "$3"
 	fi
@@ -465,7 +493,7 @@ measure() { # DEVICE BENCH, dumps; a file for the complaints of each; unmeasured
 }
 # What the members said, but not that an earlier one failed where that one says why itself.
 members() {
-	for p in accalign accmetric "$judge" accfmt; do
+	for p in parts accalign accmetric "$judge" accfmt; do
 		[ ! -e "$tmp/why.$p" ] || cat "$tmp/why.$p"
 	done | sed "s|^accalign: /dev/fd/3: |$prog: $first: |
 		s|^accalign: standard input: |$prog: bench: |" >"$tmp/said"
@@ -490,6 +518,9 @@ status=$?
 complaints device "$tmp/why.a"
 complaints bench "$tmp/why.b"
 [ ! -s "$tmp/why.fold" ] || sed "s/^accfold: /$prog: $folded: /" "$tmp/why.fold" >&2
+for side in device bench; do
+	[ ! -s "$tmp/why.parts.$side" ] || sed "s/^accfold: /$prog: $side: /" "$tmp/why.parts.$side"
+done >"$tmp/why.parts"
 members
 if [ "$status" -gt 2 ] && [ "$status" -ne 141 ]; then
 	[ -s "$tmp/own" ] || echo "$prog: accfmt: ended with status $status" >&2

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 static const struct cli_opt options[] = {
-	{'b', "bench", "BENCH", "the same network on one rank: a stream or a dump"},
+	{'b', "bench", "BENCH", "the same network on one rank (not for checkpoints)"},
 	{'l', "layout", "FILE", "take the layouts in FILE, as -p prints them"},
 	{'p', "print-layout", NULL, "print the layouts, and no records"},
 	{256, "root", "FOLDER", "a stream's files may be here (repeatable)"},
@@ -20,7 +20,8 @@ static const struct cli_opt options[] = {
 static const struct cli cli = {
 	.prog = "accfold",
 	.synopsis = "-b BENCH [FILE ...]",
-	.summary = "Fold the ranks of a dump into one, for a bench that ran on one.",
+	.summary = "Fold the ranks of a dump into one, for a bench that ran on one;\n"
+		   "put the parts of a checkpoint together.",
 	.opt = options,
 	.notes = "FILE is a stream or a dump; without one, standard input is read.\n"
 		 "Example: accfold -b gpu_dump npu_dump | accalign - gpu_dump | accmetric | ...\n",
@@ -137,6 +138,22 @@ print_layout(struct acc_fold *f)
 	acc_buf_release(&text);
 }
 
+/* A weight that is not there is trouble; what else a checkpoint has is not. */
+static void
+say_weights(const struct acc_fold *f, struct cli_out *out, bool quiet)
+{
+	struct acc_fold_weights w;
+	acc_fold_weights(f, &w);
+	if (w.lost > 0) {
+		cli_status(out, 2);
+		cli_warn("%llu weight%s could not be put together, first %s: %s",
+			(unsigned long long)w.lost, w.lost == 1 ? "" : "s", w.first, w.why);
+	}
+	if (w.others > 0 && !quiet)
+		cli_warn("%llu tensors beside the model are left out (optimizer, random numbers)",
+			(unsigned long long)w.others);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -155,8 +172,6 @@ main(int argc, char **argv)
 			cli_append(&folders, &nfolders, optarg);
 		else
 			quiet = true;
-	if (bench == NULL)
-		cli_usage("--bench is needed: what the ranks are parts of");
 	struct acc_fold *f = acc_fold_open(cli_tmpdir(), &e);
 	if (f == NULL)
 		cli_die_err(&e);
@@ -181,11 +196,16 @@ main(int argc, char **argv)
 		status = in.status > status ? in.status : status;
 	}
 	struct input ref = {.path = bench, .reference = true, .fold = f, .roots = roots};
-	read_input(&ref);
+	if (bench != NULL)
+		read_input(&ref);
 	status = ref.status > status ? ref.status : status;
 	int found = acc_fold_find(f, &e);
 	if (found < 0)
 		cli_die_err(&e);
+	struct acc_fold_weights weights;
+	bool checkpoint = acc_fold_weights(f, &weights);
+	if (bench == NULL && !checkpoint)
+		cli_die("%s (--bench names one)", acc_fold_why(f));
 	if (found == 0 && !quiet)
 		cli_warn("the ranks are left as they are: %s", acc_fold_why(f));
 	if (print) {
@@ -206,6 +226,8 @@ main(int argc, char **argv)
 		cli_warn("%llu tensors are folded by their statistics: %s",
 			(unsigned long long)unread, text);
 	}
+	if (checkpoint)
+		say_weights(f, out, quiet);
 	acc_buf_release(&given);
 	free((void *)folders);
 	acc_fold_close(f);

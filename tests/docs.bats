@@ -122,6 +122,8 @@ page_limits() { # page
 	for d in pp2-noise dp2-noise; do
 		accfold -b "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/$d" | accalign - "$BATS_TEST_TMPDIR/one" | keys
 	done >>"$BATS_TEST_TMPDIR/keys"
+	tar -C "$BATS_TEST_TMPDIR" -xzf weights/ranks.tar.gz
+	accfold "$BATS_TEST_TMPDIR/tp2pp2ep2/stale" | accalign - "$BATS_TEST_TMPDIR/tp2pp2ep2/b" | accmetric -q | keys >>"$BATS_TEST_TMPDIR/keys"
 	sort -u -o "$BATS_TEST_TMPDIR/keys" "$BATS_TEST_TMPDIR/keys"
 	n=$(wc -l <"$BATS_TEST_TMPDIR/keys")
 	[ "$n" -gt 200 ] || { echo "$n keys"; false; }

@@ -178,3 +178,64 @@ weights_file() { # file, names...
 	run -0 accdiff --allow-missing='x' --allow-missing="*.fc.*" some all
 	run -2 accdiff --allow-missing='x' "$ROOT/examples/logs/npu.log" "$ROOT/examples/logs/gpu.log"
 }
+
+# over STATUS DEVICE BENCH: of what accdiff says, what, name and rank of each that is bad, and the texts
+over() {
+	run "-$1" --separate-stderr accdiff -f json "$2" "$3"
+	said=$(jq -rs 'map(select(.kind == "finding" and .name != null and (.what == "difference" or .what == "missing"))) |
+		map("\(.what) \(.name) \(.rank)") | join(", ")' <<<"$output")
+	text=$(jq -rs 'map(select(.kind == "finding").text) | join(" | ")' <<<"$output")
+	echo "$said: $text $stderr"
+}
+
+@test "checkpoints over ranks, and in parts, against one file or other ranks: put together, and clean" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	over 0 tp2pp2ep2/a tp2pp2ep2/b
+	[[ $text == "79 tensors compared: 79 with the same values, 79 under another name, "*"; the device is put together of ranks: tensor=2 pipeline=2 expert=2 | "* ]]
+	over 0 tp2pp2ep2/b tp2pp2ep2/a/iter_0000010
+	over 0 tp4-tp2pp2/a tp4-tp2pp2/b
+	[[ $text == "27 tensors compared: 27 with the same values; the device is put together of ranks: tensor=4 pipeline=1 expert=1; the bench is put together of ranks: tensor=2 pipeline=2 expert=1" ]]
+	over 0 fsdp8-mcore/a fsdp8-mcore/b
+	[[ $text == "39 tensors compared: 39 with the same values, "* ]]
+	# The same parts are compared as they are.
+	over 0 fsdp8-mcore/a fsdp8-mcore/a
+	[[ $text == "308 tensors compared: 308 with the same values"* ]]
+	accfold -p tp2pp2ep2/a >layout
+	[ "$(head -n 1 layout)" = "# checkpoint tensor=2 pipeline=2 expert=2" ]
+	grep -qx "model.decoder.layers.3.mlp.experts.linear_fc1.weight3 _StridedShard(0, 2)	# 2 of 2" layout
+	grep -qx "model.embedding.word_embeddings.weight Shard(0)	# 2 of 4" layout
+	[ "$(grep -c . layout)" -eq 56 ]
+}
+
+@test "checkpoints over ranks: the weight and the rank whose part, or copy, is off" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	over 1 tp2pp2ep2/element tp2pp2ep2/b
+	[ "$said" = "difference model.decoder.layers.1.self_attention.linear_proj.weight 0, difference model.decoder.layers.1.self_attention.linear_proj.weight 2" ]
+	over 1 tp2pp2ep2/b tp2pp2ep2/element
+	[[ $text == *"most in what rank 0 of the bench has"* ]]
+	over 1 tp2pp2ep2/swapped tp2pp2ep2/b
+	[ "$said" = "difference model.decoder.layers.1.self_attention.linear_proj.weight 0" ]
+	over 1 tp2pp2ep2/stale tp2pp2ep2/b
+	[ "$said" = "difference model.decoder.layers.2.pre_mlp_layernorm.weight 7" ]
+	[[ $text == *"1 weight of the device that ranks have copies of is not the same on all, first model.decoder.layers.2.pre_mlp_layernorm.weight: rank 7, not as rank 4"* ]]
+	over 1 fsdp8-mcore/element fsdp8-mcore/b
+	[ "$said" = "difference model.layers.0.self_attn.o_proj.weight null" ]
+	over 1 fsdp8-mcore/swapped fsdp8-mcore/b
+}
+
+@test "checkpoints over ranks: what is not there is trouble" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
+	cd "$BATS_TEST_TMPDIR/tp2pp2ep2"
+	iter=a/iter_0000010
+	mv $iter/mp_rank_01_001_000 away
+	over 2 a b
+	[ "$stderr" = "accdiff: device: not all mp_rank_* of the checkpoint are there (--bench names one)" ]
+	mv away $iter/mp_rank_01_001_000
+	# A rank that has lost a part, as one that was cut off: the others' are no whole.
+	cp $iter/mp_rank_01_000_001/model_optim_rng.pt $iter/mp_rank_01_001_000/model_optim_rng.pt
+	run -2 --separate-stderr accdiff a b
+	[[ $stderr == *"weights could not be put together, first model."*": not all tensor parallel ranks have a part of it"* ]]
+	fails "there is no reference" accfold b
+}

@@ -97,6 +97,8 @@ extern const size_t acc_ndumps;
 struct acc_source {
 	const char *root, *format, *framework, *device, *task, *level; /* NULL: unknown */
 	int64_t step, rank, proc;
+	const char
+		*place; /* which of the ranks of a model it is, by the name of its folder or file */
 	const char *order; /* "names": in natural order, for nothing tells that of execution */
 };
 int acc_dump_source(struct acc_dump_ctx *c, const struct acc_source *s, struct acc_err *e);

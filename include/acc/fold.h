@@ -70,6 +70,13 @@ int acc_fold_given(struct acc_fold *f, struct acc_str text, const char *name, st
 /* After all records: 1: the layout is found; 0: no layout explains the ranks, for acc_fold_why. */
 int acc_fold_find(struct acc_fold *f, struct acc_err *e);
 const char *acc_fold_why(const struct acc_fold *f);
+/* Of a checkpoint, which needs no reference: behind acc_fold_run, how many weights could not be put
+ * together, the first of them and why (borrowed from f), and how many tensors are none of the model's and were left out. False: it is none. */
+struct acc_fold_weights {
+	uint64_t lost, others;
+	const char *first, *why;
+};
+bool acc_fold_weights(const struct acc_fold *f, struct acc_fold_weights *out);
 /* The mesh and a line for each line of code and argument, for people and acc_fold_given. */
 int acc_fold_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e);
 /* Hand out the records of the virtual rank, and data records behind them; or, where no layout was found, all as they came. */

@@ -1,5 +1,6 @@
 /* The records of the virtual rank. */
 #include "fold/impl.h"
+#include "fold/weights.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -491,6 +492,8 @@ int
 acc_fold_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *e)
 {
 	struct emit o = {.f = f, .fn = fn, .arg = arg};
+	if (f->weights != NULL)
+		return acc_weights_run(f, fn, arg, e);
 	int rc = f->found ? put_others(&o, e) : pass_all(&o, e);
 	for (uint32_t s = 0; s < f->nstep && rc == 0 && f->found; s++)
 		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)

@@ -1,5 +1,6 @@
 /* Which mesh of ranks is it, and does it explain enough? */
 #include "fold/impl.h"
+#include "fold/weights.h"
 
 #include <stdlib.h>
 
@@ -203,7 +204,12 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 {
 	uint32_t ranks = 0;
 	struct share n = {0};
-	int rc = prepare(f, &ranks, e);
+	int rc = acc_weights_find(f, e);
+	if (rc != 0 || f->why[0] != '\0')
+		return rc;
+	if (f->reference.nitem == 0)
+		return refuse(f, "there is no reference, which all but parts of checkpoints need");
+	rc = prepare(f, &ranks, e);
 	if (rc <= 0)
 		return rc;
 	if (f->mesh_given && f->mesh.stages * f->mesh.ranks != ranks)

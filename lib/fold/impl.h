@@ -162,6 +162,7 @@ struct acc_fold {
 	uint64_t ntrouble;
 	struct fold_plan *plan;
 	size_t nplan, plan_cap;
+	struct fold_weights *weights; /* of a checkpoint; else NULL */
 	double back; /* what most gradients that are split are multiplied by; 0: unknown */
 	bool found;
 	char why[256];

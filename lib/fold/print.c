@@ -1,5 +1,6 @@
 /* Layouts as text: what was found, for people, and what they give back. */
 #include "fold/impl.h"
+#include "fold/weights.h"
 
 #include <stdlib.h>
 
@@ -88,6 +89,8 @@ int
 acc_fold_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e)
 {
 	const struct fold_mesh *m = &f->mesh;
+	if (f->weights != NULL)
+		return acc_weights_print(f, text, e);
 	int rc = add(text,
 		"# operator and pass, argument, line of code, layout over the mesh\nmesh ");
 	rc |= add(text, "stages=%u ", m->stages);

@@ -1,5 +1,6 @@
 /* The index of both sides: op calls by rank and step, and the statistics of their tensors. */
 #include "fold/impl.h"
+#include "fold/weights.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ acc_fold_close(struct acc_fold *f)
 	release(&f->device);
 	release(&f->reference);
 	acc_spool_close(f->spool);
+	acc_weights_free(f->weights);
 	acc_map_release(&f->stacks);
 	acc_ids_release(&f->by_class);
 	acc_ids_release(&f->alone);

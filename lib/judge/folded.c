@@ -75,7 +75,8 @@ told(struct acc_case *c, struct acc_finding *f, const struct acc_rec *r)
 int
 acc_say_folded(struct acc_case *c, struct acc_err *e)
 {
-	bool folded = c->nfinding > 0 && is_folded(c);
+	/* Of weights it is said where they are judged. */
+	bool folded = c->nfinding > 0 && c->passed > 0 && is_folded(c);
 	for (uint32_t i = 0; i < c->nfinding && folded; i++) {
 		struct acc_finding *f = &c->finding[i];
 		struct acc_rec *r = f->name == NULL || f->rank == INT64_MIN ? NULL

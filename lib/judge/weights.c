@@ -20,6 +20,7 @@ struct count {
 	struct some same, cast, near, other, apart, unknown; /* each pair is one of these */
 	struct some only[2], renamed, guessed, laid, dtype;
 	struct acc_odd odd;
+	struct acc_copies copies;
 	uint64_t turned, straight; /* square ones of other order; not square ones of the same */
 	uint64_t convention;       /* not square ones of other order */
 	uint32_t worst[NRANKED];   /* items, the worst first */
@@ -102,6 +103,9 @@ look(struct count *t, uint32_t i, struct acc_err *e)
 	static const char *const guess[] = {"content", "pattern", "part", "order", "place"};
 	const struct acc_item *it = &t->c->item[i];
 	struct acc_rec *r;
+	int copies = acc_weights_copies(&t->copies, t->c, i, e);
+	if (copies < 0)
+		return copies;
 	if (it->sides != 3) {
 		add(&t->only[it->sides & 1 ? ACC_A : ACC_B], i);
 		return 0;
@@ -480,6 +484,8 @@ differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err
 		return e->code != 0 ? e->code : acc_nomem(e);
 	if (*text != NULL)
 		*text = acc_arena_printf(&t->c->mem, "%s%s", *text, far);
+	if (*text != NULL && (ok = acc_weights_rank(t->c, t->other.first, &f->rank, text, e)) < 0)
+		return ok;
 	if (*text != NULL && t->nworst > 1)
 		*text = acc_arena_printf(&t->c->mem, "%s; worst %s", *text, ranked[0]);
 	return 0;
@@ -505,7 +511,8 @@ apart(struct count *t, struct acc_err *e)
 		"no tensor of the bench has the content of %llu weight%s of the device, first %s; by its"
 		" place it may be %s (accalign --rename or --map says what it is)",
 		(unsigned long long)t->apart.n, t->apart.n == 1 ? "" : "s", a, b);
-	return f->text == NULL ? acc_nomem(e) : 0;
+	return f->text == NULL ? acc_nomem(e)
+			       : acc_weights_rank(t->c, t->apart.first, &f->rank, &f->text, e);
 }
 
 /* One line for all of it. */
@@ -528,7 +535,8 @@ summary(struct count *t, struct acc_err *e)
 	put(t, &text, t->only[ACC_A].n, "only in the device");
 	put(t, &text, t->only[ACC_B].n, "only in the bench");
 	struct acc_finding *f = acc_case_find(t->c,
-		t->other.n > 0 || turned        ? "difference"
+		t->other.n > 0 || turned || t->copies.n[ACC_A] + t->copies.n[ACC_B] > 0
+			? "difference"
 		: unmatched || t->unknown.n > 0 ? "unmatched"
 						: "clean",
 		e);
@@ -544,7 +552,9 @@ summary(struct count *t, struct acc_err *e)
 			"%s; %llu square matri%s of the same shape"
 			" transposed, and no other matrix is",
 			text, (unsigned long long)t->turned, t->turned == 1 ? "x is" : "ces are");
-	int rc = t->nworst > 0 && text != NULL ? differ(t, f, &text, e) : 0;
+	int rc = text == NULL ? 0 : acc_weights_mesh(t->c, &text, e);
+	if (rc == 0 && t->nworst > 0 && text != NULL)
+		rc = differ(t, f, &text, e);
 	f->text = text;
 	return rc == 0 && text == NULL ? acc_nomem(e) : rc;
 }
@@ -561,6 +571,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_odd_find(&t.odd, c, e);
 	if (rc >= 0)
 		rc = summary(&t, e);
+	if (rc >= 0)
+		rc = acc_weights_say_copies(&t.copies, c, e);
 	if (rc >= 0)
 		rc = acc_odd_say(&t.odd, c, e);
 	if (rc >= 0)

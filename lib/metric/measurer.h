@@ -88,6 +88,8 @@ int acc_measurer_fill(struct acc_measurer *m, struct slot *s, struct acc_reading
 /* Begin a second pass of what m->reading is the first: 1, or 0 where none is due. */
 int acc_second_begin(struct acc_measurer *m, struct slot *s);
 void acc_second_end(struct slot *s);
+/* Which rank's part of a folded tensor holds the element that is furthest off: fold.rank. 0 or < 0. */
+int acc_measurer_part(struct slot *s, const struct acc_reading *got);
 /* Are the two of different numbers of elements? */
 bool acc_measurer_unequal(const struct slot *s);
 /* Measure a pair as another tool does, in three steps. 1: there is something to measure. The second

@@ -17,15 +17,15 @@ const struct acc_known acc_known[] = {
 		"key") SIDED("op") SIDED("call") SIDED("pass") SIDED("io") SIDED("pos")
 		SIDED("scope") SIDED("stack") SIDED("stack_from") SIDED("type") SIDED(
 			"value") SIDED("dtype") SIDED("dtype.raw") SIDED("shape") SIDED("stride")
-			SIDED("block") SIDED("offset") SIDED("order") SIDED("layout") SIDED(
-				"layout.raw") SIDED("requires_grad") SIDED("whole") SIDED("at")
-				SIDED("data_name") SIDED("file") SIDED("off") SIDED("len") SIDED(
-					"enc") SIDED("clen") SIDED("crc32") SIDED("fsize")
-					SIDED("mtime") SIDED("stat.max") SIDED("stat.min") SIDED(
-						"stat.mean") SIDED("stat.norm") SIDED("stat.crc32")
-						SIDED("stat.md5") SIDED("stat.xor") SIDED(
-							"stat.sha1") SIDED("stat.count")
-							SIDED("stat.nan") SIDED(
+			SIDED("block") SIDED("offset") SIDED("order") WHOLE("place") SIDED(
+				"layout") SIDED("layout.raw") SIDED("requires_grad") SIDED("whole")
+				SIDED("at") SIDED("data_name") SIDED("file") SIDED("off") SIDED(
+					"len") SIDED("enc") SIDED("clen") SIDED("crc32")
+					SIDED("fsize") SIDED("mtime") SIDED("stat.max") SIDED(
+						"stat.min") SIDED("stat.mean") SIDED("stat.norm")
+						SIDED("stat.crc32") SIDED("stat.md5") SIDED(
+							"stat.xor") SIDED("stat.sha1")
+							SIDED("stat.count") SIDED("stat.nan") SIDED(
 								"stat.posinf") SIDED("stat.neginf")
 								SIDED("stat.zero") SIDED(
 									"stat.negative")
@@ -61,7 +61,8 @@ const struct acc_known acc_known[] = {
 					SIDED("audit.part") SIDED("audit.cause") SIDED("audit.skip")
 						SIDED("audit.ranks")
 	/* the ranks as one */
-	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by")};
+	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by") SIDED("fold.ranks")
+		SIDED("fold.shape") SIDED("fold.mesh") SIDED("fold.differs")};
 const size_t acc_nknown = sizeof acc_known / sizeof *acc_known;
 
 static bool

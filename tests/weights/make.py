@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Puzzles of weights: one small model as two checkpoints, under names, layouts, types and formats of
 different programs. make.py FOLDER [N]: FOLDER/NNN/{a,b}.EXT, bad.EXT (b with one fault), and
-truth.json; make.py --small FOLDER: the few that tests/data/weights/puzzles holds. Needs numpy and torch. What belongs together is known by construction: each tensor of the
+truth.json; make.py --small FOLDER: the few that tests/data/weights/puzzles holds; make.py --ranks
+FOLDER [SEEDS]: checkpoints over ranks against one, of ranks.py. Needs numpy and torch. What belongs together is known by construction: each tensor of the
 model carries where its values came from through every conversion.
 
 Conversions are written from the programs' own: transformers' convert_llama_weights_to_hf.py
@@ -836,6 +837,12 @@ def differ_once(k, m):
 
 def main():
     global D, F, V, HD
+    if sys.argv[1] == '--ranks':
+        sys.modules['make'] = sys.modules['__main__']
+        import ranks
+        small = sys.argv[3:] == ['small']
+        ranks.main(sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 and not small else 1, small)
+        return
     if sys.argv[1] == '--small':  # what tests/data/weights/puzzles holds: a few, in one format
         small, out = SMALL, sys.argv[2]
         D, F, V = 16, 24, 18

@@ -6,6 +6,7 @@ right one (ones, zeros, tied) is right, too, and the copy of what one side has t
 is named if a finding names the tensor, or its partner."""
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -46,23 +47,33 @@ def main():
         tied = {tuple(p) for p in t['tied']}
         lost = [p for p in want - got - tied if p[0] not in done or p[1] not in done]
         solved = status == 0 and not wrong and not lost
-        s2, rows2, err2 = run(os.path.join(d, t['a']), os.path.join(d, t['bad_b']))
-        said = ' '.join(r.get('text', '') + ' ' + r.get('name', '') for r in rows2 if r['kind'] == 'finding' and
-                        r.get('what') in ('difference', 'missing'))
-        names = t['bad'] + [p[0] for p in t['pairs'] if p[1] in t['bad']]
-        named = s2 == 1 and any(n in said for n in names)
-        called = 'named' if named else 'found' if s2 == 1 else 'EQUAL' if s2 == 0 else 'trouble'
         total['solved' if solved else 'unsolved'] += 1
-        total[called] += 1
         by.setdefault(t['family'], Counter())['solved' if solved else 'unsolved'] += 1
-        by.setdefault('fault: ' + t['fault'], Counter())[called] += 1
-        if verbose and (not solved or called in ('EQUAL', 'trouble', 'found')):
-            print(case, t['family'], t['cast'], t['a'], t['b'], 'solved' if solved else 'UNSOLVED status %d' % status,
+        if verbose and not solved:
+            print(case, t['family'], t['cast'], t['a'], t['b'], 'UNSOLVED status %d' % status,
                   'wrong', wrong[:2], len(wrong), 'lost', lost[:2], len(lost), err[:100].strip())
-            if not solved:
-                print('   ', [r.get('text') for r in rows if r['kind'] == 'finding'][:3])
-            if called != 'named':
-                print('    fault', t['fault'], t['bad'], called, err2[:100].strip(), said[:200])
+            print('   ', [r.get('text') for r in rows if r['kind'] == 'finding'][:3])
+        for w in t.get('twins', [{'path': t.get('bad_b'), 'fault': t.get('fault'), 'bad': t.get('bad'), 'of': 'b'}]):
+            of_b = w.get('of') == 'b'
+            s2, rows2, err2 = run(*[os.path.join(d, x) for x in ((t['a'], w['path']) if of_b else (w['path'], t['b']))])
+            found = [r for r in rows2 if r['kind'] == 'finding' and r.get('what') in ('difference', 'missing')]
+            said = ' '.join(r.get('text', '') + ' ' + r.get('name', '') for r in found)
+            names = w['bad'] + [p[0] for p in t['pairs'] if p[1] in w['bad']]
+            names += [p[1] for p in t['pairs'] if p[0] in w['bad']] if not of_b else []
+            named = s2 == 1 and any(n in said for n in names)
+            called = 'named' if named else 'found' if s2 == 1 else 'EQUAL' if s2 == 0 else 'trouble'
+            total[called] += 1
+            by.setdefault('fault: ' + w['fault'], Counter())[called] += 1
+            if w.get('rank') is not None and named:
+                ranks = {int(x) for r in found for x in re.findall(r'rank (\d+) of the|: ranks? (\d+)', r.get('text', ''))
+                         for x in x if x}
+                rank = 'rank ' + ('unsaid' if not ranks else 'right' if ranks & set(w['rank']) else 'wrong')
+                total[rank] += 1
+                by['fault: ' + w['fault']][rank] += 1
+                if verbose and rank != 'rank right':
+                    print(case, w['fault'], w['bad'], rank, ranks, w['rank'], said[:300])
+            if verbose and called != 'named':
+                print(case, t['family'], 'fault', w['fault'], w['bad'], w.get('rank'), called, err2[:200].strip(), said[:300])
     for k in sorted(by):
         print('%-24s %s' % (k, dict(by[k])))
     print('all: ' + ', '.join('%s %d' % x for x in sorted(total.items())))

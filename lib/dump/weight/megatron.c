@@ -106,6 +106,7 @@ probe(const struct acc_probe *p)
 /* One file of one rank, or (file NULL) a distributed checkpoint. */
 struct part {
 	const char *path, *file; /* its folder, beneath the dump's */
+	const char *place;       /* what says the rank: the file's name, or the folder's; or NULL */
 	int64_t kind, step, c[COORDS];
 };
 
@@ -119,16 +120,17 @@ struct tree {
 
 static int
 add(struct tree *t, const struct place *p, const char *file, const int64_t c[COORDS],
-	struct acc_err *e)
+	const char *place, struct acc_err *e)
 {
 	struct part x = {.path = acc_arena_copy(&t->mem, p->path, strlen(p->path)),
 		.kind = p->proc,
 		.step = p->step};
 	if (file != NULL) {
 		x.file = acc_arena_copy(&t->mem, file, strlen(file));
+		x.place = acc_arena_copy(&t->mem, place, strlen(place));
 		memcpy(x.c, c, sizeof x.c);
 	}
-	if (x.path == NULL || (file != NULL && x.file == NULL) ||
+	if (x.path == NULL || (file != NULL && (x.file == NULL || x.place == NULL)) ||
 		acc_buf_add(&t->parts, &x, sizeof x) < 0)
 		return acc_nomem(e);
 	return 0;
@@ -145,7 +147,7 @@ collect(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 	char real[PATH_MAX];
 	int rc = acc_dcp_in(dirfd, e);
 	if (rc != 0)
-		return rc < 0 ? rc : add(t, p, NULL, NULL, e);
+		return rc < 0 ? rc : add(t, p, NULL, NULL, NULL, e);
 	char *path = acc_arena_printf(&m, "%s/%s", t->root, p->path);
 	if (path == NULL)
 		rc = acc_nomem(e);
@@ -156,8 +158,11 @@ collect(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 	int64_t n = rc < 0 ? 0 : acc_dir_list(dirfd, &names, &m, e);
 	rc = n < 0 ? (int)n : rc;
 	for (int64_t i = 0; i < n && rc == 0; i++)
-		if (is_pt(names[i]))
-			rc = add(t, p, names[i], coords(acc_str(names[i]), c) ? c : own, e);
+		if (is_pt(names[i])) {
+			bool says = coords(acc_str(names[i]), c);
+			rc = add(t, p, names[i], says ? c : own,
+				says ? names[i] : strrchr(real, '/') + 1, e);
+		}
 	acc_arena_release(&m);
 	return rc;
 }
@@ -224,6 +229,7 @@ read_part(struct tree *t, const struct part *p, int64_t rank, struct weights *w,
 		.format = "megatron",
 		.framework = "pytorch",
 		.task = "tensor",
+		.place = p->place,
 		.step = p->step,
 		.rank = rank,
 		.proc = -1};

@@ -1,0 +1,64 @@
+/* weights.h - the ranks' parts of checkpoints (inside lib/fold)
+ *
+ * Weights belong to no op call, and no reference is needed: what a part is follows from its name, as
+ * Megatron gives them, from its rank's place, or from where torch.distributed.checkpoint says that it
+ * begins. Each weight becomes a whole under the name that it has where one rank has all. */
+#ifndef FOLD_WEIGHTS_H
+#define FOLD_WEIGHTS_H
+
+#include "fold/impl.h"
+
+/* One tensor of one rank. */
+struct fold_part {
+	uint64_t at;         /* its record */
+	uint32_t n, item;    /* which it is, in the order of records */
+	int64_t rank;        /* of the stream; -1: it has none */
+	int64_t t, p, x;     /* tensor, pipeline, expert parallel rank */
+	struct acc_str name; /* as it is recorded; then as the whole is called */
+	uint32_t ndim;
+	const int64_t *shape, *begin, *whole; /* begin, whole: of a part that says where; or NULL */
+};
+
+enum fold_how { FOLD_ONE, FOLD_SAME, FOLD_SPLIT, FOLD_APART, FOLD_LOST };
+
+/* Parts of one name. */
+struct fold_weight {
+	uint32_t first, n;
+	uint32_t parts;   /* those from `first` on that make up the whole; the others are copies */
+	uint8_t how;      /* FOLD_APART: as they are, for a grid of parts is none of these */
+	uint8_t axis;     /* of FOLD_SPLIT, */
+	uint32_t pieces;  /* and into how many pieces each part is: gate and up */
+	const char *why;  /* of FOLD_LOST */
+	int64_t *differs; /* ranks whose copy is another than the first */
+	uint32_t ndiffers;
+	int64_t seq; /* of the record, where its elements follow */
+};
+
+struct fold_weights {
+	struct acc_arena mem;
+	struct acc_map places; /* id of a source: its place in the text `place` */
+	struct fold_part *part;
+	uint32_t npart;
+	struct fold_weight *w;
+	uint32_t n;
+	int64_t size[3]; /* tensor, pipeline, expert parallel ranks; 0: no ranks */
+	uint64_t others; /* tensors that are none of the model's: of optimizers */
+	uint64_t lost;
+};
+
+/* weights_name.c: the names of wholes. 0 or < 0. */
+int acc_weights_names(struct fold_weights *t, struct acc_err *e);
+/* Of a tensor parallel rank's part by its name: FOLD_SPLIT, with axis and pieces (0: as its sibling
+ * says), FOLD_SAME, or FOLD_LOST where the name says nothing. */
+enum fold_how acc_weights_rule(struct acc_str name, uint32_t ndim, uint8_t *axis, uint32_t *pieces);
+/* weights.c: 1: these are checkpoints, and t->w says what becomes of them; 0: they are not. */
+int acc_weights_find(struct acc_fold *f, struct acc_err *e);
+void acc_weights_free(struct fold_weights *t);
+/* weights_emit.c */
+int acc_weights_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *e);
+int acc_weights_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e);
+/* The parts of a whole, and the order of their pieces; release *piece by free. */
+struct fold_whole *acc_weights_open(struct acc_fold *f, const struct fold_weight *w,
+	struct fold_piece **piece, uint32_t *npiece, struct acc_err *e);
+
+#endif
