@@ -17,6 +17,7 @@ import tempfile
 from collections import Counter
 
 BIN = os.environ.get("BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bin"))
+MOVES = {"chunk", "contiguous", "reshape", "transpose", "view", "permute", "split"}
 ONE = {"scale", "stale", "mask", "token"}   # faults of one rank
 SUMS = {"noavg", "noreduce"}              # what changes is what gradients become
 # Layout, its bench, its faults.
@@ -64,13 +65,18 @@ def plain(x):
 
 
 def changed(good, bad):
-    """Of each rank the op calls that enter: the first that changes, and the one before it."""
+    """Of each rank the op calls that enter: the first that changes, those before it, and those behind it
+    that only hand on what it gave, for the first may have no like on the bench."""
     names = set()
     for rank in sorted(os.listdir(os.path.join(good, "step0"))):
         a, b = (json.load(open(os.path.join(d, "step0", rank, "dump.json")))["data"] for d in (good, bad))
-        last = []
+        last, entered = [], False
         for k, v in b.items():
-            if k.startswith("Torch.empty."):   # holds anything
+            if entered and (k not in a or plain(a[k]) != plain(v)):
+                if k.split(".")[1] not in MOVES:
+                    break
+                names.add(k)
+            if entered or k.startswith("Torch.empty."):   # holds anything
                 continue
             if k.startswith("Distributed."):
                 last.append(k)
@@ -80,7 +86,7 @@ def changed(good, bad):
                 continue
             if k not in a or plain(a[k]) != plain(v):
                 names |= {k, *last[-4:]}
-                break
+                entered = True
             last.append(k)
     return names
 
