@@ -208,6 +208,9 @@ related(const struct scan *s, uint32_t call, const struct acc_item *it, struct s
 		x->margin = -LIMIT_CERTAIN;
 	if (!(q > 1) || log10(q) <= x->margin)
 		return;
+	/* Some devices sum up a bias's gradient on the units that make products. */
+	if (s->c->call[call].backward && it->ndim <= 1 && acc_is_coarse(s, acc_item_unit(it)))
+		return;
 	x->own = true;
 	x->margin = fmin(log10(q), LIMIT_CERTAIN);
 	x->value = isinf(q) ? INFINITY : it->rms;
