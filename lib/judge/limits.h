@@ -139,8 +139,8 @@
 		"MiB of the device's tensors at least are recomputed where doubt is left, those nearest " \
 		"to their limits first", \
 		"for the time that it takes") \
-	N(AUDIT_SHARE, 5, "of all its bytes one in so many at least, the same", \
-		"recomputing a byte takes about twice as long as reading it on both sides and comparing " \
+	N(AUDIT_SHARE, 8, "of all its bytes one in so many at least, the same", \
+		"recomputing a byte takes three to four times as long as reading it on both sides and comparing " \
 		"it: make bench ONLY=differ") \
 	N(AUDIT_PEERS, 8, \
 		"others of the same class near each: what is usual is learned from them", \
