@@ -308,9 +308,9 @@ int acc_say_bench(struct scan *s, struct acc_err *e);
 /* Recompute some suspects: the one that would be named, and others after it. 1: their items know
  * more now; 0: there is nothing more to do; < 0. */
 int acc_recompute(struct scan *s, uint32_t chosen, struct acc_err *e);
-/* The same of others that differ and come before a call (ACC_NOCALL: of all), all or only those for which
- * their limits do not decide, the nearest to them
- * first, up to what may be read for it. On the bench only what fails on the device. */
+/* The same of others that differ and come before a call (ACC_NOCALL: of all), every one or only those for
+ * which their limits do not decide, the nearest to them first, up to what may be read for it. On the bench
+ * only what fails on the device. */
 int acc_recompute_rest(struct scan *s, uint32_t before, bool every, struct acc_err *e);
 /* Is its operator known? */
 bool acc_recompute_knows(const struct acc_recompute *t, uint32_t call);
