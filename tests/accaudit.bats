@@ -136,6 +136,10 @@ replayed() { # family, folder
 	replayed distances replay_ops
 }
 
+@test "losses of margins, distances and likelihoods" {
+	replayed margins replay_ops
+}
+
 @test "lists of tensors, clipping of gradients" {
 	replayed lists replay_ops
 }

@@ -176,7 +176,9 @@ enum acc_op_flags {
 	/* It has no bound towards 1 (log(1 - x), atanh): there it changes at the scale of 1 - |x|. */
 	ACC_UNTIL_ONE = 32,
 	/* As ACC_SAVES_OUTPUT, but the exponential of the output, 1 at most (log_softmax). */
-	ACC_SAVES_LOG = 64
+	ACC_SAVES_LOG = 64,
+	/* Each element of its input `var`, a variance, is its own scale. */
+	ACC_OWN_SCALE = 128
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */

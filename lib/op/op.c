@@ -235,6 +235,7 @@ acc_op_response(struct acc_str op)
 		{"min", ACC_OP_KINK}, {"max_pool2d", ACC_OP_KINK}, {"topk", ACC_OP_KINK},
 		/* of |x| and max(0, x), not of the squares that are of its family */
 		{"l1_loss", ACC_OP_KINK}, {"margin_ranking_loss", ACC_OP_KINK},
+		{"hinge_embedding_loss", ACC_OP_KINK}, {"multi_margin_loss", ACC_OP_KINK_ROWS},
 		{"triplet_margin_loss", ACC_OP_KINK_ROWS},
 		{"cosine_embedding_loss", ACC_OP_KINK_ROWS}};
 	const struct acc_op_info *o = acc_op_is_module(op) ? NULL : acc_op_info_of(op);

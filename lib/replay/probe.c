@@ -39,12 +39,18 @@ rows(const struct acc_dense *d, struct acc_blocks *b)
 	*b = (struct acc_blocks){len == 0 ? 0 : d->n / len, 1, len, true, false, false};
 }
 
+static bool
+own_scale(const struct acc_adjoint *a)
+{
+	return (a->t->r.op->flags & ACC_OWN_SCALE) != 0 && strcmp(a->name, "var") == 0;
+}
+
 /* The scale on which the operator changes with x: how much its elements differ. */
 static double
 scale_of(const struct acc_adjoint *a)
 {
 	double sum = 0, sq = 0, n = 0;
-	if (a->t->r.op->flags & ACC_UNIT_SCALE)
+	if ((a->t->r.op->flags & ACC_UNIT_SCALE) != 0 || own_scale(a))
 		return 1;
 	for (size_t i = 0; i < a->x->n; i++)
 		if (isfinite(a->x->v[i])) {
@@ -75,9 +81,10 @@ evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 	double *x = a->x->v;
 	/* A probability; what it is compared with is not. */
 	const bool one = (a->t->r.op->flags & ACC_UNTIL_ONE) != 0 && strcmp(a->name, "input") == 0;
+	const bool own = own_scale(a);
 	for (size_t i = 0; i < a->x->n; i++) {
 		uint64_t r = acc_mix(seed ^ acc_mix(i));
-		double until = one ? fmin(fabs(x[i]), fabs(1 - x[i])) : 1;
+		double until = one ? fmin(fabs(x[i]), fabs(1 - x[i])) : own ? fabs(x[i]) : 1;
 		until = until < LEAST ? 0 : until;
 		double v = until * (0.5 + (double)(r >> 12) * 0x1p-52);
 		v = r & 1 ? v : -v;

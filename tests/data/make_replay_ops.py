@@ -167,6 +167,47 @@ def distances(s):
     s.do("Torch.dist", torch.dist, rand(3, 4), rand(3, 4))
 
 
+def margins(s):
+    """Losses of margins, distances and likelihoods."""
+    def signs(*shape):
+        return torch.randint(2, shape) * 2.0 - 1
+
+    def fixed(f, at):
+        """Whose argument `at` has no gradient."""
+        return lambda *a, **k: f(*(x.detach() if i == at else x for i, x in enumerate(a)), **k)
+    for t in (f64, f32, bf16):
+        x, y, z = (rand(6, 5, dtype=t) for _ in range(3))
+        for how in ("mean", "sum", "none"):
+            s.do("Functional.margin_ranking_loss", fixed(F.margin_ranking_loss, 2), x, y, signs(6, 5).to(t), 0.3,
+                 reduction=how)
+            s.do("Functional.hinge_embedding_loss", fixed(F.hinge_embedding_loss, 1), x, signs(6, 5).to(t),
+                 reduction=how)
+            s.do("Functional.soft_margin_loss", fixed(F.soft_margin_loss, 1), x, signs(6, 5).to(t), reduction=how)
+            s.do("Functional.poisson_nll_loss", fixed(F.poisson_nll_loss, 1), x, 3 * torch.rand(6, 5).to(t),
+                 reduction=how)
+            s.do("Functional.gaussian_nll_loss", F.gaussian_nll_loss, x, y,
+                 (z * z + 0.1).detach(), reduction=how)
+            s.do("Functional.triplet_margin_loss", F.triplet_margin_loss, x, y, z, reduction=how)
+            s.do("Functional.cosine_embedding_loss", fixed(F.cosine_embedding_loss, 2), x, y, signs(6).to(t), 0.1,
+                 reduction=how)
+            s.do("Functional.multi_margin_loss", F.multi_margin_loss, x, torch.randint(5, (6,)),
+                 reduction=how)
+            s.do("Functional.multilabel_soft_margin_loss", fixed(F.multilabel_soft_margin_loss, 1), x,
+                 torch.randint(2, (6, 5)).to(t), reduction=how)
+    x, y, z = (rand(2, 3, 4) for _ in range(3))
+    s.do("Functional.triplet_margin_loss", F.triplet_margin_loss, x, y, z, 0.5, 1.0, swap=True)
+    s.do("Functional.triplet_margin_loss", F.triplet_margin_loss, x, y, z, 2.0, 3.0, 1e-3)
+    s.do("Functional.poisson_nll_loss", fixed(F.poisson_nll_loss, 1), rand(4, 5) ** 2 + 0.2, 3 * torch.rand(4, 5),
+         False, True)
+    s.do("Functional.gaussian_nll_loss", F.gaussian_nll_loss, rand(4, 5), rand(4, 5),
+         (rand(4, 1) ** 2 + 0.1), full=True)
+    s.do("Functional.gaussian_nll_loss", F.gaussian_nll_loss, rand(4, 5), rand(4, 5), rand(4) ** 2 + 0.1)
+    s.do("Functional.multi_margin_loss", F.multi_margin_loss, rand(4, 5), torch.randint(5, (4,)), 2, 0.7,
+         rand(5) ** 2, grad=False)
+    s.do("Functional.multilabel_soft_margin_loss", fixed(F.multilabel_soft_margin_loss, 1), rand(4, 5),
+         torch.randint(2, (4, 5)).double(), rand(5) ** 2)
+
+
 def lists(s):
     x, y = [rand(2, 3), rand(4)], [rand(2, 3), rand(4)]
     s.do("Torch._foreach_add", torch._foreach_add, x, y, alpha=0.5, grad=False)
@@ -818,9 +859,9 @@ def left_out(s):
          rand(4), rand(4), 1e-5, grad=False, off=False)
 
 
-FAMILIES = [scatters, orders, makers, patterns, distances, lists, optimizers, rarer, fused,
-            primitives, arranged, derivatives, positions, remaining, heads, recurrent, rounds, steps, left_out,
-             unaudited, faults]
+FAMILIES = [scatters, orders, makers, patterns, distances, margins, lists, optimizers, rarer, fused,
+            primitives, arranged, derivatives, positions, remaining, heads, recurrent, rounds, steps,
+            left_out, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Dumps one call of each of some 80 operators, forward and backward, as torch computes it on the CPU: none is a
+"""Dumps one call of each of some 90 operators, forward and backward, as torch computes it on the CPU: none is a
 fault, whatever accaudit says.
 
     operators.py OUT [SEED]     then: accdump-read OUT | accaudit | accfirstbad | accfmt
@@ -33,6 +33,17 @@ ROWS = {   # of [18, 9]
     "rsqrt": lambda x: torch.rsqrt(x * x + 1e-6), "reciprocal": torch.reciprocal,
     "pow": lambda x: torch.pow(torch.abs(x), 0.3), "rpow": lambda x: 2 ** x.clamp(max=9),
 }
+SIGNS = {   # of two times [18, 9] and +1 or -1 for each row
+    "margin_ranking": lambda x, y, t: F.margin_ranking_loss(x[:, 0], y[:, 0], t, 0.3),
+    "hinge_embedding": lambda x, y, t: F.hinge_embedding_loss(x[:, 0], t),
+    "soft_margin": lambda x, y, t: F.soft_margin_loss(x[:, 0], t),
+    "cosine_embedding": lambda x, y, t: F.cosine_embedding_loss(x, y, t),
+    "poisson_nll": lambda x, y, t: F.poisson_nll_loss(x.clamp(max=9), y.detach().abs()),
+    "gaussian_nll": lambda x, y, t: F.gaussian_nll_loss(x, x.detach().flip(0), y * y + 1e-3),
+    "triplet_margin": lambda x, y, t: F.triplet_margin_loss(x, y, x.detach().flip(0)),
+    "multi_margin": lambda x, y, t: F.multi_margin_loss(x, (t > 0).long()),
+    "multilabel_soft_margin": lambda x, y, t: F.multilabel_soft_margin_loss(x, (y > 0).to(x.dtype)),
+}
 
 
 def do(f, *x):
@@ -59,6 +70,8 @@ def calls(dtype, scale, r):
         do(f, new(24, 7), new(24, 7), v)
     for f in ROWS.values():
         do(f, new(18, 9))
+    for f in SIGNS.values():
+        do(f, new(18, 9), new(18, 9), (torch.randint(2, (18,)) * 2 - 1).to(dtype))
     do(torch.cdist, new(6, 9), new(7, 9))
     do(F.bilinear, new(6, 4), new(6, 5), new(3, 4, 5))
     do(F.max_pool2d, new(2, 3, 6, 6), 2)

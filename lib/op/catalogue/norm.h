@@ -46,6 +46,10 @@ OP("binary_cross_entropy bce_loss", "binary_cross_entropy", OTHER, KEYWORDS | NU
 OP("binary_cross_entropy_with_logits bce_with_logits_loss", "binary_cross_entropy_with_logits",
 	OTHER, KEYWORDS | NUMBERS)
 OP("kl_div kl_div_loss", "kl_div", OTHER, KEYWORDS | NUMBERS)
+OP("hinge_embedding_loss soft_margin_loss", "hinge_embedding_loss", OTHER, KEYWORDS | NUMBERS)
+OP("multi_margin_loss multilabel_soft_margin_loss", "multi_margin_loss", OTHER, KEYWORDS | NUMBERS)
+OP("poisson_nll_loss gaussian_nll_loss", "poisson_nll_loss", OTHER, KEYWORDS | NUMBERS)
+OP("cosine_embedding_loss", "cosine_embedding_loss", OTHER, KEYWORDS | NUMBERS)
 OP("ctc_loss", "ctc_loss", OTHER, KEYWORDS)
 
 OP("norm linalg_norm vector_norm linalg_vector_norm", "norm", OTHER, KEYWORDS)

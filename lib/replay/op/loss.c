@@ -1,33 +1,25 @@
 /* Losses. */
-#include "replay/impl.h"
+#include "replay/op/loss.h"
 
-enum { NONE, MEAN, SUM };
-
-static int
-reduction(struct acc_replay *r, int *out)
+int
+acc_loss_reduction(struct acc_replay *r, int *out)
 {
 	struct acc_str how = ACC_STR("mean");
 	if (acc_arg_text(r, "reduction", &how) < 0)
 		return ACC_EUNSUP;
-	*out = acc_str_is(how, "none") ? NONE : acc_str_is(how, "sum") ? SUM : MEAN;
+	*out = acc_str_is(how, "none")  ? ACC_LOSS_NONE
+	       : acc_str_is(how, "sum") ? ACC_LOSS_SUM
+					: ACC_LOSS_MEAN;
 	if (acc_arg(r, "size_average") != NULL || acc_arg(r, "reduce") != NULL ||
-		(*out == MEAN && !acc_str_is(how, "mean")))
+		(*out == ACC_LOSS_MEAN && !acc_str_is(how, "mean")))
 		return acc_cannot(r, "a reduction that is not understood");
 	return 0;
 }
 
-/* Sums up the terms of a loss. */
-struct tally {
-	int how;
-	double sum, abs, weight;
-	size_t at;
-	struct acc_dense *out;
-};
-
-static void
-count(struct tally *t, double term, double mag, double weight)
+void
+acc_loss_count(struct acc_loss *t, double term, double mag, double weight)
 {
-	if (t->how == NONE) {
+	if (t->how == ACC_LOSS_NONE) {
 		t->out->v[t->at] = term;
 		if (t->out->mag != NULL)
 			t->out->mag[t->at] = mag;
@@ -38,14 +30,14 @@ count(struct tally *t, double term, double mag, double weight)
 	t->weight += weight;
 }
 
-static int
-finish(struct acc_replay *r, struct tally *t, double divisor)
+int
+acc_loss_finish(struct acc_replay *r, struct acc_loss *t, double divisor)
 {
-	if (t->how == NONE)
+	if (t->how == ACC_LOSS_NONE)
 		return 0;
 	if (acc_out_shape(r, t->out, NULL, 0) < 0)
 		return ACC_EUNSUP;
-	double by = t->how == MEAN ? divisor : 1;
+	double by = t->how == ACC_LOSS_MEAN ? divisor : 1;
 	t->out->v[0] = t->sum / by;
 	if (t->out->mag != NULL)
 		t->out->mag[0] = t->abs / fabs(by);
@@ -109,7 +101,7 @@ log_sum(const double *x, size_t c, size_t step)
 }
 
 static void
-one_place(const struct classes *k, bool cross, const double *x, size_t target, struct tally *t)
+one_place(const struct classes *k, bool cross, const double *x, size_t target, struct acc_loss *t)
 {
 	double lse = cross ? log_sum(x, k->c, k->inner) : 0;
 	double w = k->w == NULL ? 1 : k->w->v[target];
@@ -119,28 +111,28 @@ one_place(const struct classes *k, bool cross, const double *x, size_t target, s
 		all += (k->w == NULL ? 1 : k->w->v[c]) * (lse - x[c * k->inner]);
 	if (k->smooth > 0)
 		v = (1 - k->smooth) * v + k->smooth * all / (double)k->c;
-	count(t, v, mag + fabs(v), w);
+	acc_loss_count(t, v, mag + fabs(v), w);
 }
 
 static int
 class_loss(struct acc_replay *r, struct acc_dense *out)
 {
 	struct classes k;
-	struct tally t = {.out = out};
-	if (reduction(r, &t.how) < 0 || classes(r, &k) < 0 ||
-		(t.how == NONE && acc_out_shape(r, out, k.t->shape, k.t->ndim) < 0))
+	struct acc_loss t = {.out = out};
+	if (acc_loss_reduction(r, &t.how) < 0 || classes(r, &k) < 0 ||
+		(t.how == ACC_LOSS_NONE && acc_out_shape(r, out, k.t->shape, k.t->ndim) < 0))
 		return ACC_EUNSUP;
 	for (size_t i = 0; i < k.t->n; i++) {
 		double target = k.t->v[i];
 		const double *x = k.x->v + i / k.inner * k.c * k.inner + i % k.inner;
 		if (target == (double)k.ignore)
-			count(&t, 0, 0, 0);
+			acc_loss_count(&t, 0, 0, 0);
 		else if (!(target >= 0 && target < (double)k.c))
 			return acc_cannot(r, "a target that is no class");
 		else
 			one_place(&k, r->op->which == CROSS, x, (size_t)target, &t);
 	}
-	return finish(r, &t, t.weight);
+	return acc_loss_finish(r, &t, t.weight);
 }
 
 /* --- element by element --- */
@@ -205,7 +197,7 @@ pair_loss(struct acc_replay *r, struct acc_dense *out)
 	const struct acc_dense *x, *y, *w = NULL;
 	struct acc_str how = {"", 0};
 	struct pair k;
-	struct tally t = {.out = out};
+	struct acc_loss t = {.out = out};
 	if (acc_need_tensor(r, "input", &x) < 0 || acc_need_tensor(r, "target", &y) < 0 ||
 		acc_arg_tensor(r, "weight", &w) < 0 || pair_arguments(r, &k) < 0)
 		return ACC_EUNSUP;
@@ -213,19 +205,19 @@ pair_loss(struct acc_replay *r, struct acc_dense *out)
 		return ACC_EUNSUP;
 	bool per_row = acc_str_is(how, "batchmean");
 	if (per_row)
-		t.how = MEAN;
-	else if (reduction(r, &t.how) < 0)
+		t.how = ACC_LOSS_MEAN;
+	else if (acc_loss_reduction(r, &t.how) < 0)
 		return ACC_EUNSUP;
 	if (x->n != y->n || (w != NULL && w->n != x->n))
 		return acc_cannot(r, "inputs that are broadcast");
-	if (t.how == NONE && acc_out_shape(r, out, x->shape, x->ndim) < 0)
+	if (t.how == ACC_LOSS_NONE && acc_out_shape(r, out, x->shape, x->ndim) < 0)
 		return ACC_EUNSUP;
 	for (size_t i = 0; i < x->n; i++) {
 		double v = term(r->op->which, x->v[i], y->v[i], &k) * (w == NULL ? 1 : w->v[i]);
-		count(&t, v, fabs(v) + fabs(x->v[i] * y->v[i]), 1);
+		acc_loss_count(&t, v, fabs(v) + fabs(x->v[i] * y->v[i]), 1);
 	}
 	bool rows = per_row && x->ndim > 0;
-	return finish(r, &t, rows ? (double)x->shape[0] : (double)x->n);
+	return acc_loss_finish(r, &t, rows ? (double)x->shape[0] : (double)x->n);
 }
 
 /* --- CTC: x [t, n, c] or [t, c] of log probabilities, targets [n, s] or one after another --- */
@@ -340,9 +332,10 @@ static int
 ctc_loss(struct acc_replay *r, struct acc_dense *out)
 {
 	struct ctc k;
-	struct tally t = {.out = out};
-	if (reduction(r, &t.how) < 0 || ctc_read(r, &k) < 0 ||
-		(t.how == NONE && acc_out_shape(r, out, &k.x->shape[1], k.x->ndim - 2) < 0))
+	struct acc_loss t = {.out = out};
+	if (acc_loss_reduction(r, &t.how) < 0 || ctc_read(r, &k) < 0 ||
+		(t.how == ACC_LOSS_NONE &&
+			acc_out_shape(r, out, &k.x->shape[1], k.x->ndim - 2) < 0))
 		return ACC_EUNSUP;
 	double *a = acc_doubles(r, 2 * k.targets->n + 1);
 	if (a == NULL)
@@ -354,15 +347,15 @@ ctc_loss(struct acc_replay *r, struct acc_dense *out)
 		if (first + (size_t)k.length[i] > k.targets->n)
 			return acc_cannot(r, "its lengths are not understood");
 		double mag, v = -paths(&k, i, k.targets->v + first, a, &mag);
-		double by = t.how == MEAN && k.length[i] > 1 ? (double)k.length[i] : 1;
+		double by = t.how == ACC_LOSS_MEAN && k.length[i] > 1 ? (double)k.length[i] : 1;
 		bool lost = k.zero_infinity && isinf(v);
 		v = lost ? 0 : v;
 		if (out->mag == NULL && !lost)
 			v += certainty(&k, i);
-		count(&t, v / by, mag / by, 1);
+		acc_loss_count(&t, v / by, mag / by, 1);
 		at += (size_t)k.length[i];
 	}
-	return finish(r, &t, (double)k.n);
+	return acc_loss_finish(r, &t, (double)k.n);
 }
 
 #define LOSS(n, s, f, w) \
