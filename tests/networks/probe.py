@@ -195,7 +195,8 @@ def steps(name, args, kwargs):
     if name == "sigmoid":
         return r(1 / r(1 + r(torch.exp(-x))))
     if name == "softplus" and len(args) == 1 and not kwargs:
-        return r(torch.clamp(x, min=0) + r(torch.log(r(1 + r(torch.exp(-x.abs()))))))
+        # Of max(0, x) the half of both sides at 0, as the gradient of the whole has it.
+        return r(0.5 * (x + x.abs()) + r(torch.log(r(1 + r(torch.exp(-x.abs()))))))
     if name == "layer_norm":
         dims = tuple(range(-len(args[1]), 0))
         w, b = (args[i] if len(args) > i else kwargs.get(k)
