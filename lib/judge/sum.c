@@ -271,17 +271,24 @@ bits(unsigned mask)
 	return n;
 }
 
-/* Which of the parts make up the sum on the bench? 0: none do. */
+/* Which of the parts make up the sum on the bench? 0: none do. Along a residual stream several may, whose
+ * gradients are nearly equal there: those that come nearest on the device. */
 static unsigned
-choose(const struct few *t, const struct few *part, unsigned n, double unit, double *off)
+choose(const struct few *t, const struct few *part, unsigned n, double unit, struct sum *out)
 {
+	unsigned best = 0;
 	for (unsigned mask = (1u << n) - 1; mask != 0; mask--) {
-		struct distance d = distance(t, part, n, mask, ACC_B);
-		*off = d.rms;
-		if (d.evidence >= LIMIT_SUM_EVIDENCE && d.max <= LIMIT_SUM_U * unit * bits(mask))
-			return mask;
+		struct distance b = distance(t, part, n, mask, ACC_B);
+		if (b.evidence < LIMIT_SUM_EVIDENCE || !(b.max <= LIMIT_SUM_U * unit * bits(mask)))
+			continue;
+		double off = distance(t, part, n, mask, ACC_A).rms;
+		if (best != 0 && !(off < out->off))
+			continue;
+		best = mask;
+		out->off = off;
+		out->bench_off = b.rms;
 	}
-	return 0;
+	return best;
 }
 
 static int
@@ -315,10 +322,9 @@ solve(struct scan *s, uint32_t call, const struct few *t, const uint32_t *found,
 	}
 	if (rc <= 0 || n == 0)
 		return rc < 0 ? rc : 0;
-	unsigned mask = choose(t, part, n, acc_call_unit(c, &c->call[call]), &out->bench_off);
+	unsigned mask = choose(t, part, n, acc_call_unit(c, &c->call[call]), out);
 	if (mask == 0)
 		return 0;
-	out->off = distance(t, part, n, mask, ACC_A).rms;
 	for (unsigned i = 0; i < n; i++)
 		if (mask >> i & 1) {
 			out->part[out->n++] = found[i];
@@ -363,15 +369,21 @@ acc_sum_of_weight(struct scan *s, uint32_t call, uint32_t item, struct sum *out,
 	int rc = w == ACC_NOID ? 0 : read_few(c, item, &t, NULL, e);
 	if (rc <= 0 || t.n == 0)
 		return rc < 0 ? rc : 0;
+	bool any = false;
 	rc = 0;
-	for (unsigned tries = 0; w != ACC_NOID && rc == 0 && tries < LIMIT_SUM_USERS; tries++) {
+	for (unsigned tries = 0; w != ACC_NOID && rc >= 0 && tries < LIMIT_SUM_USERS; tries++) {
 		uint32_t found[LIMIT_SUM_PARTS];
+		struct sum one = {.n = 0};
 		unsigned n = 0;
 		candidates(s, c->item[w].id[ACC_B], call, c->item[item].count, found, &n);
-		rc = solve(s, call, &t, found, n, out, e);
+		rc = solve(s, call, &t, found, n, &one, e);
+		if (rc > 0 && (!any || one.off < out->off)) {
+			any = true;
+			*out = one;
+		}
 		w = s->alike[w];
 	}
-	return rc;
+	return rc < 0 ? rc : any;
 }
 
 double
