@@ -101,13 +101,27 @@ is_batch(const struct scan *s, const struct acc_call *k)
 	       s->nrecent[true] == 0;
 }
 
+/* What made an input. An operator may have given back what it was given, by chance, as relu of what is
+ * positive, and the norm of one number; on the device it need not: then the input is what that operator
+ * was given, too, if it is the same on both sides. */
+static uint32_t
+made_by(const struct scan *s, const struct acc_call *k, const struct acc_item *it)
+{
+	const struct acc_case *c = s->c;
+	uint32_t p = acc_maker(s, ACC_B, k, it->id[ACC_B]);
+	if (p == ACC_NOCALL || acc_is_input(&c->item[p]) || acc_same_pair(it, &c->item[p]))
+		return p;
+	const struct acc_item *in = acc_passed_through(c, c->item[p].call, &c->item[p]);
+	return in != NULL && acc_same_pair(it, in) ? (uint32_t)(in - c->item) : p;
+}
+
 int
 acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given *g)
 {
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
 	const struct acc_item *it = &c->item[i];
-	uint32_t p = acc_maker(s, ACC_B, k, it->id[ACC_B]);
+	uint32_t p = made_by(s, k, it);
 	struct limit l;
 	double own = unit;
 	struct suspect x = {.call = call, .item = i, .role = ROLE_IN, .producer = p};
