@@ -190,6 +190,9 @@ acc_mean_bound(const struct scan *s, const struct acc_call *k, const struct acc_
 		g->inner || g->permuted || isinf(g->rms) || !isfinite(cause) || s->learning ||
 		acc_is_exponent(k))
 		return INFINITY;
-	double larger = fmax(1, acc_stat_terms(k, it, g) / it->b_rms);
-	return LIMIT_MARGIN * larger * (g->mean + acc_stat_rest(s, k, cause, unit) * it->few);
+	double larger = fmax(1, acc_stat_terms(k, it, g) / it->b_rms), few = it->few;
+	/* The rounding of a weight is the same in all rows. */
+	if (acc_multiplies(k))
+		few = it->b_max / (it->b_rms * sqrt(fmin(it->row, sqrt((double)it->count))));
+	return LIMIT_MARGIN * larger * (g->mean + acc_stat_rest(s, k, cause, unit) * few);
 }

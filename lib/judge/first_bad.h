@@ -27,6 +27,7 @@ struct given {
 	double b_max;        /* largest magnitude among its inputs on the bench */
 	double grad_rms;     /* root mean square of the largest incoming gradient, */
 	double grad_rmse;    /* of its error, */
+	double grad_abs;     /* by statistics, the largest known error of one of its elements; */
 	uint64_t grad_count; /* and its number of elements */
 	struct operand {     /* the first two of floats, of a product what is multiplied; */
 		double rms;  /* backwards those of the forward call */

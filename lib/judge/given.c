@@ -70,6 +70,7 @@ acc_receive(struct given *g, const struct acc_item *it)
 	if (it->b_rms > g->grad_rms) {
 		g->grad_rms = it->b_rms;
 		g->grad_rmse = it->rmse;
+		g->grad_abs = it->stat_abs;
 		g->grad_count = it->count;
 	}
 }

@@ -153,6 +153,10 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	if (it->measure == ACC_BY_STAT) {
 		x->cause = fmax(x->cause, acc_stat_usual(s, k->backward || k->grad));
 		x->cause = fmax(x->cause, acc_stat_unseen(s, unit));
+		/* That of an element is relative to it; its sum with others is measured by what most
+		 * of these are. */
+		if (acc_stat_gradient_scale(k, it, g) > 0 && g->grad_rms > 0)
+			x->cause = fmax(x->cause, g->grad_abs / g->grad_rms);
 		*cause_max = fmax(*cause_max, x->cause);
 		respond(k, g, x, cause_max);
 	}
