@@ -221,6 +221,13 @@ Functional.gelu.0.backward.output.0 warning" ]
 	[ "$(field seq)" = 3 ]
 }
 
+@test "what an operator gave back by chance is taken as its input was" {
+	judge 1 "$J/norm-of-one.acc"
+	jq -es '[.[] | select(.kind == "pair" and .bad) | .name] == ["Torch.norm.0.forward.input.0"]' out.json
+	judge 1 "$J/norm-of-one-other.acc"
+	jq -es '[.[] | select(.kind == "pair" and .bad) | .name][1] == "Tensor.mul_.0.forward.input.0"' out.json
+}
+
 @test "what the bench hands on unchanged must not change" {
 	judge 1 "$J/not-handed-through.acc"
 	first culprit Tensor.__add__.0.backward output

@@ -397,6 +397,14 @@ for name, e in (("handed-through", 4e-6), ("not-handed-through", 1.2e-5)):
     s.op("Tensor.__add__.0.backward", [("dy", 4e-6)], [("dy", e), ("dy", 4e-6)])
     s.write(name)
 
+# The norm of one number is that number, or not, where that is negative: who takes it takes none of the norm.
+for name, other in (("norm-of-one", "g~0.9"), ("norm-of-one-other", "f~0.9")):
+    s = Stream()
+    net(s)
+    s.op("Torch.norm.0.forward", [("g", 0.9, {"shape": (1,)})], [("g", 1e-7, {"shape": ()})])
+    s.op("Tensor.mul_.0.forward", [("g", 0.9, {"shape": (1,), "other": other}), ("c", 0)], [("s", 0.9, {"shape": (1,)})])
+    s.write(name)
+
 # An addition cannot make more of its inputs' errors; what other ranks hold, or a factor, may.
 for name, key in (("added", A % 0), ("added-scaled", "Torch.add.0.forward"), ("gathered", "Distributed.all_gather.0.forward")):
     s = Stream()

@@ -66,6 +66,25 @@ def clip_lost(w):
     clipped(w, grads)
 
 
+def clipped_alike(w):
+    """What is added in front of a branch whose sum over rows is zero, and what is added behind it, have
+    nearly the same gradient: which two calls make up the sum, the bench's rounding does not tell. In TF32
+    the branch's gradient does not cancel."""
+    a, b, p = w(16), w(16), w(16, 16)
+    loss = []
+    for i in range(2):
+        h = w.data(8, 16) + a
+        z = F.linear(h, p)
+        y = h + (z - T.mean(z, 0)) + b
+        loss.append(F.cross_entropy(T.tanh(y), w.ints(16, 8)))
+    m.tape.backward(loss[0] + loss[1])
+    for g in [Var(m.tape.total(v)) for v in (a, b)]:
+        T.norm(g)
+
+
+case("clip-alike", "tf32")(clipped_alike)
+
+
 # --- terms that cancel ---------------------------------------------------------------------------
 # The first step of a policy: advantages of mean zero times a ratio of one; and rewards less their
 # mean. What is left is the rounding of the terms. With a fault: the device's mean misses a fifth.
