@@ -140,6 +140,10 @@ replayed() { # family, folder
 	replayed margins replay_ops
 }
 
+@test "softmax of scores that a mask has hidden" {
+	replayed hidden replay_ops
+}
+
 @test "lists of tensors, clipping of gradients" {
 	replayed lists replay_ops
 }

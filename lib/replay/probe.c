@@ -90,8 +90,8 @@ evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 		v = r & 1 ? v : -v;
 		p->up[i] = x[i] + p->h * v;
 		p->down[i] = x[i] - p->h * v;
-		/* Beside a large x, a small step is what is left of it. */
-		p->v[i] = (p->up[i] - p->down[i]) / (2 * p->h);
+		/* Beside a large x, a small step is what is left of it: of an infinite one nothing. */
+		p->v[i] = isfinite(x[i]) ? (p->up[i] - p->down[i]) / (2 * p->h) : 0;
 	}
 	a->t->r.gradient = a->t->r.op->product != NULL;
 	a->x->v = p->up;

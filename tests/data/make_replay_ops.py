@@ -208,6 +208,17 @@ def margins(s):
          torch.randint(2, (4, 5)).double(), rand(5) ** 2)
 
 
+def hidden(s):
+    """Scores of minus infinity, as masks leave them."""
+    for t in (f64, f32, bf16):
+        x = rand(2, 5, 5, dtype=t).masked_fill(torch.ones(5, 5).triu(3) > 0, -inf)
+        for fn in (F.softmax, F.softmax, torch.logsumexp):
+            s.do(f"Torch.{fn.__name__}", fn, x, -1)
+        s.do("Torch.log_softmax", F.log_softmax, x, -1, off=False)
+    s.do("Torch.logsumexp", torch.logsumexp, x, -1)
+    s.do("Torch.logsumexp", torch.logsumexp, x, -1)
+
+
 def lists(s):
     x, y = [rand(2, 3), rand(4)], [rand(2, 3), rand(4)]
     s.do("Torch._foreach_add", torch._foreach_add, x, y, alpha=0.5, grad=False)
@@ -859,9 +870,9 @@ def left_out(s):
          rand(4), rand(4), 1e-5, grad=False, off=False)
 
 
-FAMILIES = [scatters, orders, makers, patterns, distances, margins, lists, optimizers, rarer, fused,
-            primitives, arranged, derivatives, positions, remaining, heads, recurrent, rounds, steps,
-            left_out, unaudited, faults]
+FAMILIES = [scatters, orders, makers, patterns, distances, margins, hidden, lists, optimizers, rarer,
+            fused, primitives, arranged, derivatives, positions, remaining, heads, recurrent, rounds,
+            steps, left_out, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]
