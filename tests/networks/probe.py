@@ -283,7 +283,8 @@ class Side:
         with torch.no_grad():
             a, k = swap([args, kwargs], iter([t.detach().clone() for t in flat([args, kwargs])]))
             trial = flat(fn(*a, **k))
-        low = name in CONTRACT and any(t.dtype == BF16 for t in trial)
+        # bilinear multiplies in bf16 as well, and adds its bias in f32.
+        low = name in CONTRACT and (name == "bilinear" or any(t.dtype == BF16 for t in trial))
         with torch.autocast("cpu", enabled=False):
             a, k = tree([args, kwargs], lambda t: (t.to(BF16) if low else t).double())
             y = fn(*a, **k)
