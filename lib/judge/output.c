@@ -120,13 +120,15 @@ one_flipped(const struct scan *s, const struct acc_call *k, const struct acc_ite
 /* What statistics of an output may differ by follows from those of the inputs by the slope of the
  * operator at the very elements, which they do not show: its worst. */
 static void
-respond(const struct acc_call *k, const struct given *g, struct suspect *x, double *cause_max)
+respond(const struct acc_call *k, const struct given *g, double unit, struct suspect *x,
+	double *cause_max)
 {
 	double *cause[2] = {&x->cause, cause_max};
 	for (int i = 0; i < 2; i++) {
 		double e = *cause[i];
-		if (k->response == ACC_OP_ROOT && !k->backward && e < 1)
-			*cause[i] = sqrt(e);
+		if (k->response == ACC_OP_ROOT && e > 0 && e < 1)
+			/* Of a number near zero, what it was made of was rounded. */
+			*cause[i] = sqrt(fmax(e, unit));
 		else if (acc_is_exponent(k) && !k->backward)
 			*cause[i] = e * fmax(1, g->b_max);
 		else if (k->cls != ACC_OP_MOVE && k->cls != ACC_OP_ADD && k->cls != ACC_OP_STEADY)
@@ -158,7 +160,7 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 		if (acc_stat_gradient_scale(k, it, g) > 0 && g->grad_rms > 0)
 			x->cause = fmax(x->cause, g->grad_abs / g->grad_rms);
 		*cause_max = fmax(*cause_max, x->cause);
-		respond(k, g, x, cause_max);
+		respond(k, g, unit, x, cause_max);
 	}
 	const struct acc_item *in = acc_passed_through(s->c, it->call, it);
 	if (in != NULL) {
