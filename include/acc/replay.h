@@ -88,6 +88,7 @@ struct acc_replay {
 	/* The evaluation is for the gradient by :move, or of what is added to a product: what gets
 	 * no gradient (the padding of an embedding) must not depend on the input then. */
 	bool gradient;
+	bool rounds;  /* magnitudes hold what is rounded to the result's dtype on the way */
 	double guess; /* a number that was not recorded, as an evaluation found it; or 0 */
 	/* If not NULL, nothing is evaluated: only where elements would be is noted. */
 	struct acc_notes *notes;

@@ -202,8 +202,8 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 		.r = {.unit = unit,
 			.tiny = acc_tiny_of(rec->dtype),
 			.max = acc_max_of(rec->dtype),
-			.coarse = unit,
 			.work = in == ACC_NODTYPE || t->j->casts ? acc_work_unit(unit) : unit}};
+	y.r.coarse = t->r.rounds ? y.r.work : unit;
 	v->low = acc_is_float(rec->dtype) && acc_unit_low(unit);
 	v->rounding = (uint8_t)(acc_is_float(rec->dtype) ? t->r.op->rounding : ACC_EXACT);
 	if (rec->v == NULL && rec->n > 0) {

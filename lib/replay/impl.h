@@ -161,8 +161,8 @@ void acc_audit_job_settle(struct acc_audit_job *j);
 /* Of what an operator computes with on its way to a result of this unit. */
 double acc_work_unit(double unit);
 /* So many of these are one of that: what is rounded to its dtype on the way adds itself so often
- * to mag. */
-double acc_roundings(enum acc_dtype t);
+ * to mag, and r remembers that mag holds such. */
+double acc_roundings(struct acc_replay *r, enum acc_dtype t);
 /* The smallest number that is not rounded away. */
 double acc_tiny_of(enum acc_dtype t);
 /* One element rounded to a dtype, as the hardware does to nearest; overflow gives infinity. */

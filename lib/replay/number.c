@@ -22,9 +22,10 @@ acc_work_unit(double unit)
 }
 
 double
-acc_roundings(enum acc_dtype t)
+acc_roundings(struct acc_replay *r, enum acc_dtype t)
 {
 	double unit = acc_unit(t);
+	r->rounds = true;
 	return unit > 0 ? unit / acc_work_unit(unit) : 1;
 }
 

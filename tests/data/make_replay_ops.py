@@ -857,6 +857,14 @@ def steps(s):
     for _ in range(4):
         s.do("Functional.silu", lambda x: x / short(1 + short(torch.exp(-x))),
              3 * rand(40, 12, dtype=bf16), grad=False)
+    # Wrong is wrong there, too, where a right one may be off by some roundings.
+    for _ in range(2):
+        s.do("Functional.cosine_similarity", F.cosine_similarity, rand(12, 6, dtype=bf16),
+             rand(12, 6, dtype=bf16), grad=False)
+        s.do("Tensor.__mul__", lambda x, k: x * k, rand(40, 12, dtype=bf16), 0.3, grad=False)
+    for _ in range(3):   # what is added is far smaller than its factors
+        g = 0.01 * rand(6, 8, dtype=f32)
+        s.do("Tensor.addcmul_", torch.addcmul, torch.zeros(6, 8), g, g, value=1e-3, grad=False)
 
 
 def left_out(s):

@@ -173,7 +173,8 @@ fast(int which, struct acc_broadcast *b, const struct acc_dense *const *in, stru
 /* A number may be rounded to the dtype before it is added, and of that much is left where it cancels; in 16
  * bits before it is multiplied with, or its reciprocal. */
 static void
-allow_number(int which, const struct acc_dense *const in[2], struct acc_dense *out)
+allow_number(struct acc_replay *r, int which, const struct acc_dense *const in[2],
+	struct acc_dense *out)
 {
 	bool scales = which == MUL || which == DIV || which == RDIV;
 	bool adds = which == ADD || which == SUB || which == RSUB;
@@ -189,7 +190,7 @@ allow_number(int which, const struct acc_dense *const in[2], struct acc_dense *o
 		double v = in[k]->v[0], w = which == DIV ? 1 / v : v;
 		if (acc_round_to(out->dtype, v) == v && acc_round_to(out->dtype, w) == w)
 			continue;
-		double step = acc_roundings(out->dtype);
+		double step = acc_roundings(r, out->dtype);
 		for (size_t i = 0; i < out->n; i++)
 			out->mag[i] += step * fabs(raises      ? out->v[i] * log(fabs(out->v[i]))
 						      : scales ? out->v[i]
@@ -212,16 +213,16 @@ binary(struct acc_replay *r, struct acc_dense *out)
 		acc_broadcast_exact(r, &b, out, in, 2) < 0)
 		return ACC_EUNSUP;
 	if (round == NULL && alpha == 1 && fast(which, &b, in, out)) {
-		allow_number(which, in, out);
+		allow_number(r, which, in, out);
 		return 0;
 	}
 	for (size_t i = 0; i < out->n; i++, acc_broadcast_next(&b)) {
 		double y = alpha * in[1]->v[b.at[1]], x = apply(which, in[0]->v[b.at[0]], y);
 		out->v[i] = round != NULL ? round(x) : x;
 		if (alpha != 1 && out->mag != NULL) /* it may be rounded before it is added */
-			out->mag[i] = acc_roundings(out->dtype) * fabs(y);
+			out->mag[i] = acc_roundings(r, out->dtype) * fabs(y);
 	}
-	allow_number(which, in, out);
+	allow_number(r, which, in, out);
 	return 0;
 }
 
@@ -242,6 +243,20 @@ three(int which, const double *x, double value)
 		return x[0] + value * x[1] / x[2];
 	default: /* of two bounds that cross, the upper one holds */
 		return isnan(x[0]) ? x[0] : fmin(fmax(x[0], x[1]), x[2]);
+	}
+}
+
+/* Of what is added to the first. */
+static double
+added(int which, const double *x, double value)
+{
+	switch (which) {
+	case LERP:
+		return fabs(x[2]) * (fabs(x[0]) + fabs(x[1]));
+	case ADDCMUL:
+		return fabs(value * x[1] * x[2]);
+	default:
+		return fabs(value * x[1] / x[2]);
 	}
 }
 
@@ -267,7 +282,7 @@ ternary(struct acc_replay *r, struct acc_dense *out)
 		double x[3] = {in[0]->v[b.at[0]], in[1]->v[b.at[1]], in[2]->v[b.at[2]]};
 		out->v[i] = three(which, x, scale);
 		if (out->mag != NULL && which != WHERE && which != CLAMP)
-			out->mag[i] = fabs(x[0]) + fabs(x[1]);
+			out->mag[i] = fabs(x[0]) + added(which, x, scale);
 	}
 	return 0;
 }

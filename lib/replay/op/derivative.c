@@ -126,7 +126,7 @@ embedding(struct acc_replay *r, struct acc_dense *out)
 		return acc_cannot(r, "its inputs do not fit each other");
 	for (size_t i = 0; i < out->n; i++)
 		out->v[i] = 0;
-	double step = acc_roundings(out->dtype);
+	double step = acc_roundings(r, out->dtype);
 	for (size_t i = 0; i < ids->n; i++) {
 		if (!(ids->v[i] >= 0 && ids->v[i] < (double)n))
 			return acc_cannot(r, "an index outside of its input");

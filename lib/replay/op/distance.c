@@ -141,7 +141,7 @@ pairwise(struct acc_replay *r, struct acc_dense *out)
 		out->v[o] = total(&sum);
 		if (out->mag != NULL) /* each difference is rounded as its terms are large */
 			out->mag[o] = size * sqrt((double)s.len) +
-				      2 * acc_roundings(out->dtype) * out->v[o];
+				      2 * acc_roundings(r, out->dtype) * out->v[o];
 	}
 	return 0;
 }
@@ -158,20 +158,23 @@ cosine(struct acc_replay *r, struct acc_dense *out)
 		acc_arg_int(r, "dim", &dim) < 0 || acc_arg_float(r, "eps", &eps) < 0 ||
 		along(r, in, dim, false, out, &s) < 0)
 		return ACC_EUNSUP;
+	/* Its products may be rounded, too. */
+	double step = acc_roundings(r, out->dtype);
 	for (size_t o = 0; o < out->n; o++) {
-		double xy = 0, xx = 0, yy = 0, abs = 0;
+		double xy = 0, xx = 0, yy = 0, abs = 0, sq = 0;
 		for (size_t k = 0; k < s.len; k++) {
 			size_t i = (o / s.inner * s.len + k) * s.inner + o % s.inner;
 			double a = in[0]->v[s.at[0][i]], b = in[1]->v[s.at[1][i]];
 			xy += a * b;
 			abs += fabs(a * b);
+			sq += a * b * a * b;
 			xx += a * a;
 			yy += b * b;
 		}
 		double size = fmax(sqrt(xx), eps) * fmax(sqrt(yy), eps);
 		out->v[o] = xy / size;
 		if (out->mag != NULL)
-			out->mag[o] = (abs + 3 * acc_roundings(out->dtype) * fabs(xy)) / size;
+			out->mag[o] = (abs + step * (3 * fabs(xy) + sqrt(sq))) / size;
 	}
 	return 0;
 }
@@ -214,7 +217,7 @@ normalize(struct acc_replay *r, struct acc_dense *out)
 			out->v[first + k * s.inner] = x->v[first + k * s.inner] / by;
 		for (size_t k = 0; k < s.len && out->mag != NULL;
 			k++) /* the norm is rounded, too */
-			out->mag[first + k * s.inner] = acc_roundings(out->dtype) *
+			out->mag[first + k * s.inner] = acc_roundings(r, out->dtype) *
 							fabs(out->v[first + k * s.inner]);
 	}
 	return 0;

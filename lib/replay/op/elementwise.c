@@ -102,7 +102,8 @@ unary(struct acc_replay *r, struct acc_dense *out)
 	if (acc_need_tensor(r, "input", &x) < 0 || arguments(r, out, &k) < 0 ||
 		acc_out_shape(r, out, x->shape, x->ndim) < 0)
 		return ACC_EUNSUP;
-	double step = acc_roundings(out->dtype);
+	const bool inner = which == SINC || which == TANHSHRINK;
+	double step = inner ? acc_roundings(r, out->dtype) : 0;
 	for (size_t i = 0; i < out->n; i++) {
 		out->v[i] = which == BITWISE_NOT && out->dtype == ACC_BOOL
 				    ? x->v[i] == 0
@@ -113,7 +114,7 @@ unary(struct acc_replay *r, struct acc_dense *out)
 				      : which >= NAN_TO_NUM ? 0
 							    : 1 + fabs(x->v[i]);
 		/* The argument of sin, tanh of x are rounded. */
-		if (out->mag != NULL && isfinite(x->v[i]) && (which == SINC || which == TANHSHRINK))
+		if (out->mag != NULL && isfinite(x->v[i]) && inner)
 			out->mag[i] += step * fmin(1, fabs(x->v[i]));
 	}
 	return 0;

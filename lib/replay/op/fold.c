@@ -136,7 +136,7 @@ fold(struct acc_replay *r, struct acc_dense *out)
 		return acc_cannot(r, "its inputs do not fit each other");
 	if (acc_out_shape(r, out, shape + !batch, batch ? 4 : 3) < 0)
 		return ACC_EUNSUP;
-	double step = acc_roundings(out->dtype);
+	double step = acc_roundings(r, out->dtype);
 	for (size_t o = 0; o < out->n; o++)
 		out->v[o] = 0;
 	for (size_t k = 0; k < x->n; k++) {

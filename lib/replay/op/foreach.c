@@ -102,7 +102,8 @@ clip_norm(struct acc_replay *r, struct acc_dense *out)
 		for (size_t i = 0; i < x->n; i++) {
 			out[k].v[i] = x->v[i] * by;
 			if (out[k].mag != NULL) /* norm and coefficient are rounded, too */
-				out[k].mag[i] = 2 * acc_roundings(out[k].dtype) * fabs(out[k].v[i]);
+				out[k].mag[i] = 2 * acc_roundings(r, out[k].dtype) *
+						fabs(out[k].v[i]);
 		}
 	}
 	return 0;

@@ -77,7 +77,7 @@ add_norm(struct acc_replay *r, struct acc_dense *out)
 		return ACC_EUNSUP;
 	/* The sum may be rounded first. */
 	for (size_t i = 0; mag && i < part[0].n; i++)
-		part[0].mag[i] += acc_roundings(part[0].dtype) * fabs(part[0].v[i]);
+		part[0].mag[i] += acc_roundings(r, part[0].dtype) * fabs(part[0].v[i]);
 	if (at->sum < 0 || r->nrec <= (uint32_t)at->sum)
 		return 0;
 	struct acc_dense *s = &out[at->sum];
@@ -153,8 +153,8 @@ geglu(struct acc_replay *r, struct acc_dense *out)
 		double up = x->v[i / inner * 2 * inner + i % inner + (left ? inner : 0)];
 		out[0].v[i] = up * act.v[i];
 		if (out[0].mag != NULL) /* the activation may be rounded first */
-			out[0].mag[i] = fabs(up) *
-					(act.mag[i] + acc_roundings(out[0].dtype) * fabs(act.v[i]));
+			out[0].mag[i] = fabs(up) * (act.mag[i] + acc_roundings(r, out[0].dtype) *
+									 fabs(act.v[i]));
 		if (r->nrec > 1)
 			out[1].v[i] = act.v[i];
 		if (r->nrec > 1 && out[1].mag != NULL)

@@ -314,12 +314,12 @@ project_out(const struct heads *h, struct acc_dense *out)
 
 /* Where all that was given is finer than the result, its terms are rounded as coarsely, see judge(). */
 static double
-roundings(const struct heads *h, enum acc_dtype t)
+roundings(struct acc_replay *r, const struct heads *h, enum acc_dtype t)
 {
 	const struct acc_dense *all[] = {h->q, h->k, h->v, h->w[0], h->w[1], h->w[2], h->w_out};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (acc_unit(all[i]->dtype) >= acc_unit(t))
-			return acc_roundings(t);
+			return acc_roundings(r, t);
 	return 1;
 }
 
@@ -355,7 +355,7 @@ multi_head(struct acc_replay *r, struct acc_dense *out)
 	if (read_heads(r, &h) < 0 || check_outputs(r, &h, out) < 0 ||
 		prepare(r, &h, out[0].mag != NULL) < 0)
 		return ACC_EUNSUP;
-	h.roundings = roundings(&h, out[0].dtype);
+	h.roundings = roundings(r, &h, out[0].dtype);
 	const struct acc_dense *given[] = {h.q, h.k, h.v};
 	for (int i = 0; i < 3; i++)
 		project(&h, i, given[i], &h.in[i]);

@@ -439,7 +439,9 @@ recurrent(struct acc_replay *r, struct acc_dense *out)
 	struct rnn *k = acc_alloc(r->mem, sizeof *k);
 	if (k == NULL)
 		return acc_cannot(r, ACC_NOMEM_TEXT);
-	*k = (struct rnn){.kind = kind, .ngate = gates[kind], .round = acc_roundings(out[0].dtype)};
+	*k = (struct rnn){.kind = kind,
+		.ngate = gates[kind],
+		.round = acc_roundings(r, out[0].dtype)};
 	if ((cell ? read_step(r, k) : read_rnn(r, k)) < 0)
 		return ACC_EUNSUP;
 	return cell ? one_step(r, k, out) : layers(r, k, out);

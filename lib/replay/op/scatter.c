@@ -24,7 +24,7 @@ start(struct acc_replay *r, const struct acc_dense *x, int how, bool self, struc
 		.out = out,
 		.rec = r->rec[0].v,
 		.self = self,
-		.step = acc_roundings(out->dtype),
+		.step = acc_roundings(r, out->dtype),
 		.times = acc_alloc(r->mem, x->n * sizeof *w->times)};
 	if (w->times == NULL)
 		return acc_cannot(r, ACC_NOMEM_TEXT);
