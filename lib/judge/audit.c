@@ -159,12 +159,13 @@ is_explained(const struct scan *s, const struct acc_item *it)
 void
 acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspect *x)
 {
-	/* Right as it is, an overflow of the device's dtype alone is where its NaN come from. */
-	if (acc_acquitted(it) && !acc_overflows(it))
+	const struct acc_call *k = &s->c->call[it->call];
+	/* Right as it is, an overflow of the device's dtype alone is where its NaN come from. And of what
+	 * was drawn, an output tells itself: drawn otherwise, it is as right, and another. */
+	if (acc_acquitted(it) && !acc_overflows(it) && k->cls != ACC_OP_RANDOM)
 		acquit(s, it, x);
 	/* The audit's limit was learned from few calls: beyond it by up to the factor of 4 that all
 	 * limits have, the output must also differ from the bench's by as much as that lacks. */
-	const struct acc_call *k = &s->c->call[it->call];
 	double lack = 0;
 	if (acc_accused(it)) {
 		double most = log10(LIMIT_MARGIN * usual(s, class_of(s, it)));
