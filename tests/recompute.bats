@@ -153,3 +153,11 @@ two_silus() { # folder, bytes of silu(1)
 	jq -es '[.[] | select(has("a.audit.ok"))] | length == 1 and .[0]["a.audit.ok"] and
 		(.[0] | has("b.audit.ok") | not)' out.json
 }
+
+@test "dropout that drew otherwise is as right by itself, and named" {
+	judge 1 "$R/redrawn" "$R/drawn"
+	named "culprit Functional.dropout.0.forward output"
+	says "; it passes recomputation from its own inputs; it draws random numbers: are the seed and the mode"
+	judge 0 "$R/drawn" "$R/drawn"
+	named
+}

@@ -11,6 +11,10 @@
 and, of squares that f16 cannot hold, what is added to the difference of two of them, in f16 and in f32:
 
     narrow, wide
+
+and dropout, with two seeds:
+
+    drawn, redrawn
 """
 import sys
 
@@ -80,7 +84,17 @@ def squares(dtype):
                 call("relu", 1, "forward", [z], [np.maximum(z, dtype(0))])]
 
 
+def dropped(seed):
+    x = f32(np.random.default_rng(7).standard_normal((ROWS, WIDTH)))
+    y = np.where(np.random.default_rng(seed).random(x.shape) < 0.25, f32(0), x / f32(0.75))
+    return [Event("api", "Functional.dropout", 0, "forward", args=[tensor(x), 0.25, True], kwargs={},
+                  output=[tensor(y)]),
+            call("relu", 0, "forward", [y], [np.maximum(y, f32(0))])]
+
+
 def main():
+    for name, seed in (("drawn", 1), ("redrawn", 2)):
+        Msprobe(f"{sys.argv[1]}/{name}/step0/rank0", extra_info=False).write(dropped(seed))
     for name, dtype in (("narrow", np.float16), ("wide", np.float32)):
         Msprobe(f"{sys.argv[1]}/{name}/step0/rank0", extra_info=False).write(squares(dtype))
     for name, rough, loses in (("bench", False, False), ("clean", True, False),
