@@ -184,8 +184,9 @@ allow_number(struct acc_replay *r, int which, const struct acc_dense *const in[2
 	for (int k = 0; k < 2; k++) {
 		/* An exponent's rounding, times the logarithm of what is raised to it. */
 		const bool raises = which == POW && k == 1;
+		/* What is single on both sides tells by its dtype whether it is no tensor. */
 		if (in[k]->ndim > 0 || in[k]->n != 1 || (!scales && !adds && !raises) ||
-			out->ndim == 0)
+			(out->ndim == 0 && in[k]->dtype != ACC_F64))
 			continue;
 		double v = in[k]->v[0], w = which == DIV ? 1 / v : v;
 		if (acc_round_to(out->dtype, v) == v && acc_round_to(out->dtype, w) == w)
