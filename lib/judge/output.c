@@ -160,6 +160,9 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 		if (acc_stat_gradient_scale(k, it, g) > 0 && g->grad_rms > 0)
 			x->cause = fmax(x->cause, g->grad_abs / g->grad_rms);
 		*cause_max = fmax(*cause_max, x->cause);
+		/* What the digits of statistics leave open of a large argument. */
+		if (k->response == ACC_OP_EXPONENT && !k->backward)
+			l.floor *= fmax(1, g->b_max);
 		respond(k, g, unit, x, cause_max);
 	}
 	const struct acc_item *in = acc_passed_through(s->c, it->call, it);
