@@ -228,6 +228,12 @@ Functional.gelu.0.backward.output.0 warning" ]
 	jq -es '[.[] | select(.kind == "pair" and .bad) | .name][1] == "Tensor.mul_.0.forward.input.0"' out.json
 }
 
+@test "the tensor that out= names is filled, not given" {
+	judge 0 "$J/out-given.acc"
+	judge 1 "$J/out-other.acc"
+	first culprit Torch.div.0.forward input
+}
+
 @test "what the bench hands on unchanged must not change" {
 	judge 1 "$J/not-handed-through.acc"
 	first culprit Tensor.__add__.0.backward output

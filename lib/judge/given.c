@@ -180,7 +180,7 @@ acc_receive_brought(struct scan *s, uint32_t call, double unit, struct given *g)
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
 	bool fills = false, any = false;
-	for (uint32_t i = k->first; i <= k->last; i++)
+	for (uint32_t i = k->first; i <= k->last && k->talks; i++)
 		fills |= c->item[i].call == call && c->item[i].kind == ACC_ITEM_BUFFER;
 	uint32_t p = fills ? acc_partner(s->ranks, call, call) : ACC_NOCALL;
 	for (; p != ACC_NOCALL; p = acc_partner(s->ranks, call, p))

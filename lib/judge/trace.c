@@ -151,7 +151,8 @@ acc_passed_through(const struct acc_case *c, uint32_t call, const struct acc_ite
 		return NULL;
 	for (uint32_t i = k->first; i <= k->last && out->id[ACC_B] != 0; i++)
 		if (c->item[i].call == call && acc_is_input(&c->item[i]) &&
-			acc_is_measured(&c->item[i]) && c->item[i].id[ACC_B] == out->id[ACC_B])
+			c->item[i].kind != ACC_ITEM_BUFFER && acc_is_measured(&c->item[i]) &&
+			c->item[i].id[ACC_B] == out->id[ACC_B])
 			return &c->item[i];
 	return NULL;
 }

@@ -405,6 +405,14 @@ for name, other in (("norm-of-one", "g~0.9"), ("norm-of-one-other", "f~0.9")):
     s.op("Tensor.mul_.0.forward", [("g", 0.9, {"shape": (1,), "other": other}), ("c", 0)], [("s", 0.9, {"shape": (1,)})])
     s.write(name)
 
+for name, pos in (("out-given", "out"), ("out-other", "input2")):
+    s = Stream()  # what stood in the tensor that an operator fills, on the device before, on the bench after it
+    net(s, noise=1e-5, linears=4)
+    s.op("Torch.div.0.forward", [("g3", 1e-5)], [])
+    s.tensor("Torch.div.0.forward", "kw", pos, "q", 0.9)
+    s.tensor("Torch.div.0.forward", "out", "0", "q", 1e-5)
+    s.write(name)
+
 # An addition cannot make more of its inputs' errors; what other ranks hold, or a factor, may.
 for name, key in (("added", A % 0), ("added-scaled", "Torch.add.0.forward"), ("gathered", "Distributed.all_gather.0.forward")):
     s = Stream()
