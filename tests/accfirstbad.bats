@@ -228,6 +228,12 @@ Functional.gelu.0.backward.output.0 warning" ]
 	jq -es '[.[] | select(.kind == "pair" and .bad) | .name][1] == "Tensor.mul_.0.forward.input.0"' out.json
 }
 
+@test "what is zero on the bench is known by nothing" {
+	judge 0 "$J/zeros.acc"
+	judge 1 "$J/zeros-not.acc"
+	first culprit Tensor.add.0.forward input
+}
+
 @test "the tensor that out= names is filled, not given" {
 	judge 0 "$J/out-given.acc"
 	judge 1 "$J/out-other.acc"

@@ -103,12 +103,12 @@ is_batch(const struct scan *s, const struct acc_call *k)
 
 /* What made an input. An operator may have given back what it was given, by chance, as relu of what is
  * positive, and the norm of one number; on the device it need not: then the input is what that operator
- * was given, too, if it is the same on both sides. */
+ * was given, too, if it is the same on both sides. And zeros are made in many places. */
 static uint32_t
 made_by(const struct scan *s, const struct acc_call *k, const struct acc_item *it)
 {
 	const struct acc_case *c = s->c;
-	uint32_t p = acc_maker(s, ACC_B, k, it->id[ACC_B]);
+	uint32_t p = it->b_max == 0 ? ACC_NOCALL : acc_maker(s, ACC_B, k, it->id[ACC_B]);
 	if (p == ACC_NOCALL || acc_is_input(&c->item[p]) || acc_same_pair(it, &c->item[p]))
 		return p;
 	const struct acc_item *in = acc_passed_through(c, c->item[p].call, &c->item[p]);

@@ -413,6 +413,15 @@ for name, pos in (("out-given", "out"), ("out-other", "input2")):
     s.tensor("Torch.div.0.forward", "out", "0", "q", 1e-5)
     s.write(name)
 
+Z = {"shape": (1,), "b_s__min": 0.0, "b_s__max": 0.0, "b_s__norm": 0.0}
+for name, e in (("zeros", 1e-9), ("zeros-not", 0.3)):
+    s = Stream()  # a gradient that is zero on the bench, and so is something else before it
+    net(s)
+    s.op("Functional.linear.0.backward", [("dy", 1e-7)], [("dx", 2e-7), ("nothing", 0, Z)])
+    s.op("Tensor.add.0.forward", [("nothing", 9e6, dict(Z, m__rmse=e, m__max_abs=e))],
+         [("sum", 9e6, dict(Z, m__rmse=e, m__max_abs=e))])
+    s.write(name)
+
 # An addition cannot make more of its inputs' errors; what other ranks hold, or a factor, may.
 for name, key in (("added", A % 0), ("added-scaled", "Torch.add.0.forward"), ("gathered", "Distributed.all_gather.0.forward")):
     s = Stream()
