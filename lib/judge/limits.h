@@ -31,6 +31,9 @@
 	X(OTHER_GAIN, 4, "times the cause: the same", LIMIT_TRIED) \
 	X(MODULE_FLOOR, 30, "u: modules", LIMIT_TRIED) \
 	X(MODULE_GAIN, 10, "times the cause: the same", LIMIT_TRIED) \
+	X(BREAKS, 1e-3, \
+		"of the largest number of its dtype: where the bench stays below, no sum overflows", \
+		"what was summed up would have to cancel to a thousandth") \
 	X(UNSEEN_FLOOR, 30, "u: at least this where an input was not compared", LIMIT_TRIED) \
 	X(UNSEEN_GAIN, 10, "times the cause: at least this, the same", LIMIT_TRIED) \
 	X(TRACED_FLOOR, 0.5, "u: an input that some output is", \

@@ -227,6 +227,25 @@ related(const struct scan *s, uint32_t call, const struct acc_item *it, struct s
 	x->from = "the statistics of the device's own inputs";
 }
 
+/* A sum of products, or of what was moved, is finite where all that went in was, on whatever way it came
+ * here; nothing before it was not. An overflow is told by its size. */
+static bool
+breaks(const struct scan *s, uint32_t call, const struct acc_item *it)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	if (!it->nonfinite || !(it->a_nan || it->a_inf) || it->b_overflow || s->wild || k->module ||
+		(k->cls != ACC_OP_CONTRACT && k->cls != ACC_OP_MOVE && k->cls != ACC_OP_ADD) ||
+		!(it->b_max < LIMIT_BREAKS * acc_dtypes[it->dtype[ACC_A]].max))
+		return false;
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == call && acc_is_input(&c->item[i]) &&
+			c->item[i].kind == ACC_ITEM_TENSOR &&
+			(!c->item[i].a_known || c->item[i].a_nan || c->item[i].a_inf))
+			return false;
+	return true;
+}
+
 int
 acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const struct given *g,
 	double *worst)
@@ -313,6 +332,12 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		x.margin = -LIMIT_CERTAIN;
 	}
 	related(s, call, it, &x);
+	if (breaks(s, call, it) && !(x.margin > 0)) {
+		x.margin = LIMIT_CERTAIN;
+		x.value = INFINITY;
+		x.limit = 0;
+		x.from = "what is finite adds up to what is";
+	}
 	x.weak = acc_multiplies(k) && !acc_unit_low(unit) && !acc_is_learned(s, k, unit) &&
 		 x.margin < log10(LIMIT_LEARN_PRODUCTS);
 	*worst = fmax(*worst, x.margin);

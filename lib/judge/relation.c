@@ -425,7 +425,7 @@ multiplied(const struct tensors *t, const struct acc_op_info *op)
 
 static double
 backward(const struct scan *s, const struct acc_call *k, const struct tensors *t,
-	const struct acc_op_info *op)
+	const struct acc_op_info *op, bool vector)
 {
 	const double out = t->out[0].n, in = t->in[0][0].n, one[2] = {1, 1};
 	const double all = in / out, back = -all;
@@ -448,6 +448,9 @@ backward(const struct scan *s, const struct acc_call *k, const struct tensors *t
 		return mean_of(t, 1, &all, 2);
 	if (k->cls == ACC_OP_MUL && in == out && factors(s, k) == 1)
 		return times(t, one);
+	/* The gradient of a bias: all that comes in, summed up. */
+	if (k->cls == ACC_OP_CONTRACT && vector && in > out && fmod(in, out) == 0)
+		return mean_of(t, 1, &all, 1);
 	return -1;
 }
 
@@ -496,7 +499,7 @@ acc_relation(const struct scan *s, uint32_t call, const struct acc_item *it, boo
 	/* A gradient is summed up in its own dtype, whatever it is then cast to. */
 	for (unsigned i = 0; i < t.n && k->backward; i++)
 		t.unit = fmax(t.unit, fmax(t.in[i][0].unit, t.in[i][1].unit));
-	double q = k->backward ? backward(s, k, &t, op) : forward(k, &t, op);
+	double q = k->backward ? backward(s, k, &t, op, it->ndim == 1) : forward(k, &t, op);
 	/* Which elements a relu lets pass, statistics do not say. */
 	bool moves = (k->cls == ACC_OP_MOVE || (k->backward && k->cls == ACC_OP_ADD)) &&
 		     !is(op, "relu");

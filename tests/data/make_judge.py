@@ -996,6 +996,23 @@ own("sum", "Torch.sum.0.backward", lambda g: np.repeat(g[:, None], 8, 1), [X[:, 
 own("norm", "Torch.norm.0.forward", lambda x: np.sqrt((x * x).sum()), [X], lambda y: y * 1.01)
 own("softmax", "Torch.softmax.0.forward", lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True), [X], lambda y: y * 0.99)
 own("bench", "Torch.mean.0.forward", lambda x: x.mean(1) * 1.01, [X], lambda y: y)
+own("bias", "Functional.linear.0.backward", lambda g: g.sum(0), [X + 0.2], lambda y: y / 2, dtype="bf16")
+
+
+def other_rows(name, value):
+    """Rows that a router sent elsewhere: of other shapes nothing is compared, but what is finite sums up to what is."""
+    s = Stream(task="statistics")
+    for io, x, y in (("in", X[:9], X[:10]), ("out", X[:9].sum(0), X[:10].sum(0))):
+        m = [dict({"dtype": "bf16", "shape": list(v.shape), "type": "torch.Tensor"}, **four(v)) for v in (x, y)]
+        if io == "out" and value is not None:
+            m[0].update({"stat.max": value, "stat.mean": value, "stat.norm": value})
+        s.put("Functional.linear.0.backward", io, "0", m[0], m[1], "tensor",
+              {"m.mode": "statistics"} if io == "out" else {"note": "shape"})
+    s.write(name)
+
+
+other_rows("stat-rows", None)
+other_rows("stat-rows-inf", INF)
 
 
 def mean_off(name, by):
