@@ -108,11 +108,15 @@ NAMES := $(sort $(wildcard share/names/*.names))
 $(B)/gen/names.c: share/rules/embed.sh $(NAMES)
 	@mkdir -p $(@D)
 	sh share/rules/embed.sh names $(NAMES) >$@.tmp && mv $@.tmp $@
+REPORT := $(sort $(wildcard share/report/*.html share/report/*.css share/report/*.js))
+$(B)/gen/report.c: share/rules/embed.sh $(REPORT)
+	@mkdir -p $(@D)
+	sh share/rules/embed.sh report $(REPORT) >$@.tmp && mv $@.tmp $@
 $(B)/gen/%.o: $(B)/gen/%.c
 	$(SAY) CC $@
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o $(B)/gen/names.o
+$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o $(B)/gen/names.o $(B)/gen/report.o
 	$(SAY) AR $@
 	@rm -f $@
 	$(AR) rcs $@ $^
@@ -121,6 +125,8 @@ $(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a
 	@mkdir -p $(@D)
 	$(SAY) LD $@
 	$(CC) $(SANF) $(LDHARD) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BIN)/accfmt: $(B)/cmd/fmt_files.o
 
 $(BIN)/%: cmd/%.sh
 	@mkdir -p $(@D)

@@ -27,6 +27,7 @@ const char *acc_columns_name(size_t i);
 struct acc_format {
 	const char *name, *help;
 	bool all_keys; /* it shows every key of a record, unless columns are chosen */
+	bool file;     /* one whole file, for a program that opens it: of use only under a name */
 	/* *state is the format's own. Return 0 or < 0. */
 	int (*begin)(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e);
 	int (*record)(void *state, const struct acc_rec *r, struct acc_err *e);
