@@ -490,7 +490,7 @@ make_options(void)
 			acc_formats[i]->file ? "FILE" : NULL, acc_formats[i]->help};
 	memcpy(options + n, other_options, sizeof other_options);
 	size_t at = (size_t)snprintf(columns_help, sizeof columns_help,
-		"keys to show, in this order; or all");
+		"keys to show, in order; or all");
 	for (size_t i = 0; acc_columns_name(i) != NULL && at < sizeof columns_help; i++)
 		at += (size_t)snprintf(columns_help + at, sizeof columns_help - at, ", %s",
 			acc_columns_name(i));
@@ -629,6 +629,7 @@ main(int argc, char **argv)
 	if (nfolders > 0 && values == NULL)
 		cli_usage("--root is for --values");
 	cli_terminal(&opt);
+	opt.tmpdir = cli_tmpdir();
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)
 		cli_die_err(&e);

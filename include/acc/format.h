@@ -17,8 +17,9 @@ struct acc_format_opt {
 	size_t ncolumns;    /* keys to show, in order; 0: the default */
 	const char *preset; /* a named set of columns ("msprobe"), or NULL */
 	bool no_header;
-	bool color; /* may use ANSI colours */
-	int width;  /* of the terminal in columns; 0: no limit */
+	bool color;         /* may use ANSI colours */
+	int width;          /* of the terminal in columns; 0: no limit */
+	const char *tmpdir; /* where a format may keep what it cannot write yet; NULL: /tmp */
 };
 
 /* The names of these sets, one after another; NULL at the end. */
@@ -35,6 +36,8 @@ struct acc_format {
 	int (*end)(void *state, int status, struct acc_err *e);
 	void (*release)(void *state);
 };
+/* A program that names this one alone holds no other. */
+extern const struct acc_format acc_format_table;
 extern const struct acc_format *const acc_formats[];
 extern const size_t acc_nformats;
 /* By name; NULL if there is none. */

@@ -4,7 +4,7 @@ const NONE = 0, GOOD = 1, WARNING = 2, ERROR = 3;
 const levelName = ["none", "good", "warning", "error"];
 // Behind the culprit errors are large, too, and explained by those of the inputs.
 const levelText = ["not judged", "explained by its inputs", "warning", "error"];
-const accusing = ["culprit", "overflow", "difference", "missing", "rule"];
+const accusing = ["culprit", "overflow", "difference", "rule", "missing"];
 
 let ops = [];         // {key, first, last, step, rank, level, named, scope, stack, at}
 let opOf;             // of a row: which op call, or -1
