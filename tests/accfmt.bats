@@ -258,14 +258,20 @@ terminal() { # columns, command
 	for f in $formats; do
 		[[ ${stderr_lines[0]} == "accfmt: no format named 'xls'; there are "*"$f"* ]]
 		grep -q "^\.It Cm $f$" "$ROOT/man/accfmt.1" || { echo "$f"; return 1; }
-		grep -q "^@test \"$f: " "$BATS_TEST_FILENAME" || { echo "$f"; return 1; }
+		grep -qh "^@test \"$f: " "$BATS_TEST_FILENAME" "$BATS_TEST_DIRNAME/report.bats" || { echo "$f"; return 1; }
+		# A file has its name, and the time of a spreadsheet is its own.
+		case $f in
+		xlsx) continue ;;
+		html) diff <(accfmt "--$f=-" "$S/sort.acc") <(accfmt -f "$f" "$S/sort.acc") && continue ;;
+		esac
 		diff <(accfmt "--$f" "$S/sort.acc") <(accfmt -f "$f" "$S/sort.acc")
 	done
 }
 
 @test "each set of columns is in --help and accfmt(1)" {
-	sets=$(sed -n 's/^extern const struct acc_columns acc_columns_\(.*\), acc_columns_\(.*\);/\1 \2/p' "$ROOT/lib/format/cells.h")
-	[ "$(wc -w <<<"$sets")" -ge 2 ]
+	sets=$(sed -n 's/^extern const struct acc_columns //p' "$ROOT/lib/format/cells.h" |
+		grep -o 'acc_columns_[a-z]*' | sed 's/acc_columns_//')
+	[ "$(wc -w <<<"$sets")" -ge 3 ]
 	for s in $sets; do
 		accfmt --help | grep -q -e "--columns=.*\b$s\b"
 		grep -q "^\.It Cm $s\|^\.Cm $s\b" "$ROOT/man/accfmt.1" || { echo "$s"; return 1; }
