@@ -382,7 +382,7 @@ fi
 # A report has all records, beside a table of what is bad; of configurations, what differs.
 entire=$all only_bad=
 case $format in
-html | xlsx | tree | dot | junit) entire=1 ;;
+html | xlsx | tree | dot | junit | brief | brief-json) entire=1 ;;
 *) [ -z "$reports" ] || [ -n "$all" ] || entire=1 only_bad=--bad ;;
 esac
 [ "$judge" != acccheck ] || entire=$all only_bad=

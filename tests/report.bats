@@ -138,3 +138,128 @@ openpyxl() {
 	run -1 accdiff -f csv -c maca device bench
 	[[ ${lines[1]} == "Functional.gelu.1.forward.output.0,"*,0.01185*,0.00418*"File /home/user/acctools/examples/demo/model.py, line 53"* ]]
 }
+
+# A stream with op calls in modules, one of them wrong, on two ranks; hostile: with such names.
+made() { # records, hostile or nothing: $m
+	python
+	m=$BATS_TEST_TMPDIR/made.acc
+	python3 "$BATS_TEST_DIRNAME/html/make.py" "$@" >"$m"
+}
+
+@test "tree: modules and op calls, what is bad opened, the rest in short" {
+	made 400
+	run -1 accfmt -f tree "$m"
+	diff - <(echo "$output") <<'END'
+|- ERROR step 0, rank 0  51 op calls, 1 bad
+|  |- ok layers.0.mlp MLP  40 op calls
+|  `- ERROR layers.1.mlp MLP  11 op calls, 1 bad
+|     |- ... 8 more, none bad
+|     |- ok Functional.linear.48.forward  err_max 2.6e-06
+|     |- ok Functional.linear.49.forward  err_max 1.8e-06
+|     `- ERROR Functional.linear.50.forward  err_max 0.04
+`- ok step 0, rank 1  49 op calls
+END
+	run -0 accfmt -f tree "$S/rank0.acc"
+	[ "$output" = "no op calls" ] || [[ $output != *bad* ]]
+	# A name is no line, and nothing that a terminal would obey.
+	made 40 hostile
+	run -1 accfmt -f tree "$m"
+	[[ $output != *$'\e'* && $output == *"=1+1 ?[31m"* ]]
+}
+
+@test "dot: boxes of modules, colours and values; of many op calls those around what is bad" {
+	made 40
+	run -1 accfmt -f dot "$m"
+	[[ ${lines[0]} == "digraph acc {" && ${lines[-1]} == "}" ]]
+	[[ $output == *'label="Module.layers.0.mlp.MLP.forward.0\nstep 0, rank 0"'* ]]
+	[[ $output == *'n5 [label="Functional.linear.5.forward\nerr_max 0.04", fillcolor="#f8cbc6", penwidth=3'* ]]
+	# The maker hands the outputs of each op call to the next, on each rank.
+	[ "$(grep -cE '^	n[0-9]+ -> n[0-9]+( |;)' <<<"$output")" -eq 8 ]
+	[[ $output == *$'\tn0 -> n1;\n'* && $output != *"n5 -> n6"* ]]
+	made 4000
+	run -1 accfmt -f dot "$m"
+	[[ $output == *'61 of 1000 op calls: around what is bad'* ]]
+	made 40 hostile
+	accfmt -f dot "$m" >"$BATS_TEST_TMPDIR/h.dot" || [ $? -eq 1 ]
+	run ! grep -qP '\x1b' "$BATS_TEST_TMPDIR/h.dot"
+	if command -v dot >/dev/null; then
+		run -0 dot -Tsvg -o /dev/null "$BATS_TEST_TMPDIR/h.dot"
+	fi
+}
+
+@test "junit: a case for each op call, and one that fails" {
+	made 400 hostile
+	accfmt -f junit "$m" >"$BATS_TEST_TMPDIR/r.xml" || [ $? -eq 1 ]
+	run -0 python3 - "$BATS_TEST_TMPDIR/r.xml" <<'END'
+import sys, xml.etree.ElementTree as x
+r = x.parse(sys.argv[1]).getroot()
+s = r.findall("testsuite")
+print([(t.get("name"), t.get("tests"), t.get("failures"), len(t.findall("testcase"))) for t in s])
+bad = [c for c in r.iter("testcase") if c.find("failure") is not None]
+print(len(bad), bad[0].get("name"), bad[0].find("failure").get("message")[:27], bad[0].find("system-err").text[:22])
+END
+	[ "${lines[0]}" = "[('step 0, rank 0', '51', '1', 51), ('step 0, rank 1', '49', '0', 49), ('findings', '1', '0', 1)]" ]
+	[[ ${lines[1]} == "1 Functional.linear.50.forward</script>"*" Functional.linear.50.forwar /home/u/model.py:10: y" ]]
+}
+
+@test "github: one annotation a finding, on one line" {
+	made 400
+	run -1 accfmt -f github "$m"
+	[ "${#lines[@]}" -eq 2 ]
+	[[ ${lines[0]} == "::error file=/home/u/model.py,line=10,title=acctools culprit Functional.linear.50.forward::Functional.linear.50.forward: output 0 is off"* ]]
+	[ "${lines[1]}" = "::notice title=acctools clean::50 earlier op calls within tolerance" ]
+	python3 - >"$m" <<'END'
+import sys
+out = sys.stdout.buffer
+def s(v): return bytes([0xa0 + len(v)]) + v.encode()
+out.write(b"\x92\xa3acc\x82" + s("v") + b"\x01" + s("log") + b"\x90")
+out.write(b"\x92" + s("finding") + b"\x83" + s("what") + s("culprit") + s("name") + s("a:b,c\n::x") + s("text") + s("50%\n::error::y"))
+out.write(b"\x92" + s("end") + b"\x82" + s("n") + b"\x01" + s("st") + b"\x01")
+END
+	run -1 accfmt -f github "$m"
+	[ "$output" = "::error title=acctools culprit a%3Ab%2Cc%0A%3A%3Ax::50%25%0A::error::y" ]
+}
+
+@test "brief: forty lines with the verdict, the evidence and what is next" {
+	cd "$ROOT/examples/demo"
+	run -1 accdiff -f brief device bench
+	[ "${#lines[@]}" -le 40 ]
+	[ "${lines[0]}" = "verdict: different (something is wrong)" ]
+	[[ $output == *$'\nname: Functional.gelu.1.forward\n'*$'\nsource: model.py:53 in forward: return self.fc2(F.gelu(self.fc1(x)))\n'* ]]
+	[[ $output == *$'\nrule: audit, value 1644.25, limit 1, from '*$'\nconfidence: 0.9999\n'*$'\nevidence: its inputs agree to '* ]]
+	[[ $output == *$'\nlooked at: 74 op calls of step 0, rank 0: 282 records, '* ]]
+	# What it says to type next can be typed.
+	next=$(sed -n 's/^next: //p' <<<"$output")
+	[ "$(wc -l <<<"$next")" -eq 2 ]
+	run -1 bash -c "$(head -n 1 <<<"$next")"
+	[[ $output == *Functional.gelu.1.forward.output.0* ]]
+	run -0 bash -c "$(tail -n 1 <<<"$next")"
+	[[ $output == *"around what differs most"* ]]
+	run -0 accdiff -f brief bench bench
+	[ "${lines[0]}" = "verdict: same (what was compared agrees within its limits)" ]
+	accalign device bench | accmetric >"$BATS_TEST_TMPDIR/u.acc"
+	run -0 accfmt -f brief "$BATS_TEST_TMPDIR/u.acc"
+	[[ ${lines[0]} == "verdict: unjudged "* && ${lines[-1]} == "next: accdiff -f brief '"* ]]
+}
+
+@test "brief: a name is no command, and no line" {
+	made 40 hostile
+	cd "$BATS_TEST_TMPDIR"
+	LC_ALL=C sed "s/=1+1 /';id'/g" "$m" >quote.acc
+	run -1 accfmt -f brief quote.acc
+	[ "${#lines[@]}" -le 40 ]
+	[[ $output != *$'\e'* ]]
+	while read -r word; do
+		set -- # words of the command, as a shell splits them
+		eval "set -- ${word%%|*}"
+		[[ $# -le 5 && $1 == acc* ]]
+	done < <(sed -n 's/^next: //p' <<<"$output")
+}
+
+@test "brief-json: the same as one object" {
+	cd "$ROOT/examples/demo"
+	run -1 accdiff -f brief-json device bench
+	[ "${#lines[@]}" -eq 1 ]
+	run -0 jq -r '[.brief, .verdict, .status, .name, .limit, (.evidence | length > 3), (.next | length), .source] | @csv' <<<"$output"
+	[ "$output" = '1,"different",1,"Functional.gelu.1.forward",1,true,2,"model.py:53 in forward: return self.fc2(F.gelu(self.fc1(x)))"' ]
+}
