@@ -355,7 +355,7 @@ T
 	cd "$BATS_TEST_TMPDIR"
 	accalign "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench" | accmetric >m.acc
 	for w in 60 80 90 100 110 120 140; do
-		script -qec "stty cols $w; accfmt --no-header m.acc" /dev/null | tr -d '\r' >out
+		script -qec "stty cols $w; NO_COLOR=1 accfmt m.acc" /dev/null | tr -d '\r' >out
 		# Where a name is cut, the longest line is full.
 		[ "$(wc -L <out)" -le "$w" ]
 		! grep -q '^[^ ]*…' out || [ "$(wc -L <out)" -ge $((w - 1)) ] || { echo "$w: $(wc -L <out)"; head -3 out; false; }
