@@ -17,7 +17,7 @@ struct column {
 	bool texts; /* all of them are */
 };
 
-struct acc_blocks {
+struct acc_json_blocks {
 	FILE *out;
 	struct acc_map numbers[2]; /* of texts, of hashes */
 	struct acc_map by_key;     /* -> index in column */
@@ -51,10 +51,10 @@ side_close(struct side *s)
 	*s = (struct side){0};
 }
 
-struct acc_blocks *
+struct acc_json_blocks *
 acc_blocks_open(FILE *out, struct acc_err *e)
 {
-	struct acc_blocks *b = calloc(1, sizeof *b);
+	struct acc_json_blocks *b = calloc(1, sizeof *b);
 	if (b != NULL)
 		b->out = out;
 	if (b == NULL || side_open(&b->texts) < 0 || side_open(&b->other) < 0) {
@@ -66,7 +66,7 @@ acc_blocks_open(FILE *out, struct acc_err *e)
 }
 
 void
-acc_blocks_close(struct acc_blocks *b)
+acc_blocks_close(struct acc_json_blocks *b)
 {
 	if (b == NULL)
 		return;
@@ -96,7 +96,7 @@ is_storage(struct acc_str key)
 
 /* The number of a text, which the block brings if it is new. -1: memory ran out. */
 static int64_t
-number_of(struct acc_blocks *b, struct acc_str s)
+number_of(struct acc_json_blocks *b, struct acc_str s)
 {
 	const size_t before = b->numbers[0].n;
 	const uint64_t *at = acc_map_put(&b->numbers[0], s, before);
@@ -111,7 +111,7 @@ number_of(struct acc_blocks *b, struct acc_str s)
 }
 
 static struct column *
-column_of(struct acc_blocks *b, struct acc_str key, struct acc_err *e)
+column_of(struct acc_json_blocks *b, struct acc_str key, struct acc_err *e)
 {
 	uint64_t *at = acc_map_put(&b->by_key, key, b->ncolumns);
 	if (at == NULL)
@@ -133,7 +133,7 @@ nomem:
 
 /* A value as it stands in a block: numbers as they are, all else as the text of a cell. */
 static int
-put_value(struct acc_blocks *b, struct column *c, const struct acc_val *v, struct acc_err *e)
+put_value(struct acc_json_blocks *b, struct column *c, const struct acc_val *v, struct acc_err *e)
 {
 	char text[48];
 	struct acc_str s;
@@ -172,7 +172,7 @@ put_value(struct acc_blocks *b, struct column *c, const struct acc_val *v, struc
 }
 
 static int
-row(struct acc_blocks *b, const struct acc_rec *r, struct acc_err *e)
+row(struct acc_json_blocks *b, const struct acc_rec *r, struct acc_err *e)
 {
 	const struct acc_val kind = acc_text(r->kind);
 	struct column *c = column_of(b, ACC_STR("kind"), e);
@@ -188,7 +188,7 @@ row(struct acc_blocks *b, const struct acc_rec *r, struct acc_err *e)
 
 /* Frames of many stacks are the same. */
 static int
-stack(struct acc_blocks *b, const struct acc_rec *r, struct acc_err *e)
+stack(struct acc_json_blocks *b, const struct acc_rec *r, struct acc_err *e)
 {
 	const struct acc_val *v = acc_get(r, "", "frames");
 	fputs("{\"kind\":\"stack\",\"id\":", b->other.f);
@@ -205,7 +205,7 @@ stack(struct acc_blocks *b, const struct acc_rec *r, struct acc_err *e)
 }
 
 int
-acc_blocks_put(struct acc_blocks *b, const struct acc_rec *r, struct acc_err *e)
+acc_blocks_put(struct acc_json_blocks *b, const struct acc_rec *r, struct acc_err *e)
 {
 	if (acc_rec_is(r, "data"))
 		return 0;
@@ -238,7 +238,7 @@ same_column(const struct column *a, const struct column *b)
 
 /* What both sides, and the pair itself, say alike stands once: of b.x it may be a.x, of a.name name. */
 static const struct column *
-twin(const struct acc_blocks *b, const struct column *c)
+twin(const struct acc_json_blocks *b, const struct column *c)
 {
 	char key[256];
 	if (c->key.n < 3 || c->key.n >= sizeof key || c->key.p[1] != '.' ||
@@ -293,7 +293,7 @@ put_values(FILE *out, const struct column *c, uint32_t rows)
 }
 
 static void
-put_column(const struct acc_blocks *b, const struct column *c)
+put_column(const struct acc_json_blocks *b, const struct column *c)
 {
 	const struct column *other = twin(b, c);
 	acc_json_string(b->out, c->key, true);
@@ -323,7 +323,7 @@ put_side(FILE *out, struct side *s)
 }
 
 int
-acc_blocks_flush(struct acc_blocks *b, struct acc_err *e)
+acc_blocks_flush(struct acc_json_blocks *b, struct acc_err *e)
 {
 	bool first = true;
 	if (b->rows == 0 && b->objects == 0)

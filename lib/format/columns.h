@@ -20,14 +20,14 @@
 
 enum { ACC_BLOCK_ROWS = 1024 };
 
-struct acc_blocks;
+struct acc_json_blocks;
 /* out stays the caller's. NULL when memory runs out. */
-struct acc_blocks *acc_blocks_open(FILE *out, struct acc_err *e);
+struct acc_json_blocks *acc_blocks_open(FILE *out, struct acc_err *e);
 /* Take a record; now and then a block is written, as a script element of
  * a page. Sticky failures of out show when it is closed. 0 or < 0. */
-int acc_blocks_put(struct acc_blocks *b, const struct acc_rec *r, struct acc_err *e);
+int acc_blocks_put(struct acc_json_blocks *b, const struct acc_rec *r, struct acc_err *e);
 /* Write what is left. 0 or < 0. */
-int acc_blocks_flush(struct acc_blocks *b, struct acc_err *e);
-void acc_blocks_close(struct acc_blocks *b);
+int acc_blocks_flush(struct acc_json_blocks *b, struct acc_err *e);
+void acc_blocks_close(struct acc_json_blocks *b);
 
 #endif

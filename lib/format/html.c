@@ -14,7 +14,7 @@ extern const size_t acc_nreport;
 
 struct state {
 	FILE *out;
-	struct acc_blocks *blocks;
+	struct acc_json_blocks *blocks;
 };
 
 /* A file of share/report, by its name without what follows the dot. */

@@ -1,5 +1,6 @@
 /* A spreadsheet: a first sheet with the findings and what the colours mean, then a sheet for each step
  * and rank. Rows are written as they come and lie in files until the end. */
+#include "acc/file.h"
 #include "format/xlsx.h"
 
 #ifndef ACC_HAVE_XLSX
@@ -110,30 +111,17 @@ release(void *state)
 	free(s);
 }
 
-/* A file without a name, which the library opens once more by its number. */
-static int
-open_file(struct xlsx_book *s, char path[32], struct acc_err *e)
-{
-	char name[4096];
-	const char *dir = s->opt.tmpdir != NULL ? s->opt.tmpdir : "/tmp";
-	if (snprintf(name, sizeof name, "%s/accfmt.XXXXXX", dir) >= (int)sizeof name)
-		return acc_fail(e, ACC_ELIMIT, "the temporary folder's name is too long");
-	s->fd = mkstemp(name);
-	if (s->fd < 0 || unlink(name) != 0)
-		return acc_fail(e, ACC_EIO, "%s: cannot create:", name);
-	snprintf(path, 32, "/proc/self/fd/%d", s->fd);
-	return 0;
-}
-
 static int
 open_book(struct xlsx_book *s, struct acc_err *e)
 {
 	char path[32];
 	lxw_workbook_options o = {.constant_memory = LXW_TRUE, .use_zip64 = LXW_TRUE};
 	o.tmpdir = s->opt.tmpdir == NULL ? NULL : (char *)(uintptr_t)s->opt.tmpdir;
-	int rc = open_file(s, path, e);
-	if (rc < 0)
-		return rc;
+	/* It has no name; the library opens it once more by its number. */
+	s->fd = acc_file_temp(s->opt.tmpdir != NULL ? s->opt.tmpdir : "/tmp", e);
+	if (s->fd < 0)
+		return s->fd;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", s->fd);
 	s->book = s->x->workbook_new_opt(path, &o);
 	if (s->book == NULL)
 		return acc_nomem(e);
@@ -198,11 +186,12 @@ static bool
 is_number(struct acc_str c, double *v)
 {
 	char buf[48], *stop;
-	if (c.n == 0 || c.n >= sizeof buf || strspn(c.p, "0123456789+-.e") < c.n ||
-		memchr("0123456789-", c.p[0], 11) == NULL)
+	if (c.n == 0 || c.n >= sizeof buf || c.p[0] == '+' || c.p[0] == 'e')
 		return false;
 	memcpy(buf, c.p, c.n);
 	buf[c.n] = '\0';
+	if (strspn(buf, "0123456789+-.e") < c.n)
+		return false;
 	*v = strtod(buf, &stop);
 	return *stop == '\0' && isfinite(*v);
 }
@@ -361,7 +350,7 @@ note(struct xlsx_book *s, const struct xlsx_sheet *to, const struct acc_rec *r,
 	if (text == NULL)
 		return acc_nomem(e);
 	for (char *p = (char *)s->text.p; (p = strstr(p, "; File ")) != NULL; p++)
-		memcpy(p, "\n\n", 2);
+		p[0] = p[1] = '\n';
 	return acc_xlsx_done(s,
 		s->x->worksheet_write_comment_opt(to->ws, to->rows, (lxw_col_t)names_at(s), text,
 			&o),
@@ -471,11 +460,12 @@ static int
 copy(struct xlsx_book *s, struct acc_err *e)
 {
 	char buf[65536];
-	ssize_t n;
-	for (off_t at = 0; (n = pread(s->fd, buf, sizeof buf, at)) > 0; at += n)
+	int64_t n;
+	for (uint64_t at = 0; (n = acc_file_peek(s->fd, buf, sizeof buf, at, e)) > 0;
+		at += (uint64_t)n)
 		if (fwrite(buf, 1, (size_t)n, s->out) != (size_t)n)
 			return acc_fail(e, ACC_EIO, "cannot write:");
-	return n < 0 ? acc_fail(e, ACC_EIO, "temporary file: cannot read:") : 0;
+	return n < 0 ? (int)n : 0;
 }
 
 static int
