@@ -113,6 +113,17 @@ openpyxl() {
 	run -0 "$py" "$BATS_TEST_DIRNAME/xlsx.py" r.xlsx r.csv
 }
 
+@test "xlsx: temporary files that do not arrive are noticed" {
+	openpyxl
+	cd "$BATS_TEST_TMPDIR"
+	"$py" "$BATS_TEST_DIRNAME/html/make.py" 1000 >m.acc
+	run -1 accfmt --xlsx r.xlsx m.acc
+	# The spreadsheet is smaller than that, its sheets are not.
+	[ "$(stat -c %s r.xlsx)" -lt 409600 ]
+	run -2 bash -c 'trap "" XFSZ; ulimit -f 400; accfmt --xlsx r2.xlsx m.acc'
+	[[ ${lines[-1]} == "accfmt: r2.xlsx: the spreadsheet is not whole"* && ! -e r2.xlsx ]]
+}
+
 @test "xlsx: without the library it says so in one line" {
 	cd "$BATS_TEST_TMPDIR"
 	run accfmt --xlsx r.xlsx "$S/judged.acc"

@@ -291,7 +291,7 @@ add_sheet(struct xlsx_book *s, const char *place, unsigned part, struct acc_err 
 		if (acc_xlsx_text(s, p->ws, 0, i, acc_str(s->cells.column[i].title), s->head, e) <
 			0)
 			return NULL;
-	p->rows = !s->opt.no_header;
+	p->rows = p->filled = !s->opt.no_header;
 	return p;
 }
 
@@ -412,6 +412,11 @@ row(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e)
 		rc = put_cell(s, to, r, i, level, e);
 	if (rc == 0)
 		rc = note(s, to, r, level, e);
+	for (size_t i = 0; i < s->cells.n; i++)
+		if (s->cells.cell[i].n > 0) {
+			to->filled++;
+			break;
+		}
 	to->bad[level]++;
 	to->rows++;
 	return rc;
@@ -480,6 +485,8 @@ end(void *state, int status, struct acc_err *e)
 	const lxw_error closed = s->x->workbook_close(s->book);
 	if (rc == 0)
 		rc = acc_xlsx_done(s, closed, e);
+	if (rc == 0)
+		rc = acc_xlsx_check(s, e);
 	return rc == 0 ? copy(s, e) : rc;
 }
 

@@ -18,7 +18,7 @@ enum xlsx_shape { PLAIN, SMALL, SHAPES };
 struct xlsx_sheet {
 	lxw_worksheet *ws;
 	char name[32];
-	uint32_t rows; /* with the titles */
+	uint32_t rows, filled; /* with the titles; those that have a cell */
 	uint64_t bad[LEVELS];
 };
 
@@ -59,6 +59,8 @@ enum xlsx_shape acc_xlsx_shape(double v);
 /* --- the first sheet: a finding, as it comes; then the legend and the list of sheets. 0 or < 0. */
 int acc_xlsx_finding(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e);
 int acc_xlsx_front(struct xlsx_book *s, struct acc_err *e);
+/* Is what the library wrote to s->fd whole? 0 or < 0. */
+int acc_xlsx_check(const struct xlsx_book *s, struct acc_err *e);
 
 #endif
 #endif
