@@ -275,3 +275,20 @@ END
 	run -0 jq -r '[.brief, .verdict, .status, .name, .limit, (.evidence | length > 3), (.next | length), .source] | @csv' <<<"$output"
 	[ "$output" = '1,"different",1,"Functional.gelu.1.forward",1,true,2,"model.py:53 in forward: return self.fc2(F.gelu(self.fc1(x)))"' ]
 }
+
+@test "accdiff writes reports of all records, and a table of the bad ones" {
+	cd "$BATS_TEST_TMPDIR"
+	demo=$ROOT/examples/demo
+	run -1 accdiff --html r.html -c name,bad "$demo/device" "$demo/bench"
+	[ "$(grep -c '^Functional\.\|^Tensor\.' <<<"$output")" -eq 2 ] # its row, its sentence
+	grep -q 'Functional.embedding.0.forward' r.html
+	run -1 accdiff --html r.html "$ROOT/examples/logs/npu.log" "$ROOT/examples/logs/gpu.log"
+	# The points of the curves are in the page, and not in the table.
+	grep -q '"scalar"' r.html
+	[[ $output != *elapsed_time* ]]
+	mkdir -p a b
+	cp "$ROOT"/examples/logs/npu.log "$ROOT"/examples/config/npu.yaml a
+	cp "$ROOT"/examples/logs/gpu.log "$ROOT"/examples/config/gpu_train.sh b
+	run -2 accdiff --html job.html a b
+	[[ ${lines[0]} == "accdiff: --html: for one of what these folders hold, such as" && ! -e job.html ]]
+}
