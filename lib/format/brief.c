@@ -256,6 +256,7 @@ shell(struct state *s, struct acc_str t)
 	rc = rc == 0 ? acc_buf_add(&b, "'", 1) : rc;
 	struct acc_str out = rc == 0 ? keep(s, (struct acc_str){(const char *)b.p, (uint32_t)b.n})
 				     : (struct acc_str){"", 0};
+	s->mem.lost |= rc != 0;
 	acc_buf_release(&b);
 	return out;
 }

@@ -1,5 +1,6 @@
 #include "format/columns.h"
 
+#include "format/aside.h"
 #include "format/cells.h"
 #include "format/jsontext.h"
 
@@ -26,40 +27,24 @@ struct acc_json_blocks {
 	struct acc_arena keys;
 	uint32_t rows, objects;
 	/* "s" and "o" of the next block */
-	struct side {
-		FILE *f;
-		char *p;
-		size_t n;
-	} texts, other;
+	FILE *texts, *other;
 	uint32_t ntexts;
 	struct acc_arena mem; /* of one value */
 };
 
-static int
-side_open(struct side *s)
-{
-	s->f = open_memstream(&s->p, &s->n);
-	return s->f == NULL ? ACC_ENOMEM : 0;
-}
-
-static void
-side_close(struct side *s)
-{
-	if (s->f != NULL)
-		fclose(s->f);
-	free(s->p);
-	*s = (struct side){0};
-}
-
 struct acc_json_blocks *
-acc_blocks_open(FILE *out, struct acc_err *e)
+acc_blocks_open(FILE *out, const char *tmpdir, struct acc_err *e)
 {
 	struct acc_json_blocks *b = calloc(1, sizeof *b);
-	if (b != NULL)
-		b->out = out;
-	if (b == NULL || side_open(&b->texts) < 0 || side_open(&b->other) < 0) {
-		acc_blocks_close(b);
+	if (b == NULL) {
 		acc_nomem(e);
+		return NULL;
+	}
+	b->out = out;
+	b->texts = acc_aside_open(tmpdir, e);
+	b->other = b->texts == NULL ? NULL : acc_aside_open(tmpdir, e);
+	if (b->other == NULL) {
+		acc_blocks_close(b);
 		return NULL;
 	}
 	return b;
@@ -75,8 +60,10 @@ acc_blocks_close(struct acc_json_blocks *b)
 		free(b->column[i].v);
 	}
 	free(b->column);
-	side_close(&b->texts);
-	side_close(&b->other);
+	if (b->texts != NULL)
+		fclose(b->texts);
+	if (b->other != NULL)
+		fclose(b->other);
 	acc_map_release(&b->numbers[0]);
 	acc_map_release(&b->numbers[1]);
 	acc_map_release(&b->by_key);
@@ -104,8 +91,8 @@ number_of(struct acc_json_blocks *b, struct acc_str s)
 		return -1;
 	if (b->numbers[0].n > before) {
 		if (b->ntexts++ > 0)
-			putc(',', b->texts.f);
-		acc_json_string(b->texts.f, s, true);
+			putc(',', b->texts);
+		acc_json_string(b->texts, s, true);
 	}
 	return (int64_t)*at;
 }
@@ -164,8 +151,9 @@ put_value(struct acc_json_blocks *b, struct column *c, const struct acc_val *v, 
 		id = number_of(b, s);
 		snprintf(text, sizeof text, "[%lld]", (long long)id);
 	}
+	const bool lost = b->mem.lost;
 	acc_arena_reset(&b->mem);
-	if (id < 0 || acc_buf_add(&c->text, text, strlen(text)) < 0)
+	if (lost || id < 0 || acc_buf_add(&c->text, text, strlen(text)) < 0)
 		return acc_nomem(e);
 	c->v[c->n++] = (struct value){b->rows, (uint32_t)c->text.n};
 	return 0;
@@ -191,16 +179,16 @@ static int
 stack(struct acc_json_blocks *b, const struct acc_rec *r, struct acc_err *e)
 {
 	const struct acc_val *v = acc_get(r, "", "frames");
-	fputs("{\"kind\":\"stack\",\"id\":", b->other.f);
-	acc_json_string(b->other.f, acc_get_text(r, "", "id"), true);
-	fputs(",\"frames\":[", b->other.f);
+	fputs("{\"kind\":\"stack\",\"id\":", b->other);
+	acc_json_string(b->other, acc_get_text(r, "", "id"), true);
+	fputs(",\"frames\":[", b->other);
 	for (uint32_t i = 0; v != NULL && v->type == ACC_V_TEXTS && i < v->n; i++) {
 		int64_t id = number_of(b, v->texts[i]);
 		if (id < 0)
 			return acc_nomem(e);
-		fprintf(b->other.f, "%s%lld", i > 0 ? "," : "", (long long)id);
+		fprintf(b->other, "%s%lld", i > 0 ? "," : "", (long long)id);
 	}
-	fputs("]}", b->other.f);
+	fputs("]}", b->other);
 	return 0;
 }
 
@@ -212,10 +200,10 @@ acc_blocks_put(struct acc_json_blocks *b, const struct acc_rec *r, struct acc_er
 	if (acc_is_row(r) && !acc_rec_is(r, "finding"))
 		return row(b, r, e);
 	if (b->objects++ > 0)
-		putc(',', b->other.f);
+		putc(',', b->other);
 	if (acc_rec_is(r, "stack"))
 		return stack(b, r, e);
-	acc_json_record(b->other.f, r, true);
+	acc_json_record(b->other, r, true);
 	return 0;
 }
 
@@ -311,17 +299,6 @@ put_column(const struct acc_json_blocks *b, const struct column *c)
 	}
 }
 
-/* Write what stands in a side, and empty it. */
-static int
-put_side(FILE *out, struct side *s)
-{
-	if (fflush(s->f) != 0)
-		return ACC_ENOMEM;
-	fwrite(s->p, 1, s->n, out);
-	side_close(s);
-	return side_open(s);
-}
-
 int
 acc_blocks_flush(struct acc_json_blocks *b, struct acc_err *e)
 {
@@ -330,7 +307,7 @@ acc_blocks_flush(struct acc_json_blocks *b, struct acc_err *e)
 		return 0;
 	fprintf(b->out, "<script type=\"application/json\" class=\"data\">{\"n\":%u,\"s\":[",
 		(unsigned)b->rows);
-	int rc = put_side(b->out, &b->texts);
+	int rc = acc_aside_put(b->texts, b->out, e);
 	fputs("],\"k\":{", b->out);
 	for (size_t i = 0; i < b->ncolumns; i++) {
 		struct column *c = &b->column[i];
@@ -342,12 +319,12 @@ acc_blocks_flush(struct acc_json_blocks *b, struct acc_err *e)
 		put_column(b, c);
 	}
 	fputs("},\"o\":[", b->out);
-	rc = rc == 0 ? put_side(b->out, &b->other) : rc;
+	rc = rc == 0 ? acc_aside_put(b->other, b->out, e) : rc;
 	fputs("]}</script>\n", b->out);
 	for (size_t i = 0; i < b->ncolumns; i++) {
 		b->column[i].n = b->column[i].text.n = 0;
 		b->column[i].texts = true;
 	}
 	b->rows = b->objects = b->ntexts = 0;
-	return rc < 0 ? acc_nomem(e) : ferror(b->out) ? acc_fail(e, ACC_EIO, "cannot write:") : 0;
+	return rc < 0 ? rc : ferror(b->out) ? acc_fail(e, ACC_EIO, "cannot write:") : 0;
 }

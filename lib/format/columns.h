@@ -21,8 +21,8 @@
 enum { ACC_BLOCK_ROWS = 1024 };
 
 struct acc_json_blocks;
-/* out stays the caller's. NULL when memory runs out. */
-struct acc_json_blocks *acc_blocks_open(FILE *out, struct acc_err *e);
+/* out stays the caller's; in tmpdir (NULL: /tmp) lie parts of the next block. NULL on failure. */
+struct acc_json_blocks *acc_blocks_open(FILE *out, const char *tmpdir, struct acc_err *e);
 /* Take a record; now and then a block is written, as a script element of
  * a page. Sticky failures of out show when it is closed. 0 or < 0. */
 int acc_blocks_put(struct acc_json_blocks *b, const struct acc_rec *r, struct acc_err *e);

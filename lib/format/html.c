@@ -33,10 +33,10 @@ begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err 
 	if (s == NULL)
 		return acc_nomem(e);
 	s->out = out;
-	s->blocks = acc_blocks_open(out, e);
+	s->blocks = acc_blocks_open(out, opt->tmpdir, e);
 	if (s->blocks == NULL) {
 		free(s);
-		return ACC_ENOMEM;
+		return ACC_EIO;
 	}
 	*state = s;
 	part(out, "head");

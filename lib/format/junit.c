@@ -1,6 +1,7 @@
 /* JUnit XML, as CI servers read it: a suite for each step and rank, a case for each op call; findings that
  * accuse and name no op call are cases, too. */
 #include "acc/format.h"
+#include "format/aside.h"
 #include "format/opcalls.h"
 
 #include <stdlib.h>
@@ -9,8 +10,6 @@ struct state {
 	FILE *out;
 	struct acc_opcalls ops;
 	/* Findings about no op call, as XML. */
-	char *other;
-	size_t nother;
 	FILE *others;
 	uint32_t cases, failed;
 };
@@ -19,14 +18,13 @@ static int
 begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
 {
 	struct state *s = calloc(1, sizeof *s);
-	(void)opt;
 	if (s == NULL)
 		return acc_nomem(e);
 	s->out = out;
-	s->others = open_memstream(&s->other, &s->nother);
+	s->others = acc_aside_open(opt->tmpdir, e);
 	if (s->others == NULL) {
 		free(s);
-		return acc_nomem(e);
+		return ACC_EIO;
 	}
 	*state = s;
 	return 0;
@@ -172,8 +170,7 @@ static int
 end(void *state, int status, struct acc_err *e)
 {
 	struct state *s = state;
-	if (fflush(s->others) != 0)
-		return acc_nomem(e);
+	int rc = 0;
 	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"acctools\">\n",
 		s->out);
 	for (uint32_t p = 0; p < s->ops.nplaces; p++)
@@ -184,7 +181,7 @@ end(void *state, int status, struct acc_err *e)
 		fprintf(s->out,
 			"  <testsuite name=\"findings\" tests=\"%u\" failures=\"%u\" errors=\"%d\" skipped=\"0\">\n",
 			(unsigned)s->cases + trouble, (unsigned)s->failed, trouble);
-		fwrite(s->other, 1, s->nother, s->out);
+		rc = acc_aside_put(s->others, s->out, e);
 		if (trouble)
 			fputs("    <testcase classname=\"finding\" name=\"trouble\"><error message=\"not all could be"
 			      " compared: see standard error\"/></testcase>\n",
@@ -192,7 +189,7 @@ end(void *state, int status, struct acc_err *e)
 		fputs("  </testsuite>\n", s->out);
 	}
 	fputs("</testsuites>\n", s->out);
-	return 0;
+	return rc;
 }
 
 static void
@@ -201,7 +198,6 @@ release(void *state)
 	struct state *s = state;
 	acc_opcalls_release(&s->ops);
 	fclose(s->others);
-	free(s->other);
 	free(s);
 }
 
