@@ -43,29 +43,36 @@ function list(pairs, cls) {
 	return dl;
 }
 
-// How many elements are off by 0, 1, 2, 4 ... units in the last place.
+// How many elements are off by 0, 1, 2 to 3, 4 to 7 ... units in the last place.
 function histogram(text) {
 	const counts = String(text).replace(/[[\]]/g, "").split(",").map(Number);
 	if (counts.length < 2 || counts.some(Number.isNaN)) return undefined;
-	const most = Math.max(...counts), bars = make("div", "bars"), axis = make("div", "axis");
+	const every = Math.ceil(counts.length / 10), most = Math.max(...counts), bars = make("div", "bars"), axis = make("div", "axis");
 	counts.forEach((n, k) => {
 		const bar = make("span");
 		bar.style.height = n === 0 ? "0" : 4 + 42 * Math.log1p(n) / Math.log1p(most) + "px";
 		bar.title = n + " elements";
 		bars.append(bar);
-		axis.append(make("span", "", k === 0 ? "0" : k === counts.length - 1 ? "more" : String(2 ** (k - 1))));
+		axis.append(make("span", "", k % every > 0 ? "" : k === 0 ? "0" : shown(2 ** (k - 1), 2)));
 	});
-	return make("div", "", make("p", "quiet", "elements by error in ulp (height: logarithm of how many)"), bars, axis);
+	return make("div", "", make("p", "quiet", "how many elements by their error in ulp, from 0, 1, 2, 4 ... on (logarithmic)"), bars, axis);
 }
 
+// The dataflow takes a moment to find: the rest is shown before.
 function links(i) {
-	const {from, to} = dataflow(), out = make("p", "quiet");
+	const out = make("p", "quiet");
+	setTimeout(() => linksFill(out, i), flow ? 0 : 50);
+	return out;
+}
+
+function linksFill(out, i) {
+	if (!out.isConnected) return;
+	const {from, to} = dataflow();
 	const name = r => link(get("name", r), () => choose(ops[opOf[r]], r));
 	if (from[i] !== undefined) out.append("the same values as ", name(from[i]));
 	const users = to.get(i) || [];
 	users.slice(0, 6).forEach((r, k) => out.append(k === 0 ? "goes to " : ", ", name(r)));
 	if (users.length > 6) out.append(" and " + (users.length - 6) + " more");
-	return out.childNodes.length ? out : undefined;
 }
 
 function everything(i) {
@@ -109,9 +116,7 @@ function tensor(i) {
 	if (hist !== undefined && get("m.same", i) !== 1) e.append(histogram(hist) || "");
 	for (const k of ["why", "err", "a.err", "b.err"])
 		if (get(k, i) !== undefined) e.append(make("p", k === "why" ? "" : "warning", get(k, i)));
-	const l = links(i);
-	if (l) e.append(l);
-	e.append(everything(i));
+	e.append(links(i), everything(i));
 	return e;
 }
 

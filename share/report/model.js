@@ -203,7 +203,8 @@ function dataflow() {
 	const ids = identities();
 	for (let i = 0; i < rows; i++) {
 		if (opOf[i] < 0 || ids[i] === undefined) continue;
-		const id = ops[opOf[i]].place + " " + ids[i];
+		const at = ops[opOf[i]].place;
+		const id = typeof ids[i] === "number" ? ids[i] * places.length + at : at + " " + ids[i];
 		if (io(i) === "out" || io(i) === "grad") {
 			byValue.set(id, i);
 			continue;
@@ -227,12 +228,16 @@ function sideColumns(key) {
 // Of each row's device side, or its only one. Statistics that any tensor of zeros has say nothing.
 function identities() {
 	const out = new Array(rows);
-	const hash = sideColumns("s.hash"), md5 = sideColumns("stat.md5");
+	const hash = sideColumns("s.hash");
+	if (has("s.hash") || has("a.s.hash")) {
+		for (let i = 0; i < rows; i++) out[i] = hash(i);
+		return out;
+	}
+	const md5 = sideColumns("stat.md5");
 	const stat = ["stat.max", "stat.min", "stat.mean", "stat.norm"].map(sideColumns);
 	const shape = sideColumns("shape"), dtype = sideColumns("dtype");
 	for (let i = 0; i < rows; i++) {
-		if (hash(i) !== undefined) out[i] = "h" + hash(i) + " " + dtype(i);
-		else if (md5(i) !== undefined) out[i] = "m" + md5(i);
+		if (md5(i) !== undefined) out[i] = "m" + md5(i);
 		else {
 			const v = stat.map(f => f(i));
 			if (v[3] && v.every(x => typeof x === "number")) out[i] = v.join(" ") + shape(i) + dtype(i);

@@ -54,9 +54,13 @@ function findingDraw() {
 }
 
 function barDraw() {
-	const s = [...new Set(sources.map(x => (x.host ? x.host + ":" : "") + x.root))];
-	$("about-run").textContent = s.join("   against   ");
-	$("about-run").title = s.join("\n");
+	const roots = key => {
+		const ids = has(key) ? new Set(column(key)) : new Set(sources.map(x => x.id));
+		const s = [...new Set(sources.filter(x => ids.has(x.id)).map(x => (x.host ? x.host + ":" : "") + x.root))];
+		return s.length > 1 ? s[0] + " and " + (s.length - 1) + " more" : s.join("");
+	};
+	$("about-run").textContent = has("a.src") ? roots("a.src") + (has("b.src") ? "  against  " + roots("b.src") : "") : roots("src");
+	$("about-run").title = sources.map(x => x.root).join("\n");
 	document.title = (headline && accusing.includes(headline.what) && headline.name ? headline.name + " - " : "") + "acctools report";
 	const bad = ops.filter(o => o.level >= WARNING).length;
 	$("steps-bad").hidden = bad === 0;

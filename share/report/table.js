@@ -48,6 +48,7 @@ function measure(key) {
 	let longest = key.length * 1.15 + 2;
 	for (let i = 0, step = Math.max(1, Math.floor(rows / 400)); i < rows; i += step)
 		longest = Math.max(longest, shown(c[i]).length);
+	if (key === "bad") longest = Math.max(longest, 8);
 	return Math.round(Math.min(key === "name" ? 280 : 190, 14 + longest * 7));
 }
 

@@ -64,8 +64,9 @@ def main():
                     "s.mean": 0.01, "s.norm": 731.25 + c * .001,
                     "s.hash": f"{(rank << 40) + (c - (io == 'in')) * 2 + k % 2:016x}"}
             f = {"name": both["name"], "how": "source"}
-            for side in "ab":
+            for side, src in ("a", "00000006"), ("b", "00000005"):
                 f.update({side + "." + key: v for key, v in both.items()})
+                f[side + ".src"] = src
             f.update({"m.mode": "tensor", "m.cosine": 1 - err, "m.max_abs": err * 3, "m.max_rel": err * 5,
                       "m.rel_l2": err, "m.err_rms": err, "m.err_max": err * 2, "m.ulp_max": int(err * 2 ** 24),
                       "m.ulp_hist": [3, 5, 9, 4, 1], "m.worst": [0, 1, k], "m.nonfinite": 0,
