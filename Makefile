@@ -16,6 +16,7 @@ DEPS += libdeflate-dev   # CRC-32 of tensors, three times as fast as zlib's
 DEPS += libxxhash-dev    # content hashes
 DEPS += libpcre2-dev     # the user's regular expressions: logs, renaming
 DEPS += libyaml-dev      # mapping files are YAML
+DEPS += libxlsxwriter-dev # accfmt --xlsx: its header; the library is loaded when one is written
 DEPS += gnuplot-nox      # accplot draws with it, at run time only
 BUILD_DEPS := $(DEPS)
 # and to test.
@@ -108,11 +109,15 @@ NAMES := $(sort $(wildcard share/names/*.names))
 $(B)/gen/names.c: share/rules/embed.sh $(NAMES)
 	@mkdir -p $(@D)
 	sh share/rules/embed.sh names $(NAMES) >$@.tmp && mv $@.tmp $@
+REPORT := $(sort $(wildcard share/report/*.html share/report/*.css share/report/*.js))
+$(B)/gen/report.c: share/rules/embed.sh $(REPORT)
+	@mkdir -p $(@D)
+	sh share/rules/embed.sh report $(REPORT) >$@.tmp && mv $@.tmp $@
 $(B)/gen/%.o: $(B)/gen/%.c
 	$(SAY) CC $@
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o $(B)/gen/names.o
+$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o $(B)/gen/names.o $(B)/gen/report.o
 	$(SAY) AR $@
 	@rm -f $@
 	$(AR) rcs $@ $^
@@ -120,7 +125,10 @@ $(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets
 $(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a
 	@mkdir -p $(@D)
 	$(SAY) LD $@
-	$(CC) $(SANF) $(LDHARD) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(SANF) $(LDHARD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libacc.a $(LIBS)
+
+# What is linked statically loads no library: NO_XLSX=1 leaves the loader out.
+$(BIN)/accfmt: $(B)/cmd/fmt_files.o $(if $(NO_XLSX),$(B)/cmd/no_xlsx.o)
 
 $(BIN)/%: cmd/%.sh
 	@mkdir -p $(@D)
@@ -244,7 +252,7 @@ install: all
 # A folder of programs, pages and completions that runs on any Linux of this architecture: nothing
 # is loaded at run time, not even the C library.
 STATIC_DIR = acctools-$(VERSION)-$(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
-STATIC_BUILD = BIN=$(B)/static-bin STATIC= LDHARD="-static-pie -Wl,-z,relro,-z,now"
+STATIC_BUILD = BIN=$(B)/static-bin STATIC= NO_XLSX=1 LDHARD="-static-pie -Wl,-z,relro,-z,now"
 static:
 	$(MAKE) $(STATIC_BUILD) all
 	rm -rf $(B)/$(STATIC_DIR)

@@ -11,7 +11,9 @@ or two checkpoints, two logs, two configurations, two job folders of these.
 
   -p, --preset=NAME        do as msprobe, msprobe-8.3 or ptdbg does
   -a, --all                show every record, not only what is bad
-  -f, --format=NAME        how to print: table, json, csv, tsv, md
+  -f, --format=NAME        how to print: table, json, csv ..., see accfmt --list
+      --html=FILE          a page for a browser, too, of all records
+      --xlsx=FILE          a spreadsheet, too
   -c, --columns=KEY,...    keys to show, or msprobe
   -n, --noise=BENCH2       a second run of the bench: what differs is noise
   -s, --step=LIST          these steps only, such as 0,2-4
@@ -53,7 +55,7 @@ die() {
 
 args=$(getopt -n "$prog" -o p:af:c:n:s:r:o:j:hV \
 	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,no-fold,go-on,strict,help,version \
-	-l rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,name-regex:,sort:,top:,allow-missing:,ignore:,baseline:,write-baseline:,scale:,expect-ranks: -- "$@") || {
+	-l html:,xlsx:,rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,name-regex:,sort:,top:,allow-missing:,ignore:,baseline:,write-baseline:,scale:,expect-ranks: -- "$@") || {
 	printf "Try 'accdiff --help'.\n" >&2
 	exit 2
 }
@@ -69,7 +71,7 @@ with() { # command or member, options, program, words
 	eval "set -- $options"' "$@"'
 	"$by" "$called" "$@"
 }
-reading='' aligning='' measuring='' judging='' printing='' own='' tensors='' expected=''
+reading='' aligning='' measuring='' judging='' printing='' reports='' own='' tensors='' expected=''
 top='' also=''
 preset='' all='' format=table columns='' noise='' step='' rank='' op='' threads='' strict='' audit=''
 goes_on='' apart=''
@@ -97,6 +99,7 @@ while :; do
 	--expect-ranks) expected=$(handed "$1" "$2") tensors=$1 && shift ;;
 	--rules) judging=$judging$(handed "$1" "$2") own=$2 && shift ;;
 	--top) top=$2 && shift ;;
+	--html | --xlsx) reports=$reports$(handed "$1" "$2") && shift ;;
 	--sort) printing=$printing$(handed "$1" "$2") && shift ;;
 	--no-audit) audit=$1 ;;
 	--no-fold) apart=$1 ;;
@@ -138,8 +141,10 @@ one_of --format "$format" $(printf '%s\n' "$formats" | cut -d ' ' -f 1)
 # What is wrong with the columns is said before hours go by.
 [ -z "$columns" ] || why=$(accfmt --columns="$columns" --list 2>&1 >/dev/null) || die "${why#accfmt: }"
 # What is measured only on request is asked for by its column.
+asked=$columns
+[ "$columns" != maca ] || asked=m.diff1,m.diff2
 [ -n "$preset" ] || [ -z "$columns" ] || also=$(accmetric --list |
-	awk -v asked=",$columns," '/only with -m/ && index(asked, "," $1 ",") { printf ",%s", $1 }')
+	awk -v asked=",$asked," '/only with -m/ && index(asked, "," $1 ",") { printf ",%s", $1 }')
 [ -z "$step" ] || is_list --step "$step"
 [ -z "$rank" ] || is_list --rank "$rank"
 case $top in
@@ -315,8 +320,9 @@ part_of_job() { # DEVICE BENCH BENCH2; with the options that its kind knows
 	with command "$handing${columns:+$(handed --columns "$columns")}" "$0" -- "$1" "$2"
 }
 if [ -z "${ACCDIFF_PART-}" ] && is_job device "$1" && is_job bench "$2"; then
-	option=${reading%%=*}
-	[ -z "$own$reading" ] || die "${own:+--rules}${reading:+${option# }}: for one of what these folders hold, such as
+	option=${reading:-$reports}
+	option=${option%%=*}
+	[ -z "$own$reading$reports" ] || die "${own:+--rules}${option# }: for one of what these folders hold, such as
   accdiff $(as_typed "$1/$(head -n 1 "$tmp/job.device" | cut -f 2)") $(as_typed "$2/$(head -n 1 "$tmp/job.bench" | cut -f 2)")"
 	compare_jobs "$1" "$2"
 fi
@@ -373,6 +379,13 @@ if [ "$judge" != accfirstbad ]; then
 	[ "$judge" = acccurve ] || [ -z "$noise" ] || die "--noise does not apply to configurations"
 	threads='' strict=''
 fi
+# A report has all records, beside a table of what is bad; of configurations, what differs.
+entire=$all only_bad=
+case $format in
+html | xlsx | tree | dot | junit | brief | brief-json) entire=1 ;;
+*) [ -z "$reports" ] || [ -n "$all" ] || entire=1 only_bad=--bad ;;
+esac
+[ "$judge" != acccheck ] || entire=$all only_bad=
 # Where in its tensor the culprit's error sits is for the judge without rules.
 where=
 [ "$judge$preset$own" != accfirstbad ] || where=--where
@@ -509,9 +522,10 @@ fi
 first=device
 measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
 	with member "$judging$expected" "$judge" ${preset:+--preset="$preset"} ${where:+"$where"} \
-		${noise:+--noise="$tmp/noise"} ${all:+--all} ${strict:+--strict} ${audit:+"$audit"} \
+		${noise:+--noise="$tmp/noise"} ${entire:+--all} ${strict:+--strict} ${audit:+"$audit"} \
 		${threads:+-j "$threads"} |
-	with member "$printing" accfmt -f "$format" ${top:+--top="$top"} \
+	with member "$printing$reports" accfmt -f "$format" ${top:+--top="$top"} \
+		${only_bad:+"$only_bad"} \
 		${behind:+--consequences="$behind"} ${columns:+-c "$columns"}
 status=$?
 # All that a reader says it says before its stream ends.

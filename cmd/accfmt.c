@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "fmt_files.h"
 #include "acc/known.h"
 #include "acc/values.h"
 
@@ -13,18 +14,20 @@ enum {
 	OPT_BEHIND,
 	OPT_VALUES,
 	OPT_ROOT,
+	OPT_BAD,
 	OPT_FORMAT,
-	MAX_OPTIONS = 32
+	MAX_OPTIONS = 48
 };
 
-/* The texts of options that list what there is; the table of formats stands behind the first. */
-static char formats_help[128], columns_help[128];
+/* The table of formats stands behind the first. */
+static char columns_help[128];
 static struct cli_opt options[MAX_OPTIONS] = {
-	{'f', "format", "NAME", formats_help},
+	{'f', "format", "NAME", "how to print: one of those of --list"},
 };
 static const struct cli_opt other_options[] = {
 	{'c', "columns", "KEY,...", columns_help},
 	{'s', "sort", "KEY", "sort by this key; -KEY: the largest first"},
+	{OPT_BAD, "bad", NULL, "print of all rows those that are bad alone"},
 	{OPT_TOP, "top", "N", "the first N rows alone, and how many more there are"},
 	{OPT_BEHIND, "consequences", "N", "so many rows behind the culprit; all: all of them"},
 	{OPT_VALUES, "values", "NAME", "what stands in this tensor around its worst element"},
@@ -198,9 +201,14 @@ say_left(const struct acc_format *f, void *state, struct acc_err *e)
 	return say(f, state, text, e);
 }
 
+static bool only_bad;
+
 static int
 put_row(const struct acc_format *f, void *state, const struct acc_rec *r, struct acc_err *e)
 {
+	static const char kinds[] = "pair tensor arg call";
+	if (only_bad && acc_word_in(kinds, r->kind) && acc_get(r, "", "bad") == NULL)
+		return 0;
 	bool pair = acc_rec_is(r, "pair") || acc_rec_is(r, "tensor");
 	if (pair && behind.counted && is_behind(r) && ++behind.rows > behind.most)
 		return 0;
@@ -344,6 +352,31 @@ print_kept(struct kept *k, const struct acc_format *f, const struct acc_format_o
 	f->release(state);
 }
 
+/* The next record, which goes into the files, too. */
+static int
+next(struct acc_in *in, struct acc_rec **r, struct acc_err *e)
+{
+	int rc = acc_in_next(in, r, e);
+	if (rc > 0)
+		files_put(*r);
+	return rc;
+}
+
+/* Nothing is printed. */
+static void
+print_none(struct acc_in *in)
+{
+	struct acc_err e = {0};
+	struct acc_rec *r;
+	int rc;
+	while ((rc = next(in, &r, &e)) > 0)
+		if (is_row(r))
+			look(r);
+	if (rc < 0)
+		cli_die_err(&e);
+	check_keys();
+}
+
 static void
 print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_opt *opt)
 {
@@ -353,7 +386,7 @@ print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_o
 	struct kept k = {.spool = acc_spool_open(cli_tmpdir(), &e)};
 	bool waits = nothing_yet() && !f->all_keys;
 	int rc = k.spool == NULL ? -1 : waits ? 1 : f->begin(&state, stdout, opt, &e);
-	while (rc >= 0 && (rc = acc_in_next(in, &r, &e)) > 0) {
+	while (rc >= 0 && (rc = next(in, &r, &e)) > 0) {
 		if (is_row(r))
 			look(r);
 		if (waits && nothing_yet()) {
@@ -400,7 +433,7 @@ print_all(struct acc_in *in, const struct acc_format *f, struct acc_format_opt *
 	bool all = sort == NULL;
 	if (all)
 		learn(&k, ACC_STR("kind"));
-	while (rc >= 0 && (rc = acc_in_next(in, &r, &e)) > 0)
+	while (rc >= 0 && (rc = next(in, &r, &e)) > 0)
 		if (!all || is_row(r) || acc_rec_is(r, "stack"))
 			keep(&k, r, sort);
 	if (rc < 0)
@@ -428,12 +461,12 @@ list(void)
 
 /* "table, json and md" */
 static void
-format_names(char *out, size_t size, const char *last)
+format_names(char *out, size_t size)
 {
 	for (size_t i = 0, n = 0; i < acc_nformats && n < size; i++)
 		n += (size_t)snprintf(out + n, size - n, "%s%s",
 			i == 0                  ? ""
-			: i + 1 == acc_nformats ? last
+			: i + 1 == acc_nformats ? " and "
 						: ", ",
 			acc_formats[i]->name);
 }
@@ -441,8 +474,8 @@ format_names(char *out, size_t size, const char *last)
 static _Noreturn void
 no_format(const char *name)
 {
-	char all[128] = "";
-	format_names(all, sizeof all, " and ");
+	char all[192] = "";
+	format_names(all, sizeof all);
 	cli_usage("no format named '%s'; there are %s", name, all);
 }
 
@@ -451,15 +484,13 @@ static void
 make_options(void)
 {
 	const size_t others = sizeof other_options / sizeof *other_options;
-	size_t n = 1, at;
+	size_t n = 1;
 	for (size_t i = 0; i < acc_nformats && n + others < MAX_OPTIONS; i++)
-		options[n++] = (struct cli_opt){OPT_FORMAT + (int)i, acc_formats[i]->name, NULL,
-			acc_formats[i]->help};
+		options[n++] = (struct cli_opt){OPT_FORMAT + (int)i, acc_formats[i]->name,
+			acc_formats[i]->file ? "FILE" : NULL, acc_formats[i]->help};
 	memcpy(options + n, other_options, sizeof other_options);
-	at = (size_t)snprintf(formats_help, sizeof formats_help, "how to print: ");
-	format_names(formats_help + at, sizeof formats_help - at, " or ");
-	at = (size_t)snprintf(columns_help, sizeof columns_help,
-		"keys to show, in this order; or all");
+	size_t at = (size_t)snprintf(columns_help, sizeof columns_help,
+		"keys to show, in order; or all");
 	for (size_t i = 0; acc_columns_name(i) != NULL && at < sizeof columns_help; i++)
 		at += (size_t)snprintf(columns_help + at, sizeof columns_help - at, ", %s",
 			acc_columns_name(i));
@@ -518,13 +549,15 @@ main(int argc, char **argv)
 {
 	struct acc_err e = {0};
 	struct acc_format_opt opt = {0};
-	const char *format = acc_formats[0]->name, *sort = NULL, *columns = NULL, *values = NULL;
+	const char *format = NULL, *sort = NULL, *columns = NULL, *values = NULL;
 	const char **folders = NULL;
 	size_t nfolders = 0, folders_cap = 0;
 	bool only_list = false, asked_behind = false;
 	make_options();
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
-		if (key >= OPT_FORMAT)
+		if (key >= OPT_FORMAT && optarg != NULL && strcmp(optarg, "-") != 0)
+			files_add(acc_formats[key - OPT_FORMAT], optarg);
+		else if (key >= OPT_FORMAT)
 			format = acc_formats[key - OPT_FORMAT]->name;
 		else if (key == 'f')
 			format = optarg;
@@ -534,6 +567,8 @@ main(int argc, char **argv)
 			sort = optarg;
 		else if (key == OPT_TOP)
 			top.most = (uint64_t)cli_int("--top", optarg, 1, INT64_MAX);
+		else if (key == OPT_BAD)
+			only_bad = true;
 		else if (key == OPT_VALUES)
 			values = optarg;
 		else if (key == OPT_ROOT) {
@@ -552,6 +587,10 @@ main(int argc, char **argv)
 		else
 			opt.no_header = true;
 	}
+	/* Who wants files alone asks for no format. */
+	const bool prints = format != NULL || !files_any();
+	if (format == NULL)
+		format = acc_formats[0]->name;
 	const struct acc_format *f = acc_format_find(format);
 	if (f == NULL)
 		no_format(format);
@@ -585,18 +624,25 @@ main(int argc, char **argv)
 		check_keys();
 		list();
 	}
+	if (values != NULL && files_any())
+		cli_usage("--values prints, and writes no report");
 	if (nfolders > 0 && values == NULL)
 		cli_usage("--root is for --values");
 	cli_terminal(&opt);
+	opt.tmpdir = cli_tmpdir();
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);
 	if (in == NULL)
 		cli_die_err(&e);
+	files_begin(&opt);
 	if (values != NULL)
 		print_values(in, values, argv + optind, folders, nfolders);
+	else if (!prints)
+		print_none(in);
 	else if (all || sort != NULL)
 		print_all(in, f, &opt, sort);
 	else
 		print_through(in, f, &opt);
+	files_end(acc_in_status(in));
 	int status = say_missing();
 	if (acc_in_status(in) > status)
 		status = acc_in_status(in);

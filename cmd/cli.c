@@ -375,7 +375,7 @@ cli_out_open(const struct acc_str *log, size_t nlog, int argc, char **argv)
 	if (isatty(STDOUT_FILENO)) {
 		struct acc_format_opt opt = {0};
 		cli_terminal(&opt);
-		o->fmt = acc_format_find("table");
+		o->fmt = &acc_format_table;
 		if (o->fmt->begin(&o->state, stdout, &opt, &e) < 0)
 			cli_die_err(&e);
 		return o;

@@ -114,6 +114,10 @@ flags() {
 	"${in[@]}" accfmt got >got.txt || [ $? -eq 1 ]
 	grep -q 'is off by' want.txt
 	cmp want.txt got.txt
+	# It loads no library, and says so.
+	run -2 "${in[@]}" accfmt --xlsx r.xlsx got
+	[[ $output == "accfmt: r.xlsx: "*" no spreadsheets" ]]
+	run -1 "${in[@]}" accfmt --html r.html got
 }
 
 # A small Debian of some years ago, kept for the next run; says why there is none.

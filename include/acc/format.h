@@ -17,8 +17,9 @@ struct acc_format_opt {
 	size_t ncolumns;    /* keys to show, in order; 0: the default */
 	const char *preset; /* a named set of columns ("msprobe"), or NULL */
 	bool no_header;
-	bool color; /* may use ANSI colours */
-	int width;  /* of the terminal in columns; 0: no limit */
+	bool color;         /* may use ANSI colours */
+	int width;          /* of the terminal in columns; 0: no limit */
+	const char *tmpdir; /* where a format may keep what it cannot write yet; NULL: /tmp */
 };
 
 /* The names of these sets, one after another; NULL at the end. */
@@ -27,6 +28,7 @@ const char *acc_columns_name(size_t i);
 struct acc_format {
 	const char *name, *help;
 	bool all_keys; /* it shows every key of a record, unless columns are chosen */
+	bool file;     /* one whole file, for a program that opens it: of use only under a name */
 	/* *state is the format's own. Return 0 or < 0. */
 	int (*begin)(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e);
 	int (*record)(void *state, const struct acc_rec *r, struct acc_err *e);
@@ -34,6 +36,8 @@ struct acc_format {
 	int (*end)(void *state, int status, struct acc_err *e);
 	void (*release)(void *state);
 };
+/* A program that names this one alone holds no other. */
+extern const struct acc_format acc_format_table;
 extern const struct acc_format *const acc_formats[];
 extern const size_t acc_nformats;
 /* By name; NULL if there is none. */

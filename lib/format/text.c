@@ -25,6 +25,7 @@ struct state {
 	size_t nheld;
 	struct acc_str *packed; /* room for a row */
 	size_t *width;          /* NULL until the first rows are printed */
+	size_t *need;           /* what each column would take */
 	struct acc_str *place;  /* of a column left out: what all rows have there; else p is NULL */
 	bool *shown;            /* step or rank, once it varied */
 	bool blocks;            /* the terminal is too narrow for a table */
@@ -181,6 +182,21 @@ shrink(struct state *s, size_t room, size_t name, size_t other)
 	}
 }
 
+/* What was cut before a column went may have the room of that: names first, then from the left. */
+static void
+widen(struct state *s, size_t room)
+{
+	size_t total = total_width(s);
+	for (size_t i = 0; i < s->cells.n && total < room; i++) {
+		const size_t more = s->width[i] > 0 && s->need[i] > s->width[i]
+					    ? s->need[i] - s->width[i]
+					    : 0;
+		const size_t given = more < room - total ? more : room - total;
+		s->width[i] += given;
+		total += given;
+	}
+}
+
 static void
 fit(struct state *s)
 {
@@ -193,6 +209,7 @@ fit(struct state *s)
 	shrink(s, room, NAME, NARROWEST);
 	drop(s, room, needed);
 	shrink(s, room, NARROWEST, NARROWEST);
+	widen(s, room);
 }
 
 /* Step and rank, where all rows have the same? Then it is remembered which. */
@@ -224,6 +241,7 @@ measure(struct state *s)
 			s->width[i] = title;
 		if (is_constant(s, i))
 			s->width[i] = 0;
+		s->need[i] = s->width[i];
 	}
 	fit(s);
 	s->blocks = s->opt.width > 0 && total_width(s) > (size_t)s->opt.width + GAP;
@@ -240,10 +258,11 @@ settle(struct state *s, struct acc_err *e)
 		s->place = calloc(s->cells.n, sizeof *s->place);
 		s->shown = calloc(s->cells.n, sizeof *s->shown);
 		s->packed = calloc(s->cells.n, sizeof *s->packed);
+		s->need = calloc(s->cells.n, sizeof *s->need);
 	}
 	struct acc_str *title = calloc(s->cells.n, sizeof *title);
 	if (s->width == NULL || s->place == NULL || s->shown == NULL || s->packed == NULL ||
-		title == NULL) {
+		s->need == NULL || title == NULL) {
 		free(title);
 		return acc_nomem(e);
 	}
@@ -429,6 +448,7 @@ acc_table_release(void *state)
 	free(s->place);
 	free(s->shown);
 	free(s->packed);
+	free(s->need);
 	free(s);
 }
 

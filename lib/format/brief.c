@@ -1,0 +1,521 @@
+/* What a chat or an agent needs of a stream: the verdict, its evidence, what was looked at and what was
+ * not, what to type next; in at most forty lines, or as one JSON object. acc-brief(7) is the contract. */
+#include "acc/coverage.h"
+#include "acc/format.h"
+#include "acc/terminal.h"
+#include "format/jsontext.h"
+#include "format/opcalls.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Of findings beside the first, of reasons why something was not looked at, of parts of the evidence. */
+enum { REASONS = 6, PARTS = 10, NEXT = 3, SOURCES = 4096, TEXT = 300, COMMAND = 2000 };
+
+struct list {
+	struct acc_str v[PARTS];
+	size_t n, left; /* not kept */
+};
+
+struct state {
+	FILE *out;
+	struct acc_opcalls ops;
+	struct acc_rec first;   /* the finding that matters most */
+	int rank;               /* of it; see weigh */
+	struct list others;     /* "what: text" */
+	struct acc_map sources; /* id -> index in root */
+	const char *root[SOURCES];
+	size_t nroots;
+	const char *of
+		[2]; /* where the device's and the bench's first bad record come from, or their first */
+	bool of_bad;
+	uint64_t records, measured, onesided, errors, warnings, curves, points, params;
+	struct {
+		char text[80];
+		uint64_t n;
+	} why[REASONS];
+	uint64_t whys; /* all of them */
+	struct acc_coverage cover[2];
+	struct acc_str told; /* the judge's own "next" */
+	struct acc_arena mem;
+};
+
+static int
+begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+{
+	struct state *s = calloc(1, sizeof *s);
+	(void)opt;
+	if (s == NULL)
+		return acc_nomem(e);
+	s->out = out;
+	s->rank = -1;
+	*state = s;
+	return 0;
+}
+
+static struct acc_str
+keep(struct state *s, struct acc_str t)
+{
+	char *p = acc_arena_copy(&s->mem, t.p, t.n);
+	return p == NULL ? (struct acc_str){"", 0} : (struct acc_str){p, t.n};
+}
+
+static void
+push(struct list *l, struct acc_str t)
+{
+	if (l->n < PARTS)
+		l->v[l->n++] = t;
+	else
+		l->left++;
+}
+
+/* What accuses before what doubts before what reassures. */
+static int
+weigh(struct acc_str what)
+{
+	static const char *const order[] = {"other", "accepted", "next", "ranks", "clean", "audit",
+		"unmatched", "warning", "missing", "rule", "difference", "overflow", "culprit"};
+	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+		if (acc_str_is(what, order[i]))
+			return (int)i;
+	return 0;
+}
+
+static void
+push_other(struct state *s, const struct acc_rec *f)
+{
+	struct acc_str what = acc_get_text(f, "", "what"), text = acc_get_text(f, "", "text");
+	if (acc_str_is(what, "next"))
+		s->told = keep(s, text);
+	else {
+		const char *line = acc_arena_printf(&s->mem, "%.*s: %.*s", ACC_PRS(what),
+			ACC_PRS(text));
+		if (line != NULL)
+			push(&s->others, acc_str(line));
+	}
+}
+
+static int
+finding(struct state *s, const struct acc_rec *r, struct acc_err *e)
+{
+	const int rank = weigh(acc_get_text(r, "", "what"));
+	if (rank <= s->rank) {
+		push_other(s, r);
+		return 0;
+	}
+	if (s->rank >= 0)
+		push_other(s, &s->first);
+	s->rank = rank;
+	return acc_rec_copy(&s->first, r) < 0 ? acc_nomem(e) : 0;
+}
+
+static void
+reason(struct state *s, struct acc_str text)
+{
+	s->whys++;
+	for (size_t i = 0; i < REASONS; i++) {
+		if (s->why[i].n == 0)
+			snprintf(s->why[i].text, sizeof s->why[i].text, "%.*s", ACC_PRS(text));
+		if (strncmp(s->why[i].text, text.p,
+			    text.n < sizeof s->why[i].text - 1 ? text.n
+							       : sizeof s->why[i].text - 1) == 0) {
+			s->why[i].n++;
+			return;
+		}
+	}
+}
+
+static int
+source(struct state *s, const struct acc_rec *r, struct acc_err *e)
+{
+	const struct acc_str root = acc_get_text(r, "", "root");
+	if (s->nroots == SOURCES)
+		return 0;
+	const char *copy = acc_arena_copy(&s->mem, root.p, root.n);
+	if (copy == NULL || acc_map_put(&s->sources, acc_get_text(r, "", "id"), s->nroots) == NULL)
+		return acc_nomem(e);
+	s->root[s->nroots++] = copy;
+	return 0;
+}
+
+/* Where both sides lie, for the commands that are said: those of what is bad before others. */
+static void
+sides(struct state *s, const struct acc_rec *r, bool bad)
+{
+	if ((s->of[0] != NULL && s->of[1] != NULL) && (!bad || s->of_bad))
+		return;
+	const uint64_t *a = acc_map_get(&s->sources, acc_get_text(r, "a.", "src")),
+		       *b = acc_map_get(&s->sources, acc_get_text(r, "b.", "src"));
+	s->of[0] = a == NULL ? s->of[0] : s->root[*a];
+	s->of[1] = b == NULL ? s->of[1] : s->root[*b];
+	s->of_bad |= bad && a != NULL && b != NULL;
+}
+
+static void
+count(struct state *s, const struct acc_rec *r)
+{
+	const bool pair = acc_rec_is(r, "pair");
+	struct acc_str kind = !pair ? r->kind : acc_get_text(r, "a.", "kind");
+	kind = kind.n > 0 ? kind : acc_get_text(r, "b.", "kind");
+	const struct acc_str bad = acc_get_text(r, "", "bad"), skip = acc_get_text(r, "", "m.skip");
+	s->curves += acc_rec_is(r, "curve");
+	s->params += acc_str_is(kind, "param");
+	s->points += acc_str_is(kind, "scalar");
+	s->errors += acc_str_is(bad, "error");
+	s->warnings += acc_str_is(bad, "warning");
+	if (!acc_word_in("tensor arg", kind))
+		return;
+	sides(s, r, acc_str_is(bad, "error"));
+	s->records++;
+	s->measured += acc_get(r, "", "m.mode") != NULL;
+	s->onesided += pair &&
+		       (acc_get(r, "a.", "kind") == NULL || acc_get(r, "b.", "kind") == NULL);
+	if (skip.n > 0)
+		reason(s, skip);
+	for (int side = 0; side < (pair ? 2 : 1); side++)
+		acc_coverage_add(&s->cover[side], r, !pair ? "" : side == 0 ? "a." : "b.");
+}
+
+static int
+record(void *state, const struct acc_rec *r, struct acc_err *e)
+{
+	struct state *s = state;
+	int rc = acc_opcalls_add(&s->ops, r, e);
+	if (rc == 0 && acc_rec_is(r, "finding"))
+		rc = finding(s, r, e);
+	else if (rc == 0 && acc_rec_is(r, "source"))
+		rc = source(s, r, e);
+	else if (rc == 0)
+		count(s, r);
+	return rc < 0 || !s->mem.lost ? rc : acc_nomem(e);
+}
+
+/* --- what is said, in either form */
+
+struct brief {
+	const char *verdict, *means;
+	struct acc_str name, source;
+	struct list evidence, looked, not_looked, next;
+};
+
+/* The parts of a sentence stand between "; ", but code has that, too: it comes last, behind "; at". */
+static void
+split(struct state *s, struct acc_str text, struct brief *b)
+{
+	const struct acc_str name = acc_get_text(&s->first, "", "name");
+	const char *head = name.n == 0 ? NULL : memmem(text.p, text.n, name.p, name.n);
+	if (head != NULL && head + name.n + 2 < text.p + text.n &&
+		memcmp(head + name.n, ": ", 2) == 0)
+		text = (struct acc_str){head + name.n + 2,
+			(uint32_t)(text.p + text.n - head - name.n - 2)};
+	while (text.n > 0) {
+		const char *at = memmem(text.p, text.n, "; ", 2);
+		const uint32_t n = at == NULL || acc_str_starts(text, "at ")
+					   ? text.n
+					   : (uint32_t)(at - text.p);
+		if (!acc_str_starts(text, "at "))
+			push(&b->evidence, (struct acc_str){text.p, n});
+		else
+			b->source = (struct acc_str){text.p + 3, n - 3};
+		text = n + 2 >= text.n ? (struct acc_str){"", 0}
+				       : (struct acc_str){text.p + n + 2, text.n - n - 2};
+	}
+}
+
+static void say(struct state *s, struct list *l, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static void
+say(struct state *s, struct list *l, const char *fmt, ...)
+{
+	char buf[2048];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(buf, sizeof buf, fmt, ap);
+	va_end(ap);
+	push(l, keep(s, acc_str(buf)));
+}
+
+/* A command is said whole or not at all: half a name in quotes would be another command. */
+static void
+suggest(struct list *l, const char *text)
+{
+	if (text != NULL && strlen(text) <= COMMAND)
+		push(l, acc_str(text));
+	else if (text != NULL)
+		push(l, ACC_STR("accdiff --all DEVICE BENCH"));
+}
+
+/* As a shell reads it: in single quotes, which end for each one inside. */
+static struct acc_str
+shell(struct state *s, struct acc_str t)
+{
+	struct acc_buf b = {0};
+	int rc = acc_buf_add(&b, "'", 1);
+	for (uint32_t i = 0; i < t.n && rc == 0; i++)
+		rc = t.p[i] == '\'' ? acc_buf_add(&b, "'\\''", 4) : acc_buf_add(&b, t.p + i, 1);
+	rc = rc == 0 ? acc_buf_add(&b, "'", 1) : rc;
+	struct acc_str out = rc == 0 ? keep(s, (struct acc_str){(const char *)b.p, (uint32_t)b.n})
+				     : (struct acc_str){"", 0};
+	s->mem.lost |= rc != 0;
+	acc_buf_release(&b);
+	return out;
+}
+
+static void
+verdict(const struct state *s, int status, struct brief *b)
+{
+	const struct acc_str what = acc_get_text(&s->first, "", "what");
+	const bool accuses = s->rank >= 0 && acc_accuses(what);
+	b->verdict = status > 1                                                  ? "trouble"
+		     : accuses                                                   ? "different"
+		     : s->errors > 0                                             ? "different"
+		     : s->rank < 0                                               ? "unjudged"
+		     : acc_word_in("warning unmatched", what) || s->warnings > 0 ? "doubtful"
+										 : "same";
+	b->means = status > 1    ? accuses ? "something is wrong, and not all could be compared"
+					   : "not all could be compared, and nothing is named"
+		   : accuses     ? "something is wrong"
+		   : s->rank < 0 ? "no judge has looked at these records"
+		   : strcmp(b->verdict, "doubtful") == 0
+			   ? "nothing is named, but something needs a look"
+			   : "what was compared agrees within its limits";
+}
+
+static void
+looked(struct state *s, struct brief *b)
+{
+	char where[80] = "";
+	if (s->ops.nplaces == 1)
+		snprintf(where, sizeof where, " of %s", s->ops.place[0].name);
+	else if (s->ops.nplaces > 1)
+		snprintf(where, sizeof where, " of %zu steps or ranks", s->ops.nplaces);
+	if (s->records > 0)
+		say(s, &b->looked,
+			"%zu op calls%s: %" PRIu64 " records, %" PRIu64 " measured, %" PRIu64
+			" error, %" PRIu64 " warning",
+			s->ops.n, where, s->records, s->measured, s->errors, s->warnings);
+	if (s->records > 0 && s->errors + s->warnings == s->records)
+		say(s, &b->not_looked,
+			"here is only what is bad: accfirstbad --all passes on the rest");
+	if (s->points > 0)
+		say(s, &b->looked, "%" PRIu64 " points of curves", s->points);
+	if (s->curves > 0)
+		say(s, &b->looked, "%" PRIu64 " curves", s->curves);
+	if (s->params > 0)
+		say(s, &b->looked, "%" PRIu64 " parameters", s->params);
+	if (s->onesided > 0)
+		say(s, &b->not_looked, "%" PRIu64 " records that one side alone has", s->onesided);
+	for (size_t i = 0; i < REASONS && s->why[i].n > 0; i++)
+		say(s, &b->not_looked, "%" PRIu64 " not measured: %s", s->why[i].n, s->why[i].text);
+	for (int side = 0; side < 2; side++)
+		if (acc_coverage_any(&s->cover[side])) {
+			const char *t = acc_coverage_text(&s->cover[side], &s->mem);
+			say(s, &b->looked, "recomputed%s: %s",
+				!acc_coverage_any(&s->cover[1]) ? ""
+				: side == 0                     ? ", device"
+								: ", bench",
+				t == NULL ? "" : t);
+		}
+	if (s->records > 0 && s->measured + s->onesided < s->records && s->whys == 0)
+		say(s, &b->not_looked, "%" PRIu64 " records without measures",
+			s->records - s->measured - s->onesided);
+}
+
+static void
+next(struct state *s, struct brief *b)
+{
+	const struct acc_str what = acc_get_text(&s->first, "", "what");
+	struct acc_str device = s->of[0] != NULL ? shell(s, acc_str(s->of[0])) : ACC_STR("DEVICE"),
+		       bench = s->of[1] != NULL ? shell(s, acc_str(s->of[1])) : ACC_STR("BENCH");
+	const bool is_call = acc_map_get(&s->ops.by_key, b->name) != NULL;
+	if (s->told.n > 0)
+		push(&b->next, acc_str_starts(s->told, "next: ")
+				       ? (struct acc_str){s->told.p + 6, s->told.n - 6}
+				       : s->told);
+	int64_t dump;
+	if (acc_as_int(acc_get(&s->first, "", "dump"), &dump))
+		say(s, &b->next,
+			"dump step %" PRId64 " of both runs, then: accdiff DEVICE_DUMP BENCH_DUMP",
+			dump);
+	else if (s->rank < 0)
+		suggest(&b->next, acc_arena_printf(&s->mem, "accdiff -f brief %.*s %.*s",
+					  ACC_PRS(device), ACC_PRS(bench)));
+	else if (acc_accuses(what) && is_call) {
+		const char *glob = acc_arena_printf(&s->mem, "%.*s*", ACC_PRS(b->name));
+		struct acc_str op = shell(s, glob == NULL ? b->name : acc_str(glob));
+		suggest(&b->next, acc_arena_printf(&s->mem, "accdiff --all --op=%.*s %.*s %.*s",
+					  ACC_PRS(op), ACC_PRS(device), ACC_PRS(bench)));
+		suggest(&b->next, acc_arena_printf(&s->mem,
+					  "accdump-read %.*s | accalign - %.*s | accmetric |"
+					  " accfmt --values=%.*s --root=/",
+					  ACC_PRS(device), ACC_PRS(bench), ACC_PRS(op)));
+	} else if (acc_accuses(what))
+		say(s, &b->next, "set right what the evidence names, and compare again");
+	else
+		say(s, &b->next, "nothing, or a later step, or another rank");
+}
+
+static int
+make(struct state *s, int status, struct brief *b, struct acc_err *e)
+{
+	*b = (struct brief){0};
+	struct acc_frame f;
+	verdict(s, status, b);
+	if (s->rank >= 0) {
+		b->name = acc_get_text(&s->first, "", "name");
+		split(s, acc_get_text(&s->first, "", "text"), b);
+		if (b->source.n == 0 &&
+			acc_frame_own(&s->ops.stacks, acc_get_text(&s->first, "", "stack"), &f)) {
+			const char *at = acc_arena_printf(&s->mem, "%.*s:%.*s in %.*s: %.*s",
+				ACC_PRS(f.file), ACC_PRS(f.line), ACC_PRS(f.fn), ACC_PRS(f.code));
+			b->source = acc_str(at);
+		}
+	}
+	looked(s, b);
+	next(s, b);
+	return s->mem.lost ? acc_nomem(e) : 0;
+}
+
+/* --- forty lines */
+
+static void
+line(struct state *s, const char *head, struct acc_str text, size_t most)
+{
+	fputs(head, s->out);
+	acc_text_put(s->out, text, most);
+	putc('\n', s->out);
+}
+
+static void
+lines(struct state *s, const char *head, const struct list *l, size_t most)
+{
+	for (size_t i = 0; i < l->n && i < most; i++)
+		line(s, head, l->v[i], strcmp(head, "next: ") == 0 ? SIZE_MAX : TEXT);
+	const size_t left = l->left + (l->n > most ? l->n - most : 0);
+	if (left > 0)
+		fprintf(s->out, "%s... and %zu more\n", head, left);
+}
+
+static int
+end_text(void *state, int status, struct acc_err *e)
+{
+	struct state *s = state;
+	struct brief b;
+	int64_t v;
+	double value, limit;
+	int rc = make(s, status, &b, e);
+	if (rc < 0)
+		return rc;
+	fprintf(s->out, "verdict: %s (%s)\n", b.verdict, b.means);
+	if (s->rank >= 0) {
+		line(s, "finding: ", acc_get_text(&s->first, "", "what"), TEXT);
+		if (b.name.n > 0)
+			line(s, "name: ", b.name, TEXT);
+		if (acc_as_int(acc_get(&s->first, "", "step"), &v))
+			fprintf(s->out, "step: %" PRId64 "\n", v);
+		if (acc_as_int(acc_get(&s->first, "", "rank"), &v))
+			fprintf(s->out, "rank: %" PRId64 "\n", v);
+		if (b.source.n > 0)
+			line(s, "source: ", b.source, TEXT);
+		if (acc_as_f64(acc_get(&s->first, "", "value"), &value) &&
+			acc_as_f64(acc_get(&s->first, "", "limit"), &limit)) {
+			fprintf(s->out, "rule: ");
+			acc_text_put(s->out, acc_get_text(&s->first, "", "rule"), TEXT);
+			fprintf(s->out, ", value %.6g, limit %.6g", value, limit);
+			line(s, ", from ", acc_get_text(&s->first, "", "limit_from"), TEXT);
+		}
+		if (acc_as_f64(acc_get(&s->first, "", "confidence"), &value))
+			fprintf(s->out, "confidence: %.4g\n", value);
+		lines(s, "evidence: ", &b.evidence, PARTS);
+		lines(s, "also: ", &s->others, 6);
+	}
+	lines(s, "looked at: ", &b.looked, 4);
+	lines(s, "not looked at: ", &b.not_looked, 4);
+	lines(s, "next: ", &b.next, NEXT);
+	return 0;
+}
+
+/* --- one object */
+
+static void
+field(FILE *out, const char *name)
+{
+	fprintf(out, ",\"%s\":", name);
+}
+
+static void
+array(FILE *out, const char *name, const struct list *l)
+{
+	field(out, name);
+	putc('[', out);
+	for (size_t i = 0; i < l->n; i++) {
+		if (i > 0)
+			putc(',', out);
+		acc_json_string(out, l->v[i], false);
+	}
+	putc(']', out);
+}
+
+static int
+end_json(void *state, int status, struct acc_err *e)
+{
+	static const char *const keys[] = {"what", "name", "io", "pos", "step", "rank", "rule",
+		"value", "limit", "limit_from", "confidence", "ranked", "text"};
+	struct state *s = state;
+	struct brief b;
+	int rc = make(s, status, &b, e);
+	if (rc < 0)
+		return rc;
+	fprintf(s->out, "{\"brief\":1,\"verdict\":\"%s\",\"means\":\"%s\",\"status\":%d", b.verdict,
+		b.means, status);
+	for (size_t i = 0; s->rank >= 0 && i < sizeof keys / sizeof *keys; i++) {
+		const struct acc_val *v = acc_get(&s->first, "", keys[i]);
+		if (v == NULL)
+			continue;
+		field(s->out, keys[i]);
+		acc_json_value(s->out, v, false);
+	}
+	if (b.source.n > 0) {
+		field(s->out, "source");
+		acc_json_string(s->out, b.source, false);
+	}
+	array(s->out, "evidence", &b.evidence);
+	array(s->out, "also", &s->others);
+	fprintf(s->out, ",\"also_left\":%zu", s->others.left);
+	array(s->out, "looked_at", &b.looked);
+	array(s->out, "not_looked_at", &b.not_looked);
+	array(s->out, "next", &b.next);
+	fputs("}\n", s->out);
+	return 0;
+}
+
+static void
+release(void *state)
+{
+	struct state *s = state;
+	acc_opcalls_release(&s->ops);
+	acc_rec_release(&s->first);
+	acc_map_release(&s->sources);
+	acc_arena_release(&s->mem);
+	free(s);
+}
+
+const struct acc_format acc_format_brief = {
+	.name = "brief",
+	.help = "verdict, evidence and what is next, in 40 lines",
+	.all_keys = true,
+	.begin = begin,
+	.record = record,
+	.end = end_text,
+	.release = release,
+};
+
+const struct acc_format acc_format_brief_json = {
+	.name = "brief-json",
+	.help = "the same as one JSON object",
+	.all_keys = true,
+	.begin = begin,
+	.record = record,
+	.end = end_json,
+	.release = release,
+};

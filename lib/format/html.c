@@ -1,0 +1,99 @@
+/* One page for a browser, whole in itself: the frame and the style, then the records as blocks of
+ * JSON (columns.h), then the script that shows them; all from share/report. Nothing is fetched, and
+ * nothing of a record is ever read as HTML. */
+#include "acc/judge.h"
+#include "format/columns.h"
+#include "acc/format.h"
+#include "format/jsontext.h"
+
+#include <stdlib.h>
+
+/* share/report, as the Makefile has it in. */
+extern const struct acc_preset acc_report[];
+extern const size_t acc_nreport;
+
+struct state {
+	FILE *out;
+	struct acc_json_blocks *blocks;
+};
+
+/* A file of share/report, by its name without what follows the dot. */
+static void
+part(FILE *out, const char *name)
+{
+	for (size_t i = 0; i < acc_nreport; i++)
+		if (strcmp(acc_report[i].name, name) == 0)
+			fwrite(acc_report[i].text, 1, acc_report[i].n, out);
+}
+
+static int
+begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+{
+	struct state *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return acc_nomem(e);
+	s->out = out;
+	s->blocks = acc_blocks_open(out, opt->tmpdir, e);
+	if (s->blocks == NULL) {
+		free(s);
+		return ACC_EIO;
+	}
+	*state = s;
+	part(out, "head");
+	fputs("<style>\n", out);
+	part(out, "style");
+	fputs("</style>\n</head>\n", out);
+	part(out, "body");
+	fprintf(out,
+		"<script type=\"application/json\" id=\"about\">{\"version\":\"%s\",\"columns\":[",
+		ACC_VERSION);
+	for (size_t i = 0; i < opt->ncolumns; i++) {
+		if (i > 0)
+			putc(',', out);
+		acc_json_string(out, acc_str(opt->columns[i]), true);
+	}
+	fputs("]}</script>\n", out);
+	return 0;
+}
+
+static int
+record(void *state, const struct acc_rec *r, struct acc_err *e)
+{
+	struct state *s = state;
+	return acc_blocks_put(s->blocks, r, e);
+}
+
+static int
+end(void *state, int status, struct acc_err *e)
+{
+	static const char *const scripts[] = {"data", "model", "view", "strip", "tree", "table",
+		"detail", "curves", "page"};
+	struct state *s = state;
+	int rc = acc_blocks_flush(s->blocks, e);
+	fprintf(s->out,
+		"<script type=\"application/json\" id=\"end\">{\"status\":%d}</script>\n<script>\n",
+		status);
+	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
+		part(s->out, scripts[i]);
+	fputs("</script>\n</body>\n</html>\n", s->out);
+	return rc;
+}
+
+static void
+release(void *state)
+{
+	struct state *s = state;
+	acc_blocks_close(s->blocks);
+	free(s);
+}
+
+const struct acc_format acc_format_html = {
+	.name = "html",
+	.help = "a page for a browser, whole in itself",
+	.all_keys = true,
+	.file = true,
+	.begin = begin,
+	.record = record,
+	.end = end,
+	.release = release,
+};

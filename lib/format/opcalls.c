@@ -1,0 +1,302 @@
+#include "format/opcalls.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+static const char *const sides[] = {"a.", "", "b."};
+
+/* Of the device's record, of the only one, or of the bench's. */
+static const struct acc_val *
+get(const struct acc_rec *r, const char *key)
+{
+	const struct acc_val *v = NULL;
+	for (int i = 0; v == NULL && i < 3; i++)
+		v = acc_get(r, sides[i], key);
+	return v;
+}
+
+static struct acc_str
+text(const struct acc_rec *r, const char *key)
+{
+	struct acc_str s = {"", 0};
+	acc_as_text(get(r, key), &s);
+	return s;
+}
+
+static struct acc_str
+keep(struct acc_opcalls *o, struct acc_str s)
+{
+	char *p = s.n == 0 ? NULL : acc_arena_copy(&o->mem, s.p, s.n);
+	return p == NULL ? (struct acc_str){"", 0} : (struct acc_str){p, s.n};
+}
+
+bool
+acc_accuses(struct acc_str what)
+{
+	return acc_word_in("culprit overflow difference rule missing", what);
+}
+
+static int
+place_of(struct acc_opcalls *o, const struct acc_rec *r, uint32_t *out, struct acc_err *e)
+{
+	struct acc_place p = {0};
+	int64_t v;
+	size_t n = 0;
+	if (acc_as_int(get(r, "step"), &v))
+		n = (size_t)snprintf(p.name, sizeof p.name, "step %" PRId64, v);
+	if (acc_as_int(get(r, "rank"), &v))
+		snprintf(p.name + n, sizeof p.name - n, "%srank %" PRId64, n > 0 ? ", " : "", v);
+	/* They come one after another, or in turns of a few. */
+	for (size_t i = o->nplaces; i > 0; i--)
+		if (strcmp(o->place[i - 1].name, p.name) == 0) {
+			*out = (uint32_t)(i - 1);
+			return 0;
+		}
+	struct acc_place *grown = acc_grow(o->place, &o->places_cap, o->nplaces + 1, sizeof p, e);
+	if (grown == NULL)
+		return ACC_ENOMEM;
+	o->place = grown;
+	grown[o->nplaces] = p;
+	*out = (uint32_t)o->nplaces++;
+	return 0;
+}
+
+static struct acc_opcall *
+call_of(struct acc_opcalls *o, const struct acc_rec *r, struct acc_str key, struct acc_err *e)
+{
+	uint32_t place;
+	if (place_of(o, r, &place, e) < 0)
+		return NULL;
+	struct acc_opcall *last = o->n > 0 ? &o->v[o->n - 1] : NULL;
+	if (last != NULL && last->place == place && acc_str_eq(last->key, key))
+		return last;
+	struct acc_opcall *p = acc_grow(o->v, &o->cap, o->n + 1, sizeof *p, e);
+	if (p == NULL)
+		return NULL;
+	o->v = p;
+	p += o->n;
+	*p = (struct acc_opcall){.key = keep(o, key),
+		.pass = keep(o, text(r, "pass")),
+		.place = place,
+		.error = -1};
+	if (acc_map_put(&o->by_key, key, o->n) == NULL || o->mem.lost) {
+		acc_nomem(e);
+		return NULL;
+	}
+	o->n++;
+	o->place[place].calls++;
+	return p;
+}
+
+static void
+measure(struct acc_opcall *c, const struct acc_rec *r)
+{
+	static const char *const keys[] = {"m.err_max", "m.max_rel", "m.norm_relerr",
+		"m.max_relerr", "m.max_abs"};
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		double v;
+		if (!acc_as_f64(acc_get(r, "", keys[i]), &v))
+			continue;
+		v = isnan(v) ? INFINITY : fabs(v);
+		if (v > c->error) {
+			c->error = v;
+			c->measure = keys[i];
+		}
+		return;
+	}
+}
+
+/* What tells whose values they are: the hash of their bytes, or statistics that hardly two have. 0: nothing. */
+static uint64_t
+identity(const struct acc_rec *r, uint32_t place)
+{
+	static const char *const hashes[] = {"s.hash", "stat.md5"};
+	char buf[200];
+	for (int i = 0; i < 2; i++) {
+		struct acc_str h = text(r, hashes[i]), d = text(r, "dtype");
+		if (h.n > 0 && h.n < 64 && d.n < 16) {
+			int n = snprintf(buf, sizeof buf, "%u %.*s %.*s", (unsigned)place,
+				ACC_PRS(h), ACC_PRS(d));
+			return acc_hash(buf, (size_t)n) | 1;
+		}
+	}
+	double max, min, mean, norm;
+	if (!acc_as_f64(get(r, "stat.max"), &max) || !acc_as_f64(get(r, "stat.min"), &min) ||
+		!acc_as_f64(get(r, "stat.mean"), &mean) ||
+		!acc_as_f64(get(r, "stat.norm"), &norm) || norm == 0)
+		return 0;
+	int n = snprintf(buf, sizeof buf, "%u %a %a %a %a", (unsigned)place, max, min, mean, norm);
+	return acc_hash(buf, (size_t)n) | 1;
+}
+
+static int
+follow(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *e)
+{
+	const uint32_t me = (uint32_t)(o->n - 1);
+	const struct acc_str io = text(r, "io");
+	const uint64_t id = identity(r, o->v[me].place);
+	if (id == 0)
+		return 0;
+	if (acc_word_in("out grad", io))
+		return acc_ids_put(&o->made, id, me, true, e);
+	const uint32_t from = acc_ids_get(&o->made, id);
+	if (from == ACC_NOID || from == me)
+		return 0;
+	for (size_t i = o->nflow; i > 0 && o->flow[i - 1].to == me; i--)
+		if (o->flow[i - 1].from == from)
+			return 0;
+	struct acc_flow *p = acc_grow(o->flow, &o->flow_cap, o->nflow + 1, sizeof *p, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	o->flow = p;
+	p[o->nflow++] = (struct acc_flow){from, me};
+	return 0;
+}
+
+static void
+raise(struct acc_opcalls *o, struct acc_opcall *c, enum acc_grade g, struct acc_str why)
+{
+	if (g <= c->grade && c->why.n > 0)
+		return;
+	if (g >= ACC_WARNING && c->grade < ACC_WARNING)
+		o->place[c->place].bad++;
+	c->grade = g > c->grade ? g : c->grade;
+	if (why.n > 0)
+		c->why = keep(o, why);
+}
+
+static enum acc_grade
+grade_of(const struct acc_rec *r)
+{
+	const struct acc_str bad = acc_get_text(r, "", "bad");
+	bool ok;
+	if (acc_str_is(bad, "error"))
+		return ACC_ERROR;
+	if (acc_str_is(bad, "warning") || (acc_as_bool(get(r, "audit.ok"), &ok) && !ok))
+		return ACC_WARNING;
+	return get(r, "audit.ok") != NULL || acc_get(r, "", "m.mode") != NULL ? ACC_FINE
+									      : ACC_UNJUDGED;
+}
+
+static struct acc_str
+first_why(const struct acc_rec *r)
+{
+	const struct acc_val *v = acc_get(r, "", "why");
+	if (v != NULL && v->type == ACC_V_TEXTS && v->n > 0)
+		return v->texts[0];
+	return v != NULL && v->type == ACC_V_TEXT ? v->s : text(r, "audit.cause");
+}
+
+/* A finding about an op call makes that bad where it accuses. */
+static int
+said(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *e)
+{
+	o->judged = true;
+	const uint64_t *at = acc_map_get(&o->by_key, acc_get_text(r, "", "name"));
+	uint32_t place;
+	if (at == NULL || !acc_accuses(acc_get_text(r, "", "what")))
+		return 0;
+	if (place_of(o, r, &place, e) < 0)
+		return ACC_ENOMEM;
+	struct acc_opcall *c = &o->v[*at];
+	for (size_t i = *at; i < o->n; i++)
+		if (o->v[i].place == place &&
+			acc_str_eq(o->v[i].key, acc_get_text(r, "", "name"))) {
+			c = &o->v[i];
+			break;
+		}
+	c->named = true;
+	c->why = (struct acc_str){"", 0};
+	raise(o, c, ACC_ERROR, acc_get_text(r, "", "text"));
+	return o->mem.lost ? acc_nomem(e) : 0;
+}
+
+int
+acc_opcalls_add(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *e)
+{
+	if (acc_rec_is(r, "stack"))
+		return acc_stacks_see(&o->stacks, r, e);
+	if (acc_rec_is(r, "finding"))
+		return said(o, r, e);
+	if (!acc_word_in("pair tensor arg call", r->kind))
+		return 0;
+	const struct acc_str key = text(r, "key");
+	if (key.n == 0)
+		return 0;
+	struct acc_opcall *c = call_of(o, r, key, e);
+	if (c == NULL)
+		return ACC_ENOMEM;
+	c->records++;
+	if (c->scope.n == 0)
+		c->scope = keep(o, text(r, "scope"));
+	if (c->stack.n == 0)
+		c->stack = keep(o, text(r, "stack"));
+	measure(c, r);
+	raise(o, c, grade_of(r),
+		grade_of(r) >= ACC_WARNING ? first_why(r) : (struct acc_str){"", 0});
+	return o->mem.lost ? acc_nomem(e) : follow(o, r, e);
+}
+
+void
+acc_opcalls_release(struct acc_opcalls *o)
+{
+	free(o->v);
+	free(o->place);
+	free(o->flow);
+	acc_ids_release(&o->made);
+	acc_stacks_release(&o->stacks);
+	acc_map_release(&o->by_key);
+	acc_arena_release(&o->mem);
+	*o = (struct acc_opcalls){0};
+}
+
+/* --- frames: "File F, line N, in FN, CODE", with "; File " between them */
+
+static bool
+until(struct acc_str *s, const char *mark, struct acc_str *out)
+{
+	const size_t n = strlen(mark);
+	const char *at = s->n == 0 ? NULL : memmem(s->p, s->n, mark, n);
+	if (at == NULL)
+		return false;
+	*out = (struct acc_str){s->p, (uint32_t)(at - s->p)};
+	*s = (struct acc_str){at + n, s->n - out->n - (uint32_t)n};
+	return true;
+}
+
+static bool
+is_framework(struct acc_str file)
+{
+	static const char *const of[] = {"site-packages", "dist-packages", "torch/", "mindspore/",
+		"<frozen"};
+	bool is = false;
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+		is |= memmem(file.p, file.n, of[i], strlen(of[i])) != NULL;
+	return is;
+}
+
+bool
+acc_frame_own(const struct acc_stacks *stacks, struct acc_str id, struct acc_frame *f)
+{
+	struct acc_str s = id.n == 0 ? id : acc_stacks_get(stacks, id), one;
+	while (s.n > 0) {
+		if (!until(&s, "; File ", &one)) {
+			one = s;
+			s.n = 0;
+		}
+		if (acc_str_starts(one, "File "))
+			one = (struct acc_str){one.p + 5, one.n - 5};
+		if (until(&one, ", line ", &f->file) && until(&one, ", in ", &f->line) &&
+			!is_framework(f->file)) {
+			if (until(&one, ", ", &f->fn))
+				f->code = one;
+			else {
+				f->fn = one;
+				f->code = (struct acc_str){"", 0};
+			}
+			return true;
+		}
+	}
+	return false;
+}

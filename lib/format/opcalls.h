@@ -1,0 +1,54 @@
+/* opcalls.h - the op calls of a stream, for the formats that show these and not their records */
+#ifndef ACC_FORMAT_OPCALLS_H
+#define ACC_FORMAT_OPCALLS_H
+
+#include "acc/record.h"
+#include "format/stacks.h"
+
+enum acc_grade { ACC_UNJUDGED, ACC_FINE, ACC_WARNING, ACC_ERROR };
+
+struct acc_opcall {
+	struct acc_str key, scope, pass, stack; /* scope, stack: empty where unknown */
+	struct acc_str why; /* of the worst record; or what is said of the op call */
+	enum acc_grade grade;
+	bool named;          /* by a finding that accuses */
+	uint32_t place;      /* index of its step and rank */
+	uint32_t records;    /* of tensors and arguments */
+	double error;        /* the largest that was measured; < 0: none. NaN stands as infinity */
+	const char *measure; /* of what, such as m.err_max */
+};
+
+struct acc_opcalls {
+	struct acc_opcall *v;
+	size_t n, cap;
+	struct acc_place {
+		char name[48]; /* "step 0, rank 1"; "" */
+		uint32_t calls, bad;
+	} * place;
+	size_t nplaces, places_cap;
+	/* An output of one has the same values as an input of another: v[from] -> v[to]. */
+	struct acc_flow {
+		uint32_t from, to;
+	} * flow;
+	size_t nflow, flow_cap;
+	struct acc_ids made; /* values -> who had them last as an output */
+	struct acc_stacks stacks;
+	struct acc_map by_key; /* key -> first call with it */
+	bool judged;           /* there are findings */
+	struct acc_arena mem;
+};
+
+/* Zero it to start. Take any record; those of no op call are nothing to it. 0 or < 0. */
+int acc_opcalls_add(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *e);
+void acc_opcalls_release(struct acc_opcalls *o);
+
+/* Does a finding of this kind accuse? */
+bool acc_accuses(struct acc_str what);
+/* The innermost frame of a stack that is not a framework's: its file, line, function and code, each
+ * borrowed from the stack. False where there is none. */
+struct acc_frame {
+	struct acc_str file, line, fn, code;
+};
+bool acc_frame_own(const struct acc_stacks *s, struct acc_str id, struct acc_frame *f);
+
+#endif

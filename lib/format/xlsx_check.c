@@ -1,0 +1,141 @@
+/* Is a spreadsheet whole? libxlsxwriter does not look whether what it puts into temporary files arrives
+ * there: on a full disk it leaves sheets that end early, and says nothing. So what it wrote is read
+ * once more: each part ends with the tag that it began with, and a sheet has all its rows. */
+#include "acc/file.h"
+#include "acc/inflate.h"
+#include "acc/zip.h"
+#include "format/xlsx.h"
+
+#ifdef ACC_HAVE_XLSX
+
+#include <stdlib.h>
+
+enum { CHUNK = 65536, TAIL = 80 };
+
+struct scan {
+	uint8_t in[CHUNK], out[CHUNK + TAIL];
+	char root[64]; /* the first element's name; "" until it is known */
+	size_t ntail;  /* the last bytes that were seen */
+	uint64_t rows;
+};
+
+/* "<?xml ...?>", then "<NAME ". */
+static void
+find_root(struct scan *s, const char *p, size_t n)
+{
+	const char *end = p + n, *at = p;
+	while (at + 1 < end && (at[0] != '<' || at[1] == '?'))
+		at++;
+	size_t k = 0;
+	for (at++; at < end && k + 1 < sizeof s->root && strchr(" >/\r\n", *at) == NULL; at++)
+		s->root[k++] = *at;
+	s->root[k] = '\0';
+}
+
+/* n bytes at out + ntail are new; those before them are the last of what was seen before. */
+static void
+look(struct scan *s, size_t n)
+{
+	static const char row[] = "<row ";
+	const size_t len = sizeof row - 1, all = s->ntail + n;
+	const char *p = (const char *)s->out;
+	/* One that began in the last part ends in this one; none is seen twice. */
+	const size_t from = s->ntail > len - 1 ? s->ntail - (len - 1) : 0;
+	if (s->root[0] == '\0')
+		find_root(s, p + s->ntail, n);
+	for (const char *at = p + from; (at = memmem(at, (size_t)(p + all - at), row, len)) != NULL;
+		at++)
+		s->rows++;
+	s->ntail = all < TAIL ? all : TAIL;
+	memmove(s->out, p + all - s->ntail, s->ntail);
+}
+
+static bool
+is_closed(struct scan *s)
+{
+	char want[80];
+	while (s->ntail > 0 && strchr(" \r\n", s->out[s->ntail - 1]) != NULL)
+		s->ntail--;
+	const size_t n = (size_t)snprintf(want, sizeof want, "</%s>", s->root);
+	const char *p = (const char *)s->out + s->ntail;
+	return s->root[0] != '\0' &&
+	       ((s->ntail >= n && memcmp(p - n, want, n) == 0) ||
+		       (s->ntail >= 2 && memcmp(p - 2, "/>", 2) == 0 && s->rows == 0));
+}
+
+static int
+scan(int fd, const struct acc_zip_member *m, struct scan *s, struct acc_err *e)
+{
+	struct acc_inflate *z = m->enc == ACC_DEFLATE ? acc_inflate_open(ACC_INFLATE_RAW, e) : NULL;
+	int rc = m->enc == ACC_DEFLATE && z == NULL ? ACC_ENOMEM : 0;
+	s->root[0] = '\0';
+	s->ntail = s->rows = 0;
+	for (uint64_t at = 0; rc == 0 && at < m->clen;) {
+		const size_t most = m->clen - at < CHUNK ? (size_t)(m->clen - at) : CHUNK;
+		rc = acc_file_pread(fd, s->in, most, m->off + at, e);
+		for (size_t used = 0; rc == 0 && used < most;) {
+			size_t nin = most - used, nout = CHUNK;
+			if (z != NULL)
+				rc = acc_inflate_run(z, s->in + used, &nin, s->out + s->ntail,
+					&nout, e);
+			else
+				memcpy(s->out + s->ntail, s->in, nout = nin);
+			used += nin;
+			look(s, nout);
+			if (rc == 0 && nin == 0 && nout == 0)
+				rc = ACC_EFORMAT;
+		}
+		at += most;
+		rc = rc > 0 ? 0 : rc;
+	}
+	acc_inflate_close(z);
+	return rc;
+}
+
+/* Of "xl/worksheets/sheet3.xml" 3; 0: it is none. */
+static unsigned
+sheet_number(struct acc_str name)
+{
+	static const char front[] = "xl/worksheets/sheet";
+	const size_t n = sizeof front - 1;
+	char buf[64];
+	if (!acc_str_starts(name, front) || name.n >= sizeof buf)
+		return 0;
+	memcpy(buf, name.p, name.n);
+	buf[name.n] = '\0';
+	return (unsigned)strtoul(buf + n, NULL, 10);
+}
+
+int
+acc_xlsx_check(const struct xlsx_book *b, struct acc_err *e)
+{
+	struct acc_file_info info;
+	struct acc_arena mem = {0};
+	struct acc_zip z = {0};
+	struct scan *s = malloc(sizeof *s);
+	size_t sheets = 0;
+	int rc = s == NULL ? acc_nomem(e) : acc_file_stat(b->fd, &info, e);
+	if (rc == 0)
+		rc = acc_zip_read(b->fd, 0, info.size, &z, &mem, e);
+	for (size_t i = 0; rc == 0 && i < z.n; i++) {
+		const unsigned number = sheet_number(z.m[i].name);
+		rc = scan(b->fd, &z.m[i], s, e);
+		bool whole = rc == 0 && is_closed(s);
+		/* The first is the findings'. */
+		if (whole && number > 1)
+			whole = number - 2 < b->nsheets && s->rows == b->sheet[number - 2].filled;
+		sheets += number > 1;
+		if (rc == 0 && !whole)
+			rc = ACC_ETRUNC;
+	}
+	if (rc == 0 && sheets != b->nsheets)
+		rc = ACC_ETRUNC;
+	free(s);
+	acc_arena_release(&mem);
+	if (rc == 0)
+		return 0;
+	return acc_fail(e, rc,
+		"the spreadsheet is not whole: is the disk of temporary files full?");
+}
+
+#endif

@@ -1,0 +1,143 @@
+/* The first sheet of a spreadsheet: the findings, what the colours mean, and which sheets there are. */
+#include "format/xlsx.h"
+
+#ifdef ACC_HAVE_XLSX
+
+#include <inttypes.h>
+#include <math.h>
+
+const struct acc_xlsx_look acc_xlsx_looks[LEVELS] = {
+	[FINE] = {"", "explained by the inputs, or not judged", 0, 0},
+	[WARNING] = {"warning", "adds error beyond its limit behind the first one, or may be wrong",
+		0xFFE9B8, 0x6B4400},
+	[ERROR] = {"error", "the first that is wrong, or beyond a rule's limit", 0xF8CBC6,
+		0x8A1414},
+};
+
+static int
+line(struct xlsx_book *s, const char *name, struct acc_str text, lxw_format *first, lxw_format *f,
+	struct acc_err *e)
+{
+	int rc = acc_xlsx_text(s, s->front, s->line, 0, acc_str(name), first, e);
+	if (rc == 0 && text.n > 0)
+		rc = acc_xlsx_text(s, s->front, s->line, 1, text, f, e);
+	s->line++;
+	return rc;
+}
+
+/* Findings come last; what there is of them stands in the order in which they came. */
+int
+acc_xlsx_finding(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e)
+{
+	static const char *const keys[] = {"step", "rank", "value", "limit", "confidence", NULL};
+	static const char accusing[] = "culprit overflow difference rule missing";
+	const struct acc_str what = acc_get_text(r, "", "what");
+	const enum xlsx_level level = acc_word_in(accusing, what)   ? ERROR
+				      : acc_str_is(what, "warning") ? WARNING
+								    : FINE;
+	lxw_format *f = s->cell[level][PLAIN];
+	int rc = 0;
+	if (s->line == 0) {
+		rc = line(s, "Findings", (struct acc_str){0}, s->title, NULL, e);
+		static const char *const titles[] = {"what", "text", "op call", "step", "rank",
+			"value", "limit", "confidence", "limit from"};
+		for (size_t i = 0; i < sizeof titles / sizeof *titles && rc == 0; i++)
+			rc = acc_xlsx_text(s, s->front, s->line, i, acc_str(titles[i]), s->head, e);
+		s->line++;
+	}
+	if (rc == 0)
+		rc = acc_xlsx_text(s, s->front, s->line, 0, what, f, e);
+	if (rc == 0)
+		rc = acc_xlsx_text(s, s->front, s->line, 1, acc_get_text(r, "", "text"), s->wrap,
+			e);
+	if (rc == 0)
+		rc = acc_xlsx_text(s, s->front, s->line, 2, acc_get_text(r, "", "name"), f, e);
+	for (size_t i = 0; keys[i] != NULL && rc == 0; i++) {
+		double v;
+		if (acc_as_f64(acc_get(r, "", keys[i]), &v) && isfinite(v))
+			rc = acc_xlsx_done(s,
+				s->x->worksheet_write_number(s->front, s->line, (lxw_col_t)(3 + i),
+					v, s->cell[FINE][acc_xlsx_shape(v)]),
+				e);
+	}
+	if (rc == 0)
+		rc = acc_xlsx_text(s, s->front, s->line, 8, acc_get_text(r, "", "limit_from"),
+			s->wrap, e);
+	s->line++;
+	return rc;
+}
+
+static int
+legend(struct xlsx_book *s, struct acc_err *e)
+{
+	char text[160];
+	int rc = 0;
+	s->line++;
+	rc = line(s, "Colours", (struct acc_str){0}, s->bold, NULL, e);
+	for (int l = ERROR; l >= FINE && rc == 0; l--)
+		rc = line(s, l == FINE ? "no colour" : acc_xlsx_looks[l].name,
+			acc_str(acc_xlsx_looks[l].means), s->cell[l][PLAIN], s->wrap, e);
+	snprintf(text, sizeof text,
+		"stacks, on the first row of an op call%s; numbers below 0.001 are shown with their "
+		"exponent, and 0 is exactly 0",
+		s->unnoted > 0 ? " (of the first 3,000, and of bad ones)" : "");
+	if (rc == 0)
+		rc = line(s, "notes", acc_str(text), s->bold, s->wrap, e);
+	if (rc == 0 && s->cut > 0) {
+		snprintf(text, sizeof text, "%" PRIu64 " texts are longer than a cell holds",
+			s->cut);
+		rc = line(s, "cut", acc_str(text), s->bold, s->wrap, e);
+	}
+	return rc;
+}
+
+static int
+contents(struct xlsx_book *s, struct acc_err *e)
+{
+	char text[200], url[64];
+	s->line++;
+	int rc = s->nsheets > 0 ? line(s, "Sheets", (struct acc_str){0}, s->bold, NULL, e) : 0;
+	for (size_t i = 0; i < s->nsheets && rc == 0; i++) {
+		const struct xlsx_sheet *p = &s->sheet[i];
+		snprintf(url, sizeof url, "internal:'%s'!A1", p->name);
+		snprintf(text, sizeof text,
+			"%" PRIu64 " records: %" PRIu64 " error, %" PRIu64 " warning",
+			p->bad[FINE] + p->bad[WARNING] + p->bad[ERROR], p->bad[ERROR],
+			p->bad[WARNING]);
+		/* In this mode the parts of a row must come from left to right. */
+		rc = acc_xlsx_done(s,
+			s->x->worksheet_write_url_opt(s->front, s->line, 0, url, NULL, p->name,
+				NULL),
+			e);
+		if (rc == 0)
+			rc = acc_xlsx_text(s, s->front, s->line, 1, acc_str(text),
+				s->cell[p->bad[ERROR] > 0     ? ERROR
+					: p->bad[WARNING] > 0 ? WARNING
+							      : FINE][PLAIN],
+				e);
+		s->line++;
+	}
+	return rc;
+}
+
+int
+acc_xlsx_front(struct xlsx_book *s, struct acc_err *e)
+{
+	static const double widths[] = {12, 110, 38, 7, 7, 11, 11, 11, 34};
+	int rc = 0;
+	if (s->line == 0)
+		rc = line(s, "No findings", ACC_STR("no judge has looked at these records"),
+			s->title, s->wrap, e);
+	if (rc == 0)
+		rc = legend(s, e);
+	if (rc == 0)
+		rc = contents(s, e);
+	for (size_t i = 0; i < sizeof widths / sizeof *widths && rc == 0; i++)
+		rc = acc_xlsx_done(s,
+			s->x->worksheet_set_column_opt(s->front, (lxw_col_t)i, (lxw_col_t)i,
+				widths[i], NULL, NULL),
+			e);
+	return rc;
+}
+
+#endif

@@ -1,0 +1,247 @@
+// Op calls, verdicts, the tree and the dataflow, made of the records.
+
+const NONE = 0, GOOD = 1, WARNING = 2, ERROR = 3;
+const levelName = ["none", "good", "warning", "error"];
+// Behind the culprit errors are large, too, and explained by those of the inputs.
+const levelText = ["not judged", "explained by its inputs", "warning", "error"];
+const accusing = ["culprit", "overflow", "difference", "rule", "missing"];
+
+let ops = [];         // {key, first, last, step, rank, level, named, scope, stack, at}
+let opOf;             // of a row: which op call, or -1
+let levels;           // of a row
+let places = [];      // [step, rank] that occur
+let headline;         // the finding that matters most, or undefined
+let named;            // the op call that it names, or undefined
+
+function makeLevels() {
+	const bad = has("bad") ? column("bad") : [];
+	const mode = has("m.mode") ? column("m.mode") : [], ok = has("audit.ok") ? column("audit.ok") : [];
+	const aok = has("a.audit.ok") ? column("a.audit.ok") : [];
+	const judged = findings.length > 0;
+	levels = new Uint8Array(rows);
+	for (let i = 0; i < rows; i++) {
+		const b = bad[i], audit = ok[i] === undefined ? aok[i] : ok[i];
+		levels[i] = b === "error" ? ERROR : b === "warning" ? WARNING
+			: audit === false ? WARNING
+			: audit === true || (judged && mode[i] !== undefined) ? GOOD : NONE;
+	}
+}
+
+function makeOps() {
+	const kind = column("kind"), sides = ["a.", "b.", ""];
+	const of = key => sides.map(s => has(s + key) ? column(s + key) : undefined).filter(c => c);
+	const first = (cs, i) => {
+		for (const c of cs) if (c[i] !== undefined) return c[i];
+	};
+	const ck = of("key"), cstep = of("step"), crank = of("rank"), cscope = of("scope"), cstack = of("stack");
+	const akind = of("kind"), seen = new Map();
+	let op;
+	opOf = new Int32Array(rows).fill(-1);
+	for (let i = 0; i < rows; i++) {
+		if (!["pair", "tensor", "arg", "call"].includes(kind[i])) continue;
+		if (kind[i] === "pair" && !["tensor", "arg", "call"].includes(first(akind, i))) continue;
+		const key = first(ck, i);
+		if (key === undefined) continue;
+		const step = first(cstep, i), rank = first(crank, i);
+		if (op === undefined || op.key !== key || op.step !== step || op.rank !== rank) {
+			op = {key, step, rank, first: i, last: i, level: NONE, at: ops.length,
+				scope: first(cscope, i), stack: first(cstack, i)};
+			ops.push(op);
+			const place = step + "/" + rank;
+			if (!seen.has(place)) seen.set(place, places.push([step, rank]) - 1);
+			op.place = seen.get(place);
+		}
+		op.last = i;
+		if (op.stack === undefined) op.stack = first(cstack, i);
+		if (op.scope === undefined) op.scope = first(cscope, i);
+		if (levels[i] > op.level) op.level = levels[i];
+		opOf[i] = op.at;
+	}
+}
+
+function opOfFinding(f) {
+	const fits = o => (f.step === undefined || o.step === undefined || o.step === f.step) &&
+		(f.rank === undefined || o.rank === undefined || o.rank === f.rank);
+	if (f.name === undefined) return undefined;
+	const exact = ops.find(o => o.key === f.name && fits(o)) || ops.find(o => o.key === f.name);
+	if (exact) return exact;
+	const name = has("name") ? column("name") : [], i = name.indexOf(f.name);
+	return i >= 0 && opOf[i] >= 0 ? ops[opOf[i]] : undefined;
+}
+
+function makeHeadline() {
+	for (const what of [...accusing, "warning", "audit", "unmatched", "clean"]) {
+		headline = findings.find(f => f.what === what);
+		if (headline) break;
+	}
+	headline = headline || findings[0];
+	named = headline && opOfFinding(headline);
+	for (const f of findings)
+		if (accusing.includes(f.what)) {
+			const o = opOfFinding(f);
+			if (o) {
+				o.named = true;
+				o.level = ERROR;
+			}
+		}
+}
+
+// A frame as the recorders write them: file, line, function, code.
+function frame(text) {
+	const m = /^File (.*), line (\d+), in (.*?), ?\s*\n?\s*([^]*)$/.exec(text);
+	return m ? {file: m[1], line: m[2], fn: m[3], code: m[4].trim(),
+		library: /site-packages|dist-packages|torch\/|<frozen|mindspore\//.test(m[1])}
+		: {file: text, line: "", fn: "", code: "", library: false};
+}
+const base = file => file.slice(file.lastIndexOf("/") + 1);
+const frames = id => (stacks.get(id) || []).map(frame);
+
+// --- the tree: by scopes where a recorder noted them, else by the lines of code, else by pass
+
+function moduleLabel(key, parent) {
+	const m = /^(?:Module|Cell)\.(.*)\.([A-Za-z_0-9]+)\.(forward|backward)(?:\.(\d+))?$/.exec(key);
+	if (!m) return key;
+	let path = m[1];
+	const p = parent && /^(?:Module|Cell)\.(.*)\.[A-Za-z_0-9]+\.(?:forward|backward)/.exec(parent);
+	if (p && path.startsWith(p[1] + ".")) path = path.slice(p[1].length + 1);
+	return path + " " + m[2] + (m[4] && m[4] !== "0" ? " (" + m[4] + ")" : "") +
+		(m[3] === "backward" ? " backward" : "");
+}
+
+// Beneath a module or a pass, what these say already is left out.
+function callLabel(key, byScope, scope) {
+	const label = moduleLabel(key, scope);
+	if (label !== key) return label;
+	const short = key.replace(/^(Functional|Tensor|Torch|Aten|Mint|MintFunctional)\./, "");
+	return byScope && scope === undefined ? short : short.replace(/\.(forward|backward)$/, "");
+}
+
+function newNode(parent, label) {
+	const n = {label, parent, kids: [], level: NONE, bad: 0, calls: 0, open: false, op: undefined,
+		first: Infinity, worst: undefined};
+	if (parent) parent.kids.push(n);
+	return n;
+}
+
+function scopeOf() {
+	const parent = new Map();
+	for (const o of ops) if (o.scope !== undefined && !parent.has(o.key)) parent.set(o.key, o.scope);
+	return parent;
+}
+
+function makeTree() {
+	const root = newNode(null, ""), byScope = ops.some(o => o.scope !== undefined);
+	const byCode = !byScope && ops.some(o => stacks.has(o.stack));
+	const parents = scopeOf(), nodes = new Map(), used = new Set();
+	for (const p of parents.values()) used.add(p);
+	const top = place => {
+		if (places.length < 2) return root;
+		const id = "place " + place, [step, rank] = places[place];
+		if (!nodes.has(id))
+			nodes.set(id, newNode(root, [step !== undefined ? "step " + step : "",
+				rank !== undefined ? "rank " + rank : ""].filter(s => s).join(", ")));
+		return nodes.get(id);
+	};
+	const named = (parent, id, label) => {
+		if (!nodes.has(id)) nodes.set(id, newNode(parent, label));
+		return nodes.get(id);
+	};
+	const module = (place, key, depth) => {
+		const id = place + "\0" + key;
+		if (nodes.has(id)) return nodes.get(id);
+		const p = depth < 200 ? parents.get(key) : undefined;
+		// The way up is made first, so that a module stands under its parent.
+		const parent = p !== undefined && p !== key ? module(place, p, depth + 1) : top(place);
+		return named(parent, id, moduleLabel(key, p));
+	};
+	const pass = o => named(top(o.place), o.place + "\0pass " + passOf(o), passOf(o));
+	const code = o => {
+		let at = pass(o), id = o.place + "\0" + passOf(o);
+		for (const f of frames(o.stack).filter(f => !f.library).reverse()) {
+			const label = base(f.file) + ":" + f.line + (f.code ? " " + f.code : "");
+			at = named(at, id += "\0" + label, label);
+		}
+		return at;
+	};
+	for (const o of ops) {
+		if (byScope && used.has(o.key)) {
+			const n = module(o.place, o.key, 0);
+			o.node = n.op === undefined ? n : newNode(n, o.key);
+			o.node.op = o;
+		} else {
+			const under = byScope && o.scope !== undefined ? module(o.place, o.scope, 0)
+				: byCode && stacks.has(o.stack) ? code(o) : pass(o);
+			o.node = newNode(under, callLabel(o.key, byScope, o.scope));
+			o.node.op = o;
+		}
+		for (let n = o.node; n; n = n.parent) {
+			n.calls++;
+			n.first = Math.min(n.first, o.first);
+			if (o.level > WARNING || o.level === WARNING) n.bad++;
+			if (o.level > n.level || (o.named && !(n.worst && n.worst.named))) {
+				n.level = Math.max(n.level, o.level);
+				n.worst = o;
+			}
+		}
+	}
+	for (const n of [root, ...nodes.values()]) n.kids.sort((a, b) => a.first - b.first);
+	return {root, title: byScope ? "Modules" : byCode ? "Lines of code" : "Op calls"};
+}
+
+function passOf(o) {
+	const p = either("pass", o.first);
+	return p === undefined ? "op calls" : p;
+}
+
+// --- the dataflow: which op call's output has the same bytes, or statistics, as an input
+
+let flow;
+function dataflow() {
+	if (flow) return flow;
+	const io = sideColumns("io"), byValue = new Map();
+	const from = new Array(rows), to = new Map();
+	const ids = identities();
+	for (let i = 0; i < rows; i++) {
+		if (opOf[i] < 0 || ids[i] === undefined) continue;
+		const at = ops[opOf[i]].place;
+		const id = typeof ids[i] === "number" ? ids[i] * places.length + at : at + " " + ids[i];
+		if (io(i) === "out" || io(i) === "grad") {
+			byValue.set(id, i);
+			continue;
+		}
+		const p = byValue.get(id);
+		if (p === undefined || opOf[p] === opOf[i]) continue;
+		from[i] = p;
+		if (!to.has(p)) to.set(p, []);
+		to.get(p).push(i);
+	}
+	return flow = {from, to};
+}
+
+function sideColumns(key) {
+	const cs = ["a.", "", "b."].filter(s => has(s + key)).map(s => column(s + key));
+	return i => {
+		for (const c of cs) if (c[i] !== undefined) return c[i];
+	};
+}
+
+// Of each row's device side, or its only one. Statistics that any tensor of zeros has say nothing.
+function identities() {
+	const out = new Array(rows);
+	const hash = sideColumns("s.hash");
+	if (has("s.hash") || has("a.s.hash")) {
+		for (let i = 0; i < rows; i++) out[i] = hash(i);
+		return out;
+	}
+	const md5 = sideColumns("stat.md5");
+	const stat = ["stat.max", "stat.min", "stat.mean", "stat.norm"].map(sideColumns);
+	const shape = sideColumns("shape"), dtype = sideColumns("dtype");
+	for (let i = 0; i < rows; i++) {
+		if (md5(i) !== undefined) out[i] = "m" + md5(i);
+		else {
+			const v = stat.map(f => f(i));
+			if (v[3] && v.every(x => typeof x === "number")) out[i] = v.join(" ") + shape(i) + dtype(i);
+		}
+	}
+	return out;
+}

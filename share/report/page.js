@@ -1,0 +1,162 @@
+// The finding, the keys, and the start.
+
+const redraws = [stripDraw];
+
+// The parts of a sentence of evidence: they stand between semicolons, but code has these, too.
+function parts(text) {
+	const at = text.search(/; at [^;]*:\d+ in /), says = at < 0 ? text : text.slice(0, at);
+	return says.split("; ");
+}
+
+const tags = {culprit: "first bad op call", overflow: "overflow", difference: "differs", missing: "missing",
+	rule: "beyond a limit", warning: "warning", clean: "nothing bad found", audit: "audit", unmatched: "unmatched"};
+
+function findingDraw() {
+	const card = $("finding"), f = headline;
+	if (f === undefined) {
+		const bad = ops.filter(o => o.level >= WARNING).length;
+		card.className = bad ? "warning-card" : "";
+		card.replaceChildren(make("h1", "", bad ? bad + " op calls are bad" : "No judge has looked at these records"),
+			make("p", "quiet", "accfirstbad, acccurve or acccheck names what is wrong; accaudit recomputes. The records are below."));
+		return;
+	}
+	const bad = accusing.includes(f.what), clean = f.what === "clean" && status === 0;
+	card.className = bad ? "error-card" : clean ? "good-card" : "warning-card";
+	const h1 = make("h1", "", make("span", "tag", tags[f.what] || f.what));
+	if (f.name !== undefined && !clean) h1.append(named ? link(f.name, () => choose(named)) : f.name);
+	const where = [f.step !== undefined ? "step " + f.step : "", f.rank !== undefined ? "rank " + f.rank : ""].filter(s => s && bad);
+	if (where.length) h1.append(make("span", "quiet", "  " + where.join(", ")));
+	const evidence = make("ul"), others = make("ul");
+	// The limit and the confidence have lines of their own.
+	let text = parts(String(f.text || "")).filter((t, k) => k === 0 || f.limit === undefined || !/^[\d.e+]+ times its limit/.test(t));
+	const name = String(f.name || "") + ": ", at = text[0].indexOf(name);
+	if (f.name !== undefined && at >= 0 && bad) text[0] = text[0].slice(at + name.length);
+	for (const t of text) evidence.append(make("li", "", t));
+	if (f.confidence !== undefined) others.append(make("li", "", make("b", "", "confidence "), f.confidence > .999 ? "above 0.999" : shown(f.confidence, 3)));
+	if (f.limit !== undefined && f.value !== undefined)
+		others.append(make("li", "", make("b", "", "rule " + (f.rule || "") + " "), shown(f.value) + ", limit " + shown(f.limit) +
+			(f.limit_from ? " (" + f.limit_from + ")" : "")));
+	for (const s of (f.ranked || []).slice(0, 4)) {
+		const o = ops.find(x => x.key === s) || opOfFinding({name: s});
+		others.append(make("li", "", "then: ", o ? link(s, () => choose(o)) : s));
+	}
+	for (const g of findings.filter(g => g !== f).slice(0, 40)) {
+		const o = opOfFinding(g), long = String(g.text || g.what);
+		const li = make("li", "", long.length > 240 ? long.slice(0, 240) + " …" : long);
+		if (o) li.append(" ", link("show", () => choose(o)));
+		li.title = long;
+		others.append(li);
+	}
+	const side = make("div", "columns", evidence, others), source = frames(f.stack).find(x => !x.library);
+	card.replaceChildren(h1, side);
+	if (source)
+		card.append(make("code", "source", make("span", "", base(source.file) + ":" + source.line + " in " + source.fn), source.code));
+}
+
+function barDraw() {
+	const roots = key => {
+		const ids = has(key) ? new Set(column(key)) : new Set(sources.map(x => x.id));
+		const s = [...new Set(sources.filter(x => ids.has(x.id)).map(x => (x.host ? x.host + ":" : "") + x.root))];
+		return s.length > 1 ? s[0] + " and " + (s.length - 1) + " more" : s.join("");
+	};
+	$("about-run").textContent = has("a.src") ? roots("a.src") + (has("b.src") ? "  against  " + roots("b.src") : "") : roots("src");
+	$("about-run").title = sources.map(x => x.root).join("\n");
+	document.title = (headline && accusing.includes(headline.what) && headline.name ? headline.name + " - " : "") + "acctools report";
+	const bad = ops.filter(o => o.level >= WARNING).length;
+	$("steps-bad").hidden = bad === 0;
+	$("count-bad").textContent = bad.toLocaleString("en") + " bad op call" + (bad === 1 ? "" : "s");
+	if (places.length < 2) return;
+	$("place-label").hidden = false;
+	$("place").append(new Option("all", "-1"));
+	places.forEach(([step, rank], k) => $("place").append(
+		new Option([step, rank].map(x => x === undefined ? "-" : x).join(", "), String(k))));
+	$("place").onchange = () => {
+		place = Number($("place").value);
+		tableFilter();
+		if (tree) treeFlatten();
+		if (!$("strip-part").hidden) {
+			stripMeasure();
+			stripDraw();
+		}
+	};
+}
+
+function stepOp(by, bad) {
+	const all = seenOps(), n = all.length;
+	let k = chosen ? all.indexOf(chosen) : by > 0 ? -1 : n;
+	for (k += by; k >= 0 && k < n; k += by)
+		if (!bad || all[k].level >= WARNING) return choose(all[k]);
+}
+
+function theme() {
+	const root = document.documentElement, dark = root.classList.contains("dark") ||
+		(!root.classList.contains("light") && matchMedia("(prefers-color-scheme: dark)").matches);
+	root.classList.toggle("dark", !dark);
+	root.classList.toggle("light", dark);
+	for (const r of redraws) r();
+}
+
+function clear() {
+	$("search").value = "";
+	words = [];
+	filters.clear();
+	levelsAsked.clear();
+	for (const b of $("levels").children) b.setAttribute("aria-pressed", "false");
+	tableHead();
+	tableFilter();
+}
+
+function keysStart() {
+	const actions = {
+		c: () => named && choose(named), n: () => stepOp(1, true), p: () => stepOp(-1, true),
+		"]": () => stepOp(1), "[": () => stepOp(-1), t: theme, "?": () => $("help").showModal(),
+		"/": () => $("search").focus(), Escape: clear,
+	};
+	document.addEventListener("keydown", e => {
+		if (e.ctrlKey || e.metaKey || e.altKey || $("help").open) return;
+		if (["INPUT", "SELECT"].includes(e.target.tagName) && e.key !== "Escape") return;
+		if (!actions[e.key]) return;
+		e.preventDefault();
+		if (e.key === "Escape") e.target.blur();
+		actions[e.key]();
+	});
+	$("next").onclick = () => stepOp(1, true);
+	$("previous").onclick = () => stepOp(-1, true);
+	$("theme").onclick = theme;
+	$("help-open").onclick = () => $("help").showModal();
+	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraws.forEach(r => r()));
+	window.addEventListener("beforeprint", () => tableLines.render(true));
+	window.addEventListener("afterprint", () => tableLines.render());
+}
+
+const status = (() => {
+	const e = $("end");
+	return e ? JSON.parse(e.textContent).status : 2;
+})();
+
+function start() {
+	readBlocks();
+	makeLevels();
+	makeOps();
+	makeHeadline();
+	findingDraw();
+	barDraw();
+	document.body.classList.remove("loading");
+	curvesStart();
+	detailStart();
+	tableStart();
+	treeStart();
+	stripStart();
+	keysStart();
+	if (named) choose(named, worstRow(named));
+	document.body.classList.add("ready");
+}
+
+// Of an op call, the record that is worst: what a person wants to see first.
+function worstRow(op) {
+	let worst = op.first;
+	for (let i = op.first; i <= op.last; i++) if (levels[i] > levels[worst]) worst = i;
+	return levels[worst] >= WARNING ? worst : undefined;
+}
+
+start();

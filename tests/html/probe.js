@@ -1,0 +1,71 @@
+// Runs in a page behind its own script; what it finds stands in the element "probe" as JSON.
+(async () => {
+	const out = {}, wait = ms => new Promise(r => setTimeout(r, ms));
+	out.ready = Math.round(performance.now());
+	out.errors = window.probeErrors;
+	out.rows = rows;
+	out.ops = ops.length;
+	const box = $("finding").getBoundingClientRect(), h1 = document.querySelector("#finding h1");
+	out.headline = h1 && h1.textContent;
+	out.visible = !!h1 && box.top >= 0 && h1.getBoundingClientRect().bottom <= innerHeight;
+	out.drawn = $("table-body").childElementCount;
+	out.chosen = chosen && chosen.key;
+	const timed = f => {
+		const t = performance.now();
+		f();
+		return Math.round(performance.now() - t);
+	};
+	const first = key => column(key)[order[0]];
+	if (has("m.err_max")) {
+		out.sort = timed(() => sortBy("m.err_max"));
+		const sorted = [...order].map(i => column("m.err_max")[i]).filter(v => typeof v === "number");
+		out.sorted = sorted.every((v, k) => k === 0 || sorted[k - 1] >= v);
+		sortBy("m.err_max");
+		sortBy("m.err_max");
+		out.filter = timed(() => {
+			filters.set("m.err_max", "> 0.01");
+			tableFilter();
+		});
+		out.filtered = [...order].every(i => column("m.err_max")[i] > 0.01);
+		out.left = order.length;
+		clear();
+	}
+	$("search").value = "LINEAR.1 input";
+	out.search = timed(() => {
+		$("search").oninput();
+		clearTimeout(waiting);
+		tableFilter();
+	});
+	out.found = order.length;
+	out.match = [...order].every(i => /linear\.1/i.test(column("name")[i]) || !has("name"));
+	clear();
+	out.scroll = timed(() => {
+		for (let k = 0; k < 50; k++) {
+			$("table").scrollTop = k * 40000;
+			tableLines.render();
+		}
+	});
+	if (ops.length > 1) {
+		out.links = timed(dataflow);
+		out.linked = dataflow().from.filter(x => x !== undefined).length;
+		const before = chosen;
+		document.dispatchEvent(new KeyboardEvent("keydown", {key: "["}));
+		out.key = chosen !== before;
+		document.dispatchEvent(new KeyboardEvent("keydown", {key: "c"}));
+		out.back = chosen === before;
+		const r = $("strip").getBoundingClientRect();
+		$("strip").dispatchEvent(new MouseEvent("click", {clientX: r.left + r.width - 12, clientY: r.top + 9}));
+		out.last = chosen.at > ops.length * .98;
+		if (tree) {
+			out.treeTitle = tree.title;
+			out.worst = tree.root.level;
+		}
+	}
+	out.scripts = document.querySelectorAll("script:not([type])").length;
+	out.images = document.images.length;
+	await wait(50);
+	const e = document.createElement("pre");
+	e.id = "probe";
+	e.textContent = JSON.stringify(out);
+	document.body.replaceChildren(e);
+})();

@@ -1,0 +1,294 @@
+load helper
+# Reports: files that people open.
+S=$BATS_TEST_DIRNAME/data/streams
+
+python() {
+	command -v python3 >/dev/null || skip "no python3"
+}
+
+@test "html: the records in the page are those of the stream" {
+	python
+	cd "$BATS_TEST_TMPDIR"
+	python3 "$BATS_TEST_DIRNAME/html/make.py" 5000 hostile >made.acc
+	for f in made.acc "$S/every-type.acc" "$S/judged.acc" "$S/ranks.acc" "$S/not-utf8.acc"; do
+		run accfmt --html r.html "$f"
+		[[ -z $output ]]
+		accfmt --json "$f" >r.jsonl || [ $? -eq 1 ]
+		run -0 python3 "$BATS_TEST_DIRNAME/html/decode.py" r.html r.jsonl
+		[[ -z $output ]]
+	done
+}
+
+@test "html: what a dump names is no HTML" {
+	python
+	python3 "$BATS_TEST_DIRNAME/html/make.py" 400 hostile >"$BATS_TEST_TMPDIR/h.acc"
+	cd "$BATS_TEST_TMPDIR"
+	run -1 accfmt --html h.html h.acc
+	run grep -c 'alert(1)' h.html
+	[ "$output" -gt 0 ]
+	run ! grep -qE '<script>alert|<img|<!--|alert\(1\)</script>' h.html
+	# All that a browser could fetch is in the page, and nothing else is allowed.
+	run ! grep -qE '(src|href)=|url\(|@import|https?://' <(grep -v 'class="data"' h.html)
+	grep -q "Content-Security-Policy.*default-src 'none'" h.html
+}
+
+@test "html: in a browser" {
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null || skip "no chromium"
+	command -v jq >/dev/null || skip "no jq"
+	ONLY=demo run -0 "$BATS_TEST_DIRNAME/html/run"
+	[[ $output != *"not ok"* ]]
+}
+
+@test "reports are written beside what is printed, and whole or not at all" {
+	cd "$BATS_TEST_TMPDIR"
+	run -1 --separate-stderr accfmt --html r.html -f csv -c name "$S/judged.acc"
+	[[ ${lines[0]} == name && -s r.html ]]
+	run -1 --separate-stderr accfmt --html r.html "$S/judged.acc"
+	[[ -z $output ]]
+	run -1 --separate-stderr accfmt --html - "$S/judged.acc"
+	diff <(echo "$output") r.html
+	# A stream that ends early leaves the older file.
+	echo old >kept.html
+	head -c 300 "$S/judged.acc" >half.acc
+	run -2 --separate-stderr accfmt --html kept.html half.acc
+	[ "$(cat kept.html)" = old ]
+	run -2 --separate-stderr accfmt --html new.html half.acc
+	run -2 --separate-stderr accfmt --html /nowhere/r.html "$S/judged.acc"
+	[[ $stderr == "accfmt: /nowhere/r.html: cannot create: No such file or directory" ]]
+	run -2 --separate-stderr accfmt --html /dev/full "$S/judged.acc"
+	[[ $stderr == "accfmt: /dev/full: "*"No space left on device" ]]
+	run -2 --separate-stderr accfmt --html . "$S/judged.acc"
+	[[ $stderr == "accfmt: .: is a folder" ]]
+	# Links are followed, and rights are those of a new file.
+	ln -s r.html link.html
+	umask 027
+	run -1 accfmt --html link.html "$S/judged.acc"
+	[[ -L link.html && $(stat -c %a r.html) = 640 ]]
+	# Nothing else is left.
+	rm -f separate-stderr*
+	[ "$(ls)" = "half.acc
+kept.html
+link.html
+r.html" ]
+}
+
+@test "--bad prints the rows that are bad, and what is said of the whole" {
+	run -1 accfmt --bad --json "$S/judged.acc"
+	run -0 jq -se 'all(.[]; .kind != "pair" or .bad != null) and any(.[]; .kind == "finding")' <<<"$output"
+}
+
+# A python that has openpyxl, in $py; an accfmt that writes spreadsheets.
+openpyxl() {
+	local p
+	py=
+	for p in python3 /usr/bin/python3; do
+		[ -n "$py" ] || ! "$p" -c 'import openpyxl' 2>/dev/null || py=$p
+	done
+	[ -n "$py" ] || skip "no python3-openpyxl"
+	run accfmt --xlsx "$BATS_TEST_TMPDIR/try.xlsx" "$S/judged.acc"
+	[ "$status" -ne 2 ] || skip "$output"
+}
+
+@test "xlsx: reads back as the CSV of the stream" {
+	openpyxl
+	cd "$BATS_TEST_TMPDIR"
+	"$py" "$BATS_TEST_DIRNAME/html/make.py" 400 >two.acc
+	"$py" "$BATS_TEST_DIRNAME/html/make.py" 200 hostile >hostile.acc
+	columns=name,bad,rule,value,m.err_max,m.max_rel,m.same,m.ulp_hist,a.shape,a.rank,why,kind
+	for f in two.acc hostile.acc; do
+		run -1 accfmt --xlsx r.xlsx -c "$columns" "$f"
+		accfmt --csv -c "$columns" "$f" >r.csv || [ $? -eq 1 ]
+		run -0 "$py" "$BATS_TEST_DIRNAME/xlsx.py" r.xlsx r.csv check
+	done
+	accalign "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench" |
+		accmetric --preset msprobe >p.acc
+	for set in msprobe ptdbg; do
+		run -0 accfmt --xlsx r.xlsx -c $set p.acc
+		accfmt --csv -c $set p.acc >r.csv
+		run -0 "$py" "$BATS_TEST_DIRNAME/xlsx.py" r.xlsx r.csv
+	done
+	columns=name,float,small,nan,inf,ninf,big,int,true,nil,empty,shape,texts,text,utf8
+	run -0 accfmt --xlsx r.xlsx -c $columns "$S/every-type.acc"
+	accfmt --csv -c $columns "$S/every-type.acc" >r.csv
+	run -0 "$py" "$BATS_TEST_DIRNAME/xlsx.py" r.xlsx r.csv
+}
+
+@test "xlsx: temporary files that do not arrive are noticed" {
+	openpyxl
+	cd "$BATS_TEST_TMPDIR"
+	"$py" "$BATS_TEST_DIRNAME/html/make.py" 1000 >m.acc
+	run -1 accfmt --xlsx r.xlsx m.acc
+	# The spreadsheet is smaller than that, its sheets are not.
+	[ "$(stat -c %s r.xlsx)" -lt 409600 ]
+	run -2 bash -c 'trap "" XFSZ; ulimit -f 400; accfmt --xlsx r2.xlsx m.acc'
+	[[ ${lines[-1]} == "accfmt: r2.xlsx: the spreadsheet is not whole"* && ! -e r2.xlsx ]]
+}
+
+@test "xlsx: without the library it says so in one line" {
+	cd "$BATS_TEST_TMPDIR"
+	run accfmt --xlsx r.xlsx "$S/judged.acc"
+	if [ "$status" -eq 2 ]; then
+		[[ ${#lines[@]} -eq 1 && $output == "accfmt: r.xlsx: "*"spreadsheets"* && ! -e r.xlsx ]]
+		return
+	fi
+	# The program itself needs nothing of it.
+	run -0 readelf -d "$BIN/accfmt"
+	[[ $output != *xlsxwriter* ]]
+	run -2 accfmt --xlsx /dev/full "$S/judged.acc"
+	[[ ${#lines[@]} -eq 1 && $output == "accfmt: /dev/full: "*"No space left on device" ]]
+	run -2 env TMPDIR=/nowhere accfmt --xlsx r.xlsx "$S/judged.acc"
+	[ "${#lines[@]}" -eq 1 ]
+}
+
+@test "columns of maca_tools' report" {
+	cd "$ROOT/examples/demo"
+	accalign device bench | accmetric -m +m.diff1,m.diff2 >"$BATS_TEST_TMPDIR/p.acc"
+	run -0 accfmt --csv -c maca "$BATS_TEST_TMPDIR/p.acc"
+	[ "${lines[0]}" = "op,device0 dtype,device1 dtype,device0 shape,device1 shape,device0 max,device1 max,device0 min,device1 min,diff1,diff2,stack" ]
+	line=$(grep '^Functional.gelu.1.forward.output.0,' <<<"$output")
+	[[ $line == *',f32,f32,"[2, 4, 16]","[2, 4, 16]",1.33328402042388'*'model.py, line 53, in forward, return self.fc2(F.gelu(self.fc1(x)))'* ]]
+	run -1 accdiff -f csv -c maca device bench
+	[[ ${lines[1]} == "Functional.gelu.1.forward.output.0,"*,0.01185*,0.00418*"File /home/user/acctools/examples/demo/model.py, line 53"* ]]
+}
+
+# A stream with op calls in modules, one of them wrong, on two ranks; hostile: with such names.
+made() { # records, hostile or nothing: $m
+	python
+	m=$BATS_TEST_TMPDIR/made.acc
+	python3 "$BATS_TEST_DIRNAME/html/make.py" "$@" >"$m"
+}
+
+@test "tree: modules and op calls, what is bad opened, the rest in short" {
+	made 400
+	run -1 accfmt -f tree "$m"
+	diff - <(echo "$output") <<'END'
+|- ERROR step 0, rank 0  51 op calls, 1 bad
+|  |- ok layers.0.mlp MLP  40 op calls
+|  `- ERROR layers.1.mlp MLP  11 op calls, 1 bad
+|     |- ... 8 more, none bad
+|     |- ok Functional.linear.48.forward  err_max 2.6e-06
+|     |- ok Functional.linear.49.forward  err_max 1.8e-06
+|     `- ERROR Functional.linear.50.forward  err_max 0.04
+`- ok step 0, rank 1  49 op calls
+END
+	run -0 accfmt -f tree "$S/rank0.acc"
+	[ "$output" = "no op calls" ] || [[ $output != *bad* ]]
+	# A name is no line, and nothing that a terminal would obey.
+	made 40 hostile
+	run -1 accfmt -f tree "$m"
+	[[ $output != *$'\e'* && $output == *"=1+1 ?[31m"* ]]
+}
+
+@test "dot: boxes of modules, colours and values; of many op calls those around what is bad" {
+	made 40
+	run -1 accfmt -f dot "$m"
+	[[ ${lines[0]} == "digraph acc {" && ${lines[-1]} == "}" ]]
+	[[ $output == *'label="Module.layers.0.mlp.MLP.forward.0\nstep 0, rank 0"'* ]]
+	[[ $output == *'n5 [label="Functional.linear.5.forward\nerr_max 0.04", fillcolor="#f8cbc6", penwidth=3'* ]]
+	# The maker hands the outputs of each op call to the next, on each rank.
+	[ "$(grep -cE '^	n[0-9]+ -> n[0-9]+( |;)' <<<"$output")" -eq 8 ]
+	[[ $output == *$'\tn0 -> n1;\n'* && $output != *"n5 -> n6"* ]]
+	made 4000
+	run -1 accfmt -f dot "$m"
+	[[ $output == *'61 of 1000 op calls: around what is bad'* ]]
+	made 40 hostile
+	accfmt -f dot "$m" >"$BATS_TEST_TMPDIR/h.dot" || [ $? -eq 1 ]
+	run ! grep -qP '\x1b' "$BATS_TEST_TMPDIR/h.dot"
+	if command -v dot >/dev/null; then
+		run -0 dot -Tsvg -o /dev/null "$BATS_TEST_TMPDIR/h.dot"
+	fi
+}
+
+@test "junit: a case for each op call, and one that fails" {
+	made 400 hostile
+	accfmt -f junit "$m" >"$BATS_TEST_TMPDIR/r.xml" || [ $? -eq 1 ]
+	run -0 python3 - "$BATS_TEST_TMPDIR/r.xml" <<'END'
+import sys, xml.etree.ElementTree as x
+r = x.parse(sys.argv[1]).getroot()
+s = r.findall("testsuite")
+print([(t.get("name"), t.get("tests"), t.get("failures"), len(t.findall("testcase"))) for t in s])
+bad = [c for c in r.iter("testcase") if c.find("failure") is not None]
+print(len(bad), bad[0].get("name"), bad[0].find("failure").get("message")[:27], bad[0].find("system-err").text[:22])
+END
+	[ "${lines[0]}" = "[('step 0, rank 0', '51', '1', 51), ('step 0, rank 1', '49', '0', 49), ('findings', '1', '0', 1)]" ]
+	[[ ${lines[1]} == "1 Functional.linear.50.forward</script>"*" Functional.linear.50.forwar /home/u/model.py:10: y" ]]
+}
+
+@test "github: one annotation a finding, on one line" {
+	made 400
+	run -1 accfmt -f github "$m"
+	[ "${#lines[@]}" -eq 2 ]
+	[[ ${lines[0]} == "::error file=/home/u/model.py,line=10,title=acctools culprit Functional.linear.50.forward::Functional.linear.50.forward: output 0 is off"* ]]
+	[ "${lines[1]}" = "::notice title=acctools clean::50 earlier op calls within tolerance" ]
+	python3 - >"$m" <<'END'
+import sys
+out = sys.stdout.buffer
+def s(v): return bytes([0xa0 + len(v)]) + v.encode()
+out.write(b"\x92\xa3acc\x82" + s("v") + b"\x01" + s("log") + b"\x90")
+out.write(b"\x92" + s("finding") + b"\x83" + s("what") + s("culprit") + s("name") + s("a:b,c\n::x") + s("text") + s("50%\n::error::y"))
+out.write(b"\x92" + s("end") + b"\x82" + s("n") + b"\x01" + s("st") + b"\x01")
+END
+	run -1 accfmt -f github "$m"
+	[ "$output" = "::error title=acctools culprit a%3Ab%2Cc%0A%3A%3Ax::50%25%0A::error::y" ]
+}
+
+@test "brief: forty lines with the verdict, the evidence and what is next" {
+	cd "$ROOT/examples/demo"
+	run -1 accdiff -f brief device bench
+	[ "${#lines[@]}" -le 40 ]
+	[ "${lines[0]}" = "verdict: different (something is wrong)" ]
+	[[ $output == *$'\nname: Functional.gelu.1.forward\n'*$'\nsource: model.py:53 in forward: return self.fc2(F.gelu(self.fc1(x)))\n'* ]]
+	[[ $output == *$'\nrule: audit, value 1644.25, limit 1, from '*$'\nconfidence: 0.9999\n'*$'\nevidence: its inputs agree to '* ]]
+	[[ $output == *$'\nlooked at: 74 op calls of step 0, rank 0: 282 records, '* ]]
+	# What it says to type next can be typed.
+	next=$(sed -n 's/^next: //p' <<<"$output")
+	[ "$(wc -l <<<"$next")" -eq 2 ]
+	run -1 bash -c "$(head -n 1 <<<"$next")"
+	[[ $output == *Functional.gelu.1.forward.output.0* ]]
+	run -0 bash -c "$(tail -n 1 <<<"$next")"
+	[[ $output == *"around what differs most"* ]]
+	run -0 accdiff -f brief bench bench
+	[ "${lines[0]}" = "verdict: same (what was compared agrees within its limits)" ]
+	accalign device bench | accmetric >"$BATS_TEST_TMPDIR/u.acc"
+	run -0 accfmt -f brief "$BATS_TEST_TMPDIR/u.acc"
+	[[ ${lines[0]} == "verdict: unjudged "* && ${lines[-1]} == "next: accdiff -f brief '"* ]]
+}
+
+@test "brief: a name is no command, and no line" {
+	made 40 hostile
+	cd "$BATS_TEST_TMPDIR"
+	LC_ALL=C sed "s/=1+1 /';id'/g" "$m" >quote.acc
+	run -1 accfmt -f brief quote.acc
+	[ "${#lines[@]}" -le 40 ]
+	[[ $output != *$'\e'* ]]
+	while read -r word; do
+		set -- # words of the command, as a shell splits them
+		eval "set -- ${word%%|*}"
+		[[ $# -le 5 && $1 == acc* ]]
+	done < <(sed -n 's/^next: //p' <<<"$output")
+}
+
+@test "brief-json: the same as one object" {
+	cd "$ROOT/examples/demo"
+	run -1 accdiff -f brief-json device bench
+	[ "${#lines[@]}" -eq 1 ]
+	run -0 jq -r '[.brief, .verdict, .status, .name, .limit, (.evidence | length > 3), (.next | length), .source] | @csv' <<<"$output"
+	[ "$output" = '1,"different",1,"Functional.gelu.1.forward",1,true,2,"model.py:53 in forward: return self.fc2(F.gelu(self.fc1(x)))"' ]
+}
+
+@test "accdiff writes reports of all records, and a table of the bad ones" {
+	cd "$BATS_TEST_TMPDIR"
+	demo=$ROOT/examples/demo
+	run -1 accdiff --html r.html -c name,bad "$demo/device" "$demo/bench"
+	[ "$(grep -c '^Functional\.\|^Tensor\.' <<<"$output")" -eq 2 ] # its row, its sentence
+	grep -q 'Functional.embedding.0.forward' r.html
+	run -1 accdiff --html r.html "$ROOT/examples/logs/npu.log" "$ROOT/examples/logs/gpu.log"
+	# The points of the curves are in the page, and not in the table.
+	grep -q '"scalar"' r.html
+	[[ $output != *elapsed_time* ]]
+	mkdir -p a b
+	cp "$ROOT"/examples/logs/npu.log "$ROOT"/examples/config/npu.yaml a
+	cp "$ROOT"/examples/logs/gpu.log "$ROOT"/examples/config/gpu_train.sh b
+	run -2 accdiff --html job.html a b
+	[[ ${lines[0]} == "accdiff: --html: for one of what these folders hold, such as" && ! -e job.html ]]
+}
