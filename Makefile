@@ -33,6 +33,7 @@ DATADIR ?= $(PREFIX)/share/acctools
 DOCDIR ?= $(PREFIX)/share/doc/acctools
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+PYTHONDIR ?= $(PREFIX)/lib/python3/dist-packages
 
 B ?= build$(if $(SAN),-san)$(if $(filter clang%,$(notdir $(CC))),-clang)
 # The tests' environment says the same folder with its path; dependencies are kept by one name.
@@ -253,6 +254,7 @@ install: all
 	for p in acctools accrec; do \
 		sed 's#@libdir@#$(LIBDIR)#; s#@includedir@#$(INCLUDEDIR)#; s#@version@#$(VERSION)#; s#@libs@#$(THIRD)#' \
 			share/$$p.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/$$p.pc || exit; done
+	install -D -m 644 -t $(DESTDIR)$(PYTHONDIR)/accrecord python/accrecord/*.py
 	install -d $(DESTDIR)$(DOCDIR)
 	install -m 644 LICENSE THIRD-PARTY NEWS README.md $(DESTDIR)$(DOCDIR)
 	for s in bash:bash-completion/completions/acctools zsh:zsh/vendor-completions/_acctools \
