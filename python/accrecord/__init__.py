@@ -21,17 +21,24 @@ import subprocess
 import sys
 import threading
 import warnings
+import weakref
 from ctypes import POINTER, byref, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, \
     c_uint32, c_uint64, c_void_p
 
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TORCH = os.path.dirname(os.path.abspath(torch.__file__))
+CHECKPOINT = torch.utils.checkpoint.checkpoint.__code__.co_filename
 FULL, STATISTICS, HASH, DESCRIPTION = range(4)
 A_TENSOR, A_NONE, A_BOOL, A_INT, A_FLOAT, A_TEXT, A_INTS = range(7)
+
+
+# Frames of these files are nobody's business.
+OWN = {(lambda: 0).__code__.co_filename, TorchFunctionMode.__init__.__code__.co_filename,
+       contextlib.contextmanager.__code__.co_filename}
 
 
 class RecordError(RuntimeError):
@@ -430,7 +437,7 @@ class Backward:
         self.recorder, self.op, self.number, self.scope = recorder, op, number, scope
         self.stack, self.recompute, self.nodes = stack, recompute, 0
         self.arrived, self.given = [None] * nout, [None] * nin
-        self.left = 0
+        self.left, self.step = 0, recorder.step_number
 
     def hook(self, outs, ins):
         """Of one node: outs: which of its outputs is which of the call's; ins: the same of what
@@ -455,6 +462,7 @@ class Backward:
 
     def done(self):
         self.recorder.partial.pop(id(self), None)
+        self.recorder.waiting.discard(self)
         arrived, given, self.left = self.arrived, self.given, 0
         self.arrived, self.given = [None] * len(arrived), [None] * len(given)
         self.recorder.backward(self, arrived, given)
@@ -473,14 +481,15 @@ def find_nodes(edges, outs):
     outputs: [node, [(output of the node, number)], [(input of the node, number)]]. edges: of the
     inputs, before the call: edge -> their numbers; outs: (number, tensor)."""
     stop = {e[0] for e in edges if e[0] != "leaf"}
-    uses, found, seen, queue = {}, {}, set(), []
+    # seen keeps the nodes: what stands for one in Python may go, and another get its id.
+    uses, found, seen, queue = {}, {}, {}, []
     for i, y in outs:
         node = y.grad_fn
         if node is None or id(node) in stop:
             continue
         found.setdefault(id(node), [node, [], []])[1].append((y.output_nr, i))
         if id(node) not in seen:
-            seen.add(id(node))
+            seen[id(node)] = node
             queue.append(node)
     while queue:
         node = queue.pop()
@@ -501,7 +510,7 @@ def find_nodes(edges, outs):
             elif id(to) not in seen and id(to) not in stop and not hasattr(to, "variable"):
                 if len(seen) >= LIMIT:
                     return []
-                seen.add(id(to))
+                seen[id(to)] = to
                 queue.append(to)
     return list(found.values())
 
@@ -515,6 +524,21 @@ class Mode(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         return self.recorder.function(self, func, args, kwargs or {})
+
+
+@functools.lru_cache(None)
+def sees_index():
+    """Does a mode see x[0]? PyTorch 1.13 tells it only of indices that are tuples."""
+    class See(TorchFunctionMode):
+        seen = False
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            See.seen = See.seen or getattr(func, "__name__", "") == "__getitem__"
+            return func(*args, **(kwargs or {}))
+    x = torch.zeros(1)
+    with See():
+        x[0]
+    return See.seen
 
 
 def is_backward(func):
@@ -546,9 +570,10 @@ class Recorder:
         self.lock = threading.RLock()
         self.thread = threading.get_ident()
         self.number, self.step_number = 0, 0
-        self.calls, self.partial = {}, {}
+        self.calls, self.partial, self.grads = {}, {}, []
+        self.waiting = weakref.WeakSet()   # backward calls that may still come
         self.modules, self.names, self.roots = [], {}, set()
-        self.auto, self.pending = True, False
+        self.auto, self.pending, self.first_root, self.late = True, False, None, False
         self.frames, self.stacks = {}, {}
         self.patched, self.handles = [], []
         if model is not None:
@@ -597,11 +622,15 @@ class Recorder:
         old = getattr(space, name, None)
         if old is None or not callable(old):
             return
-        self.patched.append((space, name, old))
+        self.patched.append((space, name, old, name in vars(space)))
         setattr(space, name, functools.wraps(old)(make(old)))
 
     def patch_all(self):
+        op_names()   # of the functions as they are
         self.patch(torch.autograd, "backward", self.autograd)
+        if not sees_index():
+            for name in ("__getitem__", "__setitem__"):
+                self.patch(torch.Tensor, name, lambda old, n=name: self.index(n, old))
         for name in OPTIMIZERS:
             module = sys.modules.get(f"torch.optim.{name}")
             if module is not None:
@@ -614,8 +643,8 @@ class Recorder:
                         nn.register_module_forward_hook(self.leave)]
 
     def unpatch_all(self):
-        for space, name, old in reversed(self.patched):
-            setattr(space, name, old)
+        for space, name, old, own in reversed(self.patched):
+            setattr(space, name, old) if own else delattr(space, name)
         for h in self.handles:
             h.remove()
         self.patched, self.handles, self.modules = [], [], []
@@ -655,7 +684,12 @@ class Recorder:
         if not self.mine():
             return
         if not self.modules:
-            if self.pending and self.auto and self.in_backward == 0:
+            if self.first_root is None:
+                self.first_root = weakref.ref(m)
+            # Of several models, an iteration begins with that which was called first; and not while
+            # a graph waits for its backward call.
+            if self.pending and self.auto and self.in_backward == 0 and \
+                    self.first_root() is m and not self.waiting:
                 self.next_step()
             if m not in self.names:
                 self.learn(m)
@@ -704,20 +738,26 @@ class Recorder:
         return text
 
     def stack(self):
-        if not self.want_stack:
-            return 0
-        f, path = sys._getframe(2), []
+        """The id of the call stack, and whether a checkpoint's second run is in it."""
+        if not self.want_stack and self.in_backward == 0:
+            return 0, False
+        f, path = sys._getframe(3), []
         while f is not None:
-            if not f.f_code.co_filename.startswith(HERE) and \
-                    not f.f_code.co_filename.endswith("torch/overrides.py"):
+            if f.f_code.co_filename not in OWN:
                 path.append((f.f_code, f.f_lineno))
             f = f.f_back
         key = tuple(path)
-        stack = self.stacks.get(key)
-        if stack is None:
+        known = self.stacks.get(key)
+        if known is None:
             frames = [self.frame_text(code, line) for code, line in path]
-            stack = self.stacks[key] = self.stream.stack(frames)
-        return stack
+            known = self.stacks[key] = (self.stream.stack(frames) if self.want_stack else 0,
+                                        any(code.co_filename == CHECKPOINT for code, _ in path))
+        return known
+
+    def place(self):
+        stack, checkpoint = self.stack()
+        return {"scope": self.scope(), "stack": stack,
+                "recompute": checkpoint and self.in_backward > 0}
 
     # -- op calls --
 
@@ -753,6 +793,8 @@ class Recorder:
                 return old(*args, **kwargs)
             finally:
                 self.in_backward -= 1
+                if self.in_backward == 0:
+                    self.flush_partial()
         return backward
 
     def op(self, name, func, args, kwargs):
@@ -761,12 +803,10 @@ class Recorder:
         self.number += 1
         n = self.count(name)
         key = f"{name}.{n}.forward"
-        if self.partial and self.in_backward == 0:
-            self.flush_partial()
         chosen = self.choice.forward(name, key, number, self.classes())
         if not chosen:
             return func(*args, **kwargs)
-        place = {"scope": self.scope(), "stack": self.stack(), "recompute": self.in_backward > 0}
+        place = self.place()
         ins = [v for _, _, v in values if isinstance(v, torch.Tensor)]
         edges, held = self.edges(ins)
         kept = self.hold(values, changes(name, kwargs))
@@ -835,11 +875,18 @@ class Recorder:
         back = Backward(self, name, n, place["scope"], place["stack"], place["recompute"],
                         len(floats), nin)
         back.nodes = len(nodes)
+        self.waiting.add(back)
         for node, out, ins in nodes:
             node.register_hook(back.hook(out, ins))
 
     def backward(self, b, arrived, given):
         if not self.on or self.stream is None:
+            return
+        if b.step != self.step_number:
+            if not self.late:
+                self.late = True
+                warnings.warn("accrecord: a backward call whose forward call was before step() is "
+                              "not recorded")
             return
         scope = b.scope and b.scope.replace(".forward.", ".backward.")
         place = {"scope": scope, "stack": b.stack, "recompute": False,
@@ -851,17 +898,21 @@ class Recorder:
             self.after(b.op, b.number, "backward", ins, outs, place)
 
     def flush_partial(self):
-        """Of op calls one of whose outputs nobody used, not all nodes ran."""
+        """Of op calls one of whose outputs nobody used, not all nodes ran. Behind them come the
+        gradients of parameters, which they gave."""
         for b in list(self.partial.values()):
             b.done()
+        grads, self.grads = self.grads, []
+        with self.quiet(), torch.no_grad():
+            for op, name, grad in grads:
+                n = self.count(f"{op}.parameters_grad.{name}")
+                self.emit(op, n, "grad", [("grad", name, grad)], key=f"{op}.parameters_grad.{n}")
 
     def parameter_grad(self, op, name, grad):
-        if not self.on or self.stream is None or self.overflow is not None or self.level == 0 or \
-                not self.want_outputs:
-            return
-        with self.quiet(), torch.no_grad():
-            n = self.count(f"{op}.parameters_grad.{name}")
-            self.emit(op, n, "grad", [("grad", name, grad)], key=f"{op}.parameters_grad.{n}")
+        if self.on and self.overflow is None and self.level > 0 and self.want_outputs:
+            self.grads.append((op, name, grad))
+            if self.in_backward == 0:
+                self.flush_partial()
 
     # -- optimizers, collectives --
 
@@ -875,7 +926,7 @@ class Recorder:
             with self.quiet(), torch.no_grad():
                 op = f"Functional.{name}"
                 n = self.count(op)
-                place = {"stack": self.stack()}
+                place = self.place()
                 names = old.__code__.co_varnames[:old.__code__.co_argcount]
                 lists = dict(zip(names, args), **kwargs)
                 values = self.hold(arguments(args, kwargs), True)
@@ -893,6 +944,14 @@ class Recorder:
                 return y
         return step
 
+    def index(self, name, old):
+        def call(*args):
+            if not self.mine():
+                return old(*args)
+            with self.quiet():
+                return self.op(f"Tensor.{name}", old, args, {})
+        return call
+
     def collective(self, name, old):
         def call(*args, **kwargs):
             if not self.mine():
@@ -900,7 +959,7 @@ class Recorder:
             with self.quiet(), torch.no_grad():
                 op = f"Distributed.{name}"
                 n = self.count(op)
-                place = {"scope": self.scope(), "stack": self.stack()}
+                place = self.place()
                 shown = dict(kwargs)
                 code = old.__code__
                 if "group" in code.co_varnames[:code.co_argcount] and not shown.get("group") and \
