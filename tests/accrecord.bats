@@ -15,7 +15,7 @@ setup_file() {
 setup() {
 	[ -n "$PY" ] || skip "python3-torch is not installed"
 	case $B in *-san*) skip "a sanitizer's library cannot be loaded into Python" ;; esac
-	cd "$BATS_FILE_TMPDIR"
+	cd "$BATS_FILE_TMPDIR" || return
 }
 
 @test "start_record, record, op_range, skip, set_dump_switch, register_hook ... as their documents say" {
@@ -25,6 +25,14 @@ setup() {
 @test "recorded twice: the same" {
 	run -0 --separate-stderr accdiff one two
 	[[ $output == *"22 op calls compared: none "*"(22 identical)"* && -z $stderr ]]
+}
+
+@test "in the layout of msprobe: the same" {
+	[ "$(accdump-read --probe msprobe)" = $'msprobe\tmsprobe' ]
+	run -0 --separate-stderr accdiff msprobe one
+	[[ $output == *"22 op calls compared: none "*"(22 identical)"* && -z $stderr ]]
+	jq -e '.data["Functional.linear.0.forward"] | .input_args | length == 3' msprobe/step0/rank0/dump.json
+	jq -e '.["0"][1][0] | startswith("File ")' msprobe/step1/rank0/stack.json
 }
 
 @test "a fault beneath one op call is named, with its line, forward and backward" {

@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import fnmatch
 import functools
+import json
 import linecache
 import os
 import random
@@ -22,6 +23,7 @@ import sys
 import threading
 import warnings
 import weakref
+import zlib
 from ctypes import POINTER, byref, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, \
     c_uint32, c_uint64, c_void_p
 
@@ -121,8 +123,11 @@ class Stream:
             why = self.lib.acc_rec_error(self.rec).decode(errors="replace")
             warnings.warn(f"accrecord: nothing more is recorded: {why}")
 
-    def call(self, op, number, direction, items, scope=None, stack=0, stack_from=None,
-             recompute=False, key=None):
+    def put(self, op, number, direction, values, detail, scope=None, stack=0, stack_from=None,
+            recompute=False, key=None):
+        """values: (io, position, value) of an op call, or of a part of one."""
+        keep = []
+        items = [item(v, io, pos, detail, keep) for io, pos, v in values]
         one = Call(c(op), number, c(direction), c(key) if key else None, c(scope) if scope else None, stack,
                    c(stack_from) if stack_from else None, recompute)
         array = (Item * len(items))(*items)
@@ -257,6 +262,149 @@ def item(v, io, pos, detail, keep):
             one.cls = c(f"torch.{kind.__name__}")
         one.type, one.text = A_TEXT, c(str(v)[:1000])
     return one
+
+
+# --- msprobe's layout ------------------------------------------------------------------------
+
+def statistics(t):
+    """As msprobe defines them, but not rounded to the tensor's dtype."""
+    t = readable(t)
+    none = dict.fromkeys(("Max", "Min", "Mean", "Norm"))
+    if t is None or t.numel() == 0:
+        return none
+    if t.dtype == torch.bool:
+        return dict(none, Max=bool(t.any()), Min=bool(t.all()))
+    if t.is_complex():
+        t = t.abs()
+        return dict(none, Max=t.max().item(), Min=t.min().item(), Mean=t.mean().item())
+    if not t.is_floating_point():
+        return dict(none, Max=t.max().item(), Min=t.min().item())
+    if t.dim() == 0:
+        return dict.fromkeys(none, t.item())
+    t = t if t.dtype == torch.float64 else t.float()
+    return {"Max": t.max().item(), "Min": t.min().item(), "Mean": t.mean().item(),
+            "Norm": t.norm().item()}
+
+
+def nested(leaves_of):
+    """Values by their paths ("1.0") as the lists and dicts that they came from."""
+    if list(leaves_of) == [""]:
+        return leaves_of[""]
+    parts = {}
+    for path, v in leaves_of.items():
+        head, _, rest = path.partition(".")
+        parts.setdefault(head, {})[rest] = v
+    parts = {k: nested(v) for k, v in parts.items()}
+    if parts and all(k.isdigit() for k in parts):
+        return [parts.get(str(i)) for i in range(max(map(int, parts)) + 1)]
+    return parts
+
+
+class Msprobe:
+    """The same as a Stream, in the layout of msprobe: step0/rank0/dump.json, stack.json,
+    construct.json and dump_tensor_data. A step is written when it ends."""
+
+    def __init__(self, folder, rank, task, _):
+        self.folder, self.rank, self.task, self.number = folder, rank, task, 0
+        self.frames = []
+        self.clear()
+        if os.path.exists(os.path.join(self.place(), "dump.json")):
+            raise RecordError(f"{self.place()}: a recording is there already")
+
+    def place(self):
+        return os.path.join(self.folder, f"step{self.number}", f"rank{self.rank}")
+
+    def clear(self):
+        self.data, self.parents, self.stacks = {}, {}, {}
+
+    def stack(self, frames):
+        self.frames.append(frames)
+        return len(self.frames)
+
+    def leaf(self, v, name, detail):
+        if v is None or isinstance(v, (torch.Tensor, bool, int, float, str)):
+            pass
+        elif isinstance(v, slice):
+            return {"type": "slice", "value": [v.start, v.stop, v.step]}
+        elif v is Ellipsis:
+            return {"type": "ellipsis", "value": "..."}
+        elif isinstance(v, torch.Size):
+            return {"type": "torch.Size", "value": list(v)}
+        elif "ProcessGroup" in type(v).__name__:
+            return {"type": "torch.ProcessGroup", "group_ranks": group_ranks(v)}
+        elif isinstance(v, torch.memory_format):
+            return {"type": "torch.memory_format", "format": str(v)}
+        elif type(v).__module__ == "torch":
+            return {"type": f"torch.{type(v).__name__}", "value": str(v)}
+        else:
+            return None
+        if not isinstance(v, torch.Tensor):
+            return None if v is None else {"type": type(v).__name__, "value": v}
+        one = {"type": "torch.Tensor", "dtype": str(v.dtype), "shape": list(v.shape),
+               **statistics(v), "requires_grad": v.requires_grad}
+        t = readable(v)
+        if detail == HASH and t is not None:
+            bytes_of = t.contiguous().view(-1).view(torch.uint8) if t.numel() else t
+            one["md5"] = f"{zlib.crc32(bytes_of.numpy()) if t.numel() else 0:08x}"
+        if detail == FULL and t is not None:
+            one["data_name"] = name + ".pt"
+            folder = os.path.join(self.place(), "dump_tensor_data")
+            os.makedirs(folder, exist_ok=True)
+            torch.save(t.contiguous().clone(), os.path.join(folder, one["data_name"]))
+        return one
+
+    def put(self, op, number, direction, values, detail, scope=None, stack=0, stack_from=None,
+            recompute=False, key=None):
+        if key is None:
+            key = f"{op}.{direction}.{number}" if op.startswith("Module.") else \
+                f"{op}.{number}.{direction}"
+        forward = direction == "forward"
+        members = {"in": "input_args" if forward else "input", "kw": "input_kwargs",
+                   "out": "output"}
+        words = {"in": "input", "kw": "kwargs", "out": "output"}
+        entry = self.data.setdefault(key, {})
+        if forward and not entry:
+            entry.update(input_args=[], input_kwargs={}, is_recompute=recompute)
+        for io in dict.fromkeys(io for io, _, _ in values):
+            word = "." + words[io] if io in words else ""
+            here = {pos: self.leaf(v, f"{key}{word}.{pos}", detail)
+                    for one, pos, v in values if one == io}
+            if io == "grad":
+                entry.update({pos: [v] for pos, v in here.items()})
+            else:
+                entry[members[io]] = nested(here)
+        self.parents[key] = scope
+        if stack:
+            self.stacks.setdefault(stack, {})[key] = None
+
+    def step(self, number):
+        self.write()
+        self.clear()
+        self.number = number
+
+    def write(self):
+        os.makedirs(self.place(), exist_ok=True)
+        stacks = {str(i): [list(keys), self.frames[s - 1]]
+                  for i, (s, keys) in enumerate(self.stacks.items())}
+        data = {"task": "statistics" if self.task == "md5" else self.task, "level": "mix",
+                "framework": "pytorch",
+                "dump_data_dir": os.path.abspath(os.path.join(self.place(), "dump_tensor_data")),
+                "data": self.data}
+        for name, what in (("dump.json", data), ("stack.json", stacks),
+                           ("construct.json", self.parents)):
+            path = os.path.join(self.place(), name)
+            with open(path + ".part", "w", encoding="utf-8") as f:
+                json.dump(what, f, indent=1)
+            os.replace(path + ".part", path)
+
+    def sync(self):
+        self.write()
+
+    def close(self):
+        self.write()
+
+
+LAYOUTS = {None: Stream, "msprobe": Msprobe}
 
 
 # --- names -----------------------------------------------------------------------------------
@@ -557,13 +705,13 @@ COLLECTIVES = """all_reduce broadcast reduce all_gather all_gather_into_tensor _
 
 class Recorder:
     def __init__(self, folder, level=2, stack=True, inputs=True, outputs=True, choice=None,
-                 rank=None, overflow=None, model=None, detail=None):
+                 rank=None, overflow=None, model=None, detail=None, layout=None):
         self.folder, self.level, self.want_stack = folder, level, stack
         self.want_inputs, self.want_outputs = inputs, outputs
         self.choice = choice or Choice()
         self.detail = {2: FULL, 1: STATISTICS, 0: DESCRIPTION}[level] if detail is None else detail
         self.overflow, self.overflows = overflow, 0
-        self.rank = rank
+        self.rank, self.layout = rank, LAYOUTS[layout]
         self.stream = None
         self.mode, self.on = Mode(self), False
         self.depth, self.in_backward = 0, 0
@@ -591,7 +739,7 @@ class Recorder:
         device = "cuda" if torch.cuda.is_available() else "cpu"
         if hasattr(torch, "npu"):
             device = "npu"
-        self.stream = Stream(self.folder, rank, task, device)
+        self.stream = self.layout(self.folder, rank, task, device)
 
     def start(self):
         if self.on:
@@ -761,13 +909,9 @@ class Recorder:
 
     # -- op calls --
 
-    def items(self, values, keep):
-        return [item(v, io, pos, self.detail, keep) for io, pos, v in values]
-
     def emit(self, op, number, direction, values, **place):
-        keep = []
         with self.lock:
-            self.stream.call(op, number, direction, self.items(values, keep), **place)
+            self.stream.put(op, number, direction, values, self.detail, **place)
 
     def function(self, mode, func, args, kwargs):
         """What the mode sees; it does not see what runs inside."""
@@ -1016,15 +1160,18 @@ def _for_this_rank(process_group, ranks):
 
 def start_record(enabled=True, output_dir="./record_dir", record_level=2, record_stack=True,
                  record_input=True, record_output=True, op_range=(), op_list=(), skip=0,
-                 process_group=None, ranks=()):
-    """Record all op calls from now on."""
+                 process_group=None, ranks=(), layout=None):
+    """Record all op calls from now on. layout: None, our own; "msprobe"."""
     if record_level not in (0, 1, 2):
         raise ValueError("record_level: 0, 1 or 2")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout: '{layout}' is neither None nor 'msprobe'")
     choice = Choice(op_range, op_list, skip)
     _replace(None)
     if not _for_this_rank(process_group, ranks):
         return
-    _replace(Recorder(output_dir, record_level, record_stack, record_input, record_output, choice))
+    _replace(Recorder(output_dir, record_level, record_stack, record_input, record_output, choice,
+                      layout=layout))
     if enabled:
         _now.start()
 

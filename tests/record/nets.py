@@ -33,10 +33,10 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(self, d=16, heads=2, layers=2, words=23, recompute=False):
+    def __init__(self, d, heads, layers, length, words, recompute):
         super().__init__()
         self.recompute = recompute
-        self.emb, self.pos = nn.Embedding(words, d), nn.Parameter(torch.randn(64, d) * 0.1)
+        self.emb, self.pos = nn.Embedding(words, d), nn.Parameter(torch.randn(length, d) * 0.1)
         self.layers = nn.ModuleList(Block(d, heads) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, words, bias=False)
 
@@ -48,7 +48,7 @@ class Transformer(nn.Module):
 
 
 def transformer(recompute=False, d=16, heads=2, layers=2, batch=2, length=6, words=23):
-    net = Transformer(d, heads, layers, words, recompute)
+    net = Transformer(d, heads, layers, length, words, recompute)
     opt = torch.optim.AdamW(net.parameters(), lr=1e-3)
 
     def step():

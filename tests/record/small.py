@@ -43,7 +43,7 @@ def refuses(kind, fn, word):
 
 
 def networks():
-    for name, fault in (("one", None), ("two", None), ("forward", "Functional.gelu.0.forward"),
+    for name, fault in (("one", None), ("two", None), ("msprobe", None), ("forward", "Functional.gelu.0.forward"),
                         ("backward", "Functional.linear.1.backward")):
         accrecord.seed_all(3)
         net = nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.Linear(6, 2))
@@ -51,7 +51,8 @@ def networks():
         wrong = nets.Fault(fault) if fault else None
         if wrong:
             wrong.__enter__()
-        accrecord.start_record(output_dir=folder(name))
+        accrecord.start_record(output_dir=folder(name),
+                               layout="msprobe" if name == "msprobe" else None)
         for _ in range(2):
             loss = F.mse_loss(net(torch.randn(5, 4)), torch.randn(5, 2))
             opt.zero_grad()
