@@ -110,6 +110,8 @@ class Stream:
     def __init__(self, folder, rank, task, device):
         why = ctypes.create_string_buffer(600)
         self.lib, self.folder = library(), folder
+        with contextlib.suppress(OSError):   # the library says it
+            os.makedirs(folder, exist_ok=True)
         opt = Options(rank=rank, program=b"accrecord", framework=b"pytorch", device=c(device),
                       task=c(task))
         self.rec = self.lib.acc_rec_open(c(folder), byref(opt), why, len(why))
