@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import fnmatch
 import functools
+import inspect
 import json
 import linecache
 import os
@@ -33,7 +34,7 @@ import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CHECKPOINT = torch.utils.checkpoint.checkpoint.__code__.co_filename
+CHECKPOINT = torch.utils.checkpoint.CheckpointFunction.backward.__code__.co_filename
 FULL, STATISTICS, HASH, DESCRIPTION = range(4)
 A_TENSOR, A_NONE, A_BOOL, A_INT, A_FLOAT, A_TEXT, A_INTS = range(7)
 
@@ -1073,8 +1074,7 @@ class Recorder:
                 op = f"Functional.{name}"
                 n = self.count(op)
                 place = self.place()
-                names = old.__code__.co_varnames[:old.__code__.co_argcount]
-                lists = dict(zip(names, args), **kwargs)
+                lists = dict(zip(inspect.signature(old).parameters, args), **kwargs)
                 values = self.hold(arguments(args, kwargs), True)
                 # What the arguments are afterwards, in their order.
                 states = [lists[s] for s in STATES if lists.get(s) and
@@ -1107,9 +1107,8 @@ class Recorder:
                 n = self.count(op)
                 place = self.place()
                 shown = dict(kwargs)
-                code = old.__code__
-                if "group" in code.co_varnames[:code.co_argcount] and not shown.get("group") and \
-                        len(args) <= code.co_varnames.index("group"):
+                names = list(inspect.signature(old).parameters)
+                if "group" in names and not shown.get("group") and len(args) <= names.index("group"):
                     shown["group"] = torch.distributed.group.WORLD
                 self.before(op, n, "forward", arguments(args, shown), place)
                 y = old(*args, **kwargs)

@@ -284,7 +284,7 @@ def run(name, folder, fault=None, steps=2, **options):
     if fault:
         Fault(fault).__enter__()
     accrecord.start_record(output_dir=folder, **options)
-    for _ in range(steps):
+    for _ in range(int(steps)):
         step()
     accrecord.record_switch(False)
 
