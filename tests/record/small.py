@@ -43,8 +43,8 @@ def refuses(kind, fn, word):
 
 
 def networks():
-    for name, fault in (("one", None), ("two", None), ("msprobe", None), ("forward", "Functional.gelu.0.forward"),
-                        ("backward", "Functional.linear.1.backward")):
+    for name, fault in (("one", None), ("two", None), ("msprobe", None),
+                        ("forward", "Functional.gelu.0.forward"), ("backward", "Functional.linear.1.backward")):
         accrecord.seed_all(3)
         net = nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.Linear(6, 2))
         opt = torch.optim.SGD(net.parameters(), lr=0.1)
