@@ -133,8 +133,8 @@ $(REC_SO): $(REC_OBJ) $(B)/libacc.a
 $(B)/libaccrec.a: $(REC_OBJ) $(B)/libacc.a
 	$(SAY) AR $@
 	@rm -f $@
-	$(LD) -r -o $(B)/accrec.o $^
-	objcopy --localize-hidden $(B)/accrec.o
+	$(CC) -nostdlib -r -o $(B)/accrec.o $^
+	$(shell $(CC) -print-prog-name=objcopy) --localize-hidden $(B)/accrec.o
 	$(AR) rcs $@ $(B)/accrec.o
 
 $(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a

@@ -1,6 +1,6 @@
 /* record-live [OP] - a small computation, run twice and compared while it runs
  *
- *	cc record-live.c $(pkg-config --cflags --libs accrec) -o record-live
+ *	cc record-live.c $(pkg-config --cflags --libs accrec) -lm -o record-live
  *	./record-live softmax            # softmax is wrong in the first run
  *
  * Each run is a process that records into a pipe; accalign reads both. No file is written.
