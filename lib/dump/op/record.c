@@ -116,7 +116,8 @@ refer(struct rank *k, const struct acc_rec *r, struct acc_err *e)
 static int
 copy(struct rank *k, const struct acc_rec *r, bool elements, struct acc_rec *to)
 {
-	static const char own[] = "name src seq step rank", ref[] = "file off len";
+	static const char own[] = "name src seq step rank proc fsize mtime",
+			  ref[] = "file off len enc clen crc32 block offset";
 	int rc = 0;
 	for (uint32_t i = 0; i < r->n && rc == 0; i++)
 		if (!acc_word_in(own, r->f[i].key) && (elements || !acc_word_in(ref, r->f[i].key)))
@@ -146,6 +147,7 @@ static int
 take_record(struct rank *k, const struct acc_rec *r, struct acc_err *e)
 {
 	struct acc_err bad = {0};
+	struct acc_ref ref;
 	char kind[32], why[300];
 	int64_t step = acc_get_int(r, "", "step", -1);
 	int rc = 0;
@@ -160,9 +162,12 @@ take_record(struct rank *k, const struct acc_rec *r, struct acc_err *e)
 	int has = rc < 0 ? rc : refer(k, r, &bad);
 	if (rc < 0 || copy(k, r, has > 0, to) < 0)
 		return rc < 0 ? rc : acc_nomem(e);
+	/* What contradicts itself: this stream is not what was recorded. */
+	if (acc_rec_is(r, "tensor") && acc_ref_get(to, "", &ref, e) < 0)
+		return ACC_EFORMAT;
 	acc_err_text(&bad, why, sizeof why);
 	if (has < 0)
-		acc_add(to, "", "err", acc_ctext(why));
+		acc_put(to, "", "err", acc_ctext(why));
 	tell(k, to, acc_get_text(r, "", "file"));
 	return acc_dump_put(k->c, to, e);
 }
