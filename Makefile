@@ -34,6 +34,7 @@ DATADIR ?= $(PREFIX)/share/acctools
 DOCDIR ?= $(PREFIX)/share/doc/acctools
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+PYTHONDIR ?= $(PREFIX)/lib/python3/dist-packages
 
 B ?= build$(if $(SAN),-san)$(if $(filter clang%,$(notdir $(CC))),-clang)
 # The tests' environment says the same folder with its path; dependencies are kept by one name.
@@ -45,7 +46,8 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototyp
 	-Wundef -Wformat=2 -Wwrite-strings -Wpointer-arith $(if $(WERROR),-Werror)
 # The same bits from every compiler: no contraction of a*b+c, no -ffast-math, ever.
 MATH := -ffp-contract=off -fno-math-errno
-HARD := -fstack-protector-strong -fPIE $(if $(SAN),,-D_FORTIFY_SOURCE=2)
+# The library's objects also make libaccrec.so, where no name is seen but those of acc/rec.h.
+HARD := -fstack-protector-strong -fPIC -fvisibility=hidden $(if $(SAN),,-D_FORTIFY_SOURCE=2)
 LDHARD := -pie -Wl,-z,relro,-z,now
 SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 # Checksums are not compared in what a fuzzer drives.
@@ -73,7 +75,13 @@ PROGS := $(patsubst cmd/%.c,$(BIN)/%,$(CMD_SRC)) $(SCRIPTS)
 UNIT := $(patsubst tests/unit/%.c,$(B)/unit/%,$(sort $(wildcard tests/unit/t_*.c)))
 REPLAY := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 
-all: $(PROGS)
+# The recorder, for other programs to link: it takes what it needs of the library, and shows
+# nothing of that.
+REC_SO := $(BIN)/libaccrec.so.0
+REC_LIBS := -ldeflate -lxxhash -lm -pthread
+REC_OBJ := $(patsubst %.c,$(B)/%.o,$(sort $(wildcard lib/rec/*.c)))
+
+all: $(PROGS) $(REC_SO) $(B)/libaccrec.a
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
@@ -121,6 +129,18 @@ $(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets
 	$(SAY) AR $@
 	@rm -f $@
 	$(AR) rcs $@ $^
+
+$(REC_SO): $(REC_OBJ) $(B)/libacc.a
+	@mkdir -p $(@D)
+	$(SAY) LD $@
+	$(CC) $(SANF) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $^ $(REC_LIBS)
+
+$(B)/libaccrec.a: $(REC_OBJ) $(B)/libacc.a
+	$(SAY) AR $@
+	@rm -f $@
+	$(CC) -nostdlib -r -o $(B)/accrec.o $^
+	$(shell $(CC) -print-prog-name=objcopy) --localize-hidden $(B)/accrec.o
+	$(AR) rcs $@ $(B)/accrec.o
 
 $(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a
 	@mkdir -p $(@D)
@@ -237,8 +257,12 @@ install: all
 	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(B)/libacc.a
 	install -D -m 644 -t $(DESTDIR)$(INCLUDEDIR)/acc include/acc/*.h
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
-	sed 's#@libdir@#$(LIBDIR)#; s#@includedir@#$(INCLUDEDIR)#; s#@version@#$(VERSION)#; s#@libs@#$(THIRD)#' \
-		share/acctools.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/acctools.pc
+	install -m 644 $(REC_SO) $(B)/libaccrec.a $(DESTDIR)$(LIBDIR)
+	ln -sf $(notdir $(REC_SO)) $(DESTDIR)$(LIBDIR)/libaccrec.so
+	for p in acctools accrec; do \
+		sed 's#@libdir@#$(LIBDIR)#; s#@includedir@#$(INCLUDEDIR)#; s#@version@#$(VERSION)#; s#@libs@#$(THIRD)#' \
+			share/$$p.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/$$p.pc || exit; done
+	install -D -m 644 -t $(DESTDIR)$(PYTHONDIR)/accrecord python/accrecord/*.py
 	install -d $(DESTDIR)$(DOCDIR)
 	install -m 644 LICENSE THIRD-PARTY NEWS README.md $(DESTDIR)$(DOCDIR)
 	for s in bash:bash-completion/completions/acctools zsh:zsh/vendor-completions/_acctools \

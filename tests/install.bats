@@ -162,3 +162,21 @@ older_debian() {
 	cmp want got
 	rm -rf "$at"
 }
+
+@test "a program is built with the installed recorder by pkg-config, and runs; so does accrecord" {
+	case $B in *-san*) skip "a library with sanitizers wants them in the program" ;; esac
+	export LD_LIBRARY_PATH=$TREE/lib
+	read -ra flags <<<"$(pkg-config --cflags --libs accrec | tr '\n' ' ')"
+	cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror "$ROOT/examples/record-live.c" "${flags[@]}" -lm \
+		-o "$BATS_TEST_TMPDIR/live"
+	run -1 "$BATS_TEST_TMPDIR/live" softmax
+	[[ $output == *"Functional.softmax.2.forward: output 0"* ]]
+	/usr/bin/python3 -c 'import torch' 2>/dev/null || skip "python3-torch is not installed"
+	cd "$BATS_TEST_TMPDIR"
+	PYTHONPATH=$TREE/lib/python3/dist-packages /usr/bin/python3 -c '
+import torch, accrecord
+with accrecord.record(output_dir="rec"):
+    torch.ones(2) * 3'
+	run -0 bash -c "accdump-read rec | accfmt --tsv -c name"
+	[ "${lines[3]}" = Tensor.mul.0.forward.output.0 ]
+}

@@ -110,6 +110,7 @@ static const struct acc_recorder recorders[] = {
 	{.format = "msprobe", .again = msprobe},
 	{.format = "ptdbg", .positional = true, .again = ptdbg},
 	{.format = "maca", .again = maca},
+	{.format = "record", .again = maca}, /* accrecord, whose interface is that of maca_tools */
 	{.format = "mindspore", .again = mindspore},
 	{.format = "", .again = unknown},
 };

@@ -90,8 +90,9 @@ evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 		v = r & 1 ? v : -v;
 		p->up[i] = x[i] + p->h * v;
 		p->down[i] = x[i] - p->h * v;
-		/* Beside a large x, a small step is what is left of it: of an infinite one nothing. */
-		p->v[i] = isfinite(x[i]) ? (p->up[i] - p->down[i]) / (2 * p->h) : 0;
+		/* Beside a large x, a small step is what is left of it; an infinite one, such as a
+		 * masked score, has none: its gradient must be 0 for any. */
+		p->v[i] = isfinite(x[i]) ? (p->up[i] - p->down[i]) / (2 * p->h) : v;
 	}
 	a->t->r.gradient = a->t->r.op->product != NULL;
 	a->x->v = p->up;

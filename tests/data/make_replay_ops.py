@@ -331,6 +331,11 @@ def optimizers(s):
     old, was, new, now = step(torch.optim.SGD, p[:1], g[:1], 3, lr=0.1, momentum=0.9)
     s.do("Primitive.opt.ApplyMomentum", lambda *a: new[0], old[0], was[0]["momentum_buffer"], 0.1,
          g[0], 0.9, grad=False)
+    for n, kw in ((2, dict(lr=0.1)), (3, dict(lr=0.05, lr_decay=0.3, weight_decay=0.1, eps=1e-3))):
+        old, was, new, now = step(torch.optim.Adagrad, p, g, n, **kw)
+        args = dict(dict(weight_decay=0.0, lr_decay=0.0, eps=1e-10, maximize=False), **kw)
+        s.do("Functional.adagrad", lambda *a, **k: new + g + [w["sum"] for w in now], old, g,
+             [w["sum"] for w in was], [w["step"] for w in was], grad=False, **args)
 
 
 def rarer(s):

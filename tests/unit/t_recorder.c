@@ -55,6 +55,9 @@ again(void)
 	says("maca", &range,
 		"start_record(record_level=2, op_range=[\"Torch.add.0.forward\", "
 		"\"Torch.mm.4.forward\"], skip=0)");
+	says("record", &range,
+		"start_record(record_level=2, op_range=[\"Torch.add.0.forward\", "
+		"\"Torch.mm.4.forward\"], skip=0)");
 	struct acc_again back = one, overflow = one;
 	back.first = back.last = "torch.mul.3.bwd";
 	says("maca", &back,

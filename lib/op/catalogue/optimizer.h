@@ -3,6 +3,7 @@ OP("adam fused_adam", "adam", OTHER, 0)
 OP("apply_adam Adam", "adam", OTHER, INPLACE) /* MindSpore's Adam writes to its first inputs */
 OP("adamw fused_adamw", "adamw", OTHER, 0)
 OP("apply_adam_w adam_weight_decay", "adamw", OTHER, INPLACE)
+OP("adagrad", "adagrad", OTHER, 0)
 OP("sgd fused_sgd", "sgd", OTHER, 0)
 OP("apply_momentum", "apply_momentum", OTHER, INPLACE | NUMBERS)
 OP("clip_by_norm", "clip_by_norm", OTHER, 0)

@@ -302,6 +302,57 @@ sgd_lists(struct acc_replay *r, struct acc_dense *out)
 	return n > 0 ? 0 : acc_cannot(r, "its parameters were not recorded");
 }
 
+/* --- Adagrad --- */
+
+struct adagrad {
+	double lr, decay, lr_decay, eps;
+	bool maximize;
+};
+
+static int
+adagrad_one(struct acc_replay *r, const struct adagrad *k, double step,
+	const struct acc_dense *grad, const struct slot *s)
+{
+	if (check(r, s, grad) < 0)
+		return ACC_EUNSUP;
+	const double lr = k->lr / (1 + (step - 1) * k->lr_decay);
+	for (size_t i = 0; i < grad->n; i++) {
+		double p = s[PARAM].x->v[i], g = (k->maximize ? -1 : 1) * grad->v[i];
+		double d = g + k->decay * p, size = fabs(g) + fabs(k->decay * p);
+		double sum = s[FIRST].x->v[i] + d * d, below = sqrt(sum) + k->eps;
+		store(&s[FIRST], i, sum, s[FIRST].x->v[i] + size * size);
+		store(&s[PARAM], i, p - lr * d / below, fabs(p) + lr * size / below);
+	}
+	return 0;
+}
+
+static int
+adagrad_lists(struct acc_replay *r, struct acc_dense *out)
+{
+	static const char *const name[SLOTS] = {"params", "state_sums", NULL, NULL};
+	struct adagrad k = {0};
+	struct slot s[SLOTS];
+	uint32_t n = acc_arg_count(r, "params");
+	if (need(r, "lr", &k.lr) < 0 || need(r, "eps", &k.eps) < 0 ||
+		acc_arg_float(r, "weight_decay", &k.decay) < 0 ||
+		acc_arg_float(r, "lr_decay", &k.lr_decay) < 0 ||
+		acc_arg_bool(r, "maximize", &k.maximize) < 0)
+		return ACC_EUNSUP;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_dense *g, *t;
+		if (slots(r, out, i, n, name, s) < 0)
+			return ACC_EUNSUP;
+		if (acc_arg_item(r, "grads", i, &g) <= 0 ||
+			acc_arg_item(r, "state_steps", i, &t) <= 0 || t->n != 1 ||
+			s[FIRST].x == NULL)
+			return acc_cannot(r, "its gradient or its state was not recorded");
+		if (adagrad_one(r, &k, t->v[0] + 1, g, s) < 0)
+			return ACC_EUNSUP;
+		same_gradient(r, out, i, n, 1, g);
+	}
+	return n > 0 ? 0 : acc_cannot(r, "its parameters were not recorded");
+}
+
 /* MindSpore's ApplyMomentum: the buffer is always there. */
 static int
 momentum(struct acc_replay *r, struct acc_dense *out)
@@ -333,6 +384,9 @@ const struct acc_op acc_ops_optimizer[] = {
 		"params|self grads|d_p_list momentum_buffer_list weight_decay momentum "
 		"lr dampening nesterov maximize is_first_step grad_scale found_inf",
 		sgd_lists, 0),
+	STEP("adagrad",
+		"params|self grads state_sums state_steps lr weight_decay lr_decay eps maximize",
+		adagrad_lists, 0),
 	STEP("npu_apply_adam_w",
 		"beta1_power beta2_power lr weight_decay beta1 beta2 eps|epsilon "
 		"grad max_grad_norm amsgrad maximize out var m v",

@@ -1,0 +1,235 @@
+/* A recording by libaccrec (acc/rec.h): a folder with a stream for each rank, and the elements of
+ * each of its steps in a file. While it is written nobody knows how long that file will be: what a
+ * reference says of it is added here. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "acc/dump.h"
+#include "acc/stream.h"
+
+/* "rank12.acc": 12; -1 otherwise. */
+static int64_t
+rank_of(const char *name)
+{
+	struct acc_str s = acc_str(name);
+	int64_t rank;
+	if (!acc_str_starts(s, "rank") || !acc_str_ends(s, ".acc"))
+		return -1;
+	s.p += 4;
+	s.n -= 8;
+	return s.n > 0 && s.p[0] != '-' && acc_str_int(s, &rank) ? rank : -1;
+}
+
+static int
+probe(const struct acc_probe *p)
+{
+	struct acc_arena m = {0};
+	const char **name;
+	int sure = 0;
+	if (!p->is_dir)
+		return 0;
+	int64_t n = acc_dir_list(p->dirfd, &name, &m, p->e);
+	for (int64_t i = 0; i < n && sure == 0; i++)
+		sure = rank_of(name[i]) >= 0 ? 96 : 0;
+	acc_arena_release(&m);
+	return n < 0 ? -96 : sure;
+}
+
+struct rank {
+	struct acc_dump_ctx *c;
+	int dirfd;
+	struct acc_source source;
+	char text[3][64]; /* framework, device, task */
+	char file[128];   /* of elements, that was looked at last */
+	struct acc_file_info info;
+	char told[128]; /* the one that was said to be missing or short, once for all its tensors */
+	bool known;     /* there was a source record */
+};
+
+static const char *
+keep(char *to, const struct acc_rec *r, const char *key)
+{
+	struct acc_str s = acc_get_text(r, "", key);
+	snprintf(to, 64, "%.*s", ACC_PRS(s));
+	return s.n == 0 ? NULL : to;
+}
+
+static int
+take_source(struct rank *k, const struct acc_rec *r, struct acc_err *e)
+{
+	struct acc_str format = acc_get_text(r, "", "format");
+	if (!acc_str_is(format, "record"))
+		return acc_fail(e, ACC_EFORMAT,
+			"no recording, but a stream of format %.*s: name the file, not its folder",
+			(int)(format.n < 60 ? format.n : 60), format.p);
+	k->source.framework = keep(k->text[0], r, "framework");
+	k->source.device = keep(k->text[1], r, "device");
+	k->source.task = keep(k->text[2], r, "task");
+	k->known = true;
+	return acc_dump_source(k->c, &k->source, e);
+}
+
+static int
+take_stack(struct rank *k, const struct acc_rec *r)
+{
+	const struct acc_val *f = acc_get(r, "", "frames");
+	if (f != NULL && f->type == ACC_V_TEXTS)
+		acc_dump_stack(k->c, f->texts, f->n);
+	return 0;
+}
+
+/* Look at the file of elements again only where it may have grown. */
+static int
+look(struct rank *k, struct acc_str file, uint64_t need, struct acc_err *e)
+{
+	if (acc_str_is(file, k->file) && need <= k->info.size)
+		return 0;
+	int fd = acc_file_beneath(k->dirfd, file, e);
+	int rc = fd < 0 ? fd : acc_file_stat(fd, &k->info, e);
+	if (fd >= 0)
+		close(fd);
+	snprintf(k->file, sizeof k->file, "%.*s", ACC_PRS(file));
+	if (rc < 0)
+		k->file[0] = '\0';
+	else if (k->info.size < need)
+		rc = acc_fail(e, ACC_ETRUNC, "shorter than the records say");
+	acc_err_in(e, k->file);
+	return rc;
+}
+
+/* 1: the record's reference is whole; 0: it has none; < 0: what it refers to is not there. */
+static int
+refer(struct rank *k, const struct acc_rec *r, struct acc_err *e)
+{
+	struct acc_str file = acc_get_text(r, "", "file");
+	int64_t off = acc_get_int(r, "", "off", 0), len = acc_get_int(r, "", "len", 0);
+	if (file.n == 0)
+		return 0;
+	if (off < 0 || len < 0 || off > INT64_MAX - len)
+		return acc_fail(e, ACC_EFORMAT, "a tensor at an impossible place");
+	int rc = look(k, file, (uint64_t)off + (uint64_t)len, e);
+	return rc < 0 ? rc : 1;
+}
+
+static int
+copy(struct rank *k, const struct acc_rec *r, bool elements, struct acc_rec *to)
+{
+	static const char own[] = "name src seq step rank proc fsize mtime",
+			  ref[] = "file off len enc clen crc32 block offset";
+	int rc = 0;
+	for (uint32_t i = 0; i < r->n && rc == 0; i++)
+		if (!acc_word_in(own, r->f[i].key) && (elements || !acc_word_in(ref, r->f[i].key)))
+			rc = acc_rec_push(to, &r->f[i]);
+	if (elements) {
+		rc |= acc_add(to, "", "fsize", acc_uint(k->info.size));
+		rc |= acc_add(to, "", "mtime", acc_int(k->info.mtime_ns));
+	}
+	return rc;
+}
+
+/* A record that is not whole; of those whose file is missing the first. */
+static void
+tell(struct rank *k, const struct acc_rec *r, struct acc_str file)
+{
+	struct acc_str err = acc_get_text(r, "", "err"), name = acc_get_text(r, "", "name");
+	struct acc_err bad = {0};
+	if (err.n == 0 || (file.n > 0 && acc_str_is(file, k->told)))
+		return;
+	snprintf(k->told, sizeof k->told, "%.*s", ACC_PRS(file));
+	acc_fail(&bad, ACC_EFORMAT, "%.*s: %.*s", (int)(name.n < 120 ? name.n : 120), name.p,
+		(int)(err.n < 120 ? err.n : 120), err.p);
+	acc_dump_trouble(k->c, &bad);
+}
+
+static int
+take_record(struct rank *k, const struct acc_rec *r, struct acc_err *e)
+{
+	struct acc_err bad = {0};
+	struct acc_ref ref;
+	char kind[32], why[300];
+	int64_t step = acc_get_int(r, "", "step", -1);
+	int rc = 0;
+	if (!k->known)
+		return acc_fail(e, ACC_EFORMAT, "no source record comes first");
+	if (step != k->source.step) {
+		k->source.step = step;
+		rc = acc_dump_source(k->c, &k->source, e);
+	}
+	snprintf(kind, sizeof kind, "%.*s", ACC_PRS(r->kind));
+	struct acc_rec *to = acc_dump_rec(k->c, kind, acc_get_text(r, "", "name"));
+	int has = rc < 0 ? rc : refer(k, r, &bad);
+	if (rc < 0 || copy(k, r, has > 0, to) < 0)
+		return rc < 0 ? rc : acc_nomem(e);
+	/* What contradicts itself: this stream is not what was recorded. */
+	if (acc_rec_is(r, "tensor") && acc_ref_get(to, "", &ref, e) < 0)
+		return ACC_EFORMAT;
+	acc_err_text(&bad, why, sizeof why);
+	if (has < 0)
+		acc_put(to, "", "err", acc_ctext(why));
+	tell(k, to, acc_get_text(r, "", "file"));
+	return acc_dump_put(k->c, to, e);
+}
+
+static int
+read_rank(struct acc_dump_ctx *c, int dirfd, const char *folder, const char *name,
+	struct acc_err *e)
+{
+	char path[PATH_MAX];
+	struct rank k = {.c = c, .dirfd = dirfd};
+	struct acc_rec *r;
+	k.source = (struct acc_source){.root = folder,
+		.format = "record",
+		.step = -1,
+		.rank = rank_of(name),
+		.proc = -1};
+	if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+		return acc_fail(e, ACC_ELIMIT, "the path is too long");
+	struct acc_rd *rd = acc_rd_open(path, e);
+	int rc = rd == NULL ? ACC_EFORMAT : acc_dump_heard(c, acc_rd_log(rd), 0);
+	while (rc >= 0 && (rc = acc_rd_next(rd, &r, e)) > 0) {
+		if (acc_rec_is(r, "source"))
+			rc = take_source(&k, r, e);
+		else if (acc_rec_is(r, "stack"))
+			rc = take_stack(&k, r);
+		else
+			rc = take_record(&k, r, e);
+	}
+	if (rc == 0)
+		acc_dump_heard(c, NULL, acc_rd_status(rd));
+	acc_rd_close(rd);
+	acc_err_in(e, path);
+	return rc;
+}
+
+/* Of a rank that died what it recorded is read, and the others. */
+static int
+read_record(struct acc_dump_ctx *c, const char *folder, struct acc_err *e)
+{
+	struct acc_arena m = {0};
+	const char **name;
+	int dirfd = acc_dir_open(folder, e), rc = 0;
+	int64_t n = dirfd < 0 ? dirfd : acc_dir_list(dirfd, &name, &m, e);
+	for (int64_t i = 0; i < n && rc == 0; i++) {
+		struct acc_err bad = {0};
+		if (rank_of(name[i]) < 0 || !acc_dump_wants(c, -1, rank_of(name[i])))
+			continue;
+		rc = read_rank(c, dirfd, folder, name[i], &bad);
+		if (rc < 0 && rc != ACC_ESTOP && bad.code != 0) {
+			acc_dump_trouble(c, &bad);
+			rc = 0;
+		}
+	}
+	if (dirfd >= 0)
+		close(dirfd);
+	acc_arena_release(&m);
+	return n < 0 ? (int)n : rc;
+}
+
+const struct acc_dump acc_dump_record = {
+	.name = "record",
+	.help = "a folder that libaccrec recorded: rank0.acc, rank0.step0.data, ...",
+	.probe = probe,
+	.read = read_record,
+};

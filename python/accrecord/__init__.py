@@ -1,0 +1,1329 @@
+"""accrecord - record the op calls of a PyTorch program, for acctools.
+
+    import accrecord
+    accrecord.start_record(output_dir="rec")     # ... train ...
+    accrecord.record_switch(False)
+
+then, in a shell, `accdump-read rec | accaudit | accfirstbad`, or `accdiff rec bench`. Plain Python
+over libaccrec (accrec(3)); PyTorch 1.13 to 2.x. Two interfaces: that of maca_tools.accuracy
+(start_record, record, record_switch, gen_report) and that of ptdbg_ascend (set_dump_path,
+set_dump_switch, register_hook, seed_all). accrecord(7) says what is recorded, and what cannot be.
+"""
+import atexit
+import contextlib
+import ctypes
+import fnmatch
+import functools
+import inspect
+import json
+import linecache
+import os
+import random
+import subprocess
+import sys
+import threading
+import warnings
+import weakref
+import zlib
+from ctypes import POINTER, byref, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, \
+    c_uint32, c_uint64, c_void_p
+
+import torch
+import torch.nn.functional as F
+import torch.utils.checkpoint
+from torch.overrides import TorchFunctionMode
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CHECKPOINT = torch.utils.checkpoint.CheckpointFunction.backward.__code__.co_filename
+FULL, STATISTICS, HASH, DESCRIPTION = range(4)
+A_TENSOR, A_NONE, A_BOOL, A_INT, A_FLOAT, A_TEXT, A_INTS = range(7)
+
+
+# Frames of these files are nobody's business.
+OWN = {(lambda: 0).__code__.co_filename, TorchFunctionMode.__init__.__code__.co_filename,
+       contextlib.contextmanager.__code__.co_filename}
+
+
+class RecordError(RuntimeError):
+    """Nothing can be recorded, and why."""
+
+
+class OverflowStop(RuntimeError):
+    """The number of overflows that register_hook was to wait for is reached."""
+
+
+# --- the library -----------------------------------------------------------------------------
+
+class Options(ctypes.Structure):
+    _fields_ = [("rank", c_int64), ("program", c_char_p), ("framework", c_char_p),
+                ("device", c_char_p), ("task", c_char_p), ("queue", c_size_t), ("drop", c_bool)]
+
+
+class Call(ctypes.Structure):
+    _fields_ = [("op", c_char_p), ("call", c_int64), ("pass_", c_char_p), ("key", c_char_p),
+                ("scope", c_char_p), ("stack", c_uint64), ("stack_from", c_char_p),
+                ("recompute", c_bool)]
+
+
+class Item(ctypes.Structure):
+    _fields_ = [("type", c_int), ("io", c_char_p), ("pos", c_char_p), ("cls", c_char_p),
+                ("i", c_int64), ("f", c_double), ("text", c_char_p), ("dtype", c_char_p),
+                ("ndim", c_uint32), ("shape", POINTER(c_int64)), ("stride", POINTER(c_int64)),
+                ("data", c_void_p), ("detail", c_int), ("requires_grad", c_int),
+                ("stays", c_bool)]
+
+
+@functools.lru_cache(None)
+def library():
+    """Beside this file in a source tree, or where the system finds it."""
+    tries = [os.path.join(HERE, "..", "..", "bin", "libaccrec.so.0"), "libaccrec.so.0"]
+    for name in [os.environ.get("ACCREC_LIBRARY")] + tries:
+        if name is None or (os.sep in name and not os.path.exists(name)):
+            continue
+        try:
+            lib = ctypes.CDLL(name)
+            break
+        except OSError as e:
+            why = e
+    else:
+        raise RecordError(f"libaccrec.so.0 cannot be loaded ({why}): install acctools, or name "
+                          "the file in ACCREC_LIBRARY")
+    lib.acc_rec_open.restype = c_void_p
+    lib.acc_rec_open.argtypes = [c_char_p, POINTER(Options), c_char_p, c_size_t]
+    lib.acc_rec_call.argtypes = [c_void_p, POINTER(Call), POINTER(Item), c_size_t]
+    lib.acc_rec_stack.argtypes = [c_void_p, POINTER(c_char_p), c_size_t, POINTER(c_uint64)]
+    lib.acc_rec_step.argtypes = [c_void_p, c_int64]
+    lib.acc_rec_sync.argtypes = [c_void_p]
+    lib.acc_rec_error.restype = c_char_p
+    lib.acc_rec_error.argtypes = [c_void_p]
+    lib.acc_rec_close.argtypes = [c_void_p, c_char_p, c_size_t]
+    return lib
+
+
+@functools.lru_cache(100000)
+def c(text):
+    return text.encode("utf-8", "surrogateescape")
+
+
+class Stream:
+    """One recording of libaccrec."""
+
+    def __init__(self, folder, rank, task, device):
+        why = ctypes.create_string_buffer(600)
+        self.lib, self.folder = library(), folder
+        with contextlib.suppress(OSError):   # the library says it
+            os.makedirs(folder, exist_ok=True)
+        opt = Options(rank=rank, program=b"accrecord", framework=b"pytorch", device=c(device),
+                      task=c(task))
+        self.rec = self.lib.acc_rec_open(c(folder), byref(opt), why, len(why))
+        if self.rec is None:
+            raise RecordError(why.value.decode(errors="replace"))
+        self.told = False
+
+    def check(self, rc):
+        if rc < 0 and not self.told:
+            self.told = True   # the training goes on
+            why = self.lib.acc_rec_error(self.rec).decode(errors="replace")
+            warnings.warn(f"accrecord: nothing more is recorded: {why}")
+
+    def put(self, op, number, direction, values, detail, scope=None, stack=0, stack_from=None,
+            recompute=False, key=None):
+        """values: (io, position, value) of an op call, or of a part of one."""
+        keep = []
+        items = [item(v, io, pos, detail, keep) for io, pos, v in values]
+        one = Call(c(op), number, c(direction), c(key) if key else None, c(scope) if scope else None, stack,
+                   c(stack_from) if stack_from else None, recompute)
+        array = (Item * len(items))(*items)
+        self.check(self.lib.acc_rec_call(self.rec, byref(one), array, len(items)))
+
+    def stack(self, frames):
+        out = c_uint64()
+        array = (c_char_p * len(frames))(*[c(f) for f in frames])
+        self.check(self.lib.acc_rec_stack(self.rec, array, len(frames), byref(out)))
+        return out.value
+
+    def step(self, n):
+        self.check(self.lib.acc_rec_step(self.rec, n))
+
+    def sync(self):
+        self.check(self.lib.acc_rec_sync(self.rec))
+
+    def close(self):
+        why = ctypes.create_string_buffer(600)
+        rec, self.rec = self.rec, None
+        if self.lib.acc_rec_close(rec, why, len(why)) < 0 and not self.told:
+            warnings.warn("accrecord: the recording is not complete: " +
+                          why.value.decode(errors="replace"))
+
+
+# --- arguments -------------------------------------------------------------------------------
+
+def leaves(x, pos):
+    """(pos, value) of an argument, in order; containers are taken apart."""
+    if isinstance(x, (list, tuple)) and not isinstance(x, torch.Size):
+        for i, v in enumerate(x):
+            yield from leaves(v, f"{pos}.{i}")
+    elif isinstance(x, dict):
+        for k, v in x.items():
+            yield from leaves(v, f"{pos}.{k}")
+    else:
+        yield pos, x
+
+
+def arguments(args, kwargs):
+    """(io, pos, value) of a call."""
+    out = [("in", p, v) for i, a in enumerate(args) for p, v in leaves(a, str(i))]
+    return out + [("kw", p, v) for k, a in kwargs.items() for p, v in leaves(a, str(k))]
+
+
+def results(y):
+    if isinstance(y, (list, tuple)):
+        return [pv for i, v in enumerate(y) for pv in leaves(v, str(i))]
+    return list(leaves(y, "0"))
+
+
+def tensors(values):
+    return [v for v in values if isinstance(v, torch.Tensor)]
+
+
+def ints(values):
+    return (c_int64 * len(values))(*values)
+
+
+def readable(t):
+    """Its elements, on the CPU; None: it has none that can be read."""
+    t = t.detach()
+    if t.layout != torch.strided or t.is_quantized or t.device.type == "meta" or \
+            getattr(t, "is_nested", False):
+        return None
+    if t.is_conj() or t.is_neg():
+        t = t.resolve_conj().resolve_neg()
+    return t if t.device.type == "cpu" else t.cpu()
+
+
+def tensor_item(t, io, pos, detail, keep):
+    item = Item(type=A_TENSOR, io=c(io), pos=c(pos), cls=b"torch.Tensor", dtype=c(str(t.dtype)),
+                ndim=t.dim(), detail=detail, requires_grad=t.requires_grad)
+    try:
+        stride = t.stride()
+    except (RuntimeError, NotImplementedError):
+        stride = None
+    shape = ints(t.shape)
+    item.shape = shape
+    keep.append(shape)
+    elements = None if detail == DESCRIPTION else readable(t)
+    if elements is not None:
+        item.data = elements.data_ptr()
+        stride = elements.stride()
+        keep.append(elements)
+    if stride is not None:
+        strides = ints(stride)
+        item.stride = strides
+        keep.append(strides)
+    return item
+
+
+def group_ranks(group):
+    dist = torch.distributed
+    if group is None or not hasattr(dist, "get_process_group_ranks"):
+        if group is None or group is dist.group.WORLD:
+            return list(range(dist.get_world_size()))
+        known = getattr(dist.distributed_c10d, "_pg_group_ranks", {}).get(group)
+        return sorted(known) if known else None
+    return dist.get_process_group_ranks(group)
+
+
+def item(v, io, pos, detail, keep):
+    """What libaccrec is told of one value."""
+    if isinstance(v, torch.Tensor):
+        return tensor_item(v, io, pos, detail, keep)
+    one = Item(io=c(io), pos=c(pos), cls=c(type(v).__name__))
+    if v is None:
+        one.type, one.cls = A_NONE, b"None"
+    elif isinstance(v, bool):
+        one.type, one.i = A_BOOL, v
+    elif isinstance(v, int) and -2**63 <= v < 2**63:
+        one.type, one.i, one.cls = A_INT, int(v), b"int"
+    elif isinstance(v, float):
+        one.type, one.f, one.cls = A_FLOAT, v, b"float"
+    elif isinstance(v, torch.Size):
+        values = ints(v)
+        keep.append(values)
+        one.type, one.cls, one.ndim, one.shape = A_INTS, b"torch.Size", len(v), values
+    elif isinstance(v, slice):
+        parts = ["null" if p is None else str(int(p)) for p in (v.start, v.stop, v.step)]
+        one.type, one.text = A_TEXT, c("[" + ", ".join(parts) + "]")
+    elif v is Ellipsis:
+        one.type, one.cls, one.text = A_TEXT, b"ellipsis", b"..."
+    elif type(v).__name__.endswith("ProcessGroup") or type(v).__name__.startswith("ProcessGroup"):
+        ranks = ints(group_ranks(v) or [])
+        keep.append(ranks)
+        one.type, one.cls, one.ndim, one.shape = A_INTS, b"ProcessGroup", len(ranks), ranks
+    else:
+        kind = type(v)
+        if kind.__module__ == "torch":
+            one.cls = c(f"torch.{kind.__name__}")
+        one.type, one.text = A_TEXT, c(str(v)[:1000])
+    return one
+
+
+# --- msprobe's layout ------------------------------------------------------------------------
+
+def statistics(t):
+    """As msprobe defines them, but not rounded to the tensor's dtype."""
+    t = readable(t)
+    none = dict.fromkeys(("Max", "Min", "Mean", "Norm"))
+    if t is None or t.numel() == 0:
+        return none
+    if t.dtype == torch.bool:
+        return dict(none, Max=bool(t.any()), Min=bool(t.all()))
+    if t.is_complex():
+        t = t.abs()
+        return dict(none, Max=t.max().item(), Min=t.min().item(), Mean=t.mean().item())
+    if not t.is_floating_point():
+        return dict(none, Max=t.max().item(), Min=t.min().item())
+    if t.dim() == 0:
+        return dict.fromkeys(none, t.item())
+    t = t if t.dtype == torch.float64 else t.float()
+    return {"Max": t.max().item(), "Min": t.min().item(), "Mean": t.mean().item(),
+            "Norm": t.norm().item()}
+
+
+def nested(leaves_of):
+    """Values by their paths ("1.0") as the lists and dicts that they came from."""
+    if list(leaves_of) == [""]:
+        return leaves_of[""]
+    parts = {}
+    for path, v in leaves_of.items():
+        head, _, rest = path.partition(".")
+        parts.setdefault(head, {})[rest] = v
+    parts = {k: nested(v) for k, v in parts.items()}
+    if parts and all(k.isdigit() for k in parts):
+        return [parts.get(str(i)) for i in range(max(map(int, parts)) + 1)]
+    return parts
+
+
+class Msprobe:
+    """The same as a Stream, in the layout of msprobe: step0/rank0/dump.json, stack.json,
+    construct.json and dump_tensor_data. A step is written when it ends."""
+
+    def __init__(self, folder, rank, task, _):
+        self.folder, self.rank, self.task, self.number = folder, rank, task, 0
+        self.frames = []
+        self.clear()
+        if os.path.exists(os.path.join(self.place(), "dump.json")):
+            raise RecordError(f"{self.place()}: a recording is there already")
+
+    def place(self):
+        return os.path.join(self.folder, f"step{self.number}", f"rank{self.rank}")
+
+    def clear(self):
+        self.data, self.parents, self.stacks = {}, {}, {}
+
+    def stack(self, frames):
+        self.frames.append(frames)
+        return len(self.frames)
+
+    def leaf(self, v, name, detail):
+        if v is None or isinstance(v, (torch.Tensor, bool, int, float, str)):
+            pass
+        elif isinstance(v, slice):
+            return {"type": "slice", "value": [v.start, v.stop, v.step]}
+        elif v is Ellipsis:
+            return {"type": "ellipsis", "value": "..."}
+        elif isinstance(v, torch.Size):
+            return {"type": "torch.Size", "value": list(v)}
+        elif "ProcessGroup" in type(v).__name__:
+            return {"type": "torch.ProcessGroup", "group_ranks": group_ranks(v)}
+        elif isinstance(v, torch.memory_format):
+            return {"type": "torch.memory_format", "format": str(v)}
+        elif type(v).__module__ == "torch":
+            return {"type": f"torch.{type(v).__name__}", "value": str(v)}
+        else:
+            return None
+        if not isinstance(v, torch.Tensor):
+            return None if v is None else {"type": type(v).__name__, "value": v}
+        one = {"type": "torch.Tensor", "dtype": str(v.dtype), "shape": list(v.shape),
+               **statistics(v), "requires_grad": v.requires_grad}
+        t = readable(v)
+        if detail == HASH and t is not None:
+            bytes_of = t.contiguous().view(-1).view(torch.uint8) if t.numel() else t
+            one["md5"] = f"{zlib.crc32(bytes_of.numpy()) if t.numel() else 0:08x}"
+        if detail == FULL and t is not None:
+            one["data_name"] = name + ".pt"
+            folder = os.path.join(self.place(), "dump_tensor_data")
+            os.makedirs(folder, exist_ok=True)
+            torch.save(t.contiguous().clone(), os.path.join(folder, one["data_name"]))
+        return one
+
+    def put(self, op, number, direction, values, detail, scope=None, stack=0, stack_from=None,
+            recompute=False, key=None):
+        if key is None:
+            key = f"{op}.{direction}.{number}" if op.startswith("Module.") else \
+                f"{op}.{number}.{direction}"
+        forward = direction == "forward"
+        members = {"in": "input_args" if forward else "input", "kw": "input_kwargs",
+                   "out": "output"}
+        words = {"in": "input", "kw": "kwargs", "out": "output"}
+        entry = self.data.setdefault(key, {})
+        if forward and not entry:
+            entry.update(input_args=[], input_kwargs={}, is_recompute=recompute)
+        for io in dict.fromkeys(io for io, _, _ in values):
+            word = "." + words[io] if io in words else ""
+            here = {pos: self.leaf(v, f"{key}{word}.{pos}", detail)
+                    for one, pos, v in values if one == io}
+            if io == "grad":
+                entry.update({pos: [v] for pos, v in here.items()})
+            else:
+                entry[members[io]] = nested(here)
+        self.parents[key] = scope
+        if stack:
+            self.stacks.setdefault(stack, {})[key] = None
+
+    def step(self, number):
+        self.write()
+        self.clear()
+        self.number = number
+
+    def write(self):
+        os.makedirs(self.place(), exist_ok=True)
+        stacks = {str(i): [list(keys), self.frames[s - 1]]
+                  for i, (s, keys) in enumerate(self.stacks.items())}
+        data = {"task": "statistics" if self.task == "md5" else self.task, "level": "mix",
+                "framework": "pytorch",
+                "dump_data_dir": os.path.abspath(os.path.join(self.place(), "dump_tensor_data")),
+                "data": self.data}
+        for name, what in (("dump.json", data), ("stack.json", stacks),
+                           ("construct.json", self.parents)):
+            path = os.path.join(self.place(), name)
+            with open(path + ".part", "w", encoding="utf-8") as f:
+                json.dump(what, f, indent=1)
+            os.replace(path + ".part", path)
+
+    def sync(self):
+        self.write()
+
+    def close(self):
+        self.write()
+
+
+LAYOUTS = {None: Stream, "msprobe": Msprobe}
+
+
+# --- names -----------------------------------------------------------------------------------
+
+# They ask for something, make something out of nothing or random numbers, or belong to autograd.
+SKIP = set("""
+    dim size numel nelement ndimension stride storage_offset is_contiguous data_ptr item tolist
+    numpy element_size storage untyped_storage storage_type get_device has_names backward
+    register_hook register_post_accumulate_grad_hook requires_grad_ retain_grad detach detach_
+    allclose equal result_type can_cast promote_types type share_memory_ pin_memory is_same_size
+    set_ resize_ resize_as_ as_subclass apply_ map_ map2_ record_stream names rename rename_
+    refine_names align_to align_as uniform_ normal_ random_ exponential_ bernoulli_ cauchy_
+    geometric_ log_normal_ zero_ get_num_threads set_num_threads is_tensor typename
+    manual_seed seed initial_seed save load compile no_grad enable_grad set_grad_enabled
+    is_grad_enabled is_inference_mode_enabled broadcast_shapes finfo iinfo Generator
+    tensor as_tensor from_numpy frombuffer sparse_coo_tensor asarray scalar_tensor
+    empty empty_like empty_strided empty_quantized new_empty new_empty_strided new_tensor
+    zeros zeros_like new_zeros ones ones_like new_ones full full_like new_full eye arange range
+    linspace logspace rand rand_like randn randn_like randint randint_like randperm normal
+    bernoulli multinomial poisson tril_indices triu_indices hann_window hamming_window
+    bartlett_window blackman_window kaiser_window complex_out
+    __len__ __bool__ __repr__ __str__ __format__ __hash__ __deepcopy__ __reduce_ex__ __array__
+    __array_wrap__ __setstate__ __contains__ __iter__ __dir__ __get__ __set__ __delete__ __float__
+    __int__ __index__ __complex__ __long__ __nonzero__ __cuda_array_interface__ __dlpack__
+    __dlpack_device__ __reversed__ __init__ __new__ __class__ __getattribute__ __setattr__
+    __subclasshook__ __init_subclass__ __sizeof__ __dir__ __torch_function__ __torch_dispatch__
+    has_torch_function boolean_dispatch handle_torch_function assert_int_or_pair list obj""".split())
+INPLACE = set("__iadd__ __isub__ __imul__ __itruediv__ __idiv__ __ifloordiv__ __imod__ __ipow__ "
+              "__iand__ __ior__ __ixor__ __ilshift__ __irshift__ __setitem__".split())
+
+
+def wanted(name):
+    return not (name in SKIP or name.startswith("is_") or
+                (name.startswith("_") and not name.endswith("__")))
+
+
+@functools.lru_cache(None)
+def op_names():
+    """Of each function its name as the recorders write it. The first that has it counts."""
+    spaces = [("Functional", F), ("Torch", torch), ("Tensor", torch.Tensor),
+              ("Torch.linalg", getattr(torch, "linalg", None)),
+              ("Torch.fft", getattr(torch, "fft", None)),
+              ("Torch.special", getattr(torch, "special", None))]
+    names = {}
+    for family, space in spaces:
+        for name in dir(space) if space is not None else []:
+            fn = getattr(space, name, None)
+            if not wanted(name) or not callable(fn) or isinstance(fn, type):
+                continue
+            try:
+                names.setdefault(fn, f"{family}.{name}")
+            except TypeError:
+                pass
+    return names
+
+
+# torch.nn.functional and its kin choose between two functions by a flag.
+ALIAS = {f"Functional.{n}_with_indices": f"Functional.{n}" for n in (
+    "max_pool1d max_pool2d max_pool3d adaptive_max_pool1d adaptive_max_pool2d "
+    "adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d").split()}
+
+
+def name_of(fn):
+    """None: it is not recorded."""
+    try:
+        name = op_names().get(fn)
+    except TypeError:
+        return None
+    if name is None:
+        plain = getattr(fn, "__name__", "")
+        module = getattr(fn, "__module__", None) or ""
+        if module == "torch.nn.functional" and plain.startswith("_") and wanted(plain[1:]):
+            name = "Functional." + plain[1:]   # what boolean_dispatch chose
+        elif plain and wanted(plain) and hasattr(torch.Tensor, plain) and \
+                getattr(fn, "__qualname__", "").startswith(("_TensorBase.", "TensorBase.",
+                                                            "Tensor.")):
+            name = "Tensor." + plain
+    return ALIAS.get(name, name)
+
+
+def changes(name, kwargs):
+    plain = name.rsplit(".", 1)[1]
+    return plain in INPLACE or bool(kwargs.get("inplace")) or kwargs.get("out") is not None or \
+        (plain.endswith("_") and not plain.endswith("__"))
+
+
+# --- what to record --------------------------------------------------------------------------
+
+def plain_name(name):
+    """A name in any of the three spellings, for comparison: Tensor_permute_1_forward,
+    Tensor.permute.1.forward."""
+    return name.replace("_", "").replace(".", "").lower()
+
+
+class Choice:
+    """Which op calls."""
+
+    def __init__(self, op_range=(), op_list=(), skip=0, keys=None, key_range=None):
+        op_range = list(op_range or [])
+        if op_range and len(op_range) != 2:
+            raise ValueError("op_range: two names, or None for an open end, are wanted")
+        self.first, self.end = [self.bound(x) for x in op_range] if op_range else (None, None)
+        self.ops = [str(o) for o in op_list or []]
+        self.skip, self.keys = int(skip), keys and {plain_name(k) for k in keys}
+        self.key_range = key_range and [plain_name(k) for k in key_range]
+        self.inside = self.passed = False
+        if self.skip < 0:
+            raise ValueError("skip: not below 0")
+
+    @staticmethod
+    def bound(x):
+        """torch.nn.Conv1d.6.fwd: ("Conv1d", 6, backward); or one of our own keys."""
+        if x is None:
+            return None
+        part = str(x).split(".")
+        if len(part) >= 3 and part[-1] in ("fwd", "bwd") and part[-2].isdigit():
+            return part[-3], int(part[-2]), part[-1] == "bwd"
+        if len(part) >= 3 and part[-1] in ("forward", "backward") and part[-2].isdigit():
+            return plain_name(".".join(part[:-1]) + ".forward"), None, part[-1] == "backward"
+        raise ValueError(f"op_range: '{x}' is no name such as torch.nn.Conv1d.6.fwd")
+
+    @staticmethod
+    def same_op(name, classes, op):
+        """relu: torch.relu, torch.relu_, Tensor.relu, nn.ReLU, F.relu."""
+        want = name.rsplit(".", 1)[-1].rstrip("_").lower()
+        have = [op.rsplit(".", 1)[-1]] + [k.rsplit(".", 1)[-1] for k in classes]
+        return any(fnmatch.fnmatchcase(h.rstrip("_").lower(), want) for h in have)
+
+    def listed(self, op, key, number, classes):
+        if not self.ops:
+            return True
+        for o in self.ops:
+            part = o.split(".")
+            if part[-1] in ("fwd", "bwd") and part[-2].isdigit():
+                if int(part[-2]) == number:
+                    return True
+            elif plain_name(o) == plain_name(key) or self.same_op(o, classes, op):
+                return True
+        return False
+
+    def at(self, bound, key, number):
+        return bound[0] == plain_name(key) if bound[1] is None else number >= bound[1]
+
+    def in_range(self, key, number):
+        if self.first is None and self.end is None:
+            return True
+        if self.first is not None and not self.inside:
+            self.inside = self.at(self.first, key, number)
+        if self.end is not None and not self.passed:
+            self.passed = self.at(self.end, key, number)
+        return (self.first is None or self.inside) and not self.passed
+
+    def in_keys(self, key):
+        if self.keys is not None:
+            return plain_name(key) in self.keys
+        if self.key_range is None:
+            return True
+        name = plain_name(key)
+        if not self.inside:
+            self.inside = name == self.key_range[0]
+        good = self.inside and not self.passed
+        self.passed = self.passed or (good and name == self.key_range[1])
+        return good
+
+    def forward(self, op, key, number, classes):
+        return self.in_range(key, number) and self.in_keys(key) and \
+            self.listed(op, key, number, classes) and \
+            number % (self.skip + 1) == self.skip
+
+
+# --- autograd --------------------------------------------------------------------------------
+
+class Backward:
+    """The backward call that belongs to an op call: hooks on the nodes of autograd that the call
+    made see what arrives at its outputs, and what it gives each of its inputs."""
+
+    def __init__(self, recorder, op, number, scope, stack, recompute, nout, nin):
+        self.recorder, self.op, self.number, self.scope = recorder, op, number, scope
+        self.stack, self.recompute, self.nodes = stack, recompute, 0
+        self.arrived, self.given = [None] * nout, [None] * nin
+        self.left, self.step = 0, recorder.step_number
+
+    def hook(self, outs, ins):
+        """Of one node: outs: which of its outputs is which of the call's; ins: the same of what
+        it gives."""
+        def fired(grad_inputs, grad_outputs):
+            if self.left == 0:
+                self.left = self.nodes
+            for at, i in outs:
+                if at < len(grad_outputs) and grad_outputs[at] is not None:
+                    self.arrived[i] = grad_outputs[at]
+            for at, i in ins:
+                g = grad_inputs[at] if at < len(grad_inputs) else None
+                if g is not None:
+                    old = self.given[i]
+                    self.given[i] = g if old is None else self.recorder.quietly(old.add, g)
+            self.left -= 1
+            if self.left == 0:
+                self.done()
+            else:
+                self.recorder.partial[id(self)] = self
+        return fired
+
+    def done(self):
+        self.recorder.partial.pop(id(self), None)
+        self.recorder.waiting.discard(self)
+        arrived, given, self.left = self.arrived, self.given, 0
+        self.arrived, self.given = [None] * len(arrived), [None] * len(given)
+        self.recorder.backward(self, arrived, given)
+
+
+def edge_of(t):
+    """Where the gradient of a tensor goes: to a node and its input, or to the leaf itself."""
+    return ("leaf", id(t)) if t.grad_fn is None else (id(t.grad_fn), t.output_nr)
+
+
+LIMIT = 20000   # nodes of one op call: an LSTM on a CPU has some twenty a time step
+
+
+def find_nodes(edges, outs):
+    """The nodes of an op call that hand something to its inputs, or get something from its
+    outputs: [node, [(output of the node, number)], [(input of the node, number)]]. edges: of the
+    inputs, before the call: edge -> their numbers; outs: (number, tensor)."""
+    stop = {e[0] for e in edges if e[0] != "leaf"}
+    # seen keeps the nodes: what stands for one in Python may go, and another get its id.
+    uses, found, seen, queue = {}, {}, {}, []
+    for i, y in outs:
+        node = y.grad_fn
+        if node is None or id(node) in stop:
+            continue
+        found.setdefault(id(node), [node, [], []])[1].append((y.output_nr, i))
+        if id(node) not in seen:
+            seen[id(node)] = node
+            queue.append(node)
+    while queue:
+        node = queue.pop()
+        # What a change of a view hands to its base is that of earlier calls, too.
+        base = 1 if node.name() == "CopySlices" else 0
+        for at, (to, nr) in list(enumerate(node.next_functions))[base:]:
+            if to is None:
+                continue
+            edge = (id(to), nr)
+            if edge not in edges and hasattr(to, "variable"):
+                edge = ("leaf", id(to.variable))
+            if edge in edges:
+                which = edges[edge]
+                n = uses.get(edge, 0)
+                uses[edge] = n + 1
+                entry = found.setdefault(id(node), [node, [], []])
+                entry[2].append((at, which[min(n, len(which) - 1)]))
+            elif id(to) not in seen and id(to) not in stop and not hasattr(to, "variable"):
+                if len(seen) >= LIMIT:
+                    return []
+                seen[id(to)] = to
+                queue.append(to)
+    return list(found.values())
+
+
+# --- the recorder ----------------------------------------------------------------------------
+
+class Mode(TorchFunctionMode):
+    def __init__(self, recorder):
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return self.recorder.function(self, func, args, kwargs or {})
+
+
+@functools.lru_cache(None)
+def sees_index():
+    """Does a mode see x[0]? PyTorch 1.13 tells it only of indices that are tuples."""
+    class See(TorchFunctionMode):
+        seen = False
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            See.seen = See.seen or getattr(func, "__name__", "") == "__getitem__"
+            return func(*args, **(kwargs or {}))
+    x = torch.zeros(1)
+    with See():
+        x[0]
+    return See.seen
+
+
+def is_backward(func):
+    return func is torch.Tensor.backward
+
+
+# Of torch.optim: what one step does with a list of parameters, by the name of its module.
+OPTIMIZERS = "sgd adam adamw adagrad adadelta adamax asgd nadam radam rmsprop rprop".split()
+# What they change, beside the first list.
+STATES = ("exp_avgs exp_avg_sqs max_exp_avg_sqs momentum_buffer_list state_sums square_avgs "
+          "acc_deltas exp_infs grad_avgs").split()
+COLLECTIVES = """all_reduce broadcast reduce all_gather all_gather_into_tensor _all_gather_base gather
+    scatter reduce_scatter reduce_scatter_tensor _reduce_scatter_base all_to_all all_to_all_single
+    send recv""".split()
+
+
+class Recorder:
+    def __init__(self, folder, level=2, stack=True, inputs=True, outputs=True, choice=None,
+                 rank=None, overflow=None, model=None, detail=None, layout=None):
+        self.folder, self.level, self.want_stack = folder, level, stack
+        self.want_inputs, self.want_outputs = inputs, outputs
+        self.choice = choice or Choice()
+        self.detail = {2: FULL, 1: STATISTICS, 0: DESCRIPTION}[level] if detail is None else detail
+        self.overflow, self.overflows = overflow, 0
+        self.rank, self.layout = rank, LAYOUTS[layout]
+        self.stream = None
+        self.mode, self.on = Mode(self), False
+        self.depth, self.in_backward = 0, 0
+        self.lock = threading.RLock()
+        self.thread = threading.get_ident()
+        self.number, self.step_number = 0, 0
+        self.calls, self.partial, self.grads = {}, {}, []
+        self.waiting = weakref.WeakSet()   # backward calls that may still come
+        self.modules, self.names, self.roots = [], {}, set()
+        self.auto, self.pending, self.first_root, self.late = True, False, None, False
+        self.frames, self.stacks = {}, {}
+        self.patched, self.handles = [], []
+        if model is not None:
+            self.learn(model)
+
+    # -- on and off --
+
+    def open(self):
+        task = {FULL: "tensor", STATISTICS: "statistics", HASH: "md5"}.get(self.detail,
+                                                                         "structure")
+        rank = self.rank
+        if rank is None:
+            rank = torch.distributed.get_rank() if distributed() else \
+                int(os.environ.get("RANK", "0"))
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        if hasattr(torch, "npu"):
+            device = "npu"
+        self.stream = self.layout(self.folder, rank, task, device)
+
+    def start(self):
+        if self.on:
+            return
+        if self.stream is None:
+            self.open()
+        self.on = True
+        self.thread = threading.get_ident()
+        self.patch_all()
+        self.mode.__enter__()
+
+    def stop(self):
+        if not self.on:
+            return
+        self.mode.__exit__(None, None, None)
+        self.on = False
+        self.unpatch_all()
+        self.flush_partial()
+        self.stream.sync()
+
+    def close(self):
+        self.stop()
+        if self.stream is not None:
+            self.stream.close()
+            self.stream = None
+
+    def patch(self, space, name, make):
+        old = getattr(space, name, None)
+        if old is None or not callable(old):
+            return
+        self.patched.append((space, name, old, name in vars(space)))
+        setattr(space, name, functools.wraps(old)(make(old)))
+
+    def patch_all(self):
+        op_names()   # of the functions as they are
+        self.patch(torch.autograd, "backward", self.autograd)
+        if not sees_index():
+            for name in ("__getitem__", "__setitem__"):
+                self.patch(torch.Tensor, name, lambda old, n=name: self.index(n, old))
+        for name in OPTIMIZERS:
+            module = sys.modules.get(f"torch.optim.{name}")
+            if module is not None:
+                self.patch(module, name, lambda old, n=name: self.optimizer(n, old))
+        if distributed():
+            for name in COLLECTIVES:
+                self.patch(torch.distributed, name, lambda old, n=name: self.collective(n, old))
+        nn = torch.nn.modules.module
+        self.handles = [nn.register_module_forward_pre_hook(self.enter),
+                        nn.register_module_forward_hook(self.leave)]
+
+    def unpatch_all(self):
+        for space, name, old, own in reversed(self.patched):
+            setattr(space, name, old) if own else delattr(space, name)
+        for h in self.handles:
+            h.remove()
+        self.patched, self.handles, self.modules = [], [], []
+
+    def mine(self):
+        """Recording, and not inside of something that is recorded as one call."""
+        return self.on and self.depth == 0 and threading.get_ident() == self.thread
+
+    @contextlib.contextmanager
+    def quiet(self):
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+    def quietly(self, fn, *args):
+        with self.quiet():
+            return fn(*args)
+
+    # -- modules, steps --
+
+    def learn(self, model):
+        for path, m in model.named_modules():
+            self.names.setdefault(m, path or "model")
+        for path, m in model.named_modules():
+            for name, p in m.named_parameters(recurse=False):
+                if p.requires_grad and p not in self.roots:
+                    self.roots.add(p)
+                    p.register_hook(functools.partial(self.parameter_grad,
+                                                      self.module_op(m), name))
+
+    def module_op(self, m):
+        return f"Module.{self.names[m]}.{type(m).__name__}"
+
+    def enter(self, m, args):
+        if not self.mine():
+            return
+        if not self.modules:
+            if self.first_root is None:
+                self.first_root = weakref.ref(m)
+            # Of several models, an iteration begins with that which was called first; and not while
+            # a graph waits for its backward call.
+            if self.pending and self.auto and self.in_backward == 0 and \
+                    self.first_root() is m and not self.waiting:
+                self.next_step()
+            if m not in self.names:
+                self.learn(m)
+        if m not in self.names:
+            self.learn(m)   # one that was made meanwhile
+        op = self.module_op(m)
+        self.modules.append((m, f"{op}.forward.{self.count(op)}"))
+
+    def leave(self, m, args, y):
+        if self.modules and threading.get_ident() == self.thread:
+            # Those that an exception ended are still there.
+            while self.modules and self.modules[-1][0] is not m:
+                self.modules.pop()
+            if self.modules:
+                self.modules.pop()
+
+    def next_step(self, number=None):
+        self.flush_partial()
+        self.step_number = self.step_number + 1 if number is None else number
+        self.pending = False
+        self.calls.clear()
+        self.stream.step(self.step_number)
+
+    def count(self, op):
+        n = self.calls.get(op, 0)
+        self.calls[op] = n + 1
+        return n
+
+    def scope(self):
+        return self.modules[-1][1] if self.modules else None
+
+    def classes(self):
+        """Of torch.nn: the class that an op call does the work of."""
+        return [type(m).__name__ for m, _ in self.modules[-1:]
+                if type(m).__module__.startswith("torch.nn")]
+
+    # -- stacks --
+
+    def frame_text(self, code, line):
+        key = (code, line)
+        text = self.frames.get(key)
+        if text is None:
+            source = linecache.getline(code.co_filename, line).strip()
+            text = self.frames[key] = \
+                f"File {code.co_filename}, line {line}, in {code.co_name}, \n {source}"
+        return text
+
+    def stack(self):
+        """The id of the call stack, and whether a checkpoint's second run is in it."""
+        if not self.want_stack and self.in_backward == 0:
+            return 0, False
+        f, path = sys._getframe(3), []
+        while f is not None:
+            if f.f_code.co_filename not in OWN:
+                path.append((f.f_code, f.f_lineno))
+            f = f.f_back
+        key = tuple(path)
+        known = self.stacks.get(key)
+        if known is None:
+            frames = [self.frame_text(code, line) for code, line in path]
+            known = self.stacks[key] = (self.stream.stack(frames) if self.want_stack else 0,
+                                        any(code.co_filename == CHECKPOINT for code, _ in path))
+        return known
+
+    def place(self):
+        stack, checkpoint = self.stack()
+        return {"scope": self.scope(), "stack": stack,
+                "recompute": checkpoint and self.in_backward > 0}
+
+    # -- op calls --
+
+    def emit(self, op, number, direction, values, **place):
+        with self.lock:
+            self.stream.put(op, number, direction, values, self.detail, **place)
+
+    def function(self, mode, func, args, kwargs):
+        """What the mode sees; it does not see what runs inside."""
+        if self.depth or threading.get_ident() != self.thread:
+            return func(*args, **kwargs)
+        if is_backward(func):
+            return self.tensor_backward(mode, *args, **kwargs)
+        name = name_of(func)
+        if name is None:
+            return func(*args, **kwargs)
+        with self.quiet():
+            return self.op(name, func, args, kwargs)
+
+    def tensor_backward(self, mode, x, gradient=None, retain_graph=None, create_graph=False,
+                        inputs=None):
+        with mode:   # what is computed again is recorded
+            torch.autograd.backward(x, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def autograd(self, old):
+        def backward(*args, **kwargs):
+            self.in_backward += 1
+            try:
+                return old(*args, **kwargs)
+            finally:
+                self.in_backward -= 1
+                if self.in_backward == 0:
+                    self.flush_partial()
+        return backward
+
+    def op(self, name, func, args, kwargs):
+        values = arguments(args, kwargs)
+        number = self.number
+        self.number += 1
+        n = self.count(name)
+        key = f"{name}.{n}.forward"
+        chosen = self.choice.forward(name, key, number, self.classes())
+        if not chosen:
+            return func(*args, **kwargs)
+        place = self.place()
+        ins = [v for _, _, v in values if isinstance(v, torch.Tensor)]
+        edges, held = self.edges(ins)
+        kept = self.hold(values, changes(name, kwargs))
+        self.before(name, n, "forward", kept, place)
+        y = func(*args, **kwargs)
+        outs = results(y)
+        if name.endswith(".__setitem__") and args:
+            outs = [("0", args[0])]
+        elif not tensors(v for _, v in outs) and kwargs.get("out") is not None:
+            outs = results(kwargs["out"])
+        self.after(name, n, "forward", kept, [("out", p, v) for p, v in outs], place)
+        if edges:
+            self.watch(name, n, edges, len(ins), [v for _, v in outs], place)
+        del held
+        return y
+
+    # Where only overflows are wanted, inputs wait until the outputs are known.
+
+    def hold(self, values, changed):
+        if self.overflow is None or not changed:
+            return values
+        return [(io, p, v.detach().clone() if isinstance(v, torch.Tensor) else v)
+                for io, p, v in values]
+
+    def before(self, name, n, direction, values, place):
+        if self.overflow is None and self.want_inputs and self.level > 0:
+            self.emit(name, n, direction, values, **place)
+
+    def after(self, name, n, direction, ins, outs, place):
+        if self.overflow is not None:
+            if not any(overflowed(v) for _, _, v in outs if isinstance(v, torch.Tensor)):
+                return
+            self.emit(name, n, direction, ins + outs, **place)
+            self.count_overflow(f"{name}.{n}.{direction}")
+        elif self.level == 0:
+            self.emit(name, n, direction, [], **place)
+        elif self.want_outputs:
+            self.emit(name, n, direction, outs, **place)
+
+    def count_overflow(self, key):
+        self.overflows += 1
+        warnings.warn(f"accrecord: {key} overflows ({self.overflows})")
+        if 0 < self.overflow <= self.overflows:
+            self.stream.sync()
+            raise OverflowStop(f"{key}: overflow number {self.overflows}; the recording is in "
+                               f"{self.folder}")
+
+    # -- backward --
+
+    @staticmethod
+    def edges(ins):
+        """edge -> which tensors of the call have it; and what keeps the edges' names valid."""
+        edges, held = {}, []
+        if torch.is_grad_enabled():
+            for i, t in enumerate(ins):
+                if t.requires_grad:
+                    held.append(t.grad_fn)
+                    edges.setdefault(edge_of(t), []).append(i)
+        return edges, held
+
+    def watch(self, name, n, edges, nin, outs, place):
+        floats = [y for y in tensors(outs) if y.is_floating_point() or y.is_complex()]
+        nodes = find_nodes(edges, [(i, y) for i, y in enumerate(floats) if y.requires_grad])
+        if not any(ins for _, _, ins in nodes):
+            return
+        back = Backward(self, name, n, place["scope"], place["stack"], place["recompute"],
+                        len(floats), nin)
+        back.nodes = len(nodes)
+        self.waiting.add(back)
+        for node, out, ins in nodes:
+            node.register_hook(back.hook(out, ins))
+
+    def backward(self, b, arrived, given):
+        if not self.on or self.stream is None:
+            return
+        if b.step != self.step_number:
+            if not self.late:
+                self.late = True
+                warnings.warn("accrecord: a backward call whose forward call was before step() is "
+                              "not recorded")
+            return
+        scope = b.scope and b.scope.replace(".forward.", ".backward.")
+        place = {"scope": scope, "stack": b.stack, "recompute": False,
+                 "stack_from": f"{b.op}.{b.number}.forward" if b.stack else None}
+        ins = [("in", str(i), g) for i, g in enumerate(arrived)]
+        outs = [("out", str(i), g) for i, g in enumerate(given)]
+        with self.quiet(), torch.no_grad():
+            self.before(b.op, b.number, "backward", ins, place)
+            self.after(b.op, b.number, "backward", ins, outs, place)
+
+    def flush_partial(self):
+        """Of op calls one of whose outputs nobody used, not all nodes ran. Behind them come the
+        gradients of parameters, which they gave."""
+        for b in list(self.partial.values()):
+            b.done()
+        grads, self.grads = self.grads, []
+        with self.quiet(), torch.no_grad():
+            for op, name, grad in grads:
+                n = self.count(f"{op}.parameters_grad.{name}")
+                self.emit(op, n, "grad", [("grad", name, grad)], key=f"{op}.parameters_grad.{n}")
+
+    def parameter_grad(self, op, name, grad):
+        if self.on and self.overflow is None and self.level > 0 and self.want_outputs:
+            self.grads.append((op, name, grad))
+            if self.in_backward == 0:
+                self.flush_partial()
+
+    # -- optimizers, collectives --
+
+    def optimizer(self, name, old):
+        """A step of torch.optim for one group of parameters, as one call."""
+        def step(*args, **kwargs):
+            if not self.mine():
+                return old(*args, **kwargs)
+            self.flush_partial()
+            self.pending = True
+            with self.quiet(), torch.no_grad():
+                op = f"Functional.{name}"
+                n = self.count(op)
+                place = self.place()
+                lists = dict(zip(inspect.signature(old).parameters, args), **kwargs)
+                values = self.hold(arguments(args, kwargs), True)
+                # What the arguments are afterwards, in their order.
+                states = [lists[s] for s in STATES if lists.get(s) and
+                          all(isinstance(v, torch.Tensor) for v in lists[s])]
+                chosen = self.choice.forward(op, f"{op}.{n}.forward", self.number, [])
+                if chosen:
+                    self.before(op, n, "forward", values, place)
+                y = old(*args, **kwargs)
+                outs = [v for one in [*args[:2], *states] for v in one]
+                if chosen:
+                    self.after(op, n, "forward", values,
+                               [("out", str(i), v) for i, v in enumerate(outs)], place)
+                return y
+        return step
+
+    def index(self, name, old):
+        def call(*args):
+            if not self.mine():
+                return old(*args)
+            with self.quiet():
+                return self.op(f"Tensor.{name}", old, args, {})
+        return call
+
+    def collective(self, name, old):
+        def call(*args, **kwargs):
+            if not self.mine():
+                return old(*args, **kwargs)
+            with self.quiet(), torch.no_grad():
+                op = f"Distributed.{name}"
+                n = self.count(op)
+                place = self.place()
+                shown = dict(kwargs)
+                names = list(inspect.signature(old).parameters)
+                if "group" in names and not shown.get("group") and len(args) <= names.index("group"):
+                    shown["group"] = torch.distributed.group.WORLD
+                self.before(op, n, "forward", arguments(args, shown), place)
+                y = old(*args, **kwargs)
+                if kwargs.get("async_op"):
+                    return y   # nobody knows yet what comes out
+                self.after(op, n, "forward", arguments(args, shown),
+                           [("out", p, v) for _, p, v in arguments(args, {})
+                            if isinstance(v, torch.Tensor)], place)
+                return y
+        return call
+
+
+def overflowed(t):
+    """NaN, infinity, or the largest number of its dtype, which saturating devices give for it."""
+    if not t.is_floating_point() or t.numel() == 0:
+        return False
+    most = t.detach().abs().max()
+    return not bool(most < torch.finfo(t.dtype).max)
+
+
+def distributed():
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
+# --- the interface of maca_tools.accuracy ----------------------------------------------------
+
+_now = None     # the recorder that start_record or set_dump_path set up
+
+
+def _replace(new):
+    global _now
+    if _now is not None:
+        _now.close()
+    _now = new
+
+
+@atexit.register
+def _end():
+    _replace(None)
+
+
+def _for_this_rank(process_group, ranks):
+    if not distributed():
+        return True
+    if process_group is not None:
+        rank = torch.distributed.get_rank(process_group)
+        return rank >= 0 and (not ranks or rank in ranks)
+    return not ranks or torch.distributed.get_rank() in ranks
+
+
+def start_record(enabled=True, output_dir="./record_dir", record_level=2, record_stack=True,
+                 record_input=True, record_output=True, op_range=(), op_list=(), skip=0,
+                 process_group=None, ranks=(), layout=None):
+    """Record all op calls from now on. layout: None, our own; "msprobe"."""
+    if record_level not in (0, 1, 2):
+        raise ValueError("record_level: 0, 1 or 2")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout: '{layout}' is neither None nor 'msprobe'")
+    choice = Choice(op_range, op_list, skip)
+    _replace(None)
+    if not _for_this_rank(process_group, ranks):
+        return
+    _replace(Recorder(output_dir, record_level, record_stack, record_input, record_output, choice,
+                      layout=layout))
+    if enabled:
+        _now.start()
+
+
+class record(contextlib.ContextDecorator):
+    """The same for a block or a function."""
+
+    def __init__(self, enabled=True, output_dir="./record_dir", **options):
+        self.options = dict(options, enabled=enabled, output_dir=output_dir)
+
+    def __enter__(self):
+        start_record(**self.options)
+        return self
+
+    def __exit__(self, *_):
+        _replace(None)
+        return False
+
+
+def record_switch(enabled):
+    """Stop recording, or go on."""
+    if _now is None:
+        if enabled:
+            raise RecordError("record_switch: start_record comes first")
+        return
+    _now.start() if enabled else _now.stop()
+
+
+def step(number=None):
+    """A training step ends. Without it, one ends behind an optimizer's step, where the next model
+    is called."""
+    if _now is None or _now.stream is None:
+        return
+    _now.auto = False
+    with _now.quiet():
+        _now.next_step(number)
+
+
+def _program(name):
+    here = os.path.join(HERE, "..", "..", "bin", name)
+    return here if os.path.exists(here) else name
+
+
+def gen_report(dir0, dir1, output_dir="./"):
+    """Compare two recordings: compare_result.csv, and report.txt with what accdiff says. 0: the
+    same, 1: different."""
+    if _now is not None and os.path.realpath(_now.folder) in map(os.path.realpath, (dir0, dir1)):
+        _replace(None)
+    os.makedirs(output_dir, exist_ok=True)
+    status = 0
+    for name, options in (("report.txt", []),
+                          ("compare_result.csv", ["--all", "--format=csv"])):
+        path = os.path.join(output_dir, name)
+        with open(path, "wb") as f:
+            done = subprocess.run([_program("accdiff"), *options, dir0, dir1], stdout=f,
+                                  stderr=subprocess.PIPE, check=False)
+        if done.returncode > 1:
+            raise RecordError("accdiff: " + done.stderr.decode(errors="replace").strip())
+        status = done.returncode
+    return status
+
+
+# --- the interface of ptdbg_ascend -----------------------------------------------------------
+
+_dump_path = "./record_dir"
+_model = None
+_overflow = None
+MODES = ("all", "list", "range", "stack", "api_list", "api_stack")
+
+
+def seed_all(seed=1234, mode=False):
+    """All seeds; mode: deterministic algorithms, too."""
+    random.seed(seed)
+    os.environ["PYTHONHASHSEED"] = str(seed)
+    torch.manual_seed(seed)
+    with contextlib.suppress(ImportError):
+        import numpy
+        numpy.random.seed(seed)
+    torch.use_deterministic_algorithms(mode)
+    if mode:
+        torch.backends.cudnn.deterministic = True
+        torch.backends.cudnn.benchmark = False
+
+
+def set_dump_path(fpath=None, dump_tag="ptdbg_dump"):
+    """Where set_dump_switch and register_hook record to."""
+    global _dump_path
+    if not fpath:
+        raise ValueError("set_dump_path: a folder is wanted")
+    _dump_path = os.path.join(fpath, dump_tag) if os.path.isdir(fpath) else fpath
+
+
+def acc_cmp_dump(*_):
+    """For register_hook: record everything that set_dump_switch asks for."""
+
+
+def overflow_check(*_):
+    """For register_hook: record only op calls that overflow."""
+
+
+def register_hook(model, hook=acc_cmp_dump, overflow_nums=1, **_):
+    """The model whose modules give op calls their scope; and what to record."""
+    global _model, _overflow
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError("register_hook: no torch.nn.Module")
+    name = getattr(hook, "__name__", str(hook))
+    if name not in ("acc_cmp_dump", "overflow_check"):
+        raise ValueError(f"register_hook: '{name}' is neither acc_cmp_dump nor overflow_check")
+    if not isinstance(overflow_nums, int) or (overflow_nums < 1 and overflow_nums != -1):
+        raise ValueError("overflow_nums: above 0, or -1 for no end")
+    _model = model
+    _overflow = overflow_nums if name == "overflow_check" else None
+    if _overflow is not None:
+        _replace(Recorder(_dump_path, overflow=_overflow, model=model))
+        _now.start()
+
+
+def set_dump_switch(switch, mode="all", scope=(), api_list=(), filter_switch="OFF",
+                    dump_mode=("all",), summary_only=False, summary_mode=None):
+    """ON or OFF, and which op calls."""
+    if switch not in ("ON", "OFF"):
+        raise ValueError("set_dump_switch: ON or OFF")
+    if switch == "OFF":
+        if _now is not None:
+            _now.stop()
+        return
+    if mode.startswith("acl"):
+        raise ValueError(f"set_dump_switch: mode '{mode}' dumps kernels by Ascend's own acl "
+                         "library, which is not here: record the op call with mode 'list'")
+    if mode not in MODES:
+        raise ValueError(f"set_dump_switch: mode '{mode}' is none of {', '.join(MODES)}")
+    keys = [k for k in scope or ()]
+    if mode == "range" and len(keys) != 2:
+        raise ValueError("set_dump_switch: mode 'range' wants the first and the last op call")
+    if mode == "list" and not keys:
+        raise ValueError("set_dump_switch: mode 'list' wants op calls")
+    if mode == "api_list" and not api_list:
+        raise ValueError("set_dump_switch: mode 'api_list' wants names in api_list")
+    choice = Choice(op_list=api_list if mode == "api_list" else (),
+                    keys=keys if mode in ("list", "stack") and len(keys) != 2 and keys else
+                    keys if mode == "list" else None,
+                    key_range=keys if mode == "range" or (mode == "stack" and len(keys) == 2)
+                    else None)
+    detail = HASH if summary_mode == "md5" else \
+        STATISTICS if summary_only or summary_mode == "summary" else FULL
+    parts = set(dump_mode)
+    if _now is not None and _now.folder == _dump_path and _now.stream is not None:
+        _now.choice = choice   # a later switch of the same recording
+    else:
+        _replace(Recorder(_dump_path, 0 if mode == "api_stack" else 2, True,
+                          bool(parts & {"all", "input", "forward", "backward"}),
+                          bool(parts & {"all", "output", "forward", "backward"}), choice,
+                          model=_model, detail=detail))
+    _now.start()

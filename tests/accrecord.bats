@@ -1,0 +1,81 @@
+load helper
+# python/accrecord with Debian's torch; tests/record/networks does the same of whole networks.
+
+setup_file() {
+	export PY=
+	for p in "${PYTHON:-python3}" /usr/bin/python3; do
+		[ -n "$PY" ] || ! "$p" -c 'import torch' 2>/dev/null || PY=$p
+	done
+	[ -n "$PY" ] || return 0
+	case $B in *-san*) return 0 ;; esac
+	ACCREC_LIBRARY=$BIN/libaccrec.so.0 "$PY" "$ROOT/tests/record/small.py" "$BATS_FILE_TMPDIR" \
+		>"$BATS_FILE_TMPDIR/said" 2>&1 || echo "exit $?" >>"$BATS_FILE_TMPDIR/said"
+}
+
+setup() {
+	[ -n "$PY" ] || skip "python3-torch is not installed"
+	case $B in *-san*) skip "a sanitizer's library cannot be loaded into Python" ;; esac
+	cd "$BATS_FILE_TMPDIR" || return
+}
+
+@test "start_record, record, op_range, skip, set_dump_switch, register_hook ... as their documents say" {
+	[ ! -s said ] || { cat said; false; }
+}
+
+@test "recorded twice: the same" {
+	run -0 --separate-stderr accdiff one two
+	[[ $output == *"22 op calls compared: none "*"(22 identical)"* && -z $stderr ]]
+}
+
+@test "in the layout of msprobe: the same" {
+	[ "$(accdump-read --probe msprobe)" = $'msprobe\tmsprobe' ]
+	run -0 --separate-stderr accdiff msprobe one
+	[[ $output == *"22 op calls compared: none "*"(22 identical)"* && -z $stderr ]]
+	jq -e '.data["Functional.linear.0.forward"] | .input_args | length == 3' msprobe/step0/rank0/dump.json
+	jq -e '.["0"][1][0] | startswith("File ")' msprobe/step1/rank0/stack.json
+}
+
+@test "a fault beneath one op call is named, with its line, forward and backward" {
+	run -1 accdiff forward one
+	[[ $output == *"Functional.gelu.0.forward: output 0 is off"*"at small.py:"* ]]
+	run -1 accdiff backward one
+	[[ $output == *"Functional.linear.1.backward: "*" is off"* ]]
+	run -1 bash -c "accdump-read forward | accaudit | accfirstbad | accfmt"
+	[[ $output == *"Functional.gelu.0.forward: "* ]]
+}
+
+@test "every op call is recomputed, and right" {
+	for r in one arguments; do
+		accdump-read "$r" | accaudit | accfmt --json |
+			jq -r 'select(.io == "out" and .kind == "tensor") | select(."audit.ok" != true) | .name' >wrong
+		[ ! -s wrong ] || { cat wrong; false; }
+	done
+	# Of two loops and more than thirty kinds of calls.
+	[ "$(accdump-read -k tensor -i out arguments | accfmt --tsv -c name | wc -l)" -gt 40 ]
+}
+
+@test "what an operator overwrites is recorded as it arrived" {
+	accdump-read -o 'Tensor.add_' arguments | accmetric | accfmt --tsv -c name,s.min,s.max >values
+	diff values - <<-'E'
+		name	s.min	s.max
+		Tensor.add_.0.forward.input.0	0.0	5.0
+		Tensor.add_.0.forward.input.1		
+		Tensor.add_.0.forward.kwargs.alpha		
+		Tensor.add_.0.forward.output.0	2.0	7.0
+	E
+}
+
+@test "level 1 has statistics, level 0 op calls alone" {
+	run -0 bash -c "accdump-read -k tensor level1 | accfmt --json | grep -c '\"file\"' || true"
+	[ "$output" = 0 ]
+	run -0 bash -c "accdump-read -o Tensor.mul -i out -p forward level1 | accfmt --json |
+		jq -c 'select(.name) | .\"stat.max\" == 2, .\"stat.norm\" == 4.898979485566356, .shape, .\"stride.raw\"'"
+	[ "$output" = $'true\ntrue\n[2,3]\n[3,1]' ]
+	run -0 bash -c "accdump-read level0 | accfmt --tsv -c kind | sort -u"
+	[ "$output" = $'call\nkind' ]
+}
+
+@test "gen_report leaves a sentence and a row for each tensor" {
+	grep -q "Functional.gelu.0.forward: output 0 is off" report/report.txt
+	[ "$(grep -c '^pair,' report/compare_result.csv)" -gt 60 ]
+}

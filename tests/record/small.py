@@ -1,0 +1,181 @@
+"""Records small things into folders of OUT, and checks what Python sees of it. Needs torch.
+
+Usage: small.py OUT"""
+import os
+import subprocess
+import sys
+import warnings
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch import nn  # noqa: E402
+
+import nets  # noqa: E402
+from nets import accrecord  # noqa: E402
+
+OUT = sys.argv[1]
+torch.set_num_threads(1)
+
+
+def folder(name):
+    return os.path.join(OUT, name)
+
+
+def keys(name, *options):
+    """The op calls of a recording, each once, in their order."""
+    accrecord._replace(None)
+    text = subprocess.run("accdump-read " + " ".join(options) + " " + folder(name) +
+                          " | accfmt --tsv -c key | tail -n +2 | uniq", shell=True, check=True,
+                          stdout=subprocess.PIPE).stdout.decode()
+    return text.split()
+
+
+def refuses(kind, fn, word):
+    try:
+        fn()
+    except kind as e:
+        assert word in str(e), e
+    else:
+        raise AssertionError(f"{word}: not refused")
+
+
+def networks():
+    for name, fault in (("one", None), ("two", None), ("msprobe", None),
+                        ("forward", "Functional.gelu.0.forward"), ("backward", "Functional.linear.1.backward")):
+        accrecord.seed_all(3)
+        net = nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.Linear(6, 2))
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        wrong = nets.Fault(fault) if fault else None
+        if wrong:
+            wrong.__enter__()
+        accrecord.start_record(output_dir=folder(name),
+                               layout="msprobe" if name == "msprobe" else None)
+        for _ in range(2):
+            loss = F.mse_loss(net(torch.randn(5, 4)), torch.randn(5, 2))
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        accrecord.record_switch(False)
+        if wrong:
+            wrong.__exit__(None, None, None)
+    accrecord.gen_report(folder("one"), folder("two"), folder("same"))
+    assert accrecord.gen_report(folder("forward"), folder("one"), folder("report")) == 1
+
+
+def documents():
+    """The example of start_record's own document, with a CPU's dtype."""
+    dtype = torch.float32
+    shape, out_c, k, s, p, d, g = (2, 1, 36), 4, 5, 1, 2, 1, 1
+    x = torch.randn(shape, dtype=dtype, device="cpu")
+    m = nn.Conv1d(shape[1], out_c, k, stride=s, padding=p, dilation=d, groups=g, dtype=dtype)
+    accrecord.start_record(record_level=2, output_dir=folder("conv"))
+    m(x)
+    accrecord.record_switch(False)
+    assert keys("conv") == ["Functional.conv1d.0.forward"], keys("conv")
+    accrecord.start_record(record_level=2, skip=1, op_range=[None, "torch.nn.Conv1d.6.fwd"],
+                           output_dir=folder("skip"))
+    for _ in range(9):
+        m(x)
+    accrecord.record_switch(False)
+    assert keys("skip") == [f"Functional.conv1d.{i}.forward" for i in (1, 3, 5)], keys("skip")
+
+
+def work():
+    x = torch.ones(2, 3, requires_grad=True)
+    (torch.relu(x * 2) + 1).sum().backward()
+
+
+def choices():
+    for level in (0, 1):
+        with accrecord.record(output_dir=folder(f"level{level}"), record_level=level):
+            work()
+    assert keys("level0")[:2] == ["Tensor.mul.0.forward", "Torch.relu.0.forward"] or \
+        keys("level0")[:2] == ["Tensor.mul.0.forward", "Functional.relu.0.forward"], keys("level0")
+    for name, options, want in (
+            ("list", {"op_list": ["relu"]}, ["forward", "backward"]),
+            ("outputs", {"op_list": ["torch.mul"], "record_input": False}, ["forward", "backward"])):
+        with accrecord.record(output_dir=folder(name), **options):
+            work()
+        assert [k.rsplit(".", 1)[1] for k in keys(name)] == want, keys(name)
+
+    @accrecord.record(output_dir=folder("range"), op_range=["Tensor.add.0.forward", None])
+    def decorated():
+        work()
+    decorated()
+    assert keys("range", "-p forward") == ["Tensor.add.0.forward", "Tensor.sum.0.forward"]
+    refuses(ValueError, lambda: accrecord.start_record(op_range=["conv"]), "two names")
+    refuses(ValueError, lambda: accrecord.start_record(op_range=["conv", None]), "torch.nn.Conv1d.6")
+    refuses(ValueError, lambda: accrecord.start_record(record_level=3), "record_level")
+    refuses(accrecord.RecordError, lambda: accrecord.start_record(output_dir=folder("conv")),
+            "a recording is there already")
+
+
+def ptdbg():
+    net = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    accrecord.seed_all()
+    accrecord.set_dump_path(folder("ptdbg"))
+    accrecord.register_hook(net, accrecord.acc_cmp_dump)
+    accrecord.set_dump_switch("ON", mode="range",
+                              scope=["Functional_linear_0_forward", "Functional_linear_1_forward"])
+    for _ in range(3):
+        net(torch.randn(2, 3))
+    accrecord.set_dump_switch("OFF")
+    assert keys("ptdbg") == ["Functional.linear.0.forward", "Functional.relu.0.forward",
+                             "Functional.linear.1.forward"], keys("ptdbg")
+    accrecord.set_dump_path(folder("stack"))
+    accrecord.set_dump_switch("ON", mode="api_stack")
+    net(torch.randn(2, 3))
+    accrecord.set_dump_switch("OFF")
+    assert keys("stack", "-k call") == ["Functional.linear.0.forward", "Functional.relu.0.forward"]
+    refuses(ValueError, lambda: accrecord.set_dump_switch("ON", mode="acl"), "Ascend")
+    refuses(ValueError, lambda: accrecord.set_dump_switch("ON", mode="alle"), "none of")
+    accrecord.set_dump_path(folder("overflow"))
+    accrecord.register_hook(net, accrecord.overflow_check, overflow_nums=2)
+    x, n = torch.ones(3), 0
+    try:
+        for n in range(5):
+            y = x * 2
+            y = y * float("inf") if n % 2 else torch.full((3,), 65504., dtype=torch.float16) * 1
+    except accrecord.OverflowStop as e:
+        assert "overflow number 2" in str(e), e
+    assert n == 1 and len(keys("overflow")) == 2, (n, keys("overflow"))
+
+
+def arguments():
+    """What operators overwrite is recorded as it arrives; what audits need is there."""
+    with accrecord.record(output_dir=folder("arguments")):
+        x = torch.arange(6.).view(2, 3)
+        x.add_(1, alpha=2)
+        out = torch.empty(2, 3)
+        torch.mul(x, 3, out=out)
+        base = torch.ones(2, 3, requires_grad=True) * 1
+        base[0].mul_(2)
+        base[:, 1:] = x[:, 1:]
+        score = torch.randn(2, 3, requires_grad=True).masked_fill(
+            torch.tensor([[0, 1, 1], [0, 0, 1]]).bool(), float("-inf"))
+        y = F.softmax(score, dim=-1)
+        value, where = torch.max(y, dim=1)
+        (value.sum() + (y * y).sum() + base.sum() + F.dropout(y, 0.0).sum()).backward()
+        torch.einsum("ij,kj->ik", x, x)
+        F.conv2d(torch.randn(1, 2, 5, 5), torch.randn(4, 1, 3, 3), padding="same", groups=2)
+
+
+def child():
+    with accrecord.record(output_dir=folder("child")):
+        if os.fork() == 0:
+            work()
+            os._exit(0)
+        os.wait()
+        torch.ones(2) * 2
+    assert keys("child") == ["Tensor.mul.0.forward"], keys("child")
+
+
+if __name__ == "__main__":
+    os.makedirs(OUT, exist_ok=True)
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        for part in (networks, documents, choices, ptdbg, arguments, child):
+            part()
