@@ -301,6 +301,12 @@ Functional.gelu.0.backward.output.0 warning" ]
 	judge 0 "$J/stat-own-bench.acc"
 }
 
+@test "by statistics: the gradient of a norm over two values tells nothing" {
+	judge 0 "$J/stat-norm-two.acc"
+	judge 1 "$J/stat-norm-many.acc"
+	first culprit Functional.batch_norm.0.backward output
+}
+
 @test "by statistics: infinity is named though its inputs have other shapes" {
 	judge 0 "$J/stat-rows.acc"
 	judge 1 "$J/stat-rows-inf.acc"

@@ -31,6 +31,9 @@
 	X(OTHER_GAIN, 4, "times the cause: the same", LIMIT_TRIED) \
 	X(MODULE_FLOOR, 30, "u: modules", LIMIT_TRIED) \
 	X(MODULE_GAIN, 10, "times the cause: the same", LIMIT_TRIED) \
+	N(NORM_VALUES, 2, \
+		"values of a channel at most: of batch_norm's gradient of so few statistics tell nothing", \
+		"it divides by the difference of two, which may be as small as their errors") \
 	X(BREAKS, 1e-3, \
 		"of the largest number of its dtype: where the bench stays below, no sum overflows", \
 		"what was summed up would have to cancel to a thousandth") \

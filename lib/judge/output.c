@@ -227,6 +227,23 @@ related(const struct scan *s, uint32_t call, const struct acc_item *it, struct s
 	x->from = "the statistics of the device's own inputs";
 }
 
+/* A norm over two values gives their sign; its gradient divides by their difference, which statistics do not
+ * show. */
+static bool
+over_few(const struct scan *s, uint32_t call, const struct acc_item *it)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	if (k->response != ACC_OP_DEVIATION || !k->backward || it->measure != ACC_BY_STAT ||
+		it->ndim < 2)
+		return false;
+	uint64_t channels = it->ndim == 2 ? it->row : 0;
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == call && !acc_is_input(&c->item[i]) && c->item[i].ndim == 1)
+			channels = c->item[i].count;
+	return channels > 0 && it->count <= LIMIT_NORM_VALUES * channels;
+}
+
 /* A sum of products, or of what was moved, is finite where all that went in was, on whatever way it came
  * here; nothing before it was not. An overflow is told by its size. */
 static bool
@@ -315,6 +332,7 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		&x);
 	s->rerouted |= s->ranked && it->exact && it->measure == ACC_BY_STAT && it->rms > 0;
 	if (is_tie(s, call, it, unit, g) || one_flipped(s, k, it, g) ||
+		(over_few(s, call, it) && !it->nonfinite && it->rms < 1) ||
 		/* Statistics of a mask do not show that places in it changed, nor what it was then
 		 * that was found or put there. */
 		(s->rerouted && (it->exact || g->places) && it->measure == ACC_BY_STAT))

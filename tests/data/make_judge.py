@@ -1015,6 +1015,20 @@ other_rows("stat-rows", None)
 other_rows("stat-rows-inf", INF)
 
 
+def normed(name, rows):
+    """batch_norm's gradient over so many values of each of 16 channels, off by 3 %."""
+    s = Stream(task="statistics")
+    net(s)
+    for io, x, off in (("in", X[:rows], 1.000001), ("out", Y[:rows], 1.03)):
+        m = [dict({"dtype": "f32", "shape": list(v.shape), "type": "torch.Tensor"}, **four(v)) for v in (x * off, x)]
+        s.put("Functional.batch_norm.0.backward", io, "0", m[0], m[1], "tensor", {"m.mode": "statistics"})
+    s.write(name)
+
+
+normed("stat-norm-two", 2)
+normed("stat-norm-many", 24)
+
+
 def mean_off(name, by):
     """layer_norm in bf16 of equal inputs: of 4096 elements of size 1, each off by a rounding, the mean is off by so
     much."""
