@@ -133,7 +133,7 @@ $(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets
 $(REC_SO): $(REC_OBJ) $(B)/libacc.a
 	@mkdir -p $(@D)
 	$(SAY) LD $@
-	$(CC) $(SANF) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now $(LDFLAGS) -o $@ $^ $(REC_LIBS)
+	$(CC) $(SANF) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now $(filter-out -static%,$(LDFLAGS)) -o $@ $^ $(REC_LIBS)
 
 $(B)/libaccrec.a: $(REC_OBJ) $(B)/libacc.a
 	$(SAY) AR $@

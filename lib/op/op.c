@@ -231,9 +231,10 @@ acc_op_response(struct acc_str op)
 	} known[] = {{"sqrt", ACC_OP_ROOT}, {"rsqrt", ACC_OP_ROOT}, {"addcdiv", ACC_OP_ROOT},
 		{"norm", ACC_OP_ROOT}, {"exp", ACC_OP_EXPONENT}, {"sin", ACC_OP_EXPONENT},
 		{"cos", ACC_OP_EXPONENT}, {"softmax", ACC_OP_SOFTMAX},
-		{"batch_norm", ACC_OP_DEVIATION}, {"relu", ACC_OP_KINK}, {"leaky_relu", ACC_OP_KINK}, {"clamp", ACC_OP_KINK},
-		{"abs", ACC_OP_KINK}, {"hardswish", ACC_OP_KINK}, {"max", ACC_OP_KINK},
-		{"min", ACC_OP_KINK}, {"max_pool2d", ACC_OP_KINK}, {"topk", ACC_OP_KINK},
+		{"batch_norm", ACC_OP_DEVIATION}, {"relu", ACC_OP_KINK},
+		{"leaky_relu", ACC_OP_KINK}, {"clamp", ACC_OP_KINK}, {"abs", ACC_OP_KINK},
+		{"hardswish", ACC_OP_KINK}, {"max", ACC_OP_KINK}, {"min", ACC_OP_KINK},
+		{"max_pool2d", ACC_OP_KINK}, {"topk", ACC_OP_KINK},
 		/* of |x| and max(0, x), not of the squares that are of its family */
 		{"l1_loss", ACC_OP_KINK}, {"margin_ranking_loss", ACC_OP_KINK},
 		{"hinge_embedding_loss", ACC_OP_KINK}, {"multi_margin_loss", ACC_OP_KINK_ROWS},
