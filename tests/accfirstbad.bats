@@ -307,6 +307,14 @@ Functional.gelu.0.backward.output.0 warning" ]
 	first culprit Functional.batch_norm.0.backward output
 }
 
+@test "by statistics: what digits, a weight's rounding, and the largest of many terms leave open" {
+	for s in angle column broadcast; do
+		judge 0 "$J/stat-$s.acc"
+		judge 1 "$J/stat-$s-wrong.acc"
+		[[ $(field rule) = output ]]
+	done
+}
+
 @test "by statistics: infinity is named though its inputs have other shapes" {
 	judge 0 "$J/stat-rows.acc"
 	judge 1 "$J/stat-rows-inf.acc"
