@@ -183,6 +183,21 @@ same_gradient(struct acc_replay *r, struct acc_dense *out, uint32_t k, uint32_t 
 			out[n + k].v[i] = g->v[i] * scale;
 }
 
+#define NOT_RECORDED "its gradient or its state was not recorded"
+
+/* Of parameter i of lists; its state must be there, too. */
+static int
+gradient(struct acc_replay *r, uint32_t i, const struct slot *s, const struct acc_dense **g,
+	double *step)
+{
+	const struct acc_dense *t;
+	if (acc_arg_item(r, "grads", i, g) <= 0 || acc_arg_item(r, "state_steps", i, &t) <= 0 ||
+		t->n != 1 || s[FIRST].x == NULL)
+		return acc_cannot(r, NOT_RECORDED);
+	*step = t->v[0];
+	return 0;
+}
+
 /* _fused_adam_, _fused_adamw_ with steps that were counted before, adam and adamw that count. */
 static int
 adam_lists(struct acc_replay *r, struct acc_dense *out)
@@ -197,15 +212,13 @@ adam_lists(struct acc_replay *r, struct acc_dense *out)
 	if (k.amsgrad)
 		name[MOST] = "max_exp_avg_sqs";
 	for (uint32_t i = 0; i < n; i++) {
-		const struct acc_dense *g, *t;
-		if (slots(r, out, i, n, name, s) < 0)
+		const struct acc_dense *g;
+		double step;
+		if (slots(r, out, i, n, name, s) < 0 || gradient(r, i, s, &g, &step) < 0)
 			return ACC_EUNSUP;
-		if (acc_arg_item(r, "grads", i, &g) <= 0 ||
-			acc_arg_item(r, "state_steps", i, &t) <= 0 || t->n != 1 ||
-			s[FIRST].x == NULL || s[SECOND].x == NULL ||
-			(k.amsgrad && s[MOST].x == NULL))
-			return acc_cannot(r, "its gradient or its state was not recorded");
-		double step = t->v[0] + (counted ? 0 : 1);
+		if (s[SECOND].x == NULL || (k.amsgrad && s[MOST].x == NULL))
+			return acc_cannot(r, NOT_RECORDED);
+		step += counted ? 0 : 1;
 		k.c1 = 1 - pow(k.b1, step);
 		k.c2 = 1 - pow(k.b2, step);
 		if (adam_one(r, &k, g, s) < 0)
@@ -339,14 +352,10 @@ adagrad_lists(struct acc_replay *r, struct acc_dense *out)
 		acc_arg_bool(r, "maximize", &k.maximize) < 0)
 		return ACC_EUNSUP;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct acc_dense *g, *t;
-		if (slots(r, out, i, n, name, s) < 0)
-			return ACC_EUNSUP;
-		if (acc_arg_item(r, "grads", i, &g) <= 0 ||
-			acc_arg_item(r, "state_steps", i, &t) <= 0 || t->n != 1 ||
-			s[FIRST].x == NULL)
-			return acc_cannot(r, "its gradient or its state was not recorded");
-		if (adagrad_one(r, &k, t->v[0] + 1, g, s) < 0)
+		const struct acc_dense *g;
+		double step;
+		if (slots(r, out, i, n, name, s) < 0 || gradient(r, i, s, &g, &step) < 0 ||
+			adagrad_one(r, &k, step + 1, g, s) < 0)
 			return ACC_EUNSUP;
 		same_gradient(r, out, i, n, 1, g);
 	}
