@@ -30,6 +30,7 @@ acc_compose(struct acc_replay *r, const struct acc_part *p, struct acc_dense *ou
 	if (sub.rec == NULL)
 		return acc_cannot(r, ACC_NOMEM_TEXT);
 	int rc = acc_replay_eval(&sub, out);
+	r->rounds |= sub.rounds;
 	return rc < 0 ? acc_cannot(r, sub.why) : 0;
 }
 
