@@ -307,7 +307,7 @@ sgd_lists(struct acc_replay *r, struct acc_dense *out)
 		if (slots(r, out, i, n, name, s) < 0)
 			return ACC_EUNSUP;
 		if (acc_arg_item(r, "grads", i, &g) <= 0)
-			return acc_cannot(r, "its gradient or its state was not recorded");
+			return acc_cannot(r, NOT_RECORDED);
 		if (sgd_one(r, &k, g, s) < 0)
 			return ACC_EUNSUP;
 		same_gradient(r, out, i, n, k.scale, g);
