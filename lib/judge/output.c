@@ -228,14 +228,14 @@ related(const struct scan *s, uint32_t call, const struct acc_item *it, struct s
 }
 
 /* A norm over two values gives their sign; its gradient divides by their difference, which statistics do not
- * show. */
+ * show. As far off as another tensor is none the less. */
 static bool
 over_few(const struct scan *s, uint32_t call, const struct acc_item *it)
 {
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
 	if (k->response != ACC_OP_DEVIATION || !k->backward || it->measure != ACC_BY_STAT ||
-		it->ndim < 2)
+		it->ndim < 2 || !(it->rms < 1))
 		return false;
 	uint64_t channels = it->ndim == 2 ? it->row : 0;
 	for (uint32_t i = k->first; i <= k->last; i++)
@@ -331,8 +331,7 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 	acc_known_noise(s, it, by_max ? it->max : it->rms, by_max ? it->noise_max : it->noise_rms,
 		&x);
 	s->rerouted |= s->ranked && it->exact && it->measure == ACC_BY_STAT && it->rms > 0;
-	if (is_tie(s, call, it, unit, g) || one_flipped(s, k, it, g) ||
-		(over_few(s, call, it) && !it->nonfinite && it->rms < 1) ||
+	if (is_tie(s, call, it, unit, g) || one_flipped(s, k, it, g) || over_few(s, call, it) ||
 		/* Statistics of a mask do not show that places in it changed, nor what it was then
 		 * that was found or put there. */
 		(s->rerouted && (it->exact || g->places) && it->measure == ACC_BY_STAT))
