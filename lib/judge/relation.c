@@ -499,6 +499,9 @@ acc_relation(const struct scan *s, uint32_t call, const struct acc_item *it, boo
 	/* A gradient is summed up in its own dtype, whatever it is then cast to. */
 	for (unsigned i = 0; i < t.n && k->backward; i++)
 		t.unit = fmax(t.unit, fmax(t.in[i][0].unit, t.in[i][1].unit));
+	/* Nor is a bias kept finer than the network, if it is cast before it is added. */
+	if (k->backward && k->cls == ACC_OP_CONTRACT)
+		t.unit = fmax(t.unit, s->unit);
 	double q = k->backward ? backward(s, k, &t, op, it->ndim == 1) : forward(k, &t, op);
 	/* Which elements a relu lets pass, statistics do not say. */
 	bool moves = (k->cls == ACC_OP_MOVE || (k->backward && k->cls == ACC_OP_ADD)) &&
