@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Dumps of one training step of one transformer under parallel layouts, as msprobe writes them.
 
-Usage: make.py OUT LAYOUT... [--task tensor|statistics] [--layers N]     needs python3-torch (gloo)
+Usage: make.py OUT LAYOUT... [--task tensor|statistics] [--layers N] [--seed N]     needs python3-torch
 
 OUT/LAYOUT/step0/rankN. A layout is one, tpN, dpN, ppN, cpN, fsdpN, spN (tensor parallel, with the
 norms' tokens split, too), mcN and smcN (tpN and spN by the kernels that join a product with its
@@ -20,10 +20,12 @@ weights of tp, ep's answers, zero's weights), mask (of rank N-1 in one layer: cp
 does, others hide one more), group (an all_reduce among two ranks each), stale (rank N-1 has one
 weight, or part of it, 5 % off; of pp: its inputs are those of other samples). "-noise" adds a
 device's rounding, and NaN in buffers that are not yet filled; "-tf32" products of so few bits, too.
-Real processes, real collectives; what gloo of torch 1.13 lacks is made of all_gather.
+Real processes, real collectives (gloo); what gloo of torch 1.13 lacks is made of all_gather. A seed
+draws the widths, the weights, the tokens and the noise.
 """
 import argparse
 import os
+import random
 import re
 import sys
 import tempfile
@@ -40,6 +42,7 @@ from recorder import Recorder  # noqa: E402
 from writers import Msprobe  # noqa: E402
 
 LAYERS, DIM, HEADS, VOCAB, BATCH, SEQ, EXPERTS = 4, 16, 4, 32, 8, 8, 4
+SEED = 0
 recorder.MODEL = os.path.abspath(__file__)
 recorder.OPS["Tensor"] = (torch.Tensor, "__add__ __mul__ __truediv__ view transpose reshape "
                           "masked_fill chunk div_ contiguous")
@@ -288,7 +291,7 @@ class Unshard(torch.autograd.Function):   # FSDP: a flat shard becomes a weight
 
 
 def weights():
-    g = torch.Generator().manual_seed(3)
+    g = torch.Generator().manual_seed(3 + 100 * SEED)
 
     def new(*shape):
         return torch.randn(shape, generator=g) * 0.3
@@ -676,13 +679,13 @@ def rank_main(r, layout, task, out, store):
         elif kind in DATA:
             among = mine
         below *= k
-    g = torch.Generator().manual_seed(9)
+    g = torch.Generator().manual_seed(9 + 100 * SEED)
     tokens, labels = (torch.randint(VOCAB, (BATCH, SEQ), generator=g) for _ in "xy")
     op = {"mc": ("NPU.npu_mm_all_reduce_base", 1), "smc": ("NPU.npu_all_gather_base_mm", 1),
           "pp": ("Functional.linear", 2)}.get(lay[-1][0], ("Functional.linear", LAYERS + 2))
     faults = {op: lambda a, y: y * 1.03} \
         if fault == "scale" and r == n - 1 else None
-    rec = Recorder(noise=70 + r if GARBAGE else None, faults=faults)
+    rec = Recorder(noise=70 + 100 * SEED + r if GARBAGE else None, faults=faults)
     if "tf32" in marks:
         recorder.LEVEL |= {"linear": 2.0 ** -12, "matmul": 2.0 ** -12}
     with rec.recording():
@@ -694,6 +697,16 @@ def rank_main(r, layout, task, out, store):
     dist.barrier()
 
 
+def drawn(seed):
+    """Widths that all layouts can split."""
+    global DIM, HEADS, VOCAB, BATCH, SEQ, EXPERTS, SEED
+    SEED = seed
+    g = random.Random(seed)
+    DIM, HEADS = g.choice([(16, 4), (24, 4), (32, 8), (48, 8), (64, 4)])
+    VOCAB, EXPERTS = g.choice([32, 40, 64]), g.choice([4, 8])
+    BATCH, SEQ = g.choice([8, 16]), g.choice([4, 8, 12, 16])
+
+
 def main():
     global LAYERS
     p = argparse.ArgumentParser()
@@ -701,8 +714,11 @@ def main():
     p.add_argument("layouts", nargs="+")
     p.add_argument("--task", default="tensor")
     p.add_argument("--layers", type=int, default=LAYERS)
+    p.add_argument("--seed", type=int, default=SEED)
     a = p.parse_args()
     LAYERS = a.layers
+    if a.seed:
+        drawn(a.seed)
     for layout in a.layouts:
         with tempfile.TemporaryDirectory() as d:
             mp.start_processes(rank_main, (layout, a.task, a.out, os.path.join(d, "store")),
