@@ -59,8 +59,11 @@ told(struct acc_case *c, struct acc_finding *f, const struct acc_rec *r)
 		return "";
 	if (key.n > 0) {
 		f->name = acc_arena_copy(&c->mem, key.p, key.n);
-		return acc_arena_printf(&c->mem, "; rank %lld recorded it as %.*s",
-			(long long)f->rank, ACC_PRS(key));
+		return f->rank == INT64_MIN
+			       ? acc_arena_printf(&c->mem, "; its ranks recorded it as %.*s",
+					 ACC_PRS(key))
+			       : acc_arena_printf(&c->mem, "; rank %lld recorded it as %.*s",
+					 (long long)f->rank, ACC_PRS(key));
 	}
 	if (by.n > 0)
 		return acc_arena_printf(&c->mem, "; of all ranks together, as %.*s gives it",
