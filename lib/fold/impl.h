@@ -106,7 +106,8 @@ struct fold_piece {
 	uint64_t start, n;
 };
 
-/* What the calls of one line of code say of one argument. */
+/* What the calls of one line of code say of one argument; or, where those of a line say nothing, the
+ * calls of the operator on tensors of these shapes. */
 enum { FOLD_VOTES = 6 };
 struct fold_class {
 	uint64_t id;
@@ -118,6 +119,7 @@ struct fold_class {
 	} vote[FOLD_VOTES];
 	struct acc_fold_layout given; /* n 0: not given */
 	bool is_given, back;          /* back: of gradients */
+	bool shapes;                  /* of shapes, and not of a line */
 	/* In what order the parts stand in the whole, where an axis is split: found once, of a tensor
 	 * that is the reference's, and true for all of the same length. */
 	struct fold_piece *piece;

@@ -3,12 +3,11 @@
 
 #include <math.h>
 
-/* Where stacks are unknown, calls of one operator are told apart by the shapes of their tensors. */
 static uint64_t
-line_of(const struct acc_fold *f, const struct fold_call *k)
+shapes_of(const struct acc_fold *f, const struct fold_call *k)
 {
-	uint64_t h = k->line;
-	for (uint32_t i = 0; i < k->n && k->line == 0; i++) {
+	uint64_t h = 0;
+	for (uint32_t i = 0; i < k->n; i++) {
 		const struct acc_fold_stat *s = &f->device.item[k->first + i].stat;
 		const uint64_t id[2] = {h, s->ndim <= ACC_FOLD_NDIM
 						   ? acc_hash(s->shape, s->ndim * sizeof *s->shape)
@@ -18,10 +17,18 @@ line_of(const struct acc_fold *f, const struct fold_call *k)
 	return h;
 }
 
+/* Where stacks are unknown, calls of one operator are told apart by the shapes of their tensors. */
 static uint64_t
 class_id(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
 {
-	const uint64_t id[3] = {k->op, line_of(f, k), it->pos};
+	const uint64_t id[3] = {k->op, k->line == 0 ? shapes_of(f, k) : k->line, it->pos};
+	return acc_hash(id, sizeof id);
+}
+
+static uint64_t
+shapes_id(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
+{
+	const uint64_t id[4] = {k->op, shapes_of(f, k), it->pos, 1};
 	return acc_hash(id, sizeof id);
 }
 
@@ -33,10 +40,8 @@ acc_fold_class(const struct acc_fold *f, const struct fold_call *k, const struct
 
 /* Where there is none yet it is made. */
 static struct fold_class *
-class_of(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
-	struct acc_err *e)
+class_of(struct acc_fold *f, uint64_t h, const struct fold_item *it, struct acc_err *e)
 {
-	uint64_t h = class_id(f, k, it);
 	uint32_t at = acc_ids_get(&f->by_class, h);
 	if (at != ACC_NOID && f->cls[at].at == FOLD_NOWHERE)
 		f->cls[at].at = it->at;
@@ -86,19 +91,34 @@ acc_fold_alone_scale(const struct acc_fold *f, const struct fold_call *k,
 	return k->dir == FOLD_BACKWARD && acc_fold_same(part, mean, want, tol) == 2 ? mean : 0;
 }
 
+/* In the class of its line of code, and in that of its shapes. */
+static int
+vote(struct acc_fold *f, const struct fold_call *k, const struct fold_item *own,
+	const struct acc_fold_layout *l, struct acc_err *e)
+{
+	const uint64_t id[2] = {class_id(f, k, own), shapes_id(f, k, own)};
+	for (int i = 0; i < 2; i++) {
+		struct fold_class *c = class_of(f, id[i], own, e);
+		if (c == NULL)
+			return ACC_ENOMEM;
+		c->back = k->dir == FOLD_BACKWARD;
+		c->shapes = i > 0;
+		add_vote(c, l);
+	}
+	return 0;
+}
+
 static int
 vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, struct acc_err *e)
 {
 	const struct fold_call *k = &f->device.call[t->call[v->rank]];
 	for (uint32_t i = 0; i < k->n; i++) {
 		const struct fold_item *own = &f->device.item[k->first + i];
-		struct fold_class *c = own->tensor ? class_of(f, k, own, e) : NULL;
 		struct acc_fold_layout l;
 		if (!own->tensor)
 			continue;
-		if (c == NULL)
+		if (class_of(f, class_id(f, k, own), own, e) == NULL)
 			return ACC_ENOMEM;
-		c->back = k->dir == FOLD_BACKWARD;
 		const struct fold_item *it = v->mate == FOLD_NONE
 						     ? NULL
 						     : acc_fold_item_at(&f->reference,
@@ -112,8 +132,11 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 		if (scale > 0)
 			l = (struct acc_fold_layout){1, {{ACC_ALONE, 0}}, scale};
 		if (scale > 0 || (v->alone == 0 && acc_fold_solve(f, &f->mesh, &it->stat, tol,
-							   k->dir == FOLD_BACKWARD, &l) == 2))
-			add_vote(c, &l);
+							   k->dir == FOLD_BACKWARD, &l) == 2)) {
+			int rc = vote(f, k, own, &l, e);
+			if (rc < 0)
+				return rc;
+		}
 	}
 	return 0;
 }
@@ -131,7 +154,7 @@ back_scale(const struct acc_fold *f)
 			bool split = false;
 			for (uint32_t d = 0; d < l->n; d++)
 				split |= l->at[d].kind == ACC_SHARD;
-			if (!f->cls[i].back || !split)
+			if (!f->cls[i].back || !split || f->cls[i].shapes)
 				continue;
 			votes[l->scale == 1] += f->cls[i].vote[k].votes;
 			scale = l->scale == 1 ? scale : l->scale;
@@ -191,6 +214,13 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	if (want != NULL &&
 		acc_fold_solve(f, &f->mesh, want, tol, k->dir == FOLD_BACKWARD, &l) == 2)
 		return l;
+	/* All calls of its line are behind a fault; other lines call the same. */
+	at = c == NULL || c->n > 0 ? ACC_NOID : acc_ids_get(&f->by_class, shapes_id(f, k, it));
+	if (at != ACC_NOID) {
+		l = acc_fold_winner(&f->cls[at]);
+		if (l.n > 0 && l.at[0].kind != ACC_ALONE && fits(f, &l, want))
+			return l;
+	}
 	if (want != NULL && acc_fold_by_shape(f, &f->mesh, it, want, tol, &l)) {
 		if (k->dir == FOLD_BACKWARD && l.at[0].kind == ACC_SHARD) {
 			l.scale = f->back;
