@@ -189,6 +189,26 @@ at_odds(const struct acc_fold *f)
 	return SHARE * odd > seen;
 }
 
+/* The order in which micro-batches stand in the whole, as any line of code has it; FOLD_NONE. */
+static uint32_t
+batch_order(const struct acc_fold *f)
+{
+	for (uint32_t i = 0; i < f->ncls; i++)
+		if (f->cls[i].npiece > 0 && ordered(&f->cls[i]))
+			return i;
+	return FOLD_NONE;
+}
+
+/* The class whose pieces p is made of; false: in what order its parts stand is not known. */
+static bool
+choose_order(const struct acc_fold *f, struct fold_plan *p)
+{
+	if (p->cls == FOLD_NONE || ordered(&f->cls[p->cls]))
+		return true;
+	p->cls = p->place.kind == ACC_SHARD ? f->batches : FOLD_NONE;
+	return f->mesh.ranks == 1 && (p->place.kind != ACC_SHARD || p->cls != FOLD_NONE);
+}
+
 int
 acc_fold_orders(struct acc_fold *f, struct acc_err *e)
 {
@@ -200,7 +220,9 @@ acc_fold_orders(struct acc_fold *f, struct acc_err *e)
 			for (uint32_t x = 0; x < n && v->mate != FOLD_NONE && rc == 0; x++)
 				rc = order_item(f, s, i, x, e);
 		}
-	f->bare = at_odds(f);
+	/* A stage's part is the whole one, and of its micro-batches one order is that of all. */
+	f->batches = f->mesh.ranks == 1 ? batch_order(f) : FOLD_NONE;
+	f->bare = f->mesh.zip > 1 && f->batches == FOLD_NONE && at_odds(f);
 	return rc;
 }
 
@@ -278,8 +300,7 @@ acc_fold_plan(struct acc_fold *f, struct fold_plan *p, const struct fold_item *w
 	note(f, &own);
 	/* A sum of what was rounded to 16 bits is not the one that was summed before it was rounded. */
 	bool good = w != NULL && w->count > 0 && acc_dtypes[w->in].cls != 'C' &&
-		    (p->cls == FOLD_NONE || ordered(&f->cls[p->cls])) &&
-		    pieces_of(f, p, w, &piece) &&
+		    choose_order(f, p) && pieces_of(f, p, w, &piece) &&
 		    (!w->sums || w->in == ACC_F32 || w->in == ACC_F64) &&
 		    (w->scale == 1 || acc_dtypes[w->in].cls == 'F');
 	if (good)

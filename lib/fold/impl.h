@@ -157,6 +157,7 @@ struct acc_fold {
 	struct acc_fold_stat *part; /* room for the parts of a tensor, twice */
 	struct acc_roots *roots;    /* of both sides' files; NULL: statistics alone */
 	bool bare;                  /* statistics stand for the elements of all tensors */
+	uint32_t batches;           /* of stages of one rank: the class in whose order micro-batches stand */
 	struct fold_piece *fitted;  /* room for those of one tensor */
 	size_t fitted_cap;
 	struct acc_err
