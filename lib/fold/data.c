@@ -106,6 +106,16 @@ pieces_of(struct acc_fold *f, const struct fold_plan *p, const struct fold_whole
 	return *piece != NULL;
 }
 
+/* One part behind the other? */
+static bool
+plain(const struct acc_fold *f, const struct fold_class *c)
+{
+	bool is = c->npiece == f->mesh.zip;
+	for (uint32_t i = 0; i < c->npiece && is; i++)
+		is = c->piece[i].part == i && c->piece[i].start == 0;
+	return is;
+}
+
 /* What one tensor, which is as the reference's, says of the order of the parts in its class: the
  * first that is found stands, and the others are or are not in it. */
 static int
@@ -130,6 +140,7 @@ learn_order(struct acc_fold *f, const struct fold_plan *p, const struct fold_ite
 	bool right = fits && rc >= 0 && sqrt(all) <= tol;
 	c->right += right;
 	c->wrong += !right;
+	f->cls[c->like].in_turn |= right && plain(f, c);
 	free(error);
 	acc_pay_close(ref);
 	acc_whole_close(w);
@@ -142,6 +153,15 @@ static bool
 ordered(const struct fold_class *c)
 {
 	return c->right > 0 && c->right > 2 * c->wrong;
+}
+
+/* Of stages of one rank: what a stage has is the whole tensor, or its micro-batches one behind the
+ * other; if they are so in one line of code they are in others that call the same, though behind a
+ * fault each may be in an order of its own. */
+static bool
+in_turn(const struct acc_fold *f, uint32_t cls)
+{
+	return f->mesh.zip == 1 || (f->mesh.ranks == 1 && f->cls[f->cls[cls].like].in_turn);
 }
 
 static int
@@ -184,29 +204,19 @@ at_odds(const struct acc_fold *f)
 	for (uint32_t i = 0; i < f->ncls; i++) {
 		bool tried = f->cls[i].right + f->cls[i].wrong > 0;
 		seen += tried;
-		odd += tried && !ordered(&f->cls[i]);
+		odd += tried && !ordered(&f->cls[i]) && !in_turn(f, i);
 	}
 	return SHARE * odd > seen;
-}
-
-/* The order in which micro-batches stand in the whole, as any line of code has it; FOLD_NONE. */
-static uint32_t
-batch_order(const struct acc_fold *f)
-{
-	for (uint32_t i = 0; i < f->ncls; i++)
-		if (f->cls[i].npiece > 0 && ordered(&f->cls[i]))
-			return i;
-	return FOLD_NONE;
 }
 
 /* The class whose pieces p is made of; false: in what order its parts stand is not known. */
 static bool
 choose_order(const struct acc_fold *f, struct fold_plan *p)
 {
-	if (p->cls == FOLD_NONE || ordered(&f->cls[p->cls]))
-		return true;
-	p->cls = p->place.kind == ACC_SHARD ? f->batches : FOLD_NONE;
-	return f->mesh.ranks == 1 && (p->place.kind != ACC_SHARD || p->cls != FOLD_NONE);
+	bool known = p->cls == FOLD_NONE || ordered(&f->cls[p->cls]) || in_turn(f, p->cls);
+	if (p->cls != FOLD_NONE && in_turn(f, p->cls))
+		p->cls = FOLD_NONE;
+	return known;
 }
 
 int
@@ -220,9 +230,7 @@ acc_fold_orders(struct acc_fold *f, struct acc_err *e)
 			for (uint32_t x = 0; x < n && v->mate != FOLD_NONE && rc == 0; x++)
 				rc = order_item(f, s, i, x, e);
 		}
-	/* A stage's part is the whole one, and of its micro-batches one order is that of all. */
-	f->batches = f->mesh.ranks == 1 ? batch_order(f) : FOLD_NONE;
-	f->bare = f->mesh.zip > 1 && f->batches == FOLD_NONE && at_odds(f);
+	f->bare = at_odds(f);
 	return rc;
 }
 

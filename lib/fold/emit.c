@@ -413,7 +413,8 @@ put_tensor(struct emit *o, struct fold_step *t, const struct fold_virtual *v, ui
 	if (rc < 0)
 		return rc;
 	dtype = rc > 0 ? dtype : ACC_NODTYPE;
-	o->blind |= rc == 0 && !d.own->output && !d.own->exact && d.it != NULL;
+	o->blind |= rc == 0 && !d.own->output && !d.own->exact && d.it != NULL &&
+		    !(d.own->stat.count == 0);
 	/* Of what is not known nothing is compared; of a sum, its mean alone would be. */
 	if (d.layout.n == 0 || (d.whole.known & (1 << ACC_FOLD_MAX)) == 0)
 		d.whole.known = 0;

@@ -106,8 +106,8 @@ struct fold_piece {
 	uint64_t start, n;
 };
 
-/* What the calls of one line of code say of one argument; or, where those of a line say nothing, the
- * calls of the operator on tensors of these shapes. */
+/* What the calls of one line of code say of one argument; or, where those of a line say nothing, those
+ * that have other callers, as stages have, and take tensors of the same shapes. */
 enum { FOLD_VOTES = 6 };
 struct fold_class {
 	uint64_t id;
@@ -119,7 +119,9 @@ struct fold_class {
 	} vote[FOLD_VOTES];
 	struct acc_fold_layout given; /* n 0: not given */
 	bool is_given, back;          /* back: of gradients */
-	bool shapes;                  /* of shapes, and not of a line */
+	bool wide;                    /* whoever calls */
+	uint32_t like;                /* of a line: that class */
+	bool in_turn;                 /* of that: somewhere the parts stand one behind the other */
 	/* In what order the parts stand in the whole, where an axis is split: found once, of a tensor
 	 * that is the reference's, and true for all of the same length. */
 	struct fold_piece *piece;
@@ -143,6 +145,7 @@ struct acc_fold {
 	uint64_t *all; /* the device's records, in order */
 	size_t nall, all_cap;
 	struct acc_map stacks; /* of the device: id to where the record is kept */
+	struct acc_ids spots;  /* of lines of code: where the call itself stands, without its callers */
 	struct fold_step *step;
 	uint32_t nstep;
 	size_t step_cap;
@@ -157,7 +160,6 @@ struct acc_fold {
 	struct acc_fold_stat *part; /* room for the parts of a tensor, twice */
 	struct acc_roots *roots;    /* of both sides' files; NULL: statistics alone */
 	bool bare;                  /* statistics stand for the elements of all tensors */
-	uint32_t batches;           /* of stages of one rank: the class in whose order micro-batches stand */
 	struct fold_piece *fitted;  /* room for those of one tensor */
 	size_t fitted_cap;
 	struct acc_err

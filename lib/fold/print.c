@@ -101,7 +101,7 @@ acc_fold_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e)
 	rc |= add(text, "\n");
 	for (uint32_t i = 0; i < f->ncls && rc >= 0; i++)
 		/* What no call of a line speaks for is decided call by call. */
-		if (f->cls[i].at != FOLD_NOWHERE && !f->cls[i].shapes &&
+		if (f->cls[i].at != FOLD_NOWHERE && !f->cls[i].wide &&
 			(f->cls[i].n > 0 || f->cls[i].is_given))
 			rc = print_class(f, &f->cls[i], text, e);
 	return rc < 0 ? acc_nomem(e) : 0;

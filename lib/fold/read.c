@@ -44,6 +44,7 @@ acc_fold_close(struct acc_fold *f)
 	acc_spool_close(f->spool);
 	acc_weights_free(f->weights);
 	acc_map_release(&f->stacks);
+	acc_ids_release(&f->spots);
 	acc_ids_release(&f->by_class);
 	acc_ids_release(&f->alone);
 	free(f->all);
@@ -260,6 +261,19 @@ add_item(struct fold_side *s, const struct acc_rec *r, uint64_t at, struct acc_e
 	return 0;
 }
 
+static int
+add_stack(struct acc_fold *f, const struct acc_rec *r, uint64_t at, struct acc_err *e)
+{
+	struct acc_str id = acc_get_text(r, "", "id");
+	const struct acc_val *v = acc_get(r, "", "frames");
+	if (acc_map_put(&f->stacks, id, at) == NULL)
+		return acc_nomem(e);
+	if (v == NULL || v->type != ACC_V_TEXTS || v->n == 0)
+		return 0;
+	return acc_ids_put(&f->spots, text_id(id), (uint32_t)text_id(v->texts[0]) & INT32_MAX,
+		true, e);
+}
+
 int
 acc_fold_add(struct acc_fold *f, bool reference, const struct acc_rec *r, struct acc_err *e)
 {
@@ -282,9 +296,8 @@ acc_fold_add(struct acc_fold *f, bool reference, const struct acc_rec *r, struct
 			return ACC_ENOMEM;
 		f->all = all;
 		all[f->nall++] = at;
-		struct acc_str id = acc_get_text(r, "", "id");
-		if (acc_rec_is(r, "stack") && acc_map_put(&f->stacks, id, at) == NULL)
-			return acc_nomem(e);
+		if (acc_rec_is(r, "stack"))
+			rc = add_stack(f, r, at, e);
 	}
 	if (rc == 0 && ours)
 		rc = add_item(reference ? &f->reference : &f->device, r, at, e);

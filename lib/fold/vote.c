@@ -25,10 +25,11 @@ class_id(const struct acc_fold *f, const struct fold_call *k, const struct fold_
 	return acc_hash(id, sizeof id);
 }
 
+/* Of one line of code whoever calls it, for tensors of the same shapes. */
 static uint64_t
-shapes_id(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
+wide_id(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
 {
-	const uint64_t id[4] = {k->op, shapes_of(f, k), it->pos, 1};
+	const uint64_t id[4] = {k->op, shapes_of(f, k), it->pos, acc_ids_get(&f->spots, k->line)};
 	return acc_hash(id, sizeof id);
 }
 
@@ -91,21 +92,22 @@ acc_fold_alone_scale(const struct acc_fold *f, const struct fold_call *k,
 	return k->dir == FOLD_BACKWARD && acc_fold_same(part, mean, want, tol) == 2 ? mean : 0;
 }
 
-/* In the class of its line of code, and in that of its shapes. */
-static int
-vote(struct acc_fold *f, const struct fold_call *k, const struct fold_item *own,
-	const struct acc_fold_layout *l, struct acc_err *e)
+/* The class of its line of code, which knows the wide one; FOLD_NONE where memory is out. */
+static uint32_t
+classes(struct acc_fold *f, const struct fold_call *k, const struct fold_item *own,
+	struct acc_err *e)
 {
-	const uint64_t id[2] = {class_id(f, k, own), shapes_id(f, k, own)};
-	for (int i = 0; i < 2; i++) {
-		struct fold_class *c = class_of(f, id[i], own, e);
-		if (c == NULL)
-			return ACC_ENOMEM;
-		c->back = k->dir == FOLD_BACKWARD;
-		c->shapes = i > 0;
-		add_vote(c, l);
-	}
-	return 0;
+	struct fold_class *c = class_of(f, wide_id(f, k, own), own, e);
+	if (c == NULL)
+		return FOLD_NONE;
+	uint32_t like = (uint32_t)(c - f->cls);
+	c->wide = true;
+	c = class_of(f, class_id(f, k, own), own, e);
+	if (c == NULL)
+		return FOLD_NONE;
+	c->like = like;
+	c->back = k->dir == FOLD_BACKWARD;
+	return (uint32_t)(c - f->cls);
 }
 
 static int
@@ -117,7 +119,8 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 		struct acc_fold_layout l;
 		if (!own->tensor)
 			continue;
-		if (class_of(f, class_id(f, k, own), own, e) == NULL)
+		uint32_t cls = classes(f, k, own, e);
+		if (cls == FOLD_NONE)
 			return ACC_ENOMEM;
 		const struct fold_item *it = v->mate == FOLD_NONE
 						     ? NULL
@@ -133,9 +136,8 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 			l = (struct acc_fold_layout){1, {{ACC_ALONE, 0}}, scale};
 		if (scale > 0 || (v->alone == 0 && acc_fold_solve(f, &f->mesh, &it->stat, tol,
 							   k->dir == FOLD_BACKWARD, &l) == 2)) {
-			int rc = vote(f, k, own, &l, e);
-			if (rc < 0)
-				return rc;
+			add_vote(&f->cls[cls], &l);
+			add_vote(&f->cls[f->cls[cls].like], &l);
 		}
 	}
 	return 0;
@@ -154,7 +156,7 @@ back_scale(const struct acc_fold *f)
 			bool split = false;
 			for (uint32_t d = 0; d < l->n; d++)
 				split |= l->at[d].kind == ACC_SHARD;
-			if (!f->cls[i].back || !split || f->cls[i].shapes)
+			if (!f->cls[i].back || !split || f->cls[i].wide)
 				continue;
 			votes[l->scale == 1] += f->cls[i].vote[k].votes;
 			scale = l->scale == 1 ? scale : l->scale;
@@ -214,10 +216,9 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	if (want != NULL &&
 		acc_fold_solve(f, &f->mesh, want, tol, k->dir == FOLD_BACKWARD, &l) == 2)
 		return l;
-	/* All calls of its line are behind a fault; other lines call the same. */
-	at = c == NULL || c->n > 0 ? ACC_NOID : acc_ids_get(&f->by_class, shapes_id(f, k, it));
-	if (at != ACC_NOID) {
-		l = acc_fold_winner(&f->cls[at]);
+	/* All calls with its callers are behind a fault; others are not. */
+	if (c != NULL && c->n == 0) {
+		l = acc_fold_winner(&f->cls[c->like]);
 		if (l.n > 0 && l.at[0].kind != ACC_ALONE && fits(f, &l, want))
 			return l;
 	}
