@@ -13,6 +13,24 @@ acc_fold_tensors(struct acc_fold *f, struct acc_roots *roots)
 	return 0;
 }
 
+bool
+acc_fold_axis(const struct fold_mesh *m, const struct acc_fold_layout *l, struct fold_plan *p)
+{
+	uint32_t stride = 1, split = 0;
+	p->place = l->at[0];
+	p->n = p->stride = 1;
+	for (int d = (int)l->n - 1; d >= 0; d--) {
+		if (l->at[d].kind == ACC_SHARD || l->at[d].kind == ACC_PARTIAL) {
+			p->place = l->at[d];
+			p->n = m->size[d];
+			p->stride = stride;
+			split++;
+		}
+		stride *= m->size[d];
+	}
+	return l->n > 0 && split < 2;
+}
+
 static const struct fold_item *
 part_of(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
 	uint64_t pos, uint32_t rank)
@@ -30,8 +48,7 @@ open_plan(struct acc_fold *f, const struct fold_plan *p, struct acc_err *e)
 	const struct fold_virtual *v = &t->v[p->virtual];
 	const struct fold_item *first =
 		&f->device.item[f->device.call[t->call[v->rank]].first + p->item];
-	bool one = p->place.kind == ACC_REPLICATE || p->place.kind == ACC_ALONE;
-	uint32_t n = one ? 1 : f->mesh.zip;
+	uint32_t n = p->n;
 	uint64_t *at = calloc(n, sizeof *at);
 	if (at == NULL) {
 		acc_nomem(e);
@@ -39,7 +56,8 @@ open_plan(struct acc_fold *f, const struct fold_plan *p, struct acc_err *e)
 	}
 	bool all = first->stat.ndim <= ACC_FOLD_NDIM;
 	for (uint32_t r = 0; r < n && all; r++) {
-		const struct fold_item *it = part_of(f, t, v, first->pos, one ? p->rank : r);
+		const struct fold_item *it = part_of(f, t, v, first->pos,
+			p->rank + r * p->stride);
 		all = it != NULL && it->tensor;
 		at[r] = all ? it->at : 0;
 	}
@@ -100,7 +118,7 @@ pieces_of(struct acc_fold *f, const struct fold_plan *p, const struct fold_whole
 	const struct fold_piece **piece)
 {
 	*piece = NULL;
-	if (p->cls == FOLD_NONE || p->place.kind != ACC_SHARD)
+	if (p->cls == FOLD_NONE || p->place.kind != ACC_SHARD || f->cls[p->cls].npiece == 0)
 		return true;
 	*piece = fit(f, w, p->cls);
 	return *piece != NULL;
@@ -108,20 +126,22 @@ pieces_of(struct acc_fold *f, const struct fold_plan *p, const struct fold_whole
 
 /* One part behind the other? */
 static bool
-plain(const struct acc_fold *f, const struct fold_class *c)
+plain(const struct fold_class *c, uint32_t parts)
 {
-	bool is = c->npiece == f->mesh.zip;
+	bool is = c->npiece == 0 || c->npiece == parts;
 	for (uint32_t i = 0; i < c->npiece && is; i++)
 		is = c->piece[i].part == i && c->piece[i].start == 0;
 	return is;
 }
 
 /* What one tensor, which is as the reference's, says of the order of the parts in its class: the
- * first that is found stands, and the others are or are not in it. */
+ * first that is found stands, else the ranks' own, and the others are or are not in it. */
 static int
 learn_order(struct acc_fold *f, const struct fold_plan *p, const struct fold_item *it, double tol,
 	struct acc_err *e)
 {
+	/* Noise is not another order, by which all elements are off. */
+	const double NOISE = 1.0 / 32;
 	struct acc_err own = {0};
 	enum acc_dtype t = ACC_NODTYPE;
 	struct fold_whole *w = open_plan(f, p, &own);
@@ -129,18 +149,21 @@ learn_order(struct acc_fold *f, const struct fold_plan *p, const struct fold_ite
 	struct fold_class *c = &f->cls[p->cls];
 	double *error = ref == NULL ? NULL : calloc(w->n, sizeof *error), all = 1;
 	int rc = ref == NULL ? 0 : error == NULL ? acc_nomem(&own) : 1;
-	if (rc > 0 && c->npiece == 0 && p->place.kind == ACC_SHARD)
-		rc = acc_whole_order(w, ref, t, tol, &c->piece, &c->npiece, &own);
+	if (rc > 0 && c->npiece == 0 && p->place.kind == ACC_SHARD &&
+		acc_whole_order(w, ref, t, tol, &c->piece, &c->npiece, &own) < 0)
+		rc = own.code;
 	const struct fold_piece *piece = NULL;
 	bool fits = rc > 0 && pieces_of(f, p, w, &piece);
 	/* Element by element, not by sums alone. */
 	if (fits)
 		rc = acc_whole_errors(w, piece, piece == NULL ? 0 : c->npiece, ref, t, error, &all,
 			&own);
-	bool right = fits && rc >= 0 && sqrt(all) <= tol;
+	bool right = fits && rc >= 0 && sqrt(all) <= (tol > NOISE ? tol : NOISE);
+	bool turn = right && plain(c, p->n);
+	c->first |= turn && c->right + c->wrong == 0;
 	c->right += right;
 	c->wrong += !right;
-	f->cls[c->like].in_turn |= right && plain(f, c);
+	f->cls[c->like].in_turn |= turn && p->place.kind == ACC_SHARD;
 	free(error);
 	acc_pay_close(ref);
 	acc_whole_close(w);
@@ -148,11 +171,13 @@ learn_order(struct acc_fold *f, const struct fold_plan *p, const struct fold_ite
 	return rc == ACC_ENOMEM ? acc_nomem(e) : 0;
 }
 
-/* Most tensors of a line of code are in this order: one that is not is wrong. */
+/* Most tensors of a line of code are in this order: one that is not is wrong. Those behind a fault are
+ * not tried, so that of a fault in the second call there is one of each: where the first is in the
+ * ranks' order, as what is sorted is not, that is the order. */
 static bool
 ordered(const struct fold_class *c)
 {
-	return c->right > 0 && c->right > 2 * c->wrong;
+	return c->right > 0 && (c->first || c->right > 2 * c->wrong);
 }
 
 /* Of stages of one rank: what a stage has is the whole tensor, or its micro-batches one behind the
@@ -181,32 +206,12 @@ order_item(struct acc_fold *f, uint32_t step, uint32_t i, uint32_t x, struct acc
 	double tol = own->tol > it->tol ? own->tol : it->tol;
 	struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, tol);
 	struct acc_fold_stat whole;
-	if (l.n != 1 || l.at[0].kind == ACC_PARTIAL ||
+	struct fold_plan p = {.step = step, .virtual = i, .item = x, .cls = cls, .scale = l.scale};
+	if (!acc_fold_axis(&f->mesh, &l, &p) || p.place.kind == ACC_PARTIAL ||
 		!acc_fold_by_layout(f, &f->mesh, &l, tol, &whole) ||
 		acc_fold_same(&whole, 1, &it->stat, tol) == 0)
 		return 0;
-	struct fold_plan p = {.step = step,
-		.virtual = i,
-		.item = x,
-		.cls = cls,
-		.place = l.at[0],
-		.scale = l.scale};
 	return learn_order(f, &p, it, tol, e);
-}
-
-/* Statistics show less error than elements do, so that who takes what is known by statistics alone
- * seems to have got another tensor. A few lines of code may be so; of more, all are. */
-static bool
-at_odds(const struct acc_fold *f)
-{
-	enum { SHARE = 10 };
-	uint32_t seen = 0, odd = 0;
-	for (uint32_t i = 0; i < f->ncls; i++) {
-		bool tried = f->cls[i].right + f->cls[i].wrong > 0;
-		seen += tried;
-		odd += tried && !ordered(&f->cls[i]) && !in_turn(f, i);
-	}
-	return SHARE * odd > seen;
 }
 
 /* The class whose pieces p is made of; false: in what order its parts stand is not known. */
@@ -223,14 +228,13 @@ int
 acc_fold_orders(struct acc_fold *f, struct acc_err *e)
 {
 	int rc = 0;
-	for (uint32_t s = 0; s < f->nstep && f->roots != NULL && f->mesh.n == 1; s++)
+	for (uint32_t s = 0; s < f->nstep && f->roots != NULL; s++)
 		for (uint32_t i = 0; i < f->step[s].nv; i++) {
 			const struct fold_virtual *v = &f->step[s].v[i];
 			uint32_t n = f->device.call[f->step[s].call[v->rank]].n;
 			for (uint32_t x = 0; x < n && v->mate != FOLD_NONE && rc == 0; x++)
 				rc = order_item(f, s, i, x, e);
 		}
-	f->bare = at_odds(f);
 	return rc;
 }
 
@@ -248,45 +252,45 @@ alone_off(const double *error, uint32_t n, double all)
 	return n > 1 && !(all == 0) && !(error[worst] <= TIMES * next) ? (int64_t)worst : -1;
 }
 
-/* The rank whose part alone is off, or -1; of what all have, p->rank becomes the worst. */
-static int64_t
-compare(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want, struct acc_err *e)
+int64_t
+acc_fold_off(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want)
 {
-	double *error = calloc(f->mesh.zip, sizeof *error), all = 0, sum = 0;
+	struct acc_err e = {0};
 	bool each = p->place.kind == ACC_REPLICATE;
+	uint32_t n = each ? f->mesh.zip : p->n;
+	double *error = calloc(n, sizeof *error), all = 0, sum = 0;
 	int64_t off = -1;
-	int rc = error == NULL ? acc_nomem(e) : 0;
+	int rc = error == NULL ? acc_nomem(&e) : 0;
 	if (p->place.kind == ACC_PARTIAL || p->place.kind == ACC_ALONE) {
 		free(error);
 		return -1;
 	}
 	uint32_t keep = p->rank;
-	for (uint32_t r = 0; r < (each ? f->mesh.zip : 1) && rc == 0; r++) {
+	for (uint32_t r = 0; r < (each ? n : 1) && rc == 0; r++) {
 		enum acc_dtype t;
 		p->rank = each ? r : keep;
-		struct fold_whole *w = open_plan(f, p, e);
-		struct acc_pay *ref = w == NULL ? NULL : open_reference(f, want, &t, e);
+		struct fold_whole *w = open_plan(f, p, &e);
+		struct acc_pay *ref = w == NULL ? NULL : open_reference(f, want, &t, &e);
 		const struct fold_piece *piece = NULL;
 		rc = ref == NULL || !pieces_of(f, p, w, &piece)
 			     ? ACC_EIO
 			     : acc_whole_errors(w, piece, piece == NULL ? 0 : f->cls[p->cls].npiece,
-				       ref, t, error + r, &all, e);
+				       ref, t, error + r, &all, &e);
 		sum += all;
 		acc_pay_close(ref);
 		acc_whole_close(w);
 	}
 	p->rank = keep;
 	if (rc == 0)
-		off = alone_off(error, f->mesh.zip, sum);
-	for (uint32_t r = 0; r < f->mesh.zip && rc == 0 && each; r++)
+		off = alone_off(error, n, sum);
+	for (uint32_t r = 0; r < n && rc == 0 && each; r++)
 		p->rank = error[r] > error[p->rank] || isnan(error[r]) ? r : p->rank;
 	free(error);
-	return off;
+	return off < 0 || each ? off : (int64_t)p->rank + off * p->stride;
 }
 
-/* Is it what all ranks have, but not bit by bit? f->part holds their statistics. */
-static bool
-unlike(const struct acc_fold *f, const struct fold_plan *p)
+bool
+acc_fold_unlike(const struct acc_fold *f, const struct fold_plan *p)
 {
 	bool same = true;
 	for (uint32_t r = 1; r < f->mesh.zip && same && p->place.kind == ACC_REPLICATE; r++)
@@ -295,32 +299,53 @@ unlike(const struct acc_fold *f, const struct fold_plan *p)
 	return !same;
 }
 
-int
-acc_fold_plan(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want, bool differs,
-	int64_t *off, enum acc_dtype *dtype, struct acc_err *e)
+bool
+acc_fold_plan(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint32_t i, const struct folded *d, struct fold_plan *p)
+{
+	const struct acc_fold_layout *l = d->by != NULL ? &d->made : &d->layout;
+	const struct fold_virtual *of = d->by != NULL ? d->by : v;
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	*p = (struct fold_plan){.step = (uint32_t)(t - f->step),
+		.virtual = (uint32_t)(of - t->v),
+		.item = d->by != NULL ? d->out : i,
+		.cls = FOLD_NONE,
+		.rank = d->by != NULL ? 0 : d->rank,
+		.scale = l->scale};
+	/* What has no partner here may get one; what all ranks have needs none to be known. */
+	if (!acc_fold_axis(&f->mesh, l, p) ||
+		(d->it == NULL && (k->talks || !acc_fold_replicated(l))))
+		return false;
+	/* A flat shard of a sum stands in the order of the ranks. */
+	if (p->place.kind == ACC_SHARD && d->by != NULL &&
+		f->device.item[f->device.call[t->call[of->rank]].first + d->out].stat.ndim != 1)
+		return false;
+	if (p->place.kind != ACC_PARTIAL && d->by == NULL && d->it != NULL)
+		p->cls = acc_fold_class(f, k, d->own);
+	return choose_order(f, p);
+}
+
+bool
+acc_fold_readable(struct acc_fold *f, const struct fold_plan *p, enum acc_dtype *dtype)
 {
 	struct acc_err own = {0};
-	*off = -1;
-	if (f->roots == NULL || f->mesh.n != 1)
-		return 0;
 	struct fold_whole *w = open_plan(f, p, &own);
 	const struct fold_piece *piece;
 	note(f, &own);
 	/* A sum of what was rounded to 16 bits is not the one that was summed before it was rounded. */
 	bool good = w != NULL && w->count > 0 && acc_dtypes[w->in].cls != 'C' &&
-		    choose_order(f, p) && pieces_of(f, p, w, &piece) &&
+		    pieces_of(f, p, w, &piece) &&
 		    (!w->sums || w->in == ACC_F32 || w->in == ACC_F64) &&
 		    (w->scale == 1 || acc_dtypes[w->in].cls == 'F');
 	if (good)
 		*dtype = w->out;
 	acc_whole_close(w);
-	if (good && want != NULL && (differs || unlike(f, p))) {
-		*off = compare(f, p, want, &own);
-		if (*off >= 0 && p->place.kind == ACC_REPLICATE)
-			p->rank = (uint32_t)*off;
-	}
-	if (!good || f->bare)
-		return 0;
+	return good;
+}
+
+int
+acc_fold_remember(struct acc_fold *f, const struct fold_plan *p, struct acc_err *e)
+{
 	struct fold_plan *all = acc_grow(f->plan, &f->plan_cap, f->nplan + 1, sizeof *all, e);
 	if (all == NULL)
 		return ACC_ENOMEM;

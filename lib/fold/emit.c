@@ -15,7 +15,7 @@ struct emit {
 	struct acc_ids count, forward; /* calls of an operator so far; numbers of forward calls */
 	char src[9];
 	int64_t seq;
-	bool blind; /* an input of the call has no elements here: its outputs would seem to be off */
+	size_t tensors; /* so far */
 	int stopped; /* what fn returned below 0 */
 };
 
@@ -46,9 +46,8 @@ put_source(struct emit *o, const struct acc_rec *r, struct acc_err *e)
 	for (uint32_t i = 0; i < r->n && rc == 0; i++)
 		if (!acc_str_is(r->f[i].key, "id") && !acc_str_is(r->f[i].key, "task"))
 			rc = acc_rec_push(&o->rec, &r->f[i]);
-	bool tensors = o->f->roots != NULL && !o->f->bare && o->f->mesh.n == 1;
-	rc = rc < 0 ? rc
-		    : acc_put(&o->rec, "", "task", acc_ctext(tensors ? "tensor" : "statistics"));
+	const char *task = o->f->elements ? "tensor" : "statistics";
+	rc = rc < 0 ? rc : acc_put(&o->rec, "", "task", acc_ctext(task));
 	uint64_t h = 0;
 	for (uint32_t i = 0; i < o->rec.n; i++) {
 		const struct acc_field *x = &o->rec.f[i];
@@ -167,40 +166,6 @@ start(struct emit *o, const struct acc_rec *r, bool whole)
 	return rc;
 }
 
-/* Of ranks that should all be alike, the one that is furthest from what it should be, if by rounding
- * alone: what is made of it is as far off. *alone: it is not, and all others are as they should. */
-static uint32_t
-furthest(const struct acc_fold *f, const struct acc_fold_stat *want, double tol, bool *alone)
-{
-	double most = 0;
-	uint32_t which = 0, off = 0;
-	for (uint32_t r = 0; r < f->mesh.zip && want != NULL; r++) {
-		const struct acc_fold_stat *p = &f->part[r];
-		double size = 0, sum = 0;
-		bool like = acc_fold_same(p, 1, want, tol) != 0 || (p->known & want->known) == 0;
-		for (int i = 0; i < ACC_FOLD_NSTAT; i++)
-			if (p->known & want->known & 1 << i) {
-				size += fabs(want->v[i]);
-				sum += fabs(p->v[i] - want->v[i]);
-			}
-		sum = isnan(sum) ? INFINITY : size > 0 ? sum / size : sum;
-		off += !like;
-		which = sum > most ? r : which;
-		most = sum > most ? sum : most;
-	}
-	*alone = off == 1;
-	return which;
-}
-
-static bool
-replicated(const struct acc_fold_layout *l)
-{
-	for (uint32_t d = 0; d < l->n; d++)
-		if (l->at[d].kind != ACC_REPLICATE && l->at[d].kind != ACC_ALONE)
-			return false;
-	return l->n > 0;
-}
-
 static int
 put_stat(struct acc_rec *r, const struct acc_fold_stat *s, const struct acc_val *like)
 {
@@ -239,88 +204,6 @@ put_taker(struct emit *o, const struct fold_step *t, const struct fold_virtual *
 	return rc < 0 ? rc : acc_put(&o->rec, "", "fold.by", acc_text(acc_get_text(r, "", "key")));
 }
 
-/* What becomes of the parts of a tensor. */
-struct folded {
-	const struct fold_item *own, *it; /* it: the reference's, or NULL */
-	const struct acc_fold_stat *want;
-	double tol;
-	struct acc_fold_layout layout, made; /* made: of what communication gave */
-	struct acc_fold_stat whole;
-	const struct fold_virtual *by; /* that communication, and its item */
-	uint32_t out, rank;
-	bool alone; /* this rank alone is off */
-};
-
-/* Is a tensor of this line of code like the reference's, or was its layout given? */
-static bool
-voted(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
-{
-	uint32_t at = acc_fold_class(f, k, it);
-	return at != ACC_NOID && acc_fold_winner(&f->cls[at]).n > 0;
-}
-
-/* What one rank alone has, by a factor that its line of code has. */
-static void
-alone(const struct acc_fold *f, const struct fold_call *k, const struct fold_virtual *v,
-	struct folded *d)
-{
-	uint32_t at = acc_fold_class(f, k, d->own);
-	struct acc_fold_layout l = {.n = 0};
-	if (at != ACC_NOID)
-		l = acc_fold_winner(&f->cls[at]);
-	double scale = l.n > 0 && l.at[0].kind == ACC_ALONE ? l.scale : 0;
-	if (scale == 0 && d->want != NULL)
-		scale = acc_fold_alone_scale(f, k, f->part, d->want, d->tol);
-	/* Forward nothing is scaled. */
-	scale = scale == 0 && k->dir == FOLD_FORWARD ? 1 : scale;
-	d->layout = (struct acc_fold_layout){scale > 0, {{ACC_ALONE, 0}}, scale};
-	d->rank = v->alone - 1;
-	d->alone = true;
-}
-
-static void
-decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint32_t i,
-	struct folded *d)
-{
-	const struct fold_call *k = &f->device.call[t->call[v->rank]];
-	*d = (struct folded){.own = &f->device.item[k->first + i]};
-	d->whole = d->own->stat;
-	if (v->mate != FOLD_NONE)
-		d->it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], d->own->pos,
-			i);
-	d->it = d->it != NULL && d->it->tensor ? d->it : NULL;
-	d->want = d->it != NULL ? &d->it->stat : NULL;
-	d->tol = d->want != NULL && d->it->tol > d->own->tol ? d->it->tol : d->own->tol;
-	if (acc_fold_gather(f, &f->mesh, t, v, i))
-		d->layout = acc_fold_choose(f, k, d->own, d->want, d->tol);
-	if (v->alone > 0)
-		alone(f, k, v, d);
-	if (d->layout.n == 0 || !acc_fold_by_layout(f, &f->mesh, &d->layout, INFINITY, &d->whole))
-		d->layout.n = 0;
-	/* Without its bias it is not what the reference's is, whatever the shapes are. */
-	if (d->layout.n > 0 && d->own->output && acc_fold_lacking(f, t, v) != NULL &&
-		!voted(f, k, d->own))
-		d->layout.n = 0;
-	if (d->want != NULL && (d->layout.n == 0 || (d->whole.known & (1 << ACC_FOLD_MAX)) == 0))
-		d->by = acc_fold_reduced(f, t, v, i, &d->out);
-	if (d->by != NULL) {
-		struct acc_fold_stat sum;
-		if (acc_fold_gather(f, &f->mesh, t, d->by, d->out) &&
-			acc_fold_by_reduced(f, &f->mesh, d->want, d->own, d->tol, &d->made, &sum)) {
-			d->whole = sum;
-			d->layout = d->layout.n == 0 ? d->made : d->layout;
-		} else {
-			d->by = NULL;
-		}
-	} else if (replicated(&d->layout)) {
-		if (v->alone == 0)
-			d->rank = furthest(f, d->want, d->tol, &d->alone);
-		d->whole = f->part[d->rank];
-		for (int n = 0; n < ACC_FOLD_NSTAT; n++)
-			d->whole.v[n] *= d->layout.scale;
-	}
-}
-
 static void
 accuse(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
 	const struct acc_fold_layout *l, struct folded *d)
@@ -330,51 +213,38 @@ accuse(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual 
 	d->alone |= rank >= 0;
 }
 
-/* Its elements follow. 1, 0 where they cannot be had, < 0. */
+/* Whose part is off, and do its elements follow? 1, 0, < 0. */
 static int
 plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
 	struct folded *d, enum acc_dtype *dtype, struct acc_err *e)
 {
 	struct acc_fold *f = o->f;
 	const struct acc_fold_layout *l = d->by != NULL ? &d->made : &d->layout;
-	const struct fold_virtual *of = d->by != NULL ? d->by : v;
-	const struct fold_call *k = &f->device.call[t->call[v->rank]];
-	struct fold_plan p = {.step = (uint32_t)(t - f->step),
-		.virtual = (uint32_t)(of - t->v),
-		.item = d->by != NULL ? d->out : i,
-		.cls = FOLD_NONE,
-		.place = l->at[0],
-		.rank = d->rank,
-		.scale = l->scale,
-		.seq = o->seq};
+	const struct fold_sight *sight = f->sight != NULL ? &f->sight[o->tensors++] : NULL;
+	struct fold_plan p;
 	bool differs = d->want != NULL && d->want->known != 0 && d->whole.known != 0 &&
 		       acc_fold_same(&d->whole, 1, d->want, d->tol / 64) == 0;
 	if (l->n > 1 && differs && d->by == NULL)
 		accuse(f, t, v, l, d);
-	/* What has no partner here may get one; what all ranks have needs none to be known. */
-	if (l->n != 1 || (d->it == NULL && (k->talks || !replicated(l))) ||
-		(d->own->output && o->blind && !f->bare))
+	if (sight == NULL || !sight->readable || !acc_fold_plan(f, t, v, i, d, &p))
 		return 0;
-	/* A flat shard of a sum stands in the order of the ranks. */
-	if (p.place.kind == ACC_SHARD && d->by != NULL &&
-		f->device.item[f->device.call[t->call[of->rank]].first + d->out].stat.ndim != 1)
-		return 0;
-	if (p.place.kind != ACC_PARTIAL && d->by == NULL && d->it != NULL)
-		p.cls = acc_fold_class(f, k, d->own);
-	int64_t off;
-	int rc = acc_fold_plan(f, &p, d->it, differs, &off, dtype, e);
-	if (rc >= 0 && off >= 0) {
+	int64_t off = -1;
+	if (d->want != NULL && (differs || acc_fold_unlike(f, &p)))
+		off = acc_fold_off(f, &p, d->it);
+	if (off >= 0) {
 		d->rank = (uint32_t)off;
 		d->alone = d->by == NULL;
-	} else if (rc == 0 && differs && d->by == NULL && v->alone == 0) {
+	} else if (!sight->seen && differs && d->by == NULL && v->alone == 0) {
 		/* All calls of the line are behind the fault: then the plain order, which shows by
 		 * that the others' parts are right. */
 		accuse(f, t, v, l, d);
-	} else if (rc > 0 && d->by == NULL && replicated(&d->layout) && v->alone == 0) {
-		d->rank = f->plan[f->nplan - 1].rank;
+	} else if (sight->seen && d->by == NULL && acc_fold_replicated(&d->layout) && v->alone == 0) {
+		d->rank = p.rank;
 		d->whole = f->part[d->rank];
 	}
-	return rc;
+	p.seq = o->seq;
+	*dtype = sight->dtype;
+	return sight->seen ? acc_fold_remember(f, &p, e) : 0;
 }
 
 static int
@@ -408,13 +278,11 @@ put_tensor(struct emit *o, struct fold_step *t, const struct fold_virtual *v, ui
 	struct acc_fold *f = o->f;
 	struct folded d;
 	enum acc_dtype dtype = ACC_NODTYPE;
-	decide(f, t, v, i, &d);
+	acc_fold_decide(f, t, v, i, &d);
 	int rc = plan(o, t, v, i, &d, &dtype, e);
 	if (rc < 0)
 		return rc;
 	dtype = rc > 0 ? dtype : ACC_NODTYPE;
-	o->blind |= rc == 0 && !d.own->output && !d.own->exact && d.it != NULL &&
-		    !(d.own->stat.count == 0);
 	/* Of what is not known nothing is compared; of a sum, its mean alone would be. */
 	if (d.layout.n == 0 || (d.whole.known & (1 << ACC_FOLD_MAX)) == 0)
 		d.whole.known = 0;
@@ -472,7 +340,6 @@ put_call(struct emit *o, struct fold_step *t, struct fold_virtual *v, struct acc
 	const struct fold_call *k = &o->f->device.call[t->call[v->rank]];
 	const struct fold_segment *first = &o->f->device.segment[t->segment[0]];
 	int rc = number_call(o, k, v, e);
-	o->blind = false;
 	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
 		const struct fold_item *it = &o->f->device.item[k->first + i];
 		rc = it->tensor ? put_tensor(o, t, v, i, e) : put_arg(o, v, k, i, e);

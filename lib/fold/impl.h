@@ -127,6 +127,7 @@ struct fold_class {
 	struct fold_piece *piece;
 	uint32_t npiece;
 	uint8_t right, wrong; /* tensors that are in this order, and that are not */
+	bool first;           /* the first that was tried has one part behind the other */
 };
 
 /* A tensor whose elements follow its record. */
@@ -134,9 +135,20 @@ struct fold_plan {
 	uint32_t step, virtual, item; /* the parts: of this call */
 	uint32_t cls;                 /* whose pieces; FOLD_NONE: one part, or a sum */
 	struct acc_place place;
-	uint32_t rank; /* of those that all have it */
+	uint32_t rank;          /* the only part, or the first of n, each so many ranks further */
+	uint32_t n, stride;
 	double scale;
 	int64_t seq;
+};
+
+/* May the elements of a tensor be given, and are they? */
+struct fold_sight {
+	uint64_t id[2]; /* equal for what is the same tensor of the first rank, and of the reference, as
+			 * statistics show; 0: unknown */
+	uint64_t call; /* equal for the forward and the backward of one call */
+	uint8_t dtype;
+	bool readable, seen, output, back, first; /* first: of its call */
+	bool counts; /* what is made of it is as far off as it is */
 };
 
 struct acc_fold {
@@ -159,7 +171,8 @@ struct acc_fold {
 	struct acc_ids by_class;
 	struct acc_fold_stat *part; /* room for the parts of a tensor, twice */
 	struct acc_roots *roots;    /* of both sides' files; NULL: statistics alone */
-	bool bare;                  /* statistics stand for the elements of all tensors */
+	struct fold_sight *sight;   /* of each tensor of a virtual call, in order; NULL: statistics alone */
+	bool elements;              /* some are seen */
 	struct fold_piece *fitted;  /* room for those of one tensor */
 	size_t fitted_cap;
 	struct acc_err
@@ -171,6 +184,18 @@ struct acc_fold {
 	double back; /* what most gradients that are split are multiplied by; 0: unknown */
 	bool found;
 	char why[256];
+};
+
+/* What becomes of the parts of a tensor. */
+struct folded {
+	const struct fold_item *own, *it; /* it: the reference's, or NULL */
+	const struct acc_fold_stat *want;
+	double tol;
+	struct acc_fold_layout layout, made; /* made: of what communication gave */
+	struct acc_fold_stat whole;
+	const struct fold_virtual *by; /* that communication, and its item */
+	uint32_t out, rank;
+	bool alone; /* this rank alone is off */
 };
 
 /* --- read.c --- */
@@ -258,17 +283,36 @@ void acc_whole_close(struct fold_whole *w);
 /* --- data.c --- */
 /* Find out in what order parts stand, line of code by line of code. */
 int acc_fold_orders(struct acc_fold *f, struct acc_err *e);
-/* Remember that the elements of this tensor follow. 1: they will, as *dtype; 0: they do not.
- * differs: its statistics are not the reference's; then *off is the rank whose part alone is
- * off, or -1. */
-int acc_fold_plan(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want,
-	bool differs, int64_t *off, enum acc_dtype *dtype, struct acc_err *e);
+/* Which parts of a tensor laid out so, beginning with p->rank, are the whole; false where it is split
+ * along several axes of the mesh: then statistics are all there is. */
+bool acc_fold_axis(const struct fold_mesh *m, const struct acc_fold_layout *l, struct fold_plan *p);
+/* How the elements of item i, which d tells of, would be read; false: they cannot be. */
+bool acc_fold_plan(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint32_t i, const struct folded *d, struct fold_plan *p);
+/* Can they be read, and as what? */
+bool acc_fold_readable(struct acc_fold *f, const struct fold_plan *p, enum acc_dtype *dtype);
+/* Is it what all ranks have, but not bit by bit? f->part holds their statistics. */
+bool acc_fold_unlike(const struct acc_fold *f, const struct fold_plan *p);
+/* The rank whose part alone is off, or -1; of what all have, p->rank becomes the worst. */
+int64_t acc_fold_off(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want);
+/* The elements follow: 1, or < 0. */
+int acc_fold_remember(struct acc_fold *f, const struct fold_plan *p, struct acc_err *e);
 /* Where no order of the parts is known, or several axes have them: the rank, of those of the mesh, whose part alone is not the reference's
  * where the layout has it; -1: none, or it cannot be told. f->part holds the parts' statistics. */
 int64_t acc_fold_guilty(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
 	const struct fold_item *own, const struct acc_fold_layout *l, const struct fold_item *want);
 int acc_fold_data(struct acc_fold *f, const char *src, acc_fold_fn *fn, void *arg,
 	struct acc_err *e);
+
+/* --- sight.c --- */
+/* Which tensors' elements are given. */
+int acc_fold_sight(struct acc_fold *f, struct acc_err *e);
+
+/* --- decide.c --- */
+void acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
+	uint32_t i, struct folded *d);
+/* Has each rank all of it? */
+bool acc_fold_replicated(const struct acc_fold_layout *l);
 
 /* --- step.c --- */
 /* Which op calls are each rank's own, as those of experts: each is one of the reference. 1: some. */

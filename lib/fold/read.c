@@ -51,6 +51,7 @@ acc_fold_close(struct acc_fold *f)
 	for (uint32_t i = 0; i < f->ncls; i++)
 		free(f->cls[i].piece);
 	free(f->cls);
+	free(f->sight);
 	free(f->plan);
 	free(f->fitted);
 	free(f->part);

@@ -1,0 +1,158 @@
+/* What the parts of a tensor are together: by its layout, by what a communication makes of them, or the
+ * part that is furthest from what it should be. */
+#include "fold/impl.h"
+
+#include <math.h>
+
+/* How far a tensor is from what it should be, as a share of that. */
+static double
+distance(const struct acc_fold_stat *p, const struct acc_fold_stat *want)
+{
+	double size = 0, sum = 0;
+	for (int i = 0; i < ACC_FOLD_NSTAT; i++)
+		if (p->known & want->known & 1 << i) {
+			size += fabs(want->v[i]);
+			sum += fabs(p->v[i] - want->v[i]);
+		}
+	return isnan(sum) ? INFINITY : size > 0 ? sum / size : sum;
+}
+
+/* Of ranks that should all be alike, the one that is furthest from what it should be, if by rounding
+ * alone: what is made of it is as far off. *alone: it is not, and all others are as they should. */
+static uint32_t
+furthest(const struct acc_fold *f, const struct acc_fold_stat *want, double tol, bool *alone)
+{
+	double most = 0;
+	uint32_t which = 0, off = 0;
+	for (uint32_t r = 0; r < f->mesh.zip && want != NULL; r++) {
+		const struct acc_fold_stat *p = &f->part[r];
+		double far = distance(p, want);
+		off += acc_fold_same(p, 1, want, tol) == 0 && (p->known & want->known) != 0;
+		which = far > most ? r : which;
+		most = far > most ? far : most;
+	}
+	*alone = off == 1;
+	return which;
+}
+
+/* The rank with the place of r along the axes that split, and the first along those that do not; or,
+ * of a rank `of` that is first along those that split, the one in its copy. */
+static uint32_t
+in_copy(const struct fold_mesh *m, const struct acc_fold_layout *l, uint32_t r, uint32_t of)
+{
+	uint32_t to = 0, stride = 1;
+	for (int d = (int)m->n - 1; d >= 0; d--) {
+		bool copies = l->at[d].kind == ACC_REPLICATE;
+		to += (copies ? of : r) % m->size[d] * stride;
+		stride *= m->size[d];
+		r /= m->size[d];
+		of /= m->size[d];
+	}
+	return to;
+}
+
+bool
+acc_fold_replicated(const struct acc_fold_layout *l)
+{
+	for (uint32_t d = 0; d < l->n; d++)
+		if (l->at[d].kind != ACC_REPLICATE && l->at[d].kind != ACC_ALONE)
+			return false;
+	return l->n > 0;
+}
+
+/* What is split along some axes of the mesh stands there as often as the others are long: the copy
+ * that is furthest from what it should be, by its first rank. */
+static uint32_t
+furthest_copy(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint32_t i, const struct acc_fold_layout *l, const struct acc_fold_stat *want,
+	struct acc_fold_stat *whole)
+{
+	double most = -1;
+	uint32_t which = 0;
+	for (uint32_t of = 0; of < f->mesh.zip; of++) {
+		struct acc_fold_stat w;
+		if (in_copy(&f->mesh, l, 0, of) != of || !acc_fold_gather(f, &f->mesh, t, v, i))
+			continue;
+		for (uint32_t r = 0; r < f->mesh.zip; r++)
+			f->part[r] = f->part[in_copy(&f->mesh, l, r, of)];
+		if (!acc_fold_by_layout(f, &f->mesh, l, INFINITY, &w) || !(distance(&w, want) > most))
+			continue;
+		most = distance(&w, want);
+		which = of;
+		*whole = w;
+	}
+	acc_fold_gather(f, &f->mesh, t, v, i);
+	return which;
+}
+
+/* Is a tensor of this line of code like the reference's, or was its layout given? */
+static bool
+voted(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
+{
+	uint32_t at = acc_fold_class(f, k, it);
+	return at != ACC_NOID && acc_fold_winner(&f->cls[at]).n > 0;
+}
+
+/* What one rank alone has, by a factor that its line of code has. */
+static void
+alone(const struct acc_fold *f, const struct fold_call *k, const struct fold_virtual *v,
+	struct folded *d)
+{
+	uint32_t at = acc_fold_class(f, k, d->own);
+	struct acc_fold_layout l = {.n = 0};
+	if (at != ACC_NOID)
+		l = acc_fold_winner(&f->cls[at]);
+	double scale = l.n > 0 && l.at[0].kind == ACC_ALONE ? l.scale : 0;
+	if (scale == 0 && d->want != NULL)
+		scale = acc_fold_alone_scale(f, k, f->part, d->want, d->tol);
+	/* Forward nothing is scaled. */
+	scale = scale == 0 && k->dir == FOLD_FORWARD ? 1 : scale;
+	d->layout = (struct acc_fold_layout){scale > 0, {{ACC_ALONE, 0}}, scale};
+	d->rank = v->alone - 1;
+	d->alone = true;
+}
+
+void
+acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	struct folded *d)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	*d = (struct folded){.own = &f->device.item[k->first + i]};
+	d->whole = d->own->stat;
+	if (v->mate != FOLD_NONE)
+		d->it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], d->own->pos,
+			i);
+	d->it = d->it != NULL && d->it->tensor ? d->it : NULL;
+	d->want = d->it != NULL ? &d->it->stat : NULL;
+	d->tol = d->want != NULL && d->it->tol > d->own->tol ? d->it->tol : d->own->tol;
+	if (acc_fold_gather(f, &f->mesh, t, v, i))
+		d->layout = acc_fold_choose(f, k, d->own, d->want, d->tol);
+	if (v->alone > 0)
+		alone(f, k, v, d);
+	if (d->layout.n == 0 || !acc_fold_by_layout(f, &f->mesh, &d->layout, INFINITY, &d->whole))
+		d->layout.n = 0;
+	/* Without its bias it is not what the reference's is, whatever the shapes are. */
+	if (d->layout.n > 0 && d->own->output && acc_fold_lacking(f, t, v) != NULL &&
+		!voted(f, k, d->own))
+		d->layout.n = 0;
+	if (d->want != NULL && (d->layout.n == 0 || (d->whole.known & (1 << ACC_FOLD_MAX)) == 0))
+		d->by = acc_fold_reduced(f, t, v, i, &d->out);
+	if (d->by != NULL) {
+		struct acc_fold_stat sum;
+		if (acc_fold_gather(f, &f->mesh, t, d->by, d->out) &&
+			acc_fold_by_reduced(f, &f->mesh, d->want, d->own, d->tol, &d->made, &sum)) {
+			d->whole = sum;
+			d->layout = d->layout.n == 0 ? d->made : d->layout;
+		} else {
+			d->by = NULL;
+		}
+	} else if (acc_fold_replicated(&d->layout)) {
+		if (v->alone == 0)
+			d->rank = furthest(f, d->want, d->tol, &d->alone);
+		d->whole = f->part[d->rank];
+		for (int n = 0; n < ACC_FOLD_NSTAT; n++)
+			d->whole.v[n] *= d->layout.scale;
+	} else if (d->layout.n > 1 && d->want != NULL) {
+		d->rank = furthest_copy(f, t, v, i, &d->layout, d->want, &d->whole);
+	}
+}

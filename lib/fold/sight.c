@@ -1,0 +1,106 @@
+/* Which tensors are given by their elements, and which by statistics alone.
+ *
+ * Statistics show less error than elements do. Who takes by its elements what was made as statistics
+ * seems to have got another tensor, and what is made by elements of what was taken as statistics seems
+ * to be wrong. So a tensor is given one way wherever it stands, and of an op call of which an input is
+ * not given by its elements no output is, nor those of its gradient, which take that input, too. */
+#include "fold/impl.h"
+
+#include <stdlib.h>
+
+static uint64_t
+digest(const struct acc_fold_stat *s)
+{
+	const uint8_t all = (1 << ACC_FOLD_NSTAT) - 1;
+	const uint64_t id[2] = {acc_hash(s->v, sizeof s->v), (uint64_t)s->count};
+	return s->known != all || s->v[ACC_FOLD_MAX] == s->v[ACC_FOLD_MIN] ? 0
+									    : acc_hash(id, sizeof id);
+}
+
+static void
+look(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	struct fold_sight *s)
+{
+	struct folded d;
+	struct fold_plan p;
+	enum acc_dtype dtype = ACC_NODTYPE;
+	acc_fold_decide(f, t, v, i, &d);
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	const uint64_t id[3] = {
+		k->dir == FOLD_BACKWARD ? k->twin : acc_fold_twin(k->base, k->call, FOLD_BACKWARD),
+		v->stage, v->alone};
+	s->call = acc_hash(id, sizeof id);
+	s->back = k->dir == FOLD_BACKWARD;
+	s->id[0] = digest(&d.own->stat);
+	s->id[1] = d.want != NULL ? digest(d.want) : 0;
+	s->readable = acc_fold_plan(f, t, v, i, &d, &p) && acc_fold_readable(f, &p, &dtype);
+	s->dtype = (uint8_t)dtype;
+	s->output = d.own->output;
+	s->counts = !d.own->exact && d.it != NULL && d.own->stat.count != 0;
+}
+
+static int
+look_at_all(struct acc_fold *f, size_t *n, struct acc_err *e)
+{
+	size_t cap = 0;
+	for (uint32_t x = 0; x < f->nstep; x++)
+		for (uint32_t i = 0; i < f->step[x].nv; i++) {
+			struct fold_step *t = &f->step[x];
+			const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
+			struct fold_sight *s = acc_grow(f->sight, &cap, *n + k->n + 1, sizeof *s, e);
+			bool first = true;
+			if (s == NULL)
+				return ACC_ENOMEM;
+			f->sight = s;
+			for (uint32_t a = 0; a < k->n; a++)
+				if (f->device.item[k->first + a].tensor) {
+					s[*n] = (struct fold_sight){.first = first};
+					look(f, t, &t->v[i], a, &s[(*n)++]);
+					first = false;
+				}
+		}
+	return 0;
+}
+
+/* Once through all op calls; *more: a tensor was found not to be given that may stand before. */
+static int
+pass(struct acc_fold *f, size_t n, struct acc_ids *hidden, bool *more, struct acc_err *e)
+{
+	bool blind = false;
+	*more = false;
+	for (size_t i = 0; i < n; i++) {
+		struct fold_sight *s = &f->sight[i];
+		bool known = true;
+		for (int x = 0; x < 2; x++)
+			known &= s->id[x] == 0 || acc_ids_get(hidden, s->id[x]) == ACC_NOID;
+		if (s->first)
+			blind = s->back && acc_ids_get(hidden, s->call) != ACC_NOID;
+		s->seen = s->readable && known && !(s->output && blind);
+		blind |= !s->seen && !s->output && s->counts;
+		if (blind && !s->back && acc_ids_put(hidden, s->call, 1, true, e) < 0)
+			return ACC_ENOMEM;
+		for (int x = 0; x < 2 && !s->seen && s->counts; x++) {
+			if (s->id[x] == 0 || acc_ids_get(hidden, s->id[x]) != ACC_NOID)
+				continue;
+			if (acc_ids_put(hidden, s->id[x], 1, false, e) < 0)
+				return ACC_ENOMEM;
+			*more = true;
+		}
+	}
+	return 0;
+}
+
+int
+acc_fold_sight(struct acc_fold *f, struct acc_err *e)
+{
+	struct acc_ids hidden = {0};
+	size_t n = 0;
+	bool more = true;
+	int rc = f->roots == NULL ? 0 : look_at_all(f, &n, e);
+	while (rc == 0 && n > 0 && more)
+		rc = pass(f, n, &hidden, &more, e);
+	for (size_t i = 0; i < n; i++)
+		f->elements |= f->sight[i].seen;
+	acc_ids_release(&hidden);
+	return rc;
+}
