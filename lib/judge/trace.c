@@ -74,9 +74,9 @@ stretch(const struct acc_case *c, uint32_t call)
 		c->call[call - 1].backward == c->call[call].backward)
 		call--;
 	for (uint32_t i = call; i <= last; i++)
-		if (c->call[i].cls != ACC_OP_MOVE)
+		if (c->call[i].cls != ACC_OP_MOVE && c->call[i].cls != ACC_OP_ALLOC)
 			return i;
-	return call;
+	return last;
 }
 
 /* Who is to blame for a bad input whose maker is fine: an op that overwrote it in place has
