@@ -252,6 +252,22 @@ alone_off(const double *error, uint32_t n, double all)
 	return n > 1 && !(all == 0) && !(error[worst] <= TIMES * next) ? (int64_t)worst : -1;
 }
 
+double
+acc_fold_error(struct acc_fold *f, const struct fold_plan *p, const struct fold_item *want)
+{
+	struct acc_err e = {0};
+	enum acc_dtype t = ACC_NODTYPE;
+	struct fold_whole *w = open_plan(f, p, &e);
+	struct acc_pay *ref = w == NULL ? NULL : open_reference(f, want, &t, &e);
+	double *error = ref == NULL ? NULL : calloc(w->n, sizeof *error), all = 0;
+	bool read = error != NULL && w->count == acc_pay_count(ref) &&
+		    acc_whole_errors(w, NULL, 0, ref, t, error, &all, &e) == 0;
+	free(error);
+	acc_pay_close(ref);
+	acc_whole_close(w);
+	return read ? sqrt(all) : NAN;
+}
+
 int64_t
 acc_fold_off(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want)
 {

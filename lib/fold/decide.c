@@ -117,7 +117,10 @@ acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtu
 	struct folded *d)
 {
 	const struct fold_call *k = &f->device.call[t->call[v->rank]];
-	*d = (struct folded){.own = &f->device.item[k->first + i]};
+	*d = (struct folded){.own = &f->device.item[k->first + i],
+		.lost = FOLD_NONE,
+		.not_sum = FOLD_NONE,
+		.apart = FOLD_NONE};
 	d->whole = d->own->stat;
 	if (v->mate != FOLD_NONE)
 		d->it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], d->own->pos,
@@ -136,7 +139,7 @@ acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtu
 		!voted(f, k, d->own))
 		d->layout.n = 0;
 	if (d->want != NULL && (d->layout.n == 0 || (d->whole.known & (1 << ACC_FOLD_MAX)) == 0))
-		d->by = acc_fold_reduced(f, t, v, i, &d->out);
+		d->by = acc_fold_reduced(f, t, v, i, &d->out, NULL);
 	if (d->by != NULL) {
 		struct acc_fold_stat sum;
 		if (acc_fold_gather(f, &f->mesh, t, d->by, d->out) &&

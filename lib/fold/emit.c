@@ -194,14 +194,16 @@ own_record(struct emit *o, struct acc_err *e)
 	return 0;
 }
 
+/* The key of a call of the device. */
 static int
-put_taker(struct emit *o, const struct fold_step *t, const struct fold_virtual *by,
-	struct acc_err *e)
+put_call_key(struct emit *o, const char *name, uint32_t call, struct acc_err *e)
 {
 	const struct fold_side *s = &o->f->device;
 	struct acc_rec *r;
-	int rc = acc_fold_record(o->f, s->item[s->call[t->call[by->rank]].first].at, &r, e);
-	return rc < 0 ? rc : acc_put(&o->rec, "", "fold.by", acc_text(acc_get_text(r, "", "key")));
+	if (call == FOLD_NONE)
+		return 0;
+	int rc = acc_fold_record(o->f, s->item[s->call[call].first].at, &r, e);
+	return rc < 0 ? rc : acc_put(&o->rec, "", name, acc_text(acc_get_text(r, "", "key")));
 }
 
 static void
@@ -255,8 +257,10 @@ put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 	struct acc_fold *f = o->f;
 	acc_fold_layout_text(&d->layout, text);
 	int rc = acc_put(&o->rec, "", "fold", acc_ctext(text));
-	if (rc == 0 && d->by != NULL)
-		rc = put_taker(o, t, d->by, e);
+	rc = rc < 0 ? rc : put_call_key(o, "fold.by", d->by != NULL ? t->call[d->by->rank] : FOLD_NONE, e);
+	rc = rc < 0 ? rc : put_call_key(o, "fold.lost", d->lost, e);
+	rc = rc < 0 ? rc : put_call_key(o, d->undivided ? "fold.undivided" : "fold.not_sum", d->not_sum, e);
+	rc = rc < 0 ? rc : put_call_key(o, "fold.apart", d->apart, e);
 	if (rc == 0 && (d->alone || f->mesh.ranks == 1)) {
 		const struct fold_segment *g =
 			&f->device.segment[t->segment[v->stage * f->mesh.ranks +
@@ -279,6 +283,7 @@ put_tensor(struct emit *o, struct fold_step *t, const struct fold_virtual *v, ui
 	struct folded d;
 	enum acc_dtype dtype = ACC_NODTYPE;
 	acc_fold_decide(f, t, v, i, &d);
+	acc_fold_doubt(f, t, v, i, &d);
 	int rc = plan(o, t, v, i, &d, &dtype, e);
 	if (rc < 0)
 		return rc;

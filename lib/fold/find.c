@@ -228,6 +228,8 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 		rc = acc_fold_vote(f, e);
 	for (uint32_t i = 0; i < f->nstep && rc == 0; i++)
 		rc = acc_fold_takers(f, &f->step[i], e);
+	for (uint32_t i = 0; i < f->nstep && rc == 0; i++)
+		acc_fold_count_sums(f, &f->step[i]);
 	for (uint32_t i = 0; i < f->nstep && rc == 0; i++) {
 		count_reference(f, &f->step[i], &n);
 		for (uint32_t k = 0; k < f->step[i].nv; k++)

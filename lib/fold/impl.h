@@ -122,6 +122,8 @@ struct fold_class {
 	bool wide;                    /* whoever calls */
 	uint32_t like;                /* of a line: that class */
 	bool in_turn;                 /* of that: somewhere the parts stand one behind the other */
+	uint32_t summed, unsummed;    /* of that: outputs that a communication takes, or none */
+	uint32_t talk;                /* the last of these, of the first rank */
 	/* In what order the parts stand in the whole, where an axis is split: found once, of a tensor
 	 * that is the reference's, and true for all of the same length. */
 	struct fold_piece *piece;
@@ -196,6 +198,11 @@ struct folded {
 	const struct fold_virtual *by; /* that communication, and its item */
 	uint32_t out, rank;
 	bool alone; /* this rank alone is off */
+	/* Calls of the first rank: that sums up what another call of this line gives; that gives
+	 * something else than the sum, undivided: only in that it is no mean; that divides what nothing
+	 * sums. FOLD_NONE. */
+	uint32_t lost, not_sum, apart;
+	bool undivided;
 };
 
 /* --- read.c --- */
@@ -243,9 +250,12 @@ int acc_fold_takers(struct acc_fold *f, struct fold_step *t, struct acc_err *e);
 const struct fold_item *acc_fold_lacking(const struct acc_fold *f, const struct fold_step *t,
 	const struct fold_virtual *v);
 /* The call, and its item *out, that gives what communication makes of item i of v, and the bias; or
- * NULL. */
+ * NULL. *talk: the first that communicates; talk may be NULL. */
 const struct fold_virtual *acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t,
-	const struct fold_virtual *v, uint32_t i, uint32_t *out);
+	const struct fold_virtual *v, uint32_t i, uint32_t *out, const struct fold_virtual **talk);
+/* What all ranks hand item i of v to, of communications, scalings and sums; NULL. */
+const struct fold_virtual *acc_fold_taker(const struct acc_fold *f, const struct fold_step *t,
+	const struct fold_virtual *v, uint32_t i);
 /* What is in f->part, of such an item, as what `want` is. */
 bool acc_fold_by_reduced(struct acc_fold *f, const struct fold_mesh *m,
 	const struct acc_fold_stat *want, const struct fold_item *own, double tol,
@@ -293,6 +303,8 @@ bool acc_fold_plan(const struct acc_fold *f, const struct fold_step *t, const st
 bool acc_fold_readable(struct acc_fold *f, const struct fold_plan *p, enum acc_dtype *dtype);
 /* Is it what all ranks have, but not bit by bit? f->part holds their statistics. */
 bool acc_fold_unlike(const struct acc_fold *f, const struct fold_plan *p);
+/* The error of what p is, as a share of the reference's root mean square; NAN: it cannot be read. */
+double acc_fold_error(struct acc_fold *f, const struct fold_plan *p, const struct fold_item *want);
 /* The rank whose part alone is off, or -1; of what all have, p->rank becomes the worst. */
 int64_t acc_fold_off(struct acc_fold *f, struct fold_plan *p, const struct fold_item *want);
 /* The elements follow: 1, or < 0. */
@@ -303,6 +315,13 @@ int64_t acc_fold_guilty(struct acc_fold *f, const struct fold_step *t, const str
 	const struct fold_item *own, const struct acc_fold_layout *l, const struct fold_item *want);
 int acc_fold_data(struct acc_fold *f, const char *src, acc_fold_fn *fn, void *arg,
 	struct acc_err *e);
+
+/* --- sums.c --- */
+/* Which line's outputs a communication takes, and how often. */
+void acc_fold_count_sums(struct acc_fold *f, const struct fold_step *t);
+/* What is wrong with the sum that item i, which d tells of, has a summand of: d->lost, not_sum, apart. */
+void acc_fold_doubt(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint32_t i, struct folded *d);
 
 /* --- sight.c --- */
 /* Which tensors' elements are given. */

@@ -113,9 +113,28 @@ adds_bias(const struct acc_fold *f, const struct fold_call *k, const struct fold
 	return others == 1 && like == 1;
 }
 
+/* What all ranks hand item `it` of `at` to; NULL. */
+static const struct fold_virtual *
+next_of(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *at,
+	const struct fold_item *it)
+{
+	uint32_t next = telling(&it->stat) ? acc_ids_get(&t->takers, digest(&it->stat)) : ACC_NOID;
+	return next >= t->nv || &t->v[next] <= at || !takes(f, t, at, it->pos, &t->v[next])
+		       ? NULL
+		       : &t->v[next];
+}
+
+const struct fold_virtual *
+acc_fold_taker(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint32_t i)
+{
+	const struct fold_side *s = &f->device;
+	return next_of(f, t, v, &s->item[s->call[t->call[v->rank]].first + i]);
+}
+
 const struct fold_virtual *
 acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
-	uint32_t i, uint32_t *out)
+	uint32_t i, uint32_t *out, const struct fold_virtual **talk)
 {
 	enum { HOPS = 4 };
 	const struct fold_side *s = &f->device;
@@ -123,14 +142,14 @@ acc_fold_reduced(const struct acc_fold *f, const struct fold_step *t, const stru
 	const struct fold_item *it = &s->item[s->call[t->call[v->rank]].first + i];
 	const struct fold_item *bias = it->output ? acc_fold_lacking(f, t, v) : NULL;
 	bool talked = false, added = bias == NULL;
-	for (int hop = 0; hop < HOPS && telling(&it->stat); hop++) {
-		uint32_t next = acc_ids_get(&t->takers, digest(&it->stat));
-		if (next >= t->nv || &t->v[next] <= at || !takes(f, t, at, it->pos, &t->v[next]))
+	for (int hop = 0; hop < HOPS; hop++) {
+		const struct fold_virtual *next = next_of(f, t, at, it);
+		const struct fold_call *k = next == NULL ? NULL : &s->call[t->call[next->rank]];
+		if (k == NULL || (k->adds && (added || !adds_bias(f, k, it, bias))))
 			break;
-		const struct fold_call *k = &s->call[t->call[t->v[next].rank]];
-		if (k->adds && (added || !adds_bias(f, k, it, bias)))
-			break;
-		at = &t->v[next];
+		at = next;
+		if (k->talks && !talked && talk != NULL)
+			*talk = at;
 		talked |= k->talks;
 		added |= k->adds;
 		it = NULL;

@@ -70,6 +70,10 @@ int acc_sharded(struct acc_case *c, struct acc_err *e);
 /* --- folded.c: ranks that accfold made one --- */
 /* Findings get the op call and the rank that were recorded. */
 int acc_say_folded(struct acc_case *c, struct acc_err *e);
+bool acc_is_folded(struct acc_case *c);
+/* Of such ranks: a sum over them that is lost, wrong or no mean is named in place of what takes or gives
+ * its summands. */
+int acc_say_sums(struct acc_case *c, struct acc_err *e);
 
 /* What every judge says at the end: what is unmatched, what was not measured. */
 int acc_say_rest(struct acc_case *c, struct acc_err *e);

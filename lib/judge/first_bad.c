@@ -292,6 +292,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_say_lost(c, e);
 	if (rc == 0)
+		rc = acc_say_sums(c, e);
+	if (rc == 0)
 		rc = acc_say_rest(c, e);
 	if (rc == 0)
 		rc = acc_say_folded(c, e);

@@ -1,8 +1,8 @@
 /* Ranks that accfold has made one: a finding speaks of the op call and the rank that were recorded. */
 #include "judge/case.h"
 
-static bool
-is_folded(struct acc_case *c)
+bool
+acc_is_folded(struct acc_case *c)
 {
 	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		struct acc_rec *r;
@@ -79,11 +79,13 @@ int
 acc_say_folded(struct acc_case *c, struct acc_err *e)
 {
 	/* Of weights it is said where they are judged. */
-	bool folded = c->nfinding > 0 && c->passed > 0 && is_folded(c);
+	bool folded = c->nfinding > 0 && c->passed > 0 && acc_is_folded(c);
 	for (uint32_t i = 0; i < c->nfinding && folded; i++) {
 		struct acc_finding *f = &c->finding[i];
-		struct acc_rec *r = f->name == NULL || f->rank == INT64_MIN ? NULL
-									    : record_of(c, f);
+		bool known = f->rule != NULL && strcmp(f->rule, "reduction") == 0;
+		struct acc_rec *r = known || f->name == NULL || f->rank == INT64_MIN
+					    ? NULL
+					    : record_of(c, f);
 		if (r == NULL || acc_get(r, "a.", "fold") == NULL)
 			continue;
 		const char *text = told(c, f, r);

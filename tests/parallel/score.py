@@ -11,6 +11,7 @@ asked for where it is one rank's fault, and the elements of tensors were recorde
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ BIN = os.environ.get("BIN", os.path.join(os.path.dirname(os.path.abspath(__file_
 MOVES = {"chunk", "contiguous", "reshape", "transpose", "view", "permute", "split"}
 ONE = {"scale", "stale", "mask", "token"}   # faults of one rank
 SUMS = {"noavg", "noreduce"}              # what changes is what gradients become
+SUMMED = re.compile(r"\.backward|^Distributed\.(all_reduce|reduce_scatter)")   # they, or what sums them
 # Layout, its bench, its faults.
 TABLE = [
     ("tp2", "one", "scale lost stale order mask"),
@@ -153,8 +155,9 @@ def main():
             bad = [x for x in found if x["what"] == "culprit" or
                    x["what"] == "missing" and x.get("rule") == "reduction"]
             name = bad[0]["name"] if bad else None
+            summed = f in SUMS or f == "group" and layout.startswith("dp")
             word = "missed" if rc == 0 else "declined" if rc == 2 else \
-                "named" if name in truth or f in SUMS and name and ".backward" in name else "later"
+                "named" if name in truth or summed and name and SUMMED.search(name) else "later"
             said["fault"] += 1
             said[word] += 1
             n = len(os.listdir(os.path.join(folder, run, "step0")))

@@ -1,0 +1,146 @@
+/* Sums over ranks that accfold has made one: they are blamed for what they make of what is right. */
+#include "judge/case.h"
+#include "judge/first_bad.h"
+
+/* A record of an output of this call in which accfold doubts a sum so; NULL. */
+static struct acc_rec *
+doubted(struct acc_case *c, uint32_t call, const char *key)
+{
+	const struct acc_call *k = &c->call[call];
+	struct acc_rec *r;
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
+			(c->item[i].sides & 1) != 0 && !acc_is_input(&c->item[i]) &&
+			acc_case_record(c, &c->item[i], &r, NULL) >= 0 &&
+			acc_get(r, "a.", key) != NULL)
+			return r;
+	return NULL;
+}
+
+/* The call that a finding names; ACC_NOCALL. */
+static uint32_t
+call_of(const struct acc_case *c, const struct acc_finding *f)
+{
+	for (uint32_t k = 0; k < c->ncall; k++)
+		if (c->call[k].step == f->step && strcmp(acc_call_name(&c->call[k]), f->name) == 0)
+			return k;
+	return ACC_NOCALL;
+}
+
+/* The summands of a product, which a communication adds up behind its other calls, went on as they
+ * are: what takes them is right. */
+static int
+blame_lost(struct acc_case *c, struct acc_finding *f, struct acc_err *e)
+{
+	enum { NEAR = 24 };
+	uint32_t call = call_of(c, f);
+	for (uint32_t k = call, n = 0; call != ACC_NOCALL && n < NEAR; k--, n++) {
+		struct acc_rec *r = doubted(c, k, "fold.lost");
+		if (r != NULL) {
+			struct acc_str by = acc_get_text(r, "a.", "fold.lost");
+			struct acc_str key = acc_get_text(r, "a.", "fold.key");
+			const char *name = key.n > 0 ? acc_arena_copy(&c->mem, key.p, key.n)
+						     : acc_call_name(&c->call[k]);
+			f->rule = "reduction";
+			f->io = f->pos = NULL;
+			f->name = name;
+			f->text = acc_arena_printf(&c->mem,
+				"%s: each rank has a summand of its output, and nothing adds them up here, as"
+				" %.*s does behind another call of this line; so %s",
+				name, ACC_PRS(by), f->text);
+			return f->text == NULL || name == NULL ? acc_nomem(e) : 0;
+		}
+		if (k == 0)
+			break;
+	}
+	return 0;
+}
+
+/* What the ranks have adds up to the bench's: it is the sum that is wrong. */
+static int
+blame_sum(struct acc_case *c, struct acc_finding *f, struct acc_err *e)
+{
+	uint32_t call = call_of(c, f);
+	struct acc_rec *r = call == ACC_NOCALL ? NULL : doubted(c, call, "fold.not_sum");
+	bool mean = false;
+	if (r == NULL && call != ACC_NOCALL) {
+		r = doubted(c, call, "fold.undivided");
+		mean = r != NULL;
+	}
+	if (r == NULL)
+		return 0;
+	struct acc_str by = acc_get_text(r, "a.", mean ? "fold.undivided" : "fold.not_sum");
+	f->text = acc_arena_printf(&c->mem,
+		mean ? "%.*s: gives the sum of what the ranks have, and nothing divides it by their"
+		       " number, as the bench's mean is; so %s"
+		     : "%.*s: what the ranks have adds up to the bench's, but this does not give their"
+		       " sum; so %s",
+		ACC_PRS(by), f->text);
+	f->name = acc_arena_copy(&c->mem, by.p, by.n);
+	f->rule = "reduction";
+	f->io = f->pos = NULL;
+	return f->text == NULL || f->name == NULL ? acc_nomem(e) : 0;
+}
+
+/* Gradients that each rank divides by their number, but that nothing adds up. Where no communication is
+ * recorded at all, the recorder may not see them. */
+static int
+say_apart(struct acc_case *c, struct acc_err *e)
+{
+	bool talks = false;
+	struct acc_rec *r = NULL;
+	uint32_t first = ACC_NOCALL, n = 0;
+	struct acc_str by = acc_str("");
+	acc_case_rest(c);
+	for (uint32_t k = 0; k < c->ncall; k++) {
+		talks |= c->call[k].talks && c->call[k].key[ACC_A] != NULL;
+		r = c->call[k].backward ? doubted(c, k, "fold.apart") : NULL;
+		if (r == NULL)
+			continue;
+		if (n++ == 0) {
+			struct acc_str s = acc_get_text(r, "a.", "fold.apart");
+			const char *copy = acc_arena_copy(&c->mem, s.p, s.n);
+			if (copy == NULL)
+				return acc_nomem(e);
+			by = acc_str(copy);
+			first = k;
+		}
+	}
+	if (n == 0 || !talks)
+		return 0;
+	const struct acc_call *k = &c->call[first];
+	struct acc_finding *f = acc_case_find(c, "missing", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->name = acc_call_name(k);
+	f->step = k->step;
+	f->rank = k->rank;
+	f->rule = "reduction";
+	f->value = n;
+	f->bad = true;
+	f->text = acc_arena_printf(&c->mem,
+		"%s: each rank divides its gradient by their number (%.*s), and nothing that is recorded"
+		" adds them up: together they are the bench's, but each rank has its own; %u op call%s"
+		" (--allow-missing accepts it)",
+		f->name, ACC_PRS(by), n, n == 1 ? "" : "s");
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+int
+acc_say_sums(struct acc_case *c, struct acc_err *e)
+{
+	bool culprit = false;
+	int rc = 0;
+	if (c->passed == 0 || !acc_is_folded(c))
+		return 0;
+	for (uint32_t i = 0; i < c->nfinding && rc == 0; i++) {
+		struct acc_finding *f = &c->finding[i];
+		if (strcmp(f->what, "culprit") != 0 || f->name == NULL)
+			continue;
+		culprit = true;
+		rc = blame_sum(c, f, e);
+		if (rc == 0 && (f->rule == NULL || strcmp(f->rule, "reduction") != 0))
+			rc = blame_lost(c, f, e);
+	}
+	return rc < 0 || culprit ? rc : say_apart(c, e);
+}
