@@ -20,6 +20,10 @@ acc_carried(const struct acc_item *it, const struct acc_call *k, const struct gi
 		it->rmse <= LIMIT_CARRIED_SUM * sqrt((double)g->grad_count / (double)it->count) *
 				    g->grad_rmse)
 		return true;
+	/* Of p - y; what is a rounding of p is one of it. */
+	if (k->backward && k->response == ACC_OP_LOGITS && g->operands > 0 &&
+		it->rms <= LIMIT_CARRIED_LOGITS * g->operand[0].max_abs && g->b_max < LIMIT_HIDDEN)
+		return true;
 	if (k->cls == ACC_OP_MOVE)
 		return it->max_abs <= LIMIT_CARRIED_MOVE * g->max_abs;
 	if (k->cls == ACC_OP_ADD || k->cls == ACC_OP_STEADY)

@@ -129,7 +129,7 @@ respond(const struct acc_call *k, const struct given *g, double unit, struct sus
 		if (k->response == ACC_OP_ROOT && e > 0 && e < 1)
 			/* Of a number near zero, what it was made of was rounded. */
 			*cause[i] = sqrt(fmax(e, unit));
-		else if (acc_is_exponent(k) && !k->backward)
+		else if (k->backward ? k->response == ACC_OP_LOGITS : acc_is_exponent(k))
 			*cause[i] = e * fmax(1, g->b_max);
 		else if (k->cls != ACC_OP_MOVE && k->cls != ACC_OP_ADD && k->cls != ACC_OP_STEADY)
 			/* Of two factors, or a square: (1 + e)^2 - 1. */

@@ -231,6 +231,8 @@ acc_op_response(struct acc_str op)
 	} known[] = {{"sqrt", ACC_OP_ROOT}, {"rsqrt", ACC_OP_ROOT}, {"addcdiv", ACC_OP_ROOT},
 		{"norm", ACC_OP_ROOT}, {"exp", ACC_OP_EXPONENT}, {"sin", ACC_OP_EXPONENT},
 		{"cos", ACC_OP_EXPONENT}, {"softmax", ACC_OP_SOFTMAX},
+		{"cross_entropy", ACC_OP_LOGITS},
+		{"binary_cross_entropy_with_logits", ACC_OP_LOGITS},
 		{"batch_norm", ACC_OP_DEVIATION}, {"relu", ACC_OP_KINK},
 		{"leaky_relu", ACC_OP_KINK}, {"clamp", ACC_OP_KINK}, {"abs", ACC_OP_KINK},
 		{"hardswish", ACC_OP_KINK}, {"max", ACC_OP_KINK}, {"min", ACC_OP_KINK},
