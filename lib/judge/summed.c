@@ -43,6 +43,7 @@ blame_lost(struct acc_case *c, struct acc_finding *f, struct acc_err *e)
 						     : acc_call_name(&c->call[k]);
 			f->rule = "reduction";
 			f->io = f->pos = NULL;
+			f->rank = INT64_MIN;
 			f->name = name;
 			f->text = acc_arena_printf(&c->mem,
 				"%s: each rank has a summand of its output, and nothing adds them up here, as"
@@ -78,6 +79,7 @@ blame_sum(struct acc_case *c, struct acc_finding *f, struct acc_err *e)
 		ACC_PRS(by), f->text);
 	f->name = acc_arena_copy(&c->mem, by.p, by.n);
 	f->rule = "reduction";
+	f->rank = INT64_MIN;
 	f->io = f->pos = NULL;
 	return f->text == NULL || f->name == NULL ? acc_nomem(e) : 0;
 }
