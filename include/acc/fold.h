@@ -29,6 +29,7 @@ struct acc_place {
 struct acc_fold_layout {
 	uint8_t n; /* axes of the mesh; 0: unknown */
 	struct acc_place at[ACC_MESH_DIMS];
+	bool swapped; /* the first two axes of the parts are the other way round in the whole */
 	double scale; /* of what the places give; 1 mostly, 1/n of means over n ranks */
 };
 enum { ACC_FOLD_MAX, ACC_FOLD_MIN, ACC_FOLD_MEAN, ACC_FOLD_NORM, ACC_FOLD_NSTAT };

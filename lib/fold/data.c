@@ -28,7 +28,7 @@ acc_fold_axis(const struct fold_mesh *m, const struct acc_fold_layout *l, struct
 		}
 		stride *= m->size[d];
 	}
-	return l->n > 0 && split < 2;
+	return l->n > 0 && split < 2 && !l->swapped;
 }
 
 static const struct fold_item *
@@ -134,6 +134,15 @@ plain(const struct fold_class *c, uint32_t parts)
 	return is;
 }
 
+/* The class of its line and shapes, which every tensor that has a class has. */
+static uint32_t
+wide_of(const struct acc_fold *f, const struct fold_plan *p)
+{
+	const struct fold_step *t = &f->step[p->step];
+	const struct fold_call *k = &f->device.call[t->call[t->v[p->virtual].rank]];
+	return acc_fold_wide(f, k, &f->device.item[k->first + p->item]);
+}
+
 /* What one tensor, which is as the reference's, says of the order of the parts in its class: the
  * first that is found stands, else the ranks' own, and the others are or are not in it. */
 static int
@@ -163,7 +172,7 @@ learn_order(struct acc_fold *f, const struct fold_plan *p, const struct fold_ite
 	c->first |= turn && c->right + c->wrong == 0;
 	c->right += right;
 	c->wrong += !right;
-	f->cls[c->like].in_turn |= turn && p->place.kind == ACC_SHARD;
+	f->cls[wide_of(f, p)].in_turn |= turn && p->place.kind == ACC_SHARD;
 	free(error);
 	acc_pay_close(ref);
 	acc_whole_close(w);
@@ -184,9 +193,9 @@ ordered(const struct fold_class *c)
  * other; if they are so in one line of code they are in others that call the same, though behind a
  * fault each may be in an order of its own. */
 static bool
-in_turn(const struct acc_fold *f, uint32_t cls)
+in_turn(const struct acc_fold *f, const struct fold_plan *p)
 {
-	return f->mesh.zip == 1 || (f->mesh.ranks == 1 && f->cls[f->cls[cls].like].in_turn);
+	return f->mesh.zip == 1 || (f->mesh.ranks == 1 && f->cls[wide_of(f, p)].in_turn);
 }
 
 static int
@@ -218,9 +227,10 @@ order_item(struct acc_fold *f, uint32_t step, uint32_t i, uint32_t x, struct acc
 static bool
 choose_order(const struct acc_fold *f, struct fold_plan *p)
 {
-	bool known = p->cls == FOLD_NONE || ordered(&f->cls[p->cls]) || in_turn(f, p->cls);
-	if (p->cls != FOLD_NONE && in_turn(f, p->cls))
-		p->cls = FOLD_NONE;
+	if (p->cls == FOLD_NONE)
+		return true;
+	bool turn = in_turn(f, p), known = turn || ordered(&f->cls[p->cls]);
+	p->cls = turn ? FOLD_NONE : p->cls;
 	return known;
 }
 
@@ -377,6 +387,8 @@ place_of(const struct acc_fold *f, const struct acc_fold_layout *l, uint32_t r,
 {
 	const struct acc_fold_stat *p = &f->part[0];
 	uint64_t step[ACC_FOLD_NDIM];
+	if (l->swapped)
+		return false;
 	for (uint32_t d = 0; d < p->ndim; d++) {
 		at[d] = 0;
 		step[d] = (uint64_t)p->shape[d];

@@ -107,7 +107,7 @@ alone(const struct acc_fold *f, const struct fold_call *k, const struct fold_vir
 		scale = acc_fold_alone_scale(f, k, f->part, d->want, d->tol);
 	/* Forward nothing is scaled. */
 	scale = scale == 0 && k->dir == FOLD_FORWARD ? 1 : scale;
-	d->layout = (struct acc_fold_layout){scale > 0, {{ACC_ALONE, 0}}, scale};
+	d->layout = (struct acc_fold_layout){.n = scale > 0, .at = {{ACC_ALONE, 0}}, .scale = scale};
 	d->rank = v->alone - 1;
 	d->alone = true;
 }
@@ -152,7 +152,9 @@ acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtu
 	} else if (acc_fold_replicated(&d->layout)) {
 		if (v->alone == 0)
 			d->rank = furthest(f, d->want, d->tol, &d->alone);
+		const struct acc_fold_stat all = d->whole;
 		d->whole = f->part[d->rank];
+		memcpy(d->whole.shape, all.shape, sizeof all.shape);
 		for (int n = 0; n < ACC_FOLD_NSTAT; n++)
 			d->whole.v[n] *= d->layout.scale;
 	} else if (d->layout.n > 1 && d->want != NULL) {

@@ -226,9 +226,10 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 	struct fold_plan p;
 	bool differs = d->want != NULL && d->want->known != 0 && d->whole.known != 0 &&
 		       acc_fold_same(&d->whole, 1, d->want, d->tol / 64) == 0;
+	bool readable = sight != NULL && sight->readable && acc_fold_plan(f, t, v, i, d, &p);
 	if (l->n > 1 && differs && d->by == NULL)
 		accuse(f, t, v, l, d);
-	if (sight == NULL || !sight->readable || !acc_fold_plan(f, t, v, i, d, &p))
+	if (!readable)
 		return 0;
 	int64_t off = -1;
 	if (d->want != NULL && (differs || acc_fold_unlike(f, &p)))

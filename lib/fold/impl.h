@@ -120,7 +120,6 @@ struct fold_class {
 	struct acc_fold_layout given; /* n 0: not given */
 	bool is_given, back;          /* back: of gradients */
 	bool wide;                    /* whoever calls */
-	uint32_t like;                /* of a line: that class */
 	bool in_turn;                 /* of that: somewhere the parts stand one behind the other */
 	uint32_t summed, unsummed;    /* of that: outputs that a communication takes, or none */
 	uint32_t talk;                /* the last of these, of the first rank */
@@ -350,6 +349,9 @@ double acc_fold_alone_scale(const struct acc_fold *f, const struct fold_call *k,
 	const struct acc_fold_stat *part, const struct acc_fold_stat *want, double tol);
 /* Its class, or FOLD_NONE. */
 uint32_t acc_fold_class(const struct acc_fold *f, const struct fold_call *k,
+	const struct fold_item *it);
+/* That of calls on tensors of the same shapes where the line alone is the same, whoever calls. */
+uint32_t acc_fold_wide(const struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *it);
 /* The layout of most; n 0: they are at odds. */
 struct acc_fold_layout acc_fold_winner(const struct fold_class *c);

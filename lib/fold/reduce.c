@@ -174,7 +174,7 @@ acc_fold_by_reduced(struct acc_fold *f, const struct fold_mesh *m, const struct 
 		acc_fold_by_shape(f, m, own, want, tol, l))
 		return acc_fold_by_layout(f, m, l, INFINITY, whole);
 	/* All should have it now, and have not the same: some were left out. */
-	*l = (struct acc_fold_layout){1, {{ACC_REPLICATE, 0}}, 1};
+	*l = (struct acc_fold_layout){.n = 1, .at = {{ACC_REPLICATE, 0}}, .scale = 1};
 	if (m->n == 1 && acc_fold_by_layout(f, m, l, INFINITY, whole) &&
 		whole->ndim == want->ndim &&
 		memcmp(whole->shape, want->shape, want->ndim * sizeof *want->shape) == 0)

@@ -156,6 +156,8 @@ acc_fold_layout_text(const struct acc_fold_layout *l, char buf[ACC_LAYOUT_TEXT])
 	buf[0] = '\0';
 	if (l->n == 0)
 		snprintf(buf, ACC_LAYOUT_TEXT, "Unknown()");
+	else if (l->swapped)
+		at = (size_t)snprintf(buf, ACC_LAYOUT_TEXT, "Transpose(0,1) ");
 	for (int i = 0; i < l->n && at < ACC_LAYOUT_TEXT; i++) {
 		const char *gap = i > 0 ? " " : "";
 		const struct acc_place *p = &l->at[i];
@@ -212,6 +214,7 @@ acc_fold_layout_parse(struct acc_str s, struct acc_fold_layout *l)
 	*l = (struct acc_fold_layout){.scale = 1};
 	if (acc_str_is(s, "Unknown()"))
 		return true;
+	l->swapped = take(&s, "Transpose(0,1) ");
 	for (; s.n > 0; take(&s, " ")) {
 		int64_t axis;
 		if (take(&s, "* "))

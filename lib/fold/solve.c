@@ -33,9 +33,20 @@ join_axis(const struct fold_mesh *m, int axis, struct acc_place p, double tol,
 	return true;
 }
 
-bool
-acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l,
-	double tol, struct acc_fold_stat *whole)
+/* The first two axes of the parts, the other way round. */
+static void
+swap_axes(struct acc_fold *f, const struct fold_mesh *m)
+{
+	for (uint32_t r = 0; r < m->zip; r++) {
+		int64_t *shape = f->part[r].shape, n = shape[0];
+		shape[0] = shape[1];
+		shape[1] = n;
+	}
+}
+
+static bool
+by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l, double tol,
+	struct acc_fold_stat *whole)
 {
 	const struct acc_fold_stat *from = f->part;
 	struct acc_fold_stat *to = f->part + m->zip;
@@ -53,6 +64,18 @@ acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct a
 	for (int i = 0; i < ACC_FOLD_NSTAT; i++)
 		whole->v[i] *= l->scale;
 	return true;
+}
+
+bool
+acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l,
+	double tol, struct acc_fold_stat *whole)
+{
+	if (l->swapped)
+		swap_axes(f, m);
+	bool is = by_layout(f, m, l, tol, whole);
+	if (l->swapped)
+		swap_axes(f, m);
+	return is;
 }
 
 struct search {
@@ -125,6 +148,13 @@ acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_f
 		return 0;
 	s.now = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
 	descend(&s, (int)m->n - 1, f->part, m->zip, f->part + m->zip);
+	/* Tokens may stand before samples, as sequence parallelism has them. */
+	if (s.sure < 2 && want->ndim > 1 && want->shape[0] != want->shape[1]) {
+		s.now = (struct acc_fold_layout){.n = (uint8_t)m->n, .swapped = true, .scale = 1};
+		swap_axes(f, m);
+		descend(&s, (int)m->n - 1, f->part, m->zip, f->part + m->zip);
+		swap_axes(f, m);
+	}
 	*l = s.best;
 	return s.sure;
 }

@@ -15,13 +15,13 @@ acc_fold_count_sums(struct acc_fold *f, const struct fold_step *t)
 		const struct fold_call *k = &f->device.call[t->call[v->rank]];
 		for (uint32_t x = 0; x < k->n && k->dir == FOLD_FORWARD && !k->talks; x++) {
 			const struct fold_item *own = &f->device.item[k->first + x];
-			uint32_t cls = own->tensor && own->output ? acc_fold_class(f, k, own)
+			uint32_t cls = own->tensor && own->output ? acc_fold_wide(f, k, own)
 								  : ACC_NOID;
 			const struct fold_virtual *talk = NULL;
 			uint32_t out;
 			if (cls == ACC_NOID)
 				continue;
-			struct fold_class *c = &f->cls[f->cls[cls].like];
+			struct fold_class *c = &f->cls[cls];
 			bool summed = acc_fold_reduced(f, t, v, x, &out, &talk) != NULL;
 			c->summed += summed;
 			c->unsummed += !summed;
@@ -107,8 +107,8 @@ acc_fold_doubt(struct acc_fold *f, const struct fold_step *t, const struct fold_
 	uint32_t i, struct folded *d)
 {
 	const struct fold_call *k = &f->device.call[t->call[v->rank]];
-	uint32_t cls = acc_fold_class(f, k, d->own);
-	const struct fold_class *c = cls == ACC_NOID ? NULL : &f->cls[f->cls[cls].like];
+	uint32_t cls = acc_fold_wide(f, k, d->own);
+	const struct fold_class *c = cls == ACC_NOID ? NULL : &f->cls[cls];
 	if (!d->own->output || k->talks || v->alone > 0 || c == NULL)
 		return;
 	if (d->by == NULL && k->dir == FOLD_FORWARD) {

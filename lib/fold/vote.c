@@ -39,6 +39,12 @@ acc_fold_class(const struct acc_fold *f, const struct fold_call *k, const struct
 	return acc_ids_get(&f->by_class, class_id(f, k, it));
 }
 
+uint32_t
+acc_fold_wide(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
+{
+	return acc_ids_get(&f->by_class, wide_id(f, k, it));
+}
+
 /* Where there is none yet it is made. */
 static struct fold_class *
 class_of(struct acc_fold *f, uint64_t h, const struct fold_item *it, struct acc_err *e)
@@ -60,7 +66,7 @@ class_of(struct acc_fold *f, uint64_t h, const struct fold_item *it, struct acc_
 static bool
 same(const struct acc_fold_layout *a, const struct acc_fold_layout *b)
 {
-	bool equal = a->n == b->n && a->scale == b->scale;
+	bool equal = a->n == b->n && a->scale == b->scale && a->swapped == b->swapped;
 	for (uint32_t d = 0; d < a->n && equal; d++)
 		equal = a->at[d].kind == b->at[d].kind && a->at[d].axis == b->at[d].axis;
 	return equal;
@@ -92,22 +98,21 @@ acc_fold_alone_scale(const struct acc_fold *f, const struct fold_call *k,
 	return k->dir == FOLD_BACKWARD && acc_fold_same(part, mean, want, tol) == 2 ? mean : 0;
 }
 
-/* The class of its line of code, which knows the wide one; FOLD_NONE where memory is out. */
-static uint32_t
-classes(struct acc_fold *f, const struct fold_call *k, const struct fold_item *own,
+/* The classes of its line of code, and of its line and shapes. */
+static int
+classes(struct acc_fold *f, const struct fold_call *k, const struct fold_item *own, uint32_t cls[2],
 	struct acc_err *e)
 {
-	struct fold_class *c = class_of(f, wide_id(f, k, own), own, e);
-	if (c == NULL)
-		return FOLD_NONE;
-	uint32_t like = (uint32_t)(c - f->cls);
-	c->wide = true;
-	c = class_of(f, class_id(f, k, own), own, e);
-	if (c == NULL)
-		return FOLD_NONE;
-	c->like = like;
-	c->back = k->dir == FOLD_BACKWARD;
-	return (uint32_t)(c - f->cls);
+	const uint64_t id[2] = {class_id(f, k, own), wide_id(f, k, own)};
+	for (int i = 0; i < 2; i++) {
+		struct fold_class *c = class_of(f, id[i], own, e);
+		if (c == NULL)
+			return ACC_ENOMEM;
+		c->back = k->dir == FOLD_BACKWARD;
+		c->wide = i > 0;
+		cls[i] = (uint32_t)(c - f->cls);
+	}
+	return 0;
 }
 
 static int
@@ -119,9 +124,10 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 		struct acc_fold_layout l;
 		if (!own->tensor)
 			continue;
-		uint32_t cls = classes(f, k, own, e);
-		if (cls == FOLD_NONE)
-			return ACC_ENOMEM;
+		uint32_t cls[2];
+		int rc = classes(f, k, own, cls, e);
+		if (rc < 0)
+			return rc;
 		const struct fold_item *it = v->mate == FOLD_NONE
 						     ? NULL
 						     : acc_fold_item_at(&f->reference,
@@ -133,11 +139,11 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 		double scale = v->alone == 0 ? 0
 					     : acc_fold_alone_scale(f, k, f->part, &it->stat, tol);
 		if (scale > 0)
-			l = (struct acc_fold_layout){1, {{ACC_ALONE, 0}}, scale};
+			l = (struct acc_fold_layout){.n = 1, .at = {{ACC_ALONE, 0}}, .scale = scale};
 		if (scale > 0 || (v->alone == 0 && acc_fold_solve(f, &f->mesh, &it->stat, tol,
 							   k->dir == FOLD_BACKWARD, &l) == 2)) {
-			add_vote(&f->cls[cls], &l);
-			add_vote(&f->cls[f->cls[cls].like], &l);
+			add_vote(&f->cls[cls[0]], &l);
+			add_vote(&f->cls[cls[1]], &l);
 		}
 	}
 	return 0;
@@ -202,6 +208,18 @@ fits(struct acc_fold *f, const struct acc_fold_layout *l, const struct acc_fold_
 						whole.ndim * sizeof *whole.shape) == 0));
 }
 
+/* The layout of most of those votes that may be: tensors of the same shape may be whole in one place
+ * and parts in another. */
+static struct acc_fold_layout
+fitting(struct acc_fold *f, const struct fold_class *c, const struct acc_fold_stat *want)
+{
+	struct fold_class some = {.n = 0};
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->vote[i].layout.at[0].kind != ACC_ALONE && fits(f, &c->vote[i].layout, want))
+			some.vote[some.n++] = c->vote[i];
+	return acc_fold_winner(&some);
+}
+
 struct acc_fold_layout
 acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_stat *want, double tol)
@@ -216,10 +234,12 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	if (want != NULL &&
 		acc_fold_solve(f, &f->mesh, want, tol, k->dir == FOLD_BACKWARD, &l) == 2)
 		return l;
-	/* All calls with its callers are behind a fault; others are not. */
-	if (c != NULL && c->n == 0) {
-		l = acc_fold_winner(&f->cls[c->like]);
-		if (l.n > 0 && l.at[0].kind != ACC_ALONE && fits(f, &l, want))
+	/* All calls with its callers are behind a fault, or are at odds, as those that lay out weights;
+	 * others, or those of its shapes, are not. */
+	at = c == NULL || acc_fold_winner(c).n > 0 ? ACC_NOID : acc_fold_wide(f, k, it);
+	if (at != ACC_NOID) {
+		l = fitting(f, &f->cls[at], want);
+		if (l.n > 0)
 			return l;
 	}
 	if (want != NULL && acc_fold_by_shape(f, &f->mesh, it, want, tol, &l)) {
