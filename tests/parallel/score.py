@@ -18,7 +18,7 @@ import tempfile
 from collections import Counter
 
 BIN = os.environ.get("BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bin"))
-MOVES = {"chunk", "contiguous", "reshape", "transpose", "view", "permute", "split"}
+MOVES = {"chunk", "contiguous", "reshape", "transpose", "view", "permute", "split", "cat"}
 ONE = {"scale", "stale", "mask", "token"}   # faults of one rank
 SUMS = {"noavg", "noreduce"}              # what changes is what gradients become
 SUMMED = re.compile(r"\.backward|^Distributed\.(all_reduce|reduce_scatter)")   # they, or what sums them
