@@ -88,6 +88,25 @@ scaled() {
 	[ "$found" = "Functional.linear.3.forward out 0 null" ]
 }
 
+@test "tensors: samples that a stage takes in another order" {
+	python3 "$DATA/fold_tensors.py" stages stages
+	found 0 stages/dev stages/one
+	python3 "$DATA/fold_tensors.py" rolled rolled
+	found 1 rolled/dev rolled/one
+	[ "$found" = "Functional.linear.0.forward in 0 1" ]
+}
+
+@test "tensors: the sum over the ranks is named, not what is summed" {
+	python3 "$DATA/fold_tensors.py" triple triple
+	found 1 triple/dev triple/one
+	[ "$found" = "Distributed.all_reduce.1.forward null null null" ]
+	[[ $text == *"adds up to the bench's, but this does not give their sum"* ]]
+	python3 "$DATA/fold_tensors.py" lost lost
+	found 1 lost/dev lost/one
+	[ "$found" = "Functional.linear.3.forward null null null" ]
+	[[ $text == *"nothing adds them up here, as Distributed.all_reduce."* ]]
+}
+
 @test "contents are copied from where they may be read, and nowhere else" {
 	python3 "$DATA/fold_tensors.py" private
 	mkdir -p kept
@@ -202,6 +221,28 @@ further() {
 	[ "$found" = "Functional.linear.2.forward out 0 1" ]
 	found 0 tp2dp2-noise one
 	accfold -p -b one tp2dp2-noise | grep -q '^mesh stages=1 ranks=2x2$'
+}
+
+# fold_wide.tar.gz was made by
+#	tests/parallel/make.py OUT/four one tp2pp2-m2-scale-noise --task statistics
+#	tests/parallel/make.py OUT/wide one sp2-noise sp2-scale-noise --seed 11 --layers 2 --task statistics
+#	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
+@test "a line of code whose calls are all behind a fault is laid out as others lay it out" {
+	tar -xzf "$DATA/fold_wide.tar.gz"
+	found 1 four/tp2pp2-m2-scale-noise four/one
+	[ "$found" = "Functional.linear.2.forward out 0 null" ]
+	[[ $text == *"its ranks recorded it as Functional.linear.2.forward"* ]]
+}
+
+@test "tokens before samples" {
+	tar -xzf "$DATA/fold_wide.tar.gz"
+	found 0 wide/sp2-noise wide/one
+	accfold -p -b wide/one wide/sp2-noise >layout
+	grep -q '^Functional.layer_norm.forward out.0 [0-9a-f]* Transpose(0,1) Shard(1)' layout
+	accfold -b wide/one wide/sp2-noise | accfmt --json >plain
+	accfold -l layout -b wide/one wide/sp2-noise | accfmt --json | cmp - plain
+	found 1 wide/sp2-scale-noise wide/one
+	[ "$found" = "Functional.linear.4.forward out 0 null" ]
 }
 
 @test "experts: each rank calls its own" {

@@ -4,7 +4,9 @@
 Three layers x = W2 (W1 x), as msprobe records them. W1 is split over the ranks as packed query, key
 and value are: rank r has part r of each third. W2 is split by columns; an all_reduce sums up.
 FAULT: scale (rank 1's first product of layer 1 is 3 % off), order (rank 1 has its thirds in another
-order there). Python's own library alone.
+order there), lost (nothing sums up there), triple (the sum is three times what it should be there); stages
+(rank 0 has two layers, rank 1 the third, whole), rolled (the same, and rank 1 takes its rows in another
+order). Python's own library alone.
 """
 import array
 import json
@@ -60,6 +62,19 @@ class Dump:
                        "dump_data_dir": None, "data": self.data}, f)
 
 
+def stages(ranks, x, w1, w2, fault):
+    for i, (a1, a2) in enumerate(zip(w1, w2)):
+        rank = ranks[i == 2]
+        if i == 2:
+            ranks[0].call("Distributed.send", [x], x)
+            ranks[1].call("Distributed.recv", [x], x)
+            x = x[1:] + x[:1] if fault == "rolled" else x
+        h = product(x, a1)
+        rank.call("Functional.linear", [x, a1], h)
+        x = product(h, a2)
+        rank.call("Functional.linear", [h, a2], x)
+
+
 def main():
     out, fault = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
     w1 = [matrix(WIDE, DIM) for _ in range(LAYERS)]
@@ -76,9 +91,14 @@ def main():
         b = product(h, a2)
         one.call("Functional.linear", [h, a2], b)
         a = b
+    if fault in ("stages", "rolled"):
+        stages(ranks, x, w1, w2, fault)
+        w1 = []
+    xs = [x, x]
     for i, (a1, a2) in enumerate(zip(w1, w2)):
-        parts, hs = [], []
+        parts = []
         for r in range(2):
+            x = xs[r]
             rows = [a1[k] for k in mine[r]]
             h = product(x, rows)
             if i == 1 and r == 1 and fault == "scale":
@@ -89,10 +109,14 @@ def main():
             ranks[r].call("Functional.linear", [x, rows], h)
             parts.append(product(h, columns))
             ranks[r].call("Functional.linear", [h, columns], parts[r])
-        y = f32([[p + q for p, q in zip(*rows)] for rows in zip(*parts)])
+        times = 3 if i == 1 and fault == "triple" else 1
+        y = f32([[(p + q) * times for p, q in zip(*rows)] for rows in zip(*parts)])
+        xs = [y, y]
+        if i == 1 and fault == "lost":
+            xs = parts
+            continue
         for r in range(2):
             ranks[r].call("Distributed.all_reduce", [parts[r]], y)
-        x = y
     for d in [one] + ranks:
         d.write()
 
