@@ -35,11 +35,11 @@ enum acc_op_sums { ACC_NO_SUM, ACC_MEAN, ACC_SUM };
 /* What becomes of a small error of an input where the slope is not bounded by what the result is
  * relative to. */
 enum acc_op_response {
-	ACC_OP_EVEN,      /* of its size */
-	ACC_OP_ROOT,      /* of its root: near zero the slope has no bound */
-	ACC_OP_EXPONENT,  /* an absolute error becomes a relative one, or that of an angle */
-	ACC_OP_SOFTMAX,   /* the same; backwards, what all elements have in common is taken off */
-	ACC_OP_LOGITS,    /* backwards, an absolute error of what came forward becomes a relative one */
+	ACC_OP_EVEN,     /* of its size */
+	ACC_OP_ROOT,     /* of its root: near zero the slope has no bound */
+	ACC_OP_EXPONENT, /* an absolute error becomes a relative one, or that of an angle */
+	ACC_OP_SOFTMAX,  /* the same; backwards, what all elements have in common is taken off */
+	ACC_OP_LOGITS, /* backwards, an absolute error of what came forward becomes a relative one */
 	ACC_OP_DEVIATION, /* backwards, that of what is divided by the deviation of a channel */
 	ACC_OP_KINK,      /* of its size; backwards, a few elements go another way */
 	ACC_OP_KINK_ROWS  /* the same, but whole rows do */

@@ -56,8 +56,7 @@ open_plan(struct acc_fold *f, const struct fold_plan *p, struct acc_err *e)
 	}
 	bool all = first->stat.ndim <= ACC_FOLD_NDIM;
 	for (uint32_t r = 0; r < n && all; r++) {
-		const struct fold_item *it = part_of(f, t, v, first->pos,
-			p->rank + r * p->stride);
+		const struct fold_item *it = part_of(f, t, v, first->pos, p->rank + r * p->stride);
 		all = it != NULL && it->tensor;
 		at[r] = all ? it->at : 0;
 	}

@@ -75,7 +75,8 @@ furthest_copy(struct acc_fold *f, const struct fold_step *t, const struct fold_v
 			continue;
 		for (uint32_t r = 0; r < f->mesh.zip; r++)
 			f->part[r] = f->part[in_copy(&f->mesh, l, r, of)];
-		if (!acc_fold_by_layout(f, &f->mesh, l, INFINITY, &w) || !(distance(&w, want) > most))
+		if (!acc_fold_by_layout(f, &f->mesh, l, INFINITY, &w) ||
+			!(distance(&w, want) > most))
 			continue;
 		most = distance(&w, want);
 		which = of;
@@ -107,7 +108,9 @@ alone(const struct acc_fold *f, const struct fold_call *k, const struct fold_vir
 		scale = acc_fold_alone_scale(f, k, f->part, d->want, d->tol);
 	/* Forward nothing is scaled. */
 	scale = scale == 0 && k->dir == FOLD_FORWARD ? 1 : scale;
-	d->layout = (struct acc_fold_layout){.n = scale > 0, .at = {{ACC_ALONE, 0}}, .scale = scale};
+	d->layout = (struct acc_fold_layout){.n = scale > 0,
+		.at = {{ACC_ALONE, 0}},
+		.scale = scale};
 	d->rank = v->alone - 1;
 	d->alone = true;
 }

@@ -16,7 +16,7 @@ struct emit {
 	char src[9];
 	int64_t seq;
 	size_t tensors; /* so far */
-	int stopped; /* what fn returned below 0 */
+	int stopped;    /* what fn returned below 0 */
 };
 
 static int
@@ -241,7 +241,8 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 		/* All calls of the line are behind the fault: then the plain order, which shows by
 		 * that the others' parts are right. */
 		accuse(f, t, v, l, d);
-	} else if (sight->seen && d->by == NULL && acc_fold_replicated(&d->layout) && v->alone == 0) {
+	} else if (sight->seen && d->by == NULL && acc_fold_replicated(&d->layout) &&
+		   v->alone == 0) {
 		d->rank = p.rank;
 		d->whole = f->part[d->rank];
 	}
@@ -258,9 +259,13 @@ put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 	struct acc_fold *f = o->f;
 	acc_fold_layout_text(&d->layout, text);
 	int rc = acc_put(&o->rec, "", "fold", acc_ctext(text));
-	rc = rc < 0 ? rc : put_call_key(o, "fold.by", d->by != NULL ? t->call[d->by->rank] : FOLD_NONE, e);
+	rc = rc < 0 ? rc
+		    : put_call_key(o, "fold.by", d->by != NULL ? t->call[d->by->rank] : FOLD_NONE,
+			      e);
 	rc = rc < 0 ? rc : put_call_key(o, "fold.lost", d->lost, e);
-	rc = rc < 0 ? rc : put_call_key(o, d->undivided ? "fold.undivided" : "fold.not_sum", d->not_sum, e);
+	rc = rc < 0 ? rc
+		    : put_call_key(o, d->undivided ? "fold.undivided" : "fold.not_sum", d->not_sum,
+			      e);
 	rc = rc < 0 ? rc : put_call_key(o, "fold.apart", d->apart, e);
 	if (rc == 0 && (d->alone || f->mesh.ranks == 1)) {
 		const struct fold_segment *g =

@@ -136,7 +136,7 @@ struct fold_plan {
 	uint32_t step, virtual, item; /* the parts: of this call */
 	uint32_t cls;                 /* whose pieces; FOLD_NONE: one part, or a sum */
 	struct acc_place place;
-	uint32_t rank;          /* the only part, or the first of n, each so many ranks further */
+	uint32_t rank; /* the only part, or the first of n, each so many ranks further */
 	uint32_t n, stride;
 	double scale;
 	int64_t seq;
@@ -144,12 +144,13 @@ struct fold_plan {
 
 /* May the elements of a tensor be given, and are they? */
 struct fold_sight {
-	uint64_t id[2]; /* equal for what is the same tensor of the first rank, and of the reference, as
+	uint64_t id
+		[2]; /* equal for what is the same tensor of the first rank, and of the reference, as
 			 * statistics show; 0: unknown */
 	uint64_t call; /* equal for the forward and the backward of one call */
 	uint8_t dtype;
 	bool readable, seen, output, back, first; /* first: of its call */
-	bool counts; /* what is made of it is as far off as it is */
+	bool counts;                              /* what is made of it is as far off as it is */
 };
 
 struct acc_fold {
@@ -158,7 +159,8 @@ struct acc_fold {
 	uint64_t *all; /* the device's records, in order */
 	size_t nall, all_cap;
 	struct acc_map stacks; /* of the device: id to where the record is kept */
-	struct acc_ids spots;  /* of lines of code: where the call itself stands, without its callers */
+	struct acc_ids
+		spots; /* of lines of code: where the call itself stands, without its callers */
 	struct fold_step *step;
 	uint32_t nstep;
 	size_t step_cap;
@@ -172,9 +174,10 @@ struct acc_fold {
 	struct acc_ids by_class;
 	struct acc_fold_stat *part; /* room for the parts of a tensor, twice */
 	struct acc_roots *roots;    /* of both sides' files; NULL: statistics alone */
-	struct fold_sight *sight;   /* of each tensor of a virtual call, in order; NULL: statistics alone */
-	bool elements;              /* some are seen */
-	struct fold_piece *fitted;  /* room for those of one tensor */
+	struct fold_sight
+		*sight; /* of each tensor of a virtual call, in order; NULL: statistics alone */
+	bool elements;  /* some are seen */
+	struct fold_piece *fitted; /* room for those of one tensor */
 	size_t fitted_cap;
 	struct acc_err
 		trouble; /* the first tensor that could not be read, and how many could not */
@@ -296,8 +299,8 @@ int acc_fold_orders(struct acc_fold *f, struct acc_err *e);
  * along several axes of the mesh: then statistics are all there is. */
 bool acc_fold_axis(const struct fold_mesh *m, const struct acc_fold_layout *l, struct fold_plan *p);
 /* How the elements of item i, which d tells of, would be read; false: they cannot be. */
-bool acc_fold_plan(const struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
-	uint32_t i, const struct folded *d, struct fold_plan *p);
+bool acc_fold_plan(const struct acc_fold *f, const struct fold_step *t,
+	const struct fold_virtual *v, uint32_t i, const struct folded *d, struct fold_plan *p);
 /* Can they be read, and as what? */
 bool acc_fold_readable(struct acc_fold *f, const struct fold_plan *p, enum acc_dtype *dtype);
 /* Is it what all ranks have, but not bit by bit? f->part holds their statistics. */

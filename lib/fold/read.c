@@ -271,8 +271,8 @@ add_stack(struct acc_fold *f, const struct acc_rec *r, uint64_t at, struct acc_e
 		return acc_nomem(e);
 	if (v == NULL || v->type != ACC_V_TEXTS || v->n == 0)
 		return 0;
-	return acc_ids_put(&f->spots, text_id(id), (uint32_t)text_id(v->texts[0]) & INT32_MAX,
-		true, e);
+	return acc_ids_put(&f->spots, text_id(id), (uint32_t)text_id(v->texts[0]) & INT32_MAX, true,
+		e);
 }
 
 int

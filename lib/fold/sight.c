@@ -13,8 +13,9 @@ digest(const struct acc_fold_stat *s)
 {
 	const uint8_t all = (1 << ACC_FOLD_NSTAT) - 1;
 	const uint64_t id[2] = {acc_hash(s->v, sizeof s->v), (uint64_t)s->count};
-	return s->known != all || s->v[ACC_FOLD_MAX] == s->v[ACC_FOLD_MIN] ? 0
-									    : acc_hash(id, sizeof id);
+	return s->known != all || s->v[ACC_FOLD_MAX] == s->v[ACC_FOLD_MIN]
+		       ? 0
+		       : acc_hash(id, sizeof id);
 }
 
 static void
@@ -47,7 +48,8 @@ look_at_all(struct acc_fold *f, size_t *n, struct acc_err *e)
 		for (uint32_t i = 0; i < f->step[x].nv; i++) {
 			struct fold_step *t = &f->step[x];
 			const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
-			struct fold_sight *s = acc_grow(f->sight, &cap, *n + k->n + 1, sizeof *s, e);
+			struct fold_sight *s = acc_grow(f->sight, &cap, *n + k->n + 1, sizeof *s,
+				e);
 			bool first = true;
 			if (s == NULL)
 				return ACC_ENOMEM;

@@ -45,8 +45,8 @@ swap_axes(struct acc_fold *f, const struct fold_mesh *m)
 }
 
 static bool
-by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l, double tol,
-	struct acc_fold_stat *whole)
+by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l,
+	double tol, struct acc_fold_stat *whole)
 {
 	const struct acc_fold_stat *from = f->part;
 	struct acc_fold_stat *to = f->part + m->zip;

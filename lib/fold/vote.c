@@ -139,7 +139,9 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 		double scale = v->alone == 0 ? 0
 					     : acc_fold_alone_scale(f, k, f->part, &it->stat, tol);
 		if (scale > 0)
-			l = (struct acc_fold_layout){.n = 1, .at = {{ACC_ALONE, 0}}, .scale = scale};
+			l = (struct acc_fold_layout){.n = 1,
+				.at = {{ACC_ALONE, 0}},
+				.scale = scale};
 		if (scale > 0 || (v->alone == 0 && acc_fold_solve(f, &f->mesh, &it->stat, tol,
 							   k->dir == FOLD_BACKWARD, &l) == 2)) {
 			add_vote(&f->cls[cls[0]], &l);

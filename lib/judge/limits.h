@@ -198,7 +198,8 @@
 	X(CARRIED_REL, 1, "sum of those: from here on, an absolute bound stands for it", \
 		"an error of 1 may be a flipped sign") \
 	X(CARRIED_MUL_U, 4, "u, the same", "two roundings to 16 bits, 2 u each at most") \
-	X(CARRIED_LOGITS, 2, "times the largest absolute error of logits, of the gradient of a loss", \
+	X(CARRIED_LOGITS, 2, \
+		"times the largest absolute error of logits, of the gradient of a loss", \
 		"relative to p it is at most dz - sum(p dz), of 1 - p less") \
 	X(CARRIED_SUM, 3, "times root n of the incoming error, summed up backwards", \
 		"the sum of " \
