@@ -77,6 +77,7 @@ class Item(ctypes.Structure):
 def library():
     """Beside this file in a source tree, or where the system finds it."""
     tries = [os.path.join(HERE, "..", "..", "bin", "libaccrec.so.0"), "libaccrec.so.0"]
+    why = []
     for name in [os.environ.get("ACCREC_LIBRARY")] + tries:
         if name is None or (os.sep in name and not os.path.exists(name)):
             continue
@@ -84,10 +85,10 @@ def library():
             lib = ctypes.CDLL(name)
             break
         except OSError as e:
-            why = e
+            why.append(str(e))
     else:
-        raise RecordError(f"libaccrec.so.0 cannot be loaded ({why}): install acctools, or name "
-                          "the file in ACCREC_LIBRARY")
+        raise RecordError(f"libaccrec.so.0 cannot be loaded ({'; '.join(why)}): install acctools, or "
+                          "name the file in ACCREC_LIBRARY")
     lib.acc_rec_open.restype = c_void_p
     lib.acc_rec_open.argtypes = [c_char_p, POINTER(Options), c_char_p, c_size_t]
     lib.acc_rec_call.argtypes = [c_void_p, POINTER(Call), POINTER(Item), c_size_t]
@@ -130,7 +131,9 @@ class Stream:
             recompute=False, key=None):
         """values: (io, position, value) of an op call, or of a part of one."""
         keep = []
-        items = [item(v, io, pos, detail, keep) for io, pos, v in values]
+        # What is in out= before the call is nothing that it reads.
+        items = [item(v, io, pos, DESCRIPTION if io == "kw" and pos.split(".")[0] == "out" else detail,
+                      keep) for io, pos, v in values]
         one = Call(c(op), number, c(direction), c(key) if key else None, c(scope) if scope else None, stack,
                    c(stack_from) if stack_from else None, recompute)
         array = (Item * len(items))(*items)
@@ -440,8 +443,8 @@ INPLACE = set("__iadd__ __isub__ __imul__ __itruediv__ __idiv__ __ifloordiv__ __
 
 
 def wanted(name):
-    return not (name in SKIP or name.startswith("is_") or
-                (name.startswith("_") and not name.endswith("__")))
+    return name.startswith("_foreach_") or not (
+        name in SKIP or name.startswith("is_") or (name.startswith("_") and not name.endswith("__")))
 
 
 @functools.lru_cache(None)
@@ -692,6 +695,42 @@ def sees_index():
     return See.seen
 
 
+# --- torch.compile, of PyTorch 2 ---
+
+@functools.lru_cache(None)
+def compiled_module():
+    """The class of compiled modules, or None. Loading it computes some things, so that this is done
+    before anything is recorded."""
+    if not hasattr(torch, "compile"):
+        return None
+    with contextlib.suppress(Exception):   # a PyTorch without a compiler
+        from torch._dynamo.eval_frame import OptimizedModule
+        return OptimizedModule
+
+
+def watch_compile(old):
+    """torch.compile, whose functions are known to the recorder. Modules are by their class."""
+    @functools.wraps(old)
+    def make(model=None, **options):
+        if model is None:
+            return functools.partial(make, **options)
+        made = old(model, **options)
+        if isinstance(model, torch.nn.Module):
+            return made
+
+        @functools.wraps(made)
+        def call(*args, **kwargs):
+            if _now is None or not _now.mine():
+                return made(*args, **kwargs)
+            return _now.compiled(getattr(model, "__name__", "function"), made, args, kwargs)
+        return call
+    return make
+
+
+if hasattr(torch, "compile"):
+    torch.compile = watch_compile(torch.compile)
+
+
 def is_backward(func):
     return func is torch.Tensor.backward
 
@@ -786,9 +825,19 @@ class Recorder:
             module = sys.modules.get(f"torch.optim.{name}")
             if module is not None:
                 self.patch(module, name, lambda old, n=name: self.optimizer(n, old))
+        for kind in (torch._C.ScriptFunction, torch._C.ScriptMethod):
+            self.patch(kind, "__call__", self.script)
+        for name in ("script", "trace"):   # they run what they are given, to look at it
+            self.patch(torch.jit, name, lambda old: functools.partial(self.quietly, old))
         if distributed():
             for name in COLLECTIVES:
                 self.patch(torch.distributed, name, lambda old, n=name: self.collective(n, old))
+        compiled = compiled_module()
+        if compiled is not None:
+            self.patch(compiled, "__call__", self.compiled_module)
+        self.watch_modules()
+
+    def watch_modules(self):
         nn = torch.nn.modules.module
         self.handles = [nn.register_module_forward_pre_hook(self.enter),
                         nn.register_module_forward_hook(self.leave)]
@@ -812,9 +861,9 @@ class Recorder:
         finally:
             self.depth -= 1
 
-    def quietly(self, fn, *args):
+    def quietly(self, fn, *args, **kwargs):
         with self.quiet():
-            return fn(*args)
+            return fn(*args, **kwargs)
 
     # -- modules, steps --
 
@@ -962,6 +1011,8 @@ class Recorder:
         outs = results(y)
         if name.endswith(".__setitem__") and args:
             outs = [("0", args[0])]
+        elif y is None and args and name.endswith("_") and "._foreach_" in name:
+            outs = results(args[0])
         elif not tensors(v for _, v in outs) and kwargs.get("out") is not None:
             outs = results(kwargs["out"])
         self.after(name, n, "forward", kept, [("out", p, v) for p, v in outs], place)
@@ -1096,6 +1147,42 @@ class Recorder:
                 return old(*args)
             with self.quiet():
                 return self.op(f"Tensor.{name}", old, args, {})
+        return call
+
+    def script(self, old):
+        """What TorchScript does inside cannot be seen: it is one op call."""
+        def call(this, *args, **kwargs):
+            if not self.mine():
+                return old(this, *args, **kwargs)
+            with self.quiet():
+                return self.op(f"Script.{this.name}", functools.partial(old, this), args, kwargs)
+        return call
+
+    def compiled(self, name, fn, args, kwargs):
+        """A function of torch.compile is one op call, too; it runs as if nothing were recorded, for the
+        compiler would look into the recorder."""
+        def apart(*args, **kwargs):
+            self.mode.__exit__(None, None, None)
+            for h in self.handles:
+                h.remove()
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                self.watch_modules()
+                self.mode.__enter__()
+        with self.quiet():
+            return self.op(f"Compiled.{name}", apart, args, kwargs)
+
+    def compiled_module(self, old):
+        def call(this, *args, **kwargs):
+            if not self.mine():
+                return old(this, *args, **kwargs)
+            self.enter(this, args)
+            try:
+                return self.compiled(type(this._orig_mod).__name__, functools.partial(old, this),
+                                     args, kwargs)
+            finally:
+                self.leave(this, args, None)
         return call
 
     def collective(self, name, old):

@@ -151,6 +151,8 @@ def arguments():
         x.add_(1, alpha=2)
         out = torch.empty(2, 3)
         torch.mul(x, 3, out=out)
+        where = torch.full((2,), 2**62)
+        torch.max(out, 1, out=(torch.empty(2), where))
         base = torch.ones(2, 3, requires_grad=True) * 1
         base[0].mul_(2)
         base[:, 1:] = x[:, 1:]
@@ -163,10 +165,37 @@ def arguments():
         F.conv2d(torch.randn(1, 2, 5, 5), torch.randn(4, 1, 3, 3), padding="same", groups=2)
 
 
+@torch.jit.script
+def scripted(x, y):
+    return torch.relu(x) * y
+
+
+def whole():
+    """What cannot be seen inside is one op call, forward and backward, and the same each time."""
+    net = torch.jit.script(nn.Linear(3, 2))
+    once = torch.compile(nn.Linear(3, 3), backend="eager") if hasattr(torch, "compile") else None
+    twice = torch.compile(lambda x: x * 2, backend="eager") if once else None
+    with accrecord.record(output_dir=folder("script")):
+        for _ in range(3):
+            x = torch.randn(2, 3, requires_grad=True)
+            if once:
+                x = twice(once(x))
+            y = net(scripted(x, x))
+        torch.autograd.backward(y, torch.ones(2, 2))
+        torch.jit.trace(nn.Linear(3, 2), x)
+    calls = ["Script.scripted.%d.forward", "Script.forward.%d.forward"]
+    if once:
+        calls = ["Compiled.Linear.%d.forward", "Compiled.<lambda>.%d.forward"] + calls
+    assert keys("script", "-p forward") == [c % i for i in range(3) for c in calls], keys("script")
+    back = [c % 2 for c in reversed(calls)]
+    assert keys("script", "-p backward") == [c.replace("forward", "backward") if "Script.f" not in c else
+                                             "Script.forward.2.backward" for c in back], keys("script")
+
+
 def child():
     with accrecord.record(output_dir=folder("child")):
         if os.fork() == 0:
-            work()
+            torch.ones(2) + 1   # no backward: newer autograd refuses it in a child
             os._exit(0)
         os.wait()
         torch.ones(2) * 2
@@ -177,5 +206,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ptdbg, arguments, child):
+        for part in (networks, documents, choices, ptdbg, arguments, whole, child):
             part()
