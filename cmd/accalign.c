@@ -43,6 +43,9 @@ struct input {
 	struct acc_align *al;
 	struct acc_maps *rules; /* for the tags of the device; or NULL */
 	struct cli_out *out;
+	int64_t first, last; /* steps of what came since the last step record */
+	struct acc_rec step; /* the step record at which reading stands; no kind: none */
+	struct bench *bench; /* where it is kept, that steps are compared with */
 };
 
 /* Is it a regular file that begins as a stream (2) or as gzip (1)? */
@@ -103,6 +106,11 @@ take(void *arg, struct acc_rec *r)
 	}
 	if (rc == 0)
 		cli_put(in->out, r);
+	const int64_t step = acc_get_int(r, "", "step", -1);
+	if (step >= 0 && (in->first < 0 || step < in->first))
+		in->first = step;
+	if (step > in->last)
+		in->last = step;
 	return 0;
 }
 
@@ -114,7 +122,7 @@ trouble(void *arg, const struct acc_err *e)
 	cli_status(in->out, e->code == ACC_ENOTE ? 0 : 2);
 }
 
-/* The next record of a stream; false at its end and at its payload. */
+/* The next record of a stream; false at its end, at its payload and behind a step. */
 static bool
 read_record(struct input *in)
 {
@@ -125,17 +133,19 @@ read_record(struct input *in)
 		cli_die_err(&e);
 	if (rc > 0 && acc_rec_is(r, "data"))
 		in->data = r;
-	if (rc == 0 || in->data != NULL)
+	if (rc > 0 && acc_rec_is(r, "step") && acc_rec_copy(&in->step, r) < 0)
+		cli_nomem();
+	if (rc == 0 || in->data != NULL || in->step.kind.n > 0)
 		return false;
 	take(in, r);
 	return true;
 }
 
 static void
-read_dump(struct input *in)
+read_dump(struct input *in, acc_emit_fn *fn)
 {
 	struct acc_err e = {0};
-	struct acc_dump_ctx *c = acc_dump_open(NULL, take, trouble, in, &e);
+	struct acc_dump_ctx *c = acc_dump_open(NULL, fn, trouble, in, &e);
 	if (c == NULL || (in->pattern != NULL && acc_dump_pattern(c, in->pattern, &e) < 0) ||
 		acc_dump_read(c, in->path, NULL, &e) < 0)
 		cli_die_err(&e);
@@ -143,18 +153,25 @@ read_dump(struct input *in)
 }
 
 /* The device, then the bench; two streams in turn, so that whoever writes them need not wait for
- * the other. */
-static void
+ * the other. False: the device is recorded while it is read, and its first step is whole. */
+static bool
 read_inputs(struct input in[2])
 {
 	bool more[2] = {in[0].rd != NULL, in[1].rd != NULL};
 	if (!more[0])
-		read_dump(&in[0]);
+		read_dump(&in[0], take);
 	while (more[0] || more[1])
 		for (int s = 0; s < 2; s++)
 			more[s] = more[s] && read_record(&in[s]);
+	if (in[0].step.kind.n > 0 || in[1].step.kind.n > 0) {
+		if (in[0].step.kind.n == 0 || in[1].rd != NULL)
+			cli_die("a recording that is followed is the device, and its bench is a dump"
+				" that is named: accdump-read --follow REC | accalign - BENCH");
+		return false;
+	}
 	if (in[1].rd == NULL)
-		read_dump(&in[1]);
+		read_dump(&in[1], take);
+	return true;
 }
 
 /* --- payload --- */
@@ -459,41 +476,157 @@ free_known(struct known *k)
 	free(k->table);
 }
 
+/* --- step by step, while the device is recorded --- */
+
+/* The bench, which is read once. */
+struct bench {
+	struct acc_spool *spool;
+	struct acc_buf kept; /* of struct kept */
+};
+
+struct kept {
+	uint64_t at;
+	int64_t step; /* -1: none, as that of sources and stacks */
+};
+
+static int
+keep(void *arg, struct acc_rec *r)
+{
+	struct bench *b = ((struct input *)arg)->bench;
+	struct acc_err e = {0};
+	struct kept k = {.step = acc_get_int(r, "", "step", -1)};
+	if (acc_spool_put(b->spool, r, &k.at, &e) < 0)
+		cli_die_err(&e);
+	if (acc_buf_add(&b->kept, &k, sizeof k) < 0)
+		cli_nomem();
+	return 0;
+}
+
+/* Does this step of the bench belong to one of the device that is there? */
+static bool
+belongs(const struct input *device, const struct acc_join *join, int64_t step)
+{
+	for (size_t i = 0; i < join->nsteps; i++)
+		if (join->steps[i][1] == step && join->steps[i][0] >= device->first &&
+			join->steps[i][0] <= device->last)
+			return true;
+	return step < 0 || (join->nsteps == 0 && step >= device->first && step <= device->last);
+}
+
+/* What the bench has of these steps; false: nothing. */
+static bool
+add_bench(struct input *bench, const struct input *device, const struct acc_join *join)
+{
+	struct bench *b = bench->bench;
+	const struct kept *k = (const struct kept *)(const void *)b->kept.p;
+	struct acc_err e = {0};
+	struct acc_rec *r;
+	bool any = false;
+	for (size_t i = 0; i < b->kept.n / sizeof *k; i++) {
+		if (!belongs(device, join, k[i].step))
+			continue;
+		if (acc_spool_get(b->spool, k[i].at, &r, &e) < 0)
+			cli_die_err(&e);
+		any |= !acc_rec_is(r, "source") && !acc_rec_is(r, "stack");
+		take(bench, r);
+	}
+	return any;
+}
+
+struct job {
+	const struct acc_aligner *way;
+	struct acc_join join;
+	struct acc_maps *rules;
+	struct sink sink;
+};
+
+static void
+pair(struct acc_align *al, struct job *j)
+{
+	struct acc_err e = {0};
+	if (acc_align_run(al, j->way, &j->join, j->rules, emit, &j->sink, &e) < 0)
+		cli_die_err(&e);
+}
+
+static struct acc_align *
+start(struct known *known)
+{
+	struct acc_err e = {0};
+	struct acc_align *al = acc_align_open(cli_tmpdir(), &e);
+	if (al == NULL)
+		cli_die_err(&e);
+	read_known(known, al);
+	return al;
+}
+
+/* Each step is paired when it is whole. */
+static void
+follow(struct input in[2], struct job *j, struct known *known)
+{
+	struct acc_err e = {0};
+	struct bench b = {.spool = acc_spool_open(cli_tmpdir(), &e)};
+	bool told = false;
+	if (b.spool == NULL)
+		cli_die_err(&e);
+	in[1].bench = &b;
+	read_dump(&in[1], keep);
+	for (bool more = true; more;) {
+		if (add_bench(&in[1], &in[0], &j->join)) {
+			pair(in[0].al, j);
+		} else if (in[0].first >= 0 && !told) {
+			cli_warn("step %lld: the bench has no such step: not compared, as all such",
+				(long long)in[0].first);
+			told = true;
+		}
+		more = in[0].step.kind.n > 0;
+		if (more)
+			cli_put_step(in[0].out, &in[0].step);
+		acc_rec_release(&in[0].step);
+		in[0].step = (struct acc_rec){0};
+		acc_align_close(in[0].al);
+		free_known(known);
+		*known = (struct known){0};
+		in[0].al = in[1].al = start(known);
+		in[0].first = in[0].last = -1;
+		while (more && read_record(&in[0]))
+			;
+		more = more && (in[0].first >= 0 || in[0].step.kind.n > 0);
+	}
+	acc_spool_close(b.spool);
+	acc_buf_release(&b.kept);
+}
+
 int
 main(int argc, char **argv)
 {
 	struct known known = {0};
-	struct acc_err e = {0};
-	struct acc_join join = {0};
-	const struct acc_aligner *way = acc_aligners[0];
+	struct job job = {.way = acc_aligners[0]};
 	int64_t(*steps)[2] = NULL, (*ranks)[2] = NULL;
-	struct acc_maps *rules = NULL;
 	const char *pattern = NULL;
-	struct sink sink = {0};
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
 		switch (key) {
 		case 256:
-			way = acc_aligner_find(optarg);
-			if (way == NULL)
+			job.way = acc_aligner_find(optarg);
+			if (job.way == NULL)
 				cli_usage("--preset: no way of pairing named '%s'; --list"
 					  " shows them",
 					optarg);
 			break;
 		case 257:
-			join.nsteps = pairs("--steps", optarg, &steps);
+			job.join.nsteps = pairs("--steps", optarg, &steps);
 			break;
 		case 258:
-			join.nranks = pairs("--ranks", optarg, &ranks);
+			job.join.nranks = pairs("--ranks", optarg, &ranks);
 			break;
 		case 'm':
 		case 259:
-			rules = rule(rules, key, optarg);
+			job.rules = rule(job.rules, key, optarg);
 			break;
 		case 261:
 			pattern = optarg;
 			break;
 		case 260:
-			sink.path = optarg;
+			job.sink.path = optarg;
 			break;
 		default:
 			return list();
@@ -504,12 +637,9 @@ main(int argc, char **argv)
 		{.path = argv[optind + 1], .side = ACC_B}};
 	if (strcmp(in[0].path, "-") == 0 && strcmp(in[1].path, "-") == 0)
 		cli_usage("only one operand can be standard input");
-	join.steps = (const int64_t(*)[2])steps;
-	join.ranks = (const int64_t(*)[2])ranks;
-	struct acc_align *al = acc_align_open(cli_tmpdir(), &e);
-	if (al == NULL)
-		cli_die_err(&e);
-	read_known(&known, al);
+	job.join.steps = (const int64_t(*)[2])steps;
+	job.join.ranks = (const int64_t(*)[2])ranks;
+	struct acc_align *al = start(&known);
 	open_input(&in[0]);
 	open_input(&in[1]);
 	struct cli_out *out = open_out(in, argc, argv);
@@ -517,24 +647,28 @@ main(int argc, char **argv)
 		in[s].al = al;
 		in[s].out = out;
 		in[s].pattern = pattern;
+		in[s].first = in[s].last = -1;
 	}
 	if (pattern != NULL && in[0].rd != NULL && in[1].rd != NULL)
 		cli_usage("--regex: both operands are streams; it is for logs");
-	in[0].rules = rules;
-	sink.in = in;
-	sink.out = out;
-	if (sink.path != NULL && (sink.map = fopen(sink.path, "we")) == NULL)
-		cli_die("%s: cannot write:", sink.path);
-	read_inputs(in);
-	if (cli_is_stream(out) && sink.map == NULL && in[0].data == NULL && in[1].data == NULL)
-		acc_align_bytes(al, emit_bytes);
-	if (acc_align_run(al, way, &join, rules, emit, &sink, &e) < 0)
-		cli_die_err(&e);
-	close_map(&sink);
-	if (rules != NULL)
-		acc_maps_report(rules, report, out);
-	acc_maps_free(rules);
-	acc_align_close(al);
+	in[0].rules = job.rules;
+	job.sink.in = in;
+	job.sink.out = out;
+	if (job.sink.path != NULL && (job.sink.map = fopen(job.sink.path, "we")) == NULL)
+		cli_die("%s: cannot write:", job.sink.path);
+	if (!read_inputs(in)) {
+		follow(in, &job, &known);
+	} else {
+		if (cli_is_stream(out) && job.sink.map == NULL && in[0].data == NULL &&
+			in[1].data == NULL)
+			acc_align_bytes(al, emit_bytes);
+		pair(al, &job);
+	}
+	close_map(&job.sink);
+	if (job.rules != NULL)
+		acc_maps_report(job.rules, report, out);
+	acc_maps_free(job.rules);
+	acc_align_close(in[0].al);
 	free_known(&known);
 	pass_data(in);
 	acc_rd_close(in[0].rd);

@@ -69,6 +69,17 @@ trouble(void *arg, const struct acc_err *e)
 	cli_status(out, 2);
 }
 
+/* For all records, or, where they come as they are recorded, for those of a step. */
+static struct acc_audit *
+start(const struct acc_audit_opt *opt)
+{
+	struct acc_err e = {0};
+	struct acc_audit *a = acc_audit_open(roots, opt, emit, trouble, NULL, &e);
+	if (a == NULL)
+		cli_die_err(&e);
+	return a;
+}
+
 static void
 list(void)
 {
@@ -110,14 +121,19 @@ main(int argc, char **argv)
 	size_t nlog;
 	const struct acc_str *log = acc_in_log(in, &nlog);
 	out = cli_out_open(log, nlog, argc, argv);
-	struct acc_audit *a = acc_audit_open(roots, &opt, emit, trouble, NULL, &e);
-	if (a == NULL)
-		cli_die_err(&e);
+	struct acc_audit *a = start(&opt);
 	struct acc_rec *r;
 	int rc;
-	while ((rc = acc_in_next(in, &r, &e)) > 0)
-		if (acc_audit_put(a, r, &e) < 0)
+	while ((rc = acc_in_next(in, &r, &e)) > 0) {
+		const bool step = acc_rec_is(r, "step");
+		if ((step ? acc_audit_end(a, &e) : acc_audit_put(a, r, &e)) < 0)
 			cli_die_err(&e);
+		if (step) {
+			cli_put_step(out, r);
+			acc_audit_close(a);
+			a = start(&opt);
+		}
+	}
 	if (rc < 0 || acc_audit_end(a, &e) < 0)
 		cli_die_err(&e);
 	cli_status(out, acc_in_status(in));

@@ -17,6 +17,7 @@ static const struct cli_opt options[] = {
 	{'f', "format", "NAME", "the dump format, instead of recognising it"},
 	{259, "regex", "PATTERN", "read logs by a pattern with named groups"},
 	{262, "name-regex", "PATTERN", "read op, io ... from the names of files"},
+	{263, "follow", NULL, "read a recording while it is written, step by step"},
 	{258, "inline", NULL, "put the tensors' contents into the stream"},
 	{260, "root", "FOLDER", "with --inline: a stream's files may be here"},
 	{261, "probe", NULL, "only say which format each operand has"},
@@ -93,7 +94,10 @@ emit(void *arg, struct acc_rec *r)
 		if (acc_inline_take(j->payload, r, &e) < 0)
 			cli_die_err(&e);
 	}
-	cli_put(output(j), r);
+	if (acc_rec_is(r, "step"))
+		cli_put_step(output(j), r);
+	else
+		cli_put(output(j), r);
 	return 0;
 }
 
@@ -158,7 +162,7 @@ main(int argc, char **argv)
 	const char *format = NULL, *pattern = NULL, *names = NULL;
 	const char **folders = NULL;
 	size_t nfolders = 0;
-	bool with_payload = false, probing = false;
+	bool with_payload = false, probing = false, following = false;
 	struct acc_err e = {0};
 	for (int c; (c = cli_getopt(argc, argv, &cli)) != -1;) {
 		switch (c) {
@@ -198,6 +202,9 @@ main(int argc, char **argv)
 		case 258:
 			with_payload = true;
 			break;
+		case 263:
+			following = true;
+			break;
 		case 260:
 			cli_append(&folders, &nfolders, optarg);
 			break;
@@ -215,6 +222,8 @@ main(int argc, char **argv)
 		cli_usage("only one of --regex and --name-regex");
 	if (optind == argc)
 		cli_usage("no dump is named");
+	if (following && (with_payload || optind + 1 < argc))
+		cli_usage("--follow: of one recording, and without --inline");
 	if (probing)
 		probe_all(argv + optind);
 	sel.ops = ops, sel.kinds = kinds, sel.passes = passes, sel.ios = ios;
@@ -222,6 +231,8 @@ main(int argc, char **argv)
 	job.ctx = acc_dump_open(&sel, emit, trouble, &job, &e);
 	if (job.ctx == NULL)
 		cli_die_err(&e);
+	if (following)
+		acc_dump_follow(job.ctx);
 	if (pattern != NULL && acc_dump_pattern(job.ctx, pattern, &e) < 0)
 		cli_die_err(&e);
 	if (names != NULL && acc_dump_names(job.ctx, names, &e) < 0)

@@ -300,21 +300,22 @@ say_absent(const struct expected *x, struct cli_out *out)
 	cli_status(out, 2);
 }
 
+static struct acc_case *
+open_case(const struct acc_judge_opt *opt)
+{
+	struct acc_err e = {0};
+	struct acc_case *c = acc_case_open(opt, &e);
+	if (c == NULL)
+		cli_die_err(&e);
+	return c;
+}
+
 static void
-run(struct acc_case *c, struct acc_in *in, struct cli_out *out, struct seen *n,
-	struct expected *ranks)
+judge(struct acc_case *c, struct acc_in *in, struct cli_out *out, struct seen *n)
 {
 	struct acc_err e = {0};
 	struct acc_rec *r;
-	int rc;
-	while ((rc = acc_in_next(in, &r, &e)) > 0) {
-		look(n, r);
-		note_rank(ranks, r);
-		if (acc_case_add(c, r, &e) < 0)
-			cli_die_err(&e);
-	}
-	if (rc == 0)
-		rc = acc_case_judge(c, &e);
+	int rc = acc_case_judge(c, &e);
 	/* Of a side that could not be read, everything is missing: that says nothing. Nor does what
 	 * this program thinks of others' records. */
 	bool unread = n->side[0] != n->side[1] && acc_in_status(in) == 2;
@@ -330,6 +331,43 @@ run(struct acc_case *c, struct acc_in *in, struct cli_out *out, struct seen *n,
 		cli_die_err(&e);
 	if (c->judged_before == 0)
 		say_level(n, out);
+	cli_status(out, acc_case_status(c));
+}
+
+/* All records, or, where they come as they are recorded, those of a step: what is behind the last step
+ * record, and judged, is left. */
+static struct acc_case *
+run(const struct acc_judge_opt *opt, struct acc_in *in, struct cli_out *out, struct seen *n,
+	struct expected *ranks)
+{
+	struct acc_case *c = open_case(opt);
+	struct acc_err e = {0};
+	struct acc_rec *r;
+	bool steps = false, empty = true;
+	int rc;
+	while ((rc = acc_in_next(in, &r, &e)) > 0) {
+		if (acc_rec_is(r, "step")) {
+			c->opt.one_step = steps = true;
+			if (!empty)
+				judge(c, in, out, n);
+			cli_put_step(out, r);
+			acc_case_close(c);
+			c = open_case(opt);
+			empty = true;
+			continue;
+		}
+		empty = false;
+		look(n, r);
+		note_rank(ranks, r);
+		if (acc_case_add(c, r, &e) < 0)
+			cli_die_err(&e);
+	}
+	if (rc < 0)
+		cli_die_err(&e);
+	c->opt.one_step = steps;
+	if (!steps || !empty)
+		judge(c, in, out, n);
+	return c;
 }
 
 /* A rule of one's own that can never have held is no proof that all is well. */
@@ -447,11 +485,8 @@ main(int argc, char **argv)
 	struct hurt hurt = {out, in, false};
 	opt.trouble = trouble;
 	opt.arg = &hurt;
-	struct acc_case *c = acc_case_open(&opt, &e);
-	if (c == NULL)
-		cli_die_err(&e);
 	struct seen seen = {.level = NULL};
-	run(c, in, out, &seen, &ranks);
+	struct acc_case *c = run(&opt, in, out, &seen, &ranks);
 	say_absent(&ranks, out);
 	if (baseline != NULL)
 		write_baseline(c, baseline);
@@ -462,7 +497,6 @@ main(int argc, char **argv)
 	}
 	if (own)
 		say_blind(c, in, out);
-	cli_status(out, acc_case_status(c));
 	cli_status(out, acc_in_status(in));
 	acc_case_close(c);
 	acc_in_close(in);

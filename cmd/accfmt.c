@@ -377,6 +377,30 @@ print_none(struct acc_in *in)
 	check_keys();
 }
 
+/* Of a recording that is followed each step is shown when it ends: a table of its own. */
+static int
+put_step(const struct acc_format *f, void **state, const struct acc_format_opt *opt,
+	const struct acc_rec *r, struct acc_err *e)
+{
+	int rc = 0;
+	if (f != acc_formats[0]) {
+		rc = f->record(*state, r, e);
+	} else {
+		rc = say_left(f, *state, e);
+		rc = rc < 0 ? rc : f->end(*state, 0, e);
+		f->release(*state);
+		*state = NULL;
+		printf("--- step %lld\n\n", (long long)acc_get_int(r, "", "step", -1));
+		rc = rc < 0 ? rc : f->begin(state, stdout, opt, e);
+		top.rows = top.left = behind.rows = 0;
+		top.said = behind.said = false;
+		behind.culprit[0] = '\0';
+	}
+	if (rc == 0 && fflush(stdout) != 0)
+		cli_die("standard output:");
+	return rc;
+}
+
 static void
 print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_opt *opt)
 {
@@ -400,7 +424,8 @@ print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_o
 			rc = put_kept(&k, f, state, &e);
 		waits = false;
 		if (rc >= 0)
-			rc = put_row(f, state, r, &e);
+			rc = acc_rec_is(r, "step") ? put_step(f, &state, opt, r, &e)
+						   : put_row(f, state, r, &e);
 	}
 	if (waits && rc >= 0) {
 		check_keys();

@@ -223,8 +223,11 @@ main(int argc, char **argv)
 	while ((rc = acc_in_next(in, &r, &e)) > 0) {
 		if (start == 0)
 			start = seconds();
-		if (acc_measurer_put(measurer, r, &e) < 0)
+		const bool step = acc_rec_is(r, "step");
+		if ((step ? acc_measurer_end(measurer, &e) : acc_measurer_put(measurer, r, &e)) < 0)
 			cli_die_err(&e);
+		if (step)
+			cli_put_step(out, r);
 	}
 	ended = true;
 	if (rc < 0 || acc_measurer_end(measurer, &e) < 0)

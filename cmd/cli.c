@@ -400,6 +400,15 @@ cli_put(struct cli_out *o, const struct acc_rec *r)
 }
 
 void
+cli_put_step(struct cli_out *o, const struct acc_rec *r)
+{
+	struct acc_err e = {0};
+	cli_put(o, r);
+	if (o->wr != NULL ? acc_wr_flush(o->wr, &e) < 0 : fflush(stdout) != 0)
+		cli_die_err(&e);
+}
+
+void
 cli_pass(struct cli_out *o, const struct acc_rec *r, struct acc_rd *rd)
 {
 	struct acc_err e = {0};

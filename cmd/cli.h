@@ -64,6 +64,8 @@ void cli_limits(const struct acc_limit *l, size_t n);
 struct cli_out;
 struct cli_out *cli_out_open(const struct acc_str *log, size_t nlog, int argc, char **argv);
 void cli_put(struct cli_out *o, const struct acc_rec *r); /* dies on failure */
+/* A step record: the same, and what came so far goes out now. */
+void cli_put_step(struct cli_out *o, const struct acc_rec *r);
 /* An open data record of rd, see acc_wr_pass; only where cli_is_stream. */
 void cli_pass(struct cli_out *o, const struct acc_rec *r, struct acc_rd *rd);
 /* One record that is MessagePack already; only where cli_is_stream. */

@@ -1,15 +1,35 @@
 load helper
 # libaccrec and what is recorded with it; python/accrecord in accrecord.bats.
 
-compile() { # program of examples/, what to link with
+compile() { # source
 	local san=()
 	case $B in *-san*) san=("-fsanitize=address,undefined") ;; esac
-	cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE "$ROOT/examples/$1.c" "${@:2}" "${san[@]}" \
-		-o "$BATS_FILE_TMPDIR/$1"
+	cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE "$ROOT/$1" -I"$ROOT/include" "$B/libaccrec.a" \
+		-ldeflate -lxxhash -lm -pthread "${san[@]}" -o "$BATS_FILE_TMPDIR/$(basename "$1" .c)"
 }
 
 setup_file() {
-	compile record-live -I"$ROOT/include" "$B/libaccrec.a" -ldeflate -lxxhash -lm -pthread
+	compile examples/record-live.c
+	compile tests/record/steps.c
+}
+
+# Recorders that wait before each step but the first: a byte into the descriptor lets them go on.
+begin() { # descriptor, folder, rank, wrong step
+	mkfifo "$2.$3.go"
+	"$BATS_FILE_TMPDIR/steps" "$2" "$3" "$4" <"$2.$3.go" 3>&- &
+	pid=$!
+	eval "exec $1>$2.$3.go"
+}
+
+# Until the file has that text; not for ever.
+says() { # file, text
+	local k
+	for ((k = 0; k < 400; k++)); do
+		! grep -qF -- "$2" "$1" 2>/dev/null || return 0
+		sleep 0.05
+	done
+	cat "$1"
+	false
 }
 
 @test "a computation is compared with another run of itself, live, through two pipes" {
@@ -66,4 +86,90 @@ setup_file() {
 	mkdir d
 	accdump-read "$ROOT/examples/demo/device" >d/rank0.acc
 	fails "no recording, but a stream of format msprobe" accdump-read d
+}
+
+@test "a recording is followed: a wrong operator is named while its writer is still at work" {
+	cd "$BATS_TEST_TMPDIR"
+	begin 7 rec 0 1
+	says rec/rank0.acc source
+	{
+		accdump-read --follow rec | accaudit | accfirstbad | accfmt && echo "status 0" ||
+			echo "status $?"
+	} >said 2>&1 3>&- 7>&- &
+	printf 1 >&7
+	says said "--- step 0"
+	! grep -q Torch.add said || { cat said; false; }
+	printf 2 >&7
+	says said "step 1: Torch.add.0.forward: its output as recorded fails"
+	kill -0 "$pid"
+	! grep -q "status" said
+	exec 7>&-
+	wait
+	says said "--- step 2"
+	tail -1 said | grep -qx "status 1"
+}
+
+@test "so it is with a bench" {
+	cd "$BATS_TEST_TMPDIR"
+	printf 12 | "$BATS_FILE_TMPDIR/steps" bench 0 -1
+	begin 7 rec 0 2
+	says rec/rank0.acc source
+	{
+		accdump-read --follow rec | accalign - bench | accmetric | accfirstbad | accfmt && echo "status 0" ||
+			echo "status $?"
+	} >said 2>&1 3>&- 7>&- &
+	printf 123 >&7
+	says said "step 2: Torch.add.0.forward: output 0 is off by"
+	[ "$(grep -c "3 op calls compared: none adds more error" said)" = 2 ]
+	kill -0 "$pid"
+	exec 7>&-
+	wait
+	says said "accalign: step 3: the bench has no such step: not compared"
+	tail -1 said | grep -qx "status 1"
+	fails "its bench is a dump" bash -c "accdump-read --follow rec | accalign bench -"
+}
+
+@test "a writer that dies is noticed; what it recorded is judged" {
+	cd "$BATS_TEST_TMPDIR"
+	begin 7 rec 0 1
+	says rec/rank0.acc source
+	{
+		accdump-read --follow rec | accaudit | accfirstbad | accfmt && echo "status 0" ||
+			echo "status $?"
+	} >said 2>&1 3>&- 7>&- &
+	printf 1 >&7
+	says said "--- step 0"
+	kill -9 "$pid"
+	says said "status"
+	grep -q "accdump-read: rec/rank0.acc: no end record, and its writer is gone" said
+	grep -q "step 1: Torch.add.0.forward: its output as recorded fails" said
+	grep -qx "status 2" said
+	exec 7>&-
+}
+
+@test "the ranks of a step come together, the one behind it last, and streams of ranks are merged" {
+	cd "$BATS_TEST_TMPDIR"
+	begin 7 rec 0 -1
+	begin 8 rec 1 -1
+	says rec/rank0.acc source
+	says rec/rank1.acc source
+	accdump-read --follow rec 3>&- 7>&- 8>&- >all.acc &
+	printf 12 >&7
+	printf 12 >&8
+	exec 7>&- 8>&-
+	wait
+	accfmt --tsv -c kind,step,rank all.acc | uniq -c | awk '{print $2, $3, $4}' >got
+	printf '%s\n' "kind step rank" "tensor 0 0" "tensor 0 1" "step 0 " "tensor 1 0" "tensor 1 1" "step 1 " \
+		"tensor 2 0" "tensor 2 1" "step 2 " | sed 's/ $//' >want
+	sed 's/ $//' got | diff want -
+	accdump-read --follow -r 0 rec >0.acc
+	accdump-read --follow -r 1 rec >1.acc
+	run -0 bash -c "accmetric 0.acc 1.acc | accfmt --tsv -c kind,step | uniq | tr '\t\n' ' ;'"
+	[ "$output" = "kind step;tensor 0;step 0;tensor 1;step 1;tensor 2;step 2;" ]
+	# Nobody who does not follow sees a step record.
+	run -0 bash -c "accdump-read rec | accfmt --tsv -c kind | sort -u"
+	[ "$output" = $'kind\ntensor' ]
+	fails "only a folder that libaccrec or accrecord records" accdump-read --follow "$ROOT/examples/demo/device"
+	run -2 accdump-read --follow --inline rec
+	[[ $output == *"--follow: of one recording, and without --inline"* ]]
 }

@@ -70,6 +70,11 @@ int acc_dump_pattern(struct acc_dump_ctx *c, const char *pattern, struct acc_err
  * expression: its named groups are op, io, pos, step, rank and pass. < 0: it is wrong. */
 int acc_dump_names(struct acc_dump_ctx *c, const char *pattern, struct acc_err *e);
 
+/* From now on dumps are recordings by libaccrec that may still be written: they are read until they
+ * end, or their writer is gone, and each step is handed on when all ranks have finished it, with a
+ * step record behind it. */
+void acc_dump_follow(struct acc_dump_ctx *c);
+
 /* The worst exit status that a stream read as a dump carried; 0 if there was none. */
 int acc_dump_status(const struct acc_dump_ctx *c);
 /* The command lines that such streams carried so far, in order; *n of them. */
@@ -121,6 +126,11 @@ int acc_dump_put(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e);
 struct acc_str acc_dump_stack(struct acc_dump_ctx *c, const struct acc_str *frames, size_t n);
 /* Hand on a record of a stream (source and stack records too): selected, but not numbered. */
 int acc_dump_pass(struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e);
+/* Is a recording to be followed? */
+bool acc_dump_follows(const struct acc_dump_ctx *c);
+/* The step is whole: hand on a step record. Sources and stacks are told again behind it, so that who
+ * reads it need keep nothing of the steps before. */
+int acc_dump_step(struct acc_dump_ctx *c, int64_t step, struct acc_err *e);
 /* What the stream's head and end say. */
 int acc_dump_heard(struct acc_dump_ctx *c, const struct acc_val *log, int status);
 /* Something could not be read, and reading goes on. Forgets *e afterwards. */

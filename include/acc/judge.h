@@ -194,6 +194,7 @@ struct acc_case {
 		uint32_t overflows;      /* of one dump alone: stop after so many; 0: never */
 		bool all;                /* pass every record on */
 		bool strict;             /* what is unmatched or of another layout counts */
+		bool one_step;           /* of several that are judged apart: sentences say which */
 		/* Names, as patterns of acc_glob, that one side may lack; the caller's. */
 		const char *const *allow;
 		uint32_t nallow;

@@ -162,15 +162,29 @@ int
 acc_dump_emit_stack(struct acc_dump_ctx *c, struct acc_str id)
 {
 	uint64_t *at = id.n == 0 ? NULL : acc_map_get(&c->stacks, id);
-	if (at == NULL || *at == STACK_OUT)
+	if (at == NULL || *at == STACK_OUT || (c->follow && acc_map_get(&c->told, id) != NULL))
 		return 0;
 	struct acc_rec *r = c->pending[*at];
+	if (c->follow)
+		return acc_map_put(&c->told, id, 1) == NULL ? ACC_ENOMEM : emit(c, r);
 	c->pending[*at] = NULL;
 	*at = STACK_OUT;
 	int rc = emit(c, r);
 	acc_rec_release(r);
 	free(r);
 	return rc;
+}
+
+int
+acc_dump_step(struct acc_dump_ctx *c, int64_t step, struct acc_err *e)
+{
+	struct acc_rec *r = acc_dump_nameless(c, "step");
+	if (acc_add(r, "", "step", acc_int(step)) < 0)
+		return acc_nomem(e);
+	for (size_t i = 0; i < c->nsrc; i++)
+		c->src[i].out = false;
+	acc_map_release(&c->told);
+	return c->emit(c->arg, r);
 }
 
 /* What outlives the record need not be copied into it. */

@@ -39,8 +39,10 @@ struct acc_dump_ctx {
 	size_t nlog, cap_log;
 	struct acc_arena mem; /* of the log, and of the ids of stacks */
 	int status;
-	bool foreign; /* the records are those of a stream */
-	bool lost;    /* memory ran out where a reader did not look: nothing more is handed on */
+	bool foreign;        /* the records are those of a stream */
+	bool follow;         /* recordings are read while they are written */
+	struct acc_map told; /* then, stacks handed on since the last step record */
+	bool lost; /* memory ran out where a reader did not look: nothing more is handed on */
 	uint64_t count;
 };
 

@@ -168,11 +168,26 @@ acc_dump_read(struct acc_dump_ctx *c, const char *path, const char *format, stru
 	}
 	if (p.dirfd >= 0)
 		close(p.dirfd);
+	if (rc == 0 && c->follow && d != &acc_dump_record)
+		rc = acc_fail(e, ACC_EUSAGE,
+			"only a folder that libaccrec or accrecord records can be followed");
 	if (rc == 0)
 		rc = d->read(c, path, e);
 	if (rc < 0)
 		acc_err_in(e, std ? "standard input" : path);
 	return rc;
+}
+
+void
+acc_dump_follow(struct acc_dump_ctx *c)
+{
+	c->follow = true;
+}
+
+bool
+acc_dump_follows(const struct acc_dump_ctx *c)
+{
+	return c->follow;
 }
 
 int
@@ -240,6 +255,7 @@ acc_dump_close(struct acc_dump_ctx *c)
 	acc_map_release(&c->src_at);
 	acc_map_release(&c->stacks);
 	acc_map_release(&c->passed);
+	acc_map_release(&c->told);
 	acc_arena_release(&c->mem);
 	free(c);
 }

@@ -32,10 +32,11 @@ acc_say_position(struct acc_case *c, const struct acc_rec *r, const struct acc_i
 const char *
 acc_say_where(struct acc_case *c, const struct acc_call *k)
 {
-	if (c->ncall == 0 || c->call[c->ncall - 1].segment == 0)
+	const bool many = c->ncall > 0 && c->call[c->ncall - 1].segment > 0;
+	if (c->ncall == 0 || (!many && !c->opt.one_step))
 		return "";
 	char rank[40] = "", step[40] = "";
-	if (k->rank != INT64_MIN)
+	if (many && k->rank != INT64_MIN)
 		snprintf(rank, sizeof rank, "%s %lld", k->by_proc ? "process" : "rank",
 			(long long)k->rank);
 	if (k->step != INT64_MIN)

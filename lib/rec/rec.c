@@ -287,6 +287,15 @@ acc_rec_close(struct acc_recording *r, char *why, size_t n)
 
 /* --- opening --- */
 
+/* As long as this process lives it holds a lock on the stream (fcntl(2)): who follows the recording sees
+ * when it has died. False where the file system has no locks. */
+static bool
+lock(int fd)
+{
+	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	return fcntl(fd, F_SETLK, &whole) == 0;
+}
+
 static int
 start_sink(struct acc_recording *r, const struct acc_rec_options *o, const char *root,
 	struct acc_err *e)
@@ -301,6 +310,8 @@ start_sink(struct acc_recording *r, const struct acc_rec_options *o, const char 
 	for (size_t i = 0; i < sizeof field / sizeof *field; i++)
 		if (field[i][1] != NULL)
 			rc |= acc_add(&source, "", field[i][0], acc_ctext(field[i][1]));
+	if (r->sink.own && lock(r->sink.fd))
+		rc |= acc_add(&source, "", "locked", acc_ctext("yes"));
 	rc = rc < 0 ? acc_nomem(e)
 		    : acc_sink_start(&r->sink, o->program == NULL ? "libaccrec" : o->program,
 			      &source, e);

@@ -85,10 +85,25 @@ acc_sink_start(struct sink *s, const char *program, struct acc_rec *source, stru
 	return rc;
 }
 
+/* The step is whole: who follows the recording need not wait for more of it. */
+static int
+put_mark(struct sink *s, struct acc_err *e)
+{
+	struct acc_rec r = {0};
+	int rc = acc_rec_start(&r, ACC_STR("step"));
+	rc |= acc_add(&r, "", "step", acc_int(s->step));
+	rc = rc < 0 ? acc_nomem(e) : acc_sink_put(s, &r, e);
+	acc_rec_release(&r);
+	return rc;
+}
+
 int
 acc_sink_step(struct sink *s, int64_t step, struct acc_err *e)
 {
-	int rc = acc_sink_flush(s, e);
+	int rc = s->dir >= 0 && s->seq > s->begun ? put_mark(s, e) : 0;
+	rc = rc < 0 ? rc : acc_sink_flush(s, e);
+	s->begun = s->seq;
+	s->step = step;
 	if (s->dir < 0 || rc < 0)
 		return rc;
 	if (s->data >= 0 && close(s->data) < 0)
@@ -191,7 +206,7 @@ int
 acc_sink_end(struct sink *s, int status, struct acc_err *e)
 {
 	struct acc_rec end = {0};
-	int rc = s->dir < 0 ? put_all_kept(s, e) : 0;
+	int rc = s->dir < 0 ? put_all_kept(s, e) : s->seq > s->begun ? put_mark(s, e) : 0;
 	if (rc == 0) {
 		rc = acc_rec_start(&end, ACC_STR("end"));
 		rc |= acc_add(&end, "", "n", acc_uint(s->nrec));

@@ -16,6 +16,8 @@ struct sink {
 	struct acc_buf index; /* records that are not written yet */
 	struct acc_buf bytes; /* elements that are not written yet */
 	uint64_t nrec, seq;
+	uint64_t begun; /* seq where the step began */
+	int64_t step;
 	char file[64];       /* of the elements, in dir */
 	int data;            /* or the memory that holds them; -1: none yet */
 	uint64_t at;         /* its length, with what is not written yet */
@@ -26,6 +28,8 @@ struct sink {
 
 /* The head and the source record. 0 or < 0. */
 int acc_sink_start(struct sink *s, const char *program, struct acc_rec *source, struct acc_err *e);
+/* From now on this step. Of one that ends, here or with the recording, and was not empty, a step record says
+ * so. */
 int acc_sink_step(struct sink *s, int64_t step, struct acc_err *e);
 /* `bytes` of elements follow: where they will be. */
 int acc_sink_begin(struct sink *s, uint64_t bytes, uint64_t *off, struct acc_err *e);

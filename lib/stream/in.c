@@ -81,6 +81,11 @@ insert(struct source *s)
 {
 	static const char *const prefix[] = {"", "a.", "b."};
 	s->key[0] = s->key[1] = s->key[2] = INT64_MIN;
+	if (acc_rec_is(s->rec, "step")) { /* behind all records of the step */
+		s->key[0] = acc_get_int(s->rec, "", "step", -1);
+		s->key[1] = s->key[2] = INT64_MAX;
+		return;
+	}
 	for (int i = 0; i < 3; i++) {
 		if (!acc_as_int(acc_get(s->rec, prefix[i], "seq"), &s->key[2]))
 			continue;

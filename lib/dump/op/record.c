@@ -1,17 +1,17 @@
 /* A recording by libaccrec (acc/rec.h): a folder with a stream for each rank, and the elements of
  * each of its steps in a file. While it is written nobody knows how long that file will be: what a
  * reference says of it is added here. */
+#include "dump/op/record.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "acc/dump.h"
 #include "acc/stream.h"
 
-/* "rank12.acc": 12; -1 otherwise. */
-static int64_t
-rank_of(const char *name)
+int64_t
+acc_record_rank(const char *name)
 {
 	struct acc_str s = acc_str(name);
 	int64_t rank;
@@ -32,21 +32,22 @@ probe(const struct acc_probe *p)
 		return 0;
 	int64_t n = acc_dir_list(p->dirfd, &name, &m, p->e);
 	for (int64_t i = 0; i < n && sure == 0; i++)
-		sure = rank_of(name[i]) >= 0 ? 96 : 0;
+		sure = acc_record_rank(name[i]) >= 0 ? 96 : 0;
 	acc_arena_release(&m);
 	return n < 0 ? -96 : sure;
 }
 
-struct rank {
-	struct acc_dump_ctx *c;
-	int dirfd;
-	struct acc_source source;
-	char text[3][64]; /* framework, device, task */
-	char file[128];   /* of elements, that was looked at last */
-	struct acc_file_info info;
-	char told[128]; /* the one that was said to be missing or short, once for all its tensors */
-	bool known;     /* there was a source record */
-};
+void
+acc_record_start(struct record_rank *k, struct acc_dump_ctx *c, int dirfd, const char *folder,
+	const char *name)
+{
+	*k = (struct record_rank){.c = c, .dirfd = dirfd};
+	k->source = (struct acc_source){.root = folder,
+		.format = "record",
+		.step = -1,
+		.rank = acc_record_rank(name),
+		.proc = -1};
+}
 
 static const char *
 keep(char *to, const struct acc_rec *r, const char *key)
@@ -57,7 +58,7 @@ keep(char *to, const struct acc_rec *r, const char *key)
 }
 
 static int
-take_source(struct rank *k, const struct acc_rec *r, struct acc_err *e)
+take_source(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 {
 	struct acc_str format = acc_get_text(r, "", "format");
 	if (!acc_str_is(format, "record"))
@@ -72,7 +73,7 @@ take_source(struct rank *k, const struct acc_rec *r, struct acc_err *e)
 }
 
 static int
-take_stack(struct rank *k, const struct acc_rec *r)
+take_stack(struct record_rank *k, const struct acc_rec *r)
 {
 	const struct acc_val *f = acc_get(r, "", "frames");
 	if (f != NULL && f->type == ACC_V_TEXTS)
@@ -82,7 +83,7 @@ take_stack(struct rank *k, const struct acc_rec *r)
 
 /* Look at the file of elements again only where it may have grown. */
 static int
-look(struct rank *k, struct acc_str file, uint64_t need, struct acc_err *e)
+look(struct record_rank *k, struct acc_str file, uint64_t need, struct acc_err *e)
 {
 	if (acc_str_is(file, k->file) && need <= k->info.size)
 		return 0;
@@ -101,7 +102,7 @@ look(struct rank *k, struct acc_str file, uint64_t need, struct acc_err *e)
 
 /* 1: the record's reference is whole; 0: it has none; < 0: what it refers to is not there. */
 static int
-refer(struct rank *k, const struct acc_rec *r, struct acc_err *e)
+refer(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 {
 	struct acc_str file = acc_get_text(r, "", "file");
 	int64_t off = acc_get_int(r, "", "off", 0), len = acc_get_int(r, "", "len", 0);
@@ -114,7 +115,7 @@ refer(struct rank *k, const struct acc_rec *r, struct acc_err *e)
 }
 
 static int
-copy(struct rank *k, const struct acc_rec *r, bool elements, struct acc_rec *to)
+copy(struct record_rank *k, const struct acc_rec *r, bool elements, struct acc_rec *to)
 {
 	static const char own[] = "name src seq step rank proc fsize mtime",
 			  ref[] = "file off len enc clen crc32 block offset";
@@ -131,7 +132,7 @@ copy(struct rank *k, const struct acc_rec *r, bool elements, struct acc_rec *to)
 
 /* A record that is not whole; of those whose file is missing the first. */
 static void
-tell(struct rank *k, const struct acc_rec *r, struct acc_str file)
+tell(struct record_rank *k, const struct acc_rec *r, struct acc_str file)
 {
 	struct acc_str err = acc_get_text(r, "", "err"), name = acc_get_text(r, "", "name");
 	struct acc_err bad = {0};
@@ -144,7 +145,7 @@ tell(struct rank *k, const struct acc_rec *r, struct acc_str file)
 }
 
 static int
-take_record(struct rank *k, const struct acc_rec *r, struct acc_err *e)
+take_record(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 {
 	struct acc_err bad = {0};
 	struct acc_ref ref;
@@ -172,30 +173,30 @@ take_record(struct rank *k, const struct acc_rec *r, struct acc_err *e)
 	return acc_dump_put(k->c, to, e);
 }
 
+int
+acc_record_take(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
+{
+	if (acc_rec_is(r, "source"))
+		return take_source(k, r, e);
+	if (acc_rec_is(r, "stack"))
+		return take_stack(k, r);
+	return acc_rec_is(r, "step") ? 0 : take_record(k, r, e);
+}
+
 static int
 read_rank(struct acc_dump_ctx *c, int dirfd, const char *folder, const char *name,
 	struct acc_err *e)
 {
 	char path[PATH_MAX];
-	struct rank k = {.c = c, .dirfd = dirfd};
+	struct record_rank k;
 	struct acc_rec *r;
-	k.source = (struct acc_source){.root = folder,
-		.format = "record",
-		.step = -1,
-		.rank = rank_of(name),
-		.proc = -1};
+	acc_record_start(&k, c, dirfd, folder, name);
 	if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
 		return acc_fail(e, ACC_ELIMIT, "the path is too long");
 	struct acc_rd *rd = acc_rd_open(path, e);
 	int rc = rd == NULL ? ACC_EFORMAT : acc_dump_heard(c, acc_rd_log(rd), 0);
-	while (rc >= 0 && (rc = acc_rd_next(rd, &r, e)) > 0) {
-		if (acc_rec_is(r, "source"))
-			rc = take_source(&k, r, e);
-		else if (acc_rec_is(r, "stack"))
-			rc = take_stack(&k, r);
-		else
-			rc = take_record(&k, r, e);
-	}
+	while (rc >= 0 && (rc = acc_rd_next(rd, &r, e)) > 0)
+		rc = acc_record_take(&k, r, e);
 	if (rc == 0)
 		acc_dump_heard(c, NULL, acc_rd_status(rd));
 	acc_rd_close(rd);
@@ -209,11 +210,14 @@ read_record(struct acc_dump_ctx *c, const char *folder, struct acc_err *e)
 {
 	struct acc_arena m = {0};
 	const char **name;
+	if (acc_dump_follows(c))
+		return acc_record_follow(c, folder, e);
 	int dirfd = acc_dir_open(folder, e), rc = 0;
 	int64_t n = dirfd < 0 ? dirfd : acc_dir_list(dirfd, &name, &m, e);
 	for (int64_t i = 0; i < n && rc == 0; i++) {
 		struct acc_err bad = {0};
-		if (rank_of(name[i]) < 0 || !acc_dump_wants(c, -1, rank_of(name[i])))
+		if (acc_record_rank(name[i]) < 0 ||
+			!acc_dump_wants(c, -1, acc_record_rank(name[i])))
 			continue;
 		rc = read_rank(c, dirfd, folder, name[i], &bad);
 		if (rc < 0 && rc != ACC_ESTOP && bad.code != 0) {
