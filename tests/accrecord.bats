@@ -75,7 +75,9 @@ setup() {
 	[ "$output" = $'call\nkind' ]
 }
 
-@test "gen_report leaves a sentence and a row for each tensor" {
+@test "gen_report leaves a sentence, a row for each tensor, a page and a spreadsheet" {
 	grep -q "Functional.gelu.0.forward: output 0 is off" report/report.txt
 	[ "$(grep -c '^pair,' report/compare_result.csv)" -gt 60 ]
+	grep -q "<title>.*</title>" report/compare_result.html
+	! accdiff --xlsx=try.xlsx one two >try || [ "$(head -c 2 report/compare_result.xlsx)" = PK ]
 }

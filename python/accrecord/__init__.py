@@ -1304,22 +1304,30 @@ def _program(name):
 
 
 def gen_report(dir0, dir1, output_dir="./"):
-    """Compare two recordings: compare_result.csv, and report.txt with what accdiff says. 0: the
-    same, 1: different."""
+    """Compare two recordings: compare_result.xlsx, .html and .csv, and report.txt with what accdiff
+    says. 0: the same, 1: different."""
     if _now is not None and os.path.realpath(_now.folder) in map(os.path.realpath, (dir0, dir1)):
         _replace(None)
     os.makedirs(output_dir, exist_ok=True)
-    status = 0
-    for name, options in (("report.txt", []),
-                          ("compare_result.csv", ["--all", "--format=csv"])):
-        path = os.path.join(output_dir, name)
-        with open(path, "wb") as f:
-            done = subprocess.run([_program("accdiff"), *options, dir0, dir1], stdout=f,
-                                  stderr=subprocess.PIPE, check=False)
-        if done.returncode > 1:
-            raise RecordError("accdiff: " + done.stderr.decode(errors="replace").strip())
-        status = done.returncode
+    result = os.path.join(output_dir, "compare_result.")
+    page, sheet = "--html=" + result + "html", "--xlsx=" + result + "xlsx"
+    report = os.path.join(output_dir, "report.txt")
+    status, why = _compare(report, [page, sheet, dir0, dir1])
+    if status > 1 and "spreadsheets need" in why:
+        warnings.warn("accrecord: no compare_result.xlsx: " + why)
+        status, why = _compare(report, [page, dir0, dir1])
+    if status <= 1:
+        status, why = _compare(result + "csv", ["--all", "--format=csv", dir0, dir1])
+    if status > 1:
+        raise RecordError("accdiff: " + why)
     return status
+
+
+def _compare(path, arguments):
+    with open(path, "wb") as f:
+        done = subprocess.run([_program("accdiff"), *arguments], stdout=f, stderr=subprocess.PIPE,
+                              check=False)
+    return done.returncode, done.stderr.decode(errors="replace").strip()
 
 
 # --- the interface of ptdbg_ascend -----------------------------------------------------------
