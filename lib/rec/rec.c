@@ -101,6 +101,32 @@ tensor_bytes(const struct acc_rec_item *t, size_t esize, uint64_t *bytes)
 	return ok && *bytes <= INT64_MAX;
 }
 
+static void
+hash_piece(void *state, const void *p, size_t n)
+{
+	XXH3_128bits_update(state, p, n);
+}
+
+/* Where its elements stand, that are to be kept, or will. */
+static void
+find_place(struct acc_recording *r, struct msg *m, const struct acc_rec_item *t, size_t esize,
+	bool flat)
+{
+	XXH128_hash_t hash;
+	m->place = SAME_PLACES;
+	if (!m->elements || t->detail != ACC_REC_FULL || m->bytes < SAME_LEAST)
+		return;
+	if (flat) {
+		hash = XXH3_128bits(t->data, m->bytes);
+	} else {
+		XXH3_128bits_reset(r->same.state);
+		acc_rec_gather(t->data, esize, t->ndim, t->shape, t->stride, hash_piece,
+			r->same.state);
+		hash = XXH3_128bits_digest(r->same.state);
+	}
+	m->place = acc_same_place(&r->same, hash, m->bytes, &m->again);
+}
+
 static int
 put_tensor(struct acc_recording *r, struct msg *m, const struct acc_rec_item *t,
 	const char *const *str)
@@ -122,8 +148,11 @@ put_tensor(struct acc_recording *r, struct msg *m, const struct acc_rec_item *t,
 	m->elements = esize > 0 && (t->data != NULL || m->bytes == 0) &&
 		      t->detail != ACC_REC_DESCRIPTION;
 	m->stays = m->elements && t->stays && flat ? t->data : NULL;
-	if (r->drop && m->elements && m->stays == NULL &&
+	find_place(r, m, t, esize, flat);
+	if (r->drop && m->elements && m->stays == NULL && !m->again &&
 		acc_queue_room(&r->q) < m->bytes + sizeof r->stage) {
+		if (m->place < SAME_PLACES)
+			r->same.place[m->place].bytes = 0;
 		m->elements = false;
 		m->dropped = true;
 		r->dropped++;
@@ -132,7 +161,7 @@ put_tensor(struct acc_recording *r, struct msg *m, const struct acc_rec_item *t,
 	stage(r, t->shape, t->ndim * sizeof *t->shape);
 	if (m->strided)
 		stage(r, t->stride, t->ndim * sizeof *t->stride);
-	if (!m->elements || m->stays != NULL || m->bytes == 0)
+	if (!m->elements || m->stays != NULL || m->again || m->bytes == 0)
 		return 0;
 	if (flat)
 		stage(r, t->data, m->bytes);
@@ -229,7 +258,14 @@ say(struct acc_recording *r, enum msg_kind kind, int64_t i)
 int
 acc_rec_step(struct acc_recording *r, int64_t step)
 {
-	return child(r) ? ACC_REC_CHILD : say(r, MSG_STEP, step);
+	const struct msg m = {.kind = MSG_STEP, .i = step};
+	if (child(r))
+		return ACC_REC_CHILD;
+	pthread_mutex_lock(&r->lock);
+	acc_same_forget(&r->same);
+	acc_queue_put(&r->q, &m, sizeof m);
+	pthread_mutex_unlock(&r->lock);
+	return state(r);
 }
 
 int
@@ -276,6 +312,7 @@ acc_rec_close(struct acc_recording *r, char *why, size_t n)
 		snprintf(why, n, "%s", r->text);
 	acc_sink_release(&r->sink);
 	acc_queue_release(&r->q);
+	acc_same_release(&r->same);
 	acc_ids_release(&r->stacks);
 	acc_buf_release(&r->frames);
 	pthread_mutex_destroy(&r->lock);
@@ -342,12 +379,13 @@ start(struct acc_recording *r, const struct acc_rec_options *o, const char *root
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_mutex_init(&r->said, NULL);
 	pthread_cond_init(&r->synced, NULL);
-	int rc = acc_queue_open(&r->q, size) < 0 ? acc_nomem(e) : 0;
+	int rc = acc_queue_open(&r->q, size) < 0 || acc_same_open(&r->same) < 0 ? acc_nomem(e) : 0;
 	if (rc == 0 && (rc = start_sink(r, o, root, e)) == 0)
 		rc = start_writer(r, e);
 	if (rc == 0)
 		return r;
 	acc_queue_release(&r->q);
+	acc_same_release(&r->same);
 	acc_sink_release(&r->sink);
 	free(r);
 	return NULL;

@@ -10,6 +10,7 @@
 #include "acc/rec.h"
 #include "acc/tensor.h"
 #include "rec/queue.h"
+#include "rec/same.h"
 #include "rec/sink.h"
 
 enum msg_kind { MSG_CALL, MSG_ITEM, MSG_STACK, MSG_STEP, MSG_SYNC, MSG_STOP };
@@ -31,7 +32,9 @@ struct msg {
 	uint64_t stack;
 	const void *stays; /* elements that are read where they are; NULL: they follow */
 	int type, dtype, detail, requires_grad;
+	uint32_t place; /* of elements that are kept, in struct same; SAME_PLACES: none */
 	bool strided, elements, dropped, recompute;
+	bool again; /* they stand at that place already, and do not follow */
 };
 
 struct acc_recording {
@@ -42,6 +45,7 @@ struct acc_recording {
 	pthread_mutex_t lock; /* of those who record */
 	bool drop;
 	atomic_uint_fast64_t dropped;
+	struct same same;
 	struct acc_ids stacks;
 	struct acc_buf frames;
 	uint8_t stage[1 << 15]; /* small things wait here to be queued together */

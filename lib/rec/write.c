@@ -307,10 +307,14 @@ write_tensor(struct writer *w, const struct msg *m, const char *const *str, cons
 	acc_one_init(&w->one);
 	w->nchunk = 0;
 	w->crc = 0;
-	if (full && w->e.code == 0)
+	if (full && m->again)
+		off = w->r->same.off[m->place];
+	else if (full && w->e.code == 0)
 		acc_sink_begin(w->s, m->bytes, &off, &w->e);
-	if (m->elements)
+	if (m->elements && !m->again)
 		take_elements(w, m);
+	if (full && m->place < SAME_PLACES)
+		w->r->same.off[m->place] = off;
 	acc_rec_start(r, ACC_STR("tensor"));
 	put_place(w, str[ITEM_IO], str[ITEM_POS]);
 	put_text(r, "type", str[ITEM_CLS]);

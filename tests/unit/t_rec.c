@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -210,7 +211,7 @@ values(void)
 }
 
 static double
-stat(const struct seen *s, const char *key)
+statistic(const struct seen *s, const char *key)
 {
 	double v = -12345;
 	acc_as_f64(acc_get(&s->rec, "", key), &v);
@@ -257,13 +258,14 @@ statistics(void)
 	acc_rec_close(r, NULL, 0);
 	const char *path = folder("statistics");
 	find(&s, path, "Tensor.g.0.backward.input.0");
-	ok(stat(&s, "stat.max") == x[150000] &&
-			fabs(stat(&s, "stat.mean") - (double)(sum / N)) < 1e-12 &&
-			fabs(stat(&s, "stat.norm") - (double)sqrtl(square)) < 1e-9 &&
-			stat(&s, "stat.min") < -0.999999,
+	ok(statistic(&s, "stat.max") == x[150000] &&
+			fabs(statistic(&s, "stat.mean") - (double)(sum / N)) < 1e-12 &&
+			fabs(statistic(&s, "stat.norm") - (double)sqrtl(square)) < 1e-9 &&
+			statistic(&s, "stat.min") < -0.999999,
 		"statistics of a tensor larger than the queue");
 	find(&s, path, "Tensor.g.0.backward.input.1");
-	ok(isnan(stat(&s, "stat.max")) && isnan(stat(&s, "stat.norm")), "NaN goes through");
+	ok(isnan(statistic(&s, "stat.max")) && isnan(statistic(&s, "stat.norm")),
+		"NaN goes through");
 	find(&s, path, "Tensor.g.0.backward.input.2");
 	const struct acc_val *most = acc_get(&s.rec, "", "stat.max"),
 			     *least = acc_get(&s.rec, "", "stat.min"),
@@ -272,9 +274,10 @@ statistics(void)
 			mean != NULL && mean->type == ACC_V_NIL,
 		"booleans: any, all");
 	find(&s, path, "Tensor.g.0.backward.input.3");
-	ok(stat(&s, "stat.max") == 5 && stat(&s, "stat.min") == -7, "integers");
+	ok(statistic(&s, "stat.max") == 5 && statistic(&s, "stat.min") == -7, "integers");
 	find(&s, path, "Tensor.g.0.backward.input.4");
-	ok(stat(&s, "stat.norm") == -2 && stat(&s, "stat.mean") == -2, "all four of a 0-d tensor");
+	ok(statistic(&s, "stat.norm") == -2 && statistic(&s, "stat.mean") == -2,
+		"all four of a 0-d tensor");
 	find(&s, path, "Tensor.g.0.backward.input.5");
 	uint32_t crc = 0xffffffff;
 	for (size_t i = 0; i < N * sizeof *x; i++) {
@@ -290,6 +293,49 @@ statistics(void)
 		"a description");
 	acc_rec_release(&s.rec);
 	free(x);
+}
+
+/* What was recorded in the same step already is written once, and read everywhere. */
+static void
+same(void)
+{
+	enum { N = 4096 };
+	struct seen s = {0};
+	static float x[N], y[N];
+	const int64_t n = N, all[] = {64, 64}, turned[] = {1, 64};
+	for (int i = 0; i < N; i++)
+		x[i] = (float)i, y[i] = (float)-i;
+	struct acc_recording *r = start("same", &options);
+	const struct acc_rec_item item[] = {f32("in", "0", &n, NULL, 1, x, ACC_REC_FULL),
+		f32("in", "1", &n, NULL, 1, y, ACC_REC_FULL),
+		f32("in", "2", all, turned, 2, x, ACC_REC_FULL),
+		f32("out", "0", all, turned, 2, x, ACC_REC_FULL)};
+	struct acc_rec_item later = item[0];
+	later.stays = true;
+	struct acc_rec_call c = {.op = "Tensor.g", .call = 0, .pass = "forward"};
+	acc_rec_call(r, &c, item, 4);
+	c.call = 1;
+	acc_rec_call(r, &c, &later, 1);
+	x[7] = 8;
+	c.call = 2;
+	acc_rec_call(r, &c, item, 1);
+	acc_rec_step(r, 1);
+	acc_rec_call(r, &c, item, 2);
+	acc_rec_close(r, NULL, 0);
+	char path[160];
+	struct stat st = {0};
+	snprintf(path, sizeof path, "%s/rank3.step0.data", folder("same"));
+	ok(stat(path, &st) == 0 && st.st_size == 4 * (off_t)sizeof x,
+		"four contents of six tensors");
+	snprintf(path, sizeof path, "%s/rank3.step1.data", folder("same"));
+	ok(stat(path, &st) == 0 && st.st_size == 2 * (off_t)sizeof x, "a step has its own");
+	find(&s, folder("same"), "Tensor.g.1.forward.input.0");
+	ok(s.n == N && s.v[7] == 7 && s.v[N - 1] == N - 1 && s.bad == 0, "what came before");
+	find(&s, folder("same"), "Tensor.g.2.forward.input.0");
+	ok(s.n == N && s.v[7] == 8 && s.v[8] == 8, "what was changed meanwhile");
+	find(&s, folder("same"), "Tensor.g.0.forward.output.0");
+	ok(s.n == N && s.v[1] == 64 && s.v[64] == 1, "what has strides");
+	acc_rec_release(&s.rec);
 }
 
 enum { THREADS = 4, CALLS = 200 };
@@ -466,6 +512,7 @@ main(void)
 		return 1;
 	values();
 	statistics();
+	same();
 	threads();
 	drops();
 	forks();
