@@ -19,6 +19,7 @@ static const struct cli_opt options[] = {
 	{262, "name-regex", "PATTERN", "read op, io ... from the names of files"},
 	{263, "follow", NULL, "read a recording while it is written, step by step"},
 	{258, "inline", NULL, "put the tensors' contents into the stream"},
+	{264, "keep", "GLOB[,..]", "--inline of these op calls; of others statistics"},
 	{260, "root", "FOLDER", "with --inline: a stream's files may be here"},
 	{261, "probe", NULL, "only say which format each operand has"},
 	{'l', "list", NULL, "list the dump formats"},
@@ -65,6 +66,8 @@ static const char *const io_words[] = {"in", "kw", "out", "param", "grad", NULL}
 struct job {
 	struct acc_dump_ctx *ctx;
 	struct acc_inline *payload; /* NULL: by reference */
+	const char **keep;          /* op calls whose contents it takes; NULL: of all */
+	size_t nkeep;
 	struct cli_out *out;
 	int argc;
 	char **argv;
@@ -84,29 +87,54 @@ output(struct job *j)
 	return j->out;
 }
 
-static int
-emit(void *arg, struct acc_rec *r)
-{
-	struct job *j = arg;
-	struct acc_err e = {0};
-	if (j->payload != NULL) {
-		acc_roots_foreign(acc_inline_roots(j->payload), acc_dump_foreign(j->ctx));
-		if (acc_inline_take(j->payload, r, &e) < 0)
-			cli_die_err(&e);
-	}
-	if (acc_rec_is(r, "step"))
-		cli_put_step(output(j), r);
-	else
-		cli_put(output(j), r);
-	return 0;
-}
-
 static void
 trouble(void *arg, const struct acc_err *e)
 {
 	struct job *j = arg;
 	cli_warn_err(e);
 	j->trouble = j->trouble || e->code != ACC_ENOTE;
+}
+
+static bool
+kept(const struct job *j, const struct acc_rec *r)
+{
+	struct acc_str key = acc_get_text(r, "", "key");
+	bool yes = j->keep == NULL;
+	for (size_t i = 0; i < j->nkeep && !yes; i++)
+		yes = acc_glob(j->keep[i], key);
+	return yes;
+}
+
+/* Of a tensor its contents, or its statistics. */
+static void
+take(struct job *j, struct acc_rec *r)
+{
+	struct acc_err e = {0};
+	acc_roots_foreign(acc_inline_roots(j->payload), acc_dump_foreign(j->ctx));
+	if (kept(j, r)) {
+		if (acc_inline_take(j->payload, r, &e) < 0)
+			cli_die_err(&e);
+		return;
+	}
+	if (acc_inline_statistics(j->payload, r, &e) < 0) {
+		char why[300];
+		acc_err_text(&e, why, sizeof why);
+		acc_put(r, "", "err", acc_ctext(why));
+		trouble(j, &e);
+	}
+}
+
+static int
+emit(void *arg, struct acc_rec *r)
+{
+	struct job *j = arg;
+	if (j->payload != NULL)
+		take(j, r);
+	if (acc_rec_is(r, "step"))
+		cli_put_step(output(j), r);
+	else
+		cli_put(output(j), r);
+	return 0;
 }
 
 /* What a stream names is copied out of its own folder only, and of those that the user names. */
@@ -205,6 +233,10 @@ main(int argc, char **argv)
 		case 263:
 			following = true;
 			break;
+		case 264:
+			with_payload = true;
+			cli_list(optarg, &job.keep, &job.nkeep);
+			break;
 		case 260:
 			cli_append(&folders, &nfolders, optarg);
 			break;
@@ -256,6 +288,7 @@ main(int argc, char **argv)
 	cli_status(output(&job), job.trouble ? 2 : acc_dump_status(job.ctx));
 	acc_dump_close(job.ctx);
 	acc_inline_close(job.payload);
-	free(folders), free(ops), free(kinds), free(passes), free(ios), free(steps), free(ranks);
+	free(folders), free(job.keep), free(ops), free(kinds), free(passes), free(ios), free(steps),
+		free(ranks);
 	return cli_finish(job.out);
 }

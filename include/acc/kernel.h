@@ -110,6 +110,11 @@ void acc_two_init(struct acc_two *s);
 void acc_one_merge(struct acc_one *s, const struct acc_one *next);
 void acc_two_merge(struct acc_two *s, const struct acc_two *next);
 double acc_sum_value(const struct acc_sum *s);
+/* Of all `count` elements of a tensor, as the recorders define them: stat.max, stat.min, stat.mean and
+ * stat.norm are added to a record. 0 or ACC_ENOMEM. */
+struct acc_rec;
+int acc_stat_put(struct acc_rec *r, enum acc_dtype dtype, uint32_t ndim, uint64_t count,
+	const struct acc_one *o);
 
 #ifdef __cplusplus
 }

@@ -62,6 +62,9 @@ struct acc_inline *acc_inline_open(const char *tmpdir, struct acc_err *e);
 /* A record on its way out: sources are learnt; of a tensor in a file the reference is kept,
  * and taken out of the record, whose payload then is row-major. */
 int acc_inline_take(struct acc_inline *in, struct acc_rec *r, struct acc_err *e);
+/* The same, but of a tensor statistics (acc_stat_put) come in the place of the reference. 0, or < 0: where
+ * it cannot be read, the record stays without both. */
+int acc_inline_statistics(struct acc_inline *in, struct acc_rec *r, struct acc_err *e);
 /* Its sources, for acc_roots_foreign and acc_roots_allow. */
 struct acc_roots *acc_inline_roots(struct acc_inline *in);
 /* The data records of the tensors that were taken, in their order. `emit` gets each, `trouble`

@@ -49,11 +49,58 @@ acc_inline_roots(struct acc_inline *in)
 	return in->roots;
 }
 
-int
-acc_inline_take(struct acc_inline *in, struct acc_rec *r, struct acc_err *e)
+static void
+forget(struct acc_rec *r)
 {
 	static const char *const keys[] = {"file", "off", "len", "enc", "clen", "crc32", "fsize",
 		"mtime", "stride", "block", "offset", "order"};
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		acc_del(r, "", keys[i]);
+}
+
+static int
+measure(struct acc_inline *in, struct acc_str src, const struct acc_ref *ref, struct acc_one *all,
+	struct acc_err *e)
+{
+	struct acc_pay *pay = acc_pay_open(in->roots, src, ref, e);
+	const uint64_t count = pay == NULL ? 0 : acc_pay_count(pay);
+	struct acc_one one;
+	const void *p;
+	int rc = pay == NULL ? ACC_EIO : 0;
+	acc_one_init(all);
+	for (uint64_t at = 0; at < count && rc == 0; at += ACC_CHUNK) {
+		const size_t n = count - at < ACC_CHUNK ? (size_t)(count - at) : ACC_CHUNK;
+		if ((rc = acc_pay_read(pay, at, n, in->chunk, &p, e)) == 0) {
+			acc_kernel_one(ref->dtype, p, n, &one);
+			acc_one_merge(all, &one);
+		}
+	}
+	acc_pay_close(pay);
+	return rc;
+}
+
+int
+acc_inline_statistics(struct acc_inline *in, struct acc_rec *r, struct acc_err *e)
+{
+	struct acc_ref ref;
+	struct acc_one one;
+	if (acc_rec_is(r, "source"))
+		return acc_roots_add(in->roots, r, e);
+	if (!acc_rec_is(r, "tensor") || acc_get(r, "", "file") == NULL)
+		return 0;
+	int rc = acc_ref_get(r, "", &ref, e);
+	if (rc > 0)
+		rc = measure(in, acc_get_text(r, "", "src"), &ref, &one, e);
+	forget(r);
+	if (rc == 0 && acc_get(r, "", "stat.max") == NULL &&
+		acc_stat_put(r, ref.dtype, ref.ndim, one.n, &one) < 0)
+		rc = acc_nomem(e);
+	return rc;
+}
+
+int
+acc_inline_take(struct acc_inline *in, struct acc_rec *r, struct acc_err *e)
+{
 	uint64_t at;
 	if (acc_rec_is(r, "source"))
 		return acc_roots_add(in->roots, r, e);
@@ -64,8 +111,7 @@ acc_inline_take(struct acc_inline *in, struct acc_rec *r, struct acc_err *e)
 		return rc;
 	if (acc_buf_add(&in->at, &at, sizeof at) < 0)
 		return acc_nomem(e);
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		acc_del(r, "", keys[i]);
+	forget(r);
 	return 0;
 }
 

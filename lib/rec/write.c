@@ -1,5 +1,4 @@
 /* The writer: messages become records. */
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -235,44 +234,14 @@ take_elements(struct writer *w, const struct msg *m)
 	}
 }
 
-/* As msprobe does: NaN and infinities go through; of booleans whether any and all; integers have
- * no mean and norm; all four of a 0-d tensor are its element. */
 static void
 put_statistics(struct writer *w, const struct msg *m, uint64_t count)
 {
-	static const char *const key[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
-	struct acc_one one, *o = &w->one;
-	const char cls = acc_dtypes[m->dtype].cls;
+	struct acc_one one;
 	acc_kernel_one((enum acc_dtype)m->dtype, w->chunk, w->nchunk / acc_dtypes[m->dtype].size,
 		&one);
-	acc_one_merge(o, &one);
-	const double inf = o->posinf > 0 ? INFINITY : -INFINITY;
-	const bool finite = o->nan + o->posinf + o->neginf == 0;
-	const double v[] = {
-		o->nan > 0                           ? NAN
-		: o->posinf > 0 || o->n == o->neginf ? inf
-						     : o->max,
-		o->nan > 0          ? NAN
-		: o->neginf > 0     ? -INFINITY
-		: o->n == o->posinf ? INFINITY
-				    : o->min,
-		finite ? acc_sum_value(&o->sum) / (double)count
-		: o->nan > 0 || (o->posinf > 0 && o->neginf > 0) ? NAN
-								 : inf,
-		finite       ? sqrt(acc_sum_value(&o->sumsq))
-		: o->nan > 0 ? NAN
-			     : INFINITY,
-	};
-	for (int i = 0; i < 4; i++) {
-		bool none = count == 0 || (i > 1 && cls != 'F' && !(cls == 'C' && i == 2));
-		if (cls == 'B' && !none)
-			acc_add(&w->rec, "", key[i], acc_bool(v[i] != 0));
-		else if (strchr("IU", cls) != NULL && !none && fabs(v[i]) < 0x1p63)
-			acc_add(&w->rec, "", key[i], acc_int((int64_t)v[i]));
-		else
-			acc_add(&w->rec, "", key[i],
-				none ? acc_nil() : acc_f64(m->n == 0 && cls == 'F' ? v[0] : v[i]));
-	}
+	acc_one_merge(&w->one, &one);
+	acc_stat_put(&w->rec, (enum acc_dtype)m->dtype, m->n, count, &w->one);
 }
 
 static void
