@@ -81,3 +81,25 @@ setup() {
 	grep -q "<title>.*</title>" report/compare_result.html
 	! accdiff --xlsx=try.xlsx one two >try || [ "$(head -c 2 report/compare_result.xlsx)" = PK ]
 }
+
+@test "online: each step is judged when it ends, and only what is bad is kept" {
+	[ "$(ls clean)" = rank0.judged ]
+	printf '%s\n' "# step, exit status, what is kept" $'0\t0\t' $'1\t0\t' | diff - clean/rank0.judged
+	for d in bad alone; do
+		[ "$(ls "$d" | tr '\n' ' ')" = "rank0.judged step1.rank0.acc step1.rank0.txt " ]
+		tail -1 "$d/rank0.judged" | grep -qx $'1\t1\tstep1.rank0.acc'
+		grep -q "^Functional.gelu.0.forward: " "$d/step1.rank0.txt"
+		grep -q "at small.py:" "$d/step1.rank0.txt"
+	done
+	# Contents of the culprit, and of what made its input and took its output; of others statistics.
+	accdump-read -k tensor bad/step1.rank0.acc | accfmt --json |
+		jq -r 'select(.key and has("stat.max") == false) | .key' | uniq >contents
+	diff - contents <<-'E'
+		Functional.linear.0.forward
+		Functional.gelu.0.forward
+		Functional.linear.1.forward
+		Functional.gelu.0.backward
+	E
+	run -1 accdiff -s 1 bad/step1.rank0.acc one
+	[[ $output == *"Functional.gelu.0.forward: output 0 is off"* ]]
+}

@@ -747,13 +747,13 @@ COLLECTIVES = """all_reduce broadcast reduce all_gather all_gather_into_tensor _
 
 class Recorder:
     def __init__(self, folder, level=2, stack=True, inputs=True, outputs=True, choice=None,
-                 rank=None, overflow=None, model=None, detail=None, layout=None):
+                 rank=None, overflow=None, model=None, detail=None, layout=None, online=None):
         self.folder, self.level, self.want_stack = folder, level, stack
         self.want_inputs, self.want_outputs = inputs, outputs
         self.choice = choice or Choice()
         self.detail = {2: FULL, 1: STATISTICS, 0: DESCRIPTION}[level] if detail is None else detail
         self.overflow, self.overflows = overflow, 0
-        self.rank, self.layout = rank, LAYOUTS[layout]
+        self.rank, self.layout, self.online = rank, LAYOUTS[layout], online
         self.stream = None
         self.mode, self.on = Mode(self), False
         self.depth, self.in_backward = 0, 0
@@ -781,7 +781,15 @@ class Recorder:
         device = "cuda" if torch.cuda.is_available() else "cpu"
         if hasattr(torch, "npu"):
             device = "npu"
-        self.stream = self.layout(self.folder, rank, task, device)
+        if self.online is None:
+            self.stream = self.layout(self.folder, rank, task, device)
+            return
+        from . import online
+        try:
+            self.stream = online.Online(lambda folder: self.layout(folder, rank, task, device),
+                                        self.folder, rank, *self.online)
+        except OSError as e:
+            raise RecordError(str(e)) from e
 
     def start(self):
         if self.on:
@@ -1248,18 +1256,26 @@ def _for_this_rank(process_group, ranks):
 
 def start_record(enabled=True, output_dir="./record_dir", record_level=2, record_stack=True,
                  record_input=True, record_output=True, op_range=(), op_list=(), skip=0,
-                 process_group=None, ranks=(), layout=None):
-    """Record all op calls from now on. layout: None, our own; "msprobe"."""
+                 process_group=None, ranks=(), layout=None, keep=None, bench=None):
+    """Record all op calls from now on. layout: None, our own; "msprobe". keep: judge each step when it
+    ends, against the recording `bench` or by itself, and keep only what is bad of the first so many
+    that are."""
     if record_level not in (0, 1, 2):
         raise ValueError("record_level: 0, 1 or 2")
     if layout not in LAYOUTS:
         raise ValueError(f"layout: '{layout}' is neither None nor 'msprobe'")
+    if bench is not None and keep is None:
+        raise ValueError("bench: with keep alone, the number of bad steps that are kept")
+    if keep is not None and (layout is not None or record_level != 2):
+        raise ValueError("keep: with record_level 2 and our own layout alone")
+    if bench is not None and not os.path.exists(bench):
+        raise ValueError(f"bench: {bench} is not there")
     choice = Choice(op_range, op_list, skip)
     _replace(None)
     if not _for_this_rank(process_group, ranks):
         return
     _replace(Recorder(output_dir, record_level, record_stack, record_input, record_output, choice,
-                      layout=layout))
+                      layout=layout, online=None if keep is None else (bench, int(keep))))
     if enabled:
         _now.start()
 

@@ -43,22 +43,26 @@ def refuses(kind, fn, word):
 
 
 def networks():
-    for name, fault in (("one", None), ("two", None), ("msprobe", None),
-                        ("forward", "Functional.gelu.0.forward"), ("backward", "Functional.linear.1.backward")):
+    online = {"keep": 1, "bench": folder("one")}
+    for name, fault, options in (
+            ("one", None, {}), ("two", None, {}), ("msprobe", None, {"layout": "msprobe"}),
+            ("forward", "Functional.gelu.0.forward", {}), ("backward", "Functional.linear.1.backward", {}),
+            ("clean", None, online), ("bad", "Functional.gelu.1.forward", online),
+            ("alone", "Functional.gelu.1.forward", {"keep": 1})):
         accrecord.seed_all(3)
         net = nn.Sequential(nn.Linear(4, 6), nn.GELU(), nn.Linear(6, 2))
         opt = torch.optim.SGD(net.parameters(), lr=0.1)
         wrong = nets.Fault(fault) if fault else None
         if wrong:
             wrong.__enter__()
-        accrecord.start_record(output_dir=folder(name),
-                               layout="msprobe" if name == "msprobe" else None)
+        accrecord.start_record(output_dir=folder(name), **options)
         for _ in range(2):
             loss = F.mse_loss(net(torch.randn(5, 4)), torch.randn(5, 2))
             opt.zero_grad()
             loss.backward()
             opt.step()
         accrecord.record_switch(False)
+        accrecord._replace(None)
         if wrong:
             wrong.__exit__(None, None, None)
     accrecord.gen_report(folder("one"), folder("two"), folder("same"))
@@ -109,6 +113,10 @@ def choices():
     refuses(ValueError, lambda: accrecord.start_record(op_range=["conv"]), "two names")
     refuses(ValueError, lambda: accrecord.start_record(op_range=["conv", None]), "torch.nn.Conv1d.6")
     refuses(ValueError, lambda: accrecord.start_record(record_level=3), "record_level")
+    refuses(ValueError, lambda: accrecord.start_record(bench=OUT), "keep")
+    refuses(ValueError, lambda: accrecord.start_record(keep=1, record_level=1), "record_level 2")
+    refuses(accrecord.RecordError, lambda: accrecord.start_record(output_dir=folder("bad"), keep=1),
+            "a recording is there already")
     refuses(accrecord.RecordError, lambda: accrecord.start_record(output_dir=folder("conv")),
             "a recording is there already")
 
