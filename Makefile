@@ -78,7 +78,7 @@ REPLAY := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(sort $(wildcard tests/fuzz/fuz
 # The recorder, for other programs to link: it takes what it needs of the library, and shows
 # nothing of that.
 REC_SO := $(BIN)/libaccrec.so.0
-REC_LIBS := -ldeflate -lxxhash -lm -pthread
+REC_LIBS := -ldeflate -lxxhash -lz -lm -pthread
 REC_OBJ := $(patsubst %.c,$(B)/%.o,$(sort $(wildcard lib/rec/*.c)))
 
 all: $(PROGS) $(REC_SO) $(B)/libaccrec.a

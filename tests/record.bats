@@ -5,7 +5,7 @@ compile() { # source
 	local san=()
 	case $B in *-san*) san=("-fsanitize=address,undefined") ;; esac
 	cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE "$ROOT/$1" -I"$ROOT/include" "$B/libaccrec.a" \
-		-ldeflate -lxxhash -lm -pthread "${san[@]}" -o "$BATS_FILE_TMPDIR/$(basename "$1" .c)"
+		-ldeflate -lxxhash -lz -lm -pthread "${san[@]}" -o "$BATS_FILE_TMPDIR/$(basename "$1" .c)"
 }
 
 setup_file() {

@@ -36,8 +36,16 @@ enum { ACC_REC_CHILD = 1, ACC_REC_MAXDIM = 64 };
 
 /* What is kept of a tensor: its elements; their statistics as msprobe defines them (stat.max,
  * stat.min, stat.mean, stat.norm; in double, not rounded to the tensor's dtype); the CRC-32 of its
- * row-major bytes (stat.crc32); or only dtype, shape and stride. */
-enum acc_rec_detail { ACC_REC_FULL, ACC_REC_STATISTICS, ACC_REC_HASH, ACC_REC_DESCRIPTION };
+ * row-major bytes (stat.crc32); only dtype, shape and stride; or statistics and a few elements, if they
+ * are not complex: the first 8 (stat.first), and the 8 of the largest magnitude, NaN and infinities before
+ * all others (stat.worst), with their row-major indices (stat.worst.at). */
+enum acc_rec_detail {
+	ACC_REC_FULL,
+	ACC_REC_STATISTICS,
+	ACC_REC_HASH,
+	ACC_REC_DESCRIPTION,
+	ACC_REC_FEW
+};
 
 struct acc_rec_options {
 	int64_t rank;                   /* < 0: unknown, 0 in the name of the file */
@@ -47,6 +55,7 @@ struct acc_rec_options {
 	size_t queue;     /* bytes; 0: 64 MiB */
 	bool drop; /* a tensor for which the queue has no room is recorded without its elements,
 	                       * and with `err`; otherwise the caller waits */
+	bool deflate; /* in a folder: elements are compressed, by zlib at its fastest */
 };
 
 struct acc_recording;

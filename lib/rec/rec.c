@@ -376,6 +376,7 @@ start(struct acc_recording *r, const struct acc_rec_options *o, const char *root
 	size_t size = o->queue == 0 ? QUEUE : o->queue < QUEUE_LEAST ? QUEUE_LEAST : o->queue;
 	r->pid = getpid();
 	r->drop = o->drop;
+	r->deflate = o->deflate;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_mutex_init(&r->said, NULL);
 	pthread_cond_init(&r->synced, NULL);

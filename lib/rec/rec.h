@@ -43,7 +43,7 @@ struct acc_recording {
 	struct sink sink; /* the writer's, once it runs */
 	pthread_t writer;
 	pthread_mutex_t lock; /* of those who record */
-	bool drop;
+	bool drop, deflate;
 	atomic_uint_fast64_t dropped;
 	struct same same;
 	struct acc_ids stacks;

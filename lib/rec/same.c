@@ -7,16 +7,16 @@ int
 acc_same_open(struct same *s)
 {
 	s->place = calloc(SAME_PLACES, sizeof *s->place);
-	s->off = calloc(SAME_PLACES, sizeof *s->off);
+	s->stored = calloc(SAME_PLACES, sizeof *s->stored);
 	s->state = XXH3_createState();
-	return s->place == NULL || s->off == NULL || s->state == NULL ? -1 : 0;
+	return s->place == NULL || s->stored == NULL || s->state == NULL ? -1 : 0;
 }
 
 void
 acc_same_release(struct same *s)
 {
 	free(s->place);
-	free(s->off);
+	free(s->stored);
 	XXH3_freeState(s->state);
 }
 

@@ -19,7 +19,10 @@ struct same {
 		uint64_t bytes; /* 0: nothing stands here */
 	} * place;
 	XXH3_state_t *state; /* of a tensor that is hashed in pieces */
-	uint64_t *off;       /* the writer's: where in the file of the step */
+	/* The writer's: where in the file of the step, and in how many bytes. */
+	struct same_stored {
+		uint64_t off, len;
+	} * stored;
 };
 
 /* 0 or -1: no memory. */

@@ -5,6 +5,8 @@
 #include "acc/kernel.h"
 #include "acc/stream.h"
 #include "io/crc.h"
+#include "rec/deflate.h"
+#include "rec/few.h"
 #include "rec/rec.h"
 
 struct writer {
@@ -21,7 +23,10 @@ struct writer {
 	uint8_t *chunk; /* ACC_CHUNK elements of any dtype */
 	size_t nchunk;
 	struct acc_one one;
+	struct few few;
+	double *doubles; /* ACC_CHUNK of them, for few */
 	uint32_t crc;
+	struct deflate zip; /* where the recording is compressed */
 	struct acc_err e;
 };
 
@@ -183,6 +188,19 @@ write_arg(struct writer *w, const struct msg *m, const char *const *str, const i
 	put_record(w);
 }
 
+static void
+measure_chunk(struct writer *w, const struct msg *m)
+{
+	const enum acc_dtype dtype = (enum acc_dtype)m->dtype;
+	const size_t n = w->nchunk / acc_dtypes[dtype].size;
+	struct acc_one one;
+	acc_kernel_one(dtype, w->chunk, n, &one);
+	acc_one_merge(&w->one, &one);
+	if (m->detail == ACC_REC_FEW && acc_dtypes[dtype].cls != 'C')
+		acc_few_take(&w->few, dtype, w->chunk, n, w->doubles);
+	w->nchunk = 0;
+}
+
 /* Statistics are taken of whole chunks of elements. */
 static void
 measure(struct writer *w, const struct msg *m, const uint8_t *p, size_t n)
@@ -194,12 +212,8 @@ measure(struct writer *w, const struct msg *m, const uint8_t *p, size_t n)
 		w->nchunk += k;
 		p += k;
 		n -= k;
-		if (w->nchunk == full) {
-			struct acc_one one;
-			acc_kernel_one((enum acc_dtype)m->dtype, w->chunk, ACC_CHUNK, &one);
-			acc_one_merge(&w->one, &one);
-			w->nchunk = 0;
-		}
+		if (w->nchunk == full)
+			measure_chunk(w, m);
 	}
 }
 
@@ -208,7 +222,9 @@ take_piece(struct writer *w, const struct msg *m, const uint8_t *p, size_t n)
 {
 	if (w->e.code != 0)
 		return;
-	if (m->detail == ACC_REC_FULL)
+	if (m->detail == ACC_REC_FULL && w->zip.out != NULL)
+		acc_deflate_bytes(&w->zip, w->s, p, n, &w->e);
+	else if (m->detail == ACC_REC_FULL)
 		acc_sink_bytes(w->s, p, n, &w->e);
 	else if (m->detail == ACC_REC_HASH)
 		w->crc = acc_crc32(w->crc, p, n);
@@ -234,21 +250,39 @@ take_elements(struct writer *w, const struct msg *m)
 	}
 }
 
-static void
-put_statistics(struct writer *w, const struct msg *m, uint64_t count)
+/* The elements that a record will refer to: where they are, and in how many bytes. */
+static struct same_stored
+store(struct writer *w, const struct msg *m)
 {
-	struct acc_one one;
-	acc_kernel_one((enum acc_dtype)m->dtype, w->chunk, w->nchunk / acc_dtypes[m->dtype].size,
-		&one);
-	acc_one_merge(&w->one, &one);
-	acc_stat_put(&w->rec, (enum acc_dtype)m->dtype, m->n, count, &w->one);
+	struct same_stored at = {0, m->bytes};
+	if (m->again)
+		return w->r->same.stored[m->place];
+	if (w->e.code == 0)
+		acc_sink_begin(w->s, m->bytes, &at.off, &w->e);
+	if (w->zip.out != NULL && w->e.code == 0)
+		acc_deflate_begin(&w->zip, &w->e);
+	take_elements(w, m);
+	if (w->zip.out != NULL && w->e.code == 0)
+		acc_deflate_end(&w->zip, w->s, &at.len, &w->e);
+	if (m->place < SAME_PLACES)
+		w->r->same.stored[m->place] = at;
+	return at;
 }
 
 static void
-put_elements(struct writer *w, const struct msg *m, uint64_t count, uint64_t off)
+put_statistics(struct writer *w, const struct msg *m, uint64_t count)
+{
+	measure_chunk(w, m);
+	acc_stat_put(&w->rec, (enum acc_dtype)m->dtype, m->n, count, &w->one);
+	if (m->detail == ACC_REC_FEW && acc_dtypes[m->dtype].cls != 'C')
+		acc_few_put(&w->few, &w->rec);
+}
+
+static void
+put_elements(struct writer *w, const struct msg *m, uint64_t count, struct same_stored at)
 {
 	char hex[9];
-	if (m->detail == ACC_REC_STATISTICS)
+	if (m->detail == ACC_REC_STATISTICS || m->detail == ACC_REC_FEW)
 		put_statistics(w, m, count);
 	if (m->detail == ACC_REC_HASH) {
 		snprintf(hex, sizeof hex, "%08x", w->crc);
@@ -257,12 +291,16 @@ put_elements(struct writer *w, const struct msg *m, uint64_t count, uint64_t off
 	if (m->detail != ACC_REC_FULL)
 		return;
 	if (w->s->dir < 0) {
-		acc_sink_keep(w->s, off, m->bytes, &w->e);
+		acc_sink_keep(w->s, at.off, m->bytes, &w->e);
 		return;
 	}
 	acc_add(&w->rec, "", "file", acc_ctext(w->s->file));
-	acc_add(&w->rec, "", "off", acc_uint(off));
+	acc_add(&w->rec, "", "off", acc_uint(at.off));
 	acc_add(&w->rec, "", "len", acc_uint(m->bytes));
+	if (w->zip.out != NULL) {
+		acc_add(&w->rec, "", "enc", acc_ctext("deflate"));
+		acc_add(&w->rec, "", "clen", acc_uint(at.len));
+	}
 }
 
 static void
@@ -270,20 +308,18 @@ write_tensor(struct writer *w, const struct msg *m, const char *const *str, cons
 {
 	struct acc_rec *r = &w->rec;
 	const bool full = m->elements && m->detail == ACC_REC_FULL;
-	uint64_t off = 0, count = 1;
+	struct same_stored at = {0};
+	uint64_t count = 1;
 	for (uint32_t i = 0; i < m->n; i++)
 		count *= (uint64_t)dims[i];
 	acc_one_init(&w->one);
 	w->nchunk = 0;
 	w->crc = 0;
-	if (full && m->again)
-		off = w->r->same.off[m->place];
-	else if (full && w->e.code == 0)
-		acc_sink_begin(w->s, m->bytes, &off, &w->e);
-	if (m->elements && !m->again)
+	w->few = (struct few){0};
+	if (full)
+		at = store(w, m);
+	else if (m->elements)
 		take_elements(w, m);
-	if (full && m->place < SAME_PLACES)
-		w->r->same.off[m->place] = off;
 	acc_rec_start(r, ACC_STR("tensor"));
 	put_place(w, str[ITEM_IO], str[ITEM_POS]);
 	put_text(r, "type", str[ITEM_CLS]);
@@ -296,7 +332,7 @@ write_tensor(struct writer *w, const struct msg *m, const char *const *str, cons
 	if (m->requires_grad >= 0)
 		acc_add(r, "", "requires_grad", acc_bool(m->requires_grad != 0));
 	if (m->elements && w->e.code == 0)
-		put_elements(w, m, count, off);
+		put_elements(w, m, count, at);
 	if (m->dropped)
 		put_text(r, "err", "the elements are not recorded: the queue was full");
 	put_record(w);
@@ -384,8 +420,11 @@ acc_rec_write(void *recording)
 	struct msg m = {.kind = MSG_SYNC};
 	w.s = &w.r->sink;
 	w.chunk = malloc((size_t)ACC_CHUNK * 16);
-	if (w.chunk == NULL)
+	w.doubles = malloc(ACC_CHUNK * sizeof *w.doubles);
+	if (w.chunk == NULL || w.doubles == NULL)
 		acc_nomem(&w.e);
+	if (w.r->deflate && w.s->dir >= 0 && w.e.code == 0)
+		acc_deflate_open(&w.zip, &w.e);
 	while (w.e.code == 0 && m.kind != MSG_STOP && take(&w, &head, sizeof m) == 0) {
 		memcpy(&m, head.p, sizeof m);
 		write_msg(&w, &m);
@@ -404,6 +443,8 @@ acc_rec_write(void *recording)
 	acc_buf_release(&w.body);
 	acc_buf_release(&w.call);
 	acc_buf_release(&head);
+	acc_deflate_release(&w.zip);
 	free(w.chunk);
+	free(w.doubles);
 	return NULL;
 }

@@ -56,7 +56,8 @@ class OverflowStop(RuntimeError):
 
 class Options(ctypes.Structure):
     _fields_ = [("rank", c_int64), ("program", c_char_p), ("framework", c_char_p),
-                ("device", c_char_p), ("task", c_char_p), ("queue", c_size_t), ("drop", c_bool)]
+                ("device", c_char_p), ("task", c_char_p), ("queue", c_size_t), ("drop", c_bool),
+                ("deflate", c_bool)]
 
 
 class Call(ctypes.Structure):

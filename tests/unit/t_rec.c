@@ -338,6 +338,95 @@ same(void)
 	acc_rec_release(&s.rec);
 }
 
+static void
+compressed(void)
+{
+	enum { N = 4096, LARGE = 1 << 20 };
+	struct seen s = {0};
+	static float x[N], large[LARGE];
+	const int64_t n = N, none = 0, many = LARGE;
+	for (int i = 0; i < N; i++)
+		x[i] = sinf((float)i);
+	for (int i = 0; i < LARGE; i++)
+		large[i] = (float)(i % 7);
+	struct acc_rec_options o = options;
+	o.deflate = true;
+	struct acc_recording *r = start("compressed", &o);
+	const struct acc_rec_item item[] = {f32("in", "0", &many, NULL, 1, large, ACC_REC_FULL),
+		f32("in", "1", &n, NULL, 1, x, ACC_REC_FULL),
+		f32("in", "2", &none, NULL, 1, x, ACC_REC_FULL),
+		f32("out", "0", &n, NULL, 1, x, ACC_REC_FULL)};
+	const struct acc_rec_call c = {.op = "Tensor.g", .call = 0, .pass = "forward"};
+	acc_rec_call(r, &c, item, 4);
+	ok(acc_rec_close(r, NULL, 0) == 0, "compressed");
+	find(&s, folder("compressed"), "Tensor.g.0.forward.input.0");
+	ok(acc_get_int(&s.rec, "", "len", 0) == LARGE * 4 &&
+			acc_get_int(&s.rec, "", "clen", 0) < LARGE / 16 && s.bad == 0,
+		"it is smaller");
+	for (int i = 0; i < 2; i++) {
+		find(&s, folder("compressed"),
+			i == 0 ? "Tensor.g.0.forward.input.1" : "Tensor.g.0.forward.output.0");
+		bool good = s.n == N;
+		for (int k = 0; k < N; k++)
+			good = good && s.v[k] == x[k];
+		ok(good, "and the same, %s", i == 0 ? "once" : "and again");
+	}
+	find(&s, folder("compressed"), "Tensor.g.0.forward.input.2");
+	ok(s.rec.n > 0 && s.n == 0 && s.bad == 0, "so is what is empty");
+	acc_rec_release(&s.rec);
+}
+
+static bool
+texts(const struct acc_rec *r, const char *key, const char *want)
+{
+	const struct acc_val *v = acc_get(r, "", key);
+	char all[300] = "";
+	size_t at = 0;
+	for (uint32_t i = 0; v != NULL && i < v->n && at < sizeof all; i++)
+		at += (size_t)(v->type == ACC_V_TEXTS ? snprintf(all + at, sizeof all - at, "%.*s ",
+								ACC_PRS(v->texts[i]))
+						      : snprintf(all + at, sizeof all - at, "%lld ",
+								(long long)v->ints[i]));
+	if (strcmp(all, want) != 0)
+		printf("# %s: %s\n", key, all);
+	return strcmp(all, want) == 0;
+}
+
+static void
+few(void)
+{
+	enum { N = 200000 };
+	struct seen s = {0};
+	static float x[N];
+	const int64_t n = N, three = 3;
+	for (int i = 0; i < N; i++)
+		x[i] = (float)(i % 10) / 16;
+	x[70001] = -5;
+	x[199999] = NAN;
+	x[131072] = -INFINITY;
+	x[3] = 4.5f;
+	x[150000] = 0.1f + 4;
+	struct acc_recording *r = start("few", &options);
+	const struct acc_rec_item item[] = {f32("in", "0", &n, NULL, 1, x, ACC_REC_FEW),
+		f32("in", "1", &three, NULL, 1, x, ACC_REC_FEW)};
+	const struct acc_rec_call c = {.op = "Tensor.g", .call = 0, .pass = "forward"};
+	acc_rec_call(r, &c, item, 2);
+	acc_rec_close(r, NULL, 0);
+	find(&s, folder("few"), "Tensor.g.0.forward.input.0");
+	ok(texts(&s.rec, "stat.first", "0 0.0625 0.125 4.5 0.25 0.3125 0.375 0.4375 "),
+		"the first elements");
+	ok(texts(&s.rec, "stat.worst", "nan -inf -5 4.5 4.099999904632568 0.5625 0.5625 0.5625 "),
+		"the worst elements");
+	ok(texts(&s.rec, "stat.worst.at", "199999 131072 70001 3 150000 9 19 29 "),
+		"and where they are");
+	ok(isnan(statistic(&s, "stat.max")), "beside statistics");
+	find(&s, folder("few"), "Tensor.g.0.forward.input.1");
+	ok(texts(&s.rec, "stat.worst", "0.125 0.0625 0 ") &&
+			texts(&s.rec, "stat.worst.at", "2 1 0 "),
+		"fewer, where there are no more");
+	acc_rec_release(&s.rec);
+}
+
 enum { THREADS = 4, CALLS = 200 };
 
 static void *
@@ -513,6 +602,8 @@ main(void)
 	values();
 	statistics();
 	same();
+	compressed();
+	few();
 	threads();
 	drops();
 	forks();

@@ -105,7 +105,8 @@ static int
 refer(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 {
 	struct acc_str file = acc_get_text(r, "", "file");
-	int64_t off = acc_get_int(r, "", "off", 0), len = acc_get_int(r, "", "len", 0);
+	int64_t off = acc_get_int(r, "", "off", 0),
+		len = acc_get_int(r, "", acc_get(r, "", "clen") != NULL ? "clen" : "len", 0);
 	if (file.n == 0)
 		return 0;
 	if (off < 0 || len < 0 || off > INT64_MAX - len)
