@@ -194,11 +194,23 @@ def ints(values):
     return (c_int64 * len(values))(*values)
 
 
+_lacking = set()
+
+
+def lacking(what):
+    """What is not recorded is said, once."""
+    if what not in _lacking:
+        _lacking.add(what)
+        warnings.warn(f"accrecord: not recorded: {what}", stacklevel=3)
+
+
 def readable(t):
     """Its elements, on the CPU; None: it has none that can be read."""
     t = t.detach()
-    if t.layout != torch.strided or t.is_quantized or t.device.type == "meta" or \
-            getattr(t, "is_nested", False):
+    kind = "nested" if getattr(t, "is_nested", False) else "quantized" if t.is_quantized else \
+        "sparse" if t.layout != torch.strided else "meta" if t.device.type == "meta" else None
+    if kind is not None:
+        lacking(f"the elements of {kind} tensors")
         return None
     if t.is_conj() or t.is_neg():
         t = t.resolve_conj().resolve_neg()
@@ -1209,7 +1221,8 @@ class Recorder:
                 self.before(op, n, "forward", arguments(args, shown), place)
                 y = old(*args, **kwargs)
                 if kwargs.get("async_op"):
-                    return y   # nobody knows yet what comes out
+                    lacking("the result of collectives with async_op")   # nobody knows it yet
+                    return y
                 self.after(op, n, "forward", arguments(args, shown),
                            [("out", p, v) for _, p, v in arguments(args, {})
                             if isinstance(v, torch.Tensor)], place)

@@ -173,6 +173,17 @@ def arguments():
         F.conv2d(torch.randn(1, 2, 5, 5), torch.randn(4, 1, 3, 3), padding="same", groups=2)
 
 
+def lacking():
+    """What cannot be recorded is said, and the program goes on."""
+    with warnings.catch_warnings(record=True) as said, accrecord.record(output_dir=folder("lacking")):
+        warnings.simplefilter("always")
+        for _ in range(2):
+            torch.sparse.mm(torch.eye(3).to_sparse(), torch.ones(3, 2))
+            torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8).dequantize()
+    said = [str(w.message) for w in said if "accrecord" in str(w.message)]
+    assert said == [f"accrecord: not recorded: the elements of {k} tensors" for k in ("sparse", "quantized")], said
+
+
 @torch.jit.script
 def scripted(x, y):
     return torch.relu(x) * y
@@ -214,5 +225,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ptdbg, arguments, whole, child):
+        for part in (networks, documents, choices, ptdbg, arguments, whole, lacking, child):
             part()
