@@ -53,7 +53,7 @@ struct acc_rec_options {
 	const char *framework, *device; /* pytorch, cpu ...; NULL: unknown */
 	const char *task; /* what most tensors have: tensor, statistics, md5; NULL: tensor */
 	size_t queue;     /* bytes; 0: 64 MiB */
-	bool drop; /* a tensor for which the queue has no room is recorded without its elements,
+	bool drop;    /* a tensor for which the queue has no room is recorded without its elements,
 	                       * and with `err`; otherwise the caller waits */
 	bool deflate; /* in a folder: elements are compressed, by zlib at its fastest */
 };

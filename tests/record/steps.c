@@ -40,7 +40,8 @@ main(int argc, char **argv)
 		for (int i = 0; i < N; i++) {
 			a[i] = (float)(i % 17) + (float)step;
 			b[i] = (float)(i % 23) / 8;
-			y[i] = (a[i] + b[i]) * (argc > 3 && step == atoi(argv[3]) && i % 5 == 3 ? 2 : 1);
+			y[i] = (a[i] + b[i]) *
+			       (argc > 3 && step == atoi(argv[3]) && i % 5 == 3 ? 2 : 1);
 		}
 		const struct acc_rec_item item[] = {vector("in", "0", a), vector("in", "1", b),
 			vector("out", "0", y)};
