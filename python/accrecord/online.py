@@ -78,7 +78,7 @@ class Online:
 
     def open(self):
         os.makedirs(self.live, exist_ok=True)
-        self.stream, self.told = self.make(self.place(self.number)), set()
+        self.stream, self.told, self.empty = self.make(self.place(self.number)), set(), True
         self.stream.step(self.number)
 
     def place(self, number):
@@ -93,6 +93,7 @@ class Online:
             self.stream.stack(self.frames[stack])
             self.told.add(stack)
         self.stream.put(*args, stack=stack, **place)
+        self.empty = False
 
     def stack(self, frames):
         n = self.stream.stack(frames)
@@ -105,27 +106,24 @@ class Online:
 
     def step(self, number):
         self.end()
+        if not self.empty:
+            self.worker = threading.Thread(target=self.judge, args=(self.number,))
+            self.worker.start()
         self.number = number
         self.open()
 
     def close(self):
         self.end()
-        self.wait()
+        if not self.empty:
+            self.judge(self.number)   # here: where Python itself ends, it starts no thread
         shutil.rmtree(self.live, ignore_errors=True)
 
     def end(self):
         """The step is whole. One that is judged still is waited for: no more than two are there."""
         self.stream.close()
-        self.wait()
-        self.worker = threading.Thread(target=self.judge, args=(self.number,))
-        self.worker.start()
-
-    def wait(self):
         if self.worker is not None:
             self.worker.join()
             self.worker = None
-
-    # -- in a thread --
 
     def judge(self, number):
         live, judged = self.place(number), os.path.join(self.live, "judged.acc")

@@ -61,6 +61,8 @@ def networks():
             opt.zero_grad()
             loss.backward()
             opt.step()
+        if "keep" in options:
+            accrecord.step()   # the next, of which nothing comes
         accrecord.record_switch(False)
         accrecord._replace(None)
         if wrong:
