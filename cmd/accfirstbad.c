@@ -75,6 +75,7 @@ list(void)
 }
 
 static struct acc_roots *roots; // reachable when an option ends the program
+static const char *baseline;    // the file to write, or NULL
 
 static struct acc_rules *
 parse(const char *text, size_t n, const char *where)
@@ -347,6 +348,8 @@ run(const struct acc_judge_opt *opt, struct acc_in *in, struct cli_out *out, str
 	int rc;
 	while ((rc = acc_in_next(in, &r, &e)) > 0) {
 		if (acc_rec_is(r, "step")) {
+			if (baseline != NULL)
+				cli_die("--write-baseline: not of a recording that is followed");
 			c->opt.one_step = steps = true;
 			if (!empty)
 				judge(c, in, out, n);
@@ -411,7 +414,7 @@ main(int argc, char **argv)
 	struct acc_judge_opt opt = {.tmpdir = cli_tmpdir(), .overflows = ACC_OVERFLOWS};
 	const struct acc_preset *p;
 	roots = acc_roots_open(&e);
-	const char **allow = NULL, *baseline = NULL;
+	const char **allow = NULL;
 	struct expected ranks = {.n = 0};
 	size_t allow_cap = 0;
 	bool audit = true, own = false; /* own: rules of the user */

@@ -170,6 +170,7 @@ says() { # file, text
 	run -0 bash -c "accdump-read rec | accfmt --tsv -c kind | sort -u"
 	[ "$output" = $'kind\ntensor' ]
 	fails "only a folder that libaccrec or accrecord records" accdump-read --follow "$ROOT/examples/demo/device"
+	fails "not of a recording that is followed" bash -c "accfirstbad --write-baseline=b all.acc >/dev/null"
 	run -2 accdump-read --follow --inline rec
 	[[ $output == *"--follow: of one recording, and without --inline"* ]]
 }
