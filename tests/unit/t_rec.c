@@ -42,8 +42,10 @@ read_elements(struct seen *s, const struct acc_rec *r)
 				      ? acc_pay_open(s->roots, acc_get_text(r, "", "src"), &ref,
 						NULL)
 				      : NULL;
-	if (pay == NULL || acc_pay_count(pay) > 4096)
+	if (pay == NULL || acc_pay_count(pay) > 4096) {
+		acc_pay_close(pay);
 		return;
+	}
 	s->n = (size_t)acc_pay_count(pay);
 	if (s->n > 0 && acc_pay_read(pay, 0, s->n, scratch, &p, NULL) == 0)
 		for (size_t i = 0; i < s->n; i++)
