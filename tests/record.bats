@@ -102,7 +102,7 @@ says() { # file, text
 	printf 2 >&7
 	says said "step 1: Torch.add.0.forward: its output as recorded fails"
 	kill -0 "$pid"
-	! grep -q "status" said
+	[ "$(grep -c status said)" = 0 ]
 	exec 7>&-
 	wait
 	says said "--- step 2"
