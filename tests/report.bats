@@ -162,14 +162,12 @@ made() { # records, hostile or nothing: $m
 	made 400
 	run -1 accfmt -f tree "$m"
 	diff - <(echo "$output") <<'END'
-|- ERROR step 0, rank 0  51 op calls, 1 bad
-|  |- ok layers.0.mlp MLP  40 op calls
-|  `- ERROR layers.1.mlp MLP  11 op calls, 1 bad
-|     |- ... 8 more, none bad
-|     |- ok Functional.linear.48.forward  err_max 2.6e-06
-|     |- ok Functional.linear.49.forward  err_max 1.8e-06
-|     `- ERROR Functional.linear.50.forward  err_max 0.04
-`- ok step 0, rank 1  49 op calls
+|- ok layers.0.mlp MLP  40 op calls  [ranks 0-1]
+`- ERROR layers.1.mlp MLP  11 op calls, 1 bad, rank 0  [ranks 0-1]
+   |- ... 8 more, none bad
+   |- ok Functional.linear.48.forward  err_max 2.6e-06
+   |- ok Functional.linear.49.forward  err_max 1.8e-06  [rank 0]
+   `- ERROR Functional.linear.50.forward  err_max 0.04  [rank 0]
 END
 	run -0 accfmt -f tree "$S/rank0.acc"
 	[ "$output" = "no op calls" ] || [[ $output != *bad* ]]
@@ -177,6 +175,33 @@ END
 	made 40 hostile
 	run -1 accfmt -f tree "$m"
 	[[ $output != *$'\e'* && $output == *"=1+1 ?[31m"* ]]
+}
+
+@test "tree: ranks and steps are one, stages of a pipeline lie one behind the other, sides are matched" {
+	python
+	local ranks=$BATS_TEST_DIRNAME/html/make_ranks.py
+	python3 "$ranks" 4 4 2 pp >"$BATS_TEST_TMPDIR/pp.acc"
+	run -1 accfmt -f tree "$BATS_TEST_TMPDIR/pp.acc"
+	diff - <(echo "$output") <<'END'
+|- ok stage 0  8 op calls  [ranks 0-1]
+`- ERROR stage 1  8 op calls, 1 bad, step 2, rank 3  [ranks 2-3]
+   |- - forward  1 op call
+   `- ERROR model GPT  7 op calls, 1 bad, step 2, rank 3
+      |- ok layers.0 Block  3 op calls
+      `- ERROR layers.1 Block  3 op calls, 1 bad, step 2, rank 3
+         `- ERROR fc1 Linear  2 op calls, 1 bad, step 2, rank 3
+            `- ERROR Functional.linear.1.forward  norm_relerr 0.05, step 2, rank 3
+END
+	python3 "$ranks" 1 3 1 renamed >"$BATS_TEST_TMPDIR/names.acc"
+	run -1 accfmt -f tree "$BATS_TEST_TMPDIR/names.acc"
+	diff - <(echo "$output") <<'END'
+`- ERROR model GPT  6 op calls, 1 bad, rank 2  [ranks 0-2]
+   `- ERROR layers.0 Block  5 op calls, 1 bad, rank 2
+      |- ERROR fc1 Linear  3 op calls, 1 bad, rank 2  (bench: up Linear)
+      |  |- ERROR Functional.linear.0.forward  norm_relerr 0.05, rank 2
+      |  `- - Functional.dropout.0.forward  [only the bench]
+      `- - Functional.gelu.0.forward  [only the device]
+END
 }
 
 @test "dot: boxes of modules, colours and values; of many op calls those around what is bad" {

@@ -89,21 +89,44 @@ call_of(struct acc_opcalls *o, const struct acc_rec *r, struct acc_str key, stru
 	return p;
 }
 
+static const char *const measures[] = {"m.err_max", "m.max_rel", "m.norm_relerr", "m.max_relerr",
+	"m.max_abs"};
+
+double
+acc_opcall_measure(const struct acc_rec *r, const char **key)
+{
+	double v;
+	for (size_t i = 0; i < sizeof measures / sizeof *measures; i++)
+		if (acc_as_f64(acc_get(r, "", measures[i]), &v)) {
+			*key = measures[i];
+			return isnan(v) ? INFINITY : fabs(v);
+		}
+	return -1;
+}
+
+uint8_t
+acc_opcall_measure_number(const char *key)
+{
+	uint8_t i = 0;
+	while (i + 1U < sizeof measures / sizeof *measures && measures[i] != key)
+		i++;
+	return i;
+}
+
+const char *
+acc_opcall_measure_name(uint8_t number)
+{
+	return measures[number];
+}
+
 static void
 measure(struct acc_opcall *c, const struct acc_rec *r)
 {
-	static const char *const keys[] = {"m.err_max", "m.max_rel", "m.norm_relerr",
-		"m.max_relerr", "m.max_abs"};
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-		double v;
-		if (!acc_as_f64(acc_get(r, "", keys[i]), &v))
-			continue;
-		v = isnan(v) ? INFINITY : fabs(v);
-		if (v > c->error) {
-			c->error = v;
-			c->measure = keys[i];
-		}
-		return;
+	const char *key;
+	const double v = acc_opcall_measure(r, &key);
+	if (v > c->error) {
+		c->error = v;
+		c->measure = key;
 	}
 }
 
@@ -166,8 +189,8 @@ raise(struct acc_opcalls *o, struct acc_opcall *c, enum acc_grade g, struct acc_
 		c->why = keep(o, why);
 }
 
-static enum acc_grade
-grade_of(const struct acc_rec *r)
+enum acc_grade
+acc_opcall_grade(const struct acc_rec *r)
 {
 	const struct acc_str bad = acc_get_text(r, "", "bad");
 	bool ok;
@@ -233,8 +256,8 @@ acc_opcalls_add(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *
 	if (c->stack.n == 0)
 		c->stack = keep(o, text(r, "stack"));
 	measure(c, r);
-	raise(o, c, grade_of(r),
-		grade_of(r) >= ACC_WARNING ? first_why(r) : (struct acc_str){"", 0});
+	const enum acc_grade g = acc_opcall_grade(r);
+	raise(o, c, g, g >= ACC_WARNING ? first_why(r) : (struct acc_str){"", 0});
 	return o->mem.lost ? acc_nomem(e) : follow(o, r, e);
 }
 
@@ -277,13 +300,13 @@ is_framework(struct acc_str file)
 }
 
 bool
-acc_frame_own(const struct acc_stacks *stacks, struct acc_str id, struct acc_frame *f)
+acc_frame_next(struct acc_str *rest, struct acc_frame *f)
 {
-	struct acc_str s = id.n == 0 ? id : acc_stacks_get(stacks, id), one;
-	while (s.n > 0) {
-		if (!until(&s, "; File ", &one)) {
-			one = s;
-			s.n = 0;
+	struct acc_str one;
+	while (rest->n > 0) {
+		if (!until(rest, "; File ", &one)) {
+			one = *rest;
+			rest->n = 0;
 		}
 		if (acc_str_starts(one, "File "))
 			one = (struct acc_str){one.p + 5, one.n - 5};
@@ -299,4 +322,11 @@ acc_frame_own(const struct acc_stacks *stacks, struct acc_str id, struct acc_fra
 		}
 	}
 	return false;
+}
+
+bool
+acc_frame_own(const struct acc_stacks *stacks, struct acc_str id, struct acc_frame *f)
+{
+	struct acc_str s = id.n == 0 ? id : acc_stacks_get(stacks, id);
+	return acc_frame_next(&s, f);
 }

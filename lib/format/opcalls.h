@@ -42,13 +42,23 @@ struct acc_opcalls {
 int acc_opcalls_add(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *e);
 void acc_opcalls_release(struct acc_opcalls *o);
 
+/* What the judge or the audit says of a record. */
+enum acc_grade acc_opcall_grade(const struct acc_rec *r);
+/* The first of the measures that a record has, and which; NaN as infinity. < 0: none. */
+double acc_opcall_measure(const struct acc_rec *r, const char **key);
+/* Its number, and back: "m.err_max". */
+uint8_t acc_opcall_measure_number(const char *key);
+const char *acc_opcall_measure_name(uint8_t number);
+
 /* Does a finding of this kind accuse? */
 bool acc_accuses(struct acc_str what);
-/* The innermost frame of a stack that is not a framework's: its file, line, function and code, each
- * borrowed from the stack. False where there is none. */
+/* The next frame of a stack, innermost first, that is not a framework's: its file, line, function and
+ * code, each borrowed from the stack, of which *rest is what follows. False where there is none. */
 struct acc_frame {
 	struct acc_str file, line, fn, code;
 };
+bool acc_frame_next(struct acc_str *rest, struct acc_frame *f);
+/* The innermost of a stack by its id. */
 bool acc_frame_own(const struct acc_stacks *s, struct acc_str id, struct acc_frame *f);
 
 #endif

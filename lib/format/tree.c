@@ -1,8 +1,9 @@
-/* A tree of modules and op calls for a terminal. Where nothing is bad, a module is one line; of those
- * where something is, the way to it and what runs beside it is shown. */
+/* A tree of modules and op calls for a terminal, those of all ranks and steps joined (network.h). Where
+ * nothing is bad, a module is one line; of those where something is, the way to it and what runs
+ * beside it is shown. */
 #include "acc/format.h"
 #include "acc/terminal.h"
-#include "format/opcalls.h"
+#include "format/network.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,23 +11,10 @@
 /* Many op calls, or very many modules, are shown near what is bad alone. */
 enum { AROUND = 2, MANY = 40, DEEPEST = 64 };
 
-struct node {
-	struct acc_str label;
-	uint32_t parent, first, last, next; /* among all nodes; 0: none. The root is 0 */
-	const struct acc_opcall *call; /* whose node it is; NULL: a module that was not recorded */
-	uint32_t calls, bad;
-	const struct acc_opcall *worst;
-};
-
 struct state {
 	FILE *out;
 	struct acc_format_opt opt;
-	struct acc_opcalls ops;
-	struct node *node;
-	size_t n, cap;
-	struct acc_map ids;     /* place and key -> node */
-	struct acc_map scopes;  /* key -> index of an op call with it that has a scope */
-	struct acc_map modules; /* keys that are scopes */
+	struct acc_network net;
 	struct acc_arena mem;
 	char prefix[DEEPEST * 8];
 };
@@ -47,151 +35,8 @@ static int
 record(void *state, const struct acc_rec *r, struct acc_err *e)
 {
 	struct state *s = state;
-	return acc_opcalls_add(&s->ops, r, e);
+	return acc_network_add(&s->net, r, e);
 }
-
-static int
-add(struct state *s, uint32_t parent, struct acc_str label, uint32_t *out, struct acc_err *e)
-{
-	struct node *p = acc_grow(s->node, &s->cap, s->n + 1, sizeof *p, e);
-	if (p == NULL)
-		return ACC_ENOMEM;
-	s->node = p;
-	const uint32_t me = (uint32_t)s->n++;
-	p[me] = (struct node){.label = label, .parent = parent};
-	if (me > 0 && p[parent].last != 0)
-		p[p[parent].last].next = me;
-	else if (me > 0)
-		p[parent].first = me;
-	if (me > 0)
-		p[parent].last = me;
-	*out = me;
-	return 0;
-}
-
-/* The node under an id, made beneath parent where there is none. */
-static int
-node_of(struct state *s, uint32_t place, struct acc_str key, uint32_t parent, struct acc_str label,
-	uint32_t *out, struct acc_err *e)
-{
-	const char *id = acc_arena_printf(&s->mem, "%u %.*s", (unsigned)place, ACC_PRS(key));
-	uint64_t *at = id == NULL ? NULL : acc_map_put(&s->ids, acc_str(id), 0);
-	if (at == NULL)
-		return acc_nomem(e);
-	if (*at != 0) {
-		*out = (uint32_t)*at;
-		return 0;
-	}
-	int rc = add(s, parent, label, out, e);
-	*at = *out;
-	return rc;
-}
-
-/* Of "Module.layers.0.mlp.fc1.Linear.forward.0" beneath "Module.layers.0.mlp.MLP.forward.0": "fc1
- * Linear"; other names as they are. */
-static struct acc_str
-label_of(struct state *s, struct acc_str key, struct acc_str scope)
-{
-	static const char *const roots[] = {"Module.", "Cell."};
-	for (int i = 0; i < 2; i++) {
-		if (!acc_str_starts(key, roots[i]))
-			continue;
-		struct acc_str path = {key.p + strlen(roots[i]),
-			key.n - (uint32_t)strlen(roots[i])};
-		const char *pass = memmem(path.p, path.n, ".forward", 8);
-		if (pass == NULL)
-			pass = memmem(path.p, path.n, ".backward", 9);
-		const char *cls = pass;
-		while (cls != NULL && cls > path.p && cls[-1] != '.')
-			cls--;
-		if (cls == NULL || cls < path.p + 2)
-			return key;
-		/* What the scope's name begins with, up to its class. */
-		uint32_t same = (uint32_t)strlen(roots[i]), k = same;
-		for (; k < key.n && k < scope.n && key.p[k] == scope.p[k]; k++)
-			if (key.p[k] == '.')
-				same = k + 1;
-		const char *from = key.p + same;
-		if (from >= cls)
-			from = path.p;
-		char *label = acc_arena_printf(&s->mem, "%.*s %.*s", (int)(cls - 1 - from), from,
-			(int)(pass - cls), cls);
-		return label == NULL ? key : acc_str(label);
-	}
-	return key;
-}
-
-/* The node of a module, beneath that of its own scope. */
-static int
-module(struct state *s, uint32_t place, uint32_t top, struct acc_str key, int depth, uint32_t *out,
-	struct acc_err *e)
-{
-	const uint64_t *at = acc_map_get(&s->scopes, key);
-	struct acc_str scope = at == NULL ? (struct acc_str){"", 0} : s->ops.v[*at].scope;
-	uint32_t parent = top;
-	int rc = 0;
-	if (scope.n > 0 && !acc_str_eq(scope, key) && depth < DEEPEST / 2)
-		rc = module(s, place, top, scope, depth + 1, &parent, e);
-	return rc < 0 ? rc : node_of(s, place, key, parent, label_of(s, key, scope), out, e);
-}
-
-static int
-place_call(struct state *s, const struct acc_opcall *c, struct acc_err *e)
-{
-	uint32_t at = 0;
-	int rc = 0;
-	const bool many = s->ops.nplaces > 1;
-	if (many)
-		rc = node_of(s, c->place, ACC_STR("\1place"), 0,
-			acc_str(s->ops.place[c->place].name), &at, e);
-	const uint32_t top = at;
-	const bool is_module = acc_map_get(&s->modules, c->key) != NULL;
-	if (rc == 0 && is_module)
-		rc = module(s, c->place, top, c->key, 0, &at, e);
-	else if (rc == 0 && c->scope.n > 0)
-		rc = module(s, c->place, top, c->scope, 0, &at, e);
-	else if (rc == 0 && c->pass.n > 0) {
-		const char *id = acc_arena_printf(&s->mem, "\1%.*s", ACC_PRS(c->pass));
-		rc = id == NULL ? acc_nomem(e)
-				: node_of(s, c->place, acc_str(id), top, c->pass, &at, e);
-	}
-	if (rc == 0 && !(is_module && s->node[at].call == NULL))
-		rc = add(s, at, label_of(s, c->key, c->scope), &at, e);
-	if (rc < 0)
-		return rc;
-	s->node[at].call = c;
-	for (uint32_t up = at, n = 0; n < DEEPEST; up = s->node[up].parent, n++) {
-		struct node *p = &s->node[up];
-		p->calls++;
-		p->bad += c->grade >= ACC_WARNING;
-		if (p->worst == NULL || c->grade > p->worst->grade ||
-			(c->named && !p->worst->named))
-			p->worst = c;
-		if (up == 0)
-			break;
-	}
-	return 0;
-}
-
-static int
-build(struct state *s, struct acc_err *e)
-{
-	uint32_t root;
-	int rc = add(s, 0, (struct acc_str){"", 0}, &root, e);
-	for (size_t i = 0; rc == 0 && i < s->ops.n; i++) {
-		const struct acc_opcall *c = &s->ops.v[i];
-		if (c->scope.n == 0)
-			continue;
-		if (acc_map_put(&s->scopes, c->key, i) == NULL ||
-			acc_map_put(&s->modules, c->scope, 1) == NULL)
-			rc = acc_nomem(e);
-	}
-	for (size_t i = 0; rc == 0 && i < s->ops.n; i++)
-		rc = place_call(s, &s->ops.v[i], e);
-	return rc == 0 && s->mem.lost ? acc_nomem(e) : rc;
-}
-
-/* --- printing */
 
 static const struct {
 	const char *word, *color;
@@ -209,35 +54,84 @@ branch(struct state *s, bool last)
 	fputs(last ? "`- " : "|- ", s->out);
 }
 
+/* ", step 3, rank 1" of what is worst, as far as there are several. */
 static void
-line(struct state *s, const struct node *p, bool last, bool open)
+worst_place(const struct state *s, uint32_t at, char *buf, size_t size)
 {
-	const enum acc_grade g = p->worst == NULL ? ACC_UNJUDGED : p->worst->grade;
+	const struct acc_net_slot *w = &s->net.slot[s->net.node[at].worst];
+	size_t n = 0, ranks = 0;
+	buf[0] = '\0';
+	for (size_t i = 0; i < s->net.rank.n; i++)
+		ranks += s->net.on[at * s->net.on_bytes + i / 8] >> i % 8 & 1;
+	if (s->net.step.n > 1 && s->net.step.v[w->worst] != INT64_MIN)
+		n = (size_t)snprintf(buf, size, ", step %lld",
+			(long long)s->net.step.v[w->worst]);
+	if (ranks > 1 && s->net.rank.v[w->rank] != INT64_MIN)
+		snprintf(buf + n, size - n, ", rank %lld", (long long)s->net.rank.v[w->rank]);
+}
+
+/* What stands behind a label: how large the error is, or how much is in it, and on which ranks and
+ * sides it is where its parent is on more. */
+static void
+about(const struct state *s, uint32_t at, char *buf, size_t size)
+{
+	const struct acc_network *net = &s->net;
+	const struct acc_net_node *p = &net->node[at], *up = &net->node[p->parent];
+	const struct acc_net_slot *w = &net->slot[p->worst];
+	char ranks[100] = "", where[60] = "";
+	size_t n = 0;
+	buf[0] = '\0';
+	if (p->first == 0 && w->error >= 0)
+		n = (size_t)snprintf(buf, size, "  %s %.3g",
+			w->curve ? "relative" : acc_opcall_measure_name(w->measure) + 2, w->error);
+	else if (p->first != 0)
+		n = (size_t)snprintf(buf, size, "  %u %s%s", (unsigned)p->calls,
+			w->curve ? "curve" : "op call", p->calls == 1 ? "" : "s");
+	if (p->first != 0 && p->bad > 0)
+		n += (size_t)snprintf(buf + n, size - n, ", %u bad", (unsigned)p->bad);
+	if (p->bad > 0)
+		worst_place(s, at, where, sizeof where);
+	if (n == 0 && where[0] != '\0')
+		n = (size_t)snprintf(buf, size, " ");
+	n += (size_t)snprintf(buf + n, size - n, "%s", where);
+	if (memcmp(net->on + at * net->on_bytes, net->on + p->parent * net->on_bytes,
+		    net->on_bytes) != 0 ||
+		(p->parent == 0 && net->rank.n > 1))
+		acc_network_ranks(net, at, ranks, sizeof ranks);
+	if (ranks[0] != '\0')
+		n += (size_t)snprintf(buf + n, size - n, "  [%s]", ranks);
+	if (p->sides != up->sides && p->sides == ACC_DEVICE)
+		snprintf(buf + n, size - n, "  [only the device]");
+	else if (p->sides != up->sides && p->sides == ACC_BENCH)
+		snprintf(buf + n, size - n, "  [only the bench]");
+}
+
+static void
+line(struct state *s, uint32_t at, bool last, bool open)
+{
+	const struct acc_net_node *p = &s->net.node[at];
 	const size_t width = s->opt.width > 0 ? (size_t)s->opt.width : 200,
 		     before = strlen(s->prefix) + 3;
-	char rest[96];
-	size_t n = 0;
+	char rest[320];
 	branch(s, last);
-	if (p->call != NULL && p->call->error >= 0 && p->first == 0)
-		n = (size_t)snprintf(rest, sizeof rest, "  %s %.3g", p->call->measure + 2,
-			p->call->error);
-	else if (p->first != 0)
-		n = (size_t)snprintf(rest, sizeof rest, "  %u op call%s", (unsigned)p->calls,
-			p->calls == 1 ? "" : "s");
-	else
-		rest[0] = '\0';
-	if (p->first != 0 && p->bad > 0)
-		snprintf(rest + n, sizeof rest - n, ", %u bad", (unsigned)p->bad);
-	const size_t word = strlen(looks[g].word) + 1 + strlen(rest);
+	about(s, at, rest, sizeof rest);
+	const size_t word = strlen(looks[p->grade].word) + 1 + strlen(rest);
 	const size_t room = width > before + word + 12 ? width - before - word : 12;
-	fprintf(s->out, "%s%s%s ", s->opt.color ? looks[g].color : "", looks[g].word,
-		s->opt.color ? "\033[0m" : "");
+	fprintf(s->out, "%s%s%s ", s->opt.color ? looks[p->grade].color : "",
+		looks[p->grade].word, s->opt.color ? "\033[0m" : "");
 	acc_text_put(s->out, p->label, room);
 	fputs(rest, s->out);
+	if (p->other.n > 0) {
+		fputs("  (bench: ", s->out);
+		acc_text_put(s->out, p->other, 60);
+		putc(')', s->out);
+	}
 	/* A closed one says where the worst is. */
 	if (p->first != 0 && !open && p->bad > 0) {
+		const struct acc_net_slot *w = &s->net.slot[p->worst];
 		fputs(": ", s->out);
-		acc_text_put(s->out, p->worst->key, 60);
+		acc_text_put(s->out, acc_network_text(&s->net, w->key != 0 ? w->key : w->other),
+			60);
 	}
 	putc('\n', s->out);
 }
@@ -256,11 +150,12 @@ left_out(struct state *s, uint32_t n, bool last)
 static bool
 shown(const struct state *s, const uint32_t *kid, size_t n, size_t i)
 {
+	const struct acc_net_node *v = s->net.node;
 	const size_t from = i > AROUND ? i - AROUND : 0;
-	if (s->node[0].bad == 0 || n <= (s->node[kid[i]].first == 0 ? 2 * AROUND + 2 : MANY))
+	if (v[0].bad == 0 || n <= (v[kid[i]].first == 0 ? 2 * AROUND + 2 : MANY))
 		return true;
 	for (size_t k = from; k < n && k <= i + AROUND; k++)
-		if (s->node[kid[k]].bad > 0)
+		if (v[kid[k]].bad > 0)
 			return true;
 	return false;
 }
@@ -268,21 +163,22 @@ shown(const struct state *s, const uint32_t *kid, size_t n, size_t i)
 static int
 print(struct state *s, uint32_t at, int depth, struct acc_err *e)
 {
+	const struct acc_net_node *v = s->net.node;
 	size_t n = 0;
-	for (uint32_t k = s->node[at].first; k != 0; k = s->node[k].next)
+	for (uint32_t k = v[at].first; k != 0; k = v[k].next)
 		n++;
 	uint32_t *kid = acc_alloc(&s->mem, (n + 1) * sizeof *kid), gap = 0;
 	if (kid == NULL)
 		return acc_nomem(e);
 	n = 0;
-	for (uint32_t k = s->node[at].first; k != 0; k = s->node[k].next)
+	for (uint32_t k = v[at].first; k != 0; k = v[k].next)
 		kid[n++] = k;
 	int rc = 0;
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		const struct node *p = &s->node[kid[i]];
+		const struct acc_net_node *p = &v[kid[i]];
 		/* Where all is well, what stands at the top is opened, so that there is a tree. */
 		const bool open = p->first != 0 && depth + 1 < DEEPEST &&
-				  (p->bad > 0 || (s->node[0].bad == 0 && depth == 0));
+				  (p->bad > 0 || (v[0].bad == 0 && depth == 0));
 		if (!shown(s, kid, n, i)) {
 			gap++;
 			if (i + 1 == n)
@@ -291,7 +187,7 @@ print(struct state *s, uint32_t at, int depth, struct acc_err *e)
 		}
 		left_out(s, gap, false);
 		gap = 0;
-		line(s, p, i + 1 == n, open);
+		line(s, kid[i], i + 1 == n, open);
 		if (!open)
 			continue;
 		const size_t len = strlen(s->prefix);
@@ -307,8 +203,8 @@ end(void *state, int status, struct acc_err *e)
 {
 	struct state *s = state;
 	(void)status;
-	int rc = build(s, e);
-	if (rc == 0 && s->ops.n == 0)
+	int rc = acc_network_join(&s->net, e);
+	if (rc == 0 && s->net.nslots < 2)
 		fputs("no op calls\n", s->out);
 	return rc == 0 ? print(s, 0, 0, e) : rc;
 }
@@ -317,12 +213,8 @@ static void
 release(void *state)
 {
 	struct state *s = state;
-	acc_opcalls_release(&s->ops);
-	acc_map_release(&s->ids);
-	acc_map_release(&s->scopes);
-	acc_map_release(&s->modules);
+	acc_network_release(&s->net);
 	acc_arena_release(&s->mem);
-	free(s->node);
 	free(s);
 }
 

@@ -87,4 +87,5 @@ def main():
     record("end", {"n": written, "st": 1})
 
 
-main()
+if __name__ == "__main__":
+    main()
