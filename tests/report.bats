@@ -19,6 +19,19 @@ python() {
 	done
 }
 
+@test "html: the network in the page is that of the stream: both sides, all ranks, all steps" {
+	python
+	cd "$BATS_TEST_TMPDIR"
+	python3 "$BATS_TEST_DIRNAME/html/make.py" 2000 >made.acc
+	python3 "$BATS_TEST_DIRNAME/html/make_ranks.py" 3 4 3 pp renamed hostile >ranks.acc
+	for f in made.acc ranks.acc "$S/every-type.acc" "$S/judged.acc" "$S/ranks.acc"; do
+		accfmt --html r.html "$f" || [ $? -eq 1 ]
+		accfmt --json "$f" >r.jsonl || [ $? -eq 1 ]
+		run -0 python3 "$BATS_TEST_DIRNAME/html/network.py" r.html r.jsonl
+		[[ -z $output ]]
+	done
+}
+
 @test "html: what a dump names is no HTML" {
 	python
 	python3 "$BATS_TEST_DIRNAME/html/make.py" 400 hostile >"$BATS_TEST_TMPDIR/h.acc"
@@ -28,7 +41,7 @@ python() {
 	[ "$output" -gt 0 ]
 	run ! grep -qE '<script>alert|<img|<!--|alert\(1\)</script>' h.html
 	# All that a browser could fetch is in the page, and nothing else is allowed.
-	run ! grep -qE '(src|href)=|url\(|@import|https?://' <(grep -v 'class="data"' h.html)
+	run ! grep -qE '(src|href)=|url\(|@import|https?://' <(grep -v 'class="data"\|id="network"' h.html)
 	grep -q "Content-Security-Policy.*default-src 'none'" h.html
 }
 

@@ -5,6 +5,7 @@
 #include "format/columns.h"
 #include "acc/format.h"
 #include "format/jsontext.h"
+#include "format/network.h"
 
 #include <stdlib.h>
 
@@ -12,9 +13,15 @@
 extern const struct acc_preset acc_report[];
 extern const size_t acc_nreport;
 
+/* More would make a page that no browser opens: of what is not bad the first are in it. The network
+ * tells of all. */
+enum { MOST_ROWS = 300000 };
+
 struct state {
 	FILE *out;
 	struct acc_json_blocks *blocks;
+	struct acc_network net;
+	uint64_t rows, left;
 };
 
 /* A file of share/report, by its name without what follows the dot. */
@@ -60,19 +67,31 @@ static int
 record(void *state, const struct acc_rec *r, struct acc_err *e)
 {
 	struct state *s = state;
+	const int rc = acc_network_add(&s->net, r, e);
+	if (rc < 0)
+		return rc;
+	if (acc_word_in("pair tensor arg call scalar", r->kind) && s->rows++ >= MOST_ROWS &&
+		acc_opcall_grade(r) < ACC_WARNING) {
+		s->left++;
+		return 0;
+	}
 	return acc_blocks_put(s->blocks, r, e);
 }
 
 static int
 end(void *state, int status, struct acc_err *e)
 {
-	static const char *const scripts[] = {"data", "model", "view", "strip", "tree", "table",
-		"detail", "curves", "page"};
+	static const char *const scripts[] = {"data", "model", "network", "view", "strip", "tree",
+		"map", "table", "detail", "curves", "page"};
 	struct state *s = state;
 	int rc = acc_blocks_flush(s->blocks, e);
+	rc = rc < 0 ? rc : acc_network_join(&s->net, e);
+	fputs("<script type=\"application/json\" id=\"network\">", s->out);
+	rc = rc < 0 ? rc : acc_network_json(&s->net, s->out, e);
 	fprintf(s->out,
-		"<script type=\"application/json\" id=\"end\">{\"status\":%d}</script>\n<script>\n",
-		status);
+		"</script>\n<script type=\"application/json\" id=\"end\">{\"status\":%d,\"left\":%llu}"
+		"</script>\n<script>\n",
+		status, (unsigned long long)s->left);
 	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
 		part(s->out, scripts[i]);
 	fputs("</script>\n</body>\n</html>\n", s->out);
@@ -84,6 +103,7 @@ release(void *state)
 {
 	struct state *s = state;
 	acc_blocks_close(s->blocks);
+	acc_network_release(&s->net);
 	free(s);
 }
 

@@ -130,8 +130,8 @@ names(struct acc_network *n, struct acc_net_slot *s, const struct acc_rec *r, st
 {
 	int rc = 0;
 	const bool pair = acc_rec_is(r, "pair");
-	const uint32_t other =
-		pair && s->key != 0 ? intern(n, acc_get_text(r, "b.", "key"), &rc, e) : s->other;
+	const uint32_t other = pair && s->key != 0 ? intern(n, acc_get_text(r, "b.", "key"), &rc, e)
+						   : s->other;
 	const uint32_t scope[2] = {intern(n, acc_get_text(r, pair ? "a." : "", "scope"), &rc, e),
 		pair ? intern(n, acc_get_text(r, "b.", "scope"), &rc, e) : 0};
 	const uint32_t key[2] = {s->key, other};
@@ -269,7 +269,8 @@ point(struct acc_network *n, const struct acc_rec *r, struct acc_err *e)
 		return ACC_ENOMEM;
 	s->curve = true;
 	double a, b, error = -1;
-	if (acc_as_f64(acc_get(r, "a.", "value"), &a) && acc_as_f64(acc_get(r, "b.", "value"), &b)) {
+	if (acc_as_f64(acc_get(r, "a.", "value"), &a) &&
+		acc_as_f64(acc_get(r, "b.", "value"), &b)) {
 		const double apart = a == b || (isnan(a) && isnan(b)) ? 0 : fabs(a - b) / fabs(b);
 		error = isnan(apart) ? INFINITY : apart;
 		s->sides = ACC_DEVICE | ACC_BENCH;
@@ -285,8 +286,8 @@ point(struct acc_network *n, const struct acc_rec *r, struct acc_err *e)
 static int
 verdict(struct acc_network *n, const struct acc_rec *r, struct acc_err *e)
 {
-	struct acc_net_verdict *p =
-		acc_grow(n->verdict, &n->verdicts_cap, n->nverdicts + 1, sizeof *p, e);
+	struct acc_net_verdict *p = acc_grow(n->verdict, &n->verdicts_cap, n->nverdicts + 1,
+		sizeof *p, e);
 	struct acc_str tag = acc_get_text(r, "", "tag");
 	char of[40];
 	int rc = 0;

@@ -22,9 +22,10 @@ enum { ACC_DEVICE = 1, ACC_BENCH = 2 };
 enum { ACC_SIZES = 16, ACC_CELLS = 4 * ACC_SIZES + 1 };
 
 struct acc_net_slot {
-	uint32_t key, other, scope, stack, pass; /* numbers of texts; 0: none. other: the bench's key */
-	uint32_t rank;       /* its number in the axis */
-	uint32_t recorded;   /* of a rank that was folded: the key that it had there, and the rank */
+	uint32_t key, other, scope, stack,
+		pass;      /* numbers of texts; 0: none. other: the bench's key */
+	uint32_t rank;     /* its number in the axis */
+	uint32_t recorded; /* of a rank that was folded: the key that it had there, and the rank */
 	int64_t recorded_rank;
 	uint32_t node, next; /* whose slot it is, and the next of that; 0: none */
 	uint32_t worst;      /* the step (its number) of what is worst */
@@ -36,12 +37,12 @@ struct acc_net_slot {
 };
 struct acc_net_node {
 	struct acc_str label;
-	struct acc_str other; /* what the bench calls it; "" where that is the same */
-	uint32_t key;         /* a text; 0: it is none that was recorded */
+	struct acc_str other;               /* what the bench calls it; "" where that is the same */
+	uint32_t key;                       /* a text; 0: it is none that was recorded */
 	uint32_t parent, first, last, next; /* nodes; 0: none. The root is 0 */
 	uint32_t slot;                      /* its first; 0: none */
-	uint32_t cursor, cursor_rank;       /* while they are made: behind which child a new one stands */
-	uint32_t visitor;                   /* and who came by last */
+	uint32_t cursor, cursor_rank; /* while they are made: behind which child a new one stands */
+	uint32_t visitor;             /* and who came by last */
 	/* Of what is beneath it, and itself. */
 	uint32_t calls, bad, worst; /* op calls; those that are bad; the slot of the worst */
 	uint8_t sides, grade;

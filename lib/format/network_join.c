@@ -155,8 +155,8 @@ label_of(struct acc_network *n, struct acc_str key, struct acc_str scope)
 				same = k + 1;
 		const char *from = key.p + same < cls ? key.p + same : path.p;
 		const bool again = end - call > 1 && !(end - call == 2 && call[1] == '0');
-		char *label = acc_arena_printf(&n->mem, "%.*s %.*s%s%.*s%s%s", (int)(cls - 1 - from),
-			from, (int)(pass - cls), cls, again ? " (" : "",
+		char *label = acc_arena_printf(&n->mem, "%.*s %.*s%s%.*s%s%s",
+			(int)(cls - 1 - from), from, (int)(pass - cls), cls, again ? " (" : "",
 			again ? (int)(end - call - 1) : 0, again ? call + 1 : "", again ? ")" : "",
 			back ? " backward" : "");
 		return label == NULL ? key : acc_str(label);
@@ -175,8 +175,8 @@ top_of(struct acc_network *n, uint32_t rank, uint32_t *out, struct acc_err *e)
 	const uint32_t stage = n->stage[rank];
 	int rc = node_of(n, BY_STAGE, stage, 0, 0, rank, out, &new, e);
 	if (rc == 0 && new)
-		n->node[*out].label =
-			acc_str(acc_arena_printf(&n->mem, "stage %u", (unsigned)stage));
+		n->node[*out].label = acc_str(
+			acc_arena_printf(&n->mem, "stage %u", (unsigned)stage));
 	return rc;
 }
 
@@ -234,8 +234,7 @@ base_of(struct acc_str file)
 {
 	const char *slash = memrchr(file.p, '/', file.n);
 	return slash == NULL ? file
-			     : (struct acc_str){slash + 1,
-				       file.n - (uint32_t)(slash + 1 - file.p)};
+			     : (struct acc_str){slash + 1, file.n - (uint32_t)(slash + 1 - file.p)};
 }
 
 /* The node of the line of code that calls it, beneath those that call that. */
@@ -247,9 +246,8 @@ line_of(struct acc_network *n, const struct acc_net_slot *s, uint32_t *out, stru
 	bool new = false;
 	uint32_t at;
 	int rc = pass_of(n, s, &at, e);
-	struct acc_str rest =
-		s->stack == 0 ? (struct acc_str){"", 0}
-			      : acc_stacks_get(&n->stacks, n->text[s->stack].s);
+	struct acc_str rest = s->stack == 0 ? (struct acc_str){"", 0}
+					    : acc_stacks_get(&n->stacks, n->text[s->stack].s);
 	while (depth < DEEPEST && acc_frame_next(&rest, &frame[depth]))
 		depth++;
 	for (size_t i = depth; rc == 0 && i-- > 0;) {
@@ -274,11 +272,11 @@ static int
 curve_of(struct acc_network *n, const struct acc_net_slot *s, uint32_t *out, struct acc_err *e)
 {
 	const struct acc_str tag = n->text[s->key].s;
-	uint32_t at = 0, from = 0;
+	uint32_t at = 0, from = 0, depth = 0;
 	bool new;
 	int rc = 0;
 	for (uint32_t i = 0; rc == 0 && i <= tag.n; i++) {
-		if (i < tag.n && tag.p[i] != '/' && tag.p[i] != '.')
+		if (i < tag.n && ((tag.p[i] != '/' && tag.p[i] != '.') || ++depth >= DEEPEST))
 			continue;
 		const uint64_t id = acc_hash(tag.p, i);
 		rc = node_of(n, BY_PART, (uint32_t)(id >> 32), (uint32_t)id, at, s->rank, &at, &new,
@@ -317,8 +315,7 @@ own_node(struct acc_network *n, const struct acc_net_slot *s, enum how how, uint
 		    : node_of(n, bench ? BY_BENCH : BY_KEY, n->stage[s->rank], key, parent, s->rank,
 			      out, &new, e);
 	if (rc == 0 && new)
-		n->node[*out].label =
-			label_of(n, n->text[key].s, acc_network_text(n, s->scope));
+		n->node[*out].label = label_of(n, n->text[key].s, acc_network_text(n, s->scope));
 	return rc;
 }
 
@@ -499,7 +496,7 @@ acc_network_join(struct acc_network *n, struct acc_err *e)
 			 acc_map_get(&n->stacks.at, n->text[s->stack].s) != NULL)
 			how = BY_CODE;
 	}
-	n->title = curves                ? "Curves"
+	n->title = curves              ? "Curves"
 		   : how == BY_MODULES ? "Modules"
 		   : how == BY_CODE    ? "Lines of code"
 				       : "Op calls";

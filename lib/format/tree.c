@@ -64,8 +64,7 @@ worst_place(const struct state *s, uint32_t at, char *buf, size_t size)
 	for (size_t i = 0; i < s->net.rank.n; i++)
 		ranks += s->net.on[at * s->net.on_bytes + i / 8] >> i % 8 & 1;
 	if (s->net.step.n > 1 && s->net.step.v[w->worst] != INT64_MIN)
-		n = (size_t)snprintf(buf, size, ", step %lld",
-			(long long)s->net.step.v[w->worst]);
+		n = (size_t)snprintf(buf, size, ", step %lld", (long long)s->net.step.v[w->worst]);
 	if (ranks > 1 && s->net.rank.v[w->rank] != INT64_MIN)
 		snprintf(buf + n, size - n, ", rank %lld", (long long)s->net.rank.v[w->rank]);
 }
@@ -117,8 +116,8 @@ line(struct state *s, uint32_t at, bool last, bool open)
 	about(s, at, rest, sizeof rest);
 	const size_t word = strlen(looks[p->grade].word) + 1 + strlen(rest);
 	const size_t room = width > before + word + 12 ? width - before - word : 12;
-	fprintf(s->out, "%s%s%s ", s->opt.color ? looks[p->grade].color : "",
-		looks[p->grade].word, s->opt.color ? "\033[0m" : "");
+	fprintf(s->out, "%s%s%s ", s->opt.color ? looks[p->grade].color : "", looks[p->grade].word,
+		s->opt.color ? "\033[0m" : "");
 	acc_text_put(s->out, p->label, room);
 	fputs(rest, s->out);
 	if (p->other.n > 0) {

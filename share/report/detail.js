@@ -120,6 +120,25 @@ function tensor(i) {
 	return e;
 }
 
+// The same op call on the other ranks in this step, and in the other steps on this rank.
+function others(op) {
+	const of = op.node ? op.node.ops : [], out = [], most = 40;
+	for (const [name, k, same] of [["ranks", 1, 0], ["steps", 0, 1]]) {
+		const there = of.filter(o => places[o.place][same] === places[op.place][same]);
+		if (there.length < 2) continue;
+		const at = Math.max(0, Math.min(there.length - most, there.indexOf(op) - most / 2)), line = make("p", "others", name + " ");
+		for (const o of there.slice(at, at + most)) {
+			const b = make("button", o === op ? "chosen" : "", dot(o.level), String(places[o.place][k]));
+			b.type = "button";
+			b.onclick = () => choose(o, worstRow(o));
+			line.append(b);
+		}
+		if (there.length > most) line.append(" of " + there.length);
+		out.push(line);
+	}
+	return out;
+}
+
 function stackList(id) {
 	const ol = make("ol", "frames");
 	for (const f of frames(id))
@@ -142,11 +161,16 @@ function module(op) {
 
 function detailDraw() {
 	const d = $("detail");
-	if (!chosen && chosenRow < 0) return d.replaceChildren(make("p", "quiet", "Choose a record."));
+	if (!chosen && chosenRow < 0)
+		return d.replaceChildren(make("p", "quiet", chosenNode && chosenNode.ranks.length && left
+			? "The records of " + (chosenNode.key || chosenNode.label) + " are not in the page: only the first, and what is bad, are."
+			: "Choose a record."));
 	if (!chosen) return d.replaceChildren(make("h2", "", String(either("name", chosenRow) || get("tag", chosenRow) || "")), tensor(chosenRow));
 	const where = [chosen.step !== undefined ? "step " + chosen.step : "", chosen.rank !== undefined ? "rank " + chosen.rank : "",
 		"op call " + (chosen.at + 1).toLocaleString("en") + " of " + ops.length.toLocaleString("en")].filter(s => s).join(", ");
 	const out = [make("h2", "", dot(chosen.level), " ", chosen.key), make("p", "quiet", where)];
+	out.push(...others(chosen));
+	if (chosen.node && chosen.node.other !== undefined) out.push(make("p", "quiet", "the bench calls it " + chosen.node.other));
 	if (chosen.scope !== undefined) out.push(module(chosen));
 	for (const f of findings.filter(f => f !== headline && f.name === chosen.key && opOfFinding(f) === chosen))
 		out.push(make("p", "", f.text));

@@ -1,4 +1,4 @@
-// Op calls, verdicts, the tree and the dataflow, made of the records.
+// Op calls, verdicts and the dataflow, made of the records.
 
 const NONE = 0, GOOD = 1, WARNING = 2, ERROR = 3;
 const levelName = ["none", "good", "warning", "error"];
@@ -95,103 +95,6 @@ function frame(text) {
 }
 const base = file => file.slice(file.lastIndexOf("/") + 1);
 const frames = id => (stacks.get(id) || []).map(frame);
-
-// --- the tree: by scopes where a recorder noted them, else by the lines of code, else by pass
-
-function moduleLabel(key, parent) {
-	const m = /^(?:Module|Cell)\.(.*)\.([A-Za-z_0-9]+)\.(forward|backward)(?:\.(\d+))?$/.exec(key);
-	if (!m) return key;
-	let path = m[1];
-	const p = parent && /^(?:Module|Cell)\.(.*)\.[A-Za-z_0-9]+\.(?:forward|backward)/.exec(parent);
-	if (p && path.startsWith(p[1] + ".")) path = path.slice(p[1].length + 1);
-	return path + " " + m[2] + (m[4] && m[4] !== "0" ? " (" + m[4] + ")" : "") +
-		(m[3] === "backward" ? " backward" : "");
-}
-
-// Beneath a module or a pass, what these say already is left out.
-function callLabel(key, byScope, scope) {
-	const label = moduleLabel(key, scope);
-	if (label !== key) return label;
-	const short = key.replace(/^(Functional|Tensor|Torch|Aten|Mint|MintFunctional)\./, "");
-	return byScope && scope === undefined ? short : short.replace(/\.(forward|backward)$/, "");
-}
-
-function newNode(parent, label) {
-	const n = {label, parent, kids: [], level: NONE, bad: 0, calls: 0, open: false, op: undefined,
-		first: Infinity, worst: undefined};
-	if (parent) parent.kids.push(n);
-	return n;
-}
-
-function scopeOf() {
-	const parent = new Map();
-	for (const o of ops) if (o.scope !== undefined && !parent.has(o.key)) parent.set(o.key, o.scope);
-	return parent;
-}
-
-function makeTree() {
-	const root = newNode(null, ""), byScope = ops.some(o => o.scope !== undefined);
-	const byCode = !byScope && ops.some(o => stacks.has(o.stack));
-	const parents = scopeOf(), nodes = new Map(), used = new Set();
-	for (const p of parents.values()) used.add(p);
-	const top = place => {
-		if (places.length < 2) return root;
-		const id = "place " + place, [step, rank] = places[place];
-		if (!nodes.has(id))
-			nodes.set(id, newNode(root, [step !== undefined ? "step " + step : "",
-				rank !== undefined ? "rank " + rank : ""].filter(s => s).join(", ")));
-		return nodes.get(id);
-	};
-	const named = (parent, id, label) => {
-		if (!nodes.has(id)) nodes.set(id, newNode(parent, label));
-		return nodes.get(id);
-	};
-	const module = (place, key, depth) => {
-		const id = place + "\0" + key;
-		if (nodes.has(id)) return nodes.get(id);
-		const p = depth < 200 ? parents.get(key) : undefined;
-		// The way up is made first, so that a module stands under its parent.
-		const parent = p !== undefined && p !== key ? module(place, p, depth + 1) : top(place);
-		return named(parent, id, moduleLabel(key, p));
-	};
-	const pass = o => named(top(o.place), o.place + "\0pass " + passOf(o), passOf(o));
-	const code = o => {
-		let at = pass(o), id = o.place + "\0" + passOf(o);
-		for (const f of frames(o.stack).filter(f => !f.library).reverse()) {
-			const label = base(f.file) + ":" + f.line + (f.code ? " " + f.code : "");
-			at = named(at, id += "\0" + label, label);
-		}
-		return at;
-	};
-	for (const o of ops) {
-		if (byScope && used.has(o.key)) {
-			const n = module(o.place, o.key, 0);
-			o.node = n.op === undefined ? n : newNode(n, o.key);
-			o.node.op = o;
-		} else {
-			const under = byScope && o.scope !== undefined ? module(o.place, o.scope, 0)
-				: byCode && stacks.has(o.stack) ? code(o) : pass(o);
-			o.node = newNode(under, callLabel(o.key, byScope, o.scope));
-			o.node.op = o;
-		}
-		for (let n = o.node; n; n = n.parent) {
-			n.calls++;
-			n.first = Math.min(n.first, o.first);
-			if (o.level > WARNING || o.level === WARNING) n.bad++;
-			if (o.level > n.level || (o.named && !(n.worst && n.worst.named))) {
-				n.level = Math.max(n.level, o.level);
-				n.worst = o;
-			}
-		}
-	}
-	for (const n of [root, ...nodes.values()]) n.kids.sort((a, b) => a.first - b.first);
-	return {root, title: byScope ? "Modules" : byCode ? "Lines of code" : "Op calls"};
-}
-
-function passOf(o) {
-	const p = either("pass", o.first);
-	return p === undefined ? "op calls" : p;
-}
 
 // --- the dataflow: which op call's output has the same bytes, or statistics, as an input
 

@@ -65,20 +65,6 @@ function barDraw() {
 	const bad = ops.filter(o => o.level >= WARNING).length;
 	$("steps-bad").hidden = bad === 0;
 	$("count-bad").textContent = bad.toLocaleString("en") + " bad op call" + (bad === 1 ? "" : "s");
-	if (places.length < 2) return;
-	$("place-label").hidden = false;
-	$("place").append(new Option("all", "-1"));
-	places.forEach(([step, rank], k) => $("place").append(
-		new Option([step, rank].map(x => x === undefined ? "-" : x).join(", "), String(k))));
-	$("place").onchange = () => {
-		place = Number($("place").value);
-		tableFilter();
-		if (tree) treeFlatten();
-		if (!$("strip-part").hidden) {
-			stripMeasure();
-			stripDraw();
-		}
-	};
 }
 
 function stepOp(by, bad) {
@@ -129,23 +115,24 @@ function keysStart() {
 	window.addEventListener("afterprint", () => tableLines.render());
 }
 
-const status = (() => {
-	const e = $("end");
-	return e ? JSON.parse(e.textContent).status : 2;
-})();
+// How the stream ended, and how many records are not in the page.
+const {status, left} = $("end") ? JSON.parse($("end").textContent) : {status: 2, left: 0};
 
 function start() {
 	readBlocks();
 	makeLevels();
 	makeOps();
 	makeHeadline();
+	networkRead();
 	findingDraw();
 	barDraw();
 	document.body.classList.remove("loading");
 	curvesStart();
 	detailStart();
 	tableStart();
+	choicesStart();
 	treeStart();
+	mapStart();
 	stripStart();
 	keysStart();
 	if (named) choose(named, worstRow(named));

@@ -117,5 +117,6 @@ function stripStart() {
 	};
 	new ResizeObserver(stripDraw).observe($("strip"));
 	watchers.push(stripDraw);
+	narrowers.push(again);
 	again();
 }

@@ -93,7 +93,7 @@ function tableFilter() {
 	for (const [key, text] of filters) if (text.trim() !== "") asked.push([column(key), makeFilter(text)]);
 	for (const [c, f] of asked) tests.push(i => f(c[i]));
 	if (levelsAsked.size > 0) tests.push(i => levelsAsked.has(levels[i]));
-	if (place >= 0) tests.push(i => opOf[i] < 0 || ops[opOf[i]].place === place);
+	if (narrowed) tests.push(i => opOf[i] < 0 || opSeen(ops[opOf[i]]));
 	const found = searched();
 	if (found) tests.push(found);
 	const out = new Uint32Array(rows);
@@ -125,7 +125,8 @@ function tableSort() {
 				: cls[a] === 1 ? sign * (String(c[a]) < String(c[b]) ? -1 : c[a] === c[b] ? 0 : 1) : 0) || a - b);
 	}
 	$("table-count").textContent = (order.length === rows ? "" : order.length.toLocaleString("en") + " of ") +
-		rows.toLocaleString("en") + " records";
+		rows.toLocaleString("en") + " records" + (left ? ", " + left.toLocaleString("en") + " not in the page" : "");
+	$("table-count").title = left ? "behind the first records only what is bad is in the page; the map and the tree tell of all" : "";
 	tableLines.set(order.length);
 }
 
@@ -247,6 +248,7 @@ function tableStart() {
 	});
 	$("table").onkeydown = tableKey;
 	watchers.push(tableFollow);
+	narrowers.push(tableFilter);
 	tableHead();
 	tableFilter();
 }

@@ -1,43 +1,59 @@
 // The tree of modules: a closed one shows the worst of what is in it.
 
-let tree, treeLines, treeSeen = [], treeAt = 0, onlyBad = false;
+let treeLines, treeSeen = [], treeAt = 0, onlyBad = false;
 
 function treeFlatten() {
 	treeSeen = [];
 	const walk = (n, depth) => {
 		for (const k of n.kids) {
-			if (onlyBad && k.level < WARNING) continue;
-			if (place >= 0 && k.op && k.op.place !== place) continue;
+			if ((onlyBad && k.level < WARNING) || !nodeSeen(k)) continue;
 			treeSeen.push([k, depth]);
 			if (k.open) walk(k, depth + 1);
 		}
 	};
-	walk(tree.root, 0);
+	walk(nodes[0], 0);
+	treeAt = Math.min(treeAt, Math.max(0, treeSeen.length - 1));
 	treeLines.set(treeSeen.length);
+	mapDraw();
+}
+
+// What one side alone has, or calls otherwise, and on which ranks it is, where its parent is on others.
+function treeSays(n) {
+	const out = [], up = n.parent;
+	if (n.other !== undefined) out.push(make("span", "badge", "bench: " + n.other));
+	if (n.all !== up.all && (n.all === 1 || n.all === 2))
+		out.push(make("span", "badge alone", n.all === 1 ? "only the device" : "only the bench"));
+	if (net.ranks.length > 1 && (n.on !== up.on || up === nodes[0])) out.push(make("span", "badge", ranksText(n)));
+	return out;
 }
 
 function treeDraw(i) {
 	const [n, depth] = treeSeen[i];
 	const fold = make("span", "fold", n.kids.length ? (n.open ? "▾" : "▸") : "");
-	const e = make("div", "node", fold, dot(n.level), make("span", "label", n.label));
-	e.style.paddingLeft = 4 + depth * 13 + "px";
+	const e = make("div", "node", fold, dot(n.level), make("span", "label", n.label), ...treeSays(n));
+	e.style.paddingLeft = 4 + Math.min(depth, 24) * 13 + "px";
 	e.setAttribute("role", "treeitem");
-	e.title = n.label + "\n" + n.calls + " op call" + (n.calls === 1 ? "" : "s") + (n.bad ? ", " + n.bad + " bad" : "");
+	e.setAttribute("aria-level", depth + 1);
+	e.title = [n.key || n.label, n.calls + " op call" + (n.calls === 1 ? "" : "s") + (n.bad ? ", " + n.bad + " bad" : ""),
+		ranksText(n), n.other === undefined ? "" : "bench: " + n.other].filter(s => s).join("\n");
 	if (n.kids.length) {
 		e.setAttribute("aria-expanded", n.open);
-		if (!n.open && n.level >= WARNING && n.worst && n.worst !== n.op)
-			e.append(make("span", "worst", "↳ " + n.worst.key));
+		if (!n.open && n.level >= WARNING && n.worst && n.worst !== n)
+			e.append(make("span", "worst", "↳ " + (n.worst.key || n.worst.label)));
 		else if (!n.open) e.append(make("span", "worst", String(n.calls)));
 	}
-	if (n.op && n.op === chosen) e.classList.add("chosen");
+	if (n === chosenNode) e.classList.add("chosen");
 	fold.onclick = event => {
 		event.stopPropagation();
 		treeToggle(i);
 	};
 	e.onclick = () => {
 		treeAt = i;
-		if (n.op) choose(n.op);
-		else treeToggle(i);
+		if (n.ranks.length) chooseNode(n);
+		else {
+			chosenNode = n;
+			treeToggle(i);
+		}
 	};
 	return e;
 }
@@ -49,10 +65,12 @@ function treeToggle(i) {
 }
 
 function treeFollow() {
-	if (!chosen || !chosen.node) return;
-	for (let n = chosen.node.parent; n; n = n.parent) n.open = true;
+	const n = chosen && chosen.node ? chosen.node : chosenNode;
+	if (!n) return;
+	chosenNode = n;
+	for (let up = n.parent; up; up = up.parent) up.open = true;
 	treeFlatten();
-	const i = treeSeen.findIndex(s => s[0] === chosen.node);
+	const i = treeSeen.findIndex(s => s[0] === n);
 	if (i >= 0) {
 		treeAt = i;
 		treeLines.show(i);
@@ -68,18 +86,19 @@ function treeKey(e) {
 	else if (e.key !== "Enter") return;
 	e.preventDefault();
 	const at = treeSeen[treeAt][0];
-	if (at.op) choose(at.op);
+	if (at.ranks.length) chooseNode(at);
+	else chosenNode = at;
 	treeLines.show(treeAt);
+	mapDraw();
 }
 
 function treeStart() {
-	if (ops.length < 2) {
+	if (nodes.length < 3) {
 		$("panes").classList.add("no-tree");
 		return;
 	}
-	tree = makeTree();
 	$("tree-part").hidden = false;
-	$("tree-title").textContent = tree.title;
+	$("tree-title").textContent = net.title;
 	$("tree").append(make("div"));
 	treeLines = new Lines($("tree"), $("tree").firstChild, treeDraw);
 	$("tree-bad").onclick = () => {
@@ -89,6 +108,13 @@ function treeStart() {
 	};
 	$("tree").onkeydown = treeKey;
 	watchers.push(treeFollow);
-	for (let n = tree.root; n.kids.length === 1;) (n = n.kids[0]).open = true;
+	narrowers.push(treeFlatten);
+	const open = n => {
+		n.open = true;
+		if (n.kids.length === 1) open(n.kids[0]);
+	};
+	open(nodes[0]);
+	// Of stages each is opened down to where it branches.
+	if (net.stage.length) nodes[0].kids.forEach(open);
 	treeFlatten();
 }

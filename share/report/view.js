@@ -80,11 +80,11 @@ class Lines {
 
 // --- what is chosen, and who wants to know
 
-let chosen, chosenRow = -1, place = -1;
-const watchers = [];
+let chosen, chosenNode, chosenRow = -1;
+const watchers = [], narrowers = []; // and of what the choices in the bar leave
 function choose(op, row) {
 	chosen = op;
 	chosenRow = row === undefined ? -1 : row;
 	for (const w of watchers) w();
 }
-const seenOps = () => place < 0 ? ops : ops.filter(o => o.place === place);
+const seenOps = () => narrowed ? ops.filter(opSeen) : ops;

@@ -56,9 +56,18 @@
 		const r = $("strip").getBoundingClientRect();
 		$("strip").dispatchEvent(new MouseEvent("click", {clientX: r.left + r.width - 12, clientY: r.top + 9}));
 		out.last = chosen.at > ops.length * .98;
-		if (tree) {
-			out.treeTitle = tree.title;
-			out.worst = tree.root.level;
+		out.tree = {title: net.title, level: nodes[0].level, nodes: nodes.length - 1,
+			open: treeSeen.slice(0, 40).map(([n, depth]) => "  ".repeat(depth) + n.label + treeSays(n).map(b => " [" + b.textContent + "]").join("")),
+			linked: ops.filter(o => o.node).length};
+		out.narrow = timed(networkLevels);
+		if (net.steps.length > 1 || net.ranks.length > 1) {
+			mapShow(true);
+			out.map = timed(mapAgain);
+			out.first = mapFirst && [net.steps[mapFirst.step], net.ranks[mapFirst.rank], mapFirst.node.key];
+			out.modes = [...$("map-mode").options].map(o => o.value);
+			$("map-mode").value = mapMode = out.modes[out.modes.length - 1];
+			out.both = timed(mapAgain);
+			out.mapped = [...mapWorst(nodes[0], mapMode)].map(c => c === ABSENT ? -1 : grade(c)).slice(0, 100);
 		}
 	}
 	out.scripts = document.querySelectorAll("script:not([type])").length;
