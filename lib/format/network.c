@@ -338,20 +338,22 @@ said(struct acc_network *n, const struct acc_rec *r, struct acc_err *e)
 	n->judged = true;
 	if (name.n == 0 || !acc_accuses(acc_get_text(r, "", "what")))
 		return 0;
-	for (size_t i = 1; i < n->nslots; i++) {
-		struct acc_net_slot *s = &n->slot[i];
-		if (!is_meant(n, s, name, rank))
-			continue;
-		uint32_t at = s->worst;
-		for (uint32_t k = 0; step != INT64_MIN && k < s->ncells; k++)
-			if (n->step.v[k] == step && s->cell[k] != 0)
-				at = k;
-		s->named = true;
-		const int rc = raise(s, at, ACC_ERROR, -1, e);
-		s->worst = at;
-		return rc;
-	}
-	return 0;
+	struct acc_net_slot *s = NULL;
+	/* Of ranks that were folded several may have had the name: the one that is bad is meant. */
+	for (size_t i = 1; i < n->nslots; i++)
+		if (is_meant(n, &n->slot[i], name, rank) &&
+			(s == NULL || (s->grade < ACC_ERROR && n->slot[i].grade == ACC_ERROR)))
+			s = &n->slot[i];
+	if (s == NULL)
+		return 0;
+	uint32_t at = s->worst;
+	for (uint32_t k = 0; step != INT64_MIN && k < s->ncells; k++)
+		if (n->step.v[k] == step && s->cell[k] != 0)
+			at = k;
+	s->named = true;
+	const int rc = raise(s, at, ACC_ERROR, -1, e);
+	s->worst = at;
+	return rc;
 }
 
 int

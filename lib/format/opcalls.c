@@ -37,16 +37,23 @@ acc_accuses(struct acc_str what)
 	return acc_word_in("culprit overflow difference rule missing", what);
 }
 
+static void
+place_name(const struct acc_rec *r, struct acc_place *p)
+{
+	int64_t v;
+	size_t n = 0;
+	*p = (struct acc_place){0};
+	if (acc_as_int(get(r, "step"), &v))
+		n = (size_t)snprintf(p->name, sizeof p->name, "step %" PRId64, v);
+	if (acc_as_int(get(r, "rank"), &v))
+		snprintf(p->name + n, sizeof p->name - n, "%srank %" PRId64, n > 0 ? ", " : "", v);
+}
+
 static int
 place_of(struct acc_opcalls *o, const struct acc_rec *r, uint32_t *out, struct acc_err *e)
 {
-	struct acc_place p = {0};
-	int64_t v;
-	size_t n = 0;
-	if (acc_as_int(get(r, "step"), &v))
-		n = (size_t)snprintf(p.name, sizeof p.name, "step %" PRId64, v);
-	if (acc_as_int(get(r, "rank"), &v))
-		snprintf(p.name + n, sizeof p.name - n, "%srank %" PRId64, n > 0 ? ", " : "", v);
+	struct acc_place p;
+	place_name(r, &p);
 	/* They come one after another, or in turns of a few. */
 	for (size_t i = o->nplaces; i > 0; i--)
 		if (strcmp(o->place[i - 1].name, p.name) == 0) {
@@ -211,24 +218,37 @@ first_why(const struct acc_rec *r)
 	return v != NULL && v->type == ACC_V_TEXT ? v->s : text(r, "audit.cause");
 }
 
+/* How well a finding's name, step and rank fit an op call; 0: not at all. Of ranks that were folded several
+ * may have had the name: the one that is bad is meant. */
+static int
+fits(const struct acc_opcalls *o, const struct acc_opcall *c, struct acc_str name, const char *place)
+{
+	if (!acc_str_eq(c->recorded.n > 0 ? c->recorded : c->key, name))
+		return 0;
+	return 1 + 2 * (strcmp(o->place[c->place].name, place) == 0) + (c->grade == ACC_ERROR);
+}
+
 /* A finding about an op call makes that bad where it accuses. */
 static int
 said(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *e)
 {
+	const struct acc_str name = acc_get_text(r, "", "name");
+	struct acc_opcall *c = NULL;
+	struct acc_place p;
+	int best = 0;
 	o->judged = true;
-	const uint64_t *at = acc_map_get(&o->by_key, acc_get_text(r, "", "name"));
-	uint32_t place;
-	if (at == NULL || !acc_accuses(acc_get_text(r, "", "what")))
+	if (acc_map_get(&o->by_key, name) == NULL || !acc_accuses(acc_get_text(r, "", "what")))
 		return 0;
-	if (place_of(o, r, &place, e) < 0)
-		return ACC_ENOMEM;
-	struct acc_opcall *c = &o->v[*at];
-	for (size_t i = *at; i < o->n; i++)
-		if (o->v[i].place == place &&
-			acc_str_eq(o->v[i].key, acc_get_text(r, "", "name"))) {
+	place_name(r, &p);
+	for (size_t i = 0; i < o->n; i++) {
+		const int fit = fits(o, &o->v[i], name, p.name);
+		if (fit > best) {
+			best = fit;
 			c = &o->v[i];
-			break;
 		}
+	}
+	if (c == NULL)
+		return 0;
 	c->named = true;
 	c->why = (struct acc_str){"", 0};
 	raise(o, c, ACC_ERROR, acc_get_text(r, "", "text"));
@@ -251,6 +271,12 @@ acc_opcalls_add(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *
 	if (c == NULL)
 		return ACC_ENOMEM;
 	c->records++;
+	if (c->recorded.n == 0) {
+		c->recorded = keep(o, text(r, "fold.key"));
+		if (c->recorded.n > 0 &&
+			acc_map_put(&o->by_key, c->recorded, (uint64_t)(c - o->v)) == NULL)
+			return acc_nomem(e);
+	}
 	if (c->scope.n == 0)
 		c->scope = keep(o, text(r, "scope"));
 	if (c->stack.n == 0)

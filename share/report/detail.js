@@ -172,7 +172,7 @@ function detailDraw() {
 	out.push(...others(chosen));
 	if (chosen.node && chosen.node.other !== undefined) out.push(make("p", "quiet", "the bench calls it " + chosen.node.other));
 	if (chosen.scope !== undefined) out.push(module(chosen));
-	for (const f of findings.filter(f => f !== headline && f.name === chosen.key && opOfFinding(f) === chosen))
+	for (const f of findings.filter(f => f !== headline && opOfFinding(f) === chosen))
 		out.push(make("p", "", f.text));
 	const inner = frames(chosen.stack).find(f => !f.library);
 	if (inner && inner.code) out.push(stackList2(inner));

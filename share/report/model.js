@@ -63,7 +63,10 @@ function opOfFinding(f) {
 	const fits = o => (f.step === undefined || o.step === undefined || o.step === f.step) &&
 		(f.rank === undefined || o.rank === undefined || o.rank === f.rank);
 	if (f.name === undefined) return undefined;
-	const exact = ops.find(o => o.key === f.name && fits(o)) || ops.find(o => o.key === f.name);
+	// Of ranks that were folded a finding names what was recorded; several may have had the name.
+	const folded = has("a.fold.key") || has("b.fold.key") || has("fold.key");
+	const meant = ops.filter(o => f.name === (folded && either("fold.key", o.first) || o.key));
+	const exact = meant.find(o => fits(o) && o.level === ERROR) || meant.find(fits) || meant.find(o => o.level === ERROR) || meant[0];
 	if (exact) return exact;
 	const name = has("name") ? column("name") : [], i = name.indexOf(f.name);
 	return i >= 0 && opOf[i] >= 0 ? ops[opOf[i]] : undefined;
