@@ -24,7 +24,8 @@ python() {
 	cd "$BATS_TEST_TMPDIR"
 	python3 "$BATS_TEST_DIRNAME/html/make.py" 2000 >made.acc
 	python3 "$BATS_TEST_DIRNAME/html/make_ranks.py" 3 4 3 pp renamed hostile >ranks.acc
-	for f in made.acc ranks.acc "$S/every-type.acc" "$S/judged.acc" "$S/ranks.acc"; do
+	python3 "$BATS_TEST_DIRNAME/html/make_ranks.py" 2 4 3 pp code >code.acc
+	for f in made.acc ranks.acc code.acc "$S/every-type.acc" "$S/judged.acc" "$S/ranks.acc"; do
 		accfmt --html r.html "$f" || [ $? -eq 1 ]
 		accfmt --json "$f" >r.jsonl || [ $? -eq 1 ]
 		run -0 python3 "$BATS_TEST_DIRNAME/html/network.py" r.html r.jsonl
@@ -204,6 +205,15 @@ END
       `- ERROR layers.1 Block  3 op calls, 1 bad, step 2, rank 3
          `- ERROR fc1 Linear  2 op calls, 1 bad, step 2, rank 3
             `- ERROR Functional.linear.1.forward  norm_relerr 0.05, step 2, rank 3
+END
+	# Lines of code that call all there is say nothing.
+	python3 "$ranks" 2 2 2 code >"$BATS_TEST_TMPDIR/code.acc"
+	run -1 accfmt -f tree "$BATS_TEST_TMPDIR/code.acc"
+	diff - <(echo "$output") <<'END'
+`- ERROR forward  2 op calls, 1 bad, step 1, rank 1  [ranks 0-1]
+   |- ok model.py:10 y = self.f0(x)  1 op call
+   `- ERROR model.py:11 y = self.f1(x)  1 op call, 1 bad, step 1, rank 1
+      `- ERROR Functional.linear.1.forward  norm_relerr 0.05, step 1, rank 1
 END
 	python3 "$ranks" 1 3 1 renamed >"$BATS_TEST_TMPDIR/names.acc"
 	run -1 accfmt -f tree "$BATS_TEST_TMPDIR/names.acc"

@@ -46,6 +46,7 @@ struct acc_net_node {
 	/* Of what is beneath it, and itself. */
 	uint32_t calls, bad, worst; /* op calls; those that are bad; the slot of the worst */
 	uint8_t sides, grade;
+	bool pass; /* it is of a pass */
 };
 /* The steps, or the ranks, that occur, by number in the order of their coming. */
 struct acc_net_axis {

@@ -224,8 +224,10 @@ pass_of(struct acc_network *n, const struct acc_net_slot *s, uint32_t *out, stru
 	bool new;
 	int rc = top_of(n, s->rank, &top, e);
 	rc = rc < 0 ? rc : node_of(n, BY_PASS, top, s->pass, top, s->rank, out, &new, e);
-	if (rc == 0 && new)
+	if (rc == 0 && new) {
 		n->node[*out].label = s->pass != 0 ? n->text[s->pass].s : ACC_STR("op calls");
+		n->node[*out].pass = true;
+	}
 	return rc;
 }
 
@@ -511,7 +513,7 @@ acc_network_join(struct acc_network *n, struct acc_err *e)
 		rc = place(n, order[i], how, e);
 	free(order);
 	for (uint32_t i = 1; rc == 0 && how == BY_CODE && i < n->nnodes; i++)
-		if (n->node[i].parent == 0 || n->node[n->node[i].parent].parent == 0)
+		if (n->node[i].pass)
 			hoist(n, i);
 	rc = rc < 0 ? rc : ranks_on(n, e);
 	if (rc < 0)

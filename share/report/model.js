@@ -59,15 +59,20 @@ function makeOps() {
 	}
 }
 
-function opOfFinding(f) {
+function opNamed(f) {
 	const fits = o => (f.step === undefined || o.step === undefined || o.step === f.step) &&
 		(f.rank === undefined || o.rank === undefined || o.rank === f.rank);
 	if (f.name === undefined) return undefined;
 	// Of ranks that were folded a finding names what was recorded; several may have had the name.
 	const folded = has("a.fold.key") || has("b.fold.key") || has("fold.key");
 	const meant = ops.filter(o => f.name === (folded && either("fold.key", o.first) || o.key));
-	const exact = meant.find(o => fits(o) && o.level === ERROR) || meant.find(fits) || meant.find(o => o.level === ERROR) || meant[0];
-	if (exact) return exact;
+	return meant.find(o => fits(o) && o.level === ERROR) || meant.find(fits) || meant.find(o => o.level === ERROR) || meant[0];
+}
+
+// It may be about a record of an op call, too.
+function opOfFinding(f) {
+	const exact = opNamed(f);
+	if (exact || f.name === undefined) return exact;
 	const name = has("name") ? column("name") : [], i = name.indexOf(f.name);
 	return i >= 0 && opOf[i] >= 0 ? ops[opOf[i]] : undefined;
 }
@@ -81,7 +86,7 @@ function makeHeadline() {
 	named = headline && opOfFinding(headline);
 	for (const f of findings)
 		if (accusing.includes(f.what)) {
-			const o = opOfFinding(f);
+			const o = opNamed(f);
 			if (o) {
 				o.named = true;
 				o.level = ERROR;

@@ -100,6 +100,10 @@ function stripStart() {
 	if (ops.length < 2 || there.length === 0) return;
 	$("strip-part").hidden = false;
 	for (const key of there) $("strip-metric").append(make("option", "", key));
+	// One that half of the records with the commonest have says enough.
+	const count = new Map(there.map(key => [key, column(key).reduce((n, v) => n + (v !== undefined ? 1 : 0), 0)]));
+	const most = Math.max(...count.values());
+	$("strip-metric").value = there.find(key => 2 * count.get(key) >= most);
 	for (const l of [ERROR, WARNING, GOOD, NONE])
 		if (ops.some(o => o.level === l)) $("strip-legend").append(make("span", levelName[l], dot(l), levelText[l]));
 	const again = () => {

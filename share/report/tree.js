@@ -31,7 +31,7 @@ function treeDraw(i) {
 	const [n, depth] = treeSeen[i];
 	const fold = make("span", "fold", n.kids.length ? (n.open ? "▾" : "▸") : "");
 	const e = make("div", "node", fold, dot(n.level), make("span", "label", n.label), ...treeSays(n));
-	e.style.paddingLeft = 4 + Math.min(depth, 24) * 13 + "px";
+	e.style.paddingLeft = 4 + Math.min(depth, 24) * 11 + "px";
 	e.setAttribute("role", "treeitem");
 	e.setAttribute("aria-level", depth + 1);
 	e.title = [n.key || n.label, n.calls + " op call" + (n.calls === 1 ? "" : "s") + (n.bad ? ", " + n.bad + " bad" : ""),

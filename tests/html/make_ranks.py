@@ -2,12 +2,12 @@
 """A stream of statistics of several steps and ranks as accfirstbad --all writes it, for the joined tree
 and the map of steps, ranks and modules.
 
-	make_ranks.py STEPS RANKS LAYERS [pp] [renamed] [hostile] >x.acc
+	make_ranks.py STEPS RANKS LAYERS [pp] [renamed] [code] [hostile] >x.acc
 
 Modules of LAYERS layers, with two op calls each, on each rank in each step. With "pp" the ranks are
 two stages, which the sends and receives between them tell, each with its own LAYERS layers of the same
 names; with "renamed" the bench calls fc1 "up", has a dropout of its own, and lacks a gelu of the
-device. From step STEPS // 2 on, the last layer's linear is wrong on the last rank. No package is needed.
+device; with "code" no module is noted, but stacks are. From step STEPS // 2 on, the last layer's linear is wrong on the last rank. No package is needed.
 """
 import sys
 
@@ -16,7 +16,7 @@ from make import record
 
 def main():
     steps, ranks, layers = map(int, sys.argv[1:4])
-    pp, renamed = "pp" in sys.argv, "renamed" in sys.argv
+    pp, renamed, code = (word in sys.argv for word in ("pp", "renamed", "code"))
     bad = "</script><img src=x onerror=alert(2)>\x1b[31m" if "hostile" in sys.argv else ""
     written = 0
 
@@ -29,6 +29,8 @@ def main():
         f = {"name": key + ".output.0", "how": "name" if sides == "ab" else "only-" + sides}
         for side in sides:
             k, s = (key, scope) if side == "a" or bench is None else bench
+            if code:
+                s, more["stack"] = None, f"{int(key.split('.')[-2]):016x}"
             f.update({side + "." + n: v for n, v in {
                 "kind": "tensor", "name": k + ".output.0", "key": k, "op": k.rsplit(".", 2)[0], "io": "out",
                 "pos": "0", "scope": s, "pass": "forward", "dtype": "f32", "shape": [8, 16], "step": step,
@@ -41,6 +43,11 @@ def main():
         put("pair", f)
 
     record("acc", {"v": 1, "minor": 0, "log": ["make_ranks.py"]})
+    for k in range(layers if code else 0):
+        put("stack", {"id": f"{k:016x}", "frames": [
+            f"File /home/u/model.py, line {k + 10}, in forward, \n y = self.f{k}(x){bad}",
+            "File /home/u/train.py, line 7, in step, \n loss = model(x)",
+            "File /home/u/train.py, line 9, in <module>, \n step()"]})
     for step in range(steps):
         for rank in range(ranks):
             n = 0
@@ -60,13 +67,15 @@ def main():
                 err = 0.05 if wrong else 1e-7 * (1 + (step * 7 + rank * 3 + layer) % 9)
                 call(step, rank, f"Functional.linear.{n}.forward", fc, err, bench=(
                     f"Functional.linear.{n}.forward", up), wrong=wrong)
-                call(step, rank, fc, block, err, bench=(up, block))
-                call(step, rank, block, top, err)
+                if not code:
+                    call(step, rank, fc, block, err, bench=(up, block))
+                    call(step, rank, block, top, err)
                 if renamed and layer == 0:
                     call(step, rank, "Functional.gelu.0.forward", block, 0, sides="a")
                     call(step, rank, "Functional.dropout.0.forward", up, 0, sides="b")
                 n += 1
-            call(step, rank, top, None, 1e-7)
+            if not code:
+                call(step, rank, top, None, 1e-7)
     put("finding", {"name": f"Functional.linear.{layers - 1}.forward", "what": "culprit", "step": steps // 2,
                     "rank": ranks - 1, "rule": "output", "value": 0.05, "limit": 1e-3, "confidence": 0.97,
                     "text": f"Functional.linear.{layers - 1}.forward: output 0 is off by 5 %"})

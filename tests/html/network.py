@@ -75,6 +75,7 @@ def main():
                 assert at not in got, at
                 got[at] = divmod(DIGITS.index(c), 16)
         up = net["up"][i] and i - net["up"][i] + 1
+        assert 0 <= net["up"][i] <= i
         scope = scopes.get((name, bench))
         if of and net["title"] == "Modules" and scope is not None and not bench:
             assert up and net["key"][up - 1] == scope, (name, scope)
