@@ -227,6 +227,35 @@ END
 END
 }
 
+@test "tree and map: curves of a monitor, and where the first departs" {
+	cd "$BATS_TEST_TMPDIR"
+	for side in device bench; do
+		for rank in 0 1; do
+			mkdir -p $side/rank_$rank
+			awk -v off=$([ $side$rank = device1 ] && echo 7 || echo 99) 'BEGIN {
+				print "vpp_stage,name,step,norm"
+				for (s = 0; s < 10; s++)
+					for (l = 0; l < 2; l++)
+						printf "0,layers.%d.fc.weight,%d,%.6f\n", l, s, (2 + l + s) * (l == 1 && s >= off ? 1.5 : 1)
+			}' >$side/rank_$rank/grad_reduced_0-9.csv
+		done
+	done
+	accalign device bench | acccurve --preset exact --all >c.acc || [ $? -eq 1 ]
+	run -1 accfmt -f tree c.acc
+	diff - <(echo "$output") <<'END'
+`- ERROR grad_reduced/layers  2 curves, 1 bad, step 7, rank 1  [ranks 0-1]
+   |- ok 0.fc.weight/norm  relative 0
+   `- ERROR 1.fc.weight/norm  relative 0.5, step 7, rank 1
+END
+	accfmt --html c.html c.acc || [ $? -eq 1 ]
+	# Sizes of 0.5 are between 0.1 and 1, 13; fine 1, bad 3; a cell is 16 * grade + size.
+	[[ $(grep -o '"cells":.*"named":[^}]*' c.html) == '"cells":["","RRRRRRRRRRRRRRRRRRRR","RRRRRRRRRRRRRRRRR999"],"named":[2,1,7]' ]]
+	# No rule of the preset is about them: nobody says that they are fine, but where they depart.
+	accalign device bench | acccurve --all 2>/dev/null >c.acc || [ $? -eq 2 ]
+	accfmt --html c.html c.acc || [ $? -eq 2 ]
+	[[ $(grep -o '"cells":.*"named":[^}]*' c.html) == '"cells":["","BBBBBBBBBBBBBBBBBBBB","BBBBBBBBBBBBBBBBBNNN"],"named":[2,1,7]' ]]
+}
+
 @test "dot: boxes of modules, colours and values; of many op calls those around what is bad" {
 	made 40
 	run -1 accfmt -f dot "$m"

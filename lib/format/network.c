@@ -302,12 +302,10 @@ verdict(struct acc_network *n, const struct acc_rec *r, struct acc_err *e)
 		tag.n -= (uint32_t)strlen(of);
 	p->tag = intern(n, tag, &rc, e);
 	p->grade = (uint8_t)acc_opcall_grade(r);
-	if (p->grade == ACC_UNJUDGED)
+	if (p->grade == ACC_UNJUDGED && acc_get(r, "", "role") != NULL)
 		p->grade = ACC_FINE;
-	static const char *const since[] = {"beyond", "change", "begin"};
-	p->from = INT64_MIN;
-	for (size_t i = 0; p->from == INT64_MIN && i < sizeof since / sizeof *since; i++)
-		p->from = acc_get_int(r, "", since[i], INT64_MIN);
+	p->equal = acc_get_int(r, "", "apart", 1) == 0;
+	p->from = acc_get_int(r, "", "beyond", acc_get_int(r, "", "change", INT64_MIN));
 	n->nverdicts++;
 	n->judged = true;
 	return rc;

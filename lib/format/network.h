@@ -30,8 +30,8 @@ struct acc_net_slot {
 	uint32_t node, next; /* whose slot it is, and the next of that; 0: none */
 	uint32_t worst;      /* the step (its number) of what is worst */
 	uint8_t sides, grade, measure;
-	bool named, curve;
-	double error; /* the largest that was measured; < 0: none */
+	bool named, curve, departs; /* departs: the curve does, at worst */
+	double error;               /* the largest that was measured; < 0: none */
 	uint8_t *cell;
 	size_t ncells, cap; /* by the step's number */
 };
@@ -76,8 +76,10 @@ struct acc_network {
 	size_t peers_cap;
 	struct acc_net_verdict { /* of a curve */
 		uint32_t tag;
-		int64_t rank, from; /* INT64_MIN: none */
+		int64_t rank; /* INT64_MIN: none */
+		int64_t from; /* the step at which it departs; INT64_MIN: all along, or nowhere */
 		uint8_t grade;
+		bool equal;
 	} * verdict;
 	size_t nverdicts, verdicts_cap;
 	uint32_t last, last_step; /* the slot and step of the last record */

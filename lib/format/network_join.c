@@ -346,8 +346,14 @@ static int
 judge_curves(struct acc_network *n, struct acc_err *e)
 {
 	struct acc_ids at = {0};
+	bool all = true;
 	int rc = 0;
+	/* Where some differ, and no rule is about them, equal ones are no more fine than these. */
+	for (size_t i = 0; i < n->nverdicts; i++)
+		all &= n->verdict[i].grade != ACC_UNJUDGED || n->verdict[i].equal;
 	for (uint32_t i = 0; rc == 0 && i < n->nverdicts; i++) {
+		if (all && n->verdict[i].grade == ACC_UNJUDGED)
+			n->verdict[i].grade = ACC_FINE;
 		const uint32_t rank = n->verdict[i].rank == INT64_MIN
 					      ? ACC_NOID
 					      : rank_number(n, n->verdict[i].rank);
@@ -363,12 +369,16 @@ judge_curves(struct acc_network *n, struct acc_err *e)
 		const struct acc_net_verdict *v = &n->verdict[k];
 		s->grade = v->grade;
 		for (size_t c = 0; c < s->ncells; c++) {
-			const uint8_t grade = n->step.v[c] < v->from ? ACC_FINE : v->grade;
+			const uint8_t grade = n->step.v[c] < v->from && v->grade >= ACC_WARNING
+						      ? ACC_FINE
+						      : v->grade;
 			if (s->cell[c] != 0)
 				s->cell[c] = (uint8_t)(1 + grade * ACC_SIZES +
 						       (s->cell[c] - 1) % ACC_SIZES);
-			if (n->step.v[c] == v->from)
+			if (n->step.v[c] == v->from && s->cell[c] != 0) {
 				s->worst = (uint32_t)c;
+				s->departs = true;
+			}
 		}
 	}
 	acc_ids_release(&at);
@@ -449,6 +459,30 @@ hoist(struct acc_network *n, uint32_t pass)
 	}
 }
 
+/* A part of a tag with nothing beside what is beneath it is one with that: "layers.0". */
+static void
+absorb(struct acc_network *n, uint32_t part)
+{
+	struct acc_net_node *v = n->node, *p = &v[part];
+	while (p->slot == 0 && p->first != 0 && p->first == p->last) {
+		struct acc_net_node *only = &v[p->first];
+		const char *label = acc_arena_printf(&n->mem, "%.*s%c%.*s", ACC_PRS(p->label),
+			only->label.p[-1], ACC_PRS(only->label));
+		p->label = label == NULL ? p->label : acc_str(label);
+		p->first = only->first;
+		p->last = only->last;
+		p->slot = only->slot;
+		p->key = only->key;
+		only->slot = 0;
+		for (uint32_t k = p->first; k != 0; k = v[k].next)
+			v[k].parent = part;
+		for (uint32_t k = p->slot; k != 0; k = n->slot[k].next)
+			n->slot[k].node = part;
+		if (label == NULL)
+			return;
+	}
+}
+
 /* Slots by stage and rank, those of a rank as they came: their numbers, from malloc. */
 static uint32_t *
 in_order(const struct acc_network *n, struct acc_err *e)
@@ -515,6 +549,10 @@ acc_network_join(struct acc_network *n, struct acc_err *e)
 	for (uint32_t i = 1; rc == 0 && how == BY_CODE && i < n->nnodes; i++)
 		if (n->node[i].pass)
 			hoist(n, i);
+	/* Those that were absorbed hang at what has them now, and are empty. */
+	for (uint32_t i = 1; rc == 0 && curves && i < n->nnodes; i++)
+		if (n->node[i].slot != 0 || n->node[i].first != 0)
+			absorb(n, i);
 	rc = rc < 0 ? rc : ranks_on(n, e);
 	if (rc < 0)
 		return rc;

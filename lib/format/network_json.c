@@ -11,7 +11,8 @@
  *	"sets", "set"	lists of ranks, by their place in "ranks"; of each node which list, or -1
  *	"cells"		of each node a text, a character a cell: for each rank of its list, all steps.  "." where
  *			there is none, else that of base64 (RFC 4648, section 5) for grade * 16 + size, see network.h
- *	"named"		the node, rank and step that are accused first, where one is
+ *	"named"		the node, rank and step that are accused first, where one is; of curves that no rule is about,
+ *			where one departs first
  */
 #include "format/network.h"
 
@@ -194,7 +195,15 @@ put_named(struct writer *w)
 {
 	const struct acc_network *n = w->n;
 	const struct acc_net_slot *s = &n->slot[n->node[0].worst];
-	if (n->node[0].worst == 0 || s->grade < ACC_WARNING)
+	if (n->node[0].worst == 0)
+		return;
+	/* Of curves that no rule is about the one that departs first. */
+	for (size_t i = 1; s->grade < ACC_WARNING && i < n->nslots; i++) {
+		const struct acc_net_slot *t = &n->slot[i];
+		if (t->departs && (!s->departs || n->step.v[t->worst] < n->step.v[s->worst]))
+			s = t;
+	}
+	if (s->grade < ACC_WARNING && !s->departs)
 		return;
 	uint32_t step = 0;
 	while (n->step.sorted[step] != s->worst)

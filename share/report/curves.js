@@ -1,15 +1,22 @@
 // Curves of both runs, where the stream has their points.
 
+let allCurves;
+
+// Of a point of a curve, or what was found of one: acccurve adds the rank to the tag.
+function curveName(i) {
+	const tag = String(either("tag", i)), rank = either("rank", i), of = " of rank " + rank;
+	return rank === undefined ? tag : (tag.endsWith(of) ? tag.slice(0, -of.length) : tag) + ", rank " + rank;
+}
+
 function collectCurves() {
-	const out = new Map();
+	const out = allCurves = new Map();
 	if (!has("a.tag") && !has("b.tag") && !has("tag")) return out;
 	const kind = column("kind");
 	for (let i = 0; i < rows; i++) {
 		const point = kind[i] === "scalar" || (kind[i] === "pair" && either("kind", i) === "scalar");
 		if (!point || either("class", i) === "time" || either("class", i) === "count") continue;
-		const tag = String(either("tag", i)), rank = either("rank", i);
-		const name = rank === undefined ? tag : tag + ", rank " + rank;
-		if (!out.has(name)) out.set(name, {tag, rank, x: [], a: [], b: []});
+		const name = curveName(i);
+		if (!out.has(name)) out.set(name, {x: [], a: [], b: []});
 		const c = out.get(name), step = either("step", i);
 		c.x.push(step === undefined ? c.x.length : step);
 		c.a.push(number(kind[i] === "pair" ? get("a.value", i) : get("value", i)));
@@ -61,21 +68,36 @@ function curvesStart() {
 	if (all.size === 0) return;
 	part.hidden = false;
 	const kind = column("kind"), judged = new Map();
-	for (let i = 0; i < rows; i++) if (kind[i] === "curve") judged.set(get("tag", i), i);
-	const worst = c => judged.has(c.tag) ? levels[judged.get(c.tag)] : NONE;
-	const first = [...all].sort((x, y) => worst(y[1]) - worst(x[1]));
+	for (let i = 0; i < rows; i++) if (kind[i] === "curve") judged.set(curveName(i), i);
+	// The worst first, then what departs, whoever judges it.
+	const worst = name => {
+		const i = judged.get(name);
+		return i === undefined ? 0 : 2 * levels[i] + (get("beyond", i) === undefined ? 0 : 1);
+	};
+	const first = [...all].sort((x, y) => worst(y[0]) - worst(x[0]));
 	for (const [name, c] of first.slice(0, 24)) {
-		const canvas = make("canvas"), i = judged.get(c.tag);
+		const canvas = make("canvas"), i = judged.get(name);
 		const beyond = i === undefined ? undefined : get("beyond", i);
 		const two = c.b.some(v => v !== undefined);
-		const head = make("div", "part-head", dot(i === undefined ? NONE : levels[i]), make("h2", "", name),
+		const head = make("div", "part-head", dot(i === undefined ? NONE : levels[i]), titled(make("h2", "", name), name),
 			make("span", "legend", lineKey("accent", two ? "device" : "value"), two ? lineKey("none", "bench") : ""));
 		part.append(make("div", "curve", head, canvas));
 		const draw = () => curveDraw(canvas, c, beyond);
 		redraws.push(draw);
 		draw();
 	}
+	if (left) part.prepend(make("p", "warning", "These curves lack points: " + left.toLocaleString("en") + " records are not in the page."));
 	if (all.size > 24) part.append(make("p", "quiet", all.size - 24 + " more curves are in the table"));
+}
+
+// The curve that a record is of, or a point of, for its detail.
+function curveOf(i) {
+	const c = allCurves.get(curveName(i));
+	if (!c || c.x.length < 2) return undefined;
+	const canvas = make("canvas");
+	const beyond = get("kind", i) === "curve" ? get("beyond", i) : either("step", i);
+	setTimeout(() => canvas.isConnected && curveDraw(canvas, c, beyond), 0);
+	return make("div", "curve", make("span", "legend", lineKey("accent", "device"), lineKey("none", "bench")), canvas);
 }
 
 function lineKey(name, text) {

@@ -165,7 +165,8 @@ function detailDraw() {
 		return d.replaceChildren(make("p", "quiet", chosenNode && chosenNode.ranks.length && left
 			? "The records of " + (chosenNode.key || chosenNode.label) + " are not in the page: only the first, and what is bad, are."
 			: "Choose a record."));
-	if (!chosen) return d.replaceChildren(make("h2", "", String(either("name", chosenRow) || get("tag", chosenRow) || "")), tensor(chosenRow));
+	if (!chosen) return d.replaceChildren(make("h2", "", String(either("name", chosenRow) || either("tag", chosenRow) || "")),
+		has("tag") || has("a.tag") ? curveOf(chosenRow) || "" : "", tensor(chosenRow));
 	const where = [chosen.step !== undefined ? "step " + chosen.step : "", chosen.rank !== undefined ? "rank " + chosen.rank : "",
 		"op call " + (chosen.at + 1).toLocaleString("en") + " of " + ops.length.toLocaleString("en")].filter(s => s).join(", ");
 	const out = [make("h2", "", dot(chosen.level), " ", chosen.key), make("p", "quiet", where)];

@@ -5,7 +5,10 @@
 const MAP_HEAD = 24, MAP_SIDE = 64;
 let mapShown = false, mapMade = new Map(), mapColumns = [], mapMode = "steps", mapFirst;
 
-// The worst of some cells, by verdict, then by size: they are numbers in that order.
+// How bad a cell is: by verdict where that is bad, else by size.
+const weight = Uint8Array.from({length: 65}, (_, c) => c === ABSENT ? 0 : grade(c) >= WARNING ? c : 1 + sizeOf(c));
+
+// The worst of some cells, for each column, or for each rank and step.
 function mapWorst(n, mode) {
 	const made = mapMade.get(n);
 	if (made) return made;
@@ -16,13 +19,13 @@ function mapWorst(n, mode) {
 		for (let s = 0, at = n.from + k * steps; s < steps; s++) {
 			if (!stepSeen[s]) continue;
 			const to = mode === "steps" ? s : mode === "ranks" ? r : r * steps + s;
-			if (cells[at + s] > out[to]) out[to] = cells[at + s];
+			if (weight[cells[at + s]] > weight[out[to]]) out[to] = cells[at + s];
 		}
 	});
 	for (const kid of n.kids) {
 		if (microSeen >= 0 && kid.micro >= 0 && kid.micro !== microSeen) continue;
 		const of = mapWorst(kid, mode);
-		for (let i = 0; i < of.length; i++) if (of[i] > out[i]) out[i] = of[i];
+		for (let i = 0; i < of.length; i++) if (weight[of[i]] > weight[out[i]]) out[i] = of[i];
 	}
 	mapMade.set(n, out);
 	return out;
@@ -42,7 +45,10 @@ function mapFindFirst() {
 			});
 		if (mapFirst) break;
 	}
+	// A curve that no rule is about is no error, but may depart.
 	const named = net.named;
+	if (!mapFirst && named && stepSeen[named[2]] && rankSeen[named[1]])
+		mapFirst = {node: nodes[named[0] + 1], step: named[2], rank: named[1]};
 	if (mapFirst && named && stepSeen[named[2]] && rankSeen[named[1]] && named[2] === mapFirst.step)
 		mapFirst = {node: nodes[named[0] + 1], step: named[2], rank: named[1]};
 }
@@ -88,7 +94,7 @@ function mapDraw() {
 		for (let k = 0; k < slots; k++) {
 			let worst = ABSENT;
 			const a = Math.floor(k * n / slots), b = Math.max(a + 1, Math.floor((k + 1) * n / slots));
-			for (let j = a; j < b; j++) if (row[j] > worst) worst = row[j];
+			for (let j = a; j < b; j++) if (weight[row[j]] > weight[worst]) worst = row[j];
 			const fill = mapColor(worst, colors);
 			if (fill === undefined) continue;
 			c.fillStyle = fill;
@@ -150,7 +156,7 @@ function mapPick(event) {
 	if (y < 0 || i >= treeSeen.length) return undefined;
 	// The worst within two pixels is meant.
 	const row = mapWorst(treeSeen[i][0], mapMode), reach = each < 4 ? Math.ceil(2 / each) : 0;
-	for (let j = Math.max(0, k - reach); j <= Math.min(n - 1, k + reach); j++) if (row[j] > row[k]) k = j;
+	for (let j = Math.max(0, k - reach); j <= Math.min(n - 1, k + reach); j++) if (weight[row[j]] > weight[row[k]]) k = j;
 	return mapWhose(treeSeen[i][0], mapMode === "ranks" ? undefined : k, mapMode === "ranks" ? k : undefined);
 }
 
@@ -163,7 +169,7 @@ function mapWhose(top, step, rank) {
 			if (!rankSeen[r] || (rank !== undefined && r !== rank)) return;
 			for (let s = step === undefined ? 0 : step; s < (step === undefined ? steps : step + 1); s++) {
 				const cell = cells[n.from + k * steps + s];
-				if (stepSeen[s] && cell > best) [best, found] = [cell, {node: n, step: s, rank: r, cell}];
+				if (stepSeen[s] && weight[cell] > weight[best]) [best, found] = [cell, {node: n, step: s, rank: r, cell}];
 			}
 		});
 		n.kids.forEach(walk);

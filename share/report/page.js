@@ -23,7 +23,7 @@ function findingDraw() {
 	const bad = accusing.includes(f.what), clean = f.what === "clean" && status === 0;
 	card.className = bad ? "error-card" : clean ? "good-card" : "warning-card";
 	const h1 = make("h1", "", make("span", "tag", tags[f.what] || f.what));
-	if (f.name !== undefined && !clean) h1.append(named ? link(f.name, () => choose(named)) : f.name);
+	if (f.name !== undefined && f.what !== "clean") h1.append(named ? link(f.name, () => choose(named)) : f.name);
 	const where = [f.step !== undefined ? "step " + f.step : "", f.rank !== undefined ? "rank " + f.rank : ""].filter(s => s && bad);
 	if (where.length) h1.append(make("span", "quiet", "  " + where.join(", ")));
 	const evidence = make("ul"), others = make("ul");

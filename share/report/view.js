@@ -9,6 +9,11 @@ function make(tag, cls, ...inside) {
 	return e;
 }
 
+function titled(e, title) {
+	e.title = title;
+	return e;
+}
+
 const dot = level => make("span", "dot " + levelName[level]);
 
 function link(text, go) {
