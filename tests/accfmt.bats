@@ -99,6 +99,8 @@ line' ]
 		l=$(sed 's/\x1b\[[0-9;]*m//g; s/\r//' <<<"$l")
 		[ "${#l}" -le 60 ]
 	done <<<"$output"
+	# What the colours mean is said once, behind the rows and before the sentences.
+	[ "$(grep -c 'red.*: error' <<<"$output")" -eq 1 ]
 	run -1 env NO_COLOR=1 script -qec "accfmt $S/judged.acc" /dev/null
 	[[ $output != *$'\033'* ]]
 }

@@ -113,6 +113,11 @@ openpyxl() {
 		run -1 accfmt --xlsx r.xlsx -c "$columns" "$f"
 		accfmt --csv -c "$columns" "$f" >r.csv || [ $? -eq 1 ]
 		run -0 "$py" "$BATS_TEST_DIRNAME/xlsx.py" r.xlsx r.csv check
+		# No time of today is in it.
+		run -0 "$py" -c 'import sys, zipfile
+z = zipfile.ZipFile(sys.argv[1])
+print(z.read("docProps/core.xml"), {i.date_time[0] for i in z.infolist()})' r.xlsx
+		[[ $output == *">1980-01-01T00:00:00Z<"*" {1980}" && $output != *">20"* ]]
 	done
 	accalign "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench" |
 		accmetric --preset msprobe >p.acc

@@ -28,6 +28,7 @@ struct state {
 	size_t *need;           /* what each column would take */
 	struct acc_str *place;  /* of a column left out: what all rows have there; else p is NULL */
 	bool *shown;            /* step or rank, once it varied */
+	bool colored[2];        /* rows: red, yellow; since the legend */
 	bool blocks;            /* the terminal is too narrow for a table */
 	uint64_t rows;          /* sentences and blocks written */
 	uint64_t carried;       /* curves that nobody judges, and that are not shown */
@@ -126,15 +127,35 @@ line(struct state *s, const struct acc_str *c, const char *color)
 		putc('\n', s->out);
 }
 
+static const struct {
+	const char *bad, *name, *code;
+} colors[2] = {{"error", "red", "\033[31m"}, {"warning", "yellow", "\033[33m"}};
+
 static const char *
-color_of(const struct state *s, const struct acc_str *c)
+color_of(struct state *s, const struct acc_str *c)
 {
 	for (size_t i = 0; s->opt.color && i < s->cells.n; i++)
-		if (strcmp(s->cells.column[i].title, "bad") == 0)
-			return acc_str_is(c[i], "error")     ? "\033[31m"
-			       : acc_str_is(c[i], "warning") ? "\033[33m"
-							     : NULL;
+		for (int k = 0; k < 2 && strcmp(s->cells.column[i].title, "bad") == 0; k++)
+			if (acc_str_is(c[i], colors[k].bad)) {
+				s->colored[k] = true;
+				return colors[k].code;
+			}
 	return NULL;
+}
+
+/* What the colours of the rows mean, behind these. */
+static void
+legend(struct state *s)
+{
+	if (!s->colored[0] && !s->colored[1])
+		return;
+	putc('\n', s->out);
+	for (int k = 0; k < 2; k++)
+		if (s->colored[k])
+			fprintf(s->out, "%s%s%s\033[0m: %s", k == 1 && s->colored[0] ? ", " : "",
+				colors[k].code, colors[k].name, colors[k].bad);
+	putc('\n', s->out);
+	s->colored[0] = s->colored[1] = false;
 }
 
 /* Columns that a narrow terminal can do without, the least useful first: some before names are cut
@@ -333,6 +354,7 @@ before_audit(struct acc_str text)
 static void
 sentence(struct state *s, struct acc_str text)
 {
+	legend(s);
 	if (s->rows++ > 0 || s->nheld > 0)
 		putc('\n', s->out);
 	if (s->style != NULL)
@@ -429,6 +451,7 @@ acc_table_end(void *state, int status, struct acc_err *e)
 	int rc = settle(s, e);
 	if (rc == 0)
 		rc = audited(s, e);
+	legend(s);
 	if (rc == 0 && s->carried > 0)
 		fprintf(s->out,
 			"\n%" PRIu64 " curve%s of times and counters: carried, not judged, and "

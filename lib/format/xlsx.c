@@ -125,6 +125,11 @@ open_book(struct xlsx_book *s, struct acc_err *e)
 	s->book = s->x->workbook_new_opt(path, &o);
 	if (s->book == NULL)
 		return acc_nomem(e);
+	/* The same records are the same bytes: made at the time that its members have in the archive. */
+	lxw_doc_properties made = {.created = (time_t)315532800}; /* 1980-01-01 */
+	int rc = acc_xlsx_done(s, s->x->workbook_set_properties(s->book, &made), e);
+	if (rc < 0)
+		return rc;
 	s->front = s->x->workbook_add_worksheet(s->book, "Finding");
 	return s->front == NULL ? acc_nomem(e) : styles(s, e);
 }

@@ -19,6 +19,7 @@
 /* clang-format off */
 #define ACC_XLSX_CALLS(X) \
 	X(workbook_new_opt) X(workbook_add_worksheet) X(workbook_add_format) X(workbook_close) \
+	X(workbook_set_properties) \
 	X(lxw_strerror) X(format_set_bold) X(format_set_bg_color) X(format_set_font_color) \
 	X(format_set_num_format) X(format_set_text_wrap) X(format_set_align) X(format_set_font_size) \
 	X(format_set_bottom) X(worksheet_write_number) X(worksheet_write_string) \
