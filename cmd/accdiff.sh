@@ -266,7 +266,7 @@ as_typed() { # a name as a shell reads it
 	esac
 }
 compare_jobs() { # DEVICE BENCH
-	worst=0 cause='' skipped='' begun=''
+	worst=0 cause='' skipped='' begun='' parts=0
 	for what in configuration log weights dump; do
 		couples $what >"$tmp/couples"
 		for side in device bench; do
@@ -286,6 +286,7 @@ compare_jobs() { # DEVICE BENCH
 			[ "$format$begun" != table1 ] || echo
 			begun=1
 			say "== $what: $a$([ "$a" = "$b" ] || printf ' and %s' "$b")"
+			parts=$((parts + 1))
 			part_of_job "$1/$a" "$2/$b" "$noise/$b" 8<&-
 			status=$?
 			[ "$status" -le 2 ] || exit "$status"
@@ -297,6 +298,14 @@ compare_jobs() { # DEVICE BENCH
 	done
 	[ -z "$skipped" ] ||
 		say "not looked at, since the cause may be the $cause (--go-on looks at all):$skipped"
+	# One report of all that was compared.
+	if [ -n "$reports" ] && [ "$parts" -gt 0 ]; then
+		status=0
+		with command "$reports" accfmt ${columns:+-c "$columns"} -- "$tmp"/part.* 2>"$tmp/why" ||
+			status=$?
+		sed "s|$tmp/part[.]|part |; s/^accfmt: /$prog: /" "$tmp/why" >&2
+		[ "$status" -le "$worst" ] || worst=$status
+	fi
 	exit "$worst"
 }
 part_of_job() { # DEVICE BENCH BENCH2; with the options that its kind knows
@@ -314,15 +323,15 @@ part_of_job() { # DEVICE BENCH BENCH2; with the options that its kind knows
 		;;
 	esac
 	handing="$handing$printing ${all:+--all} --format=$format ${top:+--top=$top}"
-	# What is a part of a job is none.
-	ACCDIFF_PART=1
+	# What is a part of a job is none; its records are kept for a report.
+	ACCDIFF_PART=${reports:+$tmp/part.$parts}
+	ACCDIFF_PART=${ACCDIFF_PART:-/dev/null}
 	export ACCDIFF_PART
 	with command "$handing${columns:+$(handed --columns "$columns")}" "$0" -- "$1" "$2"
 }
 if [ -z "${ACCDIFF_PART-}" ] && is_job device "$1" && is_job bench "$2"; then
-	option=${reading:-$reports}
-	option=${option%%=*}
-	[ -z "$own$reading$reports" ] || die "${own:+--rules}${option# }: for one of what these folders hold, such as
+	option=${reading%%=*}
+	[ -z "$own$reading" ] || die "${own:+--rules}${option# }: for one of what these folders hold, such as
   accdiff $(as_typed "$1/$(head -n 1 "$tmp/job.device" | cut -f 2)") $(as_typed "$2/$(head -n 1 "$tmp/job.bench" | cut -f 2)")"
 	compare_jobs "$1" "$2"
 fi
@@ -379,11 +388,14 @@ if [ "$judge" != accfirstbad ]; then
 	[ "$judge" = acccurve ] || [ -z "$noise" ] || die "--noise does not apply to configurations"
 	threads='' strict=''
 fi
+# Where the records of a part of a job are kept, for a report of all of it.
+kept=${ACCDIFF_PART-}
+[ "$kept" != /dev/null ] || kept=
 # A report has all records, beside a table of what is bad; of configurations, what differs.
 entire=$all only_bad=
 case $format in
 html | xlsx | tree | dot | junit | brief | brief-json) entire=1 ;;
-*) [ -z "$reports" ] || [ -n "$all" ] || entire=1 only_bad=--bad ;;
+*) [ -z "$reports$kept" ] || [ -n "$all" ] || entire=1 only_bad=--bad ;;
 esac
 [ "$judge" != acccheck ] || entire=$all only_bad=
 # Where in its tensor the culprit's error sits is for the judge without rules.
@@ -520,13 +532,20 @@ if [ -n "$noise" ]; then
 	complaints "second bench" "$tmp/why"
 fi
 first=device
+print_judged() {
+	with member "$printing$reports" accfmt -f "$format" ${top:+--top="$top"} \
+		${only_bad:+"$only_bad"} \
+		${behind:+--consequences="$behind"} ${columns:+-c "$columns"}
+}
 measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
 	with member "$judging$expected" "$judge" ${preset:+--preset="$preset"} ${where:+"$where"} \
 		${noise:+--noise="$tmp/noise"} ${entire:+--all} ${strict:+--strict} ${audit:+"$audit"} \
 		${threads:+-j "$threads"} |
-	with member "$printing$reports" accfmt -f "$format" ${top:+--top="$top"} \
-		${only_bad:+"$only_bad"} \
-		${behind:+--consequences="$behind"} ${columns:+-c "$columns"}
+	if [ -n "$kept" ]; then
+		tee "$kept" | print_judged
+	else
+		print_judged
+	fi
 status=$?
 # All that a reader says it says before its stream ends.
 complaints device "$tmp/why.a"

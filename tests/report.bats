@@ -371,6 +371,22 @@ END
 	mkdir -p a b
 	cp "$ROOT"/examples/logs/npu.log "$ROOT"/examples/config/npu.yaml a
 	cp "$ROOT"/examples/logs/gpu.log "$ROOT"/examples/config/gpu_train.sh b
-	run -2 accdiff --html job.html a b
-	[[ ${lines[0]} == "accdiff: --html: for one of what these folders hold, such as" && ! -e job.html ]]
+	# Of a job folder one report holds all that was compared.
+	run -1 accdiff --go-on --html job.html a b
+	[[ $output == *"== configuration: "*"== log: "* ]]
+	grep -q '"scalar"' job.html
+	command -v python3 >/dev/null || return 0
+	run -0 python3 - job.html <<'END'
+import re, sys, json
+blocks = re.findall(r'class="data">(.*?)</script>', open(sys.argv[1]).read(), re.S)
+kinds = set()
+for b in map(json.loads, blocks):
+    k = b["k"].get("a.kind")
+    kinds |= {t for t in b["s"] if t in ("param", "scalar", "curve")}
+print(sorted(kinds))
+END
+	[ "$output" = "['curve', 'param', 'scalar']" ]
+	# What cannot be written is said, and no table makes it good.
+	run -2 accdiff --html /nowhere/job.html a b
+	[[ ${lines[-1]} == "accdiff: /nowhere/job.html: "* ]]
 }

@@ -262,5 +262,6 @@ function mapStart() {
 		mapDraw();
 	});
 	mapLegend();
-	mapShow(net.steps.length > 1);
+	// Of op calls of one step the records say more, also beside curves of many.
+	mapShow(ops.length > 0 ? new Set(places.map(p => p[0])).size > 1 : net.steps.length > 1);
 }
