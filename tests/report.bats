@@ -132,6 +132,24 @@ print(z.read("docProps/core.xml"), {i.date_time[0] for i in z.infolist()})' r.xl
 	run -0 "$py" "$BATS_TEST_DIRNAME/xlsx.py" r.xlsx r.csv
 }
 
+@test "xlsx: rows of another kind have sheets and columns of their own" {
+	openpyxl
+	cd "$BATS_TEST_TMPDIR"
+	mkdir -p a/dump b/dump
+	cp "$ROOT"/examples/logs/npu.log a/train.log
+	cp "$ROOT"/examples/logs/gpu.log b/train.log
+	cp -r "$ROOT"/examples/demo/device/* a/dump
+	cp -r "$ROOT"/examples/demo/bench/* b/dump
+	run -1 accdiff --go-on --xlsx job.xlsx a b
+	run -0 "$py" -c 'import openpyxl, sys
+for s in openpyxl.load_workbook(sys.argv[1]):
+    print(s.title, next((c.value for c in s[1] if c.value not in ("kind", None)), ""))' job.xlsx
+	[ "$output" = "Finding Findings
+step 0 rank 0 name
+points a.tag
+curves tag" ]
+}
+
 @test "xlsx: temporary files that do not arrive are noticed" {
 	openpyxl
 	cd "$BATS_TEST_TMPDIR"

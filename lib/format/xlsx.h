@@ -15,8 +15,18 @@ enum { NOTES = 3000, NOTE = 4000, WIDEST = 46 };
 enum xlsx_level { FINE, WARNING, ERROR, LEVELS };
 enum xlsx_shape { PLAIN, SMALL, SHAPES };
 
+/* Rows of one kind have the same columns, and sheets of their own; where columns are asked for, all. */
+enum xlsx_kind { OF_CALLS, OF_CURVES, OF_POINTS, OF_PARAMETERS, OF_OTHERS, KINDS };
+struct xlsx_table {
+	bool open; /* cells are */
+	struct acc_format_opt opt;
+	struct acc_cells cells;
+	uint32_t *width; /* of each column; 0: it is empty */
+};
+
 struct xlsx_sheet {
 	lxw_worksheet *ws;
+	struct xlsx_table *of;
 	char name[32];
 	uint32_t rows, filled; /* with the titles; those that have a cell */
 	uint64_t bad[LEVELS];
@@ -31,13 +41,11 @@ struct xlsx_book {
 	lxw_format *cell[LEVELS][SHAPES], *title, *head, *wrap, *bold;
 	struct acc_format_opt opt;
 	bool asked; /* for columns */
-	bool open;  /* cells are */
-	struct acc_cells cells;
+	struct xlsx_table table[KINDS];
 	struct acc_stacks stacks;
 	struct acc_map places; /* step and rank -> index of its last sheet */
 	struct xlsx_sheet *sheet;
 	size_t nsheets, cap;
-	uint32_t *width;     /* of each column; 0: it is empty */
 	struct acc_buf text; /* of a cell, terminated */
 	struct acc_buf key;  /* of the last op call */
 	uint64_t notes, unnoted, cut;
@@ -52,10 +60,28 @@ extern const struct acc_xlsx_look {
 
 /* What the library returned, as an error of ours: 0 or < 0. */
 int acc_xlsx_done(const struct xlsx_book *s, lxw_error rc, struct acc_err *e);
+/* The text as a cell may hold it, in s->text: what is not plain, and no line end or tab, is U+FFFD; behind
+ * `most` characters it is cut. NULL: memory ran out. */
+const char *acc_xlsx_plain(struct xlsx_book *s, struct acc_str c, size_t most);
 /* Write a text: what is not plain, and no line end or tab, becomes U+FFFD; what is too long is cut. */
 int acc_xlsx_text(struct xlsx_book *s, lxw_worksheet *ws, uint32_t row, size_t col,
 	struct acc_str c, lxw_format *f, struct acc_err *e);
 enum xlsx_shape acc_xlsx_shape(double v);
+/* --- the rows. Of which kind is a record? */
+enum xlsx_kind acc_xlsx_kind(const struct acc_rec *r);
+/* The table that a record is a row of, its cells made: 1; it is no row: 0; < 0. */
+int acc_xlsx_row(struct xlsx_book *s, const struct acc_rec *r, struct xlsx_table **t,
+	struct acc_err *e);
+/* The titles of a new sheet; write the cells that were made. 0 or < 0. */
+int acc_xlsx_titles(struct xlsx_book *s, struct xlsx_sheet *to, struct acc_err *e);
+int acc_xlsx_cells(struct xlsx_book *s, struct xlsx_sheet *to, const struct acc_rec *r,
+	enum xlsx_level level, struct acc_err *e);
+/* Widths, filters, the frozen head; columns that are empty everywhere are hidden. 0 or < 0. */
+int acc_xlsx_finish(struct xlsx_book *s, const struct xlsx_sheet *p, struct acc_err *e);
+/* Of each table its memory. */
+void acc_xlsx_tables_release(struct xlsx_book *s);
+/* The column that names a row: the first, or the one behind the kind. */
+size_t acc_xlsx_names_at(const struct xlsx_table *t);
 /* --- the first sheet: a finding, as it comes; then the legend and the list of sheets. 0 or < 0. */
 int acc_xlsx_finding(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e);
 int acc_xlsx_front(struct xlsx_book *s, struct acc_err *e);
