@@ -94,6 +94,11 @@ function tensor(i) {
 	if (bad !== undefined)
 		head.append(make("span", levelName[level], "  " + bad + (get("rule", i) ? " (" + get("rule", i) + ")" : "")));
 	e.append(head, sideTable(i));
+	for (const [side, name] of [["a.", "device"], ["b.", "bench"]]) {
+		const fold = get(side + "fold", i), rank = get(side + "fold.rank", i);
+		if (fold !== undefined)
+			e.append(make("p", "quiet", "over the ranks of the " + name + ": " + fold + (rank === undefined ? "" : ", rank " + rank)));
+	}
 	const ms = metricKeys.filter(k => get(k, i) !== undefined).map(k => [k.slice(2), shown(get(k, i))]);
 	if (ms.length) e.append(list(ms));
 	const value = get("value", i), limit = get("limit", i);
@@ -171,6 +176,8 @@ function detailDraw() {
 		"op call " + (chosen.at + 1).toLocaleString("en") + " of " + ops.length.toLocaleString("en")].filter(s => s).join(", ");
 	const out = [make("h2", "", dot(chosen.level), " ", chosen.key), make("p", "quiet", where)];
 	out.push(...others(chosen));
+	const recorded = either("fold.key", chosen.first);
+	if (recorded !== undefined) out.push(make("p", "quiet", "recorded as " + recorded));
 	if (chosen.node && chosen.node.other !== undefined) out.push(make("p", "quiet", "the bench calls it " + chosen.node.other));
 	if (chosen.scope !== undefined) out.push(module(chosen));
 	for (const f of findings.filter(f => f !== headline && opOfFinding(f) === chosen))
