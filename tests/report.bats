@@ -220,23 +220,25 @@ END
 	python3 "$ranks" 4 4 2 pp >"$BATS_TEST_TMPDIR/pp.acc"
 	run -1 accfmt -f tree "$BATS_TEST_TMPDIR/pp.acc"
 	diff - <(echo "$output") <<'END'
-|- ok stage 0  8 op calls  [ranks 0-1]
-`- ERROR stage 1  8 op calls, 1 bad, step 2, rank 3  [ranks 2-3]
-   |- - forward  1 op call
-   `- ERROR model GPT  7 op calls, 1 bad, step 2, rank 3
-      |- ok layers.0 Block  3 op calls
-      `- ERROR layers.1 Block  3 op calls, 1 bad, step 2, rank 3
-         `- ERROR fc1 Linear  2 op calls, 1 bad, step 2, rank 3
-            `- ERROR Functional.linear.1.forward  norm_relerr 0.05, step 2, rank 3
+steps 0 to 3: - not judged, . fine, ~ departs (no rule is about it), w warning, E error; first departure: step 2, rank 3, Functional.linear.1.forward
+....  |- ok stage 0  8 op calls  [ranks 0-1]
+..EE  `- ERROR stage 1  8 op calls, 1 bad, step 2, rank 3  [ranks 2-3]
+----     |- - forward  1 op call
+..EE     `- ERROR model GPT  7 op calls, 1 bad, step 2, rank 3
+....        |- ok layers.0 Block  3 op calls
+..EE        `- ERROR layers.1 Block  3 op calls, 1 bad, step 2, rank 3
+..EE           `- ERROR fc1 Linear  2 op calls, 1 bad, step 2, rank 3
+..EE              `- ERROR Functional.linear.1.forward  norm_relerr 0.05, step 2, rank 3
 END
 	# Lines of code that call all there is say nothing.
 	python3 "$ranks" 2 2 2 code >"$BATS_TEST_TMPDIR/code.acc"
 	run -1 accfmt -f tree "$BATS_TEST_TMPDIR/code.acc"
 	diff - <(echo "$output") <<'END'
-`- ERROR forward  2 op calls, 1 bad, step 1, rank 1  [ranks 0-1]
-   |- ok model.py:10 y = self.f0(x)  1 op call
-   `- ERROR model.py:11 y = self.f1(x)  1 op call, 1 bad, step 1, rank 1
-      `- ERROR Functional.linear.1.forward  norm_relerr 0.05, step 1, rank 1
+steps 0 to 1: - not judged, . fine, ~ departs (no rule is about it), w warning, E error; first departure: step 1, rank 1, Functional.linear.1.forward
+.E  `- ERROR forward  2 op calls, 1 bad, step 1, rank 1  [ranks 0-1]
+..     |- ok model.py:10 y = self.f0(x)  1 op call
+.E     `- ERROR model.py:11 y = self.f1(x)  1 op call, 1 bad, step 1, rank 1
+.E        `- ERROR Functional.linear.1.forward  norm_relerr 0.05, step 1, rank 1
 END
 	python3 "$ranks" 1 3 1 renamed >"$BATS_TEST_TMPDIR/names.acc"
 	run -1 accfmt -f tree "$BATS_TEST_TMPDIR/names.acc"
@@ -266,15 +268,18 @@ END
 	accalign device bench | acccurve --preset exact --all >c.acc || [ $? -eq 1 ]
 	run -1 accfmt -f tree c.acc
 	diff - <(echo "$output") <<'END'
-`- ERROR grad_reduced/layers  2 curves, 1 bad, step 7, rank 1  [ranks 0-1]
-   |- ok 0.fc.weight/norm  relative 0
-   `- ERROR 1.fc.weight/norm  relative 0.5, step 7, rank 1
+steps 0 to 9: - not judged, . fine, ~ departs (no rule is about it), w warning, E error; first departure: step 7, rank 1, grad_reduced/layers.1.fc.weight/norm
+.......EEE  `- ERROR grad_reduced/layers  2 curves, 1 bad, step 7, rank 1  [ranks 0-1]
+..........     |- ok 0.fc.weight/norm  relative 0
+.......EEE     `- ERROR 1.fc.weight/norm  relative 0.5, step 7, rank 1
 END
 	accfmt --html c.html c.acc || [ $? -eq 1 ]
 	# Sizes of 0.5 are between 0.1 and 1, 13; fine 1, bad 3; a cell is 16 * grade + size.
 	[[ $(grep -o '"cells":.*"named":[^}]*' c.html) == '"cells":["","RRRRRRRRRRRRRRRRRRRR","RRRRRRRRRRRRRRRRR999"],"named":[2,1,7]' ]]
 	# No rule of the preset is about them: nobody says that they are fine, but where they depart.
 	accalign device bench | acccurve --all 2>/dev/null >c.acc || [ $? -eq 2 ]
+	run -2 accfmt -f tree c.acc
+	[[ ${lines[3]} == "-------~~~     \`- - 1.fc.weight/norm  relative 0.5" ]]
 	accfmt --html c.html c.acc || [ $? -eq 2 ]
 	[[ $(grep -o '"cells":.*"named":[^}]*' c.html) == '"cells":["","BBBBBBBBBBBBBBBBBBBB","BBBBBBBBBBBBBBBBBNNN"],"named":[2,1,7]' ]]
 }

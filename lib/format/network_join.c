@@ -385,7 +385,7 @@ judge_curves(struct acc_network *n, struct acc_err *e)
 	return rc;
 }
 
-/* Is the slot a worse than b? */
+/* Is the slot a worse than b? Of those that are bad the first is, of others the one that is further off. */
 static bool
 is_worse(const struct acc_net_slot *a, const struct acc_net_slot *b)
 {
@@ -393,6 +393,8 @@ is_worse(const struct acc_net_slot *a, const struct acc_net_slot *b)
 		return a->named;
 	if (a->grade != b->grade)
 		return a->grade > b->grade;
+	if (a->grade < ACC_WARNING && a->error != b->error)
+		return a->error > b->error;
 	return a < b;
 }
 

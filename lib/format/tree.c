@@ -16,6 +16,7 @@ struct state {
 	struct acc_format_opt opt;
 	struct acc_network net;
 	struct acc_arena mem;
+	uint32_t *step_at; /* of a step's number its place */
 	char prefix[DEEPEST * 8];
 };
 
@@ -47,9 +48,117 @@ static const struct {
 	[ACC_ERROR] = {"ERROR", "\033[31m"},
 };
 
-static void
-branch(struct state *s, bool last)
+/* --- before each line, where there are several steps: a character for each, or for a few */
+
+enum { STRIP = 40 };
+
+static size_t
+strip_size(const struct acc_network *n)
 {
+	return n->step.n < 2 ? 0 : n->step.n < STRIP ? n->step.n : STRIP;
+}
+
+/* In the order of what is worse. */
+static const char letters[] = " -.~wE";
+enum { GONE, UNJUDGED, FINE, DEPARTS, WARNS, ERRS };
+
+static uint8_t
+letter_of(const struct state *s, const struct acc_net_slot *t, size_t step)
+{
+	static const uint8_t of[] = {[ACC_UNJUDGED] = UNJUDGED,
+		[ACC_FINE] = FINE,
+		[ACC_WARNING] = WARNS,
+		[ACC_ERROR] = ERRS};
+	if (t->cell[step] == 0)
+		return GONE;
+	const uint8_t letter = of[(t->cell[step] - 1) / ACC_SIZES];
+	const bool behind = t->departs && s->step_at[step] >= s->step_at[t->worst];
+	return letter == UNJUDGED && behind ? DEPARTS : letter;
+}
+
+/* The worst of a node and what is beneath it, by place of the step. */
+static void
+strip_of(const struct state *s, uint32_t at, uint8_t *worst)
+{
+	const struct acc_network *n = &s->net;
+	const size_t size = strip_size(n);
+	for (uint32_t i = n->node[at].slot; i != 0; i = n->slot[i].next)
+		for (size_t c = 0; c < n->slot[i].ncells; c++) {
+			const uint8_t letter = letter_of(s, &n->slot[i], c);
+			uint8_t *to = &worst[s->step_at[c] * size / n->step.n];
+			if (*to < letter)
+				*to = letter;
+		}
+	for (uint32_t k = n->node[at].first; k != 0; k = n->node[k].next)
+		strip_of(s, k, worst);
+}
+
+static void
+strip(struct state *s, uint32_t at)
+{
+	uint8_t worst[STRIP] = {0};
+	const size_t size = strip_size(&s->net);
+	if (size == 0)
+		return;
+	if (at != 0)
+		strip_of(s, at, worst);
+	for (size_t i = 0; i < size; i++)
+		putc(letters[worst[i]], s->out);
+	fputs("  ", s->out);
+}
+
+/* Of all that is as bad as the worst, or of curves that depart though no rule is about them, the
+ * first step. */
+static const struct acc_net_slot *
+departs(const struct acc_network *n, uint32_t *step)
+{
+	const uint8_t least = n->node[0].grade;
+	const struct acc_net_slot *first = NULL;
+	for (size_t i = 1; i < n->nslots; i++) {
+		const struct acc_net_slot *t = &n->slot[i];
+		for (uint32_t c = 0; c < t->ncells; c++) {
+			const bool bad = least >= ACC_WARNING
+						 ? t->cell[c] != 0 &&
+							   (t->cell[c] - 1) / ACC_SIZES >= least
+						 : t->departs && c == t->worst;
+			if (bad && (first == NULL || n->step.v[c] < n->step.v[*step])) {
+				first = t;
+				*step = c;
+			}
+		}
+	}
+	return first;
+}
+
+/* What the strips show. */
+static void
+about_strips(struct state *s)
+{
+	const struct acc_network *n = &s->net;
+	uint32_t step = 0;
+	if (strip_size(n) == 0)
+		return;
+	const struct acc_net_slot *first = departs(n, &step);
+	fprintf(s->out,
+		"steps %lld to %lld: - not judged, . fine, ~ departs (no rule is about it), w warning, E error",
+		(long long)n->step.v[n->step.sorted[0]],
+		(long long)n->step.v[n->step.sorted[n->step.n - 1]]);
+	if (first != NULL) {
+		fprintf(s->out, "; first departure: step %lld, ", (long long)n->step.v[step]);
+		if (n->rank.v[first->rank] != INT64_MIN)
+			fprintf(s->out, "rank %lld, ", (long long)n->rank.v[first->rank]);
+		acc_text_put(s->out,
+			acc_network_text(n, first->key != 0 ? first->key : first->other), 100);
+	}
+	putc('\n', s->out);
+}
+
+/* --- lines */
+
+static void
+branch(struct state *s, uint32_t at, bool last)
+{
+	strip(s, at);
 	fputs(s->prefix, s->out);
 	fputs(last ? "`- " : "|- ", s->out);
 }
@@ -110,9 +219,10 @@ line(struct state *s, uint32_t at, bool last, bool open)
 {
 	const struct acc_net_node *p = &s->net.node[at];
 	const size_t width = s->opt.width > 0 ? (size_t)s->opt.width : 200,
-		     before = strlen(s->prefix) + 3;
+		     strips = strip_size(&s->net),
+		     before = strlen(s->prefix) + 3 + (strips > 0 ? strips + 2 : 0);
 	char rest[320];
-	branch(s, last);
+	branch(s, at, last);
 	about(s, at, rest, sizeof rest);
 	const size_t word = strlen(looks[p->grade].word) + 1 + strlen(rest);
 	const size_t room = width > before + word + 12 ? width - before - word : 12;
@@ -141,7 +251,7 @@ left_out(struct state *s, uint32_t n, bool last)
 {
 	if (n == 0)
 		return;
-	branch(s, last);
+	branch(s, 0, last);
 	fprintf(s->out, "... %u more, none bad\n", (unsigned)n);
 }
 
@@ -205,7 +315,13 @@ end(void *state, int status, struct acc_err *e)
 	int rc = acc_network_join(&s->net, e);
 	if (rc == 0 && s->net.nslots < 2)
 		fputs("no op calls\n", s->out);
-	return rc == 0 ? print(s, 0, 0, e) : rc;
+	s->step_at = rc < 0 ? NULL : acc_alloc(&s->mem, (s->net.step.n + 1) * sizeof *s->step_at);
+	if (s->step_at == NULL)
+		return rc < 0 ? rc : acc_nomem(e);
+	for (uint32_t i = 0; i < s->net.step.n; i++)
+		s->step_at[s->net.step.sorted[i]] = i;
+	about_strips(s);
+	return print(s, 0, 0, e);
 }
 
 static void
