@@ -257,7 +257,7 @@ END
 	for side in device bench; do
 		for rank in 0 1; do
 			mkdir -p $side/rank_$rank
-			awk -v off=$([ $side$rank = device1 ] && echo 7 || echo 99) 'BEGIN {
+			awk -v off="$([ $side$rank = device1 ] && echo 7 || echo 99)" 'BEGIN {
 				print "vpp_stage,name,step,norm"
 				for (s = 0; s < 10; s++)
 					for (l = 0; l < 2; l++)

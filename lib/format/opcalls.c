@@ -221,7 +221,8 @@ first_why(const struct acc_rec *r)
 /* How well a finding's name, step and rank fit an op call; 0: not at all. Of ranks that were folded several
  * may have had the name: the one that is bad is meant. */
 static int
-fits(const struct acc_opcalls *o, const struct acc_opcall *c, struct acc_str name, const char *place)
+fits(const struct acc_opcalls *o, const struct acc_opcall *c, struct acc_str name,
+	const char *place)
 {
 	if (!acc_str_eq(c->recorded.n > 0 ? c->recorded : c->key, name))
 		return 0;

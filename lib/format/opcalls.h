@@ -9,8 +9,9 @@ enum acc_grade { ACC_UNJUDGED, ACC_FINE, ACC_WARNING, ACC_ERROR };
 
 struct acc_opcall {
 	struct acc_str key, scope, pass, stack; /* scope, stack: empty where unknown */
-	struct acc_str recorded; /* of ranks that were folded: the key that findings name; else empty */
-	struct acc_str why;      /* of the worst record; or what is said of the op call */
+	struct acc_str
+		recorded;   /* of ranks that were folded: the key that findings name; else empty */
+	struct acc_str why; /* of the worst record; or what is said of the op call */
 	enum acc_grade grade;
 	bool named;          /* by a finding that accuses */
 	uint32_t place;      /* index of its step and rank */
