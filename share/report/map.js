@@ -106,6 +106,7 @@ function mapDraw() {
 	c.fillStyle = color("quiet");
 	mapTitles(c, of, left, each, wide);
 	if (mapMode === "both") mapSides(c, line, rowsOf, h);
+	mapSay();
 	if (mapFirst) mapMark(c, left, each, line, shift, h);
 }
 
@@ -190,7 +191,8 @@ function placeText(at) {
 }
 
 function mapSay(at) {
-	$("map-at").textContent = at === undefined ? "" : [placeText(at), at.node.key || at.node.label, levelText[grade(at.cell)],
+	const of = mapNode();
+	$("map-at").textContent = at === undefined ? (mapMode === "both" && of.label ? "of " + (of.key || of.label) : "") : [placeText(at), at.node.key || at.node.label, levelText[grade(at.cell)],
 		sizeOf(at.cell) ? net.measure.replace("m.", "") + " " + sizeText(sizeOf(at.cell)) : ""].filter(s => s).join(", ");
 }
 
