@@ -4,6 +4,7 @@
 #   make check      all tests;   SAN=address,undefined  WERROR=1  CC=clang
 #   make check-long the faults of the machine, one by one; random dumps, compilers
 #   make demo       the main job on the example data
+#   make po         the messages of the sources into the catalogue of translations
 #   make lint bench fuzz fuzz-report install deb static dist clean;   V=1 shows commands
 
 VERSION := $(shell sed -n 's/^.define ACC_VERSION "\(.*\)"/\1/p' include/acc/base.h)
@@ -24,6 +25,7 @@ DEPS += bats jq          # the tests of the programs
 DEPS += python3          # the writer of streams in acc-by-hand(7), as it stands there
 DEPS += mandoc           # checks the man pages
 DEPS += shellcheck       # checks the scripts
+DEPS += gettext          # make po, and the test that no message lacks its translation
 
 CFLAGS ?= -O2 -g
 CC ?= cc
@@ -121,11 +123,15 @@ REPORT := $(sort $(wildcard share/report/*.html share/report/*.css share/report/
 $(B)/gen/report.c: share/rules/embed.sh $(REPORT)
 	@mkdir -p $(@D)
 	sh share/rules/embed.sh report $(REPORT) >$@.tmp && mv $@.tmp $@
+# So are the words in Chinese.
+$(B)/gen/messages.c: po/embed.sh po/zh_CN.po
+	@mkdir -p $(@D)
+	sh po/embed.sh po/zh_CN.po >$@.tmp && mv $@.tmp $@
 $(B)/gen/%.o: $(B)/gen/%.c
 	$(SAY) CC $@
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o $(B)/gen/names.o $(B)/gen/report.o
+$(B)/libacc.a: $(LIB_SRC:%.c=$(B)/%.o) $(B)/gen/presets.o $(B)/gen/curve_presets.o $(B)/gen/check_lists.o $(B)/gen/names.o $(B)/gen/report.o $(B)/gen/messages.o
 	$(SAY) AR $@
 	@rm -f $@
 	$(AR) rcs $@ $^
@@ -150,9 +156,9 @@ $(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a
 # What is linked statically loads no library: NO_XLSX=1 leaves the loader out.
 $(BIN)/accfmt: $(B)/cmd/fmt_files.o $(if $(NO_XLSX),$(B)/cmd/no_xlsx.o)
 
-$(BIN)/%: cmd/%.sh
+$(BIN)/%: cmd/%.sh po/embed-sh.sh po/zh_CN.po
 	@mkdir -p $(@D)
-	install -m 755 $< $@
+	sh po/embed-sh.sh po/zh_CN.po $< >$@.tmp && chmod 755 $@.tmp && mv $@.tmp $@
 
 $(B)/unit/%: $(B)/tests/unit/%.o $(B)/libacc.a
 	@mkdir -p $(@D)
@@ -317,7 +323,14 @@ fuzz-report: all
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/libacc.a
 	$(CC) -fsanitize=fuzzer,address,undefined $(LDFLAGS) -pie -o $@ $^ $(LIBS)
 
+# The messages of the sources into the catalogue, which then wants what is new, or fuzzy, translated.
+po:
+	@mkdir -p $(B)
+	po/template.sh >$(B)/acctools.pot
+	msgmerge --quiet --no-wrap --update --backup=none po/zh_CN.po $(B)/acctools.pot
+	msgfmt -c --statistics -o /dev/null po/zh_CN.po
+
 clean:
 	rm -rf build build-* bin
 
-.PHONY: all deps tests check check-long regress networks demo bench lint install dist fuzz fuzz-report clean
+.PHONY: all po deps tests check check-long regress networks demo bench lint install dist fuzz fuzz-report clean

@@ -112,7 +112,7 @@ main(int argc, char **argv)
 		else if (key == 'j')
 			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
 		else if (key == OPT_ROOT && acc_roots_move(roots, optarg, &e) < 0)
-			cli_usage("--root: %s", e.msg);
+			cli_usage("--root: %s", cli_err(&e));
 	}
 	opt.tmpdir = cli_tmpdir();
 	struct acc_in *in = acc_in_open(argv + optind, (size_t)(argc - optind), &e);

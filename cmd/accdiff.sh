@@ -5,7 +5,19 @@ set -u
 prog=accdiff
 here=$(dirname "$0")
 [ -x "$here/accdump-read" ] && PATH=$here:$PATH
-help="usage: accdiff [option ...] DEVICE BENCH
+
+# Messages: zh, made of po/zh_CN.po by the Makefile, sets the variable zh to a message in Chinese.
+#@words@
+# A message in the user's language, which the programs know. Arguments stay in their order.
+text() { # message as printf has it, argument ...
+	zh=$1
+	case $(accfmt --help 2>/dev/null) in 用法*) zh "$1" ;; esac
+	shift
+	# shellcheck disable=SC2059 # that is what it is
+	printf -- "$zh" "$@"
+}
+help() {
+	text "usage: accdiff [option ...] DEVICE BENCH
 Compare two dumps and name the operator call that went wrong first;
 or two checkpoints, two logs, two configurations, two job folders of these.
 
@@ -42,21 +54,31 @@ or two checkpoints, two logs, two configurations, two job folders of these.
       --scale=X            multiply the limits by X, 1 or more
       --expect-ranks=N     trouble if the device lacks one of ranks 0 to N-1
       --strict             exit 1 also for what is unmatched or a warning
+      --lang=LANG          messages in en or zh (default: the locale's)
   -h, --help               print this help
   -V, --version            print the version
 
 DEVICE is the dump under test, BENCH the trusted one; one may be -, a stream.
-Exit status: 0 nothing is bad, 1 something is, 2 trouble."
-
-die() {
-	printf '%s: %s\n' "$prog" "$*" >&2
+Exit status: 0 nothing is bad, 1 something is, 2 trouble.
+"
+}
+die() { # message, argument ...
+	printf '%s: %s\n' "$prog" "$(text "$@")" >&2
 	exit 2
 }
 
+one_of() { # option, word, words: what the programs below would refuse, each in its own way
+	option=$1 word=$2
+	shift 2
+	for known; do
+		[ "$word" != "$known" ] || return 0
+	done
+	die "%s: there is no '%s', but %s" "$option" "$word" "$(printf '%s, ' "$@" | sed 's/, $//')"
+}
 args=$(getopt -n "$prog" -o p:af:c:n:s:r:o:j:hV \
 	-l preset:,all,format:,columns:,noise:,step:,rank:,op:,threads:,no-audit,no-fold,go-on,strict,help,version \
-	-l html:,xlsx:,rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,name-regex:,sort:,top:,allow-missing:,ignore:,baseline:,write-baseline:,scale:,expect-ranks: -- "$@") || {
-	printf "Try 'accdiff --help'.\n" >&2
+	-l html:,xlsx:,rename:,map:,steps:,ranks:,root:,rules:,rtol:,atol:,regex:,name-regex:,sort:,top:,allow-missing:,ignore:,baseline:,write-baseline:,scale:,expect-ranks:,lang: -- "$@") || {
+	text "Try 'accdiff --help'.\n" >&2
 	exit 2
 }
 eval set -- "$args"
@@ -105,8 +127,13 @@ while :; do
 	--no-fold) apart=$1 ;;
 	--go-on) goes_on=1 ;;
 	--strict) strict=1 ;;
+	--lang)
+		one_of --lang "$2" en zh
+		ACC_LANG=$2 && shift
+		export ACC_LANG
+		;;
 	-h | --help)
-		printf '%s\n' "$help" 2>/dev/null || die "standard output: cannot write"
+		help 2>/dev/null || die "standard output: cannot write"
 		exit 0
 		;;
 	-V | --version)
@@ -118,37 +145,29 @@ while :; do
 	shift
 done
 [ $# -eq 2 ] || {
-	printf '%s: two dumps are needed, not %s\n' "$prog" "$#" >&2
-	printf "usage: accdiff [option ...] DEVICE BENCH\nTry 'accdiff --help'.\n" >&2
+	printf '%s: %s\n' "$prog" "$(text 'two dumps are needed, not %s' "$#")" >&2
+	text "usage: accdiff [option ...] DEVICE BENCH\nTry 'accdiff --help'.\n" >&2
 	exit 2
-}
-one_of() { # option, word, words: what the programs below would refuse, each in its own way
-	option=$1 word=$2
-	shift 2
-	for known; do
-		[ "$word" != "$known" ] || return 0
-	done
-	die "$option: there is no '$word', but $(printf '%s, ' "$@" | sed 's/, $//')"
 }
 is_list() {
 	printf '%s\n' "$2" | grep -Eqx '[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*' ||
-		die "$1: '$2' is not a list such as 0,2-4"
+		die "%s: '%s' is not a list such as 0,2-4" "$1" "$2"
 }
 [ -z "$preset" ] || one_of --preset "$preset" msprobe msprobe-8.3 ptdbg
-formats=$(accfmt --list 2>&1) || die "$formats"
+formats=$(accfmt --list 2>&1) || die '%s' "$formats"
 # shellcheck disable=SC2046 # the names of formats are words
 one_of --format "$format" $(printf '%s\n' "$formats" | cut -d ' ' -f 1)
 # What is wrong with the columns is said before hours go by.
-[ -z "$columns" ] || why=$(accfmt --columns="$columns" --list 2>&1 >/dev/null) || die "${why#accfmt: }"
+[ -z "$columns" ] || why=$(accfmt --columns="$columns" --list 2>&1 >/dev/null) || die '%s' "${why#accfmt: }"
 # What is measured only on request is asked for by its column.
 asked=$columns
 [ "$columns" != maca ] || asked=m.diff1,m.diff2
-[ -n "$preset" ] || [ -z "$columns" ] || also=$(accmetric --list |
+[ -n "$preset" ] || [ -z "$columns" ] || also=$(accmetric --lang=en --list |
 	awk -v asked=",$asked," '/only with -m/ && index(asked, "," $1 ",") { printf ",%s", $1 }')
 [ -z "$step" ] || is_list --step "$step"
 [ -z "$rank" ] || is_list --rank "$rank"
 case $top in
-0* | *[!0-9]* | ??????????*) die "--top: '$top' is not a number of rows" ;;
+0* | *[!0-9]* | ??????????*) die "--top: '%s' is not a number of rows" "$top" ;;
 esac
 # Of what follows from the culprit a few rows do, where nobody asked for more.
 behind=
@@ -158,14 +177,14 @@ if [ "$format" = table ] && [ -z "$all" ]; then
 	top=${top:-20}
 fi
 case $threads in
-*[!0-9]* | 0* | ?????*) die "--threads: '$threads' is not a number of threads" ;;
+*[!0-9]* | 0* | ?????*) die "--threads: '%s' is not a number of threads" "$threads" ;;
 esac
 [ "$1" != - ] || [ "$2" != - ] || die "only one side can be standard input"
 [ -z "$noise" ] || { [ "$2" != - ] && [ "$noise" != - ]; } || die "with --noise, BENCH is read twice"
 [ -z "$noise" ] || [ -z "$preset" ] || die "--noise cannot be combined with --preset"
 [ -z "$own" ] || [ -z "$preset" ] || die "only one of --preset and --rules"
 for side in "$1" "$2" ${noise:+"$noise"}; do
-	[ "$side" = - ] || [ -e "$side" ] || die "$side: no such file or directory"
+	[ "$side" = - ] || [ -e "$side" ] || die '%s: no such file or directory' "$side"
 done
 
 tmp=
@@ -252,11 +271,11 @@ couples() { # kind
 	: >"$tmp/alone.bench"
 }
 # What is said of a job and is no result: between the tables, or beside the data.
-say() {
+say() { # message, argument ...
 	if [ "$format" = table ]; then
-		printf '%s\n' "$*"
+		printf '%s\n' "$(text "$@")"
 	else
-		printf '%s: %s\n' "$prog" "$*" >&2
+		printf '%s: %s\n' "$prog" "$(text "$@")" >&2
 	fi
 }
 as_typed() { # a name as a shell reads it
@@ -271,7 +290,7 @@ compare_jobs() { # DEVICE BENCH
 		couples $what >"$tmp/couples"
 		for side in device bench; do
 			while IFS= read -r name; do
-				say "$what of the $side alone, not compared: $name"
+				say '%s of the %s alone, not compared: %s' "$(text "$what")" "$(text "$side")" "$name"
 			done <"$tmp/alone.$side"
 		done
 		found=$cause
@@ -280,12 +299,12 @@ compare_jobs() { # DEVICE BENCH
 				two="$(as_typed "$1/$a") $(as_typed "$2/$b")"
 				[ "$a" != . ] || two="--go-on $(as_typed "$1") $(as_typed "$2")"
 				skipped="$skipped
-  $what: accdiff $two"
+  $(text "$what"): accdiff $two"
 				continue
 			fi
 			[ "$format$begun" != table1 ] || echo
 			begun=1
-			say "== $what: $a$([ "$a" = "$b" ] || printf ' and %s' "$b")"
+			say '== %s: %s' "$(text "$what")" "$a$([ "$a" = "$b" ] || text ' and %s' "$b")"
 			parts=$((parts + 1))
 			part_of_job "$1/$a" "$2/$b" "$noise/$b" 8<&-
 			status=$?
@@ -297,7 +316,7 @@ compare_jobs() { # DEVICE BENCH
 		cause=$found
 	done
 	[ -z "$skipped" ] ||
-		say "not looked at, since the cause may be the $cause (--go-on looks at all):$skipped"
+		say 'not looked at, since the cause may be the %s (--go-on looks at all):%s' "$(text "$cause")" "$skipped"
 	# One report of all that was compared.
 	if [ -n "$reports" ] && [ "$parts" -gt 0 ]; then
 		status=0
@@ -331,14 +350,16 @@ part_of_job() { # DEVICE BENCH BENCH2; with the options that its kind knows
 }
 if [ -z "${ACCDIFF_PART-}" ] && is_job device "$1" && is_job bench "$2"; then
 	option=${reading%%=*}
-	[ -z "$own$reading" ] || die "${own:+--rules}${option# }: for one of what these folders hold, such as
-  accdiff $(as_typed "$1/$(head -n 1 "$tmp/job.device" | cut -f 2)") $(as_typed "$2/$(head -n 1 "$tmp/job.bench" | cut -f 2)")"
+	[ -z "$own$reading" ] || die '%s: for one of what these folders hold, such as
+  accdiff %s %s' "${own:+--rules}${option# }" \
+		"$(as_typed "$1/$(head -n 1 "$tmp/job.device" | cut -f 2)")" \
+		"$(as_typed "$2/$(head -n 1 "$tmp/job.bench" | cut -f 2)")"
 	compare_jobs "$1" "$2"
 fi
 
 # What a reader complained of, with the side's name.
 complaints() { # device or bench, file; there is none where nobody came to read what it wrote
-	[ ! -e "$2" ] || sed "s/^accdump-read: /$prog: $1: /" "$2" >&2
+	[ ! -s "$2" ] || sed "s/^accdump-read: /$prog: $(text "$1"): /" "$2" >&2
 }
 reader() { # dump
 	with command "$reading" accdump-read ${step:+--step="$step"} ${rank:+--rank="$rank"} -- "$1"
@@ -354,7 +375,7 @@ probe() { # device or bench, dump
 	[ -s "$tmp/head.$1" ] || {
 		complaints "$1" "$tmp/why"
 		[ -s "$tmp/why" ] || head -n 1 "$tmp/own" >&2
-		[ -s "$tmp/why" ] || [ -s "$tmp/own" ] || die "$1: $2: reading it ended early"
+		[ -s "$tmp/why" ] || [ -s "$tmp/own" ] || die '%s: %s: reading it ended early' "$(text "$1")" "$2"
 		exit 2
 	}
 	holds=dumps
@@ -373,7 +394,8 @@ probe() { # device or bench, dump
 		;;
 	esac
 	[ "$kind" = "$holds" ] ||
-		die "nothing to compare: the device is of $kind, the $1 of $holds"
+		die 'nothing to compare: the device is of %s, the %s of %s' \
+			"$(text "$kind")" "$(text "$1")" "$(text "$holds")"
 }
 probe device "$1"
 probe bench "$2"
@@ -384,7 +406,8 @@ logs) judge=acccurve ;;
 configurations) judge=acccheck ;;
 esac
 if [ "$judge" != accfirstbad ]; then
-	[ -z "$preset$tensors$audit$apart" ] || die "${preset:+--preset}${tensors:-${audit:-$apart}}: only for dumps, and these are $kind"
+	[ -z "$preset$tensors$audit$apart" ] || die '%s: only for dumps, and these are %s' \
+		"${preset:+--preset}${tensors:-${audit:-$apart}}" "$(text "$kind")"
 	[ "$judge" = acccurve ] || [ -z "$noise" ] || die "--noise does not apply to configurations"
 	threads='' strict=''
 fi
@@ -499,7 +522,7 @@ member() { # program, argument ...
 		"$@" 2>"$tmp/why.$1"
 	fi
 	set -- "$1" $?
-	[ "$2" -le 2 ] || [ "$2" -eq 141 ] || echo "$1: ended with status $2" >>"$tmp/why.$1"
+	[ "$2" -le 2 ] || [ "$2" -eq 141 ] || printf '%s: %s\n' "$1" "$(text 'ended with status %s' "$2")" >>"$tmp/why.$1"
 	return "$2"
 }
 # Both sides are read at once, each into a pipe that has no name: one whose reader was killed ends,
@@ -520,9 +543,9 @@ measure() { # DEVICE BENCH, dumps; a file for the complaints of each; unmeasured
 members() {
 	for p in parts accalign accmetric "$judge" accfmt; do
 		[ ! -e "$tmp/why.$p" ] || cat "$tmp/why.$p"
-	done | sed "s|^accalign: /dev/fd/3: |$prog: $first: |
-		s|^accalign: standard input: |$prog: bench: |" >"$tmp/said"
-	grep -v ': an earlier command failed?$' "$tmp/said" >"$tmp/own"
+	done | sed "s|^accalign: /dev/fd/3: |$prog: $(text "$first"): |
+		s|^accalign: $(text 'standard input'): |$prog: $(text bench): |" >"$tmp/said"
+	grep -v -e ': an earlier command failed?$' -e ': 是否前面的命令失败了?$' "$tmp/said" >"$tmp/own"
 	[ -s "$tmp/own" ] || head -n 1 "$tmp/said" >"$tmp/own"
 	cat "$tmp/own" >&2
 }
@@ -550,13 +573,13 @@ status=$?
 # All that a reader says it says before its stream ends.
 complaints device "$tmp/why.a"
 complaints bench "$tmp/why.b"
-[ ! -s "$tmp/why.fold" ] || sed "s/^accfold: /$prog: $folded: /" "$tmp/why.fold" >&2
+[ ! -s "$tmp/why.fold" ] || sed "s/^accfold: /$prog: $(text "$folded"): /" "$tmp/why.fold" >&2
 for side in device bench; do
-	[ ! -s "$tmp/why.parts.$side" ] || sed "s/^accfold: /$prog: $side: /" "$tmp/why.parts.$side"
+	[ ! -s "$tmp/why.parts.$side" ] || sed "s/^accfold: /$prog: $(text "$side"): /" "$tmp/why.parts.$side"
 done >"$tmp/why.parts"
 members
 if [ "$status" -gt 2 ] && [ "$status" -ne 141 ]; then
-	[ -s "$tmp/own" ] || echo "$prog: accfmt: ended with status $status" >&2
+	[ -s "$tmp/own" ] || printf '%s: accfmt: %s\n' "$prog" "$(text 'ended with status %s' "$status")" >&2
 	status=2
 fi
 exit "$status"

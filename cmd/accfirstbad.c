@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "acc/say.h"
 #include "acc/judge.h"
 
 #include <getopt.h>
@@ -172,18 +173,19 @@ static void
 say_level(const struct seen *n, struct cli_out *out)
 {
 	struct acc_rec r = {0};
-	char text[160];
+	struct acc_arena mem = {0};
 	if (n->level == NULL)
 		return;
-	snprintf(text, sizeof text, "%s %lld of the device was compared with %s %lld of the bench",
+	const char *text = acc_say(&mem, "%s %lld of the device was compared with %s %lld of the bench",
 		n->level, n->of[0], n->level, n->of[1]);
 	if (acc_rec_start(&r, ACC_STR("finding")) < 0 ||
 		acc_add(&r, "", "what", acc_ctext("other")) < 0 ||
 		acc_add(&r, "", "rule", acc_ctext(n->level)) < 0 ||
-		acc_add(&r, "", "text", acc_ctext(text)) < 0)
+		acc_put_said(&r, "", "text", &mem, text) < 0)
 		cli_nomem();
 	cli_put(out, &r);
 	acc_rec_release(&r);
+	acc_arena_release(&mem);
 }
 
 struct hurt { /* suspects that could not be recomputed */
@@ -225,7 +227,7 @@ accept_by(struct acc_accept *a, int key)
 		acc_buf_release(&b);
 	}
 	if (rc == ACC_EUSAGE)
-		cli_usage("--ignore: %s", e.msg);
+		cli_usage("--ignore: %s", cli_err(&e));
 	if (rc < 0)
 		cli_die_err(&e);
 	return a;
@@ -448,7 +450,7 @@ main(int argc, char **argv)
 		if (key == 'j')
 			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
 		if (key == ROOT && acc_roots_move(roots, optarg, &e) < 0)
-			cli_usage("--root: %s", e.msg);
+			cli_usage("--root: %s", cli_err(&e));
 		if (key == ALLOW) {
 			allow = acc_grow(allow, &allow_cap, opt.nallow + 1, sizeof *allow, &e);
 			if (allow == NULL)

@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "acc/say.h"
 #include "fmt_files.h"
 #include "acc/known.h"
 #include "acc/values.h"
@@ -88,7 +89,7 @@ check_keys(void)
 	struct acc_err e = {0};
 	for (size_t i = 0; i < asked.n; i++)
 		if (!asked.v[i].seen && acc_key_check(acc_str(asked.v[i].key), &e) < 0)
-			cli_die("%s", e.msg);
+			cli_die("%s", cli_err(&e));
 }
 
 /* What only a program of the pipe can add. Of what a recorder may or may not know, such as the
@@ -163,42 +164,45 @@ is_behind(const struct acc_rec *r)
 }
 
 static int
-say(const struct acc_format *f, void *state, const char *text, struct acc_err *e)
+say(const struct acc_format *f, void *state, const struct acc_arena *m, const char *text,
+	struct acc_err *e)
 {
 	static struct acc_rec r;
 	if (acc_rec_start(&r, ACC_STR("finding")) < 0 ||
 		acc_add(&r, "", "what", acc_ctext("other")) < 0 ||
-		acc_add(&r, "", "text", acc_ctext(text)) < 0)
+		acc_put_said(&r, "", "text", m, text) < 0)
 		cli_nomem();
-	return f->record(state, &r, e);
+	return cli_show(f, state, &r, e);
 }
 
 /* Say how many rows were left out, before what is said of the whole. */
 static int
 say_left(const struct acc_format *f, void *state, struct acc_err *e)
 {
-	char text[300];
+	struct acc_arena mem = {0};
 	int rc = 0;
 	if (behind.counted && behind.rows > 0 && !behind.said) {
 		behind.said = true;
-		int n = snprintf(text, sizeof text,
+		const char *text = acc_say(&mem,
 			"%llu record%s behind %s add%s error, too, as consequences do",
 			(unsigned long long)behind.rows, behind.rows == 1 ? "" : "s",
 			behind.culprit, behind.rows == 1 ? "s" : "");
-		if (behind.rows > behind.most)
-			snprintf(text + n, sizeof text - (size_t)n,
-				"; the first %llu are shown (--consequences=all, and other formats,"
-				" show the rest)",
-				(unsigned long long)behind.most);
-		rc = say(f, state, text, e);
+		if (text != NULL && behind.rows > behind.most)
+			text = acc_say(&mem,
+				"%s; the first %llu are shown (--consequences=all, and other"
+				" formats, show the rest)",
+				text, (unsigned long long)behind.most);
+		rc = say(f, state, &mem, text, e);
 	}
-	if (rc < 0 || top.left == 0 || top.said)
-		return rc;
-	top.said = true;
-	snprintf(text, sizeof text,
-		"%llu more row%s not shown (--top, and other formats, show them)",
-		(unsigned long long)top.left, top.left == 1 ? " is" : "s are");
-	return say(f, state, text, e);
+	if (rc >= 0 && top.left > 0 && !top.said) {
+		top.said = true;
+		rc = say(f, state, &mem,
+			acc_say(&mem, "%llu more row%s not shown (--top, and other formats, show them)",
+				(unsigned long long)top.left, top.left == 1 ? " is" : "s are"),
+			e);
+	}
+	acc_arena_release(&mem);
+	return rc;
 }
 
 static bool only_bad;
@@ -217,7 +221,7 @@ put_row(const struct acc_format *f, void *state, const struct acc_rec *r, struct
 		return 0;
 	}
 	int rc = acc_rec_is(r, "finding") ? say_left(f, state, e) : 0;
-	return rc < 0 ? rc : f->record(state, r, e);
+	return rc < 0 ? rc : cli_show(f, state, r, e);
 }
 
 struct row {
@@ -515,7 +519,7 @@ make_options(void)
 			acc_formats[i]->file ? "FILE" : NULL, acc_formats[i]->help};
 	memcpy(options + n, other_options, sizeof other_options);
 	size_t at = (size_t)snprintf(columns_help, sizeof columns_help,
-		"keys to show, in order; or all");
+		"%s", acc_tr("keys to show, in order; or all"));
 	for (size_t i = 0; acc_columns_name(i) != NULL && at < sizeof columns_help; i++)
 		at += (size_t)snprintf(columns_help + at, sizeof columns_help - at, ", %s",
 			acc_columns_name(i));
@@ -578,6 +582,7 @@ main(int argc, char **argv)
 	const char **folders = NULL;
 	size_t nfolders = 0, folders_cap = 0;
 	bool only_list = false, asked_behind = false;
+	cli_language(argc, argv);
 	make_options();
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;) {
 		if (key >= OPT_FORMAT && optarg != NULL && strcmp(optarg, "-") != 0)

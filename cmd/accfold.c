@@ -221,10 +221,8 @@ main(int argc, char **argv)
 	uint64_t unread;
 	const struct acc_err *why = acc_fold_trouble(f, &unread);
 	if (unread > 0 && !quiet) {
-		char text[600];
-		acc_err_text(why, text, sizeof text);
 		cli_warn("%llu tensors are folded by their statistics: %s",
-			(unsigned long long)unread, text);
+			(unsigned long long)unread, cli_err(why));
 	}
 	if (checkpoint)
 		say_weights(f, out, quiet);

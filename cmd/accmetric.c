@@ -196,7 +196,7 @@ main(int argc, char **argv)
 		else if (key == OPT_NOCHECK)
 			opt.no_check = true;
 		else if (key == OPT_ROOT && acc_roots_move(roots, optarg, &e) < 0)
-			cli_usage("--root: %s", e.msg);
+			cli_usage("--root: %s", cli_err(&e));
 		else if (key == 'q')
 			quiet = true;
 	}

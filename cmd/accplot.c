@@ -211,7 +211,7 @@ main(int argc, char **argv)
 			opt.heat = optarg;
 		} else if (key == ROOT) {
 			if (acc_roots_move(opt.roots, optarg, &e) < 0)
-				cli_usage("%s", e.msg);
+				cli_usage("%s", cli_err(&e));
 		} else {
 			cli_append(&noise, &nnoise, optarg);
 		}

@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "acc/say.h"
 #include "acc/terminal.h"
 
 #include <ctype.h>
@@ -9,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { MAXOPT = 64, KEY_HELP = 'h', KEY_VERSION = 'V' };
+enum { MAXOPT = 64, KEY_HELP = 'h', KEY_VERSION = 'V', KEY_LANG = 255 };
 
 static const struct cli *self;
 
@@ -22,22 +23,24 @@ cli_prog(void)
 __attribute__((format(printf, 1, 0))) static void
 line(const char *fmt, va_list ap)
 {
-	struct acc_err e = {.code = ACC_EUSAGE};
-	int saved = errno;
-	vsnprintf(e.msg, sizeof e.msg, fmt, ap);
-	size_t n = strlen(e.msg);
-	if (n > 0 && e.msg[n - 1] == ':')
-		snprintf(e.msg + n, sizeof e.msg - n, " %s", strerror(saved));
+	struct acc_err e = {0};
+	acc_fail_v(&e, ACC_EUSAGE, fmt, ap);
 	cli_warn_err(&e);
 }
 
 void
 cli_warn_err(const struct acc_err *e)
 {
-	char text[640];
-	acc_err_text(e, text, sizeof text);
 	fflush(stdout);
-	fprintf(stderr, "%s: %s\n", cli_prog(), text);
+	fprintf(stderr, "%s: %s\n", cli_prog(), cli_err(e));
+}
+
+const char *
+cli_err(const struct acc_err *e)
+{
+	static char text[1024];
+	acc_err_said(e, text, sizeof text);
+	return text;
 }
 
 void
@@ -72,6 +75,14 @@ cli_nomem(void)
 	cli_die(ACC_NOMEM_TEXT);
 }
 
+static _Noreturn void
+where_help(void)
+{
+	fprintf(stderr, acc_tr("usage: %s [option ...] %s\nTry '%s --help'.\n"), self->prog,
+		self->synopsis, self->prog);
+	exit(2);
+}
+
 void
 cli_usage(const char *fmt, ...)
 {
@@ -79,9 +90,7 @@ cli_usage(const char *fmt, ...)
 	va_start(ap, fmt);
 	line(fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "usage: %s [option ...] %s\nTry '%s --help'.\n", self->prog, self->synopsis,
-		self->prog);
-	exit(2);
+	where_help();
 }
 
 static void
@@ -89,7 +98,7 @@ help_line(const struct cli_opt *o)
 {
 	char left[64];
 	int n = 0;
-	if (o->key < 256)
+	if (o->key < KEY_LANG)
 		n = snprintf(left, sizeof left, "-%c", o->key);
 	if (o->name != NULL)
 		n += snprintf(left + n, sizeof left - (size_t)n, "%s--%s", n > 0 ? ", " : "    ",
@@ -98,12 +107,13 @@ help_line(const struct cli_opt *o)
 		snprintf(left + n, sizeof left - (size_t)n, "%s%s", o->name != NULL ? "=" : " ",
 			o->arg);
 	if (strlen(left) > 24)
-		printf("  %s\n  %-24s %s\n", left, "", o->help);
+		printf("  %s\n  %-24s %s\n", left, "", acc_tr(o->help));
 	else
-		printf("  %-24s %s\n", left, o->help);
+		printf("  %-24s %s\n", left, acc_tr(o->help));
 }
 
 static const struct cli_opt common[] = {
+	{KEY_LANG, "lang", "LANG", "messages in en or zh (default: the locale's)"},
 	{KEY_HELP, "help", NULL, "print this help"},
 	{KEY_VERSION, "version", NULL, "print the version"},
 	{0, NULL, NULL, NULL},
@@ -112,13 +122,14 @@ static const struct cli_opt common[] = {
 static void
 help(void)
 {
-	printf("usage: %s [option ...] %s\n%s\n\n", self->prog, self->synopsis, self->summary);
+	printf(acc_tr("usage: %s [option ...] %s\n%s\n\n"), self->prog, self->synopsis,
+		acc_tr(self->summary));
 	for (const struct cli_opt *o = self->opt; o->key != 0; o++)
 		help_line(o);
 	for (const struct cli_opt *o = common; o->key != 0; o++)
 		help_line(o);
 	if (self->notes != NULL)
-		printf("\n%s", self->notes);
+		printf("\n%s", acc_tr(self->notes));
 	cli_printed();
 }
 
@@ -129,7 +140,7 @@ tables(char *s, struct option *l)
 	size_t nl = 0;
 	for (int t = 0; t < 2; t++)
 		for (const struct cli_opt *o = table[t]; o->key != 0 && nl < MAXOPT; o++) {
-			if (o->key < 256) {
+			if (o->key < KEY_LANG) {
 				*s++ = (char)o->key;
 				if (o->arg != NULL)
 					*s++ = ':';
@@ -143,6 +154,74 @@ tables(char *s, struct option *l)
 	l[nl] = (struct option){0};
 }
 
+/* Does a locale, or an entry of LANGUAGE, name a language that there is? Then it is used. */
+static bool
+use(const char *name, size_t n)
+{
+	char lang[32];
+	if (n == 0 || n >= sizeof lang)
+		return false;
+	memcpy(lang, name, n);
+	lang[n] = '\0';
+	return acc_lang_use(lang);
+}
+
+/* As gettext: the locale is that of LC_ALL, else LC_MESSAGES, else LANG; where it is not C, LANGUAGE
+ * is a list that goes before it. What is written is UTF-8, so the locale must be. */
+static void
+by_locale(void)
+{
+	static const char *const names[] = {"LC_ALL", "LC_MESSAGES", "LANG"};
+	const char *locale = NULL, *list = getenv("LANGUAGE");
+	for (size_t i = 0; i < 3 && locale == NULL; i++) {
+		const char *v = getenv(names[i]);
+		locale = v != NULL && v[0] != '\0' ? v : NULL;
+	}
+	if (locale == NULL || (strcasestr(locale, "utf-8") == NULL && strcasestr(locale, "utf8") == NULL))
+		return;
+	for (const char *p = list; p != NULL && *p != '\0'; p += *p == ':') {
+		const size_t n = strcspn(p, ":");
+		if (use(p, n))
+			return;
+		p += n;
+	}
+	use(locale, strlen(locale));
+}
+
+void
+cli_language(int argc, char **argv)
+{
+	static bool done;
+	const char *lang = getenv("ACC_LANG");
+	if (done)
+		return;
+	done = true;
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strncmp(argv[i], "--lang=", 7) == 0)
+			lang = argv[i] + 7;
+		else if (strcmp(argv[i], "--lang") == 0 && i + 1 < argc)
+			lang = argv[++i];
+	if (lang == NULL || !acc_lang_use(lang))
+		by_locale();
+}
+
+/* getopt's own messages are the C library's, which knows Chinese only where a locale is installed. */
+static _Noreturn void
+wrong_option(char **argv)
+{
+	char name[3] = {'-', (char)optopt, '\0'};
+	const struct cli_opt *known = NULL, *const table[] = {self->opt, common};
+	for (int t = 0; t < 2; t++)
+		for (const struct cli_opt *o = table[t]; optopt != 0 && o->key != 0; o++)
+			known = o->key == optopt ? o : known;
+	if (opterr == 0 && known != NULL)
+		cli_usage("option '%s' needs an argument, or takes none", argv[optind - 1]);
+	if (opterr == 0)
+		cli_usage("'%s' is no option, or begins several",
+			optopt != 0 ? name : argv[optind - 1]);
+	where_help();
+}
+
 int
 cli_getopt(int argc, char **argv, const struct cli *c)
 {
@@ -151,23 +230,26 @@ cli_getopt(int argc, char **argv, const struct cli *c)
 	static char name[64];
 	if (self == NULL) {
 		self = c;
+		cli_language(argc, argv);
+		opterr = strcmp(acc_lang(), "en") == 0;
 		tables(shorts, longs);
 		/* getopt's own messages begin with argv[0]: name the program, not its path. */
 		snprintf(name, sizeof name, "%s", c->prog);
 		argv[0] = name;
 	}
 	int key = getopt_long(argc, argv, shorts, longs, NULL);
+	if (key == KEY_LANG && acc_lang_use(optarg))
+		return cli_getopt(argc, argv, c);
+	if (key == KEY_LANG)
+		cli_usage("--lang: there is no '%s', but en and zh", optarg);
 	if (key == KEY_HELP)
 		help();
 	if (key == KEY_VERSION) {
 		printf("%s (acctools) %s\n", self->prog, ACC_VERSION);
 		cli_printed();
 	}
-	if (key == '?') {
-		fprintf(stderr, "usage: %s [option ...] %s\nTry '%s --help'.\n", self->prog,
-			self->synopsis, self->prog);
-		exit(2);
-	}
+	if (key == '?')
+		wrong_option(argv);
 	return key;
 }
 
@@ -315,7 +397,7 @@ cli_item(const char *name, int width, const char *text)
 	struct acc_format_opt opt = {0};
 	cli_terminal(&opt);
 	int at = printf("%-*s ", width, name);
-	acc_text_wrap(stdout, acc_str(text), (size_t)opt.width, (size_t)at, (size_t)width + 1);
+	acc_text_wrap(stdout, acc_str(acc_tr(text)), (size_t)opt.width, (size_t)at, (size_t)width + 1);
 	putchar('\n');
 }
 
@@ -331,6 +413,16 @@ cli_limits(const struct acc_limit *l, size_t n)
 		cli_item(name, 26, text);
 	}
 	cli_printed();
+}
+
+int
+cli_show(const struct acc_format *f, void *state, const struct acc_rec *r, struct acc_err *e)
+{
+	static struct acc_rec room;
+	const struct acc_rec *shown = r;
+	if (f->for_people && acc_rec_said(r, &room, &shown) < 0)
+		return acc_nomem(e);
+	return f->record(state, shown, e);
 }
 
 struct cli_out {
@@ -394,7 +486,7 @@ cli_put(struct cli_out *o, const struct acc_rec *r)
 	struct acc_err e = {0};
 	if (r->lost)
 		cli_nomem();
-	int rc = o->wr != NULL ? acc_wr_put(o->wr, r, &e) : o->fmt->record(o->state, r, &e);
+	int rc = o->wr != NULL ? acc_wr_put(o->wr, r, &e) : cli_show(o->fmt, o->state, r, &e);
 	if (rc < 0)
 		cli_die_err(&e);
 }

@@ -20,10 +20,13 @@ struct cli {
 	const char *prog;
 	const char *synopsis;      /* operands, e.g. "[FILE ...]" */
 	const char *summary;       /* one sentence */
-	const struct cli_opt *opt; /* ends with key 0; -h, --help, -V, --version are added */
+	const struct cli_opt *opt; /* ends with key 0; --lang, -h, --help, -V, --version are added */
 	const char *notes;         /* more lines for --help (operands, an example), or NULL */
 };
 
+/* The language of messages and --help, by --lang, else by the environment, as gettext orders it:
+ * once, at the first call. cli_getopt does it, too. */
+void cli_language(int argc, char **argv);
 /* As getopt: the next option's key with optarg set, or -1; operands then start at optind.
  * Handles --help and --version (exit 0) and wrong usage (exit 2). */
 int cli_getopt(int argc, char **argv, const struct cli *c);
@@ -32,6 +35,8 @@ const char *cli_prog(void);
 /* One line on stderr: "prog: ...". A format ending in ':' gets strerror. */
 void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_warn_err(const struct acc_err *e);
+/* A failure as a part of another message, until the next call. */
+const char *cli_err(const struct acc_err *e);
 /* The same, then exit 2, without an end record. */
 _Noreturn void cli_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void cli_die_err(const struct acc_err *e);
@@ -60,6 +65,8 @@ void cli_terminal(struct acc_format_opt *opt);
 void cli_item(const char *name, int width, const char *text);
 /* A table of limits, as a list: name, value, what it is and where it comes from. */
 void cli_limits(const struct acc_limit *l, size_t n);
+/* A record to a format, in the language of people where it is for them. */
+int cli_show(const struct acc_format *f, void *state, const struct acc_rec *r, struct acc_err *e);
 /* Output: a stream, or, where standard output is a terminal, the table of accfmt. */
 struct cli_out;
 struct cli_out *cli_out_open(const struct acc_str *log, size_t nlog, int argc, char **argv);

@@ -123,7 +123,7 @@ files_put(const struct acc_rec *r)
 {
 	for (size_t i = 0; i < nfiles; i++) {
 		struct acc_err e = {0};
-		if (file[i].format->record(file[i].state, r, &e) < 0)
+		if (cli_show(file[i].format, file[i].state, r, &e) < 0)
 			die(&file[i], &e);
 	}
 }

@@ -8,7 +8,8 @@
  * - Different handles may be used in different threads; one handle may not.
  * - The library never prints, never exits, never reads the environment. It keeps no global
  *   state but constant tables, some of them made at their first use, which instruction set
- *   runs (acc/kernel.h), and a handler of SIGBUS while files are mapped (acc/payload.h).
+ *   runs (acc/kernel.h), the language of what is made for people (acc/say.h), and a handler of
+ *   SIGBUS while files are mapped (acc/payload.h).
  */
 #ifndef ACC_BASE_H
 #define ACC_BASE_H
@@ -40,7 +41,8 @@ enum {
 	ACC_ENOTE = -11    /* no failure: what people should know of the input */
 };
 
-/* Where and what. `where` is a file name or "standard input"; `pos` a byte offset, if known. */
+/* Where and what, in English. `where` is a file name or "standard input"; `pos` a byte offset, if
+ * known. */
 struct acc_err {
 	int code; /* 0: nothing failed yet */
 	int sys;  /* errno, where the message ends in its text; else 0 */
@@ -48,12 +50,17 @@ struct acc_err {
 	uint64_t pos;
 	char where[256];
 	char msg[256];
+	/* The message of msg, see acc/say.h: items, each terminated; none: only msg is known. */
+	uint16_t nsaid, said_size;
+	char said[384];
 };
 
 /* Record a failure, unless one is recorded already. A `fmt` that ends in ':' gets
  * strerror(errno) appended. Returns `code`. e may be NULL. */
 int acc_fail(struct acc_err *e, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+int acc_fail_v(struct acc_err *e, int code, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
 /* ACC_ENOMEM, with its message. */
 #define ACC_NOMEM_TEXT "out of memory"
 int acc_nomem(struct acc_err *e);
@@ -111,6 +118,7 @@ struct acc_arena {
 	struct acc_chunk *head;
 	size_t held; /* bytes held from malloc */
 	bool lost;   /* memory ran out since the last reset */
+	struct acc_texts *said; /* what acc_say made of what */
 };
 /* n bytes aligned for any type, or NULL when memory runs out. n = 0 is valid. */
 void *acc_alloc(struct acc_arena *m, size_t n);

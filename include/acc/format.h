@@ -27,6 +27,9 @@ const char *acc_columns_name(size_t i);
 
 struct acc_format {
 	const char *name, *help;
+	/* People read it: texts are in the language chosen (acc_rec_said), and it says what it adds
+	 * itself in that, too. */
+	bool for_people;
 	bool all_keys; /* it shows every key of a record, unless columns are chosen */
 	bool file;     /* one whole file, for a program that opens it: of use only under a name */
 	/* *state is the format's own. Return 0 or < 0. */

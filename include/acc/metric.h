@@ -61,6 +61,8 @@ struct acc_metric {
 	/* The value; nil where it is not defined, and then no field is written. May point into
 	 * the subject. */
 	struct acc_val (*value)(struct acc_subject *s);
+	/* Of a text: its message, see acc/say.h; or NULL. */
+	struct acc_val (*said)(struct acc_subject *s);
 	const struct acc_second *second; /* NULL: the first pass is enough. Else the metric is
 	                                  * computed only when it is asked for. */
 };

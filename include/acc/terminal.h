@@ -16,7 +16,8 @@ size_t acc_text_width(struct acc_str s);
 /* Write s; returns the columns it took. If these are more than most, its middle is replaced by an
  * ellipsis: names of tensors differ at their ends. */
 size_t acc_text_put(FILE *out, struct acc_str s, size_t most);
-/* Write s, which begins in column `at`, in lines of at most `width` columns, broken at blanks; all
+/* Write s, which begins in column `at`, in lines of at most `width` columns, broken at blanks, or
+ * between Chinese characters; all
  * lines but the first are indented by `hang`. What has no blank, a path, is not broken. width 0:
  * one line. No line end at the end. */
 void acc_text_wrap(FILE *out, struct acc_str s, size_t width, size_t at, size_t hang);

@@ -1,5 +1,6 @@
 /* The pairs, in the order of the device; what only the bench has, behind what stands before it
  * on the bench. */
+#include "acc/say.h"
 #include "align/impl.h"
 #include "acc/tensor.h"
 
@@ -280,7 +281,8 @@ static int
 put_lone(struct emit *em, struct lone *l, const char *side)
 {
 	struct acc_rec *r = &em->out;
-	char text[320], step[32] = "", who[160] = "";
+	struct acc_arena mem = {0};
+	const char *text, *step = "", *who = "";
 	if (l->n == 0)
 		return 0;
 	const struct acc_group_id *id = &l->first->id;
@@ -288,25 +290,31 @@ put_lone(struct emit *em, struct lone *l, const char *side)
 	if (rc == 0)
 		rc = acc_add(r, "", "what", acc_ctext("unmatched"));
 	if (id->step != INT64_MIN) {
-		snprintf(step, sizeof step, " step %" PRId64, id->step);
+		step = acc_say(&mem, " step %" PRId64, id->step);
 		if (rc == 0)
 			rc = acc_add(r, "", "step", acc_int(id->step));
 	}
 	if (id->kind == WHO_RANK || id->kind == WHO_PROC) {
 		const char *what = id->kind == WHO_RANK ? "rank" : "proc";
 		end_range(l);
-		snprintf(who, sizeof who, " %s%s %s", what, l->n > 1 ? "s" : "", l->who);
+		who = acc_say(&mem, " %s%s %s", what, l->n > 1 ? "s" : "", l->who);
 		if (rc == 0 && l->n == 1)
 			rc = acc_add(r, "", what, acc_int(id->who));
 	}
-	snprintf(text, sizeof text,
-		"only the %s has%s%s: %" PRIu64 " op calls unmatched "
-		"(join them with --steps or --ranks)",
-		side, step[0] == '\0' && who[0] == '\0' ? " records without step and rank" : step,
-		who, l->nop);
+	if (step == NULL || who == NULL)
+		text = NULL;
+	else
+		text = acc_say(&mem,
+			"only the %s has%s%s: %" PRIu64 " op calls unmatched "
+			"(join them with --steps or --ranks)",
+			side,
+			step[0] == '\0' && who[0] == '\0' ? " records without step and rank"
+							  : step,
+			who, l->nop);
 	*l = (struct lone){.n = 0};
 	if (rc == 0)
-		rc = acc_add(r, "", "text", acc_ctext(text));
+		rc = acc_put_said(r, "", "text", &mem, text);
+	acc_arena_release(&mem);
 	return rc < 0 ? acc_rec_fail(em->e, rc) : em->fn(em->arg, r);
 }
 

@@ -1,4 +1,5 @@
 #include "acc/coverage.h"
+#include "acc/say.h"
 
 #include <inttypes.h>
 
@@ -49,7 +50,7 @@ reasons(const struct acc_coverage *c, struct acc_arena *mem)
 		if (most == ACC_COVERAGE_WHYS)
 			break;
 		used[most] = true;
-		text = acc_arena_printf(mem, "%s%s%s (%" PRIu64 ")", text, k == 0 ? ": " : ", ",
+		text = acc_say(mem, "%s%s%s (%" PRIu64 ")", text, k == 0 ? ": " : ", ",
 			c->why[most].text, c->why[most].n);
 	}
 	return text;
@@ -62,17 +63,17 @@ acc_coverage_text(const struct acc_coverage *c, struct acc_arena *mem)
 	if (why == NULL)
 		return NULL;
 	if (c->good + c->bad == 0)
-		return acc_arena_printf(mem, "nothing could be audited, of %" PRIu64 " output%s%s",
+		return acc_say(mem, "nothing could be audited, of %" PRIu64 " output%s%s",
 			c->skipped, c->skipped == 1 ? "" : "s", why);
 	if (c->bad > 0)
-		bad = acc_arena_printf(mem, ", %" PRIu64 " fail%s", c->bad, c->bad == 1 ? "s" : "");
+		bad = acc_say(mem, ", %" PRIu64 " fail%s", c->bad, c->bad == 1 ? "s" : "");
 	if (bad == NULL)
 		return NULL;
-	const char *text = acc_arena_printf(mem,
+	const char *text = acc_say(mem,
 		"%" PRIu64 " output%s recomputation from %s inputs%s", c->good,
 		c->good == 1 ? " passes" : "s pass", c->good == 1 ? "its" : "their", bad);
 	if (text == NULL || c->skipped == 0)
 		return text;
-	return acc_arena_printf(mem, "%s; %" PRIu64 " %s not audited%s", text, c->skipped,
+	return acc_say(mem, "%s; %" PRIu64 " %s not audited%s", text, c->skipped,
 		c->skipped == 1 ? "was" : "were", why);
 }

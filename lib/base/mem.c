@@ -74,6 +74,7 @@ void
 acc_arena_reset(struct acc_arena *m)
 {
 	m->lost = false;
+	m->said = NULL;
 	if (m->head == NULL)
 		return;
 	struct acc_chunk *keep = m->head;
@@ -102,6 +103,7 @@ acc_arena_release(struct acc_arena *m)
 	m->head = NULL;
 	m->held = 0;
 	m->lost = false;
+	m->said = NULL;
 }
 
 void *

@@ -1,5 +1,6 @@
 /* What is said at the end, as sentences. */
 #include "check/check.h"
+#include "acc/say.h"
 
 enum { MOST = 60, LISTED = 12 };
 static const char *const side_name[2] = {"device", "bench"};
@@ -26,8 +27,8 @@ shown(struct acc_check *ck, uint32_t row, int side)
 	if (k->v.type == ACC_V_NIL && k->open == NULL)
 		return variable && ck->side[side].whole_env ? "not set" : "not known";
 	if (k->where == NULL)
-		return acc_arena_printf(&ck->mem, "%s (%s)", value, k->given);
-	return acc_arena_printf(&ck->mem, "%s (%s%s%s%s)", value, k->where,
+		return acc_say(&ck->mem, "%s (%s)", value, k->given);
+	return acc_say(&ck->mem, "%s (%s%s%s%s)", value, k->where,
 		k->given != NULL ? ", from " : "", k->given != NULL ? k->key : "",
 		k->maybe ? ", perhaps" : "");
 }
@@ -38,7 +39,7 @@ say_row(struct acc_check *ck, const struct verdict *v, const char *what, struct 
 	const struct row *row = &ck->opt.list->row[v->row];
 	struct remark *m = acc_check_say(ck, what, e);
 	bool one = ck->side[1].n == 0;
-	const char *text = acc_arena_printf(&ck->mem, "%s:", row->name);
+	const char *text = acc_say(&ck->mem, "%s:", row->name);
 	if (m == NULL)
 		return ACC_ENOMEM;
 	/* What differs is told of both sides, what is bad of those where it is. */
@@ -49,13 +50,13 @@ say_row(struct acc_check *ck, const struct verdict *v, const char *what, struct 
 		bool comma = s == 1 && (v->differs || v->sides & 1);
 		text = value == NULL
 			       ? NULL
-			       : acc_arena_printf(&ck->mem, "%s%s%s%s %s", text, comma ? "," : "",
+			       : acc_say(&ck->mem, "%s%s%s%s %s", text, comma ? "," : "",
 					 one ? "" : " ", one ? "" : side_name[s], value);
 	}
 	if (text != NULL && v->want != NULL)
-		text = acc_arena_printf(&ck->mem, "%s, should be %s", text, v->want);
+		text = acc_say(&ck->mem, "%s, should be %s", text, v->want);
 	for (uint32_t i = 0; i < v->nwhy && text != NULL; i++)
-		text = acc_arena_printf(&ck->mem, "%s%s%s", text, i == 0 ? ": " : "; ", v->why[i]);
+		text = acc_say(&ck->mem, "%s%s%s", text, i == 0 ? ": " : "; ", v->why[i]);
 	m->name = row->name;
 	m->rule = v->rule;
 	m->text = text;
@@ -75,7 +76,7 @@ say_rules(struct acc_check *ck, enum level level, const char *what, struct acc_e
 			rc = say_row(ck, v, what, e);
 	}
 	struct remark *m = rc == 0 && n > MOST ? acc_check_say(ck, what, e) : NULL;
-	if (m != NULL && (m->text = acc_arena_printf(&ck->mem, "and %zu more", n - MOST)) == NULL)
+	if (m != NULL && (m->text = acc_say(&ck->mem, "and %zu more", n - MOST)) == NULL)
 		return acc_nomem(e);
 	return rc;
 }
@@ -97,7 +98,7 @@ say_contradictions(struct acc_check *ck, struct acc_err *e)
 			m->rule = "contradiction";
 			m->text = text == NULL
 					  ? NULL
-					  : acc_arena_printf(&ck->mem,
+					  : acc_say(&ck->mem,
 						    "the %s sets %s twice: %s is effective, not %s",
 						    side_name[s], m->name, text, k->against);
 			if (m->text == NULL)
@@ -119,7 +120,7 @@ say_unknown(struct acc_check *ck, int side, struct acc_err *e)
 		if (k->v.type != ACC_V_NIL || !given || !ck->must[i])
 			continue;
 		if (n++ < LISTED)
-			list = acc_arena_printf(&ck->mem, "%s%s%s (%s%s%s)", list,
+			list = acc_say(&ck->mem, "%s%s%s (%s%s%s)", list,
 				n > 1 ? ", " : "", cl->row[i].name, o->text,
 				k->open != NULL ? " against " : "", k->open != NULL ? k->open : "");
 		if (list == NULL)
@@ -129,7 +130,7 @@ say_unknown(struct acc_check *ck, int side, struct acc_err *e)
 	if (n > 0 && m == NULL)
 		return ACC_ENOMEM;
 	if (m != NULL)
-		m->text = acc_arena_printf(&ck->mem,
+		m->text = acc_say(&ck->mem,
 			"not known of the %s, so not compared with the %s's: "
 			"%s%s",
 			side_name[side], side_name[1 - side], list, n > LISTED ? ", and more" : "");
@@ -160,7 +161,7 @@ say_not_given(struct acc_check *ck, struct acc_err *e)
 		struct remark *m = acc_check_say(ck, "missing", e);
 		if (m == NULL)
 			return ACC_ENOMEM;
-		m->text = acc_arena_printf(&ck->mem, "%s%s",
+		m->text = acc_say(&ck->mem, "%s%s",
 			ck->side[1].n == 0 || (!a && !b) ? ""
 			: a                              ? "of the bench, "
 							 : "of the device, ",
@@ -185,7 +186,7 @@ say_by_name(struct acc_check *ck, struct acc_err *e)
 	if (alone)
 		ck->status = 1;
 	m->rule = "name";
-	m->text = acc_arena_printf(&ck->mem,
+	m->text = acc_say(&ck->mem,
 		"no row of the check-list knows %s%s: %zu compared by name alone, of which %zu differ%s",
 		ck->judged == 0 ? "any of these keys" : "all of the keys",
 		ck->judged == 0 ? ", so that nothing says what matters" : "", ck->by_name,
@@ -215,10 +216,10 @@ say_unread(struct acc_check *ck, struct acc_err *e)
 		return ACC_ENOMEM;
 	m->text =
 		ck->side[1].n == 0
-			? acc_arena_printf(&ck->mem,
+			? acc_say(&ck->mem,
 				  "keys that no row of the check-list knows: %zu",
 				  n[0] + unknown[0])
-			: acc_arena_printf(&ck->mem,
+			: acc_say(&ck->mem,
 				  "keys that no row of the check-list knows, and that "
 				  "have no equal on the other side: %zu of the device, %zu of the bench",
 				  n[0] + unknown[0], n[1] + unknown[1]);
@@ -246,12 +247,12 @@ say_sum(struct acc_check *ck, struct acc_err *e)
 	if (m == NULL)
 		return ACC_ENOMEM;
 	if (ck->side[1].n == 0)
-		m->text = acc_arena_printf(&ck->mem,
+		m->text = acc_say(&ck->mem,
 			"one side alone: %zu rule%s broken, %zu warning%s", bad[LEVEL_ERROR],
 			bad[LEVEL_ERROR] == 1 ? "" : "s", bad[LEVEL_WARNING],
 			bad[LEVEL_WARNING] == 1 ? "" : "s");
 	else
-		m->text = acc_arena_printf(&ck->mem,
+		m->text = acc_say(&ck->mem,
 			"%zu parameter%s compared: %zu rule%s broken, %zu "
 			"warning%s, %zu other difference%s, %zu equal%s",
 			ck->compared, ck->compared == 1 ? "" : "s", bad[LEVEL_ERROR],

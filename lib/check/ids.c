@@ -1,5 +1,6 @@
 /* Tokens of the batches that were dumped, against the vocabulary. */
 #include "check/check.h"
+#include "acc/say.h"
 
 #include <math.h>
 
@@ -90,11 +91,11 @@ acc_check_ids(struct acc_check *ck, struct acc_err *e)
 			return ACC_ENOMEM;
 		m->name = t->name;
 		m->rule = "input_ids";
-		m->text = high ? acc_arena_printf(&ck->mem,
+		m->text = high ? acc_say(&ck->mem,
 					 "%s of the %s holds %.0f, and its vocabulary "
 					 "has %.0f: the embedding reads memory that is not its own",
 					 t->name, side[t->side], t->max, vocab)
-			       : acc_arena_printf(&ck->mem,
+			       : acc_say(&ck->mem,
 					 "%s of the %s holds %.0f: the embedding reads "
 					 "memory that is not its own",
 					 t->name, side[t->side], t->min);
@@ -106,7 +107,7 @@ acc_check_ids(struct acc_check *ck, struct acc_err *e)
 	if (unmeasured > 0 && m == NULL)
 		return ACC_ENOMEM;
 	if (m != NULL)
-		m->text = acc_arena_printf(&ck->mem,
+		m->text = acc_say(&ck->mem,
 			"%zu tensor%s of tokens %s not measured: put "
 			"accmetric before acccheck",
 			unmeasured, unmeasured == 1 ? "" : "s", unmeasured == 1 ? "was" : "were");

@@ -1,4 +1,5 @@
 /* Parameters and findings as records, see accstream(5). */
+#include "acc/say.h"
 #include "check/check.h"
 
 static const char *const prefix[2] = {"a.", "b."};
@@ -78,13 +79,14 @@ acc_check_record(struct acc_check *ck, const struct verdict *v)
 }
 
 int
-acc_check_remark_record(struct acc_rec *r, const struct remark *m)
+acc_check_remark_record(struct acc_rec *r, const struct acc_arena *mem, const struct remark *m)
 {
 	int rc = acc_rec_start(r, ACC_STR("finding"));
 	rc |= put(r, "", "name", m->name);
 	rc |= put(r, "", "what", m->what);
 	rc |= put(r, "", "rule", m->rule);
 	rc |= put(r, "", "limit_from", m->limit_from);
-	rc |= put(r, "", "text", m->text);
+	if (m->text != NULL)
+		rc |= acc_put_said(r, "", "text", mem, m->text);
 	return rc < 0 ? ACC_ENOMEM : 0;
 }

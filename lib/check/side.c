@@ -1,5 +1,6 @@
 /* The parameters of one side, and what the rows of the list are there. */
 #include "check/check.h"
+#include "acc/say.h"
 
 #include <stdlib.h>
 
@@ -45,7 +46,7 @@ acc_side_add(struct side *s, const struct acc_rec *r, const char *prefix, struct
 static const char *
 identity(struct side *s, const struct param *p)
 {
-	return acc_arena_printf(&s->mem, "%d %.*s", (int)p->dialect, ACC_PRS(p->key));
+	return acc_say(&s->mem, "%d %.*s", (int)p->dialect, ACC_PRS(p->key));
 }
 
 /* Of a key that comes again in its dialect, only the last counts. */
@@ -241,7 +242,7 @@ describe(struct side *s, struct known *k, const struct param *const *p, uint32_t
 		return k->key == NULL || k->where == NULL || k->text == NULL ? ACC_ENOMEM : 0;
 	}
 	for (uint32_t i = 0; i < n && i < NAMED && keys != NULL; i++)
-		keys = acc_arena_printf(&s->mem, "%s%s%.*s%s", keys, i > 0 ? ", " : "",
+		keys = acc_say(&s->mem, "%s%s%.*s%s", keys, i > 0 ? ", " : "",
 			ACC_PRS(p[i]->key), i + 1 == NAMED && n > NAMED ? ", ..." : "");
 	k->key = keys;
 	k->where = acc_arena_copy(&s->mem, p[0]->where.p, p[0]->where.n);
@@ -275,14 +276,14 @@ set_in(struct side *s, const struct row *row, enum dialect d, struct known *k)
 			const char *text = acc_check_text(&v, &s->mem);
 			k->against = text == NULL
 					     ? NULL
-					     : acc_arena_printf(&s->mem, "%s (%.*s, %.*s)", text,
+					     : acc_say(&s->mem, "%s (%.*s, %.*s)", text,
 						       ACC_PRS(p[0]->key), ACC_PRS(p[0]->where));
 			return k->against == NULL ? ACC_ENOMEM : 1;
 		}
 		return 1;
 	}
 	if (open && v.type == ACC_V_NIL) {
-		k->open = acc_arena_printf(&s->mem, "%.*s", ACC_PRS(p[0]->text));
+		k->open = acc_say(&s->mem, "%.*s", ACC_PRS(p[0]->text));
 		return k->open == NULL || describe(s, k, p, n) < 0 ? ACC_ENOMEM : 1;
 	}
 	k->v = v;
@@ -321,7 +322,7 @@ fall_back(struct side *s, const struct row *row, struct known *k)
 		if (k->v.type == ACC_V_NIL)
 			continue;
 		k->text = acc_check_text(&k->v, &s->mem);
-		k->given = acc_arena_printf(&s->mem, f->fixed ? "fixed in %s%s" : "default of %s%s",
+		k->given = acc_say(&s->mem, f->fixed ? "fixed in %s%s" : "default of %s%s",
 			acc_check_called(f->dialect), f->before != NULL ? " of this version" : "");
 		return k->text == NULL || k->given == NULL ? ACC_ENOMEM : 0;
 	}

@@ -1,5 +1,6 @@
 /* What the text of a parameter means. */
 #include "check/check.h"
+#include "acc/say.h"
 #include "io/literal.h"
 
 #include <math.h>
@@ -186,14 +187,14 @@ acc_check_text(const struct acc_val *v, struct acc_arena *mem)
 	case ACC_V_TEXT:
 		return acc_arena_copy(mem, v->s.p, v->s.n);
 	case ACC_V_INT:
-		return acc_arena_printf(mem, "%lld", (long long)v->i);
+		return acc_say(mem, "%lld", (long long)v->i);
 	default:
 		break;
 	}
 	double x = 0;
 	acc_as_f64(v, &x);
 	if (x == floor(x) && fabs(x) < 1e15)
-		return acc_arena_printf(mem, "%.0f", x);
+		return acc_say(mem, "%.0f", x);
 	acc_f64_repr(x, buf, sizeof buf);
 	return acc_arena_copy(mem, buf, strlen(buf));
 }

@@ -1,5 +1,6 @@
 /* What the rules say of each row, and what is to be said of keys without one. */
 #include "check/check.h"
+#include "acc/say.h"
 
 struct verdict *
 acc_check_new(struct acc_check *ck, struct acc_err *e)
@@ -41,7 +42,7 @@ sentence(struct acc_check *ck, const struct rule *u, int side)
 		const char *value = acc_check_text(&v, &ck->mem);
 		text = value == NULL
 			       ? NULL
-			       : acc_arena_printf(&ck->mem, "%s%s%s", text, u->why[i].lead, value);
+			       : acc_say(&ck->mem, "%s%s%s", text, u->why[i].lead, value);
 	}
 	return text;
 }

@@ -1,5 +1,6 @@
 /* From pairs of points to curves. */
 #include "curve/curve.h"
+#include "acc/say.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -278,7 +279,7 @@ static int
 split_off(struct curve_set *s, struct acc_arena *mem, size_t from, const struct acc_point *p,
 	size_t n, struct acc_err *e)
 {
-	const char *tag = acc_arena_printf(mem, "%s of rank %d", s->c[from].base, p->rank);
+	const char *tag = acc_say(mem, "%s of rank %d", s->c[from].base, p->rank);
 	const char *cls = s->c[from].cls;
 	struct curve *c = tag == NULL ? NULL : get_curve(s, mem, acc_str(tag), acc_str(cls));
 	if (c == NULL)

@@ -1,5 +1,6 @@
 /* What is said at the end: where it began, which curves are bad, what was left out. */
 #include "curve/curve.h"
+#include "acc/say.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -49,17 +50,17 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 		m->step = c->f.beyond != INT64_MIN ? c->f.beyond : c->f.first;
 		const char *beyond = acc_beyond(&cs->mem, c->v.value, c->v.limit, NAN);
 		m->text = beyond == NULL ? NULL
-					 : acc_arena_printf(&cs->mem, "%s: %s%s", c->tag,
+					 : acc_say(&cs->mem, "%s: %s%s", c->tag,
 						   c->v.why[0], beyond);
 		if (m->text != NULL && c->noise.runs > 0)
-			m->text = acc_arena_printf(&cs->mem,
+			m->text = acc_say(&cs->mem,
 				"%s; %.2g %% of the steps are outside the bench's own "
 				"spread, mean difference %.3g against "
 				"%.3g",
 				m->text, 100 * c->noise.outside, c->f.mean_abs, c->noise.mean_abs);
 		if (m->text != NULL && c->f.change != INT64_MIN &&
 			strcmp(c->v.rule, "late-gap") != 0)
-			m->text = acc_arena_printf(&cs->mem,
+			m->text = acc_say(&cs->mem,
 				"%s; shifted from about step %" PRId64 " on: %.3g %% of the "
 				"bench's",
 				m->text, c->f.change, 100 * c->f.change_rel);
@@ -71,7 +72,7 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 	struct remark *m = acc_curve_say(cs, what, e);
 	if (m == NULL)
 		return ACC_ENOMEM;
-	m->text = acc_arena_printf(&cs->mem, "and %zu more curves", n - MOST_CURVES);
+	m->text = acc_say(&cs->mem, "and %zu more curves", n - MOST_CURVES);
 	return m->text == NULL ? acc_nomem(e) : 0;
 }
 
@@ -103,7 +104,7 @@ say_other_name(struct acc_curves *cs)
 	const char *a = lone(cs, 0), *b = lone(cs, 1);
 	return a == NULL || b == NULL
 		       ? ""
-		       : acc_arena_printf(&cs->mem, " (the same by another name? --rename %s=%s)",
+		       : acc_say(&cs->mem, " (the same by another name? --rename %s=%s)",
 				 a, b);
 }
 
@@ -120,7 +121,7 @@ say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
 			continue;
 		if (tags++ < 8) {
 			one.ranked[one.nranked++] = c->tag;
-			list = acc_arena_printf(&cs->mem, "%s%s%s", list, tags > 1 ? ", " : "",
+			list = acc_say(&cs->mem, "%s%s%s", list, tags > 1 ? ", " : "",
 				c->tag);
 		}
 		if (list == NULL)
@@ -135,7 +136,7 @@ say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
 	m->nranked = one.nranked;
 	const char *hint = side == 0 ? "" : say_other_name(cs);
 	m->text = hint == NULL ? NULL
-			       : acc_arena_printf(&cs->mem,
+			       : acc_say(&cs->mem,
 					 "only the %s has %s%s: nothing to compare with%s",
 					 side_name[side], list, tags > 8 ? " and more" : "", hint);
 	return m->text == NULL ? acc_nomem(e) : 0;
@@ -169,7 +170,7 @@ say_disjoint(struct acc_curves *cs, struct acc_err *e)
 		for (int s = 0; s < 2; s++)
 			ends(c, s, &first[s], &last[s]);
 		m->name = c->tag;
-		m->text = acc_arena_printf(&cs->mem,
+		m->text = acc_say(&cs->mem,
 			"%s: no step is on both sides; the device logged %" PRIu64
 			" between %" PRId64 " and %" PRId64 ", the bench %" PRIu64
 			" between %" PRId64 " and %" PRId64,
@@ -200,7 +201,7 @@ say_steps(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
 	bool spacing = f->interval[0] != INT64_MIN && f->interval[1] != INT64_MIN &&
 		       f->interval[0] != f->interval[1];
 	m->name = c->tag;
-	m->text = acc_arena_printf(&cs->mem,
+	m->text = acc_say(&cs->mem,
 		"%s: %" PRIu64 " steps are compared, %" PRId64 " to %" PRId64 "; %" PRIu64 " "
 		"are of the device alone, %" PRIu64 " of the bench alone%s",
 		c->tag, f->n, f->begin, f->end, f->only[0], f->only[1],
@@ -242,7 +243,7 @@ say_left_out(struct acc_curves *cs, const struct curve *c, struct acc_err *e)
 			return ACC_ENOMEM;
 		m->name = c->tag;
 		m->step = first;
-		m->text = acc_arena_printf(&cs->mem,
+		m->text = acc_say(&cs->mem,
 			"the %s has no %s at %" PRIu64 " steps, first %" PRId64 ", where it "
 			"logged the learning rate: Megatron leaves out a loss that is NaN or "
 			"of skipped steps",
@@ -260,23 +261,23 @@ doubt(struct acc_curves *cs, const struct curve *c)
 	struct acc_arena *mem = &cs->mem;
 	for (int s = 0; s < 2; s++) {
 		if (c->runs[s])
-			return acc_arena_printf(mem,
+			return acc_say(mem,
 				"the %s holds %s of several runs or ranks, of which the last "
 				"counts: name the file of one",
 				side_name[s], c->tag);
 		if (c->role == ROLE_NORM && c->f.constant[s] && c->f.apart > 0)
-			return acc_arena_printf(mem,
+			return acc_say(mem,
 				"%s of the %s is the same at all steps: it was "
 				"not computed, and is not judged",
 				c->tag, side_name[s]);
 	}
 	if (c->role == ROLE_LOSS && c->f.res >= 0.0005)
-		return acc_arena_printf(mem,
+		return acc_say(mem,
 			"%s is printed so coarsely that %.2g of a difference "
 			"may be rounding: the first step's rule (0.005) says little",
 			c->tag, c->f.res);
 	if (c->repeated[0] + c->repeated[1] > 0)
-		return acc_arena_printf(mem,
+		return acc_say(mem,
 			"%s has steps twice (%" PRIu64 " on the device, %" PRIu64
 			" on the bench), as after a restart; the last value counts",
 			c->tag, c->repeated[0], c->repeated[1]);
@@ -291,7 +292,7 @@ say_doubts(struct acc_curves *cs, struct acc_err *e)
 		struct remark *m = acc_curve_say(cs, "warning", e);
 		if (m == NULL)
 			return ACC_ENOMEM;
-		m->text = acc_arena_printf(&cs->mem,
+		m->text = acc_say(&cs->mem,
 			"points without a step cannot be joined: %" PRIu64, cs->set[0].unplaced);
 		if (m->text == NULL)
 			return acc_nomem(e);
@@ -337,11 +338,11 @@ static const char *
 say_weights(struct acc_curves *cs, const struct curve *c, size_t n)
 {
 	if (c->f.apart == 0)
-		return acc_arena_printf(&cs->mem,
+		return acc_say(&cs->mem,
 			"no rule of %s is broken: %zu local norm%s equal to "
 			"the last digit",
 			cs->opt.rules_name, n, n == 1 ? "" : "s");
-	return acc_arena_printf(&cs->mem,
+	return acc_say(&cs->mem,
 		"no rule of %s is broken by %zu local norm%s; on average over "
 		"the steps none differs by more than %.2g %%, that of %s",
 		cs->opt.rules_name, n, n == 1 ? "" : "s", 100 * c->f.mean_rel, c->tag);
@@ -364,12 +365,12 @@ say_clean(struct acc_curves *cs, struct acc_err *e)
 		m->text = say_weights(cs, c, n);
 		return m->text == NULL ? acc_nomem(e) : 0;
 	}
-	m->text = acc_arena_printf(&cs->mem,
+	m->text = acc_say(&cs->mem,
 		"no rule of %s is broken by %zu curve%s; %s over %" PRIu64 " step%s: %s",
 		cs->opt.rules_name, n, n == 1 ? "" : "s", c->tag, c->f.n, c->f.n == 1 ? "" : "s",
 		nature(c));
 	if (m->text != NULL && c->f.apart > 0)
-		m->text = acc_arena_printf(&cs->mem,
+		m->text = acc_say(&cs->mem,
 			"%s; largest difference %.3g (%.2g %%) at step %" PRId64 ", mean %.3g",
 			m->text, c->f.max_abs, 100 * c->f.max_rel, c->f.at, c->f.mean_abs);
 	return m->text == NULL ? acc_nomem(e) : 0;

@@ -3,6 +3,7 @@
  * names, or list, is joined to them: by place where the values agree so, else by value, what is
  * left by place. */
 #include "curve/curve.h"
+#include "acc/say.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -159,7 +160,7 @@ join(struct acc_curves *cs, struct list *l, struct acc_err *e)
 	struct remark *m = rc < 0 ? NULL : acc_curve_say(cs, "warning", e);
 	if (m == NULL)
 		return ACC_ENOMEM;
-	m->text = acc_arena_printf(&cs->mem,
+	m->text = acc_say(&cs->mem,
 		"the local norms of the %s have no names: %zu are joined to the %s's %s, of "
 		"which %zu agree within 2 %% at the first step",
 		named == CURVE_A ? "bench" : "device", n, named == CURVE_A ? "device" : "bench",
@@ -174,7 +175,7 @@ say_lengths(struct acc_curves *cs, const struct list *l, struct acc_err *e)
 	struct remark *m = acc_curve_say(cs, "warning", e);
 	if (m == NULL)
 		return ACC_ENOMEM;
-	m->text = acc_arena_printf(&cs->mem,
+	m->text = acc_say(&cs->mem,
 		"the local norms of the %s have no names and are %zu, where the other side names %zu: "
 		"they are not of the same weights, and are not compared",
 		l->named[CURVE_A] ? "bench" : "device", l->n[l->named[CURVE_A]],
@@ -243,7 +244,7 @@ rejoin(struct acc_curves *cs, struct list *l, struct acc_err *e)
 	struct remark *m = rc < 0 ? NULL : acc_curve_say(cs, "warning", e);
 	if (m == NULL)
 		return rc < 0 ? rc : ACC_ENOMEM;
-	m->text = acc_arena_printf(&cs->mem,
+	m->text = acc_say(&cs->mem,
 		"the two sides list their local norms in different orders: %zu are joined by their "
 		"values, what is left by place, under the device's numbers; %zu agree within 2 %% at "
 		"the first step",

@@ -1,4 +1,5 @@
 /* Curves and findings as records, see accstream(5). */
+#include "acc/say.h"
 #include "curve/curve.h"
 
 #include <math.h>
@@ -150,7 +151,7 @@ acc_curve_record(struct acc_rec *r, const struct curve *c)
 }
 
 int
-acc_curve_remark_record(struct acc_rec *r, const struct remark *m)
+acc_curve_remark_record(struct acc_rec *r, const struct acc_arena *mem, const struct remark *m)
 {
 	struct acc_str ranked[sizeof m->ranked / sizeof *m->ranked];
 	for (uint32_t i = 0; i < m->nranked; i++)
@@ -167,6 +168,7 @@ acc_curve_remark_record(struct acc_rec *r, const struct remark *m)
 	rc |= put_text(r, "limit_from", m->limit_from);
 	if (m->nranked > 0)
 		rc |= acc_add(r, "", "ranked", acc_texts(ranked, m->nranked));
-	rc |= put_text(r, "text", m->text);
+	if (m->text != NULL)
+		rc |= acc_put_said(r, "", "text", mem, m->text);
 	return rc < 0 ? ACC_ENOMEM : 0;
 }

@@ -2,6 +2,7 @@
  * the first step), backward (norms of the first step), optimizer (loss of the second), and what
  * to check where the curves part later. */
 #include "curve/curve.h"
+#include "acc/say.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -72,7 +73,7 @@ say(struct scene *s, const struct curve *c, const char *stage, int64_t step, int
 		const char *beyond = acc_beyond(&s->cs->mem, c->v.value, c->v.limit, NAN);
 		m->text = beyond == NULL      ? NULL
 			  : beyond[0] == '\0' ? text
-					      : acc_arena_printf(&s->cs->mem, "%s (rule %s: %s)",
+					      : acc_say(&s->cs->mem, "%s (rule %s: %s)",
 							text, c->v.rule, beyond + strlen("; "));
 		if (m->text == NULL)
 			return acc_nomem(s->e);
@@ -103,7 +104,7 @@ overflow(struct scene *s)
 	const struct acc_point *p = acc_curve_at(c, step);
 	int side = isfinite(p->v[CURVE_A]) ? CURVE_B : CURVE_A;
 	return say(s, c, "overflow", step, step,
-		acc_arena_printf(&cs->mem,
+		acc_say(&cs->mem,
 			"%s of the %s is %s at step %" PRId64 " where the %s has %.6g: "
 			"something overflows there. Check loss scale and 16-bit dtypes; dump "
 			"step %" PRId64 " of both runs and let accdiff name the first "
@@ -136,14 +137,14 @@ forward(struct scene *s)
 	const struct figures *f = &c->f;
 	if (!from_start(c))
 		return say(s, c, "unknown", f->begin, 1,
-			acc_arena_printf(&s->cs->mem,
+			acc_say(&s->cs->mem,
 				"the first %s that both logged, of step %" PRId64 ", differs "
 				"already (device %.6g, bench %.6g: %.2g %%), so where it "
 				"began is not known: log every step from the first on, and "
 				"compare the first two",
 				c->tag, f->begin, f->a_begin, f->b_begin, 100 * f->begin_rel));
 	return say(s, c, "forward", f->begin, f->begin,
-		acc_arena_printf(&s->cs->mem,
+		acc_say(&s->cs->mem,
 			"%s of the first step (%" PRId64 ") differs: device %.6g, bench "
 			"%.6g, %.2g %%. No weight has changed yet, so it is the forward "
 			"pass, or what it starts from: check weights, the batch, dropout and "
@@ -190,7 +191,7 @@ backward_local(struct scene *s)
 	if (n > 0) {
 		const struct figures *f = &bad[0]->f;
 		rc = say(s, bad[0], "backward", f->begin, f->begin,
-			acc_arena_printf(&cs->mem,
+			acc_say(&cs->mem,
 				"%sthe local norm of %zu of %zu weights differs at step "
 				"%" PRId64 ", most that of %s (device %.4g, bench %.4g: %.2g "
 				"%%): the backward pass of that layer; dump step %" PRId64 " "
@@ -217,7 +218,7 @@ backward(struct scene *s)
 		return 0;
 	const struct figures *f = &c->f;
 	return say(s, c, "backward", f->begin, f->begin,
-		acc_arena_printf(&s->cs->mem,
+		acc_say(&s->cs->mem,
 			"%s%s of step %" PRId64 " differs: device %.6g, bench %.6g, %.2g %%. "
 			"That is the backward pass: compare the local norms of the weights, "
 			"or dump step %" PRId64 " of both runs with gradients and run "
@@ -236,7 +237,7 @@ schedule(struct scene *s)
 		return 0;
 	const struct acc_point *p = acc_curve_at(c, c->f.beyond);
 	return say(s, c, "schedule", c->f.beyond, INT64_MIN,
-		acc_arena_printf(&s->cs->mem,
+		acc_say(&s->cs->mem,
 			"%s differs from step %" PRId64 " on (device %.6g, bench %.6g): give "
 			"both runs the same schedule (rate, warmup, decay, number of steps) "
 			"before looking at anything that comes later",
@@ -256,7 +257,7 @@ steady(struct scene *s)
 		f->begin_abs < 0.5 * f->mean_abs || f->begin_abs < 2 * f->res)
 		return 0;
 	return say(s, c, "forward", f->begin, f->begin,
-		acc_arena_printf(&s->cs->mem,
+		acc_say(&s->cs->mem,
 			"%s differs by %.3g on average (%.2g %%), and by %.3g at the first "
 			"step (%" PRId64 ") already, where no weight has changed yet: the "
 			"forward pass, or what it starts from (weights, batch, dropout). "
@@ -277,8 +278,8 @@ agreed(struct scene *s, int64_t step)
 	while (p > s->loss->p && (--p)->has != 3)
 		;
 	if (p->step == f->begin)
-		return acc_arena_printf(&s->cs->mem, "Step %" PRId64 " agrees %s. ", p->step, how);
-	return acc_arena_printf(&s->cs->mem, "Steps %" PRId64 " to %" PRId64 " agree %s. ",
+		return acc_say(&s->cs->mem, "Step %" PRId64 " agrees %s. ", p->step, how);
+	return acc_say(&s->cs->mem, "Steps %" PRId64 " to %" PRId64 " agree %s. ",
 		f->begin, p->step, how);
 }
 
@@ -288,17 +289,17 @@ advice(struct scene *s, bool second, int64_t step, int64_t dump)
 {
 	struct acc_arena *mem = &s->cs->mem;
 	if (s->loss->lr0)
-		return acc_arena_printf(mem,
+		return acc_say(mem,
 			"The weights do not change, so only this step's own batch counts: "
 			"dump step %" PRId64 " of both runs and run accdiff",
 			step);
 	if (second)
-		return acc_arena_printf(mem,
+		return acc_say(mem,
 			"The first update is wrong: check learning rate, weight decay, "
 			"betas, epsilon and clipping; dump step %" PRId64 " of both runs "
 			"with gradients, and compare the weights after it",
 			dump);
-	return acc_arena_printf(mem,
+	return acc_say(mem,
 		"Look at step %" PRId64 ": its batch, overflow, loss scale, learning rate, "
 		"local norms; dump it, and the step before it, in both runs and run "
 		"accdiff",
@@ -325,7 +326,7 @@ late_gap(struct scene *s)
 		f->stays == parts_at(c))
 		return 0;
 	return say(s, c, "late", f->change, f->change,
-		acc_arena_printf(&s->cs->mem,
+		acc_say(&s->cs->mem,
 			"%s keeps %.2g %% %s the bench from about step %" PRId64 " on, more than "
 			"its noise. Check what changes there (data, learning rate, loss scale) "
 			"and what adds up: optimizer type, weight decay (also of biases and "
@@ -366,7 +367,7 @@ parted(struct scene *s)
 	if (before == NULL || what == NULL)
 		return acc_nomem(s->e);
 	return say(s, c, stage, step, dump,
-		acc_arena_printf(&s->cs->mem,
+		acc_say(&s->cs->mem,
 			"%s parts at step %" PRId64 ": device %.6g, bench %.6g, %.2g %%%s. %s%s",
 			c->tag, step, p->v[CURVE_A], p->v[CURVE_B], 100 * acc_curve_relative(p),
 			c->f.stays == INT64_MIN ? " (and comes back)" : "", before, what));
@@ -383,7 +384,7 @@ spike(struct scene *s)
 	int64_t step = c->f.spike[CURVE_A];
 	const struct acc_point *p = acc_curve_at(c, step);
 	return say(s, c, "later", step, step,
-		acc_arena_printf(&s->cs->mem,
+		acc_say(&s->cs->mem,
 			"%s of the device leaves its course at step %" PRId64 " alone: %.6g, "
 			"bench %.6g. Look at that step: its batch, overflow, loss scale, "
 			"local norms; dump it in both runs and run accdiff",
@@ -395,7 +396,7 @@ static int
 late_fixed(struct scene *s, const struct curve *c)
 {
 	return say(s, c, "forward", c->f.at, c->f.at,
-		acc_arena_printf(&s->cs->mem,
+		acc_say(&s->cs->mem,
 			"%s differs by %.3g a step though the learning rate is 0 and the "
 			"weights stay as they are: the forward pass. Dump the step that "
 			"differs most, %" PRId64 ", of both runs and run accdiff",
@@ -413,7 +414,7 @@ late_noise(struct scene *s, const struct curve *c)
 			: "which may be how these runs are: run the bench again, determinism off, "
 			  "and give accalign's pairs of its two runs as --noise";
 	return say(s, c, "late", c->f.beyond, c->f.at,
-		acc_arena_printf(&s->cs->mem,
+		acc_say(&s->cs->mem,
 			"%s fluctuates about zero difference, but by %.3g on average and up "
 			"to %.3g (step %" PRId64 "), %s",
 			c->tag, c->f.mean_abs, c->f.max_abs, c->f.at, next));
@@ -434,16 +435,16 @@ late(struct scene *s)
 	struct acc_arena *mem = &s->cs->mem;
 	const char *when = f->beyond == INT64_MIN ? ""
 			   : f->stays == f->beyond
-				   ? acc_arena_printf(mem,
+				   ? acc_say(mem,
 					     ", and outside the tolerance from step %" PRId64 " on",
 					     f->beyond)
-				   : acc_arena_printf(mem,
+				   : acc_say(mem,
 					     ", and outside the tolerance first at step %" PRId64,
 					     f->beyond);
 	if (when == NULL)
 		return acc_nomem(s->e);
 	return say(s, c, "late", f->beyond, f->beyond != INT64_MIN ? f->beyond : f->at,
-		acc_arena_printf(mem,
+		acc_say(mem,
 			"%s differs by %.3g on average and by %.3g (%.2g %%) at the end%s; "
 			"no step stands out. Check optimizer type, learning rate, weight "
 			"decay (also of biases and norms) and mixed precision%s",
@@ -464,7 +465,7 @@ other(struct scene *s)
 		int64_t step = c->f.beyond != INT64_MIN ? c->f.beyond : c->f.at;
 		bool norm = c->role == ROLE_NORM || c->role == ROLE_LOCAL;
 		return say(s, c, norm ? "backward" : "unknown", step, step,
-			acc_arena_printf(&s->cs->mem, "%s differs: %s%s", c->tag, c->v.why[0],
+			acc_say(&s->cs->mem, "%s differs: %s%s", c->tag, c->v.why[0],
 				norm ? ". That is the backward pass: dump that step of both runs with "
 				       "gradients and run accdiff"
 				     : ""));

@@ -269,10 +269,10 @@ acc_dump_count(const struct acc_dump_ctx *c)
 void
 acc_dump_note(struct acc_dump_ctx *c, const char *where, const char *fmt, ...)
 {
-	struct acc_err e = {.code = ACC_ENOTE};
+	struct acc_err e = {0};
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(e.msg, sizeof e.msg, fmt, ap);
+	acc_fail_v(&e, ACC_ENOTE, fmt, ap);
 	va_end(ap);
 	acc_err_in(&e, where);
 	c->trouble(c->arg, &e);

@@ -1,3 +1,4 @@
+#include "acc/say.h"
 #include "dump/say.h"
 
 enum { SAY = 8 };
@@ -18,13 +19,12 @@ int
 acc_dump_say_err(struct dump_said *s, struct acc_dump_ctx *c, struct acc_rec *r, struct acc_err *e,
 	const char *where)
 {
-	char text[512];
 	if (e->code == 0)
 		return 0;
-	acc_err_text(e, text, sizeof text);
+	int rc = acc_put_err(r, "", e);
 	acc_err_in(e, where);
 	acc_dump_say(s, c, e);
-	return acc_add(r, "", "err", acc_ctext(text));
+	return rc;
 }
 
 void

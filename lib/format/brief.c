@@ -2,6 +2,7 @@
  * not, what to type next; in at most forty lines, or as one JSON object. acc-brief(7) is the contract. */
 #include "acc/coverage.h"
 #include "acc/format.h"
+#include "acc/say.h"
 #include "acc/terminal.h"
 #include "format/jsontext.h"
 #include "format/opcalls.h"
@@ -19,6 +20,7 @@ struct list {
 
 struct state {
 	FILE *out;
+	bool english; /* for a program */
 	struct acc_opcalls ops;
 	struct acc_rec first;   /* the finding that matters most */
 	int rank;               /* of it; see weigh */
@@ -198,6 +200,13 @@ struct brief {
 	struct list evidence, looked, not_looked, next;
 };
 
+static const char *tr(const struct state *s, const char *text) __attribute__((format_arg(2)));
+static const char *
+tr(const struct state *s, const char *text)
+{
+	return s->english ? text : acc_tr(text);
+}
+
 /* The parts of a sentence stand between "; ", but code has that, too: it comes last, behind "; at". */
 static void
 split(struct state *s, struct acc_str text, struct brief *b)
@@ -208,15 +217,16 @@ split(struct state *s, struct acc_str text, struct brief *b)
 		memcmp(head + name.n, ": ", 2) == 0)
 		text = (struct acc_str){head + name.n + 2,
 			(uint32_t)(text.p + text.n - head - name.n - 2)};
+	const char *source = tr(s, "; at ") + 2;
 	while (text.n > 0) {
 		const char *at = memmem(text.p, text.n, "; ", 2);
-		const uint32_t n = at == NULL || acc_str_starts(text, "at ")
-					   ? text.n
-					   : (uint32_t)(at - text.p);
-		if (!acc_str_starts(text, "at "))
+		const uint32_t n = at == NULL || acc_str_starts(text, source) ? text.n
+									      : (uint32_t)(at - text.p);
+		if (!acc_str_starts(text, source))
 			push(&b->evidence, (struct acc_str){text.p, n});
 		else
-			b->source = (struct acc_str){text.p + 3, n - 3};
+			b->source = (struct acc_str){text.p + strlen(source),
+				n - (uint32_t)strlen(source)};
 		text = n + 2 >= text.n ? (struct acc_str){"", 0}
 				       : (struct acc_str){text.p + n + 2, text.n - n - 2};
 	}
@@ -227,12 +237,12 @@ static void say(struct state *s, struct list *l, const char *fmt, ...)
 static void
 say(struct state *s, struct list *l, const char *fmt, ...)
 {
-	char buf[2048];
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(buf, sizeof buf, fmt, ap);
+	const char *text = acc_say_v(&s->mem, fmt, ap);
 	va_end(ap);
-	push(l, keep(s, acc_str(buf)));
+	if (text != NULL)
+		push(l, acc_str(text));
 }
 
 /* A command is said whole or not at all: half a name in quotes would be another command. */
@@ -284,16 +294,16 @@ verdict(const struct state *s, int status, struct brief *b)
 static void
 looked(struct state *s, struct brief *b)
 {
-	char where[80] = "";
+	const char *where = "";
 	if (s->ops.nplaces == 1)
-		snprintf(where, sizeof where, " of %s", s->ops.place[0].name);
+		where = acc_say(&s->mem, " of %s", s->ops.place[0].name);
 	else if (s->ops.nplaces > 1)
-		snprintf(where, sizeof where, " of %zu steps or ranks", s->ops.nplaces);
+		where = acc_say(&s->mem, " of %zu steps or ranks", s->ops.nplaces);
 	if (s->records > 0)
 		say(s, &b->looked,
 			"%zu op calls%s: %" PRIu64 " records, %" PRIu64 " measured, %" PRIu64
 			" error, %" PRIu64 " warning",
-			s->ops.n, where, s->records, s->measured, s->errors, s->warnings);
+			s->ops.n, where == NULL ? "" : where, s->records, s->measured, s->errors, s->warnings);
 	if (s->records > 0 && s->errors + s->warnings == s->records)
 		say(s, &b->not_looked,
 			"here is only what is bad: accfirstbad --all passes on the rest");
@@ -321,6 +331,14 @@ looked(struct state *s, struct brief *b)
 			s->records - s->measured - s->onesided);
 }
 
+/* The text without the head it begins with. */
+static struct acc_str
+behind(struct acc_str text, const char *head)
+{
+	const uint32_t n = acc_str_starts(text, head) ? (uint32_t)strlen(head) : 0;
+	return (struct acc_str){text.p + n, text.n - n};
+}
+
 static void
 next(struct state *s, struct brief *b)
 {
@@ -329,9 +347,7 @@ next(struct state *s, struct brief *b)
 		       bench = s->of[1] != NULL ? shell(s, acc_str(s->of[1])) : ACC_STR("BENCH");
 	const bool is_call = acc_map_get(&s->ops.by_key, b->name) != NULL;
 	if (s->told.n > 0)
-		push(&b->next, acc_str_starts(s->told, "next: ")
-				       ? (struct acc_str){s->told.p + 6, s->told.n - 6}
-				       : s->told);
+		push(&b->next, behind(s->told, tr(s, "next: ")));
 	int64_t dump;
 	if (acc_as_int(acc_get(&s->first, "", "dump"), &dump))
 		say(s, &b->next,
@@ -381,8 +397,8 @@ make(struct state *s, int status, struct brief *b, struct acc_err *e)
 static void
 line(struct state *s, const char *head, struct acc_str text, size_t most)
 {
-	fputs(head, s->out);
-	acc_text_put(s->out, text, most);
+	fputs(tr(s, head), s->out);
+	acc_text_put(s->out, acc_shown(&s->mem, text), most);
 	putc('\n', s->out);
 }
 
@@ -393,7 +409,7 @@ lines(struct state *s, const char *head, const struct list *l, size_t most)
 		line(s, head, l->v[i], strcmp(head, "next: ") == 0 ? SIZE_MAX : TEXT);
 	const size_t left = l->left + (l->n > most ? l->n - most : 0);
 	if (left > 0)
-		fprintf(s->out, "%s... and %zu more\n", head, left);
+		fprintf(s->out, tr(s, "%s... and %zu more\n"), tr(s, head), left);
 }
 
 static int
@@ -406,26 +422,26 @@ end_text(void *state, int status, struct acc_err *e)
 	int rc = make(s, status, &b, e);
 	if (rc < 0)
 		return rc;
-	fprintf(s->out, "verdict: %s (%s)\n", b.verdict, b.means);
+	fprintf(s->out, tr(s, "verdict: %s (%s)\n"), tr(s, b.verdict), tr(s, b.means));
 	if (s->rank >= 0) {
 		line(s, "finding: ", acc_get_text(&s->first, "", "what"), TEXT);
 		if (b.name.n > 0)
 			line(s, "name: ", b.name, TEXT);
 		if (acc_as_int(acc_get(&s->first, "", "step"), &v))
-			fprintf(s->out, "step: %" PRId64 "\n", v);
+			fprintf(s->out, tr(s, "step: %" PRId64 "\n"), v);
 		if (acc_as_int(acc_get(&s->first, "", "rank"), &v))
-			fprintf(s->out, "rank: %" PRId64 "\n", v);
+			fprintf(s->out, tr(s, "rank: %" PRId64 "\n"), v);
 		if (b.source.n > 0)
 			line(s, "source: ", b.source, TEXT);
 		if (acc_as_f64(acc_get(&s->first, "", "value"), &value) &&
 			acc_as_f64(acc_get(&s->first, "", "limit"), &limit)) {
-			fprintf(s->out, "rule: ");
+			fputs(tr(s, "rule: "), s->out);
 			acc_text_put(s->out, acc_get_text(&s->first, "", "rule"), TEXT);
-			fprintf(s->out, ", value %.6g, limit %.6g", value, limit);
+			fprintf(s->out, tr(s, ", value %.6g, limit %.6g"), value, limit);
 			line(s, ", from ", acc_get_text(&s->first, "", "limit_from"), TEXT);
 		}
 		if (acc_as_f64(acc_get(&s->first, "", "confidence"), &value))
-			fprintf(s->out, "confidence: %.4g\n", value);
+			fprintf(s->out, tr(s, "confidence: %.4g\n"), value);
 		lines(s, "evidence: ", &b.evidence, PARTS);
 		lines(s, "also: ", &s->others, 6);
 	}
@@ -500,8 +516,18 @@ release(void *state)
 	free(s);
 }
 
+static int
+begin_json(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
+{
+	int rc = begin(state, out, opt, e);
+	if (rc == 0)
+		((struct state *)*state)->english = true;
+	return rc;
+}
+
 const struct acc_format acc_format_brief = {
 	.name = "brief",
+	.for_people = true,
 	.help = "verdict, evidence and what is next, in 40 lines",
 	.all_keys = true,
 	.begin = begin,
@@ -514,7 +540,7 @@ const struct acc_format acc_format_brief_json = {
 	.name = "brief-json",
 	.help = "the same as one JSON object",
 	.all_keys = true,
-	.begin = begin,
+	.begin = begin_json,
 	.record = record,
 	.end = end_json,
 	.release = release,

@@ -109,6 +109,7 @@ release(void *state)
 
 const struct acc_format acc_format_html = {
 	.name = "html",
+	.for_people = true,
 	.help = "a page for a browser, whole in itself",
 	.all_keys = true,
 	.file = true,

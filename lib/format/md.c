@@ -56,6 +56,7 @@ begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err 
 
 const struct acc_format acc_format_md = {
 	.name = "md",
+	.for_people = true,
 	.help = "a Markdown table, then the findings as sentences",
 	.begin = begin,
 	.record = acc_table_record,

@@ -1,5 +1,7 @@
 #include "acc/terminal.h"
 
+#include <uchar.h>
+
 static const char ellipsis[] = "\xe2\x80\xa6";
 
 static size_t
@@ -72,22 +74,57 @@ acc_text_put(FILE *out, struct acc_str s, size_t most)
 	return at + 1 + put(out, tail(s, end), end);
 }
 
+/* May a line end between two characters that no blank parts? Chinese is written without, but
+ * punctuation stays with what it belongs to. */
+static bool
+parts(int32_t before, int32_t after)
+{
+	static const char32_t opening[] = U"([{\u201c\u300a\u300c\u3010\uff08",
+			      closing[] = U")]}%,.;:?!\u201d\u2026\u3001\u3002\u300b\u300d\u3011"
+					  U"\uff01\uff05\uff09\uff0c\uff1a\uff1b\uff1f";
+	if (columns(before) < 2 && columns(after) < 2)
+		return false;
+	for (size_t i = 0; opening[i] != 0; i++)
+		if (before == (int32_t)opening[i])
+			return false;
+	for (size_t i = 0; closing[i] != 0; i++)
+		if (after == (int32_t)closing[i])
+			return false;
+	return true;
+}
+
+/* What is not broken: up to a blank, or where a line may end. */
+static struct acc_str
+piece(struct acc_str s)
+{
+	int32_t before = 0, code;
+	uint32_t n = 0;
+	while (n < s.n && s.p[n] != ' ') {
+		uint32_t more = acc_char((struct acc_str){s.p + n, s.n - n}, &code);
+		if (n > 0 && parts(before, code))
+			break;
+		before = code;
+		n += more;
+	}
+	return (struct acc_str){s.p, n};
+}
+
 void
 acc_text_wrap(FILE *out, struct acc_str s, size_t width, size_t at, size_t hang)
 {
-	for (bool first = true;; first = false) {
-		const char *blank = s.n == 0 ? NULL : memchr(s.p, ' ', s.n);
-		struct acc_str word = {s.p, blank == NULL ? s.n : (uint32_t)(blank - s.p)};
-		if (!first && width > 0 && at + 1 + acc_text_width(word) > width) {
+	for (bool first = true, blank = false;; first = false) {
+		struct acc_str word = piece(s);
+		if (!first && width > 0 && at + blank + acc_text_width(word) > width) {
 			fprintf(out, "\n%*s", (int)hang, "");
 			at = hang;
-		} else if (!first) {
+		} else if (blank) {
 			putc(' ', out);
 			at++;
 		}
 		at += acc_text_put(out, word, SIZE_MAX);
-		if (blank == NULL)
+		if (word.n == s.n)
 			return;
-		s = (struct acc_str){blank + 1, s.n - word.n - 1};
+		blank = s.p[word.n] == ' ';
+		s = (struct acc_str){s.p + word.n + blank, s.n - word.n - blank};
 	}
 }

@@ -7,6 +7,7 @@
  * enough, a row becomes a block of lines: a table whose lines wrap cannot be read. */
 #include "format/cells.h"
 #include "acc/coverage.h"
+#include "acc/say.h"
 #include "acc/terminal.h"
 
 #include <inttypes.h>
@@ -344,10 +345,12 @@ hold(struct state *s, struct acc_err *e)
 static size_t
 before_audit(struct acc_str text)
 {
-	static const char audit[] = "; recomputed from its own inputs";
-	for (size_t i = 0; i + sizeof audit <= text.n; i++)
-		if (memcmp(text.p + i, audit, sizeof audit - 1) == 0)
-			return i + 2;
+	const char *audit = acc_tr("recomputed from its own inputs"), *at = text.p;
+	while ((at = memmem(at, text.n - (size_t)(at - text.p), "; ", 2)) != NULL) {
+		at += 2;
+		if (acc_str_starts((struct acc_str){at, text.n - (uint32_t)(at - text.p)}, audit))
+			return (size_t)(at - text.p);
+	}
 	return 0;
 }
 
@@ -434,11 +437,11 @@ audited(struct state *s, struct acc_err *e)
 			continue;
 		const char *text = acc_coverage_text(&s->cover[side], &s->held_mem);
 		text = text == NULL ? NULL
-				    : acc_arena_printf(&s->held_mem, "audit%s: %s",
+				    : acc_say(&s->held_mem, "audit%s: %s",
 					      both ? of[side] : "", text);
 		if (text == NULL)
 			return acc_nomem(e);
-		sentence(s, acc_str(text));
+		sentence(s, acc_shown(&s->held_mem, acc_str(text)));
 	}
 	return 0;
 }
@@ -454,8 +457,8 @@ acc_table_end(void *state, int status, struct acc_err *e)
 	legend(s);
 	if (rc == 0 && s->carried > 0)
 		fprintf(s->out,
-			"\n%" PRIu64 " curve%s of times and counters: carried, not judged, and "
-			"not shown here\n",
+			acc_tr("\n%" PRIu64 " curve%s of times and counters: carried, not judged, and "
+			       "not shown here\n"),
 			s->carried, s->carried == 1 ? "" : "s");
 	return rc;
 }
@@ -483,6 +486,7 @@ begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err 
 
 const struct acc_format acc_format_table = {
 	.name = "table",
+	.for_people = true,
 	.help = "a table, then the findings as sentences; the default",
 	.begin = begin,
 	.record = acc_table_record,

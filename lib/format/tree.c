@@ -1,6 +1,7 @@
 /* A tree of modules and op calls for a terminal, those of all ranks and steps joined (network.h). Where
  * nothing is bad, a module is one line; of those where something is, the way to it and what runs
  * beside it is shown. */
+#include "acc/say.h"
 #include "acc/format.h"
 #include "acc/terminal.h"
 #include "format/network.h"
@@ -193,10 +194,10 @@ about(const struct state *s, uint32_t at, char *buf, size_t size)
 		n = (size_t)snprintf(buf, size, "  %s %.3g",
 			w->curve ? "relative" : acc_opcall_measure_name(w->measure) + 2, w->error);
 	else if (p->first != 0)
-		n = (size_t)snprintf(buf, size, "  %u %s%s", (unsigned)p->calls,
-			w->curve ? "curve" : "op call", p->calls == 1 ? "" : "s");
+		n = (size_t)snprintf(buf, size, w->curve ? acc_tr("  %u curve%s") : acc_tr("  %u op call%s"),
+			(unsigned)p->calls, p->calls == 1 ? "" : "s");
 	if (p->first != 0 && p->bad > 0)
-		n += (size_t)snprintf(buf + n, size - n, ", %u bad", (unsigned)p->bad);
+		n += (size_t)snprintf(buf + n, size - n, acc_tr(", %u bad"), (unsigned)p->bad);
 	if (p->bad > 0)
 		worst_place(s, at, where, sizeof where);
 	if (n == 0 && where[0] != '\0')
@@ -209,9 +210,9 @@ about(const struct state *s, uint32_t at, char *buf, size_t size)
 	if (ranks[0] != '\0')
 		n += (size_t)snprintf(buf + n, size - n, "  [%s]", ranks);
 	if (p->sides != up->sides && p->sides == ACC_DEVICE)
-		snprintf(buf + n, size - n, "  [only the device]");
+		snprintf(buf + n, size - n, "  [%s]", acc_tr("only the device"));
 	else if (p->sides != up->sides && p->sides == ACC_BENCH)
-		snprintf(buf + n, size - n, "  [only the bench]");
+		snprintf(buf + n, size - n, "  [%s]", acc_tr("only the bench"));
 }
 
 static void
@@ -224,7 +225,7 @@ line(struct state *s, uint32_t at, bool last, bool open)
 	char rest[320];
 	branch(s, at, last);
 	about(s, at, rest, sizeof rest);
-	const size_t word = strlen(looks[p->grade].word) + 1 + strlen(rest);
+	const size_t word = strlen(looks[p->grade].word) + 1 + acc_text_width(acc_str(rest));
 	const size_t room = width > before + word + 12 ? width - before - word : 12;
 	fprintf(s->out, "%s%s%s ", s->opt.color ? looks[p->grade].color : "", looks[p->grade].word,
 		s->opt.color ? "\033[0m" : "");
@@ -252,7 +253,7 @@ left_out(struct state *s, uint32_t n, bool last)
 	if (n == 0)
 		return;
 	branch(s, 0, last);
-	fprintf(s->out, "... %u more, none bad\n", (unsigned)n);
+	fprintf(s->out, acc_tr("... %u more, none bad\n"), (unsigned)n);
 }
 
 /* Is it bad itself, or near one that is? */
@@ -335,6 +336,7 @@ release(void *state)
 
 const struct acc_format acc_format_tree = {
 	.name = "tree",
+	.for_people = true,
 	.help = "a tree of modules and op calls with verdicts",
 	.all_keys = true,
 	.begin = begin,

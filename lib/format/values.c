@@ -1,4 +1,5 @@
 /* The elements of a tensor, or of both of a pair, around the one that differs most. */
+#include "acc/say.h"
 #include "acc/values.h"
 
 #include <inttypes.h>
@@ -200,7 +201,7 @@ acc_values_print(struct acc_roots *roots, const struct acc_rec *r, FILE *out, st
 					    : 0;
 		index_text(ref->shape, ref->ndim, shape, sizeof shape);
 		fprintf(out, "%.*s: %s %s%s\n", ACC_PRS(name), acc_dtypes[ref->dtype].name, shape,
-			told ? ", around what differs most (*)" : "");
+			told ? acc_tr(", around what differs most (*)") : "");
 		if (ref->ndim > 0)
 			around(p, middle, ref);
 		else

@@ -327,6 +327,7 @@ end(void *state, int status, struct acc_err *e)
 
 const struct acc_format acc_format_xlsx = {
 	.name = "xlsx",
+	.for_people = true,
 	.help = "a spreadsheet: findings, then each step and rank",
 	.file = true,
 	.begin = begin,

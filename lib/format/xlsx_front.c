@@ -1,4 +1,5 @@
 /* The first sheet of a spreadsheet: the findings, what the colours mean, and which sheets there are. */
+#include "acc/say.h"
 #include "format/xlsx.h"
 
 #ifdef ACC_HAVE_XLSX
@@ -7,10 +8,11 @@
 #include <math.h>
 
 const struct acc_xlsx_look acc_xlsx_looks[LEVELS] = {
-	[FINE] = {"", "explained by the inputs, or not judged", 0, 0},
-	[WARNING] = {"warning", "adds error beyond its limit behind the first one, or may be wrong",
+	[FINE] = {"", ACC_MSG("explained by the inputs, or not judged"), 0, 0},
+	[WARNING] = {"warning",
+		ACC_MSG("adds error beyond its limit behind the first one, or may be wrong"),
 		0xFFE9B8, 0x6B4400},
-	[ERROR] = {"error", "the first that is wrong, or beyond a rule's limit", 0xF8CBC6,
+	[ERROR] = {"error", ACC_MSG("the first that is wrong, or beyond a rule's limit"), 0xF8CBC6,
 		0x8A1414},
 };
 
@@ -18,7 +20,7 @@ static int
 line(struct xlsx_book *s, const char *name, struct acc_str text, lxw_format *first, lxw_format *f,
 	struct acc_err *e)
 {
-	int rc = acc_xlsx_text(s, s->front, s->line, 0, acc_str(name), first, e);
+	int rc = acc_xlsx_text(s, s->front, s->line, 0, acc_str(acc_tr(name)), first, e);
 	if (rc == 0 && text.n > 0)
 		rc = acc_xlsx_text(s, s->front, s->line, 1, text, f, e);
 	s->line++;
@@ -38,11 +40,11 @@ acc_xlsx_finding(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e
 	lxw_format *f = s->cell[level][PLAIN];
 	int rc = 0;
 	if (s->line == 0) {
-		rc = line(s, "Findings", (struct acc_str){0}, s->title, NULL, e);
-		static const char *const titles[] = {"what", "text", "op call", "step", "rank",
-			"value", "limit", "confidence", "limit from"};
+		rc = line(s, ACC_MSG("Findings"), (struct acc_str){0}, s->title, NULL, e);
+		static const char *const titles[] = {"what", "text", ACC_MSG("op call"), "step",
+			"rank", "value", "limit", ACC_MSG("confidence"), ACC_MSG("limit from")};
 		for (size_t i = 0; i < sizeof titles / sizeof *titles && rc == 0; i++)
-			rc = acc_xlsx_text(s, s->front, s->line, i, acc_str(titles[i]), s->head, e);
+			rc = acc_xlsx_text(s, s->front, s->line, i, acc_str(acc_tr(titles[i])), s->head, e);
 		s->line++;
 	}
 	if (rc == 0)
@@ -70,23 +72,23 @@ acc_xlsx_finding(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e
 static int
 legend(struct xlsx_book *s, struct acc_err *e)
 {
-	char text[160];
+	char text[400];
 	int rc = 0;
 	s->line++;
-	rc = line(s, "Colours", (struct acc_str){0}, s->bold, NULL, e);
+	rc = line(s, ACC_MSG("Colours"), (struct acc_str){0}, s->bold, NULL, e);
 	for (int l = ERROR; l >= FINE && rc == 0; l--)
-		rc = line(s, l == FINE ? "no colour" : acc_xlsx_looks[l].name,
-			acc_str(acc_xlsx_looks[l].means), s->cell[l][PLAIN], s->wrap, e);
+		rc = line(s, l == FINE ? ACC_MSG("no colour") : acc_xlsx_looks[l].name,
+			acc_str(acc_tr(acc_xlsx_looks[l].means)), s->cell[l][PLAIN], s->wrap, e);
 	snprintf(text, sizeof text,
-		"stacks, on the first row of an op call%s; numbers below 0.001 are shown with their "
-		"exponent, and 0 is exactly 0",
-		s->unnoted > 0 ? " (of the first 3,000, and of bad ones)" : "");
+		acc_tr("stacks, on the first row of an op call%s; numbers below 0.001 are shown with their "
+		       "exponent, and 0 is exactly 0"),
+		s->unnoted > 0 ? acc_tr(" (of the first 3,000, and of bad ones)") : "");
 	if (rc == 0)
-		rc = line(s, "notes", acc_str(text), s->bold, s->wrap, e);
+		rc = line(s, ACC_MSG("notes"), acc_str(text), s->bold, s->wrap, e);
 	if (rc == 0 && s->cut > 0) {
-		snprintf(text, sizeof text, "%" PRIu64 " texts are longer than a cell holds",
-			s->cut);
-		rc = line(s, "cut", acc_str(text), s->bold, s->wrap, e);
+		snprintf(text, sizeof text,
+			acc_tr("%" PRIu64 " texts are longer than a cell holds"), s->cut);
+		rc = line(s, ACC_MSG("cut"), acc_str(text), s->bold, s->wrap, e);
 	}
 	return rc;
 }
@@ -96,12 +98,12 @@ contents(struct xlsx_book *s, struct acc_err *e)
 {
 	char text[200], url[64];
 	s->line++;
-	int rc = s->nsheets > 0 ? line(s, "Sheets", (struct acc_str){0}, s->bold, NULL, e) : 0;
+	int rc = s->nsheets > 0 ? line(s, ACC_MSG("Sheets"), (struct acc_str){0}, s->bold, NULL, e) : 0;
 	for (size_t i = 0; i < s->nsheets && rc == 0; i++) {
 		const struct xlsx_sheet *p = &s->sheet[i];
 		snprintf(url, sizeof url, "internal:'%s'!A1", p->name);
 		snprintf(text, sizeof text,
-			"%" PRIu64 " records: %" PRIu64 " error, %" PRIu64 " warning",
+			acc_tr("%" PRIu64 " records: %" PRIu64 " error, %" PRIu64 " warning"),
 			p->bad[FINE] + p->bad[WARNING] + p->bad[ERROR], p->bad[ERROR],
 			p->bad[WARNING]);
 		/* In this mode the parts of a row must come from left to right. */
@@ -126,7 +128,8 @@ acc_xlsx_front(struct xlsx_book *s, struct acc_err *e)
 	static const double widths[] = {12, 110, 38, 7, 7, 11, 11, 11, 34};
 	int rc = 0;
 	if (s->line == 0)
-		rc = line(s, "No findings", ACC_STR("no judge has looked at these records"),
+		rc = line(s, ACC_MSG("No findings"),
+			acc_str(acc_tr("no judge has looked at these records")),
 			s->title, s->wrap, e);
 	if (rc == 0)
 		rc = legend(s, e);

@@ -1,6 +1,7 @@
 /* Known and accepted: what is ignored by name, what a baseline holds, and wider limits. What was
  * left out is counted, and said at the end. */
 #include "acc/accept.h"
+#include "acc/say.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -297,7 +298,7 @@ acc_say_accepted(struct acc_case *c, struct acc_err *e)
 	for (size_t i = 0; i < a->nglob && rc == 0; i++) {
 		const struct glob *g = &a->glob[i];
 		rc = say(c, "ignore", g->hits,
-			acc_arena_printf(&c->mem, "--ignore %s: %u finding%s left out%s%s%s%s%s",
+			acc_say(&c->mem, "--ignore %s: %u finding%s left out%s%s%s%s%s",
 				g->pattern, g->hits, g->hits == 1 ? "" : "s",
 				g->hits > 0 ? ", first of " : "", g->hits > 0 ? g->first : "",
 				g->reason[0] != '\0' ? " (reason: " : "", g->reason,
@@ -308,7 +309,7 @@ acc_say_accepted(struct acc_case *c, struct acc_err *e)
 		gone += !a->known[i].met;
 	if (a->path != NULL && rc == 0)
 		rc = say(c, "baseline", a->hits,
-			acc_arena_printf(&c->mem,
+			acc_say(&c->mem,
 				"--baseline %s: %u finding%s known and not worse%s%s; %u worse than "
 				"then; %u no longer found",
 				a->path, a->hits, a->hits == 1 ? "" : "s",
@@ -317,7 +318,7 @@ acc_say_accepted(struct acc_case *c, struct acc_err *e)
 			e);
 	if (a->scale > 1 && rc == 0)
 		rc = say(c, "scale", a->scale,
-			acc_arena_printf(&c->mem,
+			acc_say(&c->mem,
 				"--scale %g: %u finding%s within the limits because these are "
 				"multiplied",
 				a->scale, a->scaled, a->scaled == 1 ? "" : "s"),

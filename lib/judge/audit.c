@@ -1,6 +1,7 @@
 /* What accaudit found: an output that is not what its own inputs give is wrong by itself,
  * whatever the other side has. */
 #include "judge/first_bad.h"
+#include "acc/say.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -199,43 +200,41 @@ acc_audit_text(struct acc_case *c, const struct acc_item *it, int side, bool bri
 		return NULL;
 	bool pair = acc_rec_is(r, "pair"), good = it->audit[!side] <= 1;
 	const char *prefix = !pair ? "" : side == ACC_B ? "b." : "a.";
-	struct acc_str cause = acc_get_text(r, prefix, "audit.cause");
+	const char *cause = acc_got(acc_got_said(&c->mem, r, prefix, "audit.cause"));
 	struct acc_str ranks = acc_get_text(r, prefix, "audit.ranks");
-	if (ranks.n > 0 && cause.n > 0 && !(number(r, prefix, "audit.limit_max") > 0))
-		return acc_arena_printf(&c->mem, "%.*s (of ranks %.*s)", ACC_PRS(cause),
-			ACC_PRS(ranks));
-	if (ranks.n > 0 && cause.n > 0)
-		return acc_arena_printf(&c->mem, "%.*s (of ranks %.*s: %.3g of at most %.3g)",
-			ACC_PRS(cause), ACC_PRS(ranks), number(r, prefix, "audit.err_max"),
+	if (ranks.n > 0 && cause[0] != '\0' && !(number(r, prefix, "audit.limit_max") > 0))
+		return acc_say(&c->mem, "%s (of ranks %.*s)", cause, ACC_PRS(ranks));
+	if (ranks.n > 0 && cause[0] != '\0')
+		return acc_say(&c->mem, "%s (of ranks %.*s: %.3g of at most %.3g)",
+			cause, ACC_PRS(ranks), number(r, prefix, "audit.err_max"),
 			number(r, prefix, "audit.limit_max"));
 	double rms = number(r, prefix, "audit.err"), max = number(r, prefix, "audit.err_max");
 	const char *size = isinf(rms) ? "NaN or Inf differ"
-				      : acc_arena_printf(&c->mem,
+				      : acc_say(&c->mem,
 						"rms error %.3g ulp (limit %.3g), largest %.3g"
 						" (limit %.3g)",
 						rms, number(r, prefix, "audit.limit"), max,
 						number(r, prefix, "audit.limit_max"));
 	if (acc_get(r, prefix, "audit.slope") != NULL)
-		size = acc_arena_printf(&c->mem,
+		size = acc_say(&c->mem,
 			"%s, all of it off by a factor that is %.3g from 1"
 			" (chance makes it %.3g at most)",
 			size == NULL ? "" : size, number(r, prefix, "audit.slope"),
 			number(r, prefix, "audit.limit_slope"));
 	const char *what = !pair   ? "as recorded fails recomputation from its own inputs"
 			   : brief ? "recomputed from its own inputs"
-				   : acc_arena_printf(&c->mem,
+				   : acc_say(&c->mem,
 					     "of the %s fails recomputation from its own inputs",
 					     sides[side]);
 	const char *other = !good ? ""
-				  : acc_arena_printf(&c->mem,
-					    brief ? "; the %s's is right" : "; the %s's passes it",
-					    sides[!side]);
+				  : brief ? acc_say(&c->mem, "; the %s's is right", sides[!side])
+					: acc_say(&c->mem, "; the %s's passes it", sides[!side]);
 	if (size == NULL || what == NULL || other == NULL) {
 		acc_nomem(e);
 		return NULL;
 	}
-	return acc_arena_printf(&c->mem, "%s%s%s%s%.*s%s", what, brief ? ", " : ": ", size,
-		cause.n > 0 ? "; looks like: " : "", ACC_PRS(cause), other);
+	return acc_say(&c->mem, "%s%s%s%s%s%s", what, brief ? ", " : ": ", size,
+		cause[0] != '\0' ? "; looks like: " : "", cause, other);
 }
 
 const char *
@@ -256,11 +255,11 @@ acc_audit_open_question(struct scan *s, const struct suspect *x, struct acc_err 
 		return "; both sides fail recomputation from their own inputs";
 	if (acc_case_record(s->c, it, &r, e) < 0)
 		return NULL;
-	struct acc_str why = acc_get_text(r, acc_rec_is(r, "pair") ? "a." : "", "audit.skip");
-	if (why.n == 0 && s->recompute != NULL && !acc_recompute_knows(s->recompute, x->call))
-		why = ACC_STR("unknown operator");
-	return why.n == 0 ? ""
-			  : acc_arena_printf(&s->c->mem, "; not recomputed: %.*s", ACC_PRS(why));
+	const char *why = acc_got(
+		acc_got_said(&s->c->mem, r, acc_rec_is(r, "pair") ? "a." : "", "audit.skip"));
+	if (why[0] == '\0' && s->recompute != NULL && !acc_recompute_knows(s->recompute, x->call))
+		why = "unknown operator";
+	return why[0] == '\0' ? "" : acc_say(&s->c->mem, "; not recomputed: %s", why);
 }
 
 /* The verdict and the finding are of the pair, under the device's name. */
@@ -291,7 +290,7 @@ acc_say_bench(struct scan *s, struct acc_err *e)
 	f->confidence = isinf(f->value) ? 1 : 1 - fmin(1, LIMIT_WRONG_AUDIT / f->value);
 	f->stack = stack;
 	f->bad = true;
-	f->text = acc_arena_printf(&c->mem,
+	f->text = acc_say(&c->mem,
 		"%s%s: the reference itself is wrong here: the output %s%s%s%s", where,
 		k->key[ACC_B], text, acc_got(acc_beyond_times(&c->mem, f->value, f->confidence)),
 		src[0] != '\0' ? "; at " : "", src);
@@ -334,7 +333,7 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	f->confidence = isinf(f->value) ? 1 : 1 - 1 / f->value;
 	f->stack = stack;
 	f->bad = true;
-	f->text = acc_arena_printf(&c->mem, "%s%s: its %s %s%s%s%s", where, f->name, place, text,
+	f->text = acc_say(&c->mem, "%s%s: its %s %s%s%s%s", where, f->name, place, text,
 		acc_got(acc_beyond_times(&c->mem, f->value, f->confidence)),
 		src[0] != '\0' ? "; at " : "", src);
 	return f->text == NULL ? acc_nomem(e) : 0;
@@ -348,7 +347,7 @@ mark(struct acc_case *c, uint32_t i, bool first, struct acc_err *e)
 	const char *text = acc_audit_text(c, it, ACC_A, false, e);
 	if (why == NULL || text == NULL)
 		return acc_nomem(e);
-	*why = acc_arena_printf(&c->mem, "%s%s", text,
+	*why = acc_say(&c->mem, "%s%s", text,
 		acc_got(acc_beyond_times(&c->mem, it->audit[ACC_A], NAN)));
 	if (*why == NULL)
 		return acc_nomem(e);

@@ -131,7 +131,7 @@ int acc_say_accepted(struct acc_case *c, struct acc_err *e);
 /* The device's key of a call, or the bench's. */
 const char *acc_call_name(const struct acc_call *k);
 
-/* What a failed acc_arena_printf in a chain of them leaves: printed, never dereferenced. */
+/* What a failed acc_say in a chain of them leaves: printed, never dereferenced. */
 static inline const char *
 acc_got(const char *s)
 {

@@ -1,6 +1,7 @@
 /* The findings about what is right: how far everything agrees, ties, and settings that explain what
  * differs. */
 #include "judge/first_bad.h"
+#include "acc/say.h"
 
 #include <math.h>
 
@@ -33,7 +34,7 @@ acc_say_ties(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	f->seq = k->seq;
 	f->value = s->ties;
 	f->doubtful = true;
-	f->text = acc_arena_printf(acc_mem(s),
+	f->text = acc_say(acc_mem(s),
 		"%s%s: %s %s, but of near-equal values: %s to %.2g; a tie, no fault, and what"
 		" follows from it is none (%u output%s so)",
 		at, f->name, where, acc_got(acc_how_bad(acc_mem(s), r, it)),
@@ -70,11 +71,11 @@ say_products(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	f->doubtful = true;
 	f->value = n > 0 ? n : factor * LIMIT_OTHER_FLOOR * acc_unit(ACC_F32);
 	f->text =
-		n > 0 ? acc_arena_printf(acc_mem(s),
+		n > 0 ? acc_say(acc_mem(s),
 				"the device multiplies f32 numbers in %s: operands"
 				" with fewer bits explain %u of its results; %s turn it off",
 				words[form], n, switches)
-		      : acc_arena_printf(acc_mem(s),
+		      : acc_say(acc_mem(s),
 				"all f32 matrix products and convolutions differ by %.1g or"
 				" more: does one side compute them in TF32 or HF32? %s turn it off",
 				f->value, switches);
@@ -97,7 +98,7 @@ say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 		f->value = s->weights;
 		f->limit = LIMIT_WEIGHTS_SAID * s->unit;
 		f->bad = true;
-		f->text = acc_arena_printf(acc_mem(s),
+		f->text = acc_say(acc_mem(s),
 			"most weights differ (half of them by %.2g or"
 			" more)%s: are these the same checkpoint and step?",
 			f->value, acc_got(acc_beyond(acc_mem(s), f->value, f->limit, NAN)));
@@ -115,13 +116,13 @@ blind(struct acc_arena *m, const uint32_t n[])
 		return "; by statistics, in which a few wrong elements may not show";
 	if ((n[ACC_BY_STAT] > 0) + (n[ACC_BY_TENSOR] > 0) + (n[ACC_BY_SUM] > 0) < 2)
 		return "";
-	const char *s = acc_arena_printf(m, "; %u tensors by elements", n[ACC_BY_TENSOR]);
+	const char *s = acc_say(m, "; %u tensors by elements", n[ACC_BY_TENSOR]);
 	if (s != NULL && n[ACC_BY_STAT] > 0)
-		s = acc_arena_printf(m,
+		s = acc_say(m,
 			"%s, %u by statistics, in which a few wrong elements may not show", s,
 			n[ACC_BY_STAT]);
 	if (s != NULL && n[ACC_BY_SUM] > 0)
-		s = acc_arena_printf(m,
+		s = acc_say(m,
 			"%s, %u by checksums, which cannot tell rounding from a fault", s,
 			n[ACC_BY_SUM]);
 	return s;
@@ -133,7 +134,7 @@ before(struct scan *s, uint32_t earlier)
 {
 	if (earlier == 0)
 		return "nothing of its rank was compared before it";
-	return acc_arena_printf(acc_mem(s),
+	return acc_say(acc_mem(s),
 		"nothing of its step was compared before it, but %u op call%s of earlier steps",
 		earlier, earlier == 1 ? "" : "s");
 }
@@ -175,17 +176,17 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 			  : elsewhere == 0 ? "nothing was compared before it"
 					   : before(s, earlier);
 	else if (culprit != NULL)
-		f->text = acc_arena_printf(acc_mem(s),
+		f->text = acc_say(acc_mem(s),
 			"%u earlier %s%s%s within tolerance (%u identical)%s", calls, noun, plural,
 			s->c->by_names ? " by name" : "", equal, acc_got(blind(acc_mem(s), n)));
 	else
-		f->text = acc_arena_printf(acc_mem(s),
+		f->text = acc_say(acc_mem(s),
 			"%u %s%s compared: %snone adds more error than its dtype and kind explain"
 			" (%u identical)%s",
 			calls, noun, plural, s->bench == ACC_NOCALL ? "" : "on the device, ", equal,
 			acc_got(blind(acc_mem(s), n)));
 	if (f->text != NULL && s->unread > 0)
-		f->text = acc_arena_printf(acc_mem(s),
+		f->text = acc_say(acc_mem(s),
 			"%s; %u of those that differ, the farthest below their limits, %s not"
 			" recomputed: accaudit recomputes all",
 			f->text, s->unread, s->unread == 1 ? "was" : "were");

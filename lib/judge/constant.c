@@ -3,6 +3,7 @@
  * change little of what is recorded, and is within the limits of operators, which allow for
  * rounding; but nothing was rounded before it. */
 #include "judge/first_bad.h"
+#include "acc/say.h"
 
 #include <math.h>
 
@@ -62,9 +63,9 @@ how_much(struct acc_case *c, const struct acc_item *it, const struct acc_rec *r)
 		char ta[40], tb[40];
 		acc_f64_repr(a, ta, sizeof ta);
 		acc_f64_repr(b, tb, sizeof tb);
-		return acc_arena_printf(&c->mem, "is %s on the device and %s on the bench", ta, tb);
+		return acc_say(&c->mem, "is %s on the device and %s on the bench", ta, tb);
 	}
-	return acc_arena_printf(&c->mem, "differs by %.2g of the bench's values", it->rms);
+	return acc_say(&c->mem, "differs by %.2g of the bench's values", it->rms);
 }
 
 int
@@ -106,7 +107,7 @@ acc_say_constant(struct scan *s, uint32_t said, struct acc_err *e)
 	f->limit_from = "nothing before it differs";
 	f->stack = stack;
 	f->doubtful = true;
-	f->text = acc_arena_printf(&c->mem,
+	f->text = acc_say(&c->mem,
 		"%s%s: %s %s%s, though nothing before it differs, and no op call that was compared"
 		" makes it: a constant that is computed or written otherwise?%s%s",
 		where, f->name, place, much, acc_got(acc_beyond(&c->mem, f->value, f->limit, NAN)),

@@ -1,6 +1,7 @@
 /* The findings about a suspect: the one that is named, or is not for too little; and the verdicts for
  * the records of all. */
 #include "judge/first_bad.h"
+#include "acc/say.h"
 
 #include <math.h>
 
@@ -46,8 +47,8 @@ static const char *
 others(struct scan *s, const struct acc_finding *f)
 {
 	return f->nranked == 0   ? ""
-	       : f->nranked == 1 ? acc_arena_printf(acc_mem(s), "; else %s", f->ranked[0])
-				 : acc_arena_printf(acc_mem(s), "; else %s or %s", f->ranked[0],
+	       : f->nranked == 1 ? acc_say(acc_mem(s), "; else %s", f->ranked[0])
+				 : acc_say(acc_mem(s), "; else %s or %s", f->ranked[0],
 					   f->ranked[1]);
 }
 
@@ -105,7 +106,7 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	if (src == NULL || text == NULL || where == NULL || all < 0)
 		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
 	if (all > 0)
-		text = acc_arena_printf(acc_mem(s),
+		text = acc_say(acc_mem(s),
 			"%s; so are all %lld calls of this operator that were recomputed: a setting"
 			" or another formula, not one call's fault",
 			text, (long long)all);
@@ -141,7 +142,7 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 	const char *beyond = acc_got(
 		x->audit ? acc_beyond_times(acc_mem(s), f->value, f->confidence)
 			 : acc_beyond(acc_mem(s), f->value, f->limit, f->confidence));
-	f->text = acc_arena_printf(acc_mem(s), "%s%s%s%s%s%s%s", where,
+	f->text = acc_say(acc_mem(s), "%s%s%s%s%s%s%s", where,
 		!sums && f->confidence < LIMIT_SURE ? "probably " : "", text, beyond, other,
 		src[0] != '\0' ? "; at " : "", src);
 	return f->text == NULL ? acc_nomem(e) : 0;
@@ -167,7 +168,7 @@ acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e)
 	f->limit = x->limit;
 	f->limit_from = x->from;
 	f->doubtful = true;
-	f->text = acc_arena_printf(acc_mem(s), "%s%s%s: too little to tell it from noise", where,
+	f->text = acc_say(acc_mem(s), "%s%s%s: too little to tell it from noise", where,
 		text, acc_got(acc_beyond(acc_mem(s), x->value, x->limit, NAN)));
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
@@ -185,7 +186,7 @@ acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e)
 		const char **why = acc_alloc(acc_mem(s), sizeof *why);
 		const char *text = acc_sentence(s, x, e);
 		text = text == NULL ? NULL
-				    : acc_arena_printf(acc_mem(s), "%s%s", text,
+				    : acc_say(acc_mem(s), "%s%s", text,
 					      acc_got(x->audit ? acc_beyond_times(acc_mem(s),
 									 x->value, NAN)
 							       : acc_beyond(acc_mem(s), x->value,

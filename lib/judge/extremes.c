@@ -1,6 +1,7 @@
 /* What an op call was given and what it made, as far as NaN, infinities and the largest numbers of
  * a dtype go, in words; and whether what it made does any harm later. */
 #include "acc/judge.h"
+#include "acc/say.h"
 
 #include <math.h>
 
@@ -55,15 +56,15 @@ in_words(struct acc_case *c, const struct acc_item *it, const struct extremes *x
 	if (!it->a_known)
 		return "not measured";
 	double most = fmax(fabs(x->low), fabs(x->high));
-	char all[40] = "";
+	const char *all = "";
 	if (x->low == x->high && it->kind == ACC_ITEM_TENSOR)
-		snprintf(all, sizeof all, " in all elements");
+		all = " in all elements";
 	if (it->a_full)
-		return acc_arena_printf(&c->mem, "%s%.6g%s, the largest number of its dtype",
+		return acc_say(&c->mem, "%s%.6g%s, the largest number of its dtype",
 			x->high == most ? "" : "-", most, all);
 	if (all[0] != '\0')
-		return acc_arena_printf(&c->mem, "%.6g%s", x->low, all);
-	return acc_arena_printf(&c->mem, "finite, up to %.4g", most);
+		return acc_say(&c->mem, "%.6g%s", x->low, all);
+	return acc_say(&c->mem, "finite, up to %.4g", most);
 }
 
 const char *
@@ -88,12 +89,12 @@ acc_say_extremes(struct acc_case *c, uint32_t call, bool outputs, struct acc_err
 		struct extremes x = extremes_of(r);
 		const char *what = in_words(c, it, &x);
 		text = what == NULL ? NULL
-				    : acc_arena_printf(&c->mem, "%s%s%s %.*s: %s", text,
+				    : acc_say(&c->mem, "%s%s%s %.*s: %s", text,
 					      n++ > 0 ? ", " : "", outputs ? "output" : "input",
 					      ACC_PRS(pos), what);
 	}
 	if (text != NULL && more > 0)
-		text = acc_arena_printf(&c->mem, "%s, and %u more", text, more);
+		text = acc_say(&c->mem, "%s, and %u more", text, more);
 	return text;
 }
 
@@ -220,7 +221,7 @@ acc_harmless(struct acc_case *c, uint32_t call, struct acc_err *e)
 		if (is_skipped(c, i, &skipped, e) < 0)
 			return NULL;
 		if (skipped)
-			return acc_arena_printf(&c->mem,
+			return acc_say(&c->mem,
 				"no harm: %s was told of it, so the loss scaler"
 				" skips this step",
 				c->call[i].key[ACC_A]);
@@ -233,5 +234,5 @@ acc_harmless(struct acc_case *c, uint32_t call, struct acc_err *e)
 		return NULL;
 	return softmax == NULL
 		       ? ""
-		       : acc_arena_printf(&c->mem, "no harm: a mask that %s removes", softmax);
+		       : acc_say(&c->mem, "no harm: a mask that %s removes", softmax);
 }

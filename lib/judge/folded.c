@@ -1,5 +1,6 @@
 /* Ranks that accfold has made one: a finding speaks of the op call and the rank that were recorded. */
 #include "judge/case.h"
+#include "acc/say.h"
 
 bool
 acc_is_folded(struct acc_case *c)
@@ -47,10 +48,10 @@ told(struct acc_case *c, struct acc_finding *f, const struct acc_rec *r)
 		const char *bench = f->name;
 		f->name = key.n > 0 ? acc_arena_copy(&c->mem, key.p, key.n) : f->name;
 		return f->rank == INT64_MIN
-			       ? acc_arena_printf(&c->mem,
+			       ? acc_say(&c->mem,
 					 "next: record %s in full on all ranks, and on the bench",
 					 bench)
-			       : acc_arena_printf(&c->mem,
+			       : acc_say(&c->mem,
 					 "next: record %.*s of rank %lld in full, and %s of the bench",
 					 key.n > 0 ? (int)key.n : (int)strlen(bench),
 					 key.n > 0 ? key.p : bench, (long long)f->rank, bench);
@@ -60,18 +61,17 @@ told(struct acc_case *c, struct acc_finding *f, const struct acc_rec *r)
 	if (key.n > 0) {
 		f->name = acc_arena_copy(&c->mem, key.p, key.n);
 		return f->rank == INT64_MIN
-			       ? acc_arena_printf(&c->mem, "; its ranks recorded it as %.*s",
-					 ACC_PRS(key))
-			       : acc_arena_printf(&c->mem, "; rank %lld recorded it as %.*s",
+			       ? acc_say(&c->mem, "; its ranks recorded it as %.*s", ACC_PRS(key))
+			       : acc_say(&c->mem, "; rank %lld recorded it as %.*s",
 					 (long long)f->rank, ACC_PRS(key));
 	}
 	if (by.n > 0)
-		return acc_arena_printf(&c->mem, "; of all ranks together, as %.*s gives it",
+		return acc_say(&c->mem, "; of all ranks together, as %.*s gives it",
 			ACC_PRS(by));
 	if (f->rank != INT64_MIN)
-		return acc_arena_printf(&c->mem, "; it is rank %lld that is off",
+		return acc_say(&c->mem, "; it is rank %lld that is off",
 			(long long)f->rank);
-	return acc_arena_printf(&c->mem, "; of all ranks together, by the layout %.*s",
+	return acc_say(&c->mem, "; of all ranks together, by the layout %.*s",
 		ACC_PRS(layout));
 }
 
@@ -92,7 +92,7 @@ acc_say_folded(struct acc_case *c, struct acc_err *e)
 		bool anew = strcmp(f->what, "next") == 0;
 		f->text = text == NULL
 				  ? NULL
-				  : acc_arena_printf(&c->mem, "%s%s", anew ? "" : f->text, text);
+				  : acc_say(&c->mem, "%s%s", anew ? "" : f->text, text);
 		if (f->text == NULL || f->name == NULL)
 			return acc_nomem(e);
 	}

@@ -1,6 +1,7 @@
 /* What is wrong with what an op call was given: an input that is not what its maker gave, a running
  * mean, a number among the arguments. */
 #include "judge/first_bad.h"
+#include "acc/say.h"
 
 #include <math.h>
 
@@ -57,7 +58,7 @@ judge_sum(struct scan *s, uint32_t call, uint32_t i, double unit, struct suspect
 		return 0;
 	x->sum = "";
 	for (unsigned k = 0; k < sum.n && x->sum != NULL; k++)
-		x->sum = acc_arena_printf(&s->c->mem, "%s%s%s", x->sum,
+		x->sum = acc_say(&s->c->mem, "%s%s%s", x->sum,
 			k == 0           ? ""
 			: k + 1 == sum.n ? " and "
 					 : ", ",

@@ -1,5 +1,6 @@
 /* Ranks and steps are judged where their dumps lie; this joins what those judges found. */
 #include "acc/judge.h"
+#include "acc/say.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ take(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 	f->pos = text_of(c, r, "pos");
 	f->rule = text_of(c, r, "rule");
 	f->limit_from = text_of(c, r, "limit_from");
-	f->text = text_of(c, r, "text");
+	f->text = acc_got_said(&c->mem, r, "", "text");
 	f->stack = text_of(c, r, "stack");
 	f->step = acc_get_int(r, "", "step", INT64_MIN);
 	f->rank = acc_get_int(r, "", "rank", INT64_MIN);
@@ -135,7 +136,7 @@ name_ranks(struct acc_case *c)
 		struct acc_finding *f = &c->finding[i];
 		if (f->rank == INT64_MIN || f->text == NULL || strncmp(f->text, "rank ", 5) == 0)
 			continue;
-		f->text = acc_arena_printf(&c->mem, "rank %lld: %s", (long long)f->rank, f->text);
+		f->text = acc_say(&c->mem, "rank %lld: %s", (long long)f->rank, f->text);
 		if (f->text == NULL)
 			return ACC_ENOMEM;
 	}
@@ -161,7 +162,7 @@ acc_join(struct acc_case *c, struct acc_err *e)
 		f->what = "ranks";
 		f->rule = "received";
 		f->bad = false;
-		f->text = acc_arena_printf(&c->mem, "received through communication: %s",
+		f->text = acc_say(&c->mem, "received through communication: %s",
 			f->text == NULL ? "" : f->text);
 		if (f->text == NULL)
 			return acc_nomem(e);

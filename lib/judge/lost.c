@@ -2,6 +2,7 @@
  * summed over the ranks, or summed and not divided by their number. Nothing behind it differs,
  * since nothing was recorded behind it. */
 #include "acc/judge.h"
+#include "acc/say.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -128,7 +129,7 @@ say(struct lost *t, int side, struct acc_err *e)
 	f->value = t->n[side];
 	f->stack = stack;
 	f->bad = true;
-	f->text = acc_arena_printf(&c->mem,
+	f->text = acc_say(&c->mem,
 		"%s%s: only the %s %s here%s%s, and nothing takes the result: %u such call%s that the %s"
 		" lacks, so its values end %s (--allow-missing accepts it)",
 		where, f->name, whose[side],

@@ -6,6 +6,7 @@
  * an attention) whose output agrees. What then counts as their error is that of the scores that are
  * not hidden; where these are not told apart, that of what the scores were made from. */
 #include "judge/first_bad.h"
+#include "acc/say.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -308,7 +309,7 @@ acc_say_masks(struct acc_case *c, struct acc_err *e)
 	f->doubtful = true;
 	f->value = n;
 	f->name = acc_call_name(&c->call[c->item[first].call]);
-	f->text = acc_arena_printf(&c->mem,
+	f->text = acc_say(&c->mem,
 		"%u output%s hide%s scores by a different number than on the bench, first %s: no fault,"
 		" since softmax leaves nothing of either",
 		n, n == 1 ? "" : "s", n == 1 ? "s" : "", f->name);

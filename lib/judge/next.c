@@ -1,5 +1,6 @@
 /* What to record again, and how: where a dump holds too little to be sure. */
 #include "acc/recorder.h"
+#include "acc/say.h"
 #include "judge/first_bad.h"
 
 #include "judge/case.h"
@@ -84,7 +85,7 @@ seen_before(struct acc_case *c, uint32_t call)
 	}
 	if (modules + ops == 0)
 		return "";
-	return acc_arena_printf(&c->mem, "; %s %s clean%s",
+	return acc_say(&c->mem, "; %s %s clean%s",
 		ops == 0     ? "the modules before it"
 		: unseen > 0 ? "what was compared before it"
 			     : "what runs before",
@@ -163,7 +164,7 @@ say(struct acc_case *c, uint32_t call, const struct acc_item *it, const struct a
 	f->rank = k->rank;
 	const char *again = g->statistics ? "its statistics" : "this in full";
 	const char *sep = how[0] == '\0' ? "" : ", ";
-	f->text = acc_arena_printf(&c->mem, "next: %srecord %s on both sides%s%s: %s", where, again,
+	f->text = acc_say(&c->mem, "next: %srecord %s on both sides%s%s: %s", where, again,
 		sep, how, why);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
@@ -181,7 +182,7 @@ wider(struct scan *s, const struct suspect *x)
 	if (x->role != ROLE_OUT || !over || k->cls == ACC_OP_MOVE || k->cls == ACC_OP_ALLOC ||
 		(t != ACC_F16 && t != ACC_BF16))
 		return "";
-	return acc_arena_printf(&c->mem, "%s holds no more than %.6g: try this op in f32%s, %s",
+	return acc_say(&c->mem, "%s holds no more than %.6g: try this op in f32%s, %s",
 		acc_dtypes[t].name, acc_dtypes[t].max, t == ACC_F16 ? " or bf16" : "",
 		it->saturated || it->b_overflow ? "on both sides, since the bench overflows, too"
 						: "since the bench stays below");
@@ -205,7 +206,7 @@ say_dtype(struct scan *s, const struct suspect *x, struct acc_err *e)
 	f->rule = "dtype";
 	f->step = k->step;
 	f->rank = k->rank;
-	f->text = acc_arena_printf(&c->mem, "next: %s%s: %s", where, f->name, wide);
+	f->text = acc_say(&c->mem, "next: %s%s: %s", where, f->name, wide);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
@@ -223,7 +224,7 @@ acc_say_next(struct scan *s, uint32_t chosen, struct acc_err *e)
 	g.end = after(c, g.last, x->blame);
 	const char *before = seen_before(c, x->call), *wide = wider(s, x);
 	why = before == NULL || wide == NULL ? NULL
-					     : acc_arena_printf(&c->mem, "%s%s%s%s", why, before,
+					     : acc_say(&c->mem, "%s%s%s%s", why, before,
 						       wide[0] != '\0' ? "; " : "", wide);
 	return why == NULL ? acc_nomem(e) : say(c, x->blame, &c->item[x->item], &g, why, e);
 }

@@ -1,5 +1,6 @@
 /* Passing on: the records that are bad, what they name, and the findings at the end. */
 #include "acc/judge.h"
+#include "acc/say.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -56,7 +57,7 @@ open_out(struct acc_case *c, struct acc_err *e)
 }
 
 static int
-put_verdict(struct acc_rec *r, const struct acc_verdict *v)
+put_verdict(struct acc_rec *r, const struct acc_case *c, const struct acc_verdict *v)
 {
 	struct acc_str why[16];
 	uint32_t n = v->nwhy < 16 ? v->nwhy : 16;
@@ -70,8 +71,10 @@ put_verdict(struct acc_rec *r, const struct acc_verdict *v)
 		rc |= acc_put(r, "", "limit", acc_f64(v->limit));
 	if (v->limit_from != NULL)
 		rc |= acc_put(r, "", "limit_from", acc_ctext(v->limit_from));
-	if (n > 0)
-		rc |= acc_put(r, "", "why", n == 1 ? acc_text(why[0]) : acc_texts(why, n));
+	if (n == 1)
+		rc |= acc_put_said(r, "", "why", &c->mem, v->why[0]);
+	else if (n > 1)
+		rc |= acc_put(r, "", "why", acc_texts(why, n));
 	return rc < 0 ? ACC_ENOMEM : 0;
 }
 
@@ -94,7 +97,7 @@ put_number(struct acc_rec *r, const char *key, double v)
 }
 
 static int
-put_finding(struct acc_rec *r, const struct acc_finding *f)
+put_finding(struct acc_rec *r, const struct acc_case *c, const struct acc_finding *f)
 {
 	struct acc_str ranked[16];
 	uint32_t n = f->nranked < 16 ? f->nranked : 16;
@@ -117,7 +120,8 @@ put_finding(struct acc_rec *r, const struct acc_finding *f)
 	if (n > 0)
 		rc |= acc_add(r, "", "ranked", acc_texts(ranked, n));
 	rc |= put_text(r, "stack", f->stack);
-	rc |= put_text(r, "text", f->text);
+	if (f->text != NULL)
+		rc |= acc_put_said(r, "", "text", &c->mem, f->text);
 	return rc < 0 ? ACC_ENOMEM : 0;
 }
 
@@ -151,14 +155,14 @@ acc_case_next(struct acc_case *c, struct acc_rec **r, struct acc_err *e)
 		if (rc < 0 || !passes(c, it, *r))
 			continue;
 		if (it->mark != 0)
-			rc = put_verdict(*r, &c->verdict[it->mark - 1]);
+			rc = put_verdict(*r, c, &c->verdict[it->mark - 1]);
 		return rc < 0 ? acc_rec_fail(e, rc) : 1;
 	}
 	if (rc < 0)
 		return rc;
 	if (c->out->finding == c->nfinding)
 		return 0;
-	rc = put_finding(&c->out->rec, &c->finding[c->out->finding++]);
+	rc = put_finding(&c->out->rec, c, &c->finding[c->out->finding++]);
 	*r = &c->out->rec;
 	return rc < 0 ? acc_rec_fail(e, rc) : 1;
 }

@@ -4,6 +4,7 @@
  * a softmax over masked places only) is new, too. A device in saturation mode leaves the largest
  * number of the dtype instead of Inf. */
 #include "acc/judge.h"
+#include "acc/say.h"
 
 #include <stdlib.h>
 
@@ -59,7 +60,7 @@ flagged(struct acc_case *c, uint32_t call, enum role d, struct acc_err *e)
 	const char *out = in == NULL ? NULL : acc_say_extremes(c, call, true, e);
 	if (out == NULL)
 		return NULL;
-	return acc_arena_printf(&c->mem,
+	return acc_say(&c->mem,
 		"%s: overflowed%s, as the device says: its inputs: %s; its outputs: %s",
 		acc_call_name(&c->call[call]), d == INSIDE ? " inside" : "",
 		in[0] != '\0' ? in : "no tensor", out[0] != '\0' ? out : "no tensor");
@@ -78,14 +79,14 @@ sentence(struct acc_case *c, uint32_t call, const struct holds *h, enum role d, 
 				      " INF_NAN_MODE_ENABLE=1, for MindSpore"
 				      " MS_ASCEND_CHECK_OVERFLOW_MODE=INFNAN_MODE, shows Inf)";
 	if (!k->keyed)
-		return acc_arena_printf(&c->mem, "%s has %s%s", name, kind, many);
+		return acc_say(&c->mem, "%s has %s%s", name, kind, many);
 	if (c->overflow_dump)
 		return flagged(c, call, d, e);
 	if (d == MAKES)
-		return acc_arena_printf(&c->mem,
+		return acc_say(&c->mem,
 			"%s: output %.*s has %s%s, and none of its inputs has%s", name,
 			ACC_PRS(pos), kind, many, h->nan ? " NaN" : "");
-	return acc_arena_printf(&c->mem, "%s: input %.*s has %s%s, and no recorded op made it",
+	return acc_say(&c->mem, "%s: input %.*s has %s%s, and no recorded op made it",
 		name, ACC_PRS(pos), kind, many);
 }
 
@@ -122,7 +123,7 @@ how_many(struct acc_case *c, const struct acc_rec *r, const struct acc_item *it)
 	if (!(n > 0) || it->kind != ACC_ITEM_TENSOR || shape == NULL || shape->type != ACC_V_INTS ||
 		!acc_count(shape->ints, shape->n, &all))
 		return "";
-	return acc_arena_printf(&c->mem, " in %.0f of its %llu elements", n,
+	return acc_say(&c->mem, " in %.0f of its %llu elements", n,
 		(unsigned long long)all);
 }
 
@@ -160,7 +161,7 @@ say(struct acc_case *c, struct begin *b, struct acc_err *e)
 		return e->code != 0 ? e->code : acc_nomem(e);
 	f->bad = b->harmless[0] == '\0';
 	f->doubtful = !f->bad;
-	f->text = acc_arena_printf(&c->mem, "%s%s%s%s%s%s", where, text, sep, src,
+	f->text = acc_say(&c->mem, "%s%s%s%s%s%s", where, text, sep, src,
 		f->bad ? "" : "; ", b->harmless);
 	const char **why = acc_alloc(&c->mem, sizeof *why);
 	if (f->text == NULL || why == NULL)
@@ -274,7 +275,7 @@ unmeasured(struct acc_case *c)
 	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i))
 		n += c->item[i].kind == ACC_ITEM_TENSOR && !c->item[i].a_known;
 	return n == 0 ? ""
-		      : acc_arena_printf(&c->mem,
+		      : acc_say(&c->mem,
 				"; of %u tensor%s nothing is known: no statistics"
 				" were recorded (accmetric measures them)",
 				n, n == 1 ? "" : "s");
@@ -293,7 +294,7 @@ say_begin(struct acc_case *c, struct begins *b, uint32_t best, struct acc_err *e
 	if (unknown == NULL)
 		return acc_nomem(e);
 	f->value = n;
-	f->text = acc_arena_printf(&c->mem,
+	f->text = acc_say(&c->mem,
 		c->ncall == 0        ? "there is nothing to judge"
 		: best == ACC_NOCALL ? "%u op call%s: none makes NaN or Inf from finite numbers%s"
 		: c->overflow_dump && n == 0

@@ -5,6 +5,7 @@
  * Each communication gets a layer, one more than what came before it on any rank that takes
  * part; an op call has the layer of the last communication before it on its rank. */
 #include "judge/first_bad.h"
+#include "acc/say.h"
 
 #include <stdlib.h>
 
@@ -276,7 +277,7 @@ acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 		} else if (strcmp(acc_call_name(x), acc_call_name(k)) == 0) {
 			add_rank(c, &same, x->rank);
 		} else if (nown++ < 4) {
-			own = acc_arena_printf(&c->mem, "%s%srank %lld at %s",
+			own = acc_say(&c->mem, "%s%srank %lld at %s",
 				own == NULL ? "" : own, own == NULL ? "" : ", ", (long long)x->rank,
 				acc_call_name(x));
 		}
@@ -288,18 +289,18 @@ acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 	if (got.text == NULL || same.text == NULL)
 		return acc_nomem(e);
 	const char *text[3] = {same.n == 0 ? NULL
-					   : acc_arena_printf(&c->mem,
+					   : acc_say(&c->mem,
 						     "the same op call is the first that"
 						     " %s on rank%s %s, too",
 						     verb, same.n == 1 ? "" : "s", same.text),
 		nown == 0 ? NULL
-			  : acc_arena_printf(&c->mem,
+			  : acc_say(&c->mem,
 				    "no communication is between that and"
 				    " what %s first on %u more rank%s: %s",
 				    verb, nown, nown == 1 ? "" : "s", own),
 		got.n == 0
 			? NULL
-			: acc_arena_printf(&c->mem,
+			: acc_say(&c->mem,
 				  "rank%s %s receive%s it through"
 				  " communication, first at %s",
 				  got.n == 1 ? "" : "s", got.text, got.n == 1 ? "s" : "", through)};

@@ -1,6 +1,7 @@
 /* The judge of rule files: the rows of one op call at a time, each rule on each row. */
 #include "rule/rules.h"
 #include "acc/known.h"
+#include "acc/say.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -122,18 +123,18 @@ value_text(struct acc_arena *m, const struct acc_val *v)
 	case ACC_V_BOOL:
 		return v->b ? "True" : "False";
 	case ACC_V_INT:
-		return acc_arena_printf(m, "%lld", (long long)v->i);
+		return acc_say(m, "%lld", (long long)v->i);
 	case ACC_V_F64:
 		acc_f64_repr(v->f, buf, sizeof buf);
-		return acc_arena_printf(m, "%s", buf);
+		return acc_say(m, "%s", buf);
 	case ACC_V_TEXT:
-		return acc_arena_printf(m, "%.*s", ACC_PRS(v->s));
+		return acc_say(m, "%.*s", ACC_PRS(v->s));
 	case ACC_V_INTS: {
 		const char *s = "[";
 		for (uint32_t i = 0; i < v->n && s != NULL; i++)
-			s = acc_arena_printf(m, "%s%s%lld", s, i > 0 ? ", " : "",
+			s = acc_say(m, "%s%s%lld", s, i > 0 ? ", " : "",
 				(long long)v->ints[i]);
-		return s == NULL ? NULL : acc_arena_printf(m, "%s]", s);
+		return s == NULL ? NULL : acc_say(m, "%s]", s);
 	}
 	default:
 		return "-";
@@ -155,7 +156,7 @@ why_text(struct acc_arena *mem, const struct rule *r, const struct expr_table *t
 			struct acc_val x = acc_expr_run(&r->why[i].x, t, row);
 			v = value_text(mem, &x);
 		}
-		s = v == NULL ? NULL : acc_arena_printf(mem, "%s%s%s", s, r->why[i].lead, v);
+		s = v == NULL ? NULL : acc_say(mem, "%s%s%s", s, r->why[i].lead, v);
 	}
 	return s;
 }
@@ -367,7 +368,7 @@ say_rule(struct acc_case *c, const struct rule *r, struct acc_err *e)
 	f->stack = stack;
 	f->bad = error;
 	f->doubtful = !error;
-	f->text = acc_arena_printf(&c->mem, "%s%u record%s, first %.*s: %s%s%s%s", where, r->hits,
+	f->text = acc_say(&c->mem, "%s%u record%s, first %.*s: %s%s%s%s", where, r->hits,
 		r->hits == 1 ? "" : "s", ACC_PRS(name), r->first_why,
 		acc_got(acc_beyond(&c->mem, r->first_value, r->limit, NAN)),
 		src[0] != '\0' ? "; at " : "", src);
@@ -403,7 +404,7 @@ judge(struct acc_case *c, struct acc_err *e)
 								      : NULL;
 	if (f != NULL) {
 		f->value = rows;
-		f->text = acc_arena_printf(&c->mem, "no rule of %s is broken in %u records",
+		f->text = acc_say(&c->mem, "no rule of %s is broken in %u records",
 			rs->where, rows);
 		if (f->text == NULL)
 			rc = acc_nomem(e);

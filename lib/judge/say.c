@@ -1,6 +1,7 @@
 /* Sentences that all judges need: which rank and step, which line of the model, what could not be
  * measured. */
 #include "acc/judge.h"
+#include "acc/say.h"
 
 #include "judge/case.h"
 
@@ -26,7 +27,7 @@ acc_say_position(struct acc_case *c, const struct acc_rec *r, const struct acc_i
 	struct acc_str pos = acc_get_text(r, prefix, "pos");
 	if (it->io == ACC_IO_NONE)
 		pos.n = 0;
-	return acc_arena_printf(&c->mem, "%s%.*s", words[it->io], ACC_PRS(pos));
+	return acc_say(&c->mem, "%s%.*s", words[it->io], ACC_PRS(pos));
 }
 
 const char *
@@ -35,15 +36,15 @@ acc_say_where(struct acc_case *c, const struct acc_call *k)
 	const bool many = c->ncall > 0 && c->call[c->ncall - 1].segment > 0;
 	if (c->ncall == 0 || (!many && !c->opt.one_step))
 		return "";
-	char rank[40] = "", step[40] = "";
+	const char *rank = "", *step = "";
 	if (many && k->rank != INT64_MIN)
-		snprintf(rank, sizeof rank, "%s %lld", k->by_proc ? "process" : "rank",
-			(long long)k->rank);
+		rank = acc_got(acc_say(&c->mem, k->by_proc ? "process %lld" : "rank %lld",
+			(long long)k->rank));
 	if (k->step != INT64_MIN)
-		snprintf(step, sizeof step, "step %lld", (long long)k->step);
+		step = acc_got(acc_say(&c->mem, "step %lld", (long long)k->step));
 	const char *comma = rank[0] != '\0' && step[0] != '\0' ? ", " : "";
 	const char *colon = rank[0] != '\0' || step[0] != '\0' ? ": " : "";
-	return acc_arena_printf(&c->mem, "%s%s%s%s", rank, comma, step, colon);
+	return acc_say(&c->mem, "%s%s%s%s", rank, comma, step, colon);
 }
 
 /* Frames of the framework and of the recorder say nothing about the model. */
@@ -83,7 +84,7 @@ frame_text(struct acc_arena *m, struct acc_str f)
 		*code++ = '\0';
 		code += strspn(code, " ");
 	}
-	return acc_arena_printf(m, "%s:%s in %s%s%s", base, line + 7, func,
+	return acc_say(m, "%s:%s in %s%s%s", base, line + 7, func,
 		code != NULL && *code != '\0' ? ": " : "", code != NULL ? code : "");
 }
 
@@ -151,8 +152,8 @@ acc_say_source(struct acc_case *c, const struct acc_call *k, const char **id, st
 		return line == NULL ? NULL : own;
 	if (*id == NULL)
 		*id = from;
-	return own[0] == '\0' ? acc_arena_printf(&c->mem, "%s (its forward call)", line)
-			      : acc_arena_printf(&c->mem, "%s (its forward call at %s)", own, line);
+	return own[0] == '\0' ? acc_say(&c->mem, "%s (its forward call)", line)
+			      : acc_say(&c->mem, "%s (its forward call at %s)", own, line);
 }
 
 /* --- what no judge could look at --- */
@@ -180,10 +181,11 @@ say_gap(struct acc_case *c, const struct gaps *g, const char *what, const char *
 	const struct acc_item *it = &c->item[g->first];
 	if (acc_case_record(c, it, &r, e) < 0)
 		return e == NULL ? ACC_EIO : e->code;
-	struct acc_str name = acc_get_text(r, "", "name"), why = acc_get_text(r, "", "m.skip");
+	struct acc_str name = acc_get_text(r, "", "name");
+	const char *why = acc_got_said(&c->mem, r, "", "m.skip");
 	static const char *const prefix[] = {"", "a.", "b."};
-	for (int i = 0; i < 3 && why.n == 0; i++)
-		why = acc_get_text(r, prefix[i], "err");
+	for (int i = 0; i < 3 && why == NULL; i++)
+		why = acc_got_said(&c->mem, r, prefix[i], "err");
 	struct acc_finding *f = acc_case_find(c, what, e);
 	if (f == NULL)
 		return ACC_ENOMEM;
@@ -191,10 +193,10 @@ say_gap(struct acc_case *c, const struct gaps *g, const char *what, const char *
 	f->rule = rule;
 	f->value = (double)g->n;
 	f->doubtful = true;
-	bool reason = strcmp(what, "missing") == 0 && why.n > 0;
-	f->text = acc_arena_printf(&c->mem, "%s: %llu record%s, first %.*s%s%.*s%s", text,
+	bool reason = strcmp(what, "missing") == 0 && why != NULL;
+	f->text = acc_say(&c->mem, "%s: %llu record%s, first %.*s%s%s%s", text,
 		(unsigned long long)g->n, g->n == 1 ? "" : "s", ACC_PRS(name), reason ? " (" : "",
-		reason ? (int)why.n : 0, why.p, reason ? ")" : "");
+		reason ? why : "", reason ? ")" : "");
 	if (f->name == NULL || f->text == NULL)
 		return acc_nomem(e);
 	return 0;
@@ -214,7 +216,7 @@ say_audit(struct acc_case *c, int side, struct acc_err *e)
 		return acc_nomem(e);
 	f->rule = "audit";
 	f->value = (double)(v->good + v->bad);
-	f->text = acc_arena_printf(&c->mem, "audit%s: %s",
+	f->text = acc_say(&c->mem, "audit%s: %s",
 		c->pairs == 0   ? ""
 		: side == ACC_A ? " of the device"
 				: " of the bench",

@@ -1,5 +1,6 @@
 /* Sentences about a suspect, for somebody who is tired. */
 #include "judge/first_bad.h"
+#include "acc/say.h"
 
 #include <math.h>
 
@@ -15,15 +16,15 @@ coordinates(struct acc_arena *m, const struct acc_rec *r)
 	for (uint32_t i = 0; i < v->n && i < 16; i++)
 		s = acc_arena_printf(m, "%s%s%lld", acc_got(s), i == 0 ? "" : ", ",
 			(long long)v->ints[i]);
-	return acc_arena_printf(m, ", worst at [%s]", acc_got(s));
+	return acc_say(m, ", worst at [%s]", acc_got(s));
 }
 
 /* ", where: every 5th channel of axis 2, times 1.03" */
 static const char *
 structure(struct acc_arena *m, const struct acc_rec *r)
 {
-	struct acc_str s = acc_get_text(r, "", "m.where");
-	return s.n == 0 ? "" : acc_got(acc_arena_printf(m, ", where: %.*s", ACC_PRS(s)));
+	const char *s = acc_got_said(m, r, "", "m.where");
+	return s == NULL ? "" : acc_got(acc_say(m, ", where: %s", s));
 }
 
 /* "5,600 eps of f32", in the sense of finfo(dtype).eps. */
@@ -35,7 +36,7 @@ in_eps(struct acc_arena *m, double e, enum acc_dtype t)
 		return "";
 	double n = e / acc_dtypes[t].eps;
 	if (n < 10)
-		return acc_arena_printf(m, ", %.2g eps of %s", n, acc_dtypes[t].name);
+		return acc_say(m, ", %.2g eps of %s", n, acc_dtypes[t].name);
 	if (n >= 1e12)
 		return "";
 	snprintf(digits, sizeof digits, "%.0f", n);
@@ -46,7 +47,7 @@ in_eps(struct acc_arena *m, double e, enum acc_dtype t)
 		out[j++] = digits[i];
 	}
 	out[j] = '\0';
-	return acc_arena_printf(m, ", %s eps of %s", out, acc_dtypes[t].name);
+	return acc_say(m, ", %s eps of %s", out, acc_dtypes[t].name);
 }
 
 static enum acc_dtype
@@ -71,7 +72,7 @@ nonfinite_text(struct acc_arena *m, const struct acc_rec *r, const struct acc_it
 {
 	enum acc_dtype t = (enum acc_dtype)it->dtype[ACC_A];
 	if (it->saturated)
-		return acc_arena_printf(m,
+		return acc_say(m,
 			"is saturated at %g on the device where the bench has Inf"
 			" or NaN (saturation mode; INF_NAN_MODE_ENABLE=1, for MindSpore"
 			" MS_ASCEND_CHECK_OVERFLOW_MODE=INFNAN_MODE, keeps them)",
@@ -80,15 +81,15 @@ nonfinite_text(struct acc_arena *m, const struct acc_rec *r, const struct acc_it
 		return "has NaN or Inf on the bench and is finite on the device (saturation mode?"
 		       " see INF_NAN_MODE_ENABLE)";
 	if (acc_overflows(it))
-		return acc_arena_printf(m,
+		return acc_say(m,
 			"has Inf on the device: the bench's largest, %.3g, is more than %s holds, %g",
 			it->b_max, acc_dtypes[t].name, acc_dtypes[t].max);
 	double n = NAN;
 	acc_as_f64(acc_get(r, "", "m.nonfinite"), &n);
 	const char *what = it->a_nan ? "has NaN" : it->a_inf ? "has Inf" : "has NaN or Inf";
 	if (isnan(n))
-		return acc_arena_printf(m, "%s on the device, not on the bench", what);
-	return acc_arena_printf(m, "%s on the device; NaN or Inf differ at %.0f places%s", what, n,
+		return acc_say(m, "%s on the device, not on the bench", what);
+	return acc_say(m, "%s on the device; NaN or Inf differ at %.0f places%s", what, n,
 		structure(m, r));
 }
 
@@ -111,22 +112,22 @@ acc_how_bad(struct acc_arena *m, const struct acc_rec *r, const struct acc_item 
 	if (it->nonfinite)
 		return nonfinite_text(m, r, it);
 	if (it->note_shape && it->measure == ACC_UNMEASURED)
-		return acc_arena_printf(m, "has a different shape: %s, on the bench %s",
+		return acc_say(m, "has a different shape: %s, on the bench %s",
 			acc_got(shape_text(m, r, "a.")), acc_got(shape_text(m, r, "b.")));
 	if (it->measure == ACC_BY_SUM)
 		return "has a different checksum";
 	if (it->exact)
 		return it->measure == ACC_BY_TENSOR && it->rms < 1
-			       ? acc_arena_printf(m, "differs in %.3g %% of its elements%s%s",
+			       ? acc_say(m, "differs in %.3g %% of its elements%s%s",
 					 100 * it->rms, acc_got(coordinates(m, r)), structure(m, r))
 			       : "differs, though its dtype is exact";
 	const char *eps = acc_got(in_eps(m, it->rms, coarser(it)));
 	const char *zero = all_zero(r, "a.") && !all_zero(r, "b.") ? "is all zeros on the device, "
 								   : "";
 	if (it->measure == ACC_BY_STAT)
-		return acc_arena_printf(m, "%shas statistics off by up to %.2g of the bench's%s",
+		return acc_say(m, "%shas statistics off by up to %.2g of the bench's%s",
 			zero, it->rms, eps);
-	return acc_arena_printf(m, "%sis off by up to %.2g of the bench's values (rms %.2g%s)%s%s",
+	return acc_say(m, "%sis off by up to %.2g of the bench's values (rms %.2g%s)%s%s",
 		zero, it->max, it->rms, eps, acc_got(coordinates(m, r)), structure(m, r));
 }
 
@@ -143,14 +144,14 @@ fed(struct scan *s, const struct suspect *x)
 		       : s->c->item[x->item].measure == ACC_BY_STAT
 			       ? "its inputs have equal statistics"
 			       : "its inputs agree exactly";
-	return acc_arena_printf(acc_mem(s), "its inputs agree to %.2g%s", x->cause,
+	return acc_say(acc_mem(s), "its inputs agree to %.2g%s", x->cause,
 		acc_got(in_eps(acc_mem(s), x->cause, t)));
 }
 
 static const char *
 factor(struct scan *s, const struct suspect *x)
 {
-	return x->slope ? acc_arena_printf(acc_mem(s),
+	return x->slope ? acc_say(acc_mem(s),
 				  "all elements by a factor that is off by %.2g; ", x->value)
 			: "";
 }
@@ -164,13 +165,13 @@ value_text(struct acc_arena *m, const struct acc_val *v)
 	if (v->type == ACC_V_BOOL)
 		return v->b ? "True" : "False";
 	if (v->type == ACC_V_INT)
-		return acc_arena_printf(m, "%lld", (long long)v->i);
+		return acc_say(m, "%lld", (long long)v->i);
 	if (v->type == ACC_V_TEXT)
-		return acc_arena_printf(m, "'%.*s'", v->s.n < 60 ? (int)v->s.n : 60, v->s.p);
+		return acc_say(m, "'%.*s'", v->s.n < 60 ? (int)v->s.n : 60, v->s.p);
 	if (v->type != ACC_V_F64)
 		return "another list";
 	acc_f64_repr(v->f, buf, sizeof buf);
-	return acc_arena_printf(m, "%s", buf);
+	return acc_say(m, "%s", buf);
 }
 
 /* The sentence about an input that is bad without a bad op before it. */
@@ -181,33 +182,33 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 	const char *name = acc_call_name(&c->call[x->call]);
 	const char *blamed = acc_call_name(&c->call[x->blame]);
 	if (x->blame != x->call && c->call[x->blame].key[ACC_B] == NULL)
-		return acc_arena_printf(acc_mem(s),
+		return acc_say(acc_mem(s),
 			"%s: only the device has this op call, so it was not compared, but %s of"
 			" %s, which comes from it, %s",
 			blamed, where, name, bad);
 	if (x->blame != x->call)
-		return acc_arena_printf(acc_mem(s),
+		return acc_say(acc_mem(s),
 			"%s: wrote its output over its own input: %s of %s %s", blamed, where, name,
 			bad);
 	const struct acc_call *made = x->producer == ACC_NOCALL
 					      ? NULL
 					      : &c->call[c->item[x->producer].call];
 	if (made != NULL && made->key[ACC_A] == NULL)
-		return acc_arena_printf(acc_mem(s),
+		return acc_say(acc_mem(s),
 			"%s: got a different tensor: %s %s; on the bench it comes from %s, which the"
 			" device does not call%s",
 			name, where, bad, acc_call_name(made),
 			acc_is_communication(made) ? " (a lost reduction or exchange)" : "");
 	if (made != NULL)
-		return acc_arena_printf(acc_mem(s),
+		return acc_say(acc_mem(s),
 			"%s: got a different tensor: %s %s, though the output of %s that it comes from agrees",
 			name, where, bad, acc_call_name(made));
 	if (x->sum != NULL)
-		return acc_arena_printf(acc_mem(s),
+		return acc_say(acc_mem(s),
 			"%s: %s %s, and should equal the sum of the gradients from %s (it does on the"
 			" bench)",
 			name, where, bad, x->sum);
-	return acc_arena_printf(acc_mem(s), "%s: %s %s, and no compared op call produced it: %s",
+	return acc_say(acc_mem(s), "%s: %s %s, and no compared op call produced it: %s",
 		name, where, bad,
 		c->item[x->item].weight
 			? "a weight is not the same"
@@ -226,37 +227,37 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 	const char *where = acc_got(acc_say_position(s->c, r, it)), *text;
 	if (x->audit) {
 		const char *off = acc_is_measured(it)
-					  ? acc_arena_printf(acc_mem(s), "%s; %s; ",
+					  ? acc_say(acc_mem(s), "%s; %s; ",
 						    acc_got(acc_how_bad(acc_mem(s), r, it)),
 						    acc_got(fed(s, x)))
 					  : "";
 		text = acc_audit_text(s->c, it, ACC_A, acc_is_measured(it), e);
 		text = text == NULL ? NULL
-				    : acc_arena_printf(acc_mem(s), "%s: %s %s%s", acc_call_name(k),
+				    : acc_say(acc_mem(s), "%s: %s %s%s", acc_call_name(k),
 					      where, acc_got(off), text);
 	} else if (x->role == ROLE_ARG)
-		text = acc_arena_printf(acc_mem(s),
+		text = acc_say(acc_mem(s),
 			"%s: %s is %s on the device and %s on the bench", acc_call_name(k), where,
 			acc_got(value_text(acc_mem(s), acc_get(r, "a.", "value"))),
 			acc_got(value_text(acc_mem(s), acc_get(r, "b.", "value"))));
 	else if (x->role == ROLE_IN || x->blame != x->call)
 		text = input_text(s, x, where, acc_got(acc_how_bad(acc_mem(s), r, it)));
 	else if (!k->keyed)
-		text = acc_arena_printf(acc_mem(s), "%s %s", acc_call_name(k),
+		text = acc_say(acc_mem(s), "%s %s", acc_call_name(k),
 			acc_got(acc_how_bad(acc_mem(s), r, it)));
 	else
-		text = acc_arena_printf(acc_mem(s), "%s: %s %s; %s%s", acc_call_name(k), where,
+		text = acc_say(acc_mem(s), "%s: %s %s; %s%s", acc_call_name(k), where,
 			acc_got(acc_how_bad(acc_mem(s), r, it)), acc_got(factor(s, x)),
 			acc_got(fed(s, x)));
 	const char *open = text == NULL ? NULL : acc_audit_open_question(s, x, e);
-	text = open == NULL ? NULL : acc_arena_printf(acc_mem(s), "%s%s", text, open);
+	text = open == NULL ? NULL : acc_say(acc_mem(s), "%s%s", text, open);
 	if (text != NULL && k->cls == ACC_OP_RANDOM && x->blame == x->call)
-		text = acc_arena_printf(acc_mem(s),
+		text = acc_say(acc_mem(s),
 			"%s; it draws random numbers: are the seed and"
 			" the mode (train, eval) the same on both sides?",
 			text);
 	if (text != NULL && it->measure == ACC_BY_SUM)
-		text = acc_arena_printf(acc_mem(s),
+		text = acc_say(acc_mem(s),
 			"%s; checksums cannot tell rounding from a fault", text);
 	return text == NULL ? acc_nomem(e), NULL : text;
 }

@@ -5,6 +5,7 @@
  * side lacks. A batch or a network of another size has the first, but communicates alike; a run in
  * one process that calls all_reduce has the second, but equal shapes. */
 #include "acc/judge.h"
+#include "acc/say.h"
 
 #include <stdlib.h>
 
@@ -167,7 +168,7 @@ ranks_of(struct acc_case *c, int side)
 {
 	static const char *const whose[] = {"the device has ", "the bench "};
 	uint32_t n = c->nranks[side] > 0 ? c->nranks[side] : 1;
-	return acc_arena_printf(&c->mem, "%s%u rank%s", whose[side], n, n == 1 ? "" : "s");
+	return acc_say(&c->mem, "%s%u rank%s", whose[side], n, n == 1 ? "" : "s");
 }
 
 static const char *
@@ -180,7 +181,7 @@ example(struct acc_case *c, const struct split *s, struct acc_err *e)
 		return NULL;
 	struct acc_str name = acc_get_text(r, "", "name");
 	uint64_t all = s->weights + s->batch + s->sequence + s->other;
-	return acc_arena_printf(&c->mem,
+	return acc_say(&c->mem,
 		" (%llu of %llu forward tensors that both have are split, first %.*s, %llu to one)",
 		(unsigned long long)all, (unsigned long long)s->tensors, ACC_PRS(name),
 		(unsigned long long)s->factor);
@@ -200,7 +201,7 @@ say(struct acc_case *c, const struct split *s, struct acc_err *e)
 	f->rule = "ranks";
 	f->value = (double)(c->nranks[!device] > 0 ? c->nranks[device ? ACC_A : ACC_B] : 1);
 	f->doubtful = true;
-	f->text = acc_arena_printf(&c->mem,
+	f->text = acc_say(&c->mem,
 		"%s, %s: the %s is sharded%s%s%s%s; a tensor of one rank is not that of the other"
 		" side, so no op call was judged%s",
 		a, b, device ? "device" : "bench", kind != NULL ? " by " : "",

@@ -5,6 +5,7 @@
  * forward calls both have. A stage of a pipeline is none of it: what it lacks in backward it lacks
  * in forward too, and it communicates. */
 #include "acc/judge.h"
+#include "acc/say.h"
 
 #include <stdlib.h>
 
@@ -217,14 +218,14 @@ say_early(struct acc_case *c, const struct stretch *t, struct acc_err *e)
 	f->stack = stack;
 	f->bad = true;
 	if (t->backward > 0)
-		seen = acc_arena_printf(&c->mem,
+		seen = acc_say(&c->mem,
 			", %u of them backward calls whose forward both "
 			"sides have",
 			t->backward);
 	f->text =
 		seen == NULL
 			? NULL
-			: acc_arena_printf(&c->mem,
+			: acc_say(&c->mem,
 				  "%sthe %s ends early: after %s it lacks %u op calls of the %s%s; the first is %s%s%s"
 				  " (a run that stopped, or a dump that was cut; --allow-missing accepts it)",
 				  where, whose[!t->side], last->key[!t->side], t->lacks,
@@ -265,10 +266,10 @@ names(struct acc_case *c, const struct unmatched *l)
 {
 	const char *list = "";
 	for (uint32_t i = 0; i < l->calls && i < 3 && list != NULL; i++)
-		list = acc_arena_printf(&c->mem, "%s%s%s", list, i > 0 ? ", " : "",
+		list = acc_say(&c->mem, "%s%s%s", list, i > 0 ? ", " : "",
 			acc_call_name(&c->call[l->first[i]]));
 	if (l->calls > 3 && list != NULL)
-		list = acc_arena_printf(&c->mem, "%s, ...", list);
+		list = acc_say(&c->mem, "%s, ...", list);
 	return list;
 }
 
@@ -311,7 +312,7 @@ say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose, 
 	f->stack = stack;
 	f->doubtful = true;
 	bool calls = c->passed > 0;
-	f->text = acc_arena_printf(&c->mem, "only in the %s: %u %s%s (%s)%s%s%s", whose, l->calls,
+	f->text = acc_say(&c->mem, "only in the %s: %u %s%s (%s)%s%s%s", whose, l->calls,
 		calls ? "op call" : "tensor", l->calls == 1 ? "" : "s", list,
 		src[0] != '\0' ? "; the first at " : "", src,
 		reason(l, calls && !c->by_names, framework));

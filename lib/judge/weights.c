@@ -2,6 +2,7 @@
  * must be equal but for a cast; nothing computes here that could explain a difference. */
 #include "judge/weights.h"
 #include "acc/tensor.h"
+#include "acc/say.h"
 
 #include <math.h>
 
@@ -152,7 +153,7 @@ static void
 put(struct count *t, const char **text, uint64_t n, const char *what)
 {
 	if (n > 0 && *text != NULL)
-		*text = acc_arena_printf(&t->c->mem, "%s%s%llu %s", *text,
+		*text = acc_say(&t->c->mem, "%s%s%llu %s", *text,
 			(*text)[0] == '\0' ? "" : ", ", (unsigned long long)n, what);
 }
 
@@ -190,7 +191,7 @@ say(struct count *t, const struct some *s, const char *rule, const char *text, b
 	f->rule = rule;
 	f->value = (double)s->n;
 	f->doubtful = true;
-	f->text = acc_arena_printf(&t->c->mem, "%s: %llu tensor%s, first %s%s%s%s%s%s", text,
+	f->text = acc_say(&t->c->mem, "%s: %llu tensor%s, first %s%s%s%s%s%s", text,
 		(unsigned long long)s->n, s->n == 1 ? "" : "s", a, both ? " with " : "",
 		both ? b : "", both && layout[0] != '\0' ? " (" : "", both ? layout : "",
 		both && layout[0] != '\0' ? ")" : "");
@@ -367,7 +368,7 @@ strangers(struct count *t, struct acc_err *e)
 	f->rule = "content";
 	f->value = (double)(n[0] + n[1]);
 	f->bad = true;
-	f->text = acc_arena_printf(&t->c->mem,
+	f->text = acc_say(&t->c->mem,
 		"%llu weight%s of the device and %llu of the bench have nothing of that content on the"
 		" other side, first %s and %s (accalign --rename or --map says what they are)",
 		(unsigned long long)n[0], n[0] == 1 ? "" : "s", (unsigned long long)n[1], name[0],
@@ -414,7 +415,7 @@ lost(struct count *t, struct acc_err *e)
 	f->rule = "weights";
 	f->value = (double)gone.n;
 	f->bad = true;
-	f->text = acc_arena_printf(&t->c->mem,
+	f->text = acc_say(&t->c->mem,
 		"the %s lacks %llu %s%s that the %s has, first %s"
 		" (--allow-missing accepts it)",
 		whose[!side], (unsigned long long)gone.n,
@@ -435,17 +436,17 @@ how_far(struct count *t, const struct acc_item *it, struct acc_err *e)
 		return NULL;
 	acc_as_f64(acc_get(r, "", "m.nonfinite"), &nonfinite);
 	if (nonfinite > 0)
-		return acc_arena_printf(&t->c->mem,
+		return acc_say(&t->c->mem,
 			"NaN or Inf on one side alone in %.0f element%s", nonfinite,
 			nonfinite == 1 ? "" : "s");
 	acc_as_f64(acc_get(r, "", "m.outside"), &out);
 	acc_as_f64(acc_get(r, "", "m.rtol"), &rtol);
 	acc_as_f64(acc_get(r, "", "m.atol"), &atol);
 	if (isnan(out) || isnan(rtol) || isnan(atol))
-		return acc_arena_printf(&t->c->mem, "off by up to %.2g of the bench's%s", it->max,
+		return acc_say(&t->c->mem, "off by up to %.2g of the bench's%s", it->max,
 			acc_got(acc_beyond(&t->c->mem, it->rms,
 				LIMIT_VALUES_U * acc_unit((enum acc_dtype)it->dtype[ACC_B]), NAN)));
-	return acc_arena_printf(&t->c->mem,
+	return acc_say(&t->c->mem,
 		"off by up to %.2g of the bench's; %.3g %% of it outside the limit of %.2g of the "
 		"bench's + %.2g",
 		it->max, 100 * out, rtol, atol);
@@ -474,7 +475,7 @@ differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err
 	f->rank = k->by_proc ? INT64_MIN : k->rank;
 	f->value = first->max;
 	/* Of tensors that are no weights, an order of names is not the one that counts. */
-	*text = acc_arena_printf(&t->c->mem, "%s; first%s %s, ", *text,
+	*text = acc_say(&t->c->mem, "%s; first%s %s, ", *text,
 		t->c->by_names && t->c->item[t->other.first].io == ACC_IO_OUT
 			? " by name (nothing says what ran first)"
 			: "",
@@ -483,11 +484,11 @@ differ(struct count *t, struct acc_finding *f, const char **text, struct acc_err
 	if (far == NULL)
 		return e->code != 0 ? e->code : acc_nomem(e);
 	if (*text != NULL)
-		*text = acc_arena_printf(&t->c->mem, "%s%s", *text, far);
+		*text = acc_say(&t->c->mem, "%s%s", *text, far);
 	if (*text != NULL && (ok = acc_weights_rank(t->c, t->other.first, &f->rank, text, e)) < 0)
 		return ok;
 	if (*text != NULL && t->nworst > 1)
-		*text = acc_arena_printf(&t->c->mem, "%s; worst %s", *text, ranked[0]);
+		*text = acc_say(&t->c->mem, "%s; worst %s", *text, ranked[0]);
 	return 0;
 }
 
@@ -507,7 +508,7 @@ apart(struct count *t, struct acc_err *e)
 	f->rule = "content";
 	f->value = (double)t->apart.n;
 	f->bad = true;
-	f->text = acc_arena_printf(&t->c->mem,
+	f->text = acc_say(&t->c->mem,
 		"no tensor of the bench has the content of %llu weight%s of the device, first %s; by its"
 		" place it may be %s (accalign --rename or --map says what it is)",
 		(unsigned long long)t->apart.n, t->apart.n == 1 ? "" : "s", a, b);
@@ -544,11 +545,11 @@ summary(struct count *t, struct acc_err *e)
 		return acc_nomem(e);
 	f->rule = "same values";
 	f->value = (double)pairs;
-	text = acc_arena_printf(&t->c->mem, "%llu tensor%s compared: %s", (unsigned long long)pairs,
+	text = acc_say(&t->c->mem, "%llu tensor%s compared: %s", (unsigned long long)pairs,
 		pairs == 1 ? "" : "s", text);
 	f->bad = turned;
 	if (turned && text != NULL)
-		text = acc_arena_printf(&t->c->mem,
+		text = acc_say(&t->c->mem,
 			"%s; %llu square matri%s of the same shape"
 			" transposed, and no other matrix is",
 			text, (unsigned long long)t->turned, t->turned == 1 ? "x is" : "ces are");

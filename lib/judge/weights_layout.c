@@ -2,6 +2,7 @@
  * layers; two take the same part of a packed tensor; a part of a tensor is nowhere on the other side.
  * That content agrees in some order of its elements is then no excuse. */
 #include "judge/weights.h"
+#include "acc/say.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -216,7 +217,7 @@ name_one(struct acc_case *c, const struct acc_item *it, const char **text, const
 		l = ACC_STR("in the same order");
 	if (*name == NULL)
 		*name = acc_arena_copy(&c->mem, a.p, a.n);
-	*text = acc_arena_printf(&c->mem, "%s%.*s with %.*s (%.*s)", *text, ACC_PRS(a), ACC_PRS(b),
+	*text = acc_say(&c->mem, "%s%.*s with %.*s (%.*s)", *text, ACC_PRS(a), ACC_PRS(b),
 		ACC_PRS(l));
 	return *text == NULL || *name == NULL ? acc_nomem(e) : 0;
 }
@@ -249,7 +250,7 @@ acc_odd_say(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 			weight |= c->item[o->v[i].item].io == ACC_IO_PARAM;
 			if (n++ >= MOST)
 				continue;
-			text = n == 1 ? text : acc_arena_printf(&c->mem, "%s, ", text);
+			text = n == 1 ? text : acc_say(&c->mem, "%s, ", text);
 			rc = text == NULL ? acc_nomem(e)
 					  : name_one(c, &c->item[o->v[i].item], &text, &name, e);
 		}
@@ -264,7 +265,7 @@ acc_odd_say(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 		f->rule = rules[w];
 		f->value = n;
 		f->bad = true;
-		f->text = acc_arena_printf(&c->mem, "%u %s%s %s: %s%s", n,
+		f->text = acc_say(&c->mem, "%u %s%s %s: %s%s", n,
 			weight ? "weight" : "tensor", n == 1 ? "" : "s", what[w], text,
 			n > MOST ? ", ..." : "");
 		if (f->text == NULL)

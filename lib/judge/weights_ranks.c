@@ -1,5 +1,6 @@
 /* Weights that accfold has put together of ranks' parts: whose part is off, whose copy is another. */
 #include "judge/weights.h"
+#include "acc/say.h"
 
 /* "tensor=2 pipeline=1 expert=2" of the tensors of a side; NULL: they are not put together. */
 static const char *
@@ -24,7 +25,7 @@ acc_weights_mesh(struct acc_case *c, const char **text, struct acc_err *e)
 	for (int s = ACC_A; s <= ACC_B; s++) {
 		const char *mesh = mesh_of(c, prefix[s], s);
 		if (mesh != NULL)
-			*text = acc_arena_printf(&c->mem, "%s; the %s is put together of ranks: %s",
+			*text = acc_say(&c->mem, "%s; the %s is put together of ranks: %s",
 				*text, side[s], mesh);
 		if (*text == NULL)
 			return acc_nomem(e);
@@ -49,7 +50,7 @@ acc_weights_rank(struct acc_case *c, uint32_t item, int64_t *rank, const char **
 			continue;
 		if (s == ACC_A)
 			*rank = k;
-		*text = acc_arena_printf(&c->mem, "%s; most in what rank %lld of the %s has", *text,
+		*text = acc_say(&c->mem, "%s; most in what rank %lld of the %s has", *text,
 			(long long)k, side[s]);
 		rc = *text == NULL ? acc_nomem(e) : rc;
 	}
@@ -63,9 +64,9 @@ list(struct acc_arena *m, const struct acc_val *v)
 	enum { SHOWN = 4 };
 	const char *s = "";
 	for (uint32_t i = 0; i < v->n && i < SHOWN && s != NULL; i++)
-		s = acc_arena_printf(m, "%s%s%lld", s, i > 0 ? ", " : "", (long long)v->ints[i]);
+		s = acc_say(m, "%s%s%lld", s, i > 0 ? ", " : "", (long long)v->ints[i]);
 	return v->n <= SHOWN || s == NULL ? s
-					  : acc_arena_printf(m, "%s and %u more", s, v->n - SHOWN);
+					  : acc_say(m, "%s and %u more", s, v->n - SHOWN);
 }
 
 int
@@ -91,10 +92,10 @@ acc_weights_copies(struct acc_copies *t, struct acc_case *c, uint32_t item, stru
 		t->rank[s] = v->ints[0];
 		const char *ranks = list(&c->mem, v);
 		t->text[s] = ranks == NULL ? NULL
-			     : known ? acc_arena_printf(&c->mem, "rank%s %s, not as rank %lld",
+			     : known ? acc_say(&c->mem, "rank%s %s, not as rank %lld",
 					       v->n > 1 ? "s" : "", ranks,
 					       (long long)first->ints[0])
-				     : acc_arena_printf(&c->mem, "rank%s %s", v->n > 1 ? "s" : "",
+				     : acc_say(&c->mem, "rank%s %s", v->n > 1 ? "s" : "",
 					       ranks);
 		rc = t->name[s] == NULL || t->text[s] == NULL ? acc_nomem(e) : rc;
 	}
@@ -116,7 +117,7 @@ acc_weights_say_copies(const struct acc_copies *t, struct acc_case *c, struct ac
 		f->rule = "copies";
 		f->value = (double)t->n[s];
 		f->bad = true;
-		f->text = acc_arena_printf(&c->mem,
+		f->text = acc_say(&c->mem,
 			"%llu weight%s of the %s that ranks have copies of %s not the same on all, first"
 			" %s: %s",
 			(unsigned long long)t->n[s], t->n[s] == 1 ? "" : "s", side[s],

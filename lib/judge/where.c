@@ -63,6 +63,9 @@ keep(struct seek *t, struct acc_item *it, const struct acc_metric *const *rows, 
 		const struct acc_val *v = acc_get(&t->measured, "", rows[i]->name);
 		if (v != NULL && (rc = acc_put(r, "", rows[i]->name, *v)) < 0)
 			acc_rec_fail(e, rc);
+		v = acc_get(&t->measured, rows[i]->name, ".msg");
+		if (rc == 0 && v != NULL && (rc = acc_put(r, rows[i]->name, ".msg", *v)) < 0)
+			acc_rec_fail(e, rc);
 	}
 	return rc < 0 ? rc : acc_spool_put(t->c->spool, r, &it->at, e);
 }

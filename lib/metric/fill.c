@@ -1,4 +1,5 @@
 /* What is written into a record: the fields of a side, of a pair, or why there are none. */
+#include "acc/say.h"
 #include "metric/measurer.h"
 
 #include <math.h>
@@ -36,6 +37,10 @@ put_all(struct acc_measurer *m, struct acc_rec *r, const char *prefix, enum acc_
 		}
 		if (v.type != ACC_V_NIL)
 			rc = add(r, prefix, row->name, v);
+		if (rc == 0 && v.type == ACC_V_TEXT && row->said != NULL) {
+			snprintf(buf, sizeof buf, "%s.msg", row->name);
+			rc = add(r, prefix, buf, row->said(&m->subject));
+		}
 	}
 	return rc;
 }
@@ -55,21 +60,19 @@ put_skip(struct acc_rec *r, const char *why)
 static int
 put_err(struct acc_measurer *m, struct acc_rec *r, const struct side *s, struct acc_err *e)
 {
-	char text[640];
 	if (e->code == 0)
 		return 0;
 	if (e->where[0] == '\0') {
 		struct acc_str name = acc_get_text(r, s->prefix, "name");
 		snprintf(e->where, sizeof e->where, "%.*s", ACC_PRS(name));
 	}
-	acc_err_text(e, text, sizeof text);
 	/* Both sides may have a file of this name. */
 	struct acc_err said = *e;
 	if (s->prefix[0] != '\0')
 		snprintf(said.where, sizeof said.where, "%s's %.240s",
 			s->prefix[0] == 'a' ? "device" : "bench", e->where);
 	m->trouble(m->arg, &said);
-	return acc_put(r, s->prefix, "err", acc_ctext(text));
+	return acc_put_err(r, s->prefix, e);
 }
 
 static int

@@ -2,6 +2,8 @@
  * more passes over a pair: sums along every axis, then sums over the sets that these propose. */
 #include "metric/where.h"
 
+#include "acc/say.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +55,9 @@ struct where {
 	enum where_how how;
 	double by;
 	int along;
-	char text[400], slice[WHERE_AXES][200];
+	struct acc_arena mem;
+	const char *text; /* in mem; NULL: nothing is known, or memory ran out (mem.lost) */
+	char slice[WHERE_AXES][200];
 	struct acc_str slices[WHERE_AXES];
 	int64_t axes[WHERE_AXES];
 };
@@ -124,6 +128,8 @@ end(void *state)
 	}
 	for (int i = 0; w != NULL && i < w->nedge; i++)
 		free(w->edge[i].bin);
+	if (w != NULL)
+		acc_arena_release(&w->mem);
 	free(w);
 }
 
@@ -462,22 +468,24 @@ choose_order(struct where *w)
 static void
 say(struct where *w)
 {
-	char how[80];
-	size_t n = 0;
+	const char *text = NULL, *how;
 	const int sets = w->place == NULL ? 0 : w->place->n;
-	for (int i = 0; i < sets && n < sizeof w->text; i++) {
+	for (int i = 0; i < sets; i++) {
 		const struct where_set *s = &w->place->set[i];
-		n += (size_t)snprintf(w->text + n, sizeof w->text - n, "%s", i > 0 ? ", " : "");
-		acc_where_name(s, w->ndim, w->text + n, sizeof w->text - n);
-		n = strlen(w->text);
+		const char *name = acc_where_name(&w->mem, s, w->ndim);
+		text = i == 0 || text == NULL || name == NULL
+			       ? name
+			       : acc_say(&w->mem, "%s, %s", text, name);
 		acc_where_slice(s, w->slice[i], sizeof w->slice[i]);
 		w->slices[i] = acc_str(w->slice[i]);
 		w->axes[i] = s->axis;
 	}
-	acc_where_how_name(w->how, w->by, w->along, how, sizeof how);
-	if (w->how != WHERE_UNKNOWN && n < sizeof w->text)
-		snprintf(w->text + n, sizeof w->text - n, "%s%s", sets > 0 ? ", " : "everywhere, ",
-			how);
+	how = w->how == WHERE_UNKNOWN ? NULL
+				      : acc_where_how_name(&w->mem, w->how, w->by, w->along);
+	if (how != NULL)
+		text = text != NULL ? acc_say(&w->mem, "%s, %s", text, how)
+				    : acc_say(&w->mem, "everywhere, %s", how);
+	w->text = text;
 }
 
 /* Behind the sums: what they propose. 1: edges are to be looked at. */
@@ -517,7 +525,7 @@ more(void *state)
 	if (rc < 0 || w->pass == TALLY || w->nset == 0 || w->how == WHERE_SHIFT ||
 		w->how == WHERE_ORDER) {
 		finish(w);
-		return rc;
+		return rc == 0 && w->mem.lost ? ACC_ENOMEM : rc;
 	}
 	w->pass = w->pass == SUM && rc > 0 ? SHARPEN : TALLY;
 	w->pos = 0;
@@ -540,7 +548,7 @@ static const struct where *
 known(const struct acc_subject *s)
 {
 	const struct state *p = s->second;
-	return p == NULL || p->w == NULL || p->w->text[0] == '\0' ? NULL : p->w;
+	return p == NULL || p->w == NULL || p->w->text == NULL ? NULL : p->w;
 }
 
 static struct acc_val
@@ -548,6 +556,13 @@ text(struct acc_subject *s)
 {
 	const struct where *w = known(s);
 	return w == NULL ? acc_nil() : acc_ctext(w->text);
+}
+
+static struct acc_val
+said(struct acc_subject *s)
+{
+	const struct where *w = known(s);
+	return w == NULL ? acc_nil() : acc_message(&w->mem, w->text);
 }
 
 static struct acc_val
@@ -600,21 +615,22 @@ along(struct acc_subject *s)
 	return w == NULL || w->how < WHERE_SHIFT ? acc_nil() : acc_int(w->along);
 }
 
-#define WHERE(id, key, fn, definition) \
+#define WHERE(id, key, fn, message, definition) \
 	const struct acc_metric acc_metric_##id = { \
 		.name = key, \
 		.of = ACC_OF_PAIR, \
 		.unit = "", \
 		.help = definition, \
 		.value = fn, \
+		.said = message, \
 		.second = &passes, \
 	}
 
-WHERE(where, "m.where", text, "where in the tensor the error sits, and what it is there, in words");
-WHERE(where_axis, "m.where.axis", axis, "the axes of that place; -1: row-major order");
-WHERE(where_set, "m.where.set", set, "of each axis the indices: 3  4:8  12:  0::5  32:64%64  3, 7");
-WHERE(where_share, "m.where.share", share, "the part of the squared error that is there");
-WHERE(where_of, "m.where.of", of, "the part of the elements that are there");
-WHERE(where_how, "m.where.how", how, "scale, offset, sign, zero, nan, inf, shift, swap or order");
-WHERE(where_by, "m.where.by", by, "the factor, the offset, or how far it is shifted");
-WHERE(where_along, "m.where.along", along, "the axis of a shift, a swap or another order");
+WHERE(where, "m.where", text, said, "where in the tensor the error sits, and what it is there, in words");
+WHERE(where_axis, "m.where.axis", axis, NULL, "the axes of that place; -1: row-major order");
+WHERE(where_set, "m.where.set", set, NULL, "of each axis the indices: 3  4:8  12:  0::5  32:64%64  3, 7");
+WHERE(where_share, "m.where.share", share, NULL, "the part of the squared error that is there");
+WHERE(where_of, "m.where.of", of, NULL, "the part of the elements that are there");
+WHERE(where_how, "m.where.how", how, NULL, "scale, offset, sign, zero, nan, inf, shift, swap or order");
+WHERE(where_by, "m.where.by", by, NULL, "the factor, the offset, or how far it is shifted");
+WHERE(where_along, "m.where.along", along, NULL, "the axis of a shift, a swap or another order");

@@ -64,7 +64,7 @@ void acc_where_sharpen(const struct where_bin *b, size_t nbin, int64_t from, int
 	int ends, struct where_set *s);
 
 /* "every 5th channel of axis 2"; as a slice: "0::5". */
-void acc_where_name(const struct where_set *s, uint32_t ndim, char *buf, size_t size);
+const char *acc_where_name(struct acc_arena *m, const struct where_set *s, uint32_t ndim);
 void acc_where_slice(const struct where_set *s, char *buf, size_t size);
 
 /* What the error is there. */
@@ -95,7 +95,7 @@ enum { WHERE_SIGNS = 4 };
 enum where_how acc_where_order(const double (*a)[WHERE_SIGNS], const double (*b)[WHERE_SIGNS],
 	size_t n, double each, double *by);
 /* "times 1.03"; along: the axis. */
-void acc_where_how_name(enum where_how how, double by, int along, char *buf, size_t size);
+const char *acc_where_how_name(struct acc_arena *m, enum where_how how, double by, int along);
 extern const char *const acc_where_hows[]; /* as m.where.how has it */
 
 #endif

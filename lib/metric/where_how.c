@@ -1,6 +1,8 @@
 /* What an error is, within the part of a tensor where it sits: a factor, an offset, another order. */
 #include "metric/where.h"
 
+#include "acc/say.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -162,55 +164,47 @@ acc_where_order(const double (*a)[WHERE_SIGNS], const double (*b)[WHERE_SIGNS], 
 }
 
 /* Of a factor near 1, two digits of what it is more or less; no zeros at the end. */
-static void
-factor(double by, char *buf, size_t size)
+static const char *
+factor(struct acc_arena *m, double by)
 {
+	char buf[64];
 	double off = fabs(by - 1);
 	if (off >= 0.1 || off < 1e-12)
-		snprintf(buf, size, "times %.3g", by);
+		snprintf(buf, sizeof buf, "%.3g", by);
 	else
-		snprintf(buf, size, "times %.*f", (int)ceil(-log10(off)) + 1, by);
+		snprintf(buf, sizeof buf, "%.*f", (int)ceil(-log10(off)) + 1, by);
 	size_t n = strlen(buf);
-	while (n > 0 && strchr(buf, '.') != NULL && buf[n - 1] == '0' &&
-		strchr(buf + 6, 'e') == NULL)
+	while (n > 0 && strchr(buf, '.') != NULL && buf[n - 1] == '0' && strchr(buf, 'e') == NULL)
 		buf[--n] = '\0';
 	if (n > 0 && buf[n - 1] == '.')
 		buf[n - 1] = '\0';
+	return acc_say(m, "times %s", buf);
 }
 
-void
-acc_where_how_name(enum where_how how, double by, int along, char *buf, size_t size)
+const char *
+acc_where_how_name(struct acc_arena *m, enum where_how how, double by, int along)
 {
-	buf[0] = '\0';
 	switch (how) {
 	case WHERE_SCALE:
-		factor(by, buf, size);
-		break;
+		return factor(m, by);
 	case WHERE_OFFSET:
-		snprintf(buf, size, "%s %.3g", by < 0 ? "minus" : "plus", fabs(by));
-		break;
+		return by < 0 ? acc_say(m, "minus %.3g", fabs(by)) : acc_say(m, "plus %.3g", fabs(by));
 	case WHERE_SIGN:
-		snprintf(buf, size, "of the other sign");
-		break;
+		return "of the other sign";
 	case WHERE_ZERO:
-		snprintf(buf, size, "all zeros");
-		break;
+		return "all zeros";
 	case WHERE_NAN:
-		snprintf(buf, size, "NaN");
-		break;
+		return "NaN";
 	case WHERE_INF:
-		snprintf(buf, size, "Inf");
-		break;
+		return "Inf";
 	case WHERE_SHIFT:
-		snprintf(buf, size, "shifted by %.0f along axis %d", by, along);
-		break;
+		return acc_say(m, "shifted by %.0f along axis %d", by, along);
 	case WHERE_SWAP:
-		snprintf(buf, size, "two exchanged along axis %d", along);
-		break;
+		return acc_say(m, "two exchanged along axis %d", along);
 	case WHERE_ORDER:
-		snprintf(buf, size, "in a different order along axis %d", along);
-		break;
+		return acc_say(m, "in a different order along axis %d", along);
 	case WHERE_UNKNOWN:
 		break;
 	}
+	return "";
 }

@@ -1,5 +1,6 @@
 /* What a row's evaluation asks of its arguments. */
 #include "replay/impl.h"
+#include "acc/say.h"
 
 int
 acc_cannot(struct acc_replay *r, const char *why)
@@ -121,7 +122,7 @@ acc_arg(const struct acc_replay *r, const char *name)
 static int
 misfit(struct acc_replay *r, const char *name, const char *what)
 {
-	char *s = acc_arena_printf(r->mem, "its argument %s is not %s", name, what);
+	char *s = acc_say(r->mem, "its argument %s is not %s", name, what);
 	return acc_cannot(r, s == NULL ? ACC_NOMEM_TEXT : s);
 }
 

@@ -1,6 +1,7 @@
 /* The filter: all records are kept, calls are found among them and run by threads, and the
  * records come out with what the whole dump says about each. */
 #include "acc/recorder.h"
+#include "acc/say.h"
 #include "replay/impl.h"
 #include "replay/data_records.h"
 #include "replay/fleet.h"
@@ -294,10 +295,10 @@ make(struct acc_audit *a, struct span *s, struct acc_err *e)
 }
 
 static char *
-lasting(struct acc_audit *a, const char *s)
+lasting(struct acc_audit *a, const struct acc_audit_job *j, const char *s)
 {
 	static char none[] = ACC_NOMEM_TEXT;
-	char *p = s == NULL ? NULL : acc_arena_copy(&a->mem, s, strlen(s));
+	char *p = s == NULL ? NULL : acc_say_copy(&a->mem, &j->mem, s);
 	return s == NULL ? NULL : p == NULL ? none : p;
 }
 
@@ -310,8 +311,8 @@ finish(struct acc_audit *a, struct acc_audit_job *j, size_t at)
 		*v = j->result[k];
 		v->call = at;
 		v->compared = a->opt.compared;
-		v->skip = lasting(a, v->skip);
-		v->cause = lasting(a, v->cause);
+		v->skip = lasting(a, j, v->skip);
+		v->cause = lasting(a, j, v->cause);
 		/* A cause that could not be kept: as if nothing had been found out. */
 		if (v->cause != NULL && strcmp(v->cause, ACC_NOMEM_TEXT) == 0)
 			v->skip = v->cause;
@@ -455,7 +456,7 @@ run(struct acc_audit *a, struct acc_err *e)
 /* --- what comes of it --- */
 
 static int
-annotate(struct acc_rec *r, const struct acc_audited *v)
+annotate(struct acc_rec *r, const struct acc_audit *a, const struct acc_audited *v)
 {
 	int rc = 0;
 	if (v->skip != NULL)
@@ -474,13 +475,13 @@ annotate(struct acc_rec *r, const struct acc_audited *v)
 	if (v->part < 1)
 		rc |= acc_put(r, "", "audit.part", acc_f64(v->part));
 	if (v->cause != NULL && !acc_audited_good(v))
-		rc |= acc_put(r, "", "audit.cause", acc_ctext(v->cause));
+		rc |= acc_put_said(r, "", "audit.cause", &a->mem, v->cause);
 	return rc;
 }
 
 /* What the ranks say of a record is put where nothing was found without them. */
 static int
-annotate_rank(struct acc_rec *r, const struct acc_fleet_verdict *v)
+annotate_rank(struct acc_rec *r, const struct acc_arena *m, const struct acc_fleet_verdict *v)
 {
 	int rc = 0;
 	if (v->skip != NULL)
@@ -491,7 +492,7 @@ annotate_rank(struct acc_rec *r, const struct acc_fleet_verdict *v)
 	rc |= acc_put(r, "", "audit.limit", acc_f64(v->limit));
 	rc |= acc_put(r, "", "audit.limit_max", acc_f64(v->limit));
 	if (v->said != NULL)
-		rc |= acc_put(r, "", "audit.cause", acc_ctext(v->said));
+		rc |= acc_put_said(r, "", "audit.cause", m, v->said);
 	rc |= acc_put(r, "", "audit.ranks", acc_ctext(v->who));
 	return rc;
 }
@@ -545,10 +546,10 @@ put_out(struct acc_audit *a, const struct acc_fleet *f, struct acc_err *e)
 			own = &a->result[k++];
 		bool bad = own != NULL && own->skip == NULL && !acc_audited_good(own);
 		if (rc == 0 && v != NULL && !bad) {
-			rc = annotate_rank(r, v);
+			rc = annotate_rank(r, &f->mem, v);
 		} else if (rc == 0 && own != NULL) {
 			report(a, r, own);
-			rc = annotate(r, own);
+			rc = annotate(r, a, own);
 		}
 		if (rc == 0)
 			rc = a->emit(a->arg, r);

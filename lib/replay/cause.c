@@ -1,5 +1,6 @@
 /* What an error looks like: the signatures of common faults. */
 #include "replay/cause.h"
+#include "acc/say.h"
 #include "replay/limits.h"
 
 double
@@ -43,7 +44,7 @@ scaled(struct acc_arena *mem, const struct acc_dense *rec, const double *ref)
 		return NULL;
 	if (fabs(c + 1) < LIMIT_FACTOR_NEAR)
 		return "the sign is turned round";
-	return acc_arena_printf(mem,
+	return acc_say(mem,
 		fabs(c) > 1 ? "a factor of %.4g too much (a sum for a mean,"
 			      " a division that is missing)"
 			    : "a factor of %.4g (a scale, or a mean for a sum)",
@@ -79,12 +80,12 @@ acc_cause_place(struct acc_arena *mem, const struct acc_spots *s)
 	if (s->bad == 0 || s->bad * 2 >= s->seen)
 		return NULL;
 	if (s->bad == 1)
-		return acc_arena_printf(mem, "one element is wrong: number %zu", s->first);
+		return acc_say(mem, "one element is wrong: number %zu", s->first);
 	if (s->row && s->bad * 2 > s->len)
-		return acc_arena_printf(mem, "one row is wrong: number %zu", s->first / s->len);
+		return acc_say(mem, "one row is wrong: number %zu", s->first / s->len);
 	if (s->column && s->bad * 2 > s->seen / s->len)
-		return acc_arena_printf(mem, "one column is wrong: number %zu", s->first % s->len);
-	return acc_arena_printf(mem, "%zu of %zu elements are wrong, the first is number %zu",
+		return acc_say(mem, "one column is wrong: number %zu", s->first % s->len);
+	return acc_say(mem, "%zu of %zu elements are wrong, the first is number %zu",
 		s->bad, s->seen, s->first);
 }
 

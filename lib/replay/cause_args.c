@@ -1,5 +1,6 @@
 /* Causes found by trying: an argument is changed, and the result is what was recorded. */
 #include "replay/cause.h"
+#include "acc/say.h"
 #include "replay/compose.h"
 #include "replay/limits.h"
 
@@ -249,10 +250,10 @@ bounds(const struct attempt *a)
 	if (between == 0 || !equals(a, with(a, args, 2)))
 		return NULL;
 	if (low == rlow)
-		return acc_arena_printf(r->mem, "as if its upper bound were %.6g", high);
+		return acc_say(r->mem, "as if its upper bound were %.6g", high);
 	if (high == rhigh)
-		return acc_arena_printf(r->mem, "as if its lower bound were %.6g", low);
-	return acc_arena_printf(r->mem, "as if its bounds were %.6g and %.6g", low, high);
+		return acc_say(r->mem, "as if its lower bound were %.6g", low);
+	return acc_say(r->mem, "as if its bounds were %.6g and %.6g", low, high);
 }
 
 /* --- scales --- */
@@ -284,10 +285,10 @@ scales(const struct attempt *a)
 	if (matches_number(a, name, 1 / s))
 		return "the scale is inverted";
 	if (matches_number(a, name, s * s))
-		return acc_arena_printf(r->mem, "scaled by %.4g in place of its root %.4g", s * s,
+		return acc_say(r->mem, "scaled by %.4g in place of its root %.4g", s * s,
 			s);
 	if (s > 0 && matches_number(a, name, sqrt(s)))
-		return acc_arena_printf(r->mem, "scaled by %.4g in place of its square %.4g",
+		return acc_say(r->mem, "scaled by %.4g in place of its square %.4g",
 			sqrt(s), s);
 	return NULL;
 }
@@ -305,10 +306,10 @@ factors(const struct attempt *a)
 	n = (double)x->t->n / (double)a->rec->n;
 	bool mean = is(r, "mean"), sum = is(r, "sum");
 	if (mean && n > 1 && fabs(c / n - 1) < LIMIT_FACTOR_NEAR)
-		return acc_arena_printf(r->mem,
+		return acc_say(r->mem,
 			"a factor of %.4g too much: a sum in place of a mean", c);
 	if (sum && n > 1 && fabs(c * n - 1) < LIMIT_FACTOR_NEAR)
-		return acc_arena_printf(r->mem, "a factor of %.4g: a mean in place of a sum", c);
+		return acc_say(r->mem, "a factor of %.4g: a mean in place of a sum", c);
 	if (is(r, "dropout native_dropout") && acc_arg_float(r, "p", &p) >= 0 && p > 0 && p < 1 &&
 		fabs(c / (1 - p) - 1) < LIMIT_FACTOR_NEAR)
 		return "the scale 1 / (1 - p) is missing";
@@ -436,11 +437,11 @@ numbers(const struct attempt *a)
 		if (matches(a, "reduction",
 			    (struct acc_value){.type = ACC_A_TEXT,
 				    .s = acc_str(reduction[i].value)}))
-			return acc_arena_printf(r->mem, "a factor of %.4g: %s",
+			return acc_say(r->mem, "a factor of %.4g: %s",
 				acc_residue_factor(a->rec, a->ref, NULL), reduction[i].text);
 	for (size_t i = 0; has(r, "eps") && i < sizeof eps / sizeof *eps; i++)
 		if (matches_number(a, "eps", eps[i]))
-			return acc_arena_printf(r->mem, "as if eps were %g", eps[i]);
+			return acc_say(r->mem, "as if eps were %g", eps[i]);
 	for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
 		if (given(r, left_out[i].name) != NULL &&
 			(left_out[i].cls == NULL || strcmp(left_out[i].cls, r->op->cls) == 0) &&
@@ -461,7 +462,7 @@ dimensions(const struct attempt *a)
 	int64_t nd = x != NULL && x->type == ACC_A_TENSOR ? x->t->ndim : a->rec->ndim;
 	for (int64_t d = -1; has(&a->t->r, "dim") && d >= -nd; d--)
 		if (matches(a, "dim", acc_of_int(d)))
-			return acc_arena_printf(a->t->r.mem, "along dimension %" PRId64, d + nd);
+			return acc_say(a->t->r.mem, "along dimension %" PRId64, d + nd);
 	return NULL;
 }
 

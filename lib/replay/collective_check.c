@@ -1,5 +1,6 @@
 /* A communication recomputed: what each rank received, from what all of them gave. */
 #include "replay/collective.h"
+#include "acc/say.h"
 
 #include <stdlib.h>
 
@@ -172,7 +173,7 @@ stale(struct check *k, const struct acc_collective *own, const struct piece *p, 
 		if (rc == 0 && is && (rc = k->f->get(k->f->arg, c->call->line, &r, e)) == 0) {
 			struct acc_str key = acc_get_text(r, "", "key");
 			*said = printed(
-				acc_arena_printf(&k->f->mem,
+				acc_say(&k->f->mem,
 					"holds a stale part of rank %lld: what that rank gave to %.*s in step"
 					" %lld",
 					(long long)source->call->rank, ACC_PRS(key),
@@ -200,7 +201,7 @@ say_copy(struct check *k, uint32_t i, const struct piece *p, const char **said, 
 		rc = same(k, &own->out, p->at, &k->m->c[j]->in, p->from, p->n, &is, e);
 		if (rc == 0 && is)
 			*said = printed(
-				acc_arena_printf(&k->f->mem,
+				acc_say(&k->f->mem,
 					"has, where the part of rank %lld belongs, that of rank %lld",
 					source, (long long)k->m->c[j]->call->rank),
 				e);
@@ -213,7 +214,7 @@ say_copy(struct check *k, uint32_t i, const struct piece *p, const char **said, 
 	if (rc == 0 && !is)
 		rc = stale(k, own, p, said, e);
 	if (rc == 0 && *said == NULL)
-		*said = printed(acc_arena_printf(&k->f->mem, "is not what rank %lld gave", source),
+		*said = printed(acc_say(&k->f->mem, "is not what rank %lld gave", source),
 			e);
 	return rc == 0 && *said == NULL ? ACC_ENOMEM : rc;
 }
@@ -309,26 +310,26 @@ sentence(struct check *k, uint32_t i, const struct gram *g)
 	if (n > 1 && nin == 1 && nout == n - 1 && near(g->c[i], 1))
 		return "is this rank's own operand: nothing was reduced here";
 	if (equal && near(g->c[0], 1) && want < 1)
-		return acc_arena_printf(&k->f->mem, "is the sum, not the mean: %u times too large",
+		return acc_say(&k->f->mem, "is the sum, not the mean: %u times too large",
 			n);
 	if (equal && near(g->c[0] * n, 1) && want == 1)
-		return acc_arena_printf(&k->f->mem, "is the mean, not the sum: divided by %u", n);
+		return acc_say(&k->f->mem, "is the mean, not the sum: divided by %u", n);
 	double times = g->c[0] / want;
 	times = times >= 1 && near(times, rint(times)) ? rint(times) : times;
 	if (equal)
-		return acc_arena_printf(&k->f->mem, "is %.4g times what the operands give", times);
+		return acc_say(&k->f->mem, "is %.4g times what the operands give", times);
 	if (nin + nout == n && nout == 1)
-		return acc_arena_printf(&k->f->mem, "lacks the operand of rank %lld",
+		return acc_say(&k->f->mem, "lacks the operand of rank %lld",
 			(long long)k->m->c[missing]->call->rank);
 	if (nin + nout == n && nin > 0) {
 		const char *who = acc_fleet_ranks(k->f, in, nin);
 		return who == NULL ? NULL
-				   : acc_arena_printf(&k->f->mem,
+				   : acc_say(&k->f->mem,
 					     "is of the operand%s of rank%s %s alone",
 					     nin == 1 ? "" : "s", nin == 1 ? "" : "s", who);
 	}
 	if (nin + ntwice == n && ntwice == 1)
-		return acc_arena_printf(&k->f->mem, "has the operand of rank %lld twice",
+		return acc_say(&k->f->mem, "has the operand of rank %lld twice",
 			(long long)k->m->c[twice]->call->rank);
 	return "is not what the operands of its group give";
 }

@@ -2,6 +2,7 @@
  * of a sum is the sum of the means, the largest of what is joined is the largest of the parts, a copy
  * has the same of all. Each is given the room that its recorder's rounding, and that of the sum, takes. */
 #include "replay/collective.h"
+#include "acc/say.h"
 
 #include <stdlib.h>
 
@@ -26,7 +27,7 @@ struct look {
 	bool sharp;      /* another group would have shown */
 };
 
-#define SAY(k, ...) acc_arena_printf(&(k)->f->mem, __VA_ARGS__)
+#define SAY(k, ...) acc_say(&(k)->f->mem, __VA_ARGS__)
 
 /* --- statistics and their room --- */
 

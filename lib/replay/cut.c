@@ -1,6 +1,7 @@
 /* Large calls in parts: along the leading dimensions of the outputs that the operator does not
  * couple, each part is an ordinary small call, whose tensors are runs of the large ones. What is
  * too dear to be looked at all over is looked at here and there. */
+#include "acc/say.h"
 #include "replay/cut.h"
 
 enum {
@@ -70,7 +71,7 @@ keep(struct acc_cutter *c, const struct acc_tally *before)
 		if (v->skip != NULL && !t->kept)
 			v->skip = acc_arena_copy(&c->j->mem, v->skip, strlen(v->skip));
 		if (t->cause != NULL && before[k].cause != t->cause)
-			t->cause = acc_arena_copy(&c->j->mem, t->cause, strlen(t->cause));
+			t->cause = acc_say_copy(&c->j->mem, &c->part.mem, t->cause);
 		t->kept |= v->skip != NULL;
 	}
 }

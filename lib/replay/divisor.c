@@ -2,6 +2,7 @@
  * that what is right for all of them is the mean over the ranks. Judged where all that scales can be
  * seen: the gradient that the loss began with, the reduction, and the numbers behind it. */
 #include "replay/replica.h"
+#include "acc/say.h"
 
 #include <stdlib.h>
 
@@ -211,7 +212,7 @@ acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g, struct
 		.who = g->who,
 		.rms = 1,
 		.max = 1};
-	v.said = acc_arena_printf(&t->f->mem,
+	v.said = acc_say(&t->f->mem,
 		"%s: the loss of each of these ranks is a mean over its own data and begins with the"
 		" gradient %.6g, and what is made of the sum of the %llu gradients of weights is %.6g"
 		" times it, where their mean is %.6g times it: %u times too %s",

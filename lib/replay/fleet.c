@@ -1,6 +1,7 @@
 /* The op calls of all ranks of a side, and what is said of their records. */
 #include "replay/fleet.h"
 #include "acc/file.h"
+#include "acc/say.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* What was the same on all ranks of a group, and parts: weights, their gradients, and what a
  * reduction, or the same draw of random numbers, should have made alike. */
 #include "replay/replica.h"
+#include "acc/say.h"
 
 #include <stdlib.h>
 
@@ -90,7 +91,7 @@ acc_replicas_blame(struct acc_replicas *t, const struct acc_rank_group *g, size_
 	return acc_fleet_say(t->f, &v, e);
 }
 
-#define SAY(p, ...) acc_arena_printf(&(p)->t->f->mem, __VA_ARGS__)
+#define SAY(p, ...) acc_say(&(p)->t->f->mem, __VA_ARGS__)
 
 /* The rank whose j-th tensor is not that of most; of two, the second. */
 static uint32_t

@@ -1,12 +1,13 @@
 /* What one op call shows beside the same one of the other ranks: sums of what is summed up already, a bias
  * that is added on each rank, a switch that is set on one; gradients that were not joined. */
 #include "replay/replica.h"
+#include "acc/say.h"
 
 #include <stdlib.h>
 
 enum { MOST_HOPS = 5, MOST_WALK = 64, MOST_OPERANDS = 3 };
 
-#define SAY(t, ...) acc_arena_printf(&(t)->f->mem, __VA_ARGS__)
+#define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
 static const struct acc_replica_seen *
 made_by(const struct acc_replicas *t, const struct acc_replica_seen *s)

@@ -1,6 +1,7 @@
 /* Ranks that join as many gradients of each shape as they have weights of it have one network, whoever adds
  * up what several op calls make of a gradient: then their weights are the same. */
 #include "replay/limits.h"
+#include "acc/say.h"
 #include "replay/replica.h"
 
 struct counting {
@@ -106,7 +107,7 @@ acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
 	acc_map_release(&k.joined);
 	return !all ? rc
 		    : acc_replicas_blame(t, g, k.first->line,
-			      acc_arena_printf(&t->f->mem,
+			      acc_say(&t->f->mem,
 				      "is a weight that is another on each rank, as all %llu of them are, although the"
 				      " ranks join as many gradients of each shape as they have weights",
 				      (unsigned long long)k.unlike),

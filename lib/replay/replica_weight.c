@@ -1,5 +1,6 @@
 /* Weights that ranks had alike, and that part from one step to the next. */
 #include "replay/limits.h"
+#include "acc/say.h"
 #include "replay/replica.h"
 
 #include <math.h>
@@ -68,18 +69,18 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		return rc;
 	if (differ && alone && !stays && !acc_seen_given(t, ga) && !acc_seen_given(t, gb))
 		return acc_replicas_blame(t, g, ga->line,
-			acc_arena_printf(&t->f->mem,
+			acc_say(&t->f->mem,
 				"is the gradient of a weight that these ranks had alike in step %lld, is another"
 				" on each of them, and was given to no reduction: the weight parts,"
 				" in step %lld at %s",
 				(long long)step, (long long)ka->step, name),
 			ratio, LIMIT_REPLICA_MOST, e);
 	return acc_replicas_blame(t, g, b->line,
-		stays ? acc_arena_printf(&t->f->mem,
+		stays ? acc_say(&t->f->mem,
 				"is a weight that these ranks had alike in step %lld, and that stayed as it was on"
 				" rank %lld alone: the step of the optimizer is missing there",
 				(long long)step, (long long)kb->rank)
-		      : acc_arena_printf(&t->f->mem,
+		      : acc_say(&t->f->mem,
 				"is a weight that these ranks had alike in step %lld, and that is another on rank"
 				" %lld than on rank %lld since step %lld%s",
 				(long long)step, (long long)kb->rank, (long long)ka->rank,

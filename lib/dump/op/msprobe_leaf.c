@@ -1,4 +1,5 @@
 /* One tensor or argument of an op call as a record. */
+#include "acc/say.h"
 #include "acc/stream.h"
 #include "dump/op/msprobe.h"
 
@@ -204,9 +205,7 @@ add_ref(struct msprobe_op *o, struct acc_rec *r, const struct jnode *leaf, struc
 	}
 	if (bad.code == 0)
 		return rc;
-	char text[512];
-	acc_err_text(&bad, text, sizeof text);
-	rc |= acc_add(r, "", "err", acc_ctext(text));
+	rc |= acc_put_err(r, "", &bad);
 	if (told && m->no_folder)
 		return rc;
 	say_bad(o, &bad, data_name);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "acc/say.h"
 #include "acc/stream.h"
 
 int64_t
@@ -150,7 +151,7 @@ take_record(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 {
 	struct acc_err bad = {0};
 	struct acc_ref ref;
-	char kind[32], why[300];
+	char kind[32];
 	int64_t step = acc_get_int(r, "", "step", -1);
 	int rc = 0;
 	if (!k->known)
@@ -167,9 +168,8 @@ take_record(struct record_rank *k, const struct acc_rec *r, struct acc_err *e)
 	/* What contradicts itself: this stream is not what was recorded. */
 	if (acc_rec_is(r, "tensor") && acc_ref_get(to, "", &ref, e) < 0)
 		return ACC_EFORMAT;
-	acc_err_text(&bad, why, sizeof why);
 	if (has < 0)
-		acc_put(to, "", "err", acc_ctext(why));
+		acc_put_err(to, "", &bad);
 	tell(k, to, acc_get_text(r, "", "file"));
 	return acc_dump_put(k->c, to, e);
 }

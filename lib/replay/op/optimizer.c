@@ -5,6 +5,7 @@
  * AdamWeightDecay, ApplyMomentum. Scalars such as 1 - beta2 are rounded on some devices before
  * they are used: the error of each is a unit of 1, not of the difference. */
 #include "replay/compose.h"
+#include "acc/say.h"
 #include "replay/impl.h"
 
 enum form {
@@ -119,7 +120,7 @@ need(struct acc_replay *r, const char *name, double *out)
 {
 	int rc = acc_arg_float(r, name, out);
 	char *why = rc != 0 ? NULL
-			    : acc_arena_printf(r->mem, "its argument %s is not recorded", name);
+			    : acc_say(r->mem, "its argument %s is not recorded", name);
 	return rc > 0 ? 0 : acc_cannot(r, why == NULL ? ACC_NOMEM_TEXT : why);
 }
 

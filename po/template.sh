@@ -1,0 +1,33 @@
+#!/bin/sh
+# Writes the messages that are to be translated, as gettext's template:
+#	template.sh >acctools.pot
+# What these functions take as their format is one. In what makes sentences of parts, and in the
+# programs, so is every text with a blank: a part that nobody marked is found so. po/words.c has what
+# none of that finds, po/not.po what is found and is no message. The words of share/report have the
+# context "page".
+set -eu
+cd "$(dirname "$0")/.."
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+x() { # the template, option ..., file ...
+	out=$1
+	shift
+	xgettext -o "$out" --force-po --from-code=UTF-8 --no-wrap -x po/not.po "$@" 2>"$tmp/said" || {
+		cat "$tmp/said" >&2
+		exit 1
+	}
+	sed -i 's/charset=CHARSET/charset=UTF-8/' "$out"
+}
+formats='-kacc_fail:3 -kacc_fail_at:4 -kacc_say:2 -kacc_tr:1 -ktr:2 -kACC_MSG:1 -kSAY:2 -ksay:3
+	-kacc_dump_note:3 -kcli_warn:1 -kcli_die:1 -kcli_usage:1'
+# shellcheck disable=SC2086 # they are words
+x "$tmp/formats.pot" -k $formats -L C lib/*/*.[ch] lib/*/*/*.[ch] cmd/*.c po/words.c
+x "$tmp/all.pot" -a -L C lib/judge/*.c lib/check/*.c lib/curve/*.c lib/replay/*.c \
+	lib/replay/op/optimizer.c lib/base/coverage.c lib/metric/where_*.c lib/format/brief.c cmd/*.c
+msggrep --no-wrap -K -e '[a-z][a-z].* ' -e ' .*[a-z][a-z]' -o "$tmp/texts.pot" "$tmp/all.pot"
+x "$tmp/page.pot" -ktr:1 -L JavaScript share/report/*.js
+sed '1,/^$/b
+s/^msgid /msgctxt "page"\n&/' "$tmp/page.pot" >"$tmp/words.pot"
+x "$tmp/shell.pot" -k -ktext:1 -ksay:1 -kdie:1 -L Shell cmd/*.sh
+msgcat --no-wrap --sort-by-file "$tmp/formats.pot" "$tmp/texts.pot" "$tmp/shell.pot" \
+	"$tmp/words.pot" | sed 's/^"POT-Creation-Date: .*/"POT-Creation-Date: \\n"/'
