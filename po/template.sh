@@ -23,11 +23,23 @@ formats='-kacc_fail:3 -kacc_fail_at:4 -kacc_say:2 -kacc_tr:1 -ktr:2 -kACC_MSG:1 
 # shellcheck disable=SC2086 # they are words
 x "$tmp/formats.pot" -k $formats -L C lib/*/*.[ch] lib/*/*/*.[ch] cmd/*.c po/words.c
 x "$tmp/all.pot" -a -L C lib/judge/*.c lib/check/*.c lib/curve/*.c lib/replay/*.c \
-	lib/replay/op/optimizer.c lib/base/coverage.c lib/metric/where_*.c lib/format/brief.c cmd/*.c
+	lib/replay/op/optimizer.c lib/base/coverage.c lib/metric/where_*.c lib/metric/fill.c lib/format/brief.c cmd/*.c
 msggrep --no-wrap -K -e '[a-z][a-z].* ' -e ' .*[a-z][a-z]' -o "$tmp/texts.pot" "$tmp/all.pot"
-x "$tmp/page.pot" -ktr:1 -L JavaScript share/report/*.js
+# The frame of the page: its texts, titles and labels.
+{
+	tr '\n\t' '  ' <share/report/body.html | sed 's/>/>\n/g; s/</\n</g' |
+		sed -n '/^[^<]*[A-Za-z]/p' | sed 's/^ *//; s/ *$//'
+	grep -oE '(title|placeholder|aria-label)="[^"]*"' share/report/body.html | sed 's/^[^"]*"//; s/"$//'
+} | sed 's/&lt;/</g; s/&gt;/>/g; s/&hellip;/\xe2\x80\xa6/g; /&/d; s/["\\]/\\&/g; s/.*/tr("&");/' >"$tmp/frame.js"
+x "$tmp/page.pot" -ktr:1 -L JavaScript share/report/*.js "$tmp/frame.js"
+sed -i "s|$tmp/frame.js:[0-9]*|share/report/body.html|g" "$tmp/page.pot"
 sed '1,/^$/b
 s/^msgid /msgctxt "page"\n&/' "$tmp/page.pot" >"$tmp/words.pot"
+# What formats, dump formats and ways of pairing say of themselves.
+grep -hE '^	\.help = "' lib/format/*.c lib/dump/*/*.c lib/align/*.c lib/metric/*.c |
+	sed 's/^	\.help = \(.*[^,]\),*$/ACC_MSG(\1);/' >"$tmp/help.c"
+x "$tmp/help.pot" -k -kACC_MSG:1 -L C "$tmp/help.c"
+sed -i "s|$tmp/help.c:[0-9]*|lib/format|g" "$tmp/help.pot"
 x "$tmp/shell.pot" -k -ktext:1 -ksay:1 -kdie:1 -L Shell cmd/*.sh
-msgcat --no-wrap --sort-by-file "$tmp/formats.pot" "$tmp/texts.pot" "$tmp/shell.pot" \
+msgcat --no-wrap --sort-by-file "$tmp/formats.pot" "$tmp/texts.pot" "$tmp/help.pot" "$tmp/shell.pot" \
 	"$tmp/words.pot" | sed 's/^"POT-Creation-Date: .*/"POT-Creation-Date: \\n"/'

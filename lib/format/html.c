@@ -4,6 +4,7 @@
 #include "acc/judge.h"
 #include "format/columns.h"
 #include "acc/format.h"
+#include "acc/say.h"
 #include "format/jsontext.h"
 #include "format/network.h"
 
@@ -33,6 +34,21 @@ part(FILE *out, const char *name)
 			fwrite(acc_report[i].text, 1, acc_report[i].n, out);
 }
 
+/* What the page says, by what it would say in English. */
+static void
+page_words(FILE *out)
+{
+	const char *word, *translation;
+	for (size_t i = 0; acc_page_word(i, &word, &translation); i++) {
+		fputs(i == 0 ? ",\"words\":{" : ",", out);
+		acc_json_string(out, acc_str(word), true);
+		putc(':', out);
+		acc_json_string(out, acc_str(translation), true);
+	}
+	if (acc_page_word(0, &word, &translation))
+		putc('}', out);
+}
+
 static int
 begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err *e)
 {
@@ -59,7 +75,9 @@ begin(void **state, FILE *out, const struct acc_format_opt *opt, struct acc_err 
 			putc(',', out);
 		acc_json_string(out, acc_str(opt->columns[i]), true);
 	}
-	fputs("]}</script>\n", out);
+	putc(']', out);
+	page_words(out);
+	fputs("}</script>\n", out);
 	return 0;
 }
 
@@ -81,7 +99,7 @@ record(void *state, const struct acc_rec *r, struct acc_err *e)
 static int
 end(void *state, int status, struct acc_err *e)
 {
-	static const char *const scripts[] = {"data", "model", "network", "view", "strip", "tree",
+	static const char *const scripts[] = {"words", "data", "model", "network", "view", "strip", "tree",
 		"map", "table", "detail", "curves", "page"};
 	struct state *s = state;
 	int rc = acc_blocks_flush(s->blocks, e);

@@ -80,14 +80,14 @@ function curvesStart() {
 		const beyond = i === undefined ? undefined : get("beyond", i);
 		const two = c.b.some(v => v !== undefined);
 		const head = make("div", "part-head", dot(i === undefined ? NONE : levels[i]), titled(make("h2", "", name), name),
-			make("span", "legend", lineKey("accent", two ? "device" : "value"), two ? lineKey("none", "bench") : ""));
+			make("span", "legend", lineKey("accent", two ? tr("device") : tr("value")), two ? lineKey("none", tr("bench")) : ""));
 		part.append(make("div", "curve", head, canvas));
 		const draw = () => curveDraw(canvas, c, beyond);
 		redraws.push(draw);
 		draw();
 	}
-	if (left) part.prepend(make("p", "warning", "These curves lack points: " + left.toLocaleString("en") + " records are not in the page."));
-	if (all.size > 24) part.append(make("p", "quiet", all.size - 24 + " more curves are in the table"));
+	if (left) part.prepend(make("p", "warning", tr("These curves lack points: %s records are not in the page.", left.toLocaleString("en"))));
+	if (all.size > 24) part.append(make("p", "quiet", tr("%s more curves are in the table", all.size - 24)));
 }
 
 // The curve that a record is of, or a point of, for its detail.
@@ -97,7 +97,7 @@ function curveOf(i) {
 	const canvas = make("canvas");
 	const beyond = get("kind", i) === "curve" ? get("beyond", i) : either("step", i);
 	setTimeout(() => canvas.isConnected && curveDraw(canvas, c, beyond), 0);
-	return make("div", "curve", make("span", "legend", lineKey("accent", "device"), lineKey("none", "bench")), canvas);
+	return make("div", "curve", make("span", "legend", lineKey("accent", tr("device")), lineKey("none", tr("bench"))), canvas);
 }
 
 function lineKey(name, text) {

@@ -1,7 +1,7 @@
 // One op call: its tensors on both sides, what was measured, where the error sits, its source, and
 // where its values come from and go to.
 
-const ioText = {in: "input", kw: "keyword", param: "parameter", out: "output", grad: "gradient"};
+const ioText = {in: tr("input"), kw: tr("keyword"), param: tr("parameter"), out: tr("output"), grad: tr("gradient")};
 const sideRows = [["dtype", "dtype"], ["shape", "shape"], ["min", "min"], ["max", "max"], ["mean", "mean"], ["norm", "norm"],
 	["NaN", "nan"], ["+Inf", "posinf"], ["-Inf", "neginf"], ["value", "value"]];
 const metricKeys = ["m.max_abs", "m.max_rel", "m.err_max", "m.err_rms", "m.rel_l2", "m.rmse", "m.one_minus_cosine",
@@ -16,7 +16,7 @@ function sideValue(side, key, i) {
 }
 
 function sideTable(i) {
-	const sides = get("kind", i) === "pair" ? [["a.", "device"], ["b.", "bench"]] : [["", ""]];
+	const sides = get("kind", i) === "pair" ? [["a.", tr("device")], ["b.", tr("bench")]] : [["", ""]];
 	const there = sides.filter(([s]) => s === "" || get(s + "kind", i) !== undefined);
 	const head = make("tr", "", make("th")), body = make("tbody");
 	for (const [, name] of there) head.append(make("th", "", name));
@@ -29,7 +29,7 @@ function sideTable(i) {
 	}
 	const out = make("table", "", make("thead", "", head), body);
 	const missing = sides.length - there.length;
-	return missing ? make("div", "", out, make("p", "warning", "the other side has no such record")) : out;
+	return missing ? make("div", "", out, make("p", "warning", tr("the other side has no such record"))) : out;
 }
 
 function list(pairs, cls) {
@@ -51,11 +51,11 @@ function histogram(text) {
 	counts.forEach((n, k) => {
 		const bar = make("span");
 		bar.style.height = n === 0 ? "0" : 4 + 42 * Math.log1p(n) / Math.log1p(most) + "px";
-		bar.title = n + " elements";
+		bar.title = tr("%s elements", n);
 		bars.append(bar);
 		axis.append(make("span", "", k % every > 0 ? "" : k === 0 ? "0" : shown(2 ** (k - 1), 2)));
 	});
-	return make("div", "", make("p", "quiet", "how many elements by their error in ulp, from 0, 1, 2, 4 ... on (logarithmic)"), bars, axis);
+	return make("div", "", make("p", "quiet", tr("how many elements by their error in ulp, from 0, 1, 2, 4 ... on (logarithmic)")), bars, axis);
 }
 
 // The dataflow takes a moment to find: the rest is shown before.
@@ -69,14 +69,14 @@ function linksFill(out, i) {
 	if (!out.isConnected) return;
 	const {from, to} = dataflow();
 	const name = r => link(get("name", r), () => choose(ops[opOf[r]], r));
-	if (from[i] !== undefined) out.append("the same values as ", name(from[i]));
+	if (from[i] !== undefined) out.append(tr("the same values as "), name(from[i]));
 	const users = to.get(i) || [];
-	users.slice(0, 6).forEach((r, k) => out.append(k === 0 ? "goes to " : ", ", name(r)));
-	if (users.length > 6) out.append(" and " + (users.length - 6) + " more");
+	users.slice(0, 6).forEach((r, k) => out.append(k === 0 ? tr("goes to ") : ", ", name(r)));
+	if (users.length > 6) out.append(tr(" and %s more", users.length - 6));
 }
 
 function everything(i) {
-	const d = make("details", "", make("summary", "", "all fields"));
+	const d = make("details", "", make("summary", "", tr("all fields")));
 	d.ontoggle = () => {
 		if (d.open && d.childElementCount === 1)
 			d.append(list(keys.map(k => [k, get(k, i)]).filter(([k, v]) => v !== undefined && !k.endsWith("s.hash"))
@@ -103,19 +103,19 @@ function tensor(i) {
 	if (ms.length) e.append(list(ms));
 	const value = get("value", i), limit = get("limit", i);
 	if (bad !== undefined && value !== undefined && limit !== undefined)
-		e.append(make("p", "", shown(value) + " against a limit of " + shown(limit) +
+		e.append(make("p", "", tr("%s against a limit of %s", shown(value), shown(limit)) +
 			(get("limit_from", i) ? ": " + get("limit_from", i) : "")));
 	const where = get("m.where", i), how = get("m.where.how", i);
-	if (where !== undefined) e.append(make("p", "", make("b", "", "where: "), where + (how !== undefined ? ", " + how : "")));
-	for (const [side, name] of [["a.", "device"], ["b.", "bench"], ["", ""]]) {
+	if (where !== undefined) e.append(make("p", "", make("b", "", tr("where: ")), where + (how !== undefined ? ", " + how : "")));
+	for (const [side, name] of [["a.", tr("device")], ["b.", tr("bench")], ["", ""]]) {
 		const ok = get(side + "audit.ok", i), why = get(side + "audit.skip", i);
-		const of = name ? " of the " + name : "";
+		const of = name ? tr(" of the %s", name) : "";
 		if (ok !== undefined)
-			e.append(make("p", ok ? "good" : "error", "recomputed from its own inputs" + of + ": " +
-				(ok ? "right" : "wrong") + ", error " + shown(get(side + "audit.err", i)) + " of " +
-				shown(get(side + "audit.limit", i)) + " ulp" +
-				(get(side + "audit.cause", i) ? "; looks like: " + get(side + "audit.cause", i) : "")));
-		else if (why !== undefined) e.append(make("p", "quiet", "not recomputed" + of + ": " + why));
+			e.append(make("p", ok ? "good" : "error", tr("recomputed from its own inputs%s: %s, error %s of %s ulp", of,
+				ok ? tr("right") : tr("wrong"), shown(get(side + "audit.err", i)),
+				shown(get(side + "audit.limit", i))) +
+				(get(side + "audit.cause", i) ? tr("; looks like: ") + get(side + "audit.cause", i) : "")));
+		else if (why !== undefined) e.append(make("p", "quiet", tr("not recomputed%s: %s", of, why)));
 	}
 	const hist = get("m.ulp_hist", i);
 	if (hist !== undefined && get("m.same", i) !== 1) e.append(histogram(hist) || "");
@@ -149,7 +149,7 @@ function stackList(id) {
 	for (const f of frames(id))
 		ol.append(make("li", f.library ? "library" : "", base(f.file) + (f.line ? ":" + f.line : "") +
 			(f.fn ? " in " + f.fn : ""), make("code", "", f.code || f.file)));
-	ol.title = "innermost first";
+	ol.title = tr("innermost first");
 	return ol;
 }
 
@@ -158,7 +158,7 @@ function module(op) {
 	let key = op.scope;
 	for (let n = 0; key !== undefined && n < 30; n++) {
 		const o = byKey.get(key);
-		out.append(n === 0 ? "in " : " in ", o ? link(key, () => choose(o)) : key);
+		out.append(n === 0 ? tr("in ") : tr(" in "), o ? link(key, () => choose(o)) : key);
 		key = o && o.scope;
 	}
 	return out;
@@ -168,17 +168,17 @@ function detailDraw() {
 	const d = $("detail");
 	if (!chosen && chosenRow < 0)
 		return d.replaceChildren(make("p", "quiet", chosenNode && chosenNode.ranks.length && left
-			? "The records of " + (chosenNode.key || chosenNode.label) + " are not in the page: only the first, and what is bad, are."
-			: "Choose a record."));
+			? tr("The records of %s are not in the page: only the first, and what is bad, are.", chosenNode.key || chosenNode.label)
+			: tr("Choose a record.")));
 	if (!chosen) return d.replaceChildren(make("h2", "", String(either("name", chosenRow) || either("tag", chosenRow) || "")),
 		has("tag") || has("a.tag") ? curveOf(chosenRow) || "" : "", tensor(chosenRow));
 	const where = [chosen.step !== undefined ? "step " + chosen.step : "", chosen.rank !== undefined ? "rank " + chosen.rank : "",
-		"op call " + (chosen.at + 1).toLocaleString("en") + " of " + ops.length.toLocaleString("en")].filter(s => s).join(", ");
+		tr("op call %s of %s", (chosen.at + 1).toLocaleString("en"), ops.length.toLocaleString("en"))].filter(s => s).join(", ");
 	const out = [make("h2", "", dot(chosen.level), " ", chosen.key), make("p", "quiet", where)];
 	out.push(...others(chosen));
 	const recorded = either("fold.key", chosen.first);
-	if (recorded !== undefined) out.push(make("p", "quiet", "recorded as " + recorded));
-	if (chosen.node && chosen.node.other !== undefined) out.push(make("p", "quiet", "the bench calls it " + chosen.node.other));
+	if (recorded !== undefined) out.push(make("p", "quiet", tr("recorded as %s", recorded)));
+	if (chosen.node && chosen.node.other !== undefined) out.push(make("p", "quiet", tr("the bench calls it %s", chosen.node.other)));
 	if (chosen.scope !== undefined) out.push(module(chosen));
 	for (const f of findings.filter(f => f !== headline && opOfFinding(f) === chosen))
 		out.push(make("p", "", f.text));
@@ -192,14 +192,14 @@ function detailDraw() {
 	const most = 60, sorted = of.sort((a, b) => rank(a) - rank(b) || a - b);
 	const plain = sorted.filter(i => either("kind", i) === "arg"), real = sorted.filter(i => either("kind", i) !== "arg");
 	for (const i of real.slice(0, most)) out.push(tensor(i));
-	if (real.length > most) out.push(make("p", "quiet", real.length - most + " more are in the table"));
+	if (real.length > most) out.push(make("p", "quiet", tr("%s more are in the table", real.length - most)));
 	if (plain.length) {
-		out.push(make("h3", "", "Other arguments"));
+		out.push(make("h3", "", tr("Other arguments")));
 		out.push(list(plain.slice(0, most).map(i => [(ioText[either("io", i)] || "") + " " + (either("pos", i) || ""),
 			[get("a.value", i), get("b.value", i), get("value", i)].filter(v => v !== undefined)
 				.filter((v, k, all) => all.indexOf(v) === k).map(v => shown(v)).join(" / ") || "None"]), "all"));
 	}
-	if (stacks.has(chosen.stack)) out.push(make("h3", "", "Stack"), stackList(chosen.stack));
+	if (stacks.has(chosen.stack)) out.push(make("h3", "", tr("Stack")), stackList(chosen.stack));
 	d.replaceChildren(...out);
 	d.scrollTop = 0;
 }

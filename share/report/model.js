@@ -3,7 +3,7 @@
 const NONE = 0, GOOD = 1, WARNING = 2, ERROR = 3;
 const levelName = ["none", "good", "warning", "error"];
 // Behind the culprit errors are large, too, and explained by those of the inputs.
-const levelText = ["not judged", "explained by its inputs", "warning", "error"];
+const levelText = [tr("not judged"), tr("explained by its inputs"), tr("warning"), tr("error")];
 const accusing = ["culprit", "overflow", "difference", "rule", "missing"];
 
 let ops = [];         // {key, first, last, step, rank, level, named, scope, stack, at}

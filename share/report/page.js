@@ -4,20 +4,20 @@ const redraws = [stripDraw];
 
 // The parts of a sentence of evidence: they stand between semicolons, but code has these, too.
 function parts(text) {
-	const at = text.search(/; at [^;]*:\d+ in /), says = at < 0 ? text : text.slice(0, at);
+	const at = text.search(new RegExp(tr("; at ") + "[^;]*:\\d+ in ")), says = at < 0 ? text : text.slice(0, at);
 	return says.split("; ");
 }
 
-const tags = {culprit: "first bad op call", overflow: "overflow", difference: "differs", missing: "missing",
-	rule: "beyond a limit", warning: "warning", clean: "nothing bad found", audit: "audit", unmatched: "unmatched"};
+const tags = {culprit: tr("first bad op call"), overflow: tr("overflow"), difference: tr("differs"), missing: tr("missing"),
+	rule: tr("beyond a limit"), warning: tr("warning"), clean: tr("nothing bad found"), audit: tr("audit"), unmatched: tr("unmatched")};
 
 function findingDraw() {
 	const card = $("finding"), f = headline;
 	if (f === undefined) {
 		const bad = ops.filter(o => o.level >= WARNING).length;
 		card.className = bad ? "warning-card" : "";
-		card.replaceChildren(make("h1", "", bad ? bad + " op calls are bad" : "No judge has looked at these records"),
-			make("p", "quiet", "accfirstbad, acccurve or acccheck names what is wrong; accaudit recomputes. The records are below."));
+		card.replaceChildren(make("h1", "", bad ? tr("%s op calls are bad", bad) : tr("No judge has looked at these records")),
+			make("p", "quiet", tr("accfirstbad, acccurve or acccheck names what is wrong; accaudit recomputes. The records are below.")));
 		return;
 	}
 	const bad = accusing.includes(f.what), clean = f.what === "clean" && status === 0;
@@ -28,22 +28,22 @@ function findingDraw() {
 	if (where.length) h1.append(make("span", "quiet", "  " + where.join(", ")));
 	const evidence = make("ul"), others = make("ul");
 	// The limit and the confidence have lines of their own.
-	let text = parts(String(f.text || "")).filter((t, k) => k === 0 || f.limit === undefined || !/^[\d.e+]+ times its limit/.test(t));
+	let text = parts(String(f.text || "")).filter((t, k) => k === 0 || f.limit === undefined || !new RegExp(tr("^[\\d.e+]+ times its limit")).test(t));
 	const name = String(f.name || "") + ": ", at = text[0].indexOf(name);
 	if (f.name !== undefined && at >= 0 && bad) text[0] = text[0].slice(at + name.length);
 	for (const t of text) evidence.append(make("li", "", t));
-	if (f.confidence !== undefined) others.append(make("li", "", make("b", "", "confidence "), f.confidence > .999 ? "above 0.999" : shown(f.confidence, 3)));
+	if (f.confidence !== undefined) others.append(make("li", "", make("b", "", tr("confidence ")), f.confidence > .999 ? tr("above 0.999") : shown(f.confidence, 3)));
 	if (f.limit !== undefined && f.value !== undefined)
-		others.append(make("li", "", make("b", "", "rule " + (f.rule || "") + " "), shown(f.value) + ", limit " + shown(f.limit) +
+		others.append(make("li", "", make("b", "", tr("rule ") + (f.rule || "") + " "), shown(f.value) + tr(", limit ") + shown(f.limit) +
 			(f.limit_from ? " (" + f.limit_from + ")" : "")));
 	for (const s of (f.ranked || []).slice(0, 4)) {
 		const o = ops.find(x => x.key === s) || opOfFinding({name: s});
-		others.append(make("li", "", "then: ", o ? link(s, () => choose(o)) : s));
+		others.append(make("li", "", tr("then: "), o ? link(s, () => choose(o)) : s));
 	}
 	for (const g of findings.filter(g => g !== f).slice(0, 40)) {
 		const o = opOfFinding(g), long = String(g.text || g.what);
 		const li = make("li", "", long.length > 240 ? long.slice(0, 240) + " …" : long);
-		if (o) li.append(" ", link("show", () => choose(o)));
+		if (o) li.append(" ", link(tr("show"), () => choose(o)));
 		li.title = long;
 		others.append(li);
 	}
@@ -57,14 +57,14 @@ function barDraw() {
 	const roots = key => {
 		const ids = has(key) ? new Set(column(key)) : new Set(sources.map(x => x.id));
 		const s = [...new Set(sources.filter(x => ids.has(x.id)).map(x => (x.host ? x.host + ":" : "") + x.root))];
-		return s.length > 1 ? s[0] + " and " + (s.length - 1) + " more" : s.join("");
+		return s.length > 1 ? tr("%s and %s more", s[0], s.length - 1) : s.join("");
 	};
-	$("about-run").textContent = has("a.src") ? roots("a.src") + (has("b.src") ? "  against  " + roots("b.src") : "") : roots("src");
+	$("about-run").textContent = has("a.src") ? roots("a.src") + (has("b.src") ? tr("  against  ") + roots("b.src") : "") : roots("src");
 	$("about-run").title = sources.map(x => x.root).join("\n");
-	document.title = (headline && accusing.includes(headline.what) && headline.name ? headline.name + " - " : "") + "acctools report";
+	document.title = (headline && accusing.includes(headline.what) && headline.name ? headline.name + " - " : "") + tr("acctools report");
 	const bad = ops.filter(o => o.level >= WARNING).length;
 	$("steps-bad").hidden = bad === 0;
-	$("count-bad").textContent = bad.toLocaleString("en") + " bad op call" + (bad === 1 ? "" : "s");
+	$("count-bad").textContent = bad === 1 ? tr("1 bad op call") : tr("%s bad op calls", bad.toLocaleString("en"));
 }
 
 function stepOp(by, bad) {
@@ -119,6 +119,7 @@ function keysStart() {
 const {status, left} = $("end") ? JSON.parse($("end").textContent) : {status: 2, left: 0};
 
 function start() {
+	frameWords();
 	readBlocks();
 	makeLevels();
 	makeOps();

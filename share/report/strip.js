@@ -92,7 +92,7 @@ function stripPick(event) {
 function stripSay(k) {
 	const v = stripValues[k];
 	$("strip-at").textContent = stripOps[k].key +
-		(v < 0 ? "" : "  " + (v === Infinity ? "NaN or infinite" : shown(v)));
+		(v < 0 ? "" : "  " + (v === Infinity ? tr("NaN or infinite") : shown(v)));
 }
 
 function stripStart() {

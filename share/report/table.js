@@ -124,9 +124,9 @@ function tableSort() {
 			(cls[a] === 0 ? sign * (num[a] < num[b] ? -1 : num[a] > num[b] ? 1 : 0)
 				: cls[a] === 1 ? sign * (String(c[a]) < String(c[b]) ? -1 : c[a] === c[b] ? 0 : 1) : 0) || a - b);
 	}
-	$("table-count").textContent = (order.length === rows ? "" : order.length.toLocaleString("en") + " of ") +
-		rows.toLocaleString("en") + " records" + (left ? ", " + left.toLocaleString("en") + " not in the page" : "");
-	$("table-count").title = left ? "behind the first records only what is bad is in the page; the map and the tree tell of all" : "";
+	$("table-count").textContent = (order.length === rows ? "" : order.length.toLocaleString("en") + tr(" of ")) +
+		tr("%s records", rows.toLocaleString("en")) + (left ? tr(", %s not in the page", left.toLocaleString("en")) : "");
+	$("table-count").title = left ? tr("behind the first records only what is bad is in the page; the map and the tree tell of all") : "";
 	tableLines.set(order.length);
 }
 
@@ -138,13 +138,13 @@ function tableHead() {
 		wide += widths[key];
 		const arrow = key === sortKey ? (sortDown ? " ▾" : " ▴") : "";
 		const t = make("div", "cell" + (isNumber(key) ? " number" : ""), key + arrow);
-		t.title = key + ": click to sort";
+		t.title = tr("%s: click to sort", key);
 		t.style.width = widths[key] + "px";
 		t.onclick = () => sortBy(key);
 		titles.append(t);
 		const input = make("input");
 		input.value = filters.get(key) || "";
-		input.setAttribute("aria-label", "filter " + key);
+		input.setAttribute("aria-label", tr("filter %s", key));
 		input.placeholder = isNumber(key) ? "> < =" : "";
 		input.oninput = () => {
 			filters.set(key, input.value);
@@ -233,7 +233,7 @@ function tableStart() {
 	for (const l of [ERROR, WARNING, GOOD]) {
 		const n = levels.reduce((sum, v) => sum + (v === l ? 1 : 0), 0);
 		if (n === 0) continue;
-		const b = make("button", levelName[l], (l === GOOD ? "fine" : levelText[l]) + " " + n.toLocaleString("en"));
+		const b = make("button", levelName[l], (l === GOOD ? tr("fine") : levelText[l]) + " " + n.toLocaleString("en"));
 		b.type = "button";
 		b.setAttribute("aria-pressed", "false");
 		b.onclick = () => {

@@ -34,8 +34,8 @@ function treeDraw(i) {
 	e.style.paddingLeft = 4 + Math.min(depth, 24) * 11 + "px";
 	e.setAttribute("role", "treeitem");
 	e.setAttribute("aria-level", depth + 1);
-	e.title = [n.key || n.label, n.calls + " op call" + (n.calls === 1 ? "" : "s") + (n.bad ? ", " + n.bad + " bad" : ""),
-		ranksText(n), n.other === undefined ? "" : "bench: " + n.other].filter(s => s).join("\n");
+	e.title = [n.key || n.label, (n.calls === 1 ? tr("1 op call") : tr("%s op calls", n.calls)) + (n.bad ? tr(", %s bad", n.bad) : ""),
+		ranksText(n), n.other === undefined ? "" : tr("bench: %s", n.other)].filter(s => s).join("\n");
 	if (n.kids.length) {
 		e.setAttribute("aria-expanded", n.open);
 		if (!n.open && n.level >= WARNING && n.worst && n.worst !== n)
