@@ -5,7 +5,8 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 DATA=$ROOT/tests/data
 PATH=$BIN:$PATH
 export BIN DATA PATH ROOT
-unset NO_COLOR
+unset NO_COLOR LANGUAGE LC_MESSAGES ACC_LANG
+export LC_ALL=C.UTF-8
 
 # Standard input holds nothing that a terminal would obey: ESC, 8-bit controls, turns of direction.
 is_plain() {

@@ -260,9 +260,11 @@ show(struct show *s, uint32_t at, int depth)
 		return false;
 	if (item[0] == '=')
 		return acc_buf_add(s->out, id, strlen(id)) == 0 && s->out->n <= MOST;
-	const struct message *m = item[0] == '%' ? acc_message_find(acc_str(id)) : NULL;
+	if (item[0] != '%')
+		return false;
+	const struct message *m = acc_message_find(acc_str(id));
 	const int n = conversions(id);
-	if (item[0] != '%' || n > ACC_SAID_ARGS || (depth == 0 && m == NULL))
+	if (n > ACC_SAID_ARGS || (depth == 0 && m == NULL))
 		return false;
 	uint32_t start[ACC_SAID_ARGS], from = at + 1;
 	for (int i = 0; i < n && from != UINT32_MAX; i++) {

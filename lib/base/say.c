@@ -133,11 +133,18 @@ single(struct making *k, char how, struct acc_str s)
 	return 0;
 }
 
-/* Has it conversions? Then it is no word by itself. */
-static bool
-is_word(struct acc_str s)
+/* A text as a format that has no conversions; where memory runs out, one that is no message. */
+static struct acc_str
+as_format(struct acc_arena *m, struct acc_str s)
 {
-	return s.n > 0 && memchr(s.p, '%', s.n) == NULL && acc_message_find(s) != NULL;
+	char *p = memchr(s.p, '%', s.n) == NULL ? NULL : acc_alloc(m, 2 * (size_t)s.n);
+	uint32_t n = 0;
+	for (uint32_t i = 0; p != NULL && i < s.n; i++) {
+		p[n++] = s.p[i];
+		if (s.p[i] == '%')
+			p[n++] = '%';
+	}
+	return p == NULL ? s : (struct acc_str){p, n};
 }
 
 static int
@@ -147,8 +154,10 @@ put_arg(void *arg, struct acc_str s)
 	if (k->pieces > ACC_SAID_ARGS)
 		return ACC_EUNSUP;
 	const struct text *t = known(k->m, s.p, s.n);
-	if (t == NULL)
-		return single(k, is_word(s) ? '%' : '=', s);
+	if (t == NULL) {
+		struct acc_str id = s.n == 0 ? s : as_format(k->m, s);
+		return acc_message_find(id) != NULL ? single(k, '%', id) : single(k, '=', s);
+	}
 	k->piece[k->pieces++] = (struct piece){.item = t->item, .n = t->n};
 	k->n += t->n;
 	return 0;
@@ -273,7 +282,8 @@ acc_put_said(struct acc_rec *r, const char *prefix, const char *key, const struc
 	msg_key(name, sizeof name, "", key);
 	if (rc == 0 && t != NULL)
 		rc = acc_put(r, prefix, name, acc_texts(t->item, t->n));
-	else if (rc == 0 && text != NULL && is_word(acc_str(text))) {
+	else if (rc == 0 && text != NULL && strchr(text, '%') == NULL &&
+		 acc_message_find(acc_str(text)) != NULL) {
 		struct acc_arena mem = {0};
 		const struct acc_str item = acc_str_made(acc_arena_printf(&mem, "%%%s", text));
 		rc = acc_put(r, prefix, name, acc_texts(&item, 1));

@@ -26,8 +26,10 @@ shown(struct acc_check *ck, uint32_t row, int side)
 	bool variable = ck->opt.list->row[row].name_in[DIALECT_ENV].n > 0;
 	if (k->v.type == ACC_V_NIL && k->open == NULL)
 		return variable && ck->side[side].whole_env ? "not set" : "not known";
-	if (k->where == NULL)
-		return acc_say(&ck->mem, "%s (%s)", value, k->given);
+	if (k->where == NULL) {
+		const char *given = acc_say_copy(&ck->mem, &ck->side[side].mem, k->given);
+		return given == NULL ? NULL : acc_say(&ck->mem, "%s (%s)", value, given);
+	}
 	return acc_say(&ck->mem, "%s (%s%s%s%s)", value, k->where,
 		k->given != NULL ? ", from " : "", k->given != NULL ? k->key : "",
 		k->maybe ? ", perhaps" : "");

@@ -38,7 +38,8 @@ put_param(struct acc_rec *r, const char *side, const struct param *p)
 }
 
 static int
-put_verdict(struct acc_rec *r, const struct verdict *v, const char *where)
+put_verdict(struct acc_rec *r, const struct acc_arena *mem, const struct verdict *v,
+	const char *where)
 {
 	struct acc_str why[8];
 	int rc = 0;
@@ -51,7 +52,7 @@ put_verdict(struct acc_rec *r, const struct verdict *v, const char *where)
 	for (uint32_t i = 0; i < v->nwhy; i++)
 		why[i] = acc_str(v->why[i]);
 	if (v->nwhy == 1)
-		rc |= acc_add(r, "", "why", acc_text(why[0]));
+		rc |= acc_put_said(r, "", "why", mem, v->why[0]);
 	else if (v->nwhy > 1)
 		rc |= acc_add(r, "", "why", acc_texts(why, v->nwhy));
 	return rc;
@@ -74,7 +75,7 @@ acc_check_record(struct acc_check *ck, const struct verdict *v)
 	for (int s = 0; s < 2; s++)
 		rc |= row != NULL ? put_known(r, prefix[s], &ck->side[s].known[v->row])
 				  : put_param(r, prefix[s], v->p[s]);
-	rc |= put_verdict(r, v, row == NULL ? NULL : row->where);
+	rc |= put_verdict(r, &ck->mem, v, row == NULL ? NULL : row->where);
 	return rc < 0 ? ACC_ENOMEM : 0;
 }
 
