@@ -260,6 +260,7 @@ install: all
 	install -s $(filter-out $(SCRIPTS),$(PROGS)) $(DESTDIR)$(BINDIR)
 	install $(SCRIPTS) $(DESTDIR)$(BINDIR)
 	for f in man/*.[1-9]; do install -D -m 644 -t $(DESTDIR)$(MANDIR)/man$${f##*.} $$f; done
+	install -D -m 644 -t $(DESTDIR)$(MANDIR)/zh_CN/man7 man/zh_CN/*.7
 	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(B)/libacc.a
 	install -D -m 644 -t $(DESTDIR)$(INCLUDEDIR)/acc include/acc/*.h
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
@@ -270,7 +271,7 @@ install: all
 			share/$$p.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/$$p.pc || exit; done
 	install -D -m 644 -t $(DESTDIR)$(PYTHONDIR)/accrecord python/accrecord/*.py
 	install -d $(DESTDIR)$(DOCDIR)
-	install -m 644 LICENSE THIRD-PARTY NEWS README.md $(DESTDIR)$(DOCDIR)
+	install -m 644 LICENSE THIRD-PARTY NEWS README.md README.zh.md $(DESTDIR)$(DOCDIR)
 	for s in bash:bash-completion/completions/acctools zsh:zsh/vendor-completions/_acctools \
 		fish:fish/vendor_completions.d/acctools.fish; do \
 		f=$(DESTDIR)$(PREFIX)/share/$${s#*:}; install -d $${f%/*}; \
@@ -296,7 +297,7 @@ DEB = acctools_$(VERSION)_$(shell dpkg --print-architecture)
 deb: all
 	rm -rf $(B)/$(DEB)
 	$(MAKE) PREFIX=/usr DESTDIR=$(abspath $(B))/$(DEB) install
-	gzip -9n $(B)/$(DEB)/usr/share/man/man*/*
+	gzip -9n $(B)/$(DEB)/usr/share/man/man*/* $(B)/$(DEB)/usr/share/man/zh_CN/man*/*
 	install -d $(B)/$(DEB)/DEBIAN
 	sed 's#@version@#$(VERSION)#; s#@arch@#$(shell dpkg --print-architecture)#; s#@libc@#$(shell \
 		ldd --version | sed -n '1s/.* //p')#' share/deb-control.in >$(B)/$(DEB)/DEBIAN/control

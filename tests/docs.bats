@@ -97,7 +97,7 @@ page_limits() { # page
 }
 
 @test "man pages are clean" {
-	run -0 mandoc -Tlint -Wwarning "$ROOT"/man/*.[1-9]
+	run -0 mandoc -Tlint -Wwarning "$ROOT"/man/*.[1-9] "$ROOT"/man/zh_CN/*.[1-9]
 	[ -z "$output" ]
 }
 
@@ -141,6 +141,8 @@ page_limits() { # page
 	for p in $(programs); do
 		grep -q "\`$p\`" "$ROOT/README.md" || { echo "README.md: no $p"; false; }
 		grep -q "^\.It Xr $p 1" "$ROOT/man/acc.7" || { echo "acc.7: no $p"; false; }
+		grep -q "\`$p\`" "$ROOT/README.zh.md" || { echo "README.zh.md: no $p"; false; }
+		grep -q "^\.It Xr $p 1" "$ROOT/man/zh_CN/acc.7" || { echo "zh_CN/acc.7: no $p"; false; }
 	done
 }
 
@@ -163,6 +165,9 @@ page_limits() { # page
 	cd "$ROOT/examples/demo"
 	script -qec "stty cols 80; accdiff device bench" /dev/null | sed 's/\x1b\[[0-9;]*m//g; s/\r//' >"$BATS_TEST_TMPDIR/shown"
 	sed -n '/^    [$] accdiff device bench/,/^Exit status/p' "$ROOT/README.md" | sed '1d; $d; s/^    //' |
+		sed '$d' | diff - "$BATS_TEST_TMPDIR/shown"
+	script -qec "stty cols 80; accdiff --lang=zh device bench" /dev/null | sed 's/\x1b\[[0-9;]*m//g; s/\r//' >"$BATS_TEST_TMPDIR/shown"
+	sed -n '/^    [$] accdiff --lang=zh device bench/,/^退出码/p' "$ROOT/README.zh.md" | sed '1d; $d; s/^    //' |
 		sed '$d' | diff - "$BATS_TEST_TMPDIR/shown"
 }
 
@@ -213,6 +218,6 @@ examples() { # page
 	for p in $(programs); do
 		[ -x "bin/$p" ] && [ -f "share/man/man1/$p.1" ]
 	done
-	[ -f share/man/man7/acc.7 ]
+	[ -f share/man/man7/acc.7 ] && [ -f share/man/zh_CN/man7/acc.7 ]
 	run -1 timeout 60 bin/accdiff "$ROOT/examples/demo/device" "$ROOT/examples/demo/bench"
 }

@@ -48,7 +48,7 @@ flags() {
 }
 
 @test "licence, notices, news and completions are installed; completions know every program and option" {
-	for f in LICENSE THIRD-PARTY NEWS README.md; do
+	for f in LICENSE THIRD-PARTY NEWS README.md README.zh.md; do
 		[ -s "$TREE/share/doc/acctools/$f" ]
 	done
 	# Each library that is linked in has its notice.

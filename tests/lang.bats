@@ -60,18 +60,18 @@ english() {
 	zh accfmt -f brief demo.acc | grep -qx '代码: model.py:53 in forward: return self.fc2(F.gelu(self.fc1(x)))'
 	zh accfmt -f brief demo.acc | grep -q '^结论: 不同 (有异常)$'
 	zh accfmt --tree demo.acc | grep -q '个算子调用'
-	zh accfmt --html=page.html demo.acc
+	zh accfmt --html=page.html demo.acc || [ $? -eq 1 ]
 	grep -q '"text":"Functional.gelu.1.forward: 输出 0 与标杆' page.html
 	grep -q '"first bad op call":"首个异常算子"' page.html
 	! grep -q 'text.msg' page.html
-	accfmt --html=page.html demo.acc
+	accfmt --html=page.html demo.acc || [ $? -eq 1 ]
 	! grep -q '"words"\|text.msg' page.html
 }
 
 @test "the spreadsheet is Chinese" {
 	streams
 	run zh accfmt --xlsx=s.xlsx demo.acc
-	[ "$status" -eq 0 ] || skip "$output"
+	[ "$status" -le 1 ] || skip "$output"
 	python3 - <<-'END'
 		import re, zipfile
 		z = zipfile.ZipFile("s.xlsx")

@@ -7,7 +7,7 @@ shell=$1 bin=$2
 # program, short (or -), long (or -), what it takes (or -), text: separated by tabs
 options() {
 	for p in "$bin"/acc*; do
-		"$p" --help | awk -v p="${p##*/}" '
+		"$p" --lang=en --help | awk -v p="${p##*/}" '
 			/^  +-/ {
 				line = $0
 				sub(/^ +/, "", line)
