@@ -176,8 +176,9 @@ say_level(const struct seen *n, struct cli_out *out)
 	struct acc_arena mem = {0};
 	if (n->level == NULL)
 		return;
-	const char *text = acc_say(&mem, "%s %lld of the device was compared with %s %lld of the bench",
-		n->level, n->of[0], n->level, n->of[1]);
+	const char *text = acc_say(&mem,
+		"%s %lld of the device was compared with %s %lld of the bench", n->level, n->of[0],
+		n->level, n->of[1]);
 	if (acc_rec_start(&r, ACC_STR("finding")) < 0 ||
 		acc_add(&r, "", "what", acc_ctext("other")) < 0 ||
 		acc_add(&r, "", "rule", acc_ctext(n->level)) < 0 ||

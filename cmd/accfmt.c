@@ -197,7 +197,8 @@ say_left(const struct acc_format *f, void *state, struct acc_err *e)
 	if (rc >= 0 && top.left > 0 && !top.said) {
 		top.said = true;
 		rc = say(f, state, &mem,
-			acc_say(&mem, "%llu more row%s not shown (--top, and other formats, show them)",
+			acc_say(&mem,
+				"%llu more row%s not shown (--top, and other formats, show them)",
 				(unsigned long long)top.left, top.left == 1 ? " is" : "s are"),
 			e);
 	}
@@ -518,8 +519,8 @@ make_options(void)
 		options[n++] = (struct cli_opt){OPT_FORMAT + (int)i, acc_formats[i]->name,
 			acc_formats[i]->file ? "FILE" : NULL, acc_formats[i]->help};
 	memcpy(options + n, other_options, sizeof other_options);
-	size_t at = (size_t)snprintf(columns_help, sizeof columns_help,
-		"%s", acc_tr("keys to show, in order; or all"));
+	size_t at = (size_t)snprintf(columns_help, sizeof columns_help, "%s",
+		acc_tr("keys to show, in order; or all"));
 	for (size_t i = 0; acc_columns_name(i) != NULL && at < sizeof columns_help; i++)
 		at += (size_t)snprintf(columns_help + at, sizeof columns_help - at, ", %s",
 			acc_columns_name(i));

@@ -177,7 +177,8 @@ by_locale(void)
 		const char *v = getenv(names[i]);
 		locale = v != NULL && v[0] != '\0' ? v : NULL;
 	}
-	if (locale == NULL || (strcasestr(locale, "utf-8") == NULL && strcasestr(locale, "utf8") == NULL))
+	if (locale == NULL ||
+		(strcasestr(locale, "utf-8") == NULL && strcasestr(locale, "utf8") == NULL))
 		return;
 	for (const char *p = list; p != NULL && *p != '\0'; p += *p == ':') {
 		const size_t n = strcspn(p, ":");
@@ -397,7 +398,8 @@ cli_item(const char *name, int width, const char *text)
 	struct acc_format_opt opt = {0};
 	cli_terminal(&opt);
 	int at = printf("%-*s ", width, name);
-	acc_text_wrap(stdout, acc_str(acc_tr(text)), (size_t)opt.width, (size_t)at, (size_t)width + 1);
+	acc_text_wrap(stdout, acc_str(acc_tr(text)), (size_t)opt.width, (size_t)at,
+		(size_t)width + 1);
 	putchar('\n');
 }
 

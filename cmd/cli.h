@@ -18,10 +18,11 @@ struct cli_opt {
 
 struct cli {
 	const char *prog;
-	const char *synopsis;      /* operands, e.g. "[FILE ...]" */
-	const char *summary;       /* one sentence */
-	const struct cli_opt *opt; /* ends with key 0; --lang, -h, --help, -V, --version are added */
-	const char *notes;         /* more lines for --help (operands, an example), or NULL */
+	const char *synopsis; /* operands, e.g. "[FILE ...]" */
+	const char *summary;  /* one sentence */
+	const struct cli_opt
+		*opt;      /* ends with key 0; --lang, -h, --help, -V, --version are added */
+	const char *notes; /* more lines for --help (operands, an example), or NULL */
 };
 
 /* The language of messages and --help, by --lang, else by the environment, as gettext orders it:

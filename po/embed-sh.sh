@@ -27,7 +27,7 @@ body && $0 == "#@words@" {
 }
 body { print; next }
 /^$/ { flush(); next }
-/^#:/ { own = own || index($0, script ":") || index($0, "po/words.c:"); next }
+/^#:/ { own = own || index($0, "cmd/" script) || index($0, "po/words.c"); next }
 /^#/ { next }
 /^msgid/ { at = "id"; id = quoted($0); next }
 /^msgstr/ { at = "text"; text = quoted($0); next }

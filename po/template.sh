@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 x() { # the template, option ..., file ...
 	out=$1
 	shift
-	xgettext -o "$out" --force-po --from-code=UTF-8 --no-wrap -x po/not.po "$@" 2>"$tmp/said" || {
+	xgettext -o "$out" --force-po --add-location=file --from-code=UTF-8 --no-wrap -x po/not.po "$@" 2>"$tmp/said" || {
 		cat "$tmp/said" >&2
 		exit 1
 	}
@@ -32,19 +32,19 @@ msggrep --no-wrap -K -e '[a-z][a-z].* ' -e ' .*[a-z][a-z]' -o "$tmp/texts.pot" "
 	grep -oE '(title|placeholder|aria-label)="[^"]*"' share/report/body.html | sed 's/^[^"]*"//; s/"$//'
 } | sed 's/&lt;/</g; s/&gt;/>/g; s/&hellip;/\xe2\x80\xa6/g; /&/d; s/["\\]/\\&/g; s/.*/tr("&");/' >"$tmp/frame.js"
 x "$tmp/page.pot" -ktr:1 -L JavaScript share/report/*.js "$tmp/frame.js"
-sed -i "s|$tmp/frame.js:[0-9]*|share/report/body.html|g" "$tmp/page.pot"
+sed -i "s|$tmp/frame.js|share/report/body.html|g" "$tmp/page.pot"
 sed '1,/^$/b
 s/^msgid /msgctxt "page"\n&/' "$tmp/page.pot" >"$tmp/words.pot"
 # What formats, dump formats and ways of pairing say of themselves.
 grep -hE '^	\.help = "' lib/format/*.c lib/dump/*/*.c lib/align/*.c lib/metric/*.c |
 	sed 's/^	\.help = \(.*[^,]\),*$/ACC_MSG(\1);/' >"$tmp/help.c"
 x "$tmp/help.pot" -k -kACC_MSG:1 -L C "$tmp/help.c"
-sed -i "s|$tmp/help.c:[0-9]*|lib/format|g" "$tmp/help.pot"
+sed -i "s|$tmp/help.c|lib/format|g" "$tmp/help.pot"
 # Why rows of the check-list and limits of curves matter, but for the values in it.
 sed -n 's/^	why //p' share/checks/*.checks share/curves/*.rules | sed 's/{[^}]*}/\n/g' |
 	sed '/[a-z]/!d; s/%/%%/g; s/["\\]/\\&/g; s/.*/ACC_MSG("&");/' >"$tmp/why.c"
 x "$tmp/why.pot" -k -kACC_MSG:1 -L C "$tmp/why.c"
-sed -i "s|$tmp/why.c:[0-9]*|share/checks|g" "$tmp/why.pot"
+sed -i "s|$tmp/why.c|share/checks|g" "$tmp/why.pot"
 x "$tmp/shell.pot" -k -ktext:1 -ksay:1 -kdie:1 -L Shell cmd/*.sh
 msgcat --no-wrap --sort-by-file "$tmp/formats.pot" "$tmp/texts.pot" "$tmp/help.pot" "$tmp/why.pot" "$tmp/shell.pot" \
 	"$tmp/words.pot" | sed 's/^"POT-Creation-Date: .*/"POT-Creation-Date: \\n"/'

@@ -116,8 +116,8 @@ bool acc_str_int(struct acc_str s, int64_t *out);
 /* Memory that is released all at once. Zero it to start. */
 struct acc_arena {
 	struct acc_chunk *head;
-	size_t held; /* bytes held from malloc */
-	bool lost;   /* memory ran out since the last reset */
+	size_t held;            /* bytes held from malloc */
+	bool lost;              /* memory ran out since the last reset */
 	struct acc_texts *said; /* what acc_say made of what */
 };
 /* n bytes aligned for any type, or NULL when memory runs out. n = 0 is valid. */

@@ -308,8 +308,7 @@ put_lone(struct emit *em, struct lone *l, const char *side)
 			"only the %s has%s%s: %" PRIu64 " op calls unmatched "
 			"(join them with --steps or --ranks)",
 			side,
-			step[0] == '\0' && who[0] == '\0' ? " records without step and rank"
-							  : step,
+			step[0] == '\0' && who[0] == '\0' ? " records without step and rank" : step,
 			who, l->nop);
 	*l = (struct lone){.n = 0};
 	if (rc == 0)

@@ -69,9 +69,8 @@ acc_coverage_text(const struct acc_coverage *c, struct acc_arena *mem)
 		bad = acc_say(mem, ", %" PRIu64 " fail%s", c->bad, c->bad == 1 ? "s" : "");
 	if (bad == NULL)
 		return NULL;
-	const char *text = acc_say(mem,
-		"%" PRIu64 " output%s recomputation from %s inputs%s", c->good,
-		c->good == 1 ? " passes" : "s pass", c->good == 1 ? "its" : "their", bad);
+	const char *text = acc_say(mem, "%" PRIu64 " output%s recomputation from %s inputs%s",
+		c->good, c->good == 1 ? " passes" : "s pass", c->good == 1 ? "its" : "their", bad);
 	if (text == NULL || c->skipped == 0)
 		return text;
 	return acc_say(mem, "%s; %" PRIu64 " %s not audited%s", text, c->skipped,

@@ -168,7 +168,8 @@ acc_err_said(const struct acc_err *e, char *buf, size_t size)
 	}
 	if (e->has_pos)
 		snprintf(pos, sizeof pos, acc_tr("byte %llu: "), (unsigned long long)e->pos);
-	snprintf(buf, size, "%s%s%s%s", acc_tr(e->where), e->where[0] != '\0' ? ": " : "", pos, msg);
+	snprintf(buf, size, "%s%s%s%s", acc_tr(e->where), e->where[0] != '\0' ? ": " : "", pos,
+		msg);
 	mask(buf);
 }
 

@@ -16,10 +16,10 @@ const struct message *acc_message_find(struct acc_str id);
 
 /* A conversion of a format. */
 struct conversion {
-	const char *at, *end;   /* from its '%' on */
-	int first, value;       /* the arguments it takes, from 1 on: widths given as '*', itself */
+	const char *at, *end; /* from its '%' on */
+	int first, value;     /* the arguments it takes, from 1 on: widths given as '*', itself */
 	bool star_width, star_precision;
-	bool empty;             /* precision 0, of a text: it shows nothing */
+	bool empty; /* precision 0, of a text: it shows nothing */
 	char flags[8], length[3], spec;
 	int width, precision; /* -1: none */
 };

@@ -9,7 +9,8 @@ static bool chinese;
 bool
 acc_lang_use(const char *lang)
 {
-	static const char *const english[] = {"en", "C", "POSIX"}, *const known[] = {"zh", "zh_CN", "zh_SG"};
+	static const char *const english[] = {"en", "C", "POSIX"}, *const known[] = {"zh", "zh_CN",
+									   "zh_SG"};
 	char name[16];
 	const size_t n = strcspn(lang, ".@");
 	bool en = false, zh = false;
@@ -311,8 +312,8 @@ acc_got_said(struct acc_arena *m, const struct acc_rec *r, const char *prefix, c
 static bool
 is_reason(struct acc_str key)
 {
-	return acc_str_ends(key, ".skip") || acc_str_ends(key, ".cause") || acc_str_is(key, "why") ||
-	       acc_str_is(key, "limit_from");
+	return acc_str_ends(key, ".skip") || acc_str_ends(key, ".cause") ||
+	       acc_str_is(key, "why") || acc_str_is(key, "limit_from");
 }
 
 /* A list of reasons, each by itself. */

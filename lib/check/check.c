@@ -94,9 +94,9 @@ acc_check_next(struct acc_check *ck, struct acc_rec **r, struct acc_err *e)
 {
 	if (ck->next >= ck->nverdict + ck->nremark)
 		return 0;
-	int rc = ck->next < ck->nverdict
-			 ? acc_check_record(ck, &ck->verdict[ck->next])
-			 : acc_check_remark_record(&ck->rec, &ck->mem, &ck->remark[ck->next - ck->nverdict]);
+	int rc = ck->next < ck->nverdict ? acc_check_record(ck, &ck->verdict[ck->next])
+					 : acc_check_remark_record(&ck->rec, &ck->mem,
+						   &ck->remark[ck->next - ck->nverdict]);
 	ck->next++;
 	*r = &ck->rec;
 	return rc < 0 ? acc_rec_fail(e, rc) : 1;

@@ -171,7 +171,6 @@ struct remark *acc_check_say(struct acc_check *ck, const char *what, struct acc_
 int acc_check_tokens(struct acc_check *ck, const struct acc_rec *r, struct acc_err *e);
 int acc_check_ids(struct acc_check *ck, struct acc_err *e);
 int acc_check_record(struct acc_check *ck, const struct verdict *v);
-int acc_check_remark_record(
-	struct acc_rec *r, const struct acc_arena *mem, const struct remark *m);
+int acc_check_remark_record(struct acc_rec *r, const struct acc_arena *mem, const struct remark *m);
 
 #endif

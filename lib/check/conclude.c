@@ -50,10 +50,9 @@ say_row(struct acc_check *ck, const struct verdict *v, const char *what, struct 
 			continue;
 		const char *value = shown(ck, v->row, s);
 		bool comma = s == 1 && (v->differs || v->sides & 1);
-		text = value == NULL
-			       ? NULL
-			       : acc_say(&ck->mem, "%s%s%s%s %s", text, comma ? "," : "",
-					 one ? "" : " ", one ? "" : side_name[s], value);
+		text = value == NULL ? NULL
+				     : acc_say(&ck->mem, "%s%s%s%s %s", text, comma ? "," : "",
+					       one ? "" : " ", one ? "" : side_name[s], value);
 	}
 	if (text != NULL && v->want != NULL)
 		text = acc_say(&ck->mem, "%s, should be %s", text, v->want);
@@ -122,9 +121,9 @@ say_unknown(struct acc_check *ck, int side, struct acc_err *e)
 		if (k->v.type != ACC_V_NIL || !given || !ck->must[i])
 			continue;
 		if (n++ < LISTED)
-			list = acc_say(&ck->mem, "%s%s%s (%s%s%s)", list,
-				n > 1 ? ", " : "", cl->row[i].name, o->text,
-				k->open != NULL ? " against " : "", k->open != NULL ? k->open : "");
+			list = acc_say(&ck->mem, "%s%s%s (%s%s%s)", list, n > 1 ? ", " : "",
+				cl->row[i].name, o->text, k->open != NULL ? " against " : "",
+				k->open != NULL ? k->open : "");
 		if (list == NULL)
 			return acc_nomem(e);
 	}
@@ -218,8 +217,7 @@ say_unread(struct acc_check *ck, struct acc_err *e)
 		return ACC_ENOMEM;
 	m->text =
 		ck->side[1].n == 0
-			? acc_say(&ck->mem,
-				  "keys that no row of the check-list knows: %zu",
+			? acc_say(&ck->mem, "keys that no row of the check-list knows: %zu",
 				  n[0] + unknown[0])
 			: acc_say(&ck->mem,
 				  "keys that no row of the check-list knows, and that "
@@ -249,9 +247,8 @@ say_sum(struct acc_check *ck, struct acc_err *e)
 	if (m == NULL)
 		return ACC_ENOMEM;
 	if (ck->side[1].n == 0)
-		m->text = acc_say(&ck->mem,
-			"one side alone: %zu rule%s broken, %zu warning%s", bad[LEVEL_ERROR],
-			bad[LEVEL_ERROR] == 1 ? "" : "s", bad[LEVEL_WARNING],
+		m->text = acc_say(&ck->mem, "one side alone: %zu rule%s broken, %zu warning%s",
+			bad[LEVEL_ERROR], bad[LEVEL_ERROR] == 1 ? "" : "s", bad[LEVEL_WARNING],
 			bad[LEVEL_WARNING] == 1 ? "" : "s");
 	else
 		m->text = acc_say(&ck->mem,

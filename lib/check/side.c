@@ -242,8 +242,8 @@ describe(struct side *s, struct known *k, const struct param *const *p, uint32_t
 		return k->key == NULL || k->where == NULL || k->text == NULL ? ACC_ENOMEM : 0;
 	}
 	for (uint32_t i = 0; i < n && i < NAMED && keys != NULL; i++)
-		keys = acc_say(&s->mem, "%s%s%.*s%s", keys, i > 0 ? ", " : "",
-			ACC_PRS(p[i]->key), i + 1 == NAMED && n > NAMED ? ", ..." : "");
+		keys = acc_say(&s->mem, "%s%s%.*s%s", keys, i > 0 ? ", " : "", ACC_PRS(p[i]->key),
+			i + 1 == NAMED && n > NAMED ? ", ..." : "");
 	k->key = keys;
 	k->where = acc_arena_copy(&s->mem, p[0]->where.p, p[0]->where.n);
 	k->text = acc_check_text(&k->v, &s->mem);

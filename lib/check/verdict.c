@@ -40,9 +40,8 @@ sentence(struct acc_check *ck, const struct rule *u, int side)
 		struct acc_val v = u->why[i].x.n > 0 ? acc_expr_run(&u->why[i].x, &t, 0)
 						     : acc_nil();
 		const char *value = acc_check_text(&v, &ck->mem);
-		text = value == NULL
-			       ? NULL
-			       : acc_say(&ck->mem, "%s%s%s", text, u->why[i].lead, value);
+		text = value == NULL ? NULL
+				     : acc_say(&ck->mem, "%s%s%s", text, u->why[i].lead, value);
 	}
 	return text;
 }

@@ -49,9 +49,9 @@ say_curves(struct acc_curves *cs, const char *level, const char *what, struct ac
 		m->limit_from = c->v.limit_from;
 		m->step = c->f.beyond != INT64_MIN ? c->f.beyond : c->f.first;
 		const char *beyond = acc_beyond(&cs->mem, c->v.value, c->v.limit, NAN);
-		m->text = beyond == NULL ? NULL
-					 : acc_say(&cs->mem, "%s: %s%s", c->tag,
-						   c->v.why[0], beyond);
+		m->text = beyond == NULL
+				  ? NULL
+				  : acc_say(&cs->mem, "%s: %s%s", c->tag, c->v.why[0], beyond);
 		if (m->text != NULL && c->noise.runs > 0)
 			m->text = acc_say(&cs->mem,
 				"%s; %.2g %% of the steps are outside the bench's own "
@@ -104,8 +104,7 @@ say_other_name(struct acc_curves *cs)
 	const char *a = lone(cs, 0), *b = lone(cs, 1);
 	return a == NULL || b == NULL
 		       ? ""
-		       : acc_say(&cs->mem, " (the same by another name? --rename %s=%s)",
-				 a, b);
+		       : acc_say(&cs->mem, " (the same by another name? --rename %s=%s)", a, b);
 }
 
 /* Tags and steps that only one side has are no difference. */
@@ -121,8 +120,7 @@ say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
 			continue;
 		if (tags++ < 8) {
 			one.ranked[one.nranked++] = c->tag;
-			list = acc_say(&cs->mem, "%s%s%s", list, tags > 1 ? ", " : "",
-				c->tag);
+			list = acc_say(&cs->mem, "%s%s%s", list, tags > 1 ? ", " : "", c->tag);
 		}
 		if (list == NULL)
 			return acc_nomem(e);
@@ -135,10 +133,10 @@ say_one_sided(struct acc_curves *cs, int side, struct acc_err *e)
 	memcpy(m->ranked, one.ranked, sizeof one.ranked);
 	m->nranked = one.nranked;
 	const char *hint = side == 0 ? "" : say_other_name(cs);
-	m->text = hint == NULL ? NULL
-			       : acc_say(&cs->mem,
-					 "only the %s has %s%s: nothing to compare with%s",
-					 side_name[side], list, tags > 8 ? " and more" : "", hint);
+	m->text = hint == NULL
+			  ? NULL
+			  : acc_say(&cs->mem, "only the %s has %s%s: nothing to compare with%s",
+				    side_name[side], list, tags > 8 ? " and more" : "", hint);
 	return m->text == NULL ? acc_nomem(e) : 0;
 }
 
@@ -292,8 +290,8 @@ say_doubts(struct acc_curves *cs, struct acc_err *e)
 		struct remark *m = acc_curve_say(cs, "warning", e);
 		if (m == NULL)
 			return ACC_ENOMEM;
-		m->text = acc_say(&cs->mem,
-			"points without a step cannot be joined: %" PRIu64, cs->set[0].unplaced);
+		m->text = acc_say(&cs->mem, "points without a step cannot be joined: %" PRIu64,
+			cs->set[0].unplaced);
 		if (m->text == NULL)
 			return acc_nomem(e);
 	}

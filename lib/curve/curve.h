@@ -145,8 +145,7 @@ int acc_curve_noise(struct acc_curves *cs, struct curve *c, struct acc_err *e);
 
 /* record.c */
 int acc_curve_record(struct acc_rec *r, const struct curve *c);
-int acc_curve_remark_record(
-	struct acc_rec *r, const struct acc_arena *mem, const struct remark *m);
+int acc_curve_remark_record(struct acc_rec *r, const struct acc_arena *mem, const struct remark *m);
 
 /* conclude.c, stage.c: the findings */
 struct remark *acc_curve_say(struct acc_curves *cs, const char *what, struct acc_err *e);

@@ -206,8 +206,9 @@ acc_curves_next(struct acc_curves *cs, struct acc_rec **r, struct acc_err *e)
 		cs->next++;
 	if (cs->next >= n + cs->nremark)
 		return 0;
-	int rc = cs->next < n ? acc_curve_record(&cs->rec, cs->order[cs->next])
-			      : acc_curve_remark_record(&cs->rec, &cs->mem, &cs->remark[cs->next - n]);
+	int rc = cs->next < n
+			 ? acc_curve_record(&cs->rec, cs->order[cs->next])
+			 : acc_curve_remark_record(&cs->rec, &cs->mem, &cs->remark[cs->next - n]);
 	cs->next++;
 	*r = &cs->rec;
 	return rc < 0 ? acc_rec_fail(e, rc) : 1;

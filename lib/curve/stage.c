@@ -73,8 +73,8 @@ say(struct scene *s, const struct curve *c, const char *stage, int64_t step, int
 		const char *beyond = acc_beyond(&s->cs->mem, c->v.value, c->v.limit, NAN);
 		m->text = beyond == NULL      ? NULL
 			  : beyond[0] == '\0' ? text
-					      : acc_say(&s->cs->mem, "%s (rule %s: %s)",
-							text, c->v.rule, beyond + strlen("; "));
+					      : acc_say(&s->cs->mem, "%s (rule %s: %s)", text,
+							c->v.rule, beyond + strlen("; "));
 		if (m->text == NULL)
 			return acc_nomem(s->e);
 		m->rule = c->v.rule;
@@ -279,8 +279,8 @@ agreed(struct scene *s, int64_t step)
 		;
 	if (p->step == f->begin)
 		return acc_say(&s->cs->mem, "Step %" PRId64 " agrees %s. ", p->step, how);
-	return acc_say(&s->cs->mem, "Steps %" PRId64 " to %" PRId64 " agree %s. ",
-		f->begin, p->step, how);
+	return acc_say(&s->cs->mem, "Steps %" PRId64 " to %" PRId64 " agree %s. ", f->begin,
+		p->step, how);
 }
 
 /* What to look at, where step is the first that differs. */

@@ -220,8 +220,9 @@ split(struct state *s, struct acc_str text, struct brief *b)
 	const char *source = tr(s, "; at ") + 2;
 	while (text.n > 0) {
 		const char *at = memmem(text.p, text.n, "; ", 2);
-		const uint32_t n = at == NULL || acc_str_starts(text, source) ? text.n
-									      : (uint32_t)(at - text.p);
+		const uint32_t n = at == NULL || acc_str_starts(text, source)
+					   ? text.n
+					   : (uint32_t)(at - text.p);
 		if (!acc_str_starts(text, source))
 			push(&b->evidence, (struct acc_str){text.p, n});
 		else
@@ -303,7 +304,8 @@ looked(struct state *s, struct brief *b)
 		say(s, &b->looked,
 			"%zu op calls%s: %" PRIu64 " records, %" PRIu64 " measured, %" PRIu64
 			" error, %" PRIu64 " warning",
-			s->ops.n, where == NULL ? "" : where, s->records, s->measured, s->errors, s->warnings);
+			s->ops.n, where == NULL ? "" : where, s->records, s->measured, s->errors,
+			s->warnings);
 	if (s->records > 0 && s->errors + s->warnings == s->records)
 		say(s, &b->not_looked,
 			"here is only what is bad: accfirstbad --all passes on the rest");

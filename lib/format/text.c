@@ -436,9 +436,9 @@ audited(struct state *s, struct acc_err *e)
 		if (!acc_coverage_any(&s->cover[side]))
 			continue;
 		const char *text = acc_coverage_text(&s->cover[side], &s->held_mem);
-		text = text == NULL ? NULL
-				    : acc_say(&s->held_mem, "audit%s: %s",
-					      both ? of[side] : "", text);
+		text = text == NULL
+			       ? NULL
+			       : acc_say(&s->held_mem, "audit%s: %s", both ? of[side] : "", text);
 		if (text == NULL)
 			return acc_nomem(e);
 		sentence(s, acc_shown(&s->held_mem, acc_str(text)));
@@ -457,7 +457,8 @@ acc_table_end(void *state, int status, struct acc_err *e)
 	legend(s);
 	if (rc == 0 && s->carried > 0)
 		fprintf(s->out,
-			acc_tr("\n%" PRIu64 " curve%s of times and counters: carried, not judged, and "
+			acc_tr("\n%" PRIu64
+			       " curve%s of times and counters: carried, not judged, and "
 			       "not shown here\n"),
 			s->carried, s->carried == 1 ? "" : "s");
 	return rc;

@@ -44,7 +44,8 @@ acc_xlsx_finding(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e
 		static const char *const titles[] = {"what", "text", ACC_MSG("op call"), "step",
 			"rank", "value", "limit", ACC_MSG("confidence"), ACC_MSG("limit from")};
 		for (size_t i = 0; i < sizeof titles / sizeof *titles && rc == 0; i++)
-			rc = acc_xlsx_text(s, s->front, s->line, i, acc_str(acc_tr(titles[i])), s->head, e);
+			rc = acc_xlsx_text(s, s->front, s->line, i, acc_str(acc_tr(titles[i])),
+				s->head, e);
 		s->line++;
 	}
 	if (rc == 0)
@@ -98,7 +99,8 @@ contents(struct xlsx_book *s, struct acc_err *e)
 {
 	char text[200], url[64];
 	s->line++;
-	int rc = s->nsheets > 0 ? line(s, ACC_MSG("Sheets"), (struct acc_str){0}, s->bold, NULL, e) : 0;
+	int rc = s->nsheets > 0 ? line(s, ACC_MSG("Sheets"), (struct acc_str){0}, s->bold, NULL, e)
+				: 0;
 	for (size_t i = 0; i < s->nsheets && rc == 0; i++) {
 		const struct xlsx_sheet *p = &s->sheet[i];
 		snprintf(url, sizeof url, "internal:'%s'!A1", p->name);
@@ -129,8 +131,8 @@ acc_xlsx_front(struct xlsx_book *s, struct acc_err *e)
 	int rc = 0;
 	if (s->line == 0)
 		rc = line(s, ACC_MSG("No findings"),
-			acc_str(acc_tr("no judge has looked at these records")),
-			s->title, s->wrap, e);
+			acc_str(acc_tr("no judge has looked at these records")), s->title, s->wrap,
+			e);
 	if (rc == 0)
 		rc = legend(s, e);
 	if (rc == 0)

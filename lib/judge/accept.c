@@ -298,9 +298,9 @@ acc_say_accepted(struct acc_case *c, struct acc_err *e)
 	for (size_t i = 0; i < a->nglob && rc == 0; i++) {
 		const struct glob *g = &a->glob[i];
 		rc = say(c, "ignore", g->hits,
-			acc_say(&c->mem, "--ignore %s: %u finding%s left out%s%s%s%s%s",
-				g->pattern, g->hits, g->hits == 1 ? "" : "s",
-				g->hits > 0 ? ", first of " : "", g->hits > 0 ? g->first : "",
+			acc_say(&c->mem, "--ignore %s: %u finding%s left out%s%s%s%s%s", g->pattern,
+				g->hits, g->hits == 1 ? "" : "s", g->hits > 0 ? ", first of " : "",
+				g->hits > 0 ? g->first : "",
 				g->reason[0] != '\0' ? " (reason: " : "", g->reason,
 				g->reason[0] != '\0' ? ")" : ""),
 			e);

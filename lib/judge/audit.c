@@ -205,8 +205,8 @@ acc_audit_text(struct acc_case *c, const struct acc_item *it, int side, bool bri
 	if (ranks.n > 0 && cause[0] != '\0' && !(number(r, prefix, "audit.limit_max") > 0))
 		return acc_say(&c->mem, "%s (of ranks %.*s)", cause, ACC_PRS(ranks));
 	if (ranks.n > 0 && cause[0] != '\0')
-		return acc_say(&c->mem, "%s (of ranks %.*s: %.3g of at most %.3g)",
-			cause, ACC_PRS(ranks), number(r, prefix, "audit.err_max"),
+		return acc_say(&c->mem, "%s (of ranks %.*s: %.3g of at most %.3g)", cause,
+			ACC_PRS(ranks), number(r, prefix, "audit.err_max"),
 			number(r, prefix, "audit.limit_max"));
 	double rms = number(r, prefix, "audit.err"), max = number(r, prefix, "audit.err_max");
 	const char *size = isinf(rms) ? "NaN or Inf differ"
@@ -226,9 +226,9 @@ acc_audit_text(struct acc_case *c, const struct acc_item *it, int side, bool bri
 				   : acc_say(&c->mem,
 					     "of the %s fails recomputation from its own inputs",
 					     sides[side]);
-	const char *other = !good ? ""
-				  : brief ? acc_say(&c->mem, "; the %s's is right", sides[!side])
-					: acc_say(&c->mem, "; the %s's passes it", sides[!side]);
+	const char *other = !good   ? ""
+			    : brief ? acc_say(&c->mem, "; the %s's is right", sides[!side])
+				    : acc_say(&c->mem, "; the %s's passes it", sides[!side]);
 	if (size == NULL || what == NULL || other == NULL) {
 		acc_nomem(e);
 		return NULL;
@@ -290,9 +290,9 @@ acc_say_bench(struct scan *s, struct acc_err *e)
 	f->confidence = isinf(f->value) ? 1 : 1 - fmin(1, LIMIT_WRONG_AUDIT / f->value);
 	f->stack = stack;
 	f->bad = true;
-	f->text = acc_say(&c->mem,
-		"%s%s: the reference itself is wrong here: the output %s%s%s%s", where,
-		k->key[ACC_B], text, acc_got(acc_beyond_times(&c->mem, f->value, f->confidence)),
+	f->text = acc_say(&c->mem, "%s%s: the reference itself is wrong here: the output %s%s%s%s",
+		where, k->key[ACC_B], text,
+		acc_got(acc_beyond_times(&c->mem, f->value, f->confidence)),
 		src[0] != '\0' ? "; at " : "", src);
 	*why = f->text;
 	struct acc_verdict v = {.level = "error",

@@ -24,8 +24,8 @@ sure(struct acc_arena *m, const char *far, double confidence)
 	if (isnan(confidence))
 		return acc_say(m, "%s%s", colon, far);
 	const bool most = confidence > 0.9995;
-	return acc_say(m, "%s%s%s confidence %s%.3f", colon, far,
-		far[0] != '\0' ? "," : ";", most ? "above " : "", most ? 0.999 : confidence);
+	return acc_say(m, "%s%s%s confidence %s%.3f", colon, far, far[0] != '\0' ? "," : ";",
+		most ? "above " : "", most ? 0.999 : confidence);
 }
 
 const char *

@@ -118,12 +118,10 @@ blind(struct acc_arena *m, const uint32_t n[])
 		return "";
 	const char *s = acc_say(m, "; %u tensors by elements", n[ACC_BY_TENSOR]);
 	if (s != NULL && n[ACC_BY_STAT] > 0)
-		s = acc_say(m,
-			"%s, %u by statistics, in which a few wrong elements may not show", s,
-			n[ACC_BY_STAT]);
+		s = acc_say(m, "%s, %u by statistics, in which a few wrong elements may not show",
+			s, n[ACC_BY_STAT]);
 	if (s != NULL && n[ACC_BY_SUM] > 0)
-		s = acc_say(m,
-			"%s, %u by checksums, which cannot tell rounding from a fault", s,
+		s = acc_say(m, "%s, %u by checksums, which cannot tell rounding from a fault", s,
 			n[ACC_BY_SUM]);
 	return s;
 }
@@ -176,9 +174,9 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 			  : elsewhere == 0 ? "nothing was compared before it"
 					   : before(s, earlier);
 	else if (culprit != NULL)
-		f->text = acc_say(acc_mem(s),
-			"%u earlier %s%s%s within tolerance (%u identical)%s", calls, noun, plural,
-			s->c->by_names ? " by name" : "", equal, acc_got(blind(acc_mem(s), n)));
+		f->text = acc_say(acc_mem(s), "%u earlier %s%s%s within tolerance (%u identical)%s",
+			calls, noun, plural, s->c->by_names ? " by name" : "", equal,
+			acc_got(blind(acc_mem(s), n)));
 	else
 		f->text = acc_say(acc_mem(s),
 			"%u %s%s compared: %snone adds more error than its dtype and kind explain"

@@ -46,10 +46,10 @@ acc_confidence(const struct scan *s, const struct suspect *x, bool sums)
 static const char *
 others(struct scan *s, const struct acc_finding *f)
 {
-	return f->nranked == 0   ? ""
-	       : f->nranked == 1 ? acc_say(acc_mem(s), "; else %s", f->ranked[0])
-				 : acc_say(acc_mem(s), "; else %s or %s", f->ranked[0],
-					   f->ranked[1]);
+	return f->nranked == 0 ? ""
+	       : f->nranked == 1
+		       ? acc_say(acc_mem(s), "; else %s", f->ranked[0])
+		       : acc_say(acc_mem(s), "; else %s or %s", f->ranked[0], f->ranked[1]);
 }
 
 /* What its error looks like, in mem; "" where nobody knows. NULL: failure. */
@@ -168,8 +168,8 @@ acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e)
 	f->limit = x->limit;
 	f->limit_from = x->from;
 	f->doubtful = true;
-	f->text = acc_say(acc_mem(s), "%s%s%s: too little to tell it from noise", where,
-		text, acc_got(acc_beyond(acc_mem(s), x->value, x->limit, NAN)));
+	f->text = acc_say(acc_mem(s), "%s%s%s: too little to tell it from noise", where, text,
+		acc_got(acc_beyond(acc_mem(s), x->value, x->limit, NAN)));
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 

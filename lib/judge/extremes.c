@@ -89,9 +89,8 @@ acc_say_extremes(struct acc_case *c, uint32_t call, bool outputs, struct acc_err
 		struct extremes x = extremes_of(r);
 		const char *what = in_words(c, it, &x);
 		text = what == NULL ? NULL
-				    : acc_say(&c->mem, "%s%s%s %.*s: %s", text,
-					      n++ > 0 ? ", " : "", outputs ? "output" : "input",
-					      ACC_PRS(pos), what);
+				    : acc_say(&c->mem, "%s%s%s %.*s: %s", text, n++ > 0 ? ", " : "",
+					      outputs ? "output" : "input", ACC_PRS(pos), what);
 	}
 	if (text != NULL && more > 0)
 		text = acc_say(&c->mem, "%s, and %u more", text, more);
@@ -232,7 +231,5 @@ acc_harmless(struct acc_case *c, uint32_t call, struct acc_err *e)
 		return "";
 	if (is_masked(c, call, &softmax, e) < 0)
 		return NULL;
-	return softmax == NULL
-		       ? ""
-		       : acc_say(&c->mem, "no harm: a mask that %s removes", softmax);
+	return softmax == NULL ? "" : acc_say(&c->mem, "no harm: a mask that %s removes", softmax);
 }

@@ -164,8 +164,8 @@ say(struct acc_case *c, uint32_t call, const struct acc_item *it, const struct a
 	f->rank = k->rank;
 	const char *again = g->statistics ? "its statistics" : "this in full";
 	const char *sep = how[0] == '\0' ? "" : ", ";
-	f->text = acc_say(&c->mem, "next: %srecord %s on both sides%s%s: %s", where, again,
-		sep, how, why);
+	f->text = acc_say(&c->mem, "next: %srecord %s on both sides%s%s: %s", where, again, sep,
+		how, why);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 

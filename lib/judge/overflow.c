@@ -83,11 +83,10 @@ sentence(struct acc_case *c, uint32_t call, const struct holds *h, enum role d, 
 	if (c->overflow_dump)
 		return flagged(c, call, d, e);
 	if (d == MAKES)
-		return acc_say(&c->mem,
-			"%s: output %.*s has %s%s, and none of its inputs has%s", name,
-			ACC_PRS(pos), kind, many, h->nan ? " NaN" : "");
-	return acc_say(&c->mem, "%s: input %.*s has %s%s, and no recorded op made it",
-		name, ACC_PRS(pos), kind, many);
+		return acc_say(&c->mem, "%s: output %.*s has %s%s, and none of its inputs has%s",
+			name, ACC_PRS(pos), kind, many, h->nan ? " NaN" : "");
+	return acc_say(&c->mem, "%s: input %.*s has %s%s, and no recorded op made it", name,
+		ACC_PRS(pos), kind, many);
 }
 
 static const char *
@@ -123,8 +122,7 @@ how_many(struct acc_case *c, const struct acc_rec *r, const struct acc_item *it)
 	if (!(n > 0) || it->kind != ACC_ITEM_TENSOR || shape == NULL || shape->type != ACC_V_INTS ||
 		!acc_count(shape->ints, shape->n, &all))
 		return "";
-	return acc_say(&c->mem, " in %.0f of its %llu elements", n,
-		(unsigned long long)all);
+	return acc_say(&c->mem, " in %.0f of its %llu elements", n, (unsigned long long)all);
 }
 
 static int
@@ -161,8 +159,8 @@ say(struct acc_case *c, struct begin *b, struct acc_err *e)
 		return e->code != 0 ? e->code : acc_nomem(e);
 	f->bad = b->harmless[0] == '\0';
 	f->doubtful = !f->bad;
-	f->text = acc_say(&c->mem, "%s%s%s%s%s%s", where, text, sep, src,
-		f->bad ? "" : "; ", b->harmless);
+	f->text = acc_say(&c->mem, "%s%s%s%s%s%s", where, text, sep, src, f->bad ? "" : "; ",
+		b->harmless);
 	const char **why = acc_alloc(&c->mem, sizeof *why);
 	if (f->text == NULL || why == NULL)
 		return acc_nomem(e);

@@ -277,9 +277,8 @@ acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 		} else if (strcmp(acc_call_name(x), acc_call_name(k)) == 0) {
 			add_rank(c, &same, x->rank);
 		} else if (nown++ < 4) {
-			own = acc_say(&c->mem, "%s%srank %lld at %s",
-				own == NULL ? "" : own, own == NULL ? "" : ", ", (long long)x->rank,
-				acc_call_name(x));
+			own = acc_say(&c->mem, "%s%srank %lld at %s", own == NULL ? "" : own,
+				own == NULL ? "" : ", ", (long long)x->rank, acc_call_name(x));
 		}
 		if (nown > 0 && own == NULL)
 			return acc_nomem(e);

@@ -132,8 +132,7 @@ value_text(struct acc_arena *m, const struct acc_val *v)
 	case ACC_V_INTS: {
 		const char *s = "[";
 		for (uint32_t i = 0; i < v->n && s != NULL; i++)
-			s = acc_say(m, "%s%s%lld", s, i > 0 ? ", " : "",
-				(long long)v->ints[i]);
+			s = acc_say(m, "%s%s%lld", s, i > 0 ? ", " : "", (long long)v->ints[i]);
 		return s == NULL ? NULL : acc_say(m, "%s]", s);
 	}
 	default:
@@ -404,8 +403,8 @@ judge(struct acc_case *c, struct acc_err *e)
 								      : NULL;
 	if (f != NULL) {
 		f->value = rows;
-		f->text = acc_say(&c->mem, "no rule of %s is broken in %u records",
-			rs->where, rows);
+		f->text = acc_say(&c->mem, "no rule of %s is broken in %u records", rs->where,
+			rows);
 		if (f->text == NULL)
 			rc = acc_nomem(e);
 	}

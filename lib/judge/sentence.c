@@ -118,17 +118,17 @@ acc_how_bad(struct acc_arena *m, const struct acc_rec *r, const struct acc_item 
 		return "has a different checksum";
 	if (it->exact)
 		return it->measure == ACC_BY_TENSOR && it->rms < 1
-			       ? acc_say(m, "differs in %.3g %% of its elements%s%s",
-					 100 * it->rms, acc_got(coordinates(m, r)), structure(m, r))
+			       ? acc_say(m, "differs in %.3g %% of its elements%s%s", 100 * it->rms,
+					 acc_got(coordinates(m, r)), structure(m, r))
 			       : "differs, though its dtype is exact";
 	const char *eps = acc_got(in_eps(m, it->rms, coarser(it)));
 	const char *zero = all_zero(r, "a.") && !all_zero(r, "b.") ? "is all zeros on the device, "
 								   : "";
 	if (it->measure == ACC_BY_STAT)
-		return acc_say(m, "%shas statistics off by up to %.2g of the bench's%s",
-			zero, it->rms, eps);
-	return acc_say(m, "%sis off by up to %.2g of the bench's values (rms %.2g%s)%s%s",
-		zero, it->max, it->rms, eps, acc_got(coordinates(m, r)), structure(m, r));
+		return acc_say(m, "%shas statistics off by up to %.2g of the bench's%s", zero,
+			it->rms, eps);
+	return acc_say(m, "%sis off by up to %.2g of the bench's values (rms %.2g%s)%s%s", zero,
+		it->max, it->rms, eps, acc_got(coordinates(m, r)), structure(m, r));
 }
 
 static const char *
@@ -151,8 +151,8 @@ fed(struct scan *s, const struct suspect *x)
 static const char *
 factor(struct scan *s, const struct suspect *x)
 {
-	return x->slope ? acc_say(acc_mem(s),
-				  "all elements by a factor that is off by %.2g; ", x->value)
+	return x->slope ? acc_say(acc_mem(s), "all elements by a factor that is off by %.2g; ",
+				  x->value)
 			: "";
 }
 
@@ -187,9 +187,8 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 			" %s, which comes from it, %s",
 			blamed, where, name, bad);
 	if (x->blame != x->call)
-		return acc_say(acc_mem(s),
-			"%s: wrote its output over its own input: %s of %s %s", blamed, where, name,
-			bad);
+		return acc_say(acc_mem(s), "%s: wrote its output over its own input: %s of %s %s",
+			blamed, where, name, bad);
 	const struct acc_call *made = x->producer == ACC_NOCALL
 					      ? NULL
 					      : &c->call[c->item[x->producer].call];
@@ -208,8 +207,8 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 			"%s: %s %s, and should equal the sum of the gradients from %s (it does on the"
 			" bench)",
 			name, where, bad, x->sum);
-	return acc_say(acc_mem(s), "%s: %s %s, and no compared op call produced it: %s",
-		name, where, bad,
+	return acc_say(acc_mem(s), "%s: %s %s, and no compared op call produced it: %s", name,
+		where, bad,
 		c->item[x->item].weight
 			? "a weight is not the same"
 			: "other data, a constant (computed on the other processor?), or an op"
@@ -233,11 +232,11 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 					  : "";
 		text = acc_audit_text(s->c, it, ACC_A, acc_is_measured(it), e);
 		text = text == NULL ? NULL
-				    : acc_say(acc_mem(s), "%s: %s %s%s", acc_call_name(k),
-					      where, acc_got(off), text);
+				    : acc_say(acc_mem(s), "%s: %s %s%s", acc_call_name(k), where,
+					      acc_got(off), text);
 	} else if (x->role == ROLE_ARG)
-		text = acc_say(acc_mem(s),
-			"%s: %s is %s on the device and %s on the bench", acc_call_name(k), where,
+		text = acc_say(acc_mem(s), "%s: %s is %s on the device and %s on the bench",
+			acc_call_name(k), where,
 			acc_got(value_text(acc_mem(s), acc_get(r, "a.", "value"))),
 			acc_got(value_text(acc_mem(s), acc_get(r, "b.", "value"))));
 	else if (x->role == ROLE_IN || x->blame != x->call)
@@ -257,7 +256,6 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 			" the mode (train, eval) the same on both sides?",
 			text);
 	if (text != NULL && it->measure == ACC_BY_SUM)
-		text = acc_say(acc_mem(s),
-			"%s; checksums cannot tell rounding from a fault", text);
+		text = acc_say(acc_mem(s), "%s; checksums cannot tell rounding from a fault", text);
 	return text == NULL ? acc_nomem(e), NULL : text;
 }

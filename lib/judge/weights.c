@@ -153,8 +153,8 @@ static void
 put(struct count *t, const char **text, uint64_t n, const char *what)
 {
 	if (n > 0 && *text != NULL)
-		*text = acc_say(&t->c->mem, "%s%s%llu %s", *text,
-			(*text)[0] == '\0' ? "" : ", ", (unsigned long long)n, what);
+		*text = acc_say(&t->c->mem, "%s%s%llu %s", *text, (*text)[0] == '\0' ? "" : ", ",
+			(unsigned long long)n, what);
 }
 
 static int
@@ -436,9 +436,8 @@ how_far(struct count *t, const struct acc_item *it, struct acc_err *e)
 		return NULL;
 	acc_as_f64(acc_get(r, "", "m.nonfinite"), &nonfinite);
 	if (nonfinite > 0)
-		return acc_say(&t->c->mem,
-			"NaN or Inf on one side alone in %.0f element%s", nonfinite,
-			nonfinite == 1 ? "" : "s");
+		return acc_say(&t->c->mem, "NaN or Inf on one side alone in %.0f element%s",
+			nonfinite, nonfinite == 1 ? "" : "s");
 	acc_as_f64(acc_get(r, "", "m.outside"), &out);
 	acc_as_f64(acc_get(r, "", "m.rtol"), &rtol);
 	acc_as_f64(acc_get(r, "", "m.atol"), &atol);

@@ -265,9 +265,8 @@ acc_odd_say(struct acc_odd *o, struct acc_case *c, struct acc_err *e)
 		f->rule = rules[w];
 		f->value = n;
 		f->bad = true;
-		f->text = acc_say(&c->mem, "%u %s%s %s: %s%s", n,
-			weight ? "weight" : "tensor", n == 1 ? "" : "s", what[w], text,
-			n > MOST ? ", ..." : "");
+		f->text = acc_say(&c->mem, "%u %s%s %s: %s%s", n, weight ? "weight" : "tensor",
+			n == 1 ? "" : "s", what[w], text, n > MOST ? ", ..." : "");
 		if (f->text == NULL)
 			return acc_nomem(e);
 	}

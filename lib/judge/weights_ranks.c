@@ -25,8 +25,8 @@ acc_weights_mesh(struct acc_case *c, const char **text, struct acc_err *e)
 	for (int s = ACC_A; s <= ACC_B; s++) {
 		const char *mesh = mesh_of(c, prefix[s], s);
 		if (mesh != NULL)
-			*text = acc_say(&c->mem, "%s; the %s is put together of ranks: %s",
-				*text, side[s], mesh);
+			*text = acc_say(&c->mem, "%s; the %s is put together of ranks: %s", *text,
+				side[s], mesh);
 		if (*text == NULL)
 			return acc_nomem(e);
 	}
@@ -65,8 +65,7 @@ list(struct acc_arena *m, const struct acc_val *v)
 	const char *s = "";
 	for (uint32_t i = 0; i < v->n && i < SHOWN && s != NULL; i++)
 		s = acc_say(m, "%s%s%lld", s, i > 0 ? ", " : "", (long long)v->ints[i]);
-	return v->n <= SHOWN || s == NULL ? s
-					  : acc_say(m, "%s and %u more", s, v->n - SHOWN);
+	return v->n <= SHOWN || s == NULL ? s : acc_say(m, "%s and %u more", s, v->n - SHOWN);
 }
 
 int
@@ -92,11 +91,10 @@ acc_weights_copies(struct acc_copies *t, struct acc_case *c, uint32_t item, stru
 		t->rank[s] = v->ints[0];
 		const char *ranks = list(&c->mem, v);
 		t->text[s] = ranks == NULL ? NULL
-			     : known ? acc_say(&c->mem, "rank%s %s, not as rank %lld",
-					       v->n > 1 ? "s" : "", ranks,
-					       (long long)first->ints[0])
-				     : acc_say(&c->mem, "rank%s %s", v->n > 1 ? "s" : "",
-					       ranks);
+			     : known       ? acc_say(&c->mem, "rank%s %s, not as rank %lld",
+                                               v->n > 1 ? "s" : "", ranks,
+						     (long long)first->ints[0])
+				     : acc_say(&c->mem, "rank%s %s", v->n > 1 ? "s" : "", ranks);
 		rc = t->name[s] == NULL || t->text[s] == NULL ? acc_nomem(e) : rc;
 	}
 	return rc < 0 ? rc : 0;

@@ -480,8 +480,7 @@ say(struct where *w)
 		w->slices[i] = acc_str(w->slice[i]);
 		w->axes[i] = s->axis;
 	}
-	how = w->how == WHERE_UNKNOWN ? NULL
-				      : acc_where_how_name(&w->mem, w->how, w->by, w->along);
+	how = w->how == WHERE_UNKNOWN ? NULL : acc_where_how_name(&w->mem, w->how, w->by, w->along);
 	if (how != NULL)
 		text = text != NULL ? acc_say(&w->mem, "%s, %s", text, how)
 				    : acc_say(&w->mem, "everywhere, %s", how);
@@ -626,11 +625,14 @@ along(struct acc_subject *s)
 		.second = &passes, \
 	}
 
-WHERE(where, "m.where", text, said, "where in the tensor the error sits, and what it is there, in words");
+WHERE(where, "m.where", text, said,
+	"where in the tensor the error sits, and what it is there, in words");
 WHERE(where_axis, "m.where.axis", axis, NULL, "the axes of that place; -1: row-major order");
-WHERE(where_set, "m.where.set", set, NULL, "of each axis the indices: 3  4:8  12:  0::5  32:64%64  3, 7");
+WHERE(where_set, "m.where.set", set, NULL,
+	"of each axis the indices: 3  4:8  12:  0::5  32:64%64  3, 7");
 WHERE(where_share, "m.where.share", share, NULL, "the part of the squared error that is there");
 WHERE(where_of, "m.where.of", of, NULL, "the part of the elements that are there");
-WHERE(where_how, "m.where.how", how, NULL, "scale, offset, sign, zero, nan, inf, shift, swap or order");
+WHERE(where_how, "m.where.how", how, NULL,
+	"scale, offset, sign, zero, nan, inf, shift, swap or order");
 WHERE(where_by, "m.where.by", by, NULL, "the factor, the offset, or how far it is shifted");
 WHERE(where_along, "m.where.along", along, NULL, "the axis of a shift, a swap or another order");

@@ -188,7 +188,8 @@ acc_where_how_name(struct acc_arena *m, enum where_how how, double by, int along
 	case WHERE_SCALE:
 		return factor(m, by);
 	case WHERE_OFFSET:
-		return by < 0 ? acc_say(m, "minus %.3g", fabs(by)) : acc_say(m, "plus %.3g", fabs(by));
+		return by < 0 ? acc_say(m, "minus %.3g", fabs(by))
+			      : acc_say(m, "plus %.3g", fabs(by));
 	case WHERE_SIGN:
 		return "of the other sign";
 	case WHERE_ZERO:

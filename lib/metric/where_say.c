@@ -74,7 +74,8 @@ numbered(struct acc_arena *m, const struct where_set *s)
 }
 
 static const char *
-name(struct acc_arena *m, const struct where_set *s, const char *one, const char *many, const char *of)
+name(struct acc_arena *m, const struct where_set *s, const char *one, const char *many,
+	const char *of)
 {
 	const char *more;
 	if (s->kind == WHERE_SOME) {
@@ -88,8 +89,8 @@ name(struct acc_arena *m, const struct where_set *s, const char *one, const char
 					      ordinal(s->period), one, of, more);
 	}
 	if (s->kind == WHERE_EVERY)
-		return acc_say(m, "%lld %s of every %lld%s, from %lld on", (long long)s->width, many,
-			(long long)s->period, of, (long long)s->first);
+		return acc_say(m, "%lld %s of every %lld%s, from %lld on", (long long)s->width,
+			many, (long long)s->period, of, (long long)s->first);
 	if (s->hi - s->lo == 1)
 		return acc_say(m, "%s %lld%s", one, (long long)s->lo, of);
 	if (s->hi == s->extent)

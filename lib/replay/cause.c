@@ -85,8 +85,8 @@ acc_cause_place(struct acc_arena *mem, const struct acc_spots *s)
 		return acc_say(mem, "one row is wrong: number %zu", s->first / s->len);
 	if (s->column && s->bad * 2 > s->seen / s->len)
 		return acc_say(mem, "one column is wrong: number %zu", s->first % s->len);
-	return acc_say(mem, "%zu of %zu elements are wrong, the first is number %zu",
-		s->bad, s->seen, s->first);
+	return acc_say(mem, "%zu of %zu elements are wrong, the first is number %zu", s->bad,
+		s->seen, s->first);
 }
 
 const char *

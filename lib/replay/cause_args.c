@@ -285,11 +285,9 @@ scales(const struct attempt *a)
 	if (matches_number(a, name, 1 / s))
 		return "the scale is inverted";
 	if (matches_number(a, name, s * s))
-		return acc_say(r->mem, "scaled by %.4g in place of its root %.4g", s * s,
-			s);
+		return acc_say(r->mem, "scaled by %.4g in place of its root %.4g", s * s, s);
 	if (s > 0 && matches_number(a, name, sqrt(s)))
-		return acc_say(r->mem, "scaled by %.4g in place of its square %.4g",
-			sqrt(s), s);
+		return acc_say(r->mem, "scaled by %.4g in place of its square %.4g", sqrt(s), s);
 	return NULL;
 }
 
@@ -306,8 +304,7 @@ factors(const struct attempt *a)
 	n = (double)x->t->n / (double)a->rec->n;
 	bool mean = is(r, "mean"), sum = is(r, "sum");
 	if (mean && n > 1 && fabs(c / n - 1) < LIMIT_FACTOR_NEAR)
-		return acc_say(r->mem,
-			"a factor of %.4g too much: a sum in place of a mean", c);
+		return acc_say(r->mem, "a factor of %.4g too much: a sum in place of a mean", c);
 	if (sum && n > 1 && fabs(c * n - 1) < LIMIT_FACTOR_NEAR)
 		return acc_say(r->mem, "a factor of %.4g: a mean in place of a sum", c);
 	if (is(r, "dropout native_dropout") && acc_arg_float(r, "p", &p) >= 0 && p > 0 && p < 1 &&

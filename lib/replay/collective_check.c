@@ -214,8 +214,7 @@ say_copy(struct check *k, uint32_t i, const struct piece *p, const char **said, 
 	if (rc == 0 && !is)
 		rc = stale(k, own, p, said, e);
 	if (rc == 0 && *said == NULL)
-		*said = printed(acc_say(&k->f->mem, "is not what rank %lld gave", source),
-			e);
+		*said = printed(acc_say(&k->f->mem, "is not what rank %lld gave", source), e);
 	return rc == 0 && *said == NULL ? ACC_ENOMEM : rc;
 }
 
@@ -310,8 +309,7 @@ sentence(struct check *k, uint32_t i, const struct gram *g)
 	if (n > 1 && nin == 1 && nout == n - 1 && near(g->c[i], 1))
 		return "is this rank's own operand: nothing was reduced here";
 	if (equal && near(g->c[0], 1) && want < 1)
-		return acc_say(&k->f->mem, "is the sum, not the mean: %u times too large",
-			n);
+		return acc_say(&k->f->mem, "is the sum, not the mean: %u times too large", n);
 	if (equal && near(g->c[0] * n, 1) && want == 1)
 		return acc_say(&k->f->mem, "is the mean, not the sum: divided by %u", n);
 	double times = g->c[0] / want;
@@ -324,8 +322,7 @@ sentence(struct check *k, uint32_t i, const struct gram *g)
 	if (nin + nout == n && nin > 0) {
 		const char *who = acc_fleet_ranks(k->f, in, nin);
 		return who == NULL ? NULL
-				   : acc_say(&k->f->mem,
-					     "is of the operand%s of rank%s %s alone",
+				   : acc_say(&k->f->mem, "is of the operand%s of rank%s %s alone",
 					     nin == 1 ? "" : "s", nin == 1 ? "" : "s", who);
 	}
 	if (nin + ntwice == n && ntwice == 1)

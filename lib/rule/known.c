@@ -55,7 +55,8 @@ const struct acc_known acc_known[] = {
 		WHOLE("dump") WHOLE("confidence") WHOLE("ranked") WHOLE("text") WHOLE("bad")
 			WHOLE("rule") WHOLE("limit") WHOLE("limit_from") WHOLE("why")
 	/* messages of texts */
-	WHOLE("text.msg") WHOLE("why.msg") WHOLE("m.where.msg") SIDED("err.msg") SIDED("audit.cause.msg")
+	WHOLE("text.msg") WHOLE("why.msg") WHOLE("m.where.msg") SIDED("err.msg")
+		SIDED("audit.cause.msg")
 	/* measures that are no row of a table, and what went wrong */
 	SIDED("s.few") WHOLE("m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded")
 		WHOLE("m.accuracy") SIDED("err") SIDED("audit.ok") SIDED("audit.err")

@@ -45,8 +45,8 @@ making(void)
 	const char *text = acc_say(&mem, "its inputs agree to %.2g%s", 1.9e-7, eps);
 	ok(same(text, "its inputs agree to 1.9e-07, 1.6 eps of f32"), "the text is English");
 	struct acc_val v = acc_message(&mem, text);
-	static const char *const want[] = {"%its inputs agree to %.2g%s", "=1.9e-07", "%, %.2g eps of %s",
-		"=1.6", "=f32"};
+	static const char *const want[] = {"%its inputs agree to %.2g%s", "=1.9e-07",
+		"%, %.2g eps of %s", "=1.6", "=f32"};
 	bool good = v.type == ACC_V_TEXTS && v.n == 5;
 	for (uint32_t i = 0; good && i < 5; i++)
 		good = acc_str_is(v.texts[i], want[i]);
@@ -86,8 +86,11 @@ hostile(void)
 				 *const more[] = {"%its inputs agree exactly", "=1"},
 				 *const odd[] = {"%its inputs agree to %.2g%s", "=1", "text"},
 				 *const empty[] = {"%its inputs agree to %.2g%s", "=1", ""},
-				 *const inner[] = {"%its inputs agree to %.2g%s", "=%n%s%999999999s", "%%n%%"
-					 "%1$s", "=b"};
+				 *const inner[] = {"%its inputs agree to %.2g%s",
+					 "=%n%s%999999999s",
+					 "%%n%%"
+					 "%1$s",
+					 "=b"};
 	ok(same(shown("text", none, 2), "text"), "an id that is not known");
 	ok(same(shown("text", less, 2), "text"), "an argument too few");
 	ok(same(shown("text", more, 2), "text"), "one too many");
@@ -119,8 +122,8 @@ catalogue(void)
 		uint32_t n = 1;
 		int next = 1;
 		item[0] = acc_str(acc_arena_printf(&m, "%%%s", acc_messages[i].id));
-		for (const char *p = acc_messages[i].id; n < ACC_SAID_ARGS && acc_conversion(p, &next, &c);
-			p = c.end)
+		for (const char *p = acc_messages[i].id;
+			n < ACC_SAID_ARGS && acc_conversion(p, &next, &c); p = c.end)
 			item[n++] = ACC_STR("=0");
 		if (!acc_message_show(item, n, &out)) {
 			printf("# %s\n", acc_messages[i].id);
@@ -145,13 +148,16 @@ failures(void)
 	acc_err_text(&e, text, sizeof text);
 	ok(same(text, "standard input: cannot open: No such file or directory"), "and in English");
 	e = (struct acc_err){0};
-	acc_fail_at(&e, ACC_EFORMAT, 12, "member %.*s: compression method %d is not supported", 3, "a\033bc", 99);
+	acc_fail_at(&e, ACC_EFORMAT, 12, "member %.*s: compression method %d is not supported", 3,
+		"a\033bc", 99);
 	acc_err_said(&e, text, sizeof text);
-	ok(same(text, "字节 12: 成员 a?b: 不支持压缩方法 99"), "what a terminal would obey is masked");
+	ok(same(text, "字节 12: 成员 a?b: 不支持压缩方法 99"),
+		"what a terminal would obey is masked");
 	struct acc_rec r = {0};
 	acc_put_err(&r, "a.", &e);
-	ok(acc_str_is(acc_get_text(&r, "a.", "err"), "byte 12: member a?b: compression method 99 is not "
-						      "supported") &&
+	ok(acc_str_is(acc_get_text(&r, "a.", "err"),
+		   "byte 12: member a?b: compression method 99 is not "
+		   "supported") &&
 			acc_get(&r, "a.", "err.msg") != NULL,
 		"a record has it in English, and its message");
 	acc_rec_release(&r);
@@ -160,7 +166,8 @@ failures(void)
 static void
 wrapping(void)
 {
-	static const char text[] = "输入 0 与标杆的值相差达 0.08 (rms 0.011), 最差处 [0, 1]; 其输入一致。";
+	static const char text[] =
+		"输入 0 与标杆的值相差达 0.08 (rms 0.011), 最差处 [0, 1]; 其输入一致。";
 	char *out = NULL;
 	size_t n, widest = 0;
 	FILE *f = open_memstream(&out, &n);
@@ -175,7 +182,8 @@ wrapping(void)
 		line += strspn(line, " ");
 		closing |= strchr(",;)]", *line) != NULL || strncmp(line, "。", strlen("。")) == 0;
 	}
-	ok(widest <= 20 && widest > 16, "Chinese is broken between characters, %zu columns", widest);
+	ok(widest <= 20 && widest > 16, "Chinese is broken between characters, %zu columns",
+		widest);
 	ok(!closing, "and not before what closes");
 	free(out);
 }

@@ -119,8 +119,7 @@ static int
 need(struct acc_replay *r, const char *name, double *out)
 {
 	int rc = acc_arg_float(r, name, out);
-	char *why = rc != 0 ? NULL
-			    : acc_say(r->mem, "its argument %s is not recorded", name);
+	char *why = rc != 0 ? NULL : acc_say(r->mem, "its argument %s is not recorded", name);
 	return rc > 0 ? 0 : acc_cannot(r, why == NULL ? ACC_NOMEM_TEXT : why);
 }
 
