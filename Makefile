@@ -329,6 +329,7 @@ po:
 	@mkdir -p $(B)
 	po/template.sh >$(B)/acctools.pot
 	msgmerge --quiet --no-wrap --update --backup=none po/zh_CN.po $(B)/acctools.pot
+	msgattrib --no-wrap --no-obsolete -o po/zh_CN.po po/zh_CN.po
 	msgfmt -c --statistics -o /dev/null po/zh_CN.po
 
 clean:
