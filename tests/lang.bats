@@ -5,7 +5,7 @@ zh() { LC_ALL=zh_CN.UTF-8 "$@"; }
 
 # Streams of findings: judged pairs, overflows, self-checks, curves, configurations, checkpoints.
 streams() {
-	cd "$BATS_TEST_TMPDIR"
+	cd "$BATS_TEST_TMPDIR" || return
 	# Of each ten, one.
 	for f in $(printf '%s\n' "$DATA"/judge/*.acc | sed -n '3~10p'); do
 		accfirstbad "$f" >"${f##*/}" 2>/dev/null || true
@@ -63,9 +63,9 @@ english() {
 	zh accfmt --html=page.html demo.acc || [ $? -eq 1 ]
 	grep -q '"text":"Functional.gelu.1.forward: 输出 0 与标杆' page.html
 	grep -q '"first bad op call":"首个异常算子"' page.html
-	! grep -q 'text.msg' page.html
+	run ! grep -q 'text.msg' page.html
 	accfmt --html=page.html demo.acc || [ $? -eq 1 ]
-	! grep -q '"words"\|text.msg' page.html
+	run ! grep -q '"words"\|text.msg' page.html
 }
 
 @test "the spreadsheet is Chinese" {
@@ -103,7 +103,7 @@ english() {
 @test "a message is its format and its arguments" {
 	streams
 	run -0 sh -c 'accfmt --json curves.acc config.acc demo.acc | jq -r "select(.kind == \"finding\") | .[\"text.msg\"][0]"'
-	! grep -qv '^%' <<<"$output"
+	run ! grep -qv '^%' <<<"$output"
 }
 
 @test "the language is the locale's as gettext orders it, or that of --lang" {
