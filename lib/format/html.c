@@ -99,8 +99,8 @@ record(void *state, const struct acc_rec *r, struct acc_err *e)
 static int
 end(void *state, int status, struct acc_err *e)
 {
-	static const char *const scripts[] = {"words", "data", "model", "network", "view", "strip", "tree",
-		"map", "table", "detail", "curves", "page"};
+	static const char *const scripts[] = {"words", "data", "model", "network", "view", "strip",
+		"tree", "map", "table", "detail", "curves", "page"};
 	struct state *s = state;
 	int rc = acc_blocks_flush(s->blocks, e);
 	rc = rc < 0 ? rc : acc_network_join(&s->net, e);

@@ -194,7 +194,8 @@ about(const struct state *s, uint32_t at, char *buf, size_t size)
 		n = (size_t)snprintf(buf, size, "  %s %.3g",
 			w->curve ? "relative" : acc_opcall_measure_name(w->measure) + 2, w->error);
 	else if (p->first != 0)
-		n = (size_t)snprintf(buf, size, w->curve ? acc_tr("  %u curve%s") : acc_tr("  %u op call%s"),
+		n = (size_t)snprintf(buf, size,
+			w->curve ? acc_tr("  %u curve%s") : acc_tr("  %u op call%s"),
 			(unsigned)p->calls, p->calls == 1 ? "" : "s");
 	if (p->first != 0 && p->bad > 0)
 		n += (size_t)snprintf(buf + n, size - n, acc_tr(", %u bad"), (unsigned)p->bad);

@@ -66,13 +66,10 @@ told(struct acc_case *c, struct acc_finding *f, const struct acc_rec *r)
 					 (long long)f->rank, ACC_PRS(key));
 	}
 	if (by.n > 0)
-		return acc_say(&c->mem, "; of all ranks together, as %.*s gives it",
-			ACC_PRS(by));
+		return acc_say(&c->mem, "; of all ranks together, as %.*s gives it", ACC_PRS(by));
 	if (f->rank != INT64_MIN)
-		return acc_say(&c->mem, "; it is rank %lld that is off",
-			(long long)f->rank);
-	return acc_say(&c->mem, "; of all ranks together, by the layout %.*s",
-		ACC_PRS(layout));
+		return acc_say(&c->mem, "; it is rank %lld that is off", (long long)f->rank);
+	return acc_say(&c->mem, "; of all ranks together, by the layout %.*s", ACC_PRS(layout));
 }
 
 int
@@ -90,9 +87,7 @@ acc_say_folded(struct acc_case *c, struct acc_err *e)
 			continue;
 		const char *text = told(c, f, r);
 		bool anew = strcmp(f->what, "next") == 0;
-		f->text = text == NULL
-				  ? NULL
-				  : acc_say(&c->mem, "%s%s", anew ? "" : f->text, text);
+		f->text = text == NULL ? NULL : acc_say(&c->mem, "%s%s", anew ? "" : f->text, text);
 		if (f->text == NULL || f->name == NULL)
 			return acc_nomem(e);
 	}
