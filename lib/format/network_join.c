@@ -1,6 +1,8 @@
 /* The slots of all ranks become one tree: see network.h. */
 #include "format/network.h"
 
+#include "acc/say.h"
+
 #include <stdlib.h>
 
 /* Modules within modules, and frames of a stack. */
@@ -584,5 +586,5 @@ acc_network_ranks(const struct acc_network *n, uint32_t node, char *buf, size_t 
 				(long long)n->rank.v[n->rank.sorted[to]]);
 		i = to;
 	}
-	snprintf(buf, size, "%s%s", count == 0 ? "" : count == 1 ? "rank " : "ranks ", list);
+	snprintf(buf, size, "%s%s", count == 0 ? "" : count == 1 ? acc_tr("rank ") : acc_tr("ranks "), list);
 }

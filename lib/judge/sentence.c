@@ -198,6 +198,10 @@ input_text(struct scan *s, const struct suspect *x, const char *where, const cha
 			" device does not call%s",
 			name, where, bad, acc_call_name(made),
 			acc_is_communication(made) ? " (a lost reduction or exchange)" : "");
+	if (made != NULL && !acc_is_measured(&c->item[x->producer]))
+		return acc_say(acc_mem(s),
+			"%s: got a different tensor: %s %s; it comes from %s, whose output was not compared",
+			name, where, bad, acc_call_name(made));
 	if (made != NULL)
 		return acc_say(acc_mem(s),
 			"%s: got a different tensor: %s %s, though the output of %s that it comes from agrees",

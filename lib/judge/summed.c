@@ -1,4 +1,5 @@
 /* Sums over ranks that accfold has made one: they are blamed for what they make of what is right. */
+#include "acc/say.h"
 #include "judge/case.h"
 #include "judge/first_bad.h"
 
@@ -45,7 +46,7 @@ blame_lost(struct acc_case *c, struct acc_finding *f, struct acc_err *e)
 			f->io = f->pos = NULL;
 			f->rank = INT64_MIN;
 			f->name = name;
-			f->text = acc_arena_printf(&c->mem,
+			f->text = acc_say(&c->mem,
 				"%s: each rank has a summand of its output, and nothing adds them up here, as"
 				" %.*s does behind another call of this line; so %s",
 				name, ACC_PRS(by), f->text);
@@ -71,7 +72,7 @@ blame_sum(struct acc_case *c, struct acc_finding *f, struct acc_err *e)
 	if (r == NULL)
 		return 0;
 	struct acc_str by = acc_get_text(r, "a.", mean ? "fold.undivided" : "fold.not_sum");
-	f->text = acc_arena_printf(&c->mem,
+	f->text = acc_say(&c->mem,
 		mean ? "%.*s: gives the sum of what the ranks have, and nothing divides it by their"
 		       " number, as the bench's mean is; so %s"
 		     : "%.*s: what the ranks have adds up to the bench's, but this does not give their"
@@ -120,7 +121,7 @@ say_apart(struct acc_case *c, struct acc_err *e)
 	f->rule = "reduction";
 	f->value = n;
 	f->bad = true;
-	f->text = acc_arena_printf(&c->mem,
+	f->text = acc_say(&c->mem,
 		"%s: each rank divides its gradient by their number (%.*s), and nothing that is recorded"
 		" adds them up: together they are the bench's, but each rank has its own; %u op call%s"
 		" (--allow-missing accepts it)",

@@ -111,7 +111,7 @@ function mapDraw() {
 }
 
 function mapTitles(c, of, left, each, wide) {
-	const every = Math.max(1, Math.ceil(46 / each)), what = mapMode === "ranks" ? "rank " : "step ";
+	const every = Math.max(1, Math.ceil(46 / each)), what = mapMode === "ranks" ? tr("rank ") : tr("step ");
 	c.textAlign = "left";
 	for (let k = 0; k < of.length; k += every)
 		if (left + k * each + 30 < left + wide || k === 0)
@@ -121,7 +121,7 @@ function mapTitles(c, of, left, each, wide) {
 function mapSides(c, line, rowsOf, h) {
 	const every = Math.max(1, Math.ceil(13 / line));
 	for (let k = 0; k < rowsOf && MAP_HEAD + k * line < h; k += every)
-		c.fillText("rank " + net.ranks[k], 4, MAP_HEAD + k * line + Math.min(line - 6, 0) + Math.max(10, line / 2 + 4));
+		c.fillText(tr("rank ") + net.ranks[k], 4, MAP_HEAD + k * line + Math.min(line - 6, 0) + Math.max(10, line / 2 + 4));
 }
 
 function mapMark(c, left, each, line, shift, h) {
@@ -181,13 +181,13 @@ function mapWhose(top, step, rank) {
 
 function sizeText(size) {
 	if (size === 0) return "";
-	return size === 1 ? "0" : size === SIZES - 1 ? "10 or more, or not finite" : size === 2 ? "below 1e-11"
-		: "1e" + (size - 14) + " to 1e" + (size - 13);
+	return size === 1 ? "0" : size === SIZES - 1 ? tr("10 or more, or not finite") : size === 2 ? tr("below 1e-11")
+		: tr("%s to %s", "1e" + (size - 14), "1e" + (size - 13));
 }
 
 function placeText(at) {
-	return [net.steps[at.step] === null ? "" : "step " + net.steps[at.step],
-		net.ranks[at.rank] === null ? "" : "rank " + net.ranks[at.rank]].filter(s => s).join(", ");
+	return [net.steps[at.step] === null ? "" : tr("step ") + net.steps[at.step],
+		net.ranks[at.rank] === null ? "" : tr("rank ") + net.ranks[at.rank]].filter(s => s).join(", ");
 }
 
 function mapSay(at) {
@@ -203,7 +203,7 @@ function mapAgain() {
 	first.replaceChildren();
 	if (mapFirst) {
 		const {node, step, rank} = mapFirst;
-		first.append("first departure: ", link(placeText(mapFirst) + ", " + (node.key || node.label), () => chooseNode(node, step, rank)));
+		first.append(tr("first departure: "), link(placeText(mapFirst) + ", " + (node.key || node.label), () => chooseNode(node, step, rank)));
 	}
 	mapDraw();
 }
@@ -237,7 +237,7 @@ function mapStart() {
 		b.hidden = false;
 		b.onclick = () => mapShow(b.dataset.view === "map");
 	}
-	const modes = [["steps", "steps"], ["ranks", "ranks"], ["both", "steps by ranks"]]
+	const modes = [["steps", tr("steps")], ["ranks", tr("ranks")], ["both", tr("steps by ranks")]]
 		.filter(([m]) => (m === "ranks" || net.steps.length > 1) && (m === "steps" || net.ranks.length > 1));
 	for (const [m, text] of modes) $("map-mode").append(new Option(text, m));
 	mapMode = modes[0][0];

@@ -79,7 +79,7 @@ function ranges(values) {
 
 function ranksText(n) {
 	const values = n.on.map(r => net.ranks[r]).filter(v => v !== null);
-	return values.length === 0 ? "" : (values.length > 1 ? "ranks " : "rank ") + ranges(values);
+	return values.length === 0 ? "" : (values.length > 1 ? tr("ranks ") : tr("rank ")) + ranges(values);
 }
 
 function networkOps() {
@@ -160,7 +160,7 @@ function choicesStart() {
 		const s = $(id), label = $(id + "-label");
 		if (values.length < 2) return;
 		label.hidden = false;
-		s.append(new Option("all", "-1"));
+		s.append(new Option(tr("all"), "-1"));
 		values.forEach((v, k) => s.append(new Option(text(v), String(k))));
 		s.onchange = () => {
 			set(Number(s.value), values);

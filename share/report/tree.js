@@ -20,9 +20,9 @@ function treeFlatten() {
 // What one side alone has, or calls otherwise, and on which ranks it is, where its parent is on others.
 function treeSays(n) {
 	const out = [], up = n.parent;
-	if (n.other !== undefined) out.push(make("span", "badge", "bench: " + n.other));
+	if (n.other !== undefined) out.push(make("span", "badge", tr("bench: %s", n.other)));
 	if (n.all !== up.all && (n.all === 1 || n.all === 2))
-		out.push(make("span", "badge alone", n.all === 1 ? "only the device" : "only the bench"));
+		out.push(make("span", "badge alone", n.all === 1 ? tr("only the device") : tr("only the bench")));
 	if (net.ranks.length > 1 && (n.on !== up.on || up === nodes[0])) out.push(make("span", "badge", ranksText(n)));
 	return out;
 }
@@ -98,7 +98,8 @@ function treeStart() {
 		return;
 	}
 	$("tree-part").hidden = false;
-	$("tree-title").textContent = net.title;
+	const titles = {Modules: tr("Modules"), "Lines of code": tr("Lines of code"), "Op calls": tr("Op calls"), Curves: tr("Curves")};
+	$("tree-title").textContent = titles[net.title] || net.title;
 	$("tree").append(make("div"));
 	treeLines = new Lines($("tree"), $("tree").firstChild, treeDraw);
 	$("tree-bad").onclick = () => {
