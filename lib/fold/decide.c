@@ -115,6 +115,28 @@ alone(const struct acc_fold *f, const struct fold_call *k, const struct fold_vir
 	d->alone = true;
 }
 
+/* Is a tensor that this call takes beside item i split over the ranks? Then integers, such as the
+ * places in a vocabulary that is split, are each rank's own. */
+static bool
+beside_split(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint32_t i)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	bool split = false;
+	for (uint32_t x = 0; x < k->n && v->mate != FOLD_NONE && !split; x++) {
+		const struct fold_item *own = &f->device.item[k->first + x], *it;
+		it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, x);
+		if (x == i || !own->tensor || own->output || it == NULL || !it->tensor ||
+			!acc_fold_gather(f, &f->mesh, t, v, x))
+			continue;
+		struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, own->tol);
+		for (uint32_t d = 0; d < l.n; d++)
+			split |= l.at[d].kind == ACC_SHARD;
+	}
+	acc_fold_gather(f, &f->mesh, t, v, i);
+	return split;
+}
+
 void
 acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint32_t i,
 	struct folded *d)
@@ -136,6 +158,9 @@ acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtu
 	if (v->alone > 0)
 		alone(f, k, v, d);
 	if (d->layout.n == 0 || !acc_fold_by_layout(f, &f->mesh, &d->layout, INFINITY, &d->whole))
+		d->layout.n = 0;
+	if (d->layout.n > 0 && d->own->exact && !d->own->output && d->want != NULL &&
+		acc_fold_same(&d->whole, 1, d->want, d->tol) == 0 && beside_split(f, t, v, i))
 		d->layout.n = 0;
 	/* Without its bias it is not what the reference's is, whatever the shapes are. */
 	if (d->layout.n > 0 && d->own->output && acc_fold_lacking(f, t, v) != NULL &&

@@ -241,8 +241,9 @@ bool acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m,
 /* The layout of what is in f->part that gives `want`: 0: none; 1: by little; 2. */
 int acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
 	double tol, bool backward, struct acc_fold_layout *l);
-/* By shapes alone, where only one layout is possible. Not of integers that are split: positions and
- * indices may be each rank's own; nor where all parts are the same. */
+/* By shapes alone, where only one layout is possible. Not of integers that are split, or of which the
+ * ranks have others: positions and indices may be each rank's own; nor of what is split where all parts
+ * are the same. */
 bool acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const struct fold_item *own,
 	const struct acc_fold_stat *want, double tol, struct acc_fold_layout *l);
 
@@ -350,6 +351,8 @@ struct acc_fold_layout acc_fold_choose(struct acc_fold *f, const struct fold_cal
 /* Of what one rank alone has: the factor that makes it the reference's, of gradients 1/n, too. 0: none. */
 double acc_fold_alone_scale(const struct acc_fold *f, const struct fold_call *k,
 	const struct acc_fold_stat *part, const struct acc_fold_stat *want, double tol);
+/* Of the shapes of a call's tensors. */
+uint64_t acc_fold_shapes(const struct acc_fold *f, const struct fold_call *k);
 /* Its class, or FOLD_NONE. */
 uint32_t acc_fold_class(const struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *it);

@@ -184,7 +184,8 @@ acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const struct fo
 			split++;
 		}
 	/* On a mesh of several axes a split axis may be any of them. */
-	if (split > 1 || (split == 1 && (m->n > 1 || own->exact || all_same(f, m, tol))))
+	if (split > 1 || (split == 1 && (m->n > 1 || own->exact || all_same(f, m, tol))) ||
+		(split == 0 && own->exact && m->zip > 1 && !all_same(f, m, tol)))
 		return false;
 	*l = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
 	for (uint32_t d = 0; d < m->n; d++)

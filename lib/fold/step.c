@@ -123,10 +123,20 @@ put_virtual(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, 
 }
 
 static uint64_t
-line_id(const struct fold_call *k)
+line_id(const struct fold_call *k, uint64_t shapes)
 {
-	const uint64_t id[2] = {k->base, k->line};
+	const uint64_t id[3] = {k->base, k->line, shapes};
 	return acc_hash(id, sizeof id);
+}
+
+/* Does each rank call this line for itself; or on tensors of these shapes, as a line that lays out all
+ * weights does those of experts? */
+static bool
+is_alone(const struct acc_fold *f, const struct fold_call *k)
+{
+	return f->alone.n > 0 &&
+	       (acc_ids_get(&f->alone, line_id(k, 0)) != ACC_NOID ||
+		       acc_ids_get(&f->alone, line_id(k, acc_fold_shapes(f, k))) != ACC_NOID);
 }
 
 /* Calls from here to there, of which some are each rank's own: those of the first rank, then those of the
@@ -138,7 +148,7 @@ put_alone(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, ui
 	int rc = 0;
 	for (uint32_t r = 0; r < m->zip; r++)
 		for (uint32_t k = first; k < end && rc == 0; k++) {
-			bool own = acc_ids_get(&f->alone, line_id(&f->device.call[k])) != ACC_NOID;
+			bool own = is_alone(f, &f->device.call[k]);
 			if (own || r == 0)
 				rc = put_virtual(f, m, t, stage, k, own ? r + 1 : 0, e);
 		}
@@ -153,7 +163,7 @@ stretch(const struct acc_fold *f, uint32_t k, uint32_t end)
 	bool back = f->device.call[k].dir == FOLD_BACKWARD;
 	for (uint32_t i = k; i < end; i++) {
 		const struct fold_call *c = &f->device.call[i];
-		bool own = acc_ids_get(&f->alone, line_id(c)) != ACC_NOID;
+		bool own = is_alone(f, c);
 		if ((!own && c->mated) || (c->dir == FOLD_BACKWARD) != back)
 			break;
 		last = own ? i + 1 : last;
@@ -683,13 +693,17 @@ count_alone(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *
 	k->mated = v->mate != FOLD_NONE;
 	if (k->dir != FOLD_FORWARD || k->talks || k->line == 0)
 		return 0;
-	uint64_t id = line_id(k);
-	uint32_t all = acc_ids_get(seen, id), is = acc_ids_get(like, id);
+	const uint64_t id[2] = {line_id(k, 0), line_id(k, acc_fold_shapes(f, k))};
 	uint32_t of = 0, n = folds(f, t, v) ? 0 : ranks_alone(f, t, v, &of);
-	all = (all == ACC_NOID ? 0 : all) + (of > 0 ? of : f->mesh.zip);
-	is = (is == ACC_NOID ? 0 : is) + n;
-	int rc = acc_ids_put(seen, id, all, true, e);
-	return rc < 0 ? rc : acc_ids_put(like, id, is, true, e);
+	int rc = 0;
+	for (int i = 0; i < 2 && rc == 0; i++) {
+		uint32_t all = acc_ids_get(seen, id[i]), is = acc_ids_get(like, id[i]);
+		all = (all == ACC_NOID ? 0 : all) + (of > 0 ? of : f->mesh.zip);
+		is = (is == ACC_NOID ? 0 : is) + n;
+		rc = acc_ids_put(seen, id[i], all, true, e);
+		rc = rc < 0 ? rc : acc_ids_put(like, id[i], is, true, e);
+	}
+	return rc;
 }
 
 int
@@ -704,12 +718,14 @@ acc_fold_alone(struct acc_fold *f, struct acc_err *e)
 			if (f->step[s].reference != FOLD_NONE)
 				rc = count_alone(f, &f->step[s], &f->step[s].v[i], &seen, &like, e);
 	/* A line of code is so if most of its calls are. */
-	for (uint32_t i = 0; i < f->device.ncall && rc == 0; i++) {
-		uint64_t id = line_id(&f->device.call[i]);
-		uint32_t all = acc_ids_get(&seen, id), is = acc_ids_get(&like, id);
-		if (all != ACC_NOID && is != ACC_NOID && is > 0 && 2 * (uint64_t)is >= all)
-			rc = acc_ids_put(&f->alone, id, 1, true, e);
-	}
+	for (uint32_t i = 0; i < f->device.ncall && rc == 0; i++)
+		for (int x = 0; x < 2 && rc == 0; x++) {
+			const struct fold_call *k = &f->device.call[i];
+			uint64_t id = line_id(k, x == 0 ? 0 : acc_fold_shapes(f, k));
+			uint32_t all = acc_ids_get(&seen, id), is = acc_ids_get(&like, id);
+			if (all != ACC_NOID && is != ACC_NOID && is > 0 && 2 * (uint64_t)is >= all)
+				rc = acc_ids_put(&f->alone, id, 1, true, e);
+		}
 	acc_ids_release(&seen);
 	acc_ids_release(&like);
 	return rc < 0 ? rc : f->alone.n > 0;

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-static uint64_t
-shapes_of(const struct acc_fold *f, const struct fold_call *k)
+uint64_t
+acc_fold_shapes(const struct acc_fold *f, const struct fold_call *k)
 {
 	uint64_t h = 0;
 	for (uint32_t i = 0; i < k->n; i++) {
@@ -21,7 +21,7 @@ shapes_of(const struct acc_fold *f, const struct fold_call *k)
 static uint64_t
 class_id(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
 {
-	const uint64_t id[3] = {k->op, k->line == 0 ? shapes_of(f, k) : k->line, it->pos};
+	const uint64_t id[3] = {k->op, k->line == 0 ? acc_fold_shapes(f, k) : k->line, it->pos};
 	return acc_hash(id, sizeof id);
 }
 
@@ -29,7 +29,8 @@ class_id(const struct acc_fold *f, const struct fold_call *k, const struct fold_
 static uint64_t
 wide_id(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
 {
-	const uint64_t id[4] = {k->op, shapes_of(f, k), it->pos, acc_ids_get(&f->spots, k->line)};
+	const uint64_t id[4] = {k->op, acc_fold_shapes(f, k), it->pos,
+		acc_ids_get(&f->spots, k->line)};
 	return acc_hash(id, sizeof id);
 }
 
