@@ -130,7 +130,7 @@ line(struct state *s, const struct acc_str *c, const char *color)
 
 static const struct {
 	const char *bad, *name, *code;
-} colors[2] = {{"error", "red", "\033[31m"}, {"warning", "yellow", "\033[33m"}};
+} colors[2] = {{"error", ACC_MSG("red"), "\033[31m"}, {"warning", ACC_MSG("yellow"), "\033[33m"}};
 
 static const char *
 color_of(struct state *s, const struct acc_str *c)
@@ -154,7 +154,7 @@ legend(struct state *s)
 	for (int k = 0; k < 2; k++)
 		if (s->colored[k])
 			fprintf(s->out, "%s%s%s\033[0m: %s", k == 1 && s->colored[0] ? ", " : "",
-				colors[k].code, colors[k].name, colors[k].bad);
+				colors[k].code, acc_tr(colors[k].name), colors[k].bad);
 	putc('\n', s->out);
 	s->colored[0] = s->colored[1] = false;
 }
