@@ -586,5 +586,9 @@ acc_network_ranks(const struct acc_network *n, uint32_t node, char *buf, size_t 
 				(long long)n->rank.v[n->rank.sorted[to]]);
 		i = to;
 	}
-	snprintf(buf, size, "%s%s", count == 0 ? "" : count == 1 ? acc_tr("rank ") : acc_tr("ranks "), list);
+	snprintf(buf, size, "%s%s",
+		count == 0   ? ""
+		: count == 1 ? acc_tr("rank ")
+			     : acc_tr("ranks "),
+		list);
 }

@@ -145,7 +145,8 @@ about_strips(struct state *s)
 		(long long)n->step.v[n->step.sorted[0]],
 		(long long)n->step.v[n->step.sorted[n->step.n - 1]]);
 	if (first != NULL) {
-		fprintf(s->out, acc_tr("; first departure: step %lld, "), (long long)n->step.v[step]);
+		fprintf(s->out, acc_tr("; first departure: step %lld, "),
+			(long long)n->step.v[step]);
 		if (n->rank.v[first->rank] != INT64_MIN)
 			fprintf(s->out, acc_tr("rank %lld, "), (long long)n->rank.v[first->rank]);
 		acc_text_put(s->out,
@@ -174,9 +175,11 @@ worst_place(const struct state *s, uint32_t at, char *buf, size_t size)
 	for (size_t i = 0; i < s->net.rank.n; i++)
 		ranks += s->net.on[at * s->net.on_bytes + i / 8] >> i % 8 & 1;
 	if (s->net.step.n > 1 && s->net.step.v[w->worst] != INT64_MIN)
-		n = (size_t)snprintf(buf, size, acc_tr(", step %lld"), (long long)s->net.step.v[w->worst]);
+		n = (size_t)snprintf(buf, size, acc_tr(", step %lld"),
+			(long long)s->net.step.v[w->worst]);
 	if (ranks > 1 && s->net.rank.v[w->rank] != INT64_MIN)
-		snprintf(buf + n, size - n, acc_tr(", rank %lld"), (long long)s->net.rank.v[w->rank]);
+		snprintf(buf + n, size - n, acc_tr(", rank %lld"),
+			(long long)s->net.rank.v[w->rank]);
 }
 
 /* What stands behind a label: how large the error is, or how much is in it, and on which ranks and
