@@ -82,6 +82,10 @@ scaled() {
 	found 1 scaled/dev scaled/one
 	[ "$found" = "Functional.linear.2.forward out 0 1" ]
 	[[ $text == *"it is rank 1 that is off"* ]]
+	# Where all calls are behind the fault, by the plain order.
+	python3 "$DATA/fold_tensors.py" first first
+	found 1 first/dev first/one
+	[ "$found" = "Functional.linear.0.forward out 0 1" ]
 	# Where calls of one line are at odds, statistics: one call late.
 	python3 "$DATA/fold_tensors.py" mixed order
 	found 1 mixed/dev mixed/one

@@ -227,7 +227,7 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 	bool differs = d->want != NULL && d->want->known != 0 && d->whole.known != 0 &&
 		       acc_fold_same(&d->whole, 1, d->want, d->tol / 64) == 0;
 	bool readable = sight != NULL && sight->readable && acc_fold_plan(f, t, v, i, d, &p);
-	if (l->n > 1 && differs && d->by == NULL)
+	if ((!readable || l->n > 1) && differs && d->by == NULL && v->alone == 0)
 		accuse(f, t, v, l, d);
 	if (!readable)
 		return 0;

@@ -3,7 +3,7 @@
 
 Three layers x = W2 (W1 x), as msprobe records them. W1 is split over the ranks as packed query, key
 and value are: rank r has part r of each third. W2 is split by columns; an all_reduce sums up.
-FAULT: scale (rank 1's first product of layer 1 is 3 % off), order (rank 1 has its thirds in another
+FAULT: scale (rank 1's first product of layer 1 is 3 % off), first (that of layer 0, and W1 is not packed), order (rank 1 has its thirds in another
 order there), lost (nothing sums up there), triple (the sum is three times what it should be there); stages
 (rank 0 has two layers, rank 1 the third, whole), rolled (the same, and rank 1 takes its rows in another
 order). Python's own library alone.
@@ -81,6 +81,8 @@ def main():
     w2 = [matrix(DIM, WIDE) for _ in range(LAYERS)]
     mine = [[k * WIDE // 3 + r * WIDE // 6 + i for k in range(3) for i in range(WIDE // 6)]
             for r in range(2)]
+    if fault == "first":
+        mine = [[r * WIDE // 2 + i for i in range(WIDE // 2)] for r in range(2)]
     x = matrix(ROWS, DIM)
     one = Dump(f"{out}/one/step0/rank0")
     ranks = [Dump(f"{out}/dev/step0/rank{r}") for r in range(2)]
@@ -101,7 +103,7 @@ def main():
             x = xs[r]
             rows = [a1[k] for k in mine[r]]
             h = product(x, rows)
-            if i == 1 and r == 1 and fault == "scale":
+            if r == 1 and (i, fault) in ((1, "scale"), (0, "first")):
                 h = f32([[v * 1.03 for v in row] for row in h])
             if i == 1 and r == 1 and fault == "order":
                 h = [row[2:4] + row[:2] + row[4:] for row in h]
