@@ -88,8 +88,8 @@ hostile(void)
 				 *const empty[] = {"%its inputs agree to %.2g%s", "=1", ""},
 				 *const inner[] = {"%its inputs agree to %.2g%s",
 					 "=%n%s%999999999s",
-					 "%%n%%"
-					 "%1$s",
+					 ("%%n%%"
+					  "%1$s"),
 					 "=b"};
 	ok(same(shown("text", none, 2), "text"), "an id that is not known");
 	ok(same(shown("text", less, 2), "text"), "an argument too few");
