@@ -58,12 +58,12 @@ const struct acc_known acc_known[] = {
 	WHOLE("text.msg") WHOLE("why.msg") WHOLE("m.where.msg") SIDED("err.msg")
 		SIDED("audit.cause.msg")
 	/* measures that are no row of a table, and what went wrong */
-	SIDED("s.few") WHOLE("m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded")
-		WHOLE("m.accuracy") SIDED("err") SIDED("audit.ok") SIDED("audit.err")
-			SIDED("audit.err_max") SIDED("audit.limit") SIDED("audit.limit_max")
-				SIDED("audit.slope") SIDED("audit.limit_slope") SIDED("audit.form")
-					SIDED("audit.part") SIDED("audit.cause") SIDED("audit.skip")
-						SIDED("audit.ranks")
+	SIDED("stat.first") SIDED("stat.worst") SIDED("stat.worst.at") SIDED("s.few") WHOLE(
+		"m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded") WHOLE("m.accuracy")
+		SIDED("err") SIDED("audit.ok") SIDED("audit.err") SIDED("audit.err_max")
+			SIDED("audit.limit") SIDED("audit.limit_max") SIDED("audit.slope") SIDED(
+				"audit.limit_slope") SIDED("audit.form") SIDED("audit.part")
+				SIDED("audit.cause") SIDED("audit.skip") SIDED("audit.ranks")
 	/* the ranks as one */
 	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by") SIDED("fold.ranks")
 		SIDED("fold.shape") SIDED("fold.mesh") SIDED("fold.differs") SIDED("fold.lost")
