@@ -107,11 +107,26 @@ struct share {
 	uint64_t like; /* of these, the same as the reference */
 };
 
+/* The first gradient of the reference, or the end: what is updated then consists of flat shards and of
+ * gradients, which are summands, and tells little of the layout. */
+static uint32_t
+forward_end(const struct acc_fold *f, const struct fold_step *t)
+{
+	if (t->reference == FOLD_NONE)
+		return 0;
+	const struct fold_segment *g = &f->reference.segment[t->reference];
+	uint32_t i = g->first;
+	while (i < g->first + g->n && f->reference.call[i].dir != FOLD_BACKWARD)
+		i++;
+	return i;
+}
+
 static void
-count_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, struct share *n)
+count_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint32_t end,
+	struct share *n)
 {
 	const struct fold_call *k = &f->device.call[t->call[v->rank]];
-	if (v->mate == FOLD_NONE || k->dir != FOLD_FORWARD)
+	if (v->mate == FOLD_NONE || k->dir != FOLD_FORWARD || v->mate >= end)
 		return;
 	for (uint32_t i = 0; i < k->n; i++) {
 		const struct fold_item *own = &f->device.item[k->first + i], *it;
@@ -128,12 +143,9 @@ count_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v
 }
 
 static void
-count_reference(const struct acc_fold *f, const struct fold_step *t, struct share *n)
+count_reference(const struct acc_fold *f, const struct fold_step *t, uint32_t end, struct share *n)
 {
-	if (t->reference == FOLD_NONE)
-		return;
-	const struct fold_segment *g = &f->reference.segment[t->reference];
-	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+	for (uint32_t i = end > 0 ? f->reference.segment[t->reference].first : 0; i < end; i++) {
 		const struct fold_call *k = &f->reference.call[i];
 		for (uint32_t x = 0; x < k->n && k->dir == FOLD_FORWARD; x++)
 			n->tensors += f->reference.item[k->first + x].tensor;
@@ -231,9 +243,10 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 	for (uint32_t i = 0; i < f->nstep && rc == 0; i++)
 		acc_fold_count_sums(f, &f->step[i]);
 	for (uint32_t i = 0; i < f->nstep && rc == 0; i++) {
-		count_reference(f, &f->step[i], &n);
+		uint32_t end = forward_end(f, &f->step[i]);
+		count_reference(f, &f->step[i], end, &n);
 		for (uint32_t k = 0; k < f->step[i].nv; k++)
-			count_call(f, &f->step[i], &f->step[i].v[k], &n);
+			count_call(f, &f->step[i], &f->step[i].v[k], end, &n);
 	}
 	if (rc < 0)
 		return rc;
