@@ -194,9 +194,9 @@ static void
 put_named(struct writer *w)
 {
 	const struct acc_network *n = w->n;
-	const struct acc_net_slot *s = &n->slot[n->node[0].worst];
 	if (n->node[0].worst == 0)
 		return;
+	const struct acc_net_slot *s = &n->slot[n->node[0].worst];
 	/* Of curves that no rule is about the one that departs first. */
 	for (size_t i = 1; s->grade < ACC_WARNING && i < n->nslots; i++) {
 		const struct acc_net_slot *t = &n->slot[i];
