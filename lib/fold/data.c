@@ -148,8 +148,6 @@ static int
 learn_order(struct acc_fold *f, const struct fold_plan *p, const struct fold_item *it, double tol,
 	struct acc_err *e)
 {
-	/* Noise is not another order, by which all elements are off. */
-	const double NOISE = 1.0 / 32;
 	struct acc_err own = {0};
 	enum acc_dtype t = ACC_NODTYPE;
 	struct fold_whole *w = open_plan(f, p, &own);
@@ -166,7 +164,7 @@ learn_order(struct acc_fold *f, const struct fold_plan *p, const struct fold_ite
 	if (fits)
 		rc = acc_whole_errors(w, piece, piece == NULL ? 0 : c->npiece, ref, t, error, &all,
 			&own);
-	bool right = fits && rc >= 0 && sqrt(all) <= (tol > NOISE ? tol : NOISE);
+	bool right = fits && rc >= 0 && sqrt(all) <= (tol > FOLD_NOISE ? tol : FOLD_NOISE);
 	bool turn = right && plain(c, p->n);
 	c->first |= turn && c->right + c->wrong == 0;
 	c->right += right;

@@ -9,6 +9,11 @@
 #define FOLD_NONE UINT32_MAX
 #define FOLD_NOWHERE UINT64_MAX
 
+/* Elements further off than this share of the whole's root mean square are not noise: parts in another
+ * order are off by sqrt(2 q), where q is the share of elements that stand elsewhere, and what a sum lacks
+ * by all it is. Less than half of the digits of a dtype (an item's tol) is never asked. */
+#define FOLD_NOISE (1.0 / 32)
+
 /* One record of an op call. */
 struct fold_item {
 	uint64_t at;  /* where its record is kept */
@@ -336,9 +341,14 @@ void acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_
 /* Has each rank all of it? */
 bool acc_fold_replicated(const struct acc_fold_layout *l);
 
-/* --- step.c --- */
+/* --- alone.c --- */
 /* Which op calls are each rank's own, as those of experts: each is one of the reference. 1: some. */
 int acc_fold_alone(struct acc_fold *f, struct acc_err *e);
+/* Does each rank call this line for itself; or on tensors of these shapes, as a line that lays out all
+ * weights does those of experts? */
+bool acc_fold_is_alone(const struct acc_fold *f, const struct fold_call *k);
+
+/* --- step.c --- */
 /* The virtual rank of each step under this mesh, and which calls are which of the reference. */
 int acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e);
 void acc_fold_steps_free(struct acc_fold *f);

@@ -35,7 +35,6 @@ static double
 adds_up(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
 	const struct folded *d)
 {
-	const double noise = 1.0 / 32; /* what is no sum of these is off by all it is */
 	const double scale[2] = {1, 1.0 / f->mesh.zip};
 	for (int s = 0; s < 2 && d->it != NULL; s++) {
 		const struct fold_plan p = {.step = (uint32_t)(t - f->step),
@@ -48,7 +47,7 @@ adds_up(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual
 			.scale = scale[s]};
 		struct acc_fold_stat sum;
 		double error = f->roots == NULL ? NAN : acc_fold_error(f, &p, d->it);
-		if (error <= noise)
+		if (error <= FOLD_NOISE)
 			return scale[s];
 		/* Of a sum statistics have the mean alone. */
 		if (isnan(error) && acc_fold_gather(f, &f->mesh, t, v, i) &&

@@ -5,24 +5,6 @@
 #include <stdlib.h>
 
 /* Of the device's record, of the only one, or of the bench's. */
-static const struct acc_val *
-get(const struct acc_rec *r, const char *key)
-{
-	static const char *const sides[] = {"a.", "", "b."};
-	const struct acc_val *v = NULL;
-	for (int i = 0; v == NULL && i < 3; i++)
-		v = acc_get(r, sides[i], key);
-	return v;
-}
-
-static struct acc_str
-text_of(const struct acc_rec *r, const char *key)
-{
-	struct acc_str s = {"", 0};
-	acc_as_text(get(r, key), &s);
-	return s;
-}
-
 struct acc_str
 acc_network_text(const struct acc_network *n, uint32_t text)
 {
@@ -147,15 +129,15 @@ names(struct acc_network *n, struct acc_net_slot *s, const struct acc_rec *r, st
 		n->text[scope[1]].device = scope[0];
 	s->other = other != 0 ? other : s->other;
 	if (s->recorded == 0) {
-		s->recorded = intern(n, text_of(r, "fold.key"), &rc, e);
-		acc_as_int(get(r, "fold.rank"), &s->recorded_rank);
+		s->recorded = intern(n, acc_opcall_text(r, "fold.key"), &rc, e);
+		acc_as_int(acc_opcall_get(r, "fold.rank"), &s->recorded_rank);
 	}
 	if (s->scope == 0)
 		s->scope = scope[s->key == 0];
 	if (s->pass == 0)
-		s->pass = intern(n, text_of(r, "pass"), &rc, e);
+		s->pass = intern(n, acc_opcall_text(r, "pass"), &rc, e);
 	if (s->stack == 0)
-		s->stack = intern(n, text_of(r, "stack"), &rc, e);
+		s->stack = intern(n, acc_opcall_text(r, "stack"), &rc, e);
 	return rc;
 }
 
@@ -200,12 +182,13 @@ raise(struct acc_net_slot *s, uint32_t step, uint8_t grade, double error, struct
 static int
 peer(struct acc_network *n, const struct acc_rec *r, uint32_t rank, struct acc_err *e)
 {
-	const struct acc_str op = text_of(r, "op"), pos = text_of(r, "pos");
+	const struct acc_str op = acc_opcall_text(r, "op"), pos = acc_opcall_text(r, "pos");
 	const bool sends = acc_str_ends(op, ".send") || acc_str_ends(op, ".isend");
 	const bool hears = acc_str_ends(op, ".recv") || acc_str_ends(op, ".irecv");
 	int64_t whom;
 	if ((!sends && !hears) || !acc_word_in("1 dst src", pos) ||
-		!acc_str_is(text_of(r, "io"), "in") || !acc_as_int(get(r, "value"), &whom))
+		!acc_str_is(acc_opcall_text(r, "io"), "in") ||
+		!acc_as_int(acc_opcall_get(r, "value"), &whom))
 		return 0;
 	const size_t had = n->peers_cap;
 	struct acc_net_peer *p = acc_grow(n->peer, &n->peers_cap, (size_t)rank + 1, sizeof *p, e);
@@ -236,8 +219,8 @@ op_call(struct acc_network *n, const struct acc_rec *r, struct acc_err *e)
 	uint32_t step, rank;
 	if (key.n == 0)
 		return 0;
-	if (axis_at(&n->step, get(r, "step"), &step, e) < 0 ||
-		axis_at(&n->rank, get(r, "rank"), &rank, e) < 0)
+	if (axis_at(&n->step, acc_opcall_get(r, "step"), &step, e) < 0 ||
+		axis_at(&n->rank, acc_opcall_get(r, "rank"), &rank, e) < 0)
 		return ACC_ENOMEM;
 	struct acc_net_slot *s = slot_of(n, key, rank, sides, e);
 	if (s == NULL)
@@ -257,12 +240,12 @@ op_call(struct acc_network *n, const struct acc_rec *r, struct acc_err *e)
 static int
 point(struct acc_network *n, const struct acc_rec *r, struct acc_err *e)
 {
-	const struct acc_str tag = text_of(r, "tag"), class = text_of(r, "class");
+	const struct acc_str tag = acc_opcall_text(r, "tag"), class = acc_opcall_text(r, "class");
 	uint32_t step, rank;
 	if (tag.n == 0 || acc_word_in("time count", class))
 		return 0;
-	if (axis_at(&n->step, get(r, "step"), &step, e) < 0 ||
-		axis_at(&n->rank, get(r, "rank"), &rank, e) < 0)
+	if (axis_at(&n->step, acc_opcall_get(r, "step"), &step, e) < 0 ||
+		axis_at(&n->rank, acc_opcall_get(r, "rank"), &rank, e) < 0)
 		return ACC_ENOMEM;
 	struct acc_net_slot *s = slot_of(n, tag, rank, ACC_DEVICE, e);
 	if (s == NULL)

@@ -4,23 +4,21 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const char *const sides[] = {"a.", "", "b."};
-
-/* Of the device's record, of the only one, or of the bench's. */
-static const struct acc_val *
-get(const struct acc_rec *r, const char *key)
+const struct acc_val *
+acc_opcall_get(const struct acc_rec *r, const char *key)
 {
+	static const char *const sides[] = {"a.", "", "b."};
 	const struct acc_val *v = NULL;
 	for (int i = 0; v == NULL && i < 3; i++)
 		v = acc_get(r, sides[i], key);
 	return v;
 }
 
-static struct acc_str
-text(const struct acc_rec *r, const char *key)
+struct acc_str
+acc_opcall_text(const struct acc_rec *r, const char *key)
 {
 	struct acc_str s = {"", 0};
-	acc_as_text(get(r, key), &s);
+	acc_as_text(acc_opcall_get(r, key), &s);
 	return s;
 }
 
@@ -43,9 +41,9 @@ place_name(const struct acc_rec *r, struct acc_place *p)
 	int64_t v;
 	size_t n = 0;
 	*p = (struct acc_place){0};
-	if (acc_as_int(get(r, "step"), &v))
+	if (acc_as_int(acc_opcall_get(r, "step"), &v))
 		n = (size_t)snprintf(p->name, sizeof p->name, "step %" PRId64, v);
-	if (acc_as_int(get(r, "rank"), &v))
+	if (acc_as_int(acc_opcall_get(r, "rank"), &v))
 		snprintf(p->name + n, sizeof p->name - n, "%srank %" PRId64, n > 0 ? ", " : "", v);
 }
 
@@ -84,7 +82,7 @@ call_of(struct acc_opcalls *o, const struct acc_rec *r, struct acc_str key, stru
 	o->v = p;
 	p += o->n;
 	*p = (struct acc_opcall){.key = keep(o, key),
-		.pass = keep(o, text(r, "pass")),
+		.pass = keep(o, acc_opcall_text(r, "pass")),
 		.place = place,
 		.error = -1};
 	if (acc_map_put(&o->by_key, key, o->n) == NULL || o->mem.lost) {
@@ -144,7 +142,7 @@ identity(const struct acc_rec *r, uint32_t place)
 	static const char *const hashes[] = {"s.hash", "stat.md5"};
 	char buf[200];
 	for (int i = 0; i < 2; i++) {
-		struct acc_str h = text(r, hashes[i]), d = text(r, "dtype");
+		struct acc_str h = acc_opcall_text(r, hashes[i]), d = acc_opcall_text(r, "dtype");
 		if (h.n > 0 && h.n < 64 && d.n < 16) {
 			int n = snprintf(buf, sizeof buf, "%u %.*s %.*s", (unsigned)place,
 				ACC_PRS(h), ACC_PRS(d));
@@ -152,9 +150,10 @@ identity(const struct acc_rec *r, uint32_t place)
 		}
 	}
 	double max, min, mean, norm;
-	if (!acc_as_f64(get(r, "stat.max"), &max) || !acc_as_f64(get(r, "stat.min"), &min) ||
-		!acc_as_f64(get(r, "stat.mean"), &mean) ||
-		!acc_as_f64(get(r, "stat.norm"), &norm) || norm == 0)
+	if (!acc_as_f64(acc_opcall_get(r, "stat.max"), &max) ||
+		!acc_as_f64(acc_opcall_get(r, "stat.min"), &min) ||
+		!acc_as_f64(acc_opcall_get(r, "stat.mean"), &mean) ||
+		!acc_as_f64(acc_opcall_get(r, "stat.norm"), &norm) || norm == 0)
 		return 0;
 	int n = snprintf(buf, sizeof buf, "%u %a %a %a %a", (unsigned)place, max, min, mean, norm);
 	return acc_hash(buf, (size_t)n) | 1;
@@ -164,7 +163,7 @@ static int
 follow(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *e)
 {
 	const uint32_t me = (uint32_t)(o->n - 1);
-	const struct acc_str io = text(r, "io");
+	const struct acc_str io = acc_opcall_text(r, "io");
 	const uint64_t id = identity(r, o->v[me].place);
 	if (id == 0)
 		return 0;
@@ -203,10 +202,11 @@ acc_opcall_grade(const struct acc_rec *r)
 	bool ok;
 	if (acc_str_is(bad, "error"))
 		return ACC_ERROR;
-	if (acc_str_is(bad, "warning") || (acc_as_bool(get(r, "audit.ok"), &ok) && !ok))
+	if (acc_str_is(bad, "warning") || (acc_as_bool(acc_opcall_get(r, "audit.ok"), &ok) && !ok))
 		return ACC_WARNING;
-	return get(r, "audit.ok") != NULL || acc_get(r, "", "m.mode") != NULL ? ACC_FINE
-									      : ACC_UNJUDGED;
+	return acc_opcall_get(r, "audit.ok") != NULL || acc_get(r, "", "m.mode") != NULL
+		       ? ACC_FINE
+		       : ACC_UNJUDGED;
 }
 
 static struct acc_str
@@ -215,7 +215,7 @@ first_why(const struct acc_rec *r)
 	const struct acc_val *v = acc_get(r, "", "why");
 	if (v != NULL && v->type == ACC_V_TEXTS && v->n > 0)
 		return v->texts[0];
-	return v != NULL && v->type == ACC_V_TEXT ? v->s : text(r, "audit.cause");
+	return v != NULL && v->type == ACC_V_TEXT ? v->s : acc_opcall_text(r, "audit.cause");
 }
 
 /* How well a finding's name, step and rank fit an op call; 0: not at all. Of ranks that were folded several
@@ -265,7 +265,7 @@ acc_opcalls_add(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *
 		return said(o, r, e);
 	if (!acc_word_in("pair tensor arg call", r->kind))
 		return 0;
-	const struct acc_str key = text(r, "key");
+	const struct acc_str key = acc_opcall_text(r, "key");
 	if (key.n == 0)
 		return 0;
 	struct acc_opcall *c = call_of(o, r, key, e);
@@ -273,15 +273,15 @@ acc_opcalls_add(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *
 		return ACC_ENOMEM;
 	c->records++;
 	if (c->recorded.n == 0) {
-		c->recorded = keep(o, text(r, "fold.key"));
+		c->recorded = keep(o, acc_opcall_text(r, "fold.key"));
 		if (c->recorded.n > 0 &&
 			acc_map_put(&o->by_key, c->recorded, (uint64_t)(c - o->v)) == NULL)
 			return acc_nomem(e);
 	}
 	if (c->scope.n == 0)
-		c->scope = keep(o, text(r, "scope"));
+		c->scope = keep(o, acc_opcall_text(r, "scope"));
 	if (c->stack.n == 0)
-		c->stack = keep(o, text(r, "stack"));
+		c->stack = keep(o, acc_opcall_text(r, "stack"));
 	measure(c, r);
 	const enum acc_grade g = acc_opcall_grade(r);
 	raise(o, c, g, g >= ACC_WARNING ? first_why(r) : (struct acc_str){"", 0});

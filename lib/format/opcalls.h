@@ -44,6 +44,10 @@ struct acc_opcalls {
 int acc_opcalls_add(struct acc_opcalls *o, const struct acc_rec *r, struct acc_err *e);
 void acc_opcalls_release(struct acc_opcalls *o);
 
+/* The value of a key, of the device's record, of the only one, or of the bench's. NULL; "". */
+const struct acc_val *acc_opcall_get(const struct acc_rec *r, const char *key);
+struct acc_str acc_opcall_text(const struct acc_rec *r, const char *key);
+
 /* What the judge or the audit says of a record. */
 enum acc_grade acc_opcall_grade(const struct acc_rec *r);
 /* The first of the measures that a record has, and which; NaN as infinity. < 0: none. */
