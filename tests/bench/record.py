@@ -1,10 +1,12 @@
 """What recording costs: two networks, forward, backward and optimizer, on this CPU.
 
 Usage: record.py FOLDER [NET...]       needs torch; FOLDER takes some 15 GB for a time
+ACCREC_LIBRARY is libaccrec.so in the folder of the programs.
 
 Prints of each network lines of what, figure, unit and, where there is one, goal, separated by tabs:
 seconds a step, bare and with each kind of recording until all is on its way to the disk; of what is
-written beside dd of the same bytes; memory above the bare run."""
+written beside dd of the same bytes; of what is recorded, which is more where tensors are equal and stand
+once in the file, beside torch.save; memory above the bare run."""
 import os
 import resource
 import shutil
@@ -84,6 +86,17 @@ def read_rate():
     return x.numel() * 4 / best
 
 
+def recorded(folder):
+    """Bytes of all tensors of a recording, a step."""
+    programs = os.path.dirname(os.environ["ACCREC_LIBRARY"])
+    read = subprocess.Popen([programs + "/accdump-read", folder], stdout=subprocess.PIPE)
+    lens = subprocess.run([programs + "/accfmt", "-f", "csv", "-c", "len"], stdin=read.stdout,
+                          stdout=subprocess.PIPE, check=True).stdout.split()[1:]
+    if read.wait() != 0:
+        sys.exit("record.py: a recording that cannot be read")
+    return sum(int(n) for n in lens if n) / STEPS
+
+
 def dd(folder, n):
     start = time.perf_counter()
     subprocess.run(["dd", "if=/dev/zero", f"of={folder}/dd", "bs=1M", f"count={int(n / 2**20)}",
@@ -109,10 +122,12 @@ def main(out, names):
             got[mode] = [float(v) for v in text]
             if mode == "full":
                 plain = dd(out, got["full"][2])
+                whole = recorded(folder)
             shutil.rmtree(folder, ignore_errors=True)
         bare, size = got["bare"][0], got["full"][2]
         say(f"{name}: a step, bare", bare, "s")
-        say(f"{name}: recorded in full", size / 1e6, "MB a step")
+        say(f"{name}: recorded in full", whole / 1e6, "MB a step")
+        say(f"{name}: written of that", size / 1e6, "MB a step")
         for mode in ("statistics", "hash"):
             seconds = got[mode][0]
             say(f"{name}: {mode}", seconds / bare, "times bare")
@@ -121,9 +136,9 @@ def main(out, names):
         say(f"{name}: full", got["full"][0] / bare, "times bare")
         say(f"{name}: full, beside bare and dd conv=fsync", got["full"][0] / (bare + plain),
             "times both", "<=", "1.3")
-        rates = [got[m][2] / (got[m][0] - bare) for m in ("full", "save")]
-        say(f"{name}: full, beside torch.save of each tensor, a byte", rates[0] / rates[1], "times as fast",
-            ">=", "5")
+        rates = [n / (got[m][0] - bare) for m, n in (("full", whole), ("save", got["save"][2]))]
+        say(f"{name}: full, beside torch.save of each tensor, a byte recorded", rates[0] / rates[1],
+            "times as fast", ">=", "5")
         say(f"{name}: memory above bare, full", got["full"][1] - got["bare"][1], "MB", "<=", "256")
 
 
