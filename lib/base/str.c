@@ -1,6 +1,5 @@
 #include "acc/base.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 struct acc_str
@@ -175,65 +174,4 @@ acc_str_int(struct acc_str s, int64_t *out)
 	}
 	*out = v;
 	return true;
-}
-
-/* Below a power of two doubles lie closer than above it: where the nearest decimal of so many
- * digits is too low to read back, the next one up may do. False if a digit would carry over
- * the front. */
-static bool
-next_up(char *digits)
-{
-	char *e = strchr(digits, 'e');
-	for (char *p = e - 1; p >= digits && *p != '-'; p--) {
-		if (*p == '.')
-			continue;
-		if (*p != '9') {
-			++*p;
-			return true;
-		}
-		*p = '0';
-	}
-	return false;
-}
-
-int
-acc_f64_repr(double v, char *buf, size_t size)
-{
-	if (isnan(v))
-		return snprintf(buf, size, "nan");
-	if (isinf(v))
-		return snprintf(buf, size, v < 0 ? "-inf" : "inf");
-	char digits[40];
-	/* A normal number of up to 15 digits reads back; subnormals carry fewer. */
-	for (int prec = fabs(v) < 2.3e-308 ? 1 : 15; prec < 18; prec++) {
-		snprintf(digits, sizeof digits, "%.*e", prec - 1, v);
-		if (strtod(digits, NULL) == v ||
-			(prec < 17 && next_up(digits) && strtod(digits, NULL) == v))
-			break;
-	}
-	/* d.ddddde+xx -> the digits without trailing zeros, and the exponent */
-	char *e = strchr(digits, 'e');
-	int exp10 = (int)strtol(e + 1, NULL, 10);
-	char d[24];
-	int nd = 0;
-	for (const char *p = digits; p < e; p++)
-		if (*p >= '0' && *p <= '9')
-			d[nd++] = *p;
-	while (nd > 1 && d[nd - 1] == '0')
-		nd--;
-	const char *sign = signbit(v) ? "-" : "";
-	if (exp10 < -4 || exp10 >= 16) {
-		if (nd == 1)
-			return snprintf(buf, size, "%s%ce%c%02d", sign, d[0], exp10 < 0 ? '-' : '+',
-				abs(exp10));
-		return snprintf(buf, size, "%s%c.%.*se%c%02d", sign, d[0], nd - 1, d + 1,
-			exp10 < 0 ? '-' : '+', abs(exp10));
-	}
-	if (exp10 < 0)
-		return snprintf(buf, size, "%s0.%.*s%.*s", sign, -exp10 - 1, "0000", nd, d);
-	if (nd <= exp10 + 1)
-		return snprintf(buf, size, "%s%.*s%.*s.0", sign, nd, d, exp10 + 1 - nd,
-			"0000000000000000");
-	return snprintf(buf, size, "%s%.*s.%.*s", sign, exp10 + 1, d, nd - exp10 - 1,
-		d + exp10 + 1);
 }
