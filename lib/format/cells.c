@@ -95,10 +95,25 @@ acc_cell_acts(struct acc_str s)
 	       !acc_literal_all(s, &number);
 }
 
+/* Of eight bytes at once: bit 7 of those that are 0. Borrows reach only bytes above one that is. */
+static uint64_t
+zero_bytes(uint64_t x)
+{
+	return (x - UINT64_C(0x0101010101010101)) & ~x & UINT64_C(0x8080808080808080);
+}
+
 uint32_t
 acc_plain_run(struct acc_str s, char a, char b)
 {
+	const uint64_t ones = UINT64_C(0x0101010101010101);
 	uint32_t i = 0;
+	for (uint64_t x; s.n - i >= sizeof x; i += (uint32_t)sizeof x) {
+		memcpy(&x, s.p + i, sizeof x);
+		if (((x | (x - ones * 0x20)) & ones * 0x80) != 0 ||
+			(zero_bytes(x ^ ones * 0x7f) | zero_bytes(x ^ ones * (unsigned char)a) |
+				zero_bytes(x ^ ones * (unsigned char)b)) != 0)
+			break;
+	}
 	while (i < s.n && s.p[i] >= 0x20 && s.p[i] < 0x7f && s.p[i] != a && s.p[i] != b)
 		i++;
 	return i;

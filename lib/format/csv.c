@@ -13,14 +13,16 @@ needs_quotes(struct acc_str c)
 static void
 put(FILE *out, struct acc_str c, bool inert, bool terminal)
 {
-	bool quote = needs_quotes(c);
+	if (c.n == 0)
+		return;
+	uint32_t run = acc_plain_run(c, ',', '"');
+	const bool quote = run < c.n && needs_quotes(c);
 	if (quote)
 		putc('"', out);
 	if (inert)
 		putc('\'', out);
-	while (c.n > 0) {
+	while (true) {
 		int32_t code;
-		uint32_t run = acc_plain_run(c, '"', '"');
 		fwrite(c.p, 1, run, out);
 		c = (struct acc_str){c.p + run, c.n - run};
 		if (c.n == 0)
@@ -33,6 +35,7 @@ put(FILE *out, struct acc_str c, bool inert, bool terminal)
 		else
 			fwrite(c.p, 1, n, out);
 		c = (struct acc_str){c.p + n, c.n - n};
+		run = acc_plain_run(c, '"', '"');
 	}
 	if (quote)
 		putc('"', out);

@@ -51,23 +51,18 @@ side(const struct acc_column *c)
 	return c->title[0] == 'B' ? "b." : "a.";
 }
 
-static bool
-present(const struct acc_rec *r, const char *prefix)
+/* What a side is, "" where it is absent. */
+static struct acc_str
+kind(const struct acc_rec *r, const char *prefix)
 {
-	return acc_get(r, prefix, "kind") != NULL;
-}
-
-static bool
-is_tensor(const struct acc_rec *r, const char *prefix)
-{
-	return acc_str_is(acc_get_text(r, prefix, "kind"), "tensor");
+	return acc_get_text(r, prefix, "kind");
 }
 
 static struct acc_str
 name(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
 	(void)m;
-	return present(r, side(c)) ? acc_get_text(r, side(c), "name") : na(ctx);
+	return kind(r, side(c)).n > 0 ? acc_get_text(r, side(c), "name") : na(ctx);
 }
 
 /* Of what is no tensor, the Python type of the value that stands in the dump; a few classes are
@@ -87,9 +82,10 @@ dtype(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 		[ACC_V_INTS] = "list",
 		[ACC_V_TEXTS] = "list"};
 	const char *p = side(c);
-	if (!present(r, p))
+	const struct acc_str is = kind(r, p);
+	if (is.n == 0)
 		return na(ctx);
-	if (is_tensor(r, p))
+	if (acc_str_is(is, "tensor"))
 		return acc_get_text(r, p, "dtype.raw");
 	struct acc_str type = acc_get_text(r, p, "type");
 	for (size_t i = 0; i < sizeof named / sizeof *named; i++)
@@ -104,9 +100,10 @@ static struct acc_str
 shape(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_arena *m)
 {
 	const char *p = side(c);
-	if (!present(r, p))
+	const struct acc_str is = kind(r, p);
+	if (is.n == 0)
 		return na(ctx);
-	if (is_tensor(r, p))
+	if (acc_str_is(is, "tensor"))
 		return acc_cell_text(acc_get(r, p, "shape"), m);
 	struct acc_str type = acc_get_text(r, p, "type");
 	if (acc_str_is(type, "None"))
@@ -147,9 +144,10 @@ stat(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc_
 {
 	const struct ctx *x = ctx;
 	const char *p = side(c);
-	if (!present(r, p))
+	const struct acc_str is = kind(r, p);
+	if (is.n == 0)
 		return na(ctx);
-	if (is_tensor(r, p)) {
+	if (acc_str_is(is, "tensor")) {
 		const struct acc_val *v = acc_get(r, p, c->key);
 		if (x->ptdbg && (v == NULL || v->type == ACC_V_NIL))
 			return v == NULL ? ACC_STR("Nan") : ACC_STR("[]");
@@ -236,7 +234,7 @@ ptdbg_message(void *ctx, const struct acc_rec *r, const struct acc_column *c, st
 	(void)m;
 	const struct acc_val *shape = acc_get(r, "a.", "shape");
 	struct acc_str cosine = acc_get_text(r, "", "m.cosine");
-	if (!present(r, "b."))
+	if (kind(r, "b.").n == 0)
 		return ACC_STR("No bench data matched.");
 	if (acc_str_is(cosine, "N/A"))
 		return ACC_STR("The position of inf or nan in NPU and bench Tensor do not match.");
@@ -319,7 +317,7 @@ stack(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct acc
 	if (acc_buf_add(&x->last_key, key.p, key.n) < 0)
 		return (struct acc_str){NULL, 0};
 	const struct acc_str none = x->ptdbg ? ACC_STR("") : na(ctx);
-	if (x->ptdbg && !present(r, "b."))
+	if (x->ptdbg && kind(r, "b.").n == 0)
 		return none;
 	/* A stack taken from the forward call is ours, not the recorder's. */
 	if (!first || acc_get(r, "a.", "stack_from") != NULL)
@@ -337,7 +335,7 @@ data_name(void *ctx, const struct acc_rec *r, const struct acc_column *c, struct
 		const char *p = i == 0 ? "a." : "b.";
 		s[i] = acc_get_text(r, p, "data_name");
 		if (s[i].n == 0)
-			s[i] = present(r, p) ? ACC_STR("-1") : na(ctx);
+			s[i] = kind(r, p).n > 0 ? ACC_STR("-1") : na(ctx);
 	}
 	return acc_str(acc_arena_printf(m, "['%.*s', '%.*s']", ACC_PRS(s[0]), ACC_PRS(s[1])));
 }
@@ -433,7 +431,7 @@ static bool
 is_row(void *ctx, const struct acc_rec *r)
 {
 	(void)ctx;
-	return acc_rec_is(r, "pair") && present(r, "a.");
+	return acc_rec_is(r, "pair") && kind(r, "a.").n > 0;
 }
 
 static const struct acc_column *

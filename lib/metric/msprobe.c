@@ -21,13 +21,22 @@ same_text(struct acc_rec *r, const char *text)
 	return rc;
 }
 
-/* As it formats: through a text of 12 decimals. */
+/* As it formats, through a text of n decimals: the nearest of them, of two the even one, and of that the
+ * nearest double. ten is 10^n, at most 1e12. From 2^53 / ten on doubles lie so far apart that the nearest of
+ * the text is v again. */
 static double
-decimals(double v, int n)
+decimals(double v, double ten)
 {
-	char buf[352];
-	snprintf(buf, sizeof buf, "%.*f", n, v);
-	return strtod(buf, NULL);
+	const double p = v * ten, e = fma(v, ten, -p);
+	if (!(fabs(p) < 0x1p53))
+		return v;
+	/* v ten is p + e without rounding, |e| at most half the distance to the next p. */
+	double n = rint(p);
+	if (p - n == 0.5 && e > 0)
+		n += 1;
+	else if (p - n == -0.5 && e < 0)
+		n -= 1;
+	return n / ten;
 }
 
 struct sums {
@@ -119,14 +128,14 @@ put_cosine(struct acc_rec *r, const struct sums *s)
 	double c = s->dot / (na * nb);
 	if (na <= eps || nb <= eps || isnan(c))
 		return acc_put(r, "", "m.cosine", acc_ctext("Nan"));
-	c = decimals(c, 12);
-	return acc_put(r, "", "m.cosine", acc_f64(c > 0.9999 ? decimals(c, 6) : c));
+	c = decimals(c, 1e12);
+	return acc_put(r, "", "m.cosine", acc_f64(c > 0.9999 ? decimals(c, 1e6) : c));
 }
 
 static struct acc_val
 rounded(double v, bool nan)
 {
-	return nan ? acc_ctext("Nan") : acc_f64(isinf(v) ? v : decimals(v, 12));
+	return nan ? acc_ctext("Nan") : acc_f64(isinf(v) ? v : decimals(v, 1e12));
 }
 
 static int

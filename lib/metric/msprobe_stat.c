@@ -20,13 +20,23 @@ statistic(const struct acc_rec *r, const struct side *s, int i)
 	return acc_get(r, s->prefix, "value");
 }
 
+/* Powers of ten as a compiler rounds them. */
+#define TEN(n) \
+	1e##n##0, 1e##n##1, 1e##n##2, 1e##n##3, 1e##n##4, 1e##n##5, 1e##n##6, 1e##n##7, 1e##n##8, \
+		1e##n##9
+static const double power[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, TEN(1), TEN(2),
+	TEN(3), TEN(4), TEN(5), TEN(6), TEN(7), TEN(8), TEN(9), TEN(10), TEN(11), TEN(12), TEN(13),
+	TEN(14), TEN(15), TEN(16), TEN(17), TEN(18), TEN(19), TEN(20), TEN(21), TEN(22), TEN(23),
+	TEN(24), TEN(25), TEN(26), TEN(27), TEN(28), TEN(29), 1e300, 1e301, 1e302, 1e303, 1e304,
+	1e305, 1e306, 1e307, 1e308};
+
 /* A decimal as pandas reads it, which forms the differences: at most 17 digits, leading zeros
  * among them, and the others dropped; each step rounded. Last digits differ from a right
  * conversion. */
 static double
 pandas(struct acc_str s)
 {
-	double v = 0, ten = 1;
+	double v = 0;
 	int digits = 0, exponent = 0, n = 0;
 	bool negative = s.n > 0 && s.p[0] == '-', point = false, down = false;
 	uint32_t i = negative;
@@ -51,10 +61,8 @@ pandas(struct acc_str s)
 		v /= 1e308;
 		exponent += 308;
 	}
-	/* Powers of ten as a compiler rounds them. */
-	char text[16];
-	snprintf(text, sizeof text, "1e%d", exponent < 0 ? -exponent : exponent);
-	ten = strtod(text, NULL);
+	const int size = abs(exponent);
+	const double ten = size < (int)(sizeof power / sizeof *power) ? power[size] : INFINITY;
 	v = exponent < 0 ? v / ten : v * ten;
 	return negative ? -v : v;
 }

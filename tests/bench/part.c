@@ -7,6 +7,8 @@
  *	part isas			the instruction sets that the kernels can use here
  *	part json FILE			MB/s of the JSON reader
  *	part records FILE		millions of records a second, read and written again
+ *	part digits			numbers to text, as many times as fast as printing 17 digits and
+ *					reading them back
  *	part forget DIR ...		drop the files beneath from the page cache
  *
  * Rates are by CPU time.
@@ -410,6 +412,36 @@ records(const char *path)
 	return 0;
 }
 
+/* --- numbers to text --- */
+
+static void
+digits(void)
+{
+	enum { N = 1 << 20 };
+	uint64_t x = 88172645463325252, length = 0;
+	double seconds[2], sum = 0;
+	char text[40];
+	for (int way = 0; way < 2; way++) {
+		const double begin = cpu_seconds();
+		for (int i = 0; i < N; i++) {
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			const double v = (double)x * 0x1p-64;
+			if (way == 0) {
+				snprintf(text, sizeof text, "%.17g", v);
+				sum += strtod(text, NULL);
+			} else {
+				length += (uint64_t)acc_f64_repr(v, text, sizeof text);
+			}
+		}
+		seconds[way] = cpu_seconds() - begin;
+	}
+	if (sum < N / 3.0 || length < 10 * (uint64_t)N)
+		die("digits");
+	printf("%.1f\n", seconds[0] / seconds[1]);
+}
+
 /* --- the page cache --- */
 
 static int
@@ -450,6 +482,8 @@ main(int argc, char **argv)
 		return json(argv[2]);
 	} else if (strcmp(what, "records") == 0 && argc == 3) {
 		return records(argv[2]);
+	} else if (strcmp(what, "digits") == 0) {
+		digits();
 	} else if (strcmp(what, "forget") == 0) {
 		for (int i = 2; i < argc; i++)
 			nftw(argv[i], forget, 16, FTW_PHYS);
