@@ -189,6 +189,8 @@ void acc_hex16(uint64_t h, char out[17]);
 /* Numbers as text. Shortest decimal that reads back as the same double; Python's repr
  * (1e-05, 0.1, 100.0, inf, nan). Returns the length; size >= 32 is always enough. */
 int acc_f64_repr(double v, char *buf, size_t size);
+/* How many digits that decimal has, without zeros before and behind them: 0 of 0, NaN and infinities. */
+int acc_f64_digits(double v);
 
 #ifdef __cplusplus
 }

@@ -96,6 +96,14 @@ put(char *p, const char *s, int n)
 }
 
 int
+acc_f64_digits(double v)
+{
+	char d[20];
+	int exponent = 0;
+	return v == 0 || !isfinite(v) ? 0 : spell(shortest(fabs(v), &exponent), &exponent, d);
+}
+
+int
 acc_f64_repr(double v, char *buf, size_t size)
 {
 	if (isnan(v))

@@ -8,7 +8,6 @@
 #include "judge/picked.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static enum acc_io
 io_of(const struct acc_val *v)
@@ -125,9 +124,8 @@ statistic(const struct acc_val *const *v, int i)
 static double
 open_digits(double x)
 {
-	char text[32];
-	snprintf(text, sizeof text, "%.5e", x);
-	return x != 0 && strtod(text, NULL) == x ? 0.5 * pow(10, floor(log10(fabs(x))) - 5) : 0;
+	const int digits = acc_f64_digits(x);
+	return digits > 0 && digits <= 6 ? 0.5 * pow(10, floor(log10(fabs(x))) - 5) : 0;
 }
 
 void

@@ -45,7 +45,7 @@ shortest(double v)
 	char got[40], mine[32], text[40], d[32];
 	const int len = acc_f64_repr(v, got, sizeof got);
 	const int n = digits_of(got, mine);
-	if (len != (int)strlen(got) || strtod(got, NULL) != v)
+	if (len != (int)strlen(got) || strtod(got, NULL) != v || acc_f64_digits(v) != n)
 		return false;
 	/* Nothing shorter: that of one digit less, followed by a 0, would be one of n digits. */
 	if (n > 1) {
@@ -132,5 +132,7 @@ main(int argc, char **argv)
 		try((float)((double)(draw() >> 11) * 0x1p-53 - 0.5) * 0x1p-3); /* means of float */
 	}
 	ok(wrong == 0, "random doubles: any, whole, of few digits, of 32 bits");
+	ok(acc_f64_digits(0.0) == 0 && acc_f64_digits(NAN) == 0 && acc_f64_digits(-INFINITY) == 0,
+		"0, NaN and infinities have no digits");
 	return done();
 }
