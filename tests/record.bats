@@ -88,14 +88,18 @@ says() { # file, text
 	fails "no recording, but a stream of format msprobe" accdump-read d
 }
 
+# The verdicts on rec as it grows, and the exit status at last; what measures it in between.
+follow() {
+	local status=0
+	bash -c "accdump-read --follow rec | $1 | accfirstbad | accfmt" || status=$?
+	echo "status $status"
+}
+
 @test "a recording is followed: a wrong operator is named while its writer is still at work" {
 	cd "$BATS_TEST_TMPDIR"
 	begin 7 rec 0 1
 	says rec/rank0.acc source
-	{
-		accdump-read --follow rec | accaudit | accfirstbad | accfmt && echo "status 0" ||
-			echo "status $?"
-	} >said 2>&1 3>&- 7>&- &
+	follow accaudit >said 2>&1 3>&- 7>&- &
 	printf 1 >&7
 	says said "--- step 0"
 	! grep -q Torch.add said || { cat said; false; }
@@ -114,10 +118,7 @@ says() { # file, text
 	printf 12 | "$BATS_FILE_TMPDIR/steps" bench 0 -1
 	begin 7 rec 0 2
 	says rec/rank0.acc source
-	{
-		accdump-read --follow rec | accalign - bench | accmetric | accfirstbad | accfmt && echo "status 0" ||
-			echo "status $?"
-	} >said 2>&1 3>&- 7>&- &
+	follow "accalign - bench | accmetric" >said 2>&1 3>&- 7>&- &
 	printf 123 >&7
 	says said "step 2: Torch.add.0.forward: output 0 is off by"
 	[ "$(grep -c "3 op calls compared: none adds more error" said)" = 2 ]
@@ -133,10 +134,7 @@ says() { # file, text
 	cd "$BATS_TEST_TMPDIR"
 	begin 7 rec 0 1
 	says rec/rank0.acc source
-	{
-		accdump-read --follow rec | accaudit | accfirstbad | accfmt && echo "status 0" ||
-			echo "status $?"
-	} >said 2>&1 3>&- 7>&- &
+	follow accaudit >said 2>&1 3>&- 7>&- &
 	printf 1 >&7
 	says said "--- step 0"
 	kill -9 "$pid"
