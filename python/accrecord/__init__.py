@@ -186,6 +186,10 @@ def results(y):
     return list(leaves(y, "0"))
 
 
+def copies(values):
+    return [(io, p, v.detach().clone() if isinstance(v, torch.Tensor) else v) for io, p, v in values]
+
+
 def tensors(values):
     return [v for v in values if isinstance(v, torch.Tensor)]
 
@@ -774,6 +778,7 @@ class Recorder:
         self.thread = threading.get_ident()
         self.number, self.step_number = 0, 0
         self.calls, self.partial, self.grads = {}, {}, []
+        self.works = {}   # id -> a collective that is under way, and what is recorded of it
         self.waiting = weakref.WeakSet()   # backward calls that may still come
         self.modules, self.names, self.roots = [], {}, set()
         self.auto, self.pending, self.first_root, self.late = True, False, None, False
@@ -821,6 +826,7 @@ class Recorder:
         self.on = False
         self.unpatch_all()
         self.flush_partial()
+        self.flush_works()
         self.stream.sync()
 
     def close(self):
@@ -853,6 +859,7 @@ class Recorder:
         if distributed():
             for name in COLLECTIVES:
                 self.patch(torch.distributed, name, lambda old, n=name: self.collective(n, old))
+            self.patch(torch._C._distributed_c10d.Work, "wait", self.wait)
         compiled = compiled_module()
         if compiled is not None:
             self.patch(compiled, "__call__", self.compiled_module)
@@ -929,6 +936,7 @@ class Recorder:
 
     def next_step(self, number=None):
         self.flush_partial()
+        self.flush_works()
         self.step_number = self.step_number + 1 if number is None else number
         self.pending = False
         self.calls.clear()
@@ -1045,10 +1053,7 @@ class Recorder:
     # Where only overflows are wanted, inputs wait until the outputs are known.
 
     def hold(self, values, changed):
-        if self.overflow is None or not changed:
-            return values
-        return [(io, p, v.detach().clone() if isinstance(v, torch.Tensor) else v)
-                for io, p, v in values]
+        return values if self.overflow is None or not changed else copies(values)
 
     def before(self, name, n, direction, values, place):
         if self.overflow is None and self.want_inputs and self.level > 0:
@@ -1207,6 +1212,9 @@ class Recorder:
         return call
 
     def collective(self, name, old):
+        names = list(inspect.signature(old).parameters)
+        last = names.index("async_op") if "async_op" in names else len(names)
+
         def call(*args, **kwargs):
             if not self.mine():
                 return old(*args, **kwargs)
@@ -1214,20 +1222,47 @@ class Recorder:
                 op = f"Distributed.{name}"
                 n = self.count(op)
                 place = self.place()
-                shown = dict(kwargs)
-                names = list(inspect.signature(old).parameters)
+                # With async_op, too, what is recorded is what it gave.
+                shown = {k: v for k, v in kwargs.items() if k != "async_op"}
                 if "group" in names and not shown.get("group") and len(args) <= names.index("group"):
                     shown["group"] = torch.distributed.group.WORLD
-                self.before(op, n, "forward", arguments(args, shown), place)
-                y = old(*args, **kwargs)
-                if kwargs.get("async_op"):
-                    lacking("the result of collectives with async_op")   # nobody knows it yet
+                given = dict(zip(names, args), **kwargs)
+                values = arguments(args[:last], shown)
+                outs = [("out", p, v) for k, a in given.items()
+                        for p, v in leaves(a, str(names.index(k))) if isinstance(v, torch.Tensor)]
+                if given.get("async_op") and self.level > 0:
+                    values = copies(values)
+                    y = old(*args, **kwargs)
+                    if y is not None:
+                        self.works[id(y)] = (y, op, n, values, outs, place)
                     return y
-                self.after(op, n, "forward", arguments(args, shown),
-                           [("out", p, v) for _, p, v in arguments(args, {})
-                            if isinstance(v, torch.Tensor)], place)
+                self.before(op, n, "forward", values, place)
+                y = old(*args, **kwargs)
+                self.after(op, n, "forward", values, outs, place)
                 return y
         return call
+
+    def wait(self, old):
+        """A collective that was begun with async_op is recorded where its results are waited for, with its
+        inputs as they were."""
+        def call(work, *args, **kwargs):
+            if not self.mine() or id(work) not in self.works:
+                return old(work, *args, **kwargs)
+            with self.quiet(), torch.no_grad():
+                y = old(work, *args, **kwargs)
+                _, op, n, values, outs, place = self.works.pop(id(work))
+                self.before(op, n, "forward", values, place)
+                self.after(op, n, "forward", values, outs, place)
+                return y
+        return call
+
+    def flush_works(self):
+        """Of collectives that nobody waited for only the inputs are known."""
+        works, self.works = self.works, {}
+        with self.quiet(), torch.no_grad():
+            for _, op, n, values, _, place in works.values():
+                lacking("the result of collectives with async_op whose wait() is not called")
+                self.before(op, n, "forward", values, place)
 
 
 def overflowed(t):
