@@ -116,6 +116,14 @@ bool acc_seq_is_input(const struct acc_align_item *it);
 
 /* Pair what is alike and as often on both sides. */
 int acc_seq_anchors(struct seq *s);
+/* Take out of free calls x[*n] of a and y[*m] of b those that acc_seq_score gives SEQ_NEVER with each of the
+ * other side. before[i]: how many of them stand before the i-th that is left, counted from 1; before[0] is
+ * 0; all: in all. before is the caller's to free, whatever comes back. 0 or ACC_ENOMEM. */
+struct seq_hopeless {
+	uint32_t *before, all;
+};
+int acc_seq_hope(const struct seq *s, uint32_t *x, uint32_t *n, uint32_t *y, uint32_t *m,
+	struct seq_hopeless h[2]);
 /* Align what is free between pairs that do not cross. */
 int acc_seq_between(struct seq *s);
 /* Names that only these pairs show to be the same. */

@@ -2,9 +2,10 @@
  * (Needleman and Wunsch), in a band that follows the best. */
 #include "align/seq.h"
 
+#include <endian.h>
 #include <stdlib.h>
 
-enum { BAND = 1024, LEFT = 1, UP = 2, DIAG = 3 };
+enum { BAND = 1024, FEW = 4096, LEFT = 1, UP = 2, DIAG = 3 };
 
 struct band {
 	const struct seq *s;
@@ -19,7 +20,16 @@ struct band {
 	int16_t *score;    /* of the last row's call and y[col], */
 	uint32_t from, to; /* for these columns */
 	bool *same;        /* y[col] is like y[col - 1] in all that a score is of */
+	/* Calls of either side that are not in the band, for nothing is like them: they cost what they
+	 * would, so that the sums are the same. */
+	struct seq_hopeless out[2];
 };
+
+static uint32_t
+before(const struct band *d, int side, uint32_t i)
+{
+	return d->out[side].before == NULL ? 0 : d->out[side].before[i];
+}
 
 /* Have two calls of one side the same score with any other? */
 static bool
@@ -88,6 +98,8 @@ done(struct band *d)
 	free(d->step);
 	free(d->score);
 	free(d->same);
+	free(d->out[0].before);
+	free(d->out[1].before);
 }
 
 /* Of two calls that do not belong together, is it the one of b that stands alone here? Where both
@@ -100,7 +112,10 @@ skip_y(const struct band *d, uint32_t i, uint32_t col)
 	const struct call *x = &d->s->a[d->x[i - 1]], *y = &d->s->b[d->y[col - 1]];
 	const uint64_t p[] = {x->name, x->out, x->in, x->scope},
 		       q[] = {y->name, y->out, y->in, y->scope};
-	return memcmp(p, q, sizeof p) > 0;
+	for (size_t k = 0; k < sizeof p / sizeof *p; k++) /* as memcmp, which is dear here */
+		if (p[k] != q[k])
+			return htobe64(p[k]) > htobe64(q[k]);
+	return false;
 }
 
 /* Row i from row i - 1; the column of its largest sum. */
@@ -137,7 +152,8 @@ fill(struct band *d, uint32_t i, const int32_t *up, int32_t *row)
 		}
 		row[k] = v;
 		set(d, (size_t)i * d->w + k, from);
-		if (v >= row[best - lo])
+		if (v + SEQ_GAP * (int32_t)(before(d, 1, col) - before(d, 1, best)) >=
+			row[best - lo])
 			best = col;
 	}
 	for (uint32_t k = d->m - lo + 1; k < d->w; k++)
@@ -163,31 +179,42 @@ trace(const struct band *d, struct seq *s, uint32_t i, uint32_t col)
 
 /* Where to walk back from. */
 struct corner {
-	uint32_t i, col;
+	uint32_t i, col, left; /* left: calls behind it */
 	int32_t v;
 };
 
 /* What one side has behind the last pair costs nothing: a run that ends early is compared as far as
- * it goes, on whichever side. But of several kernels with the same result the last is the end of a
- * whole, so there a gap behind costs what one before does. */
+ * it goes, on whichever side (rest: 0 what a has, 1 what b has). But of several kernels with the same
+ * result the last is the end of a whole, so there a gap behind costs what one before does. */
 static void
-better(const struct band *d, struct corner *end, uint32_t i, uint32_t col)
+better(const struct band *d, struct corner *end, uint32_t i, uint32_t col, int rest)
 {
-	int32_t v = d->row[i & 1][col - d->lo[i]];
-	uint32_t left = d->n - i + d->m - col, had = d->n - end->i + d->m - end->col;
-	if ((end->i == 0 && end->col == 0) || v > end->v || (v == end->v && left < had) ||
-		(v == end->v && left == had && skip_y(d, d->n, d->m) == (i == d->n)))
-		*end = (struct corner){i, col, v};
+	const uint32_t all[2] = {d->out[0].all, d->out[1].all};
+	const uint32_t x = rest == 0 ? before(d, 0, i) : all[0],
+		       y = rest == 1 ? before(d, 1, col) : all[1];
+	const struct corner c = {i, col, d->n - i + d->m - col + all[0] - x + all[1] - y,
+		d->row[i & 1][col - d->lo[i]] + SEQ_GAP * (int32_t)(x + y)};
+	if ((end->i == 0 && end->col == 0) || c.v > end->v ||
+		(c.v == end->v && c.left < end->left) ||
+		(c.v == end->v && c.left == end->left && skip_y(d, d->n, d->m) == (i == d->n)))
+		*end = c;
 }
 
 static int
-align(struct seq *s, const uint32_t *x, uint32_t n, const uint32_t *y, uint32_t m)
+align(struct seq *s, uint32_t *x, uint32_t n, uint32_t *y, uint32_t m)
 {
-	struct band d = {.s = s, .x = x, .y = y, .n = n, .m = m};
-	if (n == 0 || m == 0)
-		return 0;
+	struct band d = {.s = s, .x = x, .y = y};
+	int rc = 0;
+	if (!s->values && (uint64_t)n * m > FEW)
+		rc = acc_seq_hope(s, x, &n, y, &m, d.out);
+	d.n = n;
+	d.m = m;
 	d.w = m < BAND ? m + 1 : BAND;
-	int rc = room(&d, s->e);
+	if (rc < 0 || n == 0 || m == 0) {
+		done(&d);
+		return rc;
+	}
+	rc = room(&d, s->e);
 	struct corner end = {.i = 0};
 	uint32_t best = 0;
 	for (uint32_t i = 0; i <= n && rc == 0; i++) {
@@ -200,9 +227,9 @@ align(struct seq *s, const uint32_t *x, uint32_t n, const uint32_t *y, uint32_t 
 		best = fill(&d, i, d.row[(i + 1) & 1], d.row[i & 1]);
 		bool whole = m - d.lo[i] < d.w; /* m is in the band */
 		if (i == n && !(s->values && whole))
-			better(&d, &end, n, best);
+			better(&d, &end, n, best, 1);
 		if (whole && (i == n || !s->values))
-			better(&d, &end, i, m);
+			better(&d, &end, i, m, 0);
 	}
 	if (rc == 0)
 		trace(&d, s, end.i, end.col);

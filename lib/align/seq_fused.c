@@ -16,6 +16,10 @@ struct fuse {
 	struct seq *s;
 	struct side p, q; /* p has the fused call */
 	bool swapped;     /* p is b */
+	/* Calls of q with the same result: of each gap and result the last, and of each call the one
+	 * before. */
+	struct acc_ids last;
+	uint32_t *earlier;
 };
 
 bool
@@ -51,34 +55,69 @@ takes(const struct call *c, uint32_t maker)
 	return set;
 }
 
-/* Does a call behind x take the result of x where its mate takes that of y? In the same place:
- * a product of q and k takes both. */
-static bool
-same_use(const struct fuse *f, uint32_t x, uint32_t y)
+/* The mates of calls behind x that take its result, and where they take it. */
+enum { USES = 64 };
+struct uses {
+	uint32_t mate[USES];
+	unsigned set[USES], n;
+};
+
+static void
+uses_of(const struct fuse *f, uint32_t x, struct uses *u)
 {
-	enum { REACH = 64 };
-	for (uint32_t i = x + 1; i < f->p.n && i < x + REACH; i++)
-		if (f->p.mate[i] != ACC_NOMATE &&
-			(takes(&f->p.c[i], x) & takes(&f->q.c[f->p.mate[i]], y)) != 0)
+	u->n = 0;
+	for (uint32_t i = x + 1; i < f->p.n && i < x + USES; i++) {
+		const unsigned set = f->p.mate[i] == ACC_NOMATE ? 0 : takes(&f->p.c[i], x);
+		if (set == 0)
+			continue;
+		u->mate[u->n] = f->p.mate[i];
+		u->set[u->n++] = set;
+	}
+}
+
+/* Does one of them take the result of y there? In the same place: a product of q and k takes both. */
+static bool
+same_use(const struct fuse *f, const struct uses *u, uint32_t y)
+{
+	for (unsigned i = 0; i < u->n; i++)
+		if ((u->set[i] & takes(&f->q.c[u->mate[i]], y)) != 0)
 			return true;
 	return false;
 }
 
-/* The last of the free calls [lo, hi) of q whose result is that of call x, by its use or by its
- * value: one that computes rather than one that moves. Where nothing is known of either, only
- * the very last can be it. */
-static uint32_t
-last_part(const struct fuse *f, uint32_t x, uint32_t lo, uint32_t hi, bool alone)
+/* The free calls of a gap, which ends at hi, by what comes out of them; *last: the last of all, or ACC_NOMATE.
+ * 0 or ACC_ENOMEM. */
+static int
+index_gap(struct fuse *f, uint32_t lo, uint32_t hi, uint32_t *last)
 {
-	uint32_t best = ACC_NOMATE;
-	bool last = true;
-	for (uint32_t k = hi; k-- > lo;) {
-		const struct call *c = &f->p.c[x], *d = &f->q.c[k];
+	int rc = 0;
+	*last = ACC_NOMATE;
+	for (uint32_t k = lo; k < hi && rc >= 0; k++) {
 		if (f->q.mate[k] != ACC_NOMATE)
 			continue;
-		bool blind = (c->liked & d->liked) == 0 && alone && last;
-		last = false;
-		if (c->out != d->out || !(acc_seq_value(c, d) >= 15 || blind || same_use(f, x, k)))
+		const uint64_t id = acc_hash_pair(f->q.c[k].out, hi);
+		f->earlier[k] = acc_ids_get(&f->last, id);
+		rc = acc_ids_put(&f->last, id, k, true, f->s->e);
+		*last = k;
+	}
+	return rc < 0 ? rc : 0;
+}
+
+/* The last of the free calls from lo on of a gap of q whose result is that of call x, by its use or by its
+ * value: one that computes rather than one that moves. Where nothing is known of either, only the very last
+ * can be it; ACC_NOMATE: nor that. */
+static uint32_t
+last_part(const struct fuse *f, uint32_t x, uint32_t lo, uint32_t hi, uint32_t very_last)
+{
+	enum { REACH = 1024 }; /* as wide as the band */
+	const struct call *c = &f->p.c[x];
+	struct uses u;
+	uses_of(f, x, &u);
+	uint32_t best = ACC_NOMATE, k = acc_ids_get(&f->last, acc_hash_pair(c->out, hi));
+	for (int n = 0; n < REACH && k != ACC_NOID && k >= lo; n++, k = f->earlier[k]) {
+		const struct call *d = &f->q.c[k];
+		bool blind = (c->liked & d->liked) == 0 && k == very_last;
+		if (!(acc_seq_value(c, d) >= 15 || blind || same_use(f, &u, k)))
 			continue;
 		if (!acc_seq_moves(f->q.ix, d))
 			return k;
@@ -98,26 +137,31 @@ count_free(const struct side *d, uint32_t lo, uint32_t hi)
 }
 
 /* Free calls [i, end) of p stand opposite of those in [lo, hi) of q, which are more. */
-static void
+static int
 fuse_gap(struct fuse *f, uint32_t i, uint32_t end, uint32_t lo, uint32_t hi)
 {
-	uint32_t n = end - i;
-	for (; i < end && lo < hi; i++) {
+	const bool alone = end - i == 1;
+	uint32_t last;
+	const int rc = index_gap(f, lo, hi, &last);
+	for (; i < end && lo < hi && rc == 0; i++) {
 		if (acc_seq_moves(f->p.ix, &f->p.c[i]))
 			continue;
-		uint32_t y = last_part(f, i, lo, hi, n == 1);
+		uint32_t y = last_part(f, i, lo, hi, alone ? last : ACC_NOMATE);
 		if (y == ACC_NOMATE)
 			continue;
 		set(f, i, y);
 		lo = y + 1;
 	}
+	return rc;
 }
 
-static void
+static int
 fuse_side(struct fuse *f)
 {
 	uint32_t lo = 0;
-	for (uint32_t i = 0; i < f->p.n; i++) {
+	f->earlier = malloc(((size_t)f->q.n + 1) * sizeof *f->earlier);
+	int rc = f->earlier == NULL ? acc_nomem(f->s->e) : 0;
+	for (uint32_t i = 0; i < f->p.n && rc == 0; i++) {
 		if (f->p.mate[i] != ACC_NOMATE) {
 			lo = f->p.mate[i] + 1;
 			continue;
@@ -127,9 +171,12 @@ fuse_side(struct fuse *f)
 			end++;
 		uint32_t hi = end < f->p.n ? f->p.mate[end] : f->q.n;
 		if (lo < hi && count_free(&f->q, lo, hi) > end - i)
-			fuse_gap(f, i, end, lo, hi);
+			rc = fuse_gap(f, i, end, lo, hi);
 		i = end - 1;
 	}
+	free(f->earlier);
+	acc_ids_release(&f->last);
+	return rc;
 }
 
 /* Of another family, and with other inputs or behind a call without a partner: the one may be a
@@ -157,14 +204,15 @@ acc_seq_fused(struct seq *s)
 			s->mb[was[i]] = s->ma[i] = ACC_NOMATE;
 	struct side a = {s->j->a, s->a, s->na, s->ma}, b = {s->j->b, s->b, s->nb, s->mb};
 	struct fuse f = {.s = s, .p = a, .q = b}, g = {.s = s, .p = b, .q = a, .swapped = true};
-	fuse_side(&f);
-	fuse_side(&g);
+	int rc = fuse_side(&f);
+	if (rc == 0)
+		rc = fuse_side(&g);
 	for (uint32_t i = 0; i < s->na; i++)
 		if (was[i] != ACC_NOMATE && s->ma[i] == ACC_NOMATE && s->mb[was[i]] == ACC_NOMATE)
 			acc_seq_mate(s, i, was[i],
 				s->a[i].in != s->b[was[i]].in ? SEQ_FUSED_A : s->how[i]);
 	free(was);
-	return 0;
+	return rc;
 }
 
 /* The number of the record that is tensor input t of a call. */
