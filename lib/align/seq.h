@@ -45,6 +45,12 @@ struct seq_pack {
 	uint32_t op, part[SEQ_PARTS], n;
 };
 
+/* How alike two call sites are, in tenths of points, once they were compared: site x of a and y of b. */
+struct seq_near {
+	uint64_t both; /* x nsite + y, and 1 */
+	int points;
+};
+
 struct seq {
 	struct acc_joined *j;
 	struct call *a, *b;
@@ -54,10 +60,10 @@ struct seq {
 	uint8_t *how;      /* of each call of a that has a mate */
 	bool modules;      /* calls of modules, not of operators */
 	bool flow;         /* the origin of inputs counts */
-	bool values;  /* operators of one framework against kernels of another: see seq_value.c */
-	bool loose;   /* what comes out may have another shape */
-	int8_t *near; /* tenths of points for two sites, nsite[0] x nsite[1]; NULL: too many */
-	uint32_t nsite[2];
+	bool values; /* operators of one framework against kernels of another: see seq_value.c */
+	bool loose;  /* what comes out may have another shape */
+	struct seq_near *near; /* of two sites at x nsite + y, modulo nnear, a power of two */
+	uint64_t nnear, nsite;
 	struct seq_pack *pack;
 	uint32_t npack;
 	size_t pack_cap;

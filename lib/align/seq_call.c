@@ -119,25 +119,22 @@ collect(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uin
 	return rc;
 }
 
-/* Points for each two sites, once: there are few of them. */
+/* Room for the points of two sites each, which are worked out when they are first asked for: there are few
+ * sites, or few that stand opposite of each other. */
 static int
-compare_sites(struct seq *s)
+room_for_sites(struct seq *s)
 {
-	const struct acc_sites *p = s->j->a->sites, *q = s->j->b->sites;
-	uint64_t n = acc_sites_count(p), m = acc_sites_count(q);
-	if (n == 0 || m == 0 || n * m > 16 << 20)
+	enum { MOST = 1 << 20 };
+	const uint64_t n = acc_sites_count(s->j->a->sites), m = acc_sites_count(s->j->b->sites);
+	if (n == 0 || m == 0)
 		return 0;
-	s->near = malloc(n * m);
-	if (s->near == NULL)
-		return acc_nomem(s->e);
-	s->nsite[0] = (uint32_t)n;
-	s->nsite[1] = (uint32_t)m;
-	for (uint32_t x = 0; x < n; x++)
-		for (uint32_t y = 0; y < m; y++) {
-			double v = acc_sites_like(p, x, q, y);
-			s->near[(size_t)x * m + y] = (int8_t)(v <= 0 ? -20 : lrint(40 * v - 20));
-		}
-	return 0;
+	uint64_t room = 1;
+	while (room < MOST && room < n * m)
+		room *= 2;
+	s->nsite = m;
+	s->nnear = room;
+	s->near = calloc(room, sizeof *s->near);
+	return s->near == NULL ? acc_nomem(s->e) : 0;
 }
 
 /* Op calls that the user has paired already. */
@@ -178,7 +175,7 @@ acc_seq_calls(struct seq *s)
 	if (rc < 0)
 		return rc;
 	given(s);
-	return compare_sites(s);
+	return room_for_sites(s);
 }
 
 static float
@@ -230,9 +227,13 @@ sites(const struct seq *s, uint32_t x, uint32_t y)
 {
 	if (x == ACC_NOMATE || y == ACC_NOMATE)
 		return 0;
-	if (s->near != NULL)
-		return s->near[(size_t)x * s->nsite[1] + y];
-	return acc_site_hash(s->j->a->sites, x) == acc_site_hash(s->j->b->sites, y) ? 20 : -10;
+	const uint64_t both = x * s->nsite + y;
+	struct seq_near *near = &s->near[both & (s->nnear - 1)];
+	if (near->both != both + 1) {
+		const double v = acc_sites_like(s->j->a->sites, x, s->j->b->sites, y);
+		*near = (struct seq_near){both + 1, v <= 0 ? -20 : (int)lrint(40 * v - 20)};
+	}
+	return near->points;
 }
 
 int

@@ -211,6 +211,16 @@ acc_site_hash(const struct acc_sites *s, uint32_t site)
 	return s->site[site].all;
 }
 
+/* As __builtin_popcountll, which is a call where the instruction is not sure to be there. */
+static unsigned
+bits(uint64_t x)
+{
+	x -= x >> 1 & UINT64_C(0x5555555555555555);
+	x = (x & UINT64_C(0x3333333333333333)) + (x >> 2 & UINT64_C(0x3333333333333333));
+	x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+	return (unsigned)(x * UINT64_C(0x0101010101010101) >> 56);
+}
+
 /* 0 to 1: how much of the words of two lines is common. */
 static double
 common(const struct frame *f, const struct frame *g)
@@ -218,9 +228,7 @@ common(const struct frame *f, const struct frame *g)
 	uint64_t all = f->words | g->words;
 	if (f->code == g->code)
 		return 1;
-	return all == 0 ? 0
-			: (double)__builtin_popcountll(f->words & g->words) /
-				  __builtin_popcountll(all);
+	return all == 0 ? 0 : (double)bits(f->words & g->words) / bits(all);
 }
 
 double

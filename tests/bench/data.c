@@ -3,6 +3,9 @@
  *
  *	data npy|pt DTYPE COUNT BYTES DIR	COUNT tensors of BYTES bytes on each side
  *	data stats OPS DIR			statistics of OPS op calls, of 5 records each
+ *	data alike|differ|names|shapes|random|values|sites OPS DIR
+ *						OPS op calls, of 2 records each, and but for alike and sites
+ *						half as many more on the bench: see struct unlike
  */
 #include <inttypes.h>
 #include <libdeflate.h>
@@ -354,9 +357,93 @@ statistics(uint64_t ops, const char *dir)
 	}
 }
 
+/* --- op calls that hardly pair --- */
+
+static const struct unlike {
+	const char *kind;
+	bool names,
+		shapes; /* each call has its own, another one on the other side; else one of ten, of eight */
+	bool values; /* those of the sides are far apart; else by chance */
+	bool sites;  /* each call has its own line, of other words on the other side */
+	bool alike;  /* all is the same but for noise, sides are as long */
+} unlike[] = {
+	{.kind = "alike", .alike = true},
+	{.kind = "differ", .names = true, .shapes = true},
+	{.kind = "names", .names = true},
+	{.kind = "shapes", .shapes = true},
+	{.kind = "random"},
+	{.kind = "values", .names = true, .values = true},
+	{.kind = "sites", .sites = true},
+};
+
+static void
+unlike_tensor(FILE *f, const struct unlike *u, int side, uint64_t i, uint64_t shape)
+{
+	const double far = u->values ? pow(10, side == 0 ? 9 + 4 * normal() : -9 + 4 * normal())
+				     : 1;
+	const double max = far * (4 + normal()), noise = side == 0 ? 1 + 1e-6 * normal() : 1;
+	fprintf(f,
+		"[{\"type\": \"torch.Tensor\", \"dtype\": \"torch.float32\", \"shape\": [%" PRIu64
+		", %d], \"Max\": %.17g, \"Min\": %.17g, \"Mean\": %.17g, \"Norm\": %.17g, "
+		"\"requires_grad\": false}]",
+		u->shapes ? i + 1 : shape, u->shapes && side == 1 ? 5 : 3, max * noise,
+		-max * noise, 0.1 * normal() * far * noise, 3 * max * noise);
+}
+
+static void
+unlike_call(FILE *f, FILE *stacks, const struct unlike *u, int side, uint64_t i)
+{
+	static const char *const api[] = {"matmul", "add", "mul", "softmax", "gelu", "relu", "exp",
+		"sum", "layer_norm", "cat"};
+	const uint64_t which = rnd() % 10, shape = rnd() % 8 + 1;
+	char name[64];
+	if (u->names)
+		snprintf(name, sizeof name, "Torch.%c%" PRIu64 ".0.forward", 'a' + side, i);
+	else
+		snprintf(name, sizeof name, "Torch.%s.%" PRIu64 ".forward", api[which], i);
+	fprintf(f, "%s\n  \"%s\": {\"input_args\": ", i > 0 ? "," : "", name);
+	unlike_tensor(f, u, side, i, shape);
+	fputs(", \"input_kwargs\": {}, \"output\": ", f);
+	unlike_tensor(f, u, side, i, shape);
+	fputs("}", f);
+	if (u->sites)
+		fprintf(stacks,
+			"%s\n \"%" PRIu64 "\": [[\"%s\"], [\"File /train/model.py, line %" PRIu64
+			", in f%" PRIu64 ", \\n %c%" PRIu64 " = self.layer%" PRIu64 "(x)\", "
+			"\"File /train/train.py, line 5, in main, \\n loss = model%" PRIu64
+			"(x)\"]]",
+			i > 0 ? "," : "", i, name, i, i % 97, 'u' + side, i, i, i % 7);
+}
+
+static void
+unlike_sides(const struct unlike *u, uint64_t ops, const char *dir)
+{
+	for (int side = 0; side < 2; side++) {
+		const char *rank = rank_folder(dir, side);
+		const bool same = u->alike || u->sites;
+		FILE *f = create(rank, "dump.json"), *stacks = create(rank, "stack.json");
+		state = 88172645463325252u + (same ? 0 : (uint64_t)side);
+		fputs("{\"task\": \"statistics\", \"level\": \"L1\", \"framework\": \"pytorch\", "
+		      "\"dump_data_dir\": null, \"data\": {",
+			f);
+		fputs("{", stacks);
+		for (uint64_t i = 0; i < (side == 0 || same ? ops : ops * 3 / 2); i++)
+			unlike_call(f, stacks, u, side, i);
+		fputs("}}\n", f);
+		fputs("}\n", stacks);
+		finish(f);
+		finish(stacks);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
+	for (size_t i = 0; argc == 4 && i < sizeof unlike / sizeof *unlike; i++)
+		if (strcmp(argv[1], unlike[i].kind) == 0) {
+			unlike_sides(&unlike[i], strtoull(argv[2], NULL, 10), argv[3]);
+			return 0;
+		}
 	if (argc == 4 && strcmp(argv[1], "stats") == 0) {
 		statistics(strtoull(argv[2], NULL, 10), argv[3]);
 		return 0;
@@ -368,7 +455,8 @@ main(int argc, char **argv)
 				strtoull(argv[4], NULL, 10), argv[5]);
 			return 0;
 		}
-	fputs("usage: data npy|pt f32|f16|bf16 COUNT BYTES DIR\n       data stats OPS DIR\n",
+	fputs("usage: data npy|pt f32|f16|bf16 COUNT BYTES DIR\n       data stats OPS DIR\n"
+	      "       data alike|differ|names|shapes|random|values|sites OPS DIR\n",
 		stderr);
 	return 2;
 }
