@@ -379,17 +379,23 @@ grown(const struct tensors *t, const struct acc_op_info *op, unsigned steps)
 	return most;
 }
 
-/* Tensors that the forward call of a backward one took; 0: it is unknown. */
+/* Tensors that a call took. */
+static unsigned
+taken(const struct acc_case *c, uint32_t call)
+{
+	unsigned n = 0;
+	for (uint32_t i = c->call[call].first; i <= c->call[call].last; i++)
+		n += c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
+		     acc_is_input(&c->item[i]);
+	return n;
+}
+
+/* That the forward call of a backward one took; 0: it is unknown. */
 static unsigned
 factors(const struct scan *s, const struct acc_call *k)
 {
-	uint32_t v = acc_ids_get(&s->twin, k->twin);
-	unsigned n = 0;
-	for (uint32_t i = v == ACC_NOID ? 1 : s->c->call[v].first;
-		v != ACC_NOID && i <= s->c->call[v].last; i++)
-		n += s->c->item[i].call == v && s->c->item[i].kind == ACC_ITEM_TENSOR &&
-		     acc_is_input(&s->c->item[i]);
-	return n;
+	const uint32_t v = acc_ids_get(&s->twin, k->twin);
+	return v == ACC_NOID ? 0 : taken(s->c, v);
 }
 
 static double
@@ -486,6 +492,17 @@ forward(const struct acc_call *k, const struct tensors *t, const struct acc_op_i
 	return in == out ? grown(t, op, k->steps) : -1;
 }
 
+/* Can its tensors have a relation at all? Asked before they are read. */
+static bool
+may_relate(const struct acc_case *c, uint32_t call, const struct acc_item *it)
+{
+	const struct acc_call *k = &c->call[call];
+	const unsigned n = taken(c, call);
+	if (k->backward)
+		return n == 1 && (k->cls != ACC_OP_CONTRACT || it->ndim == 1);
+	return n == 1 || (n == 2 && k->cls != ACC_OP_CONTRACT);
+}
+
 double
 acc_relation(const struct scan *s, uint32_t call, const struct acc_item *it, bool *whole)
 {
@@ -494,7 +511,8 @@ acc_relation(const struct scan *s, uint32_t call, const struct acc_item *it, boo
 	/* Some devices round the steps of f32 operators in a network of 16 bits, too. */
 	struct tensors t = {.unit = k->steps > 1 ? s->unit : 0};
 	if (it->measure != ACC_BY_STAT || k->module || k->grad || k->talks || s->learning ||
-		k->key[ACC_A] == NULL || !gather(s->c, call, it, &t, &op) || t.n == 0)
+		k->key[ACC_A] == NULL || !may_relate(s->c, call, it) ||
+		!gather(s->c, call, it, &t, &op))
 		return -1;
 	/* A gradient is summed up in its own dtype, whatever it is then cast to. */
 	for (unsigned i = 0; i < t.n && k->backward; i++)
