@@ -296,3 +296,22 @@ within() { # format, file
 	{ printf '\000\000\017\000\000\000\000\000{'; cat body; many 100000 ' '; } | head -c $((M)) >s.safetensors
 	within safetensors s.safetensors
 }
+
+@test "an op call with 200,000 tensors is read, paired and judged" {
+	cd "$BATS_TEST_TMPDIR"
+	for side in a b; do
+		mkdir -p "$side/step0/rank0"
+		awk -v side="$side" 'function row(i, max) {
+			printf "%s{\"type\":\"torch.Tensor\",\"dtype\":\"torch.float32\",\"shape\":[%d,7],", (i > 0 ? "," : ""), i % 50 + 1
+			printf "\"Max\":%.17g,\"Min\":%.17g,\"Mean\":%.17g,\"Norm\":%.17g}", max, -max, i / 1e6, 3 * max
+		} BEGIN {
+			printf "{\"task\":\"statistics\",\"data\":{\"Torch._foreach_add.0.forward\":{\"input_args\":[["
+			for (i = 0; i < 100000; i++) row(i, 1 + i / 1e5)
+			printf "]],\"input_kwargs\":{},\"output\":["
+			for (i = 0; i < 100000; i++) row(i, side == "a" && i == 77777 ? 9 : 2 + i / 1e5)
+			printf "]}}}\n"
+		}' >"$side/step0/rank0/dump.json"
+	done
+	run -1 accdiff -f json a b
+	[[ $output == *'"name":"Torch._foreach_add.0.forward"'* && $output == *"output 77777"* ]]
+}

@@ -43,10 +43,38 @@ inputs(struct call *c, const struct acc_align_call *op, const struct acc_align_i
 	c->takes = n;
 }
 
+/* What of the outputs of a call went in. Of few inputs each is looked at, of many there is a table, in which
+ * those of all such calls are: a call's own by its number. */
+struct given {
+	const struct acc_align_call *op;
+	const struct acc_align_item *item;
+	uint32_t self;
+	struct acc_ids *prints;
+};
+
 static bool
-goes_in(const struct acc_align_call *op, const struct acc_align_item *item, uint64_t print)
+is_large(const struct given *g)
 {
-	for (const struct acc_align_item *it = item; it < item + op->n; it++)
+	return g->op->n > 64;
+}
+
+static int
+give(const struct given *g, struct acc_err *e)
+{
+	int rc = 0;
+	for (const struct acc_align_item *it = g->item;
+		it < g->item + g->op->n && is_large(g) && rc >= 0; it++)
+		if (it->print != 0 && acc_seq_is_input(it))
+			rc = acc_ids_put(g->prints, acc_hash_pair(it->print, g->self), 0, false, e);
+	return rc < 0 ? rc : 0;
+}
+
+static bool
+goes_in(const struct given *g, uint64_t print)
+{
+	if (is_large(g))
+		return acc_ids_get(g->prints, acc_hash_pair(print, g->self)) != ACC_NOID;
+	for (const struct acc_align_item *it = g->item; it < g->item + g->op->n; it++)
 		if (it->print == print && acc_seq_is_input(it))
 			return true;
 	return false;
@@ -55,11 +83,10 @@ goes_in(const struct acc_align_call *op, const struct acc_align_item *item, uint
 /* What comes out. What went in and comes out again, moved or copied, keeps its maker: then it
  * does not matter which side has more of such calls. */
 static int
-outputs(struct call *c, uint32_t self, bool values, const struct acc_align_call *op,
-	const struct acc_align_item *item, struct acc_ids *made, struct acc_err *e)
+outputs(struct call *c, bool values, const struct given *g, struct acc_ids *made, struct acc_err *e)
 {
 	uint32_t which = 0;
-	for (const struct acc_align_item *it = item; it < item + op->n; it++) {
+	for (const struct acc_align_item *it = g->item; it < g->item + g->op->n; it++) {
 		if (!it->has_shape || it->io != ACC_IO_OUT)
 			continue;
 		const uint64_t chain[2] = {c->out, it->shape};
@@ -70,8 +97,8 @@ outputs(struct call *c, uint32_t self, bool values, const struct acc_align_call 
 		}
 		c->out = acc_hash(chain, sizeof chain);
 		c->dims += mix(it->dims);
-		uint32_t number = seq_out(self, which++);
-		if (it->print != 0 && goes_in(op, item, it->print)) {
+		uint32_t number = seq_out(g->self, which++);
+		if (it->print != 0 && goes_in(g, it->print)) {
 			if (c->moved == ACC_NOMATE)
 				c->moved = acc_ids_get(made, it->print);
 			continue;
@@ -94,7 +121,7 @@ collect(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uin
 	static const char product[] = "matmul";
 	bool modules = s->modules;
 	struct acc_err *e = s->e;
-	struct acc_ids made = {0};
+	struct acc_ids made = {0}, prints = {0};
 	int rc = 0;
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		const struct acc_align_call *o = &ix->op[op[i]];
@@ -109,13 +136,17 @@ collect(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uin
 			.product = o->family == acc_hash(product, sizeof product - 1),
 			.moved = ACC_NOMATE};
 		inputs(&c[*nc], o, ix->item + o->first, &made);
-		rc = outputs(&c[*nc], *nc, s->values, o, ix->item + o->first, &made, e);
+		const struct given g = {o, ix->item + o->first, *nc, &prints};
+		rc = give(&g, e);
+		if (rc == 0)
+			rc = outputs(&c[*nc], s->values, &g, &made, e);
 		/* A tensor is the same one in any shape. */
 		if (s->values)
 			c[*nc].out = c[*nc].dims = mix(c[*nc].count + 1);
 		(*nc)++;
 	}
 	acc_ids_release(&made);
+	acc_ids_release(&prints);
 	return rc;
 }
 
@@ -139,7 +170,7 @@ room_for_sites(struct seq *s)
 
 /* Op calls that the user has paired already. */
 static void
-given(struct seq *s)
+paired(struct seq *s)
 {
 	for (uint32_t i = 0; i < s->na; i++) {
 		uint32_t op = s->j->a->op[s->a[i].op].mate, lo = 0, hi = s->nb;
@@ -174,7 +205,7 @@ acc_seq_calls(struct seq *s)
 		rc = collect(s, j->b, j->bop, j->nb, s->b, &s->nb);
 	if (rc < 0)
 		return rc;
-	given(s);
+	paired(s);
 	return room_for_sites(s);
 }
 

@@ -17,7 +17,7 @@ struct jnode {
 	};
 };
 
-enum { JTREE_LIMIT = 64 << 20 };
+enum { JTREE_LIMIT = 256 << 20 };
 
 /* The value that begins with token t, to its end, in m. A value that takes more than
  * JTREE_LIMIT bytes is read to its end and is *root = NULL, which is no failure. 0 or < 0. */

@@ -221,8 +221,9 @@ static int
 give_call(struct acc_recompute *t, uint32_t call, struct acc_err *e)
 {
 	const struct acc_call *k = &t->c->call[call];
+	const bool whole = is_whole(t, call);
 	int rc = 0;
-	for (uint32_t i = k->first; i <= k->last && rc == 0 && is_whole(t, call); i++) {
+	for (uint32_t i = k->first; i <= k->last && rc == 0 && whole; i++) {
 		const struct acc_item *it = &t->c->item[i];
 		bool wanted = it->call == call && (it->sides & 1 << t->side) != 0 &&
 			      (it->kind == ACC_ITEM_TENSOR || it->kind == ACC_ITEM_ARG);

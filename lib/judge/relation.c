@@ -379,12 +379,12 @@ grown(const struct tensors *t, const struct acc_op_info *op, unsigned steps)
 	return most;
 }
 
-/* Tensors that a call took. */
+/* Tensors that a call took; 3: these, or more. */
 static unsigned
 taken(const struct acc_case *c, uint32_t call)
 {
 	unsigned n = 0;
-	for (uint32_t i = c->call[call].first; i <= c->call[call].last; i++)
+	for (uint32_t i = c->call[call].first; i <= c->call[call].last && n < 3; i++)
 		n += c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
 		     acc_is_input(&c->item[i]);
 	return n;
