@@ -837,6 +837,8 @@ def differ_once(k, m):
 
 def main():
     global D, F, V, HD
+    if len(sys.argv) < 2 or sys.argv[-1] in ('-h', '--help'):
+        sys.exit(__doc__)
     if sys.argv[1] == '--ranks':
         sys.modules['make'] = sys.modules['__main__']
         import ranks
