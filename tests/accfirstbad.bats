@@ -416,6 +416,15 @@ Functional.gelu.0.backward.output.0 warning" ]
 	first culprit Functional.softmax.0.forward audit
 }
 
+@test "what both sides computed in 16 bits on the way differs by the rounding of the bench, too" {
+	judge 0 "$J/way-both.acc"
+	for s in way-further way-one; do
+		judge 1 "$J/$s.acc"
+		first culprit Functional.bilinear.0.forward output
+		says "both sides fail recomputation from their own inputs"
+	done
+}
+
 @test "running means are judged by what comes out" {
 	judge 0 "$J/state.acc"
 	judge 1 "$J/state-used.acc"

@@ -157,10 +157,25 @@ is_explained(const struct scan *s, const struct acc_item *it)
 	       acc_str_starts(cause, "the erf form");
 }
 
+/* Both sides computed it in 16 bits on the way, and the device is no further from what its inputs give than
+ * the bench: what is between them is rounding, and the bench has the larger part of it. */
+static bool
+rounds_as_bench(const struct scan *s, const struct acc_item *it)
+{
+	static const char cause[] = "computed in 16 bits on the way";
+	struct acc_rec *r;
+	return it->audit[ACC_A] > 1 && it->audit[ACC_A] <= it->audit[ACC_B] &&
+	       acc_case_record(s->c, it, &r, NULL) == 0 &&
+	       acc_str_starts(acc_get_text(r, "a.", "audit.cause"), cause) &&
+	       acc_str_starts(acc_get_text(r, "b.", "audit.cause"), cause);
+}
+
 void
 acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspect *x)
 {
 	const struct acc_call *k = &s->c->call[it->call];
+	if (x->margin > 0 && rounds_as_bench(s, it))
+		x->margin = -LIMIT_CERTAIN;
 	/* Right as it is, an overflow of the device's dtype alone is where its NaN come from. And of what
 	 * was drawn, an output tells itself: drawn otherwise, it is as right, and another. */
 	if (acc_acquitted(it) && !acc_overflows(it) && k->cls != ACC_OP_RANDOM)
