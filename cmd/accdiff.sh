@@ -192,7 +192,13 @@ trap '[ -z "$tmp" ] || rm -rf "$tmp" || rm -rf "$tmp"' EXIT
 trap 'exit 2' HUP TERM
 trap 'exit 130' INT
 trap 'exit 141' PIPE
-tmp=$(mktemp -d "${TMPDIR:-/tmp}/accdiff.XXXXXX") || die "no temporary folder"
+# Its name is known before it is made, so that a mkdir that is killed leaves nothing.
+tmp=$(mktemp -u "${TMPDIR:-/tmp}/accdiff.XXXXXX") || die "no temporary folder"
+mkdir -m 700 "$tmp" || {
+	rmdir "$tmp" 2>/dev/null
+	tmp=
+	die "no temporary folder"
+}
 
 # --- two job folders: several of configurations, logs, weights and dumps, the cheapest first
 
