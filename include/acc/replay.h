@@ -284,6 +284,8 @@ const struct acc_op *acc_op_row(size_t i);
 /* The numbers that decide: accaudit --limits. */
 extern const struct acc_limit acc_audit_limits[];
 extern const size_t acc_naudit_limits;
+/* The audit.cause of an output that only steps rounded to 16 bits explain. */
+extern const char acc_audit_rough[];
 /* Add all names that a row evaluates, separated by blanks. 0 or ACC_ENOMEM. */
 int acc_op_all_names(const struct acc_op *op, struct acc_buf *out);
 

@@ -1,6 +1,7 @@
 /* What accaudit found: an output that is not what its own inputs give is wrong by itself,
  * whatever the other side has. */
 #include "judge/first_bad.h"
+#include "acc/replay.h"
 #include "acc/say.h"
 
 #include <math.h>
@@ -162,12 +163,11 @@ is_explained(const struct scan *s, const struct acc_item *it)
 static bool
 rounds_as_bench(const struct scan *s, const struct acc_item *it)
 {
-	static const char cause[] = "computed in 16 bits on the way";
 	struct acc_rec *r;
 	return it->audit[ACC_A] > 1 && it->audit[ACC_A] <= it->audit[ACC_B] &&
 	       acc_case_record(s->c, it, &r, NULL) == 0 &&
-	       acc_str_starts(acc_get_text(r, "a.", "audit.cause"), cause) &&
-	       acc_str_starts(acc_get_text(r, "b.", "audit.cause"), cause);
+	       acc_str_is(acc_get_text(r, "a.", "audit.cause"), acc_audit_rough) &&
+	       acc_str_is(acc_get_text(r, "b.", "audit.cause"), acc_audit_rough);
 }
 
 void

@@ -93,10 +93,12 @@ acc_audit_job_settle(struct acc_audit_job *j)
 		v->cause = all && t->cause != NULL ? t->cause : place;
 		v->explained = t->explained && t->far == t->parts && v->cause == t->cause;
 		if (v->cause == NULL && t->rough)
-			v->cause =
-				"computed in 16 bits on the way (of its terms, its sums or its input)";
+			v->cause = acc_audit_rough;
 	}
 }
+
+const char acc_audit_rough[] =
+	"computed in 16 bits on the way (of its terms, its sums or its input)";
 
 /* Calls with less than this, as doubles, are looked at as they are. */
 #define WHOLE ((uint64_t)1 << 20)
