@@ -107,6 +107,19 @@ setup() {
 	run -2 accmetric --rtol=-1 p.acc
 }
 
+@test "metrics that need no ratios: as among all" {
+	list=cosine,one_minus_cosine,euclid,rel_l2,rmse,snr,mean_abs,max_abs,worst,nonfinite
+	columns=name,m.${list//,/,m.},m.layout,a.s.hash,b.s.norm
+	for d in "$D"/msprobe_tensor/{device,bench} "$DATA"/metric_pairs/{device,bench} "$DATA"/layout/{a,b}; do
+		sides+=("$d")
+		[ $((${#sides[@]} % 2)) -eq 0 ] || continue
+		accalign "${sides[@]: -2}" >pairs
+		accmetric pairs | cells "$columns" >all
+		[ "$(wc -l <all)" -gt 10 ]
+		accmetric -m "$list" pairs | cells "$columns" | cmp - all
+	done
+}
+
 @test "--rtol, --atol: where the share outside begins" {
 	accalign "$DATA/metric_pairs/device" "$DATA/metric_pairs/bench" >p.acc
 	outside() { # the three, options

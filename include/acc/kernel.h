@@ -83,7 +83,11 @@ struct acc_two {
 struct acc_kernel_opt {
 	double rtol, atol;
 	double scale; /* s of e above; 0: e is 0 where b is 0 and d is 0, else inf */
-};                    /* all finite and >= 0 */
+	/* All of these are finite and >= 0. */
+	/* Neither r nor e nor units in the last place are wanted, which take the longer half: of acc_two,
+	 * n, used, kind_diff*, dot, aa, bb, absd, dd and max_absd* are as ever, the rest is anything. */
+	bool plain;
+};
 
 /* The name of the instruction set that runs ("avx2", ...); those that can run here, the
  * slowest first: their number. */

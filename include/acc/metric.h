@@ -63,6 +63,8 @@ struct acc_metric {
 	struct acc_val (*value)(struct acc_subject *s);
 	/* Of a text: its message, see acc/say.h; or NULL. */
 	struct acc_val (*said)(struct acc_subject *s);
+	/* It needs neither ratios nor units in the last place: see acc_kernel_opt.plain. */
+	bool plain;
 	const struct acc_second *second; /* NULL: the first pass is enough. Else the metric is
 	                                  * computed only when it is asked for. */
 };

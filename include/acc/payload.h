@@ -83,6 +83,7 @@ struct acc_pool_opt {
 	 * to the handler that was there before. */
 	bool map;
 	double rtol, atol; /* of acc_two.outside; < 0: torch.testing's for the coarser dtype */
+	bool plain;        /* see acc_kernel_opt; there is no scale then */
 };
 struct acc_operand { /* one side; NULL ref: absent */
 	struct acc_str src;

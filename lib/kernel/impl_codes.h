@@ -232,7 +232,7 @@ wide_differences(enum code t, const uint32_t *w, size_t n, struct lanes *l)
 	}
 }
 
-/* All that is of differences but the distances. d is computed as a float: it is a multiple of the
+/* All that is of differences but the distances; where opt is NULL, but the ratios, too. d is computed as a float: it is a multiple of the
  * step of the smallest number, hence exact if it is less than 2^24 of these. */
 static inline __attribute__((always_inline)) void
 code_differences(enum code t, const uint32_t *w, size_t n, const struct acc_kernel_opt *opt,
@@ -254,20 +254,24 @@ code_differences(enum code t, const uint32_t *w, size_t n, const struct acc_kern
 			{
 				const vi v = i_load(w + i + 16 * k);
 				const vf x = low(t, v), y = high(t, v), d = f_abs(f_sub(x, y));
-				const vm nz = m_ne(y, zero);
 				const vd lo = d_lo(d), hi = d_hi(d);
 				least = h_umax(least, h_sub(i_zero(), i_and(v, mask)));
-				x0y = c_add(x0y, m_andnot(m_ne(x, zero), nz));
-				ratios_add(&s, d, y, nz, &r[k], &ee[k]);
+				if (opt != NULL) {
+					const vm nz = m_ne(y, zero);
+					x0y = c_add(x0y, m_andnot(m_ne(x, zero), nz));
+					ratios_add(&s, d, y, nz, &r[k], &ee[k]);
+				}
 				max = f_umax(max, d);
 				d0 = d_add(d0, lo);
 				d1 = d_add(d1, hi);
 				dd0 = d_muladd(lo, lo, dd0);
 				dd1 = d_muladd(hi, hi, dd1);
 			}
-			ratios_sum(&s, r, ee);
+			if (opt != NULL)
+				ratios_sum(&s, r, ee);
 		}
-		ratios_store(l, g, &s);
+		if (opt != NULL)
+			ratios_store(l, g, &s);
 		d_store(l->d + g, d0);
 		d_store(l->d + g + ND, d1);
 		d_store(l->dd + g, dd0);
@@ -281,7 +285,9 @@ code_differences(enum code t, const uint32_t *w, size_t n, const struct acc_kern
 	if (n > 0 &&
 		!(max16(maxd) < 0x1p24 * (double)code_step(t, turned == 0 ? 0 : 0x10000u - turned)))
 		wide_differences(t, w, n, l);
-	fold_ratios(l, o);
+	fold_differences(l, o);
+	if (opt != NULL)
+		fold_ratios(l, o);
 }
 
 /* n: a multiple of ACC_QUAD, of which `used` count. */
@@ -315,6 +321,8 @@ two_codes(enum code t, const void *a, const void *b, size_t n, const struct acc_
 	memset(differ + nd, 0, (padded - nd) * sizeof *differ);
 	l.lt1 = l.lt5 = l.in = 0;
 	code_differences(t, differ, padded, opt, &l, o);
+	if (opt == NULL)
+		return;
 	/* What is equal, and the padding, is below every limit. */
 	o->lt1 += (uint32_t)(n - padded);
 	o->lt5 += (uint32_t)(n - padded);
@@ -322,6 +330,20 @@ two_codes(enum code t, const void *a, const void *b, size_t n, const struct acc_
 	code_ulps(differ, padded, nd, u);
 	u->same = (uint32_t)(n - nd);
 	u->bin[0] += (uint32_t)(n - nd);
+}
+
+static void
+plain_bf16(const void *a, const void *b, size_t n, struct acc_blk2 *o)
+{
+	*o = (struct acc_blk2){.dot = 0};
+	two_codes(BF16, a, b, n, NULL, o, NULL);
+}
+
+static void
+plain_f16(const void *a, const void *b, size_t n, struct acc_blk2 *o)
+{
+	*o = (struct acc_blk2){.dot = 0};
+	two_codes(F16, a, b, n, NULL, o, NULL);
 }
 
 static void

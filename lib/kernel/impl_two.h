@@ -60,12 +60,13 @@ struct ratios {
 	vd r0, r1, e0, e1; /* sums of the lower and the upper lanes */
 };
 
+/* opt NULL: they are not wanted. */
 static inline void
 ratios_start(struct ratios *t, const struct acc_kernel_opt *opt)
 {
-	t->rtol = f_set((float)opt->rtol);
-	t->atol = f_set((float)opt->atol);
-	t->scale = f_set((float)opt->scale);
+	t->rtol = f_set(opt == NULL ? 0 : (float)opt->rtol);
+	t->atol = f_set(opt == NULL ? 0 : (float)opt->atol);
+	t->scale = f_set(opt == NULL ? 0 : (float)opt->scale);
 	t->maxr = t->maxe = f_set(0);
 	t->lt1 = t->lt5 = t->in = c_zero();
 	t->r0 = t->r1 = t->e0 = t->e1 = d_set(0);
@@ -113,8 +114,8 @@ ratios_store(struct lanes *l, size_t g, const struct ratios *t)
 	l->in += c_sum(t->in);
 }
 
-/* The ratios, and the range of both sides. */
-static void
+/* The range of both sides, and the ratios, where opt is not NULL. */
+static inline __attribute__((always_inline)) void
 ratios(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt, struct lanes *l)
 {
 	const vf zero = f_set(0);
@@ -134,7 +135,8 @@ ratios(const float *a, const float *b, size_t n, const struct acc_kernel_opt *op
 			{
 				const vf x = f_load(a + i + 16 * k), y = f_load(b + i + 16 * k);
 				const vm nz = m_ne(y, zero);
-				ratios_add(&t, f_abs(f_sub(x, y)), y, nz, &r[k], &ee[k]);
+				if (opt != NULL)
+					ratios_add(&t, f_abs(f_sub(x, y)), y, nz, &r[k], &ee[k]);
 				minx = f_min(minx, x);
 				maxx = f_max(maxx, x);
 				miny = f_min(miny, y);
@@ -142,9 +144,11 @@ ratios(const float *a, const float *b, size_t n, const struct acc_kernel_opt *op
 				x0 = c_add(x0, m_ne(x, zero));
 				y0 = c_add(y0, nz);
 			}
-			ratios_sum(&t, r, ee);
+			if (opt != NULL)
+				ratios_sum(&t, r, ee);
 		}
-		ratios_store(l, g, &t);
+		if (opt != NULL)
+			ratios_store(l, g, &t);
 		f_store(l->minx + g, minx);
 		f_store(l->maxx + g, maxx);
 		f_store(l->miny + g, miny);
@@ -183,17 +187,23 @@ only_b_zero(const float *a, const float *b, size_t n)
 	return c_sum(c);
 }
 
-/* What `differences` and `ratios` left in the lanes. */
+/* What `differences` left in the lanes, */
 static void
-fold_ratios(const struct lanes *l, struct acc_blk2 *o)
+fold_differences(const struct lanes *l, struct acc_blk2 *o)
 {
 	o->absd = acc_fold(l->d);
 	o->dd = acc_fold(l->dd);
-	o->rel = acc_fold(l->r);
-	o->ee = acc_fold(l->ee);
 	o->maxd = l->maxd[0];
 	for (int i = 1; i < 16; i++)
 		o->maxd = l->maxd[i] > o->maxd ? l->maxd[i] : o->maxd;
+}
+
+/* and `ratios`. */
+static void
+fold_ratios(const struct lanes *l, struct acc_blk2 *o)
+{
+	o->rel = acc_fold(l->r);
+	o->ee = acc_fold(l->ee);
 	o->maxr = max16(l->maxr);
 	o->maxe = max16(l->maxe);
 	o->lt1 = l->lt1;
@@ -210,15 +220,18 @@ fold_moments(const struct lanes *l, struct acc_blk2 *o)
 	o->dot = acc_fold(l->xy);
 }
 
-static void
-two(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt, struct acc_blk2 *o)
+static inline __attribute__((always_inline)) void
+two_floats(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt,
+	struct acc_blk2 *o)
 {
 	struct lanes l;
 	l.x0 = l.y0 = l.lt1 = l.lt5 = l.in = 0;
 	moments(a, b, n, &l);
 	ratios(a, b, n, opt, &l);
 	fold_moments(&l, o);
-	fold_ratios(&l, o);
+	fold_differences(&l, o);
+	if (opt != NULL)
+		fold_ratios(&l, o);
 	o->outside = (uint32_t)n - l.in;
 	o->a.min = min16(l.minx);
 	o->a.max = max16(l.maxx);
@@ -226,7 +239,21 @@ two(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt, 
 	o->b.max = max16(l.maxy);
 	o->a.zero = (uint32_t)n - l.x0;
 	o->b.zero = (uint32_t)n - l.y0;
-	o->b0 = o->b.zero > 0 && o->a.zero < n ? only_b_zero(a, b, n) : 0;
+	if (opt != NULL)
+		o->b0 = o->b.zero > 0 && o->a.zero < n ? only_b_zero(a, b, n) : 0;
+}
+
+static void
+two(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt, struct acc_blk2 *o)
+{
+	two_floats(a, b, n, opt, o);
+}
+
+static void
+plain(const float *a, const float *b, size_t n, struct acc_blk2 *o)
+{
+	*o = (struct acc_blk2){.dot = 0};
+	two_floats(a, b, n, NULL, o);
 }
 
 /* --- a pair's r and e, for find_r and find_e --- */

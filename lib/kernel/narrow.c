@@ -257,6 +257,10 @@ odd_block(struct acc_two_job *j, struct work *w, struct acc_blk2 *r, struct acc_
 		acc_one_odd_block(j->row, j->ob, &r->b, w->b, w->n, largest(j->tb));
 	}
 	sort_out(j, w);
+	if (j->opt->plain) {
+		j->row->plain(w->a, w->b, w->padded, r);
+		return;
+	}
 	j->row->two(w->a, w->b, w->padded, j->opt, r);
 	ulps(j, w, u);
 }
@@ -295,13 +299,22 @@ even_block(const struct acc_two_job *j, struct work *w, struct acc_blk2 *r, stru
 			a = halves(j->ca, a, w->n, w->xc);
 			b = halves(j->cb, b, w->n, w->yc);
 		}
-		(t == ACC_F16 ? j->row->two_f16 : j->row->two_bf16)(a, b, w->n, j->opt, r, u);
+		if (j->opt->plain)
+			(t == ACC_F16 ? j->row->plain_f16 : j->row->plain_bf16)(a, b, w->n, r);
+		else
+			(t == ACC_F16 ? j->row->two_f16 : j->row->two_bf16)(a, b, w->n, j->opt, r,
+				u);
 	} else {
 		view(j, w);
-		j->row->two(w->a, w->b, w->n, j->opt, r);
+		if (j->opt->plain)
+			j->row->plain(w->a, w->b, w->n, r);
+		else
+			j->row->two(w->a, w->b, w->n, j->opt, r);
 	}
 	if (!isfinite(r->a.sumsq) || !isfinite(r->b.sumsq))
 		return false;
+	if (j->opt->plain)
+		return true;
 	if (narrow)
 		ulps_8bit(j, w, u);
 	else if (!half)
@@ -360,12 +373,14 @@ acc_two_narrow(struct acc_two_job *j, size_t n)
 			j->row->hash_add(hb, j->b + off * sb, w.n * sb);
 		}
 		block(j, &w, &odd, &r, &u);
-		const bool f32 = fits(&r, scale);
+		const bool f32 = j->opt->plain || fits(&r, scale);
 		if (!f32)
 			ratios_in_double(j, &w, &r);
 		acc_two_job_add(j, &r, &w.kinds, w.padded - w.kinds.used);
-		acc_two_job_add_ulps(j, &u, &w.kinds, w.padded - w.kinds.used);
 		rise(&d, r.maxd, &w, true);
+		if (j->opt->plain)
+			continue;
+		acc_two_job_add_ulps(j, &u, &w.kinds, w.padded - w.kinds.used);
 		rise(&rel, r.maxr, &w, f32);
 		rise(&e, r.maxe, &w, f32);
 		rise(&ulp, (double)u.max, &w, true);

@@ -49,6 +49,10 @@ struct acc_row {
 		struct acc_blk2 *o, struct acc_ulps *u);
 	void (*two_bf16)(const void *a, const void *b, size_t n, const struct acc_kernel_opt *opt,
 		struct acc_blk2 *o, struct acc_ulps *u);
+	/* All three without r, e, their maxima and counts, outside, b0, and the distances. */
+	void (*plain)(const float *a, const float *b, size_t n, struct acc_blk2 *o);
+	void (*plain_f16)(const void *a, const void *b, size_t n, struct acc_blk2 *o);
+	void (*plain_bf16)(const void *a, const void *b, size_t n, struct acc_blk2 *o);
 	/* Codes of sign and magnitude, whose distance is that of their signed values: 32 bits
 	 * (or the floats themselves), 16 bits. */
 	void (*ulp32)(const void *a, const void *b, size_t n, struct acc_ulps *o);

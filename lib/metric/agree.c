@@ -56,6 +56,7 @@ const struct acc_metric acc_metric_rtol = {
 	.unit = "",
 	.help = "the relative tolerance of m.outside",
 	.value = rtol,
+	.plain = true,
 };
 const struct acc_metric acc_metric_atol = {
 	.name = "m.atol",
@@ -63,6 +64,7 @@ const struct acc_metric acc_metric_atol = {
 	.unit = "",
 	.help = "the absolute tolerance of m.outside",
 	.value = atol,
+	.plain = true,
 };
 const struct acc_metric acc_metric_same = {
 	.name = "m.same",
@@ -77,6 +79,7 @@ const struct acc_metric acc_metric_nonfinite = {
 	.unit = "elements",
 	.help = "count of places where one side is NaN, +Inf or -Inf and the other is not the same",
 	.value = nonfinite,
+	.plain = true,
 };
 const struct acc_metric acc_metric_equal = {
 	.name = "m.equal",

@@ -45,6 +45,7 @@ const struct acc_metric acc_metric_cosine = {
 	.unit = "",
 	.help = "cosine of the angle: sum a b / (|a| |b|); 1 if both are zero, 0 if one is",
 	.value = cosine,
+	.plain = true,
 };
 const struct acc_metric acc_metric_one_minus_cosine = {
 	.name = "m.one_minus_cosine",
@@ -52,4 +53,5 @@ const struct acc_metric acc_metric_one_minus_cosine = {
 	.unit = "",
 	.help = "1 - cosine with all its digits: (sum d^2 - (|a| - |b|)^2) / (2 |a| |b|)",
 	.value = one_minus_cosine,
+	.plain = true,
 };

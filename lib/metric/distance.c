@@ -65,6 +65,7 @@ const struct acc_metric acc_metric_euclid = {
 	.unit = "",
 	.help = "Euclidean distance: sqrt(sum d^2)",
 	.value = euclid,
+	.plain = true,
 };
 const struct acc_metric acc_metric_rel_l2 = {
 	.name = "m.rel_l2",
@@ -72,6 +73,7 @@ const struct acc_metric acc_metric_rel_l2 = {
 	.unit = "",
 	.help = "relative L2 distance: |d| / |b|; 0 if d is zero, inf if only b is",
 	.value = rel_l2,
+	.plain = true,
 };
 const struct acc_metric acc_metric_rmse = {
 	.name = "m.rmse",
@@ -79,6 +81,7 @@ const struct acc_metric acc_metric_rmse = {
 	.unit = "",
 	.help = "root of the mean square error: sqrt(sum d^2 / n)",
 	.value = rmse,
+	.plain = true,
 };
 const struct acc_metric acc_metric_snr = {
 	.name = "m.snr",
@@ -86,6 +89,7 @@ const struct acc_metric acc_metric_snr = {
 	.unit = "dB",
 	.help = "signal to noise ratio: 10 log10(sum b^2 / sum d^2); inf if d is zero",
 	.value = snr,
+	.plain = true,
 };
 const struct acc_metric acc_metric_mean_abs = {
 	.name = "m.mean_abs",
@@ -93,6 +97,7 @@ const struct acc_metric acc_metric_mean_abs = {
 	.unit = "",
 	.help = "mean absolute error: sum |d| / n",
 	.value = mean_abs,
+	.plain = true,
 };
 const struct acc_metric acc_metric_max_abs = {
 	.name = "m.max_abs",
@@ -100,6 +105,7 @@ const struct acc_metric acc_metric_max_abs = {
 	.unit = "",
 	.help = "largest absolute error: max |d|",
 	.value = max_abs,
+	.plain = true,
 };
 const struct acc_metric acc_metric_worst = {
 	.name = "m.worst",
@@ -107,4 +113,5 @@ const struct acc_metric acc_metric_worst = {
 	.unit = "index",
 	.help = "coordinates of the (first) element with the largest |d|, in a's shape",
 	.value = worst,
+	.plain = true,
 };

@@ -32,6 +32,16 @@ choose(struct acc_measurer *m, struct acc_err *e)
 	return 0;
 }
 
+/* Is nothing chosen for which the longer half of the work must be done? */
+static bool
+plain(const struct acc_measurer *m)
+{
+	for (size_t i = 0; i < acc_nmetrics; i++)
+		if (m->chosen[i] && acc_metrics[i]->of == ACC_OF_PAIR && !acc_metrics[i]->plain)
+			return false;
+	return true;
+}
+
 struct acc_measurer *
 acc_measurer_open(struct acc_roots *roots, const struct acc_measurer_opt *opt,
 	acc_measurer_fn *emit, acc_measurer_trouble_fn *trouble, void *arg, struct acc_err *e)
@@ -47,12 +57,14 @@ acc_measurer_open(struct acc_roots *roots, const struct acc_measurer_opt *opt,
 	m->emit = emit;
 	m->trouble = trouble;
 	m->arg = arg;
+	int rc = choose(m, e);
 	struct acc_pool_opt mo = {.threads = opt->threads,
 		.map = true,
 		.no_check = opt->no_check,
 		.rtol = opt->rtol,
-		.atol = opt->atol};
-	if (choose(m, e) == 0)
+		.atol = opt->atol,
+		.plain = rc == 0 && plain(m)};
+	if (rc == 0)
 		m->pool = acc_pool_open(roots, &mo, e);
 	if (m->pool == NULL) {
 		acc_measurer_close(m);

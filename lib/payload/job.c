@@ -72,6 +72,7 @@ tolerances(struct acc_job *m, const struct acc_pool_opt *opt)
 	}
 	m->opt.rtol = opt->rtol < 0 ? rtol : opt->rtol;
 	m->opt.atol = opt->atol < 0 ? atol : opt->atol;
+	m->opt.plain = opt->plain;
 }
 
 int
@@ -226,7 +227,7 @@ acc_job_prepare(struct acc_job *m, struct acc_roots *r, const struct acc_pool_op
 	open_side(&m->a, r, opt);
 	open_side(&m->b, r, opt);
 	m->pair = m->a.pay != NULL && m->b.pay != NULL && m->a.count == m->b.count;
-	if (m->pair && sample(m, r, &m->b.err) < 0) {
+	if (m->pair && !opt->plain && sample(m, r, &m->b.err) < 0) {
 		close_side(&m->b);
 		m->pair = false;
 	}

@@ -92,10 +92,11 @@ static void
 one_pair(void)
 {
 	struct acc_ref a = refer("a.bin", ACC_F32, N), b = refer("b.bin", ACC_F32, N);
-	struct acc_reading r = measure(&a, &b, &(struct acc_pool_opt){1, false, false, -1, -1});
+	struct acc_reading r = measure(&a, &b,
+		&(struct acc_pool_opt){.threads = 1, .rtol = -1, .atol = -1});
 	struct acc_one oa, ob, one;
 	struct acc_two two, part;
-	struct acc_kernel_opt opt = {r.rtol, r.atol, r.scale};
+	struct acc_kernel_opt opt = {.rtol = r.rtol, .atol = r.atol, .scale = r.scale};
 	uint64_t chunk[(N + ACC_CHUNK - 1) / ACC_CHUNK];
 	acc_one_init(&oa);
 	acc_one_init(&ob);
@@ -134,7 +135,7 @@ one_pair(void)
 		struct acc_ref ta = refer("a.bin", tol[i].a, 100),
 			       tb = refer("b.bin", tol[i].b, 100);
 		struct acc_reading w = measure(&ta, &tb,
-			&(struct acc_pool_opt){1, false, false, -1, -1});
+			&(struct acc_pool_opt){.threads = 1, .rtol = -1, .atol = -1});
 		ok(w.rtol == tol[i].rtol && w.atol == tol[i].atol,
 			"torch's tolerances for %s and %s", acc_dtypes[tol[i].a].name,
 			acc_dtypes[tol[i].b].name);
@@ -151,10 +152,11 @@ one_pair(void)
 		equal += s[i] == r.scale;
 	}
 	ok(r.sampled && equal == 1 && below == 2047, "the scale is the sample's lower median");
-	r = measure(&a, NULL, &(struct acc_pool_opt){1, false, false, -1, -1});
+	r = measure(&a, NULL, &(struct acc_pool_opt){.threads = 1, .rtol = -1, .atol = -1});
 	ok(r.has_a && !r.has_b && !r.has_two && memcmp(&oa, &r.a, sizeof oa) == 0, "one tensor");
 	struct acc_ref shorter = refer("b.bin", ACC_F32, N - 1);
-	r = measure(&a, &shorter, &(struct acc_pool_opt){2, false, true, -1, -1});
+	r = measure(&a, &shorter,
+		&(struct acc_pool_opt){.threads = 2, .map = true, .rtol = -1, .atol = -1});
 	ok(r.has_a && r.has_b && !r.has_two && memcmp(&oa, &r.a, sizeof oa) == 0 && r.b.n == N - 1,
 		"sides of different lengths are measured, not compared");
 }
@@ -165,7 +167,11 @@ many(unsigned threads, bool *in_order)
 {
 	static struct acc_reading r;
 	struct acc_pool *m = acc_pool_open(roots,
-		&(struct acc_pool_opt){threads, false, threads % 2 == 0, 1e-3, 1e-6}, NULL);
+		&(struct acc_pool_opt){.threads = threads,
+			.map = threads % 2 == 0,
+			.rtol = 1e-3,
+			.atol = 1e-6},
+		NULL);
 	uint64_t digest = 0, next = 0, added = 0;
 	*in_order = true;
 	while (next < 600) {
@@ -229,7 +235,7 @@ threads(void)
 static void
 checksums(void)
 {
-	struct acc_pool_opt opt = {2, false, true, -1, -1};
+	struct acc_pool_opt opt = {.threads = 2, .map = true, .rtol = -1, .atol = -1};
 	struct acc_ref a = refer("a.bin", ACC_F32, N);
 	a.has_crc = true;
 	a.crc32 = (uint32_t)crc32(0, (const Bytef *)x, N * sizeof *x);
@@ -262,7 +268,7 @@ checksums(void)
 static void
 same_content(void)
 {
-	struct acc_pool_opt opt = {2, false, true, -1, -1};
+	struct acc_pool_opt opt = {.threads = 2, .map = true, .rtol = -1, .atol = -1};
 	struct acc_ref a = refer("a.bin", ACC_F32, N), b = refer("b.bin", ACC_F32, N);
 	struct acc_reading want = measure(&a, &b, &opt), got;
 	uint8_t *z = malloc(2 * N * sizeof *y);
@@ -328,7 +334,8 @@ shrinking(void)
 	put("a.bin", x, 1000);
 	struct acc_ref a = refer("a.bin", ACC_F32, N);
 	a.len = N * sizeof(float); /* as if the check came too early */
-	struct acc_reading r = measure(&a, NULL, &(struct acc_pool_opt){2, false, true, -1, -1});
+	struct acc_reading r = measure(&a, NULL,
+		&(struct acc_pool_opt){.threads = 2, .map = true, .rtol = -1, .atol = -1});
 	ok(!r.has_a && r.err_a.code == ACC_ETRUNC, "a shorter file: %s: %s", r.err_a.where,
 		r.err_a.msg);
 	/* Shrinking over and over while it is measured. */
@@ -342,7 +349,8 @@ shrinking(void)
 		put("a.bin", ones, BIG);
 		a = refer("a.bin", ACC_F32, BIG / 4);
 		struct acc_pool *m = acc_pool_open(roots,
-			&(struct acc_pool_opt){2, false, true, -1, -1}, NULL);
+			&(struct acc_pool_opt){.threads = 2, .map = true, .rtol = -1, .atol = -1},
+			NULL);
 		acc_pool_add(m, NULL, side(&a), side(NULL), 0, NULL);
 		usleep((useconds_t)(i * 100));
 		good &= truncate(path, 5000) == 0;
@@ -370,7 +378,8 @@ again(void)
 	tail.first = 1;
 	unknown.fsize = 0;
 	unknown.mtime_ns = 0;
-	struct acc_pool *m = acc_pool_open(roots, &(struct acc_pool_opt){1, true, false, -1, -1},
+	struct acc_pool *m = acc_pool_open(roots,
+		&(struct acc_pool_opt){.threads = 1, .no_check = true, .rtol = -1, .atol = -1},
 		NULL);
 	int tags[5], n = 0;
 	const struct acc_ref *first[2] = {&a, &unknown}, *then[3] = {&a, &tail, &unknown};
@@ -411,8 +420,8 @@ tasks(void)
 	struct acc_ref a = refer("a.bin", ACC_F32, 1250);
 	static struct acc_reading r[3];
 	atomic_int done = 0;
-	struct acc_pool *m = acc_pool_open(roots, &(struct acc_pool_opt){2, false, true, -1, -1},
-		NULL);
+	struct acc_pool *m = acc_pool_open(roots,
+		&(struct acc_pool_opt){.threads = 2, .map = true, .rtol = -1, .atol = -1}, NULL);
 	ok(acc_pool_wait(m, 60), "there is nothing to wait for");
 	acc_pool_add_task(m, wait_for_go, &done, NULL);
 	acc_pool_add(m, NULL, side(&a), side(NULL), 0, NULL);
