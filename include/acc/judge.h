@@ -102,16 +102,17 @@ struct acc_item {
 	bool a_known : 1; /* what side A holds was measured or recorded, as to the three above */
 	bool a_flat : 1;  /* all elements of side A are equal */
 	bool note_dtype : 1, note_shape : 1; /* the pair differs in these */
-	bool was_bad : 1;                    /* an earlier judge marked it */
-	bool broken : 1;                     /* the record carries `err` */
-	bool loose : 1;    /* the two op calls do not do the same (one is fused): only what
+	bool other_form : 1; /* bools on one side and other numbers on the other: masks */
+	bool was_bad : 1;    /* an earlier judge marked it */
+	bool broken : 1;     /* the record carries `err` */
+	bool loose : 1;      /* the two op calls do not do the same (one is fused): only what
 	                   * leaves them is the same */
-	bool permuted : 1; /* the same shape, and the same content in another order of axes */
-	bool state : 1;    /* running mean or variance, which earlier calls of its operator made */
-	bool guessed : 1;  /* the pairing of its op calls is not certain */
-	bool masked : 1;   /* hidden scores, of which a softmax leaves nothing: see masked.c */
-	bool mask : 1;     /* floats that are 0 or 1 on both sides, as their statistics show */
-	bool weight : 1;   /* a parameter, or an input where operators take one */
+	bool permuted : 1;   /* the same shape, and the same content in another order of axes */
+	bool state : 1;   /* running mean or variance, which earlier calls of its operator made */
+	bool guessed : 1; /* the pairing of its op calls is not certain */
+	bool masked : 1;  /* hidden scores, of which a softmax leaves nothing: see masked.c */
+	bool mask : 1;    /* floats that are 0 or 1 on both sides, as their statistics show */
+	bool weight : 1;  /* a parameter, or an input where operators take one */
 };
 #define ACC_NOCALL UINT32_MAX
 

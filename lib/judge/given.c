@@ -75,12 +75,13 @@ acc_receive(struct given *g, const struct acc_item *it)
 	}
 }
 
-/* Tensors of both sides of which nothing can be compared, for their shapes. */
+/* Tensors of both sides of which nothing can be compared, for their shapes or forms. */
 bool
 acc_other_shape(const struct acc_item *it)
 {
-	return it->kind == ACC_ITEM_TENSOR && it->sides == 3 && it->note_shape && !it->loose &&
-	       !it->broken && it->measure == ACC_UNMEASURED;
+	return it->kind == ACC_ITEM_TENSOR && it->sides == 3 &&
+	       (it->note_shape || it->other_form) && !it->loose && !it->broken &&
+	       it->measure == ACC_UNMEASURED;
 }
 
 /* Is there a number to judge by? Another checksum, after tensors that differ a little, is only

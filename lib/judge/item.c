@@ -93,6 +93,12 @@ is_exact(enum acc_dtype t)
 }
 
 static bool
+is_bool(int t)
+{
+	return t != ACC_NODTYPE && acc_dtypes[t].cls == 'B';
+}
+
+static bool
 text_eq(const struct acc_val *a, const struct acc_val *b)
 {
 	return a != NULL && b != NULL && a->type == ACC_V_TEXT && acc_val_eq(a, b);
@@ -473,6 +479,14 @@ tensors(struct acc_item *it, const struct acc_picked *f)
 		it->rms = it->max = equal ? 0 : INFINITY;
 	} else
 		by_statistics(it, f);
+	/* What one side hides by bools, the other does by adding minus infinity: unless the numbers are
+	 * the same, they are no two values of one thing. */
+	if ((is_bool(it->dtype[ACC_A]) != is_bool(it->dtype[ACC_B])) && !(it->rms == 0)) {
+		it->other_form = true;
+		it->measure = ACC_UNMEASURED;
+		it->rms = it->max = NAN;
+		it->nonfinite = it->b_overflow = it->saturated = false;
+	}
 }
 
 void

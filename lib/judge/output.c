@@ -394,8 +394,8 @@ is_shape_wrong(const struct scan *s, uint32_t call, const struct acc_item *it,
 	const struct given *g)
 {
 	const struct acc_call *k = &s->c->call[call];
-	if (!acc_other_shape(it) || !acc_is_output(it) || it->guessed || g->unseen ||
-		isinf(g->rms) || g->inputs == 0 || k->module || k->grad ||
+	if (!acc_other_shape(it) || it->other_form || !acc_is_output(it) || it->guessed ||
+		g->unseen || isinf(g->rms) || g->inputs == 0 || k->module || k->grad ||
 		(k->cls == ACC_OP_OTHER && !g->exact))
 		return false;
 	for (uint32_t i = k->first; i <= k->last; i++) {

@@ -254,8 +254,8 @@ acc_say_rest(struct acc_case *c, struct acc_err *e)
 			gap(&dtype, i);
 		if (it->note_shape)
 			gap(&shape, i);
-		else if (!it->broken && it->kind == ACC_ITEM_TENSOR && it->sides == 3 &&
-			 it->measure == ACC_UNMEASURED)
+		else if (!it->broken && !it->other_form && it->kind == ACC_ITEM_TENSOR &&
+			 it->sides == 3 && it->measure == ACC_UNMEASURED)
 			gap(&unmeasured, i);
 	}
 	int rc = say_order(c, e);
