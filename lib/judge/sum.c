@@ -150,7 +150,15 @@ acc_sum_release(struct scan *s)
 struct few {
 	float v[2][ACC_NFEW];
 	unsigned n;
+	uint64_t layout; /* in which order of its elements the device has it; 0: the bench's */
 };
+
+static uint64_t
+layout_of(const struct acc_rec *r)
+{
+	struct acc_str s = acc_get_text(r, "", "m.layout");
+	return s.n == 0 || acc_str_is(s, "a.reshape") ? 0 : acc_hash(s.p, s.n);
+}
 
 static int
 read_few(struct acc_case *c, uint32_t item, struct few *f, struct acc_str *pos, struct acc_err *e)
@@ -162,6 +170,7 @@ read_few(struct acc_case *c, uint32_t item, struct few *f, struct acc_str *pos, 
 		return rc;
 	if (pos != NULL)
 		*pos = acc_get_text(r, "b.", "pos");
+	f->layout = layout_of(r);
 	f->n = 0;
 	for (int s = 0; s < 2; s++) {
 		const struct acc_val *v = acc_get(r, prefix[s], "s.few");
@@ -262,6 +271,16 @@ distance(const struct few *t, const struct few *part, unsigned n, unsigned mask,
 	return d;
 }
 
+/* The same places of the device's copies hold the same elements only in one layout. */
+static bool
+comparable(const struct few *t, const struct few *part, unsigned n, unsigned mask)
+{
+	for (unsigned j = 0; j < n; j++)
+		if ((mask >> j & 1) != 0 && part[j].layout != t->layout)
+			return false;
+	return true;
+}
+
 static unsigned
 bits(unsigned mask)
 {
@@ -281,7 +300,8 @@ choose(const struct few *t, const struct few *part, unsigned n, double unit, str
 		struct distance b = distance(t, part, n, mask, ACC_B);
 		if (b.evidence < LIMIT_SUM_EVIDENCE || !(b.max <= LIMIT_SUM_U * unit * bits(mask)))
 			continue;
-		double off = distance(t, part, n, mask, ACC_A).rms;
+		double off = comparable(t, part, n, mask) ? distance(t, part, n, mask, ACC_A).rms
+							  : b.rms;
 		if (best != 0 && !(off < out->off))
 			continue;
 		best = mask;
