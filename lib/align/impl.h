@@ -181,6 +181,8 @@ uint32_t acc_sites_count(const struct acc_sites *s);
 /* By the id of a stack record; ACC_NOMATE where it is unknown or has no frame of the model. */
 uint32_t acc_sites_find(const struct acc_sites *s, struct acc_str id);
 uint64_t acc_site_hash(const struct acc_sites *s, uint32_t site);
+/* Of the line of code alone that calls it, and the function in which that stands. */
+uint64_t acc_site_line(const struct acc_sites *s, uint32_t site);
 /* How alike two places are: 1 the same code all the way, about 0 or below: nothing in common. */
 double acc_sites_like(const struct acc_sites *a, uint32_t x, const struct acc_sites *b, uint32_t y);
 

@@ -9,11 +9,11 @@ enum { SEQ_INS = 4 };
 /* One forward op call, as the alignment sees it. */
 struct call {
 	uint64_t out, in; /* shapes: of the tensors that come out, in order; that go in, in any */
-	uint64_t dims;    /* of what comes out, whatever the order of axes */
-	uint64_t count;   /* elements of the first tensor that comes out; 0: unknown */
-	uint64_t given;   /* and of the first that goes in */
-	uint32_t takes;   /* tensors that go in */
-	bool product;     /* its operator only sums up products */
+	uint64_t dims, given_dims; /* of what comes out, and goes in, whatever the order of axes */
+	uint64_t count;            /* elements of the first tensor that comes out; 0: unknown */
+	uint64_t given;            /* and of the first that goes in */
+	uint32_t takes;            /* tensors that go in */
+	bool product;              /* its operator only sums up products */
 	uint64_t name, family, scope;
 	uint64_t alias;        /* another name, as learned; 0: none */
 	uint64_t leaf;         /* content of what goes in and no call before made; 0: unknown */
@@ -62,6 +62,9 @@ struct seq {
 	bool flow;         /* the origin of inputs counts */
 	bool values; /* operators of one framework against kernels of another: see seq_value.c */
 	bool loose;  /* what comes out may have another shape */
+	/* Another program computes the same: where in the source a call stands, or in which module, says
+	 * nothing against a pair. */
+	bool other_code, other_modules;
 	struct seq_near *near; /* of two sites at x nsite + y, modulo nnear, a power of two */
 	uint64_t nnear, nsite;
 	struct seq_pack *pack;

@@ -34,6 +34,7 @@ inputs(struct call *c, const struct acc_align_call *op, const struct acc_align_i
 		if (n == 0)
 			c->given = it->count;
 		c->in += mix(it->shape);
+		c->given_dims += mix(it->dims);
 		if (who == ACC_NOMATE)
 			c->leaf += mix(it->print);
 		else if (n < SEQ_INS)
@@ -168,6 +169,42 @@ room_for_sites(struct seq *s)
 	return s->near == NULL ? acc_nomem(s->e) : 0;
 }
 
+/* Is less than a part in four of these, of which those that are 0 are unknown, on the other side, too? */
+static bool
+is_other(const struct call *a, uint32_t na, const struct call *b, uint32_t nb,
+	uint64_t (*of)(const struct acc_sites *s, const struct call *c), const struct acc_sites *sa,
+	const struct acc_sites *sb, bool *other, struct acc_err *e)
+{
+	enum { PART = 4 };
+	struct acc_ids there = {0};
+	uint64_t known = 0, common = 0, id;
+	int rc = 0;
+	for (uint32_t i = 0; i < nb && rc >= 0; i++)
+		if ((id = of(sb, &b[i])) != 0)
+			rc = acc_ids_put(&there, id, 0, false, e);
+	for (uint32_t i = 0; i < na && rc >= 0 && there.n > 0; i++)
+		if ((id = of(sa, &a[i])) != 0) {
+			known++;
+			common += acc_ids_get(&there, id) != ACC_NOID;
+		}
+	acc_ids_release(&there);
+	*other = known > 0 && PART * common < known;
+	return rc >= 0;
+}
+
+static uint64_t
+line_of(const struct acc_sites *s, const struct call *c)
+{
+	return c->site == ACC_NOMATE ? 0 : acc_site_line(s, c->site);
+}
+
+static uint64_t
+module_of(const struct acc_sites *s, const struct call *c)
+{
+	(void)s;
+	return c->scope;
+}
+
 /* Op calls that the user has paired already. */
 static void
 paired(struct seq *s)
@@ -206,6 +243,10 @@ acc_seq_calls(struct seq *s)
 	if (rc < 0)
 		return rc;
 	paired(s);
+	if (!is_other(s->a, s->na, s->b, s->nb, line_of, j->a->sites, j->b->sites, &s->other_code,
+		    s->e) ||
+		!is_other(s->a, s->na, s->b, s->nb, module_of, NULL, NULL, &s->other_modules, s->e))
+		return ACC_ENOMEM;
 	return room_for_sites(s);
 }
 
@@ -264,7 +305,7 @@ sites(const struct seq *s, uint32_t x, uint32_t y)
 		const double v = acc_sites_like(s->j->a->sites, x, s->j->b->sites, y);
 		*near = (struct seq_near){both + 1, v <= 0 ? -20 : (int)lrint(40 * v - 20)};
 	}
-	return near->points;
+	return near->points < 0 && s->other_code ? 0 : near->points;
 }
 
 int
@@ -312,10 +353,10 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 			return SEQ_NEVER;
 		v = x->dims == y->dims ? 0 : -10;
 	}
-	v += x->in == y->in ? 10 : -10;
+	v += x->in == y->in ? 10 : x->given_dims == y->given_dims ? 0 : -10;
 	v += x->name == y->name ? 25 : acc_seq_kin(x, y) ? 20 : -25;
 	if (x->scope != 0 && y->scope != 0)
-		v += x->scope == y->scope ? 15 : -20;
+		v += x->scope == y->scope ? 15 : s->other_modules ? 0 : -20;
 	if (x->leaf != 0 && y->leaf != 0)
 		v += x->leaf == y->leaf ? 15 : -5;
 	v += sites(s, x->site, y->site);

@@ -211,6 +211,13 @@ acc_site_hash(const struct acc_sites *s, uint32_t site)
 	return s->site[site].all;
 }
 
+uint64_t
+acc_site_line(const struct acc_sites *s, uint32_t site)
+{
+	const struct frame *f = &s->frame[s->frame_of[s->site[site].first]];
+	return acc_hash_pair(f->func, f->code);
+}
+
 /* As __builtin_popcountll, which is a call where the instruction is not sure to be there. */
 static unsigned
 bits(uint64_t x)
