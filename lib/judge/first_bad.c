@@ -122,7 +122,7 @@ walk_call(struct scan *s, uint32_t call)
 			rc = acc_remember(s, k, i, true);
 	}
 	if (rc == 0 && paired)
-		rc = acc_judge_args(s, call, unit, worst);
+		rc = acc_judge_args(s, call, unit, worst, &g);
 	if (rc == 0 && paired)
 		rc = acc_judge_state(s, call, unit, worst);
 	if (rc == 0)

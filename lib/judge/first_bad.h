@@ -240,7 +240,7 @@ void acc_receive_brought(struct scan *s, uint32_t call, double unit, struct give
 int acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct given *g);
 /* The call's running means, and its arguments; worst: the largest margin of its outputs. */
 int acc_judge_state(struct scan *s, uint32_t call, double unit, double worst);
-int acc_judge_args(struct scan *s, uint32_t call, double unit, double worst);
+int acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const struct given *g);
 
 /* --- output.c; each 0 or < 0 --- */
 /* An output that was compared; worst gets its margin, if that is larger. */

@@ -232,9 +232,100 @@ acc_judge_state(struct scan *s, uint32_t call, double unit, double worst)
 	return 0;
 }
 
+/* The value of an argument that one side alone gives. Both are valid until the next record is read. */
+static const struct acc_val *
+value_of(struct scan *s, const struct acc_item *it, int *rc)
+{
+	struct acc_rec *r;
+	*rc = acc_case_record(s->c, it, &r, s->e);
+	return *rc < 0 ? NULL : acc_get(r, it->sides == 1 ? "a." : "b.", "value");
+}
+
+/* None and False are what arguments are that are not given. */
+static bool
+says_nothing(const struct acc_val *v)
+{
+	return v == NULL || v->type == ACC_V_NIL || (v->type == ACC_V_BOOL && !v->b) ||
+	       (v->type == ACC_V_TEXT && acc_str_is(v->s, "none"));
+}
+
+/* A hash of a value; 0 where it is none. An integer is the float of its value. */
+static uint64_t
+value_id(const struct acc_val *v)
+{
+	double x;
+	if (v->type == ACC_V_TEXT)
+		return acc_hash(v->s.p, v->s.n) | 1;
+	if (v->type == ACC_V_INTS)
+		return acc_hash(v->ints, v->n * sizeof *v->ints) | 1;
+	return acc_as_f64(v, &x) ? acc_hash(&x, sizeof x) | 1 : 0;
+}
+
+/* Does an argument that the other side alone gives have this value, by another name or at another place? 1,
+ * 0, or < 0. */
+static int
+is_elsewhere(struct scan *s, uint32_t call, const struct acc_item *it, uint64_t id)
+{
+	const struct acc_case *c = s->c;
+	int rc = 0;
+	for (uint32_t i = c->call[call].first; i <= c->call[call].last; i++) {
+		const struct acc_item *x = &c->item[i];
+		if (x->call != call || x->kind != ACC_ITEM_ARG || x->sides != 3 - it->sides)
+			continue;
+		const struct acc_val *v = value_of(s, x, &rc);
+		if (rc < 0)
+			return rc;
+		if (v != NULL && value_id(v) == id)
+			return 1;
+	}
+	return 0;
+}
+
+/* What both sides make is right for what they were given, the tensors that they were given agree, and what
+ * they make does not: then the arguments are others. One that one side alone gives is it. */
+static int
+judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given *g)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	if (worst < LIMIT_NAMED_ARG || g->unseen || g->inner || acc_is_fused(s, call) ||
+		k->cls == ACC_OP_RANDOM)
+		return 0;
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == call && c->item[i].kind == ACC_ITEM_TENSOR &&
+			!acc_is_input(&c->item[i]) && !acc_acquitted(&c->item[i]))
+			return 0;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		int rc = 0;
+		if (it->call != call || it->kind != ACC_ITEM_ARG || !acc_is_input(it) ||
+			it->sides == 3)
+			continue;
+		const struct acc_val *v = value_of(s, it, &rc);
+		const uint64_t id = rc < 0 || says_nothing(v) ? 0 : value_id(v);
+		if (id != 0)
+			rc = is_elsewhere(s, call, it, id);
+		if (rc < 0)
+			return rc;
+		if (id == 0 || rc > 0)
+			continue;
+		struct suspect x = {.call = call,
+			.item = i,
+			.role = ROLE_ARG,
+			.blame = call,
+			.producer = ACC_NOCALL,
+			.margin = fmin(LIMIT_CERTAIN, worst),
+			.value = INFINITY,
+			.limit = 0,
+			.from = "arguments are equal"};
+		return acc_suspect_add(s, &x);
+	}
+	return 0;
+}
+
 /* A number, a flag or a mode that differs, in a call whose outputs are not explained. */
 int
-acc_judge_args(struct scan *s, uint32_t call, double unit, double worst)
+acc_judge_args(struct scan *s, uint32_t call, double unit, double worst, const struct given *g)
 {
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
@@ -256,5 +347,5 @@ acc_judge_args(struct scan *s, uint32_t call, double unit, double worst)
 		if (acc_suspect_add(s, &x) < 0)
 			return ACC_ENOMEM;
 	}
-	return 0;
+	return judge_alone_args(s, call, worst, g);
 }

@@ -102,6 +102,10 @@
 		"decades of the limit: the same for an input whose maker is not known, or that is " \
 		"known by statistics alone", \
 		"of tests/networks that teach, none of 5 below it is right, 15 of 19 above it") \
+	X(NAMED_ARG, 1, \
+		"decades of the limit: the same for an argument that one side alone gives", \
+		"a convention: both sides are right for what they were given, but a right output may be " \
+		"beyond its limit by less") \
 	X(NAMED_BOTH, 1, "decades of the limit: the same where both sides fail the audit", \
 		"as named-input: none of 5 below it is right") \
 	X(KINK, 2, \

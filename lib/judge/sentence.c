@@ -238,7 +238,17 @@ acc_sentence(struct scan *s, const struct suspect *x, struct acc_err *e)
 		text = text == NULL ? NULL
 				    : acc_say(acc_mem(s), "%s: %s %s%s", acc_call_name(k), where,
 					      acc_got(off), text);
-	} else if (x->role == ROLE_ARG)
+	} else if (x->role == ROLE_ARG && it->sides != 3)
+		text = acc_say(acc_mem(s),
+			it->sides == 1
+				? "%s: %s is %s on the device and not given on the bench; what both make is"
+				  " right for what they are given"
+				: "%s: %s is %s on the bench and not given on the device; what both make is"
+				  " right for what they are given",
+			acc_call_name(k), where,
+			acc_got(value_text(acc_mem(s),
+				acc_get(r, it->sides == 1 ? "a." : "b.", "value"))));
+	else if (x->role == ROLE_ARG)
 		text = acc_say(acc_mem(s), "%s: %s is %s on the device and %s on the bench",
 			acc_call_name(k), where,
 			acc_got(value_text(acc_mem(s), acc_get(r, "a.", "value"))),
