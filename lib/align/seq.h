@@ -22,6 +22,7 @@ struct call {
 	uint32_t site;
 	uint32_t from[SEQ_INS]; /* which results its first inputs are (seq_out), or ACC_NOMATE */
 	bool moves;             /* its operator only copies elements */
+	bool swapped;           /* of a: its operands stand the other way round than its mate's */
 	uint32_t moved; /* which result of an earlier call it only hands on, or ACC_NOMATE */
 	uint32_t op;    /* of the index */
 };
@@ -158,6 +159,10 @@ int acc_seq_unpack(struct seq *s, acc_seq_back_fn *back, void *arg);
 
 /* Pair the backward calls of what one side computes a second time: see seq_again.c. */
 int acc_seq_again(struct seq *s, acc_seq_back_fn *back, void *arg);
+/* Do the operands of two sums or products stand the other way round? And: pair them so that were paired by
+ * their places, or what has become of them, such as gradients. */
+bool acc_seq_swapped(const struct seq *s, uint32_t x, uint32_t y);
+void acc_seq_swap_items(struct acc_joined *j, uint32_t a, uint32_t b, enum acc_io io);
 /* Pair the items of two op calls by their places. */
 int acc_seq_mate_items(struct acc_joined *j, uint32_t a, uint32_t b, struct acc_err *e);
 

@@ -82,6 +82,10 @@ apply(struct seq *s)
 			continue;
 		}
 		rc = mate(s->j, x->op, y->op, how[s->how[i]], sure(s, i), s->e);
+		if (rc >= 0 && s->how[i] < SEQ_FUSED_A && acc_seq_swapped(s, i, s->ma[i])) {
+			s->a[i].swapped = true;
+			acc_seq_swap_items(s->j, x->op, y->op, ACC_IO_IN);
+		}
 		if (rc >= 0 && s->how[i] >= SEQ_FUSED_A) {
 			keep(s->j, x->op, ACC_IO_OUT);
 			acc_seq_fused_inputs(s, i, s->ma[i]);
@@ -157,6 +161,8 @@ follow(struct seq *s, const struct passes *p)
 		uint32_t b = get(&p->back[1], &j->b->op[s->b[s->ma[f]].op]);
 		if (b != ACC_NOMATE && j->b->op[b].mate == ACC_NOMATE)
 			rc = mate(j, j->aop[i], b, fa->how, fa->sure, s->e);
+		if (rc >= 0 && b != ACC_NOMATE && s->a[f].swapped)
+			acc_seq_swap_items(j, j->aop[i], b, ACC_IO_OUT);
 		if (rc >= 0 && s->how[f] >= SEQ_FUSED_A)
 			keep(j, j->aop[i], ACC_IO_IN);
 	}

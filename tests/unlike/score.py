@@ -1,0 +1,53 @@
+#!/usr/bin/python3
+"""What accdiff says of the cases of make.py: score.py FOLDER [--jobs N] [--show]
+
+A fault is named if the op call is, or one that only hands on what the fault made."""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import subprocess
+
+BIN = os.environ.get("BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bin"))
+
+
+def verdict(path):
+    q = subprocess.run([os.path.join(BIN, "accdiff"), "-f", "json", path + "/device", path + "/bench"],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if q.returncode > 1:
+        return "trouble", q.stderr[-200:], 0
+    for line in q.stdout.splitlines():
+        r = json.loads(line)
+        if r["kind"] == "finding" and r["what"] in ("culprit", "overflow", "missing"):
+            return r["name"], r["text"], r.get("confidence", 0)
+    return None, "", 0
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("folder")
+    p.add_argument("--jobs", type=int, default=1)
+    p.add_argument("--show", action="store_true")
+    a = p.parse_args()
+    cases = sorted(d for d, _, f in os.walk(a.folder) if "truth.json" in f)
+    n = collections.Counter()
+    with concurrent.futures.ThreadPoolExecutor(a.jobs) as ex:
+        for path, (name, text, sure) in zip(cases, ex.map(verdict, cases)):
+            with open(path + "/truth.json", encoding="utf8") as f:
+                t = json.load(f)
+            if t["op"] is None:
+                what = "clean" if name is None else "accused"
+            else:
+                what = "named" if name == t["op"] else "missed" if name is None else "another"
+            for group in ("all", t["program"], t["dtypes"]):
+                n[group, what] += 1
+            if a.show and what not in ("clean", "named"):
+                print(f"{os.path.basename(path)}: {what}, {t['kind']} {t['op']}; got {name} ({sure:.3g}): {text[:300]}")
+    for group in sorted({g for g, _ in n}):
+        print(f"{group:10} clean accused {n[group, 'accused']}/{n[group, 'accused'] + n[group, 'clean']}, faults named "
+              f"{n[group, 'named']}, another {n[group, 'another']}, missed {n[group, 'missed']}")
+
+
+if __name__ == "__main__":
+    main()
