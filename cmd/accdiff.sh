@@ -511,7 +511,13 @@ read_side() { # dump, file for complaints, device, bench or unmeasured; the othe
 measured_side() { # dump, file for complaints, device, bench or unmeasured
 	case $measured in
 	# What accmetric has to say it says again of the pairs.
-	*" $3"*) dump "$1" "$2" | accmetric -q ${threads:+-j "$threads"} 2>/dev/null ;;
+	*" $3"*)
+		if [ -n "$unlike" ] && [ -z "$audit" ]; then
+			dump "$1" "$2" | accaudit ${threads:+-j "$threads"} 2>/dev/null
+		else
+			dump "$1" "$2"
+		fi | accmetric -q ${threads:+-j "$threads"} 2>/dev/null
+		;;
 	*) dump "$1" "$2" ;;
 	esac
 }
@@ -546,8 +552,10 @@ measure() { # DEVICE BENCH, dumps; a file for the complaints of each; unmeasured
 	fi
 }
 # Two programs that compute the same hardly pair by names and lines of code, but do by values: what is without
-# statistics is measured before, where more than one record in 20 has no partner.
-unlike() { # DEVICE BENCH
+# statistics is measured before, where more than one record in 20 has no partner. And of what one side does
+# in one op call and the other in several, or only one side does, recomputation tells most.
+unlike=
+is_unlike() { # DEVICE BENCH
 	dump "$1" /dev/null | {
 		dump "$2" /dev/null 3<&- | with command "$aligning" accalign /dev/fd/3 - 2>/dev/null
 	} 3<&0 | accfmt --tsv --no-header -c how 2>/dev/null |
@@ -555,7 +563,8 @@ unlike() { # DEVICE BENCH
 }
 if [ "$judge" = accfirstbad ] && [ -z "$preset$measured$folded$parted" ] &&
 	{ bare device || bare bench; } && [ ! -s "$tmp/names.device" ] && [ "$1" != - ] && [ "$2" != - ] &&
-	unlike "$1" "$2"; then
+	is_unlike "$1" "$2"; then
+	unlike=1
 	for side in device bench; do
 		! bare "$side" || measured="$measured $side"
 	done
