@@ -425,6 +425,23 @@ Functional.gelu.0.backward.output.0 warning" ]
 	done
 }
 
+@test "an argument that one side alone gives, where both sides are right for what they were given" {
+	judge 1 "$J/arg-device.acc"
+	first culprit Functional.gelu.0.forward argument
+	says "keyword approximate is 'tanh' on the device and not given on the bench"
+	judge 1 "$J/arg-bench.acc"
+	first culprit Functional.gelu.0.forward argument
+	says "keyword approximate is 'tanh' on the bench and not given on the device"
+	judge 0 "$J/arg-elsewhere.acc"
+	judge 0 "$J/arg-default.acc"
+}
+
+@test "a mask of bools is no other value of one of minus infinities" {
+	judge 0 "$J/mask-form.acc"
+	judge 1 "$J/mask-wrong.acc"
+	first culprit Tensor.triu.0.forward input
+}
+
 @test "running means are judged by what comes out" {
 	judge 0 "$J/state.acc"
 	judge 1 "$J/state-used.acc"

@@ -169,27 +169,43 @@ room_for_sites(struct seq *s)
 	return s->near == NULL ? acc_nomem(s->e) : 0;
 }
 
-/* Is less than a part in four of these, of which those that are 0 are unknown, on the other side, too? */
-static bool
-is_other(const struct call *a, uint32_t na, const struct call *b, uint32_t nb,
-	uint64_t (*of)(const struct acc_sites *s, const struct call *c), const struct acc_sites *sa,
-	const struct acc_sites *sb, bool *other, struct acc_err *e)
+/* What is looked at of a call; 0: unknown. */
+typedef uint64_t of_call(const struct acc_sites *s, const struct call *c);
+
+/* How many of these calls, of those of which it is known, have what one of the other side has? 0 or
+ * ACC_ENOMEM. */
+static int
+shared(const struct call *a, uint32_t na, const struct acc_sites *sa, const struct call *b,
+	uint32_t nb, const struct acc_sites *sb, of_call *of, uint64_t *known, uint64_t *common)
 {
-	enum { PART = 4 };
 	struct acc_ids there = {0};
-	uint64_t known = 0, common = 0, id;
+	uint64_t id;
 	int rc = 0;
+	*known = *common = 0;
 	for (uint32_t i = 0; i < nb && rc >= 0; i++)
 		if ((id = of(sb, &b[i])) != 0)
-			rc = acc_ids_put(&there, id, 0, false, e);
+			rc = acc_ids_put(&there, id, 0, false, NULL);
 	for (uint32_t i = 0; i < na && rc >= 0 && there.n > 0; i++)
 		if ((id = of(sa, &a[i])) != 0) {
-			known++;
-			common += acc_ids_get(&there, id) != ACC_NOID;
+			++*known;
+			*common += acc_ids_get(&there, id) != ACC_NOID;
 		}
 	acc_ids_release(&there);
-	*other = known > 0 && PART * common < known;
-	return rc >= 0;
+	return rc < 0 ? ACC_ENOMEM : 0;
+}
+
+/* Has less than a part in four of the calls of either side what the other has? */
+static int
+is_other(const struct seq *s, of_call *of, bool *other)
+{
+	enum { PART = 4 };
+	const struct acc_sites *sa = s->j->a->sites, *sb = s->j->b->sites;
+	uint64_t na, nb, ca, cb;
+	if (shared(s->a, s->na, sa, s->b, s->nb, sb, of, &na, &ca) < 0 ||
+		shared(s->b, s->nb, sb, s->a, s->na, sa, of, &nb, &cb) < 0)
+		return acc_nomem(s->e);
+	*other = PART * ca < na || PART * cb < nb;
+	return 0;
 }
 
 static uint64_t
@@ -243,11 +259,10 @@ acc_seq_calls(struct seq *s)
 	if (rc < 0)
 		return rc;
 	paired(s);
-	if (!is_other(s->a, s->na, s->b, s->nb, line_of, j->a->sites, j->b->sites, &s->other_code,
-		    s->e) ||
-		!is_other(s->a, s->na, s->b, s->nb, module_of, NULL, NULL, &s->other_modules, s->e))
-		return ACC_ENOMEM;
-	return room_for_sites(s);
+	rc = is_other(s, line_of, &s->other_code);
+	if (rc == 0)
+		rc = is_other(s, module_of, &s->other_modules);
+	return rc < 0 ? rc : room_for_sites(s);
 }
 
 static float

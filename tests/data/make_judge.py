@@ -287,6 +287,29 @@ for name, key, pos in (("weight-bag", "Functional.embedding_bag.0.forward", "1")
     s.tensor(key, "out", "0", "z", 5e-6)
     s.write(name)
 
+# Both sides are right for what they were given, and what they make differs: an argument that one side alone
+# gives is another, stands elsewhere on the other side, or is the default.
+for name, a, b in (("arg-device", {"approximate": "tanh"}, {}), ("arg-bench", {}, {"approximate": "tanh"}),
+                   ("arg-elsewhere", {"dim": -1}, {"1": -1}), ("arg-default", {"dtype": None}, {"inplace": False})):
+    key, right = "Functional.gelu.0.forward", {"audit__ok": True, "audit__err": 0.5, "audit__limit": 40.0,
+                                               "audit__err_max": 2.0, "audit__limit_max": 200.0}
+    s = Stream()
+    s.tensor(key, "in", "0", "x", 1e-8)
+    for k, v in a.items():
+        s.put(key, "kw", k, {"type": type(v).__name__, "value": v}, None, "arg", {})
+    for k, v in b.items():
+        s.put(key, "in" if k.isdigit() else "kw", k, None, {"type": type(v).__name__, "value": v}, "arg", {})
+    s.tensor(key, "out", "0", "y", 3e-4, **{p + k: v for p in ("a_", "b_") for k, v in right.items()})
+    s.write(name)
+
+# What is hidden: bools on the device, minus infinities on the bench; behind it something that is right.
+for name, dtype in (("mask-form", "bool"), ("mask-wrong", "f32")):
+    s = Stream()
+    for io in ("in", "out"):
+        s.tensor("Tensor.triu.0.forward", io, "0", io, INF, dtype=dtype, b_dtype="f32", m__nonfinite=6, m__max_abs=INF,
+                 b_s__neginf=6, b_s__nan=0, a_s__neginf=0, a_s__nan=0)
+    net(s).write(name)
+
 # An f32 operator that both sides computed in 16 bits on the way, as the audit says of both: the device is
 # nearer to what its inputs give than the bench, further, or the audit does not know what the bench did.
 for name, err, told in (("way-both", 5e3, True), ("way-further", 5e4, True), ("way-one", 5e3, False)):

@@ -1,0 +1,88 @@
+# The same network as several programs: samples or tokens first, q, k and v apart or packed, other masks,
+# operands the other way round. tests/data/make_unlike.py made the streams, tests/unlike/ makes more.
+load helper
+U=$DATA/unlike
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+# "device's op call, bench's" of the outputs that have a partner.
+pairs() { # stream of the device
+	accalign "$U/$1.acc.gz" "$U/hf.acc.gz" | accfmt --json |
+		jq -r 'select(.kind == "pair" and ."a.io" == "out" and ."b.io" == "out") |
+			"\(."a.key") \(."b.key")"' | sed 's/\(Functional\|Tensor\|Torch\)\.//g' | sort -u
+}
+
+# What each layer computes, in both programs; of the device, of the bench, for layers 0 and 1.
+same() { # file of pairs
+	while read -r a b; do
+		for layer in 0 1; do
+			grep -qx "$(printf "$a $b" "$layer" "$layer")" "$1" || { echo "no $(printf "$a $b" "$layer" "$layer")" && return 1; }
+		done
+	done
+}
+
+@test "a program in the way of Megatron-LM against one in that of Hugging Face" {
+	pairs megatron >got
+	[ "$(grep -c forward got)" -ge 64 ]
+	same got <<-'END'
+		softmax.%d.forward softmax.%d.forward
+		silu.%d.forward silu.%d.forward
+		silu.%d.backward silu.%d.backward
+	END
+	# One product makes q, k and v.
+	grep -qx "linear.0.forward linear.0.forward" got
+	grep -qx "linear.0.forward linear.1.forward" got
+	grep -qx "linear.0.forward linear.2.forward" got
+}
+
+@test "behind a fault, where no values are the same, order and weights pair what they did" {
+	pairs megatron-fault >got
+	same got <<-'END'
+		softmax.%d.forward softmax.%d.forward
+		silu.%d.forward silu.%d.forward
+	END
+	[ "$(grep -c forward got)" -ge 62 ]
+}
+
+@test "operands of products that stand the other way round" {
+	accalign "$U/nano.acc.gz" "$U/hf.acc.gz" | accfmt --json >got
+	crossed() { # pass, io
+		jq -r --arg p "$1" --arg io "$2" 'select(.kind == "pair" and ."a.pass" == $p and ."a.io" == $io and
+			."b.io" == $io and (."a.op" | endswith(".mul")) and ."a.pos" != ."b.pos") | ."a.name"' got
+	}
+	# up * silu(gate), the norm's weight, in each of two layers; and their gradients.
+	[ "$(crossed forward in | wc -l)" -ge 8 ]
+	[ "$(crossed backward out | wc -l)" -eq "$(crossed forward in | wc -l)" ]
+	jq -e -s 'map(select(.kind == "pair" and (."a.op" // "" | endswith(".mul")) and ."a.io" == "in" and ."b.io" == "in" and
+		."a.s.norm" != null and ."a.shape" == ."b.shape")) | all((."a.s.norm" - ."b.s.norm" | fabs) < 0.001 * ."b.s.norm")' got >/dev/null
+}
+
+@test "nobody is accused of being another program, and the fault is named" {
+	run -0 accfirstbad --no-audit "$U/megatron-pairs.acc.gz"
+	run -1 sh -c "accfirstbad --no-audit '$U/megatron-fault-pairs.acc.gz' | accfmt -f brief"
+	[[ $output == *"name: Torch.baddbmm.0.forward"* ]]
+}
+
+@test "recorded programs, as accdiff compares them" {
+	for p in python3 /usr/bin/python3; do
+		"$p" -c 'import torch' 2>/dev/null && break
+		p=
+	done
+	[ -n "$p" ] || skip "python3-torch is not installed"
+	[[ $B != *-san* ]] || skip "a sanitizer's library cannot be loaded into Python"
+	export ACCREC_LIBRARY=$BIN/libaccrec.so.0
+	record() { # program, folder, fault
+		"$p" "$ROOT/tests/unlike/make.py" --run 3 "$1" f32 "$2" "${3-}"
+	}
+	record hf bench
+	record megatron clean
+	record nano fault part:Functional.linear.4.forward
+	run -0 accdiff clean bench
+	[[ $output == *"none adds more error than its dtype and kind explain"* ]]
+	run -1 accdiff fault bench
+	[[ $output == *"Functional.linear.4.forward: output 0"* ]]
+	# Without recomputation, too, they are measured before they are paired.
+	run -0 accdiff --no-audit clean bench
+}
