@@ -17,6 +17,7 @@ struct acc_names {
 		uint64_t family; /* of an operator; 0: not yet known */
 		uint64_t path;   /* acc_path_hash of it; 0: not yet known */
 		bool moves;      /* of an operator whose family is known */
+		bool nobodys;    /* of an operator: of no framework's */
 	} * v;
 	uint32_t n;
 	size_t cap;

@@ -207,8 +207,10 @@ acc_align_read_op(struct acc_half *h, struct acc_align_call *op, const struct ac
 	if (known->family == 0) {
 		known->family = acc_op_family(name);
 		known->moves = acc_op_class(name) == ACC_OP_MOVE;
+		known->nobodys = acc_op_info_of(name) == NULL;
 	}
 	op->family = known->family;
 	op->moves = known->moves;
+	op->nobodys = known->nobodys;
 	return 0;
 }

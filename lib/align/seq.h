@@ -13,6 +13,7 @@ struct call {
 	uint64_t count;            /* elements of the first tensor that comes out; 0: unknown */
 	uint64_t given;            /* and of the first that goes in */
 	uint32_t takes;            /* tensors that go in */
+	bool nobodys;              /* no framework has an operator of this name */
 	bool product;              /* its operator only sums up products */
 	uint64_t name, family, scope;
 	uint64_t alias;        /* another name, as learned; 0: none */

@@ -134,6 +134,7 @@ collect(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uin
 			.scope = o->scope,
 			.site = o->site,
 			.moves = o->moves,
+			.nobodys = o->nobodys,
 			.product = o->family == acc_hash(product, sizeof product - 1),
 			.moved = ACC_NOMATE};
 		inputs(&c[*nc], o, ix->item + o->first, &made);
@@ -369,14 +370,17 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 		v = x->dims == y->dims ? 0 : -10;
 	}
 	v += x->in == y->in ? 10 : x->given_dims == y->given_dims ? 0 : -10;
-	v += x->name == y->name ? 25 : acc_seq_kin(x, y) ? 20 : -25;
+	/* What somebody called by hand has no other name than the other side's, if it has its values. */
+	const int value = acc_seq_value(x, y);
+	const bool named = x->nobodys && y->nobodys && value >= 15;
+	v += x->name == y->name ? 25 : acc_seq_kin(x, y) ? 20 : named ? 5 : -25;
 	if (x->scope != 0 && y->scope != 0)
 		v += x->scope == y->scope ? 15 : s->other_modules ? 0 : -20;
 	if (x->leaf != 0 && y->leaf != 0)
 		v += x->leaf == y->leaf ? 15 : -5;
 	v += sites(s, x->site, y->site);
 	/* Not even the best value would help. */
-	return v + 20 <= SEQ_ACCEPT - 40 ? v : v + acc_seq_value(x, y);
+	return v + 20 <= SEQ_ACCEPT - 40 ? v : v + value;
 }
 
 int

@@ -104,7 +104,7 @@ list(const struct call *c, uint32_t n, const uint32_t *mate, bool b, struct kin 
 	uint32_t k = 0;
 	for (uint32_t i = 0; i < n; i++)
 		if (mate[i] == ACC_NOMATE) {
-			const uint64_t id[2] = {c[i].out, c[i].family};
+			const uint64_t id[2] = {c[i].out, c[i].nobodys ? 0 : c[i].family};
 			out[k++] = (struct kin){acc_hash(id, sizeof id), i, b};
 		}
 	return k;
