@@ -367,6 +367,9 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 	if (x->out != y->out) {
 		if (x->family != y->family || (x->dims != y->dims && !s->loose))
 			return SEQ_NEVER;
+		/* In another program, what only hands on more or fewer elements hands on another thing. */
+		if (s->other_code && x->moves && y->moves && x->count != y->count)
+			return SEQ_NEVER;
 		v = x->dims == y->dims ? 0 : -10;
 	}
 	v += x->in == y->in ? 10 : x->given_dims == y->given_dims ? 0 : -10;

@@ -58,11 +58,14 @@ apart(uint32_t x, uint32_t y)
 	return x > y ? x - y : y - x;
 }
 
-/* Out of order, what stands in another module is not the same call for its looks alone. */
+/* Out of order, what stands in another module is not the same call for its looks alone; nor is a copy of
+ * another thing. */
 static bool
 known(const struct seq *s, uint32_t x, uint32_t y)
 {
 	const struct call *p = &s->a[x], *q = &s->b[y];
+	if (p->moves && q->moves && acc_seq_value(p, q) <= -10 && acc_seq_flow(s, x, y) <= 0)
+		return false;
 	return p->scope == 0 || q->scope == 0 || p->scope == q->scope ||
 	       acc_seq_value(p, q) >= 15 || acc_seq_flow(s, x, y) > 0 ||
 	       (p->leaf != 0 && p->leaf == q->leaf);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What accdiff says of the cases of make.py: score.py FOLDER [--jobs N] [--show]
+"""What accdiff says of the cases of make.py: score.py FOLDER [--jobs N] [--show] [--statistics]
 
 A fault is named if the op call is, or one that only hands on what the fault made."""
 import argparse
@@ -8,13 +8,21 @@ import concurrent.futures
 import json
 import os
 import subprocess
+import tempfile
 
 BIN = os.environ.get("BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bin"))
 
 
-def verdict(path):
-    q = subprocess.run([os.path.join(BIN, "accdiff"), "-f", "json", path + "/device", path + "/bench"],
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+def verdict(path, statistics):
+    with tempfile.TemporaryDirectory() as tmp:
+        sides = [path + "/device", path + "/bench"]
+        for i in range(2 if statistics else 0):
+            out = f"{tmp}/{i}.acc"
+            with open(out, "wb") as f:
+                subprocess.run([os.path.join(BIN, "accdump-read"), "--keep=-", sides[i]], stdout=f, check=True)
+            sides[i] = out
+        q = subprocess.run([os.path.join(BIN, "accdiff"), "-f", "json", *sides],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if q.returncode > 1:
         return "trouble", q.stderr[-200:], 0
     for line in q.stdout.splitlines():
@@ -29,11 +37,12 @@ def main():
     p.add_argument("folder")
     p.add_argument("--jobs", type=int, default=1)
     p.add_argument("--show", action="store_true")
+    p.add_argument("--statistics", action="store_true", help="of what was recorded, statistics alone")
     a = p.parse_args()
     cases = sorted(d for d, _, f in os.walk(a.folder) if "truth.json" in f)
     n = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as ex:
-        for path, (name, text, sure) in zip(cases, ex.map(verdict, cases)):
+        for path, (name, text, sure) in zip(cases, ex.map(lambda d: verdict(d, a.statistics), cases)):
             with open(path + "/truth.json", encoding="utf8") as f:
                 t = json.load(f)
             if t["op"] is None:
