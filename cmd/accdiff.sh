@@ -512,7 +512,7 @@ measured_side() { # dump, file for complaints, device, bench or unmeasured
 	case $measured in
 	# What accmetric has to say it says again of the pairs.
 	*" $3"*)
-		if [ -n "$unlike" ]; then
+		if [ "$unlike" = 1 ]; then
 			dump "$1" "$2" | accaudit ${threads:+-j "$threads"} 2>/dev/null
 		else
 			dump "$1" "$2"
@@ -551,24 +551,28 @@ measure() { # DEVICE BENCH, dumps; a file for the complaints of each; unmeasured
 		cat 9<&-
 	fi
 }
-# Two programs that compute the same hardly pair by names and lines of code, but do by values: what is without
-# statistics is measured before, where more than one record in 20 has no partner. And of what one side does
-# in one op call and the other in several, or only one side does, recomputation tells most.
+# Two programs that compute the same hardly pair by names and lines of code, but do by values: where more than
+# one record in 20 has no partner, what is without statistics is measured before. Where it is more than one in
+# 5, recomputation tells most: of what one side does in one op call and the other in several, or not at all.
 unlike=
-is_unlike() { # DEVICE BENCH
+alone() { # DEVICE BENCH: how many in 100 records have no partner
 	dump "$1" /dev/null | {
 		dump "$2" /dev/null 3<&- | with command "$aligning" accalign /dev/fd/3 - 2>/dev/null
 	} 3<&0 | accfmt --tsv --no-header -c how 2>/dev/null |
-		awk '/^only/ { n++ } END { exit !(20 * n > NR) }'
+		awk '/^only/ { n++ } END { print int(100 * n / (NR + !NR)) }'
 }
-if [ "$judge" = accfirstbad ] && [ -z "$preset$measured$folded$parted" ] &&
-	{ bare device || bare bench; } && [ ! -s "$tmp/names.device" ] && [ "$1" != - ] && [ "$2" != - ] &&
-	is_unlike "$1" "$2"; then
+if [ "$judge" = accfirstbad ] && [ -z "$preset$measured$folded$parted" ] && [ "$1" != - ] && [ "$2" != - ] &&
+	grep -q '"file":' "$tmp/head.device" && grep -q '"file":' "$tmp/head.bench" && [ ! -s "$tmp/names.device" ]; then
+	share=$(alone "$1" "$2")
 	# What somebody named by hand is no operator that could be recomputed.
-	[ -n "$audit" ] || ! grep -Eq '"op":"(Functional|Tensor|Torch)[.]' "$tmp"/head.* || unlike=1
-	for side in device bench; do
-		! bare "$side" || measured="$measured $side"
-	done
+	if [ "$share" -ge 20 ] && grep -Eq '"op":"(Functional|Tensor|Torch)[.]' "$tmp/head.device"; then
+		measured=' device bench'
+		unlike=${audit:-1}
+	elif [ "$share" -ge 5 ]; then
+		for side in device bench; do
+			! bare "$side" || measured="$measured $side"
+		done
+	fi
 fi
 # What the members said, but not that an earlier one failed where that one says why itself.
 members() {
