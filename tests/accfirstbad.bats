@@ -436,6 +436,12 @@ Functional.gelu.0.backward.output.0 warning" ]
 	judge 0 "$J/arg-default.acc"
 }
 
+@test "the sizes of a view count where tensors have the same shape" {
+	judge 1 "$J/view-size.acc"
+	first culprit Tensor.view.0.forward argument
+	[[ $(accfirstbad "$J/view-other.acc" | accfmt --json) != *'"rule":"argument"'* ]]
+}
+
 @test "a mask of bools is no other value of one of minus infinities" {
 	judge 0 "$J/mask-form.acc"
 	judge 1 "$J/mask-wrong.acc"

@@ -302,6 +302,15 @@ for name, a, b in (("arg-device", {"approximate": "tanh"}, {}), ("arg-bench", {}
     s.tensor(key, "out", "0", "y", 3e-4, **{p + k: v for p in ("a_", "b_") for k, v in right.items()})
     s.write(name)
 
+# The sizes of a view, of tensors of the same shape and of others.
+for name, note in (("view-size", None), ("view-other", "shape")):
+    s, more = Stream(), {"note": note} if note else {}
+    s.tensor("Tensor.view.0.forward", "in", "0", "x", 1e-8, **more)
+    s.arg("Tensor.view.0.forward", "1", 8, 2)
+    s.tensor("Tensor.view.0.forward", "out", "0", "y", 1e-8, **more)
+    s.tensor("Tensor.view.0.forward", "out", "1", "z", 0.5, **more)
+    s.write(name)
+
 # What is hidden: bools on the device, minus infinities on the bench; behind it something that is right.
 for name, dtype in (("mask-form", "bool"), ("mask-wrong", "f32")):
     s = Stream()
