@@ -208,6 +208,16 @@ function mapAgain() {
 	mapDraw();
 }
 
+// On paper it is as long as the lines of the tree that stand there.
+function mapPrint(yes) {
+	if (!mapShown) return;
+	const long = yes && mapMode !== "both";
+	$("map").style.flex = long ? "none" : "";
+	$("map").style.height = long ? MAP_HEAD + Math.min(treeSeen.length, 500) * LINE + "px" : "";
+	if (yes) $("tree").scrollTop = 0;
+	mapDraw();
+}
+
 function mapShow(yes) {
 	mapShown = yes;
 	$("map-part").hidden = !yes;

@@ -111,8 +111,8 @@ function keysStart() {
 	$("theme").onclick = theme;
 	$("help-open").onclick = () => $("help").showModal();
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraws.forEach(r => r()));
-	window.addEventListener("beforeprint", () => tableLines.render(true));
-	window.addEventListener("afterprint", () => tableLines.render());
+	window.addEventListener("beforeprint", () => printing(true));
+	window.addEventListener("afterprint", () => printing(false));
 }
 
 // How the stream ended, and how many records are not in the page.
@@ -142,6 +142,23 @@ function start() {
 
 // Of an op call, the record that is worst: what a person wants to see first.
 function worstRow(op) {
+// On paper nothing scrolls: of a long table stand the rows around the one that is chosen.
+function printing(yes) {
+	const rowsShown = tableLines.render(yes, tableAt());
+	$("print-rows").textContent = !yes || rowsShown.to - rowsShown.from === order.length ? ""
+		: tr("records %s to %s of %s", (rowsShown.from + 1).toLocaleString("en"), rowsShown.to.toLocaleString("en"), order.length.toLocaleString("en"));
+	if (treeLines) {
+		treeLines.render(yes, treeAt);
+		mapPrint(yes);
+	}
+}
+
+// What goes to the record that a finding names; undefined where there is none.
+function chooseFinding(f) {
+	const o = f && opOfFinding(f), row = f && !o ? rowOfFinding(f) : -1;
+	return o ? () => choose(o, worstRow(o)) : row >= 0 ? () => choose(undefined, row) : undefined;
+}
+
 	let worst = op.first;
 	for (let i = op.first; i <= op.last; i++) if (levels[i] > levels[worst]) worst = i;
 	return levels[worst] >= WARNING ? worst : undefined;

@@ -185,8 +185,9 @@ function tableRow(k) {
 	return e;
 }
 
+const tableAt = () => order.findIndex(i => i === chosenRow || (chosenRow < 0 && chosen && opOf[i] === chosen.at));
 function tableFollow() {
-	const at = order.findIndex(i => i === chosenRow || (chosenRow < 0 && chosen && opOf[i] === chosen.at));
+	const at = tableAt();
 	if (at >= 0) tableLines.show(at);
 	else tableLines.render();
 }
@@ -201,8 +202,7 @@ function tableKey(e) {
 	const move = {ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -1e9, End: 1e9}[e.key];
 	if (move === undefined || order.length === 0 || e.target.tagName === "INPUT") return;
 	e.preventDefault();
-	const at = order.findIndex(i => i === chosenRow || (chosenRow < 0 && chosen && opOf[i] === chosen.at));
-	const i = order[Math.max(0, Math.min(order.length - 1, at + move))];
+	const at = tableAt(), i = order[Math.max(0, Math.min(order.length - 1, at + move))];
 	choose(opOf[i] >= 0 ? ops[opOf[i]] : undefined, i);
 }
 

@@ -10,6 +10,13 @@
 	out.visible = !!h1 && box.top >= 0 && h1.getBoundingClientRect().bottom <= innerHeight;
 	out.drawn = $("table-body").childElementCount;
 	out.chosen = chosen && chosen.key;
+	out.evidence = [...document.querySelectorAll("#finding li")].map(e => e.textContent);
+	out.cards = [...document.querySelectorAll("#detail .tensor .title")].map(e => e.textContent.trim());
+	out.record = chosenRow < 0 ? null : {kind: get("kind", chosenRow), name: get("tag", chosenRow) || get("name", chosenRow), level: levels[chosenRow]};
+	printing(true);
+	out.paper = {rows: $("table-body").childElementCount, chosen: !!$("table-body").querySelector(".chosen"), says: $("print-rows").textContent,
+		map: mapShown ? $("map").clientHeight : 0};
+	printing(false);
 	const timed = f => {
 		const t = performance.now();
 		f();
