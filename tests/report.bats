@@ -49,7 +49,7 @@ python() {
 @test "html: in a browser" {
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || skip "no chromium"
 	command -v jq >/dev/null || skip "no jq"
-	ONLY=demo run -0 "$BATS_TEST_DIRNAME/html/run"
+	ONLY="demo log argument" run -0 "$BATS_TEST_DIRNAME/html/run"
 	[[ $output != *"not ok"* ]]
 }
 

@@ -192,7 +192,7 @@ function placeText(at) {
 
 function mapSay(at) {
 	const of = mapNode();
-	$("map-at").textContent = at === undefined ? (mapMode === "both" && of.label ? "of " + (of.key || of.label) : "") : [placeText(at), at.node.key || at.node.label, levelText[grade(at.cell)],
+	$("map-at").textContent = at === undefined ? (mapMode === "both" && of.label ? tr("of %s", of.key || of.label) : "") : [placeText(at), at.node.key || at.node.label, levelText[grade(at.cell)],
 		sizeOf(at.cell) ? net.measure.replace("m.", "") + " " + sizeText(sizeOf(at.cell)) : ""].filter(s => s).join(", ");
 }
 

@@ -23,27 +23,28 @@ function findingDraw() {
 	const bad = accusing.includes(f.what), clean = f.what === "clean" && status === 0;
 	card.className = bad ? "error-card" : clean ? "good-card" : "warning-card";
 	const h1 = make("h1", "", make("span", "tag", tags[f.what] || f.what));
-	if (f.name !== undefined && f.what !== "clean") h1.append(named ? link(f.name, () => choose(named)) : f.name);
+	if (f.name !== undefined && f.what !== "clean") h1.append(chooseFinding(f) ? link(f.name, chooseFinding(f)) : f.name);
 	const where = [f.step !== undefined ? "step " + f.step : "", f.rank !== undefined ? "rank " + f.rank : ""].filter(s => s && bad);
 	if (where.length) h1.append(make("span", "quiet", "  " + where.join(", ")));
 	const evidence = make("ul"), others = make("ul");
 	// The limit and the confidence have lines of their own.
-	let text = parts(String(f.text || "")).filter((t, k) => k === 0 || f.limit === undefined || !new RegExp(tr("^[\\d.e+]+ times its limit")).test(t));
+	const elsewhere = t => (f.limit !== undefined && new RegExp(tr("^[\\d.e+]+ times its limit")).test(t)) ||
+		(f.confidence !== undefined && t.startsWith(tr("confidence ").trim()));
+	const text = parts(String(f.text || "")).filter((t, k) => k === 0 || !elsewhere(t));
 	const name = String(f.name || "") + ": ", at = text[0].indexOf(name);
 	if (f.name !== undefined && at >= 0 && bad) text[0] = text[0].slice(at + name.length);
 	for (const t of text) evidence.append(make("li", "", t));
 	if (f.confidence !== undefined) others.append(make("li", "", make("b", "", tr("confidence ")), f.confidence > .999 ? tr("above 0.999") : shown(f.confidence, 3)));
 	if (f.limit !== undefined && f.value !== undefined)
-		others.append(make("li", "", make("b", "", tr("rule ") + (f.rule || "") + " "), shown(f.value) + tr(", limit ") + shown(f.limit) +
-			(f.limit_from ? " (" + f.limit_from + ")" : "")));
+		others.append(make("li", "", make("b", "", tr("rule ") + (f.rule || "") + " "), limitText(f.value, f.limit, f.limit_from, (v, l) => tr("%s, limit %s", v, l))));
 	for (const s of (f.ranked || []).slice(0, 4)) {
 		const o = ops.find(x => x.key === s) || opOfFinding({name: s});
 		others.append(make("li", "", tr("then: "), o ? link(s, () => choose(o)) : s));
 	}
 	for (const g of findings.filter(g => g !== f).slice(0, 40)) {
-		const o = opOfFinding(g), long = String(g.text || g.what);
+		const go = chooseFinding(g), long = String(g.text || g.what);
 		const li = make("li", "", long.length > 240 ? long.slice(0, 240) + " …" : long);
-		if (o) li.append(" ", link(tr("show"), () => choose(o)));
+		if (go) li.append(" ", link(tr("show"), go));
 		li.title = long;
 		others.append(li);
 	}
@@ -94,7 +95,7 @@ function clear() {
 
 function keysStart() {
 	const actions = {
-		c: () => named && choose(named), n: () => stepOp(1, true), p: () => stepOp(-1, true),
+		c: chooseFinding(headline) || (() => {}), n: () => stepOp(1, true), p: () => stepOp(-1, true),
 		"]": () => stepOp(1), "[": () => stepOp(-1), t: theme, "?": () => $("help").showModal(),
 		"/": () => $("search").focus(), Escape: clear,
 	};
@@ -136,12 +137,11 @@ function start() {
 	mapStart();
 	stripStart();
 	keysStart();
-	if (named) choose(named, worstRow(named));
+	const first = chooseFinding(headline);
+	if (first) first();
 	document.body.classList.add("ready");
 }
 
-// Of an op call, the record that is worst: what a person wants to see first.
-function worstRow(op) {
 // On paper nothing scrolls: of a long table stand the rows around the one that is chosen.
 function printing(yes) {
 	const rowsShown = tableLines.render(yes, tableAt());
@@ -159,6 +159,8 @@ function chooseFinding(f) {
 	return o ? () => choose(o, worstRow(o)) : row >= 0 ? () => choose(undefined, row) : undefined;
 }
 
+// Of an op call, the record that is worst: what a person wants to see first.
+function worstRow(op) {
 	let worst = op.first;
 	for (let i = op.first; i <= op.last; i++) if (levels[i] > levels[worst]) worst = i;
 	return levels[worst] >= WARNING ? worst : undefined;

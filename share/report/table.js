@@ -9,8 +9,8 @@ const filters = new Map(), levelsAsked = new Set();
 let words = [];
 
 function varies(key) {
-	const c = column(key), first = c[0];
-	return c.some(v => v !== first);
+	const c = column(key), first = c.find(v => v !== undefined);
+	return c.some(v => v !== undefined && v !== first);
 }
 
 function chooseKeys() {
