@@ -6,6 +6,11 @@ python() {
 	command -v python3 >/dev/null || skip "no python3"
 }
 
+# Two checkpoints, judged.
+weights() {
+	accalign "$DATA/weights/$1.pt" "$DATA/weights/$2.pt" | accmetric | accfirstbad --all || [ $? -eq 1 ]
+}
+
 @test "html: the records in the page are those of the stream" {
 	python
 	cd "$BATS_TEST_TMPDIR"
@@ -25,7 +30,8 @@ python() {
 	python3 "$BATS_TEST_DIRNAME/html/make.py" 2000 >made.acc
 	python3 "$BATS_TEST_DIRNAME/html/make_ranks.py" 3 4 3 pp renamed hostile >ranks.acc
 	python3 "$BATS_TEST_DIRNAME/html/make_ranks.py" 2 4 3 pp code >code.acc
-	for f in made.acc ranks.acc code.acc "$S/every-type.acc" "$S/judged.acc" "$S/ranks.acc"; do
+	weights base other >weights.acc
+	for f in made.acc ranks.acc code.acc weights.acc "$S/every-type.acc" "$S/judged.acc" "$S/ranks.acc"; do
 		accfmt --html r.html "$f" || [ $? -eq 1 ]
 		accfmt --json "$f" >r.jsonl || [ $? -eq 1 ]
 		run -0 python3 "$BATS_TEST_DIRNAME/html/network.py" r.html r.jsonl
@@ -49,7 +55,7 @@ python() {
 @test "html: in a browser" {
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || skip "no chromium"
 	command -v jq >/dev/null || skip "no jq"
-	ONLY="demo log argument" run -0 "$BATS_TEST_DIRNAME/html/run"
+	ONLY="demo log argument weights" run -0 "$BATS_TEST_DIRNAME/html/run"
 	[[ $output != *"not ok"* ]]
 }
 
@@ -250,6 +256,32 @@ END
       |  `- - Functional.dropout.0.forward  [only the bench]
       `- - Functional.gelu.0.forward  [only the device]
 END
+}
+
+@test "tree and brief: tensors of checkpoints stand by the parts of their names, and are no op calls" {
+	cd "$BATS_TEST_TMPDIR"
+	weights base other >w.acc
+	run -1 accfmt -f tree w.acc
+	diff - <(echo "$output") <<'END'
+|- ERROR emb.weight
+`- ERROR h.0  8 tensors, 2 bad
+   |- ok q.weight  err_max 0
+   |- ERROR k.weight  err_max 0.373
+   |- ok v.weight  err_max 0
+   |- ok norm  2 tensors
+   |- ERROR fc  2 tensors, 1 bad
+   |  |- ok weight  err_max 0
+   |  `- ERROR bias  err_max 0.601
+   `- - scale  [only the bench]
+END
+	# What is to be typed next names the files.
+	run -1 accfmt -f brief w.acc
+	[[ $output == *"looked at: 9 tensors: 6 measured, 3 error, 0 warning"* ]]
+	[[ $output == *"next: accdiff --all --op='emb.weight*' '$(realpath "$DATA")/weights/base.pt' '$(realpath "$DATA")/weights/other.pt'"* ]]
+	weights batch_npu batch_gpu >b.acc
+	run -0 accfmt -f tree b.acc
+	[ "$output" = "|- ok input_ids  err_max 0  (bench: tokens)
+\`- ok labels  err_max 0  (bench: target)" ]
 }
 
 @test "tree and map: curves of a monitor, and where the first departs" {

@@ -198,7 +198,9 @@ about(const struct state *s, uint32_t at, char *buf, size_t size)
 			w->curve ? "relative" : acc_opcall_measure_name(w->measure) + 2, w->error);
 	else if (p->first != 0)
 		n = (size_t)snprintf(buf, size,
-			w->curve ? acc_tr("  %u curve%s") : acc_tr("  %u op call%s"),
+			w->curve       ? acc_tr("  %u curve%s")
+			: net->weights ? acc_tr("  %u tensor%s")
+				       : acc_tr("  %u op call%s"),
 			(unsigned)p->calls, p->calls == 1 ? "" : "s");
 	if (p->first != 0 && p->bad > 0)
 		n += (size_t)snprintf(buf + n, size - n, acc_tr(", %u bad"), (unsigned)p->bad);
@@ -236,7 +238,7 @@ line(struct state *s, uint32_t at, bool last, bool open)
 	acc_text_put(s->out, p->label, room);
 	fputs(rest, s->out);
 	if (p->other.n > 0) {
-		fputs("  (bench: ", s->out);
+		fputs(acc_tr("  (bench: "), s->out);
 		acc_text_put(s->out, p->other, 60);
 		putc(')', s->out);
 	}
@@ -319,7 +321,7 @@ end(void *state, int status, struct acc_err *e)
 	(void)status;
 	int rc = acc_network_join(&s->net, e);
 	if (rc == 0 && s->net.nslots < 2)
-		fputs("no op calls\n", s->out);
+		fprintf(s->out, "%s\n", acc_tr("no op calls"));
 	s->step_at = rc < 0 ? NULL : acc_alloc(&s->mem, (s->net.step.n + 1) * sizeof *s->step_at);
 	if (s->step_at == NULL)
 		return rc < 0 ? rc : acc_nomem(e);

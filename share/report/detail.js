@@ -6,7 +6,7 @@ const sideRows = [["dtype", "dtype"], ["shape", "shape"], ["min", "min"], ["max"
 	["NaN", "nan"], ["+Inf", "posinf"], ["-Inf", "neginf"], ["value", "value"]];
 const metricKeys = ["m.max_abs", "m.max_rel", "m.err_max", "m.err_rms", "m.rel_l2", "m.rmse", "m.one_minus_cosine",
 	"m.ulp_max", "m.thousandth", "m.five_thousandths", "m.outside", "m.same", "m.nonfinite", "m.equal", "m.max_diff",
-	"m.min_diff", "m.mean_diff", "m.norm_diff", "m.max_relerr", "m.mean_relerr", "m.norm_relerr", "m.worst", "m.skip"];
+	"m.min_diff", "m.mean_diff", "m.norm_diff", "m.max_relerr", "m.mean_relerr", "m.norm_relerr", "m.worst"];
 
 function sideValue(side, key, i) {
 	for (const k of key === "dtype" || key === "shape" || key === "value" ? [key] : ["s." + key, "stat." + key]) {
@@ -107,6 +107,8 @@ function tensor(i) {
 	}
 	const ms = metricKeys.filter(k => get(k, i) !== undefined).map(k => [k.slice(2), shown(get(k, i))]);
 	if (ms.length) e.append(list(ms));
+	const skip = get("m.skip", i);
+	if (skip !== undefined) e.append(make("p", "quiet", tr("not measured: %s", skip)));
 	const value = get("value", i), limit = get("limit", i);
 	if (bad !== undefined && Number.isFinite(number(value)) && limit !== undefined)
 		e.append(make("p", "", limitText(value, limit, get("limit_from", i), (v, l) => tr("%s against a limit of %s", v, l))));
@@ -169,6 +171,8 @@ function module(op) {
 	return out;
 }
 
+const whereOf = op => [op.at + 1, ops.length].map(n => n.toLocaleString("en"));
+
 function detailDraw() {
 	const d = $("detail");
 	if (!chosen && chosenRow < 0)
@@ -178,7 +182,7 @@ function detailDraw() {
 	if (!chosen) return d.replaceChildren(make("h2", "", String(either("name", chosenRow) || either("tag", chosenRow) || "")),
 		has("tag") || has("a.tag") ? curveOf(chosenRow) || "" : "", tensor(chosenRow));
 	const where = [chosen.step !== undefined ? "step " + chosen.step : "", chosen.rank !== undefined ? "rank " + chosen.rank : "",
-		tr("op call %s of %s", (chosen.at + 1).toLocaleString("en"), ops.length.toLocaleString("en"))].filter(s => s).join(", ");
+		weighs() ? tr("tensor %s of %s", ...whereOf(chosen)) : tr("op call %s of %s", ...whereOf(chosen))].filter(s => s).join(", ");
 	const out = [make("h2", "", dot(chosen.level), " ", chosen.key), make("p", "quiet", where)];
 	out.push(...others(chosen));
 	const recorded = either("fold.key", chosen.first);

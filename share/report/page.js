@@ -16,7 +16,7 @@ function findingDraw() {
 	if (f === undefined) {
 		const bad = ops.filter(o => o.level >= WARNING).length;
 		card.className = bad ? "warning-card" : "";
-		card.replaceChildren(make("h1", "", bad ? tr("%s op calls are bad", bad) : tr("No judge has looked at these records")),
+		card.replaceChildren(make("h1", "", bad ? (weighs() ? tr("%s tensors are bad", bad) : tr("%s op calls are bad", bad)) : tr("No judge has looked at these records")),
 			make("p", "quiet", tr("accfirstbad, acccurve or acccheck names what is wrong; accaudit recomputes. The records are below.")));
 		return;
 	}
@@ -65,7 +65,8 @@ function barDraw() {
 	document.title = (headline && accusing.includes(headline.what) && headline.name ? headline.name + " - " : "") + tr("acctools report");
 	const bad = ops.filter(o => o.level >= WARNING).length;
 	$("steps-bad").hidden = bad === 0;
-	$("count-bad").textContent = bad === 1 ? tr("1 bad op call") : tr("%s bad op calls", bad.toLocaleString("en"));
+	$("count-bad").textContent = weighs() ? (bad === 1 ? tr("1 bad tensor") : tr("%s bad tensors", bad.toLocaleString("en")))
+		: bad === 1 ? tr("1 bad op call") : tr("%s bad op calls", bad.toLocaleString("en"));
 }
 
 function stepOp(by, bad) {
