@@ -193,7 +193,7 @@ function placeText(at) {
 function mapSay(at) {
 	const of = mapNode();
 	$("map-at").textContent = at === undefined ? (mapMode === "both" && of.label ? tr("of %s", of.key || of.label) : "") : [placeText(at), at.node.key || at.node.label, levelText[grade(at.cell)],
-		sizeOf(at.cell) ? net.measure.replace("m.", "") + " " + sizeText(sizeOf(at.cell)) : ""].filter(s => s).join(", ");
+		sizeOf(at.cell) ? measureText() + " " + sizeText(sizeOf(at.cell)) : ""].filter(s => s).join(", ");
 }
 
 function mapAgain() {
@@ -228,6 +228,8 @@ function mapShow(yes) {
 	else tableLines.render();
 }
 
+const measureText = () => net.measure === "relative difference" ? tr("relative difference") : net.measure.replace("m.", "");
+
 function mapLegend() {
 	const bar = make("span", "sizes"), colors = mapColors();
 	for (let k = 1; k < SIZES; k++) {
@@ -236,7 +238,7 @@ function mapLegend() {
 		s.title = sizeText(k);
 		bar.append(s);
 	}
-	$("map-legend").replaceChildren(make("span", "", net.measure.replace("m.", "") + " 0"), bar, make("span", "", "10"),
+	$("map-legend").replaceChildren(make("span", "", measureText() + " 0"), bar, make("span", "", "10"),
 		...[WARNING, ERROR].filter(l => nodes.some(n => n.level === l)).map(l => make("span", levelName[l], dot(l), levelText[l])));
 }
 
