@@ -48,10 +48,10 @@ function findingDraw() {
 		li.title = long;
 		others.append(li);
 	}
-	const side = make("div", "columns", evidence, others), source = frames(f.stack).find(x => !x.library);
-	card.replaceChildren(h1, side);
-	if (source)
-		card.append(make("code", "source", make("span", "", base(source.file) + ":" + source.line + " in " + source.fn), source.code));
+	// The line of code stands beneath the evidence, where it is seen however much else is said.
+	const source = frames(f.stack).find(x => !x.library), left = make("div", "", evidence, source &&
+		make("code", "source", make("span", "", base(source.file) + ":" + source.line + " in " + source.fn), source.code));
+	card.replaceChildren(h1, make("div", "columns", left, others));
 }
 
 function barDraw() {
