@@ -165,6 +165,14 @@ curves tag" ]
 	[ "$(stat -c %s r.xlsx)" -lt 409600 ]
 	run -2 bash -c 'trap "" XFSZ; ulimit -f 400; accfmt --xlsx r2.xlsx m.acc'
 	[[ ${lines[-1]} == "accfmt: r2.xlsx: the spreadsheet is not whole"* && ! -e r2.xlsx ]]
+	# Where the disk is full the library's own words are not said, what it means is.
+	mkdir disk
+	unshare -rm mount -t tmpfs none disk 2>/dev/null || skip "no namespaces"
+	for f in "--xlsx r2.xlsx" "--xlsx -"; do
+		run -2 unshare -rm sh -c "mount -t tmpfs -o size=300k none disk; TMPDIR=$PWD/disk accfmt $f m.acc >/dev/null"
+		[[ ${#lines[@]} -eq 1 && $output == "accfmt: "*"cannot write the spreadsheet: No space left on device" ]]
+		[ ! -e r2.xlsx ]
+	done
 }
 
 @test "xlsx: without the library it says so in one line" {

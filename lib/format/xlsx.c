@@ -42,6 +42,7 @@ release(void *state)
 
 #else
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -380,7 +381,10 @@ end(void *state, int status, struct acc_err *e)
 	for (size_t i = 0; i < s->nsheets && rc == 0; i++)
 		rc = acc_xlsx_finish(s, &s->sheet[i], e);
 	/* It frees the book, whatever comes of it. */
+	errno = 0;
 	const lxw_error closed = s->x->workbook_close(s->book);
+	if (rc == 0 && closed != LXW_NO_ERROR && errno != 0)
+		rc = acc_fail(e, ACC_EIO, "cannot write the spreadsheet:");
 	if (rc == 0)
 		rc = acc_xlsx_done(s, closed, e);
 	if (rc == 0)
