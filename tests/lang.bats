@@ -63,6 +63,8 @@ english() {
 	zh accfmt -f brief curves.acc | grep -q '^依据: .* (规则 mean: 是限值 0.01 的 6 倍)$'
 	zh accfmt -f brief curves.acc | grep -q '来源 指南: loss 的平均相对误差不超过 1 %$'
 	zh accfmt -f table -c tag,why curves.acc | grep -q '^loss  *\[平均相对差为 6.11 %, 相差达 0.35 (后半段)\]'
+	zh accdiff "$DATA/weights/base.pt" "$DATA/weights/other.pt" |
+		grep -q '^比较了 7 个张量: 4 个数值相同, 3 个数值不同, 1 个只在待测侧, 1 个只在标杆侧; 首个 emb.weight, shape 不同; '
 	accalign "$DATA/weights/base.pt" "$DATA/weights/other.pt" | accmetric |
 		zh accfmt -f brief | grep -qx '未查看: 1 个未度量: 元素个数不同: 24 和 35'
 	zh accfmt --tree demo.acc | grep -q '个算子调用'
