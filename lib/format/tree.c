@@ -195,7 +195,8 @@ about(const struct state *s, uint32_t at, char *buf, size_t size)
 	buf[0] = '\0';
 	if (p->first == 0 && w->error >= 0)
 		n = (size_t)snprintf(buf, size, "  %s %.3g",
-			w->curve ? acc_tr("relative") : acc_opcall_measure_name(w->measure) + 2, w->error);
+			w->curve ? acc_tr("relative") : acc_opcall_measure_name(w->measure) + 2,
+			w->error);
 	else if (p->first != 0)
 		n = (size_t)snprintf(buf, size,
 			w->curve       ? acc_tr("  %u curve%s")
