@@ -264,6 +264,12 @@ END
       |  `- - Functional.dropout.0.forward  [only the bench]
       `- - Functional.gelu.0.forward  [only the device]
 END
+	# Within the terminal, what the bench calls it counted, too.
+	command -v script >/dev/null || skip "no script(1)"
+	for w in 60 80; do
+		script -qec "stty cols $w; NO_COLOR=1 accfmt -f tree '$BATS_TEST_TMPDIR/names.acc'" /dev/null </dev/null | tr -d '\r' >"$BATS_TEST_TMPDIR/out"
+		[ "$(wc -L <"$BATS_TEST_TMPDIR/out")" -le "$w" ]
+	done
 }
 
 @test "tree and brief: tensors of checkpoints stand by the parts of their names, and are no op calls" {
