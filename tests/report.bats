@@ -405,6 +405,13 @@ END
 	[[ ${lines[0]} == "verdict: unjudged "* && ${lines[-1]} == "next: accdiff -f brief '"* ]]
 }
 
+@test "brief: what else was found has the lines that the evidence leaves" {
+	cd "$ROOT/examples/config"
+	accalign npu.yaml gpu_train.sh | acccheck >"$BATS_TEST_TMPDIR/c.acc" || [ $? -eq 1 ]
+	run -1 accfmt -f brief "$BATS_TEST_TMPDIR/c.acc"
+	[[ $output == *"also: rule: 67 parameters compared: 3 rules broken"* && $output != *"more"* ]]
+}
+
 @test "brief: a name is no command, and no line" {
 	made 40 hostile
 	cd "$BATS_TEST_TMPDIR"

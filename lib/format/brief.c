@@ -488,7 +488,8 @@ end_text(void *state, int status, struct acc_err *e)
 		if (acc_as_f64(acc_get(&s->first, "", "confidence"), &value))
 			fprintf(s->out, tr(s, "confidence: %.4g\n"), value);
 		lines(s, "evidence: ", &b.evidence, PARTS);
-		lines(s, "also: ", &s->others, 6);
+		/* The lines that the evidence leaves. */
+		lines(s, "also: ", &s->others, 6 + PARTS - b.evidence.n);
 	}
 	lines(s, "looked at: ", &b.looked, 4);
 	lines(s, "not looked at: ", &b.not_looked, 4);
