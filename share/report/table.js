@@ -25,6 +25,8 @@ function chooseKeys() {
 		if (!has(key) || one.includes(key)) continue;
 		if (/^(a\.)?(step|rank)$/.test(key) && !varies(key)) continue;
 		if (key === "tag" && has("a.tag") && !curves) continue;
+		// Beside op calls the name of a curve stands where theirs do.
+		if (/tag$/.test(key) && has("name")) continue;
 		if (key === "how" && has("m.mode")) continue;
 		if (key === "a.key" && has("name")) continue;
 		if (key === "m.nonfinite" && !column(key).some(v => v > 0)) continue;
@@ -174,7 +176,9 @@ function tableRow(k) {
 	if (levels[i] >= WARNING) e.classList.add("bad-" + levelName[levels[i]]);
 	if (i === chosenRow || (chosenRow < 0 && chosen && opOf[i] === chosen.at)) e.classList.add("chosen");
 	for (const key of shownKeys) {
-		const v = column(key)[i], text = shown(v);
+		let v = column(key)[i];
+		if (v === undefined && key === "name") v = either("tag", i);
+		const text = shown(v);
 		const cell = make("div", "cell" + (number(v) !== undefined ? " number" : ""), text);
 		cell.style.width = widths[key] + "px";
 		if (text.length > 14) cell.title = String(v);

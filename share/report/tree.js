@@ -23,7 +23,7 @@ function treeSays(n) {
 	if (n.other !== undefined) out.push(make("span", "badge", tr("bench: %s", n.other)));
 	if (n.all !== up.all && (n.all === 1 || n.all === 2))
 		out.push(make("span", "badge alone", n.all === 1 ? tr("only the device") : tr("only the bench")));
-	if (net.ranks.length > 1 && (n.on !== up.on || up === nodes[0])) out.push(make("span", "badge", ranksText(n)));
+	if (net.ranks.length > 1 && (n.on !== up.on || up === nodes[0]) && ranksText(n) !== "") out.push(make("span", "badge", ranksText(n)));
 	return out;
 }
 
