@@ -32,7 +32,7 @@ struct acc_net_slot {
 	uint32_t worst;      /* the step (its number) of what is worst */
 	uint8_t sides, grade, measure;
 	bool named, curve, departs; /* departs: the curve does, at worst */
-	bool weight;                /* a tensor of a checkpoint */
+	bool weight, runs;          /* a tensor of a checkpoint; what only a run has was recorded */
 	double error;               /* the largest that was measured; < 0: none */
 	uint8_t *cell;
 	size_t ncells, cap; /* by the step's number */
