@@ -65,6 +65,23 @@
 		out.key = chosen !== before;
 		document.dispatchEvent(new KeyboardEvent("keydown", {key: "c"}));
 		out.back = chosen === before;
+		// The arrows, in what has the focus: a row down, a line of the tree up and folded, and back.
+		const press = (id, key) => $(id).dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
+		const row = chosenRow, line = treeAt, seen = treeSeen.length;
+		press("table", "ArrowDown");
+		out.down = chosenRow - row;
+		press("table", "ArrowUp");
+		out.up = chosenRow - row;
+		if (treeLines) {
+			press("tree", "ArrowUp");
+			out.above = treeAt - line;
+			press("tree", "ArrowLeft");
+			press("tree", "ArrowLeft");
+			out.folded = treeSeen.length < seen;
+			press("tree", "ArrowRight");
+			out.unfolded = treeSeen.length === seen;
+			document.dispatchEvent(new KeyboardEvent("keydown", {key: "c"}));
+		}
 		const r = $("strip").getBoundingClientRect();
 		$("strip").dispatchEvent(new MouseEvent("click", {clientX: r.left + r.width - 12, clientY: r.top + 9}));
 		out.last = chosen.at > ops.length * .98;
