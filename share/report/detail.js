@@ -3,13 +3,13 @@
 
 const ioText = {in: tr("input"), kw: tr("keyword"), param: tr("parameter"), out: tr("output"), grad: tr("gradient")};
 const sideRows = [["dtype", "dtype"], ["shape", "shape"], ["min", "min"], ["max", "max"], ["mean", "mean"], ["norm", "norm"],
-	["NaN", "nan"], ["+Inf", "posinf"], ["-Inf", "neginf"], ["value", "value"]];
+	["NaN", "nan"], ["+Inf", "posinf"], ["-Inf", "neginf"], ["value", "value"], [tr("stands in"), "where"]];
 const metricKeys = ["m.max_abs", "m.max_rel", "m.err_max", "m.err_rms", "m.rel_l2", "m.rmse", "m.one_minus_cosine",
 	"m.ulp_max", "m.thousandth", "m.five_thousandths", "m.outside", "m.same", "m.nonfinite", "m.equal", "m.max_diff",
 	"m.min_diff", "m.mean_diff", "m.norm_diff", "m.max_relerr", "m.mean_relerr", "m.norm_relerr", "m.worst"];
 
 function sideValue(side, key, i) {
-	for (const k of key === "dtype" || key === "shape" || key === "value" ? [key] : ["s." + key, "stat." + key]) {
+	for (const k of ["dtype", "shape", "value", "where"].includes(key) ? [key] : ["s." + key, "stat." + key]) {
 		const v = get(side + k, i);
 		if (v !== undefined) return v;
 	}

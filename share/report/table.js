@@ -2,7 +2,7 @@
 
 const usual = ["name", "a.tag", "tag", "a.key", "step", "rank", "a.step", "a.rank", "m.err_max", "m.err_rms",
 	"m.max_abs", "m.max_rel", "m.ulp_max", "m.nonfinite", "m.norm_relerr", "m.equal", "bad", "rule",
-	"a.value", "b.value", "value", "n", "first", "beyond", "mean_rel", "drift", "audit.ok", "audit.err",
+	"a.value", "b.value", "a.where", "b.where", "why", "value", "n", "first", "beyond", "mean_rel", "drift", "audit.ok", "audit.err",
 	"audit.cause", "s.min", "s.max", "s.norm", "a.dtype", "dtype", "a.shape", "shape", "how", "note", "limit", "err"];
 let shownKeys = [], order = new Uint32Array(0), tableLines, sortKey, sortDown = false, widths = {};
 const filters = new Map(), levelsAsked = new Set();
@@ -20,11 +20,14 @@ function chooseKeys() {
 	const one = has("m.err_max") ? ["m.max_rel"] : [];
 	const counted = new Map();
 	for (const k of column("kind")) counted.set(k, (counted.get(k) || 0) + 1);
+	const params = has("a.where") || has("b.where");
 	const curves = (counted.get("curve") || 0) > 0;
 	for (const key of usual) {
 		if (!has(key) || one.includes(key)) continue;
 		if (/^(a\.)?(step|rank)$/.test(key) && !varies(key)) continue;
 		if (key === "tag" && has("a.tag") && !curves) continue;
+		// Of parameters it is told where they stand, and why they matter; of op calls the sentence is too long.
+		if (/^(how|note)$/.test(key) ? params : key === "why" && !params) continue;
 		// Beside op calls the name of a curve stands where theirs do.
 		if (/tag$/.test(key) && has("name")) continue;
 		if (key === "how" && has("m.mode")) continue;
@@ -51,7 +54,7 @@ function measure(key) {
 	for (let i = 0, step = Math.max(1, Math.floor(rows / 400)); i < rows; i += step)
 		longest = Math.max(longest, shown(c[i]).length);
 	if (key === "bad") longest = Math.max(longest, 8);
-	return Math.round(Math.min(key === "name" ? 280 : 190, 14 + longest * 7));
+	return Math.round(Math.min(key === "why" ? 560 : key === "name" ? 280 : 190, 14 + longest * 7));
 }
 
 // "> 1e-3", "!=f32", or a part of the text.

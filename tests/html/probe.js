@@ -15,6 +15,7 @@
 	out.source = code && code.getBoundingClientRect().bottom <= box.bottom ? code.textContent : null;
 	out.within = [...document.querySelectorAll("#panes, .part-head")].every(e => e.scrollWidth <= e.clientWidth + 1);
 	out.panes = $("panes").clientHeight;
+	out.columns = shownKeys;
 	out.strip = document.querySelector("#strip-part h2").textContent;
 	out.cards = [...document.querySelectorAll("#detail .tensor .title")].map(e => e.textContent.trim());
 	out.record = chosenRow < 0 ? null : {kind: get("kind", chosenRow), name: get("tag", chosenRow) || get("name", chosenRow), level: levels[chosenRow]};
