@@ -444,7 +444,8 @@ print_through(struct acc_in *in, const struct acc_format *f, struct acc_format_o
 	if (rc >= 0)
 		rc = say_left(f, state, &e);
 	/* What was read before a failure is shown; then the failure is said. */
-	if (f->end(state, rc < 0 ? 2 : acc_in_status(in), rc < 0 ? NULL : &e) < 0 || rc < 0)
+	if (files_end_one(f, state, rc < 0 ? 2 : acc_in_status(in), rc < 0 ? NULL : &e) < 0 ||
+		rc < 0)
 		cli_die_err(&e);
 	f->release(state);
 	acc_spool_close(k.spool);

@@ -1,6 +1,7 @@
 #include "fmt_files.h"
 #include "cli.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -128,11 +129,30 @@ files_put(const struct acc_rec *r)
 	}
 }
 
+/* What stands on the program's standard error is its own: the library behind spreadsheets writes there,
+ * too, in words of its own, what it then returns. */
+int
+files_end_one(const struct acc_format *f, void *state, int status, struct acc_err *e)
+{
+	fflush(stderr);
+	const int kept = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (kept >= 0 && nowhere >= 0)
+		dup2(nowhere, STDERR_FILENO);
+	const int rc = f->end(state, status, e);
+	if (kept >= 0 && nowhere >= 0)
+		dup2(kept, STDERR_FILENO);
+	if (kept >= 0)
+		close(kept);
+	if (nowhere >= 0)
+		close(nowhere);
+	return rc;
+}
+
 static void
 close_one(struct file *f, int status)
 {
 	struct acc_err e = {0};
-	if (f->format->end(f->state, status, &e) < 0)
+	if (files_end_one(f->format, f->state, status, &e) < 0)
 		die(f, &e);
 	f->format->release(f->state);
 	if (fflush(f->out) != 0 || ferror(f->out))

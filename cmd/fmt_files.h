@@ -12,5 +12,7 @@ bool files_any(void);
 void files_begin(const struct acc_format_opt *opt);
 void files_put(const struct acc_rec *r);
 void files_end(int status);
+/* A format's end, in which nothing but this program writes to standard error. 0 or < 0. */
+int files_end_one(const struct acc_format *f, void *state, int status, struct acc_err *e);
 
 #endif

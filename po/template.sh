@@ -40,9 +40,12 @@ grep -hE '^	\.help = "' lib/format/*.c lib/dump/*/*.c lib/align/*.c lib/metric/*
 	sed 's/^	\.help = \(.*[^,]\),*$/ACC_MSG(\1);/' >"$tmp/help.c"
 x "$tmp/help.pot" -k -kACC_MSG:1 -L C "$tmp/help.c"
 sed -i "s|$tmp/help.c|lib/format|g" "$tmp/help.pot"
-# Why rows of the check-list and limits of curves matter, but for the values in it.
-sed -n 's/^	why //p' share/checks/*.checks share/curves/*.rules | sed 's/{[^}]*}/\n/g' |
-	sed '/[a-z]/!d; s/%/%%/g; s/["\\]/\\&/g; s/.*/ACC_MSG("&");/' >"$tmp/why.c"
+# Why rows of the check-list and limits of curves matter, but for the values in it; and where the limits of
+# curves come from, whole.
+{
+	sed -n 's/^	why //p' share/checks/*.checks share/curves/*.rules | sed 's/{[^}]*}/\n/g'
+	sed -n 's/^	from //p' share/curves/*.rules
+} | sed '/[a-z]/!d; s/%/%%/g; s/["\\]/\\&/g; s/.*/ACC_MSG("&");/' >"$tmp/why.c"
 x "$tmp/why.pot" -k -kACC_MSG:1 -L C "$tmp/why.c"
 sed -i "s|$tmp/why.c|share/checks|g" "$tmp/why.pot"
 x "$tmp/shell.pot" -k -ktext:1 -ksay:1 -kdie:1 -L Shell cmd/*.sh

@@ -363,3 +363,27 @@ T
 		! grep -q '^[^ ]*…' out || [ "$(wc -L <out)" -ge $((w - 1)) ] || { echo "$w: $(wc -L <out)"; head -3 out; false; }
 	done
 }
+
+@test "a name is whole where a column can be spared for it, and what then fits comes back" {
+	command -v script >/dev/null || skip "no script(1)"
+	python3 - "$BATS_TEST_DIRNAME/html" <<-'END' >"$BATS_TEST_TMPDIR/n.acc"
+		import sys
+		sys.path.insert(0, sys.argv[1])
+		from make import record
+		record("acc", {"v": 1, "minor": 0, "log": ["x"]})
+		for rank in 0, 1:
+		    f = {"name": "Distributed.all_reduce.%d.forward.output.0" % rank, "how": "source", "bad": "warning",
+		         "m.max_abs": 0.007384, "m.err_max": 0.03214, "m.err_rms": 0.007189, "m.ulp_max": 4227616}
+		    for s in "a.", "b.":
+		        f.update({s + "kind": "tensor", s + "rank": rank, s + "dtype": "f32", s + "shape": [2, 6, 16]})
+		    record("pair", f)
+		record("end", {"n": 2, "st": 1})
+	END
+	table() {
+		ACC_LANG=en script -qec "stty cols $1; accfmt '$BATS_TEST_TMPDIR/n.acc'" /dev/null </dev/null |
+			sed 's/\x1b\[[0-9;]*m//g; s/\r//' | sed -n '1,2p' | tr -s ' '
+	}
+	[ "$(table 80)" = "name a.rank m.max_abs m.err_max bad
+Distributed.all_reduce.0.forward.output.0 0 0.007384 0.03214 warning" ]
+	[ "$(table 100 | head -1)" = "name a.rank a.shape how m.max_abs m.err_max bad" ]
+}

@@ -59,7 +59,15 @@ english() {
 	zh accfmt demo.acc | grep -q '^Functional.gelu.1.forward: 输出 0 与标杆的值相差达 0.08 .*位置: 最后 4 个通道 (轴 2); 其输入一致'
 	zh accfmt -f brief demo.acc | grep -qx '代码: model.py:53 in forward: return self.fc2(F.gelu(self.fc1(x)))'
 	zh accfmt -f brief demo.acc | grep -q '^结论: 不同 (有异常)$'
-	zh accfmt --tree demo.acc | grep -q '个算子调用'
+	# Parts of a sentence, lists of reasons, and where limits come from.
+	zh accfmt -f brief curves.acc | grep -q '^依据: .* (规则 mean: 是限值 0.01 的 6 倍)$'
+	zh accfmt -f brief curves.acc | grep -q '来源 指南: loss 的平均相对误差不超过 1 %$'
+	zh accfmt -f table -c tag,why curves.acc | grep -q '^loss  *\[平均相对差为 6.11 %, 相差达 0.35 (后半段)\]'
+	zh accdiff "$DATA/weights/base.pt" "$DATA/weights/other.pt" |
+		grep -q '^比较了 7 个张量: 4 个数值相同, 3 个数值不同, 1 个只在待测侧, 1 个只在标杆侧; 首个 emb.weight, shape 不同; '
+	accalign "$DATA/weights/base.pt" "$DATA/weights/other.pt" | accmetric |
+		zh accfmt -f brief | grep -qx '未查看: 1 个未度量: 元素个数不同: 24 和 35'
+	zh accfmt --tree demo.acc | grep -q '异常 .* 个算子调用'
 	zh accfmt --html=page.html demo.acc || [ $? -eq 1 ]
 	grep -q '"text":"Functional.gelu.1.forward: 输出 0 与标杆' page.html
 	grep -q '"first bad op call":"首个异常算子"' page.html

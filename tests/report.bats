@@ -6,6 +6,11 @@ python() {
 	command -v python3 >/dev/null || skip "no python3"
 }
 
+# Two checkpoints, judged.
+weights() {
+	accalign "$DATA/weights/$1.pt" "$DATA/weights/$2.pt" | accmetric | accfirstbad --all || [ $? -eq 1 ]
+}
+
 @test "html: the records in the page are those of the stream" {
 	python
 	cd "$BATS_TEST_TMPDIR"
@@ -25,7 +30,8 @@ python() {
 	python3 "$BATS_TEST_DIRNAME/html/make.py" 2000 >made.acc
 	python3 "$BATS_TEST_DIRNAME/html/make_ranks.py" 3 4 3 pp renamed hostile >ranks.acc
 	python3 "$BATS_TEST_DIRNAME/html/make_ranks.py" 2 4 3 pp code >code.acc
-	for f in made.acc ranks.acc code.acc "$S/every-type.acc" "$S/judged.acc" "$S/ranks.acc"; do
+	weights base other >weights.acc
+	for f in made.acc ranks.acc code.acc weights.acc "$S/every-type.acc" "$S/judged.acc" "$S/ranks.acc"; do
 		accfmt --html r.html "$f" || [ $? -eq 1 ]
 		accfmt --json "$f" >r.jsonl || [ $? -eq 1 ]
 		run -0 python3 "$BATS_TEST_DIRNAME/html/network.py" r.html r.jsonl
@@ -49,7 +55,7 @@ python() {
 @test "html: in a browser" {
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || skip "no chromium"
 	command -v jq >/dev/null || skip "no jq"
-	ONLY=demo run -0 "$BATS_TEST_DIRNAME/html/run"
+	ONLY="demo log argument weights" run -0 "$BATS_TEST_DIRNAME/html/run"
 	[[ $output != *"not ok"* ]]
 }
 
@@ -159,6 +165,14 @@ curves tag" ]
 	[ "$(stat -c %s r.xlsx)" -lt 409600 ]
 	run -2 bash -c 'trap "" XFSZ; ulimit -f 400; accfmt --xlsx r2.xlsx m.acc'
 	[[ ${lines[-1]} == "accfmt: r2.xlsx: the spreadsheet is not whole"* && ! -e r2.xlsx ]]
+	# Where the disk is full the library's own words are not said, what it means is.
+	mkdir disk
+	unshare -rm mount -t tmpfs none disk 2>/dev/null || skip "no namespaces"
+	for f in "--xlsx r2.xlsx" "--xlsx -"; do
+		run -2 unshare -rm sh -c "mount -t tmpfs -o size=300k none disk; TMPDIR=$PWD/disk accfmt $f m.acc >/dev/null"
+		[[ ${#lines[@]} -eq 1 && $output == "accfmt: "*"cannot write the spreadsheet: No space left on device" ]]
+		[ ! -e r2.xlsx ]
+	done
 }
 
 @test "xlsx: without the library it says so in one line" {
@@ -250,6 +264,38 @@ END
       |  `- - Functional.dropout.0.forward  [only the bench]
       `- - Functional.gelu.0.forward  [only the device]
 END
+	# Within the terminal, what the bench calls it counted, too.
+	command -v script >/dev/null || skip "no script(1)"
+	for w in 60 80; do
+		script -qec "stty cols $w; NO_COLOR=1 accfmt -f tree '$BATS_TEST_TMPDIR/names.acc'" /dev/null </dev/null | tr -d '\r' >"$BATS_TEST_TMPDIR/out"
+		[ "$(wc -L <"$BATS_TEST_TMPDIR/out")" -le "$w" ]
+	done
+}
+
+@test "tree and brief: tensors of checkpoints stand by the parts of their names, and are no op calls" {
+	cd "$BATS_TEST_TMPDIR"
+	weights base other >w.acc
+	run -1 accfmt -f tree w.acc
+	diff - <(echo "$output") <<'END'
+|- ERROR emb.weight
+`- ERROR h.0  8 tensors, 2 bad
+   |- ok q.weight  err_max 0
+   |- ERROR k.weight  err_max 0.373
+   |- ok v.weight  err_max 0
+   |- ok norm  2 tensors
+   |- ERROR fc  2 tensors, 1 bad
+   |  |- ok weight  err_max 0
+   |  `- ERROR bias  err_max 0.601
+   `- - scale  [only the bench]
+END
+	# What is to be typed next names the files.
+	run -1 accfmt -f brief w.acc
+	[[ $output == *"looked at: 9 tensors: 6 measured, 3 error, 0 warning"* ]]
+	[[ $output == *"next: accdiff --all --op='emb.weight*' '$(realpath "$DATA")/weights/base.pt' '$(realpath "$DATA")/weights/other.pt'"* ]]
+	weights batch_npu batch_gpu >b.acc
+	run -0 accfmt -f tree b.acc
+	[ "$output" = "|- ok input_ids  err_max 0  (bench: tokens)
+\`- ok labels  err_max 0  (bench: target)" ]
 }
 
 @test "tree and map: curves of a monitor, and where the first departs" {
@@ -357,6 +403,13 @@ END
 	accalign device bench | accmetric >"$BATS_TEST_TMPDIR/u.acc"
 	run -0 accfmt -f brief "$BATS_TEST_TMPDIR/u.acc"
 	[[ ${lines[0]} == "verdict: unjudged "* && ${lines[-1]} == "next: accdiff -f brief '"* ]]
+}
+
+@test "brief: what else was found has the lines that the evidence leaves" {
+	cd "$ROOT/examples/config"
+	accalign npu.yaml gpu_train.sh | acccheck >"$BATS_TEST_TMPDIR/c.acc" || [ $? -eq 1 ]
+	run -1 accfmt -f brief "$BATS_TEST_TMPDIR/c.acc"
+	[[ $output == *"also: rule: 67 parameters compared: 3 rules broken"* && $output != *"more"* ]]
 }
 
 @test "brief: a name is no command, and no line" {

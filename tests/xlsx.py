@@ -45,11 +45,21 @@ if "check" in sys.argv:
         assert ws.auto_filter.ref == ws.dimensions, ws.auto_filter.ref
     fills = {c.value: c.fill.fgColor.rgb for ws in sheets for row in ws for c in row if c.value in ("error", "warning")}
     assert fills.get("error") == "FFF8CBC6", fills
-    assert front["B3"].value and front["A3"].value == "culprit"
+    assert front["B3"].value and front["A3"].value == "first bad op call"
     assert any(c.comment and "model.py" in c.comment.text for ws in sheets for row in ws for c in row)
     tiny = [c for ws in sheets for row in ws for c in row if isinstance(c.value, float) and 0 < abs(c.value) < 1e-6]
     assert tiny and all(c.number_format == "0.00E+00" for c in tiny)
     zero = [c for ws in sheets for row in ws for c in row if c.value == 0 and c.data_type == "n"]
     assert all(c.number_format == "General" for c in zero)
     links = [c.hyperlink.location for row in front for c in row if c.hyperlink]
-    assert len(links) == len(sheets), links
+    # Those of the list of sheets, and of what a finding names; they lead to the first bad row.
+    assert len(links) == len(sheets) + 1, links
+    ws, cell = front["C3"].hyperlink.location.replace("'", "").rsplit("!", 1)
+    assert book[ws][cell].value.startswith(front["C3"].value) and book[ws]["B" + cell[1:]].value == "error", (ws, cell)
+    # As high as its text is long; on paper across.
+    for row in range(3, front.max_row + 1):
+        text = front.cell(row, 2).value
+        assert text is None or len(text) <= 105 or front.row_dimensions[row].height >= 15 * len(text) / 110, text
+    assert all(ws.page_setup.orientation == "landscape" for ws in book.worksheets)
+    assert front.sheet_properties.pageSetUpPr.fitToPage
+    assert all((ws.print_title_rows, ws.print_title_cols) == ("$1:$1", "$A:$A") for ws in sheets)

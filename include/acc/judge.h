@@ -264,6 +264,8 @@ double acc_noise_ratio(const struct acc_case *c);
 /* How far beyond its limit a value is, in m: "; 6 % over its limit of 0.001, confidence 0.770". "" where
  * neither is a number; NAN: not said. NULL: no memory. */
 const char *acc_beyond(struct acc_arena *m, double value, double limit, double confidence);
+/* That alone, to stand in a sentence: "6 % over its limit of 0.001". */
+const char *acc_beyond_alone(struct acc_arena *m, double value, double limit);
 /* The same of what is in units of its limit: "; 1644 times its limit, confidence 0.999". */
 const char *acc_beyond_times(struct acc_arena *m, double times, double confidence);
 

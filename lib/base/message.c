@@ -274,6 +274,19 @@ show(struct show *s, uint32_t at, int depth)
 	return from != UINT32_MAX && substitute(s, id, m == NULL ? id : m->zh, start, depth);
 }
 
+uint32_t
+acc_message_items(const struct acc_str *item, uint32_t n)
+{
+	struct acc_arena mem = {0};
+	struct show s = {.item = acc_alloc(&mem, (n + 1) * sizeof *s.item), .n = n};
+	bool ok = s.item != NULL;
+	for (uint32_t i = 0; ok && i < n; i++)
+		ok = (s.item[i] = acc_arena_copy(&mem, item[i].p, item[i].n)) != NULL;
+	const uint32_t end = ok && n > 0 ? behind(&s, 0) : UINT32_MAX;
+	acc_arena_release(&mem);
+	return end;
+}
+
 bool
 acc_message_show(const struct acc_str *item, uint32_t n, struct acc_buf *out)
 {

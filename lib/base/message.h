@@ -33,6 +33,8 @@ enum { ACC_SAID_ARGS = 24 }; /* of one format */
 typedef int acc_put_arg(void *arg, struct acc_str s);
 int acc_format_args(const char *fmt, va_list ap, acc_put_arg *put, void *arg);
 
+/* How many of the items are the first message; UINT32_MAX: they are none. */
+uint32_t acc_message_items(const struct acc_str *item, uint32_t n);
 /* The items of a message, in the language chosen, into out. False: the list is none, or too much. */
 bool acc_message_show(const struct acc_str *item, uint32_t n, struct acc_buf *out);
 

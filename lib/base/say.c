@@ -208,11 +208,24 @@ acc_say(struct acc_arena *m, const char *fmt, ...)
 	return p;
 }
 
+/* A text that is a message by itself, with % doubled. What its translation takes, mem has. */
 static struct acc_str
-word(struct acc_str s)
+word(struct acc_arena *mem, struct acc_str s)
 {
-	const struct message *m = acc_message_find(s);
-	return m == NULL ? s : acc_str(m->zh);
+	const bool percent = s.n > 0 && memchr(s.p, '%', s.n) != NULL;
+	const struct message *m = acc_message_find(percent ? as_format(mem, s) : s);
+	if (m == NULL)
+		return s;
+	if (!percent)
+		return acc_str(m->zh);
+	char *p = acc_arena_copy(mem, m->zh, strlen(m->zh)), *to = p;
+	if (p == NULL)
+		return s;
+	for (const char *from = p; *from != '\0'; from++) {
+		*to++ = *from;
+		from += from[0] == '%' && from[1] == '%';
+	}
+	return (struct acc_str){p, (uint32_t)(to - p)};
 }
 
 struct acc_str
@@ -224,7 +237,7 @@ acc_shown(struct acc_arena *m, struct acc_str text)
 		const char *p = acc_arena_copy(m, b.p, b.n);
 		text = p == NULL ? text : (struct acc_str){p, (uint32_t)b.n};
 	} else if (t == NULL && chinese)
-		text = word(text);
+		text = word(m, text);
 	acc_buf_release(&b);
 	return text;
 }
@@ -316,13 +329,24 @@ is_reason(struct acc_str key)
 	       acc_str_is(key, "why") || acc_str_is(key, "limit_from");
 }
 
-/* A list of reasons, each by itself. */
+/* A list of reasons, each by itself; their messages stand one behind the other. */
 static struct acc_val
-words(const struct acc_val *v, struct acc_arena *mem)
+words(const struct acc_val *v, const struct acc_val *msg, struct acc_arena *mem)
 {
 	struct acc_str *s = acc_alloc(mem, v->n * sizeof *s);
-	for (uint32_t i = 0; s != NULL && i < v->n; i++)
-		s[i] = word(v->texts[i]);
+	uint32_t at = 0, n = msg != NULL && msg->type == ACC_V_TEXTS ? msg->n : 0;
+	for (uint32_t i = 0; s != NULL && i < v->n; i++) {
+		struct acc_buf b = {0};
+		const uint32_t items = at < n ? acc_message_items(msg->texts + at, n - at)
+					      : UINT32_MAX;
+		s[i] = word(mem, v->texts[i]);
+		if (items == UINT32_MAX)
+			n = 0;
+		else if (acc_message_show(msg->texts + at, items, &b))
+			s[i] = (struct acc_str){acc_arena_copy(mem, b.p, b.n), (uint32_t)b.n};
+		at += items == UINT32_MAX ? 0 : items;
+		acc_buf_release(&b);
+	}
 	return s == NULL ? *v : acc_texts(s, v->n);
 }
 
@@ -340,9 +364,20 @@ shown(const struct acc_rec *r, const struct acc_field *f, struct acc_arena *mem)
 	if (v != NULL && v->type == ACC_V_TEXTS && acc_message_show(v->texts, v->n, &b))
 		s = (struct acc_str){acc_arena_copy(mem, b.p, b.n), (uint32_t)b.n};
 	else if (v == NULL && is_reason(f->key))
-		s = word(f->v.s);
+		s = word(mem, f->v.s);
 	acc_buf_release(&b);
 	return s;
+}
+
+/* The message of a field; NULL: it has none. */
+static const struct acc_val *
+message_of(const struct acc_rec *r, struct acc_str key)
+{
+	char name[96];
+	if (key.n >= sizeof name - sizeof suffix)
+		return NULL;
+	snprintf(name, sizeof name, "%.*s%s", ACC_PRS(key), suffix);
+	return acc_get(r, "", name);
 }
 
 int
@@ -363,7 +398,8 @@ acc_rec_said(const struct acc_rec *r, struct acc_rec *room, const struct acc_rec
 		if (s.p != NULL)
 			f = (struct acc_field){.key = f.key, .v = acc_text(s)};
 		else if (chinese && f.v.type == ACC_V_TEXTS && is_reason(f.key))
-			f = (struct acc_field){.key = f.key, .v = words(&f.v, &room->mem)};
+			f = (struct acc_field){.key = f.key,
+				.v = words(&f.v, message_of(r, f.key), &room->mem)};
 		rc = acc_rec_push(room, &f);
 	}
 	*out = room;

@@ -144,7 +144,8 @@ bool acc_curve_finite(const struct acc_point *p);
 int acc_curve_noise(struct acc_curves *cs, struct curve *c, struct acc_err *e);
 
 /* record.c */
-int acc_curve_record(struct acc_rec *r, const struct curve *c);
+/* Its texts are messages of mem. */
+int acc_curve_record(struct acc_rec *r, const struct acc_arena *mem, const struct curve *c);
 int acc_curve_remark_record(struct acc_rec *r, const struct acc_arena *mem, const struct remark *m);
 
 /* conclude.c, stage.c: the findings */

@@ -109,7 +109,7 @@ judge_one(struct acc_curves *cs, struct curve *c, struct acc_err *e)
 	c->judged = c->f.n > 0 && c->cls[0] == 'm';
 	int rc = cs->nset > 1 ? acc_curve_noise(cs, c, e) : 0;
 	if (rc == 0)
-		rc = acc_curve_record(&cs->rec, c);
+		rc = acc_curve_record(&cs->rec, &cs->mem, c);
 	if (rc == 0) {
 		struct acc_verdict v;
 		rc = acc_rules_one(cs->opt.rules, &cs->rec, &cs->mem, &v, e);
@@ -207,7 +207,7 @@ acc_curves_next(struct acc_curves *cs, struct acc_rec **r, struct acc_err *e)
 	if (cs->next >= n + cs->nremark)
 		return 0;
 	int rc = cs->next < n
-			 ? acc_curve_record(&cs->rec, cs->order[cs->next])
+			 ? acc_curve_record(&cs->rec, &cs->mem, cs->order[cs->next])
 			 : acc_curve_remark_record(&cs->rec, &cs->mem, &cs->remark[cs->next - n]);
 	cs->next++;
 	*r = &cs->rec;

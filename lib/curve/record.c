@@ -4,6 +4,9 @@
 
 #include <math.h>
 
+/* Reasons of a verdict, and the items of their messages, as many as are written. */
+enum { WHYS = 16, ITEMS = 160 };
+
 static const char *const side[2] = {"a.", "b."};
 
 static int
@@ -97,11 +100,33 @@ put_noise(struct acc_rec *r, const struct noise *z)
 	return rc | acc_add(r, "", "inside", acc_bool(z->inside));
 }
 
+/* Of several texts the messages stand one behind the other. */
 static int
-put_verdict(struct acc_rec *r, const struct acc_verdict *v)
+put_messages(struct acc_rec *r, const struct acc_arena *mem, const struct acc_verdict *v,
+	uint32_t n)
 {
-	struct acc_str why[16];
-	uint32_t n = v->nwhy < 16 ? v->nwhy : 16;
+	struct acc_arena room = {0};
+	struct acc_str item[ITEMS];
+	uint32_t k = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_val m = acc_message(mem, v->why[i]);
+		const bool known = m.type == ACC_V_TEXTS && k + m.n < ITEMS - WHYS;
+		if (known)
+			memcpy(item + k, m.texts, m.n * sizeof *item);
+		else
+			item[k] = acc_str_made(acc_arena_printf(&room, "=%s", v->why[i]));
+		k += known ? m.n : 1;
+	}
+	const int rc = room.lost ? ACC_ENOMEM : acc_add(r, "", "why.msg", acc_texts(item, k));
+	acc_arena_release(&room);
+	return rc;
+}
+
+static int
+put_verdict(struct acc_rec *r, const struct acc_arena *mem, const struct acc_verdict *v)
+{
+	struct acc_str why[WHYS];
+	uint32_t n = v->nwhy < WHYS ? v->nwhy : WHYS;
 	if (v->level == NULL)
 		return 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -111,12 +136,14 @@ put_verdict(struct acc_rec *r, const struct acc_verdict *v)
 	rc |= put_number(r, "value", v->value);
 	rc |= put_number(r, "limit", v->limit);
 	rc |= put_text(r, "limit_from", v->limit_from);
-	return rc |
-	       (n == 0 ? 0 : acc_add(r, "", "why", n == 1 ? acc_text(why[0]) : acc_texts(why, n)));
+	if (n == 1)
+		return rc | acc_put_said(r, "", "why", mem, v->why[0]);
+	return n == 0 ? rc
+		      : rc | acc_add(r, "", "why", acc_texts(why, n)) | put_messages(r, mem, v, n);
 }
 
 int
-acc_curve_record(struct acc_rec *r, const struct curve *c)
+acc_curve_record(struct acc_rec *r, const struct acc_arena *mem, const struct curve *c)
 {
 	const struct figures *f = &c->f;
 	int rc = acc_rec_start(r, ACC_STR("curve"));
@@ -146,7 +173,7 @@ acc_curve_record(struct acc_rec *r, const struct curve *c)
 	if (c->lr0)
 		rc |= acc_add(r, "", "lr0", acc_bool(true));
 	rc |= put_noise(r, &c->noise);
-	rc |= put_verdict(r, &c->v);
+	rc |= put_verdict(r, mem, &c->v);
 	return rc < 0 ? ACC_ENOMEM : 0;
 }
 

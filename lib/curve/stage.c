@@ -70,11 +70,11 @@ say(struct scene *s, const struct curve *c, const char *stage, int64_t step, int
 	m->dump = dump;
 	m->text = text;
 	if (c->v.level != NULL) {
-		const char *beyond = acc_beyond(&s->cs->mem, c->v.value, c->v.limit, NAN);
+		const char *beyond = acc_beyond_alone(&s->cs->mem, c->v.value, c->v.limit);
 		m->text = beyond == NULL      ? NULL
 			  : beyond[0] == '\0' ? text
 					      : acc_say(&s->cs->mem, "%s (rule %s: %s)", text,
-							c->v.rule, beyond + strlen("; "));
+							c->v.rule, beyond);
 		if (m->text == NULL)
 			return acc_nomem(s->e);
 		m->rule = c->v.rule;

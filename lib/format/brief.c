@@ -31,6 +31,9 @@ struct state {
 	const char *of
 		[2]; /* where the device's and the bench's first bad record come from, or their first */
 	bool of_bad;
+	struct acc_str file[2]; /* of checkpoints: the one file of a side */
+	bool files[2];          /* there are several, or a folder is meant */
+	uint64_t weights;       /* records of checkpoints */
 	uint64_t records, measured, onesided, errors, warnings, curves, points, params;
 	struct {
 		char text[80];
@@ -153,6 +156,28 @@ sides(struct state *s, const struct acc_rec *r, bool bad)
 	s->of_bad |= bad && a != NULL && b != NULL;
 }
 
+/* A checkpoint is a file, or several; a record of another kind is part of a folder. */
+static void
+checkpoint(struct state *s, const struct acc_rec *r, bool pair)
+{
+	const char *const prefix[2] = {pair ? "a." : "", "b."};
+	bool weight = false;
+	for (int i = 0; i < (pair ? 2 : 1); i++) {
+		const struct acc_str file = acc_get_text(r, prefix[i], "file");
+		if (acc_str_is(acc_get_text(r, prefix[i], "io"), "param") &&
+			acc_get(r, prefix[i], "pass") == NULL &&
+			acc_get(r, prefix[i], "scope") == NULL) {
+			weight = true;
+			if (s->file[i].n == 0)
+				s->file[i] = keep(s, file);
+			s->files[i] |= !acc_str_eq(s->file[i], file);
+		} else if (acc_get(r, prefix[i], "kind") != NULL) {
+			s->files[i] = true;
+		}
+	}
+	s->weights += weight;
+}
+
 static void
 count(struct state *s, const struct acc_rec *r)
 {
@@ -168,6 +193,7 @@ count(struct state *s, const struct acc_rec *r)
 	if (!acc_word_in("tensor arg", kind))
 		return;
 	sides(s, r, acc_str_is(bad, "error"));
+	checkpoint(s, r, pair);
 	s->records++;
 	s->measured += acc_get(r, "", "m.mode") != NULL;
 	s->onesided += pair &&
@@ -296,11 +322,16 @@ static void
 looked(struct state *s, struct brief *b)
 {
 	const char *where = "";
-	if (s->ops.nplaces == 1)
+	if (s->ops.nplaces == 1 && s->ops.place[0].name[0] != '\0')
 		where = acc_say(&s->mem, " of %s", s->ops.place[0].name);
 	else if (s->ops.nplaces > 1)
 		where = acc_say(&s->mem, " of %zu steps or ranks", s->ops.nplaces);
-	if (s->records > 0)
+	if (s->records > 0 && s->weights == s->records)
+		say(s, &b->looked,
+			"%zu tensors%s: %" PRIu64 " measured, %" PRIu64 " error, %" PRIu64
+			" warning",
+			s->ops.n, where == NULL ? "" : where, s->measured, s->errors, s->warnings);
+	else if (s->records > 0)
 		say(s, &b->looked,
 			"%zu op calls%s: %" PRIu64 " records, %" PRIu64 " measured, %" PRIu64
 			" error, %" PRIu64 " warning",
@@ -341,12 +372,24 @@ behind(struct acc_str text, const char *head)
 	return (struct acc_str){text.p + n, text.n - n};
 }
 
+/* What a command is given: the checkpoint's file, or the folder. */
+static struct acc_str
+operand(struct state *s, int side, const char *unknown)
+{
+	if (s->of[side] == NULL)
+		return acc_str(unknown);
+	const char *path = s->file[side].n == 0 || s->files[side]
+				   ? s->of[side]
+				   : acc_arena_printf(&s->mem, "%s/%.*s", s->of[side],
+					     ACC_PRS(s->file[side]));
+	return shell(s, acc_str(path == NULL ? s->of[side] : path));
+}
+
 static void
 next(struct state *s, struct brief *b)
 {
 	const struct acc_str what = acc_get_text(&s->first, "", "what");
-	struct acc_str device = s->of[0] != NULL ? shell(s, acc_str(s->of[0])) : ACC_STR("DEVICE"),
-		       bench = s->of[1] != NULL ? shell(s, acc_str(s->of[1])) : ACC_STR("BENCH");
+	const struct acc_str device = operand(s, 0, "DEVICE"), bench = operand(s, 1, "BENCH");
 	const bool is_call = acc_map_get(&s->ops.by_key, b->name) != NULL;
 	if (s->told.n > 0)
 		push(&b->next, behind(s->told, tr(s, "next: ")));
@@ -445,7 +488,8 @@ end_text(void *state, int status, struct acc_err *e)
 		if (acc_as_f64(acc_get(&s->first, "", "confidence"), &value))
 			fprintf(s->out, tr(s, "confidence: %.4g\n"), value);
 		lines(s, "evidence: ", &b.evidence, PARTS);
-		lines(s, "also: ", &s->others, 6);
+		/* The lines that the evidence leaves. */
+		lines(s, "also: ", &s->others, 6 + PARTS - b.evidence.n);
 	}
 	lines(s, "looked at: ", &b.looked, 4);
 	lines(s, "not looked at: ", &b.not_looked, 4);

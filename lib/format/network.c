@@ -227,6 +227,9 @@ op_call(struct acc_network *n, const struct acc_rec *r, struct acc_err *e)
 		return ACC_ENOMEM;
 	s->sides |= sides;
 	int rc = names(n, s, r, e);
+	s->runs |= s->scope != 0 || s->pass != 0 || s->stack != 0 ||
+		   !acc_str_is(acc_opcall_text(r, "io"), "param");
+	s->weight = !s->runs;
 	const char *measure = NULL;
 	const double error = acc_opcall_measure(r, &measure);
 	if (error >= 0 && error >= s->error)

@@ -9,7 +9,8 @@
  *		pipeline, each stage is a branch, in the order of the pipeline; where nothing tells how
  *		ranks lie, what has the same name is the same.
  * The tree is by modules where a recorder noted them, else by lines of code, else by pass. Curves are
- * in it by the parts of their tags, cell by cell the difference of both runs.
+ * in it by the parts of their tags, cell by cell the difference of both runs; weights by the parts of
+ * their names.
  */
 #ifndef ACC_FORMAT_NETWORK_H
 #define ACC_FORMAT_NETWORK_H
@@ -31,6 +32,7 @@ struct acc_net_slot {
 	uint32_t worst;      /* the step (its number) of what is worst */
 	uint8_t sides, grade, measure;
 	bool named, curve, departs; /* departs: the curve does, at worst */
+	bool weight, runs;          /* a tensor of a checkpoint; what only a run has was recorded */
 	double error;               /* the largest that was measured; < 0: none */
 	uint8_t *cell;
 	size_t ncells, cap; /* by the step's number */
@@ -84,6 +86,7 @@ struct acc_network {
 	size_t nverdicts, verdicts_cap;
 	uint32_t last, last_step; /* the slot and step of the last record */
 	bool judged;
+	bool weights; /* after acc_network_join: all are */
 	struct acc_stacks stacks;
 	/* After acc_network_join. */
 	struct acc_net_node *node;

@@ -271,11 +271,12 @@ line_of(struct acc_network *n, const struct acc_net_slot *s, uint32_t *out, stru
 	return rc;
 }
 
-/* Of a tag, "actv/layers.0.fc1/output/norm", a node for each part but the last. */
+/* Of a tag, "actv/layers.0.fc1/output/norm", or a weight's name a node for each part. */
 static int
-curve_of(struct acc_network *n, const struct acc_net_slot *s, uint32_t *out, struct acc_err *e)
+part_of(struct acc_network *n, const struct acc_net_slot *s, uint32_t *out, struct acc_err *e)
 {
-	const struct acc_str tag = n->text[s->key].s;
+	const uint32_t key = s->key != 0 ? s->key : s->other;
+	const struct acc_str tag = n->text[key].s;
 	uint32_t at = 0, from = 0, depth = 0;
 	bool new;
 	int rc = 0;
@@ -283,8 +284,13 @@ curve_of(struct acc_network *n, const struct acc_net_slot *s, uint32_t *out, str
 		if (i < tag.n && ((tag.p[i] != '/' && tag.p[i] != '.') || ++depth >= DEEPEST))
 			continue;
 		const uint64_t id = acc_hash(tag.p, i);
-		rc = node_of(n, BY_PART, (uint32_t)(id >> 32), (uint32_t)id, at, s->rank, &at, &new,
-			e);
+		/* One that only the bench has is not what the device may call so on another rank. */
+		if (i == tag.n && s->key == 0)
+			rc = node_of(n, BY_BENCH, n->stage[s->rank], key, at, s->rank, &at, &new,
+				e);
+		else
+			rc = node_of(n, BY_PART, (uint32_t)(id >> 32), (uint32_t)id, at, s->rank,
+				&at, &new, e);
 		if (rc == 0 && new)
 			n->node[at].label = (struct acc_str){tag.p + from, i - from};
 		from = i + 1;
@@ -306,8 +312,8 @@ own_node(struct acc_network *n, const struct acc_net_slot *s, enum how how, uint
 	uint32_t parent;
 	bool new;
 	int rc;
-	if (s->curve)
-		return curve_of(n, s, out, e);
+	if (s->curve || s->weight)
+		return part_of(n, s, out, e);
 	if (how == BY_MODULES && n->text[key].module[bench])
 		return module(n, key, bench, s->rank, 0, out, e);
 	if (how == BY_MODULES && s->scope != 0)
@@ -477,6 +483,7 @@ absorb(struct acc_network *n, uint32_t part)
 		p->last = only->last;
 		p->slot = only->slot;
 		p->key = only->key;
+		p->other = only->other;
 		only->slot = 0;
 		for (uint32_t k = p->first; k != 0; k = v[k].next)
 			v[k].parent = part;
@@ -526,10 +533,12 @@ acc_network_join(struct acc_network *n, struct acc_err *e)
 {
 	enum how how = BY_PASSES;
 	bool curves = n->nslots > 1;
+	n->weights = n->nslots > 1;
 	uint32_t root;
 	for (size_t i = 1; i < n->nslots; i++) {
 		const struct acc_net_slot *s = &n->slot[i];
 		curves &= s->curve;
+		n->weights &= s->weight;
 		if (s->scope != 0)
 			how = BY_MODULES;
 		else if (how == BY_PASSES && s->stack != 0 &&
@@ -537,6 +546,7 @@ acc_network_join(struct acc_network *n, struct acc_err *e)
 			how = BY_CODE;
 	}
 	n->title = curves              ? "Curves"
+		   : n->weights        ? "Tensors"
 		   : how == BY_MODULES ? "Modules"
 		   : how == BY_CODE    ? "Lines of code"
 				       : "Op calls";
@@ -554,7 +564,7 @@ acc_network_join(struct acc_network *n, struct acc_err *e)
 		if (n->node[i].pass)
 			hoist(n, i);
 	/* Those that were absorbed hang at what has them now, and are empty. */
-	for (uint32_t i = 1; rc == 0 && curves && i < n->nnodes; i++)
+	for (uint32_t i = 1; rc == 0 && (curves || n->weights) && i < n->nnodes; i++)
 		if (n->node[i].slot != 0 || n->node[i].first != 0)
 			absorb(n, i);
 	rc = rc < 0 ? rc : ranks_on(n, e);

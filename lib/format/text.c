@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 /* No number is wider than the narrowest cell: one that is cut would be another number. */
-enum { HOLD = 1000, GAP = 2, NARROWEST = 13, NAME = 36, OTHER = 20, HANG = 2 };
+enum { HOLD = 1000, GAP = 2, NARROWEST = 13, NAME = 48, OTHER = 20, HANG = 2 };
 
 struct state {
 	FILE *out;
@@ -162,11 +162,12 @@ legend(struct state *s)
 /* Columns that a narrow terminal can do without, the least useful first: some before names are cut
  * short, some before they are cut so short that they help nobody, some last of all. What the user asked for by name
  * is never dropped. */
-static const char *const spare[] = {"why", "limit", "m.ulp_max", "rule", "type", "m.rel_l2",
+static const char *const spare[] = {"why", "limit", "how", "m.ulp_max", "rule", "type", "m.rel_l2",
 	"m.err_rms", "s.norm", "stat.min", NULL};
 static const char *const last_spare[] = {"stat.max", "dtype", "a.dtype", "m.max_rel", "m.err_max",
-	"at", "begin_rel", "final_rel", "s.mean", "b.where", "a.where", NULL};
-static const char *const needed[] = {"audit.limit", "audit.skip", "shape", "a.shape", NULL};
+	"at", "begin_rel", "final_rel", "s.mean", "b.where", "a.where", "note", NULL};
+static const char *const needed[] = {"m.equal", "audit.limit", "audit.skip", "shape", "a.shape",
+	NULL};
 
 static size_t
 total_width(const struct state *s)
@@ -204,6 +205,21 @@ shrink(struct state *s, size_t room, size_t name, size_t other)
 	}
 }
 
+/* A column that went before a wider one did may come back into the room of that, the most useful first. */
+static void
+restore(struct state *s, size_t room, const char *const *titles)
+{
+	size_t n = 0;
+	while (titles[n] != NULL)
+		n++;
+	while (n-- > 0)
+		for (size_t i = 0; i < s->cells.n; i++)
+			if (s->width[i] == 0 && s->need[i] > 0 &&
+				strcmp(s->cells.column[i].title, titles[n]) == 0 &&
+				total_width(s) + s->need[i] + GAP <= room)
+				s->width[i] = s->need[i];
+}
+
 /* What was cut before a column went may have the room of that: names first, then from the left. */
 static void
 widen(struct state *s, size_t room)
@@ -232,6 +248,9 @@ fit(struct state *s)
 	drop(s, room, needed);
 	shrink(s, room, NARROWEST, NARROWEST);
 	widen(s, room);
+	restore(s, room, needed);
+	restore(s, room, last_spare);
+	restore(s, room, spare);
 }
 
 /* Step and rank, where all rows have the same? Then it is remembered which. */

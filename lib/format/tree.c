@@ -43,15 +43,17 @@ record(void *state, const struct acc_rec *r, struct acc_err *e)
 static const struct {
 	const char *word, *color;
 } looks[] = {
-	[ACC_UNJUDGED] = {"-", "\033[2m"},
-	[ACC_FINE] = {"ok", "\033[32m"},
-	[ACC_WARNING] = {"warning", "\033[33m"},
-	[ACC_ERROR] = {"ERROR", "\033[31m"},
+	[ACC_UNJUDGED] = {"- ", "\033[2m"},
+	[ACC_FINE] = {ACC_MSG("ok "), "\033[32m"},
+	[ACC_WARNING] = {ACC_MSG("warning "), "\033[33m"},
+	[ACC_ERROR] = {ACC_MSG("ERROR "), "\033[31m"},
 };
 
 /* --- before each line, where there are several steps: a character for each, or for a few */
 
 enum { STRIP = 40 };
+/* Columns of what the bench calls it. */
+enum { OTHER = 60 };
 
 static size_t
 strip_size(const struct acc_network *n)
@@ -195,10 +197,13 @@ about(const struct state *s, uint32_t at, char *buf, size_t size)
 	buf[0] = '\0';
 	if (p->first == 0 && w->error >= 0)
 		n = (size_t)snprintf(buf, size, "  %s %.3g",
-			w->curve ? "relative" : acc_opcall_measure_name(w->measure) + 2, w->error);
+			w->curve ? acc_tr("relative") : acc_opcall_measure_name(w->measure) + 2,
+			w->error);
 	else if (p->first != 0)
 		n = (size_t)snprintf(buf, size,
-			w->curve ? acc_tr("  %u curve%s") : acc_tr("  %u op call%s"),
+			w->curve       ? acc_tr("  %u curve%s")
+			: net->weights ? acc_tr("  %u tensor%s")
+				       : acc_tr("  %u op call%s"),
 			(unsigned)p->calls, p->calls == 1 ? "" : "s");
 	if (p->first != 0 && p->bad > 0)
 		n += (size_t)snprintf(buf + n, size - n, acc_tr(", %u bad"), (unsigned)p->bad);
@@ -219,6 +224,19 @@ about(const struct state *s, uint32_t at, char *buf, size_t size)
 		snprintf(buf + n, size - n, "  [%s]", acc_tr("only the bench"));
 }
 
+/* What the bench calls it, where there is room. */
+static void
+bench_name(struct state *s, struct acc_str name, size_t room)
+{
+	const char *head = acc_tr("  (bench: ");
+	const size_t around = acc_text_width(acc_str(head)) + 1;
+	if (name.n == 0 || room < around + 8)
+		return;
+	fputs(head, s->out);
+	acc_text_put(s->out, name, room - around < OTHER ? room - around : OTHER);
+	putc(')', s->out);
+}
+
 static void
 line(struct state *s, uint32_t at, bool last, bool open)
 {
@@ -229,17 +247,14 @@ line(struct state *s, uint32_t at, bool last, bool open)
 	char rest[320];
 	branch(s, at, last);
 	about(s, at, rest, sizeof rest);
-	const size_t word = strlen(looks[p->grade].word) + 1 + acc_text_width(acc_str(rest));
+	const char *verdict = acc_tr(looks[p->grade].word);
+	const size_t word = acc_text_width(acc_str(verdict)) + acc_text_width(acc_str(rest));
 	const size_t room = width > before + word + 12 ? width - before - word : 12;
-	fprintf(s->out, "%s%s%s ", s->opt.color ? looks[p->grade].color : "", looks[p->grade].word,
+	fprintf(s->out, "%s%s%s", s->opt.color ? looks[p->grade].color : "", verdict,
 		s->opt.color ? "\033[0m" : "");
-	acc_text_put(s->out, p->label, room);
+	const size_t used = before + word + acc_text_put(s->out, p->label, room);
 	fputs(rest, s->out);
-	if (p->other.n > 0) {
-		fputs("  (bench: ", s->out);
-		acc_text_put(s->out, p->other, 60);
-		putc(')', s->out);
-	}
+	bench_name(s, p->other, width > used ? width - used : 0);
 	/* A closed one says where the worst is. */
 	if (p->first != 0 && !open && p->bad > 0) {
 		const struct acc_net_slot *w = &s->net.slot[p->worst];
@@ -319,7 +334,7 @@ end(void *state, int status, struct acc_err *e)
 	(void)status;
 	int rc = acc_network_join(&s->net, e);
 	if (rc == 0 && s->net.nslots < 2)
-		fputs("no op calls\n", s->out);
+		fprintf(s->out, "%s\n", acc_tr("no op calls"));
 	s->step_at = rc < 0 ? NULL : acc_alloc(&s->mem, (s->net.step.n + 1) * sizeof *s->step_at);
 	if (s->step_at == NULL)
 		return rc < 0 ? rc : acc_nomem(e);

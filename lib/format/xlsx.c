@@ -42,6 +42,7 @@ release(void *state)
 
 #else
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -78,6 +79,8 @@ styles(struct xlsx_book *s, struct acc_err *e)
 			s->cell[l][k] = style(s, acc_xlsx_looks[l].fill, acc_xlsx_looks[l].ink,
 				l == ERROR);
 			all &= s->cell[l][k] != NULL;
+			if (all)
+				s->x->format_set_align(s->cell[l][k], LXW_ALIGN_VERTICAL_TOP);
 			if (k == SMALL && all)
 				s->x->format_set_num_format(s->cell[l][k], "0.00E+00");
 		}
@@ -103,6 +106,7 @@ release(void *state)
 	acc_xlsx_tables_release(s);
 	acc_stacks_release(&s->stacks);
 	acc_map_release(&s->places);
+	acc_map_release(&s->bad);
 	acc_buf_release(&s->text);
 	acc_buf_release(&s->key);
 	free(s->sheet);
@@ -263,6 +267,66 @@ level_of(const struct acc_rec *r)
 	return acc_str_is(bad, "error") ? ERROR : acc_str_is(bad, "warning") ? WARNING : FINE;
 }
 
+/* What a finding may name, and on which step and rank; a finding itself has these at its top. */
+static int
+bad_name(const struct acc_rec *r, bool place, struct acc_buf *out)
+{
+	static const char *const sides[] = {"a.", "b.", ""};
+	static const char *const keys[] = {"key", "tag", "name"};
+	const bool finding = acc_rec_is(r, "finding");
+	struct acc_str name = {0};
+	char at[64];
+	int64_t v[2] = {INT64_MIN, INT64_MIN};
+	for (int k = finding ? 2 : 0; k < 3 && name.n == 0; k++)
+		for (int i = 0; i < 3 && name.n == 0; i++)
+			name = acc_get_text(r, sides[i], keys[k]);
+	for (int i = 0; i < 3; i++) {
+		if (v[0] == INT64_MIN)
+			v[0] = acc_get_int(r, sides[i], "step", INT64_MIN);
+		if (v[1] == INT64_MIN)
+			v[1] = acc_get_int(r, sides[i], "rank", INT64_MIN);
+	}
+	const int n = place ? snprintf(at, sizeof at, "\n%" PRId64 "/%" PRId64, v[0], v[1]) : 0;
+	out->n = 0;
+	return acc_buf_add(out, name.p, name.n) < 0 ? -1 : acc_buf_add(out, at, (size_t)n);
+}
+
+/* Bad rows are few; of a stream of nothing else the first are remembered. */
+static int
+remember(struct xlsx_book *s, struct xlsx_sheet *to, const struct acc_rec *r, enum xlsx_level level,
+	struct acc_err *e)
+{
+	if (level == FINE)
+		return 0;
+	if (to->worst == 0 || level > to->worst_level) {
+		to->worst = to->rows;
+		to->worst_level = level;
+	}
+	for (int place = 0; place < 2 && s->bad.n < REMEMBERED; place++) {
+		const uint64_t at = (uint64_t)(to - s->sheet + 1) << 32 | to->rows;
+		if (bad_name(r, place, &s->text) < 0 ||
+			acc_map_put(&s->bad,
+				(struct acc_str){(const char *)s->text.p, (uint32_t)s->text.n},
+				at) == NULL)
+			return acc_nomem(e);
+	}
+	return 0;
+}
+
+uint64_t
+acc_xlsx_bad_row(struct xlsx_book *s, const struct acc_rec *finding)
+{
+	for (int place = 1; place >= 0; place--) {
+		if (bad_name(finding, place, &s->text) < 0)
+			return 0;
+		const uint64_t *at = acc_map_get(&s->bad,
+			(struct acc_str){(const char *)s->text.p, (uint32_t)s->text.n});
+		if (at != NULL)
+			return *at;
+	}
+	return 0;
+}
+
 static int
 row(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e)
 {
@@ -277,6 +341,8 @@ row(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e)
 	rc = acc_xlsx_cells(s, to, r, level, e);
 	if (rc == 0)
 		rc = note(s, to, r, level, e);
+	if (rc == 0)
+		rc = remember(s, to, r, level, e);
 	to->bad[level]++;
 	to->rows++;
 	return rc;
@@ -315,7 +381,10 @@ end(void *state, int status, struct acc_err *e)
 	for (size_t i = 0; i < s->nsheets && rc == 0; i++)
 		rc = acc_xlsx_finish(s, &s->sheet[i], e);
 	/* It frees the book, whatever comes of it. */
+	errno = 0;
 	const lxw_error closed = s->x->workbook_close(s->book);
+	if (rc == 0 && closed != LXW_NO_ERROR && errno != 0)
+		rc = acc_fail(e, ACC_EIO, "cannot write the spreadsheet:");
 	if (rc == 0)
 		rc = acc_xlsx_done(s, closed, e);
 	if (rc == 0)

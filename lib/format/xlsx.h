@@ -11,6 +11,8 @@
 enum { ROWS = 1048576, TEXT = 32767, SHEETS = 500 };
 /* A note makes a sheet slow to open: that many op calls have one, and those that are bad. */
 enum { NOTES = 3000, NOTE = 4000, WIDEST = 46 };
+/* So many bad rows are remembered, for what leads to them. */
+enum { REMEMBERED = 10000 };
 
 enum xlsx_level { FINE, WARNING, ERROR, LEVELS };
 enum xlsx_shape { PLAIN, SMALL, SHAPES };
@@ -30,6 +32,8 @@ struct xlsx_sheet {
 	char name[32];
 	uint32_t rows, filled; /* with the titles; those that have a cell */
 	uint64_t bad[LEVELS];
+	uint32_t worst; /* the first row that is an error, or else a warning; 0: none */
+	enum xlsx_level worst_level;
 };
 
 struct xlsx_book {
@@ -44,6 +48,7 @@ struct xlsx_book {
 	struct xlsx_table table[KINDS];
 	struct acc_stacks stacks;
 	struct acc_map places; /* step and rank -> index of its last sheet */
+	struct acc_map bad;    /* op call -> its first bad row: sheet << 32 | row */
 	struct xlsx_sheet *sheet;
 	size_t nsheets, cap;
 	struct acc_buf text; /* of a cell, terminated */
@@ -82,6 +87,8 @@ int acc_xlsx_finish(struct xlsx_book *s, const struct xlsx_sheet *p, struct acc_
 void acc_xlsx_tables_release(struct xlsx_book *s);
 /* The column that names a row: the first, or the one behind the kind. */
 size_t acc_xlsx_names_at(const struct xlsx_table *t);
+/* Of what a finding names, its first bad row, as acc_xlsx_book's bad has it; 0: there is none. */
+uint64_t acc_xlsx_bad_row(struct xlsx_book *s, const struct acc_rec *finding);
 /* --- the first sheet: a finding, as it comes; then the legend and the list of sheets. 0 or < 0. */
 int acc_xlsx_finding(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e);
 int acc_xlsx_front(struct xlsx_book *s, struct acc_err *e);

@@ -1,5 +1,6 @@
 /* The first sheet of a spreadsheet: the findings, what the colours mean, and which sheets there are. */
 #include "acc/say.h"
+#include "acc/terminal.h"
 #include "format/xlsx.h"
 
 #ifdef ACC_HAVE_XLSX
@@ -16,11 +17,76 @@ const struct acc_xlsx_look acc_xlsx_looks[LEVELS] = {
 		0x8A1414},
 };
 
+/* Columns of the first sheet. */
+enum { COL_WHAT, COL_TEXT, COL_NAME, COL_NUMBERS, COL_FROM = 8, COLUMNS };
+static const double widths[COLUMNS] = {22, 110, 38, 7, 7, 11, 11, 11, 34};
+
+/* A row is as high as what is wrapped in it: not all programs look when they open the file. */
+static int
+make_room(struct xlsx_book *s, struct acc_str text, struct acc_str from, struct acc_err *e)
+{
+	const double lines[2] = {
+		ceil((double)acc_text_width(text) / (widths[COL_TEXT] - 5)),
+		ceil((double)acc_text_width(from) / (widths[COL_FROM] - 5)),
+	};
+	const double most = lines[0] > lines[1] ? lines[0] : lines[1];
+	if (most < 2)
+		return 0;
+	return acc_xlsx_done(s,
+		s->x->worksheet_set_row(s->front, s->line, most > 27 ? 409 : 15 * most, NULL), e);
+}
+
+/* A cell that leads to a row of another sheet. */
+static int
+leads(struct xlsx_book *s, size_t col, const struct xlsx_sheet *to, uint32_t row,
+	struct acc_str text, lxw_format *f, struct acc_err *e)
+{
+	char url[80];
+	snprintf(url, sizeof url, "internal:'%s'!A%" PRIu32, to->name, row + 1);
+	const char *name = acc_xlsx_plain(s, text, TEXT - 1);
+	if (name == NULL)
+		return acc_nomem(e);
+	return acc_xlsx_done(s,
+		s->x->worksheet_write_url_opt(s->front, s->line, (lxw_col_t)col, url, f, name,
+			NULL),
+		e);
+}
+
+/* What findings are, for people. */
+static const struct {
+	const char *what, *says;
+} labels[] = {
+	{"culprit", ACC_MSG("first bad op call")},
+	{"overflow", ACC_MSG("first overflow")},
+	{"difference", ACC_MSG("first difference")},
+	{"missing", ACC_MSG("not looked at")},
+	{"rule", ACC_MSG("beyond a limit")},
+	{"warning", ACC_MSG("worth a look")},
+	{"clean", ACC_MSG("within tolerance")},
+	{"audit", ACC_MSG("recomputed by itself")},
+	{"unmatched", ACC_MSG("without a partner")},
+	{"next", ACC_MSG("what to do next")},
+	{"ranks", ACC_MSG("other steps and ranks")},
+	{"accepted", ACC_MSG("accepted as it is")},
+	{"other", ACC_MSG("said besides")},
+};
+
+static struct acc_str
+label(struct acc_str what)
+{
+	for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+		if (acc_str_is(what, labels[i].what))
+			return acc_str(acc_tr(labels[i].says));
+	return what;
+}
+
 static int
 line(struct xlsx_book *s, const char *name, struct acc_str text, lxw_format *first, lxw_format *f,
 	struct acc_err *e)
 {
-	int rc = acc_xlsx_text(s, s->front, s->line, 0, acc_str(acc_tr(name)), first, e);
+	int rc = make_room(s, text, (struct acc_str){0}, e);
+	if (rc == 0)
+		rc = acc_xlsx_text(s, s->front, s->line, 0, acc_str(acc_tr(name)), first, e);
 	if (rc == 0 && text.n > 0)
 		rc = acc_xlsx_text(s, s->front, s->line, 1, text, f, e);
 	s->line++;
@@ -38,6 +104,8 @@ acc_xlsx_finding(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e
 				      : acc_str_is(what, "warning") ? WARNING
 								    : FINE;
 	lxw_format *f = s->cell[level][PLAIN];
+	const struct acc_str text = acc_get_text(r, "", "text"), name = acc_get_text(r, "", "name"),
+			     from = acc_get_text(r, "", "limit_from");
 	int rc = 0;
 	if (s->line == 0) {
 		rc = line(s, ACC_MSG("Findings"), (struct acc_str){0}, s->title, NULL, e);
@@ -48,24 +116,29 @@ acc_xlsx_finding(struct xlsx_book *s, const struct acc_rec *r, struct acc_err *e
 				s->head, e);
 		s->line++;
 	}
+	/* It finds the row of s->text, which the cells use then. */
+	const uint64_t at = name.n > 0 && level != FINE ? acc_xlsx_bad_row(s, r) : 0;
 	if (rc == 0)
-		rc = acc_xlsx_text(s, s->front, s->line, 0, what, f, e);
+		rc = make_room(s, text, from, e);
 	if (rc == 0)
-		rc = acc_xlsx_text(s, s->front, s->line, 1, acc_get_text(r, "", "text"), s->wrap,
-			e);
+		rc = acc_xlsx_text(s, s->front, s->line, COL_WHAT, label(what), f, e);
 	if (rc == 0)
-		rc = acc_xlsx_text(s, s->front, s->line, 2, acc_get_text(r, "", "name"), f, e);
+		rc = acc_xlsx_text(s, s->front, s->line, COL_TEXT, text, s->wrap, e);
+	if (rc == 0 && at != 0)
+		rc = leads(s, COL_NAME, &s->sheet[(at >> 32) - 1], (uint32_t)at, name, f, e);
+	else if (rc == 0)
+		rc = acc_xlsx_text(s, s->front, s->line, COL_NAME, name, f, e);
 	for (size_t i = 0; keys[i] != NULL && rc == 0; i++) {
 		double v;
 		if (acc_as_f64(acc_get(r, "", keys[i]), &v) && isfinite(v))
 			rc = acc_xlsx_done(s,
-				s->x->worksheet_write_number(s->front, s->line, (lxw_col_t)(3 + i),
-					v, s->cell[FINE][acc_xlsx_shape(v)]),
+				s->x->worksheet_write_number(s->front, s->line,
+					(lxw_col_t)(COL_NUMBERS + i), v,
+					s->cell[FINE][acc_xlsx_shape(v)]),
 				e);
 	}
 	if (rc == 0)
-		rc = acc_xlsx_text(s, s->front, s->line, 8, acc_get_text(r, "", "limit_from"),
-			s->wrap, e);
+		rc = acc_xlsx_text(s, s->front, s->line, COL_FROM, from, s->wrap, e);
 	s->line++;
 	return rc;
 }
@@ -97,22 +170,18 @@ legend(struct xlsx_book *s, struct acc_err *e)
 static int
 contents(struct xlsx_book *s, struct acc_err *e)
 {
-	char text[200], url[64];
+	char text[200];
 	s->line++;
 	int rc = s->nsheets > 0 ? line(s, ACC_MSG("Sheets"), (struct acc_str){0}, s->bold, NULL, e)
 				: 0;
 	for (size_t i = 0; i < s->nsheets && rc == 0; i++) {
 		const struct xlsx_sheet *p = &s->sheet[i];
-		snprintf(url, sizeof url, "internal:'%s'!A1", p->name);
 		snprintf(text, sizeof text,
 			acc_tr("%" PRIu64 " records: %" PRIu64 " error, %" PRIu64 " warning"),
 			p->bad[FINE] + p->bad[WARNING] + p->bad[ERROR], p->bad[ERROR],
 			p->bad[WARNING]);
 		/* In this mode the parts of a row must come from left to right. */
-		rc = acc_xlsx_done(s,
-			s->x->worksheet_write_url_opt(s->front, s->line, 0, url, NULL, p->name,
-				NULL),
-			e);
+		rc = leads(s, 0, p, p->worst, acc_str(p->name), NULL, e);
 		if (rc == 0)
 			rc = acc_xlsx_text(s, s->front, s->line, 1, acc_str(text),
 				s->cell[p->bad[ERROR] > 0     ? ERROR
@@ -127,7 +196,6 @@ contents(struct xlsx_book *s, struct acc_err *e)
 int
 acc_xlsx_front(struct xlsx_book *s, struct acc_err *e)
 {
-	static const double widths[] = {12, 110, 38, 7, 7, 11, 11, 11, 34};
 	int rc = 0;
 	if (s->line == 0)
 		rc = line(s, ACC_MSG("No findings"),
@@ -137,7 +205,9 @@ acc_xlsx_front(struct xlsx_book *s, struct acc_err *e)
 		rc = legend(s, e);
 	if (rc == 0)
 		rc = contents(s, e);
-	for (size_t i = 0; i < sizeof widths / sizeof *widths && rc == 0; i++)
+	s->x->worksheet_set_landscape(s->front);
+	s->x->worksheet_fit_to_pages(s->front, 1, 0);
+	for (size_t i = 0; i < COLUMNS && rc == 0; i++)
 		rc = acc_xlsx_done(s,
 			s->x->worksheet_set_column_opt(s->front, (lxw_col_t)i, (lxw_col_t)i,
 				widths[i], NULL, NULL),

@@ -214,6 +214,11 @@ acc_xlsx_finish(struct xlsx_book *s, const struct xlsx_sheet *p, struct acc_err 
 	}
 	s->x->worksheet_freeze_panes(p->ws, !s->opt.no_header,
 		(lxw_col_t)(acc_xlsx_names_at(t) + 1));
+	/* On paper each page has the titles, and the names. */
+	s->x->worksheet_set_landscape(p->ws);
+	if (!s->opt.no_header)
+		s->x->worksheet_repeat_rows(p->ws, 0, 0);
+	s->x->worksheet_repeat_columns(p->ws, 0, (lxw_col_t)acc_xlsx_names_at(t));
 	if (rc == 0 && !s->opt.no_header && p->rows > 1)
 		rc = acc_xlsx_done(s,
 			s->x->worksheet_autofilter(p->ws, 0, 0, p->rows - 1,

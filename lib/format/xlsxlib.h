@@ -24,7 +24,9 @@
 	X(format_set_num_format) X(format_set_text_wrap) X(format_set_align) X(format_set_font_size) \
 	X(format_set_bottom) X(worksheet_write_number) X(worksheet_write_string) \
 	X(worksheet_write_boolean) X(worksheet_write_url_opt) X(worksheet_write_comment_opt) \
-	X(worksheet_set_column_opt) X(worksheet_freeze_panes) X(worksheet_autofilter)
+	X(worksheet_set_column_opt) X(worksheet_freeze_panes) X(worksheet_autofilter) \
+	X(worksheet_set_row) X(worksheet_set_landscape) X(worksheet_fit_to_pages) \
+	X(worksheet_repeat_rows) X(worksheet_repeat_columns)
 /* clang-format on */
 struct acc_xlsx {
 #define X(name) __typeof__(name) *name;

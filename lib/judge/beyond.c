@@ -29,17 +29,21 @@ sure(struct acc_arena *m, const char *far, double confidence)
 }
 
 const char *
-acc_beyond(struct acc_arena *m, double value, double limit, double confidence)
+acc_beyond_alone(struct acc_arena *m, double value, double limit)
 {
-	const char *far = "", *of = acc_say(m, " of %.2g", limit);
+	const char *of = acc_say(m, " of %.2g", limit);
 	if (of == NULL)
 		return NULL;
 	/* What must be more than its limit is below it; of what may not be at all there is no factor. */
 	if (isfinite(value) && (limit <= 0 || value < limit))
-		far = acc_say(m, "%.3g where the limit is %.2g", value, limit);
-	else if (isfinite(value) && isfinite(limit))
-		far = how_far(m, value / limit, of);
-	return sure(m, far, confidence);
+		return acc_say(m, "%.3g where the limit is %.2g", value, limit);
+	return isfinite(value) && isfinite(limit) ? how_far(m, value / limit, of) : "";
+}
+
+const char *
+acc_beyond(struct acc_arena *m, double value, double limit, double confidence)
+{
+	return sure(m, acc_beyond_alone(m, value, limit), confidence);
 }
 
 const char *

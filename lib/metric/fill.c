@@ -271,15 +271,17 @@ put_tensors(struct acc_measurer *m, struct slot *s, struct acc_reading *got)
 {
 	struct acc_rec *r = &s->rec;
 	uint64_t na = 0, nb = 0;
-	char why[80];
 	bool known = acc_side_count(&s->a, &na) && acc_side_count(&s->b, &nb);
 	if (got != NULL && got->has_two && !s->laid && other_tiles(s) &&
 		!acc_layout_right(acc_layout_far(got)))
 		return put_skip(r, "a tensor is in a device's private format, as stored");
 	if (known && na != nb) {
-		snprintf(why, sizeof why, "element counts differ: %llu and %llu",
+		struct acc_arena mem = {0};
+		const char *why = acc_say(&mem, "element counts differ: %llu and %llu",
 			(unsigned long long)na, (unsigned long long)nb);
-		return put_skip(r, why);
+		const int rc = why == NULL ? ACC_ENOMEM : acc_put_said(r, "", "m.skip", &mem, why);
+		acc_arena_release(&mem);
+		return rc;
 	}
 	if (known && na == 0)
 		return put_skip(r, "no elements");

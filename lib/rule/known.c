@@ -55,7 +55,7 @@ const struct acc_known acc_known[] = {
 		WHOLE("dump") WHOLE("confidence") WHOLE("ranked") WHOLE("text") WHOLE("bad")
 			WHOLE("rule") WHOLE("limit") WHOLE("limit_from") WHOLE("why")
 	/* messages of texts */
-	WHOLE("text.msg") WHOLE("why.msg") WHOLE("m.where.msg") SIDED("err.msg")
+	WHOLE("text.msg") WHOLE("why.msg") WHOLE("m.where.msg") WHOLE("m.skip.msg") SIDED("err.msg")
 		SIDED("audit.cause.msg")
 	/* measures that are no row of a table, and what went wrong */
 	SIDED("stat.first") SIDED("stat.worst") SIDED("stat.worst.at") SIDED("s.few") WHOLE(

@@ -3,13 +3,13 @@
 
 const ioText = {in: tr("input"), kw: tr("keyword"), param: tr("parameter"), out: tr("output"), grad: tr("gradient")};
 const sideRows = [["dtype", "dtype"], ["shape", "shape"], ["min", "min"], ["max", "max"], ["mean", "mean"], ["norm", "norm"],
-	["NaN", "nan"], ["+Inf", "posinf"], ["-Inf", "neginf"], ["value", "value"]];
+	["NaN", "nan"], ["+Inf", "posinf"], ["-Inf", "neginf"], ["value", "value"], [tr("stands in"), "where"]];
 const metricKeys = ["m.max_abs", "m.max_rel", "m.err_max", "m.err_rms", "m.rel_l2", "m.rmse", "m.one_minus_cosine",
 	"m.ulp_max", "m.thousandth", "m.five_thousandths", "m.outside", "m.same", "m.nonfinite", "m.equal", "m.max_diff",
-	"m.min_diff", "m.mean_diff", "m.norm_diff", "m.max_relerr", "m.mean_relerr", "m.norm_relerr", "m.worst", "m.skip"];
+	"m.min_diff", "m.mean_diff", "m.norm_diff", "m.max_relerr", "m.mean_relerr", "m.norm_relerr", "m.worst"];
 
 function sideValue(side, key, i) {
-	for (const k of key === "dtype" || key === "shape" || key === "value" ? [key] : ["s." + key, "stat." + key]) {
+	for (const k of ["dtype", "shape", "value", "where"].includes(key) ? [key] : ["s." + key, "stat." + key]) {
 		const v = get(side + k, i);
 		if (v !== undefined) return v;
 	}
@@ -43,6 +43,12 @@ function list(pairs, cls) {
 	return dl;
 }
 
+// Of what has no size, as arguments that are not equal, the rule alone says something.
+function limitText(value, limit, from, say) {
+	if (!Number.isFinite(number(value))) return from === undefined ? shown(value) : "(" + from + ")";
+	return say(shown(value), shown(limit)) + (from === undefined ? "" : " (" + from + ")");
+}
+
 // How many elements are off by 0, 1, 2 to 3, 4 to 7 ... units in the last place.
 function histogram(text) {
 	const counts = String(text).replace(/[[\]]/g, "").split(",").map(Number);
@@ -53,7 +59,7 @@ function histogram(text) {
 		bar.style.height = n === 0 ? "0" : 4 + 42 * Math.log1p(n) / Math.log1p(most) + "px";
 		bar.title = tr("%s elements", n);
 		bars.append(bar);
-		axis.append(make("span", "", k % every > 0 ? "" : k === 0 ? "0" : shown(2 ** (k - 1), 2)));
+		axis.append(make("span", "", k % every > 0 ? "" : k === 0 ? "0" : k > 14 ? "2^" + (k - 1) : String(2 ** (k - 1))));
 	});
 	return make("div", "", make("p", "quiet", tr("how many elements by their error in ulp, from 0, 1, 2, 4 ... on (logarithmic)")), bars, axis);
 }
@@ -92,21 +98,22 @@ function tensor(i) {
 	const head = make("div", "title", dot(level), " ", title);
 	const bad = get("bad", i);
 	if (bad !== undefined)
-		head.append(make("span", levelName[level], "  " + bad + (get("rule", i) ? " (" + get("rule", i) + ")" : "")));
+		head.append(make("span", levelName[level], "  " + levelText[level] + (get("rule", i) ? " (" + get("rule", i) + ")" : "")));
 	e.append(head, sideTable(i));
-	for (const [side, name] of [["a.", "device"], ["b.", "bench"]]) {
+	for (const [side, name] of [["a.", tr("device")], ["b.", tr("bench")]]) {
 		const fold = get(side + "fold", i), rank = get(side + "fold.rank", i);
 		if (fold !== undefined)
-			e.append(make("p", "quiet", "over the ranks of the " + name + ": " + fold + (rank === undefined ? "" : ", rank " + rank)));
+			e.append(make("p", "quiet", tr("over the ranks of the %s: ", name) + fold + (rank === undefined ? "" : ", rank " + rank)));
 	}
 	const ms = metricKeys.filter(k => get(k, i) !== undefined).map(k => [k.slice(2), shown(get(k, i))]);
 	if (ms.length) e.append(list(ms));
+	const skip = get("m.skip", i);
+	if (skip !== undefined) e.append(make("p", "quiet", tr("not measured: %s", skip)));
 	const value = get("value", i), limit = get("limit", i);
-	if (bad !== undefined && value !== undefined && limit !== undefined)
-		e.append(make("p", "", tr("%s against a limit of %s", shown(value), shown(limit)) +
-			(get("limit_from", i) ? ": " + get("limit_from", i) : "")));
-	const where = get("m.where", i), how = get("m.where.how", i);
-	if (where !== undefined) e.append(make("p", "", make("b", "", tr("where: ")), where + (how !== undefined ? ", " + how : "")));
+	if (bad !== undefined && Number.isFinite(number(value)) && limit !== undefined)
+		e.append(make("p", "", limitText(value, limit, get("limit_from", i), (v, l) => tr("%s against a limit of %s", v, l))));
+	const where = get("m.where", i);
+	if (where !== undefined) e.append(make("p", "", make("b", "", tr("where: ")), where));
 	for (const [side, name] of [["a.", tr("device")], ["b.", tr("bench")], ["", ""]]) {
 		const ok = get(side + "audit.ok", i), why = get(side + "audit.skip", i);
 		const of = name ? tr(" of the %s", name) : "";
@@ -120,7 +127,7 @@ function tensor(i) {
 	const hist = get("m.ulp_hist", i);
 	if (hist !== undefined && get("m.same", i) !== 1) e.append(histogram(hist) || "");
 	for (const k of ["why", "err", "a.err", "b.err"])
-		if (get(k, i) !== undefined) e.append(make("p", k === "why" ? "" : "warning", get(k, i)));
+		if (get(k, i) !== undefined) e.append(make("p", k === "why" ? "" : "warning", String(get(k, i)).replace(/^\[([^]*)\]$/, "$1")));
 	e.append(links(i), everything(i));
 	return e;
 }
@@ -128,7 +135,7 @@ function tensor(i) {
 // The same op call on the other ranks in this step, and in the other steps on this rank.
 function others(op) {
 	const of = op.node ? op.node.ops : [], out = [], most = 40;
-	for (const [name, k, same] of [["ranks", 1, 0], ["steps", 0, 1]]) {
+	for (const [name, k, same] of [[tr("ranks"), 1, 0], [tr("steps"), 0, 1]]) {
 		const there = of.filter(o => places[o.place][same] === places[op.place][same]);
 		if (there.length < 2) continue;
 		const at = Math.max(0, Math.min(there.length - most, there.indexOf(op) - most / 2)), line = make("p", "others", name + " ");
@@ -138,7 +145,7 @@ function others(op) {
 			b.onclick = () => choose(o, worstRow(o));
 			line.append(b);
 		}
-		if (there.length > most) line.append(" of " + there.length);
+		if (there.length > most) line.append(tr("%s in all", there.length));
 		out.push(line);
 	}
 	return out;
@@ -164,6 +171,8 @@ function module(op) {
 	return out;
 }
 
+const whereOf = op => [op.at + 1, ops.length].map(n => n.toLocaleString("en"));
+
 function detailDraw() {
 	const d = $("detail");
 	if (!chosen && chosenRow < 0)
@@ -173,7 +182,7 @@ function detailDraw() {
 	if (!chosen) return d.replaceChildren(make("h2", "", String(either("name", chosenRow) || either("tag", chosenRow) || "")),
 		has("tag") || has("a.tag") ? curveOf(chosenRow) || "" : "", tensor(chosenRow));
 	const where = [chosen.step !== undefined ? "step " + chosen.step : "", chosen.rank !== undefined ? "rank " + chosen.rank : "",
-		tr("op call %s of %s", (chosen.at + 1).toLocaleString("en"), ops.length.toLocaleString("en"))].filter(s => s).join(", ");
+		weighs() ? tr("tensor %s of %s", ...whereOf(chosen)) : tr("op call %s of %s", ...whereOf(chosen))].filter(s => s).join(", ");
 	const out = [make("h2", "", dot(chosen.level), " ", chosen.key), make("p", "quiet", where)];
 	out.push(...others(chosen));
 	const recorded = either("fold.key", chosen.first);
@@ -190,7 +199,9 @@ function detailDraw() {
 	const rank = i => (i === chosenRow ? -10 : 0) - levels[i] * (levels[i] >= WARNING ? 4 : 0) +
 		({out: 0, grad: 0, in: 1, kw: 2, param: 2}[either("io", i)] || 0) + (either("kind", i) === "arg" ? 3 : 0);
 	const most = 60, sorted = of.sort((a, b) => rank(a) - rank(b) || a - b);
-	const plain = sorted.filter(i => either("kind", i) === "arg"), real = sorted.filter(i => either("kind", i) !== "arg");
+	// An argument that is bad, or was chosen, is more than a value in a list.
+	const isPlain = i => either("kind", i) === "arg" && levels[i] < WARNING && i !== chosenRow;
+	const plain = sorted.filter(isPlain), real = sorted.filter(i => !isPlain(i));
 	for (const i of real.slice(0, most)) out.push(tensor(i));
 	if (real.length > most) out.push(make("p", "quiet", tr("%s more are in the table", real.length - most)));
 	if (plain.length) {

@@ -192,8 +192,8 @@ function placeText(at) {
 
 function mapSay(at) {
 	const of = mapNode();
-	$("map-at").textContent = at === undefined ? (mapMode === "both" && of.label ? "of " + (of.key || of.label) : "") : [placeText(at), at.node.key || at.node.label, levelText[grade(at.cell)],
-		sizeOf(at.cell) ? net.measure.replace("m.", "") + " " + sizeText(sizeOf(at.cell)) : ""].filter(s => s).join(", ");
+	$("map-at").textContent = at === undefined ? (mapMode === "both" && of.label ? tr("of %s", of.key || of.label) : "") : [placeText(at), at.node.key || at.node.label, levelText[grade(at.cell)],
+		sizeOf(at.cell) ? measureText() + " " + sizeText(sizeOf(at.cell)) : ""].filter(s => s).join(", ");
 }
 
 function mapAgain() {
@@ -208,6 +208,16 @@ function mapAgain() {
 	mapDraw();
 }
 
+// On paper it is as long as the lines of the tree that stand there.
+function mapPrint(yes) {
+	if (!mapShown) return;
+	const long = yes && mapMode !== "both";
+	$("map").style.flex = long ? "none" : "";
+	$("map").style.height = long ? MAP_HEAD + Math.min(treeSeen.length, 500) * LINE + "px" : "";
+	if (yes) $("tree").scrollTop = 0;
+	mapDraw();
+}
+
 function mapShow(yes) {
 	mapShown = yes;
 	$("map-part").hidden = !yes;
@@ -218,6 +228,8 @@ function mapShow(yes) {
 	else tableLines.render();
 }
 
+const measureText = () => net.measure === "relative difference" ? tr("relative difference") : net.measure.replace("m.", "");
+
 function mapLegend() {
 	const bar = make("span", "sizes"), colors = mapColors();
 	for (let k = 1; k < SIZES; k++) {
@@ -226,7 +238,7 @@ function mapLegend() {
 		s.title = sizeText(k);
 		bar.append(s);
 	}
-	$("map-legend").replaceChildren(make("span", "", net.measure.replace("m.", "") + " 0"), bar, make("span", "", "10"),
+	$("map-legend").replaceChildren(make("span", "", measureText() + " 0"), bar, make("span", "", "10"),
 		...[WARNING, ERROR].filter(l => nodes.some(n => n.level === l)).map(l => make("span", levelName[l], dot(l), levelText[l])));
 }
 

@@ -17,13 +17,14 @@ function makeLevels() {
 	const bad = has("bad") ? column("bad") : [];
 	const mode = has("m.mode") ? column("m.mode") : [], ok = has("audit.ok") ? column("audit.ok") : [];
 	const aok = has("a.audit.ok") ? column("a.audit.ok") : [];
+	const kind = column("kind"), role = has("role") ? column("role") : []; // of a curve that a rule is about
 	const judged = findings.length > 0;
 	levels = new Uint8Array(rows);
 	for (let i = 0; i < rows; i++) {
 		const b = bad[i], audit = ok[i] === undefined ? aok[i] : ok[i];
 		levels[i] = b === "error" ? ERROR : b === "warning" ? WARNING
 			: audit === false ? WARNING
-			: audit === true || (judged && mode[i] !== undefined) ? GOOD : NONE;
+			: audit === true || (judged && mode[i] !== undefined) || (kind[i] === "curve" && role[i] !== undefined) ? GOOD : NONE;
 	}
 }
 
@@ -75,6 +76,17 @@ function opOfFinding(f) {
 	if (exact || f.name === undefined) return exact;
 	const name = has("name") ? column("name") : [], i = name.indexOf(f.name);
 	return i >= 0 && opOf[i] >= 0 ? ops[opOf[i]] : undefined;
+}
+
+// A curve or a parameter is no op call: the record that it is judged in.
+function rowOfFinding(f) {
+	if (f.name === undefined) return -1;
+	const kind = column("kind");
+	for (const key of ["tag", "name"].filter(has)) {
+		const c = column(key), i = c.findIndex((v, k) => v === f.name && (key === "name" || kind[k] === "curve"));
+		if (i >= 0) return i;
+	}
+	return -1;
 }
 
 function makeHeadline() {

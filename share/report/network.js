@@ -35,7 +35,12 @@ function networkRead() {
 	networkRanks();
 	networkOps();
 	networkLevels();
+	if (weighs() || net.title === "Curves") levelText[GOOD] = tr("fine");
 }
+
+// A checkpoint has no op calls, but tensors.
+const weighs = () => net.title === "Tensors";
+const counted = n => weighs() ? (n === 1 ? tr("1 tensor") : tr("%s tensors", n)) : n === 1 ? tr("1 op call") : tr("%s op calls", n);
 
 // Of a module that is called several times in a step, as for each micro-batch, all that is beneath
 // one of its calls is of that.

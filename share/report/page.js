@@ -16,41 +16,42 @@ function findingDraw() {
 	if (f === undefined) {
 		const bad = ops.filter(o => o.level >= WARNING).length;
 		card.className = bad ? "warning-card" : "";
-		card.replaceChildren(make("h1", "", bad ? tr("%s op calls are bad", bad) : tr("No judge has looked at these records")),
+		card.replaceChildren(make("h1", "", bad ? (weighs() ? tr("%s tensors are bad", bad) : tr("%s op calls are bad", bad)) : tr("No judge has looked at these records")),
 			make("p", "quiet", tr("accfirstbad, acccurve or acccheck names what is wrong; accaudit recomputes. The records are below.")));
 		return;
 	}
 	const bad = accusing.includes(f.what), clean = f.what === "clean" && status === 0;
 	card.className = bad ? "error-card" : clean ? "good-card" : "warning-card";
 	const h1 = make("h1", "", make("span", "tag", tags[f.what] || f.what));
-	if (f.name !== undefined && f.what !== "clean") h1.append(named ? link(f.name, () => choose(named)) : f.name);
+	if (f.name !== undefined && f.what !== "clean") h1.append(chooseFinding(f) ? link(f.name, chooseFinding(f)) : f.name);
 	const where = [f.step !== undefined ? "step " + f.step : "", f.rank !== undefined ? "rank " + f.rank : ""].filter(s => s && bad);
 	if (where.length) h1.append(make("span", "quiet", "  " + where.join(", ")));
 	const evidence = make("ul"), others = make("ul");
 	// The limit and the confidence have lines of their own.
-	let text = parts(String(f.text || "")).filter((t, k) => k === 0 || f.limit === undefined || !new RegExp(tr("^[\\d.e+]+ times its limit")).test(t));
+	const elsewhere = t => (f.limit !== undefined && new RegExp(tr("^[\\d.e+]+ times its limit")).test(t)) ||
+		(f.confidence !== undefined && t.startsWith(tr("confidence ").trim()));
+	const text = parts(String(f.text || "")).filter((t, k) => k === 0 || !elsewhere(t));
 	const name = String(f.name || "") + ": ", at = text[0].indexOf(name);
 	if (f.name !== undefined && at >= 0 && bad) text[0] = text[0].slice(at + name.length);
 	for (const t of text) evidence.append(make("li", "", t));
 	if (f.confidence !== undefined) others.append(make("li", "", make("b", "", tr("confidence ")), f.confidence > .999 ? tr("above 0.999") : shown(f.confidence, 3)));
 	if (f.limit !== undefined && f.value !== undefined)
-		others.append(make("li", "", make("b", "", tr("rule ") + (f.rule || "") + " "), shown(f.value) + tr(", limit ") + shown(f.limit) +
-			(f.limit_from ? " (" + f.limit_from + ")" : "")));
+		others.append(make("li", "", make("b", "", tr("rule ") + (f.rule || "") + " "), limitText(f.value, f.limit, f.limit_from, (v, l) => tr("%s, limit %s", v, l))));
 	for (const s of (f.ranked || []).slice(0, 4)) {
 		const o = ops.find(x => x.key === s) || opOfFinding({name: s});
 		others.append(make("li", "", tr("then: "), o ? link(s, () => choose(o)) : s));
 	}
 	for (const g of findings.filter(g => g !== f).slice(0, 40)) {
-		const o = opOfFinding(g), long = String(g.text || g.what);
+		const go = chooseFinding(g), long = String(g.text || g.what);
 		const li = make("li", "", long.length > 240 ? long.slice(0, 240) + " …" : long);
-		if (o) li.append(" ", link(tr("show"), () => choose(o)));
+		if (go) li.append(" ", link(tr("show"), go));
 		li.title = long;
 		others.append(li);
 	}
-	const side = make("div", "columns", evidence, others), source = frames(f.stack).find(x => !x.library);
-	card.replaceChildren(h1, side);
-	if (source)
-		card.append(make("code", "source", make("span", "", base(source.file) + ":" + source.line + " in " + source.fn), source.code));
+	// The line of code stands beneath the evidence, where it is seen however much else is said.
+	const source = frames(f.stack).find(x => !x.library), left = make("div", "", evidence, source &&
+		make("code", "source", make("span", "", base(source.file) + ":" + source.line + " in " + source.fn), source.code));
+	card.replaceChildren(h1, make("div", "columns", left, others));
 }
 
 function barDraw() {
@@ -64,7 +65,8 @@ function barDraw() {
 	document.title = (headline && accusing.includes(headline.what) && headline.name ? headline.name + " - " : "") + tr("acctools report");
 	const bad = ops.filter(o => o.level >= WARNING).length;
 	$("steps-bad").hidden = bad === 0;
-	$("count-bad").textContent = bad === 1 ? tr("1 bad op call") : tr("%s bad op calls", bad.toLocaleString("en"));
+	$("count-bad").textContent = weighs() ? (bad === 1 ? tr("1 bad tensor") : tr("%s bad tensors", bad.toLocaleString("en")))
+		: bad === 1 ? tr("1 bad op call") : tr("%s bad op calls", bad.toLocaleString("en"));
 }
 
 function stepOp(by, bad) {
@@ -94,7 +96,7 @@ function clear() {
 
 function keysStart() {
 	const actions = {
-		c: () => named && choose(named), n: () => stepOp(1, true), p: () => stepOp(-1, true),
+		c: chooseFinding(headline) || (() => {}), n: () => stepOp(1, true), p: () => stepOp(-1, true),
 		"]": () => stepOp(1), "[": () => stepOp(-1), t: theme, "?": () => $("help").showModal(),
 		"/": () => $("search").focus(), Escape: clear,
 	};
@@ -111,8 +113,8 @@ function keysStart() {
 	$("theme").onclick = theme;
 	$("help-open").onclick = () => $("help").showModal();
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraws.forEach(r => r()));
-	window.addEventListener("beforeprint", () => tableLines.render(true));
-	window.addEventListener("afterprint", () => tableLines.render());
+	window.addEventListener("beforeprint", () => printing(true));
+	window.addEventListener("afterprint", () => printing(false));
 }
 
 // How the stream ended, and how many records are not in the page.
@@ -136,8 +138,26 @@ function start() {
 	mapStart();
 	stripStart();
 	keysStart();
-	if (named) choose(named, worstRow(named));
+	const first = chooseFinding(headline);
+	if (first) first();
 	document.body.classList.add("ready");
+}
+
+// On paper nothing scrolls: of a long table stand the rows around the one that is chosen.
+function printing(yes) {
+	const rowsShown = tableLines.render(yes, tableAt());
+	$("print-rows").textContent = !yes || rowsShown.to - rowsShown.from === order.length ? ""
+		: tr("records %s to %s of %s", (rowsShown.from + 1).toLocaleString("en"), rowsShown.to.toLocaleString("en"), order.length.toLocaleString("en"));
+	if (treeLines) {
+		treeLines.render(yes, treeAt);
+		mapPrint(yes);
+	}
+}
+
+// What goes to the record that a finding names; undefined where there is none.
+function chooseFinding(f) {
+	const o = f && opOfFinding(f), row = f && !o ? rowOfFinding(f) : -1;
+	return o ? () => choose(o, worstRow(o)) : row >= 0 ? () => choose(undefined, row) : undefined;
 }
 
 // Of an op call, the record that is worst: what a person wants to see first.

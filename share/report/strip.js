@@ -99,6 +99,7 @@ function stripStart() {
 	const there = measures.filter(has);
 	if (ops.length < 2 || there.length === 0) return;
 	$("strip-part").hidden = false;
+	if (weighs()) $("strip-part").querySelector("h2").textContent = tr("Tensors in the order of the files");
 	for (const key of there) $("strip-metric").append(make("option", "", key));
 	// One that half of the records with the commonest have says enough.
 	const count = new Map(there.map(key => [key, column(key).reduce((n, v) => n + (v !== undefined ? 1 : 0), 0)]));

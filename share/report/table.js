@@ -2,15 +2,15 @@
 
 const usual = ["name", "a.tag", "tag", "a.key", "step", "rank", "a.step", "a.rank", "m.err_max", "m.err_rms",
 	"m.max_abs", "m.max_rel", "m.ulp_max", "m.nonfinite", "m.norm_relerr", "m.equal", "bad", "rule",
-	"a.value", "b.value", "value", "n", "first", "beyond", "mean_rel", "drift", "audit.ok", "audit.err",
+	"a.value", "b.value", "a.where", "b.where", "why", "value", "n", "first", "beyond", "mean_rel", "drift", "audit.ok", "audit.err",
 	"audit.cause", "s.min", "s.max", "s.norm", "a.dtype", "dtype", "a.shape", "shape", "how", "note", "limit", "err"];
 let shownKeys = [], order = new Uint32Array(0), tableLines, sortKey, sortDown = false, widths = {};
 const filters = new Map(), levelsAsked = new Set();
 let words = [];
 
 function varies(key) {
-	const c = column(key), first = c[0];
-	return c.some(v => v !== first);
+	const c = column(key), first = c.find(v => v !== undefined);
+	return c.some(v => v !== undefined && v !== first);
 }
 
 function chooseKeys() {
@@ -20,11 +20,16 @@ function chooseKeys() {
 	const one = has("m.err_max") ? ["m.max_rel"] : [];
 	const counted = new Map();
 	for (const k of column("kind")) counted.set(k, (counted.get(k) || 0) + 1);
+	const params = has("a.where") || has("b.where");
 	const curves = (counted.get("curve") || 0) > 0;
 	for (const key of usual) {
 		if (!has(key) || one.includes(key)) continue;
 		if (/^(a\.)?(step|rank)$/.test(key) && !varies(key)) continue;
 		if (key === "tag" && has("a.tag") && !curves) continue;
+		// Of parameters it is told where they stand, and why they matter; of op calls the sentence is too long.
+		if (/^(how|note)$/.test(key) ? params : key === "why" && !params) continue;
+		// Beside op calls the name of a curve stands where theirs do.
+		if (/tag$/.test(key) && has("name")) continue;
 		if (key === "how" && has("m.mode")) continue;
 		if (key === "a.key" && has("name")) continue;
 		if (key === "m.nonfinite" && !column(key).some(v => v > 0)) continue;
@@ -49,7 +54,7 @@ function measure(key) {
 	for (let i = 0, step = Math.max(1, Math.floor(rows / 400)); i < rows; i += step)
 		longest = Math.max(longest, shown(c[i]).length);
 	if (key === "bad") longest = Math.max(longest, 8);
-	return Math.round(Math.min(key === "name" ? 280 : 190, 14 + longest * 7));
+	return Math.round(Math.min(key === "why" ? 560 : key === "name" ? 280 : 190, 14 + longest * 7));
 }
 
 // "> 1e-3", "!=f32", or a part of the text.
@@ -174,7 +179,9 @@ function tableRow(k) {
 	if (levels[i] >= WARNING) e.classList.add("bad-" + levelName[levels[i]]);
 	if (i === chosenRow || (chosenRow < 0 && chosen && opOf[i] === chosen.at)) e.classList.add("chosen");
 	for (const key of shownKeys) {
-		const v = column(key)[i], text = shown(v);
+		let v = column(key)[i];
+		if (v === undefined && key === "name") v = either("tag", i);
+		const text = shown(v);
 		const cell = make("div", "cell" + (number(v) !== undefined ? " number" : ""), text);
 		cell.style.width = widths[key] + "px";
 		if (text.length > 14) cell.title = String(v);
@@ -185,8 +192,9 @@ function tableRow(k) {
 	return e;
 }
 
+const tableAt = () => order.findIndex(i => i === chosenRow || (chosenRow < 0 && chosen && opOf[i] === chosen.at));
 function tableFollow() {
-	const at = order.findIndex(i => i === chosenRow || (chosenRow < 0 && chosen && opOf[i] === chosen.at));
+	const at = tableAt();
 	if (at >= 0) tableLines.show(at);
 	else tableLines.render();
 }
@@ -201,8 +209,7 @@ function tableKey(e) {
 	const move = {ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -1e9, End: 1e9}[e.key];
 	if (move === undefined || order.length === 0 || e.target.tagName === "INPUT") return;
 	e.preventDefault();
-	const at = order.findIndex(i => i === chosenRow || (chosenRow < 0 && chosen && opOf[i] === chosen.at));
-	const i = order[Math.max(0, Math.min(order.length - 1, at + move))];
+	const at = tableAt(), i = order[Math.max(0, Math.min(order.length - 1, at + move))];
 	choose(opOf[i] >= 0 ? ops[opOf[i]] : undefined, i);
 }
 

@@ -23,7 +23,7 @@ function treeSays(n) {
 	if (n.other !== undefined) out.push(make("span", "badge", tr("bench: %s", n.other)));
 	if (n.all !== up.all && (n.all === 1 || n.all === 2))
 		out.push(make("span", "badge alone", n.all === 1 ? tr("only the device") : tr("only the bench")));
-	if (net.ranks.length > 1 && (n.on !== up.on || up === nodes[0])) out.push(make("span", "badge", ranksText(n)));
+	if (net.ranks.length > 1 && (n.on !== up.on || up === nodes[0]) && ranksText(n) !== "") out.push(make("span", "badge", ranksText(n)));
 	return out;
 }
 
@@ -34,7 +34,7 @@ function treeDraw(i) {
 	e.style.paddingLeft = 4 + Math.min(depth, 24) * 11 + "px";
 	e.setAttribute("role", "treeitem");
 	e.setAttribute("aria-level", depth + 1);
-	e.title = [n.key || n.label, (n.calls === 1 ? tr("1 op call") : tr("%s op calls", n.calls)) + (n.bad ? tr(", %s bad", n.bad) : ""),
+	e.title = [n.key || n.label, counted(n.calls) + (n.bad ? tr(", %s bad", n.bad) : ""),
 		ranksText(n), n.other === undefined ? "" : tr("bench: %s", n.other)].filter(s => s).join("\n");
 	if (n.kids.length) {
 		e.setAttribute("aria-expanded", n.open);
@@ -98,7 +98,7 @@ function treeStart() {
 		return;
 	}
 	$("tree-part").hidden = false;
-	const titles = {Modules: tr("Modules"), "Lines of code": tr("Lines of code"), "Op calls": tr("Op calls"), Curves: tr("Curves")};
+	const titles = {Modules: tr("Modules"), "Lines of code": tr("Lines of code"), "Op calls": tr("Op calls"), Curves: tr("Curves"), Tensors: tr("Tensors")};
 	$("tree-title").textContent = titles[net.title] || net.title;
 	$("tree").append(make("div"));
 	treeLines = new Lines($("tree"), $("tree").firstChild, treeDraw);
@@ -112,7 +112,7 @@ function treeStart() {
 	narrowers.push(treeFlatten);
 	const open = n => {
 		n.open = true;
-		if (n.kids.length === 1) open(n.kids[0]);
+		if (n.kids.length === 1 || nodes.length <= 40) n.kids.forEach(open); // all of a small one
 	};
 	open(nodes[0]);
 	// Of stages each is opened down to where it branches.

@@ -60,9 +60,11 @@ class Lines {
 		if (this.count * LINE <= TALLEST) return this.scroller.scrollTop / LINE;
 		return most <= 0 ? 0 : this.scroller.scrollTop / most * (this.count - this.room() / LINE);
 	}
-	render(all) {
-		const from = all ? 0 : Math.max(0, Math.floor(this.at()) - 4);
-		const to = Math.min(this.count, all ? 500 : from + Math.ceil(this.room() / LINE) + 8);
+	// Or for paper: all, or of many those around one.
+	render(paper, around) {
+		const few = this.count <= 500;
+		const from = paper ? (few ? 0 : Math.max(0, around - 40)) : Math.max(0, Math.floor(this.at()) - 4);
+		const to = Math.min(this.count, paper ? (few ? 500 : from + 120) : from + Math.ceil(this.room() / LINE) + 8);
 		const base = this.count * LINE <= TALLEST ? 0
 			: this.scroller.scrollTop - this.at() * LINE;
 		const inside = [];
@@ -72,6 +74,7 @@ class Lines {
 			inside.push(e);
 		}
 		this.body.replaceChildren(...inside);
+		return {from, to};
 	}
 	show(i) {
 		const at = this.at(), room = this.room() / LINE;

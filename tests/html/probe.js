@@ -10,6 +10,19 @@
 	out.visible = !!h1 && box.top >= 0 && h1.getBoundingClientRect().bottom <= innerHeight;
 	out.drawn = $("table-body").childElementCount;
 	out.chosen = chosen && chosen.key;
+	out.evidence = [...document.querySelectorAll("#finding li")].map(e => e.textContent);
+	const code = document.querySelector("#finding .source");
+	out.source = code && code.getBoundingClientRect().bottom <= box.bottom ? code.textContent : null;
+	out.within = [...document.querySelectorAll("#panes, .part-head")].every(e => e.scrollWidth <= e.clientWidth + 1);
+	out.panes = $("panes").clientHeight;
+	out.columns = shownKeys;
+	out.strip = document.querySelector("#strip-part h2").textContent;
+	out.cards = [...document.querySelectorAll("#detail .tensor .title")].map(e => e.textContent.trim());
+	out.record = chosenRow < 0 ? null : {kind: get("kind", chosenRow), name: get("tag", chosenRow) || get("name", chosenRow), level: levels[chosenRow]};
+	printing(true);
+	out.paper = {rows: $("table-body").childElementCount, chosen: !!$("table-body").querySelector(".chosen"), says: $("print-rows").textContent,
+		map: mapShown ? $("map").clientHeight : 0};
+	printing(false);
 	const timed = f => {
 		const t = performance.now();
 		f();
@@ -53,6 +66,23 @@
 		out.key = chosen !== before;
 		document.dispatchEvent(new KeyboardEvent("keydown", {key: "c"}));
 		out.back = chosen === before;
+		// The arrows, in what has the focus: a row down, a line of the tree up and folded, and back.
+		const press = (id, key) => $(id).dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
+		const row = chosenRow, line = treeAt, seen = treeSeen.length;
+		press("table", "ArrowDown");
+		out.down = chosenRow - row;
+		press("table", "ArrowUp");
+		out.up = chosenRow - row;
+		if (treeLines) {
+			press("tree", "ArrowUp");
+			out.above = treeAt - line;
+			press("tree", "ArrowLeft");
+			press("tree", "ArrowLeft");
+			out.folded = treeSeen.length < seen;
+			press("tree", "ArrowRight");
+			out.unfolded = treeSeen.length === seen;
+			document.dispatchEvent(new KeyboardEvent("keydown", {key: "c"}));
+		}
 		const r = $("strip").getBoundingClientRect();
 		$("strip").dispatchEvent(new MouseEvent("click", {clientX: r.left + r.width - 12, clientY: r.top + 9}));
 		out.last = chosen.at > ops.length * .98;
