@@ -996,7 +996,7 @@ class Recorder:
 
     def function(self, mode, func, args, kwargs):
         """What the mode sees; it does not see what runs inside."""
-        if self.depth or threading.get_ident() != self.thread:
+        if not self.mine():
             return func(*args, **kwargs)
         if is_backward(func):
             return self.tensor_backward(mode, *args, **kwargs)
@@ -1292,6 +1292,16 @@ def _replace(new):
 @atexit.register
 def _end():
     _replace(None)
+
+
+def _child():
+    """After fork only the parent records: what a child would write, or delete, is the parent's."""
+    global _now
+    if _now is not None:
+        _now.on, _now = False, None
+
+
+os.register_at_fork(after_in_child=_child)
 
 
 def _for_this_rank(process_group, ranks):

@@ -214,13 +214,26 @@ def whole():
 
 
 def child():
-    with accrecord.record(output_dir=folder("child")):
-        if os.fork() == 0:
-            torch.ones(2) + 1   # no backward: newer autograd refuses it in a child
-            os._exit(0)
-        os.wait()
-        torch.ones(2) * 2
-    assert keys("child") == ["Tensor.mul.0.forward"], keys("child")
+    """A child of fork that ends as programs do records nothing, and leaves alone what its parent records."""
+    for name, options in (("child", {}), ("child-msprobe", {"layout": "msprobe"}),
+                          ("child-online", {"keep": 1})):
+        with accrecord.record(output_dir=folder(name), **options):
+            torch.ones(2) * 2
+            if os.fork() == 0:
+                torch.ones(2) * 3   # no backward: newer autograd refuses it in a child
+                torch.ones(2) + 1
+                accrecord.step()
+                accrecord.record_switch(False)
+                sys.exit(0)   # what is registered with atexit runs
+            assert os.wait()[1] == 0
+            torch.ones(2) * 4
+        if name != "child-online":
+            assert keys(name) == ["Tensor.mul.0.forward", "Tensor.mul.1.forward"], keys(name)
+            values = subprocess.run(f"accdump-read -i out {folder(name)} | accmetric | accfmt --tsv -c s.max",
+                                    shell=True, check=True, stdout=subprocess.PIPE).stdout.split()
+            assert values == [b"s.max", b"2.0", b"4.0"], values
+    with open(folder("child-online/rank0.judged"), encoding="utf-8") as f:
+        assert f.read().splitlines()[1:] == ["0\t0\t"], "judged in a child"
 
 
 if __name__ == "__main__":
