@@ -33,6 +33,9 @@ import torch.nn.functional as F
 import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
 
+__all__ = """start_record record record_switch gen_report step seed_all set_dump_path set_dump_switch
+    register_hook acc_cmp_dump overflow_check RecordError OverflowStop""".split()
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHECKPOINT = torch.utils.checkpoint.CheckpointFunction.backward.__code__.co_filename
 FULL, STATISTICS, HASH, DESCRIPTION = range(4)
@@ -119,7 +122,8 @@ class Stream:
                       task=c(task))
         self.rec = self.lib.acc_rec_open(c(folder), byref(opt), why, len(why))
         if self.rec is None:
-            raise RecordError(why.value.decode(errors="replace"))
+            raise RecordError(why.value.decode(errors="replace") + (
+                ": delete it, or name another folder" if b"is there already" in why.value else ""))
         self.told = False
 
     def check(self, rc):
@@ -332,7 +336,8 @@ class Msprobe:
         self.frames = []
         self.clear()
         if os.path.exists(os.path.join(self.place(), "dump.json")):
-            raise RecordError(f"{self.place()}: a recording is there already")
+            raise RecordError(f"{self.place()}: a recording is there already: delete it, or name "
+                              "another folder")
 
     def place(self):
         return os.path.join(self.folder, f"step{self.number}", f"rank{self.rank}")
@@ -522,6 +527,32 @@ def plain_name(name):
     return name.replace("_", "").replace(".", "").lower()
 
 
+class Bound:
+    """One end of a range: torch.nn.Conv1d.6.fwd, where 6 is a number among all forward calls; or one of
+    our own keys."""
+
+    def __init__(self, name):
+        part = str(name).split(".")
+        if len(part) < 3 or not part[-2].isdigit() or part[-1] not in ("fwd", "bwd", "forward", "backward"):
+            raise ValueError(f"op_range: '{name}' is no name such as torch.nn.Conv1d.6.fwd")
+        self.backward = part[-1] in ("bwd", "backward")
+        self.number = int(part[-2]) if part[-1] in ("fwd", "bwd") else None
+        self.key = plain_name(".".join(part[:-1]) + ".forward")
+        self.met = self.past = False   # past: its backward call ran
+
+    def order(self, key, number):
+        """Of a forward call: < 0 before it, 0: this one, > 0 behind it."""
+        met = self.met
+        if self.number is None:
+            self.met = met or self.key == plain_name(key)
+            return 1 if met else int(self.met) - 1
+        self.met = met or number >= self.number
+        return number - self.number
+
+
+NO, FORWARD, BOTH = range(3)
+
+
 class Choice:
     """Which op calls."""
 
@@ -529,25 +560,14 @@ class Choice:
         op_range = list(op_range or [])
         if op_range and len(op_range) != 2:
             raise ValueError("op_range: two names, or None for an open end, are wanted")
-        self.first, self.end = [self.bound(x) for x in op_range] if op_range else (None, None)
+        self.first, self.end = [x and Bound(x) for x in op_range] if op_range else (None, None)
         self.ops = [str(o) for o in op_list or []]
         self.skip, self.keys = int(skip), keys and {plain_name(k) for k in keys}
         self.key_range = key_range and [plain_name(k) for k in key_range]
         self.inside = self.passed = False
+        self.all = not (op_range or self.ops or self.skip or keys or key_range)
         if self.skip < 0:
             raise ValueError("skip: not below 0")
-
-    @staticmethod
-    def bound(x):
-        """torch.nn.Conv1d.6.fwd: ("Conv1d", 6, backward); or one of our own keys."""
-        if x is None:
-            return None
-        part = str(x).split(".")
-        if len(part) >= 3 and part[-1] in ("fwd", "bwd") and part[-2].isdigit():
-            return part[-3], int(part[-2]), part[-1] == "bwd"
-        if len(part) >= 3 and part[-1] in ("forward", "backward") and part[-2].isdigit():
-            return plain_name(".".join(part[:-1]) + ".forward"), None, part[-1] == "backward"
-        raise ValueError(f"op_range: '{x}' is no name such as torch.nn.Conv1d.6.fwd")
 
     @staticmethod
     def same_op(name, classes, op):
@@ -568,17 +588,25 @@ class Choice:
                 return True
         return False
 
-    def at(self, bound, key, number):
-        return bound[0] == plain_name(key) if bound[1] is None else number >= bound[1]
-
     def in_range(self, key, number):
-        if self.first is None and self.end is None:
-            return True
-        if self.first is not None and not self.inside:
-            self.inside = self.at(self.first, key, number)
-        if self.end is not None and not self.passed:
-            self.passed = self.at(self.end, key, number)
-        return (self.first is None or self.inside) and not self.passed
+        """In the order of time, in which backward calls run from the last forward call to the first. They
+        are recorded with their forward calls alone."""
+        first, end = self.first, self.end
+        from_first = first.order(key, number) if first else 0
+        from_end = end.order(key, number) if end else -1
+        back_first = first is not None and first.backward and not first.past
+        if (from_first > 0 if back_first else from_first < 0 and not first.backward):
+            return NO
+        if end is None or not end.backward:
+            return NO if from_end >= 0 else BOTH
+        if end.past or (back_first and from_end <= 0):
+            return NO
+        return BOTH if from_end > 0 else FORWARD
+
+    def backward_done(self):
+        for b in (self.first, self.end):
+            if b is not None:
+                b.past = b.past or (b.backward and b.met)
 
     def in_keys(self, key):
         if self.keys is not None:
@@ -593,9 +621,10 @@ class Choice:
         return good
 
     def forward(self, op, key, number, classes):
-        return self.in_range(key, number) and self.in_keys(key) and \
-            self.listed(op, key, number, classes) and \
-            number % (self.skip + 1) == self.skip
+        """NO, or FORWARD, or BOTH: its backward call, too."""
+        passes = self.in_range(key, number)
+        return passes if self.in_keys(key) and self.listed(op, key, number, classes) and \
+            number % (self.skip + 1) == self.skip else NO
 
 
 # --- autograd --------------------------------------------------------------------------------
@@ -784,6 +813,8 @@ class Recorder:
         self.auto, self.pending, self.first_root, self.late = True, False, None, False
         self.frames, self.stacks = {}, {}
         self.patched, self.handles = [], []
+        self.wrote = self.told = False
+        self.leaves = set()   # parameters of op calls whose backward call is recorded
         if model is not None:
             self.learn(model)
 
@@ -828,6 +859,11 @@ class Recorder:
         self.flush_partial()
         self.flush_works()
         self.stream.sync()
+        if not (self.wrote or self.told or self.overflow is not None):
+            self.told = True
+            warnings.warn(f"accrecord: {self.folder}: nothing is recorded: " + (
+                f"of {self.number} op calls op_range, op_list, skip, scope and api_list let none through"
+                if self.number else "no op call was seen"), stacklevel=4)
 
     def close(self):
         self.stop()
@@ -902,7 +938,7 @@ class Recorder:
             for name, p in m.named_parameters(recurse=False):
                 if p.requires_grad and p not in self.roots:
                     self.roots.add(p)
-                    p.register_hook(functools.partial(self.parameter_grad,
+                    p.register_hook(functools.partial(self.parameter_grad, id(p),
                                                       self.module_op(m), name))
 
     def module_op(self, m):
@@ -991,6 +1027,7 @@ class Recorder:
     # -- op calls --
 
     def emit(self, op, number, direction, values, **place):
+        self.wrote = True
         with self.lock:
             self.stream.put(op, number, direction, values, self.detail, **place)
 
@@ -1020,6 +1057,7 @@ class Recorder:
                 self.in_backward -= 1
                 if self.in_backward == 0:
                     self.flush_partial()
+                    self.choice.backward_done()
         return backward
 
     def op(self, name, func, args, kwargs):
@@ -1045,7 +1083,7 @@ class Recorder:
         elif not tensors(v for _, v in outs) and kwargs.get("out") is not None:
             outs = results(kwargs["out"])
         self.after(name, n, "forward", kept, [("out", p, v) for p, v in outs], place)
-        if edges:
+        if edges and chosen == BOTH:
             self.watch(name, n, edges, len(ins), [v for _, v in outs], place)
         del held
         return y
@@ -1100,6 +1138,8 @@ class Recorder:
                         len(floats), nin)
         back.nodes = len(nodes)
         self.waiting.add(back)
+        if not self.choice.all:
+            self.leaves.update(i for kind, i in edges if kind == "leaf")
         for node, out, ins in nodes:
             node.register_hook(back.hook(out, ins))
 
@@ -1132,8 +1172,10 @@ class Recorder:
                 n = self.count(f"{op}.parameters_grad.{name}")
                 self.emit(op, n, "grad", [("grad", name, grad)], key=f"{op}.parameters_grad.{n}")
 
-    def parameter_grad(self, op, name, grad):
-        if self.on and self.overflow is None and self.level > 0 and self.want_outputs:
+    def parameter_grad(self, leaf, op, name, grad):
+        """Where only some op calls are recorded, of the parameters that these have."""
+        if self.on and self.overflow is None and self.level > 0 and self.want_outputs and \
+                (self.choice.all or leaf in self.leaves):
             self.grads.append((op, name, grad))
             if self.in_backward == 0:
                 self.flush_partial()
@@ -1279,6 +1321,19 @@ def distributed():
 
 # --- the interface of maca_tools.accuracy ----------------------------------------------------
 
+class Elsewhere:
+    """Instead of a recorder, of a rank that is not to be recorded."""
+    stream, folder, on, auto, number = None, "", False, False, 0
+
+    def mine(self):
+        return False
+
+    def start(self):
+        pass
+
+    stop = close = start
+
+
 _now = None     # the recorder that start_record or set_dump_path set up
 
 
@@ -1332,6 +1387,7 @@ def start_record(enabled=True, output_dir="./record_dir", record_level=2, record
     choice = Choice(op_range, op_list, skip)
     _replace(None)
     if not _for_this_rank(process_group, ranks):
+        _replace(Elsewhere())
         return
     _replace(Recorder(output_dir, record_level, record_stack, record_input, record_output, choice,
                       layout=layout, online=None if keep is None else (bench, int(keep))))

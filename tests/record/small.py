@@ -123,6 +123,72 @@ def choices():
             "a recording is there already")
 
 
+def ranges():
+    """A range is one of time: backward calls run from the last to the first; and a backward call comes with
+    its forward call."""
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 1))
+    calls = ["linear.0", "relu.0", "linear.1", "tanh.0", "linear.2"]
+    for i, (op_range, forward, backward) in enumerate((
+            (["torch.nn.ReLU.1.fwd", "torch.nn.Tanh.3.fwd"], [1, 2], [2, 1]),
+            (["torch.nn.Tanh.3.bwd", "torch.nn.ReLU.1.bwd"], [2, 3], [3, 2]),
+            (["torch.nn.Linear.2.fwd", "torch.nn.Tanh.3.bwd"], [2, 3, 4], [4]),
+            (["torch.nn.ReLU.1.bwd", None], [0, 1, 5, 6, 7, 8, 9], [1, 0, 9, 8, 7, 6, 5]),
+            (["Functional.linear.1.backward", "Functional.relu.0.backward"], [2], [2]),
+            ([None, "Functional.linear.1.backward"], [0, 1, 2, 3, 4], [4, 3]),
+            (["Functional.relu.0.forward", "Torch.tanh.0.forward"], [1, 2], [2, 1]))):
+        name = f"range{i}"
+        with accrecord.record(output_dir=folder(name), op_range=op_range, record_level=1):
+            for _ in range(2):
+                net(torch.randn(4, 2)).backward(torch.ones(4, 1))
+                accrecord.step()
+        for which, want in ("forward", forward), ("backward", backward):
+            got = [".".join(k.split(".")[-3:-1]) for k in keys(name, "-p", which)] if want else []
+            assert got == [calls[n % 5] for n in want], (op_range, which, got)
+    # Gradients of the parameters that these calls have, no others.
+    assert keys("range0", "-p grad") == ["Module.2.Linear.parameters_grad.0"], keys("range0", "-p grad")
+
+
+def ranks():
+    """A script is the same on each rank, also on those that are not recorded."""
+    dist = torch.distributed
+    dist.init_process_group("gloo", init_method="file://" + folder("meet"), rank=0, world_size=1)
+    for name, options, want in (("rank0", {"ranks": [0]}, 1), ("rank1", {"ranks": [1, 2]}, 0),
+                                ("group", {"process_group": dist.new_group([0]), "ranks": [0]}, 1)):
+        accrecord.start_record(enabled=False, output_dir=folder(name), **options)
+        accrecord.record_switch(True)
+        torch.ones(2) + 1
+        accrecord.step()
+        accrecord.record_switch(False)
+        accrecord._replace(None)
+        assert os.path.exists(folder(name)) == bool(want), name
+    dist.destroy_process_group()
+
+
+def exported():
+    """from accrecord import * brings what a script calls, and nothing that it may have itself."""
+    names = {}
+    exec("from accrecord import *", names)   # pylint: disable=exec-used
+    assert sorted(k for k in names if k[0] != "_") == sorted(
+        "start_record record record_switch gen_report step seed_all set_dump_path set_dump_switch register_hook "
+        "acc_cmp_dump overflow_check RecordError OverflowStop".split()), names.keys()
+
+
+def nothing():
+    """That nothing is recorded is said."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        accrecord.start_record(output_dir=folder("none"), skip=10)
+        torch.ones(2) + 1
+        accrecord.record_switch(False)
+        accrecord._replace(None)
+        accrecord.start_record(output_dir=folder("never"))
+        accrecord.record_switch(False)
+        accrecord._replace(None)
+    said = [str(w.message) for w in said]
+    assert len(said) == 2 and "of 1 op calls op_range, op_list, skip, scope and api_list let none" in said[0] \
+        and "no op call was seen" in said[1], said
+
+
 def ptdbg():
     net = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
     accrecord.seed_all()
@@ -240,5 +306,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ptdbg, arguments, whole, lacking, child):
+        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, lacking, child):
             part()
