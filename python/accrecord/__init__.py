@@ -915,7 +915,13 @@ class Recorder:
 
     def mine(self):
         """Recording, and not inside of something that is recorded as one call."""
-        return self.on and self.depth == 0 and threading.get_ident() == self.thread
+        return self.on and self.depth == 0 and self.here()
+
+    def here(self):
+        """In the thread that started, or in one of autograd's own, which compute what is on other devices: it
+        sets the mode there, too."""
+        return threading.get_ident() == self.thread or \
+            (self.in_backward > 0 and isinstance(threading.current_thread(), threading._DummyThread))
 
     @contextlib.contextmanager
     def quiet(self):
@@ -963,7 +969,7 @@ class Recorder:
         self.modules.append((m, f"{op}.forward.{self.count(op)}"))
 
     def leave(self, m, args, y):
-        if self.modules and threading.get_ident() == self.thread:
+        if self.modules and self.here():
             # Those that an exception ended are still there.
             while self.modules and self.modules[-1][0] is not m:
                 self.modules.pop()

@@ -4,6 +4,7 @@ Usage: small.py OUT"""
 import os
 import subprocess
 import sys
+import threading
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -279,6 +280,34 @@ def whole():
                                              "Script.forward.2.backward" for c in back], keys("script")
 
 
+class Nested(torch.autograd.Function):
+    """Its backward call computes again, and runs backward, `depth` times; beyond 60 times autograd does it in
+    a thread of its own, as it does what is on other devices."""
+
+    @staticmethod
+    def forward(ctx, x, depth):
+        ctx.depth = depth
+        ctx.save_for_backward(x)
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        Nested.elsewhere = threading.get_ident()
+        with torch.enable_grad():
+            y = Nested.apply(x, ctx.depth - 1) if ctx.depth > 0 else x.exp()
+            y.backward(g)
+        return x.grad, None
+
+
+def elsewhere():
+    with accrecord.record(output_dir=folder("elsewhere"), op_list=["exp"]):
+        x = torch.ones(2, requires_grad=True)
+        Nested.apply(x, 70).backward(torch.ones(2))
+    assert Nested.elsewhere != threading.get_ident(), "the same thread"
+    assert keys("elsewhere") == ["Tensor.exp.0.forward", "Tensor.exp.0.backward"], keys("elsewhere")
+
+
 def child():
     """A child of fork that ends as programs do records nothing, and leaves alone what its parent records."""
     for name, options in (("child", {}), ("child-msprobe", {"layout": "msprobe"}),
@@ -306,5 +335,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, lacking, child):
+        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, lacking, elsewhere, child):
             part()
