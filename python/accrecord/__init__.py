@@ -495,6 +495,47 @@ ALIAS = {f"Functional.{n}_with_indices": f"Functional.{n}" for n in (
     "adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d").split()}
 
 
+def registered(fn):
+    """(namespace, name) of torch.ops.namespace.name; or None."""
+    if type(fn).__name__ not in ("OpOverload", "OpOverloadPacket"):
+        return None
+    return getattr(fn, "overloadpacket", fn)._qualified_op_name.split("::")[:2]
+
+
+def overwritten(fn, args, kwargs):
+    """Of a registered operator that gives nothing: the arguments that it changes, by its schema."""
+    try:
+        schemas = [fn._schema] if hasattr(fn, "_schema") else [getattr(fn, o)._schema for o in fn.overloads()]
+    except (AttributeError, RuntimeError):
+        return []
+    for schema in schemas:
+        names = [a.name for a in schema.arguments]
+        if len(args) <= len(names) and set(kwargs) <= set(names):
+            given = dict(zip(names, args), **kwargs)
+            return [pv for i, a in enumerate(schema.arguments)
+                    if a.alias_info is not None and a.alias_info.is_write and a.name in given
+                    for pv in leaves(given[a.name], str(i))]
+    return []
+
+
+def name_elsewhere(fn):
+    """Of operators that others registered, and those of torch that have no place of their own."""
+    plain, module = getattr(fn, "__name__", ""), getattr(fn, "__module__", None) or ""
+    if registered(fn):
+        space, plain = registered(fn)
+        if "c10d" in space:
+            lacking("collectives of torch.distributed._functional_collectives")
+        elif space == "aten":
+            return f"Aten.{plain}" if wanted(plain) else None
+        elif space not in ("profiler", "prim"):
+            return f"NPU.{plain}" if space == "npu" else f"Torch.ops.{space}.{plain}"
+    elif getattr(fn, "__qualname__", "").startswith("_VariableFunctions") and wanted(plain):
+        return f"Torch.{plain}" if module.split(".")[0] == "torch" or not hasattr(torch, "npu") else f"NPU.{plain}"
+    elif module == "torch._C._nn" and wanted(plain):
+        return f"Functional.{plain}"
+    return None
+
+
 def name_of(fn):
     """None: it is not recorded."""
     try:
@@ -510,6 +551,8 @@ def name_of(fn):
                 getattr(fn, "__qualname__", "").startswith(("_TensorBase.", "TensorBase.",
                                                             "Tensor.")):
             name = "Tensor." + plain
+        else:
+            name = name_elsewhere(fn)
     return ALIAS.get(name, name)
 
 
@@ -806,6 +849,7 @@ class Recorder:
         self.lock = threading.RLock()
         self.thread = threading.get_ident()
         self.number, self.step_number = 0, 0
+        self.seen = 0   # op calls and collectives, also of those that are not chosen
         self.calls, self.partial, self.grads = {}, {}, []
         self.works = {}   # id -> a collective that is under way, and what is recorded of it
         self.waiting = weakref.WeakSet()   # backward calls that may still come
@@ -900,6 +944,22 @@ class Recorder:
         if compiled is not None:
             self.patch(compiled, "__call__", self.compiled_module)
         self.watch_modules()
+        self.watch_custom()
+
+    def watch_custom(self):
+        kind = torch.autograd.Function
+        old, own = inspect.getattr_static(kind, "apply"), "apply" in vars(kind)
+
+        def apply(cls, *args, **kwargs):
+            run = old.__get__(None, cls)
+            return self.custom(cls, run, args, kwargs) if self.mine() else run(*args, **kwargs)
+
+        def undo():
+            if own:
+                kind.apply = old
+            else:
+                del kind.apply
+        kind.apply, self.unwatch_custom = classmethod(apply), undo
 
     def watch_modules(self):
         nn = torch.nn.modules.module
@@ -911,6 +971,7 @@ class Recorder:
             setattr(space, name, old) if own else delattr(space, name)
         for h in self.handles:
             h.remove()
+        self.unwatch_custom()
         self.patched, self.handles, self.modules = [], [], []
 
     def mine(self):
@@ -952,6 +1013,8 @@ class Recorder:
 
     def enter(self, m, args):
         if not self.mine():
+            if self.on and not self.here():
+                lacking("what threads compute other than the one in which recording started")
             return
         if not self.modules:
             if self.first_root is None:
@@ -1044,7 +1107,7 @@ class Recorder:
         if is_backward(func):
             return self.tensor_backward(mode, *args, **kwargs)
         name = name_of(func)
-        if name is None:
+        if name is None or (registered(func) and not tensors(v for _, _, v in arguments(args, kwargs))):
             return func(*args, **kwargs)
         with self.quiet():
             return self.op(name, func, args, kwargs)
@@ -1068,17 +1131,14 @@ class Recorder:
 
     def op(self, name, func, args, kwargs):
         values = arguments(args, kwargs)
-        number = self.number
-        self.number += 1
-        n = self.count(name)
-        key = f"{name}.{n}.forward"
-        chosen = self.choice.forward(name, key, number, self.classes())
+        n, chosen = self.next_call(name)
         if not chosen:
             return func(*args, **kwargs)
         place = self.place()
         ins = [v for _, _, v in values if isinstance(v, torch.Tensor)]
         edges, held = self.edges(ins)
-        kept = self.hold(values, changes(name, kwargs))
+        gives = overwritten(func, args, kwargs) if registered(func) else []
+        kept = self.hold(values, changes(name, kwargs) or gives)
         self.before(name, n, "forward", kept, place)
         y = func(*args, **kwargs)
         outs = results(y)
@@ -1088,9 +1148,42 @@ class Recorder:
             outs = results(args[0])
         elif not tensors(v for _, v in outs) and kwargs.get("out") is not None:
             outs = results(kwargs["out"])
+        elif y is None and gives:
+            outs = gives
         self.after(name, n, "forward", kept, [("out", p, v) for p, v in outs], place)
         if edges and chosen == BOTH:
             self.watch(name, n, edges, len(ins), [v for _, v in outs], place)
+        del held
+        return y
+
+    def next_call(self, name):
+        """Which call of this operator it is, and what of it is chosen."""
+        number, n = self.number, self.count(name)
+        self.number += 1
+        self.seen += 1
+        return n, self.choice.forward(name, f"{name}.{n}.forward", number, self.classes())
+
+    def custom(self, kind, run, args, kwargs):
+        """A function of torch.autograd.Function whose forward calls nothing that is seen, such as one of a
+        C++ extension, is one op call. That is known behind it: its inputs are as it leaves them."""
+        values = arguments(args, kwargs)
+        ins = [v for _, _, v in values if isinstance(v, torch.Tensor)]
+        edges, held = self.edges(ins)
+        seen = self.seen
+        y = run(*args, **kwargs)
+        outs = results(y)
+        if self.seen != seen or not ins or not tensors(v for _, v in outs) or \
+                (kind.__module__ or "").startswith("torch."):
+            return y
+        with self.quiet():
+            name = f"Function.{kind.__name__}"
+            n, chosen = self.next_call(name)
+            if chosen:
+                place = self.place()
+                self.before(name, n, "forward", values, place)
+                self.after(name, n, "forward", values, [("out", p, v) for p, v in outs], place)
+            if edges and chosen == BOTH:
+                self.watch(name, n, edges, len(ins), [v for _, v in outs], place)
         del held
         return y
 
@@ -1239,9 +1332,11 @@ class Recorder:
             self.mode.__exit__(None, None, None)
             for h in self.handles:
                 h.remove()
+            self.unwatch_custom()
             try:
                 return fn(*args, **kwargs)
             finally:
+                self.watch_custom()
                 self.watch_modules()
                 self.mode.__enter__()
         with self.quiet():
@@ -1266,6 +1361,7 @@ class Recorder:
         def call(*args, **kwargs):
             if not self.mine():
                 return old(*args, **kwargs)
+            self.seen += 1
             with self.quiet(), torch.no_grad():
                 op = f"Distributed.{name}"
                 n = self.count(op)
@@ -1294,7 +1390,10 @@ class Recorder:
         """A collective that was begun with async_op is recorded where its results are waited for, with its
         inputs as they were."""
         def call(work, *args, **kwargs):
-            if not self.mine() or id(work) not in self.works:
+            if not self.mine():
+                return old(work, *args, **kwargs)
+            if id(work) not in self.works:
+                lacking("isend, irecv, or whatever else this wait() is for")
                 return old(work, *args, **kwargs)
             with self.quiet(), torch.no_grad():
                 y = old(work, *args, **kwargs)

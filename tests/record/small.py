@@ -152,6 +152,7 @@ def ranges():
 def ranks():
     """A script is the same on each rank, also on those that are not recorded."""
     dist = torch.distributed
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     dist.init_process_group("gloo", init_method="file://" + folder("meet"), rank=0, world_size=1)
     for name, options, want in (("rank0", {"ranks": [0]}, 1), ("rank1", {"ranks": [1, 2]}, 0),
                                 ("group", {"process_group": dist.new_group([0]), "ranks": [0]}, 1)):
@@ -249,8 +250,13 @@ def lacking():
         for _ in range(2):
             torch.sparse.mm(torch.eye(3).to_sparse(), torch.ones(3, 2))
             torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8).dequantize()
+            other = threading.Thread(target=nn.Linear(2, 2), args=(torch.ones(1, 2),))
+            other.start()
+            other.join()
     said = [str(w.message) for w in said if "accrecord" in str(w.message)]
-    assert said == [f"accrecord: not recorded: the elements of {k} tensors" for k in ("sparse", "quantized")], said
+    assert said == ["accrecord: not recorded: " + what for what in (
+        "the elements of sparse tensors", "the elements of quantized tensors",
+        "what threads compute other than the one in which recording started")], said
 
 
 @torch.jit.script
@@ -278,6 +284,56 @@ def whole():
     back = [c % 2 for c in reversed(calls)]
     assert keys("script", "-p backward") == [c.replace("forward", "backward") if "Script.f" not in c else
                                              "Script.forward.2.backward" for c in back], keys("script")
+
+
+class Outside(torch.autograd.Function):
+    """What an extension computes: here, numpy."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return torch.from_numpy(x.detach().numpy() * 2)
+
+    @staticmethod
+    def backward(ctx, g):
+        return torch.from_numpy(g.numpy() * 2)
+
+
+class Inside(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+def extensions():
+    """Operators that others registered, and functions whose inside cannot be seen."""
+    mine = torch.library.Library("acctest", "DEF")
+    mine.define("twice(Tensor x) -> Tensor")
+    mine.define("fill(Tensor(a!) x, float v) -> ()")
+    mine.impl("twice", lambda x: x * 2, "CPU")
+
+    def fill(x, v):
+        x.fill_(v)
+    mine.impl("fill", fill, "CPU")
+    apply = torch.autograd.Function.apply
+    with accrecord.record(output_dir=folder("extensions")):
+        x = torch.ones(3, requires_grad=True)
+        with torch.no_grad():
+            torch.ops.acctest.twice(x)
+            torch.ops.acctest.fill(torch.zeros(2), 5.0)
+        y = torch.ops.aten.mul.Tensor(Outside.apply(x), x)
+        torch._C._VariableFunctions.norm(Inside.apply(y)).backward()
+    assert torch.autograd.Function.apply == apply and Inside.apply(x) is not None
+    assert keys("extensions") == [
+        "Torch.ops.acctest.twice.0.forward", "Torch.ops.acctest.fill.0.forward", "Function.Outside.0.forward",
+        "Aten.mul.0.forward", "Tensor.mul.0.forward", "Torch.norm.0.forward", "Torch.norm.0.backward",
+        "Tensor.mul.1.forward", "Aten.mul.0.backward", "Function.Outside.0.backward"], keys("extensions")
+    text = subprocess.run(f"accdump-read -o Torch.ops.acctest.fill {folder('extensions')} | accmetric | "
+                          "accfmt --tsv -c io,s.max", shell=True, check=True, stdout=subprocess.PIPE).stdout
+    assert text.decode().split() == ["io", "s.max", "in", "0.0", "in", "out", "5.0"], text
 
 
 class Nested(torch.autograd.Function):
@@ -335,5 +391,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, lacking, elsewhere, child):
+        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, lacking, extensions, elsewhere, child):
             part()
