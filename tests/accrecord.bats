@@ -22,6 +22,10 @@ setup() {
 	[ ! -s said ] || { cat said; false; }
 }
 
+@test "the examples of both manuals run, with the import line changed and device and dtype mapped to a CPU" {
+	ACCREC_LIBRARY=$BIN/libaccrec.so.0 "$PY" "$ROOT/tests/record/documents.py" documents
+}
+
 @test "recorded twice: the same" {
 	run -0 --separate-stderr accdiff one two
 	[[ $output == *"22 op calls compared: none "*"(22 identical)"* && -z $stderr ]]
