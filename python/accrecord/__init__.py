@@ -834,11 +834,14 @@ COLLECTIVES = """all_reduce broadcast reduce all_gather all_gather_into_tensor _
     send recv""".split()
 
 
+PARTS = ("input", "output", "forward", "backward")   # what of op calls: those of one pass, or one side
+
+
 class Recorder:
-    def __init__(self, folder, level=2, stack=True, inputs=True, outputs=True, choice=None,
-                 rank=None, overflow=None, model=None, detail=None, layout=None, online=None):
+    def __init__(self, folder, level=2, stack=True, parts=PARTS, choice=None, rank=None, overflow=None,
+                 model=None, detail=None, layout=None, online=None):
         self.folder, self.level, self.want_stack = folder, level, stack
-        self.want_inputs, self.want_outputs = inputs, outputs
+        self.parts, self.floats = parts, False   # floats: no other tensors, and no scalars
         self.choice = choice or Choice()
         self.detail = {2: FULL, 1: STATISTICS, 0: DESCRIPTION}[level] if detail is None else detail
         self.overflow, self.overflows = overflow, 0
@@ -1097,6 +1100,9 @@ class Recorder:
 
     def emit(self, op, number, direction, values, **place):
         self.wrote = True
+        if self.floats:
+            values = [v for v in values if not isinstance(v[2], (bool, int, float)) and not (
+                isinstance(v[2], torch.Tensor) and not (v[2].is_floating_point() or v[2].is_complex()))]
         with self.lock:
             self.stream.put(op, number, direction, values, self.detail, **place)
 
@@ -1193,7 +1199,7 @@ class Recorder:
         return values if self.overflow is None or not changed else copies(values)
 
     def before(self, name, n, direction, values, place):
-        if self.overflow is None and self.want_inputs and self.level > 0:
+        if self.overflow is None and self.wants(direction, "input") and self.level > 0:
             self.emit(name, n, direction, values, **place)
 
     def after(self, name, n, direction, ins, outs, place):
@@ -1204,8 +1210,11 @@ class Recorder:
             self.count_overflow(f"{name}.{n}.{direction}")
         elif self.level == 0:
             self.emit(name, n, direction, [], **place)
-        elif self.want_outputs:
+        elif self.wants(direction, "output"):
             self.emit(name, n, direction, outs, **place)
+
+    def wants(self, direction, side):
+        return side in self.parts or direction in self.parts
 
     def count_overflow(self, key):
         self.overflows += 1
@@ -1273,7 +1282,7 @@ class Recorder:
 
     def parameter_grad(self, leaf, op, name, grad):
         """Where only some op calls are recorded, of the parameters that these have."""
-        if self.on and self.overflow is None and self.level > 0 and self.want_outputs and \
+        if self.on and self.overflow is None and self.level > 0 and self.wants("backward", "output") and \
                 (self.choice.all or leaf in self.leaves):
             self.grads.append((op, name, grad))
             if self.in_backward == 0:
@@ -1494,8 +1503,9 @@ def start_record(enabled=True, output_dir="./record_dir", record_level=2, record
     if not _for_this_rank(process_group, ranks):
         _replace(Elsewhere())
         return
-    _replace(Recorder(output_dir, record_level, record_stack, record_input, record_output, choice,
-                      layout=layout, online=None if keep is None else (bench, int(keep))))
+    parts = [part for part, wanted in (("input", record_input), ("output", record_output)) if wanted]
+    _replace(Recorder(output_dir, record_level, record_stack, parts, choice, layout=layout,
+                      online=None if keep is None else (bench, int(keep))))
     if enabled:
         _now.start()
 
@@ -1623,7 +1633,8 @@ def register_hook(model, hook=acc_cmp_dump, overflow_nums=1, **_):
 
 def set_dump_switch(switch, mode="all", scope=(), api_list=(), filter_switch="OFF",
                     dump_mode=("all",), summary_only=False, summary_mode=None):
-    """ON or OFF, and which op calls."""
+    """ON or OFF, and which op calls. dump_mode: what of them, a list of input, output, forward, backward;
+    filter_switch ON: no integers, booleans and scalars."""
     if switch not in ("ON", "OFF"):
         raise ValueError("set_dump_switch: ON or OFF")
     if switch == "OFF":
@@ -1649,12 +1660,14 @@ def set_dump_switch(switch, mode="all", scope=(), api_list=(), filter_switch="OF
                     else None)
     detail = HASH if summary_mode == "md5" else \
         STATISTICS if summary_only or summary_mode == "summary" else FULL
-    parts = set(dump_mode)
-    if _now is not None and _now.folder == _dump_path and _now.stream is not None:
-        _now.choice = choice   # a later switch of the same recording
-    else:
-        _replace(Recorder(_dump_path, 0 if mode == "api_stack" else 2, True,
-                          bool(parts & {"all", "input", "forward", "backward"}),
-                          bool(parts & {"all", "output", "forward", "backward"}), choice,
-                          model=_model, detail=detail))
+    parts = {dump_mode} if isinstance(dump_mode, str) else set(dump_mode)
+    if not parts or parts - {"all", *PARTS}:
+        raise ValueError(f"set_dump_switch: dump_mode is a list of all, {', '.join(PARTS)}")
+    if filter_switch not in ("ON", "OFF"):
+        raise ValueError("set_dump_switch: filter_switch is ON or OFF")
+    if _now is None or _now.folder != _dump_path or _now.stream is None:
+        _replace(Recorder(_dump_path, 0 if mode == "api_stack" else 2, True, model=_model, detail=detail))
+    # Also of a later switch of the same recording.
+    _now.choice, _now.floats = choice, filter_switch == "ON"
+    _now.parts = PARTS if "all" in parts else parts
     _now.start()

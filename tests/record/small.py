@@ -208,6 +208,20 @@ def ptdbg():
     net(torch.randn(2, 3))
     accrecord.set_dump_switch("OFF")
     assert keys("stack", "-k call") == ["Functional.linear.0.forward", "Functional.relu.0.forward"]
+    accrecord.register_hook(net, accrecord.acc_cmp_dump)
+    for i, (mode, want) in enumerate((
+            (["forward"], ["forward.in", "forward.out"]), (["backward"], ["backward.in", "backward.out"]),
+            (["output"], ["forward.out", "backward.out"]),
+            (["backward", "input"], ["forward.in", "backward.in", "backward.out"]))):
+        accrecord.set_dump_path(folder(f"parts{i}"))
+        accrecord.set_dump_switch("ON", mode="api_list", api_list=["relu"], dump_mode=mode, filter_switch="ON")
+        net(torch.randn(2, 3)).sum().backward()
+        accrecord.set_dump_switch("OFF")
+        accrecord._replace(None)
+        got = subprocess.run(f"accdump-read {folder(f'parts{i}')} | accfmt --tsv -c kind,pass,io | tail -n +2 | "
+                             "sort -u", shell=True, check=True, stdout=subprocess.PIPE).stdout.decode()
+        assert sorted(got.split("\n")[:-1]) == sorted("tensor\t" + w.replace(".", "\t") for w in want), (mode, got)
+    refuses(ValueError, lambda: accrecord.set_dump_switch("ON", dump_mode=["inputs"]), "dump_mode")
     refuses(ValueError, lambda: accrecord.set_dump_switch("ON", mode="acl"), "Ascend")
     refuses(ValueError, lambda: accrecord.set_dump_switch("ON", mode="alle"), "none of")
     accrecord.set_dump_path(folder("overflow"))
