@@ -214,15 +214,22 @@ def lacking(what):
 
 def readable(t):
     """Its elements, on the CPU; None: it has none that can be read."""
-    t = t.detach()
     kind = "nested" if getattr(t, "is_nested", False) else "quantized" if t.is_quantized else \
         "sparse" if t.layout != torch.strided else "meta" if t.device.type == "meta" else None
     if kind is not None:
         lacking(f"the elements of {kind} tensors")
         return None
-    if t.is_conj() or t.is_neg():
-        t = t.resolve_conj().resolve_neg()
-    return t if t.device.type == "cpu" else t.cpu()
+    try:
+        t = t.detach()
+        if t.is_conj() or t.is_neg():
+            t = t.resolve_conj().resolve_neg()
+        t = t if t.device.type == "cpu" else t.cpu()
+        if t.data_ptr() != 0 or t.numel() == 0:
+            return t
+    except (RuntimeError, NotImplementedError):
+        pass
+    lacking("the elements of tensors that stand for others, as those of torch.func and DTensor do")
+    return None
 
 
 def tensor_item(t, io, pos, detail, keep):
@@ -820,6 +827,30 @@ if hasattr(torch, "compile"):
     torch.compile = watch_compile(torch.compile)
 
 
+class Engine:
+    """Of autograd: the mode, which is off in what it sees itself, is on in what a backward call computes."""
+
+    def __init__(self, engine_of, mode):
+        self.engine, self.mode = engine_of, mode
+
+    def run_backward(self, *args, **kwargs):
+        with self.mode:
+            return self.engine.run_backward(*args, **kwargs)
+
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+
+@contextlib.contextmanager
+def engine(mode):
+    kind = torch.autograd.Variable
+    old, kind._execution_engine = kind._execution_engine, Engine(kind._execution_engine, mode)
+    try:
+        yield
+    finally:
+        kind._execution_engine = old
+
+
 def is_backward(func):
     return func is torch.Tensor.backward
 
@@ -1112,6 +1143,9 @@ class Recorder:
             return func(*args, **kwargs)
         if is_backward(func):
             return self.tensor_backward(mode, *args, **kwargs)
+        if func is torch.autograd.grad:
+            with engine(mode):
+                return self.autograd(func)(*args, **kwargs)
         name = name_of(func)
         if name is None or (registered(func) and not tensors(v for _, _, v in arguments(args, kwargs))):
             return func(*args, **kwargs)

@@ -257,6 +257,37 @@ def arguments():
         F.conv2d(torch.randn(1, 2, 5, 5), torch.randn(4, 1, 3, 3), padding="same", groups=2)
 
 
+class Stand(torch.Tensor):
+    """Without elements of its own, as DTensor."""
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, x):
+        new = torch.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype)
+        new.x = x
+        return new
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return cls(func(*[a.x if isinstance(a, cls) else a for a in args], **(kwargs or {})))
+
+
+def again():
+    """torch.autograd.grad as backward(): what is computed again is recorded, and marked."""
+    net = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+    with accrecord.record(output_dir=folder("again")):
+        x = torch.randn(2, 3, requires_grad=True)
+        loss = torch.utils.checkpoint.checkpoint(net, x, use_reentrant=False).sum()
+        torch.autograd.grad(loss, x)
+        x * 2
+    text = subprocess.run(f"accdump-read -i out,in {folder('again')} | accfmt --tsv -c key,recompute | "
+                          "tail -n +2 | uniq", shell=True, check=True, stdout=subprocess.PIPE).stdout.decode()
+    got = [line.split("\t") for line in text.splitlines()]
+    marked = [k for k, again_too in got if again_too == "true"]
+    assert marked == ["Functional.linear.1.forward", "Torch.tanh.1.forward"], text
+    assert "Functional.linear.0.backward" in [k for k, _ in got] and got[-1] == ["Tensor.mul.0.forward", ""], text
+
+
 def lacking():
     """What cannot be recorded is said, and the program goes on."""
     with warnings.catch_warnings(record=True) as said, accrecord.record(output_dir=folder("lacking")):
@@ -264,12 +295,14 @@ def lacking():
         for _ in range(2):
             torch.sparse.mm(torch.eye(3).to_sparse(), torch.ones(3, 2))
             torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8).dequantize()
+            assert torch.equal(torch.sin(Stand(torch.ones(2))).x, torch.ones(2).sin())
             other = threading.Thread(target=nn.Linear(2, 2), args=(torch.ones(1, 2),))
             other.start()
             other.join()
     said = [str(w.message) for w in said if "accrecord" in str(w.message)]
     assert said == ["accrecord: not recorded: " + what for what in (
         "the elements of sparse tensors", "the elements of quantized tensors",
+        "the elements of tensors that stand for others, as those of torch.func and DTensor do",
         "what threads compute other than the one in which recording started")], said
 
 
@@ -405,5 +438,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, lacking, extensions, elsewhere, child):
+        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, again, lacking, extensions, elsewhere, child):
             part()
