@@ -472,7 +472,7 @@ INPLACE = set("__iadd__ __isub__ __imul__ __itruediv__ __idiv__ __ifloordiv__ __
 
 
 def wanted(name):
-    return name.startswith("_foreach_") or not (
+    return name.startswith(("_foreach_", "_amp_")) or not (
         name in SKIP or name.startswith("is_") or (name.startswith("_") and not name.endswith("__")))
 
 
@@ -1184,8 +1184,8 @@ class Recorder:
         outs = results(y)
         if name.endswith(".__setitem__") and args:
             outs = [("0", args[0])]
-        elif y is None and args and name.endswith("_") and "._foreach_" in name:
-            outs = results(args[0])
+        elif y is None and args and name.endswith("_") and "foreach_" in name:
+            outs = results(args[0] if "._foreach_" in name else args[:2])   # of GradScaler: found_inf, too
         elif not tensors(v for _, v in outs) and kwargs.get("out") is not None:
             outs = results(kwargs["out"])
         elif y is None and gives:

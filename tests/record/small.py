@@ -257,6 +257,24 @@ def arguments():
         F.conv2d(torch.randn(1, 2, 5, 5), torch.randn(4, 1, 3, 3), padding="same", groups=2)
 
 
+def scaled():
+    """What GradScaler does with gradients; on a CPU, of newer PyTorch alone."""
+    grads, found = [torch.full((2,), 8.0), torch.full((3,), float("inf"))], torch.zeros(1)
+    unscale = torch._amp_foreach_non_finite_check_and_unscale_
+    with accrecord.record(output_dir=folder("scaled")):
+        torch.ones(1) * 2
+        try:
+            unscale(grads, found, torch.full((1,), 0.5))
+        except NotImplementedError:
+            return
+    text = subprocess.run(f"accdump-read -o Torch._amp_foreach* {folder('scaled')} | accmetric | "
+                          "accfmt --tsv -c name,s.max", shell=True, check=True, stdout=subprocess.PIPE).stdout
+    name = "Torch._amp_foreach_non_finite_check_and_unscale_.0.forward."
+    got = dict(line.split("\t") for line in text.decode().splitlines() if line.startswith(name))
+    assert got[name + "input.0.0"] == "8.0" and got[name + "output.0.0"] == "4.0" and \
+        got[name + "output.1"] == "1.0", got
+
+
 class Stand(torch.Tensor):
     """Without elements of its own, as DTensor."""
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -438,5 +456,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, again, lacking, extensions, elsewhere, child):
+        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, again, scaled, lacking, extensions, elsewhere, child):
             part()
