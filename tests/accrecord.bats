@@ -69,6 +69,13 @@ setup() {
 	E
 }
 
+@test "statistics of a negative scalar are those of the scalar itself" {
+	for one in negative1 negative-msprobe; do
+		run -0 accdiff "$one" negative
+		[[ $output == "2 op calls compared: none "*"(2 identical)"* ]]
+	done
+}
+
 @test "level 1 has statistics, level 0 op calls alone" {
 	run -0 bash -c "accdump-read -k tensor level1 | accfmt --json | grep -c '\"file\"' || true"
 	[ "$output" = 0 ]

@@ -257,6 +257,13 @@ def arguments():
         F.conv2d(torch.randn(1, 2, 5, 5), torch.randn(4, 1, 3, 3), padding="same", groups=2)
 
 
+def negative():
+    for name, options in (("negative", {}), ("negative1", {"record_level": 1}),
+                          ("negative-msprobe", {"record_level": 1, "layout": "msprobe"})):
+        with accrecord.record(output_dir=folder(name), **options):
+            torch.full((3,), -1.5).sum() * 2
+
+
 def scaled():
     """What GradScaler does with gradients; on a CPU, of newer PyTorch alone."""
     grads, found = [torch.full((2,), 8.0), torch.full((3,), float("inf"))], torch.zeros(1)
@@ -456,5 +463,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, again, scaled, lacking, extensions, elsewhere, child):
+        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, again, negative, scaled, lacking, extensions, elsewhere, child):
             part()
