@@ -76,6 +76,15 @@ setup() {
 	done
 }
 
+@test "a gradient that overflows f16 on its way to f32 is no fault, Inf elsewhere is" {
+	for n in 16 700; do
+		run -0 bash -c "accdump-read halves$n | accaudit | accfirstbad | accfmt"
+		[[ $output == *"audit: 3 outputs pass recomputation"* ]]
+	done
+	run -1 bash -c "accdump-read halves-wrong16 | accaudit | accfirstbad | accfmt"
+	[[ $output == *"Functional.linear.0.backward: "*"NaN or Inf from finite numbers"* ]]
+}
+
 @test "level 1 has statistics, level 0 op calls alone" {
 	run -0 bash -c "accdump-read -k tensor level1 | accfmt --json | grep -c '\"file\"' || true"
 	[ "$output" = 0 ]

@@ -264,6 +264,27 @@ def negative():
             torch.full((3,), -1.5).sum() * 2
 
 
+def halves():
+    """Under autocast the gradient of a weight in f32 is computed in f16, where it may overflow."""
+    for n in 16, 700:
+        for name in "halves", "halves-wrong":
+            torch.manual_seed(0)
+            x, w, g = torch.randn(n, n), torch.randn(n, n), torch.randn(n, n) * 2000
+            g[:, :2] = 8000 * x[:, :1].sign()
+            half, to = [t.half().double() for t in (x, w, g)], lambda t: t.float().half()
+            gw = to(half[2].t() @ half[0]).float()
+            assert 0 < torch.isinf(gw).sum()
+            if "wrong" in name:
+                gw[gw.abs().argmin() // n, gw.abs().argmin() % n] = float("inf")
+            passes = (("forward", [x, w], [to(half[0] @ half[1].t())]),
+                      ("backward", [g.half()], [to(half[2] @ half[1]), gw]))
+            accrecord.start_record(output_dir=folder(f"{name}{n}"))
+            for direction, ins, outs in passes:
+                accrecord._now.emit("Functional.linear", 0, direction, [
+                    (io, str(i), v) for io, of in (("in", ins), ("out", outs)) for i, v in enumerate(of)])
+            accrecord._replace(None)
+
+
 def scaled():
     """What GradScaler does with gradients; on a CPU, of newer PyTorch alone."""
     grads, found = [torch.full((2,), 8.0), torch.full((3,), float("inf"))], torch.zeros(1)
@@ -463,5 +484,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, again, negative, scaled, lacking, extensions, elsewhere, child):
+        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child):
             part()
