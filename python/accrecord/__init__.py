@@ -1569,11 +1569,13 @@ def record_switch(enabled):
 
 
 def step(number=None):
-    """A training step ends. Without it, one ends behind an optimizer's step, where the next model
-    is called."""
+    """A training step ends, and that of this number begins, or goes on where it is the same. Without
+    it, one ends behind an optimizer's step, where the next model is called."""
     if _now is None or _now.stream is None:
         return
     _now.auto = False
+    if number is not None and number == _now.step_number:
+        return
     with _now.quiet():
         _now.next_step(number)
 

@@ -175,6 +175,21 @@ def exported():
         "acc_cmp_dump overflow_check RecordError OverflowStop".split()), names.keys()
 
 
+def steps():
+    """A step may be named before it begins, and again."""
+    for name, options in (("steps", {}), ("steps-online", {"keep": 1})):
+        with accrecord.record(output_dir=folder(name), **options):
+            for n in (0, 0, 3, 3):
+                accrecord.step(n)
+                torch.ones(2) + n
+        if name == "steps":
+            assert [keys(name, "-s", str(n)) for n in (0, 3)] == \
+                2 * [["Tensor.add.0.forward", "Tensor.add.1.forward"]], keys(name)
+        else:
+            with open(folder(name + "/rank0.judged"), encoding="utf-8") as f:
+                assert f.read().splitlines()[1:] == ["0\t0\t", "3\t0\t"], "judged otherwise"
+
+
 def nothing():
     """That nothing is recorded is said."""
     with warnings.catch_warnings(record=True) as said:
@@ -484,5 +499,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ranges, ranks, exported, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child):
+        for part in (networks, documents, choices, ranges, ranks, exported, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child):
             part()
