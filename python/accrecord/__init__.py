@@ -19,6 +19,7 @@ import json
 import linecache
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -264,6 +265,20 @@ def group_ranks(group):
     return dist.get_process_group_ranks(group)
 
 
+def reduce_op(v):
+    """RedOpType.MAX, as a newer torch prints it; None: it is no reduction."""
+    if type(v).__name__ not in ("ReduceOp", "RedOpType"):
+        return None
+    names = [n for n in "SUM AVG PRODUCT MIN MAX BAND BOR BXOR".split()
+             if v == getattr(torch.distributed.ReduceOp, n, None)]
+    return "RedOpType." + names[0] if names else words(v)
+
+
+def words(v):
+    """What it prints, without addresses, which differ between two runs."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(v))[:1000]
+
+
 def item(v, io, pos, detail, keep):
     """What libaccrec is told of one value."""
     if isinstance(v, torch.Tensor):
@@ -290,11 +305,13 @@ def item(v, io, pos, detail, keep):
         ranks = ints(group_ranks(v) or [])
         keep.append(ranks)
         one.type, one.cls, one.ndim, one.shape = A_INTS, b"ProcessGroup", len(ranks), ranks
+    elif reduce_op(v):
+        one.type, one.cls, one.text = A_TEXT, b"torch.distributed.ReduceOp", c(reduce_op(v))
     else:
         kind = type(v)
         if kind.__module__ == "torch":
             one.cls = c(f"torch.{kind.__name__}")
-        one.type, one.text = A_TEXT, c(str(v)[:1000])
+        one.type, one.text = A_TEXT, c(words(v))
     return one
 
 
@@ -367,6 +384,8 @@ class Msprobe:
             return {"type": "torch.Size", "value": list(v)}
         elif "ProcessGroup" in type(v).__name__:
             return {"type": "torch.ProcessGroup", "group_ranks": group_ranks(v)}
+        elif reduce_op(v):
+            return {"type": "torch.distributed.ReduceOp", "value": reduce_op(v)}
         elif isinstance(v, torch.memory_format):
             return {"type": "torch.memory_format", "format": str(v)}
         elif type(v).__module__ == "torch":
@@ -1436,7 +1455,8 @@ class Recorder:
             if not self.mine():
                 return old(work, *args, **kwargs)
             if id(work) not in self.works:
-                lacking("isend, irecv, or whatever else this wait() is for")
+                if sys._getframe(1).f_code.co_filename != call_of_distributed():   # of a barrier
+                    lacking("isend, irecv, or whatever else this wait() is for")
                 return old(work, *args, **kwargs)
             with self.quiet(), torch.no_grad():
                 y = old(work, *args, **kwargs)
@@ -1461,6 +1481,11 @@ def overflowed(t):
         return False
     most = t.detach().abs().max()
     return not bool(most < torch.finfo(t.dtype).max)
+
+
+def call_of_distributed():
+    """The file of torch.distributed's own functions, which wait themselves."""
+    return torch.distributed.distributed_c10d.__file__
 
 
 def distributed():
