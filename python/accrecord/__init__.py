@@ -596,6 +596,11 @@ def plain_name(name):
     return name.replace("_", "").replace(".", "").lower()
 
 
+def listed(names):
+    """A list of names, also of one that stands alone."""
+    return [names] if isinstance(names, str) else list(names or ())
+
+
 class Bound:
     """One end of a range: torch.nn.Conv1d.6.fwd, where 6 is a number among all forward calls; or one of
     our own keys."""
@@ -607,6 +612,7 @@ class Bound:
         self.backward = part[-1] in ("bwd", "backward")
         self.number = int(part[-2]) if part[-1] in ("fwd", "bwd") else None
         self.key = plain_name(".".join(part[:-1]) + ".forward")
+        self.name = ".".join(part[:-2])
         self.met = self.past = False   # past: its backward call ran
 
     def order(self, key, number):
@@ -630,7 +636,12 @@ class Choice:
         if op_range and len(op_range) != 2:
             raise ValueError("op_range: two names, or None for an open end, are wanted")
         self.first, self.end = [x and Bound(x) for x in op_range] if op_range else (None, None)
-        self.ops = [str(o) for o in op_list or []]
+        self.named = [(b.number, b.name) for b in (self.first, self.end) if b and b.number is not None]
+        self.ops = [str(o) for o in listed(op_list)]
+        for o in self.ops:
+            part = o.split(".")
+            if len(part) > 2 and part[-1] in ("fwd", "bwd") and part[-2].isdigit():
+                self.named.append((int(part[-2]), ".".join(part[:-2])))
         self.skip, self.keys = int(skip), keys and {plain_name(k) for k in keys}
         self.key_range = key_range and [plain_name(k) for k in key_range]
         self.inside = self.passed = False
@@ -641,16 +652,23 @@ class Choice:
     @staticmethod
     def same_op(name, classes, op):
         """relu: torch.relu, torch.relu_, Tensor.relu, nn.ReLU, F.relu."""
-        want = name.rsplit(".", 1)[-1].rstrip("_").lower()
+        want = name.rsplit(".", 1)[-1].strip("_").lower()
         have = [op.rsplit(".", 1)[-1]] + [k.rsplit(".", 1)[-1] for k in classes]
-        return any(fnmatch.fnmatchcase(h.rstrip("_").lower(), want) for h in have)
+        return any(fnmatch.fnmatchcase(h.strip("_").lower(), want) for h in have)
+
+    def check(self, op, number, classes):
+        """A number counts, also where another op call has it than its name says: that is told."""
+        for n, name in self.named:
+            if n == number and not self.same_op(name, classes, op):
+                warnings.warn(f"accrecord: op call number {n} is {op}, not {name}", stacklevel=6)
+        self.named = [pair for pair in self.named if pair[0] > number]
 
     def listed(self, op, key, number, classes):
         if not self.ops:
             return True
         for o in self.ops:
             part = o.split(".")
-            if part[-1] in ("fwd", "bwd") and part[-2].isdigit():
+            if len(part) > 2 and part[-1] in ("fwd", "bwd") and part[-2].isdigit():
                 if int(part[-2]) == number:
                     return True
             elif plain_name(o) == plain_name(key) or self.same_op(o, classes, op):
@@ -691,6 +709,8 @@ class Choice:
 
     def forward(self, op, key, number, classes):
         """NO, or FORWARD, or BOTH: its backward call, too."""
+        if self.named:
+            self.check(op, number, classes)
         passes = self.in_range(key, number)
         return passes if self.in_keys(key) and self.listed(op, key, number, classes) and \
             number % (self.skip + 1) == self.skip else NO
@@ -1535,6 +1555,7 @@ os.register_at_fork(after_in_child=_child)
 def _for_this_rank(process_group, ranks):
     if not distributed():
         return True
+    ranks = [ranks] if isinstance(ranks, int) else ranks
     if process_group is not None:
         rank = torch.distributed.get_rank(process_group)
         return rank >= 0 and (not ranks or rank in ranks)
@@ -1707,7 +1728,7 @@ def set_dump_switch(switch, mode="all", scope=(), api_list=(), filter_switch="OF
                          "library, which is not here: record the op call with mode 'list'")
     if mode not in MODES:
         raise ValueError(f"set_dump_switch: mode '{mode}' is none of {', '.join(MODES)}")
-    keys = [k for k in scope or ()]
+    keys = listed(scope)
     if mode == "range" and len(keys) != 2:
         raise ValueError("set_dump_switch: mode 'range' wants the first and the last op call")
     if mode == "list" and not keys:

@@ -190,6 +190,23 @@ def steps():
                 assert f.read().splitlines()[1:] == ["0\t0\t", "3\t0\t"], "judged otherwise"
 
 
+def numbers():
+    """A number counts, and that another op call has it than its name says is told; a name may stand alone."""
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    for i, (options, want, told) in enumerate((
+            ({"op_list": "relu"}, ["Functional.relu.0.forward"], []),
+            ({"op_list": ["torch.nn.ReLU.1.fwd"]}, ["Functional.relu.0.forward"], []),
+            ({"op_list": ["torch.Tensor.__add__.2.fwd"]}, ["Tensor.add.0.forward"], []),
+            ({"op_range": ["torch.nn.Tanh.1.fwd", None]}, ["Functional.relu.0.forward", "Tensor.add.0.forward"],
+             ["accrecord: op call number 1 is Functional.relu, not torch.nn.Tanh"]))):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with torch.no_grad(), accrecord.record(output_dir=folder(f"numbers{i}"), **options):
+                net(torch.ones(1, 2)) + 1
+        assert [str(w.message) for w in said] == told, said
+        assert keys(f"numbers{i}") == want, keys(f"numbers{i}")
+
+
 def nothing():
     """That nothing is recorded is said."""
     with warnings.catch_warnings(record=True) as said:
@@ -499,5 +516,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ranges, ranks, exported, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child):
+        for part in (networks, documents, choices, ranges, ranks, exported, numbers, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child):
             part()
