@@ -385,8 +385,7 @@ acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc
 	double max, double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
 	struct acc_forms *forms, double *part)
 {
-	struct ruler u = {unit, work, max, err, coarse,
-		rec->dtype == ACC_F32 ? forms : NULL};
+	struct ruler u = {unit, work, max, err, coarse, rec->dtype == ACC_F32 ? forms : NULL};
 	struct check c;
 	if (p->nb == 0 || p->m == 0 || p->n == 0 || p->nk == 0)
 		return acc_cannot(&t->r, "a product of empty tensors");
@@ -436,8 +435,8 @@ acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool 
 	struct acc_product q;
 	if (acc_product_gradient(a, p, of_x, &q) < 0)
 		return acc_cannot(&a->t->r, "too large to be recomputed");
-	return acc_freivalds(a->t, &q, a->gin, a->max, a->unit, a->work, &a->err, &a->coarse, &a->forms,
-		&a->part);
+	return acc_freivalds(a->t, &q, a->gin, a->max, a->unit, a->work, &a->err, &a->coarse,
+		&a->forms, &a->part);
 }
 
 static void
