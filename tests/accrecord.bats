@@ -26,6 +26,13 @@ setup() {
 	ACCREC_LIBRARY=$BIN/libaccrec.so.0 "$PY" "$ROOT/tests/record/documents.py" documents
 }
 
+@test "what is recorded computes the same bits as without, and passes its audit" {
+	ACCREC_LIBRARY=$BIN/libaccrec.so.0 "$PY" -W ignore "$ROOT/tests/record/same.py" bits
+	for r in bits/*; do
+		accdump-read "$r" | accaudit | accfirstbad >/dev/null
+	done
+}
+
 @test "recorded twice: the same" {
 	run -0 --separate-stderr accdiff one two
 	[[ $output == *"22 op calls compared: none "*"(22 identical)"* && -z $stderr ]]
