@@ -123,7 +123,8 @@ ACC_REC_API int acc_rec_call(struct acc_recording *r, const struct acc_rec_call 
  * calls. The same frames may be given again: they are written once. */
 ACC_REC_API int acc_rec_stack(struct acc_recording *r, const char *const *frame, size_t n,
 	uint64_t *id);
-/* From now on op calls belong to this step (>= 0); the elements go to another file. */
+/* From now on op calls belong to this step (>= 0); the elements go to another file. The same step again
+ * changes nothing; one that was left is not gone back to, which ends the recording. */
 ACC_REC_API int acc_rec_step(struct acc_recording *r, int64_t step);
 /* Wait until all that was recorded so far has been handed to the system. */
 ACC_REC_API int acc_rec_sync(struct acc_recording *r);

@@ -222,6 +222,9 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 			continue;
 		any = true;
 		double x = bools ? p->b : number(p), y = bools ? q->b : number(q);
+		if (i ==
+			NORM) /* of a scalar msprobe gives itself; others, and what is measured, not */
+			x = fabs(x), y = fabs(y);
 		if (kind_of_number(x) != kind_of_number(y)) {
 			if (i == MAX || i == MIN)
 				it->nonfinite = true;

@@ -262,8 +262,11 @@ acc_rec_step(struct acc_recording *r, int64_t step)
 	if (child(r))
 		return ACC_REC_CHILD;
 	pthread_mutex_lock(&r->lock);
-	acc_same_forget(&r->same);
-	acc_queue_put(&r->q, &m, sizeof m);
+	if (step != r->step) {
+		r->step = step;
+		acc_same_forget(&r->same);
+		acc_queue_put(&r->q, &m, sizeof m);
+	}
 	pthread_mutex_unlock(&r->lock);
 	return state(r);
 }

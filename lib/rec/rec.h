@@ -44,6 +44,7 @@ struct acc_recording {
 	pthread_t writer;
 	pthread_mutex_t lock; /* of those who record */
 	bool drop, deflate;
+	int64_t step;
 	atomic_uint_fast64_t dropped;
 	struct same same;
 	struct acc_ids stacks;

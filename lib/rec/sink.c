@@ -125,7 +125,10 @@ open_data(struct sink *s, struct acc_err *e)
 			  : memfd_create("acc", MFD_CLOEXEC);
 	if (s->data >= 0)
 		return 0;
-	acc_fail(e, ACC_EIO, "cannot make:");
+	if (s->dir >= 0 && errno == EEXIST)
+		acc_fail(e, ACC_EIO, "this step was recorded already:");
+	else
+		acc_fail(e, ACC_EIO, "cannot make:");
 	acc_err_in(e, s->dir >= 0 ? s->file : s->where);
 	return ACC_EIO;
 }

@@ -38,14 +38,14 @@ sums_add(struct acc_sums *s, size_t i, double term)
 void
 acc_adjoint_compare(struct acc_adjoint *a, const struct acc_sums *s)
 {
-	double max = acc_max_of(a->gin->dtype), tiny = acc_tiny_of(a->gin->dtype);
+	const double tiny = acc_tiny_of(a->gin->dtype);
 	for (size_t i = 0; i < a->gin->n; i++) {
 		double rec = a->gin->v[i], ref = s->ref[i];
 		if (s->skip[i] || !isfinite(s->abs[i])) {
 			a->skipped++;
 			continue;
 		}
-		if (fabs(ref) > max * (1 - 8 * a->unit)) {
+		if (fabs(ref) > a->max * (1 - 8 * a->unit)) {
 			a->skipped++;
 			continue;
 		}
@@ -197,6 +197,7 @@ point_sums(struct acc_adjoint *a, struct acc_sums *s)
 	*s = a->shared->sums;
 	a->shared->unit = a->unit;
 	a->shared->work = a->work;
+	a->shared->max = a->max;
 	s->ref += a->first;
 	s->abs += a->first;
 	s->sq += a->first;
@@ -236,7 +237,7 @@ at_once(struct acc_adjoint *a, const struct step *st, const struct acc_dense *ba
 		.work = a->work,
 		.coarse = a->unit,
 		.tiny = acc_tiny_of(a->gin->dtype),
-		.max = acc_max_of(a->gin->dtype) * (1 - 8 * a->unit)};
+		.max = a->max * (1 - 8 * a->unit)};
 	bool saves = t->r.op->flags & ACC_SAVES_OUTPUT;
 	struct acc_errsum err = {0}, coarse = {0};
 	size_t skipped = 0;

@@ -192,9 +192,13 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 		.spots = &tally->spots,
 		.first = gin->first};
 	a.unit = coarser(acc_unit(gin->d.dtype), a.x);
+	a.max = acc_max_of(gin->d.dtype);
 	for (uint32_t k = 0; k < t->nout; k++)
-		if (g[k] != NULL)
+		if (g[k] != NULL) {
 			a.unit = coarser(a.unit, g[k]);
+			/* Under autocast they are computed in its dtype, and cast at last. */
+			a.max = fmin(a.max, acc_max_of(g[k]->dtype));
+		}
 	a.work = acc_work_unit(a.unit);
 	if (t->j->shared != NULL && t->j->shared[tally - t->j->tally].on)
 		a.shared = &t->j->shared[tally - t->j->tally];

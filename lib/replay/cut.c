@@ -188,6 +188,7 @@ settle(struct acc_cutter *c, uint32_t k)
 		.gin = &gin,
 		.unit = s->unit,
 		.work = s->work,
+		.max = s->max,
 		.spots = &t->spots};
 	if (h->pay != NULL) {
 		gin.v = acc_alloc(&j->mem, gin.n * sizeof *gin.v);

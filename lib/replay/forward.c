@@ -210,7 +210,7 @@ judge(struct acc_trial *t, uint32_t k, bool wild, struct acc_audited *v)
 		v->skip = t->out[k]->err != NULL ? t->out[k]->err : "recorded without data";
 		return;
 	}
-	if (t->large && acc_freivalds(t, &t->product, rec, unit, y.r.work, &s, &coarse,
+	if (t->large && acc_freivalds(t, &t->product, rec, y.r.max, unit, y.r.work, &s, &coarse,
 				&tally->forms, &v->part) < 0) {
 		v->skip = t->r.why;
 		return;

@@ -154,7 +154,7 @@ pass(struct acc_trial *t, struct matrix *m, size_t base, const struct request *w
 
 struct ruler {
 	double unit, work;
-	double max; /* of the dtype */
+	double max; /* of what it is computed in */
 	struct acc_errsum *err, *coarse;
 	struct acc_forms *forms; /* NULL: not wanted */
 };
@@ -284,9 +284,9 @@ compare(const struct check *c, const struct ruler *u, size_t n, const double *le
 	double alpha = c->p->alpha, beta = c->p->beta;
 	for (size_t i = 0; i < n; i++) {
 		double l = c->p->bias == NULL ? left[i] : left[i] - beta * added[i];
-		/* NaN and Inf belong nowhere where nothing is large. */
-		if (!isfinite(l) && fabs(alpha) * terms[i] < u->max / 4)
-			l = INFINITY;
+		/* NaN and Inf belong nowhere where nothing is large; else it overflows, or may. */
+		if (!isfinite(l))
+			l = fabs(alpha) * terms[i] < u->max / 4 ? INFINITY : NAN;
 		if (!isnan(l) && isfinite(right[i]))
 			count(u, fabs(l - alpha * right[i]), sqrt(sq[i]), fabs(alpha) * terms[i]);
 	}
@@ -382,11 +382,10 @@ batch(struct acc_trial *t, struct check *c, size_t b, const struct ruler *u)
 
 int
 acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_dense *rec,
-	double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
+	double max, double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
 	struct acc_forms *forms, double *part)
 {
-	struct ruler u = {unit, work, acc_max_of(rec->dtype), err, coarse,
-		rec->dtype == ACC_F32 ? forms : NULL};
+	struct ruler u = {unit, work, max, err, coarse, rec->dtype == ACC_F32 ? forms : NULL};
 	struct check c;
 	if (p->nb == 0 || p->m == 0 || p->n == 0 || p->nk == 0)
 		return acc_cannot(&t->r, "a product of empty tensors");
@@ -436,8 +435,8 @@ acc_freivalds_gradient(struct acc_adjoint *a, const struct acc_product *p, bool 
 	struct acc_product q;
 	if (acc_product_gradient(a, p, of_x, &q) < 0)
 		return acc_cannot(&a->t->r, "too large to be recomputed");
-	return acc_freivalds(a->t, &q, a->gin, a->unit, a->work, &a->err, &a->coarse, &a->forms,
-		&a->part);
+	return acc_freivalds(a->t, &q, a->gin, a->max, a->unit, a->work, &a->err, &a->coarse,
+		&a->forms, &a->part);
 }
 
 static void

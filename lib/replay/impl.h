@@ -288,7 +288,7 @@ int acc_sums_start(struct acc_replay *r, size_t n, struct acc_sums *s);
 struct acc_shared {
 	bool on;
 	struct acc_sums sums;
-	double unit, work;
+	double unit, work, max;
 };
 /* One gradient of an input against the gradients of the outputs (NULL: zero). */
 struct acc_adjoint {
@@ -298,6 +298,7 @@ struct acc_adjoint {
 	const struct acc_dense *gin;
 	const struct acc_dense *const *gout;
 	double unit, work;             /* of rounding: of the gradients; of what sums them up */
+	double max;                    /* beyond it, they may have overflowed on the way */
 	struct acc_errsum err, coarse; /* coarse: with the unit for work as well */
 	struct acc_slope_found slope;
 	size_t skipped; /* elements not looked at, for a kink */
@@ -347,8 +348,9 @@ const char *acc_cause_place(struct acc_arena *mem, const struct acc_spots *s);
 bool acc_product_large(const struct acc_product *p, bool streams);
 /* Small enough to be formed where it is wrong. */
 bool acc_product_formed(const struct acc_product *p);
+/* max: beyond it, it may have overflowed. */
 int acc_freivalds(struct acc_trial *t, const struct acc_product *p, const struct acc_dense *rec,
-	double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
+	double max, double unit, double work, struct acc_errsum *err, struct acc_errsum *coarse,
 	struct acc_forms *forms, double *part);
 /* The product that the gradient of x (or y) is; 0, or < 0: it is none of the kind. */
 int acc_product_gradient(struct acc_adjoint *a, const struct acc_product *p, bool of_x,

@@ -140,7 +140,7 @@ take_in(struct acc_adjoint *a, struct probe *p)
 static void
 compare(struct acc_adjoint *a, const struct probe *p)
 {
-	double max = acc_max_of(a->gin->dtype);
+	const double max = a->max;
 	double tiny = acc_tiny_of(a->gin->dtype) * sqrt((double)a->x->n / (double)p->n + 1);
 	bool steps = (a->t->r.op->flags & ACC_IN_STEPS) != 0 && acc_unit_low(a->unit);
 	double unit = a->unit * (steps ? LIMIT_STEPS_BACK : 1);

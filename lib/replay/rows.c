@@ -149,7 +149,8 @@ backward(struct rows *r)
 	struct acc_adjoint a = {.t = &r->t,
 		.gin = &gin,
 		.spots = &spots,
-		.unit = fmax(acc_unit(g->d.dtype), acc_unit(r->out->d.dtype))};
+		.unit = fmax(acc_unit(g->d.dtype), acc_unit(r->out->d.dtype)),
+		.max = acc_max_of(g->d.dtype)};
 	r->order = acc_alloc(&j->mem, r->ids->n * sizeof *r->order);
 	if (x == NULL || y == NULL || r->order == NULL || acc_sums_start(&r->t.r, r->len, &s) < 0)
 		return false;

@@ -19,6 +19,7 @@ import json
 import linecache
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -32,6 +33,9 @@ import torch
 import torch.nn.functional as F
 import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
+
+__all__ = """start_record record record_switch gen_report step seed_all set_dump_path set_dump_switch
+    register_hook acc_cmp_dump overflow_check RecordError OverflowStop""".split()
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHECKPOINT = torch.utils.checkpoint.CheckpointFunction.backward.__code__.co_filename
@@ -119,7 +123,8 @@ class Stream:
                       task=c(task))
         self.rec = self.lib.acc_rec_open(c(folder), byref(opt), why, len(why))
         if self.rec is None:
-            raise RecordError(why.value.decode(errors="replace"))
+            raise RecordError(why.value.decode(errors="replace") + (
+                ": delete it, or name another folder" if b"is there already" in why.value else ""))
         self.told = False
 
     def check(self, rc):
@@ -210,15 +215,22 @@ def lacking(what):
 
 def readable(t):
     """Its elements, on the CPU; None: it has none that can be read."""
-    t = t.detach()
     kind = "nested" if getattr(t, "is_nested", False) else "quantized" if t.is_quantized else \
         "sparse" if t.layout != torch.strided else "meta" if t.device.type == "meta" else None
     if kind is not None:
         lacking(f"the elements of {kind} tensors")
         return None
-    if t.is_conj() or t.is_neg():
-        t = t.resolve_conj().resolve_neg()
-    return t if t.device.type == "cpu" else t.cpu()
+    try:
+        t = t.detach()
+        if t.is_conj() or t.is_neg():
+            t = t.resolve_conj().resolve_neg()
+        t = t if t.device.type == "cpu" else t.cpu()
+        if t.data_ptr() != 0 or t.numel() == 0:
+            return t
+    except (RuntimeError, NotImplementedError):
+        pass
+    lacking("the elements of tensors that stand for others, as those of torch.func and DTensor do")
+    return None
 
 
 def tensor_item(t, io, pos, detail, keep):
@@ -253,6 +265,20 @@ def group_ranks(group):
     return dist.get_process_group_ranks(group)
 
 
+def reduce_op(v):
+    """RedOpType.MAX, as a newer torch prints it; None: it is no reduction."""
+    if type(v).__name__ not in ("ReduceOp", "RedOpType"):
+        return None
+    names = [n for n in "SUM AVG PRODUCT MIN MAX BAND BOR BXOR".split()
+             if v == getattr(torch.distributed.ReduceOp, n, None)]
+    return "RedOpType." + names[0] if names else words(v)
+
+
+def words(v):
+    """What it prints, without addresses, which differ between two runs."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(v))[:1000]
+
+
 def item(v, io, pos, detail, keep):
     """What libaccrec is told of one value."""
     if isinstance(v, torch.Tensor):
@@ -279,11 +305,13 @@ def item(v, io, pos, detail, keep):
         ranks = ints(group_ranks(v) or [])
         keep.append(ranks)
         one.type, one.cls, one.ndim, one.shape = A_INTS, b"ProcessGroup", len(ranks), ranks
+    elif reduce_op(v):
+        one.type, one.cls, one.text = A_TEXT, b"torch.distributed.ReduceOp", c(reduce_op(v))
     else:
         kind = type(v)
         if kind.__module__ == "torch":
             one.cls = c(f"torch.{kind.__name__}")
-        one.type, one.text = A_TEXT, c(str(v)[:1000])
+        one.type, one.text = A_TEXT, c(words(v))
     return one
 
 
@@ -332,7 +360,8 @@ class Msprobe:
         self.frames = []
         self.clear()
         if os.path.exists(os.path.join(self.place(), "dump.json")):
-            raise RecordError(f"{self.place()}: a recording is there already")
+            raise RecordError(f"{self.place()}: a recording is there already: delete it, or name "
+                              "another folder")
 
     def place(self):
         return os.path.join(self.folder, f"step{self.number}", f"rank{self.rank}")
@@ -355,6 +384,8 @@ class Msprobe:
             return {"type": "torch.Size", "value": list(v)}
         elif "ProcessGroup" in type(v).__name__:
             return {"type": "torch.ProcessGroup", "group_ranks": group_ranks(v)}
+        elif reduce_op(v):
+            return {"type": "torch.distributed.ReduceOp", "value": reduce_op(v)}
         elif isinstance(v, torch.memory_format):
             return {"type": "torch.memory_format", "format": str(v)}
         elif type(v).__module__ == "torch":
@@ -460,7 +491,7 @@ INPLACE = set("__iadd__ __isub__ __imul__ __itruediv__ __idiv__ __ifloordiv__ __
 
 
 def wanted(name):
-    return name.startswith("_foreach_") or not (
+    return name.startswith(("_foreach_", "_amp_")) or not (
         name in SKIP or name.startswith("is_") or (name.startswith("_") and not name.endswith("__")))
 
 
@@ -490,6 +521,47 @@ ALIAS = {f"Functional.{n}_with_indices": f"Functional.{n}" for n in (
     "adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d").split()}
 
 
+def registered(fn):
+    """(namespace, name) of torch.ops.namespace.name; or None."""
+    if type(fn).__name__ not in ("OpOverload", "OpOverloadPacket"):
+        return None
+    return getattr(fn, "overloadpacket", fn)._qualified_op_name.split("::")[:2]
+
+
+def overwritten(fn, args, kwargs):
+    """Of a registered operator that gives nothing: the arguments that it changes, by its schema."""
+    try:
+        schemas = [fn._schema] if hasattr(fn, "_schema") else [getattr(fn, o)._schema for o in fn.overloads()]
+    except (AttributeError, RuntimeError):
+        return []
+    for schema in schemas:
+        names = [a.name for a in schema.arguments]
+        if len(args) <= len(names) and set(kwargs) <= set(names):
+            given = dict(zip(names, args), **kwargs)
+            return [pv for i, a in enumerate(schema.arguments)
+                    if a.alias_info is not None and a.alias_info.is_write and a.name in given
+                    for pv in leaves(given[a.name], str(i))]
+    return []
+
+
+def name_elsewhere(fn):
+    """Of operators that others registered, and those of torch that have no place of their own."""
+    plain, module = getattr(fn, "__name__", ""), getattr(fn, "__module__", None) or ""
+    if registered(fn):
+        space, plain = registered(fn)
+        if "c10d" in space:
+            lacking("collectives of torch.distributed._functional_collectives")
+        elif space == "aten":
+            return f"Aten.{plain}" if wanted(plain) else None
+        elif space not in ("profiler", "prim"):
+            return f"NPU.{plain}" if space == "npu" else f"Torch.ops.{space}.{plain}"
+    elif getattr(fn, "__qualname__", "").startswith("_VariableFunctions") and wanted(plain):
+        return f"Torch.{plain}" if module.split(".")[0] == "torch" or not hasattr(torch, "npu") else f"NPU.{plain}"
+    elif module == "torch._C._nn" and wanted(plain):
+        return f"Functional.{plain}"
+    return None
+
+
 def name_of(fn):
     """None: it is not recorded."""
     try:
@@ -505,6 +577,8 @@ def name_of(fn):
                 getattr(fn, "__qualname__", "").startswith(("_TensorBase.", "TensorBase.",
                                                             "Tensor.")):
             name = "Tensor." + plain
+        else:
+            name = name_elsewhere(fn)
     return ALIAS.get(name, name)
 
 
@@ -522,6 +596,38 @@ def plain_name(name):
     return name.replace("_", "").replace(".", "").lower()
 
 
+def listed(names):
+    """A list of names, also of one that stands alone."""
+    return [names] if isinstance(names, str) else list(names or ())
+
+
+class Bound:
+    """One end of a range: torch.nn.Conv1d.6.fwd, where 6 is a number among all forward calls; or one of
+    our own keys."""
+
+    def __init__(self, name):
+        part = str(name).split(".")
+        if len(part) < 3 or not part[-2].isdigit() or part[-1] not in ("fwd", "bwd", "forward", "backward"):
+            raise ValueError(f"op_range: '{name}' is no name such as torch.nn.Conv1d.6.fwd")
+        self.backward = part[-1] in ("bwd", "backward")
+        self.number = int(part[-2]) if part[-1] in ("fwd", "bwd") else None
+        self.key = plain_name(".".join(part[:-1]) + ".forward")
+        self.name = ".".join(part[:-2])
+        self.met = self.past = False   # past: its backward call ran
+
+    def order(self, key, number):
+        """Of a forward call: < 0 before it, 0: this one, > 0 behind it."""
+        met = self.met
+        if self.number is None:
+            self.met = met or self.key == plain_name(key)
+            return 1 if met else int(self.met) - 1
+        self.met = met or number >= self.number
+        return number - self.number
+
+
+NO, FORWARD, BOTH = range(3)
+
+
 class Choice:
     """Which op calls."""
 
@@ -529,56 +635,65 @@ class Choice:
         op_range = list(op_range or [])
         if op_range and len(op_range) != 2:
             raise ValueError("op_range: two names, or None for an open end, are wanted")
-        self.first, self.end = [self.bound(x) for x in op_range] if op_range else (None, None)
-        self.ops = [str(o) for o in op_list or []]
+        self.first, self.end = [x and Bound(x) for x in op_range] if op_range else (None, None)
+        self.named = [(b.number, b.name) for b in (self.first, self.end) if b and b.number is not None]
+        self.ops = [str(o) for o in listed(op_list)]
+        for o in self.ops:
+            part = o.split(".")
+            if len(part) > 2 and part[-1] in ("fwd", "bwd") and part[-2].isdigit():
+                self.named.append((int(part[-2]), ".".join(part[:-2])))
         self.skip, self.keys = int(skip), keys and {plain_name(k) for k in keys}
         self.key_range = key_range and [plain_name(k) for k in key_range]
         self.inside = self.passed = False
+        self.all = not (op_range or self.ops or self.skip or keys or key_range)
         if self.skip < 0:
             raise ValueError("skip: not below 0")
 
     @staticmethod
-    def bound(x):
-        """torch.nn.Conv1d.6.fwd: ("Conv1d", 6, backward); or one of our own keys."""
-        if x is None:
-            return None
-        part = str(x).split(".")
-        if len(part) >= 3 and part[-1] in ("fwd", "bwd") and part[-2].isdigit():
-            return part[-3], int(part[-2]), part[-1] == "bwd"
-        if len(part) >= 3 and part[-1] in ("forward", "backward") and part[-2].isdigit():
-            return plain_name(".".join(part[:-1]) + ".forward"), None, part[-1] == "backward"
-        raise ValueError(f"op_range: '{x}' is no name such as torch.nn.Conv1d.6.fwd")
-
-    @staticmethod
     def same_op(name, classes, op):
         """relu: torch.relu, torch.relu_, Tensor.relu, nn.ReLU, F.relu."""
-        want = name.rsplit(".", 1)[-1].rstrip("_").lower()
+        want = name.rsplit(".", 1)[-1].strip("_").lower()
         have = [op.rsplit(".", 1)[-1]] + [k.rsplit(".", 1)[-1] for k in classes]
-        return any(fnmatch.fnmatchcase(h.rstrip("_").lower(), want) for h in have)
+        return any(fnmatch.fnmatchcase(h.strip("_").lower(), want) for h in have)
+
+    def check(self, op, number, classes):
+        """A number counts, also where another op call has it than its name says: that is told."""
+        for n, name in self.named:
+            if n == number and not self.same_op(name, classes, op):
+                warnings.warn(f"accrecord: op call number {n} is {op}, not {name}", stacklevel=6)
+        self.named = [pair for pair in self.named if pair[0] > number]
 
     def listed(self, op, key, number, classes):
         if not self.ops:
             return True
         for o in self.ops:
             part = o.split(".")
-            if part[-1] in ("fwd", "bwd") and part[-2].isdigit():
+            if len(part) > 2 and part[-1] in ("fwd", "bwd") and part[-2].isdigit():
                 if int(part[-2]) == number:
                     return True
             elif plain_name(o) == plain_name(key) or self.same_op(o, classes, op):
                 return True
         return False
 
-    def at(self, bound, key, number):
-        return bound[0] == plain_name(key) if bound[1] is None else number >= bound[1]
-
     def in_range(self, key, number):
-        if self.first is None and self.end is None:
-            return True
-        if self.first is not None and not self.inside:
-            self.inside = self.at(self.first, key, number)
-        if self.end is not None and not self.passed:
-            self.passed = self.at(self.end, key, number)
-        return (self.first is None or self.inside) and not self.passed
+        """In the order of time, in which backward calls run from the last forward call to the first. They
+        are recorded with their forward calls alone."""
+        first, end = self.first, self.end
+        from_first = first.order(key, number) if first else 0
+        from_end = end.order(key, number) if end else -1
+        back_first = first is not None and first.backward and not first.past
+        if (from_first > 0 if back_first else from_first < 0 and not first.backward):
+            return NO
+        if end is None or not end.backward:
+            return NO if from_end >= 0 else BOTH
+        if end.past or (back_first and from_end <= 0):
+            return NO
+        return BOTH if from_end > 0 else FORWARD
+
+    def backward_done(self):
+        for b in (self.first, self.end):
+            if b is not None:
+                b.past = b.past or (b.backward and b.met)
 
     def in_keys(self, key):
         if self.keys is not None:
@@ -593,9 +708,12 @@ class Choice:
         return good
 
     def forward(self, op, key, number, classes):
-        return self.in_range(key, number) and self.in_keys(key) and \
-            self.listed(op, key, number, classes) and \
-            number % (self.skip + 1) == self.skip
+        """NO, or FORWARD, or BOTH: its backward call, too."""
+        if self.named:
+            self.check(op, number, classes)
+        passes = self.in_range(key, number)
+        return passes if self.in_keys(key) and self.listed(op, key, number, classes) and \
+            number % (self.skip + 1) == self.skip else NO
 
 
 # --- autograd --------------------------------------------------------------------------------
@@ -748,6 +866,30 @@ if hasattr(torch, "compile"):
     torch.compile = watch_compile(torch.compile)
 
 
+class Engine:
+    """Of autograd: the mode, which is off in what it sees itself, is on in what a backward call computes."""
+
+    def __init__(self, engine_of, mode):
+        self.engine, self.mode = engine_of, mode
+
+    def run_backward(self, *args, **kwargs):
+        with self.mode:
+            return self.engine.run_backward(*args, **kwargs)
+
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+
+@contextlib.contextmanager
+def engine(mode):
+    kind = torch.autograd.Variable
+    old, kind._execution_engine = kind._execution_engine, Engine(kind._execution_engine, mode)
+    try:
+        yield
+    finally:
+        kind._execution_engine = old
+
+
 def is_backward(func):
     return func is torch.Tensor.backward
 
@@ -762,11 +904,14 @@ COLLECTIVES = """all_reduce broadcast reduce all_gather all_gather_into_tensor _
     send recv""".split()
 
 
+PARTS = ("input", "output", "forward", "backward")   # what of op calls: those of one pass, or one side
+
+
 class Recorder:
-    def __init__(self, folder, level=2, stack=True, inputs=True, outputs=True, choice=None,
-                 rank=None, overflow=None, model=None, detail=None, layout=None, online=None):
+    def __init__(self, folder, level=2, stack=True, parts=PARTS, choice=None, rank=None, overflow=None,
+                 model=None, detail=None, layout=None, online=None):
         self.folder, self.level, self.want_stack = folder, level, stack
-        self.want_inputs, self.want_outputs = inputs, outputs
+        self.parts, self.floats = parts, False   # floats: no other tensors, and no scalars
         self.choice = choice or Choice()
         self.detail = {2: FULL, 1: STATISTICS, 0: DESCRIPTION}[level] if detail is None else detail
         self.overflow, self.overflows = overflow, 0
@@ -777,6 +922,7 @@ class Recorder:
         self.lock = threading.RLock()
         self.thread = threading.get_ident()
         self.number, self.step_number = 0, 0
+        self.seen = 0   # op calls and collectives, also of those that are not chosen
         self.calls, self.partial, self.grads = {}, {}, []
         self.works = {}   # id -> a collective that is under way, and what is recorded of it
         self.waiting = weakref.WeakSet()   # backward calls that may still come
@@ -784,6 +930,8 @@ class Recorder:
         self.auto, self.pending, self.first_root, self.late = True, False, None, False
         self.frames, self.stacks = {}, {}
         self.patched, self.handles = [], []
+        self.wrote = self.told = False
+        self.leaves = set()   # parameters of op calls whose backward call is recorded
         if model is not None:
             self.learn(model)
 
@@ -828,6 +976,11 @@ class Recorder:
         self.flush_partial()
         self.flush_works()
         self.stream.sync()
+        if not (self.wrote or self.told or self.overflow is not None):
+            self.told = True
+            warnings.warn(f"accrecord: {self.folder}: nothing is recorded: " + (
+                f"of {self.number} op calls op_range, op_list, skip, scope and api_list let none through"
+                if self.number else "no op call was seen"), stacklevel=4)
 
     def close(self):
         self.stop()
@@ -864,6 +1017,22 @@ class Recorder:
         if compiled is not None:
             self.patch(compiled, "__call__", self.compiled_module)
         self.watch_modules()
+        self.watch_custom()
+
+    def watch_custom(self):
+        kind = torch.autograd.Function
+        old, own = inspect.getattr_static(kind, "apply"), "apply" in vars(kind)
+
+        def apply(cls, *args, **kwargs):
+            run = old.__get__(None, cls)
+            return self.custom(cls, run, args, kwargs) if self.mine() else run(*args, **kwargs)
+
+        def undo():
+            if own:
+                kind.apply = old
+            else:
+                del kind.apply
+        kind.apply, self.unwatch_custom = classmethod(apply), undo
 
     def watch_modules(self):
         nn = torch.nn.modules.module
@@ -875,11 +1044,18 @@ class Recorder:
             setattr(space, name, old) if own else delattr(space, name)
         for h in self.handles:
             h.remove()
+        self.unwatch_custom()
         self.patched, self.handles, self.modules = [], [], []
 
     def mine(self):
         """Recording, and not inside of something that is recorded as one call."""
-        return self.on and self.depth == 0 and threading.get_ident() == self.thread
+        return self.on and self.depth == 0 and self.here()
+
+    def here(self):
+        """In the thread that started, or in one of autograd's own, which compute what is on other devices: it
+        sets the mode there, too."""
+        return threading.get_ident() == self.thread or \
+            (self.in_backward > 0 and isinstance(threading.current_thread(), threading._DummyThread))
 
     @contextlib.contextmanager
     def quiet(self):
@@ -902,7 +1078,7 @@ class Recorder:
             for name, p in m.named_parameters(recurse=False):
                 if p.requires_grad and p not in self.roots:
                     self.roots.add(p)
-                    p.register_hook(functools.partial(self.parameter_grad,
+                    p.register_hook(functools.partial(self.parameter_grad, id(p),
                                                       self.module_op(m), name))
 
     def module_op(self, m):
@@ -910,6 +1086,8 @@ class Recorder:
 
     def enter(self, m, args):
         if not self.mine():
+            if self.on and not self.here():
+                lacking("what threads compute other than the one in which recording started")
             return
         if not self.modules:
             if self.first_root is None:
@@ -927,7 +1105,7 @@ class Recorder:
         self.modules.append((m, f"{op}.forward.{self.count(op)}"))
 
     def leave(self, m, args, y):
-        if self.modules and threading.get_ident() == self.thread:
+        if self.modules and self.here():
             # Those that an exception ended are still there.
             while self.modules and self.modules[-1][0] is not m:
                 self.modules.pop()
@@ -991,17 +1169,24 @@ class Recorder:
     # -- op calls --
 
     def emit(self, op, number, direction, values, **place):
+        self.wrote = True
+        if self.floats:
+            values = [v for v in values if not isinstance(v[2], (bool, int, float)) and not (
+                isinstance(v[2], torch.Tensor) and not (v[2].is_floating_point() or v[2].is_complex()))]
         with self.lock:
             self.stream.put(op, number, direction, values, self.detail, **place)
 
     def function(self, mode, func, args, kwargs):
         """What the mode sees; it does not see what runs inside."""
-        if self.depth or threading.get_ident() != self.thread:
+        if not self.mine():
             return func(*args, **kwargs)
         if is_backward(func):
             return self.tensor_backward(mode, *args, **kwargs)
+        if func is torch.autograd.grad:
+            with engine(mode):
+                return self.autograd(func)(*args, **kwargs)
         name = name_of(func)
-        if name is None:
+        if name is None or (registered(func) and not tensors(v for _, _, v in arguments(args, kwargs))):
             return func(*args, **kwargs)
         with self.quiet():
             return self.op(name, func, args, kwargs)
@@ -1020,33 +1205,64 @@ class Recorder:
                 self.in_backward -= 1
                 if self.in_backward == 0:
                     self.flush_partial()
+                    self.choice.backward_done()
         return backward
 
     def op(self, name, func, args, kwargs):
         values = arguments(args, kwargs)
-        number = self.number
-        self.number += 1
-        n = self.count(name)
-        key = f"{name}.{n}.forward"
-        chosen = self.choice.forward(name, key, number, self.classes())
+        n, chosen = self.next_call(name)
         if not chosen:
             return func(*args, **kwargs)
         place = self.place()
         ins = [v for _, _, v in values if isinstance(v, torch.Tensor)]
         edges, held = self.edges(ins)
-        kept = self.hold(values, changes(name, kwargs))
+        gives = overwritten(func, args, kwargs) if registered(func) else []
+        kept = self.hold(values, changes(name, kwargs) or gives)
         self.before(name, n, "forward", kept, place)
         y = func(*args, **kwargs)
         outs = results(y)
         if name.endswith(".__setitem__") and args:
             outs = [("0", args[0])]
-        elif y is None and args and name.endswith("_") and "._foreach_" in name:
-            outs = results(args[0])
+        elif y is None and args and name.endswith("_") and "foreach_" in name:
+            outs = results(args[0] if "._foreach_" in name else args[:2])   # of GradScaler: found_inf, too
         elif not tensors(v for _, v in outs) and kwargs.get("out") is not None:
             outs = results(kwargs["out"])
+        elif y is None and gives:
+            outs = gives
         self.after(name, n, "forward", kept, [("out", p, v) for p, v in outs], place)
-        if edges:
+        if edges and chosen == BOTH:
             self.watch(name, n, edges, len(ins), [v for _, v in outs], place)
+        del held
+        return y
+
+    def next_call(self, name):
+        """Which call of this operator it is, and what of it is chosen."""
+        number, n = self.number, self.count(name)
+        self.number += 1
+        self.seen += 1
+        return n, self.choice.forward(name, f"{name}.{n}.forward", number, self.classes())
+
+    def custom(self, kind, run, args, kwargs):
+        """A function of torch.autograd.Function whose forward calls nothing that is seen, such as one of a
+        C++ extension, is one op call. That is known behind it: its inputs are as it leaves them."""
+        values = arguments(args, kwargs)
+        ins = [v for _, _, v in values if isinstance(v, torch.Tensor)]
+        edges, held = self.edges(ins)
+        seen = self.seen
+        y = run(*args, **kwargs)
+        outs = results(y)
+        if self.seen != seen or not ins or not tensors(v for _, v in outs) or \
+                (kind.__module__ or "").startswith("torch."):
+            return y
+        with self.quiet():
+            name = f"Function.{kind.__name__}"
+            n, chosen = self.next_call(name)
+            if chosen:
+                place = self.place()
+                self.before(name, n, "forward", values, place)
+                self.after(name, n, "forward", values, [("out", p, v) for p, v in outs], place)
+            if edges and chosen == BOTH:
+                self.watch(name, n, edges, len(ins), [v for _, v in outs], place)
         del held
         return y
 
@@ -1056,7 +1272,7 @@ class Recorder:
         return values if self.overflow is None or not changed else copies(values)
 
     def before(self, name, n, direction, values, place):
-        if self.overflow is None and self.want_inputs and self.level > 0:
+        if self.overflow is None and self.wants(direction, "input") and self.level > 0:
             self.emit(name, n, direction, values, **place)
 
     def after(self, name, n, direction, ins, outs, place):
@@ -1067,8 +1283,11 @@ class Recorder:
             self.count_overflow(f"{name}.{n}.{direction}")
         elif self.level == 0:
             self.emit(name, n, direction, [], **place)
-        elif self.want_outputs:
+        elif self.wants(direction, "output"):
             self.emit(name, n, direction, outs, **place)
+
+    def wants(self, direction, side):
+        return side in self.parts or direction in self.parts
 
     def count_overflow(self, key):
         self.overflows += 1
@@ -1100,6 +1319,8 @@ class Recorder:
                         len(floats), nin)
         back.nodes = len(nodes)
         self.waiting.add(back)
+        if not self.choice.all:
+            self.leaves.update(i for kind, i in edges if kind == "leaf")
         for node, out, ins in nodes:
             node.register_hook(back.hook(out, ins))
 
@@ -1132,8 +1353,10 @@ class Recorder:
                 n = self.count(f"{op}.parameters_grad.{name}")
                 self.emit(op, n, "grad", [("grad", name, grad)], key=f"{op}.parameters_grad.{n}")
 
-    def parameter_grad(self, op, name, grad):
-        if self.on and self.overflow is None and self.level > 0 and self.want_outputs:
+    def parameter_grad(self, leaf, op, name, grad):
+        """Where only some op calls are recorded, of the parameters that these have."""
+        if self.on and self.overflow is None and self.level > 0 and self.wants("backward", "output") and \
+                (self.choice.all or leaf in self.leaves):
             self.grads.append((op, name, grad))
             if self.in_backward == 0:
                 self.flush_partial()
@@ -1191,9 +1414,11 @@ class Recorder:
             self.mode.__exit__(None, None, None)
             for h in self.handles:
                 h.remove()
+            self.unwatch_custom()
             try:
                 return fn(*args, **kwargs)
             finally:
+                self.watch_custom()
                 self.watch_modules()
                 self.mode.__enter__()
         with self.quiet():
@@ -1218,6 +1443,7 @@ class Recorder:
         def call(*args, **kwargs):
             if not self.mine():
                 return old(*args, **kwargs)
+            self.seen += 1
             with self.quiet(), torch.no_grad():
                 op = f"Distributed.{name}"
                 n = self.count(op)
@@ -1246,7 +1472,11 @@ class Recorder:
         """A collective that was begun with async_op is recorded where its results are waited for, with its
         inputs as they were."""
         def call(work, *args, **kwargs):
-            if not self.mine() or id(work) not in self.works:
+            if not self.mine():
+                return old(work, *args, **kwargs)
+            if id(work) not in self.works:
+                if sys._getframe(1).f_code.co_filename != call_of_distributed():   # of a barrier
+                    lacking("isend, irecv, or whatever else this wait() is for")
                 return old(work, *args, **kwargs)
             with self.quiet(), torch.no_grad():
                 y = old(work, *args, **kwargs)
@@ -1273,11 +1503,29 @@ def overflowed(t):
     return not bool(most < torch.finfo(t.dtype).max)
 
 
+def call_of_distributed():
+    """The file of torch.distributed's own functions, which wait themselves."""
+    return torch.distributed.distributed_c10d.__file__
+
+
 def distributed():
     return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 # --- the interface of maca_tools.accuracy ----------------------------------------------------
+
+class Elsewhere:
+    """Instead of a recorder, of a rank that is not to be recorded."""
+    stream, folder, on, auto, number = None, "", False, False, 0
+
+    def mine(self):
+        return False
+
+    def start(self):
+        pass
+
+    stop = close = start
+
 
 _now = None     # the recorder that start_record or set_dump_path set up
 
@@ -1294,9 +1542,20 @@ def _end():
     _replace(None)
 
 
+def _child():
+    """After fork only the parent records: what a child would write, or delete, is the parent's."""
+    global _now
+    if _now is not None:
+        _now.on, _now = False, None
+
+
+os.register_at_fork(after_in_child=_child)
+
+
 def _for_this_rank(process_group, ranks):
     if not distributed():
         return True
+    ranks = [ranks] if isinstance(ranks, int) else ranks
     if process_group is not None:
         rank = torch.distributed.get_rank(process_group)
         return rank >= 0 and (not ranks or rank in ranks)
@@ -1322,9 +1581,11 @@ def start_record(enabled=True, output_dir="./record_dir", record_level=2, record
     choice = Choice(op_range, op_list, skip)
     _replace(None)
     if not _for_this_rank(process_group, ranks):
+        _replace(Elsewhere())
         return
-    _replace(Recorder(output_dir, record_level, record_stack, record_input, record_output, choice,
-                      layout=layout, online=None if keep is None else (bench, int(keep))))
+    parts = [part for part, wanted in (("input", record_input), ("output", record_output)) if wanted]
+    _replace(Recorder(output_dir, record_level, record_stack, parts, choice, layout=layout,
+                      online=None if keep is None else (bench, int(keep))))
     if enabled:
         _now.start()
 
@@ -1354,11 +1615,13 @@ def record_switch(enabled):
 
 
 def step(number=None):
-    """A training step ends. Without it, one ends behind an optimizer's step, where the next model
-    is called."""
+    """A training step ends, and that of this number begins, or goes on where it is the same. Without
+    it, one ends behind an optimizer's step, where the next model is called."""
     if _now is None or _now.stream is None:
         return
     _now.auto = False
+    if number is not None and number == _now.step_number:
+        return
     with _now.quiet():
         _now.next_step(number)
 
@@ -1452,7 +1715,8 @@ def register_hook(model, hook=acc_cmp_dump, overflow_nums=1, **_):
 
 def set_dump_switch(switch, mode="all", scope=(), api_list=(), filter_switch="OFF",
                     dump_mode=("all",), summary_only=False, summary_mode=None):
-    """ON or OFF, and which op calls."""
+    """ON or OFF, and which op calls. dump_mode: what of them, a list of input, output, forward, backward;
+    filter_switch ON: no integers, booleans and scalars."""
     if switch not in ("ON", "OFF"):
         raise ValueError("set_dump_switch: ON or OFF")
     if switch == "OFF":
@@ -1464,7 +1728,7 @@ def set_dump_switch(switch, mode="all", scope=(), api_list=(), filter_switch="OF
                          "library, which is not here: record the op call with mode 'list'")
     if mode not in MODES:
         raise ValueError(f"set_dump_switch: mode '{mode}' is none of {', '.join(MODES)}")
-    keys = [k for k in scope or ()]
+    keys = listed(scope)
     if mode == "range" and len(keys) != 2:
         raise ValueError("set_dump_switch: mode 'range' wants the first and the last op call")
     if mode == "list" and not keys:
@@ -1478,12 +1742,14 @@ def set_dump_switch(switch, mode="all", scope=(), api_list=(), filter_switch="OF
                     else None)
     detail = HASH if summary_mode == "md5" else \
         STATISTICS if summary_only or summary_mode == "summary" else FULL
-    parts = set(dump_mode)
-    if _now is not None and _now.folder == _dump_path and _now.stream is not None:
-        _now.choice = choice   # a later switch of the same recording
-    else:
-        _replace(Recorder(_dump_path, 0 if mode == "api_stack" else 2, True,
-                          bool(parts & {"all", "input", "forward", "backward"}),
-                          bool(parts & {"all", "output", "forward", "backward"}), choice,
-                          model=_model, detail=detail))
+    parts = {dump_mode} if isinstance(dump_mode, str) else set(dump_mode)
+    if not parts or parts - {"all", *PARTS}:
+        raise ValueError(f"set_dump_switch: dump_mode is a list of all, {', '.join(PARTS)}")
+    if filter_switch not in ("ON", "OFF"):
+        raise ValueError("set_dump_switch: filter_switch is ON or OFF")
+    if _now is None or _now.folder != _dump_path or _now.stream is None:
+        _replace(Recorder(_dump_path, 0 if mode == "api_stack" else 2, True, model=_model, detail=detail))
+    # Also of a later switch of the same recording.
+    _now.choice, _now.floats = choice, filter_switch == "ON"
+    _now.parts = PARTS if "all" in parts else parts
     _now.start()

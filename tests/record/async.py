@@ -35,11 +35,17 @@ def rank(out, number, wrong):
         z = x * 2
         gathered = dist.all_gather(parts, y, None, True)
         gathered.wait()
+        dist.barrier()   # which waits itself
+        assert not said, said
+        one = torch.zeros(1)
+        (dist.irecv(one, 0) if number else dist.isend(one, 1)).wait()
         lost = dist.broadcast(z, 0, async_op=True)
         while not lost.is_completed():
             pass
+        dist.all_reduce(z, op=dist.ReduceOp.MAX)
         accrecord.record_switch(False)
     assert sum("async_op whose wait() is not called" in str(w.message) for w in said) == 1, said
+    assert wrong or sum("not recorded: isend, irecv" in str(w.message) for w in said) == 1, said
     accrecord._replace(None)
     dist.barrier()
 

@@ -4,6 +4,7 @@ Usage: small.py OUT"""
 import os
 import subprocess
 import sys
+import threading
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -123,6 +124,105 @@ def choices():
             "a recording is there already")
 
 
+def ranges():
+    """A range is one of time: backward calls run from the last to the first; and a backward call comes with
+    its forward call."""
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 1))
+    calls = ["linear.0", "relu.0", "linear.1", "tanh.0", "linear.2"]
+    for i, (op_range, forward, backward) in enumerate((
+            (["torch.nn.ReLU.1.fwd", "torch.nn.Tanh.3.fwd"], [1, 2], [2, 1]),
+            (["torch.nn.Tanh.3.bwd", "torch.nn.ReLU.1.bwd"], [2, 3], [3, 2]),
+            (["torch.nn.Linear.2.fwd", "torch.nn.Tanh.3.bwd"], [2, 3, 4], [4]),
+            (["torch.nn.ReLU.1.bwd", None], [0, 1, 5, 6, 7, 8, 9], [1, 0, 9, 8, 7, 6, 5]),
+            (["Functional.linear.1.backward", "Functional.relu.0.backward"], [2], [2]),
+            ([None, "Functional.linear.1.backward"], [0, 1, 2, 3, 4], [4, 3]),
+            (["Functional.relu.0.forward", "Torch.tanh.0.forward"], [1, 2], [2, 1]))):
+        name = f"range{i}"
+        with accrecord.record(output_dir=folder(name), op_range=op_range, record_level=1):
+            for _ in range(2):
+                net(torch.randn(4, 2)).backward(torch.ones(4, 1))
+                accrecord.step()
+        for which, want in ("forward", forward), ("backward", backward):
+            got = [".".join(k.split(".")[-3:-1]) for k in keys(name, "-p", which)] if want else []
+            assert got == [calls[n % 5] for n in want], (op_range, which, got)
+    # Gradients of the parameters that these calls have, no others.
+    assert keys("range0", "-p grad") == ["Module.2.Linear.parameters_grad.0"], keys("range0", "-p grad")
+
+
+def ranks():
+    """A script is the same on each rank, also on those that are not recorded."""
+    dist = torch.distributed
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    dist.init_process_group("gloo", init_method="file://" + folder("meet"), rank=0, world_size=1)
+    for name, options, want in (("rank0", {"ranks": [0]}, 1), ("rank1", {"ranks": [1, 2]}, 0),
+                                ("group", {"process_group": dist.new_group([0]), "ranks": [0]}, 1)):
+        accrecord.start_record(enabled=False, output_dir=folder(name), **options)
+        accrecord.record_switch(True)
+        torch.ones(2) + 1
+        accrecord.step()
+        accrecord.record_switch(False)
+        accrecord._replace(None)
+        assert os.path.exists(folder(name)) == bool(want), name
+    dist.destroy_process_group()
+
+
+def exported():
+    """from accrecord import * brings what a script calls, and nothing that it may have itself."""
+    names = {}
+    exec("from accrecord import *", names)   # pylint: disable=exec-used
+    assert sorted(k for k in names if k[0] != "_") == sorted(
+        "start_record record record_switch gen_report step seed_all set_dump_path set_dump_switch register_hook "
+        "acc_cmp_dump overflow_check RecordError OverflowStop".split()), names.keys()
+
+
+def steps():
+    """A step may be named before it begins, and again."""
+    for name, options in (("steps", {}), ("steps-online", {"keep": 1})):
+        with accrecord.record(output_dir=folder(name), **options):
+            for n in (0, 0, 3, 3):
+                accrecord.step(n)
+                torch.ones(2) + n
+        if name == "steps":
+            assert [keys(name, "-s", str(n)) for n in (0, 3)] == \
+                2 * [["Tensor.add.0.forward", "Tensor.add.1.forward"]], keys(name)
+        else:
+            with open(folder(name + "/rank0.judged"), encoding="utf-8") as f:
+                assert f.read().splitlines()[1:] == ["0\t0\t", "3\t0\t"], "judged otherwise"
+
+
+def numbers():
+    """A number counts, and that another op call has it than its name says is told; a name may stand alone."""
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    for i, (options, want, told) in enumerate((
+            ({"op_list": "relu"}, ["Functional.relu.0.forward"], []),
+            ({"op_list": ["torch.nn.ReLU.1.fwd"]}, ["Functional.relu.0.forward"], []),
+            ({"op_list": ["torch.Tensor.__add__.2.fwd"]}, ["Tensor.add.0.forward"], []),
+            ({"op_range": ["torch.nn.Tanh.1.fwd", None]}, ["Functional.relu.0.forward", "Tensor.add.0.forward"],
+             ["accrecord: op call number 1 is Functional.relu, not torch.nn.Tanh"]))):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with torch.no_grad(), accrecord.record(output_dir=folder(f"numbers{i}"), **options):
+                net(torch.ones(1, 2)) + 1
+        assert [str(w.message) for w in said] == told, said
+        assert keys(f"numbers{i}") == want, keys(f"numbers{i}")
+
+
+def nothing():
+    """That nothing is recorded is said."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        accrecord.start_record(output_dir=folder("none"), skip=10)
+        torch.ones(2) + 1
+        accrecord.record_switch(False)
+        accrecord._replace(None)
+        accrecord.start_record(output_dir=folder("never"))
+        accrecord.record_switch(False)
+        accrecord._replace(None)
+    said = [str(w.message) for w in said]
+    assert len(said) == 2 and "of 1 op calls op_range, op_list, skip, scope and api_list let none" in said[0] \
+        and "no op call was seen" in said[1], said
+
+
 def ptdbg():
     net = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
     accrecord.seed_all()
@@ -140,6 +240,20 @@ def ptdbg():
     net(torch.randn(2, 3))
     accrecord.set_dump_switch("OFF")
     assert keys("stack", "-k call") == ["Functional.linear.0.forward", "Functional.relu.0.forward"]
+    accrecord.register_hook(net, accrecord.acc_cmp_dump)
+    for i, (mode, want) in enumerate((
+            (["forward"], ["forward.in", "forward.out"]), (["backward"], ["backward.in", "backward.out"]),
+            (["output"], ["forward.out", "backward.out"]),
+            (["backward", "input"], ["forward.in", "backward.in", "backward.out"]))):
+        accrecord.set_dump_path(folder(f"parts{i}"))
+        accrecord.set_dump_switch("ON", mode="api_list", api_list=["relu"], dump_mode=mode, filter_switch="ON")
+        net(torch.randn(2, 3)).sum().backward()
+        accrecord.set_dump_switch("OFF")
+        accrecord._replace(None)
+        got = subprocess.run(f"accdump-read {folder(f'parts{i}')} | accfmt --tsv -c kind,pass,io | tail -n +2 | "
+                             "sort -u", shell=True, check=True, stdout=subprocess.PIPE).stdout.decode()
+        assert sorted(got.split("\n")[:-1]) == sorted("tensor\t" + w.replace(".", "\t") for w in want), (mode, got)
+    refuses(ValueError, lambda: accrecord.set_dump_switch("ON", dump_mode=["inputs"]), "dump_mode")
     refuses(ValueError, lambda: accrecord.set_dump_switch("ON", mode="acl"), "Ascend")
     refuses(ValueError, lambda: accrecord.set_dump_switch("ON", mode="alle"), "none of")
     accrecord.set_dump_path(folder("overflow"))
@@ -175,6 +289,83 @@ def arguments():
         F.conv2d(torch.randn(1, 2, 5, 5), torch.randn(4, 1, 3, 3), padding="same", groups=2)
 
 
+def negative():
+    for name, options in (("negative", {}), ("negative1", {"record_level": 1}),
+                          ("negative-msprobe", {"record_level": 1, "layout": "msprobe"})):
+        with accrecord.record(output_dir=folder(name), **options):
+            torch.full((3,), -1.5).sum() * 2
+
+
+def halves():
+    """Under autocast the gradient of a weight in f32 is computed in f16, where it may overflow."""
+    for n in 16, 700:
+        for name in "halves", "halves-wrong":
+            torch.manual_seed(0)
+            x, w, g = torch.randn(n, n), torch.randn(n, n), torch.randn(n, n) * 2000
+            g[:, :2] = 8000 * x[:, :1].sign()
+            half, to = [t.half().double() for t in (x, w, g)], lambda t: t.float().half()
+            gw = to(half[2].t() @ half[0]).float()
+            assert 0 < torch.isinf(gw).sum()
+            if "wrong" in name:
+                gw[gw.abs().argmin() // n, gw.abs().argmin() % n] = float("inf")
+            passes = (("forward", [x, w], [to(half[0] @ half[1].t())]),
+                      ("backward", [g.half()], [to(half[2] @ half[1]), gw]))
+            accrecord.start_record(output_dir=folder(f"{name}{n}"))
+            for direction, ins, outs in passes:
+                accrecord._now.emit("Functional.linear", 0, direction, [
+                    (io, str(i), v) for io, of in (("in", ins), ("out", outs)) for i, v in enumerate(of)])
+            accrecord._replace(None)
+
+
+def scaled():
+    """What GradScaler does with gradients; on a CPU, of newer PyTorch alone."""
+    grads, found = [torch.full((2,), 8.0), torch.full((3,), float("inf"))], torch.zeros(1)
+    unscale = torch._amp_foreach_non_finite_check_and_unscale_
+    with accrecord.record(output_dir=folder("scaled")):
+        torch.ones(1) * 2
+        try:
+            unscale(grads, found, torch.full((1,), 0.5))
+        except NotImplementedError:
+            return
+    text = subprocess.run(f"accdump-read -o Torch._amp_foreach* {folder('scaled')} | accmetric | "
+                          "accfmt --tsv -c name,s.max", shell=True, check=True, stdout=subprocess.PIPE).stdout
+    name = "Torch._amp_foreach_non_finite_check_and_unscale_.0.forward."
+    got = dict(line.split("\t") for line in text.decode().splitlines() if line.startswith(name))
+    assert got[name + "input.0.0"] == "8.0" and got[name + "output.0.0"] == "4.0" and \
+        got[name + "output.1"] == "1.0", got
+
+
+class Stand(torch.Tensor):
+    """Without elements of its own, as DTensor."""
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, x):
+        new = torch.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype)
+        new.x = x
+        return new
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return cls(func(*[a.x if isinstance(a, cls) else a for a in args], **(kwargs or {})))
+
+
+def again():
+    """torch.autograd.grad as backward(): what is computed again is recorded, and marked."""
+    net = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+    with accrecord.record(output_dir=folder("again")):
+        x = torch.randn(2, 3, requires_grad=True)
+        loss = torch.utils.checkpoint.checkpoint(net, x, use_reentrant=False).sum()
+        torch.autograd.grad(loss, x)
+        x * 2
+    text = subprocess.run(f"accdump-read -i out,in {folder('again')} | accfmt --tsv -c key,recompute | "
+                          "tail -n +2 | uniq", shell=True, check=True, stdout=subprocess.PIPE).stdout.decode()
+    got = [line.split("\t") for line in text.splitlines()]
+    marked = [k for k, again_too in got if again_too == "true"]
+    assert marked == ["Functional.linear.1.forward", "Torch.tanh.1.forward"], text
+    assert "Functional.linear.0.backward" in [k for k, _ in got] and got[-1] == ["Tensor.mul.0.forward", ""], text
+
+
 def lacking():
     """What cannot be recorded is said, and the program goes on."""
     with warnings.catch_warnings(record=True) as said, accrecord.record(output_dir=folder("lacking")):
@@ -182,8 +373,15 @@ def lacking():
         for _ in range(2):
             torch.sparse.mm(torch.eye(3).to_sparse(), torch.ones(3, 2))
             torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8).dequantize()
+            assert torch.equal(torch.sin(Stand(torch.ones(2))).x, torch.ones(2).sin())
+            other = threading.Thread(target=nn.Linear(2, 2), args=(torch.ones(1, 2),))
+            other.start()
+            other.join()
     said = [str(w.message) for w in said if "accrecord" in str(w.message)]
-    assert said == [f"accrecord: not recorded: the elements of {k} tensors" for k in ("sparse", "quantized")], said
+    assert said == ["accrecord: not recorded: " + what for what in (
+        "the elements of sparse tensors", "the elements of quantized tensors",
+        "the elements of tensors that stand for others, as those of torch.func and DTensor do",
+        "what threads compute other than the one in which recording started")], said
 
 
 @torch.jit.script
@@ -213,19 +411,110 @@ def whole():
                                              "Script.forward.2.backward" for c in back], keys("script")
 
 
+class Outside(torch.autograd.Function):
+    """What an extension computes: here, numpy."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return torch.from_numpy(x.detach().numpy() * 2)
+
+    @staticmethod
+    def backward(ctx, g):
+        return torch.from_numpy(g.numpy() * 2)
+
+
+class Inside(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+def extensions():
+    """Operators that others registered, and functions whose inside cannot be seen."""
+    mine = torch.library.Library("acctest", "DEF")
+    mine.define("twice(Tensor x) -> Tensor")
+    mine.define("fill(Tensor(a!) x, float v) -> ()")
+    mine.impl("twice", lambda x: x * 2, "CPU")
+
+    def fill(x, v):
+        x.fill_(v)
+    mine.impl("fill", fill, "CPU")
+    apply = torch.autograd.Function.apply
+    with accrecord.record(output_dir=folder("extensions")):
+        x = torch.ones(3, requires_grad=True)
+        with torch.no_grad():
+            torch.ops.acctest.twice(x)
+            torch.ops.acctest.fill(torch.zeros(2), 5.0)
+        y = torch.ops.aten.mul.Tensor(Outside.apply(x), x)
+        torch._C._VariableFunctions.norm(Inside.apply(y)).backward()
+    assert torch.autograd.Function.apply == apply and Inside.apply(x) is not None
+    assert keys("extensions") == [
+        "Torch.ops.acctest.twice.0.forward", "Torch.ops.acctest.fill.0.forward", "Function.Outside.0.forward",
+        "Aten.mul.0.forward", "Tensor.mul.0.forward", "Torch.norm.0.forward", "Torch.norm.0.backward",
+        "Tensor.mul.1.forward", "Aten.mul.0.backward", "Function.Outside.0.backward"], keys("extensions")
+    text = subprocess.run(f"accdump-read -o Torch.ops.acctest.fill {folder('extensions')} | accmetric | "
+                          "accfmt --tsv -c io,s.max", shell=True, check=True, stdout=subprocess.PIPE).stdout
+    assert text.decode().split() == ["io", "s.max", "in", "0.0", "in", "out", "5.0"], text
+
+
+class Nested(torch.autograd.Function):
+    """Its backward call computes again, and runs backward, `depth` times; beyond 60 times autograd does it in
+    a thread of its own, as it does what is on other devices."""
+
+    @staticmethod
+    def forward(ctx, x, depth):
+        ctx.depth = depth
+        ctx.save_for_backward(x)
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        Nested.elsewhere = threading.get_ident()
+        with torch.enable_grad():
+            y = Nested.apply(x, ctx.depth - 1) if ctx.depth > 0 else x.exp()
+            y.backward(g)
+        return x.grad, None
+
+
+def elsewhere():
+    with accrecord.record(output_dir=folder("elsewhere"), op_list=["exp"]):
+        x = torch.ones(2, requires_grad=True)
+        Nested.apply(x, 70).backward(torch.ones(2))
+    assert Nested.elsewhere != threading.get_ident(), "the same thread"
+    assert keys("elsewhere") == ["Tensor.exp.0.forward", "Tensor.exp.0.backward"], keys("elsewhere")
+
+
 def child():
-    with accrecord.record(output_dir=folder("child")):
-        if os.fork() == 0:
-            torch.ones(2) + 1   # no backward: newer autograd refuses it in a child
-            os._exit(0)
-        os.wait()
-        torch.ones(2) * 2
-    assert keys("child") == ["Tensor.mul.0.forward"], keys("child")
+    """A child of fork that ends as programs do records nothing, and leaves alone what its parent records."""
+    for name, options in (("child", {}), ("child-msprobe", {"layout": "msprobe"}),
+                          ("child-online", {"keep": 1})):
+        with accrecord.record(output_dir=folder(name), **options):
+            torch.ones(2) * 2
+            if os.fork() == 0:
+                torch.ones(2) * 3   # no backward: newer autograd refuses it in a child
+                torch.ones(2) + 1
+                accrecord.step()
+                accrecord.record_switch(False)
+                sys.exit(0)   # what is registered with atexit runs
+            assert os.wait()[1] == 0
+            torch.ones(2) * 4
+        if name != "child-online":
+            assert keys(name) == ["Tensor.mul.0.forward", "Tensor.mul.1.forward"], keys(name)
+            values = subprocess.run(f"accdump-read -i out {folder(name)} | accmetric | accfmt --tsv -c s.max",
+                                    shell=True, check=True, stdout=subprocess.PIPE).stdout.split()
+            assert values == [b"s.max", b"2.0", b"4.0"], values
+    with open(folder("child-online/rank0.judged"), encoding="utf-8") as f:
+        assert f.read().splitlines()[1:] == ["0\t0\t"], "judged in a child"
 
 
 if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ptdbg, arguments, whole, lacking, child):
+        for part in (networks, documents, choices, ranges, ranks, exported, numbers, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child):
             part()

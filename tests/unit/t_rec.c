@@ -341,6 +341,30 @@ same(void)
 }
 
 static void
+steps(void)
+{
+	struct seen s = {0};
+	static float x[400];
+	const int64_t n = 400;
+	struct acc_recording *r = start("steps", &options);
+	const struct acc_rec_item item = f32("in", "0", &n, NULL, 1, x, ACC_REC_FULL);
+	const struct acc_rec_call c = {.op = "Tensor.g", .call = 0, .pass = "forward"};
+	const int64_t step[] = {0, 0, 4, 4};
+	int rc = 0;
+	for (int i = 0; i < 4; i++) {
+		x[0] = (float)i;
+		rc |= acc_rec_step(r, step[i]) | acc_rec_call(r, &c, &item, 1);
+	}
+	ok(rc == 0 && acc_rec_sync(r) == 0, "a step that is named again goes on");
+	acc_rec_step(r, 0);
+	acc_rec_call(r, &c, &item, 1);
+	ok(acc_rec_close(r, NULL, 0) < 0, "one that was left is over");
+	find(&s, folder("steps"), NULL);
+	ok(s.count == 4, "what came before is there (%d)", s.count);
+	acc_rec_release(&s.rec);
+}
+
+static void
 compressed(void)
 {
 	enum { N = 4096, LARGE = 1 << 20 };
@@ -604,6 +628,7 @@ main(void)
 	values();
 	statistics();
 	same();
+	steps();
 	compressed();
 	few();
 	threads();
