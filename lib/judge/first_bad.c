@@ -152,6 +152,7 @@ forget(struct scan *s)
 	s->chosen = s->ranked = false;
 	acc_ids_clear(&s->made[0]);
 	acc_ids_clear(&s->made[1]);
+	acc_ids_clear(&s->user);
 	acc_case_rest(s->c);
 }
 
@@ -161,7 +162,6 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	forget(s);
 	acc_ids_clear(&s->twin);
 	acc_ids_clear(&s->back);
-	acc_ids_clear(&s->user);
 	s->nsuspect = 0;
 	s->bench = s->tie = ACC_NOCALL;
 	s->ties = 0;
@@ -185,7 +185,7 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 static bool
 differs(const struct acc_case *c)
 {
-	for (uint32_t i = 0; i < c->nitem; i++)
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i))
 		if (c->item[i].kind == ACC_ITEM_TENSOR && acc_is_output(&c->item[i]) &&
 			c->item[i].measure == ACC_BY_TENSOR && c->item[i].rms > 0)
 			return true;
