@@ -59,6 +59,8 @@ int acc_say_missing(struct acc_case *c, struct acc_err *e);
 /* Findings `missing`, rule reduction (lost.c): at the end of what one side makes of a value stands a
  * communication, or a division by the number of ranks, that the other side does not call. */
 int acc_say_lost(struct acc_case *c, struct acc_err *e);
+/* Does this call multiply or divide by something, and no more? */
+bool acc_only_scales(const struct acc_call *k);
 /* Findings `unmatched`: the others, by side. */
 int acc_say_unmatched(struct acc_case *c, struct acc_err *e);
 
