@@ -316,3 +316,17 @@ warned() {
 	found 1 ep-bad moe
 	[ "$found" = "Functional.linear.9.forward out 0 1" ]
 }
+
+# fold_experts.tar.gz was made by
+#	tests/parallel/make.py OUT/four moe ep2-noise --seed 21 --layers 4 --task statistics
+#	tests/parallel/make.py OUT/one moe ep2-noise --seed 23 --layers 1 --task statistics
+#	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
+@test "experts of which some have no tokens: what a list holds there is no part of the bench's" {
+	tar -xzf "$DATA/fold_experts.tar.gz"
+	found 0 four/ep2-noise four/moe
+}
+
+@test "a norm of a mask that torch sums up over half of the elements" {
+	tar -xzf "$DATA/fold_experts.tar.gz"
+	found 0 one/ep2-noise one/moe
+}
