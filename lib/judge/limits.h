@@ -72,8 +72,8 @@
 		"of weights that were cast, the norm that torch 1.13 gives is off by " \
 		"u (root n + n / 16) at most in 99 of 100") \
 	N(NORM_SUMMANDS, 64, \
-		"of n elements as large as the largest one in so many adds a rounding to a norm that is " \
-		"summed up in f32, on one side over fewer elements", \
+		"of n elements as large as the largest one in so many adds a rounding to a norm " \
+		"that one side sums up over fewer", \
 		"of torch's CPU, of 1,024 to a million elements: n / 68 at most, of equal ones") \
 	X(ONE_ROUNDING, 0.35, \
 		"u, times 1 + one-rounding-few / elements: operators in 16 bits " \
