@@ -320,6 +320,7 @@ warned() {
 # fold_experts.tar.gz was made by
 #	tests/parallel/make.py OUT/four moe ep2-noise --seed 21 --layers 4 --task statistics
 #	tests/parallel/make.py OUT/one moe ep2-noise --seed 23 --layers 1 --task statistics
+#	tests/parallel/make.py OUT/tf32 moe ep2-tf32 --seed 33 --layers 4 --task statistics
 #	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
 @test "experts of which some have no tokens: what a list holds there is no part of the bench's" {
 	tar -xzf "$DATA/fold_experts.tar.gz"
@@ -329,4 +330,12 @@ warned() {
 @test "a norm of a mask that torch sums up over half of the elements" {
 	tar -xzf "$DATA/fold_experts.tar.gz"
 	found 0 one/ep2-noise one/moe
+}
+
+@test "a router whose error sends tokens elsewhere: statistics behind it accuse nobody" {
+	tar -xzf "$DATA/fold_experts.tar.gz"
+	found 0 tf32/ep2-tf32 tf32/moe
+	[[ $text == *"behind Torch.max.0.forward, which chooses by values, places may be others"* ]]
+	found 0 four/ep2-noise four/moe
+	[[ $text != *"which chooses by values"* ]]
 }

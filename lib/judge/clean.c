@@ -188,5 +188,10 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 			"%s; %u of those that differ, the farthest below their limits, %s not"
 			" recomputed: accaudit recomputes all",
 			f->text, s->unread, s->unread == 1 ? "was" : "were");
+	if (f->text != NULL && culprit == NULL && s->strayed != ACC_NOCALL)
+		f->text = acc_say(acc_mem(s),
+			"%s; behind %s, which chooses by values, places may be others, so that statistics"
+			" prove nothing there",
+			f->text, acc_call_name(&c->call[s->strayed]));
 	return f->text == NULL ? acc_nomem(e) : say_setting(s, culprit, e);
 }

@@ -122,6 +122,10 @@
 	X(OTHER_WEIGHT, 0.5, \
 		"rms: once choices of places fell otherwise, a weight this far off is another one", \
 		"of independent normal numbers of one size it is 0.8") \
+	X(STRAY, 0.01, \
+		"choices over split ranks that fall otherwise, as expected of the error: behind more " \
+		"statistics prove nothing", \
+		"one in a hundred runs") \
 	X(NAMED_SHARE, 0.2, "of the largest decades: enough, too, where none has more", \
 		LIMIT_TRIED) \
 	X(STEP_U, 1.2, \

@@ -334,7 +334,8 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 	if (is_tie(s, call, it, unit, g) || one_flipped(s, k, it, g) || over_few(s, call, it) ||
 		/* Statistics of a mask do not show that places in it changed, nor what it was then
 		 * that was found or put there. */
-		(s->rerouted && (it->exact || g->places) && it->measure == ACC_BY_STAT))
+		(s->rerouted && (it->exact || g->places) && it->measure == ACC_BY_STAT) ||
+		(s->astray && it->measure == ACC_BY_STAT && !it->nonfinite))
 		x.margin = -LIMIT_CERTAIN;
 	/* Numbers in other places are no noise, however large that is, if they came in the right ones. */
 	if (it->permuted && it->rms >= 1 && !g->permuted && !isinf(x.cause) &&
