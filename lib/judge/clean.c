@@ -169,6 +169,9 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	if (f == NULL)
 		return ACC_ENOMEM;
 	f->value = calls;
+	/* So that those of many ranks are told apart where they are joined. */
+	if (c->nranks[ACC_A] == 1)
+		f->rank = c->last_rank[ACC_A];
 	if (calls == 0)
 		f->text = culprit == NULL  ? "nothing was compared"
 			  : elsewhere == 0 ? "nothing was compared before it"
