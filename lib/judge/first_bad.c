@@ -130,6 +130,8 @@ walk_call(struct scan *s, uint32_t call)
 			rc = acc_judge_output(s, call, i, unit, &g, &worst);
 			if (!it->exact && !isinf(it->rms))
 				seen = fmax(seen, it->rms);
+			if (!it->exact && isfinite(it->max))
+				s->most = fmax(s->most, it->max);
 			if (!it->exact && isfinite(it->b_rms))
 				size = fmax(size, it->b_rms);
 			if (!it->exact && it->measure == ACC_BY_STAT)
@@ -175,6 +177,7 @@ forget(struct scan *s)
 	s->noisy = s->wild = s->flipped = s->rerouted = s->back_before = s->multiplied = false;
 	s->flips = 0;
 	s->chosen = s->ranked = s->astray = false;
+	s->most = 0;
 	acc_ids_clear(&s->made[0]);
 	acc_ids_clear(&s->made[1]);
 	acc_ids_clear(&s->user);
