@@ -267,7 +267,10 @@ static void
 note_rank(struct expected *x, const struct acc_rec *r)
 {
 	const bool pair = acc_rec_is(r, "pair");
-	if (x->n == 0 || !(pair || acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")))
+	/* A judge of one rank says "clean" of it, or how far it is. */
+	const bool judged = acc_rec_is(r, "finding") &&
+			    acc_str_is(acc_get_text(r, "", "what"), "clean");
+	if (x->n == 0 || !(pair || judged || acc_rec_is(r, "tensor") || acc_rec_is(r, "arg")))
 		return;
 	const int64_t rank = acc_get_int(r, pair ? "a." : "", "rank", -1);
 	if (rank >= 0 && rank < x->n)

@@ -600,11 +600,41 @@ unmatched" ] || { echo "$found"; return 1; }
 	judge 1 a.acc b.acc
 	first culprit Functional.gelu.1.forward output
 	[ "$(field rank)" = 1 ]
-	[ "$(jq -rs '[.[] | select(.what == "culprit") | .rank] | join(" ")' out.json)" = "1 0" ]
+	[ "$(jq -rs '[.[] | select(.what == "culprit") | .rank] | join(" ")' out.json)" = 1 ]
+	says "ranks 0-1, as rank 1: "
 	[ "$(jq -s '[.[] | select(.kind == "pair")] | length' out.json)" -eq 2 ]
 	accfirstbad "$J/clean.acc" >c.acc
 	judge 0 c.acc
 	[ "$found" = clean ]
+}
+
+@test "what many ranks say alike is one sentence" {
+	cd "$BATS_TEST_TMPDIR"
+	local r D=$ROOT/examples/demo
+	mkdir -p dev/step0 bench/step0 clean far
+	for r in $(seq 0 11); do
+		cp -r "$D/device/step0/rank0" dev/step0/rank$r
+		cp -r "$D/bench/step0/rank0" bench/step0/rank$r
+		accalign bench/step0/rank$r bench/step0/rank$r | accmetric -q | accfirstbad >clean/$r.acc
+		accalign dev/step0/rank$r bench/step0/rank$r | accmetric -q | accfirstbad >far/$r.acc || [ $? -eq 1 ]
+	done
+	judge 0 clean/*.acc
+	[ "$(jq -rs '[.[] | select(.kind == "finding") | "\(.what) \(.rank)"] | join(", ")' out.json)" = "clean 0" ]
+	says "ranks 0-11: "
+	rm clean/7.acc
+	judge 0 clean/*.acc
+	says "ranks 0-6, 8-11: "
+	fails "of 12 ranks of the device 1 is missing: 7" accfirstbad --expect-ranks=12 clean/*.acc
+	# One differs: it is named, and what comes before it there is another sentence.
+	cp far/7.acc clean
+	accfirstbad --expect-ranks=12 clean/*.acc >all.acc || [ $? -eq 1 ]
+	judge 1 clean/*.acc
+	says "rank 7"
+	says "ranks 0-6, 8-11: "
+	# All differ alike.
+	judge 1 far/*.acc
+	[ "$(jq -s '[.[] | select(.kind == "finding" and .what == "culprit")] | length' out.json)" -eq 1 ]
+	says "ranks 0-11"
 }
 
 @test "ranks that communicate: where it began, and who received it" {

@@ -218,6 +218,63 @@ further() {
 	run -0 accfold -q -l layout -b one pp2-m2-noise
 }
 
+# warned DEVICE BENCH: rule, name, value of each warning into $warned; nobody is named
+warned() {
+	run -0 --separate-stderr accdiff "$1" "$2" --format=json
+	warned=$(jq -rs '[.[] | select(.kind == "finding" and .what == "warning") |
+		"\(.rule) \(.name) \(.value)"] | join(", ")' <<<"$output")
+	text=$(jq -rs 'map(select(.kind == "finding").text) | join(" | ")' <<<"$output")
+	run -1 accdiff --strict "$1" "$2"
+}
+
+@test "gradients of micro-batches that nothing divides are said, and nobody is accused" {
+	further
+	cp -r pp2-m2-noise undivided
+	for r in 0 1; do
+		jq -c '.data |= with_entries(if .key | endswith(".backward") then .value |= walk(
+			if type == "object" and has("Norm") and .Norm != null then
+				.Max *= 2 | .Min *= 2 | .Mean *= 2 | .Norm *= 2 else . end) else . end)' \
+			pp2-m2-noise/step0/rank$r/dump.json >undivided/step0/rank$r/dump.json
+	done
+	warned undivided one
+	[[ $warned =~ ^"scale "[A-Za-z_.0-9]+".backward 2"$ ]]
+	[[ $text == *"is 2 times the bench's gradient"*"nothing that is recorded multiplies it by 0.5"* ]]
+}
+
+@test "a loss that those of the parts do not make is said not to be compared" {
+	further
+	cp -r pp2-m2-noise loss
+	for r in 0 1; do
+		jq -c '.data["Functional.cross_entropy.0.forward"].output[0] |=
+			(if . then .Max = 9 | .Min = 9 | .Mean = 9 | .Norm = 9 else . end) |
+			.data |= with_entries(if .key | endswith(".backward") then .value |= walk(
+				if type == "object" and has("Norm") and .Norm != null and .shape != [] then
+					.Max *= 1.4 | .Min *= 1.3 | .Mean *= 1.7 | .Norm *= 1.2 else . end) else . end)' \
+			pp2-m2-noise/step0/rank$r/dump.json >loss/step0/rank$r/dump.json
+	done
+	warned loss one
+	[[ $warned == "layout Functional.cross_entropy.0.forward "* ]]
+	[[ $text == *"neither the sum nor the mean of what the parts have"* ]]
+}
+
+@test "where no communication is recorded, a division at the end accuses nobody" {
+	cp -r dp2-noise silent
+	cp -r dp2-noise apart
+	for r in 0 1; do
+		jq -c '.data |= with_entries(select(.key | startswith("Distributed.") | not))' \
+			dp2-noise/step0/rank$r/dump.json >silent/step0/rank$r/dump.json
+		jq -c '.data as $d | .data |= with_entries(select(.key | startswith("Distributed.") | not) |
+			if .key | startswith("Tensor.div_.") then .value.input_args[0] =
+				$d[.key | sub("Tensor.div_"; "Distributed.all_reduce")].input_args[0] else . end)' \
+			dp2-noise/step0/rank$r/dump.json >apart/step0/rank$r/dump.json
+	done
+	run -0 accdiff silent one
+	[[ $output != *"ends early"* ]]
+	warned apart one
+	[[ $warned =~ ^"reduction "[A-Za-z_.0-9]+".backward "[0-9]+$ ]]
+	[[ $text == *"no communication is recorded at all"* ]]
+}
+
 @test "stages that lie apart, and a mesh of two axes" {
 	further
 	found 0 pp2-v2-noise one-4
@@ -258,4 +315,27 @@ further() {
 	scaled ep2-noise ep-bad Functional.linear.9.forward
 	found 1 ep-bad moe
 	[ "$found" = "Functional.linear.9.forward out 0 1" ]
+}
+
+# fold_experts.tar.gz was made by
+#	tests/parallel/make.py OUT/four moe ep2-noise --seed 21 --layers 4 --task statistics
+#	tests/parallel/make.py OUT/one moe ep2-noise --seed 23 --layers 1 --task statistics
+#	tests/parallel/make.py OUT/tf32 moe ep2-tf32 --seed 33 --layers 4 --task statistics
+#	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
+@test "experts of which some have no tokens: what a list holds there is no part of the bench's" {
+	tar -xzf "$DATA/fold_experts.tar.gz"
+	found 0 four/ep2-noise four/moe
+}
+
+@test "a norm of a mask that torch sums up over half of the elements" {
+	tar -xzf "$DATA/fold_experts.tar.gz"
+	found 0 one/ep2-noise one/moe
+}
+
+@test "a router whose error sends tokens elsewhere: statistics behind it accuse nobody" {
+	tar -xzf "$DATA/fold_experts.tar.gz"
+	found 0 tf32/ep2-tf32 tf32/moe
+	[[ $text == *"behind Torch.max.0.forward, which chooses by values, places may be others"* ]]
+	found 0 four/ep2-noise four/moe
+	[[ $text != *"which chooses by values"* ]]
 }

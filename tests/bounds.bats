@@ -315,3 +315,52 @@ within() { # format, file
 	run -1 accdiff -f json a b
 	[[ $output == *'"name":"Torch._foreach_add.0.forward"'* && $output == *"output 77777"* ]]
 }
+
+# The most memory that a program had until it wrote, in KB. It waits, as nobody reads what it writes.
+peak_of() { # program, files
+	local fd kb pid
+	mkfifo fifo
+	"$@" >fifo &
+	pid=$!
+	exec {fd}<fifo
+	head -c 1 <&"$fd" >/dev/null
+	kb=$(sed -n 's/^VmHWM:[[:blank:]]*\([0-9]*\) kB/\1/p' /proc/$pid/status)
+	exec {fd}<&-
+	wait $pid || true
+	rm fifo
+	echo "$kb"
+}
+
+@test "a rank of 2,000 op calls of statistics takes 1 MB at most" {
+	[[ $B == */build ]] || skip "sanitizers take memory of their own"
+	cd "$BATS_TEST_TMPDIR"
+	local side n r before=0 kb
+	for side in a b; do
+		mkdir -p $side/step0/rank0
+		awk -v noise=$([ $side = a ] && echo 1e-7 || echo 0) 'function row(x) {
+			x *= 1 + noise * (rand() - 0.5)
+			return sprintf("{\"type\":\"torch.Tensor\",\"dtype\":\"torch.float32\",\"shape\":[8,64]," \
+				"\"Max\":%.17g,\"Min\":%.17g,\"Mean\":%.17g,\"Norm\":%.17g}", 3 * x, -3 * x, x / 7, 25 * x)
+		} BEGIN {
+			printf "{\"task\":\"statistics\",\"data\":{"
+			for (i = 0; i < 2000; i++)
+				printf "%s\"Functional.linear.%d.forward\":{\"input_args\":[%s,%s,%s],\"input_kwargs\":{}," \
+					"\"output\":[%s]}\n", (i > 0 ? "," : ""), i, row(1 + i / 1e4), row(2 + i / 1e4),
+					row(3 + i / 1e4), row(4 + i / 1e4)
+			printf "}}\n"
+		}' >$side/step0/rank0/dump.json
+	done
+	for n in 4 24; do
+		for side in a b; do
+			for r in $(seq $((n - 1))); do
+				[ -e $side/step0/rank$r ] || cp -r $side/step0/rank0 $side/step0/rank$r
+			done
+			accdump-read $side >$side.acc
+		done
+		accalign a.acc b.acc | accmetric -q >m.acc
+		kb=$(($(peak_of accalign a.acc b.acc) + $(peak_of accfirstbad --all m.acc)))
+		echo "$n ranks: $kb KB"
+		[ $before -eq 0 ] || [ $((kb - before)) -le $((20 * 1024)) ]
+		before=$kb
+	done
+}

@@ -85,7 +85,7 @@ folds(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *
 		struct acc_fold_layout l;
 		it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, i);
 		any = own->tensor && it != NULL && it->tensor &&
-		      acc_fold_gather(f, &f->mesh, t, v, i) &&
+		      acc_fold_gather(f, &f->mesh, t, v, i) && !acc_fold_one_has_all(f, &f->mesh) &&
 		      acc_fold_solve(f, &f->mesh, &it->stat, own->tol, false, &l) == 2;
 	}
 	return any;

@@ -251,6 +251,15 @@ plan(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, ui
 	return sight->seen ? acc_fold_remember(f, &p, e) : 0;
 }
 
+/* A gradient that the micro-batches add up to, and that is the reference's only by a factor: no call that
+ * comes later multiplies by it, since nothing takes the sum. */
+static bool
+is_unscaled(const struct acc_fold *f, const struct fold_call *k, const struct folded *d)
+{
+	return f->mesh.micro > 1 && k->dir == FOLD_BACKWARD && d->own->output && d->by == NULL &&
+	       d->layout.n > 0 && d->layout.at[0].kind == ACC_PARTIAL && d->layout.scale != 1;
+}
+
 static int
 put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v,
 	const struct folded *d, enum acc_dtype dtype, struct acc_err *e)
@@ -267,6 +276,8 @@ put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 		    : put_call_key(o, d->undivided ? "fold.undivided" : "fold.not_sum", d->not_sum,
 			      e);
 	rc = rc < 0 ? rc : put_call_key(o, "fold.apart", d->apart, e);
+	if (rc == 0 && is_unscaled(f, &f->device.call[t->call[v->rank]], d))
+		rc = acc_put(&o->rec, "", "fold.unscaled", acc_f64(d->layout.scale));
 	if (rc == 0 && (d->alone || f->mesh.ranks == 1)) {
 		const struct fold_segment *g =
 			&f->device.segment[t->segment[v->stage * f->mesh.ranks +

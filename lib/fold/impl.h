@@ -19,8 +19,9 @@ struct fold_item {
 	uint64_t at;  /* where its record is kept */
 	uint64_t pos; /* hash of io and pos */
 	bool tensor, output;
-	bool exact; /* of integers or bools */
-	double tol; /* half of the dtype's digits */
+	bool exact;  /* of integers or bools */
+	bool listed; /* one of a list */
+	double tol;  /* half of the dtype's digits */
 	struct acc_fold_stat stat;
 };
 
@@ -35,6 +36,7 @@ struct fold_call {
 	uint8_t dir;
 	bool talks, hands; /* to other ranks; to one, as stages do */
 	bool scales, adds; /* a number; another tensor */
+	bool moves;        /* elements alone */
 	bool weighs;       /* one of its inputs is a weight */
 	bool mated;        /* there is such a call in the reference */
 };
@@ -240,6 +242,9 @@ uint32_t acc_fold_partner(const struct fold_side *s, const struct fold_runs *t, 
  * rank has none. */
 bool acc_fold_gather(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *t,
 	const struct fold_virtual *v, uint32_t i);
+/* Do less than two parts of several, those in f->part, have elements? Then they are the whole, whatever
+ * the layout is. */
+bool acc_fold_one_has_all(const struct acc_fold *f, const struct fold_mesh *m);
 /* Those in f->part laid out so, into *whole. */
 bool acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m,
 	const struct acc_fold_layout *l, double tol, struct acc_fold_stat *whole);

@@ -219,6 +219,7 @@ new_call(struct fold_side *s, struct fold_segment *seg, const struct acc_rec *r,
 	k->hands = acc_word_in(hands, acc_op_name(op));
 	k->scales = scales(op);
 	k->adds = adds(op);
+	k->moves = acc_op_class(op) == ACC_OP_MOVE;
 	k->weighs = weighs(op);
 	k->line = stack.n > 0 ? text_id(stack) : 0;
 	/* A gradient comes from nowhere, or from where all do: its line is that of its forward call. */
@@ -252,6 +253,7 @@ add_item(struct fold_side *s, const struct acc_rec *r, uint64_t at, struct acc_e
 	it += s->nitem++;
 	s->call[s->ncall - 1].n++;
 	*it = (struct fold_item){.at = at, .pos = id3(text_id(io), text_id(pos), 2)};
+	it->listed = pos.n > 0 && memchr(pos.p, '.', pos.n) != NULL;
 	it->tensor = acc_rec_is(r, "tensor");
 	enum acc_dtype t = acc_dtype_find(acc_get_text(r, "", "dtype"));
 	it->output = acc_str_is(io, "out");

@@ -67,6 +67,15 @@ by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_l
 }
 
 bool
+acc_fold_one_has_all(const struct acc_fold *f, const struct fold_mesh *m)
+{
+	uint32_t n = 0;
+	for (uint32_t r = 0; r < m->zip; r++)
+		n += f->part[r].count > 0;
+	return m->zip > 1 && n < 2;
+}
+
+bool
 acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l,
 	double tol, struct acc_fold_stat *whole)
 {

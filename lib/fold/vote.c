@@ -143,8 +143,9 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 			l = (struct acc_fold_layout){.n = 1,
 				.at = {{ACC_ALONE, 0}},
 				.scale = scale};
-		if (scale > 0 || (v->alone == 0 && acc_fold_solve(f, &f->mesh, &it->stat, tol,
-							   k->dir == FOLD_BACKWARD, &l) == 2)) {
+		if (scale > 0 || (v->alone == 0 && !acc_fold_one_has_all(f, &f->mesh) &&
+					 acc_fold_solve(f, &f->mesh, &it->stat, tol,
+						 k->dir == FOLD_BACKWARD, &l) == 2)) {
 			add_vote(&f->cls[cls[0]], &l);
 			add_vote(&f->cls[cls[1]], &l);
 		}
@@ -223,6 +224,19 @@ fitting(struct acc_fold *f, const struct fold_class *c, const struct acc_fold_st
 	return acc_fold_winner(&some);
 }
 
+/* Is it one of a list, which is joined, or is it one of what is taken apart, forward or backward? On another
+ * rank it may stand for another place of the reference's list, as the tokens of another expert. */
+static bool
+is_member(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
+{
+	uint32_t n = 0;
+	if (!it->output || !k->moves)
+		return it->listed && !it->output;
+	for (uint32_t i = 0; i < k->n; i++)
+		n += f->device.item[k->first + i].tensor && f->device.item[k->first + i].output;
+	return n > 1;
+}
+
 struct acc_fold_layout
 acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_stat *want, double tol)
@@ -237,6 +251,9 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	if (want != NULL &&
 		acc_fold_solve(f, &f->mesh, want, tol, k->dir == FOLD_BACKWARD, &l) == 2)
 		return l;
+	/* Shapes alone may agree by chance. */
+	if (is_member(f, k, it))
+		return (struct acc_fold_layout){.n = 0};
 	/* All calls with its callers are behind a fault, or are at odds, as those that lay out weights;
 	 * others, or those of its shapes, are not. */
 	at = c == NULL || acc_fold_winner(c).n > 0 ? ACC_NOID : acc_fold_wide(f, k, it);

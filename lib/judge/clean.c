@@ -169,6 +169,9 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	if (f == NULL)
 		return ACC_ENOMEM;
 	f->value = calls;
+	/* So that those of many ranks are told apart where they are joined. */
+	if (c->nranks[ACC_A] == 1)
+		f->rank = c->last_rank[ACC_A];
 	if (calls == 0)
 		f->text = culprit == NULL  ? "nothing was compared"
 			  : elsewhere == 0 ? "nothing was compared before it"
@@ -188,5 +191,10 @@ acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 			"%s; %u of those that differ, the farthest below their limits, %s not"
 			" recomputed: accaudit recomputes all",
 			f->text, s->unread, s->unread == 1 ? "was" : "were");
+	if (f->text != NULL && culprit == NULL && s->strayed != ACC_NOCALL)
+		f->text = acc_say(acc_mem(s),
+			"%s; behind %s, which chooses by values, places may be others, so that statistics"
+			" prove nothing there",
+			f->text, acc_call_name(&c->call[s->strayed]));
 	return f->text == NULL ? acc_nomem(e) : say_setting(s, culprit, e);
 }

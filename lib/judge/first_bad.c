@@ -64,6 +64,27 @@ turn_back(struct scan *s, const struct acc_call *k)
 	s->back_before = back;
 }
 
+/* Does a call choose places by values, that are this far off, so that some are likely to be others, and the
+ * places themselves were not compared, as those of a batch that is split over ranks? A choice falls otherwise
+ * where two values are as near to each other as the error: of n values n times the error do. */
+static bool
+may_stray(const struct scan *s, uint32_t call, double rms)
+{
+	const struct acc_case *c = s->c;
+	const struct acc_call *k = &c->call[call];
+	double n = 0;
+	bool unknown = false;
+	for (uint32_t i = k->first; i <= k->last && s->folded && k->ranks && !k->backward; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR)
+			continue;
+		if (acc_is_input(it) && !it->exact)
+			n = fmax(n, (double)it->count);
+		unknown |= acc_is_output(it) && it->exact && it->measure == ACC_UNMEASURED;
+	}
+	return unknown && n * rms > LIMIT_STRAY;
+}
+
 static int
 walk_call(struct scan *s, uint32_t call)
 {
@@ -97,6 +118,10 @@ walk_call(struct scan *s, uint32_t call)
 		acc_receive_saved(s, k, &g);
 	if (acc_is_communication(k))
 		acc_receive_brought(s, call, unit, &g);
+	if (!s->astray && may_stray(s, call, g.rms)) {
+		s->astray = true;
+		s->strayed = s->strayed == ACC_NOCALL ? call : s->strayed;
+	}
 	for (uint32_t i = k->first; i <= k->last && rc == 0; i++) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call != call || it->kind != ACC_ITEM_TENSOR || acc_is_input(it))
@@ -105,6 +130,8 @@ walk_call(struct scan *s, uint32_t call)
 			rc = acc_judge_output(s, call, i, unit, &g, &worst);
 			if (!it->exact && !isinf(it->rms))
 				seen = fmax(seen, it->rms);
+			if (!it->exact && isfinite(it->max))
+				s->most = fmax(s->most, it->max);
 			if (!it->exact && isfinite(it->b_rms))
 				size = fmax(size, it->b_rms);
 			if (!it->exact && it->measure == ACC_BY_STAT)
@@ -149,9 +176,11 @@ forget(struct scan *s)
 	memset(s->nrecent_stat, 0, sizeof s->nrecent_stat);
 	s->noisy = s->wild = s->flipped = s->rerouted = s->back_before = s->multiplied = false;
 	s->flips = 0;
-	s->chosen = s->ranked = false;
+	s->chosen = s->ranked = s->astray = false;
+	s->most = 0;
 	acc_ids_clear(&s->made[0]);
 	acc_ids_clear(&s->made[1]);
+	acc_ids_clear(&s->user);
 	acc_case_rest(s->c);
 }
 
@@ -161,9 +190,8 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 	forget(s);
 	acc_ids_clear(&s->twin);
 	acc_ids_clear(&s->back);
-	acc_ids_clear(&s->user);
 	s->nsuspect = 0;
-	s->bench = s->tie = ACC_NOCALL;
+	s->bench = s->tie = s->strayed = ACC_NOCALL;
 	s->ties = 0;
 	s->learning = learning;
 	for (uint32_t i = 0; s->near != NULL && i < s->c->ncall; i++)
@@ -185,7 +213,7 @@ walk(struct scan *s, bool learning, struct acc_err *e)
 static bool
 differs(const struct acc_case *c)
 {
-	for (uint32_t i = 0; i < c->nitem; i++)
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i))
 		if (c->item[i].kind == ACC_ITEM_TENSOR && acc_is_output(&c->item[i]) &&
 			c->item[i].measure == ACC_BY_TENSOR && c->item[i].rms > 0)
 			return true;
@@ -242,6 +270,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	struct scan s = {.c = c, .e = e, .unit = acc_network_unit(c), .finest = INFINITY};
 	uint32_t i = ACC_NOCALL, out = ACC_NOCALL;
 	s.noise = acc_noise_ratio(c);
+	s.folded = c->passed > 0 && acc_is_folded(c);
 	s.weights = acc_weight_error(c);
 	int rc = acc_sharded(c, e);
 	if (rc != 0)

@@ -128,6 +128,12 @@ struct scan {
 	bool back_before; /* the call before was backward */
 	bool flipped; /* integers came out otherwise: choices between near-equal numbers fell so */
 	bool ranked; /* places were found by rank, and only statistics of them are known: ties hide there */
+	bool folded; /* ranks that accfold made one */
+	double most; /* of the errors of elements that were seen in outputs of this step and rank */
+	/* There, places that were chosen by values of ranks are not known to be the same, and some are likely to
+	 * be others: statistics of what is made of them prove nothing. The first call that chose so. */
+	bool astray;
+	uint32_t strayed;
 	bool rerouted; /* so did places of values: what was moved by them went another way */
 	bool wild;     /* an output before has NaN or Inf where the bench's has none */
 	bool noisy;    /* something before in this rank and step differs by more than nothing */

@@ -187,7 +187,8 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 		s->rerouted = true;
 	}
 	/* Where a choice of places fell otherwise, other numbers go other ways. */
-	if (s->rerouted && (!it->weight || it->rms >= LIMIT_OTHER_WEIGHT))
+	if ((s->rerouted || (s->astray && it->measure == ACC_BY_STAT && !it->nonfinite)) &&
+		(!it->weight || it->rms >= LIMIT_OTHER_WEIGHT))
 		x.margin = -LIMIT_CERTAIN;
 	/* Running means, of which training makes nothing: see judge_state. */
 	if (it->state)

@@ -196,6 +196,25 @@ is_mask(const struct acc_val *const *v, double n, double unit)
 		       3 * acc_statistic_rounding(unit) * fmax(norm * norm, n * mean);
 }
 
+/* Is it split over ranks that accfold made one? */
+static bool
+is_split(const struct acc_val *fold)
+{
+	struct acc_str s = acc_picked_text(fold);
+	return memmem(s.p, s.n, "Shard", 5) != NULL;
+}
+
+/* A norm is summed up in f32, one square after another in each lane, and equal ones round the same way.
+ * Where both sides have the same elements, so they do alike; but not where one side's are split over
+ * ranks. `most` is the largest magnitude: n (rms / most)^2 elements at most are that large. */
+static double
+split_rounding(const struct acc_picked *f, double norm, double most)
+{
+	if (!(most > 0) || !(is_split(f->side[ACC_A][FOLD]) || is_split(f->side[ACC_B][FOLD])))
+		return 0;
+	return norm * 2 * acc_unit(ACC_F32) * (norm / most) * (norm / most) / LIMIT_NORM_SUMMANDS;
+}
+
 /* Of statistics. The recorder rounded mean and norm to the dtype of the tensor; max and min are elements
  * of it. An infinite norm or mean is no sign of an infinite element (it is computed
  * in the tensor's own dtype), so only max and min tell of those. */
@@ -239,7 +258,10 @@ by_statistics(struct acc_item *it, const struct acc_picked *f)
 			d = fmax(0, d - open);
 		double den = fabs(y) + (i == NORM ? 0 : scale);
 		if (i == NORM)
-			d = fmax(0, d - norm_rounding(it, fabs(y), (double)n));
+			d = fmax(0, d - norm_rounding(it, fabs(y), (double)n) -
+					    split_rounding(f, fabs(y),
+						    fmax(fabs(number(statistic(b, MAX))),
+							    fabs(number(statistic(b, MIN))))));
 		if (i == NORM || i == MEAN)
 			d = fmax(0, d - acc_statistic_rounding(unit) *
 						    (acc_unit_low(unit) ? fabs(y) : den));

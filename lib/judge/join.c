@@ -6,6 +6,9 @@
 #include <stdlib.h>
 
 #include "judge/case.h"
+#include "judge/first_bad.h"
+
+static const char received[] = "received";
 
 static const char *
 text_of(struct acc_case *c, const struct acc_rec *r, const char *key)
@@ -122,25 +125,107 @@ acc_take_findings(struct acc_case *c, struct acc_err *e)
 	return rc;
 }
 
-/* A judge that saw one rank had no need to say which. */
-static int
-name_ranks(struct acc_case *c)
+/* --- what many ranks say alike --- */
+
+/* What a finding says but for numbers, and of whom. */
+static uint64_t
+gist(const struct acc_finding *f)
 {
-	int64_t low = INT64_MAX, high = INT64_MIN;
-	for (uint32_t i = 0; i < c->nfinding; i++)
-		if (c->finding[i].rank != INT64_MIN) {
-			low = c->finding[i].rank < low ? c->finding[i].rank : low;
-			high = c->finding[i].rank > high ? c->finding[i].rank : high;
-		}
-	for (uint32_t i = 0; i < c->nfinding && low < high; i++) {
-		struct acc_finding *f = &c->finding[i];
-		if (f->rank == INT64_MIN || f->text == NULL || strncmp(f->text, "rank ", 5) == 0)
+	const char *const own[] = {f->what, f->name, f->rule, f->io, f->pos};
+	uint64_t h = acc_hash(&f->step, sizeof f->step) ^ f->bad;
+	/* Of stages, how much of each was compared is of interest. */
+	if (strcmp(f->what, "clean") == 0 && f->value >= 0 && f->value < 0x1p63)
+		h = acc_id_with((uint64_t)f->value, h);
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		h = acc_id_with(own[i] == NULL ? 0 : acc_hash(own[i], strlen(own[i])), h);
+	char word[256];
+	size_t n = 0;
+	for (const char *p = f->text; *p != '\0'; p++) {
+		if (strchr("0123456789.,", *p) != NULL)
 			continue;
-		f->text = acc_say(&c->mem, "rank %lld: %s", (long long)f->rank, f->text);
-		if (f->text == NULL)
-			return ACC_ENOMEM;
+		word[n++] = *p;
+		if (n == sizeof word || p[1] == '\0') {
+			h = acc_id_with(acc_hash(word, n), h);
+			n = 0;
+		}
 	}
-	return 0;
+	return acc_id_with(acc_hash(word, n), h);
+}
+
+struct said {
+	int64_t rank;
+	uint32_t by; /* the finding that is kept for it */
+};
+
+static int
+by_finding(const void *pa, const void *pb)
+{
+	const struct said *a = pa, *b = pb;
+	if (a->by != b->by)
+		return a->by < b->by ? -1 : 1;
+	return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* "rank 3: " or "ranks 0-2, 4: " before what is said; of ranks that differ in numbers, the first one's. */
+static const char *
+of_ranks(struct acc_case *c, const struct acc_finding *f, const struct acc_which *w, bool same,
+	bool several)
+{
+	const bool named = strncmp(f->text, "rank ", 5) == 0;
+	if (w->n > 1 && named)
+		return acc_say(&c->mem, "ranks %s, as %s", w->text, f->text);
+	if (w->n > 1)
+		return same ? acc_say(&c->mem, "ranks %s: %s", w->text, f->text)
+			    : acc_say(&c->mem, "ranks %s, as rank %lld: %s", w->text,
+				      (long long)f->rank, f->text);
+	return named || !several ? f->text
+				 : acc_say(&c->mem, "rank %lld: %s", (long long)f->rank, f->text);
+}
+
+/* One finding for all ranks that say so; a judge that saw one rank had no need to say which. */
+static int
+gather(struct acc_case *c, struct acc_err *e)
+{
+	const uint32_t n = c->nfinding;
+	struct acc_ids seen = {0};
+	struct said *v = malloc(n * sizeof *v);
+	bool *differs = calloc(n, sizeof *differs);
+	uint32_t m = 0, kept = 0;
+	int64_t low = INT64_MAX, high = INT64_MIN;
+	int rc = v == NULL || differs == NULL ? acc_nomem(e) : 0;
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
+		const struct acc_finding *f = &c->finding[i];
+		uint32_t at = kept;
+		if (f->rank != INT64_MIN && f->text != NULL) {
+			const uint64_t id = gist(f);
+			const uint32_t old = acc_ids_get(&seen, id);
+			at = old == ACC_NOID ? kept : old;
+			rc = old == ACC_NOID ? acc_ids_put(&seen, id, kept, false, e) : 0;
+			v[m++] = (struct said){f->rank, at};
+			low = f->rank < low ? f->rank : low;
+			high = f->rank > high ? f->rank : high;
+			differs[at] |= at != kept && strcmp(c->finding[at].text, f->text) != 0;
+		}
+		if (at == kept)
+			c->finding[kept++] = *f;
+	}
+	if (m > 0)
+		qsort(v, m, sizeof *v, by_finding);
+	c->nfinding = rc == 0 ? kept : n;
+	for (uint32_t i = 0, end = 0; i < m && rc == 0; i = end) {
+		struct acc_finding *f = &c->finding[v[i].by];
+		struct acc_which w = {.text = ""};
+		for (; end < m && v[end].by == v[i].by; end++)
+			if (end == i || v[end].rank != v[end - 1].rank)
+				acc_which_add(c, &w, v[end].rank);
+		acc_which_end(c, &w);
+		f->text = w.text == NULL ? NULL : of_ranks(c, f, &w, !differs[v[i].by], low < high);
+		rc = f->text == NULL ? acc_nomem(e) : 0;
+	}
+	acc_ids_release(&seen);
+	free(differs);
+	free(v);
+	return rc;
 }
 
 int
@@ -150,8 +235,6 @@ acc_join(struct acc_case *c, struct acc_err *e)
 	if (rc < 0 || c->nfinding < 2)
 		return rc;
 	qsort(c->finding, c->nfinding, sizeof *c->finding, earlier);
-	if (name_ranks(c) < 0)
-		return acc_nomem(e);
 	const struct acc_finding *from = &c->finding[0];
 	for (uint32_t i = 1; i < c->nfinding && from->bad; i++) {
 		struct acc_finding *f = &c->finding[i];
@@ -160,12 +243,17 @@ acc_join(struct acc_case *c, struct acc_err *e)
 			!(communicates(f) || f->comm > from->comm))
 			continue;
 		f->what = "ranks";
-		f->rule = "received";
+		f->rule = received;
 		f->bad = false;
+	}
+	rc = gather(c, e);
+	for (uint32_t i = 1; i < c->nfinding && rc == 0; i++) {
+		struct acc_finding *f = &c->finding[i];
+		if (f->rule != received)
+			continue;
 		f->text = acc_say(&c->mem, "received through communication: %s",
 			f->text == NULL ? "" : f->text);
-		if (f->text == NULL)
-			return acc_nomem(e);
+		rc = f->text == NULL ? acc_nomem(e) : 0;
 	}
-	return 0;
+	return rc;
 }

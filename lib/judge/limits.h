@@ -71,6 +71,10 @@
 		"of n elements one in so many adds a rounding to a norm that is summed up in f16", \
 		"of weights that were cast, the norm that torch 1.13 gives is off by " \
 		"u (root n + n / 16) at most in 99 of 100") \
+	N(NORM_SUMMANDS, 64, \
+		"of n elements as large as the largest one in so many adds a rounding to a norm " \
+		"that one side sums up over fewer", \
+		"of torch's CPU, of 1,024 to a million elements: n / 68 at most, of equal ones") \
 	X(ONE_ROUNDING, 0.35, \
 		"u, times 1 + one-rounding-few / elements: operators in 16 bits " \
 		"that were given equal bits", \
@@ -122,6 +126,10 @@
 	X(OTHER_WEIGHT, 0.5, \
 		"rms: once choices of places fell otherwise, a weight this far off is another one", \
 		"of independent normal numbers of one size it is 0.8") \
+	X(STRAY, 0.01, \
+		"choices over split ranks that fall otherwise, as expected of the error: behind more " \
+		"statistics prove nothing", \
+		"one in a hundred runs") \
 	X(NAMED_SHARE, 0.2, "of the largest decades: enough, too, where none has more", \
 		LIMIT_TRIED) \
 	X(STEP_U, 1.2, \

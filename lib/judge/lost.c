@@ -87,19 +87,26 @@ ends(const struct lost *t, uint32_t call, int side)
 	return any;
 }
 
-static int
-look(struct lost *t, uint32_t call, struct acc_err *e)
+bool
+acc_only_scales(const struct acc_call *k)
 {
 	static const char *const scales[] = {"Tensor.div", "Tensor.mul", "Torch.div", "Torch.mul",
 		"Tensor.__truediv__", "Tensor.__mul__", "Tensor.__itruediv__", "Tensor.__imul__"};
+	for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
+		if (acc_str_starts(acc_str(acc_call_name(k)), scales[i]))
+			return true;
+	return false;
+}
+
+static int
+look(struct lost *t, uint32_t call, struct acc_err *e)
+{
 	const struct acc_call *k = &t->c->call[call];
 	int side = k->key[ACC_A] == NULL ? ACC_B : ACC_A, rc = 1;
-	bool talks = acc_is_communication(k), scale = false;
+	bool talks = acc_is_communication(k), scale = !talks && acc_only_scales(k);
 	t->talks[side] += talks;
 	if (acc_may_lack(t->c, acc_call_name(k)) || !ends(t, call, side))
 		return 0;
-	for (size_t i = 0; i < sizeof scales / sizeof *scales && !talks; i++)
-		scale |= acc_str_starts(acc_str(acc_call_name(k)), scales[i]);
 	if (!talks && !scale)
 		return 0;
 	if (scale)

@@ -155,6 +155,9 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	if (it->measure == ACC_BY_STAT) {
 		x->cause = fmax(x->cause, acc_stat_usual(s, k->backward || k->grad));
 		x->cause = fmax(x->cause, acc_stat_unseen(s, unit));
+		/* What only moves elements hands on the worst of them, which may be anyone's. */
+		if (k->cls == ACC_OP_MOVE && s->folded && g->unseen)
+			x->cause = fmax(x->cause, s->most);
 		/* That of an element is relative to it; its sum with others is measured by what most
 		 * of these are. */
 		if (acc_stat_gradient_scale(k, it, g) > 0 && g->grad_rms > 0)
@@ -334,7 +337,8 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 	if (is_tie(s, call, it, unit, g) || one_flipped(s, k, it, g) || over_few(s, call, it) ||
 		/* Statistics of a mask do not show that places in it changed, nor what it was then
 		 * that was found or put there. */
-		(s->rerouted && (it->exact || g->places) && it->measure == ACC_BY_STAT))
+		(s->rerouted && (it->exact || g->places) && it->measure == ACC_BY_STAT) ||
+		(s->astray && it->measure == ACC_BY_STAT && !it->nonfinite))
 		x.margin = -LIMIT_CERTAIN;
 	/* Numbers in other places are no noise, however large that is, if they came in the right ones. */
 	if (it->permuted && it->rms >= 1 && !g->permuted && !isinf(x.cause) &&

@@ -21,7 +21,7 @@
 	X(AUDIT_SLOPE, "audit.slope") X(AUDIT_LIMIT_SLOPE, "audit.limit_slope") \
 	X(AUDIT_FORM, "audit.form") X(AUDIT_OK, "audit.ok") X(AUDIT_SKIP, "audit.skip") X(KEY, "key") \
 	X(STEP, "step") X(RANK, "rank") X(PROC, "proc") X(SEQ, "seq") X(PASS, "pass") \
-	X(OP, "op") X(CALL, "call") X(POS, "pos")
+	X(OP, "op") X(CALL, "call") X(POS, "pos") X(FOLD, "fold")
 /* Of the record itself; the first two also of one that is no pair. */
 #define PICKED_OWN(X) \
 	X(BAD, "bad") X(NAME, "name") X(A_KIND, "a.kind") X(B_KIND, "b.kind") \

@@ -226,15 +226,8 @@ acc_before(const struct acc_ranks *t, const struct acc_case *c, uint32_t call, u
 	return cx != cy ? cx : x->seq < y->seq;
 }
 
-/* Which ranks, as "1-3, 5, ...". */
-struct which {
-	const char *text; /* NULL: no memory */
-	uint32_t n, ranges;
-	int64_t from, to; /* the last range, which is not in the text yet */
-};
-
-static void
-end_range(struct acc_case *c, struct which *w)
+void
+acc_which_end(struct acc_case *c, struct acc_which *w)
 {
 	enum { MOST = 8 };
 	if (w->n == 0 || w->text == NULL || ++w->ranges > MOST + 1)
@@ -247,11 +240,11 @@ end_range(struct acc_case *c, struct which *w)
 				    (long long)w->from, (long long)w->to);
 }
 
-static void
-add_rank(struct acc_case *c, struct which *w, int64_t rank)
+void
+acc_which_add(struct acc_case *c, struct acc_which *w, int64_t rank)
 {
 	if (w->n == 0 || rank != w->to + 1) {
-		end_range(c, w);
+		acc_which_end(c, w);
 		w->from = rank;
 	}
 	w->to = rank;
@@ -263,7 +256,7 @@ acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 	const uint32_t *first, uint32_t n, const char *verb, struct acc_err *e)
 {
 	const struct acc_call *k = &c->call[culprit];
-	struct which same = {.text = ""}, got = {.text = ""};
+	struct acc_which same = {.text = ""}, got = {.text = ""};
 	const char *through = NULL, *own = NULL;
 	uint32_t nown = 0, layer = acc_layer(t, c, culprit);
 	for (uint32_t i = 0; i < n; i++) {
@@ -273,9 +266,9 @@ acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 		if (acc_is_communication(x) || acc_layer(t, c, first[i]) > layer) {
 			if (got.n == 0)
 				through = acc_call_name(x);
-			add_rank(c, &got, x->rank);
+			acc_which_add(c, &got, x->rank);
 		} else if (strcmp(acc_call_name(x), acc_call_name(k)) == 0) {
-			add_rank(c, &same, x->rank);
+			acc_which_add(c, &same, x->rank);
 		} else if (nown++ < 4) {
 			own = acc_say(&c->mem, "%s%srank %lld at %s", own == NULL ? "" : own,
 				own == NULL ? "" : ", ", (long long)x->rank, acc_call_name(x));
@@ -283,8 +276,8 @@ acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 		if (nown > 0 && own == NULL)
 			return acc_nomem(e);
 	}
-	end_range(c, &same);
-	end_range(c, &got);
+	acc_which_end(c, &same);
+	acc_which_end(c, &got);
 	if (got.text == NULL || same.text == NULL)
 		return acc_nomem(e);
 	const char *text[3] = {same.n == 0 ? NULL

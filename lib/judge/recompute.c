@@ -100,7 +100,7 @@ open_it(struct acc_case *c, struct acc_err *e)
 	t->cls = calloc((size_t)c->ncall + 1, 1);
 	t->state = calloc((size_t)c->ncall + 1, 1);
 	int rc = t->cls == NULL || t->state == NULL ? acc_nomem(e) : learn_sources(t, e);
-	for (uint32_t i = 0; i < c->ncall && rc == 0; i++)
+	for (uint32_t i = 0; i < c->ncall && rc == 0; i = acc_step(c, i))
 		rc = learn_call(t, i, &op, e);
 	acc_ids_release(&op);
 	if (rc == 0)
@@ -306,7 +306,7 @@ run(struct acc_recompute *t, int side, struct acc_err *e)
 	acc_ids_clear(&t->sourced);
 	t->audit = acc_audit_open(opt->roots, &how, take, trouble, t, e);
 	int rc = t->audit == NULL ? ACC_ENOMEM : 0;
-	for (uint32_t i = 0; i < t->c->ncall && rc == 0; i++)
+	for (uint32_t i = 0; i < t->c->ncall && rc == 0; i = acc_step(t->c, i))
 		if ((t->state[i] & ROUND) != 0)
 			rc = give_call(t, i, e);
 	if (rc == 0)
@@ -375,10 +375,21 @@ acc_recompute(struct scan *s, uint32_t chosen, struct acc_err *e)
 	return run_both(s->recompute, e);
 }
 
+/* Is any call before that one near its limit? */
+static bool
+any_near(const struct scan *s, uint32_t before)
+{
+	for (uint32_t i = 0; i < s->c->ncall && i < before; i++)
+		if (s->near[i] > 0)
+			return true;
+	return false;
+}
+
 int
 acc_recompute_rest(struct scan *s, uint32_t before, bool every, struct acc_err *e)
 {
-	if (s->c->opt.roots == NULL)
+	s->unread = 0;
+	if (s->c->opt.roots == NULL || (!every && !any_near(s, before)))
 		return 0;
 	const int rc = open_once(s, e);
 	int64_t n = rc == 0 ? acc_recompute_choose_rest(s->recompute, s, before, every, e) : rc;

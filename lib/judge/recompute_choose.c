@@ -106,7 +106,8 @@ acc_recompute_choose(struct acc_recompute *t, const struct scan *s, uint32_t cho
 		n += !x->first;
 	}
 	/* Where an operator is not what its inputs give, earlier calls of it may be no better. */
-	for (uint32_t i = 0; before != ACC_NOCALL && s->suspect[chosen].audit && i < before; i++)
+	for (uint32_t i = 0; before != ACC_NOCALL && s->suspect[chosen].audit && i < before;
+		i = acc_step(t->c, i))
 		if (is_sibling(t, i, before) && t->done + all < LIMIT_AUDIT_MOST) {
 			acc_recompute_want(t, i, SUSPECT);
 			all++;
@@ -162,7 +163,7 @@ room_of(const struct acc_recompute *t)
 {
 	const uint64_t least = (uint64_t)LIMIT_AUDIT_REST << 20;
 	uint64_t all = 0;
-	for (uint32_t i = 0; i < t->c->ncall; i++)
+	for (uint32_t i = 0; i < t->c->ncall; i = acc_step(t->c, i))
 		all += bytes_of(t, i);
 	return all / LIMIT_AUDIT_SHARE > least ? all / LIMIT_AUDIT_SHARE : least;
 }
@@ -176,17 +177,18 @@ acc_recompute_choose_rest(struct acc_recompute *t, struct scan *s, uint32_t befo
 	uint32_t m = 0, k = 0;
 	if (v == NULL)
 		return acc_nomem(e);
-	for (uint32_t i = 0; i < n && i < before; i++) {
+	for (uint32_t i = 0; i < n && i < before; i = acc_step(t->c, i)) {
 		const struct acc_call *o = &t->c->call[i];
+		if (t->cls[i] == 0 || (t->state[i] & DONE) != 0 || !(every || s->near[i] > 0) ||
+			o->key[ACC_A] == NULL || o->key[ACC_B] == NULL || !differs(t, i))
+			continue;
 		const uint32_t f = forward_of(t, i);
 		const uint64_t bytes = bytes_of(t, i) + (f == ACC_NOID ? 0 : bytes_of(t, f));
-		if (t->cls[i] != 0 && (t->state[i] & DONE) == 0 && (every || s->near[i] > 0) &&
-			o->key[ACC_A] != NULL && o->key[ACC_B] != NULL && differs(t, i))
-			v[m++] = (struct rest){i, s->near[i], bytes};
+		v[m++] = (struct rest){i, s->near[i], bytes};
 	}
 	if (m > 0)
 		qsort(v, m, sizeof *v, by_nearness);
-	if (t->room == UINT64_MAX)
+	if (m > 0 && t->room == UINT64_MAX)
 		t->room = room_of(t);
 	for (uint32_t i = 0; i < m; i++) {
 		if (v[i].bytes > t->room)

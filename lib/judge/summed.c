@@ -95,7 +95,7 @@ say_apart(struct acc_case *c, struct acc_err *e)
 	uint32_t first = ACC_NOCALL, n = 0;
 	struct acc_str by = acc_str("");
 	acc_case_rest(c);
-	for (uint32_t k = 0; k < c->ncall; k++) {
+	for (uint32_t k = 0; k < c->ncall; k = acc_step(c, k)) {
 		talks |= c->call[k].talks && c->call[k].key[ACC_A] != NULL;
 		r = c->call[k].backward ? doubted(c, k, "fold.apart") : NULL;
 		if (r == NULL)
@@ -109,10 +109,10 @@ say_apart(struct acc_case *c, struct acc_err *e)
 			first = k;
 		}
 	}
-	if (n == 0 || !talks)
+	if (n == 0)
 		return 0;
 	const struct acc_call *k = &c->call[first];
-	struct acc_finding *f = acc_case_find(c, "missing", e);
+	struct acc_finding *f = acc_case_find(c, talks ? "missing" : "warning", e);
 	if (f == NULL)
 		return ACC_ENOMEM;
 	f->name = acc_call_name(k);
@@ -120,12 +120,102 @@ say_apart(struct acc_case *c, struct acc_err *e)
 	f->rank = k->rank;
 	f->rule = "reduction";
 	f->value = n;
-	f->bad = true;
+	f->bad = talks;
+	f->doubtful = !talks;
 	f->text = acc_say(&c->mem,
-		"%s: each rank divides its gradient by their number (%.*s), and nothing that is recorded"
-		" adds them up: together they are the bench's, but each rank has its own; %u op call%s"
-		" (--allow-missing accepts it)",
+		talks ? "%s: each rank divides its gradient by their number (%.*s), and nothing that is recorded"
+			" adds them up: together they are the bench's, but each rank has its own; %u op call%s"
+			" (--allow-missing accepts it)"
+		      : "%s: each rank divides its gradient by their number (%.*s), and nothing that is recorded"
+			" adds them up: together they are the bench's, but each rank has its own; %u op call%s;"
+			" no communication is recorded at all, so what adds them up may not be, either",
 		f->name, ACC_PRS(by), n, n == 1 ? "" : "s");
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+/* Gradients that are the bench's only by a factor, which what was not recorded may multiply by. */
+static int
+say_unscaled(struct acc_case *c, struct acc_err *e)
+{
+	struct acc_rec *r = NULL;
+	uint32_t first = ACC_NOCALL, n = 0;
+	double scale = NAN;
+	acc_case_rest(c);
+	for (uint32_t k = 0; k < c->ncall; k = acc_step(c, k)) {
+		r = c->call[k].backward ? doubted(c, k, "fold.unscaled") : NULL;
+		if (r != NULL && n++ == 0) {
+			first = k;
+			acc_as_f64(acc_get(r, "a.", "fold.unscaled"), &scale);
+		}
+	}
+	if (n == 0)
+		return 0;
+	const struct acc_call *k = &c->call[first];
+	struct acc_finding *f = acc_case_find(c, "warning", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->name = acc_call_name(k);
+	f->step = k->step;
+	f->rank = k->rank;
+	f->rule = "scale";
+	f->value = 1 / scale;
+	f->limit = 1;
+	f->doubtful = true;
+	f->text = acc_say(&c->mem,
+		"%s: what the micro-batches add up to is %g times the bench's gradient, as in %u op call%s, and"
+		" nothing that is recorded multiplies it by %g: is the loss divided by their number, or"
+		" does the optimizer divide?",
+		f->name, 1 / scale, n, n == 1 ? "" : "s", scale);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+/* Has this call an output that both sides have, single: of one element, and that no layout explains? */
+static bool
+unexplained(struct acc_case *c, uint32_t call, bool single)
+{
+	const struct acc_call *k = &c->call[call];
+	struct acc_rec *r;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call == call && it->kind == ACC_ITEM_TENSOR && it->sides == 3 &&
+			!it->exact && acc_is_output(it) && it->measure == ACC_UNMEASURED &&
+			(!single || it->count == 1) && acc_case_record(c, it, &r, NULL) >= 0 &&
+			acc_str_is(acc_get_text(r, "a.", "fold"), "Unknown()"))
+			return true;
+	}
+	return false;
+}
+
+/* A loss that the parts' losses are not by any layout. They may count unlike; or it is wrong, and then what
+ * is behind it has no layout, either, and is not compared. */
+static int
+say_loss(struct acc_case *c, struct acc_err *e)
+{
+	uint32_t first = ACC_NOCALL, behind = 0;
+	acc_case_rest(c);
+	for (uint32_t k = 0; k < c->ncall; k = acc_step(c, k)) {
+		if (first != ACC_NOCALL)
+			behind += c->call[k].backward && unexplained(c, k, false);
+		else if (!c->call[k].backward && unexplained(c, k, true))
+			first = k;
+	}
+	if (first == ACC_NOCALL || behind == 0)
+		return 0;
+	const struct acc_call *k = &c->call[first];
+	struct acc_finding *f = acc_case_find(c, "warning", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->name = acc_call_name(k);
+	f->step = k->step;
+	f->rank = k->rank;
+	f->rule = "layout";
+	f->value = behind;
+	f->doubtful = true;
+	f->text = acc_say(&c->mem,
+		"%s: the bench's is neither the sum nor the mean of what the parts have, so neither it nor"
+		" %u op call%s behind it could be compared: do the parts count unlike (tokens that are"
+		" masked)? If not, it is wrong",
+		f->name, behind, behind == 1 ? "" : "s");
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
@@ -145,5 +235,9 @@ acc_say_sums(struct acc_case *c, struct acc_err *e)
 		if (rc == 0 && (f->rule == NULL || strcmp(f->rule, "reduction") != 0))
 			rc = blame_lost(c, f, e);
 	}
-	return rc < 0 || culprit ? rc : say_apart(c, e);
+	if (rc == 0 && !culprit)
+		rc = say_apart(c, e);
+	if (rc == 0)
+		rc = say_unscaled(c, e);
+	return rc < 0 || culprit ? rc : say_loss(c, e);
 }

@@ -157,7 +157,7 @@ forwards(const struct acc_case *c, const struct stretch *t, struct acc_ids *ids,
 
 /* Fills in all but first and end. 1: a side ends early; 0; < 0. */
 static int
-ends_early(const struct acc_case *c, struct stretch *t, struct acc_err *e)
+ends_early(const struct acc_case *c, bool folded, struct stretch *t, struct acc_err *e)
 {
 	uint32_t tail[2] = {0}, last = ACC_NOCALL;
 	struct acc_ids ids = {0};
@@ -170,6 +170,9 @@ ends_early(const struct acc_case *c, struct stretch *t, struct acc_err *e)
 		} else {
 			if (acc_is_communication(k))
 				return 0; /* its layout is another one */
+			/* So it is where ranks only scale what they have of a whole. */
+			if (folded && side_of(k) == ACC_A && acc_only_scales(k))
+				continue;
 			tail[side_of(k)]++;
 		}
 	}
@@ -236,6 +239,7 @@ say_early(struct acc_case *c, const struct stretch *t, struct acc_err *e)
 int
 acc_say_missing(struct acc_case *c, struct acc_err *e)
 {
+	const bool folded = c->pairs > 0 && acc_is_folded(c);
 	int rc = 0;
 	for (uint32_t i = 0, end; i < c->ncall && c->pairs > 0 && rc >= 0; i = end) {
 		struct stretch t = {.first = i};
@@ -243,7 +247,7 @@ acc_say_missing(struct acc_case *c, struct acc_err *e)
 		for (end = i; end < c->ncall && c->call[end].segment == c->call[i].segment;)
 			end++;
 		t.end = end;
-		rc = ends_early(c, &t, e);
+		rc = ends_early(c, folded, &t, e);
 		if (rc <= 0)
 			continue;
 		rc = acc_recorded(c, &c->call[t.last], &how, e);

@@ -84,7 +84,7 @@ measure(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		.tmpdir = c->opt.tmpdir};
 	struct acc_measurer *m = acc_measurer_open(c->opt.where, &how, take, trouble, &t, e);
 	int rc = m == NULL ? ACC_ENOMEM : 0;
-	for (uint32_t i = 0; i < c->nitem && rc == 0; i++)
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i))
 		if (c->item[i].kind == ACC_ITEM_AUX)
 			rc = give(m, c, &c->item[i], e);
 	if (rc == 0)
