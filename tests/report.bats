@@ -405,6 +405,11 @@ END
 	[[ ${lines[0]} == "verdict: unjudged "* && ${lines[-1]} == "next: accdiff -f brief '"* ]]
 }
 
+@test "brief: what stands in parentheses is one piece of evidence" {
+	run -1 sh -c "accfirstbad '$DATA/judge/saturated.acc' | accfmt -f brief"
+	[[ $output == *"evidence: output 0 is saturated at 65504"*"(saturation mode; "*" keeps them)"$'\n'"evidence: its inputs"* ]]
+}
+
 @test "brief: what else was found has the lines that the evidence leaves" {
 	cd "$ROOT/examples/config"
 	accalign npu.yaml gpu_train.sh | acccheck >"$BATS_TEST_TMPDIR/c.acc" || [ $? -eq 1 ]

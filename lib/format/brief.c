@@ -233,6 +233,19 @@ tr(const struct state *s, const char *text)
 	return s->english ? text : acc_tr(text);
 }
 
+/* Where the first part of a sentence ends: at a "; " that stands in no parentheses. NULL: it is the last. */
+static const char *
+part_end(struct acc_str text)
+{
+	int depth = 0;
+	for (uint32_t i = 0; i + 1 < text.n; i++) {
+		depth += (text.p[i] == '(') - (text.p[i] == ')');
+		if (depth <= 0 && text.p[i] == ';' && text.p[i + 1] == ' ')
+			return text.p + i;
+	}
+	return NULL;
+}
+
 /* The parts of a sentence stand between "; ", but code has that, too: it comes last, behind "; at". */
 static void
 split(struct state *s, struct acc_str text, struct brief *b)
@@ -245,7 +258,7 @@ split(struct state *s, struct acc_str text, struct brief *b)
 			(uint32_t)(text.p + text.n - head - name.n - 2)};
 	const char *source = tr(s, "; at ") + 2;
 	while (text.n > 0) {
-		const char *at = memmem(text.p, text.n, "; ", 2);
+		const char *at = part_end(text);
 		const uint32_t n = at == NULL || acc_str_starts(text, source)
 					   ? text.n
 					   : (uint32_t)(at - text.p);

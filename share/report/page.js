@@ -2,10 +2,16 @@
 
 const redraws = [stripDraw];
 
-// The parts of a sentence of evidence: they stand between semicolons, but code has these, too.
+// The parts of a sentence of evidence: they stand between semicolons, but code has these, too, and what is in parentheses.
 function parts(text) {
 	const at = text.search(new RegExp(tr("; at ") + "[^;]*:\\d+ in ")), says = at < 0 ? text : text.slice(0, at);
-	return says.split("; ");
+	const out = [];
+	for (const part of says.split("; ")) { // but those in parentheses
+		const open = out.length && out[out.length - 1].split("(").length > out[out.length - 1].split(")").length;
+		if (open) out[out.length - 1] += "; " + part;
+		else out.push(part);
+	}
+	return out;
 }
 
 const tags = {culprit: tr("first bad op call"), overflow: tr("overflow"), difference: tr("differs"), missing: tr("missing"),
