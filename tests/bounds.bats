@@ -337,7 +337,7 @@ peak_of() { # program, files
 	local side n r before=0 kb
 	for side in a b; do
 		mkdir -p $side/step0/rank0
-		awk -v noise=$([ $side = a ] && echo 1e-7 || echo 0) 'function row(x) {
+		awk -v noise="$([ $side = a ] && echo 1e-7 || echo 0)" 'function row(x) {
 			x *= 1 + noise * (rand() - 0.5)
 			return sprintf("{\"type\":\"torch.Tensor\",\"dtype\":\"torch.float32\",\"shape\":[8,64]," \
 				"\"Max\":%.17g,\"Min\":%.17g,\"Mean\":%.17g,\"Norm\":%.17g}", 3 * x, -3 * x, x / 7, 25 * x)

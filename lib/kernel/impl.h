@@ -193,5 +193,5 @@ hash_end(void *state)
 }
 
 const struct acc_row ROW = {ROW_NAME, ROW_USABLE, one, two, two_f16, two_bf16, plain, plain_f16,
-	plain_bf16, ulp32, ulp16, f16, bf16, hash, hash_start, hash_add, hash_end, clean, wide_one, wide_two, finite_pairs, far,
-	ulp64, find_d, find_r, find_e, &ROW_AUDIT};
+	plain_bf16, ulp32, ulp16, f16, bf16, hash, hash_start, hash_add, hash_end, clean, wide_one,
+	wide_two, finite_pairs, far, ulp64, find_d, find_r, find_e, &ROW_AUDIT};
