@@ -74,7 +74,7 @@
 	N(NORM_SUMMANDS, 64, \
 		"of n elements as large as the largest one in so many adds a rounding to a norm " \
 		"that one side sums up over fewer", \
-		"of torch's CPU, of 1,024 to a million elements: n / 68 at most, of equal ones") \
+		"of torch's CPU, of 1,024 to a million elements: n / 66 at most, of equal ones") \
 	X(ONE_ROUNDING, 0.35, \
 		"u, times 1 + one-rounding-few / elements: operators in 16 bits " \
 		"that were given equal bits", \
