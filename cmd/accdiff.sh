@@ -564,6 +564,7 @@ alone() { # DEVICE BENCH: how many in 100 records have no partner
 if [ "$judge" = accfirstbad ] && [ -z "$preset$measured$folded$parted" ] && [ "$1" != - ] && [ "$2" != - ] &&
 	grep -q '"file":' "$tmp/head.device" && grep -q '"file":' "$tmp/head.bench" && [ ! -s "$tmp/names.device" ]; then
 	share=$(alone "$1" "$2")
+	share=${share:-0}
 	# What somebody named by hand is no operator that could be recomputed.
 	if [ "$share" -ge 20 ] && grep -Eq '"op":"(Functional|Tensor|Torch)[.]' "$tmp/head.device"; then
 		measured=' device bench'

@@ -233,13 +233,14 @@ hostile() { # folder, largest element of the output
 	[[ $output != *"was compared with"* ]]
 }
 
-# accdiff with programs of our own before the others, in $own.
+# accdiff with programs of our own before the others, in $own. n: how many of them came before, two at once
+# among them.
 with_own() { # program, script
 	own=$BATS_TEST_TMPDIR/own
 	mkdir -p "$own" "$BATS_TEST_TMPDIR/tmp"
 	cp "$BIN"/acc* "$own"
 	mv "$own/$1" "$own/real"
-	printf '#!/bin/sh\nn=$(cat "$0.n" 2>/dev/null || echo 0)\necho $((n + 1)) >"$0.n"\n%s\n' "$2" >"$own/$1"
+	printf '#!/bin/sh\nn=0\nuntil mkdir "$0.$n" 2>/dev/null; do n=$((n + 1)); done\n%s\n' "$2" >"$own/$1"
 	chmod +x "$own/$1"
 	export TMPDIR=$BATS_TEST_TMPDIR/tmp
 }
