@@ -85,6 +85,24 @@ blame_sum(struct acc_case *c, struct acc_finding *f, struct acc_err *e)
 	return f->text == NULL || f->name == NULL ? acc_nomem(e) : 0;
 }
 
+/* A finding of an op call, doubtful unless the caller says that it is bad, without its text. NULL: no memory. */
+static struct acc_finding *
+of_call(struct acc_case *c, const char *what, uint32_t call, const char *rule, double value,
+	struct acc_err *e)
+{
+	const struct acc_call *k = &c->call[call];
+	struct acc_finding *f = acc_case_find(c, what, e);
+	if (f == NULL)
+		return NULL;
+	f->name = acc_call_name(k);
+	f->step = k->step;
+	f->rank = k->rank;
+	f->rule = rule;
+	f->value = value;
+	f->doubtful = true;
+	return f;
+}
+
 /* Gradients that each rank divides by their number, but that nothing adds up. Where no communication is
  * recorded at all, the recorder may not see them. */
 static int
@@ -111,15 +129,9 @@ say_apart(struct acc_case *c, struct acc_err *e)
 	}
 	if (n == 0)
 		return 0;
-	const struct acc_call *k = &c->call[first];
-	struct acc_finding *f = acc_case_find(c, talks ? "missing" : "warning", e);
+	struct acc_finding *f = of_call(c, talks ? "missing" : "warning", first, "reduction", n, e);
 	if (f == NULL)
 		return ACC_ENOMEM;
-	f->name = acc_call_name(k);
-	f->step = k->step;
-	f->rank = k->rank;
-	f->rule = "reduction";
-	f->value = n;
 	f->bad = talks;
 	f->doubtful = !talks;
 	f->text = acc_say(&c->mem,
@@ -150,17 +162,10 @@ say_unscaled(struct acc_case *c, struct acc_err *e)
 	}
 	if (n == 0)
 		return 0;
-	const struct acc_call *k = &c->call[first];
-	struct acc_finding *f = acc_case_find(c, "warning", e);
+	struct acc_finding *f = of_call(c, "warning", first, "scale", 1 / scale, e);
 	if (f == NULL)
 		return ACC_ENOMEM;
-	f->name = acc_call_name(k);
-	f->step = k->step;
-	f->rank = k->rank;
-	f->rule = "scale";
-	f->value = 1 / scale;
 	f->limit = 1;
-	f->doubtful = true;
 	f->text = acc_say(&c->mem,
 		"%s: what the micro-batches add up to is %g times the bench's gradient, as in %u op call%s, and"
 		" nothing that is recorded multiplies it by %g: is the loss divided by their number, or"
@@ -201,16 +206,9 @@ say_loss(struct acc_case *c, struct acc_err *e)
 	}
 	if (first == ACC_NOCALL || behind == 0)
 		return 0;
-	const struct acc_call *k = &c->call[first];
-	struct acc_finding *f = acc_case_find(c, "warning", e);
+	struct acc_finding *f = of_call(c, "warning", first, "layout", behind, e);
 	if (f == NULL)
 		return ACC_ENOMEM;
-	f->name = acc_call_name(k);
-	f->step = k->step;
-	f->rank = k->rank;
-	f->rule = "layout";
-	f->value = behind;
-	f->doubtful = true;
 	f->text = acc_say(&c->mem,
 		"%s: the bench's is neither the sum nor the mean of what the parts have, so neither it nor"
 		" %u op call%s behind it could be compared: do the parts count unlike (tokens that are"
