@@ -357,11 +357,20 @@ print_kept(struct kept *k, const struct acc_format *f, const struct acc_format_o
 	f->release(state);
 }
 
+/* The next record, in which each side has its own fields. */
+static int
+next_split(struct acc_in *in, struct acc_rec **r, struct acc_err *e)
+{
+	int rc = acc_in_next(in, r, e);
+	int split = rc > 0 ? acc_rec_split(*r) : 0;
+	return split < 0 ? acc_rec_fail(e, split) : rc;
+}
+
 /* The next record, which goes into the files, too. */
 static int
 next(struct acc_in *in, struct acc_rec **r, struct acc_err *e)
 {
-	int rc = acc_in_next(in, r, e);
+	int rc = next_split(in, r, e);
 	if (rc > 0)
 		files_put(*r);
 	return rc;
@@ -558,7 +567,7 @@ print_values(struct acc_in *in, const char *name, char *const *operand, const ch
 		cli_die_err(&e);
 	acc_roots_foreign(roots, true);
 	allow(roots, operand, folder, n);
-	while ((rc = acc_in_next(in, &r, &e)) > 0) {
+	while ((rc = next_split(in, &r, &e)) > 0) {
 		if (acc_rec_is(r, "source"))
 			rc = acc_roots_add(roots, r, &e);
 		else if (acc_values_match(r, name)) {

@@ -36,8 +36,28 @@ S=$BATS_TEST_DIRNAME/data/streams
 	[ "${lines[1]}" = '{"kind":"novel","z":1,"a":2}' ]
 }
 
+@test "what both sides of a pair share stands once, and is each side's to who reads it" {
+	cd "$BATS_TEST_TMPDIR"
+	accfmt --json "$S/apart.acc" >want
+	accfmt --json "$S/shared.acc" | diff want -
+	run -0 "$ROOT/examples/read-stream" <"$S/shared.acc"
+	diff <("$ROOT/examples/read-stream" <"$S/apart.acc") <(echo "$output")
+	# Through filters, which change fields of one side, of both, or none.
+	for f in accmetric 'accfirstbad --all'; do
+		status=0
+		$f "$S/apart.acc" >one || status=$?
+		$f "$S/shared.acc" >two || [ $? = "$status" ]
+		diff <(accfmt --json one) <(accfmt --json two) || { echo "$f"; return 1; }
+	done
+	# accalign writes it so.
+	accalign "$ROOT/tests/data/dumps/msprobe_tensor/device" "$ROOT/tests/data/dumps/msprobe_tensor/bench" >pairs
+	n=$(accfmt --json pairs | jq -c 'select(."a.shape" != null and ."a.shape" == ."b.shape")' | wc -l)
+	[ "$n" -gt 0 ]
+	[ "$(grep -ao ab.shape pairs | wc -l)" = "$n" ]
+}
+
 @test "a newer version, lost records, no end, two streams in a row, an empty input" {
-	fails "stream version 2, newer than" accfmt "$S/newer.acc"
+	fails "stream version 3, newer than" accfmt "$S/newer.acc"
 	fails "records were lost" accfmt --json "$S/lost.acc"
 	fails "no end record: an earlier command failed?" accfmt --json "$S/no-end.acc"
 	cat "$S/rank0.acc" "$S/rank1.acc" >"$BATS_TEST_TMPDIR/cat.acc"

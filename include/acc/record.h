@@ -4,8 +4,9 @@
  * for many fields of many records there is acc_pick. A record that came from a stream remembers
  * the bytes of each value, so that a filter copies what it does not change.
  *
- * In a pair record, everything about one side stands under "a." (device) or "b." (bench).
- * Functions therefore take a prefix: "", "a." or "b.".
+ * In a pair record, everything about one side stands under "a." (device) or "b." (bench), and what
+ * both have alike may stand once, under "ab.". Functions therefore take a prefix: "", "a." or "b.",
+ * and find what a side shares; who goes through the fields himself calls acc_rec_split before.
  */
 #ifndef ACC_RECORD_H
 #define ACC_RECORD_H
@@ -101,6 +102,17 @@ int acc_rec_push(struct acc_rec *r, const struct acc_field *f);
 int acc_rec_append(struct acc_rec *r, const char *prefix, const struct acc_rec *src);
 /* A deep copy, as long-lived as dst. */
 int acc_rec_copy(struct acc_rec *dst, const struct acc_rec *src);
+/* Each field that the sides share becomes one of each, in the order in which the device has them. 0,
+ * ACC_ENOMEM or ACC_ELIMIT. */
+int acc_rec_split(struct acc_rec *r);
+/* Does a side share the field under this key ("ab.shape") with the other? */
+static inline bool
+acc_is_shared(struct acc_str key)
+{
+	return key.n > 3 && key.p[0] == 'a' && key.p[1] == 'b' && key.p[2] == '.';
+}
+/* Is this what a record says under `key`, or what its sides do: "a.shape" is, of "ab.shape"? */
+bool acc_key_says(struct acc_str said, struct acc_str key);
 /* Remove a field; absent is fine. */
 void acc_del(struct acc_rec *r, const char *prefix, const char *key);
 
@@ -132,7 +144,7 @@ struct acc_pick {
 	size_t cap_shape;
 	struct acc_ids by_shape;
 	struct acc_pick_shape *shape;
-	uint16_t *other; /* of a record without a shape */
+	struct acc_pick_place *other; /* room for the next */
 };
 /* v[i] becomes the first value under key[i], or NULL. 0 or ACC_ENOMEM. */
 int acc_pick_get(struct acc_pick *w, const struct acc_rec *r, const struct acc_val **v);

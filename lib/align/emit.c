@@ -25,6 +25,7 @@ struct emit {
 	struct about last;
 	char note[64];
 	uint32_t own;
+	uint32_t turns;
 };
 
 /* What differs before anything is measured: into buf, each with a comma before it. */
@@ -119,14 +120,14 @@ put(struct emit *em, const struct acc_stored *a, const struct acc_stored *b, str
 		rc = acc_buf_add(out, name.p, name.n);
 	if (rc == 0)
 		rc = acc_buf_add(out, em->tail.p + skip, em->tail.n - skip);
-	if (rc == 0 && a != NULL)
-		rc = acc_store_append(a, out, em->e);
-	if (rc == 0 && b != NULL)
-		rc = acc_store_append(b, out, em->e);
+	uint32_t n = a == NULL ? b->n : a->n;
+	if (rc == 0)
+		rc = a == NULL   ? acc_store_append(b, out, em->e)
+		     : b == NULL ? acc_store_append(a, out, em->e)
+				 : acc_store_append_pair(a, b, out, &n, em->e);
 	if (rc < 0)
 		return acc_rec_fail(em->e, rc);
-	return hand_out(em,
-		em->own + (name.n > 0) + (a != NULL ? a->n : 0) + (b != NULL ? b->n : 0));
+	return hand_out(em, em->own + (name.n > 0) + n);
 }
 
 static int
@@ -245,6 +246,7 @@ put_group(struct emit *em, const struct acc_group *ga)
 	for (uint32_t i = 0; i < ga->nop && rc >= 0; i++) {
 		const struct acc_align_call *op = &a->ix.op[a->byop[ga->first + i]];
 		bool paired = op->mate != ACC_NOMATE;
+		acc_align_turn(em->al, &em->turns);
 		rc = put_op(em, op, paired ? &b->ix.op[op->mate] : NULL);
 		if (rc >= 0 && paired)
 			rc = put_unmatched(em, gb, position(b, gb, op->mate) + 1);

@@ -79,19 +79,49 @@ acc_texts(const struct acc_str *p, uint32_t n)
 	return (struct acc_val){.type = ACC_V_TEXTS, .n = n, .texts = p};
 }
 
+/* Is this the key of one side, a.x or b.x? */
+static bool
+is_sided(struct acc_str key)
+{
+	return key.n > 2 && (key.p[0] == 'a' || key.p[0] == 'b') && key.p[1] == '.';
+}
+
+bool
+acc_key_says(struct acc_str said, struct acc_str key)
+{
+	return acc_str_eq(said, key) ||
+	       (said.n == key.n + 1 && acc_is_shared(said) && is_sided(key) &&
+		       memcmp(said.p + 3, key.p + 2, key.n - 2) == 0);
+}
+
+/* Under this key, or what both sides say under it. */
 static struct acc_field *
 find(const struct acc_rec *r, const char *prefix, const char *key)
 {
 	size_t np = strlen(prefix), nk = strlen(key), n = np + nk;
 	/* Length and last byte tell most keys apart without a call. */
 	char last = nk > 0 ? key[nk - 1] : np > 0 ? prefix[np - 1] : '\0';
+	const char *whole = np > 0 ? prefix : key;
+	const bool sided = n > 2 && (whole[0] == 'a' || whole[0] == 'b') && whole[1] == '.' &&
+			   (np == 0 || np == 2);
+	const size_t skip = np > 0 ? 0 : 2;
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct acc_field *f = &r->f[i];
 		if (f->key.n == n && (n == 0 || f->key.p[n - 1] == last) &&
 			memcmp(f->key.p, prefix, np) == 0 && memcmp(f->key.p + np, key, nk) == 0)
 			return f;
+		if (sided && f->key.n == n + 1 && f->key.p[n] == last && acc_is_shared(f->key) &&
+			memcmp(f->key.p + 3, key + skip, nk - skip) == 0)
+			return f;
 	}
 	return NULL;
+}
+
+/* Is f shared, but only the key of one side was asked for? */
+static bool
+found_shared(const struct acc_field *f, const char *prefix, const char *key)
+{
+	return acc_is_shared(f->key) && strlen(prefix) + strlen(key) + 1 == f->key.n;
 }
 
 /* A copy of what v points to, so that it lives as long as the record. */
@@ -207,10 +237,27 @@ acc_add(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v
 	return 0;
 }
 
+/* A shared field is now the other side's alone. */
+static int
+leave_to_other(struct acc_rec *r, struct acc_field *f, const char *prefix, const char *key)
+{
+	const bool device = (prefix[0] != '\0' ? prefix : key)[0] == 'a';
+	r->shape = 0;
+	if (!device)
+		return join(&r->mem, "a.", (struct acc_str){f->key.p + 3, f->key.n - 3}, &f->key);
+	f->key = (struct acc_str){f->key.p + 1, f->key.n - 1};
+	return 0;
+}
+
 int
 acc_put(struct acc_rec *r, const char *prefix, const char *key, struct acc_val v)
 {
 	struct acc_field *f = find(r, prefix, key);
+	if (f != NULL && found_shared(f, prefix, key)) {
+		if (leave_to_other(r, f, prefix, key) < 0)
+			return lose(r);
+		f = NULL;
+	}
 	if (f == NULL)
 		return acc_add(r, prefix, key, v);
 	if (own(&r->mem, &v) < 0)
@@ -256,12 +303,97 @@ acc_rec_copy(struct acc_rec *dst, const struct acc_rec *src)
 	return rc;
 }
 
+/* Where the next field stands that only the bench has, from f[i] on. */
+static uint32_t
+next_of_bench(const struct acc_field *f, uint32_t n, uint32_t i)
+{
+	while (i < n && (acc_is_shared(f[i].key) || f[i].key.p[0] != 'b'))
+		i++;
+	return i;
+}
+
+/* Fields of the sides, n together: into `to` the device's, then the bench's, in the order of the device's
+ * where that has the same. *keys: room for the device's, which moves on. How many they are. */
+static uint32_t
+spread(const struct acc_field *f, uint32_t n, char **keys, struct acc_field *to)
+{
+	struct acc_field *out = to;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_str key = f[i].key;
+		if (!acc_is_shared(key) && key.p[0] == 'b')
+			continue;
+		*out++ = f[i];
+		if (acc_is_shared(key)) {
+			char *p = *keys;
+			p[0] = 'a';
+			memcpy(p + 1, key.p + 2, key.n - 2);
+			out[-1].key = (struct acc_str){p, key.n - 1};
+			*keys += key.n - 1;
+		}
+	}
+	uint32_t own = next_of_bench(f, n, 0);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_str key = f[i].key;
+		if (acc_is_shared(key)) {
+			*out++ = f[i];
+			out[-1].key = (struct acc_str){key.p + 1, key.n - 1};
+		} else if (own < n && key.p[0] == 'a' && f[own].key.n == key.n &&
+			   memcmp(f[own].key.p + 1, key.p + 1, key.n - 1) == 0) {
+			*out++ = f[own];
+			own = next_of_bench(f, n, own + 1);
+		}
+	}
+	for (; own < n; own = next_of_bench(f, n, own + 1))
+		*out++ = f[own];
+	return (uint32_t)(out - to);
+}
+
+int
+acc_rec_split(struct acc_rec *r)
+{
+	const uint64_t shape = r->shape;
+	const uint32_t n = r->n;
+	uint32_t shared = 0;
+	size_t size = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (acc_is_shared(r->f[i].key)) {
+			shared++;
+			size += r->f[i].key.n - 1;
+		}
+	if (shared == 0)
+		return 0;
+	if (shared > ACC_MAX_FIELDS - n)
+		return ACC_ELIMIT;
+	struct acc_field *old = acc_alloc(&r->mem, n * sizeof *old);
+	char *keys = acc_alloc(&r->mem, size);
+	if (old == NULL || keys == NULL || acc_rec_room(r, shared) == NULL)
+		return lose(r);
+	memcpy(old, r->f, n * sizeof *old);
+	r->n = 0;
+	for (uint32_t i = 0, end; i < n; i = end) {
+		for (end = i; end < n && (acc_is_shared(old[end].key) || is_sided(old[end].key));)
+			end++;
+		if (end == i)
+			r->f[r->n++] = old[end++];
+		else
+			r->n += spread(old + i, end - i, &keys, r->f + r->n);
+	}
+	/* The keys of all that had this shape are those now. */
+	r->shape = shape == 0 ? 0 : acc_hash(&shape, sizeof shape);
+	return 0;
+}
+
 void
 acc_del(struct acc_rec *r, const char *prefix, const char *key)
 {
 	struct acc_field *f = find(r, prefix, key);
 	if (f == NULL)
 		return;
+	if (found_shared(f, prefix, key)) {
+		if (leave_to_other(r, f, prefix, key) < 0)
+			lose(r);
+		return;
+	}
 	size_t after = (size_t)(r->f + r->n - f) - 1;
 	memmove(f, f + 1, after * sizeof *f);
 	r->n--;

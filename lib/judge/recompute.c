@@ -175,11 +175,13 @@ split(const struct acc_rec *pair, const char *side, struct acc_rec *out)
 	int rc = acc_rec_start(out, acc_get_text(pair, side, "kind"));
 	for (uint32_t i = 0; i < pair->n && rc == 0; i++) {
 		struct acc_field f = pair->f[i];
-		if (!acc_str_starts(f.key, side) || acc_str_is(f.key, "a.kind") ||
-			acc_str_is(f.key, "b.kind"))
+		const uint32_t skip = acc_is_shared(f.key) ? 3 : 2;
+		if (!(skip == 3 || acc_str_starts(f.key, side)))
 			continue;
-		f.key.p += 2;
-		f.key.n -= 2;
+		f.key.p += skip;
+		f.key.n -= skip;
+		if (acc_str_is(f.key, "kind"))
+			continue;
 		rc = acc_rec_push(out, &f);
 	}
 	return rc;

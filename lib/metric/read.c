@@ -64,7 +64,9 @@ acc_measurer_read(struct acc_measurer *m, const struct acc_rec *r, struct side *
 static bool
 measured(struct acc_str k)
 {
-	if (k.n > 4 && k.p[1] == '.' && (k.p[0] == 'a' || k.p[0] == 'b'))
+	if (acc_is_shared(k))
+		k = (struct acc_str){k.p + 3, k.n - 3};
+	else if (k.n > 4 && k.p[1] == '.' && (k.p[0] == 'a' || k.p[0] == 'b'))
 		k = (struct acc_str){k.p + 2, k.n - 2};
 	return k.n >= 2 && (k.p[0] == 'm' || k.p[0] == 's') && k.p[1] == '.';
 }
@@ -86,6 +88,13 @@ acc_measurer_strip(struct acc_measurer *m, struct acc_rec *r, const struct side 
 	bool any = false;
 	if (r->shape != 0 && acc_ids_get(&m->clean, r->shape) != ACC_NOID)
 		return 0;
+	for (uint32_t i = 0; i < r->n; i++)
+		if (acc_is_shared(r->f[i].key) && measured(r->f[i].key)) {
+			int rc = acc_rec_split(r);
+			if (rc < 0)
+				return rc;
+			break;
+		}
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct acc_str k = r->f[i].key;
 		any |= measured(k);

@@ -51,37 +51,52 @@ number_keys(struct acc_keys *t, struct store_keys *k)
 	return 0;
 }
 
+/* The keys of r with this prefix, and without it in key[]. */
+static int
+spell(struct acc_keys *t, const struct acc_rec *r, struct acc_str prefix, struct acc_str *key,
+	struct store_spelt *out)
+{
+	size_t size = KEYS_PAD, at = 0;
+	for (uint32_t i = 0; i < r->n; i++)
+		size += 5 + (size_t)prefix.n + r->f[i].key.n;
+	uint8_t *bytes = acc_alloc(&t->mem, size);
+	uint32_t *begin = acc_alloc(&t->mem, ((size_t)r->n + 1) * sizeof *begin);
+	if (bytes == NULL || begin == NULL)
+		return ACC_ENOMEM;
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct acc_str k = r->f[i].key;
+		begin[i] = (uint32_t)at;
+		at += acc_text_head(bytes + at, prefix.n + k.n);
+		memcpy(bytes + at, prefix.p, prefix.n);
+		at += prefix.n;
+		key[i] = (struct acc_str){(char *)bytes + at, k.n};
+		if (k.n > 0)
+			memcpy(bytes + at, k.p, k.n);
+		at += k.n;
+	}
+	begin[r->n] = (uint32_t)at;
+	*out = (struct store_spelt){bytes, begin};
+	return 0;
+}
+
 /* Make up what is needed of the keys of r. */
 static struct store_keys *
 new_keys(struct acc_keys *t, const struct acc_rec *r)
 {
-	size_t size = KEYS_PAD, at = 0;
-	for (uint32_t i = 0; i < r->n; i++)
-		size += 5 + (size_t)t->prefix.n + r->f[i].key.n;
 	struct store_keys *k = acc_alloc(&t->mem, sizeof *k);
-	uint8_t *bytes = acc_alloc(&t->mem, size);
-	if (k == NULL || bytes == NULL)
+	if (k == NULL)
 		return NULL;
-	*k = (struct store_keys){.n = r->n, .name = r->n, .bytes = bytes};
+	*k = (struct store_keys){.n = r->n, .name = r->n};
 	k->key = acc_alloc(&t->mem, r->n * sizeof *k->key);
-	k->at = acc_alloc(&t->mem, ((size_t)r->n + 1) * sizeof *k->at);
+	k->same = acc_alloc(&t->mem, r->n * sizeof *k->same);
 	k->kind = (struct acc_str){acc_arena_copy(&t->mem, r->kind.p, r->kind.n), r->kind.n};
-	if (k->key == NULL || k->at == NULL || k->kind.p == NULL)
+	if (k->key == NULL || k->same == NULL || k->kind.p == NULL ||
+		spell(t, r, t->prefix, k->key, &k->own) < 0 ||
+		spell(t, r, ACC_STR("ab."), k->key, &k->shared) < 0)
 		return NULL;
-	for (uint32_t i = 0; i < r->n; i++) {
-		struct acc_str key = r->f[i].key;
-		k->at[i] = (uint32_t)at;
-		at += acc_text_head(bytes + at, t->prefix.n + key.n);
-		memcpy(bytes + at, t->prefix.p, t->prefix.n);
-		at += t->prefix.n;
-		k->key[i] = (struct acc_str){(char *)bytes + at, key.n};
-		if (key.n > 0)
-			memcpy(bytes + at, key.p, key.n);
-		at += key.n;
-		if (k->name == r->n && acc_str_is(key, "name"))
+	for (uint32_t i = r->n; i-- > 0;)
+		if (acc_str_is(r->f[i].key, "name"))
 			k->name = i;
-	}
-	k->at[r->n] = (uint32_t)at;
 	return number_keys(t, k) < 0 ? NULL : k;
 }
 

@@ -7,16 +7,24 @@
 /* Most combinations; bytes that can be read behind store_keys.bytes. */
 enum { KEYS_MOST = 65536, KEYS_PAD = 16 };
 
-/* Keys that stand together in a record: with their prefix as MessagePack, one behind the
- * other. */
+/* Keys with a prefix as MessagePack, one behind the other; at: where each begins, and where the last
+ * one ends. */
+struct store_spelt {
+	const uint8_t *bytes;
+	uint32_t *at;
+};
+
+/* Keys that stand together in a record. */
 struct store_keys {
 	struct acc_str kind;
 	uint32_t n, name; /* name: which field that is; n: there is none */
 	struct acc_str *key;
-	const uint8_t *bytes;
-	uint32_t *at;   /* where each begins in bytes; n + 1 of them */
-	uint32_t *slot; /* the number of each key, the same in all records */
+	struct store_spelt own, shared; /* with the store's prefix, and with "ab." */
+	uint32_t *slot;                 /* the number of each key, the same in all records */
 	uint32_t *twin; /* of "b.x" the last "a.x" before it, of "a.x" the last "x"; itself: none */
+	/* Which field of the other side's keys, looked at last, has the same key; ACC_NOID: none. */
+	const struct store_keys *other;
+	uint32_t *same;
 };
 
 /* Zero it to start, but for the prefix. */

@@ -97,6 +97,12 @@ collect(const struct acc_rec *r, const char *prefix, const struct acc_val *v[ACC
 	uint32_t np = (uint32_t)strlen(prefix);
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct acc_str k = r->f[i].key;
+		if (np > 0 && acc_is_shared(k)) {
+			int j = which((struct acc_str){k.p + 3, k.n - 3});
+			if (v[j] == NULL)
+				v[j] = &r->f[i].v;
+			continue;
+		}
 		if (k.n < np + 3 ||
 			(np > 0 && (k.p[0] != prefix[0] || memcmp(k.p, prefix, np) != 0)))
 			continue;

@@ -42,7 +42,7 @@ struct acc_store {
 	struct store_value *value, *latest; /* latest: by slot */
 	size_t cap_value, cap_latest;
 	struct {
-		const struct store_keys *keys;
+		struct store_keys *keys;
 		size_t first;
 	} rec[SEGMENT];
 	uint32_t nrec;
@@ -317,7 +317,7 @@ decode(struct acc_store *st, uint64_t at, struct acc_err *e)
 	p += 8;
 	for (uint32_t t = 0; t < st->nrec; t++) {
 		memcpy(&keys, p, sizeof keys);
-		const struct store_keys *k = st->keys.v[keys];
+		struct store_keys *k = st->keys.v[keys];
 		struct store_value *v = acc_grow(st->value, &st->cap_value, n + k->n, sizeof *v, e);
 		if (v == NULL && n + k->n > 0)
 			return ACC_ENOMEM;
@@ -344,7 +344,7 @@ acc_store_get(struct acc_store *st, uint64_t at, struct acc_stored *out, struct 
 		rc = decode(st, at / SEGMENT, e);
 	if (rc < 0)
 		return rc;
-	const struct store_keys *k = st->rec[at % SEGMENT].keys;
+	struct store_keys *k = st->rec[at % SEGMENT].keys;
 	const struct store_value *v = st->value + st->rec[at % SEGMENT].first;
 	*out = (struct acc_stored){.kind = k->kind, .n = k->n, .keys = k, .v = v};
 	if (k->name < k->n)
@@ -352,23 +352,78 @@ acc_store_get(struct acc_store *st, uint64_t at, struct acc_stored *out, struct 
 	return 0;
 }
 
+/* Bytes of a record with its keys spelt so, and what is copied beyond it. */
+static size_t
+bound(const struct acc_stored *r, const struct store_spelt *keys)
+{
+	size_t size = keys->at[r->n] + KEYS_PAD;
+	for (uint32_t i = 0; i < r->n; i++)
+		size += r->v[i].n;
+	return size;
+}
+
+/* Key i and its value at p, for which there is room. What is behind them. */
+static inline uint8_t *
+append(uint8_t *p, const struct store_spelt *keys, uint32_t i, const struct store_value *v)
+{
+	const size_t n = keys->at[i + 1] - keys->at[i];
+	copy(p, keys->bytes + keys->at[i], n);
+	p += n;
+	copy(p, v->p, v->n);
+	return p + v->n;
+}
+
 int
 acc_store_append(const struct acc_stored *r, struct acc_buf *out, struct acc_err *e)
 {
-	const struct store_keys *k = r->keys;
-	size_t size = k->at[k->n] + KEYS_PAD;
-	for (uint32_t i = 0; i < k->n; i++)
-		size += r->v[i].n;
-	if (acc_buf_reserve(out, size) < 0)
+	if (acc_buf_reserve(out, bound(r, &r->keys->own)) < 0)
 		return acc_nomem(e);
 	uint8_t *p = out->p + out->n;
-	for (uint32_t i = 0; i < k->n; i++) {
-		size_t n = k->at[i + 1] - k->at[i];
-		copy(p, k->bytes + k->at[i], n);
-		p += n;
-		copy(p, r->v[i].p, r->v[i].n);
-		p += r->v[i].n;
+	for (uint32_t i = 0; i < r->n; i++)
+		p = append(p, &r->keys->own, i, &r->v[i]);
+	out->n = (size_t)(p - out->p);
+	return 0;
+}
+
+/* Which of b's fields has the key of each of a's. */
+static void
+find_same(struct store_keys *a, const struct store_keys *b)
+{
+	for (uint32_t i = 0; i < a->n; i++) {
+		uint32_t j = i < b->n && acc_key_same(a->key[i], b->key[i]) ? i : 0;
+		while (j < b->n && !acc_key_same(a->key[i], b->key[j]))
+			j++;
+		a->same[i] = j < b->n ? j : ACC_NOID;
 	}
+	a->other = b;
+}
+
+int
+acc_store_append_pair(const struct acc_stored *a, const struct acc_stored *b, struct acc_buf *out,
+	uint32_t *n, struct acc_err *e)
+{
+	uint8_t shared[ACC_MAX_FIELDS];
+	struct store_keys *k = a->keys;
+	if (acc_buf_reserve(out, bound(a, &k->shared) + bound(b, &b->keys->own)) < 0)
+		return acc_nomem(e);
+	if (k->other != b->keys)
+		find_same(k, b->keys);
+	*n = a->n + b->n;
+	memset(shared, 0, b->n);
+	uint8_t *p = out->p + out->n;
+	for (uint32_t i = 0; i < a->n; i++) {
+		const uint32_t j = k->same[i];
+		const bool alike = j != ACC_NOID && !shared[j] && a->v[i].n == b->v[j].n &&
+				   acc_bytes_same(a->v[i].p, b->v[j].p, a->v[i].n);
+		if (alike) {
+			shared[j] = 1;
+			--*n;
+		}
+		p = append(p, alike ? &k->shared : &k->own, i, &a->v[i]);
+	}
+	for (uint32_t j = 0; j < b->n; j++)
+		if (!shared[j])
+			p = append(p, &b->keys->own, j, &b->v[j]);
 	out->n = (size_t)(p - out->p);
 	return 0;
 }

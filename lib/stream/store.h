@@ -24,13 +24,16 @@ struct acc_stored {
 	struct acc_str kind;
 	uint32_t n;          /* fields */
 	struct acc_str name; /* the field of this name, as MessagePack; empty: there is none */
-	const struct store_keys *keys;
+	struct store_keys *keys;
 	const struct store_value *v;
 };
 /* Cheap where handles are visited in rising order. */
 int acc_store_get(struct acc_store *st, uint64_t at, struct acc_stored *out, struct acc_err *e);
 /* Its fields behind what is in out. */
 int acc_store_append(const struct acc_stored *r, struct acc_buf *out, struct acc_err *e);
+/* Of a pair, the fields of both sides, those that both have alike once, under "ab."; *n: how many. */
+int acc_store_append_pair(const struct acc_stored *a, const struct acc_stored *b,
+	struct acc_buf *out, uint32_t *n, struct acc_err *e);
 /* The same as a record, valid until the next call. */
 int acc_store_rec(struct acc_store *st, uint64_t at, struct acc_rec **out, struct acc_err *e);
 void acc_store_close(struct acc_store *st);

@@ -27,7 +27,7 @@ every = ("tensor", {"name": "x", "seq": 0, "int": -5, "big": 2**63 + 5, "float":
 stream("every-type", [every])
 stream("status-1", [every], status=1)
 stream("unknown", [("x-mine", {"name": "kept", "x-key": 1}), ("novel", {"z": 1, "a": 2})], minor=7)
-stream("newer", [], v=2)
+stream("newer", [], v=3)
 stream("lost", [every], n=2)
 stream("no-end", [every], end=False)
 stream("not-utf8", [("tensor", {"name": "x"})])
@@ -51,6 +51,14 @@ def pair(name, **more):
                           "a.dtype": "f32", "a.shape": [2, 3], "b.kind": "tensor", "b.name": name}, **more))
 
 
+# What the sides share stands once: the pair of "apart", by another writer of version 1, says the same.
+stream("apart", [("pair", {"name": "x", "a.kind": "tensor", "b.kind": "tensor", "how": "name", "a.name": "x",
+                           "a.dtype": "f32", "a.shape": [2, 300], "a.stat.max": 0.1, "a.step": 0, "a.seq": 7,
+                           "b.name": "x", "b.dtype": "f32", "b.shape": [2, 300], "b.stat.max": 0.5, "b.step": 0,
+                           "b.seq": 8, "b.rank": 3, "m.max_diff": 0.4})])
+stream("shared", [("pair", {"name": "x", "a.kind": "tensor", "b.kind": "tensor", "how": "name", "ab.name": "x",
+                            "ab.dtype": "f32", "ab.shape": [2, 300], "a.stat.max": 0.1, "ab.step": 0, "a.seq": 7,
+                            "b.stat.max": 0.5, "b.seq": 8, "b.rank": 3, "m.max_diff": 0.4})], v=2)
 stream("judged", [
     pair("Torch.add.0.forward.input.0", **{"m.max_abs": 0.0, "m.rel_l2": 0.0}),
     pair("Torch.add.0.forward.output.0", **{"m.max_abs": 0.25, "m.rel_l2": 1 / 3, "bad": "error",

@@ -165,6 +165,45 @@ main(void)
 	acc_put(&pair, "b.", "off", acc_int(-1));
 	ok(acc_ref_get(&pair, "b.", &out, NULL) == ACC_EFORMAT, "a negative offset is refused");
 
+	acc_rec_start(&pair, ACC_STR("pair"));
+	acc_put(&pair, "", "how", acc_ctext("name"));
+	acc_put(&pair, "ab.", "dtype", acc_ctext("f32"));
+	acc_put(&pair, "a.", "seq", acc_int(1));
+	acc_put(&pair, "ab.", "rank", acc_int(5));
+	acc_put(&pair, "b.", "seq", acc_int(2));
+	acc_put(&pair, "", "bad", acc_ctext("error"));
+	struct acc_str keys[] = {ACC_STR("b.rank"), ACC_STR("a.seq"), ACC_STR("rank"),
+		ACC_STR("a.rank")};
+	const struct acc_val *v[4];
+	struct acc_pick pick = {.key = keys, .n = 4};
+	ok(acc_pick_get(&pick, &pair, v) == 0 && v[0] != NULL && v[0] == v[3] && v[0]->i == 5 &&
+			v[1]->i == 1 && v[2] == NULL,
+		"fields that are looked up together: what the sides share is each one's");
+	acc_pick_release(&pick);
+	ok(acc_ref_get(&pair, "b.", &out, NULL) == 0 && out.dtype == ACC_F32,
+		"a side's reference has what it shares");
+	ok(acc_get_int(&pair, "a.", "rank", -1) == 5 && acc_get_int(&pair, "", "b.rank", -1) == 5 &&
+			acc_get(&pair, "", "rank") == NULL && acc_get(&pair, "c.", "rank") == NULL,
+		"what the sides share is found under each");
+	struct acc_rec apart = {0};
+	acc_rec_copy(&apart, &pair);
+	ok(acc_rec_split(&apart) == 0 && apart.n == 8 && acc_str_is(apart.f[1].key, "a.dtype") &&
+			acc_str_is(apart.f[2].key, "a.seq") &&
+			acc_str_is(apart.f[3].key, "a.rank") &&
+			acc_str_is(apart.f[4].key, "b.dtype") &&
+			acc_str_is(apart.f[5].key, "b.seq") &&
+			acc_str_is(apart.f[6].key, "b.rank") && acc_str_is(apart.f[7].key, "bad") &&
+			apart.f[6].v.i == 5,
+		"split, each side has its own, in the order of the device's");
+	acc_put(&pair, "a.", "rank", acc_int(6));
+	ok(acc_get_int(&pair, "a.", "rank", -1) == 6 && acc_get_int(&pair, "b.", "rank", -1) == 5,
+		"what one side changes stays as it was on the other");
+	acc_del(&pair, "b.", "dtype");
+	ok(acc_get(&pair, "b.", "dtype") == NULL &&
+			acc_str_is(acc_get_text(&pair, "a.", "dtype"), "f32"),
+		"what one side loses stays on the other");
+	acc_rec_release(&apart);
+
 	struct acc_rec empty = {0}, fresh = {0};
 	ok(acc_rec_start(&empty, ACC_STR("x")) == 0 && acc_rec_start(&fresh, ACC_STR("x")) == 0 &&
 			acc_rec_append(&fresh, "", &empty) == 0 && fresh.n == 0,

@@ -120,7 +120,8 @@ static int
 check_head(struct tail *t, struct acc_err *e)
 {
 	t->head = true;
-	if (!acc_rec_is(&t->rec, "acc") || acc_get_int(&t->rec, "", "v", 0) != ACC_STREAM_V)
+	const int64_t v = acc_get_int(&t->rec, "", "v", 0);
+	if (!acc_rec_is(&t->rec, "acc") || v < 1 || v > ACC_STREAM_V)
 		return acc_fail(e, ACC_EFORMAT, "no stream of records of this version");
 	return acc_dump_heard(t->k.c, acc_get(&t->rec, "", "log"), 0);
 }
