@@ -14,8 +14,22 @@ struct acc_shape {
 	struct acc_str kind;
 	uint32_t n;
 	const struct acc_str *key;
+	const struct acc_shape_key *packed;
 	struct acc_shape *next; /* of those with the same number of fields */
 };
+/* A key of up to 31 bytes as MessagePack: its first 8 bytes, as far as there are so many, and its last 8;
+ * of a longer one something that none has. */
+struct acc_shape_key {
+	uint64_t head, mask, tail;
+	uint32_t n; /* of the key */
+};
+static inline uint64_t
+acc_load8(const void *p)
+{
+	uint64_t v;
+	memcpy(&v, p, sizeof v);
+	return v;
+}
 /* Zero it to start. */
 struct acc_shapes {
 	struct acc_shape *by_n[64];
@@ -64,6 +78,19 @@ acc_bytes_same(const void *p, const void *q, size_t n)
 		return ((s ^ t) | (y ^ z)) == 0;
 	}
 	return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
+}
+
+/* Does a record have key i of a shape at p? Of 32 bytes there, all can be read. */
+static inline bool
+acc_shape_has(const struct acc_shape *s, uint32_t i, const uint8_t *p)
+{
+	const struct acc_shape_key *k = &s->packed[i];
+	if ((acc_load8(p) & k->mask) != k->head)
+		return false;
+	if (k->n < 8)
+		return true;
+	return acc_load8(p + k->n - 7) == k->tail &&
+	       (k->n < 16 || acc_bytes_same(p + 8, s->key[i].p + 7, k->n - 15));
 }
 
 static inline bool

@@ -253,33 +253,71 @@ common_value(const uint8_t *q, struct acc_val *v)
 		v->b = b & 1;
 		return 1;
 	}
+	if (b == 0xca) {
+		const uint32_t bits = (uint32_t)big(q + 1, 4);
+		float f;
+		memcpy(&f, &bits, sizeof bits);
+		v->type = ACC_V_F64;
+		v->f = f;
+		return 5;
+	}
 	if (b == 0xc0)
 		v->type = ACC_V_NIL;
 	return b == 0xc0;
+}
+
+/* The same of up to 15 such integers, as a shape is: those of m. */
+static uint32_t
+common_ints(const uint8_t *q, struct acc_val *v, struct acc_arena *m)
+{
+	const uint32_t n = *q & 0x0f;
+	int64_t *ints = (*q & 0xf0) == 0x90 && n > 0 ? acc_alloc(m, n * sizeof *ints) : NULL;
+	uint32_t len = 1;
+	if (ints == NULL)
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t b = q[len];
+		if (b < 0x80) {
+			ints[i] = b;
+			len++;
+		} else if (b >= 0xcc && b <= 0xce) {
+			const uint32_t size = 1U << (b - 0xcc);
+			ints[i] = (int64_t)(big(q + len + 1, 8) >> (64 - 8 * size));
+			len += 1 + size;
+		} else {
+			return 0;
+		}
+	}
+	*v = (struct acc_val){.type = ACC_V_INTS, .n = n, .ints = ints};
+	return len;
 }
 
 /* Fields from f[i] on, up to f[n], as long as each has a key of up to 31 bytes and a common value,
  * and is not near the end of what was read. Which is the first one that is not passed. *like: as
  * acc_shape_next leaves it. */
 static uint32_t
-run(struct cursor *c, struct acc_field *f, uint32_t i, uint32_t n, const struct acc_shape **like)
+run(struct cursor *c, struct acc_field *f, uint32_t i, uint32_t n, const struct acc_shape **like,
+	struct acc_arena *m)
 {
 	enum { MOST = 1 + 31 + 2 + 255 };
 	const uint8_t *p = c->p + c->at;
 	const struct acc_shape *s = *like;
 	size_t left = c->n - c->at;
-	for (; i < n && left >= MOST && (*p & 0xe0) == 0xa0; i++) {
+	for (; i < n && left >= MOST; i++) {
+		const bool as_before = s != NULL && acc_shape_has(s, i, p);
+		if (!as_before && (*p & 0xe0) != 0xa0)
+			break;
 		const uint32_t nkey = *p & 0x1f;
 		const uint8_t *q = p + 1 + nkey;
-		const uint32_t len = common_value(q, &f[i].v);
-		if (len == 0)
+		uint32_t len = common_value(q, &f[i].v);
+		if (len == 0 && (len = common_ints(q, &f[i].v, m)) == 0)
 			break;
 		f[i].key = (struct acc_str){(const char *)p + 1, nkey};
 		f[i].raw = q;
 		f[i].nraw = len;
 		p = q + len;
 		left -= 1 + nkey + len;
-		if (s != NULL && !acc_key_same(s->key[i], f[i].key))
+		if (!as_before && s != NULL)
 			s = acc_shape_next(s, f, i + 1);
 	}
 	c->at = (size_t)(p - c->p);
@@ -321,7 +359,7 @@ walk(const void *buf, size_t len, struct acc_rec *r, struct acc_shapes *sh, size
 						  : acc_shape_first(sh, kind, (uint32_t)it.u);
 	for (uint32_t i = 0, n = (uint32_t)it.u; i < n; i++) {
 		if (r != NULL)
-			i = r->n = run(&c, f, i, n, &like);
+			i = r->n = run(&c, f, i, n, &like, &r->mem);
 		if (i == n)
 			break;
 		struct acc_field *g = r == NULL ? &skipped : &f[i];

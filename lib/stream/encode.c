@@ -1,6 +1,8 @@
 /* A record to its bytes; the only user of msgpack-c. */
 #include "stream/codec.h"
 
+#include <float.h>
+#include <math.h>
 #include <msgpack.h>
 
 /* msgpack-c's packing, with an append that is compiled in: room for what is packed has been
@@ -79,8 +81,11 @@ pack_value(struct acc_buf *b, const struct acc_val *v)
 	case ACC_V_UINT:
 		pack_uint64(b, v->u);
 		return;
-	case ACC_V_F64:
-		pack_double(b, v->f);
+	case ACC_V_F64: /* most statistics were computed in f32 */
+		if (fabs(v->f) <= FLT_MAX && (double)(float)v->f == v->f)
+			pack_float(b, (float)v->f);
+		else
+			pack_double(b, v->f);
 		return;
 	case ACC_V_TEXT:
 		pack_text(b, v->s);

@@ -47,19 +47,41 @@ spell(struct acc_buf *b, const struct acc_rec *r)
 	return rc;
 }
 
+static struct acc_shape_key
+pack(struct acc_str key)
+{
+	uint8_t b[32] = {0};
+	if (key.n >= sizeof b)
+		return (struct acc_shape_key){.head = 1};
+	b[0] = (uint8_t)(0xa0 | key.n);
+	if (key.n > 0)
+		memcpy(b + 1, key.p, key.n);
+	struct acc_shape_key k = {.head = acc_load8(b), .mask = UINT64_MAX, .n = key.n};
+	if (key.n < 8) {
+		uint8_t m[8] = {0};
+		memset(m, 0xff, (size_t)key.n + 1 < sizeof m ? (size_t)key.n + 1 : sizeof m);
+		k.mask = acc_load8(m);
+	} else {
+		k.tail = acc_load8(b + key.n - 7);
+	}
+	return k;
+}
+
 static void
 keep(struct acc_shapes *sh, const struct acc_rec *r, uint64_t hash)
 {
 	struct acc_shape *s = acc_alloc(&sh->mem, sizeof *s);
 	struct acc_str *key = acc_alloc(&sh->mem, r->n * sizeof *key);
+	struct acc_shape_key *packed = acc_alloc(&sh->mem, r->n * sizeof *packed);
 	const size_t lengths = (1 + (size_t)r->n) * sizeof r->kind.n;
 	const char *p = acc_arena_copy(&sh->mem, sh->id.p + lengths, sh->id.n - lengths);
-	if (s == NULL || key == NULL || p == NULL)
+	if (s == NULL || key == NULL || packed == NULL || p == NULL)
 		return;
-	*s = (struct acc_shape){hash, {p, r->kind.n}, r->n, key, sh->by_n[r->n % 64]};
+	*s = (struct acc_shape){hash, {p, r->kind.n}, r->n, key, packed, sh->by_n[r->n % 64]};
 	p += r->kind.n;
 	for (uint32_t i = 0; i < r->n; i++) {
 		key[i] = (struct acc_str){p, r->f[i].key.n};
+		packed[i] = pack(key[i]);
 		p += key[i].n;
 	}
 	sh->by_n[r->n % 64] = s;
