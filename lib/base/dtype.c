@@ -79,10 +79,25 @@ static const struct {
 	{"chalf", ACC_C32},
 };
 
+/* How nearly all are spelt: this is asked twice for every tensor, and the rest takes longer. */
+#define USUAL(name, t) \
+	{ \
+		{name, sizeof(name) - 1}, t \
+	}
+static const struct {
+	struct acc_str name;
+	enum acc_dtype t;
+} usual[] = {USUAL("f32", ACC_F32), USUAL("bf16", ACC_BF16), USUAL("f16", ACC_F16),
+	USUAL("torch.float32", ACC_F32), USUAL("torch.bfloat16", ACC_BF16),
+	USUAL("torch.float16", ACC_F16)};
+
 enum acc_dtype
 acc_dtype_find(struct acc_str name)
 {
 	char low[32];
+	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+		if (acc_str_eq(name, usual[i].name))
+			return usual[i].t;
 	for (uint32_t i = name.n; i-- > 0;)
 		if (name.p[i] == '.') {
 			name = (struct acc_str){name.p + i + 1, name.n - i - 1};
@@ -99,7 +114,7 @@ acc_dtype_find(struct acc_str name)
 		s.n -= 6;
 	else if (s.n > 7 && acc_str_ends(s, "storage"))
 		s.n -= 7;
-	/* Asked for every tensor: few names are worth a call. */
+	/* Few names are worth a call. */
 	for (int t = 0; t < ACC_NDTYPE; t++)
 		if (acc_dtypes[t].name[0] == low[0] && acc_str_is(s, acc_dtypes[t].name))
 			return (enum acc_dtype)t;

@@ -98,9 +98,15 @@ put(char *p, const char *s, int n)
 int
 acc_f64_digits(double v)
 {
-	char d[20];
-	int exponent = 0;
-	return v == 0 || !isfinite(v) ? 0 : spell(shortest(fabs(v), &exponent), &exponent, d);
+	int exponent, n = 0;
+	if (v == 0 || !isfinite(v))
+		return 0;
+	uint64_t digits = shortest(fabs(v), &exponent);
+	while (digits % 10 == 0)
+		digits /= 10;
+	for (uint64_t more = 1; n < 20 && more <= digits; more *= 10)
+		n++;
+	return n;
 }
 
 int

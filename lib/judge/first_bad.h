@@ -104,7 +104,8 @@ struct scan {
 	double recent[2][LIMIT_RECENT]; /* worst errors of the last calls, forward and backward */
 	uint32_t nrecent[2];
 	float size[LIMIT_RECENT]; /* root mean squares of what the last backward calls gave */
-	float recent_stat[2][LIMIT_RECENT]; /* the same of outputs known by statistics */
+	float recent_stat[2][LIMIT_RECENT]; /* the same of outputs known by statistics, */
+	float sorted_stat[2][LIMIT_RECENT]; /* and these by size */
 	uint32_t nrecent_stat[2];
 	/* while learning: (operator, excess) */
 	struct excess {

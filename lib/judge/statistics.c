@@ -11,26 +11,31 @@
 void
 acc_stat_seen(struct scan *s, bool backward, double e)
 {
-	s->recent_stat[backward][s->nrecent_stat[backward]++ % LIMIT_RECENT] = (float)e;
+	const float v = (float)e;
+	float *last = &s->recent_stat[backward][s->nrecent_stat[backward] % LIMIT_RECENT];
+	float *sorted = s->sorted_stat[backward];
+	uint32_t n = s->nrecent_stat[backward], k = 0;
+	if (n < LIMIT_RECENT) {
+		k = n;
+	} else {
+		while (k + 1 < LIMIT_RECENT && sorted[k] != *last)
+			k++;
+		for (n = LIMIT_RECENT - 1; k < n && sorted[k + 1] < v; k++)
+			sorted[k] = sorted[k + 1];
+	}
+	for (; k > 0 && sorted[k - 1] > v; k--)
+		sorted[k] = sorted[k - 1];
+	sorted[k] = v;
+	*last = v;
+	s->nrecent_stat[backward]++;
 }
 
 double
 acc_stat_usual(const struct scan *s, bool backward)
 {
-	float sorted[LIMIT_RECENT];
-	uint32_t n = s->nrecent_stat[backward];
-	n = n < LIMIT_RECENT ? n : LIMIT_RECENT;
-	if (n == 0)
-		return 0;
-	/* They are few, and this is asked for each op call: qsort would be a tenth of all the time. */
-	for (uint32_t i = 0; i < n; i++) {
-		const float v = s->recent_stat[backward][i];
-		uint32_t k = i;
-		for (; k > 0 && sorted[k - 1] > v; k--)
-			sorted[k] = sorted[k - 1];
-		sorted[k] = v;
-	}
-	return sorted[(n - 1) / 2];
+	const uint32_t n = s->nrecent_stat[backward];
+	return n == 0 ? 0
+		      : s->sorted_stat[backward][((n < LIMIT_RECENT ? n : LIMIT_RECENT) - 1) / 2];
 }
 
 /* A backward call that gives fewer elements than it was given sums them up, n at a time: the terms
