@@ -99,6 +99,8 @@ struct acc_joined {
 	uint32_t na, nb;
 	bool cross; /* the sides come from different frameworks */
 	struct acc_scratch *scratch;
+	const struct acc_align *al;
+	uint32_t turns; /* of acc_align_turn */
 };
 
 struct acc_aligner {

@@ -88,6 +88,14 @@ acc_align_rest(const struct acc_align *al)
 	}
 }
 
+void
+acc_align_turn(const struct acc_align *al, uint32_t *turns)
+{
+	enum { REST = 1 << 12 };
+	if (++*turns % REST == 0)
+		acc_align_rest(al);
+}
+
 /* List the op calls of each group, in order. */
 static int
 list_ops(struct acc_half *h, struct acc_err *e)
@@ -151,7 +159,8 @@ acc_align_run(struct acc_align *al, const struct acc_aligner *way, const struct 
 		if (ga->mate == ACC_NOMATE)
 			continue;
 		const struct acc_group *gb = &b->group[ga->mate];
-		struct acc_joined j = {.a = &a->ix,
+		struct acc_joined j = {.al = al,
+			.a = &a->ix,
 			.b = &b->ix,
 			.scratch = al->scratch,
 			.aop = a->byop + ga->first,

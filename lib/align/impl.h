@@ -204,6 +204,8 @@ int acc_align_loose(struct acc_align *al, struct acc_joined *j, struct acc_maps 
 
 /* A group is done: the index of it is not needed in memory until the next use. */
 void acc_align_rest(const struct acc_align *al);
+/* Who goes through the op calls says so of each: what he has left behind need not stay in memory. */
+void acc_align_turn(const struct acc_align *al, uint32_t *turns);
 /* Join the groups of the two sides: sets mate. */
 int acc_join_groups(struct acc_align *al, const struct acc_join *join, struct acc_err *e);
 /* Hand out everything, in order. */

@@ -147,6 +147,7 @@ acc_mate_by(struct acc_joined *j, uint32_t a, uint32_t b,
 	const struct acc_align_call *x = &j->a->op[a], *y = &j->b->op[b];
 	struct acc_scratch *s = j->scratch;
 	int rc = room(s, (size_t)x->n + y->n + 1, e);
+	acc_align_turn(j->al, &j->turns);
 	if (rc < 0)
 		return rc;
 	for (uint32_t i = 0; i < x->n; i++)

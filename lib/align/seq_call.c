@@ -126,6 +126,7 @@ collect(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uin
 	int rc = 0;
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		const struct acc_align_call *o = &ix->op[op[i]];
+		acc_align_turn(s->j->al, &s->j->turns);
 		if (!o->forward || o->module != modules || (modules && o->mate != ACC_NOMATE))
 			continue;
 		c[*nc] = (struct call){.op = op[i],

@@ -122,12 +122,17 @@ struct passes {
 static int
 index_passes(const struct seq *s, struct passes *p)
 {
-	const struct acc_joined *j = s->j;
+	struct acc_joined *j = s->j;
 	int rc = 0;
-	for (uint32_t i = 0; i < s->na && rc == 0; i++)
+	for (uint32_t i = 0; i < s->na && rc == 0; i++) {
+		acc_align_turn(j->al, &j->turns);
 		rc = put(&p->fwd[0], &j->a->op[s->a[i].op], i, s->e);
-	for (uint32_t i = 0; i < s->nb && rc == 0; i++)
+	}
+	for (uint32_t i = 0; i < s->nb && rc == 0; i++) {
+		acc_align_turn(j->al, &j->turns);
 		rc = put(&p->fwd[1], &j->b->op[s->b[i].op], i, s->e);
+	}
+	acc_align_rest(j->al);
 	for (uint32_t i = 0; i < j->na && rc == 0; i++)
 		if (backward(s, &j->a->op[j->aop[i]]))
 			rc = put(&p->back[0], &j->a->op[j->aop[i]], j->aop[i], s->e);
@@ -177,6 +182,7 @@ outside(const struct seq *s, const struct acc_index *ix, const uint32_t *op, uin
 	uint32_t k = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct acc_align_call *o = &ix->op[op[i]];
+		acc_align_turn(s->j->al, &s->j->turns);
 		bool inside = !o->module &&
 			      (o->forward || (backward(s, o) && get(fwd, o) != ACC_NOMATE));
 		if (o->mate == ACC_NOMATE && !inside)
@@ -248,16 +254,19 @@ others(struct seq *s)
 	/* The kernels of a backward pass are numbered on their own. */
 	if (rc == 0 && !s->values)
 		rc = follow(s, &p);
+	acc_align_rest(s->j->al);
 	if (rc == 0 && !s->values)
 		rc = acc_seq_again(s, backward_of, &p);
 	if (rc == 0 && !s->modules)
 		rc = acc_seq_unpack(s, backward_of, &p);
+	acc_align_rest(s->j->al);
 	if (rc == 0 && !s->modules)
 		rc = by_name(s, &p);
 	acc_ids_release(&p.fwd[0]);
 	acc_ids_release(&p.fwd[1]);
 	acc_ids_release(&p.back[0]);
 	acc_ids_release(&p.back[1]);
+	acc_align_rest(s->j->al);
 	return rc;
 }
 
@@ -308,8 +317,10 @@ align(struct acc_joined *j, bool modules, struct acc_err *e)
 		acc_seq_wholes(&s);
 	else if (rc >= 0 && !modules)
 		rc = acc_seq_fused(&s);
+	acc_align_rest(j->al);
 	if (rc >= 0)
 		rc = apply(&s);
+	acc_align_rest(j->al);
 	if (rc >= 0)
 		rc = others(&s);
 	free(s.a);

@@ -255,8 +255,9 @@ stat_json(FILE *f, int side, bool last)
 	static const char *const key[] = {"Max", "Min", "Mean", "Norm"};
 	static const double about[] = {5, -5, 1e-3, 5793};
 	for (int i = 0; i < 4; i++) {
-		double b = about[i] + fabs(about[i]) * 0.1 * normal(),
-		       a = b * (1 + 1e-6 * normal());
+		/* As item() of a tensor of f32: so are 9 of 10 in dumps of real networks. */
+		float b = (float)(about[i] + fabs(about[i]) * 0.1 * normal()),
+		      a = (float)(b * (1 + 1e-6 * normal()));
 		fprintf(f, "     \"%s\": %.17g,\n", key[i], side == 0 ? a : b);
 	}
 	fprintf(f, "     \"requires_grad\": true\n    }%s\n", last ? "" : ",");
