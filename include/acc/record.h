@@ -102,8 +102,8 @@ int acc_rec_push(struct acc_rec *r, const struct acc_field *f);
 int acc_rec_append(struct acc_rec *r, const char *prefix, const struct acc_rec *src);
 /* A deep copy, as long-lived as dst. */
 int acc_rec_copy(struct acc_rec *dst, const struct acc_rec *src);
-/* Each field that the sides share becomes one of each, in the order in which the device has them. 0,
- * ACC_ENOMEM or ACC_ELIMIT. */
+/* Of a pair, each field that the sides share becomes one of each, in the order in which the device has
+ * them. 0, ACC_ENOMEM or ACC_ELIMIT. */
 int acc_rec_split(struct acc_rec *r);
 /* Does a side share the field under this key ("ab.shape") with the other? */
 static inline bool

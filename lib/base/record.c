@@ -355,6 +355,8 @@ acc_rec_split(struct acc_rec *r)
 	const uint32_t n = r->n;
 	uint32_t shared = 0;
 	size_t size = 0;
+	if (!acc_rec_is(r, "pair"))
+		return 0;
 	for (uint32_t i = 0; i < n; i++)
 		if (acc_is_shared(r->f[i].key)) {
 			shared++;

@@ -202,6 +202,10 @@ main(void)
 	ok(acc_get(&pair, "b.", "dtype") == NULL &&
 			acc_str_is(acc_get_text(&pair, "a.", "dtype"), "f32"),
 		"what one side loses stays on the other");
+	acc_rec_start(&apart, ACC_STR("x-mine"));
+	acc_put(&apart, "", "ab.x", acc_int(1));
+	ok(acc_rec_split(&apart) == 0 && apart.n == 1 && acc_str_is(apart.f[0].key, "ab.x"),
+		"what is no pair has no sides that share");
 	acc_rec_release(&apart);
 
 	struct acc_rec empty = {0}, fresh = {0};
