@@ -491,6 +491,10 @@ Functional.gelu.0.backward.output.0 warning" ]
 	first culprit Torch.sum.0.forward argument
 }
 
+@test "a gradient of another shape is one of something else" {
+	judge 0 "$J/shape-gradient.acc"
+}
+
 @test "TF32 is learned from all products, and is no excuse for one" {
 	judge 0 "$J/tf32.acc"
 	says "all f32 matrix products and convolutions differ by 8e-05 or more"

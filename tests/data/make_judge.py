@@ -211,6 +211,12 @@ for name, p in (("shape", -1), ("shape-argument", 1)):
     s.tensor("Torch.sum.0.forward", "out", "0", "y", 1e-7, **short)
     s.write(name)
 
+# The gradient of a step inside an operator, as one of two recorders gives it.
+s = Stream()
+s.op("Torch.matmul.0.forward", [("x", 0), ("w", 0)], [("y", 1e-7)])
+s.op("Torch.matmul.0.backward", [("dy", 0)], [("dx", 1e-7, short), ("dw", 1e-7)])
+s.write("shape-gradient")
+
 # Scores that the device hides by -65504 and the bench by -Inf: masked; where the softmax shows it; where
 # something else than a softmax takes them; where more than the low end is odd; by statistics; where no
 # call made the mask.
