@@ -495,6 +495,34 @@ Functional.gelu.0.backward.output.0 warning" ]
 	judge 0 "$J/shape-gradient.acc"
 }
 
+@test "what another recorder leaves out is said to be that" {
+	cd "$BATS_TEST_TMPDIR"
+	side() { # format, op calls
+		python3 - "$BATS_TEST_DIRNAME/html" "$@" <<-'END'
+			import sys
+			sys.path.insert(0, sys.argv[1])
+			from make import record
+			record("acc", {"v": 2, "minor": 0, "log": ["x"]})
+			record("source", {"id": sys.argv[2], "root": "/x", "format": sys.argv[2], "framework": "pytorch"})
+			for i, op in enumerate(sys.argv[3:]):
+			    for io in "in", "out":
+			        key = "Tensor.%s.0.forward" % op
+			        record("tensor", {"name": "%s.%s.0" % (key, io), "src": sys.argv[2], "key": key, "op": "Tensor." + op,
+			                          "call": 0, "pass": "forward", "io": io, "pos": "0", "seq": i, "step": 0, "rank": 0,
+			                          "dtype": "f32", "shape": [4], "stat.max": len(op) + ord(op[0]) + (io == "out"),
+			                          "stat.min": -1.0, "stat.mean": 0.25, "stat.norm": 300.0 + ord(op[0])})
+			record("end", {"n": 1 + 2 * len(sys.argv[3:]), "st": 0})
+		END
+	}
+	side msprobe exp float log sin >one
+	side ptdbg exp log sin >two
+	accalign one two | accmetric -q | accfirstbad >said
+	accfmt said | grep -q "only in the device: 1 op call (Tensor.float.0.forward); the other side's recorder may not"
+	side msprobe exp log sin >two
+	accalign one two | accmetric -q | accfirstbad >said
+	accfmt said | grep -q "only in the device: 1 op call (Tensor.float.0.forward); inside a compiled function"
+}
+
 @test "TF32 is learned from all products, and is no excuse for one" {
 	judge 0 "$J/tf32.acc"
 	says "all f32 matrix products and convolutions differ by 8e-05 or more"

@@ -47,6 +47,7 @@ struct acc_recorded {
 	bool alike;     /* both sides: the same format, framework, task, level and order */
 	bool ordered;   /* their order is that of the execution */
 	bool framework; /* the same, or unknown */
+	bool format;    /* the same, or unknown */
 };
 /* What recorded the two sides of this op call. 0 or < 0. */
 int acc_recorded(struct acc_case *c, const struct acc_call *k, struct acc_recorded *how,

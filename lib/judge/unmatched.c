@@ -87,8 +87,8 @@ source_of(const struct sources *s, const struct acc_rec *r, const char *prefix)
 }
 
 static int
-compare_sources(struct acc_case *c, const struct sources *s, const struct acc_call *k, bool *alike,
-	bool *ordered, bool *framework, struct acc_err *e)
+compare_sources(struct acc_case *c, const struct sources *s, const struct acc_call *k,
+	struct acc_recorded *how, struct acc_err *e)
 {
 	struct acc_rec *r;
 	for (uint32_t i = k->first; i <= k->last; i++) {
@@ -100,9 +100,10 @@ compare_sources(struct acc_case *c, const struct sources *s, const struct acc_ca
 		const struct source *a = source_of(s, r, "a."), *b = source_of(s, r, "b.");
 		if (a == NULL || b == NULL)
 			return 0;
-		*alike = memcmp(a->said, b->said, sizeof a->said) == 0;
-		*ordered = a->said[ORDER] == 0;
-		*framework = a->said[FRAMEWORK] == b->said[FRAMEWORK];
+		how->alike = memcmp(a->said, b->said, sizeof a->said) == 0;
+		how->ordered = a->said[ORDER] == 0;
+		how->framework = a->said[FRAMEWORK] == b->said[FRAMEWORK];
+		how->format = a->said[FORMAT] == b->said[FORMAT];
 		return 0;
 	}
 	return 0;
@@ -113,10 +114,10 @@ acc_recorded(struct acc_case *c, const struct acc_call *k, struct acc_recorded *
 	struct acc_err *e)
 {
 	struct sources s = {0};
-	*how = (struct acc_recorded){.framework = true};
+	*how = (struct acc_recorded){.framework = true, .format = true};
 	int rc = read_sources(c, &s, e);
 	if (rc == 0)
-		rc = compare_sources(c, &s, k, &how->alike, &how->ordered, &how->framework, e);
+		rc = compare_sources(c, &s, k, how, e);
 	free(s.v);
 	return rc;
 }
@@ -279,11 +280,11 @@ names(struct acc_case *c, const struct unmatched *l)
 
 /* Why most of them are unmatched, as far as the order of calls shows it; calls: they have one. */
 static const char *
-reason(const struct unmatched *l, bool calls, bool framework)
+reason(const struct unmatched *l, bool calls, const struct acc_recorded *how)
 {
 	if (!calls) /* weights are no op calls; nothing compiles them away */
 		return "";
-	if (framework)
+	if (!how->framework)
 		return "; the other framework splits operators differently";
 	if (2 * l->recomputed > l->calls)
 		return "; forward calls during backward: one side recomputes its activations";
@@ -293,12 +294,14 @@ reason(const struct unmatched *l, bool calls, bool framework)
 	if (2 * l->beside > l->calls)
 		return "; where the other side has other calls: it computes the same differently"
 		       " (fused, or split)";
+	if (!how->format)
+		return "; the other side's recorder may not record these operators";
 	return "; inside a compiled function (torch.jit.script, graph mode) nothing is recorded";
 }
 
 static int
-say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose, bool framework,
-	struct acc_err *e)
+say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose,
+	const struct acc_recorded *how, struct acc_err *e)
 {
 	if (l->calls == 0)
 		return 0;
@@ -319,7 +322,7 @@ say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose, 
 	f->text = acc_say(&c->mem, "only in the %s: %u %s%s (%s)%s%s%s", whose, l->calls,
 		calls ? "op call" : "tensor", l->calls == 1 ? "" : "s", list,
 		src[0] != '\0' ? "; the first at " : "", src,
-		reason(l, calls && !c->by_names, framework));
+		reason(l, calls && !c->by_names, how));
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
@@ -373,7 +376,7 @@ acc_say_unmatched(struct acc_case *c, struct acc_err *e)
 {
 	static const char *const whose[] = {"device", "bench"};
 	struct unmatched only[2] = {{0}};
-	struct acc_recorded how = {.framework = true};
+	struct acc_recorded how = {.framework = true, .format = true};
 	uint32_t both = ACC_NOCALL;
 	int rc = 0;
 	for (uint32_t i = 0, end; i < c->ncall && c->pairs > 0; i = end) {
@@ -384,6 +387,6 @@ acc_say_unmatched(struct acc_case *c, struct acc_err *e)
 	if (only[ACC_A].calls + only[ACC_B].calls > 0 && both != ACC_NOCALL)
 		rc = acc_recorded(c, &c->call[both], &how, e);
 	for (int side = ACC_A; side <= ACC_B && rc >= 0; side++)
-		rc = say_unmatched(c, &only[side], whose[side], !how.framework, e);
+		rc = say_unmatched(c, &only[side], whose[side], &how, e);
 	return rc < 0 ? rc : 0;
 }
