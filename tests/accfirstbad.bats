@@ -491,6 +491,10 @@ Functional.gelu.0.backward.output.0 warning" ]
 	first culprit Torch.sum.0.forward argument
 }
 
+@test "weights that were rounded to the device's dtype are the same weights" {
+	judge 0 "$J/weights-rounded.acc"
+}
+
 @test "a gradient of another shape is one of something else" {
 	judge 0 "$J/shape-gradient.acc"
 }

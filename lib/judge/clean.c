@@ -90,13 +90,14 @@ say_setting(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 	int rc = say_products(s, culprit, e);
 	if (rc < 0)
 		return rc;
-	if (s->weights > LIMIT_WEIGHTS_SAID * s->unit) {
+	const double limit = LIMIT_WEIGHTS_SAID * fmax(s->weight_unit, s->unit);
+	if (s->weights > limit) {
 		struct acc_finding *f = acc_case_find(c, "difference", e);
 		if (f == NULL)
 			return ACC_ENOMEM;
 		f->rule = "weights";
 		f->value = s->weights;
-		f->limit = LIMIT_WEIGHTS_SAID * s->unit;
+		f->limit = limit;
 		f->bad = true;
 		f->text = acc_say(acc_mem(s),
 			"most weights differ (half of them by %.2g or"

@@ -271,7 +271,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	uint32_t i = ACC_NOCALL, out = ACC_NOCALL;
 	s.noise = acc_noise_ratio(c);
 	s.folded = c->passed > 0 && acc_is_folded(c);
-	s.weights = acc_weight_error(c);
+	s.weights = acc_weight_error(c, &s.weight_unit);
 	int rc = acc_sharded(c, e);
 	if (rc != 0)
 		return rc < 0 ? rc : acc_say_rest(c, e);

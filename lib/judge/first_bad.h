@@ -100,7 +100,8 @@ struct scan {
 	struct acc_map floor;    /* learned factor of an operator's floor, as a double's bits */
 	double unit;             /* of the network's usual dtype */
 	double noise;            /* times more noise than between two runs of the bench */
-	double weights;          /* median error of the weights: not 0 where checkpoints differ */
+	double weights;          /* median error of the weights: not 0 where checkpoints differ; */
+	double weight_unit;      /* and the unit of that weight, the coarser of its sides' */
 	double recent[2][LIMIT_RECENT]; /* worst errors of the last calls, forward and backward */
 	uint32_t nrecent[2];
 	float size[LIMIT_RECENT]; /* root mean squares of what the last backward calls gave */
@@ -272,8 +273,8 @@ double acc_statistic_rounding(double unit);
 double acc_call_unit(const struct acc_case *c, const struct acc_call *k);
 /* Of the dtype that most of the network computes in. */
 double acc_network_unit(const struct acc_case *c);
-/* Median error of the weights; 0 where there are none. */
-double acc_weight_error(const struct acc_case *c);
+/* Median error of the weights, and the unit of the weight that has it; 0 where there are none. */
+double acc_weight_error(const struct acc_case *c, double *unit);
 double acc_margin(double e, const struct limit *l, double cause);
 /* Factors of operators nearly all of whose calls show larger noise, from s->excess: then it is
  * how this device computes (TF32, fast functions), and no call of them stands out. */

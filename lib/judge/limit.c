@@ -30,7 +30,7 @@ acc_network_unit(const struct acc_case *c)
 	double coarse = acc_unit(ACC_F32);
 	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
-		if (it->kind != ACC_ITEM_TENSOR || it->exact)
+		if (it->kind != ACC_ITEM_TENSOR || it->exact || (c->pairs > 0 && it->sides != 3))
 			continue;
 		double unit = fmax(acc_unit((enum acc_dtype)it->dtype[ACC_A]),
 			acc_unit((enum acc_dtype)it->dtype[ACC_B]));
@@ -131,19 +131,35 @@ acc_limit_output(const struct scan *s, const struct acc_call *k, double unit, en
 	return l;
 }
 
-double
-acc_weight_error(const struct acc_case *c)
+struct weight {
+	float e, unit;
+};
+
+static int
+by_error(const void *pa, const void *pb)
 {
-	float *e = malloc(c->nitem * sizeof *e);
+	const struct weight *a = pa, *b = pb;
+	return a->e != b->e ? (a->e > b->e) - (a->e < b->e) : (a->unit > b->unit) - (a->unit < b->unit);
+}
+
+double
+acc_weight_error(const struct acc_case *c, double *unit)
+{
+	struct weight *w = malloc(c->nitem * sizeof *w), median = {0};
 	uint32_t n = 0;
-	for (uint32_t i = 0; e != NULL && i < c->nitem; i = acc_step(c, i))
-		if (c->item[i].weight && c->item[i].measure != ACC_UNMEASURED)
-			e[n++] = (float)acc_item_error(&c->item[i], false);
+	for (uint32_t i = 0; w != NULL && i < c->nitem; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		if (it->weight && it->measure != ACC_UNMEASURED)
+			w[n++] = (struct weight){(float)acc_item_error(it, false),
+				(float)acc_item_unit(it)};
+	}
 	if (n > 1)
-		qsort(e, n, sizeof *e, acc_by_float);
-	double median = n == 0 ? 0 : e[(n - 1) / 2];
-	free(e);
-	return median;
+		qsort(w, n, sizeof *w, by_error);
+	if (n > 0)
+		median = w[(n - 1) / 2];
+	free(w);
+	*unit = median.unit;
+	return median.e;
 }
 
 static int

@@ -211,6 +211,15 @@ for name, p in (("shape", -1), ("shape-argument", 1)):
     s.tensor("Torch.sum.0.forward", "out", "0", "y", 1e-7, **short)
     s.write(name)
 
+# Weights in 16 bits on the device, in a dump most of which is of f32: those differ by their rounding.
+s = Stream()
+for i in range(8):
+    s.op(L % i, [("x%d" % i, 0 if i == 0 else 1e-7), ("w%d" % i, 7.5e-4, {"a_dtype": "bf16"})],
+         [("x%d" % (i + 1), 7.5e-4)])
+    for k in range(4):
+        s.op(G % (4 * i + k), [("x%d" % (i + 1), 7.5e-4)], [("x%d" % (i + 1), 7.5e-4)])
+s.write("weights-rounded")
+
 # The gradient of a step inside an operator, as one of two recorders gives it.
 s = Stream()
 s.op("Torch.matmul.0.forward", [("x", 0), ("w", 0)], [("y", 1e-7)])
