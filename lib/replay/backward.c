@@ -179,9 +179,32 @@ of_another(const struct acc_trial *t, const struct acc_adjoint *a)
 	return same ? "it handed its input on: its gradient may be that of another operator" : NULL;
 }
 
+/* Was the same tensor given as another argument, too, for which no gradient came? Then this one is that of
+ * both: of attention(x, x, x) autograd knows one sum. */
+static bool
+is_of_several(const struct acc_pass_of *p, const struct inputs *in, const struct input *x,
+	bool by_pos)
+{
+	const struct acc_dense *a = &x->h->d;
+	for (const struct input *o = in->list; o < in->list + in->n; o++) {
+		const struct acc_dense *b = &o->h->d;
+		const uint32_t at = by_pos ? o->pos : (uint32_t)(o - in->list);
+		if (o == x || a->dtype != b->dtype || !same_shape(a, b) || a->v == NULL ||
+			b->v == NULL || (at < p->nout && p->out[at].type == ACC_A_TENSOR))
+			continue;
+		size_t i = 0;
+		while (i < a->n && a->v[i] == b->v[i])
+			i++;
+		if (i == a->n)
+			return true;
+	}
+	return false;
+}
+
 static void
-one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
-	const struct acc_dense *const *g, struct acc_audited *v, struct acc_tally *tally)
+one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by_pos,
+	struct acc_held *gin, const struct acc_dense *const *g, struct acc_audited *v,
+	struct acc_tally *tally)
 {
 	char *name = acc_arena_copy(t->r.mem, x->name.p, x->name.n);
 	struct acc_adjoint a = {.t = t,
@@ -216,6 +239,8 @@ one(struct acc_trial *t, const struct input *x, struct acc_held *gin,
 	bool far = v->skip == NULL && acc_far_off(&a.err, v->low);
 	if (far)
 		v->skip = of_another(t, &a);
+	if (far && v->skip == NULL && !t->large && is_of_several(&t->j->bwd, in, x, by_pos))
+		v->skip = "the same tensor is another argument, too: its gradient is that of both";
 	if (far && v->skip == NULL && !t->large && t->nout > 0)
 		v->skip = acc_exempt(t, 0);
 	if (a.part > 0)
@@ -262,6 +287,6 @@ acc_backward(struct acc_trial *t)
 		v->steps = acc_op_steps(j->op);
 		v->tells_steps = (t->r.op->flags & ACC_TELLS_STEPS) != 0;
 		if (v->skip == NULL && !(j->shared_only && !j->shared[k - 1].on))
-			one(t, input_of(&in, i, by_pos), h, g, v, &j->tally[k - 1]);
+			one(t, &in, input_of(&in, i, by_pos), by_pos, h, g, v, &j->tally[k - 1]);
 	}
 }

@@ -10,6 +10,7 @@ over libaccrec (accrec(3)); PyTorch 1.13 to 2.x. Two interfaces: that of maca_to
 set_dump_switch, register_hook, seed_all). accrecord(7) says what is recorded, and what cannot be.
 """
 import atexit
+import collections
 import contextlib
 import ctypes
 import fnmatch
@@ -770,8 +771,9 @@ def find_nodes(edges, outs):
     outputs: [node, [(output of the node, number)], [(input of the node, number)]]. edges: of the
     inputs, before the call: edge -> their numbers; outs: (number, tensor)."""
     stop = {e[0] for e in edges if e[0] != "leaf"}
-    # seen keeps the nodes: what stands for one in Python may go, and another get its id.
-    uses, found, seen, queue = {}, {}, {}, []
+    # seen keeps the nodes: what stands for one in Python may go, and another get its id. Nodes stand in the
+    # order of what they are given, so that of a tensor given twice the first gradient is that of the first.
+    uses, found, seen, queue = {}, {}, {}, collections.deque()
     for i, y in outs:
         node = y.grad_fn
         if node is None or id(node) in stop:
@@ -781,7 +783,7 @@ def find_nodes(edges, outs):
             seen[id(node)] = node
             queue.append(node)
     while queue:
-        node = queue.pop()
+        node = queue.popleft()
         # What a change of a view hands to its base is that of earlier calls, too.
         base = 1 if node.name() == "CopySlices" else 0
         for at, (to, nr) in list(enumerate(node.next_functions))[base:]:

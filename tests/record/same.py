@@ -73,6 +73,17 @@ def hooks():
     return [x.grad, h.grad]
 
 
+def twice():
+    """The same tensor as several arguments: of attention autograd knows one gradient, of the rest each."""
+    net = nn.MultiheadAttention(8, 2, batch_first=True)
+    x, b, m = (torch.randn(*s, requires_grad=True) for s in ((2, 5, 8), (2, 4, 4), (4, 4)))
+    y, z, n = x * 1.5, b * 1.5, m * 1.5
+    a = net(y, y, y, need_weights=False)[0]
+    t = [torch.matmul(z, z), z @ z, torch.bmm(z, z), n @ n, n * n, torch.einsum("ij,kj->ik", n, n), torch.addmm(n, n, n)]
+    (a.pow(2).sum() + sum(u.pow(2).sum() for u in t)).backward()
+    return [x.grad, b.grad, m.grad, *grads(net)]
+
+
 def views():
     leaf = torch.randn(4, 4, requires_grad=True)
     x = leaf * 1
@@ -109,7 +120,7 @@ def optimizers():
 
 def main(out):
     torch.set_num_threads(1)
-    for case in (encoder, packed, checkpoints, double_backward, accumulation, hooks, views, optimizers):
+    for case in (encoder, packed, checkpoints, double_backward, accumulation, hooks, twice, views, optimizers):
         torch.manual_seed(0)
         plain = [t.detach().clone() for t in case()]
         torch.manual_seed(0)
