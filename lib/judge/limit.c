@@ -139,7 +139,8 @@ static int
 by_error(const void *pa, const void *pb)
 {
 	const struct weight *a = pa, *b = pb;
-	return a->e != b->e ? (a->e > b->e) - (a->e < b->e) : (a->unit > b->unit) - (a->unit < b->unit);
+	return a->e != b->e ? (a->e > b->e) - (a->e < b->e)
+			    : (a->unit > b->unit) - (a->unit < b->unit);
 }
 
 double
