@@ -17,8 +17,8 @@ struct cursor {
 /* What an item's first bytes say. */
 struct item {
 	enum { NIL, BOOLEAN, INTEGER, REAL, STRING, BINARY, ARRAY, MAP } type;
-	bool negative;
-	uint64_t u; /* integer's bits, string's length, number of elements; boolean */
+	bool negative, wide; /* wide: a float of 64 bits */
+	uint64_t u;          /* integer's bits, string's length, number of elements; boolean */
 	double f;
 };
 
@@ -66,9 +66,11 @@ take_long(struct cursor *c, uint8_t b, struct item *it)
 		float f;
 		memcpy(&f, &w, sizeof f);
 		it->type = REAL;
+		it->wide = false;
 		it->f = f;
 	} else if (b == 0xcb) {
 		it->type = REAL;
+		it->wide = true;
 		memcpy(&it->f, &v, sizeof it->f);
 	} else if (b >= 0xd0 && b <= 0xd3) { /* sign-extend */
 		uint64_t top = UINT64_C(1) << (k * 8 - 1);
@@ -205,6 +207,7 @@ value(struct cursor *c, struct acc_val *v, struct acc_arena *m)
 		return 1;
 	case REAL:
 		v->type = ACC_V_F64;
+		v->n = it.wide;
 		v->f = it.f;
 		return 1;
 	case STRING:
@@ -239,6 +242,7 @@ common_value(const uint8_t *q, struct acc_val *v)
 	if (b == 0xcb) {
 		const uint64_t bits = big(q + 1, 8);
 		v->type = ACC_V_F64;
+		v->n = true;
 		memcpy(&v->f, &bits, sizeof bits);
 		return 9;
 	}
@@ -258,6 +262,7 @@ common_value(const uint8_t *q, struct acc_val *v)
 		float f;
 		memcpy(&f, &bits, sizeof bits);
 		v->type = ACC_V_F64;
+		v->n = false;
 		v->f = f;
 		return 5;
 	}

@@ -81,8 +81,8 @@ pack_value(struct acc_buf *b, const struct acc_val *v)
 	case ACC_V_UINT:
 		pack_uint64(b, v->u);
 		return;
-	case ACC_V_F64: /* most statistics were computed in f32 */
-		if (fabs(v->f) <= FLT_MAX && (double)(float)v->f == v->f)
+	case ACC_V_F64: /* most statistics were computed in f32; what was read goes out as it came */
+		if (v->n == 0 && fabs(v->f) <= FLT_MAX && (double)(float)v->f == v->f)
 			pack_float(b, (float)v->f);
 		else
 			pack_double(b, v->f);

@@ -186,6 +186,20 @@ main(void)
 			acc_get(&pair, "", "rank") == NULL && acc_get(&pair, "c.", "rank") == NULL,
 		"what the sides share is found under each");
 	struct acc_rec apart = {0};
+	const uint8_t reals[] = {0x92, 0xa1, 'x', 0x82, 0xa1, 'f', 0xca, 0x3f, 0x80, 0, 0, 0xa1,
+		'd', 0xcb, 0x3f, 0xf0, 0, 0, 0, 0, 0, 0};
+	b.n = 0;
+	ok(acc_decode(reals, sizeof reals, &r, NULL) == sizeof reals &&
+			acc_rec_copy(&apart, &r) == 0 && acc_encode(&apart, &b, NULL) == 0 &&
+			b.n == sizeof reals && memcmp(b.p, reals, b.n) == 0,
+		"floats go out with the bits that they came with, copied or not");
+	acc_rec_start(&apart, ACC_STR("x"));
+	acc_put(&apart, "", "f", acc_f64(1));
+	acc_put(&apart, "", "d", acc_f64(0.1));
+	b.n = 0;
+	ok(acc_encode(&apart, &b, NULL) == 0 && b.n == sizeof reals && b.p[6] == 0xca &&
+			b.p[13] == 0xcb,
+		"a new one takes 32 bits where they hold it");
 	acc_rec_copy(&apart, &pair);
 	ok(acc_rec_split(&apart) == 0 && apart.n == 8 && acc_str_is(apart.f[1].key, "a.dtype") &&
 			acc_str_is(apart.f[2].key, "a.seq") &&
