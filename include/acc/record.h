@@ -31,7 +31,8 @@ enum acc_type {
 
 struct acc_val {
 	enum acc_type type;
-	uint32_t n; /* elements of INTS or TEXTS; of F64: 1 where a stream had it in 64 bits, which then stay */
+	uint32_t
+		n; /* elements of INTS or TEXTS; of F64: 1 where a stream had it in 64 bits, which then stay */
 	union {
 		bool b;
 		int64_t i;
