@@ -49,10 +49,10 @@ end_text(const struct acc_case *c, struct acc_arena *m, const struct extent *x)
 		return acc_say(m, "; no output of the forward pass was compared");
 	const char *name = acc_call_name(&c->call[x->last]);
 	if (x->behind == 0)
-		return acc_say(m, "; the forward pass ends in %s, which agrees to %.2g", name,
+		return acc_say(m, "; the forward pass ends in %s, which is off by %.2g", name,
 			x->error);
 	return acc_say(m,
-		"; the last forward output that was compared, of %s, agrees to %.2g; behind it the device has"
+		"; the last forward output that was compared, of %s, is off by %.2g; behind it the device has"
 		" %u more op call%s",
 		name, x->error, x->behind, x->behind == 1 ? "" : "s");
 }
