@@ -1087,6 +1087,21 @@ missing() { # device, bench, options...: the findings "missing end"; the exit st
 		"\(.value) \(.name) \(.text)"'
 }
 
+@test "gradients of modules that only one side has are no end that is missing" {
+	bench=$ROOT/examples/demo/bench
+	cut_bench 1000
+	jq -c '.data |= ([to_entries[] | select(.key | contains("parameters_grad") | not)] + [range(4) |
+		{key: "Module.layer\(.).Linear.parameters_grad.0", value: {weight: [{type: "torch.Tensor",
+			dtype: "torch.float32", shape: [2], Max: 1, Min: 0, Mean: 0.5, Norm: 1, requires_grad: false}]}}] |
+		from_entries)' "$bench/step0/rank0/dump.json" >"$BATS_TEST_TMPDIR/cut/step0/rank0/dump.json"
+	cp -r "$BATS_TEST_TMPDIR/cut" "$BATS_TEST_TMPDIR/without"
+	jq -c '.data |= with_entries(select(.key | contains("parameters_grad") | not))' \
+		"$BATS_TEST_TMPDIR/cut/step0/rank0/dump.json" >"$BATS_TEST_TMPDIR/without/step0/rank0/dump.json"
+	missing "$BATS_TEST_TMPDIR/without" "$BATS_TEST_TMPDIR/cut" >"$BATS_TEST_TMPDIR/found"
+	[ "$status" -eq 0 ]
+	[ ! -s "$BATS_TEST_TMPDIR/found" ]
+}
+
 @test "a dump that ends early is no success, on either side" {
 	bench=$ROOT/examples/demo/bench
 	total=$(jq '.data | length' "$bench/step0/rank0/dump.json")

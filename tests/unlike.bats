@@ -86,3 +86,48 @@ same() { # file of pairs
 	# Without recomputation, too, they are measured before they are paired.
 	run -0 accdiff --no-audit clean bench
 }
+
+# What follows are other networks (tests/unlike/families.py), each as two programs.
+
+forward() { # device, bench: "how device's op call, bench's" of the forward outputs that have a partner
+	accalign "$U/$1.acc.gz" "$U/$2.acc.gz" | accfmt --json |
+		jq -r 'select(.kind == "pair" and ."a.io" == "out" and ."b.io" == "out" and ."a.pass" == "forward") |
+			"\(.how) \(."a.key") \(."b.key")"'
+}
+
+@test "what has the same values pairs, whatever computes it" {
+	forward unet-device unet-bench >got
+	# A bias that is added apart; silu written out.
+	grep -qx "fused Tensor.add.0.forward Functional.conv2d.0.forward" got
+	# A loss of log_softmax, summed up and divided.
+	forward llama-device llama-bench >got
+	grep -q " Functional.cross_entropy.0.forward$" got
+	grep -qx "fused Torch.stack.0.forward Tensor.add.1.forward" got
+	# What has neither the same inputs nor the same results is no pair.
+	! grep -q "Tensor.mul.0.forward Tensor.mean.0.forward" got
+}
+
+@test "tensors of operators of other names pair in their order" {
+	accalign "$U/vit-device.acc.gz" "$U/vit-bench.acc.gz" | accfmt --json >got
+	jq -r 'select(."a.io" == "in" and ."b.io" == "in" and ."a.pass" == "forward" and (."a.op" == "Torch.einsum") and (."b.op" | endswith("matmul"))) |
+		"\(."a.pos") \(."b.pos")"' got | sort -u >positions
+	grep -qx "1 0" positions
+	! grep -q "^0 " positions
+}
+
+@test "two programs that agree again are clean, and how much was compared is said" {
+	for p in unet vit llama; do
+		run -0 sh -c "accfirstbad --no-audit '$U/$p-pairs.acc.gz' | accfmt -f brief"
+		[[ $output == *"op calls were compared"* ]]
+		[[ $output == *"taken for computed otherwise"* ]]
+		[[ $output == *"the forward pass ends in "* ]]
+		[[ $output != *"not measured"* ]]
+	done
+	# An optimizer written out, and modules of other names, are no end that is missing.
+	run -0 accfirstbad --no-audit "$U/accum-pairs.acc.gz"
+}
+
+@test "calls that are right each, and together another formula" {
+	run -1 sh -c "accfirstbad --no-audit '$U/vit-ddof-pairs.acc.gz' | accfmt -f brief"
+	[[ $output == *"name: Tensor.add.5.forward"* ]]
+}

@@ -111,6 +111,7 @@ struct acc_item {
 	bool state : 1;   /* running mean or variance, which earlier calls of its operator made */
 	bool guessed : 1; /* the pairing of its op calls is not certain */
 	bool masked : 1;  /* hidden scores, of which a softmax leaves nothing: see masked.c */
+	bool apart : 1;   /* of two programs, no pair: see healed.c */
 	bool mask : 1;    /* floats that are 0 or 1 on both sides, as their statistics show */
 	bool weight : 1;  /* a parameter, or an input where operators take one */
 };

@@ -146,6 +146,10 @@ int acc_seq_uncross(struct seq *s);
 void acc_seq_reject(struct seq *s);
 /* Does this call give back what it was given, in another place or shape? */
 bool acc_seq_moves(const struct acc_index *ix, const struct call *c);
+/* Of other code, what has the same values: see seq_same.c. */
+int acc_seq_same(struct seq *s);
+/* And pairs of which neither what goes in nor what comes out is the same are none. */
+void acc_seq_distrust(struct seq *s);
 /* One call against several. */
 int acc_seq_fused(struct seq *s);
 /* Of such a pair, x and y: pair what goes into them and the parts, as far as it is the same. */

@@ -16,10 +16,49 @@ call_id(const struct acc_align_call *op)
 	return acc_hash_pair(op->op_text, (uint64_t)op->call);
 }
 
+/* The next tensor from *i on that has no partner, and goes into the call. */
+static bool
+next_tensor(const struct acc_index *ix, const struct acc_align_call *op, uint32_t *i)
+{
+	while (*i < op->first + op->n && (!ix->item[*i].tensor || ix->item[*i].io != ACC_IO_IN ||
+						 ix->item[*i].mate != ACC_NOMATE))
+		++*i;
+	return *i < op->first + op->n;
+}
+
+/* Operators of other names may have other arguments in front, as einsum has its formula: then tensors belong
+ * together in their order. */
+static void
+shift_items(struct acc_joined *j, const struct acc_align_call *a, const struct acc_align_call *b)
+{
+	bool any = false;
+	for (uint32_t i = a->first; i < a->first + a->n; i++) {
+		struct acc_align_item *x = &j->a->item[i];
+		if (x->mate == ACC_NOMATE || x->io != ACC_IO_IN ||
+			x->tensor == j->b->item[x->mate].tensor)
+			continue;
+		any = true;
+	}
+	for (uint32_t i = a->first; i < a->first + a->n && any; i++) {
+		struct acc_align_item *x = &j->a->item[i];
+		if (x->mate == ACC_NOMATE || x->io != ACC_IO_IN)
+			continue;
+		j->b->item[x->mate].mate = ACC_NOMATE;
+		x->mate = ACC_NOMATE;
+	}
+	uint32_t p = a->first, q = b->first;
+	while (any && next_tensor(j->a, a, &p) && next_tensor(j->b, b, &q))
+		acc_mate_items(j, p++, q++);
+}
+
 int
 acc_seq_mate_items(struct acc_joined *j, uint32_t a, uint32_t b, struct acc_err *e)
 {
-	return acc_mate_by(j, a, b, position, e);
+	const struct acc_align_call *x = &j->a->op[a], *y = &j->b->op[b];
+	int rc = acc_mate_by(j, a, b, position, e);
+	if (rc >= 0 && x->name != y->name)
+		shift_items(j, x, y);
+	return rc;
 }
 
 static int
@@ -313,11 +352,15 @@ align(struct acc_joined *j, bool modules, struct acc_err *e)
 		rc = acc_seq_between(&s);
 	if (rc >= 0)
 		acc_seq_reject(&s);
+	if (rc >= 0)
+		rc = acc_seq_same(&s);
 	if (rc >= 0 && s.values)
 		acc_seq_wholes(&s);
 	else if (rc >= 0 && !modules)
 		rc = acc_seq_fused(&s);
 	acc_align_rest(j->al);
+	if (rc >= 0)
+		acc_seq_distrust(&s);
 	if (rc >= 0)
 		rc = apply(&s);
 	acc_align_rest(j->al);

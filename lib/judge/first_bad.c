@@ -94,7 +94,7 @@ walk_call(struct scan *s, uint32_t call)
 	double unit = acc_call_unit(c, k), worst = -LIMIT_CERTAIN, seen = 0, size = 0;
 	struct given g = {.exact = true, .operands = k->backward ? 2 : 0};
 	bool paired = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
-	bool fused = paired && !k->backward && acc_is_fused(s, call);
+	bool fused = paired && !k->backward && acc_call_is_fused(s->c, call);
 	int rc = 0;
 	turn_back(s, k);
 	for (uint32_t i = k->first; i <= k->last && rc == 0; i++) {
@@ -142,7 +142,7 @@ walk_call(struct scan *s, uint32_t call)
 			s->ranked |= !k->backward && k->ranks && it->exact &&
 				     it->measure == ACC_BY_STAT;
 		} else {
-			worst = fmax(worst, paired ? 1 : -LIMIT_CERTAIN);
+			worst = fmax(worst, paired && !it->apart ? 1 : -LIMIT_CERTAIN);
 			rc = acc_judge_alone(s, call, i, &g);
 		}
 		if (rc == 0)
@@ -272,6 +272,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	s.noise = acc_noise_ratio(c);
 	s.folded = c->passed > 0 && acc_is_folded(c);
 	s.weights = acc_weight_error(c, &s.weight_unit);
+	s.two = acc_two_programs(c);
 	int rc = acc_sharded(c, e);
 	if (rc != 0)
 		return rc < 0 ? rc : acc_say_rest(c, e);
@@ -279,6 +280,8 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = acc_nomem(e);
 	if (rc == 0)
 		rc = acc_forgive_masks(c, e);
+	if (rc == 0)
+		rc = acc_heal(c, e);
 	if (rc == 0)
 		rc = walk(&s, true, e);
 	if (rc == 0)
@@ -306,6 +309,8 @@ judge(struct acc_case *c, struct acc_err *e)
 			rc = acc_say_bench(&s, e);
 		if (rc == 0)
 			rc = acc_say_clean(&s, i == ACC_NOCALL ? NULL : &s.suspect[i], e);
+		if (rc == 0)
+			rc = acc_say_programs(&s, i == ACC_NOCALL ? NULL : &s.suspect[i], e);
 		if (rc == 0 && out != ACC_NOCALL)
 			rc = acc_say_next(&s, i != ACC_NOCALL ? i : out, e);
 		if (rc == 0 && i != ACC_NOCALL)

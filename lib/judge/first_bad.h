@@ -69,6 +69,7 @@ struct suspect {
 	double value, limit; /* e and 4 (floor + gain * cause) */
 	double cause;        /* worst e of what the call was given */
 	bool unseen;         /* something it was given was not measured */
+	bool inner;          /* nor this, but what it was made of was */
 	double flips;        /* see struct scan */
 	bool weak;           /* may be how the device multiplies: too few products to tell */
 	const char *from;
@@ -131,6 +132,7 @@ struct scan {
 	bool flipped; /* integers came out otherwise: choices between near-equal numbers fell so */
 	bool ranked; /* places were found by rank, and only statistics of them are known: ties hide there */
 	bool folded; /* ranks that accfold made one */
+	bool two;    /* programs of one network: see acc_two_programs */
 	double most; /* of the errors of elements that were seen in outputs of this step and rank */
 	/* There, places that were chosen by values of ranks are not known to be the same, and some are likely to
 	 * be others: statistics of what is made of them prove nothing. The first call that chose so. */
@@ -229,8 +231,6 @@ bool acc_other_shape(const struct acc_item *it);
 /* Is there a number to judge by? Another checksum, after tensors that differ a little, is only
  * to be expected: it tells nothing. */
 bool acc_comparable(struct scan *s, const struct acc_item *it);
-/* Is this call one of several against one of the other side? */
-bool acc_is_fused(const struct scan *s, uint32_t call);
 /* This input counts. */
 void acc_receive(struct given *g, const struct acc_item *it);
 /* What a backward call also depends on: what its forward call took and made. */
@@ -261,6 +261,10 @@ int acc_judge_alone(struct scan *s, uint32_t call, uint32_t i, const struct give
 /* The earliest suspect that stands out, and by enough to be named if that is asked for; its index,
  * or ACC_NOCALL. */
 uint32_t acc_choose(struct scan *s, bool name);
+
+/* --- healed.c --- */
+/* Of two programs, tensors that differ where what follows agrees again are no pairs. 0 or < 0. */
+int acc_heal(struct acc_case *c, struct acc_err *e);
 
 /* --- limit.c --- */
 /* What an output of this call may add. */
@@ -455,6 +459,10 @@ int acc_mark_suspects(struct scan *s, uint32_t chosen, struct acc_err *e);
 int acc_say_ties(struct scan *s, const struct suspect *culprit, struct acc_err *e);
 /* How far everything agrees: up to the culprit, or all of it; and settings. */
 int acc_say_clean(struct scan *s, const struct suspect *culprit, struct acc_err *e);
+
+/* --- programs.c --- */
+/* Of two programs: how much was compared, and, where there is no culprit, how the forward pass ends. */
+int acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *e);
 
 /* --- constant.c --- */
 /* The warning that the first thing that differs at all was made by nobody, and so is not noise; of

@@ -80,7 +80,7 @@ bool
 acc_other_shape(const struct acc_item *it)
 {
 	return it->kind == ACC_ITEM_TENSOR && it->sides == 3 &&
-	       (it->note_shape || it->other_form) && !it->loose && !it->broken &&
+	       (it->note_shape || it->other_form) && !it->loose && !it->apart && !it->broken &&
 	       it->measure == ACC_UNMEASURED;
 }
 
@@ -97,13 +97,12 @@ acc_comparable(struct scan *s, const struct acc_item *it)
 	return true;
 }
 
-/* Is this call one of several against one of the other side? */
 bool
-acc_is_fused(const struct scan *s, uint32_t call)
+acc_call_is_fused(const struct acc_case *c, uint32_t call)
 {
-	const struct acc_call *k = &s->c->call[call];
+	const struct acc_call *k = &c->call[call];
 	for (uint32_t i = k->first; i <= k->last; i++)
-		if (s->c->item[i].call == call && s->c->item[i].loose)
+		if (c->item[i].call == call && c->item[i].loose)
 			return true;
 	return false;
 }

@@ -289,7 +289,7 @@ judge_alone_args(struct scan *s, uint32_t call, double worst, const struct given
 {
 	const struct acc_case *c = s->c;
 	const struct acc_call *k = &c->call[call];
-	if (worst < LIMIT_NAMED_ARG || g->unseen || g->inner || acc_is_fused(s, call) ||
+	if (worst < LIMIT_NAMED_ARG || g->unseen || g->inner || acc_call_is_fused(s->c, call) ||
 		k->cls == ACC_OP_RANDOM)
 		return 0;
 	for (uint32_t i = k->first; i <= k->last; i++)

@@ -240,10 +240,17 @@ say_order(struct acc_case *c, struct acc_err *e)
 	return 0;
 }
 
+/* A tensor on one side that is None, a number or a formula on the other. */
+static bool
+is_value(const struct acc_item *it)
+{
+	return it->dtype[ACC_A] == ACC_NODTYPE || it->dtype[ACC_B] == ACC_NODTYPE;
+}
+
 int
 acc_say_rest(struct acc_case *c, struct acc_err *e)
 {
-	struct gaps dtype = {0}, shape = {0}, unmeasured = {0}, broken = {0};
+	struct gaps dtype = {0}, shape = {0}, unmeasured = {0}, broken = {0}, value = {0};
 	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		if (it->kind != ACC_ITEM_TENSOR && it->kind != ACC_ITEM_ARG)
@@ -254,9 +261,10 @@ acc_say_rest(struct acc_case *c, struct acc_err *e)
 			gap(&dtype, i);
 		if (it->note_shape)
 			gap(&shape, i);
-		else if (!it->broken && !it->other_form && it->kind == ACC_ITEM_TENSOR &&
-			 it->sides == 3 && it->measure == ACC_UNMEASURED)
-			gap(&unmeasured, i);
+		else if (!it->broken && !it->other_form && !it->apart &&
+			 it->kind == ACC_ITEM_TENSOR && it->sides == 3 &&
+			 it->measure == ACC_UNMEASURED)
+			gap(is_value(it) ? &value : &unmeasured, i);
 	}
 	int rc = say_order(c, e);
 	if (rc == 0)
@@ -267,6 +275,9 @@ acc_say_rest(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = say_gap(c, &dtype, "unmatched", "dtype", "different dtypes on the two sides",
 			e);
+	if (rc == 0)
+		rc = say_gap(c, &value, "unmatched", "kind",
+			"a tensor on one side, a value on the other", e);
 	if (rc == 0)
 		rc = say_gap(c, &broken, "missing", "incomplete", "incomplete", e);
 	if (rc == 0)

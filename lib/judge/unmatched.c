@@ -162,9 +162,14 @@ ends_early(const struct acc_case *c, bool folded, struct stretch *t, struct acc_
 {
 	uint32_t tail[2] = {0}, last = ACC_NOCALL;
 	struct acc_ids ids = {0};
-	bool backward = false;
+	bool backward = false, grads = false;
+	for (uint32_t i = t->first; i < t->end; i++)
+		grads |= c->call[i].grad && matched(&c->call[i]);
 	for (uint32_t i = t->first; i < t->end; i++) {
 		const struct acc_call *k = &c->call[i];
+		/* Modules of another name have gradients of another name. */
+		if (k->grad && !grads)
+			continue;
 		if (matched(k)) {
 			last = i;
 			tail[ACC_A] = tail[ACC_B] = 0;
@@ -185,7 +190,7 @@ ends_early(const struct acc_case *c, bool folded, struct stretch *t, struct acc_
 	int rc = forwards(c, t, &ids, e);
 	for (uint32_t i = last + 1; i < t->end && rc == 0; i++) {
 		const struct acc_call *k = &c->call[i];
-		if (acc_may_lack(c, acc_call_name(k)))
+		if ((k->grad && !grads) || acc_may_lack(c, acc_call_name(k)))
 			continue;
 		t->lacks++;
 		backward |= k->backward;
@@ -194,6 +199,8 @@ ends_early(const struct acc_case *c, bool folded, struct stretch *t, struct acc_
 	acc_ids_release(&ids);
 	if (rc < 0)
 		return rc;
+	/* What stands for several may be the first of them: an optimizer for all that updates weights. */
+	backward |= acc_call_is_fused(c, last);
 	return t->lacks > 0 && (backward ? t->backward : t->lacks) >= LIMIT_MISSING_CALLS;
 }
 

@@ -1,24 +1,29 @@
 #!/usr/bin/python3
 """Records two programs that compute the same network, as a migration has them, and one of these with a fault.
 
-Usage: make.py FOLDER [--seeds N] [--first S] [--faults K] [--quick]     needs torch
+Usage: make.py FOLDER [--seeds N] [--first S] [--faults K] [--bugs B] [--families all|NAME,...] [--quick]
 
-The bench is written as Hugging Face writes it (samples first, q, k and v apart, -inf added to what is
-hidden); the device as Megatron-LM does (tokens first, q, k and v packed by heads, baddbmm, bools hide,
-gate and up packed) or as nanoGPT does (samples first, one product for q, k and v, -inf filled in). Widths,
-depth, norm and activation are drawn by the seed; the weights are the same numbers. Of each pair of programs
-three kinds of dtypes: f32 on both sides, the device in bf16, both in bf16. A case is FOLDER/NAME/{device,
-bench} and truth.json: `op`, the op call of the device that is wrong beneath the recorder, or null."""
+Needs torch. By itself a transformer: the bench is written as Hugging Face writes it (samples first, q, k and
+v apart, -inf added to what is hidden); the device as Megatron-LM does (tokens first, q, k and v packed by
+heads, baddbmm, bools hide, gate and up packed) or as nanoGPT does (samples first, one product for q, k and v,
+-inf filled in). The families of families.py are other networks, the bench as a framework's users write them,
+the device as ports do; how is drawn by the seed, and every fourth seed is recorded in msprobe's layout.
+Widths, depth, norm and activation are drawn by the seed; the weights are the same numbers. Of each pair of
+programs three kinds of dtypes: f32 on both sides, the device in bf16, both in bf16. A case is
+FOLDER/NAME/{device, bench} and truth.json: `ops`, the op calls of the device that are wrong (one beneath the
+recorder, or those that a bug of the program marks), or null."""
 import argparse
 import json
 import math
 import os
 import random
+import shutil
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
+BIN = os.environ.get("BIN", os.path.join(ROOT, "bin"))
 DTYPES = ["f32-f32", "bf16-f32", "bf16-bf16"]    # device, bench
 PROGRAMS = ["megatron", "nano"]
 
@@ -224,48 +229,166 @@ def programs(c, w):
     return {"hf": HuggingFace, "megatron": lambda: Plain(MegatronLayer, True), "nano": lambda: Plain(NanoLayer, False)}
 
 
-def run(seed, program, dtype, folder, fault):
-    """One step, in a process of its own; what could be wrong of it, as a line each."""
-    sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "tests", "record")]
+class Beneath:
+    """What happens beneath the recorder: a fault of one op call, or none; and the op calls that a bug marks."""
+
+    def __init__(self, fault, case):
+        import accrecord
+        from nets import TorchFunctionMode
+        self.kind, self.key = fault.split(":") if fault else (None, None)
+        self.case, self.seen, self.marked, self.effect = case, {}, [], 0.0
+        outer = self
+
+        class Mode(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                frame = sys._getframe(1)
+                while frame and frame.f_code.co_filename != accrecord.__file__:
+                    frame = frame.f_back
+                if frame and frame.f_code.co_name not in ("op", "function"):
+                    return func(*args, **(kwargs or {}))    # the recorder's own
+                return outer.called(accrecord.name_of(func), func(*args, **(kwargs or {})))
+
+        self.mode = Mode()
+
+    def called(self, name, y):
+        n = self.seen[name] = self.seen.get(name, -1) + 1
+        key = f"{name}.{n}.forward"
+        if self.case and self.case.marked and name:
+            self.marked.append(key)
+        if key != self.key or self.kind == "bug" or not hasattr(y, "is_floating_point") or not y.is_floating_point():
+            return y
+        wrong = self.wrong(y)
+        change = (wrong - y).detach().float()
+        change = change[change.isfinite()]
+        whole = y.detach().float()
+        self.effect = float(change.norm() / whole[whole.isfinite()].norm().clamp(min=1e-30))
+        return wrong
+
+    def wrong(self, y):
+        import torch
+        if self.kind == "scaled":
+            return y * 1.05
+        if self.kind == "coarse":
+            return y + ((y * 8).round() / 8 - y).detach()    # with its gradient
+        factor = torch.ones(y.shape, dtype=y.dtype)
+        if self.kind == "part":
+            factor.view(-1)[: max(1, y.numel() // 8)] = 1.2
+        else:
+            factor[..., -1] = 0
+        return y * factor
+
+
+def digest(model):
+    """What a program ends in: numbers that differ where its gradients or buffers do."""
+    import torch
+    out = []
+    for v in [p.grad for p in model.parameters() if p.grad is not None] + list(model.buffers()):
+        v = v.detach().double().flatten()
+        out.append(float(v.norm()))
+        out.append(float(v @ torch.linspace(1, 2, v.numel(), dtype=torch.double)))
+    return out
+
+
+def run(seed, program, dtype, folder, fault, layout=""):
+    """One step: what it ends in, the op calls that a bug marks, and how much a fault changes its output."""
+    sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "tests", "record"), HERE]
     import torch
     import accrecord
-    from nets import TorchFunctionMode
     torch.set_num_threads(1)
-    c, w, ids, labels = network(seed)
-    model = programs(c, w)[program]()
+    case = None
+    if ":" in program:
+        from families import built
+        case, model = built(*program.split(":")[:1], seed, program.split(":")[1], fault[4:] if fault.startswith("bug:") else None)
+        step = model.step
+    else:
+        c, w, ids, labels = network(seed)
+        model = programs(c, w)[program]()
+
+        def step():
+            model(ids, labels).backward()
     if dtype == "bf16":
         model = model.bfloat16()
-    kind, key = fault.split(":") if fault else (None, None)
-    seen = {}
-
-    class Beneath(TorchFunctionMode):
-        def __torch_function__(self, func, types, args=(), kwargs=None):
-            y = func(*args, **(kwargs or {}))
-            name = accrecord.name_of(func)
-            n = seen[name] = seen.get(name, -1) + 1
-            if f"{name}.{n}.forward" != key:
-                return y
-            if kind == "scaled":
-                return y * 1.05
-            if kind == "part":
-                factor = torch.ones_like(y)
-                factor.view(-1)[: max(1, y.numel() // 8)] = 1.2
-                return y * factor
-            if kind == "row":
-                factor = torch.ones_like(y)
-                factor[..., -1] = 0
-                return y * factor
-            return y + ((y * 8).round() / 8 - y).detach()    # coarse, with its gradient
-
-    if key:
-        Beneath().__enter__()
-    accrecord.start_record(output_dir=folder)
-    model(ids, labels).backward()
+    beneath = Beneath(fault, case)
+    if fault:
+        beneath.mode.__enter__()
+    accrecord.start_record(output_dir=folder, layout=layout or None)
+    step()
     accrecord.record_switch(False)
+    if fault:
+        beneath.mode.__exit__(None, None, None)
+    return {"end": digest(model), "marked": beneath.marked, "effect": beneath.effect}
 
 
-COMPUTES = ("linear", "matmul", "baddbmm", "bmm", "softmax", "layer_norm", "gelu", "silu", "relu", "mul", "add",
-            "rsqrt", "mean", "pow", "embedding", "div", "clamp")
+COMPUTES = set("""linear matmul baddbmm bmm softmax layer_norm gelu silu relu mul add rsqrt mean pow embedding div clamp
+    conv2d conv1d batch_norm group_norm interpolate addmm einsum sum exp sigmoid tanh sqrt var square sub truediv maximum
+    max_pool2d avg_pool2d cross_entropy log_softmax cumsum logsumexp amax index_add index_select where erf""".split())
+
+
+def forked(*args):
+    """run in a process of its own, with torch loaded once."""
+    import torch    # noqa: F401: before the fork
+    back, there = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(back)
+        with os.fdopen(there, "w") as f:
+            json.dump(run(*args), f)
+        sys.exit()    # as a program ends: the recorder closes what it wrote
+    os.close(there)
+    with os.fdopen(back) as f:
+        text = f.read()
+    if os.waitpid(child, 0)[1] != 0:
+        raise RuntimeError(f"not recorded: {args}")
+    return json.loads(text)
+
+
+def differs(a, b):
+    return max((abs(x - y) / max(abs(x), abs(y), 1e-6) for x, y in zip(a, b)), default=0)
+
+
+def computing(folder):
+    """The op calls of a dump in which something could go wrong."""
+    q = subprocess.run(f"{BIN}/accdump-read {folder} | {BIN}/accfmt --tsv --no-header -c key,op,pass",
+                       shell=True, check=True, stdout=subprocess.PIPE, text=True)
+    keys = set()
+    for key, op, way in (line.split("\t") for line in q.stdout.splitlines()):
+        name = op.split(".")[-1]
+        if way == "forward" and name.strip("_") in COMPUTES and (name.endswith("__") or not name.endswith("_")):
+            keys.add(key)
+    return sorted(keys)
+
+
+def make(base, seed, program, bench, dtypes, plain, bugs, r):
+    """The cases of one pair of programs and dtypes."""
+    device_type, bench_type = dtypes.split("-")
+    layout = "msprobe" if ":" in program and seed % 4 == 3 else ""
+    fault, keys, end = "", [], []
+    todo = [("clean", None)] + [(f"f{i + 1}", None) for i in range(plain)] + [(b, "bug:" + b) for b in bugs]
+    for name, given in todo:
+        case = f"{base}-{name}"
+        for _ in range(8):
+            if name != "clean":
+                fault = given or r.choice(["scaled", "part", "row", "coarse"]) + ":" + r.choice(keys)
+            shutil.rmtree(case, ignore_errors=True)
+            os.makedirs(case)
+            got = forked(seed, program, device_type, os.path.join(case, "device"), fault, layout)
+            change = differs(got["end"], end) if given else got["effect"]
+            matters = name == "clean" or change >= (0.002 if dtypes == "f32-f32" else 0.03 if given else 0.01)
+            if matters or given:
+                break
+        if not matters:
+            shutil.rmtree(case)    # nothing of this network shows it
+            continue
+        if name == "clean":
+            end = got["end"]
+            keys = computing(case + "/device")
+            forked(seed, bench, bench_type, os.path.join(case, "bench"), "", layout)
+        else:
+            os.symlink(os.path.join("..", os.path.basename(base) + "-clean", "bench"), os.path.join(case, "bench"))
+        with open(os.path.join(case, "truth.json"), "w", encoding="utf8") as f:
+            json.dump({"ops": (got["marked"] if given else [fault.split(":")[-1]]) if fault else None,
+                       "kind": fault.split(":")[0] + (" " + given[4:] if given else "") if fault else None,
+                       "program": program.split(":")[0], "dtypes": dtypes}, f)
 
 
 def main():
@@ -274,32 +397,21 @@ def main():
     p.add_argument("--seeds", type=int, default=4)
     p.add_argument("--first", type=int, default=0)
     p.add_argument("--faults", type=int, default=2)
+    p.add_argument("--bugs", type=int, default=2, help="so many of a program, of the families")
+    p.add_argument("--families", default="megatron,nano", help="names with commas between, or all (not these two)")
     p.add_argument("--quick", action="store_true", help="one pair of programs and dtypes of each seed")
     a = p.parse_args()
-
-    def record(*args):
-        subprocess.run([sys.executable, __file__, "--run", *map(str, args)], check=True)
-
+    sys.path.insert(0, HERE)
+    from families import FAMILIES
+    wanted = list(FAMILIES) if a.families == "all" else a.families.split(",")
     for seed in range(a.first, a.first + a.seeds):
         r = random.Random(seed)
-        pairs = [(d, t) for d in PROGRAMS for t in DTYPES]
+        pairs = [(d, t) for d in wanted for t in DTYPES]
         for program, dtypes in [r.choice(pairs)] if a.quick else pairs:
-            device, bench = dtypes.split("-")
-            faults, base = [""], os.path.join(a.folder, f"{seed}-{program}-{dtypes}")
-            for i in range(1 + a.faults):
-                case = base + ("-clean" if i == 0 else f"-f{i}")
-                os.makedirs(case, exist_ok=True)
-                record(seed, program, device, os.path.join(case, "device"), faults[-1])
-                record(seed, "hf", bench, os.path.join(case, "bench"), "")
-                with open(os.path.join(case, "truth.json"), "w", encoding="utf8") as f:
-                    json.dump({"op": faults[-1].split(":")[-1] or None, "kind": faults[-1].split(":")[0] or None,
-                               "program": program, "dtypes": dtypes}, f)
-                if i == 0:
-                    q = subprocess.run(f"{ROOT}/bin/accdump-read {case}/device | {ROOT}/bin/accfmt --tsv --no-header -c key,op,pass",
-                                       shell=True, check=True, stdout=subprocess.PIPE, text=True)
-                    keys = sorted({k for k, op, way in (line.split("\t") for line in q.stdout.splitlines())
-                                   if way == "forward" and op.split(".")[-1].strip("_") in COMPUTES})
-                faults.append(r.choice(["scaled", "part", "row", "coarse"]) + ":" + r.choice(keys))
+            family = program in FAMILIES
+            bugs = r.sample(FAMILIES[program][1], a.bugs) if family else []
+            make(os.path.join(a.folder, f"{seed}-{program}-{dtypes}"), seed, program + ":device" if family else program,
+                 program + ":bench" if family else "hf", dtypes, a.faults, bugs, r)
 
 
 if len(sys.argv) > 1 and sys.argv[1] == "--run":

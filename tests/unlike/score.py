@@ -24,7 +24,7 @@ def verdict(path, statistics):
         q = subprocess.run([os.path.join(BIN, "accdiff"), "-f", "json", *sides],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if q.returncode > 1:
-        return "trouble", q.stderr[-200:], 0
+        return "declined", q.stderr[-200:], 0
     for line in q.stdout.splitlines():
         r = json.loads(line)
         if r["kind"] == "finding" and r["what"] in ("culprit", "overflow", "missing"):
@@ -39,23 +39,25 @@ def main():
     p.add_argument("--show", action="store_true")
     p.add_argument("--statistics", action="store_true", help="of what was recorded, statistics alone")
     a = p.parse_args()
-    cases = sorted(d for d, _, f in os.walk(a.folder) if "truth.json" in f)
+    cases = sorted(d for d, _, f in os.walk(a.folder, followlinks=True) if "truth.json" in f)
     n = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as ex:
         for path, (name, text, sure) in zip(cases, ex.map(lambda d: verdict(d, a.statistics), cases)):
             with open(path + "/truth.json", encoding="utf8") as f:
                 t = json.load(f)
-            if t["op"] is None:
+            if name == "declined":
+                what = "declined"
+            elif t["ops"] is None:
                 what = "clean" if name is None else "accused"
             else:
-                what = "named" if name == t["op"] else "missed" if name is None else "another"
-            for group in ("all", t["program"], t["dtypes"]):
+                what = "named" if name in t["ops"] else "missed" if name is None else "another"
+            for group in ("all", t["program"], t["dtypes"]) + (("bugs",) if " " in (t["kind"] or "") else ()):
                 n[group, what] += 1
-            if a.show and what not in ("clean", "named"):
-                print(f"{os.path.basename(path)}: {what}, {t['kind']} {t['op']}; got {name} ({sure:.3g}): {text[:300]}")
+            if a.show and what not in ("clean", "named", "declined"):
+                print(f"{os.path.basename(path)}: {what}, {t['kind']} {' '.join((t['ops'] or [])[:4])}; got {name} ({sure:.3g}): {text[:300]}")
     for group in sorted({g for g, _ in n}):
         print(f"{group:10} clean accused {n[group, 'accused']}/{n[group, 'accused'] + n[group, 'clean']}, faults named "
-              f"{n[group, 'named']}, another {n[group, 'another']}, missed {n[group, 'missed']}")
+              f"{n[group, 'named']}, another {n[group, 'another']}, missed {n[group, 'missed']}, declined {n[group, 'declined']}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,196 @@
+/* Two programs reach the same number on different ways: a sum that is divided afterwards, a loss of
+ * log_softmax and gather. So calls whose results have the same values, each nobody else's, belong together,
+ * whatever computes them, where no other pair says so of either. */
+#include "align/seq.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A call that has no partner, or one whose result is another, by the size of its result. */
+struct open {
+	uint64_t count;
+	float rms;
+	uint32_t call;
+};
+
+/* The result of a whole that is one number tells less, but all of it. */
+static int
+same(const struct call *x, const struct call *y)
+{
+	const float p = x->like[ACC_LIKE_RMS], q = y->like[ACC_LIKE_RMS];
+	if (x->count != y->count)
+		return 0;
+	if (x->count > 1)
+		return acc_seq_value(x, y);
+	const float off = x->like[ACC_LIKE_MEAN] * y->like[ACC_LIKE_MEAN] > 0 ? fabsf(p - q) / q
+									      : 1;
+	return off < 0.003F ? 20 : off < 0.02F ? 15 : 0;
+}
+
+static bool
+is_known(const struct call *c)
+{
+	const unsigned both = 1 << ACC_LIKE_RMS | 1 << ACC_LIKE_MEAN;
+	return (c->liked & both) == both && isfinite(c->like[ACC_LIKE_RMS]) &&
+	       c->like[ACC_LIKE_RMS] > 0 && c->moved == ACC_NOMATE;
+}
+
+static int
+by_size(const void *x, const void *y)
+{
+	const struct open *p = x, *q = y;
+	if (p->count != q->count)
+		return p->count < q->count ? -1 : 1;
+	if (p->rms != q->rms)
+		return p->rms < q->rms ? -1 : 1;
+	return (p->call > q->call) - (p->call < q->call);
+}
+
+enum { NEAR = 15 };
+
+/* May another call be the partner of one of these two? */
+static bool
+is_open(const struct seq *s, uint32_t x, uint32_t y)
+{
+	return s->how[x] != SEQ_RULE && is_known(&s->b[y]) && same(&s->a[x], &s->b[y]) < NEAR;
+}
+
+/* The op calls of a side that are packed, or parts of a packed one. */
+static int
+packed(const struct seq *s, bool b, struct acc_ids *ids)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < s->npack && rc == 0; i++) {
+		const struct seq_pack *p = &s->pack[i];
+		if (p->b == b)
+			rc = acc_ids_put(ids, p->op, 1, false, s->e);
+		for (uint32_t k = 0; p->b != b && k < p->n && rc == 0; k++)
+			rc = acc_ids_put(ids, p->part[k], 1, false, s->e);
+	}
+	return rc;
+}
+
+static uint32_t
+list(const struct seq *s, bool b, const struct acc_ids *done, struct open *out)
+{
+	const struct call *c = b ? s->b : s->a;
+	const uint32_t *mate = b ? s->mb : s->ma, n = b ? s->nb : s->na;
+	uint32_t k = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (is_known(&c[i]) && acc_ids_get(done, c[i].op) == ACC_NOID &&
+			(mate[i] == ACC_NOMATE || is_open(s, b ? mate[i] : i, b ? i : mate[i])))
+			out[k++] = (struct open){c[i].count, c[i].like[ACC_LIKE_RMS], i};
+	qsort(out, k, sizeof *out, by_size);
+	return k;
+}
+
+/* Of n that which has the values of c, of several the first: the others hand them on. ACC_NOMATE: none. */
+static uint32_t
+first_of(const struct call *c, const struct call *all, const struct open *v, uint32_t n)
+{
+	enum { MOST = 64 };
+	const float rms = c->like[ACC_LIKE_RMS];
+	uint32_t lo = 0, hi = n, found = ACC_NOMATE;
+	const struct open from = {c->count, rms * 0.98F, 0};
+	while (lo < hi) {
+		const uint32_t mid = lo + (hi - lo) / 2;
+		if (by_size(&v[mid], &from) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	int best = 0;
+	for (uint32_t i = lo; i < n && v[i].count == c->count && v[i].rms < rms * 1.02F; i++) {
+		const int points = same(c, &all[v[i].call]);
+		if (i - lo == MOST)
+			return ACC_NOMATE;
+		if (points < NEAR || points < best || (points == best && v[i].call > found))
+			continue;
+		found = v[i].call;
+		best = points;
+	}
+	return found;
+}
+
+static void
+part(struct seq *s, uint32_t x, uint32_t y)
+{
+	if (s->ma[x] != ACC_NOMATE)
+		s->mb[s->ma[x]] = ACC_NOMATE;
+	if (s->mb[y] != ACC_NOMATE)
+		s->ma[s->mb[y]] = ACC_NOMATE;
+}
+
+/* The values of an input that an earlier call made, or NULL. */
+static const struct acc_align_item *
+made(const struct acc_index *ix, const struct call *c, uint32_t t)
+{
+	const struct acc_align_call *op = &ix->op[c->op];
+	if (c->from[t] == ACC_NOMATE)
+		return NULL;
+	for (uint32_t i = op->first; i < op->first + op->n; i++)
+		if (acc_seq_is_input(&ix->item[i]) && t-- == 0)
+			return &ix->item[i];
+	return NULL;
+}
+
+/* Is some input that was made on the way the same, as far as its values or its origin tell? */
+static bool
+same_given(const struct seq *s, uint32_t x, uint32_t y)
+{
+	const struct call *p = &s->a[x], *q = &s->b[y];
+	bool any = false;
+	for (uint32_t t = 0; t < SEQ_INS; t++)
+		for (uint32_t u = 0; u < SEQ_INS; u++) {
+			const struct acc_align_item *a = made(s->j->a, p, t),
+						    *b = made(s->j->b, q, u);
+			if (a == NULL || b == NULL)
+				continue;
+			any = true;
+			if (acc_seq_origin(s, p->from[t], q->from[u]) == 1 ||
+				(a->count == b->count && acc_seq_value_points(a->like, b->like,
+								 a->liked & b->liked) >= NEAR))
+				return true;
+		}
+	return !any;
+}
+
+void
+acc_seq_distrust(struct seq *s)
+{
+	for (uint32_t x = 0; x < s->na && s->other_code && !s->values && !s->modules; x++) {
+		const uint32_t y = s->ma[x];
+		if (y == ACC_NOMATE || s->how[x] == SEQ_RULE || s->how[x] == SEQ_PACKED ||
+			(s->a[x].leaf != 0 && s->a[x].leaf == s->b[y].leaf) ||
+			acc_seq_value(&s->a[x], &s->b[y]) >= 0 || same_given(s, x, y))
+			continue;
+		s->ma[x] = s->mb[y] = ACC_NOMATE;
+	}
+}
+
+int
+acc_seq_same(struct seq *s)
+{
+	if (!s->other_code || s->values || s->modules)
+		return 0;
+	struct open *a = malloc(((size_t)s->na + s->nb + 1) * sizeof *a), *b = a + s->na;
+	if (a == NULL)
+		return acc_nomem(s->e);
+	struct acc_ids done[2] = {{0}};
+	int rc = packed(s, false, &done[0]);
+	if (rc == 0)
+		rc = packed(s, true, &done[1]);
+	const uint32_t na = rc < 0 ? 0 : list(s, false, &done[0], a),
+		       nb = list(s, true, &done[1], b);
+	for (uint32_t i = 0; i < na; i++) {
+		const uint32_t x = a[i].call, y = first_of(&s->a[x], s->b, b, nb);
+		if (y == ACC_NOMATE || first_of(&s->b[y], s->a, a, na) != x)
+			continue;
+		part(s, x, y);
+		acc_seq_mate(s, x, y, acc_seq_kin(&s->a[x], &s->b[y]) ? SEQ_LIKENESS : SEQ_FUSED_A);
+	}
+	acc_ids_release(&done[0]);
+	acc_ids_release(&done[1]);
+	free(a);
+	return rc;
+}

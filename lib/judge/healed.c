@@ -1,0 +1,332 @@
+/* Two programs of one network may differ in between, where a sum is taken before it is divided or a weight
+ * lies in another order, and agree again behind it. Pairs of such tensors are none: they are not compared.
+ *
+ * The device's values are followed, from the last call to the first. On each way that they take, the least
+ * error of an output tells whether the two sides come together there; of all ways the worst counts, and a way
+ * that ends in an output that differs comes together nowhere. */
+#include "judge/first_bad.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "judge/case.h"
+
+/* A forward call behind the first backward one is no part of the forward pass: it computes again, or steps. */
+enum phase { FORWARD, BACKWARD, BEHIND };
+
+struct way {
+	float error;    /* see above, of ways that end in what was compared; -1: there is none */
+	float number;   /* the same of single numbers, which tell where nothing else does */
+	float open;     /* of ways that end in calls that were not compared; -1: there is none */
+	uint32_t reach; /* the last call on it */
+};
+
+struct healing {
+	struct acc_case *c;
+	struct acc_ids
+		taker; /* (id, segment, phase) -> the first input with these values on the device */
+	struct acc_ids twin; /* forward calls some of whose tensors are no pairs */
+	uint32_t *next;      /* of each such input the next one, or ACC_NOCALL */
+	struct way *way;     /* behind each call, with what comes out of it */
+	uint8_t *phase;      /* of each call */
+	double unit;
+};
+
+bool
+acc_two_programs(const struct acc_case *c)
+{
+	uint32_t alone[2] = {0, 0}, both = 0, fused = 0;
+	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
+		const struct acc_call *k = &c->call[i];
+		if (!k->keyed || k->backward || k->grad || k->module)
+			continue;
+		const bool pair = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
+		both += pair;
+		fused += pair && acc_call_is_fused(c, i);
+		alone[ACC_A] += k->key[ACC_B] == NULL;
+		alone[ACC_B] += k->key[ACC_A] == NULL;
+	}
+	const uint32_t less = alone[ACC_A] < alone[ACC_B] ? alone[ACC_A] : alone[ACC_B];
+	return fused + less > LIMIT_PROGRAM * both && both > 0 &&
+	       fused + less >= LIMIT_PROGRAM_CALLS;
+}
+
+static uint64_t
+values(const struct healing *h, uint32_t call, const struct acc_item *it)
+{
+	return acc_id_with(it->id[ACC_A], (uint64_t)h->c->call[call].segment << 2 | h->phase[call]);
+}
+
+static bool
+is_op(const struct acc_call *k)
+{
+	return !k->grad && !k->module;
+}
+
+/* Do its values say where they come from? Zeros are made in many places. */
+static bool
+is_traced(const struct acc_item *it)
+{
+	return it->id[ACC_A] != 0 && !(it->a_flat && it->count > 1);
+}
+
+static void
+find_phases(struct healing *h)
+{
+	const struct acc_case *c = h->c;
+	bool back = false;
+	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
+		const struct acc_call *k = &c->call[i];
+		back = (back && i > 0 && k->segment == c->call[i - 1].segment) || k->backward;
+		h->phase[i] = k->backward ? BACKWARD : back ? BEHIND : FORWARD;
+	}
+}
+
+static int
+index_takers(struct healing *h, struct acc_err *e)
+{
+	const struct acc_case *c = h->c;
+	int rc = 0;
+	/* From the last one on: the first is found first. */
+	for (uint32_t i = c->nitem; i-- > 0 && rc == 0;) {
+		const struct acc_item *it = &c->item[i];
+		h->next[i] = ACC_NOCALL;
+		if (it->call == ACC_NOCALL || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it) ||
+			!is_traced(it) || !is_op(&c->call[it->call]))
+			continue;
+		const uint64_t id = values(h, it->call, it);
+		h->next[i] = acc_ids_get(&h->taker, id);
+		rc = acc_ids_put(&h->taker, id, i, true, e);
+	}
+	return rc;
+}
+
+static double
+error_of(const struct acc_item *it)
+{
+	return it->exact ? it->rms > 0 : fmin(1, it->rms);
+}
+
+static void
+worse(struct way *w, const struct way *other)
+{
+	w->error = fmaxf(w->error, other->error);
+	w->number = fmaxf(w->number, other->number);
+	w->open = fmaxf(w->open, other->open);
+	w->reach = other->reach > w->reach ? other->reach : w->reach;
+}
+
+static void
+least(float *x, float e)
+{
+	*x = *x < 0 || e < *x ? e : *x;
+}
+
+/* The way behind a call that takes some values. As its input they may agree with others of the bench. */
+static struct way
+taken(const struct healing *h, const struct acc_item *it)
+{
+	struct way w = h->way[it->call];
+	if (!acc_is_measured(it) || it->exact)
+		return w;
+	const float e = (float)error_of(it);
+	float *closed = it->count == 1 ? &w.number : &w.error;
+	if (w.error >= 0 || w.number >= 0 || w.open < 0)
+		least(closed, e);
+	if (w.open >= 0)
+		least(&w.open, e);
+	return w;
+}
+
+/* Where the values of an output go. false: nowhere. */
+static bool
+behind(const struct healing *h, uint32_t call, const struct acc_item *it, struct way *w)
+{
+	const struct acc_case *c = h->c;
+	bool any = false;
+	*w = (struct way){-1, -1, -1, call};
+	uint32_t i = is_traced(it) ? acc_ids_get(&h->taker, values(h, call, it)) : ACC_NOCALL;
+	for (; i != ACC_NOCALL; i = h->next[i])
+		if (c->item[i].call > call) {
+			const struct way one = taken(h, &c->item[i]);
+			worse(w, &one);
+			any = true;
+		}
+	return any;
+}
+
+/* Does a call only hand on what it was given? */
+static bool
+is_view(const struct acc_case *c, uint32_t call, const struct acc_item *out)
+{
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == call && acc_is_input(&c->item[i]) && out->id[ACC_A] != 0 &&
+			c->item[i].id[ACC_A] == out->id[ACC_A])
+			return true;
+	return false;
+}
+
+static int
+by_size(const void *x, const void *y)
+{
+	const float a = *(const float *)x, b = *(const float *)y;
+	return (a > b) - (a < b);
+}
+
+/* The errors of outputs next to a call in its pass, from the call `from` on, backwards or forwards. */
+static unsigned
+errors(const struct healing *h, uint32_t call, uint32_t from, int step, float *e, unsigned most)
+{
+	const struct acc_case *c = h->c;
+	unsigned n = 0;
+	for (uint32_t i = from;
+		n < most && i < c->ncall && c->call[i].segment == c->call[call].segment;
+		i += (uint32_t)step) {
+		const struct acc_call *k = &c->call[i];
+		for (uint32_t j = k->first; j <= k->last && n < most && is_op(k); j++) {
+			const struct acc_item *it = &c->item[j];
+			if (it->call == i && it->kind == ACC_ITEM_TENSOR && acc_is_output(it) &&
+				acc_is_measured(it) && !it->exact && h->phase[i] == h->phase[call])
+				e[n++] = it->rms;
+		}
+	}
+	qsort(e, n, sizeof *e, by_size);
+	return n;
+}
+
+/* What still agrees there. Some of the outputs before it are of pairs that are none: the median. */
+static double
+usual(const struct healing *h, uint32_t call, const struct acc_item *it)
+{
+	float e[LIMIT_RECENT];
+	const unsigned n = errors(h, call, call - 1, -1, e, LIMIT_RECENT);
+	const double unit = fmax(h->unit, acc_item_unit(it));
+	return LIMIT_MARGIN *
+	       ((acc_unit_low(unit) ? LIMIT_UNTRACED_FLOOR_16 : LIMIT_UNTRACED_FLOOR) * unit +
+		       LIMIT_UNTRACED_GAIN * (n == 0 ? 0 : e[(n - 1) / 2]));
+}
+
+/* Gradients of what several calls take are added up without a call. So one that nobody takes says that an
+ * error lasts only where it is its own call's: what that was given agrees. */
+static bool
+ends(const struct healing *h, uint32_t call)
+{
+	const struct acc_case *c = h->c;
+	const struct acc_call *k = &c->call[call];
+	bool any = h->phase[call] != BACKWARD;
+	for (uint32_t i = k->first; i <= k->last && h->phase[call] == BACKWARD; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it))
+			continue;
+		if (!acc_is_measured(it) || error_of(it) > usual(h, call, it))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+static void
+add_output(const struct healing *h, uint32_t call, const struct acc_item *it, struct way *sum)
+{
+	struct way w;
+	const bool goes = behind(h, call, it, &w);
+	const bool end = !goes && acc_is_measured(it) && ends(h, call);
+	if (!goes && !end)
+		w.open = 1;
+	if (acc_is_measured(it) && !(goes && is_view(h->c, call, it))) {
+		const float e = (float)error_of(it);
+		if (end || w.error >= 0 || w.number >= 0)
+			least(it->count == 1 ? &w.number : &w.error, e);
+		if (w.open >= 0 && it->count > 1)
+			least(&w.open, e);
+	}
+	worse(sum, &w);
+}
+
+static void
+find_ways(struct healing *h)
+{
+	const struct acc_case *c = h->c;
+	for (uint32_t call = c->ncall; call-- > 0;) {
+		const struct acc_call *k = &c->call[call];
+		h->way[call] = (struct way){-1, -1, -1, call};
+		for (uint32_t i = k->first; i <= k->last && is_op(k); i++) {
+			const struct acc_item *it = &c->item[i];
+			if (it->call == call && it->kind == ACC_ITEM_TENSOR && acc_is_output(it) &&
+				it->sides != 2)
+				add_output(h, call, it, &h->way[call]);
+		}
+	}
+}
+
+/* Outputs that come next. */
+enum { NEXT = 4 };
+
+/* Do the two sides come together behind this tensor? */
+static bool
+heals(const struct healing *h, uint32_t call, const struct acc_item *it)
+{
+	const double may = fmin(LIMIT_HEALED * error_of(it), usual(h, call, it));
+	struct way w = h->way[call];
+	if (!acc_is_input(it) && !behind(h, call, it, &w) && ends(h, call))
+		return false;
+	const float worst = w.error >= 0 ? w.error : w.number;
+	if (worst >= 0 || (w.open >= 0 && w.open <= may))
+		return worst <= may;
+	/* They end in calls that were not recorded, as those of an extension: what comes behind tells. */
+	float e[LIMIT_RECENT];
+	const bool back = h->phase[call] == BACKWARD;
+	const unsigned n = errors(h, call, w.reach + 1, 1, e, back ? LIMIT_RECENT : NEXT);
+	return n > 0 ? e[(n - 1) / 2] <= may : back;
+}
+
+/* And of gradients: those of tensors that are no pairs are none either. */
+static int
+heal_call(struct healing *h, uint32_t call, struct acc_err *e)
+{
+	struct acc_case *c = h->c;
+	const struct acc_call *k = &c->call[call];
+	const bool back = k->backward && acc_ids_get(&h->twin, k->twin) != ACC_NOID;
+	bool any = false;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		struct acc_item *it = &c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR || !acc_is_measured(it) ||
+			!(it->rms > 0))
+			continue;
+		it->apart = (back && error_of(it) > usual(h, call, it)) || heals(h, call, it);
+		any |= it->apart;
+	}
+	return any && !k->backward ? acc_ids_put(&h->twin, k->twin, call, true, e) : 0;
+}
+
+int
+acc_heal(struct acc_case *c, struct acc_err *e)
+{
+	if (!acc_two_programs(c))
+		return 0;
+	struct healing h = {.c = c, .unit = acc_network_unit(c)};
+	h.next = malloc((c->nitem + (size_t)1) * sizeof *h.next);
+	h.way = malloc((c->ncall + (size_t)1) * sizeof *h.way);
+	h.phase = malloc(c->ncall + (size_t)1);
+	int rc = h.next == NULL || h.way == NULL || h.phase == NULL ? acc_nomem(e) : 0;
+	if (rc == 0) {
+		find_phases(&h);
+		rc = index_takers(&h, e);
+	}
+	if (rc == 0) {
+		find_ways(&h);
+		for (uint32_t i = 0; i < c->ncall && rc == 0; i = acc_step(c, i))
+			if (is_op(&c->call[i]))
+				rc = heal_call(&h, i, e);
+		for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i))
+			if (c->item[i].apart)
+				c->item[i].measure = ACC_UNMEASURED;
+	}
+	acc_ids_release(&h.taker);
+	acc_ids_release(&h.twin);
+	free(h.next);
+	free(h.way);
+	free(h.phase);
+	return rc;
+}

@@ -1,0 +1,94 @@
+/* How much of two programs of one network could be compared, and how it ends: what agrees where little was
+ * compared says little. */
+#include "acc/say.h"
+#include "judge/first_bad.h"
+
+#include <math.h>
+
+#include "judge/case.h"
+
+struct extent {
+	uint32_t calls, compared; /* op calls of the device */
+	uint32_t apart;           /* tensors */
+	uint32_t last;            /* the last forward call that was compared, or ACC_NOCALL */
+	uint32_t behind; /* forward calls of the device after it, before anything is backward */
+	double error;    /* of what that one gives */
+};
+
+static void
+look(const struct acc_case *c, uint32_t call, bool back, struct extent *x)
+{
+	const struct acc_call *k = &c->call[call];
+	bool compared = false;
+	double error = -1;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || it->kind != ACC_ITEM_TENSOR)
+			continue;
+		x->apart += it->apart;
+		compared |= acc_is_measured(it);
+		if (acc_is_output(it) && acc_is_measured(it) && !it->exact)
+			error = fmax(error, it->rms);
+	}
+	x->calls++;
+	x->compared += compared;
+	if (k->backward || back)
+		return;
+	x->behind++;
+	if (error < 0)
+		return;
+	x->last = call;
+	x->error = error;
+	x->behind = 0;
+}
+
+static const char *
+end_text(const struct acc_case *c, struct acc_arena *m, const struct extent *x)
+{
+	if (x->last == ACC_NOCALL)
+		return acc_say(m, "; no output of the forward pass was compared");
+	const char *name = acc_call_name(&c->call[x->last]);
+	if (x->behind == 0)
+		return acc_say(m, "; the forward pass ends in %s, which is off by %.2g", name,
+			x->error);
+	return acc_say(m,
+		"; the last forward output that was compared, of %s, is off by %.2g; behind it the device has"
+		" %u more op call%s",
+		name, x->error, x->behind, x->behind == 1 ? "" : "s");
+}
+
+int
+acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	struct extent x = {.last = ACC_NOCALL};
+	bool back = false;
+	if (!s->two)
+		return 0;
+	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
+		const struct acc_call *k = &c->call[i];
+		back = (back && i > 0 && k->segment == c->call[i - 1].segment) || k->backward;
+		if (k->keyed && !k->module && !k->grad && k->key[ACC_A] != NULL)
+			look(c, i, back, &x);
+	}
+	struct acc_finding *f = acc_case_find(c, "unmatched", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	const char *end = culprit == NULL ? end_text(c, acc_mem(s), &x) : "";
+	const char *apart =
+		x.apart == 0 ? ""
+			     : acc_say(acc_mem(s),
+				       "; what follows agrees again behind %u tensor%s, taken for"
+				       " computed otherwise",
+				       x.apart, x.apart == 1 ? "" : "s");
+	f->rule = "program";
+	f->value = x.compared;
+	f->doubtful = true;
+	f->text =
+		end == NULL || apart == NULL
+			? NULL
+			: acc_say(acc_mem(s),
+				  "two programs of one network: %u of the device's %u op calls were compared%s%s",
+				  x.compared, x.calls, apart, end);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
