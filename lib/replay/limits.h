@@ -115,6 +115,9 @@
 		"of a step of the optimizer, or of a tensor: further than by rounding two ranks are apart", \
 		"weights of 16 bits move by half of their last place: where one in 16 is rounded the" \
 		" other way, they are so far apart; what is not reduced is by 1") \
+	X(REPLICA_STATISTIC, 0x1p-18, \
+		"of a statistic of a weight in f32: what rounding may part it by", \
+		"64 roundings of 2^-24: a step is less than a weight, and its noise a small part of it") \
 	X(STATISTIC_F32, 1e-6, "of a mean or norm: what its recorder rounded it by", \
 		"16 roundings of 2^-24: the order of the sum, as stat-f32 of accfirstbad") \
 	X(STATISTIC_F16, 5e-4, "the same of f16", \

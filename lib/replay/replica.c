@@ -195,35 +195,58 @@ after_reduction(struct parting *p, struct acc_err *e)
 		d.d / d.size, near, e);
 }
 
-/* A reduction over weights' gradients, where the weights are not the same. */
-static int
-unlike_weights(struct parting *p)
+/* What a reduction is given: the j-th of what was joined into its operand, or, with nothing joined, this
+ * itself; NULL: there is none. */
+static const struct acc_replica_seen *
+operand(const struct acc_replicas *t, const struct acc_seen_call *c, uint32_t j)
+{
+	const struct acc_replica_seen *in = NULL;
+	for (uint32_t i = c->first; i < c->first + c->n; i++) /* what is filled is smaller */
+		if (!t->seen[i].out && t->seen[i].n > (in == NULL ? 1 : in->n))
+			in = &t->seen[i];
+	const struct acc_seen_call *join = in == NULL ? NULL : acc_seen_joined(t, in);
+	if (join == NULL)
+		return j == 0 ? in : NULL;
+	for (uint32_t i = join->first; i < join->first + join->n; i++)
+		if (!t->seen[i].out && j-- == 0)
+			return &t->seen[i];
+	return NULL;
+}
+
+/* Of the j-th thing that the ranks join, whose weights are not the same. false: there is none. */
+static bool
+unlike_weight(struct parting *p, uint32_t j)
 {
 	struct acc_replicas *t = p->t;
 	const struct acc_replica_seen *w[2] = {NULL, NULL};
-	const struct acc_seen_call *c = p->peer[0];
-	int64_t at = -1;
-	for (uint32_t j = 0; j < c->n && at < 0; j++)
-		at = !t->seen[c->first + j].out && t->seen[c->first + j].n > 1 ? (int64_t)j : -1;
-	bool differ = false;
-	for (uint32_t i = 0; i < p->g->n && at >= 0; i++) {
-		const struct acc_replica_seen *s = &t->seen[p->peer[i]->first + at];
+	bool differ = false, known = true;
+	for (uint32_t i = 0; i < p->g->n; i++) {
+		const struct acc_replica_seen *s = operand(t, p->peer[i], j);
+		if (s == NULL)
+			return false;
 		const struct acc_replica_seen *found = acc_seen_weight(t, s);
-		if (found == NULL)
-			return 0;
+		known &= found != NULL;
+		if (!known)
+			continue;
 		w[i > 0] = i > 0 && differ ? w[1] : found;
 		differ |= w[0]->mark != found->mark;
 	}
-	p->joined += at >= 0 && !differ;
-	if (!differ)
-		return 0;
-	p->unlike++;
-	if (p->unlike == 1) {
-		p->reduction = c;
+	p->joined += known && !differ;
+	p->unlike += known && differ;
+	if (known && differ && p->unlike == 1) {
+		p->reduction = p->peer[0];
 		p->weight[0] = w[0];
 		p->weight[1] = w[1];
 	}
-	return 0;
+	return true;
+}
+
+/* A reduction over weights' gradients, where the weights are not the same. */
+static void
+unlike_weights(struct parting *p)
+{
+	for (uint32_t j = 0; unlike_weight(p, j); j++)
+		;
 }
 
 /* Has a rank that is none of the group the weight that the first one has? */
@@ -271,9 +294,12 @@ say_unlike(struct parting *p, struct acc_err *e)
 			return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
 				SAY(p,
 					"joins the gradients of weights that are not the same: that of"
-					" %s on rank %lld, of %s on rank %lld: is it the right group?",
+					" %s on rank %lld, of %s on rank %lld: is it the right %s?",
 					a, (long long)t->call[w[0]->call].k->rank, b,
-					(long long)t->call[w[1]->call].k->rank),
+					(long long)t->call[w[1]->call].k->rank,
+					t->call[w[0]->call].k->key == t->call[w[1]->call].k->key
+						? "group"
+						: "order"),
 				1, 0, e);
 	return b == NULL ? ACC_ENOMEM : 0;
 }
@@ -294,13 +320,6 @@ from_shard(const struct parting *p, const struct acc_seen_call *maker)
 	return false;
 }
 
-static const struct acc_seen_call *
-maker_of(const struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	uint32_t i = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
-	return i == ACC_NOID || t->seen[i].call >= s->call ? NULL : &t->call[t->seen[i].call];
-}
-
 /* A call whose line was alike on all ranks so far is not: was it given what a reduction made, and is
  * now given what parts of a weight made, as they are? */
 static int
@@ -310,8 +329,10 @@ lost_reduction(struct parting *p, uint32_t sibling, uint32_t j, struct acc_err *
 	const struct acc_seen_call *c = p->peer[0], *was = &t->call[sibling];
 	if (was->n != c->n || t->seen[c->first + j].out)
 		return 0;
-	const struct acc_seen_call *now = maker_of(t, &t->seen[c->first + j]),
-				   *then = maker_of(t, &t->seen[was->first + j]);
+	const struct acc_replica_seen *x = acc_seen_maker(t, &t->seen[c->first + j]),
+				      *y = acc_seen_maker(t, &t->seen[was->first + j]);
+	const struct acc_seen_call *now = x == NULL ? NULL : &t->call[x->call],
+				   *then = y == NULL ? NULL : &t->call[y->call];
 	if (now == NULL || then == NULL || !then->k->talks)
 		return 0;
 	const uint32_t all = (uint32_t)t->f->nrank, few = now->nmember == 0 ? all : now->nmember,
@@ -414,8 +435,11 @@ visit(struct parting *p, struct acc_err *e)
 				 : acc_rule_call(t, p->g, p->peer, e);
 	if (rc < 0 || c->k->backward)
 		return rc;
-	if (c->k->talks)
-		return first && c->reduces && acc_seen_among(t, c, p->g) ? unlike_weights(p) : 0;
+	if (c->k->talks) {
+		if (first && c->reduces && acc_seen_among(t, c, p->g))
+			unlike_weights(p);
+		return 0;
+	}
 	if (c->info != NULL && c->info->cls == ACC_OP_RANDOM)
 		return draws(p, e);
 	rc = after_reduction(p, e);

@@ -108,8 +108,18 @@ int acc_rule_stages(struct acc_replicas *t, struct acc_err *e);
 /* Is this call one among the group? */
 bool acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
 	const struct acc_rank_group *g);
+/* The gradient of a weight, on a rank: the backward call's output of the same place; of a part that is
+ * gathered, what a reduction made of it. NULL: not known. */
+const struct acc_replica_seen *acc_seen_gradient(const struct acc_replicas *t, int64_t step,
+	int64_t rank, const struct acc_replica_seen *w);
 /* The weight whose gradient this is, on its way to the optimizer; NULL: not known. */
 const struct acc_replica_seen *acc_seen_weight(const struct acc_replicas *t,
+	const struct acc_replica_seen *s);
+/* Who put this out before; NULL: nobody. */
+const struct acc_replica_seen *acc_seen_maker(const struct acc_replicas *t,
+	const struct acc_replica_seen *s);
+/* The op call that only moved elements into what this was before numbers scaled it; NULL: none. */
+const struct acc_seen_call *acc_seen_joined(const struct acc_replicas *t,
 	const struct acc_replica_seen *s);
 /* Is it, or what it is made part of, given to a reduction? */
 bool acc_seen_given(const struct acc_replicas *t, const struct acc_replica_seen *s);
@@ -123,6 +133,10 @@ struct acc_distance {
 /* Of two tensors; of statistics, at least so far they are apart. 0 or < 0. */
 int acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 	const struct acc_replica_seen *b, struct acc_distance *out, struct acc_err *e);
+/* Of two ranks' weight now and before, one after the other: how far they parted, in parts of how far they
+ * moved; 0: it is not known. 0 or < 0. */
+int acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const w[4],
+	double *ratio, struct acc_err *e);
 /* How far rounding alone leads in the type of `s`, against the tensor's norm. 0 or < 0. */
 int acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, double *limit,
 	struct acc_err *e);

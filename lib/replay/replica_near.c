@@ -70,6 +70,51 @@ acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 	return rc;
 }
 
+/* What one of the four statistics says of it: it moved as much as the elements that it is of, if by more
+ * than what rounding makes of these. */
+static double
+parted_by(const double *const s[4], int which, uint64_t n)
+{
+	double apart = fabs(s[0][which] - s[2][which]),
+	       moved = fmax(fabs(s[0][which] - s[1][which]), fabs(s[2][which] - s[3][which])),
+	       size = which == 2 ? s[1][3] / sqrt((double)n) : fabs(s[1][which]);
+	return apart > LIMIT_REPLICA_STATISTIC * size ? apart / moved : 0;
+}
+
+int
+acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const w[4],
+	double *ratio, struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0};
+	struct acc_distance d, ua, ub;
+	double st[4][4];
+	bool known, all = true, data = true, wide = true;
+	int rc = 0;
+	*ratio = 0;
+	for (int i = 0; i < 4 && rc == 0; i++) {
+		rc = statistics(t, w[i]->line, st[i], &x, &known, e);
+		all &= known;
+		data &= x.data;
+		wide &= acc_unit(x.dtype) <= acc_unit(ACC_F32);
+	}
+	if (rc == 0 && !data && all && wide) {
+		for (int which = 0; which < 4; which++)
+			*ratio = fmax(*ratio, parted_by((const double *const[]){st[0], st[1], st[2],
+							st[3]},
+						      which, w[0]->n));
+		return 0;
+	}
+	if (rc == 0)
+		rc = acc_replicas_distance(t, w[2], w[0], &d, e);
+	if (rc == 0)
+		rc = acc_replicas_distance(t, w[0], w[1], &ua, e);
+	if (rc == 0)
+		rc = acc_replicas_distance(t, w[2], w[3], &ub, e);
+	if (rc == 0 && d.known && ua.known && ub.known)
+		*ratio = d.d / fmax(ua.d, ub.d);
+	return rc;
+}
+
 int
 acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, double *limit,
 	struct acc_err *e)

@@ -9,13 +9,6 @@ enum { MOST_HOPS = 5, MOST_WALK = 64, MOST_OPERANDS = 3 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
-static const struct acc_replica_seen *
-made_by(const struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	uint32_t i = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
-	return i == ACC_NOID || t->seen[i].call >= s->call ? NULL : &t->seen[i];
-}
-
 static const struct acc_seen_call *
 caller(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
@@ -66,31 +59,10 @@ mixed(const struct acc_replicas *t, const struct acc_rank_group *g,
 		const struct acc_seen_call *c = by == ACC_NOID ? NULL : &t->call[by];
 		if (c != NULL && by < s->call && sums_up(c) && acc_seen_among(t, c, g))
 			*sum = s;
-		const struct acc_seen_call *maker = caller(t, made_by(t, s));
+		const struct acc_seen_call *maker = caller(t, acc_seen_maker(t, s));
 		fresh |= c == NULL && maker != NULL && maker->k->backward;
 	}
 	return fresh && *sum != NULL;
-}
-
-/* What a reduction is given, as it was before it was scaled. */
-static const struct acc_replica_seen *
-before_scaling(const struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	for (unsigned hops = 0; hops < MOST_HOPS; hops++) {
-		const struct acc_replica_seen *made = made_by(t, s);
-		const struct acc_seen_call *c = caller(t, made);
-		if (c == NULL || c->k->talks || c->k->backward || c->info == NULL ||
-			c->info->cls != ACC_OP_MUL)
-			return s;
-		const struct acc_replica_seen *from = NULL;
-		for (uint32_t i = c->first; i < c->first + c->n && from == NULL; i++)
-			if (!t->seen[i].out && t->seen[i].n == s->n && t->seen[i].real)
-				from = &t->seen[i];
-		if (from == NULL)
-			return s;
-		s = from;
-	}
-	return s;
 }
 
 int
@@ -109,7 +81,7 @@ acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 		}
 	if (in == NULL || !in->real || c->scatters)
 		return 0;
-	const struct acc_seen_call *maker = caller(t, made_by(t, in));
+	const struct acc_seen_call *maker = caller(t, acc_seen_maker(t, in));
 	const char *said = NULL, *name;
 	if (maker != NULL && sums_up(maker) && acc_seen_among(t, maker, g)) {
 		bool alike = acc_replicas_marked(t, g, peer, at);
@@ -129,9 +101,8 @@ acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 					 name, g->n);
 		return blame(t, g, in, out->line, said, e);
 	}
-	const struct acc_seen_call *join = caller(t, made_by(t, before_scaling(t, in)));
-	if (join == NULL || join->k->talks || join->k->backward || join->info == NULL ||
-		join->info->cls != ACC_OP_MOVE || !mixed(t, g, join, &sum))
+	const struct acc_seen_call *join = acc_seen_joined(t, in);
+	if (join == NULL || !mixed(t, g, join, &sum))
 		return 0;
 	name = acc_replicas_name(t, join->k->line, e);
 	return name == NULL
@@ -232,7 +203,7 @@ acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 		if (s->out || s->n < 2 || y == NULL || y->n != s->n || y->mark == 0)
 			continue;
 		uint32_t by = acc_ids_get(&t->gathered, acc_seen_id(t, y));
-		const struct acc_replica_seen *part = made_by(t, s);
+		const struct acc_replica_seen *part = acc_seen_maker(t, s);
 		const struct acc_seen_call *cut = caller(t, part);
 		/* What it is cut into again has the same values. */
 		if (by == ACC_NOID || by < y->call || cut == NULL || cut->k->talks ||
@@ -248,7 +219,7 @@ acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 		int rc = 0;
 		for (uint32_t i = 0; i < cut->n && all && rc == 0 && is != ACC_APART; i++) {
 			const struct acc_replica_seen *whole = &t->seen[cut->first + i],
-						      *from = whole->out ? NULL : made_by(t, whole);
+						      *from = whole->out ? NULL : acc_seen_maker(t, whole);
 			if (from != NULL && whole->n == s->n * g->n && caller(t, from)->k->backward)
 				rc = acc_replicas_alike(t, g, cuts, i, &is, e);
 		}
@@ -274,7 +245,7 @@ acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 static bool
 from_reduction(const struct acc_replicas *t, const struct acc_replica_seen *s, unsigned hops)
 {
-	const struct acc_seen_call *c = caller(t, made_by(t, s));
+	const struct acc_seen_call *c = caller(t, acc_seen_maker(t, s));
 	bool found = c != NULL && c->k->talks && c->reduces;
 	if (c == NULL || c->k->talks || c->k->backward || hops == 0)
 		return found;
@@ -333,7 +304,7 @@ back(struct walk *w, bool *more, struct acc_err *e)
 		w->found = w->at;
 	if (w->meets == NULL && same != NULL && apart->n == w->at->n)
 		w->meets = c;
-	const struct acc_replica_seen *from = made_by(t, apart);
+	const struct acc_replica_seen *from = acc_seen_maker(t, apart);
 	*more = from != NULL && !caller(t, from)->k->talks;
 	w->at = *more ? from : w->at;
 	return 0;

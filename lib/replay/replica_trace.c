@@ -79,3 +79,42 @@ acc_seen_given(const struct acc_replicas *t, const struct acc_replica_seen *s)
 	}
 	return false;
 }
+
+const struct acc_replica_seen *
+acc_seen_maker(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	uint32_t i = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
+	return i == ACC_NOID || t->seen[i].call >= s->call ? NULL : &t->seen[i];
+}
+
+/* What a reduction is given, as it was before it was scaled. */
+static const struct acc_replica_seen *
+before_scaling(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	for (unsigned hops = 0; hops < MOST_HOPS; hops++) {
+		const struct acc_replica_seen *made = acc_seen_maker(t, s);
+		const struct acc_seen_call *c = made == NULL ? NULL : &t->call[made->call];
+		if (c == NULL || c->k->talks || c->k->backward || c->info == NULL ||
+			c->info->cls != ACC_OP_MUL)
+			return s;
+		const struct acc_replica_seen *from = NULL;
+		for (uint32_t i = c->first; i < c->first + c->n && from == NULL; i++)
+			if (!t->seen[i].out && t->seen[i].n == s->n && t->seen[i].real)
+				from = &t->seen[i];
+		if (from == NULL)
+			return s;
+		s = from;
+	}
+	return s;
+}
+
+const struct acc_seen_call *
+acc_seen_joined(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_replica_seen *made = acc_seen_maker(t, before_scaling(t, s));
+	const struct acc_seen_call *c = made == NULL ? NULL : &t->call[made->call];
+	return c == NULL || c->k->talks || c->k->backward || c->info == NULL ||
+			       c->info->cls != ACC_OP_MOVE
+		       ? NULL
+		       : c;
+}
