@@ -102,6 +102,8 @@ int acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Weights whose gradients are joined, as their shapes show, are the same (replica_shape.c). */
 int acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* Gradients of all micro-batches are joined, each once (replica_micro.c). */
+int acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
 /* Gradients that stages receive are those of what they sent. */
 int acc_rule_stages(struct acc_replicas *t, struct acc_err *e);
 
@@ -137,6 +139,10 @@ int acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen 
  * moved; 0: it is not known. 0 or < 0. */
 int acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const w[4],
 	double *ratio, struct acc_err *e);
+/* Is it the sum of these, in f32? By the mean; then, where they were recorded (*data), by the elements. */
+int acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
+	const struct acc_replica_seen *const *term, uint32_t n, bool *is, bool *data,
+	struct acc_err *e);
 /* How far rounding alone leads in the type of `s`, against the tensor's norm. 0 or < 0. */
 int acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, double *limit,
 	struct acc_err *e);

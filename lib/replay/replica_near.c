@@ -3,6 +3,8 @@
 #include "replay/replica.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 static int
 by_elements(struct acc_replicas *t, const struct acc_fleet_tensor *a,
@@ -152,4 +154,62 @@ acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen *s, 
 {
 	*is = false;
 	return t->call[s->call].norm ? 0 : acc_replicas_flat(t, s, is, e);
+}
+
+/* The elements: each sum may be rounded as often as there are terms. */
+static int
+sum_by_elements(struct acc_replicas *t, const struct acc_fleet_tensor *x,
+	const struct acc_fleet_tensor *term, uint32_t n, bool *is, struct acc_err *e)
+{
+	enum { BLOCK = ACC_CHUNK / 2 };
+	double *sum = t->b, *size = t->b + BLOCK, unit = acc_unit(x->dtype) * (n + 1);
+	int rc = 1;
+	*is = true;
+	for (uint64_t at = 0; at < x->n && rc == 1 && *is; at += BLOCK) {
+		size_t some = x->n - at < BLOCK ? (size_t)(x->n - at) : BLOCK;
+		memset(sum, 0, some * sizeof *sum);
+		memset(size, 0, some * sizeof *size);
+		for (uint32_t j = 0; j <= n && rc == 1; j++) {
+			rc = acc_fleet_read(t->f, j == n ? x : &term[j], at, some, t->a, e);
+			for (size_t i = 0; i < some && rc == 1; i++) {
+				sum[i] += j == n ? -t->a[i] : t->a[i];
+				size[i] += fabs(t->a[i]);
+			}
+		}
+		for (size_t i = 0; i < some && rc == 1 && *is; i++)
+			*is = fabs(sum[i]) <= unit * size[i];
+	}
+	*is &= rc == 1;
+	return rc < 0 ? rc : 0;
+}
+
+int
+acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
+	const struct acc_replica_seen *const *term, uint32_t n, bool *is, bool *data,
+	struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0}, *y = calloc(n, sizeof *y);
+	double st[4], sum = 0, room = 0;
+	bool known = true;
+	int rc = y == NULL ? acc_nomem(e) : 0;
+	*is = false;
+	for (uint32_t j = 0; j <= n && rc == 0 && known; j++) {
+		rc = statistics(t, j == n ? s->line : term[j]->line, st, j == n ? &x : &y[j],
+			&known, e);
+		sum += j == n ? -st[2] : st[2];
+		room += LIMIT_STATISTIC_F32 * (fabs(st[2]) + fabs(st[3]) / sqrt((double)s->n));
+		known &= (j == n ? x.dtype : y[j].dtype) == ACC_F32 &&
+			 (j == n || y[j].n == s->n);
+	}
+	bool all = x.data;
+	for (uint32_t j = 0; j < n && rc == 0; j++)
+		all &= y[j].data;
+	if (rc == 0 && known && fabs(sum) <= room) {
+		*is = true;
+		if (all)
+			rc = sum_by_elements(t, &x, y, n, is, e);
+		*data |= all;
+	}
+	free(y);
+	return rc;
 }

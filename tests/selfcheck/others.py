@@ -47,7 +47,7 @@ FAULTS = {
     # https://github.com/deepspeedai/DeepSpeed/pull/1264
     "again": ("accum", r"all_reduce", "01"),
     # Summed up before the last micro-batch: https://github.com/karpathy/build-nanogpt/pull/30
-    "leftover": ("accum", r"all_reduce|backward|step1:(embedding|linear)", "01"),
+    "leftover": ("accum", r"all_reduce|backward", "01"),
     # The mean of means, of batches that are not as large: https://github.com/PaddlePaddle/Paddle/issues/32464
     "means": ("syncbn", r"mean|all_reduce|div_", "01"),
     # https://github.com/pytorch/pytorch/pull/36382
@@ -61,7 +61,7 @@ FAULTS = {
     "detach": ("gather", r"all_gather|softmax|linear\.\d+\.(backward|forward)|backward", "01"),
     # The bias that balances experts counts the tokens of its own rank:
     # https://github.com/NVIDIA/Megatron-LM/issues/7452
-    "balance": ("gather", r"step1:(__add__|linear|topk)|sum", "01"),
+    "balance": ("gather", r"step1:(__add__|linear|topk)", "01"),
     # One rank's weights begin one element later: https://github.com/NVIDIA/Megatron-LM/pull/6500
     "offset": ("flat", r"split|reshape|linear|layer_norm", "01"),
     # Each rank clips by the norm of its own shards:
