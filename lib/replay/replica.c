@@ -511,6 +511,8 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_rule_micro(t, g, e);
 	if (rc == 0)
+		rc = acc_rule_dual(t, g, e);
+	if (rc == 0)
 		rc = acc_fleet_divisor(t, g, e);
 	if (rc == 0)
 		rc = acc_rule_loss(t, g, p.peer, e);

@@ -17,6 +17,8 @@ struct acc_replica_seen { /* a tensor record */
 	bool weight; /* and stands where its operator has weights: else an op call may be missing */
 	bool data;   /* it wants none, and is of integers, or nobody made it */
 	bool real;   /* floating point */
+	bool wants;  /* a gradient */
+	bool exact;  /* the mark is of the elements in their order, not of statistics */
 	bool raw; /* wants none, and is made, if at all, of such tensors: it may yet be a weight */
 };
 
@@ -30,7 +32,7 @@ struct acc_seen_call {
 	bool loss, sums;                /* a loss; that sums up */
 	bool reduces, average, picks;   /* over ranks: all; their mean; no sum */
 	bool scatters, gathers;         /* a part to each rank; from each */
-	bool receives;                  /* from one rank */
+	bool receives, exchanges;       /* from one rank; parts with each */
 	uint64_t switches; /* a hash of its arguments that are no whole numbers, nor tensors */
 	bool raw;          /* all that it was given is raw */
 	uint64_t members;  /* a hash of the ranks of its group; 0: none was recorded */
@@ -104,6 +106,8 @@ int acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* Gradients of all micro-batches are joined, each once (replica_micro.c). */
 int acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
+/* What is exchanged, gathered or received, and its gradients (replica_dual.c). */
+int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
 /* Gradients that stages receive are those of what they sent. */
 int acc_rule_stages(struct acc_replicas *t, struct acc_err *e);
 

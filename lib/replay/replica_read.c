@@ -11,9 +11,9 @@ text_hash(struct acc_str s)
 	return acc_hash(s.p, s.n);
 }
 
-/* Of the bytes where their checksum was recorded, else of the statistics. */
+/* Of the bytes where their checksum was recorded (*exact), else of the statistics. */
 static uint64_t
-mark_of(const struct acc_rec *r, uint64_t n)
+mark_of(const struct acc_rec *r, uint64_t n, bool *exact)
 {
 	static const char *const stats[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
 	uint64_t id[6] = {n, text_hash(acc_get_text(r, "", "dtype"))};
@@ -21,6 +21,7 @@ mark_of(const struct acc_rec *r, uint64_t n)
 	struct acc_str sum = acc_get_text(r, "", "stat.crc32"),
 		       hash = acc_get_text(r, "", "s.hash");
 	double x;
+	*exact = true;
 	if (hash.n > 0) {
 		id[2] = text_hash(hash);
 	} else if (crc != NULL && acc_get(r, "", "stride") == NULL) {
@@ -30,6 +31,7 @@ mark_of(const struct acc_rec *r, uint64_t n)
 	} else if (sum.n > 0) {
 		id[2] = text_hash(sum);
 	} else {
+		*exact = false;
 		for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
 			v = acc_get(r, "", stats[i]);
 			if (!acc_as_f64(v, &x))
@@ -142,7 +144,9 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	int rc = acc_fleet_tensor(r, line, &x);
 	if (rc <= 0)
 		return rc < 0 ? acc_nomem(e) : 0;
-	uint64_t mark = mark_of(r, x.n);
+	bool exact;
+	uint64_t mark = mark_of(r, x.n, &exact);
+	exact |= mark == 0;
 	if (mark == 0 && x.data && mark_data(t, &x, &mark, e) < 0)
 		return e->code;
 	if ((rc = t->f->get(t->f->arg, line, &r, e)) < 0)
@@ -167,6 +171,8 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	grad = acc_get(r, "", "requires_grad");
 	bool said = acc_as_bool(grad, &wants), param = acc_str_is(io, "param");
 	uint32_t maker = acc_ids_get(&t->made, acc_seen_id(t, &s));
+	s.wants = wants;
+	s.exact = exact;
 	/* Weights are handed round at the start. */
 	bool made = maker != ACC_NOID && !t->call[t->seen[maker].call].hands_round &&
 		    !t->seen[maker].raw;
@@ -333,6 +339,7 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->reduces = c->k->talks && memmem(op.p, op.n, "reduce", 6) != NULL;
 			c->scatters = c->reduces && memmem(op.p, op.n, "scatter", 7) != NULL;
 			c->receives = c->k->talks && acc_str_ends(op, "recv");
+			c->exchanges = c->k->talks && memmem(op.p, op.n, "all_to_all", 10) != NULL;
 			c->gathers = c->k->talks && memmem(op.p, op.n, "gather", 6) != NULL;
 			c->hands_round = acc_str_is(op, "Distributed.broadcast");
 			c->norm = c->info != NULL && strstr(c->info->family, "norm") != NULL &&
