@@ -40,9 +40,8 @@ number_of(struct acc_replicas *t, size_t line, double *v, struct acc_err *e)
 	return x.data ? acc_fleet_read(t->f, &x, 0, 1, v, e) : 0;
 }
 
-/* By what a call multiplies, or divides, its tensor. 1; 0: it is not known; < 0. */
-static int
-factor_of(struct acc_replicas *t, const struct acc_seen_call *c, double *v, struct acc_err *e)
+int
+acc_seen_factor(struct acc_replicas *t, const struct acc_seen_call *c, double *v, struct acc_err *e)
 {
 	struct acc_rec *r;
 	bool divides = false;
@@ -127,7 +126,7 @@ follow(struct scaling *s, const struct acc_replica_seen *x, double *factor, stru
 		if (next == ACC_NOID || next <= x->call)
 			return 1;
 		const struct acc_seen_call *c = &t->call[next];
-		int rc = factor_of(t, c, &v, e);
+		int rc = acc_seen_factor(t, c, &v, e);
 		if (rc != 1)
 			return rc;
 		const struct acc_replica_seen *out = NULL;

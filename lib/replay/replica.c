@@ -10,7 +10,7 @@
 struct parting { /* a group, and what is found in it */
 	struct acc_replicas *t;
 	const struct acc_rank_group *g;
-	const struct acc_seen_call **peer;
+	const struct acc_seen_call **peer, **room; /* room: for others */
 	struct acc_map lines;   /* of code, whose calls were alike: their number, or dead */
 	bool parted, drawn;     /* a reduction is missing; random numbers are others */
 	uint64_t equal, differ; /* weights of the first step */
@@ -428,6 +428,8 @@ visit(struct parting *p, struct acc_err *e)
 			rc = acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
 				&t->seen[p->peer[i]->first + j], e);
 	}
+	if (rc == 0)
+		rc = acc_rule_part(t, p->g, p->peer, p->room, e);
 	if (rc == 0 && c->k->backward)
 		rc = acc_rule_backward(t, p->g, p->peer, e);
 	else if (rc == 0)
@@ -496,7 +498,8 @@ look(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_cal
 static int
 judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 {
-	struct parting p = {.t = t, .g = g, .peer = malloc(g->n * sizeof *p.peer)};
+	struct parting p = {.t = t, .g = g, .peer = malloc(2 * g->n * sizeof *p.peer)};
+	p.room = p.peer == NULL ? NULL : p.peer + g->n;
 	int rc = p.peer == NULL ? acc_nomem(e) : 0;
 	if (rc == 0)
 		look(t, g, p.peer);
@@ -508,6 +511,8 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 		rc = odd_weight(&p, e);
 	if (rc == 0)
 		rc = say_unlike(&p, e);
+	if (rc == 0)
+		rc = acc_rule_parts(t, g, p.room, e);
 	if (rc == 0)
 		rc = acc_rule_micro(t, g, e);
 	if (rc == 0)

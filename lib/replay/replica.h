@@ -108,6 +108,12 @@ int acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
 int acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
 /* What is exchanged, gathered or received, and its gradients (replica_dual.c). */
 int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
+/* Parts of weights, sequences, gradients (replica_part.c): an op call; then what takes all of them. */
+int acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
+	struct acc_err *e);
+int acc_rule_parts(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* Gradients that stages receive are those of what they sent. */
 int acc_rule_stages(struct acc_replicas *t, struct acc_err *e);
 
@@ -170,6 +176,9 @@ int acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, i
 /* Each weight with the first one that is like it, if that one's rank has another in its place. */
 int acc_replicas_tied(struct acc_replicas *t, struct acc_err *e);
 
+/* By what a call multiplies, or divides, its tensor. 1; 0: it is not known; < 0. */
+int acc_seen_factor(struct acc_replicas *t, const struct acc_seen_call *c, double *v,
+	struct acc_err *e);
 /* Are gradients scaled as the ranks' losses ask for? 0 or < 0. */
 int acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
 
