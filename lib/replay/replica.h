@@ -120,7 +120,11 @@ int acc_rule_stages(struct acc_replicas *t, struct acc_err *e);
 /* Is this call one among the group? */
 bool acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
 	const struct acc_rank_group *g);
-/* The gradient of a weight, on a rank: the backward call's output of the same place; of a part that is
+/* The input whose gradient a backward call puts out: recorders number gradients as the inputs, or leave out what
+ * is no tensor. NULL: not known. */
+const struct acc_replica_seen *acc_seen_input(const struct acc_replicas *t,
+	const struct acc_replica_seen *gradient);
+/* The gradient of a weight, on a rank: what its backward call puts out; of a part that is
  * gathered, what a reduction made of it. NULL: not known. */
 const struct acc_replica_seen *acc_seen_gradient(const struct acc_replicas *t, int64_t step,
 	int64_t rank, const struct acc_replica_seen *w);

@@ -362,20 +362,6 @@ acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 
 /* --- stages --- */
 
-/* What a forward call was given, whose gradient this is: by its place, or the only one of its size. */
-static const struct acc_replica_seen *
-input_of(const struct acc_replicas *t, const struct acc_replica_seen *gradient)
-{
-	const struct acc_fleet_call *k = t->call[gradient->call].k;
-	const struct acc_seen_call *fwd = acc_replicas_call(t, k->step, k->rank, k->twin);
-	for (uint32_t i = 0; fwd != NULL && i < fwd->n; i++) {
-		const struct acc_replica_seen *s = &t->seen[fwd->first + i];
-		if (!s->out && s->pos == gradient->pos && s->n == gradient->n)
-			return s;
-	}
-	return NULL;
-}
-
 /* A gradient that comes from another rank: what that rank had the gradient of is what this rank's op call,
  * which is given it, had made. */
 static int
@@ -400,7 +386,7 @@ stage(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err
 			m == ACC_NOID || t->f->rank[i] == k->rank ||
 					!t->call[t->seen[m].call].k->backward
 				? NULL
-				: input_of(t, &t->seen[m]);
+				: acc_seen_input(t, &t->seen[m]);
 		uint32_t own = x == NULL || x->mark == 0 || x->mark == y->mark
 				       ? ACC_NOID
 				       : acc_ids_get(&t->made,
