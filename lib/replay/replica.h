@@ -38,6 +38,7 @@ struct acc_seen_call {
 	uint64_t members;  /* a hash of the ranks of its group; 0: none was recorded */
 	uint32_t nmember;  /* how many; 0: all */
 	bool norm;         /* whose weights are whole on all ranks */
+	bool mean, length, chooses; /* a mean of elements; the norm of a tensor; the largest k */
 };
 
 /* How two tensors of the same place on two ranks lie to each other. */
@@ -114,6 +115,12 @@ int acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	struct acc_err *e);
 int acc_rule_parts(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* What a reduction counts (replica_count.c). */
+int acc_rule_means(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *sum, struct acc_err *e);
+int acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *sum, const struct acc_seen_call **peer,
+	struct acc_err *e);
 /* Gradients that stages receive are those of what they sent. */
 int acc_rule_stages(struct acc_replicas *t, struct acc_err *e);
 
@@ -150,9 +157,9 @@ struct acc_distance {
 int acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 	const struct acc_replica_seen *b, struct acc_distance *out, struct acc_err *e);
 /* Of two ranks' weight now and before, one after the other: how far they parted, in parts of how far they
- * moved; 0: it is not known. 0 or < 0. */
+ * moved, and how far they may; 0: it is not known. 0 or < 0. */
 int acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const w[4],
-	double *ratio, struct acc_err *e);
+	double *ratio, double *limit, struct acc_err *e);
 /* Is it the sum of these, in f32? By the mean; then, where they were recorded (*data), by the elements. */
 int acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
 	const struct acc_replica_seen *const *term, uint32_t n, bool *is, bool *data,

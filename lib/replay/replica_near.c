@@ -85,7 +85,7 @@ parted_by(const double *const s[4], int which, uint64_t n)
 
 int
 acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const w[4],
-	double *ratio, struct acc_err *e)
+	double *ratio, double *limit, struct acc_err *e)
 {
 	struct acc_fleet_tensor x = {0};
 	struct acc_distance d, ua, ub;
@@ -93,6 +93,7 @@ acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const
 	bool known, all = true, data = true, wide = true;
 	int rc = 0;
 	*ratio = 0;
+	*limit = LIMIT_REPLICA_MOST;
 	for (int i = 0; i < 4 && rc == 0; i++) {
 		rc = statistics(t, w[i]->line, st[i], &x, &known, e);
 		all &= known;
@@ -100,6 +101,7 @@ acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const
 		wide &= acc_unit(x.dtype) <= acc_unit(ACC_F32);
 	}
 	if (rc == 0 && !data && all && wide) {
+		*limit = LIMIT_REPLICA_FEW;
 		for (int which = 0; which < 4; which++)
 			*ratio = fmax(*ratio, parted_by((const double *const[]){st[0], st[1], st[2],
 							st[3]},

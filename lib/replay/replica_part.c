@@ -312,16 +312,73 @@ drawn_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 				       1, 0, e);
 }
 
+/* --- what chooses --- */
+
+/* Is it, of the same op call in the first step, the same on all ranks? */
+static bool
+was_alike(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	uint32_t j, const struct acc_seen_call **room)
+{
+	const struct acc_seen_call *first =
+		acc_replicas_call(t, t->step[0], c->k->rank, c->k->key);
+	return first != NULL && first->n == c->n && acc_replicas_peers(t, g, first, room) &&
+	       acc_replicas_marked(t, g, room, j);
+}
+
+/* A bias of what the largest k are chosen of, that nobody made and that ranks had alike: it balances what is
+ * chosen, and parts. */
+static int
+balance(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
+	struct acc_err *e)
+{
+	const struct acc_replica_seen *in = first_real(t, peer[0], false),
+				      *made = in == NULL ? NULL : acc_seen_maker(t, in);
+	const struct acc_seen_call *c = made == NULL ? NULL : &t->call[made->call];
+	if (c == NULL || c->info == NULL || c->info->cls != ACC_OP_ADD)
+		return 0;
+	for (uint32_t j = 0; j < c->n; j++) {
+		const struct acc_replica_seen *s = &t->seen[c->first + j];
+		if (s->out || s->n < 2 || s->n >= in->n || s->wants || !s->real ||
+			acc_seen_maker(t, s) != NULL || !was_alike(t, g, c, j, room) ||
+			!acc_replicas_peers(t, g, c, room))
+			continue;
+		enum acc_alike is = ACC_EQUAL;
+		int rc = acc_replicas_alike(t, g, room, j, &is, e);
+		if (rc < 0 || is != ACC_APART)
+			return rc;
+		const char *name = acc_replicas_name(t, peer[0]->k->line, e);
+		return name == NULL
+			       ? ACC_ENOMEM
+			       : acc_replicas_blame(t, g, first_real(t, c, true)->line,
+					 SAY(t,
+						 "has a bias added that these ranks had alike in step %lld, and that is"
+						 " another on each of them since step %lld: %s chooses by it; what it"
+						 " counts must be summed up over the ranks",
+						 (long long)t->step[0], (long long)c->k->step, name),
+					 1, 0, e);
+	}
+	return 0;
+}
+
 int
 acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
 	struct acc_err *e)
 {
 	const struct acc_seen_call *c = peer[0];
+	if (!c->k->backward && c->chooses && c->k->step != t->step[0])
+		return balance(t, g, peer, room, e);
 	if (c->k->backward || c->k->step != t->step[0])
 		return 0;
-	if (c->k->talks)
-		return g->weights_differ && is_sum(t, c, g) ? other_data(t, g, peer, room, e) : 0;
+	if (c->k->talks) {
+		int rc = !is_sum(t, c, g) ? 0 : acc_rule_means(t, g, peer, e);
+		if (rc == 0 && is_sum(t, c, g))
+			rc = acc_rule_norms(t, g, peer, room, e);
+		return rc == 0 && g->weights_differ && is_sum(t, c, g)
+			       ? other_data(t, g, peer, room, e)
+			       : rc;
+	}
 	return c->info != NULL && c->info->cls == ACC_OP_RANDOM ? drawn_alike(t, g, peer, e)
 								: scaled_apart(t, g, peer, e);
 }

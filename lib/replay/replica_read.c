@@ -342,6 +342,12 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->exchanges = c->k->talks && memmem(op.p, op.n, "all_to_all", 10) != NULL;
 			c->gathers = c->k->talks && memmem(op.p, op.n, "gather", 6) != NULL;
 			c->hands_round = acc_str_is(op, "Distributed.broadcast");
+			struct acc_str name = acc_op_name(op);
+			c->mean = acc_str_is(name, "mean");
+			c->length = acc_str_is(name, "norm") || acc_str_is(name, "linalg_norm") ||
+				    acc_str_is(name, "linalg_vector_norm") ||
+				    acc_str_is(name, "vector_norm");
+			c->chooses = acc_str_is(name, "topk");
 			c->norm = c->info != NULL && strstr(c->info->family, "norm") != NULL &&
 				  strstr(c->info->family, "batch") == NULL;
 		}

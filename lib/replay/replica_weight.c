@@ -71,7 +71,7 @@ before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t s
 static int
 say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_replica_seen *a, const struct acc_replica_seen *b, double ratio,
-	bool stays, struct acc_err *e)
+	double limit, bool stays, struct acc_err *e)
 {
 	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
 	const struct acc_replica_seen *ga = acc_seen_gradient(t, step, ka->rank,
@@ -103,7 +103,7 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 				" on each of them, and was given to no reduction: the weight parts,"
 				" in step %lld at %s",
 				(long long)step, (long long)ka->step, name),
-			ratio, LIMIT_REPLICA_MOST, e);
+			ratio, limit, e);
 	return acc_replicas_blame(t, g, b->line,
 		stays ? acc_say(&t->f->mem,
 				"is a weight that these ranks had alike in step %lld, and that stayed as it was on"
@@ -117,7 +117,7 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 				ga == NULL || gb == NULL ? ""
 				: differ ? ": its gradient was another before its reduction, too"
 					 : ": its gradient was the same"),
-		ratio, LIMIT_REPLICA_MOST, e);
+		ratio, limit, e);
 }
 
 int
@@ -126,7 +126,7 @@ acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64
 {
 	const struct acc_replica_seen *a0 = before(t, a, step, t->call[a->call].k->rank),
 				      *b0 = before(t, b, step, t->call[b->call].k->rank);
-	double ratio = 0;
+	double ratio = 0, limit = 0;
 	bool flat = false;
 	if (a0 == NULL || b0 == NULL || a0->mark != b0->mark || a->mark == b->mark)
 		return 0;
@@ -134,13 +134,13 @@ acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64
 	if (rc < 0 || flat)
 		return rc;
 	rc = acc_replicas_parted(t, (const struct acc_replica_seen *const[]){a, a0, b, b0}, &ratio,
-		e);
-	if (rc < 0 || !(ratio > LIMIT_REPLICA_MOST))
+		&limit, e);
+	if (rc < 0 || !(ratio > limit))
 		return rc;
 	/* On one of them nothing happened. */
 	if (a->mark == a0->mark)
-		return say_drift(t, g, step, b, a, ratio, true, e);
-	return say_drift(t, g, step, a, b, ratio, b->mark == b0->mark, e);
+		return say_drift(t, g, step, b, a, ratio, limit, true, e);
+	return say_drift(t, g, step, a, b, ratio, limit, b->mark == b0->mark, e);
 }
 
 /* Weights that two ranks hold for different calls, as two stages do the embedding. */
