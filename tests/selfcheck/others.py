@@ -16,7 +16,7 @@ import torch.nn.functional as F
 import fresh
 import recorder
 from command import command_line
-from fresh import OPS, Msprobe, Recorder, Summed, ToSplit
+from fresh import OPS, Summed, ToSplit
 
 recorder.MODEL = os.path.abspath(__file__)
 OPS["Functional"] = (F, OPS["Functional"][1] + " dropout relu")
@@ -555,21 +555,7 @@ NETS = {"mqa": Mqa, "ulysses": Ulysses, "accum": Accum, "syncbn": Syncbn, "ppdp"
 
 
 def rank_main(r, case, task, out, store, seed):
-    torch.set_num_threads(1)
-    kind, *marks = case.split("-")
-    fault = next((m for m in marks if m != "noise"), None)
-    dist.init_process_group("gloo", f"file://{store}", rank=r, world_size=RANKS.get(kind, 2))
-    net = NETS[kind](fault, seed)
-    for s in range(2):
-        rec = Recorder(noise=70 + r + 10 * seed + 1000 * s if "noise" in marks else None)
-        with rec.recording():
-            net.step(s)
-        Msprobe(os.path.join(out, case, f"step{s}", f"rank{r}"), task).write(rec.events)
-        with torch.no_grad():
-            net.update(s)
-            for w in net.w.values():
-                w.grad = None
-    dist.barrier()
+    fresh.run(NETS, RANKS, r, case, task, out, store, seed)
 
 
 if __name__ == "__main__":
