@@ -132,14 +132,11 @@ static int
 is_whole(struct scaling *s, const struct acc_seen_call *loss, bool *is, struct acc_err *e)
 {
 	const struct acc_seen_call **peer = malloc(s->g->n * sizeof *peer);
-	enum acc_alike how = ACC_EQUAL;
 	int rc = peer == NULL ? acc_nomem(e) : 0;
 	*is = rc == 0 && acc_replicas_peers(s->t, s->g, loss, peer);
 	for (uint32_t j = 0; j < loss->n && rc == 0 && *is; j++)
-		if (!s->t->seen[loss->first + j].out) {
-			rc = acc_replicas_alike(s->t, s->g, peer, j, &how, e);
-			*is = how < ACC_APART;
-		}
+		if (!s->t->seen[loss->first + j].out)
+			rc = acc_replicas_same(s->t, s->g, peer, j, is, e);
 	free(peer);
 	return rc;
 }

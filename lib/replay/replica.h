@@ -164,6 +164,9 @@ int acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *c
 int acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
 	const struct acc_replica_seen *const *term, uint32_t n, bool *is, bool *data,
 	struct acc_err *e);
+/* The same but for rounding; of statistics, to as many digits. 0 or < 0. */
+int acc_replicas_same(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e);
 /* How far rounding alone leads in the type of `s`, against the tensor's norm. 0 or < 0. */
 int acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, double *limit,
 	struct acc_err *e);

@@ -129,19 +129,18 @@ sort_norms(struct acc_replicas *t, const struct acc_rank_group *g, const uint32_
 	for (uint32_t j = 0; j < n[0] && rc == 0; j++) {
 		const struct acc_seen_call *c = &t->call[norm[j]];
 		const struct acc_replica_seen *x = input(t, c, false);
-		enum acc_alike is = ACC_EQUAL;
-		bool flat = true, all = x != NULL && x->n > 1 && acc_replicas_peers(t, g, c, peer);
+		bool same = false, flat = true, all = x != NULL && x->n > 1 && acc_replicas_peers(t, g, c, peer);
 		for (uint32_t i = 1; i < g->n && all; i++)
 			all = among(t, c, norm + (size_t)i * MOST_NORMS, n[i]);
 		if (!all)
 			continue;
-		rc = acc_replicas_alike(t, g, peer, (uint32_t)(x - t->seen) - c->first, &is, e);
+		rc = acc_replicas_same(t, g, peer, (uint32_t)(x - t->seen) - c->first, &same, e);
 		if (rc == 0)
 			rc = acc_replicas_flat(t, x, &flat, e);
-		if (rc < 0 || flat || is == ACC_NOT_KNOWN)
+		if (rc < 0 || flat)
 			continue;
-		count[is == ACC_APART]++;
-		*whole = *whole == NULL && is < ACC_APART ? c : *whole;
+		count[!same]++;
+		*whole = *whole == NULL && same ? c : *whole;
 	}
 	return rc;
 }

@@ -72,6 +72,40 @@ acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 	return rc;
 }
 
+/* Statistics that are near to each other are so by chance, unless all are as near as rounding leaves them. */
+static bool
+same_statistics(const double *a, const double *b, enum acc_dtype dtype, uint64_t n)
+{
+	double rms = fabs(a[3]) / sqrt((double)n);
+	bool same = acc_unit(dtype) <= acc_unit(ACC_F32);
+	for (int i = 0; i < 4 && same; i++)
+		same = fabs(a[i] - b[i]) <=
+		       LIMIT_REPLICA_STATISTIC * (i == 2 ? rms : fmax(fabs(a[i]), rms));
+	return same;
+}
+
+int
+acc_replicas_same(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e)
+{
+	enum acc_alike how = ACC_EQUAL;
+	const struct acc_replica_seen *a = &t->seen[peer[0]->first + j];
+	struct acc_fleet_tensor x = {0};
+	double st[2][4];
+	bool known[2];
+	int rc = acc_replicas_alike(t, g, peer, j, &how, e);
+	*is = how == ACC_EQUAL;
+	if (rc < 0 || how != ACC_NEAR)
+		return rc;
+	rc = statistics(t, a->line, st[0], &x, &known[0], e);
+	*is = true;
+	for (uint32_t i = 1; i < g->n && rc == 0 && *is && !x.data; i++) {
+		rc = statistics(t, t->seen[peer[i]->first + j].line, st[1], &x, &known[1], e);
+		*is = known[0] && known[1] && same_statistics(st[0], st[1], x.dtype, a->n);
+	}
+	return rc;
+}
+
 /* What one of the four statistics says of it: it moved as much as the elements that it is of, if by more
  * than what rounding makes of these. */
 static double

@@ -175,12 +175,11 @@ amplified(struct acc_replicas *t, const struct acc_rank_group *g, const struct a
 		if (!backward || !is_sum(t, c, g) || c->average || c->scatters || in == NULL ||
 			out == NULL || !acc_replicas_peers(t, g, c, peer))
 			continue;
-		enum acc_alike is = ACC_EQUAL;
-		bool flat = false;
-		rc = acc_replicas_alike(t, g, peer, (uint32_t)(in - t->seen) - c->first, &is, e);
-		if (rc == 0 && is < ACC_APART)
+		bool same = false, flat = false;
+		rc = acc_replicas_same(t, g, peer, (uint32_t)(in - t->seen) - c->first, &same, e);
+		if (rc == 0 && same)
 			rc = acc_replicas_flat(t, in, &flat, e);
-		if (rc < 0 || flat || is >= ACC_APART)
+		if (rc < 0 || flat || !same)
 			continue;
 		/* Where losses are summed up over the ranks, so are gradients on their way. */
 		if (acc_seen_weight(t, in) == NULL)

@@ -195,6 +195,15 @@ def copies(s, dtype):
            f" Distributed.send.{s.calls['Distributed.send', 0] - 1}.forward")
 
 
+def cancelling(s, dtype):
+    """Parts whose means, each rounded, are nearly nothing together."""
+    xs = [rand(dtype, 5, 7) for _ in range(RANKS - 1)]
+    xs = [ROUND[dtype](x - OFFSET) for x in xs] + [ROUND[dtype](OFFSET - sum(xs) / len(xs))]
+    for r in range(RANKS):
+        s.call(r, "all_gather_into_tensor", [(dtype, np.zeros((RANKS * len(xs[0]), 7))), (dtype, xs[r])], {},
+               [(dtype, np.concatenate(xs)), (dtype, xs[r])])
+
+
 def write(path, stats):
     s = Stream(stats)
     for dtype in ("f32", "bf16", "f16", "i64"):
@@ -202,6 +211,9 @@ def write(path, stats):
             if op != "AVG" or dtype != "i64":
                 reductions(s, dtype, op)
         copies(s, dtype)
+    for dtype in ("bf16", "f16") if stats else ():
+        for _ in range(4):
+            cancelling(s, dtype)
     s.rec.sort(key=lambda r: r[1].get("rank", -1))
     s.write(path)
 
