@@ -232,7 +232,7 @@ say_cut(struct scaling *s, struct acc_err *e)
 				 acc_say(&s->t->f->mem,
 					 "is a mean over the ranks: their loss is one and the same, and each goes on with"
 					 " its part of the gradient of that, so that their sum is the gradient: %u"
-					 " times too small",
+					 " times too small; gradients must be summed up",
 					 s->g->n),
 				 1, 0, e);
 }

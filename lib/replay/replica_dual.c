@@ -151,8 +151,8 @@ stopped(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 		       ? ACC_ENOMEM
 		       : acc_replicas_blame(t, g, out->line,
 				 SAY(t,
-					 "passes on what is made of the weight of %s, which wants a gradient; none comes"
-					 " back through this communication, and the weight has no other",
+					 "passes on what is made of the weight of %s, which wants a gradient and has none:"
+					 " this communication must have a backward pass",
 					 name),
 				 1, 0, e);
 }

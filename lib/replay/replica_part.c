@@ -198,7 +198,7 @@ amplified(struct acc_replicas *t, const struct acc_rank_group *g, const struct a
 		SAY(t,
 			"sums up the gradient of a weight, which is whole, and the same, on all ranks: it is %u"
 			" times too large beside those of the %llu parts of weights, which are scaled as"
-			" much",
+			" much; it must not be summed up",
 			g->n, (unsigned long long)n),
 		1, 0, e);
 }

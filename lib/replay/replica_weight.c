@@ -100,8 +100,8 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		return acc_replicas_blame(t, g, ga->line,
 			acc_say(&t->f->mem,
 				"is the gradient of a weight that these ranks had alike in step %lld, is another"
-				" on each of them, and was given to no reduction: the weight parts,"
-				" in step %lld at %s",
+				" on each of them, and was given to no reduction that joins them: the"
+				" weight parts, in step %lld at %s",
 				(long long)step, (long long)ka->step, name),
 			ratio, limit, e);
 	return acc_replicas_blame(t, g, b->line,
