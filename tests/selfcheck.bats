@@ -106,7 +106,7 @@ named() { # run, name, step, rank, text
 		"sums up what Distributed.all_reduce.0.forward has summed up among these ranks already"
 	named accum-noise-last Distributed.all_reduce.0.forward 0 0 \
 		"which 3 op calls of one line are given: that of Functional.embedding.0.backward is given to no reduction"
-	named zero-noise-order Distributed.reduce_scatter_tensor.0.forward 0 0 "is it the right order?"
+	named zero-noise-order Distributed.reduce_scatter_tensor.0.forward 0 0 "is it the same order on all ranks?"
 	named flat-noise-offset Functional.layer_norm.0.forward 0 1 "which join its gradients"
 	named flat-noise-clippart Tensor.mul_.0.forward 0 0 "on rank 0 and by 0.111202 on rank 1"
 	named mqa-noise-amplified Distributed.all_reduce.5.forward 0 0 "beside those of the 5 parts of weights"

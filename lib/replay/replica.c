@@ -4,6 +4,7 @@
 #include "acc/say.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "replay/limits.h"
 
@@ -292,14 +293,17 @@ say_unlike(struct parting *p, struct acc_err *e)
 	for (uint32_t j = 0; j < c->n && b != NULL; j++)
 		if (t->seen[c->first + j].out && t->seen[c->first + j].n > 1)
 			return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
-				SAY(p,
-					"joins the gradients of weights that are not the same: that of"
-					" %s on rank %lld, of %s on rank %lld: is it the right %s?",
-					a, (long long)t->call[w[0]->call].k->rank, b,
-					(long long)t->call[w[1]->call].k->rank,
-					t->call[w[0]->call].k->key == t->call[w[1]->call].k->key
-						? "group"
-						: "order"),
+				strcmp(a, b) == 0
+					? SAY(p,
+						  "joins the gradients of weights that are not the same: that of"
+						  " %s on rank %lld, of %s on rank %lld: is it the right group?",
+						  a, (long long)t->call[w[0]->call].k->rank, b,
+						  (long long)t->call[w[1]->call].k->rank)
+					: SAY(p,
+						  "joins the gradient of the weight of %s on rank %lld with that of %s"
+						  " on rank %lld: is it the same order on all ranks?",
+						  a, (long long)t->call[w[0]->call].k->rank, b,
+						  (long long)t->call[w[1]->call].k->rank),
 				1, 0, e);
 	return b == NULL ? ACC_ENOMEM : 0;
 }
