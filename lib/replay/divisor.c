@@ -103,8 +103,8 @@ loss_of(struct acc_replicas *t, int64_t rank, const struct acc_seen_call **found
 	return 0;
 }
 
-/* A hash of the labels: what is no real number among what a loss is given; of statistics, of the largest and
- * the least. 0: none. */
+/* A hash of the labels: what is no real number among what a loss is given, or what nobody made; of statistics,
+ * of the largest and the least. 0: none. */
 static int
 labels_of(struct acc_replicas *t, const struct acc_seen_call *loss, uint64_t *labels,
 	struct acc_err *e)
@@ -114,7 +114,7 @@ labels_of(struct acc_replicas *t, const struct acc_seen_call *loss, uint64_t *la
 		const struct acc_replica_seen *s = &t->seen[loss->first + j];
 		struct acc_rec *r;
 		double ends[2];
-		if (s->out || s->real)
+		if (s->out || (s->real && !s->data))
 			continue;
 		int rc = t->f->get(t->f->arg, s->line, &r, e);
 		if (rc < 0)

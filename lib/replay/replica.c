@@ -114,14 +114,18 @@ odd_one(const struct parting *p, uint32_t j)
 
 /* --- calls --- */
 
-/* Are all tensors that the peers were given equal? */
+/* Are all tensors that the peers were given equal? *numbers: those of one element, too; NULL: they must be. */
 static bool
-given_alike(const struct parting *p, bool any)
+given_alike(const struct parting *p, bool *numbers)
 {
 	const struct acc_seen_call *c = p->peer[0];
+	bool any = false;
 	for (uint32_t j = 0; j < c->n; j++) {
 		const struct acc_replica_seen *s = &p->t->seen[c->first + j];
-		if (!s->out && !marked_alike(p, j))
+		bool alike = s->out || marked_alike(p, j);
+		if (numbers != NULL && s->n == 1)
+			*numbers &= alike;
+		else if (!alike)
 			return false;
 		any |= !s->out && s->n > 1;
 	}
@@ -150,7 +154,7 @@ draws(struct parting *p, struct acc_err *e)
 	if (j < 0)
 		return 0;
 	p->drawn = true;
-	if (was || !p->g->weights_differ || p->g->data_differ || !given_alike(p, false))
+	if (was || !p->g->weights_differ || p->g->data_differ || !given_alike(p, NULL))
 		return 0;
 	return acc_replicas_blame(p->t, p->g, p->t->seen[p->peer[p->g->n - 1]->first + j].line,
 		"is made of other random numbers on each rank, although the input is the same on all:"
@@ -173,9 +177,9 @@ after_reduction(struct parting *p, struct acc_err *e)
 	for (uint32_t i = c->first; j >= 0 && i < c->first + c->n; i++)
 		reduced |= !t->seen[i].out && t->seen[i].n > 1 && t->seen[i].mark != 0 &&
 			   acc_ids_get(&t->reduced, acc_seen_id(t, &t->seen[i])) != ACC_NOID;
-	if (!reduced || !given_alike(p, false))
-		return 0;
 	bool args = true;
+	if (!reduced || !given_alike(p, &args))
+		return 0;
 	for (uint32_t i = 1; i < p->g->n; i++)
 		args &= p->peer[i]->args == c->args;
 	uint32_t odd = odd_one(p, (uint32_t)j);
@@ -438,7 +442,7 @@ visit(struct parting *p, struct acc_err *e)
 		rc = acc_rule_backward(t, p->g, p->peer, e);
 	else if (rc == 0)
 		rc = c->k->talks ? acc_rule_reduction(t, p->g, p->peer, e)
-				 : acc_rule_call(t, p->g, p->peer, e);
+				 : acc_rule_call(t, p->g, p->peer, p->room, e);
 	if (rc < 0 || c->k->backward)
 		return rc;
 	if (c->k->talks) {

@@ -94,7 +94,8 @@ uint64_t acc_seen_place(int64_t step, int64_t rank, uint64_t mark);
 
 /* Rules of what a call is given and makes, on all ranks of a group (replica_rule.c). 0 or < 0. */
 int acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, struct acc_err *e);
+	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
+	struct acc_err *e);
 int acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e);
 int acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,

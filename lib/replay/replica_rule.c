@@ -143,30 +143,59 @@ switches(struct acc_replicas *t, const struct acc_rank_group *g,
 		1, 0, e);
 }
 
-/* A product by parts of a weight, and a whole bias, which is summed up over the ranks. */
-static int
-bias(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, struct acc_err *e)
+/* Is it a product by parts of a weight? */
+static bool
+of_parts(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer)
 {
 	const struct acc_seen_call *c = peer[0];
-	const struct acc_replica_seen *out = output(t, c), *added = NULL;
-	bool parts = false, flat = true;
-	if (c->info == NULL || out == NULL || out->mark == 0 ||
-		(strcmp(c->info->family, "linear") != 0 &&
-			strncmp(c->info->family, "conv", 4) != 0))
-		return 0;
+	if (c->info == NULL || (strcmp(c->info->family, "linear") != 0 &&
+				       strncmp(c->info->family, "conv", 4) != 0))
+		return false;
+	for (uint32_t j = 0; j < c->n; j++)
+		if (t->seen[c->first + j].weight && !acc_replicas_marked(t, g, peer, j))
+			return true;
+	return false;
+}
+
+/* The whole bias that an op call adds to a product by parts of a weight, its own or what it is given; NULL: it does
+ * not. */
+static const struct acc_replica_seen *
+added_bias(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, const struct acc_seen_call **room)
+{
+	const struct acc_seen_call *c = peer[0];
+	const struct acc_replica_seen *added = NULL;
+	bool parts = of_parts(t, g, peer);
+	bool adds = !parts && c->info != NULL && c->info->cls == ACC_OP_ADD;
 	for (uint32_t j = 0; j < c->n; j++) {
 		const struct acc_replica_seen *s = &t->seen[c->first + j];
-		bool alike = acc_replicas_marked(t, g, peer, j);
-		parts |= s->weight && !alike;
-		if (s->weight && alike && j > 1)
+		const struct acc_seen_call *from = adds && !s->out ? caller(t, acc_seen_maker(t, s))
+								   : NULL;
+		if (from != NULL && !from->k->talks && acc_replicas_peers(t, g, from, room))
+			parts |= of_parts(t, g, room);
+		if (s->leaf && j > 0 && (adds || s->weight) && acc_replicas_marked(t, g, peer, j))
 			added = s;
 	}
-	uint32_t by = acc_ids_get(&t->given, acc_seen_id(t, out));
-	if (!parts || added == NULL || by == ACC_NOID || by < out->call || !sums_up(&t->call[by]) ||
+	return parts ? added : NULL;
+}
+
+/* It is summed up over the ranks. */
+static int
+bias(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
+	struct acc_err *e)
+{
+	const struct acc_seen_call *c = peer[0];
+	const struct acc_replica_seen *out = output(t, c), *added;
+	bool flat = true;
+	uint32_t by = out == NULL || out->mark == 0 ? ACC_NOID
+						    : acc_ids_get(&t->given, acc_seen_id(t, out));
+	if (by == ACC_NOID || by < out->call || !sums_up(&t->call[by]) ||
 		!acc_seen_among(t, &t->call[by], g))
 		return 0;
-	int rc = acc_replicas_flat(t, added, &flat, e);
+	added = added_bias(t, g, peer, room);
+	int rc = added == NULL ? 0 : acc_replicas_flat(t, added, &flat, e);
 	if (rc < 0 || flat)
 		return rc;
 	const char *name = acc_replicas_name(t, t->call[by].k->line, e);
@@ -182,10 +211,11 @@ bias(struct acc_replicas *t, const struct acc_rank_group *g,
 
 int
 acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, struct acc_err *e)
+	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
+	struct acc_err *e)
 {
 	int rc = switches(t, g, peer, e);
-	return rc < 0 ? rc : bias(t, g, peer, e);
+	return rc < 0 ? rc : bias(t, g, peer, room, e);
 }
 
 /* --- gradients --- */
