@@ -547,6 +547,8 @@ acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e)
 		rc = acc_replicas_tied(&t, e);
 	if (rc == 0)
 		rc = acc_rule_stages(&t, e);
+	if (rc == 0)
+		rc = acc_rule_pairs(&t, e);
 	acc_replicas_release(&t);
 	return rc;
 }

@@ -33,6 +33,7 @@ struct acc_seen_call {
 	bool reduces, average, picks;   /* over ranks: all; their mean; no sum */
 	bool scatters, gathers;         /* a part to each rank; from each */
 	bool receives, exchanges;       /* from one rank; parts with each */
+	bool sends;                     /* to one rank */
 	uint64_t switches; /* a hash of its arguments that are no whole numbers, nor tensors */
 	bool raw;          /* all that it was given is raw */
 	uint64_t members;  /* a hash of the ranks of its group; 0: none was recorded */
@@ -108,7 +109,9 @@ int acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* Gradients of all micro-batches are joined, each once (replica_micro.c). */
 int acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
-/* What is exchanged, gathered or received, and its gradients (replica_dual.c). */
+/* What is sent and received (replica_dual.c). */
+int acc_rule_pairs(struct acc_replicas *t, struct acc_err *e);
+/* What is exchanged or gathered, and its gradients (replica_dual.c). */
 int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
 /* Parts of weights, sequences, gradients (replica_part.c): an op call; then what takes all of them. */
 int acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
@@ -165,6 +168,9 @@ int acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *c
 int acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
 	const struct acc_replica_seen *const *term, uint32_t n, bool *is, bool *data,
 	struct acc_err *e);
+/* Further apart than what several products on the way round, in whatever arithmetic. 0 or < 0. */
+int acc_replicas_far(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e);
 /* The same but for rounding; of statistics, to as many digits. 0 or < 0. */
 int acc_replicas_same(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e);

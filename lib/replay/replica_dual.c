@@ -217,6 +217,62 @@ unused(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_er
 				 1, 0, e);
 }
 
+/* What is sent, if it is real. */
+static const struct acc_replica_seen *
+sent(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	for (uint32_t i = c->first; c->sends && i < c->first + c->n; i++)
+		if (!t->seen[i].out && t->seen[i].n > 1 && t->seen[i].real && t->seen[i].mark != 0)
+			return &t->seen[i];
+	return NULL;
+}
+
+/* It was sent there before: does nobody get what a later call of the line that made it put out? */
+static int
+sent_again(struct acc_replicas *t, const struct acc_replica_seen *s, struct acc_err *e)
+{
+	const struct acc_seen_call *c = &t->call[s->call], *was = NULL, *other = NULL;
+	const struct acc_replica_seen *made = acc_seen_maker(t, s), *x = NULL;
+	for (const struct acc_seen_call *o = c; o-- > t->call && was == NULL;) {
+		x = o->k->rank == c->k->rank && o->k->step == c->k->step ? sent(t, o) : NULL;
+		was = x != NULL && x->mark == s->mark && o->args == c->args ? o : NULL;
+	}
+	if (was == NULL || made == NULL || t->call[made->call].line == 0)
+		return 0;
+	const struct acc_seen_call *maker = &t->call[made->call];
+	for (const struct acc_seen_call *o = maker + 1; o < c && other == NULL; o++) {
+		if (o->k->rank != c->k->rank || o->k->step != c->k->step || o->line != maker->line ||
+			o->k->backward)
+			continue;
+		x = NULL;
+		for (uint32_t i = o->first; i < o->first + o->n; i++)
+			x = t->seen[i].out && t->seen[i].n == s->n ? &t->seen[i] : x;
+		bool used = x == NULL || x->mark == s->mark || user(t, x, o) != NULL;
+		for (const struct acc_seen_call *p = o; p < t->call + t->f->ncall && !used; p++) {
+			const struct acc_replica_seen *y =
+				p->k->rank == c->k->rank && p->k->step == c->k->step ? sent(t, p)
+										     : NULL;
+			used = y != NULL && y->mark == x->mark;
+		}
+		other = used ? NULL : o;
+	}
+	bool flat = true;
+	int rc = other == NULL ? 0 : acc_replicas_flat(t, s, &flat, e);
+	if (rc < 0 || flat)
+		return rc;
+	const struct acc_rank_group g = {.n = 1, .who = acc_fleet_ranks(t->f, &c->k->rank, 1)};
+	const char *a = acc_replicas_name(t, was->k->line, e),
+		   *b = a == NULL ? NULL : acc_replicas_name(t, other->k->line, e);
+	return b == NULL || g.who == NULL
+		       ? acc_nomem(e)
+		       : acc_replicas_blame(t, &g, s->line,
+				 SAY(t,
+					 "is sent a second time, after %s; what %s put out is given to nobody: should it"
+					 " be this?",
+					 a, b),
+				 1, 0, e);
+}
+
 int
 acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e)
 {
@@ -227,13 +283,25 @@ acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc
 		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
 			continue;
 		backward |= c->k->backward;
-		const struct acc_replica_seen *got = received(t, c);
-		if (got != NULL)
-			rc = unused(t, got, e);
-		else if (c->exchanges && !backward && c->nmember != 1)
+		if (c->exchanges && !backward && c->nmember != 1)
 			rc = exchange(t, g, c, e);
 		else if (c->gathers && !backward && c->nmember != 1)
 			rc = stopped(t, g, c, e);
+	}
+	return rc;
+}
+
+int
+acc_rule_pairs(struct acc_replicas *t, struct acc_err *e)
+{
+	int rc = 0;
+	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		const struct acc_replica_seen *got = received(t, c), *gave = sent(t, c);
+		if (c->k->step == t->step[0] && got != NULL)
+			rc = unused(t, got, e);
+		else if (c->k->step == t->step[0] && gave != NULL)
+			rc = sent_again(t, gave, e);
 	}
 	return rc;
 }

@@ -72,6 +72,25 @@ acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 	return rc;
 }
 
+int
+acc_replicas_far(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e)
+{
+	const struct acc_replica_seen *a = &t->seen[peer[0]->first + j];
+	struct acc_fleet_tensor x = {0};
+	struct acc_distance d;
+	double st[4];
+	bool known;
+	int rc = statistics(t, a->line, st, &x, &known, e);
+	*is = false;
+	for (uint32_t i = 1; i < g->n && rc == 0 && !*is; i++) {
+		rc = acc_replicas_distance(t, &t->seen[peer[i]->first + j], a, &d, e);
+		*is = rc == 0 && d.known &&
+		      d.d > (x.data ? LIMIT_REPLICA_MOST : LIMIT_REPLICA_FEW) * d.size;
+	}
+	return rc;
+}
+
 /* Statistics that are near to each other are so by chance, unless all are as near as rounding leaves them. */
 static bool
 same_statistics(const double *a, const double *b, enum acc_dtype dtype, uint64_t n)

@@ -339,6 +339,7 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->reduces = c->k->talks && memmem(op.p, op.n, "reduce", 6) != NULL;
 			c->scatters = c->reduces && memmem(op.p, op.n, "scatter", 7) != NULL;
 			c->receives = c->k->talks && acc_str_ends(op, "recv");
+			c->sends = c->k->talks && acc_str_ends(op, "send");
 			c->exchanges = c->k->talks && memmem(op.p, op.n, "all_to_all", 10) != NULL;
 			c->gathers = c->k->talks && memmem(op.p, op.n, "gather", 6) != NULL;
 			c->hands_round = acc_str_is(op, "Distributed.broadcast");

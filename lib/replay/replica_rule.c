@@ -245,16 +245,16 @@ acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 		if (cuts == NULL)
 			return acc_nomem(e);
 		bool all = acc_replicas_peers(t, g, cut, cuts);
-		enum acc_alike is = ACC_EQUAL;
+		bool far = false;
 		int rc = 0;
-		for (uint32_t i = 0; i < cut->n && all && rc == 0 && is != ACC_APART; i++) {
+		for (uint32_t i = 0; i < cut->n && all && rc == 0 && !far; i++) {
 			const struct acc_replica_seen *whole = &t->seen[cut->first + i],
 						      *from = whole->out ? NULL : acc_seen_maker(t, whole);
 			if (from != NULL && whole->n == s->n * g->n && caller(t, from)->k->backward)
-				rc = acc_replicas_alike(t, g, cuts, i, &is, e);
+				rc = acc_replicas_far(t, g, cuts, i, &far, e);
 		}
 		free(cuts);
-		if (rc < 0 || is != ACC_APART)
+		if (rc < 0 || !far)
 			return rc;
 		const char *name = acc_replicas_name(t, t->call[by].k->line, e);
 		return name == NULL
@@ -392,6 +392,72 @@ acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 
 /* --- stages --- */
 
+static int
+say_stage(struct acc_replicas *t, const struct acc_replica_seen *got,
+	const struct acc_seen_call *b, int64_t other, const struct acc_seen_call *right,
+	struct acc_err *e)
+{
+	const int64_t own = t->call[got->call].k->rank,
+		      rank[2] = {own < other ? own : other, own < other ? other : own};
+	const struct acc_rank_group g = {.n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
+	const char *name = g.who == NULL ? NULL : acc_replicas_name(t, right->k->line, e);
+	const struct acc_replica_seen *out = output(t, b);
+	return name == NULL
+		       ? acc_nomem(e)
+		       : blame(t, &g, got, out == NULL ? got->line : out->line,
+				 SAY(t,
+					 "is made of the gradient of what %s gave to rank %lld, not of what this op"
+					 " call did",
+					 name, (long long)other),
+				 e);
+}
+
+/* The gradients of what a rank gave to several op calls. */
+static uint32_t
+terms_of(const struct acc_replicas *t, int64_t step, int64_t rank, uint64_t mark,
+	const struct acc_replica_seen **term, uint32_t most)
+{
+	uint32_t n = 0;
+	for (size_t i = 0; i < t->f->ncall && n < most; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->rank != rank || c->k->step != step || c->k->talks || c->k->backward)
+			continue;
+		for (uint32_t j = c->first; j < c->first + c->n && n < most; j++)
+			if (!t->seen[j].out && t->seen[j].mark == mark &&
+				(term[n] = acc_seen_gradient(t, step, rank, &t->seen[j])) != NULL)
+				n++;
+	}
+	return n;
+}
+
+/* The same, of a gradient that several op calls of the other rank make together: which of what this op call's
+ * operator put out is it of? */
+static int
+stage_of_sum(struct acc_replicas *t, const struct acc_replica_seen *got,
+	const struct acc_seen_call *b, const struct acc_replica_seen *y, int64_t other,
+	struct acc_err *e)
+{
+	enum { MOST_TERMS = 8 };
+	const struct acc_fleet_call *k = t->call[got->call].k;
+	const struct acc_seen_call *fwd = &t->call[y->call], *right = NULL;
+	int rc = 0;
+	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		const struct acc_replica_seen *x = output(t, c), *term[MOST_TERMS];
+		bool is = false, data = false;
+		if (c->k->rank != k->rank || c->k->step != k->step || c->k->backward ||
+			c->k->op != fwd->k->op || x == NULL || x->mark == 0 || x->n != got->n)
+			continue;
+		uint32_t n = terms_of(t, k->step, other, x->mark, term, MOST_TERMS);
+		if (n > 1 && n < MOST_TERMS)
+			rc = acc_replicas_sum(t, got, term, n, &is, &data, e);
+		if (is && (c == fwd || !got->exact || !data))
+			return 0;
+		right = is ? c : right;
+	}
+	return rc < 0 || right == NULL ? rc : say_stage(t, got, b, other, right, e);
+}
+
 /* A gradient that comes from another rank: what that rank had the gradient of is what this rank's op call,
  * which is given it, had made. */
 static int
@@ -421,23 +487,15 @@ stage(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err
 				       ? ACC_NOID
 				       : acc_ids_get(&t->made,
 						 acc_seen_place(k->step, k->rank, x->mark));
+		if ((m == ACC_NOID || !t->call[t->seen[m].call].k->backward) &&
+			t->f->rank[i] != k->rank) {
+			int rc = stage_of_sum(t, got, b, y, t->f->rank[i], e);
+			if (rc < 0)
+				return rc;
+		}
 		if (own == ACC_NOID || t->call[t->seen[own].call].k->op != fwd->k->op)
 			continue;
-		const int64_t rank[2] = {k->rank < t->f->rank[i] ? k->rank : t->f->rank[i],
-			k->rank < t->f->rank[i] ? t->f->rank[i] : k->rank};
-		const struct acc_rank_group g = {.n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
-		const char *right = g.who == NULL ? NULL
-						  : acc_replicas_name(t,
-							    t->call[t->seen[own].call].k->line, e);
-		const struct acc_replica_seen *out = output(t, b);
-		return right == NULL
-			       ? acc_nomem(e)
-			       : blame(t, &g, got, out == NULL ? got->line : out->line,
-					 SAY(t,
-						 "is made of the gradient of what %s gave to rank %lld, not of what this op"
-						 " call did",
-						 right, (long long)t->f->rank[i]),
-					 e);
+		return say_stage(t, got, b, t->f->rank[i], &t->call[t->seen[own].call], e);
 	}
 	return 0;
 }
