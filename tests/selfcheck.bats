@@ -14,9 +14,12 @@ load helper
 #		tpdp-noise-clipdup tpdp-noise-tpdata ulysses-noise-half --task statistics
 #	tests/selfcheck/others.py OUT ulysses-noise ulysses-noise-back --task md5
 #	tests/selfcheck/fresh.py OUT zero-noise-order hsdp-noise-nosync --task statistics
-# without step1, except of mqa-noise-qknorm and hsdp-noise-nosync. collective/masks.acc.gz is of
-#	tests/selfcheck/others.py OUT seqdrop-noise-samemask
-#	accdump-read --inline OUT/seqdrop-noise-samemask | gzip -9n     without step1
+#	tests/selfcheck/more.py OUT lora-noise-loradiv mixer-noise-addbias three-noise-repeated tokens-noise-count \
+#		--task statistics
+# without step1, except of mqa-noise-qknorm and hsdp-noise-nosync. collective/masks.acc.gz and stages.acc.gz
+# are, without step1, of
+#	tests/selfcheck/others.py OUT seqdrop-noise-samemask; accdump-read --inline OUT/* | gzip -9n
+#	tests/selfcheck/more.py OUT three-noise-swapped; accdump-read --inline OUT/* | gzip -9n
 
 setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/selfcheck.tar.gz"
@@ -113,6 +116,8 @@ named() { # run, name, step, rank, text
 	named mqa-noise-qknorm Functional.layer_norm.3.backward 0 0 "was given to no reduction"
 	named hsdp-noise-nosync Distributed.reduce_scatter_tensor.0.forward 0 0 \
 		"in step 1 at Distributed.all_gather_into_tensor.7.forward"
+	named lora-noise-loradiv Tensor.div_.10.forward 0 0 "of the 10 gradients of weights is 0.25 times it"
+	named tokens-noise-count Tensor.div_.0.forward 0 1 "a number differs by rank"
 	named ulysses-noise-half Tensor.div_.0.forward 0 0 "2 times too small; gradients must be summed up"
 }
 
@@ -123,6 +128,11 @@ named() { # run, name, step, rank, text
 	named tpdp-noise-clipdup Distributed.all_reduce.23.forward 0 0 "norms of 11 tensors that are whole"
 	named tpdp-noise-tpdata Functional.linear.0.forward 0 0 "these ranks must be given the same data"
 	named ppdp-noise-buffer Distributed.recv.1.forward 0 2 "what Distributed.recv.0.forward received"
+	named three-noise-repeated Distributed.send.2.forward 0 1 "what Tensor.__add__.8.forward put out is given to nobody"
+	named mixer-noise-addbias Tensor.__add__.1.forward 0 0 "the bias counts 2 times"
+	run -1 bash -c 'accaudit "$DATA/collective/stages.acc.gz" | accfirstbad | accfmt --json'
+	jq -es 'map(select(.what == "culprit"))[0] | .name == "Tensor.__add__.5.backward" and
+		(.text | contains("of what Tensor.__add__.8.forward gave to rank 1"))' <<<"$output"
 	run -1 bash -c 'accaudit "$DATA/collective/masks.acc.gz" | accfirstbad | accfmt --json'
 	jq -es 'map(select(.what == "culprit"))[0] | .name == "Functional.dropout.0.forward" and
 		(.text | contains("drops the same elements on all ranks"))' <<<"$output"

@@ -451,7 +451,7 @@ stage_of_sum(struct acc_replicas *t, const struct acc_replica_seen *got,
 		uint32_t n = terms_of(t, k->step, other, x->mark, term, MOST_TERMS);
 		if (n > 1 && n < MOST_TERMS)
 			rc = acc_replicas_sum(t, got, term, n, &is, &data, e);
-		if (is && (c == fwd || !got->exact || !data))
+		if (is && (c == fwd || !data))
 			return 0;
 		right = is ? c : right;
 	}
