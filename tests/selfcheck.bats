@@ -50,6 +50,12 @@ setup() {
 	jq -es 'map(select(has("x-wrong") and (.["x-wrong"] as $w | .["audit.cause"] | contains($w) | not))) == []' v
 }
 
+@test "communication: a group that was not recorded is not all ranks, whatever the recorded ones show" {
+	accaudit "$DATA/collective/pairs.acc.gz" 2>/dev/null >out || [ $? -eq 2 ]
+	accfmt --json out | jq -es 'map(select(.["audit.ok"] == false)) == [] and
+		(map(select(.["audit.skip"] // "" | contains("seems not to be the ranks"))) | length == 8)'
+}
+
 @test "communication: the first that is wrong is the culprit, its rank is named" {
 	run -1 bash -c 'accaudit "$DATA/collective/sums.acc.gz" | accfirstbad | accfmt --json'
 	jq -es 'map(select(.what == "culprit"))[0] | .rank == 1 and

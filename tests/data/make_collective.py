@@ -7,7 +7,7 @@ sums.acc.gz: each function of torch.distributed that accaudit recomputes, in sev
 each case there is another one that is wrong on one rank: of its record, x-wrong says what must be said
 of it. Sums are added up as a ring does it, each addition rounded to the dtype.
 statistics.acc.gz: the same with larger tensors, of which statistics alone are recorded, as numpy has
-them, a mean and a norm rounded to the dtype.
+them, a mean and a norm rounded to the dtype. pairs.acc.gz: groups that were not all recorded.
 """
 import gzip
 import os
@@ -218,6 +218,18 @@ def write(path, stats):
     s.write(path)
 
 
+def pairs(path):
+    """Sums over two of four ranks each, of which some were recorded without their group."""
+    s = Stream(True)
+    for i in range(8):
+        for pair in ([0, 1], [2, 3]):
+            xs = [rand("f32", 5, 7) for _ in pair]
+            for r, x in zip(pair, xs):
+                s.call(r, "all_reduce", [("f32", x)], {"group": pair} if i < 6 else {}, [("f32", sum(xs))])
+    s.rec.sort(key=lambda r: r[1].get("rank", -1))
+    s.write(path)
+
+
 def main():
     global rng, TIMES, OFFSET
     out = sys.argv[1]
@@ -225,6 +237,7 @@ def main():
     write(os.path.join(out, "sums.acc.gz"), False)
     rng, TIMES, OFFSET = np.random.default_rng(6), 40, 1
     write(os.path.join(out, "statistics.acc.gz"), True)
+    pairs(os.path.join(out, "pairs.acc.gz"))
 
 
 if __name__ == "__main__":
