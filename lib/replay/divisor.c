@@ -149,11 +149,12 @@ is_cut(const struct scaling *s)
 	const struct acc_seen_call *back = &t->call[s->seed->call];
 	for (uint32_t j = back->first; j < back->first + back->n; j++) {
 		const struct acc_replica_seen *dx = &t->seen[j];
-		uint32_t by = !dx->out || dx->mark == 0 ? ACC_NOID
-							: acc_ids_get(&t->taken, acc_seen_id(t, dx));
+		uint32_t by = !dx->out || dx->mark == 0
+				      ? ACC_NOID
+				      : acc_ids_get(&t->taken, acc_seen_id(t, dx));
 		const struct acc_seen_call *cut = by == ACC_NOID ? NULL : &t->call[by];
-		for (uint32_t i = cut == NULL ? 0 : cut->first; cut != NULL && i < cut->first + cut->n;
-			i++)
+		for (uint32_t i = cut == NULL ? 0 : cut->first;
+			cut != NULL && i < cut->first + cut->n; i++)
 			if (t->seen[i].out && t->seen[i].n * s->g->n == dx->n &&
 				t->seen[i].mark != 0 &&
 				acc_ids_get(&t->entered, acc_seen_id(t, &t->seen[i])) != ACC_NOID)

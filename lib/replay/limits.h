@@ -115,7 +115,8 @@
 		"of a step of the optimizer, or of a tensor: further than by rounding two ranks are apart", \
 		"weights of 16 bits move by half of their last place: where one in 16 is rounded the" \
 		" other way, they are so far apart; what is not reduced is by 1") \
-	X(REPLICA_FEW, 0x1p-4, "of a step, by what statistics of weights in f32 moved by: the same", \
+	X(REPLICA_FEW, 0x1p-4, \
+		"of a step, by what statistics of weights in f32 moved by: the same", \
 		"64 times 2^-10, which products in TF32 may part gradients by") \
 	X(REPLICA_STATISTIC, 0x1p-18, \
 		"of a statistic of a weight in f32: what rounding may part it by", \

@@ -129,7 +129,8 @@ sort_norms(struct acc_replicas *t, const struct acc_rank_group *g, const uint32_
 	for (uint32_t j = 0; j < n[0] && rc == 0; j++) {
 		const struct acc_seen_call *c = &t->call[norm[j]];
 		const struct acc_replica_seen *x = input(t, c, false);
-		bool same = false, flat = true, all = x != NULL && x->n > 1 && acc_replicas_peers(t, g, c, peer);
+		bool same = false, flat = true,
+		     all = x != NULL && x->n > 1 && acc_replicas_peers(t, g, c, peer);
 		for (uint32_t i = 1; i < g->n && all; i++)
 			all = among(t, c, norm + (size_t)i * MOST_NORMS, n[i]);
 		if (!all)

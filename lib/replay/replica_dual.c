@@ -18,8 +18,8 @@ backward_of(const struct acc_replicas *t, const struct acc_seen_call *c)
 static bool
 moves(const struct acc_replicas *t, const struct acc_seen_call *c)
 {
-	return !c->k->talks && !c->k->backward && c->info != NULL &&
-	       c->info->cls == ACC_OP_MOVE && backward_of(t, c) == NULL;
+	return !c->k->talks && !c->k->backward && c->info != NULL && c->info->cls == ACC_OP_MOVE &&
+	       backward_of(t, c) == NULL;
 }
 
 /* Who made this, before its elements were moved; of several, communication: a rank's own part stays as it is.
@@ -82,13 +82,14 @@ exchange(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 		return rc < 0 ? rc : 0;
 	const char *a = acc_replicas_name(t, c->k->line, e),
 		   *b = a == NULL ? NULL : acc_replicas_name(t, from->line, e);
-	return b == NULL ? ACC_ENOMEM
-			 : acc_replicas_blame(t, g, dy->line,
-				   SAY(t,
-					   "is the gradient that %s made on this rank, moved only, although it is of"
-					   " what %s exchanged with the other ranks: it must be exchanged, too",
-					   b, a),
-				   1, 0, e);
+	return b == NULL
+		       ? ACC_ENOMEM
+		       : acc_replicas_blame(t, g, dy->line,
+				 SAY(t,
+					 "is the gradient that %s made on this rank, moved only, although it is of"
+					 " what %s exchanged with the other ranks: it must be exchanged, too",
+					 b, a),
+				 1, 0, e);
 }
 
 /* --- gradients that stop --- */
@@ -192,12 +193,13 @@ unused(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_er
 	if (user(t, got, c) != NULL)
 		return 0;
 	for (const struct acc_seen_call *o = c; o-- > t->call && second == NULL;) {
-		other = o->k->rank == c->k->rank && o->k->step == c->k->step ? received(t, o) : NULL;
+		other = o->k->rank == c->k->rank && o->k->step == c->k->step ? received(t, o)
+									     : NULL;
 		if (other == NULL || other->n != got->n || other->mark == got->mark)
 			continue;
 		first = user(t, other, o);
-		for (second = first; second != NULL && (second == first ||
-							       second->line != first->line);)
+		for (second = first;
+			second != NULL && (second == first || second->line != first->line);)
 			second = user(t, other, second);
 	}
 	bool flat = true;
@@ -241,17 +243,18 @@ sent_again(struct acc_replicas *t, const struct acc_replica_seen *s, struct acc_
 		return 0;
 	const struct acc_seen_call *maker = &t->call[made->call];
 	for (const struct acc_seen_call *o = maker + 1; o < c && other == NULL; o++) {
-		if (o->k->rank != c->k->rank || o->k->step != c->k->step || o->line != maker->line ||
-			o->k->backward)
+		if (o->k->rank != c->k->rank || o->k->step != c->k->step ||
+			o->line != maker->line || o->k->backward)
 			continue;
 		x = NULL;
 		for (uint32_t i = o->first; i < o->first + o->n; i++)
 			x = t->seen[i].out && t->seen[i].n == s->n ? &t->seen[i] : x;
 		bool used = x == NULL || x->mark == s->mark || user(t, x, o) != NULL;
 		for (const struct acc_seen_call *p = o; p < t->call + t->f->ncall && !used; p++) {
-			const struct acc_replica_seen *y =
-				p->k->rank == c->k->rank && p->k->step == c->k->step ? sent(t, p)
-										     : NULL;
+			const struct acc_replica_seen *y = p->k->rank == c->k->rank &&
+									   p->k->step == c->k->step
+								   ? sent(t, p)
+								   : NULL;
 			used = y != NULL && y->mark == x->mark;
 		}
 		other = used ? NULL : o;

@@ -12,10 +12,10 @@ enum { MOST_USES = 8, FEW_BY_MEAN = 3 };
 struct use { /* a weight's gradients, in the order in which they were made */
 	const struct acc_replica_seen *g[MOST_USES];
 	uint32_t n;
-	uint32_t joined;             /* which of them reductions are given: bits */
-	const struct given *last;    /* of these reductions */
-	const struct given *before;  /* what that one is given was summed up by this one already */
-	bool data;                   /* known from the elements */
+	uint32_t joined;            /* which of them reductions are given: bits */
+	const struct given *last;   /* of these reductions */
+	const struct given *before; /* what that one is given was summed up by this one already */
+	bool data;                  /* known from the elements */
 };
 
 struct given { /* a reduction, and its operand */
@@ -120,7 +120,8 @@ collect(struct micro *m, struct acc_err *e)
 		if (c->k->rank != m->g->rank[0] || c->k->step != t->step[0])
 			continue;
 		backward |= c->k->backward;
-		if (c->k->talks && backward && c->reduces && !c->picks && acc_seen_among(t, c, m->g))
+		if (c->k->talks && backward && c->reduces && !c->picks &&
+			acc_seen_among(t, c, m->g))
 			rc = add_reduction(m, c, e);
 		for (uint32_t j = c->first; j < c->first + c->n && !c->k->talks && rc == 0; j++) {
 			if (!t->seen[j].leaf)
@@ -224,8 +225,8 @@ open_question(const struct micro *m, const struct use *u)
 static bool
 is_wrong(const struct micro *m, const struct use *u)
 {
-	return u->before != NULL || (u->joined != 0 && u->joined != (1U << u->n) - 1 &&
-					    !open_question(m, u));
+	return u->before != NULL ||
+	       (u->joined != 0 && u->joined != (1U << u->n) - 1 && !open_question(m, u));
 }
 
 static int
@@ -270,7 +271,7 @@ acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct ac
 			/* The means of a few may be equal by chance. */
 			n += m.use[i].data ? FEW_BY_MEAN : 1;
 			wrong = wrong == NULL || m.use[i].last->c < wrong->last->c ? &m.use[i]
-										     : wrong;
+										   : wrong;
 		}
 	if (rc == 0 && n >= FEW_BY_MEAN)
 		rc = say(&m, wrong, e);

@@ -156,9 +156,9 @@ acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const
 	if (rc == 0 && !data && all && wide) {
 		*limit = LIMIT_REPLICA_FEW;
 		for (int which = 0; which < 4; which++)
-			*ratio = fmax(*ratio, parted_by((const double *const[]){st[0], st[1], st[2],
-							st[3]},
-						      which, w[0]->n));
+			*ratio = fmax(*ratio,
+				parted_by((const double *const[]){st[0], st[1], st[2], st[3]},
+					which, w[0]->n));
 		return 0;
 	}
 	if (rc == 0)
@@ -253,8 +253,7 @@ acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
 			&known, e);
 		sum += j == n ? -st[2] : st[2];
 		room += LIMIT_STATISTIC_F32 * (fabs(st[2]) + fabs(st[3]) / sqrt((double)s->n));
-		known &= (j == n ? x.dtype : y[j].dtype) == ACC_F32 &&
-			 (j == n || y[j].n == s->n);
+		known &= (j == n ? x.dtype : y[j].dtype) == ACC_F32 && (j == n || y[j].n == s->n);
 	}
 	bool all = x.data;
 	for (uint32_t j = 0; j < n && rc == 0; j++)

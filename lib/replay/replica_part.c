@@ -27,7 +27,7 @@ is_sum(const struct acc_replicas *t, const struct acc_seen_call *c, const struct
 
 /* --- other data --- */
 
-struct way { /* from a sum over the ranks back to what it is made of */
+struct way {               /* from a sum over the ranks back to what it is made of */
 	bool parts, whole; /* it passed a part of a weight, and then a whole one */
 	const struct acc_seen_call *at;
 };
@@ -304,11 +304,12 @@ drawn_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 			(const struct acc_replica_seen *const[]){in, out,
 				first_real(t, peer[i], false), first_real(t, peer[i], true)},
 			&is, e);
-	return rc < 0 || !is ? rc
-			     : acc_replicas_blame(t, g, out->line,
-				       "drops the same elements on all ranks, of parts that were dealt out among"
-				       " them: each must draw random numbers of its own",
-				       1, 0, e);
+	return rc < 0 || !is
+		       ? rc
+		       : acc_replicas_blame(t, g, out->line,
+				 "drops the same elements on all ranks, of parts that were dealt out among"
+				 " them: each must draw random numbers of its own",
+				 1, 0, e);
 }
 
 /* --- what chooses --- */
@@ -318,8 +319,7 @@ static bool
 was_alike(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
 	uint32_t j, const struct acc_seen_call **room)
 {
-	const struct acc_seen_call *first =
-		acc_replicas_call(t, t->step[0], c->k->rank, c->k->key);
+	const struct acc_seen_call *first = acc_replicas_call(t, t->step[0], c->k->rank, c->k->key);
 	return first != NULL && first->n == c->n && acc_replicas_peers(t, g, first, room) &&
 	       acc_replicas_marked(t, g, room, j);
 }
@@ -354,7 +354,8 @@ balance(struct acc_replicas *t, const struct acc_rank_group *g,
 						 "has a bias added that these ranks had alike in step %lld, and that is"
 						 " another on each of them since step %lld: %s chooses by it; what it"
 						 " counts must be summed up over the ranks",
-						 (long long)t->step[0], (long long)c->k->step, name),
+						 (long long)t->step[0], (long long)c->k->step,
+						 name),
 					 1, 0, e);
 	}
 	return 0;

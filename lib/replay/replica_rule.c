@@ -249,7 +249,8 @@ acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 		int rc = 0;
 		for (uint32_t i = 0; i < cut->n && all && rc == 0 && !far; i++) {
 			const struct acc_replica_seen *whole = &t->seen[cut->first + i],
-						      *from = whole->out ? NULL : acc_seen_maker(t, whole);
+						      *from = whole->out ? NULL
+									 : acc_seen_maker(t, whole);
 			if (from != NULL && whole->n == s->n * g->n && caller(t, from)->k->backward)
 				rc = acc_replicas_far(t, g, cuts, i, &far, e);
 		}
@@ -393,9 +394,8 @@ acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 /* --- stages --- */
 
 static int
-say_stage(struct acc_replicas *t, const struct acc_replica_seen *got,
-	const struct acc_seen_call *b, int64_t other, const struct acc_seen_call *right,
-	struct acc_err *e)
+say_stage(struct acc_replicas *t, const struct acc_replica_seen *got, const struct acc_seen_call *b,
+	int64_t other, const struct acc_seen_call *right, struct acc_err *e)
 {
 	const int64_t own = t->call[got->call].k->rank,
 		      rank[2] = {own < other ? own : other, own < other ? other : own};

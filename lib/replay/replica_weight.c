@@ -38,8 +38,9 @@ acc_seen_gradient(const struct acc_replicas *t, int64_t step, int64_t rank,
 		return gradient_of_part(t, step, rank, w);
 	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->twin);
 	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++) {
-		const struct acc_replica_seen *in =
-			t->seen[i].out && t->seen[i].n == w->n ? acc_seen_input(t, &t->seen[i]) : NULL;
+		const struct acc_replica_seen *in = t->seen[i].out && t->seen[i].n == w->n
+							    ? acc_seen_input(t, &t->seen[i])
+							    : NULL;
 		if (in != NULL && in->pos == w->pos)
 			return &t->seen[i];
 	}
