@@ -16,6 +16,7 @@ load helper
 #	tests/selfcheck/fresh.py OUT zero-noise-order hsdp-noise-nosync --task statistics
 #	tests/selfcheck/more.py OUT lora-noise-loradiv mixer-noise-addbias three-noise-repeated tokens-noise-count \
 #		--task statistics
+#	tests/selfcheck/unseen.py OUT replicated-noise-routers tables-noise --task statistics
 # without step1, except of mqa-noise-qknorm and hsdp-noise-nosync. collective/masks.acc.gz and stages.acc.gz
 # are, without step1, of
 #	tests/selfcheck/others.py OUT seqdrop-noise-samemask; accdump-read --inline OUT/* | gzip -9n
@@ -82,7 +83,7 @@ named() { # run, name, step, rank, text
 }
 
 @test "replicas: a run that is right is not accused" {
-	for run in dp2-noise vocab-noise hsdp-noise ulysses-noise; do
+	for run in dp2-noise vocab-noise hsdp-noise ulysses-noise tables-noise; do
 		accdump-read $run >in
 		accaudit in 2>/dev/null >out || [ $? -eq 2 ]
 		accfmt --json out | jq -es 'map(select(.["audit.ok"] == false)) == []'
@@ -115,6 +116,7 @@ named() { # run, name, step, rank, text
 		"sums up what Distributed.all_reduce.0.forward has summed up among these ranks already"
 	named accum-noise-last Distributed.all_reduce.0.forward 0 0 \
 		"which 3 op calls of one line are given: that of Functional.embedding.0.backward is given to no reduction"
+	named replicated-noise-routers Functional.linear.6.forward 0 1 "the other weights of its line and shape, 1, are the same"
 	named zero-noise-order Distributed.reduce_scatter_tensor.0.forward 0 0 "is it the same order on all ranks?"
 	named flat-noise-offset Functional.layer_norm.0.forward 0 1 "which join its gradients"
 	named flat-noise-clippart Tensor.mul_.0.forward 0 0 "on rank 0 and by 0.111202 on rank 1"

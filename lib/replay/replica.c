@@ -8,6 +8,8 @@
 
 #include "replay/limits.h"
 
+enum { MOST_ODD = 16 };
+
 struct parting { /* a group, and what is found in it */
 	struct acc_replicas *t;
 	const struct acc_rank_group *g;
@@ -15,7 +17,9 @@ struct parting { /* a group, and what is found in it */
 	struct acc_map lines;   /* of code, whose calls were alike: their number, or dead */
 	bool parted, drawn;     /* a reduction is missing; random numbers are others */
 	uint64_t equal, differ; /* weights of the first step */
-	const struct acc_replica_seen *odd;
+	const struct acc_replica_seen
+		*odd[MOST_ODD]; /* some of those that differ, on the odd rank */
+	uint32_t nodd;
 	uint64_t joined, unlike; /* gradients that are reduced: of weights that are alike, or not */
 	const struct acc_seen_call *reduction; /* the first of these, and two of its weights */
 	const struct acc_replica_seen *weight[2];
@@ -407,7 +411,8 @@ weight(struct parting *p, uint32_t j)
 	}
 	p->differ++;
 	const struct acc_replica_seen *s = &p->t->seen[p->peer[odd_one(p, j)]->first + j];
-	p->odd = s->weight ? s : p->odd;
+	if (s->weight && p->nodd < MOST_ODD)
+		p->odd[p->nodd++] = s;
 }
 
 static int64_t
@@ -458,26 +463,6 @@ visit(struct parting *p, struct acc_err *e)
 	return rc;
 }
 
-/* A weight that is another on a rank, where all others are the same on all: nobody holds parts of
- * weights, and it was not handed round. Where what it makes is at once exchanged, it is a part. */
-static int
-odd_weight(struct parting *p, struct acc_err *e)
-{
-	const struct acc_seen_call *c = p->odd == NULL ? NULL : &p->t->call[p->odd->call];
-	if (p->odd == NULL || p->differ != 1 || p->g->parts || p->equal < LIMIT_REPLICA_WEIGHTS)
-		return 0;
-	for (uint32_t i = 1; i <= LIMIT_REPLICA_NEXT; i++)
-		if (c + i < p->t->call + p->t->f->ncall && c[i].k->rank == c->k->rank &&
-			c[i].k->talks)
-			return 0;
-	return acc_replicas_blame(p->t, p->g, p->odd->line,
-		SAY(p,
-			"is a weight that is another on rank %lld than on the others of its group, where all %llu"
-			" other weights are the same",
-			(long long)c->k->rank, (unsigned long long)p->equal),
-		1, 0, e);
-}
-
 /* Which ranks hold the same weights, and are given the same data? */
 static void
 look(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_call **peer)
@@ -516,7 +501,9 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 			acc_replicas_peers(t, g, &t->call[i], p.peer))
 			rc = visit(&p, e);
 	if (rc == 0)
-		rc = odd_weight(&p, e);
+		rc = p.joined + p.unlike > 0
+			     ? 0
+			     : acc_rule_odd(t, g, p.odd, p.nodd, p.equal, p.differ, p.room, e);
 	if (rc == 0)
 		rc = say_unlike(&p, e);
 	if (rc == 0)

@@ -111,6 +111,11 @@ int acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
 int acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
 /* What is sent and received (replica_dual.c). */
 int acc_rule_pairs(struct acc_replicas *t, struct acc_err *e);
+/* Weights that are not the same on all ranks, of a group where no gradients are seen to be joined: so many are
+ * the same, so many not (replica_odd.c). */
+int acc_rule_odd(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *const *odd, uint32_t nodd, uint64_t equal, uint64_t differ,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* What is exchanged or gathered, and its gradients (replica_dual.c). */
 int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
 /* Parts of weights, sequences, gradients (replica_part.c): an op call; then what takes all of them. */

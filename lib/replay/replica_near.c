@@ -146,15 +146,14 @@ acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const
 	bool known, all = true, data = true, wide = true;
 	int rc = 0;
 	*ratio = 0;
-	*limit = LIMIT_REPLICA_MOST;
 	for (int i = 0; i < 4 && rc == 0; i++) {
 		rc = statistics(t, w[i]->line, st[i], &x, &known, e);
 		all &= known;
 		data &= x.data;
 		wide &= acc_unit(x.dtype) <= acc_unit(ACC_F32);
 	}
+	*limit = wide ? LIMIT_REPLICA_FEW : LIMIT_REPLICA_MOST;
 	if (rc == 0 && !data && all && wide) {
-		*limit = LIMIT_REPLICA_FEW;
 		for (int which = 0; which < 4; which++)
 			*ratio = fmax(*ratio,
 				parted_by((const double *const[]){st[0], st[1], st[2], st[3]},
