@@ -59,6 +59,7 @@ struct acc_replicas {
 	struct acc_replica_seen *seen;
 	struct acc_seen_call *call; /* as the fleet's */
 	size_t nseen, cap_seen;
+	bool scattered;         /* the calls of a rank and step do not lie one behind the other */
 	struct acc_ids at;      /* calls by step, rank and key */
 	struct acc_ids made;    /* tensors that were put out, by step, rank and mark */
 	struct acc_ids given;   /* operands of reductions, the same way: their calls */
@@ -133,6 +134,13 @@ int acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Gradients that stages receive are those of what they sent. */
 int acc_rule_stages(struct acc_replicas *t, struct acc_err *e);
 
+/* Of one rank and step? Its calls lie one behind the other, if they are not scattered. */
+static inline bool
+acc_seen_beside(const struct acc_seen_call *a, const struct acc_seen_call *b)
+{
+	return a->k->rank == b->k->rank && a->k->step == b->k->step;
+}
+
 /* Is this call one among the group? */
 bool acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
 	const struct acc_rank_group *g);
@@ -169,6 +177,9 @@ int acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen 
  * moved, and how far they may; 0: it is not known. 0 or < 0. */
 int acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const w[4],
 	double *ratio, double *limit, struct acc_err *e);
+/* The mean of a tensor in f32, as recorded, and how far that may be off; false: not known. < 0: failure. */
+int acc_replicas_mean(struct acc_replicas *t, const struct acc_replica_seen *s, double mean[2],
+	bool *known, struct acc_err *e);
 /* Is it the sum of these, in f32? By the mean; then, where they were recorded (*data), by the elements. */
 int acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
 	const struct acc_replica_seen *const *term, uint32_t n, bool *is, bool *data,

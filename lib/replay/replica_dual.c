@@ -165,8 +165,9 @@ static const struct acc_seen_call *
 user(const struct acc_replicas *t, const struct acc_replica_seen *got,
 	const struct acc_seen_call *after)
 {
-	for (const struct acc_seen_call *c = after + 1; c < t->call + t->f->ncall; c++) {
-		if (c->k->rank != after->k->rank || c->k->step != after->k->step || c->k->talks)
+	for (const struct acc_seen_call *c = after + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, after); c++) {
+		if (c->k->talks)
 			continue;
 		for (uint32_t i = c->first; i < c->first + c->n; i++)
 			if (!t->seen[i].out && t->seen[i].mark == got->mark)
@@ -192,9 +193,9 @@ unused(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_er
 	const struct acc_replica_seen *other = NULL;
 	if (user(t, got, c) != NULL)
 		return 0;
-	for (const struct acc_seen_call *o = c; o-- > t->call && second == NULL;) {
-		other = o->k->rank == c->k->rank && o->k->step == c->k->step ? received(t, o)
-									     : NULL;
+	for (const struct acc_seen_call *o = c;
+		o-- > t->call && acc_seen_beside(o, c) && second == NULL;) {
+		other = received(t, o);
 		if (other == NULL || other->n != got->n || other->mark == got->mark)
 			continue;
 		first = user(t, other, o);
@@ -235,26 +236,24 @@ sent_again(struct acc_replicas *t, const struct acc_replica_seen *s, struct acc_
 {
 	const struct acc_seen_call *c = &t->call[s->call], *was = NULL, *other = NULL;
 	const struct acc_replica_seen *made = acc_seen_maker(t, s), *x = NULL;
-	for (const struct acc_seen_call *o = c; o-- > t->call && was == NULL;) {
-		x = o->k->rank == c->k->rank && o->k->step == c->k->step ? sent(t, o) : NULL;
+	for (const struct acc_seen_call *o = c;
+		o-- > t->call && acc_seen_beside(o, c) && was == NULL;) {
+		x = sent(t, o);
 		was = x != NULL && x->mark == s->mark && o->args == c->args ? o : NULL;
 	}
 	if (was == NULL || made == NULL || t->call[made->call].line == 0)
 		return 0;
 	const struct acc_seen_call *maker = &t->call[made->call];
 	for (const struct acc_seen_call *o = maker + 1; o < c && other == NULL; o++) {
-		if (o->k->rank != c->k->rank || o->k->step != c->k->step ||
-			o->line != maker->line || o->k->backward)
+		if (o->line != maker->line || o->k->backward)
 			continue;
 		x = NULL;
 		for (uint32_t i = o->first; i < o->first + o->n; i++)
 			x = t->seen[i].out && t->seen[i].n == s->n ? &t->seen[i] : x;
 		bool used = x == NULL || x->mark == s->mark || user(t, x, o) != NULL;
-		for (const struct acc_seen_call *p = o; p < t->call + t->f->ncall && !used; p++) {
-			const struct acc_replica_seen *y = p->k->rank == c->k->rank &&
-									   p->k->step == c->k->step
-								   ? sent(t, p)
-								   : NULL;
+		for (const struct acc_seen_call *p = o;
+			p < t->call + t->f->ncall && acc_seen_beside(p, o) && !used; p++) {
+			const struct acc_replica_seen *y = sent(t, p);
 			used = y != NULL && y->mark == x->mark;
 		}
 		other = used ? NULL : o;
@@ -298,7 +297,7 @@ int
 acc_rule_pairs(struct acc_replicas *t, struct acc_err *e)
 {
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
+	for (size_t i = 0; i < t->f->ncall && !t->scattered && rc == 0; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *got = received(t, c), *gave = sent(t, c);
 		if (c->k->step == t->step[0] && got != NULL)

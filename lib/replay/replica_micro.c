@@ -11,6 +11,7 @@ enum { MOST_USES = 8, FEW_BY_MEAN = 3 };
 
 struct use { /* a weight's gradients, in the order in which they were made */
 	const struct acc_replica_seen *g[MOST_USES];
+	double mean[MOST_USES][2]; /* and how far it may be off */
 	uint32_t n;
 	uint32_t joined;            /* which of them reductions are given: bits */
 	const struct given *last;   /* of these reductions */
@@ -21,7 +22,9 @@ struct use { /* a weight's gradients, in the order in which they were made */
 struct given { /* a reduction, and its operand */
 	const struct acc_seen_call *c;
 	const struct acc_replica_seen *in, *out;
-	bool known; /* of which weight it is */
+	double mean[2][2]; /* of what it is given, of what it makes */
+	bool told;         /* the means are known */
+	bool known;        /* of which weight it is */
 };
 
 struct micro {
@@ -75,6 +78,12 @@ add_use(struct micro *m, const struct leaf *from, size_t n, struct acc_err *e)
 			return 0;
 	}
 	qsort(u.g, u.n, sizeof *u.g, by_time);
+	for (uint32_t i = 0; i < u.n; i++) {
+		bool known = false;
+		rc = acc_replicas_mean(t, u.g[i], u.mean[i], &known, e);
+		if (rc < 0 || !known)
+			return rc;
+	}
 	void *p = acc_grow(m->use, &m->cap_use, m->nuse + 1, sizeof *m->use, e);
 	if (p == NULL)
 		return ACC_ENOMEM;
@@ -86,7 +95,7 @@ add_use(struct micro *m, const struct leaf *from, size_t n, struct acc_err *e)
 static int
 add_reduction(struct micro *m, const struct acc_seen_call *c, struct acc_err *e)
 {
-	const struct acc_replicas *t = m->t;
+	struct acc_replicas *t = m->t;
 	struct given r = {.c = c};
 	for (uint32_t i = c->first; i < c->first + c->n; i++) {
 		const struct acc_replica_seen *s = &t->seen[i];
@@ -99,6 +108,13 @@ add_reduction(struct micro *m, const struct acc_seen_call *c, struct acc_err *e)
 	}
 	if (r.in == NULL || r.out == NULL)
 		return 0;
+	bool known = false;
+	int rc = acc_replicas_mean(t, r.in, r.mean[0], &r.told, e);
+	if (rc == 0)
+		rc = acc_replicas_mean(t, r.out, r.mean[1], &known, e);
+	if (rc < 0)
+		return rc;
+	r.told &= known;
 	void *p = acc_grow(m->red, &m->cap_red, m->nred + 1, sizeof *m->red, e);
 	if (p == NULL)
 		return ACC_ENOMEM;
@@ -146,20 +162,29 @@ collect(struct micro *m, struct acc_err *e)
 
 /* --- what a reduction is given --- */
 
-/* Is it the sum of the gradients from..to, and of `base`, unless NULL? */
+/* Is it the sum of the gradients from..to, and of what `base` made, unless NULL? */
 static int
 is_sum(struct micro *m, const struct given *r, struct use *u, uint32_t from, uint32_t to,
-	const struct acc_replica_seen *base, bool *is, struct acc_err *e)
+	const struct given *base, bool *is, struct acc_err *e)
 {
 	const struct acc_replica_seen *term[MOST_USES + 1];
+	double off = r->mean[0][0], room = r->mean[0][1];
 	uint32_t n = 0;
-	if (base != NULL)
-		term[n++] = base;
-	for (uint32_t i = from; i < to; i++)
+	if (base != NULL) {
+		term[n++] = base->out;
+		off -= base->mean[1][0];
+		room += base->mean[1][1];
+	}
+	for (uint32_t i = from; i < to; i++) {
 		term[n++] = u->g[i];
+		off -= u->mean[i][0];
+		room += u->mean[i][1];
+	}
 	*is = n == 1 && term[0]->mark == r->in->mark;
 	u->data |= *is;
-	return n < 2 ? 0 : acc_replicas_sum(m->t, r->in, term, n, is, &u->data, e);
+	return n < 2 || !r->told || fabs(off) > room
+		       ? 0
+		       : acc_replicas_sum(m->t, r->in, term, n, is, &u->data, e);
 }
 
 /* Some of the gradients that are there when it is called, one after another. */
@@ -180,7 +205,7 @@ match(struct micro *m, struct given *r, struct use *u, struct acc_err *e)
 			}
 			if (u->last == NULL || u->last->c->average || u->before != NULL)
 				continue;
-			rc = is_sum(m, r, u, from, from + n, u->last->out, &is, e);
+			rc = is_sum(m, r, u, from, from + n, u->last, &is, e);
 			u->before = is ? u->last : NULL;
 		}
 	if (is) {

@@ -238,25 +238,42 @@ sum_by_elements(struct acc_replicas *t, const struct acc_fleet_tensor *x,
 }
 
 int
+acc_replicas_mean(struct acc_replicas *t, const struct acc_replica_seen *s, double mean[2],
+	bool *known, struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0};
+	double st[4] = {0};
+	int rc = statistics(t, s->line, st, &x, known, e);
+	*known &= x.dtype == ACC_F32;
+	mean[0] = st[2];
+	mean[1] = LIMIT_STATISTIC_F32 * (fabs(st[2]) + fabs(st[3]) / sqrt((double)s->n));
+	return rc;
+}
+
+int
 acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
 	const struct acc_replica_seen *const *term, uint32_t n, bool *is, bool *data,
 	struct acc_err *e)
 {
 	struct acc_fleet_tensor x = {0}, *y = calloc(n, sizeof *y);
-	double st[4], sum = 0, room = 0;
-	bool known = true;
+	double mean[2], sum = 0, room = 0;
+	bool known = true, all = true;
 	int rc = y == NULL ? acc_nomem(e) : 0;
 	*is = false;
 	for (uint32_t j = 0; j <= n && rc == 0 && known; j++) {
-		rc = statistics(t, j == n ? s->line : term[j]->line, st, j == n ? &x : &y[j],
-			&known, e);
-		sum += j == n ? -st[2] : st[2];
-		room += LIMIT_STATISTIC_F32 * (fabs(st[2]) + fabs(st[3]) / sqrt((double)s->n));
-		known &= (j == n ? x.dtype : y[j].dtype) == ACC_F32 && (j == n || y[j].n == s->n);
+		const struct acc_replica_seen *z = j == n ? s : term[j];
+		struct acc_fleet_tensor *at = j == n ? &x : &y[j];
+		struct acc_rec *r;
+		rc = acc_replicas_mean(t, z, mean, &known, e);
+		sum += j == n ? -mean[0] : mean[0];
+		room += mean[1];
+		known &= z->n == s->n;
+		if (rc == 0)
+			rc = t->f->get(t->f->arg, z->line, &r, e);
+		if (rc == 0 && acc_fleet_tensor(r, z->line, at) < 0)
+			rc = acc_nomem(e);
+		all &= at->data;
 	}
-	bool all = x.data;
-	for (uint32_t j = 0; j < n && rc == 0; j++)
-		all &= y[j].data;
 	if (rc == 0 && known && fabs(sum) <= room) {
 		*is = true;
 		if (all)

@@ -13,10 +13,11 @@ exchanged(const struct acc_replicas *t, const struct acc_seen_call *c)
 	uint64_t made[MOST_MADE];
 	uint32_t n = 0;
 	const struct acc_seen_call *end = t->call + t->f->ncall;
-	for (const struct acc_seen_call *o = c; o < end && o - c < MOST_CALLS; o++) {
+	if (t->scattered)
+		return true;
+	for (const struct acc_seen_call *o = c;
+		o < end && o - c < MOST_CALLS && acc_seen_beside(o, c) && !o->k->backward; o++) {
 		bool given = o == c, leaf = false;
-		if (o->k->rank != c->k->rank || o->k->step != c->k->step || o->k->backward)
-			continue;
 		for (uint32_t i = o->first; i < o->first + o->n; i++) {
 			leaf |= t->seen[i].leaf && o != c;
 			for (uint32_t j = 0; j < n && !t->seen[i].out && !given; j++)

@@ -379,8 +379,17 @@ acc_replicas_read(struct acc_replicas *t, struct acc_err *e)
 	if (t->call == NULL || t->a == NULL)
 		return acc_nomem(e);
 	t->b = t->a + ACC_CHUNK;
-	for (uint32_t i = 0; i < f->ncall && rc == 0; i++)
-		rc = read_call(t, i, e);
+	struct acc_ids runs = {0};
+	for (uint32_t i = 0; i < f->ncall && rc == 0; i++) {
+		const struct acc_fleet_call *k = &f->call[i];
+		uint64_t run = acc_seen_place(k->step, k->rank, 0);
+		uint32_t was = acc_ids_get(&runs, run);
+		t->scattered |= was != ACC_NOID && was + 1 != i;
+		rc = acc_ids_put(&runs, run, i, true, e);
+		if (rc == 0)
+			rc = read_call(t, i, e);
+	}
+	acc_ids_release(&runs);
 	return rc == 0 && f->nrank < UINT32_MAX ? add_group(t, f->rank, (uint32_t)f->nrank, e) : rc;
 }
 

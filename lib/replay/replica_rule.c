@@ -412,19 +412,21 @@ say_stage(struct acc_replicas *t, const struct acc_replica_seen *got, const stru
 				 e);
 }
 
-/* The gradients of what a rank gave to several op calls. */
+/* The gradients of what a rank received, which it gave to several op calls. */
 static uint32_t
-terms_of(const struct acc_replicas *t, int64_t step, int64_t rank, uint64_t mark,
+terms_of(const struct acc_replicas *t, const struct acc_replica_seen *got,
 	const struct acc_replica_seen **term, uint32_t most)
 {
+	const struct acc_seen_call *from = &t->call[got->call];
 	uint32_t n = 0;
-	for (size_t i = 0; i < t->f->ncall && n < most; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != rank || c->k->step != step || c->k->talks || c->k->backward)
+	for (const struct acc_seen_call *c = from;
+		c < t->call + t->f->ncall && acc_seen_beside(c, from) && n < most; c++) {
+		if (c->k->talks || c->k->backward)
 			continue;
 		for (uint32_t j = c->first; j < c->first + c->n && n < most; j++)
-			if (!t->seen[j].out && t->seen[j].mark == mark &&
-				(term[n] = acc_seen_gradient(t, step, rank, &t->seen[j])) != NULL)
+			if (!t->seen[j].out && t->seen[j].mark == got->mark &&
+				(term[n] = acc_seen_gradient(t, c->k->step, c->k->rank,
+					 &t->seen[j])) != NULL)
 				n++;
 	}
 	return n;
@@ -441,14 +443,18 @@ stage_of_sum(struct acc_replicas *t, const struct acc_replica_seen *got,
 	const struct acc_fleet_call *k = t->call[got->call].k;
 	const struct acc_seen_call *fwd = &t->call[y->call], *right = NULL;
 	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
-		const struct acc_seen_call *c = &t->call[i];
+	for (const struct acc_seen_call *c = &t->call[got->call];
+		!t->scattered && c-- > t->call && acc_seen_beside(c, &t->call[got->call]) &&
+		rc == 0;) {
 		const struct acc_replica_seen *x = output(t, c), *term[MOST_TERMS];
 		bool is = false, data = false;
-		if (c->k->rank != k->rank || c->k->step != k->step || c->k->backward ||
-			c->k->op != fwd->k->op || x == NULL || x->mark == 0 || x->n != got->n)
+		if (c->k->backward || c->k->op != fwd->k->op || x == NULL || x->mark == 0 ||
+			x->n != got->n)
 			continue;
-		uint32_t n = terms_of(t, k->step, other, x->mark, term, MOST_TERMS);
+		uint32_t by = acc_ids_get(&t->made, acc_seen_place(k->step, other, x->mark));
+		uint32_t n = by == ACC_NOID || !t->call[t->seen[by].call].receives
+				     ? 0
+				     : terms_of(t, &t->seen[by], term, MOST_TERMS);
 		if (n > 1 && n < MOST_TERMS)
 			rc = acc_replicas_sum(t, got, term, n, &is, &data, e);
 		if (is && (c == fwd || !data))
