@@ -8,10 +8,24 @@ load helper
 #		hsdp-noise-node hsdp-noise-rgroup lstm-noise-init pipe-noise-crossed ring-noise-kvgrad vocab-noise \
 #		vocab-noise-rowbias vocab-noise-sumexp --steps 1 --task statistics
 #	tests/parallel/make.py OUT tp4-group --layers 2 --task statistics
+# others.tar.gz, the same way, of
+#	tests/selfcheck/others.py OUT accum-noise-again accum-noise-last flat-noise-clippart flat-noise-offset \
+#		gather-noise-detach mqa-noise-amplified mqa-noise-qknorm ppdp-noise-buffer syncbn-noise-means \
+#		tpdp-noise-clipdup tpdp-noise-tpdata ulysses-noise-half --task statistics
+#	tests/selfcheck/others.py OUT ulysses-noise ulysses-noise-back --task md5
+#	tests/selfcheck/fresh.py OUT zero-noise-order hsdp-noise-nosync --task statistics
+#	tests/selfcheck/more.py OUT lora-noise-loradiv mixer-noise-addbias three-noise-repeated tokens-noise-count \
+#		--task statistics
+#	tests/selfcheck/unseen.py OUT replicated-noise-routers tables-noise --task statistics
+# without step1, except of mqa-noise-qknorm and hsdp-noise-nosync. collective/masks.acc.gz and stages.acc.gz
+# are, without step1, of
+#	tests/selfcheck/others.py OUT seqdrop-noise-samemask; accdump-read --inline OUT/* | gzip -9n
+#	tests/selfcheck/more.py OUT three-noise-swapped; accdump-read --inline OUT/* | gzip -9n
 
 setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/selfcheck.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/fresh.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/others.tar.gz"
 }
 
 setup() {
@@ -33,8 +47,14 @@ setup() {
 	accfmt --json out | jq -c 'select(.kind == "tensor" and .io == "out" and (.pos | startswith("0")))' >v
 	jq -es 'map(select(.["audit.ok"])) == []' v
 	jq -es 'map(select(.["audit.ok"] == false)) | length == 34' v
-	jq -es 'map(select(has("x-wrong") | not)) | length == 295 and all(has("audit.skip"))' v
+	jq -es 'map(select(has("x-wrong") | not)) | length == 319 and all(has("audit.skip"))' v
 	jq -es 'map(select(has("x-wrong") and (.["x-wrong"] as $w | .["audit.cause"] | contains($w) | not))) == []' v
+}
+
+@test "communication: a group that was not recorded is not all ranks, whatever the recorded ones show" {
+	accaudit "$DATA/collective/pairs.acc.gz" 2>/dev/null >out || [ $? -eq 2 ]
+	accfmt --json out | jq -es 'map(select(.["audit.ok"] == false)) == [] and
+		(map(select(.["audit.skip"] // "" | contains("seems not to be the ranks"))) | length == 8)'
 }
 
 @test "communication: the first that is wrong is the culprit, its rank is named" {
@@ -63,7 +83,7 @@ named() { # run, name, step, rank, text
 }
 
 @test "replicas: a run that is right is not accused" {
-	for run in dp2-noise vocab-noise hsdp-noise; do
+	for run in dp2-noise vocab-noise hsdp-noise ulysses-noise tables-noise; do
 		accdump-read $run >in
 		accaudit in 2>/dev/null >out || [ $? -eq 2 ]
 		accfmt --json out | jq -es 'map(select(.["audit.ok"] == false)) == []'
@@ -89,6 +109,41 @@ named() { # run, name, step, rank, text
 	named pipe-noise-crossed Torch.tanh.2.backward 0 0 \
 		"made of the gradient of what Torch.tanh.11.forward gave to rank 1"
 	named ring-noise-kvgrad Functional.linear.10.backward 0 0 "a reduction is missing"
+}
+
+@test "gradients of a weight: joined once, all of them, in one order, by one number" {
+	named accum-noise-again Distributed.all_reduce.11.forward 0 0 \
+		"sums up what Distributed.all_reduce.0.forward has summed up among these ranks already"
+	named accum-noise-last Distributed.all_reduce.0.forward 0 0 \
+		"which 3 op calls of one line are given: that of Functional.embedding.0.backward is given to no reduction"
+	named replicated-noise-routers Functional.linear.6.forward 0 1 "the other weights of its line and shape, 1, are the same"
+	named zero-noise-order Distributed.reduce_scatter_tensor.0.forward 0 0 "is it the same order on all ranks?"
+	named flat-noise-offset Functional.layer_norm.0.forward 0 1 "which join its gradients"
+	named flat-noise-clippart Tensor.mul_.0.forward 0 0 "on rank 0 and by 0.111202 on rank 1"
+	named mqa-noise-amplified Distributed.all_reduce.5.forward 0 0 "beside those of the 5 parts of weights"
+	named mqa-noise-qknorm Functional.layer_norm.3.backward 0 0 "was given to no reduction"
+	named hsdp-noise-nosync Distributed.reduce_scatter_tensor.0.forward 0 0 \
+		"in step 1 at Distributed.all_gather_into_tensor.7.forward"
+	named lora-noise-loradiv Tensor.div_.10.forward 0 0 "of the 10 gradients of weights is 0.25 times it"
+	named tokens-noise-count Tensor.div_.0.forward 0 1 "a number differs by rank"
+	named ulysses-noise-half Tensor.div_.0.forward 0 0 "2 times too small; gradients must be summed up"
+}
+
+@test "communication: its backward pass, what it counts, what it is given" {
+	named ulysses-noise-back Tensor.transpose.9.backward 0 0 "it must be exchanged, too"
+	named gather-noise-detach Distributed.all_gather_into_tensor.0.forward 0 0 "the weight of Functional.linear.1.forward"
+	named syncbn-noise-means Distributed.all_reduce.0.forward 0 0 "means over 6 elements on rank 0 and over 4 on rank 1"
+	named tpdp-noise-clipdup Distributed.all_reduce.23.forward 0 0 "norms of 11 tensors that are whole"
+	named tpdp-noise-tpdata Functional.linear.0.forward 0 0 "these ranks must be given the same data"
+	named ppdp-noise-buffer Distributed.recv.1.forward 0 2 "what Distributed.recv.0.forward received"
+	named three-noise-repeated Distributed.send.2.forward 0 1 "what Tensor.__add__.8.forward put out is given to nobody"
+	named mixer-noise-addbias Tensor.__add__.1.forward 0 0 "the bias counts 2 times"
+	run -1 bash -c 'accaudit "$DATA/collective/stages.acc.gz" | accfirstbad | accfmt --json'
+	jq -es 'map(select(.what == "culprit"))[0] | .name == "Tensor.__add__.5.backward" and
+		(.text | contains("of what Tensor.__add__.8.forward gave to rank 1"))' <<<"$output"
+	run -1 bash -c 'accaudit "$DATA/collective/masks.acc.gz" | accfirstbad | accfmt --json'
+	jq -es 'map(select(.what == "culprit"))[0] | .name == "Functional.dropout.0.forward" and
+		(.text | contains("drops the same elements on all ranks"))' <<<"$output"
 }
 
 @test "one rank alone has nothing that is compared" {

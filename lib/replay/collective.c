@@ -141,7 +141,8 @@ result(void *arg, const struct acc_collective *c, const struct acc_fleet_verdict
 		own.skip = "it may not have been there yet when it was recorded (async_op)";
 		own.said = NULL;
 	}
-	s->right += own.skip != NULL && own.agrees;
+	/* What recorded groups show tells nothing of those that were not. */
+	s->right += !s->recorded && own.skip != NULL && own.agrees;
 	if (s->recorded || own.skip != NULL)
 		return acc_fleet_say(s->f, &own, e);
 	s->right += own.said == NULL;

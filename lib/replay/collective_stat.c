@@ -12,6 +12,7 @@ enum { LOOK_BACK = 8, FEW = 8 };
 
 struct stat { /* of a tensor, or of several one behind the other */
 	double max, min, mean, norm;
+	double rounded; /* magnitudes of the means it is joined of, each of which its recorder rounded */
 	uint64_t n;
 	bool ends, sums; /* the first two, the other two are known */
 };
@@ -46,6 +47,7 @@ read_stat(struct acc_fleet *f, const struct acc_fleet_tensor *t, struct stat *s,
 		  acc_as_f64(acc_get(r, "", "stat.norm"), &s->norm) && isfinite(s->mean) &&
 		  isfinite(s->norm) && acc_is_float(t->dtype);
 	s->norm = fabs(s->norm); /* of a number, recorders give it as it is */
+	s->rounded = fabs(s->mean);
 	return 0;
 }
 
@@ -64,6 +66,7 @@ join(struct stat *to, const struct stat *s)
 	to->max = fmax(to->max, s->max);
 	to->min = fmin(to->min, s->min);
 	to->mean = to->mean * ((double)to->n / n) + s->mean * ((double)s->n / n);
+	to->rounded = to->rounded * ((double)to->n / n) + s->rounded * ((double)s->n / n);
 	to->norm = hypot(to->norm, s->norm);
 	to->n += s->n;
 }
@@ -101,7 +104,7 @@ rounding(enum acc_dtype t)
 static double
 mean_room(const struct look *k, const struct stat *s)
 {
-	return rounding(k->dtype) * fabs(s->mean) + LIMIT_STATISTIC_F32 * rms_of(s);
+	return rounding(k->dtype) * s->rounded + LIMIT_STATISTIC_F32 * rms_of(s);
 }
 
 static double

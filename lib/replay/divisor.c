@@ -40,9 +40,8 @@ number_of(struct acc_replicas *t, size_t line, double *v, struct acc_err *e)
 	return x.data ? acc_fleet_read(t->f, &x, 0, 1, v, e) : 0;
 }
 
-/* By what a call multiplies, or divides, its tensor. 1; 0: it is not known; < 0. */
-static int
-factor_of(struct acc_replicas *t, const struct acc_seen_call *c, double *v, struct acc_err *e)
+int
+acc_seen_factor(struct acc_replicas *t, const struct acc_seen_call *c, double *v, struct acc_err *e)
 {
 	struct acc_rec *r;
 	bool divides = false;
@@ -82,8 +81,8 @@ factor_of(struct acc_replicas *t, const struct acc_seen_call *c, double *v, stru
 /* The one loss of a rank in the first step, a mean, and the gradient that it is given. 1; 0: there is
  * none, or several; < 0. */
 static int
-loss_of(struct acc_replicas *t, int64_t rank, const struct acc_replica_seen **seed, double *began,
-	struct acc_err *e)
+loss_of(struct acc_replicas *t, int64_t rank, const struct acc_seen_call **found,
+	const struct acc_replica_seen **seed, double *began, struct acc_err *e)
 {
 	const struct acc_seen_call *loss = NULL, *back;
 	for (size_t i = 0; i < t->f->ncall; i++) {
@@ -98,21 +97,70 @@ loss_of(struct acc_replicas *t, int64_t rank, const struct acc_replica_seen **se
 	for (uint32_t j = 0; back != NULL && j < back->n; j++)
 		if (!t->seen[back->first + j].out && t->seen[back->first + j].n == 1) {
 			*seed = &t->seen[back->first + j];
+			*found = loss;
 			return number_of(t, (*seed)->line, began, e);
 		}
 	return 0;
 }
 
-/* A hash of the labels: what is no real number among what a loss is given. 0: none. */
-static uint64_t
-labels_of(const struct acc_replicas *t, const struct acc_replica_seen *seed)
+/* A hash of the labels: what is no real number among what a loss is given, or what nobody made; of statistics,
+ * of the largest and the least. 0: none. */
+static int
+labels_of(struct acc_replicas *t, const struct acc_seen_call *loss, uint64_t *labels,
+	struct acc_err *e)
 {
-	const struct acc_fleet_call *k = t->call[seed->call].k;
-	const struct acc_seen_call *c = acc_replicas_call(t, k->step, k->rank, k->twin);
-	for (uint32_t j = 0; c != NULL && j < c->n; j++)
-		if (!t->seen[c->first + j].out && !t->seen[c->first + j].real)
-			return t->seen[c->first + j].mark;
+	*labels = 0;
+	for (uint32_t j = 0; j < loss->n && *labels == 0; j++) {
+		const struct acc_replica_seen *s = &t->seen[loss->first + j];
+		struct acc_rec *r;
+		double ends[2];
+		if (s->out || (s->real && !s->data))
+			continue;
+		int rc = t->f->get(t->f->arg, s->line, &r, e);
+		if (rc < 0)
+			return rc;
+		*labels = s->mark;
+		if (*labels == 0 && acc_as_f64(acc_get(r, "", "stat.max"), &ends[0]) &&
+			acc_as_f64(acc_get(r, "", "stat.min"), &ends[1]))
+			*labels = acc_hash(ends, sizeof ends) | 1;
+	}
 	return 0;
+}
+
+/* Is all that the loss is given the same on all ranks? */
+static int
+is_whole(struct scaling *s, const struct acc_seen_call *loss, bool *is, struct acc_err *e)
+{
+	const struct acc_seen_call **peer = malloc(s->g->n * sizeof *peer);
+	int rc = peer == NULL ? acc_nomem(e) : 0;
+	*is = rc == 0 && acc_replicas_peers(s->t, s->g, loss, peer);
+	for (uint32_t j = 0; j < loss->n && rc == 0 && *is; j++)
+		if (!s->t->seen[loss->first + j].out)
+			rc = acc_replicas_same(s->t, s->g, peer, j, is, e);
+	free(peer);
+	return rc;
+}
+
+/* Does a rank go on with its part of the gradient of the loss, as it is? */
+static bool
+is_cut(const struct scaling *s)
+{
+	const struct acc_replicas *t = s->t;
+	const struct acc_seen_call *back = &t->call[s->seed->call];
+	for (uint32_t j = back->first; j < back->first + back->n; j++) {
+		const struct acc_replica_seen *dx = &t->seen[j];
+		uint32_t by = !dx->out || dx->mark == 0
+				      ? ACC_NOID
+				      : acc_ids_get(&t->taken, acc_seen_id(t, dx));
+		const struct acc_seen_call *cut = by == ACC_NOID ? NULL : &t->call[by];
+		for (uint32_t i = cut == NULL ? 0 : cut->first;
+			cut != NULL && i < cut->first + cut->n; i++)
+			if (t->seen[i].out && t->seen[i].n * s->g->n == dx->n &&
+				t->seen[i].mark != 0 &&
+				acc_ids_get(&t->entered, acc_seen_id(t, &t->seen[i])) != ACC_NOID)
+				return true;
+	}
+	return false;
 }
 
 /* What becomes of a reduction's result: the numbers by which it is scaled, one call after another. */
@@ -127,7 +175,7 @@ follow(struct scaling *s, const struct acc_replica_seen *x, double *factor, stru
 		if (next == ACC_NOID || next <= x->call)
 			return 1;
 		const struct acc_seen_call *c = &t->call[next];
-		int rc = factor_of(t, c, &v, e);
+		int rc = acc_seen_factor(t, c, &v, e);
 		if (rc != 1)
 			return rc;
 		const struct acc_replica_seen *out = NULL;
@@ -175,34 +223,57 @@ reduction(struct scaling *s, const struct acc_seen_call *c, struct acc_err *e)
 	return 1;
 }
 
+/* The sum of the ranks' parts is the gradient of the loss, which is one for all. */
+static int
+say_cut(struct scaling *s, struct acc_err *e)
+{
+	return fabs(s->factor * s->g->n - 1) > 1e-6
+		       ? 0
+		       : acc_replicas_blame(s->t, s->g, s->last,
+				 acc_say(&s->t->f->mem,
+					 "is a mean over the ranks: their loss is one and the same, and each goes on with"
+					 " its part of the gradient of that, so that their sum is the gradient: %u"
+					 " times too small; gradients must be summed up",
+					 s->g->n),
+				 1, 0, e);
+}
+
 int
 acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e)
 {
 	struct scaling s = {.t = t, .g = g};
 	uint64_t labels = 0;
-	bool differ = false;
+	bool differ = false, cut = false;
 	int rc = 1;
 	for (uint32_t i = 0; i < g->n && rc == 1; i++) {
 		const struct acc_replica_seen *seed = NULL;
+		const struct acc_seen_call *loss;
 		double began = 0;
-		rc = loss_of(t, g->rank[i], &seed, &began, e);
+		uint64_t own = 0;
+		rc = loss_of(t, g->rank[i], &loss, &seed, &began, e);
 		if (rc == 1 && i > 0 && began != s.began)
 			rc = 0;
-		uint64_t own = rc == 1 ? labels_of(t, seed) : 0;
-		if (own == 0)
+		if (rc == 1 && labels_of(t, loss, &own, e) < 0)
+			return e->code;
+		s.began = began;
+		s.seed = i == 0 ? seed : s.seed;
+		if (rc == 1 && i == 0 && is_whole(&s, loss, &cut, e) < 0)
+			return e->code;
+		if (own == 0 && !cut)
 			rc = rc < 0 ? rc : 0;
 		differ |= i > 0 && own != labels;
 		labels = own;
-		s.began = began;
-		s.seed = i == 0 ? seed : s.seed;
 	}
+	cut = rc == 1 && cut && is_cut(&s);
 	for (size_t i = 0; i < t->f->ncall && rc == 1; i++)
 		if (t->call[i].k->rank == g->rank[0] && t->call[i].k->step == t->step[0] &&
 			t->call[i].k->talks && t->call[i].reduces &&
 			acc_seen_among(t, &t->call[i], g))
 			rc = reduction(&s, &t->call[i], e);
-	if (rc != 1 || !differ || s.n < LIMIT_REPLICA_WEIGHTS || s.unlike || !s.visible)
+	if (rc != 1 || (!differ && !cut) || s.n < LIMIT_REPLICA_WEIGHTS || s.unlike || !s.visible)
 		return rc < 0 ? rc : 0;
+	if (cut)
+		return say_cut(&s, e);
 	double off = s.factor * g->n;
 	bool more = fabs(off / g->n - 1) < 1e-6, less = fabs(off * g->n - 1) < 1e-6;
 	if (!more && !less)

@@ -115,6 +115,13 @@
 		"of a step of the optimizer, or of a tensor: further than by rounding two ranks are apart", \
 		"weights of 16 bits move by half of their last place: where one in 16 is rounded the" \
 		" other way, they are so far apart; what is not reduced is by 1") \
+	X(REPLICA_FEW, 0.125, "the same of weights in f32, and of statistics", \
+		"products in TF32 part gradients by 2^-10: one in 1,000 has another sign then, and of a" \
+		" step that is all signs, as the first of Adam, two ranks are apart by 2 times the root" \
+		" of that, 0.06; twice that") \
+	X(REPLICA_STATISTIC, 0x1p-18, \
+		"of a statistic of a weight in f32: what rounding may part it by", \
+		"64 roundings of 2^-24: a step is less than a weight, and its noise a small part of it") \
 	X(STATISTIC_F32, 1e-6, "of a mean or norm: what its recorder rounded it by", \
 		"16 roundings of 2^-24: the order of the sum, as stat-f32 of accfirstbad") \
 	X(STATISTIC_F16, 5e-4, "the same of f16", \
@@ -124,10 +131,7 @@
 		"how near a quotient of two means must be known to be called a factor", \
 		"the number of ranks, or an nth: up to 16 ranks, neighbours are 6 % apart") \
 	N(REPLICA_WEIGHTS, 8, "weights that are alike: fewer do not show that one must be", \
-		"a layer of a transformer has as many") \
-	N(REPLICA_NEXT, 4, \
-		"op calls behind: what is exchanged so soon was made by a part of a weight", \
-		"a part of a vocabulary is masked, and its rows are summed up, in 3 calls")
+		"a layer of a transformer has as many")
 
 #define AUDIT_LIMITS(X, N) \
 	AUDIT_ERRORS(X, N) AUDIT_LEARNING(X, N) AUDIT_CAUSES(X, N) AUDIT_RANKS(X, N)

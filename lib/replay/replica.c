@@ -4,17 +4,22 @@
 #include "acc/say.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "replay/limits.h"
+
+enum { MOST_ODD = 16 };
 
 struct parting { /* a group, and what is found in it */
 	struct acc_replicas *t;
 	const struct acc_rank_group *g;
-	const struct acc_seen_call **peer;
+	const struct acc_seen_call **peer, **room; /* room: for others */
 	struct acc_map lines;   /* of code, whose calls were alike: their number, or dead */
 	bool parted, drawn;     /* a reduction is missing; random numbers are others */
 	uint64_t equal, differ; /* weights of the first step */
-	const struct acc_replica_seen *odd;
+	const struct acc_replica_seen
+		*odd[MOST_ODD]; /* some of those that differ, on the odd rank */
+	uint32_t nodd;
 	uint64_t joined, unlike; /* gradients that are reduced: of weights that are alike, or not */
 	const struct acc_seen_call *reduction; /* the first of these, and two of its weights */
 	const struct acc_replica_seen *weight[2];
@@ -113,14 +118,18 @@ odd_one(const struct parting *p, uint32_t j)
 
 /* --- calls --- */
 
-/* Are all tensors that the peers were given equal? */
+/* Are all tensors that the peers were given equal? *numbers: those of one element, too; NULL: they must be. */
 static bool
-given_alike(const struct parting *p, bool any)
+given_alike(const struct parting *p, bool *numbers)
 {
 	const struct acc_seen_call *c = p->peer[0];
+	bool any = false;
 	for (uint32_t j = 0; j < c->n; j++) {
 		const struct acc_replica_seen *s = &p->t->seen[c->first + j];
-		if (!s->out && !marked_alike(p, j))
+		bool alike = s->out || marked_alike(p, j);
+		if (numbers != NULL && s->n == 1)
+			*numbers &= alike;
+		else if (!alike)
 			return false;
 		any |= !s->out && s->n > 1;
 	}
@@ -149,7 +158,7 @@ draws(struct parting *p, struct acc_err *e)
 	if (j < 0)
 		return 0;
 	p->drawn = true;
-	if (was || !p->g->weights_differ || p->g->data_differ || !given_alike(p, false))
+	if (was || !p->g->weights_differ || p->g->data_differ || !given_alike(p, NULL))
 		return 0;
 	return acc_replicas_blame(p->t, p->g, p->t->seen[p->peer[p->g->n - 1]->first + j].line,
 		"is made of other random numbers on each rank, although the input is the same on all:"
@@ -172,9 +181,9 @@ after_reduction(struct parting *p, struct acc_err *e)
 	for (uint32_t i = c->first; j >= 0 && i < c->first + c->n; i++)
 		reduced |= !t->seen[i].out && t->seen[i].n > 1 && t->seen[i].mark != 0 &&
 			   acc_ids_get(&t->reduced, acc_seen_id(t, &t->seen[i])) != ACC_NOID;
-	if (!reduced || !given_alike(p, false))
-		return 0;
 	bool args = true;
+	if (!reduced || !given_alike(p, &args))
+		return 0;
 	for (uint32_t i = 1; i < p->g->n; i++)
 		args &= p->peer[i]->args == c->args;
 	uint32_t odd = odd_one(p, (uint32_t)j);
@@ -195,35 +204,58 @@ after_reduction(struct parting *p, struct acc_err *e)
 		d.d / d.size, near, e);
 }
 
-/* A reduction over weights' gradients, where the weights are not the same. */
-static int
-unlike_weights(struct parting *p)
+/* What a reduction is given: the j-th of what was joined into its operand, or, with nothing joined, this
+ * itself; NULL: there is none. */
+static const struct acc_replica_seen *
+operand(const struct acc_replicas *t, const struct acc_seen_call *c, uint32_t j)
+{
+	const struct acc_replica_seen *in = NULL;
+	for (uint32_t i = c->first; i < c->first + c->n; i++) /* what is filled is smaller */
+		if (!t->seen[i].out && t->seen[i].n > (in == NULL ? 1 : in->n))
+			in = &t->seen[i];
+	const struct acc_seen_call *join = in == NULL ? NULL : acc_seen_joined(t, in);
+	if (join == NULL)
+		return j == 0 ? in : NULL;
+	for (uint32_t i = join->first; i < join->first + join->n; i++)
+		if (!t->seen[i].out && j-- == 0)
+			return &t->seen[i];
+	return NULL;
+}
+
+/* Of the j-th thing that the ranks join, whose weights are not the same. false: there is none. */
+static bool
+unlike_weight(struct parting *p, uint32_t j)
 {
 	struct acc_replicas *t = p->t;
 	const struct acc_replica_seen *w[2] = {NULL, NULL};
-	const struct acc_seen_call *c = p->peer[0];
-	int64_t at = -1;
-	for (uint32_t j = 0; j < c->n && at < 0; j++)
-		at = !t->seen[c->first + j].out && t->seen[c->first + j].n > 1 ? (int64_t)j : -1;
-	bool differ = false;
-	for (uint32_t i = 0; i < p->g->n && at >= 0; i++) {
-		const struct acc_replica_seen *s = &t->seen[p->peer[i]->first + at];
+	bool differ = false, known = true;
+	for (uint32_t i = 0; i < p->g->n; i++) {
+		const struct acc_replica_seen *s = operand(t, p->peer[i], j);
+		if (s == NULL)
+			return false;
 		const struct acc_replica_seen *found = acc_seen_weight(t, s);
-		if (found == NULL)
-			return 0;
+		known &= found != NULL;
+		if (!known)
+			continue;
 		w[i > 0] = i > 0 && differ ? w[1] : found;
 		differ |= w[0]->mark != found->mark;
 	}
-	p->joined += at >= 0 && !differ;
-	if (!differ)
-		return 0;
-	p->unlike++;
-	if (p->unlike == 1) {
-		p->reduction = c;
+	p->joined += known && !differ;
+	p->unlike += known && differ;
+	if (known && differ && p->unlike == 1) {
+		p->reduction = p->peer[0];
 		p->weight[0] = w[0];
 		p->weight[1] = w[1];
 	}
-	return 0;
+	return true;
+}
+
+/* A reduction over weights' gradients, where the weights are not the same. */
+static void
+unlike_weights(struct parting *p)
+{
+	for (uint32_t j = 0; unlike_weight(p, j); j++)
+		;
 }
 
 /* Has a rank that is none of the group the weight that the first one has? */
@@ -269,11 +301,17 @@ say_unlike(struct parting *p, struct acc_err *e)
 	for (uint32_t j = 0; j < c->n && b != NULL; j++)
 		if (t->seen[c->first + j].out && t->seen[c->first + j].n > 1)
 			return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
-				SAY(p,
-					"joins the gradients of weights that are not the same: that of"
-					" %s on rank %lld, of %s on rank %lld: is it the right group?",
-					a, (long long)t->call[w[0]->call].k->rank, b,
-					(long long)t->call[w[1]->call].k->rank),
+				strcmp(a, b) == 0
+					? SAY(p,
+						  "joins the gradients of weights that are not the same: that of"
+						  " %s on rank %lld, of %s on rank %lld: is it the right group?",
+						  a, (long long)t->call[w[0]->call].k->rank, b,
+						  (long long)t->call[w[1]->call].k->rank)
+					: SAY(p,
+						  "joins the gradient of the weight of %s on rank %lld with that of %s"
+						  " on rank %lld: is it the same order on all ranks?",
+						  a, (long long)t->call[w[0]->call].k->rank, b,
+						  (long long)t->call[w[1]->call].k->rank),
 				1, 0, e);
 	return b == NULL ? ACC_ENOMEM : 0;
 }
@@ -294,13 +332,6 @@ from_shard(const struct parting *p, const struct acc_seen_call *maker)
 	return false;
 }
 
-static const struct acc_seen_call *
-maker_of(const struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	uint32_t i = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
-	return i == ACC_NOID || t->seen[i].call >= s->call ? NULL : &t->call[t->seen[i].call];
-}
-
 /* A call whose line was alike on all ranks so far is not: was it given what a reduction made, and is
  * now given what parts of a weight made, as they are? */
 static int
@@ -310,8 +341,10 @@ lost_reduction(struct parting *p, uint32_t sibling, uint32_t j, struct acc_err *
 	const struct acc_seen_call *c = p->peer[0], *was = &t->call[sibling];
 	if (was->n != c->n || t->seen[c->first + j].out)
 		return 0;
-	const struct acc_seen_call *now = maker_of(t, &t->seen[c->first + j]),
-				   *then = maker_of(t, &t->seen[was->first + j]);
+	const struct acc_replica_seen *x = acc_seen_maker(t, &t->seen[c->first + j]),
+				      *y = acc_seen_maker(t, &t->seen[was->first + j]);
+	const struct acc_seen_call *now = x == NULL ? NULL : &t->call[x->call],
+				   *then = y == NULL ? NULL : &t->call[y->call];
 	if (now == NULL || then == NULL || !then->k->talks)
 		return 0;
 	const uint32_t all = (uint32_t)t->f->nrank, few = now->nmember == 0 ? all : now->nmember,
@@ -378,7 +411,8 @@ weight(struct parting *p, uint32_t j)
 	}
 	p->differ++;
 	const struct acc_replica_seen *s = &p->t->seen[p->peer[odd_one(p, j)]->first + j];
-	p->odd = s->weight ? s : p->odd;
+	if (s->weight && p->nodd < MOST_ODD)
+		p->odd[p->nodd++] = s;
 }
 
 static int64_t
@@ -407,41 +441,26 @@ visit(struct parting *p, struct acc_err *e)
 			rc = acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
 				&t->seen[p->peer[i]->first + j], e);
 	}
+	if (rc == 0)
+		rc = acc_rule_part(t, p->g, p->peer, p->room, e);
 	if (rc == 0 && c->k->backward)
 		rc = acc_rule_backward(t, p->g, p->peer, e);
 	else if (rc == 0)
 		rc = c->k->talks ? acc_rule_reduction(t, p->g, p->peer, e)
-				 : acc_rule_call(t, p->g, p->peer, e);
+				 : acc_rule_call(t, p->g, p->peer, p->room, e);
 	if (rc < 0 || c->k->backward)
 		return rc;
-	if (c->k->talks)
-		return first && c->reduces && acc_seen_among(t, c, p->g) ? unlike_weights(p) : 0;
+	if (c->k->talks) {
+		if (first && c->reduces && acc_seen_among(t, c, p->g))
+			unlike_weights(p);
+		return 0;
+	}
 	if (c->info != NULL && c->info->cls == ACC_OP_RANDOM)
 		return draws(p, e);
 	rc = after_reduction(p, e);
 	if (rc == 0 && c->line != 0 && !p->parted && !p->drawn)
 		rc = line_of_code(p, e);
 	return rc;
-}
-
-/* A weight that is another on a rank, where all others are the same on all: nobody holds parts of
- * weights, and it was not handed round. Where what it makes is at once exchanged, it is a part. */
-static int
-odd_weight(struct parting *p, struct acc_err *e)
-{
-	const struct acc_seen_call *c = p->odd == NULL ? NULL : &p->t->call[p->odd->call];
-	if (p->odd == NULL || p->differ != 1 || p->g->parts || p->equal < LIMIT_REPLICA_WEIGHTS)
-		return 0;
-	for (uint32_t i = 1; i <= LIMIT_REPLICA_NEXT; i++)
-		if (c + i < p->t->call + p->t->f->ncall && c[i].k->rank == c->k->rank &&
-			c[i].k->talks)
-			return 0;
-	return acc_replicas_blame(p->t, p->g, p->odd->line,
-		SAY(p,
-			"is a weight that is another on rank %lld than on the others of its group, where all %llu"
-			" other weights are the same",
-			(long long)c->k->rank, (unsigned long long)p->equal),
-		1, 0, e);
 }
 
 /* Which ranks hold the same weights, and are given the same data? */
@@ -472,7 +491,8 @@ look(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_cal
 static int
 judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 {
-	struct parting p = {.t = t, .g = g, .peer = malloc(g->n * sizeof *p.peer)};
+	struct parting p = {.t = t, .g = g, .peer = malloc(2 * g->n * sizeof *p.peer)};
+	p.room = p.peer == NULL ? NULL : p.peer + g->n;
 	int rc = p.peer == NULL ? acc_nomem(e) : 0;
 	if (rc == 0)
 		look(t, g, p.peer);
@@ -481,9 +501,17 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 			acc_replicas_peers(t, g, &t->call[i], p.peer))
 			rc = visit(&p, e);
 	if (rc == 0)
-		rc = odd_weight(&p, e);
+		rc = p.joined + p.unlike > 0
+			     ? 0
+			     : acc_rule_odd(t, g, p.odd, p.nodd, p.equal, p.differ, p.room, e);
 	if (rc == 0)
 		rc = say_unlike(&p, e);
+	if (rc == 0)
+		rc = acc_rule_parts(t, g, p.room, e);
+	if (rc == 0)
+		rc = acc_rule_micro(t, g, e);
+	if (rc == 0)
+		rc = acc_rule_dual(t, g, e);
 	if (rc == 0)
 		rc = acc_fleet_divisor(t, g, e);
 	if (rc == 0)
@@ -506,6 +534,8 @@ acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e)
 		rc = acc_replicas_tied(&t, e);
 	if (rc == 0)
 		rc = acc_rule_stages(&t, e);
+	if (rc == 0)
+		rc = acc_rule_pairs(&t, e);
 	acc_replicas_release(&t);
 	return rc;
 }

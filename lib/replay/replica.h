@@ -17,6 +17,8 @@ struct acc_replica_seen { /* a tensor record */
 	bool weight; /* and stands where its operator has weights: else an op call may be missing */
 	bool data;   /* it wants none, and is of integers, or nobody made it */
 	bool real;   /* floating point */
+	bool wants;  /* a gradient */
+	bool exact;  /* the mark is of the elements in their order, not of statistics */
 	bool raw; /* wants none, and is made, if at all, of such tensors: it may yet be a weight */
 };
 
@@ -30,12 +32,14 @@ struct acc_seen_call {
 	bool loss, sums;                /* a loss; that sums up */
 	bool reduces, average, picks;   /* over ranks: all; their mean; no sum */
 	bool scatters, gathers;         /* a part to each rank; from each */
-	bool receives;                  /* from one rank */
+	bool receives, exchanges;       /* from one rank; parts with each */
+	bool sends;                     /* to one rank */
 	uint64_t switches; /* a hash of its arguments that are no whole numbers, nor tensors */
 	bool raw;          /* all that it was given is raw */
 	uint64_t members;  /* a hash of the ranks of its group; 0: none was recorded */
 	uint32_t nmember;  /* how many; 0: all */
 	bool norm;         /* whose weights are whole on all ranks */
+	bool mean, length, chooses; /* a mean of elements; the norm of a tensor; the largest k */
 };
 
 /* How two tensors of the same place on two ranks lie to each other. */
@@ -55,6 +59,7 @@ struct acc_replicas {
 	struct acc_replica_seen *seen;
 	struct acc_seen_call *call; /* as the fleet's */
 	size_t nseen, cap_seen;
+	bool scattered;         /* the calls of a rank and step do not lie one behind the other */
 	struct acc_ids at;      /* calls by step, rank and key */
 	struct acc_ids made;    /* tensors that were put out, by step, rank and mark */
 	struct acc_ids given;   /* operands of reductions, the same way: their calls */
@@ -91,7 +96,8 @@ uint64_t acc_seen_place(int64_t step, int64_t rank, uint64_t mark);
 
 /* Rules of what a call is given and makes, on all ranks of a group (replica_rule.c). 0 or < 0. */
 int acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, struct acc_err *e);
+	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
+	struct acc_err *e);
 int acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e);
 int acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
@@ -102,14 +108,58 @@ int acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Weights whose gradients are joined, as their shapes show, are the same (replica_shape.c). */
 int acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* Gradients of all micro-batches are joined, each once (replica_micro.c). */
+int acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
+/* What is sent and received (replica_dual.c). */
+int acc_rule_pairs(struct acc_replicas *t, struct acc_err *e);
+/* Weights that are not the same on all ranks, of a group where no gradients are seen to be joined: so many are
+ * the same, so many not (replica_odd.c). */
+int acc_rule_odd(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *const *odd, uint32_t nodd, uint64_t equal, uint64_t differ,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* What is exchanged or gathered, and its gradients (replica_dual.c). */
+int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
+/* Parts of weights, sequences, gradients (replica_part.c): an op call; then what takes all of them. */
+int acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
+	struct acc_err *e);
+int acc_rule_parts(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* What a reduction counts (replica_count.c). */
+int acc_rule_means(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *sum, struct acc_err *e);
+int acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *sum, const struct acc_seen_call **peer,
+	struct acc_err *e);
 /* Gradients that stages receive are those of what they sent. */
 int acc_rule_stages(struct acc_replicas *t, struct acc_err *e);
+
+/* Of one rank and step? Its calls lie one behind the other, if they are not scattered. */
+static inline bool
+acc_seen_beside(const struct acc_seen_call *a, const struct acc_seen_call *b)
+{
+	return a->k->rank == b->k->rank && a->k->step == b->k->step;
+}
 
 /* Is this call one among the group? */
 bool acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
 	const struct acc_rank_group *g);
+/* The input whose gradient a backward call puts out: recorders number gradients as the inputs, or leave out what
+ * is no tensor. NULL: not known. */
+const struct acc_replica_seen *acc_seen_input(const struct acc_replicas *t,
+	const struct acc_replica_seen *gradient);
+/* The gradient of a weight, on a rank: what its backward call puts out; of a part that is
+ * gathered, what a reduction made of it. NULL: not known. */
+const struct acc_replica_seen *acc_seen_gradient(const struct acc_replicas *t, int64_t step,
+	int64_t rank, const struct acc_replica_seen *w);
 /* The weight whose gradient this is, on its way to the optimizer; NULL: not known. */
 const struct acc_replica_seen *acc_seen_weight(const struct acc_replicas *t,
+	const struct acc_replica_seen *s);
+/* Who put this out before; NULL: nobody. */
+const struct acc_replica_seen *acc_seen_maker(const struct acc_replicas *t,
+	const struct acc_replica_seen *s);
+/* The op call that only moved elements into what this was before numbers scaled it; NULL: none. */
+const struct acc_seen_call *acc_seen_joined(const struct acc_replicas *t,
 	const struct acc_replica_seen *s);
 /* Is it, or what it is made part of, given to a reduction? */
 bool acc_seen_given(const struct acc_replicas *t, const struct acc_replica_seen *s);
@@ -123,6 +173,23 @@ struct acc_distance {
 /* Of two tensors; of statistics, at least so far they are apart. 0 or < 0. */
 int acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 	const struct acc_replica_seen *b, struct acc_distance *out, struct acc_err *e);
+/* Of two ranks' weight now and before, one after the other: how far they parted, in parts of how far they
+ * moved, and how far they may; 0: it is not known. 0 or < 0. */
+int acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const w[4],
+	double *ratio, double *limit, struct acc_err *e);
+/* The mean of a tensor in f32, as recorded, and how far that may be off; false: not known. < 0: failure. */
+int acc_replicas_mean(struct acc_replicas *t, const struct acc_replica_seen *s, double mean[2],
+	bool *known, struct acc_err *e);
+/* Is it the sum of these, in f32? By the mean; then, where they were recorded (*data), by the elements. */
+int acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
+	const struct acc_replica_seen *const *term, uint32_t n, bool *is, bool *data,
+	struct acc_err *e);
+/* Further apart than what several products on the way round, in whatever arithmetic. 0 or < 0. */
+int acc_replicas_far(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e);
+/* The same but for rounding; of statistics, to as many digits. 0 or < 0. */
+int acc_replicas_same(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e);
 /* How far rounding alone leads in the type of `s`, against the tensor's norm. 0 or < 0. */
 int acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, double *limit,
 	struct acc_err *e);
@@ -146,6 +213,9 @@ int acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, i
 /* Each weight with the first one that is like it, if that one's rank has another in its place. */
 int acc_replicas_tied(struct acc_replicas *t, struct acc_err *e);
 
+/* By what a call multiplies, or divides, its tensor. 1; 0: it is not known; < 0. */
+int acc_seen_factor(struct acc_replicas *t, const struct acc_seen_call *c, double *v,
+	struct acc_err *e);
 /* Are gradients scaled as the ranks' losses ask for? 0 or < 0. */
 int acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
 

@@ -3,6 +3,8 @@
 #include "replay/replica.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 static int
 by_elements(struct acc_replicas *t, const struct acc_fleet_tensor *a,
@@ -71,6 +73,105 @@ acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 }
 
 int
+acc_replicas_far(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e)
+{
+	const struct acc_replica_seen *a = &t->seen[peer[0]->first + j];
+	struct acc_fleet_tensor x = {0};
+	struct acc_distance d;
+	double st[4];
+	bool known;
+	int rc = statistics(t, a->line, st, &x, &known, e);
+	*is = false;
+	for (uint32_t i = 1; i < g->n && rc == 0 && !*is; i++) {
+		rc = acc_replicas_distance(t, &t->seen[peer[i]->first + j], a, &d, e);
+		*is = rc == 0 && d.known &&
+		      d.d > (x.data ? LIMIT_REPLICA_MOST : LIMIT_REPLICA_FEW) * d.size;
+	}
+	return rc;
+}
+
+/* Statistics that are near to each other are so by chance, unless all are as near as rounding leaves them. */
+static bool
+same_statistics(const double *a, const double *b, enum acc_dtype dtype, uint64_t n)
+{
+	double rms = fabs(a[3]) / sqrt((double)n);
+	bool same = acc_unit(dtype) <= acc_unit(ACC_F32);
+	for (int i = 0; i < 4 && same; i++)
+		same = fabs(a[i] - b[i]) <=
+		       LIMIT_REPLICA_STATISTIC * (i == 2 ? rms : fmax(fabs(a[i]), rms));
+	return same;
+}
+
+int
+acc_replicas_same(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e)
+{
+	enum acc_alike how = ACC_EQUAL;
+	const struct acc_replica_seen *a = &t->seen[peer[0]->first + j];
+	struct acc_fleet_tensor x = {0};
+	double st[2][4];
+	bool known[2];
+	int rc = acc_replicas_alike(t, g, peer, j, &how, e);
+	*is = how == ACC_EQUAL;
+	if (rc < 0 || how != ACC_NEAR)
+		return rc;
+	rc = statistics(t, a->line, st[0], &x, &known[0], e);
+	*is = true;
+	for (uint32_t i = 1; i < g->n && rc == 0 && *is && !x.data; i++) {
+		rc = statistics(t, t->seen[peer[i]->first + j].line, st[1], &x, &known[1], e);
+		*is = known[0] && known[1] && same_statistics(st[0], st[1], x.dtype, a->n);
+	}
+	return rc;
+}
+
+/* What one of the four statistics says of it: it moved as much as the elements that it is of, if by more
+ * than what rounding makes of these. */
+static double
+parted_by(const double *const s[4], int which, uint64_t n)
+{
+	double apart = fabs(s[0][which] - s[2][which]),
+	       moved = fmax(fabs(s[0][which] - s[1][which]), fabs(s[2][which] - s[3][which])),
+	       size = which == 2 ? s[1][3] / sqrt((double)n) : fabs(s[1][which]);
+	return apart > LIMIT_REPLICA_STATISTIC * size ? apart / moved : 0;
+}
+
+int
+acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const w[4],
+	double *ratio, double *limit, struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0};
+	struct acc_distance d, ua, ub;
+	double st[4][4];
+	bool known, all = true, data = true, wide = true;
+	int rc = 0;
+	*ratio = 0;
+	for (int i = 0; i < 4 && rc == 0; i++) {
+		rc = statistics(t, w[i]->line, st[i], &x, &known, e);
+		all &= known;
+		data &= x.data;
+		wide &= acc_unit(x.dtype) <= acc_unit(ACC_F32);
+	}
+	*limit = wide ? LIMIT_REPLICA_FEW : LIMIT_REPLICA_MOST;
+	if (rc == 0 && !data && all && wide) {
+		for (int which = 0; which < 4; which++)
+			*ratio = fmax(*ratio,
+				parted_by((const double *const[]){st[0], st[1], st[2], st[3]},
+					which, w[0]->n));
+		return 0;
+	}
+	if (rc == 0)
+		rc = acc_replicas_distance(t, w[2], w[0], &d, e);
+	if (rc == 0)
+		rc = acc_replicas_distance(t, w[0], w[1], &ua, e);
+	if (rc == 0)
+		rc = acc_replicas_distance(t, w[2], w[3], &ub, e);
+	if (rc == 0 && d.known && ua.known && ub.known)
+		*ratio = d.d / fmax(ua.d, ub.d);
+	return rc;
+}
+
+int
 acc_replicas_near(struct acc_replicas *t, const struct acc_replica_seen *s, double *limit,
 	struct acc_err *e)
 {
@@ -107,4 +208,78 @@ acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen *s, 
 {
 	*is = false;
 	return t->call[s->call].norm ? 0 : acc_replicas_flat(t, s, is, e);
+}
+
+/* The elements: each sum may be rounded as often as there are terms. */
+static int
+sum_by_elements(struct acc_replicas *t, const struct acc_fleet_tensor *x,
+	const struct acc_fleet_tensor *term, uint32_t n, bool *is, struct acc_err *e)
+{
+	enum { BLOCK = ACC_CHUNK / 2 };
+	double *sum = t->b, *size = t->b + BLOCK, unit = acc_unit(x->dtype) * (n + 1);
+	int rc = 1;
+	*is = true;
+	for (uint64_t at = 0; at < x->n && rc == 1 && *is; at += BLOCK) {
+		size_t some = x->n - at < BLOCK ? (size_t)(x->n - at) : BLOCK;
+		memset(sum, 0, some * sizeof *sum);
+		memset(size, 0, some * sizeof *size);
+		for (uint32_t j = 0; j <= n && rc == 1; j++) {
+			rc = acc_fleet_read(t->f, j == n ? x : &term[j], at, some, t->a, e);
+			for (size_t i = 0; i < some && rc == 1; i++) {
+				sum[i] += j == n ? -t->a[i] : t->a[i];
+				size[i] += fabs(t->a[i]);
+			}
+		}
+		for (size_t i = 0; i < some && rc == 1 && *is; i++)
+			*is = fabs(sum[i]) <= unit * size[i];
+	}
+	*is &= rc == 1;
+	return rc < 0 ? rc : 0;
+}
+
+int
+acc_replicas_mean(struct acc_replicas *t, const struct acc_replica_seen *s, double mean[2],
+	bool *known, struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0};
+	double st[4] = {0};
+	int rc = statistics(t, s->line, st, &x, known, e);
+	*known &= x.dtype == ACC_F32;
+	mean[0] = st[2];
+	mean[1] = LIMIT_STATISTIC_F32 * (fabs(st[2]) + fabs(st[3]) / sqrt((double)s->n));
+	return rc;
+}
+
+int
+acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
+	const struct acc_replica_seen *const *term, uint32_t n, bool *is, bool *data,
+	struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0}, *y = calloc(n, sizeof *y);
+	double mean[2], sum = 0, room = 0;
+	bool known = true, all = true;
+	int rc = y == NULL ? acc_nomem(e) : 0;
+	*is = false;
+	for (uint32_t j = 0; j <= n && rc == 0 && known; j++) {
+		const struct acc_replica_seen *z = j == n ? s : term[j];
+		struct acc_fleet_tensor *at = j == n ? &x : &y[j];
+		struct acc_rec *r;
+		rc = acc_replicas_mean(t, z, mean, &known, e);
+		sum += j == n ? -mean[0] : mean[0];
+		room += mean[1];
+		known &= z->n == s->n;
+		if (rc == 0)
+			rc = t->f->get(t->f->arg, z->line, &r, e);
+		if (rc == 0 && acc_fleet_tensor(r, z->line, at) < 0)
+			rc = acc_nomem(e);
+		all &= at->data;
+	}
+	if (rc == 0 && known && fabs(sum) <= room) {
+		*is = true;
+		if (all)
+			rc = sum_by_elements(t, &x, y, n, is, e);
+		*data |= all;
+	}
+	free(y);
+	return rc;
 }

@@ -11,9 +11,9 @@ text_hash(struct acc_str s)
 	return acc_hash(s.p, s.n);
 }
 
-/* Of the bytes where their checksum was recorded, else of the statistics. */
+/* Of the bytes where their checksum was recorded (*exact), else of the statistics. */
 static uint64_t
-mark_of(const struct acc_rec *r, uint64_t n)
+mark_of(const struct acc_rec *r, uint64_t n, bool *exact)
 {
 	static const char *const stats[] = {"stat.max", "stat.min", "stat.mean", "stat.norm"};
 	uint64_t id[6] = {n, text_hash(acc_get_text(r, "", "dtype"))};
@@ -21,6 +21,7 @@ mark_of(const struct acc_rec *r, uint64_t n)
 	struct acc_str sum = acc_get_text(r, "", "stat.crc32"),
 		       hash = acc_get_text(r, "", "s.hash");
 	double x;
+	*exact = true;
 	if (hash.n > 0) {
 		id[2] = text_hash(hash);
 	} else if (crc != NULL && acc_get(r, "", "stride") == NULL) {
@@ -30,6 +31,7 @@ mark_of(const struct acc_rec *r, uint64_t n)
 	} else if (sum.n > 0) {
 		id[2] = text_hash(sum);
 	} else {
+		*exact = false;
 		for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
 			v = acc_get(r, "", stats[i]);
 			if (!acc_as_f64(v, &x))
@@ -142,7 +144,9 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	int rc = acc_fleet_tensor(r, line, &x);
 	if (rc <= 0)
 		return rc < 0 ? acc_nomem(e) : 0;
-	uint64_t mark = mark_of(r, x.n);
+	bool exact;
+	uint64_t mark = mark_of(r, x.n, &exact);
+	exact |= mark == 0;
 	if (mark == 0 && x.data && mark_data(t, &x, &mark, e) < 0)
 		return e->code;
 	if ((rc = t->f->get(t->f->arg, line, &r, e)) < 0)
@@ -167,6 +171,8 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	grad = acc_get(r, "", "requires_grad");
 	bool said = acc_as_bool(grad, &wants), param = acc_str_is(io, "param");
 	uint32_t maker = acc_ids_get(&t->made, acc_seen_id(t, &s));
+	s.wants = wants;
+	s.exact = exact;
 	/* Weights are handed round at the start. */
 	bool made = maker != ACC_NOID && !t->call[t->seen[maker].call].hands_round &&
 		    !t->seen[maker].raw;
@@ -333,8 +339,16 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->reduces = c->k->talks && memmem(op.p, op.n, "reduce", 6) != NULL;
 			c->scatters = c->reduces && memmem(op.p, op.n, "scatter", 7) != NULL;
 			c->receives = c->k->talks && acc_str_ends(op, "recv");
+			c->sends = c->k->talks && acc_str_ends(op, "send");
+			c->exchanges = c->k->talks && memmem(op.p, op.n, "all_to_all", 10) != NULL;
 			c->gathers = c->k->talks && memmem(op.p, op.n, "gather", 6) != NULL;
 			c->hands_round = acc_str_is(op, "Distributed.broadcast");
+			struct acc_str name = acc_op_name(op);
+			c->mean = acc_str_is(name, "mean");
+			c->length = acc_str_is(name, "norm") || acc_str_is(name, "linalg_norm") ||
+				    acc_str_is(name, "linalg_vector_norm") ||
+				    acc_str_is(name, "vector_norm");
+			c->chooses = acc_str_is(name, "topk");
 			c->norm = c->info != NULL && strstr(c->info->family, "norm") != NULL &&
 				  strstr(c->info->family, "batch") == NULL;
 		}
@@ -365,8 +379,17 @@ acc_replicas_read(struct acc_replicas *t, struct acc_err *e)
 	if (t->call == NULL || t->a == NULL)
 		return acc_nomem(e);
 	t->b = t->a + ACC_CHUNK;
-	for (uint32_t i = 0; i < f->ncall && rc == 0; i++)
-		rc = read_call(t, i, e);
+	struct acc_ids runs = {0};
+	for (uint32_t i = 0; i < f->ncall && rc == 0; i++) {
+		const struct acc_fleet_call *k = &f->call[i];
+		uint64_t run = acc_seen_place(k->step, k->rank, 0);
+		uint32_t was = acc_ids_get(&runs, run);
+		t->scattered |= was != ACC_NOID && was + 1 != i;
+		rc = acc_ids_put(&runs, run, i, true, e);
+		if (rc == 0)
+			rc = read_call(t, i, e);
+	}
+	acc_ids_release(&runs);
 	return rc == 0 && f->nrank < UINT32_MAX ? add_group(t, f->rank, (uint32_t)f->nrank, e) : rc;
 }
 

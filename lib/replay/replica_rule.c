@@ -9,13 +9,6 @@ enum { MOST_HOPS = 5, MOST_WALK = 64, MOST_OPERANDS = 3 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
-static const struct acc_replica_seen *
-made_by(const struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	uint32_t i = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
-	return i == ACC_NOID || t->seen[i].call >= s->call ? NULL : &t->seen[i];
-}
-
 static const struct acc_seen_call *
 caller(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
@@ -66,31 +59,10 @@ mixed(const struct acc_replicas *t, const struct acc_rank_group *g,
 		const struct acc_seen_call *c = by == ACC_NOID ? NULL : &t->call[by];
 		if (c != NULL && by < s->call && sums_up(c) && acc_seen_among(t, c, g))
 			*sum = s;
-		const struct acc_seen_call *maker = caller(t, made_by(t, s));
+		const struct acc_seen_call *maker = caller(t, acc_seen_maker(t, s));
 		fresh |= c == NULL && maker != NULL && maker->k->backward;
 	}
 	return fresh && *sum != NULL;
-}
-
-/* What a reduction is given, as it was before it was scaled. */
-static const struct acc_replica_seen *
-before_scaling(const struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	for (unsigned hops = 0; hops < MOST_HOPS; hops++) {
-		const struct acc_replica_seen *made = made_by(t, s);
-		const struct acc_seen_call *c = caller(t, made);
-		if (c == NULL || c->k->talks || c->k->backward || c->info == NULL ||
-			c->info->cls != ACC_OP_MUL)
-			return s;
-		const struct acc_replica_seen *from = NULL;
-		for (uint32_t i = c->first; i < c->first + c->n && from == NULL; i++)
-			if (!t->seen[i].out && t->seen[i].n == s->n && t->seen[i].real)
-				from = &t->seen[i];
-		if (from == NULL)
-			return s;
-		s = from;
-	}
-	return s;
 }
 
 int
@@ -109,7 +81,7 @@ acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 		}
 	if (in == NULL || !in->real || c->scatters)
 		return 0;
-	const struct acc_seen_call *maker = caller(t, made_by(t, in));
+	const struct acc_seen_call *maker = caller(t, acc_seen_maker(t, in));
 	const char *said = NULL, *name;
 	if (maker != NULL && sums_up(maker) && acc_seen_among(t, maker, g)) {
 		bool alike = acc_replicas_marked(t, g, peer, at);
@@ -129,9 +101,8 @@ acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 					 name, g->n);
 		return blame(t, g, in, out->line, said, e);
 	}
-	const struct acc_seen_call *join = caller(t, made_by(t, before_scaling(t, in)));
-	if (join == NULL || join->k->talks || join->k->backward || join->info == NULL ||
-		join->info->cls != ACC_OP_MOVE || !mixed(t, g, join, &sum))
+	const struct acc_seen_call *join = acc_seen_joined(t, in);
+	if (join == NULL || !mixed(t, g, join, &sum))
 		return 0;
 	name = acc_replicas_name(t, join->k->line, e);
 	return name == NULL
@@ -172,30 +143,59 @@ switches(struct acc_replicas *t, const struct acc_rank_group *g,
 		1, 0, e);
 }
 
-/* A product by parts of a weight, and a whole bias, which is summed up over the ranks. */
-static int
-bias(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, struct acc_err *e)
+/* Is it a product by parts of a weight? */
+static bool
+of_parts(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer)
 {
 	const struct acc_seen_call *c = peer[0];
-	const struct acc_replica_seen *out = output(t, c), *added = NULL;
-	bool parts = false, flat = true;
-	if (c->info == NULL || out == NULL || out->mark == 0 ||
-		(strcmp(c->info->family, "linear") != 0 &&
-			strncmp(c->info->family, "conv", 4) != 0))
-		return 0;
+	if (c->info == NULL || (strcmp(c->info->family, "linear") != 0 &&
+				       strncmp(c->info->family, "conv", 4) != 0))
+		return false;
+	for (uint32_t j = 0; j < c->n; j++)
+		if (t->seen[c->first + j].weight && !acc_replicas_marked(t, g, peer, j))
+			return true;
+	return false;
+}
+
+/* The whole bias that an op call adds to a product by parts of a weight, its own or what it is given; NULL: it does
+ * not. */
+static const struct acc_replica_seen *
+added_bias(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, const struct acc_seen_call **room)
+{
+	const struct acc_seen_call *c = peer[0];
+	const struct acc_replica_seen *added = NULL;
+	bool parts = of_parts(t, g, peer);
+	bool adds = !parts && c->info != NULL && c->info->cls == ACC_OP_ADD;
 	for (uint32_t j = 0; j < c->n; j++) {
 		const struct acc_replica_seen *s = &t->seen[c->first + j];
-		bool alike = acc_replicas_marked(t, g, peer, j);
-		parts |= s->weight && !alike;
-		if (s->weight && alike && j > 1)
+		const struct acc_seen_call *from = adds && !s->out ? caller(t, acc_seen_maker(t, s))
+								   : NULL;
+		if (from != NULL && !from->k->talks && acc_replicas_peers(t, g, from, room))
+			parts |= of_parts(t, g, room);
+		if (s->leaf && j > 0 && (adds || s->weight) && acc_replicas_marked(t, g, peer, j))
 			added = s;
 	}
-	uint32_t by = acc_ids_get(&t->given, acc_seen_id(t, out));
-	if (!parts || added == NULL || by == ACC_NOID || by < out->call || !sums_up(&t->call[by]) ||
+	return parts ? added : NULL;
+}
+
+/* It is summed up over the ranks. */
+static int
+bias(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
+	struct acc_err *e)
+{
+	const struct acc_seen_call *c = peer[0];
+	const struct acc_replica_seen *out = output(t, c), *added;
+	bool flat = true;
+	uint32_t by = out == NULL || out->mark == 0 ? ACC_NOID
+						    : acc_ids_get(&t->given, acc_seen_id(t, out));
+	if (by == ACC_NOID || by < out->call || !sums_up(&t->call[by]) ||
 		!acc_seen_among(t, &t->call[by], g))
 		return 0;
-	int rc = acc_replicas_flat(t, added, &flat, e);
+	added = added_bias(t, g, peer, room);
+	int rc = added == NULL ? 0 : acc_replicas_flat(t, added, &flat, e);
 	if (rc < 0 || flat)
 		return rc;
 	const char *name = acc_replicas_name(t, t->call[by].k->line, e);
@@ -211,10 +211,11 @@ bias(struct acc_replicas *t, const struct acc_rank_group *g,
 
 int
 acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, struct acc_err *e)
+	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
+	struct acc_err *e)
 {
 	int rc = switches(t, g, peer, e);
-	return rc < 0 ? rc : bias(t, g, peer, e);
+	return rc < 0 ? rc : bias(t, g, peer, room, e);
 }
 
 /* --- gradients --- */
@@ -232,7 +233,7 @@ acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 		if (s->out || s->n < 2 || y == NULL || y->n != s->n || y->mark == 0)
 			continue;
 		uint32_t by = acc_ids_get(&t->gathered, acc_seen_id(t, y));
-		const struct acc_replica_seen *part = made_by(t, s);
+		const struct acc_replica_seen *part = acc_seen_maker(t, s);
 		const struct acc_seen_call *cut = caller(t, part);
 		/* What it is cut into again has the same values. */
 		if (by == ACC_NOID || by < y->call || cut == NULL || cut->k->talks ||
@@ -244,16 +245,17 @@ acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 		if (cuts == NULL)
 			return acc_nomem(e);
 		bool all = acc_replicas_peers(t, g, cut, cuts);
-		enum acc_alike is = ACC_EQUAL;
+		bool far = false;
 		int rc = 0;
-		for (uint32_t i = 0; i < cut->n && all && rc == 0 && is != ACC_APART; i++) {
+		for (uint32_t i = 0; i < cut->n && all && rc == 0 && !far; i++) {
 			const struct acc_replica_seen *whole = &t->seen[cut->first + i],
-						      *from = whole->out ? NULL : made_by(t, whole);
+						      *from = whole->out ? NULL
+									 : acc_seen_maker(t, whole);
 			if (from != NULL && whole->n == s->n * g->n && caller(t, from)->k->backward)
-				rc = acc_replicas_alike(t, g, cuts, i, &is, e);
+				rc = acc_replicas_far(t, g, cuts, i, &far, e);
 		}
 		free(cuts);
-		if (rc < 0 || is != ACC_APART)
+		if (rc < 0 || !far)
 			return rc;
 		const char *name = acc_replicas_name(t, t->call[by].k->line, e);
 		return name == NULL
@@ -274,7 +276,7 @@ acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 static bool
 from_reduction(const struct acc_replicas *t, const struct acc_replica_seen *s, unsigned hops)
 {
-	const struct acc_seen_call *c = caller(t, made_by(t, s));
+	const struct acc_seen_call *c = caller(t, acc_seen_maker(t, s));
 	bool found = c != NULL && c->k->talks && c->reduces;
 	if (c == NULL || c->k->talks || c->k->backward || hops == 0)
 		return found;
@@ -333,7 +335,7 @@ back(struct walk *w, bool *more, struct acc_err *e)
 		w->found = w->at;
 	if (w->meets == NULL && same != NULL && apart->n == w->at->n)
 		w->meets = c;
-	const struct acc_replica_seen *from = made_by(t, apart);
+	const struct acc_replica_seen *from = acc_seen_maker(t, apart);
 	*more = from != NULL && !caller(t, from)->k->talks;
 	w->at = *more ? from : w->at;
 	return 0;
@@ -391,18 +393,75 @@ acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 
 /* --- stages --- */
 
-/* What a forward call was given, whose gradient this is: by its place, or the only one of its size. */
-static const struct acc_replica_seen *
-input_of(const struct acc_replicas *t, const struct acc_replica_seen *gradient)
+static int
+say_stage(struct acc_replicas *t, const struct acc_replica_seen *got, const struct acc_seen_call *b,
+	int64_t other, const struct acc_seen_call *right, struct acc_err *e)
 {
-	const struct acc_fleet_call *k = t->call[gradient->call].k;
-	const struct acc_seen_call *fwd = acc_replicas_call(t, k->step, k->rank, k->twin);
-	for (uint32_t i = 0; fwd != NULL && i < fwd->n; i++) {
-		const struct acc_replica_seen *s = &t->seen[fwd->first + i];
-		if (!s->out && s->pos == gradient->pos && s->n == gradient->n)
-			return s;
+	const int64_t own = t->call[got->call].k->rank,
+		      rank[2] = {own < other ? own : other, own < other ? other : own};
+	const struct acc_rank_group g = {.n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
+	const char *name = g.who == NULL ? NULL : acc_replicas_name(t, right->k->line, e);
+	const struct acc_replica_seen *out = output(t, b);
+	return name == NULL
+		       ? acc_nomem(e)
+		       : blame(t, &g, got, out == NULL ? got->line : out->line,
+				 SAY(t,
+					 "is made of the gradient of what %s gave to rank %lld, not of what this op"
+					 " call did",
+					 name, (long long)other),
+				 e);
+}
+
+/* The gradients of what a rank received, which it gave to several op calls. */
+static uint32_t
+terms_of(const struct acc_replicas *t, const struct acc_replica_seen *got,
+	const struct acc_replica_seen **term, uint32_t most)
+{
+	const struct acc_seen_call *from = &t->call[got->call];
+	uint32_t n = 0;
+	for (const struct acc_seen_call *c = from;
+		c < t->call + t->f->ncall && acc_seen_beside(c, from) && n < most; c++) {
+		if (c->k->talks || c->k->backward)
+			continue;
+		for (uint32_t j = c->first; j < c->first + c->n && n < most; j++)
+			if (!t->seen[j].out && t->seen[j].mark == got->mark &&
+				(term[n] = acc_seen_gradient(t, c->k->step, c->k->rank,
+					 &t->seen[j])) != NULL)
+				n++;
 	}
-	return NULL;
+	return n;
+}
+
+/* The same, of a gradient that several op calls of the other rank make together: which of what this op call's
+ * operator put out is it of? */
+static int
+stage_of_sum(struct acc_replicas *t, const struct acc_replica_seen *got,
+	const struct acc_seen_call *b, const struct acc_replica_seen *y, int64_t other,
+	struct acc_err *e)
+{
+	enum { MOST_TERMS = 8 };
+	const struct acc_fleet_call *k = t->call[got->call].k;
+	const struct acc_seen_call *fwd = &t->call[y->call], *right = NULL;
+	int rc = 0;
+	for (const struct acc_seen_call *c = &t->call[got->call];
+		!t->scattered && c-- > t->call && acc_seen_beside(c, &t->call[got->call]) &&
+		rc == 0;) {
+		const struct acc_replica_seen *x = output(t, c), *term[MOST_TERMS];
+		bool is = false, data = false;
+		if (c->k->backward || c->k->op != fwd->k->op || x == NULL || x->mark == 0 ||
+			x->n != got->n)
+			continue;
+		uint32_t by = acc_ids_get(&t->made, acc_seen_place(k->step, other, x->mark));
+		uint32_t n = by == ACC_NOID || !t->call[t->seen[by].call].receives
+				     ? 0
+				     : terms_of(t, &t->seen[by], term, MOST_TERMS);
+		if (n > 1 && n < MOST_TERMS)
+			rc = acc_replicas_sum(t, got, term, n, &is, &data, e);
+		if (is && (c == fwd || !data))
+			return 0;
+		right = is ? c : right;
+	}
+	return rc < 0 || right == NULL ? rc : say_stage(t, got, b, other, right, e);
 }
 
 /* A gradient that comes from another rank: what that rank had the gradient of is what this rank's op call,
@@ -429,28 +488,20 @@ stage(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err
 			m == ACC_NOID || t->f->rank[i] == k->rank ||
 					!t->call[t->seen[m].call].k->backward
 				? NULL
-				: input_of(t, &t->seen[m]);
+				: acc_seen_input(t, &t->seen[m]);
 		uint32_t own = x == NULL || x->mark == 0 || x->mark == y->mark
 				       ? ACC_NOID
 				       : acc_ids_get(&t->made,
 						 acc_seen_place(k->step, k->rank, x->mark));
+		if ((m == ACC_NOID || !t->call[t->seen[m].call].k->backward) &&
+			t->f->rank[i] != k->rank) {
+			int rc = stage_of_sum(t, got, b, y, t->f->rank[i], e);
+			if (rc < 0)
+				return rc;
+		}
 		if (own == ACC_NOID || t->call[t->seen[own].call].k->op != fwd->k->op)
 			continue;
-		const int64_t rank[2] = {k->rank < t->f->rank[i] ? k->rank : t->f->rank[i],
-			k->rank < t->f->rank[i] ? t->f->rank[i] : k->rank};
-		const struct acc_rank_group g = {.n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
-		const char *right = g.who == NULL ? NULL
-						  : acc_replicas_name(t,
-							    t->call[t->seen[own].call].k->line, e);
-		const struct acc_replica_seen *out = output(t, b);
-		return right == NULL
-			       ? acc_nomem(e)
-			       : blame(t, &g, got, out == NULL ? got->line : out->line,
-					 SAY(t,
-						 "is made of the gradient of what %s gave to rank %lld, not of what this op"
-						 " call did",
-						 right, (long long)t->f->rank[i]),
-					 e);
+		return say_stage(t, got, b, t->f->rank[i], &t->call[t->seen[own].call], e);
 	}
 	return 0;
 }

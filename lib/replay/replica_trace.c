@@ -1,6 +1,8 @@
 /* The ways of gradients: from the call that made one to the reduction and the optimizer, and back. */
 #include "replay/replica.h"
 
+#include <stdio.h>
+
 enum { MOST_HOPS = 5 };
 
 bool
@@ -10,23 +12,45 @@ acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
 	return c->members == 0 ? g->n == t->f->nrank : c->members == g->members;
 }
 
-/* The weight of a forward call that has its gradient at this place; or its only one of that size, for
- * recorders may leave out what is no tensor. */
+/* The input of this place; order: of this number, of the inputs that are tensors. */
 static const struct acc_replica_seen *
-weight_at(const struct acc_replicas *t, const struct acc_seen_call *fwd,
-	const struct acc_replica_seen *gradient)
+input_at(const struct acc_replicas *t, const struct acc_seen_call *fwd, uint64_t pos, bool order)
 {
+	uint32_t k = 0;
+	for (uint32_t i = fwd->first; i < fwd->first + fwd->n; i++) {
+		char number[16];
+		if (t->seen[i].out)
+			continue;
+		size_t n = (size_t)snprintf(number, sizeof number, "%u", k++);
+		if ((order ? acc_hash(number, n) : t->seen[i].pos) == pos)
+			return &t->seen[i];
+	}
+	return NULL;
+}
+
+const struct acc_replica_seen *
+acc_seen_input(const struct acc_replicas *t, const struct acc_replica_seen *gradient)
+{
+	const struct acc_seen_call *back = &t->call[gradient->call],
+				   *fwd = acc_replicas_call(t, back->k->step, back->k->rank,
+					   back->k->twin);
 	const struct acc_replica_seen *only = NULL;
 	unsigned n = 0;
-	for (uint32_t i = fwd->first; i < fwd->first + fwd->n; i++) {
-		const struct acc_replica_seen *s = &t->seen[i];
-		if (s->out || s->n != gradient->n || !s->leaf)
-			continue;
-		if (s->pos == gradient->pos)
-			return s;
-		only = s;
-		n++;
+	for (int order = 0; fwd != NULL && order < 2; order++) {
+		bool all = true;
+		for (uint32_t i = back->first; i < back->first + back->n && all; i++) {
+			const struct acc_replica_seen *s = &t->seen[i],
+						      *in = input_at(t, fwd, s->pos, order);
+			all = !s->out || (in != NULL && in->n == s->n);
+		}
+		if (all)
+			return input_at(t, fwd, gradient->pos, order);
 	}
+	for (uint32_t i = fwd == NULL ? 0 : fwd->first; fwd != NULL && i < fwd->first + fwd->n; i++)
+		if (!t->seen[i].out && t->seen[i].n == gradient->n) {
+			only = &t->seen[i];
+			n++;
+		}
 	return n == 1 ? only : NULL;
 }
 
@@ -53,9 +77,8 @@ acc_seen_weight(const struct acc_replicas *t, const struct acc_replica_seen *s)
 			return NULL;
 		const struct acc_seen_call *c = &t->call[t->seen[made].call];
 		if (c->k->backward) {
-			const struct acc_seen_call *fwd = acc_replicas_call(t, c->k->step,
-				c->k->rank, c->k->twin);
-			return fwd == NULL ? NULL : weight_at(t, fwd, &t->seen[made]);
+			s = acc_seen_input(t, &t->seen[made]);
+			return s != NULL && s->leaf ? s : NULL;
 		}
 		bool passes = c->reduces || (c->info != NULL && c->info->cls == ACC_OP_MUL);
 		s = passes ? operand_of(t, c, &t->seen[made]) : NULL;
@@ -78,4 +101,43 @@ acc_seen_given(const struct acc_replicas *t, const struct acc_replica_seen *s)
 				s = &t->seen[i];
 	}
 	return false;
+}
+
+const struct acc_replica_seen *
+acc_seen_maker(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	uint32_t i = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
+	return i == ACC_NOID || t->seen[i].call >= s->call ? NULL : &t->seen[i];
+}
+
+/* What a reduction is given, as it was before it was scaled. */
+static const struct acc_replica_seen *
+before_scaling(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	for (unsigned hops = 0; hops < MOST_HOPS; hops++) {
+		const struct acc_replica_seen *made = acc_seen_maker(t, s);
+		const struct acc_seen_call *c = made == NULL ? NULL : &t->call[made->call];
+		if (c == NULL || c->k->talks || c->k->backward || c->info == NULL ||
+			c->info->cls != ACC_OP_MUL)
+			return s;
+		const struct acc_replica_seen *from = NULL;
+		for (uint32_t i = c->first; i < c->first + c->n && from == NULL; i++)
+			if (!t->seen[i].out && t->seen[i].n == s->n && t->seen[i].real)
+				from = &t->seen[i];
+		if (from == NULL)
+			return s;
+		s = from;
+	}
+	return s;
+}
+
+const struct acc_seen_call *
+acc_seen_joined(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_replica_seen *made = acc_seen_maker(t, before_scaling(t, s));
+	const struct acc_seen_call *c = made == NULL ? NULL : &t->call[made->call];
+	return c == NULL || c->k->talks || c->k->backward || c->info == NULL ||
+			       c->info->cls != ACC_OP_MOVE
+		       ? NULL
+		       : c;
 }

@@ -6,14 +6,44 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The gradient of a weight, on a rank: the backward call's output of the same place. */
+/* Of the part of a weight that is gathered: what a reduction makes of the gradient of the whole. */
 static const struct acc_replica_seen *
-gradient(const struct acc_replicas *t, int64_t step, int64_t rank, const struct acc_replica_seen *w)
+gradient_of_part(const struct acc_replicas *t, int64_t step, int64_t rank,
+	const struct acc_replica_seen *w)
 {
-	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->twin);
+	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->key);
+	const struct acc_replica_seen *whole = NULL, *g = NULL;
 	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
-		if (t->seen[i].out && t->seen[i].pos == w->pos && t->seen[i].n == w->n)
+		if (t->seen[i].out && t->seen[i].mark != 0 &&
+			t->seen[i].n > (whole == NULL ? w->n : whole->n))
+			whole = &t->seen[i];
+	uint32_t use = whole == NULL ? ACC_NOID : acc_ids_get(&t->first, acc_seen_id(t, whole));
+	c = use == ACC_NOID ? NULL : &t->call[use];
+	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
+		if (t->seen[i].leaf && t->seen[i].mark == whole->mark)
+			g = acc_seen_gradient(t, step, rank, &t->seen[i]);
+	use = g == NULL || g->mark == 0 ? ACC_NOID : acc_ids_get(&t->given, acc_seen_id(t, g));
+	c = use == ACC_NOID ? NULL : &t->call[use];
+	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
+		if (t->seen[i].out && t->seen[i].n == w->n)
 			return &t->seen[i];
+	return NULL;
+}
+
+const struct acc_replica_seen *
+acc_seen_gradient(const struct acc_replicas *t, int64_t step, int64_t rank,
+	const struct acc_replica_seen *w)
+{
+	if (t->call[w->call].k->talks)
+		return gradient_of_part(t, step, rank, w);
+	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->twin);
+	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++) {
+		const struct acc_replica_seen *in = t->seen[i].out && t->seen[i].n == w->n
+							    ? acc_seen_input(t, &t->seen[i])
+							    : NULL;
+		if (in != NULL && in->pos == w->pos)
+			return &t->seen[i];
+	}
 	return NULL;
 }
 
@@ -42,12 +72,12 @@ before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t s
 static int
 say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_replica_seen *a, const struct acc_replica_seen *b, double ratio,
-	bool stays, struct acc_err *e)
+	double limit, bool stays, struct acc_err *e)
 {
 	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
-	const struct acc_replica_seen *ga = gradient(t, step, ka->rank,
+	const struct acc_replica_seen *ga = acc_seen_gradient(t, step, ka->rank,
 					      before(t, a, step, ka->rank)),
-				      *gb = gradient(t, step, kb->rank,
+				      *gb = acc_seen_gradient(t, step, kb->rank,
 					      before(t, b, step, kb->rank));
 	const char *name = acc_replicas_name(t, a->line, e);
 	struct acc_distance d = {0};
@@ -71,10 +101,10 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		return acc_replicas_blame(t, g, ga->line,
 			acc_say(&t->f->mem,
 				"is the gradient of a weight that these ranks had alike in step %lld, is another"
-				" on each of them, and was given to no reduction: the weight parts,"
-				" in step %lld at %s",
+				" on each of them, and was given to no reduction that joins them: the"
+				" weight parts, in step %lld at %s",
 				(long long)step, (long long)ka->step, name),
-			ratio, LIMIT_REPLICA_MOST, e);
+			ratio, limit, e);
 	return acc_replicas_blame(t, g, b->line,
 		stays ? acc_say(&t->f->mem,
 				"is a weight that these ranks had alike in step %lld, and that stayed as it was on"
@@ -88,7 +118,7 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 				ga == NULL || gb == NULL ? ""
 				: differ ? ": its gradient was another before its reduction, too"
 					 : ": its gradient was the same"),
-		ratio, LIMIT_REPLICA_MOST, e);
+		ratio, limit, e);
 }
 
 int
@@ -97,27 +127,21 @@ acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64
 {
 	const struct acc_replica_seen *a0 = before(t, a, step, t->call[a->call].k->rank),
 				      *b0 = before(t, b, step, t->call[b->call].k->rank);
-	struct acc_distance d, ua, ub;
+	double ratio = 0, limit = 0;
 	bool flat = false;
 	if (a0 == NULL || b0 == NULL || a0->mark != b0->mark || a->mark == b->mark)
 		return 0;
 	int rc = acc_replicas_constant(t, a0, &flat, e);
 	if (rc < 0 || flat)
 		return rc;
-	rc = acc_replicas_distance(t, b, a, &d, e);
-	if (rc == 0)
-		rc = acc_replicas_distance(t, a, a0, &ua, e);
-	if (rc == 0)
-		rc = acc_replicas_distance(t, b, b0, &ub, e);
-	if (rc < 0 || !d.known || !ua.known || !ub.known)
+	rc = acc_replicas_parted(t, (const struct acc_replica_seen *const[]){a, a0, b, b0}, &ratio,
+		&limit, e);
+	if (rc < 0 || !(ratio > limit))
 		return rc;
-	double ratio = d.d / fmax(ua.d, ub.d);
-	if (!(ratio > LIMIT_REPLICA_MOST))
-		return 0;
 	/* On one of them nothing happened. */
 	if (a->mark == a0->mark)
-		return say_drift(t, g, step, b, a, ratio, true, e);
-	return say_drift(t, g, step, a, b, ratio, b->mark == b0->mark, e);
+		return say_drift(t, g, step, b, a, ratio, limit, true, e);
+	return say_drift(t, g, step, a, b, ratio, limit, b->mark == b0->mark, e);
 }
 
 /* Weights that two ranks hold for different calls, as two stages do the embedding. */

@@ -7,7 +7,7 @@ sums.acc.gz: each function of torch.distributed that accaudit recomputes, in sev
 each case there is another one that is wrong on one rank: of its record, x-wrong says what must be said
 of it. Sums are added up as a ring does it, each addition rounded to the dtype.
 statistics.acc.gz: the same with larger tensors, of which statistics alone are recorded, as numpy has
-them, a mean and a norm rounded to the dtype.
+them, a mean and a norm rounded to the dtype. pairs.acc.gz: groups that were not all recorded.
 """
 import gzip
 import os
@@ -195,6 +195,15 @@ def copies(s, dtype):
            f" Distributed.send.{s.calls['Distributed.send', 0] - 1}.forward")
 
 
+def cancelling(s, dtype):
+    """Parts whose means, each rounded, are nearly nothing together."""
+    xs = [rand(dtype, 5, 7) for _ in range(RANKS - 1)]
+    xs = [ROUND[dtype](x - OFFSET) for x in xs] + [ROUND[dtype](OFFSET - sum(xs) / len(xs))]
+    for r in range(RANKS):
+        s.call(r, "all_gather_into_tensor", [(dtype, np.zeros((RANKS * len(xs[0]), 7))), (dtype, xs[r])], {},
+               [(dtype, np.concatenate(xs)), (dtype, xs[r])])
+
+
 def write(path, stats):
     s = Stream(stats)
     for dtype in ("f32", "bf16", "f16", "i64"):
@@ -202,6 +211,21 @@ def write(path, stats):
             if op != "AVG" or dtype != "i64":
                 reductions(s, dtype, op)
         copies(s, dtype)
+    for dtype in ("bf16", "f16") if stats else ():
+        for _ in range(4):
+            cancelling(s, dtype)
+    s.rec.sort(key=lambda r: r[1].get("rank", -1))
+    s.write(path)
+
+
+def pairs(path):
+    """Sums over two of four ranks each, of which some were recorded without their group."""
+    s = Stream(True)
+    for i in range(8):
+        for pair in ([0, 1], [2, 3]):
+            xs = [rand("f32", 5, 7) for _ in pair]
+            for r, x in zip(pair, xs):
+                s.call(r, "all_reduce", [("f32", x)], {"group": pair} if i < 6 else {}, [("f32", sum(xs))])
     s.rec.sort(key=lambda r: r[1].get("rank", -1))
     s.write(path)
 
@@ -213,6 +237,7 @@ def main():
     write(os.path.join(out, "sums.acc.gz"), False)
     rng, TIMES, OFFSET = np.random.default_rng(6), 40, 1
     write(os.path.join(out, "statistics.acc.gz"), True)
+    pairs(os.path.join(out, "pairs.acc.gz"))
 
 
 if __name__ == "__main__":

@@ -574,12 +574,13 @@ NETS = {"conv": Conv, "vocab": Vocab, "moe": Moe, "edp": Moe, "zero": Zero, "pip
         "lstm": Lstm, "hsdp": Hsdp}
 
 
-def rank_main(r, case, task, out, store, seed):
+def run(nets, ranks, r, case, task, out, store, seed):
+    """A rank of a case: two steps of its network, with what its marks say."""
     torch.set_num_threads(1)
     kind, *marks = case.split("-")
     fault = next((m for m in marks if m != "noise"), None)
-    dist.init_process_group("gloo", f"file://{store}", rank=r, world_size=RANKS.get(kind, 2))
-    net = NETS[kind](fault, seed)
+    dist.init_process_group("gloo", f"file://{store}", rank=r, world_size=ranks.get(kind, 2))
+    net = nets[kind](fault, seed)
     for s in range(2):
         rec = Recorder(noise=70 + r + 10 * seed + 1000 * s if "noise" in marks else None)
         with rec.recording():
@@ -590,6 +591,10 @@ def rank_main(r, case, task, out, store, seed):
             for w in net.w.values():
                 w.grad = None
     dist.barrier()
+
+
+def rank_main(r, case, task, out, store, seed):
+    run(NETS, RANKS, r, case, task, out, store, seed)
 
 
 if __name__ == "__main__":

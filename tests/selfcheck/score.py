@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""What accaudit and accfirstbad say of the runs of make.py. Usage: score.py FOLDER [--fresh] [CASE...]
+"""What accaudit and accfirstbad say of the runs of make.py.
 
-A clean run must not be accused; of a fault, the op call and the rank of make.py's table (--fresh:
-of fresh.py's) must be named. Prints a line for each run and the sums."""
+Usage: score.py FOLDER [--fresh | --others | --more | --unseen] [CASE...]
+
+A clean run must not be accused; of a fault, the op call and the rank of make.py's table, or of that of fresh.py,
+others.py, more.py or unseen.py, must be named. Prints a line for each run and the sums."""
 import json
 import os
 import re
@@ -29,8 +31,9 @@ def findings(folder):
 
 
 def main():
-    args = [a for a in sys.argv[1:] if a != "--fresh"]
-    table, folder = faults("fresh.py" if len(args) < len(sys.argv) - 1 else "make.py"), args[0]
+    args = [a for a in sys.argv[1:] if a not in ("--fresh", "--others", "--more", "--unseen")]
+    maker = next((a[2:] for a in sys.argv[1:] if a not in args), "make")
+    table, folder = faults(maker + ".py"), args[0]
     named = wrong = missed = accused = clean = 0
     for case in args[1:] or sorted(os.listdir(folder)):
         fault = next((m for m in case.split("-")[1:] if m in table), None)

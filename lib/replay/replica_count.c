@@ -1,0 +1,185 @@
+/* What a reduction counts: means of unlike numbers of elements, which it takes for alike; norms of what each rank
+ * has whole, beside those of its parts. */
+#include "acc/say.h"
+#include "replay/replica.h"
+
+#include <stdlib.h>
+
+enum { MOST_NODES = 512, MOST_NORMS = 256 };
+
+#define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
+
+static const struct acc_seen_call *
+maker(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_replica_seen *made = acc_seen_maker(t, s);
+	return made == NULL ? NULL : &t->call[made->call];
+}
+
+static const struct acc_replica_seen *
+input(const struct acc_replicas *t, const struct acc_seen_call *c, bool out)
+{
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (t->seen[i].out == out && t->seen[i].real)
+			return &t->seen[i];
+	return NULL;
+}
+
+/* --- means --- */
+
+/* The j-th mean that a rank gives to be joined, of how many elements each of it is; 0: it is none. */
+static uint64_t
+elements(const struct acc_replicas *t, const struct acc_seen_call *sum, uint32_t j)
+{
+	const struct acc_replica_seen *s = input(t, sum, false);
+	const struct acc_seen_call *join = s == NULL ? NULL : acc_seen_joined(t, s);
+	for (uint32_t i = join == NULL ? 0 : join->first; join != NULL && i < join->first + join->n;
+		i++)
+		if (!t->seen[i].out && j-- == 0)
+			s = &t->seen[i];
+	const struct acc_seen_call *c = s == NULL || (join == NULL && j > 0) ? NULL : maker(t, s);
+	const struct acc_replica_seen *from = c == NULL || !c->mean ? NULL : input(t, c, false);
+	return from == NULL || s->n < 2 ? 0 : from->n / s->n;
+}
+
+/* Is its result divided by the number of ranks? 1, 0, < 0. */
+static int
+averages(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *sum,
+	struct acc_err *e)
+{
+	const struct acc_replica_seen *out = input(t, sum, true);
+	uint32_t next = out == NULL || out->mark == 0
+				? ACC_NOID
+				: acc_ids_get(&t->scaled, acc_seen_id(t, out));
+	double v = 0;
+	if (sum->average || next == ACC_NOID)
+		return sum->average;
+	int rc = acc_seen_factor(t, &t->call[next], &v, e);
+	return rc != 1 ? rc : v * g->n > 1 - 1e-6 && v * g->n < 1 + 1e-6;
+}
+
+int
+acc_rule_means(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *sum, struct acc_err *e)
+{
+	uint64_t n[2] = {elements(t, sum[0], 0), 0};
+	uint32_t odd = 0;
+	for (uint32_t i = 1; i < g->n && n[0] > 0 && odd == 0; i++) {
+		n[1] = elements(t, sum[i], 0);
+		odd = n[1] > 0 && n[1] != n[0] ? i : 0;
+	}
+	const struct acc_replica_seen *out = odd == 0 ? NULL : input(t, sum[0], true);
+	int rc = out == NULL ? 0 : averages(t, g, sum[0], e);
+	return rc != 1 ? rc
+		       : acc_replicas_blame(t, g, out->line,
+				 SAY(t,
+					 "averages means over %llu elements on rank %lld and over %llu on rank %lld:"
+					 " sums and numbers must be joined, not means",
+					 (unsigned long long)n[0], (long long)sum[0]->k->rank,
+					 (unsigned long long)n[1], (long long)sum[odd]->k->rank),
+				 1, 0, e);
+}
+
+/* --- norms --- */
+
+/* Norms that a number is made of, by sums and products of numbers; false: of something else. */
+static bool
+norms(const struct acc_replicas *t, const struct acc_replica_seen *s, uint32_t *norm, uint32_t *n,
+	uint32_t *nodes)
+{
+	const struct acc_seen_call *c = maker(t, s);
+	if (c == NULL || c->k->talks || c->k->backward || ++*nodes > MOST_NODES)
+		return false;
+	if (c->length) {
+		uint32_t at = (uint32_t)(c - t->call);
+		if (*n == 0 || norm[*n - 1] != at)
+			norm[(*n)++] = at;
+		return *n < MOST_NORMS;
+	}
+	bool any = false;
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		const struct acc_replica_seen *x = &t->seen[i];
+		if (x->out || !x->real)
+			continue;
+		if (x->n > MOST_NORMS || !norms(t, x, norm, n, nodes))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+/* Is this op call, of its rank, among those of another? */
+static bool
+among(const struct acc_replicas *t, const struct acc_seen_call *c, const uint32_t *norm, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (t->call[norm[i]].k->key == c->k->key)
+			return true;
+	return false;
+}
+
+/* Sorts the norms of the first rank: what they are of is the same on all ranks, which all count it, or is
+ * not. */
+static int
+sort_norms(struct acc_replicas *t, const struct acc_rank_group *g, const uint32_t *norm,
+	const uint32_t *n, const struct acc_seen_call **peer, uint64_t count[2],
+	const struct acc_seen_call **whole, struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t j = 0; j < n[0] && rc == 0; j++) {
+		const struct acc_seen_call *c = &t->call[norm[j]];
+		const struct acc_replica_seen *x = input(t, c, false);
+		bool same = false, flat = true,
+		     all = x != NULL && x->n > 1 && acc_replicas_peers(t, g, c, peer);
+		for (uint32_t i = 1; i < g->n && all; i++)
+			all = among(t, c, norm + (size_t)i * MOST_NORMS, n[i]);
+		if (!all)
+			continue;
+		rc = acc_replicas_same(t, g, peer, (uint32_t)(x - t->seen) - c->first, &same, e);
+		if (rc == 0)
+			rc = acc_replicas_flat(t, x, &flat, e);
+		if (rc < 0 || flat)
+			continue;
+		count[!same]++;
+		*whole = *whole == NULL && same ? c : *whole;
+	}
+	return rc;
+}
+
+int
+acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *sum, const struct acc_seen_call **peer,
+	struct acc_err *e)
+{
+	const struct acc_replica_seen *out = input(t, sum[0], true);
+	if (out == NULL || out->n != 1 || sum[0]->average)
+		return 0;
+	uint32_t *norm = malloc((size_t)g->n * (MOST_NORMS + 1) * sizeof *norm),
+		 *n = norm == NULL ? NULL : norm + (size_t)g->n * MOST_NORMS;
+	uint64_t count[2] = {0, 0};
+	const struct acc_seen_call *whole = NULL;
+	bool all = norm != NULL;
+	int rc = norm == NULL ? acc_nomem(e) : 0;
+	for (uint32_t i = 0; i < g->n && all; i++) {
+		const struct acc_replica_seen *x = input(t, sum[i], false);
+		uint32_t nodes = 0;
+		n[i] = 0;
+		all = x != NULL && norms(t, x, norm + (size_t)i * MOST_NORMS, &n[i], &nodes);
+	}
+	if (all)
+		rc = sort_norms(t, g, norm, n, peer, count, &whole, e);
+	free(norm);
+	if (rc < 0 || count[0] == 0 || count[1] == 0)
+		return rc;
+	const char *name = acc_replicas_name(t, whole->k->line, e);
+	return name == NULL
+		       ? ACC_ENOMEM
+		       : acc_replicas_blame(t, g, out->line,
+				 SAY(t,
+					 "sums up norms of %llu tensors that are whole, and the same, on all ranks, as %s"
+					 " is, with those of %llu parts: the former count %u times; one rank alone must"
+					 " count them",
+					 (unsigned long long)count[0], name,
+					 (unsigned long long)count[1], g->n),
+				 1, 0, e);
+}

@@ -1,0 +1,94 @@
+/* Weights that one rank has otherwise, where the gradients do not tell that they are to be the same: all others are,
+ * or those that one line of code has in one shape. What is at once exchanged was made by parts. */
+#include "replay/limits.h"
+#include "acc/say.h"
+#include "replay/replica.h"
+
+enum { MOST_MADE = 64, MOST_CALLS = 256 };
+
+/* Does communication get what the op call made, before another weight is in it? */
+static bool
+exchanged(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	uint64_t made[MOST_MADE];
+	uint32_t n = 0;
+	const struct acc_seen_call *end = t->call + t->f->ncall;
+	if (t->scattered)
+		return true;
+	for (const struct acc_seen_call *o = c;
+		o < end && o - c < MOST_CALLS && acc_seen_beside(o, c) && !o->k->backward; o++) {
+		bool given = o == c, leaf = false;
+		for (uint32_t i = o->first; i < o->first + o->n; i++) {
+			leaf |= t->seen[i].leaf && o != c;
+			for (uint32_t j = 0; j < n && !t->seen[i].out && !given; j++)
+				given = made[j] == t->seen[i].mark;
+		}
+		if (given && o->k->talks)
+			return true;
+		for (uint32_t i = o->first; i < o->first + o->n && given && !leaf; i++)
+			if (t->seen[i].out && t->seen[i].mark != 0 && n < MOST_MADE)
+				made[n++] = t->seen[i].mark;
+	}
+	return false;
+}
+
+/* The weights of its line, in its place and shape: how many are the same on all ranks, and not one number
+ * everywhere; 0: another is not the same. 0 or < 0. */
+static int
+of_line(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_replica_seen *w,
+	const struct acc_seen_call **room, uint64_t *alike, struct acc_err *e)
+{
+	const struct acc_seen_call *own = &t->call[w->call];
+	*alike = 0;
+	for (size_t i = 0; i < t->f->ncall && own->line != 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->rank != own->k->rank || c->k->step != own->k->step || c->k->backward ||
+			c->line != own->line || c == own)
+			continue;
+		for (uint32_t j = 0; j < c->n; j++) {
+			const struct acc_replica_seen *s = &t->seen[c->first + j];
+			bool flat = false;
+			if (!s->weight || s->pos != w->pos || s->shape != w->shape ||
+				s->mark == w->mark)
+				continue;
+			if (!acc_replicas_peers(t, g, c, room) ||
+				!acc_replicas_marked(t, g, room, j)) {
+				*alike = 0;
+				return 0;
+			}
+			int rc = acc_replicas_flat(t, s, &flat, e);
+			if (rc < 0)
+				return rc;
+			*alike += !flat;
+		}
+	}
+	return 0;
+}
+
+int
+acc_rule_odd(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *const *odd, uint32_t nodd, uint64_t equal, uint64_t differ,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	for (uint32_t i = 0; i < nodd; i++) {
+		const struct acc_seen_call *c = &t->call[odd[i]->call];
+		bool one = differ == 1 && !g->parts && equal >= LIMIT_REPLICA_WEIGHTS;
+		uint64_t alike = 0;
+		int rc = one ? 0 : of_line(t, g, odd[i], room, &alike, e);
+		if (rc < 0)
+			return rc;
+		if ((!one && alike == 0) || exchanged(t, c))
+			continue;
+		return acc_replicas_blame(t, g, odd[i]->line,
+			one ? acc_say(&t->f->mem,
+				      "is a weight that is another on rank %lld than on the others of its group, where"
+				      " all %llu other weights are the same",
+				      (long long)c->k->rank, (unsigned long long)equal)
+			    : acc_say(&t->f->mem,
+				      "is a weight that is another on rank %lld than on the others of its group, where"
+				      " the other weights of its line and shape, %llu, are the same",
+				      (long long)c->k->rank, (unsigned long long)alike),
+			1, 0, e);
+	}
+	return 0;
+}
