@@ -321,6 +321,7 @@ warned() {
 #	tests/parallel/make.py OUT/four moe ep2-noise --seed 21 --layers 4 --task statistics
 #	tests/parallel/make.py OUT/one moe ep2-noise --seed 23 --layers 1 --task statistics
 #	tests/parallel/make.py OUT/tf32 moe ep2-tf32 --seed 33 --layers 4 --task statistics
+#	tests/parallel/make.py OUT/tf32few moe ep2-tf32 --seed 64 --layers 4 --task statistics
 #	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
 @test "experts of which some have no tokens: what a list holds there is no part of the bench's" {
 	tar -xzf "$DATA/fold_experts.tar.gz"
@@ -338,4 +339,21 @@ warned() {
 	[[ $text == *"behind Torch.max.0.forward, which chooses by values, places may be others"* ]]
 	found 0 four/ep2-noise four/moe
 	[[ $text != *"which chooses by values"* ]]
+}
+
+# By what they take and give half of them were experts: noise of tf32 is as large as what is asked there.
+@test "experts are told by their weights, what lies between them by what it takes, whatever noise there is" {
+	tar -xzf "$DATA/fold_experts.tar.gz"
+	accfold -b tf32few/moe tf32few/ep2-tf32 | accfmt --json >experts
+	for op in linear:32 gelu:16; do # of eight experts in two layers
+		run -0 jq -rs "map(select(.fold == \"Alone()\" and .pass == \"forward\" and .io == \"out\" and
+			.op == \"Functional.${op%:*}\")) | length" experts
+		[ "$output" = "${op#*:}" ]
+	done
+}
+
+@test "products of experts without tokens show nothing of how the others are made" {
+	tar -xzf "$DATA/fold_experts.tar.gz"
+	found 0 tf32few/ep2-tf32 tf32few/moe
+	[[ $text == *"all f32 matrix products and convolutions differ"* ]]
 }

@@ -337,6 +337,8 @@ void acc_fold_doubt(struct acc_fold *f, const struct fold_step *t, const struct 
 	uint32_t i, struct folded *d);
 
 /* --- sight.c --- */
+/* Equal for what is one tensor, as statistics show; 0: it is like much else. */
+uint64_t acc_fold_digest(const struct acc_fold_stat *s);
 /* Which tensors' elements are given. */
 int acc_fold_sight(struct acc_fold *f, struct acc_err *e);
 
