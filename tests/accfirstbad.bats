@@ -649,6 +649,15 @@ unmatched" ] || { echo "$found"; return 1; }
 	done
 }
 
+@test "ranks as one: what joins tensors that were not compared hands on the worst error that was seen" {
+	judge 0 "$J/joined.acc"
+	[ "${found%%$'\n'*}" = clean ]
+	judge 1 "$J/joined-more.acc"
+	first culprit Torch.cat.0.forward output
+	judge 1 "$J/joined-alone.acc" # of one rank, what came in is known or nobody's
+	first culprit Torch.cat.0.forward output
+}
+
 @test "ranks that communicate: where it began, and who received it" {
 	judge 1 "$J/collective0.acc" "$J/collective1.acc"
 	first culprit Functional.gelu.1.forward output
