@@ -178,7 +178,8 @@ say(const struct acc_format *f, void *state, const struct acc_arena *m, const ch
 
 /* A row, which stands for n records. */
 static int
-put_one(const struct acc_format *f, void *state, const struct acc_rec *r, uint64_t n, struct acc_err *e)
+put_one(const struct acc_format *f, void *state, const struct acc_rec *r, uint64_t n,
+	struct acc_err *e)
 {
 	bool pair = acc_rec_is(r, "pair") || acc_rec_is(r, "tensor");
 	if (pair && behind.counted && is_behind(r)) {

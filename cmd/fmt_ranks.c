@@ -23,7 +23,8 @@ static struct {
 static uint64_t
 gist(const struct acc_rec *r)
 {
-	static const char *const keys[] = {"a.name", "b.name", "name", "bad", "rule", "a.dtype", "dtype"};
+	static const char *const keys[] = {"a.name", "b.name", "name", "bad", "rule", "a.dtype",
+		"dtype"};
 	uint64_t h = (uint64_t)acc_get_int(r, "", "step", acc_get_int(r, "a.", "step", -1));
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		struct acc_str s = acc_get_text(r, "", keys[i]);

@@ -179,8 +179,8 @@ scaled() {
 # Further layouts: fold_ranks.tar.gz was made by
 #	tests/parallel/make.py OUT one-bias tp2-bias-noise tp2-bias-lost-noise tp2-bias-scale-noise one \
 #		pp2-m2-noise pp2-m2-scale-noise tp2dp2-noise --layers 2 --task statistics
-#	tests/parallel/make.py OUT2 one pp2-v2-noise pp2-v2-scale-noise --layers 4 --task statistics
-#	mv OUT2/pp2-v2-* OUT; mv OUT2/one OUT/one-4
+#	tests/parallel/make.py OUT2 one pp2-v2-noise pp2-v2-scale-noise pp4-noise --layers 4 --task statistics
+#	mv OUT2/pp* OUT; mv OUT2/one OUT/one-4
 #	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
 further() {
 	mkdir -p further
@@ -282,6 +282,23 @@ warned() {
 	[ "$found" = "Functional.linear.2.forward out 0 1" ]
 	found 0 tp2dp2-noise one
 	accfold -p -b one tp2dp2-noise | grep -q '^mesh stages=1 ranks=2x2$'
+}
+
+@test "stages of which one is missing are compared, and never clean" {
+	further
+	found 0 pp4-noise one-4
+	for stage in 0 2 3; do
+		rm -rf cut
+		cp -r pp4-noise cut
+		rm -r cut/step0/rank$stage
+		found 1 cut one-4
+		[ -z "$found" ] # nobody is accused of it
+		[[ $text == *"rank $stage is missing: Distributed."*" exchanges tensors with it"* ]] || { echo "$text"; false; }
+		jq -es 'map(select(.what == "missing" and .rule == "ranks")) | length == 1' <<<"$output"
+	done
+	mv cut/step0/rank1 cut/step0/rank9
+	found 1 cut one-4
+	[[ $text == *"and others are missing: "* ]] || { echo "$text"; false; }
 }
 
 # fold_wide.tar.gz was made by

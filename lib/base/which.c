@@ -11,8 +11,8 @@ acc_which_end(struct acc_arena *m, struct acc_which *w)
 	w->text = w->ranges > MOST ? acc_arena_printf(m, "%s, ...", w->text)
 		  : w->from == w->to
 			  ? acc_arena_printf(m, "%s%s%lld", w->text, comma, (long long)w->to)
-			  : acc_arena_printf(m, "%s%s%lld-%lld", w->text, comma,
-				    (long long)w->from, (long long)w->to);
+			  : acc_arena_printf(m, "%s%s%lld-%lld", w->text, comma, (long long)w->from,
+				    (long long)w->to);
 }
 
 void

@@ -164,7 +164,8 @@ count_alone(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *
 
 /* A line of code is so if most of its calls are. */
 static int
-settle(struct acc_fold *f, const struct acc_ids *seen, const struct acc_ids *like, struct acc_err *e)
+settle(struct acc_fold *f, const struct acc_ids *seen, const struct acc_ids *like,
+	struct acc_err *e)
 {
 	int rc = 0;
 	for (uint32_t i = 0; i < f->device.ncall && rc == 0; i++)
@@ -230,7 +231,8 @@ add_between(struct acc_fold *f, struct acc_err *e)
 	for (uint32_t i = f->device.ncall; i-- > 0 && rc == 0;) {
 		if (!forward(&c[i]))
 			continue;
-		bool own = acc_fold_is_alone(f, &c[i]), leads = meets(f, &c[i], true, &taken, false);
+		bool own = acc_fold_is_alone(f, &c[i]),
+		     leads = meets(f, &c[i], true, &taken, false);
 		bool between = leads && meets(f, &c[i], false, &given, true);
 		if (own || leads)
 			rc = mark(f, &c[i], false, &taken, e);

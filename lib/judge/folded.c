@@ -72,9 +72,66 @@ told(struct acc_case *c, struct acc_finding *f, const struct acc_rec *r)
 	return acc_say(&c->mem, "; of all ranks together, by the layout %.*s", ACC_PRS(layout));
 }
 
+/* Ranks that others hand tensors to, or get them from, and of which there are no records: what they have
+ * of the bench was not compared. */
+static int
+say_absent(struct acc_case *c, struct acc_err *e)
+{
+	const struct acc_call *by = NULL;
+	const char *key = NULL;
+	struct acc_ids seen = {0};
+	int64_t lowest = INT64_MAX;
+	uint32_t lacks = 0;
+	int rc = 0;
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i++) {
+		const struct acc_item *it = &c->item[i];
+		const struct acc_call *k = &c->call[it->call];
+		struct acc_rec *r;
+		if (it->kind != ACC_ITEM_ARG || !k->talks)
+			continue;
+		rc = acc_case_record(c, it, &r, e);
+		int64_t rank = rc < 0 ? -1
+				      : acc_get_int(r, acc_rec_is(r, "pair") ? "a." : "",
+						"fold.absent", -1);
+		if (rank < 0)
+			continue;
+		rc = acc_ids_put(&seen, (uint64_t)rank + 1, 1, true, e);
+		struct acc_str own = by == NULL ? acc_get_text(r, "a.", "fold.key") : acc_str("");
+		if (by == NULL)
+			key = own.n > 0 ? acc_arena_copy(&c->mem, own.p, own.n) : acc_call_name(k);
+		by = by == NULL ? k : by;
+		lowest = rank < lowest ? rank : lowest;
+	}
+	for (uint32_t i = 0; i < c->ncall && by != NULL; i++)
+		lacks += c->call[i].key[ACC_A] == NULL && !c->call[i].talks;
+	const uint32_t n = seen.n;
+	acc_ids_release(&seen);
+	struct acc_finding *f = rc < 0 || by == NULL ? NULL : acc_case_find(c, "missing", e);
+	if (rc < 0 || by == NULL)
+		return rc;
+	if (f == NULL || key == NULL)
+		return acc_nomem(e);
+	f->name = key;
+	f->step = by->step;
+	f->rule = "ranks";
+	f->value = n;
+	f->bad = true;
+	f->text = acc_say(&c->mem,
+		n == 1 ? "rank %lld is missing: %s exchanges tensors with it, and nothing of it was recorded; %u op"
+			 " call%s of the bench had nothing to be compared with, those of its stage among them"
+		       : "rank %lld and others are missing: %s exchanges tensors with it, and nothing of it was"
+			 " recorded; %u op call%s of the bench had nothing to be compared with, those of its stage"
+			 " among them",
+		(long long)lowest, f->name, lacks, lacks == 1 ? "" : "s");
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
 int
 acc_say_folded(struct acc_case *c, struct acc_err *e)
 {
+	int rc = c->passed > 0 ? say_absent(c, e) : 0;
+	if (rc < 0)
+		return rc;
 	/* Of weights it is said where they are judged. */
 	bool folded = c->nfinding > 0 && c->passed > 0 && acc_is_folded(c);
 	for (uint32_t i = 0; i < c->nfinding && folded; i++) {
