@@ -261,7 +261,7 @@ is_unscaled(const struct acc_fold *f, const struct fold_call *k, const struct fo
 }
 
 static int
-put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v,
+put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
 	const struct folded *d, enum acc_dtype dtype, struct acc_err *e)
 {
 	char text[ACC_LAYOUT_TEXT];
@@ -276,6 +276,8 @@ put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 		    : put_call_key(o, d->undivided ? "fold.undivided" : "fold.not_sum", d->not_sum,
 			      e);
 	rc = rc < 0 ? rc : put_call_key(o, "fold.apart", d->apart, e);
+	const uint32_t cut = acc_fold_turned(f, (uint32_t)(t - f->step), (uint32_t)(v - t->v), i);
+	rc = rc < 0 ? rc : put_call_key(o, "fold.turned", cut, e);
 	if (rc == 0 && is_unscaled(f, &f->device.call[t->call[v->rank]], d))
 		rc = acc_put(&o->rec, "", "fold.unscaled", acc_f64(d->layout.scale));
 	if (rc == 0 && (d->alone || f->mesh.ranks == 1)) {
@@ -317,7 +319,7 @@ put_tensor(struct emit *o, struct fold_step *t, const struct fold_virtual *v, ui
 	rc = start(o, r, true);
 	rc = rc < 0 ? rc : put_stat(&o->rec, &d.whole, acc_get(r, "", "stat.max"));
 	rc = rc < 0 ? acc_rec_fail(e, rc) : own_record(o, e);
-	return rc < 0 ? rc : put_keys(o, t, v, &d, dtype, e);
+	return rc < 0 ? rc : put_keys(o, t, v, i, &d, dtype, e);
 }
 
 /* A size that is split: of what only moves elements, a number that a whole number of ranks makes

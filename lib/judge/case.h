@@ -76,6 +76,9 @@ bool acc_is_folded(struct acc_case *c);
 /* Of such ranks: a sum over them that is lost, wrong or no mean is named in place of what takes or gives
  * its summands. */
 int acc_say_sums(struct acc_case *c, struct acc_err *e);
+/* --- turned.c --- */
+/* Does the culprit take, by statistics, what ranks took in another order before? Then that is named. */
+int acc_blame_turned(struct acc_case *c, struct acc_finding *f, uint32_t culprit, struct acc_err *e);
 
 /* What every judge says at the end: what is unmatched, what was not measured. */
 int acc_say_rest(struct acc_case *c, struct acc_err *e);

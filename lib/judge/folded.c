@@ -1,5 +1,6 @@
 /* Ranks that accfold has made one: a finding speaks of the op call and the rank that were recorded. */
 #include "judge/case.h"
+#include "judge/first_bad.h"
 #include "acc/say.h"
 
 bool
@@ -72,6 +73,32 @@ told(struct acc_case *c, struct acc_finding *f, const struct acc_rec *r)
 	return acc_say(&c->mem, "; of all ranks together, by the layout %.*s", ACC_PRS(layout));
 }
 
+/* Where an op call's inputs are parts that are alike by statistics, these may stand in another order: then
+ * it is who made them that is wrong. */
+static const char *
+unordered(struct acc_case *c, const struct acc_finding *f)
+{
+	struct acc_rec *r;
+	if (strcmp(f->what, "culprit") != 0 || f->rule == NULL || strcmp(f->rule, "output") != 0)
+		return "";
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		const struct acc_call *k = it->call == ACC_NOCALL ? NULL : &c->call[it->call];
+		if (k == NULL || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it) ||
+			it->measure != ACC_BY_STAT || k->step != f->step ||
+			strcmp(acc_call_name(k), f->name) != 0 ||
+			acc_case_record(c, it, &r, NULL) < 0)
+			continue;
+		struct acc_str layout = acc_get_text(r, "a.", "fold");
+		if (memmem(layout.p, layout.n, "Shard", 5) != NULL)
+			return acc_say(&c->mem,
+				"; if the parts of its input %.*s stand in another order, which statistics"
+				" do not show, it is who made that",
+				ACC_PRS(acc_get_text(r, "a.", "pos")));
+	}
+	return "";
+}
+
 /* Ranks that others hand tensors to, or get them from, and of which there are no records: what they have
  * of the bench was not compared. */
 static int
@@ -136,15 +163,20 @@ acc_say_folded(struct acc_case *c, struct acc_err *e)
 	bool folded = c->nfinding > 0 && c->passed > 0 && acc_is_folded(c);
 	for (uint32_t i = 0; i < c->nfinding && folded; i++) {
 		struct acc_finding *f = &c->finding[i];
-		bool known = f->rule != NULL && strcmp(f->rule, "reduction") == 0;
+		bool known = f->rule != NULL &&
+			     (strcmp(f->rule, "reduction") == 0 || strcmp(f->rule, "turned") == 0);
 		struct acc_rec *r = known || f->name == NULL || f->rank == INT64_MIN
 					    ? NULL
 					    : record_of(c, f);
 		if (r == NULL || acc_get(r, "a.", "fold") == NULL)
 			continue;
-		const char *text = told(c, f, r);
+		const char *order = unordered(c, f);
+		r = record_of(c, f);
+		const char *text = r == NULL ? NULL : told(c, f, r);
 		bool anew = strcmp(f->what, "next") == 0;
-		f->text = text == NULL ? NULL : acc_say(&c->mem, "%s%s", anew ? "" : f->text, text);
+		f->text = text == NULL || order == NULL
+				  ? NULL
+				  : acc_say(&c->mem, "%s%s%s", anew ? "" : f->text, text, order);
 		if (f->text == NULL || f->name == NULL)
 			return acc_nomem(e);
 	}
