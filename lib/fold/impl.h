@@ -173,7 +173,8 @@ struct acc_fold {
 	size_t step_cap;
 	struct fold_runs *runs; /* of each segment of the device */
 	struct acc_ids alone;   /* operators and lines of code that each rank calls for itself */
-	struct acc_ids turned;  /* what parts are taken of in another order, to the calls that cut it */
+	struct acc_ids
+		turned; /* what parts are taken of in another order, to the calls that cut it */
 	struct fold_mesh mesh;
 	bool mesh_given;
 	struct fold_class *cls;

@@ -78,7 +78,8 @@ bool acc_is_folded(struct acc_case *c);
 int acc_say_sums(struct acc_case *c, struct acc_err *e);
 /* --- turned.c --- */
 /* Does the culprit take, by statistics, what ranks took in another order before? Then that is named. */
-int acc_blame_turned(struct acc_case *c, struct acc_finding *f, uint32_t culprit, struct acc_err *e);
+int acc_blame_turned(struct acc_case *c, struct acc_finding *f, uint32_t culprit,
+	struct acc_err *e);
 
 /* What every judge says at the end: what is unmatched, what was not measured. */
 int acc_say_rest(struct acc_case *c, struct acc_err *e);
