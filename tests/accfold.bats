@@ -405,3 +405,14 @@ warned() {
 	# What only some calls fit is no layout.
 	accfold -p -b one cp2-mask-noise | grep -qE '^# Tensor.__add__.forward in.0 [0-9a-f]+ Unknown\(\)	# 4 of 4 tensors'
 }
+
+@test "integers of which recorders write the extremes alone are compared by these" {
+	# Nothing tells which of them are the same tensor, so that one might be given by its elements, and not another.
+	python3 "$DATA/fold_tensors.py" places places
+	accfold -b places/one places/dev >places.acc
+	jq -es 'map(select(.op == "Tensor.clone" and .kind == "tensor")) | length == 6 and
+		all(.fold == "Shard(0)" and .shape == [6] and ."stat.max" == 5 and .data_name == null)' \
+		<(accfmt --json places.acc)
+	jq -es 'map(select(.op == "Functional.linear" and .data_name != null)) | length == 18' <(accfmt --json places.acc)
+	found 0 places/dev places/one
+}

@@ -34,7 +34,10 @@ look(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint
 	s->back = k->dir == FOLD_BACKWARD;
 	s->id[0] = acc_fold_digest(&d.own->stat);
 	s->id[1] = d.want != NULL ? acc_fold_digest(d.want) : 0;
-	s->readable = acc_fold_plan(f, t, v, i, &d, &p) && acc_fold_readable(f, &p, &dtype);
+	/* Of integers whose extremes alone are known nothing tells where they stand again. */
+	bool nameless = d.own->exact && s->id[0] == 0 && !acc_fold_replicated(&d.layout);
+	s->readable = !nameless && acc_fold_plan(f, t, v, i, &d, &p) &&
+		      acc_fold_readable(f, &p, &dtype);
 	s->dtype = (uint8_t)dtype;
 	s->output = d.own->output;
 	s->counts = !d.own->exact && d.it != NULL && d.own->stat.count != 0;
