@@ -154,7 +154,7 @@ $(BIN)/%: $(B)/cmd/%.o $(B)/cmd/cli.o $(B)/libacc.a
 	$(CC) $(SANF) $(LDHARD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/libacc.a $(LIBS)
 
 # What is linked statically loads no library: NO_XLSX=1 leaves the loader out.
-$(BIN)/accfmt: $(B)/cmd/fmt_files.o $(if $(NO_XLSX),$(B)/cmd/no_xlsx.o)
+$(BIN)/accfmt: $(B)/cmd/fmt_files.o $(B)/cmd/fmt_ranks.o $(if $(NO_XLSX),$(B)/cmd/no_xlsx.o)
 
 $(BIN)/%: cmd/%.sh po/embed-sh.sh po/zh_CN.po
 	@mkdir -p $(@D)

@@ -1,6 +1,7 @@
 #include "cli.h"
 #include "acc/say.h"
 #include "fmt_files.h"
+#include "fmt_ranks.h"
 #include "acc/known.h"
 #include "acc/values.h"
 
@@ -138,7 +139,7 @@ static struct {
 /* Behind the culprit, what adds error, too, mostly follows from it: one fault may be followed by hundreds. */
 enum { BEHIND = 10 };
 static struct {
-	uint64_t most, rows;
+	uint64_t most, rows, records; /* rows: of several ranks one may stand for their records */
 	bool counted, said;
 	char culprit[100];
 } behind = {.most = UINT64_MAX};
@@ -175,18 +176,57 @@ say(const struct acc_format *f, void *state, const struct acc_arena *m, const ch
 	return cli_show(f, state, &r, e);
 }
 
+/* A row, which stands for n records. */
+static int
+put_one(const struct acc_format *f, void *state, const struct acc_rec *r, uint64_t n,
+	struct acc_err *e)
+{
+	bool pair = acc_rec_is(r, "pair") || acc_rec_is(r, "tensor");
+	if (pair && behind.counted && is_behind(r)) {
+		behind.records += n;
+		if (++behind.rows > behind.most)
+			return 0;
+	}
+	if (pair && top.most > 0 && top.rows++ >= top.most) {
+		top.left++;
+		return 0;
+	}
+	return cli_show(f, state, r, e);
+}
+
+/* Do ranks that say alike get one row? Where bad rows alone are printed: others would change their order. */
+static bool joins;
+struct table {
+	const struct acc_format *f;
+	void *state;
+};
+
+static int
+put_joined(void *arg, const struct acc_rec *r, uint64_t n, struct acc_err *e)
+{
+	const struct table *t = arg;
+	return put_one(t->f, t->state, r, n, e);
+}
+
+static int
+put_ranks(const struct acc_format *f, void *state, struct acc_err *e)
+{
+	struct table t = {f, state};
+	return ranks_put(put_joined, &t, e);
+}
+
 /* Say how many rows were left out, before what is said of the whole. */
 static int
 say_left(const struct acc_format *f, void *state, struct acc_err *e)
 {
 	struct acc_arena mem = {0};
-	int rc = 0;
-	if (behind.counted && behind.rows > 0 && !behind.said) {
+	int rc = put_ranks(f, state, e);
+	if (rc >= 0 && behind.counted && behind.rows > 0 && !behind.said) {
 		behind.said = true;
 		const char *text = acc_say(&mem,
 			"%llu record%s behind %s add%s error, too, as consequences do",
-			(unsigned long long)behind.rows, behind.rows == 1 ? "" : "s",
-			behind.culprit, behind.rows == 1 ? "s" : "");
+			(unsigned long long)behind.records, behind.records == 1 ? "" : "s",
+			behind.culprit, behind.records == 1 ? "s" : "");
 		if (text != NULL && behind.rows > behind.most)
 			text = acc_say(&mem,
 				"%s; the first %llu are shown (--consequences=all, and other"
@@ -214,15 +254,16 @@ put_row(const struct acc_format *f, void *state, const struct acc_rec *r, struct
 	static const char kinds[] = "pair tensor arg call";
 	if (only_bad && acc_word_in(kinds, r->kind) && acc_get(r, "", "bad") == NULL)
 		return 0;
-	bool pair = acc_rec_is(r, "pair") || acc_rec_is(r, "tensor");
-	if (pair && behind.counted && is_behind(r) && ++behind.rows > behind.most)
+	if (joins && ranks_take(r))
 		return 0;
-	if (pair && top.most > 0 && top.rows++ >= top.most) {
-		top.left++;
-		return 0;
+	int rc = 0;
+	if (acc_rec_is(r, "finding"))
+		rc = say_left(f, state, e);
+	else if (joins && acc_word_in(kinds, r->kind)) {
+		joins = false;
+		rc = put_ranks(f, state, e);
 	}
-	int rc = acc_rec_is(r, "finding") ? say_left(f, state, e) : 0;
-	return rc < 0 ? rc : cli_show(f, state, r, e);
+	return rc < 0 ? rc : put_one(f, state, r, 1, e);
 }
 
 struct row {
@@ -406,7 +447,7 @@ put_step(const struct acc_format *f, void **state, const struct acc_format_opt *
 		*state = NULL;
 		printf("--- step %lld\n\n", (long long)acc_get_int(r, "", "step", -1));
 		rc = rc < 0 ? rc : f->begin(state, stdout, opt, e);
-		top.rows = top.left = behind.rows = 0;
+		top.rows = top.left = behind.rows = behind.records = 0;
 		top.said = behind.said = false;
 		behind.culprit[0] = '\0';
 	}
@@ -644,6 +685,7 @@ main(int argc, char **argv)
 		behind.counted = true;
 		behind.most = BEHIND;
 	}
+	joins = f == acc_formats[0] && columns == NULL && sort == NULL;
 	bool all = columns != NULL && strcmp(columns, "all") == 0;
 	if (all && f->all_keys) {
 		all = false;

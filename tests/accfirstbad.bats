@@ -671,6 +671,27 @@ unmatched" ] || { echo "$found"; return 1; }
 	judge 1 far/*.acc
 	[ "$(jq -s '[.[] | select(.kind == "finding" and .what == "culprit")] | length' out.json)" -eq 1 ]
 	says "ranks 0-11"
+	# In the table, too, one row; other formats have all, and so has a table of chosen columns.
+	accfirstbad far/*.acc | accfmt >table || [ $? -eq 1 ]
+	[ "$(grep -c ' error  *output$' table)" -eq 1 ]
+	grep -qE '^Functional.gelu.1.forward.output.0 +0-11 .* error +output$' table
+	rm far/3.acc far/9.acc
+	accfirstbad far/*.acc | accfmt >table || [ $? -eq 1 ]
+	grep -qE '^Functional.gelu.1.forward.output.0 +0-2, 4-8, 10-11 .* error ' table
+	for args in "-f csv" "-c name,a.rank,bad" "-s a.rank"; do
+		# shellcheck disable=SC2086
+		accfirstbad far/*.acc | accfmt $args >table || [ $? -eq 1 ]
+		[ "$(grep -cE 'gelu.1.forward.output.0.*[ ,]error(,| +output|$)' table)" -eq 10 ] || { cat table; false; }
+	done
+}
+
+@test "ranks as one: what joins tensors that were not compared hands on the worst error that was seen" {
+	judge 0 "$J/joined.acc"
+	[ "${found%%$'\n'*}" = clean ]
+	judge 1 "$J/joined-more.acc"
+	first culprit Torch.cat.0.forward output
+	judge 1 "$J/joined-alone.acc" # of one rank, what came in is known or nobody's
+	first culprit Torch.cat.0.forward output
 }
 
 @test "ranks that communicate: where it began, and who received it" {

@@ -130,6 +130,15 @@ char *acc_arena_printf(struct acc_arena *m, const char *fmt, ...)
 void acc_arena_reset(struct acc_arena *m);
 void acc_arena_release(struct acc_arena *m);
 
+/* Which ranks, as "1-3, 5, ...": from {.text = ""}, each is added in turn, then it is ended. */
+struct acc_which {
+	const char *text; /* NULL: no memory */
+	uint32_t n, ranges;
+	int64_t from, to; /* the last range, which is not in the text yet */
+};
+void acc_which_add(struct acc_arena *m, struct acc_which *w, int64_t rank);
+void acc_which_end(struct acc_arena *m, struct acc_which *w);
+
 /* Room for n elements of `size` > 0 bytes in an array from malloc that has room for *cap: p, or
  * where it has moved to, with *cap at least doubled. NULL where n > 0: acc_nomem, and all stays. */
 void *acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e);

@@ -40,6 +40,39 @@ is_one(const struct acc_fold *f, const struct fold_call *k, const struct fold_ca
 }
 
 static bool
+is_weight(const struct fold_call *k, const struct fold_item *it, bool first)
+{
+	return k->weighs && !first && it->tensor && !it->output && acc_fold_digest(&it->stat) != 0;
+}
+
+/* Does it take the weights of one of the reference's, which no noise changes, whatever tokens there are?
+ * 0: no; 1; -1: it takes none that can be told from others. */
+static int
+weighs_the_same(const struct acc_fold *f, const struct fold_call *k, const struct fold_call *o)
+{
+	bool any = false, first = true;
+	for (uint32_t i = 0; i < k->n; i++) {
+		const struct fold_item *own = &f->device.item[k->first + i], *it;
+		if (!is_weight(k, own, first)) {
+			first &= !own->tensor;
+			continue;
+		}
+		it = acc_fold_item_at(&f->reference, o, own->pos, i);
+		if (it == NULL || !it->tensor || it->stat.ndim > ACC_FOLD_NDIM ||
+			acc_fold_same(&own->stat, 1, &it->stat, own->tol) != 2)
+			return 0;
+		any = true;
+	}
+	return any ? 1 : -1;
+}
+
+static bool
+forward(const struct fold_call *k)
+{
+	return k->dir == FOLD_FORWARD && !k->talks && k->line != 0;
+}
+
+static bool
 holds(const struct acc_fold *f, const struct fold_call *k)
 {
 	bool any = false;
@@ -47,6 +80,19 @@ holds(const struct acc_fold *f, const struct fold_call *k)
 		any |= f->device.item[k->first + i].output &&
 		       f->device.item[k->first + i].stat.count > 0;
 	return any;
+}
+
+/* The reference's call that this one is, by its weights, or, where it has none, by what it takes. */
+static uint32_t
+the_one(const struct acc_fold *f, const struct fold_segment *g, const struct fold_call *k)
+{
+	for (uint32_t i = g->first; i < g->first + g->n; i++) {
+		const struct fold_call *o = &f->reference.call[i];
+		int same = o->op == k->op ? weighs_the_same(f, k, o) : 0;
+		if (same > 0 || (same < 0 && is_one(f, k, o)))
+			return i;
+	}
+	return FOLD_NONE;
 }
 
 /* On how many ranks is it one of the reference's calls that no other rank's is? *all: of those where it
@@ -57,24 +103,22 @@ ranks_alone(const struct acc_fold *f, const struct fold_step *t, const struct fo
 {
 	const struct fold_segment *g = &f->reference.segment[t->reference];
 	uint32_t n = 0, before = FOLD_NONE;
+	bool shared = false;
 	for (uint32_t r = 0; r < f->mesh.zip; r++) {
-		uint32_t call = t->call[v->rank + r], found = FOLD_NONE;
-		if (call == FOLD_NONE)
-			continue;
-		const struct fold_call *k = &f->device.call[call];
-		if (!holds(f, k))
+		uint32_t call = t->call[v->rank + r];
+		if (call == FOLD_NONE || !holds(f, &f->device.call[call]))
 			continue;
 		++*all;
-		for (uint32_t i = g->first; i < g->first + g->n && found == FOLD_NONE; i++)
-			if (f->reference.call[i].op == k->op && is_one(f, k, &f->reference.call[i]))
-				found = i;
-		n += found != FOLD_NONE && found != before;
+		uint32_t found = the_one(f, g, &f->device.call[call]);
+		shared |= found != FOLD_NONE && found == before;
+		n += found != FOLD_NONE;
 		before = found;
 	}
-	return n;
+	return shared ? 0 : n;
 }
 
-/* Is it, of all ranks together, what the reference has? */
+/* Is it, of all ranks together, what the reference has? Of summands there is but the mean, which one expert's
+ * weights have by chance where those of the others add up to nearly nothing. */
 static bool
 folds(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v)
 {
@@ -86,9 +130,17 @@ folds(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *
 		it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, i);
 		any = own->tensor && it != NULL && it->tensor &&
 		      acc_fold_gather(f, &f->mesh, t, v, i) && !acc_fold_one_has_all(f, &f->mesh) &&
-		      acc_fold_solve(f, &f->mesh, &it->stat, own->tol, false, &l) == 2;
+		      acc_fold_solve(f, &f->mesh, &it->stat, own->tol, false, &l) == 2 &&
+		      l.at[0].kind != ACC_PARTIAL;
 	}
 	return any;
+}
+
+static int
+count(struct acc_ids *ids, uint64_t id, uint32_t more, struct acc_err *e)
+{
+	uint32_t n = acc_ids_get(ids, id);
+	return acc_ids_put(ids, id, (n == ACC_NOID ? 0 : n) + more, true, e);
 }
 
 /* How many ranks call this line of code, and how many of these for themselves. */
@@ -98,18 +150,102 @@ count_alone(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *
 {
 	struct fold_call *k = &f->device.call[t->call[v->rank]];
 	k->mated = v->mate != FOLD_NONE;
-	if (k->dir != FOLD_FORWARD || k->talks || k->line == 0)
+	if (!forward(k))
 		return 0;
 	const uint64_t id[2] = {line_id(k, 0), line_id(k, acc_fold_shapes(f, k))};
 	uint32_t of = 0, n = folds(f, t, v) ? 0 : ranks_alone(f, t, v, &of);
 	int rc = 0;
 	for (int i = 0; i < 2 && rc == 0; i++) {
-		uint32_t all = acc_ids_get(seen, id[i]), is = acc_ids_get(like, id[i]);
-		all = (all == ACC_NOID ? 0 : all) + (of > 0 ? of : f->mesh.zip);
-		is = (is == ACC_NOID ? 0 : is) + n;
-		rc = acc_ids_put(seen, id[i], all, true, e);
-		rc = rc < 0 ? rc : acc_ids_put(like, id[i], is, true, e);
+		rc = count(seen, id[i], of > 0 ? of : f->mesh.zip, e);
+		rc = rc < 0 ? rc : count(like, id[i], n, e);
 	}
+	return rc;
+}
+
+/* A line of code is so if most of its calls are. */
+static int
+settle(struct acc_fold *f, const struct acc_ids *seen, const struct acc_ids *like,
+	struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < f->device.ncall && rc == 0; i++)
+		for (int x = 0; x < 2 && rc == 0; x++) {
+			const struct fold_call *k = &f->device.call[i];
+			uint64_t id = line_id(k, x == 0 ? 0 : acc_fold_shapes(f, k));
+			uint32_t all = acc_ids_get(seen, id), is = acc_ids_get(like, id);
+			if (all != ACC_NOID && is != ACC_NOID && is > 0 && 2 * (uint64_t)is >= all)
+				rc = acc_ids_put(&f->alone, id, 1, true, e);
+		}
+	return rc;
+}
+
+/* A tensor of a rank; 0: it cannot be told from others. */
+static uint64_t
+tensor_id(const struct fold_call *k, const struct fold_item *it)
+{
+	const uint64_t id[2] = {acc_fold_digest(&it->stat), k->segment};
+	return !it->tensor || it->exact || id[0] == 0 ? 0 : acc_hash(id, sizeof id);
+}
+
+static int
+mark(const struct acc_fold *f, const struct fold_call *k, bool output, struct acc_ids *to,
+	struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
+		const struct fold_item *it = &f->device.item[k->first + i];
+		uint64_t id = it->output == output ? tensor_id(k, it) : 0;
+		if (id != 0)
+			rc = acc_ids_put(to, id, 1, true, e);
+	}
+	return rc;
+}
+
+/* Of its inputs or outputs that can be told from others, are some in the set, or all? */
+static bool
+meets(const struct acc_fold *f, const struct fold_call *k, bool output, const struct acc_ids *set,
+	bool all)
+{
+	uint32_t n = 0, in = 0;
+	for (uint32_t i = 0; i < k->n; i++) {
+		const struct fold_item *it = &f->device.item[k->first + i];
+		uint64_t id = it->output == output ? tensor_id(k, it) : 0;
+		n += id != 0;
+		in += id != 0 && acc_ids_get(set, id) != ACC_NOID;
+	}
+	return in > 0 && (!all || in == n);
+}
+
+/* What lies between calls that are each rank's own is so, too, as what an expert does without weights:
+ * it is made only of what they give, and they take what is made of it. */
+static int
+add_between(struct acc_fold *f, struct acc_err *e)
+{
+	struct acc_ids given = {0}, taken = {0}, seen = {0}, like = {0};
+	const struct fold_call *c = f->device.call;
+	int rc = 0;
+	for (uint32_t i = 0; i < f->device.ncall && rc == 0; i++)
+		if (forward(&c[i]) &&
+			(acc_fold_is_alone(f, &c[i]) || meets(f, &c[i], false, &given, true)))
+			rc = mark(f, &c[i], true, &given, e);
+	for (uint32_t i = f->device.ncall; i-- > 0 && rc == 0;) {
+		if (!forward(&c[i]))
+			continue;
+		bool own = acc_fold_is_alone(f, &c[i]),
+		     leads = meets(f, &c[i], true, &taken, false);
+		bool between = leads && meets(f, &c[i], false, &given, true);
+		if (own || leads)
+			rc = mark(f, &c[i], false, &taken, e);
+		if (rc == 0 && holds(f, &c[i]))
+			rc = count(&seen, line_id(&c[i], 0), 1, e);
+		if (rc == 0 && (between || own))
+			rc = count(&like, line_id(&c[i], 0), 1, e);
+	}
+	rc = rc < 0 ? rc : settle(f, &seen, &like, e);
+	acc_ids_release(&given);
+	acc_ids_release(&taken);
+	acc_ids_release(&seen);
+	acc_ids_release(&like);
 	return rc;
 }
 
@@ -124,15 +260,9 @@ acc_fold_alone(struct acc_fold *f, struct acc_err *e)
 		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
 			if (f->step[s].reference != FOLD_NONE)
 				rc = count_alone(f, &f->step[s], &f->step[s].v[i], &seen, &like, e);
-	/* A line of code is so if most of its calls are. */
-	for (uint32_t i = 0; i < f->device.ncall && rc == 0; i++)
-		for (int x = 0; x < 2 && rc == 0; x++) {
-			const struct fold_call *k = &f->device.call[i];
-			uint64_t id = line_id(k, x == 0 ? 0 : acc_fold_shapes(f, k));
-			uint32_t all = acc_ids_get(&seen, id), is = acc_ids_get(&like, id);
-			if (all != ACC_NOID && is != ACC_NOID && is > 0 && 2 * (uint64_t)is >= all)
-				rc = acc_ids_put(&f->alone, id, 1, true, e);
-		}
+	rc = rc < 0 ? rc : settle(f, &seen, &like, e);
+	if (rc == 0 && f->alone.n > 0)
+		rc = add_between(f, e);
 	acc_ids_release(&seen);
 	acc_ids_release(&like);
 	return rc < 0 ? rc : f->alone.n > 0;

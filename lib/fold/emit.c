@@ -261,7 +261,7 @@ is_unscaled(const struct acc_fold *f, const struct fold_call *k, const struct fo
 }
 
 static int
-put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v,
+put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
 	const struct folded *d, enum acc_dtype dtype, struct acc_err *e)
 {
 	char text[ACC_LAYOUT_TEXT];
@@ -276,6 +276,8 @@ put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 		    : put_call_key(o, d->undivided ? "fold.undivided" : "fold.not_sum", d->not_sum,
 			      e);
 	rc = rc < 0 ? rc : put_call_key(o, "fold.apart", d->apart, e);
+	const uint32_t cut = acc_fold_turned(f, (uint32_t)(t - f->step), (uint32_t)(v - t->v), i);
+	rc = rc < 0 ? rc : put_call_key(o, "fold.turned", cut, e);
 	if (rc == 0 && is_unscaled(f, &f->device.call[t->call[v->rank]], d))
 		rc = acc_put(&o->rec, "", "fold.unscaled", acc_f64(d->layout.scale));
 	if (rc == 0 && (d->alone || f->mesh.ranks == 1)) {
@@ -317,7 +319,7 @@ put_tensor(struct emit *o, struct fold_step *t, const struct fold_virtual *v, ui
 	rc = start(o, r, true);
 	rc = rc < 0 ? rc : put_stat(&o->rec, &d.whole, acc_get(r, "", "stat.max"));
 	rc = rc < 0 ? acc_rec_fail(e, rc) : own_record(o, e);
-	return rc < 0 ? rc : put_keys(o, t, v, &d, dtype, e);
+	return rc < 0 ? rc : put_keys(o, t, v, i, &d, dtype, e);
 }
 
 /* A size that is split: of what only moves elements, a number that a whole number of ranks makes
@@ -344,15 +346,34 @@ put_size(struct emit *o, const struct fold_virtual *v, const struct fold_call *k
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
+/* The rank that a stage hands a tensor to, or gets one from, if nothing of it is there. */
 static int
-put_arg(struct emit *o, const struct fold_virtual *v, const struct fold_call *k, uint32_t i,
-	struct acc_err *e)
+put_absent(struct emit *o, const struct fold_step *t, const struct fold_call *k, struct acc_err *e)
+{
+	static const char places[] = "1 dst src";
+	int64_t peer = -1;
+	if (!k->hands || !acc_word_in(places, acc_get_text(&o->rec, "", "pos")) ||
+		!acc_as_int(acc_get(&o->rec, "", "value"), &peer) || peer < 0)
+		return 0;
+	for (uint32_t i = 0; i < t->nrank; i++)
+		if (o->f->device.segment[t->segment[i]].rank == peer)
+			return 0;
+	int rc = acc_put(&o->rec, "", "fold.absent", acc_int(peer));
+	return rc < 0 ? acc_rec_fail(e, rc) : 0;
+}
+
+static int
+put_arg(struct emit *o, const struct fold_step *t, const struct fold_virtual *v,
+	const struct fold_call *k, uint32_t i, struct acc_err *e)
 {
 	struct acc_rec *r;
 	int rc = acc_fold_record(o->f, o->f->device.item[k->first + i].at, &r, e);
+	/* The numbers of processes are not those of ranks. */
+	bool ranked = rc == 0 && acc_get(r, "", "rank") != NULL;
 	if (rc == 0 && (rc = start(o, r, false)) < 0)
 		return acc_rec_fail(e, rc);
 	rc = rc < 0 ? rc : own_record(o, e);
+	rc = rc < 0 || !ranked ? rc : put_absent(o, t, k, e);
 	return rc < 0 ? rc : put_size(o, v, k, i, e);
 }
 
@@ -364,7 +385,7 @@ put_call(struct emit *o, struct fold_step *t, struct fold_virtual *v, struct acc
 	int rc = number_call(o, k, v, e);
 	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
 		const struct fold_item *it = &o->f->device.item[k->first + i];
-		rc = it->tensor ? put_tensor(o, t, v, i, e) : put_arg(o, v, k, i, e);
+		rc = it->tensor ? put_tensor(o, t, v, i, e) : put_arg(o, t, v, k, i, e);
 		if (rc < 0)
 			return rc;
 		rc = put_names(&o->rec, k, v);

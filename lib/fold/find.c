@@ -269,7 +269,8 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 			(unsigned long long)n.tensors, (unsigned long long)n.laid,
 			(unsigned long long)n.like);
 	f->found = true;
-	rc = acc_fold_orders(f, e);
+	rc = acc_fold_find_turned(f, e);
+	rc = rc < 0 ? rc : acc_fold_orders(f, e);
 	rc = rc < 0 ? rc : acc_fold_sight(f, e);
 	return rc < 0 ? rc : 1;
 }

@@ -173,6 +173,8 @@ struct acc_fold {
 	size_t step_cap;
 	struct fold_runs *runs; /* of each segment of the device */
 	struct acc_ids alone;   /* operators and lines of code that each rank calls for itself */
+	struct acc_ids
+		turned; /* what parts are taken of in another order, to the calls that cut it */
 	struct fold_mesh mesh;
 	bool mesh_given;
 	struct fold_class *cls;
@@ -336,7 +338,15 @@ void acc_fold_count_sums(struct acc_fold *f, const struct fold_step *t);
 void acc_fold_doubt(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
 	uint32_t i, struct folded *d);
 
+/* --- turned.c --- */
+/* Which tensors the ranks take in another order than those of other calls of the line. */
+int acc_fold_find_turned(struct acc_fold *f, struct acc_err *e);
+/* The call that cuts what this one's input is a part of, if it is one of these; else FOLD_NONE. */
+uint32_t acc_fold_turned(const struct acc_fold *f, uint32_t step, uint32_t virtual, uint32_t item);
+
 /* --- sight.c --- */
+/* Equal for what is one tensor, as statistics show; 0: it is like much else. */
+uint64_t acc_fold_digest(const struct acc_fold_stat *s);
 /* Which tensors' elements are given. */
 int acc_fold_sight(struct acc_fold *f, struct acc_err *e);
 

@@ -47,6 +47,7 @@ acc_fold_close(struct acc_fold *f)
 	acc_ids_release(&f->spots);
 	acc_ids_release(&f->by_class);
 	acc_ids_release(&f->alone);
+	acc_ids_release(&f->turned);
 	free(f->all);
 	for (uint32_t i = 0; i < f->ncls; i++)
 		free(f->cls[i].piece);

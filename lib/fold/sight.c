@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-static uint64_t
-digest(const struct acc_fold_stat *s)
+uint64_t
+acc_fold_digest(const struct acc_fold_stat *s)
 {
 	const uint8_t all = (1 << ACC_FOLD_NSTAT) - 1;
 	const uint64_t id[2] = {acc_hash(s->v, sizeof s->v), (uint64_t)s->count};
@@ -32,9 +32,12 @@ look(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint
 		v->stage, v->alone};
 	s->call = acc_hash(id, sizeof id);
 	s->back = k->dir == FOLD_BACKWARD;
-	s->id[0] = digest(&d.own->stat);
-	s->id[1] = d.want != NULL ? digest(d.want) : 0;
-	s->readable = acc_fold_plan(f, t, v, i, &d, &p) && acc_fold_readable(f, &p, &dtype);
+	s->id[0] = acc_fold_digest(&d.own->stat);
+	s->id[1] = d.want != NULL ? acc_fold_digest(d.want) : 0;
+	/* Of integers whose extremes alone are known nothing tells where they stand again. */
+	bool nameless = d.own->exact && s->id[0] == 0 && !acc_fold_replicated(&d.layout);
+	s->readable = !nameless && acc_fold_plan(f, t, v, i, &d, &p) &&
+		      acc_fold_readable(f, &p, &dtype);
 	s->dtype = (uint8_t)dtype;
 	s->output = d.own->output;
 	s->counts = !d.own->exact && d.it != NULL && d.own->stat.count != 0;

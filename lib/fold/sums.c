@@ -123,13 +123,16 @@ acc_fold_doubt(struct acc_fold *f, const struct fold_step *t, const struct fold_
 						   : NULL;
 	if (!unlike && apart == NULL)
 		return;
-	double scale = adds_up(f, t, v, i, d);
+	/* What was made of it is the bench's but for that factor: of a sum that is no mean, it says that the parts
+	 * add up, too. */
+	int undivided = unlike ? acc_fold_same(&d->whole, 1.0 / f->mesh.zip, d->want, d->tol) : 0;
+	double scale = undivided == 2 ? 1.0 / f->mesh.zip : adds_up(f, t, v, i, d);
 	if (unlike && scale > 0) {
 		const struct fold_virtual *talk = NULL;
 		uint32_t out;
 		acc_fold_reduced(f, t, v, i, &out, &talk);
 		d->not_sum = talk != NULL ? t->call[talk->rank] : FOLD_NONE;
-		d->undivided = acc_fold_same(&d->whole, 1.0 / f->mesh.zip, d->want, d->tol) != 0;
+		d->undivided = undivided != 0;
 	} else if (scale < 1 && scale > 0) {
 		d->apart = t->call[apart->rank];
 	}

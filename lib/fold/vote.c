@@ -116,6 +116,28 @@ classes(struct acc_fold *f, const struct fold_call *k, const struct fold_item *o
 	return 0;
 }
 
+/* Integers of which the extremes alone are known, as recorders have them, such as positions: one call may be
+ * laid out by chance so that these are the reference's, so that those that are not vote, too. */
+static bool
+is_ranged(const struct acc_fold *f, const struct fold_item *own, const struct fold_item *it)
+{
+	const uint8_t range = 1 << ACC_FOLD_MAX | 1 << ACC_FOLD_MIN;
+	bool known = f->mesh.n == 1 && own->exact && it->exact && it->stat.known == range &&
+		     it->stat.count > 1 && it->stat.v[ACC_FOLD_MAX] - it->stat.v[ACC_FOLD_MIN] > 1;
+	for (uint32_t r = 0; r < f->mesh.zip; r++)
+		known &= f->part[r].known == range && f->part[r].count > 1;
+	return known;
+}
+
+/* For this layout, if it splits, else for none. */
+static int
+vote_range(int sure, struct acc_fold_layout *l)
+{
+	if (sure == 0 || l->n == 0 || l->at[0].kind != ACC_SHARD)
+		*l = (struct acc_fold_layout){.n = 0};
+	return 2;
+}
+
 static int
 vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, struct acc_err *e)
 {
@@ -143,9 +165,13 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 			l = (struct acc_fold_layout){.n = 1,
 				.at = {{ACC_ALONE, 0}},
 				.scale = scale};
-		if (scale > 0 || (v->alone == 0 && !acc_fold_one_has_all(f, &f->mesh) &&
-					 acc_fold_solve(f, &f->mesh, &it->stat, tol,
-						 k->dir == FOLD_BACKWARD, &l) == 2)) {
+		int sure = scale > 0 ? 2 : 0;
+		if (sure == 0 && v->alone == 0 && !acc_fold_one_has_all(f, &f->mesh))
+			sure = acc_fold_solve(f, &f->mesh, &it->stat, tol, k->dir == FOLD_BACKWARD,
+				&l);
+		if (sure < 2 && v->alone == 0 && is_ranged(f, own, it))
+			sure = vote_range(sure, &l);
+		if (sure == 2) {
 			add_vote(&f->cls[cls[0]], &l);
 			add_vote(&f->cls[cls[1]], &l);
 		}

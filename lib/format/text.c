@@ -253,7 +253,8 @@ fit(struct state *s)
 	restore(s, room, spare);
 }
 
-/* Step and rank, where all rows have the same? Then it is remembered which. */
+/* Step and rank, where all rows have the same? Then it is remembered which; but which ranks said so is no
+ * matter of course. */
 static bool
 is_constant(struct state *s, size_t i)
 {
@@ -264,6 +265,8 @@ is_constant(struct state *s, size_t i)
 	for (size_t r = 1; r < s->nheld; r++)
 		if (!acc_str_eq(s->held[i], s->held[r * s->cells.n + i]))
 			return false;
+	if (acc_str_ends(title, "rank") && strpbrk(s->held[i].p, "-,") != NULL)
+		return false;
 	s->place[i] = s->held[i];
 	return true;
 }

@@ -82,6 +82,10 @@ bool acc_is_folded(struct acc_case *c);
 /* Of such ranks: a sum over them that is lost, wrong or no mean is named in place of what takes or gives
  * its summands. */
 int acc_say_sums(struct acc_case *c, struct acc_err *e);
+/* --- turned.c --- */
+/* Does the culprit take, by statistics, what ranks took in another order before? Then that is named. */
+int acc_blame_turned(struct acc_case *c, struct acc_finding *f, uint32_t culprit,
+	struct acc_err *e);
 
 /* What every judge says at the end: what is unmatched, what was not measured. */
 int acc_say_rest(struct acc_case *c, struct acc_err *e);
@@ -125,14 +129,6 @@ uint32_t acc_layer(const struct acc_ranks *t, const struct acc_case *c, uint32_t
 bool acc_before(const struct acc_ranks *t, const struct acc_case *c, uint32_t call, uint32_t other);
 /* What the other ranks have to do with it: of each rank and step the first call that is bad,
  * and what such a call does, in words. */
-/* Which ranks, as "1-3, 5, ...": from {.text = ""}, each is added in turn, then it is ended. */
-struct acc_which {
-	const char *text; /* NULL: no memory */
-	uint32_t n, ranges;
-	int64_t from, to; /* the last range, which is not in the text yet */
-};
-void acc_which_add(struct acc_case *c, struct acc_which *w, int64_t rank);
-void acc_which_end(struct acc_case *c, struct acc_which *w);
 int acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 	const uint32_t *first, uint32_t n, const char *verb, struct acc_err *e);
 

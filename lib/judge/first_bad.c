@@ -65,7 +65,8 @@ turn_back(struct scan *s, const struct acc_call *k)
 }
 
 /* Does a call choose places by values, that are this far off, so that some are likely to be others, and the
- * places themselves were not compared, as those of a batch that is split over ranks? A choice falls otherwise
+ * places themselves were not compared, as those of a batch that is split over ranks, or by their extremes
+ * alone? A choice falls otherwise
  * where two values are as near to each other as the error: of n values n times the error do. */
 static bool
 may_stray(const struct scan *s, uint32_t call, double rms)
@@ -80,7 +81,8 @@ may_stray(const struct scan *s, uint32_t call, double rms)
 			continue;
 		if (acc_is_input(it) && !it->exact)
 			n = fmax(n, (double)it->count);
-		unknown |= acc_is_output(it) && it->exact && it->measure == ACC_UNMEASURED;
+		unknown |= acc_is_output(it) && it->exact &&
+			   (it->measure == ACC_UNMEASURED || it->measure == ACC_BY_STAT);
 	}
 	return unknown && n * rms > LIMIT_STRAY;
 }

@@ -1,5 +1,6 @@
 /* Ranks that accfold has made one: a finding speaks of the op call and the rank that were recorded. */
 #include "judge/case.h"
+#include "judge/first_bad.h"
 #include "acc/say.h"
 
 bool
@@ -72,22 +73,110 @@ told(struct acc_case *c, struct acc_finding *f, const struct acc_rec *r)
 	return acc_say(&c->mem, "; of all ranks together, by the layout %.*s", ACC_PRS(layout));
 }
 
+/* Where an op call's inputs are parts that are alike by statistics, these may stand in another order: then
+ * it is who made them that is wrong. */
+static const char *
+unordered(struct acc_case *c, const struct acc_finding *f)
+{
+	struct acc_rec *r;
+	if (strcmp(f->what, "culprit") != 0 || f->rule == NULL || strcmp(f->rule, "output") != 0)
+		return "";
+	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		const struct acc_call *k = it->call == ACC_NOCALL ? NULL : &c->call[it->call];
+		if (k == NULL || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it) ||
+			it->measure != ACC_BY_STAT || k->step != f->step ||
+			strcmp(acc_call_name(k), f->name) != 0 ||
+			acc_case_record(c, it, &r, NULL) < 0)
+			continue;
+		struct acc_str layout = acc_get_text(r, "a.", "fold");
+		if (memmem(layout.p, layout.n, "Shard", 5) != NULL)
+			return acc_say(&c->mem,
+				"; if the parts of its input %.*s stand in another order, which statistics"
+				" do not show, it is who made that",
+				ACC_PRS(acc_get_text(r, "a.", "pos")));
+	}
+	return "";
+}
+
+/* Ranks that others hand tensors to, or get them from, and of which there are no records: what they have
+ * of the bench was not compared. */
+static int
+say_absent(struct acc_case *c, struct acc_err *e)
+{
+	const struct acc_call *by = NULL;
+	const char *key = NULL;
+	struct acc_ids seen = {0};
+	int64_t lowest = INT64_MAX;
+	uint32_t lacks = 0;
+	int rc = 0;
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i++) {
+		const struct acc_item *it = &c->item[i];
+		const struct acc_call *k = &c->call[it->call];
+		struct acc_rec *r;
+		if (it->kind != ACC_ITEM_ARG || !k->talks)
+			continue;
+		rc = acc_case_record(c, it, &r, e);
+		int64_t rank = rc < 0 ? -1
+				      : acc_get_int(r, acc_rec_is(r, "pair") ? "a." : "",
+						"fold.absent", -1);
+		if (rank < 0)
+			continue;
+		rc = acc_ids_put(&seen, (uint64_t)rank + 1, 1, true, e);
+		struct acc_str own = by == NULL ? acc_get_text(r, "a.", "fold.key") : acc_str("");
+		if (by == NULL)
+			key = own.n > 0 ? acc_arena_copy(&c->mem, own.p, own.n) : acc_call_name(k);
+		by = by == NULL ? k : by;
+		lowest = rank < lowest ? rank : lowest;
+	}
+	for (uint32_t i = 0; i < c->ncall && by != NULL; i++)
+		lacks += c->call[i].key[ACC_A] == NULL && !c->call[i].talks;
+	const uint32_t n = seen.n;
+	acc_ids_release(&seen);
+	struct acc_finding *f = rc < 0 || by == NULL ? NULL : acc_case_find(c, "missing", e);
+	if (rc < 0 || by == NULL)
+		return rc;
+	if (f == NULL || key == NULL)
+		return acc_nomem(e);
+	f->name = key;
+	f->step = by->step;
+	f->rule = "ranks";
+	f->value = n;
+	f->bad = true;
+	f->text = acc_say(&c->mem,
+		n == 1 ? "rank %lld is missing: %s exchanges tensors with it, and nothing of it was recorded; %u op"
+			 " call%s of the bench had nothing to be compared with, those of its stage among them"
+		       : "rank %lld and others are missing: %s exchanges tensors with it, and nothing of it was"
+			 " recorded; %u op call%s of the bench had nothing to be compared with, those of its stage"
+			 " among them",
+		(long long)lowest, f->name, lacks, lacks == 1 ? "" : "s");
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
 int
 acc_say_folded(struct acc_case *c, struct acc_err *e)
 {
+	int rc = c->passed > 0 ? say_absent(c, e) : 0;
+	if (rc < 0)
+		return rc;
 	/* Of weights it is said where they are judged. */
 	bool folded = c->nfinding > 0 && c->passed > 0 && acc_is_folded(c);
 	for (uint32_t i = 0; i < c->nfinding && folded; i++) {
 		struct acc_finding *f = &c->finding[i];
-		bool known = f->rule != NULL && strcmp(f->rule, "reduction") == 0;
+		bool known = f->rule != NULL &&
+			     (strcmp(f->rule, "reduction") == 0 || strcmp(f->rule, "turned") == 0);
 		struct acc_rec *r = known || f->name == NULL || f->rank == INT64_MIN
 					    ? NULL
 					    : record_of(c, f);
 		if (r == NULL || acc_get(r, "a.", "fold") == NULL)
 			continue;
-		const char *text = told(c, f, r);
+		const char *order = unordered(c, f);
+		r = record_of(c, f);
+		const char *text = r == NULL ? NULL : told(c, f, r);
 		bool anew = strcmp(f->what, "next") == 0;
-		f->text = text == NULL ? NULL : acc_say(&c->mem, "%s%s", anew ? "" : f->text, text);
+		f->text = text == NULL || order == NULL
+				  ? NULL
+				  : acc_say(&c->mem, "%s%s%s", anew ? "" : f->text, text, order);
 		if (f->text == NULL || f->name == NULL)
 			return acc_nomem(e);
 	}

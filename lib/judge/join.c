@@ -217,8 +217,8 @@ gather(struct acc_case *c, struct acc_err *e)
 		struct acc_which w = {.text = ""};
 		for (; end < m && v[end].by == v[i].by; end++)
 			if (end == i || v[end].rank != v[end - 1].rank)
-				acc_which_add(c, &w, v[end].rank);
-		acc_which_end(c, &w);
+				acc_which_add(&c->mem, &w, v[end].rank);
+		acc_which_end(&c->mem, &w);
 		f->text = w.text == NULL ? NULL : of_ranks(c, f, &w, !differs[v[i].by], low < high);
 		rc = f->text == NULL ? acc_nomem(e) : 0;
 	}

@@ -383,8 +383,10 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 		s->near[call] = 1;
 	if (x.margin > 0 && k->cls != ACC_OP_ALLOC && acc_suspect_add(s, &x) < 0)
 		return ACC_ENOMEM;
-	/* Where NaN met NaN there may be nothing left that was compared. */
-	bool usual = !g->unseen && !isinf(rms) && !it->exact && !it->a_nan;
+	/* Where NaN met NaN there may be nothing left that was compared; and what has no elements, as of experts
+	 * without tokens, or is zero, as their gradients, shows nothing of how it was made. */
+	bool usual = !g->unseen && !isinf(rms) && !it->exact && !it->a_nan && it->count > 0 &&
+		     it->b_rms != 0;
 	if (s->learning && usual && is_product(k, it, unit))
 		s->finest = fmin(s->finest, rms / l.floor);
 	if (s->learning && usual && (!k->module || acc_multiplies(k)))

@@ -226,31 +226,6 @@ acc_before(const struct acc_ranks *t, const struct acc_case *c, uint32_t call, u
 	return cx != cy ? cx : x->seq < y->seq;
 }
 
-void
-acc_which_end(struct acc_case *c, struct acc_which *w)
-{
-	enum { MOST = 8 };
-	if (w->n == 0 || w->text == NULL || ++w->ranges > MOST + 1)
-		return;
-	const char *comma = w->ranges == 1 ? "" : ", ";
-	w->text = w->ranges > MOST ? acc_arena_printf(&c->mem, "%s, ...", w->text)
-		  : w->from == w->to
-			  ? acc_arena_printf(&c->mem, "%s%s%lld", w->text, comma, (long long)w->to)
-			  : acc_arena_printf(&c->mem, "%s%s%lld-%lld", w->text, comma,
-				    (long long)w->from, (long long)w->to);
-}
-
-void
-acc_which_add(struct acc_case *c, struct acc_which *w, int64_t rank)
-{
-	if (w->n == 0 || rank != w->to + 1) {
-		acc_which_end(c, w);
-		w->from = rank;
-	}
-	w->to = rank;
-	w->n++;
-}
-
 int
 acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 	const uint32_t *first, uint32_t n, const char *verb, struct acc_err *e)
@@ -266,9 +241,9 @@ acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 		if (acc_is_communication(x) || acc_layer(t, c, first[i]) > layer) {
 			if (got.n == 0)
 				through = acc_call_name(x);
-			acc_which_add(c, &got, x->rank);
+			acc_which_add(&c->mem, &got, x->rank);
 		} else if (strcmp(acc_call_name(x), acc_call_name(k)) == 0) {
-			acc_which_add(c, &same, x->rank);
+			acc_which_add(&c->mem, &same, x->rank);
 		} else if (nown++ < 4) {
 			own = acc_say(&c->mem, "%s%srank %lld at %s", own == NULL ? "" : own,
 				own == NULL ? "" : ", ", (long long)x->rank, acc_call_name(x));
@@ -276,8 +251,8 @@ acc_say_ranks(struct acc_case *c, const struct acc_ranks *t, uint32_t culprit,
 		if (nown > 0 && own == NULL)
 			return acc_nomem(e);
 	}
-	acc_which_end(c, &same);
-	acc_which_end(c, &got);
+	acc_which_end(&c->mem, &same);
+	acc_which_end(&c->mem, &got);
 	if (got.text == NULL || same.text == NULL)
 		return acc_nomem(e);
 	const char *text[3] = {same.n == 0 ? NULL

@@ -232,6 +232,9 @@ acc_say_sums(struct acc_case *c, struct acc_err *e)
 		rc = blame_sum(c, f, e);
 		if (rc == 0 && (f->rule == NULL || strcmp(f->rule, "reduction") != 0))
 			rc = blame_lost(c, f, e);
+		const uint32_t call = rc < 0 ? ACC_NOCALL : call_of(c, f);
+		if (call != ACC_NOCALL && (f->rule == NULL || strcmp(f->rule, "reduction") != 0))
+			rc = acc_blame_turned(c, f, call, e);
 	}
 	if (rc == 0 && !culprit)
 		rc = say_apart(c, e);

@@ -6,7 +6,7 @@ and value are: rank r has part r of each third. W2 is split by columns; an all_r
 FAULT: scale (rank 1's first product of layer 1 is 3 % off), first (that of layer 0, and W1 is not packed), order (rank 1 has its thirds in another
 order there), lost (nothing sums up there), triple (the sum is three times what it should be there); stages
 (rank 0 has two layers, rank 1 the third, whole), rolled (the same, and rank 1 takes its rows in another
-order). Python's own library alone.
+order); places (a list of places, of which each rank has a half, before each layer). Python's own library alone.
 """
 import array
 import json
@@ -56,6 +56,18 @@ class Dump:
             "input_args": [self.tensor(key, f"input.{i}", x) for i, x in enumerate(ins)],
             "input_kwargs": {}, "output": [self.tensor(key, "output.0", out)]}
 
+    def places(self, x):
+        n = self.n["Tensor.clone"] = self.n.get("Tensor.clone", -1) + 1
+        key = f"Tensor.clone.{n}.forward"
+        t = [self.tensor(key, place, [x]) for place in ("input.0", "output.0")]
+        for v in t:   # as recorders have it of integers
+            head = str({"descr": "<i8", "fortran_order": False, "shape": (len(x),)}).encode().ljust(117) + b"\n"
+            with open(os.path.join(self.folder, "dump_tensor_data", v["data_name"]), "wb") as f:
+                f.write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+                f.write(array.array("q", x).tobytes())
+            v |= {"dtype": "torch.int64", "shape": [len(x)], "Mean": None, "Norm": None}
+        self.data[key] = {"input_args": t[:1], "input_kwargs": {}, "output": t[1:]}
+
     def write(self):
         with open(os.path.join(self.folder, "dump.json"), "w") as f:
             json.dump({"task": "tensor", "level": "L1", "framework": "pytorch",
@@ -88,6 +100,10 @@ def main():
     ranks = [Dump(f"{out}/dev/step0/rank{r}") for r in range(2)]
     a = x
     for a1, a2 in zip(w1, w2):
+        if fault == "places":
+            one.places(list(range(ROWS)))
+            for r in range(2):
+                ranks[r].places(list(range(r * ROWS // 2, (r + 1) * ROWS // 2)))
         h = product(a, a1)
         one.call("Functional.linear", [a, a1], h)
         b = product(h, a2)

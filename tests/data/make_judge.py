@@ -1219,3 +1219,26 @@ def tiny_mean(name, off):
 
 tiny_mean("tiny-mean", 1.9 * 2 ** -25)
 tiny_mean("tiny-mean-more", 3 * 2 ** -25)
+
+
+def joined(name, off, fold=True):
+    """Ranks as one: gradients by their elements; their concatenation, of whose parts nobody knows, by statistics."""
+    s = Stream()
+    for i in range(4):
+        s.op("Functional.linear.%d.backward" % (3 - i), [("g%d" % i, 2e-7)],
+             [("gx%d" % i, 3e-7, {"emax": 1.5e-5, "shape": (8, 8)}), ("gw%d" % i, 3e-7, {"shape": (8, 8)})])
+    stat = {"s.max": 3.0, "s.min": -3.0, "s.mean": 0.01, "s.norm": 8.0}
+    for i in range(2):
+        s.put("Torch.cat.0.forward", "in", "0.%d" % i, {"dtype": "f32"}, {"dtype": "f32", "shape": [32]}, "tensor", {})
+    a = dict(stat, **{"dtype": "f32", "shape": [64], "s.norm": 8.0 * (1 + off)})
+    s.put("Torch.cat.0.forward", "out", "0", a, dict(stat, dtype="f32", shape=[64]), "tensor", {"m.mode": "statistics"})
+    if fold:
+        for kind, f in s.r:
+            if kind == "pair":
+                f["a.fold"] = "Unknown()" if f["a.io"] == "in" and "cat" in f["name"] else "Shard(0)"
+    s.write(name)
+
+
+joined("joined", 2e-5)
+joined("joined-more", 1e-2)
+joined("joined-alone", 2e-5, False)
