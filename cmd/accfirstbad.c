@@ -400,8 +400,8 @@ why_nothing(const struct acc_case *c, const struct acc_in *in, const struct seen
 		acc_rules_tried(c->opt.rules) == 0)
 		return "no rule applies to any record: these rules are for dumps of another kind"
 		       " (their mode), such as tensor";
-	if (c->sharded != NULL)
-		return c->sharded;
+	if (c->nothing != NULL)
+		return c->nothing;
 	if (c->measured > 0 || c->judged_before > 0 || acc_in_status(in) == 2)
 		return NULL;
 	if (!n->tensors && n->other_judge != NULL)

@@ -184,8 +184,8 @@ struct acc_case {
 	struct acc_ids ranks[2];      /* the ranks that each side has records of, */
 	uint32_t nranks[2];           /* and how many */
 	int64_t last_rank[2];
-	/* How the sides are laid out over ranks, where that differs: nothing was judged. */
-	const char *sharded;
+	/* Why nothing was judged, or too little; NULL: it was. */
+	const char *nothing;
 	bool overflow_dump; /* the recorder kept only op calls that overflow */
 	bool by_names;      /* of some source the order is that of names */
 	void *state;        /* the judge's own */

@@ -71,7 +71,7 @@ bool acc_only_scales(const struct acc_call *k);
 int acc_say_unmatched(struct acc_case *c, struct acc_err *e);
 
 /* --- sharded.c: sides that are laid out over ranks in another way --- */
-/* 1: they are, c->sharded says how, and a finding `layout` was made; 0: not as far as is seen;
+/* 1: they are, c->nothing says how, and a finding `layout` was made; 0: not as far as is seen;
  * < 0. */
 int acc_sharded(struct acc_case *c, struct acc_err *e);
 

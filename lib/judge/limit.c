@@ -26,21 +26,25 @@ acc_call_unit(const struct acc_case *c, const struct acc_call *k)
 double
 acc_network_unit(const struct acc_case *c)
 {
-	uint64_t n = 0, nlow = 0;
-	double coarse = acc_unit(ACC_F32);
+	/* Each side by itself: much of one may have no partner. */
+	uint64_t n[2] = {0}, nlow[2] = {0};
+	double coarse[2] = {0}, unit = acc_unit(ACC_F32);
 	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
-		if (it->kind != ACC_ITEM_TENSOR || it->exact || (c->pairs > 0 && it->sides != 3))
+		if (it->kind != ACC_ITEM_TENSOR || it->exact)
 			continue;
-		double unit = fmax(acc_unit((enum acc_dtype)it->dtype[ACC_A]),
-			acc_unit((enum acc_dtype)it->dtype[ACC_B]));
-		n++;
-		if (acc_unit_low(unit)) {
-			nlow++;
-			coarse = fmax(coarse, unit);
+		for (int s = 0; s < 2; s++) {
+			const double u = acc_unit((enum acc_dtype)it->dtype[s]);
+			n[s] += u > 0;
+			nlow[s] += acc_unit_low(u);
+			if (acc_unit_low(u))
+				coarse[s] = fmax(coarse[s], u);
 		}
 	}
-	return nlow * LIMIT_LOW_SHARE >= n ? coarse : acc_unit(ACC_F32);
+	for (int s = 0; s < 2; s++)
+		if (n[s] > 0 && nlow[s] * LIMIT_LOW_SHARE >= n[s])
+			unit = fmax(unit, coarse[s]);
+	return unit;
 }
 
 double

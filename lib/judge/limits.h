@@ -274,6 +274,14 @@
 	X(HEALED, 0.25, \
 		"of two programs, times the error, of 1 at most: what follows of it and is off by less agrees", \
 		"set by experience on tests/unlike/make.py, seeds 0 to 3") \
+	X(PROGRAM_END, 0.02, \
+		"of the bench's values two programs may be apart where the forward pass ends, in f32; in 16 bits " \
+		"healed", \
+		"by convention: of tests/unlike/make.py, seed 43, clean pairs are 3e-8 apart at most in f32, and " \
+		"0.0016 in 16 bits") \
+	N(PROGRAM_LEAST, 10, \
+		"of so many op calls of two programs one must be compared, or the end of the forward pass", \
+		"by convention: less says nothing of the rest") \
 	N(MISSING_CALLS, 3, "op calls that one side lacks at its end: fewer are no sign", \
 		"recorders that see the same run differ by one or two there (a backward call of the " \
 		"first input, a last item())")

@@ -57,6 +57,31 @@ end_text(const struct acc_case *c, struct acc_arena *m, const struct extent *x)
 		name, x->error, x->behind, x->behind == 1 ? "" : "s");
 }
 
+/* What agrees where it was compared, but ends elsewhere, is not the same network. */
+static int
+say_end(struct scan *s, const struct extent *x, struct acc_err *e)
+{
+	const double limit = acc_unit_low(s->unit) ? LIMIT_HEALED : LIMIT_PROGRAM_END;
+	const struct acc_call *k = x->last == ACC_NOCALL ? NULL : &s->c->call[x->last];
+	if (k == NULL || !(x->error > limit))
+		return 0;
+	struct acc_finding *f = acc_case_find(s->c, "difference", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->name = acc_call_name(k);
+	f->step = k->step;
+	f->rank = k->rank;
+	f->rule = "program";
+	f->value = x->error;
+	f->limit = limit;
+	f->bad = true;
+	f->text = acc_say(acc_mem(s),
+		"the forward pass ends otherwise: %s is off by %.2g of the bench's values, and no op call that was"
+		" compared adds it; two programs of one network end within %.2g",
+		f->name, x->error, limit);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
 int
 acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *e)
 {
@@ -90,5 +115,11 @@ acc_say_programs(struct scan *s, const struct suspect *culprit, struct acc_err *
 			: acc_say(acc_mem(s),
 				  "two programs of one network: %u of the device's %u op calls were compared%s%s",
 				  x.compared, x.calls, apart, end);
-	return f->text == NULL ? acc_nomem(e) : 0;
+	if (f->text == NULL)
+		return acc_nomem(e);
+	if (culprit != NULL)
+		return 0;
+	if (x.compared * LIMIT_PROGRAM_LEAST < x.calls && (x.last == ACC_NOCALL || x.behind > 0))
+		c->nothing = "too few op calls were compared to call the rest clean";
+	return say_end(s, &x, e);
 }

@@ -209,7 +209,7 @@ say(struct acc_case *c, const struct split *s, struct acc_err *e)
 		s->handed > 0 && s->first < 0
 			? " (a stage alone can be compared: give the folder of its rank)"
 			: "");
-	c->sharded = "the two sides are laid out over ranks in different ways: nothing was judged";
+	c->nothing = "the two sides are laid out over ranks in different ways: nothing was judged";
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 

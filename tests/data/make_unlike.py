@@ -17,7 +17,7 @@ SEED = 1  # RMSNorm, SwiGLU: 2 layers
 
 # Family, seed, what is wrong of the device's program: which streams.
 FAMILIES = [("unet", 1, "", "sides pairs"), ("vit", 0, "", "sides pairs"), ("vit", 0, "bug:ddof", "pairs"),
-            ("llama", 2, "", "sides pairs"), ("accum", 1, "", "pairs")]
+            ("llama", 2, "", "sides pairs"), ("accum", 1, "", "pairs"), ("resnet", 41, "bug:same", "pairs")]
 
 
 def text(v):
