@@ -171,7 +171,6 @@ index_passes(const struct seq *s, struct passes *p)
 		acc_align_turn(j->al, &j->turns);
 		rc = put(&p->fwd[1], &j->b->op[s->b[i].op], i, s->e);
 	}
-	acc_align_rest(j->al);
 	for (uint32_t i = 0; i < j->na && rc == 0; i++)
 		if (backward(s, &j->a->op[j->aop[i]]))
 			rc = put(&p->back[0], &j->a->op[j->aop[i]], j->aop[i], s->e);
@@ -293,19 +292,16 @@ others(struct seq *s)
 	/* The kernels of a backward pass are numbered on their own. */
 	if (rc == 0 && !s->values)
 		rc = follow(s, &p);
-	acc_align_rest(s->j->al);
 	if (rc == 0 && !s->values)
 		rc = acc_seq_again(s, backward_of, &p);
 	if (rc == 0 && !s->modules)
 		rc = acc_seq_unpack(s, backward_of, &p);
-	acc_align_rest(s->j->al);
 	if (rc == 0 && !s->modules)
 		rc = by_name(s, &p);
 	acc_ids_release(&p.fwd[0]);
 	acc_ids_release(&p.fwd[1]);
 	acc_ids_release(&p.back[0]);
 	acc_ids_release(&p.back[1]);
-	acc_align_rest(s->j->al);
 	return rc;
 }
 
@@ -358,12 +354,10 @@ align(struct acc_joined *j, bool modules, struct acc_err *e)
 		acc_seq_wholes(&s);
 	else if (rc >= 0 && !modules)
 		rc = acc_seq_fused(&s);
-	acc_align_rest(j->al);
 	if (rc >= 0)
 		acc_seq_distrust(&s);
 	if (rc >= 0)
 		rc = apply(&s);
-	acc_align_rest(j->al);
 	if (rc >= 0)
 		rc = others(&s);
 	free(s.a);
