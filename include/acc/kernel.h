@@ -85,7 +85,8 @@ struct acc_kernel_opt {
 	double scale; /* s of e above; 0: e is 0 where b is 0 and d is 0, else inf */
 	/* All of these are finite and >= 0. */
 	/* Neither r nor e nor units in the last place are wanted, which take the longer half: of acc_two,
-	 * n, used, kind_diff*, dot, aa, bb, absd, dd and max_absd* are as ever, the rest is anything. */
+	 * n, used, kind_diff*, dot, aa, bb, absd, dd and max_absd* are as ever, the rest is anything; and the
+	 * hash of neither side. */
 	bool plain;
 };
 

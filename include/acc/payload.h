@@ -99,7 +99,7 @@ struct acc_reading {
 	struct acc_err err_a, err_b; /* code != 0: that side could not be read, and why */
 	bool has_a, has_b, has_two;  /* which results are there */
 	struct acc_one a, b;
-	uint64_t hash_a, hash_b; /* content hash, see s.hash in accstream(5) */
+	uint64_t hash_a, hash_b; /* content hash, see s.hash in accstream(5); 0: of a plain pair */
 	struct acc_two two;
 	float few_a[ACC_NFEW], few_b[ACC_NFEW]; /* of tensors of real numbers */
 	/* The s that e was measured with: the larger of min_scale and the median of the finite

@@ -362,13 +362,15 @@ acc_two_narrow(struct acc_two_job *j, size_t n)
 	const size_t sa = acc_dtypes[j->ta].size, sb = acc_dtypes[j->tb].size;
 	const float scale = (float)j->opt->scale;
 	bool odd = false; /* as the last one, probably */
+	/* Else the sides are hashed where they are measured, or not at all. */
+	const bool hashed = j->oa != NULL && !j->opt->plain;
 	j->row->hash_start(ha);
 	j->row->hash_start(hb);
 	for (size_t off = 0; off < n; off += ACC_BLOCK) {
 		struct acc_blk2 r;
 		struct acc_ulps u;
 		find_block(&w, off, n);
-		if (j->oa != NULL) { /* else the sides are hashed where they are measured */
+		if (hashed) {
 			j->row->hash_add(ha, j->a + off * sa, w.n * sa);
 			j->row->hash_add(hb, j->b + off * sb, w.n * sb);
 		}
@@ -386,8 +388,8 @@ acc_two_narrow(struct acc_two_job *j, size_t n)
 		rise(&ulp, (double)u.max, &w, true);
 	}
 	if (j->oa != NULL) {
-		j->oa->hash = j->row->hash_end(ha);
-		j->ob->hash = j->row->hash_end(hb);
+		j->oa->hash = hashed ? j->row->hash_end(ha) : 0;
+		j->ob->hash = hashed ? j->row->hash_end(hb) : 0;
 	}
 	struct acc_two *o = j->out;
 	o->max_absd = d.max;

@@ -84,6 +84,8 @@ sat(struct acc_subject *s)
 static struct acc_val
 hash(struct acc_subject *s)
 {
+	if (s->hash == 0) /* nobody looked */
+		return acc_nil();
 	acc_hex16(s->hash, s->text);
 	return acc_ctext(s->text);
 }

@@ -428,6 +428,7 @@ acc_job_end(struct acc_job *m)
 void
 acc_job_reading(struct acc_job *m, struct acc_reading *out)
 {
+	const bool hashed = !(m->pair && m->opt.plain);
 	*out = (struct acc_reading){.tag = m->tag,
 		.err_a = m->a.err,
 		.err_b = m->b.err,
@@ -440,8 +441,8 @@ acc_job_reading(struct acc_job *m, struct acc_reading *out)
 		.sampled = m->sampled,
 		.rtol = m->opt.rtol,
 		.atol = m->opt.atol,
-		.hash_a = XXH3_64bits_digest(&m->a.hash),
-		.hash_b = XXH3_64bits_digest(&m->b.hash)};
+		.hash_a = hashed ? XXH3_64bits_digest(&m->a.hash) : 0,
+		.hash_b = hashed ? XXH3_64bits_digest(&m->b.hash) : 0};
 	memcpy(out->few_a, m->a.few, sizeof out->few_a);
 	memcpy(out->few_b, m->b.few, sizeof out->few_b);
 	out->has_two = m->pair && out->has_a && out->has_b;
