@@ -28,7 +28,7 @@ struct turned {
 	struct acc_ids count; /* of a line; and of a line and order */
 };
 
-enum { AMBIGUOUS = FOLD_NONE - 1 };
+static const uint32_t AMBIGUOUS = FOLD_NONE - 1;
 
 static uint64_t
 pair_id(uint64_t a, uint64_t b)

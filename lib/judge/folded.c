@@ -110,7 +110,7 @@ say_absent(struct acc_case *c, struct acc_err *e)
 	int64_t lowest = INT64_MAX;
 	uint32_t lacks = 0;
 	int rc = 0;
-	for (uint32_t i = 0; i < c->nitem && rc == 0; i++) {
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		const struct acc_call *k = &c->call[it->call];
 		struct acc_rec *r;
@@ -129,7 +129,7 @@ say_absent(struct acc_case *c, struct acc_err *e)
 		by = by == NULL ? k : by;
 		lowest = rank < lowest ? rank : lowest;
 	}
-	for (uint32_t i = 0; i < c->ncall && by != NULL; i++)
+	for (uint32_t i = 0; i < c->ncall && by != NULL; i = acc_step(c, i))
 		lacks += c->call[i].key[ACC_A] == NULL && !c->call[i].talks;
 	const uint32_t n = seen.n;
 	acc_ids_release(&seen);

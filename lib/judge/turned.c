@@ -29,7 +29,7 @@ first_turned(struct acc_case *c, uint64_t tensor, uint32_t end, const char **nam
 	struct acc_err *e)
 {
 	*name = NULL;
-	for (uint32_t i = 0; i < c->nitem && *name == NULL; i++) {
+	for (uint32_t i = 0; i < c->nitem && *name == NULL; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		struct acc_rec *r;
 		if (it->call > end || it->kind != ACC_ITEM_TENSOR || !acc_is_input(it) ||
