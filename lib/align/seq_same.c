@@ -173,9 +173,10 @@ acc_seq_same(struct seq *s)
 {
 	if (!s->other_code || s->values || s->modules)
 		return 0;
-	struct open *a = malloc(((size_t)s->na + s->nb + 1) * sizeof *a), *b = a + s->na;
+	struct open *a = malloc(((size_t)s->na + s->nb + 1) * sizeof *a);
 	if (a == NULL)
 		return acc_nomem(s->e);
+	struct open *b = a + s->na;
 	struct acc_ids done[2] = {{0}};
 	int rc = packed(s, false, &done[0]);
 	if (rc == 0)
