@@ -64,6 +64,10 @@ right() { # case, options of accalign...
 	right levels
 }
 
+@test "what one line gives in another order: the same values belong together" {
+	right stages
+}
+
 @test "layers that one side computes a second time: backward calls belong to the first" {
 	right again
 	right again-bench

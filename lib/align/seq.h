@@ -148,6 +148,20 @@ void acc_seq_reject(struct seq *s);
 bool acc_seq_moves(const struct acc_index *ix, const struct call *c);
 /* Of other code, what has the same values: see seq_same.c. */
 int acc_seq_same(struct seq *s);
+/* Calls by the size of their results, so that one is found by its values. */
+struct seq_open {
+	uint64_t count;
+	float rms;
+	uint32_t call;
+};
+/* Can it be found so? Its values are known, and not all 0. */
+bool acc_seq_findable(const struct call *c);
+/* Put calls of a side into this order. */
+void acc_seq_by_size(struct seq_open *v, uint32_t n);
+/* Of n calls in this order, of those in `all`, the one whose values are most like those of c, of several the
+ * first; ACC_NOMATE if none is within `least` points (acc_seq_value), or too many might be. */
+uint32_t acc_seq_nearest(const struct call *c, const struct call *all, const struct seq_open *v,
+	uint32_t n, int least);
 /* And pairs of which neither what goes in nor what comes out is the same are none. */
 void acc_seq_distrust(struct seq *s);
 /* One call against several. */

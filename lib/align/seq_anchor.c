@@ -109,22 +109,61 @@ each_group(struct seq *s, enum key k, struct keyed *p, group_fn *f, void *arg)
 	return rc;
 }
 
-/* Pair a group. Its order can be another on the two sides, but values tell. */
+static void
+pair_two(struct seq *s, uint32_t x, uint32_t y, enum key k)
+{
+	if (acc_seq_score(s, x, y) > (k >= KEY_LEAF ? SEQ_SURE : SEQ_ACCEPT))
+		acc_seq_mate(s, x, y, k < KEY_LEAF ? SEQ_SOURCE : SEQ_WEIGHTS);
+}
+
+/* Those of a group that have other values than what stands at their place on the other side, but those of
+ * another there, and of it alone: what stands in another order, such as weights that each stage of a pipeline
+ * makes for itself. */
+static int
+pair_moved(struct seq *s, const struct keyed *p, const struct keyed *q, uint32_t n, enum key k)
+{
+	enum { NEAR = 15, SAME = 20 };
+	struct seq_open *v = malloc(2 * (size_t)n * sizeof *v), *w = v == NULL ? NULL : v + n;
+	uint32_t m = 0;
+	if (v == NULL)
+		return acc_nomem(s->e);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct call *x = &s->a[p[i].call], *y = &s->b[q[i].call];
+		if (!acc_seq_findable(x) || !acc_seq_findable(y) || acc_seq_value(x, y) >= NEAR)
+			continue;
+		v[m] = (struct seq_open){x->count, x->like[ACC_LIKE_RMS], p[i].call};
+		w[m++] = (struct seq_open){y->count, y->like[ACC_LIKE_RMS], q[i].call};
+	}
+	acc_seq_by_size(v, m);
+	acc_seq_by_size(w, m);
+	for (uint32_t i = 0; i < m; i++) {
+		const uint32_t x = v[i].call, y = acc_seq_nearest(&s->a[x], s->b, w, m, SAME);
+		if (y != ACC_NOMATE && acc_seq_nearest(&s->b[y], s->a, v, m, SAME) == x)
+			pair_two(s, x, y, k);
+	}
+	free(v);
+	return 0;
+}
+
+/* Pair a group. Its order can be another on the two sides, but values tell; what they do not tell goes in
+ * order. */
 static int
 pair_group(struct seq *s, const struct keyed *p, const struct keyed *q, uint32_t n, enum key k,
 	void *arg)
 {
-	bool weak = k >= KEY_LEAF;
 	(void)arg;
-	if (weak && n > 1 && k != KEY_SCOPE)
+	if (k >= KEY_LEAF && n > 1 && k != KEY_SCOPE)
 		return 0;
-	for (uint32_t i = 0; i < n; i++) {
-		int v = acc_seq_score(s, p[i].call, q[i].call);
-		if (v > (weak ? SEQ_SURE : SEQ_ACCEPT))
-			acc_seq_mate(s, p[i].call, q[i].call,
-				k < KEY_LEAF ? SEQ_SOURCE : SEQ_WEIGHTS);
+	const int rc = n > 1 ? pair_moved(s, p, q, n, k) : 0;
+	for (uint32_t i = 0, t = 0; i < n && t < n && rc == 0; i++, t++) {
+		while (i < n && s->ma[p[i].call] != ACC_NOMATE)
+			i++;
+		while (t < n && s->mb[q[t].call] != ACC_NOMATE)
+			t++;
+		if (i < n && t < n)
+			pair_two(s, p[i].call, q[t].call, k);
 	}
-	return 0;
+	return rc;
 }
 
 /* --- shapes that hang on numbers ---
@@ -229,11 +268,13 @@ pair_waiting(struct seq *s, struct waits *w)
 }
 
 /* All that is free, from the most to the least that can be said. */
-static void
+static int
 rounds(struct seq *s, struct keyed *p)
 {
-	for (int k = KEY_SITE; k < KEY_SCOPE; k++)
-		each_group(s, k, p, pair_group, NULL);
+	int rc = 0;
+	for (int k = KEY_SITE; k < KEY_SCOPE && rc == 0; k++)
+		rc = each_group(s, k, p, pair_group, NULL);
+	return rc;
 }
 
 int
@@ -247,11 +288,11 @@ acc_seq_anchors(struct seq *s)
 		rc = acc_seq_value_anchors(s);
 	else if (rc == 0) {
 		each_group(s, KEY_LINE, p, hold, &w);
-		rounds(s, p);
+		rc = rounds(s, p);
 		let_go(s, &w);
 		pair_waiting(s, &w);
-		if (w.n > 0)
-			rounds(s, p);
+		if (rc == 0 && w.n > 0)
+			rc = rounds(s, p);
 	}
 	free(p);
 	free(w.v);

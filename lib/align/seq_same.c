@@ -6,13 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A call that has no partner, or one whose result is another, by the size of its result. */
-struct open {
-	uint64_t count;
-	float rms;
-	uint32_t call;
-};
-
 /* The result of a whole that is one number tells less, but all of it. */
 static int
 same(const struct call *x, const struct call *y)
@@ -27,23 +20,36 @@ same(const struct call *x, const struct call *y)
 	return off < 0.003F ? 20 : off < 0.02F ? 15 : 0;
 }
 
-static bool
-is_known(const struct call *c)
+bool
+acc_seq_findable(const struct call *c)
 {
 	const unsigned both = 1 << ACC_LIKE_RMS | 1 << ACC_LIKE_MEAN;
 	return (c->liked & both) == both && isfinite(c->like[ACC_LIKE_RMS]) &&
-	       c->like[ACC_LIKE_RMS] > 0 && c->moved == ACC_NOMATE;
+	       c->like[ACC_LIKE_RMS] > 0;
+}
+
+/* What another call made belongs to that. */
+static bool
+is_known(const struct call *c)
+{
+	return acc_seq_findable(c) && c->moved == ACC_NOMATE;
 }
 
 static int
 by_size(const void *x, const void *y)
 {
-	const struct open *p = x, *q = y;
+	const struct seq_open *p = x, *q = y;
 	if (p->count != q->count)
 		return p->count < q->count ? -1 : 1;
 	if (p->rms != q->rms)
 		return p->rms < q->rms ? -1 : 1;
 	return (p->call > q->call) - (p->call < q->call);
+}
+
+void
+acc_seq_by_size(struct seq_open *v, uint32_t n)
+{
+	qsort(v, n, sizeof *v, by_size);
 }
 
 enum { NEAR = 15 };
@@ -70,8 +76,9 @@ packed(const struct seq *s, bool b, struct acc_ids *ids)
 	return rc;
 }
 
+/* Calls that have no partner, or one whose result is another. */
 static uint32_t
-list(const struct seq *s, bool b, const struct acc_ids *done, struct open *out)
+list(const struct seq *s, bool b, const struct acc_ids *done, struct seq_open *out)
 {
 	const struct call *c = b ? s->b : s->a;
 	const uint32_t *mate = b ? s->mb : s->ma, n = b ? s->nb : s->na;
@@ -79,19 +86,19 @@ list(const struct seq *s, bool b, const struct acc_ids *done, struct open *out)
 	for (uint32_t i = 0; i < n; i++)
 		if (is_known(&c[i]) && acc_ids_get(done, c[i].op) == ACC_NOID &&
 			(mate[i] == ACC_NOMATE || is_open(s, b ? mate[i] : i, b ? i : mate[i])))
-			out[k++] = (struct open){c[i].count, c[i].like[ACC_LIKE_RMS], i};
-	qsort(out, k, sizeof *out, by_size);
+			out[k++] = (struct seq_open){c[i].count, c[i].like[ACC_LIKE_RMS], i};
+	acc_seq_by_size(out, k);
 	return k;
 }
 
-/* Of n that which has the values of c, of several the first: the others hand them on. ACC_NOMATE: none. */
-static uint32_t
-first_of(const struct call *c, const struct call *all, const struct open *v, uint32_t n)
+uint32_t
+acc_seq_nearest(const struct call *c, const struct call *all, const struct seq_open *v, uint32_t n,
+	int least)
 {
 	enum { MOST = 64 };
 	const float rms = c->like[ACC_LIKE_RMS];
 	uint32_t lo = 0, hi = n, found = ACC_NOMATE;
-	const struct open from = {c->count, rms * 0.98F, 0};
+	const struct seq_open from = {c->count, rms * 0.98F, 0};
 	while (lo < hi) {
 		const uint32_t mid = lo + (hi - lo) / 2;
 		if (by_size(&v[mid], &from) < 0)
@@ -104,7 +111,7 @@ first_of(const struct call *c, const struct call *all, const struct open *v, uin
 		const int points = same(c, &all[v[i].call]);
 		if (i - lo == MOST)
 			return ACC_NOMATE;
-		if (points < NEAR || points < best || (points == best && v[i].call > found))
+		if (points < least || points < best || (points == best && v[i].call > found))
 			continue;
 		found = v[i].call;
 		best = points;
@@ -173,10 +180,10 @@ acc_seq_same(struct seq *s)
 {
 	if (!s->other_code || s->values || s->modules)
 		return 0;
-	struct open *a = malloc(((size_t)s->na + s->nb + 1) * sizeof *a);
+	struct seq_open *a = malloc(((size_t)s->na + s->nb + 1) * sizeof *a);
 	if (a == NULL)
 		return acc_nomem(s->e);
-	struct open *b = a + s->na;
+	struct seq_open *b = a + s->na;
 	struct acc_ids done[2] = {{0}};
 	int rc = packed(s, false, &done[0]);
 	if (rc == 0)
@@ -184,8 +191,9 @@ acc_seq_same(struct seq *s)
 	const uint32_t na = rc < 0 ? 0 : list(s, false, &done[0], a),
 		       nb = list(s, true, &done[1], b);
 	for (uint32_t i = 0; i < na; i++) {
-		const uint32_t x = a[i].call, y = first_of(&s->a[x], s->b, b, nb);
-		if (y == ACC_NOMATE || first_of(&s->b[y], s->a, a, na) != x)
+		const uint32_t x = a[i].call, y = acc_seq_nearest(&s->a[x], s->b, b, nb, NEAR);
+		/* Of several that have the same values, the later ones hand them on. */
+		if (y == ACC_NOMATE || acc_seq_nearest(&s->b[y], s->a, a, na, NEAR) != x)
 			continue;
 		part(s, x, y);
 		acc_seq_mate(s, x, y, acc_seq_kin(&s->a[x], &s->b[y]) ? SEQ_LIKENESS : SEQ_FUSED_A);

@@ -405,3 +405,27 @@ def checkpointed(again):
 
 for name, again in (("again", lambda s: s.device), ("again-bench", lambda s: not s.device)):
     case(name, checkpointed(again), checkpointed(again))
+
+
+# Weights that are made inside the dump: each stage of a pipeline makes those of its layers, the last one the
+# head; one process makes the head behind the embedding. They are of one shape, and within a tenth of each other, but not the same.
+def near(n):
+    found, last = [], 384
+    sizes = ((zlib.crc32(name.encode()), name) for name in ("w%d" % i for i in range(20000)))
+    for h, name in sorted((h % 1000, name) for h, name in sizes if h % 7 == 0 and h % 11 == 5):
+        if last + 16 <= h:
+            found.append(name)
+            last = h
+    return found[:n]
+
+
+def stages(order):
+    def write(s):
+        for who in order:
+            value = NEAR[int(who)]
+            s.call(who, "Tensor.contiguous", None, "self.w[k] = part.contiguous()", [value], [value])
+    return write
+
+
+NEAR = near(6)
+case("stages", stages("023415"), stages("012345"))
