@@ -107,6 +107,8 @@ bool acc_op_same(struct acc_str a, struct acc_str b);
 /* Does it send to other ranks, or take from them: a function of torch.distributed, a primitive of
  * MindSpore's communication, a kernel that joins a product with its communication? */
 bool acc_op_talks(struct acc_str op);
+/* Does it send to one other rank, or take from one? */
+bool acc_op_hands(struct acc_str op);
 /* Is an argument at this position (0, 0.3, output_tensor) only there to be filled, as the buffers
  * that torch.distributed's functions receive into? What it held before is no input. */
 bool acc_op_fills(struct acc_str op, struct acc_str pos);

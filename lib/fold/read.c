@@ -192,8 +192,6 @@ weighs(struct acc_str op)
 	return o != NULL && (o->flags & ACC_OP_WEIGHTS) != 0;
 }
 
-static const char hands[] = "send recv isend irecv batch_isend_irecv Send Receive";
-
 static int
 new_call(struct fold_side *s, struct fold_segment *seg, const struct acc_rec *r, struct acc_str key,
 	struct acc_err *e)
@@ -217,7 +215,7 @@ new_call(struct fold_side *s, struct fold_segment *seg, const struct acc_rec *r,
 	k->op = id3(base, text_id(pass), 0);
 	k->twin = acc_fold_twin(base, k->call, k->dir);
 	k->talks = acc_op_talks(op);
-	k->hands = acc_word_in(hands, acc_op_name(op));
+	k->hands = acc_op_hands(op);
 	k->scales = scales(op);
 	k->adds = adds(op);
 	k->moves = acc_op_class(op) == ACC_OP_MOVE;

@@ -102,12 +102,7 @@ look(struct acc_case *c, uint32_t item, struct split *s, struct acc_err *e)
 static void
 communicates(struct split *s, const struct acc_call *k, bool matched)
 {
-	static const char *const hands[] = {"send.", "recv.", "isend.", "irecv.",
-		"batch_isend_irecv."};
 	static const char space[] = "Distributed.";
-	struct acc_str op = acc_str(acc_call_name(k));
-	if (acc_str_starts(op, space))
-		op = acc_str(op.p + strlen(space));
 	/* What arrives may be paired with what the other side computes itself. */
 	if (matched && (acc_str_starts(acc_str(k->key[ACC_B]), space) ||
 			       !acc_str_starts(acc_str(k->key[ACC_A]), space))) {
@@ -115,8 +110,7 @@ communicates(struct split *s, const struct acc_call *k, bool matched)
 		return;
 	}
 	s->talks[k->key[ACC_A] == NULL ? ACC_B : ACC_A]++;
-	for (size_t i = 0; i < sizeof hands / sizeof *hands; i++)
-		s->handed += acc_str_starts(op, hands[i]);
+	s->handed += k->hands;
 }
 
 static int

@@ -323,6 +323,13 @@ acc_op_talks(struct acc_str op)
 }
 
 bool
+acc_op_hands(struct acc_str op)
+{
+	return acc_op_talks(op) &&
+	       acc_word_in("send recv isend irecv batch_isend_irecv Send Receive", acc_op_name(op));
+}
+
+bool
 acc_op_fills(struct acc_str op, struct acc_str pos)
 {
 	static const char *const names[] = {"output", "output_tensor", "output_tensor_list",
