@@ -506,7 +506,8 @@ main(int argc, char **argv)
 	}
 	if (own)
 		say_blind(c, in, out);
-	cli_status(out, acc_in_status(in));
+	/* Of findings that are judged again here, the status is that of the last judge. */
+	cli_status(out, acc_in_status(in) == 1 && c->relieved ? 0 : acc_in_status(in));
 	acc_case_close(c);
 	acc_in_close(in);
 	acc_rules_free(opt.rules);

@@ -59,10 +59,28 @@ says() {
 
 @test "a stage of a pipeline against the whole" {
 	for rank in 0 1; do
-		diff_of 0 pp2-noise/step0/rank$rank one/step0/rank0
+		diff_of 1 pp2-noise/step0/rank$rank one/step0/rank0
 		says "op calls compared: none adds more error"
 		says "only in the bench: "
+		says "a stage of a pipeline against the whole network"
+		says "the device is one stage of several: "
+		jq -es "map(select(.rule == \"stage\")) | length == 1 and .[0].what == \"missing\" and
+			.[0].ranked == [\"$((1 - rank))\"]" <<<"$output"
 	done
+	diff_of 1 one/step0/rank0 pp2-noise/step0/rank1
+	says "the bench is one stage of several: "
+	# Who says that it may be so is not told.
+	diff_of 0 pp2-noise/step0/rank0 one/step0/rank0 --allow-missing='Distributed.*'
+}
+
+@test "stages that are judged apart: one that is missing, none" {
+	for rank in 0 1; do
+		accalign pp2-noise/step0/rank$rank one/step0/rank0 | accmetric | accfirstbad >stage$rank || [ $? -eq 1 ]
+	done
+	run -0 --separate-stderr sh -c 'accfirstbad stage? | accfmt -f json'
+	[ "$(jq -s 'map(select(.rule == "stage")) | length' <<<"$output")" -eq 0 ]
+	run -1 --separate-stderr sh -c 'accfirstbad stage1 stage1 | accfmt -f json'
+	[ "$(jq -s 'map(select(.rule == "stage")) | length' <<<"$output")" -eq 1 ]
 }
 
 @test "an all_reduce that the device does not call" {

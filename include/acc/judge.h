@@ -134,6 +134,7 @@ struct acc_call {
 	bool backward, grad, module;
 	bool ranks;   /* see acc_op_ranks */
 	bool talks;   /* see acc_op_talks */
+	bool hands;   /* see acc_op_hands */
 	bool missing; /* the side that has it not ended early */
 	bool keyed;   /* false: a record without an op call, alone in this one */
 	bool by_proc; /* rank is a process id */
@@ -188,6 +189,8 @@ struct acc_case {
 	const char *nothing;
 	bool overflow_dump; /* the recorder kept only op calls that overflow */
 	bool by_names;      /* of some source the order is that of names */
+	bool stage;         /* one side is a stage of a pipeline, the other the whole */
+	bool relieved;      /* what an earlier judge called bad is not, with what another saw */
 	void *state;        /* the judge's own */
 	struct acc_judge_opt {
 		const char *tmpdir;

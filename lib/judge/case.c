@@ -281,6 +281,7 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		k->slope = (float)acc_op_slope(p.op);
 		k->ranks = acc_op_ranks(p.op);
 		k->talks = acc_op_talks(p.op);
+		k->hands = acc_op_hands(p.op);
 		k->response = (uint8_t)acc_op_response(p.op);
 	}
 	it->weight = is_weight(it, &p);

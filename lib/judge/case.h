@@ -75,6 +75,11 @@ int acc_say_unmatched(struct acc_case *c, struct acc_err *e);
  * < 0. */
 int acc_sharded(struct acc_case *c, struct acc_err *e);
 
+/* --- stage.c: a stage of a pipeline against the whole --- */
+/* Findings `missing`, rule stage: one side hands tensors to ranks of which it has no records, and the other
+ * has op calls that were compared with nothing. Their list is that of these ranks. */
+int acc_say_stage(struct acc_case *c, struct acc_err *e);
+
 /* --- folded.c: ranks that accfold made one --- */
 /* Findings get the op call and the rank that were recorded. */
 int acc_say_folded(struct acc_case *c, struct acc_err *e);

@@ -326,6 +326,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_say_missing(c, e);
 	if (rc == 0)
+		rc = acc_say_stage(c, e);
+	if (rc == 0)
 		rc = acc_say_lost(c, e);
 	if (rc == 0)
 		rc = acc_say_sums(c, e);

@@ -66,7 +66,57 @@ take(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 		f->bad |= strcmp(f->what, bad[i]) == 0;
 	for (size_t i = 0; i < sizeof doubtful / sizeof *doubtful; i++)
 		f->doubtful |= strcmp(f->what, doubtful[i]) == 0;
+	/* What is missing is bad, but for records that could not be read or measured. */
+	f->bad |= strcmp(f->what, "missing") == 0 && f->rule != NULL &&
+		  strcmp(f->rule, "incomplete") != 0 && strcmp(f->rule, "unmeasured") != 0;
 	return 0;
+}
+
+/* --- the stages of a pipeline, each judged alone --- */
+
+static bool
+is_stage(const struct acc_finding *f)
+{
+	return f->rule != NULL && strcmp(f->what, "missing") == 0 && strcmp(f->rule, "stage") == 0;
+}
+
+/* Did a judge see this rank? */
+static bool
+has_rank(const struct acc_case *c, int64_t rank)
+{
+	for (uint32_t i = 0; i < c->nfinding; i++)
+		if (c->finding[i].rank == rank)
+			return true;
+	return false;
+}
+
+/* Are the ranks that this one lacks those of other judges? Where it does not know them, any others. */
+static bool
+is_here(const struct acc_case *c, const struct acc_finding *f)
+{
+	int64_t rank;
+	for (uint32_t i = 0; i < f->nranked; i++)
+		if (!acc_str_int(acc_str(f->ranked[i]), &rank) || !has_rank(c, rank))
+			return false;
+	for (uint32_t i = 0; i < c->nfinding; i++)
+		if (c->finding[i].rank != INT64_MIN && c->finding[i].rank != f->rank)
+			return true;
+	return false;
+}
+
+static void
+drop_stages(struct acc_case *c)
+{
+	static const char here[] = "here";
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < c->nfinding; i++)
+		if (is_stage(&c->finding[i]) && is_here(c, &c->finding[i]))
+			c->finding[i].rule = here;
+	for (uint32_t i = 0; i < c->nfinding; i++)
+		if (c->finding[i].rule != here)
+			c->finding[kept++] = c->finding[i];
+	c->relieved = kept < c->nfinding;
+	c->nfinding = kept;
 }
 
 static bool
@@ -234,6 +284,7 @@ acc_join(struct acc_case *c, struct acc_err *e)
 	int rc = acc_take_findings(c, e);
 	if (rc < 0 || c->nfinding < 2)
 		return rc;
+	drop_stages(c);
 	qsort(c->finding, c->nfinding, sizeof *c->finding, earlier);
 	const struct acc_finding *from = &c->finding[0];
 	for (uint32_t i = 1; i < c->nfinding && from->bad; i++) {

@@ -287,10 +287,13 @@ names(struct acc_case *c, const struct unmatched *l)
 
 /* Why most of them are unmatched, as far as the order of calls shows it; calls: they have one. */
 static const char *
-reason(const struct unmatched *l, bool calls, const struct acc_recorded *how)
+reason(const struct acc_case *c, const struct unmatched *l, bool calls,
+	const struct acc_recorded *how)
 {
 	if (!calls) /* weights are no op calls; nothing compiles them away */
 		return "";
+	if (c->stage)
+		return "; a stage of a pipeline against the whole network";
 	if (!how->framework)
 		return "; the other framework splits operators differently";
 	if (2 * l->recomputed > l->calls)
@@ -329,7 +332,7 @@ say_unmatched(struct acc_case *c, const struct unmatched *l, const char *whose,
 	f->text = acc_say(&c->mem, "only in the %s: %u %s%s (%s)%s%s%s", whose, l->calls,
 		calls ? "op call" : "tensor", l->calls == 1 ? "" : "s", list,
 		src[0] != '\0' ? "; the first at " : "", src,
-		reason(l, calls && !c->by_names, how));
+		reason(c, l, calls && !c->by_names, how));
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 
