@@ -73,6 +73,14 @@ says() {
 	diff_of 0 pp2-noise/step0/rank0 one/step0/rank0 --allow-missing='Distributed.*'
 }
 
+@test "all stages of a pipeline, and a call that only the whole has: no stage is missing" {
+	cp -r one more
+	jq -c '.data = (.data | to_entries | .[:9] + [.[8] | .key = "Torch.sin.0.forward"] + .[9:] | from_entries)' \
+		one/step0/rank0/dump.json >more/step0/rank0/dump.json
+	diff_of 0 pp2-noise more
+	says "only in the bench: 1 op call (Torch.sin.0.forward)"
+}
+
 @test "stages that are judged apart: one that is missing, none" {
 	for rank in 0 1; do
 		accalign pp2-noise/step0/rank$rank one/step0/rank0 | accmetric | accfirstbad >stage$rank || [ $? -eq 1 ]
