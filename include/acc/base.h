@@ -139,6 +139,8 @@ struct acc_which {
 void acc_which_add(struct acc_arena *m, struct acc_which *w, int64_t rank);
 void acc_which_end(struct acc_arena *m, struct acc_which *w);
 
+/* Of memory that will all be used: pages as large as the system has, for each first touch of one costs. */
+void acc_large_pages(void *p, size_t size);
 /* Room for n elements of `size` > 0 bytes in an array from malloc that has room for *cap: p, or
  * where it has moved to, with *cap at least doubled. NULL where n > 0: acc_nomem, and all stays. */
 void *acc_grow(void *p, size_t *cap, size_t n, size_t size, struct acc_err *e);

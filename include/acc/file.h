@@ -60,18 +60,22 @@ int acc_file_pwrite(int fd, const void *buf, size_t n, int64_t *off, struct acc_
 void acc_pipe_widen(int fd);
 /* An unlinked temporary file in `dir`, or < 0. */
 int acc_file_temp(const char *dir, struct acc_err *e);
-/* An array of which a part is used at a time. Beyond 4 MiB it lies in a temporary file of `dir`
- * (borrowed; all else zero at first) and is mapped: what is not in use costs no memory. */
+/* An array of which a part is used at a time. Beyond 4 MiB, or `keep` bytes if that is more, it lies in a
+ * temporary file of `dir` (borrowed; all but these two zero at first) and is mapped: what is not in use costs
+ * no memory. */
 struct acc_spill {
 	const char *dir;
 	void *p;
-	size_t size, rested; /* bytes; what was left to rest while it grew */
-	int fd;
+	size_t size, keep, rested; /* bytes; `rested`: what was left to rest while it grew */
+	int fd;                    /* of the file, if `mapped`; -1: memory */
 	bool mapped;
 };
 /* Room for n elements of `size` > 0 bytes: where the array lies now. NULL: no memory, or no room in
  * `dir`; all stays. */
 void *acc_spill_room(struct acc_spill *s, size_t n, size_t size, struct acc_err *e);
+/* What is there will not be used for long, as that of a rank while others are read: beyond 4 MiB it goes to the
+ * file now, and all that comes. 0 or < 0; all stays. */
+int acc_spill_settle(struct acc_spill *s, struct acc_err *e);
 /* Its pages may leave memory; they come back as they are touched. */
 void acc_spill_rest(const struct acc_spill *s);
 void acc_spill_release(struct acc_spill *s);

@@ -170,6 +170,7 @@ struct acc_case {
 	struct acc_call *call;
 	uint32_t ncall;
 	struct acc_spill items, calls; /* where these lie */
+	bool settles;                  /* a step or rank ended with the last record */
 	struct acc_verdict *verdict;
 	uint32_t nverdict;
 	size_t verdict_cap;

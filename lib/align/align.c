@@ -33,7 +33,9 @@ acc_align_open(const char *tmpdir, struct acc_err *e)
 	}
 	for (int s = 0; s < 2; s++) {
 		struct acc_half *h = &al->h[s];
-		h->op.dir = h->item.dir = tmpdir;
+		/* Of one rank and step so much stays in memory: of 50,000 op calls and more. */
+		h->op = (struct acc_spill){.dir = tmpdir, .keep = 8 << 20};
+		h->item = (struct acc_spill){.dir = tmpdir, .keep = 32 << 20};
 		h->store = acc_store_open(tmpdir, s == ACC_A ? "a." : "b.", e);
 		h->ix.sites = h->sites = h->store == NULL ? NULL : acc_sites_new(e);
 		if (h->sites == NULL) {

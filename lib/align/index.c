@@ -185,6 +185,18 @@ describe(struct acc_half *h, struct acc_align_item *it, bool tensor, const struc
 	describe_dtype(h, it, s);
 }
 
+/* A step or rank ended: what is known of it waits until all of this side was read. */
+static int
+settle(struct acc_half *h, struct acc_err *e)
+{
+	int rc = acc_spill_settle(&h->op, e);
+	if (rc == 0)
+		rc = acc_spill_settle(&h->item, e);
+	h->ix.op = h->op.p;
+	h->ix.item = h->item.p;
+	return rc;
+}
+
 /* The number of the group that a record belongs to, or < 0. */
 static int64_t
 group_of(struct acc_half *h, const struct acc_seen *s, bool global, struct acc_err *e)
@@ -206,6 +218,9 @@ group_of(struct acc_half *h, const struct acc_seen *s, bool global, struct acc_e
 		return acc_nomem(e);
 	if (*g != UINT64_MAX)
 		return (int64_t)*g;
+	int rc = !global && h->ngroup > 0 ? settle(h, e) : 0;
+	if (rc < 0)
+		return rc;
 	struct acc_group *p = acc_grow(h->group, &h->group_cap, h->ngroup + 1, sizeof *p, e);
 	if (p == NULL)
 		return ACC_ENOMEM;

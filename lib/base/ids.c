@@ -19,6 +19,7 @@ grow(struct acc_ids *t, struct acc_err *e)
 	more.slot = calloc(more.cap, sizeof *more.slot);
 	if (more.slot == NULL)
 		return acc_nomem(e);
+	acc_large_pages(more.slot, more.cap * sizeof *more.slot);
 	for (size_t i = 0; i < t->cap; i++)
 		if (t->slot[i].used)
 			*find(&more, t->slot[i].id) = t->slot[i];

@@ -1,6 +1,8 @@
 #include "acc/base.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
@@ -104,6 +106,15 @@ acc_arena_release(struct acc_arena *m)
 	m->held = 0;
 	m->lost = false;
 	m->said = NULL;
+}
+
+void
+acc_large_pages(void *p, size_t size)
+{
+	enum { PAGE = 2 << 20 };
+	const size_t before = (size_t)(-(uintptr_t)p % PAGE);
+	if (size >= before + PAGE)
+		(void)madvise((char *)p + before, (size - before) / PAGE * PAGE, MADV_HUGEPAGE);
 }
 
 void *

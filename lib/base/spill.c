@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Up to here an array stays in memory. */
+/* Up to here an array is one of malloc. */
 enum { SPILL_LIMIT = 4 << 20 };
 
 /* Blocks are reserved before they are mapped: a full disk is an error here, not a signal later. */
@@ -23,27 +23,75 @@ extend(int fd, size_t size, struct acc_err *e)
 	return acc_fail(e, ACC_EIO, "cannot reserve %zu bytes for temporary data:", size);
 }
 
-/* Out of memory into a file. */
+static bool
+in_file(const struct acc_spill *s)
+{
+	return s->mapped && s->fd >= 0;
+}
+
+static void
+let_go(struct acc_spill *s)
+{
+	if (s->mapped)
+		munmap(s->p, s->size);
+	else
+		free(s->p);
+	if (in_file(s))
+		close(s->fd);
+}
+
+/* Memory that begins where a large page does, or MAP_FAILED. */
+static void *
+large(size_t size)
+{
+	enum { PAGE = 2 << 20 };
+	char *p = mmap(NULL, size + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		0);
+	if (p == MAP_FAILED)
+		return p;
+	const size_t before = (size_t)(-(uintptr_t)p % PAGE);
+	if (before > 0)
+		munmap(p, before);
+	if (before < PAGE)
+		munmap(p + before + size, PAGE - before);
+	acc_large_pages(p + before, size);
+	return p + before;
+}
+
+/* The file, and where it is mapped; or < 0. */
 static int
-move(struct acc_spill *s, size_t size, struct acc_err *e)
+in_new_file(const struct acc_spill *s, size_t size, void **p, struct acc_err *e)
 {
 	int fd = acc_file_temp(s->dir, e);
-	if (fd < 0)
-		return fd;
-	void *p = MAP_FAILED;
-	int rc = extend(fd, size, e);
+	int rc = fd < 0 ? fd : extend(fd, size, e);
 	if (rc == 0) {
-		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (p == MAP_FAILED)
-			rc = acc_fail(e, ACC_EIO, "cannot map a temporary file in %.150s:", s->dir);
+		*p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (*p != MAP_FAILED)
+			return fd;
+		rc = acc_fail(e, ACC_EIO, "cannot map a temporary file in %.150s:", s->dir);
 	}
-	if (rc < 0) {
+	if (fd >= 0)
 		close(fd);
-		return rc;
-	}
-	memcpy(p, s->p, s->size);
-	free(s->p);
-	*s = (struct acc_spill){.dir = s->dir, .p = p, .size = size, .fd = fd, .mapped = true};
+	return rc;
+}
+
+static int
+move(struct acc_spill *s, size_t size, bool file, struct acc_err *e)
+{
+	void *p = file ? MAP_FAILED : large(size);
+	const int fd = file ? in_new_file(s, size, &p, e) : -1;
+	if (file && fd < 0)
+		return fd;
+	if (p == MAP_FAILED)
+		return acc_nomem(e);
+	memcpy(p, s->p, s->size < size ? s->size : size);
+	let_go(s);
+	*s = (struct acc_spill){.dir = s->dir,
+		.p = p,
+		.size = size,
+		.fd = fd,
+		.mapped = true,
+		.keep = s->keep};
 	return 0;
 }
 
@@ -71,7 +119,7 @@ acc_spill_room(struct acc_spill *s, size_t n, size_t size, struct acc_err *e)
 	}
 	size_t want = n * size;
 	if (want <= s->size) {
-		if (s->mapped && want > s->rested + SPILL_LIMIT) {
+		if (in_file(s) && want > s->rested + SPILL_LIMIT) {
 			acc_spill_rest(s);
 			s->rested = want;
 		}
@@ -86,26 +134,29 @@ acc_spill_room(struct acc_spill *s, size_t n, size_t size, struct acc_err *e)
 		s->size = cap;
 		return p;
 	}
-	want += want / 2;
-	return (s->mapped ? remap(s, want, e) : move(s, want, e)) < 0 ? NULL : s->p;
+	const bool memory = want <= s->keep && !in_file(s);
+	want = memory ? s->keep : want + want / 2; /* of memory what is not touched costs nothing */
+	return (in_file(s) ? remap(s, want, e) : move(s, want, !memory, e)) < 0 ? NULL : s->p;
+}
+
+int
+acc_spill_settle(struct acc_spill *s, struct acc_err *e)
+{
+	s->keep = 0;
+	return s->size <= SPILL_LIMIT || in_file(s) ? 0 : move(s, s->size, true, e);
 }
 
 void
 acc_spill_rest(const struct acc_spill *s)
 {
 	/* Of a file that others may map, this drops no data. Where it fails, all stays in memory. */
-	if (s->mapped)
+	if (in_file(s))
 		(void)madvise(s->p, s->size, MADV_DONTNEED);
 }
 
 void
 acc_spill_release(struct acc_spill *s)
 {
-	if (s->mapped) {
-		munmap(s->p, s->size);
-		close(s->fd);
-	} else {
-		free(s->p);
-	}
-	*s = (struct acc_spill){.dir = s->dir};
+	let_go(s);
+	*s = (struct acc_spill){.dir = s->dir, .keep = s->keep};
 }

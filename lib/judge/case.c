@@ -16,7 +16,9 @@ acc_case_open(const struct acc_judge_opt *opt, struct acc_err *e)
 		return NULL;
 	}
 	c->opt = *opt;
-	c->items.dir = c->calls.dir = opt->tmpdir;
+	/* Of one rank and step so much stays in memory, what is known of 50,000 op calls and more. */
+	c->items = (struct acc_spill){.dir = opt->tmpdir, .keep = 48 << 20};
+	c->calls = (struct acc_spill){.dir = opt->tmpdir, .keep = 8 << 20};
 	c->picked = calloc(1, sizeof *c->picked);
 	if (c->picked == NULL)
 		acc_nomem(e);
@@ -89,6 +91,19 @@ new_call(struct acc_case *c, struct acc_err *e)
 	c->call = p;
 	c->call[c->ncall] = (struct acc_call){0};
 	return &c->call[c->ncall++];
+}
+
+/* A step or rank ended: what is known of it waits until all are judged. */
+static int
+settle(struct acc_case *c, struct acc_err *e)
+{
+	int rc = acc_spill_settle(&c->items, e);
+	if (rc == 0)
+		rc = acc_spill_settle(&c->calls, e);
+	c->item = c->items.p;
+	c->call = c->calls.p;
+	c->settles = false;
+	return rc;
 }
 
 /* Where and in which op call a record stands. */
@@ -264,6 +279,7 @@ into_call(struct acc_case *c, struct acc_item *it, struct acc_err *e)
 		if (k == NULL)
 			return ACC_ENOMEM;
 		k->segment = segment + moved;
+		c->settles |= moved;
 		/* What only the bench has stands at its place among the device's. */
 		k->step = it->sides == 2 ? step : p.step;
 		k->rank = it->sides == 2 ? rank : p.rank;
@@ -326,10 +342,11 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 	/* Payload is of no use to who reads only what is bad. */
 	if (acc_rec_is(r, "data") && !c->opt.all)
 		return 0;
-	struct acc_item *it = new_item(c, e);
+	int rc = c->settles ? settle(c, e) : 0;
+	struct acc_item *it = rc < 0 ? NULL : new_item(c, e);
 	if (it == NULL)
-		return ACC_ENOMEM;
-	int rc = acc_spool_put(c->spool, r, &it->at, e);
+		return rc < 0 ? rc : ACC_ENOMEM;
+	rc = acc_spool_put(c->spool, r, &it->at, e);
 	if (rc < 0)
 		return rc;
 	c->by_names |= acc_rec_is(r, "source") && acc_str_is(acc_get_text(r, "", "order"), "names");

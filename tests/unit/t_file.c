@@ -241,6 +241,38 @@ spilled(void)
 	acc_spill_release(&none);
 }
 
+/* Up to what is to be kept no folder is needed; what is settled lies in a file, and so does what comes. */
+static void
+kept(void)
+{
+	enum { N = 4 << 20, MORE = 6 << 20 };
+	struct acc_spill s = {.dir = "/nowhere", .keep = N * sizeof(uint64_t)};
+	struct acc_err e = {0};
+	uint64_t *v = NULL, wrong = 0;
+	for (uint64_t i = 0; i < N; i++) {
+		v = acc_spill_room(&s, (size_t)i + 1, sizeof *v, &e);
+		if (v == NULL)
+			break;
+		v[i] = i * 5;
+	}
+	ok(v != NULL, "32 MiB that are to be kept need no folder");
+	ok(acc_spill_settle(&s, &e) == ACC_EIO && s.p == v, "to settle they do, and stay");
+	s.dir = ".";
+	ok(acc_spill_settle(&s, &e) == 0 && s.p != v, "in a folder");
+	size_t before = resident();
+	acc_spill_rest(&s);
+	size_t after = resident();
+#ifdef __x86_64__
+	ok(after + (24U << 20) < before, "24 MiB of them leave memory: %zu to %zu bytes", before,
+		after);
+#endif
+	v = acc_spill_room(&s, MORE, sizeof *v, &e);
+	for (uint64_t i = 0; v != NULL && i < N; i++)
+		wrong += v[i] != i * 5;
+	ok(v != NULL && wrong == 0, "all is there, and more");
+	acc_spill_release(&s);
+}
+
 int
 main(void)
 {
@@ -259,6 +291,7 @@ main(void)
 	natural("\xc3\xa9", "z", 1);
 	furnish();
 	spilled();
+	kept();
 	int dir = acc_dir_open("d", NULL);
 	ok(dir >= 0, "opens");
 	listing(dir);
