@@ -375,6 +375,17 @@ warned() {
 	[[ $text == *"all f32 matrix products and convolutions differ"* ]]
 }
 
+# fold_stale.tar.gz was made by
+#	tests/parallel/make.py OUT moe ep2-stale-noise --seed 96 --layers 4 --task statistics
+#	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
+@test "a rank that is wrong from the start is no stage that shares nothing" {
+	tar -xzf "$DATA/fold_stale.tar.gz"
+	accfold -p -b moe ep2-stale-noise >layout
+	grep -qx "mesh stages=1 ranks=2" layout
+	found 1 ep2-stale-noise moe
+	[ "$found" = "Tensor.contiguous.5.forward in 0 1" ]
+}
+
 # fold_order.tar.gz was made by
 #	tests/parallel/make.py OUT/order one tp2-order-noise cp2-mask-noise --layers 4 --task statistics
 #	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n

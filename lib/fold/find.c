@@ -11,6 +11,7 @@ struct trial {
 	struct acc_fold *f;
 	struct fold_mesh best;
 	double score;
+	bool shares; /* each stage of it has a part of the reference */
 	struct acc_err *e;
 };
 
@@ -23,14 +24,42 @@ total(const struct acc_fold *f)
 	return sum;
 }
 
+/* Does every stage do a part of what the reference does? Else its ranks are no stages, but have what
+ * others have, too. A tenth: each may make all weights before it takes its own. */
+static bool
+stages_share(const struct acc_fold *f, const struct fold_mesh *m)
+{
+	for (uint32_t n = 0; n < f->nstep; n++) {
+		const struct fold_step *t = &f->step[n];
+		for (uint32_t s = 0; s < m->stages && t->reference != FOLD_NONE; s++) {
+			uint32_t all = 0, matched = 0;
+			for (uint32_t i = 0; i < t->nv; i++) {
+				const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
+				bool counts = t->v[i].stage == s && k->dir == FOLD_FORWARD &&
+					      !k->talks;
+				all += counts;
+				matched += counts && t->v[i].mate != FOLD_NONE;
+			}
+			if (10 * matched < all)
+				return false;
+		}
+	}
+	return true;
+}
+
 static int
 try_mesh(struct trial *t, const struct fold_mesh *m)
 {
 	int rc = acc_fold_steps(t->f, m, t->e);
 	double score = rc < 0 ? 0 : total(t->f);
-	/* Those with fewer axes come first; another must explain more than chance does. */
-	if (rc == 0 && score > 1.02 * t->score) {
+	if (rc < 0)
+		return rc;
+	/* Those with fewer axes come first; another must explain more than chance does. One of which a stage
+	 * shares nothing explains least: so does a rank seem to be that is wrong from the start. */
+	const bool shares = stages_share(t->f, m);
+	if (shares == t->shares ? score > 1.02 * t->score : shares && score > 0) {
 		t->score = score;
+		t->shares = shares;
 		t->best = *m;
 	}
 	return rc;
@@ -152,25 +181,6 @@ count_reference(const struct acc_fold *f, const struct fold_step *t, uint32_t en
 	}
 }
 
-/* Does every stage do a part of what the reference does? Else its ranks are no stages, but have what
- * others have, too. A tenth: each may make all weights before it takes its own. */
-static bool
-stages_share(const struct acc_fold *f, const struct fold_step *t)
-{
-	bool share = true;
-	for (uint32_t s = 0; s < f->mesh.stages; s++) {
-		uint32_t all = 0, matched = 0;
-		for (uint32_t i = 0; i < t->nv; i++) {
-			const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
-			bool counts = t->v[i].stage == s && k->dir == FOLD_FORWARD && !k->talks;
-			all += counts;
-			matched += counts && t->v[i].mate != FOLD_NONE;
-		}
-		share &= t->reference == FOLD_NONE || 10 * matched >= all;
-	}
-	return share;
-}
-
 __attribute__((format(printf, 2, 3))) static int
 refuse(struct acc_fold *f, const char *fmt, ...)
 {
@@ -250,11 +260,9 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 	}
 	if (rc < 0)
 		return rc;
-	for (uint32_t i = 0; i < f->nstep; i++)
-		if (!stages_share(f, &f->step[i]))
-			return refuse(f,
-				"of some ranks less than a tenth of the op calls are any of"
-				" the reference's");
+	if (!stages_share(f, &f->mesh))
+		return refuse(f, "of some ranks less than a tenth of the op calls are any of the"
+				 " reference's");
 	/* Behind a fault nothing is like the reference; but where most has no place at all, or
 	 * hardly a weight is the same, this is another network, or a layout that is not known. */
 	/* On a mesh of several axes shapes alone decide nothing, and who is behind what is not known is
