@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "acc/file.h"
+#include "acc/kernel.h"
 
 enum { MOST_SHARES = 4096 };
 
@@ -231,51 +232,64 @@ by_name(const void *x, const void *y)
 	return (a->n > b->n) - (a->n < b->n);
 }
 
-static int
-open_part(struct acc_fold *f, uint64_t at, struct acc_ref *ref, struct acc_pay **p,
-	struct acc_err *e)
+/* Are they the same but for one rounding, to the nearest or not, of the coarser dtype? What is too small or
+ * too large for it is not told. */
+static bool
+rounded(const enum acc_dtype t[2], const uint8_t *x, const uint8_t *y, size_t n)
 {
-	struct acc_rec *r;
-	int rc = acc_fold_record(f, at, &r, e);
-	*p = NULL;
-	if (rc == 0 && acc_ref_get(r, "", ref, e) > 0 && ref->dtype != ACC_NODTYPE)
-		*p = acc_pay_open(f->roots, acc_get_text(r, "", "src"), ref, e);
-	return rc;
+	const double u = fmax(acc_unit(t[0]), acc_unit(t[1]));
+	const double most = fmin(acc_dtypes[t[0]].max, acc_dtypes[t[1]].max);
+	const double least = t[0] == ACC_F16 || t[1] == ACC_F16 ? 0x1p-24 : 0x1p-126;
+	for (size_t i = 0; i < n; i++) {
+		double a = acc_load_f64(t[0], x + i * acc_dtypes[t[0]].size);
+		double b = acc_load_f64(t[1], y + i * acc_dtypes[t[1]].size);
+		if (isnan(a) != isnan(b) ||
+			(fabs(a - b) > 2 * u * fabs(a) + least && fabs(a) < most))
+			return false;
+	}
+	return true;
 }
 
-/* Have two parts the same elements? 1, 0, or < 0: it cannot be told. */
+/* Have two parts the same elements? Of other dtypes: but for the rounding of the coarser. 1, 0, or < 0: it
+ * cannot be told. */
 static int
 same(struct acc_fold *f, const struct fold_part *a, const struct fold_part *b, struct acc_err *e)
 {
 	const struct fold_part *side[2] = {a, b};
-	struct acc_ref ref[2];
-	struct acc_pay *pay[2] = {NULL, NULL};
+	struct fold_source *s[2] = {NULL, NULL};
 	void *raw[2] = {malloc(ACC_CHUNK * 16), malloc(ACC_CHUNK * 16)};
 	int rc = raw[0] == NULL || raw[1] == NULL ? acc_nomem(e) : 1;
 	for (int i = 0; i < 2 && rc > 0; i++) {
-		rc = open_part(f, side[i]->at, &ref[i], &pay[i], e) < 0 || pay[i] == NULL ? ACC_EIO
-											  : 1;
+		s[i] = acc_source_open(f, side[i], e);
+		rc = s[i] == NULL ? ACC_EIO : 1;
 	}
-	if (rc > 0 && (ref[0].dtype != ref[1].dtype || ref[0].ndim != ref[1].ndim ||
-			      memcmp(ref[0].shape, ref[1].shape,
-				      ref[0].ndim * sizeof *ref[0].shape) != 0))
+	enum acc_dtype t[2];
+	for (int i = 0; i < 2 && rc > 0; i++)
+		t[i] = acc_source_dtype(s[i]);
+	if (rc > 0 &&
+		(a->ndim != b->ndim || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) ||
+			acc_source_count(s[0]) != acc_source_count(s[1]) ||
+			(t[0] != t[1] &&
+				(acc_dtypes[t[0]].cls != 'F' || acc_dtypes[t[1]].cls != 'F'))))
 		rc = 0;
-	uint64_t n = rc > 0 ? acc_pay_count(pay[0]) : 0;
-	const size_t size = rc > 0 ? acc_dtypes[ref[0].dtype].size : 0;
+	uint64_t n = rc > 0 ? acc_source_count(s[0]) : 0;
+	const size_t size = rc > 0 ? acc_dtypes[t[0]].size : 0;
 	/* The container's checksum says enough where it covers just these bytes. */
-	bool known = rc > 0 && ref[0].has_crc && ref[1].has_crc && !ref[0].strided &&
-		     !ref[1].strided && ref[0].len == n * size && ref[1].len == n * size &&
-		     ref[0].crc32 == ref[1].crc32;
+	const struct acc_ref *ref[2] = {NULL, NULL};
+	for (int i = 0; i < 2 && rc > 0; i++)
+		ref[i] = acc_source_whole(s[i]);
+	bool known = rc > 0 && t[0] == t[1] && ref[0] != NULL && ref[1] != NULL &&
+		     ref[0]->has_crc && ref[1]->has_crc && ref[0]->crc32 == ref[1]->crc32;
 	for (uint64_t at = 0; at < n && rc > 0 && !known;) {
 		size_t k = n - at < ACC_CHUNK ? (size_t)(n - at) : ACC_CHUNK;
 		const void *x, *y;
-		rc = acc_pay_read(pay[0], at, k, raw[0], &x, e);
-		rc = rc < 0 ? rc : acc_pay_read(pay[1], at, k, raw[1], &y, e);
-		rc = rc < 0 ? rc : memcmp(x, y, k * size) == 0;
+		rc = acc_source_read(s[0], at, k, raw[0], &x, e);
+		rc = rc < 0 ? rc : acc_source_read(s[1], at, k, raw[1], &y, e);
+		rc = rc < 0 ? rc : t[0] == t[1] ? memcmp(x, y, k * size) == 0 : rounded(t, x, y, k);
 		at += k;
 	}
 	for (int i = 0; i < 2; i++) {
-		acc_pay_close(pay[i]);
+		acc_source_close(s[i]);
 		free(raw[i]);
 	}
 	return rc;
@@ -394,6 +408,68 @@ join(const struct fold_part *p, uint32_t n, uint32_t axis, uint32_t pieces)
 	return p[0].ndim <= ACC_FOLD_NDIM;
 }
 
+static const struct fold_part *
+part_by_name(const struct fold_weights *t, const char *name)
+{
+	uint32_t i = name == NULL ? t->npart : first_of(t, name);
+	return i < t->npart && acc_str_is(t->part[i].name, name) ? &t->part[i] : NULL;
+}
+
+/* A part of experts that lie in one tensor, as experts of so many one behind the other. */
+static bool
+view(struct fold_weights *t, struct fold_part *p, int64_t experts, bool first)
+{
+	int64_t *shape = acc_alloc(&t->mem, 3 * sizeof *shape);
+	if (shape == NULL || p->ndim != 2 || experts <= 0 || p->shape[first] % experts != 0)
+		return false;
+	shape[0] = experts;
+	shape[1] = first ? p->shape[0] : p->shape[0] / experts;
+	shape[2] = first ? p->shape[1] / experts : p->shape[1];
+	p->shape = shape;
+	p->ndim = 3;
+	return true;
+}
+
+/* Megatron's grouped products: of all experts of a rank one tensor, [width, experts * units] and
+ * [experts * units, width], which it takes as [experts, width, units] and [experts, units, width]. How
+ * many these are says the router. */
+static int
+by_stack(struct fold_weights *t, struct fold_weight *w)
+{
+	struct fold_part *p = &t->part[w->first];
+	const uint32_t ranks = (uint32_t)(t->size[0] * t->size[2]);
+	struct acc_arena m = {0};
+	const bool first = p->name.p[p->name.n - 1] == '1';
+	const int head = (int)p->name.n - 15; /* "experts.weight1" */
+	const struct fold_part *router = part_by_name(t,
+		acc_arena_printf(&m, "%.*srouter.weight", head, p->name.p));
+	const struct fold_part *other = part_by_name(t,
+		acc_arena_printf(&m, "%.*sexperts.weight%d", head, p->name.p, first ? 2 : 1));
+	int64_t all = router != NULL && router->ndim == 2 ? router->shape[0] : 0;
+	acc_arena_release(&m);
+	if (all <= 0 || all % t->size[2] != 0)
+		return lose(t, w, "nothing says how many experts it holds");
+	for (uint32_t i = 0; i < w->n; i++)
+		if (w->n != ranks || p[i].x * t->size[0] + p[i].t != (int64_t)i)
+			return lose(t, w, "not all tensor and expert parallel ranks have a part of it");
+	all /= t->size[2];
+	/* The second has a row for each unit, the first one or, of gated units, two columns. */
+	int64_t units = other == NULL	   ? 0
+			: other->ndim == 3 ? other->shape[1]
+					   : other->shape[0] / all;
+	bool good = true;
+	for (uint32_t i = 0; i < w->n && good; i++)
+		good = view(t, &p[i], all, first);
+	w->pieces = first && units > 0 && p->ndim == 3 && p->shape[2] == 2 * units ? 2 : 1;
+	w->how = FOLD_SPLIT;
+	w->parts = w->n;
+	w->stacks = (uint32_t)t->size[2];
+	w->axis = first ? 2 : 1;
+	if (!good || (first && p->shape[2] != units * w->pieces))
+		return lose(t, w, "its parts do not make up a whole");
+	return 0;
+}
+
 /* What a tensor parallel group has, and its copies on other stages and expert parallel ranks. */
 static int
 by_rank(struct acc_fold *f, struct fold_weight *w, struct acc_err *e)
@@ -402,6 +478,8 @@ by_rank(struct acc_fold *f, struct fold_weight *w, struct acc_err *e)
 	const struct fold_part *p = &t->part[w->first];
 	const uint32_t size = (uint32_t)t->size[0];
 	struct acc_arena m = {0};
+	if (acc_str_ends(p->name, "experts.weight1") || acc_str_ends(p->name, "experts.weight2"))
+		return by_stack(t, w);
 	/* Whole groups, each with every rank, and no rank twice. */
 	for (uint32_t i = 0; i < w->n; i++)
 		if (w->n % size != 0 || p[i].t != (int64_t)(i % size) ||
@@ -427,29 +505,20 @@ by_rank(struct acc_fold *f, struct fold_weight *w, struct acc_err *e)
 	return rc;
 }
 
-/* Parts that say where they begin: one behind the other along one axis. */
+/* Parts that say where they begin: one behind the other along one axis, or along several. */
 static int
 by_place(struct fold_weights *t, struct fold_weight *w)
 {
 	const struct fold_part *p = &t->part[w->first];
-	uint32_t axes = 0;
-	int64_t at = 0;
+	bool whole = p->ndim <= ACC_FOLD_NDIM;
 	w->parts = w->n;
 	w->pieces = 1;
 	for (uint32_t d = 0; d < p->ndim; d++)
-		if (p->shape[d] != p->whole[d]) {
-			w->axis = (uint8_t)d;
-			axes++;
-		}
-	bool row = axes == 1 && p->ndim <= ACC_FOLD_NDIM;
-	for (uint32_t i = 0; i < w->n && row; i++) {
-		row = p[i].ndim == p->ndim && p[i].begin != NULL && p[i].begin[w->axis] == at;
-		for (uint32_t d = 0; d < p->ndim && row; d++)
-			row = d == w->axis || (p[i].shape[d] == p->whole[d] && p[i].begin[d] == 0);
-		row = row && p[i].shape[w->axis] >= 0 &&
-		      !__builtin_add_overflow(at, p[i].shape[w->axis], &at);
-	}
-	w->how = row && at == p->whole[w->axis] ? FOLD_SPLIT : FOLD_APART;
+		for (uint32_t i = 0; i < w->n && whole; i++)
+			whole = p[i].ndim == p->ndim && p[i].begin != NULL &&
+				p[i].whole[d] == p->whole[d];
+	w->grid = true;
+	w->how = !whole ? FOLD_APART : FOLD_SPLIT;
 	return 0;
 }
 
