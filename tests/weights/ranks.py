@@ -29,6 +29,8 @@ def axis_of(name, w, gated):
     if any(x in last for x in ('word_embeddings', 'output_layer', 'linear_qkv', 'query_key_value', 'linear_q_up_proj',
                                'linear_kv_up_proj')):
         return 0, 1
+    if '.experts.weight' in name:  # experts one behind the other: (experts, in, out)
+        return (2, 2 if gated else 1) if name.endswith('1') else (1, 1)
     if any(x in last for x in ('linear_fc1', 'dense_h_to_4h')):
         return 0, 2 if gated else 1
     if any(x in last for x in ('linear_proj', 'dense', 'linear_fc2', 'dense_4h_to_h')) and w.v.ndim == 2:
@@ -84,7 +86,30 @@ def split(full, tp, pp, ep, vpp=1, gated=True, tied=False):
                         name = expert_as(name, expert(k)[1] % mine)
                     top = 'model%d.' % chunk if vpp > 1 else 'model.'
                     name = top + (name[6:] if name.startswith('model.') else name)
-                    d[name] = (k, take(w.v, axis_of(k, w, gated), tp, t))
+                    v = take(w.v, axis_of(k, w, gated), tp, t)
+                    if '.experts.weight' in k:
+                        v = grouped(v, ep, e, k.endswith('1'))
+                    d[name] = (k, v)
+    return out
+
+
+def grouped(v, ep, e, first):
+    """Megatron's GroupedMLP: the experts of a rank in one matrix (moe/experts.py, which views it as these)."""
+    mine = np.ascontiguousarray(np.split(v, ep)[e])
+    return mine.reshape(v.shape[1] if first else -1, -1 if first else v.shape[2])
+
+
+def stacked(full):
+    """All experts' weights of a layer one behind the other, as grouped products take them."""
+    out = {}
+    for k, w in full.items():
+        if '.experts.linear_fc' not in k:
+            out[k] = w
+        elif k.endswith('.weight0'):
+            each = [full[k[:-1] + str(e)] for e in range(make.E)]
+            head = k.split('linear_fc')[0]
+            out[head + 'weight' + k.split('linear_fc')[1][0]] = make.W(
+                np.ascontiguousarray(np.stack([x.v.T for x in each])), frozenset().union(*[x.src for x in each]))
     return out
 
 
@@ -141,38 +166,75 @@ def newer(module, name):
 META, FILES = 'torch.distributed.checkpoint.metadata', 'torch.distributed.checkpoint.filesystem'
 
 
-def save_dcp(path, full, n, cast, change=None):
-    """Each tensor in n parts of its first axis; change(name, i, part) may return another."""
+def chunks_of(k, v, grid):
+    """Where the ranks' parts of a tensor begin, and what each is: FSDP over the first axis, behind
+    tensor parallel ranks over the first or the second one, as torch.chunk cuts; of experts over the first
+    axis, then FSDP over the second. Empty ones begin where the tensor ends."""
+    def cut(lo, hi, n, i):
+        each = -(-(hi - lo) // n)
+        return min(lo + i * each, hi), min(lo + (i + 1) * each, hi)
+    fsdp, tp = grid if isinstance(grid, tuple) else (grid, 1)
+    out = []
+    for d in range(fsdp):
+        for t in range(tp):
+            box = [[0, n] for n in v.shape]
+            axis = 1 if any(x in k for x in ('o_proj', 'down_proj')) and v.ndim == 2 else 0
+            if '.experts.' in k and v.ndim == 3:
+                box[0] = cut(0, v.shape[0], tp, t)
+                box[1] = cut(0, v.shape[1], fsdp, d)
+            else:
+                if v.ndim > 1:
+                    box[axis] = cut(0, v.shape[axis], tp, t)
+                elif t > 0:  # a copy: saved once
+                    continue
+                box[0] = cut(*box[0], fsdp, d)
+            out.append((d * tp + t, [(n, n) if lo == hi else (lo, hi) for (lo, hi), n in zip(box, v.shape)]))
+    return out
+
+
+def save_dcp(path, full, grid, cast, change=None, lost=None):
+    """Each tensor in parts over a grid of ranks; change(name, i, part, box, value) may return another part.
+    .metadata as torch writes it of DTensors, also of the empty parts of some. lost: (name, part) that
+    is not there, or is there twice."""
     Metadata, Index = newer(META, 'Metadata'), newer(META, 'MetadataIndex')
     Tensor, Chunk = newer(META, 'TensorStorageMetadata'), newer(META, 'ChunkStorageMetadata')
     Props, Info = newer(META, 'TensorProperties'), newer(FILES, '_StorageInfo')
+    Format = newer(META, '_MEM_FORMAT_ENCODING')
+    Format.__reduce__ = lambda s: (type(s), (0,))
+    Format.__init__ = lambda s, *a: None
+    # As its __getstate__ has it: a tuple, in which the format is a number of an enum.
+    Props.__getstate__ = lambda s: (s.dtype, torch.strided, False, Format(), False)
     hash_of = lambda s: hash((s.fqn, s.offset))  # noqa: E731
     Index.__hash__, Index.__eq__ = hash_of, lambda s, o: (s.fqn, s.offset) == (o.fqn, o.offset)
     os.makedirs(path)
+    n = grid[0] * grid[1] if isinstance(grid, tuple) else grid
     files, names, storage = [b''] * n, {}, {}
     for name, w in full.items():
         v = make.cast(w.v, cast)
-        rows = -(-v.shape[0] // n)
         chunks = []
-        for i in range(n):
-            part = v[i * rows:(i + 1) * rows].clone()
-            if len(part) == 0:
+        for i, (rank, box) in enumerate(chunks_of(name, w.v, grid)):
+            if any(lo == hi for lo, hi in box) and not isinstance(grid, tuple):
                 continue
+            part = v[tuple(slice(lo, hi) for lo, hi in box)].clone()
             if change is not None:
-                part = change(name, i, part, v)
-            at = torch.Size([i * rows] + [0] * (v.dim() - 1))
+                part = change(name, i, part, box, v)
+            at = torch.Size([lo for lo, _ in box])
+            if lost == (name, i, 'missing'):
+                continue
+            if lost == (name, i, 'overlap'):
+                at = torch.Size([max(0, lo - 1) for lo in at])
             chunks.append(Chunk(offsets=at, sizes=part.shape))
             f = io.BytesIO()
             torch.save(part, f)
             storage[Index(fqn=name, offset=at, index=i)] = Info(
-                relative_path='__%d_0.distcp' % i, offset=len(files[i]), length=len(f.getvalue()))
-            files[i] += f.getvalue()
+                relative_path='__%d_0.distcp' % rank, offset=len(files[rank]), length=len(f.getvalue()))
+            files[rank] += f.getvalue()
         names[name] = Tensor(properties=Props(dtype=v.dtype), size=v.shape, chunks=chunks)
     for i, b in enumerate(files):
         with open(os.path.join(path, '__%d_0.distcp' % i), 'wb') as f:
             f.write(b)
     with open(os.path.join(path, '.metadata'), 'wb') as f:
-        pickle.dump(Metadata(state_dict_metadata=names, planner_data=None, storage_data=storage,
+        pickle.dump(Metadata(state_dict_metadata=names, planner_data={k: (k,) for k in names}, storage_data=storage,
                              storage_meta=None, version='1.0.0'), f)
 
 
@@ -184,6 +246,28 @@ def mcore(**o):
 
 def same(h):
     return h
+
+
+def experts(h):
+    return stacked(make.megatron(h, kv=make.KV, te=True, grouped_experts=1, pad_to=128))
+
+
+def unpacked(h):
+    """What packed_experts() packed, an expert a tensor."""
+    out = {}
+    for k, w in h.items():
+        if not k.endswith('_proj') or '.experts' not in k:
+            out[k] = w
+            continue
+        gated, (names, moe) = k.endswith('gate_up_proj'), next(
+            m[::-1] for m in (make.QWEN3MOE, make.MIXTRAL) if m[1][0].split('%d')[0] in k)
+        turned = w.v.shape[1] == make.D if gated else w.v.shape[2] == make.D
+        for e in range(make.E):
+            v = w.v[e].T if turned else w.v[e]
+            head = k[:k.index(names[0].split('%d')[0])]
+            for name, part in zip(names[:2] if gated else names[2:], np.split(v, 2) if gated else [v]):
+                out[head + name % e] = make.W(np.ascontiguousarray(part), [s for s in w.src if s == head + name % e])
+    return out
 
 
 #         name, model, Megatron's, (tp, pp, ep, vpp), the other side: a conversion, or one over ranks
@@ -207,6 +291,18 @@ CASES = [
     ('fsdp4', lambda r: make.llama(r, layers=4), None, 4, same),
     ('fsdp3-meta', lambda r: make.llama(r, layers=4), None, 3, make.meta),
     ('fsdp8-mcore', lambda r: make.llama(r, layers=4, init=True), None, 8, mcore()),
+    ('fsdp2tp2', lambda r: make.llama(r, layers=4), None, (2, 2), same),
+    ('fsdp3tp2-meta', lambda r: make.llama(r, layers=4, bias=True), None, (3, 2), make.meta),
+    ('fsdp5tp2', lambda r: make.llama(r, layers=4, qknorm=True), None, (5, 2), same),
+    ('fsdp3tp4-mcore', lambda r: make.llama(r, layers=4), None, (3, 4), mcore()),
+    ('fsdp2ep2', lambda r: make.packed_experts(make.llama(r, layers=4, moe=make.QWEN3MOE)), None, (2, 2), unpacked),
+    ('fsdp3ep2-turned', lambda r: make.packed_experts(make.llama(r, layers=4, moe=make.MIXTRAL), True), None, (3, 2),
+     unpacked),
+    ('ep2-stacked', lambda r: make.llama(r, layers=4, moe=make.MIXTRAL), experts, (1, 1, 2, 1), same),
+    ('tp2ep2-stacked', lambda r: make.llama(r, layers=4, moe=make.QWEN3MOE), experts, (2, 1, 2, 1), same),
+    ('tp2pp2-stacked', lambda r: make.llama(r, layers=4, moe=make.MIXTRAL), experts, (2, 2, 1, 1), same),
+    ('ep4-stacked-ep2', lambda r: make.llama(r, layers=4, moe=make.QWEN3MOE), experts, (1, 1, 4, 1),
+     (experts, (2, 1, 2, 1))),
 ]
 TWINS = ['element', 'swapped', 'stale']
 
@@ -275,20 +371,25 @@ def write(out, case, rnd, rng, small=False):
     cast_a, cast_b = ('bf16', 'bf16') if small else rnd.choice([('f32', 'f32'), ('bf16', 'bf16'), ('f32', 'bf16'), ('bf16', 'f32')])
     gated = 'gpt2' not in name
     twins = []
-    if isinstance(how, int):
+    if isinstance(how, int) or how is not None and len(how) == 2:
         a = h
         save_dcp(os.path.join(d, 'a'), a, how, cast_a)
         big = [k for k in a if a[k].v.ndim > 1]
         for kind in TWINS:
-            k, n = rnd.choice(big), how
-            part = rnd.randrange(2)
+            k = rnd.choice(big)
+            boxes = [b for _, b in chunks_of(k, a[k].v, how)]
+            size = lambda b: [hi - lo for lo, hi in b]  # noqa: E731
+            full_ones = [i for i, b in enumerate(boxes) if 0 not in size(b)]
+            part = rnd.choice(full_ones[:2])
+            two = [(i, j) for i in full_ones for j in full_ones if i < j and size(boxes[i]) == size(boxes[j])]
+            two = rnd.choice(two) if two else (part, part)
 
-            def change(fqn, j, p, v, kind=kind, k=k, part=part):
+            def change(fqn, j, p, box, v, kind=kind, k=k, part=part, boxes=boxes, two=two):
                 if fqn != k:
                     return p
-                rows = -(-len(v) // n)
-                if kind == 'swapped' and j < 2:
-                    return v[(1 - j) * rows:(2 - j) * rows].clone() if len(v) >= 2 * rows else p * 2
+                if kind == 'swapped' and j in two:
+                    other = two[0] if j == two[1] else two[1]
+                    return v[tuple(slice(lo, hi) for lo, hi in boxes[other])].clone() if other != j else p * 2
                 if kind == 'stale' and j == part:
                     return p + 0.1 * p.std()
                 if kind == 'element' and j == part:
