@@ -26,9 +26,10 @@ struct fold_part {
 	const int64_t *shape, *begin, *whole; /* begin, whole: of a part that says where; or NULL */
 	/* Of what lies in flat tensors: these elements, one behind the other. `at` is the first's. */
 	const struct fold_stretch *run;
-	uint32_t nrun; /* 0: it is all of its record */
-	int64_t d;     /* data parallel rank; -1: none */
-	bool copy;     /* of what other parts are */
+	uint32_t nrun;   /* 0: it is all of its record */
+	int64_t d;       /* data parallel rank; -1: none */
+	bool copy;       /* of what other parts are */
+	const char *bad; /* why it cannot be read; NULL */
 };
 
 enum fold_how { FOLD_ONE, FOLD_SAME, FOLD_SPLIT, FOLD_APART, FOLD_LOST };
@@ -56,6 +57,7 @@ struct fold_weights {
 	struct fold_weight *w;
 	uint32_t n;
 	int64_t size[3]; /* tensor, pipeline, expert parallel ranks; 0: no ranks */
+	int64_t data;    /* those that flat tensors lie on; 0: there are none */
 	uint64_t others; /* tensors that are none of the model's: of optimizers */
 	uint64_t lost;
 };
@@ -65,9 +67,42 @@ int acc_weights_names(struct fold_weights *t, struct acc_err *e);
 /* Of a tensor parallel rank's part by its name: FOLD_SPLIT, with axis and pieces (0: as its sibling
  * says), FOLD_SAME, or FOLD_LOST where the name says nothing. */
 enum fold_how acc_weights_rule(struct acc_str name, uint32_t ndim, uint8_t *axis, uint32_t *pieces);
+/* weights_group.c: which parts make up which weight: t->w. 0 or < 0. */
+int acc_weights_group(struct acc_fold *f, struct acc_err *e);
 /* weights.c: 1: these are checkpoints, and t->w says what becomes of them; 0: they are not. */
 int acc_weights_find(struct acc_fold *f, struct acc_err *e);
 void acc_weights_free(struct fold_weights *t);
+
+enum { FOLD_COORDS = 4 }; /* tensor, pipeline, expert, data parallel rank */
+/* weights.c: those of a record, by its source's place; how many the place has. */
+int acc_weights_place(const struct fold_weights *t, const struct acc_rec *r,
+	int64_t c[FOLD_COORDS]);
+
+/* weights_flat.c: */
+struct fold_parts {
+	struct fold_part *p;
+	uint32_t n;
+	size_t cap;
+};
+void acc_flat_release(struct fold_parts *v);
+struct fold_part *acc_flat_add(struct fold_parts *v, const struct fold_part *p, struct acc_err *e);
+struct fold_cuts {
+	struct fold_stretch *v;
+	uint32_t n;
+	size_t cap;
+	bool lacks;
+};
+/* Elements [from, from + n) of nflat flat tensors one behind the other, behind those in *c. */
+int acc_flat_cut(struct fold_cuts *c, const struct fold_part *const *flat, uint32_t nflat,
+	int64_t from, int64_t n, struct acc_err *e);
+/* What is in *c, which is empty then, as the elements of *out. */
+int acc_flat_done(struct fold_weights *t, struct fold_cuts *c, struct fold_part *out,
+	struct acc_err *e);
+/* 1: these are DeepSpeed's, and t->part is what they are parts of; 0: they are not. */
+int acc_weights_zero(struct acc_fold *f, struct fold_weights *t, struct acc_err *e);
+/* weights_order.c: the same of flat parameters of FSDP, by the reference. */
+int acc_weights_fsdp(struct acc_fold *f, struct fold_weights *t, struct acc_err *e);
+bool acc_weights_is_flat(struct acc_str name);
 
 /* tiles.c: */
 /* A part of a tensor of any layout, element by element. NULL: it has none, or e. */

@@ -399,10 +399,14 @@ check(struct emit *o, struct fold_weight *w, struct acc_err *e)
 static void
 mesh_text(const struct fold_weights *t, char *text, size_t size)
 {
+	int n = 0;
 	text[0] = '\0';
-	if (t->size[0] > 0)
-		snprintf(text, size, "tensor=%lld pipeline=%lld expert=%lld", (long long)t->size[0],
-			(long long)t->size[1], (long long)t->size[2]);
+	if (t->size[0] * t->size[1] * t->size[2] > 1 || (t->size[0] > 0 && t->data == 0))
+		n = snprintf(text, size, "tensor=%lld pipeline=%lld expert=%lld",
+			(long long)t->size[0], (long long)t->size[1], (long long)t->size[2]);
+	if (t->data > 0)
+		snprintf(text + n, size - (size_t)n, "%sdata=%lld", n > 0 ? " " : "",
+			(long long)t->data);
 }
 
 int
