@@ -238,6 +238,189 @@ def save_dcp(path, full, grid, cast, change=None, lost=None):
                              storage_meta=None, version='1.0.0'), f)
 
 
+# --- flat shards ---
+
+def module_order(full):
+    """As transformers' modules have them: attention, layers, norms."""
+    words = ['embed_tokens', 'q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj', 'q_norm', 'k_norm',
+             'input_layernorm', 'post_attention_layernorm', 'model.norm', 'lm_head']
+
+    def key(k):
+        layer = number(k, 'layers')[1]
+        place = [i for i, w in enumerate(words) if w in k][-1]
+        top = 0 if 'embed' in k else 1 if layer is not None else 2
+        return top, layer or 0, place, k.endswith('bias')
+    return sorted(full, key=key)
+
+
+class Flat:
+    """One flat vector over ranks: which parameters, from where on; and what each rank has of it."""
+
+    def __init__(self, full, names, world, cast, align=1, pad=None, each=False):
+        """align: of each parameter's first element; pad: the end is padded to a multiple of this; each: it
+        is each parameter that is split, not all of them together."""
+        self.at, self.world, self.each = {}, world, each
+        self.v, self.shards = [], None
+        values = {k: make.cast(full[k].v, cast).flatten() for k in names}
+        if each:
+            self.shards = [[] for _ in range(world)]
+            n = 0
+            for k in names:
+                part = -(-len(values[k]) // world)
+                v = torch.cat([values[k], torch.zeros(part * world - len(values[k]), dtype=values[k].dtype)])
+                self.at[k] = (n, part, len(values[k]))
+                for r in range(world):
+                    self.shards[r].append(v[r * part:(r + 1) * part])
+                n += part
+            self.shards = [torch.cat(x) for x in self.shards]
+            return
+        n = 0
+        for k in names:
+            self.v.append(torch.full([-n % align], 42, dtype=values[k].dtype))
+            n += -n % align
+            self.at[k] = (n, len(values[k]))
+            self.v.append(values[k])
+            n += len(values[k])
+        v = torch.cat(self.v)
+        part = -(-n // (pad or world)) * (pad or world) // world
+        full_v = torch.cat([v, torch.zeros(part * world - n, dtype=v.dtype)])
+        self.shards = [full_v[r * part:(r + 1) * part].clone() for r in range(world)]
+        if pad is None:  # without the padding, as state dicts have it
+            for r in range(world):
+                self.shards[r] = self.shards[r][:max(0, min(part, n - r * part))]
+        self.part = part
+
+    def place(self, k, i):
+        """Rank and position of element i of parameter k."""
+        if self.each:
+            n, part, _ = self.at[k]
+            return i // part, n + i % part
+        return divmod(self.at[k][0] + i, self.part)
+
+    def names(self, ranks):
+        if self.each:
+            return list(self.at)
+        return [k for k, (a, n) in self.at.items() if n and
+                any(a < (r + 1) * self.part and a + n > r * self.part for r in ranks)]
+
+
+def spoil(flats, kind, full, rnd):
+    """The shards of one flat vector are others: names, ranks."""
+    f = rnd.choice(flats) if kind == 'swapped' else None
+    if kind == 'swapped':
+        f.shards[0], f.shards[1] = f.shards[1].clone(), f.shards[0].clone()
+        return f.names([0, 1]), [0, 1]
+    k = rnd.choice([k for f in flats for k in f.at if full[k].v.ndim > 1])
+    f = next(f for f in flats if k in f.at)
+    first = rnd.randrange(full[k].v.size)
+    rank, at = f.place(k, first)
+    if kind == 'element':
+        f.shards[rank][at] += 0.1
+        return [k], [rank]
+    for i in range(full[k].v.size):  # what this rank has of it is old
+        r, at = f.place(k, i)
+        if r == rank:
+            f.shards[r][at] *= 1.1
+    return [k], [rank]
+
+
+def save_zero(path, full, stage, world, cast, kind=None, rnd=None):
+    """DeepSpeed's (utils/zero_to_fp32.py reads it): the masters of f32 in flat groups, of weights and of the
+    others; up to stage 2 a group is split over the ranks, and the model is saved, too."""
+    names = module_order(full)
+    groups = [g for g in ([k for k in names if full[k].v.ndim > 1], [k for k in names if full[k].v.ndim < 2]) if g]
+    top = os.path.join(path, 'global_step10')
+    os.makedirs(top)
+    state = {'module': {}, 'buffer_names': [], 'optimizer': None, 'frozen_param_shapes': None, 'shared_params': {},
+             'frozen_param_fragments': None, 'param_shapes': [{k: torch.Size(full[k].v.shape) for k in g} for g in groups],
+             'ds_version': '0.14.2', 'global_steps': 10, 'dp_world_size': world, 'mp_world_size': 1}
+    if stage == 3:
+        flats = [Flat(full, sum(groups, []), world, 'f32', each=True)]
+    else:
+        flats = [Flat(full, g, world, 'f32', pad=2 * world) for g in groups]
+    stored = {k: make.cast(full[k].v, cast) for k in full}
+    bad, ranks = None, None
+    if kind == 'stale' and stage < 3:  # the model's own copy is old
+        bad = [rnd.choice([k for k in full if full[k].v.ndim > 1])]
+        stored[bad[0]] = stored[bad[0]] * 1.1
+        ranks = [0]
+    elif kind:
+        bad, ranks = spoil(flats, kind, full, rnd)
+    for r in range(world):
+        own = [f.shards[r].clone() for f in flats]
+        if stage == 3:
+            # Groups of at most so many elements, of whole parameters.
+            cuts, n = [0], 0
+            for _, (at, part, _) in flats[0].at.items():
+                if at + part - cuts[-1] > 2000 and at > cuts[-1]:
+                    cuts.append(at)
+            own = [own[0][a:b].clone() for a, b in zip(cuts, cuts[1:] + [len(own[0])])]
+        opt = {'zero_stage': stage, 'partition_count': world if stage == 3 else [world] * len(groups),
+               'loss_scaler': None, 'dynamic_loss_scale': False, 'overflow': False, 'ds_version': '0.14.2',
+               'fp32_flat_groups' if stage == 3 else 'single_partition_of_fp32_groups': own}
+        moments = {'state': {i: {'step': 10, 'exp_avg': x * 0, 'exp_avg_sq': x * 0 + 1} for i, x in enumerate(own)},
+                   'param_groups': [{'lr': 1e-3, 'params': [i]} for i in range(len(own))]}
+        opt['optimizer_state_dict' if stage == 3 else 'base_optimizer_state'] = moments
+        name = ('bf16_' if cast == 'bf16' else '') + 'zero_pp_rank_%d_mp_rank_00' % r
+        torch.save({'optimizer_state_dict': opt, 'ds_version': '0.14.2'}, os.path.join(top, name + '_optim_states.pt'))
+        if stage == 3:
+            state['module'] = {k: torch.empty(0, dtype=stored[k].dtype) for k in names}
+            torch.save(state, os.path.join(top, 'zero_pp_rank_%d_mp_rank_00_model_states.pt' % r))
+    if stage < 3:
+        state['module'] = {k: stored[k] for k in names}
+        torch.save(state, os.path.join(top, 'mp_rank_00_model_states.pt'))
+    with open(os.path.join(path, 'latest'), 'w') as f:
+        f.write('global_step10')
+    return bad, ranks
+
+
+class Sharded:
+    """As torch pickles a ShardedTensor: what rebuilds a subclass, and its state."""
+
+    def __init__(self, v, first, size, rank):
+        self.of = v, first, size, rank
+
+    def __reduce_ex__(self, protocol):
+        v, first, size, rank = self.of
+        base = 'torch.distributed._shard.'
+        Shard, Meta = newer(base + 'sharded_tensor.shard', 'Shard'), newer(base + 'metadata', 'ShardMetadata')
+        All, Props = (newer(base + 'sharded_tensor.metadata', x) for x in ('ShardedTensorMetadata', 'TensorProperties'))
+        Device = newer('torch.distributed.remote_device', '_remote_device')
+        cls = newer(base + 'sharded_tensor.api', 'ShardedTensor')
+        mine = Meta(shard_offsets=[first], shard_sizes=[len(v)], placement=Device('rank:%d/cpu' % rank))
+        shards = [Shard(tensor=v, metadata=mine)] if len(v) else []
+        state = (shards, All(shards_metadata=[mine], size=torch.Size([size]), tensor_properties=Props()), None, None, False)
+        wrapper = newer('torch._utils', '_rebuild_wrapper_subclass')
+        args = (cls, v.dtype, torch.Size([size]), (1,), 0, torch.strided, torch.device('cpu'), False)
+        return torch._tensor._rebuild_from_type_v2, (wrapper, cls, args, state)
+
+
+def save_flat(path, full, form, world, cast, kind=None, rnd=None):
+    """FSDP's LOCAL_STATE_DICT: of each wrapped module one flat parameter, of which each rank has a shard
+    (torch/distributed/fsdp/_flat_param.py). form: 'layers' or 'one' module; '-aligned' begins each parameter
+    at 16 bytes (use_orig_params), '-padded' keeps the padding, '-sharded' saves ShardedTensors."""
+    names = module_order(full)
+    size = 2 if cast == 'bf16' else 4
+    units = {}
+    for k in names:
+        layer = number(k, 'layers')
+        unit = '.'.join(k.split('.')[:layer[0] + 1]) + '.' if 'layers' in form and layer[0] else ''
+        units.setdefault(unit, []).append(k)
+    flats = {u: Flat(full, ks, world, cast, 16 // size if 'aligned' in form else 1,
+                     world if 'padded' in form else None) for u, ks in units.items()}
+    bad, ranks = spoil(list(flats.values()), kind, full, rnd) if kind else (None, None)
+    os.makedirs(path)
+    for r in range(world):
+        state = {}
+        for u, f in flats.items():
+            v = f.shards[r]
+            total = sum(len(x) for x in f.shards)
+            state[u + '_flat_param'] = Sharded(v, r * f.part, total, r) if 'sharded' in form else v.clone()
+        name = 'pytorch_model_fsdp_rank%d.bin' if 'padded' in form else 'model_world_size_%d_rank_%%d.pt' % world
+        torch.save(state, os.path.join(path, name % r))
+    return bad, ranks
+
+
 # --- cases ---
 
 def mcore(**o):
@@ -303,6 +486,19 @@ CASES = [
     ('tp2pp2-stacked', lambda r: make.llama(r, layers=4, moe=make.MIXTRAL), experts, (2, 2, 1, 1), same),
     ('ep4-stacked-ep2', lambda r: make.llama(r, layers=4, moe=make.QWEN3MOE), experts, (1, 1, 4, 1),
      (experts, (2, 1, 2, 1))),
+    ('zero2', lambda r: make.llama(r, layers=4), None, 'zero2 2', same),
+    ('zero1-bias', lambda r: make.llama(r, layers=4, bias=True, init=True), None, 'zero1 4', same),
+    ('zero2-mcore', lambda r: make.llama(r, layers=4), None, 'zero2 3', mcore()),
+    ('zero3', lambda r: make.llama(r, layers=4), None, 'zero3 2', same),
+    ('zero3-odd', lambda r: make.llama(r, layers=4, qknorm=True), None, 'zero3 5', same),
+    ('zero3-meta', lambda r: make.llama(r, layers=4), None, 'zero3 4', make.meta),
+    ('flat2', lambda r: make.llama(r, layers=4), None, 'layers 2', same),
+    ('flat3-aligned', lambda r: make.llama(r, layers=4, bias=True), None, 'layers-aligned 3', same),
+    ('flat4-padded', lambda r: make.llama(r, layers=4, qknorm=True), None, 'layers-padded 4', same),
+    ('flat2-init', lambda r: make.llama(r, layers=4, init=True), None, 'layers 2', same),
+    ('flat2-sharded', lambda r: make.llama(r, layers=4), None, 'layers-sharded 2', same),
+    ('flat4-one', lambda r: make.llama(r, layers=4), None, 'one-padded 4', same),
+    ('flat3-one-aligned', lambda r: make.llama(r, layers=4, bias=True), None, 'one-aligned 3', same),
 ]
 TWINS = ['element', 'swapped', 'stale']
 
@@ -371,7 +567,16 @@ def write(out, case, rnd, rng, small=False):
     cast_a, cast_b = ('bf16', 'bf16') if small else rnd.choice([('f32', 'f32'), ('bf16', 'bf16'), ('f32', 'bf16'), ('bf16', 'f32')])
     gated = 'gpt2' not in name
     twins = []
-    if isinstance(how, int) or how is not None and len(how) == 2:
+    if isinstance(how, str):
+        a = h
+        form, world = how.rsplit(' ', 1)
+        saved = (lambda path, **o: save_zero(path, a, int(form[4:]), int(world), cast_a, **o)) if form[:4] == 'zero' else \
+            (lambda path, **o: save_flat(path, a, form, int(world), cast_a, **o))
+        saved(os.path.join(d, 'a'))
+        for kind in TWINS:
+            bad, where = saved(os.path.join(d, kind), kind=kind, rnd=rnd)
+            twins.append({'path': kind, 'fault': kind, 'bad': bad, 'rank': where})
+    elif isinstance(how, int) or how is not None and len(how) == 2:
         a = h
         save_dcp(os.path.join(d, 'a'), a, how, cast_a)
         big = [k for k in a if a[k].v.ndim > 1]
@@ -397,7 +602,6 @@ def write(out, case, rnd, rng, small=False):
                 return p
             save_dcp(os.path.join(d, kind), a, how, cast_a, change)
             twins.append({'path': kind, 'fault': kind, 'bad': [k], 'rank': None})
-        names = {k: k for k in a}
     elif how is None:
         a = h
         make.safetensors(os.path.join(d, 'a'), {k: make.cast(w.v, cast_a) for k, w in a.items()})
