@@ -115,7 +115,7 @@ look(struct fold_weights *t, const struct acc_rec *r, struct fold_part *p, int *
 	p->rank = acc_get_int(r, "", "rank", -1);
 	p->ndim = shape != NULL && shape->type == ACC_V_INTS ? shape->n : 0;
 	p->shape = ints(t, r, "shape", p->ndim, &lost);
-	p->begin = ints(t, r, "at", p->ndim, &lost);
+	p->begin = p->shape == NULL ? NULL : ints(t, r, "at", p->ndim, &lost);
 	p->whole = p->begin == NULL ? NULL : ints(t, r, "whole", p->ndim, &lost);
 	p->begin = p->whole == NULL ? NULL : p->begin;
 	*numbers = acc_weights_place(t, r, c);

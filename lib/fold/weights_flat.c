@@ -315,7 +315,8 @@ masters(struct zero *z, int64_t t, struct acc_err *e)
 		struct fold_part p = made_of(z, s);
 		if (p.shape == NULL)
 			return acc_nomem(e);
-		good = good && acc_count(p.shape, p.ndim, &count) && count < INT64_MAX / 2;
+		good = good && acc_count(p.shape, p.ndim, &count) && count < INT64_MAX / 2 &&
+		       at < INT64_MAX / 2;
 		if (good)
 			rc = (z->third ? cut_third : cut_second)(z, s, flat, groups, ranks, at,
 				(int64_t)count, &p, e);
@@ -420,6 +421,9 @@ acc_weights_zero(struct acc_fold *f, struct fold_weights *t, struct acc_err *e)
 		qsort((void *)z.flat, z.nflat, sizeof *z.flat, by_group);
 		rc = note_values(&z, e);
 		rc = rc < 0 ? rc : z.nshape == 0 ? 0 : remake(&z, e);
+		if (rc == 0 && z.nshape == 0)
+			snprintf(f->why, sizeof f->why,
+				"no *_model_states.pt says the shapes (param_shapes) of the flat groups");
 	}
 	if (rc == 0 && z.nshape > 0 && z.nflat > 0) {
 		free(t->part);

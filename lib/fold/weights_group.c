@@ -213,6 +213,8 @@ part_by_name(const struct fold_weights *t, const char *name)
 	return i < t->npart && acc_str_is(t->part[i].name, name) ? &t->part[i] : NULL;
 }
 
+enum { MOST_EXTENT = INT32_MAX };
+
 /* A part of experts that lie in one tensor, as experts of so many one behind the other. */
 static bool
 view(struct fold_weights *t, struct fold_part *p, int64_t experts, bool first)
@@ -220,6 +222,9 @@ view(struct fold_weights *t, struct fold_part *p, int64_t experts, bool first)
 	int64_t *shape = acc_alloc(&t->mem, 3 * sizeof *shape);
 	if (shape == NULL || p->ndim != 2 || experts <= 0 || p->shape[first] % experts != 0)
 		return false;
+	for (int d = 0; d < 2; d++)
+		if (p->shape[d] < 0 || p->shape[d] > MOST_EXTENT)
+			return false;
 	shape[0] = experts;
 	shape[1] = first ? p->shape[0] : p->shape[0] / experts;
 	shape[2] = first ? p->shape[1] / experts : p->shape[1];
@@ -255,10 +260,12 @@ by_stack(struct fold_weights *t, struct fold_weight *w)
 	/* The second has a row for each unit, the first one or, of gated units, two columns. */
 	int64_t units = other == NULL      ? 0
 			: other->ndim == 3 ? other->shape[1]
-					   : other->shape[0] / all;
+			: other->ndim == 2 ? other->shape[0] / all
+					   : 0;
 	bool good = true;
 	for (uint32_t i = 0; i < w->n && good; i++)
-		good = view(t, &p[i], all, first);
+		good = view(t, &p[i], all, first) &&
+		       memcmp(p[i].shape, p[0].shape, 3 * sizeof *p[0].shape) == 0;
 	w->pieces = first && units > 0 && p->ndim == 3 && p->shape[2] == 2 * units ? 2 : 1;
 	w->how = FOLD_SPLIT;
 	w->parts = w->n;
