@@ -13,12 +13,16 @@ import json
 import os
 import pickle
 import random
+import shutil
 import sys
 
 import numpy as np
 import torch
 
 import make
+
+
+LAYERS = 4
 
 
 def axis_of(name, w, gated):
@@ -455,50 +459,50 @@ def unpacked(h):
 
 #         name, model, Megatron's, (tp, pp, ep, vpp), the other side: a conversion, or one over ranks
 CASES = [
-    ('tp2', lambda r: make.llama(r, layers=4), mcore(pad_to=128), (2, 1, 1, 1), same),
-    ('tp4-gqa', lambda r: make.llama(r, layers=4), mcore(pad_to=512), (4, 1, 1, 1), same),
-    ('pp2', lambda r: make.llama(r, layers=4), mcore(pad_to=128), (1, 2, 1, 1), same),
-    ('pp2-chunks', lambda r: make.llama(r, layers=4), mcore(te=True), (1, 2, 1, 2), same),
-    ('tp2pp2', lambda r: make.llama(r, layers=4, bias=True), mcore(te=True, pad_to=256), (2, 2, 1, 1), same),
-    ('ep2', lambda r: make.llama(r, layers=4, moe=make.MIXTRAL), mcore(), (1, 1, 2, 1), same),
-    ('tp2ep2', lambda r: make.llama(r, layers=4, moe=make.QWEN3MOE, qknorm=True), mcore(pad_to=128), (2, 1, 2, 1), same),
-    ('tp2pp2ep2', lambda r: make.llama(r, layers=4, moe=make.MIXTRAL), mcore(te=True, grouped_experts=1, pad_to=128),
+    ('tp2', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=128), (2, 1, 1, 1), same),
+    ('tp4-gqa', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=512), (4, 1, 1, 1), same),
+    ('pp2', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=128), (1, 2, 1, 1), same),
+    ('pp2-chunks', lambda r: make.llama(r, layers=LAYERS), mcore(te=True), (1, 2, 1, 2), same),
+    ('tp2pp2', lambda r: make.llama(r, layers=LAYERS, bias=True), mcore(te=True, pad_to=256), (2, 2, 1, 1), same),
+    ('ep2', lambda r: make.llama(r, layers=LAYERS, moe=make.MIXTRAL), mcore(), (1, 1, 2, 1), same),
+    ('tp2ep2', lambda r: make.llama(r, layers=LAYERS, moe=make.QWEN3MOE, qknorm=True), mcore(pad_to=128), (2, 1, 2, 1), same),
+    ('tp2pp2ep2', lambda r: make.llama(r, layers=LAYERS, moe=make.MIXTRAL), mcore(te=True, grouped_experts=1, pad_to=128),
      (2, 2, 2, 1), same),
-    ('tp2-lm', lambda r: make.llama(r, layers=4), mcore(old=True, pad_to=128), (2, 1, 1, 1), same),
-    ('tp2-init', lambda r: make.llama(r, layers=4, init=True, qknorm=True), mcore(pad_to=128), (2, 1, 1, 1), same),
+    ('tp2-lm', lambda r: make.llama(r, layers=LAYERS), mcore(old=True, pad_to=128), (2, 1, 1, 1), same),
+    ('tp2-init', lambda r: make.llama(r, layers=LAYERS, init=True, qknorm=True), mcore(pad_to=128), (2, 1, 1, 1), same),
     ('tp2-gpt2', lambda r: make.gpt2(r), lambda h: make.gpt2_megatron(h), (2, 1, 1, 1), make.gpt2_hf),
     ('tp2ep2-mla', lambda r: make.deepseek(r), mcore(te=True, grouped_experts=1, pad_to=128), (2, 1, 2, 1), same),
-    ('tp2-tp4', lambda r: make.llama(r, layers=4), mcore(pad_to=512), (2, 1, 1, 1), (mcore(pad_to=512), (4, 1, 1, 1))),
-    ('tp4-tp2pp2', lambda r: make.llama(r, layers=4), mcore(pad_to=512), (4, 1, 1, 1), (mcore(pad_to=512), (2, 2, 1, 1))),
-    ('one-tp2pp2', lambda r: make.llama(r, layers=4), None, None, (mcore(pad_to=128), (2, 2, 1, 1))),
-    ('fsdp4', lambda r: make.llama(r, layers=4), None, 4, same),
-    ('fsdp3-meta', lambda r: make.llama(r, layers=4), None, 3, make.meta),
-    ('fsdp8-mcore', lambda r: make.llama(r, layers=4, init=True), None, 8, mcore()),
-    ('fsdp2tp2', lambda r: make.llama(r, layers=4), None, (2, 2), same),
-    ('fsdp3tp2-meta', lambda r: make.llama(r, layers=4, bias=True), None, (3, 2), make.meta),
-    ('fsdp5tp2', lambda r: make.llama(r, layers=4, qknorm=True), None, (5, 2), same),
-    ('fsdp3tp4-mcore', lambda r: make.llama(r, layers=4), None, (3, 4), mcore()),
-    ('fsdp2ep2', lambda r: make.packed_experts(make.llama(r, layers=4, moe=make.QWEN3MOE)), None, (2, 2), unpacked),
-    ('fsdp3ep2-turned', lambda r: make.packed_experts(make.llama(r, layers=4, moe=make.MIXTRAL), True), None, (3, 2),
+    ('tp2-tp4', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=512), (2, 1, 1, 1), (mcore(pad_to=512), (4, 1, 1, 1))),
+    ('tp4-tp2pp2', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=512), (4, 1, 1, 1), (mcore(pad_to=512), (2, 2, 1, 1))),
+    ('one-tp2pp2', lambda r: make.llama(r, layers=LAYERS), None, None, (mcore(pad_to=128), (2, 2, 1, 1))),
+    ('fsdp4', lambda r: make.llama(r, layers=LAYERS), None, 4, same),
+    ('fsdp3-meta', lambda r: make.llama(r, layers=LAYERS), None, 3, make.meta),
+    ('fsdp8-mcore', lambda r: make.llama(r, layers=LAYERS, init=True), None, 8, mcore()),
+    ('fsdp2tp2', lambda r: make.llama(r, layers=LAYERS), None, (2, 2), same),
+    ('fsdp3tp2-meta', lambda r: make.llama(r, layers=LAYERS, bias=True), None, (3, 2), make.meta),
+    ('fsdp5tp2', lambda r: make.llama(r, layers=LAYERS, qknorm=True), None, (5, 2), same),
+    ('fsdp3tp4-mcore', lambda r: make.llama(r, layers=LAYERS), None, (3, 4), mcore()),
+    ('fsdp2ep2', lambda r: make.packed_experts(make.llama(r, layers=LAYERS, moe=make.QWEN3MOE)), None, (2, 2), unpacked),
+    ('fsdp3ep2-turned', lambda r: make.packed_experts(make.llama(r, layers=LAYERS, moe=make.MIXTRAL), True), None, (3, 2),
      unpacked),
-    ('ep2-stacked', lambda r: make.llama(r, layers=4, moe=make.MIXTRAL), experts, (1, 1, 2, 1), same),
-    ('tp2ep2-stacked', lambda r: make.llama(r, layers=4, moe=make.QWEN3MOE), experts, (2, 1, 2, 1), same),
-    ('tp2pp2-stacked', lambda r: make.llama(r, layers=4, moe=make.MIXTRAL), experts, (2, 2, 1, 1), same),
-    ('ep4-stacked-ep2', lambda r: make.llama(r, layers=4, moe=make.QWEN3MOE), experts, (1, 1, 4, 1),
+    ('ep2-stacked', lambda r: make.llama(r, layers=LAYERS, moe=make.MIXTRAL), experts, (1, 1, 2, 1), same),
+    ('tp2ep2-stacked', lambda r: make.llama(r, layers=LAYERS, moe=make.QWEN3MOE), experts, (2, 1, 2, 1), same),
+    ('tp2pp2-stacked', lambda r: make.llama(r, layers=LAYERS, moe=make.MIXTRAL), experts, (2, 2, 1, 1), same),
+    ('ep4-stacked-ep2', lambda r: make.llama(r, layers=LAYERS, moe=make.QWEN3MOE), experts, (1, 1, 4, 1),
      (experts, (2, 1, 2, 1))),
-    ('zero2', lambda r: make.llama(r, layers=4), None, 'zero2 2', same),
-    ('zero1-bias', lambda r: make.llama(r, layers=4, bias=True, init=True), None, 'zero1 4', same),
-    ('zero2-mcore', lambda r: make.llama(r, layers=4), None, 'zero2 3', mcore()),
-    ('zero3', lambda r: make.llama(r, layers=4), None, 'zero3 2', same),
-    ('zero3-odd', lambda r: make.llama(r, layers=4, qknorm=True), None, 'zero3 5', same),
-    ('zero3-meta', lambda r: make.llama(r, layers=4), None, 'zero3 4', make.meta),
-    ('flat2', lambda r: make.llama(r, layers=4), None, 'layers 2', same),
-    ('flat3-aligned', lambda r: make.llama(r, layers=4, bias=True), None, 'layers-aligned 3', same),
-    ('flat4-padded', lambda r: make.llama(r, layers=4, qknorm=True), None, 'layers-padded 4', same),
-    ('flat2-init', lambda r: make.llama(r, layers=4, init=True), None, 'layers 2', same),
-    ('flat2-sharded', lambda r: make.llama(r, layers=4), None, 'layers-sharded 2', same),
-    ('flat4-one', lambda r: make.llama(r, layers=4), None, 'one-padded 4', same),
-    ('flat3-one-aligned', lambda r: make.llama(r, layers=4, bias=True), None, 'one-aligned 3', same),
+    ('zero2', lambda r: make.llama(r, layers=LAYERS), None, 'zero2 2', same),
+    ('zero1-bias', lambda r: make.llama(r, layers=LAYERS, bias=True, init=True), None, 'zero1 4', same),
+    ('zero2-mcore', lambda r: make.llama(r, layers=LAYERS), None, 'zero2 3', mcore()),
+    ('zero3', lambda r: make.llama(r, layers=LAYERS), None, 'zero3 2', same),
+    ('zero3-odd', lambda r: make.llama(r, layers=LAYERS, qknorm=True), None, 'zero3 5', same),
+    ('zero3-meta', lambda r: make.llama(r, layers=LAYERS), None, 'zero3 4', make.meta),
+    ('flat2', lambda r: make.llama(r, layers=LAYERS), None, 'layers 2', same),
+    ('flat3-aligned', lambda r: make.llama(r, layers=LAYERS, bias=True), None, 'layers-aligned 3', same),
+    ('flat4-padded', lambda r: make.llama(r, layers=LAYERS, qknorm=True), None, 'layers-padded 4', same),
+    ('flat2-init', lambda r: make.llama(r, layers=LAYERS, init=True), None, 'layers 2', same),
+    ('flat2-sharded', lambda r: make.llama(r, layers=LAYERS), None, 'layers-sharded 2', same),
+    ('flat4-one', lambda r: make.llama(r, layers=LAYERS), None, 'one-padded 4', same),
+    ('flat3-one-aligned', lambda r: make.llama(r, layers=LAYERS, bias=True), None, 'one-aligned 3', same),
 ]
 TWINS = ['element', 'swapped', 'stale']
 
@@ -634,17 +638,27 @@ def write(out, case, rnd, rng, small=False):
                    'twins': twins, 'groups': {k: sorted(w.src) for s in (a, b) for k, w in s.items()}}, f)
 
 
-SMALL = ['tp2pp2ep2', 'fsdp8-mcore', 'tp4-tp2pp2']
+SMALL = ['tp2pp2ep2', 'fsdp8-mcore', 'tp4-tp2pp2', 'fsdp3tp2-meta', 'tp2ep2-stacked', 'zero2', 'zero3-odd', 'flat3-aligned',
+         'flat2-sharded']
+
+
+LESS = {'fsdp3tp2-meta': ['stale'], 'tp2ep2-stacked': ['stale'], 'zero2': ['element', 'swapped'], 'zero3-odd': ['element', 'stale']}
 
 
 def main(out, seeds=1, small=False):
-    """small: the few that tests/data/weights/ranks.tar.gz holds, of few elements."""
+    """small: the few that tests/data/weights/ranks.tar.gz holds, of few elements; without some twins of some
+    with half of the layers."""
+    global LAYERS
     os.makedirs(out)
     if small:
         make.D, make.F, make.V = 16, 16, 18
     for case in CASES if small else ():
         if case[0] in SMALL:
-            write(out, case, random.Random(1), np.random.default_rng(1), True)
+            LAYERS = 2 if case[0] in LESS else 4
+            seed = 11 if 'stacked' in case[0] else 1  # the element is one of an expert
+            write(out, case, random.Random(seed), np.random.default_rng(seed), True)
+        for kind in LESS.get(case[0], []):
+            shutil.rmtree(os.path.join(out, case[0], kind))
     if small:
         return
     for s in range(seeds):
