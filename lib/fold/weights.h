@@ -28,7 +28,7 @@ struct fold_part {
 	const struct fold_stretch *run;
 	uint32_t nrun;   /* 0: it is all of its record */
 	int64_t d;       /* data parallel rank; -1: none */
-	bool copy;       /* of what other parts are */
+	bool copy, own;  /* of what other parts are; own: the model's of what its optimizer has */
 	const char *bad; /* why it cannot be read; NULL */
 };
 
@@ -46,6 +46,7 @@ struct fold_weight {
 	const char *why;  /* of FOLD_LOST */
 	int64_t *differs; /* ranks whose copy is another than the first */
 	uint32_t ndiffers;
+	bool own;    /* some of these are the model's own copies */
 	int64_t seq; /* of the record, where its elements follow */
 };
 

@@ -357,6 +357,8 @@ put_weight(struct emit *o, struct fold_weight *w, struct acc_err *e)
 		rc = put_ranks(o, w, p);
 	if (rc == 0 && w->ndiffers > 0)
 		rc = acc_put(&o->rec, "", "fold.differs", acc_ints(w->differs, w->ndiffers));
+	if (rc == 0 && w->own)
+		rc = acc_put(&o->rec, "", "fold.own", acc_bool(true));
 	return rc < 0 ? acc_rec_fail(e, rc) : hand(o, &o->rec);
 }
 

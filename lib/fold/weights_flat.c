@@ -377,6 +377,7 @@ models(struct zero *z, struct acc_map *names, struct acc_err *e)
 		}
 		p.name = behind(p.name, module);
 		bool known = acc_map_get(names, p.name) != NULL;
+		p.own = known;
 		p.copy = known || p.d > 0;
 		if (known && z->third)
 			continue;

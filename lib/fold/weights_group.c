@@ -139,6 +139,7 @@ compare_copies(struct acc_fold *f, struct fold_weight *w, struct acc_err *e)
 		if (rc < 0)
 			return own.code == ACC_ENOMEM ? acc_nomem(e)
 						      : lose(t, w, "a copy cannot be read");
+		w->own |= rc == 0 && p[i].own;
 		if (rc == 0)
 			rc = differ(t, w, p[i].rank, e);
 	}

@@ -249,6 +249,9 @@ def module_order(full):
     words = ['embed_tokens', 'q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj', 'q_norm', 'k_norm',
              'input_layernorm', 'post_attention_layernorm', 'model.norm', 'lm_head']
 
+    if not any('q_proj' in k for k in full):
+        return list(full)
+
     def key(k):
         layer = number(k, 'layers')[1]
         place = [i for i, w in enumerate(words) if w in k][-1]
@@ -328,16 +331,29 @@ def spoil(flats, kind, full, rnd):
     return [k], [rank]
 
 
-def save_zero(path, full, stage, world, cast, kind=None, rnd=None):
+def save_zero(path, models, stage, world, cast, kind=None, rnd=None):
     """DeepSpeed's (utils/zero_to_fp32.py reads it): the masters of f32 in flat groups, of weights and of the
-    others; up to stage 2 a group is split over the ranks, and the model is saved, too."""
-    names = module_order(full)
-    groups = [g for g in ([k for k in names if full[k].v.ndim > 1], [k for k in names if full[k].v.ndim < 2]) if g]
+    others; up to stage 2 a group is split over the ranks, and the model is saved, too. models: what each
+    tensor parallel rank has."""
     top = os.path.join(path, 'global_step10')
     os.makedirs(top)
+    bad = ranks = None
+    wrong = rnd.randrange(len(models)) if kind else None
+    for t, full in enumerate(models):
+        b, r = save_zero_rank(top, full, stage, world, cast, t, len(models), kind if t == wrong else None, rnd)
+        if b:
+            bad, ranks = b, [x * len(models) + t for x in r]
+    with open(os.path.join(path, 'latest'), 'w') as f:
+        f.write('global_step10')
+    return bad, ranks
+
+
+def save_zero_rank(top, full, stage, world, cast, t, tp, kind, rnd):
+    names = module_order(full)
+    groups = [g for g in ([k for k in names if full[k].v.ndim > 1], [k for k in names if full[k].v.ndim < 2]) if g]
     state = {'module': {}, 'buffer_names': [], 'optimizer': None, 'frozen_param_shapes': None, 'shared_params': {},
              'frozen_param_fragments': None, 'param_shapes': [{k: torch.Size(full[k].v.shape) for k in g} for g in groups],
-             'ds_version': '0.14.2', 'global_steps': 10, 'dp_world_size': world, 'mp_world_size': 1}
+             'ds_version': '0.14.2', 'global_steps': 10, 'dp_world_size': world, 'mp_world_size': tp}
     if stage == 3:
         flats = [Flat(full, sum(groups, []), world, 'f32', each=True)]
     else:
@@ -354,7 +370,7 @@ def save_zero(path, full, stage, world, cast, kind=None, rnd=None):
         own = [f.shards[r].clone() for f in flats]
         if stage == 3:
             # Groups of at most so many elements, of whole parameters.
-            cuts, n = [0], 0
+            cuts = [0]
             for _, (at, part, _) in flats[0].at.items():
                 if at + part - cuts[-1] > 2000 and at > cuts[-1]:
                     cuts.append(at)
@@ -365,16 +381,14 @@ def save_zero(path, full, stage, world, cast, kind=None, rnd=None):
         moments = {'state': {i: {'step': 10, 'exp_avg': x * 0, 'exp_avg_sq': x * 0 + 1} for i, x in enumerate(own)},
                    'param_groups': [{'lr': 1e-3, 'params': [i]} for i in range(len(own))]}
         opt['optimizer_state_dict' if stage == 3 else 'base_optimizer_state'] = moments
-        name = ('bf16_' if cast == 'bf16' else '') + 'zero_pp_rank_%d_mp_rank_00' % r
+        name = ('bf16_' if cast == 'bf16' else '') + 'zero_pp_rank_%d_mp_rank_%02d' % (r, t)
         torch.save({'optimizer_state_dict': opt, 'ds_version': '0.14.2'}, os.path.join(top, name + '_optim_states.pt'))
         if stage == 3:
             state['module'] = {k: torch.empty(0, dtype=stored[k].dtype) for k in names}
-            torch.save(state, os.path.join(top, 'zero_pp_rank_%d_mp_rank_00_model_states.pt' % r))
+            torch.save(state, os.path.join(top, 'zero_pp_rank_%d_mp_rank_%02d_model_states.pt' % (r, t)))
     if stage < 3:
         state['module'] = {k: stored[k] for k in names}
-        torch.save(state, os.path.join(top, 'mp_rank_00_model_states.pt'))
-    with open(os.path.join(path, 'latest'), 'w') as f:
-        f.write('global_step10')
+        torch.save(state, os.path.join(top, 'mp_rank_%02d_model_states.pt' % t))
     return bad, ranks
 
 
@@ -503,6 +517,8 @@ CASES = [
     ('flat2-sharded', lambda r: make.llama(r, layers=LAYERS), None, 'layers-sharded 2', same),
     ('flat4-one', lambda r: make.llama(r, layers=LAYERS), None, 'one-padded 4', same),
     ('flat3-one-aligned', lambda r: make.llama(r, layers=LAYERS, bias=True), None, 'one-aligned 3', same),
+    ('zero2-tp2', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=128), 'zero2 2 2', same),
+    ('zero3-tp2', lambda r: make.llama(r, layers=LAYERS), mcore(te=True, pad_to=256), 'zero3 3 2', same),
 ]
 TWINS = ['element', 'swapped', 'stale']
 
@@ -572,10 +588,14 @@ def write(out, case, rnd, rng, small=False):
     gated = 'gpt2' not in name
     twins = []
     if isinstance(how, str):
-        a = h
-        form, world = how.rsplit(' ', 1)
-        saved = (lambda path, **o: save_zero(path, a, int(form[4:]), int(world), cast_a, **o)) if form[:4] == 'zero' else \
-            (lambda path, **o: save_flat(path, a, form, int(world), cast_a, **o))
+        a = h if conv is None else conv(h)
+        form, world, *tp = how.split(' ')
+        models = [a]
+        if tp:
+            parts = split(a, int(tp[0]), 1, 1, 1, gated)
+            models = [{k[6:]: make.W(v, a[old].src) for k, (old, v) in parts[t, 0, 0].items()} for t in range(int(tp[0]))]
+        saved = (lambda path, **o: save_zero(path, models, int(form[4:]), int(world), cast_a, **o)) if form[:4] == 'zero' \
+            else (lambda path, **o: save_flat(path, a, form, int(world), cast_a, **o))
         saved(os.path.join(d, 'a'))
         for kind in TWINS:
             bad, where = saved(os.path.join(d, kind), kind=kind, rnd=rnd)
