@@ -24,6 +24,7 @@ struct unit {
 	uint32_t first, n;     /* its parts in order->flat */
 	int64_t count;
 	const char *why; /* why it is not understood; NULL */
+	bool lost;       /* for its elements are in no known order */
 };
 
 /* What follows what: of two roles, and how much larger the numbers are. */
@@ -62,5 +63,7 @@ bool acc_order_take(struct fold_source *s, uint64_t at, double *out);
 int acc_order_by_elements(struct order *o, uint32_t unit, struct acc_err *e);
 int acc_order_learn(struct order *o, uint32_t unit, struct acc_err *e);
 int acc_order_complete(struct order *o, uint32_t unit, struct acc_err *e);
+/* 1: all of it is found; 0; or < 0. */
+int acc_order_full(struct order *o, uint32_t unit, struct acc_err *e);
 
 #endif

@@ -391,6 +391,31 @@ from_row(struct order *o, uint32_t unit, struct known *const *v, const int64_t *
 	return agreement(o, unit);
 }
 
+/* Do they stand one behind the other, from the first element to the padding? */
+static bool
+is_full(const struct order *o, const struct unit *u, struct known *const *v, uint32_t n)
+{
+	int64_t at = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		if (v[i]->at != at)
+			return false;
+		at = aligned(at + v[i]->count, o->align);
+	}
+	return n > 0 && u->count - at < (int64_t)u->n + o->align - 1;
+}
+
+int
+acc_order_full(struct order *o, uint32_t unit, struct acc_err *e)
+{
+	uint32_t n;
+	struct known **v = placed(o, unit, &n);
+	if (v == NULL)
+		return acc_nomem(e);
+	bool full = is_full(o, &o->unit[unit], v, n);
+	free((void *)v);
+	return full;
+}
+
 /* Parts of ranks that have changed places move what is in them: then what is found by elements stands in
  * several rows, of which the one counts that most agrees with, if the rest follows from it. */
 int
@@ -408,8 +433,7 @@ acc_order_complete(struct order *o, uint32_t unit, struct acc_err *e)
 	uint32_t nrow = rc < 0 ? 0 : rows_of(o, v, n, row);
 	for (uint32_t i = 0; i < n && rc == 0; i++)
 		at[i] = v[i]->at;
-	bool all = rc == 0 && nrow == 1 && n > 0 && at[0] == 0 &&
-		   u->count - v[n - 1]->at - v[n - 1]->count < (int64_t)u->n + o->align - 1;
+	bool all = rc == 0 && is_full(o, u, v, n);
 	for (uint32_t k = 0; k < 2 * nrow && k < 2 * MOST_ROWS && !all; k++) {
 		int64_t score = from_row(o, unit, v, at, &row[k / 2], k % 2 != 0);
 		for (uint32_t i = 0; i < o->nknown && score > best; i++)
@@ -419,7 +443,8 @@ acc_order_complete(struct order *o, uint32_t unit, struct acc_err *e)
 	for (uint32_t i = 0; i < o->nknown && !all && best >= 0; i++)
 		if (o->known[i].unit == unit)
 			o->known[i].at = kept[i];
-	if (!all && best < 0)
+	u->lost = rc == 0 && !all && best < 0;
+	if (u->lost)
 		u->why = "in what order weights stand in it nothing shows";
 	free((void *)v);
 	free(row);

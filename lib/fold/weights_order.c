@@ -253,6 +253,52 @@ each_unit(struct order *o, int (*work)(struct order *, uint32_t, struct acc_err 
 	return rc;
 }
 
+static void
+exchange(struct order *o, const struct unit *u, uint32_t i, uint32_t k)
+{
+	const struct fold_part *p = o->flat[u->first + i];
+	o->flat[u->first + i] = o->flat[u->first + k];
+	o->flat[u->first + k] = p;
+}
+
+/* Is all of it found where the parts of two ranks change places? 1, 0 or < 0. */
+static int
+found_exchanged(struct order *o, uint32_t unit, uint32_t i, uint32_t k, struct acc_err *e)
+{
+	struct unit *u = &o->unit[unit];
+	struct acc_err own = {0};
+	for (uint32_t x = 0; x < o->nknown; x++)
+		if (o->known[x].unit == unit)
+			o->known[x].at = -1;
+	exchange(o, u, i, k);
+	struct fold_part p = whole_of(o, u, &o->cuts, &own);
+	o->source = own.code == 0 ? acc_source_open(o->f, &p, &own) : NULL;
+	exchange(o, u, i, k);
+	int rc = own.code == ACC_ENOMEM ? acc_nomem(e) : 0;
+	if (rc == 0 && o->source != NULL)
+		rc = acc_order_by_elements(o, unit, e);
+	acc_source_close(o->source);
+	o->source = NULL;
+	return rc < 0 ? rc : acc_order_full(o, unit, e);
+}
+
+/* Of a module that has no likes, such as the outermost, the order is not known where two ranks' parts have
+ * changed places; but it is if that is undone. */
+static int
+by_exchange(struct order *o, uint32_t unit, struct acc_err *e)
+{
+	enum { MOST_RANKS = 16 };
+	struct unit *u = &o->unit[unit];
+	int rc = 0;
+	for (uint32_t i = 0; i < u->n && u->n <= MOST_RANKS; i++)
+		for (uint32_t k = i + 1; k < u->n && rc == 0; k++)
+			if (o->flat[u->first + i]->shape[0] == o->flat[u->first + k]->shape[0])
+				rc = found_exchanged(o, unit, i, k, e);
+	if (rc > 0)
+		u->why = NULL;
+	return rc < 0 ? rc : 0;
+}
+
 static uint32_t
 found(const struct order *o)
 {
@@ -292,7 +338,11 @@ solve(struct order *o, struct acc_err *e)
 	}
 	if (rc == 0)
 		rc = each_unit(o, acc_order_learn, e);
-	return rc < 0 ? rc : each_unit(o, acc_order_complete, e);
+	rc = rc < 0 ? rc : each_unit(o, acc_order_complete, e);
+	for (uint32_t u = 0; u < o->nunit && rc == 0; u++)
+		if (o->unit[u].lost)
+			rc = by_exchange(o, u, e);
+	return rc;
 }
 
 /* A flat parameter of which nobody says what is in it stays one; its padding, if it has any, is not known. */
