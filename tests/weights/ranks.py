@@ -317,9 +317,10 @@ def spoil(flats, kind, full, rnd):
     if kind == 'swapped':
         f.shards[0], f.shards[1] = f.shards[1].clone(), f.shards[0].clone()
         return f.names([0, 1]), [0, 1]
-    k = rnd.choice([k for f in flats for k in f.at if full[k].v.ndim > 1])
+    # A rank may have padding of the vocabulary alone, which has no values.
+    k = rnd.choice([k for f in flats for k in f.at if full[k].v.ndim > 1 and full[k].v.any()])
     f = next(f for f in flats if k in f.at)
-    first = rnd.randrange(full[k].v.size)
+    first = rnd.choice(np.flatnonzero(full[k].v).tolist())
     rank, at = f.place(k, first)
     if kind == 'element':
         f.shards[rank][at] += 0.1
@@ -361,7 +362,7 @@ def save_zero_rank(top, full, stage, world, cast, t, tp, kind, rnd):
     stored = {k: make.cast(full[k].v, cast) for k in full}
     bad, ranks = None, None
     if kind == 'stale' and stage < 3:  # the model's own copy is old
-        bad = [rnd.choice([k for k in full if full[k].v.ndim > 1])]
+        bad = [rnd.choice([k for k in full if full[k].v.ndim > 1 and full[k].v.any()])]
         stored[bad[0]] = stored[bad[0]] * 1.1
         ranks = [0]
     elif kind:
