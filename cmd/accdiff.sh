@@ -474,7 +474,12 @@ done
 # sides have the same parts.
 places_of() { # device or bench, dump
 	grep -o '"whole":' "$tmp/head.$1" 2>/dev/null | head -n 1
-	[ ! -d "$2" ] || find "$2/" -maxdepth 3 -name 'mp_rank_*' | sed 's|.*/||' | sort -u
+	[ ! -d "$2" ] || find "$2/" -maxdepth 3 -name '*mp_rank_*' | sed 's|.*/||' | sort -u
+	# Of flat parameters each rank has a part, and its file; with --bench accfold finds what they are.
+	! is_flat "$1" || find "$2/" -maxdepth 1 -name '*[0-9].*' | sed 's|.*/||' | sort -u
+}
+is_flat() { # device or bench
+	grep -Eq '"name":"([^"]*[.])?_?flat_param' "$tmp/head.$1" 2>/dev/null
 }
 parted=''
 case $judge$preset$rank$apart$aligning in
@@ -503,7 +508,10 @@ read_side() { # dump, file for complaints, device, bench or unmeasured; the othe
 	elif [ "${parted#* "$3"}" != "$parted" ]; then
 		at=$1
 		[ -d "$at" ] || at=$(dirname "$at")
-		measured_side "$1" "$2" "$3" | accfold --root="$at" 2>"$tmp/why.parts.$3" 9<&-
+		other=
+		! is_flat "$3" || [ "$4" = - ] || other=$4
+		measured_side "$1" "$2" "$3" |
+			accfold --root="$at" ${other:+--bench="$other"} 2>"$tmp/why.parts.$3" 9<&-
 	else
 		measured_side "$1" "$2" "$3"
 	fi

@@ -239,8 +239,8 @@ measured() { # dump: what is measured of each tensor, by name
 @test "distributed checkpoint: what is missing, damaged, elsewhere or hostile" {
 	run -2 --separate-stderr accdump-read "$W/dcp-broken"
 	[ "${#stderr_lines[@]}" -eq 9 ]
-	for text in 'holes[0:3]: the parts of its tensor' 'holes[4:5]: the parts' \
-		'twice[0:3]: the parts' 'twice[2:4]: the parts' 'lost[3:5]: no entry of storage_data' 'short: not a zip file' \
+	for text in 'holes[0:3]: parts of its tensor are missing' 'holes[4:5]: parts' \
+		'twice[0:3]: parts of its tensor overlap' 'twice[2:4]: parts' 'lost[3:5]: no entry of storage_data' 'short: not a zip file' \
 		'file: cannot open __2_0.distcp' 'out: refused to open ../dcp-shards' \
 		'3 more troubles'; do
 		[[ $stderr == *"$text"* ]] || { echo "$text"; return 1; }

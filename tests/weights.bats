@@ -239,3 +239,82 @@ over() {
 	[[ $stderr == *"weights could not be put together, first model."*": not all tensor parallel ranks have a part of it"* ]]
 	fails "there is no reference" accfold b
 }
+
+@test "checkpoints of a grid, of experts in one tensor: put together; the part that is off" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	over 0 fsdp3tp2-meta/a fsdp3tp2-meta/b
+	[[ $text == "27 tensors compared: 27 with the same values, "* ]]
+	accfold -p fsdp3tp2-meta/a >layout
+	grep -qx 'model.layers.0.mlp.down_proj.weight Shard(0) Shard(1)	# 6 of 6' layout
+	# Rows of both kinds of ranks, the last parts shorter.
+	grep -qx 'lm_head.weight Shard(0)	# 6 of 6' layout
+	over 1 fsdp3tp2-meta/element fsdp3tp2-meta/b
+	[ "$said" = "difference model.layers.0.self_attn.o_proj.weight null" ]
+	over 1 fsdp3tp2-meta/swapped fsdp3tp2-meta/b
+	[ "$said" = "difference lm_head.weight null" ]
+	# Experts as wide as the model: square matrices that only they have turned.
+	over 0 tp2ep2-stacked/a tp2ep2-stacked/b
+	[[ $text == "41 tensors compared: 41 with the same values, "*"put together of ranks: tensor=2 pipeline=1 expert=2"* ]]
+	accfold -p tp2ep2-stacked/a >layout
+	grep -qx 'model.decoder.layers.0.mlp.experts.weight1 Shard(0) _StridedShard(2, 2)	# 4 of 4' layout
+	grep -qx 'model.decoder.layers.0.mlp.experts.weight2 Shard(0) Shard(1)	# 4 of 4' layout
+	over 1 tp2ep2-stacked/element tp2ep2-stacked/b
+	[ "$said" = "difference model.decoder.layers.1.mlp.experts.weight1 3" ]
+	over 1 tp2ep2-stacked/swapped tp2ep2-stacked/b
+	[[ $said == "difference model.decoder.layers.0.mlp.experts.weight2 "* ]]
+}
+
+@test "flat shards of ZeRO and FSDP against one file: put together; the weight and the rank that is off" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	for c in zero2 zero3-odd flat3-aligned flat2-sharded; do
+		over 0 $c/a $c/b
+		over 0 $c/b $c/a
+	done
+	[[ $text == "39 tensors compared: 39 with the same values; the bench is put together of ranks: data=2" ]]
+	# The model's own copy of a master, rounded.
+	over 1 zero2/stale zero2/b
+	[ "$said" = "difference lm_head.weight 0" ]
+	[[ $text == *"1 weight of the device that ranks have copies of is not the same on all, first lm_head.weight: the model's own on rank 0, not as its optimizer's"* ]]
+	over 1 zero3-odd/swapped zero3-odd/b
+	[ "$said" = "difference lm_head.weight 1" ]
+	[[ $text == "25 tensors compared: 25 with other values; "* ]]
+	over 1 flat3-aligned/element flat3-aligned/b
+	[ "$said" = "difference model.layers.0.self_attn.v_proj.weight 0" ]
+	over 1 flat2-sharded/stale flat2-sharded/b
+	[ "$said" = "difference model.layers.0.self_attn.q_proj.weight 0" ]
+	# Two ranks' parts have changed places: of a layer, and of the outermost module, which has no like.
+	over 1 flat3-aligned/swapped flat3-aligned/b
+	[[ $said == "difference model.layers.1."* ]]
+	[[ $text == "51 tensors compared: "* ]]
+	over 1 flat2-sharded/swapped flat2-sharded/b
+	[[ $text == "39 tensors compared: 36 with the same values, 3 with other values; "* ]]
+	[ "$said" = "difference lm_head.weight 1" ]
+}
+
+@test "flat shards: what is not there, or says nothing, is trouble" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	list() {
+		accdump-read "$1" | accfmt --json | jq -r 'select(.kind == "tensor") | [.rank, .name, .shape[0], .whole[0], .at[0]] | @tsv'
+	}
+	[ "$(list flat2-sharded/a | grep layers.3)" = \
+		$'0\tmodel.layers.3._flat_param\t784\t1568\t0\n1\tmodel.layers.3._flat_param\t784\t1568\t784' ]
+	[[ $(list flat3-aligned/a | head -n 1) == $'0\t_flat_param\t'* ]]
+	# Without names from anywhere the parts are one vector, where they say its length.
+	accfold -p flat2-sharded/a >layout
+	grep -qx 'model.layers.3._flat_param Flat()	# 1 of 1' layout
+	fails "nothing says what stands in it (--bench names a checkpoint that does)" accfold flat3-aligned/a
+	# None of its elements is the bench's.
+	fails "in what order weights stand in it nothing shows" accfold -b zero2/b flat3-aligned/a
+	# A rank's file is gone.
+	rm zero3-odd/a/global_step10/*zero_pp_rank_4_mp_rank_00_optim_states.pt
+	over 2 zero3-odd/a zero3-odd/b
+	[[ $stderr == *"weights could not be put together, first "*": not all ranks' flat tensors are there"* ]]
+	rm zero2/a/global_step10/mp_rank_00_model_states.pt
+	run -2 --separate-stderr accdiff zero2/a zero2/b
+	[[ $stderr == *"no *_model_states.pt says the shapes"* ]]
+	rm flat2-sharded/a/model_world_size_2_rank_0.pt
+	run -2 --separate-stderr accdiff flat2-sharded/a flat2-sharded/b
+}

@@ -1,7 +1,6 @@
 /* Checkpoints over ranks: which parts make up which weight. */
 #include "fold/weights.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "acc/file.h"
@@ -22,11 +21,31 @@ acc_weights_free(struct fold_weights *t)
 
 /* --- parts --- */
 
-/* The numbers of mp_rank_TT_PPP_EEE; how many, or 0. */
+/* The digits behind `word`, which s begins with, and what follows them. */
+static bool
+number(struct acc_str *s, const char *word, int64_t *out)
+{
+	uint32_t n = (uint32_t)strlen(word), k = n;
+	if (!acc_str_starts(*s, word))
+		return false;
+	while (k < s->n && s->p[k] >= '0' && s->p[k] <= '9')
+		k++;
+	if (!acc_str_int((struct acc_str){s->p + n, k - n}, out) || *out < 0 || *out >= MOST_SHARES)
+		return false;
+	*s = (struct acc_str){s->p + k, s->n - k};
+	return true;
+}
+
+/* The numbers of mp_rank_TT_PPP_EEE, and of [bf16_]zero_pp_rank_D_ before it; how many of the first, or
+ * 0. */
 static int
-place_of(struct acc_str s, int64_t c[3])
+place_of(struct acc_str s, int64_t c[FOLD_COORDS])
 {
 	int n = 0;
+	if (acc_str_starts(s, "bf16_"))
+		s = (struct acc_str){s.p + 5, s.n - 5};
+	if (number(&s, "zero_pp_rank_", &c[3]) && acc_str_starts(s, "_"))
+		s = (struct acc_str){s.p + 1, s.n - 1};
 	if (!acc_str_starts(s, "mp_rank_"))
 		return 0;
 	for (uint32_t i = 7; i < s.n && s.p[i] == '_' && n < 3;) {
@@ -40,6 +59,14 @@ place_of(struct acc_str s, int64_t c[3])
 		i = k;
 	}
 	return n;
+}
+
+int
+acc_weights_place(const struct fold_weights *t, const struct acc_rec *r, int64_t c[FOLD_COORDS])
+{
+	const uint64_t *place = acc_map_get(&t->places, acc_get_text(r, "", "src"));
+	memset(c, 0, FOLD_COORDS * sizeof *c);
+	return place == NULL ? 0 : place_of(*(const struct acc_str *)(uintptr_t)*place, c);
 }
 
 static int
@@ -83,19 +110,19 @@ look(struct fold_weights *t, const struct acc_rec *r, struct fold_part *p, int *
 {
 	struct acc_str name = acc_get_text(r, "", "name");
 	const struct acc_val *shape = acc_get(r, "", "shape");
-	const uint64_t *place = acc_map_get(&t->places, acc_get_text(r, "", "src"));
-	int64_t c[3] = {0, 0, 0};
+	int64_t c[FOLD_COORDS];
 	bool lost = false;
 	p->rank = acc_get_int(r, "", "rank", -1);
 	p->ndim = shape != NULL && shape->type == ACC_V_INTS ? shape->n : 0;
 	p->shape = ints(t, r, "shape", p->ndim, &lost);
-	p->begin = ints(t, r, "at", p->ndim, &lost);
+	p->begin = p->shape == NULL ? NULL : ints(t, r, "at", p->ndim, &lost);
 	p->whole = p->begin == NULL ? NULL : ints(t, r, "whole", p->ndim, &lost);
 	p->begin = p->whole == NULL ? NULL : p->begin;
-	*numbers = place == NULL ? 0 : place_of(*(const struct acc_str *)(uintptr_t)*place, c);
+	*numbers = acc_weights_place(t, r, c);
 	p->t = c[0];
 	p->p = c[1];
 	p->x = c[2];
+	p->d = c[3];
 	if (p->begin != NULL)
 		name = without_range(name);
 	const char *copy = acc_arena_copy(&t->mem, name.p, name.n);
@@ -150,7 +177,8 @@ complete(struct fold_weights *t)
 static int
 collect(struct acc_fold *f, struct fold_weights *t, struct acc_err *e)
 {
-	uint32_t placed = 0, ranged = 0, most = 0, model = 0;
+	uint32_t placed = 0, ranged = 0, flat = 0, most = 0, model = 0;
+	bool zero = false;
 	int64_t step = INT64_MIN;
 	struct acc_rec *r;
 	int rc = 0;
@@ -184,15 +212,19 @@ collect(struct acc_fold *f, struct fold_weights *t, struct acc_err *e)
 		t->npart += rc > 0;
 		placed += numbers > 0;
 		ranged += p->begin != NULL;
+		flat += acc_weights_is_flat(p->name);
+		zero |= acc_str_starts(p->name, "optimizer_state_dict.");
 		most = (uint32_t)numbers > most ? (uint32_t)numbers : most;
 		model += rc > 0 && acc_str_starts(p->name, "model");
 	}
-	if (rc < 0 || (ranged == 0 && placed < t->npart) || t->npart == 0)
+	if (rc < 0 || (ranged + flat == 0 && placed < t->npart) || t->npart == 0)
 		return rc < 0 ? rc : 0;
+	if (flat > 0)
+		return acc_weights_fsdp(f, t, e);
 	/* What else Megatron saves beside the model. */
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < t->npart; i++)
-		if (placed == 0 || model == 0 || acc_str_starts(t->part[i].name, "model"))
+		if (placed == 0 || model == 0 || zero || acc_str_starts(t->part[i].name, "model"))
 			t->part[n++] = t->part[i];
 		else
 			t->others++;
@@ -208,275 +240,9 @@ collect(struct acc_fold *f, struct fold_weights *t, struct acc_err *e)
 		snprintf(f->why, sizeof f->why, "not all mp_rank_* of the checkpoint are there");
 		return 0;
 	}
-	return ranged > 0 || t->size[0] * t->size[1] * t->size[2] > 1;
-}
-
-/* --- weights --- */
-
-static int
-by_name(const void *x, const void *y)
-{
-	const struct fold_part *a = x, *b = y;
-	int d = acc_natural_cmp(a->name.p, b->name.p);
-	if (d != 0)
-		return d;
-	const int64_t c[3] = {a->p - b->p, a->x - b->x, a->t - b->t};
-	for (int i = 0; i < 3; i++)
-		if (c[i] != 0)
-			return c[i] < 0 ? -1 : 1;
-	for (uint32_t i = 0; a->begin != NULL && b->begin != NULL && i < a->ndim && i < b->ndim;
-		i++)
-		if (a->begin[i] != b->begin[i])
-			return a->begin[i] < b->begin[i] ? -1 : 1;
-	return (a->n > b->n) - (a->n < b->n);
-}
-
-static int
-open_part(struct acc_fold *f, uint64_t at, struct acc_ref *ref, struct acc_pay **p,
-	struct acc_err *e)
-{
-	struct acc_rec *r;
-	int rc = acc_fold_record(f, at, &r, e);
-	*p = NULL;
-	if (rc == 0 && acc_ref_get(r, "", ref, e) > 0 && ref->dtype != ACC_NODTYPE)
-		*p = acc_pay_open(f->roots, acc_get_text(r, "", "src"), ref, e);
-	return rc;
-}
-
-/* Have two parts the same elements? 1, 0, or < 0: it cannot be told. */
-static int
-same(struct acc_fold *f, const struct fold_part *a, const struct fold_part *b, struct acc_err *e)
-{
-	const struct fold_part *side[2] = {a, b};
-	struct acc_ref ref[2];
-	struct acc_pay *pay[2] = {NULL, NULL};
-	void *raw[2] = {malloc(ACC_CHUNK * 16), malloc(ACC_CHUNK * 16)};
-	int rc = raw[0] == NULL || raw[1] == NULL ? acc_nomem(e) : 1;
-	for (int i = 0; i < 2 && rc > 0; i++) {
-		rc = open_part(f, side[i]->at, &ref[i], &pay[i], e) < 0 || pay[i] == NULL ? ACC_EIO
-											  : 1;
-	}
-	if (rc > 0 && (ref[0].dtype != ref[1].dtype || ref[0].ndim != ref[1].ndim ||
-			      memcmp(ref[0].shape, ref[1].shape,
-				      ref[0].ndim * sizeof *ref[0].shape) != 0))
-		rc = 0;
-	uint64_t n = rc > 0 ? acc_pay_count(pay[0]) : 0;
-	const size_t size = rc > 0 ? acc_dtypes[ref[0].dtype].size : 0;
-	/* The container's checksum says enough where it covers just these bytes. */
-	bool known = rc > 0 && ref[0].has_crc && ref[1].has_crc && !ref[0].strided &&
-		     !ref[1].strided && ref[0].len == n * size && ref[1].len == n * size &&
-		     ref[0].crc32 == ref[1].crc32;
-	for (uint64_t at = 0; at < n && rc > 0 && !known;) {
-		size_t k = n - at < ACC_CHUNK ? (size_t)(n - at) : ACC_CHUNK;
-		const void *x, *y;
-		rc = acc_pay_read(pay[0], at, k, raw[0], &x, e);
-		rc = rc < 0 ? rc : acc_pay_read(pay[1], at, k, raw[1], &y, e);
-		rc = rc < 0 ? rc : memcmp(x, y, k * size) == 0;
-		at += k;
-	}
-	for (int i = 0; i < 2; i++) {
-		acc_pay_close(pay[i]);
-		free(raw[i]);
-	}
-	return rc;
-}
-
-static int
-lose(struct fold_weights *t, struct fold_weight *w, const char *why)
-{
-	w->how = FOLD_LOST;
-	w->why = why;
-	t->lost++;
-	return 0;
-}
-
-static bool
-differs(const struct fold_weight *w, int64_t rank)
-{
-	for (uint32_t i = 0; i < w->ndiffers; i++)
-		if (w->differs[i] == rank)
-			return true;
-	return false;
-}
-
-static int
-differ(struct fold_weights *t, struct fold_weight *w, int64_t rank, struct acc_err *e)
-{
-	if (w->differs == NULL)
-		w->differs = acc_alloc(&t->mem, w->n * sizeof *w->differs);
-	if (w->differs == NULL)
-		return acc_nomem(e);
-	if (!differs(w, rank))
-		w->differs[w->ndiffers++] = rank;
-	return 0;
-}
-
-/* Copies of the first parts, and (SAME) each of these of the first one. */
-static int
-compare_copies(struct acc_fold *f, struct fold_weight *w, struct acc_err *e)
-{
-	struct fold_weights *t = f->weights;
-	const struct fold_part *p = &t->part[w->first];
-	int rc = 0;
-	for (uint32_t i = 1; i < w->n && rc >= 0; i++) {
-		struct acc_err own = {0};
-		if (w->how == FOLD_SPLIT && i < w->parts)
-			continue;
-		uint32_t of = w->how == FOLD_SPLIT ? i % w->parts : 0;
-		rc = same(f, &p[of], &p[i], &own);
-		if (rc < 0)
-			return own.code == ACC_ENOMEM ? acc_nomem(e)
-						      : lose(t, w, "a copy cannot be read");
-		if (rc == 0)
-			rc = differ(t, w, p[i].rank, e);
-	}
-	return rc < 0 ? rc : 0;
-}
-
-/* The first part of this name, or of one behind it. */
-static uint32_t
-first_of(const struct fold_weights *t, const char *name)
-{
-	uint32_t lo = 0, hi = t->npart;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (acc_natural_cmp(t->part[mid].name.p, name) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-/* The part of the second layer of a gated unit says whether the first layer has gate and up. 0: it
- * has not the width of either. */
-static uint32_t
-pieces_of(const struct fold_weights *t, const struct fold_part *p, struct acc_arena *m)
-{
-	static const char *const words[][2] = {{"linear_fc1", "linear_fc2"},
-		{"dense_h_to_4h", "dense_4h_to_h"}};
-	for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
-		const char *at = memmem(p->name.p, p->name.n, words[k][0], strlen(words[k][0]));
-		if (at == NULL)
-			continue;
-		const char *rest = at + strlen(words[k][0]);
-		uint32_t n = (uint32_t)(p->name.p + p->name.n - rest);
-		bool bias = n >= 5 && memcmp(rest, ".bias", 5) == 0;
-		const char *name = acc_arena_printf(m, "%.*s%s%s%.*s", (int)(at - p->name.p),
-			p->name.p, words[k][1], bias ? ".weight" : "", bias ? (int)n - 5 : (int)n,
-			bias ? rest + 5 : rest);
-		for (uint32_t i = name == NULL ? t->npart : first_of(t, name);
-			i < t->npart && acc_natural_cmp(t->part[i].name.p, name) == 0; i++) {
-			const struct fold_part *q = &t->part[i];
-			if (q->t != p->t || q->ndim != 2 || !acc_str_is(q->name, name))
-				continue;
-			int64_t own = p->shape[0], other = q->shape[1];
-			return own == other ? 1 : own % 2 == 0 && own / 2 == other ? 2 : 0;
-		}
-	}
-	return 0;
-}
-
-/* Have all parts the same extents but for that of the axis? And is it divided into the pieces? */
-static bool
-join(const struct fold_part *p, uint32_t n, uint32_t axis, uint32_t pieces)
-{
-	int64_t sum = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		if (p[i].ndim != p[0].ndim || axis >= p[i].ndim || p[i].shape == NULL ||
-			p[i].shape[axis] < 0 || p[i].shape[axis] % pieces != 0 ||
-			__builtin_add_overflow(sum, p[i].shape[axis], &sum))
-			return false;
-		for (uint32_t d = 0; d < p[i].ndim; d++)
-			if (d != axis && p[i].shape[d] != p[0].shape[d])
-				return false;
-	}
-	return p[0].ndim <= ACC_FOLD_NDIM;
-}
-
-/* What a tensor parallel group has, and its copies on other stages and expert parallel ranks. */
-static int
-by_rank(struct acc_fold *f, struct fold_weight *w, struct acc_err *e)
-{
-	struct fold_weights *t = f->weights;
-	const struct fold_part *p = &t->part[w->first];
-	const uint32_t size = (uint32_t)t->size[0];
-	struct acc_arena m = {0};
-	/* Whole groups, each with every rank, and no rank twice. */
-	for (uint32_t i = 0; i < w->n; i++)
-		if (w->n % size != 0 || p[i].t != (int64_t)(i % size) ||
-			(i % size > 0 && (p[i].p != p[i - 1].p || p[i].x != p[i - 1].x)))
-			return lose(t, w, "not all tensor parallel ranks have a part of it");
-	w->parts = 1;
-	w->how = size == 1 ? FOLD_SAME : acc_weights_rule(p->name, p->ndim, &w->axis, &w->pieces);
-	if (w->how == FOLD_SPLIT) {
-		w->parts = size;
-		w->pieces = w->pieces == 0 ? pieces_of(t, p, &m) : w->pieces;
-		acc_arena_release(&m);
-		if (w->pieces == 0 || !join(p, size, w->axis, w->pieces))
-			return lose(t, w, "its parts do not make up a whole");
-	}
-	bool known = w->how != FOLD_LOST;
-	w->how = known ? w->how : FOLD_SAME;
-	int rc = w->n > 1 ? compare_copies(f, w, e) : 0;
-	/* Of what is split no two tensor parallel ranks have the same. */
-	for (uint32_t i = 1; i < w->n && rc == 0; i++)
-		known |= p[i].t != p[0].t && !differs(w, p[i].rank);
-	if (rc == 0 && !known && w->ndiffers > 0)
-		return lose(t, w, "its name does not say how it is split");
-	return rc;
-}
-
-/* Parts that say where they begin: one behind the other along one axis. */
-static int
-by_place(struct fold_weights *t, struct fold_weight *w)
-{
-	const struct fold_part *p = &t->part[w->first];
-	uint32_t axes = 0;
-	int64_t at = 0;
-	w->parts = w->n;
-	w->pieces = 1;
-	for (uint32_t d = 0; d < p->ndim; d++)
-		if (p->shape[d] != p->whole[d]) {
-			w->axis = (uint8_t)d;
-			axes++;
-		}
-	bool row = axes == 1 && p->ndim <= ACC_FOLD_NDIM;
-	for (uint32_t i = 0; i < w->n && row; i++) {
-		row = p[i].ndim == p->ndim && p[i].begin != NULL && p[i].begin[w->axis] == at;
-		for (uint32_t d = 0; d < p->ndim && row; d++)
-			row = d == w->axis || (p[i].shape[d] == p->whole[d] && p[i].begin[d] == 0);
-		row = row && p[i].shape[w->axis] >= 0 &&
-		      !__builtin_add_overflow(at, p[i].shape[w->axis], &at);
-	}
-	w->how = row && at == p->whole[w->axis] ? FOLD_SPLIT : FOLD_APART;
-	return 0;
-}
-
-static int
-group(struct acc_fold *f, struct acc_err *e)
-{
-	struct fold_weights *t = f->weights;
-	int rc = 0;
-	t->w = calloc((size_t)t->npart + 1, sizeof *t->w);
-	if (t->w == NULL)
-		return acc_nomem(e);
-	if (t->npart > 0)
-		qsort(t->part, t->npart, sizeof *t->part, by_name);
-	for (uint32_t i = 0; i < t->npart && rc == 0;) {
-		struct fold_weight *w = &t->w[t->n++];
-		*w = (struct fold_weight){.first = i, .n = 1, .parts = 1, .pieces = 1};
-		while (i + w->n < t->npart && acc_str_eq(t->part[i + w->n].name, t->part[i].name))
-			w->n++;
-		if (t->part[i].begin != NULL)
-			rc = by_place(t, w);
-		else if (t->size[0] > 0)
-			rc = by_rank(f, w, e);
-		else
-			w->how = w->n > 1 ? FOLD_APART : FOLD_ONE;
-		i += w->n;
-	}
-	return rc;
+	t->data = 0;
+	rc = placed > 0 && zero ? acc_weights_zero(f, t, e) : 0;
+	return rc != 0 ? rc : ranged > 0 || t->size[0] * t->size[1] * t->size[2] > 1;
 }
 
 int
@@ -489,7 +255,7 @@ acc_weights_find(struct acc_fold *f, struct acc_err *e)
 	if (rc > 0 && t->size[0] > 0)
 		rc = acc_weights_names(t, e) < 0 ? ACC_ENOMEM : 1;
 	if (rc > 0)
-		rc = group(f, e) < 0 ? e->code : 1;
+		rc = acc_weights_group(f, e) < 0 ? e->code : 1;
 	if (rc <= 0) {
 		acc_weights_free(t);
 		f->weights = NULL;

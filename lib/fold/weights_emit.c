@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "acc/kernel.h"
+
 struct emit {
 	struct acc_fold *f;
 	acc_fold_fn *fn;
@@ -23,41 +25,72 @@ hand(struct emit *o, const struct acc_rec *r)
 
 /* --- elements --- */
 
-static int
-pieces_of(const struct fold_weight *w, const struct fold_part *p, struct fold_piece **out,
-	uint32_t *n)
+static void
+shape_of(const struct fold_weight *w, const struct fold_part *p, int64_t shape[ACC_FOLD_NDIM])
 {
-	struct fold_piece *v = calloc((size_t)w->parts * w->pieces + 1, sizeof *v);
-	*n = 0;
-	*out = v;
-	for (uint32_t k = 0; k < w->pieces && v != NULL; k++)
-		for (uint32_t i = 0; i < w->parts; i++) {
-			uint64_t len = (uint64_t)p[i].shape[w->axis] / w->pieces;
-			v[(*n)++] = (struct fold_piece){i, k * len, len};
-		}
-	return v == NULL ? ACC_ENOMEM : 0;
+	const uint32_t each = w->parts / (w->stacks > 0 ? w->stacks : 1);
+	memcpy(shape, w->grid ? p->whole : p->shape, p->ndim * sizeof *shape);
+	if (w->grid || w->how != FOLD_SPLIT)
+		return;
+	for (uint32_t i = 1; i < each; i++)
+		shape[w->axis] += p[i].shape[w->axis];
+	for (uint32_t i = each; i < w->parts && w->stacks > 1; i += each)
+		shape[0] += p[i].shape[0];
 }
 
-struct fold_whole *
-acc_weights_open(struct acc_fold *f, const struct fold_weight *w, struct fold_piece **piece,
-	uint32_t *npiece, struct acc_err *e)
+/* Where the parts stand: as they say, or one behind the other along the axis, piece by piece. */
+static struct fold_tile *
+tiles_of(const struct fold_weight *w, const struct fold_part *p, uint32_t *n)
+{
+	const uint32_t stacks = w->stacks > 0 ? w->stacks : 1, each = w->parts / stacks;
+	const uint32_t pieces = w->how == FOLD_SPLIT && !w->grid ? w->pieces : 1;
+	struct fold_tile *v = calloc((size_t)w->parts * pieces + 1, sizeof *v);
+	int64_t first = 0;
+	*n = 0;
+	for (uint32_t s = 0; s < stacks && v != NULL; s++) {
+		int64_t at = 0;
+		for (uint32_t k = 0; k < pieces; k++)
+			for (uint32_t i = s * each; i < (s + 1) * each; i++) {
+				struct fold_tile *t = &v[(*n)++];
+				t->part = i;
+				memcpy(t->size, p[i].shape, p[i].ndim * sizeof *t->size);
+				if (w->grid)
+					memcpy(t->begin, p[i].begin, p[i].ndim * sizeof *t->begin);
+				if (w->grid || w->how != FOLD_SPLIT)
+					continue;
+				t->size[w->axis] /= pieces;
+				t->from[w->axis] = k * t->size[w->axis];
+				t->begin[w->axis] = at;
+				at += t->size[w->axis];
+				if (stacks > 1)
+					t->begin[0] = first;
+			}
+		first += p[s * each].shape[0];
+	}
+	return v;
+}
+
+static struct fold_tiled *
+open_whole(struct acc_fold *f, const struct fold_weight *w, struct acc_err *e)
 {
 	const struct fold_part *p = &f->weights->part[w->first];
-	struct acc_fold_stat stat = {.ndim = p->ndim};
-	uint64_t *at = calloc((size_t)w->parts + 1, sizeof *at);
-	*piece = NULL;
-	if (at == NULL || pieces_of(w, p, piece, npiece) < 0) {
-		free(at);
+	int64_t shape[ACC_FOLD_NDIM];
+	uint32_t n;
+	struct fold_tile *tile = tiles_of(w, p, &n);
+	if (tile == NULL) {
 		acc_nomem(e);
 		return NULL;
 	}
-	memcpy(stat.shape, p->shape, p->ndim * sizeof *p->shape);
-	for (uint32_t i = 0; i < w->parts; i++)
-		at[i] = p[i].at;
-	const struct acc_place place = {ACC_SHARD, w->axis};
-	struct fold_whole *t = acc_whole_open(f, at, w->parts, place, &stat, 1, e);
-	free(at);
-	return t;
+	shape_of(w, p, shape);
+	return acc_tiled_open(f, p, w->parts, tile, n, shape, p->ndim, e);
+}
+
+/* Is it made of parts, or of pieces of flat tensors? */
+static bool
+is_made(const struct fold_weights *t, const struct fold_weight *w)
+{
+	return w->how == FOLD_SPLIT ||
+	       ((w->how == FOLD_SAME || w->how == FOLD_ONE) && t->part[w->first].nrun > 0);
 }
 
 static int
@@ -76,27 +109,19 @@ put_chunk(struct emit *o, int64_t seq, uint64_t off, const void *p, size_t n)
 static int
 put_data(struct emit *o, const struct fold_weight *w, uint8_t *chunk, struct acc_err *e)
 {
-	struct fold_piece *piece;
-	uint32_t n, rank;
-	struct fold_whole *t = acc_weights_open(o->f, w, &piece, &n, e);
+	struct fold_tiled *t = open_whole(o->f, w, e);
 	int rc = t != NULL     ? 0
 		 : e->code < 0 ? e->code
 			       : acc_fail(e, ACC_EIO, "a part changed meanwhile");
-	const size_t size = t == NULL ? 0 : acc_dtypes[t->out].size;
-	for (uint64_t at = 0; rc == 0 && at < t->count;) {
-		size_t got = 0, more;
-		while (rc == 0 && got < ACC_CHUNK && t->done < t->count) {
-			rc = acc_whole_next(t, piece, n, chunk + got * size, ACC_CHUNK - got, &more,
-				&rank, e);
-			got += more;
-		}
-		if (rc == 0 && put_chunk(o, w->seq, at * size, chunk, got * size) < 0)
+	const size_t size = t == NULL ? 0 : acc_dtypes[acc_tiled_dtype(t)].size;
+	size_t got = 1;
+	for (uint64_t at = 0; rc == 0 && got > 0; at += got) {
+		rc = acc_tiled_next(t, chunk, ACC_CHUNK, &got, e);
+		if (rc == 0 && got > 0 && put_chunk(o, w->seq, at * size, chunk, got * size) < 0)
 			rc = acc_nomem(e);
-		rc = rc < 0 ? rc : hand(o, &o->rec);
-		at += got;
+		rc = rc < 0 || got == 0 ? rc : hand(o, &o->rec);
 	}
-	acc_whole_close(t);
-	free(piece);
+	acc_tiled_close(t);
 	return rc;
 }
 
@@ -136,6 +161,8 @@ put_others(struct emit *o, struct acc_err *e)
 	return rc;
 }
 
+enum { LAYOUT = 96 };
+
 static bool
 stays(struct acc_str key, bool split)
 {
@@ -148,39 +175,109 @@ stays(struct acc_str key, bool split)
 				  !acc_str_starts(key, "s.")));
 }
 
+/* One word for each axis of the mesh of ranks. */
 static void
-layout_text(const struct fold_weight *w, char text[48])
+layout_text(const struct fold_weights *t, const struct fold_weight *w, char text[LAYOUT])
 {
+	const struct fold_part *p = &t->part[w->first];
+	size_t n = 0;
+	text[0] = '\0';
+	for (uint32_t d = 0; w->grid && d < p->ndim; d++)
+		for (uint32_t i = 0; i < w->parts; i++)
+			if (p[i].shape[d] != p->whole[d] && n + 12 < LAYOUT) {
+				n += (size_t)snprintf(text + n, LAYOUT - n, "%sShard(%u)",
+					n > 0 ? " " : "", d);
+				break;
+			}
+	if (w->grid)
+		return;
+	const char *stacked = w->how == FOLD_SPLIT && w->stacks > 1 ? "Shard(0) " : "";
 	if (w->how == FOLD_SPLIT && w->pieces > 1)
-		snprintf(text, 48, "_StridedShard(%u, %u)", w->axis, w->pieces);
+		snprintf(text, LAYOUT, "%s_StridedShard(%u, %u)", stacked, w->axis, w->pieces);
 	else if (w->how == FOLD_SPLIT)
-		snprintf(text, 48, "Shard(%u)", w->axis);
+		snprintf(text, LAYOUT, "%sShard(%u)", stacked, w->axis);
+	else if (w->how == FOLD_LOST)
+		snprintf(text, LAYOUT, "Unknown()");
 	else
-		snprintf(text, 48, "%s", w->how == FOLD_LOST ? "Unknown()" : "Replicate()");
+		snprintf(text, LAYOUT, p->nrun > 0 ? "Flat()" : "Replicate()");
 }
 
-static void
-shape_of(const struct fold_weight *w, const struct fold_part *p, int64_t shape[ACC_FOLD_NDIM])
+static int64_t *
+ints_of(struct emit *o, uint32_t n)
 {
-	memcpy(shape, p->shape, p->ndim * sizeof *shape);
-	for (uint32_t i = 1; i < w->parts; i++)
-		shape[w->axis] += p[i].shape[w->axis];
+	return acc_alloc(&o->rec.mem, ((size_t)n + 1) * sizeof(int64_t));
+}
+
+/* Whose are the pieces of what lies in flat tensors, and with which element each begins. */
+static int
+put_cuts(struct emit *o, const struct fold_part *p)
+{
+	int64_t *ranks = ints_of(o, p->nrun), *cuts = ints_of(o, p->nrun);
+	uint64_t at = 0;
+	if (ranks == NULL || cuts == NULL)
+		return ACC_ENOMEM;
+	for (uint32_t i = 0; i < p->nrun; at += p->run[i++].n) {
+		ranks[i] = p->run[i].rank;
+		cuts[i] = (int64_t)at;
+	}
+	int rc = acc_put(&o->rec, "", "fold.ranks", acc_ints(ranks, p->nrun));
+	return rc < 0 ? rc : acc_put(&o->rec, "", "fold.cuts", acc_ints(cuts, p->nrun));
 }
 
 /* The ranks that have the parts, in order, where each has as much. */
 static int
 put_ranks(struct emit *o, const struct fold_weight *w, const struct fold_part *p)
 {
-	int64_t *ranks = acc_alloc(&o->rec.mem, (w->parts + 1) * sizeof *ranks);
+	if (p->nrun > 0)
+		return w->how == FOLD_SPLIT ? 0 : put_cuts(o, p);
+	int64_t *ranks = ints_of(o, w->parts);
 	if (ranks == NULL)
 		return ACC_ENOMEM;
 	for (uint32_t i = 0; i < w->parts; i++) {
 		ranks[i] = p[i].rank;
-		if (p[i].rank < 0 ||
-			(w->how == FOLD_SPLIT && p[i].shape[w->axis] != p[0].shape[w->axis]))
+		if (p[i].rank < 0 || (w->how == FOLD_SPLIT &&
+					     (w->grid || p[i].shape[0] != p[0].shape[0] ||
+						     p[i].shape[w->axis] != p[0].shape[w->axis])))
 			return 0;
 	}
-	return acc_put(&o->rec, "", "fold.ranks", acc_ints(ranks, w->parts));
+	int rc = acc_put(&o->rec, "", "fold.ranks", acc_ints(ranks, w->parts));
+	if (rc < 0 || w->stacks <= 1)
+		return rc;
+	const int64_t grid[] = {w->stacks, w->parts / w->stacks};
+	return acc_put(&o->rec, "", "fold.grid", acc_ints(grid, 2));
+}
+
+/* Statistics of what lies in flat tensors, which nobody has measured before. */
+static int
+measure(struct emit *o, const struct fold_weight *w, struct acc_fold_stat *s, struct acc_err *e)
+{
+	struct acc_err own = {0};
+	struct fold_tiled *t = open_whole(o->f, w, &own);
+	const size_t size = t == NULL ? 0 : acc_dtypes[acc_tiled_dtype(t)].size;
+	uint8_t *raw = malloc(ACC_CHUNK * 16);
+	double sum = 0, squares = 0, n = 0, v[2] = {-INFINITY, INFINITY};
+	size_t got = 1;
+	int rc = raw == NULL ? acc_nomem(e) : 0;
+	while (rc == 0 && t != NULL && got > 0) {
+		if (acc_tiled_next(t, raw, ACC_CHUNK, &got, &own) < 0)
+			break;
+		for (size_t i = 0; i < got; i++) {
+			double x = acc_load_f64(acc_tiled_dtype(t), raw + i * size);
+			v[0] = x > v[0] ? x : v[0];
+			v[1] = x < v[1] ? x : v[1];
+			sum += x;
+			squares += x * x;
+		}
+		n += (double)got;
+	}
+	s->known = t != NULL && own.code == 0 && n > 0 ? 15 : 0;
+	s->v[ACC_FOLD_MAX] = v[0];
+	s->v[ACC_FOLD_MIN] = v[1];
+	s->v[ACC_FOLD_MEAN] = sum / n;
+	s->v[ACC_FOLD_NORM] = sqrt(squares);
+	acc_tiled_close(t);
+	free(raw);
+	return rc;
 }
 
 /* What is known of the parts, of the whole: its content pairs it where names do not. */
@@ -188,12 +285,21 @@ static int
 put_stat(struct emit *o, const struct fold_weight *w, const struct fold_part *p, struct acc_err *e)
 {
 	static const char *const name[ACC_FOLD_NSTAT] = {"max", "min", "mean", "norm"};
-	struct acc_fold_stat *part = calloc(w->parts, sizeof *part), whole;
+	struct acc_fold_stat *part = calloc(w->parts, sizeof *part), whole = {.known = 0};
 	int rc = part == NULL ? acc_nomem(e) : 0;
-	for (uint32_t i = 0; i < w->parts && rc == 0; i++)
+	for (uint32_t i = 0; i < w->parts && rc == 0; i++) {
 		part[i] = o->f->device.item[p[i].item].stat;
-	const struct acc_place place = {ACC_SHARD, w->axis};
-	bool known = rc == 0 && acc_fold_join(part, w->parts, place, INFINITY, &whole);
+		/* In what order they stand does not matter here. */
+		part[i].ndim = 1;
+		part[i].shape[0] = (int64_t)part[i].count;
+	}
+	const struct acc_place place = {ACC_SHARD, 0};
+	bool known = rc == 0 && p->nrun == 0 &&
+		     acc_fold_join(part, w->parts, place, INFINITY, &whole);
+	if (rc == 0 && p->nrun > 0 && part[0].known != 0) {
+		rc = measure(o, w, &whole, e);
+		known = rc == 0;
+	}
 	for (int i = 0; i < ACC_FOLD_NSTAT && known && rc == 0; i++)
 		if (whole.known & 1 << i)
 			rc = acc_put(&o->rec, "stat.", name[i], acc_f64(whole.v[i]));
@@ -216,11 +322,11 @@ put_weight(struct emit *o, struct fold_weight *w, struct acc_err *e)
 {
 	struct fold_weights *t = o->f->weights;
 	const struct fold_part *p = &t->part[w->first];
-	const bool split = w->how == FOLD_SPLIT || w->how == FOLD_LOST;
+	const bool made = is_made(t, w), split = made || w->how == FOLD_LOST;
 	int64_t shape[ACC_FOLD_NDIM];
-	char text[48];
+	char text[LAYOUT];
 	struct acc_rec *r;
-	layout_text(w, text);
+	layout_text(t, w, text);
 	int rc = acc_fold_record(o->f, p->at, &r, e);
 	if (rc < 0)
 		return rc;
@@ -233,7 +339,7 @@ put_weight(struct emit *o, struct fold_weight *w, struct acc_err *e)
 		rc = acc_put(&o->rec, "", "src", acc_ctext(o->src));
 		rc = rc < 0 ? rc : acc_put(&o->rec, "", "seq", acc_int(w->seq = o->seq++));
 	}
-	if (rc == 0 && w->how == FOLD_SPLIT) {
+	if (rc == 0 && made) {
 		shape_of(w, p, shape);
 		rc = acc_put(&o->rec, "", "shape", acc_ints(shape, p->ndim));
 		rc = rc < 0 ? rc : acc_put(&o->rec, "", "fold.shape", acc_ints(shape, p->ndim));
@@ -243,7 +349,7 @@ put_weight(struct emit *o, struct fold_weight *w, struct acc_err *e)
 	}
 	if (rc == 0 && w->how == FOLD_LOST)
 		rc = acc_put(&o->rec, "", "err", acc_ctext(w->why));
-	if (rc == 0 && (t->size[0] > 0 || w->how == FOLD_SPLIT))
+	if (rc == 0 && (t->size[0] > 0 || made))
 		rc = acc_put(&o->rec, "", "fold", acc_ctext(text));
 	if (rc == 0 && o->mesh[0] != '\0')
 		rc = acc_put(&o->rec, "", "fold.mesh", acc_ctext(o->mesh));
@@ -251,6 +357,8 @@ put_weight(struct emit *o, struct fold_weight *w, struct acc_err *e)
 		rc = put_ranks(o, w, p);
 	if (rc == 0 && w->ndiffers > 0)
 		rc = acc_put(&o->rec, "", "fold.differs", acc_ints(w->differs, w->ndiffers));
+	if (rc == 0 && w->own)
+		rc = acc_put(&o->rec, "", "fold.own", acc_bool(true));
 	return rc < 0 ? acc_rec_fail(e, rc) : hand(o, &o->rec);
 }
 
@@ -272,33 +380,35 @@ static int
 check(struct emit *o, struct fold_weight *w, struct acc_err *e)
 {
 	struct acc_err own = {0};
-	struct fold_piece *piece = NULL;
-	uint32_t n;
-	if (w->how != FOLD_SPLIT)
+	if (!is_made(o->f->weights, w))
 		return 0;
-	struct fold_whole *t = acc_weights_open(o->f, w, &piece, &n, &own);
+	struct fold_tiled *t = open_whole(o->f, w, &own);
 	if (t == NULL && own.code == ACC_ENOMEM)
 		return acc_nomem(e);
 	if (t == NULL) {
 		w->how = FOLD_LOST;
-		w->why = own.code != 0 ? "a part cannot be read"
-				       : "its parts do not make up a whole";
+		w->why = own.code != 0 && own.code != ACC_EFORMAT
+				 ? "a part cannot be read"
+				 : "its parts do not make up a whole";
 		o->f->weights->lost++;
-		if (own.code != 0 && o->f->trouble.code == 0)
+		if (own.code != 0 && own.code != ACC_EFORMAT && o->f->trouble.code == 0)
 			o->f->trouble = own;
 	}
-	acc_whole_close(t);
-	free(piece);
+	acc_tiled_close(t);
 	return 0;
 }
 
 static void
 mesh_text(const struct fold_weights *t, char *text, size_t size)
 {
+	int n = 0;
 	text[0] = '\0';
-	if (t->size[0] > 0)
-		snprintf(text, size, "tensor=%lld pipeline=%lld expert=%lld", (long long)t->size[0],
-			(long long)t->size[1], (long long)t->size[2]);
+	if (t->size[0] * t->size[1] * t->size[2] > 1 || (t->size[0] > 0 && t->data == 0))
+		n = snprintf(text, size, "tensor=%lld pipeline=%lld expert=%lld",
+			(long long)t->size[0], (long long)t->size[1], (long long)t->size[2]);
+	if (t->data > 0)
+		snprintf(text + n, size - (size_t)n, "%sdata=%lld", n > 0 ? " " : "",
+			(long long)t->data);
 }
 
 int
@@ -316,7 +426,7 @@ acc_weights_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *
 						       : put_weight(&o, &t->w[i], e);
 	}
 	for (uint32_t i = 0; i < t->n && rc == 0; i++)
-		if (t->w[i].how == FOLD_SPLIT)
+		if (is_made(t, &t->w[i]))
 			rc = put_data(&o, &t->w[i], chunk, e);
 	free(chunk);
 	acc_rec_release(&o.rec);
@@ -328,14 +438,14 @@ acc_weights_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e)
 {
 	const struct fold_weights *t = f->weights;
 	struct acc_arena m = {0};
-	char mesh[96], layout[48];
+	char mesh[96], layout[LAYOUT];
 	mesh_text(t, mesh, sizeof mesh);
 	const char *line = acc_arena_printf(&m, "# checkpoint %s\n",
 		mesh[0] != '\0' ? mesh : "in parts");
 	int rc = line == NULL ? ACC_ENOMEM : acc_buf_add(text, line, strlen(line));
 	for (uint32_t i = 0; i < t->n && rc == 0; i++) {
 		const struct fold_weight *w = &t->w[i];
-		layout_text(w, layout);
+		layout_text(t, w, layout);
 		acc_arena_reset(&m);
 		line = acc_arena_printf(&m, "%.*s %s\t# %u of %u%s%s\n",
 			ACC_PRS(t->part[w->first].name), layout, w->parts, w->n,

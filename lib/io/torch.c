@@ -230,6 +230,9 @@ emit_tensor(struct walk *w, int rc, const struct acc_err *err)
 		.requires_grad = g->requires_grad,
 		.is_parameter = g->is_parameter,
 		.ref = &g->ref,
+		.whole = g->nwhole > 0 ? g->whole : NULL,
+		.at = g->at,
+		.nwhole = g->nwhole,
 		.err = rc < 0 ? err : NULL};
 	if (g->dtype_raw.n > 0 && memchr(g->dtype_raw.p, ' ', g->dtype_raw.n) != NULL)
 		leaf.dtype_raw = dotted(w, g->dtype_raw);

@@ -345,6 +345,52 @@ torch_call(const struct acc_torchsrc *src, const struct acc_py *f, const struct 
 	return rc < 0 ? rc : 1;
 }
 
+/* What the state of an object of a class without a constructor of its own has by this name. */
+static const struct acc_py *
+attribute(const struct acc_py *x, const char *name, enum acc_py_type type)
+{
+	const struct acc_py *state = x != NULL && x->type == ACC_PY_CALL ? x->item[ACC_CALL_STATE]
+									 : NULL;
+	for (uint32_t i = 0; state != NULL && state->type == ACC_PY_DICT && i < state->n; i += 2)
+		if (state->item[i]->type == ACC_PY_STR && acc_str_is(state->item[i]->s, name))
+			return state->item[i + 1]->type == type ? state->item[i + 1] : NULL;
+	return NULL;
+}
+
+/* A ShardedTensor: _rebuild_from_type_v2(_rebuild_wrapper_subclass, ShardedTensor, (class, dtype, size,
+ * ...), (local shards, ...)). 1: its only shard here is *next; 0: it is none, or has no shard here. */
+static int
+shard(const struct acc_py *x, struct acc_torchref *out, const struct acc_py **next,
+	struct acc_err *e)
+{
+	const struct acc_py *args = x->item[ACC_CALL_ARGS], *list, *of, *at;
+	uint32_t n;
+	if (args->n < 4 || args->item[0]->type != ACC_PY_GLOBAL ||
+		!acc_str_is(args->item[0]->s, "torch._utils _rebuild_wrapper_subclass") ||
+		args->item[1]->type != ACC_PY_GLOBAL ||
+		!acc_str_is(acc_torchref_name(args->item[1]), "ShardedTensor") ||
+		args->item[2]->type != ACC_PY_TUPLE || args->item[2]->n < 3 ||
+		args->item[3]->type != ACC_PY_TUPLE || args->item[3]->n < 1)
+		return 0;
+	list = args->item[3]->item[0];
+	if (list->type != ACC_PY_LIST || list->n == 0)
+		return 0;
+	if (list->n > 1)
+		return not_decoded(e, "a ShardedTensor with several shards on one rank");
+	of = attribute(list->item[0], "tensor", ACC_PY_CALL);
+	at = attribute(attribute(list->item[0], "metadata", ACC_PY_CALL), "shard_offsets",
+		ACC_PY_LIST);
+	if (of == NULL || at == NULL)
+		return malformed(e, x);
+	int rc = dims(args->item[2]->item[2], out->whole, &n, e);
+	rc = rc < 0 ? rc : dims(at, out->at, &out->nwhole, e);
+	for (uint32_t i = 0; i < n && rc == 0; i++)
+		if (n != out->nwhole || out->at[i] < 0 || out->whole[i] < out->at[i])
+			return malformed(e, x);
+	*next = of;
+	return rc < 0 ? rc : 1;
+}
+
 int
 acc_torchref_of(const struct acc_torchsrc *src, const struct acc_py *x, struct acc_torchref *out,
 	struct acc_err *e)
@@ -352,6 +398,7 @@ acc_torchref_of(const struct acc_torchsrc *src, const struct acc_py *x, struct a
 	out->ref = (struct acc_ref){.dtype = ACC_NODTYPE};
 	out->known = out->requires_grad = out->is_parameter = false;
 	out->dtype_raw = (struct acc_str){0};
+	out->nwhole = 0;
 	/* Wrappers around wrappers: a parameter of a tensor subclass is three deep. */
 	for (int depth = 0; depth < 8; depth++) {
 		if (x->type == ACC_PY_PERSID)
@@ -361,6 +408,13 @@ acc_torchref_of(const struct acc_torchsrc *src, const struct acc_py *x, struct a
 		const struct acc_py *f = x->item[ACC_CALL_NAME], *args = x->item[ACC_CALL_ARGS];
 		const struct acc_py *next = NULL;
 		struct acc_str name = acc_torchref_name(f);
+		int part = shard(x, out, &next, e);
+		if (part < 0)
+			return part;
+		if (part > 0) {
+			x = next;
+			continue;
+		}
 		if (acc_str_starts(name, "_rebuild_from_type") && args->n > 2 &&
 			args->item[0]->type == ACC_PY_GLOBAL &&
 			args->item[2]->type == ACC_PY_TUPLE) {

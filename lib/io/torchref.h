@@ -19,6 +19,9 @@ struct acc_torchref {
 	bool known; /* dtype and shape are set, whatever follows */
 	struct acc_str dtype_raw;
 	bool requires_grad, is_parameter;
+	/* Of a part of a ShardedTensor: the shape of all of it, and where in it this one begins. */
+	uint32_t nwhole; /* 0: it is no part */
+	int64_t whole[ACC_MAXDIM], at[ACC_MAXDIM];
 };
 
 /* 0: x is no tensor; 1: *out is set; < 0: a tensor that cannot be decoded, and why. */

@@ -64,8 +64,10 @@ differs(struct count *t, uint32_t i, bool guessed)
 static void
 order(struct count *t, const struct acc_rec *r, bool permuted)
 {
-	const struct acc_val *shape = acc_get(r, "b.", "shape");
-	if (shape == NULL || shape->type != ACC_V_INTS || shape->n != 2)
+	const struct acc_val *shape = acc_get(r, "b.", "shape"), *own = acc_get(r, "a.", "shape");
+	/* Experts in one tensor have an order of their own. */
+	if (shape == NULL || shape->type != ACC_V_INTS || shape->n != 2 || own == NULL ||
+		own->type != ACC_V_INTS || own->n != 2)
 		return;
 	bool square = shape->ints[0] == shape->ints[1];
 	t->turned += square && permuted;

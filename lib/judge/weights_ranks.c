@@ -90,7 +90,12 @@ acc_weights_copies(struct acc_copies *t, struct acc_case *c, uint32_t item, stru
 		t->name[s] = acc_arena_copy(&c->mem, name.p, name.n);
 		t->rank[s] = v->ints[0];
 		const char *ranks = list(&c->mem, v);
+		bool own = false;
+		acc_as_bool(acc_get(r, prefix[s], "fold.own"), &own);
 		t->text[s] = ranks == NULL ? NULL
+			     : own         ? acc_say(&c->mem,
+						     "the model's own on rank%s %s, not as its optimizer's",
+                                             v->n > 1 ? "s" : "", ranks)
 			     : known       ? acc_say(&c->mem, "rank%s %s, not as rank %lld",
                                                v->n > 1 ? "s" : "", ranks,
 						     (long long)first->ints[0])

@@ -40,34 +40,51 @@ max16(const float *x)
 	return (double)m + 0.0;
 }
 
+/* Lanes side by side, as many as registers hold sums of: one after another, each waits for its last addition. */
+enum { ABREAST = 16 / ND < 4 ? 16 / ND : 4, WIDE_ABREAST = 16 / NF < 2 ? 16 / NF : 2 };
+
 static void
 one(const float *x, size_t n, struct acc_blk1 *o)
 {
 	double sum[16], sumsq[16];
 	float lo[16], hi[16];
-	for (size_t g = 0; g < 16; g += ND) {
-		vd s = d_set(0), q = s;
-		for (size_t i = g; i < n; i += 16) {
-			vd v = d_widen(x + i);
-			s = d_add(s, v);
-			q = d_muladd(v, v, q);
+	for (size_t g = 0; g < 16; g += ABREAST * ND) {
+		vd s[ABREAST], q[ABREAST];
+		for (size_t k = 0; k < ABREAST; k++)
+			s[k] = q[k] = d_set(0);
+		for (size_t i = g; i < n; i += 16)
+			UNROLL4 for (size_t k = 0; k < ABREAST; k++)
+			{
+				vd v = d_widen(x + i + k * ND);
+				s[k] = d_add(s[k], v);
+				q[k] = d_muladd(v, v, q[k]);
+			}
+		for (size_t k = 0; k < ABREAST; k++) {
+			d_store(sum + g + k * ND, s[k]);
+			d_store(sumsq + g + k * ND, q[k]);
 		}
-		d_store(sum + g, s);
-		d_store(sumsq + g, q);
 	}
 	o->zero = 0;
-	for (size_t g = 0; g < 16; g += NF) {
-		vf mn = f_load(x + g), mx = mn;
-		vc zero = c_zero();
-		for (size_t i = g; i < n; i += 16) {
-			vf v = f_load(x + i);
-			mn = f_min(mn, v);
-			mx = f_max(mx, v);
-			zero = c_add(zero, m_eq(v, f_set(0)));
+	for (size_t g = 0; g < 16; g += WIDE_ABREAST * NF) {
+		vf mn[WIDE_ABREAST], mx[WIDE_ABREAST];
+		vc zero[WIDE_ABREAST];
+		for (size_t k = 0; k < WIDE_ABREAST; k++) {
+			mn[k] = mx[k] = f_load(x + g + k * NF);
+			zero[k] = c_zero();
 		}
-		f_store(lo + g, mn);
-		f_store(hi + g, mx);
-		o->zero += c_sum(zero);
+		for (size_t i = g; i < n; i += 16)
+			UNROLL4 for (size_t k = 0; k < WIDE_ABREAST; k++)
+			{
+				vf v = f_load(x + i + k * NF);
+				mn[k] = f_min(mn[k], v);
+				mx[k] = f_max(mx[k], v);
+				zero[k] = c_add(zero[k], m_eq(v, f_set(0)));
+			}
+		for (size_t k = 0; k < WIDE_ABREAST; k++) {
+			f_store(lo + g + k * NF, mn[k]);
+			f_store(hi + g + k * NF, mx[k]);
+			o->zero += c_sum(zero[k]);
+		}
 	}
 	o->sum = acc_fold(sum);
 	o->sumsq = acc_fold(sumsq);

@@ -1,4 +1,4 @@
-"""Checkpoints for run: weights.py FOLDER makes ranks, dcp and one, the same model of f32 as Megatron saves
+"""Checkpoints for run: weights.py FOLDER DTYPE makes ranks, dcp and one, the same model as Megatron saves
 it over tensor=2 pipeline=2, as PyTorch's DCP does over four ranks, and in one file of other names."""
 import os
 import sys
@@ -21,9 +21,9 @@ class Rng:
         return self.rng.standard_normal(shape, dtype="f4") * np.float32(scale) + np.float32(mean)
 
 
-out = sys.argv[1]
+out, dtype = sys.argv[1:]
 net = make.llama(Rng(), layers=8)
 megatron = make.megatron(net, kv=make.KV, te=True, pad_to=32256)
-ranks.save_ranks(os.path.join(out, "ranks"), ranks.split(megatron, 2, 2, 1), 2, 2, 1, "f32")
-ranks.save_dcp(os.path.join(out, "dcp"), net, 4, "f32")
-make.safetensors(os.path.join(out, "one"), {k: make.cast(w.v, "f32") for k, w in net.items()})
+ranks.save_ranks(os.path.join(out, "ranks"), ranks.split(megatron, 2, 2, 1), 2, 2, 1, dtype)
+ranks.save_dcp(os.path.join(out, "dcp"), net, 4, dtype)
+make.safetensors(os.path.join(out, "one"), {k: make.cast(w.v, dtype) for k, w in net.items()})

@@ -13,12 +13,16 @@ import json
 import os
 import pickle
 import random
+import shutil
 import sys
 
 import numpy as np
 import torch
 
 import make
+
+
+LAYERS = 4
 
 
 def axis_of(name, w, gated):
@@ -29,6 +33,8 @@ def axis_of(name, w, gated):
     if any(x in last for x in ('word_embeddings', 'output_layer', 'linear_qkv', 'query_key_value', 'linear_q_up_proj',
                                'linear_kv_up_proj')):
         return 0, 1
+    if '.experts.weight' in name:  # experts one behind the other: (experts, in, out)
+        return (2, 2 if gated else 1) if name.endswith('1') else (1, 1)
     if any(x in last for x in ('linear_fc1', 'dense_h_to_4h')):
         return 0, 2 if gated else 1
     if any(x in last for x in ('linear_proj', 'dense', 'linear_fc2', 'dense_4h_to_h')) and w.v.ndim == 2:
@@ -84,7 +90,30 @@ def split(full, tp, pp, ep, vpp=1, gated=True, tied=False):
                         name = expert_as(name, expert(k)[1] % mine)
                     top = 'model%d.' % chunk if vpp > 1 else 'model.'
                     name = top + (name[6:] if name.startswith('model.') else name)
-                    d[name] = (k, take(w.v, axis_of(k, w, gated), tp, t))
+                    v = take(w.v, axis_of(k, w, gated), tp, t)
+                    if '.experts.weight' in k:
+                        v = grouped(v, ep, e, k.endswith('1'))
+                    d[name] = (k, v)
+    return out
+
+
+def grouped(v, ep, e, first):
+    """Megatron's GroupedMLP: the experts of a rank in one matrix (moe/experts.py, which views it as these)."""
+    mine = np.ascontiguousarray(np.split(v, ep)[e])
+    return mine.reshape(v.shape[1] if first else -1, -1 if first else v.shape[2])
+
+
+def stacked(full):
+    """All experts' weights of a layer one behind the other, as grouped products take them."""
+    out = {}
+    for k, w in full.items():
+        if '.experts.linear_fc' not in k:
+            out[k] = w
+        elif k.endswith('.weight0'):
+            each = [full[k[:-1] + str(e)] for e in range(make.E)]
+            head = k.split('linear_fc')[0]
+            out[head + 'weight' + k.split('linear_fc')[1][0]] = make.W(
+                np.ascontiguousarray(np.stack([x.v.T for x in each])), frozenset().union(*[x.src for x in each]))
     return out
 
 
@@ -141,39 +170,274 @@ def newer(module, name):
 META, FILES = 'torch.distributed.checkpoint.metadata', 'torch.distributed.checkpoint.filesystem'
 
 
-def save_dcp(path, full, n, cast, change=None):
-    """Each tensor in n parts of its first axis; change(name, i, part) may return another."""
+def chunks_of(k, v, grid):
+    """Where the ranks' parts of a tensor begin, and what each is: FSDP over the first axis, behind
+    tensor parallel ranks over the first or the second one, as torch.chunk cuts; of experts over the first
+    axis, then FSDP over the second. Empty ones begin where the tensor ends."""
+    def cut(lo, hi, n, i):
+        each = -(-(hi - lo) // n)
+        return min(lo + i * each, hi), min(lo + (i + 1) * each, hi)
+    fsdp, tp = grid if isinstance(grid, tuple) else (grid, 1)
+    out = []
+    for d in range(fsdp):
+        for t in range(tp):
+            box = [[0, n] for n in v.shape]
+            axis = 1 if any(x in k for x in ('o_proj', 'down_proj')) and v.ndim == 2 else 0
+            if '.experts.' in k and v.ndim == 3:
+                box[0] = cut(0, v.shape[0], tp, t)
+                box[1] = cut(0, v.shape[1], fsdp, d)
+            else:
+                if v.ndim > 1:
+                    box[axis] = cut(0, v.shape[axis], tp, t)
+                elif t > 0:  # a copy: saved once
+                    continue
+                box[0] = cut(*box[0], fsdp, d)
+            out.append((d * tp + t, [(n, n) if lo == hi else (lo, hi) for (lo, hi), n in zip(box, v.shape)]))
+    return out
+
+
+def save_dcp(path, full, grid, cast, change=None, lost=None):
+    """Each tensor in parts over a grid of ranks; change(name, i, part, box, value) may return another part.
+    .metadata as torch writes it of DTensors, also of the empty parts of some. lost: (name, part) that
+    is not there, or is there twice."""
     Metadata, Index = newer(META, 'Metadata'), newer(META, 'MetadataIndex')
     Tensor, Chunk = newer(META, 'TensorStorageMetadata'), newer(META, 'ChunkStorageMetadata')
     Props, Info = newer(META, 'TensorProperties'), newer(FILES, '_StorageInfo')
+    Format = newer(META, '_MEM_FORMAT_ENCODING')
+    Format.__reduce__ = lambda s: (type(s), (0,))
+    Format.__init__ = lambda s, *a: None
+    # As its __getstate__ has it: a tuple, in which the format is a number of an enum.
+    Props.__getstate__ = lambda s: (s.dtype, torch.strided, False, Format(), False)
     hash_of = lambda s: hash((s.fqn, s.offset))  # noqa: E731
     Index.__hash__, Index.__eq__ = hash_of, lambda s, o: (s.fqn, s.offset) == (o.fqn, o.offset)
     os.makedirs(path)
+    n = grid[0] * grid[1] if isinstance(grid, tuple) else grid
     files, names, storage = [b''] * n, {}, {}
     for name, w in full.items():
         v = make.cast(w.v, cast)
-        rows = -(-v.shape[0] // n)
         chunks = []
-        for i in range(n):
-            part = v[i * rows:(i + 1) * rows].clone()
-            if len(part) == 0:
+        for i, (rank, box) in enumerate(chunks_of(name, w.v, grid)):
+            if any(lo == hi for lo, hi in box) and not isinstance(grid, tuple):
                 continue
+            part = v[tuple(slice(lo, hi) for lo, hi in box)].clone()
             if change is not None:
-                part = change(name, i, part, v)
-            at = torch.Size([i * rows] + [0] * (v.dim() - 1))
+                part = change(name, i, part, box, v)
+            at = torch.Size([lo for lo, _ in box])
+            if lost == (name, i, 'missing'):
+                continue
+            if lost == (name, i, 'overlap'):
+                at = torch.Size([max(0, lo - 1) for lo in at])
             chunks.append(Chunk(offsets=at, sizes=part.shape))
             f = io.BytesIO()
             torch.save(part, f)
             storage[Index(fqn=name, offset=at, index=i)] = Info(
-                relative_path='__%d_0.distcp' % i, offset=len(files[i]), length=len(f.getvalue()))
-            files[i] += f.getvalue()
+                relative_path='__%d_0.distcp' % rank, offset=len(files[rank]), length=len(f.getvalue()))
+            files[rank] += f.getvalue()
         names[name] = Tensor(properties=Props(dtype=v.dtype), size=v.shape, chunks=chunks)
     for i, b in enumerate(files):
         with open(os.path.join(path, '__%d_0.distcp' % i), 'wb') as f:
             f.write(b)
     with open(os.path.join(path, '.metadata'), 'wb') as f:
-        pickle.dump(Metadata(state_dict_metadata=names, planner_data=None, storage_data=storage,
+        pickle.dump(Metadata(state_dict_metadata=names, planner_data={k: (k,) for k in names}, storage_data=storage,
                              storage_meta=None, version='1.0.0'), f)
+
+
+# --- flat shards ---
+
+def module_order(full):
+    """As transformers' modules have them: attention, layers, norms."""
+    words = ['embed_tokens', 'q_proj', 'k_proj', 'v_proj', 'o_proj', 'gate_proj', 'up_proj', 'down_proj', 'q_norm', 'k_norm',
+             'input_layernorm', 'post_attention_layernorm', 'model.norm', 'lm_head']
+
+    if not any('q_proj' in k for k in full):
+        return list(full)
+
+    def key(k):
+        layer = number(k, 'layers')[1]
+        place = [i for i, w in enumerate(words) if w in k][-1]
+        top = 0 if 'embed' in k else 1 if layer is not None else 2
+        return top, layer or 0, place, k.endswith('bias')
+    return sorted(full, key=key)
+
+
+class Flat:
+    """One flat vector over ranks: which parameters, from where on; and what each rank has of it."""
+
+    def __init__(self, full, names, world, cast, align=1, pad=None, each=False):
+        """align: of each parameter's first element; pad: the end is padded to a multiple of this; each: it
+        is each parameter that is split, not all of them together."""
+        self.at, self.world, self.each = {}, world, each
+        self.v, self.shards = [], None
+        values = {k: make.cast(full[k].v, cast).flatten() for k in names}
+        if each:
+            self.shards = [[] for _ in range(world)]
+            n = 0
+            for k in names:
+                part = -(-len(values[k]) // world)
+                v = torch.cat([values[k], torch.zeros(part * world - len(values[k]), dtype=values[k].dtype)])
+                self.at[k] = (n, part, len(values[k]))
+                for r in range(world):
+                    self.shards[r].append(v[r * part:(r + 1) * part])
+                n += part
+            self.shards = [torch.cat(x) for x in self.shards]
+            return
+        n = 0
+        for k in names:
+            self.v.append(torch.full([-n % align], 42, dtype=values[k].dtype))
+            n += -n % align
+            self.at[k] = (n, len(values[k]))
+            self.v.append(values[k])
+            n += len(values[k])
+        v = torch.cat(self.v)
+        part = -(-n // (pad or world)) * (pad or world) // world
+        full_v = torch.cat([v, torch.zeros(part * world - n, dtype=v.dtype)])
+        self.shards = [full_v[r * part:(r + 1) * part].clone() for r in range(world)]
+        if pad is None:  # without the padding, as state dicts have it
+            for r in range(world):
+                self.shards[r] = self.shards[r][:max(0, min(part, n - r * part))]
+        self.part = part
+
+    def place(self, k, i):
+        """Rank and position of element i of parameter k."""
+        if self.each:
+            n, part, _ = self.at[k]
+            return i // part, n + i % part
+        return divmod(self.at[k][0] + i, self.part)
+
+    def names(self, ranks):
+        if self.each:
+            return list(self.at)
+        return [k for k, (a, n) in self.at.items() if n and
+                any(a < (r + 1) * self.part and a + n > r * self.part for r in ranks)]
+
+
+def spoil(flats, kind, full, rnd):
+    """The shards of one flat vector are others: names, ranks."""
+    f = rnd.choice(flats) if kind == 'swapped' else None
+    if kind == 'swapped':
+        f.shards[0], f.shards[1] = f.shards[1].clone(), f.shards[0].clone()
+        return f.names([0, 1]), [0, 1]
+    # A rank may have padding of the vocabulary alone, which has no values.
+    k = rnd.choice([k for f in flats for k in f.at if full[k].v.ndim > 1 and full[k].v.any()])
+    f = next(f for f in flats if k in f.at)
+    first = rnd.choice(np.flatnonzero(full[k].v).tolist())
+    rank, at = f.place(k, first)
+    if kind == 'element':
+        f.shards[rank][at] += 0.1
+        return [k], [rank]
+    for i in range(full[k].v.size):  # what this rank has of it is old
+        r, at = f.place(k, i)
+        if r == rank:
+            f.shards[r][at] *= 1.1
+    return [k], [rank]
+
+
+def save_zero(path, models, stage, world, cast, kind=None, rnd=None):
+    """DeepSpeed's (utils/zero_to_fp32.py reads it): the masters of f32 in flat groups, of weights and of the
+    others; up to stage 2 a group is split over the ranks, and the model is saved, too. models: what each
+    tensor parallel rank has."""
+    top = os.path.join(path, 'global_step10')
+    os.makedirs(top)
+    bad = ranks = None
+    wrong = rnd.randrange(len(models)) if kind else None
+    for t, full in enumerate(models):
+        b, r = save_zero_rank(top, full, stage, world, cast, t, len(models), kind if t == wrong else None, rnd)
+        if b:
+            bad, ranks = b, [x * len(models) + t for x in r]
+    with open(os.path.join(path, 'latest'), 'w') as f:
+        f.write('global_step10')
+    return bad, ranks
+
+
+def save_zero_rank(top, full, stage, world, cast, t, tp, kind, rnd):
+    names = module_order(full)
+    groups = [g for g in ([k for k in names if full[k].v.ndim > 1], [k for k in names if full[k].v.ndim < 2]) if g]
+    state = {'module': {}, 'buffer_names': [], 'optimizer': None, 'frozen_param_shapes': None, 'shared_params': {},
+             'frozen_param_fragments': None, 'param_shapes': [{k: torch.Size(full[k].v.shape) for k in g} for g in groups],
+             'ds_version': '0.14.2', 'global_steps': 10, 'dp_world_size': world, 'mp_world_size': tp}
+    if stage == 3:
+        flats = [Flat(full, sum(groups, []), world, 'f32', each=True)]
+    else:
+        flats = [Flat(full, g, world, 'f32', pad=2 * world) for g in groups]
+    stored = {k: make.cast(full[k].v, cast) for k in full}
+    bad, ranks = None, None
+    if kind == 'stale' and stage < 3:  # the model's own copy is old
+        bad = [rnd.choice([k for k in full if full[k].v.ndim > 1 and full[k].v.any()])]
+        stored[bad[0]] = stored[bad[0]] * 1.1
+        ranks = [0]
+    elif kind:
+        bad, ranks = spoil(flats, kind, full, rnd)
+    for r in range(world):
+        own = [f.shards[r].clone() for f in flats]
+        if stage == 3:
+            # Groups of at most so many elements, of whole parameters.
+            cuts = [0]
+            for _, (at, part, _) in flats[0].at.items():
+                if at + part - cuts[-1] > 2000 and at > cuts[-1]:
+                    cuts.append(at)
+            own = [own[0][a:b].clone() for a, b in zip(cuts, cuts[1:] + [len(own[0])])]
+        opt = {'zero_stage': stage, 'partition_count': world if stage == 3 else [world] * len(groups),
+               'loss_scaler': None, 'dynamic_loss_scale': False, 'overflow': False, 'ds_version': '0.14.2',
+               'fp32_flat_groups' if stage == 3 else 'single_partition_of_fp32_groups': own}
+        moments = {'state': {i: {'step': 10, 'exp_avg': x * 0, 'exp_avg_sq': x * 0 + 1} for i, x in enumerate(own)},
+                   'param_groups': [{'lr': 1e-3, 'params': [i]} for i in range(len(own))]}
+        opt['optimizer_state_dict' if stage == 3 else 'base_optimizer_state'] = moments
+        name = ('bf16_' if cast == 'bf16' else '') + 'zero_pp_rank_%d_mp_rank_%02d' % (r, t)
+        torch.save({'optimizer_state_dict': opt, 'ds_version': '0.14.2'}, os.path.join(top, name + '_optim_states.pt'))
+        if stage == 3:
+            state['module'] = {k: torch.empty(0, dtype=stored[k].dtype) for k in names}
+            torch.save(state, os.path.join(top, 'zero_pp_rank_%d_mp_rank_%02d_model_states.pt' % (r, t)))
+    if stage < 3:
+        state['module'] = {k: stored[k] for k in names}
+        torch.save(state, os.path.join(top, 'mp_rank_%02d_model_states.pt' % t))
+    return bad, ranks
+
+
+class Sharded:
+    """As torch pickles a ShardedTensor: what rebuilds a subclass, and its state."""
+
+    def __init__(self, v, first, size, rank):
+        self.of = v, first, size, rank
+
+    def __reduce_ex__(self, protocol):
+        v, first, size, rank = self.of
+        base = 'torch.distributed._shard.'
+        Shard, Meta = newer(base + 'sharded_tensor.shard', 'Shard'), newer(base + 'metadata', 'ShardMetadata')
+        All, Props = (newer(base + 'sharded_tensor.metadata', x) for x in ('ShardedTensorMetadata', 'TensorProperties'))
+        Device = newer('torch.distributed.remote_device', '_remote_device')
+        cls = newer(base + 'sharded_tensor.api', 'ShardedTensor')
+        mine = Meta(shard_offsets=[first], shard_sizes=[len(v)], placement=Device('rank:%d/cpu' % rank))
+        shards = [Shard(tensor=v, metadata=mine)] if len(v) else []
+        state = (shards, All(shards_metadata=[mine], size=torch.Size([size]), tensor_properties=Props()), None, None, False)
+        wrapper = newer('torch._utils', '_rebuild_wrapper_subclass')
+        args = (cls, v.dtype, torch.Size([size]), (1,), 0, torch.strided, torch.device('cpu'), False)
+        return torch._tensor._rebuild_from_type_v2, (wrapper, cls, args, state)
+
+
+def save_flat(path, full, form, world, cast, kind=None, rnd=None):
+    """FSDP's LOCAL_STATE_DICT: of each wrapped module one flat parameter, of which each rank has a shard
+    (torch/distributed/fsdp/_flat_param.py). form: 'layers' or 'one' module; '-aligned' begins each parameter
+    at 16 bytes (use_orig_params), '-padded' keeps the padding, '-sharded' saves ShardedTensors."""
+    names = module_order(full)
+    size = 2 if cast == 'bf16' else 4
+    units = {}
+    for k in names:
+        layer = number(k, 'layers')
+        unit = '.'.join(k.split('.')[:layer[0] + 1]) + '.' if 'layers' in form and layer[0] else ''
+        units.setdefault(unit, []).append(k)
+    flats = {u: Flat(full, ks, world, cast, 16 // size if 'aligned' in form else 1,
+                     world if 'padded' in form else None) for u, ks in units.items()}
+    bad, ranks = spoil(list(flats.values()), kind, full, rnd) if kind else (None, None)
+    os.makedirs(path)
+    for r in range(world):
+        state = {}
+        for u, f in flats.items():
+            v = f.shards[r]
+            total = sum(len(x) for x in f.shards)
+            state[u + '_flat_param'] = Sharded(v, r * f.part, total, r) if 'sharded' in form else v.clone()
+        name = 'pytorch_model_fsdp_rank%d.bin' if 'padded' in form else 'model_world_size_%d_rank_%%d.pt' % world
+        torch.save(state, os.path.join(path, name % r))
+    return bad, ranks
 
 
 # --- cases ---
@@ -186,27 +450,76 @@ def same(h):
     return h
 
 
+def experts(h):
+    return stacked(make.megatron(h, kv=make.KV, te=True, grouped_experts=1, pad_to=128))
+
+
+def unpacked(h):
+    """What packed_experts() packed, an expert a tensor."""
+    out = {}
+    for k, w in h.items():
+        if not k.endswith('_proj') or '.experts' not in k:
+            out[k] = w
+            continue
+        gated, (names, moe) = k.endswith('gate_up_proj'), next(
+            m[::-1] for m in (make.QWEN3MOE, make.MIXTRAL) if m[1][0].split('%d')[0] in k)
+        turned = w.v.shape[1] == make.D if gated else w.v.shape[2] == make.D
+        for e in range(make.E):
+            v = w.v[e].T if turned else w.v[e]
+            head = k[:k.index(names[0].split('%d')[0])]
+            for name, part in zip(names[:2] if gated else names[2:], np.split(v, 2) if gated else [v]):
+                out[head + name % e] = make.W(np.ascontiguousarray(part), [s for s in w.src if s == head + name % e])
+    return out
+
+
 #         name, model, Megatron's, (tp, pp, ep, vpp), the other side: a conversion, or one over ranks
 CASES = [
-    ('tp2', lambda r: make.llama(r, layers=4), mcore(pad_to=128), (2, 1, 1, 1), same),
-    ('tp4-gqa', lambda r: make.llama(r, layers=4), mcore(pad_to=512), (4, 1, 1, 1), same),
-    ('pp2', lambda r: make.llama(r, layers=4), mcore(pad_to=128), (1, 2, 1, 1), same),
-    ('pp2-chunks', lambda r: make.llama(r, layers=4), mcore(te=True), (1, 2, 1, 2), same),
-    ('tp2pp2', lambda r: make.llama(r, layers=4, bias=True), mcore(te=True, pad_to=256), (2, 2, 1, 1), same),
-    ('ep2', lambda r: make.llama(r, layers=4, moe=make.MIXTRAL), mcore(), (1, 1, 2, 1), same),
-    ('tp2ep2', lambda r: make.llama(r, layers=4, moe=make.QWEN3MOE, qknorm=True), mcore(pad_to=128), (2, 1, 2, 1), same),
-    ('tp2pp2ep2', lambda r: make.llama(r, layers=4, moe=make.MIXTRAL), mcore(te=True, grouped_experts=1, pad_to=128),
+    ('tp2', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=128), (2, 1, 1, 1), same),
+    ('tp4-gqa', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=512), (4, 1, 1, 1), same),
+    ('pp2', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=128), (1, 2, 1, 1), same),
+    ('pp2-chunks', lambda r: make.llama(r, layers=LAYERS), mcore(te=True), (1, 2, 1, 2), same),
+    ('tp2pp2', lambda r: make.llama(r, layers=LAYERS, bias=True), mcore(te=True, pad_to=256), (2, 2, 1, 1), same),
+    ('ep2', lambda r: make.llama(r, layers=LAYERS, moe=make.MIXTRAL), mcore(), (1, 1, 2, 1), same),
+    ('tp2ep2', lambda r: make.llama(r, layers=LAYERS, moe=make.QWEN3MOE, qknorm=True), mcore(pad_to=128), (2, 1, 2, 1), same),
+    ('tp2pp2ep2', lambda r: make.llama(r, layers=LAYERS, moe=make.MIXTRAL), mcore(te=True, grouped_experts=1, pad_to=128),
      (2, 2, 2, 1), same),
-    ('tp2-lm', lambda r: make.llama(r, layers=4), mcore(old=True, pad_to=128), (2, 1, 1, 1), same),
-    ('tp2-init', lambda r: make.llama(r, layers=4, init=True, qknorm=True), mcore(pad_to=128), (2, 1, 1, 1), same),
+    ('tp2-lm', lambda r: make.llama(r, layers=LAYERS), mcore(old=True, pad_to=128), (2, 1, 1, 1), same),
+    ('tp2-init', lambda r: make.llama(r, layers=LAYERS, init=True, qknorm=True), mcore(pad_to=128), (2, 1, 1, 1), same),
     ('tp2-gpt2', lambda r: make.gpt2(r), lambda h: make.gpt2_megatron(h), (2, 1, 1, 1), make.gpt2_hf),
     ('tp2ep2-mla', lambda r: make.deepseek(r), mcore(te=True, grouped_experts=1, pad_to=128), (2, 1, 2, 1), same),
-    ('tp2-tp4', lambda r: make.llama(r, layers=4), mcore(pad_to=512), (2, 1, 1, 1), (mcore(pad_to=512), (4, 1, 1, 1))),
-    ('tp4-tp2pp2', lambda r: make.llama(r, layers=4), mcore(pad_to=512), (4, 1, 1, 1), (mcore(pad_to=512), (2, 2, 1, 1))),
-    ('one-tp2pp2', lambda r: make.llama(r, layers=4), None, None, (mcore(pad_to=128), (2, 2, 1, 1))),
-    ('fsdp4', lambda r: make.llama(r, layers=4), None, 4, same),
-    ('fsdp3-meta', lambda r: make.llama(r, layers=4), None, 3, make.meta),
-    ('fsdp8-mcore', lambda r: make.llama(r, layers=4, init=True), None, 8, mcore()),
+    ('tp2-tp4', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=512), (2, 1, 1, 1), (mcore(pad_to=512), (4, 1, 1, 1))),
+    ('tp4-tp2pp2', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=512), (4, 1, 1, 1), (mcore(pad_to=512), (2, 2, 1, 1))),
+    ('one-tp2pp2', lambda r: make.llama(r, layers=LAYERS), None, None, (mcore(pad_to=128), (2, 2, 1, 1))),
+    ('fsdp4', lambda r: make.llama(r, layers=LAYERS), None, 4, same),
+    ('fsdp3-meta', lambda r: make.llama(r, layers=LAYERS), None, 3, make.meta),
+    ('fsdp8-mcore', lambda r: make.llama(r, layers=LAYERS, init=True), None, 8, mcore()),
+    ('fsdp2tp2', lambda r: make.llama(r, layers=LAYERS), None, (2, 2), same),
+    ('fsdp3tp2-meta', lambda r: make.llama(r, layers=LAYERS, bias=True), None, (3, 2), make.meta),
+    ('fsdp5tp2', lambda r: make.llama(r, layers=LAYERS, qknorm=True), None, (5, 2), same),
+    ('fsdp3tp4-mcore', lambda r: make.llama(r, layers=LAYERS), None, (3, 4), mcore()),
+    ('fsdp2ep2', lambda r: make.packed_experts(make.llama(r, layers=LAYERS, moe=make.QWEN3MOE)), None, (2, 2), unpacked),
+    ('fsdp3ep2-turned', lambda r: make.packed_experts(make.llama(r, layers=LAYERS, moe=make.MIXTRAL), True), None, (3, 2),
+     unpacked),
+    ('ep2-stacked', lambda r: make.llama(r, layers=LAYERS, moe=make.MIXTRAL), experts, (1, 1, 2, 1), same),
+    ('tp2ep2-stacked', lambda r: make.llama(r, layers=LAYERS, moe=make.QWEN3MOE), experts, (2, 1, 2, 1), same),
+    ('tp2pp2-stacked', lambda r: make.llama(r, layers=LAYERS, moe=make.MIXTRAL), experts, (2, 2, 1, 1), same),
+    ('ep4-stacked-ep2', lambda r: make.llama(r, layers=LAYERS, moe=make.QWEN3MOE), experts, (1, 1, 4, 1),
+     (experts, (2, 1, 2, 1))),
+    ('zero2', lambda r: make.llama(r, layers=LAYERS), None, 'zero2 2', same),
+    ('zero1-bias', lambda r: make.llama(r, layers=LAYERS, bias=True, init=True), None, 'zero1 4', same),
+    ('zero2-mcore', lambda r: make.llama(r, layers=LAYERS), None, 'zero2 3', mcore()),
+    ('zero3', lambda r: make.llama(r, layers=LAYERS), None, 'zero3 2', same),
+    ('zero3-odd', lambda r: make.llama(r, layers=LAYERS, qknorm=True), None, 'zero3 5', same),
+    ('zero3-meta', lambda r: make.llama(r, layers=LAYERS), None, 'zero3 4', make.meta),
+    ('flat2', lambda r: make.llama(r, layers=LAYERS), None, 'layers 2', same),
+    ('flat3-aligned', lambda r: make.llama(r, layers=LAYERS, bias=True), None, 'layers-aligned 3', same),
+    ('flat4-padded', lambda r: make.llama(r, layers=LAYERS, qknorm=True), None, 'layers-padded 4', same),
+    ('flat2-init', lambda r: make.llama(r, layers=LAYERS, init=True), None, 'layers 2', same),
+    ('flat2-sharded', lambda r: make.llama(r, layers=LAYERS), None, 'layers-sharded 2', same),
+    ('flat4-one', lambda r: make.llama(r, layers=LAYERS), None, 'one-padded 4', same),
+    ('flat3-one-aligned', lambda r: make.llama(r, layers=LAYERS, bias=True), None, 'one-aligned 3', same),
+    ('zero2-tp2', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=128), 'zero2 2 2', same),
+    ('zero3-tp2', lambda r: make.llama(r, layers=LAYERS), mcore(te=True, pad_to=256), 'zero3 3 2', same),
 ]
 TWINS = ['element', 'swapped', 'stale']
 
@@ -275,20 +588,38 @@ def write(out, case, rnd, rng, small=False):
     cast_a, cast_b = ('bf16', 'bf16') if small else rnd.choice([('f32', 'f32'), ('bf16', 'bf16'), ('f32', 'bf16'), ('bf16', 'f32')])
     gated = 'gpt2' not in name
     twins = []
-    if isinstance(how, int):
+    if isinstance(how, str):
+        a = h if conv is None else conv(h)
+        form, world, *tp = how.split(' ')
+        models = [a]
+        if tp:
+            parts = split(a, int(tp[0]), 1, 1, 1, gated)
+            models = [{k[6:]: make.W(v, a[old].src) for k, (old, v) in parts[t, 0, 0].items()} for t in range(int(tp[0]))]
+        saved = (lambda path, **o: save_zero(path, models, int(form[4:]), int(world), cast_a, **o)) if form[:4] == 'zero' \
+            else (lambda path, **o: save_flat(path, a, form, int(world), cast_a, **o))
+        saved(os.path.join(d, 'a'))
+        for kind in TWINS:
+            bad, where = saved(os.path.join(d, kind), kind=kind, rnd=rnd)
+            twins.append({'path': kind, 'fault': kind, 'bad': bad, 'rank': where})
+    elif isinstance(how, int) or how is not None and len(how) == 2:
         a = h
         save_dcp(os.path.join(d, 'a'), a, how, cast_a)
         big = [k for k in a if a[k].v.ndim > 1]
         for kind in TWINS:
-            k, n = rnd.choice(big), how
-            part = rnd.randrange(2)
+            k = rnd.choice(big)
+            boxes = [b for _, b in chunks_of(k, a[k].v, how)]
+            size = lambda b: [hi - lo for lo, hi in b]  # noqa: E731
+            full_ones = [i for i, b in enumerate(boxes) if 0 not in size(b)]
+            part = rnd.choice(full_ones[:2])
+            two = [(i, j) for i in full_ones for j in full_ones if i < j and size(boxes[i]) == size(boxes[j])]
+            two = rnd.choice(two) if two else (part, part)
 
-            def change(fqn, j, p, v, kind=kind, k=k, part=part):
+            def change(fqn, j, p, box, v, kind=kind, k=k, part=part, boxes=boxes, two=two):
                 if fqn != k:
                     return p
-                rows = -(-len(v) // n)
-                if kind == 'swapped' and j < 2:
-                    return v[(1 - j) * rows:(2 - j) * rows].clone() if len(v) >= 2 * rows else p * 2
+                if kind == 'swapped' and j in two:
+                    other = two[0] if j == two[1] else two[1]
+                    return v[tuple(slice(lo, hi) for lo, hi in boxes[other])].clone() if other != j else p * 2
                 if kind == 'stale' and j == part:
                     return p + 0.1 * p.std()
                 if kind == 'element' and j == part:
@@ -296,7 +627,6 @@ def write(out, case, rnd, rng, small=False):
                 return p
             save_dcp(os.path.join(d, kind), a, how, cast_a, change)
             twins.append({'path': kind, 'fault': kind, 'bad': [k], 'rank': None})
-        names = {k: k for k in a}
     elif how is None:
         a = h
         make.safetensors(os.path.join(d, 'a'), {k: make.cast(w.v, cast_a) for k, w in a.items()})
@@ -329,17 +659,28 @@ def write(out, case, rnd, rng, small=False):
                    'twins': twins, 'groups': {k: sorted(w.src) for s in (a, b) for k, w in s.items()}}, f)
 
 
-SMALL = ['tp2pp2ep2', 'fsdp8-mcore', 'tp4-tp2pp2']
+SMALL = ['tp2pp2ep2', 'fsdp8-mcore', 'tp4-tp2pp2', 'fsdp3tp2-meta', 'tp2ep2-stacked', 'zero2', 'zero3-odd', 'flat3-aligned',
+         'flat2-sharded']
+
+
+LESS = {'fsdp3tp2-meta': ['stale'], 'tp2ep2-stacked': ['stale'], 'zero2': ['element', 'swapped'], 'zero3-odd': ['element', 'stale']}
 
 
 def main(out, seeds=1, small=False):
-    """small: the few that tests/data/weights/ranks.tar.gz holds, of few elements."""
+    """small: the few that tests/data/weights/ranks.tar.gz holds, of few elements; without some twins of some
+    with half of the layers."""
+    global LAYERS
     os.makedirs(out)
     if small:
         make.D, make.F, make.V = 16, 16, 18
     for case in CASES if small else ():
         if case[0] in SMALL:
-            write(out, case, random.Random(1), np.random.default_rng(1), True)
+            LAYERS = 2 if case[0] in LESS else 4
+            # The element is one of an expert; the outermost module's parts have changed places.
+            seed = {'tp2ep2-stacked': 11, 'flat2-sharded': 2}.get(case[0], 1)
+            write(out, case, random.Random(seed), np.random.default_rng(seed), True)
+        for kind in LESS.get(case[0], []):
+            shutil.rmtree(os.path.join(out, case[0], kind))
     if small:
         return
     for s in range(seeds):

@@ -35,6 +35,7 @@ struct part {
 	uint32_t ndim;
 	int64_t at[ACC_MAXDIM], size[ACC_MAXDIM], whole[ACC_MAXDIM];
 	bool only;  /* it is all of the tensor */
+	bool again; /* the same part as another */
 	unsigned n; /* leaves that were seen */
 };
 
@@ -247,24 +248,81 @@ overlap(const struct part *p, const struct part *q)
 	return true;
 }
 
-/* Do the parts make up the tensor, each element once? torch checks that before it writes. */
-static bool
-make_up(const struct part *p, uint32_t n, const int64_t *whole, uint32_t ndim)
+/* By where they begin along this axis, then along the others. */
+struct order {
+	const struct part *p;
+	uint32_t axis;
+};
+
+static int
+by_begin(const void *x, const void *y, void *arg)
+{
+	const struct order *o = arg;
+	const struct part *a = &o->p[*(const uint32_t *)x], *b = &o->p[*(const uint32_t *)y];
+	if (a->at[o->axis] != b->at[o->axis])
+		return a->at[o->axis] < b->at[o->axis] ? -1 : 1;
+	for (uint32_t i = 0; i < a->ndim; i++)
+		if (a->at[i] != b->at[i])
+			return a->at[i] < b->at[i] ? -1 : 1;
+	return 0;
+}
+
+/* Does a part overlap one behind it? What stands at the same place, empty parts mostly, is one. */
+static const char *
+sweep(struct part *p, const uint32_t *at, uint32_t n, const struct order *o)
+{
+	enum { MOST = 1 << 24 };
+	uint32_t left = MOST;
+	for (uint32_t i = 0; i < n; i++) {
+		struct part *a = &p[at[i]];
+		for (uint32_t k = i + 1; k < n && !a->again; k++) {
+			struct part *b = &p[at[k]];
+			bool here = memcmp(a->at, b->at, a->ndim * sizeof *a->at) == 0;
+			if (b->at[o->axis] >= a->at[o->axis] + a->size[o->axis] && !here)
+				break;
+			if (here && memcmp(a->size, b->size, a->ndim * sizeof *a->size) == 0)
+				b->again = true;
+			else if (overlap(a, b))
+				return "parts of its tensor overlap";
+			if (left-- == 0)
+				return "its tensor has too many parts";
+		}
+	}
+	return NULL;
+}
+
+/* Why the parts do not make up the tensor, each element once, as torch checks before it writes; NULL: they
+ * do. */
+static int
+make_up(struct part *p, uint32_t n, const int64_t *whole, uint32_t ndim, const char **why,
+	struct acc_err *e)
 {
 	uint64_t all, sum = 0, k;
-	if (!acc_count(whole, ndim, &all))
-		return false;
+	struct order o = {.p = p};
+	uint32_t *at = calloc((size_t)n + 1, sizeof *at);
+	if (at == NULL)
+		return acc_nomem(e);
 	for (uint32_t i = 0; i < n; i++)
-		if (!acc_count(p[i].size, ndim, &k) || k > all - sum)
-			return false;
-		else
+		at[i] = i;
+	/* The axis that is cut most leaves least to look at. */
+	for (uint32_t d = 1; d < ndim && n > 0; d++)
+		if (p[0].size[d] > 0 && p[0].size[o.axis] > 0 &&
+			whole[d] / p[0].size[d] > whole[o.axis] / p[0].size[o.axis])
+			o.axis = d;
+	*why = acc_count(whole, ndim, &all) ? NULL : "its tensor is too large";
+	if (*why == NULL && ndim > 0) {
+		qsort_r(at, n, sizeof *at, by_begin, &o);
+		*why = sweep(p, at, n, &o);
+	}
+	for (uint32_t i = 0; i < n && *why == NULL; i++)
+		if (!p[i].again && (!acc_count(p[i].size, ndim, &k) || k > all - sum))
+			*why = "parts of its tensor overlap";
+		else if (!p[i].again)
 			sum += k;
-	/* All pairs, where that is no work. */
-	for (uint32_t i = 0; i < n && n <= 1024; i++)
-		for (uint32_t j = 0; j < i && all > 0; j++)
-			if (overlap(&p[i], &p[j]))
-				return false;
-	return sum == all;
+	if (*why == NULL && sum != all)
+		*why = "parts of its tensor are missing";
+	free(at);
+	return 0;
 }
 
 static int
@@ -285,7 +343,7 @@ chunk(struct dcp *d, const struct acc_py *x, const int64_t *whole, uint32_t ndim
 }
 
 static int
-read_chunk(struct part *p, struct acc_str fqn, bool complete)
+read_chunk(struct part *p, struct acc_str fqn, const char *why)
 {
 	struct acc_err bad = {0};
 	int rc = name_part(p, fqn);
@@ -295,11 +353,10 @@ read_chunk(struct part *p, struct acc_str fqn, bool complete)
 	if (key.p == NULL)
 		return acc_nomem(p->d->e);
 	const uint64_t *at = acc_map_get(&p->d->parts, key);
-	if (complete && at != NULL)
+	if (why == NULL && at != NULL)
 		return read_part(p, &p->d->stored[*at]);
-	acc_fail(&bad, ACC_EFORMAT,
-		complete ? "no entry of storage_data says where it is"
-			 : "the parts of its tensor do not make it up");
+	acc_fail(&bad, ACC_EFORMAT, "%s",
+		why == NULL ? "no entry of storage_data says where it is" : why);
 	return put_bad(p, ACC_STR(".metadata"), &bad);
 }
 
@@ -319,9 +376,12 @@ read_tensor(struct dcp *d, struct acc_str fqn, const struct acc_py *meta)
 	int rc = 0;
 	for (uint32_t i = 0; i < chunks->n && rc == 0; i++)
 		rc = chunk(d, chunks->item[i], whole, ndim, &p[i]);
-	bool complete = rc == 0 && make_up(p, chunks->n, whole, ndim);
+	const char *why = NULL;
+	if (rc == 0)
+		rc = make_up(p, chunks->n, whole, ndim, &why, d->e);
 	for (uint32_t i = 0; i < chunks->n && rc == 0; i++)
-		rc = read_chunk(&p[i], fqn, complete);
+		if (!p[i].again)
+			rc = read_chunk(&p[i], fqn, why);
 	free(p);
 	return rc;
 }

@@ -47,9 +47,9 @@ put_tensor(struct ptfile *f, const struct acc_torch_leaf *l, struct acc_str name
 		.err = l->err,
 		.grad_known = true,
 		.requires_grad = l->requires_grad,
-		.whole = f->whole,
-		.at = f->at,
-		.nwhole = f->nwhole,
+		.whole = l->whole != NULL ? l->whole : f->whole,
+		.at = l->whole != NULL ? l->at : f->at,
+		.nwhole = l->whole != NULL ? l->nwhole : f->nwhole,
 		.stack = f->stack,
 		.several = l->path.n > 0};
 	/* numpy's short names (f8) say nothing that dtype does not. */

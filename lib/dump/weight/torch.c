@@ -31,6 +31,10 @@ probe_dir(int dirfd, struct acc_err *e)
 		rc = acc_dir_has(dirfd, "pytorch_model.bin", e);
 	if (rc != 0)
 		return acc_dump_sure(rc, 60);
+	/* As accelerate calls those of FSDP's ranks. */
+	rc = acc_dir_has_end(dirfd, "_rank0.bin", e);
+	if (rc != 0)
+		return acc_dump_sure(rc, 60);
 	/* Other dumps have such files too. */
 	rc = acc_dir_has_end(dirfd, ".pt", e);
 	return acc_dump_sure(rc != 0 ? rc : acc_dir_has_end(dirfd, ".pth", e), 30);
@@ -59,8 +63,9 @@ struct set {
 	int dirfd;
 	const char **files;
 	size_t nfiles;
-	bool apart;             /* several files hold dicts with the same keys */
-	bool by_name;           /* files that have nothing to do with each other */
+	bool apart;   /* several files hold dicts with the same keys */
+	bool by_name; /* files that have nothing to do with each other */
+	bool flat;    /* some of these keys are flat parameters, of which each rank has a part */
 	struct weight_map *map; /* or NULL: without an index */
 	struct acc_map keys;    /* of dicts -> the file of the folder that has them */
 	uint64_t at;            /* which is being looked at */
@@ -104,6 +109,17 @@ read_file(struct set *s, const char *file, struct acc_err *e)
 
 /* --- recordings made by hand: a file for each module --- */
 
+/* FSDP's flat parameters, and fairscale's: flat_param_0. */
+static bool
+is_flat(struct acc_str path)
+{
+	const char *dot = path.n == 0 ? NULL : memrchr(path.p, '.', path.n);
+	struct acc_str s = dot == NULL ? path
+				       : (struct acc_str){dot + 1,
+						 (uint32_t)(path.p + path.n - dot - 1)};
+	return acc_str_is(s, "_flat_param") || acc_str_starts(s, "flat_param");
+}
+
 /* Was there such a key in an earlier file? */
 static int
 note_key(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc_err *e)
@@ -112,6 +128,7 @@ note_key(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc
 	(void)f;
 	if (!l->in_dict || l->value_type != NULL || s->apart)
 		return 1;
+	s->flat |= l->whole != NULL || is_flat(l->path);
 	uint64_t *file = acc_map_put(&s->keys, l->path, s->at);
 	if (file == NULL)
 		return acc_nomem(e);
@@ -136,6 +153,54 @@ compare_keys(struct set *s, struct acc_err *e)
 			return acc_nomem(e);
 	}
 	return 0;
+}
+
+/* --- a file for each rank --- */
+
+/* The number of X_rank_3, X-rank3, rank3, X-shard3; -1. */
+static int64_t
+rank_of(struct acc_str stem)
+{
+	uint32_t n = stem.n;
+	int64_t rank;
+	while (n > 0 && stem.p[n - 1] >= '0' && stem.p[n - 1] <= '9')
+		n--;
+	struct acc_str digits = {stem.p + n, stem.n - n};
+	if (n > 0 && (stem.p[n - 1] == '_' || stem.p[n - 1] == '-'))
+		n--;
+	struct acc_str head = {stem.p, n};
+	return (acc_str_ends(head, "rank") || acc_str_ends(head, "shard")) &&
+			       acc_str_int(digits, &rank) && rank >= 0
+		       ? rank
+		       : -1;
+}
+
+/* Is each file that of one rank, and are they all there? They stand in natural order. */
+static bool
+is_ranks(const struct set *s)
+{
+	bool all = s->nfiles > 1;
+	for (size_t i = 0; i < s->nfiles && all; i++)
+		all = rank_of(acc_dump_stem(s->files[i])) == (int64_t)i;
+	return all;
+}
+
+static int
+read_ranks(struct set *s, struct acc_source *src, struct acc_err *e)
+{
+	int rc = 0;
+	s->apart = false;
+	src->order = NULL;
+	for (size_t i = 0; i < s->nfiles && rc == 0; i++) {
+		src->rank = (int64_t)i;
+		src->place = s->files[i];
+		if (!acc_dump_wants(s->w.c, src->step, src->rank))
+			continue;
+		rc = acc_dump_source(s->w.c, src, e);
+		if (rc == 0)
+			rc = read_file(s, s->files[i], e);
+	}
+	return rc;
 }
 
 /* What the index names and no file holds. */
@@ -215,10 +280,15 @@ read_set(struct acc_dump_ctx *c, const char *dir, int dirfd, const char *index, 
 	src.root = dir;
 	int rc = open_set(&s, index, &map, e);
 	src.order = s.by_name ? acc_dump_handorder(s.files, s.nfiles, "") : NULL;
-	if (rc == 0)
-		rc = acc_dump_source(c, &src, e);
-	if (rc == 0 && s.by_name)
+	if (rc == 0 && s.map == NULL && (s.by_name || is_ranks(&s)))
 		rc = compare_keys(&s, e);
+	if (rc == 0 && s.flat && is_ranks(&s)) {
+		rc = read_ranks(&s, &src, e);
+		s.nfiles = 0;
+	} else if (rc == 0) {
+		s.apart = s.apart && s.by_name;
+		rc = acc_dump_source(c, &src, e);
+	}
 	for (size_t i = 0; i < s.nfiles && rc == 0; i++)
 		rc = read_file(&s, s.files[i], e);
 	if (rc == 0 && s.map != NULL)
