@@ -72,20 +72,21 @@ const char *
 acc_replicas_name(struct acc_replicas *t, size_t line, struct acc_err *e)
 {
 	struct acc_rec *r;
-	if (t->f->get(t->f->arg, line, &r, e) < 0)
-		return NULL;
-	struct acc_str key = acc_get_text(r, "", "key");
-	const char *p = acc_arena_copy(&t->f->mem, key.p, key.n);
+	int rc = t->f->get(t->f->arg, line, &r, e);
+	struct acc_str key = rc < 0 ? acc_str("") : acc_get_text(r, "", "key");
+	const char *p = rc < 0 ? NULL : acc_arena_copy(&t->f->mem, key.p, key.n);
 	if (p == NULL)
-		acc_nomem(e);
-	return p;
+		t->lost = rc < 0 ? rc : acc_nomem(e);
+	return p == NULL ? "" : p;
 }
 
 int
 acc_replicas_blame(struct acc_replicas *t, const struct acc_rank_group *g, size_t line,
 	const char *said, double value, double limit, struct acc_err *e)
 {
-	if (said == NULL)
+	if (t->lost < 0)
+		return t->lost;
+	if (said == NULL || g->who == NULL)
 		return e != NULL && e->code != 0 ? e->code : acc_nomem(e);
 	const struct acc_fleet_verdict v = {.line = line,
 		.said = said,
@@ -94,6 +95,15 @@ acc_replicas_blame(struct acc_replicas *t, const struct acc_rank_group *g, size_
 		.max = value,
 		.limit = limit};
 	return acc_fleet_say(t->f, &v, e);
+}
+
+int
+acc_replicas_accuse(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *s, size_t line, const char *said, struct acc_err *e)
+{
+	bool flat = false;
+	int rc = acc_replicas_flat(t, s, &flat, e);
+	return rc < 0 || flat ? rc : acc_replicas_blame(t, g, line, said, 1, 0, e);
 }
 
 #define SAY(p, ...) acc_say(&(p)->t->f->mem, __VA_ARGS__)
@@ -297,8 +307,8 @@ say_unlike(struct parting *p, struct acc_err *e)
 				(long long)t->call[w[1]->call].k->rank),
 			1, 0, e);
 	const char *a = acc_replicas_name(t, w[0]->line, e),
-		   *b = a == NULL ? NULL : acc_replicas_name(t, w[1]->line, e);
-	for (uint32_t j = 0; j < c->n && b != NULL; j++)
+		   *b = acc_replicas_name(t, w[1]->line, e);
+	for (uint32_t j = 0; j < c->n; j++)
 		if (t->seen[c->first + j].out && t->seen[c->first + j].n > 1)
 			return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
 				strcmp(a, b) == 0
@@ -313,7 +323,7 @@ say_unlike(struct parting *p, struct acc_err *e)
 						  a, (long long)t->call[w[0]->call].k->rank, b,
 						  (long long)t->call[w[1]->call].k->rank),
 				1, 0, e);
-	return b == NULL ? ACC_ENOMEM : 0;
+	return t->lost;
 }
 
 /* Was this tensor, on its rank, made from a weight that is not the same on all? */
@@ -352,11 +362,9 @@ lost_reduction(struct parting *p, uint32_t sibling, uint32_t j, struct acc_err *
 	if (now->k->talks ? now->k->op != then->k->op || few >= many : !from_shard(p, now))
 		return 0;
 	const char *a = acc_replicas_name(t, now->k->line, e),
-		   *b = a == NULL ? NULL : acc_replicas_name(t, then->k->line, e),
-		   *d = b == NULL ? NULL : acc_replicas_name(t, was->k->line, e);
+		   *b = acc_replicas_name(t, then->k->line, e),
+		   *d = acc_replicas_name(t, was->k->line, e);
 	p->parted = true;
-	if (d == NULL)
-		return ACC_ENOMEM;
 	if (now->k->talks)
 		return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
 			SAY(p,

@@ -75,6 +75,7 @@ struct acc_replicas {
 	struct acc_rank_group *group;
 	size_t ngroup, cap_group;
 	double *a, *b; /* ACC_CHUNK elements each */
+	int lost;      /* < 0: a name could not be got */
 };
 
 /* Reads all records. 0 or < 0. */
@@ -110,7 +111,7 @@ int acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* Gradients of all micro-batches are joined, each once (replica_micro.c). */
 int acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
-/* What is sent and received (replica_dual.c). */
+/* What is sent and received (replica_link.c). */
 int acc_rule_pairs(struct acc_replicas *t, struct acc_err *e);
 /* Weights that are not the same on all ranks, of a group where no gradients are seen to be joined: so many are
  * the same, so many not (replica_odd.c). */
@@ -144,6 +145,14 @@ acc_seen_beside(const struct acc_seen_call *a, const struct acc_seen_call *b)
 /* Is this call one among the group? */
 bool acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
 	const struct acc_rank_group *g);
+/* The call of a tensor; NULL of NULL. */
+const struct acc_seen_call *acc_seen_caller(const struct acc_replicas *t,
+	const struct acc_replica_seen *s);
+/* Its first output of more than one element; its first real tensor of more; NULL: none. */
+const struct acc_replica_seen *acc_seen_output(const struct acc_replicas *t,
+	const struct acc_seen_call *c);
+const struct acc_replica_seen *acc_seen_real(const struct acc_replicas *t,
+	const struct acc_seen_call *c, bool out);
 /* The input whose gradient a backward call puts out: recorders number gradients as the inputs, or leave out what
  * is no tensor. NULL: not known. */
 const struct acc_replica_seen *acc_seen_input(const struct acc_replicas *t,
@@ -201,11 +210,15 @@ int acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen 
 int acc_replicas_flat(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
 	struct acc_err *e);
 
-/* The op call of a record, in the fleet's memory; NULL: failure. */
+/* The op call of a record, in the fleet's memory; never NULL: after a failure, what is said next fails. */
 const char *acc_replicas_name(struct acc_replicas *t, size_t line, struct acc_err *e);
 /* Say of a record what is wrong; said NULL: memory ran out. 0 or < 0. */
 int acc_replicas_blame(struct acc_replicas *t, const struct acc_rank_group *g, size_t line,
 	const char *said, double value, double limit, struct acc_err *e);
+/* The same, unless `s`, by which it was found, is one number everywhere: zeros are found again where they are
+ * others. */
+int acc_replicas_accuse(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *s, size_t line, const char *said, struct acc_err *e);
 
 /* Two ranks' weight now, which was alike in an earlier step: blamed where it parts. 0 or < 0. */
 int acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,

@@ -81,15 +81,13 @@ exchange(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 	if (rc != 0 || flat)
 		return rc < 0 ? rc : 0;
 	const char *a = acc_replicas_name(t, c->k->line, e),
-		   *b = a == NULL ? NULL : acc_replicas_name(t, from->line, e);
-	return b == NULL
-		       ? ACC_ENOMEM
-		       : acc_replicas_blame(t, g, dy->line,
-				 SAY(t,
-					 "is the gradient that %s made on this rank, moved only, although it is of"
-					 " what %s exchanged with the other ranks: it must be exchanged, too",
-					 b, a),
-				 1, 0, e);
+		   *b = acc_replicas_name(t, from->line, e);
+	return acc_replicas_blame(t, g, dy->line,
+		SAY(t,
+			"is the gradient that %s made on this rank, moved only, although it is of"
+			" what %s exchanged with the other ranks: it must be exchanged, too",
+			b, a),
+		1, 0, e);
 }
 
 /* --- gradients that stop --- */
@@ -148,131 +146,12 @@ stopped(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 	if (w == NULL || out == NULL || others_with(t, c->k->rank, w) < LIMIT_REPLICA_WEIGHTS)
 		return 0;
 	const char *name = acc_replicas_name(t, w->line, e);
-	return name == NULL
-		       ? ACC_ENOMEM
-		       : acc_replicas_blame(t, g, out->line,
-				 SAY(t,
-					 "passes on what is made of the weight of %s, which wants a gradient and has none:"
-					 " this communication must have a backward pass",
-					 name),
-				 1, 0, e);
-}
-
-/* --- what is received --- */
-
-/* The op call that is given this first, outside of communication. */
-static const struct acc_seen_call *
-user(const struct acc_replicas *t, const struct acc_replica_seen *got,
-	const struct acc_seen_call *after)
-{
-	for (const struct acc_seen_call *c = after + 1;
-		c < t->call + t->f->ncall && acc_seen_beside(c, after); c++) {
-		if (c->k->talks)
-			continue;
-		for (uint32_t i = c->first; i < c->first + c->n; i++)
-			if (!t->seen[i].out && t->seen[i].mark == got->mark)
-				return c;
-	}
-	return NULL;
-}
-
-static const struct acc_replica_seen *
-received(const struct acc_replicas *t, const struct acc_seen_call *c)
-{
-	for (uint32_t i = c->first; c->receives && i < c->first + c->n; i++)
-		if (t->seen[i].out && t->seen[i].n > 1 && t->seen[i].real && t->seen[i].mark != 0)
-			return &t->seen[i];
-	return NULL;
-}
-
-/* Nobody is given it: is what came before it used twice, by one line? */
-static int
-unused(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err *e)
-{
-	const struct acc_seen_call *c = &t->call[got->call], *first, *second = NULL;
-	const struct acc_replica_seen *other = NULL;
-	if (user(t, got, c) != NULL)
-		return 0;
-	for (const struct acc_seen_call *o = c;
-		o-- > t->call && acc_seen_beside(o, c) && second == NULL;) {
-		other = received(t, o);
-		if (other == NULL || other->n != got->n || other->mark == got->mark)
-			continue;
-		first = user(t, other, o);
-		for (second = first;
-			second != NULL && (second == first || second->line != first->line);)
-			second = user(t, other, second);
-	}
-	bool flat = true;
-	int rc = second == NULL || second->line == 0 ? 0 : acc_replicas_flat(t, got, &flat, e);
-	if (rc < 0 || flat)
-		return rc;
-	const struct acc_rank_group g = {.n = 1, .who = acc_fleet_ranks(t->f, &c->k->rank, 1)};
-	const char *a = acc_replicas_name(t, other->line, e),
-		   *b = a == NULL ? NULL : acc_replicas_name(t, second->k->line, e);
-	return b == NULL || g.who == NULL
-		       ? acc_nomem(e)
-		       : acc_replicas_blame(t, &g, got->line,
-				 SAY(t,
-					 "is given to no op call; %s is given what %s received, as another call of its"
-					 " line was: should it be this?",
-					 b, a),
-				 1, 0, e);
-}
-
-/* What is sent, if it is real. */
-static const struct acc_replica_seen *
-sent(const struct acc_replicas *t, const struct acc_seen_call *c)
-{
-	for (uint32_t i = c->first; c->sends && i < c->first + c->n; i++)
-		if (!t->seen[i].out && t->seen[i].n > 1 && t->seen[i].real && t->seen[i].mark != 0)
-			return &t->seen[i];
-	return NULL;
-}
-
-/* It was sent there before: does nobody get what a later call of the line that made it put out? */
-static int
-sent_again(struct acc_replicas *t, const struct acc_replica_seen *s, struct acc_err *e)
-{
-	const struct acc_seen_call *c = &t->call[s->call], *was = NULL, *other = NULL;
-	const struct acc_replica_seen *made = acc_seen_maker(t, s), *x = NULL;
-	for (const struct acc_seen_call *o = c;
-		o-- > t->call && acc_seen_beside(o, c) && was == NULL;) {
-		x = sent(t, o);
-		was = x != NULL && x->mark == s->mark && o->args == c->args ? o : NULL;
-	}
-	if (was == NULL || made == NULL || t->call[made->call].line == 0)
-		return 0;
-	const struct acc_seen_call *maker = &t->call[made->call];
-	for (const struct acc_seen_call *o = maker + 1; o < c && other == NULL; o++) {
-		if (o->line != maker->line || o->k->backward)
-			continue;
-		x = NULL;
-		for (uint32_t i = o->first; i < o->first + o->n; i++)
-			x = t->seen[i].out && t->seen[i].n == s->n ? &t->seen[i] : x;
-		bool used = x == NULL || x->mark == s->mark || user(t, x, o) != NULL;
-		for (const struct acc_seen_call *p = o;
-			p < t->call + t->f->ncall && acc_seen_beside(p, o) && !used; p++) {
-			const struct acc_replica_seen *y = sent(t, p);
-			used = y != NULL && y->mark == x->mark;
-		}
-		other = used ? NULL : o;
-	}
-	bool flat = true;
-	int rc = other == NULL ? 0 : acc_replicas_flat(t, s, &flat, e);
-	if (rc < 0 || flat)
-		return rc;
-	const struct acc_rank_group g = {.n = 1, .who = acc_fleet_ranks(t->f, &c->k->rank, 1)};
-	const char *a = acc_replicas_name(t, was->k->line, e),
-		   *b = a == NULL ? NULL : acc_replicas_name(t, other->k->line, e);
-	return b == NULL || g.who == NULL
-		       ? acc_nomem(e)
-		       : acc_replicas_blame(t, &g, s->line,
-				 SAY(t,
-					 "is sent a second time, after %s; what %s put out is given to nobody: should it"
-					 " be this?",
-					 a, b),
-				 1, 0, e);
+	return acc_replicas_blame(t, g, out->line,
+		SAY(t,
+			"passes on what is made of the weight of %s, which wants a gradient and has none:"
+			" this communication must have a backward pass",
+			name),
+		1, 0, e);
 }
 
 int
@@ -289,21 +168,6 @@ acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc
 			rc = exchange(t, g, c, e);
 		else if (c->gathers && !backward && c->nmember != 1)
 			rc = stopped(t, g, c, e);
-	}
-	return rc;
-}
-
-int
-acc_rule_pairs(struct acc_replicas *t, struct acc_err *e)
-{
-	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && !t->scattered && rc == 0; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		const struct acc_replica_seen *got = received(t, c), *gave = sent(t, c);
-		if (c->k->step == t->step[0] && got != NULL)
-			rc = unused(t, got, e);
-		else if (c->k->step == t->step[0] && gave != NULL)
-			rc = sent_again(t, gave, e);
 	}
 	return rc;
 }

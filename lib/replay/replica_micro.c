@@ -263,21 +263,19 @@ say(struct micro *m, const struct use *u, struct acc_err *e)
 		lost++;
 	const char *name = acc_replicas_name(t,
 		u->before != NULL ? u->before->c->k->line : u->g[lost]->line, e);
-	return name == NULL
-		       ? ACC_ENOMEM
-		       : acc_replicas_blame(t, m->g, u->last->out->line,
-				 u->before != NULL
-					 ? acc_say(&t->f->mem,
-						   "sums up what %s has summed up among these ranks already, with the gradient"
-						   " of a later op call added to it: what was summed up counts %u"
-						   " times; gradients must be joined when all are added up",
-						   name, m->g->n)
-					 : acc_say(&t->f->mem,
-						   "is not of all gradients of its weight, which %u op calls of one line are"
-						   " given: that of %s is given to no reduction; gradients must be joined"
-						   " when all are added up",
-						   u->n, name),
-				 1, 0, e);
+	return acc_replicas_blame(t, m->g, u->last->out->line,
+		u->before != NULL
+			? acc_say(&t->f->mem,
+				  "sums up what %s has summed up among these ranks already, with the gradient"
+				  " of a later op call added to it: what was summed up counts %u"
+				  " times; gradients must be joined when all are added up",
+				  name, m->g->n)
+			: acc_say(&t->f->mem,
+				  "is not of all gradients of its weight, which %u op calls of one line are"
+				  " given: that of %s is given to no reduction; gradients must be joined"
+				  " when all are added up",
+				  u->n, name),
+		1, 0, e);
 }
 
 int

@@ -81,8 +81,8 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 					      before(t, b, step, kb->rank));
 	const char *name = acc_replicas_name(t, a->line, e);
 	struct acc_distance d = {0};
-	int rc = name == NULL ? ACC_ENOMEM : 0;
-	if (rc == 0 && ga != NULL && gb != NULL && ga->mark != gb->mark)
+	int rc = 0;
+	if (ga != NULL && gb != NULL && ga->mark != gb->mark)
 		rc = acc_replicas_distance(t, gb, ga, &d, e);
 	if (rc < 0)
 		return rc;
@@ -153,7 +153,7 @@ tied(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_
 	const int64_t rank[2] = {ka->rank < kb->rank ? ka->rank : kb->rank,
 		ka->rank < kb->rank ? kb->rank : ka->rank};
 	struct acc_rank_group g = {.rank = rank, .n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
-	int rc = g.who == NULL ? acc_nomem(e) : 0;
+	int rc = 0;
 	for (size_t i = 1; i < t->nstep && rc == 0; i++) {
 		const struct acc_replica_seen *x = before(t, a, t->step[i], ka->rank),
 					      *y = before(t, b, t->step[i], kb->rank);
