@@ -3,6 +3,8 @@
 #include "acc/say.h"
 #include "replay/replica.h"
 
+enum { MOST_TERMS = 8, FEW_LIKE_IT = 2 };
+
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
 /* --- what is received --- */
@@ -32,14 +34,62 @@ received(const struct acc_replicas *t, const struct acc_seen_call *c)
 	return NULL;
 }
 
-/* Nobody is given it: is what came before it used twice, by one line? */
-static int
-unused(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err *e)
+/* What is sent, if it is real. */
+static const struct acc_replica_seen *
+sent(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	for (uint32_t i = c->first; c->sends && i < c->first + c->n; i++)
+		if (!t->seen[i].out && t->seen[i].n > 1 && t->seen[i].real && t->seen[i].mark != 0)
+			return &t->seen[i];
+	return NULL;
+}
+
+/* Is anybody given it later? */
+static bool
+is_used(const struct acc_replicas *t, const struct acc_replica_seen *got)
+{
+	const struct acc_seen_call *from = &t->call[got->call];
+	for (const struct acc_seen_call *c = from + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, from); c++)
+		for (uint32_t i = c->first; i < c->first + c->n; i++)
+			if (!t->seen[i].out && t->seen[i].mark == got->mark)
+				return true;
+	return false;
+}
+
+/* The first call of a rank and step. */
+static const struct acc_seen_call *
+begin_of(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	while (c > t->call && acc_seen_beside(c - 1, c))
+		c--;
+	return c;
+}
+
+/* How many other calls of its line received what is used; 0: one more is not. */
+static unsigned
+others_used(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	unsigned n = 0;
+	for (const struct acc_seen_call *o = begin_of(t, c);
+		o < t->call + t->f->ncall && acc_seen_beside(o, c); o++) {
+		const struct acc_replica_seen *x = o == c || o->line == 0 || o->line != c->line
+							   ? NULL
+							   : received(t, o);
+		if (x != NULL && !is_used(t, x))
+			return 0;
+		n += x != NULL;
+	}
+	return n;
+}
+
+/* What came before it, and a line of code that is given that twice. */
+static const struct acc_replica_seen *
+used_twice(const struct acc_replicas *t, const struct acc_replica_seen *got,
+	const struct acc_seen_call **line)
 {
 	const struct acc_seen_call *c = &t->call[got->call], *first, *second = NULL;
 	const struct acc_replica_seen *other = NULL;
-	if (user(t, got, c) != NULL)
-		return 0;
 	for (const struct acc_seen_call *o = c;
 		o-- > t->call && acc_seen_beside(o, c) && second == NULL;) {
 		other = received(t, o);
@@ -50,29 +100,127 @@ unused(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_er
 			second != NULL && (second == first || second->line != first->line);)
 			second = user(t, other, second);
 	}
-	bool flat = true;
-	int rc = second == NULL || second->line == 0 ? 0 : acc_replicas_flat(t, got, &flat, e);
-	if (rc < 0 || flat)
-		return rc;
-	const struct acc_rank_group g = {.n = 1, .who = acc_fleet_ranks(t->f, &c->k->rank, 1)};
-	const char *a = acc_replicas_name(t, other->line, e),
-		   *b = acc_replicas_name(t, second->k->line, e);
-	return acc_replicas_blame(t, &g, got->line,
-		SAY(t,
-			"is given to no op call; %s is given what %s received, as another call of its"
-			" line was: should it be this?",
-			b, a),
-		1, 0, e);
+	*line = second;
+	return second == NULL || second->line == 0 ? NULL : other;
 }
 
-/* What is sent, if it is real. */
-static const struct acc_replica_seen *
-sent(const struct acc_replicas *t, const struct acc_seen_call *c)
+/* Nobody is given it, where what came before is used twice, or what else its line received is used. */
+static int
+unused(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err *e)
 {
-	for (uint32_t i = c->first; c->sends && i < c->first + c->n; i++)
-		if (!t->seen[i].out && t->seen[i].n > 1 && t->seen[i].real && t->seen[i].mark != 0)
-			return &t->seen[i];
-	return NULL;
+	const struct acc_seen_call *c = &t->call[got->call], *second;
+	const struct acc_rank_group g = {.n = 1, .who = acc_fleet_ranks(t->f, &c->k->rank, 1)};
+	if (is_used(t, got))
+		return 0;
+	const struct acc_replica_seen *other = used_twice(t, got, &second);
+	if (other != NULL)
+		return acc_replicas_accuse(t, &g, got, got->line,
+			SAY(t,
+				"is given to no op call; %s is given what %s received, as another call of its"
+				" line was: should it be this?",
+				acc_replicas_name(t, second->k->line, e),
+				acc_replicas_name(t, other->line, e)),
+			e);
+	unsigned n = others_used(t, c);
+	return n < FEW_LIKE_IT
+		       ? 0
+		       : acc_replicas_accuse(t, &g, got, got->line,
+				 SAY(t,
+					 "is given to no op call, although what the other %u calls of its line"
+					 " received is",
+					 n),
+				 e);
+}
+
+/* --- its gradient --- */
+
+enum way_back { BACK_UNKNOWN, BACK_SENT, BACK_LOST };
+
+/* The gradients of it that op calls make, whose sum is its gradient; false: not all are known. */
+static bool
+gradients_of(const struct acc_replicas *t, const struct acc_replica_seen *got,
+	const struct acc_replica_seen **term, uint32_t *n)
+{
+	const struct acc_seen_call *from = &t->call[got->call];
+	*n = 0;
+	for (const struct acc_seen_call *c = from + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, from); c++)
+		for (uint32_t j = c->first; j < c->first + c->n; j++) {
+			const struct acc_replica_seen *s = &t->seen[j];
+			if (s->out || s->mark != got->mark || !s->wants || c->k->talks ||
+				c->k->backward ||
+				acc_replicas_call(t, c->k->step, c->k->rank, c->k->twin) == NULL)
+				continue;
+			if (*n == MOST_TERMS || (term[*n] = acc_seen_gradient(t, c->k->step,
+							 c->k->rank, s)) == NULL)
+				return false;
+			++*n;
+		}
+	return *n > 0;
+}
+
+/* Is it sent after it was made? */
+static int
+way_back(struct acc_replicas *t, const struct acc_replica_seen *got, enum way_back *is,
+	const struct acc_replica_seen **last, struct acc_err *e)
+{
+	const struct acc_replica_seen *term[MOST_TERMS];
+	double mean[2];
+	bool known = false, flat = false, sum = false, data = false;
+	uint32_t n;
+	*is = BACK_UNKNOWN;
+	if (!gradients_of(t, got, term, &n))
+		return 0;
+	*last = term[0];
+	int rc = acc_replicas_mean(t, got, mean, &known, e);
+	for (uint32_t i = 0; i < n && rc == 0 && !flat; i++) {
+		*last = term[i]->call > (*last)->call ? term[i] : *last;
+		rc = acc_replicas_flat(t, term[i], &flat, e);
+	}
+	if (rc < 0 || flat || !known)
+		return rc;
+	for (const struct acc_seen_call *c = &t->call[(*last)->call] + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, &t->call[got->call]) && !sum &&
+		rc == 0;
+		c++) {
+		const struct acc_replica_seen *s = sent(t, c);
+		if (s == NULL || s->n != got->n)
+			continue;
+		if (n == 1)
+			sum = s->mark == term[0]->mark;
+		else
+			rc = acc_replicas_sum(t, s, term, n, &sum, &data, e);
+	}
+	*is = sum ? BACK_SENT : BACK_LOST;
+	return rc;
+}
+
+/* Where the gradients of what else its line received are sent, this one is, too. */
+static int
+sent_back(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err *e)
+{
+	const struct acc_seen_call *c = &t->call[got->call];
+	const struct acc_replica_seen *last = NULL, *other;
+	enum way_back is;
+	unsigned n = 0;
+	int rc = way_back(t, got, &is, &last, e);
+	if (rc < 0 || is != BACK_LOST || c->line == 0)
+		return rc;
+	for (const struct acc_seen_call *o = begin_of(t, c);
+		o < t->call + t->f->ncall && acc_seen_beside(o, c) && rc == 0; o++) {
+		const struct acc_replica_seen *x = o->line == c->line ? received(t, o) : NULL;
+		rc = x == NULL ? 0 : way_back(t, x, &is, &other, e);
+		n += x != NULL && is == BACK_SENT;
+	}
+	const struct acc_rank_group g = {.n = 1, .who = acc_fleet_ranks(t->f, &c->k->rank, 1)};
+	return rc < 0 || n == 0
+		       ? rc
+		       : acc_replicas_blame(t, &g, last->line,
+				 SAY(t,
+					 "makes the gradient of what %s received, which is sent to nobody; those"
+					 " of what other calls of its line received, %u, are",
+					 acc_replicas_name(t, got->line, e), n),
+				 1, 0, e);
 }
 
 /* It was sent there before: does nobody get what a later call of the line that made it put out? */
@@ -103,19 +251,16 @@ sent_again(struct acc_replicas *t, const struct acc_replica_seen *s, struct acc_
 		}
 		other = used ? NULL : o;
 	}
-	bool flat = true;
-	int rc = other == NULL ? 0 : acc_replicas_flat(t, s, &flat, e);
-	if (rc < 0 || flat)
-		return rc;
+	if (other == NULL)
+		return 0;
 	const struct acc_rank_group g = {.n = 1, .who = acc_fleet_ranks(t->f, &c->k->rank, 1)};
-	const char *a = acc_replicas_name(t, was->k->line, e),
-		   *b = acc_replicas_name(t, other->k->line, e);
-	return acc_replicas_blame(t, &g, s->line,
+	return acc_replicas_accuse(t, &g, s, s->line,
 		SAY(t,
 			"is sent a second time, after %s; what %s put out is given to nobody: should it"
 			" be this?",
-			a, b),
-		1, 0, e);
+			acc_replicas_name(t, was->k->line, e),
+			acc_replicas_name(t, other->k->line, e)),
+		e);
 }
 
 /* --- stages --- */
@@ -164,7 +309,6 @@ stage_of_sum(struct acc_replicas *t, const struct acc_replica_seen *got,
 	const struct acc_seen_call *b, const struct acc_replica_seen *y, int64_t other,
 	struct acc_err *e)
 {
-	enum { MOST_TERMS = 8 };
 	const struct acc_fleet_call *k = t->call[got->call].k;
 	const struct acc_seen_call *fwd = &t->call[y->call], *right = NULL;
 	int rc = 0;
@@ -251,9 +395,10 @@ acc_rule_pairs(struct acc_replicas *t, struct acc_err *e)
 	for (size_t i = 0; i < t->f->ncall && !t->scattered && rc == 0; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *got = received(t, c), *gave = sent(t, c);
-		if (c->k->step == t->step[0] && got != NULL)
+		if (c->k->step == t->step[0] && got != NULL) {
 			rc = unused(t, got, e);
-		else if (c->k->step == t->step[0] && gave != NULL)
+			rc = rc < 0 ? rc : sent_back(t, got, e);
+		} else if (c->k->step == t->step[0] && gave != NULL)
 			rc = sent_again(t, gave, e);
 	}
 	return rc;
