@@ -289,6 +289,25 @@ elsewhere(const struct parting *p, const struct acc_replica_seen *w)
 	return false;
 }
 
+/* Does a part of the group have it as the first rank has, and another as the second: each of several ranks? Others,
+ * which all have alike, show that all began alike. */
+static bool
+by_parts(const struct parting *p)
+{
+	const struct acc_replicas *t = p->t;
+	const struct acc_replica_seen *const *w = p->weight;
+	uint32_t n[2] = {0, 0};
+	for (uint32_t i = 0; i < p->g->n; i++) {
+		const struct acc_seen_call *c = acc_replicas_call(t, t->call[w[0]->call].k->step,
+			p->g->rank[i], t->call[w[0]->call].k->key);
+		for (uint32_t j = 0; c != NULL && j < c->n; j++)
+			for (int k = 0; k < 2; k++)
+				n[k] += t->seen[c->first + j].pos == w[0]->pos &&
+					t->seen[c->first + j].mark == w[k]->mark;
+	}
+	return n[0] > 1 && n[1] > 1 && n[0] + n[1] == p->g->n && p->equal > 0;
+}
+
 /* One weight, or all of them, are not what they should be; or some are joined that are others. */
 static int
 say_unlike(struct parting *p, struct acc_err *e)
@@ -298,7 +317,7 @@ say_unlike(struct parting *p, struct acc_err *e)
 	const struct acc_replica_seen *const *w = p->weight;
 	if (p->unlike == 0)
 		return 0;
-	if ((p->unlike == 1 || p->joined == 0) && !elsewhere(p, w[0]))
+	if ((p->unlike == 1 || p->joined == 0) && !elsewhere(p, w[0]) && !by_parts(p))
 		return acc_replicas_blame(p->t, p->g, w[1]->line,
 			SAY(p,
 				"is a weight that is not the same on rank %lld and on rank %lld, which join its"
@@ -451,11 +470,9 @@ visit(struct parting *p, struct acc_err *e)
 	}
 	if (rc == 0)
 		rc = acc_rule_part(t, p->g, p->peer, p->room, e);
-	if (rc == 0 && c->k->backward)
-		rc = acc_rule_backward(t, p->g, p->peer, e);
-	else if (rc == 0)
+	if (rc == 0 && !c->k->backward)
 		rc = c->k->talks ? acc_rule_reduction(t, p->g, p->peer, e)
-				 : acc_rule_call(t, p->g, p->peer, p->room, e);
+				 : acc_rule_call(t, p->g, p->peer, e);
 	if (rc < 0 || c->k->backward)
 		return rc;
 	if (c->k->talks) {
@@ -519,7 +536,7 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_rule_micro(t, g, e);
 	if (rc == 0)
-		rc = acc_rule_dual(t, g, e);
+		rc = acc_rule_dual(t, g, p.room, e);
 	if (rc == 0)
 		rc = acc_fleet_divisor(t, g, e);
 	if (rc == 0)

@@ -97,11 +97,8 @@ uint64_t acc_seen_place(int64_t step, int64_t rank, uint64_t mark);
 
 /* Rules of what a call is given and makes, on all ranks of a group (replica_rule.c). 0 or < 0. */
 int acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
-	struct acc_err *e);
-int acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e);
-int acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
+int acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e);
 /* The loss of ranks that share data and parts of weights is the same. */
 int acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
@@ -119,7 +116,8 @@ int acc_rule_odd(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *const *odd, uint32_t nodd, uint64_t equal, uint64_t differ,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* What is exchanged or gathered, and its gradients (replica_dual.c). */
-int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
+int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* Parts of weights, sequences, gradients (replica_part.c): an op call; then what takes all of them. */
 int acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,

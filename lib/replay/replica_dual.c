@@ -4,7 +4,7 @@
 #include "acc/say.h"
 #include "replay/replica.h"
 
-enum { MOST_HOPS = 8 };
+enum { MOST_HOPS = 8, MOST_MOVED = 64 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
@@ -154,8 +154,122 @@ stopped(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 		1, 0, e);
 }
 
+/* --- the gradient of what was gathered --- */
+
+struct moved { /* marks of what a tensor became, before another op call made something else of it */
+	uint64_t mark[MOST_MOVED];
+	uint32_t n;
+};
+
+static void
+add_moved(struct moved *m, const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (t->seen[i].out && t->seen[i].n > 1 && t->seen[i].mark != 0 && m->n < MOST_MOVED)
+			m->mark[m->n++] = t->seen[i].mark;
+}
+
+static bool
+is_moved(const struct moved *m, const struct acc_replica_seen *s)
+{
+	bool is = false;
+	for (uint32_t i = 0; i < m->n && !s->out && !is; i++)
+		is = m->mark[i] == s->mark;
+	return is;
+}
+
+/* The only op call with a backward pass that is given all of what was gathered, which wants a gradient, moved or
+ * joined with others; NULL: none, or several. */
+static const struct acc_replica_seen *
+only_use(const struct acc_replicas *t, const struct acc_seen_call *gather, uint64_t whole)
+{
+	struct moved m = {.n = 0};
+	const struct acc_replica_seen *use = NULL;
+	add_moved(&m, t, gather); /* with the rank's own part, as recorders have it */
+	for (const struct acc_seen_call *c = gather + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, gather); c++) {
+		bool given = false, used = false;
+		for (uint32_t i = c->first; i < c->first + c->n && !c->k->talks && !c->k->backward;
+			i++) {
+			const struct acc_replica_seen *s = &t->seen[i];
+			if (!is_moved(&m, s))
+				continue;
+			given = true;
+			if (!s->wants || s->n != whole || backward_of(t, c) == NULL)
+				continue;
+			if (use != NULL)
+				return NULL;
+			use = s;
+			used = true;
+		}
+		if (given && !used && c->info != NULL && c->info->cls == ACC_OP_MOVE)
+			add_moved(&m, t, c);
+	}
+	return use;
+}
+
+/* Is it communicated, as it is, moved or scaled; or something of its size that nobody is known to have made, such as
+ * a sum of several? */
+static bool
+goes_round(const struct acc_replicas *t, const struct acc_replica_seen *d)
+{
+	struct moved m = {.mark = {d->mark}, .n = 1};
+	for (const struct acc_seen_call *from = &t->call[d->call], *c = from + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, from); c++) {
+		const struct acc_replica_seen *largest = NULL;
+		bool given = false;
+		for (uint32_t i = c->first; i < c->first + c->n && !c->k->backward; i++) {
+			const struct acc_replica_seen *s = &t->seen[i];
+			given |= is_moved(&m, s);
+			if (!s->out && s->real && (largest == NULL || s->n > largest->n))
+				largest = s;
+		}
+		if (c->k->talks && (given || (c->reduces && largest != NULL && largest->n == d->n &&
+						     acc_seen_maker(t, largest) == NULL)))
+			return true;
+		if (given && c->info != NULL &&
+			(c->info->cls == ACC_OP_MOVE || c->info->cls == ACC_OP_MUL))
+			add_moved(&m, t, c);
+	}
+	return false;
+}
+
+/* Of what was gathered each rank makes a gradient for the parts of all: where these differ, they must be joined. */
+static int
+gathered(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	const struct acc_seen_call **peer, struct acc_err *e)
+{
+	const struct acc_replica_seen *d = NULL;
+	uint64_t part = 0; /* the buffers that are filled are no smaller */
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (!t->seen[i].out && t->seen[i].real && (part == 0 || t->seen[i].n < part))
+			part = t->seen[i].n;
+	const struct acc_replica_seen *use = part < 2 || !acc_seen_among(t, c, g)
+						     ? NULL
+						     : only_use(t, c, part * g->n);
+	const struct acc_seen_call *back = use == NULL ? NULL : backward_of(t, &t->call[use->call]);
+	for (uint32_t i = back == NULL ? 0 : back->first; back != NULL && i < back->first + back->n;
+		i++)
+		if (t->seen[i].out && acc_seen_input(t, &t->seen[i]) == use)
+			d = &t->seen[i];
+	bool far = false;
+	if (d == NULL || d->mark == 0 || !acc_replicas_peers(t, g, back, peer) || goes_round(t, d))
+		return 0;
+	int rc = acc_replicas_far(t, g, peer, (uint32_t)(d - t->seen) - back->first, &far, e);
+	return rc < 0 || !far
+		       ? rc
+		       : acc_replicas_accuse(t, g, d, d->line,
+				 SAY(t,
+					 "is the gradient of what %s gathered, another on each rank, and goes into no"
+					 " communication: what the other ranks' parts get here is lost: a reduction is"
+					 " missing",
+					 acc_replicas_name(t, c->k->line, e)),
+				 e);
+}
+
 int
-acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e)
+acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
 {
 	bool backward = false;
 	int rc = 0;
@@ -168,6 +282,8 @@ acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc
 			rc = exchange(t, g, c, e);
 		else if (c->gathers && !backward && c->nmember != 1)
 			rc = stopped(t, g, c, e);
+		if (rc == 0 && c->gathers && !c->scatters && !t->scattered)
+			rc = gathered(t, g, c, room, e);
 	}
 	return rc;
 }

@@ -3,7 +3,7 @@
 #include "replay/replica.h"
 #include "acc/say.h"
 
-#include <stdlib.h>
+#include <math.h>
 
 enum { MOST_HOPS = 5, MOST_WALK = 64, MOST_OPERANDS = 3 };
 
@@ -128,115 +128,89 @@ of_parts(const struct acc_replicas *t, const struct acc_rank_group *g,
 	return false;
 }
 
-/* The whole bias that an op call adds to a product by parts of a weight, its own or what it is given; NULL: it does
- * not. */
-static const struct acc_replica_seen *
-added_bias(const struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, const struct acc_seen_call **room)
+/* Is it scaled to its part of the ranks' sum? 1, 0, < 0. */
+static int
+is_shared_out(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	struct acc_err *e)
+{
+	double v = 0;
+	int rc = c == NULL || c->k->talks || c->info == NULL || c->info->cls != ACC_OP_MUL
+			 ? 0
+			 : acc_seen_factor(t, c, &v, e);
+	return rc != 1 ? rc : fabs(v * g->n - 1) < 1e-6;
+}
+
+/* What an op call adds that is whole, the same on all ranks: a bias to a product by parts of a weight, or something
+ * to what is another on each; NULL: it does not. */
+static int
+added_whole(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, const struct acc_replica_seen **whole,
+	struct acc_err *e)
 {
 	const struct acc_seen_call *c = peer[0];
-	const struct acc_replica_seen *added = NULL;
-	bool parts = of_parts(t, g, peer);
-	bool adds = !parts && c->info != NULL && c->info->cls == ACC_OP_ADD;
-	for (uint32_t j = 0; j < c->n; j++) {
+	const struct acc_replica_seen *same = NULL;
+	bool parts = of_parts(t, g, peer), apart = parts, flat = false;
+	int rc = 0;
+	*whole = NULL;
+	if (!parts && (c->info == NULL || c->info->cls != ACC_OP_ADD ||
+			      acc_replicas_call(t, c->k->step, c->k->rank, c->k->twin) == NULL))
+		return 0;
+	for (uint32_t j = 0; j < c->n && rc == 0; j++) {
 		const struct acc_replica_seen *s = &t->seen[c->first + j];
-		const struct acc_seen_call *from = adds && !s->out ? acc_seen_caller(t,
-									     acc_seen_maker(t, s))
-								   : NULL;
-		if (from != NULL && !from->k->talks && acc_replicas_peers(t, g, from, room))
-			parts |= of_parts(t, g, room);
-		if (s->leaf && j > 0 && (adds || s->weight) && acc_replicas_marked(t, g, peer, j))
-			added = s;
+		enum acc_alike is = ACC_EQUAL;
+		bool alike = false;
+		if (s->out || !s->real || s->n < 2 || (parts && (!s->weight || j == 0)))
+			continue;
+		rc = acc_replicas_alike(t, g, peer, j, &is, e);
+		apart |= is == ACC_APART;
+		if (rc == 0 && is < ACC_APART)
+			rc = acc_replicas_same(t, g, peer, j, &alike, e);
+		same = alike ? s : same;
 	}
-	return parts ? added : NULL;
+	if (rc < 0 || same == NULL || !apart)
+		return rc;
+	rc = acc_replicas_flat(t, same, &flat, e);
+	if (rc == 0 && !flat)
+		rc = is_shared_out(t, g, acc_seen_caller(t, acc_seen_maker(t, same)), e);
+	*whole = rc == 0 && !flat ? same : NULL;
+	return rc < 0 ? rc : 0;
 }
 
 /* It is summed up over the ranks. */
 static int
-bias(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
-	struct acc_err *e)
+counted_often(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_err *e)
 {
 	const struct acc_seen_call *c = peer[0];
-	const struct acc_replica_seen *out = acc_seen_output(t, c), *added;
-	bool flat = true;
+	const struct acc_replica_seen *out = acc_seen_output(t, c), *whole, *sum;
 	uint32_t by = out == NULL || out->mark == 0 ? ACC_NOID
 						    : acc_ids_get(&t->given, acc_seen_id(t, out));
 	if (by == ACC_NOID || by < out->call || !sums_up(&t->call[by]) ||
 		!acc_seen_among(t, &t->call[by], g))
 		return 0;
-	added = added_bias(t, g, peer, room);
-	int rc = added == NULL ? 0 : acc_replicas_flat(t, added, &flat, e);
-	if (rc < 0 || flat)
+	int rc = added_whole(t, g, peer, &whole, e);
+	if (rc < 0 || whole == NULL)
 		return rc;
-	const char *name = acc_replicas_name(t, t->call[by].k->line, e);
-	return acc_replicas_blame(t, g, out->line,
-		SAY(t,
-			"has the whole bias, which is the same on all ranks, added to the product"
-			" by a part of the weight; %s sums it up: the bias counts %u times",
-			name, g->n),
-		1, 0, e);
+	sum = acc_seen_output(t, &t->call[by]);
+	uint32_t next = sum == NULL || sum->mark == 0
+				? ACC_NOID
+				: acc_ids_get(&t->scaled, acc_seen_id(t, sum));
+	rc = next == ACC_NOID || next <= by ? 0 : is_shared_out(t, g, &t->call[next], e);
+	return rc != 0 ? (rc < 0 ? rc : 0)
+		       : acc_replicas_blame(t, g, out->line,
+				 SAY(t,
+					 "has what is whole, the same on all ranks, added to what is another on each;"
+					 " %s sums that up: what is whole counts %u times",
+					 acc_replicas_name(t, t->call[by].k->line, e), g->n),
+				 1, 0, e);
 }
 
 int
 acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
-	struct acc_err *e)
-{
-	int rc = switches(t, g, peer, e);
-	return rc < 0 ? rc : bias(t, g, peer, room, e);
-}
-
-/* --- gradients --- */
-
-/* What was gathered has a gradient on each rank: all of them are to be joined, but the rank goes on with
- * its own part of its own. */
-int
-acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e)
 {
-	const struct acc_seen_call *c = peer[0],
-				   *fwd = acc_replicas_call(t, c->k->step, c->k->rank, c->k->twin);
-	for (uint32_t j = 0; fwd != NULL && j < c->n; j++) {
-		const struct acc_replica_seen *s = &t->seen[c->first + j],
-					      *y = acc_seen_output(t, fwd);
-		if (s->out || s->n < 2 || y == NULL || y->n != s->n || y->mark == 0)
-			continue;
-		uint32_t by = acc_ids_get(&t->gathered, acc_seen_id(t, y));
-		const struct acc_replica_seen *part = acc_seen_maker(t, s);
-		const struct acc_seen_call *cut = acc_seen_caller(t, part);
-		/* What it is cut into again has the same values. */
-		if (by == ACC_NOID || by < y->call || cut == NULL || cut->k->talks ||
-			cut->k->backward || cut->info == NULL || cut->info->cls != ACC_OP_MOVE ||
-			!acc_seen_among(t, &t->call[by], g))
-			continue;
-		/* The same cut on the other ranks, of gradients that are not the same. */
-		const struct acc_seen_call **cuts = malloc(g->n * sizeof *cuts);
-		if (cuts == NULL)
-			return acc_nomem(e);
-		bool all = acc_replicas_peers(t, g, cut, cuts);
-		bool far = false;
-		int rc = 0;
-		for (uint32_t i = 0; i < cut->n && all && rc == 0 && !far; i++) {
-			const struct acc_replica_seen *whole = &t->seen[cut->first + i],
-						      *from = whole->out ? NULL
-									 : acc_seen_maker(t, whole);
-			if (from != NULL && whole->n == s->n * g->n &&
-				acc_seen_caller(t, from)->k->backward)
-				rc = acc_replicas_far(t, g, cuts, i, &far, e);
-		}
-		free(cuts);
-		if (rc < 0 || !far)
-			return rc;
-		const char *name = acc_replicas_name(t, t->call[by].k->line, e);
-		return acc_replicas_accuse(t, g, s, s->line,
-			SAY(t,
-				"is this rank's part of its own gradient of what %s gathered: those of the"
-				" other ranks differ, and are not added: a reduction is missing",
-				name),
-			e);
-	}
-	return 0;
+	int rc = switches(t, g, peer, e);
+	return rc < 0 ? rc : counted_often(t, g, peer, e);
 }
 
 /* --- the loss --- */
