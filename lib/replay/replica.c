@@ -20,9 +20,8 @@ struct parting { /* a group, and what is found in it */
 	const struct acc_replica_seen
 		*odd[MOST_ODD]; /* some of those that differ, on the odd rank */
 	uint32_t nodd;
-	uint64_t joined, unlike; /* gradients that are reduced: of weights that are alike, or not */
-	const struct acc_seen_call *reduction; /* the first of these, and two of its weights */
-	const struct acc_replica_seen *weight[2];
+	uint64_t varied;     /* of the equal ones, not one number everywhere */
+	struct acc_joined j; /* gradients that are reduced */
 };
 
 bool
@@ -108,16 +107,16 @@ acc_replicas_accuse(struct acc_replicas *t, const struct acc_rank_group *g,
 
 #define SAY(p, ...) acc_say(&(p)->t->f->mem, __VA_ARGS__)
 
-/* The rank whose j-th tensor is not that of most; of two, the second. */
-static uint32_t
-odd_one(const struct parting *p, uint32_t j)
+uint32_t
+acc_replicas_odd(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j)
 {
-	const struct acc_replica_seen *s = p->t->seen;
-	uint32_t best = p->g->n - 1, least = UINT32_MAX;
-	for (uint32_t i = p->g->n; i-- > 0;) {
+	const struct acc_replica_seen *s = t->seen;
+	uint32_t best = g->n - 1, least = UINT32_MAX;
+	for (uint32_t i = g->n; i-- > 0;) {
 		uint32_t same = 0;
-		for (uint32_t k = 0; k < p->g->n; k++)
-			same += s[p->peer[i]->first + j].mark == s[p->peer[k]->first + j].mark;
+		for (uint32_t k = 0; k < g->n; k++)
+			same += s[peer[i]->first + j].mark == s[peer[k]->first + j].mark;
 		if (same < least) {
 			least = same;
 			best = i;
@@ -196,7 +195,7 @@ after_reduction(struct parting *p, struct acc_err *e)
 		return 0;
 	for (uint32_t i = 1; i < p->g->n; i++)
 		args &= p->peer[i]->args == c->args;
-	uint32_t odd = odd_one(p, (uint32_t)j);
+	uint32_t odd = acc_replicas_odd(p->t, p->g, p->peer, (uint32_t)j);
 	struct acc_distance d;
 	double near = 0;
 	const struct acc_replica_seen *x = &t->seen[p->peer[odd]->first + j],
@@ -250,12 +249,12 @@ unlike_weight(struct parting *p, uint32_t j)
 		w[i > 0] = i > 0 && differ ? w[1] : found;
 		differ |= w[0]->mark != found->mark;
 	}
-	p->joined += known && !differ;
-	p->unlike += known && differ;
-	if (known && differ && p->unlike == 1) {
-		p->reduction = p->peer[0];
-		p->weight[0] = w[0];
-		p->weight[1] = w[1];
+	p->j.alike += known && !differ;
+	p->j.unlike += known && differ;
+	if (known && differ && p->j.unlike == 1) {
+		p->j.reduction = p->peer[0];
+		p->j.weight[0] = w[0];
+		p->j.weight[1] = w[1];
 	}
 	return true;
 }
@@ -295,7 +294,7 @@ static bool
 by_parts(const struct parting *p)
 {
 	const struct acc_replicas *t = p->t;
-	const struct acc_replica_seen *const *w = p->weight;
+	const struct acc_replica_seen *const *w = p->j.weight;
 	uint32_t n[2] = {0, 0};
 	for (uint32_t i = 0; i < p->g->n; i++) {
 		const struct acc_seen_call *c = acc_replicas_call(t, t->call[w[0]->call].k->step,
@@ -305,7 +304,7 @@ by_parts(const struct parting *p)
 				n[k] += t->seen[c->first + j].pos == w[0]->pos &&
 					t->seen[c->first + j].mark == w[k]->mark;
 	}
-	return n[0] > 1 && n[1] > 1 && n[0] + n[1] == p->g->n && p->equal > 0;
+	return n[0] > 1 && n[1] > 1 && n[0] + n[1] == p->g->n && p->varied > 0;
 }
 
 /* One weight, or all of them, are not what they should be; or some are joined that are others. */
@@ -313,11 +312,11 @@ static int
 say_unlike(struct parting *p, struct acc_err *e)
 {
 	struct acc_replicas *t = p->t;
-	const struct acc_seen_call *c = p->reduction;
-	const struct acc_replica_seen *const *w = p->weight;
-	if (p->unlike == 0)
+	const struct acc_seen_call *c = p->j.reduction;
+	const struct acc_replica_seen *const *w = p->j.weight;
+	if (p->j.unlike == 0)
 		return 0;
-	if ((p->unlike == 1 || p->joined == 0) && !elsewhere(p, w[0]) && !by_parts(p))
+	if ((p->j.unlike == 1 || p->j.alike == 0) && !elsewhere(p, w[0]) && !by_parts(p))
 		return acc_replicas_blame(p->t, p->g, w[1]->line,
 			SAY(p,
 				"is a weight that is not the same on rank %lld and on rank %lld, which join its"
@@ -429,17 +428,24 @@ line_of_code(struct parting *p, struct acc_err *e)
 /* --- a group --- */
 
 /* A weight of the first step. */
-static void
-weight(struct parting *p, uint32_t j)
+static int
+weight(struct parting *p, uint32_t j, struct acc_err *e)
 {
+	bool flat = true;
 	if (marked_alike(p, j)) {
 		p->equal++;
-		return;
+		int rc = p->varied > 0 ? 0
+				       : acc_replicas_flat(p->t, &p->t->seen[p->peer[0]->first + j],
+						 &flat, e);
+		p->varied += !flat;
+		return rc;
 	}
 	p->differ++;
-	const struct acc_replica_seen *s = &p->t->seen[p->peer[odd_one(p, j)]->first + j];
+	const struct acc_replica_seen *s =
+		&p->t->seen[p->peer[acc_replicas_odd(p->t, p->g, p->peer, j)]->first + j];
 	if (s->weight && p->nodd < MOST_ODD)
 		p->odd[p->nodd++] = s;
+	return 0;
 }
 
 static int64_t
@@ -460,10 +466,12 @@ visit(struct parting *p, struct acc_err *e)
 	bool first = t->nstep > 0 && c->k->step == t->step[0];
 	int rc = 0;
 	for (uint32_t j = 0; j < c->n && rc == 0; j++) {
-		if (!t->seen[c->first + j].leaf)
+		const struct acc_replica_seen *s = &t->seen[c->first + j];
+		/* A number may be the same by chance, where ranks hold parts. */
+		if (!s->leaf && (!s->lone || p->g->weights_differ || p->g->parts))
 			continue;
-		if (first)
-			weight(p, j);
+		if (first && s->leaf)
+			rc = weight(p, j, e);
 		for (uint32_t i = 1; i < p->g->n && last != INT64_MIN && rc == 0; i++)
 			rc = acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
 				&t->seen[p->peer[i]->first + j], e);
@@ -525,12 +533,16 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 		if (t->call[i].k->rank == g->rank[0] &&
 			acc_replicas_peers(t, g, &t->call[i], p.peer))
 			rc = visit(&p, e);
+	if (rc == 0 && p.j.alike + p.j.unlike == 0)
+		rc = acc_seen_sums(t, g, &p.j, e);
 	if (rc == 0)
-		rc = p.joined + p.unlike > 0
+		rc = p.j.alike + p.j.unlike > 0
 			     ? 0
 			     : acc_rule_odd(t, g, p.odd, p.nodd, p.equal, p.differ, p.room, e);
 	if (rc == 0)
 		rc = say_unlike(&p, e);
+	if (rc == 0 && p.j.unlike == 0)
+		rc = acc_rule_twins(t, g, p.j.alike, p.room, e);
 	if (rc == 0)
 		rc = acc_rule_parts(t, g, p.room, e);
 	if (rc == 0)

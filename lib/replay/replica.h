@@ -14,7 +14,9 @@ struct acc_replica_seen { /* a tensor record */
 	uint32_t call;
 	bool out;
 	bool leaf;   /* it wants a gradient, and no op call of its rank and step made it */
-	bool weight; /* and stands where its operator has weights: else an op call may be missing */
+	bool lone;   /* the same, of one element: none is a leaf */
+	bool place;  /* it stands where its operator has weights */
+	bool weight; /* a leaf at such a place: elsewhere an op call may be missing */
 	bool data;   /* it wants none, and is of integers, or nobody made it */
 	bool real;   /* floating point */
 	bool wants;  /* a gradient */
@@ -92,6 +94,9 @@ bool acc_replicas_marked(const struct acc_replicas *t, const struct acc_rank_gro
 	const struct acc_seen_call *const *peer, uint32_t j);
 int acc_replicas_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, enum acc_alike *is, struct acc_err *e);
+/* The peer whose j-th tensor is not that of most; of two, the second. */
+uint32_t acc_replicas_odd(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j);
 /* By what a tensor with this mark is found, of any rank. */
 uint64_t acc_seen_place(int64_t step, int64_t rank, uint64_t mark);
 
@@ -106,6 +111,13 @@ int acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Weights whose gradients are joined, as their shapes show, are the same (replica_shape.c). */
 int acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+struct acc_joined { /* what reductions join is the sum of what several op calls make of a weight's gradient */
+	uint64_t alike, unlike; /* so many: of weights that are the same on all ranks, or not */
+	const struct acc_seen_call *reduction; /* the first of the latter, and two of its weights */
+	const struct acc_replica_seen *weight[2];
+};
+int acc_seen_sums(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_joined *out,
+	struct acc_err *e);
 /* Gradients of all micro-batches are joined, each once (replica_micro.c). */
 int acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
 /* What is sent and received (replica_link.c). */
@@ -123,6 +135,9 @@ int acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
 	struct acc_err *e);
 int acc_rule_parts(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Ranks whose weights are the same, and which join so many gradients of them (replica_twin.c). */
+int acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint64_t joined,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* What a reduction counts (replica_count.c). */
 int acc_rule_means(struct acc_replicas *t, const struct acc_rank_group *g,

@@ -62,7 +62,8 @@ before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t s
 {
 	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->key);
 	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
-		if (t->seen[i].pos == w->pos && t->seen[i].n == w->n && t->seen[i].leaf)
+		if (t->seen[i].pos == w->pos && t->seen[i].n == w->n &&
+			(t->seen[i].leaf || t->seen[i].lone))
 			return &t->seen[i];
 	return NULL;
 }
@@ -131,7 +132,7 @@ acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64
 	bool flat = false;
 	if (a0 == NULL || b0 == NULL || a0->mark != b0->mark || a->mark == b->mark)
 		return 0;
-	int rc = acc_replicas_constant(t, a0, &flat, e);
+	int rc = a0->lone ? 0 : acc_replicas_constant(t, a0, &flat, e);
 	if (rc < 0 || flat)
 		return rc;
 	rc = acc_replicas_parted(t, (const struct acc_replica_seen *const[]){a, a0, b, b0}, &ratio,
