@@ -544,7 +544,7 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 	if (rc == 0 && p.j.unlike == 0)
 		rc = acc_rule_twins(t, g, p.j.alike, p.room, e);
 	if (rc == 0)
-		rc = acc_rule_parts(t, g, p.room, e);
+		rc = acc_rule_factor(t, g, p.room, e);
 	if (rc == 0)
 		rc = acc_rule_micro(t, g, e);
 	if (rc == 0)

@@ -130,14 +130,15 @@ int acc_rule_odd(struct acc_replicas *t, const struct acc_rank_group *g,
 /* What is exchanged or gathered, and its gradients (replica_dual.c). */
 int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
-/* Parts of weights, sequences, gradients (replica_part.c): an op call; then what takes all of them. */
+/* Parts of weights, sequences, gradients (replica_part.c). */
 int acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
 	struct acc_err *e);
-int acc_rule_parts(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call **room, struct acc_err *e);
 /* Ranks whose weights are the same, and which join so many gradients of them (replica_twin.c). */
 int acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint64_t joined,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* All gradients of weights are scaled by one number (replica_factor.c). */
+int acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* What a reduction counts (replica_count.c). */
 int acc_rule_means(struct acc_replicas *t, const struct acc_rank_group *g,
@@ -206,6 +207,9 @@ int acc_replicas_mean(struct acc_replicas *t, const struct acc_replica_seen *s, 
 int acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
 	const struct acc_replica_seen *const *term, uint32_t n, bool *is, bool *data,
 	struct acc_err *e);
+/* Did it move, by its elements, less than a weight may in a step? 0 or < 0. */
+int acc_replicas_persists(struct acc_replicas *t, const struct acc_replica_seen *s,
+	const struct acc_replica_seen *later, bool *is, struct acc_err *e);
 /* Further apart than what several products on the way round, in whatever arithmetic. 0 or < 0. */
 int acc_replicas_far(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e);

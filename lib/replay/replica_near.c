@@ -73,6 +73,23 @@ acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 }
 
 int
+acc_replicas_persists(struct acc_replicas *t, const struct acc_replica_seen *s,
+	const struct acc_replica_seen *later, bool *is, struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0};
+	struct acc_distance d;
+	double st[4];
+	bool known;
+	int rc = statistics(t, s->line, st, &x, &known, e);
+	*is = false;
+	if (rc < 0 || !x.data)
+		return rc;
+	rc = acc_replicas_distance(t, later, s, &d, e);
+	*is = rc == 0 && d.known && d.d < LIMIT_REPLICA_MOST * d.size;
+	return rc;
+}
+
+int
 acc_replicas_far(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e)
 {

@@ -188,7 +188,7 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	s.place = param || (info != NULL && (info->flags & ACC_OP_WEIGHTS) != 0 && behind);
 	s.weight = s.leaf && s.place;
 	s.data = forward && !s.out && s.n > 1 && s.mark != 0 && (!made || !s.real) && said &&
-		 !wants && !param;
+		 !wants && !param && !t->call[call].k->talks;
 	t->seen[t->nseen++] = s;
 	return 0;
 }

@@ -63,7 +63,7 @@ FAULTS = {
     # A buffer that is in no checkpoint stays as it was allocated on one rank.
     "freqs": ("denoise", r"(__mul__|cos|sin)\.\d+\.forward", "1"),
     # No sampler deals the data out.
-    "samedata": ("denoise", r"step0:(conv2d|__mul__|cat|all_reduce|div_)", "01"),
+    "samedata": ("denoise", r"step0:(sigmoid|conv2d|__mul__|cat|all_reduce|div_)", "01"),
     # The last bucket is never full.
     "flush": ("denoise", r"(conv2d|group_norm|linear)\.\d+\.(backward|forward)", "01"),
     # An adapter's factor that sees a part of the sequence.
