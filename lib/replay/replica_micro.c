@@ -284,6 +284,17 @@ say(struct micro *m, const struct use *u, struct acc_err *e)
 
 /* --- of the same weights on all ranks? --- */
 
+static bool
+has(const struct micro *m, uint64_t mark)
+{
+	bool found = false;
+	for (size_t i = 0; i < m->nuse && !found; i++)
+		found = m->use[i].w->mark == mark;
+	return found;
+}
+
+/* Two weights may have the same gradient, as two biases of one sum have: only what a rank does not have at all is
+ * another one. */
 static void
 compare_sums(const struct acc_rank_group *g, const struct micro *m, struct acc_joined *out)
 {
@@ -297,7 +308,9 @@ compare_sums(const struct acc_rank_group *g, const struct micro *m, struct acc_j
 				break;
 			const struct acc_replica_seen *found = m[i].use[r->of].w;
 			w[i > 0] = i > 0 && differ ? w[1] : found;
-			known = w[0]->n == found->n;
+			known = w[0]->n == found->n &&
+				(w[0]->mark == found->mark ||
+					(!has(&m[i], w[0]->mark) && !has(&m[0], found->mark)));
 			differ |= w[0]->mark != found->mark;
 		}
 		out->alike += known && !differ;
