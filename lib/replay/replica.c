@@ -476,6 +476,8 @@ visit(struct parting *p, struct acc_err *e)
 			rc = acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
 				&t->seen[p->peer[i]->first + j], e);
 	}
+	if (rc == 0 && c->gathers && last != INT64_MIN)
+		rc = acc_rule_stale(t, p->g, last, p->peer, e);
 	if (rc == 0)
 		rc = acc_rule_part(t, p->g, p->peer, p->room, e);
 	if (rc == 0 && !c->k->backward)
@@ -529,6 +531,8 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 	int rc = p.peer == NULL ? acc_nomem(e) : 0;
 	if (rc == 0)
 		look(t, g, p.peer);
+	if (rc == 0)
+		rc = acc_rule_shapes(t, g, p.peer, e);
 	for (size_t i = 0; i < t->f->ncall && rc == 0; i++)
 		if (t->call[i].k->rank == g->rank[0] &&
 			acc_replicas_peers(t, g, &t->call[i], p.peer))
@@ -553,8 +557,6 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 		rc = acc_fleet_divisor(t, g, e);
 	if (rc == 0)
 		rc = acc_rule_loss(t, g, p.peer, e);
-	if (rc == 0)
-		rc = acc_rule_shapes(t, g, p.peer, e);
 	acc_map_release(&p.lines);
 	free(p.peer);
 	return rc;

@@ -53,6 +53,7 @@ struct acc_rank_group { /* ranks that may hold replicas */
 	uint64_t members;                 /* as a call's */
 	bool weights_differ, data_differ; /* in the first step */
 	bool parts;                       /* a weight is of another shape, or not on all */
+	bool twins; /* all weights are the same, and all their gradients joined, to the same bits */
 	const char *who;
 };
 
@@ -108,8 +109,8 @@ int acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 /* The loss of ranks that share data and parts of weights is the same. */
 int acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
-/* Weights whose gradients are joined, as their shapes show, are the same (replica_shape.c). */
-int acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
+/* Weights whose gradients are joined, as their shapes show, are the same (replica_shape.c); sets g->twins. */
+int acc_rule_shapes(struct acc_replicas *t, struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 struct acc_joined { /* what reductions join is the sum of what several op calls make of a weight's gradient */
 	uint64_t alike, unlike; /* so many: of weights that are the same on all ranks, or not */
@@ -197,9 +198,9 @@ struct acc_distance {
 int acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 	const struct acc_replica_seen *b, struct acc_distance *out, struct acc_err *e);
 /* Of two ranks' weight now and before, one after the other: how far they parted, in parts of how far they
- * moved, and how far they may; 0: it is not known. 0 or < 0. */
+ * moved (twins: of its size), and how far they may; 0: it is not known. 0 or < 0. */
 int acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const w[4],
-	double *ratio, double *limit, struct acc_err *e);
+	bool twins, double *ratio, double *limit, struct acc_err *e);
 /* The mean of a tensor in f32, as recorded, and how far that may be off; false: not known. < 0: failure. */
 int acc_replicas_mean(struct acc_replicas *t, const struct acc_replica_seen *s, double mean[2],
 	bool *known, struct acc_err *e);
@@ -240,6 +241,9 @@ int acc_replicas_accuse(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Two ranks' weight now, which was alike in an earlier step: blamed where it parts. 0 or < 0. */
 int acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_replica_seen *a, const struct acc_replica_seen *b, struct acc_err *e);
+/* Of a part of a weight that is gathered: does it stay as it was on some ranks, while those of others move? */
+int acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t last,
+	const struct acc_seen_call *const *peer, struct acc_err *e);
 /* Each weight with the first one that is like it, if that one's rank has another in its place. */
 int acc_replicas_tied(struct acc_replicas *t, struct acc_err *e);
 
