@@ -91,10 +91,13 @@ all_same(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 		if (!is_first(t, g, c))
 			continue;
 		backward |= c->k->backward;
-		const struct acc_replica_seen *in = c->k->talks && c->reduces && backward &&
-								    acc_seen_among(t, c, g)
-							    ? acc_seen_real(t, c, false)
-							    : NULL;
+		const struct acc_replica_seen *in = NULL; /* what is filled is no larger */
+		for (uint32_t k = c->first; k < c->first + c->n && c->k->talks && c->reduces &&
+					    backward && acc_seen_among(t, c, g);
+			k++)
+			if (!t->seen[k].out && t->seen[k].real && t->seen[k].n > 1 &&
+				(in == NULL || t->seen[k].n > in->n))
+				in = &t->seen[k];
 		bool flat = true;
 		if (in == NULL)
 			continue;
