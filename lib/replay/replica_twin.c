@@ -60,8 +60,11 @@ unlike_constant(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, bool apart, struct acc_err *e)
 {
 	const struct acc_replica_seen *s = &t->seen[peer[0]->first + j];
+	const struct acc_replica_seen *out = acc_seen_output(t, peer[0]);
+	/* A buffer is the same for all samples: what it is given to makes more of it. */
+	bool buffer = apart && out != NULL && s->n < out->n;
 	if (s->out || !s->raw || s->n < 2 || acc_replicas_marked(t, g, peer, j) ||
-		!(s->place || apart))
+		!(s->place || buffer))
 		return 0;
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct acc_replica_seen *x = &t->seen[peer[i]->first + j];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 64, PART = N / 2, FEW = 4, MOST_HELD = 64 };
+enum { N = 64, PART = N / 2, FEW = 4, MOST_HELD = 160 };
 
 static int64_t seq, step, call;
 static struct acc_rec rec;
@@ -275,6 +275,62 @@ accumulated(void)
 		"a weight that one rank has otherwise: %s", cause);
 }
 
+/* Ranks that hold the same weights, four, and join their gradients; something that does not change is given to an op
+ * call, so many elements of it. */
+static void
+constant(uint32_t n)
+{
+	static const char op[] = "Functional.linear", mul[] = "Tensor.__mul__",
+			  reduce[] = "Distributed.all_reduce";
+	float x[N], dw[2][N];
+	begin();
+	for (step = 0; step < 2; step++) {
+		for (int64_t r = 0; r < 2; r++) {
+			call = 0;
+			tensor(r, mul, "forward", "in", "0", false, some(x, (int)(r + 2 * step)),
+				N);
+			tensor(r, mul, "forward", "in", "1", false, some(x, 8 + (int)r), n);
+			tensor(r, mul, "forward", "out", "0", false, some(x, (int)(4 + r + step)),
+				N);
+			for (; call < 4; call++) {
+				tensor(r, op, "forward", "in", "0", false,
+					some(x, (int)(4 + r + step)), N);
+				tensor(r, op, "forward", "in", "1", true, some(x, 20 + (int)call),
+					N);
+				tensor(r, op, "forward", "out", "0", true, some(x, 3), N);
+			}
+			for (call = 0; call < 4; call++) {
+				some(dw[0], (int)call);
+				dw[0][0] += (float)(100 + 10 * r + step);
+				tensor(r, op, "backward", "in", "0", false, some(x, 4), N);
+				tensor(r, op, "backward", "out", "1", false, dw[0], N);
+			}
+		}
+		for (int64_t r = 0; r < 2; r++)
+			for (call = 0; call < 4; call++) {
+				for (int k = 0; k < 2; k++) {
+					some(dw[k], (int)call);
+					dw[k][0] += (float)(100 + 10 * k + step);
+				}
+				tensor(r, reduce, "forward", "in", "0", false, dw[r], N);
+				for (int i = 0; i < N; i++)
+					x[i] = dw[0][i] + dw[1][i];
+				tensor(r, reduce, "forward", "out", "0", false, x, N);
+			}
+	}
+}
+
+static void
+buffers(void)
+{
+	constant(N);
+	ok(end() && bad == 0, "noise of each rank, an element for each of what it is given to: %s",
+		cause);
+	constant(N / 8);
+	ok(end() && bad > 0 && strstr(cause, "the same in all steps") != NULL,
+		"a buffer, which is the same for all samples: %s", cause);
+}
+
 int
 main(void)
 {
@@ -282,5 +338,6 @@ main(void)
 	products();
 	balance();
 	accumulated();
+	buffers();
 	return done();
 }
