@@ -13,11 +13,10 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-import fresh
 import others
 import recorder
 import unseen
-from command import command_line
+from command import of_networks
 from fresh import OPS, Summed, ToSplit
 from others import FromAll, ToAll, Wide
 
@@ -518,9 +517,5 @@ NETS = {"latent": Latent, "pairs": Pairs, "halo": Halo, "grouped": Grouped, "chu
         "policy": Policy, "denoise": Denoise, "adapters": Adapters, "scan": Scan}
 
 
-def rank_main(r, case, task, out, store, seed):
-    fresh.run(NETS, RANKS, r, case, task, out, store, seed)
-
-
 if __name__ == "__main__":
-    command_line(FAULTS, rank_main, RANKS)
+    of_networks(FAULTS, NETS, RANKS)

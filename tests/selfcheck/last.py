@@ -15,7 +15,7 @@ import torch.nn.functional as F
 import fresh
 import held
 import recorder
-from command import command_line
+from command import of_networks
 from fresh import Summed, ToSplit
 
 recorder.MODEL = os.path.abspath(__file__)
@@ -326,9 +326,5 @@ class Capacity(Net):
 NETS = {"ring": Ring, "square": Square, "teacher": Teacher, "states": States, "thirds": Thirds, "capacity": Capacity}
 
 
-def rank_main(r, case, task, out, store, seed):
-    fresh.run(NETS, RANKS, r, case, task, out, store, seed)
-
-
 if __name__ == "__main__":
-    command_line(FAULTS, rank_main, RANKS)
+    of_networks(FAULTS, NETS, RANKS)
