@@ -20,8 +20,8 @@ struct parting { /* a group, and what is found in it */
 	const struct acc_replica_seen
 		*odd[MOST_ODD]; /* some of those that differ, on the odd rank */
 	uint32_t nodd;
-	uint64_t varied;     /* of the equal ones, not one number everywhere */
-	struct acc_joined j; /* gradients that are reduced */
+	uint64_t varied;      /* of the equal ones, not one number everywhere */
+	struct acc_joining j; /* gradients that are reduced */
 };
 
 bool

@@ -112,12 +112,12 @@ int acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Weights whose gradients are joined, as their shapes show, are the same (replica_shape.c); sets g->twins. */
 int acc_rule_shapes(struct acc_replicas *t, struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
-struct acc_joined { /* what reductions join is the sum of what several op calls make of a weight's gradient */
+struct acc_joining { /* what reductions join is the sum of what several op calls make of a weight's gradient */
 	uint64_t alike, unlike; /* so many: of weights that are the same on all ranks, or not */
 	const struct acc_seen_call *reduction; /* the first of the latter, and two of its weights */
 	const struct acc_replica_seen *weight[2];
 };
-int acc_seen_sums(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_joined *out,
+int acc_seen_sums(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_joining *out,
 	struct acc_err *e);
 /* Gradients of all micro-batches are joined, each once (replica_micro.c). */
 int acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);

@@ -296,7 +296,7 @@ has(const struct micro *m, uint64_t mark)
 /* Two weights may have the same gradient, as two biases of one sum have: only what a rank does not have at all is
  * another one. */
 static void
-compare_sums(const struct acc_rank_group *g, const struct micro *m, struct acc_joined *out)
+compare_sums(const struct acc_rank_group *g, const struct micro *m, struct acc_joining *out)
 {
 	for (size_t k = 0; k < m[0].nred; k++) {
 		const struct acc_replica_seen *w[2] = {NULL, NULL};
@@ -316,7 +316,7 @@ compare_sums(const struct acc_rank_group *g, const struct micro *m, struct acc_j
 		out->alike += known && !differ;
 		out->unlike += known && differ;
 		if (known && differ && out->unlike == 1)
-			*out = (struct acc_joined){.alike = out->alike,
+			*out = (struct acc_joining){.alike = out->alike,
 				.unlike = 1,
 				.reduction = m[0].red[k].c,
 				.weight = {w[0], w[1]}};
@@ -324,7 +324,7 @@ compare_sums(const struct acc_rank_group *g, const struct micro *m, struct acc_j
 }
 
 int
-acc_seen_sums(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_joined *out,
+acc_seen_sums(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_joining *out,
 	struct acc_err *e)
 {
 	struct micro *m = calloc(g->n, sizeof *m);
