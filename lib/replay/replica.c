@@ -42,6 +42,30 @@ marked_alike(const struct parting *p, uint32_t j)
 	return acc_replicas_marked(p->t, p->g, p->peer, j);
 }
 
+/* How a tensor lies to another one; their elements are read where statistics do not show it. */
+static int
+alike(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_replica_seen *b,
+	enum acc_alike *is, struct acc_err *e)
+{
+	struct acc_distance d = {0};
+	double near = 0;
+	bool apart = false;
+	int rc = a->real ? acc_replicas_near(t, a, &near, e) : 0;
+	if (rc == 0 && a->real && a->n >= ACC_CHUNK) /* few elements are read as fast */
+		rc = acc_replicas_known_apart(t, b, a, near, &apart, e);
+	if (rc == 0 && !apart)
+		rc = acc_replicas_distance(t, b, a, &d, e);
+	if (rc < 0)
+		return rc;
+	if (apart)
+		*is = ACC_APART;
+	else if (!d.known)
+		*is = ACC_NOT_KNOWN;
+	else if (d.d > 0)
+		*is = a->real && d.d <= near * d.size ? ACC_NEAR : ACC_APART;
+	return 0;
+}
+
 int
 acc_replicas_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, enum acc_alike *is, struct acc_err *e)
@@ -51,18 +75,8 @@ acc_replicas_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 	*is = ACC_EQUAL;
 	for (uint32_t i = 1; i < g->n && rc == 0 && *is < ACC_APART; i++) {
 		const struct acc_replica_seen *b = &s[peer[i]->first + j];
-		struct acc_distance d;
-		if (a->mark != 0 && a->mark == b->mark)
-			continue;
-		rc = acc_replicas_distance(t, b, a, &d, e);
-		if (rc == 0 && !d.known)
-			*is = ACC_NOT_KNOWN;
-		else if (rc == 0 && d.d > 0) {
-			double near = 0;
-			if (a->real)
-				rc = acc_replicas_near(t, a, &near, e);
-			*is = a->real && d.d <= near * d.size ? ACC_NEAR : ACC_APART;
-		}
+		if (a->mark == 0 || a->mark != b->mark)
+			rc = alike(t, a, b, is, e);
 	}
 	return rc;
 }

@@ -208,6 +208,9 @@ int acc_replicas_mean(struct acc_replicas *t, const struct acc_replica_seen *s, 
 int acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
 	const struct acc_replica_seen *const *term, uint32_t n, bool *is, bool *data,
 	struct acc_err *e);
+/* Do the statistics alone show that they are further apart, in parts of b? 0 or < 0. */
+int acc_replicas_known_apart(struct acc_replicas *t, const struct acc_replica_seen *a,
+	const struct acc_replica_seen *b, double near, bool *is, struct acc_err *e);
 /* Did it move, by its elements, less than a weight may in a step? 0 or < 0. */
 int acc_replicas_persists(struct acc_replicas *t, const struct acc_replica_seen *s,
 	const struct acc_replica_seen *later, bool *is, struct acc_err *e);

@@ -8,6 +8,8 @@
 
 enum { FEW_ELEMENTS = 8 };
 
+static const double LEAST_BY_STATISTICS = 1e-4; /* what f32 rounds of them is far less */
+
 static int
 by_elements(struct acc_replicas *t, const struct acc_fleet_tensor *a,
 	const struct acc_fleet_tensor *b, struct acc_distance *out, struct acc_err *e)
@@ -71,6 +73,23 @@ acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 		rc = by_elements(t, &x, &y, out, e);
 	else if (known[0] && known[1])
 		by_statistics(s[0], s[1], out);
+	return rc;
+}
+
+int
+acc_replicas_known_apart(struct acc_replicas *t, const struct acc_replica_seen *a,
+	const struct acc_replica_seen *b, double near, bool *is, struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0}, y = {0};
+	struct acc_distance d = {0};
+	double s[2][4];
+	bool known[2] = {false, false};
+	int rc = near < LEAST_BY_STATISTICS ? 0 : statistics(t, a->line, s[0], &x, &known[0], e);
+	if (rc == 0 && known[0])
+		rc = statistics(t, b->line, s[1], &y, &known[1], e);
+	if (known[0] && known[1])
+		by_statistics(s[0], s[1], &d);
+	*is = rc == 0 && d.known && d.d > near * d.size;
 	return rc;
 }
 
