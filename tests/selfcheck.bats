@@ -22,10 +22,22 @@ load helper
 #	tests/selfcheck/others.py OUT seqdrop-noise-samemask; accdump-read --inline OUT/* | gzip -9n
 #	tests/selfcheck/more.py OUT three-noise-swapped; accdump-read --inline OUT/* | gzip -9n
 
+# held.tar.gz, the same way, of
+#	tests/selfcheck/held.py OUT scan-noise-state scan-noise-stategrad chunks-noise-zerograd \
+#		chunks-noise-tiedinit pairs-noise-nograd adapters-noise-loratwice grouped-noise-kvall \
+#		grouped-noise-kvmean denoise-noise-samedata --task statistics
+# without step1, and with it of
+#	tests/selfcheck/held.py OUT denoise-noise-freqs policy-noise-oldpolicy pairs-noise-temp \
+#		latent-noise-jitter hybrid-noise --task statistics
+#	tests/selfcheck/more.py OUT layers-noise-prefetch --task statistics
+#	tests/selfcheck/unseen.py OUT cell-noise-decay --task statistics
+#	tests/parallel/make.py OUT zero4-noise --task statistics --seed 13
+
 setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/selfcheck.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/fresh.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/others.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/held.tar.gz"
 }
 
 setup() {
@@ -83,7 +95,7 @@ named() { # run, name, step, rank, text
 }
 
 @test "replicas: a run that is right is not accused" {
-	for run in dp2-noise vocab-noise hsdp-noise ulysses-noise tables-noise; do
+	for run in dp2-noise vocab-noise hsdp-noise ulysses-noise tables-noise hybrid-noise zero4-noise; do
 		accdump-read $run >in
 		accaudit in 2>/dev/null >out || [ $? -eq 2 ]
 		accfmt --json out | jq -es 'map(select(.["audit.ok"] == false)) == []'
@@ -104,11 +116,11 @@ named() { # run, name, step, rank, text
 
 @test "op calls beside those of other ranks" {
 	named conv-noise-eval Functional.batch_norm.0.forward 0 1 "another switch or number on rank 1"
-	named vocab-noise-rowbias Functional.linear.2.forward 0 0 "the bias counts 2 times"
+	named vocab-noise-rowbias Functional.linear.2.forward 0 0 "what is whole counts 2 times"
 	named vocab-noise-sumexp Torch.sum.0.forward 0 0 "is another on each rank, and so is the loss"
 	named pipe-noise-crossed Torch.tanh.2.backward 0 0 \
 		"made of the gradient of what Torch.tanh.11.forward gave to rank 1"
-	named ring-noise-kvgrad Functional.linear.10.backward 0 0 "a reduction is missing"
+	named ring-noise-kvgrad Torch.matmul.5.backward 0 0 "a reduction is missing"
 }
 
 @test "gradients of a weight: joined once, all of them, in one order, by one number" {
@@ -120,7 +132,7 @@ named() { # run, name, step, rank, text
 	named zero-noise-order Distributed.reduce_scatter_tensor.0.forward 0 0 "is it the same order on all ranks?"
 	named flat-noise-offset Functional.layer_norm.0.forward 0 1 "which join its gradients"
 	named flat-noise-clippart Tensor.mul_.0.forward 0 0 "on rank 0 and by 0.111202 on rank 1"
-	named mqa-noise-amplified Distributed.all_reduce.5.forward 0 0 "beside those of the 5 parts of weights"
+	named mqa-noise-amplified Distributed.all_reduce.5.forward 0 0 "it is 2 times too large"
 	named mqa-noise-qknorm Functional.layer_norm.3.backward 0 0 "was given to no reduction"
 	named hsdp-noise-nosync Distributed.reduce_scatter_tensor.0.forward 0 0 \
 		"in step 1 at Distributed.all_gather_into_tensor.7.forward"
@@ -137,13 +149,39 @@ named() { # run, name, step, rank, text
 	named tpdp-noise-tpdata Functional.linear.0.forward 0 0 "these ranks must be given the same data"
 	named ppdp-noise-buffer Distributed.recv.1.forward 0 2 "what Distributed.recv.0.forward received"
 	named three-noise-repeated Distributed.send.2.forward 0 1 "what Tensor.__add__.8.forward put out is given to nobody"
-	named mixer-noise-addbias Tensor.__add__.1.forward 0 0 "the bias counts 2 times"
+	named mixer-noise-addbias Tensor.__add__.1.forward 0 0 "what is whole counts 2 times"
 	run -1 bash -c 'accaudit "$DATA/collective/stages.acc.gz" | accfirstbad | accfmt --json'
 	jq -es 'map(select(.what == "culprit"))[0] | .name == "Tensor.__add__.5.backward" and
 		(.text | contains("of what Tensor.__add__.8.forward gave to rank 1"))' <<<"$output"
 	run -1 bash -c 'accaudit "$DATA/collective/masks.acc.gz" | accfirstbad | accfmt --json'
 	jq -es 'map(select(.what == "culprit"))[0] | .name == "Functional.dropout.0.forward" and
 		(.text | contains("drops the same elements on all ranks"))' <<<"$output"
+}
+
+@test "stages: what is received is used, its gradient is sent back, what both hold begins alike" {
+	named scan-noise-state Distributed.recv.1.forward 0 1 "although what the other 2 calls of its line received is"
+	named scan-noise-stategrad Tensor.__mul__.4.backward 0 1 \
+		"what Distributed.recv.1.forward received, which is sent to nobody"
+	named chunks-noise-zerograd Functional.linear.6.backward 0 1 "which is sent to nobody"
+	named chunks-noise-tiedinit Functional.linear.8.forward 0 1 "is not the same on rank 0 and on rank 1"
+}
+
+@test "sums over ranks: of all gradients, of what is not whole, by one number, among the right ranks" {
+	named pairs-noise-nograd Tensor.transpose.1.backward 0 0 \
+		"is the gradient of what Distributed.all_gather_into_tensor.1.forward gathered"
+	named adapters-noise-loratwice Tensor.__add__.1.forward 0 0 "what is whole counts 2 times"
+	named grouped-noise-kvall Distributed.all_reduce.6.forward 0 0 "is it the right group?"
+	named grouped-noise-kvmean Tensor.div_.0.forward 0 0 "those of 11 other weights end as 1 times that"
+}
+
+@test "ranks that differ by their data alone" {
+	named denoise-noise-samedata Torch.sigmoid.0.forward 0 0 "they do the same work"
+	named denoise-noise-freqs Tensor.__mul__.1.forward 0 1 "is the same in all steps, and another on rank 1"
+	named policy-noise-oldpolicy Functional.linear.0.forward 0 1 "a frozen weight or a buffer"
+	named pairs-noise-temp Torch.exp.0.backward 0 0 "was given to no reduction"
+	named cell-noise-decay Functional.embedding.0.forward 1 1 "is another on rank 1 than on rank 0 since step 1"
+	named layers-noise-prefetch Distributed.all_gather_into_tensor.4.forward 1 1 "as it was in step 0"
+	named latent-noise-jitter Tensor.__add__.6.forward 0 0 "which nobody made"
 }
 
 @test "one rank alone has nothing that is compared" {

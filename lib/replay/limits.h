@@ -119,8 +119,12 @@
 		"products in TF32 part gradients by 2^-10: one in 1,000 has another sign then, and of a" \
 		" step that is all signs, as the first of Adam, two ranks are apart by 2 times the root" \
 		" of that, 0.06; twice that") \
+	X(REPLICA_ELEMENTS, 0x1p-4, \
+		"of the elements of a weight in f32: rounding parts fewer by half of their step", \
+		"products in bf16 part gradients by up to 2^-6: one in 80 has another sign then; four" \
+		" times that and more") \
 	X(REPLICA_STATISTIC, 0x1p-18, \
-		"of a statistic of a weight in f32: what rounding may part it by", \
+		"of a weight in f32, or of a statistic of it: what rounding may part it by", \
 		"64 roundings of 2^-24: a step is less than a weight, and its noise a small part of it") \
 	X(STATISTIC_F32, 1e-6, "of a mean or norm: what its recorder rounded it by", \
 		"16 roundings of 2^-24: the order of the sum, as stat-f32 of accfirstbad") \

@@ -20,9 +20,8 @@ struct parting { /* a group, and what is found in it */
 	const struct acc_replica_seen
 		*odd[MOST_ODD]; /* some of those that differ, on the odd rank */
 	uint32_t nodd;
-	uint64_t joined, unlike; /* gradients that are reduced: of weights that are alike, or not */
-	const struct acc_seen_call *reduction; /* the first of these, and two of its weights */
-	const struct acc_replica_seen *weight[2];
+	uint64_t varied;      /* of the equal ones, not one number everywhere */
+	struct acc_joining j; /* gradients that are reduced */
 };
 
 bool
@@ -43,6 +42,30 @@ marked_alike(const struct parting *p, uint32_t j)
 	return acc_replicas_marked(p->t, p->g, p->peer, j);
 }
 
+/* How a tensor lies to another one; their elements are read where statistics do not show it. */
+static int
+alike(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_replica_seen *b,
+	enum acc_alike *is, struct acc_err *e)
+{
+	struct acc_distance d = {0};
+	double near = 0;
+	bool apart = false;
+	int rc = a->real ? acc_replicas_near(t, a, &near, e) : 0;
+	if (rc == 0 && a->real && a->n >= ACC_CHUNK) /* few elements are read as fast */
+		rc = acc_replicas_known_apart(t, b, a, near, &apart, e);
+	if (rc == 0 && !apart)
+		rc = acc_replicas_distance(t, b, a, &d, e);
+	if (rc < 0)
+		return rc;
+	if (apart)
+		*is = ACC_APART;
+	else if (!d.known)
+		*is = ACC_NOT_KNOWN;
+	else if (d.d > 0)
+		*is = a->real && d.d <= near * d.size ? ACC_NEAR : ACC_APART;
+	return 0;
+}
+
 int
 acc_replicas_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, enum acc_alike *is, struct acc_err *e)
@@ -52,18 +75,8 @@ acc_replicas_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 	*is = ACC_EQUAL;
 	for (uint32_t i = 1; i < g->n && rc == 0 && *is < ACC_APART; i++) {
 		const struct acc_replica_seen *b = &s[peer[i]->first + j];
-		struct acc_distance d;
-		if (a->mark != 0 && a->mark == b->mark)
-			continue;
-		rc = acc_replicas_distance(t, b, a, &d, e);
-		if (rc == 0 && !d.known)
-			*is = ACC_NOT_KNOWN;
-		else if (rc == 0 && d.d > 0) {
-			double near = 0;
-			if (a->real)
-				rc = acc_replicas_near(t, a, &near, e);
-			*is = a->real && d.d <= near * d.size ? ACC_NEAR : ACC_APART;
-		}
+		if (a->mark == 0 || a->mark != b->mark)
+			rc = alike(t, a, b, is, e);
 	}
 	return rc;
 }
@@ -72,20 +85,21 @@ const char *
 acc_replicas_name(struct acc_replicas *t, size_t line, struct acc_err *e)
 {
 	struct acc_rec *r;
-	if (t->f->get(t->f->arg, line, &r, e) < 0)
-		return NULL;
-	struct acc_str key = acc_get_text(r, "", "key");
-	const char *p = acc_arena_copy(&t->f->mem, key.p, key.n);
+	int rc = t->f->get(t->f->arg, line, &r, e);
+	struct acc_str key = rc < 0 ? acc_str("") : acc_get_text(r, "", "key");
+	const char *p = rc < 0 ? NULL : acc_arena_copy(&t->f->mem, key.p, key.n);
 	if (p == NULL)
-		acc_nomem(e);
-	return p;
+		t->lost = rc < 0 ? rc : acc_nomem(e);
+	return p == NULL ? "" : p;
 }
 
 int
 acc_replicas_blame(struct acc_replicas *t, const struct acc_rank_group *g, size_t line,
 	const char *said, double value, double limit, struct acc_err *e)
 {
-	if (said == NULL)
+	if (t->lost < 0)
+		return t->lost;
+	if (said == NULL || g->who == NULL)
 		return e != NULL && e->code != 0 ? e->code : acc_nomem(e);
 	const struct acc_fleet_verdict v = {.line = line,
 		.said = said,
@@ -96,18 +110,27 @@ acc_replicas_blame(struct acc_replicas *t, const struct acc_rank_group *g, size_
 	return acc_fleet_say(t->f, &v, e);
 }
 
+int
+acc_replicas_accuse(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *s, size_t line, const char *said, struct acc_err *e)
+{
+	bool flat = false;
+	int rc = acc_replicas_flat(t, s, &flat, e);
+	return rc < 0 || flat ? rc : acc_replicas_blame(t, g, line, said, 1, 0, e);
+}
+
 #define SAY(p, ...) acc_say(&(p)->t->f->mem, __VA_ARGS__)
 
-/* The rank whose j-th tensor is not that of most; of two, the second. */
-static uint32_t
-odd_one(const struct parting *p, uint32_t j)
+uint32_t
+acc_replicas_odd(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j)
 {
-	const struct acc_replica_seen *s = p->t->seen;
-	uint32_t best = p->g->n - 1, least = UINT32_MAX;
-	for (uint32_t i = p->g->n; i-- > 0;) {
+	const struct acc_replica_seen *s = t->seen;
+	uint32_t best = g->n - 1, least = UINT32_MAX;
+	for (uint32_t i = g->n; i-- > 0;) {
 		uint32_t same = 0;
-		for (uint32_t k = 0; k < p->g->n; k++)
-			same += s[p->peer[i]->first + j].mark == s[p->peer[k]->first + j].mark;
+		for (uint32_t k = 0; k < g->n; k++)
+			same += s[peer[i]->first + j].mark == s[peer[k]->first + j].mark;
 		if (same < least) {
 			least = same;
 			best = i;
@@ -186,7 +209,7 @@ after_reduction(struct parting *p, struct acc_err *e)
 		return 0;
 	for (uint32_t i = 1; i < p->g->n; i++)
 		args &= p->peer[i]->args == c->args;
-	uint32_t odd = odd_one(p, (uint32_t)j);
+	uint32_t odd = acc_replicas_odd(p->t, p->g, p->peer, (uint32_t)j);
 	struct acc_distance d;
 	double near = 0;
 	const struct acc_replica_seen *x = &t->seen[p->peer[odd]->first + j],
@@ -240,12 +263,12 @@ unlike_weight(struct parting *p, uint32_t j)
 		w[i > 0] = i > 0 && differ ? w[1] : found;
 		differ |= w[0]->mark != found->mark;
 	}
-	p->joined += known && !differ;
-	p->unlike += known && differ;
-	if (known && differ && p->unlike == 1) {
-		p->reduction = p->peer[0];
-		p->weight[0] = w[0];
-		p->weight[1] = w[1];
+	p->j.alike += known && !differ;
+	p->j.unlike += known && differ;
+	if (known && differ && p->j.unlike == 1) {
+		p->j.reduction = p->peer[0];
+		p->j.weight[0] = w[0];
+		p->j.weight[1] = w[1];
 	}
 	return true;
 }
@@ -279,16 +302,35 @@ elsewhere(const struct parting *p, const struct acc_replica_seen *w)
 	return false;
 }
 
+/* Does a part of the group have it as the first rank has, and another as the second: each of several ranks? Others,
+ * which all have alike, show that all began alike. */
+static bool
+by_parts(const struct parting *p)
+{
+	const struct acc_replicas *t = p->t;
+	const struct acc_replica_seen *const *w = p->j.weight;
+	uint32_t n[2] = {0, 0};
+	for (uint32_t i = 0; i < p->g->n; i++) {
+		const struct acc_seen_call *c = acc_replicas_call(t, t->call[w[0]->call].k->step,
+			p->g->rank[i], t->call[w[0]->call].k->key);
+		for (uint32_t j = 0; c != NULL && j < c->n; j++)
+			for (int k = 0; k < 2; k++)
+				n[k] += t->seen[c->first + j].pos == w[0]->pos &&
+					t->seen[c->first + j].mark == w[k]->mark;
+	}
+	return n[0] > 1 && n[1] > 1 && n[0] + n[1] == p->g->n && p->varied > 0;
+}
+
 /* One weight, or all of them, are not what they should be; or some are joined that are others. */
 static int
 say_unlike(struct parting *p, struct acc_err *e)
 {
 	struct acc_replicas *t = p->t;
-	const struct acc_seen_call *c = p->reduction;
-	const struct acc_replica_seen *const *w = p->weight;
-	if (p->unlike == 0)
+	const struct acc_seen_call *c = p->j.reduction;
+	const struct acc_replica_seen *const *w = p->j.weight;
+	if (p->j.unlike == 0)
 		return 0;
-	if ((p->unlike == 1 || p->joined == 0) && !elsewhere(p, w[0]))
+	if ((p->j.unlike == 1 || p->j.alike == 0) && !elsewhere(p, w[0]) && !by_parts(p))
 		return acc_replicas_blame(p->t, p->g, w[1]->line,
 			SAY(p,
 				"is a weight that is not the same on rank %lld and on rank %lld, which join its"
@@ -297,8 +339,8 @@ say_unlike(struct parting *p, struct acc_err *e)
 				(long long)t->call[w[1]->call].k->rank),
 			1, 0, e);
 	const char *a = acc_replicas_name(t, w[0]->line, e),
-		   *b = a == NULL ? NULL : acc_replicas_name(t, w[1]->line, e);
-	for (uint32_t j = 0; j < c->n && b != NULL; j++)
+		   *b = acc_replicas_name(t, w[1]->line, e);
+	for (uint32_t j = 0; j < c->n; j++)
 		if (t->seen[c->first + j].out && t->seen[c->first + j].n > 1)
 			return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
 				strcmp(a, b) == 0
@@ -313,7 +355,7 @@ say_unlike(struct parting *p, struct acc_err *e)
 						  a, (long long)t->call[w[0]->call].k->rank, b,
 						  (long long)t->call[w[1]->call].k->rank),
 				1, 0, e);
-	return b == NULL ? ACC_ENOMEM : 0;
+	return t->lost;
 }
 
 /* Was this tensor, on its rank, made from a weight that is not the same on all? */
@@ -352,11 +394,9 @@ lost_reduction(struct parting *p, uint32_t sibling, uint32_t j, struct acc_err *
 	if (now->k->talks ? now->k->op != then->k->op || few >= many : !from_shard(p, now))
 		return 0;
 	const char *a = acc_replicas_name(t, now->k->line, e),
-		   *b = a == NULL ? NULL : acc_replicas_name(t, then->k->line, e),
-		   *d = b == NULL ? NULL : acc_replicas_name(t, was->k->line, e);
+		   *b = acc_replicas_name(t, then->k->line, e),
+		   *d = acc_replicas_name(t, was->k->line, e);
 	p->parted = true;
-	if (d == NULL)
-		return ACC_ENOMEM;
 	if (now->k->talks)
 		return acc_replicas_blame(p->t, p->g, t->seen[c->first + j].line,
 			SAY(p,
@@ -402,17 +442,24 @@ line_of_code(struct parting *p, struct acc_err *e)
 /* --- a group --- */
 
 /* A weight of the first step. */
-static void
-weight(struct parting *p, uint32_t j)
+static int
+weight(struct parting *p, uint32_t j, struct acc_err *e)
 {
+	bool flat = true;
 	if (marked_alike(p, j)) {
 		p->equal++;
-		return;
+		int rc = p->varied > 0 ? 0
+				       : acc_replicas_flat(p->t, &p->t->seen[p->peer[0]->first + j],
+						 &flat, e);
+		p->varied += !flat;
+		return rc;
 	}
 	p->differ++;
-	const struct acc_replica_seen *s = &p->t->seen[p->peer[odd_one(p, j)]->first + j];
+	const struct acc_replica_seen *s =
+		&p->t->seen[p->peer[acc_replicas_odd(p->t, p->g, p->peer, j)]->first + j];
 	if (s->weight && p->nodd < MOST_ODD)
 		p->odd[p->nodd++] = s;
+	return 0;
 }
 
 static int64_t
@@ -433,21 +480,23 @@ visit(struct parting *p, struct acc_err *e)
 	bool first = t->nstep > 0 && c->k->step == t->step[0];
 	int rc = 0;
 	for (uint32_t j = 0; j < c->n && rc == 0; j++) {
-		if (!t->seen[c->first + j].leaf)
+		const struct acc_replica_seen *s = &t->seen[c->first + j];
+		/* A number may be the same by chance, where ranks hold parts. */
+		if (!s->leaf && (!s->lone || p->g->weights_differ || p->g->parts))
 			continue;
-		if (first)
-			weight(p, j);
+		if (first && s->leaf)
+			rc = weight(p, j, e);
 		for (uint32_t i = 1; i < p->g->n && last != INT64_MIN && rc == 0; i++)
 			rc = acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
 				&t->seen[p->peer[i]->first + j], e);
 	}
+	if (rc == 0 && c->gathers && last != INT64_MIN)
+		rc = acc_rule_stale(t, p->g, last, p->peer, e);
 	if (rc == 0)
 		rc = acc_rule_part(t, p->g, p->peer, p->room, e);
-	if (rc == 0 && c->k->backward)
-		rc = acc_rule_backward(t, p->g, p->peer, e);
-	else if (rc == 0)
+	if (rc == 0 && !c->k->backward)
 		rc = c->k->talks ? acc_rule_reduction(t, p->g, p->peer, e)
-				 : acc_rule_call(t, p->g, p->peer, p->room, e);
+				 : acc_rule_call(t, p->g, p->peer, e);
 	if (rc < 0 || c->k->backward)
 		return rc;
 	if (c->k->talks) {
@@ -496,28 +545,32 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 	int rc = p.peer == NULL ? acc_nomem(e) : 0;
 	if (rc == 0)
 		look(t, g, p.peer);
+	if (rc == 0)
+		rc = acc_rule_shapes(t, g, p.peer, e);
 	for (size_t i = 0; i < t->f->ncall && rc == 0; i++)
 		if (t->call[i].k->rank == g->rank[0] &&
 			acc_replicas_peers(t, g, &t->call[i], p.peer))
 			rc = visit(&p, e);
+	if (rc == 0 && p.j.alike + p.j.unlike == 0)
+		rc = acc_seen_sums(t, g, &p.j, e);
 	if (rc == 0)
-		rc = p.joined + p.unlike > 0
+		rc = p.j.alike + p.j.unlike > 0
 			     ? 0
 			     : acc_rule_odd(t, g, p.odd, p.nodd, p.equal, p.differ, p.room, e);
 	if (rc == 0)
 		rc = say_unlike(&p, e);
+	if (rc == 0 && p.j.unlike == 0)
+		rc = acc_rule_twins(t, g, p.j.alike, p.room, e);
 	if (rc == 0)
-		rc = acc_rule_parts(t, g, p.room, e);
+		rc = acc_rule_factor(t, g, p.room, e);
 	if (rc == 0)
 		rc = acc_rule_micro(t, g, e);
 	if (rc == 0)
-		rc = acc_rule_dual(t, g, e);
+		rc = acc_rule_dual(t, g, p.room, e);
 	if (rc == 0)
 		rc = acc_fleet_divisor(t, g, e);
 	if (rc == 0)
 		rc = acc_rule_loss(t, g, p.peer, e);
-	if (rc == 0)
-		rc = acc_rule_shapes(t, g, p.peer, e);
 	acc_map_release(&p.lines);
 	free(p.peer);
 	return rc;

@@ -14,7 +14,9 @@ struct acc_replica_seen { /* a tensor record */
 	uint32_t call;
 	bool out;
 	bool leaf;   /* it wants a gradient, and no op call of its rank and step made it */
-	bool weight; /* and stands where its operator has weights: else an op call may be missing */
+	bool lone;   /* the same, of one element: none is a leaf */
+	bool place;  /* it stands where its operator has weights */
+	bool weight; /* a leaf at such a place: elsewhere an op call may be missing */
 	bool data;   /* it wants none, and is of integers, or nobody made it */
 	bool real;   /* floating point */
 	bool wants;  /* a gradient */
@@ -51,6 +53,7 @@ struct acc_rank_group { /* ranks that may hold replicas */
 	uint64_t members;                 /* as a call's */
 	bool weights_differ, data_differ; /* in the first step */
 	bool parts;                       /* a weight is of another shape, or not on all */
+	bool twins; /* all weights are the same, and all their gradients joined, to the same bits */
 	const char *who;
 };
 
@@ -75,6 +78,7 @@ struct acc_replicas {
 	struct acc_rank_group *group;
 	size_t ngroup, cap_group;
 	double *a, *b; /* ACC_CHUNK elements each */
+	int lost;      /* < 0: a name could not be got */
 };
 
 /* Reads all records. 0 or < 0. */
@@ -91,26 +95,33 @@ bool acc_replicas_marked(const struct acc_replicas *t, const struct acc_rank_gro
 	const struct acc_seen_call *const *peer, uint32_t j);
 int acc_replicas_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, enum acc_alike *is, struct acc_err *e);
+/* The peer whose j-th tensor is not that of most; of two, the second. */
+uint32_t acc_replicas_odd(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j);
 /* By what a tensor with this mark is found, of any rank. */
 uint64_t acc_seen_place(int64_t step, int64_t rank, uint64_t mark);
 
 /* Rules of what a call is given and makes, on all ranks of a group (replica_rule.c). 0 or < 0. */
 int acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
-	struct acc_err *e);
-int acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e);
-int acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
+int acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e);
 /* The loss of ranks that share data and parts of weights is the same. */
 int acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
-/* Weights whose gradients are joined, as their shapes show, are the same (replica_shape.c). */
-int acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
+/* Weights whose gradients are joined, as their shapes show, are the same (replica_shape.c); sets g->twins. */
+int acc_rule_shapes(struct acc_replicas *t, struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+struct acc_joining { /* what reductions join is the sum of what several op calls make of a weight's gradient */
+	uint64_t alike, unlike; /* so many: of weights that are the same on all ranks, or not */
+	const struct acc_seen_call *reduction; /* the first of the latter, and two of its weights */
+	const struct acc_replica_seen *weight[2];
+};
+int acc_seen_sums(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_joining *out,
+	struct acc_err *e);
 /* Gradients of all micro-batches are joined, each once (replica_micro.c). */
 int acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
-/* What is sent and received (replica_dual.c). */
+/* What is sent and received (replica_link.c). */
 int acc_rule_pairs(struct acc_replicas *t, struct acc_err *e);
 /* Weights that are not the same on all ranks, of a group where no gradients are seen to be joined: so many are
  * the same, so many not (replica_odd.c). */
@@ -118,12 +129,17 @@ int acc_rule_odd(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *const *odd, uint32_t nodd, uint64_t equal, uint64_t differ,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* What is exchanged or gathered, and its gradients (replica_dual.c). */
-int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
-/* Parts of weights, sequences, gradients (replica_part.c): an op call; then what takes all of them. */
+int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Parts of weights, sequences, gradients (replica_part.c). */
 int acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
 	struct acc_err *e);
-int acc_rule_parts(struct acc_replicas *t, const struct acc_rank_group *g,
+/* Ranks whose weights are the same, and which join so many gradients of them (replica_twin.c). */
+int acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint64_t joined,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* All gradients of weights are scaled by one number (replica_factor.c). */
+int acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* What a reduction counts (replica_count.c). */
 int acc_rule_means(struct acc_replicas *t, const struct acc_rank_group *g,
@@ -144,6 +160,14 @@ acc_seen_beside(const struct acc_seen_call *a, const struct acc_seen_call *b)
 /* Is this call one among the group? */
 bool acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
 	const struct acc_rank_group *g);
+/* The call of a tensor; NULL of NULL. */
+const struct acc_seen_call *acc_seen_caller(const struct acc_replicas *t,
+	const struct acc_replica_seen *s);
+/* Its first output of more than one element; its first real tensor of more; NULL: none. */
+const struct acc_replica_seen *acc_seen_output(const struct acc_replicas *t,
+	const struct acc_seen_call *c);
+const struct acc_replica_seen *acc_seen_real(const struct acc_replicas *t,
+	const struct acc_seen_call *c, bool out);
 /* The input whose gradient a backward call puts out: recorders number gradients as the inputs, or leave out what
  * is no tensor. NULL: not known. */
 const struct acc_replica_seen *acc_seen_input(const struct acc_replicas *t,
@@ -174,9 +198,9 @@ struct acc_distance {
 int acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 	const struct acc_replica_seen *b, struct acc_distance *out, struct acc_err *e);
 /* Of two ranks' weight now and before, one after the other: how far they parted, in parts of how far they
- * moved, and how far they may; 0: it is not known. 0 or < 0. */
+ * moved (twins: of its size), and how far they may; 0: it is not known. 0 or < 0. */
 int acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const w[4],
-	double *ratio, double *limit, struct acc_err *e);
+	bool twins, double *ratio, double *limit, struct acc_err *e);
 /* The mean of a tensor in f32, as recorded, and how far that may be off; false: not known. < 0: failure. */
 int acc_replicas_mean(struct acc_replicas *t, const struct acc_replica_seen *s, double mean[2],
 	bool *known, struct acc_err *e);
@@ -184,6 +208,12 @@ int acc_replicas_mean(struct acc_replicas *t, const struct acc_replica_seen *s, 
 int acc_replicas_sum(struct acc_replicas *t, const struct acc_replica_seen *s,
 	const struct acc_replica_seen *const *term, uint32_t n, bool *is, bool *data,
 	struct acc_err *e);
+/* Do the statistics alone show that they are further apart, in parts of b? 0 or < 0. */
+int acc_replicas_known_apart(struct acc_replicas *t, const struct acc_replica_seen *a,
+	const struct acc_replica_seen *b, double near, bool *is, struct acc_err *e);
+/* Did it move, by its elements, less than a weight may in a step? 0 or < 0. */
+int acc_replicas_persists(struct acc_replicas *t, const struct acc_replica_seen *s,
+	const struct acc_replica_seen *later, bool *is, struct acc_err *e);
 /* Further apart than what several products on the way round, in whatever arithmetic. 0 or < 0. */
 int acc_replicas_far(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e);
@@ -201,15 +231,22 @@ int acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen 
 int acc_replicas_flat(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
 	struct acc_err *e);
 
-/* The op call of a record, in the fleet's memory; NULL: failure. */
+/* The op call of a record, in the fleet's memory; never NULL: after a failure, what is said next fails. */
 const char *acc_replicas_name(struct acc_replicas *t, size_t line, struct acc_err *e);
 /* Say of a record what is wrong; said NULL: memory ran out. 0 or < 0. */
 int acc_replicas_blame(struct acc_replicas *t, const struct acc_rank_group *g, size_t line,
 	const char *said, double value, double limit, struct acc_err *e);
+/* The same, unless `s`, by which it was found, is one number everywhere: zeros are found again where they are
+ * others. */
+int acc_replicas_accuse(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *s, size_t line, const char *said, struct acc_err *e);
 
 /* Two ranks' weight now, which was alike in an earlier step: blamed where it parts. 0 or < 0. */
 int acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_replica_seen *a, const struct acc_replica_seen *b, struct acc_err *e);
+/* Of a part of a weight that is gathered: does it stay as it was on some ranks, while those of others move? */
+int acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t last,
+	const struct acc_seen_call *const *peer, struct acc_err *e);
 /* Each weight with the first one that is like it, if that one's rank has another in its place. */
 int acc_replicas_tied(struct acc_replicas *t, struct acc_err *e);
 

@@ -172,14 +172,11 @@ acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
 	if (rc < 0 || count[0] == 0 || count[1] == 0)
 		return rc;
 	const char *name = acc_replicas_name(t, whole->k->line, e);
-	return name == NULL
-		       ? ACC_ENOMEM
-		       : acc_replicas_blame(t, g, out->line,
-				 SAY(t,
-					 "sums up norms of %llu tensors that are whole, and the same, on all ranks, as %s"
-					 " is, with those of %llu parts: the former count %u times; one rank alone must"
-					 " count them",
-					 (unsigned long long)count[0], name,
-					 (unsigned long long)count[1], g->n),
-				 1, 0, e);
+	return acc_replicas_blame(t, g, out->line,
+		SAY(t,
+			"sums up norms of %llu tensors that are whole, and the same, on all ranks, as %s"
+			" is, with those of %llu parts: the former count %u times; one rank alone must"
+			" count them",
+			(unsigned long long)count[0], name, (unsigned long long)count[1], g->n),
+		1, 0, e);
 }

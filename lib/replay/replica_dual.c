@@ -4,7 +4,7 @@
 #include "acc/say.h"
 #include "replay/replica.h"
 
-enum { MOST_HOPS = 8 };
+enum { MOST_HOPS = 8, MOST_MOVED = 64 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
@@ -81,15 +81,13 @@ exchange(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 	if (rc != 0 || flat)
 		return rc < 0 ? rc : 0;
 	const char *a = acc_replicas_name(t, c->k->line, e),
-		   *b = a == NULL ? NULL : acc_replicas_name(t, from->line, e);
-	return b == NULL
-		       ? ACC_ENOMEM
-		       : acc_replicas_blame(t, g, dy->line,
-				 SAY(t,
-					 "is the gradient that %s made on this rank, moved only, although it is of"
-					 " what %s exchanged with the other ranks: it must be exchanged, too",
-					 b, a),
-				 1, 0, e);
+		   *b = acc_replicas_name(t, from->line, e);
+	return acc_replicas_blame(t, g, dy->line,
+		SAY(t,
+			"is the gradient that %s made on this rank, moved only, although it is of"
+			" what %s exchanged with the other ranks: it must be exchanged, too",
+			b, a),
+		1, 0, e);
 }
 
 /* --- gradients that stop --- */
@@ -148,135 +146,130 @@ stopped(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 	if (w == NULL || out == NULL || others_with(t, c->k->rank, w) < LIMIT_REPLICA_WEIGHTS)
 		return 0;
 	const char *name = acc_replicas_name(t, w->line, e);
-	return name == NULL
-		       ? ACC_ENOMEM
-		       : acc_replicas_blame(t, g, out->line,
-				 SAY(t,
-					 "passes on what is made of the weight of %s, which wants a gradient and has none:"
-					 " this communication must have a backward pass",
-					 name),
-				 1, 0, e);
+	return acc_replicas_blame(t, g, out->line,
+		SAY(t,
+			"passes on what is made of the weight of %s, which wants a gradient and has none:"
+			" this communication must have a backward pass",
+			name),
+		1, 0, e);
 }
 
-/* --- what is received --- */
+/* --- the gradient of what was gathered --- */
 
-/* The op call that is given this first, outside of communication. */
-static const struct acc_seen_call *
-user(const struct acc_replicas *t, const struct acc_replica_seen *got,
-	const struct acc_seen_call *after)
+struct moved { /* marks of what a tensor became, before another op call made something else of it */
+	uint64_t mark[MOST_MOVED];
+	uint32_t n;
+};
+
+static void
+add_moved(struct moved *m, const struct acc_replicas *t, const struct acc_seen_call *c)
 {
-	for (const struct acc_seen_call *c = after + 1;
-		c < t->call + t->f->ncall && acc_seen_beside(c, after); c++) {
-		if (c->k->talks)
-			continue;
-		for (uint32_t i = c->first; i < c->first + c->n; i++)
-			if (!t->seen[i].out && t->seen[i].mark == got->mark)
-				return c;
-	}
-	return NULL;
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (t->seen[i].out && t->seen[i].n > 1 && t->seen[i].mark != 0 && m->n < MOST_MOVED)
+			m->mark[m->n++] = t->seen[i].mark;
 }
 
+static bool
+is_moved(const struct moved *m, const struct acc_replica_seen *s)
+{
+	bool is = false;
+	for (uint32_t i = 0; i < m->n && !s->out && !is; i++)
+		is = m->mark[i] == s->mark;
+	return is;
+}
+
+/* The only op call with a backward pass that is given all of what was gathered, which wants a gradient, moved or
+ * joined with others; NULL: none, or several. */
 static const struct acc_replica_seen *
-received(const struct acc_replicas *t, const struct acc_seen_call *c)
+only_use(const struct acc_replicas *t, const struct acc_seen_call *gather, uint64_t whole)
 {
-	for (uint32_t i = c->first; c->receives && i < c->first + c->n; i++)
-		if (t->seen[i].out && t->seen[i].n > 1 && t->seen[i].real && t->seen[i].mark != 0)
-			return &t->seen[i];
-	return NULL;
-}
-
-/* Nobody is given it: is what came before it used twice, by one line? */
-static int
-unused(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err *e)
-{
-	const struct acc_seen_call *c = &t->call[got->call], *first, *second = NULL;
-	const struct acc_replica_seen *other = NULL;
-	if (user(t, got, c) != NULL)
-		return 0;
-	for (const struct acc_seen_call *o = c;
-		o-- > t->call && acc_seen_beside(o, c) && second == NULL;) {
-		other = received(t, o);
-		if (other == NULL || other->n != got->n || other->mark == got->mark)
-			continue;
-		first = user(t, other, o);
-		for (second = first;
-			second != NULL && (second == first || second->line != first->line);)
-			second = user(t, other, second);
-	}
-	bool flat = true;
-	int rc = second == NULL || second->line == 0 ? 0 : acc_replicas_flat(t, got, &flat, e);
-	if (rc < 0 || flat)
-		return rc;
-	const struct acc_rank_group g = {.n = 1, .who = acc_fleet_ranks(t->f, &c->k->rank, 1)};
-	const char *a = acc_replicas_name(t, other->line, e),
-		   *b = a == NULL ? NULL : acc_replicas_name(t, second->k->line, e);
-	return b == NULL || g.who == NULL
-		       ? acc_nomem(e)
-		       : acc_replicas_blame(t, &g, got->line,
-				 SAY(t,
-					 "is given to no op call; %s is given what %s received, as another call of its"
-					 " line was: should it be this?",
-					 b, a),
-				 1, 0, e);
-}
-
-/* What is sent, if it is real. */
-static const struct acc_replica_seen *
-sent(const struct acc_replicas *t, const struct acc_seen_call *c)
-{
-	for (uint32_t i = c->first; c->sends && i < c->first + c->n; i++)
-		if (!t->seen[i].out && t->seen[i].n > 1 && t->seen[i].real && t->seen[i].mark != 0)
-			return &t->seen[i];
-	return NULL;
-}
-
-/* It was sent there before: does nobody get what a later call of the line that made it put out? */
-static int
-sent_again(struct acc_replicas *t, const struct acc_replica_seen *s, struct acc_err *e)
-{
-	const struct acc_seen_call *c = &t->call[s->call], *was = NULL, *other = NULL;
-	const struct acc_replica_seen *made = acc_seen_maker(t, s), *x = NULL;
-	for (const struct acc_seen_call *o = c;
-		o-- > t->call && acc_seen_beside(o, c) && was == NULL;) {
-		x = sent(t, o);
-		was = x != NULL && x->mark == s->mark && o->args == c->args ? o : NULL;
-	}
-	if (was == NULL || made == NULL || t->call[made->call].line == 0)
-		return 0;
-	const struct acc_seen_call *maker = &t->call[made->call];
-	for (const struct acc_seen_call *o = maker + 1; o < c && other == NULL; o++) {
-		if (o->line != maker->line || o->k->backward)
-			continue;
-		x = NULL;
-		for (uint32_t i = o->first; i < o->first + o->n; i++)
-			x = t->seen[i].out && t->seen[i].n == s->n ? &t->seen[i] : x;
-		bool used = x == NULL || x->mark == s->mark || user(t, x, o) != NULL;
-		for (const struct acc_seen_call *p = o;
-			p < t->call + t->f->ncall && acc_seen_beside(p, o) && !used; p++) {
-			const struct acc_replica_seen *y = sent(t, p);
-			used = y != NULL && y->mark == x->mark;
+	struct moved m = {.n = 0};
+	const struct acc_replica_seen *use = NULL;
+	add_moved(&m, t, gather); /* with the rank's own part, as recorders have it */
+	for (const struct acc_seen_call *c = gather + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, gather); c++) {
+		bool given = false, used = false;
+		for (uint32_t i = c->first; i < c->first + c->n && !c->k->talks && !c->k->backward;
+			i++) {
+			const struct acc_replica_seen *s = &t->seen[i];
+			if (!is_moved(&m, s))
+				continue;
+			given = true;
+			if (!s->wants || s->n != whole || backward_of(t, c) == NULL)
+				continue;
+			if (use != NULL)
+				return NULL;
+			use = s;
+			used = true;
 		}
-		other = used ? NULL : o;
+		if (given && !used && c->info != NULL && c->info->cls == ACC_OP_MOVE)
+			add_moved(&m, t, c);
 	}
-	bool flat = true;
-	int rc = other == NULL ? 0 : acc_replicas_flat(t, s, &flat, e);
-	if (rc < 0 || flat)
-		return rc;
-	const struct acc_rank_group g = {.n = 1, .who = acc_fleet_ranks(t->f, &c->k->rank, 1)};
-	const char *a = acc_replicas_name(t, was->k->line, e),
-		   *b = a == NULL ? NULL : acc_replicas_name(t, other->k->line, e);
-	return b == NULL || g.who == NULL
-		       ? acc_nomem(e)
-		       : acc_replicas_blame(t, &g, s->line,
+	return use;
+}
+
+/* Is it communicated, as it is, moved or scaled; or something of its size that nobody is known to have made, such as
+ * a sum of several? */
+static bool
+goes_round(const struct acc_replicas *t, const struct acc_replica_seen *d)
+{
+	struct moved m = {.mark = {d->mark}, .n = 1};
+	for (const struct acc_seen_call *from = &t->call[d->call], *c = from + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, from); c++) {
+		const struct acc_replica_seen *largest = NULL;
+		bool given = false;
+		for (uint32_t i = c->first; i < c->first + c->n && !c->k->backward; i++) {
+			const struct acc_replica_seen *s = &t->seen[i];
+			given |= is_moved(&m, s);
+			if (!s->out && s->real && (largest == NULL || s->n > largest->n))
+				largest = s;
+		}
+		if (c->k->talks && (given || (c->reduces && largest != NULL && largest->n == d->n &&
+						     acc_seen_maker(t, largest) == NULL)))
+			return true;
+		if (given && c->info != NULL &&
+			(c->info->cls == ACC_OP_MOVE || c->info->cls == ACC_OP_MUL))
+			add_moved(&m, t, c);
+	}
+	return false;
+}
+
+/* Of what was gathered each rank makes a gradient for the parts of all: where these differ, they must be joined. */
+static int
+gathered(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	const struct acc_seen_call **peer, struct acc_err *e)
+{
+	const struct acc_replica_seen *d = NULL;
+	uint64_t part = 0; /* the buffers that are filled are no smaller */
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (!t->seen[i].out && t->seen[i].real && (part == 0 || t->seen[i].n < part))
+			part = t->seen[i].n;
+	const struct acc_replica_seen *use = part < 2 || !acc_seen_among(t, c, g)
+						     ? NULL
+						     : only_use(t, c, part * g->n);
+	const struct acc_seen_call *back = use == NULL ? NULL : backward_of(t, &t->call[use->call]);
+	for (uint32_t i = back == NULL ? 0 : back->first; back != NULL && i < back->first + back->n;
+		i++)
+		if (t->seen[i].out && acc_seen_input(t, &t->seen[i]) == use)
+			d = &t->seen[i];
+	bool far = false;
+	if (d == NULL || d->mark == 0 || !acc_replicas_peers(t, g, back, peer) || goes_round(t, d))
+		return 0;
+	int rc = acc_replicas_far(t, g, peer, (uint32_t)(d - t->seen) - back->first, &far, e);
+	return rc < 0 || !far
+		       ? rc
+		       : acc_replicas_accuse(t, g, d, d->line,
 				 SAY(t,
-					 "is sent a second time, after %s; what %s put out is given to nobody: should it"
-					 " be this?",
-					 a, b),
-				 1, 0, e);
+					 "is the gradient of what %s gathered, another on each rank, and goes into no"
+					 " communication: what the other ranks' parts get here is lost: a reduction is"
+					 " missing",
+					 acc_replicas_name(t, c->k->line, e)),
+				 e);
 }
 
 int
-acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e)
+acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
 {
 	bool backward = false;
 	int rc = 0;
@@ -289,21 +282,8 @@ acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g, struct acc
 			rc = exchange(t, g, c, e);
 		else if (c->gathers && !backward && c->nmember != 1)
 			rc = stopped(t, g, c, e);
-	}
-	return rc;
-}
-
-int
-acc_rule_pairs(struct acc_replicas *t, struct acc_err *e)
-{
-	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && !t->scattered && rc == 0; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		const struct acc_replica_seen *got = received(t, c), *gave = sent(t, c);
-		if (c->k->step == t->step[0] && got != NULL)
-			rc = unused(t, got, e);
-		else if (c->k->step == t->step[0] && gave != NULL)
-			rc = sent_again(t, gave, e);
+		if (rc == 0 && c->gathers && !c->scatters && !t->scattered)
+			rc = gathered(t, g, c, room, e);
 	}
 	return rc;
 }

@@ -10,6 +10,7 @@
 enum { MOST_USES = 8, FEW_BY_MEAN = 3 };
 
 struct use { /* a weight's gradients, in the order in which they were made */
+	const struct acc_replica_seen *w; /* where it is given first */
 	const struct acc_replica_seen *g[MOST_USES];
 	double mean[MOST_USES][2]; /* and how far it may be off */
 	uint32_t n;
@@ -25,11 +26,13 @@ struct given { /* a reduction, and its operand */
 	double mean[2][2]; /* of what it is given, of what it makes */
 	bool told;         /* the means are known */
 	bool known;        /* of which weight it is */
+	size_t of;         /* all gradients of this one, if it was matched whole */
 };
 
 struct micro {
 	struct acc_replicas *t;
 	const struct acc_rank_group *g;
+	int64_t rank;
 	struct use *use;
 	struct given *red;
 	size_t nuse, cap_use, nred, cap_red;
@@ -64,7 +67,7 @@ add_use(struct micro *m, const struct leaf *from, size_t n, struct acc_err *e)
 {
 	struct acc_replicas *t = m->t;
 	const struct acc_replica_seen *w = &t->seen[from->at];
-	struct use u = {.n = 0};
+	struct use u = {.w = w};
 	bool flat = false;
 	int rc = n < 2 || n > MOST_USES ? 0 : acc_replicas_flat(t, w, &flat, e);
 	if (rc < 0 || n < 2 || n > MOST_USES || flat)
@@ -133,7 +136,7 @@ collect(struct micro *m, struct acc_err *e)
 	int rc = 0;
 	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != m->g->rank[0] || c->k->step != t->step[0])
+		if (c->k->rank != m->rank || c->k->step != t->step[0])
 			continue;
 		backward |= c->k->backward;
 		if (c->k->talks && backward && c->reduces && !c->picks &&
@@ -230,6 +233,7 @@ match_all(struct micro *m, bool whole, struct acc_err *e)
 			}
 			rc = is_sum(m, &m->red[i], u, 0, u->n, NULL, &m->red[i].known, e);
 			u->joined |= m->red[i].known ? (1U << u->n) - 1 : 0;
+			m->red[i].of = j;
 		}
 	return rc;
 }
@@ -263,27 +267,88 @@ say(struct micro *m, const struct use *u, struct acc_err *e)
 		lost++;
 	const char *name = acc_replicas_name(t,
 		u->before != NULL ? u->before->c->k->line : u->g[lost]->line, e);
-	return name == NULL
-		       ? ACC_ENOMEM
-		       : acc_replicas_blame(t, m->g, u->last->out->line,
-				 u->before != NULL
-					 ? acc_say(&t->f->mem,
-						   "sums up what %s has summed up among these ranks already, with the gradient"
-						   " of a later op call added to it: what was summed up counts %u"
-						   " times; gradients must be joined when all are added up",
-						   name, m->g->n)
-					 : acc_say(&t->f->mem,
-						   "is not of all gradients of its weight, which %u op calls of one line are"
-						   " given: that of %s is given to no reduction; gradients must be joined"
-						   " when all are added up",
-						   u->n, name),
-				 1, 0, e);
+	return acc_replicas_blame(t, m->g, u->last->out->line,
+		u->before != NULL
+			? acc_say(&t->f->mem,
+				  "sums up what %s has summed up among these ranks already, with the gradient"
+				  " of a later op call added to it: what was summed up counts %u"
+				  " times; gradients must be joined when all are added up",
+				  name, m->g->n)
+			: acc_say(&t->f->mem,
+				  "is not of all gradients of its weight, which %u op calls of one line are"
+				  " given: that of %s is given to no reduction; gradients must be joined"
+				  " when all are added up",
+				  u->n, name),
+		1, 0, e);
+}
+
+/* --- of the same weights on all ranks? --- */
+
+static bool
+has(const struct micro *m, uint64_t mark)
+{
+	bool found = false;
+	for (size_t i = 0; i < m->nuse && !found; i++)
+		found = m->use[i].w->mark == mark;
+	return found;
+}
+
+/* Two weights may have the same gradient, as two biases of one sum have: only what a rank does not have at all is
+ * another one. */
+static void
+compare_sums(const struct acc_rank_group *g, const struct micro *m, struct acc_joining *out)
+{
+	for (size_t k = 0; k < m[0].nred; k++) {
+		const struct acc_replica_seen *w[2] = {NULL, NULL};
+		bool known = true, differ = false;
+		for (uint32_t i = 0; i < g->n && known; i++) {
+			const struct given *r = &m[i].red[k];
+			known = m[i].nred == m[0].nred && r->known;
+			if (!known)
+				break;
+			const struct acc_replica_seen *found = m[i].use[r->of].w;
+			w[i > 0] = i > 0 && differ ? w[1] : found;
+			known = w[0]->n == found->n &&
+				(w[0]->mark == found->mark ||
+					(!has(&m[i], w[0]->mark) && !has(&m[0], found->mark)));
+			differ |= w[0]->mark != found->mark;
+		}
+		out->alike += known && !differ;
+		out->unlike += known && differ;
+		if (known && differ && out->unlike == 1)
+			*out = (struct acc_joining){.alike = out->alike,
+				.unlike = 1,
+				.reduction = m[0].red[k].c,
+				.weight = {w[0], w[1]}};
+	}
+}
+
+int
+acc_seen_sums(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_joining *out,
+	struct acc_err *e)
+{
+	struct micro *m = calloc(g->n, sizeof *m);
+	int rc = m == NULL ? acc_nomem(e) : 0;
+	for (uint32_t i = 0; i < g->n && rc == 0 && t->nstep > 0; i++) {
+		m[i] = (struct micro){.t = t, .g = g, .rank = g->rank[i]};
+		rc = collect(&m[i], e);
+		if (rc == 0)
+			rc = match_all(&m[i], true, e);
+	}
+	if (rc == 0)
+		compare_sums(g, m, out);
+	for (uint32_t i = 0; m != NULL && i < g->n; i++) {
+		free(m[i].use);
+		free(m[i].red);
+	}
+	free(m);
+	return rc;
 }
 
 int
 acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e)
 {
-	struct micro m = {.t = t, .g = g};
+	struct micro m = {.t = t, .g = g, .rank = g->rank[0]};
 	const struct use *wrong = NULL;
 	uint32_t n = 0;
 	int rc = t->nstep > 0 ? collect(&m, e) : 0;

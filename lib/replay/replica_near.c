@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FEW_ELEMENTS = 8 };
+
+static const double LEAST_BY_STATISTICS = 1e-4; /* what f32 rounds of them is far less */
+
 static int
 by_elements(struct acc_replicas *t, const struct acc_fleet_tensor *a,
 	const struct acc_fleet_tensor *b, struct acc_distance *out, struct acc_err *e)
@@ -73,6 +77,40 @@ acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 }
 
 int
+acc_replicas_known_apart(struct acc_replicas *t, const struct acc_replica_seen *a,
+	const struct acc_replica_seen *b, double near, bool *is, struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0}, y = {0};
+	struct acc_distance d = {0};
+	double s[2][4];
+	bool known[2] = {false, false};
+	int rc = near < LEAST_BY_STATISTICS ? 0 : statistics(t, a->line, s[0], &x, &known[0], e);
+	if (rc == 0 && known[0])
+		rc = statistics(t, b->line, s[1], &y, &known[1], e);
+	if (known[0] && known[1])
+		by_statistics(s[0], s[1], &d);
+	*is = rc == 0 && d.known && d.d > near * d.size;
+	return rc;
+}
+
+int
+acc_replicas_persists(struct acc_replicas *t, const struct acc_replica_seen *s,
+	const struct acc_replica_seen *later, bool *is, struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0};
+	struct acc_distance d;
+	double st[4];
+	bool known;
+	int rc = statistics(t, s->line, st, &x, &known, e);
+	*is = false;
+	if (rc < 0 || !x.data)
+		return rc;
+	rc = acc_replicas_distance(t, later, s, &d, e);
+	*is = rc == 0 && d.known && d.d < LIMIT_REPLICA_MOST * d.size;
+	return rc;
+}
+
+int
 acc_replicas_far(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, bool *is, struct acc_err *e)
 {
@@ -136,21 +174,50 @@ parted_by(const double *const s[4], int which, uint64_t n)
 	return apart > LIMIT_REPLICA_STATISTIC * size ? apart / moved : 0;
 }
 
+/* Of the elements that parted by more than half of what they moved: how far, of that, if they are more than those
+ * whose gradients change sign by rounding. */
+static int
+parted_elements(struct acc_replicas *t, const struct acc_fleet_tensor x[4], double *ratio,
+	struct acc_err *e)
+{
+	enum { BLOCK = ACC_CHUNK / 2 };
+	double *v[4] = {t->a, t->a + BLOCK, t->b, t->b + BLOCK}, dd = 0, mm = 0;
+	uint64_t n = 0;
+	int rc = 1;
+	for (uint64_t at = 0; at < x[0].n && rc == 1; at += BLOCK) {
+		size_t some = x[0].n - at < BLOCK ? (size_t)(x[0].n - at) : BLOCK;
+		for (int i = 0; i < 4 && rc == 1; i++)
+			rc = acc_fleet_read(t->f, &x[i], at, some, v[i], e);
+		for (size_t i = 0; i < some && rc == 1; i++) {
+			double d = fabs(v[0][i] - v[2][i]),
+			       moved = fmax(fabs(v[0][i] - v[1][i]), fabs(v[2][i] - v[3][i]));
+			if (!(d > moved / 2))
+				continue;
+			dd += d * d;
+			mm += moved * moved;
+			n++;
+		}
+	}
+	bool few = (double)n < LIMIT_REPLICA_ELEMENTS * (double)x[0].n || n < FEW_ELEMENTS;
+	*ratio = rc != 1 || few || !(mm > 0) ? *ratio : fmax(*ratio, sqrt(dd / mm));
+	return rc < 0 ? rc : 0;
+}
+
 int
-acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const w[4],
+acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const w[4], bool twins,
 	double *ratio, double *limit, struct acc_err *e)
 {
-	struct acc_fleet_tensor x = {0};
-	struct acc_distance d, ua, ub;
+	struct acc_fleet_tensor x[4] = {{0}};
+	struct acc_distance d = {0}, ua = {0}, ub = {0};
 	double st[4][4];
 	bool known, all = true, data = true, wide = true;
 	int rc = 0;
 	*ratio = 0;
 	for (int i = 0; i < 4 && rc == 0; i++) {
-		rc = statistics(t, w[i]->line, st[i], &x, &known, e);
+		rc = statistics(t, w[i]->line, st[i], &x[i], &known, e);
 		all &= known;
-		data &= x.data;
-		wide &= acc_unit(x.dtype) <= acc_unit(ACC_F32);
+		data &= x[i].data;
+		wide &= acc_unit(x[i].dtype) <= acc_unit(ACC_F32);
 	}
 	*limit = wide ? LIMIT_REPLICA_FEW : LIMIT_REPLICA_MOST;
 	if (rc == 0 && !data && all && wide) {
@@ -158,6 +225,7 @@ acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const
 			*ratio = fmax(*ratio,
 				parted_by((const double *const[]){st[0], st[1], st[2], st[3]},
 					which, w[0]->n));
+		*limit = twins ? 0 : *limit;
 		return 0;
 	}
 	if (rc == 0)
@@ -166,9 +234,15 @@ acc_replicas_parted(struct acc_replicas *t, const struct acc_replica_seen *const
 		rc = acc_replicas_distance(t, w[0], w[1], &ua, e);
 	if (rc == 0)
 		rc = acc_replicas_distance(t, w[2], w[3], &ub, e);
-	if (rc == 0 && d.known && ua.known && ub.known)
-		*ratio = d.d / fmax(ua.d, ub.d);
-	return rc;
+	if (rc < 0 || !d.known || !ua.known || !ub.known)
+		return rc;
+	if (twins && wide) {
+		*limit = LIMIT_REPLICA_STATISTIC;
+		*ratio = d.d / d.size;
+		return 0;
+	}
+	*ratio = d.d / fmax(ua.d, ub.d);
+	return data && wide ? parted_elements(t, x, ratio, e) : 0;
 }
 
 int

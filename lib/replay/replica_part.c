@@ -1,23 +1,14 @@
 /* Ranks that hold parts of weights, of a sequence or of gradients: what they are given beside these is the same,
- * what is drawn for parts is not, and what is whole is not summed up again. */
+ * and what is drawn for parts is not. */
 #include "replay/limits.h"
 #include "acc/say.h"
 #include "replay/replica.h"
 
 #include <math.h>
 
-enum { MOST_HOPS = 24, MOST_SCALINGS = 8, FEW_PARTS = 4, FEW_DROPPED = 8 };
+enum { MOST_HOPS = 24, MOST_SCALINGS = 8, FEW_DROPPED = 8 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
-
-static const struct acc_replica_seen *
-first_real(const struct acc_replicas *t, const struct acc_seen_call *c, bool out)
-{
-	for (uint32_t i = c->first; i < c->first + c->n; i++)
-		if (t->seen[i].out == out && t->seen[i].n > 1 && t->seen[i].real)
-			return &t->seen[i];
-	return NULL;
-}
 
 static bool
 is_sum(const struct acc_replicas *t, const struct acc_seen_call *c, const struct acc_rank_group *g)
@@ -70,7 +61,7 @@ other_data(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *sum, const struct acc_seen_call **peer,
 	struct acc_err *e)
 {
-	const struct acc_replica_seen *s = first_real(t, sum[0], false);
+	const struct acc_replica_seen *s = acc_seen_real(t, sum[0], false);
 	struct way w = {.at = NULL};
 	const struct acc_replica_seen *from = s == NULL ? NULL : acc_seen_maker(t, s);
 	int rc = 1;
@@ -86,9 +77,9 @@ other_data(struct acc_replicas *t, const struct acc_rank_group *g,
 	if (w.at == NULL || from != NULL || !w.whole || !s->data)
 		return 0;
 	const char *name = acc_replicas_name(t, sum[0]->k->line, e);
-	const struct acc_replica_seen *out = first_real(t, w.at, true);
-	return name == NULL || out == NULL
-		       ? (name == NULL ? ACC_ENOMEM : 0)
+	const struct acc_replica_seen *out = acc_seen_real(t, w.at, true);
+	return out == NULL
+		       ? 0
 		       : acc_replicas_blame(t, g, out->line,
 				 SAY(t,
 					 "is made of other data on each rank, by a weight that is the same on all;"
@@ -96,111 +87,6 @@ other_data(struct acc_replicas *t, const struct acc_rank_group *g,
 					 " be given the same data",
 					 name),
 				 1, 0, e);
-}
-
-/* --- what is summed up although it is whole --- */
-
-/* By how much a gradient is scaled before it ends. 1; 0: it is not known; < 0. */
-static int
-scaled_by(struct acc_replicas *t, const struct acc_replica_seen *x, double *v, struct acc_err *e)
-{
-	*v = 1;
-	for (unsigned i = 0; i < MOST_SCALINGS; i++) {
-		uint32_t next = x->mark == 0 ? ACC_NOID
-					     : acc_ids_get(&t->scaled, acc_seen_id(t, x));
-		double f = 1;
-		if (x->mark == 0)
-			return 0;
-		if (next == ACC_NOID || next <= x->call)
-			return 1;
-		int rc = acc_seen_factor(t, &t->call[next], &f, e);
-		x = rc == 1 ? first_real(t, &t->call[next], true) : x;
-		if (rc != 1 || x == NULL)
-			return rc < 0 ? rc : 0;
-		*v *= f;
-	}
-	return 0;
-}
-
-/* Parts of weights whose gradients are given to no reduction, and are all scaled by one number. */
-static int
-parts_scaled(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call **peer, double *by, uint64_t *n, struct acc_err *e)
-{
-	int rc = 0;
-	*n = 0;
-	for (size_t i = 0; i < t->f->ncall && rc >= 0; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || c->k->backward ||
-			c->k->talks || !acc_replicas_peers(t, g, c, peer))
-			continue;
-		for (uint32_t j = 0; j < c->n && rc >= 0; j++) {
-			const struct acc_replica_seen *w = &t->seen[c->first + j], *dw;
-			double v = 1;
-			if (!w->weight || acc_replicas_marked(t, g, peer, j) ||
-				acc_ids_get(&t->shared, acc_seen_id(t, w)) != ACC_NOID)
-				continue;
-			dw = acc_seen_gradient(t, c->k->step, c->k->rank, w);
-			if (dw == NULL || dw->mark == 0 || acc_seen_given(t, dw))
-				continue;
-			rc = scaled_by(t, dw, &v, e);
-			if (rc == 0 || (*n > 0 && v != *by)) {
-				*n = 0;
-				return 0;
-			}
-			*by = v;
-			++*n;
-		}
-	}
-	return rc < 0 ? rc : 0;
-}
-
-/* The gradient of a whole weight, the same on all ranks, that a reduction sums up. */
-static int
-amplified(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call **peer,
-	struct acc_err *e)
-{
-	const struct acc_seen_call *bad = NULL;
-	bool backward = false;
-	double times = 1, by = 1, v;
-	uint64_t n = 0;
-	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc >= 0; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
-			continue;
-		backward |= c->k->backward;
-		const struct acc_replica_seen *in = first_real(t, c, false),
-					      *out = first_real(t, c, true);
-		if (!backward || !is_sum(t, c, g) || c->average || c->scatters || in == NULL ||
-			out == NULL || !acc_replicas_peers(t, g, c, peer))
-			continue;
-		bool same = false, flat = false;
-		rc = acc_replicas_same(t, g, peer, (uint32_t)(in - t->seen) - c->first, &same, e);
-		if (rc == 0 && same)
-			rc = acc_replicas_flat(t, in, &flat, e);
-		if (rc < 0 || flat || !same)
-			continue;
-		/* Where losses are summed up over the ranks, so are gradients on their way. */
-		if (acc_seen_weight(t, in) == NULL)
-			return 0;
-		rc = scaled_by(t, out, &v, e);
-		if (rc == 1 && bad == NULL) {
-			bad = c;
-			times = v;
-		}
-	}
-	if (rc >= 0 && bad != NULL)
-		rc = parts_scaled(t, g, peer, &by, &n, e);
-	if (rc < 0 || bad == NULL || n < FEW_PARTS || fabs(times / by - 1) > 1e-6)
-		return rc < 0 ? rc : 0;
-	return acc_replicas_blame(t, g, first_real(t, bad, true)->line,
-		SAY(t,
-			"sums up the gradient of a weight, which is whole, and the same, on all ranks: it is %u"
-			" times too large beside those of the %llu parts of weights, which are scaled as"
-			" much; it must not be summed up",
-			g->n, (unsigned long long)n),
-		1, 0, e);
 }
 
 /* --- parts of gradients --- */
@@ -219,7 +105,7 @@ dealt_out(const struct acc_replicas *t, const struct acc_rank_group *g,
 			return c->scatters && is_sum(t, c, g);
 		if (c->info == NULL || c->info->cls != ACC_OP_MUL)
 			return false;
-		x = first_real(t, c, false);
+		x = acc_seen_real(t, c, false);
 	}
 	return false;
 }
@@ -229,7 +115,8 @@ scaled_apart(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e)
 {
 	const struct acc_seen_call *c = peer[0];
-	const struct acc_replica_seen *x = first_real(t, c, false), *out = first_real(t, c, true);
+	const struct acc_replica_seen *x = acc_seen_real(t, c, false),
+				      *out = acc_seen_real(t, c, true);
 	double v[2], near = 0;
 	if (c->info == NULL || c->info->cls != ACC_OP_MUL || x == NULL || out == NULL ||
 		!dealt_out(t, g, x))
@@ -290,8 +177,8 @@ static int
 drawn_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e)
 {
-	const struct acc_replica_seen *in = first_real(t, peer[0], false),
-				      *out = first_real(t, peer[0], true),
+	const struct acc_replica_seen *in = acc_seen_real(t, peer[0], false),
+				      *out = acc_seen_real(t, peer[0], true),
 				      *made = in == NULL ? NULL : acc_seen_maker(t, in);
 	if (out == NULL || made == NULL || in->n != out->n || !t->call[made->call].scatters ||
 		!is_sum(t, &t->call[made->call], g) ||
@@ -302,7 +189,7 @@ drawn_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 	for (uint32_t i = 1; i < g->n && rc == 0 && is; i++)
 		rc = same_mask(t,
 			(const struct acc_replica_seen *const[]){in, out,
-				first_real(t, peer[i], false), first_real(t, peer[i], true)},
+				acc_seen_real(t, peer[i], false), acc_seen_real(t, peer[i], true)},
 			&is, e);
 	return rc < 0 || !is
 		       ? rc
@@ -331,7 +218,7 @@ balance(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
 	struct acc_err *e)
 {
-	const struct acc_replica_seen *in = first_real(t, peer[0], false),
+	const struct acc_replica_seen *in = acc_seen_real(t, peer[0], false),
 				      *made = in == NULL ? NULL : acc_seen_maker(t, in);
 	const struct acc_seen_call *c = made == NULL ? NULL : &t->call[made->call];
 	if (c == NULL || c->info == NULL || c->info->cls != ACC_OP_ADD)
@@ -347,16 +234,13 @@ balance(struct acc_replicas *t, const struct acc_rank_group *g,
 		if (rc < 0 || is != ACC_APART)
 			return rc;
 		const char *name = acc_replicas_name(t, peer[0]->k->line, e);
-		return name == NULL
-			       ? ACC_ENOMEM
-			       : acc_replicas_blame(t, g, first_real(t, c, true)->line,
-					 SAY(t,
-						 "has a bias added that these ranks had alike in step %lld, and that is"
-						 " another on each of them since step %lld: %s chooses by it; what it"
-						 " counts must be summed up over the ranks",
-						 (long long)t->step[0], (long long)c->k->step,
-						 name),
-					 1, 0, e);
+		return acc_replicas_blame(t, g, acc_seen_real(t, c, true)->line,
+			SAY(t,
+				"has a bias added that these ranks had alike in step %lld, and that is"
+				" another on each of them since step %lld: %s chooses by it; what it"
+				" counts must be summed up over the ranks",
+				(long long)t->step[0], (long long)c->k->step, name),
+			1, 0, e);
 	}
 	return 0;
 }
@@ -381,11 +265,4 @@ acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	}
 	return c->info != NULL && c->info->cls == ACC_OP_RANDOM ? drawn_alike(t, g, peer, e)
 								: scaled_apart(t, g, peer, e);
-}
-
-int
-acc_rule_parts(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call **room, struct acc_err *e)
-{
-	return t->nstep > 0 && g->weights_differ ? amplified(t, g, room, e) : 0;
 }

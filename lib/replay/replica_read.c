@@ -179,14 +179,16 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	s.raw = forward && s.real && said && !wants && s.mark != 0 && !t->call[call].k->talks &&
 		(s.out ? t->call[call].raw : !made);
 	t->call[call].raw &= s.out || s.n < 2 || s.raw;
-	s.leaf = forward && !s.out && s.real && s.n > 1 && s.mark != 0 && (wants || param) && !made;
+	s.leaf = forward && !s.out && s.real && s.mark != 0 && (wants || param) && !made;
+	s.lone = s.leaf && s.n == 1;
+	s.leaf &= s.n > 1;
 	struct acc_str pos = acc_get_text(r, "", "pos");
 	const struct acc_op_info *info = t->call[call].info;
 	bool behind = pos.n > 0 && pos.p[0] != '0';
-	s.weight = s.leaf &&
-		   (param || (info != NULL && (info->flags & ACC_OP_WEIGHTS) != 0 && behind));
+	s.place = param || (info != NULL && (info->flags & ACC_OP_WEIGHTS) != 0 && behind);
+	s.weight = s.leaf && s.place;
 	s.data = forward && !s.out && s.n > 1 && s.mark != 0 && (!made || !s.real) && said &&
-		 !wants && !param;
+		 !wants && !param && !t->call[call].k->talks;
 	t->seen[t->nseen++] = s;
 	return 0;
 }

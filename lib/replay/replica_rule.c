@@ -3,37 +3,11 @@
 #include "replay/replica.h"
 #include "acc/say.h"
 
-#include <stdlib.h>
+#include <math.h>
 
 enum { MOST_HOPS = 5, MOST_WALK = 64, MOST_OPERANDS = 3 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
-
-static const struct acc_seen_call *
-caller(const struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	return s == NULL ? NULL : &t->call[s->call];
-}
-
-/* The first output with more than one element; NULL: none. */
-static const struct acc_replica_seen *
-output(const struct acc_replicas *t, const struct acc_seen_call *c)
-{
-	for (uint32_t i = c->first; i < c->first + c->n; i++)
-		if (t->seen[i].out && t->seen[i].n > 1)
-			return &t->seen[i];
-	return NULL;
-}
-
-/* What is one number everywhere, as zeros are, is found again where it is another. */
-static int
-blame(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_replica_seen *s,
-	size_t line, const char *said, struct acc_err *e)
-{
-	bool flat = false;
-	int rc = acc_replicas_flat(t, s, &flat, e);
-	return rc < 0 || flat ? rc : acc_replicas_blame(t, g, line, said, 1, 0, e);
-}
 
 /* --- reductions --- */
 
@@ -59,7 +33,7 @@ mixed(const struct acc_replicas *t, const struct acc_rank_group *g,
 		const struct acc_seen_call *c = by == ACC_NOID ? NULL : &t->call[by];
 		if (c != NULL && by < s->call && sums_up(c) && acc_seen_among(t, c, g))
 			*sum = s;
-		const struct acc_seen_call *maker = caller(t, acc_seen_maker(t, s));
+		const struct acc_seen_call *maker = acc_seen_caller(t, acc_seen_maker(t, s));
 		fresh |= c == NULL && maker != NULL && maker->k->backward;
 	}
 	return fresh && *sum != NULL;
@@ -70,7 +44,7 @@ acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e)
 {
 	const struct acc_seen_call *c = peer[0];
-	const struct acc_replica_seen *out = output(t, c), *in = NULL, *sum;
+	const struct acc_replica_seen *out = acc_seen_output(t, c), *in = NULL, *sum;
 	if (!sums_up(c) || !acc_seen_among(t, c, g) || out == NULL)
 		return 0;
 	uint32_t at = 0;
@@ -81,15 +55,13 @@ acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 		}
 	if (in == NULL || !in->real || c->scatters)
 		return 0;
-	const struct acc_seen_call *maker = caller(t, acc_seen_maker(t, in));
+	const struct acc_seen_call *maker = acc_seen_caller(t, acc_seen_maker(t, in));
 	const char *said = NULL, *name;
 	if (maker != NULL && sums_up(maker) && acc_seen_among(t, maker, g)) {
 		bool alike = acc_replicas_marked(t, g, peer, at);
 		if (maker->scatters == alike) /* zeros, or there are other ranks */
 			return 0;
 		name = acc_replicas_name(t, maker->k->line, e);
-		if (name == NULL)
-			return ACC_ENOMEM;
 		said = maker->scatters
 			       ? SAY(t,
 					 "sums up what %s has dealt out among the same ranks: each has"
@@ -99,20 +71,18 @@ acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 					 "sums up what %s has summed up among the same ranks: %u times"
 					 " too large",
 					 name, g->n);
-		return blame(t, g, in, out->line, said, e);
+		return acc_replicas_accuse(t, g, in, out->line, said, e);
 	}
 	const struct acc_seen_call *join = acc_seen_joined(t, in);
 	if (join == NULL || !mixed(t, g, join, &sum))
 		return 0;
 	name = acc_replicas_name(t, join->k->line, e);
-	return name == NULL
-		       ? ACC_ENOMEM
-		       : blame(t, g, sum, out->line,
-				 SAY(t,
-					 "sums up what %s joined: parts of it are sums over these ranks already,"
-					 " others are not",
-					 name),
-				 e);
+	return acc_replicas_accuse(t, g, sum, out->line,
+		SAY(t,
+			"sums up what %s joined: parts of it are sums over these ranks already,"
+			" others are not",
+			name),
+		e);
 }
 
 /* --- op calls --- */
@@ -129,7 +99,7 @@ switches(struct acc_replicas *t, const struct acc_rank_group *g,
 		layer |= t->seen[c->first + j].leaf && acc_replicas_marked(t, g, peer, j);
 	for (uint32_t i = 1; i < g->n; i++)
 		odd = odd == 0 && peer[i]->switches != c->switches ? i : odd;
-	const struct acc_replica_seen *out = odd == 0 ? NULL : output(t, peer[odd]);
+	const struct acc_replica_seen *out = odd == 0 ? NULL : acc_seen_output(t, peer[odd]);
 	bool number = c->info != NULL &&
 		      (c->info->cls == ACC_OP_MUL || c->info->cls == ACC_OP_ADD ||
 			      c->info->cls == ACC_OP_MOVE);
@@ -158,116 +128,89 @@ of_parts(const struct acc_replicas *t, const struct acc_rank_group *g,
 	return false;
 }
 
-/* The whole bias that an op call adds to a product by parts of a weight, its own or what it is given; NULL: it does
- * not. */
-static const struct acc_replica_seen *
-added_bias(const struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, const struct acc_seen_call **room)
+/* Is it scaled to its part of the ranks' sum? 1, 0, < 0. */
+static int
+is_shared_out(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	struct acc_err *e)
+{
+	double v = 0;
+	int rc = c == NULL || c->k->talks || c->info == NULL || c->info->cls != ACC_OP_MUL
+			 ? 0
+			 : acc_seen_factor(t, c, &v, e);
+	return rc != 1 ? rc : fabs(v * g->n - 1) < 1e-6;
+}
+
+/* What an op call adds that is whole, the same on all ranks: a bias to a product by parts of a weight, or something
+ * to what is another on each; NULL: it does not. */
+static int
+added_whole(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, const struct acc_replica_seen **whole,
+	struct acc_err *e)
 {
 	const struct acc_seen_call *c = peer[0];
-	const struct acc_replica_seen *added = NULL;
-	bool parts = of_parts(t, g, peer);
-	bool adds = !parts && c->info != NULL && c->info->cls == ACC_OP_ADD;
-	for (uint32_t j = 0; j < c->n; j++) {
+	const struct acc_replica_seen *same = NULL;
+	bool parts = of_parts(t, g, peer), apart = parts, flat = false;
+	int rc = 0;
+	*whole = NULL;
+	if (!parts && (c->info == NULL || c->info->cls != ACC_OP_ADD ||
+			      acc_replicas_call(t, c->k->step, c->k->rank, c->k->twin) == NULL))
+		return 0;
+	for (uint32_t j = 0; j < c->n && rc == 0; j++) {
 		const struct acc_replica_seen *s = &t->seen[c->first + j];
-		const struct acc_seen_call *from = adds && !s->out ? caller(t, acc_seen_maker(t, s))
-								   : NULL;
-		if (from != NULL && !from->k->talks && acc_replicas_peers(t, g, from, room))
-			parts |= of_parts(t, g, room);
-		if (s->leaf && j > 0 && (adds || s->weight) && acc_replicas_marked(t, g, peer, j))
-			added = s;
+		enum acc_alike is = ACC_EQUAL;
+		bool alike = false;
+		if (s->out || !s->real || s->n < 2 || (parts && (!s->weight || j == 0)))
+			continue;
+		rc = acc_replicas_alike(t, g, peer, j, &is, e);
+		apart |= is == ACC_APART;
+		if (rc == 0 && is < ACC_APART)
+			rc = acc_replicas_same(t, g, peer, j, &alike, e);
+		same = alike ? s : same;
 	}
-	return parts ? added : NULL;
+	if (rc < 0 || same == NULL || !apart)
+		return rc;
+	rc = acc_replicas_flat(t, same, &flat, e);
+	if (rc == 0 && !flat)
+		rc = is_shared_out(t, g, acc_seen_caller(t, acc_seen_maker(t, same)), e);
+	*whole = rc == 0 && !flat ? same : NULL;
+	return rc < 0 ? rc : 0;
 }
 
 /* It is summed up over the ranks. */
 static int
-bias(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
-	struct acc_err *e)
+counted_often(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_err *e)
 {
 	const struct acc_seen_call *c = peer[0];
-	const struct acc_replica_seen *out = output(t, c), *added;
-	bool flat = true;
+	const struct acc_replica_seen *out = acc_seen_output(t, c), *whole, *sum;
 	uint32_t by = out == NULL || out->mark == 0 ? ACC_NOID
 						    : acc_ids_get(&t->given, acc_seen_id(t, out));
 	if (by == ACC_NOID || by < out->call || !sums_up(&t->call[by]) ||
 		!acc_seen_among(t, &t->call[by], g))
 		return 0;
-	added = added_bias(t, g, peer, room);
-	int rc = added == NULL ? 0 : acc_replicas_flat(t, added, &flat, e);
-	if (rc < 0 || flat)
+	int rc = added_whole(t, g, peer, &whole, e);
+	if (rc < 0 || whole == NULL)
 		return rc;
-	const char *name = acc_replicas_name(t, t->call[by].k->line, e);
-	return name == NULL
-		       ? ACC_ENOMEM
+	sum = acc_seen_output(t, &t->call[by]);
+	uint32_t next = sum == NULL || sum->mark == 0
+				? ACC_NOID
+				: acc_ids_get(&t->scaled, acc_seen_id(t, sum));
+	rc = next == ACC_NOID || next <= by ? 0 : is_shared_out(t, g, &t->call[next], e);
+	return rc != 0 ? (rc < 0 ? rc : 0)
 		       : acc_replicas_blame(t, g, out->line,
 				 SAY(t,
-					 "has the whole bias, which is the same on all ranks, added to the product"
-					 " by a part of the weight; %s sums it up: the bias counts %u times",
-					 name, g->n),
+					 "has what is whole, the same on all ranks, added to what is another on each;"
+					 " %s sums that up: what is whole counts %u times",
+					 acc_replicas_name(t, t->call[by].k->line, e), g->n),
 				 1, 0, e);
 }
 
 int
 acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
-	struct acc_err *e)
-{
-	int rc = switches(t, g, peer, e);
-	return rc < 0 ? rc : bias(t, g, peer, room, e);
-}
-
-/* --- gradients --- */
-
-/* What was gathered has a gradient on each rank: all of them are to be joined, but the rank goes on with
- * its own part of its own. */
-int
-acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e)
 {
-	const struct acc_seen_call *c = peer[0],
-				   *fwd = acc_replicas_call(t, c->k->step, c->k->rank, c->k->twin);
-	for (uint32_t j = 0; fwd != NULL && j < c->n; j++) {
-		const struct acc_replica_seen *s = &t->seen[c->first + j], *y = output(t, fwd);
-		if (s->out || s->n < 2 || y == NULL || y->n != s->n || y->mark == 0)
-			continue;
-		uint32_t by = acc_ids_get(&t->gathered, acc_seen_id(t, y));
-		const struct acc_replica_seen *part = acc_seen_maker(t, s);
-		const struct acc_seen_call *cut = caller(t, part);
-		/* What it is cut into again has the same values. */
-		if (by == ACC_NOID || by < y->call || cut == NULL || cut->k->talks ||
-			cut->k->backward || cut->info == NULL || cut->info->cls != ACC_OP_MOVE ||
-			!acc_seen_among(t, &t->call[by], g))
-			continue;
-		/* The same cut on the other ranks, of gradients that are not the same. */
-		const struct acc_seen_call **cuts = malloc(g->n * sizeof *cuts);
-		if (cuts == NULL)
-			return acc_nomem(e);
-		bool all = acc_replicas_peers(t, g, cut, cuts);
-		bool far = false;
-		int rc = 0;
-		for (uint32_t i = 0; i < cut->n && all && rc == 0 && !far; i++) {
-			const struct acc_replica_seen *whole = &t->seen[cut->first + i],
-						      *from = whole->out ? NULL
-									 : acc_seen_maker(t, whole);
-			if (from != NULL && whole->n == s->n * g->n && caller(t, from)->k->backward)
-				rc = acc_replicas_far(t, g, cuts, i, &far, e);
-		}
-		free(cuts);
-		if (rc < 0 || !far)
-			return rc;
-		const char *name = acc_replicas_name(t, t->call[by].k->line, e);
-		return name == NULL
-			       ? ACC_ENOMEM
-			       : blame(t, g, s, s->line,
-					 SAY(t,
-						 "is this rank's part of its own gradient of what %s gathered: those of the"
-						 " other ranks differ, and are not added: a reduction is missing",
-						 name),
-					 e);
-	}
-	return 0;
+	int rc = switches(t, g, peer, e);
+	return rc < 0 ? rc : counted_often(t, g, peer, e);
 }
 
 /* --- the loss --- */
@@ -276,7 +219,7 @@ acc_rule_backward(struct acc_replicas *t, const struct acc_rank_group *g,
 static bool
 from_reduction(const struct acc_replicas *t, const struct acc_replica_seen *s, unsigned hops)
 {
-	const struct acc_seen_call *c = caller(t, acc_seen_maker(t, s));
+	const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s));
 	bool found = c != NULL && c->k->talks && c->reduces;
 	if (c == NULL || c->k->talks || c->k->backward || hops == 0)
 		return found;
@@ -305,7 +248,7 @@ back(struct walk *w, bool *more, struct acc_err *e)
 {
 	struct acc_replicas *t = w->t;
 	const struct acc_replica_seen *apart = NULL, *same = NULL;
-	const struct acc_seen_call *c = caller(t, w->at);
+	const struct acc_seen_call *c = acc_seen_caller(t, w->at);
 	unsigned n = 0;
 	bool leaf = false;
 	int rc = 0;
@@ -336,7 +279,7 @@ back(struct walk *w, bool *more, struct acc_err *e)
 	if (w->meets == NULL && same != NULL && apart->n == w->at->n)
 		w->meets = c;
 	const struct acc_replica_seen *from = acc_seen_maker(t, apart);
-	*more = from != NULL && !caller(t, from)->k->talks;
+	*more = from != NULL && !acc_seen_caller(t, from)->k->talks;
 	w->at = *more ? from : w->at;
 	return 0;
 }
@@ -370,7 +313,7 @@ acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 	w.at = more ? loss_of(t, g->rank[0]) : NULL;
 	/* What is summed up over the ranks afterwards may be another on each. */
 	if (w.at == NULL || acc_seen_given(t, w.at) ||
-		!acc_replicas_peers(t, g, caller(t, w.at), room))
+		!acc_replicas_peers(t, g, acc_seen_caller(t, w.at), room))
 		return 0;
 	rc = acc_replicas_alike(t, g, room, (uint32_t)(w.at - t->seen) - room[0]->first, &is, e);
 	/* A mean hides what its terms show. */
@@ -380,141 +323,11 @@ acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 	if (rc < 0 || w.found == NULL || !w.parts)
 		return rc;
 	const char *name = acc_replicas_name(t, w.meets->k->line, e);
-	return name == NULL
-		       ? ACC_ENOMEM
-		       : acc_replicas_blame(t, g, w.found->line,
-				 SAY(t,
-					 "is another on each rank, and so is the loss, although only parts of weights differ;"
-					 " %s joins it with what a reduction made the same: a reduction is"
-					 " missing",
-					 name),
-				 1, 0, e);
-}
-
-/* --- stages --- */
-
-static int
-say_stage(struct acc_replicas *t, const struct acc_replica_seen *got, const struct acc_seen_call *b,
-	int64_t other, const struct acc_seen_call *right, struct acc_err *e)
-{
-	const int64_t own = t->call[got->call].k->rank,
-		      rank[2] = {own < other ? own : other, own < other ? other : own};
-	const struct acc_rank_group g = {.n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
-	const char *name = g.who == NULL ? NULL : acc_replicas_name(t, right->k->line, e);
-	const struct acc_replica_seen *out = output(t, b);
-	return name == NULL
-		       ? acc_nomem(e)
-		       : blame(t, &g, got, out == NULL ? got->line : out->line,
-				 SAY(t,
-					 "is made of the gradient of what %s gave to rank %lld, not of what this op"
-					 " call did",
-					 name, (long long)other),
-				 e);
-}
-
-/* The gradients of what a rank received, which it gave to several op calls. */
-static uint32_t
-terms_of(const struct acc_replicas *t, const struct acc_replica_seen *got,
-	const struct acc_replica_seen **term, uint32_t most)
-{
-	const struct acc_seen_call *from = &t->call[got->call];
-	uint32_t n = 0;
-	for (const struct acc_seen_call *c = from;
-		c < t->call + t->f->ncall && acc_seen_beside(c, from) && n < most; c++) {
-		if (c->k->talks || c->k->backward)
-			continue;
-		for (uint32_t j = c->first; j < c->first + c->n && n < most; j++)
-			if (!t->seen[j].out && t->seen[j].mark == got->mark &&
-				(term[n] = acc_seen_gradient(t, c->k->step, c->k->rank,
-					 &t->seen[j])) != NULL)
-				n++;
-	}
-	return n;
-}
-
-/* The same, of a gradient that several op calls of the other rank make together: which of what this op call's
- * operator put out is it of? */
-static int
-stage_of_sum(struct acc_replicas *t, const struct acc_replica_seen *got,
-	const struct acc_seen_call *b, const struct acc_replica_seen *y, int64_t other,
-	struct acc_err *e)
-{
-	enum { MOST_TERMS = 8 };
-	const struct acc_fleet_call *k = t->call[got->call].k;
-	const struct acc_seen_call *fwd = &t->call[y->call], *right = NULL;
-	int rc = 0;
-	for (const struct acc_seen_call *c = &t->call[got->call];
-		!t->scattered && c-- > t->call && acc_seen_beside(c, &t->call[got->call]) &&
-		rc == 0;) {
-		const struct acc_replica_seen *x = output(t, c), *term[MOST_TERMS];
-		bool is = false, data = false;
-		if (c->k->backward || c->k->op != fwd->k->op || x == NULL || x->mark == 0 ||
-			x->n != got->n)
-			continue;
-		uint32_t by = acc_ids_get(&t->made, acc_seen_place(k->step, other, x->mark));
-		uint32_t n = by == ACC_NOID || !t->call[t->seen[by].call].receives
-				     ? 0
-				     : terms_of(t, &t->seen[by], term, MOST_TERMS);
-		if (n > 1 && n < MOST_TERMS)
-			rc = acc_replicas_sum(t, got, term, n, &is, &data, e);
-		if (is && (c == fwd || !data))
-			return 0;
-		right = is ? c : right;
-	}
-	return rc < 0 || right == NULL ? rc : say_stage(t, got, b, other, right, e);
-}
-
-/* A gradient that comes from another rank: what that rank had the gradient of is what this rank's op call,
- * which is given it, had made. */
-static int
-stage(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err *e)
-{
-	const struct acc_fleet_call *k = t->call[got->call].k;
-	uint32_t in = acc_ids_get(&t->entered, acc_seen_id(t, got));
-	if (in == ACC_NOID || t->seen[in].call < got->call)
-		return 0;
-	const struct acc_seen_call *b = &t->call[t->seen[in].call],
-				   *fwd = acc_replicas_call(t, k->step, k->rank, b->k->twin);
-	const struct acc_replica_seen *y = NULL;
-	for (uint32_t i = 0; fwd != NULL && i < fwd->n; i++)
-		if (t->seen[fwd->first + i].out && t->seen[fwd->first + i].pos == t->seen[in].pos)
-			y = &t->seen[fwd->first + i];
-	if (y == NULL || y->n != got->n || y->mark == 0)
-		return 0;
-	for (size_t i = 0; i < t->f->nrank; i++) {
-		uint32_t m = acc_ids_get(&t->made,
-			acc_seen_place(k->step, t->f->rank[i], got->mark));
-		const struct acc_replica_seen *x =
-			m == ACC_NOID || t->f->rank[i] == k->rank ||
-					!t->call[t->seen[m].call].k->backward
-				? NULL
-				: acc_seen_input(t, &t->seen[m]);
-		uint32_t own = x == NULL || x->mark == 0 || x->mark == y->mark
-				       ? ACC_NOID
-				       : acc_ids_get(&t->made,
-						 acc_seen_place(k->step, k->rank, x->mark));
-		if ((m == ACC_NOID || !t->call[t->seen[m].call].k->backward) &&
-			t->f->rank[i] != k->rank) {
-			int rc = stage_of_sum(t, got, b, y, t->f->rank[i], e);
-			if (rc < 0)
-				return rc;
-		}
-		if (own == ACC_NOID || t->call[t->seen[own].call].k->op != fwd->k->op)
-			continue;
-		return say_stage(t, got, b, t->f->rank[i], &t->call[t->seen[own].call], e);
-	}
-	return 0;
-}
-
-int
-acc_rule_stages(struct acc_replicas *t, struct acc_err *e)
-{
-	int rc = 0;
-	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		const struct acc_replica_seen *got = c->receives ? output(t, c) : NULL;
-		if (got != NULL && got->mark != 0)
-			rc = stage(t, got, e);
-	}
-	return rc;
+	return acc_replicas_blame(t, g, w.found->line,
+		SAY(t,
+			"is another on each rank, and so is the loss, although only parts of weights differ;"
+			" %s joins it with what a reduction made the same: a reduction is"
+			" missing",
+			name),
+		1, 0, e);
 }

@@ -11,6 +11,7 @@ struct counting {
 	struct acc_ids known;                 /* weights, by their mark */
 	struct acc_map weights;               /* how many there are of a shape */
 	struct acc_map joined;                /* how many gradients of a shape are summed up */
+	struct acc_map sure;                  /* and to the same bits on all ranks */
 	uint64_t alike, unlike;               /* weights that are not one number everywhere */
 	const struct acc_replica_seen *first; /* of those that are not alike */
 };
@@ -57,34 +58,36 @@ weights(struct counting *k, const struct acc_seen_call *c, struct acc_err *e)
 static int
 reduction(struct counting *k, const struct acc_seen_call *c, struct acc_err *e)
 {
-	if (!c->reduces || c->picks || c->scatters || !acc_seen_among(k->t, c, k->g))
+	const struct acc_replica_seen *in = acc_seen_real(k->t, c, false),
+				      *out = acc_seen_real(k->t, c, true);
+	if (!c->reduces || c->picks || c->scatters || !acc_seen_among(k->t, c, k->g) ||
+		in == NULL || out == NULL)
 		return 0;
-	for (uint32_t j = 0; j < c->n; j++) {
-		const struct acc_replica_seen *s = &k->t->seen[c->first + j];
-		if (!s->out && s->real && s->n > 1)
-			return acc_replicas_marked(k->t, k->g, k->peer, j)
-				       ? 0
-				       : add(&k->joined, s->shape, e);
-	}
-	return 0;
+	int rc = acc_replicas_marked(k->t, k->g, k->peer, (uint32_t)(out - k->t->seen) - c->first)
+			 ? add(&k->sure, in->shape, e)
+			 : 0;
+	return rc < 0 || acc_replicas_marked(k->t, k->g, k->peer,
+				 (uint32_t)(in - k->t->seen) - c->first)
+		       ? rc
+		       : add(&k->joined, in->shape, e);
 }
 
 static bool
-all_joined(const struct counting *k)
+all_joined(const struct counting *k, const struct acc_map *joined)
 {
 	for (size_t i = 0; i < k->known.cap; i++) {
 		if (!k->known.slot[i].used)
 			continue;
 		uint64_t shape = k->t->seen[k->known.slot[i].v].shape;
-		if (number(&k->joined, shape) < number(&k->weights, shape))
+		if (number(joined, shape) < number(&k->weights, shape))
 			return false;
 	}
 	return true;
 }
 
 int
-acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call **room, struct acc_err *e)
+acc_rule_shapes(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_call **room,
+	struct acc_err *e)
 {
 	struct counting k = {.t = t, .g = g, .peer = room};
 	bool backward = false;
@@ -101,10 +104,13 @@ acc_rule_shapes(struct acc_replicas *t, const struct acc_rank_group *g,
 		else if (backward)
 			rc = reduction(&k, c, e);
 	}
-	bool all = rc == 0 && k.alike == 0 && k.unlike >= LIMIT_REPLICA_WEIGHTS && all_joined(&k);
+	bool all = rc == 0 && k.alike == 0 && k.unlike >= LIMIT_REPLICA_WEIGHTS &&
+		   all_joined(&k, &k.joined);
+	g->twins = rc == 0 && k.unlike == 0 && k.alike > 0 && !g->parts && all_joined(&k, &k.sure);
 	acc_ids_release(&k.known);
 	acc_map_release(&k.weights);
 	acc_map_release(&k.joined);
+	acc_map_release(&k.sure);
 	return !all ? rc
 		    : acc_replicas_blame(t, g, k.first->line,
 			      acc_say(&t->f->mem,

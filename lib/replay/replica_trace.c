@@ -12,6 +12,30 @@ acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
 	return c->members == 0 ? g->n == t->f->nrank : c->members == g->members;
 }
 
+const struct acc_seen_call *
+acc_seen_caller(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	return s == NULL ? NULL : &t->call[s->call];
+}
+
+const struct acc_replica_seen *
+acc_seen_output(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (t->seen[i].out && t->seen[i].n > 1)
+			return &t->seen[i];
+	return NULL;
+}
+
+const struct acc_replica_seen *
+acc_seen_real(const struct acc_replicas *t, const struct acc_seen_call *c, bool out)
+{
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (t->seen[i].out == out && t->seen[i].n > 1 && t->seen[i].real)
+			return &t->seen[i];
+	return NULL;
+}
+
 /* The input of this place; order: of this number, of the inputs that are tensors. */
 static const struct acc_replica_seen *
 input_at(const struct acc_replicas *t, const struct acc_seen_call *fwd, uint64_t pos, bool order)

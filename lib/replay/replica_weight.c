@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+enum { MOST_BACK = 64 };
+
 /* Of the part of a weight that is gathered: what a reduction makes of the gradient of the whole. */
 static const struct acc_replica_seen *
 gradient_of_part(const struct acc_replicas *t, int64_t step, int64_t rank,
@@ -62,9 +64,70 @@ before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t s
 {
 	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->key);
 	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
-		if (t->seen[i].pos == w->pos && t->seen[i].n == w->n && t->seen[i].leaf)
+		if (t->seen[i].pos == w->pos && t->seen[i].n == w->n &&
+			(t->seen[i].leaf || t->seen[i].lone))
 			return &t->seen[i];
 	return NULL;
+}
+
+/* From an op call back to the first one, of ranks that hold parts of weights, that was given something else on each
+ * which no op call had made, beside what op calls had made alike; NULL: there is none, or communication comes
+ * first. */
+static int
+spoiled_by(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	const struct acc_seen_call **peer, const struct acc_seen_call **found, struct acc_err *e)
+{
+	*found = NULL;
+	for (unsigned hops = 0; c != NULL && hops < MOST_BACK; hops++) {
+		const struct acc_seen_call *next = NULL;
+		bool alone = false, alike = false;
+		if (c->k->talks || c->k->backward || !acc_replicas_peers(t, g, c, peer))
+			return 0;
+		for (uint32_t j = 0; j < c->n; j++) {
+			const struct acc_replica_seen *s = &t->seen[c->first + j];
+			const struct acc_seen_call *maker = acc_seen_caller(t,
+				acc_seen_maker(t, s));
+			enum acc_alike is = ACC_EQUAL;
+			if (s->out || s->n < 2 || s->place || s->leaf)
+				continue;
+			int rc = acc_replicas_alike(t, g, peer, j, &is, e);
+			if (rc < 0)
+				return rc;
+			alike |= is < ACC_APART && maker != NULL;
+			alone |= is == ACC_APART && maker == NULL;
+			if (is == ACC_APART && maker != NULL && (next == NULL || maker < next))
+				next = maker;
+		}
+		if (next == NULL && alone && alike)
+			*found = c;
+		c = next;
+	}
+	return 0;
+}
+
+/* Whose gradient parts and is not joined, what its op call was given may have parted before. */
+static int
+say_spoiled(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *dw, const char *weight, bool *said, struct acc_err *e)
+{
+	const struct acc_seen_call *back = &t->call[dw->call], *found = NULL;
+	const struct acc_seen_call **peer = g->weights_differ ? malloc(g->n * sizeof *peer) : NULL;
+	int rc = g->weights_differ && peer == NULL ? acc_nomem(e) : 0;
+	if (peer != NULL)
+		rc = spoiled_by(t, g,
+			acc_replicas_call(t, back->k->step, back->k->rank, back->k->twin), peer,
+			&found, e);
+	free(peer);
+	const struct acc_replica_seen *out = found == NULL ? NULL : acc_seen_output(t, found);
+	*said = rc == 0 && out != NULL;
+	return !*said ? rc
+		      : acc_replicas_blame(t, g, out->line,
+				acc_say(&t->f->mem,
+					"is made of something else on each rank, which nobody made, beside what is the"
+					" same: what follows is computed as if it still were, and the weight of %s"
+					" parts",
+					weight),
+				1, 0, e);
 }
 
 /* A weight that was alike in `step` and is not any more: what of its gradient is known? a, b: of two
@@ -81,8 +144,8 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 					      before(t, b, step, kb->rank));
 	const char *name = acc_replicas_name(t, a->line, e);
 	struct acc_distance d = {0};
-	int rc = name == NULL ? ACC_ENOMEM : 0;
-	if (rc == 0 && ga != NULL && gb != NULL && ga->mark != gb->mark)
+	int rc = 0;
+	if (ga != NULL && gb != NULL && ga->mark != gb->mark)
 		rc = acc_replicas_distance(t, gb, ga, &d, e);
 	if (rc < 0)
 		return rc;
@@ -97,7 +160,13 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		rc = is_alone(t, before(t, a, step, ka->rank), &alone, e);
 	if (rc < 0)
 		return rc;
-	if (differ && alone && !stays && !acc_seen_given(t, ga) && !acc_seen_given(t, gb))
+	bool lost = differ && alone && !stays && !acc_seen_given(t, ga) && !acc_seen_given(t, gb),
+	     said = false;
+	if (lost)
+		rc = say_spoiled(t, g, ga, name, &said, e);
+	if (rc < 0 || said)
+		return rc;
+	if (lost)
 		return acc_replicas_blame(t, g, ga->line,
 			acc_say(&t->f->mem,
 				"is the gradient of a weight that these ranks had alike in step %lld, is another"
@@ -131,17 +200,57 @@ acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64
 	bool flat = false;
 	if (a0 == NULL || b0 == NULL || a0->mark != b0->mark || a->mark == b->mark)
 		return 0;
-	int rc = acc_replicas_constant(t, a0, &flat, e);
+	int rc = a0->lone ? 0 : acc_replicas_constant(t, a0, &flat, e);
 	if (rc < 0 || flat)
 		return rc;
-	rc = acc_replicas_parted(t, (const struct acc_replica_seen *const[]){a, a0, b, b0}, &ratio,
-		&limit, e);
+	rc = acc_replicas_parted(t, (const struct acc_replica_seen *const[]){a, a0, b, b0},
+		g->twins, &ratio, &limit, e);
 	if (rc < 0 || !(ratio > limit))
 		return rc;
 	/* On one of them nothing happened. */
 	if (a->mark == a0->mark)
 		return say_drift(t, g, step, b, a, ratio, limit, true, e);
 	return say_drift(t, g, step, a, b, ratio, limit, b->mark == b0->mark, e);
+}
+
+int
+acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t last,
+	const struct acc_seen_call *const *peer, struct acc_err *e)
+{
+	const struct acc_replica_seen *stale = NULL, *moved = NULL, *x, *was;
+	if (!acc_seen_among(t, peer[0], g))
+		return 0;
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct acc_seen_call *c = peer[i],
+					   *old = acc_replicas_call(t, last, c->k->rank, c->k->key);
+		x = was = NULL;
+		for (uint32_t j = c->first; j < c->first + c->n; j++) /* what is filled is larger */
+			if (!t->seen[j].out && t->seen[j].real &&
+				(x == NULL || t->seen[j].n <= x->n))
+				x = &t->seen[j];
+		for (uint32_t j = old == NULL ? 0 : old->first;
+			old != NULL && x != NULL && j < old->first + old->n; j++)
+			if (!t->seen[j].out && t->seen[j].pos == x->pos && t->seen[j].n == x->n)
+				was = &t->seen[j];
+		if (was == NULL || x->mark == 0 || was->mark == 0)
+			return 0;
+		const struct acc_replica_seen *dw = gradient_of_part(t, last, c->k->rank, was);
+		bool flat = true;
+		int rc = dw == NULL ? 0 : acc_replicas_flat(t, dw, &flat, e);
+		if (rc < 0 || flat)
+			return rc;
+		*(x->mark == was->mark ? &stale : &moved) = x;
+	}
+	return stale == NULL || moved == NULL
+		       ? 0
+		       : acc_replicas_accuse(t, g, stale, stale->line,
+				 acc_say(&t->f->mem,
+					 "is rank %lld's part of a weight, as it was in step %lld, although it has a"
+					 " gradient and that of rank %lld has moved: is it gathered before the step of"
+					 " the optimizer?",
+					 (long long)t->call[stale->call].k->rank, (long long)last,
+					 (long long)t->call[moved->call].k->rank),
+				 e);
 }
 
 /* Weights that two ranks hold for different calls, as two stages do the embedding. */
@@ -153,7 +262,7 @@ tied(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_
 	const int64_t rank[2] = {ka->rank < kb->rank ? ka->rank : kb->rank,
 		ka->rank < kb->rank ? kb->rank : ka->rank};
 	struct acc_rank_group g = {.rank = rank, .n = 2, .who = acc_fleet_ranks(t->f, rank, 2)};
-	int rc = g.who == NULL ? acc_nomem(e) : 0;
+	int rc = 0;
 	for (size_t i = 1; i < t->nstep && rc == 0; i++) {
 		const struct acc_replica_seen *x = before(t, a, t->step[i], ka->rank),
 					      *y = before(t, b, t->step[i], kb->rank);

@@ -8,18 +8,14 @@ network (conv, vocab, moe, edp, zero, pipe, ring, lstm, hsdp), then "-noise", an
 What each fault is, and where it was reported, stands beside it.
 """
 import os
-import sys
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "data"))
-import recorder  # noqa: E402
-from recorder import OPS, Recorder  # noqa: E402
-from writers import Msprobe  # noqa: E402
-from command import command_line  # noqa: E402
+from command import of_networks   # which finds the recorder, too
+import recorder
+from recorder import OPS
 
 recorder.MODEL = os.path.abspath(__file__)
 OPS["Functional"] = (F, "conv2d batch_norm relu adaptive_avg_pool2d linear embedding layer_norm silu "
@@ -574,28 +570,5 @@ NETS = {"conv": Conv, "vocab": Vocab, "moe": Moe, "edp": Moe, "zero": Zero, "pip
         "lstm": Lstm, "hsdp": Hsdp}
 
 
-def run(nets, ranks, r, case, task, out, store, seed):
-    """A rank of a case: two steps of its network, with what its marks say."""
-    torch.set_num_threads(1)
-    kind, *marks = case.split("-")
-    fault = next((m for m in marks if m != "noise"), None)
-    dist.init_process_group("gloo", f"file://{store}", rank=r, world_size=ranks.get(kind, 2))
-    net = nets[kind](fault, seed)
-    for s in range(2):
-        rec = Recorder(noise=70 + r + 10 * seed + 1000 * s if "noise" in marks else None)
-        with rec.recording():
-            net.step(s)
-        Msprobe(os.path.join(out, case, f"step{s}", f"rank{r}"), task).write(rec.events)
-        with torch.no_grad():
-            net.update(s)
-            for w in net.w.values():
-                w.grad = None
-    dist.barrier()
-
-
-def rank_main(r, case, task, out, store, seed):
-    run(NETS, RANKS, r, case, task, out, store, seed)
-
-
 if __name__ == "__main__":
-    command_line(FAULTS, rank_main, RANKS)
+    of_networks(FAULTS, NETS, RANKS)

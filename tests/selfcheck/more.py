@@ -12,10 +12,9 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-import fresh
 import others
 import recorder
-from command import command_line
+from command import of_networks
 from fresh import OPS, Summed, ToSplit
 from others import FromAll, Turn, Wide
 
@@ -343,9 +342,5 @@ NETS = {"mixer": Mixer, "lora": Lora, "gan": Gan, "tokens": Tokens, "three": Thr
         "layers": Layers, "bert": Bert, "image": Image}
 
 
-def rank_main(r, case, task, out, store, seed):
-    fresh.run(NETS, RANKS, r, case, task, out, store, seed)
-
-
 if __name__ == "__main__":
-    command_line(FAULTS, rank_main, RANKS)
+    of_networks(FAULTS, NETS, RANKS)

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 
 import fresh
 import recorder
-from command import command_line
+from command import of_networks
 from fresh import OPS, Summed, ToSplit
 
 recorder.MODEL = os.path.abspath(__file__)
@@ -554,9 +554,5 @@ NETS = {"mqa": Mqa, "ulysses": Ulysses, "accum": Accum, "syncbn": Syncbn, "ppdp"
         "flat": Flat, "tpdp": Tpdp, "seqdrop": Seqdrop}
 
 
-def rank_main(r, case, task, out, store, seed):
-    fresh.run(NETS, RANKS, r, case, task, out, store, seed)
-
-
 if __name__ == "__main__":
-    command_line(FAULTS, rank_main, RANKS)
+    of_networks(FAULTS, NETS, RANKS)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What accaudit and accfirstbad say of the runs of make.py.
+"""What accaudit and accfirstbad say of the runs of a maker.
 
-Usage: score.py FOLDER [--fresh | --others | --more | --unseen] [CASE...]
+Usage: score.py FOLDER [--MAKER] [CASE...]
 
-A clean run must not be accused; of a fault, the op call and the rank of make.py's table, or of that of fresh.py,
-others.py, more.py or unseen.py, must be named. Prints a line for each run and the sums."""
+MAKER: make (the default), fresh, others, more, unseen, held or last. A clean run must not be accused; of a fault,
+the op call and the rank of MAKER.py's table must be named. Prints a line for each run and the sums."""
 import json
 import os
 import re
@@ -31,8 +31,8 @@ def findings(folder):
 
 
 def main():
-    args = [a for a in sys.argv[1:] if a not in ("--fresh", "--others", "--more", "--unseen")]
-    maker = next((a[2:] for a in sys.argv[1:] if a not in args), "make")
+    args = [a for a in sys.argv[1:] if not a.startswith("--")]
+    maker = next((a[2:] for a in sys.argv[1:] if a.startswith("--")), "make")
     table, folder = faults(maker + ".py"), args[0]
     named = wrong = missed = accused = clean = 0
     for case in args[1:] or sorted(os.listdir(folder)):

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 import fresh
 import others
 import recorder
-from command import command_line
+from command import of_networks
 from fresh import Summed, ToSplit
 from others import FromAll, Into, ToAll, Turn, Wide
 
@@ -337,9 +337,5 @@ NETS = {"chain": Chain, "context": Context, "cell": Cell, "replicated": Replicat
         "stages": Stages, "shards": Shards, "tables": Tables}
 
 
-def rank_main(r, case, task, out, store, seed):
-    fresh.run(NETS, RANKS, r, case, task, out, store, seed)
-
-
 if __name__ == "__main__":
-    command_line(FAULTS, rank_main, RANKS)
+    of_networks(FAULTS, NETS, RANKS)
