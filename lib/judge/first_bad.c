@@ -27,7 +27,8 @@ gives_other_shape(const struct acc_case *c, uint32_t call)
 }
 
 /* Of two programs much is paired by guess. What agrees again behind a call says that it is right; a weight may
- * lie in another order; and of a gradient that a call of one side alone makes nothing says that it is the other's. */
+ * lie in another order; and of a gradient that nobody makes, or that was not compared where it was made, nothing
+ * says that it is the other's. */
 static bool
 is_guess(const struct scan *s, const struct suspect *x)
 {
@@ -40,9 +41,9 @@ is_guess(const struct scan *s, const struct suspect *x)
 		return true;
 	if (x->role != ROLE_IN || !c->call[x->call].backward)
 		return false;
-	const uint32_t maker = x->producer == ACC_NOCALL ? ACC_NOCALL : c->item[x->producer].call;
-	return c->call[x->blame].key[ACC_B] == NULL ||
-	       (maker != ACC_NOCALL && c->call[maker].key[ACC_A] == NULL);
+	return x->producer == ACC_NOCALL ? x->sum == NULL
+					 : !acc_is_measured(&c->item[x->producer]) ||
+						   c->call[x->blame].key[ACC_B] == NULL;
 }
 
 int

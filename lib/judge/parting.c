@@ -219,7 +219,8 @@ measure(struct parting *p)
 	}
 	p->off = acc_part_off(out[ACC_A], out[ACC_B]);
 	p->factor = factor_of(p, out[ACC_A], out[ACC_B]);
-	return p->off > LIMIT_MARGIN * p->may;
+	p->limit = LIMIT_MARGIN * (p->may + LIMIT_OTHER_GAIN * p->given);
+	return p->off > p->limit;
 }
 
 static void
@@ -392,9 +393,7 @@ bool
 acc_part_is_plain(const struct parting *p)
 {
 	const struct part_value *x = given_last(&p->side[ACC_A]), *y = given_last(&p->side[ACC_B]);
-	if (p->low)
-		return p->off > LIMIT_MARGIN * LIMIT_MARGIN_STAT * p->may;
-	return x != NULL && y != NULL && isfinite(acc_part_off(x, y));
+	return p->low || (x != NULL && y != NULL && isfinite(acc_part_off(x, y)));
 }
 
 uint32_t

@@ -60,7 +60,8 @@ struct parting {
 	uint32_t ncompute[2]; /* how many do, on each side */
 	uint32_t moved;       /* one of it that puts right numbers in other places; ACC_NOCALL */
 	double given;         /* how far what goes in is off, */
-	double off;           /* and what comes out; INFINITY: it is not like anything */
+	double off;           /* and what comes out, */
+	double limit;         /* which may be so far */
 	double factor;        /* what comes out is the bench's times this; NAN: it is not */
 };
 
@@ -79,8 +80,8 @@ int acc_part_find(struct scan *s, uint32_t suspected, struct parting *p, struct 
 void acc_part_release(struct parting *p);
 /* Of too many op calls to accuse them, which do not stand for one of the bench either? */
 bool acc_part_is_long(const struct parting *p);
-/* Plain enough to be accused though no pair stands out: the forward pass ends in other numbers of the same kind;
- * in 16 bits, where that may be by chance or hidden, what comes out is twice as far off as it must be. */
+/* May it be accused though no pair stands out? The forward pass ends in other numbers of the same kind, or in 16
+ * bits, where they may be the same by chance. */
 bool acc_part_is_plain(const struct parting *p);
 /* The first call of the stretch that computes. */
 uint32_t acc_part_first(const struct parting *p);

@@ -97,7 +97,7 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 	f->seq = k->seq;
 	f->rule = "program";
 	f->value = p->off;
-	f->limit = LIMIT_MARGIN * p->may;
+	f->limit = p->limit;
 	f->limit_from = "what goes in agrees by its statistics";
 	f->stack = stack;
 	f->bad = true;
