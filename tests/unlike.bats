@@ -160,8 +160,28 @@ forward() { # device, bench: "how device's op call, bench's" of the forward outp
 	[ ! -s got ]
 }
 
-@test "an argument of another program accuses nobody where values agree again behind it" {
+@test "a stretch that is long, or begins where nothing could be compared, is not accused" {
+	# A recurrent network in 121 calls, for one of the bench and what follows it.
+	run -1 sh -c "accfirstbad --no-audit '$U/rnn-gates-pairs.acc.gz' | accfmt -f brief"
+	[[ $output == *"finding: difference"*"rule: program"*"121 op calls that compute"* ]]
+	[[ $output == *"on the bench it is Torch.gru.0.forward, Tensor.sum.0.forward, Tensor.div.0.forward"* ]]
+	# Samples that are filled up against sequences that are packed: only the loss is comparable.
+	run -1 sh -c "accfirstbad --no-audit '$U/bert-ddof-pairs.acc.gz' | accfmt -f brief"
+	[[ $output == *"finding: difference"*"name: Tensor.div.5.forward"* ]]
+	[[ $output == *"the two programs part before it, where nothing could be compared"* ]]
+}
+
+@test "what pairs by guess accuses nobody: where values agree again, or nothing says that they are the same" {
+	# An argument of a softmax: dtype, where scores were cast before.
 	run -0 accfirstbad --no-audit "$U/llama-bf16-pairs.acc.gz"
+	# The gradient of what chooses experts, in other calls.
+	run -0 accfirstbad --no-audit "$U/moe-bf16-pairs.acc.gz"
+	# A loss that is summed up and then divided, where the sum alone has a partner.
+	run -0 accfirstbad --no-audit "$U/vit-stackless-pairs.acc.gz"
+	# Weights whose rows stand in another order, as of rotary embeddings; something else is wrong here, too.
+	[[ $(accfirstbad --no-audit "$U/llama-repeat-pairs.acc.gz" | accfmt || :) != *"a weight is not the same"* ]]
+	# The reduction of a loss that gives one number for each token, of which the mean is taken later.
+	[[ $(accfirstbad --no-audit "$U/tcn-slope-pairs.acc.gz" | accfmt || :) != *"keyword reduction"* ]]
 }
 
 @test "two programs of which next to nothing was compared are trouble" {

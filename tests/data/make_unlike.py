@@ -14,6 +14,7 @@ import msgpack
 
 OUT = "tests/data/unlike"
 SIDE = "bin/accdump-read %s | bin/accaudit 2>/dev/null | bin/accmetric -q"
+STACKLESS = "bin/accdump-read %s | LC_ALL=C sed s/stack/stbck/g | bin/accmetric -q"    # as of a recorder without stacks
 SEED = 1  # RMSNorm, SwiGLU: 2 layers
 
 
@@ -21,7 +22,10 @@ SEED = 1  # RMSNorm, SwiGLU: 2 layers
 FAMILIES = {"unet": ("unet", 1, "f32", "", "sides pairs"), "vit": ("vit", 0, "f32", "", "sides pairs"),
             "vit-ddof": ("vit", 0, "f32", "bug:ddof", "pairs"), "llama": ("llama", 2, "f32", "", "sides pairs"),
             "accum": ("accum", 1, "f32", "", "pairs"), "resnet-same": ("resnet", 41, "f32", "bug:same", "pairs"),
-            "unet-order": ("unet", 41, "f32", "bug:order", "pairs"), "llama-bf16": ("llama", 41, "bf16", "", "pairs")}
+            "unet-order": ("unet", 41, "f32", "bug:order", "pairs"), "llama-bf16": ("llama", 41, "bf16", "", "pairs"),
+            "llama-repeat": ("llama", 41, "bf16", "bug:repeat", "pairs"), "rnn-gates": ("rnn", 41, "f32", "bug:gates", "pairs"),
+            "bert-ddof": ("bert", 42, "f32", "bug:ddof", "pairs"), "moe-bf16": ("moe", 43, "bf16", "", "pairs"),
+            "tcn-slope": ("tcn", 42, "bf16", "bug:slope", "pairs"), "vit-stackless": ("vit", 42, "f32", "", "stackless pairs")}
 ONLY = sys.argv[1:]
 
 
@@ -54,8 +58,8 @@ with tempfile.TemporaryDirectory() as work:
                            check=True, env=dict(os.environ, ACCREC_LIBRARY="bin/libaccrec.so.0"))
         return folder
 
-    def pairs(name, device, other):
-        write(name + "-pairs", f"bash -c 'bin/accalign <({SIDE % device}) <({SIDE % other}) | bin/accmetric -q'")
+    def pairs(name, device, other, side=SIDE):
+        write(name + "-pairs", f"bash -c 'bin/accalign <({side % device}) <({side % other}) | bin/accmetric -q'")
 
     if not ONLY:
         bench = record("hf")
@@ -72,4 +76,4 @@ with tempfile.TemporaryDirectory() as work:
         of = {side: record(f"{family}:{side}", bug if side == "device" else "", seed, dtype) for side in ("bench", "device")}
         for side in ("bench", "device") if "sides" in which else ():
             write(f"{family}-{side}", SIDE % of[side])
-        pairs(name, of["device"], of["bench"])
+        pairs(name, of["device"], of["bench"], STACKLESS if "stackless" in which else SIDE)
