@@ -166,8 +166,8 @@ forward() { # device, bench: "how device's op call, bench's" of the forward outp
 	[[ $output == *"finding: difference"*"rule: program"*"121 op calls that compute"* ]]
 	[[ $output == *"on the bench it is Torch.gru.0.forward, Tensor.sum.0.forward, Tensor.div.0.forward"* ]]
 	# Samples that are filled up against sequences that are packed: only the loss is comparable.
-	run -1 sh -c "accfirstbad --no-audit '$U/bert-ddof-pairs.acc.gz' | accfmt -f brief"
-	[[ $output == *"finding: difference"*"name: Tensor.div.5.forward"* ]]
+	run -0 sh -c "accfirstbad --no-audit '$U/bert-ddof-pairs.acc.gz' | accfmt -f brief"
+	[[ $output == *"finding: warning"*"name: Tensor.div.5.forward"* ]]
 	[[ $output == *"the two programs part before it, where nothing could be compared"* ]]
 }
 
@@ -180,6 +180,10 @@ forward() { # device, bench: "how device's op call, bench's" of the forward outp
 	run -0 accfirstbad --no-audit "$U/vit-stackless-pairs.acc.gz"
 	# Weights whose rows stand in another order, as of rotary embeddings; something else is wrong here, too.
 	[[ $(accfirstbad --no-audit "$U/llama-repeat-pairs.acc.gz" | accfmt || :) != *"a weight is not the same"* ]]
+	# Places of experts that are others, within what the error of the values explains.
+	[[ $(accfirstbad --no-audit "$U/moe-order-pairs.acc.gz" | accfmt || :) != *"differs in 27.1 % of its elements"* ]]
+	# A gradient of 16 bits that the device alone computes, 20 % beyond what recomputation allows.
+	run -0 accfirstbad --no-audit "$U/bert-bf16-pairs.acc.gz"
 	# The reduction of a loss that gives one number for each token, of which the mean is taken later.
 	[[ $(accfirstbad --no-audit "$U/tcn-slope-pairs.acc.gz" | accfmt || :) != *"keyword reduction"* ]]
 }

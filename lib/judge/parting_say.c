@@ -119,7 +119,7 @@ acc_part_say_unknown(struct scan *s, const struct suspect *x, struct acc_err *e)
 	const char *text = acc_sentence(s, x, e), *where = acc_say_where(s->c, k);
 	if (text == NULL || where == NULL)
 		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
-	struct acc_finding *f = acc_case_find(s->c, "difference", e);
+	struct acc_finding *f = acc_case_find(s->c, "warning", e);
 	if (f == NULL)
 		return ACC_ENOMEM;
 	f->name = acc_call_name(k);
@@ -131,7 +131,7 @@ acc_part_say_unknown(struct scan *s, const struct suspect *x, struct acc_err *e)
 	f->value = x->value;
 	f->limit = x->limit;
 	f->limit_from = x->from;
-	f->bad = true;
+	f->doubtful = true;
 	f->text = acc_say(acc_mem(s),
 		"%s%s%s; the two programs part before it, where nothing could be compared", where,
 		text, acc_got(acc_beyond(acc_mem(s), x->value, x->limit, NAN)));

@@ -25,7 +25,8 @@ FAMILIES = {"unet": ("unet", 1, "f32", "", "sides pairs"), "vit": ("vit", 0, "f3
             "unet-order": ("unet", 41, "f32", "bug:order", "pairs"), "llama-bf16": ("llama", 41, "bf16", "", "pairs"),
             "llama-repeat": ("llama", 41, "bf16", "bug:repeat", "pairs"), "rnn-gates": ("rnn", 41, "f32", "bug:gates", "pairs"),
             "bert-ddof": ("bert", 42, "f32", "bug:ddof", "pairs"), "moe-bf16": ("moe", 43, "bf16", "", "pairs"),
-            "tcn-slope": ("tcn", 42, "bf16", "bug:slope", "pairs"), "vit-stackless": ("vit", 42, "f32", "", "stackless pairs")}
+            "tcn-slope": ("tcn", 42, "bf16", "bug:slope", "pairs"), "moe-order": ("moe", 42, "bf16", "bug:order", "pairs"),
+            "bert-bf16": ("bert", 44, "bf16", "", "pairs"), "vit-stackless": ("vit", 42, "f32", "", "stackless pairs")}
 ONLY = sys.argv[1:]
 
 
