@@ -85,6 +85,10 @@ same() { # file of pairs
 	[[ $output == *"Functional.linear.4.forward: output 0"* ]]
 	# Without recomputation, too, they are measured before they are paired.
 	run -0 accdiff --no-audit clean bench
+	# A loss of logits without reduction: of large ones it is the small difference of large numbers.
+	"$p" "$ROOT/tests/unlike/make.py" --run 45 tcn:bench f32 logits-bench ""
+	"$p" "$ROOT/tests/unlike/make.py" --run 45 tcn:device f32 logits ""
+	run -0 accdiff logits logits-bench
 }
 
 # What follows are other networks (tests/unlike/families.py), each as two programs.

@@ -27,8 +27,8 @@ gives_other_shape(const struct acc_case *c, uint32_t call)
 }
 
 /* Of two programs much is paired by guess. What agrees again behind a call says that it is right; a weight may
- * lie in another order; and of a gradient that nobody makes, or that was not compared where it was made, nothing
- * says that it is the other's. */
+ * lie in another order; and of what one side alone calls, or a gradient that was not compared where it was made,
+ * nothing says that it is the other's. */
 static bool
 is_guess(const struct scan *s, const struct suspect *x)
 {
@@ -39,11 +39,11 @@ is_guess(const struct scan *s, const struct suspect *x)
 		return true;
 	if (x->role == ROLE_ARG && gives_other_shape(c, x->call))
 		return true;
+	if (x->role == ROLE_IN && c->call[x->blame].key[ACC_B] == NULL)
+		return true;
 	if (x->role != ROLE_IN || !c->call[x->call].backward)
 		return false;
-	return x->producer == ACC_NOCALL ? x->sum == NULL
-					 : !acc_is_measured(&c->item[x->producer]) ||
-						   c->call[x->blame].key[ACC_B] == NULL;
+	return x->producer == ACC_NOCALL ? x->sum == NULL : !acc_is_measured(&c->item[x->producer]);
 }
 
 int

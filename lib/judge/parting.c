@@ -223,6 +223,24 @@ measure(struct parting *p)
 	return p->off > p->limit;
 }
 
+/* Does something that was computed go in, and agrees? Else weights alone agree, and what comes from elsewhere,
+ * such as a kernel that was not recorded, may differ. */
+static bool
+is_fed(const struct parting *p)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	bool unknown = false;
+	for (uint32_t i = 0; i < a->nvalue; i++) {
+		const struct part_value *v = &a->value[i];
+		if (!a->step[v->step].in || v->out || !v->real || v->count == 1)
+			continue;
+		if (!v->leaf && agrees(p, v))
+			return true;
+		unknown |= !agrees(p, v) && (v->maker == ACC_NOCALL || !a->step[v->maker].in);
+	}
+	return !unknown;
+}
+
 static void
 count(struct parting *p)
 {
@@ -329,6 +347,7 @@ locate(struct parting *p, struct acc_err *e)
 	add_movers(p);
 	count(p);
 	p->found = p->ncompute[ACC_A] > 0 && p->ncompute[ACC_B] > 0 && measure(p);
+	p->fed = is_fed(p);
 	return 0;
 }
 
@@ -385,8 +404,8 @@ acc_part_release(struct parting *p)
 bool
 acc_part_is_long(const struct parting *p)
 {
-	return p->moved == ACC_NOCALL && p->ncompute[ACC_A] > LIMIT_PART_CALLS &&
-	       p->ncompute[ACC_B] > LIMIT_PART_BENCH;
+	return !p->fed || (p->moved == ACC_NOCALL && p->ncompute[ACC_A] > LIMIT_PART_CALLS &&
+				  p->ncompute[ACC_B] > LIMIT_PART_BENCH);
 }
 
 bool

@@ -53,6 +53,7 @@ struct parting {
 	bool low;   /* 16 bits */
 	/* --- the stretch of op calls that parts them --- */
 	bool found;
+	bool fed; /* it is known what goes in */
 	uint32_t end
 		[2]; /* the step of each side that takes what comes out; ACC_NOCALL: it ends the pass */
 	uint32_t first,
@@ -78,7 +79,7 @@ int acc_part_clear(struct scan *s, struct acc_err *e);
 /* Find it, where a call is suspected, ACC_NOCALL: where the two sides end elsewhere. 0 or < 0. */
 int acc_part_find(struct scan *s, uint32_t suspected, struct parting *p, struct acc_err *e);
 void acc_part_release(struct parting *p);
-/* Of too many op calls to accuse them, which do not stand for one of the bench either? */
+/* Of too many op calls to accuse them, which do not stand for one of the bench either, or begun nobody knows where? */
 bool acc_part_is_long(const struct parting *p);
 /* May it be accused though no pair stands out? The forward pass ends in other numbers of the same kind, or in 16
  * bits, where they may be the same by chance. */
