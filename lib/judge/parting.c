@@ -224,21 +224,25 @@ measure(struct parting *p)
 }
 
 /* Does something that was computed go in, and agrees? Else weights alone agree, and what comes from elsewhere,
- * such as a kernel that was not recorded, may differ. */
+ * such as a kernel that was not recorded, may differ; as may what does not agree, though something behind it does. */
 static bool
 is_fed(const struct parting *p)
 {
 	const struct part_side *a = &p->side[ACC_A];
-	bool unknown = false;
+	bool unknown = false, known = false;
 	for (uint32_t i = 0; i < a->nvalue; i++) {
 		const struct part_value *v = &a->value[i];
 		if (!a->step[v->step].in || v->out || !v->real || v->count == 1)
 			continue;
-		if (!v->leaf && agrees(p, v))
-			return true;
-		unknown |= !agrees(p, v) && (v->maker == ACC_NOCALL || !a->step[v->maker].in);
+		if (agrees(p, v)) {
+			known |= !v->leaf;
+			continue;
+		}
+		if (v->maker != ACC_NOCALL && !a->step[v->maker].lost)
+			return false;
+		unknown |= v->maker == ACC_NOCALL;
 	}
-	return !unknown;
+	return known || !unknown;
 }
 
 static void
