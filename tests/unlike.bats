@@ -85,6 +85,10 @@ same() { # file of pairs
 	[[ $output == *"Functional.linear.4.forward: output 0"* ]]
 	# Without recomputation, too, they are measured before they are paired.
 	run -0 accdiff --no-audit clean bench
+	# A loss of logits without reduction: of large ones it is the small difference of large numbers.
+	"$p" "$ROOT/tests/unlike/make.py" --run 45 tcn:bench f32 logits-bench ""
+	"$p" "$ROOT/tests/unlike/make.py" --run 45 tcn:device f32 logits ""
+	run -0 accdiff logits logits-bench
 }
 
 # What follows are other networks (tests/unlike/families.py), each as two programs.
@@ -128,8 +132,64 @@ forward() { # device, bench: "how device's op call, bench's" of the forward outp
 }
 
 @test "two programs whose forward pass ends otherwise are not clean, though nothing is named" {
-	run -1 sh -c "accfirstbad --no-audit '$U/resnet-same-pairs.acc.gz' | accfmt"
+	# Without a statistic of each tensor nothing shows where they part.
+	gunzip -c "$U/resnet-same-pairs.acc.gz" | LC_ALL=C sed 's/s\.norm/s.nxrm/g' >pairs
+	run -1 sh -c "accfirstbad --no-audit pairs | accfmt"
 	[[ $output == *"the forward pass ends otherwise: Functional.relu_.4.forward is off by 0.58 of"* ]]
+	[[ $output != *"here the two programs part"* ]]
+}
+
+@test "where two programs part, by what values agree on each side, however their calls pair" {
+	part() { # pairs
+		accfirstbad --no-audit "$U/$1-pairs.acc.gz" | accfmt --json | jq -c 'select(.kind == "finding" and .rule == "program" and .what == "culprit") |
+			[.name, .ranked, .confidence]' >got || [ ${PIPESTATUS[0]} = 1 ]
+		accfirstbad --no-audit "$U/$1-pairs.acc.gz" | accfmt >text || [ ${PIPESTATUS[0]} = 1 ]
+	}
+	# Another padding before a convolution: the calls behind it, up to the weight of the next of the bench's.
+	part resnet-same
+	[ "$(jq -r '.[0]' got)" = Functional.conv2d.3.forward ]
+	[[ $(jq -r '.[1][0]' got) == Functional.pad.0.forward ]]
+	grep -q "on the bench it is Functional.conv2d.3.forward" text
+	# Not the right order of what is put together: the numbers are right, and stand in other places.
+	part unet-order
+	[ "$(jq -r '.[0]' got)" = Torch.cat.0.forward ]
+	grep -q "Torch.cat.0.forward, which puts right numbers in other places" text
+	# A norm that is written out stands for the bench's.
+	part vit-ddof
+	[ "$(jq -r '.[0]' got)" = Tensor.add.5.forward ]
+	grep -q "Tensor.mean.0.forward to Tensor.add.5.forward, 8 op calls that compute" text
+	grep -q "on the bench it is Functional.layer_norm.1.forward" text
+	# Nothing of it is said where recomputation names a call of the stretch.
+	part megatron-fault
+	[ ! -s got ]
+}
+
+@test "a stretch that is long, or begins where nothing could be compared, is not accused" {
+	# A recurrent network in 121 calls, for one of the bench and what follows it.
+	run -1 sh -c "accfirstbad --no-audit '$U/rnn-gates-pairs.acc.gz' | accfmt -f brief"
+	[[ $output == *"finding: difference"*"rule: program"*"121 op calls that compute"* ]]
+	[[ $output == *"on the bench it is Torch.gru.0.forward, Tensor.sum.0.forward, Tensor.div.0.forward"* ]]
+	# Samples that are filled up against sequences that are packed: only the loss is comparable.
+	run -0 sh -c "accfirstbad --no-audit '$U/bert-ddof-pairs.acc.gz' | accfmt -f brief"
+	[[ $output == *"finding: warning"*"name: Tensor.div.5.forward"* ]]
+	[[ $output == *"the two programs part before it, where nothing could be compared"* ]]
+}
+
+@test "what pairs by guess accuses nobody: where values agree again, or nothing says that they are the same" {
+	# An argument of a softmax: dtype, where scores were cast before.
+	run -0 accfirstbad --no-audit "$U/llama-bf16-pairs.acc.gz"
+	# The gradient of what chooses experts, in other calls.
+	run -0 accfirstbad --no-audit "$U/moe-bf16-pairs.acc.gz"
+	# A loss that is summed up and then divided, where the sum alone has a partner.
+	run -0 accfirstbad --no-audit "$U/vit-stackless-pairs.acc.gz"
+	# Weights whose rows stand in another order, as of rotary embeddings; something else is wrong here, too.
+	[[ $(accfirstbad --no-audit "$U/llama-repeat-pairs.acc.gz" | accfmt || :) != *"a weight is not the same"* ]]
+	# Places of experts that are others, within what the error of the values explains.
+	[[ $(accfirstbad --no-audit "$U/moe-order-pairs.acc.gz" | accfmt || :) != *"differs in 27.1 % of its elements"* ]]
+	# A gradient of 16 bits that the device alone computes, 20 % beyond what recomputation allows.
+	run -0 accfirstbad --no-audit "$U/bert-bf16-pairs.acc.gz"
+	# The reduction of a loss that gives one number for each token, of which the mean is taken later.
+	[[ $(accfirstbad --no-audit "$U/tcn-slope-pairs.acc.gz" | accfmt || :) != *"keyword reduction"* ]]
 }
 
 @test "two programs of which next to nothing was compared are trouble" {

@@ -112,8 +112,10 @@ struct acc_item {
 	bool guessed : 1; /* the pairing of its op calls is not certain */
 	bool masked : 1;  /* hidden scores, of which a softmax leaves nothing: see masked.c */
 	bool apart : 1;   /* of two programs, no pair: see healed.c */
+	bool ordered : 1; /* of two programs, an input that nobody computed, and the other side has the
+	                   * same numbers, in whatever order */
 	bool mask : 1;    /* floats that are 0 or 1 on both sides, as their statistics show */
-	bool weight : 1;  /* a parameter, or an input where operators take one */
+	bool weight : 1; /* a parameter, or an input where operators take one */
 };
 #define ACC_NOCALL UINT32_MAX
 

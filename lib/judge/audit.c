@@ -173,6 +173,15 @@ rounds_as_bench(const struct scan *s, const struct acc_item *it)
 	       acc_str_is(acc_get_text(r, "b.", "audit.cause"), acc_audit_rough);
 }
 
+/* A step of 16 bits that one of two programs alone takes: what is usual of others of its class is not of it, as
+ * the kernels of a framework sum up in their own ways. */
+static bool
+is_other(const struct scan *s, const struct acc_item *it)
+{
+	return s->two && !acc_is_measured(it) &&
+	       acc_unit_low(acc_call_unit(s->c, &s->c->call[it->call]));
+}
+
 void
 acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspect *x)
 {
@@ -187,7 +196,8 @@ acc_audit_suspect(const struct scan *s, const struct acc_item *it, struct suspec
 	 * limits have, the output must also differ from the bench's by as much as that lacks. */
 	double lack = 0;
 	if (acc_accused(it)) {
-		double most = log10(LIMIT_MARGIN * usual(s, class_of(s, it)));
+		double most = log10(
+			LIMIT_MARGIN * (is_other(s, it) ? 1 : usual(s, class_of(s, it))));
 		lack = fmin(0, fmax(x->margin, -fmin(room(k), fmax(0, most))));
 	}
 	if (!acc_accused(it) || (rounds_each_step(s, it) && !is_explained(s, it)) ||

@@ -12,11 +12,44 @@
 #include <stdlib.h>
 
 #include "judge/case.h"
+#include "judge/parting.h"
+
+/* Does a call give as many numbers as on the bench? Else its arguments may be others, and what follows, too. */
+static bool
+gives_other_shape(const struct acc_case *c, uint32_t call)
+{
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t i = k->first; i <= k->last; i++)
+		if (c->item[i].call == call && c->item[i].sides == 3 &&
+			acc_is_output(&c->item[i]) && acc_other_shape(&c->item[i]))
+			return true;
+	return false;
+}
+
+/* Of two programs much is paired by guess. What agrees again behind a call says that it is right; a weight may
+ * lie in another order; and of what one side alone calls, or a gradient that was not compared where it was made,
+ * nothing says that it is the other's. */
+static bool
+is_guess(const struct scan *s, const struct suspect *x)
+{
+	const struct acc_case *c = s->c;
+	if (s->cleared != NULL && (s->cleared[x->call] || s->cleared[x->blame]))
+		return true;
+	if (x->role == ROLE_IN && (c->item[x->item].ordered || x->value <= x->limit))
+		return true;
+	if (x->role == ROLE_ARG && gives_other_shape(c, x->call))
+		return true;
+	if (x->role == ROLE_IN && c->call[x->blame].key[ACC_B] == NULL)
+		return true;
+	if (x->role != ROLE_IN || !c->call[x->call].backward)
+		return false;
+	return x->producer == ACC_NOCALL ? x->sum == NULL : !acc_is_measured(&c->item[x->producer]);
+}
 
 int
 acc_suspect_add(struct scan *s, const struct suspect *x)
 {
-	if (s->learning)
+	if (s->learning || (s->two && !x->audit && is_guess(s, x)))
 		return 0;
 	void *p = acc_grow(s->suspect, &s->suspect_cap, s->nsuspect + 1, sizeof *s->suspect, NULL);
 	if (p == NULL)
@@ -266,11 +299,50 @@ decide(struct scan *s, uint32_t *chosen, uint32_t *out, struct acc_err *e)
 	return rc;
 }
 
+/* Of two programs, does a suspect stay in spite of where they part? If recomputation says so, or its argument, of
+ * what is not behind that; in 16 bits, where recomputation is surer than statistics, wherever it is. */
+static bool
+stays(const struct suspect *x, const struct parting *p)
+{
+	const bool behind = acc_part_is_behind(p, x->blame);
+	return (x->audit && (p->low || !behind)) || (x->role == ROLE_ARG && !behind);
+}
+
+/* Is a suspect only off, not all of what it was given having been compared? */
+static bool
+is_unknown(const struct suspect *x)
+{
+	return x->role == ROLE_OUT && x->unseen && !x->audit;
+}
+
+/* Of two programs, the stretch of op calls where they part, which is accused in place of what stands out in
+ * pairs. 1: it is, or nothing, since it is not known; *first is where it begins; 0; < 0. */
+static int
+part(struct scan *s, uint32_t chosen, uint32_t *first, struct acc_err *e)
+{
+	const struct suspect *x = chosen == ACC_NOCALL ? NULL : &s->suspect[chosen];
+	struct parting p;
+	int rc = acc_part_find(s, x == NULL ? ACC_NOCALL : x->call, &p, e);
+	if (rc == 0 && s->two && x != NULL && !p.found && is_unknown(x)) {
+		*first = x->call;
+		rc = acc_part_say_unknown(s, x, e);
+		rc = rc < 0 ? rc : 1;
+	} else if (rc == 0 && p.found && (x == NULL ? acc_part_is_plain(&p) : !stays(x, &p))) {
+		*first = acc_part_first(&p);
+		rc = acc_part_say(s, &p, x == NULL ? ACC_NOCALL : x->blame, e);
+		rc = rc < 0 ? rc : 1;
+	}
+	acc_part_release(&p);
+	return rc;
+}
+
 static int
 judge(struct acc_case *c, struct acc_err *e)
 {
 	struct scan s = {.c = c, .e = e, .unit = acc_network_unit(c), .finest = INFINITY};
 	uint32_t i = ACC_NOCALL, out = ACC_NOCALL;
+	struct suspect stretch = {.call = ACC_NOCALL};
+	const struct suspect *named = NULL;
 	s.noise = acc_noise_ratio(c);
 	s.folded = c->passed > 0 && acc_is_folded(c);
 	s.weights = acc_weight_error(c, &s.weight_unit);
@@ -285,6 +357,8 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_heal(c, e);
 	if (rc == 0)
+		rc = acc_part_clear(&s, e);
+	if (rc == 0)
 		rc = walk(&s, true, e);
 	if (rc == 0)
 		rc = acc_learn(&s, e);
@@ -292,6 +366,15 @@ judge(struct acc_case *c, struct acc_err *e)
 		rc = ACC_ENOMEM;
 	if (rc == 0)
 		rc = decide(&s, &i, &out, e);
+	if (rc == 0)
+		rc = part(&s, i, &stretch.call, e);
+	if (rc > 0) {
+		named = &stretch;
+		i = out = ACC_NOCALL;
+		rc = 0;
+	} else if (i != ACC_NOCALL) {
+		named = &s.suspect[i];
+	}
 	if (rc == 0 && i != ACC_NOCALL)
 		rc = acc_find_where(c, s.suspect[i].item, e);
 	if (rc == 0) {
@@ -310,9 +393,9 @@ judge(struct acc_case *c, struct acc_err *e)
 		if (rc == 0)
 			rc = acc_say_bench(&s, e);
 		if (rc == 0)
-			rc = acc_say_clean(&s, i == ACC_NOCALL ? NULL : &s.suspect[i], e);
+			rc = acc_say_clean(&s, named, e);
 		if (rc == 0)
-			rc = acc_say_programs(&s, i == ACC_NOCALL ? NULL : &s.suspect[i], e);
+			rc = acc_say_programs(&s, named, e);
 		if (rc == 0 && out != ACC_NOCALL)
 			rc = acc_say_next(&s, i != ACC_NOCALL ? i : out, e);
 		if (rc == 0 && i != ACC_NOCALL)
@@ -322,7 +405,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0)
 		rc = acc_say_masks(c, e);
 	if (rc == 0)
-		rc = acc_say_ties(&s, i == ACC_NOCALL ? NULL : &s.suspect[i], e);
+		rc = acc_say_ties(&s, named, e);
 	if (rc == 0)
 		rc = acc_say_missing(c, e);
 	if (rc == 0)
@@ -344,6 +427,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	acc_recompute_close(s.recompute);
 	free(s.first);
 	free(s.near);
+	free(s.cleared);
 	free(s.usual);
 	free(s.excess);
 	free(s.suspect);

@@ -150,6 +150,8 @@ struct scan {
 	bool chosen; /* an operator before that chose by values handed gradients on, by statistics */
 	/* Of each call, decades from the limit, 0 at most; 1: that alone does not decide. Or NULL. */
 	float *near;
+	/* Of two programs, forward calls behind which values agree again, whatever pairing says of them; or NULL. */
+	bool *cleared;
 	uint32_t unread; /* calls that differ, and were not recomputed for the time that it takes */
 	uint32_t tie, ties; /* places of near-equal values: the first such item, and how many */
 	double tie_given;   /* the error of what that one's call was given */

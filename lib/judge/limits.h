@@ -279,6 +279,17 @@
 		"healed", \
 		"by convention: of tests/unlike/make.py, seed 43, clean pairs are 3e-8 apart at most in f32, and " \
 		"0.0016 in 16 bits") \
+	X(PART_U, 256, "u: statistics of two programs that are no further apart agree, in f32", \
+		"of tests/unlike/make.py, seeds 41 and 42, clean pairs: of 1,260 outputs of the bench the nearest of " \
+		"the device is within 256 u for 763, and within 65,536 u for no more") \
+	X(PART_U_16, 6, "u: the same in 16 bits", \
+		"the same pairs in 16 bits: of 1,526 outputs 1,504") \
+	N(PART_CALLS, 12, \
+		"op calls that compute at most: a longer stretch is not accused, unless it stands for", \
+		"by convention: a norm, or an attention, that is written out has up to 12") \
+	N(PART_BENCH, 2, "op calls of the bench that compute", "a norm and what follows it") \
+	X(PART_SURE, 0.9, "the confidence of such a stretch", \
+		"by convention: of tests/unlike/make.py, seeds 44 to 46, 2 were wrong, and too few were seen") \
 	N(PROGRAM_LEAST, 10, \
 		"of so many op calls of two programs one must be compared, or the end of the forward pass", \
 		"by convention: less says nothing of the rest") \

@@ -63,7 +63,8 @@ say_end(struct scan *s, const struct extent *x, struct acc_err *e)
 {
 	const double limit = acc_unit_low(s->unit) ? LIMIT_HEALED : LIMIT_PROGRAM_END;
 	const struct acc_call *k = x->last == ACC_NOCALL ? NULL : &s->c->call[x->last];
-	if (k == NULL || !(x->error > limit))
+	/* A sum that is divided behind it ends alike. */
+	if (k == NULL || !(x->error > limit) || (s->cleared != NULL && s->cleared[x->last]))
 		return 0;
 	struct acc_finding *f = acc_case_find(s->c, "difference", e);
 	if (f == NULL)

@@ -229,6 +229,13 @@ def programs(c, w):
     return {"hf": HuggingFace, "megatron": lambda: Plain(MegatronLayer, True), "nano": lambda: Plain(NanoLayer, False)}
 
 
+NOTED = """
+def noted(recorder, name, *rest):
+    begin(name)
+    return record(recorder, name, *rest)
+"""
+
+
 class Beneath:
     """What happens beneath the recorder: a fault of one op call, or none; and the op calls that a bug marks."""
 
@@ -237,25 +244,30 @@ class Beneath:
         from nets import TorchFunctionMode
         self.kind, self.key = fault.split(":") if fault else (None, None)
         self.case, self.seen, self.marked, self.effect = case, {}, [], 0.0
-        outer = self
+        self.now = None    # the op call that the recorder runs
+        outer, space = self, {"record": accrecord.Recorder.op, "begin": self.begin}
+        # A frame of the recorder's own, so that it is no line of the program.
+        exec(compile(NOTED, accrecord.__file__, "exec"), space)
+        accrecord.Recorder.op = space["noted"]
 
         class Mode(TorchFunctionMode):
             def __torch_function__(self, func, types, args=(), kwargs=None):
+                y = func(*args, **(kwargs or {}))
                 frame = sys._getframe(1)
                 while frame and frame.f_code.co_filename != accrecord.__file__:
                     frame = frame.f_back
-                if frame and frame.f_code.co_name not in ("op", "function"):
-                    return func(*args, **(kwargs or {}))    # the recorder's own
-                return outer.called(accrecord.name_of(func), func(*args, **(kwargs or {})))
+                return outer.called(y) if frame and frame.f_code.co_name == "op" else y
 
         self.mode = Mode()
 
-    def called(self, name, y):
+    def begin(self, name):
         n = self.seen[name] = self.seen.get(name, -1) + 1
-        key = f"{name}.{n}.forward"
-        if self.case and self.case.marked and name:
-            self.marked.append(key)
-        if key != self.key or self.kind == "bug" or not hasattr(y, "is_floating_point") or not y.is_floating_point():
+        self.now = f"{name}.{n}.forward"
+        if self.case and self.case.marked:
+            self.marked.append(self.now)
+
+    def called(self, y):
+        if self.now != self.key or self.kind == "bug" or not hasattr(y, "is_floating_point") or not y.is_floating_point():
             return y
         wrong = self.wrong(y)
         change = (wrong - y).detach().float()

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """What accdiff says of the cases of make.py: score.py FOLDER [--jobs N] [--show] [--statistics]
 
-A fault is named if the op call is, or one that only hands on what the fault made."""
+A fault is named if the op call is, or one that only hands on what the fault made; in a region, if another call
+of the stretch where the two programs part is (rule program), which is short: see part-calls of accfirstbad(1)."""
 import argparse
 import collections
 import concurrent.futures
@@ -24,12 +25,12 @@ def verdict(path, statistics):
         q = subprocess.run([os.path.join(BIN, "accdiff"), "-f", "json", *sides],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if q.returncode > 1:
-        return "declined", q.stderr[-200:], 0
+        return "declined", q.stderr[-200:], 0, []
     for line in q.stdout.splitlines():
         r = json.loads(line)
         if r["kind"] == "finding" and r["what"] in ("culprit", "overflow", "missing"):
-            return r["name"], r["text"], r.get("confidence", 0)
-    return None, "", 0
+            return r["name"], r["text"], r.get("confidence", 0), r.get("ranked", []) if r.get("rule") == "program" else []
+    return None, "", 0, []
 
 
 def main():
@@ -42,7 +43,7 @@ def main():
     cases = sorted(d for d, _, f in os.walk(a.folder, followlinks=True) if "truth.json" in f)
     n = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as ex:
-        for path, (name, text, sure) in zip(cases, ex.map(lambda d: verdict(d, a.statistics), cases)):
+        for path, (name, text, sure, stretch) in zip(cases, ex.map(lambda d: verdict(d, a.statistics), cases)):
             with open(path + "/truth.json", encoding="utf8") as f:
                 t = json.load(f)
             if name == "declined":
@@ -50,14 +51,15 @@ def main():
             elif t["ops"] is None:
                 what = "clean" if name is None else "accused"
             else:
-                what = "named" if name in t["ops"] else "missed" if name is None else "another"
+                what = "named" if name in t["ops"] else "missed" if name is None else \
+                    "region" if set(stretch) & set(t["ops"]) else "another"
             for group in ("all", t["program"], t["dtypes"]) + (("bugs",) if " " in (t["kind"] or "") else ()):
                 n[group, what] += 1
-            if a.show and what not in ("clean", "named", "declined"):
+            if a.show and what not in ("clean", "named", "region", "declined"):
                 print(f"{os.path.basename(path)}: {what}, {t['kind']} {' '.join((t['ops'] or [])[:4])}; got {name} ({sure:.3g}): {text[:300]}")
     for group in sorted({g for g, _ in n}):
         print(f"{group:10} clean accused {n[group, 'accused']}/{n[group, 'accused'] + n[group, 'clean']}, faults named "
-              f"{n[group, 'named']}, another {n[group, 'another']}, missed {n[group, 'missed']}, declined {n[group, 'declined']}")
+              f"{n[group, 'named']}, in a region {n[group, 'region']}, another {n[group, 'another']}, missed {n[group, 'missed']}, declined {n[group, 'declined']}")
 
 
 if __name__ == "__main__":

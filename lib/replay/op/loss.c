@@ -176,6 +176,14 @@ term(int which, double x, double y, const struct pair *k)
 	}
 }
 
+/* How large the numbers are that such a term is the small difference of, beside x y: with logits, frameworks add
+ * the largest of 0 and -x again to what a log of a sum near 1 leaves. */
+static double
+terms(int which, double x, double y)
+{
+	return which != BCE_LOGITS ? 0 : fabs((1 - y) * x) + fmax(-x, 0) + 1;
+}
+
 static int
 pair_arguments(struct acc_replay *r, struct pair *k)
 {
@@ -213,8 +221,12 @@ pair_loss(struct acc_replay *r, struct acc_dense *out)
 	if (t.how == ACC_LOSS_NONE && acc_out_shape(r, out, x->shape, x->ndim) < 0)
 		return ACC_EUNSUP;
 	for (size_t i = 0; i < x->n; i++) {
-		double v = term(r->op->which, x->v[i], y->v[i], &k) * (w == NULL ? 1 : w->v[i]);
-		acc_loss_count(&t, v, fabs(v) + fabs(x->v[i] * y->v[i]), 1);
+		const double by = w == NULL ? 1 : w->v[i];
+		double v = term(r->op->which, x->v[i], y->v[i], &k) * by;
+		acc_loss_count(&t, v,
+			fabs(v) + fabs(x->v[i] * y->v[i]) +
+				fabs(by) * terms(r->op->which, x->v[i], y->v[i]),
+			1);
 	}
 	bool rows = per_row && x->ndim > 0;
 	return acc_loss_finish(r, &t, rows ? (double)x->shape[0] : (double)x->n);

@@ -1,0 +1,453 @@
+/* Where two programs part: see parting.h.
+ *
+ * The first calls that are lost begin the stretch. Weights have the same values on both sides, whatever is wrong,
+ * so the first call behind them that takes a weight of a later lost call of the bench ends it: what goes into that
+ * one is to be what goes into the bench's. */
+#include "judge/parting.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "judge/limits.h"
+
+/* In 16 bits, what is paired and differs element by element agrees by chance. */
+static bool
+agrees(const struct parting *p, const struct part_value *v)
+{
+	return v->real && v->off <= p->may &&
+	       !(p->low && v->paired && v->rms > LIMIT_MARGIN * p->may);
+}
+
+/* The last step that gives floats: where the forward pass ends. ACC_NOCALL: none does. */
+static uint32_t
+end_of(const struct part_side *d)
+{
+	for (uint32_t i = d->nstep; i-- > 0;)
+		for (uint32_t j = d->step[i].value; j < d->step[i].value + d->step[i].n; j++)
+			if (d->value[j].out && d->value[j].real)
+				return i;
+	return ACC_NOCALL;
+}
+
+/* Nothing comes back behind a step; but for one number of 16 bits, which may agree by chance; and it leads to
+ * the end. */
+enum { BACK = 1, NUMBER = 2, LIVE = 4 };
+
+static uint8_t
+gives_right(const struct parting *p, const struct part_side *d, uint32_t step)
+{
+	const struct part_step *s = &d->step[step];
+	uint8_t right = 0;
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		if (d->value[i].out && agrees(p, &d->value[i]))
+			right |= p->low && d->value[i].count == 1 ? NUMBER : BACK;
+	return right;
+}
+
+/* Mark whoever gave what this step takes. */
+static void
+mark_makers(const struct part_side *d, uint32_t step, uint8_t *mark, uint8_t as)
+{
+	const struct part_step *s = &d->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		if (d->value[i].maker != ACC_NOCALL)
+			mark[d->value[i].maker] |= as;
+}
+
+static void
+find_lost(struct parting *p, struct part_side *d, uint8_t *mark)
+{
+	const uint32_t end = end_of(d);
+	memset(mark, 0, d->nstep);
+	for (uint32_t i = d->nstep; i-- > 0;) {
+		if (i == end)
+			mark[i] |= LIVE;
+		mark[i] |= gives_right(p, d, i);
+		mark_makers(d, i, mark, mark[i]);
+		d->step[i].back = (mark[i] & (BACK | NUMBER)) != 0;
+		d->step[i].apart = (mark[i] & BACK) == 0;
+		d->step[i].lost = (mark[i] & (BACK | LIVE)) == LIVE;
+	}
+	for (uint32_t i = 0; i < d->nstep; i++) {
+		struct part_step *s = &d->step[i];
+		s->first = s->lost;
+		for (uint32_t j = s->value; j < s->value + s->n; j++) {
+			const struct part_value *v = &d->value[j];
+			s->first &= v->out || !v->real || agrees(p, v) || v->maker == ACC_NOCALL ||
+				    !d->step[v->maker].lost;
+		}
+	}
+}
+
+static bool
+is_weight(const struct parting *p, const struct part_value *v)
+{
+	return !v->out && v->leaf && v->count > 1 && v->real && v->off <= p->may;
+}
+
+/* The lost call of the bench, behind the first of them, that takes this weight; none of the first may. */
+static uint32_t
+later(const struct parting *p, const struct part_value *w)
+{
+	const struct part_side *b = &p->side[ACC_B];
+	uint32_t found = ACC_NOCALL;
+	for (uint32_t i = 0; i < b->nvalue; i++) {
+		const struct part_value *v = &b->value[i];
+		const struct part_step *s = &b->step[v->step];
+		if (!s->lost || !is_weight(p, v) || !(acc_part_off(w, v) <= p->may))
+			continue;
+		if (s->first)
+			return ACC_NOCALL;
+		found = found == ACC_NOCALL ? v->step : found;
+	}
+	return found;
+}
+
+static void
+find_end(struct parting *p)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	p->end[ACC_A] = p->end[ACC_B] = ACC_NOCALL;
+	for (uint32_t i = 0; i < a->nvalue; i++) {
+		const struct part_value *v = &a->value[i];
+		const struct part_step *s = &a->step[v->step];
+		const uint32_t at = s->lost && !s->first && is_weight(p, v) ? later(p, v)
+									    : ACC_NOCALL;
+		if (at == ACC_NOCALL)
+			continue;
+		p->end[ACC_A] = v->step;
+		p->end[ACC_B] = at;
+		return;
+	}
+}
+
+/* The lost calls that lead to the end, that one left out. */
+static void
+mark_stretch(const struct parting *p, int side, uint8_t *mark)
+{
+	const struct part_side *d = &p->side[side];
+	memset(mark, 0, d->nstep);
+	if (p->end[side] != ACC_NOCALL)
+		mark_makers(d, p->end[side], mark, 1);
+	for (uint32_t i = d->nstep; i-- > 0;) {
+		struct part_step *s = &d->step[i];
+		s->in = s->lost && (mark[i] != 0 || p->end[side] == ACC_NOCALL);
+		if (s->in)
+			mark_makers(d, i, mark, 1);
+	}
+}
+
+/* What is made of constants, as masks are, is none of it where nothing shows that it differs. */
+static void
+drop_constants(const struct parting *p, struct part_side *d)
+{
+	for (uint32_t i = 0; i < d->nstep; i++) {
+		struct part_step *s = &d->step[i];
+		bool fed = false;
+		for (uint32_t j = s->value; j < s->value + s->n && s->in; j++) {
+			const struct part_value *v = &d->value[j];
+			fed |= !v->out &&
+			       (agrees(p, v) || (v->maker != ACC_NOCALL && d->step[v->maker].in));
+		}
+		s->in &= fed;
+	}
+}
+
+/* The value that a step takes of the stretch: the largest one. NULL: it takes none. */
+static const struct part_value *
+taken(const struct part_side *d, uint32_t step)
+{
+	const struct part_value *found = NULL;
+	const struct part_step *s = &d->step[step];
+	for (uint32_t i = s->value; i < s->value + s->n; i++) {
+		const struct part_value *v = &d->value[i];
+		if (!v->out && v->real && v->maker != ACC_NOCALL && d->step[v->maker].lost &&
+			(found == NULL || v->count > found->count))
+			found = v;
+	}
+	return found;
+}
+
+/* What the pass ends in. */
+static const struct part_value *
+given_last(const struct part_side *d)
+{
+	const uint32_t end = end_of(d);
+	for (uint32_t i = 0; end != ACC_NOCALL && i < d->step[end].n; i++) {
+		const struct part_value *v = &d->value[d->step[end].value + i];
+		if (v->out && v->real)
+			return v;
+	}
+	return NULL;
+}
+
+/* Is the one the other times a factor, as all of its statistics say? */
+static double
+factor_of(const struct parting *p, const struct part_value *x, const struct part_value *y)
+{
+	const double by = x->stat[PART_NORM] / y->stat[PART_NORM];
+	struct part_value z = *y;
+	for (int i = 0; i < PART_STATS; i++)
+		z.stat[i] *= by;
+	return x->count > 1 && acc_part_off(x, &z) <= p->may ? by : NAN;
+}
+
+/* What goes into the stretch and what comes out of it. Do the two sides come out of it alike in kind, and
+ * further apart than they went in? */
+static bool
+measure(struct parting *p)
+{
+	const struct part_value *out[2];
+	const struct part_side *a = &p->side[ACC_A];
+	for (int s = 0; s < 2; s++)
+		out[s] = p->end[s] == ACC_NOCALL ? given_last(&p->side[s])
+						 : taken(&p->side[s], p->end[s]);
+	if (out[ACC_A] == NULL || out[ACC_B] == NULL)
+		return false;
+	/* A norm's weight may be multiplied by its deviation first. */
+	for (uint32_t i = a->nvalue; out[ACC_A]->count != out[ACC_B]->count && i-- > 0;)
+		if (a->step[a->value[i].step].in && a->value[i].out && a->value[i].real &&
+			a->value[i].count == out[ACC_B]->count)
+			out[ACC_A] = &a->value[i];
+	if (out[ACC_A]->count != out[ACC_B]->count)
+		return false;
+	p->given = 0;
+	for (uint32_t i = 0; i < a->nvalue; i++) {
+		const struct part_value *v = &a->value[i];
+		if (a->step[v->step].in && !v->out && agrees(p, v))
+			p->given = fmax(p->given, v->off);
+	}
+	p->off = acc_part_off(out[ACC_A], out[ACC_B]);
+	p->factor = factor_of(p, out[ACC_A], out[ACC_B]);
+	p->limit = LIMIT_MARGIN * (p->may + LIMIT_OTHER_GAIN * p->given);
+	return p->off > p->limit;
+}
+
+/* Does something that was computed go in, and agrees? Else weights alone agree, and what comes from elsewhere,
+ * such as a kernel that was not recorded, may differ; as may what does not agree, though something behind it does. */
+static bool
+is_fed(const struct parting *p)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	bool unknown = false, known = false;
+	for (uint32_t i = 0; i < a->nvalue; i++) {
+		const struct part_value *v = &a->value[i];
+		if (!a->step[v->step].in || v->out || !v->real || v->count == 1)
+			continue;
+		if (agrees(p, v)) {
+			known |= !v->leaf;
+			continue;
+		}
+		if (v->maker != ACC_NOCALL && !a->step[v->maker].lost)
+			return false;
+		unknown |= v->maker == ACC_NOCALL;
+	}
+	return known || !unknown;
+}
+
+static void
+count(struct parting *p)
+{
+	p->first = p->last = ACC_NOCALL;
+	for (int s = 0; s < 2; s++) {
+		p->ncompute[s] = 0;
+		for (uint32_t i = 0; i < p->side[s].nstep; i++) {
+			if (!p->side[s].step[i].in ||
+				(!acc_part_computes(p, s, i) && !(s == ACC_A && i == p->moved)))
+				continue;
+			p->ncompute[s]++;
+			if (s == ACC_B)
+				continue;
+			p->first = p->first == ACC_NOCALL ? i : p->first;
+			p->last = i;
+		}
+	}
+}
+
+/* The bench's, in the order of its calls: not all values that go into one were recorded as another gave them, as
+ * those of a packed sequence. */
+static void
+fill_bench(struct parting *p)
+{
+	struct part_side *b = &p->side[ACC_B];
+	for (uint32_t i = 0; i < b->nstep && i < p->end[ACC_B]; i++) {
+		struct part_step *s = &b->step[i];
+		for (uint32_t j = s->value; j < s->value + s->n && s->apart; j++)
+			s->in |= b->value[j].out && b->value[j].real;
+	}
+}
+
+/* Do these values stand in the right places somewhere, of what is paired? One call may take them as another. */
+static bool
+is_placed(const struct parting *p, const struct part_value *in)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	for (uint32_t i = 0; i < a->nvalue; i++)
+		if (a->value[i].id == in->id && a->value[i].rms <= LIMIT_HEALED)
+			return true;
+	return false;
+}
+
+/* Of a call that gives right numbers, are they in other places? Then the last call before that took them in the
+ * right ones, of those that only move them: ACC_NOCALL where none is known to. */
+static uint32_t
+mover(const struct parting *p, uint32_t step)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	bool other = false;
+	while (step != ACC_NOCALL && p->c->call[a->step[step].call].cls == ACC_OP_MOVE) {
+		const struct part_step *s = &a->step[step];
+		uint32_t before = ACC_NOCALL;
+		bool right = true;
+		for (uint32_t i = s->value; i < s->value + s->n; i++) {
+			const struct part_value *v = &a->value[i];
+			if (!v->real)
+				continue;
+			other |= v->out && v->rms > LIMIT_HEALED;
+			right &= v->out || is_placed(p, v);
+			before = v->out ? before : v->maker;
+		}
+		if (other && right)
+			return step;
+		step = before;
+	}
+	return ACC_NOCALL;
+}
+
+/* That is part of the stretch. */
+static void
+add_movers(struct parting *p)
+{
+	struct part_side *a = &p->side[ACC_A];
+	for (uint32_t i = a->nvalue; i-- > 0;) {
+		const struct part_value *v = &a->value[i];
+		if (v->out || !a->step[v->step].in || !agrees(p, v) || v->maker == ACC_NOCALL)
+			continue;
+		const uint32_t m = mover(p, v->maker);
+		if (m == ACC_NOCALL)
+			continue;
+		a->step[m].in = true;
+		p->moved = m;
+	}
+}
+
+static int
+locate(struct parting *p, struct acc_err *e)
+{
+	const uint32_t n = p->side[ACC_A].nstep, m = p->side[ACC_B].nstep;
+	uint8_t *mark = malloc((size_t)(n > m ? n : m) + 1);
+	if (mark == NULL)
+		return acc_nomem(e);
+	for (int s = 0; s < 2; s++)
+		find_lost(p, &p->side[s], mark);
+	find_end(p);
+	for (int s = 0; s < 2; s++) {
+		mark_stretch(p, s, mark);
+		drop_constants(p, &p->side[s]);
+	}
+	free(mark);
+	p->moved = ACC_NOCALL;
+	fill_bench(p);
+	add_movers(p);
+	count(p);
+	p->found = p->ncompute[ACC_A] > 0 && p->ncompute[ACC_B] > 0 && measure(p);
+	p->fed = is_fed(p);
+	return 0;
+}
+
+int
+acc_part_clear(struct scan *s, struct acc_err *e)
+{
+	struct acc_case *c = s->c;
+	uint32_t done = UINT32_MAX;
+	int rc = 0;
+	if (!s->two || c->ncall == 0)
+		return 0;
+	s->cleared = calloc((size_t)c->ncall + 1, sizeof *s->cleared);
+	if (s->cleared == NULL)
+		return acc_nomem(e);
+	for (uint32_t i = 0; i < c->ncall && rc == 0; i++) {
+		struct parting p;
+		if (c->call[i].segment == done)
+			continue;
+		done = c->call[i].segment;
+		rc = acc_part_find(s, i, &p, e);
+		for (uint32_t j = 0; j < p.side[ACC_A].nstep && rc == 0; j++)
+			if (p.side[ACC_A].step[j].back)
+				s->cleared[p.side[ACC_A].step[j].call] = true;
+		for (uint32_t j = 0; j < p.side[ACC_A].nvalue && rc == 0; j++) {
+			const struct part_value *v = &p.side[ACC_A].value[j];
+			c->item[v->item].ordered = is_weight(&p, v);
+		}
+		acc_part_release(&p);
+	}
+	return rc;
+}
+
+int
+acc_part_find(struct scan *s, uint32_t suspected, struct parting *p, struct acc_err *e)
+{
+	*p = (struct parting){.c = s->c, .low = acc_unit_low(s->unit)};
+	if (!s->two || s->c->ncall == 0)
+		return 0;
+	p->may = (p->low ? LIMIT_PART_U_16 : LIMIT_PART_U) * s->unit;
+	int rc = acc_part_read(p, s->c->call[suspected == ACC_NOCALL ? 0 : suspected].segment, e);
+	return rc < 0 ? rc : locate(p, e);
+}
+
+void
+acc_part_release(struct parting *p)
+{
+	for (int s = 0; s < 2; s++) {
+		free(p->side[s].value);
+		free(p->side[s].step);
+	}
+	*p = (struct parting){0};
+}
+
+bool
+acc_part_is_long(const struct parting *p)
+{
+	return !p->fed || (p->moved == ACC_NOCALL && p->ncompute[ACC_A] > LIMIT_PART_CALLS &&
+				  p->ncompute[ACC_B] > LIMIT_PART_BENCH);
+}
+
+bool
+acc_part_is_plain(const struct parting *p)
+{
+	const struct part_value *x = given_last(&p->side[ACC_A]), *y = given_last(&p->side[ACC_B]);
+	return p->low || (x != NULL && y != NULL && isfinite(acc_part_off(x, y)));
+}
+
+uint32_t
+acc_part_first(const struct parting *p)
+{
+	return p->side[ACC_A].step[p->moved != ACC_NOCALL ? p->moved : p->first].call;
+}
+
+/* The device's step of a call, or ACC_NOCALL. */
+static uint32_t
+step_of(const struct parting *p, uint32_t call)
+{
+	const struct part_side *a = &p->side[ACC_A];
+	const char *name = p->c->call[call].key[ACC_A];
+	const uint64_t key = name == NULL ? 0 : acc_hash(name, strlen(name));
+	for (uint32_t i = 0; i < a->nstep && name != NULL; i++)
+		if (a->step[i].key == key)
+			return i;
+	return ACC_NOCALL;
+}
+
+bool
+acc_part_is_behind(const struct parting *p, uint32_t call)
+{
+	const uint32_t step = step_of(p, call);
+	return step == ACC_NOCALL || step > p->last;
+}
+
+bool
+acc_part_has(const struct parting *p, uint32_t call)
+{
+	const uint32_t step = step_of(p, call);
+	return step != ACC_NOCALL && p->side[ACC_A].step[step].in;
+}

@@ -1,0 +1,101 @@
+/* parting.h - where two programs of one network part
+ *
+ * Not the pairing tells, which is a guess where the programs are written differently, but the values: a tensor
+ * of one side agrees if any of the other has its size and statistics, in whatever order of axes. On each side
+ * values are followed to where they go. A call is lost if neither what it gives nor anything made of it agrees,
+ * up to the end of the forward pass. */
+#ifndef JUDGE_PARTING_H
+#define JUDGE_PARTING_H
+
+#include "judge/first_bad.h"
+
+enum { PART_MAX, PART_MIN, PART_MEAN, PART_NORM, PART_STATS };
+
+/* A tensor that a step takes or gives. */
+struct part_value {
+	uint64_t id, count;
+	double stat[PART_STATS];
+	double rms; /* of its pair, element by element; NAN: none was measured */
+	double off; /* how far the nearest of the other side is; INFINITY: nothing is near */
+	uint32_t item;
+	uint32_t step;  /* whose it is */
+	uint32_t maker; /* of an input, the step that gave it, ACC_NOCALL: none did */
+	bool real;      /* floats, that are not all the same */
+	bool out;
+	bool paired; /* what it is paired with was not taken for computed otherwise */
+	bool leaf;   /* an input that nothing computed on the way */
+};
+
+/* A forward op call of one side. */
+struct part_step {
+	uint64_t key;  /* of its name */
+	uint32_t call; /* the first of the case's calls with that name */
+	uint32_t value, n;
+	int64_t seq;
+	bool back;  /* what it gives agrees, or something made of it */
+	bool apart; /* none does, but for single numbers of 16 bits, which may by chance, */
+	bool lost;  /* and it leads to the end */
+	bool first; /* lost, though all that it takes agrees or nobody computed it */
+	bool in;    /* part of the stretch */
+};
+
+struct part_side {
+	struct part_value *value;
+	struct part_step *step;
+	uint32_t nvalue, nstep;
+	size_t value_cap, step_cap;
+};
+
+struct parting {
+	struct acc_case *c;
+	struct part_side side[2];
+	double may; /* statistics that agree are no further apart, of themselves */
+	bool low;   /* 16 bits */
+	/* --- the stretch of op calls that parts them --- */
+	bool found;
+	bool fed; /* it is known what goes in */
+	uint32_t end
+		[2]; /* the step of each side that takes what comes out; ACC_NOCALL: it ends the pass */
+	uint32_t first,
+		last; /* the first and the last step of the stretch that compute, on the device */
+	uint32_t ncompute[2]; /* how many do, on each side */
+	uint32_t moved;       /* one of it that puts right numbers in other places; ACC_NOCALL */
+	double given;         /* how far what goes in is off, */
+	double off;           /* and what comes out, */
+	double limit;         /* which may be so far */
+	double factor;        /* what comes out is the bench's times this; NAN: it is not */
+};
+
+/* --- parting_read.c --- */
+/* The forward pass of a segment, of both sides. 0 or < 0. */
+int acc_part_read(struct parting *p, uint32_t segment, struct acc_err *e);
+/* How far two values are apart, by statistics; INFINITY: no two of one kind. */
+double acc_part_off(const struct part_value *x, const struct part_value *y);
+bool acc_part_computes(const struct parting *p, int side, uint32_t step);
+
+/* --- parting.c --- */
+/* Of two programs, mark the forward calls behind which values agree again: s->cleared. 0 or < 0. */
+int acc_part_clear(struct scan *s, struct acc_err *e);
+/* Find it, where a call is suspected, ACC_NOCALL: where the two sides end elsewhere. 0 or < 0. */
+int acc_part_find(struct scan *s, uint32_t suspected, struct parting *p, struct acc_err *e);
+void acc_part_release(struct parting *p);
+/* Of too many op calls to accuse them, which do not stand for one of the bench either, or begun nobody knows where? */
+bool acc_part_is_long(const struct parting *p);
+/* May it be accused though no pair stands out? The forward pass ends in other numbers of the same kind, or in 16
+ * bits, where they may be the same by chance. */
+bool acc_part_is_plain(const struct parting *p);
+/* The first call of the stretch that computes. */
+uint32_t acc_part_first(const struct parting *p);
+/* Is a suspected call one behind the stretch, so that what it shows comes from there? */
+bool acc_part_is_behind(const struct parting *p, uint32_t call);
+/* Is it one of the stretch? */
+bool acc_part_has(const struct parting *p, uint32_t call);
+
+/* --- parting_say.c --- */
+/* The finding: a culprit, or, of a long stretch, a difference. It has the name of what stands out, if that is part
+ * of it, else of its first call that computes. 0 or < 0. */
+int acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, struct acc_err *e);
+/* A warning: a call that is off, of whose inputs not all were compared, and nothing shows where that begins. */
+int acc_part_say_unknown(struct scan *s, const struct suspect *x, struct acc_err *e);
+
+#endif

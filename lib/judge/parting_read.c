@@ -1,0 +1,330 @@
+/* The op calls of a forward pass, with the statistics of their tensors: see parting.h. */
+#include "judge/parting.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const char *const prefix[2] = {"a.", "b."};
+
+static double
+number(const struct acc_rec *r, int side, const char *measured, const char *recorded)
+{
+	double x = NAN;
+	if (!acc_as_f64(acc_get(r, prefix[side], measured), &x))
+		acc_as_f64(acc_get(r, prefix[side], recorded), &x);
+	return x;
+}
+
+static uint64_t
+elements(const struct acc_rec *r, int side)
+{
+	const struct acc_val *v = acc_get(r, prefix[side], "shape");
+	uint64_t n = 1;
+	if (v == NULL || v->type != ACC_V_INTS)
+		return 0;
+	for (uint32_t i = 0; i < v->n; i++)
+		n *= v->ints[i] < 0 ? 0 : (uint64_t)v->ints[i];
+	return n;
+}
+
+static bool
+is_float(int dtype)
+{
+	return dtype != ACC_NODTYPE && acc_unit((enum acc_dtype)dtype) > 0;
+}
+
+/* The step of this name, a new one where there is none. */
+static int
+step_of(struct part_side *d, struct acc_ids *known, uint32_t call, const char *key, int64_t seq,
+	uint32_t *out, struct acc_err *e)
+{
+	const uint64_t id = acc_hash(key, strlen(key));
+	*out = acc_ids_get(known, id);
+	if (*out != ACC_NOID) {
+		if (seq < d->step[*out].seq)
+			d->step[*out].seq = seq;
+		return 0;
+	}
+	void *p = acc_grow(d->step, &d->step_cap, (size_t)d->nstep + 1, sizeof *d->step, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	d->step = p;
+	*out = d->nstep++;
+	d->step[*out] = (struct part_step){.key = id, .call = call, .seq = seq};
+	return acc_ids_put(known, id, *out, false, e);
+}
+
+static int
+take(struct parting *p, uint32_t i, const struct acc_rec *r, int side, uint32_t step,
+	struct acc_err *e)
+{
+	const struct acc_item *it = &p->c->item[i];
+	struct part_side *d = &p->side[side];
+	struct part_value v = {.id = it->id[side],
+		.count = elements(r, side),
+		.rms = it->sides == 3 && !it->note_shape ? it->rms : NAN,
+		.paired = acc_is_measured(it),
+		.off = INFINITY,
+		.item = i,
+		.step = step,
+		.maker = ACC_NOCALL,
+		.out = acc_is_output(it)};
+	v.stat[PART_MAX] = number(r, side, "s.max", "stat.max");
+	v.stat[PART_MIN] = number(r, side, "s.min", "stat.min");
+	v.stat[PART_MEAN] = number(r, side, "s.mean", "stat.mean");
+	v.stat[PART_NORM] = number(r, side, "s.norm", "stat.norm");
+	v.real = is_float(it->dtype[side]) && v.count > 0 &&
+		 (v.count == 1 || v.stat[PART_MAX] != v.stat[PART_MIN]);
+	for (int k = 0; k < PART_STATS; k++)
+		v.real &= isfinite(v.stat[k]) != 0;
+	v.real &= v.stat[PART_NORM] > 0;
+	void *q = acc_grow(d->value, &d->value_cap, (size_t)d->nvalue + 1, sizeof *d->value, e);
+	if (q == NULL)
+		return ACC_ENOMEM;
+	d->value = q;
+	d->value[d->nvalue++] = v;
+	return 0;
+}
+
+static bool
+is_forward(const struct acc_call *k, int side)
+{
+	return k->keyed && k->key[side] != NULL && !k->module && !k->grad && !k->backward;
+}
+
+static int64_t
+place(const struct acc_rec *r, int side)
+{
+	int64_t seq = INT64_MAX;
+	acc_as_int(acc_get(r, prefix[side], "seq"), &seq);
+	return seq;
+}
+
+/* Where the backward pass of a side begins. */
+static int
+find_turn(struct acc_case *c, uint32_t segment, int64_t turn[2], struct acc_err *e)
+{
+	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
+		const struct acc_call *k = &c->call[i];
+		struct acc_rec *r;
+		if (k->segment != segment || !k->backward || !k->keyed)
+			continue;
+		if (acc_case_record(c, &c->item[k->first], &r, e) < 0)
+			return e->code;
+		for (int s = 0; s < 2; s++) {
+			const int64_t at = place(r, s);
+			turn[s] = at < turn[s] ? at : turn[s];
+		}
+	}
+	return 0;
+}
+
+static int
+read_item(struct parting *p, uint32_t i, const int64_t turn[2], struct acc_ids known[2],
+	struct acc_err *e)
+{
+	struct acc_case *c = p->c;
+	const struct acc_item *it = &c->item[i];
+	const uint32_t call = it->call;
+	struct acc_rec *r;
+	int rc = acc_case_record(c, it, &r, e);
+	for (int s = 0; s < 2 && rc == 0; s++) {
+		const struct acc_call *k = &c->call[call];
+		uint32_t step;
+		if ((it->sides & 1 << s) == 0 || !is_forward(k, s) || place(r, s) > turn[s])
+			continue;
+		rc = step_of(&p->side[s], &known[s], call, k->key[s], place(r, s), &step, e);
+		if (rc == 0)
+			rc = take(p, i, r, s, step, e);
+	}
+	return rc;
+}
+
+static int
+by_seq(const void *x, const void *y)
+{
+	const struct part_step *p = x, *q = y;
+	return p->seq != q->seq ? (p->seq > q->seq) - (p->seq < q->seq)
+				: (p->key > q->key) - (p->key < q->key);
+}
+
+static int
+by_step(const void *x, const void *y)
+{
+	const struct part_value *p = x, *q = y;
+	return p->step != q->step ? (p->step > q->step) - (p->step < q->step)
+				  : (p->out > q->out) - (p->out < q->out);
+}
+
+/* Steps in the order in which they ran, each with its values behind one another. */
+static int
+put_in_order(struct part_side *d, struct acc_err *e)
+{
+	struct acc_ids at = {0};
+	uint64_t *key = malloc((d->nstep + (size_t)1) * sizeof *key);
+	int rc = key == NULL ? acc_nomem(e) : 0;
+	for (uint32_t i = 0; i < d->nstep && rc == 0; i++)
+		key[i] = d->step[i].key;
+	if (d->nstep > 1)
+		qsort(d->step, d->nstep, sizeof *d->step, by_seq);
+	for (uint32_t i = 0; i < d->nstep && rc == 0; i++)
+		rc = acc_ids_put(&at, d->step[i].key, i, false, e);
+	for (uint32_t i = 0; i < d->nvalue && rc == 0; i++)
+		d->value[i].step = acc_ids_get(&at, key[d->value[i].step]);
+	if (d->nvalue > 1)
+		qsort(d->value, d->nvalue, sizeof *d->value, by_step);
+	for (uint32_t i = d->nvalue; i-- > 0;) {
+		struct part_step *s = &d->step[d->value[i].step];
+		s->value = i;
+		s->n++;
+	}
+	acc_ids_release(&at);
+	free(key);
+	return rc;
+}
+
+bool
+acc_part_computes(const struct parting *p, int side, uint32_t step)
+{
+	const uint8_t cls = p->c->call[p->side[side].step[step].call].cls;
+	return cls != ACC_OP_MOVE && cls != ACC_OP_ALLOC;
+}
+
+/* Does what it gives hold nothing that was computed on the way? */
+static bool
+moves_leaves(const struct parting *p, int side, uint32_t step)
+{
+	const struct part_side *d = &p->side[side];
+	const struct part_step *s = &d->step[step];
+	bool any = false;
+	for (uint32_t i = s->value; i < s->value + s->n; i++)
+		if (!d->value[i].out && d->value[i].count > 1) {
+			if (!d->value[i].leaf)
+				return false;
+			any = true;
+		}
+	return any && p->c->call[s->call].cls == ACC_OP_MOVE;
+}
+
+/* What a step gave has these values. Zeros and the like may be made in many places: then nobody is known to. */
+static int
+made_by(struct acc_ids *made, const struct part_value *v, struct acc_err *e)
+{
+	const bool flat = v->count > 1 && v->stat[PART_MAX] == v->stat[PART_MIN];
+	const bool known = flat && acc_ids_get(made, v->id) != ACC_NOID;
+	return acc_ids_put(made, v->id, known ? ACC_NOID : v->step, true, e);
+}
+
+/* Who gave the values of each input: the last step before that did. */
+static int
+find_makers(struct parting *p, int side, struct acc_err *e)
+{
+	struct part_side *d = &p->side[side];
+	struct acc_ids made = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < d->nvalue && rc == 0; i++) {
+		struct part_value *v = &d->value[i];
+		const uint32_t m = v->id == 0 || v->out ? ACC_NOID : acc_ids_get(&made, v->id);
+		if (v->out && v->id != 0) {
+			rc = made_by(&made, v, e);
+		} else if (!v->out) {
+			v->maker = m == ACC_NOID || m >= v->step ? ACC_NOCALL : m;
+			v->leaf = v->maker == ACC_NOCALL || moves_leaves(p, side, v->maker);
+		}
+	}
+	acc_ids_release(&made);
+	return rc;
+}
+
+double
+acc_part_off(const struct part_value *x, const struct part_value *y)
+{
+	if (x->count != y->count || !x->real || !y->real)
+		return INFINITY;
+	const double norm = y->stat[PART_NORM], rms = norm / sqrt((double)y->count);
+	const double most = fmax(fabs(y->stat[PART_MAX]), fabs(y->stat[PART_MIN]));
+	double off = fabs(x->stat[PART_NORM] - norm) / norm;
+	off = fmax(off, fabs(x->stat[PART_MEAN] - y->stat[PART_MEAN]) / rms);
+	/* Of single elements more is chance. */
+	off = fmax(off, fabs(x->stat[PART_MAX] - y->stat[PART_MAX]) / (2 * most));
+	return fmax(off, fabs(x->stat[PART_MIN] - y->stat[PART_MIN]) / (2 * most));
+}
+
+static int
+by_norm(const void *x, const void *y)
+{
+	const struct part_value *p = *(const struct part_value *const *)x,
+				*q = *(const struct part_value *const *)y;
+	if (p->count != q->count)
+		return p->count < q->count ? -1 : 1;
+	return (p->stat[PART_NORM] > q->stat[PART_NORM]) -
+	       (p->stat[PART_NORM] < q->stat[PART_NORM]);
+}
+
+/* Of each value of a side the nearest of the other. */
+static void
+nearest(struct part_side *d, const struct part_value *const *of, uint32_t n, double may)
+{
+	for (uint32_t i = 0; i < d->nvalue; i++) {
+		struct part_value *v = &d->value[i], from = *v;
+		const struct part_value *key = &from;
+		uint32_t lo = 0, hi = n;
+		if (!v->real)
+			continue;
+		from.stat[PART_NORM] = v->stat[PART_NORM] * (1 - 2 * may);
+		while (lo < hi) {
+			const uint32_t mid = lo + (hi - lo) / 2;
+			if (by_norm(&of[mid], &key) < 0)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		for (; lo < n && of[lo]->count == v->count &&
+			of[lo]->stat[PART_NORM] <= v->stat[PART_NORM] * (1 + 2 * may);
+			lo++)
+			v->off = fmin(v->off, acc_part_off(v, of[lo]));
+	}
+}
+
+static int
+match(struct parting *p, struct acc_err *e)
+{
+	for (int s = 0; s < 2; s++) {
+		const struct part_side *d = &p->side[!s];
+		const struct part_value **of = malloc((d->nvalue + (size_t)1) * sizeof *of);
+		uint32_t n = 0;
+		if (of == NULL)
+			return acc_nomem(e);
+		for (uint32_t i = 0; i < d->nvalue; i++)
+			if (d->value[i].real)
+				of[n++] = &d->value[i];
+		qsort(of, n, sizeof *of, by_norm);
+		nearest(&p->side[s], of, n, p->may);
+		free(of);
+	}
+	return 0;
+}
+
+int
+acc_part_read(struct parting *p, uint32_t segment, struct acc_err *e)
+{
+	int64_t turn[2] = {INT64_MAX - 1, INT64_MAX - 1};
+	struct acc_ids known[2] = {{0}};
+	struct acc_case *c = p->c;
+	int rc = find_turn(c, segment, turn, e);
+	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call == ACC_NOCALL || it->kind != ACC_ITEM_TENSOR ||
+			c->call[it->call].segment != segment || c->call[it->call].backward)
+			continue;
+		rc = read_item(p, i, turn, known, e);
+	}
+	for (int s = 0; s < 2; s++) {
+		acc_ids_release(&known[s]);
+		if (rc == 0)
+			rc = put_in_order(&p->side[s], e);
+		if (rc == 0)
+			rc = find_makers(p, s, e);
+	}
+	return rc < 0 ? rc : match(p, e);
+}

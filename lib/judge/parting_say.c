@@ -1,0 +1,139 @@
+/* The finding that says where two programs part: see parting.h. */
+#include "acc/say.h"
+#include "judge/parting.h"
+
+#include <math.h>
+
+enum { NAMES = 4, RANKED = 24 };
+
+static const char *
+name_of(const struct parting *p, int side, uint32_t step)
+{
+	return p->c->call[p->side[side].step[step].call].key[side];
+}
+
+/* "Functional.layer_norm.1.forward, Functional.silu.0.forward" */
+static const char *
+bench_names(const struct parting *p)
+{
+	struct acc_arena *m = &p->c->mem;
+	const char *s = "";
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < p->side[ACC_B].nstep; i++) {
+		if (!p->side[ACC_B].step[i].in || !acc_part_computes(p, ACC_B, i))
+			continue;
+		if (n++ < NAMES)
+			s = acc_arena_printf(m, "%s%s%s", acc_got(s), n == 1 ? "" : ", ",
+				name_of(p, ACC_B, i));
+	}
+	return n <= NAMES ? s : acc_say(m, "%s and %u more", acc_got(s), n - NAMES);
+}
+
+static const char *
+off_text(const struct parting *p)
+{
+	struct acc_arena *m = &p->c->mem;
+	const uint32_t b = p->end[ACC_B];
+	const char *what =
+		b == ACC_NOCALL
+			? acc_say(m, "the forward pass ends off by %.2g of the bench's", p->off)
+			: acc_say(m, "%s gets what is off by %.2g from what %s gets on the bench",
+				  name_of(p, ACC_A, p->end[ACC_A]), p->off, name_of(p, ACC_B, b));
+	if (isnan(p->factor))
+		return what;
+	return acc_say(m, "%s, as all of it times %.4g would be", acc_got(what), p->factor);
+}
+
+/* The calls of the stretch on the device, as what is ranked. */
+static int
+rank(const struct parting *p, uint32_t named, struct acc_finding *f)
+{
+	const char **list = acc_alloc(&p->c->mem, RANKED * sizeof *list);
+	if (list == NULL)
+		return ACC_ENOMEM;
+	for (uint32_t i = 0; i < p->side[ACC_A].nstep && f->nranked < RANKED; i++)
+		if (p->side[ACC_A].step[i].in && p->side[ACC_A].step[i].call != named)
+			list[f->nranked++] = name_of(p, ACC_A, i);
+	f->ranked = list;
+	return 0;
+}
+
+/* "A to B, 8 op calls that compute" */
+static const char *
+stretch_text(const struct parting *p)
+{
+	struct acc_arena *m = &p->c->mem;
+	const uint32_t n = p->ncompute[ACC_A];
+	if (p->moved != ACC_NOCALL)
+		return acc_say(m,
+			"%s, which puts right numbers in other places than the bench has them",
+			name_of(p, ACC_A, p->moved));
+	return n == 1 ? name_of(p, ACC_A, p->first)
+		      : acc_say(m, "%s to %s, %u op calls that compute",
+				name_of(p, ACC_A, p->first), name_of(p, ACC_A, p->last), n);
+}
+
+int
+acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, struct acc_err *e)
+{
+	struct acc_arena *m = acc_mem(s);
+	const bool known = outstanding != ACC_NOCALL && p->moved == ACC_NOCALL &&
+			   s->c->call[outstanding].key[ACC_B] != NULL &&
+			   acc_part_has(p, outstanding);
+	const uint32_t call = known ? outstanding : acc_part_first(p);
+	const struct acc_call *k = &s->c->call[call];
+	const char *stack, *src = acc_say_source(s->c, k, &stack, e),
+			   *where = acc_say_where(s->c, k);
+	const char *which = stretch_text(p), *bench = bench_names(p), *off = off_text(p);
+	if (src == NULL || where == NULL || which == NULL || bench == NULL || off == NULL)
+		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
+	struct acc_finding *f = acc_case_find(s->c, acc_part_is_long(p) ? "difference" : "culprit",
+		e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->name = k->key[ACC_A];
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+	f->rule = "program";
+	f->value = p->off;
+	f->limit = p->limit;
+	f->limit_from = "what goes in agrees by its statistics";
+	f->stack = stack;
+	f->bad = true;
+	if (!acc_part_is_long(p))
+		f->confidence = LIMIT_PART_SURE;
+	if (rank(p, call, f) < 0)
+		return acc_nomem(e);
+	f->text = acc_say(m,
+		"%s%s: here the two programs part: what goes in agrees, %s, and nothing behind agrees"
+		" again; on the bench it is %s%s%s",
+		where, which, off, bench, src[0] != '\0' ? "; at " : "", src);
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+int
+acc_part_say_unknown(struct scan *s, const struct suspect *x, struct acc_err *e)
+{
+	const struct acc_call *k = &s->c->call[x->call];
+	const char *text = acc_sentence(s, x, e), *where = acc_say_where(s->c, k);
+	if (text == NULL || where == NULL)
+		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
+	struct acc_finding *f = acc_case_find(s->c, "warning", e);
+	if (f == NULL)
+		return ACC_ENOMEM;
+	f->name = acc_call_name(k);
+	f->io = "out";
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+	f->rule = "program";
+	f->value = x->value;
+	f->limit = x->limit;
+	f->limit_from = x->from;
+	f->doubtful = true;
+	f->text = acc_say(acc_mem(s),
+		"%s%s%s; the two programs part before it, where nothing could be compared", where,
+		text, acc_got(acc_beyond(acc_mem(s), x->value, x->limit, NAN)));
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
