@@ -54,10 +54,11 @@ try_mesh(struct trial *t, const struct fold_mesh *m)
 	double score = rc < 0 ? 0 : total(t->f);
 	if (rc < 0)
 		return rc;
-	/* Those with fewer axes come first; another must explain more than chance does. One of which a stage
-	 * shares nothing explains least: so does a rank seem to be that is wrong from the start. */
+	/* Those with fewer axes come first; another must explain more than chance does, and a tenth more if a
+	 * stage of it shares nothing: so does a rank seem to be that is wrong from the start. */
 	const bool shares = stages_share(t->f, m);
-	if (shares == t->shares ? score > 1.02 * t->score : shares && score > 0) {
+	const double least = shares == t->shares ? 1.02 : shares ? 1 / 1.1 : 1.1;
+	if (score > least * t->score) {
 		t->score = score;
 		t->shares = shares;
 		t->best = *m;
