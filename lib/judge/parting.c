@@ -85,40 +85,45 @@ is_weight(const struct parting *p, const struct part_value *v)
 	return !v->out && v->leaf && v->count > 1 && v->real && v->off <= p->may;
 }
 
-/* The lost call of the bench, behind the first of them, that takes this weight; none of the first may. */
+/* The lost call of the bench, behind the first of them, that takes this weight; none of the first may. lost: the
+ * weights that lost calls take. */
 static uint32_t
-later(const struct parting *p, const struct part_value *w)
+later(const struct parting *p, const struct part_value *w, const uint32_t *lost, uint32_t n)
 {
 	const struct part_side *b = &p->side[ACC_B];
 	uint32_t found = ACC_NOCALL;
-	for (uint32_t i = 0; i < b->nvalue; i++) {
-		const struct part_value *v = &b->value[i];
-		const struct part_step *s = &b->step[v->step];
-		if (!s->lost || !is_weight(p, v) || !(acc_part_off(w, v) <= p->may))
+	for (uint32_t i = 0; i < n; i++) {
+		const struct part_value *v = &b->value[lost[i]];
+		if (!(acc_part_off(w, v) <= p->may))
 			continue;
-		if (s->first)
+		if (b->step[v->step].first)
 			return ACC_NOCALL;
 		found = found == ACC_NOCALL ? v->step : found;
 	}
 	return found;
 }
 
-static void
-find_end(struct parting *p)
+static int
+find_end(struct parting *p, struct acc_err *e)
 {
-	const struct part_side *a = &p->side[ACC_A];
+	const struct part_side *a = &p->side[ACC_A], *b = &p->side[ACC_B];
+	uint32_t *lost = malloc(((size_t)b->nvalue + 1) * sizeof *lost), n = 0;
 	p->end[ACC_A] = p->end[ACC_B] = ACC_NOCALL;
-	for (uint32_t i = 0; i < a->nvalue; i++) {
+	if (lost == NULL)
+		return acc_nomem(e);
+	for (uint32_t i = 0; i < b->nvalue; i++)
+		if (b->step[b->value[i].step].lost && is_weight(p, &b->value[i]))
+			lost[n++] = i;
+	for (uint32_t i = 0; i < a->nvalue && p->end[ACC_A] == ACC_NOCALL; i++) {
 		const struct part_value *v = &a->value[i];
 		const struct part_step *s = &a->step[v->step];
-		const uint32_t at = s->lost && !s->first && is_weight(p, v) ? later(p, v)
-									    : ACC_NOCALL;
-		if (at == ACC_NOCALL)
-			continue;
-		p->end[ACC_A] = v->step;
-		p->end[ACC_B] = at;
-		return;
+		if (s->lost && !s->first && is_weight(p, v))
+			p->end[ACC_B] = later(p, v, lost, n);
+		if (p->end[ACC_B] != ACC_NOCALL)
+			p->end[ACC_A] = v->step;
 	}
+	free(lost);
+	return 0;
 }
 
 /* The lost calls that lead to the end, that one left out. */
@@ -277,21 +282,11 @@ fill_bench(struct parting *p)
 	}
 }
 
-/* Do these values stand in the right places somewhere, of what is paired? One call may take them as another. */
-static bool
-is_placed(const struct parting *p, const struct part_value *in)
-{
-	const struct part_side *a = &p->side[ACC_A];
-	for (uint32_t i = 0; i < a->nvalue; i++)
-		if (a->value[i].id == in->id && a->value[i].rms <= LIMIT_HEALED)
-			return true;
-	return false;
-}
-
 /* Of a call that gives right numbers, are they in other places? Then the last call before that took them in the
- * right ones, of those that only move them: ACC_NOCALL where none is known to. */
+ * right ones, of those that only move them: ACC_NOCALL where none is known to. placed: the values that stand in
+ * the right places somewhere, of what is paired; one call may take them as another. */
 static uint32_t
-mover(const struct parting *p, uint32_t step)
+mover(const struct parting *p, const struct acc_ids *placed, uint32_t step)
 {
 	const struct part_side *a = &p->side[ACC_A];
 	bool other = false;
@@ -304,7 +299,7 @@ mover(const struct parting *p, uint32_t step)
 			if (!v->real)
 				continue;
 			other |= v->out && v->rms > LIMIT_HEALED;
-			right &= v->out || is_placed(p, v);
+			right &= v->out || acc_ids_get(placed, v->id) != ACC_NOID;
 			before = v->out ? before : v->maker;
 		}
 		if (other && right)
@@ -315,20 +310,27 @@ mover(const struct parting *p, uint32_t step)
 }
 
 /* That is part of the stretch. */
-static void
-add_movers(struct parting *p)
+static int
+add_movers(struct parting *p, struct acc_err *e)
 {
 	struct part_side *a = &p->side[ACC_A];
-	for (uint32_t i = a->nvalue; i-- > 0;) {
+	struct acc_ids placed = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < a->nvalue && rc == 0; i++)
+		if (a->value[i].id != 0 && a->value[i].rms <= LIMIT_HEALED)
+			rc = acc_ids_put(&placed, a->value[i].id, i, false, e);
+	for (uint32_t i = a->nvalue; i-- > 0 && rc == 0;) {
 		const struct part_value *v = &a->value[i];
 		if (v->out || !a->step[v->step].in || !agrees(p, v) || v->maker == ACC_NOCALL)
 			continue;
-		const uint32_t m = mover(p, v->maker);
+		const uint32_t m = mover(p, &placed, v->maker);
 		if (m == ACC_NOCALL)
 			continue;
 		a->step[m].in = true;
 		p->moved = m;
 	}
+	acc_ids_release(&placed);
+	return rc;
 }
 
 static int
@@ -340,15 +342,17 @@ locate(struct parting *p, struct acc_err *e)
 		return acc_nomem(e);
 	for (int s = 0; s < 2; s++)
 		find_lost(p, &p->side[s], mark);
-	find_end(p);
-	for (int s = 0; s < 2; s++) {
+	int rc = find_end(p, e);
+	for (int s = 0; s < 2 && rc == 0; s++) {
 		mark_stretch(p, s, mark);
 		drop_constants(p, &p->side[s]);
 	}
 	free(mark);
 	p->moved = ACC_NOCALL;
 	fill_bench(p);
-	add_movers(p);
+	rc = rc < 0 ? rc : add_movers(p, e);
+	if (rc < 0)
+		return rc;
 	count(p);
 	p->found = p->ncompute[ACC_A] > 0 && p->ncompute[ACC_B] > 0 && measure(p);
 	p->fed = is_fed(p);
@@ -391,7 +395,7 @@ acc_part_find(struct scan *s, uint32_t suspected, struct parting *p, struct acc_
 	if (!s->two || s->c->ncall == 0)
 		return 0;
 	p->may = (p->low ? LIMIT_PART_U_16 : LIMIT_PART_U) * s->unit;
-	int rc = acc_part_read(p, s->c->call[suspected == ACC_NOCALL ? 0 : suspected].segment, e);
+	int rc = acc_part_read(p, suspected == ACC_NOCALL ? 0 : suspected, e);
 	return rc < 0 ? rc : locate(p, e);
 }
 

@@ -67,8 +67,8 @@ struct parting {
 };
 
 /* --- parting_read.c --- */
-/* The forward pass of a segment, of both sides. 0 or < 0. */
-int acc_part_read(struct parting *p, uint32_t segment, struct acc_err *e);
+/* The forward pass of the step and rank of a call, of both sides. 0 or < 0. */
+int acc_part_read(struct parting *p, uint32_t call, struct acc_err *e);
 /* How far two values are apart, by statistics; INFINITY: no two of one kind. */
 double acc_part_off(const struct part_value *x, const struct part_value *y);
 bool acc_part_computes(const struct parting *p, int side, uint32_t step);

@@ -100,14 +100,14 @@ place(const struct acc_rec *r, int side)
 	return seq;
 }
 
-/* Where the backward pass of a side begins. */
+/* Where the backward pass of a side begins, among the calls from..to. */
 static int
-find_turn(struct acc_case *c, uint32_t segment, int64_t turn[2], struct acc_err *e)
+find_turn(struct acc_case *c, uint32_t from, uint32_t to, int64_t turn[2], struct acc_err *e)
 {
-	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
+	for (uint32_t i = from; i < to; i = acc_step(c, i)) {
 		const struct acc_call *k = &c->call[i];
 		struct acc_rec *r;
-		if (k->segment != segment || !k->backward || !k->keyed)
+		if (!k->backward || !k->keyed)
 			continue;
 		if (acc_case_record(c, &c->item[k->first], &r, e) < 0)
 			return e->code;
@@ -261,17 +261,26 @@ by_norm(const void *x, const void *y)
 	       (p->stat[PART_NORM] < q->stat[PART_NORM]);
 }
 
-/* Of each value of a side the nearest of the other. */
+/* How far the norms alone are apart; INFINITY: of another size, or further than may be. */
+static double
+norms_apart(const struct part_value *x, const struct part_value *y, double may)
+{
+	const double off = fabs(x->stat[PART_NORM] - y->stat[PART_NORM]) / y->stat[PART_NORM];
+	return x->count == y->count && off <= 2 * may ? off : INFINITY;
+}
+
+/* Of each value of a side the nearest of the other: from the nearest norm on, until the norms alone are further
+ * apart than what was found. Of thousands that have one norm some would do, if any. */
 static void
 nearest(struct part_side *d, const struct part_value *const *of, uint32_t n, double may)
 {
+	enum { MOST = 1 << 12 };
 	for (uint32_t i = 0; i < d->nvalue; i++) {
-		struct part_value *v = &d->value[i], from = *v;
-		const struct part_value *key = &from;
+		struct part_value *v = &d->value[i];
+		const struct part_value *key = v;
 		uint32_t lo = 0, hi = n;
 		if (!v->real)
 			continue;
-		from.stat[PART_NORM] = v->stat[PART_NORM] * (1 - 2 * may);
 		while (lo < hi) {
 			const uint32_t mid = lo + (hi - lo) / 2;
 			if (by_norm(&of[mid], &key) < 0)
@@ -279,10 +288,12 @@ nearest(struct part_side *d, const struct part_value *const *of, uint32_t n, dou
 			else
 				hi = mid;
 		}
-		for (; lo < n && of[lo]->count == v->count &&
-			of[lo]->stat[PART_NORM] <= v->stat[PART_NORM] * (1 + 2 * may);
-			lo++)
-			v->off = fmin(v->off, acc_part_off(v, of[lo]));
+		for (uint32_t k = lo; k < n && k - lo < MOST && norms_apart(v, of[k], may) < v->off;
+			k++)
+			v->off = fmin(v->off, acc_part_off(v, of[k]));
+		for (uint32_t k = lo;
+			k > 0 && lo - k < MOST && norms_apart(v, of[k - 1], may) < v->off; k--)
+			v->off = fmin(v->off, acc_part_off(v, of[k - 1]));
 	}
 }
 
@@ -306,13 +317,20 @@ match(struct parting *p, struct acc_err *e)
 }
 
 int
-acc_part_read(struct parting *p, uint32_t segment, struct acc_err *e)
+acc_part_read(struct parting *p, uint32_t call, struct acc_err *e)
 {
 	int64_t turn[2] = {INT64_MAX - 1, INT64_MAX - 1};
 	struct acc_ids known[2] = {{0}};
 	struct acc_case *c = p->c;
-	int rc = find_turn(c, segment, turn, e);
-	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
+	const uint32_t segment = c->call[call].segment;
+	uint32_t from = call, to = call;
+	while (from > 0 && c->call[from - 1].segment == segment)
+		from--;
+	while (to < c->ncall && c->call[to].segment == segment)
+		to++;
+	int rc = find_turn(c, from, to, turn, e);
+	const uint32_t end = c->call[to - 1].last;
+	for (uint32_t i = c->call[from].first; i <= end && rc == 0; i = acc_step(c, i)) {
 		const struct acc_item *it = &c->item[i];
 		if (it->call == ACC_NOCALL || it->kind != ACC_ITEM_TENSOR ||
 			c->call[it->call].segment != segment || c->call[it->call].backward)
