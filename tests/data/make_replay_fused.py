@@ -239,6 +239,10 @@ def interpolate(st):
     for dt in (torch.float32, torch.bfloat16):
         st.run(fn, lambda x, size, mode: F.interpolate(x.float(), size=size, mode=mode).to(x.dtype),
                [rand(1, 2, 5, 6, dtype=dt)], {"size": [8, 3], "mode": "bilinear"})
+    # The kernel of torch's CPU rounds each step, and where corners are aligned the positions, too.
+    for corners in (False, True):
+        st.run(fn, F.interpolate, [rand(2, 6, 7, 7, dtype=torch.bfloat16)],
+               {"size": [14, 14], "mode": "bilinear", "align_corners": corners})
 
 
 def main():

@@ -179,6 +179,13 @@ read_resampling(struct acc_replay *r, const struct acc_dense *out, struct resamp
 	return 0;
 }
 
+/* Where in its input an output element lies, between two elements. */
+static double
+position(const struct taps *t, size_t o)
+{
+	return t->most == 2 ? (double)t->at[o * 2] + t->weight[o * 2 + 1] : 0;
+}
+
 static int
 interpolate(struct acc_replay *r, struct acc_dense *out)
 {
@@ -189,7 +196,9 @@ interpolate(struct acc_replay *r, struct acc_dense *out)
 	if (rc < 0)
 		return rc;
 	const struct taps *t = s.t;
-	/* Positions are rounded too. */
+	/* Positions are rounded too. In 16 bits PyTorch's CPU rounds them to these, where corners are aligned: then a
+	 * neighbour counts that has no share. */
+	const bool coarse = s.mode == LINEAR && s.corners && acc_unit(out->dtype) > 0x1p-16;
 	double rough = 0x1p-24 / fmax(acc_unit(out->dtype), 0x1p-24) *
 		       (double)(t[0].in + t[1].in + t[2].in);
 	for (size_t o = 0; o < out->n; o++) {
@@ -197,23 +206,30 @@ interpolate(struct acc_replay *r, struct acc_dense *out)
 		       rest = o / t[2].out / t[1].out;
 		size_t a = rest % t[0].out, plane = rest / t[0].out;
 		const double *x = s.x->v + plane * t[0].in * t[1].in * t[2].in;
-		double sum = 0, abs = 0;
+		const double at[3] = {position(&t[0], a), position(&t[1], b), position(&t[2], c)};
+		double sum = 0, abs = 0, moved = 0;
 		for (size_t i = 0; i < t[0].most; i++)
 			for (size_t j = 0; j < t[1].most; j++)
 				for (size_t k = 0; k < t[2].most; k++) {
-					double w = t[0].weight[a * t[0].most + i] *
-						   t[1].weight[b * t[1].most + j] *
-						   t[2].weight[c * t[2].most + k];
+					const double u[3] = {t[0].weight[a * t[0].most + i],
+						t[1].weight[b * t[1].most + j],
+						t[2].weight[c * t[2].most + k]};
+					const double w = u[0] * u[1] * u[2];
 					double v = x[(t[0].at[a * t[0].most + i] * t[1].in +
 							     t[1].at[b * t[1].most + j]) *
 							     t[2].in +
 						     t[2].at[c * t[2].most + k]];
 					sum += w == 0 ? 0 : w * v;
 					abs += w == 0 ? 0 : fabs(w * v);
+					moved += fabs(v) *
+						 (at[0] * u[1] * u[2] + at[1] * u[0] * u[2] +
+							 at[2] * u[0] * u[1]);
 				}
 		out->v[o] = sum;
 		if (out->mag != NULL)
-			out->mag[o] = s.mode <= NEAREST_EXACT ? 0 : abs * (1 + rough);
+			out->mag[o] = s.mode <= NEAREST_EXACT
+					      ? 0
+					      : abs * (1 + rough) + (coarse ? moved : 0);
 	}
 	return 0;
 }
@@ -235,6 +251,7 @@ const struct acc_op acc_ops_interpolate[] = {
 	{.names = "interpolate",
 		.cls = "resampling",
 		.rounding = ACC_FEW,
+		.flags = ACC_TELLS_STEPS,
 		.sig = "input:block size scale_factor mode align_corners recompute_scale_factor "
 		       "antialias",
 		.eval = interpolate,
