@@ -102,7 +102,7 @@ struct shape {
 	uint32_t ndim;
 	int64_t at[ACC_FOLD_NDIM];
 };
-enum { FROZEN = UINT32_MAX };
+#define FROZEN UINT32_MAX
 
 struct zero {
 	struct acc_fold *f;
