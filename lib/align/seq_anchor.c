@@ -116,20 +116,32 @@ pair_two(struct seq *s, uint32_t x, uint32_t y, enum key k)
 		acc_seq_mate(s, x, y, k < KEY_LEAF ? SEQ_SOURCE : SEQ_WEIGHTS);
 }
 
+/* Are their values known, and others? */
+static bool
+is_other(const struct call *x, const struct call *y)
+{
+	enum { NEAR = 15 };
+	return acc_seq_findable(x) && acc_seq_findable(y) && acc_seq_value(x, y) < NEAR;
+}
+
 /* Those of a group that have other values than what stands at their place on the other side, but those of
  * another there, and of it alone: what stands in another order, such as weights that each stage of a pipeline
  * makes for itself. */
 static int
 pair_moved(struct seq *s, const struct keyed *p, const struct keyed *q, uint32_t n, enum key k)
 {
-	enum { NEAR = 15, SAME = 20 };
-	struct seq_open *v = malloc(2 * (size_t)n * sizeof *v), *w = v == NULL ? NULL : v + n;
-	uint32_t m = 0;
+	enum { SAME = 20 };
+	uint32_t most = 0, m = 0;
+	for (uint32_t i = 0; i < n; i++)
+		most += is_other(&s->a[p[i].call], &s->b[q[i].call]);
+	if (most == 0)
+		return 0;
+	struct seq_open *v = malloc(2 * (size_t)most * sizeof *v), *w = v == NULL ? NULL : v + most;
 	if (v == NULL)
 		return acc_nomem(s->e);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct call *x = &s->a[p[i].call], *y = &s->b[q[i].call];
-		if (!acc_seq_findable(x) || !acc_seq_findable(y) || acc_seq_value(x, y) >= NEAR)
+		if (!is_other(x, y))
 			continue;
 		v[m] = (struct seq_open){x->count, x->like[ACC_LIKE_RMS], p[i].call};
 		w[m++] = (struct seq_open){y->count, y->like[ACC_LIKE_RMS], q[i].call};
