@@ -35,7 +35,7 @@ acc_align_open(const char *tmpdir, struct acc_err *e)
 		struct acc_half *h = &al->h[s];
 		/* Of one rank and step so much stays in memory: of 50,000 op calls and more. */
 		h->op = (struct acc_spill){.dir = tmpdir, .keep = 8 << 20};
-		h->item = (struct acc_spill){.dir = tmpdir, .keep = 32 << 20};
+		h->item = (struct acc_spill){.dir = tmpdir, .keep = 28 << 20};
 		h->store = acc_store_open(tmpdir, s == ACC_A ? "a." : "b.", e);
 		h->ix.sites = h->sites = h->store == NULL ? NULL : acc_sites_new(e);
 		if (h->sites == NULL) {

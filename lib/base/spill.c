@@ -84,7 +84,14 @@ move(struct acc_spill *s, size_t size, bool file, struct acc_err *e)
 		return fd;
 	if (p == MAP_FAILED)
 		return acc_nomem(e);
-	memcpy(p, s->p, s->size < size ? s->size : size);
+	/* What is in the file already leaves memory while the rest is copied. */
+	const size_t all = s->size < size ? s->size : size;
+	for (size_t i = 0, n; i < all; i += n) {
+		n = all - i < SPILL_LIMIT ? all - i : SPILL_LIMIT;
+		memcpy((char *)p + i, (char *)s->p + i, n);
+		if (file)
+			(void)madvise((char *)p + i, n, MADV_DONTNEED);
+	}
 	let_go(s);
 	*s = (struct acc_spill){.dir = s->dir,
 		.p = p,
