@@ -258,13 +258,14 @@ kept(void)
 	ok(v != NULL, "32 MiB that are to be kept need no folder");
 	ok(acc_spill_settle(&s, &e) == ACC_EIO && s.p == v, "to settle they do, and stay");
 	s.dir = ".";
-	ok(acc_spill_settle(&s, &e) == 0 && s.p != v, "in a folder");
 	size_t before = resident();
-	acc_spill_rest(&s);
+	ok(acc_spill_settle(&s, &e) == 0 && s.p != v, "in a folder");
 	size_t after = resident();
 #ifdef __x86_64__
 	ok(after + (24U << 20) < before, "24 MiB of them leave memory: %zu to %zu bytes", before,
 		after);
+#else
+	ok(after > 0 && before > 0, "%zu to %zu bytes", before, after);
 #endif
 	v = acc_spill_room(&s, MORE, sizeof *v, &e);
 	for (uint64_t i = 0; v != NULL && i < N; i++)
