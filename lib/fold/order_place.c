@@ -209,10 +209,11 @@ acc_order_learn(struct order *o, uint32_t unit, struct acc_err *e)
 	return rc;
 }
 
+/* Does the one stand behind the other, as this says? Before all stands the start. */
 static bool
-is_behind(const struct known *k, const struct known *before, const struct next *x, uint32_t unit)
+follows(const struct next *x, const struct known *before, const struct known *k)
 {
-	if (k->unit != unit || k->at >= 0 || k->role != x->to || x->from != before->role)
+	if (k->role != x->to || x->from != before->role)
 		return false;
 	for (int i = 0; i < NUMBERS && before != &start; i++)
 		if (k->number[i] != before->number[i] + x->step[i])
@@ -220,42 +221,21 @@ is_behind(const struct known *k, const struct known *before, const struct next *
 	return true;
 }
 
-/* What stands behind this weight, by most votes, if it is as large as the gap at the most. */
+/* What stands behind this weight, or before it, by most votes, if it is as large as the gap at the most. */
 static struct known *
-follower(struct order *o, const struct known *before, uint32_t unit, int64_t room)
+neighbour(struct order *o, const struct known *of, bool behind, uint32_t unit, int64_t room)
 {
 	struct known *found = NULL;
 	uint32_t most = 0;
 	for (uint32_t x = 0; x < o->nnext; x++)
-		for (uint32_t i = 0; i < o->nknown && o->next[x].votes > most; i++)
-			if (is_behind(&o->known[i], before, &o->next[x], unit) &&
-				o->known[i].count <= room) {
-				found = &o->known[i];
-				most = o->next[x].votes;
-			}
-	return found;
-}
-
-/* What stands before this weight, by most votes. */
-static struct known *
-leader(struct order *o, const struct known *behind, uint32_t unit, int64_t room)
-{
-	struct known *found = NULL;
-	uint32_t most = 0;
-	for (uint32_t x = 0; x < o->nnext; x++)
-		for (uint32_t i = 0; i < o->nknown && o->next[x].to == behind->role; i++) {
+		for (uint32_t i = 0; i < o->nknown && o->next[x].votes > most; i++) {
 			struct known *k = &o->known[i];
-			if (o->next[x].votes <= most || k->unit != unit || k->at >= 0 ||
-				k->count > room || o->next[x].from != k->role)
+			if (k->unit != unit || k->at >= 0 || k->count > room ||
+				!(behind ? follows(&o->next[x], of, k)
+					 : follows(&o->next[x], k, of)))
 				continue;
-			bool fits = true;
-			for (int j = 0; j < NUMBERS; j++)
-				fits = fits &&
-				       behind->number[j] == k->number[j] + o->next[x].step[j];
-			if (fits) {
-				found = k;
-				most = o->next[x].votes;
-			}
+			found = k;
+			most = o->next[x].votes;
 		}
 	return found;
 }
@@ -298,7 +278,7 @@ forward(struct order *o, uint32_t unit, const struct known *last, int64_t at, bo
 	const int64_t slack = (int64_t)u->n + o->align - 1;
 	while (u->count - at >= slack) {
 		struct known *k = elements ? at_place(o, unit, at) : NULL;
-		k = k != NULL && !k->constant ? k : follower(o, last, unit, u->count - at);
+		k = k != NULL && !k->constant ? k : neighbour(o, last, true, unit, u->count - at);
 		k = k != NULL ? k : at_place(o, unit, at);
 		k = k != NULL ? k : only_one(o, unit, u->count - at, slack);
 		if (k == NULL)
@@ -316,7 +296,7 @@ backward(struct order *o, uint32_t unit, const struct known *first, bool element
 	int64_t at = first->at;
 	while (at > 0) {
 		struct known *k = elements ? before_place(o, unit, at) : NULL;
-		k = k != NULL ? k : leader(o, first, unit, at);
+		k = k != NULL ? k : neighbour(o, first, false, unit, at);
 		k = k != NULL ? k : before_place(o, unit, at);
 		k = k != NULL ? k : only_one(o, unit, at, o->align);
 		if (k == NULL || aligned(k->count, o->align) > at)
