@@ -149,10 +149,10 @@ acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e)
 }
 
 int
-acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e)
+acc_warn_of(struct scan *s, const struct suspect *x, uint32_t call, const char *rule,
+	struct acc_finding **out, struct acc_err *e)
 {
-	const struct suspect *x = &s->suspect[first];
-	const struct acc_call *k = &s->c->call[x->blame];
+	const struct acc_call *k = &s->c->call[call];
 	const char *text = acc_sentence(s, x, e), *where = acc_say_where(s->c, k);
 	if (text == NULL || where == NULL)
 		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
@@ -163,13 +163,26 @@ acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e)
 	f->step = k->step;
 	f->rank = k->rank;
 	f->seq = k->seq;
-	f->rule = "unsure";
+	f->rule = rule;
 	f->value = x->value;
 	f->limit = x->limit;
 	f->limit_from = x->from;
 	f->doubtful = true;
-	f->text = acc_say(acc_mem(s), "%s%s%s: too little to tell it from noise", where, text,
+	f->text = acc_say(acc_mem(s), "%s%s%s", where, text,
 		acc_got(acc_beyond(acc_mem(s), x->value, x->limit, NAN)));
+	*out = f;
+	return f->text == NULL ? acc_nomem(e) : 0;
+}
+
+int
+acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e)
+{
+	const struct suspect *x = &s->suspect[first];
+	struct acc_finding *f;
+	int rc = acc_warn_of(s, x, x->blame, "unsure", &f, e);
+	if (rc < 0)
+		return rc;
+	f->text = acc_say(acc_mem(s), "%s: too little to tell it from noise", f->text);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
 

@@ -449,6 +449,10 @@ const char *acc_sentence(struct scan *s, const struct suspect *x, struct acc_err
 double acc_confidence(const struct scan *s, const struct suspect *x, bool sums);
 /* The finding that names a suspect; `chosen` is its index. */
 int acc_say_culprit(struct scan *s, uint32_t chosen, struct acc_err *e);
+/* A warning about a suspect, of this call, by this rule: its text is how far it is off, for the caller to go on
+ * with. */
+int acc_warn_of(struct scan *s, const struct suspect *x, uint32_t call, const char *rule,
+	struct acc_finding **out, struct acc_err *e);
 /* The finding about one that is beyond its limit by too little to be named. */
 int acc_say_unsure(struct scan *s, uint32_t first, struct acc_err *e);
 /* Verdicts for the records of all suspects; the culprit's are errors. chosen is ACC_NOCALL where

@@ -115,25 +115,12 @@ acc_part_say(struct scan *s, const struct parting *p, uint32_t outstanding, stru
 int
 acc_part_say_unknown(struct scan *s, const struct suspect *x, struct acc_err *e)
 {
-	const struct acc_call *k = &s->c->call[x->call];
-	const char *text = acc_sentence(s, x, e), *where = acc_say_where(s->c, k);
-	if (text == NULL || where == NULL)
-		return e == NULL || e->code == 0 ? ACC_ENOMEM : e->code;
-	struct acc_finding *f = acc_case_find(s->c, "warning", e);
-	if (f == NULL)
-		return ACC_ENOMEM;
-	f->name = acc_call_name(k);
+	struct acc_finding *f;
+	int rc = acc_warn_of(s, x, x->call, "program", &f, e);
+	if (rc < 0)
+		return rc;
 	f->io = "out";
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
-	f->rule = "program";
-	f->value = x->value;
-	f->limit = x->limit;
-	f->limit_from = x->from;
-	f->doubtful = true;
 	f->text = acc_say(acc_mem(s),
-		"%s%s%s; the two programs part before it, where nothing could be compared", where,
-		text, acc_got(acc_beyond(acc_mem(s), x->value, x->limit, NAN)));
+		"%s; the two programs part before it, where nothing could be compared", f->text);
 	return f->text == NULL ? acc_nomem(e) : 0;
 }
