@@ -33,7 +33,7 @@ stands(struct order *o, const struct known *k, int64_t at)
 	const enum acc_dtype t = acc_source_dtype(o->source);
 	const double u = fmax(acc_unit(t), acc_unit(k->dtype));
 	int same = 0;
-	if (at + k->count > (int64_t)acc_source_count(o->source))
+	if (k->count > (int64_t)acc_source_count(o->source) - at)
 		return false;
 	for (int i = 0; i < SAMPLES; i++) {
 		double x;

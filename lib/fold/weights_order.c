@@ -113,12 +113,14 @@ units(struct order *o, struct acc_err *e)
 	for (uint32_t i = 0; i < o->nflat;) {
 		struct unit *u = &o->unit[o->nunit++];
 		struct acc_str name = o->flat[i]->name, word = last_word(name);
+		bool good = true;
 		*u = (struct unit){.prefix = {name.p, name.n - word.n}, .first = i};
 		for (; i < o->nflat && acc_str_eq(o->flat[i]->name, name); i++) {
-			u->count += o->flat[i]->ndim == 1 ? o->flat[i]->shape[0] : 0;
+			int64_t more = o->flat[i]->ndim == 1 ? o->flat[i]->shape[0] : 0;
+			good = good && !__builtin_add_overflow(u->count, more, &u->count);
 			u->n++;
 		}
-		u->why = is_row(o, u);
+		u->why = good ? is_row(o, u) : "its shape makes no sense";
 		o->t->data = (int64_t)u->n > o->t->data ? (int64_t)u->n : o->t->data;
 	}
 	return 0;
