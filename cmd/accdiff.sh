@@ -450,20 +450,24 @@ if [ -s "$tmp/names.device" ] && [ -s "$tmp/names.bench" ] && [ -z "$aligning$pr
 	[ $((2 * both_have)) -ge "$all_names" ] || measured=' device bench'
 fi
 
-# The ranks of a side become one where the other, which is a folder, too, has but one. Who joins ranks or steps by hand, or
-# chose a rank, has said what belongs together.
-ranks_of() { # dump
-	[ -d "$1" ] || return 0
-	find "$1" -maxdepth 3 -type d -name 'rank*' | sed 's|.*/||' | sort -u | head -n 2 | wc -l
+# The ranks of a side become one, or as many as the other has, if that is a folder, too, and has fewer. Who joins ranks or
+# steps by hand, or chose a rank, has said what belongs together.
+ranks_of() { # folder
+	find "$1" -maxdepth 3 -type d -name 'rank*' | sed 's|.*/||' | sort -u | awk 'END { print NR + !NR }'
 }
 folded='' whole=''
 case $judge$preset$rank$apart$aligning in
 *--ranks=* | *--steps=*) ;;
 accfirstbad | "accfirstbad "*)
-	[ -d "$1" ] && [ -d "$2" ] && case "$(ranks_of "$1") $(ranks_of "$2")" in
-	"2 "[01]) folded=device whole=bench ;;
-	[01]" 2") [ -n "$noise" ] || folded=bench whole=device ;;
-	esac
+	if [ -d "$1" ] && [ -d "$2" ]; then
+		device_ranks=$(ranks_of "$1")
+		bench_ranks=$(ranks_of "$2")
+		if [ "$device_ranks" -gt "$bench_ranks" ] && [ $((device_ranks % bench_ranks)) -eq 0 ]; then
+			folded=device whole=bench
+		elif [ "$bench_ranks" -gt "$device_ranks" ] && [ $((bench_ranks % device_ranks)) -eq 0 ] && [ -z "$noise" ]; then
+			folded=bench whole=device
+		fi
+	fi
 	;;
 esac
 [ -z "$folded" ] || for side in device bench; do

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 static const struct cli_opt options[] = {
-	{'b', "bench", "BENCH", "the same network on one rank (not for checkpoints)"},
+	{'b', "bench", "BENCH", "the same network on fewer ranks (not for checkpoints)"},
 	{'l', "layout", "FILE", "take the layouts in FILE, as -p prints them"},
 	{'p', "print-layout", NULL, "print the layouts, and no records"},
 	{256, "root", "FOLDER", "a stream's files may be here (repeatable)"},
@@ -20,7 +20,7 @@ static const struct cli_opt options[] = {
 static const struct cli cli = {
 	.prog = "accfold",
 	.synopsis = "-b BENCH [FILE ...]",
-	.summary = "Fold the ranks of a dump into one, for a bench that ran on one;\n"
+	.summary = "Fold the ranks of a dump into one, or into those of a bench with fewer;\n"
 		   "put the parts of a checkpoint together.",
 	.opt = options,
 	.notes = "FILE is a stream or a dump; without one, standard input is read.\n"

@@ -427,3 +427,48 @@ warned() {
 	jq -es 'map(select(.op == "Functional.linear" and .data_name != null)) | length == 18' <(accfmt --json places.acc)
 	found 0 places/dev places/one
 }
+
+# many.tar.gz was made as parallel.tar.gz was, of: tp4-noise tp4-scale-noise dp4-noise dp4-noavg-noise tp2dp2-noise
+# tp2pp2-noise
+@test "a bench of several ranks: each is some of the device's, or the other way round" {
+	tar -xzf "$DATA/many.tar.gz"
+	for pair in tp4-noise:tp2-noise tp2-noise:tp4-noise dp4-noise:dp2-noise tp2dp2-noise:tp2-noise \
+		tp2dp2-noise:dp2-noise tp2pp2-noise:tp2-noise tp2pp2-noise:pp2-noise; do
+		found 0 ${pair%:*} ${pair#*:}
+		[[ $text =~ ^([0-9]+)" op calls compared: none adds more error" ]] || { echo "$pair $text"; false; }
+		[ "${BASH_REMATCH[1]}" -ge 200 ] || { echo "$pair $text"; false; }
+		[ -z "$stderr" ]
+	done
+}
+
+@test "a bench of several ranks: op calls are named, and which of the device's ranks those are" {
+	tar -xzf "$DATA/many.tar.gz"
+	found 1 tp4-scale-noise tp2-noise
+	[ "$found" = "Functional.linear.4.forward out 0 null" ]
+	[[ $text == *"rank 1 of the bench is ranks 2-3 of the device"* ]]
+	# The sums are those of more ranks, and are divided by more: the same, but where nothing divides.
+	run -1 accdiff dp4-noavg-noise dp2-noise
+	[[ $output == *"only the bench divides by the number of ranks here"* ]]
+}
+
+@test "a bench of several ranks: the groups are printed, and taken back" {
+	tar -xzf "$DATA/many.tar.gz"
+	accfold -p -b tp2-noise tp2dp2-noise >layout
+	grep -q '^mesh groups=2 apart=2 stages=1 ranks=2$' layout
+	accfold -b tp2-noise tp2dp2-noise | accfmt --json | grep -v '"args"' >plain
+	accfold -b tp2-noise -l layout tp2dp2-noise | accfmt --json | grep -v '"args"' | cmp - plain
+	run -0 --separate-stderr accfold -l layout -b one tp2dp2-noise
+	[[ $stderr == *"the layout given is for 2 ranks of the reference, which has 1" ]]
+	run -0 --separate-stderr accfold -b tp4-noise tp2dp2-noise
+	[[ $stderr == *"there are 4 ranks, and the reference has 4" ]]
+}
+
+@test "a bench of which some ranks alone were recorded is compared rank by rank" {
+	tar -xzf "$DATA/many.tar.gz"
+	mkdir -p first/step0
+	cp -r tp4-noise/step0/rank0 tp4-noise/step0/rank1 first/step0
+	run -0 --separate-stderr accfold -b first tp4-noise
+	[[ $stderr == *"of some ranks less than a tenth of the op calls are any of the reference's" ]]
+	run -0 --separate-stderr accdiff tp4-noise first
+	[[ $output == *" op calls compared: none adds more error"* ]]
+}

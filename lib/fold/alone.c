@@ -29,9 +29,10 @@ is_one(const struct acc_fold *f, const struct fold_call *k, const struct fold_ca
 		if (!own->tensor || it == NULL || !it->tensor || (own->output && sure > 1))
 			continue;
 		double tol = own->tol > it->tol ? own->tol : it->tol;
-		int like = own->stat.ndim > ACC_FOLD_NDIM || it->stat.ndim > ACC_FOLD_NDIM
-				   ? 0
-				   : acc_fold_same(&own->stat, 1, &it->stat, tol);
+		double scale = acc_fold_alone_scale(f, k, own, &own->stat, &it->stat, tol);
+		int like = own->stat.ndim > ACC_FOLD_NDIM || it->stat.ndim > ACC_FOLD_NDIM ? 0
+			   : scale > 0                                                     ? 2
+				       : acc_fold_same(&own->stat, 1, &it->stat, tol);
 		if (like == 0)
 			return false;
 		sure += like == 2;
@@ -130,7 +131,7 @@ folds(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *
 		it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, i);
 		any = own->tensor && it != NULL && it->tensor &&
 		      acc_fold_gather(f, &f->mesh, t, v, i) && !acc_fold_one_has_all(f, &f->mesh) &&
-		      acc_fold_solve(f, &f->mesh, &it->stat, own->tol, false, &l) == 2 &&
+		      acc_fold_solve(f, &f->mesh, &it->stat, own->tol, FOLD_NO_FACTOR, &l) == 2 &&
 		      l.at[0].kind != ACC_PARTIAL;
 	}
 	return any;

@@ -202,11 +202,10 @@ order_item(struct acc_fold *f, uint32_t step, uint32_t i, uint32_t x, struct acc
 	struct fold_step *t = &f->step[step];
 	const struct fold_virtual *v = &t->v[i];
 	const struct fold_call *k = &f->device.call[t->call[v->rank]];
-	const struct fold_item *own = &f->device.item[k->first + x], *it;
-	it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, x);
+	const struct fold_item *own = &f->device.item[k->first + x],
+			       *it = acc_fold_counterpart(f, t, v, x);
 	uint32_t cls = own->tensor ? acc_fold_class(f, k, own) : FOLD_NONE;
-	if (cls == FOLD_NONE || it == NULL || !it->tensor ||
-		f->cls[cls].right + f->cls[cls].wrong >= TRIES ||
+	if (cls == FOLD_NONE || it == NULL || f->cls[cls].right + f->cls[cls].wrong >= TRIES ||
 		!acc_fold_gather(f, &f->mesh, t, v, x))
 		return 0;
 	double tol = own->tol > it->tol ? own->tol : it->tol;

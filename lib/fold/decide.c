@@ -105,7 +105,7 @@ alone(const struct acc_fold *f, const struct fold_call *k, const struct fold_vir
 		l = acc_fold_winner(&f->cls[at]);
 	double scale = l.n > 0 && l.at[0].kind == ACC_ALONE ? l.scale : 0;
 	if (scale == 0 && d->want != NULL)
-		scale = acc_fold_alone_scale(f, k, f->part, d->want, d->tol);
+		scale = acc_fold_alone_scale(f, k, d->own, f->part, d->want, d->tol);
 	/* Forward nothing is scaled. */
 	scale = scale == 0 && k->dir == FOLD_FORWARD ? 1 : scale;
 	d->layout = (struct acc_fold_layout){.n = scale > 0,
@@ -147,10 +147,7 @@ acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtu
 		.not_sum = FOLD_NONE,
 		.apart = FOLD_NONE};
 	d->whole = d->own->stat;
-	if (v->mate != FOLD_NONE)
-		d->it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], d->own->pos,
-			i);
-	d->it = d->it != NULL && d->it->tensor ? d->it : NULL;
+	d->it = acc_fold_counterpart(f, t, v, i);
 	d->want = d->it != NULL ? &d->it->stat : NULL;
 	d->tol = d->want != NULL && d->it->tol > d->own->tol ? d->it->tol : d->own->tol;
 	if (acc_fold_gather(f, &f->mesh, t, v, i))

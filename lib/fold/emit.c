@@ -294,6 +294,19 @@ put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
+/* Which of the device's ranks are this one of the reference's. */
+static int
+put_group(struct emit *o, const struct fold_step *t)
+{
+	int64_t *rank = o->f->groups > 1 ? acc_alloc(&o->rec.mem, t->nrank * sizeof *rank) : NULL;
+	for (uint32_t i = 0; i < t->nrank && rank != NULL; i++)
+		rank[i] = o->f->device.segment[t->segment[i]].rank;
+	if (o->f->groups == 1)
+		return 0;
+	return rank == NULL ? ACC_ENOMEM
+			    : acc_put(&o->rec, "", "fold.group", acc_ints(rank, t->nrank));
+}
+
 static int
 put_tensor(struct emit *o, struct fold_step *t, const struct fold_virtual *v, uint32_t i,
 	struct acc_err *e)
@@ -319,6 +332,8 @@ put_tensor(struct emit *o, struct fold_step *t, const struct fold_virtual *v, ui
 	rc = start(o, r, true);
 	rc = rc < 0 ? rc : put_stat(&o->rec, &d.whole, acc_get(r, "", "stat.max"));
 	rc = rc < 0 ? acc_rec_fail(e, rc) : own_record(o, e);
+	if (rc == 0 && put_group(o, t) < 0)
+		return acc_nomem(e);
 	return rc < 0 ? rc : put_keys(o, t, v, i, &d, dtype, e);
 }
 
@@ -331,8 +346,8 @@ put_size(struct emit *o, const struct fold_virtual *v, const struct fold_call *k
 	struct acc_fold *f = o->f;
 	const struct fold_item *own = &f->device.item[k->first + i], *it;
 	int64_t a = 0, b = 0;
-	if (v->mate == FOLD_NONE || acc_op_class(acc_get_text(&o->rec, "", "op")) != ACC_OP_MOVE ||
-		!acc_as_int(acc_get(&o->rec, "", "value"), &a) || a <= 0)
+	if (v->mate == FOLD_NONE || !k->moves || !acc_as_int(acc_get(&o->rec, "", "value"), &a) ||
+		a <= 0)
 		return 0;
 	it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, i);
 	if (it == NULL || it->tensor)
@@ -346,19 +361,52 @@ put_size(struct emit *o, const struct fold_virtual *v, const struct fold_call *k
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
-/* The rank that a stage hands a tensor to, or gets one from, if nothing of it is there. */
-static int
-put_absent(struct emit *o, const struct fold_step *t, const struct fold_call *k, struct acc_err *e)
+/* Does it take no tensor, as what makes a buffer? */
+static bool
+makes(const struct acc_fold *f, const struct fold_call *k)
 {
-	static const char places[] = "1 dst src";
-	int64_t peer = -1;
-	if (!k->hands || !acc_word_in(places, acc_get_text(&o->rec, "", "pos")) ||
-		!acc_as_int(acc_get(&o->rec, "", "value"), &peer) || peer < 0)
+	for (uint32_t i = 0; i < k->n; i++)
+		if (f->device.item[k->first + i].tensor && !f->device.item[k->first + i].output)
+			return false;
+	return true;
+}
+
+/* Where the reference has several ranks, too, their numbers, and those of elements and of parts, are others on
+ * the two sides. */
+static int
+put_count(struct emit *o, const struct fold_step *t, const struct fold_call *k)
+{
+	char text[32] = "Own()";
+	if (o->f->groups == 1)
 		return 0;
-	for (uint32_t i = 0; i < t->nrank; i++)
-		if (o->f->device.segment[t->segment[i]].rank == peer)
+	if (!k->talks && !makes(o->f, k)) {
+		if (!k->moves && !k->scales)
 			return 0;
-	int rc = acc_put(&o->rec, "", "fold.absent", acc_int(peer));
+		snprintf(text, sizeof text, "Size(%u)", t->nrank);
+	}
+	return acc_put(&o->rec, "", "fold", acc_ctext(text));
+}
+
+/* Of the rank that a stage hands a tensor to, or gets one from: nothing of it may be there; or it is one of the
+ * reference's ranks. */
+static int
+put_peer(struct emit *o, const struct fold_step *t, const struct fold_call *k, struct acc_err *e)
+{
+	const struct acc_fold *f = o->f;
+	const int64_t peer = acc_word_in("1 dst src", acc_get_text(&o->rec, "", "pos")) ? k->peer
+											: -1;
+	bool found = false;
+	int rc = 0;
+	for (uint32_t s = 0; s < f->nstep && peer >= 0 && !found; s++) {
+		const struct fold_step *at = &f->step[s];
+		for (uint32_t i = 0; i < at->nrank && at->step == t->step; i++)
+			found |= f->device.segment[at->segment[i]].rank == peer;
+		if (found && f->groups > 1 && at->reference != FOLD_NONE)
+			rc = acc_put(&o->rec, "", "value",
+				acc_int(f->reference.segment[at->reference].rank));
+	}
+	if (peer >= 0 && !found)
+		rc = acc_put(&o->rec, "", "fold.absent", acc_int(peer));
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;
 }
 
@@ -373,7 +421,9 @@ put_arg(struct emit *o, const struct fold_step *t, const struct fold_virtual *v,
 	if (rc == 0 && (rc = start(o, r, false)) < 0)
 		return acc_rec_fail(e, rc);
 	rc = rc < 0 ? rc : own_record(o, e);
-	rc = rc < 0 || !ranked ? rc : put_absent(o, t, k, e);
+	rc = rc < 0 || !ranked ? rc : put_peer(o, t, k, e);
+	if (rc == 0 && put_count(o, t, k) < 0)
+		return acc_nomem(e);
 	return rc < 0 ? rc : put_size(o, v, k, i, e);
 }
 
@@ -381,7 +431,10 @@ static int
 put_call(struct emit *o, struct fold_step *t, struct fold_virtual *v, struct acc_err *e)
 {
 	const struct fold_call *k = &o->f->device.call[t->call[v->rank]];
-	const struct fold_segment *first = &o->f->device.segment[t->segment[0]];
+	/* One rank, under the number of the first; or the reference's. */
+	const struct fold_segment *as = o->f->groups > 1 && t->reference != FOLD_NONE
+						? &o->f->reference.segment[t->reference]
+						: &o->f->device.segment[t->segment[0]];
 	int rc = number_call(o, k, v, e);
 	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
 		const struct fold_item *it = &o->f->device.item[k->first + i];
@@ -392,8 +445,7 @@ put_call(struct emit *o, struct fold_step *t, struct fold_virtual *v, struct acc
 		if (rc == 0 && o->src[0] != '\0')
 			rc = acc_put(&o->rec, "", "src", acc_ctext(o->src));
 		rc = rc < 0 ? rc : acc_put(&o->rec, "", "seq", acc_int(o->seq++));
-		/* One rank, under the number of the first. */
-		rc = rc < 0 ? rc : acc_put(&o->rec, "", "rank", acc_int(first->rank));
+		rc = rc < 0 ? rc : acc_put(&o->rec, "", "rank", acc_int(as->rank));
 		rc = rc < 0 ? acc_rec_fail(e, rc) : hand(o, &o->rec);
 	}
 	return rc;
@@ -406,9 +458,12 @@ acc_fold_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *e)
 	if (f->weights != NULL)
 		return acc_weights_run(f, fn, arg, e);
 	int rc = f->found ? put_others(&o, e) : pass_all(&o, e);
-	for (uint32_t s = 0; s < f->nstep && rc == 0 && f->found; s++)
+	for (uint32_t s = 0; s < f->nstep && rc == 0 && f->found; s++) {
+		acc_ids_release(&o.count);
+		acc_ids_release(&o.forward);
 		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
 			rc = put_call(&o, &f->step[s], &f->step[s].v[i], e);
+	}
 	if (rc == 0 && f->found)
 		rc = acc_fold_data(f, o.src, fn, arg, e);
 	acc_rec_release(&o.rec);

@@ -7,9 +7,13 @@
 /* More parts than this are refused: the parts of a tensor are held. */
 enum { MOST_RANKS = 1 << 16 };
 
+/* Steps and their ranks are the same for every mesh. */
+static const struct fold_mesh no_mesh = {.stages = 0, .micro = 1};
+
 struct trial {
 	struct acc_fold *f;
 	struct fold_mesh best;
+	uint32_t apart; /* of that */
 	double score;
 	bool shares; /* each stage of it has a part of the reference */
 	struct acc_err *e;
@@ -62,6 +66,7 @@ try_mesh(struct trial *t, const struct fold_mesh *m)
 		t->score = score;
 		t->shares = shares;
 		t->best = *m;
+		t->apart = t->f->apart;
 	}
 	return rc;
 }
@@ -116,18 +121,34 @@ try_axes(struct trial *t, uint32_t ranks, uint32_t axes, uint32_t micro)
 	return rc;
 }
 
+/* The same steps in groups of ranks that are so far apart. */
+static int
+regroup(struct acc_fold *f, uint32_t apart, struct acc_err *e)
+{
+	if (f->apart == apart && f->nstep > 0)
+		return 0;
+	acc_fold_steps_free(f);
+	f->apart = apart;
+	return acc_fold_steps(f, &no_mesh, e);
+}
+
 static int
 find_mesh(struct acc_fold *f, uint32_t ranks, struct acc_err *e)
 {
-	struct trial t = {.f = f, .e = e};
+	struct trial t = {.f = f, .apart = 1, .e = e};
 	int rc = 0;
 	uint32_t micro = batches(f, ranks);
-	for (uint32_t axes = 1; axes <= ACC_MESH_DIMS && rc == 0; axes++) {
-		rc = try_axes(&t, ranks, axes, 1);
-		if (rc == 0 && micro > 1)
-			rc = try_axes(&t, ranks, axes, micro);
-	}
+	for (uint32_t axes = 1; axes <= ACC_MESH_DIMS && rc == 0; axes++)
+		for (uint32_t apart = 1; apart <= f->groups && rc == 0; apart++) {
+			if (f->groups % apart != 0)
+				continue;
+			rc = regroup(f, apart, e);
+			rc = rc < 0 ? rc : try_axes(&t, ranks, axes, 1);
+			if (rc == 0 && micro > 1)
+				rc = try_axes(&t, ranks, axes, micro);
+		}
 	f->mesh = t.best;
+	rc = rc < 0 ? rc : regroup(f, t.apart, e);
 	return rc < 0 ? rc : t.score > 0;
 }
 
@@ -159,10 +180,10 @@ count_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v
 	if (v->mate == FOLD_NONE || k->dir != FOLD_FORWARD || v->mate >= end)
 		return;
 	for (uint32_t i = 0; i < k->n; i++) {
-		const struct fold_item *own = &f->device.item[k->first + i], *it;
-		it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, i);
+		const struct fold_item *own = &f->device.item[k->first + i],
+				       *it = acc_fold_counterpart(f, t, v, i);
 		struct acc_fold_stat whole;
-		if (it == NULL || !it->tensor || !acc_fold_gather(f, &f->mesh, t, v, i))
+		if (it == NULL || !acc_fold_gather(f, &f->mesh, t, v, i))
 			continue;
 		double tol = own->tol > it->tol ? own->tol : it->tol;
 		struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, tol);
@@ -192,12 +213,11 @@ refuse(struct acc_fold *f, const char *fmt, ...)
 	return 0;
 }
 
+/* The ranks of a step, as many in each; *ranks: how many. 1, 0, < 0. */
 static int
-prepare(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
+count_ranks(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
 {
-	/* Steps and their ranks are the same for every mesh. */
-	const struct fold_mesh none = {.stages = 0, .micro = 1};
-	int rc = acc_fold_steps(f, &none, e);
+	int rc = acc_fold_steps(f, &no_mesh, e);
 	if (rc < 0)
 		return rc;
 	*ranks = f->nstep > 0 ? f->step[0].nrank : 0;
@@ -212,11 +232,34 @@ prepare(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
 				return refuse(f, "the records of rank %lld do not stand together",
 					(long long)f->device.segment[t->segment[k]].rank);
 	}
-	for (uint32_t i = 0; i < f->reference.nsegment; i++)
-		if (f->reference.segment[i].rank != f->reference.segment[0].rank)
-			return refuse(f, "the reference has several ranks");
 	if (*ranks < 2 || *ranks > MOST_RANKS)
 		return refuse(f, *ranks < 2 ? "there are no several ranks" : "too many ranks");
+	return 1;
+}
+
+/* Steps, groups, and room for the parts of a tensor; *ranks: those of a group. 1, 0, < 0. */
+static int
+prepare(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
+{
+	const uint32_t groups = acc_fold_reference_ranks(f), given = f->groups, apart = f->apart;
+	f->groups = f->apart = 1;
+	int rc = count_ranks(f, ranks, e);
+	if (rc <= 0)
+		return rc;
+	if (groups > 1 && (*ranks % groups != 0 || *ranks == groups))
+		return refuse(f, "there are %u ranks, and the reference has %u", *ranks, groups);
+	if (f->mesh_given && given != groups)
+		return refuse(f, "the layout given is for %u ranks of the reference, which has %u",
+			given, groups);
+	if (groups > 1) {
+		acc_fold_steps_free(f);
+		f->groups = groups;
+		f->apart = f->mesh_given ? apart : 1;
+		rc = acc_fold_steps(f, &no_mesh, e);
+		if (rc < 0)
+			return rc;
+		*ranks /= groups;
+	}
 	size_t most = *ranks * (size_t)(f->mesh_given ? f->mesh.micro : batches(f, *ranks));
 	f->part = calloc(2 * most + 2, sizeof *f->part);
 	return f->part == NULL ? acc_nomem(e) : 1;

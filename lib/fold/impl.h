@@ -21,6 +21,7 @@ struct fold_item {
 	bool tensor, output;
 	bool exact;  /* of integers or bools */
 	bool listed; /* one of a list */
+	bool fills;  /* a buffer that the call fills: no input */
 	double tol;  /* half of the dtype's digits */
 	struct acc_fold_stat stat;
 };
@@ -32,19 +33,22 @@ struct fold_call {
 	uint64_t twin;          /* of operator, number and pass */
 	uint64_t line;          /* of the line of code; where stacks are unknown, of the shapes */
 	int64_t call;
+	int64_t peer; /* the rank that it hands a tensor to, or gets one from; -1 */
 	uint32_t segment, first, n;
 	uint8_t dir;
 	bool talks, hands; /* to other ranks; to one, as stages do */
 	bool scales, adds; /* a number; another tensor */
 	bool moves;        /* elements alone */
 	bool weighs;       /* one of its inputs is a weight */
-	bool mated;        /* there is such a call in the reference */
+	bool late;  /* behind the first gradient of its rank and step, or what hands that on */
+	bool mated; /* there is such a call in the reference */
 };
 
 /* The op calls of one rank of one step, in order. */
 struct fold_segment {
 	int64_t step, rank;
 	uint32_t first, n;
+	bool back; /* a gradient was among them */
 };
 
 struct fold_side {
@@ -94,6 +98,7 @@ struct fold_virtual {
 	uint32_t place; /* of stages: after which call of the reference it stands */
 };
 
+/* The ranks of a step that are one of the reference's. */
 struct fold_step {
 	int64_t step;
 	uint32_t *segment; /* of the ranks, in order */
@@ -175,7 +180,10 @@ struct acc_fold {
 	struct acc_ids alone;   /* operators and lines of code that each rank calls for itself */
 	struct acc_ids
 		turned; /* what parts are taken of in another order, to the calls that cut it */
-	struct fold_mesh mesh;
+	/* Each of so many groups of the device's ranks is a rank of the reference, in order; those of a
+	 * group are `apart` ranks apart, such as 0 and 2, 1 and 3. */
+	uint32_t groups, apart;
+	struct fold_mesh mesh; /* of a group */
 	bool mesh_given;
 	struct fold_class *cls;
 	uint32_t ncls;
@@ -250,9 +258,14 @@ bool acc_fold_one_has_all(const struct acc_fold *f, const struct fold_mesh *m);
 /* Those in f->part laid out so, into *whole. */
 bool acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m,
 	const struct acc_fold_layout *l, double tol, struct acc_fold_stat *whole);
+/* What may be the reference's but for a factor: nothing; parts, for the loss of a rank is the mean of its
+ * own samples; what all ranks of a group have, too, as a sum over all groups. */
+enum fold_factor { FOLD_NO_FACTOR, FOLD_OF_PARTS, FOLD_OF_COPIES };
+enum fold_factor acc_fold_factor(const struct acc_fold *f, const struct fold_call *k,
+	const struct fold_item *it);
 /* The layout of what is in f->part that gives `want`: 0: none; 1: by little; 2. */
 int acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
-	double tol, bool backward, struct acc_fold_layout *l);
+	double tol, enum fold_factor factor, struct acc_fold_layout *l);
 /* By shapes alone, where only one layout is possible. Not of integers that are split, or of which the
  * ranks have others: positions and indices may be each rank's own; nor of what is split where all parts
  * are the same. */
@@ -363,19 +376,29 @@ int acc_fold_alone(struct acc_fold *f, struct acc_err *e);
  * weights does those of experts? */
 bool acc_fold_is_alone(const struct acc_fold *f, const struct fold_call *k);
 
+/* --- groups.c --- */
+/* The steps, none of which are known yet: each group of ranks, and the reference's segment that they are. */
+int acc_fold_list(struct acc_fold *f, struct acc_err *e);
+void acc_fold_steps_free(struct acc_fold *f);
+/* Of the reference, in its first step. */
+uint32_t acc_fold_reference_ranks(const struct acc_fold *f);
+
 /* --- step.c --- */
 /* The virtual rank of each step under this mesh, and which calls are which of the reference. */
 int acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e);
-void acc_fold_steps_free(struct acc_fold *f);
 
 /* --- vote.c --- */
 int acc_fold_vote(struct acc_fold *f, struct acc_err *e);
+/* The reference's tensor that item i of v is a part of; NULL. */
+const struct fold_item *acc_fold_counterpart(const struct acc_fold *f, const struct fold_step *t,
+	const struct fold_virtual *v, uint32_t i);
 /* The layout of item i, whose parts are in f->part; want: the reference's or NULL. n 0: unknown. */
 struct acc_fold_layout acc_fold_choose(struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *it, const struct acc_fold_stat *want, double tol);
 /* Of what one rank alone has: the factor that makes it the reference's, of gradients 1/n, too. 0: none. */
 double acc_fold_alone_scale(const struct acc_fold *f, const struct fold_call *k,
-	const struct acc_fold_stat *part, const struct acc_fold_stat *want, double tol);
+	const struct fold_item *own, const struct acc_fold_stat *part,
+	const struct acc_fold_stat *want, double tol);
 /* Of the shapes of a call's tensors. */
 uint64_t acc_fold_shapes(const struct acc_fold *f, const struct fold_call *k);
 /* Its class, or FOLD_NONE. */

@@ -93,6 +93,7 @@ acc_fold_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e)
 		return acc_weights_print(f, text, e);
 	int rc = add(text,
 		"# operator and pass, argument, line of code, layout over the mesh\nmesh ");
+	rc |= f->groups > 1 ? add(text, "groups=%u apart=%u ", f->groups, f->apart) : 0;
 	rc |= add(text, "stages=%u ", m->stages);
 	rc |= m->micro > 1 ? add(text, "batches=%u ", m->micro) : 0;
 	for (uint32_t d = m->micro > 1; d < m->n; d++)
@@ -185,6 +186,15 @@ parse_mesh(struct acc_str s, struct fold_mesh *m)
 	return true;
 }
 
+/* Where the reference has several ranks, too. */
+static bool
+parse_groups(struct acc_fold *f, struct acc_str *s)
+{
+	return !acc_str_starts(*s, "groups=") ||
+	       (number_behind(s, "groups=", &f->groups) && number_behind(s, "apart=", &f->apart) &&
+		       f->groups % f->apart == 0);
+}
+
 static bool
 parse_hex(struct acc_str s, uint64_t *v)
 {
@@ -212,7 +222,7 @@ parse_line(struct acc_fold *f, struct acc_str s, struct acc_err *e)
 	if (first.n == 0)
 		return 0;
 	if (acc_str_is(first, "mesh")) {
-		f->mesh_given = parse_mesh(s, &f->mesh);
+		f->mesh_given = parse_groups(f, &s) && parse_mesh(s, &f->mesh);
 		return f->mesh_given ? 0
 				     : acc_fail(e, ACC_EFORMAT,
 					       "the mesh is not as in"

@@ -15,6 +15,7 @@ acc_fold_open(const char *tmpdir, struct acc_err *e)
 		acc_nomem(e);
 		return NULL;
 	}
+	f->groups = f->apart = 1;
 	f->spool = acc_spool_open(tmpdir, e);
 	if (f->spool == NULL) {
 		acc_fold_close(f);
@@ -205,10 +206,21 @@ new_call(struct fold_side *s, struct fold_segment *seg, const struct acc_rec *r,
 	s->call = k;
 	k += s->ncall++;
 	seg->n++;
-	*k = (struct fold_call){.key = text_id(key), .segment = segment, .first = s->nitem};
+	*k = (struct fold_call){.key = text_id(key),
+		.peer = -1,
+		.segment = segment,
+		.first = s->nitem};
 	k->dir = acc_str_is(pass, "forward") || pass.n == 0 ? FOLD_FORWARD
 		 : acc_str_is(pass, "backward")             ? FOLD_BACKWARD
 							    : FOLD_OTHER;
+	k->late = seg->back;
+	/* The first gradient may come from another stage. */
+	for (uint32_t i = at; k->dir == FOLD_BACKWARD && !seg->back && i-- > seg->first;) {
+		if (!s->call[i].talks)
+			break;
+		s->call[i].late = true;
+	}
+	seg->back |= k->dir == FOLD_BACKWARD;
 	k->call = acc_get_int(r, "", "call", -1);
 	uint64_t base = op.n > 0 ? text_id(op) : k->key;
 	k->base = base;
@@ -256,10 +268,13 @@ add_item(struct fold_side *s, const struct acc_rec *r, uint64_t at, struct acc_e
 	it->tensor = acc_rec_is(r, "tensor");
 	enum acc_dtype t = acc_dtype_find(acc_get_text(r, "", "dtype"));
 	it->output = acc_str_is(io, "out");
+	it->fills = !it->output && acc_op_fills(acc_get_text(r, "", "op"), pos);
 	it->exact = t != ACC_NODTYPE && acc_dtypes[t].eps == 0;
 	it->tol = tolerance(r);
 	if (it->tensor)
 		read_stat(r, &it->stat);
+	else if (s->call[s->ncall - 1].hands && acc_word_in("1 dst src", pos))
+		acc_as_int(acc_get(r, "", "value"), &s->call[s->ncall - 1].peer);
 	return 0;
 }
 

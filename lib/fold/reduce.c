@@ -38,7 +38,8 @@ int
 acc_fold_takers(struct acc_fold *f, struct fold_step *t, struct acc_err *e)
 {
 	int rc = 0;
-	for (uint32_t i = 0; i < t->nv && rc == 0; i++) {
+	/* Ranks that are one of several of the reference's sum up with the others, too. */
+	for (uint32_t i = 0; i < t->nv && rc == 0 && f->groups == 1; i++) {
 		const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
 		for (uint32_t x = 0; x < k->n && (k->talks || k->scales || k->adds) && rc == 0;
 			x++) {
@@ -170,7 +171,7 @@ acc_fold_by_reduced(struct acc_fold *f, const struct fold_mesh *m, const struct 
 	struct acc_fold_stat *whole)
 {
 	/* A factor would hide that gradients are summed and not averaged. */
-	if (acc_fold_solve(f, m, want, tol, m->n > 1, l) == 2 ||
+	if (acc_fold_solve(f, m, want, tol, m->n > 1 ? FOLD_OF_PARTS : FOLD_NO_FACTOR, l) == 2 ||
 		acc_fold_by_shape(f, m, own, want, tol, l))
 		return acc_fold_by_layout(f, m, l, INFINITY, whole);
 	/* All should have it now, and have not the same: some were left out. */

@@ -91,7 +91,7 @@ struct search {
 	const struct fold_mesh *m;
 	const struct acc_fold_stat *want;
 	double tol;
-	bool backward;
+	enum fold_factor factor;
 	struct acc_fold_layout now, best;
 	int sure;
 };
@@ -107,6 +107,17 @@ consider(struct search *s, const struct acc_fold_stat *whole, double scale)
 	s->best.scale = scale;
 }
 
+enum fold_factor
+acc_fold_factor(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
+{
+	/* Ranks that are one of several of the reference sum over more ranks than it does, and divide by more. */
+	if (k->dir == FOLD_BACKWARD)
+		return FOLD_OF_PARTS;
+	if (f->groups == 1 || !k->late)
+		return FOLD_NO_FACTOR;
+	return k->talks || (k->scales && !it->output) ? FOLD_OF_COPIES : FOLD_OF_PARTS;
+}
+
 /* The loss of a rank is the mean of its own samples: its gradients are as many times larger, and
  * the mean of the ranks' losses is the loss. Of what all ranks have no factor is a layout's. */
 static void
@@ -117,7 +128,9 @@ finish(struct search *s, const struct acc_fold_stat *whole)
 	consider(s, whole, 1);
 	for (uint32_t d = 0; d < s->m->n; d++) {
 		split |= s->now.at[d].kind != ACC_REPLICATE;
-		if (s->now.at[d].kind == ACC_REPLICATE || !(s->backward || s->want->count == 1))
+		bool copies = s->now.at[d].kind == ACC_REPLICATE;
+		if (copies ? s->factor != FOLD_OF_COPIES
+			   : s->factor == FOLD_NO_FACTOR && s->want->count != 1)
 			continue;
 		consider(s, whole, 1.0 / s->m->size[d]);
 		all *= s->m->size[d];
@@ -150,9 +163,9 @@ descend(struct search *s, int axis, const struct acc_fold_stat *from, uint32_t n
 
 int
 acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
-	double tol, bool backward, struct acc_fold_layout *l)
+	double tol, enum fold_factor factor, struct acc_fold_layout *l)
 {
-	struct search s = {.m = m, .want = want, .tol = tol, .backward = backward};
+	struct search s = {.m = m, .want = want, .tol = tol, .factor = factor};
 	if (want->ndim > ACC_FOLD_NDIM || f->part[0].ndim != want->ndim)
 		return 0;
 	s.now = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};

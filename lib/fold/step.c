@@ -11,83 +11,22 @@
 
 enum { WINDOW = 24 }; /* calls of one operator to either side that may be the one */
 
-void
-acc_fold_steps_free(struct acc_fold *f)
+/* Is it handed on from one to the other of ranks that are one of the reference's? */
+static bool
+stays_within(const struct acc_fold *f, const struct fold_step *t, const struct fold_call *k)
 {
-	for (uint32_t i = 0; i < f->nstep; i++) {
-		free(f->step[i].segment);
-		free(f->step[i].v);
-		free(f->step[i].call);
-		acc_ids_release(&f->step[i].takers);
-	}
-	free(f->step);
-	for (uint32_t i = 0; i < f->device.nsegment && f->runs != NULL; i++)
-		acc_fold_runs_free(&f->runs[i]);
-	free(f->runs);
-	f->runs = NULL;
-	f->step = NULL;
-	f->nstep = 0;
-	f->step_cap = 0;
-}
-
-static int
-by_number(const void *a, const void *b)
-{
-	const struct fold_segment *x = a, *y = b;
-	if (x->step != y->step)
-		return x->step < y->step ? -1 : 1;
-	return x->rank < y->rank ? -1 : x->rank > y->rank;
-}
-
-/* The steps of the device with their ranks, and the reference's segment of each. */
-static int
-list_steps(struct acc_fold *f, struct acc_err *e)
-{
-	struct fold_segment *g = f->device.segment;
-	uint32_t n = f->device.nsegment, nref = f->reference.nsegment;
-	struct acc_fold_order {
-		struct fold_segment s;
-		uint32_t i;
-	} *o = calloc((size_t)n + 1, sizeof *o);
-	if (o == NULL)
-		return acc_nomem(e);
-	for (uint32_t i = 0; i < n; i++)
-		o[i] = (struct acc_fold_order){g[i], i};
-	qsort(o, n, sizeof *o, by_number);
-	int rc = 0;
-	for (uint32_t i = 0, end; i < n && rc == 0; i = end) {
-		for (end = i; end < n && o[end].s.step == o[i].s.step; end++)
-			;
-		struct fold_step *t = acc_grow(f->step, &f->step_cap, (size_t)f->nstep + 1,
-			sizeof *t, e);
-		if (t == NULL) {
-			rc = ACC_ENOMEM;
-			break;
-		}
-		f->step = t;
-		t += f->nstep++;
-		*t = (struct fold_step){.step = o[i].s.step,
-			.nrank = end - i,
-			.reference = FOLD_NONE};
-		t->segment = calloc(end - i, sizeof *t->segment);
-		if (t->segment == NULL)
-			rc = acc_nomem(e);
-		for (uint32_t k = i; k < end && rc == 0; k++)
-			t->segment[k - i] = o[k].i;
-	}
-	for (uint32_t i = 0; i < f->nstep && rc == 0; i++)
-		for (uint32_t k = 0; k < nref; k++)
-			if ((f->nstep == 1 && nref == 1) ||
-				f->reference.segment[k].step == f->step[i].step)
-				f->step[i].reference = k;
-	free(o);
-	return rc;
+	bool is = false;
+	for (uint32_t i = 0; i < t->nrank && f->groups > 1 && k->peer >= 0; i++)
+		is |= f->device.segment[t->segment[i]].rank == k->peer;
+	return is;
 }
 
 static int
 put_virtual(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, uint32_t stage,
 	uint32_t call, uint32_t alone, struct acc_err *e)
 {
+	if (stays_within(f, t, &f->device.call[call]))
+		return 0;
 	struct fold_virtual *v = acc_grow(t->v, &t->vcap, (size_t)t->nv + 1, sizeof *v, e);
 	if (v == NULL)
 		return ACC_ENOMEM;
@@ -291,7 +230,7 @@ likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *
 	memset(weight, 0, nwith * sizeof *weight);
 	for (uint32_t i = 0; i < k->n; i++) {
 		const struct fold_item *own = &f->device.item[k->first + i];
-		if (!own->tensor || !acc_fold_gather(f, m, t, v, i))
+		if (!own->tensor || own->fills || !acc_fold_gather(f, m, t, v, i))
 			continue;
 		for (uint32_t w = 0; w < nwith; w++) {
 			const struct fold_item *it = acc_fold_item_at(ref, &ref->call[with[w]],
@@ -300,7 +239,8 @@ likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *
 			if (it == NULL || !it->tensor || it->stat.known == 0)
 				continue;
 			double tol = own->tol > it->tol ? own->tol : it->tol;
-			int sure = acc_fold_solve(f, m, &it->stat, tol, false, &l);
+			int sure = acc_fold_solve(f, m, &it->stat, tol, acc_fold_factor(f, k, own),
+				&l);
 			weight[w] += sure == 2 ? 1 : sure == 1 ? 0.01 : -0.1;
 		}
 	}
@@ -525,7 +465,8 @@ sort_stages(struct acc_fold *f, struct fold_step *t, const struct chain *c, stru
 		const struct fold_call *k = &f->device.call[t->call[v->rank]];
 		uint32_t tensors = 0;
 		for (uint32_t n = 0; n < k->n; n++)
-			tensors += f->device.item[k->first + n].tensor;
+			tensors += f->device.item[k->first + n].tensor &&
+				   !f->device.item[k->first + n].fills;
 		v->place = at = v->mate != FOLD_NONE ? v->mate : at;
 		for (; x < c->n && c->edge[x].i <= i; x++) {
 			uint32_t j = c->edge[x].j;
@@ -606,7 +547,7 @@ find_runs(struct acc_fold *f, struct acc_err *e)
 int
 acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e)
 {
-	int rc = f->nstep == 0 ? list_steps(f, e) : 0;
+	int rc = f->nstep == 0 ? acc_fold_list(f, e) : 0;
 	if (rc == 0 && f->runs == NULL)
 		rc = find_runs(f, e);
 	for (uint32_t i = 0; i < f->nstep && rc == 0; i++) {

@@ -89,14 +89,18 @@ add_vote(struct fold_class *c, const struct acc_fold_layout *l)
 
 double
 acc_fold_alone_scale(const struct acc_fold *f, const struct fold_call *k,
-	const struct acc_fold_stat *part, const struct acc_fold_stat *want, double tol)
+	const struct fold_item *own, const struct acc_fold_stat *part,
+	const struct acc_fold_stat *want, double tol)
 {
 	double mean = 1.0 / f->mesh.zip;
 	if (part->ndim > ACC_FOLD_NDIM || want->ndim > ACC_FOLD_NDIM)
 		return 0;
 	if (acc_fold_same(part, 1, want, tol) == 2)
 		return 1;
-	return k->dir == FOLD_BACKWARD && acc_fold_same(part, mean, want, tol) == 2 ? mean : 0;
+	return acc_fold_factor(f, k, own) != FOLD_NO_FACTOR &&
+			       acc_fold_same(part, mean, want, tol) == 2
+		       ? mean
+		       : 0;
 }
 
 /* The classes of its line of code, and of its line and shapes. */
@@ -138,6 +142,35 @@ vote_range(int sure, struct acc_fold_layout *l)
 	return 2;
 }
 
+static uint32_t
+tensors_of(const struct fold_side *s, const struct fold_call *k, bool output)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < k->n; i++) {
+		const struct fold_item *it = &s->item[k->first + i];
+		n += it->tensor && it->output == output && (output || it->listed);
+	}
+	return n;
+}
+
+const struct fold_item *
+acc_fold_counterpart(const struct acc_fold *f, const struct fold_step *t,
+	const struct fold_virtual *v, uint32_t i)
+{
+	const struct fold_side *d = &f->device, *r = &f->reference;
+	const struct fold_call *k = &d->call[t->call[v->rank]];
+	const struct fold_item *own = &d->item[k->first + i], *it;
+	if (v->mate == FOLD_NONE)
+		return NULL;
+	const struct fold_call *mate = &r->call[v->mate];
+	/* What a tensor is cut into, or put together of, by ranks that are others on the two sides. */
+	if (f->groups > 1 && (own->output ? k->moves : own->listed) &&
+		tensors_of(d, k, own->output) != tensors_of(r, mate, own->output))
+		return NULL;
+	it = acc_fold_item_at(r, mate, own->pos, i);
+	return it != NULL && it->tensor ? it : NULL;
+}
+
 static int
 vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, struct acc_err *e)
 {
@@ -151,24 +184,21 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 		int rc = classes(f, k, own, cls, e);
 		if (rc < 0)
 			return rc;
-		const struct fold_item *it = v->mate == FOLD_NONE
-						     ? NULL
-						     : acc_fold_item_at(&f->reference,
-							       &f->reference.call[v->mate],
-							       own->pos, i);
-		if (it == NULL || !it->tensor || !acc_fold_gather(f, &f->mesh, t, v, i))
+		const struct fold_item *it = acc_fold_counterpart(f, t, v, i);
+		if (it == NULL || !acc_fold_gather(f, &f->mesh, t, v, i))
 			continue;
 		double tol = own->tol > it->tol ? own->tol : it->tol;
-		double scale = v->alone == 0 ? 0
-					     : acc_fold_alone_scale(f, k, f->part, &it->stat, tol);
+		double scale = v->alone == 0
+				       ? 0
+				       : acc_fold_alone_scale(f, k, own, f->part, &it->stat, tol);
 		if (scale > 0)
 			l = (struct acc_fold_layout){.n = 1,
 				.at = {{ACC_ALONE, 0}},
 				.scale = scale};
 		int sure = scale > 0 ? 2 : 0;
 		if (sure == 0 && v->alone == 0 && !acc_fold_one_has_all(f, &f->mesh))
-			sure = acc_fold_solve(f, &f->mesh, &it->stat, tol, k->dir == FOLD_BACKWARD,
-				&l);
+			sure = acc_fold_solve(f, &f->mesh, &it->stat, tol,
+				acc_fold_factor(f, k, own), &l);
 		if (sure < 2 && v->alone == 0 && is_ranged(f, own, it))
 			sure = vote_range(sure, &l);
 		if (sure == 2) {
@@ -263,6 +293,26 @@ is_member(const struct acc_fold *f, const struct fold_call *k, const struct fold
 	return n > 1;
 }
 
+/* Is it the reference's but for noise, or behind a fault, or that but for the factor that a group of ranks
+ * makes? 1 where neither is near; 0: it may be summands, which are of one shape, too. */
+static double
+nearest_factor(struct acc_fold *f, const struct acc_fold_layout *l,
+	const struct acc_fold_stat *want, double tol)
+{
+	const double near = 1.25; /* factors are 2 apart at least */
+	const uint8_t norm = 1 << ACC_FOLD_NORM;
+	const double scale[2] = {1, 1.0 / f->mesh.zip};
+	struct acc_fold_stat whole;
+	if (!acc_fold_by_layout(f, &f->mesh, l, tol, &whole) || !(whole.known & want->known & norm))
+		return 0;
+	for (int i = 0; i < 2; i++) {
+		double a = whole.v[ACC_FOLD_NORM] * scale[i], b = want->v[ACC_FOLD_NORM];
+		if (a <= b * near && b <= a * near)
+			return scale[i];
+	}
+	return 1;
+}
+
 struct acc_fold_layout
 acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_stat *want, double tol)
@@ -275,7 +325,7 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	if ((c != NULL && c->is_given && l.n == 0) || (l.n > 0 && fits(f, &l, want)))
 		return l;
 	if (want != NULL &&
-		acc_fold_solve(f, &f->mesh, want, tol, k->dir == FOLD_BACKWARD, &l) == 2)
+		acc_fold_solve(f, &f->mesh, want, tol, acc_fold_factor(f, k, it), &l) == 2)
 		return l;
 	/* Shapes alone may agree by chance. */
 	if (is_member(f, k, it))
@@ -289,10 +339,12 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 			return l;
 	}
 	if (want != NULL && acc_fold_by_shape(f, &f->mesh, it, want, tol, &l)) {
-		if (k->dir == FOLD_BACKWARD && l.at[0].kind == ACC_SHARD) {
+		enum fold_factor factor = acc_fold_factor(f, k, it);
+		if (factor != FOLD_NO_FACTOR && k->dir != FOLD_BACKWARD)
+			l.scale = nearest_factor(f, &l, want, tol);
+		else if (factor == FOLD_OF_PARTS && l.at[0].kind == ACC_SHARD)
 			l.scale = f->back;
-			l.n = f->back > 0 ? l.n : 0;
-		}
+		l.n = l.scale > 0 ? l.n : 0;
 		return l;
 	}
 	/* What is the same on all ranks is most likely that. */
@@ -300,7 +352,11 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	for (uint32_t d = 0; d < f->mesh.n; d++)
 		l.at[d].kind = ACC_REPLICATE;
 	struct acc_fold_stat whole;
-	if (want == NULL && acc_fold_by_layout(f, &f->mesh, &l, tol, &whole))
+	/* But where the reference has several ranks, too, it may have other parts, or another factor. */
+	const bool guess = want == NULL &&
+			   (f->groups == 1 || (!is_member(f, k, it) &&
+						      acc_fold_factor(f, k, it) == FOLD_NO_FACTOR));
+	if (guess && acc_fold_by_layout(f, &f->mesh, &l, tol, &whole))
 		return l;
 	return (struct acc_fold_layout){.n = 0};
 }

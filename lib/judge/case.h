@@ -84,6 +84,9 @@ int acc_say_stage(struct acc_case *c, struct acc_err *e);
 /* Findings get the op call and the rank that were recorded. */
 int acc_say_folded(struct acc_case *c, struct acc_err *e);
 bool acc_is_folded(struct acc_case *c);
+/* By the `fold` of an argument: how many ranks are one of the other side's; 1. */
+double acc_of_ranks(struct acc_str fold);
+bool acc_is_folded_side(struct acc_case *c, int side);
 /* Of such ranks: a sum over them that is lost, wrong or no mean is named in place of what takes or gives
  * its summands. */
 int acc_say_sums(struct acc_case *c, struct acc_err *e);

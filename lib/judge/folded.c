@@ -4,16 +4,32 @@
 #include "acc/say.h"
 
 bool
-acc_is_folded(struct acc_case *c)
+acc_is_folded_side(struct acc_case *c, int side)
 {
 	for (uint32_t i = 0; i < c->nitem; i = acc_step(c, i)) {
 		struct acc_rec *r;
 		if (c->item[i].kind == ACC_ITEM_TENSOR && c->item[i].sides == 3)
 			return acc_case_record(c, &c->item[i], &r, NULL) >= 0 &&
-			       (acc_get(r, "a.", "fold") != NULL ||
-				       acc_get(r, "b.", "fold") != NULL);
+			       acc_get(r, side == ACC_A ? "a." : "b.", "fold") != NULL;
 	}
 	return false;
+}
+
+bool
+acc_is_folded(struct acc_case *c)
+{
+	return acc_is_folded_side(c, ACC_A) || acc_is_folded_side(c, ACC_B);
+}
+
+double
+acc_of_ranks(struct acc_str fold)
+{
+	static const char size[] = "Size(";
+	int64_t n = 1;
+	if (!acc_str_starts(fold, size) ||
+		!acc_str_int((struct acc_str){fold.p + sizeof size - 1, fold.n - sizeof size}, &n))
+		return 1;
+	return (double)n;
 }
 
 /* The record that a finding is about, or an output of its op call; NULL where there is none. */
@@ -26,7 +42,8 @@ record_of(struct acc_case *c, const struct acc_finding *f)
 		const struct acc_item *it = &c->item[i];
 		const struct acc_call *k = it->call == ACC_NOCALL ? NULL : &c->call[it->call];
 		if (k == NULL || it->kind != ACC_ITEM_TENSOR || (it->sides & 1) == 0 ||
-			k->step != f->step || strcmp(acc_call_name(k), f->name) != 0 ||
+			k->step != f->step || (c->nranks[ACC_A] > 1 && k->rank != f->rank) ||
+			strcmp(acc_call_name(k), f->name) != 0 ||
 			acc_case_record(c, it, &r, NULL) < 0)
 			continue;
 		if (f->io != NULL && f->pos != NULL &&
@@ -36,6 +53,23 @@ record_of(struct acc_case *c, const struct acc_finding *f)
 		found = found < 0 || acc_is_output(it) ? (int64_t)i : found;
 	}
 	return found < 0 || acc_case_record(c, &c->item[found], &r, NULL) < 0 ? NULL : r;
+}
+
+/* Where the bench has several ranks, too: which of the device's are this one. */
+static const char *
+group_of(struct acc_case *c, const struct acc_finding *f, const struct acc_rec *r)
+{
+	const struct acc_val *v = acc_get(r, "a.", "fold.group");
+	struct acc_which w = {.text = ""};
+	if (v == NULL || v->type != ACC_V_INTS)
+		return "";
+	for (uint32_t i = 0; i < v->n; i++)
+		acc_which_add(&c->mem, &w, v->ints[i]);
+	acc_which_end(&c->mem, &w);
+	return w.text == NULL
+		       ? NULL
+		       : acc_say(&c->mem, "; rank %lld of the bench is ranks %s of the device",
+				 (long long)f->rank, w.text);
 }
 
 static const char *
@@ -172,11 +206,13 @@ acc_say_folded(struct acc_case *c, struct acc_err *e)
 			continue;
 		const char *order = unordered(c, f);
 		r = record_of(c, f);
-		const char *text = r == NULL ? NULL : told(c, f, r);
 		bool anew = strcmp(f->what, "next") == 0;
-		f->text = text == NULL || order == NULL
+		const char *group = r == NULL || anew || !f->bad ? "" : group_of(c, f, r);
+		const char *text = r == NULL ? NULL : told(c, f, r);
+		f->text = text == NULL || order == NULL || group == NULL
 				  ? NULL
-				  : acc_say(&c->mem, "%s%s%s", anew ? "" : f->text, text, order);
+				  : acc_say(&c->mem, "%s%s%s%s", anew ? "" : f->text, group, text,
+					    order);
 		if (f->text == NULL || f->name == NULL)
 			return acc_nomem(e);
 	}

@@ -399,6 +399,17 @@ names_device(const struct acc_val *v)
 	return false;
 }
 
+/* Of ranks that are one of several of the other side's: is it a number that so many ranks multiply, or one
+ * that is each side's own, as numbers of ranks are? */
+static bool
+of_ranks(const struct acc_val *fold, double x, double y)
+{
+	struct acc_str s = acc_picked_text(fold);
+	const double ranks = acc_of_ranks(s), n = fmax(x, y) / fmin(x, y);
+	return acc_str_is(s, "Own()") ||
+	       (fmin(x, y) > 0 && n <= ranks && n == floor(n) && fmod(ranks, n) == 0);
+}
+
 static void
 argument(struct acc_item *it, const struct acc_picked *f)
 {
@@ -418,6 +429,8 @@ argument(struct acc_item *it, const struct acc_picked *f)
 		equal = acc_val_eq(a, b);
 	}
 	equal |= names_device(a) && names_device(b);
+	for (int s = 0; s < 2; s++)
+		equal |= of_ranks(f->side[s][FOLD], x, y);
 	it->measure = ACC_BY_VALUE;
 	it->rms = equal ? 0 : INFINITY;
 	if (!equal && is_number(a) && is_number(b) && isfinite(x) && isfinite(y) &&

@@ -69,7 +69,7 @@ const struct acc_known acc_known[] = {
 		SIDED("fold.shape") SIDED("fold.grid") SIDED("fold.cuts") SIDED("fold.own") SIDED(
 			"fold.mesh") SIDED("fold.differs") SIDED("fold.lost") SIDED("fold.not_sum")
 			SIDED("fold.undivided") SIDED("fold.apart") SIDED("fold.absent")
-				SIDED("fold.turned") SIDED("fold.unscaled")};
+				SIDED("fold.turned") SIDED("fold.unscaled") SIDED("fold.group")};
 const size_t acc_nknown = sizeof acc_known / sizeof *acc_known;
 
 static bool
