@@ -12,10 +12,14 @@
 
 struct lost {
 	struct acc_case *c;
-	struct acc_ids taken[2]; /* values that calls of a side take: the last such call */
-	uint32_t n[2], first[2]; /* calls that only this side has, whose result nothing takes */
+	struct acc_ids taken[2];  /* values that calls of a side take: the last such call */
+	struct acc_ids summed[2]; /* values that communications of both sides give */
+	uint32_t n[2], first[2];  /* calls that only this side has, whose result nothing takes */
 	bool divides[2];
-	uint32_t talks[2]; /* communications that only this side has */
+	uint32_t talks[2];   /* communications that only this side has */
+	uint32_t of_both[2]; /* of n: those that scale a sum that both sides have */
+	bool folded[2];
+	uint32_t scaled; /* sums that both sides scale */
 };
 
 static bool
@@ -32,16 +36,20 @@ learn(struct lost *t, uint32_t from, uint32_t *to, struct acc_err *e)
 	uint32_t k = from;
 	int rc = 0;
 	acc_case_rest(c);
-	acc_ids_clear(&t->taken[ACC_A]);
-	acc_ids_clear(&t->taken[ACC_B]);
+	for (int s = 0; s < 2; s++) {
+		acc_ids_clear(&t->taken[s]);
+		acc_ids_clear(&t->summed[s]);
+	}
 	for (; k < c->ncall && c->call[k].segment == c->call[from].segment; k++)
 		for (uint32_t i = c->call[k].first; i <= c->call[k].last && rc == 0; i++) {
 			const struct acc_item *it = &c->item[i];
-			if (it->call != k || it->kind != ACC_ITEM_TENSOR || !in(it))
+			bool both = c->call[k].talks && it->sides == 3;
+			if (it->call != k || it->kind != ACC_ITEM_TENSOR || !(in(it) || both))
 				continue;
 			for (int s = 0; s < 2 && rc == 0; s++)
 				if (it->id[s] != 0)
-					rc = acc_ids_put(&t->taken[s], it->id[s], k, true, e);
+					rc = acc_ids_put(in(it) ? &t->taken[s] : &t->summed[s],
+						it->id[s], k, true, e);
 		}
 	*to = k;
 	return rc;
@@ -52,7 +60,6 @@ static int
 averages(struct acc_case *c, uint32_t call, int side, struct acc_err *e)
 {
 	const struct acc_call *k = &c->call[call];
-	double n = c->nranks[side];
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		struct acc_rec *r;
 		double v = NAN;
@@ -61,7 +68,9 @@ averages(struct acc_case *c, uint32_t call, int side, struct acc_err *e)
 		int rc = acc_case_record(c, &c->item[i], &r, e);
 		if (rc < 0)
 			return rc;
-		acc_as_f64(acc_get(r, side == ACC_A ? "a." : "b.", "value"), &v);
+		const char *prefix = side == ACC_A ? "a." : "b.";
+		const double n = c->nranks[side] * acc_of_ranks(acc_get_text(r, prefix, "fold"));
+		acc_as_f64(acc_get(r, prefix, "value"), &v);
 		if (v == n || fabs(v * n - 1) < LIMIT_ONE_OVER)
 			return 1;
 	}
@@ -98,6 +107,20 @@ acc_only_scales(const struct acc_call *k)
 	return false;
 }
 
+/* Does it take what a communication gives that both sides have? */
+static bool
+takes_sum(const struct lost *t, uint32_t call, int side)
+{
+	const struct acc_case *c = t->c;
+	bool does = false;
+	for (uint32_t i = c->call[call].first; i <= c->call[call].last; i++) {
+		const struct acc_item *it = &c->item[i];
+		does |= it->call == call && it->kind == ACC_ITEM_TENSOR && in(it) &&
+			it->id[side] != 0 && acc_ids_get(&t->summed[side], it->id[side]) < call;
+	}
+	return does;
+}
+
 static int
 look(struct lost *t, uint32_t call, struct acc_err *e)
 {
@@ -113,6 +136,11 @@ look(struct lost *t, uint32_t call, struct acc_err *e)
 		rc = averages(t->c, call, side, e);
 	if (rc <= 0)
 		return rc;
+	bool of_both = scale && takes_sum(t, call, side);
+	/* Ranks that are one of the other side's communicate among themselves, too. */
+	if (t->folded[side] && !of_both)
+		return 0;
+	t->of_both[side] += of_both;
 	if (t->n[side]++ == 0)
 		t->first[side] = call;
 	t->divides[side] |= scale;
@@ -149,7 +177,8 @@ say(struct lost *t, int side, struct acc_err *e)
 int
 acc_say_lost(struct acc_case *c, struct acc_err *e)
 {
-	struct lost t = {.c = c};
+	struct lost t = {.c = c,
+		.folded = {acc_is_folded_side(c, ACC_A), acc_is_folded_side(c, ACC_B)}};
 	struct acc_recorded how;
 	uint32_t both = ACC_NOCALL;
 	if (c->nranks[ACC_A] < 2 || c->nranks[ACC_A] != c->nranks[ACC_B])
@@ -161,19 +190,26 @@ acc_say_lost(struct acc_case *c, struct acc_err *e)
 			rc = learn(&t, i, &end, e);
 		if (rc < 0)
 			break;
-		if (k->key[ACC_A] != NULL && k->key[ACC_B] != NULL)
+		if (k->key[ACC_A] != NULL && k->key[ACC_B] != NULL) {
 			both = i;
-		else if (!k->missing)
+			t.scaled += acc_only_scales(k) && takes_sum(&t, i, ACC_B);
+		} else if (!k->missing) {
 			rc = look(&t, i, e);
+		}
 	}
-	acc_ids_release(&t.taken[ACC_A]);
-	acc_ids_release(&t.taken[ACC_B]);
+	for (int s = 0; s < 2; s++) {
+		acc_ids_release(&t.taken[s]);
+		acc_ids_release(&t.summed[s]);
+	}
 	if (rc < 0 || both == ACC_NOCALL || t.n[ACC_A] + t.n[ACC_B] == 0)
 		return rc;
 	rc = acc_recorded(c, &c->call[both], &how, e);
-	/* A side that communicates in its own way may reduce in it, too. */
-	for (int s = 0; s < 2 && rc == 0 && how.alike && how.ordered; s++)
-		if (t.n[s] > 0 && t.talks[!s] == 0)
+	for (int s = 0; s < 2 && rc == 0 && how.alike && how.ordered; s++) {
+		/* A side that communicates in its own way may reduce in it, too. */
+		bool own = t.talks[!s] > 0 && t.of_both[s] < t.n[s];
+		/* Where ranks are one of several of the other side's, some have weights of their own. */
+		if (t.n[s] > 0 && !own && !(t.scaled > 0 && t.folded[!s]))
 			rc = say(&t, s, e);
+	}
 	return rc;
 }

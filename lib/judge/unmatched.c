@@ -176,8 +176,10 @@ ends_early(const struct acc_case *c, bool folded, struct stretch *t, struct acc_
 		} else {
 			if (acc_is_communication(k))
 				return 0; /* its layout is another one */
-			/* So it is where ranks only scale what they have of a whole. */
-			if (folded && side_of(k) == ACC_A && acc_only_scales(k))
+			/* So it is where ranks only scale what they have of a whole; and who has more
+			 * ranks has less on each. */
+			if (folded && acc_only_scales(k) &&
+				(side_of(k) == ACC_A || c->nranks[ACC_A] > 1))
 				continue;
 			tail[side_of(k)]++;
 		}
