@@ -155,8 +155,9 @@ allow(const struct scan *s, const struct acc_call *k, const struct acc_item *it,
 	if (it->measure == ACC_BY_STAT) {
 		x->cause = fmax(x->cause, acc_stat_usual(s, k->backward || k->grad));
 		x->cause = fmax(x->cause, acc_stat_unseen(s, unit));
-		/* What only moves elements hands on the worst of them, which may be anyone's. */
-		if (k->cls == ACC_OP_MOVE && s->folded && g->unseen)
+		/* What only moves elements hands on the worst of them, which may be anyone's; so does what
+		 * brings other ranks', which statistics may not show. */
+		if (s->folded && (k->talks || (k->cls == ACC_OP_MOVE && g->unseen)))
 			x->cause = fmax(x->cause, s->most);
 		/* That of an element is relative to it; its sum with others is measured by what most
 		 * of these are. */
