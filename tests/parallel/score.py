@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Ranks against one: what accdiff says of the runs of make.py. BIN holds the programs.
 
-Usage: score.py --list [LAYOUT...]        the runs that it wants, as words for make.py
-       score.py FOLDER [-v] [--statistics] [LAYOUT...]
-                                 clean runs that are accused, faults that are named
+Usage: score.py --list [many | LAYOUT[:BENCH]...]
+                                 the runs that it wants, as words for make.py
+       score.py FOLDER [-v] [--statistics] [many | LAYOUT[:BENCH]...]
+                                 clean runs that are accused, faults that are named; many: with a
+                                 bench of several ranks, too
 
 The truth is that of twins: a run with a fault and the same run, with the same noise, without. Where it
 enters is the first op call of each rank that changes, or the one that gave what changed. The rank is
@@ -47,17 +49,47 @@ TABLE = [
     ("tp2-vocab", "one", "scale lost stale"),
     ("tp2-pad", "one", "scale lost stale"),
 ]
+# The same with a bench of several ranks, of which each is some of the device's, or the other way round.
+MANY = [
+    ("tp4", "tp2", "scale lost group stale order mask"),
+    ("tp2", "tp4", "scale lost stale order mask"),
+    ("sp4", "sp2", "scale lost stale order mask"),
+    ("sp4", "tp2", "scale lost stale mask"),
+    ("dp4", "dp2", "scale noreduce noavg stale mask"),
+    ("dp2", "dp8", "scale noreduce noavg stale"),
+    ("pp4", "pp2", "scale stale mask"),
+    ("pp2", "pp4", "scale stale mask"),
+    ("tp2pp2", "tp2", "scale lost stale order mask"),
+    ("tp2pp2", "pp2", "scale lost stale order mask"),
+    ("tp2dp2", "tp2", "scale lost noavg stale order mask"),
+    ("tp2dp2", "dp2", "scale lost noavg stale order mask"),
+    ("tp2dp2pp2-bias", "tp2pp2-bias", "scale lost noavg stale"),
+    ("ep4", "ep2", "scale noreduce noavg stale order mask token"),
+    ("cp4", "cp2", "scale noreduce noavg stale order mask"),
+    ("fsdp4", "fsdp2", "scale noavg stale order mask"),
+    ("fsdp4", "dp2", "scale noavg stale order mask"),
+    ("zero4", "zero2", "scale lost noavg stale order mask"),
+]
 NOISE = ["", "-noise", "-tf32"]
 
 
+def chosen(only):
+    """Of ranks against one, or of `many`; or those of some layouts, such as tp4 or tp4:tp2."""
+    for layout, bench, faults in MANY if "many" in only else TABLE:
+        if not only or "many" in only or layout in only:
+            yield layout, bench, faults
+    for layout, bench, faults in MANY:
+        if f"{layout}:{bench}" in only:
+            yield layout, bench, faults
+
+
 def wanted(only):
-    for layout, bench, faults in TABLE:
-        if not only or layout in only:
-            yield bench
-            for noise in NOISE:
-                yield layout + noise
-            for f in faults.split():
-                yield f"{layout}-{f}-noise"
+    for layout, bench, faults in chosen(only):
+        yield bench
+        for noise in NOISE:
+            yield layout + noise
+        for f in faults.split():
+            yield f"{layout}-{f}-noise"
 
 
 def plain(x):
@@ -136,8 +168,8 @@ def main():
         return
     folder, verbose = sys.argv[1], "-v" in sys.argv
     total = Counter()
-    for layout, bench, faults in TABLE:
-        if only and layout not in only or not os.path.isdir(os.path.join(folder, layout)):
+    for layout, bench, faults in chosen(only):
+        if not os.path.isdir(os.path.join(folder, layout)):
             continue
         said = Counter()
         for noise in NOISE:
@@ -157,7 +189,8 @@ def main():
             name = bad[0]["name"] if bad else None
             summed = f in SUMS or f == "group" and layout.startswith("dp")
             word = "missed" if rc == 0 else "declined" if rc == 2 else \
-                "named" if name in truth or summed and name and SUMMED.search(name) else "later"
+                "named" if name in truth or summed and name and \
+                (SUMMED.search(name) or bad[0]["what"] == "missing") else "later"
             said["fault"] += 1
             said[word] += 1
             n = len(os.listdir(os.path.join(folder, run, "step0")))
@@ -169,7 +202,7 @@ def main():
             if verbose:
                 print("   ", run, word, name, f"rank {rank} {right}", "" if word == "named" else sorted(truth)[:6], err.strip()[:200])
         total += said
-        print(f"{layout:16}", ", ".join(f"{k} {v}" for k, v in said.items()))
+        print(f"{layout + ('' if bench.startswith(('one', 'moe')) else ' ' + bench):16}", ", ".join(f"{k} {v}" for k, v in said.items()))
         sys.stdout.flush()
     print("all:", ", ".join(f"{k} {v}" for k, v in total.items()))
 
