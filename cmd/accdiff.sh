@@ -453,9 +453,9 @@ fi
 # The ranks of a side become one, or as many as the other has, if that is a folder, too, and has fewer. Who joins ranks or
 # steps by hand, or chose a rank, has said what belongs together.
 ranks_of() { # folder
-	find "$1" -maxdepth 3 -type d -name 'rank*' | sed 's|.*/||' | sort -u | awk 'END { print NR + !NR }'
+	find "$1/" -maxdepth 3 -type d -name 'rank*' | sed 's|.*/||' | sort -u | awk 'END { print NR + !NR }'
 }
-folded='' whole=''
+folded='' both_ranked=''
 case $judge$preset$rank$apart$aligning in
 *--ranks=* | *--steps=*) ;;
 accfirstbad | "accfirstbad "*)
@@ -463,16 +463,20 @@ accfirstbad | "accfirstbad "*)
 		device_ranks=$(ranks_of "$1")
 		bench_ranks=$(ranks_of "$2")
 		if [ "$device_ranks" -gt "$bench_ranks" ] && [ $((device_ranks % bench_ranks)) -eq 0 ]; then
-			folded=device whole=bench
+			folded=' device'
 		elif [ "$bench_ranks" -gt "$device_ranks" ] && [ $((bench_ranks % device_ranks)) -eq 0 ] && [ -z "$noise" ]; then
-			folded=bench whole=device
+			folded=' bench'
 		fi
+		[ "$device_ranks" -eq 1 ] || [ "$bench_ranks" -eq 1 ] || [ -n "$noise" ] || both_ranked=1
 	fi
 	;;
 esac
-[ -z "$folded" ] || for side in device bench; do
-	! bare "$side" || measured="$measured $side"
-done
+measure_bare() {
+	for side in device bench; do
+		! bare "$side" || measured="$measured $side"
+	done
+}
+[ -z "$folded" ] || measure_bare
 
 # Weights that are in parts, over ranks or in a distributed checkpoint, become whole, but where both
 # sides have the same parts.
@@ -504,10 +508,12 @@ accfirstbad*)
 esac
 
 read_side() { # dump, file for complaints, device, bench or unmeasured; the other side
-	if [ "$3" = "$folded" ]; then
+	if [ "${folded#*" $3"}" != "$folded" ]; then
+		other=bench
+		[ "$3" = device ] || other=device
 		measured_side "$1" "$2" "$3" | {
-			measured_side "$4" /dev/null "$whole" 4<&- <&9 |
-				accfold -b - --root="$1" --root="$4" /dev/fd/4 2>"$tmp/why.fold" 9<&-
+			measured_side "$4" /dev/null $other 4<&- <&9 |
+				accfold $wholly -b - --root="$1" --root="$4" /dev/fd/4 2>"$tmp/why.fold.$3" 9<&-
 		} 4<&0
 	elif [ "${parted#* "$3"}" != "$parted" ]; then
 		at=$1
@@ -582,9 +588,7 @@ if [ "$judge" = accfirstbad ] && [ -z "$preset$measured$folded$parted" ] && [ "$
 		measured=' device bench'
 		unlike=${audit:-1}
 	elif [ "$share" -ge 5 ]; then
-		for side in device bench; do
-			! bare "$side" || measured="$measured $side"
-		done
+		measure_bare
 	fi
 fi
 # What the members said, but not that an earlier one failed where that one says why itself.
@@ -608,21 +612,42 @@ print_judged() {
 		${only_bad:+"$only_bad"} \
 		${behind:+--consequences="$behind"} ${columns:+-c "$columns"}
 }
-measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
-	with member "$judging$expected" "$judge" ${preset:+--preset="$preset"} ${where:+"$where"} \
-		${noise:+--noise="$tmp/noise"} ${entire:+--all} ${strict:+--strict} ${audit:+"$audit"} \
-		${threads:+-j "$threads"} |
-	if [ -n "$kept" ]; then
-		tee "$kept" | print_judged
+diff_dumps() { # DEVICE BENCH
+	measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
+		with member "$judging$expected" "$judge" ${preset:+--preset="$preset"} ${where:+"$where"} \
+			${noise:+--noise="$tmp/noise"} ${entire:+--all} ${strict:+--strict} ${audit:+"$audit"} \
+			${threads:+-j "$threads"} |
+		if [ -n "$kept" ]; then
+			tee "$kept" | print_judged
+		else
+			print_judged
+		fi
+}
+# Ranks of two layouts, of which none are some of the other's, as where one side is split by tensors and the other by the
+# batch: then both sides become one.
+wholly=''
+if [ -n "$both_ranked" ]; then
+	diff_dumps "$1" "$2" >"$tmp/judged"
+	status=$?
+	if [ "$status" -eq 2 ] && grep -qF "$(text 'the two sides are laid out over ranks in different ways: nothing was judged')" \
+		"$tmp/why.$judge" 2>/dev/null; then
+		rm -f "$tmp"/why.*
+		folded=' device bench' wholly=--whole measured='' unlike=''
+		measure_bare
+		diff_dumps "$1" "$2"
 	else
-		print_judged
+		cat "$tmp/judged"
+		(exit "$status")
 	fi
+else
+	diff_dumps "$1" "$2"
+fi
 status=$?
 # All that a reader says it says before its stream ends.
 complaints device "$tmp/why.a"
 complaints bench "$tmp/why.b"
-[ ! -s "$tmp/why.fold" ] || sed "s/^accfold: /$prog: $(text "$folded"): /" "$tmp/why.fold" >&2
 for side in device bench; do
+	[ ! -s "$tmp/why.fold.$side" ] || sed "s/^accfold: /$prog: $(text "$side"): /" "$tmp/why.fold.$side" >&2
 	[ ! -s "$tmp/why.parts.$side" ] || sed "s/^accfold: /$prog: $(text "$side"): /" "$tmp/why.parts.$side"
 done >"$tmp/why.parts"
 members

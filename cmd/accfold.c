@@ -13,6 +13,7 @@ static const struct cli_opt options[] = {
 	{'l', "layout", "FILE", "take the layouts in FILE, as -p prints them"},
 	{'p', "print-layout", NULL, "print the layouts, and no records"},
 	{256, "root", "FOLDER", "a stream's files may be here (repeatable)"},
+	{'w', "whole", NULL, "make one rank of a bench of several, too"},
 	{'q', "quiet", NULL, "do not say on standard error what was found"},
 	{0, NULL, NULL, NULL},
 };
@@ -161,6 +162,9 @@ main(int argc, char **argv)
 	const char *bench = NULL, *layout = NULL, **folders = NULL;
 	size_t nfolders = 0;
 	bool print = false, quiet = false;
+	struct acc_fold *f = acc_fold_open(cli_tmpdir(), &e);
+	if (f == NULL)
+		cli_die_err(&e);
 	for (int key; (key = cli_getopt(argc, argv, &cli)) != -1;)
 		if (key == 'b')
 			bench = optarg;
@@ -168,13 +172,12 @@ main(int argc, char **argv)
 			layout = optarg;
 		else if (key == 'p')
 			print = true;
+		else if (key == 'w')
+			acc_fold_whole(f);
 		else if (key == 256)
 			cli_append(&folders, &nfolders, optarg);
 		else
 			quiet = true;
-	struct acc_fold *f = acc_fold_open(cli_tmpdir(), &e);
-	if (f == NULL)
-		cli_die_err(&e);
 	struct acc_roots *roots = acc_roots_open(&e);
 	if (roots == NULL || acc_roots_allow_all(roots, folders, nfolders, argv + optind, &e) < 0 ||
 		acc_fold_tensors(f, roots) < 0)

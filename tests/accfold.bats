@@ -472,3 +472,51 @@ warned() {
 	run -0 --separate-stderr accdiff tp4-noise first
 	[[ $output == *" op calls compared: none adds more error"* ]]
 }
+
+@test "two layouts of which none divides the other: both sides become one rank" {
+	tar -xzf "$DATA/many.tar.gz"
+	for pair in tp2-noise:dp2-noise dp2-noise:tp2-noise tp2-noise:pp2-noise sp2-noise:tp2-noise fsdp2-noise:tp2-noise \
+		tp4-noise:dp2-noise; do
+		found 0 ${pair%:*} ${pair#*:}
+		[[ $text =~ ^([0-9]+)" op calls compared: none adds more error" ]] || { echo "$pair $text"; false; }
+		[ "${BASH_REMATCH[1]}" -ge 150 ] || { echo "$pair $text"; false; }
+		[ -z "$stderr" ]
+	done
+	scaled tp2-noise tp-wrong Functional.linear.2.forward
+	found 1 tp-wrong dp2-noise
+	[ "$found" = "Functional.linear.2.forward out 0 null" ]
+	found 1 dp2-noise tp-wrong
+	[ "$found" = "Functional.linear.2.forward out 0 null" ]
+	# Along several axes too much is open.
+	run -2 --separate-stderr accdiff tp2dp2-noise tp4-noise
+	[[ $stderr == *"a side of two that both become one rank is laid out along several axes"* ]]
+}
+
+@test "a bench that becomes one rank, too: what its ranks have in parts is what the device has" {
+	accfold -p -w -b dp2-noise tp2-noise >layout
+	grep -q '^# the bench becomes one rank, too, of the mesh stages=1 ranks=2$' layout
+	grep -qE '^Functional.linear.forward in.1 [0-9a-f]{16} Shard\(0\)' layout
+	run -0 --separate-stderr accfold -w -l layout -b dp2-noise tp2-noise
+	[[ $stderr == *"both sides become one rank: no layout is taken" ]]
+	# A loss is a mean of the ranks' on the one side, and all have it on the other.
+	accfold -w -b dp2-noise tp2-noise | accfmt --json >a
+	accfold -w -b tp2-noise dp2-noise | accfmt --json >b
+	for x in a b; do
+		jq -r 'select(.name == "Functional.cross_entropy.0.forward.output.0") | "\(.fold) \(."stat.norm" * 1e4 | round)"' $x
+	done >losses
+	[ "$(sed -n 1p losses | cut -d' ' -f1)" = "Replicate()" ]
+	[[ $(sed -n 2p losses) == "Partial(sum) * 1/2 "* ]]
+	[ "$(awk '{ print $NF }' losses | uniq | wc -l)" = 1 ]
+}
+
+@test "samples against tokens: shapes of as many elements are two layouts without another sign" {
+	jq -c '.data |= with_entries(.value |= walk(if type == "object" and .shape != null and (.shape | length) == 3 and .shape[0] % 2 == 0
+		then .shape |= [.[0] / 2, .[1] * 2, .[2]] else . end))' dp2-noise/step0/rank0/dump.json >turned.json
+	for r in 0 1; do
+		mkdir -p turned/step0/rank$r
+		cp dp2-noise/step0/rank$r/{stack,construct}.json turned/step0/rank$r 2>/dev/null || true
+		cp turned.json turned/step0/rank$r/dump.json
+	done
+	run -2 --separate-stderr accdiff --no-fold turned dp2-noise
+	[[ $stderr == *"laid out over ranks in different ways"* ]]
+}

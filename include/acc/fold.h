@@ -68,6 +68,9 @@ const struct acc_err *acc_fold_trouble(const struct acc_fold *f, uint64_t *n);
 int acc_fold_add(struct acc_fold *f, bool reference, const struct acc_rec *r, struct acc_err *e);
 /* Layouts as acc_fold_print writes them, to be taken as they are; text need not stay. */
 int acc_fold_given(struct acc_fold *f, struct acc_str text, const char *name, struct acc_err *e);
+/* A reference of several ranks becomes one rank, too, as it does where it is the device and this one its
+ * reference: by statistics. */
+void acc_fold_whole(struct acc_fold *f);
 /* After all records: 1: the layout is found; 0: no layout explains the ranks, for acc_fold_why. */
 int acc_fold_find(struct acc_fold *f, struct acc_err *e);
 const char *acc_fold_why(const struct acc_fold *f);

@@ -12,7 +12,7 @@ struct emit {
 	acc_fold_fn *fn;
 	void *arg;
 	struct acc_rec rec;
-	struct acc_ids count, forward; /* calls of an operator so far; numbers of forward calls */
+	struct fold_numbers numbers;
 	char src[9];
 	int64_t seq;
 	size_t tensors; /* so far */
@@ -75,31 +75,6 @@ put_others(struct emit *o, struct acc_err *e)
 			rc = put_source(o, r, e);
 	}
 	return rc;
-}
-
-/* Of several stages, the calls of an operator are numbered on; gradients have the number of what
- * they belong to. */
-static int
-number_call(struct emit *o, const struct fold_call *k, struct fold_virtual *v, struct acc_err *e)
-{
-	uint64_t id[2] = {
-		k->dir == FOLD_BACKWARD ? k->twin : acc_fold_twin(k->base, k->call, FOLD_BACKWARD),
-		v->stage + (uint64_t)v->alone * o->f->mesh.stages};
-	uint64_t h = acc_hash(id, sizeof id);
-	v->number = -1;
-	if ((o->f->mesh.stages < 2 && o->f->mesh.micro < 2 && o->f->alone.n == 0) || k->call < 0 ||
-		k->dir == FOLD_OTHER)
-		return 0;
-	uint32_t n = acc_ids_get(k->dir == FOLD_BACKWARD ? &o->forward : &o->count,
-		k->dir == FOLD_BACKWARD ? h : k->base);
-	if (k->dir == FOLD_BACKWARD) {
-		v->number = n == ACC_NOID ? -1 : (int64_t)n;
-		return 0;
-	}
-	n = n == ACC_NOID ? 0 : n;
-	v->number = n;
-	int rc = acc_ids_put(&o->count, k->base, n + 1, true, e);
-	return rc < 0 ? rc : acc_ids_put(&o->forward, h, n, true, e);
 }
 
 /* key with another number: OP.NUMBER.PASS, or OP.PASS.NUMBER. */
@@ -377,7 +352,7 @@ static int
 put_count(struct emit *o, const struct fold_step *t, const struct fold_call *k)
 {
 	char text[32] = "Own()";
-	if (o->f->groups == 1)
+	if (!acc_fold_many(o->f))
 		return 0;
 	if (!k->talks && !makes(o->f, k)) {
 		if (!k->moves && !k->scales)
@@ -435,7 +410,7 @@ put_call(struct emit *o, struct fold_step *t, struct fold_virtual *v, struct acc
 	const struct fold_segment *as = o->f->groups > 1 && t->reference != FOLD_NONE
 						? &o->f->reference.segment[t->reference]
 						: &o->f->device.segment[t->segment[0]];
-	int rc = number_call(o, k, v, e);
+	int rc = acc_fold_number(o->f, &o->numbers, k, v, e);
 	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
 		const struct fold_item *it = &o->f->device.item[k->first + i];
 		rc = it->tensor ? put_tensor(o, t, v, i, e) : put_arg(o, t, v, k, i, e);
@@ -459,15 +434,13 @@ acc_fold_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *e)
 		return acc_weights_run(f, fn, arg, e);
 	int rc = f->found ? put_others(&o, e) : pass_all(&o, e);
 	for (uint32_t s = 0; s < f->nstep && rc == 0 && f->found; s++) {
-		acc_ids_release(&o.count);
-		acc_ids_release(&o.forward);
+		acc_fold_numbers_release(&o.numbers);
 		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
 			rc = put_call(&o, &f->step[s], &f->step[s].v[i], e);
 	}
 	if (rc == 0 && f->found)
 		rc = acc_fold_data(f, o.src, fn, arg, e);
 	acc_rec_release(&o.rec);
-	acc_ids_release(&o.count);
-	acc_ids_release(&o.forward);
+	acc_fold_numbers_release(&o.numbers);
 	return rc == ACC_ESTOP && o.stopped < 0 ? o.stopped : rc;
 }

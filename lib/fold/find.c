@@ -12,8 +12,11 @@ static const struct fold_mesh no_mesh = {.stages = 0, .micro = 1};
 
 struct trial {
 	struct acc_fold *f;
-	struct fold_mesh best;
-	uint32_t apart; /* of that */
+	int (*use)(struct trial *t, const struct fold_mesh *m);
+	uint32_t stages; /* so many; 0: any number */
+	struct fold_mesh best,
+		device; /* device: of a reference that is several ranks, that of the device */
+	uint32_t apart; /* of the best */
 	double score;
 	bool shares; /* each stage of it has a part of the reference */
 	struct acc_err *e;
@@ -77,7 +80,7 @@ try_splits(struct trial *t, struct fold_mesh *m, uint32_t left, uint32_t axis)
 {
 	m->size[axis] = left;
 	if (axis + 1 == m->n)
-		return left > 1 || m->n == 1 ? try_mesh(t, m) : 0;
+		return left > 1 || m->n == 1 ? t->use(t, m) : 0;
 	int rc = 0;
 	for (uint32_t k = 2; k < left && rc == 0; k++)
 		if (left % k == 0) {
@@ -106,7 +109,7 @@ try_axes(struct trial *t, uint32_t ranks, uint32_t axes, uint32_t micro)
 			.micro = micro,
 			.zip = ranks / stages * micro,
 			.n = axes};
-		if (ranks % stages != 0)
+		if (ranks % stages != 0 || (t->stages > 0 && stages != t->stages))
 			continue;
 		if (micro == 1) {
 			rc = try_splits(t, &m, m.ranks, 0);
@@ -114,7 +117,7 @@ try_axes(struct trial *t, uint32_t ranks, uint32_t axes, uint32_t micro)
 		}
 		m.size[0] = micro;
 		if (axes == 1 && m.ranks == 1)
-			rc = try_mesh(t, &m);
+			rc = t->use(t, &m);
 		else if (axes > 1 && m.ranks > 1)
 			rc = try_splits(t, &m, m.ranks, 1);
 	}
@@ -135,7 +138,7 @@ regroup(struct acc_fold *f, uint32_t apart, struct acc_err *e)
 static int
 find_mesh(struct acc_fold *f, uint32_t ranks, struct acc_err *e)
 {
-	struct trial t = {.f = f, .apart = 1, .e = e};
+	struct trial t = {.f = f, .use = try_mesh, .apart = 1, .e = e};
 	int rc = 0;
 	uint32_t micro = batches(f, ranks);
 	for (uint32_t axes = 1; axes <= ACC_MESH_DIMS && rc == 0; axes++)
@@ -152,10 +155,83 @@ find_mesh(struct acc_fold *f, uint32_t ranks, struct acc_err *e)
 	return rc < 0 ? rc : t.score > 0;
 }
 
+__attribute__((format(printf, 2, 3))) static int
+refuse(struct acc_fold *f, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(f->why, sizeof f->why, fmt, ap);
+	va_end(ap);
+	return 0;
+}
+
+/* --- a reference of several ranks that becomes one, too --- */
+
+/* Of the reference: by what the device's best is against it. */
+static int
+try_reference(struct trial *t, const struct fold_mesh *m)
+{
+	struct acc_fold *f = t->f;
+	struct trial own = {.f = f, .use = try_mesh, .stages = f->nstages, .e = t->e};
+	int rc = acc_fold_both_build(f, m, t->e);
+	if (rc == 0) {
+		acc_fold_steps_free(f);
+		rc = acc_fold_steps(f, &no_mesh, t->e);
+	}
+	const uint32_t ranks = rc < 0 ? 0 : f->step[0].nrank,
+		       micro = rc < 0 ? 1 : batches(f, ranks);
+	for (uint32_t axes = 1; axes <= 2 && rc == 0; axes++) {
+		rc = try_axes(&own, ranks, axes, 1);
+		if (rc == 0 && micro > 1)
+			rc = try_axes(&own, ranks, axes, micro);
+	}
+	if (rc == 0 && own.score > 1.02 * t->score) {
+		t->score = own.score;
+		t->best = *m;
+		t->device = own.best;
+	}
+	return rc;
+}
+
+/* Both meshes, and the reference's layouts. 1, 0, < 0. */
+static int
+find_both(struct acc_fold *f, struct acc_err *e)
+{
+	struct acc_fold *g = f->both;
+	struct trial t = {.f = f, .use = try_reference, .apart = 1, .e = e};
+	int rc = acc_fold_steps(g, &no_mesh, e);
+	if (rc < 0 || g->nstep == 0)
+		return rc;
+	const uint32_t ranks = g->step[0].nrank, micro = batches(g, ranks);
+	t.stages = ranks / acc_fold_abreast(g);
+	f->nstages = f->step[0].nrank / acc_fold_abreast(f);
+	for (uint32_t axes = 1; axes <= 2 && rc == 0; axes++) {
+		rc = try_axes(&t, ranks, axes, 1);
+		if (rc == 0 && micro > 1)
+			rc = try_axes(&t, ranks, axes, micro);
+	}
+	if (rc < 0 || t.score == 0)
+		return rc;
+	/* Along several axes, and in micro-batches, not enough is known for sure. */
+	if (t.best.n > 1 || t.device.n > 1 || (t.best.stages > 1 && t.best.ranks > 1) ||
+		(t.device.stages > 1 && t.device.ranks > 1) || t.best.micro > 1 ||
+		t.device.micro > 1)
+		return refuse(f,
+			"a side of two that both become one rank is laid out along several axes");
+	f->mesh = t.device;
+	rc = acc_fold_both_build(f, &t.best, e);
+	rc = rc < 0 ? rc : acc_fold_steps(f, &f->mesh, e);
+	rc = rc < 0 ? rc : acc_fold_both_settle(f, e);
+	return rc < 0 ? rc : 1;
+}
+
 struct share {
 	uint64_t tensors,
 		laid;  /* forward tensors of the reference; of them, laid out on the ranks */
 	uint64_t like; /* of these, the same as the reference */
+	uint64_t own;  /* those of the device */
+	uint64_t
+		unknown; /* of the reference, whose ranks have parts in a layout that is not known */
 };
 
 /* The first gradient of the reference, or the end: what is updated then consists of flat shards and of
@@ -177,7 +253,14 @@ count_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v
 	struct share *n)
 {
 	const struct fold_call *k = &f->device.call[t->call[v->rank]];
-	if (v->mate == FOLD_NONE || k->dir != FOLD_FORWARD || v->mate >= end)
+	if (k->dir != FOLD_FORWARD || k->talks)
+		return;
+	for (uint32_t i = 0; i < k->n && !k->late; i++) {
+		const struct fold_item *it = acc_fold_counterpart(f, t, v, i);
+		n->own += f->device.item[k->first + i].tensor &&
+			  (it == NULL || it->stat.ndim <= ACC_FOLD_NDIM);
+	}
+	if (v->mate == FOLD_NONE || v->mate >= end)
 		return;
 	for (uint32_t i = 0; i < k->n; i++) {
 		const struct fold_item *own = &f->device.item[k->first + i],
@@ -198,19 +281,13 @@ count_reference(const struct acc_fold *f, const struct fold_step *t, uint32_t en
 {
 	for (uint32_t i = end > 0 ? f->reference.segment[t->reference].first : 0; i < end; i++) {
 		const struct fold_call *k = &f->reference.call[i];
-		for (uint32_t x = 0; x < k->n && k->dir == FOLD_FORWARD; x++)
+		/* What is sent and received is another tensor on each rank. */
+		for (uint32_t x = 0; x < k->n && k->dir == FOLD_FORWARD && !k->talks; x++)
 			n->tensors += f->reference.item[k->first + x].tensor;
+		for (uint32_t x = 0; x < k->n && k->dir == FOLD_FORWARD && !k->talks; x++)
+			n->unknown += f->reference.item[k->first + x].tensor &&
+				      f->reference.item[k->first + x].stat.ndim > ACC_FOLD_NDIM;
 	}
-}
-
-__attribute__((format(printf, 2, 3))) static int
-refuse(struct acc_fold *f, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(f->why, sizeof f->why, fmt, ap);
-	va_end(ap);
-	return 0;
 }
 
 /* The ranks of a step, as many in each; *ranks: how many. 1, 0, < 0. */
@@ -241,13 +318,23 @@ count_ranks(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
 static int
 prepare(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
 {
-	const uint32_t groups = acc_fold_reference_ranks(f), given = f->groups, apart = f->apart;
+	uint32_t groups = acc_fold_reference_ranks(f), given = f->groups, apart = f->apart;
 	f->groups = f->apart = 1;
+	f->whole &= groups > 1;
+	if (f->whole) {
+		int both = acc_fold_both(f, e);
+		if (both < 0)
+			return both;
+		f->roots = NULL;
+		groups = 1;
+	}
 	int rc = count_ranks(f, ranks, e);
 	if (rc <= 0)
 		return rc;
 	if (groups > 1 && (*ranks % groups != 0 || *ranks == groups))
 		return refuse(f, "there are %u ranks, and the reference has %u", *ranks, groups);
+	if (f->mesh_given && f->both != NULL)
+		return refuse(f, "both sides become one rank: no layout is taken");
 	if (f->mesh_given && given != groups)
 		return refuse(f, "the layout given is for %u ranks of the reference, which has %u",
 			given, groups);
@@ -281,12 +368,16 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 	if (f->mesh_given && f->mesh.stages * f->mesh.ranks != ranks)
 		return refuse(f, "the layout given is of %u ranks, and there are %u",
 			f->mesh.stages * f->mesh.ranks, ranks);
-	rc = f->mesh_given ? 1 : find_mesh(f, ranks, e);
+	rc = f->mesh_given ? 1 : f->both != NULL ? find_both(f, e) : find_mesh(f, ranks, e);
 	if (rc == 0)
-		return refuse(f, "no tensor of the ranks is a part of one of the reference");
+		return f->why[0] != '\0'
+			       ? 0
+			       : refuse(f,
+					 "no tensor of the ranks is a part of one of the reference");
 	if (rc > 0)
 		rc = acc_fold_steps(f, &f->mesh, e);
-	if (rc == 0)
+	/* Of a reference that was several ranks nothing is known of experts. */
+	if (rc == 0 && f->both == NULL)
 		rc = acc_fold_alone(f, e);
 	if (rc > 0)
 		rc = acc_fold_steps(f, &f->mesh, e);
@@ -307,6 +398,10 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 	if (!stages_share(f, &f->mesh))
 		return refuse(f, "of some ranks less than a tenth of the op calls are any of the"
 				 " reference's");
+	/* Ranks of the reference, too, may do more for themselves than the other side does. */
+	bool unknown = 4 * n.unknown > n.tensors;
+	if (f->both != NULL && n.own < n.tensors)
+		n.tensors = n.own;
 	/* Behind a fault nothing is like the reference; but where most has no place at all, or
 	 * hardly a weight is the same, this is another network, or a layout that is not known. */
 	/* On a mesh of several axes shapes alone decide nothing, and who is behind what is not known is
@@ -314,7 +409,7 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 	 * were accused (tests/parallel). */
 	bool several = f->mesh.n > 1;
 	if ((several ? 8 * n.laid < 7 * n.tensors : 4 * n.laid < 3 * n.tensors) ||
-		20 * n.like < n.tensors)
+		20 * n.like < n.tensors || unknown)
 		return refuse(f,
 			"of %llu forward tensors of the reference %llu are laid out on the ranks"
 			" in a way that is known, %llu with its values",

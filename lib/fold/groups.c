@@ -116,3 +116,34 @@ acc_fold_reference_ranks(const struct acc_fold *f)
 	}
 	return n;
 }
+
+int
+acc_fold_number(const struct acc_fold *f, struct fold_numbers *n, const struct fold_call *k,
+	struct fold_virtual *v, struct acc_err *e)
+{
+	uint64_t id[2] = {
+		k->dir == FOLD_BACKWARD ? k->twin : acc_fold_twin(k->base, k->call, FOLD_BACKWARD),
+		v->stage + (uint64_t)v->alone * f->mesh.stages};
+	uint64_t h = acc_hash(id, sizeof id);
+	v->number = -1;
+	if ((f->mesh.stages < 2 && f->mesh.micro < 2 && f->alone.n == 0) || k->call < 0 ||
+		k->dir == FOLD_OTHER)
+		return 0;
+	uint32_t at = acc_ids_get(k->dir == FOLD_BACKWARD ? &n->forward : &n->count,
+		k->dir == FOLD_BACKWARD ? h : k->base);
+	if (k->dir == FOLD_BACKWARD) {
+		v->number = at == ACC_NOID ? -1 : (int64_t)at;
+		return 0;
+	}
+	at = at == ACC_NOID ? 0 : at;
+	v->number = at;
+	int rc = acc_ids_put(&n->count, k->base, at + 1, true, e);
+	return rc < 0 ? rc : acc_ids_put(&n->forward, h, at, true, e);
+}
+
+void
+acc_fold_numbers_release(struct fold_numbers *n)
+{
+	acc_ids_release(&n->count);
+	acc_ids_release(&n->forward);
+}

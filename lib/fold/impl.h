@@ -22,6 +22,7 @@ struct fold_item {
 	bool exact;  /* of integers or bools */
 	bool listed; /* one of a list */
 	bool fills;  /* a buffer that the call fills: no input */
+	bool split;  /* of the reference: its ranks have parts of it, in a layout not yet known */
 	double tol;  /* half of the dtype's digits */
 	struct acc_fold_stat stat;
 };
@@ -35,6 +36,7 @@ struct fold_call {
 	int64_t call;
 	int64_t peer; /* the rank that it hands a tensor to, or gets one from; -1 */
 	uint32_t segment, first, n;
+	uint32_t of; /* of a reference that was several ranks: the virtual call of its step */
 	uint8_t dir;
 	bool talks, hands; /* to other ranks; to one, as stages do */
 	bool scales, adds; /* a number; another tensor */
@@ -184,6 +186,9 @@ struct acc_fold {
 	 * group are `apart` ranks apart, such as 0 and 2, 1 and 3. */
 	uint32_t groups, apart;
 	struct fold_mesh mesh; /* of a group */
+	bool whole;            /* the reference, too, becomes one rank */
+	uint32_t nstages;      /* of that, the device's; by what its ranks do */
+	struct acc_fold *both; /* as which its ranks are the device; NULL: it has one */
 	bool mesh_given;
 	struct fold_class *cls;
 	uint32_t ncls;
@@ -207,6 +212,13 @@ struct acc_fold {
 	char why[256];
 };
 
+/* Has the reference several ranks, too? */
+static inline bool
+acc_fold_many(const struct acc_fold *f)
+{
+	return f->groups > 1 || f->both != NULL || f->whole;
+}
+
 /* What becomes of the parts of a tensor. */
 struct folded {
 	const struct fold_item *own, *it; /* it: the reference's, or NULL */
@@ -225,6 +237,9 @@ struct folded {
 };
 
 /* --- read.c --- */
+void acc_fold_side_release(struct fold_side *s);
+/* A call can be found by its key, and its twin, from now on. */
+int acc_fold_index(struct fold_side *s, uint32_t at, struct acc_err *e);
 /* A record that was kept; valid until the next. 0 or < 0. */
 int acc_fold_record(struct acc_fold *f, uint64_t at, struct acc_rec **r, struct acc_err *e);
 /* The call of a side by its key, or its twin, in this segment; FOLD_NONE. */
@@ -271,6 +286,19 @@ int acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct a
  * are the same. */
 bool acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const struct fold_item *own,
 	const struct acc_fold_stat *want, double tol, struct acc_fold_layout *l);
+
+/* --- both.c: a reference of several ranks that becomes one, too --- */
+/* The reference's ranks are those of f->both. 0 or < 0. */
+int acc_fold_both(struct acc_fold *f, struct acc_err *e);
+/* How many ranks are side by side, by what they do: the ranks of the first stage. */
+uint32_t acc_fold_abreast(const struct acc_fold *f);
+/* f->reference as one rank, if its ranks are this mesh: what all have, and of what is split the places. */
+int acc_fold_both_build(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e);
+/* The layouts of what is split, which the calls vote for that are as the device's: its wholes. */
+int acc_fold_both_settle(struct acc_fold *f, struct acc_err *e);
+/* As acc_fold_solve, for an item of this call of the reference; -1: nothing is known of it. */
+int acc_fold_like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call,
+	const struct fold_item *it, double tol, enum fold_factor factor, struct acc_fold_layout *l);
 
 /* --- reduce.c --- */
 int acc_fold_takers(struct acc_fold *f, struct fold_step *t, struct acc_err *e);
@@ -383,6 +411,14 @@ void acc_fold_steps_free(struct acc_fold *f);
 /* Of the reference, in its first step. */
 uint32_t acc_fold_reference_ranks(const struct acc_fold *f);
 
+/* The calls of an operator are numbered on over stages; gradients have the number of what they belong to. */
+struct fold_numbers {
+	struct acc_ids count, forward; /* calls of an operator so far; numbers of forward calls */
+};
+int acc_fold_number(const struct acc_fold *f, struct fold_numbers *n, const struct fold_call *k,
+	struct fold_virtual *v, struct acc_err *e);
+void acc_fold_numbers_release(struct fold_numbers *n);
+
 /* --- step.c --- */
 /* The virtual rank of each step under this mesh, and which calls are which of the reference. */
 int acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e);
@@ -399,6 +435,9 @@ struct acc_fold_layout acc_fold_choose(struct acc_fold *f, const struct fold_cal
 double acc_fold_alone_scale(const struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *own, const struct acc_fold_stat *part,
 	const struct acc_fold_stat *want, double tol);
+/* A tensor of this call is laid out so, which counts for its line of code. */
+int acc_fold_say(struct acc_fold *f, const struct fold_call *k, const struct fold_item *own,
+	const struct acc_fold_layout *l, struct acc_err *e);
 /* Of the shapes of a call's tensors. */
 uint64_t acc_fold_shapes(const struct acc_fold *f, const struct fold_call *k);
 /* Its class, or FOLD_NONE. */

@@ -85,21 +85,28 @@ print_class(struct acc_fold *f, const struct fold_class *c, struct acc_buf *b, s
 	return rc < 0 || add(b, "\n") < 0 ? ACC_ENOMEM : 0;
 }
 
-int
-acc_fold_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e)
+static int
+print_mesh(const struct fold_mesh *m, struct acc_buf *text)
 {
-	const struct fold_mesh *m = &f->mesh;
-	if (f->weights != NULL)
-		return acc_weights_print(f, text, e);
-	int rc = add(text,
-		"# operator and pass, argument, line of code, layout over the mesh\nmesh ");
-	rc |= f->groups > 1 ? add(text, "groups=%u apart=%u ", f->groups, f->apart) : 0;
-	rc |= add(text, "stages=%u ", m->stages);
+	int rc = add(text, "stages=%u ", m->stages);
 	rc |= m->micro > 1 ? add(text, "batches=%u ", m->micro) : 0;
 	for (uint32_t d = m->micro > 1; d < m->n; d++)
 		rc |= add(text, "%s%u", d > (m->micro > 1) ? "x" : "ranks=", m->size[d]);
 	rc |= m->ranks == 1 && m->micro > 1 ? add(text, "ranks=1") : 0;
-	rc |= add(text, "\n");
+	return rc | add(text, "\n");
+}
+
+int
+acc_fold_print(struct acc_fold *f, struct acc_buf *text, struct acc_err *e)
+{
+	if (f->weights != NULL)
+		return acc_weights_print(f, text, e);
+	int rc = add(text, "# operator and pass, argument, line of code, layout over the mesh\n");
+	rc |= f->both == NULL ? 0 : add(text, "# the bench becomes one rank, too, of the mesh ");
+	rc |= f->both == NULL ? 0 : print_mesh(&f->both->mesh, text);
+	rc |= add(text, "mesh ");
+	rc |= f->groups > 1 ? add(text, "groups=%u apart=%u ", f->groups, f->apart) : 0;
+	rc |= print_mesh(&f->mesh, text);
 	for (uint32_t i = 0; i < f->ncls && rc >= 0; i++)
 		/* What no call of a line speaks for is decided call by call. */
 		if (f->cls[i].at != FOLD_NOWHERE && !f->cls[i].wide &&

@@ -24,14 +24,15 @@ acc_fold_open(const char *tmpdir, struct acc_err *e)
 	return f;
 }
 
-static void
-release(struct fold_side *s)
+void
+acc_fold_side_release(struct fold_side *s)
 {
 	free(s->item);
 	free(s->call);
 	free(s->segment);
 	acc_ids_release(&s->by_key);
 	acc_ids_release(&s->by_twin);
+	*s = (struct fold_side){0};
 }
 
 void
@@ -39,9 +40,13 @@ acc_fold_close(struct acc_fold *f)
 {
 	if (f == NULL)
 		return;
+	if (f->both != NULL) {
+		f->both->spool = NULL; /* it is f's */
+		acc_fold_close(f->both);
+	}
 	acc_fold_steps_free(f);
-	release(&f->device);
-	release(&f->reference);
+	acc_fold_side_release(&f->device);
+	acc_fold_side_release(&f->reference);
 	acc_spool_close(f->spool);
 	acc_weights_free(f->weights);
 	acc_map_release(&f->stacks);
@@ -58,6 +63,12 @@ acc_fold_close(struct acc_fold *f)
 	free(f->fitted);
 	free(f->part);
 	free(f);
+}
+
+void
+acc_fold_whole(struct acc_fold *f)
+{
+	f->whole = true;
 }
 
 static uint64_t
@@ -96,6 +107,14 @@ uint32_t
 acc_fold_by_twin(const struct fold_side *s, uint64_t twin, uint32_t segment)
 {
 	return acc_ids_get(&s->by_twin, id3(twin, segment, 1));
+}
+
+int
+acc_fold_index(struct fold_side *s, uint32_t at, struct acc_err *e)
+{
+	const struct fold_call *k = &s->call[at];
+	int rc = acc_ids_put(&s->by_key, id3(k->key, k->segment, 0), at, false, e);
+	return rc < 0 ? rc : acc_ids_put(&s->by_twin, id3(k->twin, k->segment, 1), at, false, e);
 }
 
 const struct fold_item *
@@ -239,8 +258,7 @@ new_call(struct fold_side *s, struct fold_segment *seg, const struct acc_rec *r,
 				: acc_fold_by_twin(s, acc_fold_twin(base, k->call, FOLD_FORWARD),
 					  segment);
 	k->line = from != ACC_NOID ? s->call[from].line : k->line;
-	int rc = acc_ids_put(&s->by_key, id3(k->key, segment, 0), at, false, e);
-	return rc < 0 ? rc : acc_ids_put(&s->by_twin, id3(k->twin, segment, 1), at, false, e);
+	return acc_fold_index(s, at, e);
 }
 
 static int

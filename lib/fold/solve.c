@@ -92,6 +92,7 @@ struct search {
 	const struct acc_fold_stat *want;
 	double tol;
 	enum fold_factor factor;
+	bool copies; /* the parts are alike but for noise: no summands */
 	struct acc_fold_layout now, best;
 	int sure;
 };
@@ -113,9 +114,10 @@ acc_fold_factor(const struct acc_fold *f, const struct fold_call *k, const struc
 	/* Ranks that are one of several of the reference sum over more ranks than it does, and divide by more. */
 	if (k->dir == FOLD_BACKWARD)
 		return FOLD_OF_PARTS;
-	if (f->groups == 1 || !k->late)
+	if (!acc_fold_many(f) || !k->late)
 		return FOLD_NO_FACTOR;
-	return k->talks || (k->scales && !it->output) ? FOLD_OF_COPIES : FOLD_OF_PARTS;
+	return f->groups > 1 && (k->talks || (k->scales && !it->output)) ? FOLD_OF_COPIES
+									 : FOLD_OF_PARTS;
 }
 
 /* The loss of a rank is the mean of its own samples: its gradients are as many times larger, and
@@ -149,7 +151,7 @@ descend(struct search *s, int axis, const struct acc_fold_stat *from, uint32_t n
 	}
 	uint32_t left = n / s->m->size[axis], ndim = from[0].ndim;
 	/* One alone has all; as a summand, its mean alone would tell. */
-	uint32_t ways = s->m->size[axis] == 1 ? 1 : ndim + 2;
+	uint32_t ways = s->m->size[axis] == 1 ? 1 : ndim + 2 - s->copies;
 	for (uint32_t c = 0; c < ways && s->sure < 2; c++) {
 		struct acc_place p = {.kind = ACC_REPLICATE};
 		if (c > 0)
@@ -161,6 +163,17 @@ descend(struct search *s, int axis, const struct acc_fold_stat *from, uint32_t n
 	}
 }
 
+/* Are all parts the same but for noise? Their sum has n times the mean, which is all that statistics have of
+ * it. */
+static bool
+are_copies(const struct acc_fold *f, const struct fold_mesh *m)
+{
+	struct acc_fold_stat whole;
+	return m->zip > 1 && f->part[0].count > 1 &&
+	       acc_fold_join(f->part, m->zip, (struct acc_place){ACC_REPLICATE, 0}, FOLD_NOISE,
+		       &whole);
+}
+
 int
 acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
 	double tol, enum fold_factor factor, struct acc_fold_layout *l)
@@ -168,6 +181,7 @@ acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_f
 	struct search s = {.m = m, .want = want, .tol = tol, .factor = factor};
 	if (want->ndim > ACC_FOLD_NDIM || f->part[0].ndim != want->ndim)
 		return 0;
+	s.copies = acc_fold_many(f) && are_copies(f, m);
 	s.now = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
 	descend(&s, (int)m->n - 1, f->part, m->zip, f->part + m->zip);
 	/* Tokens may stand before samples, as sequence parallelism has them. */
@@ -212,6 +226,9 @@ acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const struct fo
 	*l = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
 	for (uint32_t d = 0; d < m->n; d++)
 		l->at[d] = at;
+	/* What all have may be off by more than what was computed alike. */
+	if (acc_fold_many(f) && at.kind == ACC_REPLICATE && !own->exact && tol < FOLD_NOISE)
+		tol = FOLD_NOISE;
 	return acc_fold_by_layout(f, m, l, tol, &whole) &&
 	       memcmp(whole.shape, want->shape, want->ndim * sizeof *want->shape) == 0;
 }

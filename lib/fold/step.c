@@ -16,7 +16,7 @@ static bool
 stays_within(const struct acc_fold *f, const struct fold_step *t, const struct fold_call *k)
 {
 	bool is = false;
-	for (uint32_t i = 0; i < t->nrank && f->groups > 1 && k->peer >= 0; i++)
+	for (uint32_t i = 0; i < t->nrank && acc_fold_many(f) && k->peer >= 0; i++)
 		is |= f->device.segment[t->segment[i]].rank == k->peer;
 	return is;
 }
@@ -236,11 +236,13 @@ likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *
 			const struct fold_item *it = acc_fold_item_at(ref, &ref->call[with[w]],
 				own->pos, i);
 			struct acc_fold_layout l;
-			if (it == NULL || !it->tensor || it->stat.known == 0)
+			if (it == NULL || !it->tensor)
 				continue;
 			double tol = own->tol > it->tol ? own->tol : it->tol;
-			int sure = acc_fold_solve(f, m, &it->stat, tol, acc_fold_factor(f, k, own),
+			int sure = acc_fold_like(f, m, with[w], it, tol, acc_fold_factor(f, k, own),
 				&l);
+			if (sure < 0)
+				continue;
 			weight[w] += sure == 2 ? 1 : sure == 1 ? 0.01 : -0.1;
 		}
 	}

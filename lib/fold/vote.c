@@ -120,6 +120,17 @@ classes(struct acc_fold *f, const struct fold_call *k, const struct fold_item *o
 	return 0;
 }
 
+int
+acc_fold_say(struct acc_fold *f, const struct fold_call *k, const struct fold_item *own,
+	const struct acc_fold_layout *l, struct acc_err *e)
+{
+	uint32_t cls[2];
+	int rc = classes(f, k, own, cls, e);
+	for (int i = 0; i < 2 && rc == 0; i++)
+		add_vote(&f->cls[cls[i]], l);
+	return rc;
+}
+
 /* Integers of which the extremes alone are known, as recorders have them, such as positions: one call may be
  * laid out by chance so that these are the reference's, so that those that are not vote, too. */
 static bool
@@ -164,7 +175,7 @@ acc_fold_counterpart(const struct acc_fold *f, const struct fold_step *t,
 		return NULL;
 	const struct fold_call *mate = &r->call[v->mate];
 	/* What a tensor is cut into, or put together of, by ranks that are others on the two sides. */
-	if (f->groups > 1 && (own->output ? k->moves : own->listed) &&
+	if (acc_fold_many(f) && (own->output ? k->moves : own->listed) &&
 		tensors_of(d, k, own->output) != tensors_of(r, mate, own->output))
 		return NULL;
 	it = acc_fold_item_at(r, mate, own->pos, i);
@@ -354,8 +365,9 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	struct acc_fold_stat whole;
 	/* But where the reference has several ranks, too, it may have other parts, or another factor. */
 	const bool guess = want == NULL &&
-			   (f->groups == 1 || (!is_member(f, k, it) &&
-						      acc_fold_factor(f, k, it) == FOLD_NO_FACTOR));
+			   (!acc_fold_many(f) ||
+				   (!is_member(f, k, it) &&
+					   acc_fold_factor(f, k, it) == FOLD_NO_FACTOR));
 	if (guess && acc_fold_by_layout(f, &f->mesh, &l, tol, &whole))
 		return l;
 	return (struct acc_fold_layout){.n = 0};

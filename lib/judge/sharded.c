@@ -5,6 +5,7 @@
  * side lacks. A batch or a network of another size has the first, but communicates alike; a run in
  * one process that calls all_reduce has the second, but equal shapes. */
 #include "acc/judge.h"
+#include "acc/op.h"
 #include "acc/say.h"
 
 #include <stdlib.h>
@@ -15,9 +16,12 @@
 /* Forward tensors that both sides have, and how many are split: weights, and others by axis. */
 struct split {
 	uint64_t tensors, weights, batch, sequence, other;
-	uint64_t talks[2]; /* communications that only this side has */
-	uint64_t handed;   /* of them sends and receipts */
-	uint64_t talked;   /* communications that both have */
+	uint64_t talks[2];          /* communications that only this side has */
+	uint64_t handed;            /* of them sends and receipts */
+	uint64_t talked;            /* communications that both have */
+	bool hands[2];              /* this side hands tensors from rank to rank */
+	uint64_t calls[2], matched; /* forward, but communications */
+	uint64_t turned;            /* of them, those of as many elements, in another shape */
 	uint64_t factor;
 	int64_t first; /* the first item that is split, -1: none */
 	bool device;   /* whose parts they are */
@@ -43,6 +47,33 @@ split_axis(const struct acc_val *a, const struct acc_val *b, uint64_t *k, bool *
 		*device = x < y;
 	}
 	return axis;
+}
+
+/* Two axes, along one of which the one side has k times as much and along the other the other side, as a batch that
+ * is split by samples has against one that is split by tokens: the first of them; -1. */
+static int
+two_axes(const struct acc_val *a, const struct acc_val *b, uint64_t *k, bool *device)
+{
+	int axis[2] = {-1, -1};
+	uint64_t by[2] = {0, 0};
+	if (a == NULL || b == NULL || a->type != ACC_V_INTS || b->type != ACC_V_INTS ||
+		a->n != b->n)
+		return -1;
+	for (uint32_t i = 0; i < a->n; i++) {
+		int64_t x = a->ints[i], y = b->ints[i];
+		int side = x > y;
+		if (x == y)
+			continue;
+		if (x <= 0 || y <= 0 || axis[side] >= 0 || (x > y ? x % y : y % x) != 0)
+			return -1;
+		axis[side] = (int)i;
+		by[side] = (uint64_t)(x > y ? x / y : y / x);
+	}
+	if (axis[0] < 0 || axis[1] < 0 || by[0] != by[1])
+		return -1;
+	*k = by[0];
+	*device = axis[0] < axis[1];
+	return axis[0] < axis[1] ? axis[0] : axis[1];
 }
 
 /* Of a part that was found in the whole: the axis. */
@@ -79,7 +110,12 @@ look(struct acc_case *c, uint32_t item, struct split *s, struct acc_err *e)
 	int rc = acc_case_record(c, it, &r, e);
 	if (rc < 0)
 		return rc;
-	int axis = split_axis(acc_get(r, "a.", "shape"), acc_get(r, "b.", "shape"), &k, &device);
+	const struct acc_val *a = acc_get(r, "a.", "shape"), *b = acc_get(r, "b.", "shape");
+	int axis = split_axis(a, b, &k, &device);
+	if (axis < 0) {
+		axis = two_axes(a, b, &k, &device);
+		s->turned += axis >= 0;
+	}
 	axis = axis < 0 ? part_axis(r, it, &k, &device) : axis;
 	if (axis < 0)
 		return 0;
@@ -129,8 +165,16 @@ count(struct acc_case *c, struct split *s, struct acc_err *e)
 		for (uint32_t j = i; j < end && both && rc == 0; j++) {
 			const struct acc_call *k = &c->call[j];
 			bool matched = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
+			for (int side = ACC_A; side <= ACC_B; side++)
+				s->hands[side] |= k->key[side] != NULL &&
+						  acc_op_hands(acc_str(k->key[side]));
 			if (acc_is_communication(k))
 				communicates(s, k, matched);
+			else if (!k->backward) {
+				s->calls[ACC_A] += k->key[ACC_A] != NULL;
+				s->calls[ACC_B] += k->key[ACC_B] != NULL;
+				s->matched += matched;
+			}
 			for (uint32_t n = k->first;
 				n <= k->last && matched && !k->backward && rc == 0; n++)
 				if (c->item[n].call == j && c->item[n].sides == 3 &&
@@ -220,6 +264,13 @@ acc_sharded(struct acc_case *c, struct acc_err *e)
 	/* Any two of them; each alone has other causes. */
 	int signs = c->nranks[ACC_A] != c->nranks[ACC_B];
 	signs += (double)split > LIMIT_SPLIT_SHARE * (double)s.tensors;
+	/* No batch and no network of another size has as many elements. */
+	signs += (double)s.turned > LIMIT_SPLIT_SHARE * (double)s.tensors;
+	/* Stages of a pipeline against ranks that each do all. */
+	if (s.hands[ACC_A] != s.hands[ACC_B] && c->nranks[ACC_A] > 1 && c->nranks[ACC_B] > 1) {
+		uint64_t all = s.calls[s.hands[ACC_A] ? ACC_B : ACC_A];
+		signs += 10 * (all - s.matched) > all ? 2 : 0;
+	}
 	signs += s.handed > 0 || s.talks[ACC_A] + s.talks[ACC_B] > s.talked;
 	if (signs < 2)
 		return 0;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Ranks against one: what accdiff says of the runs of make.py. BIN holds the programs.
 
-Usage: score.py --list [many | LAYOUT[:BENCH]...]
+Usage: score.py --list [many | mixed | LAYOUT[:BENCH]...]
                                  the runs that it wants, as words for make.py
-       score.py FOLDER [-v] [--statistics] [many | LAYOUT[:BENCH]...]
-                                 clean runs that are accused, faults that are named; many: with a
-                                 bench of several ranks, too
+       score.py FOLDER [-v] [--statistics] [many | mixed | LAYOUT[:BENCH]...]
+                                 clean runs that are accused, faults that are named; many, mixed:
+                                 with a bench of several ranks, too
 
 The truth is that of twins: a run with a fault and the same run, with the same noise, without. Where it
 enters is the first op call of each rank that changes, or the one that gave what changed. The rank is
@@ -70,17 +70,34 @@ MANY = [
     ("fsdp4", "dp2", "scale noavg stale order mask"),
     ("zero4", "zero2", "scale lost noavg stale order mask"),
 ]
+# The same where no rank is some of the other side's: both become one, by statistics.
+MIXED = [
+    ("tp2", "dp2", "scale lost stale order mask"),
+    ("dp2", "tp2", "scale noavg stale mask"),
+    ("cp2", "tp2", "scale stale order mask"),
+    ("cp2", "dp2", "scale stale order mask"),
+    ("sp2", "tp2", "scale lost stale mask"),
+    ("tp2", "pp2", "scale lost stale mask"),
+    ("pp2", "tp2", "scale stale mask"),
+    ("tp4", "dp2", "scale lost group stale mask"),
+    ("tp4", "tp2dp2", "scale lost stale mask"),
+    ("tp2dp2", "tp4", "scale lost stale mask"),
+    ("fsdp4", "tp4", "scale noavg stale mask"),
+    ("tp4", "fsdp4", "scale lost stale mask"),
+    ("dp4", "tp2pp2", "scale stale mask"),
+    ("tp2pp2", "tp2dp2", "scale lost stale mask"),
+    ("pp4-m4", "dp4", "scale stale mask"),
+]
 NOISE = ["", "-noise", "-tf32"]
 
 
 def chosen(only):
-    """Of ranks against one, or of `many`; or those of some layouts, such as tp4 or tp4:tp2."""
-    for layout, bench, faults in MANY if "many" in only else TABLE:
-        if not only or "many" in only or layout in only:
-            yield layout, bench, faults
-    for layout, bench, faults in MANY:
-        if f"{layout}:{bench}" in only:
-            yield layout, bench, faults
+    """Of ranks against one, or of `many`, or `mixed`; or those of some layouts, such as tp4 or tp4:tp2."""
+    for name, table in ("many", MANY), ("mixed", MIXED), ("", TABLE):
+        for layout, bench, faults in table:
+            if name in only or f"{layout}:{bench}" in only or \
+                    not name and (not only or layout in only):
+                yield layout, bench, faults
 
 
 def wanted(only):

@@ -1,0 +1,343 @@
+/* A reference of several ranks, of another layout than the device's: it becomes one rank, too.
+ *
+ * What all of its ranks have is known without the device. Of what is split the statistics of the whole are
+ * known, too, but not along which axis, nor by which factor: each way is tried against the device's, and the
+ * calls of a line of code vote, as they do for the device. Then the reference is one rank, by statistics. */
+#include "fold/impl.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_WAYS = 96 };
+/* What all ranks have is equal but for noise; what is mostly alike, as where a mask has one large number, is
+ * less so. */
+#define COPIES (1.0 / 64)
+
+/* Ways in which the ranks' parts of a tensor may be a whole. */
+struct ways {
+	const struct fold_mesh *m;
+	double tol;
+	struct acc_fold_layout now;
+	uint32_t n;
+	struct way {
+		struct acc_fold_layout layout;
+		struct acc_fold_stat whole;
+	} way[MOST_WAYS];
+};
+
+int
+acc_fold_both(struct acc_fold *f, struct acc_err *e)
+{
+	uint32_t ranks = acc_fold_reference_ranks(f);
+	f->both = calloc(1, sizeof *f->both);
+	if (f->both == NULL)
+		return acc_nomem(e);
+	*f->both = (struct acc_fold){.spool = f->spool,
+		.device = f->reference,
+		.groups = 1,
+		.apart = 1,
+		.whole = true};
+	f->reference = (struct fold_side){0};
+	f->both->part = calloc(2 * (size_t)ranks + 2, sizeof *f->both->part);
+	return f->both->part == NULL ? acc_nomem(e) : 0;
+}
+
+uint32_t
+acc_fold_abreast(const struct acc_fold *f)
+{
+	const struct fold_side *s = &f->device;
+	const struct fold_step *t = &f->step[0];
+	uint32_t n = f->nstep > 0;
+	for (; f->nstep > 0 && n < t->nrank; n++) {
+		const struct fold_segment *a = &s->segment[t->segment[0]],
+					  *b = &s->segment[t->segment[n]];
+		uint32_t both = 0;
+		for (uint32_t i = a->first; i < a->first + a->n; i++)
+			both += acc_fold_by_key(s, s->call[i].key, t->segment[n]) != FOLD_NONE;
+		/* Ranks that hand tensors to each other are stages. */
+		bool hands = false;
+		for (uint32_t i = a->first; i < a->first + a->n; i++)
+			hands |= s->call[i].peer == b->rank;
+		if (hands || 4 * (uint64_t)both < 3 * (uint64_t)(a->n > b->n ? a->n : b->n))
+			break;
+	}
+	return n > 0 && t->nrank % n == 0 ? n : f->nstep > 0 ? t->nrank : 0;
+}
+
+/* --- the ways --- */
+
+static void
+add_way(struct ways *w, const struct acc_fold_stat *whole, double scale)
+{
+	if (w->n == MOST_WAYS)
+		return;
+	struct way *x = &w->way[w->n++];
+	*x = (struct way){w->now, *whole};
+	x->layout.scale = scale;
+	for (int i = 0; i < ACC_FOLD_NSTAT; i++)
+		x->whole.v[i] *= scale;
+}
+
+/* n parts at `from`, joined along this axis of the mesh and those before it; to: room behind. */
+static void
+descend(struct ways *w, int axis, const struct acc_fold_stat *from, uint32_t n,
+	struct acc_fold_stat *to)
+{
+	if (axis < 0) {
+		add_way(w, from, 1);
+		return;
+	}
+	const uint32_t size = w->m->size[axis], left = n / size, ndim = from[0].ndim;
+	/* One number may be a sum, or a mean; else what all have is not split. */
+	const uint32_t last = from[0].count == 1 ? ndim + 1 : ndim;
+	for (uint32_t c = 0; c <= last; c++) {
+		struct acc_place p = {.kind = ACC_REPLICATE};
+		bool fits = true;
+		if (c > 0)
+			p = c <= ndim ? (struct acc_place){ACC_SHARD, (uint8_t)(c - 1)}
+				      : (struct acc_place){ACC_PARTIAL, 0};
+		for (uint32_t i = 0; i < left && fits; i++)
+			fits = acc_fold_join(&from[i * size], size, p, w->tol, &to[i]);
+		if (!fits)
+			continue;
+		w->now.at[axis] = p;
+		descend(w, axis - 1, to, left, to + left);
+		bool sure = c == 0;
+		for (uint32_t i = 0; i < left && sure; i++)
+			sure = acc_fold_join(&from[i * size], size, p, COPIES * w->tol, &to[i]);
+		if (sure)
+			return;
+	}
+}
+
+/* Gradients, and losses, are as many times larger as the ranks' means are of fewer samples. */
+static void
+add_factors(struct ways *w, enum fold_factor factor)
+{
+	const uint32_t n = w->n;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct way x = w->way[i];
+		double all = 1;
+		for (uint32_t d = 0; d < w->m->n; d++)
+			if (x.layout.at[d].kind != ACC_REPLICATE) {
+				all *= w->m->size[d];
+				w->now = x.layout;
+				if ((factor != FOLD_NO_FACTOR || x.whole.count == 1) &&
+					w->m->size[d] > 1)
+					add_way(w, &x.whole, 1.0 / w->m->size[d]);
+			}
+		w->now = x.layout;
+		if (w->m->n > 1 && all > 1 && (factor != FOLD_NO_FACTOR || x.whole.count == 1))
+			add_way(w, &x.whole, 1 / all);
+	}
+}
+
+/* Of item i of a call of the reference. */
+static void
+find_ways(struct acc_fold *g, const struct fold_call *ref, uint32_t i, struct ways *w)
+{
+	const struct fold_step *t = &g->step[ref->segment];
+	const struct fold_virtual *v = &t->v[ref->of];
+	const struct fold_call *k = &g->device.call[t->call[v->rank]];
+	const struct fold_item *own = &g->device.item[k->first + i];
+	*w = (struct ways){.m = &g->mesh, .tol = own->tol};
+	w->now.n = (uint8_t)g->mesh.n;
+	if (!acc_fold_gather(g, &g->mesh, t, v, i))
+		return;
+	descend(w, (int)g->mesh.n - 1, g->part, g->mesh.zip, g->part + g->mesh.zip);
+	add_factors(w, acc_fold_factor(g, k, own));
+}
+
+/* What all ranks have is no sum of theirs. */
+static bool
+sums_copies(const struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l,
+	double tol)
+{
+	struct acc_fold_stat all;
+	bool splits = false;
+	for (uint32_t d = 0; d < l->n; d++)
+		splits |= l->at[d].kind != ACC_REPLICATE;
+	return splits && m->zip > 1 &&
+	       acc_fold_join(f->part, m->zip, (struct acc_place){ACC_REPLICATE, 0}, COPIES * tol,
+		       &all);
+}
+
+static int
+like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call, const struct fold_item *it,
+	double tol, enum fold_factor factor, struct acc_fold_layout *l,
+	struct acc_fold_layout *reference)
+{
+	struct ways w;
+	bool turned = false;
+	int best = -1;
+	if (!it->split)
+		return it->stat.known == 0 ? -1 : acc_fold_solve(f, m, &it->stat, tol, factor, l);
+	const struct fold_call *ref = &f->reference.call[call];
+	find_ways(f->both, ref, (uint32_t)(it - &f->reference.item[ref->first]), &w);
+	for (uint32_t i = 0; i < w.n && (best < 2 || turned); i++) {
+		struct acc_fold_layout own;
+		/* A loss of all ranks is a mean of theirs, which was added last; the sum is, too, of a sum. */
+		const struct way *way = &w.way[it->stat.count == 1 ? w.n - 1 - i : i];
+		if (way->whole.known == 0)
+			continue;
+		int sure = acc_fold_solve(f, m, &way->whole, tol, factor, &own);
+		if (sure > 0 && sums_copies(f, m, &own, tol))
+			continue;
+		/* Axes in their order before the other way round. */
+		bool turns = best == 2 && turned && !own.swapped;
+		if (sure < best || (sure == best && !turns))
+			continue;
+		turned = own.swapped;
+		best = sure;
+		*l = own;
+		*reference = way->layout;
+	}
+	return best;
+}
+
+int
+acc_fold_like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call,
+	const struct fold_item *it, double tol, enum fold_factor factor, struct acc_fold_layout *l)
+{
+	struct acc_fold_layout reference;
+	return like(f, m, call, it, tol, factor, l, &reference);
+}
+
+/* --- the reference as one rank --- */
+
+/* What all ranks have is known at once. */
+static void
+fill_item(struct acc_fold *g, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	struct fold_item *it)
+{
+	struct acc_fold_layout all = {.n = (uint8_t)g->mesh.n, .scale = 1};
+	for (uint32_t d = 0; d < g->mesh.n; d++)
+		all.at[d].kind = ACC_REPLICATE;
+	if (!it->tensor || g->mesh.zip == 1)
+		return;
+	if (acc_fold_gather(g, &g->mesh, t, v, i) &&
+		acc_fold_by_layout(g, &g->mesh, &all, COPIES * it->tol, &it->stat))
+		return;
+	it->split = true;
+	it->stat.known = 0;
+}
+
+static int
+add_call(struct acc_fold *f, uint32_t step, uint32_t of, struct fold_numbers *n, struct acc_err *e)
+{
+	struct acc_fold *g = f->both;
+	const struct fold_step *t = &g->step[step];
+	struct fold_virtual *v = &t->v[of];
+	const struct fold_call *k = &g->device.call[t->call[v->rank]];
+	struct fold_side *r = &f->reference;
+	int rc = acc_fold_number(g, n, k, v, e);
+	struct fold_call *c = acc_grow(r->call, &r->call_cap, (size_t)r->ncall + 1, sizeof *c, e);
+	if (rc < 0 || c == NULL)
+		return ACC_ENOMEM;
+	r->call = c;
+	struct fold_item *it = acc_grow(r->item, &r->item_cap, (size_t)r->nitem + k->n + 1,
+		sizeof *it, e);
+	if (it == NULL)
+		return ACC_ENOMEM;
+	r->item = it;
+	c += r->ncall;
+	*c = *k;
+	c->segment = step;
+	c->first = r->nitem;
+	c->of = of;
+	c->call = v->number >= 0 ? v->number : c->call;
+	c->twin = acc_fold_twin(c->base, c->call, c->dir);
+	for (uint32_t i = 0; i < k->n; i++) {
+		it[r->nitem] = g->device.item[k->first + i];
+		fill_item(g, t, v, i, &it[r->nitem++]);
+	}
+	rc = acc_fold_index(r, r->ncall, e);
+	r->ncall++;
+	return rc;
+}
+
+int
+acc_fold_both_build(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e)
+{
+	struct acc_fold *g = f->both;
+	struct fold_side *r = &f->reference;
+	g->mesh = *m;
+	acc_fold_side_release(r);
+	int rc = acc_fold_steps(g, m, e);
+	for (uint32_t s = 0; s < g->nstep && rc == 0; s++) {
+		struct fold_numbers n = {.count = {0}};
+		struct fold_segment *x = acc_grow(r->segment, &r->segment_cap,
+			(size_t)r->nsegment + 1, sizeof *x, e);
+		if (x == NULL)
+			return ACC_ENOMEM;
+		r->segment = x;
+		x[r->nsegment++] = (struct fold_segment){.step = g->step[s].step,
+			.rank = g->device.segment[g->step[s].segment[0]].rank,
+			.first = r->ncall};
+		for (uint32_t i = 0; i < g->step[s].nv && rc == 0; i++)
+			rc = add_call(f, s, i, &n, e);
+		r->segment[s].n = r->ncall - r->segment[s].first;
+		acc_fold_numbers_release(&n);
+	}
+	return rc;
+}
+
+/* --- and its layouts --- */
+
+static int
+vote(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, struct acc_err *e)
+{
+	struct acc_fold *g = f->both;
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	const struct fold_call *ref = &f->reference.call[v->mate];
+	const struct fold_step *s = &g->step[ref->segment];
+	const struct fold_call *from = &g->device.call[s->call[s->v[ref->of].rank]];
+	int rc = 0;
+	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
+		const struct fold_item *own = &f->device.item[k->first + i],
+				       *it = acc_fold_counterpart(f, t, v, i);
+		struct acc_fold_layout l, to;
+		if (!own->tensor || it == NULL || !it->split ||
+			!acc_fold_gather(f, &f->mesh, t, v, i))
+			continue;
+		double tol = own->tol > it->tol ? own->tol : it->tol;
+		if (like(f, &f->mesh, v->mate, it, tol, acc_fold_factor(f, k, own), &l, &to) == 2)
+			rc = acc_fold_say(g, from,
+				&g->device.item[from->first +
+						(uint32_t)(it - &f->reference.item[ref->first])],
+				&to, e);
+	}
+	return rc;
+}
+
+int
+acc_fold_both_settle(struct acc_fold *f, struct acc_err *e)
+{
+	struct acc_fold *g = f->both;
+	struct fold_side *r = &f->reference;
+	int rc = 0;
+	for (uint32_t s = 0; s < f->nstep; s++)
+		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
+			if (f->step[s].v[i].mate != FOLD_NONE)
+				rc = vote(f, &f->step[s], &f->step[s].v[i], e);
+	for (uint32_t c = 0; c < r->ncall && rc == 0; c++) {
+		const struct fold_call *ref = &r->call[c];
+		const struct fold_step *t = &g->step[ref->segment];
+		const struct fold_virtual *v = &t->v[ref->of];
+		const struct fold_call *k = &g->device.call[t->call[v->rank]];
+		for (uint32_t i = 0; i < ref->n; i++) {
+			struct fold_item *it = &r->item[ref->first + i];
+			struct acc_fold_layout l = {.n = 0};
+			if (!it->split)
+				continue;
+			const struct fold_item *own = &g->device.item[k->first + i];
+			if (acc_fold_gather(g, &g->mesh, t, v, i))
+				l = acc_fold_choose(g, k, own, NULL, own->tol);
+			it->split = false;
+			it->stat.ndim = ACC_FOLD_NDIM + 1;
+			if (l.n > 0)
+				acc_fold_by_layout(g, &g->mesh, &l, INFINITY, &it->stat);
+		}
+	}
+	return rc;
+}
