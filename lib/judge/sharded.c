@@ -5,7 +5,6 @@
  * side lacks. A batch or a network of another size has the first, but communicates alike; a run in
  * one process that calls all_reduce has the second, but equal shapes. */
 #include "acc/judge.h"
-#include "acc/op.h"
 #include "acc/say.h"
 
 #include <stdlib.h>
@@ -135,13 +134,19 @@ look(struct acc_case *c, uint32_t item, struct split *s, struct acc_err *e)
 	return 0;
 }
 
+/* What arrives may be paired with what the other side computes itself. */
+static bool
+talk_alike(const struct acc_call *k)
+{
+	static const char space[] = "Distributed.";
+	return acc_str_starts(acc_str(k->key[ACC_B]), space) ||
+	       !acc_str_starts(acc_str(k->key[ACC_A]), space);
+}
+
 static void
 communicates(struct split *s, const struct acc_call *k, bool matched)
 {
-	static const char space[] = "Distributed.";
-	/* What arrives may be paired with what the other side computes itself. */
-	if (matched && (acc_str_starts(acc_str(k->key[ACC_B]), space) ||
-			       !acc_str_starts(acc_str(k->key[ACC_A]), space))) {
+	if (matched && talk_alike(k)) {
 		s->talked++;
 		return;
 	}
@@ -165,9 +170,9 @@ count(struct acc_case *c, struct split *s, struct acc_err *e)
 		for (uint32_t j = i; j < end && both && rc == 0; j++) {
 			const struct acc_call *k = &c->call[j];
 			bool matched = k->key[ACC_A] != NULL && k->key[ACC_B] != NULL;
-			for (int side = ACC_A; side <= ACC_B; side++)
-				s->hands[side] |= k->key[side] != NULL &&
-						  acc_op_hands(acc_str(k->key[side]));
+			s->hands[ACC_A] |= k->hands && k->key[ACC_A] != NULL;
+			s->hands[ACC_B] |= k->hands && k->key[ACC_B] != NULL &&
+					   (!matched || talk_alike(k));
 			if (acc_is_communication(k))
 				communicates(s, k, matched);
 			else if (!k->backward) {
