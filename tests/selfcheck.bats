@@ -122,6 +122,10 @@ named() { # run, name, step, rank, text
 	named branch-noise-unused Functional.linear.3.forward 1 1 "that stayed as it was on rank 1 alone"
 }
 
+@test "replicas: columns of a product are no part of a sum" {
+	right rowcol-noise
+}
+
 @test "reductions: of what is a sum already, of other parts, among others than elsewhere" {
 	named conv-noise-again Distributed.all_reduce.6.forward 0 0 \
 		"sums up what Torch.cat.0.forward joined: parts of it are sums over these ranks already, others are not"

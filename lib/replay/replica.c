@@ -391,8 +391,11 @@ lost_reduction(struct parting *p, uint32_t sibling, uint32_t j, struct acc_err *
 		return 0;
 	const uint32_t all = (uint32_t)t->f->nrank, few = now->nmember == 0 ? all : now->nmember,
 		       many = then->nmember == 0 ? all : then->nmember;
-	if (now->k->talks ? now->k->op != then->k->op || few >= many : !from_shard(p, now))
-		return 0;
+	bool whole = false;
+	int rc = now->k->talks ? 0 : acc_replicas_of_whole(t, p->g, now, p->room, &whole, e);
+	if (rc < 0 || whole ||
+		(now->k->talks ? now->k->op != then->k->op || few >= many : !from_shard(p, now)))
+		return rc;
 	const char *a = acc_replicas_name(t, now->k->line, e),
 		   *b = acc_replicas_name(t, then->k->line, e),
 		   *d = acc_replicas_name(t, was->k->line, e);

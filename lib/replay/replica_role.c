@@ -311,3 +311,26 @@ acc_replicas_one(struct acc_replicas *t, const struct acc_replica_seen *const w[
 	rc = is_known(t, w[0], w[1], is, e);
 	return rc < 0 || !*is ? rc : is_known(t, w[2], w[3], is, e);
 }
+
+/* --- what a call is given --- */
+
+int
+acc_replicas_of_whole(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *c, const struct acc_seen_call **room, bool *is,
+	struct acc_err *e)
+{
+	bool product = c->info != NULL && (strcmp(c->info->family, "linear") == 0 ||
+						  strncmp(c->info->family, "conv", 4) == 0);
+	int rc = 0;
+	*is = false;
+	for (uint32_t j = 0; product && acc_replicas_peers(t, g, c, room) && j < c->n && rc == 0;
+		j++) {
+		const struct acc_replica_seen *s = &t->seen[c->first + j];
+		enum acc_alike how = ACC_APART;
+		if (s->out || !s->real || s->place || s->n < 2)
+			continue;
+		rc = acc_replicas_alike(t, g, room, j, &how, e);
+		*is |= how < ACC_APART;
+	}
+	return rc;
+}
