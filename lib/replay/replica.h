@@ -233,6 +233,10 @@ int acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen 
 int acc_replicas_flat(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
 	struct acc_err *e);
 
+/* Of two numbers alone, as a mask is; false where no statistics are known. */
+int acc_replicas_binary(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
+	struct acc_err *e);
+
 /* The op call of a record, in the fleet's memory; never NULL: after a failure, what is said next fails. */
 const char *acc_replicas_name(struct acc_replicas *t, size_t line, struct acc_err *e);
 /* Say of a record what is wrong; said NULL: memory ran out. 0 or < 0. */

@@ -276,6 +276,22 @@ acc_replicas_flat(struct acc_replicas *t, const struct acc_replica_seen *s, bool
 	return rc < 0 ? rc : 0;
 }
 
+/* Of numbers between a and b, (x - a)(x - b) is nowhere above 0: its mean is 0 where each of them is one or the
+ * other. */
+int
+acc_replicas_binary(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
+	struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0};
+	double st[4], n = (double)s->n;
+	bool known;
+	int rc = statistics(t, s->line, st, &x, &known, e);
+	double width = st[0] - st[1],
+	       off = st[3] * st[3] / n - (st[0] + st[1]) * st[2] + st[0] * st[1];
+	*is = rc == 0 && known && !(fabs(off) > LEAST_BY_STATISTICS * width * width);
+	return rc;
+}
+
 int
 acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
 	struct acc_err *e)
