@@ -122,8 +122,8 @@ named() { # run, name, step, rank, text
 	named branch-noise-unused Functional.linear.3.forward 1 1 "that stayed as it was on rank 1 alone"
 }
 
-@test "replicas: columns of a product are no part of a sum, a mask is no buffer" {
-	right rowcol-noise masks-noise
+@test "replicas: columns of a product, masks of samples, weights that each rank moves to take the gradient there" {
+	right rowcol-noise masks-noise sharp-noise
 }
 
 @test "reductions: of what is a sum already, of other parts, among others than elsewhere" {

@@ -328,8 +328,10 @@ say_unlike(struct parting *p, struct acc_err *e)
 	struct acc_replicas *t = p->t;
 	const struct acc_seen_call *c = p->j.reduction;
 	const struct acc_replica_seen *const *w = p->j.weight;
-	if (p->j.unlike == 0)
-		return 0;
+	bool is = p->j.unlike > 1 && p->j.alike == 0 && p->varied > 0;
+	int rc = is ? acc_replicas_moved(t, p->g, w[0], p->room, &is, e) : 0;
+	if (p->j.unlike == 0 || rc < 0 || is)
+		return rc;
 	if ((p->j.unlike == 1 || p->j.alike == 0) && !elsewhere(p, w[0]) && !by_parts(p))
 		return acc_replicas_blame(p->t, p->g, w[1]->line,
 			SAY(p,

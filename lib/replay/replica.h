@@ -261,6 +261,11 @@ int acc_replicas_stages(struct acc_replicas *t, struct acc_err *e);
 /* Two ranks' weight now and before, one after the other, which was equal then: is it one that both hold? */
 int acc_replicas_one(struct acc_replicas *t, const struct acc_replica_seen *const w[4], bool *is,
 	struct acc_err *e);
+/* A weight that is another on each rank: was it, earlier in the step, the same on all of them, which have moved it
+ * since, each to where its own loss is larger? 0 or < 0. */
+int acc_replicas_moved(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *w, const struct acc_seen_call **room, bool *is,
+	struct acc_err *e);
 /* Is it a product of what is the same on all ranks? Then it has a part of the columns, and is no part of a sum. */
 int acc_replicas_of_whole(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c, const struct acc_seen_call **room, bool *is,

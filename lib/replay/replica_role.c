@@ -315,6 +315,32 @@ acc_replicas_one(struct acc_replicas *t, const struct acc_replica_seen *const w[
 /* --- what a call is given --- */
 
 int
+acc_replicas_moved(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *w, const struct acc_seen_call **room, bool *is,
+	struct acc_err *e)
+{
+	int rc = 0;
+	*is = false;
+	for (const struct acc_seen_call *c = t->call; c < t->call + w->call && rc == 0 && !*is;
+		c++) {
+		if (!acc_seen_beside(c, &t->call[w->call]) || c->k->op != t->call[w->call].k->op)
+			continue;
+		for (uint32_t j = 0; j < c->n && rc == 0 && !*is; j++) {
+			const struct acc_replica_seen *s = &t->seen[c->first + j];
+			struct acc_kinship k = {0};
+			if (!s->leaf || s->pos != w->pos || s->shape != w->shape ||
+				!acc_replicas_peers(t, g, c, room) ||
+				!acc_replicas_marked(t, g, room, j))
+				continue;
+			rc = acc_replicas_kin(t, w, s, &k, e);
+			*is = k.elements ? k.like >= LIMIT_REPLICA_KIN
+					 : k.statistics && k.apart <= LIMIT_REPLICA_KIN;
+		}
+	}
+	return rc;
+}
+
+int
 acc_replicas_of_whole(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c, const struct acc_seen_call **room, bool *is,
 	struct acc_err *e)
