@@ -32,12 +32,27 @@ load helper
 #	tests/selfcheck/more.py OUT layers-noise-prefetch --task statistics
 #	tests/selfcheck/unseen.py OUT cell-noise-decay --task statistics
 #	tests/parallel/make.py OUT zero4-noise --task statistics --seed 13
+# legal.tar.gz, the same way, with step1, of
+#	tests/selfcheck/legal.py OUT ones-noise depth-noise norms-noise exits-noise experts-noise loops-noise \
+#		line-noise seeded-noise turns-noise choice-noise pupils-noise copies-noise rowcol-noise masks-noise \
+#		sharp-noise --task statistics
+#	tests/selfcheck/blind.py OUT branch-noise pipe-noise branch-noise-unused --task statistics
 
 setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/selfcheck.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/fresh.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/others.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/held.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/legal.tar.gz"
+}
+
+# Nothing is said of what these runs record.
+right() { # run ...
+	for run; do
+		accdump-read "$run" >in
+		accaudit in 2>/dev/null >out || [ $? -eq 2 ]
+		accfmt --json out | jq -es 'map(select(.["audit.ok"] == false)) == []' || { echo "$run"; return 1; }
+	done
 }
 
 setup() {
@@ -95,11 +110,20 @@ named() { # run, name, step, rank, text
 }
 
 @test "replicas: a run that is right is not accused" {
-	for run in dp2-noise vocab-noise hsdp-noise ulysses-noise tables-noise hybrid-noise zero4-noise; do
-		accdump-read $run >in
-		accaudit in 2>/dev/null >out || [ $? -eq 2 ]
-		accfmt --json out | jq -es 'map(select(.["audit.ok"] == false)) == []'
-	done
+	right dp2-noise vocab-noise hsdp-noise ulysses-noise tables-noise hybrid-noise zero4-noise
+}
+
+@test "replicas: weights of stages that begin alike are none" {
+	right ones-noise pipe-noise line-noise seeded-noise turns-noise copies-noise pupils-noise
+}
+
+@test "replicas: a weight is the same one by its value, where each rank leaves out other op calls" {
+	right branch-noise depth-noise norms-noise exits-noise experts-noise loops-noise choice-noise
+	named branch-noise-unused Functional.linear.3.forward 1 1 "that stayed as it was on rank 1 alone"
+}
+
+@test "replicas: columns of a product, masks of samples, weights that each rank moves to take the gradient there" {
+	right rowcol-noise masks-noise sharp-noise
 }
 
 @test "reductions: of what is a sum already, of other parts, among others than elsewhere" {

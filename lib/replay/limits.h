@@ -126,6 +126,11 @@
 	X(REPLICA_STATISTIC, 0x1p-18, \
 		"of a weight in f32, or of a statistic of it: what rounding may part it by", \
 		"64 roundings of 2^-24: a step is less than a weight, and its noise a small part of it") \
+	X(REPLICA_KIN, 0.5, \
+		"correlation of a weight with itself in the step before, or deviations its statistics moved:" \
+		" less, or more, is another", \
+		"of 64 elements that are unlike, one in 10,000 has so much; a step by a fifth of the weight" \
+		" leaves 0.98, and moves its largest element by two fifths of the deviation") \
 	X(STATISTIC_F32, 1e-6, "of a mean or norm: what its recorder rounded it by", \
 		"16 roundings of 2^-24: the order of the sum, as stat-f32 of accfirstbad") \
 	X(STATISTIC_F16, 5e-4, "the same of f16", \

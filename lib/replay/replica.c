@@ -328,8 +328,10 @@ say_unlike(struct parting *p, struct acc_err *e)
 	struct acc_replicas *t = p->t;
 	const struct acc_seen_call *c = p->j.reduction;
 	const struct acc_replica_seen *const *w = p->j.weight;
-	if (p->j.unlike == 0)
-		return 0;
+	bool is = p->j.unlike > 1 && p->j.alike == 0 && p->varied > 0;
+	int rc = is ? acc_replicas_moved(t, p->g, w[0], p->room, &is, e) : 0;
+	if (p->j.unlike == 0 || rc < 0 || is)
+		return rc;
 	if ((p->j.unlike == 1 || p->j.alike == 0) && !elsewhere(p, w[0]) && !by_parts(p))
 		return acc_replicas_blame(p->t, p->g, w[1]->line,
 			SAY(p,
@@ -391,8 +393,11 @@ lost_reduction(struct parting *p, uint32_t sibling, uint32_t j, struct acc_err *
 		return 0;
 	const uint32_t all = (uint32_t)t->f->nrank, few = now->nmember == 0 ? all : now->nmember,
 		       many = then->nmember == 0 ? all : then->nmember;
-	if (now->k->talks ? now->k->op != then->k->op || few >= many : !from_shard(p, now))
-		return 0;
+	bool whole = false;
+	int rc = now->k->talks ? 0 : acc_replicas_of_whole(t, p->g, now, p->room, &whole, e);
+	if (rc < 0 || whole ||
+		(now->k->talks ? now->k->op != then->k->op || few >= many : !from_shard(p, now)))
+		return rc;
 	const char *a = acc_replicas_name(t, now->k->line, e),
 		   *b = acc_replicas_name(t, then->k->line, e),
 		   *d = acc_replicas_name(t, was->k->line, e);

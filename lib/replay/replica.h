@@ -77,8 +77,10 @@ struct acc_replicas {
 	size_t nstep, cap_step;
 	struct acc_rank_group *group;
 	size_t ngroup, cap_group;
-	double *a, *b; /* ACC_CHUNK elements each */
-	int lost;      /* < 0: a name could not be got */
+	struct acc_ids roles; /* what was asked of two ranks or steps: 1 or 0 */
+	size_t *stage;        /* of each rank, in a pipeline: 0 begins */
+	double *a, *b;        /* ACC_CHUNK elements each */
+	int lost;             /* < 0: a name could not be got */
 };
 
 /* Reads all records. 0 or < 0. */
@@ -231,6 +233,10 @@ int acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen 
 int acc_replicas_flat(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
 	struct acc_err *e);
 
+/* Of two numbers alone, as a mask is; false where no statistics are known. */
+int acc_replicas_binary(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
+	struct acc_err *e);
+
 /* The op call of a record, in the fleet's memory; never NULL: after a failure, what is said next fails. */
 const char *acc_replicas_name(struct acc_replicas *t, size_t line, struct acc_err *e);
 /* Say of a record what is wrong; said NULL: memory ran out. 0 or < 0. */
@@ -241,6 +247,29 @@ int acc_replicas_blame(struct acc_replicas *t, const struct acc_rank_group *g, s
 int acc_replicas_accuse(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *s, size_t line, const char *said, struct acc_err *e);
 
+/* How a weight lies to what it may have been a step before. */
+enum { ACC_KIN_ELEMENTS = 64 }; /* fewer show by chance what they are like */
+struct acc_kinship {
+	double like;  /* the correlation of their elements, */
+	double apart; /* or how far their statistics are apart, in parts of its deviation */
+	bool elements, statistics; /* known */
+};
+int acc_replicas_kin(struct acc_replicas *t, const struct acc_replica_seen *now,
+	const struct acc_replica_seen *was, struct acc_kinship *out, struct acc_err *e);
+/* Which stages of a pipeline the ranks are (replica_role.c). 0 or < 0. */
+int acc_replicas_stages(struct acc_replicas *t, struct acc_err *e);
+/* Two ranks' weight now and before, one after the other, which was equal then: is it one that both hold? */
+int acc_replicas_one(struct acc_replicas *t, const struct acc_replica_seen *const w[4], bool *is,
+	struct acc_err *e);
+/* A weight that is another on each rank: was it, earlier in the step, the same on all of them, which have moved it
+ * since, each to where its own loss is larger? 0 or < 0. */
+int acc_replicas_moved(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *w, const struct acc_seen_call **room, bool *is,
+	struct acc_err *e);
+/* Is it a product of what is the same on all ranks? Then it has a part of the columns, and is no part of a sum. */
+int acc_replicas_of_whole(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *c, const struct acc_seen_call **room, bool *is,
+	struct acc_err *e);
 /* Two ranks' weight now, which was alike in an earlier step: blamed where it parts. 0 or < 0. */
 int acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_replica_seen *a, const struct acc_replica_seen *b, struct acc_err *e);

@@ -276,12 +276,81 @@ acc_replicas_flat(struct acc_replicas *t, const struct acc_replica_seen *s, bool
 	return rc < 0 ? rc : 0;
 }
 
+/* Of numbers between a and b, (x - a)(x - b) is nowhere above 0: its mean is 0 where each of them is one or the
+ * other. */
+int
+acc_replicas_binary(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
+	struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0};
+	double st[4], n = (double)s->n;
+	bool known;
+	int rc = statistics(t, s->line, st, &x, &known, e);
+	double width = st[0] - st[1],
+	       off = st[3] * st[3] / n - (st[0] + st[1]) * st[2] + st[0] * st[1];
+	*is = rc == 0 && known && !(fabs(off) > LEAST_BY_STATISTICS * width * width);
+	return rc;
+}
+
 int
 acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
 	struct acc_err *e)
 {
 	*is = false;
 	return t->call[s->call].norm ? 0 : acc_replicas_flat(t, s, is, e);
+}
+
+/* Of two tensors' elements, about their means. */
+static int
+correlation(struct acc_replicas *t, const struct acc_fleet_tensor *a,
+	const struct acc_fleet_tensor *b, struct acc_kinship *out, struct acc_err *e)
+{
+	double n = (double)a->n, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+	int rc = 1;
+	for (uint64_t at = 0; at < a->n && rc == 1; at += ACC_CHUNK) {
+		size_t some = a->n - at < ACC_CHUNK ? (size_t)(a->n - at) : ACC_CHUNK;
+		rc = acc_fleet_read(t->f, a, at, some, t->a, e);
+		if (rc == 1)
+			rc = acc_fleet_read(t->f, b, at, some, t->b, e);
+		for (size_t i = 0; i < some && rc == 1; i++) {
+			x += t->a[i];
+			y += t->b[i];
+			xx += t->a[i] * t->a[i];
+			yy += t->b[i] * t->b[i];
+			xy += t->a[i] * t->b[i];
+		}
+	}
+	double size = sqrt((xx - x * x / n) * (yy - y * y / n));
+	out->elements = rc == 1 && isfinite(size) && size > 0;
+	out->like = out->elements ? (xy - x * y / n) / size : 0;
+	return rc < 0 ? rc : 0;
+}
+
+int
+acc_replicas_kin(struct acc_replicas *t, const struct acc_replica_seen *now,
+	const struct acc_replica_seen *was, struct acc_kinship *out, struct acc_err *e)
+{
+	struct acc_fleet_tensor x = {0}, y = {0};
+	double s[2][4];
+	bool known[2], flat = false;
+	*out = (struct acc_kinship){0};
+	int rc = acc_replicas_flat(t, was, &flat, e);
+	if (rc == 0)
+		rc = statistics(t, now->line, s[0], &x, &known[0], e);
+	if (rc == 0)
+		rc = statistics(t, was->line, s[1], &y, &known[1], e);
+	if (rc < 0 || flat || x.n != y.n)
+		return rc;
+	if (x.data && y.data)
+		return x.n < ACC_KIN_ELEMENTS ? 0 : correlation(t, &x, &y, out, e);
+	if (!known[0] || !known[1])
+		return 0;
+	double n = (double)x.n, rms = sqrt(s[1][3] * s[1][3] / n - s[1][2] * s[1][2]);
+	for (int i = 0; i < 4; i++)
+		out->apart = fmax(out->apart,
+			fabs(s[0][i] - s[1][i]) / (i == 3 ? sqrt(n) : 1) / rms);
+	out->statistics = isfinite(out->apart);
+	return 0;
 }
 
 /* The elements: each sum may be rounded as often as there are terms. */

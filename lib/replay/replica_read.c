@@ -392,6 +392,8 @@ acc_replicas_read(struct acc_replicas *t, struct acc_err *e)
 			rc = read_call(t, i, e);
 	}
 	acc_ids_release(&runs);
+	if (rc == 0)
+		rc = acc_replicas_stages(t, e);
 	return rc == 0 && f->nrank < UINT32_MAX ? add_group(t, f->rank, (uint32_t)f->nrank, e) : rc;
 }
 
@@ -408,6 +410,8 @@ acc_replicas_release(struct acc_replicas *t)
 	acc_ids_release(&t->gathered);
 	acc_ids_release(&t->first);
 	acc_ids_release(&t->shared);
+	acc_ids_release(&t->roles);
+	free(t->stage);
 	free(t->seen);
 	free(t->call);
 	free(t->step);

@@ -71,6 +71,11 @@ unlike_constant(struct acc_replicas *t, const struct acc_rank_group *g,
 		if (x->mark == 0 || acc_seen_maker(t, x) != NULL || !stays(t, x))
 			return 0;
 	}
+	bool mask = false;
+	int rc = s->place ? 0
+			  : acc_replicas_binary(t, &t->seen[peer[g->n - 1]->first + j], &mask, e);
+	if (rc < 0 || mask) /* samples may be as long as before */
+		return rc;
 	uint32_t odd = acc_replicas_odd(t, g, peer, j);
 	return acc_replicas_accuse(t, g, s, t->seen[peer[odd]->first + j].line,
 		SAY(t,

@@ -36,6 +36,8 @@ const struct acc_replica_seen *
 acc_seen_gradient(const struct acc_replicas *t, int64_t step, int64_t rank,
 	const struct acc_replica_seen *w)
 {
+	if (w == NULL)
+		return NULL;
 	if (t->call[w->call].k->talks)
 		return gradient_of_part(t, step, rank, w);
 	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->twin);
@@ -197,15 +199,28 @@ acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64
 	const struct acc_replica_seen *a0 = before(t, a, step, t->call[a->call].k->rank),
 				      *b0 = before(t, b, step, t->call[b->call].k->rank);
 	double ratio = 0, limit = 0;
-	bool flat = false;
+	bool flat = false, one = false;
+	/* Who left its op call out in that step may have it as the others had it. */
+	const bool left_out[2] = {
+		b0 != NULL && a->mark == b0->mark && (a0 == NULL || a0->mark != a->mark),
+		a0 != NULL && b->mark == a0->mark && (b0 == NULL || b0->mark != b->mark)};
+	a0 = left_out[0] ? b0 : a0;
+	b0 = left_out[1] ? a0 : b0;
 	if (a0 == NULL || b0 == NULL || a0->mark != b0->mark || a->mark == b->mark)
 		return 0;
-	int rc = a0->lone ? 0 : acc_replicas_constant(t, a0, &flat, e);
+	int rc = 0;
+	if (left_out[0] || left_out[1])
+		rc = acc_replicas_flat(t, a0, &flat, e);
+	else if (!a0->lone)
+		rc = acc_replicas_constant(t, a0, &flat, e);
 	if (rc < 0 || flat)
 		return rc;
-	rc = acc_replicas_parted(t, (const struct acc_replica_seen *const[]){a, a0, b, b0},
-		g->twins, &ratio, &limit, e);
+	const struct acc_replica_seen *const w[4] = {a, a0, b, b0};
+	rc = acc_replicas_parted(t, w, g->twins, &ratio, &limit, e);
 	if (rc < 0 || !(ratio > limit))
+		return rc;
+	rc = acc_replicas_one(t, w, &one, e);
+	if (rc < 0 || !one)
 		return rc;
 	/* On one of them nothing happened. */
 	if (a->mark == a0->mark)

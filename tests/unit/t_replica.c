@@ -331,6 +331,55 @@ buffers(void)
 		"a buffer, which is the same for all samples: %s", cause);
 }
 
+/* Ranks that hold parts of a weight, and a norm's, which begins as ones and parts; they join what they make, or do not. */
+static void
+norms(bool joins)
+{
+	static const char norm[] = "Functional.layer_norm", op[] = "Functional.linear",
+			  reduce[] = "Distributed.all_reduce";
+	float x[N], one[N];
+	begin();
+	for (step = 0; step < 2; step++)
+		for (int64_t r = 0; r < 2; r++) {
+			for (int i = 0; i < N; i++)
+				one[i] = 1 +
+					 (float)step * 0.01F * (float)((i * (3 + 2 * r)) % (7 + r));
+			call = 0;
+			tensor(r, norm, "forward", "in", "0", false, some(x, (int)step), N);
+			tensor(r, norm, "forward", "in", "2", true, one, N);
+			tensor(r, norm, "forward", "out", "0", true, some(x, 2 + (int)step), N);
+			tensor(r, op, "forward", "in", "0", true, x, N);
+			tensor(r, op, "forward", "in", "1", true, some(x, 5 + 2 * (int)r), N);
+			some(x, (int)(5 + r + step));
+			tensor(r, op, "forward", "out", "0", true, x, N);
+			for (; joins && call < 2; call++) {
+				const int k = 5 + (int)(step + 3 * call);
+				float other[N];
+				some(other, k + 1);
+				tensor(r, reduce, "forward", "in", "0", true, some(x, k + (int)r),
+					N);
+				some(x, k);
+				for (int i = 0; i < N; i++)
+					x[i] += other[i];
+				tensor(r, reduce, "forward", "out", "0", true, x, N);
+			}
+			call = 0;
+			tensor(r, norm, "backward", "in", "0", false, some(x, 4), N);
+			some(x, 3 + (int)r);
+			tensor(r, norm, "backward", "out", "2", false, x, N);
+		}
+}
+
+static void
+begun_as_ones(void)
+{
+	norms(false);
+	ok(end() && bad == 0, "norms of two networks: %s", cause);
+	norms(true);
+	ok(end() && bad > 0 && strstr(cause, "given to no reduction") != NULL,
+		"a norm of ranks that hold parts: %s", cause);
+}
+
 int
 main(void)
 {
@@ -339,5 +388,6 @@ main(void)
 	balance();
 	accumulated();
 	buffers();
+	begun_as_ones();
 	return done();
 }
