@@ -18,19 +18,22 @@ const struct acc_known acc_known[] = {
 		SIDED("scope") SIDED("stack") SIDED("stack_from") SIDED("type") SIDED("value") SIDED(
 			"dtype") SIDED("dtype.raw") SIDED("shape") SIDED("stride") SIDED("stride.raw")
 			SIDED("recompute") SIDED("block") SIDED("offset") SIDED("order") WHOLE(
-				"place") SIDED("layout") SIDED("layout.raw") SIDED("requires_grad")
-				SIDED("whole") SIDED("at") SIDED("data_name") SIDED("file") SIDED(
-					"off") SIDED("len") SIDED("enc") SIDED("clen")
-					SIDED("crc32") SIDED("fsize") SIDED("mtime") SIDED(
-						"stat.max") SIDED("stat.min") SIDED("stat.mean")
-						SIDED("stat.norm") SIDED("stat.crc32") SIDED(
-							"stat.md5") SIDED("stat.xor")
-							SIDED("stat.sha1") SIDED("stat.count") SIDED(
-								"stat.nan") SIDED("stat.posinf")
-								SIDED("stat.neginf") SIDED(
-									"stat.zero")
-									SIDED("stat.negative") SIDED(
-										"stat.positive")
+				"place") SIDED("layout") SIDED("layout.raw") SIDED("requires_grad") SIDED("whole")
+				SIDED("at") SIDED("data_name") SIDED("file") SIDED("off") SIDED("len") SIDED(
+					"enc") SIDED("clen") SIDED("crc32") SIDED("fsize") SIDED("mtime")
+					SIDED("part.src") SIDED("part.file") SIDED("part.off") SIDED(
+						"part.len") SIDED("part.crc32") SIDED("part.fsize")
+						SIDED("part.mtime") SIDED("part.rows") SIDED(
+							"stat.max") SIDED("stat.min") SIDED("stat.mean")
+							SIDED("stat.norm") SIDED("stat.crc32") SIDED(
+								"stat.md5") SIDED("stat.xor")
+								SIDED("stat.sha1") SIDED(
+									"stat.count") SIDED("stat.nan")
+									SIDED("stat.posinf") SIDED(
+										"stat.neginf")
+										SIDED("stat.zero") SIDED(
+											"stat.negative")
+											SIDED("stat.positive")
 	/* stack, data */
 	WHOLE("frames") WHOLE("data") WHOLE("side")
 	/* scalar, param */
