@@ -225,6 +225,80 @@ over() {
 	over 1 fsdp8-mcore/swapped fsdp8-mcore/b
 }
 
+@test "checkpoints over ranks: the stream says where the elements lie, and holds none" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	for c in tp2pp2ep2:42 fsdp3tp2-meta:27 tp2ep2-stacked:10 zero2:21 zero3-odd:25 flat2-sharded:39 flat3-aligned:51; do
+		n=${c#*:} c=${c%:*} bench=''
+		[ "${c#flat}" = "$c" ] || bench=--bench=$c/b
+		accfold -q $bench $c/a >s.acc
+		accfmt --json s.acc >s.json
+		[ "$(grep -c "\"kind\":\"data\"" s.json)" = 0 ]
+		# As a program makes it whole that has read the page.
+		[ "$(python3 "$BATS_TEST_DIRNAME/weights/whole.py" whole.safetensors <s.json)" = "$n" ]
+		accalign s.acc whole.safetensors | accmetric -q | accfmt --json |
+			jq -r 'select(.kind == "pair" and .["b.name"]) | .["m.same"]' | sort | uniq -c >same
+		[ "$(tr -s ' ' <same)" = " $n 1" ] || { echo "$c"; cat same; false; }
+	done
+	# Whoever cannot reach the files is given the elements; of a stream only those beside it.
+	accfold -q fsdp3tp2-meta/a >fsdp3tp2-meta/s.acc
+	accdump-read --inline fsdp3tp2-meta/s.acc >inline.acc
+	accmetric -q fsdp3tp2-meta/s.acc | accfmt --json | jq -r 'select(.kind == "tensor") | [.name, .["s.hash"]] | @tsv' >want
+	mv fsdp3tp2-meta away
+	accmetric -q inline.acc | accfmt --json | jq -r 'select(.kind == "tensor") | [.name, .["s.hash"]] | @tsv' >got
+	cmp want got
+	[ "$(accfmt --json inline.acc | grep -c part.rows)" = 0 ]
+	mv away/s.acc .
+	mv away fsdp3tp2-meta
+	run -0 --separate-stderr bash -c "accdump-read --inline --root=fsdp3tp2-meta s.acc >/dev/null"
+	mkdir elsewhere
+	mv s.acc elsewhere
+	run -2 --separate-stderr bash -c "accdump-read --inline elsewhere/s.acc >/dev/null"
+	[[ $stderr == *"refused: a stream names it, and it is not in the stream's folder"* ]]
+}
+
+@test "checkpoints over ranks: a part that is damaged, or changed, is trouble, by its file" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
+	cd "$BATS_TEST_TMPDIR/tp2pp2ep2"
+	at=$(accdump-read a | accfmt --json |
+		jq -r 'select(.rank == 0 and .name == "model.decoder.layers.0.self_attention.linear_proj.weight").off')
+	touch a/iter_0000010/*/* # out of the archive they are of 1970
+	accfold -q a >changed.acc
+	printf damaged | dd of=a/iter_0000010/mp_rank_00_000_000/model_optim_rng.pt bs=1 seek=$((at + 40)) conv=notrunc status=none
+	run -2 --separate-stderr bash -c "accmetric -q changed.acc >/dev/null"
+	[[ $stderr == *"model_optim_rng.pt: changed since its record was made"* ]]
+	accfold -q a >damaged.acc
+	for j in 1 2 7; do
+		run -2 --separate-stderr bash -c "accmetric -q -j $j damaged.acc >/dev/null"
+		[ "$stderr" = "accmetric: model_optim_rng.pt: checksum (CRC-32) does not match: damaged data" ]
+	done
+	accmetric -q damaged.acc 2>/dev/null | accfmt --json | jq -r 'select(.err).name' >named
+	[ "$(cat named)" = model.decoder.layers.0.self_attention.linear_proj.weight ]
+	over 2 a b
+}
+
+@test "checkpoints in parts: what all names tell is not measured before" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	mkdir bin
+	ln -s "$BIN"/* bin
+	rm bin/accmetric bin/accdiff
+	cp "$BIN/accdiff" bin
+	printf '#!/bin/sh\necho "$*" >>%s/calls\nexec %s/accmetric "$@"\n' "$PWD" "$BIN" >bin/accmetric
+	chmod +x bin/accmetric
+	run -0 bin/accdiff fsdp3tp2-meta/a fsdp3tp2-meta/a
+	rm calls
+	# Each has its namesake; of this dtype and in parts.
+	accfold -q fsdp3tp2-meta/a | accfmt --json | python3 "$BATS_TEST_DIRNAME/weights/whole.py" whole.safetensors
+	run -0 bin/accdiff fsdp3tp2-meta/a whole.safetensors
+	[ "${lines[0]}" = "27 tensors compared: 27 with the same values" ]
+	[ "$(wc -l <calls)" -eq 1 ]
+	# Under other names it is both sides that are measured, then the pairs.
+	rm calls
+	run -0 bin/accdiff fsdp3tp2-meta/a fsdp3tp2-meta/b
+	[ "$(wc -l <calls)" -eq 3 ]
+}
+
 @test "checkpoints over ranks: what is not there is trouble" {
 	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
 	cd "$BATS_TEST_TMPDIR/tp2pp2ep2"
