@@ -444,10 +444,18 @@ measured=
 	! bare "$side" || measured="$measured $side"
 done
 
+# The names of weights, without the range that a part of a distributed checkpoint has.
+wholes() { # device or bench
+	sed 's/\[[0-9:,]*\]"$/"/' "$tmp/names.$1" | sort -u >"$tmp/wholes.$1"
+}
 if [ -s "$tmp/names.device" ] && [ -s "$tmp/names.bench" ] && [ -z "$aligning$preset" ]; then
-	all_names=$(wc -l <"$tmp/names.device")
-	both_have=$(comm -12 "$tmp/names.device" "$tmp/names.bench" | wc -l)
+	wholes device
+	wholes bench
+	all_names=$(wc -l <"$tmp/wholes.device")
+	both_have=$(comm -12 "$tmp/wholes.device" "$tmp/wholes.bench" | wc -l)
 	[ $((2 * both_have)) -ge "$all_names" ] || measured=' device bench'
+	# Where each weight has its namesake nothing is left to be told by values.
+	[ "$(wc -l <"$tmp/names.device")" -ge 9999 ] || ! cmp -s "$tmp/wholes.device" "$tmp/wholes.bench" || measured=
 fi
 
 # The ranks of a side become one where the other, which is a folder, too, has but one. Who joins ranks or steps by hand, or
@@ -585,10 +593,14 @@ if [ "$judge" = accfirstbad ] && [ -z "$preset$measured$folded$parted" ] && [ "$
 fi
 # What the members said, but not that an earlier one failed where that one says why itself.
 members() {
+	: >"$tmp/own"
+	set --
 	for p in parts accalign accmetric "$judge" accfmt; do
-		[ ! -e "$tmp/why.$p" ] || cat "$tmp/why.$p"
-	done | sed "s|^accalign: /dev/fd/3: |$prog: $(text "$first"): |
-		s|^accalign: $(text 'standard input'): |$prog: $(text bench): |" >"$tmp/said"
+		[ ! -s "$tmp/why.$p" ] || set -- "$@" "$tmp/why.$p"
+	done
+	[ $# -gt 0 ] || return 0
+	sed "s|^accalign: /dev/fd/3: |$prog: $(text "$first"): |
+		s|^accalign: $(text 'standard input'): |$prog: $(text bench): |" "$@" >"$tmp/said"
 	grep -v -e ': an earlier command failed?$' -e ': 是否前面的命令失败了?$' "$tmp/said" >"$tmp/own"
 	[ -s "$tmp/own" ] || head -n 1 "$tmp/said" >"$tmp/own"
 	cat "$tmp/own" >&2
