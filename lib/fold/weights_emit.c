@@ -174,49 +174,26 @@ layout_text(const struct fold_weights *t, const struct fold_weight *w, char text
 		snprintf(text, LAYOUT, p->nrun > 0 ? "Flat()" : "Replicate()");
 }
 
-static int64_t *
-ints_of(struct emit *o, uint32_t n)
-{
-	return acc_alloc(&o->rec.mem, ((size_t)n + 1) * sizeof(int64_t));
-}
-
-/* Whose are the pieces of what lies in flat tensors, and with which element each begins. */
-static int
-put_cuts(struct emit *o, const struct fold_part *p)
-{
-	int64_t *ranks = ints_of(o, p->nrun), *cuts = ints_of(o, p->nrun);
-	uint64_t at = 0;
-	if (ranks == NULL || cuts == NULL)
-		return ACC_ENOMEM;
-	for (uint32_t i = 0; i < p->nrun; at += p->run[i++].n) {
-		ranks[i] = p->run[i].rank;
-		cuts[i] = (int64_t)at;
-	}
-	int rc = acc_put(&o->rec, "", "fold.ranks", acc_ints(ranks, p->nrun));
-	return rc < 0 ? rc : acc_put(&o->rec, "", "fold.cuts", acc_ints(cuts, p->nrun));
-}
-
-/* The ranks that have the parts, in order, where each has as much. */
+/* The ranks that have the parts, in their order, if each is one's. */
 static int
 put_ranks(struct emit *o, const struct fold_weight *w, const struct fold_part *p)
 {
-	if (p->nrun > 0)
-		return w->how == FOLD_SPLIT ? 0 : put_cuts(o, p);
-	int64_t *ranks = ints_of(o, w->parts);
+	size_t n = 0, k = 0;
+	for (uint32_t i = 0; i < w->parts; i++)
+		n += p[i].nrun > 0 ? p[i].nrun : 1;
+	int64_t *ranks = acc_alloc(&o->rec.mem, (n + 1) * sizeof *ranks);
 	if (ranks == NULL)
 		return ACC_ENOMEM;
 	for (uint32_t i = 0; i < w->parts; i++) {
-		ranks[i] = p[i].rank;
-		if (p[i].rank < 0 || (w->how == FOLD_SPLIT &&
-					     (w->grid || p[i].shape[0] != p[0].shape[0] ||
-						     p[i].shape[w->axis] != p[0].shape[w->axis])))
-			return 0;
+		if (p[i].nrun == 0)
+			ranks[k++] = p[i].rank;
+		for (uint32_t r = 0; r < p[i].nrun; r++)
+			ranks[k++] = p[i].run[r].rank;
 	}
-	int rc = acc_put(&o->rec, "", "fold.ranks", acc_ints(ranks, w->parts));
-	if (rc < 0 || w->stacks <= 1)
-		return rc;
-	const int64_t grid[] = {w->stacks, w->parts / w->stacks};
-	return acc_put(&o->rec, "", "fold.grid", acc_ints(grid, 2));
+	for (size_t i = 0; i < n; i++)
+		if (ranks[i] < 0)
+			return 0;
+	return acc_put(&o->rec, "", "fold.ranks", acc_ints(ranks, (uint32_t)n));
 }
 
 /* Statistics of what lies in flat tensors, which nobody has measured before. */
@@ -337,8 +314,7 @@ put_weight(struct emit *o, struct fold_weight *w, struct acc_err *e)
 		rc = acc_put(&o->rec, "", "fold", acc_ctext(text));
 	if (rc == 0 && o->mesh[0] != '\0')
 		rc = acc_put(&o->rec, "", "fold.mesh", acc_ctext(o->mesh));
-	if (rc == 0 && t->size[0] > 0)
-		rc = put_ranks(o, w, p);
+	rc = rc < 0 ? rc : put_ranks(o, w, p);
 	if (rc == 0 && w->ndiffers > 0)
 		rc = acc_put(&o->rec, "", "fold.differs", acc_ints(w->differs, w->ndiffers));
 	if (rc == 0 && w->own)

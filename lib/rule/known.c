@@ -69,10 +69,10 @@ const struct acc_known acc_known[] = {
 				SIDED("audit.cause") SIDED("audit.skip") SIDED("audit.ranks")
 	/* the ranks as one */
 	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by") SIDED("fold.ranks")
-		SIDED("fold.shape") SIDED("fold.grid") SIDED("fold.cuts") SIDED("fold.own") SIDED(
-			"fold.mesh") SIDED("fold.differs") SIDED("fold.lost") SIDED("fold.not_sum")
-			SIDED("fold.undivided") SIDED("fold.apart") SIDED("fold.absent")
-				SIDED("fold.turned") SIDED("fold.unscaled")};
+		SIDED("fold.shape") SIDED("fold.own") SIDED("fold.mesh") SIDED("fold.differs")
+			SIDED("fold.lost") SIDED("fold.not_sum") SIDED("fold.undivided")
+				SIDED("fold.apart") SIDED("fold.absent") SIDED("fold.turned")
+					SIDED("fold.unscaled")};
 const size_t acc_nknown = sizeof acc_known / sizeof *acc_known;
 
 static bool
