@@ -277,6 +277,53 @@ over() {
 	over 2 a b
 }
 
+@test "DTensors, a file a rank: put together by mesh and placements; copies; what says nothing is declined" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/dtensors.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	over 0 dtensor-hsdp-tp2/a dtensor-hsdp-tp2/b
+	[[ $text == "12 tensors compared: 12 with the same values, 1 only in the device"* ]]
+	over 0 dtensor3tp2-meta/a dtensor3tp2-meta/b
+	[[ $text == "14 tensors compared: 14 with the same values, 14 under another name, "* ]]
+	accfold -p dtensor-hsdp-tp2/a >layout
+	grep -qx 'model.layers.0.mlp.down_proj.weight Shard(0) Shard(1)	# 6 of 12' layout
+	grep -qx 'model.layers.0.mlp.gate_proj.weight Shard(0)	# 6 of 12' layout
+	grep -qx 'model.norm.weight Shard(0)	# 3 of 12' layout
+	# A buffer is a plain tensor, the same on all.
+	grep -qx 'model.rotary_emb.inv_freq Replicate()	# 1 of 12' layout
+	# The rank, of the first replica and of the second.
+	over 1 dtensor-hsdp-tp2/element dtensor-hsdp-tp2/b
+	[ "$said" = "difference model.layers.0.self_attn.v_proj.weight 2, difference model.layers.0.self_attn.v_proj.weight 8" ]
+	[[ $text == *"ranks have copies of is not the same on all, first model.layers.0.self_attn.v_proj.weight: rank 8, not as rank 0"* ]]
+	over 1 dtensor-hsdp-tp2/stale dtensor-hsdp-tp2/b
+	[ "$said" = "difference model.layers.0.self_attn.q_proj.weight 9" ]
+	# A plain tensor that is another on each rank.
+	run -2 --separate-stderr bash -c "accfold plain >/dev/null"
+	[ "$stderr" = "accfold: 1 weight could not be put together, first model.rotary_emb.inv_freq: nothing says how it is split, and the ranks differ in it" ]
+	[ "$(accfold plain 2>/dev/null | accfmt --json | grep -c fold.differs)" = 0 ]
+	# A rank's file is gone.
+	rm dtensor3tp2-meta/a/*_rank_5.pt
+	over 2 dtensor3tp2-meta/a dtensor3tp2-meta/b
+	[[ $stderr == *"weights could not be put together, first "*": its parts do not make up a whole"* ]]
+	for f in strange/*.pt; do
+		accdump-read "$f" 2>/dev/null | accfmt --json |
+			jq -r --arg f "${f##*/}" 'select(.kind == "tensor") |
+				[$f, .name, (.whole // [] | join(",")), (.at // [] | join(",")), (.err // "-" | sub(" [(].*"; ""))] | @tsv'
+	done | grep -v good >got
+	sense="a tensor whose description makes no sense"
+	diff - got <<-E2
+	axes.pt	strange.weight			$sense
+	axis.pt	strange.weight			$sense
+	dims.pt	strange.weight			$sense
+	negative.pt	strange.weight	6,4	0,0	-
+	nowhere.pt	strange.weight			$sense
+	order.pt	strange.weight			a DTensor that is split in another order than its mesh has is not decoded
+	partial.pt	strange.weight			a DTensor that is placed by Partial is not decoded
+	rank.pt	strange.weight			$sense
+	size.pt	strange.weight			$sense
+	waits.pt	strange.weight			a DTensor that is split in another order than its mesh has is not decoded
+	E2
+}
+
 @test "checkpoints in parts: what all names tell is not measured before" {
 	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
 	cd "$BATS_TEST_TMPDIR"

@@ -8,6 +8,7 @@ each rank, pipeline stages and their chunks with numbers of their own (transform
 model0.., model1..), experts numbered by rank (moe/experts.py), and training/checkpointing.py (names
 of folders). FSDP splits the first axis of each tensor into equal parts, the last ones shorter or
 empty (torch's _shard_tensor); DCP's .metadata as torch writes it."""
+import collections
 import io
 import json
 import os
@@ -440,6 +441,118 @@ def save_flat(path, full, form, world, cast, kind=None, rnd=None):
     return bad, ranks
 
 
+# --- DTensors, a file a rank ---
+
+class Placed:
+    """As torch.save pickles a DTensor: torch/_tensor.py (__reduce_ex__, a wrapper subclass whose state is that of
+    its __slots__), torch/distributed/tensor/_api.py, _dtensor_spec.py and placement_types.py, and
+    torch/distributed/device_mesh.py; since 2.9 the mesh has a layout in the place of its tensor of ranks."""
+
+    def __init__(self, local, size, mesh, at, placements, late):
+        self.of = local, size, mesh, at, placements, late
+
+    def __reduce_ex__(self, protocol):
+        local, size, mesh, at, placements, late = self.of
+        base = 'torch.distributed.tensor'
+        cls, Spec = newer(base, 'DTensor'), newer(base + '._dtensor_spec', 'DTensorSpec')
+        Meta = sys.modules[base + '._dtensor_spec'].__dict__.setdefault(
+            'TensorMeta', collections.namedtuple('TensorMeta', 'shape stride dtype', module=base + '._dtensor_spec'))
+        stride = tuple(int(np.prod(size[i + 1:])) for i in range(len(size)))
+        state = {'_coordinate_on_dim': list(at), '_thread_id': None}
+        ranks = torch.arange(int(np.prod(mesh)))
+        if late:
+            layout = newer('torch.distributed._mesh_layout', '_MeshLayout')
+            steps = tuple(int(np.prod(mesh[i + 1:])) for i in range(len(mesh)))
+            state.update(_device_type='cuda', _layout=layout(shape=tuple(mesh), stride=steps), _rank_map=ranks)
+        else:
+            state.update(device_type='cuda', mesh=ranks.reshape(mesh), mesh_dim_names=('dp', 'fsdp', 'tp')[-len(mesh):])
+        places = [newer(base + '.placement_types', w)(**o) for w, o in placements]
+        spec = Spec(mesh=newer('torch.distributed.device_mesh', 'DeviceMesh')(**state), placements=tuple(places),
+                    tensor_meta=Meta(torch.Size(size), stride, local.dtype), _hash=None)
+        args = (cls, local.dtype, tuple(size), stride, 0, torch.strided, torch.device('cpu'), True)
+        slots = {'_local_tensor': local, '_spec': spec}
+        return torch._tensor._rebuild_from_type_v2, (newer('torch._utils', '_rebuild_wrapper_subclass'), cls, args,
+                                                     (None, slots) if late else ({}, slots))
+
+
+def chunk(v, n, i, axis):
+    parts = v.chunk(n, axis)
+    return parts[i] if i < len(parts) else v.narrow(axis, 0, 0)
+
+
+def placed(name, v, sizes, at):
+    """What rank `at` of (replicas, FSDP, tensor parallel ranks) has of a tensor, as fully_shard() and
+    parallelize_module() leave it: tensor parallel ranks cut first; and the placements."""
+    dp, fsdp, tp = sizes
+    axis = None if v.ndim < 2 else 1 if any(x in name for x in ('o_proj', 'down_proj')) else 0
+    if tp > 1 and axis is not None:
+        v = chunk(v, tp, at[2], axis)
+    v = chunk(v, fsdp, at[1], 0)
+    first = ('_StridedShard', {'dim': 0, 'split_factor': tp}) if tp > 1 and axis == 0 else ('Shard', {'dim': 0})
+    last = ('Replicate', {}) if axis is None else ('Shard', {'dim': axis})
+    return v.clone(), ([('Replicate', {})] if dp > 1 else []) + [first] + ([last] if tp > 1 else [])
+
+
+def save_dtensors(path, full, form, cast, kind=None, rnd=None, plain=False):
+    """form: replicas, FSDP and tensor parallel ranks. A buffer is a plain tensor on each rank; plain: another on
+    each."""
+    sizes = [int(x) for x in form.split(' ')[1:]]
+    mesh = [n for i, n in enumerate(sizes) if n > 1 or i == 1]
+    coords = list(np.ndindex(*sizes))
+    whole = {k: make.cast(w.v, cast) for k, w in full.items()}
+    parts = {c: {k: placed(k, v, sizes, c) for k, v in whole.items()} for c in coords}
+    bad, where, late = [], [], 'late' in form
+    if kind:
+        k = rnd.choice([k for k in whole if whole[k].ndim > 1 and full[k].v.any()])
+        full_ones = [c for c in coords if parts[c][k][0].numel()]
+        c = rnd.choice(full_ones)
+        two = [(x, y) for x in full_ones for y in full_ones if x < y and parts[x][k][0].shape == parts[y][k][0].shape and
+               not torch.equal(parts[x][k][0], parts[y][k][0])]
+        v = parts[c][k][0]
+        if kind == 'swapped' and two:
+            x, y = rnd.choice(two)
+            parts[x][k], parts[y][k] = parts[y][k], parts[x][k]
+            where = [coords.index(x), coords.index(y)]
+        elif kind == 'element':
+            v.view(-1)[rnd.randrange(v.numel())] += 0.1
+        else:
+            v += 0.1 * v.float().std().to(v.dtype) + 1e-3
+        bad, where = [k], where or [coords.index(c)]
+    os.makedirs(path)
+    for r, c in enumerate(coords):
+        at = [x for i, x in enumerate(c) if sizes[i] > 1 or i == 1]
+        state = {k: Placed(v, whole[k].shape, mesh, at, how, late) for k, (v, how) in parts[c].items()}
+        if plain or sizes[0] > 1:
+            state['model.rotary_emb.inv_freq'] = torch.arange(4.) + (r if plain else 0)
+        torch.save(state, os.path.join(path, 'model_world_size_%d_rank_%d.pt' % (len(coords), r)))
+        for other in ('optim', 'extra_state'):
+            torch.save({'step': 10}, os.path.join(path, '%s_world_size_%d_rank_%d.pt' % (other, len(coords), r)))
+    return bad, where
+
+
+def save_strange(path):
+    """DTensors that say nothing, or what cannot be: a file each."""
+    os.makedirs(path)
+    v = torch.arange(12.).reshape(3, 4)
+    good = (v, (6, 4), [2], [0], [('Shard', {'dim': 0})], False)
+
+    def one(name, **o):
+        names = ('local', 'size', 'mesh', 'at', 'placements', 'late')
+        state = {'good.weight': Placed(*good), 'strange.weight': Placed(*[o.get(k, x) for k, x in zip(names, good)])}
+        torch.save(state, os.path.join(path, name + '.pt'))
+    one('partial', placements=[('Partial', {'reduce_op': 'sum'})], size=(3, 4))
+    one('axis', placements=[('Shard', {'dim': 2})])
+    one('negative', placements=[('Shard', {'dim': -2})])
+    one('axes', placements=[('Shard', {'dim': 0}), ('Replicate', {})])
+    one('rank', at=[2])
+    one('nowhere', at=[])
+    one('size', size=(8, 4))
+    one('order', mesh=[2, 2], at=[0, 0], placements=[('_StridedShard', {'dim': 0, 'split_factor': 3}), ('Shard', {'dim': 0})],
+        size=(12, 4))
+    one('waits', placements=[('_StridedShard', {'dim': 0, 'split_factor': 2})])
+    one('dims', size=(6, 4, 1))
+
+
 # --- cases ---
 
 def mcore(**o):
@@ -518,6 +631,14 @@ CASES = [
     ('flat2-sharded', lambda r: make.llama(r, layers=LAYERS), None, 'layers-sharded 2', same),
     ('flat4-one', lambda r: make.llama(r, layers=LAYERS), None, 'one-padded 4', same),
     ('flat3-one-aligned', lambda r: make.llama(r, layers=LAYERS, bias=True), None, 'one-aligned 3', same),
+    ('dtensor4', lambda r: make.llama(r, layers=LAYERS), None, 'dtensor 1 4 1', same),
+    ('dtensor3-mcore', lambda r: make.llama(r, layers=LAYERS, bias=True), None, 'dtensor-late 1 3 1', mcore()),
+    ('dtensor2tp2', lambda r: make.llama(r, layers=LAYERS), None, 'dtensor 1 2 2', same),
+    ('dtensor3tp2-meta', lambda r: make.llama(r, layers=LAYERS, qknorm=True), None, 'dtensor-late 1 3 2', make.meta),
+    ('dtensor-hsdp', lambda r: make.llama(r, layers=LAYERS), None, 'dtensor 2 2 1', same),
+    ('dtensor-hsdp-tp2', lambda r: make.llama(r, layers=LAYERS), None, 'dtensor-late 2 3 2', same),
+    ('dtensor8-moe', lambda r: make.packed_experts(make.llama(r, layers=LAYERS, moe=make.QWEN3MOE)), None, 'dtensor 1 8 1',
+     unpacked),
     ('zero2-tp2', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=128), 'zero2 2 2', same),
     ('zero3-tp2', lambda r: make.llama(r, layers=LAYERS), mcore(te=True, pad_to=256), 'zero3 3 2', same),
 ]
@@ -592,10 +713,11 @@ def write(out, case, rnd, rng, small=False):
         a = h if conv is None else conv(h)
         form, world, *tp = how.split(' ')
         models = [a]
-        if tp:
+        if tp and form[:4] == 'zero':
             parts = split(a, int(tp[0]), 1, 1, 1, gated)
             models = [{k[6:]: make.W(v, a[old].src) for k, (old, v) in parts[t, 0, 0].items()} for t in range(int(tp[0]))]
         saved = (lambda path, **o: save_zero(path, models, int(form[4:]), int(world), cast_a, **o)) if form[:4] == 'zero' \
+            else (lambda path, **o: save_dtensors(path, a, how, cast_a, **o)) if form[:7] == 'dtensor' \
             else (lambda path, **o: save_flat(path, a, form, int(world), cast_a, **o))
         saved(os.path.join(d, 'a'))
         for kind in TWINS:
@@ -682,6 +804,17 @@ def main(out, seeds=1, small=False):
         for kind in LESS.get(case[0], []):
             shutil.rmtree(os.path.join(out, case[0], kind))
     if small:
+        return
+    if seeds == 0:  # what tests/data/weights/dtensors.tar.gz holds
+        make.D, make.F, make.V, LAYERS = 16, 16, 18, 1
+        for case in CASES:
+            if case[0] in ('dtensor-hsdp-tp2', 'dtensor3tp2-meta'):
+                write(out, case, random.Random(3), np.random.default_rng(3), True)
+        for kind in TWINS:
+            shutil.rmtree(os.path.join(out, 'dtensor3tp2-meta', kind))
+        save_dtensors(os.path.join(out, 'plain'), make.llama(np.random.default_rng(3), layers=1), 'dtensor 1 2 1', 'bf16',
+                      plain=True)
+        save_strange(os.path.join(out, 'strange'))
         return
     for s in range(seeds):
         for i, case in enumerate(CASES):
