@@ -482,7 +482,14 @@ done
 # sides have the same parts.
 places_of() { # device or bench, dump
 	grep -o '"whole":' "$tmp/head.$1" 2>/dev/null | head -n 1
-	[ ! -d "$2" ] || find "$2/" -maxdepth 3 -name '*mp_rank_*' | sed 's|.*/||' | sort -u
+	[ ! -d "$2" ] || find "$2/" -maxdepth 3 \( -name '*mp_rank_*' -o -name 'layer_*-model_states.pt' \) |
+		sed 's|.*/||' | awk '
+			# Of a pipeline each layer has a file, of experts each one, and these are no ranks.
+			/^layer_[0-9]+(-model_[0-9]+)?-model_states[.]pt$/ { sub(/^layer_[0-9]+/, ""); layers[$0]; next }
+			{ sub(/^(layer_[0-9]+_)?expert_[0-9]+_/, ""); sub(/^expp_rank_[0-9]+_/, "")
+			  sub(/_(model|optim)_states[.]pt$/, ""); ranks[$0] }
+			END { for (k in layers) { print k; pipeline = 1 }
+			      if (!pipeline) for (k in ranks) print k }' | sort -u
 	# Of flat parameters each rank has a part, and its file; with --bench accfold finds what they are.
 	! is_flat "$1" || find "$2/" -maxdepth 1 -name '*[0-9].*' | sed 's|.*/||' | sort -u
 }

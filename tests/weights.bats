@@ -324,6 +324,44 @@ over() {
 	E2
 }
 
+@test "DeepSpeed's files of layers and of experts: whose they are, over tensor parallel ranks and on one" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/deepspeed.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	over 0 pipe/a pipe/b
+	[[ $text == "15 tensors compared: 15 with the same values, "* ]]
+	over 0 pipe-tp2/a pipe-tp2/b
+	[[ $text == "12 tensors compared: 12 with the same values, "*"put together of ranks: tensor=2 pipeline=1 expert=1"* ]]
+	over 0 moe/a moe/b
+	[[ $text == "22 tensors compared: 22 with the same values, "* ]]
+	over 0 moe-tp2/a moe-tp2/b
+	[[ $text == "22 tensors compared: 22 with the same values, "*"put together of ranks: tensor=2 pipeline=1 expert=1"* ]]
+	list() { # records of the first rank and their files
+		accdump-read "$1" | accfmt --json | jq -r 'select(.kind == "tensor" and (.rank // 0) == 0) | [.name, .file] | @tsv'
+	}
+	# Keys of a layer alone are named by its file; what is the optimizer's is not read.
+	list pipe-tp2/a | grep -qx $'layer_03.mlp.linear_fc2.weight\tlayer_03-model_00-model_states.pt'
+	[ "$(list pipe-tp2/a | wc -l)" -eq 9 ]
+	[ "$(list pipe/a | grep -c 'layer_0[0-9]-model_states.pt$')" -eq "$(list pipe/a | wc -l)" ]
+	# Keys of experts have their whole names, but for the first word, which the others have.
+	list moe-tp2/a | grep -qx $'module.decoder.layers.0.mlp.deepspeed_moe.experts.deepspeed_experts.3.dense_4h_to_h.weight\tlayer_0_expert_3_mp_rank_00_model_states.pt'
+	list moe-tp2/a | grep -qx $'module.decoder.layers.0.input_layernorm.weight\tmp_rank_00_model_states.pt'
+	[ "$(list moe-tp2/a | grep -vc $'^module[.]')" -eq 0 ]
+	over 1 pipe-tp2/element pipe-tp2/b
+	[ "$said" = "missing layer_03.self_attention.linear_proj.weight 0" ]
+	over 1 moe-tp2/stale moe-tp2/b
+	[ "$said" = "difference module.decoder.layers.0.input_layernorm.weight 1" ]
+	# The norm behind the last layer is a layer of its own, with no name; where its copies differ it may be split.
+	over 2 pipe-tp2/stale pipe-tp2/b
+	[ -z "$said" ]
+	[[ $stderr == *"could not be put together, first layer_05.weight: its name does not say how it is split"* ]]
+	rm pipe-tp2/a/global_step10/layer_03-model_01-model_states.pt
+	over 2 pipe-tp2/a pipe-tp2/b
+	[[ $stderr == *"6 weights could not be put together, first layer_03."*": not all tensor parallel ranks have a part of it"* ]]
+	rm moe-tp2/a/global_step10/layer_0_expert_2_mp_rank_01_model_states.pt
+	over 2 moe-tp2/a moe-tp2/b
+	[[ $stderr == *"2 weights could not be put together, first module.decoder.layers.0.mlp.deepspeed_moe.experts.deepspeed_experts.2."* ]]
+}
+
 @test "checkpoints in parts: what all names tell is not measured before" {
 	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
 	cd "$BATS_TEST_TMPDIR"

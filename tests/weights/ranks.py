@@ -441,6 +441,91 @@ def save_flat(path, full, form, world, cast, kind=None, rnd=None):
     return bad, ranks
 
 
+# --- DeepSpeed's files of layers and experts ---
+
+def layered(full):
+    """Megatron's names as a pipeline module has them: the number of the layer's function, and the layer's own
+    keys. Between the embedding and the first layer stand two functions that have no weights, as in
+    Megatron-DeepSpeed (gpt_model.py, GPTModelPipe), one behind the last."""
+    last = max(number(k, 'layers')[1] or 0 for k in full)
+    out = {}
+    for k, w in full.items():
+        words, (at, layer) = k.split('.'), number(k, 'layers')
+        out['layer_%02d.%s' % ((layer + 3, '.'.join(words[at + 1:])) if layer is not None else
+                               (1, '.'.join(words[-2:])) if 'embeddings' in k else (last + 5, words[-1]) if 'final' in k else
+                               (last + 6, '.'.join(words[-2:])))] = w
+    return out
+
+
+def sparse(full):
+    """Experts' names as DeepSpeed has them (moe/sharded_moe.py, moe/experts.py)."""
+    out = {}
+    for k, w in full.items():
+        k = k.replace('experts.local_experts.', 'deepspeed_moe.experts.deepspeed_experts.').replace(
+            'mlp.router.', 'mlp.deepspeed_moe.gate.wg.')
+        if 'deepspeed_experts' in k:
+            k = k.replace('linear_fc1', 'dense_h_to_4h').replace('linear_fc2', 'dense_4h_to_h')
+        out['module.' + k] = w
+    return out
+
+
+def save_deepspeed(path, full, tp, cast, kind=None, rnd=None):
+    """runtime/pipe/module.py (ckpt_layer_path, save_state_dict) and runtime/engine.py (_save_moe_checkpoint)."""
+    moe = any(k.startswith('module.') for k in full)
+    # As Megatron's, of which the names are.
+    own = {('model.' + k): w for k, w in full.items()}
+    gated = True
+    parts = {t: {k: take(w.v, axis_of(k.replace('dense_h_to_4h', 'linear_fc1').replace('dense_4h_to_h', 'linear_fc2'), w, gated),
+                         tp, t) for k, w in own.items()} for t in range(tp)}
+    bad, ranks = None, None
+    if kind:
+        split_ones = [k for k in own if own[k].v.ndim > 1 and parts[0][k].shape != own[k].v.shape and
+                      'embeddings' not in k and 'output' not in k]
+        whole = [k for k in own if parts[0][k].shape == own[k].v.shape and np.ptp(own[k].v) > 0]
+        k = rnd.choice(whole if kind == 'stale' and tp > 1 and whole else split_ones or
+                       [k for k in own if own[k].v.ndim > 1 and 'embeddings' not in k and 'output' not in k])
+        # Of two copies the first is taken for the right one.
+        t = tp - 1 if kind == 'stale' else rnd.randrange(tp)
+        v = parts[t][k].copy()
+        if kind == 'swapped' and tp > 1:
+            parts[0][k], parts[1][k], ranks = parts[1][k], parts[0][k], [0, 1]
+        elif kind == 'element':
+            v.flat[rnd.randrange(v.size)] += 0.1
+            parts[t][k], ranks = v, [t]
+        else:
+            parts[t][k], ranks = v + (0.1 * v.std() + 1e-3) * np.sign(v + 1e-9).astype('f4'), [t]
+        bad, ranks = [k[6:]], ranks if tp > 1 else None
+    top = os.path.join(path, 'global_step10')
+    os.makedirs(top)
+    for t in range(tp):
+        files = {}
+        for k, v in parts[t].items():
+            k = k[6:]
+            at, layer = number(k, 'layers')
+            e = number(k, 'deepspeed_experts')[1]
+            if not moe:
+                n, key = k.split('.', 1)
+                name = n + ('-model_%02d' % t if tp > 1 else '') + '-model_states.pt'
+            elif e is not None:
+                name, key = 'layer_%d_expert_%d_mp_rank_%02d_model_states.pt' % (layer, e, t), k[7:]
+            else:
+                name, key = 'mp_rank_%02d_model_states.pt' % t, k[7:]
+            files.setdefault(name, {})[key] = make.cast(v, cast)
+        for name, state in files.items():
+            if name.startswith('mp_rank'):
+                state = {'module': state, 'optimizer': None, 'global_steps': 10, 'dp_world_size': 2}
+            torch.save(state, os.path.join(top, name))
+        opt = {'optimizer': {'state': {0: {'exp_avg': torch.zeros(8)}}}}
+        if moe:
+            torch.save(opt, os.path.join(top, 'expp_rank_0_mp_rank_%02d_optim_states.pt' % t))
+        else:  # of each stage, too
+            for stage in range(2):
+                torch.save({'module': None, **opt}, os.path.join(top, 'mp_rank_%02d_model_states.pt' % (stage * tp + t)))
+    with open(os.path.join(path, 'latest'), 'w') as f:
+        f.write('global_step10')
+    return bad, ranks
+
+
 # --- DTensors, a file a rank ---
 
 class Placed:
@@ -639,6 +724,13 @@ CASES = [
     ('dtensor-hsdp-tp2', lambda r: make.llama(r, layers=LAYERS), None, 'dtensor-late 2 3 2', same),
     ('dtensor8-moe', lambda r: make.packed_experts(make.llama(r, layers=LAYERS, moe=make.QWEN3MOE)), None, 'dtensor 1 8 1',
      unpacked),
+    ('pipe-tp2', lambda r: make.llama(r, layers=LAYERS), lambda h: layered(mcore(pad_to=128)(h)), 'deepspeed 2', same),
+    ('pipe', lambda r: make.llama(r, layers=LAYERS, bias=True), lambda h: layered(mcore()(h)), 'deepspeed 1', same),
+    ('pipe-tp4', lambda r: make.llama(r, layers=LAYERS, qknorm=True), lambda h: layered(mcore(pad_to=512)(h)), 'deepspeed 4',
+     same),
+    ('moe-tp2', lambda r: make.llama(r, layers=LAYERS, moe=make.MIXTRAL), lambda h: sparse(mcore(pad_to=128)(h)), 'deepspeed 2',
+     same),
+    ('moe', lambda r: make.llama(r, layers=LAYERS, moe=make.QWEN3MOE), lambda h: sparse(mcore()(h)), 'deepspeed 1', same),
     ('zero2-tp2', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=128), 'zero2 2 2', same),
     ('zero3-tp2', lambda r: make.llama(r, layers=LAYERS), mcore(te=True, pad_to=256), 'zero3 3 2', same),
 ]
@@ -717,6 +809,7 @@ def write(out, case, rnd, rng, small=False):
             parts = split(a, int(tp[0]), 1, 1, 1, gated)
             models = [{k[6:]: make.W(v, a[old].src) for k, (old, v) in parts[t, 0, 0].items()} for t in range(int(tp[0]))]
         saved = (lambda path, **o: save_zero(path, models, int(form[4:]), int(world), cast_a, **o)) if form[:4] == 'zero' \
+            else (lambda path, **o: save_deepspeed(path, a, int(world), cast_a, **o)) if form == 'deepspeed' \
             else (lambda path, **o: save_dtensors(path, a, how, cast_a, **o)) if form[:7] == 'dtensor' \
             else (lambda path, **o: save_flat(path, a, form, int(world), cast_a, **o))
         saved(os.path.join(d, 'a'))
@@ -805,13 +898,14 @@ def main(out, seeds=1, small=False):
             shutil.rmtree(os.path.join(out, case[0], kind))
     if small:
         return
-    if seeds == 0:  # what tests/data/weights/dtensors.tar.gz holds
+    if seeds == 0:  # what tests/data/weights/dtensors.tar.gz and deepspeed.tar.gz hold
         make.D, make.F, make.V, LAYERS = 16, 16, 18, 1
         for case in CASES:
-            if case[0] in ('dtensor-hsdp-tp2', 'dtensor3tp2-meta'):
+            if case[0] in ('dtensor-hsdp-tp2', 'dtensor3tp2-meta', 'pipe', 'pipe-tp2', 'moe', 'moe-tp2'):
                 write(out, case, random.Random(3), np.random.default_rng(3), True)
         for kind in TWINS:
-            shutil.rmtree(os.path.join(out, 'dtensor3tp2-meta', kind))
+            for name in ('dtensor3tp2-meta', 'pipe', 'moe'):
+                shutil.rmtree(os.path.join(out, name, kind))
         save_dtensors(os.path.join(out, 'plain'), make.llama(np.random.default_rng(3), layers=1), 'dtensor 1 2 1', 'bf16',
                       plain=True)
         save_strange(os.path.join(out, 'strange'))
