@@ -315,8 +315,10 @@ by_rank(struct acc_fold *f, struct fold_weight *w, struct acc_err *e)
 	/* Of what is split no two tensor parallel ranks have the same. */
 	for (uint32_t i = 1; i < w->n && rc == 0; i++)
 		known |= p[i].t != p[0].t && !differs(w, p[i].rank);
-	if (rc == 0 && !known && w->ndiffers > 0)
+	if (rc == 0 && !known && w->ndiffers > 0) {
+		w->ndiffers = 0;
 		return lose(t, w, "its name does not say how it is split");
+	}
 	return rc;
 }
 
