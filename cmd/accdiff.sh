@@ -444,10 +444,18 @@ measured=
 	! bare "$side" || measured="$measured $side"
 done
 
+# The names of weights, without the range that a part of a distributed checkpoint has.
+wholes() { # device or bench
+	sed 's/\[[0-9:,]*\]"$/"/' "$tmp/names.$1" | sort -u >"$tmp/wholes.$1"
+}
 if [ -s "$tmp/names.device" ] && [ -s "$tmp/names.bench" ] && [ -z "$aligning$preset" ]; then
-	all_names=$(wc -l <"$tmp/names.device")
-	both_have=$(comm -12 "$tmp/names.device" "$tmp/names.bench" | wc -l)
+	wholes device
+	wholes bench
+	all_names=$(wc -l <"$tmp/wholes.device")
+	both_have=$(comm -12 "$tmp/wholes.device" "$tmp/wholes.bench" | wc -l)
 	[ $((2 * both_have)) -ge "$all_names" ] || measured=' device bench'
+	# Where each weight has its namesake nothing is left to be told by values.
+	[ "$(wc -l <"$tmp/names.device")" -ge 9999 ] || ! cmp -s "$tmp/wholes.device" "$tmp/wholes.bench" || measured=
 fi
 
 # The ranks of a side become one, or as many as the other has, if that is a folder, too, and has fewer. Who joins ranks or
@@ -482,7 +490,14 @@ measure_bare() {
 # sides have the same parts.
 places_of() { # device or bench, dump
 	grep -o '"whole":' "$tmp/head.$1" 2>/dev/null | head -n 1
-	[ ! -d "$2" ] || find "$2/" -maxdepth 3 -name '*mp_rank_*' | sed 's|.*/||' | sort -u
+	[ ! -d "$2" ] || find "$2/" -maxdepth 3 \( -name '*mp_rank_*' -o -name 'layer_*-model_states.pt' \) |
+		sed 's|.*/||' | awk '
+			# Of a pipeline each layer has a file, of experts each one, and these are no ranks.
+			/^layer_[0-9]+(-model_[0-9]+)?-model_states[.]pt$/ { sub(/^layer_[0-9]+/, ""); layers[$0]; next }
+			{ sub(/^(layer_[0-9]+_)?expert_[0-9]+_/, ""); sub(/^expp_rank_[0-9]+_/, "")
+			  sub(/_(model|optim)_states[.]pt$/, ""); ranks[$0] }
+			END { for (k in layers) { print k; pipeline = 1 }
+			      if (!pipeline) for (k in ranks) print k }' | sort -u
 	# Of flat parameters each rank has a part, and its file; with --bench accfold finds what they are.
 	! is_flat "$1" || find "$2/" -maxdepth 1 -name '*[0-9].*' | sed 's|.*/||' | sort -u
 }
@@ -593,10 +608,14 @@ if [ "$judge" = accfirstbad ] && [ -z "$preset$measured$folded$parted" ] && [ "$
 fi
 # What the members said, but not that an earlier one failed where that one says why itself.
 members() {
+	: >"$tmp/own"
+	set --
 	for p in parts accalign accmetric "$judge" accfmt; do
-		[ ! -e "$tmp/why.$p" ] || cat "$tmp/why.$p"
-	done | sed "s|^accalign: /dev/fd/3: |$prog: $(text "$first"): |
-		s|^accalign: $(text 'standard input'): |$prog: $(text bench): |" >"$tmp/said"
+		[ ! -s "$tmp/why.$p" ] || set -- "$@" "$tmp/why.$p"
+	done
+	[ $# -gt 0 ] || return 0
+	sed "s|^accalign: /dev/fd/3: |$prog: $(text "$first"): |
+		s|^accalign: $(text 'standard input'): |$prog: $(text bench): |" "$@" >"$tmp/said"
 	grep -v -e ': an earlier command failed?$' -e ': 是否前面的命令失败了?$' "$tmp/said" >"$tmp/own"
 	[ -s "$tmp/own" ] || head -n 1 "$tmp/said" >"$tmp/own"
 	cat "$tmp/own" >&2

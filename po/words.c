@@ -44,6 +44,7 @@ const char *words[] = {
 	ACC_MSG("not all ranks' flat tensors are there"),
 	ACC_MSG("not all tensor parallel ranks have a part of it"),
 	ACC_MSG("not all tensor and expert parallel ranks have a part of it"),
+	ACC_MSG("nothing says how it is split, and the ranks differ in it"),
 	ACC_MSG("nothing says how many experts it holds"),
 	ACC_MSG("nothing says what stands in it (--bench names a checkpoint that does)"),
 	ACC_MSG("the flat tensors are not as long as param_shapes say"),

@@ -225,6 +225,165 @@ over() {
 	over 1 fsdp8-mcore/swapped fsdp8-mcore/b
 }
 
+@test "checkpoints over ranks: the stream says where the elements lie, and holds none" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	for c in tp2pp2ep2:42 fsdp3tp2-meta:27 tp2ep2-stacked:10 zero2:21 zero3-odd:25 flat2-sharded:39 flat3-aligned:51; do
+		n=${c#*:} c=${c%:*} bench=''
+		[ "${c#flat}" = "$c" ] || bench=--bench=$c/b
+		accfold -q $bench $c/a >s.acc
+		accfmt --json s.acc >s.json
+		[ "$(grep -c "\"kind\":\"data\"" s.json)" = 0 ]
+		# As a program makes it whole that has read the page.
+		[ "$(python3 "$BATS_TEST_DIRNAME/weights/whole.py" whole.safetensors <s.json)" = "$n" ]
+		accalign s.acc whole.safetensors | accmetric -q | accfmt --json |
+			jq -r 'select(.kind == "pair" and .["b.name"]) | .["m.same"]' | sort | uniq -c >same
+		[ "$(tr -s ' ' <same)" = " $n 1" ] || { echo "$c"; cat same; false; }
+	done
+	# Whoever cannot reach the files is given the elements; of a stream only those beside it.
+	accfold -q fsdp3tp2-meta/a >fsdp3tp2-meta/s.acc
+	accdump-read --inline fsdp3tp2-meta/s.acc >inline.acc
+	accmetric -q fsdp3tp2-meta/s.acc | accfmt --json | jq -r 'select(.kind == "tensor") | [.name, .["s.hash"]] | @tsv' >want
+	mv fsdp3tp2-meta away
+	accmetric -q inline.acc | accfmt --json | jq -r 'select(.kind == "tensor") | [.name, .["s.hash"]] | @tsv' >got
+	cmp want got
+	[ "$(accfmt --json inline.acc | grep -c part.rows)" = 0 ]
+	mv away/s.acc .
+	mv away fsdp3tp2-meta
+	run -0 --separate-stderr bash -c "accdump-read --inline --root=fsdp3tp2-meta s.acc >/dev/null"
+	mkdir elsewhere
+	mv s.acc elsewhere
+	run -2 --separate-stderr bash -c "accdump-read --inline elsewhere/s.acc >/dev/null"
+	[[ $stderr == *"refused: a stream names it, and it is not in the stream's folder"* ]]
+}
+
+@test "checkpoints over ranks: a part that is damaged, or changed, is trouble, by its file" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
+	cd "$BATS_TEST_TMPDIR/tp2pp2ep2"
+	at=$(accdump-read a | accfmt --json |
+		jq -r 'select(.rank == 0 and .name == "model.decoder.layers.0.self_attention.linear_proj.weight").off')
+	touch a/iter_0000010/*/* # out of the archive they are of 1970
+	accfold -q a >changed.acc
+	printf damaged | dd of=a/iter_0000010/mp_rank_00_000_000/model_optim_rng.pt bs=1 seek=$((at + 40)) conv=notrunc status=none
+	run -2 --separate-stderr bash -c "accmetric -q changed.acc >/dev/null"
+	[[ $stderr == *"model_optim_rng.pt: changed since its record was made"* ]]
+	accfold -q a >damaged.acc
+	for j in 1 2 7; do
+		run -2 --separate-stderr bash -c "accmetric -q -j $j damaged.acc >/dev/null"
+		[ "$stderr" = "accmetric: model_optim_rng.pt: checksum (CRC-32) does not match: damaged data" ]
+	done
+	accmetric -q damaged.acc 2>/dev/null | accfmt --json | jq -r 'select(.err).name' >named
+	[ "$(cat named)" = model.decoder.layers.0.self_attention.linear_proj.weight ]
+	over 2 a b
+}
+
+@test "DTensors, a file a rank: put together by mesh and placements; copies; what says nothing is declined" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/dtensors.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	over 0 dtensor-hsdp-tp2/a dtensor-hsdp-tp2/b
+	[[ $text == "12 tensors compared: 12 with the same values, 1 only in the device"* ]]
+	over 0 dtensor3tp2-meta/a dtensor3tp2-meta/b
+	[[ $text == "14 tensors compared: 14 with the same values, 14 under another name, "* ]]
+	accfold -p dtensor-hsdp-tp2/a >layout
+	grep -qx 'model.layers.0.mlp.down_proj.weight Shard(0) Shard(1)	# 6 of 12' layout
+	grep -qx 'model.layers.0.mlp.gate_proj.weight Shard(0)	# 6 of 12' layout
+	grep -qx 'model.norm.weight Shard(0)	# 3 of 12' layout
+	# A buffer is a plain tensor, the same on all.
+	grep -qx 'model.rotary_emb.inv_freq Replicate()	# 1 of 12' layout
+	# The rank, of the first replica and of the second.
+	over 1 dtensor-hsdp-tp2/element dtensor-hsdp-tp2/b
+	[ "$said" = "difference model.layers.0.self_attn.v_proj.weight 2, difference model.layers.0.self_attn.v_proj.weight 8" ]
+	[[ $text == *"ranks have copies of is not the same on all, first model.layers.0.self_attn.v_proj.weight: rank 8, not as rank 0"* ]]
+	over 1 dtensor-hsdp-tp2/stale dtensor-hsdp-tp2/b
+	[ "$said" = "difference model.layers.0.self_attn.q_proj.weight 9" ]
+	# A plain tensor that is another on each rank.
+	run -2 --separate-stderr bash -c "accfold plain >/dev/null"
+	[ "$stderr" = "accfold: 1 weight could not be put together, first model.rotary_emb.inv_freq: nothing says how it is split, and the ranks differ in it" ]
+	[ "$(accfold plain 2>/dev/null | accfmt --json | grep -c fold.differs)" = 0 ]
+	# A rank's file is gone.
+	rm dtensor3tp2-meta/a/*_rank_5.pt
+	over 2 dtensor3tp2-meta/a dtensor3tp2-meta/b
+	[[ $stderr == *"weights could not be put together, first "*": its parts do not make up a whole"* ]]
+	for f in strange/*.pt; do
+		accdump-read "$f" 2>/dev/null | accfmt --json |
+			jq -r --arg f "${f##*/}" 'select(.kind == "tensor") |
+				[$f, .name, (.whole // [] | join(",")), (.at // [] | join(",")), (.err // "-" | sub(" [(].*"; ""))] | @tsv'
+	done | grep -v good >got
+	sense="a tensor whose description makes no sense"
+	diff - got <<-E2
+	axes.pt	strange.weight			$sense
+	axis.pt	strange.weight			$sense
+	dims.pt	strange.weight			$sense
+	negative.pt	strange.weight	6,4	0,0	-
+	nowhere.pt	strange.weight			$sense
+	order.pt	strange.weight			a DTensor that is split in another order than its mesh has is not decoded
+	partial.pt	strange.weight			a DTensor that is placed by Partial is not decoded
+	rank.pt	strange.weight			$sense
+	size.pt	strange.weight			$sense
+	waits.pt	strange.weight			a DTensor that is split in another order than its mesh has is not decoded
+	E2
+}
+
+@test "DeepSpeed's files of layers and of experts: whose they are, over tensor parallel ranks and on one" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/deepspeed.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	over 0 pipe/a pipe/b
+	[[ $text == "15 tensors compared: 15 with the same values, "* ]]
+	over 0 pipe-tp2/a pipe-tp2/b
+	[[ $text == "12 tensors compared: 12 with the same values, "*"put together of ranks: tensor=2 pipeline=1 expert=1"* ]]
+	over 0 moe/a moe/b
+	[[ $text == "22 tensors compared: 22 with the same values, "* ]]
+	over 0 moe-tp2/a moe-tp2/b
+	[[ $text == "22 tensors compared: 22 with the same values, "*"put together of ranks: tensor=2 pipeline=1 expert=1"* ]]
+	list() { # records of the first rank and their files
+		accdump-read "$1" | accfmt --json | jq -r 'select(.kind == "tensor" and (.rank // 0) == 0) | [.name, .file] | @tsv'
+	}
+	# Keys of a layer alone are named by its file; what is the optimizer's is not read.
+	list pipe-tp2/a | grep -qx $'layer_03.mlp.linear_fc2.weight\tlayer_03-model_00-model_states.pt'
+	[ "$(list pipe-tp2/a | wc -l)" -eq 9 ]
+	[ "$(list pipe/a | grep -c 'layer_0[0-9]-model_states.pt$')" -eq "$(list pipe/a | wc -l)" ]
+	# Keys of experts have their whole names, but for the first word, which the others have.
+	list moe-tp2/a | grep -qx $'module.decoder.layers.0.mlp.deepspeed_moe.experts.deepspeed_experts.3.dense_4h_to_h.weight\tlayer_0_expert_3_mp_rank_00_model_states.pt'
+	list moe-tp2/a | grep -qx $'module.decoder.layers.0.input_layernorm.weight\tmp_rank_00_model_states.pt'
+	[ "$(list moe-tp2/a | grep -vc $'^module[.]')" -eq 0 ]
+	over 1 pipe-tp2/element pipe-tp2/b
+	[ "$said" = "missing layer_03.self_attention.linear_proj.weight 0" ]
+	over 1 moe-tp2/stale moe-tp2/b
+	[ "$said" = "difference module.decoder.layers.0.input_layernorm.weight 1" ]
+	# The norm behind the last layer is a layer of its own, with no name; where its copies differ it may be split.
+	over 2 pipe-tp2/stale pipe-tp2/b
+	[ -z "$said" ]
+	[[ $stderr == *"could not be put together, first layer_05.weight: its name does not say how it is split"* ]]
+	rm pipe-tp2/a/global_step10/layer_03-model_01-model_states.pt
+	over 2 pipe-tp2/a pipe-tp2/b
+	[[ $stderr == *"6 weights could not be put together, first layer_03."*": not all tensor parallel ranks have a part of it"* ]]
+	rm moe-tp2/a/global_step10/layer_0_expert_2_mp_rank_01_model_states.pt
+	over 2 moe-tp2/a moe-tp2/b
+	[[ $stderr == *"2 weights could not be put together, first module.decoder.layers.0.mlp.deepspeed_moe.experts.deepspeed_experts.2."* ]]
+}
+
+@test "checkpoints in parts: what all names tell is not measured before" {
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
+	cd "$BATS_TEST_TMPDIR"
+	mkdir bin
+	ln -s "$BIN"/* bin
+	rm bin/accmetric bin/accdiff
+	cp "$BIN/accdiff" bin
+	printf '#!/bin/sh\necho "$*" >>%s/calls\nexec %s/accmetric "$@"\n' "$PWD" "$BIN" >bin/accmetric
+	chmod +x bin/accmetric
+	run -0 bin/accdiff fsdp3tp2-meta/a fsdp3tp2-meta/a
+	rm calls
+	# Each has its namesake; of this dtype and in parts.
+	accfold -q fsdp3tp2-meta/a | accfmt --json | python3 "$BATS_TEST_DIRNAME/weights/whole.py" whole.safetensors
+	run -0 bin/accdiff fsdp3tp2-meta/a whole.safetensors
+	[ "${lines[0]}" = "27 tensors compared: 27 with the same values" ]
+	[ "$(wc -l <calls)" -eq 1 ]
+	# Under other names it is both sides that are measured, then the pairs.
+	rm calls
+	run -0 bin/accdiff fsdp3tp2-meta/a fsdp3tp2-meta/b
+	[ "$(wc -l <calls)" -eq 3 ]
+}
+
 @test "checkpoints over ranks: what is not there is trouble" {
 	tar -C "$BATS_TEST_TMPDIR" -xzf "$W/ranks.tar.gz"
 	cd "$BATS_TEST_TMPDIR/tp2pp2ep2"

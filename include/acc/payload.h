@@ -53,6 +53,9 @@ int acc_pay_read(struct acc_pay *p, uint64_t first, size_t n, void *scratch, con
 bool acc_pay_random(const struct acc_pay *p);
 /* A few elements from anywhere, in native order; not where the storage is compressed. */
 int acc_pay_peek(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e);
+/* The same of n elements, each at its place. */
+int acc_pay_peek_each(struct acc_pay *p, const uint64_t *at, size_t n, void *out,
+	struct acc_err *e);
 bool acc_pay_can_peek(const struct acc_pay *p);
 void acc_pay_close(struct acc_pay *p);
 

@@ -94,9 +94,13 @@ void acc_spool_close(struct acc_spool *sp);
 
 /* --- a tensor reference as fields of a record --- */
 /* Adds dtype, shape, and where due stride, block, offset, order, file, off, len, enc, clen, crc32,
- * fsize, mtime. */
+ * fsize, mtime; or the part.* of one in parts. */
 int acc_ref_put(struct acc_rec *r, const struct acc_ref *ref);
-/* The reverse, under a prefix. 1: ref is usable (it has a file); 0: the record refers to no
+/* Does a record refer to bytes in files? */
+bool acc_ref_is(const struct acc_rec *r);
+/* Without that reference, and how they lie: what is left is a row-major tensor of no file. */
+void acc_ref_forget(struct acc_rec *r);
+/* The reverse, under a prefix. 1: ref is usable (it has a file, or parts that have); 0: the record refers to no
  * file (statistics only, or payload in data records; dtype and shape are set where known);
  * < 0: the fields contradict each other. Checked with acc_ref_check. */
 int acc_ref_get(const struct acc_rec *r, const char *prefix, struct acc_ref *ref,
@@ -106,7 +110,10 @@ int acc_ref_get(const struct acc_rec *r, const char *prefix, struct acc_ref *ref
 #define ACC_REF_KEYS(X) \
 	X(DTYPE, "dtype") X(SHAPE, "shape") X(STRIDE, "stride") X(BLOCK, "block") \
 	X(OFFSET, "offset") X(ORDER, "order") X(FILE, "file") X(OFF, "off") X(LEN, "len") X(ENC, "enc") \
-	X(CLEN, "clen") X(CRC32, "crc32") X(FSIZE, "fsize") X(MTIME, "mtime")
+	X(CLEN, "clen") X(CRC32, "crc32") X(FSIZE, "fsize") X(MTIME, "mtime") X(PART_SRC, "part.src") \
+	X(PART_FILE, "part.file") X(PART_OFF, "part.off") X(PART_LEN, "part.len") \
+	X(PART_CRC32, "part.crc32") X(PART_FSIZE, "part.fsize") X(PART_MTIME, "part.mtime") \
+	X(PART_ROWS, "part.rows")
 /* clang-format on */
 #define X(name, key) ACC_REF_##name,
 enum { ACC_REF_KEYS(X) ACC_REF_N };

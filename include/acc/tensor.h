@@ -78,8 +78,22 @@ enum { ACC_MAXDIM = 64 };
 
 /* ACC_LATIN1: each byte as the code point of its value in UTF-8, as pickles of protocol 2 spell
  * bytes; only for storages of a few MiB. ACC_MSCKPT: the contents, one after the other, of the
- * values of a MindSpore checkpoint that begin at off and take clen bytes. */
-enum acc_enc { ACC_STORED, ACC_DEFLATE, ACC_LATIN1, ACC_MSCKPT };
+ * values of a MindSpore checkpoint that begin at off and take clen bytes. ACC_PARTS: the storage is
+ * put together of what lies in several places, see acc_parts. */
+enum acc_enc { ACC_STORED, ACC_DEFLATE, ACC_LATIN1, ACC_MSCKPT, ACC_PARTS };
+
+/* A storage whose elements lie in several others: n parts, each with its source and file, where it lies
+ * there, and what stands of that in a reference else; crc32 is NULL, or < 0 of a part that has none.
+ * `rows` are bands, one behind the other, of so many integers: how many rows it has and of how many
+ * pieces each is; then of each piece the part, the first of its elements that is in the first row, how
+ * many are in a row, and how many further on those of the next row begin. */
+struct acc_parts {
+	uint32_t n, nrows;
+	const struct acc_str *src, *file;
+	const int64_t *off, *len, *crc32, *fsize, *mtime; /* bytes; as those of a reference */
+	const int64_t *rows;
+};
+enum { ACC_BAND = 2, ACC_PIECE = 4 }; /* integers of the head of a band; of a piece */
 
 /* One axis that lies in blocks, as devices tile it: elements of a block are the axis' stride apart,
  * and blocks this far. Of the last block only what the shape says is the tensor's; the rest is
@@ -115,7 +129,8 @@ struct acc_ref {
 	struct acc_str file;        /* relative to its source's root; empty: no file */
 	uint64_t off, len;          /* bytes, uncompressed length */
 	enum acc_enc enc;
-	uint64_t clen; /* encoded bytes at off, if enc is not ACC_STORED */
+	uint64_t clen;          /* encoded bytes at off, if enc is not ACC_STORED */
+	struct acc_parts parts; /* of ACC_PARTS, where there is no file, and off is 0 */
 	bool has_crc;
 	uint32_t crc32; /* of the len uncompressed bytes */
 	uint64_t fsize; /* of the whole file when the record was made */
@@ -156,6 +171,12 @@ bool acc_contiguous(const int64_t *shape, const int64_t *stride, uint32_t ndim);
 /* Check that every element that shape, stride, block and first reach lies within len bytes of
  * storage. 0 or ACC_EFORMAT. */
 int acc_ref_check(const struct acc_ref *r, struct acc_err *e);
+/* The elements of `size` bytes that the bands of *p have, each of them within its part. 0 or
+ * ACC_EFORMAT. */
+int acc_parts_count(const struct acc_parts *p, uint64_t size, uint64_t *count, struct acc_err *e);
+/* What it points to, copied. 0 or ACC_ENOMEM. */
+int acc_parts_copy(struct acc_arena *m, struct acc_parts *p);
+bool acc_parts_eq(const struct acc_parts *a, const struct acc_parts *b);
 
 /* Is it the name of a device's private layout (NC1HWC0, FRACTAL_NZ, ...)? Those that are not are
  * row-major over axes that they name, or do not name. */

@@ -11,7 +11,8 @@
  *
  * Decoded: torch._utils._rebuild_tensor, _v2, _v3 and torch_npu's _rebuild_npu_tensor, as they
  * are or inside _rebuild_parameter, _rebuild_parameter_with_state, _rebuild_from_type_v2 and
- * _rebuild_device_tensor_from_cpu_tensor; the only shard that a ShardedTensor has on its rank; the typed storages of torch, torch.cuda, torch.npu,
+ * _rebuild_device_tensor_from_cpu_tensor; the only shard that a ShardedTensor has on its rank, and the local tensor
+ * of a DTensor, which its placements and mesh say the place of; the typed storages of torch, torch.cuda, torch.npu,
  * ... and the untyped one; numpy arrays, also those of _rebuild_device_tensor_from_numpy, whose
  * bytes stand in data.pkl as they are (protocol 3 and up) or as UTF-8 (protocol 2). Containers: list, tuple, set, dict, torch.Size, torch's named
  * results and all of collections. Location and hooks do not matter.
@@ -44,7 +45,7 @@ struct acc_torch_leaf {
 	struct acc_str dtype_raw;  /* "torch.float32"; of a numpy array, "f4" */
 	bool requires_grad, is_parameter;
 	const int64_t *whole,
-		*at;     /* of a rank's part of a ShardedTensor: the shape of all of it, and */
+		*at; /* of a rank's part of a ShardedTensor or DTensor: the shape of all of it, and */
 	uint32_t nwhole; /* where in it the part begins; or NULL, 0 */
 	const char *value_type;
 	int64_t i;

@@ -207,6 +207,16 @@ bounds(const struct acc_ref *r, int64_t *lo, int64_t *hi)
 	return true;
 }
 
+/* Bytes of all parts, which are known to be no negative numbers. */
+static uint64_t
+stored(const struct acc_parts *p)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < p->n; i++)
+		n = (uint64_t)p->len[i] > UINT64_MAX - n ? UINT64_MAX : n + (uint64_t)p->len[i];
+	return n;
+}
+
 int
 acc_ref_check(const struct acc_ref *r, struct acc_err *e)
 {
@@ -233,10 +243,12 @@ acc_ref_check(const struct acc_ref *r, struct acc_err *e)
 		return acc_fail(e, ACC_EFORMAT,
 			"shape and strides reach beyond the %llu bytes that are stored",
 			(unsigned long long)r->len);
-	if (r->strided && count > SPREAD_FREE && count / SPREAD_PER_VALUE > have)
+	const uint64_t values = r->enc == ACC_PARTS ? stored(&r->parts) / size : have;
+	if ((r->strided || r->enc == ACC_PARTS) && count > SPREAD_FREE &&
+		count / SPREAD_PER_VALUE > values)
 		return acc_fail(e, ACC_ELIMIT,
 			"%llu elements that are views of %llu stored values: too many to measure",
-			(unsigned long long)count, (unsigned long long)have);
+			(unsigned long long)count, (unsigned long long)values);
 	if (r->off > INT64_MAX || r->len > INT64_MAX || r->off + r->len > INT64_MAX)
 		return acc_fail(e, ACC_EFORMAT, "impossible offset");
 	return 0;

@@ -79,6 +79,13 @@ keep_source(struct acc_dump_ctx *c, const struct acc_rec *r)
 }
 
 static int
+emit_source(struct acc_dump_ctx *c, struct acc_str id)
+{
+	struct dump_src *s = id.n == 0 ? NULL : acc_dump_src_at(c, id);
+	return s == NULL ? (id.n == 0 ? 0 : ACC_ENOMEM) : acc_dump_emit_source(c, s);
+}
+
+static int
 emit_named(struct acc_dump_ctx *c, const struct acc_rec *r)
 {
 	static const char *const prefix[] = {"", "a.", "b."};
@@ -86,15 +93,15 @@ emit_named(struct acc_dump_ctx *c, const struct acc_rec *r)
 	int rc = 0;
 	for (int i = 0; i < 3 && rc == 0; i++) {
 		struct acc_str id = acc_get_text(r, prefix[i], "src");
-		if (id.n > 0) {
-			struct dump_src *s = acc_dump_src_at(c, id);
-			rc = s == NULL ? ACC_ENOMEM : acc_dump_emit_source(c, s);
-			if (rc == 0 && c->selective &&
-				acc_map_put(&c->passed,
-					passed_key(buf, sizeof buf, r, prefix[i], prefix[i]),
-					1) == NULL)
-				rc = ACC_ENOMEM;
-		}
+		const struct acc_val *parts = acc_get(r, prefix[i], "part.src");
+		rc = emit_source(c, id);
+		for (uint32_t k = 0;
+			parts != NULL && parts->type == ACC_V_TEXTS && k < parts->n && rc == 0; k++)
+			rc = emit_source(c, parts->texts[k]);
+		if (rc == 0 && id.n > 0 && c->selective &&
+			acc_map_put(&c->passed,
+				passed_key(buf, sizeof buf, r, prefix[i], prefix[i]), 1) == NULL)
+			rc = ACC_ENOMEM;
 		if (rc == 0)
 			rc = acc_dump_emit_stack(c, acc_get_text(r, prefix[i], "stack"));
 	}

@@ -1,5 +1,5 @@
-/* The elements of a whole weight, read from boxes of its parts, in row-major order; and those of a part,
- * which may itself lie in pieces of flat tensors. */
+/* Where the elements of a whole weight lie: in boxes of its parts; and those of a part, which may itself
+ * lie in pieces of flat tensors. */
 #include "fold/weights.h"
 
 #include <stdlib.h>
@@ -147,35 +147,36 @@ acc_source_read(struct fold_source *s, uint64_t first, size_t n, void *raw, cons
 
 /* --- a whole --- */
 
-struct fold_tiled {
-	struct fold_source **part;
+struct tiled {
 	const struct fold_part *parts;
 	uint32_t npart, ntile, nstrip;
-	struct fold_tile *tile;
+	const struct fold_tile *tile;
 	const struct fold_tile **strip; /* those that the row goes through, in its order */
 	uint32_t ndim, axis;            /* the last that is split */
 	int64_t shape[ACC_FOLD_NDIM];
 	uint64_t count, rows,
 		inner;       /* rows: over the axes before; inner: elements behind the axis */
 	uint64_t row, until; /* the strip is that of rows before `until` */
-	uint32_t at;         /* in the strip: the tile, */
-	uint64_t in;         /* and how many of its elements in this row are done */
-	void *raw;
-	enum acc_dtype dtype;
+	/* The storages that it lies in: of part i those from stored[i] on. */
+	uint32_t *stored, nstored;
+	struct fold_stretch *run; /* of each, what of it is the part's; */
+	int64_t *first;           /* and with which element of the part that begins */
+	struct acc_buf rows_of;   /* as acc_parts has them */
+	size_t last;              /* the last band */
+	struct acc_arena *mem;    /* of what becomes the reference */
+	struct acc_ref *ref;
+	struct acc_str *src, *file;
+	int64_t *off, *len, *crc32, *fsize, *mtime;
 };
 
-void
-acc_tiled_close(struct fold_tiled *t)
+static void
+tiled_release(struct tiled *t)
 {
-	if (t == NULL)
-		return;
-	for (uint32_t i = 0; i < t->npart && t->part != NULL; i++)
-		acc_source_close(t->part[i]);
-	free(t->part);
-	free(t->tile);
 	free(t->strip);
-	free(t->raw);
-	free(t);
+	free(t->stored);
+	free(t->run);
+	free(t->first);
+	acc_buf_release(&t->rows_of);
 }
 
 static int
@@ -195,7 +196,7 @@ by_begin(const void *x, const void *y, void *axis)
 
 /* The tiles that this row goes through: one behind the other, each element once. */
 static int
-strip_of(struct fold_tiled *t, uint64_t row, struct acc_err *e)
+strip_of(struct tiled *t, uint64_t row, struct acc_err *e)
 {
 	int64_t c[ACC_FOLD_NDIM] = {0}, at = 0, last = INT64_MAX;
 	uint64_t rest = row;
@@ -223,14 +224,12 @@ strip_of(struct fold_tiled *t, uint64_t row, struct acc_err *e)
 		return no_whole(e);
 	t->row = row;
 	t->until = t->axis == 0 ? 1 : row + (uint64_t)(last - c[t->axis - 1]);
-	t->at = 0;
-	t->in = 0;
 	return 0;
 }
 
 /* Is each tile a box of the whole, and of its part, and do they have as many elements as it? */
 static bool
-fits(const struct fold_tiled *t)
+fits(const struct tiled *t)
 {
 	uint64_t sum = 0, n;
 	for (uint32_t i = 0; i < t->ntile; i++) {
@@ -251,7 +250,7 @@ fits(const struct fold_tiled *t)
 
 /* The last axis along which a tile is less than all of the whole, or of its part. */
 static uint32_t
-split_axis(const struct fold_tiled *t)
+split_axis(const struct tiled *t)
 {
 	for (uint32_t d = t->ndim; d-- > 1;)
 		for (uint32_t i = 0; i < t->ntile; i++)
@@ -261,89 +260,95 @@ split_axis(const struct fold_tiled *t)
 	return 0;
 }
 
-/* 1; 0: a part has no elements that can be read; or < 0. */
+/* --- its storages --- */
+
+/* One more: all of a record, or a stretch of it. 1; 0: its elements do not lie there one behind the other;
+ * or < 0. */
 static int
-open_parts(struct acc_fold *f, struct fold_tiled *t, struct acc_err *e)
+add_stored(struct acc_fold *f, struct tiled *t, const struct fold_stretch *run, struct acc_err *e)
 {
-	for (uint32_t i = 0; i < t->npart; i++) {
-		uint64_t n;
-		struct acc_err own = {0};
-		t->part[i] = acc_source_open(f, &t->parts[i], &own);
-		if (t->part[i] == NULL && own.code < 0) {
-			*e = own;
-			return own.code;
-		}
-		if (t->part[i] == NULL || (t->ntile > 1 && !acc_source_random(t->part[i])) ||
-			!acc_count(t->parts[i].shape, t->parts[i].ndim, &n) ||
-			n != acc_source_count(t->part[i]) ||
-			(i > 0 && acc_source_dtype(t->part[i]) != t->dtype))
-			return 0;
-		t->dtype = acc_source_dtype(t->part[i]);
-	}
-	return 1;
+	const uint32_t i = t->nstored;
+	struct acc_rec *r;
+	struct acc_ref ref;
+	uint64_t n;
+	int rc = acc_fold_record(f, run->at, &r, e);
+	rc = rc < 0 ? rc : acc_ref_get(r, "", &ref, e);
+	if (rc <= 0)
+		return rc;
+	if (ref.dtype == ACC_NODTYPE || ref.enc != ACC_STORED ||
+		!acc_count(ref.shape, ref.ndim, &n) ||
+		(ref.strided &&
+			(ref.block.n > 0 || !acc_contiguous(ref.shape, ref.stride, ref.ndim))) ||
+		(i > 0 && (ref.dtype != t->ref->dtype || ref.big_endian != t->ref->big_endian)))
+		return 0;
+	t->run[i] = *run;
+	if (run->n == UINT64_MAX)
+		t->run[i].n = n;
+	if (run->from > n || t->run[i].n > n - run->from)
+		return acc_fail(e, ACC_EFORMAT, "a part of a flat tensor lies beyond its end");
+	t->run[i].from += ref.first;
+	const struct acc_str src = acc_get_text(r, "", "src");
+	t->src[i] = (struct acc_str){acc_arena_copy(t->mem, src.p, src.n), src.n};
+	t->file[i] = (struct acc_str){acc_arena_copy(t->mem, ref.file.p, ref.file.n), ref.file.n};
+	t->off[i] = (int64_t)ref.off;
+	t->len[i] = (int64_t)ref.len;
+	t->crc32[i] = ref.has_crc ? (int64_t)ref.crc32 : -1;
+	t->fsize[i] = (int64_t)ref.fsize;
+	t->mtime[i] = ref.mtime_ns;
+	t->ref->dtype = ref.dtype;
+	t->ref->big_endian = ref.big_endian;
+	t->nstored++;
+	return t->src[i].p == NULL || t->file[i].p == NULL ? acc_nomem(e) : 1;
 }
 
-struct fold_tiled *
-acc_tiled_open(struct acc_fold *f, const struct fold_part *parts, uint32_t npart,
-	struct fold_tile *tile, uint32_t ntile, const int64_t *shape, uint32_t ndim,
-	struct acc_err *e)
+static int
+add_part(struct acc_fold *f, struct tiled *t, uint32_t part, struct acc_err *e)
 {
-	struct fold_tiled *t = calloc(1, sizeof *t);
-	if (t == NULL) {
-		free(tile);
-		acc_nomem(e);
-		return NULL;
+	const struct fold_part *p = &t->parts[part];
+	const struct fold_stretch all = {.at = p->at, .n = UINT64_MAX};
+	uint64_t n, have = 0;
+	int rc = 1;
+	t->stored[part] = t->nstored;
+	for (uint32_t i = 0; i < (p->nrun > 0 ? p->nrun : 1) && rc > 0; i++) {
+		const uint32_t at = t->nstored;
+		rc = add_stored(f, t, p->nrun > 0 ? &p->run[i] : &all, e);
+		t->first[at] = (int64_t)have;
+		have += rc > 0 ? t->run[at].n : 0;
 	}
-	*t = (struct fold_tiled){.parts = parts,
-		.npart = npart,
-		.tile = tile,
-		.ntile = ntile,
-		.ndim = ndim,
-		.part = calloc((size_t)npart + 1, sizeof(struct fold_source *)),
-		.strip = calloc((size_t)ntile + 1, sizeof(const struct fold_tile *)),
-		.raw = malloc(ACC_CHUNK * 16),
-		.rows = 1,
-		.inner = 1};
-	bool known = ndim > 0 && ndim <= ACC_FOLD_NDIM && acc_count(shape, ndim, &t->count);
-	if (known)
-		memcpy(t->shape, shape, ndim * sizeof *shape);
-	int rc = t->part == NULL || t->strip == NULL || t->raw == NULL ? acc_nomem(e)
-		 : known && fits(t)                                    ? 1
-								       : no_whole(e);
-	rc = rc < 0 ? rc : open_parts(f, t, e);
-	t->axis = rc > 0 ? split_axis(t) : 0;
-	for (uint32_t d = 0; d < ndim && rc > 0; d++)
-		if (d < t->axis)
-			t->rows *= (uint64_t)shape[d];
-		else if (d > t->axis)
-			t->inner *= (uint64_t)shape[d];
-	/* Each row is looked at before the first is read. */
-	for (uint64_t row = 0; row < t->rows && rc > 0 && t->count > 0; row = t->until)
-		rc = strip_of(t, row, e) < 0 ? ACC_EFORMAT : rc;
-	if (rc > 0 && t->count > 0)
-		rc = strip_of(t, 0, e) < 0 ? ACC_EFORMAT : rc;
-	if (rc <= 0) {
-		acc_tiled_close(t);
-		return NULL;
-	}
-	return t;
+	return rc <= 0 ? rc : acc_count(p->shape, p->ndim, &n) && n == have;
 }
 
-uint64_t
-acc_tiled_count(const struct fold_tiled *t)
+static int
+add_parts(struct acc_fold *f, struct tiled *t, struct acc_err *e)
 {
-	return t->count;
+	size_t n = 0;
+	int rc = 1;
+	for (uint32_t i = 0; i < t->npart; i++)
+		n += t->parts[i].nrun > 0 ? t->parts[i].nrun : 1;
+	int64_t **numbers[] = {&t->off, &t->len, &t->crc32, &t->fsize, &t->mtime};
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		*numbers[i] = acc_alloc(t->mem, (n + 1) * sizeof(int64_t));
+		rc = *numbers[i] == NULL ? ACC_ENOMEM : rc;
+	}
+	t->src = acc_alloc(t->mem, (n + 1) * sizeof *t->src);
+	t->file = acc_alloc(t->mem, (n + 1) * sizeof *t->file);
+	t->stored = calloc((size_t)t->npart + 1, sizeof *t->stored);
+	t->run = calloc(n + 1, sizeof *t->run);
+	t->first = calloc(n + 1, sizeof *t->first);
+	if (rc < 0 || t->src == NULL || t->file == NULL || t->stored == NULL || t->run == NULL ||
+		t->first == NULL)
+		return acc_nomem(e);
+	for (uint32_t i = 0; i < t->npart && rc > 0; i++)
+		rc = add_part(f, t, i, e);
+	t->stored[t->npart] = t->nstored;
+	return rc;
 }
 
-enum acc_dtype
-acc_tiled_dtype(const struct fold_tiled *t)
-{
-	return t->dtype;
-}
+/* --- its rows --- */
 
 /* Where in its part the tile's piece of this row begins. */
 static uint64_t
-begin_of(const struct fold_tiled *t, const struct fold_tile *k)
+begin_of(const struct tiled *t, const struct fold_tile *k)
 {
 	const struct fold_part *p = &t->parts[k->part];
 	int64_t c[ACC_FOLD_NDIM] = {0};
@@ -356,32 +361,161 @@ begin_of(const struct fold_tiled *t, const struct fold_tile *k)
 	return at * t->inner;
 }
 
-int
-acc_tiled_next(struct fold_tiled *t, uint8_t *out, size_t room, size_t *n, struct acc_err *e)
+/* One more band, or more rows of the last. */
+static int
+add_band(struct tiled *t, const int64_t *band, struct acc_err *e)
 {
-	const size_t size = acc_dtypes[t->dtype].size;
-	int rc = 0;
-	*n = 0;
-	while (*n < room && t->row < t->rows && t->count > 0 && rc == 0) {
-		const struct fold_tile *k = t->strip[t->at];
-		uint64_t run = (uint64_t)k->size[t->axis] * t->inner, left = run - t->in;
-		size_t take = left < room - *n ? (size_t)left : room - *n;
-		const void *p = NULL;
-		if (take > 0)
-			rc = acc_source_read(t->part[k->part], begin_of(t, k) + t->in, take, t->raw,
-				&p, e);
-		if (rc == 0 && take > 0)
-			memcpy(out + *n * size, p, take * size);
-		*n += take;
-		t->in += take;
-		if (t->in < run)
-			continue;
-		t->in = 0;
-		if (++t->at < t->nstrip)
-			continue;
-		t->at = 0;
-		if (++t->row == t->until && t->row < t->rows)
-			rc = rc == 0 ? strip_of(t, t->row, e) : rc;
+	const size_t n = ACC_BAND + (size_t)band[1] * ACC_PIECE;
+	int64_t *last = (int64_t *)(void *)(t->rows_of.p + t->last);
+	bool goes_on = t->rows_of.n > 0 && last[1] == band[1];
+	for (size_t i = ACC_BAND; i < n && goes_on; i += ACC_PIECE)
+		goes_on = last[i] == band[i] && last[i + 2] == band[i + 2] && band[i + 3] > 0 &&
+			  last[i + 3] == band[i + 3] &&
+			  last[i + 1] + last[0] * last[i + 3] == band[i + 1];
+	if (goes_on) {
+		last[0] += band[0];
+		return 0;
 	}
+	t->last = t->rows_of.n;
+	return acc_buf_add(&t->rows_of, band, n * sizeof *band) < 0 ? acc_nomem(e) : 0;
+}
+
+/* The storage in which element `at` of a part lies. */
+static uint32_t
+stored_at(const struct tiled *t, uint32_t part, int64_t at)
+{
+	uint32_t i = t->stored[part];
+	while (i + 1 < t->stored[part + 1] && t->first[i + 1] <= at)
+		i++;
+	return i;
+}
+
+/* Some of n rows from `row` of the strip on: as many as do not lead from one storage into the next, or one
+ * that does. How many, or < 0. */
+static int64_t
+add_rows(struct tiled *t, int64_t row, int64_t n, struct acc_err *e)
+{
+	struct acc_buf band = {0};
+	const int64_t head[ACC_BAND] = {0, 0};
+	int rc = acc_buf_add(&band, head, sizeof head);
+	int64_t pieces = 0;
+	for (uint32_t i = 0; i < t->nstrip; i++) {
+		const struct fold_tile *k = t->strip[i];
+		const int64_t hop = t->axis == 0
+					    ? 0
+					    : t->parts[k->part].shape[t->axis] * (int64_t)t->inner;
+		int64_t at = (int64_t)begin_of(t, k) + row * hop,
+			left = k->size[t->axis] * (int64_t)t->inner;
+		while (left > 0 && rc == 0) {
+			const uint32_t s = stored_at(t, k->part, at);
+			const int64_t rest = t->first[s] + (int64_t)t->run[s].n - at;
+			const int64_t take = rest < left ? rest : left;
+			const int64_t piece[ACC_PIECE] = {s,
+				(int64_t)t->run[s].from + at - t->first[s], take, hop};
+			/* The rows behind it that still end in this storage. */
+			const int64_t more = rest < left ? 1
+					     : hop > 0   ? (rest - left) / hop + 1
+							 : n;
+			n = more < n ? more : n;
+			rc = acc_buf_add(&band, piece, sizeof piece);
+			pieces++;
+			at += take;
+			left -= take;
+		}
+	}
+	if (rc == 0 && pieces > 0) {
+		int64_t *v = (int64_t *)(void *)band.p;
+		v[0] = n;
+		v[1] = pieces;
+		rc = add_band(t, v, e);
+	}
+	acc_buf_release(&band);
+	return rc < 0 ? acc_nomem(e) : n;
+}
+
+static int
+add_all_rows(struct tiled *t, struct acc_err *e)
+{
+	int64_t done = 1;
+	for (uint64_t row = 0; row < t->rows && t->count > 0; row = t->until) {
+		if (strip_of(t, row, e) < 0)
+			return ACC_EFORMAT;
+		const int64_t n = (int64_t)(t->until - row);
+		for (int64_t i = 0; i < n; i += done)
+			if ((done = add_rows(t, i, n - i, e)) < 0)
+				return (int)done;
+	}
+	return 1;
+}
+
+/* A pair has two of them, and much else. */
+static bool
+is_short(const struct tiled *t)
+{
+	size_t n = 9 * (t->rows_of.n / sizeof(int64_t) + 5 * (size_t)t->nstored);
+	for (uint32_t i = 0; i < t->nstored; i++)
+		n += (size_t)t->src[i].n + t->file[i].n + 10;
+	return n < ACC_MAX_RECORD / 2 - (64 << 10);
+}
+
+static int
+finish(struct tiled *t, struct acc_err *e)
+{
+	int64_t *rows = acc_alloc(t->mem, t->rows_of.n + sizeof *rows);
+	if (rows == NULL)
+		return acc_nomem(e);
+	if (!is_short(t))
+		return acc_fail(e, ACC_ELIMIT, "it is in too many parts");
+	if (t->rows_of.n > 0)
+		memcpy(rows, t->rows_of.p, t->rows_of.n);
+	struct acc_ref *r = t->ref;
+	r->ndim = t->ndim;
+	memcpy(r->shape, t->shape, t->ndim * sizeof *r->shape);
+	r->enc = ACC_PARTS;
+	r->len = t->count * acc_dtypes[r->dtype].size;
+	r->fsize = (uint64_t)t->fsize[0];
+	r->parts = (struct acc_parts){.n = t->nstored,
+		.nrows = (uint32_t)(t->rows_of.n / sizeof *rows),
+		.src = t->src,
+		.file = t->file,
+		.off = t->off,
+		.len = t->len,
+		.crc32 = t->crc32,
+		.fsize = t->fsize,
+		.mtime = t->mtime,
+		.rows = rows};
+	return 1;
+}
+
+int
+acc_tiles_ref(struct acc_fold *f, const struct fold_part *parts, uint32_t npart,
+	const struct fold_tile *tile, uint32_t ntile, const int64_t *shape, uint32_t ndim,
+	struct acc_arena *m, struct acc_ref *ref, struct acc_err *e)
+{
+	struct tiled t = {.parts = parts,
+		.npart = npart,
+		.tile = tile,
+		.ntile = ntile,
+		.ndim = ndim,
+		.strip = calloc((size_t)ntile + 1, sizeof(const struct fold_tile *)),
+		.rows = 1,
+		.inner = 1,
+		.mem = m,
+		.ref = ref};
+	bool known = ndim > 0 && ndim <= ACC_FOLD_NDIM && acc_count(shape, ndim, &t.count);
+	if (known)
+		memcpy(t.shape, shape, ndim * sizeof *shape);
+	*ref = (struct acc_ref){.dtype = ACC_NODTYPE};
+	int rc = t.strip == NULL ? acc_nomem(e) : known && fits(&t) ? 1 : no_whole(e);
+	rc = rc < 0 ? rc : add_parts(f, &t, e);
+	t.axis = rc > 0 ? split_axis(&t) : 0;
+	for (uint32_t d = 0; d < ndim && rc > 0; d++)
+		if (d < t.axis)
+			t.rows *= (uint64_t)shape[d];
+		else if (d > t.axis)
+			t.inner *= (uint64_t)shape[d];
+	rc = rc <= 0 ? rc : add_all_rows(&t, e);
+	rc = rc <= 0 ? rc : finish(&t, e);
+	tiled_release(&t);
 	return rc;
 }

@@ -36,8 +36,8 @@ number(struct acc_str *s, const char *word, int64_t *out)
 	return true;
 }
 
-/* The numbers of mp_rank_TT_PPP_EEE, and of [bf16_]zero_pp_rank_D_ before it; how many of the first, or
- * 0. */
+/* The numbers of mp_rank_TT_PPP_EEE, and of [bf16_]zero_pp_rank_D_ before it, or of layer_L_expert_E_; how
+ * many of the first, or 0. Of layer_L-model_TT it is one. */
 static int
 place_of(struct acc_str s, int64_t c[FOLD_COORDS])
 {
@@ -45,6 +45,13 @@ place_of(struct acc_str s, int64_t c[FOLD_COORDS])
 	if (acc_str_starts(s, "bf16_"))
 		s = (struct acc_str){s.p + 5, s.n - 5};
 	if (number(&s, "zero_pp_rank_", &c[3]) && acc_str_starts(s, "_"))
+		s = (struct acc_str){s.p + 1, s.n - 1};
+	int64_t other;
+	if (number(&s, "layer_", &other) && number(&s, "-model_", &c[0]))
+		return 1;
+	if (acc_str_starts(s, "_"))
+		s = (struct acc_str){s.p + 1, s.n - 1};
+	if (number(&s, "expert_", &other) && acc_str_starts(s, "_"))
 		s = (struct acc_str){s.p + 1, s.n - 1};
 	if (!acc_str_starts(s, "mp_rank_"))
 		return 0;
@@ -177,7 +184,7 @@ complete(struct fold_weights *t)
 static int
 collect(struct acc_fold *f, struct fold_weights *t, struct acc_err *e)
 {
-	uint32_t placed = 0, ranged = 0, flat = 0, most = 0, model = 0;
+	uint32_t placed = 0, ranged = 0, flat = 0, most = 0, model = 0, module = 0;
 	bool zero = false;
 	int64_t step = INT64_MIN;
 	struct acc_rec *r;
@@ -216,15 +223,17 @@ collect(struct acc_fold *f, struct fold_weights *t, struct acc_err *e)
 		zero |= acc_str_starts(p->name, "optimizer_state_dict.");
 		most = (uint32_t)numbers > most ? (uint32_t)numbers : most;
 		model += rc > 0 && acc_str_starts(p->name, "model");
+		module += rc > 0 && acc_str_starts(p->name, "module.");
 	}
 	if (rc < 0 || (ranged + flat == 0 && placed < t->npart) || t->npart == 0)
 		return rc < 0 ? rc : 0;
 	if (flat > 0)
 		return acc_weights_fsdp(f, t, e);
-	/* What else Megatron saves beside the model. */
+	/* What else Megatron, or DeepSpeed, saves beside the model. */
+	const char *top = model > 0 ? "model" : module > 0 ? "module." : "";
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < t->npart; i++)
-		if (placed == 0 || model == 0 || zero || acc_str_starts(t->part[i].name, "model"))
+		if (placed == 0 || zero || acc_str_starts(t->part[i].name, top))
 			t->part[n++] = t->part[i];
 		else
 			t->others++;

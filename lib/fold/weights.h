@@ -125,18 +125,12 @@ struct fold_tile {
 	uint32_t part;
 	int64_t begin[ACC_FOLD_NDIM], size[ACC_FOLD_NDIM], from[ACC_FOLD_NDIM];
 };
-/* A whole of this shape made of tiles, which are taken over (malloc), of the parts, which stay the
- * caller's. NULL: a part has no elements that can be read; or, with e, they do not make it up, each
- * element once. */
-struct fold_tiled;
-struct fold_tiled *acc_tiled_open(struct acc_fold *f, const struct fold_part *parts, uint32_t npart,
-	struct fold_tile *tile, uint32_t ntile, const int64_t *shape, uint32_t ndim,
-	struct acc_err *e);
-uint64_t acc_tiled_count(const struct fold_tiled *t);
-enum acc_dtype acc_tiled_dtype(const struct fold_tiled *t);
-/* The next elements, up to `room`; 0 at the end. */
-int acc_tiled_next(struct fold_tiled *t, uint8_t *out, size_t room, size_t *n, struct acc_err *e);
-void acc_tiled_close(struct fold_tiled *t);
+/* A whole of this shape made of tiles of the parts, by reference; what that points to is in *m. 1; 0: the
+ * elements of a part do not lie one behind the other in a file; or < 0, as where the tiles do not make it
+ * up, each element once. */
+int acc_tiles_ref(struct acc_fold *f, const struct fold_part *parts, uint32_t npart,
+	const struct fold_tile *tile, uint32_t ntile, const int64_t *shape, uint32_t ndim,
+	struct acc_arena *m, struct acc_ref *ref, struct acc_err *e);
 
 /* weights_emit.c */
 int acc_weights_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *e);

@@ -1,4 +1,4 @@
-/* The records of whole weights, and the elements of those that are put together. */
+/* The records of whole weights, and where the elements of those that are put together lie. */
 #include "fold/weights.h"
 
 #include <math.h>
@@ -14,6 +14,8 @@ struct emit {
 	char src[9], mesh[96];
 	int64_t seq;
 	int stopped;
+	struct acc_arena mem; /* of ref */
+	struct acc_ref ref;   /* of the weight that is made of parts */
 };
 
 static int
@@ -70,19 +72,21 @@ tiles_of(const struct fold_weight *w, const struct fold_part *p, uint32_t *n)
 	return v;
 }
 
-static struct fold_tiled *
-open_whole(struct acc_fold *f, const struct fold_weight *w, struct acc_err *e)
+/* As acc_tiles_ref: o->ref. */
+static int
+refer(struct emit *o, const struct fold_weight *w, struct acc_err *e)
 {
-	const struct fold_part *p = &f->weights->part[w->first];
+	const struct fold_part *p = &o->f->weights->part[w->first];
 	int64_t shape[ACC_FOLD_NDIM];
 	uint32_t n;
 	struct fold_tile *tile = tiles_of(w, p, &n);
-	if (tile == NULL) {
-		acc_nomem(e);
-		return NULL;
-	}
+	if (tile == NULL)
+		return acc_nomem(e);
 	shape_of(w, p, shape);
-	return acc_tiled_open(f, p, w->parts, tile, n, shape, p->ndim, e);
+	acc_arena_reset(&o->mem);
+	int rc = acc_tiles_ref(o->f, p, w->parts, tile, n, shape, p->ndim, &o->mem, &o->ref, e);
+	free(tile);
+	return rc;
 }
 
 /* Is it made of parts, or of pieces of flat tensors? */
@@ -91,38 +95,6 @@ is_made(const struct fold_weights *t, const struct fold_weight *w)
 {
 	return w->how == FOLD_SPLIT ||
 	       ((w->how == FOLD_SAME || w->how == FOLD_ONE) && t->part[w->first].nrun > 0);
-}
-
-static int
-put_chunk(struct emit *o, int64_t seq, uint64_t off, const void *p, size_t n)
-{
-	const struct acc_field data = {.key = ACC_STR("data"),
-		.v = {.type = ACC_V_BIN, .s = {p, (uint32_t)n}}};
-	struct acc_rec *r = &o->rec;
-	int rc = acc_rec_start(r, ACC_STR("data"));
-	rc = rc < 0 ? rc : acc_add(r, "", "src", acc_ctext(o->src));
-	rc = rc < 0 ? rc : acc_add(r, "", "seq", acc_int(seq));
-	rc = rc < 0 ? rc : acc_add(r, "", "off", acc_uint(off));
-	return rc < 0 ? rc : acc_rec_push(r, &data);
-}
-
-static int
-put_data(struct emit *o, const struct fold_weight *w, uint8_t *chunk, struct acc_err *e)
-{
-	struct fold_tiled *t = open_whole(o->f, w, e);
-	int rc = t != NULL     ? 0
-		 : e->code < 0 ? e->code
-			       : acc_fail(e, ACC_EIO, "a part changed meanwhile");
-	const size_t size = t == NULL ? 0 : acc_dtypes[acc_tiled_dtype(t)].size;
-	size_t got = 1;
-	for (uint64_t at = 0; rc == 0 && got > 0; at += got) {
-		rc = acc_tiled_next(t, chunk, ACC_CHUNK, &got, e);
-		if (rc == 0 && got > 0 && put_chunk(o, w->seq, at * size, chunk, got * size) < 0)
-			rc = acc_nomem(e);
-		rc = rc < 0 || got == 0 ? rc : hand(o, &o->rec);
-	}
-	acc_tiled_close(t);
-	return rc;
 }
 
 /* --- records --- */
@@ -202,108 +174,94 @@ layout_text(const struct fold_weights *t, const struct fold_weight *w, char text
 		snprintf(text, LAYOUT, p->nrun > 0 ? "Flat()" : "Replicate()");
 }
 
-static int64_t *
-ints_of(struct emit *o, uint32_t n)
-{
-	return acc_alloc(&o->rec.mem, ((size_t)n + 1) * sizeof(int64_t));
-}
-
-/* Whose are the pieces of what lies in flat tensors, and with which element each begins. */
-static int
-put_cuts(struct emit *o, const struct fold_part *p)
-{
-	int64_t *ranks = ints_of(o, p->nrun), *cuts = ints_of(o, p->nrun);
-	uint64_t at = 0;
-	if (ranks == NULL || cuts == NULL)
-		return ACC_ENOMEM;
-	for (uint32_t i = 0; i < p->nrun; at += p->run[i++].n) {
-		ranks[i] = p->run[i].rank;
-		cuts[i] = (int64_t)at;
-	}
-	int rc = acc_put(&o->rec, "", "fold.ranks", acc_ints(ranks, p->nrun));
-	return rc < 0 ? rc : acc_put(&o->rec, "", "fold.cuts", acc_ints(cuts, p->nrun));
-}
-
-/* The ranks that have the parts, in order, where each has as much. */
+/* The ranks that have the parts, in their order, if each is one's. */
 static int
 put_ranks(struct emit *o, const struct fold_weight *w, const struct fold_part *p)
 {
-	if (p->nrun > 0)
-		return w->how == FOLD_SPLIT ? 0 : put_cuts(o, p);
-	int64_t *ranks = ints_of(o, w->parts);
+	size_t n = 0, k = 0;
+	for (uint32_t i = 0; i < w->parts; i++)
+		n += p[i].nrun > 0 ? p[i].nrun : 1;
+	int64_t *ranks = acc_alloc(&o->rec.mem, (n + 1) * sizeof *ranks);
 	if (ranks == NULL)
 		return ACC_ENOMEM;
 	for (uint32_t i = 0; i < w->parts; i++) {
-		ranks[i] = p[i].rank;
-		if (p[i].rank < 0 || (w->how == FOLD_SPLIT &&
-					     (w->grid || p[i].shape[0] != p[0].shape[0] ||
-						     p[i].shape[w->axis] != p[0].shape[w->axis])))
-			return 0;
+		if (p[i].nrun == 0)
+			ranks[k++] = p[i].rank;
+		for (uint32_t r = 0; r < p[i].nrun; r++)
+			ranks[k++] = p[i].run[r].rank;
 	}
-	int rc = acc_put(&o->rec, "", "fold.ranks", acc_ints(ranks, w->parts));
-	if (rc < 0 || w->stacks <= 1)
-		return rc;
-	const int64_t grid[] = {w->stacks, w->parts / w->stacks};
-	return acc_put(&o->rec, "", "fold.grid", acc_ints(grid, 2));
+	for (size_t i = 0; i < n; i++)
+		if (ranks[i] < 0)
+			return 0;
+	return acc_put(&o->rec, "", "fold.ranks", acc_ints(ranks, (uint32_t)n));
 }
 
 /* Statistics of what lies in flat tensors, which nobody has measured before. */
 static int
-measure(struct emit *o, const struct fold_weight *w, struct acc_fold_stat *s, struct acc_err *e)
+measure(struct emit *o, struct acc_fold_stat *s, struct acc_err *e)
 {
 	struct acc_err own = {0};
-	struct fold_tiled *t = open_whole(o->f, w, &own);
-	const size_t size = t == NULL ? 0 : acc_dtypes[acc_tiled_dtype(t)].size;
-	uint8_t *raw = malloc(ACC_CHUNK * 16);
-	double sum = 0, squares = 0, n = 0, v[2] = {-INFINITY, INFINITY};
-	size_t got = 1;
+	struct acc_pay *pay = acc_pay_open(o->f->roots, acc_str(o->src), &o->ref, &own);
+	const size_t size = acc_dtypes[o->ref.dtype].size;
+	const uint64_t count = pay == NULL ? 0 : acc_pay_count(pay);
+	uint8_t *raw = malloc(ACC_CHUNK * size);
+	double sum = 0, squares = 0, v[2] = {-INFINITY, INFINITY};
+	const void *p;
 	int rc = raw == NULL ? acc_nomem(e) : 0;
-	while (rc == 0 && t != NULL && got > 0) {
-		if (acc_tiled_next(t, raw, ACC_CHUNK, &got, &own) < 0)
+	for (uint64_t at = 0; rc == 0 && at < count;) {
+		const size_t n = count - at < ACC_CHUNK ? (size_t)(count - at) : ACC_CHUNK;
+		if (acc_pay_read(pay, at, n, raw, &p, &own) < 0)
 			break;
-		for (size_t i = 0; i < got; i++) {
-			double x = acc_load_f64(acc_tiled_dtype(t), raw + i * size);
+		for (size_t i = 0; i < n; i++) {
+			double x = acc_load_f64(o->ref.dtype, (const uint8_t *)p + i * size);
 			v[0] = x > v[0] ? x : v[0];
 			v[1] = x < v[1] ? x : v[1];
 			sum += x;
 			squares += x * x;
 		}
-		n += (double)got;
+		at += n;
 	}
-	s->known = t != NULL && own.code == 0 && n > 0 ? 15 : 0;
+	s->known = pay != NULL && own.code == 0 && count > 0 ? 15 : 0;
 	s->v[ACC_FOLD_MAX] = v[0];
 	s->v[ACC_FOLD_MIN] = v[1];
-	s->v[ACC_FOLD_MEAN] = sum / n;
+	s->v[ACC_FOLD_MEAN] = sum / (double)count;
 	s->v[ACC_FOLD_NORM] = sqrt(squares);
-	acc_tiled_close(t);
+	acc_pay_close(pay);
 	free(raw);
 	return rc;
 }
 
 /* What is known of the parts, of the whole: its content pairs it where names do not. */
 static int
-put_stat(struct emit *o, const struct fold_weight *w, const struct fold_part *p, struct acc_err *e)
+stat_of(struct emit *o, const struct fold_weight *w, struct acc_fold_stat *whole, struct acc_err *e)
 {
-	static const char *const name[ACC_FOLD_NSTAT] = {"max", "min", "mean", "norm"};
-	struct acc_fold_stat *part = calloc(w->parts, sizeof *part), whole = {.known = 0};
+	const struct fold_part *p = &o->f->weights->part[w->first];
+	struct acc_fold_stat *part = calloc(w->parts, sizeof *part);
+	const struct acc_place place = {ACC_SHARD, 0};
 	int rc = part == NULL ? acc_nomem(e) : 0;
+	*whole = (struct acc_fold_stat){.known = 0};
 	for (uint32_t i = 0; i < w->parts && rc == 0; i++) {
 		part[i] = o->f->device.item[p[i].item].stat;
 		/* In what order they stand does not matter here. */
 		part[i].ndim = 1;
 		part[i].shape[0] = (int64_t)part[i].count;
 	}
-	const struct acc_place place = {ACC_SHARD, 0};
-	bool known = rc == 0 && p->nrun == 0 &&
-		     acc_fold_join(part, w->parts, place, INFINITY, &whole);
-	if (rc == 0 && p->nrun > 0 && part[0].known != 0) {
-		rc = measure(o, w, &whole, e);
-		known = rc == 0;
-	}
-	for (int i = 0; i < ACC_FOLD_NSTAT && known && rc == 0; i++)
-		if (whole.known & 1 << i)
-			rc = acc_put(&o->rec, "stat.", name[i], acc_f64(whole.v[i]));
+	if (rc == 0 && p->nrun > 0 && part[0].known != 0)
+		rc = measure(o, whole, e);
+	else if (rc == 0 && p->nrun == 0 && !acc_fold_join(part, w->parts, place, INFINITY, whole))
+		whole->known = 0;
 	free(part);
+	return rc;
+}
+
+static int
+put_stat(struct emit *o, const struct acc_fold_stat *s)
+{
+	static const char *const name[ACC_FOLD_NSTAT] = {"max", "min", "mean", "norm"};
+	int rc = 0;
+	for (int i = 0; i < ACC_FOLD_NSTAT && rc == 0; i++)
+		if (s->known & 1 << i)
+			rc = acc_put(&o->rec, "stat.", name[i], acc_f64(s->v[i]));
 	return rc;
 }
 
@@ -323,11 +281,13 @@ put_weight(struct emit *o, struct fold_weight *w, struct acc_err *e)
 	struct fold_weights *t = o->f->weights;
 	const struct fold_part *p = &t->part[w->first];
 	const bool made = is_made(t, w), split = made || w->how == FOLD_LOST;
-	int64_t shape[ACC_FOLD_NDIM];
+	struct acc_fold_stat stat;
 	char text[LAYOUT];
 	struct acc_rec *r;
 	layout_text(t, w, text);
-	int rc = acc_fold_record(o->f, p->at, &r, e);
+	/* Before the record is at hand, for others are looked at. */
+	int rc = made ? stat_of(o, w, &stat, e) : 0;
+	rc = rc < 0 ? rc : acc_fold_record(o->f, p->at, &r, e);
 	if (rc < 0)
 		return rc;
 	rc = acc_rec_start(&o->rec, r->kind);
@@ -340,11 +300,12 @@ put_weight(struct emit *o, struct fold_weight *w, struct acc_err *e)
 		rc = rc < 0 ? rc : acc_put(&o->rec, "", "seq", acc_int(w->seq = o->seq++));
 	}
 	if (rc == 0 && made) {
-		shape_of(w, p, shape);
-		rc = acc_put(&o->rec, "", "shape", acc_ints(shape, p->ndim));
-		rc = rc < 0 ? rc : acc_put(&o->rec, "", "fold.shape", acc_ints(shape, p->ndim));
-		rc = rc < 0 ? rc : put_stat(o, w, p, e);
-		/* Elements were recorded, and are still to come. */
+		acc_del(&o->rec, "", "dtype");
+		rc = acc_ref_put(&o->rec, &o->ref);
+		rc = rc < 0 ? rc
+			    : acc_put(&o->rec, "", "fold.shape",
+				      acc_ints(o->ref.shape, o->ref.ndim));
+		rc = rc < 0 ? rc : put_stat(o, &stat);
 		rc = rc < 0 ? rc : acc_put(&o->rec, "", "data_name", acc_text(p->name));
 	}
 	if (rc == 0 && w->how == FOLD_LOST)
@@ -353,8 +314,7 @@ put_weight(struct emit *o, struct fold_weight *w, struct acc_err *e)
 		rc = acc_put(&o->rec, "", "fold", acc_ctext(text));
 	if (rc == 0 && o->mesh[0] != '\0')
 		rc = acc_put(&o->rec, "", "fold.mesh", acc_ctext(o->mesh));
-	if (rc == 0 && t->size[0] > 0)
-		rc = put_ranks(o, w, p);
+	rc = rc < 0 ? rc : put_ranks(o, w, p);
 	if (rc == 0 && w->ndiffers > 0)
 		rc = acc_put(&o->rec, "", "fold.differs", acc_ints(w->differs, w->ndiffers));
 	if (rc == 0 && w->own)
@@ -380,12 +340,14 @@ static int
 check(struct emit *o, struct fold_weight *w, struct acc_err *e)
 {
 	struct acc_err own = {0};
+	struct acc_pay *pay = NULL;
 	if (!is_made(o->f->weights, w))
 		return 0;
-	struct fold_tiled *t = open_whole(o->f, w, &own);
-	if (t == NULL && own.code == ACC_ENOMEM)
+	if (refer(o, w, &own) > 0)
+		pay = acc_pay_open(o->f->roots, acc_str(o->src), &o->ref, &own);
+	if (pay == NULL && own.code == ACC_ENOMEM)
 		return acc_nomem(e);
-	if (t == NULL) {
+	if (pay == NULL) {
 		w->how = FOLD_LOST;
 		w->why = own.code != 0 && own.code != ACC_EFORMAT
 				 ? "a part cannot be read"
@@ -394,7 +356,7 @@ check(struct emit *o, struct fold_weight *w, struct acc_err *e)
 		if (own.code != 0 && own.code != ACC_EFORMAT && o->f->trouble.code == 0)
 			o->f->trouble = own;
 	}
-	acc_tiled_close(t);
+	acc_pay_close(pay);
 	return 0;
 }
 
@@ -416,19 +378,15 @@ acc_weights_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *
 {
 	struct fold_weights *t = f->weights;
 	struct emit o = {.f = f, .fn = fn, .arg = arg};
-	uint8_t *chunk = malloc(ACC_CHUNK * 16);
 	mesh_text(t, o.mesh, sizeof o.mesh);
-	int rc = chunk == NULL ? acc_nomem(e) : put_others(&o, e);
+	int rc = put_others(&o, e);
 	for (uint32_t i = 0; i < t->n && rc == 0; i++) {
 		rc = check(&o, &t->w[i], e);
 		if (rc == 0)
 			rc = t->w[i].how == FOLD_APART ? put_apart(&o, &t->w[i], e)
 						       : put_weight(&o, &t->w[i], e);
 	}
-	for (uint32_t i = 0; i < t->n && rc == 0; i++)
-		if (is_made(t, &t->w[i]))
-			rc = put_data(&o, &t->w[i], chunk, e);
-	free(chunk);
+	acc_arena_release(&o.mem);
 	acc_rec_release(&o.rec);
 	return rc == ACC_ESTOP && o.stopped < 0 ? o.stopped : rc;
 }

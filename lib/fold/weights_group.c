@@ -315,26 +315,96 @@ by_rank(struct acc_fold *f, struct fold_weight *w, struct acc_err *e)
 	/* Of what is split no two tensor parallel ranks have the same. */
 	for (uint32_t i = 1; i < w->n && rc == 0; i++)
 		known |= p[i].t != p[0].t && !differs(w, p[i].rank);
-	if (rc == 0 && !known && w->ndiffers > 0)
+	if (rc == 0 && !known && w->ndiffers > 0) {
+		w->ndiffers = 0;
 		return lose(t, w, "its name does not say how it is split");
+	}
 	return rc;
 }
 
-/* Parts that say where they begin: one behind the other along one axis, or along several. */
-static int
-by_place(struct fold_weights *t, struct fold_weight *w)
+static bool
+same_box(const struct fold_part *a, const struct fold_part *b)
 {
-	const struct fold_part *p = &t->part[w->first];
+	const size_t size = a->ndim * sizeof *a->shape;
+	return memcmp(a->begin, b->begin, size) == 0 && memcmp(a->shape, b->shape, size) == 0;
+}
+
+/* What several ranks have of the same place, behind those that make up the whole. They stand in the order of
+ * where they begin. *of: of each copy, which part it is one of. */
+static uint32_t *
+copies_last(struct fold_part *p, struct fold_weight *w)
+{
+	struct fold_part *copy = calloc(w->n, sizeof *copy);
+	uint32_t *of = calloc(w->n, sizeof *of), n = 0, k = 0;
+	for (uint32_t i = 0; i < w->n && copy != NULL && of != NULL; i++)
+		if (n > 0 && same_box(&p[n - 1], &p[i])) {
+			of[k] = n - 1;
+			copy[k++] = p[i];
+		} else {
+			p[n++] = p[i];
+		}
+	if (copy == NULL || of == NULL) {
+		free(copy);
+		free(of);
+		return NULL;
+	}
+	memcpy(p + n, copy, k * sizeof *copy);
+	free(copy);
+	w->parts = n;
+	return of;
+}
+
+/* Parts that say where they begin: one behind the other along one axis, or along several; of what is
+ * replicated each rank that has it says the same. */
+static int
+by_place(struct acc_fold *f, struct fold_weight *w, struct acc_err *e)
+{
+	struct fold_weights *t = f->weights;
+	struct fold_part *p = &t->part[w->first];
 	bool whole = p->ndim <= ACC_FOLD_NDIM;
-	w->parts = w->n;
 	w->pieces = 1;
 	for (uint32_t d = 0; d < p->ndim; d++)
 		for (uint32_t i = 0; i < w->n && whole; i++)
 			whole = p[i].ndim == p->ndim && p[i].begin != NULL &&
 				p[i].whole[d] == p->whole[d];
 	w->grid = true;
-	w->how = !whole ? FOLD_APART : FOLD_SPLIT;
-	return 0;
+	w->how = FOLD_APART;
+	w->parts = w->n;
+	if (!whole)
+		return 0;
+	uint32_t *of = copies_last(p, w);
+	int rc = of == NULL ? acc_nomem(e) : 0;
+	w->how = FOLD_SPLIT;
+	if (w->parts == 1 && memcmp(p->shape, p->whole, p->ndim * sizeof *p->shape) == 0) {
+		w->how = FOLD_SAME;
+		w->grid = false;
+	}
+	for (uint32_t i = w->parts; i < w->n && rc == 0; i++) {
+		struct acc_err own = {0};
+		int is = same(f, &p[of[i - w->parts]], &p[i], &own);
+		if (is == 0)
+			rc = differ(t, w, p[i].rank, e);
+		else if (is < 0) {
+			rc = own.code == ACC_ENOMEM ? acc_nomem(e)
+						    : lose(t, w, "a copy cannot be read");
+			break;
+		}
+	}
+	free(of);
+	return rc;
+}
+
+/* What each rank has of one name, beside parts of others that say where they begin: all the same, as buffers
+ * are, or nothing says what they are. */
+static int
+by_copies(struct acc_fold *f, struct fold_weight *w, struct acc_err *e)
+{
+	w->how = FOLD_SAME;
+	int rc = compare_copies(f, w, e);
+	if (rc < 0 || w->ndiffers == 0)
+		return rc;
+	w->ndiffers = 0;
+	return lose(f->weights, w, "nothing says how it is split, and the ranks differ in it");
 }
 
 int
@@ -347,15 +417,20 @@ acc_weights_group(struct acc_fold *f, struct acc_err *e)
 		return acc_nomem(e);
 	if (t->npart > 0)
 		qsort(t->part, t->npart, sizeof *t->part, by_name);
+	bool ranged = false;
+	for (uint32_t i = 0; i < t->npart; i++)
+		ranged |= t->part[i].begin != NULL && t->part[i].rank >= 0;
 	for (uint32_t i = 0; i < t->npart && rc == 0;) {
 		struct fold_weight *w = &t->w[t->n++];
 		*w = (struct fold_weight){.first = i, .n = 1, .parts = 1, .pieces = 1};
 		while (i + w->n < t->npart && acc_str_eq(t->part[i + w->n].name, t->part[i].name))
 			w->n++;
 		if (t->part[i].begin != NULL)
-			rc = by_place(t, w);
+			rc = by_place(f, w, e);
 		else if (t->size[0] > 0)
 			rc = by_rank(f, w, e);
+		else if (w->n > 1 && ranged)
+			rc = by_copies(f, w, e);
 		else
 			w->how = w->n > 1 ? FOLD_APART : FOLD_ONE;
 		i += w->n;

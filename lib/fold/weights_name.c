@@ -181,7 +181,7 @@ static const char columns[] =
 	" up_proj",
 		  units[] = "linear_fc1 dense_h_to_4h", /* gate, then up */
 	rows[] = "linear_proj dense linear_fc2 dense_4h_to_h o_proj down_proj",
-		  whole[] = "router gate position_embeddings q_layernorm k_layernorm";
+		  whole[] = "router gate wg position_embeddings q_layernorm k_layernorm";
 
 enum fold_how
 acc_weights_rule(struct acc_str name, uint32_t ndim, uint8_t *axis, uint32_t *pieces)

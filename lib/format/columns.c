@@ -78,7 +78,8 @@ is_storage(struct acc_str key)
 {
 	if (acc_str_starts(key, "a.") || acc_str_starts(key, "b."))
 		key = (struct acc_str){key.p + 2, key.n - 2};
-	return acc_word_in("off len clen enc crc32 fsize mtime s.few", key);
+	return acc_str_starts(key, "part.") ||
+	       acc_word_in("off len clen enc crc32 fsize mtime s.few", key);
 }
 
 /* The number of a text, which the block brings if it is new. -1: memory ran out. */

@@ -29,14 +29,14 @@ arg(const struct acc_py *x, uint32_t i, enum acc_py_type type)
 	return x->item[i]->type == type ? x->item[i] : NULL;
 }
 
-static int
-not_decoded(struct acc_err *e, const char *what)
+int
+acc_torchref_not_decoded(struct acc_err *e, const char *what)
 {
 	return acc_fail(e, ACC_EUNSUP, "%s is not decoded", what);
 }
 
-static int
-malformed(struct acc_err *e, const struct acc_py *x)
+int
+acc_torchref_malformed(struct acc_err *e, const struct acc_py *x)
 {
 	return acc_fail(e, ACC_EFORMAT,
 		"a tensor whose description makes no sense "
@@ -44,20 +44,19 @@ malformed(struct acc_err *e, const struct acc_py *x)
 		(unsigned long long)x->pos);
 }
 
-/* The integers of a tuple, list or torch.Size. */
-static int
-dims(const struct acc_py *x, int64_t out[ACC_MAXDIM], uint32_t *n, struct acc_err *e)
+int
+acc_torchref_dims(const struct acc_py *x, int64_t out[ACC_MAXDIM], uint32_t *n, struct acc_err *e)
 {
 	if (x->type == ACC_PY_CALL && acc_str_is(x->item[ACC_CALL_NAME]->s, "torch Size") &&
 		x->item[ACC_CALL_ARGS]->n == 1)
 		x = x->item[ACC_CALL_ARGS]->item[0];
 	if (x->type != ACC_PY_TUPLE && x->type != ACC_PY_LIST)
-		return malformed(e, x);
+		return acc_torchref_malformed(e, x);
 	if (x->n > ACC_MAXDIM)
 		return acc_fail(e, ACC_ELIMIT, "a tensor of %u dimensions", x->n);
 	for (uint32_t i = 0; i < x->n; i++) {
 		if (x->item[i]->type != ACC_PY_INT)
-			return malformed(e, x);
+			return acc_torchref_malformed(e, x);
 		out[i] = x->item[i]->i;
 	}
 	*n = x->n;
@@ -69,11 +68,11 @@ static int
 layout(struct acc_ref *r, const struct acc_py *stride, struct acc_err *e)
 {
 	uint32_t n;
-	int rc = dims(stride, r->stride, &n, e);
+	int rc = acc_torchref_dims(stride, r->stride, &n, e);
 	if (rc < 0)
 		return rc;
 	if (n != r->ndim)
-		return malformed(e, stride);
+		return acc_torchref_malformed(e, stride);
 	r->strided = !acc_contiguous(r->shape, r->stride, r->ndim);
 	return 0;
 }
@@ -84,7 +83,7 @@ acc_torchref_storage(const struct acc_py *id, struct acc_torchref *out, uint64_t
 {
 	const struct acc_py *what = arg(id, 0, ACC_PY_STR), *cls = arg(id, 1, ACC_PY_GLOBAL);
 	if (what == NULL || cls == NULL || !acc_str_is(what->s, "storage"))
-		return malformed(e, id);
+		return acc_torchref_malformed(e, id);
 	struct acc_str name = acc_torchref_name(cls);
 	*size = 1;
 	if (acc_str_is(name, "UntypedStorage") || acc_str_is(name, "_UntypedStorage"))
@@ -108,11 +107,13 @@ storage_place(const struct acc_torchsrc *src, const struct acc_py *id, uint64_t 
 	const struct acc_py *key = arg(id, 2, ACC_PY_STR), *where = arg(id, 3, ACC_PY_STR);
 	const struct acc_py *count = arg(id, 4, ACC_PY_INT);
 	if (key == NULL || count == NULL || count->i < 0)
-		return malformed(e, id);
+		return acc_torchref_malformed(e, id);
 	if (where != NULL && acc_str_is(where->s, "meta"))
-		return not_decoded(e, "a tensor on the device meta, which has no data,");
+		return acc_torchref_not_decoded(e,
+			"a tensor on the device meta, which has no data,");
 	if (arg(id, 5, ACC_PY_TUPLE) != NULL)
-		return not_decoded(e, "a storage that is part of another (torch before 0.4)");
+		return acc_torchref_not_decoded(e,
+			"a storage that is part of another (torch before 0.4)");
 	char name[512];
 	int n = snprintf(name, sizeof name, "%.*s%s%.*s", ACC_PRS(src->top),
 		src->old ? "" : "/data/", ACC_PRS(key->s));
@@ -159,10 +160,10 @@ rebuilt(const struct acc_torchsrc *src, const struct acc_py *args, const struct 
 	const struct acc_py *id = st == NULL ? NULL : arg(st, 0, ACC_PY_TUPLE);
 	uint64_t size;
 	if (id == NULL || first == NULL || first->i < 0 || args->n < 4)
-		return malformed(e, args);
+		return acc_torchref_malformed(e, args);
 	int rc = acc_torchref_storage(id, out, &size, e);
 	if (rc == 0)
-		rc = dims(args->item[2], out->ref.shape, &out->ref.ndim, e);
+		rc = acc_torchref_dims(args->item[2], out->ref.shape, &out->ref.ndim, e);
 	if (rc < 0)
 		return rc;
 	if (dtype != NULL) {
@@ -174,7 +175,7 @@ rebuilt(const struct acc_torchsrc *src, const struct acc_py *args, const struct 
 			ACC_PRS(out->dtype_raw));
 	out->known = true;
 	if (altered(args, dtype == NULL ? 6 : 7))
-		return not_decoded(e, "a lazily conjugated or negated tensor");
+		return acc_torchref_not_decoded(e, "a lazily conjugated or negated tensor");
 	out->ref.first = (uint64_t)first->i;
 	rc = layout(&out->ref, args->item[3], e);
 	return rc < 0 ? rc : storage_place(src, id, size, &out->ref, e);
@@ -185,11 +186,11 @@ static int
 numpy_dtype(const struct acc_py *x, struct acc_torchref *out, struct acc_err *e)
 {
 	if (x->type != ACC_PY_CALL || !acc_str_is(x->item[ACC_CALL_NAME]->s, "numpy dtype"))
-		return malformed(e, x);
+		return acc_torchref_malformed(e, x);
 	const struct acc_py *code = arg(x->item[ACC_CALL_ARGS], 0, ACC_PY_STR);
 	const struct acc_py *state = x->item[ACC_CALL_STATE];
 	if (code == NULL)
-		return malformed(e, x);
+		return acc_torchref_malformed(e, x);
 	out->dtype_raw = code->s;
 	out->ref.dtype = acc_dtype_numpy(code->s);
 	bool plain = state == NULL ||
@@ -222,7 +223,7 @@ numpy_bytes(const struct acc_torchsrc *src, const struct acc_py *data, struct ac
 {
 	uint64_t count;
 	if (!acc_count(r->shape, r->ndim, &count) || count > UINT32_MAX)
-		return malformed(e, data);
+		return acc_torchref_malformed(e, data);
 	r->len = count * acc_dtypes[r->dtype].size;
 	if (r->len == 0)
 		return 0;
@@ -230,15 +231,15 @@ numpy_bytes(const struct acc_torchsrc *src, const struct acc_py *data, struct ac
 		acc_str_is(data->item[ACC_CALL_NAME]->s, "_codecs encode"))
 		data = data->item[ACC_CALL_ARGS]->item[0];
 	if (data->type != ACC_PY_STR && data->type != ACC_PY_BYTES)
-		return not_decoded(e, "a numpy array of objects");
+		return acc_torchref_not_decoded(e, "a numpy array of objects");
 	uintptr_t p = (uintptr_t)data->s.p, base = (uintptr_t)src->bytes;
 	if (src->pkl->enc != ACC_STORED || p < base || p - base > src->pkl->len ||
 		data->s.n > src->pkl->len - (p - base))
-		return not_decoded(e, "a numpy array inside a compressed pickle");
+		return acc_torchref_not_decoded(e, "a numpy array inside a compressed pickle");
 	r->off = src->pkl->off + (p - base);
 	r->clen = data->s.n;
 	if ((data->type == ACC_PY_STR ? latin1_length(data->s) : data->s.n) != r->len)
-		return malformed(e, data);
+		return acc_torchref_malformed(e, data);
 	/* As many bytes of UTF-8 as there are characters: each is itself. */
 	r->enc = data->s.n == r->len ? ACC_STORED : ACC_LATIN1;
 	return 0;
@@ -276,7 +277,7 @@ numpy(const struct acc_torchsrc *src, const struct acc_py *x, struct acc_torchre
 		columns = args->item[3]->type == ACC_PY_STR && acc_str_is(args->item[3]->s, "F");
 	} else if (acc_str_is(name, "_reconstruct")) {
 		if (state == NULL || state->type != ACC_PY_TUPLE || state->n != 5)
-			return not_decoded(e, "a numpy array without the usual state");
+			return acc_torchref_not_decoded(e, "a numpy array without the usual state");
 		shape = state->item[1];
 		dtype = state->item[2];
 		columns = state->item[3]->type == ACC_PY_BOOL && state->item[3]->i != 0;
@@ -284,7 +285,7 @@ numpy(const struct acc_torchsrc *src, const struct acc_py *x, struct acc_torchre
 	} else {
 		return 0;
 	}
-	int rc = dims(shape, out->ref.shape, &out->ref.ndim, e);
+	int rc = acc_torchref_dims(shape, out->ref.shape, &out->ref.ndim, e);
 	if (rc == 0)
 		rc = numpy_dtype(dtype, out, e);
 	if (rc < 0)
@@ -315,7 +316,7 @@ torch_call(const struct acc_torchsrc *src, const struct acc_py *f, const struct 
 	if (!acc_str_starts(f->s, "torch"))
 		return 0;
 	if (acc_str_is(name, "_load_from_bytes"))
-		return not_decoded(e, "a tensor that was pickled without torch.save");
+		return acc_torchref_not_decoded(e, "a tensor that was pickled without torch.save");
 	if (!acc_str_starts(name, "_rebuild_"))
 		return 0;
 	int rc = 0;
@@ -325,7 +326,8 @@ torch_call(const struct acc_torchsrc *src, const struct acc_py *f, const struct 
 		out->requires_grad |= truth(args, 4);
 	} else if (acc_str_is(name, "_rebuild_tensor_v3")) {
 		const struct acc_py *dtype = arg(args, 6, ACC_PY_GLOBAL);
-		rc = dtype == NULL ? malformed(e, args) : rebuilt(src, args, dtype, out, e);
+		rc = dtype == NULL ? acc_torchref_malformed(e, args)
+				   : rebuilt(src, args, dtype, out, e);
 		out->requires_grad |= truth(args, 4);
 	} else if (args->n > 1 && (acc_str_is(name, "_rebuild_parameter") ||
 					  acc_str_is(name, "_rebuild_parameter_with_state"))) {
@@ -345,50 +347,12 @@ torch_call(const struct acc_torchsrc *src, const struct acc_py *f, const struct 
 	return rc < 0 ? rc : 1;
 }
 
-/* What the state of an object of a class without a constructor of its own has by this name. */
-static const struct acc_py *
-attribute(const struct acc_py *x, const char *name, enum acc_py_type type)
+/* Is it as large as its placements say? */
+static bool
+fits(const struct acc_torchref *t)
 {
-	const struct acc_py *state = x != NULL && x->type == ACC_PY_CALL ? x->item[ACC_CALL_STATE]
-									 : NULL;
-	for (uint32_t i = 0; state != NULL && state->type == ACC_PY_DICT && i < state->n; i += 2)
-		if (state->item[i]->type == ACC_PY_STR && acc_str_is(state->item[i]->s, name))
-			return state->item[i + 1]->type == type ? state->item[i + 1] : NULL;
-	return NULL;
-}
-
-/* A ShardedTensor: _rebuild_from_type_v2(_rebuild_wrapper_subclass, ShardedTensor, (class, dtype, size,
- * ...), (local shards, ...)). 1: its only shard here is *next; 0: it is none, or has no shard here. */
-static int
-shard(const struct acc_py *x, struct acc_torchref *out, const struct acc_py **next,
-	struct acc_err *e)
-{
-	const struct acc_py *args = x->item[ACC_CALL_ARGS], *list, *of, *at;
-	uint32_t n;
-	if (args->n < 4 || args->item[0]->type != ACC_PY_GLOBAL ||
-		!acc_str_is(args->item[0]->s, "torch._utils _rebuild_wrapper_subclass") ||
-		args->item[1]->type != ACC_PY_GLOBAL ||
-		!acc_str_is(acc_torchref_name(args->item[1]), "ShardedTensor") ||
-		args->item[2]->type != ACC_PY_TUPLE || args->item[2]->n < 3 ||
-		args->item[3]->type != ACC_PY_TUPLE || args->item[3]->n < 1)
-		return 0;
-	list = args->item[3]->item[0];
-	if (list->type != ACC_PY_LIST || list->n == 0)
-		return 0;
-	if (list->n > 1)
-		return not_decoded(e, "a ShardedTensor with several shards on one rank");
-	of = attribute(list->item[0], "tensor", ACC_PY_CALL);
-	at = attribute(attribute(list->item[0], "metadata", ACC_PY_CALL), "shard_offsets",
-		ACC_PY_LIST);
-	if (of == NULL || at == NULL)
-		return malformed(e, x);
-	int rc = dims(args->item[2]->item[2], out->whole, &n, e);
-	rc = rc < 0 ? rc : dims(at, out->at, &out->nwhole, e);
-	for (uint32_t i = 0; i < n && rc == 0; i++)
-		if (n != out->nwhole || out->at[i] < 0 || out->whole[i] < out->at[i])
-			return malformed(e, x);
-	*next = of;
-	return rc < 0 ? rc : 1;
+	return t->ref.ndim == t->nwhole &&
+	       memcmp(t->ref.shape, t->part, t->nwhole * sizeof *t->part) == 0;
 }
 
 int
@@ -399,16 +363,17 @@ acc_torchref_of(const struct acc_torchsrc *src, const struct acc_py *x, struct a
 	out->known = out->requires_grad = out->is_parameter = false;
 	out->dtype_raw = (struct acc_str){0};
 	out->nwhole = 0;
+	out->placed = false;
 	/* Wrappers around wrappers: a parameter of a tensor subclass is three deep. */
 	for (int depth = 0; depth < 8; depth++) {
 		if (x->type == ACC_PY_PERSID)
-			return not_decoded(e, "a storage that belongs to no tensor");
+			return acc_torchref_not_decoded(e, "a storage that belongs to no tensor");
 		if (x->type != ACC_PY_CALL)
-			return depth == 0 ? 0 : malformed(e, x);
+			return depth == 0 ? 0 : acc_torchref_malformed(e, x);
 		const struct acc_py *f = x->item[ACC_CALL_NAME], *args = x->item[ACC_CALL_ARGS];
 		const struct acc_py *next = NULL;
 		struct acc_str name = acc_torchref_name(f);
-		int part = shard(x, out, &next, e);
+		int part = acc_torchref_part(x, out, &next, e);
 		if (part < 0)
 			return part;
 		if (part > 0) {
@@ -425,10 +390,14 @@ acc_torchref_of(const struct acc_torchsrc *src, const struct acc_py *x, struct a
 		if (rc == 0)
 			rc = torch_call(src, f, args, out, &next, e);
 		if (rc <= 0)
-			return rc == 0 && depth > 0 ? malformed(e, x) : rc;
+			return rc == 0 && depth > 0 ? acc_torchref_malformed(e, x) : rc;
+		if (next == NULL && out->placed && !fits(out)) {
+			out->nwhole = 0;
+			return acc_torchref_malformed(e, x);
+		}
 		if (next == NULL)
 			return 1;
 		x = next;
 	}
-	return malformed(e, x);
+	return acc_torchref_malformed(e, x);
 }

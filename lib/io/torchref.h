@@ -19,9 +19,12 @@ struct acc_torchref {
 	bool known; /* dtype and shape are set, whatever follows */
 	struct acc_str dtype_raw;
 	bool requires_grad, is_parameter;
-	/* Of a part of a ShardedTensor: the shape of all of it, and where in it this one begins. */
+	/* Of a part of a ShardedTensor or a DTensor: the shape of all of it, and where in it this one
+	 * begins; of the latter, how large it has to be. */
 	uint32_t nwhole; /* 0: it is no part */
 	int64_t whole[ACC_MAXDIM], at[ACC_MAXDIM];
+	bool placed;
+	int64_t part[ACC_MAXDIM];
 };
 
 /* 0: x is no tensor; 1: *out is set; < 0: a tensor that cannot be decoded, and why. */
@@ -31,6 +34,15 @@ int acc_torchref_of(const struct acc_torchsrc *src, const struct acc_py *x,
  * that in which the last is counted. */
 int acc_torchref_storage(const struct acc_py *id, struct acc_torchref *out, uint64_t *size,
 	struct acc_err *e);
+/* torchpart.c: is x the part of a tensor that one rank has? 1: what makes it is *next, where it stands in
+ * *out; 0: it is none, or has no elements here; < 0 as above. */
+int acc_torchref_part(const struct acc_py *x, struct acc_torchref *out, const struct acc_py **next,
+	struct acc_err *e);
+/* The integers of a tuple, list or torch.Size. */
+int acc_torchref_dims(const struct acc_py *x, int64_t out[ACC_MAXDIM], uint32_t *n,
+	struct acc_err *e);
+int acc_torchref_not_decoded(struct acc_err *e, const char *what);
+int acc_torchref_malformed(struct acc_err *e, const struct acc_py *x);
 /* The part of "module name" behind the blank. */
 struct acc_str acc_torchref_name(const struct acc_py *global);
 

@@ -4,7 +4,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SAMPLE = 64, LARGE_SAMPLE = 4096, SMALL = 8 << 10, MAX_INFLATED = 8 << 20 };
+enum {
+	SAMPLE = 64,
+	TOGETHER = 4,
+	FIRST = 8,
+	LARGE_SAMPLE = 4096,
+	SMALL = 8 << 10,
+	MAX_INFLATED = 8 << 20
+};
 
 /* One tensor, of which elements are read here and there. */
 struct reader {
@@ -51,15 +58,24 @@ open_reader(struct reader *r, struct acc_roots *roots, const struct side *s)
 	return r->all != NULL && read_all(r, n, &e);
 }
 
+/* Up to TOGETHER elements. */
+static bool
+values(struct reader *r, const uint64_t *at, size_t n, double *out)
+{
+	uint8_t some[TOGETHER * 16];
+	struct acc_err e = {0};
+	if (r->all == NULL && acc_pay_peek_each(r->pay, at, n, some, &e) < 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		out[i] = acc_load_f64(r->dtype,
+			r->all != NULL ? r->all + at[i] * r->size : some + i * r->size);
+	return true;
+}
+
 static bool
 value(struct reader *r, uint64_t i, double *out)
 {
-	uint8_t one[16];
-	struct acc_err e = {0};
-	if (r->all == NULL && acc_pay_peek(r->pay, i, 1, one, &e) < 0)
-		return false;
-	*out = acc_load_f64(r->dtype, r->all != NULL ? r->all + i * r->size : one);
-	return true;
+	return values(r, &i, 1, out);
 }
 
 static uint64_t
@@ -73,10 +89,21 @@ scatter(uint64_t i)
 
 struct sample {
 	size_t n;
-	uint64_t at[LARGE_SAMPLE]; /* row-major */
+	uint64_t at[LARGE_SAMPLE]; /* row-major; those far from the mean first, which tell most */
 	double v[LARGE_SAMPLE];
 	double spread; /* sum of (v - mean)^2 */
 };
+
+static void
+exchange(struct sample *s, size_t i, size_t k)
+{
+	const uint64_t at = s->at[i];
+	const double v = s->v[i];
+	s->at[i] = s->at[k];
+	s->v[i] = s->v[k];
+	s->at[k] = at;
+	s->v[k] = v;
+}
 
 /* All of a small tensor; else places that no stride shares. */
 static bool
@@ -93,41 +120,63 @@ take(struct sample *s, struct reader *r, uint64_t count, size_t n)
 		finite += isfinite(s->v[i]) != 0;
 		sum += isfinite(s->v[i]) ? s->v[i] : 0;
 	}
+	const double mean = sum / (double)finite;
 	for (size_t i = 0; i < s->n; i++)
 		if (isfinite(s->v[i])) {
-			double d = s->v[i] - sum / (double)finite;
+			double d = s->v[i] - mean;
 			square += d * d;
 		}
 	s->spread = square;
+	for (size_t i = 0; i < FIRST && i < s->n; i++) {
+		size_t far = i;
+		for (size_t k = i + 1; k < s->n; k++)
+			if (fabs(s->v[k] - mean) > fabs(s->v[far] - mean))
+				far = k;
+		exchange(s, i, far);
+	}
 	return true;
 }
 
-/* How far the sample is from the tensor so viewed. `dense` is a row-major tensor of its shape. */
+/* Where element i of the sample lies in a row-major tensor that is viewed so. */
+static uint64_t
+place(const struct acc_ref *view, uint64_t i)
+{
+	uint64_t at = view->first;
+	for (uint32_t k = view->ndim; k-- > 0;) {
+		uint64_t index = i % (uint64_t)view->shape[k];
+		int64_t run;
+		if (k == 0 && view->groups.n > 0)
+			index = (uint64_t)acc_grouped(&view->groups, (int64_t)index, &run);
+		at += index * (uint64_t)view->stride[k];
+		i /= (uint64_t)view->shape[k];
+	}
+	return at;
+}
+
+/* How far the sample is from the tensor so viewed; once that is `most` or more, as far as was seen. `dense`
+ * is a row-major tensor of its shape. */
 static double
 distance(const struct layout *l, const struct acc_ref *dense, struct reader *r,
-	const struct sample *s)
+	const struct sample *s, double most)
 {
 	struct acc_ref view;
-	double square = 0;
+	double square = 0, x[TOGETHER];
+	uint64_t at[TOGETHER];
 	if (!acc_layout_view(l, dense, &view))
 		return INFINITY;
-	for (size_t i = 0; i < s->n; i++) {
-		uint64_t rest = s->at[i], at = view.first;
-		for (uint32_t k = view.ndim; k-- > 0;) {
-			uint64_t index = rest % (uint64_t)view.shape[k];
-			int64_t run;
-			if (k == 0 && view.groups.n > 0)
-				index = (uint64_t)acc_grouped(&view.groups, (int64_t)index, &run);
-			at += index * (uint64_t)view.stride[k];
-			rest /= (uint64_t)view.shape[k];
+	for (size_t i = 0; i < s->n && sqrt(square / s->spread) < most; i += TOGETHER) {
+		const size_t n = s->n - i < TOGETHER ? s->n - i : TOGETHER;
+		for (size_t k = 0; k < n; k++)
+			at[k] = place(&view, s->at[i + k]);
+		if (!values(r, at, n, x))
+			return INFINITY;
+		for (size_t k = 0; k < n; k++) {
+			const double v = s->v[i + k];
+			if (isfinite(x[k]) && isfinite(v))
+				square += (x[k] - v) * (x[k] - v);
+			else if (x[k] != v && !(isnan(x[k]) && isnan(v)))
+				return INFINITY;
 		}
-		double x;
-		if (!value(r, at, &x))
-			return INFINITY;
-		if (isfinite(x) && isfinite(s->v[i]))
-			square += (x - s->v[i]) * (x - s->v[i]);
-		else if (x != s->v[i] && !(isnan(x) && isnan(s->v[i])))
-			return INFINITY;
 	}
 	return sqrt(square / s->spread);
 }
@@ -141,7 +190,7 @@ choose(const struct layout *all, size_t n, const struct acc_ref *ref, struct rea
 	struct acc_ref dense = {.dtype = ref->dtype, .ndim = ref->ndim};
 	memcpy(dense.shape, ref->shape, ref->ndim * sizeof *ref->shape);
 	for (size_t i = 0; i < n && best > 0; i++) {
-		double d = distance(&all[i], &dense, r, s);
+		double d = distance(&all[i], &dense, r, s, best);
 		if (d >= best)
 			continue;
 		best = d;
@@ -171,14 +220,15 @@ look_behind(struct layout *l, const struct acc_ref *ref, struct reader *r)
 		uint64_t any = scatter(i) % count, within = any % inner;
 		uint64_t block = any / inner / (uint64_t)n * (uint64_t)n;
 		uint64_t index = (uint64_t)l->part_len + scatter(any) % (uint64_t)left;
-		double x, y, before;
-		if (!value(r, (block + index) * inner + within, &x) ||
-			!value(r, (block + (uint64_t)n - 1) * inner + within, &y) ||
-			!value(r, (block + (uint64_t)n - 2) * inner + within, &before))
+		const uint64_t at[3] = {(block + index) * inner + within,
+			(block + (uint64_t)n - 1) * inner + within,
+			(block + (uint64_t)n - 2) * inner + within};
+		double x[3]; /* there; at the end, and before it */
+		if (!values(r, at, 3, x))
 			return;
-		zero &= x == 0;
-		last &= x == y && left > 1;
-		ends &= y == 0 || y == before;
+		zero &= x[0] == 0;
+		last &= x[0] == x[1] && left > 1;
+		ends &= x[1] == 0 || x[1] == x[2];
 	}
 	l->padded = zero || last ? "all" : ends ? "some" : "no";
 }

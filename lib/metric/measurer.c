@@ -58,12 +58,13 @@ acc_measurer_open(struct acc_roots *roots, const struct acc_measurer_opt *opt,
 	m->trouble = trouble;
 	m->arg = arg;
 	int rc = choose(m, e);
+	m->plain = rc == 0 && plain(m);
 	struct acc_pool_opt mo = {.threads = opt->threads,
 		.map = true,
 		.no_check = opt->no_check,
 		.rtol = opt->rtol,
 		.atol = opt->atol,
-		.plain = rc == 0 && plain(m)};
+		.plain = m->plain};
 	if (rc == 0)
 		m->pool = acc_pool_open(roots, &mo, e);
 	if (m->pool == NULL) {

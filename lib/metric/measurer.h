@@ -65,7 +65,8 @@ struct acc_measurer {
 		uint64_t call, n;
 		double rms;
 	} gradient;
-	bool back; /* there was a backward call in this step of the bench: */
+	bool plain; /* only what acc_kernel_opt says of that is measured */
+	bool back;  /* there was a backward call in this step of the bench: */
 	int64_t back_step;
 
 	struct acc_reading reading; /* large, therefore here */
@@ -89,7 +90,7 @@ int acc_measurer_fill(struct acc_measurer *m, struct slot *s, struct acc_reading
 int acc_second_begin(struct acc_measurer *m, struct slot *s);
 void acc_second_end(struct slot *s);
 /* Which rank's part of a folded tensor holds the element that is furthest off: fold.rank. 0 or < 0. */
-int acc_measurer_part(struct slot *s, const struct acc_reading *got);
+int acc_measurer_part(const struct acc_measurer *m, struct slot *s, const struct acc_reading *got);
 /* Are the two of different numbers of elements? */
 bool acc_measurer_unequal(const struct slot *s);
 /* Measure a pair as another tool does, in three steps. 1: there is something to measure. The second

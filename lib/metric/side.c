@@ -180,6 +180,7 @@ acc_side_walk(struct acc_roots *roots, const struct side *a, const struct side *
 	for (int i = 0; i < 2 && rc == 0; i++) {
 		struct acc_ref ref = side[i]->ref;
 		ref.has_crc &= check;
+		ref.parts.crc32 = check ? ref.parts.crc32 : NULL;
 		pay[i] = acc_pay_open(roots, side[i]->src, &ref, err[i]);
 		raw[i] = malloc((size_t)ACC_CHUNK * acc_dtypes[side[i]->ref.dtype].size);
 		val[i] = malloc(ACC_CHUNK * sizeof **val);

@@ -49,15 +49,6 @@ acc_inline_roots(struct acc_inline *in)
 	return in->roots;
 }
 
-static void
-forget(struct acc_rec *r)
-{
-	static const char *const keys[] = {"file", "off", "len", "enc", "clen", "crc32", "fsize",
-		"mtime", "stride", "block", "offset", "order"};
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		acc_del(r, "", keys[i]);
-}
-
 static int
 measure(struct acc_inline *in, struct acc_str src, const struct acc_ref *ref, struct acc_one *all,
 	struct acc_err *e)
@@ -86,12 +77,12 @@ acc_inline_statistics(struct acc_inline *in, struct acc_rec *r, struct acc_err *
 	struct acc_one one;
 	if (acc_rec_is(r, "source"))
 		return acc_roots_add(in->roots, r, e);
-	if (!acc_rec_is(r, "tensor") || acc_get(r, "", "file") == NULL)
+	if (!acc_rec_is(r, "tensor") || !acc_ref_is(r))
 		return 0;
 	int rc = acc_ref_get(r, "", &ref, e);
 	if (rc > 0)
 		rc = measure(in, acc_get_text(r, "", "src"), &ref, &one, e);
-	forget(r);
+	acc_ref_forget(r);
 	if (rc == 0 && acc_get(r, "", "stat.max") == NULL &&
 		acc_stat_put(r, ref.dtype, ref.ndim, one.n, &one) < 0)
 		rc = acc_nomem(e);
@@ -104,14 +95,14 @@ acc_inline_take(struct acc_inline *in, struct acc_rec *r, struct acc_err *e)
 	uint64_t at;
 	if (acc_rec_is(r, "source"))
 		return acc_roots_add(in->roots, r, e);
-	if (!acc_rec_is(r, "tensor") || acc_get(r, "", "file") == NULL)
+	if (!acc_rec_is(r, "tensor") || !acc_ref_is(r))
 		return 0;
 	int rc = acc_spool_put(in->spool, r, &at, e);
 	if (rc < 0)
 		return rc;
 	if (acc_buf_add(&in->at, &at, sizeof at) < 0)
 		return acc_nomem(e);
-	forget(r);
+	acc_ref_forget(r);
 	return 0;
 }
 
@@ -169,6 +160,8 @@ one(struct acc_inline *in, const struct acc_rec *tensor, struct sink *out, struc
 		rc = put(out, tensor, at * size, in->chunk, n * size, e);
 		at += n;
 	}
+	if (rc == 0 && (rc = acc_pay_sums(p, e)) < 0)
+		check = false;
 	acc_pay_close(p);
 	if (rc == 0 && check && crc != ref.crc32)
 		rc = acc_fail(e, ACC_EFORMAT, "checksum (CRC-32) does not match");

@@ -28,24 +28,20 @@ room(uint8_t **p, size_t *have, size_t n, struct acc_err *e)
 	return 0;
 }
 
-static void
-side_init(struct acc_job_side *s, struct acc_operand op, char **names)
+static int
+side_init(struct acc_job_side *s, struct acc_operand op, struct acc_arena *names)
 {
 	s->present = op.ref != NULL;
 	acc_one_init(&s->one);
 	XXH3_INITSTATE(&s->hash);
 	XXH3_64bits_reset(&s->hash);
 	if (!s->present)
-		return;
+		return 0;
 	s->ref = *op.ref;
-	struct acc_str *copies[2] = {&s->src, &s->ref.file};
-	const struct acc_str from[2] = {op.src, op.ref->file};
-	for (int i = 0; i < 2; i++) {
-		if (from[i].n > 0)
-			memcpy(*names, from[i].p, from[i].n);
-		*copies[i] = (struct acc_str){*names, from[i].n};
-		*names += from[i].n;
-	}
+	s->src = (struct acc_str){acc_arena_copy(names, op.src.p, op.src.n), op.src.n};
+	s->ref.file.p = acc_arena_copy(names, op.ref->file.p, op.ref->file.n);
+	return s->src.p == NULL || s->ref.file.p == NULL ? ACC_ENOMEM
+							 : acc_parts_copy(names, &s->ref.parts);
 }
 
 /* torch.testing.assert_close's tolerances, of the coarser dtype. */
@@ -79,14 +75,8 @@ int
 acc_job_init(struct acc_job *m, const struct acc_pool_opt *opt, void *tag, struct acc_operand a,
 	struct acc_operand b, double min_scale)
 {
-	size_t n = 1;
-	n += a.ref != NULL ? (size_t)a.src.n + a.ref->file.n : 0;
-	n += b.ref != NULL ? (size_t)b.src.n + b.ref->file.n : 0;
-	char *names = malloc(n);
-	if (names == NULL)
-		return ACC_ENOMEM;
 	m->tag = tag;
-	m->names = names;
+	m->names = (struct acc_arena){0};
 	m->pair = m->serial = m->sampled = false;
 	m->units = 0;
 	m->min_scale = min_scale > 0 ? min_scale : 0;
@@ -94,8 +84,10 @@ acc_job_init(struct acc_job *m, const struct acc_pool_opt *opt, void *tag, struc
 	acc_two_init(&m->two);
 	m->a = (struct acc_job_side){0};
 	m->b = (struct acc_job_side){0};
-	side_init(&m->a, a, &names);
-	side_init(&m->b, b, &names);
+	if (side_init(&m->a, a, &m->names) < 0 || side_init(&m->b, b, &m->names) < 0) {
+		acc_arena_release(&m->names);
+		return ACC_ENOMEM;
+	}
 	tolerances(m, opt);
 	return 0;
 }
@@ -116,7 +108,8 @@ same_side(const struct acc_job_side *x, const struct acc_job_side *y)
 	       memcmp(a->groups.part, b->groups.part, sizeof a->groups.part) == 0 &&
 	       (!a->strided || memcmp(a->stride, b->stride, size) == 0) && a->first == b->first &&
 	       a->enc == b->enc && a->clen == b->clen && a->has_crc == b->has_crc &&
-	       a->crc32 == b->crc32 && a->fsize == b->fsize && a->mtime_ns == b->mtime_ns;
+	       a->crc32 == b->crc32 && a->fsize == b->fsize && a->mtime_ns == b->mtime_ns &&
+	       acc_parts_eq(&a->parts, &b->parts);
 }
 
 static uint64_t
@@ -198,7 +191,10 @@ open_side(struct acc_job_side *s, struct acc_roots *r, const struct acc_pool_opt
 {
 	if (!s->present)
 		return;
-	s->pay = acc_pay_open(r, s->src, &s->ref, &s->err);
+	struct acc_ref ref = s->ref;
+	if (opt->no_check)
+		ref.parts.crc32 = NULL;
+	s->pay = acc_pay_open(r, s->src, &ref, &s->err);
 	if (s->pay == NULL)
 		return;
 	s->count = acc_pay_count(s->pay);
@@ -415,6 +411,8 @@ end_side(struct acc_job_side *s)
 		acc_fail(&s->err, ACC_EFORMAT, "checksum (CRC-32) does not match: damaged data");
 		acc_err_in(&s->err, name);
 	}
+	if (s->pay != NULL && s->err.code == 0)
+		acc_pay_sums(s->pay, &s->err);
 	close_side(s);
 }
 
@@ -459,6 +457,5 @@ void
 acc_job_release(struct acc_job *m)
 {
 	acc_job_close(m);
-	free(m->names);
-	m->names = NULL;
+	acc_arena_release(&m->names);
 }

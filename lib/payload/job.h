@@ -23,7 +23,7 @@ struct acc_job_side {
 
 struct acc_job {
 	void *tag;
-	char *names; /* what src and file point to */
+	struct acc_arena names; /* what src and ref point to */
 	struct acc_job_side a, b;
 	bool pair;      /* compared element by element */
 	bool serial;    /* read in order by one worker */

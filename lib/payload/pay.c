@@ -2,7 +2,6 @@
  * signal. Only a pool that was told so maps large ones. */
 #include "payload/pay.h"
 
-#include "acc/file.h"
 #include "io/crc.h"
 
 #include <stdlib.h>
@@ -22,6 +21,7 @@ struct acc_pay {
 	bool plain; /* row-major without gaps, in the file or inflated */
 	struct acc_strided *strided;
 	struct acc_pieces *pieces;
+	struct acc_parted *parts;
 	struct acc_deflated *deflated;
 	uint64_t next;   /* where the deflated one stands */
 	uint32_t before; /* CRC-32 of what stands before its first element */
@@ -33,28 +33,37 @@ struct acc_pay {
 };
 
 static int
-check(struct acc_pay *p, bool moved, struct acc_err *e)
+holds(const struct acc_ref *r, const struct acc_file_info *now, struct acc_err *e)
 {
-	const struct acc_ref *r = &p->ref;
-	int rc = acc_file_stat(p->fd, &p->info, e);
-	if (rc < 0)
-		return rc;
-	const struct acc_file_info now = p->info;
+	const uint64_t len = r->enc == ACC_STORED ? r->len : r->clen;
+	if (r->off > now->size || len > now->size - r->off)
+		return acc_fail_at(e, ACC_ETRUNC, now->size, "ends before its tensor does");
+	return 0;
+}
+
+int
+acc_pay_check(const struct acc_ref *r, const struct acc_file_info *now, bool moved,
+	struct acc_err *e)
+{
 	/* Who made the record has seen the file, and it is still the same. A copied dump has new
 	 * times. */
-	if (!p->ours && (r->fsize != now.size || (!moved && r->mtime_ns != now.mtime_ns)))
+	if (r->fsize != now->size || (!moved && r->mtime_ns != now->mtime_ns))
 		return r->fsize == 0 || (!moved && r->mtime_ns == 0)
 			       ? acc_fail(e, ACC_EREFUSED,
 					 "refused: its record has no fsize and mtime of it")
 			       : acc_fail(e, ACC_EFORMAT,
 					 "changed since its record was made; read the dump again");
-	rc = acc_ref_check(r, e);
+	return holds(r, now, e);
+}
+
+static int
+check(struct acc_pay *p, bool moved, struct acc_err *e)
+{
+	int rc = acc_file_stat(p->fd, &p->info, e);
+	rc = rc < 0 ? rc : acc_ref_check(&p->ref, e);
 	if (rc < 0)
 		return rc;
-	uint64_t len = r->enc == ACC_STORED ? r->len : r->clen;
-	if (r->off > now.size || len > now.size - r->off)
-		return acc_fail_at(e, ACC_ETRUNC, now.size, "ends before its tensor does");
-	return 0;
+	return p->ours ? holds(&p->ref, &p->info, e) : acc_pay_check(&p->ref, &p->info, moved, e);
 }
 
 /* Read UTF-8, write bytes. */
@@ -160,13 +169,13 @@ layout(struct acc_pay *p, struct acc_err *e)
 		p->pieces = acc_pieces_open(r, p->fd, e);
 		return p->pieces == NULL ? -1 : 0;
 	}
-	p->plain = p->plain && r->enc == ACC_STORED;
+	p->plain = p->plain && (r->enc == ACC_STORED || r->enc == ACC_PARTS);
 	if (p->plain)
 		return 0;
 	uint8_t *mem = NULL;
-	if (r->enc != ACC_STORED && (mem = decode_whole(p, e)) == NULL)
+	if (r->enc != ACC_STORED && r->enc != ACC_PARTS && (mem = decode_whole(p, e)) == NULL)
 		return -1;
-	p->strided = acc_strided_open(r, p->fd, mem, e);
+	p->strided = acc_strided_open(r, p->fd, mem, p->parts, e);
 	if (p->strided == NULL)
 		free(mem);
 	return p->strided == NULL ? -1 : 0;
@@ -181,6 +190,11 @@ open_pay(struct acc_pay *p, struct acc_roots *r, struct acc_str src, struct acc_
 	if (p->ref.ndim > ACC_MAXDIM || !acc_count(p->ref.shape, p->ref.ndim, &p->count))
 		return acc_fail(e, ACC_EFORMAT, "impossible shape");
 	p->size = acc_dtypes[p->ref.dtype].size;
+	if (p->ref.enc == ACC_PARTS) {
+		int rc = acc_ref_check(&p->ref, e);
+		p->parts = rc < 0 ? NULL : acc_parted_open(r, &p->ref, e);
+		return p->parts == NULL ? -1 : layout(p, e);
+	}
 	p->fd = acc_roots_file(r, src, e);
 	p->ours = p->fd >= 0;
 	if (p->fd == -1)
@@ -205,11 +219,13 @@ acc_pay_open(struct acc_roots *r, struct acc_str src, const struct acc_ref *ref,
 	if (n > 0)
 		memcpy(p->name, ref->file.p + ref->file.n - n, n);
 	if (open_pay(p, r, src, e) < 0) {
-		acc_err_in(e, p->name);
+		if (ref->enc != ACC_PARTS)
+			acc_err_in(e, p->name);
 		acc_pay_close(p);
 		return NULL;
 	}
 	p->ref.file = (struct acc_str){"", 0};
+	p->ref.parts = (struct acc_parts){0};
 	return p;
 }
 
@@ -222,6 +238,7 @@ acc_pay_close(struct acc_pay *p)
 	acc_strided_close(p->strided);
 	acc_deflated_close(p->deflated);
 	acc_pieces_close(p->pieces);
+	acc_parted_close(p->parts);
 	if (p->fd >= 0)
 		close(p->fd);
 	free(p);
@@ -249,7 +266,8 @@ bool
 acc_pay_whole(const struct acc_pay *p)
 {
 	const uint64_t all = (p->ref.first + p->count) * p->size;
-	return p->plain && (p->ref.first == 0 || p->deflated != NULL) && all == p->ref.len;
+	return p->plain && p->parts == NULL && (p->ref.first == 0 || p->deflated != NULL) &&
+	       all == p->ref.len;
 }
 
 uint32_t
@@ -260,15 +278,27 @@ acc_pay_before(const struct acc_pay *p)
 
 /* Behind each chunk: so nobody can forget it, and a call of the system for each is not felt. */
 static int
-same(const struct acc_pay *p, struct acc_err *e)
+same(const struct acc_pay *p, uint64_t touched, struct acc_err *e)
 {
+	if (p->parts != NULL)
+		return acc_parted_same(p->parts, touched, e);
 	return p->ours ? 0 : acc_file_same(p->fd, &p->info, e);
 }
 
-int
-acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e)
+/* What went wrong with a part says which. */
+static int
+named(const struct acc_pay *p, int rc, struct acc_err *e)
 {
-	int rc;
+	if (p->parts == NULL)
+		acc_err_in(e, p->name);
+	return rc;
+}
+
+/* Elements as they are stored; sum, touched: see acc_parted_read. */
+static int
+get(struct acc_pay *p, uint64_t first, size_t n, bool sum, uint64_t *touched, void *out,
+	struct acc_err *e)
+{
 	if (n > p->count || first > p->count - n)
 		return acc_fail(e, ACC_EUSAGE, "elements that the tensor does not have");
 	if (n == 0)
@@ -277,43 +307,79 @@ acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc
 		if (first != p->next)
 			return acc_fail(e, ACC_EUSAGE, "compressed data is read in order");
 		p->next += n;
-		rc = acc_deflated_read(p->deflated, out, n * p->size, e);
-	} else if (p->pieces != NULL) {
-		rc = acc_pieces_read(p->pieces, (p->ref.first + first) * p->size, out, n * p->size,
-			e);
-	} else if (p->plain) {
-		rc = acc_file_pread(p->fd, out, n * p->size,
-			p->ref.off + (p->ref.first + first) * p->size, e);
-	} else {
-		rc = acc_strided_read(p->strided, first, n, out, e);
+		return acc_deflated_read(p->deflated, out, n * p->size, e);
 	}
-	if (rc == 0)
-		rc = same(p, e);
-	return rc < 0 ? acc_err_in(e, p->name), rc : 0;
+	if (p->pieces != NULL)
+		return acc_pieces_read(p->pieces, (p->ref.first + first) * p->size, out,
+			n * p->size, e);
+	if (!p->plain)
+		return acc_strided_read(p->strided, first, n, out, e);
+	if (p->parts != NULL)
+		return acc_parted_read(p->parts, p->ref.first + first, n, sum, touched, out, e);
+	return acc_file_pread(p->fd, out, n * p->size,
+		p->ref.off + (p->ref.first + first) * p->size, e);
+}
+
+int
+acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e)
+{
+	uint64_t touched = 0;
+	int rc = get(p, first, n, true, &touched, out, e);
+	rc = rc < 0 ? rc : same(p, touched, e);
+	return rc < 0 ? named(p, rc, e) : 0;
+}
+
+int
+acc_pay_sums(const struct acc_pay *p, struct acc_err *e)
+{
+	return p->parts == NULL ? 0 : acc_parted_sums(p->parts, e);
+}
+
+static int
+peek(struct acc_pay *p, uint64_t first, size_t n, uint64_t *touched, void *out, struct acc_err *e)
+{
+	int rc = 0;
+	if (p->plain)
+		return get(p, first, n, false, touched, out, e);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = acc_strided_peek(p->strided, first + i, (uint8_t *)out + i * p->size, e);
+	return rc;
+}
+
+/* What was peeked at, if the files are as they were. */
+static int
+peeked(const struct acc_pay *p, int rc, uint64_t touched, void *out, size_t n, struct acc_err *e)
+{
+	rc = rc < 0 ? rc : same(p, touched, e);
+	if (rc < 0)
+		return named(p, rc, e);
+	acc_pay_native(p, out, n);
+	return 0;
 }
 
 int
 acc_pay_peek(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e)
 {
+	uint64_t touched = 0;
+	int rc = peek(p, first, n, &touched, out, e);
+	return peeked(p, rc, touched, out, n, e);
+}
+
+int
+acc_pay_peek_each(struct acc_pay *p, const uint64_t *at, size_t n, void *out, struct acc_err *e)
+{
+	uint64_t touched = 0;
 	int rc = 0;
-	if (p->plain)
-		rc = acc_pay_fetch(p, first, n, out, e);
-	else
-		for (size_t i = 0; i < n && rc == 0; i++)
-			rc = acc_strided_peek(p->strided, first + i, (uint8_t *)out + i * p->size,
-				e);
-	if (rc == 0 && !p->plain)
-		rc = same(p, e);
-	if (rc < 0)
-		return acc_err_in(e, p->name), rc;
-	acc_pay_native(p, out, n);
-	return 0;
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = peek(p, at[i], 1, &touched, (uint8_t *)out + i * p->size, e);
+	return peeked(p, rc, touched, out, n, e);
 }
 
 void
 acc_pay_map(struct acc_pay *p)
 {
-	if (acc_pay_random(p) && p->pieces == NULL && p->count * p->size >= MIN_MAPPED)
+	if (acc_pay_random(p) && p->pieces == NULL && p->parts == NULL &&
+		p->count * p->size >= MIN_MAPPED)
 		p->mapped = acc_mapped_open(p->fd, p->ref.off + p->ref.first * p->size,
 			p->count * p->size);
 }
@@ -337,7 +403,7 @@ acc_pay_intact(const struct acc_pay *p, struct acc_err *e)
 		return 0;
 	int rc = acc_mapped_torn(p->mapped)
 			 ? acc_fail(e, ACC_ETRUNC, "became shorter while it was read")
-			 : same(p, e);
+			 : same(p, 0, e);
 	if (rc < 0)
 		acc_err_in(e, p->name);
 	return rc;
@@ -399,6 +465,8 @@ acc_pay_read(struct acc_pay *p, uint64_t first, size_t n, void *scratch, const v
 			return acc_err_in(e, p->name);
 		}
 	}
+	if (first + n == p->count && (rc = acc_pay_sums(p, e)) < 0)
+		return rc;
 	acc_pay_native(p, scratch, n);
 	*out = scratch;
 	return 0;

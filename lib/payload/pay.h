@@ -2,6 +2,7 @@
 #ifndef ACC_PAYLOAD_PAY_H
 #define ACC_PAYLOAD_PAY_H
 
+#include "acc/file.h"
 #include "acc/payload.h"
 
 /* A file of a source, opened, or < 0; *moved: the source is not where its record says. */
@@ -10,6 +11,12 @@ int acc_roots_open_file(struct acc_roots *r, struct acc_str src, struct acc_str 
 /* A new descriptor of the one file of a source of acc_roots_add_fd; -1: it is no such source. */
 int acc_roots_file(struct acc_roots *r, struct acc_str src, struct acc_err *e);
 
+/* Is the file what it was when the record was made, and does it hold what the reference says? moved: its
+ * times are other ones. */
+int acc_pay_check(const struct acc_ref *r, const struct acc_file_info *now, bool moved,
+	struct acc_err *e);
+/* When all was read: of a storage in parts, are their checksums right? */
+int acc_pay_sums(const struct acc_pay *p, struct acc_err *e);
 /* acc_pay_read in two steps: the bytes as they are stored, then native order. */
 int acc_pay_fetch(struct acc_pay *p, uint64_t first, size_t n, void *out, struct acc_err *e);
 void acc_pay_native(const struct acc_pay *p, void *bytes, size_t n);
@@ -45,11 +52,24 @@ int acc_pay_intact(const struct acc_pay *p, struct acc_err *e);
 /* The first n elements are done with. */
 void acc_pay_done(struct acc_pay *p, uint64_t n);
 
+/* A storage that is put together of parts; see parted.c. Reading is for any thread. */
+struct acc_parted;
+struct acc_parted *acc_parted_open(struct acc_roots *r, const struct acc_ref *ref,
+	struct acc_err *e);
+/* sum: of the parts' checksums, too. What was used of the files is added to *touched; ask behind it whether
+ * these are as they were. */
+int acc_parted_read(struct acc_parted *p, uint64_t first, size_t n, bool sum, uint64_t *touched,
+	void *out, struct acc_err *e);
+int acc_parted_same(const struct acc_parted *p, uint64_t touched, struct acc_err *e);
+/* Is of each part of which all was read the checksum right? */
+int acc_parted_sums(const struct acc_parted *p, struct acc_err *e);
+void acc_parted_close(struct acc_parted *p);
+
 /* Walks an array of any strides in row-major order; see strided.c. */
 struct acc_strided;
-/* fd or mem (the storage in memory, which is then owned) is the source. */
+/* fd, mem (the storage in memory, which is then owned) or parts is the source. */
 struct acc_strided *acc_strided_open(const struct acc_ref *ref, int fd, uint8_t *mem,
-	struct acc_err *e);
+	struct acc_parted *parts, struct acc_err *e);
 int acc_strided_read(struct acc_strided *s, uint64_t first, size_t n, void *out, struct acc_err *e);
 int acc_strided_peek(struct acc_strided *s, uint64_t index, void *out, struct acc_err *e);
 void acc_strided_close(struct acc_strided *s);

@@ -17,8 +17,9 @@ enum { TILE = 2 << 20, SPAN = 64 << 10 };
 
 struct acc_strided {
 	int fd;
-	uint8_t *mem; /* the storage, or NULL: in the file */
-	uint64_t off; /* of element 0 of the storage, in the file or in mem */
+	uint8_t *mem;             /* the storage, or NULL: in the file */
+	struct acc_parted *parts; /* it is put together of these, or NULL */
+	uint64_t off;             /* of element 0 of the storage, in the file or in mem */
 	size_t size;
 	uint32_t ndim;
 	int64_t shape[ACC_MAXDIM], stride[ACC_MAXDIM];
@@ -87,7 +88,8 @@ tiles(struct acc_strided *s)
 }
 
 struct acc_strided *
-acc_strided_open(const struct acc_ref *ref, int fd, uint8_t *mem, struct acc_err *e)
+acc_strided_open(const struct acc_ref *ref, int fd, uint8_t *mem, struct acc_parted *parts,
+	struct acc_err *e)
 {
 	struct acc_strided *s = calloc(1, sizeof *s);
 	if (s == NULL) {
@@ -95,6 +97,7 @@ acc_strided_open(const struct acc_ref *ref, int fd, uint8_t *mem, struct acc_err
 		return NULL;
 	}
 	s->fd = fd;
+	s->parts = parts;
 	s->off = mem != NULL ? 0 : ref->off;
 	s->size = acc_dtypes[ref->dtype].size;
 	s->first = ref->first;
@@ -144,6 +147,20 @@ copy(uint8_t *to, const uint8_t *from, size_t size)
 	}
 }
 
+/* n elements of the storage, which is not in memory, as they lie there. */
+static int
+fetch(struct acc_strided *s, int64_t at, int64_t n, struct acc_err *e)
+{
+	uint64_t touched = 0;
+	if (s->parts != NULL) {
+		int rc = acc_parted_read(s->parts, (uint64_t)at, (size_t)n, false, &touched,
+			s->span, e);
+		return rc < 0 ? rc : acc_parted_same(s->parts, touched, e);
+	}
+	return acc_file_pread(s->fd, s->span, (size_t)n * s->size, s->off + (uint64_t)at * s->size,
+		e);
+}
+
 /* n elements of the storage from `at` on, `stride` apart, to places `step` elements apart. */
 static int
 run(struct acc_strided *s, int64_t at, int64_t n, int64_t stride, uint8_t *to, int64_t step,
@@ -160,9 +177,7 @@ run(struct acc_strided *s, int64_t at, int64_t n, int64_t stride, uint8_t *to, i
 		if (s->mem != NULL) {
 			from = s->mem + s->off + (uint64_t)(lo * size);
 		} else {
-			int rc = acc_file_pread(s->fd, s->span,
-				(size_t)(((k - 1) * reach + 1) * size),
-				s->off + (uint64_t)(lo * size), e);
+			int rc = fetch(s, lo, (k - 1) * reach + 1, e);
 			if (rc < 0)
 				return rc;
 		}
@@ -262,8 +277,7 @@ whole(struct acc_strided *s, const struct box *b, uint32_t first, int64_t at, in
 	if (s->mem != NULL) {
 		bytes = s->mem + s->off + (uint64_t)((at + low) * size);
 	} else {
-		int rc = acc_file_pread(s->fd, s->span, (size_t)(extent * size),
-			s->off + (uint64_t)((at + low) * size), e);
+		int rc = fetch(s, at + low, extent, e);
 		if (rc < 0)
 			return rc;
 	}

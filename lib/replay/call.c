@@ -120,7 +120,7 @@ tensor(struct acc_audit_job *j, const struct acc_rec *r, size_t line, struct acc
 	struct acc_str src = acc_get_text(r, "", "src");
 	h->src = (struct acc_str){acc_arena_copy(&j->mem, src.p, src.n), src.n};
 	h->ref.file.p = acc_arena_copy(&j->mem, h->ref.file.p, h->ref.file.n);
-	if (h->src.p == NULL || h->ref.file.p == NULL)
+	if (h->src.p == NULL || h->ref.file.p == NULL || acc_parts_copy(&j->mem, &h->ref.parts) < 0)
 		return ACC_ENOMEM;
 	/* bf16 may be saved as f32. */
 	enum acc_dtype raw = acc_dtype_find(acc_get_text(r, "", "dtype.raw"));

@@ -18,19 +18,22 @@ const struct acc_known acc_known[] = {
 		SIDED("scope") SIDED("stack") SIDED("stack_from") SIDED("type") SIDED("value") SIDED(
 			"dtype") SIDED("dtype.raw") SIDED("shape") SIDED("stride") SIDED("stride.raw")
 			SIDED("recompute") SIDED("block") SIDED("offset") SIDED("order") WHOLE(
-				"place") SIDED("layout") SIDED("layout.raw") SIDED("requires_grad")
-				SIDED("whole") SIDED("at") SIDED("data_name") SIDED("file") SIDED(
-					"off") SIDED("len") SIDED("enc") SIDED("clen")
-					SIDED("crc32") SIDED("fsize") SIDED("mtime") SIDED(
-						"stat.max") SIDED("stat.min") SIDED("stat.mean")
-						SIDED("stat.norm") SIDED("stat.crc32") SIDED(
-							"stat.md5") SIDED("stat.xor")
-							SIDED("stat.sha1") SIDED("stat.count") SIDED(
-								"stat.nan") SIDED("stat.posinf")
-								SIDED("stat.neginf") SIDED(
-									"stat.zero")
-									SIDED("stat.negative") SIDED(
-										"stat.positive")
+				"place") SIDED("layout") SIDED("layout.raw") SIDED("requires_grad") SIDED("whole")
+				SIDED("at") SIDED("data_name") SIDED("file") SIDED("off") SIDED("len") SIDED(
+					"enc") SIDED("clen") SIDED("crc32") SIDED("fsize") SIDED("mtime")
+					SIDED("part.src") SIDED("part.file") SIDED("part.off") SIDED(
+						"part.len") SIDED("part.crc32") SIDED("part.fsize")
+						SIDED("part.mtime") SIDED("part.rows") SIDED(
+							"stat.max") SIDED("stat.min") SIDED("stat.mean")
+							SIDED("stat.norm") SIDED("stat.crc32") SIDED(
+								"stat.md5") SIDED("stat.xor")
+								SIDED("stat.sha1") SIDED(
+									"stat.count") SIDED("stat.nan")
+									SIDED("stat.posinf") SIDED(
+										"stat.neginf")
+										SIDED("stat.zero") SIDED(
+											"stat.negative")
+											SIDED("stat.positive")
 	/* stack, data */
 	WHOLE("frames") WHOLE("data") WHOLE("side")
 	/* scalar, param */
@@ -66,10 +69,10 @@ const struct acc_known acc_known[] = {
 				SIDED("audit.cause") SIDED("audit.skip") SIDED("audit.ranks")
 	/* the ranks as one */
 	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by") SIDED("fold.ranks")
-		SIDED("fold.shape") SIDED("fold.grid") SIDED("fold.cuts") SIDED("fold.own") SIDED(
-			"fold.mesh") SIDED("fold.differs") SIDED("fold.lost") SIDED("fold.not_sum")
-			SIDED("fold.undivided") SIDED("fold.apart") SIDED("fold.absent")
-				SIDED("fold.turned") SIDED("fold.unscaled") SIDED("fold.group")};
+		SIDED("fold.shape") SIDED("fold.own") SIDED("fold.mesh") SIDED("fold.differs")
+			SIDED("fold.lost") SIDED("fold.not_sum") SIDED("fold.undivided")
+				SIDED("fold.apart") SIDED("fold.absent") SIDED("fold.turned")
+					SIDED("fold.unscaled") SIDED("fold.group")};
 const size_t acc_nknown = sizeof acc_known / sizeof *acc_known;
 
 static bool

@@ -2,6 +2,20 @@
 
 static const char *const encodings[] = {"", "deflate", "latin1", "msckpt"};
 
+static int
+put_parts(struct acc_rec *r, const struct acc_parts *p)
+{
+	int rc = acc_add(r, "", "part.src", acc_texts(p->src, p->n));
+	rc |= acc_add(r, "", "part.file", acc_texts(p->file, p->n));
+	rc |= acc_add(r, "", "part.off", acc_ints(p->off, p->n));
+	rc |= acc_add(r, "", "part.len", acc_ints(p->len, p->n));
+	if (p->crc32 != NULL)
+		rc |= acc_add(r, "", "part.crc32", acc_ints(p->crc32, p->n));
+	rc |= acc_add(r, "", "part.fsize", acc_ints(p->fsize, p->n));
+	rc |= acc_add(r, "", "part.mtime", acc_ints(p->mtime, p->n));
+	return rc | acc_add(r, "", "part.rows", acc_ints(p->rows, p->nrows));
+}
+
 int
 acc_ref_put(struct acc_rec *r, const struct acc_ref *ref)
 {
@@ -17,6 +31,8 @@ acc_ref_put(struct acc_rec *r, const struct acc_ref *ref)
 		rc |= acc_add(r, "", "offset", acc_uint(ref->first));
 	if (ref->big_endian)
 		rc |= acc_add(r, "", "order", acc_ctext("big"));
+	if (ref->enc == ACC_PARTS)
+		rc |= put_parts(r, &ref->parts);
 	if (ref->file.n == 0)
 		return rc < 0 ? ACC_ENOMEM : 0;
 	rc |= acc_add(r, "", "file", acc_text(ref->file));
@@ -31,6 +47,12 @@ acc_ref_put(struct acc_rec *r, const struct acc_ref *ref)
 	rc |= acc_add(r, "", "fsize", acc_uint(ref->fsize));
 	rc |= acc_add(r, "", "mtime", acc_int(ref->mtime_ns));
 	return rc < 0 ? ACC_ENOMEM : 0;
+}
+
+bool
+acc_ref_is(const struct acc_rec *r)
+{
+	return acc_get(r, "", "file") != NULL || acc_get(r, "", "part.file") != NULL;
 }
 
 /* The fields that make a reference, found in one walk over the record. */
@@ -85,10 +107,38 @@ which(struct acc_str k)
 	case ACC_KEY(5, 'm', 'e'):
 		i = ACC_REF_MTIME;
 		break;
+	case ACC_KEY(8, 'p', 'c'):
+		i = ACC_REF_PART_SRC;
+		break;
+	case ACC_KEY(9, 'p', 'e'):
+		i = ACC_REF_PART_FILE;
+		break;
+	case ACC_KEY(8, 'p', 'f'):
+		i = ACC_REF_PART_OFF;
+		break;
+	case ACC_KEY(8, 'p', 'n'):
+		i = ACC_REF_PART_LEN;
+		break;
+	case ACC_KEY(10, 'p', '2'):
+		i = ACC_REF_PART_CRC32;
+		break;
+	case ACC_KEY(10, 'p', 'e'):
+		i = k.p[5] == 'f' ? ACC_REF_PART_FSIZE : ACC_REF_PART_MTIME;
+		break;
+	case ACC_KEY(9, 'p', 's'):
+		i = ACC_REF_PART_ROWS;
+		break;
 	default:
 		return ACC_REF_N;
 	}
 	return memcmp(k.p, keys[i], k.n) == 0 ? i : ACC_REF_N;
+}
+
+void
+acc_ref_forget(struct acc_rec *r)
+{
+	for (int i = ACC_REF_STRIDE; i < ACC_REF_N; i++)
+		acc_del(r, "", keys[i]);
 }
 
 static void
@@ -206,14 +256,66 @@ storage(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct ac
 	return 0;
 }
 
+static bool
+texts(const struct acc_val *v, uint32_t n, const struct acc_str **out)
+{
+	if (v == NULL || v->type != ACC_V_TEXTS || v->n != n)
+		return false;
+	*out = v->texts;
+	return true;
+}
+
+static bool
+ints(const struct acc_val *v, uint32_t n, const int64_t **out)
+{
+	if (v == NULL || v->type != ACC_V_INTS || v->n != n)
+		return false;
+	*out = v->ints;
+	return true;
+}
+
+static int
+parts(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc_err *e)
+{
+	struct acc_parts *p = &ref->parts;
+	const struct {
+		int key;
+		const int64_t **to;
+	} number[] = {{ACC_REF_PART_OFF, &p->off}, {ACC_REF_PART_LEN, &p->len},
+		{ACC_REF_PART_FSIZE, &p->fsize}, {ACC_REF_PART_MTIME, &p->mtime},
+		{ACC_REF_PART_CRC32, &p->crc32}};
+	uint64_t n;
+	p->n = v[ACC_REF_PART_FILE]->n;
+	if (!texts(v[ACC_REF_PART_FILE], p->n, &p->file) || p->n == 0)
+		return wrong(e, ACC_REF_PART_FILE);
+	if (!texts(v[ACC_REF_PART_SRC], p->n, &p->src))
+		return wrong(e, ACC_REF_PART_SRC);
+	for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+		if (!ints(v[number[i].key], p->n, number[i].to) &&
+			(number[i].key != ACC_REF_PART_CRC32 || v[number[i].key] != NULL))
+			return wrong(e, number[i].key);
+	p->nrows = v[ACC_REF_PART_ROWS] == NULL ? 0 : v[ACC_REF_PART_ROWS]->n;
+	if (!ints(v[ACC_REF_PART_ROWS], p->nrows, &p->rows))
+		return wrong(e, ACC_REF_PART_ROWS);
+	if (ref->dtype == ACC_NODTYPE)
+		return wrong(e, ACC_REF_DTYPE);
+	const uint64_t size = acc_dtypes[ref->dtype].size;
+	int rc = acc_parts_count(p, size, &n, e);
+	ref->enc = ACC_PARTS;
+	ref->len = n * size;
+	/* What may be measured once for all is the same file. */
+	ref->fsize = (uint64_t)p->fsize[0];
+	return rc;
+}
+
 int
 acc_ref_of(const struct acc_val *const v[ACC_REF_N], struct acc_ref *ref, struct acc_err *e)
 {
 	*ref = (struct acc_ref){.dtype = ACC_NODTYPE};
 	int rc = layout(v, ref, e);
-	if (rc < 0 || v[ACC_REF_FILE] == NULL)
+	if (rc < 0 || (v[ACC_REF_FILE] == NULL && v[ACC_REF_PART_FILE] == NULL))
 		return rc;
-	rc = storage(v, ref, e);
+	rc = v[ACC_REF_FILE] != NULL ? storage(v, ref, e) : parts(v, ref, e);
 	if (rc == 0)
 		rc = acc_ref_check(ref, e);
 	return rc < 0 ? rc : 1;

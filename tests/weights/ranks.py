@@ -8,6 +8,7 @@ each rank, pipeline stages and their chunks with numbers of their own (transform
 model0.., model1..), experts numbered by rank (moe/experts.py), and training/checkpointing.py (names
 of folders). FSDP splits the first axis of each tensor into equal parts, the last ones shorter or
 empty (torch's _shard_tensor); DCP's .metadata as torch writes it."""
+import collections
 import io
 import json
 import os
@@ -440,6 +441,203 @@ def save_flat(path, full, form, world, cast, kind=None, rnd=None):
     return bad, ranks
 
 
+# --- DeepSpeed's files of layers and experts ---
+
+def layered(full):
+    """Megatron's names as a pipeline module has them: the number of the layer's function, and the layer's own
+    keys. Between the embedding and the first layer stand two functions that have no weights, as in
+    Megatron-DeepSpeed (gpt_model.py, GPTModelPipe), one behind the last."""
+    last = max(number(k, 'layers')[1] or 0 for k in full)
+    out = {}
+    for k, w in full.items():
+        words, (at, layer) = k.split('.'), number(k, 'layers')
+        out['layer_%02d.%s' % ((layer + 3, '.'.join(words[at + 1:])) if layer is not None else
+                               (1, '.'.join(words[-2:])) if 'embeddings' in k else (last + 5, words[-1]) if 'final' in k else
+                               (last + 6, '.'.join(words[-2:])))] = w
+    return out
+
+
+def sparse(full):
+    """Experts' names as DeepSpeed has them (moe/sharded_moe.py, moe/experts.py)."""
+    out = {}
+    for k, w in full.items():
+        k = k.replace('experts.local_experts.', 'deepspeed_moe.experts.deepspeed_experts.').replace(
+            'mlp.router.', 'mlp.deepspeed_moe.gate.wg.')
+        if 'deepspeed_experts' in k:
+            k = k.replace('linear_fc1', 'dense_h_to_4h').replace('linear_fc2', 'dense_4h_to_h')
+        out['module.' + k] = w
+    return out
+
+
+def save_deepspeed(path, full, tp, cast, kind=None, rnd=None):
+    """runtime/pipe/module.py (ckpt_layer_path, save_state_dict) and runtime/engine.py (_save_moe_checkpoint)."""
+    moe = any(k.startswith('module.') for k in full)
+    # As Megatron's, of which the names are.
+    own = {('model.' + k): w for k, w in full.items()}
+    gated = True
+    parts = {t: {k: take(w.v, axis_of(k.replace('dense_h_to_4h', 'linear_fc1').replace('dense_4h_to_h', 'linear_fc2'), w, gated),
+                         tp, t) for k, w in own.items()} for t in range(tp)}
+    bad, ranks = None, None
+    if kind:
+        split_ones = [k for k in own if own[k].v.ndim > 1 and parts[0][k].shape != own[k].v.shape and
+                      'embeddings' not in k and 'output' not in k]
+        whole = [k for k in own if parts[0][k].shape == own[k].v.shape and np.ptp(own[k].v) > 0]
+        k = rnd.choice(whole if kind == 'stale' and tp > 1 and whole else split_ones or
+                       [k for k in own if own[k].v.ndim > 1 and 'embeddings' not in k and 'output' not in k])
+        # Of two copies the first is taken for the right one.
+        t = tp - 1 if kind == 'stale' else rnd.randrange(tp)
+        v = parts[t][k].copy()
+        if kind == 'swapped' and tp > 1:
+            parts[0][k], parts[1][k], ranks = parts[1][k], parts[0][k], [0, 1]
+        elif kind == 'element':
+            v.flat[rnd.randrange(v.size)] += 0.1
+            parts[t][k], ranks = v, [t]
+        else:
+            parts[t][k], ranks = v + (0.1 * v.std() + 1e-3) * np.sign(v + 1e-9).astype('f4'), [t]
+        bad, ranks = [k[6:]], ranks if tp > 1 else None
+    top = os.path.join(path, 'global_step10')
+    os.makedirs(top)
+    for t in range(tp):
+        files = {}
+        for k, v in parts[t].items():
+            k = k[6:]
+            at, layer = number(k, 'layers')
+            e = number(k, 'deepspeed_experts')[1]
+            if not moe:
+                n, key = k.split('.', 1)
+                name = n + ('-model_%02d' % t if tp > 1 else '') + '-model_states.pt'
+            elif e is not None:
+                name, key = 'layer_%d_expert_%d_mp_rank_%02d_model_states.pt' % (layer, e, t), k[7:]
+            else:
+                name, key = 'mp_rank_%02d_model_states.pt' % t, k[7:]
+            files.setdefault(name, {})[key] = make.cast(v, cast)
+        for name, state in files.items():
+            if name.startswith('mp_rank'):
+                state = {'module': state, 'optimizer': None, 'global_steps': 10, 'dp_world_size': 2}
+            torch.save(state, os.path.join(top, name))
+        opt = {'optimizer': {'state': {0: {'exp_avg': torch.zeros(8)}}}}
+        if moe:
+            torch.save(opt, os.path.join(top, 'expp_rank_0_mp_rank_%02d_optim_states.pt' % t))
+        else:  # of each stage, too
+            for stage in range(2):
+                torch.save({'module': None, **opt}, os.path.join(top, 'mp_rank_%02d_model_states.pt' % (stage * tp + t)))
+    with open(os.path.join(path, 'latest'), 'w') as f:
+        f.write('global_step10')
+    return bad, ranks
+
+
+# --- DTensors, a file a rank ---
+
+class Placed:
+    """As torch.save pickles a DTensor: torch/_tensor.py (__reduce_ex__, a wrapper subclass whose state is that of
+    its __slots__), torch/distributed/tensor/_api.py, _dtensor_spec.py and placement_types.py, and
+    torch/distributed/device_mesh.py; since 2.9 the mesh has a layout in the place of its tensor of ranks."""
+
+    def __init__(self, local, size, mesh, at, placements, late):
+        self.of = local, size, mesh, at, placements, late
+
+    def __reduce_ex__(self, protocol):
+        local, size, mesh, at, placements, late = self.of
+        base = 'torch.distributed.tensor'
+        cls, Spec = newer(base, 'DTensor'), newer(base + '._dtensor_spec', 'DTensorSpec')
+        Meta = sys.modules[base + '._dtensor_spec'].__dict__.setdefault(
+            'TensorMeta', collections.namedtuple('TensorMeta', 'shape stride dtype', module=base + '._dtensor_spec'))
+        stride = tuple(int(np.prod(size[i + 1:])) for i in range(len(size)))
+        state = {'_coordinate_on_dim': list(at), '_thread_id': None}
+        ranks = torch.arange(int(np.prod(mesh)))
+        if late:
+            layout = newer('torch.distributed._mesh_layout', '_MeshLayout')
+            steps = tuple(int(np.prod(mesh[i + 1:])) for i in range(len(mesh)))
+            state.update(_device_type='cuda', _layout=layout(shape=tuple(mesh), stride=steps), _rank_map=ranks)
+        else:
+            state.update(device_type='cuda', mesh=ranks.reshape(mesh), mesh_dim_names=('dp', 'fsdp', 'tp')[-len(mesh):])
+        places = [newer(base + '.placement_types', w)(**o) for w, o in placements]
+        spec = Spec(mesh=newer('torch.distributed.device_mesh', 'DeviceMesh')(**state), placements=tuple(places),
+                    tensor_meta=Meta(torch.Size(size), stride, local.dtype), _hash=None)
+        args = (cls, local.dtype, tuple(size), stride, 0, torch.strided, torch.device('cpu'), True)
+        slots = {'_local_tensor': local, '_spec': spec}
+        return torch._tensor._rebuild_from_type_v2, (newer('torch._utils', '_rebuild_wrapper_subclass'), cls, args,
+                                                     (None, slots) if late else ({}, slots))
+
+
+def chunk(v, n, i, axis):
+    parts = v.chunk(n, axis)
+    return parts[i] if i < len(parts) else v.narrow(axis, 0, 0)
+
+
+def placed(name, v, sizes, at):
+    """What rank `at` of (replicas, FSDP, tensor parallel ranks) has of a tensor, as fully_shard() and
+    parallelize_module() leave it: tensor parallel ranks cut first; and the placements."""
+    dp, fsdp, tp = sizes
+    axis = None if v.ndim < 2 else 1 if any(x in name for x in ('o_proj', 'down_proj')) else 0
+    if tp > 1 and axis is not None:
+        v = chunk(v, tp, at[2], axis)
+    v = chunk(v, fsdp, at[1], 0)
+    first = ('_StridedShard', {'dim': 0, 'split_factor': tp}) if tp > 1 and axis == 0 else ('Shard', {'dim': 0})
+    last = ('Replicate', {}) if axis is None else ('Shard', {'dim': axis})
+    return v.clone(), ([('Replicate', {})] if dp > 1 else []) + [first] + ([last] if tp > 1 else [])
+
+
+def save_dtensors(path, full, form, cast, kind=None, rnd=None, plain=False):
+    """form: replicas, FSDP and tensor parallel ranks. A buffer is a plain tensor on each rank; plain: another on
+    each."""
+    sizes = [int(x) for x in form.split(' ')[1:]]
+    mesh = [n for i, n in enumerate(sizes) if n > 1 or i == 1]
+    coords = list(np.ndindex(*sizes))
+    whole = {k: make.cast(w.v, cast) for k, w in full.items()}
+    parts = {c: {k: placed(k, v, sizes, c) for k, v in whole.items()} for c in coords}
+    bad, where, late = [], [], 'late' in form
+    if kind:
+        k = rnd.choice([k for k in whole if whole[k].ndim > 1 and full[k].v.any()])
+        full_ones = [c for c in coords if parts[c][k][0].numel()]
+        c = rnd.choice(full_ones)
+        two = [(x, y) for x in full_ones for y in full_ones if x < y and parts[x][k][0].shape == parts[y][k][0].shape and
+               not torch.equal(parts[x][k][0], parts[y][k][0])]
+        v = parts[c][k][0]
+        if kind == 'swapped' and two:
+            x, y = rnd.choice(two)
+            parts[x][k], parts[y][k] = parts[y][k], parts[x][k]
+            where = [coords.index(x), coords.index(y)]
+        elif kind == 'element':
+            v.view(-1)[rnd.randrange(v.numel())] += 0.1
+        else:
+            v += 0.1 * v.float().std().to(v.dtype) + 1e-3
+        bad, where = [k], where or [coords.index(c)]
+    os.makedirs(path)
+    for r, c in enumerate(coords):
+        at = [x for i, x in enumerate(c) if sizes[i] > 1 or i == 1]
+        state = {k: Placed(v, whole[k].shape, mesh, at, how, late) for k, (v, how) in parts[c].items()}
+        if plain or sizes[0] > 1:
+            state['model.rotary_emb.inv_freq'] = torch.arange(4.) + (r if plain else 0)
+        torch.save(state, os.path.join(path, 'model_world_size_%d_rank_%d.pt' % (len(coords), r)))
+        for other in ('optim', 'extra_state'):
+            torch.save({'step': 10}, os.path.join(path, '%s_world_size_%d_rank_%d.pt' % (other, len(coords), r)))
+    return bad, where
+
+
+def save_strange(path):
+    """DTensors that say nothing, or what cannot be: a file each."""
+    os.makedirs(path)
+    v = torch.arange(12.).reshape(3, 4)
+    good = (v, (6, 4), [2], [0], [('Shard', {'dim': 0})], False)
+
+    def one(name, **o):
+        names = ('local', 'size', 'mesh', 'at', 'placements', 'late')
+        state = {'good.weight': Placed(*good), 'strange.weight': Placed(*[o.get(k, x) for k, x in zip(names, good)])}
+        torch.save(state, os.path.join(path, name + '.pt'))
+    one('partial', placements=[('Partial', {'reduce_op': 'sum'})], size=(3, 4))
+    one('axis', placements=[('Shard', {'dim': 2})])
+    one('negative', placements=[('Shard', {'dim': -2})])
+    one('axes', placements=[('Shard', {'dim': 0}), ('Replicate', {})])
+    one('rank', at=[2])
+    one('nowhere', at=[])
+    one('size', size=(8, 4))
+    one('order', mesh=[2, 2], at=[0, 0], placements=[('_StridedShard', {'dim': 0, 'split_factor': 3}), ('Shard', {'dim': 0})],
+        size=(12, 4))
+    one('waits', placements=[('_StridedShard', {'dim': 0, 'split_factor': 2})])
+    one('dims', size=(6, 4, 1))
+
+
 # --- cases ---
 
 def mcore(**o):
@@ -518,6 +716,21 @@ CASES = [
     ('flat2-sharded', lambda r: make.llama(r, layers=LAYERS), None, 'layers-sharded 2', same),
     ('flat4-one', lambda r: make.llama(r, layers=LAYERS), None, 'one-padded 4', same),
     ('flat3-one-aligned', lambda r: make.llama(r, layers=LAYERS, bias=True), None, 'one-aligned 3', same),
+    ('dtensor4', lambda r: make.llama(r, layers=LAYERS), None, 'dtensor 1 4 1', same),
+    ('dtensor3-mcore', lambda r: make.llama(r, layers=LAYERS, bias=True), None, 'dtensor-late 1 3 1', mcore()),
+    ('dtensor2tp2', lambda r: make.llama(r, layers=LAYERS), None, 'dtensor 1 2 2', same),
+    ('dtensor3tp2-meta', lambda r: make.llama(r, layers=LAYERS, qknorm=True), None, 'dtensor-late 1 3 2', make.meta),
+    ('dtensor-hsdp', lambda r: make.llama(r, layers=LAYERS), None, 'dtensor 2 2 1', same),
+    ('dtensor-hsdp-tp2', lambda r: make.llama(r, layers=LAYERS), None, 'dtensor-late 2 3 2', same),
+    ('dtensor8-moe', lambda r: make.packed_experts(make.llama(r, layers=LAYERS, moe=make.QWEN3MOE)), None, 'dtensor 1 8 1',
+     unpacked),
+    ('pipe-tp2', lambda r: make.llama(r, layers=LAYERS), lambda h: layered(mcore(pad_to=128)(h)), 'deepspeed 2', same),
+    ('pipe', lambda r: make.llama(r, layers=LAYERS, bias=True), lambda h: layered(mcore()(h)), 'deepspeed 1', same),
+    ('pipe-tp4', lambda r: make.llama(r, layers=LAYERS, qknorm=True), lambda h: layered(mcore(pad_to=512)(h)), 'deepspeed 4',
+     same),
+    ('moe-tp2', lambda r: make.llama(r, layers=LAYERS, moe=make.MIXTRAL), lambda h: sparse(mcore(pad_to=128)(h)), 'deepspeed 2',
+     same),
+    ('moe', lambda r: make.llama(r, layers=LAYERS, moe=make.QWEN3MOE), lambda h: sparse(mcore()(h)), 'deepspeed 1', same),
     ('zero2-tp2', lambda r: make.llama(r, layers=LAYERS), mcore(pad_to=128), 'zero2 2 2', same),
     ('zero3-tp2', lambda r: make.llama(r, layers=LAYERS), mcore(te=True, pad_to=256), 'zero3 3 2', same),
 ]
@@ -592,10 +805,12 @@ def write(out, case, rnd, rng, small=False):
         a = h if conv is None else conv(h)
         form, world, *tp = how.split(' ')
         models = [a]
-        if tp:
+        if tp and form[:4] == 'zero':
             parts = split(a, int(tp[0]), 1, 1, 1, gated)
             models = [{k[6:]: make.W(v, a[old].src) for k, (old, v) in parts[t, 0, 0].items()} for t in range(int(tp[0]))]
         saved = (lambda path, **o: save_zero(path, models, int(form[4:]), int(world), cast_a, **o)) if form[:4] == 'zero' \
+            else (lambda path, **o: save_deepspeed(path, a, int(world), cast_a, **o)) if form == 'deepspeed' \
+            else (lambda path, **o: save_dtensors(path, a, how, cast_a, **o)) if form[:7] == 'dtensor' \
             else (lambda path, **o: save_flat(path, a, form, int(world), cast_a, **o))
         saved(os.path.join(d, 'a'))
         for kind in TWINS:
@@ -682,6 +897,18 @@ def main(out, seeds=1, small=False):
         for kind in LESS.get(case[0], []):
             shutil.rmtree(os.path.join(out, case[0], kind))
     if small:
+        return
+    if seeds == 0:  # what tests/data/weights/dtensors.tar.gz and deepspeed.tar.gz hold
+        make.D, make.F, make.V, LAYERS = 16, 16, 18, 1
+        for case in CASES:
+            if case[0] in ('dtensor-hsdp-tp2', 'dtensor3tp2-meta', 'pipe', 'pipe-tp2', 'moe', 'moe-tp2'):
+                write(out, case, random.Random(3), np.random.default_rng(3), True)
+        for kind in TWINS:
+            for name in ('dtensor3tp2-meta', 'pipe', 'moe'):
+                shutil.rmtree(os.path.join(out, name, kind))
+        save_dtensors(os.path.join(out, 'plain'), make.llama(np.random.default_rng(3), layers=1), 'dtensor 1 2 1', 'bf16',
+                      plain=True)
+        save_strange(os.path.join(out, 'strange'))
         return
     for s in range(seeds):
         for i, case in enumerate(CASES):

@@ -48,6 +48,30 @@ coords(struct acc_str s, int64_t c[COORDS])
 	return true;
 }
 
+enum { NO_LAYER, LAYER, EXPERT };
+
+/* DeepSpeed's files of a pipeline's layers, layer_03[-model_01]-model_states.pt, whose keys are those of the
+ * layer alone; and of single experts, [layer_0_]expert_3_mp_rank_01_model_states.pt. *layer is the first
+ * number. */
+static int
+layer_of(struct acc_str s, int64_t c[COORDS], int64_t *layer)
+{
+	struct acc_str rest;
+	int64_t expert;
+	memset(c, 0, COORDS * sizeof *c);
+	bool first = number(s, "layer_", layer, &rest);
+	if (first &&
+		(acc_str_is(rest, "-model_states.pt") ||
+			(number(rest, "-model_", &c[3], &s) && acc_str_is(s, "-model_states.pt"))))
+		return LAYER;
+	if (first && acc_str_starts(rest, "_"))
+		s = (struct acc_str){rest.p + 1, rest.n - 1};
+	return number(s, "expert_", &expert, &rest) && number(rest, "_mp_rank_", &c[3], &s) &&
+			       acc_str_is(s, "_model_states.pt")
+		       ? EXPERT
+		       : NO_LAYER;
+}
+
 static bool
 is_pt(const char *name)
 {
@@ -81,16 +105,18 @@ holds(int dirfd, struct acc_err *e)
 {
 	struct acc_arena m = {0};
 	const char **names;
-	int64_t c[COORDS];
+	int64_t c[COORDS], layer;
 	int found = acc_dcp_in(dirfd, e);
 	int64_t n = found != 0 ? 0 : acc_dir_list(dirfd, &names, &m, e);
 	if (n < 0)
 		found = (int)n;
 	for (int64_t i = 0; i < n && found == 0; i++)
-		found = is_pt(names[i]) && (coords(acc_str(names[i]), c) ||
-						   strcmp(names[i], "model_optim_rng.pt") == 0 ||
-						   strcmp(names[i], "distrib_optim.pt") == 0 ||
-						   strcmp(names[i], "model_rng.pt") == 0);
+		found = is_pt(names[i]) &&
+			(coords(acc_str(names[i]), c) ||
+				layer_of(acc_str(names[i]), c, &layer) != NO_LAYER ||
+				strcmp(names[i], "model_optim_rng.pt") == 0 ||
+				strcmp(names[i], "distrib_optim.pt") == 0 ||
+				strcmp(names[i], "model_rng.pt") == 0);
 	acc_arena_release(&m);
 	return found;
 }
@@ -107,6 +133,7 @@ probe(const struct acc_probe *p)
 struct part {
 	const char *path, *file; /* its folder, beneath the dump's */
 	const char *place;       /* what says the rank: the file's name, or the folder's; or NULL */
+	char prefix[24];         /* of the names of what is in it; "": none */
 	int64_t kind, step, c[COORDS];
 };
 
@@ -120,11 +147,12 @@ struct tree {
 
 static int
 add(struct tree *t, const struct place *p, const char *file, const int64_t c[COORDS],
-	const char *place, struct acc_err *e)
+	const char *place, const char *prefix, struct acc_err *e)
 {
 	struct part x = {.path = acc_arena_copy(&t->mem, p->path, strlen(p->path)),
 		.kind = p->proc,
 		.step = p->step};
+	snprintf(x.prefix, sizeof x.prefix, "%s", prefix);
 	if (file != NULL) {
 		x.file = acc_arena_copy(&t->mem, file, strlen(file));
 		x.place = acc_arena_copy(&t->mem, place, strlen(place));
@@ -136,6 +164,29 @@ add(struct tree *t, const struct place *p, const char *file, const int64_t c[COO
 	return 0;
 }
 
+/* Of a pipeline the files of its layers hold the model; where experts have files of their own, they are
+ * its, beside those of each rank. What else was saved, the optimizer's, is not read then. */
+static int
+add_layers(struct tree *t, const struct place *p, const char *const *names, int64_t n, int kind,
+	struct acc_err *e)
+{
+	int64_t c[COORDS], layer;
+	int rc = 0;
+	for (int64_t i = 0; i < n && rc == 0; i++) {
+		const struct acc_str s = acc_str(names[i]);
+		char prefix[24] = "module";
+		const int is = layer_of(s, c, &layer);
+		if (is == LAYER)
+			snprintf(prefix, sizeof prefix, "layer_%02lld", (long long)layer);
+		if (is == kind)
+			rc = add(t, p, names[i], c, names[i], prefix, e);
+		else if (kind == EXPERT && acc_str_starts(s, "mp_rank_") && is_pt(names[i]) &&
+			 coords(s, c))
+			rc = add(t, p, names[i], c, names[i], "", e);
+	}
+	return rc;
+}
+
 /* The name of the folder itself says the rank, or those of its files do. */
 static int
 collect(void *arg, int dirfd, const struct place *p, struct acc_err *e)
@@ -143,11 +194,11 @@ collect(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 	struct tree *t = arg;
 	struct acc_arena m = {0};
 	const char **names;
-	int64_t own[COORDS] = {0}, c[COORDS];
+	int64_t own[COORDS] = {0}, c[COORDS], layer;
 	char real[PATH_MAX];
-	int rc = acc_dcp_in(dirfd, e);
+	int rc = acc_dcp_in(dirfd, e), kind = NO_LAYER;
 	if (rc != 0)
-		return rc < 0 ? rc : add(t, p, NULL, NULL, NULL, e);
+		return rc < 0 ? rc : add(t, p, NULL, NULL, NULL, "", e);
 	char *path = acc_arena_printf(&m, "%s/%s", t->root, p->path);
 	if (path == NULL)
 		rc = acc_nomem(e);
@@ -157,11 +208,17 @@ collect(void *arg, int dirfd, const struct place *p, struct acc_err *e)
 		coords(acc_str(strrchr(real, '/') + 1), own);
 	int64_t n = rc < 0 ? 0 : acc_dir_list(dirfd, &names, &m, e);
 	rc = n < 0 ? (int)n : rc;
-	for (int64_t i = 0; i < n && rc == 0; i++)
+	for (int64_t i = 0; i < n && kind != LAYER; i++) {
+		const int is = layer_of(acc_str(names[i]), c, &layer);
+		kind = is != NO_LAYER && (kind == NO_LAYER || is == LAYER) ? is : kind;
+	}
+	if (rc == 0 && kind != NO_LAYER)
+		rc = add_layers(t, p, names, n, kind, e);
+	for (int64_t i = 0; i < n && rc == 0 && kind == NO_LAYER; i++)
 		if (is_pt(names[i])) {
 			bool says = coords(acc_str(names[i]), c);
 			rc = add(t, p, names[i], says ? c : own,
-				says ? names[i] : strrchr(real, '/') + 1, e);
+				says ? names[i] : strrchr(real, '/') + 1, "", e);
 		}
 	acc_arena_release(&m);
 	return rc;
@@ -212,6 +269,18 @@ ranks(struct tree *t, size_t *n)
 	return (int64_t *)c;
 }
 
+/* What a file holds is named by what says which part of the model it is, too. */
+static int
+prefixed(void *arg, struct ptfile *f, const struct acc_torch_leaf *l, struct acc_err *e)
+{
+	if (!l->in_dict || (l->value_type != NULL && strcmp(l->value_type, "opaque") == 0))
+		return 0;
+	struct acc_str name = acc_str_made(
+		acc_arena_printf(&f->mem, "%s.%.*s", (const char *)arg, ACC_PRS(l->path)));
+	int rc = name.p == NULL ? acc_nomem(e) : acc_dump_ptleaf(f, l, name, NULL);
+	return rc < 0 ? rc : 1;
+}
+
 static int
 read_part(struct tree *t, const struct part *p, int64_t rank, struct weights *w, struct acc_err *e)
 {
@@ -235,7 +304,13 @@ read_part(struct tree *t, const struct part *p, int64_t rank, struct weights *w,
 		.proc = -1};
 	w->dir = dir;
 	w->io = io[p->kind];
-	struct ptfile f = {.w = w, .dirfd = fd, .file = p->file};
+	char prefix[sizeof p->prefix];
+	memcpy(prefix, p->prefix, sizeof prefix);
+	struct ptfile f = {.w = w,
+		.dirfd = fd,
+		.file = p->file,
+		.own = prefix[0] != '\0' ? prefixed : NULL,
+		.arg = prefix};
 	int rc = acc_dump_source(t->c, &s, &bad);
 	if (rc == 0 && p->file == NULL)
 		rc = acc_dcp_read(w, fd, &bad);

@@ -223,6 +223,24 @@ put_missing(struct set *s, struct acc_err *e)
 	return rc;
 }
 
+/* A rank's optimizer, or what else was saved of it, beside a file of its model: optim_world_size_8_rank_0.pt
+ * beside model_world_size_8_rank_0.pt. */
+static bool
+is_beside(const char *name, const char *const *names, int64_t n)
+{
+	static const char *const words[] = {"optim_", "extra_state_"};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		const char *rest = name + strlen(words[i]);
+		if (!acc_str_starts(acc_str(name), words[i]) || rank_of(acc_dump_stem(name)) < 0)
+			continue;
+		for (int64_t k = 0; k < n; k++)
+			if (acc_str_starts(acc_str(names[k]), "model_") &&
+				strcmp(names[k] + 6, rest) == 0)
+				return true;
+	}
+	return false;
+}
+
 /* What a folder holds: pytorch_model*.bin is a model, with or without an index; else all .pt and
  * .pth. */
 static int
@@ -233,10 +251,14 @@ list_files(struct set *s, struct acc_err *e)
 	bool model = false;
 	for (int64_t i = 0; i < n; i++)
 		model = model || is_bin(acc_str(names[i]));
+	const char **files = n < 0 ? NULL : acc_alloc(&s->mem, ((size_t)n + 1) * sizeof *files);
+	if (n >= 0 && files == NULL)
+		return acc_nomem(e);
 	for (int64_t i = 0; i < n; i++)
-		if (model ? is_bin(acc_str(names[i])) : is_pt(acc_str(names[i])))
-			names[s->nfiles++] = names[i];
-	s->files = names;
+		if (model ? is_bin(acc_str(names[i]))
+			  : is_pt(acc_str(names[i])) && !is_beside(names[i], names, n))
+			files[s->nfiles++] = names[i];
+	s->files = files;
 	s->by_name = !model;
 	return n < 0 ? (int)n : 0;
 }
