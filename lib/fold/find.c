@@ -379,6 +379,10 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 	/* Of a reference that was several ranks nothing is known of experts. */
 	if (rc == 0 && f->both == NULL)
 		rc = acc_fold_alone(f, e);
+	/* Whose tokens go where is another question on each side; of a split of both it is not asked. */
+	if (rc > 0 && f->groups > 1)
+		return refuse(f,
+			"the ranks have experts of their own, and so have the reference's");
 	if (rc > 0)
 		rc = acc_fold_steps(f, &f->mesh, e);
 	if (rc == 0)

@@ -226,9 +226,6 @@ acc_fold_by_shape(struct acc_fold *f, const struct fold_mesh *m, const struct fo
 	*l = (struct acc_fold_layout){.n = (uint8_t)m->n, .scale = 1};
 	for (uint32_t d = 0; d < m->n; d++)
 		l->at[d] = at;
-	/* What all have may be off by more than what was computed alike. */
-	if (acc_fold_many(f) && at.kind == ACC_REPLICATE && !own->exact && tol < FOLD_NOISE)
-		tol = FOLD_NOISE;
 	return acc_fold_by_layout(f, m, l, tol, &whole) &&
 	       memcmp(whole.shape, want->shape, want->ndim * sizeof *want->shape) == 0;
 }
