@@ -167,6 +167,30 @@ refuse(struct acc_fold *f, const char *fmt, ...)
 
 /* --- a reference of several ranks that becomes one, too --- */
 
+/* The ranks of a step, as many in each; *ranks: how many. 1, 0, < 0. */
+static int
+count_ranks(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
+{
+	int rc = acc_fold_steps(f, &no_mesh, e);
+	if (rc < 0)
+		return rc;
+	*ranks = f->nstep > 0 ? f->step[0].nrank : 0;
+	for (uint32_t i = 0; i < f->nstep; i++) {
+		const struct fold_step *t = &f->step[i];
+		if (t->nrank != *ranks)
+			return refuse(f, "step %lld has %u ranks, step %lld %u",
+				(long long)f->step[0].step, *ranks, (long long)t->step, t->nrank);
+		for (uint32_t k = 1; k < t->nrank; k++)
+			if (f->device.segment[t->segment[k]].rank ==
+				f->device.segment[t->segment[k - 1]].rank)
+				return refuse(f, "the records of rank %lld do not stand together",
+					(long long)f->device.segment[t->segment[k]].rank);
+	}
+	if (*ranks < 2 || *ranks > MOST_RANKS)
+		return refuse(f, *ranks < 2 ? "there are no several ranks" : "too many ranks");
+	return 1;
+}
+
 /* Of the reference: by what the device's best is against it. */
 static int
 try_reference(struct trial *t, const struct fold_mesh *m)
@@ -178,13 +202,8 @@ try_reference(struct trial *t, const struct fold_mesh *m)
 		acc_fold_steps_free(f);
 		rc = acc_fold_steps(f, &no_mesh, t->e);
 	}
-	const uint32_t ranks = rc < 0 ? 0 : f->step[0].nrank,
-		       micro = rc < 0 ? 1 : batches(f, ranks);
-	for (uint32_t axes = 1; axes <= 2 && rc == 0; axes++) {
-		rc = try_axes(&own, ranks, axes, 1);
-		if (rc == 0 && micro > 1)
-			rc = try_axes(&own, ranks, axes, micro);
-	}
+	for (uint32_t axes = 1; axes <= 2 && rc == 0; axes++)
+		rc = try_axes(&own, f->step[0].nrank, axes, 1);
 	if (rc == 0 && own.score > 1.02 * t->score) {
 		t->score = own.score;
 		t->best = *m;
@@ -193,31 +212,39 @@ try_reference(struct trial *t, const struct fold_mesh *m)
 	return rc;
 }
 
+/* Of one side: its stages, if it is laid out along one axis. False: along several, as far as what the ranks
+ * do shows it. */
+static bool
+one_axis(const struct acc_fold *f, uint32_t *stages)
+{
+	const uint32_t ranks = f->step[0].nrank, abreast = acc_fold_abreast(f);
+	*stages = ranks / abreast;
+	return (abreast == 1 || abreast == ranks) && batches(f, ranks) == 1;
+}
+
 /* Both meshes, and the reference's layouts. 1, 0, < 0. */
 static int
 find_both(struct acc_fold *f, struct acc_err *e)
 {
+	static const char several[] =
+		"a side of two that both become one rank is laid out along several axes";
 	struct acc_fold *g = f->both;
 	struct trial t = {.f = f, .use = try_reference, .apart = 1, .e = e};
-	int rc = acc_fold_steps(g, &no_mesh, e);
-	if (rc < 0 || g->nstep == 0)
+	uint32_t ranks;
+	int rc = count_ranks(g, &ranks, e);
+	if (rc <= 0) {
+		memcpy(f->why, g->why, sizeof f->why);
 		return rc;
-	const uint32_t ranks = g->step[0].nrank, micro = batches(g, ranks);
-	t.stages = ranks / acc_fold_abreast(g);
-	f->nstages = f->step[0].nrank / acc_fold_abreast(f);
-	for (uint32_t axes = 1; axes <= 2 && rc == 0; axes++) {
-		rc = try_axes(&t, ranks, axes, 1);
-		if (rc == 0 && micro > 1)
-			rc = try_axes(&t, ranks, axes, micro);
 	}
+	/* Along several axes, and in micro-batches, not enough is known for sure. */
+	if (!one_axis(f, &f->nstages) || !one_axis(g, &t.stages))
+		return refuse(f, several);
+	for (uint32_t axes = 1; axes <= 2 && rc >= 0; axes++)
+		rc = try_axes(&t, ranks, axes, 1);
 	if (rc < 0 || t.score == 0)
 		return rc;
-	/* Along several axes, and in micro-batches, not enough is known for sure. */
-	if (t.best.n > 1 || t.device.n > 1 || (t.best.stages > 1 && t.best.ranks > 1) ||
-		(t.device.stages > 1 && t.device.ranks > 1) || t.best.micro > 1 ||
-		t.device.micro > 1)
-		return refuse(f,
-			"a side of two that both become one rank is laid out along several axes");
+	if (t.best.n > 1 || t.device.n > 1)
+		return refuse(f, several);
 	f->mesh = t.device;
 	rc = acc_fold_both_build(f, &t.best, e);
 	rc = rc < 0 ? rc : acc_fold_steps(f, &f->mesh, e);
@@ -288,30 +315,6 @@ count_reference(const struct acc_fold *f, const struct fold_step *t, uint32_t en
 			n->unknown += f->reference.item[k->first + x].tensor &&
 				      f->reference.item[k->first + x].stat.ndim > ACC_FOLD_NDIM;
 	}
-}
-
-/* The ranks of a step, as many in each; *ranks: how many. 1, 0, < 0. */
-static int
-count_ranks(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
-{
-	int rc = acc_fold_steps(f, &no_mesh, e);
-	if (rc < 0)
-		return rc;
-	*ranks = f->nstep > 0 ? f->step[0].nrank : 0;
-	for (uint32_t i = 0; i < f->nstep; i++) {
-		const struct fold_step *t = &f->step[i];
-		if (t->nrank != *ranks)
-			return refuse(f, "step %lld has %u ranks, step %lld %u",
-				(long long)f->step[0].step, *ranks, (long long)t->step, t->nrank);
-		for (uint32_t k = 1; k < t->nrank; k++)
-			if (f->device.segment[t->segment[k]].rank ==
-				f->device.segment[t->segment[k - 1]].rank)
-				return refuse(f, "the records of rank %lld do not stand together",
-					(long long)f->device.segment[t->segment[k]].rank);
-	}
-	if (*ranks < 2 || *ranks > MOST_RANKS)
-		return refuse(f, *ranks < 2 ? "there are no several ranks" : "too many ranks");
-	return 1;
 }
 
 /* Steps, groups, and room for the parts of a tensor; *ranks: those of a group. 1, 0, < 0. */
