@@ -417,11 +417,8 @@ static int
 line_of_code(struct parting *p, struct acc_err *e)
 {
 	const struct acc_seen_call *c = p->peer[0];
-	/* One line may call an operator for several things. */
-	uint64_t id[3] = {c->line, c->n, 0};
-	for (uint32_t j = 0; j < c->n; j++)
-		id[2] += acc_mix(p->t->seen[c->first + j].shape ^ p->t->seen[c->first + j].pos);
-	uint64_t *was = acc_map_put(&p->lines, (struct acc_str){(char *)id, sizeof id}, 0);
+	uint64_t id = acc_seen_form(p->t, c, c->line);
+	uint64_t *was = acc_map_put(&p->lines, (struct acc_str){(char *)&id, sizeof id}, 0);
 	enum acc_alike is = ACC_EQUAL;
 	uint32_t at = 0;
 	int rc = 0;
@@ -537,6 +534,12 @@ look(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_cal
 	}
 }
 
+/* Those of a group as a whole. */
+static int (*const rules[])(struct acc_replicas *, const struct acc_rank_group *,
+	const struct acc_seen_call **, struct acc_err *) = {acc_rule_factor, acc_rule_micro,
+	acc_rule_dual, acc_rule_descent, acc_rule_roles, acc_rule_groups, acc_rule_kinds,
+	acc_fleet_divisor};
+
 static int
 judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 {
@@ -562,15 +565,9 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 	if (rc == 0 && p.j.unlike == 0)
 		rc = acc_rule_twins(t, g, p.j.alike, p.room, e);
 	if (rc == 0)
-		rc = acc_rule_factor(t, g, p.room, e);
-	if (rc == 0)
-		rc = acc_rule_micro(t, g, e);
-	if (rc == 0)
-		rc = acc_rule_dual(t, g, p.room, e);
-	if (rc == 0)
-		rc = acc_fleet_divisor(t, g, e);
-	if (rc == 0)
 		rc = acc_rule_loss(t, g, p.peer, e);
+	for (size_t i = 0; i < sizeof rules / sizeof *rules && rc == 0; i++)
+		rc = rules[i](t, g, p.room, e);
 	acc_map_release(&p.lines);
 	free(p.peer);
 	return rc;
