@@ -479,10 +479,12 @@ visit(struct parting *p, struct acc_err *e)
 	for (uint32_t j = 0; j < c->n && rc == 0; j++) {
 		const struct acc_replica_seen *s = &t->seen[c->first + j];
 		/* A number may be the same by chance, where ranks hold parts. */
-		if (!s->leaf && (!s->lone || p->g->weights_differ || p->g->parts))
+		if (!s->leaf && !s->kept && (!s->lone || p->g->weights_differ || p->g->parts))
 			continue;
 		if (first && s->leaf)
 			rc = weight(p, j, e);
+		if (rc == 0 && first && s->weight && !p->g->parts && p->g->n == t->f->nrank)
+			rc = acc_rule_average(t, p->g, s, e);
 		for (uint32_t i = 1; i < p->g->n && last != INT64_MIN && rc == 0; i++)
 			rc = acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
 				&t->seen[p->peer[i]->first + j], e);
@@ -537,8 +539,8 @@ look(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_cal
 /* Those of a group as a whole. */
 static int (*const rules[])(struct acc_replicas *, const struct acc_rank_group *,
 	const struct acc_seen_call **, struct acc_err *) = {acc_rule_factor, acc_rule_micro,
-	acc_rule_dual, acc_rule_descent, acc_rule_roles, acc_rule_groups, acc_rule_kinds,
-	acc_fleet_divisor};
+	acc_rule_dual, acc_rule_descent, acc_rule_roles, acc_rule_groups, acc_rule_state,
+	acc_rule_kinds, acc_fleet_divisor};
 
 static int
 judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)

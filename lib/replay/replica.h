@@ -111,6 +111,16 @@ uint64_t acc_seen_place(int64_t step, int64_t rank, uint64_t mark);
 int acc_rule_descent(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 
+/* What a step leaves for the next one, as it was and something more, is the same on all ranks where it was
+ * (replica_state.c). 0 or < 0. */
+int acc_rule_state(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Weights that are averaged over the ranks (replica_average.c): do they part until a later step's average? Is the
+ * average of this one divided by the number of ranks? 0 or < 0. */
+int acc_replicas_apart_by_design(struct acc_replicas *t, const struct acc_replica_seen *w,
+	const struct acc_replica_seen *later, bool *is, struct acc_err *e);
+int acc_rule_average(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *w, struct acc_err *e);
 /* What goes through a reduction in one call of a line does in all (replica_role.c). 0 or < 0. */
 int acc_rule_roles(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
