@@ -121,6 +121,12 @@ int acc_replicas_apart_by_design(struct acc_replicas *t, const struct acc_replic
 	const struct acc_replica_seen *later, bool *is, struct acc_err *e);
 int acc_rule_average(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *w, struct acc_err *e);
+/* What is whole is no part: no sum of it, nor is it gathered with one (replica_whole.c). 0 or < 0. */
+int acc_rule_whole(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Moments that are joined over the ranks, all of them (replica_moment.c). 0 or < 0. */
+int acc_rule_moments(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* What goes through a reduction in one call of a line does in all (replica_role.c). 0 or < 0. */
 int acc_rule_roles(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
