@@ -124,6 +124,9 @@ int acc_rule_average(struct acc_replicas *t, const struct acc_rank_group *g,
 /* What is whole is no part: no sum of it, nor is it gathered with one (replica_whole.c). 0 or < 0. */
 int acc_rule_whole(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* Gradients of micro-batches that are added up count once each (replica_terms.c). 0 or < 0. */
+int acc_rule_terms(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* Moments that are joined over the ranks, all of them (replica_moment.c). 0 or < 0. */
 int acc_rule_moments(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
@@ -178,6 +181,9 @@ int acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint6
 	const struct acc_seen_call **room, struct acc_err *e);
 /* All gradients of weights are scaled by one number (replica_factor.c). */
 int acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* The number by which all gradients of a rank are scaled is one for all ranks. 0 or < 0. */
+int acc_rule_numbers(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* What a reduction counts (replica_count.c). */
 int acc_rule_means(struct acc_replicas *t, const struct acc_rank_group *g,
