@@ -121,6 +121,9 @@ int acc_replicas_apart_by_design(struct acc_replicas *t, const struct acc_replic
 	const struct acc_replica_seen *later, bool *is, struct acc_err *e);
 int acc_rule_average(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *w, struct acc_err *e);
+/* What all ranks make of what one sends is in its gradient (replica_adjoint.c). 0 or < 0. */
+int acc_rule_adjoint(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* What is whole is no part: no sum of it, nor is it gathered with one (replica_whole.c). 0 or < 0. */
 int acc_rule_whole(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
