@@ -645,19 +645,22 @@ diff_dumps() { # DEVICE BENCH
 # Ranks of two layouts, of which none are some of the other's, as where one side is split by tensors and the other by the
 # batch: then both sides become one.
 wholly=''
+in_two_layouts() {
+	grep -qF "$(text 'the two sides are laid out over ranks in different ways: nothing was judged')" "$tmp/why.$judge" 2>/dev/null
+}
 if [ -n "$both_ranked" ]; then
 	diff_dumps "$1" "$2" >"$tmp/judged"
 	status=$?
-	if [ "$status" -eq 2 ] && grep -qF "$(text 'the two sides are laid out over ranks in different ways: nothing was judged')" \
-		"$tmp/why.$judge" 2>/dev/null; then
+	if [ "$status" -eq 2 ] && in_two_layouts; then
 		rm -f "$tmp"/why.*
 		folded=' device bench' wholly=--whole measured='' unlike=''
 		measure_bare
-		diff_dumps "$1" "$2"
-	else
-		cat "$tmp/judged"
-		(exit "$status")
+		diff_dumps "$1" "$2" >"$tmp/whole"
+		status=$?
+		[ "$status" -eq 2 ] && in_two_layouts || mv "$tmp/whole" "$tmp/judged"
 	fi
+	cat "$tmp/judged"
+	(exit "$status")
 else
 	diff_dumps "$1" "$2"
 fi

@@ -37,12 +37,27 @@ load helper
 #		line-noise seeded-noise turns-noise choice-noise pupils-noise copies-noise rowcol-noise masks-noise \
 #		sharp-noise --task statistics
 #	tests/selfcheck/blind.py OUT branch-noise pipe-noise branch-noise-unused --task statistics
+# last.tar.gz, the same way, of
+#	tests/selfcheck/last.py OUT capacity-noise-turned square-noise-wrongpeers states-noise-gatednorm \
+#		thirds-noise-fewer ring-noise ring-noise-stalekv --task statistics
+#	tests/selfcheck/held.py OUT policy-noise-whiten --task statistics
+#	tests/selfcheck/joined.py OUT whole-noise-logtp whole-noise-onemean text-noise-ringtext nodes-noise-overcount \
+#		stages-noise-clip heads-noise-clipfirst --task statistics
+# without step1, and with it of
+#	tests/selfcheck/last.py OUT teacher-noise-ema teacher-noise-center --task statistics
+#	tests/selfcheck/joined.py OUT seldom-noise bank-noise-repeated --task statistics
+# collective/halo.acc.gz, average.acc.gz, doubled.acc.gz, home.acc.gz and lost.acc.gz are, without step1, as
+# masks.acc.gz, of
+#	tests/selfcheck/held.py OUT halo-noise-haloback
+#	tests/selfcheck/joined.py OUT rounds-noise-size doubling-noise-double doubling-noise-meanback
+#	tests/selfcheck/after.py OUT sizes-noise-microdrop
 
 setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/selfcheck.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/fresh.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/others.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/held.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/last.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/legal.tar.gz"
 }
 
@@ -101,6 +116,14 @@ named() { # run, name, step, rank, text
 		(.text | contains($t)))' <<<"$output"
 }
 
+# The same of a stream with its elements.
+alone() { # stream, name, text
+	run -1 bash -c "accaudit $DATA/collective/$1.acc.gz | accfirstbad | accfmt --json"
+	jq -r 'select(.what == "culprit") | .text' <<<"$output"
+	jq -es --arg n "$2" --arg t "$3" 'map(select(.what == "culprit"))[0] | .name == $n and (.text | contains($t))' \
+		<<<"$output"
+}
+
 @test "replicas: what was the same on all ranks, and parts" {
 	named dp2-noise-tokens Tensor.div_.0.forward 0 1 "a number differs by rank"
 	named pp2-noise-tied Functional.embedding.0.backward 0 0 "was given to no reduction"
@@ -110,7 +133,7 @@ named() { # run, name, step, rank, text
 }
 
 @test "replicas: a run that is right is not accused" {
-	right dp2-noise vocab-noise hsdp-noise ulysses-noise tables-noise hybrid-noise zero4-noise
+	right dp2-noise vocab-noise hsdp-noise ulysses-noise tables-noise hybrid-noise zero4-noise ring-noise seldom-noise
 }
 
 @test "replicas: weights of stages that begin alike are none" {
@@ -206,6 +229,43 @@ named() { # run, name, step, rank, text
 	named cell-noise-decay Functional.embedding.0.forward 1 1 "is another on rank 1 than on rank 0 since step 1"
 	named layers-noise-prefetch Distributed.all_gather_into_tensor.4.forward 1 1 "as it was in step 0"
 	named latent-noise-jitter Tensor.__add__.6.forward 0 0 "which nobody made"
+}
+
+@test "likes: what others of a line, and other ranks, are given is given here, too" {
+	named square-noise-wrongpeers Distributed.all_to_all.6.forward 0 0 \
+		"comes from ranks 0, 2; what Torch.matmul.3.forward is given beside it comes from ranks 0-1"
+	named states-noise-gatednorm Tensor.__mul__.10.forward 0 0 \
+		"what Torch.sum.0.forward put out went through Distributed.all_reduce.0.forward first: a reduction is missing"
+	named whole-noise-onemean Distributed.all_reduce.1.forward 0 0 "is a mean over the ranks, while 2 others of its line"
+}
+
+@test "what a step leaves for the next one, and averages of weights" {
+	named teacher-noise-ema Functional.linear.0.forward 1 1 "such as an average, that these ranks had alike in step 0"
+	named teacher-noise-center Tensor.__sub__.0.forward 1 1 \
+		"was the same on all ranks in step 0, and is not since then: Tensor.__add__.4.forward made it there"
+	alone average Tensor.div_.0.forward "is the sum of a weight over 4 ranks, scaled by 0.5"
+}
+
+@test "what is whole, and each rank's own: no part, and no moment of all" {
+	named whole-noise-logtp Distributed.all_reduce.4.forward 0 0 "which is whole, the same on all ranks: it is 2 times too large"
+	named text-noise-ringtext Distributed.all_gather_into_tensor.0.forward 0 0 \
+		"what Functional.linear.1.forward made of that is whole, the same on all ranks: it stands there 2 times"
+	named nodes-noise-overcount Distributed.all_reduce.8.forward 0 0 "is the same on 2 of these: it counts as often"
+	named policy-noise-whiten Torch.sum.1.forward 0 0 "that Distributed.all_reduce.0.forward joined over the ranks"
+	named bank-noise-repeated Functional.linear.0.forward 0 2 "is made of the same data as on rank 1"
+}
+
+@test "numbers that scale all gradients, and what each counts" {
+	named thirds-noise-fewer Tensor.div_.0.forward 0 0 "as the sum over the 3 ranks divided by 2"
+	named stages-noise-clip Tensor.mul_.0.forward 0 1 "is scaled by 0.00712474, as all gradients of weights of rank 1 are"
+	named heads-noise-clipfirst Tensor.mul_.0.forward 0 1 "each rank clips by its own norm"
+	alone doubled Tensor.__add__.34.forward "counts them 4, 2, 1 times"
+	alone lost Tensor.__add__.15.forward "counts them 1, 0, 1 times"
+}
+
+@test "the gradient of what other ranks get is the sum of what they make of it" {
+	alone halo Functional.relu.0.backward "and lacks what rank 1 makes of that"
+	alone home Functional.linear.4.backward "is 0.5 times what these make of that"
 }
 
 @test "one rank alone has nothing that is compared" {

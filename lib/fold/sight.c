@@ -40,7 +40,9 @@ look(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint
 		      acc_fold_readable(f, &p, &dtype);
 	s->dtype = (uint8_t)dtype;
 	s->output = d.own->output;
-	s->counts = !d.own->exact && !d.own->fills && d.it != NULL && d.own->stat.count != 0;
+	/* Sums over the ranks may get a partner from accalign that they have not here. */
+	bool pairs = d.it != NULL || (acc_fold_many(f) && k->late);
+	s->counts = !d.own->exact && !d.own->fills && pairs && d.own->stat.count != 0;
 }
 
 static int

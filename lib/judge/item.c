@@ -405,9 +405,13 @@ static bool
 of_ranks(const struct acc_val *fold, double x, double y)
 {
 	struct acc_str s = acc_picked_text(fold);
-	const double ranks = acc_of_ranks(s), n = fmax(x, y) / fmin(x, y);
-	return acc_str_is(s, "Own()") ||
-	       (fmin(x, y) > 0 && n <= ranks && n == floor(n) && fmod(ranks, n) == 0);
+	const double ranks = acc_of_ranks(s);
+	if (acc_str_is(s, "Own()"))
+		return true;
+	if (!(ranks > 1) || !isfinite(x) || !isfinite(y) || !(fmin(x, y) > 0))
+		return false;
+	const double n = fmax(x, y) / fmin(x, y);
+	return n <= ranks && n == floor(n) && fmod(ranks, n) == 0;
 }
 
 static void

@@ -265,14 +265,15 @@ acc_sharded(struct acc_case *c, struct acc_err *e)
 	int rc = count(c, &s, e);
 	if (rc <= 0)
 		return rc;
-	uint64_t split = s.weights + s.batch + s.sequence + s.other;
+	const bool several = c->nranks[ACC_A] > 1 && c->nranks[ACC_B] > 1;
+	uint64_t split = s.weights + s.batch + s.sequence + s.other - (several ? 0 : s.turned);
 	/* Any two of them; each alone has other causes. */
 	int signs = c->nranks[ACC_A] != c->nranks[ACC_B];
 	signs += (double)split > LIMIT_SPLIT_SHARE * (double)s.tensors;
-	/* No batch and no network of another size has as many elements. */
-	signs += (double)s.turned > LIMIT_SPLIT_SHARE * (double)s.tensors;
+	/* No batch and no network of another size has as many elements, but one that is written otherwise. */
+	signs += several && (double)s.turned > LIMIT_SPLIT_SHARE * (double)s.tensors;
 	/* Stages of a pipeline against ranks that each do all. */
-	if (s.hands[ACC_A] != s.hands[ACC_B] && c->nranks[ACC_A] > 1 && c->nranks[ACC_B] > 1) {
+	if (s.hands[ACC_A] != s.hands[ACC_B] && several) {
 		uint64_t all = s.calls[s.hands[ACC_A] ? ACC_B : ACC_A];
 		signs += 10 * (all - s.matched) > all ? 2 : 0;
 	}

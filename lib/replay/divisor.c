@@ -239,8 +239,10 @@ say_cut(struct scaling *s, struct acc_err *e)
 }
 
 int
-acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e)
+acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
 {
+	(void)room;
 	struct scaling s = {.t = t, .g = g};
 	uint64_t labels = 0;
 	bool differ = false, cut = false;

@@ -422,11 +422,8 @@ static int
 line_of_code(struct parting *p, struct acc_err *e)
 {
 	const struct acc_seen_call *c = p->peer[0];
-	/* One line may call an operator for several things. */
-	uint64_t id[3] = {c->line, c->n, 0};
-	for (uint32_t j = 0; j < c->n; j++)
-		id[2] += acc_mix(p->t->seen[c->first + j].shape ^ p->t->seen[c->first + j].pos);
-	uint64_t *was = acc_map_put(&p->lines, (struct acc_str){(char *)id, sizeof id}, 0);
+	uint64_t id = acc_seen_form(p->t, c, c->line);
+	uint64_t *was = acc_map_put(&p->lines, (struct acc_str){(char *)&id, sizeof id}, 0);
 	enum acc_alike is = ACC_EQUAL;
 	uint32_t at = 0;
 	int rc = 0;
@@ -487,10 +484,12 @@ visit(struct parting *p, struct acc_err *e)
 	for (uint32_t j = 0; j < c->n && rc == 0; j++) {
 		const struct acc_replica_seen *s = &t->seen[c->first + j];
 		/* A number may be the same by chance, where ranks hold parts. */
-		if (!s->leaf && (!s->lone || p->g->weights_differ || p->g->parts))
+		if (!s->leaf && !s->kept && (!s->lone || p->g->weights_differ || p->g->parts))
 			continue;
 		if (first && s->leaf)
 			rc = weight(p, j, e);
+		if (rc == 0 && first && s->weight && !p->g->parts && p->g->n == t->f->nrank)
+			rc = acc_rule_average(t, p->g, s, e);
 		for (uint32_t i = 1; i < p->g->n && last != INT64_MIN && rc == 0; i++)
 			rc = acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
 				&t->seen[p->peer[i]->first + j], e);
@@ -542,6 +541,13 @@ look(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_cal
 	}
 }
 
+/* Those of a group as a whole. */
+static int (*const rules[])(struct acc_replicas *, const struct acc_rank_group *,
+	const struct acc_seen_call **, struct acc_err *) = {acc_rule_factor, acc_rule_numbers,
+	acc_rule_micro, acc_rule_dual, acc_rule_roles, acc_rule_groups, acc_rule_state,
+	acc_rule_moments, acc_rule_adjoint, acc_rule_whole, acc_rule_kinds, acc_rule_terms,
+	acc_fleet_divisor};
+
 static int
 judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 {
@@ -567,15 +573,9 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 	if (rc == 0 && p.j.unlike == 0)
 		rc = acc_rule_twins(t, g, p.j.alike, p.room, e);
 	if (rc == 0)
-		rc = acc_rule_factor(t, g, p.room, e);
-	if (rc == 0)
-		rc = acc_rule_micro(t, g, e);
-	if (rc == 0)
-		rc = acc_rule_dual(t, g, p.room, e);
-	if (rc == 0)
-		rc = acc_fleet_divisor(t, g, e);
-	if (rc == 0)
 		rc = acc_rule_loss(t, g, p.peer, e);
+	for (size_t i = 0; i < sizeof rules / sizeof *rules && rc == 0; i++)
+		rc = rules[i](t, g, p.room, e);
 	acc_map_release(&p.lines);
 	free(p.peer);
 	return rc;

@@ -22,6 +22,10 @@ struct acc_replica_seen { /* a tensor record */
 	bool wants;  /* a gradient */
 	bool exact;  /* the mark is of the elements in their order, not of statistics */
 	bool raw; /* wants none, and is made, if at all, of such tensors: it may yet be a weight */
+	bool kept; /* wants no gradient, and stands, made by nobody, where its operator has weights: an average of
+		    * weights, say; statistics of a batch are each rank's own */
+	uint32_t
+		again; /* of what is put out, the same elements that were put out before; ACC_NOID */
 };
 
 struct acc_seen_call {
@@ -41,6 +45,7 @@ struct acc_seen_call {
 	uint64_t members;  /* a hash of the ranks of its group; 0: none was recorded */
 	uint32_t nmember;  /* how many; 0: all */
 	bool norm;         /* whose weights are whole on all ranks */
+	bool batch;        /* a norm over the batch */
 	bool mean, length, chooses; /* a mean of elements; the norm of a tensor; the largest k */
 };
 
@@ -65,6 +70,7 @@ struct acc_replicas {
 	bool scattered;         /* the calls of a rank and step do not lie one behind the other */
 	struct acc_ids at;      /* calls by step, rank and key */
 	struct acc_ids made;    /* tensors that were put out, by step, rank and mark */
+	struct acc_ids latest;  /* the last of those that are the same */
 	struct acc_ids given;   /* operands of reductions, the same way: their calls */
 	struct acc_ids reduced; /* and results, and what numbers make of these */
 	struct acc_ids scaled;  /* what is given to calls that may scale it: these calls */
@@ -103,6 +109,39 @@ uint32_t acc_replicas_odd(const struct acc_replicas *t, const struct acc_rank_gr
 /* By what a tensor with this mark is found, of any rank. */
 uint64_t acc_seen_place(int64_t step, int64_t rank, uint64_t mark);
 
+/* What a step leaves for the next one, as it was and something more, is the same on all ranks where it was
+ * (replica_state.c). 0 or < 0. */
+int acc_rule_state(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Weights that are averaged over the ranks (replica_average.c): do they part until a later step's average? Is the
+ * average of this one divided by the number of ranks? 0 or < 0. */
+int acc_replicas_apart_by_design(struct acc_replicas *t, const struct acc_replica_seen *w,
+	const struct acc_replica_seen *later, bool *is, struct acc_err *e);
+int acc_rule_average(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *w, struct acc_err *e);
+/* What all ranks make of what one sends is in its gradient (replica_adjoint.c). 0 or < 0. */
+int acc_rule_adjoint(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* What is whole is no part: no sum of it, nor is it gathered with one (replica_whole.c). 0 or < 0. */
+int acc_rule_whole(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Gradients of micro-batches that are added up count once each (replica_terms.c). 0 or < 0. */
+int acc_rule_terms(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Moments that are joined over the ranks, all of them (replica_moment.c). 0 or < 0. */
+int acc_rule_moments(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* What goes through a reduction in one call of a line does in all (replica_way.c). 0 or < 0. */
+int acc_rule_roles(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* What an op call is given came from the ranks of one group, as in others of its line. */
+int acc_rule_groups(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+
+/* The reductions of a line are sums, means or largest, all of them. */
+int acc_rule_kinds(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+
 /* Rules of what a call is given and makes, on all ranks of a group (replica_rule.c). 0 or < 0. */
 int acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e);
@@ -122,7 +161,8 @@ struct acc_joining { /* what reductions join is the sum of what several op calls
 int acc_seen_sums(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_joining *out,
 	struct acc_err *e);
 /* Gradients of all micro-batches are joined, each once (replica_micro.c). */
-int acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
+int acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* What is sent and received (replica_link.c). */
 int acc_rule_pairs(struct acc_replicas *t, struct acc_err *e);
 /* Weights that are not the same on all ranks, of a group where no gradients are seen to be joined: so many are
@@ -143,6 +183,9 @@ int acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint6
 /* All gradients of weights are scaled by one number (replica_factor.c). */
 int acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* The number by which all gradients of a rank are scaled is one for all ranks. 0 or < 0. */
+int acc_rule_numbers(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* What a reduction counts (replica_count.c). */
 int acc_rule_means(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *sum, struct acc_err *e);
@@ -162,6 +205,23 @@ acc_seen_beside(const struct acc_seen_call *a, const struct acc_seen_call *b)
 /* Is this call one among the group? */
 bool acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
 	const struct acc_rank_group *g);
+/* A line of code and what its call is given: one line may call an operator for several things. */
+uint64_t acc_seen_form(const struct acc_replicas *t, const struct acc_seen_call *c, uint64_t line);
+/* The line of a call; of a backward call, whose stack is that of all, its forward call's. 0: unknown. */
+uint64_t acc_seen_line(const struct acc_replicas *t, const struct acc_seen_call *c);
+struct acc_seen_like { /* an op call, by its line and form */
+	uint64_t form;
+	uint32_t call;
+};
+struct acc_seen_likes { /* those of one form one behind the other, in their order */
+	struct acc_seen_like *like;
+	size_t n, cap;
+};
+/* All op calls of a rank in the first step whose line is known; `like` is to be freed. 0 or < 0. */
+int acc_seen_likes_of(const struct acc_replicas *t, int64_t rank, struct acc_seen_likes *out,
+	struct acc_err *e);
+/* Where those of its form end. */
+size_t acc_seen_likes_end(const struct acc_seen_likes *all, size_t i);
 /* The call of a tensor; NULL of NULL. */
 const struct acc_seen_call *acc_seen_caller(const struct acc_replicas *t,
 	const struct acc_replica_seen *s);
@@ -283,6 +343,7 @@ int acc_replicas_tied(struct acc_replicas *t, struct acc_err *e);
 int acc_seen_factor(struct acc_replicas *t, const struct acc_seen_call *c, double *v,
 	struct acc_err *e);
 /* Are gradients scaled as the ranks' losses ask for? 0 or < 0. */
-int acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e);
+int acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 
 #endif

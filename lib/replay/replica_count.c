@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_NODES = 512, MOST_NORMS = 256 };
+enum { MOST_NODES = 512, MOST_NORMS = 256, FEW_NORMS = 2 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
@@ -91,9 +91,12 @@ norms(const struct acc_replicas *t, const struct acc_replica_seen *s, uint32_t *
 	if (c == NULL || c->k->talks || c->k->backward || ++*nodes > MOST_NODES)
 		return false;
 	if (c->length) {
-		uint32_t at = (uint32_t)(c - t->call);
-		if (*n == 0 || norm[*n - 1] != at)
-			norm[(*n)++] = at;
+		const uint32_t at = (uint32_t)(c - t->call);
+		uint32_t i = 0;
+		while (i < *n && norm[i] != at)
+			i++;
+		norm[i] = at;
+		*n += i == *n;
 		return *n < MOST_NORMS;
 	}
 	bool any = false;
@@ -146,6 +149,54 @@ sort_norms(struct acc_replicas *t, const struct acc_rank_group *g, const uint32_
 	return rc;
 }
 
+/* How many ranks of the group have the same of each of the norms' tensors as the first; 0: not as many of each. */
+static int
+holders(struct acc_replicas *t, const struct acc_rank_group *g, const uint32_t *norm, uint32_t n,
+	const struct acc_seen_call **peer, uint32_t *out, struct acc_err *e)
+{
+	*out = 0;
+	for (uint32_t j = 0; j < n; j++) {
+		const struct acc_seen_call *c = &t->call[norm[j]];
+		const struct acc_replica_seen *x = input(t, c, false);
+		bool flat = true;
+		uint32_t same = 0;
+		int rc = x == NULL || x->n < 2 || x->mark == 0 || !acc_replicas_peers(t, g, c, peer)
+				 ? 0
+				 : acc_replicas_flat(t, x, &flat, e);
+		if (rc < 0)
+			return rc;
+		for (uint32_t i = 0; i < g->n && !flat; i++)
+			same += t->seen[peer[i]->first + (x - t->seen) - c->first].mark == x->mark;
+		if (flat || (*out > 0 && *out != same)) {
+			*out = 0;
+			return 0;
+		}
+		*out = same;
+	}
+	return 0;
+}
+
+/* Parts that several ranks hold, but not all. */
+static int
+held_by_some(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *out, const uint32_t *norm, uint32_t n,
+	const struct acc_seen_call **peer, struct acc_err *e)
+{
+	uint32_t same = 0;
+	int rc = n < FEW_NORMS || (out->mark != 0 &&
+					  acc_ids_get(&t->scaled, acc_seen_id(t, out)) != ACC_NOID)
+			 ? 0
+			 : holders(t, g, norm, n, peer, &same, e);
+	return rc < 0 || same < 2 || same >= g->n
+		       ? rc
+		       : acc_replicas_blame(t, g, out->line,
+				 SAY(t,
+					 "sums up norms of %u parts over %u ranks, although each of them is the same on"
+					 " %u of these: it counts as often; is it the right group?",
+					 n, g->n, same),
+				 1, 0, e);
+}
+
 int
 acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *sum, const struct acc_seen_call **peer,
@@ -168,6 +219,8 @@ acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
 	}
 	if (all)
 		rc = sort_norms(t, g, norm, n, peer, count, &whole, e);
+	if (rc == 0 && all)
+		rc = held_by_some(t, g, out, norm, n[0], peer, e);
 	free(norm);
 	if (rc < 0 || count[0] == 0 || count[1] == 0)
 		return rc;

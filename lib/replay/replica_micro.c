@@ -345,13 +345,15 @@ acc_seen_sums(struct acc_replicas *t, const struct acc_rank_group *g, struct acc
 	return rc;
 }
 
-int
-acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e)
+/* The gradients of one rank; *said: something is wrong. */
+static int
+judge_rank(struct acc_replicas *t, const struct acc_rank_group *g, int64_t rank, bool *said,
+	struct acc_err *e)
 {
-	struct micro m = {.t = t, .g = g, .rank = g->rank[0]};
+	struct micro m = {.t = t, .g = g, .rank = rank};
 	const struct use *wrong = NULL;
 	uint32_t n = 0;
-	int rc = t->nstep > 0 ? collect(&m, e) : 0;
+	int rc = collect(&m, e);
 	if (rc == 0)
 		rc = match_all(&m, true, e);
 	if (rc == 0)
@@ -363,9 +365,22 @@ acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g, struct ac
 			wrong = wrong == NULL || m.use[i].last->c < wrong->last->c ? &m.use[i]
 										   : wrong;
 		}
-	if (rc == 0 && n >= FEW_BY_MEAN)
+	*said = rc == 0 && n >= FEW_BY_MEAN;
+	if (*said)
 		rc = say(&m, wrong, e);
 	free(m.use);
 	free(m.red);
+	return rc;
+}
+
+int
+acc_rule_micro(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	bool said = false;
+	int rc = 0;
+	(void)room;
+	for (uint32_t i = 0; i < g->n && rc == 0 && !said && t->nstep > 0; i++)
+		rc = judge_rank(t, g, g->rank[i], &said, e);
 	return rc;
 }

@@ -187,6 +187,7 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	bool behind = pos.n > 0 && pos.p[0] != '0';
 	s.place = param || (info != NULL && (info->flags & ACC_OP_WEIGHTS) != 0 && behind);
 	s.weight = s.leaf && s.place;
+	s.kept = s.raw && s.place && !s.out && s.n > 1 && !t->call[call].batch;
 	s.data = forward && !s.out && s.n > 1 && s.mark != 0 && (!made || !s.real) && said &&
 		 !wants && !param && !t->call[call].k->talks;
 	t->seen[t->nseen++] = s;
@@ -255,8 +256,9 @@ note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			  c->info != NULL && c->info->cls == ACC_OP_MUL && !c->k->backward &&
 			  acc_ids_get(&t->reduced, acc_seen_id(t, &t->seen[i])) != ACC_NOID;
 	for (uint32_t i = c->first; i < c->first + c->n && rc == 0; i++) {
-		const struct acc_replica_seen *s = &t->seen[i];
+		struct acc_replica_seen *s = &t->seen[i];
 		uint64_t id = acc_seen_id(t, s);
+		s->again = ACC_NOID;
 		if (s->mark == 0)
 			continue;
 		if (s->leaf)
@@ -267,10 +269,12 @@ note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			rc = acc_ids_put(&t->entered, id, i, false, e);
 		if (rc < 0)
 			break;
-		if (s->out)
+		if (s->out) {
+			s->again = acc_ids_get(&t->latest, id);
 			rc = acc_ids_put(&t->made, id, i, false, e);
-		else if (s->n > 1 && c->info != NULL && c->info->cls == ACC_OP_MUL &&
-			 !c->k->backward)
+			rc = rc < 0 ? rc : acc_ids_put(&t->latest, id, i, true, e);
+		} else if (s->n > 1 && c->info != NULL && c->info->cls == ACC_OP_MUL &&
+			   !c->k->backward)
 			rc = acc_ids_put(&t->scaled, id, call, false, e);
 		if (rc == 0 && (reduces || (scales && s->out)))
 			rc = acc_ids_put(s->out ? &t->reduced : &t->given, id, call, false, e);
@@ -351,8 +355,9 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 				    acc_str_is(name, "linalg_vector_norm") ||
 				    acc_str_is(name, "vector_norm");
 			c->chooses = acc_str_is(name, "topk");
+			c->batch = c->info != NULL && strstr(c->info->family, "batch") != NULL;
 			c->norm = c->info != NULL && strstr(c->info->family, "norm") != NULL &&
-				  strstr(c->info->family, "batch") == NULL;
+				  !c->batch;
 		}
 		if (acc_rec_is(r, "tensor"))
 			rc = add_seen(t, r, k->line + i, call, e);
@@ -402,6 +407,7 @@ acc_replicas_release(struct acc_replicas *t)
 {
 	acc_ids_release(&t->at);
 	acc_ids_release(&t->made);
+	acc_ids_release(&t->latest);
 	acc_ids_release(&t->given);
 	acc_ids_release(&t->reduced);
 	acc_ids_release(&t->scaled);

@@ -167,6 +167,66 @@ same_data(struct acc_replicas *t, const struct acc_rank_group *g, uint64_t joine
 				 1, 0, e);
 }
 
+/* --- the data of two of several --- */
+
+/* Has the rank, of all that nobody made, the same as the first of the peers, and something that is not one number? */
+static int
+same_as(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call **peer,
+	uint32_t a, uint32_t b, const struct acc_replica_seen **found, struct acc_err *e)
+{
+	*found = NULL;
+	for (size_t i = 0; i < t->f->ncall; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (!is_first(t, g, c) || c->k->talks || !acc_replicas_peers(t, g, c, peer))
+			continue;
+		for (uint32_t j = 0; j < c->n; j++) {
+			const struct acc_replica_seen *x = &t->seen[peer[a]->first + j],
+						      *y = &t->seen[peer[b]->first + j];
+			bool flat = true;
+			if (!x->data || x->place || acc_seen_maker(t, x) != NULL || stays(t, x))
+				continue;
+			if (x->mark != y->mark) {
+				*found = NULL;
+				return 0;
+			}
+			int rc = acc_replicas_flat(t, x, &flat, e);
+			if (rc < 0)
+				return rc;
+			if (!flat && *found == NULL)
+				*found = acc_seen_output(t, peer[b]);
+		}
+	}
+	return 0;
+}
+
+/* Of three ranks and more, whose data nobody else is given, two have the same, and another has other data. */
+static int
+repeated_data(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **peer, struct acc_err *e)
+{
+	const struct acc_replica_seen *x, *found = NULL;
+	uint32_t alike = 0, a = 0;
+	for (uint32_t i = 0; i < g->n; i++)
+		for (uint32_t j = i + 1; j < g->n; j++) {
+			int rc = same_as(t, g, peer, i, j, &x, e);
+			if (rc < 0)
+				return rc;
+			if (x == NULL)
+				continue;
+			found = alike++ == 0 ? x : found;
+			a = alike == 1 ? i : a;
+		}
+	/* Pairs of ranks that share data have it by design. */
+	return alike != 1 || g->n < 3
+		       ? 0
+		       : acc_replicas_blame(t, g, found->line,
+				 SAY(t,
+					 "is made of the same data as on rank %lld, in the first step, although all other"
+					 " ranks have data of their own",
+					 (long long)g->rank[a]),
+				 1, 0, e);
+}
+
 int
 acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint64_t joined,
 	const struct acc_seen_call **room, struct acc_err *e)
@@ -183,5 +243,7 @@ acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint64_t 
 		for (uint32_t j = 0; j < c->n && rc == 0; j++)
 			rc = unlike_constant(t, g, room, j, apart, e);
 	}
+	if (rc == 0 && apart && t->ngroup == 1)
+		rc = repeated_data(t, g, room, e);
 	return rc < 0 ? rc : same_data(t, g, joined, room, e);
 }

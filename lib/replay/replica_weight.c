@@ -67,7 +67,7 @@ before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t s
 	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->key);
 	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
 		if (t->seen[i].pos == w->pos && t->seen[i].n == w->n &&
-			(t->seen[i].leaf || t->seen[i].lone))
+			(t->seen[i].leaf || t->seen[i].lone || t->seen[i].kept))
 			return &t->seen[i];
 	return NULL;
 }
@@ -178,8 +178,10 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 			ratio, limit, e);
 	return acc_replicas_blame(t, g, b->line,
 		stays ? acc_say(&t->f->mem,
-				"is a weight that these ranks had alike in step %lld, and that stayed as it was on"
-				" rank %lld alone: the step of the optimizer is missing there",
+				b->kept ? "is a weight without a gradient, such as an average, that these ranks had alike"
+					  " in step %lld, and that stayed as it was on rank %lld alone"
+					: "is a weight that these ranks had alike in step %lld, and that stayed as it"
+					  " was on rank %lld alone: the step of the optimizer is missing there",
 				(long long)step, (long long)kb->rank)
 		      : acc_say(&t->f->mem,
 				"is a weight that these ranks had alike in step %lld, and that is another on rank"
@@ -216,8 +218,11 @@ acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64
 	if (rc < 0 || flat)
 		return rc;
 	const struct acc_replica_seen *const w[4] = {a, a0, b, b0};
+	bool design = false;
 	rc = acc_replicas_parted(t, w, g->twins, &ratio, &limit, e);
-	if (rc < 0 || !(ratio > limit))
+	if (rc == 0 && ratio > limit)
+		rc = acc_replicas_apart_by_design(t, a0, a, &design, e);
+	if (rc < 0 || !(ratio > limit) || design)
 		return rc;
 	rc = acc_replicas_one(t, w, &one, e);
 	if (rc < 0 || !one)

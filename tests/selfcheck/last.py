@@ -35,7 +35,7 @@ FAULTS = {
     # The average of weights that teaches is not kept up on one rank.
     "ema": ("teacher", r"step1:linear\.\d+\.forward", "01"),
     # The center of the teacher's outputs is that of the rank's own.
-    "center": ("teacher", r"step1:__sub__|step0:mean|step1:mean|softmax", "01"),
+    "center": ("teacher", r"__sub__|mean|softmax", "01"),
     # The sum of squares of channels that are split is not joined in one layer.
     "gatednorm": ("states", r"sum|rsqrt|__mul__", "01"),
     # What all channels share is made of a weight whose gradient stays with each rank.

@@ -1,0 +1,110 @@
+/* What a step leaves for the next one: what it was, scaled or moved, and something more, as the average of what ranks
+ * make. Where the ranks had it alike, they have it alike afterwards. */
+#include "acc/say.h"
+#include "replay/replica.h"
+
+enum { MOST_HOPS = 6, MOST_NODES = 32 };
+
+#define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
+
+/* The same tensor of the same call in the step before. */
+static const struct acc_replica_seen *
+before(const struct acc_replicas *t, const struct acc_replica_seen *s, int64_t step)
+{
+	const struct acc_seen_call *now = &t->call[s->call],
+				   *c = acc_replicas_call(t, step, now->k->rank, now->k->key);
+	const uint32_t j = (uint32_t)(s - t->seen) - now->first;
+	return c == NULL || j >= c->n || t->seen[c->first + j].pos != s->pos ||
+			       t->seen[c->first + j].shape != s->shape
+		       ? NULL
+		       : &t->seen[c->first + j];
+}
+
+/* Is it made of that by op calls that scale, add or move elements? */
+static bool
+is_made_of(const struct acc_replicas *t, const struct acc_replica_seen *s, uint64_t mark)
+{
+	const struct acc_seen_call *todo[MOST_NODES] = {&t->call[s->call]};
+	unsigned hops[MOST_NODES] = {0}, n = 1;
+	for (unsigned i = 0; i < n; i++) {
+		const struct acc_seen_call *c = todo[i];
+		if (c->k->talks || c->k->backward || c->info == NULL ||
+			(c->info->cls != ACC_OP_ADD && c->info->cls != ACC_OP_MUL &&
+				c->info->cls != ACC_OP_MOVE))
+			continue;
+		for (uint32_t j = c->first; j < c->first + c->n; j++) {
+			if (t->seen[j].out || t->seen[j].n < 2)
+				continue;
+			if (t->seen[j].mark == mark)
+				return true;
+			const struct acc_seen_call *from = acc_seen_caller(t,
+				acc_seen_maker(t, &t->seen[j]));
+			if (from == NULL || n == MOST_NODES || hops[i] == MOST_HOPS)
+				continue;
+			hops[n] = hops[i] + 1;
+			todo[n++] = from;
+		}
+	}
+	return false;
+}
+
+/* Is it, on this rank, what the step before left of what it was then? */
+static bool
+is_left(const struct acc_replicas *t, const struct acc_replica_seen *s, int64_t step,
+	const struct acc_replica_seen **was)
+{
+	*was = before(t, s, step);
+	if (s->out || !s->real || s->n < 2 || s->wants || s->mark == 0 || *was == NULL ||
+		(*was)->mark == 0 || acc_seen_maker(t, s) != NULL ||
+		acc_seen_maker(t, *was) != NULL)
+		return false;
+	const uint32_t made = acc_ids_get(&t->latest,
+		acc_seen_place(step, t->call[s->call].k->rank, s->mark));
+	return made != ACC_NOID && t->seen[made].n == s->n &&
+	       is_made_of(t, &t->seen[made], (*was)->mark);
+}
+
+static int
+state(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, int64_t step, struct acc_err *e)
+{
+	const struct acc_replica_seen *was, *first = NULL;
+	enum acc_alike is = ACC_EQUAL;
+	for (uint32_t r = 0; r < g->n; r++) {
+		if (!is_left(t, &t->seen[peer[r]->first + j], step, &was))
+			return 0;
+		first = first == NULL ? was : first;
+		if (was->mark != first->mark)
+			return 0;
+	}
+	int rc = acc_replicas_alike(t, g, peer, j, &is, e);
+	if (rc < 0 || is != ACC_APART)
+		return rc;
+	const struct acc_replica_seen *odd =
+		&t->seen[peer[acc_replicas_odd(t, g, peer, j)]->first + j];
+	const uint32_t made = acc_ids_get(&t->latest,
+		acc_seen_place(step, t->call[odd->call].k->rank, odd->mark));
+	return acc_replicas_accuse(t, g, first, odd->line,
+		SAY(t,
+			"was the same on all ranks in step %lld, and is not since then: %s made it there of what it"
+			" was and of what each rank has of its own: a reduction is missing",
+			(long long)step, acc_replicas_name(t, t->seen[made].line, e)),
+		e);
+}
+
+int
+acc_rule_state(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	int rc = 0;
+	for (size_t i = 0; i < t->f->ncall && rc == 0 && t->nstep > 1; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->rank != g->rank[0] || c->k->step != t->step[1] || c->k->backward ||
+			c->k->talks || c->batch || !acc_replicas_peers(t, g, c, room))
+			continue;
+		for (uint32_t j = 0; j < c->n && rc == 0; j++)
+			if (!t->seen[c->first + j].out)
+				rc = state(t, g, room, j, t->step[0], e);
+	}
+	return rc;
+}

@@ -1,0 +1,151 @@
+/* What is whole, the same on all ranks, where communication takes what it is given for a part: it stands there as often
+ * as there are ranks. */
+#include "acc/say.h"
+#include "replay/replica.h"
+
+#include <math.h>
+
+enum { FEW_ELEMENTS = 4 };
+
+#define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
+
+/* Does an op call, after it, or before, scale it to its part of the ranks' sum? 1, 0, < 0. */
+static int
+is_shared_out(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	struct acc_err *e)
+{
+	double v = 0;
+	int rc = c == NULL || c->k->talks || c->info == NULL || c->info->cls != ACC_OP_MUL
+			 ? 0
+			 : acc_seen_factor(t, c, &v, e);
+	return rc != 1 ? rc : fabs(v * g->n - 1) < 1e-6;
+}
+
+/* Is it the same on all ranks, and not one number? */
+static int
+is_whole(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	const struct acc_replica_seen *s, const struct acc_seen_call **peer, bool *is,
+	struct acc_err *e)
+{
+	bool flat = true;
+	*is = false;
+	if (s->n < FEW_ELEMENTS || s->mark == 0 || !acc_replicas_peers(t, g, c, peer))
+		return 0;
+	int rc = acc_replicas_same(t, g, peer, (uint32_t)(s - t->seen) - c->first, is, e);
+	if (rc == 0 && *is)
+		rc = acc_replicas_flat(t, s, &flat, e);
+	*is &= !flat;
+	return rc;
+}
+
+static int
+summed(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	const struct acc_seen_call **peer, struct acc_err *e)
+{
+	const struct acc_replica_seen *in = acc_seen_real(t, c, false),
+				      *out = acc_seen_real(t, c, true);
+	bool whole = false;
+	if (c->average || c->picks || c->scatters || in == NULL || out == NULL)
+		return 0;
+	const struct acc_replica_seen *made = acc_seen_maker(t, in);
+	int rc = made == NULL || t->call[made->call].k->talks
+			 ? 0
+			 : is_whole(t, g, c, in, peer, &whole, e);
+	if (rc < 0 || !whole)
+		return rc;
+	const uint32_t next = out->mark == 0 ? ACC_NOID
+					     : acc_ids_get(&t->scaled, acc_seen_id(t, out));
+	if (next != ACC_NOID &&
+		next <= out->call) /* the same numbers as before: what scales these is not known */
+		return 0;
+	rc = is_shared_out(t, g, &t->call[made->call], e);
+	if (rc == 0 && next != ACC_NOID)
+		rc = is_shared_out(t, g, &t->call[next], e);
+	return rc != 0 ? (rc < 0 ? rc : 0)
+		       : acc_replicas_blame(t, g, out->line,
+				 SAY(t,
+					 "sums up what %s made, which is whole, the same on all ranks: it is %u times"
+					 " too large",
+					 acc_replicas_name(t, made->line, e), g->n),
+				 1, 0, e);
+}
+
+/* What is gathered, if an op call made it: what is filled is no smaller. */
+static const struct acc_replica_seen *
+gathered(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	const struct acc_replica_seen *part = NULL;
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		if (!s->out && s->real && acc_seen_maker(t, s) != NULL &&
+			(part == NULL || s->n < part->n))
+			part = s;
+	}
+	return part;
+}
+
+/* Of what is joined to a part that is gathered: something whole, beside what is another on each rank. */
+static int
+joined_whole(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	const struct acc_seen_call **peer, const struct acc_replica_seen **out, struct acc_err *e)
+{
+	bool apart = false;
+	*out = NULL;
+	if (c->info == NULL || c->info->cls != ACC_OP_MOVE || c->k->talks || c->k->backward)
+		return 0;
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		bool whole = false;
+		if (s->out || !s->real || s->n < FEW_ELEMENTS)
+			continue;
+		int rc = is_whole(t, g, c, s, peer, &whole, e);
+		if (rc < 0)
+			return rc;
+		*out = whole && acc_seen_maker(t, s) != NULL ? s : *out;
+		apart |= !whole;
+	}
+	*out = apart ? *out : NULL;
+	return 0;
+}
+
+static int
+taken_for_part(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *c, const struct acc_seen_call **peer, struct acc_err *e)
+{
+	const struct acc_replica_seen *part = gathered(t, c), *out = acc_seen_real(t, c, true),
+				      *whole;
+	const struct acc_replica_seen *made = part == NULL ? NULL : acc_seen_maker(t, part);
+	if (made == NULL || out == NULL || t->call[made->call].k->talks)
+		return 0;
+	int rc = joined_whole(t, g, &t->call[made->call], peer, &whole, e);
+	return rc < 0 || whole == NULL
+		       ? rc
+		       : acc_replicas_blame(t, g, out->line,
+				 SAY(t,
+					 "gathers what %s joined to each rank's part, and what %s made of that is whole,"
+					 " the same on all ranks: it stands there %u times",
+					 acc_replicas_name(t, made->line, e),
+					 acc_replicas_name(t, acc_seen_maker(t, whole)->line, e),
+					 g->n),
+				 1, 0, e);
+}
+
+int
+acc_rule_whole(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	int rc = 0;
+	for (size_t i = 0; i < t->f->ncall && rc == 0 && t->nstep > 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
+			continue;
+		if (c->k->backward)
+			break;
+		if (!c->k->talks || c->hands_round || !acc_seen_among(t, c, g))
+			continue;
+		rc = c->reduces   ? summed(t, g, c, room, e)
+		     : c->gathers ? taken_for_part(t, g, c, room, e)
+				  : 0;
+	}
+	return rc;
+}
