@@ -520,3 +520,19 @@ warned() {
 	run -2 --separate-stderr accdiff --no-fold turned dp2-noise
 	[[ $stderr == *"laid out over ranks in different ways"* ]]
 }
+
+@test "stages against ranks that each do all are two layouts" {
+	mkdir -p twice/step0
+	cp -r one/step0/rank0 twice/step0/rank0
+	cp -r one/step0/rank0 twice/step0/rank1
+	run -2 --separate-stderr accdiff --no-fold pp2-noise twice
+	[[ $stderr == *"laid out over ranks in different ways"* ]]
+	# The same layout, of which one side's communication was not recorded, is one.
+	cp -r pp2-noise silent
+	for r in 0 1; do
+		jq -c '.data |= with_entries(select(.key | startswith("Distributed.") | not))' \
+			pp2-noise/step0/rank$r/dump.json >silent/step0/rank$r/dump.json
+	done
+	run --separate-stderr accdiff --no-fold pp2-noise silent
+	[[ $stderr != *"laid out over ranks in different ways"* ]]
+}
