@@ -175,7 +175,7 @@ like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call, const struct 
 	const struct fold_call *ref = &f->reference.call[call];
 	find_ways(f->both, ref, (uint32_t)(it - &f->reference.item[ref->first]), &w);
 	for (uint32_t i = 0; i < w.n && (best < 2 || turned); i++) {
-		struct acc_fold_layout own;
+		struct acc_fold_layout own = {.n = 0};
 		/* A loss of all ranks is a mean of theirs, which was added last; the sum is, too, of a sum. */
 		const struct way *way = &w.way[it->stat.count == 1 ? w.n - 1 - i : i];
 		if (way->whole.known == 0)

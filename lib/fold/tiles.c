@@ -366,8 +366,9 @@ static int
 add_band(struct tiled *t, const int64_t *band, struct acc_err *e)
 {
 	const size_t n = ACC_BAND + (size_t)band[1] * ACC_PIECE;
-	int64_t *last = (int64_t *)(void *)(t->rows_of.p + t->last);
-	bool goes_on = t->rows_of.n > 0 && last[1] == band[1];
+	const bool any = t->rows_of.n > 0;
+	int64_t *last = any ? (int64_t *)(void *)(t->rows_of.p + t->last) : NULL;
+	bool goes_on = any && last[1] == band[1];
 	for (size_t i = ACC_BAND; i < n && goes_on; i += ACC_PIECE)
 		goes_on = last[i] == band[i] && last[i + 2] == band[i + 2] && band[i + 3] > 0 &&
 			  last[i + 3] == band[i + 3] &&
