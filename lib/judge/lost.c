@@ -205,8 +205,9 @@ acc_say_lost(struct acc_case *c, struct acc_err *e)
 		return rc;
 	rc = acc_recorded(c, &c->call[both], &how, e);
 	for (int s = 0; s < 2 && rc == 0 && how.alike && how.ordered; s++) {
-		/* A side that communicates in its own way may reduce in it, too. */
-		bool own = t.talks[!s] > 0 && t.of_both[s] < t.n[s];
+		/* A side that communicates in its own way may reduce in it, too; but not ranks that do so
+		 * because they are one of the other side's, where a sum of both is divided. */
+		bool own = t.talks[!s] > 0 && !(t.folded[!s] && t.of_both[s] == t.n[s]);
 		/* Where ranks are one of several of the other side's, some have weights of their own. */
 		if (t.n[s] > 0 && !own && !(t.scaled > 0 && t.folded[!s]))
 			rc = say(&t, s, e);
