@@ -626,21 +626,23 @@ if [ -n "$noise" ]; then
 	complaints "second bench" "$tmp/why"
 fi
 first=device
+judge_dumps() { # DEVICE BENCH
+	measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
+		with member "$judging$expected" "$judge" ${preset:+--preset="$preset"} ${where:+"$where"} \
+			${noise:+--noise="$tmp/noise"} ${entire:+--all} ${strict:+--strict} ${audit:+"$audit"} \
+			${threads:+-j "$threads"}
+}
 print_judged() {
 	with member "$printing$reports" accfmt -f "$format" ${top:+--top="$top"} \
 		${only_bad:+"$only_bad"} \
 		${behind:+--consequences="$behind"} ${columns:+-c "$columns"}
 }
-diff_dumps() { # DEVICE BENCH
-	measure "$1" "$2" "$tmp/why.a" "$tmp/why.b" |
-		with member "$judging$expected" "$judge" ${preset:+--preset="$preset"} ${where:+"$where"} \
-			${noise:+--noise="$tmp/noise"} ${entire:+--all} ${strict:+--strict} ${audit:+"$audit"} \
-			${threads:+-j "$threads"} |
-		if [ -n "$kept" ]; then
-			tee "$kept" | print_judged
-		else
-			print_judged
-		fi
+print_and_keep() {
+	if [ -n "$kept" ]; then
+		tee "$kept" | print_judged
+	else
+		print_judged
+	fi
 }
 # Ranks of two layouts, of which none are some of the other's, as where one side is split by tensors and the other by the
 # batch: then both sides become one.
@@ -649,20 +651,17 @@ in_two_layouts() {
 	grep -qF "$(text 'the two sides are laid out over ranks in different ways: nothing was judged')" "$tmp/why.$judge" 2>/dev/null
 }
 if [ -n "$both_ranked" ]; then
-	diff_dumps "$1" "$2" >"$tmp/judged"
-	status=$?
-	if [ "$status" -eq 2 ] && in_two_layouts; then
+	judge_dumps "$1" "$2" >"$tmp/judged" || true # the stream tells it on
+	if in_two_layouts; then
 		rm -f "$tmp"/why.*
 		folded=' device bench' wholly=--whole measured='' unlike=''
 		measure_bare
-		diff_dumps "$1" "$2" >"$tmp/whole"
-		status=$?
-		[ "$status" -eq 2 ] && in_two_layouts || mv "$tmp/whole" "$tmp/judged"
+		judge_dumps "$1" "$2" >"$tmp/whole" || true
+		in_two_layouts || mv "$tmp/whole" "$tmp/judged"
 	fi
-	cat "$tmp/judged"
-	(exit "$status")
+	print_and_keep <"$tmp/judged"
 else
-	diff_dumps "$1" "$2"
+	judge_dumps "$1" "$2" | print_and_keep
 fi
 status=$?
 # All that a reader says it says before its stream ends.

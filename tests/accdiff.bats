@@ -427,3 +427,15 @@ with_own() { # program, script
 	run -1 --separate-stderr accdiff titan.log "$DATA/curves/torchtitan.log"
 	[ -z "$stderr" ]
 }
+
+@test "ranks on both sides: a terminal gets colours and its width, as with one rank" {
+	command -v script >/dev/null || skip "no script(1)"
+	tar -C "$BATS_TEST_TMPDIR" -xzf "$DATA/parallel.tar.gz"
+	cd "$BATS_TEST_TMPDIR" || return
+	run script -qec "accdiff tp2-lost-noise tp2" /dev/null
+	[[ $output == *$'\e['* ]]
+	# Whoever reads no further ends it, without a word.
+	run -0 --separate-stderr bash -c "accdiff -a -f json tp2-lost-noise tp2 | head -n 1 | wc -l"
+	[ "$output" = 1 ]
+	[ -z "$stderr" ]
+}
