@@ -309,11 +309,11 @@ count_reference(const struct acc_fold *f, const struct fold_step *t, uint32_t en
 	for (uint32_t i = end > 0 ? f->reference.segment[t->reference].first : 0; i < end; i++) {
 		const struct fold_call *k = &f->reference.call[i];
 		/* What is sent and received is another tensor on each rank. */
-		for (uint32_t x = 0; x < k->n && k->dir == FOLD_FORWARD && !k->talks; x++)
-			n->tensors += f->reference.item[k->first + x].tensor;
-		for (uint32_t x = 0; x < k->n && k->dir == FOLD_FORWARD && !k->talks; x++)
-			n->unknown += f->reference.item[k->first + x].tensor &&
-				      f->reference.item[k->first + x].stat.ndim > ACC_FOLD_NDIM;
+		for (uint32_t x = 0; x < k->n && k->dir == FOLD_FORWARD && !k->talks; x++) {
+			const struct fold_item *it = &f->reference.item[k->first + x];
+			n->tensors += it->tensor;
+			n->unknown += it->tensor && it->stat.ndim > ACC_FOLD_NDIM;
+		}
 	}
 }
 
