@@ -78,6 +78,17 @@ acc_seen_factor(struct acc_replicas *t, const struct acc_seen_call *c, double *v
 	return found == 1 && isfinite(*v);
 }
 
+int
+acc_seen_shared_out(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *c, struct acc_err *e)
+{
+	double v = 0;
+	int rc = c == NULL || c->k->talks || c->info == NULL || c->info->cls != ACC_OP_MUL
+			 ? 0
+			 : acc_seen_factor(t, c, &v, e);
+	return rc != 1 ? rc : fabs(v * g->n - 1) < 1e-6;
+}
+
 /* The one loss of a rank in the first step, a mean, and the gradient that it is given. 1; 0: there is
  * none, or several; < 0. */
 static int

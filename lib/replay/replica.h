@@ -339,9 +339,17 @@ int acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64
 /* Each weight with the first one that is like it, if that one's rank has another in its place. */
 int acc_replicas_tied(struct acc_replicas *t, struct acc_err *e);
 
+/* Its gradient's op call; NULL. */
+const struct acc_seen_call *acc_seen_backward(const struct acc_replicas *t,
+	const struct acc_seen_call *c);
+/* Does it only move elements, outside of what autograd sees? */
+bool acc_seen_moves(const struct acc_replicas *t, const struct acc_seen_call *c);
 /* By what a call multiplies, or divides, its tensor. 1; 0: it is not known; < 0. */
 int acc_seen_factor(struct acc_replicas *t, const struct acc_seen_call *c, double *v,
 	struct acc_err *e);
+/* Is it scaled to its part of the ranks' sum? 1, 0, < 0. */
+int acc_seen_shared_out(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *c, struct acc_err *e);
 /* Are gradients scaled as the ranks' losses ask for? 0 or < 0. */
 int acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);

@@ -42,19 +42,6 @@ struct source {
 	size_t n;
 };
 
-static const struct acc_seen_call *
-backward_of(const struct acc_replicas *t, const struct acc_seen_call *c)
-{
-	return acc_replicas_call(t, c->k->step, c->k->rank, c->k->twin);
-}
-
-static bool
-moves(const struct acc_replicas *t, const struct acc_seen_call *c)
-{
-	return !c->k->talks && !c->k->backward && c->info != NULL && c->info->cls == ACC_OP_MOVE &&
-	       backward_of(t, c) == NULL;
-}
-
 /* --- elements --- */
 
 static int
@@ -243,11 +230,11 @@ uses(struct source *s, uint32_t rank, struct acc_err *e)
 		for (uint32_t i = c->first; i < c->first + c->n; i++)
 			given |= is_of(&w.m, &t->seen[i]);
 		behind |= talk != NULL && c > talk && c->k->talks;
-		if (c->k->talks ? given : given && moves(t, c))
+		if (c->k->talks ? given : given && acc_seen_moves(t, c))
 			add_outputs(&w.m, t, c);
-		else if (!behind && c > talk && moves(t, c) && is_open(t, c))
+		else if (!behind && c > talk && acc_seen_moves(t, c) && is_open(t, c))
 			add_outputs(&w.open, t, c);
-		else if (!c->k->talks && backward_of(t, c) != NULL)
+		else if (!c->k->talks && acc_seen_backward(t, c) != NULL)
 			rc = use(s, &w, c, e);
 	}
 	return rc < 0 ? rc : rc == 1 && w.m.n < MOST_MARKS;
@@ -383,7 +370,8 @@ origin(struct source *s, const struct acc_replica_seen **out, struct acc_err *e)
 	const struct acc_replica_seen *in = s->in, *made = acc_seen_maker(t, in);
 	int rc = 0;
 	*out = NULL;
-	for (unsigned hops = 0; hops < MOST_HOPS && made != NULL && moves(t, &t->call[made->call]);
+	for (unsigned hops = 0;
+		hops < MOST_HOPS && made != NULL && acc_seen_moves(t, &t->call[made->call]);
 		hops++) {
 		in = acc_seen_real(t, &t->call[made->call], false);
 		made = in == NULL ? NULL : acc_seen_maker(t, in);
@@ -397,7 +385,7 @@ origin(struct source *s, const struct acc_replica_seen **out, struct acc_err *e)
 	for (const struct acc_seen_call *c = from; c-- > t->call && acc_seen_beside(c, from) &&
 						   tried < MOST_BACK && *out == NULL && rc == 0;) {
 		const struct acc_replica_seen *x = c->k->talks || c->k->backward ||
-								   backward_of(t, c) == NULL
+								   acc_seen_backward(t, c) == NULL
 							   ? NULL
 							   : acc_seen_real(t, c, true);
 		bool is = false;
@@ -430,7 +418,7 @@ is_replica(const struct source *s)
 static const struct acc_replica_seen *
 gradient_in(const struct acc_replicas *t, const struct acc_replica_seen *x)
 {
-	const struct acc_seen_call *back = backward_of(t, &t->call[x->call]);
+	const struct acc_seen_call *back = acc_seen_backward(t, &t->call[x->call]);
 	const struct acc_replica_seen *only = NULL;
 	for (uint32_t i = back == NULL ? 0 : back->first; back != NULL && i < back->first + back->n;
 		i++) {

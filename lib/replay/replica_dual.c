@@ -8,18 +8,17 @@ enum { MOST_HOPS = 8, MOST_MOVED = 64 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
-static const struct acc_seen_call *
-backward_of(const struct acc_replicas *t, const struct acc_seen_call *c)
+const struct acc_seen_call *
+acc_seen_backward(const struct acc_replicas *t, const struct acc_seen_call *c)
 {
 	return acc_replicas_call(t, c->k->step, c->k->rank, c->k->twin);
 }
 
-/* Does it only move elements, outside of what autograd sees? */
-static bool
-moves(const struct acc_replicas *t, const struct acc_seen_call *c)
+bool
+acc_seen_moves(const struct acc_replicas *t, const struct acc_seen_call *c)
 {
 	return !c->k->talks && !c->k->backward && c->info != NULL && c->info->cls == ACC_OP_MOVE &&
-	       backward_of(t, c) == NULL;
+	       acc_seen_backward(t, c) == NULL;
 }
 
 /* Who made this, before its elements were moved; of several, communication: a rank's own part stays as it is.
@@ -29,7 +28,7 @@ origin(const struct acc_replicas *t, const struct acc_replica_seen *s, unsigned 
 {
 	const struct acc_replica_seen *made = acc_seen_maker(t, s), *found = NULL;
 	const struct acc_seen_call *c = made == NULL ? NULL : &t->call[made->call];
-	if (c == NULL || !moves(t, c))
+	if (c == NULL || !acc_seen_moves(t, c))
 		return made;
 	for (uint32_t i = c->first; i < c->first + c->n && hops > 0; i++) {
 		if (t->seen[i].out || t->seen[i].n < 2 || !t->seen[i].real)
@@ -70,7 +69,7 @@ exchange(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 	const struct acc_replica_seen *y = in == NULL ? NULL : origin(t, in, MOST_HOPS);
 	const struct acc_seen_call *back = y == NULL || t->call[y->call].k->backward
 						   ? NULL
-						   : backward_of(t, &t->call[y->call]);
+						   : acc_seen_backward(t, &t->call[y->call]);
 	const struct acc_replica_seen *dy = back == NULL ? NULL : gradient_in(t, back, y);
 	const struct acc_replica_seen *from = dy == NULL ? NULL : origin(t, dy, MOST_HOPS);
 	bool flat = false;
@@ -100,7 +99,7 @@ weight_behind(const struct acc_replicas *t, const struct acc_replica_seen *y)
 	for (unsigned hops = 0; y != NULL && hops < MOST_HOPS; hops++) {
 		const struct acc_seen_call *c = &t->call[y->call];
 		const struct acc_replica_seen *next = NULL;
-		if (!y->wants || c->k->backward || c->k->talks || backward_of(t, c) != NULL)
+		if (!y->wants || c->k->backward || c->k->talks || acc_seen_backward(t, c) != NULL)
 			return NULL;
 		for (uint32_t i = c->first; i < c->first + c->n; i++) {
 			const struct acc_replica_seen *s = &t->seen[i];
@@ -121,7 +120,8 @@ others_with(const struct acc_replicas *t, int64_t rank, const struct acc_replica
 	uint64_t n = 0;
 	for (size_t i = 0; i < t->f->ncall; i++) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != rank || c->k->step != t->step[0] || backward_of(t, c) == NULL)
+		if (c->k->rank != rank || c->k->step != t->step[0] ||
+			acc_seen_backward(t, c) == NULL)
 			continue;
 		for (uint32_t j = c->first; j < c->first + c->n; j++) {
 			if (t->seen[j].leaf && t->seen[j].mark == w->mark)
@@ -195,7 +195,7 @@ only_use(const struct acc_replicas *t, const struct acc_seen_call *gather, uint6
 			if (!is_moved(&m, s))
 				continue;
 			given = true;
-			if (!s->wants || s->n != whole || backward_of(t, c) == NULL)
+			if (!s->wants || s->n != whole || acc_seen_backward(t, c) == NULL)
 				continue;
 			if (use != NULL)
 				return NULL;
@@ -247,7 +247,8 @@ gathered(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 	const struct acc_replica_seen *use = part < 2 || !acc_seen_among(t, c, g)
 						     ? NULL
 						     : only_use(t, c, part * g->n);
-	const struct acc_seen_call *back = use == NULL ? NULL : backward_of(t, &t->call[use->call]);
+	const struct acc_seen_call *back = use == NULL ? NULL
+						       : acc_seen_backward(t, &t->call[use->call]);
 	for (uint32_t i = back == NULL ? 0 : back->first; back != NULL && i < back->first + back->n;
 		i++)
 		if (t->seen[i].out && acc_seen_input(t, &t->seen[i]) == use)

@@ -128,18 +128,6 @@ of_parts(const struct acc_replicas *t, const struct acc_rank_group *g,
 	return false;
 }
 
-/* Is it scaled to its part of the ranks' sum? 1, 0, < 0. */
-static int
-is_shared_out(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
-	struct acc_err *e)
-{
-	double v = 0;
-	int rc = c == NULL || c->k->talks || c->info == NULL || c->info->cls != ACC_OP_MUL
-			 ? 0
-			 : acc_seen_factor(t, c, &v, e);
-	return rc != 1 ? rc : fabs(v * g->n - 1) < 1e-6;
-}
-
 /* What an op call adds that is whole, the same on all ranks: a bias to a product by parts of a weight, or something
  * to what is another on each; NULL: it does not. */
 static int
@@ -171,7 +159,7 @@ added_whole(struct acc_replicas *t, const struct acc_rank_group *g,
 		return rc;
 	rc = acc_replicas_flat(t, same, &flat, e);
 	if (rc == 0 && !flat)
-		rc = is_shared_out(t, g, acc_seen_caller(t, acc_seen_maker(t, same)), e);
+		rc = acc_seen_shared_out(t, g, acc_seen_caller(t, acc_seen_maker(t, same)), e);
 	*whole = rc == 0 && !flat ? same : NULL;
 	return rc < 0 ? rc : 0;
 }
@@ -195,7 +183,7 @@ counted_often(struct acc_replicas *t, const struct acc_rank_group *g,
 	uint32_t next = sum == NULL || sum->mark == 0
 				? ACC_NOID
 				: acc_ids_get(&t->scaled, acc_seen_id(t, sum));
-	rc = next == ACC_NOID || next <= by ? 0 : is_shared_out(t, g, &t->call[next], e);
+	rc = next == ACC_NOID || next <= by ? 0 : acc_seen_shared_out(t, g, &t->call[next], e);
 	return rc != 0 ? (rc < 0 ? rc : 0)
 		       : acc_replicas_blame(t, g, out->line,
 				 SAY(t,

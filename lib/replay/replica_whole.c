@@ -9,18 +9,6 @@ enum { FEW_ELEMENTS = 4 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
-/* Does an op call, after it, or before, scale it to its part of the ranks' sum? 1, 0, < 0. */
-static int
-is_shared_out(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
-	struct acc_err *e)
-{
-	double v = 0;
-	int rc = c == NULL || c->k->talks || c->info == NULL || c->info->cls != ACC_OP_MUL
-			 ? 0
-			 : acc_seen_factor(t, c, &v, e);
-	return rc != 1 ? rc : fabs(v * g->n - 1) < 1e-6;
-}
-
 /* Is it the same on all ranks, and not one number? */
 static int
 is_whole(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
@@ -58,9 +46,9 @@ summed(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_
 	if (next != ACC_NOID &&
 		next <= out->call) /* the same numbers as before: what scales these is not known */
 		return 0;
-	rc = is_shared_out(t, g, &t->call[made->call], e);
+	rc = acc_seen_shared_out(t, g, &t->call[made->call], e);
 	if (rc == 0 && next != ACC_NOID)
-		rc = is_shared_out(t, g, &t->call[next], e);
+		rc = acc_seen_shared_out(t, g, &t->call[next], e);
 	return rc != 0 ? (rc < 0 ? rc : 0)
 		       : acc_replicas_blame(t, g, out->line,
 				 SAY(t,
