@@ -254,6 +254,12 @@
 	X(VALUES_U, 4, "u: weights and batches known by statistics alone that agree", \
 		"each side " \
 		"rounds by 2 u at most in 16 bits") \
+	X(STAGES_SHARE, 0.1, \
+		"of the forward calls of a side that hands nothing on so many have no partner on one that " \
+		"does: stages against ranks that each do all", \
+		"tests/parallel/make.py: of four stages with four micro-batches against four ranks with a " \
+		"quarter of the batch each 0.28; of a pipeline of which one side's communication is not " \
+		"recorded none") \
 	X(SPLIT_SHARE, 0.02, \
 		"of the forward tensors that both sides have so many are split along one axis: the sides " \
 		"are laid out over ranks in different ways", \

@@ -275,7 +275,7 @@ acc_sharded(struct acc_case *c, struct acc_err *e)
 	/* Stages of a pipeline against ranks that each do all. */
 	if (s.hands[ACC_A] != s.hands[ACC_B] && several) {
 		uint64_t all = s.calls[s.hands[ACC_A] ? ACC_B : ACC_A];
-		signs += 10 * (all - s.matched) > all ? 2 : 0;
+		signs += (double)(all - s.matched) > LIMIT_STAGES_SHARE * (double)all ? 2 : 0;
 	}
 	signs += s.handed > 0 || s.talks[ACC_A] + s.talks[ACC_B] > s.talked;
 	if (signs < 2)
