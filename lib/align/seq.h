@@ -13,6 +13,7 @@ struct call {
 	uint64_t count;            /* elements of the first tensor that comes out; 0: unknown */
 	uint64_t given;            /* and of the first that goes in */
 	uint32_t takes;            /* tensors that go in */
+	bool unshaped;             /* the shape of one of its tensors is not known */
 	bool nobodys;              /* no framework has an operator of this name */
 	bool product;              /* its operator only sums up products */
 	uint64_t name, family, scope;
@@ -69,6 +70,7 @@ struct seq {
 	bool other_code, other_modules;
 	struct seq_near *near; /* of two sites at x nsite + y, modulo nnear, a power of two */
 	uint64_t nnear, nsite;
+	struct acc_ids unshaped; /* lines of code, see acc_seq_numbered */
 	struct seq_pack *pack;
 	uint32_t npack;
 	size_t pack_cap;
@@ -127,6 +129,11 @@ bool acc_seq_is_input(const struct acc_align_item *it);
 
 /* Pair what is alike and as often on both sides. */
 int acc_seq_anchors(struct seq *s);
+/* Find the lines of code of which shapes are unknown, and pair their calls that have the same number and the
+ * same values. */
+int acc_seq_numbered(struct seq *s);
+/* Is it a call of such a line? How many calls it has of one shape is not known then. */
+bool acc_seq_is_uncounted(const struct seq *s, const struct acc_index *ix, const struct call *c);
 /* Take out of free calls x[*n] of a and y[*m] of b those that acc_seq_score gives SEQ_NEVER with each of the
  * other side. before[i]: how many of them stand before the i-th that is left, counted from 1; before[0] is
  * 0; all: in all. before is the caller's to free, whatever comes back. 0 or ACC_ENOMEM. */

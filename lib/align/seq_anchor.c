@@ -167,6 +167,8 @@ pair_group(struct seq *s, const struct keyed *p, const struct keyed *q, uint32_t
 	if (k >= KEY_LEAF && n > 1 && k != KEY_SCOPE)
 		return 0;
 	const int rc = n > 1 ? pair_moved(s, p, q, n, k) : 0;
+	if (acc_seq_is_uncounted(s, s->j->a, &s->a[p[0].call]))
+		return rc;
 	for (uint32_t i = 0, t = 0; i < n && t < n && rc == 0; i++, t++) {
 		while (i < n && s->ma[p[i].call] != ACC_NOMATE)
 			i++;
@@ -299,8 +301,9 @@ acc_seq_anchors(struct seq *s)
 	if (rc == 0 && s->values)
 		rc = acc_seq_value_anchors(s);
 	else if (rc == 0) {
+		rc = acc_seq_numbered(s);
 		each_group(s, KEY_LINE, p, hold, &w);
-		rc = rounds(s, p);
+		rc = rc < 0 ? rc : rounds(s, p);
 		let_go(s, &w);
 		pair_waiting(s, &w);
 		if (rc == 0 && w.n > 0)

@@ -28,6 +28,7 @@ inputs(struct call *c, const struct acc_align_call *op, const struct acc_align_i
 	for (int i = 0; i < SEQ_INS; i++)
 		c->from[i] = ACC_NOMATE;
 	for (const struct acc_align_item *it = item; it < item + op->n; it++) {
+		c->unshaped |= it->tensor && !it->has_shape;
 		if (!acc_seq_is_input(it))
 			continue;
 		uint32_t who = it->print == 0 ? ACC_NOMATE : acc_ids_get(made, it->print);
@@ -364,8 +365,9 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 	if (s->values)
 		return acc_seq_value_score(s, i, k);
 	const struct call *x = &s->a[i], *y = &s->b[k];
-	int v = 20;
-	if (x->out != y->out) {
+	const bool shaped = !x->unshaped && !y->unshaped;
+	int v = shaped ? 20 : 0;
+	if (x->out != y->out && shaped) {
 		if (x->family != y->family || (x->dims != y->dims && !s->loose))
 			return SEQ_NEVER;
 		/* In another program, what only hands on more or fewer elements hands on another thing. */
@@ -373,7 +375,7 @@ acc_seq_score(const struct seq *s, uint32_t i, uint32_t k)
 			return SEQ_NEVER;
 		v = x->dims == y->dims ? 0 : -10;
 	}
-	v += x->in == y->in ? 10 : x->given_dims == y->given_dims ? 0 : -10;
+	v += x->in == y->in ? 10 : x->given_dims == y->given_dims || !shaped ? 0 : -10;
 	/* What somebody called by hand has no other name than the other side's, if it has its values. */
 	const int value = acc_seq_value(x, y);
 	const bool named = x->nobodys && y->nobodys && value >= 15;

@@ -367,6 +367,7 @@ align(struct acc_joined *j, bool modules, struct acc_err *e)
 	free(s.how);
 	free(s.near);
 	free(s.pack);
+	acc_ids_release(&s.unshaped);
 	return rc;
 }
 
