@@ -476,7 +476,8 @@ warned() {
 @test "two layouts of which none divides the other: both sides become one rank" {
 	tar -xzf "$DATA/many.tar.gz"
 	for pair in tp2-noise:dp2-noise dp2-noise:tp2-noise tp2-noise:pp2-noise sp2-noise:tp2-noise fsdp2-noise:tp2-noise \
-		tp4-noise:dp2-noise; do
+		tp4-noise:dp2-noise tp2dp2-noise:tp4-noise tp4-noise:tp2dp2-noise dp4-noise:tp2pp2-noise \
+		tp2pp2-noise:tp2dp2-noise tp2dp2-noise:tp2pp2-noise; do
 		found 0 ${pair%:*} ${pair#*:}
 		[[ $text =~ ^([0-9]+)" op calls compared: none adds more error" ]] || { echo "$pair $text"; false; }
 		[ "${BASH_REMATCH[1]}" -ge 150 ] || { echo "$pair $text"; false; }
@@ -487,9 +488,26 @@ warned() {
 	[ "$found" = "Functional.linear.2.forward out 0 null" ]
 	found 1 dp2-noise tp-wrong
 	[ "$found" = "Functional.linear.2.forward out 0 null" ]
-	# Along several axes too much is open.
-	run -2 --separate-stderr accdiff tp2dp2-noise tp4-noise
-	[[ $stderr == *"a side of two that both become one rank is laid out along several axes"* ]]
+	found 1 tp4-scale-noise tp2dp2-noise
+	[ "$found" = "Functional.linear.4.forward out 0 null" ]
+}
+
+@test "two layouts, one of them in micro-batches" {
+	tar -xzf "$DATA/many.tar.gz"
+	tar -xzf "$DATA/fold_ranks.tar.gz"
+	for pair in pp2-m2-noise:tp2-noise tp2-noise:pp2-m2-noise pp2-m2-noise:dp4-noise; do
+		found 0 ${pair%:*} ${pair#*:}
+		[[ $text =~ ^([0-9]+)" op calls compared: none adds more error" ]] || { echo "$pair $text"; false; }
+		[ "${BASH_REMATCH[1]}" -ge 150 ] || { echo "$pair $text"; false; }
+	done
+	# Of a stage's only call of a line of code the layout is that of other stages' calls.
+	found 1 pp2-m2-scale-noise dp2-noise
+	[ "$found" = "Functional.linear.2.forward out 0 1" ]
+	# What cannot become one is said once.
+	cp -r tp2-noise other
+	sed -i 's/"\(Max\|Min\|Mean\|Norm\)": -\?\([0-9]\)/"\1": 7\2/g' other/step0/rank*/dump.json
+	run -2 --separate-stderr accdiff other dp2-noise
+	[ "$(grep -c 'the ranks are left as they are' <<<"$stderr")" -eq 1 ]
 }
 
 @test "a bench that becomes one rank, too: what its ranks have in parts is what the device has" {

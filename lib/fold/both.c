@@ -28,7 +28,6 @@ struct ways {
 int
 acc_fold_both(struct acc_fold *f, struct acc_err *e)
 {
-	uint32_t ranks = acc_fold_reference_ranks(f);
 	f->both = calloc(1, sizeof *f->both);
 	if (f->both == NULL)
 		return acc_nomem(e);
@@ -38,8 +37,7 @@ acc_fold_both(struct acc_fold *f, struct acc_err *e)
 		.apart = 1,
 		.whole = true};
 	f->reference = (struct fold_side){0};
-	f->both->part = calloc(2 * (size_t)ranks + 2, sizeof *f->both->part);
-	return f->both->part == NULL ? acc_nomem(e) : 0;
+	return 0;
 }
 
 uint32_t
@@ -78,6 +76,56 @@ add_way(struct ways *w, const struct acc_fold_stat *whole, double scale)
 		x->whole.v[i] *= scale;
 }
 
+/* Are their extremes the same, but for noise? Where most of a tensor is one large number, as behind a mask, the
+ * other end is as precise as itself, and not as that is: by four roundings of it in f32. */
+static bool
+same_ends(const struct acc_fold_stat *a, const struct acc_fold_stat *b, double tol)
+{
+	static const int ends[2] = {ACC_FOLD_MAX, ACC_FOLD_MIN};
+	const double rms = b->known & 1 << ACC_FOLD_NORM && b->count > 0
+				   ? b->v[ACC_FOLD_NORM] / sqrt(b->count)
+				   : 0;
+	const double size = fmax(rms / 8, fmin(fabs(b->v[ACC_FOLD_MAX]), fabs(b->v[ACC_FOLD_MIN])));
+	for (int i = 0; i < 2; i++) {
+		const double x = a->v[ends[i]], y = b->v[ends[i]];
+		if ((a->known & b->known & 1 << ends[i]) &&
+			fabs(x - y) > COPIES * tol * (fabs(y) + size))
+			return false;
+	}
+	return true;
+}
+
+/* Are these one and the same, but for noise? */
+static bool
+twins(const struct acc_fold_stat *a, const struct acc_fold_stat *b, double tol)
+{
+	return a->count > 1 && acc_fold_same(a, 1, b, COPIES * tol) == 2 && same_ends(a, b, tol);
+}
+
+/* Are all? */
+static bool
+are_copies(const struct acc_fold_stat *part, uint32_t n, double tol)
+{
+	struct acc_fold_stat whole;
+	if (!acc_fold_join(part, n, (struct acc_place){.kind = ACC_REPLICATE}, COPIES * tol,
+		    &whole))
+		return false;
+	for (uint32_t i = 1; i < n; i++)
+		if (!same_ends(&part[i], &part[0], tol))
+			return false;
+	return true;
+}
+
+/* Does the first part stand there again? Then they are no parts of a whole along this axis. */
+static bool
+has_twin(const struct acc_fold_stat *part, uint32_t n, double tol)
+{
+	for (uint32_t i = 1; i < n; i++)
+		if (twins(&part[0], &part[i], tol))
+			return true;
+	return false;
+}
+
 /* n parts at `from`, joined along this axis of the mesh and those before it; to: room behind. */
 static void
 descend(struct ways *w, int axis, const struct acc_fold_stat *from, uint32_t n,
@@ -97,14 +145,15 @@ descend(struct ways *w, int axis, const struct acc_fold_stat *from, uint32_t n,
 			p = c <= ndim ? (struct acc_place){ACC_SHARD, (uint8_t)(c - 1)}
 				      : (struct acc_place){ACC_PARTIAL, 0};
 		for (uint32_t i = 0; i < left && fits; i++)
-			fits = acc_fold_join(&from[i * size], size, p, w->tol, &to[i]);
+			fits = acc_fold_join(&from[i * size], size, p, w->tol, &to[i]) &&
+			       (c == 0 || !has_twin(&from[i * size], size, w->tol));
 		if (!fits)
 			continue;
 		w->now.at[axis] = p;
 		descend(w, axis - 1, to, left, to + left);
 		bool sure = c == 0;
 		for (uint32_t i = 0; i < left && sure; i++)
-			sure = acc_fold_join(&from[i * size], size, p, COPIES * w->tol, &to[i]);
+			sure = are_copies(&from[i * size], size, w->tol);
 		if (sure)
 			return;
 	}
@@ -148,18 +197,33 @@ find_ways(struct acc_fold *g, const struct fold_call *ref, uint32_t i, struct wa
 	add_factors(w, acc_fold_factor(g, k, own));
 }
 
-/* What all ranks have is no sum of theirs. */
+/* Has another rank what the first one has, though by this layout it is another part, or summand? */
 static bool
-sums_copies(const struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l,
+joins_twins(const struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l,
 	double tol)
 {
-	struct acc_fold_stat all;
-	bool splits = false;
-	for (uint32_t d = 0; d < l->n; d++)
-		splits |= l->at[d].kind != ACC_REPLICATE;
-	return splits && m->zip > 1 &&
-	       acc_fold_join(f->part, m->zip, (struct acc_place){ACC_REPLICATE, 0}, COPIES * tol,
-		       &all);
+	for (uint32_t r = 1; r < m->zip; r++) {
+		uint32_t at = r;
+		bool other = false;
+		for (int d = (int)m->n - 1; d >= 0; d--) {
+			other |= at % m->size[d] != 0 && l->at[d].kind != ACC_REPLICATE;
+			at /= m->size[d];
+		}
+		if (other && twins(&f->part[0], &f->part[r], tol))
+			return true;
+	}
+	return false;
+}
+
+/* Where statistics leave open along which axis both sides are split, it is the last that it may be, as those of
+ * weights and heads stand behind the batch: any rule would do, if it says the same whichever side is asked. */
+static bool
+sooner(const struct acc_fold_stat *a, const struct acc_fold_stat *b)
+{
+	for (uint32_t d = 0; d < a->ndim && a->ndim == b->ndim; d++)
+		if (a->shape[d] != b->shape[d])
+			return a->shape[d] < b->shape[d];
+	return false;
 }
 
 static int
@@ -174,20 +238,23 @@ like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call, const struct 
 		return it->stat.known == 0 ? -1 : acc_fold_solve(f, m, &it->stat, tol, factor, l);
 	const struct fold_call *ref = &f->reference.call[call];
 	find_ways(f->both, ref, (uint32_t)(it - &f->reference.item[ref->first]), &w);
-	for (uint32_t i = 0; i < w.n && (best < 2 || turned); i++) {
+	const struct acc_fold_stat *whole = NULL;
+	for (uint32_t i = 0; i < w.n; i++) {
 		struct acc_fold_layout own = {.n = 0};
 		/* A loss of all ranks is a mean of theirs, which was added last; the sum is, too, of a sum. */
 		const struct way *way = &w.way[it->stat.count == 1 ? w.n - 1 - i : i];
 		if (way->whole.known == 0)
 			continue;
 		int sure = acc_fold_solve(f, m, &way->whole, tol, factor, &own);
-		if (sure > 0 && sums_copies(f, m, &own, tol))
+		if (sure > 0 && joins_twins(f, m, &own, tol))
 			continue;
 		/* Axes in their order before the other way round. */
 		bool turns = best == 2 && turned && !own.swapped;
-		if (sure < best || (sure == best && !turns))
+		if (sure < best || (sure == best && !turns &&
+					   (own.swapped != turned || !sooner(&way->whole, whole))))
 			continue;
 		turned = own.swapped;
+		whole = &way->whole;
 		best = sure;
 		*l = own;
 		*reference = way->layout;
@@ -215,7 +282,7 @@ fill_item(struct acc_fold *g, const struct fold_step *t, const struct fold_virtu
 		all.at[d].kind = ACC_REPLICATE;
 	if (!it->tensor || g->mesh.zip == 1)
 		return;
-	if (acc_fold_gather(g, &g->mesh, t, v, i) &&
+	if (acc_fold_gather(g, &g->mesh, t, v, i) && are_copies(g->part, g->mesh.zip, it->tol) &&
 		acc_fold_by_layout(g, &g->mesh, &all, COPIES * it->tol, &it->stat))
 		return;
 	it->split = true;
@@ -284,8 +351,28 @@ acc_fold_both_build(struct acc_fold *f, const struct fold_mesh *m, struct acc_er
 
 /* --- and its layouts --- */
 
+/* Item i of a call of the device is laid out so, for sure, and what stands for it in the reference so. */
+static bool
+both_known(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	struct acc_fold_layout *reference)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	const struct fold_item *own = &f->device.item[k->first + i],
+			       *it = acc_fold_counterpart(f, t, v, i);
+	struct acc_fold_layout l;
+	if (!own->tensor || it == NULL || !it->split || !acc_fold_gather(f, &f->mesh, t, v, i))
+		return false;
+	const double tol = own->tol > it->tol ? own->tol : it->tol;
+	return like(f, &f->mesh, v->mate, it, tol, acc_fold_factor(f, k, own), &l, reference) == 2;
+}
+
+/* Where the calls of a line have weights in several layouts, the line has none, but each of them its own. */
+enum pass { VOTE, OWN };
+
+/* Of what stands for the items of a call of the device. */
 static int
-vote(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, struct acc_err *e)
+settle_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, enum pass pass,
+	struct acc_err *e)
 {
 	struct acc_fold *g = f->both;
 	const struct fold_call *k = &f->device.call[t->call[v->rank]];
@@ -294,19 +381,32 @@ vote(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, stru
 	const struct fold_call *from = &g->device.call[s->call[s->v[ref->of].rank]];
 	int rc = 0;
 	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
-		const struct fold_item *own = &f->device.item[k->first + i],
-				       *it = acc_fold_counterpart(f, t, v, i);
-		struct acc_fold_layout l, to;
-		if (!own->tensor || it == NULL || !it->split ||
-			!acc_fold_gather(f, &f->mesh, t, v, i))
+		struct acc_fold_layout to;
+		if (!both_known(f, t, v, i, &to))
 			continue;
-		double tol = own->tol > it->tol ? own->tol : it->tol;
-		if (like(f, &f->mesh, v->mate, it, tol, acc_fold_factor(f, k, own), &l, &to) == 2)
-			rc = acc_fold_say(g, from,
-				&g->device.item[from->first +
-						(uint32_t)(it - &f->reference.item[ref->first])],
-				&to, e);
+		const uint32_t x = (uint32_t)(acc_fold_counterpart(f, t, v, i) -
+					      &f->reference.item[ref->first]);
+		struct fold_item *it = &f->reference.item[ref->first + x];
+		const struct fold_item *own = &g->device.item[from->first + x];
+		if (pass == VOTE) {
+			rc = acc_fold_say(g, from, own, &to, e);
+		} else if (acc_fold_gather(g, &g->mesh, s, &s->v[ref->of], x) &&
+			   acc_fold_choose(g, from, own, NULL, own->tol).n == 0) {
+			acc_fold_by_layout(g, &g->mesh, &to, INFINITY, &it->stat);
+			it->split = false;
+		}
 	}
+	return rc;
+}
+
+static int
+settle_calls(struct acc_fold *f, enum pass pass, struct acc_err *e)
+{
+	int rc = 0;
+	for (uint32_t s = 0; s < f->nstep; s++)
+		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
+			if (f->step[s].v[i].mate != FOLD_NONE)
+				rc = settle_call(f, &f->step[s], &f->step[s].v[i], pass, e);
 	return rc;
 }
 
@@ -315,11 +415,8 @@ acc_fold_both_settle(struct acc_fold *f, struct acc_err *e)
 {
 	struct acc_fold *g = f->both;
 	struct fold_side *r = &f->reference;
-	int rc = 0;
-	for (uint32_t s = 0; s < f->nstep; s++)
-		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
-			if (f->step[s].v[i].mate != FOLD_NONE)
-				rc = vote(f, &f->step[s], &f->step[s].v[i], e);
+	int rc = settle_calls(f, VOTE, e);
+	rc = rc < 0 ? rc : settle_calls(f, OWN, e);
 	for (uint32_t c = 0; c < r->ncall && rc == 0; c++) {
 		const struct fold_call *ref = &r->call[c];
 		const struct fold_step *t = &g->step[ref->segment];

@@ -191,6 +191,27 @@ count_ranks(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
 	return 1;
 }
 
+/* For the parts of a tensor. */
+static int
+make_room(struct acc_fold *f, uint32_t ranks, uint32_t micro, struct acc_err *e)
+{
+	f->part = calloc(2 * (size_t)ranks * micro + 2, sizeof *f->part);
+	return f->part == NULL ? acc_nomem(e) : 0;
+}
+
+/* All meshes of up to two axes and the stages, without micro-batches and with so many. */
+static int
+try_all(struct trial *t, uint32_t ranks, uint32_t micro)
+{
+	int rc = 0;
+	for (uint32_t axes = 1; axes <= 2 && rc == 0; axes++) {
+		rc = try_axes(t, ranks, axes, 1);
+		if (rc == 0 && micro > 1)
+			rc = try_axes(t, ranks, axes, micro);
+	}
+	return rc;
+}
+
 /* Of the reference: by what the device's best is against it. */
 static int
 try_reference(struct trial *t, const struct fold_mesh *m)
@@ -202,8 +223,8 @@ try_reference(struct trial *t, const struct fold_mesh *m)
 		acc_fold_steps_free(f);
 		rc = acc_fold_steps(f, &no_mesh, t->e);
 	}
-	for (uint32_t axes = 1; axes <= 2 && rc == 0; axes++)
-		rc = try_axes(&own, f->step[0].nrank, axes, 1);
+	if (rc == 0)
+		rc = try_all(&own, f->step[0].nrank, batches(f, f->step[0].nrank));
 	if (rc == 0 && own.score > 1.02 * t->score) {
 		t->score = own.score;
 		t->best = *m;
@@ -212,39 +233,31 @@ try_reference(struct trial *t, const struct fold_mesh *m)
 	return rc;
 }
 
-/* Of one side: its stages, if it is laid out along one axis. False: along several, as far as what the ranks
- * do shows it. */
-static bool
-one_axis(const struct acc_fold *f, uint32_t *stages)
+/* Ranks that stand behind each other, as far as what they do shows it. */
+static uint32_t
+stages_of(const struct acc_fold *f)
 {
-	const uint32_t ranks = f->step[0].nrank, abreast = acc_fold_abreast(f);
-	*stages = ranks / abreast;
-	return (abreast == 1 || abreast == ranks) && batches(f, ranks) == 1;
+	return f->step[0].nrank / acc_fold_abreast(f);
 }
 
 /* Both meshes, and the reference's layouts. 1, 0, < 0. */
 static int
 find_both(struct acc_fold *f, struct acc_err *e)
 {
-	static const char several[] =
-		"a side of two that both become one rank is laid out along several axes";
 	struct acc_fold *g = f->both;
-	struct trial t = {.f = f, .use = try_reference, .apart = 1, .e = e};
 	uint32_t ranks;
 	int rc = count_ranks(g, &ranks, e);
 	if (rc <= 0) {
 		memcpy(f->why, g->why, sizeof f->why);
 		return rc;
 	}
-	/* Along several axes, and in micro-batches, not enough is known for sure. */
-	if (!one_axis(f, &f->nstages) || !one_axis(g, &t.stages))
-		return refuse(f, several);
-	for (uint32_t axes = 1; axes <= 2 && rc >= 0; axes++)
-		rc = try_axes(&t, ranks, axes, 1);
+	struct trial t = {.f = f, .use = try_reference, .stages = stages_of(g), .apart = 1, .e = e};
+	const uint32_t micro = batches(g, ranks);
+	f->nstages = stages_of(f);
+	rc = make_room(g, ranks, micro, e);
+	rc = rc < 0 ? rc : try_all(&t, ranks, micro);
 	if (rc < 0 || t.score == 0)
 		return rc;
-	if (t.best.n > 1 || t.device.n > 1)
-		return refuse(f, several);
 	f->mesh = t.device;
 	rc = acc_fold_both_build(f, &t.best, e);
 	rc = rc < 0 ? rc : acc_fold_steps(f, &f->mesh, e);
@@ -257,6 +270,7 @@ struct share {
 		laid;  /* forward tensors of the reference; of them, laid out on the ranks */
 	uint64_t like; /* of these, the same as the reference */
 	uint64_t own;  /* those of the device */
+	uint64_t both; /* of the reference, known, and in op calls that the device has, too */
 	uint64_t
 		unknown; /* of the reference, whose ranks have parts in a layout that is not known */
 };
@@ -293,6 +307,7 @@ count_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v
 		const struct fold_item *own = &f->device.item[k->first + i],
 				       *it = acc_fold_counterpart(f, t, v, i);
 		struct acc_fold_stat whole;
+		n->both += it != NULL && it->tensor && it->stat.ndim <= ACC_FOLD_NDIM;
 		if (it == NULL || !acc_fold_gather(f, &f->mesh, t, v, i))
 			continue;
 		double tol = own->tol > it->tol ? own->tol : it->tol;
@@ -350,9 +365,8 @@ prepare(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
 			return rc;
 		*ranks /= groups;
 	}
-	size_t most = *ranks * (size_t)(f->mesh_given ? f->mesh.micro : batches(f, *ranks));
-	f->part = calloc(2 * most + 2, sizeof *f->part);
-	return f->part == NULL ? acc_nomem(e) : 1;
+	int made = make_room(f, *ranks, f->mesh_given ? f->mesh.micro : batches(f, *ranks), e);
+	return made < 0 ? made : 1;
 }
 
 int
@@ -405,10 +419,13 @@ acc_fold_find(struct acc_fold *f, struct acc_err *e)
 	if (!stages_share(f, &f->mesh))
 		return refuse(f, "of some ranks less than a tenth of the op calls are any of the"
 				 " reference's");
-	/* Ranks of the reference, too, may do more for themselves than the other side does. */
+	/* Ranks of the reference, too, may do more for themselves than the other side does, as each gathers its
+	 * weights, or makes those of all stages; but no more than what both do. */
 	bool unknown = 4 * n.unknown > n.tensors;
 	if (f->both != NULL && n.own < n.tensors)
 		n.tensors = n.own;
+	if (f->both != NULL)
+		n.tensors = 2 * n.both > n.tensors ? n.both : n.tensors / 2;
 	/* Behind a fault nothing is like the reference; but where most has no place at all, or
 	 * hardly a weight is the same, this is another network, or a layout that is not known. */
 	/* On a mesh of several axes shapes alone decide nothing, and who is behind what is not known is

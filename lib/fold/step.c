@@ -219,6 +219,17 @@ struct chain {
 	size_t cap;
 };
 
+/* Of what is surely the same. Of a sum the mean alone is known: where the reference's layout is not known either,
+ * it shows which pairs of parts have the same mean, on whatever mesh. */
+static double
+full_weight(const struct acc_fold *f, const struct acc_fold_layout *l)
+{
+	bool sums = false;
+	for (uint32_t d = 0; d < l->n; d++)
+		sums |= l->at[d].kind == ACC_PARTIAL;
+	return sums && f->both != NULL ? 0.01 : 1;
+}
+
 /* How much of these two calls is one and the same. */
 static double
 likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *t,
@@ -243,7 +254,7 @@ likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *
 				&l);
 			if (sure < 0)
 				continue;
-			weight[w] += sure == 2 ? 1 : sure == 1 ? 0.01 : -0.1;
+			weight[w] += sure == 2 ? full_weight(f, &l) : sure == 1 ? 0.01 : -0.1;
 		}
 	}
 	for (uint32_t w = 0; w < nwith; w++)

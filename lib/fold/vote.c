@@ -343,7 +343,7 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 		return (struct acc_fold_layout){.n = 0};
 	/* All calls with its callers are behind a fault, or are at odds, as those that lay out weights;
 	 * others, or those of its shapes, are not. */
-	at = c == NULL || acc_fold_winner(c).n > 0 ? ACC_NOID : acc_fold_wide(f, k, it);
+	at = c != NULL && acc_fold_winner(c).n > 0 ? ACC_NOID : acc_fold_wide(f, k, it);
 	if (at != ACC_NOID) {
 		l = fitting(f, &f->cls[at], want);
 		if (l.n > 0)

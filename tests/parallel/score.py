@@ -86,6 +86,13 @@ MIXED = [
     ("tp4", "fsdp4", "scale lost stale mask"),
     ("dp4", "tp2pp2", "scale stale mask"),
     ("tp2pp2", "tp2dp2", "scale lost stale mask"),
+    ("tp2dp2", "tp2pp2", "scale lost noavg stale mask"),
+    ("tp2pp2", "tp4", "scale lost stale mask"),
+    ("pp4", "tp2dp2", "scale stale mask"),
+    ("tp2pp2", "fsdp4", "scale lost stale mask"),
+    ("tp4", "pp4-m4", "scale lost stale mask"),
+    ("tp2pp2-m2", "tp2dp2", "scale lost stale noavg"),
+    ("pp2-v2-m2", "tp2", "scale stale noavg"),
     ("pp4-m4", "dp4", "scale stale mask"),
 ]
 NOISE = ["", "-noise", "-tf32"]
