@@ -345,6 +345,7 @@ judge(struct acc_case *c, struct acc_err *e)
 	const struct suspect *named = NULL;
 	s.noise = acc_noise_ratio(c);
 	s.folded = c->passed > 0 && acc_is_folded(c);
+	s.wholes = s.folded && acc_is_folded_side(c, ACC_A) && acc_is_folded_side(c, ACC_B);
 	s.weights = acc_weight_error(c, &s.weight_unit);
 	s.two = acc_two_programs(c);
 	int rc = acc_sharded(c, e);

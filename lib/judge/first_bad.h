@@ -132,6 +132,7 @@ struct scan {
 	bool flipped; /* integers came out otherwise: choices between near-equal numbers fell so */
 	bool ranked; /* places were found by rank, and only statistics of them are known: ties hide there */
 	bool folded; /* ranks that accfold made one */
+	bool wholes; /* of both sides: much is not compared */
 	bool two;    /* programs of one network: see acc_two_programs */
 	double most; /* of the errors of elements that were seen in outputs of this step and rank */
 	/* There, places that were chosen by values of ranks are not known to be the same, and some are likely to

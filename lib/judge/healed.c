@@ -33,7 +33,7 @@ struct healing {
 };
 
 bool
-acc_two_programs(const struct acc_case *c)
+acc_two_programs(struct acc_case *c)
 {
 	uint32_t alone[2] = {0, 0}, both = 0, fused = 0;
 	for (uint32_t i = 0; i < c->ncall; i = acc_step(c, i)) {
@@ -47,8 +47,10 @@ acc_two_programs(const struct acc_case *c)
 		alone[ACC_B] += k->key[ACC_A] == NULL;
 	}
 	const uint32_t less = alone[ACC_A] < alone[ACC_B] ? alone[ACC_A] : alone[ACC_B];
+	/* Of ranks in two layouts each side has calls of its own, however much one program they are. */
 	return fused + less > LIMIT_PROGRAM * both && both > 0 &&
-	       fused + less >= LIMIT_PROGRAM_CALLS;
+	       fused + less >= LIMIT_PROGRAM_CALLS &&
+	       !(acc_is_folded_side(c, ACC_A) && acc_is_folded_side(c, ACC_B));
 }
 
 static uint64_t

@@ -67,6 +67,9 @@ acc_stat_element(const struct scan *s, double e, double unit)
 double
 acc_stat_unseen(const struct scan *s, double unit)
 {
+	/* Where the products themselves are hardly compared, nothing says how the device multiplies. */
+	if (s->wholes && !acc_unit_low(unit))
+		return LIMIT_TF32 / LIMIT_TF32_SEEN;
 	return acc_stat_element(s, 0, unit) / LIMIT_TF32_SEEN;
 }
 
