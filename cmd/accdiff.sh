@@ -667,6 +667,11 @@ status=$?
 # All that a reader says it says before its stream ends.
 complaints device "$tmp/why.a"
 complaints bench "$tmp/why.b"
+# What keeps both sides from becoming one is one thing.
+if [ -s "$tmp/why.fold.device" ] && cmp -s "$tmp/why.fold.device" "$tmp/why.fold.bench"; then
+	sed "s/^accfold: /$prog: /" "$tmp/why.fold.device" >&2
+	rm -f "$tmp/why.fold.device" "$tmp/why.fold.bench"
+fi
 for side in device bench; do
 	[ ! -s "$tmp/why.fold.$side" ] || sed "s/^accfold: /$prog: $(text "$side"): /" "$tmp/why.fold.$side" >&2
 	[ ! -s "$tmp/why.parts.$side" ] || sed "s/^accfold: /$prog: $(text "$side"): /" "$tmp/why.parts.$side"

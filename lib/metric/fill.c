@@ -146,6 +146,13 @@ incomparable(const struct acc_rec *r, const struct side *a, const struct side *b
 	return NULL;
 }
 
+/* Did accfold find no layout of its parts? */
+static bool
+is_unlaid(const struct acc_rec *r, const char *side)
+{
+	return acc_str_is(acc_get_text(r, side, "fold"), "Unknown()");
+}
+
 /* Statistics where both have some, checksums where both have one of a kind. */
 static int
 put_recorded(struct acc_measurer *m, struct acc_rec *r, const struct side *a, const struct side *b,
@@ -189,6 +196,8 @@ put_recorded(struct acc_measurer *m, struct acc_rec *r, const struct side *a, co
 		why = "the device's tensor could not be read";
 	else if (acc_get(r, "b.", "err") != NULL)
 		why = "the bench's tensor could not be read";
+	else if (why == NULL && (is_unlaid(r, "a.") || is_unlaid(r, "b.")))
+		why = "how its parts lie on the ranks is not known";
 	else if (why == NULL && (a->nulls > 0 || b->nulls > 0))
 		why = "the recorded statistics are null";
 	else if (why == NULL)
