@@ -46,6 +46,14 @@ load helper
 # without step1, and with it of
 #	tests/selfcheck/last.py OUT teacher-noise-ema teacher-noise-center --task statistics
 #	tests/selfcheck/joined.py OUT seldom-noise bank-noise-repeated --task statistics
+# uneven.tar.gz, the same way, of
+#	tests/selfcheck/uneven.py OUT counts-noise-begins scales-noise-ownscale --task statistics
+#	tests/selfcheck/blind.py OUT lowrank-noise-factors gated-noise-duplicates --task statistics
+# without step1, and with it of
+#	tests/selfcheck/uneven.py OUT counts-noise lengths-noise heads-noise chunks-noise scales-noise sketch-noise \
+#		backlog-noise chosen-noise routed-noise points-noise chunks-noise-partnorm backlog-noise-lose \
+#		--task statistics
+#	tests/selfcheck/blind.py OUT rows-noise rows-noise-owncount remat-noise-layerdrop --task statistics
 # collective/halo.acc.gz, average.acc.gz, doubled.acc.gz, home.acc.gz and lost.acc.gz are, without step1, as
 # masks.acc.gz, of
 #	tests/selfcheck/held.py OUT halo-noise-haloback
@@ -59,6 +67,7 @@ setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/held.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/last.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/legal.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/uneven.tar.gz"
 }
 
 # Nothing is said of what these runs record.
@@ -147,6 +156,12 @@ alone() { # stream, name, text
 
 @test "replicas: columns of a product, masks of samples, weights that each rank moves to take the gradient there" {
 	right rowcol-noise masks-noise sharp-noise
+}
+
+@test "replicas: ranks that do not have as much data, or as many heads" {
+	right counts-noise lengths-noise heads-noise chunks-noise rows-noise points-noise
+	named counts-noise-begins Functional.linear.0.forward 0 1 "which join its gradients"
+	named chunks-noise-partnorm Functional.layer_norm.1.backward 0 0 "was given to no reduction"
 }
 
 @test "reductions: of what is a sum already, of other parts, among others than elsewhere" {

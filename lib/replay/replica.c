@@ -49,9 +49,9 @@ alike(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc
 {
 	struct acc_distance d = {0};
 	double near = 0;
-	bool apart = false;
-	int rc = a->real ? acc_replicas_near(t, a, &near, e) : 0;
-	if (rc == 0 && a->real && a->n >= ACC_CHUNK) /* few elements are read as fast */
+	bool apart = a->shape != b->shape;
+	int rc = a->real && !apart ? acc_replicas_near(t, a, &near, e) : 0;
+	if (rc == 0 && !apart && a->real && a->n >= ACC_CHUNK) /* few elements are read as fast */
 		rc = acc_replicas_known_apart(t, b, a, near, &apart, e);
 	if (rc == 0 && !apart)
 		rc = acc_replicas_distance(t, b, a, &d, e);

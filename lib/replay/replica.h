@@ -95,7 +95,8 @@ void acc_replicas_release(struct acc_replicas *t);
 /* The same call on another rank, or in another step; NULL: there is none. */
 const struct acc_seen_call *acc_replicas_call(const struct acc_replicas *t, int64_t step,
 	int64_t rank, uint64_t key);
-/* The calls of a group's ranks that this one is of, with the same tensors; false: not on all. */
+/* The calls of a group's ranks that this one is of, with the same tensors; of one line of code, data may be larger on
+ * some of them, and are apart then. false: not on all. */
 bool acc_replicas_peers(const struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c, const struct acc_seen_call **peer);
 /* Of the j-th tensors of the peers: all to the bit; or how. */

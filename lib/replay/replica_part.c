@@ -149,7 +149,7 @@ same_mask(struct acc_replicas *t, const struct acc_replica_seen *const s[4], boo
 	double *x[4] = {t->a, t->a + BLOCK, t->b, t->b + BLOCK};
 	uint64_t zero = 0, kept = 0;
 	int rc = 1;
-	*is = true;
+	*is = s[0]->n == s[2]->n && s[0]->n == s[1]->n && s[0]->n == s[3]->n;
 	for (uint64_t at = 0; at < s[0]->n && rc == 1 && *is; at += BLOCK) {
 		size_t n = s[0]->n - at < BLOCK ? (size_t)(s[0]->n - at) : BLOCK;
 		for (int i = 0; i < 4 && rc == 1; i++) {

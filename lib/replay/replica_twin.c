@@ -68,7 +68,8 @@ unlike_constant(struct acc_replicas *t, const struct acc_rank_group *g,
 		return 0;
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct acc_replica_seen *x = &t->seen[peer[i]->first + j];
-		if (x->mark == 0 || acc_seen_maker(t, x) != NULL || !stays(t, x))
+		if (x->mark == 0 || x->shape != s->shape || acc_seen_maker(t, x) != NULL ||
+			!stays(t, x))
 			return 0;
 	}
 	bool mask = false;
