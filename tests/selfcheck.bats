@@ -149,6 +149,10 @@ alone() { # stream, name, text
 	right ones-noise pipe-noise line-noise seeded-noise turns-noise copies-noise pupils-noise
 }
 
+@test "replicas: norms of experts that begin alike are none" {
+	right chosen-noise routed-noise
+}
+
 @test "replicas: a weight is the same one by its value, where each rank leaves out other op calls" {
 	right branch-noise depth-noise norms-noise exits-noise experts-noise loops-noise choice-noise
 	named branch-noise-unused Functional.linear.3.forward 1 1 "that stayed as it was on rank 1 alone"

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { LEAST_JOINS = 2, NORMS_A_JOIN = 4 };
+enum { LEAST_JOINS = 2, NORMS_A_JOIN = 4, MOST_MADE = 64, MOST_CALLS = 256 };
 
 /* --- stages --- */
 
@@ -278,6 +278,62 @@ is_known(struct acc_replicas *t, const struct acc_replica_seen *now,
 	return rc;
 }
 
+/* The first op call that is given what another one made, and a weight; NULL: communication is, or nothing. */
+static const struct acc_seen_call *
+next_weight(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	uint64_t made[MOST_MADE];
+	uint32_t n = 0;
+	for (const struct acc_seen_call *o = c; o < t->call + t->f->ncall && o - c < MOST_CALLS;
+		o++) {
+		bool given = o == c, weight = false;
+		if (!acc_seen_beside(o, c) || o->k->backward)
+			continue;
+		for (uint32_t i = o->first; i < o->first + o->n; i++) {
+			weight |= o != c && t->seen[i].leaf;
+			for (uint32_t j = 0; j < n && !t->seen[i].out && !given; j++)
+				given = made[j] == t->seen[i].mark;
+		}
+		if (given && (o->k->talks || weight))
+			return o->k->talks ? NULL : o;
+		for (uint32_t i = o->first; i < o->first + o->n && given; i++)
+			if (t->seen[i].out && t->seen[i].mark != 0 && n < MOST_MADE)
+				made[n++] = t->seen[i].mark;
+	}
+	return NULL;
+}
+
+/* Is a norm one of an expert's, though all begin as the same number: of two ranks, given other data, and what it makes
+ * to another weight, with no communication in between? */
+static int
+is_own(struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_seen_call *b,
+	bool *is, struct acc_err *e)
+{
+	const int64_t ranks[2] = {a->k->rank, b->k->rank};
+	const struct acc_rank_group g = {.rank = ranks, .n = 2};
+	const struct acc_seen_call *two[2] = {a, b}, *next;
+	bool apart = false;
+	*is = false;
+	if (!a->norm || t->scattered || a->n != b->n)
+		return 0;
+	for (uint32_t j = 0; j < a->n && !apart; j++) {
+		const struct acc_replica_seen *s = &t->seen[a->first + j];
+		enum acc_alike how = ACC_EQUAL;
+		int rc = s->out || s->place || s->n < 2
+				 ? 0
+				 : acc_replicas_alike(t, &g, two, j, &how, e);
+		if (rc < 0)
+			return rc;
+		apart = how == ACC_APART;
+	}
+	next = apart ? next_weight(t, a) : NULL;
+	b = next == NULL ? NULL : acc_replicas_call(t, next->k->step, ranks[1], next->k->key);
+	for (uint32_t j = 0; b != NULL && next->n == b->n && j < next->n; j++)
+		*is |= t->seen[next->first + j].leaf &&
+		       t->seen[next->first + j].mark != t->seen[b->first + j].mark;
+	return 0;
+}
+
 int
 acc_replicas_one(struct acc_replicas *t, const struct acc_replica_seen *const w[4], bool *is,
 	struct acc_err *e)
@@ -286,7 +342,7 @@ acc_replicas_one(struct acc_replicas *t, const struct acc_replica_seen *const w[
 		     b0 = place_of(t, w[3]);
 	const struct acc_seen_call *ca = &t->call[w[1]->call], *cb = &t->call[w[3]->call];
 	bool flat = true, beside = t->stage[index_of(t, a.rank)] == t->stage[index_of(t, b.rank)],
-	     steady[2] = {false, false};
+	     own = false, steady[2] = {false, false};
 	int rc = w[1]->lone ? 0 : acc_replicas_flat(t, w[1], &flat, e);
 	*is = false;
 	/* Stages that begin with the same random numbers have them for the same operator; a weight that they share is
@@ -295,7 +351,9 @@ acc_replicas_one(struct acc_replicas *t, const struct acc_replica_seen *const w[
 		return rc;
 	if (flat)
 		rc = ask(t, a0, b0, look_beside, &beside, e);
-	if (rc < 0 || (flat && !beside))
+	if (rc == 0 && flat && beside)
+		rc = is_own(t, ca, cb, &own, e);
+	if (rc < 0 || (flat && !beside) || own)
 		return rc;
 	rc = ask(t, a, a0, look_steady, &steady[0], e);
 	if (rc == 0)
