@@ -265,6 +265,12 @@ alone() { # stream, name, text
 	alone average Tensor.div_.0.forward "is the sum of a weight over 4 ranks, scaled by 0.5"
 }
 
+@test "what all ranks made anew in a step, and one of them has lost" {
+	right backlog-noise
+	named backlog-noise-lose Tensor.__sub__.0.forward 1 1 \
+		"is what it was in step 0, although Tensor.__add__.0.forward made it anew there, as on the other ranks"
+}
+
 @test "what is whole, and each rank's own: no part, and no moment of all" {
 	named whole-noise-logtp Distributed.all_reduce.4.forward 0 0 "which is whole, the same on all ranks: it is 2 times too large"
 	named text-noise-ringtext Distributed.all_gather_into_tensor.0.forward 0 0 \

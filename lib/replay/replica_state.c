@@ -1,9 +1,9 @@
 /* What a step leaves for the next one: what it was, scaled or moved, and something more, as the average of what ranks
- * make. Where the ranks had it alike, they have it alike afterwards. */
+ * make. Where the ranks had it alike, they have it alike afterwards; and what all of them made anew, all go on with. */
 #include "acc/say.h"
 #include "replay/replica.h"
 
-enum { MOST_HOPS = 6, MOST_NODES = 32 };
+enum { MOST_HOPS = 6, MOST_NODES = 32, FEW_ELEMENTS = 4 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
@@ -92,19 +92,114 @@ state(struct acc_replicas *t, const struct acc_rank_group *g,
 		e);
 }
 
+/* What made it in that step, on its rank; NULL: nobody. */
+static const struct acc_replica_seen *
+made_in(const struct acc_replicas *t, const struct acc_replica_seen *s, int64_t step)
+{
+	const uint32_t made = acc_ids_get(&t->latest,
+		acc_seen_place(step, t->call[s->call].k->rank, s->mark));
+	return made == ACC_NOID || t->seen[made].n != s->n ? NULL : &t->seen[made];
+}
+
+/* Is it, on each rank, what nobody made in this step, and that all had alike in the one before? */
+static bool
+was_alike(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, int64_t step)
+{
+	const struct acc_replica_seen *first = NULL;
+	for (uint32_t r = 0; r < g->n; r++) {
+		const struct acc_replica_seen *s = &t->seen[peer[r]->first + j],
+					      *was = before(t, s, step);
+		if (!s->real || s->n < FEW_ELEMENTS || s->wants || s->mark == 0 || was == NULL ||
+			was->mark == 0 || acc_seen_maker(t, s) != NULL ||
+			acc_seen_maker(t, was) != NULL)
+			return false;
+		first = first == NULL ? was : first;
+		if (was->mark != first->mark)
+			return false;
+	}
+	return true;
+}
+
+/* What a rank made in that step by an op call of the same line, the same but for rounding; NULL: nothing. */
+static int
+made_too(struct acc_replicas *t, int64_t rank, const struct acc_replica_seen *made,
+	const struct acc_seen_call **found, struct acc_err *e)
+{
+	const struct acc_seen_call *own = &t->call[made->call];
+	const uint32_t j = (uint32_t)(made - t->seen) - own->first;
+	const int64_t both[2] = {own->k->rank, rank};
+	const struct acc_rank_group g = {.rank = both, .n = 2};
+	bool same = false;
+	int rc = 0;
+	*found = NULL;
+	for (size_t i = 0; i < t->f->ncall && rc == 0 && !same; i++) {
+		const struct acc_seen_call *c = &t->call[i], *const two[2] = {own, c};
+		if (c->k->rank != rank || c->k->step != own->k->step || c->n != own->n ||
+			c->k->op != own->k->op || c->line != own->line ||
+			t->seen[c->first + j].shape != made->shape)
+			continue;
+		rc = acc_replicas_same(t, &g, two, j, &same, e);
+		*found = same ? c : NULL;
+	}
+	return rc;
+}
+
+/* All ranks made it anew in a step, alike; in the next, some are given that, and the others what it was before. */
+static int
+kept(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, uint32_t j, int64_t step, struct acc_err *e)
+{
+	const struct acc_replica_seen *stayed = NULL, *made = NULL;
+	const struct acc_seen_call *lost = NULL;
+	if (!was_alike(t, g, peer, j, step))
+		return 0;
+	for (uint32_t r = 0; r < g->n; r++) {
+		const struct acc_replica_seen *s = &t->seen[peer[r]->first + j],
+					      *anew = made_in(t, s, step);
+		if (s->mark == before(t, s, step)->mark)
+			stayed = stayed == NULL ? s : stayed;
+		else if (anew == NULL)
+			return 0;
+		else
+			made = made == NULL ? anew : made;
+	}
+	bool flat = true;
+	int rc = stayed == NULL || made == NULL
+			 ? 0
+			 : made_too(t, t->call[stayed->call].k->rank, made, &lost, e);
+	if (rc == 0 && lost != NULL)
+		rc = acc_replicas_flat(t, made, &flat, e);
+	return rc < 0 || flat
+		       ? rc
+		       : acc_replicas_accuse(t, g, before(t, stayed, step), stayed->line,
+				 SAY(t,
+					 "is what it was in step %lld, although %s made it anew there, as on the other ranks,"
+					 " which go on with that: this one has lost it",
+					 (long long)step, acc_replicas_name(t, lost->k->line, e)),
+				 e);
+}
+
 int
 acc_rule_state(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
 	int rc = 0;
+	size_t at = 0; /* the step */
 	for (size_t i = 0; i < t->f->ncall && rc == 0 && t->nstep > 1; i++) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[1] || c->k->backward ||
-			c->k->talks || c->batch || !acc_replicas_peers(t, g, c, room))
+		if (c->k->rank != g->rank[0] || c->k->backward || c->k->talks || c->batch)
 			continue;
-		for (uint32_t j = 0; j < c->n && rc == 0; j++)
-			if (!t->seen[c->first + j].out)
-				rc = state(t, g, room, j, t->step[0], e);
+		while (t->step[at] != c->k->step)
+			at = (at + 1) % t->nstep;
+		for (uint32_t j = 0; at > 0 && j < c->n && rc == 0; j++) {
+			const int64_t last = t->step[at - 1];
+			if (t->seen[c->first + j].out || !acc_replicas_peers(t, g, c, room))
+				continue;
+			rc = state(t, g, room, j, last, e);
+			if (rc == 0)
+				rc = kept(t, g, room, j, last, e);
+		}
 	}
 	return rc;
 }
