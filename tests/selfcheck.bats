@@ -271,6 +271,12 @@ alone() { # stream, name, text
 		"is what it was in step 0, although Tensor.__add__.0.forward made it anew there, as on the other ranks"
 }
 
+@test "a number that is each rank's own, where that of its likes is one for all" {
+	right scales-noise
+	named scales-noise-ownscale Tensor.__mul__.3.forward 0 0 \
+		"what Torch.max.0.forward put out went through Distributed.all_reduce.0.forward first"
+}
+
 @test "what is whole, and each rank's own: no part, and no moment of all" {
 	named whole-noise-logtp Distributed.all_reduce.4.forward 0 0 "which is whole, the same on all ranks: it is 2 times too large"
 	named text-noise-ringtext Distributed.all_gather_into_tensor.0.forward 0 0 \

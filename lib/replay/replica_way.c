@@ -58,13 +58,15 @@ joins_parts(const struct acc_replicas *t, const struct acc_seen_call *c)
 static void
 go_back(struct back *b, const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
+	const bool number = s->n == 1;
 	*b = (struct back){.n = 0};
 	add_maker(b, t, s, 0);
 	for (unsigned i = 0; i < b->n; i++) {
 		const struct acc_seen_call *c = b->call[i], *from;
 		const bool parts = joins_parts(t, c);
 		for (uint32_t j = c->first; j < c->first + c->n; j++) {
-			if (t->seen[j].out || !t->seen[j].real || t->seen[j].n < 2)
+			if (t->seen[j].out || !t->seen[j].real ||
+				(number ? t->seen[j].n != 1 : t->seen[j].n < 2))
 				continue;
 			from = parts ? acc_seen_caller(t, acc_seen_maker(t, &t->seen[j])) : NULL;
 			if (!parts || (from != NULL && from->k->talks))
@@ -75,11 +77,22 @@ go_back(struct back *b, const struct acc_replicas *t, const struct acc_replica_s
 
 /* --- a reduction that is missing --- */
 
+/* The first real tensor, or number, that a call is given or puts out; NULL: none. */
+static const struct acc_replica_seen *
+first_real(const struct acc_replicas *t, const struct acc_seen_call *c, bool out)
+{
+	const struct acc_replica_seen *s = acc_seen_real(t, c, out);
+	for (uint32_t i = c->first; i < c->first + c->n && s == NULL; i++)
+		if (t->seen[i].out == out && t->seen[i].real)
+			s = &t->seen[i];
+	return s;
+}
+
 /* What a reduction sums up, and who made that; NULL: it is not known. */
 static const struct acc_seen_call *
 maker_of_sum(const struct acc_replicas *t, const struct acc_seen_call *sum)
 {
-	const struct acc_replica_seen *in = acc_seen_real(t, sum, false);
+	const struct acc_replica_seen *in = first_real(t, sum, false);
 	const struct acc_seen_call *c = in == NULL ? NULL
 						   : acc_seen_caller(t, acc_seen_maker(t, in));
 	return c == NULL || c->k->talks || c->line == 0 ? NULL : c;
@@ -90,7 +103,7 @@ static int
 is_apart(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
 	const struct acc_seen_call **room, bool *is, struct acc_err *e)
 {
-	const struct acc_replica_seen *out = acc_seen_real(t, c, true);
+	const struct acc_replica_seen *out = first_real(t, c, true);
 	enum acc_alike how = ACC_EQUAL;
 	int rc = out == NULL || !acc_replicas_peers(t, g, c, room)
 			 ? 0
@@ -138,7 +151,7 @@ lost_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 		1, 0, e);
 }
 
-/* Is the j-th tensor of a call the same on all ranks, and not one number? */
+/* Is the j-th tensor of a call the same on all ranks, and not one number everywhere? */
 static int
 is_alike(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
 	uint32_t j, const struct acc_seen_call **peer, bool *is, struct acc_err *e)
@@ -147,8 +160,24 @@ is_alike(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 	*is = false;
 	if (!acc_replicas_peers(t, g, c, peer) || !acc_replicas_marked(t, g, peer, j))
 		return 0;
-	int rc = acc_replicas_flat(t, &t->seen[c->first + j], &flat, e);
+	if (t->seen[c->first + j].n == 1)
+		flat = false;
+	int rc = flat ? acc_replicas_flat(t, &t->seen[c->first + j], &flat, e) : 0;
 	*is = !flat;
+	return rc;
+}
+
+/* A number that is each rank's own belongs there where what it scales is, too: is it given beside what is the same on all
+ * ranks? */
+static int
+is_misplaced(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	uint32_t number, const struct acc_seen_call **peer, bool *is, struct acc_err *e)
+{
+	int rc = 0;
+	*is = t->seen[c->first + number].n != 1;
+	for (uint32_t j = 0; j < c->n && rc == 0 && !*is; j++)
+		if (j != number && !t->seen[c->first + j].out && t->seen[c->first + j].n > 1)
+			rc = is_alike(t, g, c, j, peer, is, e);
 	return rc;
 }
 
@@ -164,6 +193,9 @@ judge_operand(struct acc_replicas *t, const struct acc_rank_group *g,
 	int rc = acc_replicas_peers(t, g, c, room) && !acc_replicas_marked(t, g, room, j)
 			 ? acc_replicas_alike(t, g, room, j, &how, e)
 			 : 0;
+	if (rc == 0 && how == ACC_APART)
+		rc = is_misplaced(t, g, c, j, room, &is, e);
+	how = is ? how : ACC_EQUAL;
 	for (size_t i = at > from + MOST_LIKES ? at - MOST_LIKES : from;
 		i < to && i <= at + MOST_LIKES && rc == 0 && how == ACC_APART && !*said; i++) {
 		const struct acc_seen_call *like = &t->call[all->like[i].call];
@@ -189,7 +221,7 @@ acc_rule_roles(struct acc_replicas *t, const struct acc_rank_group *g,
 			for (uint32_t j = 0; j < c->n && rc == 0 && !c->k->talks && !c->k->backward;
 				j++) {
 				const struct acc_replica_seen *s = &t->seen[c->first + j];
-				if (!s->out && s->real && s->n > 1 && !s->leaf && s->mark != 0)
+				if (!s->out && s->real && !s->leaf && s->mark != 0)
 					rc = judge_operand(t, g, &all, at, i, end, j, room, &said,
 						e);
 			}
