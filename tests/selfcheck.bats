@@ -277,6 +277,10 @@ alone() { # stream, name, text
 		"what Torch.max.0.forward put out went through Distributed.all_reduce.0.forward first"
 }
 
+@test "what is exchanged is no whole" {
+	named gated-noise-duplicates Distributed.all_to_all.0.forward 0 0 "each is sent the same by all 2 of them"
+}
+
 @test "what is whole, and each rank's own: no part, and no moment of all" {
 	named whole-noise-logtp Distributed.all_reduce.4.forward 0 0 "which is whole, the same on all ranks: it is 2 times too large"
 	named text-noise-ringtext Distributed.all_gather_into_tensor.0.forward 0 0 \

@@ -118,6 +118,54 @@ taken_for_part(struct acc_replicas *t, const struct acc_rank_group *g,
 				 1, 0, e);
 }
 
+/* Is it there to be filled? */
+static bool
+is_filled(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_replica_seen *s)
+{
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (t->seen[i].out && t->seen[i].pos == s->pos)
+			return t->seen[i].mark != s->mark;
+	return false;
+}
+
+/* Is all that is exchanged whole, and made by op calls: what wants a gradient may be a piece that no record shows? */
+static int
+sent_whole(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	const struct acc_seen_call **peer, bool *is, struct acc_err *e)
+{
+	*is = false;
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		if (s->out || is_filled(t, c, s))
+			continue;
+		const struct acc_seen_call *made = acc_seen_caller(t, acc_seen_maker(t, s));
+		bool own = made == NULL ? s->wants : !made->k->talks;
+		int rc = own ? is_whole(t, g, c, s, peer, &own, e) : 0;
+		*is = own;
+		if (rc < 0 || !own)
+			return rc;
+	}
+	return 0;
+}
+
+static int
+exchanged(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	const struct acc_seen_call **peer, struct acc_err *e)
+{
+	const struct acc_replica_seen *out = acc_seen_real(t, c, true);
+	bool whole = false;
+	int rc = out == NULL ? 0 : sent_whole(t, g, c, peer, &whole, e);
+	return rc < 0 || !whole
+		       ? rc
+		       : acc_replicas_blame(t, g, out->line,
+				 SAY(t,
+					 "exchanges what is whole, the same on all ranks: each is sent the same by all %u"
+					 " of them",
+					 g->n),
+				 1, 0, e);
+}
+
 int
 acc_rule_whole(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
@@ -131,9 +179,10 @@ acc_rule_whole(struct acc_replicas *t, const struct acc_rank_group *g,
 			break;
 		if (!c->k->talks || c->hands_round || !acc_seen_among(t, c, g))
 			continue;
-		rc = c->reduces   ? summed(t, g, c, room, e)
-		     : c->gathers ? taken_for_part(t, g, c, room, e)
-				  : 0;
+		rc = c->reduces     ? summed(t, g, c, room, e)
+		     : c->gathers   ? taken_for_part(t, g, c, room, e)
+		     : c->exchanges ? exchanged(t, g, c, room, e)
+				    : 0;
 	}
 	return rc;
 }
