@@ -277,8 +277,10 @@ alone() { # stream, name, text
 		"what Torch.max.0.forward put out went through Distributed.all_reduce.0.forward first"
 }
 
-@test "what is exchanged is no whole" {
+@test "what is exchanged is no whole, what is summed up has one factor" {
 	named gated-noise-duplicates Distributed.all_to_all.0.forward 0 0 "each is sent the same by all 2 of them"
+	right sketch-noise
+	named lowrank-noise-factors Torch.matmul.0.forward 0 0 "is a gradient of each rank by a factor of its own"
 }
 
 @test "what is whole, and each rank's own: no part, and no moment of all" {
