@@ -54,6 +54,8 @@ load helper
 #		backlog-noise chosen-noise routed-noise points-noise chunks-noise-partnorm backlog-noise-lose \
 #		--task statistics
 #	tests/selfcheck/blind.py OUT rows-noise rows-noise-owncount remat-noise-layerdrop --task statistics
+# collective/columns.acc.gz and below.acc.gz are, without step1, as masks.acc.gz, of
+#	tests/selfcheck/uneven.py OUT shapes-noise shapes-noise-rows
 # collective/halo.acc.gz, average.acc.gz, doubled.acc.gz, home.acc.gz and lost.acc.gz are, without step1, as
 # masks.acc.gz, of
 #	tests/selfcheck/held.py OUT halo-noise-haloback
@@ -281,6 +283,11 @@ alone() { # stream, name, text
 	named gated-noise-duplicates Distributed.all_to_all.0.forward 0 0 "each is sent the same by all 2 of them"
 	right sketch-noise
 	named lowrank-noise-factors Torch.matmul.0.forward 0 0 "is a gradient of each rank by a factor of its own"
+}
+
+@test "parts of columns that are gathered stand beside each other" {
+	run -0 --separate-stderr bash -c 'accaudit "$DATA/collective/columns.acc.gz" | accfirstbad | accfmt --json'
+	alone below Tensor.reshape.0.forward "has the parts that Distributed.all_gather.0.forward gathered one behind the other"
 }
 
 @test "what is whole, and each rank's own: no part, and no moment of all" {

@@ -132,6 +132,9 @@ int acc_rule_terms(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Gradients that are brought to fewer numbers before they are summed up (replica_project.c). 0 or < 0. */
 int acc_rule_project(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* Parts of columns that are gathered (replica_columns.c). 0 or < 0. */
+int acc_rule_columns(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* Moments that are joined over the ranks, all of them (replica_moment.c). 0 or < 0. */
 int acc_rule_moments(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
