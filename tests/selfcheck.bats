@@ -54,8 +54,10 @@ load helper
 #		backlog-noise chosen-noise routed-noise points-noise chunks-noise-partnorm backlog-noise-lose \
 #		--task statistics
 #	tests/selfcheck/blind.py OUT rows-noise rows-noise-owncount remat-noise-layerdrop --task statistics
-# collective/columns.acc.gz and below.acc.gz are, without step1, as masks.acc.gz, of
-#	tests/selfcheck/uneven.py OUT shapes-noise shapes-noise-rows
+# collective/table.acc.gz, unzeroed.acc.gz, columns.acc.gz and below.acc.gz are, without step1, as masks.acc.gz, of
+#	tests/selfcheck/uneven.py OUT table-noise table-noise-unzeroed shapes-noise shapes-noise-rows
+# and masked.acc.gz of
+#	tests/selfcheck/sound.py OUT sequence-noise
 # collective/halo.acc.gz, average.acc.gz, doubled.acc.gz, home.acc.gz and lost.acc.gz are, without step1, as
 # masks.acc.gz, of
 #	tests/selfcheck/held.py OUT halo-noise-haloback
@@ -288,6 +290,12 @@ alone() { # stream, name, text
 @test "parts of columns that are gathered stand beside each other" {
 	run -0 --separate-stderr bash -c 'accaudit "$DATA/collective/columns.acc.gz" | accfirstbad | accfmt --json'
 	alone below Tensor.reshape.0.forward "has the parts that Distributed.all_gather.0.forward gathered one behind the other"
+}
+
+@test "what other ranks look up in their parts of a table is masked" {
+	run -0 --separate-stderr bash -c 'accaudit "$DATA/collective/table.acc.gz" | accfirstbad | accfmt --json'
+	run -0 --separate-stderr bash -c 'accaudit "$DATA/collective/masked.acc.gz" | accfirstbad | accfmt --json'
+	alone unzeroed Functional.embedding.0.forward "Distributed.all_reduce.0.forward sums up what the others took, too"
 }
 
 @test "what is whole, and each rank's own: no part, and no moment of all" {

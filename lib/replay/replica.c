@@ -546,7 +546,7 @@ static int (*const rules[])(struct acc_replicas *, const struct acc_rank_group *
 	const struct acc_seen_call **, struct acc_err *) = {acc_rule_factor, acc_rule_numbers,
 	acc_rule_micro, acc_rule_dual, acc_rule_roles, acc_rule_groups, acc_rule_state,
 	acc_rule_moments, acc_rule_adjoint, acc_rule_whole, acc_rule_kinds, acc_rule_terms,
-	acc_rule_project, acc_rule_columns, acc_fleet_divisor};
+	acc_rule_project, acc_rule_columns, acc_rule_lookup, acc_fleet_divisor};
 
 static int
 judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)

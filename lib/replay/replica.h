@@ -135,6 +135,9 @@ int acc_rule_project(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Parts of columns that are gathered (replica_columns.c). 0 or < 0. */
 int acc_rule_columns(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* What is looked up in parts of a table (replica_lookup.c). 0 or < 0. */
+int acc_rule_lookup(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* Moments that are joined over the ranks, all of them (replica_moment.c). 0 or < 0. */
 int acc_rule_moments(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
