@@ -298,6 +298,11 @@ alone() { # stream, name, text
 	alone unzeroed Functional.embedding.0.forward "Distributed.all_reduce.0.forward sums up what the others took, too"
 }
 
+@test "why a weight parts: what was put together of what all have, other layers" {
+	named rows-noise-owncount Torch.cat.3.forward 0 0 "of what Distributed.all_gather.2.forward gathered for all of them"
+	named remat-noise-layerdrop Functional.layer_norm.0.forward 0 1 "do they call other layers?"
+}
+
 @test "what is whole, and each rank's own: no part, and no moment of all" {
 	named whole-noise-logtp Distributed.all_reduce.4.forward 0 0 "which is whole, the same on all ranks: it is 2 times too large"
 	named text-noise-ringtext Distributed.all_gather_into_tensor.0.forward 0 0 \

@@ -343,6 +343,10 @@ int acc_replicas_of_whole(struct acc_replicas *t, const struct acc_rank_group *g
 /* Two ranks' weight now, which was alike in an earlier step: blamed where it parts. 0 or < 0. */
 int acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_replica_seen *a, const struct acc_replica_seen *b, struct acc_err *e);
+/* Of a weight in the last step before it parts: says why, where what follows its gradient shows it (replica_update.c).
+ * 0 or < 0. */
+int acc_replicas_cause(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *w, bool *said, struct acc_err *e);
 /* Of a part of a weight that is gathered: does it stay as it was on some ranks, while those of others move? */
 int acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t last,
 	const struct acc_seen_call *const *peer, struct acc_err *e);

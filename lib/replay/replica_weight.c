@@ -166,6 +166,8 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	     said = false;
 	if (lost)
 		rc = say_spoiled(t, g, ga, name, &said, e);
+	if (rc == 0 && !said && !stays && ga != NULL)
+		rc = acc_replicas_cause(t, g, before(t, a, step, ka->rank), &said, e);
 	if (rc < 0 || said)
 		return rc;
 	if (lost)
