@@ -54,8 +54,10 @@ load helper
 #		backlog-noise chosen-noise routed-noise points-noise chunks-noise-partnorm backlog-noise-lose \
 #		--task statistics
 #	tests/selfcheck/blind.py OUT rows-noise rows-noise-owncount remat-noise-layerdrop --task statistics
-# collective/table.acc.gz, unzeroed.acc.gz, columns.acc.gz and below.acc.gz are, without step1, as masks.acc.gz, of
+# collective/table.acc.gz, unzeroed.acc.gz, columns.acc.gz, below.acc.gz and labels.acc.gz are, without step1, as
+# masks.acc.gz, of
 #	tests/selfcheck/uneven.py OUT table-noise table-noise-unzeroed shapes-noise shapes-noise-rows
+#	tests/selfcheck/after.py OUT clip-noise-openoff
 # and masked.acc.gz of
 #	tests/selfcheck/sound.py OUT sequence-noise
 # collective/halo.acc.gz, average.acc.gz, doubled.acc.gz, home.acc.gz and lost.acc.gz are, without step1, as
@@ -296,6 +298,10 @@ alone() { # stream, name, text
 	run -0 --separate-stderr bash -c 'accaudit "$DATA/collective/table.acc.gz" | accfirstbad | accfmt --json'
 	run -0 --separate-stderr bash -c 'accaudit "$DATA/collective/masked.acc.gz" | accfirstbad | accfmt --json'
 	alone unzeroed Functional.embedding.0.forward "Distributed.all_reduce.0.forward sums up what the others took, too"
+}
+
+@test "the same predictions have the same labels" {
+	alone labels Functional.cross_entropy.0.forward "and is compared with other labels there"
 }
 
 @test "why a weight parts: what was put together of what all have, other layers" {

@@ -157,6 +157,9 @@ int acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e);
 int acc_rule_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e);
+/* The labels of what is the same on all ranks (replica_label.c). 0 or < 0. */
+int acc_rule_labels(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_err *e);
 /* The loss of ranks that share data and parts of weights is the same. */
 int acc_rule_loss(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);

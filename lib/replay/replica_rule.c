@@ -198,6 +198,8 @@ acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e)
 {
 	int rc = switches(t, g, peer, e);
+	if (rc == 0)
+		rc = acc_rule_labels(t, g, peer, e);
 	return rc < 0 ? rc : counted_often(t, g, peer, e);
 }
 
