@@ -40,47 +40,60 @@ max16(const float *x)
 	return (double)m + 0.0;
 }
 
-/* Lanes side by side, as many as registers hold sums of: one after another, each waits for its last addition. */
-enum { ABREAST = 16 / ND < 4 ? 16 / ND : 4, WIDE_ABREAST = 16 / NF < 2 ? 16 / NF : 2 };
+/* Lanes side by side, as many as registers hold sums of: one after another, each waits for its last addition.
+ * ACROSS: as floats. */
+enum { ABREAST = 16 / ND < 4 ? 16 / ND : 4, ACROSS = ABREAST * ND / NF };
 
-static void
-one(const float *x, size_t n, struct acc_blk1 *o)
+enum code { BF16, F16, F32 };
+
+static inline vf
+load(enum code t, const void *p)
 {
+	return t == BF16 ? f_bf16(p) : t == F16 ? f_f16(p) : f_load((const float *)p);
+}
+
+/* Of n numbers of this dtype. */
+static inline __attribute__((always_inline)) void
+one_of(enum code t, const void *p, size_t n, struct acc_blk1 *o)
+{
+	const size_t size = t == F32 ? 4 : 2;
+	const char *x = p;
 	double sum[16], sumsq[16];
 	float lo[16], hi[16];
+	o->zero = 0;
 	for (size_t g = 0; g < 16; g += ABREAST * ND) {
 		vd s[ABREAST], q[ABREAST];
+		vf mn[ACROSS], mx[ACROSS];
+		vc zero[ACROSS];
 		for (size_t k = 0; k < ABREAST; k++)
 			s[k] = q[k] = d_set(0);
-		for (size_t i = g; i < n; i += 16)
-			UNROLL4 for (size_t k = 0; k < ABREAST; k++)
-			{
-				vd v = d_widen(x + i + k * ND);
-				s[k] = d_add(s[k], v);
-				q[k] = d_muladd(v, v, q[k]);
-			}
-		for (size_t k = 0; k < ABREAST; k++) {
-			d_store(sum + g + k * ND, s[k]);
-			d_store(sumsq + g + k * ND, q[k]);
-		}
-	}
-	o->zero = 0;
-	for (size_t g = 0; g < 16; g += WIDE_ABREAST * NF) {
-		vf mn[WIDE_ABREAST], mx[WIDE_ABREAST];
-		vc zero[WIDE_ABREAST];
-		for (size_t k = 0; k < WIDE_ABREAST; k++) {
-			mn[k] = mx[k] = f_load(x + g + k * NF);
+		for (size_t k = 0; k < ACROSS; k++) {
+			mn[k] = mx[k] = load(t, x + (g + k * NF) * size);
 			zero[k] = c_zero();
 		}
-		for (size_t i = g; i < n; i += 16)
-			UNROLL4 for (size_t k = 0; k < WIDE_ABREAST; k++)
+		for (size_t i = g; i < n; i += 16) {
+			if (t != F32)
+				__builtin_prefetch(x + 2 * (i + n)); /* the next block */
+			UNROLL4 for (size_t k = 0; k < ACROSS; k++)
 			{
-				vf v = f_load(x + i + k * NF);
+				const char *at = x + (i + k * NF) * size;
+				const vf v = load(t, at);
+				const vd l = t == F32 ? d_widen((const float *)at) : d_lo(v);
+				const vd h = t == F32 ? d_widen((const float *)at + ND) : d_hi(v);
+				s[2 * k] = d_add(s[2 * k], l);
+				q[2 * k] = d_muladd(l, l, q[2 * k]);
+				s[2 * k + 1] = d_add(s[2 * k + 1], h);
+				q[2 * k + 1] = d_muladd(h, h, q[2 * k + 1]);
 				mn[k] = f_min(mn[k], v);
 				mx[k] = f_max(mx[k], v);
 				zero[k] = c_add(zero[k], m_eq(v, f_set(0)));
 			}
-		for (size_t k = 0; k < WIDE_ABREAST; k++) {
+		}
+		for (size_t k = 0; k < ABREAST; k++) {
+			d_store(sum + g + k * ND, s[k]);
+			d_store(sumsq + g + k * ND, q[k]);
+		}
+		for (size_t k = 0; k < ACROSS; k++) {
 			f_store(lo + g + k * NF, mn[k]);
 			f_store(hi + g + k * NF, mx[k]);
 			o->zero += c_sum(zero[k]);
@@ -90,6 +103,24 @@ one(const float *x, size_t n, struct acc_blk1 *o)
 	o->sumsq = acc_fold(sumsq);
 	o->min = min16(lo);
 	o->max = max16(hi);
+}
+
+static void
+one(const float *x, size_t n, struct acc_blk1 *o)
+{
+	one_of(F32, x, n, o);
+}
+
+static void
+one_f16(const void *p, size_t n, struct acc_blk1 *o)
+{
+	one_of(F16, p, n, o);
+}
+
+static void
+one_bf16(const void *p, size_t n, struct acc_blk1 *o)
+{
+	one_of(BF16, p, n, o);
 }
 
 #include "kernel/impl_two.h"
@@ -209,6 +240,6 @@ hash_end(void *state)
 	return XXH3_64bits_digest(state);
 }
 
-const struct acc_row ROW = {ROW_NAME, ROW_USABLE, one, two, two_f16, two_bf16, plain, plain_f16,
-	plain_bf16, ulp32, ulp16, f16, bf16, hash, hash_start, hash_add, hash_end, clean, wide_one,
-	wide_two, finite_pairs, far, ulp64, find_d, find_r, find_e, &ROW_AUDIT};
+const struct acc_row ROW = {ROW_NAME, ROW_USABLE, one, one_f16, one_bf16, two, two_f16, two_bf16,
+	plain, plain_f16, plain_bf16, ulp32, ulp16, f16, bf16, hash, hash_start, hash_add, hash_end,
+	clean, wide_one, wide_two, finite_pairs, far, ulp64, find_d, find_r, find_e, &ROW_AUDIT};

@@ -3,14 +3,6 @@
  * Two runs in such a dtype have many elements in common, bit by bit. So the sums of the sides are
  * taken over all of them, in lanes of 16 bits what can be; divisions and all that is of
  * differences only over the pairs that differ, which are moved together first. */
-enum code { BF16, F16 };
-
-static inline vf
-load(enum code t, const void *p)
-{
-	return t == BF16 ? f_bf16(p) : f_f16(p);
-}
-
 static inline void
 sides_add(enum code t, struct sides *lo, struct sides *hi, const void *p, const void *q)
 {

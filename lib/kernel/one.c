@@ -165,6 +165,20 @@ wide_one(const struct acc_row *row, enum acc_dtype t, const uint8_t *p, size_t n
 	}
 }
 
+/* False: not all of it is finite. */
+static bool
+even_block(const struct acc_row *row, enum acc_dtype t, const struct acc_codes *codes,
+	const uint8_t *p, size_t n, float *buf, struct acc_blk1 *r)
+{
+	if (t == ACC_BF16)
+		row->one_bf16(p, n, r);
+	else if (t == ACC_F16)
+		row->one_f16(p, n, r);
+	else
+		row->one(acc_narrow_view(row, t, codes, p, n, buf), n, r);
+	return isfinite(r->sumsq);
+}
+
 void
 acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n,
 	struct acc_one *out)
@@ -187,17 +201,18 @@ acc_one_run(const struct acc_row *row, enum acc_dtype t, const void *p, size_t n
 	for (size_t off = 0; off < n; off += ACC_BLOCK) {
 		size_t m = n - off < ACC_BLOCK ? n - off : ACC_BLOCK;
 		row->hash_add(hash, b + off * size, m * size);
-		const float *x = acc_narrow_view(row, t, codes, b + off * size, m, buf);
-		if (!odd && m % ACC_QUAD == 0) {
-			row->one(x, m, &r);
-			if (isfinite(r.sumsq)) {
-				acc_one_block(out, &r, m);
-				if (acc_saturates(&r, largest))
-					acc_one_saturated(out, x, m, largest);
+		const bool even = !odd && m % ACC_QUAD == 0 &&
+				  even_block(row, t, codes, b + off * size, m, buf, &r);
+		if (even) {
+			acc_one_block(out, &r, m);
+			if (!acc_saturates(&r, largest))
 				continue;
-			}
 		}
-		odd = acc_one_odd_block(row, out, &r, x, m, largest) < m;
+		const float *x = acc_narrow_view(row, t, codes, b + off * size, m, buf);
+		if (even)
+			acc_one_saturated(out, x, m, largest);
+		else
+			odd = acc_one_odd_block(row, out, &r, x, m, largest) < m;
 	}
 	out->hash = row->hash_end(hash);
 }

@@ -39,6 +39,8 @@ struct acc_row {
 	const char *name;
 	bool (*usable)(void);
 	void (*one)(const float *x, size_t n, struct acc_blk1 *o);
+	void (*one_f16)(const void *p, size_t n, struct acc_blk1 *o); /* any alignment */
+	void (*one_bf16)(const void *p, size_t n, struct acc_blk1 *o);
 	/* opt->scale > 0 and a float */
 	void (*two)(const float *a, const float *b, size_t n, const struct acc_kernel_opt *opt,
 		struct acc_blk2 *o);
