@@ -72,12 +72,6 @@ values(struct reader *r, const uint64_t *at, size_t n, double *out)
 	return true;
 }
 
-static bool
-value(struct reader *r, uint64_t i, double *out)
-{
-	return values(r, &i, 1, out);
-}
-
 static uint64_t
 scatter(uint64_t i)
 {
@@ -113,10 +107,14 @@ take(struct sample *s, struct reader *r, uint64_t count, size_t n)
 	size_t finite = 0;
 	bool all = count <= 4 * n && count <= LARGE_SAMPLE;
 	s->n = all ? (size_t)count : n;
-	for (size_t i = 0; i < s->n; i++) {
+	for (size_t i = 0; i < s->n; i++)
 		s->at[i] = all ? i : scatter(i) % count;
-		if (!value(r, s->at[i], &s->v[i]))
+	for (size_t i = 0; i < s->n; i += TOGETHER) {
+		const size_t left = s->n - i;
+		if (!values(r, s->at + i, left < TOGETHER ? left : TOGETHER, s->v + i))
 			return false;
+	}
+	for (size_t i = 0; i < s->n; i++) {
 		finite += isfinite(s->v[i]) != 0;
 		sum += isfinite(s->v[i]) ? s->v[i] : 0;
 	}
