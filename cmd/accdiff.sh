@@ -549,7 +549,7 @@ measured_side() { # dump, file for complaints, device, bench or unmeasured
 			dump "$1" "$2" | accaudit ${threads:+-j "$threads"} 2>/dev/null
 		else
 			dump "$1" "$2"
-		fi | accmetric -q ${threads:+-j "$threads"} 2>/dev/null
+		fi | accmetric -q --measured ${threads:+-j "$threads"} 2>/dev/null
 		;;
 	*) dump "$1" "$2" ;;
 	esac
@@ -579,7 +579,7 @@ measure() { # DEVICE BENCH, dumps; a file for the complaints of each; unmeasured
 			with member "$aligning" accalign ${preset:+--preset="$preset"} /dev/fd/3 - 9<&-
 	} 3<&0 | if [ "$judge" = accfirstbad ] || [ -n "$gradients" ]; then
 		with member "$measuring" accmetric ${preset:+--preset="$preset"} \
-			${also:+-m "+${also#,}"} ${threads:+-j "$threads"} 9<&-
+			${measured:+--measured} ${also:+-m "+${also#,}"} ${threads:+-j "$threads"} 9<&-
 	else
 		cat 9<&-
 	fi

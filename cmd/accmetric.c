@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPT_PRESET = 256, OPT_RTOL, OPT_ATOL, OPT_NOCHECK, OPT_ROOT, OPT_WHERE };
+enum { OPT_PRESET = 256, OPT_RTOL, OPT_ATOL, OPT_NOCHECK, OPT_ROOT, OPT_WHERE, OPT_MEASURED };
 
 static const struct cli_opt options[] = {
 	{'l', "list", NULL, "list the metrics with their definitions"},
@@ -18,6 +18,7 @@ static const struct cli_opt options[] = {
 	{OPT_ATOL, "atol", "X", "absolute tolerance of m.outside (default: by dtype)"},
 	{'j', "threads", "N", "threads (default: one per CPU)"},
 	{OPT_NOCHECK, "no-check", NULL, "do not verify the checksums of containers"},
+	{OPT_MEASURED, "measured", NULL, "believe s.*: of weights of one s.hash, read none"},
 	{OPT_ROOT, "root", "OLD=NEW", "look for files of folder OLD in NEW (repeatable)"},
 	{'q', "quiet", NULL, "no progress"},
 	{0, NULL, NULL, NULL},
@@ -195,6 +196,8 @@ main(int argc, char **argv)
 			opt.threads = (unsigned)cli_int("-j", optarg, 1, 1024);
 		else if (key == OPT_NOCHECK)
 			opt.no_check = true;
+		else if (key == OPT_MEASURED)
+			opt.measured = true;
 		else if (key == OPT_ROOT && acc_roots_move(roots, optarg, &e) < 0)
 			cli_usage("--root: %s", cli_err(&e));
 		else if (key == 'q')

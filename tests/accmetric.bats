@@ -395,3 +395,141 @@ name,m.cosine,m.max_abs,m.max_rel,m.thousandth,m.five_thousandths,m.accuracy >go
 	run -2 --separate-stderr sh -c 'accmetric "$1" >/dev/full' sh p.acc
 	[[ $stderr == *"No space left"* ]]
 }
+
+# Weights that were measured before they were paired.
+
+# A file of safetensors of f32: text as bytes, of which all is finite. The later bytes are another text.
+weights() { # FILE, NAME, rows of 512, first number of the text
+	local n=$(($3 * 2048)) head
+	head='{"'$2'":{"dtype":"F32","shape":['$3',512],"data_offsets":[0,'$n']}}'
+	while [ $((${#head} % 8)) -ne 0 ]; do head="$head "; done
+	{
+		# shellcheck disable=SC2059 # the number is in the format
+		printf "$(printf '\\x%02x\\0\\0\\0\\0\\0\\0\\0' "${#head}")"
+		printf %s "$head"
+		seq "$4" 9999999 | head -c "$n"
+	} >"$1"
+}
+# Other bytes at a place of a file, whose size and time stay.
+altered() { # FILE, where
+	touch -r "$1" time
+	printf 'XY' | dd of="$1" bs=1 seek="$2" conv=notrunc 2>said || { cat said; return 1; }
+	touch -r time "$1"
+}
+# With and without --measured, but for the head, which has the command.
+alike() { # stream
+	accmetric "$1" | accfmt --json >without
+	accmetric --measured "$1" | accfmt --json >with
+	cmp without with
+}
+measured_pair() { # A B: each measured, or as it is ("-" before it)
+	local s
+	for s in "$@"; do
+		case $s in
+		-*) accdump-read "${s#-}" ;;
+		*) accdump-read "$s" | accmetric ;;
+		esac >"${s#-}.acc"
+	done
+	accalign "${1#-}.acc" "${2#-}.acc" >p.acc
+}
+
+@test "weights that were measured before are not read again where the hashes are the same" {
+	weights a.safetensors w 1024 1000000
+	cp a.safetensors b.safetensors
+	measured_pair a.safetensors b.safetensors
+	alike p.acc
+	[ "$(jq -r 'select(.kind == "pair") | [.["m.same"], .["m.max_abs"], .["m.ulp_hist"][0]] | @tsv' with)" = \
+		$'1\t0\t524288' ]
+	# They are not: what is altered behind its back is believed.
+	altered b.safetensors 1000000
+	[ "$(accmetric p.acc | cells m.same)" != 1.0 ]
+	[ "$(accmetric --measured p.acc | cells m.same)" = 1.0 ]
+	# Not where a file is another now.
+	touch b.safetensors
+	run -2 accmetric --measured p.acc
+	[[ $output == *"b.safetensors: changed since its record was made"* ]]
+}
+
+@test "weights without a partner are measured as ever" {
+	tar -xzf "$DATA/weights/chunks.tar.gz" one
+	weights a.safetensors w 1024 1000000
+	for p in "one a.safetensors" "a.safetensors one"; do
+		measured_pair $p
+		alike p.acc
+		[ "$(grep -c '"how":"only-' with)" -ge 3 ]
+	done
+}
+
+@test "weights of which one side was measured: the other is hashed, and both are read where that differs" {
+	weights a.safetensors w 1024 1000000
+	cp a.safetensors b.safetensors
+	for p in "a.safetensors -b.safetensors" "-a.safetensors b.safetensors"; do
+		measured_pair $p
+		alike p.acc
+		[ "$(jq 'select(.kind == "pair")["m.same"]' with)" = 1 ]
+	done
+	# The device is read, the bench is not.
+	altered a.safetensors 1000000
+	[ "$(accmetric p.acc | cells m.same)" = 1.0 ] && return 1
+	alike p.acc
+	cp b.safetensors a.safetensors
+	measured_pair -a.safetensors b.safetensors
+	altered b.safetensors 1000000
+	[ "$(accmetric p.acc | cells m.same)" = 1.0 ] && return 1
+	[ "$(accmetric --measured p.acc | cells m.same)" = 1.0 ]
+}
+
+@test "weights in a part of a packed tensor are compared by its hash" {
+	weights a.safetensors w 2048 1000000
+	weights b.safetensors w 1024 1000000
+	weights c.safetensors w 1024 $((1000000 + 1024 * 2048 / 8))
+	for s in b c; do
+		measured_pair a.safetensors $s.safetensors
+		alike p.acc
+		jq -c 'select(.kind == "pair") | [.["m.layout"], .["m.same"], .["a.s.hash"] == .["b.s.hash"]]' with
+	done >got
+	printf '["a.part(0,%s,1024)",1,true]\n' 0 1024 | diff - got
+	altered c.safetensors 1000000
+	[ "$(accmetric p.acc | cells m.same)" != 1.0 ]
+	[ "$(accmetric --measured p.acc | cells m.same)" = 1.0 ]
+}
+
+@test "weights with what is not finite, of another dtype or not equal are measured as ever" {
+	weights a.safetensors w 1024 1000000
+	cp a.safetensors b.safetensors
+	altered b.safetensors 1000000
+	measured_pair a.safetensors b.safetensors
+	alike p.acc
+	for f in a b; do printf '\xff\xff\xff\xff' | dd of=$f.safetensors bs=1 seek=2000000 conv=notrunc 2>said; done
+	measured_pair a.safetensors b.safetensors
+	alike p.acc
+	cp a.safetensors b.safetensors
+	measured_pair a.safetensors b.safetensors
+	alike p.acc
+	[ "$(jq -c 'select(.kind == "pair") | [.["m.same"], .["a.s.nan"]]' with)" = '[1,1]' ]
+}
+
+# chunks.tar.gz was made by tests/weights/chunks.py.
+@test "weights that are put together of whole chunks are not read again" {
+	tar -xzf "$DATA/weights/chunks.tar.gz"
+	accdump-read ranks | accmetric --measured | accfold --root=ranks >a.acc
+	accdump-read one | accmetric --measured >b.acc
+	accalign a.acc b.acc >p.acc
+	alike p.acc
+	same() { jq -c 'select(.kind == "pair") | [.["m.layout"], .["m.same"], .["a.err"] == null]' "$1"; }
+	printf '%s\n' '[null,1,true]' '["a.part(0,0,256)",1,true]' '["a.part(0,256,256)",1,true]' '[null,1,true]' >want
+	same with | diff want -
+	run ! grep -q chunks with
+	# An element of gate that no sample of the layout takes is believed; one of down, which lies in columns, is not.
+	rank=ranks/iter_0000010/mp_rank_01/model_optim_rng.pt
+	off=$(accfmt --json a.acc | jq 'select(.name | endswith("fc1.weight"))["part.off"][1]')
+	altered $rank $((off + 70000))
+	run -2 --separate-stderr accmetric p.acc
+	accmetric --measured p.acc >m 2>said || [ $? = 2 ]
+	accfmt --json m >with
+	same with | sed 3q | diff <(sed 3q want) -
+	off=$(accfmt --json a.acc | jq 'select(.name | endswith("fc2.weight"))["part.off"][1]')
+	altered $rank $((off + 70000))
+	run -2 --separate-stderr accmetric --measured p.acc
+	[[ $stderr == *"checksum (CRC-32) does not match"* ]]
+}

@@ -105,6 +105,8 @@ void acc_kernel_one(enum acc_dtype t, const void *p, size_t n, struct acc_one *o
 void acc_kernel_two(enum acc_dtype ta, const void *a, enum acc_dtype tb, const void *b, size_t n,
 	uint64_t at, const struct acc_kernel_opt *opt, struct acc_one *oa, struct acc_one *ob,
 	struct acc_two *out);
+/* acc_one.hash alone: of any n bytes. */
+uint64_t acc_kernel_hash(const void *p, size_t n);
 /* n elements of a dtype that is not complex, any n. */
 void acc_kernel_load(enum acc_dtype t, const void *p, size_t n, double *out);
 /* The magnitudes of n elements, any n. */

@@ -89,8 +89,11 @@ struct acc_measurer_opt {
 	size_t n;
 	bool also; /* those of one pass as well */
 	enum acc_metric_preset preset;
-	unsigned threads;   /* 0: one per CPU */
-	bool no_check;      /* skip containers' checksums */
+	unsigned threads; /* 0: one per CPU */
+	bool no_check;    /* skip containers' checksums */
+	/* s.* of weights are of these tensors as they are now: what two with the same s.hash
+	 * would give is written without reading both again. */
+	bool measured;
 	double rtol, atol;  /* of m.outside; < 0: torch.testing's for the coarser dtype */
 	const char *tmpdir; /* for payload that comes in the stream, */
 	struct acc_in *in;  /* whose data records may then be open; or NULL */

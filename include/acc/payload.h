@@ -91,6 +91,10 @@ struct acc_pool_opt {
 struct acc_operand { /* one side; NULL ref: absent */
 	struct acc_str src;
 	const struct acc_ref *ref;
+	/* Of one tensor alone: */
+	bool hash_only; /* of its acc_one, n alone is wanted */
+	bool no_check;  /* nor its container's checksums */
+	bool chunks;    /* acc_reading.chunks are wanted */
 };
 /* A few elements, the same of every tensor with as many elements: what can be told of sums of
  * tensors without reading them again. The i-th of the smaller of count and ACC_NFEW stands at
@@ -103,6 +107,9 @@ struct acc_reading {
 	bool has_a, has_b, has_two;  /* which results are there */
 	struct acc_one a, b;
 	uint64_t hash_a, hash_b; /* content hash, see s.hash in accstream(5); 0: of a plain pair */
+	/* What hash_a is of: until the next result is taken; none of what was measured lately. */
+	const uint64_t *chunks;
+	size_t nchunks;
 	struct acc_two two;
 	float few_a[ACC_NFEW], few_b[ACC_NFEW]; /* of tensors of real numbers */
 	/* The s that e was measured with: the larger of min_scale and the median of the finite
@@ -114,6 +121,9 @@ struct acc_reading {
 };
 struct acc_pool *acc_pool_open(struct acc_roots *r, const struct acc_pool_opt *opt,
 	struct acc_err *e);
+/* The tolerances that a pair of these dtypes is measured with; ACC_NODTYPE: that side is absent. */
+void acc_pool_tolerances(const struct acc_pool_opt *opt, enum acc_dtype a, enum acc_dtype b,
+	double *rtol, double *atol);
 /* Queue a pair (compared element by element if both have the same number of elements), or one
  * tensor (the other ref NULL). refs are copied. min_scale: lower bound for the scale s. 0: it is
  * queued; 1: it is not, because ACC_METER_QUEUE are: take a result first; < 0: failure. A side

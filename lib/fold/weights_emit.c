@@ -16,7 +16,10 @@ struct emit {
 	int stopped;
 	struct acc_arena mem; /* of ref */
 	struct acc_ref ref;   /* of the weight that is made of parts */
+	struct acc_buf chunks;
 };
+
+enum { MOST_CHUNKS = 256 << 10 }; /* bytes of a record that s.chunks may be */
 
 static int
 hand(struct emit *o, const struct acc_rec *r)
@@ -254,6 +257,38 @@ stat_of(struct emit *o, const struct fold_weight *w, struct acc_fold_stat *whole
 	return rc;
 }
 
+/* The hashes of the chunks of the parts, one part after the other, if all of each part is in the weight. */
+static int
+chunks_of(struct emit *o, const struct fold_weight *w, struct acc_buf *out, struct acc_err *e)
+{
+	const struct fold_part *p = &o->f->weights->part[w->first];
+	const struct acc_parts *to = &o->ref.parts;
+	int rc = 0;
+	out->n = 0;
+	for (uint32_t i = 0; i < w->parts && rc == 0; i++) {
+		struct acc_rec *r;
+		rc = acc_fold_record(o->f, p[i].at, &r, e);
+		const struct acc_val *v = rc < 0 ? NULL : acc_get(r, "", "s.chunks");
+		if (v == NULL || v->type != ACC_V_BIN || p[i].nrun > 0 || to->n != w->parts ||
+			acc_get_int(r, "", "off", -1) != to->off[i] ||
+			acc_get_int(r, "", "len", -1) != to->len[i] ||
+			acc_get_int(r, "", "offset", 0) != 0) {
+			out->n = 0;
+			return rc;
+		}
+		rc = acc_buf_add(out, v->s.p, v->s.n) < 0 ? acc_nomem(e) : 0;
+	}
+	return rc;
+}
+
+static int
+put_chunks(struct emit *o, const struct acc_buf *chunks)
+{
+	const struct acc_val v = {.type = ACC_V_BIN,
+		.s = {(const char *)chunks->p, (uint32_t)chunks->n}};
+	return chunks->n == 0 || chunks->n > MOST_CHUNKS ? 0 : acc_put(&o->rec, "", "s.chunks", v);
+}
+
 static int
 put_stat(struct emit *o, const struct acc_fold_stat *s)
 {
@@ -287,6 +322,7 @@ put_weight(struct emit *o, struct fold_weight *w, struct acc_err *e)
 	layout_text(t, w, text);
 	/* Before the record is at hand, for others are looked at. */
 	int rc = made ? stat_of(o, w, &stat, e) : 0;
+	rc = made && rc == 0 ? chunks_of(o, w, &o->chunks, e) : rc;
 	rc = rc < 0 ? rc : acc_fold_record(o->f, p->at, &r, e);
 	if (rc < 0)
 		return rc;
@@ -306,6 +342,7 @@ put_weight(struct emit *o, struct fold_weight *w, struct acc_err *e)
 			    : acc_put(&o->rec, "", "fold.shape",
 				      acc_ints(o->ref.shape, o->ref.ndim));
 		rc = rc < 0 ? rc : put_stat(o, &stat);
+		rc = rc < 0 ? rc : put_chunks(o, &o->chunks);
 		rc = rc < 0 ? rc : acc_put(&o->rec, "", "data_name", acc_text(p->name));
 	}
 	if (rc == 0 && w->how == FOLD_LOST)
@@ -387,6 +424,7 @@ acc_weights_run(struct acc_fold *f, acc_fold_fn *fn, void *arg, struct acc_err *
 						       : put_weight(&o, &t->w[i], e);
 	}
 	acc_arena_release(&o.mem);
+	acc_buf_release(&o.chunks);
 	acc_rec_release(&o.rec);
 	return rc == ACC_ESTOP && o.stopped < 0 ? o.stopped : rc;
 }

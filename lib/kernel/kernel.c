@@ -85,6 +85,12 @@ acc_kernel_one(enum acc_dtype t, const void *p, size_t n, struct acc_one *out)
 	acc_one_run(row(), t, p, n, out);
 }
 
+uint64_t
+acc_kernel_hash(const void *p, size_t n)
+{
+	return row()->hash(p, n);
+}
+
 void
 acc_kernel_two(enum acc_dtype ta, const void *a, enum acc_dtype tb, const void *b, size_t n,
 	uint64_t at, const struct acc_kernel_opt *opt, struct acc_one *oa, struct acc_one *ob,

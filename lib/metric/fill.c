@@ -313,9 +313,13 @@ acc_measurer_fill(struct acc_measurer *m, struct slot *s, struct acc_reading *go
 	if (rc == 0)
 		rc = put_err(m, r, &s->b, eb);
 	if (rc == 0 && got != NULL && got->has_a)
-		rc = put_one(m, r, &s->a, &got->a, got->hash_a);
+		rc = s->equal ? acc_measured_put(r, "a.", &s->known)
+			      : put_one(m, r, &s->a, &got->a, got->hash_a);
+	if (rc == 0 && got != NULL && got->has_a && got->nchunks > 0)
+		rc = acc_measured_put_chunks(r, got);
 	if (rc == 0 && got != NULL && got->has_b)
-		rc = put_one(m, r, &s->b, &got->b, got->hash_b);
+		rc = s->equal ? acc_measured_put(r, "b.", &s->known)
+			      : put_one(m, r, &s->b, &got->b, got->hash_b);
 	if (rc == 0 && got != NULL && got->has_two && s->few) {
 		rc = put_few(r, &s->a, got->few_a);
 		if (rc == 0)

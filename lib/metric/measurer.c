@@ -137,9 +137,16 @@ release(struct acc_measurer *m, const struct acc_rec *r, const struct side *a, c
 static int
 hand(struct acc_measurer *m, struct slot *s, double scale, struct acc_err *e)
 {
-	struct acc_operand a = {s->a.src, s->a.payload ? &s->a.ref : NULL};
-	struct acc_operand b = {s->b.src, s->b.payload ? &s->b.ref : NULL};
+	struct acc_operand a = {.src = s->a.src, .ref = s->a.payload ? &s->a.ref : NULL};
+	struct acc_operand b = {.src = s->b.src, .ref = s->b.payload ? &s->b.ref : NULL};
 	s->scale = scale;
+	a.chunks = m->opt.measured && acc_rec_is(&s->rec, "tensor") && acc_measured_weight(&s->a);
+	if (s->hashing != '\0') {
+		a = s->hashing == 'a' ? a : b;
+		a.hash_only = true;
+		a.no_check = s->checked;
+		b.ref = NULL;
+	}
 	return acc_pool_add(m->pool, s, a, b, scale, e);
 }
 
@@ -206,6 +213,18 @@ confirm(struct acc_measurer *m, struct slot *s)
 	return 0;
 }
 
+/* The content of one side was hashed. 1: it is another, and both are measured now. */
+static int
+compare_hashes(struct acc_measurer *m, struct slot *s)
+{
+	struct acc_err e = {0};
+	acc_measured_hashed(s, &m->reading);
+	if (!s->equal)
+		return hand(m, s, s->scale, &e) < 0 ? ACC_ENOMEM : 1;
+	acc_measured_reading(m, s, &m->reading);
+	return 0;
+}
+
 /* One result, if there is one: 1, 0 or < 0. */
 static int
 take(struct acc_measurer *m, bool wait)
@@ -219,6 +238,8 @@ take(struct acc_measurer *m, bool wait)
 	int again = 0;
 	if (s->second != NULL) {
 		m->reading = s->second->got;
+	} else if (s->hashing != '\0') {
+		again = compare_hashes(m, s);
 	} else if (!s->preset) {
 		again = s->laid ? confirm(m, s) : measure_again(m, s);
 		again = again == 0 ? acc_second_begin(m, s) : again;
@@ -258,7 +279,8 @@ enter(struct acc_measurer *m, const struct acc_rec *r, struct slot **out)
 	if (rc < 0)
 		return rc;
 	s->held = s->rec.mem.held + s->rec.cap * sizeof *s->rec.f;
-	s->done = s->gradient = s->few = s->laid = s->preset = false;
+	s->done = s->gradient = s->few = s->laid = s->preset = s->equal = false;
+	s->hashing = '\0';
 	s->call = 0;
 	m->held += s->held;
 	m->n++;
@@ -358,8 +380,20 @@ enter_payload(struct acc_measurer *m, const struct acc_rec *r, struct slot **out
 	return 0;
 }
 
+/* Nothing has to be read. */
 static int
-queue(struct acc_measurer *m, const struct acc_rec *r, struct acc_err *e)
+settled(struct acc_measurer *m, struct slot *s)
+{
+	acc_measured_reading(m, s, &m->reading);
+	int rc = acc_measurer_fill(m, s, &m->reading);
+	m->bytes += s->bytes;
+	s->done = true;
+	return rc < 0 ? rc : emit_done(m);
+}
+
+static int
+queue(struct acc_measurer *m, const struct acc_rec *r, const struct known known[2],
+	struct acc_err *e)
 {
 	struct slot *s;
 	double scale;
@@ -370,6 +404,10 @@ queue(struct acc_measurer *m, const struct acc_rec *r, struct acc_err *e)
 	if (rc >= 0 && m->opt.preset == ACC_PRESET_NONE && s->a.payload && s->b.payload &&
 		acc_measurer_unequal(s))
 		lay(m, s);
+	if (rc >= 0)
+		acc_measured_settle(m, s, known);
+	if (s->equal)
+		return rc < 0 ? rc : settled(m, s);
 	while (rc >= 0 && (rc = hand(m, s, scale, e)) == 1)
 		rc = take(m, true);
 	while (rc >= 0 && (rc = take(m, false)) == 1)
@@ -416,13 +454,15 @@ static int
 measure(struct acc_measurer *m, struct acc_rec *r, struct slot *s, struct acc_err *e)
 {
 	static const enum acc_metric_preset ours[] = {ACC_PRESET_NONE, ACC_PRESET_MSACCUCMP};
+	struct known known[2];
+	acc_measured_read(m, r, &s->a, &s->b, known);
 	int rc = acc_measurer_strip(m, r, &s->a, &s->b);
 	if (rc < 0)
 		return rc;
 	if (acc_rec_is(r, "pair") && m->opt.preset != ours[0] && m->opt.preset != ours[1])
 		return s->a.payload && s->b.payload ? queue_preset(m, r, e) : preset_now(m, r, s);
 	if (s->a.payload || s->b.payload)
-		return queue(m, r, e);
+		return queue(m, r, known, e);
 	/* Nothing to read: done at once, in the record itself. */
 	s->rec = *r;
 	rc = acc_measurer_fill(m, s, NULL);

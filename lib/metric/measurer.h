@@ -20,6 +20,14 @@ struct second {
 	int rc;
 };
 
+/* What an earlier run measured of a tensor in which all is finite. */
+struct known {
+	bool is;
+	uint64_t hash, zero, sat;
+	double min, max, mean, norm;
+	struct acc_str chunks; /* s.chunks; borrowed from the record; empty: unknown */
+};
+
 struct slot {
 	struct acc_rec rec;
 	size_t held;
@@ -35,6 +43,10 @@ struct slot {
 	struct layout layout;
 	struct acc_reading *direct; /* what row-major order gave; NULL: it cannot be */
 	struct second *second;      /* while it runs */
+	struct known known;         /* of the side that was measured before */
+	char hashing;               /* 'a' or 'b', while that side's content is hashed alone */
+	bool checked;               /* then, what is hashed was checked when it was measured */
+	bool equal;                 /* by the hash: known is of both */
 	bool preset;                /* measured as another tool does: */
 	struct preset_in in;
 };
@@ -93,6 +105,22 @@ void acc_second_end(struct slot *s);
 int acc_measurer_part(const struct acc_measurer *m, struct slot *s, const struct acc_reading *got);
 /* Are the two of different numbers of elements? */
 bool acc_measurer_unequal(const struct slot *s);
+/* Is it a weight, of floats, whose bytes are there? */
+bool acc_measured_weight(const struct side *s);
+/* Before the record is stripped: what is known of its sides. */
+void acc_measured_read(const struct acc_measurer *m, const struct acc_rec *r, const struct side *a,
+	const struct side *b, struct known known[2]);
+/* What is known of a pair that is to be measured may settle it: s->equal, or s->hashing. */
+void acc_measured_settle(const struct acc_measurer *m, struct slot *s, const struct known known[2]);
+/* s.chunks of a tensor. 0 or < 0. */
+int acc_measured_put_chunks(struct acc_rec *r, const struct acc_reading *got);
+/* That side's content was hashed: is it that of the other? s->equal. */
+void acc_measured_hashed(struct slot *s, const struct acc_reading *got);
+/* What measuring both would have given. */
+void acc_measured_reading(const struct acc_measurer *m, const struct slot *s,
+	struct acc_reading *out);
+/* s.* of a side. 0 or < 0. */
+int acc_measured_put(struct acc_rec *r, const char *prefix, const struct known *k);
 /* Measure a pair as another tool does, in three steps. 1: there is something to measure. The second
  * may be done by another thread; it touches nothing but the slot. */
 int acc_measurer_preset_begin(struct acc_measurer *m, struct slot *s);

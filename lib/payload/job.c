@@ -38,6 +38,9 @@ side_init(struct acc_job_side *s, struct acc_operand op, struct acc_arena *names
 	if (!s->present)
 		return 0;
 	s->ref = *op.ref;
+	s->hash_only = op.hash_only;
+	s->no_check = op.no_check;
+	s->keep = op.chunks;
 	s->src = (struct acc_str){acc_arena_copy(names, op.src.p, op.src.n), op.src.n};
 	s->ref.file.p = acc_arena_copy(names, op.ref->file.p, op.ref->file.n);
 	return s->src.p == NULL || s->ref.file.p == NULL ? ACC_ENOMEM
@@ -45,13 +48,14 @@ side_init(struct acc_job_side *s, struct acc_operand op, struct acc_arena *names
 }
 
 /* torch.testing.assert_close's tolerances, of the coarser dtype. */
-static void
-tolerances(struct acc_job *m, const struct acc_pool_opt *opt)
+void
+acc_pool_tolerances(const struct acc_pool_opt *opt, enum acc_dtype a, enum acc_dtype b,
+	double *rtol_out, double *atol_out)
 {
-	const struct acc_job_side *side[2] = {&m->a, &m->b};
+	const enum acc_dtype side[2] = {a, b};
 	double rtol = 0, atol = 0;
 	for (int i = 0; i < 2; i++) {
-		enum acc_dtype t = side[i]->present ? side[i]->ref.dtype : ACC_NODTYPE;
+		const enum acc_dtype t = side[i];
 		double r = 0;
 		if (t == ACC_F64 || t == ACC_C128)
 			r = 1e-7;
@@ -66,9 +70,8 @@ tolerances(struct acc_job *m, const struct acc_pool_opt *opt)
 			atol = t == ACC_F64 || t == ACC_C128 ? 1e-7 : 1e-5;
 		}
 	}
-	m->opt.rtol = opt->rtol < 0 ? rtol : opt->rtol;
-	m->opt.atol = opt->atol < 0 ? atol : opt->atol;
-	m->opt.plain = opt->plain;
+	*rtol_out = opt->rtol < 0 ? rtol : opt->rtol;
+	*atol_out = opt->atol < 0 ? atol : opt->atol;
 }
 
 int
@@ -88,7 +91,9 @@ acc_job_init(struct acc_job *m, const struct acc_pool_opt *opt, void *tag, struc
 		acc_arena_release(&m->names);
 		return ACC_ENOMEM;
 	}
-	tolerances(m, opt);
+	acc_pool_tolerances(opt, m->a.present ? m->a.ref.dtype : ACC_NODTYPE,
+		m->b.present ? m->b.ref.dtype : ACC_NODTYPE, &m->opt.rtol, &m->opt.atol);
+	m->opt.plain = opt->plain;
 	return 0;
 }
 
@@ -99,7 +104,8 @@ same_side(const struct acc_job_side *x, const struct acc_job_side *y)
 	const size_t size = a->ndim * sizeof *a->shape;
 	if (x->present != y->present || !x->present)
 		return x->present == y->present;
-	return acc_str_eq(x->src, y->src) && acc_str_eq(a->file, b->file) && a->off == b->off &&
+	return x->hash_only == y->hash_only && x->no_check == y->no_check && x->keep == y->keep &&
+	       acc_str_eq(x->src, y->src) && acc_str_eq(a->file, b->file) && a->off == b->off &&
 	       a->len == b->len && a->dtype == b->dtype && a->big_endian == b->big_endian &&
 	       a->ndim == b->ndim && memcmp(a->shape, b->shape, size) == 0 &&
 	       a->strided == b->strided && a->block.axis == b->block.axis &&
@@ -192,13 +198,14 @@ open_side(struct acc_job_side *s, struct acc_roots *r, const struct acc_pool_opt
 	if (!s->present)
 		return;
 	struct acc_ref ref = s->ref;
-	if (opt->no_check)
+	const bool check = !opt->no_check && !s->no_check;
+	if (!check)
 		ref.parts.crc32 = NULL;
 	s->pay = acc_pay_open(r, s->src, &ref, &s->err);
 	if (s->pay == NULL)
 		return;
 	s->count = acc_pay_count(s->pay);
-	s->check = !opt->no_check && s->ref.has_crc && acc_pay_whole(s->pay);
+	s->check = check && s->ref.has_crc && acc_pay_whole(s->pay);
 	s->crc = acc_pay_before(s->pay);
 	if (opt->map)
 		acc_pay_map(s->pay);
@@ -230,6 +237,8 @@ acc_job_prepare(struct acc_job *m, struct acc_roots *r, const struct acc_pool_op
 	m->serial = (m->a.pay != NULL && !acc_pay_random(m->a.pay)) ||
 		    (m->b.pay != NULL && !acc_pay_random(m->b.pay));
 	m->units = m->pair ? chunks(&m->a) : chunks(&m->a) + chunks(&m->b);
+	if (m->a.keep && !m->b.present)
+		m->a.chunks = acc_alloc(&m->names, m->units * sizeof *m->a.chunks + 1);
 }
 
 bool
@@ -294,6 +303,18 @@ few(struct acc_job_side *s, uint64_t at, size_t n, const uint8_t *bytes)
 	}
 }
 
+static void
+measure_one(const struct acc_job_side *s, const uint8_t *bytes, size_t n, struct acc_one *o)
+{
+	if (!s->hash_only) {
+		acc_kernel_one(s->ref.dtype, bytes, n, o);
+		return;
+	}
+	acc_one_init(o);
+	o->n = n;
+	o->hash = acc_kernel_hash(bytes, n * acc_dtypes[s->ref.dtype].size);
+}
+
 /* One chunk of a, of b, or of both. */
 static void
 chunk(struct acc_job *m, bool a, bool b, uint64_t c, struct acc_job_buffers *d,
@@ -311,9 +332,9 @@ chunk(struct acc_job *m, bool a, bool b, uint64_t c, struct acc_job_buffers *d,
 		acc_kernel_two(x->ref.dtype, pa, y->ref.dtype, pb, p->na, at, &m->opt, &p->oa,
 			&p->ob, &p->two);
 	else if (p->a)
-		acc_kernel_one(x->ref.dtype, pa, p->na, &p->oa);
+		measure_one(x, pa, p->na, &p->oa);
 	else if (p->b)
-		acc_kernel_one(y->ref.dtype, pb, p->nb, &p->ob);
+		measure_one(y, pb, p->nb, &p->ob);
 	/* Now they are in the cache. */
 	if (p->a && x->check && !acc_pay_swapped(x->pay))
 		p->ca = acc_crc32(0, pa, p->na * acc_dtypes[x->ref.dtype].size);
@@ -362,6 +383,8 @@ merge_side(struct acc_job_side *s, bool has, size_t n, const struct acc_one *one
 	for (int i = 0; i < 8; i++)
 		le[i] = (uint8_t)(one->hash >> 8 * i);
 	XXH3_64bits_update(&s->hash, le, sizeof le);
+	if (s->chunks != NULL)
+		s->chunks[s->nchunks++] = one->hash;
 	acc_one_merge(&s->one, one);
 	if (s->check)
 		s->crc = acc_crc32_join(s->crc, crc, n * acc_dtypes[s->ref.dtype].size);
@@ -434,6 +457,8 @@ acc_job_reading(struct acc_job *m, struct acc_reading *out)
 		.has_b = m->b.present && m->b.err.code == 0,
 		.a = m->a.one,
 		.b = m->b.one,
+		.chunks = m->a.chunks,
+		.nchunks = m->a.nchunks,
 		.two = m->two,
 		.scale = m->opt.scale,
 		.sampled = m->sampled,

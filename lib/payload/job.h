@@ -13,7 +13,10 @@ struct acc_job_side {
 	struct acc_ref ref;
 	struct acc_pay *pay; /* NULL until prepared, and where it failed */
 	uint64_t count;
-	bool check; /* the container's checksum */
+	bool check;                     /* the container's checksum */
+	bool hash_only, no_check, keep; /* keep: the chunks' hashes */
+	uint64_t *chunks;
+	uint64_t nchunks;
 	uint32_t crc;
 	XXH3_state_t hash; /* over the chunks' hashes */
 	struct acc_one one;

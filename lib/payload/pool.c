@@ -320,8 +320,11 @@ acc_pool_take(struct acc_pool *m, bool wait, struct acc_reading *out)
 		return 0;
 	if (en->like == m->taken)
 		acc_job_reading(&en->m, out);
-	else
+	else {
 		*out = m->reading[en->like % ACC_METER_QUEUE];
+		out->chunks = NULL; /* they may be gone */
+		out->nchunks = 0;
+	}
 	out->tag = en->m.tag;
 	m->reading[m->taken++ % ACC_METER_QUEUE] = *out;
 	acc_job_close(&en->m);

@@ -56,7 +56,7 @@ refer(const char *name, enum acc_dtype t, int64_t n)
 static struct acc_operand
 side(const struct acc_ref *ref)
 {
-	return (struct acc_operand){ACC_STR("s"), ref};
+	return (struct acc_operand){.src = ACC_STR("s"), .ref = ref};
 }
 
 static struct acc_reading
