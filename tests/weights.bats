@@ -346,6 +346,11 @@ over() {
 	list moe-tp2/a | grep -qx $'module.decoder.layers.0.mlp.deepspeed_moe.experts.deepspeed_experts.3.dense_4h_to_h.weight\tlayer_0_expert_3_mp_rank_00_model_states.pt'
 	list moe-tp2/a | grep -qx $'module.decoder.layers.0.input_layernorm.weight\tmp_rank_00_model_states.pt'
 	[ "$(list moe-tp2/a | grep -vc $'^module[.]')" -eq 0 ]
+	# That is said.
+	run -0 --separate-stderr accdump-read moe-tp2/a
+	[ "$stderr" = "accdump-read: expp_rank_0_mp_rank_00_optim_states.pt: left out, as all that the optimizer has saved (files: 2): where layers or experts have files of their own, only the model is read" ]
+	run -0 --separate-stderr accdump-read pipe-tp2/a
+	[ -z "$stderr" ]
 	over 1 pipe-tp2/element pipe-tp2/b
 	[ "$said" = "missing layer_03.self_attention.linear_proj.weight 0" ]
 	over 1 moe-tp2/stale moe-tp2/b

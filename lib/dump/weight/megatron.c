@@ -165,16 +165,19 @@ add(struct tree *t, const struct place *p, const char *file, const int64_t c[COO
 }
 
 /* Of a pipeline the files of its layers hold the model; where experts have files of their own, they are
- * its, beside those of each rank. What else was saved, the optimizer's, is not read then. */
+ * its, beside those of each rank. What else was saved, the optimizer's, is not read then, which is said. */
 static int
 add_layers(struct tree *t, const struct place *p, const char *const *names, int64_t n, int kind,
 	struct acc_err *e)
 {
-	int64_t c[COORDS], layer;
+	int64_t c[COORDS], layer, left = 0;
+	const char *first = "";
 	int rc = 0;
 	for (int64_t i = 0; i < n && rc == 0; i++) {
 		const struct acc_str s = acc_str(names[i]);
 		char prefix[24] = "module";
+		if (acc_str_ends(s, "_optim_states.pt") && left++ == 0)
+			first = names[i];
 		const int is = layer_of(s, c, &layer);
 		if (is == LAYER)
 			snprintf(prefix, sizeof prefix, "layer_%02lld", (long long)layer);
@@ -184,6 +187,11 @@ add_layers(struct tree *t, const struct place *p, const char *const *names, int6
 			 coords(s, c))
 			rc = add(t, p, names[i], c, names[i], "", e);
 	}
+	if (rc == 0 && left > 0)
+		acc_dump_note(t->c, first,
+			"left out, as all that the optimizer has saved (files: %lld): where layers or "
+			"experts have files of their own, only the model is read",
+			(long long)left);
 	return rc;
 }
 
