@@ -187,7 +187,7 @@ soft_cross_entropy(struct acc_replay *r, struct acc_dense *out)
 		for (size_t i = 0; i < n; i++) {
 			double term = p[i] * (log(sum) - (row[i] - top));
 			loss += term;
-			abs += fabs(p[i]) * (fabs(log(sum)) + fabs(row[i]) + fabs(top));
+			abs += fabs(p[i]) * (fabs(log(sum)) + fabs(row[i]) + fabs(top) + 1);
 			if (r->nrec < 2)
 				continue;
 			out[1].v[o * n + i] = exp(row[i] - top) / sum - p[i];

@@ -106,7 +106,8 @@ one_place(const struct classes *k, bool cross, const double *x, size_t target, s
 	double lse = cross ? log_sum(x, k->c, k->inner) : 0;
 	double w = k->w == NULL ? 1 : k->w->v[target];
 	double v = w * (lse - x[target * k->inner]), all = 0;
-	double mag = fabs(w) * (fabs(lse) + fabs(x[target * k->inner]));
+	/* The sum is rounded, of which 1 is a part, though little may be left of its logarithm. */
+	double mag = fabs(w) * (fabs(lse) + fabs(x[target * k->inner]) + (cross ? 1 : 0));
 	for (size_t c = 0; k->smooth > 0 && c < k->c; c++)
 		all += (k->w == NULL ? 1 : k->w->v[c]) * (lse - x[c * k->inner]);
 	if (k->smooth > 0)

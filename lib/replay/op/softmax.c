@@ -48,9 +48,10 @@ one(const double *x, size_t n, size_t step, bool log_of, double *y, double *mag)
 	for (size_t i = 0; i < n; i++) {
 		double d = x[i * step] - top;
 		y[i * step] = log_of ? d - log(sum) : exp(d) / sum;
-		/* The difference is rounded, and the exponential grows with it. */
+		/* The difference is rounded, and the exponential grows with it; the sum is, of which 1 is a part,
+		 * though little may be left of its logarithm. */
 		if (mag != NULL && isfinite(d))
-			mag[i * step] = log_of ? fabs(d) + log(sum) + fabs(top)
+			mag[i * step] = log_of ? fabs(d) + log(sum) + fabs(top) + 1
 					       : y[i * step] * fabs(d);
 	}
 }
