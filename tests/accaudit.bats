@@ -188,6 +188,12 @@ replayed() { # family, folder
 	replayed recurrent replay_ops
 }
 
+@test "values near where slopes vanish or have no bound, near certainty, and gradients in f64" {
+	replayed saturated replay_ops
+	# Each by itself, not by what its class is forgiven.
+	jq -es 'map(select(.io == "out" and (.["x-wrong"] | not)) | .["audit.err"]) | length > 60 and max < 40' v
+}
+
 @test "operands that were cast first, and a factor that no element shows" {
 	accaudit "$DATA/replay_ops/rounds.acc.gz" | accfmt --json | jq -c 'select(has("x-wrong") and .io == "out")' >v
 	jq -es 'length > 15 and map(select(.["audit.ok"] != (.["x-wrong"] | not)) | .name) == []' v

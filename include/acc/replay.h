@@ -174,12 +174,16 @@ enum acc_op_flags {
 	/* The magnitudes that it tells are those of its steps, no more: in 16 bits they say what
 	 * rounding each step errs by. */
 	ACC_TELLS_STEPS = 16,
-	/* It has no bound towards 1 (log(1 - x), atanh): there it changes at the scale of 1 - |x|. */
+	/* It, or its slope, has no bound towards 1 (log(1 - x), atanh, asin): there it changes at the scale of
+	 * 1 - |x|, and a slope by point is divided by what is left of 1 - x^2. */
 	ACC_UNTIL_ONE = 32,
 	/* As ACC_SAVES_OUTPUT, but the exponential of the output, 1 at most (log_softmax). */
 	ACC_SAVES_LOG = 64,
 	/* Each element of its input `var`, a variance, is its own scale. */
-	ACC_OWN_SCALE = 128
+	ACC_OWN_SCALE = 128,
+	/* A loss, whose gradient is a probability less what was wanted: each row's is off by what a number near 1
+	 * was rounded by, though it may be next to nothing. */
+	ACC_LESS_TARGET = 256
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */

@@ -284,6 +284,7 @@ struct acc_sums {
 };
 /* 0 or < 0, with acc_cannot. */
 int acc_sums_start(struct acc_replay *r, size_t n, struct acc_sums *s);
+void acc_sums_add(struct acc_sums *s, size_t i, double term);
 /* The gradient of an input that several parts of a call see: sums that go on from part to part. */
 struct acc_shared {
 	bool on;

@@ -1,10 +1,12 @@
 /* The adjoint test proper: <g_in, v> against <g_out, J v> for random v, in blocks that do not
  * depend on each other. */
-#include "replay/impl.h"
 #include "replay/limits.h"
+#include "replay/op/loss.h"
 
 enum { PROBES = 6, FEW_PROBES = 2, MANY = 1 << 17 };
 #define STEP 0x1p-18
+/* Of a finer unit, a gradient is finer than what the step errs by, see adjoint_point.c. */
+#define FINE (STEP * STEP)
 /* Nearer to 0 or 1, frameworks divide by this much instead. */
 #define LEAST 1e-12
 
@@ -71,9 +73,25 @@ struct probe {
 	size_t n;
 	struct block_sum *sum;
 	double *v, *up, *down;
-	struct acc_dense *fup, *fdown;
+	struct acc_dense *fup, *fdown, *wup, *wdown; /* w: of a step of twice the size; or NULL */
 	double h;
 };
+
+/* What p->up and p->down give. */
+static int
+both(struct acc_adjoint *a, struct probe *p, struct acc_dense *up, struct acc_dense *down)
+{
+	double *x = a->x->v;
+	a->t->r.gradient = a->t->r.op->product != NULL;
+	a->x->v = p->up;
+	int rc = acc_replay_eval(&a->t->r, up);
+	a->x->v = p->down;
+	if (rc == 0)
+		rc = acc_replay_eval(&a->t->r, down);
+	a->x->v = x;
+	a->t->r.gradient = false;
+	return rc;
+}
 
 static int
 evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
@@ -94,15 +112,22 @@ evaluate(struct acc_adjoint *a, struct probe *p, uint64_t seed)
 		 * masked score, has none: its gradient must be 0 for any. */
 		p->v[i] = isfinite(x[i]) ? (p->up[i] - p->down[i]) / (2 * p->h) : v;
 	}
-	a->t->r.gradient = a->t->r.op->product != NULL;
-	a->x->v = p->up;
-	int rc = acc_replay_eval(&a->t->r, p->fup);
-	a->x->v = p->down;
-	if (rc == 0)
-		rc = acc_replay_eval(&a->t->r, p->fdown);
-	a->x->v = x;
-	a->t->r.gradient = false;
-	return rc;
+	int rc = both(a, p, p->fup, p->fdown);
+	for (size_t i = 0; p->wup != NULL && i < a->x->n; i++) {
+		p->up[i] = 2 * p->up[i] - x[i];
+		p->down[i] = 2 * p->down[i] - x[i];
+	}
+	return rc < 0 || p->wup == NULL ? rc : both(a, p, p->wup, p->wdown);
+}
+
+/* That of twice the step errs by 4 times as much: both are apart by 3 times what the step errs by. */
+static double
+blur(const struct probe *p, uint32_t k, size_t o, double jv)
+{
+	if (p->wup == NULL)
+		return 0;
+	double far = (p->wup[k].v[o] - p->wdown[k].v[o]) / (4 * p->h);
+	return isfinite(far) ? fabs(far - jv) : 0;
 }
 
 static void
@@ -124,16 +149,21 @@ take_in(struct acc_adjoint *a, struct probe *p)
 		for (size_t o = 0; g != NULL && o < g->n; o++) {
 			struct block_sum *s = &p->sum[block_of(&p->out, o)];
 			double jv = (p->fup[k].v[o] - p->fdown[k].v[o]) / (2 * p->h);
-			double term = g->v[o] * jv;
+			double term = g->v[o] * jv, size = fabs(p->fup[k].v[o]);
+			if (a->t->ref[k].mag != NULL) /* it is what larger numbers leave */
+				size = fmax(size, a->t->ref[k].mag[o]);
 			s->out += term;
 			s->out2 += term * term;
 			s->abs += fabs(term);
-			s->noise += fabs(g->v[o]) * (0x1p-51 / p->h) * fabs(p->fup[k].v[o]);
+			s->noise += fabs(g->v[o]) * ((0x1p-51 / p->h) * size + blur(p, k, o, jv));
 			s->wild |= !isfinite(term);
 			double y = g->v[o] * a->t->ref[k].v[o];
 			s->saved2 += saves ? y * y : 0;
 			s->logs += logs ? g->v[o] : 0;
 		}
+		/* As with logarithms, see compare: of each row on its own. */
+		if (g != NULL && p->n == 1 && (a->t->r.op->flags & ACC_LESS_TARGET) != 0)
+			p->sum[0].abs += 1.4 * sqrt(acc_loss_terms2(&a->t->r, g));
 	}
 }
 
@@ -204,6 +234,12 @@ acc_adjoint_block(struct acc_adjoint *a, bool whole)
 	if (p.sum == NULL || p.v == NULL || p.up == NULL || p.down == NULL || p.fup == NULL ||
 		p.fdown == NULL)
 		return acc_cannot(&t->r, ACC_NOMEM_TEXT);
+	if (a->unit < FINE) {
+		p.wup = acc_trial_outputs(t, false);
+		p.wdown = acc_trial_outputs(t, false);
+		if (p.wup == NULL || p.wdown == NULL)
+			return acc_cannot(&t->r, ACC_NOMEM_TEXT);
+	}
 	p.h = STEP * scale_of(a);
 	int probes = t->j->part ? 1 : n > MANY ? FEW_PROBES : PROBES;
 	for (int k = 0; k < probes && rc == 0; k++) {

@@ -872,6 +872,56 @@ def steps(s):
         s.do("Tensor.addcmul_", torch.addcmul, torch.zeros(6, 8), g, g, value=1e-3, grad=False)
 
 
+def saturated(s):
+    """Where little is left of numbers that were rounded, by torch's own formulas in the dtype; in f64, finer than any
+    difference shows."""
+    def own(f):
+        return lambda x, *args, **kwargs: f(x.float(), *args, **kwargs).double()
+    near = 0.7 ** torch.arange(1.0, 25)
+    near = torch.cat([1 - near, near - 1])
+    for name in "asin acos atanh".split():
+        s.do(f"Torch.{name}", own(getattr(torch, name)), near, off=False)
+    s.do("Torch.acosh", own(torch.acosh), 1 + 0.7 ** torch.arange(-9.0, 17), off=False)
+    for gate in (12.0, -12.0, 0.0):
+        s.do("Functional.glu", own(F.glu), torch.cat([100 * rand(4, 6, dtype=f32), gate + rand(4, 6, dtype=f32)], 1))
+    sure, best = torch.zeros(4, 6), ids([0, 2, 5, 3])
+    sure[torch.arange(4), best] = 25 + rand(4, dtype=f32)
+    sure = F.log_softmax(sure, 1)   # the largest of each row is nearly 0
+    for x in (sure, sure + rand(4, 1, dtype=f32), rand(4, 6, dtype=f32)):
+        s.do("Functional.log_softmax", own(F.log_softmax), x, dim=-1)
+        s.do("Functional.cross_entropy", own(F.cross_entropy), x, best, off=False)
+        s.do("Functional.cross_entropy", own(F.cross_entropy), x, best, reduction="none", off=False)
+        s.do("Torch.logsumexp", own(torch.logsumexp), x, dim=-1, off=False)
+    for x in (20 + rand(12, dtype=f32), -20 + rand(12, dtype=f32), rand(12, dtype=f32)):
+        s.do("Functional.binary_cross_entropy_with_logits",
+             lambda x, y: F.binary_cross_entropy_with_logits(x.float(), y.float()).double(), x, (x > 0).float(),
+             off=False)
+    x = torch.cat([2.0 ** -torch.arange(4.0, 14), rand(10, dtype=f64), 8 * rand(10, dtype=f64)]).double()
+    for name in "tanh sigmoid expm1 erf atan sinh".split():
+        s.do(f"Torch.{name}", getattr(torch, name), x, off=name != "tanh")
+    s.do("Torch.log1p", torch.log1p, -torch.sigmoid(x))
+    s.do("Torch.prod", torch.prod, x[10:20].view(2, 5), 1)
+    s.do("Functional.log_softmax", F.log_softmax, x.view(3, 10), dim=-1)
+    s.do("Torch.logsumexp", torch.logsumexp, F.log_softmax(x.view(3, 10), -1), dim=-1)
+
+    class Off(torch.autograd.Function):
+        """A gradient that is off by a thousandth."""
+        @staticmethod
+        def forward(ctx, y):
+            return y.view_as(y)
+
+        @staticmethod
+        def backward(ctx, g):
+            return 1.001 * g
+    for op, f, *args in (("Torch.atanh", torch.atanh, near), ("Torch.acosh", torch.acosh, 2 - near[:12]),
+                         ("Functional.cross_entropy", F.cross_entropy, rand(4, 6, dtype=f32), best),
+                         ("Torch.tanh", torch.tanh, x[:10])):
+        s.do(op, lambda x, *args: Off.apply(f(x, *args)), *args, off=False)
+        for kind, r in s.rec[-2:]:
+            if kind == "tensor":
+                r["x-wrong"] = True
+
+
 def left_out(s):
     """As ptdbg notes them, which leaves keywords out."""
     s.rec[0][1]["format"] = "ptdbg"
@@ -885,7 +935,7 @@ def left_out(s):
 
 FAMILIES = [scatters, orders, makers, patterns, distances, margins, hidden, lists, optimizers, rarer,
             fused, primitives, arranged, derivatives, positions, remaining, heads, recurrent, rounds,
-            steps, left_out, unaudited, faults]
+            steps, saturated, left_out, unaudited, faults]
 
 if __name__ == "__main__":
     out = sys.argv[1]

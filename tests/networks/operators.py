@@ -4,7 +4,7 @@ fault, whatever accaudit says.
 
     operators.py OUT [SEED]     then: accdump-read OUT | accaudit | accfirstbad | accfmt
 
-In f32 and bf16, with numbers of four sizes; needs python3-torch.
+In f32, f64 and bf16, with numbers of four sizes; needs python3-torch.
 """
 import os
 import random
@@ -33,6 +33,26 @@ ROWS = {   # of [18, 9]
     "rsqrt": lambda x: torch.rsqrt(x * x + 1e-6), "reciprocal": torch.reciprocal,
     "pow": lambda x: torch.pow(torch.abs(x), 0.3), "rpow": lambda x: 2 ** x.clamp(max=9),
 }
+NEAR = {   # of [18, 9]: near where slopes, or what is taken a logarithm of, are what two numbers leave
+    "asin": lambda x: torch.asin(torch.tanh(x)), "acos": lambda x: torch.acos(torch.tanh(x)),
+    "acosh": lambda x: torch.acosh(1 + x * x), "asinh": torch.asinh, "atan": torch.atan,
+    "log1p": lambda x: torch.log1p(-torch.sigmoid(x)), "erfc": torch.erfc, "cosh": lambda x: torch.cosh(x.clamp(-9, 9)),
+    "logit": lambda x: torch.logit(torch.sigmoid(x)), "tanhshrink": F.tanhshrink, "tan": torch.tan,
+    "confident": lambda x: F.cross_entropy(x, x.argmax(-1)),
+    "confident_rows": lambda x: F.cross_entropy(x, x.argmax(-1), reduction="none"),
+    "certain": lambda x: F.cross_entropy(F.log_softmax(x, -1), x.argmax(-1), reduction="none"),
+    "twice": lambda x: F.log_softmax(F.log_softmax(x, -1), -1),
+    "nll": lambda x: F.nll_loss(F.log_softmax(x, -1), x.argmax(-1), reduction="none"),
+    "lse": lambda x: torch.logsumexp(F.log_softmax(x, -1), -1),
+    "right": lambda x: F.binary_cross_entropy_with_logits(x, (x > 0).to(x.dtype)),
+    "sure": lambda x: F.binary_cross_entropy(torch.sigmoid(x), (x > 0).to(x.dtype)),
+    "multi": lambda x: F.multilabel_soft_margin_loss(x, (x > 0).to(x.dtype)),
+    "soft": lambda x: F.soft_margin_loss(x, x.sign().detach()),
+    "same": lambda x: F.kl_div(F.log_softmax(x, -1), F.softmax(x, -1).detach(), reduction="batchmean"),
+    "open_gate": lambda x: F.glu(torch.cat([x, x.abs() * 4], -1), -1),
+    "shut_gate": lambda x: F.glu(torch.cat([x, -x.abs() * 4], -1), -1),
+    "steep": lambda x: F.elu(x, 100.0), "narrow": lambda x: F.celu(x, 0.01), "bent": lambda x: F.softplus(x, 30),
+}
 SIGNS = {   # of two times [18, 9] and +1 or -1 for each row
     "margin_ranking": lambda x, y, t: F.margin_ranking_loss(x[:, 0], y[:, 0], t, 0.3),
     "hinge_embedding": lambda x, y, t: F.hinge_embedding_loss(x[:, 0], t),
@@ -44,6 +64,9 @@ SIGNS = {   # of two times [18, 9] and +1 or -1 for each row
     "multi_margin": lambda x, y, t: F.multi_margin_loss(x, (t > 0).long()),
     "multilabel_soft_margin": lambda x, y, t: F.multilabel_soft_margin_loss(x, (y > 0).to(x.dtype)),
 }
+
+MORE = """ asin acos acosh asinh atan atanh cosh tan erfc logit tanhshrink poisson_nll_loss soft_margin_loss
+    multi_margin_loss multilabel_soft_margin_loss"""
 
 
 def do(f, *x):
@@ -68,7 +91,7 @@ def calls(dtype, scale, r):
         do(f, new(24), v)
     for f in zoo.PAIRS.values():
         do(f, new(24, 7), new(24, 7), v)
-    for f in ROWS.values():
+    for f in (*ROWS.values(), *NEAR.values()):
         do(f, new(18, 9))
     for f in SIGNS.values():
         do(f, new(18, 9), new(18, 9), (torch.randint(2, (18,)) * 2 - 1).to(dtype))
@@ -85,10 +108,10 @@ def calls(dtype, scale, r):
 def main():
     torch.manual_seed(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
     for kind, (where, names) in probe.RECORDED.items():
-        OPS[kind] = (where, " ".join(n for n in names.split() if hasattr(where, n)))
+        OPS[kind] = (where, " ".join(n for n in (names + MORE).split() if hasattr(where, n)))
     rec, r = Recorder(), random.Random(1)
     with rec.recording():
-        for dtype in (torch.float32, torch.bfloat16):
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
             for scale in (1e-3, 1, 6, 30):
                 calls(dtype, scale, r)
     Msprobe(os.path.join(sys.argv[1], "step0", "rank0")).write(rec.events)

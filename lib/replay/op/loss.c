@@ -44,6 +44,25 @@ acc_loss_finish(struct acc_replay *r, struct acc_loss *t, double divisor)
 	return 0;
 }
 
+double
+acc_loss_terms2(struct acc_replay *r, const struct acc_dense *g)
+{
+	const struct acc_dense *t;
+	int64_t ignore = -100;
+	double sum = 0, n = 0;
+	int how;
+	if (acc_need_tensor(r, "target", &t) < 0 || acc_loss_reduction(r, &how) < 0 ||
+		acc_arg_int(r, "ignore_index", &ignore) < 0)
+		return 0;
+	for (size_t i = 0; i < g->n; i++)
+		sum += g->v[i] * g->v[i];
+	if (how == ACC_LOSS_NONE)
+		return sum;
+	for (size_t i = 0; i < t->n; i++)
+		n += t->v[i] != (double)ignore;
+	return how == ACC_LOSS_SUM ? sum * n : n > 0 ? sum / n : 0;
+}
+
 /* --- classes: x [n, c, ...], target [n, ...] --- */
 
 enum { CROSS, NLL };
@@ -378,10 +397,14 @@ ctc_loss(struct acc_replay *r, struct acc_dense *out)
 	}
 #define PAIR "input:any target:any "
 const struct acc_op acc_ops_loss[] = {
-	LOSS("cross_entropy CrossEntropyLoss",
-		"input:any target weight size_average ignore_index reduce reduction "
-		"label_smoothing",
-		class_loss, CROSS),
+	{.names = "cross_entropy CrossEntropyLoss",
+		.sig = "input:any target weight size_average ignore_index reduce reduction "
+		       "label_smoothing",
+		.cls = "loss",
+		.rounding = ACC_FEW,
+		.flags = ACC_UNIT_SCALE | ACC_LESS_TARGET,
+		.eval = class_loss,
+		.which = CROSS},
 	LOSS("nll_loss NLLLoss",
 		"input:any target weight size_average ignore_index reduce reduction", class_loss,
 		NLL),
@@ -397,10 +420,14 @@ const struct acc_op acc_ops_loss[] = {
 		.flags = ACC_UNIT_SCALE | ACC_UNTIL_ONE,
 		.eval = pair_loss,
 		.which = BCE},
-	LOSS("binary_cross_entropy_with_logits BCEWithLogitsLoss",
-		PAIR "weight size_average reduce reduction "
-		     "pos_weight",
-		pair_loss, BCE_LOGITS),
+	{.names = "binary_cross_entropy_with_logits BCEWithLogitsLoss",
+		.sig = PAIR "weight size_average reduce reduction "
+			    "pos_weight",
+		.cls = "loss",
+		.rounding = ACC_FEW,
+		.flags = ACC_UNIT_SCALE | ACC_LESS_TARGET,
+		.eval = pair_loss,
+		.which = BCE_LOGITS},
 	LOSS("kl_div KLDivLoss", PAIR "size_average reduce reduction log_target", pair_loss, KL),
 	{.names = "ctc_loss",
 		.sig = "input|log_probs:any targets input_lengths target_lengths blank "

@@ -21,4 +21,7 @@ void acc_loss_count(struct acc_loss *t, double term, double mag, double weight);
 /* The sum, or that over `divisor` for a mean. 0, or < 0: acc_cannot was called. */
 int acc_loss_finish(struct acc_replay *r, struct acc_loss *t, double divisor);
 
+/* The gradients of the terms, as that of the loss makes them: the sum of their squares. */
+double acc_loss_terms2(struct acc_replay *r, const struct acc_dense *g);
+
 #endif
