@@ -245,18 +245,23 @@ operand(const struct acc_replicas *t, const struct acc_seen_call *c, uint32_t j)
 	return NULL;
 }
 
-/* Of the j-th thing that the ranks join, whose weights are not the same. false: there is none. */
-static bool
-unlike_weight(struct parting *p, uint32_t j)
+/* Of the j-th thing that the ranks join, whose weights are not the same. 1; 0: there is none; < 0. */
+static int
+unlike_weight(struct parting *p, uint32_t j, struct acc_err *e)
 {
 	struct acc_replicas *t = p->t;
 	const struct acc_replica_seen *w[2] = {NULL, NULL};
 	bool differ = false, known = true;
 	for (uint32_t i = 0; i < p->g->n; i++) {
 		const struct acc_replica_seen *s = operand(t, p->peer[i], j);
+		bool flat = false;
 		if (s == NULL)
-			return false;
-		const struct acc_replica_seen *found = acc_seen_weight(t, s);
+			return 0;
+		/* Gradients of several weights may be zeros. */
+		int rc = known ? acc_replicas_flat(t, s, &flat, e) : 0;
+		if (rc < 0)
+			return rc;
+		const struct acc_replica_seen *found = flat ? NULL : acc_seen_weight(t, s);
 		known &= found != NULL;
 		if (!known)
 			continue;
@@ -270,15 +275,7 @@ unlike_weight(struct parting *p, uint32_t j)
 		p->j.weight[0] = w[0];
 		p->j.weight[1] = w[1];
 	}
-	return true;
-}
-
-/* A reduction over weights' gradients, where the weights are not the same. */
-static void
-unlike_weights(struct parting *p)
-{
-	for (uint32_t j = 0; unlike_weight(p, j); j++)
-		;
+	return 1;
 }
 
 /* Has a rank that is none of the group the weight that the first one has? */
@@ -503,11 +500,11 @@ visit(struct parting *p, struct acc_err *e)
 				 : acc_rule_call(t, p->g, p->peer, e);
 	if (rc < 0 || c->k->backward)
 		return rc;
-	if (c->k->talks) {
-		if (first && c->reduces && acc_seen_among(t, c, p->g))
-			unlike_weights(p);
-		return 0;
-	}
+	rc = c->k->talks && first && c->reduces && acc_seen_among(t, c, p->g);
+	for (uint32_t j = 0; rc == 1; j++)
+		rc = unlike_weight(p, j, e);
+	if (rc < 0 || c->k->talks)
+		return rc;
 	if (c->info != NULL && c->info->cls == ACC_OP_RANDOM)
 		return draws(p, e);
 	rc = after_reduction(p, e);

@@ -44,6 +44,7 @@ struct acc_seen_call {
 	bool raw;          /* all that it was given is raw */
 	uint64_t members;  /* a hash of the ranks of its group; 0: none was recorded */
 	uint32_t nmember;  /* how many; 0: all */
+	uint64_t meets;    /* the same on each rank of its group; 0: it is none */
 	bool norm;         /* whose weights are whole on all ranks */
 	bool batch;        /* a norm over the batch */
 	bool mean, length, chooses; /* a mean of elements; the norm of a tensor; the largest k */
@@ -69,6 +70,8 @@ struct acc_replicas {
 	size_t nseen, cap_seen;
 	bool scattered;         /* the calls of a rank and step do not lie one behind the other */
 	struct acc_ids at;      /* calls by step, rank and key */
+	struct acc_ids met;     /* and those that communicate by what they meet */
+	struct acc_ids times;   /* how often a group has met, by step and rank */
 	struct acc_ids made;    /* tensors that were put out, by step, rank and mark */
 	struct acc_ids latest;  /* the last of those that are the same */
 	struct acc_ids given;   /* operands of reductions, the same way: their calls */

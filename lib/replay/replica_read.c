@@ -320,6 +320,32 @@ add_arg(struct acc_replicas *t, struct acc_seen_call *c, const struct acc_rec *r
 		       : 0;
 }
 
+/* Groups meet in the order of their calls: ranks that are of other groups, too, have other numbers of calls. */
+static int
+note_meeting(struct acc_replicas *t, struct acc_seen_call *c, uint32_t call, struct acc_err *e)
+{
+	uint64_t id[3] = {c->k->op, c->members, 0};
+	uint64_t kind = acc_seen_place(c->k->step, c->k->rank, acc_hash(id, sizeof id));
+	uint32_t times = acc_ids_get(&t->times, kind);
+	id[2] = times == ACC_NOID ? 1 : times + 1;
+	c->meets = acc_hash(id, sizeof id) | 1;
+	int rc = acc_ids_put(&t->times, kind, (uint32_t)id[2], true, e);
+	return rc < 0 ? rc
+		      : acc_ids_put(&t->met, acc_seen_place(c->k->step, c->k->rank, c->meets), call,
+				false, e);
+}
+
+/* The call of another rank that is this one's: of communication among the whole group, what meets it there. */
+static const struct acc_seen_call *
+peer_of(const struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	int64_t rank)
+{
+	if (c->meets == 0 || !acc_seen_among(t, c, g))
+		return acc_replicas_call(t, c->k->step, rank, c->k->key);
+	uint32_t i = acc_ids_get(&t->met, acc_seen_place(c->k->step, rank, c->meets));
+	return i == ACC_NOID ? NULL : &t->call[i];
+}
+
 static int
 read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 {
@@ -365,6 +391,8 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			rc = add_arg(t, c, r, e);
 	}
 	c->n = (uint32_t)t->nseen - c->first;
+	if (rc == 0 && c->k->talks && !c->sends && !c->receives)
+		rc = note_meeting(t, c, call, e);
 	if (rc == 0 && c->gathers)
 		rc = note_gather(t, c, call, e);
 	if (rc == 0)
@@ -406,6 +434,8 @@ void
 acc_replicas_release(struct acc_replicas *t)
 {
 	acc_ids_release(&t->at);
+	acc_ids_release(&t->met);
+	acc_ids_release(&t->times);
 	acc_ids_release(&t->made);
 	acc_ids_release(&t->latest);
 	acc_ids_release(&t->given);
@@ -491,7 +521,7 @@ acc_replicas_peers(const struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c, const struct acc_seen_call **peer)
 {
 	for (uint32_t i = 0; i < g->n; i++) {
-		peer[i] = acc_replicas_call(t, c->k->step, g->rank[i], c->k->key);
+		peer[i] = peer_of(t, g, c, g->rank[i]);
 		if (!is_peer(t, c, peer[i]))
 			return false;
 	}
