@@ -209,6 +209,8 @@ reduction(struct scaling *s, const struct acc_seen_call *c, struct acc_err *e)
 {
 	struct acc_replicas *t = s->t;
 	const struct acc_replica_seen *in = NULL, *out = NULL;
+	if (c->elsewhere)
+		return 0;
 	for (uint32_t j = 0; j < c->n; j++) {
 		const struct acc_replica_seen *x = &t->seen[c->first + j];
 		if (x->n > 1 && !x->out && in == NULL)

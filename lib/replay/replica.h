@@ -40,6 +40,7 @@ struct acc_seen_call {
 	bool scatters, gathers;         /* a part to each rank; from each */
 	bool receives, exchanges;       /* from one rank; parts with each */
 	bool sends;                     /* to one rank */
+	bool to_one, elsewhere;         /* one rank has the sum; another one: here is none */
 	uint64_t switches; /* a hash of its arguments that are no whole numbers, nor tensors */
 	bool raw;          /* all that it was given is raw */
 	uint64_t members;  /* a hash of the ranks of its group; 0: none was recorded */

@@ -92,8 +92,8 @@ follow(struct ways *w, const struct acc_replica_seen *x, struct way *out, struct
 		uint32_t next = x->mark == 0 ? ACC_NOID : next_call(t, x);
 		const struct acc_seen_call *c = next == ACC_NOID ? NULL : &t->call[next];
 		double v = 1;
-		if (c == NULL)
-			return x->mark != 0;
+		if (c == NULL || c->elsewhere)
+			return c == NULL && x->mark != 0;
 		bool mul = !c->k->talks && c->info != NULL && c->info->cls == ACC_OP_MUL;
 		int rc = c->k->talks ? reduced(t, c, x, &out->factor, e)
 			 : mul       ? acc_seen_factor(t, c, &v, e)
@@ -330,6 +330,34 @@ say_length(struct acc_replicas *t, const struct acc_rank_group *g, const struct 
 		1, 0, e);
 }
 
+/* Have two ranks all weights alike again in the next step, which have moved? Then one of them does the step for both,
+ * or what each scales by is for nothing else. What is gathered shows nothing: each does the step of its parts. */
+static bool
+rejoined(const struct acc_replicas *t, int64_t a, int64_t b)
+{
+	bool moved = false;
+	for (size_t i = 0; i < t->f->ncall && t->nstep > 1; i++) {
+		const struct acc_seen_call *c = &t->call[i], *was, *other;
+		if (c->k->rank != a || c->k->step != t->step[1] || c->k->backward || c->k->talks)
+			continue;
+		was = acc_replicas_call(t, t->step[0], a, c->k->key);
+		other = acc_replicas_call(t, t->step[1], b, c->k->key);
+		for (uint32_t j = 0; j < c->n; j++) {
+			const struct acc_replica_seen *s = &t->seen[c->first + j];
+			const struct acc_seen_call *maker = acc_seen_caller(t,
+				acc_seen_maker(t, s));
+			if (!s->weight)
+				continue;
+			if ((maker != NULL && maker->gathers) || other == NULL ||
+				other->n != c->n || t->seen[other->first + j].mark != s->mark)
+				return false;
+			moved |= was != NULL && was->n == c->n &&
+				 t->seen[was->first + j].mark != s->mark;
+		}
+	}
+	return moved;
+}
+
 int
 acc_rule_numbers(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
@@ -348,7 +376,8 @@ acc_rule_numbers(struct acc_replicas *t, const struct acc_rank_group *g,
 		const struct number *a = &x[0], *b = &x[1];
 		const double length = b->way.before * b->length / (a->way.before * a->length);
 		if (a->last && b->last && a->parts && b->parts &&
-			fabs(b->way.after / a->way.after - 1) > NEAR) {
+			fabs(b->way.after / a->way.after - 1) > NEAR &&
+			!rejoined(t, g->rank[0], g->rank[r])) {
 			rc = say_number(t, g, a, b, r, e);
 			break;
 		}

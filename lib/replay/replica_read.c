@@ -276,7 +276,7 @@ note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 		} else if (s->n > 1 && c->info != NULL && c->info->cls == ACC_OP_MUL &&
 			   !c->k->backward)
 			rc = acc_ids_put(&t->scaled, id, call, false, e);
-		if (rc == 0 && (reduces || (scales && s->out)))
+		if (rc == 0 && ((reduces && !(c->elsewhere && s->out)) || (scales && s->out)))
 			rc = acc_ids_put(s->out ? &t->reduced : &t->given, id, call, false, e);
 	}
 	return rc;
@@ -300,8 +300,11 @@ add_arg(struct acc_replicas *t, struct acc_seen_call *c, const struct acc_rec *r
 {
 	const struct acc_val *v = acc_get(r, "", "value");
 	struct acc_str word = acc_get_text(r, "", "value");
+	struct acc_str pos = acc_get_text(r, "", "pos");
 	if (acc_str_is(acc_get_text(r, "", "io"), "out"))
 		return 0;
+	if (c->to_one && (acc_str_is(pos, "1") || acc_str_is(pos, "dst")))
+		c->elsewhere = acc_get_int(r, "", "value", -1) != c->k->rank;
 	c->sums |= acc_str_is(word, "sum") || acc_str_is(word, "none");
 	c->average |= acc_str_ends(word, "AVG");
 	c->picks |= c->k->talks && acc_str_ends(acc_get_text(r, "", "type"), "ReduceOp") &&
@@ -369,6 +372,7 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->module = acc_op_is_module(op);
 			c->loss = !c->k->backward && is_loss(op);
 			c->reduces = c->k->talks && memmem(op.p, op.n, "reduce", 6) != NULL;
+			c->to_one = c->elsewhere = acc_str_is(op, "Distributed.reduce");
 			c->scatters = c->reduces && memmem(op.p, op.n, "scatter", 7) != NULL;
 			c->receives = c->k->talks && acc_str_ends(op, "recv");
 			c->sends = c->k->talks && acc_str_ends(op, "send");
