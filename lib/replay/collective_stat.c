@@ -91,26 +91,18 @@ rms_of(const struct stat *s)
 	return s->n == 0 ? 0 : s->norm / sqrt((double)s->n);
 }
 
-/* Of a mean or a norm: recorders round them to the dtype of the tensor. */
-static double
-rounding(enum acc_dtype t)
-{
-	double unit = acc_unit(t);
-	return unit >= acc_unit(ACC_BF16)  ? LIMIT_STATISTIC_BF16
-	       : unit >= acc_unit(ACC_F16) ? LIMIT_STATISTIC_F16
-					   : LIMIT_STATISTIC_F32;
-}
-
+/* Recorders round them to the dtype of the tensor. */
 static double
 mean_room(const struct look *k, const struct stat *s)
 {
-	return rounding(k->dtype) * s->rounded + LIMIT_STATISTIC_F32 * rms_of(s);
+	return acc_mean_rounding(k->dtype) * s->rounded + LIMIT_STATISTIC_F32 * rms_of(s);
 }
 
+/* Of what is joined of several norms, too: none is of more elements. */
 static double
 norm_room(const struct look *k, const struct stat *s)
 {
-	return rounding(k->dtype) * s->norm;
+	return acc_norm_rounding(k->dtype, s->n) * s->norm;
 }
 
 /* Is it further off than it may be? Keeps by how much. */
@@ -270,7 +262,7 @@ others_show(const struct look *k, uint32_t i)
 	double rest = 0;
 	for (uint32_t j = 0; j < k->m->n; j++)
 		rest = j == i ? rest : hypot(rest, k->in[j].norm);
-	return rest > 4 * sqrt(2 * rounding(k->dtype)) * k->in[i].norm;
+	return rest > 4 * sqrt(2 * acc_mean_rounding(k->dtype)) * k->in[i].norm;
 }
 
 static const char *
@@ -317,7 +309,7 @@ summed(struct look *k, uint32_t i, const struct terms *t, const struct stat *got
 	if (!got->sums || !t->all.sums)
 		return 0;
 	if (beyond(k, fmax(0, got->norm - t->all.norm),
-		    norm_room(k, got) + (rounding(k->dtype) + half) * t->all.norm))
+		    norm_room(k, got) + norm_room(k, &t->all) + half * t->all.norm))
 		return printed("is larger than the operands of its group can give", said, e);
 	if (k->m->c[i]->kind == ACC_REDUCE_SCATTER && k->m->c[i]->in.nt == 1)
 		return 0;

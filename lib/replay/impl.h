@@ -163,6 +163,9 @@ double acc_work_unit(double unit);
 /* So many of these are one of that: what is rounded to its dtype on the way adds itself so often
  * to mag, and r remembers that mag holds such. */
 double acc_roundings(struct acc_replay *r, enum acc_dtype t);
+/* What the recorder of a mean rounds it by, and that of a norm of n elements, in parts of it. */
+double acc_mean_rounding(enum acc_dtype t);
+double acc_norm_rounding(enum acc_dtype t, uint64_t n);
 /* The smallest number that is not rounded away. */
 double acc_tiny_of(enum acc_dtype t);
 /* One element rounded to a dtype, as the hardware does to nearest; overflow gives infinity. */

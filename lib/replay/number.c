@@ -29,6 +29,22 @@ acc_roundings(struct acc_replay *r, enum acc_dtype t)
 	return unit > 0 ? unit / acc_work_unit(unit) : 1;
 }
 
+double
+acc_mean_rounding(enum acc_dtype t)
+{
+	double unit = acc_unit(t);
+	return unit >= acc_unit(ACC_BF16)  ? LIMIT_STATISTIC_BF16
+	       : unit >= acc_unit(ACC_F16) ? LIMIT_STATISTIC_F16
+					   : LIMIT_STATISTIC_F32;
+}
+
+double
+acc_norm_rounding(enum acc_dtype t, uint64_t n)
+{
+	double sum = sqrt((double)n) + (double)n / LIMIT_STATISTIC_LANES;
+	return acc_mean_rounding(t) * (t == ACC_F16 && n > 1 ? sum : 1);
+}
+
 /* Devices may flush what is not normal to zero, but not in f16, whose range is small. */
 double
 acc_tiny_of(enum acc_dtype t)

@@ -31,11 +31,14 @@ by_elements(struct acc_replicas *t, const struct acc_fleet_tensor *a,
 	return rc < 0 ? rc : 0;
 }
 
-/* At least so far apart they are, by what statistics tell. */
+/* At least so far apart they are, by what statistics tell; norms that are summed up in f16 tell less. */
 static void
-by_statistics(const double *a, const double *b, struct acc_distance *out)
+by_statistics(const double *a, const double *b, const struct acc_fleet_tensor *x,
+	struct acc_distance *out)
 {
 	double d = fabs(a[3] - b[3]);
+	if (x->dtype == ACC_F16)
+		d = fmax(0, d - acc_norm_rounding(x->dtype, x->n) * (fabs(a[3]) + fabs(b[3])));
 	d = fmax(d, fmax(fabs(a[0] - b[0]), fabs(a[1] - b[1])));
 	*out = (struct acc_distance){d, fabs(b[3]), isfinite(d) && isfinite(b[3])};
 }
@@ -72,7 +75,7 @@ acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 	if (x.data && y.data)
 		rc = by_elements(t, &x, &y, out, e);
 	else if (known[0] && known[1])
-		by_statistics(s[0], s[1], out);
+		by_statistics(s[0], s[1], &x, out);
 	return rc;
 }
 
@@ -88,7 +91,7 @@ acc_replicas_known_apart(struct acc_replicas *t, const struct acc_replica_seen *
 	if (rc == 0 && known[0])
 		rc = statistics(t, b->line, s[1], &y, &known[1], e);
 	if (known[0] && known[1])
-		by_statistics(s[0], s[1], &d);
+		by_statistics(s[0], s[1], &x, &d);
 	*is = rc == 0 && d.known && d.d > near * d.size;
 	return rc;
 }
