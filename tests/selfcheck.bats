@@ -35,8 +35,10 @@ load helper
 # legal.tar.gz, the same way, with step1, of
 #	tests/selfcheck/legal.py OUT ones-noise depth-noise norms-noise exits-noise experts-noise loops-noise \
 #		line-noise seeded-noise turns-noise choice-noise pupils-noise copies-noise rowcol-noise masks-noise \
-#		sharp-noise --task statistics
+#		sharp-noise chief-noise ends-noise --task statistics
 #	tests/selfcheck/blind.py OUT branch-noise pipe-noise branch-noise-unused --task statistics
+#	tests/selfcheck/afresh.py OUT prompt units --task statistics
+# of units without step1
 # last.tar.gz, the same way, of
 #	tests/selfcheck/last.py OUT capacity-noise-turned square-noise-wrongpeers states-noise-gatednorm \
 #		thirds-noise-fewer ring-noise ring-noise-stalekv --task statistics
@@ -166,6 +168,10 @@ alone() { # stream, name, text
 
 @test "replicas: columns of a product, masks of samples, weights that each rank moves to take the gradient there" {
 	right rowcol-noise masks-noise sharp-noise
+	# One rank does the step; ranks have other numbers of calls.
+	right chief-noise ends-noise prompt
+	# Norms in f16.
+	right units
 }
 
 @test "replicas: ranks that do not have as much data, or as many heads" {

@@ -200,12 +200,16 @@ after_reduction(struct parting *p, struct acc_err *e)
 					    c->info->cls != ACC_OP_STEADY)
 			    ? -1
 			    : parts_at(p);
-	bool reduced = false;
-	for (uint32_t i = c->first; j >= 0 && i < c->first + c->n; i++)
-		reduced |= !t->seen[i].out && t->seen[i].n > 1 && t->seen[i].mark != 0 &&
-			   acc_ids_get(&t->reduced, acc_seen_id(t, &t->seen[i])) != ACC_NOID;
-	bool args = true;
-	if (!reduced || !given_alike(p, &args))
+	bool flat = true, args = true; /* what is one number everywhere may come from elsewhere */
+	for (uint32_t i = c->first; j >= 0 && i < c->first + c->n && flat; i++) {
+		uint32_t by = t->seen[i].out || t->seen[i].n < 2 || t->seen[i].mark == 0
+				      ? ACC_NOID
+				      : acc_ids_get(&t->reduced, acc_seen_id(t, &t->seen[i]));
+		int rc = by == ACC_NOID ? 0 : acc_replicas_flat(t, &t->seen[i], &flat, e);
+		if (rc < 0)
+			return rc;
+	}
+	if (flat || !given_alike(p, &args))
 		return 0;
 	for (uint32_t i = 1; i < p->g->n; i++)
 		args &= p->peer[i]->args == c->args;

@@ -5,7 +5,7 @@ Usage: legal.py OUT CASE... [--task tensor|statistics] [--seed N]     needs pyth
 
 As others.py; tests/selfcheck/score.py OUT --legal must accuse none. Networks: own, ones, biases, lora, heads,
 never, losses, depth, norms, exits, choice, experts, loops, short, masks, line, seeded, turns, pupils, rowcol, sharp,
-copies.
+copies, chief, ends.
 """
 import os
 
@@ -17,9 +17,10 @@ from torch.utils.checkpoint import checkpoint
 import blind
 import recorder
 from command import of_networks
-from fresh import Summed, ToSplit
+from fresh import OPS, Summed, ToSplit
 
 recorder.MODEL = os.path.abspath(__file__)
+OPS["Distributed"] = (dist, OPS["Distributed"][1] + " reduce")
 
 
 def backward(loss):
@@ -369,6 +370,50 @@ class Sharp(Norms):
             w.grad = None if sign > 0 else w.grad
 
 
+class Chief(Norms):
+    """The last of three ranks gets the sum of all gradients, clips it, does the step, and sends the weights."""
+
+    def step(self, s):
+        backward(self.loss(s))
+        chief, names = self.n - 1, list(self.w)
+        flat = torch.cat([self.w[k].grad.reshape(-1) for k in names])
+        dist.reduce(flat, chief)
+        flat = flat * (1 / self.n)
+        if self.r == chief:
+            flat = flat * torch.reciprocal(torch.norm(flat) + 1)
+        new = torch.cat([self.w[k].detach().reshape(-1) for k in names]) - flat * self.rate
+        dist.broadcast(new, chief)
+        self.sent = new.split([self.w[k].numel() for k in names])
+
+    def loss(self, s):
+        x = self.block("in", self.data(s, self.B, self.D))
+        for i in range(3):
+            x = x + torch.tanh(self.block(f"l{i}", x))
+        return F.mse_loss(self.block("out", x), self.data(s + 50, self.B, self.D))
+
+    def update(self, s):
+        for w, new in zip(self.w.values(), self.sent):
+            w.copy_(new.reshape(w.shape))
+
+
+class Ends(Chief):
+    """All ranks do the step; the first two exchange something before, so that the last one has a call less."""
+
+    def step(self, s):
+        found = torch.ones(3) * self.r
+        if self.r < 2:
+            dist.all_reduce(found, group=self.some)
+        backward(self.loss(s))
+        for w in self.w.values():
+            dist.all_reduce(w.grad)
+            w.grad.div_(self.n)
+        self.sent = [w.detach() - self.rate * w.grad for w in self.w.values()]
+
+    def build(self):
+        super().build()
+        self.some = dist.new_group([0, 1])
+
+
 class Copies(blind.Net):
     """Two copies of two stages, which begin with the same weights; the last one's head is the first one's table."""
     D, B, V = 8, 5, 12
@@ -409,8 +454,8 @@ class Copies(blind.Net):
 NETS = {"own": Own, "ones": Ones, "biases": Biases, "lora": Lora, "heads": Heads, "never": Never, "losses": Losses,
         "depth": Depth, "norms": Norms, "exits": Exits, "choice": Choice, "experts": Experts, "loops": Loops,
         "short": Short, "masks": Masks, "line": Line, "seeded": Seeded, "turns": Turns, "pupils": Pupils,
-        "rowcol": Rowcol, "sharp": Sharp, "copies": Copies}
-RANKS = {"line": 4, "seeded": 4, "copies": 4}
+        "rowcol": Rowcol, "sharp": Sharp, "copies": Copies, "chief": Chief, "ends": Ends}
+RANKS = {"line": 4, "seeded": 4, "copies": 4, "chief": 3, "ends": 3}
 
 
 if __name__ == "__main__":
