@@ -76,20 +76,21 @@ add_way(struct ways *w, const struct acc_fold_stat *whole, double scale)
 		x->whole.v[i] *= scale;
 }
 
-/* Are their extremes the same, but for noise? Where most of a tensor is one large number, as behind a mask, the
- * other end is as precise as itself, and not as that is: by four roundings of it in f32. */
+/* Are their extremes the same, but for noise, of which there is `share` of what a tensor may be off by? Where most
+ * of a tensor is one large number, as behind a mask, the other end is as precise as itself, and not as that is:
+ * by four roundings of it in f32. */
 static bool
-same_ends(const struct acc_fold_stat *a, const struct acc_fold_stat *b, double tol)
+same_ends(const struct acc_fold_stat *a, const struct acc_fold_stat *b, double share, double tol)
 {
 	static const int ends[2] = {ACC_FOLD_MAX, ACC_FOLD_MIN};
 	const double rms = b->known & 1 << ACC_FOLD_NORM && b->count > 0
 				   ? b->v[ACC_FOLD_NORM] / sqrt(b->count)
 				   : 0;
-	const double size = fmax(rms / 8, fmin(fabs(b->v[ACC_FOLD_MAX]), fabs(b->v[ACC_FOLD_MIN])));
+	const double less = fmin(fabs(b->v[ACC_FOLD_MAX]), fabs(b->v[ACC_FOLD_MIN]));
 	for (int i = 0; i < 2; i++) {
 		const double x = a->v[ends[i]], y = b->v[ends[i]];
 		if ((a->known & b->known & 1 << ends[i]) &&
-			fabs(x - y) > COPIES * tol * (fabs(y) + size))
+			fabs(x - y) > share * tol * (fabs(y) + less) + COPIES * tol * rms / 8)
 			return false;
 	}
 	return true;
@@ -99,19 +100,19 @@ same_ends(const struct acc_fold_stat *a, const struct acc_fold_stat *b, double t
 static bool
 twins(const struct acc_fold_stat *a, const struct acc_fold_stat *b, double tol)
 {
-	return a->count > 1 && acc_fold_same(a, 1, b, COPIES * tol) == 2 && same_ends(a, b, tol);
+	return a->count > 1 && acc_fold_same(a, 1, b, COPIES * tol) == 2 &&
+	       same_ends(a, b, COPIES, tol);
 }
 
-/* Are all? */
+/* Are all, with such a share of the noise? */
 static bool
-are_copies(const struct acc_fold_stat *part, uint32_t n, double tol)
+are_copies(const struct acc_fold_stat *part, uint32_t n, double share, double tol)
 {
 	struct acc_fold_stat whole;
-	if (!acc_fold_join(part, n, (struct acc_place){.kind = ACC_REPLICATE}, COPIES * tol,
-		    &whole))
+	if (!acc_fold_join(part, n, (struct acc_place){.kind = ACC_REPLICATE}, share * tol, &whole))
 		return false;
 	for (uint32_t i = 1; i < n; i++)
-		if (!same_ends(&part[i], &part[0], tol))
+		if (!same_ends(&part[i], &part[0], share, tol))
 			return false;
 	return true;
 }
@@ -146,14 +147,15 @@ descend(struct ways *w, int axis, const struct acc_fold_stat *from, uint32_t n,
 				      : (struct acc_place){ACC_PARTIAL, 0};
 		for (uint32_t i = 0; i < left && fits; i++)
 			fits = acc_fold_join(&from[i * size], size, p, w->tol, &to[i]) &&
-			       (c == 0 || !has_twin(&from[i * size], size, w->tol));
+			       (c == 0 ? are_copies(&from[i * size], size, 1, w->tol)
+				       : !has_twin(&from[i * size], size, w->tol));
 		if (!fits)
 			continue;
 		w->now.at[axis] = p;
 		descend(w, axis - 1, to, left, to + left);
 		bool sure = c == 0;
 		for (uint32_t i = 0; i < left && sure; i++)
-			sure = are_copies(&from[i * size], size, w->tol);
+			sure = are_copies(&from[i * size], size, COPIES, w->tol);
 		if (sure)
 			return;
 	}
@@ -197,9 +199,10 @@ find_ways(struct acc_fold *g, const struct fold_call *ref, uint32_t i, struct wa
 	add_factors(w, acc_fold_factor(g, k, own));
 }
 
-/* Has another rank what the first one has, though by this layout it is another part, or summand? */
+/* Has another rank what the first one has, though by this layout it is another part, or summand? Or something else,
+ * though by this layout it is the same? */
 static bool
-joins_twins(const struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l,
+mistakes(const struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_layout *l,
 	double tol)
 {
 	for (uint32_t r = 1; r < m->zip; r++) {
@@ -209,7 +212,8 @@ joins_twins(const struct acc_fold *f, const struct fold_mesh *m, const struct ac
 			other |= at % m->size[d] != 0 && l->at[d].kind != ACC_REPLICATE;
 			at /= m->size[d];
 		}
-		if (other && twins(&f->part[0], &f->part[r], tol))
+		if (other ? twins(&f->part[0], &f->part[r], tol)
+			  : !same_ends(&f->part[r], &f->part[0], 1, tol))
 			return true;
 	}
 	return false;
@@ -246,7 +250,7 @@ like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call, const struct 
 		if (way->whole.known == 0)
 			continue;
 		int sure = acc_fold_solve(f, m, &way->whole, tol, factor, &own);
-		if (sure > 0 && joins_twins(f, m, &own, tol))
+		if (sure > 0 && mistakes(f, m, &own, tol))
 			continue;
 		/* Axes in their order before the other way round. */
 		bool turns = best == 2 && turned && !own.swapped;
@@ -282,7 +286,8 @@ fill_item(struct acc_fold *g, const struct fold_step *t, const struct fold_virtu
 		all.at[d].kind = ACC_REPLICATE;
 	if (!it->tensor || g->mesh.zip == 1)
 		return;
-	if (acc_fold_gather(g, &g->mesh, t, v, i) && are_copies(g->part, g->mesh.zip, it->tol) &&
+	if (acc_fold_gather(g, &g->mesh, t, v, i) &&
+		are_copies(g->part, g->mesh.zip, COPIES, it->tol) &&
 		acc_fold_by_layout(g, &g->mesh, &all, COPIES * it->tol, &it->stat))
 		return;
 	it->split = true;

@@ -398,15 +398,15 @@ acc_judge_output(struct scan *s, uint32_t call, uint32_t i, double unit, const s
 /* An output of a different shape, of what was given the same arguments, and tensors of the same shape that
  * agree as far as tensors do: what chooses by values was given others. No gradient: autograd refuses one
  * whose shape is not that of what it is of, so this is a gradient of something else, as hooks of ptdbg give
- * that of the last step inside an operator. */
+ * that of the last step inside an operator. Where both sides are ranks that became one, shapes are inferred. */
 static bool
 is_shape_wrong(const struct scan *s, uint32_t call, const struct acc_item *it,
 	const struct given *g)
 {
 	const struct acc_call *k = &s->c->call[call];
-	if (!acc_other_shape(it) || it->other_form || !acc_is_output(it) || it->guessed ||
-		g->unseen || isinf(g->rms) || g->inputs == 0 || k->module || k->grad ||
-		k->backward || (k->cls == ACC_OP_OTHER && !g->exact))
+	if (s->wholes || !acc_other_shape(it) || it->other_form || !acc_is_output(it) ||
+		it->guessed || g->unseen || isinf(g->rms) || g->inputs == 0 || k->module ||
+		k->grad || k->backward || (k->cls == ACC_OP_OTHER && !g->exact))
 		return false;
 	for (uint32_t i = k->first; i <= k->last; i++) {
 		const struct acc_item *x = &s->c->item[i];
