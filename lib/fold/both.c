@@ -266,6 +266,23 @@ like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call, const struct 
 	return best;
 }
 
+void
+acc_fold_ends(const struct acc_fold_stat *part, uint32_t n, double ends[2])
+{
+	const uint8_t both = 1 << ACC_FOLD_MAX | 1 << ACC_FOLD_MIN;
+	ends[0] = -INFINITY;
+	ends[1] = INFINITY;
+	for (uint32_t i = 0; i < n; i++) {
+		if (part[i].count == 0)
+			continue;
+		const bool known = (part[i].known & both) == both;
+		ends[0] = known ? fmax(ends[0], part[i].v[ACC_FOLD_MAX]) : NAN;
+		ends[1] = known ? fmin(ends[1], part[i].v[ACC_FOLD_MIN]) : NAN;
+		if (!(isfinite(ends[0]) && isfinite(ends[1])))
+			break;
+	}
+}
+
 int
 acc_fold_like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call,
 	const struct fold_item *it, double tol, enum fold_factor factor, struct acc_fold_layout *l)
@@ -291,6 +308,9 @@ fill_item(struct acc_fold *g, const struct fold_step *t, const struct fold_virtu
 		acc_fold_by_layout(g, &g->mesh, &all, COPIES * it->tol, &it->stat))
 		return;
 	it->split = true;
+	it->ends[0] = it->ends[1] = NAN;
+	if (acc_fold_gather(g, &g->mesh, t, v, i))
+		acc_fold_ends(g->part, g->mesh.zip, it->ends);
 	it->stat.known = 0;
 }
 

@@ -255,7 +255,9 @@ find_both(struct acc_fold *f, struct acc_err *e)
 	const uint32_t micro = batches(g, ranks);
 	f->nstages = stages_of(f);
 	rc = make_room(g, ranks, micro, e);
+	f->brief = true;
 	rc = rc < 0 ? rc : try_all(&t, ranks, micro);
+	f->brief = false;
 	if (rc < 0 || t.score == 0)
 		return rc;
 	f->mesh = t.device;

@@ -24,6 +24,7 @@ struct fold_item {
 	bool fills;  /* a buffer that the call fills: no input */
 	bool split;  /* of the reference: its ranks have parts of it, in a layout not yet known */
 	double tol;  /* half of the dtype's digits */
+	double ends[2]; /* if `split`: the largest and the smallest of all parts; NAN: unknown */
 	struct acc_fold_stat stat;
 };
 
@@ -187,6 +188,7 @@ struct acc_fold {
 	uint32_t groups, apart;
 	struct fold_mesh mesh; /* of a group */
 	bool whole;            /* the reference, too, becomes one rank */
+	bool brief;            /* the first op calls alone are matched: a mesh is chosen */
 	uint32_t nstages;      /* of that, the device's; by what its ranks do */
 	struct acc_fold *both; /* as which its ranks are the device; NULL: it has one */
 	bool mesh_given;
@@ -296,6 +298,8 @@ uint32_t acc_fold_abreast(const struct acc_fold *f);
 int acc_fold_both_build(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e);
 /* The layouts of what is split, which the calls vote for that are as the device's: its wholes. */
 int acc_fold_both_settle(struct acc_fold *f, struct acc_err *e);
+/* The largest and the smallest of n parts; NAN: unknown. */
+void acc_fold_ends(const struct acc_fold_stat *part, uint32_t n, double ends[2]);
 /* As acc_fold_solve, for an item of this call of the reference; -1: nothing is known of it. */
 int acc_fold_like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call,
 	const struct fold_item *it, double tol, enum fold_factor factor, struct acc_fold_layout *l);

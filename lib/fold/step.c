@@ -7,9 +7,12 @@
  * where it is the same operators; backward calls follow their forward calls. */
 #include "fold/impl.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { WINDOW = 24 }; /* calls of one operator to either side that may be the one */
+/* Op calls by which one of many pairs of meshes is chosen: those of some layers. */
+enum { BRIEF = 1024 };
 
 /* Is it handed on from one to the other of ranks that are one of the reference's? */
 static bool
@@ -230,6 +233,18 @@ full_weight(const struct acc_fold *f, const struct acc_fold_layout *l)
 	return sums && f->both != NULL ? 0.01 : 1;
 }
 
+/* Whatever the layouts of both sides, the extremes of all parts are those of the whole, but of a sum: are they
+ * others? It spares most of the calls that are looked at. */
+static bool
+other_ends(const double ends[2], const struct fold_item *it, double tol)
+{
+	if (!it->split)
+		return false;
+	const double size = fmax(fabs(it->ends[0]), fabs(it->ends[1]));
+	return fabs(ends[0] - it->ends[0]) > 2 * tol * size ||
+	       fabs(ends[1] - it->ends[1]) > 2 * tol * size;
+}
+
 /* How much of these two calls is one and the same. */
 static double
 likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *t,
@@ -243,6 +258,10 @@ likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *
 		const struct fold_item *own = &f->device.item[k->first + i];
 		if (!own->tensor || own->fills || !acc_fold_gather(f, m, t, v, i))
 			continue;
+		const enum fold_factor factor = acc_fold_factor(f, k, own);
+		const bool scales = factor != FOLD_NO_FACTOR || f->part[0].count == 1;
+		double ends[2];
+		acc_fold_ends(f->part, m->zip, ends);
 		for (uint32_t w = 0; w < nwith; w++) {
 			const struct fold_item *it = acc_fold_item_at(ref, &ref->call[with[w]],
 				own->pos, i);
@@ -250,8 +269,9 @@ likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *
 			if (it == NULL || !it->tensor)
 				continue;
 			double tol = own->tol > it->tol ? own->tol : it->tol;
-			int sure = acc_fold_like(f, m, with[w], it, tol, acc_fold_factor(f, k, own),
-				&l);
+			int sure = !scales && other_ends(ends, it, tol)
+					   ? 0
+					   : acc_fold_like(f, m, with[w], it, tol, factor, &l);
 			if (sure < 0)
 				continue;
 			weight[w] += sure == 2 ? full_weight(f, &l) : sure == 1 ? 0.01 : -0.1;
@@ -326,7 +346,8 @@ add_edges(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, st
 	uint32_t with[2 * WINDOW + 1];
 	double weight[2 * WINDOW + 1];
 	int rc = link_ops(&f->reference, g, &ops, e);
-	for (uint32_t i = 0; i < t->nv && rc == 0; i++) {
+	const uint32_t most = f->brief && t->nv > BRIEF ? BRIEF : t->nv;
+	for (uint32_t i = 0; i < most && rc == 0; i++) {
 		const struct fold_call *k = &f->device.call[t->call[t->v[i].rank]];
 		if (k->dir != FOLD_FORWARD)
 			continue;
