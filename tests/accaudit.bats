@@ -68,6 +68,10 @@ replayed() { # family, folder
 	replayed functions
 }
 
+@test "isinf is 1 of both infinities" {
+	accdump-read "$DATA/dumps/isinf" | accaudit | accfmt --json | jq -es '[.[] | .["audit.ok"] // empty] == [true]'
+}
+
 @test "products of matrices" {
 	replayed products
 }

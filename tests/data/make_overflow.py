@@ -7,6 +7,7 @@
     overflow_full, overflow_full_ptdbg   of a device in saturation mode: overflow_check
     overflow_mask                    -Inf that a softmax removes, msprobe, all op calls
     overflow_skipped                 a step that the loss scaler skips, msprobe, all op calls
+    isinf                            of both infinities, msprobe
 """
 import os
 import shutil
@@ -102,3 +103,5 @@ write("overflow_skipped", [event("Tensor.__mul__", [x, x], square),
                            event("Torch._amp_update_scale_", scaler, one[0])])
 write("overflow_kept", [event("Tensor.__mul__", [x, x], square),
                         event("Torch._amp_update_scale_", scaler[:2] + [one[2]] + scaler[3:], one[0])])
+least = half(100, -inf, inf, -inf)
+write("isinf", [event("Torch.isinf", [least], torch.isinf(least))])

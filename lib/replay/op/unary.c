@@ -153,11 +153,11 @@ rounding(int which, double x)
 	case LOGICAL_NOT:
 		return x == 0;
 	case ISNAN:
-		return isnan(x);
+		return isnan(x) != 0;
 	case ISINF:
-		return isinf(x);
+		return isinf(x) != 0; /* -1 of -Inf */
 	default:
-		return isfinite(x); /* ISFINITE */
+		return isfinite(x) != 0; /* ISFINITE */
 	}
 }
 
