@@ -104,6 +104,16 @@ used_twice(const struct acc_replicas *t, const struct acc_replica_seen *got,
 	return second == NULL || second->line == 0 ? NULL : other;
 }
 
+/* Does the pass backward go on with it? There gradients are added up by what records no op calls. */
+static bool
+enters_backward(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	const struct acc_seen_call *next = c + 1;
+	while (next < t->call + t->f->ncall && acc_seen_beside(next, c) && next->k->talks)
+		next++;
+	return next < t->call + t->f->ncall && acc_seen_beside(next, c) && next->k->backward;
+}
+
 /* Nobody is given it, where what came before is used twice, or what else its line received is used. */
 static int
 unused(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err *e)
@@ -113,7 +123,11 @@ unused(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_er
 	if (is_used(t, got))
 		return 0;
 	const struct acc_replica_seen *other = used_twice(t, got, &second);
-	if (other != NULL)
+	bool flat = false; /* zeros are not known again */
+	int rc = other == NULL ? 0 : acc_replicas_flat(t, other, &flat, e);
+	if (rc < 0)
+		return rc;
+	if (other != NULL && !flat)
 		return acc_replicas_accuse(t, &g, got, got->line,
 			SAY(t,
 				"is given to no op call; %s is given what %s received, as another call of its"
@@ -121,7 +135,7 @@ unused(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_er
 				acc_replicas_name(t, second->k->line, e),
 				acc_replicas_name(t, other->line, e)),
 			e);
-	unsigned n = others_used(t, c);
+	unsigned n = enters_backward(t, c) ? 0 : others_used(t, c);
 	return n < FEW_LIKE_IT
 		       ? 0
 		       : acc_replicas_accuse(t, &g, got, got->line,
