@@ -14,6 +14,7 @@ enum { MOST_HOPS = 6, MOST_NODES = 64, MOST_LIKES = 8, MOST_OPERANDS = 8, FEW_OT
 
 struct back { /* the op calls that something is made by, up to communication */
 	const struct acc_seen_call *call[MOST_NODES], *talk[MOST_NODES];
+	const struct acc_replica_seen *by[MOST_NODES]; /* what the call put out on this way */
 	unsigned hops[MOST_NODES];
 	unsigned n, ntalk;
 	bool lost; /* there are more */
@@ -23,7 +24,8 @@ static void
 add_maker(struct back *b, const struct acc_replicas *t, const struct acc_replica_seen *s,
 	unsigned hops)
 {
-	const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s));
+	const struct acc_replica_seen *made = acc_seen_maker(t, s);
+	const struct acc_seen_call *c = acc_seen_caller(t, made);
 	if (c == NULL)
 		return;
 	for (unsigned i = 0; i < b->n; i++)
@@ -38,6 +40,7 @@ add_maker(struct back *b, const struct acc_replicas *t, const struct acc_replica
 		b->talk[b->ntalk++] = c;
 	} else {
 		b->hops[b->n] = hops;
+		b->by[b->n] = made;
 		b->call[b->n++] = c;
 	}
 }
@@ -88,28 +91,47 @@ first_real(const struct acc_replicas *t, const struct acc_seen_call *c, bool out
 	return s;
 }
 
-/* What a reduction sums up, and who made that; NULL: it is not known. */
+/* What a reduction sums up, as an op call put it out; NULL: it is not known. */
+static const struct acc_replica_seen *
+made_for_sum(const struct acc_replicas *t, const struct acc_seen_call *sum)
+{
+	const struct acc_replica_seen *in = first_real(t, sum, false),
+				      *made = in == NULL ? NULL : acc_seen_maker(t, in);
+	const struct acc_seen_call *c = acc_seen_caller(t, made);
+	return c == NULL || c->k->talks || c->line == 0 ? NULL : made;
+}
+
+/* Who made it. */
 static const struct acc_seen_call *
 maker_of_sum(const struct acc_replicas *t, const struct acc_seen_call *sum)
 {
-	const struct acc_replica_seen *in = first_real(t, sum, false);
-	const struct acc_seen_call *c = in == NULL ? NULL
-						   : acc_seen_caller(t, acc_seen_maker(t, in));
-	return c == NULL || c->k->talks || c->line == 0 ? NULL : c;
+	return acc_seen_caller(t, made_for_sum(t, sum));
 }
 
-/* Is what the call puts out another on each rank? */
+/* Is what an op call put out another on each rank, and not by its part of a weight? The gradient of that is all of it, and
+ * what it makes of what is whole is a part of the columns. */
 static int
-is_apart(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+is_apart(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_replica_seen *out,
 	const struct acc_seen_call **room, bool *is, struct acc_err *e)
 {
-	const struct acc_replica_seen *out = first_real(t, c, true);
-	enum acc_alike how = ACC_EQUAL;
-	int rc = out == NULL || !acc_replicas_peers(t, g, c, room)
+	const struct acc_seen_call *c = &t->call[out->call];
+	const struct acc_replica_seen *w = acc_seen_input(t, out);
+	enum acc_alike how = ACC_EQUAL, part = ACC_EQUAL;
+	bool columns = false;
+	int rc = !acc_replicas_peers(t, g, c, room)
 			 ? 0
 			 : acc_replicas_alike(t, g, room, (uint32_t)(out - t->seen) - c->first,
 				   &how, e);
-	*is = how == ACC_APART;
+	if (rc == 0 && how == ACC_APART && !c->k->backward)
+		rc = acc_replicas_of_whole(t, g, c, room, &columns, e);
+	if (rc == 0 && how == ACC_APART && w != NULL && w->weight) {
+		c = &t->call[w->call];
+		part = ACC_APART;
+		if (acc_replicas_peers(t, g, c, room))
+			rc = acc_replicas_alike(t, g, room, (uint32_t)(w - t->seen) - c->first,
+				&part, e);
+	}
+	*is = how == ACC_APART && part != ACC_APART && !columns;
 	return rc;
 }
 
@@ -119,22 +141,25 @@ lost_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, bool *said, struct acc_err *e)
 {
 	struct back now, then;
-	const struct acc_seen_call *sum = NULL, *made, *same = NULL;
+	const struct acc_seen_call *sum = NULL, *made;
+	const struct acc_replica_seen *in, *same = NULL;
 	go_back(&then, t, like);
 	for (unsigned i = 0; i < then.ntalk && sum == NULL; i++)
 		if (then.talk[i]->reduces && !then.talk[i]->scatters)
 			sum = then.talk[i];
-	made = sum == NULL ? NULL : maker_of_sum(t, sum);
-	if (made == NULL)
+	in = sum == NULL ? NULL : made_for_sum(t, sum);
+	if (in == NULL)
 		return 0;
+	made = acc_seen_caller(t, in);
 	go_back(&now, t, s);
 	for (unsigned i = 0; i < now.ntalk; i++)
 		if (now.talk[i]->reduces)
 			return 0;
+	/* The same of what it puts out: one gradient is the input's, another one a weight's. */
 	for (unsigned i = 0; i < now.n && same == NULL; i++)
-		if (now.call[i]->line == made->line &&
+		if (now.call[i]->line == made->line && now.by[i]->pos == in->pos &&
 			now.call[i]->k->backward == made->k->backward)
-			same = now.call[i];
+			same = now.by[i];
 	bool apart = false;
 	int rc = same == NULL ? 0 : is_apart(t, g, same, room, &apart, e);
 	if (rc < 0 || !apart)
@@ -144,7 +169,7 @@ lost_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 		SAY(t,
 			"is another on each rank: it is made of what %s put out, as it is; at %s, of the same"
 			" line, what %s put out went through %s first: a reduction is missing",
-			acc_replicas_name(t, same->k->line, e),
+			acc_replicas_name(t, same->line, e),
 			acc_replicas_name(t, t->call[like->call].k->line, e),
 			acc_replicas_name(t, made->k->line, e),
 			acc_replicas_name(t, sum->k->line, e)),
