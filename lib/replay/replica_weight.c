@@ -275,6 +275,33 @@ acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t l
 				 e);
 }
 
+/* Is it on its own rank in another place, too, where it is another in the next step? What several calls are given alike at
+ * first, as an average of weights is, or what a norm makes of one, need not stay so. */
+static bool
+is_copied(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_seen_call *own = &t->call[s->call], *from = own;
+	const struct acc_replica_seen *now = before(t, s, t->step[1], own->k->rank);
+	while (from > t->call && (t->scattered || acc_seen_beside(from - 1, own)))
+		from--;
+	for (const struct acc_seen_call *c = from; c < t->call + t->f->ncall && now != NULL; c++) {
+		if (!acc_seen_beside(c, own)) {
+			if (!t->scattered)
+				break;
+			continue;
+		}
+		for (uint32_t j = c->first; j < c->first + c->n; j++) {
+			const struct acc_replica_seen *x = &t->seen[j], *then;
+			then = x->mark == s->mark && (x->leaf || x->kept)
+				       ? before(t, x, t->step[1], own->k->rank)
+				       : NULL;
+			if (then != NULL && then->mark != now->mark)
+				return true;
+		}
+	}
+	return false;
+}
+
 /* Weights that two ranks hold for different calls, as two stages do the embedding. */
 static int
 tied(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_replica_seen *b,
@@ -288,7 +315,8 @@ tied(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_
 	for (size_t i = 1; i < t->nstep && rc == 0; i++) {
 		const struct acc_replica_seen *x = before(t, a, t->step[i], ka->rank),
 					      *y = before(t, b, t->step[i], kb->rank);
-		if (x != NULL && y != NULL)
+		if (x != NULL && y != NULL && x->mark != y->mark && !is_copied(t, a) &&
+			!is_copied(t, b))
 			rc = acc_replicas_drift(t, &g, t->step[i - 1], x, y, e);
 	}
 	return rc;
