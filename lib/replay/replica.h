@@ -118,10 +118,18 @@ uint64_t acc_seen_place(int64_t step, int64_t rank, uint64_t mark);
  * (replica_state.c). 0 or < 0. */
 int acc_rule_state(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
-/* Weights that are averaged over the ranks (replica_average.c): do they part until a later step's average? Is the
- * average of this one divided by the number of ranks? 0 or < 0. */
+/* Does a call join what both ranks have (replica_apart.c)? */
+bool acc_seen_joins(const struct acc_replicas *t, const struct acc_seen_call *c, int64_t a,
+	int64_t b);
+/* Does all that moved since `step` part between the rank of w and another one, which held the same weights then and
+ * joined no gradients? 0 or < 0. */
+int acc_replicas_own_ways(struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w,
+	int64_t rank, bool *is, struct acc_err *e);
+/* Weights that are averaged over the ranks (replica_average.c): do they part from another rank's until a later step's
+ * average, or for good, as they are averaged over others? Is the average of this one divided by the number of ranks?
+ * 0 or < 0. */
 int acc_replicas_apart_by_design(struct acc_replicas *t, const struct acc_replica_seen *w,
-	const struct acc_replica_seen *later, bool *is, struct acc_err *e);
+	const struct acc_replica_seen *later, int64_t rank, bool *is, struct acc_err *e);
 int acc_rule_average(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *w, struct acc_err *e);
 /* What all ranks make of what one sends is in its gradient (replica_adjoint.c). 0 or < 0. */

@@ -59,11 +59,11 @@ average_of(struct acc_replicas *t, const struct acc_replica_seen *w, bool sure,
 
 int
 acc_replicas_apart_by_design(struct acc_replicas *t, const struct acc_replica_seen *w,
-	const struct acc_replica_seen *later, bool *is, struct acc_err *e)
+	const struct acc_replica_seen *later, int64_t rank, bool *is, struct acc_err *e)
 {
 	const struct acc_seen_call *c = NULL;
 	int rc = average_of(t, w, false, &c, e);
-	*is = false;
+	*is = c != NULL && !acc_seen_joins(t, c, t->call[w->call].k->rank, rank);
 	if (rc < 0 || c != NULL)
 		return rc;
 	rc = average_of(t, later, false, &c, e);

@@ -80,8 +80,12 @@ state(struct acc_replicas *t, const struct acc_rank_group *g,
 	int rc = acc_replicas_alike(t, g, peer, j, &is, e);
 	if (rc < 0 || is != ACC_APART)
 		return rc;
-	const struct acc_replica_seen *odd =
-		&t->seen[peer[acc_replicas_odd(t, g, peer, j)]->first + j];
+	const uint32_t other = acc_replicas_odd(t, g, peer, j);
+	const struct acc_replica_seen *odd = &t->seen[peer[other]->first + j];
+	bool design = false;
+	rc = acc_replicas_own_ways(t, step, odd, peer[other == 0]->k->rank, &design, e);
+	if (rc < 0 || design)
+		return rc;
 	const uint32_t made = acc_ids_get(&t->latest,
 		acc_seen_place(step, t->call[odd->call].k->rank, odd->mark));
 	return acc_replicas_accuse(t, g, first, odd->line,

@@ -223,7 +223,9 @@ acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64
 	bool design = false;
 	rc = acc_replicas_parted(t, w, g->twins, &ratio, &limit, e);
 	if (rc == 0 && ratio > limit)
-		rc = acc_replicas_apart_by_design(t, a0, a, &design, e);
+		rc = acc_replicas_apart_by_design(t, a0, a, t->call[b->call].k->rank, &design, e);
+	if (rc == 0 && ratio > limit && !design)
+		rc = acc_replicas_own_ways(t, step, a, t->call[b->call].k->rank, &design, e);
 	if (rc < 0 || !(ratio > limit) || design)
 		return rc;
 	rc = acc_replicas_one(t, w, &one, e);
