@@ -1027,6 +1027,15 @@ clean" ]
 	accdump-read "$D/overflow_kept" | accmetric >m.acc
 	judge 1 m.acc
 	first overflow Tensor.__mul__.0.forward overflow
+	# The program looks for it, and nothing takes it; or a weight does.
+	accdump-read "$D/overflow_tested" | accmetric >m.acc
+	judge 0 m.acc
+	says "no harm: Torch.isfinite.0.forward looks for it, and nothing takes it: the program skips this step"
+	accdump-read --op 'Tensor.*' "$D/overflow_tested" | accmetric >m.acc
+	judge 1 m.acc
+	accdump-read "$D/overflow_taken" | accmetric >m.acc
+	judge 1 m.acc
+	first overflow Tensor.__mul__.0.forward overflow
 }
 
 @test "bisection: each record holds two op calls, and the range that is said halves" {

@@ -211,6 +211,76 @@ is_masked(struct acc_case *c, uint32_t call, const char **softmax, struct acc_er
 	return rc;
 }
 
+static bool
+is_odd(const struct acc_item *it)
+{
+	return it->kind == ACC_ITEM_TENSOR && (it->a_nan || it->a_inf || it->a_full);
+}
+
+/* Does it take NaN, infinities or the largest numbers; and, beside numbers, nothing else? */
+static bool
+takes_odd(const struct acc_case *c, uint32_t call, bool *only)
+{
+	const struct acc_call *k = &c->call[call];
+	bool odd = false;
+	*only = true;
+	for (uint32_t i = k->first; i <= k->last; i++) {
+		const struct acc_item *it = &c->item[i];
+		if (it->call != call || acc_is_output(it) || it->kind != ACC_ITEM_TENSOR)
+			continue;
+		odd |= is_odd(it);
+		*only &= is_odd(it) || it->ndim == 0;
+	}
+	return odd;
+}
+
+static bool
+is_test(const struct acc_call *k)
+{
+	static const char *const tests[] = {"*.isfinite.*", "*.isinf.*", "*.isnan.*"};
+	bool is = false;
+	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+		is |= k->key[ACC_A] != NULL && acc_glob(tests[i], acc_str(k->key[ACC_A]));
+	return is;
+}
+
+/* Does NaN come into a later step of this rank? */
+static bool
+goes_on(const struct acc_case *c, uint32_t call)
+{
+	for (uint32_t i = call; i < c->ncall; i++) {
+		const struct acc_call *k = &c->call[i];
+		for (uint32_t j = k->first; j <= k->last && k->rank == c->call[call].rank &&
+					    k->step > c->call[call].step;
+			j++)
+			if (c->item[j].call == i && c->item[j].a_nan && !acc_is_output(&c->item[j]))
+				return true;
+	}
+	return false;
+}
+
+/* The program looks itself whether it is finite, and nothing else takes it, but what hands it on by itself: a loss scaler
+ * of the program's own skips the step. Weights, and what an optimizer keeps, would be taken beside it. NaN has no
+ * identity: whatever is not finite afterwards counts. */
+static const char *
+tested(const struct acc_case *c, uint32_t call)
+{
+	const uint32_t segment = c->call[call].segment;
+	const char *by = NULL;
+	for (uint32_t i = call + 1; i < c->ncall && c->call[i].segment == segment; i++) {
+		const struct acc_call *k = &c->call[i];
+		bool only;
+		/* What happens in a module is seen in its op calls. */
+		if (k->module || !takes_odd(c, i, &only))
+			continue;
+		if (!only || !(is_test(k) || hands_on(k)))
+			return NULL;
+		if (is_test(k) && by == NULL)
+			by = k->key[ACC_A];
+	}
+	return goes_on(c, call) ? NULL : by;
+}
+
 const char *
 acc_harmless(struct acc_case *c, uint32_t call, struct acc_err *e)
 {
@@ -229,6 +299,11 @@ acc_harmless(struct acc_case *c, uint32_t call, struct acc_err *e)
 	/* Where only what overflows was recorded, nobody knows who takes it. */
 	if (c->overflow_dump)
 		return "";
+	const char *test = tested(c, call);
+	if (test != NULL)
+		return acc_say(&c->mem,
+			"no harm: %s looks for it, and nothing takes it: the program skips this step",
+			test);
 	if (is_masked(c, call, &softmax, e) < 0)
 		return NULL;
 	return softmax == NULL ? "" : acc_say(&c->mem, "no harm: a mask that %s removes", softmax);

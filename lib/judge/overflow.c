@@ -213,8 +213,22 @@ flag(const struct acc_case *c, uint32_t call, const struct holds *in, struct hol
 	return odd || !is_known(c, call) ? FLAGGED : made ? MAKES : INSIDE;
 }
 
+/* What the other ranks that take part in a communication give to it. */
+static void
+look_around(const struct acc_case *c, const struct acc_ranks *t, uint32_t call, struct holds *in)
+{
+	struct holds other;
+	for (uint32_t p = acc_partner(t, call, call); p != ACC_NOCALL;
+		p = acc_partner(t, call, p)) {
+		look(c, p, false, &other);
+		in->nan |= other.nan;
+		in->inf |= other.inf;
+		in->full |= other.full;
+	}
+}
+
 static enum role
-role(const struct acc_case *c, uint32_t call, struct holds *h)
+role(const struct acc_case *c, const struct acc_ranks *t, uint32_t call, struct holds *h)
 {
 	struct holds in;
 	look(c, call, false, &in);
@@ -228,6 +242,8 @@ role(const struct acc_case *c, uint32_t call, struct holds *h)
 		*h = in;
 		return GETS;
 	}
+	if (acc_is_communication(&c->call[call]))
+		look_around(c, t, call, &in);
 	bool odd = in.nan || in.inf || in.full;
 	if ((h->nan && !in.nan) || (h->inf && !in.inf && !in.nan) || (h->full && !odd))
 		return MAKES;
@@ -241,7 +257,7 @@ struct begins {
 };
 
 static int
-collect(const struct acc_case *c, struct begins *b)
+collect(const struct acc_case *c, const struct acc_ranks *t, struct begins *b)
 {
 	uint32_t clean = 0;
 	bool begun = false;
@@ -251,7 +267,7 @@ collect(const struct acc_case *c, struct begins *b)
 			clean = 0;
 			begun = false;
 		}
-		enum role d = role(c, i, &h);
+		enum role d = role(c, t, i, &h);
 		clean += d == FINE && !begun;
 		if (d == FINE || (d == GETS && begun))
 			continue;
@@ -378,7 +394,7 @@ judge(struct acc_case *c, struct acc_err *e)
 {
 	struct begins b = {0};
 	struct acc_ranks *t = acc_ranks_open(c, e);
-	int rc = t == NULL || collect(c, &b) < 0 ? acc_nomem(e) : 0;
+	int rc = t == NULL || collect(c, t, &b) < 0 ? acc_nomem(e) : 0;
 	uint32_t best = ACC_NOCALL;
 	if (rc == 0)
 		rc = earliest(c, t, &b, &best, e);

@@ -7,6 +7,7 @@
     overflow_full, overflow_full_ptdbg   of a device in saturation mode: overflow_check
     overflow_mask                    -Inf that a softmax removes, msprobe, all op calls
     overflow_skipped                 a step that the loss scaler skips, msprobe, all op calls
+    overflow_tested, overflow_taken  the program looks for the overflow; a weight takes it all the same
     isinf                            of both infinities, msprobe
 """
 import os
@@ -105,3 +106,10 @@ write("overflow_kept", [event("Tensor.__mul__", [x, x], square),
                         event("Torch._amp_update_scale_", scaler[:2] + [one[2]] + scaler[3:], one[0])])
 least = half(100, -inf, inf, -inf)
 write("isinf", [event("Torch.isinf", [least], torch.isinf(least))])
+wide, weight, test = square.float(), half(1, 1, 1, 1), torch.isfinite(square)
+for t in wide, weight, test:
+    t.grad_wanted = False
+tested = [event("Tensor.__mul__", [x, x], square), event("Torch.isfinite", [square], test),
+          event("Tensor.float", [square], wide), event("Tensor.__rmul__", [wide, 0.5], wide * 0.5)]
+write("overflow_tested", tested)
+write("overflow_taken", tested + [event("Tensor.__sub__", [weight, square], weight - square)])

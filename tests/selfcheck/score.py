@@ -38,7 +38,8 @@ def main():
     named = wrong = missed = accused = clean = 0
     for case in args[1:] or sorted(os.listdir(folder)):
         fault = next((m for m in case.split("-")[1:] if m in table), None)
-        bad = [f for f in findings(os.path.join(folder, case)) if f["what"] in ("culprit", "overflow")]
+        bad = [f for f in findings(os.path.join(folder, case))
+               if f["what"] in ("culprit", "overflow") and "; no harm: " not in f["text"]]
         first = bad[0] if bad else {}
         said = f"{first.get('name')} step {first.get('step')} rank {first.get('rank')}"
         if fault is None:
