@@ -56,6 +56,10 @@ load helper
 #		backlog-noise chosen-noise routed-noise points-noise chunks-noise-partnorm backlog-noise-lose \
 #		--task statistics
 #	tests/selfcheck/blind.py OUT rows-noise rows-noise-owncount remat-noise-layerdrop --task statistics
+# sound.tar.gz, the same way, with step1, of
+#	tests/selfcheck/sound.py OUT gan round stale skips --task statistics
+# and without it of
+#	tests/selfcheck/sound.py OUT gpt ring --task statistics
 # collective/table.acc.gz, unzeroed.acc.gz, columns.acc.gz, below.acc.gz and labels.acc.gz are, without step1, as
 # masks.acc.gz, of
 #	tests/selfcheck/uneven.py OUT table-noise table-noise-unzeroed shapes-noise shapes-noise-rows
@@ -76,6 +80,7 @@ setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/last.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/legal.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/uneven.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/sound.tar.gz"
 }
 
 # Nothing is said of what these runs record.
@@ -281,6 +286,19 @@ alone() { # stream, name, text
 	right backlog-noise
 	named backlog-noise-lose Tensor.__sub__.0.forward 1 1 \
 		"is what it was in step 0, although Tensor.__add__.0.forward made it anew there, as on the other ranks"
+}
+
+@test "ranks that go their own ways by design; what is alike at first alone is no copy" {
+	right gan round stale
+}
+
+@test "gradients of parts are no operands of the reductions of others, zeros are none of what was received" {
+	right gpt ring
+}
+
+@test "a sum of what overflowed on another rank makes no Inf" {
+	accdump-read skips | accmetric | accfirstbad >out
+	accfmt --json out | jq -es 'map(select(.what == "overflow")) == []'
 }
 
 @test "a number that is each rank's own, where that of its likes is one for all" {
