@@ -60,6 +60,8 @@ load helper
 #	tests/selfcheck/sound.py OUT gan round stale skips --task statistics
 # and without it of
 #	tests/selfcheck/sound.py OUT gpt ring --task statistics
+# afresh.tar.gz, the same way, with step1, of
+#	tests/selfcheck/afresh.py OUT moe-sharedpart vit-ownmask --task statistics
 # collective/table.acc.gz, unzeroed.acc.gz, columns.acc.gz, below.acc.gz and labels.acc.gz are, without step1, as
 # masks.acc.gz, of
 #	tests/selfcheck/uneven.py OUT table-noise table-noise-unzeroed shapes-noise shapes-noise-rows
@@ -81,6 +83,7 @@ setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/legal.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/uneven.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/sound.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/afresh.tar.gz"
 }
 
 # Nothing is said of what these runs record.
@@ -331,6 +334,11 @@ alone() { # stream, name, text
 @test "why a weight parts: what was put together of what all have, other layers" {
 	named rows-noise-owncount Torch.cat.3.forward 0 0 "of what Distributed.all_gather.2.forward gathered for all of them"
 	named remat-noise-layerdrop Functional.layer_norm.0.forward 0 1 "do they call other layers?"
+}
+
+@test "why a gradient parts: a part beside a sum, numbers drawn on each rank" {
+	named moe-sharedpart Tensor.__add__.0.forward 0 0 "of a part that each has, which nothing sums up"
+	named vit-ownmask Functional.dropout.1.forward 0 0 "though what it is made of is the same"
 }
 
 @test "what is whole, and each rank's own: no part, and no moment of all" {

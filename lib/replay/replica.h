@@ -118,6 +118,10 @@ uint64_t acc_seen_place(int64_t step, int64_t rank, uint64_t mark);
  * (replica_state.c). 0 or < 0. */
 int acc_rule_state(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* Why a gradient of `weight` is another on each rank of a group that holds parts of weights, if what they computed alike
+ * parts in the forward pass (replica_spoiled.c); *said: it was found, and is said. 0 or < 0. */
+int acc_replicas_spoiled(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *dw, const char *weight, bool *said, struct acc_err *e);
 /* Does a call join what both ranks have (replica_apart.c)? */
 bool acc_seen_joins(const struct acc_replicas *t, const struct acc_seen_call *c, int64_t a,
 	int64_t b);

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_BACK = 64 };
-
 /* Of the part of a weight that is gathered: what a reduction makes of the gradient of the whole. */
 static const struct acc_replica_seen *
 gradient_of_part(const struct acc_replicas *t, int64_t step, int64_t rank,
@@ -72,66 +70,6 @@ before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t s
 	return NULL;
 }
 
-/* From an op call back to the first one, of ranks that hold parts of weights, that was given something else on each
- * which no op call had made, beside what op calls had made alike; NULL: there is none, or communication comes
- * first. */
-static int
-spoiled_by(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
-	const struct acc_seen_call **peer, const struct acc_seen_call **found, struct acc_err *e)
-{
-	*found = NULL;
-	for (unsigned hops = 0; c != NULL && hops < MOST_BACK; hops++) {
-		const struct acc_seen_call *next = NULL;
-		bool alone = false, alike = false;
-		if (c->k->talks || c->k->backward || !acc_replicas_peers(t, g, c, peer))
-			return 0;
-		for (uint32_t j = 0; j < c->n; j++) {
-			const struct acc_replica_seen *s = &t->seen[c->first + j];
-			const struct acc_seen_call *maker = acc_seen_caller(t,
-				acc_seen_maker(t, s));
-			enum acc_alike is = ACC_EQUAL;
-			if (s->out || s->n < 2 || s->place || s->leaf)
-				continue;
-			int rc = acc_replicas_alike(t, g, peer, j, &is, e);
-			if (rc < 0)
-				return rc;
-			alike |= is < ACC_APART && maker != NULL;
-			alone |= is == ACC_APART && maker == NULL;
-			if (is == ACC_APART && maker != NULL && (next == NULL || maker < next))
-				next = maker;
-		}
-		if (next == NULL && alone && alike)
-			*found = c;
-		c = next;
-	}
-	return 0;
-}
-
-/* Whose gradient parts and is not joined, what its op call was given may have parted before. */
-static int
-say_spoiled(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_replica_seen *dw, const char *weight, bool *said, struct acc_err *e)
-{
-	const struct acc_seen_call *back = &t->call[dw->call], *found = NULL;
-	const struct acc_seen_call **peer = g->weights_differ ? malloc(g->n * sizeof *peer) : NULL;
-	int rc = g->weights_differ && peer == NULL ? acc_nomem(e) : 0;
-	if (peer != NULL)
-		rc = spoiled_by(t, g,
-			acc_replicas_call(t, back->k->step, back->k->rank, back->k->twin), peer,
-			&found, e);
-	free(peer);
-	const struct acc_replica_seen *out = found == NULL ? NULL : acc_seen_output(t, found);
-	*said = rc == 0 && out != NULL;
-	return !*said ? rc
-		      : acc_replicas_blame(t, g, out->line,
-				acc_say(&t->f->mem,
-					"is made of something else on each rank, which nobody made, beside what is the"
-					" same: what follows is computed as if it still were, and the weight of %s"
-					" parts",
-					weight),
-				1, 0, e);
-}
-
 /* A weight that was alike in `step` and is not any more: what of its gradient is known? a, b: of two
  * ranks now; ga, gb: their gradients then. */
 static int
@@ -165,7 +103,7 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	bool lost = differ && alone && !stays && !acc_seen_given(t, ga) && !acc_seen_given(t, gb),
 	     said = false;
 	if (lost)
-		rc = say_spoiled(t, g, ga, name, &said, e);
+		rc = acc_replicas_spoiled(t, g, ga, name, &said, e);
 	if (rc == 0 && !said && !stays && ga != NULL)
 		rc = acc_replicas_cause(t, g, before(t, a, step, ka->rank), &said, e);
 	if (rc < 0 || said)

@@ -1,0 +1,145 @@
+/* Ranks that hold parts of weights, or are given the same data, and of which a gradient is another on each: what they
+ * computed alike before has parted in the forward pass. What follows is computed as if it had not. */
+#include "acc/say.h"
+#include "replay/replica.h"
+
+#include <stdlib.h>
+
+enum { MOST_BACK = 64 };
+
+#define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
+
+/* What an op call is given on all ranks. */
+struct given {
+	const struct acc_seen_call *next; /* who made what is apart; NULL */
+	bool alone;                       /* something is apart that nobody made */
+	bool alike;                       /* something that was made is the same */
+	bool summed;                      /* of that, something over these ranks */
+	bool weights;                     /* weights, or the parts of one, are apart */
+	bool same;                        /* all is, to the bit, and so are arguments */
+};
+
+static int
+look(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct given *out, struct acc_err *e)
+{
+	*out = (struct given){.same = true};
+	for (uint32_t i = 1; i < g->n; i++)
+		out->same &= peer[i]->args == peer[0]->args;
+	for (uint32_t j = 0; j < peer[0]->n; j++) {
+		const struct acc_replica_seen *s = &t->seen[peer[0]->first + j];
+		const struct acc_seen_call *maker = acc_seen_caller(t, acc_seen_maker(t, s));
+		enum acc_alike is = ACC_EQUAL;
+		if (s->out)
+			continue;
+		int rc = acc_replicas_alike(t, g, peer, j, &is, e);
+		if (rc < 0)
+			return rc;
+		/* Extremes alone say little of integers. */
+		out->same &= is == ACC_EQUAL && (s->real || s->exact);
+		if (s->n < 2)
+			continue;
+		if (s->place || s->leaf) {
+			out->weights |= is >= ACC_APART;
+			continue;
+		}
+		const bool sum = maker != NULL && maker->k->talks && maker->reduces &&
+				 !maker->scatters && acc_seen_among(t, maker, g);
+		out->alike |= is < ACC_APART && maker != NULL;
+		out->summed |= is < ACC_APART && sum;
+		out->alone |= is == ACC_APART && maker == NULL;
+		if (is == ACC_APART && maker != NULL && (out->next == NULL || maker < out->next))
+			out->next = maker;
+	}
+	return 0;
+}
+
+struct origin {
+	const struct acc_seen_call *at; /* NULL: there is none */
+	const char *what;
+};
+
+static const char own[] =
+	"is made of something else on each rank, which nobody made, beside what is the same";
+static const char added[] =
+	"is made of a sum over the ranks, which is the same on all, and of a part that each has, which"
+	" nothing sums up";
+static const char drawn[] =
+	"is another on each rank, though what it is made of is the same: random numbers that should be"
+	" the same on all";
+
+/* From an op call back to the first one that was given something else on each rank. Where that comes from parts of
+ * weights, it is the last on the way that puts it together with what was summed up. */
+static int
+back(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	const struct acc_seen_call **peer, struct origin *out, struct acc_err *e)
+{
+	const struct acc_seen_call *mixed = NULL;
+	for (unsigned hops = 0; c != NULL && hops < MOST_BACK; hops++) {
+		struct given is;
+		if (c->k->talks || c->k->backward || !acc_replicas_peers(t, g, c, peer))
+			return 0;
+		int rc = look(t, g, peer, &is, e);
+		if (rc < 0)
+			return rc;
+		if (is.next == NULL && is.alone && is.alike)
+			*out = (struct origin){c, own};
+		else if (is.next == NULL && is.weights && mixed != NULL)
+			*out = (struct origin){mixed, added};
+		mixed = is.next != NULL && is.summed ? c : mixed;
+		c = is.next;
+	}
+	return 0;
+}
+
+/* The first op call of a step that gives something else on each rank, though all it was given is the same. */
+static int
+draws(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_fleet_call *of,
+	const struct acc_seen_call **peer, struct origin *out, struct acc_err *e)
+{
+	for (size_t i = 0; i < t->f->ncall && out->at == NULL; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		const struct acc_replica_seen *x = acc_seen_real(t, c, true);
+		struct given is;
+		enum acc_alike now = ACC_EQUAL;
+		if (c->k->rank != of->rank || c->k->step != of->step || c->k->talks ||
+			c->k->backward || c->module || x == NULL || x->n < 2 ||
+			!acc_replicas_peers(t, g, c, peer))
+			continue;
+		int rc = acc_replicas_alike(t, g, peer, (uint32_t)(x - t->seen) - c->first, &now,
+			e);
+		if (rc == 0 && now == ACC_APART)
+			rc = look(t, g, peer, &is, e);
+		if (rc < 0)
+			return rc;
+		if (now == ACC_APART && is.same && acc_seen_real(t, c, false) != NULL)
+			*out = (struct origin){c, drawn};
+	}
+	return 0;
+}
+
+int
+acc_replicas_spoiled(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *dw, const char *weight, bool *said, struct acc_err *e)
+{
+	const struct acc_fleet_call *k = t->call[dw->call].k;
+	struct origin from = {.at = NULL};
+	*said = false;
+	if (!g->weights_differ && g->data_differ)
+		return 0;
+	const struct acc_seen_call **peer = malloc(g->n * sizeof *peer);
+	int rc = peer == NULL ? acc_nomem(e) : 0;
+	/* Ranks of other data draw other numbers; of parts of weights another rule says it. */
+	if (rc == 0 && !g->weights_differ)
+		rc = draws(t, g, k, peer, &from, e);
+	else if (rc == 0)
+		rc = back(t, g, acc_replicas_call(t, k->step, k->rank, k->twin), peer, &from, e);
+	free(peer);
+	const struct acc_replica_seen *out = from.at == NULL ? NULL : acc_seen_output(t, from.at);
+	*said = rc == 0 && out != NULL;
+	return !*said ? rc
+		      : acc_replicas_blame(t, g, out->line,
+				SAY(t, "%s: what follows is computed as if it still were, and the weight of %s parts",
+					from.what, weight),
+				1, 0, e);
+}
