@@ -16,29 +16,22 @@ struct given {
 	bool alike;                       /* something that was made is the same */
 	bool summed;                      /* of that, something over these ranks */
 	bool weights;                     /* weights, or the parts of one, are apart */
-	bool same;                        /* all is, to the bit, and so are arguments */
 };
 
 static int
 look(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct given *out, struct acc_err *e)
 {
-	*out = (struct given){.same = true};
-	for (uint32_t i = 1; i < g->n; i++)
-		out->same &= peer[i]->args == peer[0]->args;
+	*out = (struct given){.next = NULL};
 	for (uint32_t j = 0; j < peer[0]->n; j++) {
 		const struct acc_replica_seen *s = &t->seen[peer[0]->first + j];
 		const struct acc_seen_call *maker = acc_seen_caller(t, acc_seen_maker(t, s));
 		enum acc_alike is = ACC_EQUAL;
-		if (s->out)
+		if (s->out || s->n < 2)
 			continue;
 		int rc = acc_replicas_alike(t, g, peer, j, &is, e);
 		if (rc < 0)
 			return rc;
-		/* Extremes alone say little of integers. */
-		out->same &= is == ACC_EQUAL && (s->real || s->exact);
-		if (s->n < 2)
-			continue;
 		if (s->place || s->leaf) {
 			out->weights |= is >= ACC_APART;
 			continue;
@@ -92,6 +85,22 @@ back(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_se
 	return 0;
 }
 
+/* Is all that these calls are given the same to the bit, and are their arguments? Extremes alone say little of
+ * integers. */
+static bool
+same_given(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer)
+{
+	bool same = acc_seen_real(t, peer[0], false) != NULL;
+	for (uint32_t i = 1; i < g->n; i++)
+		same &= peer[i]->args == peer[0]->args;
+	for (uint32_t j = 0; j < peer[0]->n && same; j++) {
+		const struct acc_replica_seen *s = &t->seen[peer[0]->first + j];
+		same = s->out || ((s->real || s->exact) && acc_replicas_marked(t, g, peer, j));
+	}
+	return same;
+}
+
 /* The first op call of a step that gives something else on each rank, though all it was given is the same. */
 static int
 draws(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_fleet_call *of,
@@ -100,19 +109,15 @@ draws(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_f
 	for (size_t i = 0; i < t->f->ncall && out->at == NULL; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *x = acc_seen_real(t, c, true);
-		struct given is;
-		enum acc_alike now = ACC_EQUAL;
+		enum acc_alike is = ACC_EQUAL;
 		if (c->k->rank != of->rank || c->k->step != of->step || c->k->talks ||
-			c->k->backward || c->module || x == NULL || x->n < 2 ||
-			!acc_replicas_peers(t, g, c, peer))
+			c->k->backward || c->module || x == NULL ||
+			!acc_replicas_peers(t, g, c, peer) || !same_given(t, g, peer))
 			continue;
-		int rc = acc_replicas_alike(t, g, peer, (uint32_t)(x - t->seen) - c->first, &now,
-			e);
-		if (rc == 0 && now == ACC_APART)
-			rc = look(t, g, peer, &is, e);
+		int rc = acc_replicas_alike(t, g, peer, (uint32_t)(x - t->seen) - c->first, &is, e);
 		if (rc < 0)
 			return rc;
-		if (now == ACC_APART && is.same && acc_seen_real(t, c, false) != NULL)
+		if (is == ACC_APART)
 			*out = (struct origin){c, drawn};
 	}
 	return 0;
