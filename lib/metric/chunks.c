@@ -9,11 +9,6 @@
 /* What lies in more parts, or bands of them, is looked at for each chunk, and hardly made of chunks. */
 enum { MOST = 4096 };
 
-/* Elements that lie one behind the other. */
-struct run {
-	uint64_t at, n;
-};
-
 /* How many elements of the last axes lie one behind the other, and how many axes are before them. */
 static uint64_t
 inner_of(const struct acc_ref *ref, uint32_t *outer)
@@ -51,10 +46,10 @@ place(const struct acc_ref *ref, uint32_t axis, int64_t k, int64_t *run)
 
 /* Element `index` of the reference, and those behind it, in its storage. */
 static bool
-in_storage(const struct acc_ref *ref, uint64_t n, uint64_t index, struct run *out)
+in_storage(const struct acc_ref *ref, uint64_t n, uint64_t index, struct acc_run *out)
 {
 	if (!ref->strided) {
-		*out = (struct run){ref->first + index, n - index};
+		*out = (struct acc_run){ref->first + index, n - index};
 		return true;
 	}
 	uint32_t outer;
@@ -69,34 +64,6 @@ in_storage(const struct acc_ref *ref, uint64_t n, uint64_t index, struct run *ou
 	}
 	out->at = (uint64_t)at;
 	return at >= 0;
-}
-
-/* The same of a storage that is put together, in one of its parts. */
-static bool
-in_part(const struct acc_parts *p, uint64_t at, uint32_t *part, struct run *out)
-{
-	for (uint32_t i = 0; i < p->nrows;) {
-		const uint64_t rows = (uint64_t)p->rows[i], pieces = (uint64_t)p->rows[i + 1];
-		const int64_t *v = p->rows + i + ACC_BAND;
-		uint64_t row = 0;
-		for (uint64_t k = 0; k < pieces; k++)
-			row += (uint64_t)v[k * ACC_PIECE + 2];
-		if (at >= rows * row) {
-			at -= rows * row;
-			i += ACC_BAND + (uint32_t)pieces * ACC_PIECE;
-			continue;
-		}
-		const uint64_t in_row = at / row;
-		for (at %= row; at >= (uint64_t)v[2]; v += ACC_PIECE)
-			at -= (uint64_t)v[2];
-		*part = (uint32_t)v[0];
-		out->at = (uint64_t)v[1] + in_row * (uint64_t)v[3] + at;
-		out->n = (uint64_t)v[2] - at;
-		if (pieces == 1 && v[3] == v[2])
-			out->n += (rows - 1 - in_row) * row;
-		return true;
-	}
-	return false;
 }
 
 static uint64_t
@@ -117,12 +84,12 @@ elements(const struct acc_ref *ref, uint32_t i)
 static bool
 find(const struct acc_ref *ref, uint64_t n, uint64_t index, uint64_t k, uint64_t *chunk)
 {
-	struct run run, in;
+	struct acc_run run, in;
 	uint32_t part = 0;
 	if (!in_storage(ref, n, index, &run) || run.n < k)
 		return false;
 	in = run;
-	if (ref->enc == ACC_PARTS && (!in_part(&ref->parts, run.at, &part, &in) || in.n < k))
+	if (ref->enc == ACC_PARTS && (!acc_part_at(&ref->parts, run.at, &part, &in) || in.n < k))
 		return false;
 	const uint64_t all = elements(ref, part);
 	if (in.at % ACC_CHUNK != 0 || in.at + k > all || (k < ACC_CHUNK && in.at + k != all))
