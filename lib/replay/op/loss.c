@@ -390,21 +390,17 @@ ctc_loss(struct acc_replay *r, struct acc_dense *out)
 	return acc_loss_finish(r, &t, (double)k.n);
 }
 
-#define LOSS(n, s, f, w) \
+#define LOSS_AS(n, s, f, w, more) \
 	{ \
-		.names = n, .sig = s, .cls = "loss", .rounding = ACC_FEW, .flags = ACC_UNIT_SCALE, \
-		.eval = f, .which = w \
+		.names = n, .sig = s, .cls = "loss", .rounding = ACC_FEW, \
+		.flags = ACC_UNIT_SCALE | (more), .eval = f, .which = w \
 	}
+#define LOSS(n, s, f, w) LOSS_AS(n, s, f, w, 0)
 #define PAIR "input:any target:any "
 const struct acc_op acc_ops_loss[] = {
-	{.names = "cross_entropy CrossEntropyLoss",
-		.sig = "input:any target weight size_average ignore_index reduce reduction "
-		       "label_smoothing",
-		.cls = "loss",
-		.rounding = ACC_FEW,
-		.flags = ACC_UNIT_SCALE | ACC_LESS_TARGET,
-		.eval = class_loss,
-		.which = CROSS},
+	LOSS_AS("cross_entropy CrossEntropyLoss",
+		"input:any target weight size_average ignore_index reduce reduction label_smoothing",
+		class_loss, CROSS, ACC_LESS_TARGET),
 	LOSS("nll_loss NLLLoss",
 		"input:any target weight size_average ignore_index reduce reduction", class_loss,
 		NLL),
@@ -413,21 +409,11 @@ const struct acc_op acc_ops_loss[] = {
 	LOSS("smooth_l1_loss SmoothL1Loss", PAIR "size_average reduce reduction beta", pair_loss,
 		SMOOTH_L1),
 	LOSS("huber_loss HuberLoss", PAIR "reduction beta|delta", pair_loss, HUBER),
-	{.names = "binary_cross_entropy BCELoss",
-		.sig = PAIR "weight size_average reduce reduction",
-		.cls = "loss",
-		.rounding = ACC_FEW,
-		.flags = ACC_UNIT_SCALE | ACC_UNTIL_ONE,
-		.eval = pair_loss,
-		.which = BCE},
-	{.names = "binary_cross_entropy_with_logits BCEWithLogitsLoss",
-		.sig = PAIR "weight size_average reduce reduction "
-			    "pos_weight",
-		.cls = "loss",
-		.rounding = ACC_FEW,
-		.flags = ACC_UNIT_SCALE | ACC_LESS_TARGET,
-		.eval = pair_loss,
-		.which = BCE_LOGITS},
+	LOSS_AS("binary_cross_entropy BCELoss", PAIR "weight size_average reduce reduction",
+		pair_loss, BCE, ACC_UNTIL_ONE),
+	LOSS_AS("binary_cross_entropy_with_logits BCEWithLogitsLoss",
+		PAIR "weight size_average reduce reduction pos_weight", pair_loss, BCE_LOGITS,
+		ACC_LESS_TARGET),
 	LOSS("kl_div KLDivLoss", PAIR "size_average reduce reduction log_target", pair_loss, KL),
 	{.names = "ctc_loss",
 		.sig = "input|log_probs:any targets input_lengths target_lengths blank "
