@@ -137,13 +137,8 @@ class Gather(torch.autograd.Function):
         return g.chunk(dist.get_world_size(group), axis)[dist.get_rank(group)].contiguous(), None, None
 
 
-class Join(torch.autograd.Function):
+class Join(Gather):
     """All ranks' parts along an axis; what follows is the same on all."""
-
-    @staticmethod
-    def forward(ctx, x, axis=0, group=None):
-        ctx.at = axis, group
-        return torch.cat(take(x, group), axis)
 
     @staticmethod
     def backward(ctx, g):
