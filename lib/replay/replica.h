@@ -88,9 +88,11 @@ struct acc_replicas {
 	struct acc_rank_group *group;
 	size_t ngroup, cap_group;
 	struct acc_ids roles; /* what was asked of two ranks or steps: 1 or 0 */
-	size_t *stage;        /* of each rank, in a pipeline: 0 begins */
-	double *a, *b;        /* ACC_CHUNK elements each */
-	int lost;             /* < 0: a name could not be got */
+	struct acc_ids
+		drawn; /* see replica_spoiled.c: by step, rank and group, a call; or behind the last */
+	size_t *stage; /* of each rank, in a pipeline: 0 begins */
+	double *a, *b; /* ACC_CHUNK elements each */
+	int lost;      /* < 0: a name could not be got */
 };
 
 /* Reads all records. 0 or < 0. */
@@ -122,6 +124,13 @@ int acc_rule_state(struct acc_replicas *t, const struct acc_rank_group *g,
  * parts in the forward pass (replica_spoiled.c); *said: it was found, and is said. 0 or < 0. */
 int acc_replicas_spoiled(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *dw, const char *weight, bool *said, struct acc_err *e);
+/* Elements of a tensor from the first on; *known: they were recorded. 0 or < 0. */
+int acc_seen_elements(struct acc_replicas *t, const struct acc_replica_seen *s, uint64_t first,
+	size_t n, double *out, bool *known, struct acc_err *e);
+/* Of a sum, or a mean, over the ranks of a group, on its first one: what an op call of the forward pass, or behind the
+ * backward one, made and it sums up. NULL: it is none, or sums up something else. */
+const struct acc_replica_seen *acc_seen_summand(const struct acc_replicas *t,
+	const struct acc_rank_group *g, const struct acc_seen_call *c);
 /* Does a call join what both ranks have (replica_apart.c)? */
 bool acc_seen_joins(const struct acc_replicas *t, const struct acc_seen_call *c, int64_t a,
 	int64_t b);

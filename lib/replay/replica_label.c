@@ -5,22 +5,6 @@
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
-static int
-read_part(struct acc_replicas *t, const struct acc_replica_seen *s, uint64_t first, size_t n,
-	double *out, bool *known, struct acc_err *e)
-{
-	struct acc_rec *r;
-	struct acc_fleet_tensor x = {0};
-	int rc = t->f->get(t->f->arg, s->line, &r, e);
-	if (rc < 0)
-		return rc;
-	if ((rc = acc_fleet_tensor(r, s->line, &x)) < 0)
-		return acc_nomem(e);
-	rc = rc == 1 && x.data && x.n == s->n ? acc_fleet_read(t->f, &x, first, n, out, e) : 0;
-	*known = rc == 1;
-	return rc < 0 ? rc : 0;
-}
-
 /* Have two ranks other labels for the same elements? A negative one is none, and so may be one that stands, on either of
  * them, wherever they differ. */
 static int
@@ -32,9 +16,9 @@ contradict(struct acc_replicas *t, const struct acc_replica_seen *a,
 	int rc = 0;
 	for (uint64_t at = 0; at < a->n && rc == 0 && known; at += ACC_CHUNK) {
 		const size_t n = a->n - at < ACC_CHUNK ? (size_t)(a->n - at) : ACC_CHUNK;
-		rc = read_part(t, a, at, n, t->a, &known, e);
+		rc = acc_seen_elements(t, a, at, n, t->a, &known, e);
 		if (rc == 0 && known)
-			rc = read_part(t, b, at, n, t->b, &known, e);
+			rc = acc_seen_elements(t, b, at, n, t->b, &known, e);
 		for (size_t i = 0; i < n && rc == 0 && known; i++) {
 			const double x = t->a[i], y = t->b[i];
 			if (x == y || x < 0 || y < 0)

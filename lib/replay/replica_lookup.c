@@ -13,20 +13,12 @@ static int
 count_ones(struct acc_replicas *t, const struct acc_replica_seen *s, uint64_t first, size_t n,
 	uint32_t *count, bool *is, struct acc_err *e)
 {
-	struct acc_rec *r;
-	struct acc_fleet_tensor x = {0};
-	int rc = t->f->get(t->f->arg, s->line, &r, e);
-	if (rc < 0)
-		return rc;
-	if ((rc = acc_fleet_tensor(r, s->line, &x)) < 0)
-		return acc_nomem(e);
-	rc = rc == 1 && x.data && x.n == s->n ? acc_fleet_read(t->f, &x, first, n, t->a, e) : 0;
-	*is = rc == 1;
-	for (size_t i = 0; i < n && *is; i++) {
+	int rc = acc_seen_elements(t, s, first, n, t->a, is, e);
+	for (size_t i = 0; i < n && rc == 0 && *is; i++) {
 		*is = t->a[i] == 0 || t->a[i] == 1;
 		count[i] += t->a[i] == 1;
 	}
-	return rc < 0 ? rc : 0;
+	return rc;
 }
 
 /* Is each element of the j-th tensor of the peers a 1 on one rank, and a 0 on all others, or the reverse? */
@@ -164,14 +156,9 @@ acc_rule_lookup(struct acc_replicas *t, const struct acc_rank_group *g,
 	int rc = 0;
 	for (size_t i = 0; i < t->f->ncall && rc == 0 && t->nstep > 0; i++) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || !c->k->talks ||
-			!c->reduces || c->picks || !acc_seen_among(t, c, g))
-			continue;
-		const struct acc_replica_seen *in = acc_seen_real(t, c, false),
-					      *made = in == NULL ? NULL : acc_seen_maker(t, in);
-		const struct acc_seen_call *by = acc_seen_caller(t, made);
-		if (by != NULL && !by->k->talks && !by->k->backward)
-			rc = lookup(t, g, by, made, c, room, e);
+		const struct acc_replica_seen *made = acc_seen_summand(t, g, c);
+		if (made != NULL && c->k->step == t->step[0])
+			rc = lookup(t, g, &t->call[made->call], made, c, room, e);
 	}
 	return rc;
 }

@@ -148,20 +148,13 @@ same_mask(struct acc_replicas *t, const struct acc_replica_seen *const s[4], boo
 	enum { BLOCK = ACC_CHUNK / 2 };
 	double *x[4] = {t->a, t->a + BLOCK, t->b, t->b + BLOCK};
 	uint64_t zero = 0, kept = 0;
-	int rc = 1;
+	int rc = 0;
 	*is = s[0]->n == s[2]->n && s[0]->n == s[1]->n && s[0]->n == s[3]->n;
-	for (uint64_t at = 0; at < s[0]->n && rc == 1 && *is; at += BLOCK) {
+	for (uint64_t at = 0; at < s[0]->n && rc == 0 && *is; at += BLOCK) {
 		size_t n = s[0]->n - at < BLOCK ? (size_t)(s[0]->n - at) : BLOCK;
-		for (int i = 0; i < 4 && rc == 1; i++) {
-			struct acc_rec *r;
-			struct acc_fleet_tensor y;
-			rc = t->f->get(t->f->arg, s[i]->line, &r, e);
-			if (rc == 0 && (rc = acc_fleet_tensor(r, s[i]->line, &y)) < 0)
-				return acc_nomem(e);
-			if (rc == 1)
-				rc = y.data ? acc_fleet_read(t->f, &y, at, n, x[i], e) : 0;
-		}
-		for (size_t i = 0; i < n && rc == 1; i++) {
+		for (int i = 0; i < 4 && rc == 0 && *is; i++)
+			rc = acc_seen_elements(t, s[i], at, n, x[i], is, e);
+		for (size_t i = 0; i < n && rc == 0 && *is; i++) {
 			if (x[0][i] == 0 || x[2][i] == 0)
 				continue;
 			zero += x[1][i] == 0;
@@ -169,8 +162,8 @@ same_mask(struct acc_replicas *t, const struct acc_replica_seen *const s[4], boo
 			*is &= (x[1][i] == 0) == (x[3][i] == 0);
 		}
 	}
-	*is &= rc == 1 && zero >= FEW_DROPPED && kept >= FEW_DROPPED;
-	return rc < 0 ? rc : 0;
+	*is &= zero >= FEW_DROPPED && kept >= FEW_DROPPED;
+	return rc;
 }
 
 static int

@@ -124,14 +124,9 @@ acc_rule_project(struct acc_replicas *t, const struct acc_rank_group *g,
 	int rc = 0;
 	for (size_t i = 0; i < t->f->ncall && rc == 0 && !g->weights_differ && !g->parts; i++) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || !c->k->talks || !c->reduces || c->picks ||
-			!acc_seen_among(t, c, g))
-			continue;
-		const struct acc_replica_seen *in = acc_seen_real(t, c, false),
-					      *made = in == NULL ? NULL : acc_seen_maker(t, in);
-		const struct acc_seen_call *by = acc_seen_caller(t, made);
-		if (by != NULL && !by->k->talks && !by->k->backward && by->info != NULL &&
-			by->info->cls == ACC_OP_CONTRACT)
+		const struct acc_replica_seen *made = acc_seen_summand(t, g, c);
+		const struct acc_op_info *info = made == NULL ? NULL : t->call[made->call].info;
+		if (info != NULL && info->cls == ACC_OP_CONTRACT)
 			rc = product(t, g, c, made, room, e);
 	}
 	return rc;

@@ -101,11 +101,20 @@ same_given(const struct acc_replicas *t, const struct acc_rank_group *g,
 	return same;
 }
 
-/* The first op call of a step that gives something else on each rank, though all it was given is the same. */
+/* The first op call of a step that gives something else on each rank, though all it was given is the same. It is
+ * asked of each weight that parts. */
 static int
 draws(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_fleet_call *of,
 	const struct acc_seen_call **peer, struct origin *out, struct acc_err *e)
 {
+	const uint64_t id = acc_seen_place(of->step, of->rank,
+		acc_hash(g->rank, g->n * sizeof *g->rank));
+	const uint32_t asked = acc_ids_get(&t->drawn, id);
+	if (asked != ACC_NOID) {
+		if (asked < t->f->ncall)
+			*out = (struct origin){&t->call[asked], drawn};
+		return 0;
+	}
 	for (size_t i = 0; i < t->f->ncall && out->at == NULL; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *x = acc_seen_real(t, c, true);
@@ -120,7 +129,8 @@ draws(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_f
 		if (is == ACC_APART)
 			*out = (struct origin){c, drawn};
 	}
-	return 0;
+	return acc_ids_put(&t->drawn, id,
+		out->at == NULL ? (uint32_t)t->f->ncall : (uint32_t)(out->at - t->call), false, e);
 }
 
 int

@@ -165,3 +165,32 @@ acc_seen_joined(const struct acc_replicas *t, const struct acc_replica_seen *s)
 		       ? NULL
 		       : c;
 }
+
+int
+acc_seen_elements(struct acc_replicas *t, const struct acc_replica_seen *s, uint64_t first,
+	size_t n, double *out, bool *known, struct acc_err *e)
+{
+	struct acc_rec *r;
+	struct acc_fleet_tensor x = {0};
+	int rc = t->f->get(t->f->arg, s->line, &r, e);
+	if (rc < 0)
+		return rc;
+	if ((rc = acc_fleet_tensor(r, s->line, &x)) < 0)
+		return acc_nomem(e);
+	rc = rc == 1 && x.data && x.n == s->n ? acc_fleet_read(t->f, &x, first, n, out, e) : 0;
+	*known = rc == 1;
+	return rc < 0 ? rc : 0;
+}
+
+const struct acc_replica_seen *
+acc_seen_summand(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *c)
+{
+	if (c->k->rank != g->rank[0] || !c->k->talks || !c->reduces || c->picks ||
+		!acc_seen_among(t, c, g))
+		return NULL;
+	const struct acc_replica_seen *in = acc_seen_real(t, c, false),
+				      *made = in == NULL ? NULL : acc_seen_maker(t, in);
+	const struct acc_seen_call *by = acc_seen_caller(t, made);
+	return by == NULL || by->k->talks || by->k->backward ? NULL : made;
+}
