@@ -166,6 +166,8 @@ int acc_rule_lookup(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Moments that are joined over the ranks, all of them (replica_moment.c). 0 or < 0. */
 int acc_rule_moments(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* Is a call given what ranks exchanged, by few op calls from there? */
+bool acc_seen_exchanged(const struct acc_replicas *t, const struct acc_seen_call *c);
 /* What goes through a reduction in one call of a line does in all (replica_way.c). 0 or < 0. */
 int acc_rule_roles(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
@@ -208,6 +210,10 @@ int acc_rule_pairs(struct acc_replicas *t, struct acc_err *e);
 int acc_rule_odd(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *const *odd, uint32_t nodd, uint64_t equal, uint64_t differ,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* Of a weight whose gradients nothing joins: are the others of its line parts? Then it is one, and not the right one. */
+int acc_replicas_same_part(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *w, const struct acc_seen_call **room, bool *said,
+	struct acc_err *e);
 /* What is exchanged or gathered, and its gradients (replica_dual.c). */
 int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
@@ -386,12 +392,23 @@ const struct acc_seen_call *acc_seen_backward(const struct acc_replicas *t,
 	const struct acc_seen_call *c);
 /* Does it only move elements, outside of what autograd sees? */
 bool acc_seen_moves(const struct acc_replicas *t, const struct acc_seen_call *c);
+/* The only element of a tensor's record. 1; 0: it is not known; < 0. */
+int acc_seen_number(struct acc_replicas *t, size_t line, double *v, struct acc_err *e);
 /* By what a call multiplies, or divides, its tensor. 1; 0: it is not known; < 0. */
 int acc_seen_factor(struct acc_replicas *t, const struct acc_seen_call *c, double *v,
 	struct acc_err *e);
 /* Is it scaled to its part of the ranks' sum? 1, 0, < 0. */
 int acc_seen_shared_out(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c, struct acc_err *e);
+/* Does a rank go on with a sum that another one has alone (replica_to_one.c)? 0 or < 0. */
+int acc_rule_to_one(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Do the losses have all labels that a reduction counts (replica_counted.c)? 0 or < 0. */
+int acc_rule_counted(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Do ranks that hold parts of weights divide the terms of their loss by one number? 0 or < 0. */
+int acc_rule_own_counts(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* Are gradients scaled as the ranks' losses ask for? 0 or < 0. */
 int acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);

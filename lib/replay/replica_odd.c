@@ -32,14 +32,18 @@ exchanged(const struct acc_replicas *t, const struct acc_seen_call *c)
 	return false;
 }
 
-/* The weights of its line, in its place and shape: how many are the same on all ranks, and not one number
- * everywhere; 0: another is not the same. 0 or < 0. */
+/* The weights of its line, in its place and shape, that are not one number everywhere: so many are the same on all
+ * ranks, so many not. */
+struct of_line {
+	uint64_t alike, apart;
+};
+
 static int
 of_line(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_replica_seen *w,
-	const struct acc_seen_call **room, uint64_t *alike, struct acc_err *e)
+	const struct acc_seen_call **room, struct of_line *out, struct acc_err *e)
 {
 	const struct acc_seen_call *own = &t->call[w->call];
-	*alike = 0;
+	*out = (struct of_line){0};
 	for (size_t i = 0; i < t->f->ncall && own->line != 0; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (c->k->rank != own->k->rank || c->k->step != own->k->step || c->k->backward ||
@@ -53,16 +57,34 @@ of_line(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 				continue;
 			if (!acc_replicas_peers(t, g, c, room) ||
 				!acc_replicas_marked(t, g, room, j)) {
-				*alike = 0;
-				return 0;
+				out->apart++;
+				continue;
 			}
 			int rc = acc_replicas_flat(t, s, &flat, e);
 			if (rc < 0)
 				return rc;
-			*alike += !flat;
+			out->alike += !flat;
 		}
 	}
 	return 0;
+}
+
+int
+acc_replicas_same_part(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *w, const struct acc_seen_call **room, bool *said,
+	struct acc_err *e)
+{
+	struct of_line line;
+	int rc = of_line(t, g, w, room, &line, e);
+	*said = rc == 0 && w->weight && line.alike == 0 && line.apart > 0;
+	return !*said ? rc
+		      : acc_replicas_blame(t, g, w->line,
+				acc_say(&t->f->mem,
+					"is a weight that is the same on all ranks, where the other weights of its line and"
+					" shape, %llu, are another part on each, and no reduction joins its gradients: did"
+					" all ranks load the same part?",
+					(unsigned long long)line.apart),
+				1, 0, e);
 }
 
 int
@@ -73,11 +95,11 @@ acc_rule_odd(struct acc_replicas *t, const struct acc_rank_group *g,
 	for (uint32_t i = 0; i < nodd; i++) {
 		const struct acc_seen_call *c = &t->call[odd[i]->call];
 		bool one = differ == 1 && !g->parts && equal >= LIMIT_REPLICA_WEIGHTS;
-		uint64_t alike = 0;
-		int rc = one ? 0 : of_line(t, g, odd[i], room, &alike, e);
+		struct of_line line = {0};
+		int rc = one ? 0 : of_line(t, g, odd[i], room, &line, e);
 		if (rc < 0)
 			return rc;
-		if ((!one && alike == 0) || exchanged(t, c))
+		if ((!one && (line.alike == 0 || line.apart > 0)) || exchanged(t, c))
 			continue;
 		return acc_replicas_blame(t, g, odd[i]->line,
 			one ? acc_say(&t->f->mem,
@@ -87,7 +109,7 @@ acc_rule_odd(struct acc_replicas *t, const struct acc_rank_group *g,
 			    : acc_say(&t->f->mem,
 				      "is a weight that is another on rank %lld than on the others of its group, where"
 				      " the other weights of its line and shape, %llu, are the same",
-				      (long long)c->k->rank, (unsigned long long)alike),
+				      (long long)c->k->rank, (unsigned long long)line.alike),
 			1, 0, e);
 	}
 	return 0;

@@ -67,7 +67,7 @@ static int
 back(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
 	const struct acc_seen_call **peer, struct origin *out, struct acc_err *e)
 {
-	const struct acc_seen_call *mixed = NULL;
+	const struct acc_seen_call *mixed = NULL, *met = NULL;
 	for (unsigned hops = 0; c != NULL && hops < MOST_BACK; hops++) {
 		struct given is;
 		if (c->k->talks || c->k->backward || !acc_replicas_peers(t, g, c, peer))
@@ -75,14 +75,67 @@ back(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_se
 		int rc = look(t, g, peer, &is, e);
 		if (rc < 0)
 			return rc;
-		if (is.next == NULL && is.alone && is.alike)
-			*out = (struct origin){c, own};
+		met = is.alike ? c : met;
+		if (is.next == NULL && is.alone && met != NULL && !is.weights)
+			*out = (struct origin){met, own};
 		else if (is.next == NULL && is.weights && mixed != NULL)
 			*out = (struct origin){mixed, added};
 		mixed = is.next != NULL && is.summed ? c : mixed;
 		c = is.next;
 	}
 	return 0;
+}
+
+/* Is an op call given some of these, as they are the same on all ranks, and something else that is not? */
+static int
+meets(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, const struct acc_ids *alike, bool *given,
+	bool *apart, struct acc_err *e)
+{
+	*given = *apart = false;
+	for (uint32_t j = 0; j < peer[0]->n; j++) {
+		const struct acc_replica_seen *s = &t->seen[peer[0]->first + j];
+		enum acc_alike is = ACC_EQUAL;
+		if (s->out || s->n < 2 || s->place || s->leaf)
+			continue;
+		*given |= acc_ids_get(alike, s->mark) != ACC_NOID;
+		int rc = acc_replicas_alike(t, g, peer, j, &is, e);
+		if (rc < 0)
+			return rc;
+		*apart |= is == ACC_APART;
+	}
+	return 0;
+}
+
+/* From an op call on to the first that puts what is the same on all ranks, which it made, together with something that
+ * is not, and nobody made. */
+static int
+ahead(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *from,
+	const struct acc_seen_call **peer, struct origin *out, struct acc_err *e)
+{
+	struct acc_ids alike = {0};
+	int rc = 0;
+	for (const struct acc_seen_call *c = from; c < t->call + t->f->ncall && rc == 0 &&
+						   out->at == NULL && acc_seen_beside(c, from);
+		c++) {
+		bool given = c == from, apart = false;
+		if (c->k->talks || c->k->backward || c->module ||
+			!acc_replicas_peers(t, g, c, peer))
+			continue;
+		if (c != from)
+			rc = meets(t, g, peer, &alike, &given, &apart, e);
+		if (rc == 0 && given && apart)
+			rc = back(t, g, c, peer, out, e);
+		if (out->what != own)
+			*out = (struct origin){.at = NULL};
+		for (uint32_t j = 0; j < c->n && rc == 0 && given && !apart; j++) {
+			const struct acc_replica_seen *s = &t->seen[c->first + j];
+			if (s->out && s->n > 1 && acc_replicas_marked(t, g, peer, j))
+				rc = acc_ids_put(&alike, s->mark, 1, false, e);
+		}
+	}
+	acc_ids_release(&alike);
+	return rc;
 }
 
 /* Is all that these calls are given the same to the bit, and are their arguments? Extremes alone say little of
@@ -133,6 +186,22 @@ draws(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_f
 		out->at == NULL ? (uint32_t)t->f->ncall : (uint32_t)(out->at - t->call), false, e);
 }
 
+/* Of ranks that hold parts of weights. */
+static int
+of_parts(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_replica_seen *dw,
+	const struct acc_seen_call **peer, struct origin *out, bool *said, struct acc_err *e)
+{
+	const struct acc_fleet_call *k = t->call[dw->call].k;
+	const struct acc_seen_call *c = acc_replicas_call(t, k->step, k->rank, k->twin);
+	const struct acc_replica_seen *w = acc_seen_input(t, dw);
+	int rc = w == NULL ? 0 : acc_replicas_same_part(t, g, w, peer, said, e);
+	if (rc == 0 && !*said)
+		rc = back(t, g, c, peer, out, e);
+	if (rc == 0 && !*said && out->at == NULL && c != NULL)
+		rc = ahead(t, g, c, peer, out, e);
+	return rc;
+}
+
 int
 acc_replicas_spoiled(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *dw, const char *weight, bool *said, struct acc_err *e)
@@ -148,8 +217,10 @@ acc_replicas_spoiled(struct acc_replicas *t, const struct acc_rank_group *g,
 	if (rc == 0 && !g->weights_differ)
 		rc = draws(t, g, k, peer, &from, e);
 	else if (rc == 0)
-		rc = back(t, g, acc_replicas_call(t, k->step, k->rank, k->twin), peer, &from, e);
+		rc = of_parts(t, g, dw, peer, &from, said, e);
 	free(peer);
+	if (*said)
+		return rc;
 	const struct acc_replica_seen *out = from.at == NULL ? NULL : acc_seen_output(t, from.at);
 	*said = rc == 0 && out != NULL;
 	return !*said ? rc

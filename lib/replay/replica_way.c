@@ -78,6 +78,21 @@ go_back(struct back *b, const struct acc_replicas *t, const struct acc_replica_s
 	}
 }
 
+bool
+acc_seen_exchanged(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	struct back b;
+	for (uint32_t j = c->first; j < c->first + c->n; j++) {
+		if (t->seen[j].out || t->seen[j].leaf || t->seen[j].n < 2)
+			continue;
+		go_back(&b, t, &t->seen[j]);
+		for (unsigned i = 0; i < b.ntalk; i++)
+			if (b.talk[i]->exchanges)
+				return true;
+	}
+	return false;
+}
+
 /* --- a reduction that is missing --- */
 
 /* The first real tensor, or number, that a call is given or puts out; NULL: none. */
@@ -135,6 +150,18 @@ is_apart(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 	return rc;
 }
 
+/* Does what a call puts out go into a reduction as it is? Then parts of a sum are what it is given. */
+static bool
+is_part_of_sum(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *c)
+{
+	const struct acc_replica_seen *out = acc_seen_real(t, c, true);
+	const uint32_t by = out == NULL || out->mark == 0
+				    ? ACC_NOID
+				    : acc_ids_get(&t->given, acc_seen_id(t, out));
+	return by != ACC_NOID && by > out->call && acc_seen_among(t, &t->call[by], g);
+}
+
 static int
 lost_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *s, const struct acc_replica_seen *like,
@@ -148,7 +175,7 @@ lost_reduction(struct acc_replicas *t, const struct acc_rank_group *g,
 		if (then.talk[i]->reduces && !then.talk[i]->scatters)
 			sum = then.talk[i];
 	in = sum == NULL ? NULL : made_for_sum(t, sum);
-	if (in == NULL)
+	if (in == NULL || is_part_of_sum(t, g, &t->call[s->call]))
 		return 0;
 	made = acc_seen_caller(t, in);
 	go_back(&now, t, s);
