@@ -61,7 +61,8 @@ load helper
 # and without it of
 #	tests/selfcheck/sound.py OUT gpt ring --task statistics
 # afresh.tar.gz, the same way, with step1, of
-#	tests/selfcheck/afresh.py OUT moe-sharedpart vit-ownmask --task statistics
+#	tests/selfcheck/afresh.py OUT moe-sharedpart vit-ownmask moe-ownnoise moe-summedtwice llama-sameshard \
+#		llama-partnorm speech-ownwords recs-onlyfirst --task statistics
 # collective/table.acc.gz, unzeroed.acc.gz, columns.acc.gz, below.acc.gz and labels.acc.gz are, without step1, as
 # masks.acc.gz, of
 #	tests/selfcheck/uneven.py OUT table-noise table-noise-unzeroed shapes-noise shapes-noise-rows
@@ -73,6 +74,8 @@ load helper
 #	tests/selfcheck/held.py OUT halo-noise-haloback
 #	tests/selfcheck/joined.py OUT rounds-noise-size doubling-noise-double doubling-noise-meanback
 #	tests/selfcheck/after.py OUT sizes-noise-microdrop
+# counted.acc.gz, the same way, and copies.acc.gz, with step1, of
+#	tests/selfcheck/afresh.py OUT sft-wholecount choice-copiesonly
 
 setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/selfcheck.tar.gz"
@@ -339,6 +342,20 @@ alone() { # stream, name, text
 @test "why a gradient parts: a part beside a sum, numbers drawn on each rank" {
 	named moe-sharedpart Tensor.__add__.0.forward 0 0 "of a part that each has, which nothing sums up"
 	named vit-ownmask Functional.dropout.1.forward 0 0 "though what it is made of is the same"
+	named moe-ownnoise Tensor.__mul__.2.forward 0 0 "is made of something else on each rank, which nobody made"
+}
+
+@test "what is summed up with a part is no part, a part of a weight is another on each rank" {
+	named moe-summedtwice Tensor.__add__.2.forward 0 0 "what is whole counts 2 times"
+	named llama-sameshard Functional.linear.6.forward 0 0 "did all ranks load the same part?"
+}
+
+@test "one number for all ranks: what scales what they have alike, what a loss is divided by, what all of them need" {
+	named llama-partnorm Tensor.mul_.0.forward 0 1 "a number differs by rank"
+	named speech-ownwords Torch.sum.0.forward 0 0 "is what the loss is divided by, 5 on rank 0 and 2 on rank 1"
+	named recs-onlyfirst Distributed.reduce.0.forward 0 1 "rank 1 goes on with it in Tensor.__truediv__.0.forward"
+	alone counted Distributed.all_reduce.0.forward "counts 16 labels of rank 0 and the same of rank 1"
+	alone copies Tensor.div_.1.forward "is a mean over 2 ranks of the gradients of 4 weights"
 }
 
 @test "what is whole, and each rank's own: no part, and no moment of all" {

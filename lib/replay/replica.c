@@ -8,7 +8,7 @@
 
 #include "replay/limits.h"
 
-enum { MOST_ODD = 16 };
+enum { MOST_ODD = 16, MOST_CUTS = 4 };
 
 struct parting { /* a group, and what is found in it */
 	struct acc_replicas *t;
@@ -189,6 +189,20 @@ draws(struct parting *p, struct acc_err *e)
 		1, 0, e);
 }
 
+/* Did a reduction make it, or what it is cut out of? The reduction's call; ACC_NOID. */
+static uint32_t
+reduced_by(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	for (unsigned hops = 0; hops < MOST_CUTS && s != NULL && s->mark != 0; hops++) {
+		const uint32_t by = acc_ids_get(&t->reduced, acc_seen_id(t, s));
+		const struct acc_seen_call *cut = acc_seen_caller(t, acc_seen_maker(t, s));
+		if (by != ACC_NOID || cut == NULL || !acc_seen_moves(t, cut))
+			return by;
+		s = acc_seen_real(t, cut, false);
+	}
+	return ACC_NOID;
+}
+
 /* What a reduction made alike, and a number, or a kernel, makes other. */
 static int
 after_reduction(struct parting *p, struct acc_err *e)
@@ -204,7 +218,7 @@ after_reduction(struct parting *p, struct acc_err *e)
 	for (uint32_t i = c->first; j >= 0 && i < c->first + c->n && flat; i++) {
 		uint32_t by = t->seen[i].out || t->seen[i].n < 2 || t->seen[i].mark == 0
 				      ? ACC_NOID
-				      : acc_ids_get(&t->reduced, acc_seen_id(t, &t->seen[i]));
+				      : reduced_by(t, &t->seen[i]);
 		int rc = by == ACC_NOID ? 0 : acc_replicas_flat(t, &t->seen[i], &flat, e);
 		if (rc < 0)
 			return rc;
@@ -547,7 +561,8 @@ static int (*const rules[])(struct acc_replicas *, const struct acc_rank_group *
 	const struct acc_seen_call **, struct acc_err *) = {acc_rule_factor, acc_rule_numbers,
 	acc_rule_micro, acc_rule_dual, acc_rule_roles, acc_rule_groups, acc_rule_state,
 	acc_rule_moments, acc_rule_adjoint, acc_rule_whole, acc_rule_kinds, acc_rule_terms,
-	acc_rule_project, acc_rule_columns, acc_rule_lookup, acc_fleet_divisor};
+	acc_rule_project, acc_rule_columns, acc_rule_lookup, acc_fleet_divisor,
+	acc_rule_own_counts, acc_rule_counted, acc_rule_to_one};
 
 static int
 judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)

@@ -15,6 +15,8 @@ struct way {
 	double factor;
 	double before, after; /* by this much before it was joined, if it was, and after that */
 	bool joined;
+	uint32_t ranks;                   /* that joined it last */
+	const struct acc_seen_call *call; /* that the weight is given to */
 	size_t line; /* what scaled it last, else joined it, else made it */
 };
 
@@ -35,16 +37,25 @@ group_of(const struct acc_replicas *t, const struct acc_seen_call *c)
 	return NULL;
 }
 
-/* The same on all ranks of the group, what the call is given: their sum is n times it. 1; 0: not known; < 0. */
+/* On how many ranks of the group is what the call is given the same as here? Their sum is as often it. 1; 0: not known;
+ * < 0. */
 static int
-same_operand(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
-	const struct acc_replica_seen *in, bool *same, struct acc_err *e)
+copies(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	const struct acc_replica_seen *in, uint32_t *n, struct acc_err *e)
 {
+	const struct acc_rank_group two = {.n = 2};
 	const struct acc_seen_call **peer = malloc(g->n * sizeof *peer);
 	int rc = peer == NULL ? acc_nomem(e) : 0;
 	bool all = rc == 0 && acc_replicas_peers(t, g, c, peer);
-	if (all)
-		rc = acc_replicas_same(t, g, peer, (uint32_t)(in - t->seen) - c->first, same, e);
+	*n = 0;
+	for (uint32_t i = 0; i < g->n && all && rc == 0; i++) {
+		const struct acc_seen_call *const pair[2] = {c, peer[i]};
+		bool same = peer[i] == c;
+		if (!same)
+			rc = acc_replicas_same(t, &two, pair, (uint32_t)(in - t->seen) - c->first,
+				&same, e);
+		*n += same;
+	}
 	free(peer);
 	return rc < 0 ? rc : all;
 }
@@ -66,17 +77,18 @@ next_call(const struct acc_replicas *t, const struct acc_replica_seen *x)
 /* What a reduction makes of its scale. 1; 0: it is not known; < 0. */
 static int
 reduced(struct acc_replicas *t, const struct acc_seen_call *c, const struct acc_replica_seen *x,
-	double *factor, struct acc_err *e)
+	double *factor, uint32_t *ranks, struct acc_err *e)
 {
 	const struct acc_rank_group *g = c->picks ? NULL : group_of(t, c);
 	const struct acc_replica_seen *in = NULL;
-	bool same = false;
+	uint32_t same = 0;
 	for (uint32_t i = c->first; i < c->first + c->n; i++)
 		in = !t->seen[i].out && t->seen[i].mark == x->mark ? &t->seen[i] : in;
-	int rc = g == NULL || in == NULL ? 0 : same_operand(t, g, c, in, &same, e);
+	int rc = g == NULL || in == NULL ? 0 : copies(t, g, c, in, &same, e);
 	if (rc != 1)
 		return rc;
-	*factor *= (same ? g->n : 1) * (c->average ? 1.0 / g->n : 1);
+	*factor *= same * (c->average ? 1.0 / g->n : 1);
+	*ranks = g->n;
 	return 1;
 }
 
@@ -86,7 +98,7 @@ follow(struct ways *w, const struct acc_replica_seen *x, struct way *out, struct
 {
 	struct acc_replicas *t = w->t;
 	bool scaled = false;
-	*out = (struct way){1, 1, 1, false, x->line};
+	*out = (struct way){.factor = 1, .before = 1, .after = 1, .line = x->line};
 	for (unsigned i = 0; i < MOST_HOPS; i++) {
 		const uint64_t n = x->n;
 		uint32_t next = x->mark == 0 ? ACC_NOID : next_call(t, x);
@@ -95,7 +107,7 @@ follow(struct ways *w, const struct acc_replica_seen *x, struct way *out, struct
 		if (c == NULL || c->elsewhere)
 			return c == NULL && x->mark != 0;
 		bool mul = !c->k->talks && c->info != NULL && c->info->cls == ACC_OP_MUL;
-		int rc = c->k->talks ? reduced(t, c, x, &out->factor, e)
+		int rc = c->k->talks ? reduced(t, c, x, &out->factor, &out->ranks, e)
 			 : mul       ? acc_seen_factor(t, c, &v, e)
 				     : 1;
 		x = rc == 1 ? acc_seen_real(t, c, true) : x;
@@ -123,8 +135,13 @@ is_told(struct ways *w, const struct acc_seen_call *const *peer, const struct ac
 	struct acc_replicas *t = w->t;
 	const struct acc_seen_call *back = &t->call[dw->call];
 	bool part = !acc_replicas_marked(t, g, peer, j);
+	uint32_t n = 0;
 	*is = acc_seen_given(t, dw) || part;
-	return *is || g->data_differ ? 0 : (same_operand(t, g, back, dw, is, e) < 0 ? e->code : 0);
+	if (*is || g->data_differ)
+		return 0;
+	int rc = copies(t, g, back, dw, &n, e);
+	*is = n == g->n;
+	return rc < 0 ? rc : 0;
 }
 
 /* A leaf at a place that is no operator's weights', as experts' are in products, is one if it is much the same in the
@@ -174,6 +191,7 @@ collect(struct ways *w, const struct acc_rank_group *g, const struct acc_seen_ca
 			void *p = acc_grow(w->way, &w->cap, w->n + 1, sizeof way, e);
 			rc = p == NULL ? ACC_ENOMEM : 1;
 			w->way = p == NULL ? w->way : p;
+			way.call = c;
 			if (rc == 1)
 				w->way[w->n++] = way;
 		}
@@ -392,6 +410,41 @@ acc_rule_numbers(struct acc_replicas *t, const struct acc_rank_group *g,
 	return rc < 0 ? rc : 0;
 }
 
+/* Weights whose gradients are means over some ranks, where those of others are means over all: what the former are given
+ * was exchanged, so that each of these ranks has gradients of all. The first of them; NULL. */
+static const struct way *
+of_copies(const struct ways *w, const struct acc_rank_group *g, const struct way *a,
+	const struct way *b)
+{
+	const struct way *few = a->ranks < b->ranks ? a : b, *all = few == a ? b : a;
+	if (all->ranks != g->n || few->ranks < 2 || !equal(all->factor * g->n, 1) ||
+		!equal(few->factor * few->ranks, 1) || as_many(w, few->factor) < FEW_WEIGHTS ||
+		as_many(w, all->factor) < FEW_WEIGHTS)
+		return NULL;
+	bool exchanged = false;
+	for (size_t i = 0; i < w->n; i++) {
+		if (w->way[i].ranks != (equal(w->way[i].factor, few->factor) ? few : all)->ranks)
+			return NULL;
+		exchanged |= w->way[i].ranks == few->ranks &&
+			     acc_seen_exchanged(w->t, w->way[i].call);
+	}
+	return exchanged ? few : NULL;
+}
+
+static int
+say_copies(struct ways *w, const struct acc_rank_group *g, const struct way *few, struct acc_err *e)
+{
+	return acc_replicas_blame(w->t, g, few->line,
+		acc_say(&w->t->f->mem,
+			"is a mean over %u ranks of the gradients of %llu weights, which are given what ranks"
+			" exchange, so that they hold parts of all ranks' losses; gradients of %llu other weights are"
+			" means over all %u ranks: it is %.6g times too large beside them",
+			few->ranks, (unsigned long long)as_many(w, few->factor),
+			(unsigned long long)(w->n - as_many(w, few->factor)), g->n,
+			(double)g->n / few->ranks),
+		1, 0, e);
+}
+
 int
 acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
@@ -407,8 +460,11 @@ acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 	}
 	for (size_t i = w.n; i-- > 0;)
 		odd = equal(w.way[i].factor, w.way[best].factor) ? odd : &w.way[i];
-	bool two = odd != NULL && most >= LIMIT_REPLICA_WEIGHTS && w.n - most < most &&
-		   most + as_many(&w, odd->factor) == w.n;
+	bool two = odd != NULL && most + as_many(&w, odd->factor) == w.n;
+	const struct way *few = two ? of_copies(&w, g, &w.way[best], odd) : NULL;
+	if (rc == 0 && few != NULL)
+		rc = say_copies(&w, g, few, e);
+	two &= few == NULL && most >= LIMIT_REPLICA_WEIGHTS && w.n - most < most;
 	double ratio = two ? odd->factor / w.way[best].factor : 1;
 	if (rc == 0 && two && by_ranks(t, ratio))
 		rc = acc_replicas_blame(t, g, odd->line,
