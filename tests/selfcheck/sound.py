@@ -10,6 +10,7 @@ it. There is no bug in any. --check compares each gradient with finite differenc
 precision and along one direction for each weight, and what has to be the same on all ranks after the last step.
 No "-noise" for masters, which computes in few bits, nor for experts, gates, grpo and ppo, which count with sum().
 """
+import functools
 import os
 import sys
 
@@ -30,11 +31,11 @@ NETS = {**DATA, **TRAIN, **STATE, **SPLIT}
 RANKS = {k: net.RANKS for k, net in NETS.items() if hasattr(net, "RANKS")}
 
 
-def run(r, case, task, out, store, seed):
+def run(nets, ranks, r, case, task, out, store, seed):
     torch.set_num_threads(1)
     kind, *marks = case.split("-")
-    dist.init_process_group("gloo", f"file://{store}", rank=r, world_size=RANKS.get(kind, 2))
-    net = NETS[kind](None, seed)
+    dist.init_process_group("gloo", f"file://{store}", rank=r, world_size=ranks.get(kind, 2))
+    net = nets[kind](next((m for m in marks if m != "noise"), None), seed)
     for s in range(net.STEPS):
         rec = Recorder(noise=70 + r + 10 * seed + 1000 * s if "noise" in marks else None)
         with rec.recording():
@@ -54,4 +55,4 @@ def run(r, case, task, out, store, seed):
 if __name__ == "__main__":
     if "--check" in sys.argv:
         sys.exit(sound_check.main([a for a in sys.argv[1:] if a[0] != "-"] or list(NETS), NETS, RANKS))
-    command_line(FAULTS, run, RANKS)
+    command_line(FAULTS, functools.partial(run, NETS, RANKS), RANKS)
