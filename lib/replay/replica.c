@@ -8,14 +8,15 @@
 
 #include "replay/limits.h"
 
-enum { MOST_ODD = 16, MOST_CUTS = 4 };
+enum { MOST_ODD = 16 };
 
 struct parting { /* a group, and what is found in it */
 	struct acc_replicas *t;
 	const struct acc_rank_group *g;
 	const struct acc_seen_call **peer, **room; /* room: for others */
 	struct acc_map lines;   /* of code, whose calls were alike: their number, or dead */
-	bool parted, drawn;     /* a reduction is missing; random numbers are others */
+	bool parted, drawn;     /* a reduction is missing; random numbers are others, */
+	bool said;              /* where they must not be */
 	uint64_t equal, differ; /* weights of the first step */
 	const struct acc_replica_seen
 		*odd[MOST_ODD]; /* some of those that differ, on the odd rank */
@@ -177,30 +178,16 @@ static int
 draws(struct parting *p, struct acc_err *e)
 {
 	int64_t j = parts_at(p);
-	bool was = p->drawn;
 	if (j < 0)
 		return 0;
 	p->drawn = true;
-	if (was || !p->g->weights_differ || p->g->data_differ || !given_alike(p, NULL))
+	if (p->said || !p->g->weights_differ || p->g->data_differ || !given_alike(p, NULL))
 		return 0;
+	p->said = true;
 	return acc_replicas_blame(p->t, p->g, p->t->seen[p->peer[p->g->n - 1]->first + j].line,
 		"is made of other random numbers on each rank, although the input is the same on all:"
 		" what follows is computed as if it still were",
 		1, 0, e);
-}
-
-/* Did a reduction make it, or what it is cut out of? The reduction's call; ACC_NOID. */
-static uint32_t
-reduced_by(const struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	for (unsigned hops = 0; hops < MOST_CUTS && s != NULL && s->mark != 0; hops++) {
-		const uint32_t by = acc_ids_get(&t->reduced, acc_seen_id(t, s));
-		const struct acc_seen_call *cut = acc_seen_caller(t, acc_seen_maker(t, s));
-		if (by != ACC_NOID || cut == NULL || !acc_seen_moves(t, cut))
-			return by;
-		s = acc_seen_real(t, cut, false);
-	}
-	return ACC_NOID;
 }
 
 /* What a reduction made alike, and a number, or a kernel, makes other. */
@@ -218,7 +205,7 @@ after_reduction(struct parting *p, struct acc_err *e)
 	for (uint32_t i = c->first; j >= 0 && i < c->first + c->n && flat; i++) {
 		uint32_t by = t->seen[i].out || t->seen[i].n < 2 || t->seen[i].mark == 0
 				      ? ACC_NOID
-				      : reduced_by(t, &t->seen[i]);
+				      : acc_seen_reduced(t, &t->seen[i]);
 		int rc = by == ACC_NOID ? 0 : acc_replicas_flat(t, &t->seen[i], &flat, e);
 		if (rc < 0)
 			return rc;

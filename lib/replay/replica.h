@@ -42,6 +42,7 @@ struct acc_seen_call {
 	bool sends;                     /* to one rank */
 	bool to_one, elsewhere;         /* one rank has the sum; another one: here is none */
 	uint64_t switches; /* a hash of its arguments that are no whole numbers, nor tensors */
+	bool behind;       /* the last backward call of its rank and step: what it is given gets no gradient */
 	bool raw;          /* all that it was given is raw */
 	uint64_t members;  /* a hash of the ranks of its group; 0: none was recorded */
 	uint32_t nmember;  /* how many; 0: all */
@@ -291,8 +292,14 @@ const struct acc_replica_seen *acc_seen_maker(const struct acc_replicas *t,
 /* The op call that only moved elements into what this was before numbers scaled it; NULL: none. */
 const struct acc_seen_call *acc_seen_joined(const struct acc_replicas *t,
 	const struct acc_replica_seen *s);
+/* The call of the reduction that made it, or what it is cut out of; ACC_NOID: none. */
+uint32_t acc_seen_reduced(const struct acc_replicas *t, const struct acc_replica_seen *s);
 /* Is it, or what it is made part of, given to a reduction? */
 bool acc_seen_given(const struct acc_replicas *t, const struct acc_replica_seen *s);
+/* Is it, or what it is made part of, by other reductions, too, given to one that this rank takes part in? *last: the
+ * last of those others; NULL: none. */
+bool acc_seen_joined_with(const struct acc_replicas *t, const struct acc_replica_seen *s,
+	int64_t rank, const struct acc_seen_call **last);
 /* What a tensor is found by in `made`, `given` and `reduced`. */
 uint64_t acc_seen_id(const struct acc_replicas *t, const struct acc_replica_seen *s);
 

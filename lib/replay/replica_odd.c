@@ -74,8 +74,11 @@ acc_replicas_same_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *w, const struct acc_seen_call **room, bool *said,
 	struct acc_err *e)
 {
-	struct of_line line;
-	int rc = of_line(t, g, w, room, &line, e);
+	const struct acc_seen_call *c = &t->call[w->call];
+	struct of_line line = {0};
+	const bool same = acc_replicas_peers(t, g, c, room) &&
+			  acc_replicas_marked(t, g, room, (uint32_t)(w - t->seen) - c->first);
+	int rc = same ? of_line(t, g, w, room, &line, e) : 0;
 	*said = rc == 0 && w->weight && line.alike == 0 && line.apart > 0;
 	return !*said ? rc
 		      : acc_replicas_blame(t, g, w->line,

@@ -215,7 +215,7 @@ note_use(struct acc_replicas *t, const struct acc_replica_seen *s, uint64_t id, 
 	uint32_t was = acc_ids_get(&t->first, id);
 	if (was == ACC_NOID)
 		return acc_ids_put(&t->first, id, call, false, e);
-	return was == call || t->call[was].k->talks
+	return was == call || t->call[was].k->talks || t->call[call].behind
 		       ? 0
 		       : acc_ids_put(&t->shared, id, (uint32_t)(s - t->seen), false, e);
 }
@@ -356,6 +356,7 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 	struct acc_rec *r;
 	*c = (struct acc_seen_call){.k = &t->f->call[call],
 		.first = (uint32_t)t->nseen,
+		.behind = c->behind,
 		.raw = true};
 	const struct acc_fleet_call *k = c->k;
 	int rc = add_step(t, k->step, e);
@@ -406,11 +407,30 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 		       : rc;
 }
 
+/* Which calls are behind the last backward call of their rank and step. */
+static int
+find_behind(struct acc_replicas *t, struct acc_err *e)
+{
+	const struct acc_fleet *f = t->f;
+	struct acc_ids last = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < f->ncall && rc == 0; i++)
+		if (f->call[i].backward)
+			rc = acc_ids_put(&last, acc_seen_place(f->call[i].step, f->call[i].rank, 0),
+				i, true, e);
+	for (uint32_t i = 0; i < f->ncall && rc == 0; i++) {
+		const uint32_t at = acc_ids_get(&last,
+			acc_seen_place(f->call[i].step, f->call[i].rank, 0));
+		t->call[i].behind = at != ACC_NOID && at < i;
+	}
+	acc_ids_release(&last);
+	return rc;
+}
+
 int
 acc_replicas_read(struct acc_replicas *t, struct acc_err *e)
 {
 	struct acc_fleet *f = t->f;
-	int rc = 0;
 	if (f->ncall == 0 || f->ncall >= ACC_NOID - 1)
 		return 0;
 	t->call = calloc(f->ncall, sizeof *t->call);
@@ -419,6 +439,7 @@ acc_replicas_read(struct acc_replicas *t, struct acc_err *e)
 		return acc_nomem(e);
 	t->b = t->a + ACC_CHUNK;
 	struct acc_ids runs = {0};
+	int rc = find_behind(t, e);
 	for (uint32_t i = 0; i < f->ncall && rc == 0; i++) {
 		const struct acc_fleet_call *k = &f->call[i];
 		uint64_t run = acc_seen_place(k->step, k->rank, 0);

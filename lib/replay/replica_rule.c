@@ -29,7 +29,7 @@ mixed(const struct acc_replicas *t, const struct acc_rank_group *g,
 		const struct acc_replica_seen *s = &t->seen[i];
 		if (s->out || s->mark == 0 || s->n < 2 || !s->real)
 			continue;
-		uint32_t by = acc_ids_get(&t->reduced, acc_seen_id(t, s));
+		uint32_t by = acc_seen_reduced(t, s);
 		const struct acc_seen_call *c = by == ACC_NOID ? NULL : &t->call[by];
 		if (c != NULL && by < s->call && sums_up(c) && acc_seen_among(t, c, g))
 			*sum = s;

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum { MOST_HOPS = 5 };
+enum { MOST_HOPS = 5, MOST_CUTS = 4 };
 
 bool
 acc_seen_among(const struct acc_replicas *t, const struct acc_seen_call *c,
@@ -127,6 +127,25 @@ acc_seen_given(const struct acc_replicas *t, const struct acc_replica_seen *s)
 	return false;
 }
 
+bool
+acc_seen_joined_with(const struct acc_replicas *t, const struct acc_replica_seen *s, int64_t rank,
+	const struct acc_seen_call **last)
+{
+	*last = NULL;
+	for (unsigned hops = 0; s != NULL && s->mark != 0 && hops < MOST_HOPS; hops++) {
+		const uint64_t id = acc_seen_id(t, s);
+		const uint32_t sum = acc_ids_get(&t->given, id),
+			       next = sum != ACC_NOID ? sum : acc_ids_get(&t->taken, id);
+		const struct acc_seen_call *c = next == ACC_NOID ? NULL : &t->call[next];
+		if (sum != ACC_NOID && acc_seen_joins(t, c, c->k->rank, rank))
+			return true;
+		*last = sum != ACC_NOID ? c : *last;
+		const struct acc_replica_seen *out = c == NULL ? NULL : acc_seen_real(t, c, true);
+		s = out == s ? NULL : out;
+	}
+	return false;
+}
+
 const struct acc_replica_seen *
 acc_seen_maker(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
@@ -193,4 +212,17 @@ acc_seen_summand(const struct acc_replicas *t, const struct acc_rank_group *g,
 				      *made = in == NULL ? NULL : acc_seen_maker(t, in);
 	const struct acc_seen_call *by = acc_seen_caller(t, made);
 	return by == NULL || by->k->talks || by->k->backward ? NULL : made;
+}
+
+uint32_t
+acc_seen_reduced(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	for (unsigned hops = 0; hops < MOST_CUTS && s != NULL && s->mark != 0; hops++) {
+		const uint32_t by = acc_ids_get(&t->reduced, acc_seen_id(t, s));
+		const struct acc_seen_call *cut = acc_seen_caller(t, acc_seen_maker(t, s));
+		if (by != ACC_NOID || cut == NULL || !acc_seen_moves(t, cut))
+			return by;
+		s = acc_seen_real(t, cut, false);
+	}
+	return ACC_NOID;
 }

@@ -70,6 +70,23 @@ before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t s
 	return NULL;
 }
 
+/* A reduction among too few ranks, or others, is given the gradient of a weight that parts. */
+static int
+say_few(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
+	const struct acc_replica_seen *a, const struct acc_replica_seen *b,
+	const struct acc_seen_call *c, struct acc_err *e)
+{
+	const struct acc_replica_seen *out = acc_seen_real(t, c, true);
+	return acc_replicas_blame(t, g, out->line,
+		acc_say(&t->f->mem,
+			"joins the gradient of a weight that rank %lld had alike in step %lld, and not with that"
+			" one's, nor does another reduction: the weight parts, in step %lld at %s; is it the right"
+			" group?",
+			(long long)t->call[b->call].k->rank, (long long)step,
+			(long long)t->call[a->call].k->step, acc_replicas_name(t, a->line, e)),
+		1, 0, e);
+}
+
 /* A weight that was alike in `step` and is not any more: what of its gradient is known? a, b: of two
  * ranks now; ga, gb: their gradients then. */
 static int
@@ -100,7 +117,9 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		rc = is_alone(t, before(t, a, step, ka->rank), &alone, e);
 	if (rc < 0)
 		return rc;
-	bool lost = differ && alone && !stays && !acc_seen_given(t, ga) && !acc_seen_given(t, gb),
+	const struct acc_seen_call *few[2] = {NULL, NULL};
+	bool lost = differ && alone && !stays && !acc_seen_joined_with(t, ga, kb->rank, &few[0]) &&
+		    !acc_seen_joined_with(t, gb, ka->rank, &few[1]),
 	     said = false;
 	if (lost)
 		rc = acc_replicas_spoiled(t, g, ga, name, &said, e);
@@ -108,6 +127,8 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		rc = acc_replicas_cause(t, g, before(t, a, step, ka->rank), &said, e);
 	if (rc < 0 || said)
 		return rc;
+	if (lost && few[0] != NULL)
+		return say_few(t, g, step, a, b, few[0], e);
 	if (lost)
 		return acc_replicas_blame(t, g, ga->line,
 			acc_say(&t->f->mem,

@@ -48,7 +48,7 @@ FAULTS = {
     # https://github.com/pytorch/torchtitan/pull/1114 "sync tokens per expert across all DP ranks": without it each rank
     # has other biases
     "ownload": ("moe",
-                r"topk|Torch.(mean|sign)|Tensor.(type_as|__sub__|add_).[01]\.|Tensor.__add__.[03].forward", "0123"),
+                r"topk|Torch.sign|Tensor.(type_as|__rsub__|add_).[01]\.|Tensor.__add__.[03].forward", "0123"),
     # https://github.com/vllm-project/vllm/pull/52639 "correct for driving the local expert GEMM, but wrong for
     # combine()": rows go back in the order in which experts took them
     "combine": ("moe", r"Torch.cat.[25]\.|Tensor.contiguous.[13]\.|all_to_all_single.[25]\.|index_add", "0123"),
@@ -324,7 +324,8 @@ class Moe(Net):
             load = self.load[i].type_as(self.bias[i])
             if self.fault != "ownload":
                 dist.all_reduce(load)
-            self.bias[i].add_(torch.sign(torch.mean(load) - load), alpha=0.05)
+            # Of whole numbers, which no noise may turn.
+            self.bias[i].add_(torch.sign(float(load.numpy().mean()) - load), alpha=0.05)
 
 
 NETS = {"stages": Stages, "vit": Vit, "moe": Moe}
