@@ -18,6 +18,7 @@ struct way {
 	uint32_t ranks;                   /* that joined it last */
 	const struct acc_seen_call *call; /* that the weight is given to */
 	size_t line; /* what scaled it last, else joined it, else made it */
+	size_t by;   /* the same of what its factor counts */
 };
 
 struct ways {
@@ -92,13 +93,22 @@ reduced(struct acc_replicas *t, const struct acc_seen_call *c, const struct acc_
 	return 1;
 }
 
+/* A whole number, or one by it: what clips gradients, or undoes the scale of a loss, is one for all of them, and may not
+ * be seen of those that are put together. */
+static bool
+divides(double v)
+{
+	const double n = fabs(v) < 1 ? 1 / v : v;
+	return fabs(n - rint(n)) < 1e-6 * fabs(n);
+}
+
 /* Follows a gradient. 1; 0: not all is known; < 0. */
 static int
 follow(struct ways *w, const struct acc_replica_seen *x, struct way *out, struct acc_err *e)
 {
 	struct acc_replicas *t = w->t;
 	bool scaled = false;
-	*out = (struct way){.factor = 1, .before = 1, .after = 1, .line = x->line};
+	*out = (struct way){.factor = 1, .before = 1, .after = 1, .line = x->line, .by = x->line};
 	for (unsigned i = 0; i < MOST_HOPS; i++) {
 		const uint64_t n = x->n;
 		uint32_t next = x->mark == 0 ? ACC_NOID : next_call(t, x);
@@ -113,12 +123,14 @@ follow(struct ways *w, const struct acc_replica_seen *x, struct way *out, struct
 		x = rc == 1 ? acc_seen_real(t, c, true) : x;
 		if (rc != 1 || x == NULL)
 			return rc < 0 ? rc : 0;
-		out->factor *= v;
+		out->factor *= divides(v) ? v : 1;
 		out->joined |= c->k->talks;
 		out->after = c->k->talks ? 1 : out->after * v;
 		out->before *= out->joined ? 1 : v;
 		if (mul || (c->k->talks && !scaled))
 			out->line = x->line;
+		if ((mul && divides(v)) || (c->k->talks && !scaled))
+			out->by = x->line;
 		scaled |= mul;
 		if (!c->k->talks && x->n < n) /* what was joined is cut again */
 			return 1;
@@ -170,8 +182,10 @@ collect(struct ways *w, const struct acc_rank_group *g, const struct acc_seen_ca
 	for (size_t i = 0; i < t->f->ncall && rc >= 0; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (c->k->rank != w->rank || c->k->step != t->step[0] || c->k->backward ||
-			c->k->talks || !acc_replicas_peers(t, g, c, peer))
+			c->k->talks)
 			continue;
+		/* Experts are given as many rows as are sent to them. */
+		const bool all = acc_replicas_peers(t, g, c, peer);
 		for (uint32_t j = 0; j < c->n && rc >= 0; j++) {
 			const struct acc_replica_seen *s = &t->seen[c->first + j], *dw;
 			struct way way;
@@ -182,7 +196,8 @@ collect(struct ways *w, const struct acc_rank_group *g, const struct acc_seen_ca
 			rc = is_weight(t, s, &is, e);
 			if (rc == 0 && is)
 				rc = acc_replicas_flat(t, dw, &flat, e);
-			if (rc == 0 && !flat)
+			told = !all && acc_seen_given(t, dw);
+			if (rc == 0 && !flat && all)
 				rc = is_told(w, peer, g, j, dw, &told, e);
 			if (rc == 0 && told)
 				rc = follow(w, dw, &way, e);
@@ -231,7 +246,7 @@ one_less(struct ways *w, const struct acc_rank_group *g, struct acc_err *e)
 	const double ranks = w->n > 0 ? 1 / w->way[0].factor : 0;
 	return g->n < 3 || !g->data_differ || !equal(ranks + 1, g->n)
 		       ? 0
-		       : acc_replicas_blame(w->t, g, w->way[0].line,
+		       : acc_replicas_blame(w->t, g, w->way[0].by,
 				 acc_say(&w->t->f->mem,
 					 "is the gradient of a weight, or what is made of it; as those of all %llu weights"
 					 " it ends as the sum over the %u ranks divided by %u",
@@ -434,7 +449,7 @@ of_copies(const struct ways *w, const struct acc_rank_group *g, const struct way
 static int
 say_copies(struct ways *w, const struct acc_rank_group *g, const struct way *few, struct acc_err *e)
 {
-	return acc_replicas_blame(w->t, g, few->line,
+	return acc_replicas_blame(w->t, g, few->by,
 		acc_say(&w->t->f->mem,
 			"is a mean over %u ranks of the gradients of %llu weights, which are given what ranks"
 			" exchange, so that they hold parts of all ranks' losses; gradients of %llu other weights are"
@@ -467,7 +482,7 @@ acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 	two &= few == NULL && most >= LIMIT_REPLICA_WEIGHTS && w.n - most < most;
 	double ratio = two ? odd->factor / w.way[best].factor : 1;
 	if (rc == 0 && two && by_ranks(t, ratio))
-		rc = acc_replicas_blame(t, g, odd->line,
+		rc = acc_replicas_blame(t, g, odd->by,
 			acc_say(&t->f->mem,
 				"is the gradient of a weight, or what is made of it, and ends as %.6g times what"
 				" the ranks make together; those of %llu other weights end as %.6g times that: it"
