@@ -88,10 +88,8 @@ acc_seen_shared_out(struct acc_replicas *t, const struct acc_rank_group *g,
 	return rc != 1 ? rc : fabs(v * g->n - 1) < 1e-6;
 }
 
-/* The one loss of a rank in the first step, a mean, or a sum, and the gradient that it is given. 1; 0: there is
- * none, or several; < 0. */
-static int
-loss_of(struct acc_replicas *t, int64_t rank, bool sums, const struct acc_seen_call **found,
+int
+acc_seen_loss(struct acc_replicas *t, int64_t rank, bool sums, const struct acc_seen_call **found,
 	const struct acc_replica_seen **seed, double *began, struct acc_err *e)
 {
 	const struct acc_seen_call *loss = NULL, *back;
@@ -250,20 +248,6 @@ say_cut(struct scaling *s, struct acc_err *e)
 				 1, 0, e);
 }
 
-/* All reductions of gradients of weights among the group, on its first rank. 1; 0: not all are known; < 0. */
-static int
-reductions(struct scaling *s, struct acc_err *e)
-{
-	struct acc_replicas *t = s->t;
-	int rc = 1;
-	for (size_t i = 0; i < t->f->ncall && rc == 1; i++)
-		if (t->call[i].k->rank == s->g->rank[0] && t->call[i].k->step == t->step[0] &&
-			t->call[i].k->talks && t->call[i].reduces &&
-			acc_seen_among(t, &t->call[i], s->g))
-			rc = reduction(s, &t->call[i], e);
-	return rc;
-}
-
 int
 acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
@@ -278,7 +262,7 @@ acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g,
 		const struct acc_seen_call *loss;
 		double began = 0;
 		uint64_t own = 0;
-		rc = loss_of(t, g->rank[i], false, &loss, &seed, &began, e);
+		rc = acc_seen_loss(t, g->rank[i], false, &loss, &seed, &began, e);
 		if (rc == 1 && i > 0 && began != s.began)
 			rc = 0;
 		if (rc == 1 && labels_of(t, loss, &own, e) < 0)
@@ -293,7 +277,11 @@ acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g,
 		labels = own;
 	}
 	cut = rc == 1 && cut && is_cut(&s);
-	rc = rc == 1 ? reductions(&s, e) : rc;
+	for (size_t i = 0; i < t->f->ncall && rc == 1; i++)
+		if (t->call[i].k->rank == g->rank[0] && t->call[i].k->step == t->step[0] &&
+			t->call[i].k->talks && t->call[i].reduces &&
+			acc_seen_among(t, &t->call[i], g))
+			rc = reduction(&s, &t->call[i], e);
 	if (rc != 1 || (!differ && !cut) || s.n < LIMIT_REPLICA_WEIGHTS || s.unlike || !s.visible)
 		return rc < 0 ? rc : 0;
 	if (cut)
@@ -315,77 +303,4 @@ acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g,
 		s.began, (unsigned long long)s.n, s.factor / s.began, 1.0 / g->n, g->n,
 		more ? "large" : "small");
 	return v.said == NULL ? acc_nomem(e) : acc_fleet_say(t->f, &v, e);
-}
-
-/* --- what each rank divides by --- */
-
-/* The op call that counted what a rank's loss, a sum, is divided by, as the gradient shows that it begins with; a
- * reduction that made the same number made it for all ranks. 1; 0: there is none; < 0. */
-static int
-own_count(struct acc_replicas *t, int64_t rank, const struct acc_seen_call **by,
-	const struct acc_replica_seen **seed, double *began, struct acc_err *e)
-{
-	const struct acc_seen_call *loss;
-	int rc = loss_of(t, rank, true, &loss, seed, began, e);
-	*by = NULL;
-	for (size_t i = 0; i < t->f->ncall && rc == 1; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		double v = 0;
-		if (c->k->rank != rank || c->k->step != t->step[0])
-			continue;
-		if (c->k->backward)
-			break;
-		for (uint32_t j = c->first; j < c->first + c->n && rc == 1; j++) {
-			if (!t->seen[j].out || t->seen[j].n != 1 || t->seen[j].wants)
-				continue;
-			rc = acc_seen_number(t, t->seen[j].line, &v, e);
-			if (rc == 0 || fabs(v * *began - 1) > 1e-6) {
-				rc = rc < 0 ? rc : 1;
-				continue;
-			}
-			*by = *by == NULL ? c : *by;
-			rc = c->k->talks ? 0 : 1;
-		}
-	}
-	return rc == 1 ? *by != NULL : rc;
-}
-
-/* Ranks that hold parts of the weights have one loss, and each has some of its terms: all are divided by one number. */
-int
-acc_rule_own_counts(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call **room, struct acc_err *e)
-{
-	struct scaling s = {.t = t, .g = g};
-	uint32_t odd = 0;
-	double other = 0;
-	int rc = t->nstep > 0 && g->weights_differ;
-	for (uint32_t i = 0; i < g->n && rc == 1; i++) {
-		const struct acc_replica_seen *seed = NULL;
-		double began = 0;
-		rc = own_count(t, g->rank[i], &room[i], &seed, &began, e);
-		if (rc == 1 && room[i]->k->key != room[0]->k->key)
-			rc = 0;
-		s.began = i == 0 ? began : s.began;
-		s.seed = i == 0 ? seed : s.seed;
-		if (rc == 1 && odd == 0 && fabs(began / s.began - 1) > 1e-6) {
-			odd = i;
-			other = began;
-		}
-	}
-	const struct acc_seen_call *by = room[0], *at = odd == 0 ? NULL : room[odd];
-	rc = rc == 1 && at != NULL ? reductions(&s, e) : (rc < 0 ? rc : 0);
-	if (rc != 1 || s.n < LIMIT_REPLICA_WEIGHTS || s.unlike ||
-		fabs(s.factor / s.began - 1) > 1e-6)
-		return rc < 0 ? rc : 0;
-	for (uint32_t j = by->first; j < by->first + by->n; j++)
-		if (t->seen[j].out)
-			return acc_replicas_blame(t, g, t->seen[j].line,
-				acc_say(&t->f->mem,
-					"is what the loss is divided by, %.6g on rank %lld and %.6g on rank %lld: these"
-					" ranks hold parts of the weights, their gradients are summed up, and the terms"
-					" of their loss must be divided by one number, such as the sum of these",
-					rint(1 / s.began), (long long)g->rank[0], rint(1 / other),
-					(long long)at->k->rank),
-				1, 0, e);
-	return 0;
 }

@@ -167,6 +167,8 @@ int acc_rule_lookup(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Moments that are joined over the ranks, all of them (replica_moment.c). 0 or < 0. */
 int acc_rule_moments(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* Does it join what came from other ranks? With the rank's own part, which stays as it is. */
+bool acc_seen_joins_parts(const struct acc_replicas *t, const struct acc_seen_call *c);
 /* Is a call given what ranks exchanged, by few op calls from there? */
 bool acc_seen_exchanged(const struct acc_replicas *t, const struct acc_seen_call *c);
 /* What goes through a reduction in one call of a line does in all (replica_way.c). 0 or < 0. */
@@ -228,6 +230,13 @@ int acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint6
 /* All gradients of weights are scaled by one number (replica_factor.c). */
 int acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+struct acc_scale { /* what the gradients of weights end as */
+	uint64_t n;    /* of so many, which ranks of the group join; 0: not all are known, or not by one number */
+	double factor; /* times the sum over them */
+	size_t line;   /* of what scaled the first of them last */
+};
+int acc_seen_scale(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_scale *out, struct acc_err *e);
 /* The number by which all gradients of a rank are scaled is one for all ranks. 0 or < 0. */
 int acc_rule_numbers(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
@@ -292,6 +301,10 @@ const struct acc_replica_seen *acc_seen_maker(const struct acc_replicas *t,
 /* The op call that only moved elements into what this was before numbers scaled it; NULL: none. */
 const struct acc_seen_call *acc_seen_joined(const struct acc_replicas *t,
 	const struct acc_replica_seen *s);
+/* Of what was joined by this call, and made into `flat` then, the k-th part, as op calls cut it out again, in the same
+ * order; NULL: they do not. */
+const struct acc_replica_seen *acc_seen_piece(const struct acc_replicas *t,
+	const struct acc_replica_seen *flat, const struct acc_seen_call *join, uint32_t k);
 /* The call of the reduction that made it, or what it is cut out of; ACC_NOID: none. */
 uint32_t acc_seen_reduced(const struct acc_replicas *t, const struct acc_replica_seen *s);
 /* Is it, or what it is made part of, given to a reduction? */
@@ -399,6 +412,11 @@ const struct acc_seen_call *acc_seen_backward(const struct acc_replicas *t,
 	const struct acc_seen_call *c);
 /* Does it only move elements, outside of what autograd sees? */
 bool acc_seen_moves(const struct acc_replicas *t, const struct acc_seen_call *c);
+/* The one loss of a rank in the first step, a mean, or a sum, the gradient that it is given, and its value. 1; 0: there is
+ * none, or several; < 0. */
+int acc_seen_loss(struct acc_replicas *t, int64_t rank, bool sums,
+	const struct acc_seen_call **found, const struct acc_replica_seen **seed, double *began,
+	struct acc_err *e);
 /* The only element of a tensor's record. 1; 0: it is not known; < 0. */
 int acc_seen_number(struct acc_replicas *t, size_t line, double *v, struct acc_err *e);
 /* By what a call multiplies, or divides, its tensor. 1; 0: it is not known; < 0. */
@@ -407,13 +425,21 @@ int acc_seen_factor(struct acc_replicas *t, const struct acc_seen_call *c, doubl
 /* Is it scaled to its part of the ranks' sum? 1, 0, < 0. */
 int acc_seen_shared_out(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c, struct acc_err *e);
+/* Do the ranks hold parts of a sequence: does attention of the first take keys from all of them, which weights that all
+ * have made of what each has (replica_sequence.c)? 0 or < 0. */
+int acc_seen_sequence(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, bool *is, struct acc_err *e);
+/* Then positions are other ones on each. 0 or < 0. */
+int acc_rule_sequence(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* Does a rank go on with a sum that another one has alone (replica_to_one.c)? 0 or < 0. */
 int acc_rule_to_one(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* Do the losses have all labels that a reduction counts (replica_counted.c)? 0 or < 0. */
 int acc_rule_counted(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
-/* Do ranks that hold parts of weights divide the terms of their loss by one number? 0 or < 0. */
+/* Do ranks that hold parts of weights, or of a sequence, divide the terms of their loss by one number, once? 0 or
+ * < 0. */
 int acc_rule_own_counts(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* Are gradients scaled as the ranks' losses ask for? 0 or < 0. */

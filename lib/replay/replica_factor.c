@@ -102,15 +102,30 @@ divides(double v)
 	return fabs(n - rint(n)) < 1e-6 * fabs(n);
 }
 
+/* Where a tensor stands among what a call joins. */
+static uint32_t
+place(const struct acc_replicas *t, const struct acc_seen_call *join, uint64_t mark)
+{
+	uint32_t k = 0;
+	for (uint32_t i = join->first; i < join->first + join->n; i++) {
+		if (!t->seen[i].out && t->seen[i].mark == mark)
+			return k;
+		k += !t->seen[i].out;
+	}
+	return k;
+}
+
 /* Follows a gradient. 1; 0: not all is known; < 0. */
 static int
 follow(struct ways *w, const struct acc_replica_seen *x, struct way *out, struct acc_err *e)
 {
 	struct acc_replicas *t = w->t;
+	const struct acc_seen_call *join = NULL; /* with others, at this place */
+	uint32_t at = 0;
 	bool scaled = false;
 	*out = (struct way){.factor = 1, .before = 1, .after = 1, .line = x->line, .by = x->line};
 	for (unsigned i = 0; i < MOST_HOPS; i++) {
-		const uint64_t n = x->n;
+		const struct acc_replica_seen *was = x;
 		uint32_t next = x->mark == 0 ? ACC_NOID : next_call(t, x);
 		const struct acc_seen_call *c = next == ACC_NOID ? NULL : &t->call[next];
 		double v = 1;
@@ -132,8 +147,15 @@ follow(struct ways *w, const struct acc_replica_seen *x, struct way *out, struct
 		if ((mul && divides(v)) || (c->k->talks && !scaled))
 			out->by = x->line;
 		scaled |= mul;
-		if (!c->k->talks && x->n < n) /* what was joined is cut again */
-			return 1;
+		if (!c->k->talks && x->n > was->n) {
+			join = join == NULL ? c : NULL;
+			at = place(t, c, was->mark);
+		} else if (!c->k->talks && x->n < was->n) { /* what was joined is cut again */
+			x = join == NULL ? NULL : acc_seen_piece(t, was, join, at);
+			if (x == NULL)
+				return 1;
+			join = NULL;
+		}
 	}
 	return 0;
 }
@@ -458,6 +480,28 @@ say_copies(struct ways *w, const struct acc_rank_group *g, const struct way *few
 			(unsigned long long)(w->n - as_many(w, few->factor)), g->n,
 			(double)g->n / few->ranks),
 		1, 0, e);
+}
+
+int
+acc_seen_scale(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_scale *out, struct acc_err *e)
+{
+	struct ways w = {.t = t, .rank = g->rank[0]};
+	*out = (struct acc_scale){.n = 0};
+	int rc = t->nstep == 0 ? 0 : collect(&w, g, room, e);
+	for (size_t i = 0; i < w.n && rc == 0; i++) {
+		if (w.way[i].ranks != g->n)
+			continue;
+		if (out->n == 0)
+			*out = (struct acc_scale){0, w.way[i].factor, w.way[i].by};
+		if (!equal(w.way[i].factor, out->factor)) {
+			out->n = 0;
+			break;
+		}
+		out->n++;
+	}
+	free(w.way);
+	return rc;
 }
 
 int

@@ -226,3 +226,30 @@ acc_seen_reduced(const struct acc_replicas *t, const struct acc_replica_seen *s)
 	}
 	return ACC_NOID;
 }
+
+const struct acc_replica_seen *
+acc_seen_piece(const struct acc_replicas *t, const struct acc_replica_seen *flat,
+	const struct acc_seen_call *join, uint32_t k)
+{
+	const struct acc_seen_call *from = &t->call[flat->call];
+	const struct acc_replica_seen *piece = NULL;
+	uint32_t parts = 0, cut = 0;
+	uint64_t n = 0;
+	for (uint32_t i = join->first; i < join->first + join->n; i++)
+		if (!t->seen[i].out) {
+			n = parts == k ? t->seen[i].n : n;
+			parts++;
+		}
+	for (const struct acc_seen_call *c = from + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, from); c++) {
+		bool given = false;
+		for (uint32_t i = c->first; i < c->first + c->n && !c->k->talks; i++) {
+			given |= !t->seen[i].out && t->seen[i].mark == flat->mark;
+			if (!given || !t->seen[i].out || t->seen[i].n >= flat->n)
+				continue;
+			piece = cut == k ? &t->seen[i] : piece;
+			cut++;
+		}
+	}
+	return cut == parts && piece != NULL && piece->n == n ? piece : NULL;
+}

@@ -45,9 +45,8 @@ add_maker(struct back *b, const struct acc_replicas *t, const struct acc_replica
 	}
 }
 
-/* Does it join what came from other ranks? With the rank's own part, which stays as it is. */
-static bool
-joins_parts(const struct acc_replicas *t, const struct acc_seen_call *c)
+bool
+acc_seen_joins_parts(const struct acc_replicas *t, const struct acc_seen_call *c)
 {
 	bool came = false;
 	for (uint32_t j = c->first; j < c->first + c->n && !came; j++) {
@@ -66,7 +65,7 @@ go_back(struct back *b, const struct acc_replicas *t, const struct acc_replica_s
 	add_maker(b, t, s, 0);
 	for (unsigned i = 0; i < b->n; i++) {
 		const struct acc_seen_call *c = b->call[i], *from;
-		const bool parts = joins_parts(t, c);
+		const bool parts = acc_seen_joins_parts(t, c);
 		for (uint32_t j = c->first; j < c->first + c->n; j++) {
 			if (t->seen[j].out || !t->seen[j].real ||
 				(number ? t->seen[j].n != 1 : t->seen[j].n < 2))
