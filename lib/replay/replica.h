@@ -309,8 +309,8 @@ const struct acc_replica_seen *acc_seen_piece(const struct acc_replicas *t,
 uint32_t acc_seen_reduced(const struct acc_replicas *t, const struct acc_replica_seen *s);
 /* Is it, or what it is made part of, given to a reduction? */
 bool acc_seen_given(const struct acc_replicas *t, const struct acc_replica_seen *s);
-/* Is it, or what it is made part of, by other reductions, too, given to one that this rank takes part in? *last: the
- * last of those others; NULL: none. */
+/* Is it, or what it is made part of, by other reductions, too, given to one that this rank takes part in? *last: that
+ * one, or the last of the others; NULL: none. */
 bool acc_seen_joined_with(const struct acc_replicas *t, const struct acc_replica_seen *s,
 	int64_t rank, const struct acc_seen_call **last);
 /* What a tensor is found by in `made`, `given` and `reduced`. */

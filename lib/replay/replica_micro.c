@@ -24,7 +24,7 @@ struct given { /* a reduction, and its operand */
 	const struct acc_seen_call *c;
 	const struct acc_replica_seen *in, *out;
 	double mean[2][2]; /* of what it is given, of what it makes */
-	bool told;         /* the means are known */
+	bool told, whole;  /* the first is known; and the second, which is of as many elements */
 	bool known;        /* of which weight it is */
 	size_t of;         /* all gradients of this one, if it was matched whole */
 };
@@ -95,35 +95,52 @@ add_use(struct micro *m, const struct leaf *from, size_t n, struct acc_err *e)
 	return 0;
 }
 
+/* out: what it makes of `in`, or, where that is one of several, what it makes of all. */
 static int
-add_reduction(struct micro *m, const struct acc_seen_call *c, struct acc_err *e)
+add_operand(struct micro *m, const struct acc_seen_call *c, const struct acc_replica_seen *in,
+	const struct acc_replica_seen *out, struct acc_err *e)
 {
-	struct acc_replicas *t = m->t;
-	struct given r = {.c = c};
-	for (uint32_t i = c->first; i < c->first + c->n; i++) {
-		const struct acc_replica_seen *s = &t->seen[i];
-		if (s->n < 2 || !s->real)
-			continue;
-		if (s->out)
-			r.out = r.out == NULL ? s : r.out;
-		else if (r.in == NULL || s->n > r.in->n)
-			r.in = s;
-	}
-	if (r.in == NULL || r.out == NULL)
-		return 0;
+	struct given r = {.c = c, .in = in, .out = out};
 	bool known = false;
-	int rc = acc_replicas_mean(t, r.in, r.mean[0], &r.told, e);
-	if (rc == 0)
-		rc = acc_replicas_mean(t, r.out, r.mean[1], &known, e);
+	int rc = acc_replicas_mean(m->t, in, r.mean[0], &r.told, e);
+	if (rc == 0 && out->n == in->n)
+		rc = acc_replicas_mean(m->t, out, r.mean[1], &known, e);
 	if (rc < 0)
 		return rc;
-	r.told &= known;
+	r.whole = known;
 	void *p = acc_grow(m->red, &m->cap_red, m->nred + 1, sizeof *m->red, e);
 	if (p == NULL)
 		return ACC_ENOMEM;
 	m->red = p;
 	m->red[m->nred++] = r;
 	return 0;
+}
+
+/* A reduction of one gradient, or of several that were joined. */
+static int
+add_reduction(struct micro *m, const struct acc_seen_call *c, struct acc_err *e)
+{
+	struct acc_replicas *t = m->t;
+	const struct acc_replica_seen *in = NULL, *out = NULL;
+	int rc = 0;
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		if (s->n < 2 || !s->real)
+			continue;
+		if (s->out)
+			out = out == NULL ? s : out;
+		else if (in == NULL || s->n > in->n)
+			in = s;
+	}
+	if (in == NULL || out == NULL)
+		return 0;
+	const struct acc_seen_call *join = acc_seen_joined(t, in);
+	if (join == NULL)
+		return add_operand(m, c, in, out, e);
+	for (uint32_t i = join->first; i < join->first + join->n && rc == 0; i++)
+		if (!t->seen[i].out && t->seen[i].real && t->seen[i].n > 1)
+			rc = add_operand(m, c, &t->seen[i], out, e);
+	return rc;
 }
 
 static int
@@ -142,7 +159,8 @@ collect(struct micro *m, struct acc_err *e)
 		if (c->k->talks && backward && c->reduces && !c->picks &&
 			acc_seen_among(t, c, m->g))
 			rc = add_reduction(m, c, e);
-		for (uint32_t j = c->first; j < c->first + c->n && !c->k->talks && rc == 0; j++) {
+		for (uint32_t j = c->first;
+			j < c->first + c->n && !c->k->talks && !c->behind && rc == 0; j++) {
 			if (!t->seen[j].leaf)
 				continue;
 			void *p = acc_grow(leaf, &cap, n + 1, sizeof *leaf, e);
@@ -206,7 +224,7 @@ match(struct micro *m, struct given *r, struct use *u, struct acc_err *e)
 				u->joined |= is ? ((1U << n) - 1) << from : 0;
 				continue;
 			}
-			if (u->last == NULL || u->last->c->average || u->before != NULL)
+			if (u->last == NULL || !u->last->whole || u->last->c->average || u->before != NULL)
 				continue;
 			rc = is_sum(m, r, u, from, from + n, u->last, &is, e);
 			u->before = is ? u->last : NULL;

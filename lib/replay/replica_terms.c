@@ -42,7 +42,8 @@ gradients_of(struct terms *m, const struct acc_replica_seen *w)
 	for (const struct acc_seen_call *c = first;
 		c < t->call + t->f->ncall && acc_seen_beside(c, first); c++)
 		for (uint32_t j = c->first; j < c->first + c->n; j++) {
-			if (!t->seen[j].leaf || t->seen[j].mark != w->mark || c->k->talks)
+			if (!t->seen[j].leaf || t->seen[j].mark != w->mark || c->k->talks ||
+				c->behind)
 				continue;
 			const struct acc_replica_seen *g = acc_seen_gradient(t, c->k->step,
 				c->k->rank, &t->seen[j]);

@@ -137,9 +137,9 @@ acc_seen_joined_with(const struct acc_replicas *t, const struct acc_replica_seen
 		const uint32_t sum = acc_ids_get(&t->given, id),
 			       next = sum != ACC_NOID ? sum : acc_ids_get(&t->taken, id);
 		const struct acc_seen_call *c = next == ACC_NOID ? NULL : &t->call[next];
+		*last = sum != ACC_NOID ? c : *last;
 		if (sum != ACC_NOID && acc_seen_joins(t, c, c->k->rank, rank))
 			return true;
-		*last = sum != ACC_NOID ? c : *last;
 		const struct acc_replica_seen *out = c == NULL ? NULL : acc_seen_real(t, c, true);
 		s = out == s ? NULL : out;
 	}

@@ -87,6 +87,58 @@ say_few(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		1, 0, e);
 }
 
+/* What a reduction made is given to no op call of its step, and what it was given is, behind it: the op call; NULL. */
+static const struct acc_seen_call *
+goes_on_without(const struct acc_replicas *t, const struct acc_seen_call *sum)
+{
+	const struct acc_replica_seen *in = acc_seen_real(t, sum, false),
+				      *out = acc_seen_real(t, sum, true);
+	const struct acc_seen_call *use = NULL;
+	for (const struct acc_seen_call *c = sum + 1; in != NULL && out != NULL &&
+						      c < t->call + t->f->ncall &&
+						      acc_seen_beside(c, sum);
+		c++)
+		for (uint32_t i = c->first; i < c->first + c->n; i++) {
+			if (t->seen[i].out)
+				continue;
+			if (t->seen[i].mark == out->mark)
+				return NULL;
+			use = use == NULL && t->seen[i].mark == in->mark ? c : use;
+		}
+	return in != NULL && out != NULL && in->mark != out->mark ? use : NULL;
+}
+
+/* Such a reduction of a step, which joins two ranks, of as much as a weight; NULL. */
+static const struct acc_seen_call *
+left_aside(const struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w, int64_t rank,
+	const struct acc_seen_call **use)
+{
+	const int64_t own = t->call[w->call].k->rank;
+	for (const struct acc_seen_call *c = t->call; c < t->call + t->f->ncall; c++) {
+		const struct acc_replica_seen *in;
+		if (c->k->step != step || c->k->rank != own || !c->reduces ||
+			!acc_seen_joins(t, c, own, rank))
+			continue;
+		in = acc_seen_real(t, c, false);
+		*use = in == NULL || in->n < w->n ? NULL : goes_on_without(t, c);
+		if (*use != NULL)
+			return c;
+	}
+	return NULL;
+}
+
+static int
+say_unused(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *sum,
+	const struct acc_seen_call *use, const char *weight, struct acc_err *e)
+{
+	return acc_replicas_blame(t, g, acc_seen_real(t, sum, true)->line,
+		acc_say(&t->f->mem,
+			"is given to no op call, and what went into it is, to %s behind it: is it waited for? the weight"
+			" of %s parts",
+			acc_replicas_name(t, use->k->line, e), weight),
+		1, 0, e);
+}
+
 /* A weight that was alike in `step` and is not any more: what of its gradient is known? a, b: of two
  * ranks now; ga, gb: their gradients then. */
 static int
@@ -118,9 +170,10 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	if (rc < 0)
 		return rc;
 	const struct acc_seen_call *few[2] = {NULL, NULL};
-	bool lost = differ && alone && !stays && !acc_seen_joined_with(t, ga, kb->rank, &few[0]) &&
-		    !acc_seen_joined_with(t, gb, ka->rank, &few[1]),
-	     said = false;
+	const bool joined = differ && (acc_seen_joined_with(t, ga, kb->rank, &few[0]) ||
+					      acc_seen_joined_with(t, gb, ka->rank, &few[1]));
+	const bool lost = differ && alone && !stays && !joined;
+	bool said = false;
 	if (lost)
 		rc = acc_replicas_spoiled(t, g, ga, name, &said, e);
 	if (rc == 0 && !said && !stays && ga != NULL)
@@ -137,6 +190,11 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 				" weight parts, in step %lld at %s",
 				(long long)step, (long long)ka->step, name),
 			ratio, limit, e);
+	const struct acc_seen_call *use = NULL,
+				   *aside = differ && !stays ? left_aside(t, step, a, kb->rank, &use)
+							     : NULL;
+	if (aside != NULL)
+		return say_unused(t, g, aside, use, name, e);
 	return acc_replicas_blame(t, g, b->line,
 		stays ? acc_say(&t->f->mem,
 				b->kept ? "is a weight without a gradient, such as an average, that these ranks had alike"
