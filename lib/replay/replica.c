@@ -475,12 +475,12 @@ step_before(const struct acc_replicas *t, int64_t step)
 	return INT64_MIN;
 }
 
+/* The weights of a call, and what else ranks may hold alike. */
 static int
-visit(struct parting *p, struct acc_err *e)
+weights(struct parting *p, int64_t last, struct acc_err *e)
 {
 	struct acc_replicas *t = p->t;
 	const struct acc_seen_call *c = p->peer[0];
-	int64_t last = step_before(t, c->k->step);
 	bool first = t->nstep > 0 && c->k->step == t->step[0];
 	int rc = 0;
 	for (uint32_t j = 0; j < c->n && rc == 0; j++) {
@@ -496,6 +496,19 @@ visit(struct parting *p, struct acc_err *e)
 			rc = acc_replicas_drift(t, p->g, last, &t->seen[c->first + j],
 				&t->seen[p->peer[i]->first + j], e);
 	}
+	return rc;
+}
+
+static int
+visit(struct parting *p, struct acc_err *e)
+{
+	struct acc_replicas *t = p->t;
+	const struct acc_seen_call *c = p->peer[0];
+	int64_t last = step_before(t, c->k->step);
+	bool first = t->nstep > 0 && c->k->step == t->step[0];
+	int rc = weights(p, last, e);
+	if (p->g->held)
+		return rc;
 	if (rc == 0 && c->gathers && last != INT64_MIN)
 		rc = acc_rule_stale(t, p->g, last, p->peer, e);
 	if (rc == 0)
@@ -548,9 +561,29 @@ static int (*const rules[])(struct acc_replicas *, const struct acc_rank_group *
 	const struct acc_seen_call **, struct acc_err *) = {acc_rule_factor, acc_rule_numbers,
 	acc_rule_micro, acc_rule_dual, acc_rule_roles, acc_rule_groups, acc_rule_state,
 	acc_rule_moments, acc_rule_adjoint, acc_rule_whole, acc_rule_kinds, acc_rule_terms,
-	acc_rule_project, acc_rule_columns, acc_rule_lookup, acc_fleet_divisor,
-	acc_rule_own_counts, acc_rule_counted, acc_rule_to_one,
-	acc_rule_sequence};
+	acc_rule_project, acc_rule_columns, acc_rule_lookup, acc_fleet_divisor, acc_rule_own_counts,
+	acc_rule_counted, acc_rule_to_one, acc_rule_sequence, acc_rule_contrast};
+
+/* What is said of the group as a whole. */
+static int
+judge_whole(struct parting *p, struct acc_rank_group *g, struct acc_err *e)
+{
+	struct acc_replicas *t = p->t;
+	int rc = p->j.alike + p->j.unlike == 0 ? acc_seen_sums(t, g, &p->j, e) : 0;
+	if (rc == 0)
+		rc = p->j.alike + p->j.unlike > 0
+			     ? 0
+			     : acc_rule_odd(t, g, p->odd, p->nodd, p->equal, p->differ, p->room, e);
+	if (rc == 0)
+		rc = say_unlike(p, e);
+	if (rc == 0 && p->j.unlike == 0)
+		rc = acc_rule_twins(t, g, p->j.alike, p->room, e);
+	if (rc == 0)
+		rc = acc_rule_loss(t, g, p->peer, e);
+	for (size_t i = 0; i < sizeof rules / sizeof *rules && rc == 0; i++)
+		rc = rules[i](t, g, p->room, e);
+	return rc;
+}
 
 static int
 judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
@@ -560,26 +593,14 @@ judge(struct acc_replicas *t, struct acc_rank_group *g, struct acc_err *e)
 	int rc = p.peer == NULL ? acc_nomem(e) : 0;
 	if (rc == 0)
 		look(t, g, p.peer);
-	if (rc == 0)
+	if (rc == 0 && !g->held)
 		rc = acc_rule_shapes(t, g, p.peer, e);
 	for (size_t i = 0; i < t->f->ncall && rc == 0; i++)
 		if (t->call[i].k->rank == g->rank[0] &&
 			acc_replicas_peers(t, g, &t->call[i], p.peer))
 			rc = visit(&p, e);
-	if (rc == 0 && p.j.alike + p.j.unlike == 0)
-		rc = acc_seen_sums(t, g, &p.j, e);
-	if (rc == 0)
-		rc = p.j.alike + p.j.unlike > 0
-			     ? 0
-			     : acc_rule_odd(t, g, p.odd, p.nodd, p.equal, p.differ, p.room, e);
-	if (rc == 0)
-		rc = say_unlike(&p, e);
-	if (rc == 0 && p.j.unlike == 0)
-		rc = acc_rule_twins(t, g, p.j.alike, p.room, e);
-	if (rc == 0)
-		rc = acc_rule_loss(t, g, p.peer, e);
-	for (size_t i = 0; i < sizeof rules / sizeof *rules && rc == 0; i++)
-		rc = rules[i](t, g, p.room, e);
+	if (rc == 0 && !g->held)
+		rc = judge_whole(&p, g, e);
 	acc_map_release(&p.lines);
 	free(p.peer);
 	return rc;

@@ -61,6 +61,7 @@ struct acc_rank_group { /* ranks that may hold replicas */
 	uint64_t members;                 /* as a call's */
 	bool weights_differ, data_differ; /* in the first step */
 	bool parts;                       /* a weight is of another shape, or not on all */
+	bool held;  /* known by the weights that they hold alone, and not by communication */
 	bool twins; /* all weights are the same, and all their gradients joined, to the same bits */
 	const char *who;
 };
@@ -99,6 +100,11 @@ struct acc_replicas {
 /* Reads all records. 0 or < 0. */
 int acc_replicas_read(struct acc_replicas *t, struct acc_err *e);
 void acc_replicas_release(struct acc_replicas *t);
+/* Adds a group, if there is none of these ranks. 0 or < 0. */
+int acc_replicas_group(struct acc_replicas *t, const int64_t *rank, uint32_t n, bool held,
+	struct acc_err *e);
+/* Adds those of ranks that hold the same weights, two and more that are not one number (replica_held.c). 0 or < 0. */
+int acc_replicas_held(struct acc_replicas *t, struct acc_err *e);
 /* The same call on another rank, or in another step; NULL: there is none. */
 const struct acc_seen_call *acc_replicas_call(const struct acc_replicas *t, int64_t step,
 	int64_t rank, uint64_t key);
@@ -431,6 +437,9 @@ int acc_seen_sequence(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, bool *is, struct acc_err *e);
 /* Then positions are other ones on each. 0 or < 0. */
 int acc_rule_sequence(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Labels of rows of each rank, of columns of all (replica_contrast.c). 0 or < 0. */
+int acc_rule_contrast(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* Does a rank go on with a sum that another one has alone (replica_to_one.c)? 0 or < 0. */
 int acc_rule_to_one(struct acc_replicas *t, const struct acc_rank_group *g,

@@ -6,7 +6,7 @@
 
 enum { MOST_LABELS = 32, MOST_NODES = 64 };
 
-struct labels { /* of a rank */
+struct labels {                        /* of a rank */
 	uint64_t mark[MOST_LABELS], n; /* n: elements of all of them */
 	uint32_t nmark;
 	bool lost; /* more, or some that are not known to the element */
@@ -80,7 +80,8 @@ shared(const struct labels *a, const struct labels *b, bool all)
 
 /* What a reduction of a number makes, if nothing scales that; NULL. */
 static const struct acc_replica_seen *
-total(const struct acc_replicas *t, const struct acc_seen_call *c, const struct acc_replica_seen **in)
+total(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_replica_seen **in)
 {
 	const struct acc_replica_seen *out = NULL;
 	*in = NULL;
@@ -113,14 +114,14 @@ judge(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_s
 			continue;
 		for (uint32_t k = 0; k < i; k++)
 			if (all[k].n > own[k].n && own[k].n > 0 && !all[k].lost && !own[k].lost &&
-				shared(&all[i], &all[k], true) &&
-				!shared(&own[i], &own[k], false))
+				shared(&all[i], &all[k], true) && !shared(&own[i], &own[k], false))
 				return acc_replicas_blame(t, g, out->line,
 					acc_say(&t->f->mem,
 						"counts %llu labels of rank %lld and the same of rank %lld, whose losses"
 						" have %llu of them each, others on each: they count twice",
 						(unsigned long long)all[i].n, (long long)g->rank[k],
-						(long long)g->rank[i], (unsigned long long)own[i].n),
+						(long long)g->rank[i],
+						(unsigned long long)own[i].n),
 					1, 0, e);
 	}
 	return 0;

@@ -91,8 +91,9 @@ acc_seen_id(const struct acc_replicas *t, const struct acc_replica_seen *s)
 	return acc_seen_place(k->step, k->rank, s->mark);
 }
 
-static int
-add_group(struct acc_replicas *t, const int64_t *rank, uint32_t n, struct acc_err *e)
+int
+acc_replicas_group(struct acc_replicas *t, const int64_t *rank, uint32_t n, bool held,
+	struct acc_err *e)
 {
 	for (size_t i = 0; i < t->ngroup; i++)
 		if (t->group[i].n == n && memcmp(t->group[i].rank, rank, n * sizeof *rank) == 0)
@@ -111,6 +112,7 @@ add_group(struct acc_replicas *t, const int64_t *rank, uint32_t n, struct acc_er
 		return ACC_ENOMEM;
 	t->group = p;
 	struct acc_rank_group g = {.n = n,
+		.held = held,
 		.members = acc_hash(rank, n * sizeof *rank) | 1,
 		.who = acc_fleet_ranks(t->f, rank, n)};
 	g.rank = (const int64_t *)(void *)acc_arena_copy(&t->f->mem, rank, n * sizeof *rank);
@@ -319,7 +321,7 @@ add_arg(struct acc_replicas *t, struct acc_seen_call *c, const struct acc_rec *r
 	}
 	return v != NULL && v->type == ACC_V_INTS &&
 			       acc_str_ends(acc_get_text(r, "", "type"), "ProcessGroup")
-		       ? add_group(t, v->ints, v->n, e)
+		       ? acc_replicas_group(t, v->ints, v->n, false, e)
 		       : 0;
 }
 
@@ -452,7 +454,9 @@ acc_replicas_read(struct acc_replicas *t, struct acc_err *e)
 	acc_ids_release(&runs);
 	if (rc == 0)
 		rc = acc_replicas_stages(t, e);
-	return rc == 0 && f->nrank < UINT32_MAX ? add_group(t, f->rank, (uint32_t)f->nrank, e) : rc;
+	if (rc == 0 && f->nrank < UINT32_MAX)
+		rc = acc_replicas_group(t, f->rank, (uint32_t)f->nrank, false, e);
+	return rc == 0 ? acc_replicas_held(t, e) : rc;
 }
 
 void

@@ -2,88 +2,23 @@
  * other ones, at other positions. What says where a row is, is not the same on all ranks. */
 #include "acc/say.h"
 #include "replay/replica.h"
+#include "replay/replica_walk.h"
 
-#include <string.h>
-
-enum { MOST_HOPS = 10, MOST_NODES = 64, MOST_ROWS = 1 << 16, FEW_ROWS = 2 };
+enum { MOST_ROWS = 1 << 16, FEW_ROWS = 2 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
-
-static bool
-is_of(const struct acc_seen_call *c, const char *family)
-{
-	return c->info != NULL && !c->k->talks && !c->k->backward &&
-	       strcmp(c->info->family, family) == 0;
-}
-
-/* The op calls of elements that a tensor is made by, to what is no such one: a product, say; beyond: before what ranks
- * gathered or exchanged. */
-struct walk {
-	const struct acc_seen_call *call[MOST_NODES], *end[MOST_NODES];
-	unsigned hops[MOST_NODES];
-	bool beyond[MOST_NODES], far[MOST_NODES]; /* of calls, of ends */
-	unsigned n, nend;
-	const struct acc_seen_call *talk; /* that gave it; NULL: none */
-};
-
-static void
-add(struct walk *w, const struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_replica_seen *s, unsigned hops, bool beyond)
-{
-	const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s));
-	if (c == NULL || c->k->backward || hops > MOST_HOPS || w->n == MOST_NODES)
-		return;
-	for (unsigned i = 0; i < w->n; i++)
-		if (w->call[i] == c)
-			return;
-	const bool talks = c->k->talks;
-	const bool steps = c->info != NULL && !is_of(c, "embedding") &&
-			   (c->info->cls == ACC_OP_MOVE || c->info->cls == ACC_OP_ADD ||
-				   c->info->cls == ACC_OP_MUL || c->info->cls == ACC_OP_RANDOM);
-	if (talks ? beyond || !(c->gathers || c->exchanges) || !acc_seen_among(t, c, g) : !steps) {
-		if (w->nend < MOST_NODES && !talks) {
-			w->far[w->nend] = beyond;
-			w->end[w->nend++] = c;
-		}
-		return;
-	}
-	w->talk = talks ? c : w->talk;
-	w->beyond[w->n] = beyond || talks;
-	w->hops[w->n] = hops;
-	w->call[w->n++] = c;
-}
-
-static void
-go_back(struct walk *w, const struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_replica_seen *s)
-{
-	w->n = w->nend = 0;
-	w->talk = NULL;
-	add(w, t, g, s, 0, false);
-	for (unsigned i = 0; i < w->n; i++) {
-		const struct acc_seen_call *c = w->call[i], *from;
-		const bool parts = !c->k->talks && acc_seen_joins_parts(t, c);
-		for (uint32_t j = c->first; j < c->first + c->n; j++) {
-			if (t->seen[j].out || !t->seen[j].real || t->seen[j].n < 2)
-				continue;
-			from = parts ? acc_seen_caller(t, acc_seen_maker(t, &t->seen[j])) : NULL;
-			if (!parts || (from != NULL && from->k->talks))
-				add(w, t, g, &t->seen[j], w->hops[i] + 1, w->beyond[i]);
-		}
-	}
-}
 
 /* --- attention to what came from all ranks --- */
 
 /* The product that a softmax is of; NULL. */
 static const struct acc_seen_call *
-scores(struct walk *w, const struct acc_replicas *t, const struct acc_rank_group *g,
+scores(struct acc_walk *w, const struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *soft)
 {
 	const struct acc_replica_seen *in = acc_seen_real(t, soft, false);
 	if (in == NULL)
 		return NULL;
-	go_back(w, t, g, in);
+	acc_walk_back(w, t, g, in);
 	return w->talk == NULL && w->nend == 1 && w->end[0]->info != NULL &&
 			       w->end[0]->info->cls == ACC_OP_CONTRACT
 		       ? w->end[0]
@@ -92,14 +27,14 @@ scores(struct walk *w, const struct acc_replicas *t, const struct acc_rank_group
 
 /* Is one operand of a product what the softmax made, and another one from all ranks? */
 static bool
-takes(struct walk *w, const struct acc_replicas *t, const struct acc_rank_group *g,
+takes(struct acc_walk *w, const struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c, const struct acc_seen_call *soft)
 {
 	bool is = false, from = false;
 	for (uint32_t j = c->first; j < c->first + c->n; j++) {
 		if (t->seen[j].out || !t->seen[j].real || t->seen[j].n < 2)
 			continue;
-		go_back(w, t, g, &t->seen[j]);
+		acc_walk_back(w, t, g, &t->seen[j]);
 		from |= w->talk != NULL;
 		for (unsigned i = 0; i < w->nend; i++)
 			is |= w->end[i] == soft;
@@ -110,17 +45,17 @@ takes(struct walk *w, const struct acc_replicas *t, const struct acc_rank_group 
 /* The calls whose operands are keys: a product whose softmax is taken with values from all ranks; attention in one
  * call, whose second and third operand are. */
 static const struct acc_seen_call *
-attends(struct walk *w, const struct acc_replicas *t, const struct acc_rank_group *g,
+attends(struct acc_walk *w, const struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *c)
 {
 	if (c->info == NULL || c->k->talks || c->k->backward)
 		return NULL;
 	if (c->info->cls == ACC_OP_ATTEND)
 		return c;
-	const struct acc_seen_call *product = is_of(c, "softmax") ? scores(w, t, g, c) : NULL;
-	for (const struct acc_seen_call *v = c + 1;
-		product != NULL && v < t->call + t->f->ncall && acc_seen_beside(v, c) &&
-		!v->k->backward;
+	const struct acc_seen_call *product = acc_seen_is_of(c, "softmax") ? scores(w, t, g, c)
+									   : NULL;
+	for (const struct acc_seen_call *v = c + 1; product != NULL && v < t->call + t->f->ncall &&
+						    acc_seen_beside(v, c) && !v->k->backward;
 		v++)
 		if (v->info != NULL && v->info->cls == ACC_OP_CONTRACT && !v->k->talks &&
 			takes(w, t, g, v, c))
@@ -148,8 +83,8 @@ has_rows(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is, str
 static bool
 came(const struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_replica_seen *s)
 {
-	struct walk w;
-	go_back(&w, t, g, s);
+	struct acc_walk w;
+	acc_walk_back(&w, t, g, s);
 	return w.talk != NULL || acc_seen_reduced(t, s) != ACC_NOID;
 }
 
@@ -188,7 +123,7 @@ struct same { /* what is made of the same positions on all ranks; NULL: nothing 
 };
 
 static int
-turned(struct acc_replicas *t, const struct acc_rank_group *g, const struct walk *w,
+turned(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_walk *w,
 	const struct acc_seen_call **peer, struct same *out, struct acc_err *e)
 {
 	const struct acc_seen_call *first = NULL;
@@ -213,7 +148,7 @@ counts_rows(struct acc_replicas *t, const struct acc_rank_group *g, const struct
 	const struct acc_replica_seen *rows = NULL;
 	bool table = false, is = true;
 	*n = 0;
-	if (!is_of(c, "embedding") || !acc_replicas_peers(t, g, c, peer))
+	if (!acc_seen_is_of(c, "embedding") || !acc_replicas_peers(t, g, c, peer))
 		return 0;
 	for (uint32_t j = 0; j < c->n; j++) {
 		const struct acc_replica_seen *s = &t->seen[c->first + j];
@@ -299,7 +234,7 @@ static int
 keys_from(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
 	const struct acc_seen_call **peer, const struct acc_seen_call **talk, struct acc_err *e)
 {
-	struct walk w;
+	struct acc_walk w;
 	const struct acc_seen_call *product = attends(&w, t, g, c);
 	unsigned from = 0;
 	bool rows = false;
@@ -308,7 +243,7 @@ keys_from(struct acc_replicas *t, const struct acc_rank_group *g, const struct a
 		product != NULL && j < product->first + product->n; j++) {
 		if (t->seen[j].out || !t->seen[j].real || t->seen[j].n < 2)
 			continue;
-		go_back(&w, t, g, &t->seen[j]);
+		acc_walk_back(&w, t, g, &t->seen[j]);
 		for (unsigned i = 0; i < w.nend && !rows; i++) {
 			int rc = w.far[i] ? of_rows(t, g, w.end[i], peer, &rows, e) : 0;
 			if (rc < 0)
@@ -369,7 +304,7 @@ int
 acc_rule_sequence(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
-	struct walk w;
+	struct acc_walk w;
 	struct same at = {.s = NULL};
 	bool said = false, looked = false;
 	int rc = 0;
@@ -380,12 +315,13 @@ acc_rule_sequence(struct acc_replicas *t, const struct acc_rank_group *g,
 		const struct acc_seen_call *talk = NULL, *product;
 		rc = keys_from(t, g, c, room, &talk, e);
 		product = talk == NULL ? NULL : attends(&w, t, g, c);
-		for (uint32_t j = product == NULL ? 0 : product->first; product != NULL &&
-			j < product->first + product->n && rc == 0 && at.s == NULL;
+		for (uint32_t j = product == NULL ? 0 : product->first;
+			product != NULL && j < product->first + product->n && rc == 0 &&
+			at.s == NULL;
 			j++) {
 			if (t->seen[j].out || !t->seen[j].real || t->seen[j].n < 2)
 				continue;
-			go_back(&w, t, g, &t->seen[j]);
+			acc_walk_back(&w, t, g, &t->seen[j]);
 			rc = w.talk == NULL ? 0 : turned(t, g, &w, room, &at, e);
 		}
 		if (rc == 0 && at.s == NULL && !looked && talk != NULL)

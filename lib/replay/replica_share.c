@@ -46,7 +46,8 @@ count_of(struct acc_replicas *t, int64_t rank, struct count *out, struct acc_err
 
 /* Each divides by what it counted itself. */
 static int
-say_own(struct acc_replicas *t, const struct acc_rank_group *g, const struct count *a, const struct count *b, struct acc_err *e)
+say_own(struct acc_replicas *t, const struct acc_rank_group *g, const struct count *a,
+	const struct count *b, struct acc_err *e)
 {
 	return acc_replicas_blame(t, g, a->line,
 		acc_say(&t->f->mem,
@@ -85,7 +86,8 @@ acc_rule_own_counts(struct acc_replicas *t, const struct acc_rank_group *g,
 		rc = count_of(t, g->rank[i], i == 0 ? &first : &other, e);
 		if (rc == 1 && i > 0 && other.by->k->key != first.by->k->key)
 			rc = 0;
-		if (rc == 1 && i > 0 && odd.by == NULL && fabs(other.began / first.began - 1) > 1e-6)
+		if (rc == 1 && i > 0 && odd.by == NULL &&
+			fabs(other.began / first.began - 1) > 1e-6)
 			odd = other;
 	}
 	rc = rc == 1 ? acc_seen_scale(t, g, room, &s, e) : (rc < 0 ? rc : 0);

@@ -94,9 +94,8 @@ goes_on_without(const struct acc_replicas *t, const struct acc_seen_call *sum)
 	const struct acc_replica_seen *in = acc_seen_real(t, sum, false),
 				      *out = acc_seen_real(t, sum, true);
 	const struct acc_seen_call *use = NULL;
-	for (const struct acc_seen_call *c = sum + 1; in != NULL && out != NULL &&
-						      c < t->call + t->f->ncall &&
-						      acc_seen_beside(c, sum);
+	for (const struct acc_seen_call *c = sum + 1;
+		in != NULL && out != NULL && c < t->call + t->f->ncall && acc_seen_beside(c, sum);
 		c++)
 		for (uint32_t i = c->first; i < c->first + c->n; i++) {
 			if (t->seen[i].out)
@@ -110,8 +109,8 @@ goes_on_without(const struct acc_replicas *t, const struct acc_seen_call *sum)
 
 /* Such a reduction of a step, which joins two ranks, of as much as a weight; NULL. */
 static const struct acc_seen_call *
-left_aside(const struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w, int64_t rank,
-	const struct acc_seen_call **use)
+left_aside(const struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w,
+	int64_t rank, const struct acc_seen_call **use)
 {
 	const int64_t own = t->call[w->call].k->rank;
 	for (const struct acc_seen_call *c = t->call; c < t->call + t->f->ncall; c++) {
@@ -190,9 +189,9 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 				" weight parts, in step %lld at %s",
 				(long long)step, (long long)ka->step, name),
 			ratio, limit, e);
-	const struct acc_seen_call *use = NULL,
-				   *aside = differ && !stays ? left_aside(t, step, a, kb->rank, &use)
-							     : NULL;
+	const struct acc_seen_call *use = NULL, *aside = differ && !stays ? left_aside(t, step, a,
+										    kb->rank, &use)
+									  : NULL;
 	if (aside != NULL)
 		return say_unused(t, g, aside, use, name, e);
 	return acc_replicas_blame(t, g, b->line,
