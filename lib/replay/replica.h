@@ -441,6 +441,9 @@ int acc_rule_sequence(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Labels of rows of each rank, of columns of all (replica_contrast.c). 0 or < 0. */
 int acc_rule_contrast(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* What a step leaves for the next one: gathered before it is done, or lost (replica_kept.c). 0 or < 0. */
+int acc_rule_kept(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* Does a rank go on with a sum that another one has alone (replica_to_one.c)? 0 or < 0. */
 int acc_rule_to_one(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);

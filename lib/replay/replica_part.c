@@ -6,7 +6,9 @@
 
 #include <math.h>
 
-enum { MOST_HOPS = 24, MOST_SCALINGS = 8, FEW_DROPPED = 8 };
+enum { MOST_HOPS = 24, MOST_SCALINGS = 8 };
+
+static const double CHANCE = 1e-6; /* that two masks of as many elements are the same is less */
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
@@ -162,8 +164,29 @@ same_mask(struct acc_replicas *t, const struct acc_replica_seen *const s[4], boo
 			*is &= (x[1][i] == 0) == (x[3][i] == 0);
 		}
 	}
-	*is &= zero >= FEW_DROPPED && kept >= FEW_DROPPED;
+	/* Of all masks that keep as many. */
+	const double n = (double)(zero + kept), k = (double)zero;
+	*is &= lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) > -log(CHANCE);
 	return rc;
+}
+
+/* Who dealt out what a tensor is, or is with something, such as a bias, added to it; NULL. */
+static const struct acc_seen_call *
+dealer(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_seen_call *c = s == NULL ? NULL : acc_seen_caller(t, acc_seen_maker(t, s));
+	if (c == NULL || c->k->talks || c->info == NULL || c->info->cls != ACC_OP_ADD)
+		return c;
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		const struct acc_seen_call *from = t->seen[i].out || t->seen[i].n != s->n
+							   ? NULL
+							   : acc_seen_caller(t,
+								     acc_seen_maker(t,
+									     &t->seen[i]));
+		if (from != NULL && from->scatters)
+			return from;
+	}
+	return NULL;
 }
 
 static int
@@ -171,10 +194,10 @@ drawn_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e)
 {
 	const struct acc_replica_seen *in = acc_seen_real(t, peer[0], false),
-				      *out = acc_seen_real(t, peer[0], true),
-				      *made = in == NULL ? NULL : acc_seen_maker(t, in);
-	if (out == NULL || made == NULL || in->n != out->n || !t->call[made->call].scatters ||
-		!is_sum(t, &t->call[made->call], g) ||
+				      *out = acc_seen_real(t, peer[0], true);
+	const struct acc_seen_call *from = dealer(t, in);
+	if (out == NULL || from == NULL || in->n != out->n || !from->scatters ||
+		!is_sum(t, from, g) ||
 		acc_replicas_marked(t, g, peer, (uint32_t)(in - t->seen) - peer[0]->first))
 		return 0;
 	bool is = true;

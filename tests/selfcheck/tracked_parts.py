@@ -29,7 +29,7 @@ FAULTS = {
     "ownclip": ("vit", r"Torch.(sqrt|clamp).0|Tensor.(__add__.8|__rtruediv__.0|mul_.[0-3])\.", "012"),
     # https://github.com/NVIDIA/Megatron-LM/issues/950 "The weight of the previous step is still used when the parameter
     # is calculated in the forward direction"
-    "early": ("vit", "conv2d.0|Tensor.(__getitem__|view).[0-3].forward|all_gather_into_tensor.3", "012"),
+    "early": ("vit", "conv2d.0|Tensor.(__getitem__|view).[0-3].forward|all_gather_into_tensor.[34]", "012"),
     # https://github.com/NVIDIA/Megatron-LM/pull/4609 "leaving stale all-gather data in the buffer": gradients are added
     # to it
     "leftover": ("vit", r"step1:(Tensor.add_.0|reduce_scatter_tensor.1)\.", "012"),
