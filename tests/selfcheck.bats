@@ -63,6 +63,13 @@ load helper
 # afresh.tar.gz, the same way, with step1, of
 #	tests/selfcheck/afresh.py OUT moe-sharedpart vit-ownmask moe-ownnoise moe-summedtwice llama-sameshard \
 #		llama-partnorm speech-ownwords recs-onlyfirst --task statistics
+# tracked.tar.gz, the same way, of
+#	tests/selfcheck/tracked.py OUT mqa-noise-tpdrop moe-noise-router moe-noise-edp speech-noise-unwaited \
+#		vit-noise-early vit-noise-resumed --task statistics
+#	tests/selfcheck/uneven.py OUT shared-noise --task statistics
+# with the first two steps, and with the first alone of
+#	tests/selfcheck/tracked.py OUT syncbn-noise-twice moe-noise-doubled context-noise-ropezero \
+#		context-noise-owncount context-noise-cpscale speech-noise-firstsync --task statistics
 # collective/table.acc.gz, unzeroed.acc.gz, columns.acc.gz, below.acc.gz and labels.acc.gz are, without step1, as
 # masks.acc.gz, of
 #	tests/selfcheck/uneven.py OUT table-noise table-noise-unzeroed shapes-noise shapes-noise-rows
@@ -74,6 +81,11 @@ load helper
 #	tests/selfcheck/held.py OUT halo-noise-haloback
 #	tests/selfcheck/joined.py OUT rounds-noise-size doubling-noise-double doubling-noise-meanback
 #	tests/selfcheck/after.py OUT sizes-noise-microdrop
+# places.acc.gz, peers.acc.gz, targets.acc.gz and dropped.acc.gz, the same way, of
+#	tests/selfcheck/uneven.py OUT ordered-noise-places
+#	tests/selfcheck/afresh.py OUT sft-otherpeers
+#	tests/selfcheck/held.py OUT pairs-noise-targets
+#	tests/selfcheck/tracked.py OUT mega-noise-samemask
 # counted.acc.gz, the same way, and copies.acc.gz, with step1, of
 #	tests/selfcheck/afresh.py OUT sft-wholecount choice-copiesonly
 
@@ -87,6 +99,7 @@ setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/uneven.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/sound.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/afresh.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/tracked.tar.gz"
 }
 
 # Nothing is said of what these runs record.
@@ -356,6 +369,36 @@ alone() { # stream, name, text
 	named recs-onlyfirst Distributed.reduce.0.forward 0 1 "rank 1 goes on with it in Tensor.__truediv__.0.forward"
 	alone counted Distributed.all_reduce.0.forward "counts 16 labels of rank 0 and the same of rank 1"
 	alone copies Tensor.div_.1.forward "is a mean over 2 ranks of the gradients of 4 weights"
+}
+
+@test "ranks that hold parts of a sequence: positions, keys, what their losses are divided by" {
+	right shared-noise
+	named context-noise-ropezero Tensor.__mul__.6.forward 0 0 "do positions begin at 0 on each?"
+	alone places Functional.embedding.1.forward "is of the positions 0 to 5 on all ranks"
+	alone peers Distributed.all_gather.1.forward "takes keys of attention to ranks that hold the same positions"
+	named context-noise-owncount Tensor.__truediv__.2.forward 0 0 "5 on rank 0 and 7 on rank 1"
+	named context-noise-cpscale Tensor.div_.0.forward 0 0 "which Distributed.all_reduce.0.forward made for all these ranks"
+}
+
+@test "rows of each rank have columns of their own, parts masks of their own" {
+	alone targets Functional.cross_entropy.0.forward "names columns that rank 0 gave, as on all other ranks"
+	alone dropped Functional.dropout.3.forward "drops the same elements on all ranks"
+	named mqa-noise-tpdrop Functional.dropout.1.forward 0 1 "is made of other random numbers on each rank"
+}
+
+@test "gradients of all micro-batches, by all who hold the weight, once, awaited" {
+	named speech-noise-firstsync Distributed.all_reduce.1.forward 0 0 \
+		"that of Functional.conv1d.1.backward is given to no reduction"
+	named speech-noise-unwaited Distributed.all_reduce.1.forward 0 0 "is it waited for?"
+	named moe-noise-edp Functional.linear.10.backward 0 0 "was given to no reduction that joins them"
+	named moe-noise-router Distributed.all_reduce.1.forward 0 0 "joins the gradient of a weight that rank 2 had alike"
+	named moe-noise-doubled Tensor.div_.0.forward 0 0 "is a mean over 2 ranks of the gradients of 8 weights"
+	named syncbn-noise-twice Distributed.all_reduce.2.forward 0 0 "sums up what Torch.cat.2.forward joined"
+}
+
+@test "the next step begins with what this one left" {
+	named vit-noise-early Distributed.all_gather_into_tensor.4.forward 0 0 "it is a step behind"
+	named vit-noise-resumed Tensor.mul_.4.forward 1 2 "what is kept from step to step is lost there"
 }
 
 @test "what is whole, and each rank's own: no part, and no moment of all" {

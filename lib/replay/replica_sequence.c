@@ -228,8 +228,27 @@ of_rows(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 	return 0;
 }
 
+/* Is a mask given to it, or to one of the op calls between the product and its softmax? */
+static bool
+is_masked(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *attention)
+{
+	const struct acc_replica_seen *in = acc_seen_real(t, attention, false);
+	struct acc_walk w = {.n = 0};
+	if (in != NULL && attention->info->cls != ACC_OP_ATTEND)
+		acc_walk_back(&w, t, g, in);
+	else
+		w.call[w.n++] = attention;
+	for (unsigned i = 0; i < w.n; i++)
+		for (uint32_t j = w.call[i]->first; j < w.call[i]->first + w.call[i]->n; j++)
+			if (!t->seen[j].out && t->seen[j].n > 1 && !t->seen[j].leaf &&
+				(!t->seen[j].real || t->seen[j].raw))
+				return true;
+	return false;
+}
+
 /* What took the keys of an attention, and its values, to this call, from parts of a sequence; NULL: they are no such.
- * 0 or < 0. */
+ * Where each rank has queries of its own they are parts of one sequence if a mask says which come first. 0 or < 0. */
 static int
 keys_from(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
 	const struct acc_seen_call **peer, const struct acc_seen_call **talk, struct acc_err *e)
@@ -253,7 +272,8 @@ keys_from(struct acc_replicas *t, const struct acc_rank_group *g, const struct a
 		from += w.talk != NULL;
 	}
 	/* Of attention in one call, keys and values. */
-	*talk = rows && (from > 1 || product != c) ? *talk : NULL;
+	if (!rows || (from < 2 && product == c) || !((*talk)->exchanges || is_masked(t, g, c)))
+		*talk = NULL;
 	return 0;
 }
 

@@ -115,6 +115,9 @@ class Zigzag(Net):
         last = 2 * self.n - 1 - r
         return [*range(r * c, r * c + c), *range(last * c, last * c + c)]
 
+    def numbers(self, places):
+        return torch.tensor(places)
+
     def future(self):
         mine, every = self.places(self.r), [p for r in range(self.n) for p in self.places(r)]
         if self.fault == "causal":
@@ -127,7 +130,7 @@ class Zigzag(Net):
         labels = torch.tensor(whole.tolist()[1:] + [-100])[mine]
         if self.fault == "shift":
             labels = torch.tensor(ids.tolist()[1:] + [-100])
-        x = F.embedding(ids, self.w["embed"]) + F.embedding(torch.tensor(mine), self.w["at"])
+        x = F.embedding(ids, self.w["embed"]) + F.embedding(self.numbers(mine), self.w["at"])
         for i in range(2):
             a = F.layer_norm(x, (self.D,), self.w[f"n{i}"])
             k, v = FromAll.apply(F.linear(a, self.w[f"kv{i}"])).chunk(2, 1)

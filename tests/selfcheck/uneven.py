@@ -4,12 +4,13 @@
 Usage: uneven.py OUT CASE... [--task tensor|statistics] [--seed N]     needs python3-torch (gloo)
 
 As others.py; tests/selfcheck/score.py OUT --uneven scores these. Networks: counts, lengths, heads, chunks, table,
-scales, shapes, sketch, backlog, dealt, points, routed, chosen. Clean are, beside what is not as large: a table whose
-row for others' tokens is zeros (table), parts that are scaled each by its own maximum, which is gathered, too
-(scales), columns that are gathered by rows and turned, or of one row (shapes), sums of products by what each rank has
-of its own, which are no gradients (sketch), what one rank alone goes on with as it was, for it made nothing
-(backlog), predictions that all ranks have, of which each has labels for some (dealt), points that each rank has of
-its own in all steps (points), and experts whose norms begin as ones (routed, chosen).
+scales, shapes, sketch, backlog, dealt, points, routed, chosen, ordered, shared. Clean are, beside what is not as
+large: a table whose row for others' tokens is zeros (table), parts that are scaled each by its own maximum, which is
+gathered, too (scales), columns that are gathered by rows and turned, or of one row (shapes), sums of products by what
+each rank has of its own, which are no gradients (sketch), what one rank alone goes on with as it was, for it made
+nothing (backlog), predictions that all ranks have, of which each has labels for some (dealt), points that each rank
+has of its own in all steps (points), experts whose norms begin as ones (routed, chosen), parts of a sequence
+(ordered), and heads that take from each other what positions, the same on all ranks, have turned (shared).
 """
 import os
 
@@ -44,6 +45,7 @@ FAULTS = {
     "ownsketch": ("sketch", r"(matmul|all_reduce)\.\d+\.forward", "01"),
     "mixed": ("dealt", r"cross_entropy\.0\.forward", "01"),
     "lose": ("backlog", r"step1:(__mul__|__add__|__sub__)\.\d+\.forward", "01"),
+    "places": ("ordered", r"embedding\.1\.forward", "01"),
 }
 
 
@@ -349,8 +351,47 @@ class Chosen(Routed):
     FROM = 3
 
 
+class Ordered(blind.Zigzag):
+    """Parts of a sequence in their order; positions are looked up."""
+
+    def places(self, r):
+        return [*range(r * self.S // self.n, (r + 1) * self.S // self.n)]
+
+    def numbers(self, places):
+        return torch.tensor(places) - (places[0] if self.fault == "places" else 0)
+
+
+class Shared(blind.Net):
+    """Tensor parallel; heads turn keys by positions, the same on all ranks, and take them from each other."""
+    D, T, A = 8, 6, 4
+
+    def build(self):
+        self.w = {"in": self.new(self.D, self.D)}
+        for i in range(2):
+            self.w |= {f"{k}{i}": self.split(self.new(self.A * self.n, self.D), 0) for k in "qkv"}
+            self.w |= {f"o{i}": self.split(self.new(self.D, self.A * self.n), 1), f"n{i}": 1 + self.new(self.D)}
+
+    def other(self, x):
+        """What the other rank's head has."""
+        every = FromAll.apply(x.transpose(0, 1)).transpose(0, 1)
+        return every.chunk(self.n, 1)[(self.r + 1) % self.n]
+
+    def step(self, s):
+        x = F.linear(self.data(s, self.T, self.D, rank=0), self.w["in"])
+        at = torch.arange(self.T)[:, None] * torch.tensor([1.0, 0.3, 0.1, 0.03])
+        future = torch.ones(self.T, self.T).triu(1).bool()
+        for i in range(2):
+            a = ToSplit.apply(F.layer_norm(x, (self.D,), self.w[f"n{i}"]), False)
+            q, k, v = (F.linear(a, self.w[f"{c}{i}"]) for c in "qkv")
+            k, v = self.other(k * torch.cos(at)), self.other(v)
+            p = F.softmax((torch.matmul(q * torch.cos(at), k.transpose(0, 1)) * 0.5).masked_fill(future, -1e4), -1)
+            x = x + Summed.apply(F.linear(torch.matmul(p, v), self.w[f"o{i}"]))
+        backward(F.mse_loss(x, self.data(s + 50, self.T, self.D, rank=0)))
+
+
 NETS = {"counts": Counts, "lengths": Lengths, "heads": Heads, "chunks": Chunks, "table": Table, "scales": Scales,
-        "shapes": Shapes, "sketch": Sketch, "backlog": Backlog, "dealt": Dealt, "points": Points, "routed": Routed, "chosen": Chosen}
+        "shapes": Shapes, "sketch": Sketch, "backlog": Backlog, "dealt": Dealt, "points": Points, "routed": Routed, "chosen": Chosen,
+        "ordered": Ordered, "shared": Shared}
 
 
 if __name__ == "__main__":
