@@ -100,6 +100,26 @@ left_for(const struct acc_replicas *t, const struct acc_seen_call *c,
 		       : &t->seen[own->first + j];
 }
 
+/* Was it another op call, on some ranks, that made what these begin with in the step before? */
+static bool
+others_made(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, int64_t before)
+{
+	uint64_t by = 0;
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct acc_replica_seen *s = kept_by(t, peer[i]);
+		const uint32_t at = s == NULL ? ACC_NOID
+					      : acc_ids_get(&t->made,
+							acc_seen_place(before, peer[i]->k->rank,
+								s->mark));
+		const uint64_t key = at == ACC_NOID ? 0 : t->call[t->seen[at].call].k->key;
+		if (i > 0 && key != by)
+			return true;
+		by = key;
+	}
+	return false;
+}
+
 /* One rank alone begins with one number everywhere, where all others go on with what they left. */
 static int
 lost(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
@@ -107,7 +127,8 @@ lost(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_se
 {
 	const struct acc_replica_seen *odd = NULL, *made = NULL, *left;
 	bool flat = true;
-	if (kept_by(t, c) == NULL || !acc_replicas_peers(t, g, c, peer))
+	if (kept_by(t, c) == NULL || !acc_replicas_peers(t, g, c, peer) ||
+		!others_made(t, g, peer, before))
 		return 0;
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct acc_replica_seen *s = kept_by(t, peer[i]);

@@ -209,6 +209,23 @@ way_back(struct acc_replicas *t, const struct acc_replica_seen *got, enum way_ba
 	return rc;
 }
 
+/* A send, behind an op call, of what another one of its line sends, too: as much as this; NULL. */
+static const struct acc_replica_seen *
+sent_twice(const struct acc_replicas *t, const struct acc_seen_call *from, uint64_t n)
+{
+	for (const struct acc_seen_call *c = from + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, from); c++) {
+		const struct acc_replica_seen *s = sent(t, c), *x;
+		for (const struct acc_seen_call *o = c + 1;
+			s != NULL && s->n == n && c->line != 0 && o < t->call + t->f->ncall &&
+			acc_seen_beside(o, c);
+			o++)
+			if (o->line == c->line && (x = sent(t, o)) != NULL && x->mark == s->mark)
+				return s;
+	}
+	return NULL;
+}
+
 /* Where the gradients of what else its line received are sent, this one is, too. */
 static int
 sent_back(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err *e)
@@ -227,6 +244,15 @@ sent_back(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc
 		n += x != NULL && is == BACK_SENT;
 	}
 	const struct acc_rank_group g = {.n = 1, .who = acc_fleet_ranks(t->f, &c->k->rank, 1)};
+	const struct acc_replica_seen *twice = n == 0 ? NULL : sent_twice(t, c, got->n);
+	if (rc == 0 && twice != NULL)
+		return acc_replicas_blame(t, &g, twice->line,
+			SAY(t,
+				"is sent more than once, while the gradient of what %s received, which %s makes, is"
+				" sent to nobody",
+				acc_replicas_name(t, c->k->line, e),
+				acc_replicas_name(t, last->line, e)),
+			1, 0, e);
 	return rc < 0 || n == 0
 		       ? rc
 		       : acc_replicas_blame(t, &g, last->line,

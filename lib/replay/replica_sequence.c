@@ -4,7 +4,7 @@
 #include "replay/replica.h"
 #include "replay/replica_walk.h"
 
-enum { MOST_ROWS = 1 << 16, FEW_ROWS = 2 };
+enum { MOST_AHEAD = 64, MOST_ROWS = 1 << 16, FEW_ROWS = 2 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
@@ -54,8 +54,9 @@ attends(struct acc_walk *w, const struct acc_replicas *t, const struct acc_rank_
 		return c;
 	const struct acc_seen_call *product = acc_seen_is_of(c, "softmax") ? scores(w, t, g, c)
 									   : NULL;
-	for (const struct acc_seen_call *v = c + 1; product != NULL && v < t->call + t->f->ncall &&
-						    acc_seen_beside(v, c) && !v->k->backward;
+	for (const struct acc_seen_call *v = c + 1;
+		product != NULL && v < t->call + t->f->ncall && v - c <= MOST_AHEAD &&
+		acc_seen_beside(v, c) && !v->k->backward;
 		v++)
 		if (v->info != NULL && v->info->cls == ACC_OP_CONTRACT && !v->k->talks &&
 			takes(w, t, g, v, c))

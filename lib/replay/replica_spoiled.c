@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_BACK = 64 };
+enum { MOST_BACK = 64, MOST_TRIED = 16 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
@@ -92,19 +92,32 @@ meets(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, const struct acc_ids *alike, bool *given,
 	bool *apart, struct acc_err *e)
 {
-	*given = *apart = false;
-	for (uint32_t j = 0; j < peer[0]->n; j++) {
-		const struct acc_replica_seen *s = &t->seen[peer[0]->first + j];
+	const struct acc_seen_call *c = peer[0];
+	int rc = 0;
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		*given |= !t->seen[i].out && t->seen[i].n > 1 &&
+			  acc_ids_get(alike, t->seen[i].mark) != ACC_NOID;
+	for (uint32_t j = 0; j < c->n && *given && rc == 0; j++) {
+		const struct acc_replica_seen *s = &t->seen[c->first + j];
 		enum acc_alike is = ACC_EQUAL;
 		if (s->out || s->n < 2 || s->place || s->leaf)
 			continue;
-		*given |= acc_ids_get(alike, s->mark) != ACC_NOID;
-		int rc = acc_replicas_alike(t, g, peer, j, &is, e);
-		if (rc < 0)
-			return rc;
+		rc = acc_replicas_alike(t, g, peer, j, &is, e);
 		*apart |= is == ACC_APART;
 	}
-	return 0;
+	return rc;
+}
+
+/* It is looked for from a few weights of a step alone: each looks through the step. */
+static int
+is_spared(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *from,
+	bool *is, struct acc_err *e)
+{
+	const uint64_t id = acc_seen_place(from->k->step, from->k->rank,
+		~acc_hash(g->rank, g->n * sizeof *g->rank));
+	const uint32_t tried = acc_ids_get(&t->drawn, id);
+	*is = tried != ACC_NOID && tried >= MOST_TRIED;
+	return *is ? 0 : acc_ids_put(&t->drawn, id, tried == ACC_NOID ? 1 : tried + 1, true, e);
 }
 
 /* From an op call on to the first that puts what is the same on all ranks, which it made, together with something that
@@ -114,9 +127,12 @@ ahead(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_s
 	const struct acc_seen_call **peer, struct origin *out, struct acc_err *e)
 {
 	struct acc_ids alike = {0};
-	int rc = 0;
-	for (const struct acc_seen_call *c = from; c < t->call + t->f->ncall && rc == 0 &&
-						   out->at == NULL && acc_seen_beside(c, from);
+	bool spared = false;
+	int rc = is_spared(t, g, from, &spared, e);
+	if (rc < 0 || spared)
+		return rc;
+	for (const struct acc_seen_call *c = from;
+		c < t->call + t->f->ncall && rc == 0 && out->at == NULL && acc_seen_beside(c, from);
 		c++) {
 		bool given = c == from, apart = false;
 		if (c->k->talks || c->k->backward || c->module ||

@@ -107,23 +107,27 @@ goes_on_without(const struct acc_replicas *t, const struct acc_seen_call *sum)
 	return in != NULL && out != NULL && in->mark != out->mark ? use : NULL;
 }
 
-/* Such a reduction of a step, which joins two ranks, of as much as a weight; NULL. */
-static const struct acc_seen_call *
-left_aside(const struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w,
-	int64_t rank, const struct acc_seen_call **use)
+/* Such a reduction of a step, which joins two ranks, of as much as a weight; NULL. It is asked of each weight that
+ * parts. */
+static int
+left_aside(struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w, int64_t rank,
+	const struct acc_seen_call **out, const struct acc_seen_call **use, struct acc_err *e)
 {
 	const int64_t own = t->call[w->call].k->rank;
-	for (const struct acc_seen_call *c = t->call; c < t->call + t->f->ncall; c++) {
+	const uint64_t id = acc_seen_place(step, own, acc_seen_place(step, rank, 2));
+	const uint32_t known = acc_ids_get(&t->roles, id);
+	*out = *use = NULL;
+	for (const struct acc_seen_call *c = t->call;
+		c < t->call + t->f->ncall && *use == NULL && known != 0; c++) {
 		const struct acc_replica_seen *in;
 		if (c->k->step != step || c->k->rank != own || !c->reduces ||
 			!acc_seen_joins(t, c, own, rank))
 			continue;
 		in = acc_seen_real(t, c, false);
-		*use = in == NULL || in->n < w->n ? NULL : goes_on_without(t, c);
-		if (*use != NULL)
-			return c;
+		*use = in == NULL ? NULL : goes_on_without(t, c);
+		*out = *use == NULL ? NULL : c;
 	}
-	return NULL;
+	return known == 0 ? 0 : acc_ids_put(&t->roles, id, *out != NULL, true, e);
 }
 
 static int
@@ -189,11 +193,11 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 				" weight parts, in step %lld at %s",
 				(long long)step, (long long)ka->step, name),
 			ratio, limit, e);
-	const struct acc_seen_call *use = NULL, *aside = differ && !stays ? left_aside(t, step, a,
-										    kb->rank, &use)
-									  : NULL;
-	if (aside != NULL)
-		return say_unused(t, g, aside, use, name, e);
+	const struct acc_seen_call *use = NULL, *aside = NULL;
+	if (differ && !stays)
+		rc = left_aside(t, step, a, kb->rank, &aside, &use, e);
+	if (rc < 0 || aside != NULL)
+		return rc < 0 ? rc : say_unused(t, g, aside, use, name, e);
 	return acc_replicas_blame(t, g, b->line,
 		stays ? acc_say(&t->f->mem,
 				b->kept ? "is a weight without a gradient, such as an average, that these ranks had alike"
