@@ -208,6 +208,14 @@ first_of(const struct acc_replicas *t, int64_t step, int64_t rank)
 	return NULL;
 }
 
+/* Does it cut or turn what is sent, before that, on the rank that sends it? What it makes may be what is sent. */
+static bool
+leads_there(const struct source *s, const struct acc_seen_call *c)
+{
+	return acc_seen_beside(c, s->talk) && c < s->talk && c->info != NULL &&
+	       c->info->cls == ACC_OP_MOVE;
+}
+
 /* The op calls of a rank that are given it. 1, 0, < 0, as above. */
 static int
 uses(struct source *s, uint32_t rank, struct acc_err *e)
@@ -235,7 +243,7 @@ uses(struct source *s, uint32_t rank, struct acc_err *e)
 		else if (!behind && c > talk && acc_seen_moves(t, c) && is_open(t, c))
 			add_outputs(&w.open, t, c);
 		else if (!c->k->talks && acc_seen_backward(t, c) != NULL)
-			rc = use(s, &w, c, e);
+			rc = given && leads_there(s, c) ? 0 : use(s, &w, c, e);
 	}
 	return rc < 0 ? rc : rc == 1 && w.m.n < MOST_MARKS;
 }
