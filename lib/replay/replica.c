@@ -190,7 +190,18 @@ draws(struct parting *p, struct acc_err *e)
 		1, 0, e);
 }
 
-/* What a reduction made alike, and a number, or a kernel, makes other. */
+/* Is it an optimizer's step of a weight, in its place? */
+static bool
+steps(const struct parting *p)
+{
+	const struct acc_seen_call *c = p->peer[0];
+	const struct acc_replica_seen *w = acc_seen_real(p->t, c, false),
+				      *out = acc_seen_real(p->t, c, true);
+	return c->behind && w != NULL && w->leaf && w->wants && out != NULL && out->pos == w->pos &&
+	       out->shape == w->shape;
+}
+
+/* What a reduction made alike, and a number, or a kernel, makes other; or the weights that all have, in their step. */
 static int
 after_reduction(struct parting *p, struct acc_err *e)
 {
@@ -210,7 +221,7 @@ after_reduction(struct parting *p, struct acc_err *e)
 		if (rc < 0)
 			return rc;
 	}
-	if (flat || !given_alike(p, &args))
+	if (j < 0 || (flat && !steps(p)) || !given_alike(p, &args))
 		return 0;
 	for (uint32_t i = 1; i < p->g->n; i++)
 		args &= p->peer[i]->args == c->args;
@@ -224,6 +235,11 @@ after_reduction(struct parting *p, struct acc_err *e)
 		rc = acc_replicas_near(t, x, &near, e);
 	if (rc < 0 || !d.known || !(d.d > near * d.size))
 		return rc;
+	if (flat)
+		return acc_replicas_blame(p->t, p->g, x->line,
+			"is a weight that is not the same on all ranks afterwards, although all tensors that it"
+			" is made of are: a number, such as the rate, differs by rank",
+			d.d / d.size, near, e);
 	return acc_replicas_blame(p->t, p->g, x->line,
 		args ? "is not the same on all ranks, although what a reduction gave to it is, and its"
 		       " other arguments are"
@@ -334,7 +350,11 @@ say_unlike(struct parting *p, struct acc_err *e)
 	int rc = is ? acc_replicas_moved(t, p->g, w[0], p->room, &is, e) : 0;
 	if (p->j.unlike == 0 || rc < 0 || is)
 		return rc;
-	if ((p->j.unlike == 1 || p->j.alike == 0) && !elsewhere(p, w[0]) && !by_parts(p))
+	/* The first one has it, too: for another op call. */
+	const bool both = acc_ids_get(&t->first,
+				  acc_seen_place(t->call[w[0]->call].k->step,
+					  t->call[w[0]->call].k->rank, w[1]->mark)) != ACC_NOID;
+	if ((p->j.unlike == 1 || p->j.alike == 0) && !both && !elsewhere(p, w[0]) && !by_parts(p))
 		return acc_replicas_blame(p->t, p->g, w[1]->line,
 			SAY(p,
 				"is a weight that is not the same on rank %lld and on rank %lld, which join its"

@@ -216,6 +216,27 @@ leads_there(const struct source *s, const struct acc_seen_call *c)
 	       c->info->cls == ACC_OP_MOVE;
 }
 
+/* Is what it was cut into joined to the same again, by an op call that has a gradient? Then what takes that takes it a
+ * second time. */
+static bool
+makes_again(const struct marks *m, const struct acc_replicas *t, const struct acc_seen_call *cut)
+{
+	for (const struct acc_seen_call *c = cut + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, cut) && !c->k->backward; c++) {
+		if (c->k->talks || acc_seen_backward(t, c) == NULL)
+			continue;
+		bool given = false, again = false;
+		for (uint32_t i = c->first; i < c->first + c->n; i++) {
+			given |= is_of(m, &t->seen[i]);
+			for (unsigned k = 0; k < m->n; k++)
+				again |= t->seen[i].out && t->seen[i].mark == m->mark[k];
+		}
+		if (again && !given)
+			return true;
+	}
+	return false;
+}
+
 /* The op calls of a rank that are given it. 1, 0, < 0, as above. */
 static int
 uses(struct source *s, uint32_t rank, struct acc_err *e)
@@ -243,7 +264,9 @@ uses(struct source *s, uint32_t rank, struct acc_err *e)
 		else if (!behind && c > talk && acc_seen_moves(t, c) && is_open(t, c))
 			add_outputs(&w.open, t, c);
 		else if (!c->k->talks && acc_seen_backward(t, c) != NULL)
-			rc = given && leads_there(s, c) ? 0 : use(s, &w, c, e);
+			rc = given && (leads_there(s, c) || makes_again(&w.m, t, c))
+				     ? 0
+				     : use(s, &w, c, e);
 	}
 	return rc < 0 ? rc : rc == 1 && w.m.n < MOST_MARKS;
 }

@@ -2,6 +2,7 @@
  * has whole, beside those of its parts. */
 #include "acc/say.h"
 #include "replay/replica.h"
+#include "replay/replica_walk.h"
 
 #include <stdlib.h>
 
@@ -82,33 +83,67 @@ acc_rule_means(struct acc_replicas *t, const struct acc_rank_group *g,
 
 /* --- norms --- */
 
-/* Norms that a number is made of, by sums and products of numbers; false: of something else. */
+/* Of a sum of squares, what made these; NULL: it is none. */
+static const struct acc_seen_call *
+squares(const struct acc_replicas *t, const struct acc_seen_call *sum)
+{
+	const struct acc_replica_seen *in = acc_seen_is_of(sum, "sum") ? input(t, sum, false)
+								       : NULL;
+	const struct acc_seen_call *c = in == NULL || in->n < 2 ? NULL : maker(t, in);
+	const struct acc_replica_seen *x = NULL;
+	if (c == NULL || acc_seen_is_of(c, "pow"))
+		return c;
+	if (c->info == NULL || c->info->cls != ACC_OP_MUL || c->k->talks || c->k->backward)
+		return NULL;
+	unsigned n = 0;
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		if (t->seen[i].out)
+			continue;
+		if (x != NULL && x->mark != t->seen[i].mark)
+			return NULL;
+		x = &t->seen[i];
+		n++;
+	}
+	return n == 2 ? c : NULL;
+}
+
+static bool
+add_norm(const struct acc_replicas *t, const struct acc_seen_call *c, uint32_t *norm, uint32_t *n)
+{
+	const uint32_t at = (uint32_t)(c - t->call);
+	uint32_t i = 0;
+	while (i < *n && norm[i] != at)
+		i++;
+	norm[i] = at;
+	*n += i == *n;
+	return *n < MOST_NORMS;
+}
+
+/* Norms, or sums of squares, that a number is made of, by sums and products of numbers; false: of something else. */
 static bool
 norms(const struct acc_replicas *t, const struct acc_replica_seen *s, uint32_t *norm, uint32_t *n,
 	uint32_t *nodes)
 {
 	const struct acc_seen_call *c = maker(t, s);
+	const uint32_t was = *n;
 	if (c == NULL || c->k->talks || c->k->backward || ++*nodes > MOST_NODES)
 		return false;
-	if (c->length) {
-		const uint32_t at = (uint32_t)(c - t->call);
-		uint32_t i = 0;
-		while (i < *n && norm[i] != at)
-			i++;
-		norm[i] = at;
-		*n += i == *n;
-		return *n < MOST_NORMS;
-	}
+	if (c->length)
+		return add_norm(t, c, norm, n);
 	bool any = false;
 	for (uint32_t i = c->first; i < c->first + c->n; i++) {
 		const struct acc_replica_seen *x = &t->seen[i];
 		if (x->out || !x->real)
 			continue;
-		if (x->n > MOST_NORMS || !norms(t, x, norm, n, nodes))
-			return false;
-		any = true;
+		any = x->n <= MOST_NORMS && norms(t, x, norm, n, nodes);
+		if (!any)
+			break;
 	}
-	return any;
+	const struct acc_seen_call *of = any ? NULL : squares(t, c);
+	if (of == NULL)
+		return any;
+	*n = was;
+	return add_norm(t, of, norm, n);
 }
 
 /* Is this op call, of its rank, among those of another? */

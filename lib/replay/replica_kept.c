@@ -120,12 +120,15 @@ others_made(const struct acc_replicas *t, const struct acc_rank_group *g,
 	return false;
 }
 
-/* One rank alone begins with one number everywhere, where all others go on with what they left. */
+/* One rank alone begins with one number everywhere, where all others go on with what they left; or goes on, where all
+ * others begin so. */
 static int
 lost(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
 	int64_t before, const struct acc_seen_call **peer, bool *said, struct acc_err *e)
 {
-	const struct acc_replica_seen *odd = NULL, *made = NULL, *left;
+	const struct acc_replica_seen *anew[2] = {NULL, NULL}, *kept[2] = {NULL, NULL},
+				      *made = NULL, *odd, *left;
+	uint32_t n = 0;
 	bool flat = true;
 	if (kept_by(t, c) == NULL || !acc_replicas_peers(t, g, c, peer) ||
 		!others_made(t, g, peer, before))
@@ -138,22 +141,34 @@ lost(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_se
 					    : acc_ids_get(&t->made,
 						      acc_seen_place(before, peer[i]->k->rank,
 							      s->mark));
-		if (rc < 0 || s == NULL || (flat ? odd != NULL : by == ACC_NOID))
+		if (rc < 0 || s == NULL || (!flat && by == ACC_NOID))
 			return rc;
-		odd = flat ? s : odd;
+		const struct acc_replica_seen **of = flat ? anew : kept;
+		of[of[0] != NULL] = s;
+		n += flat;
 		made = flat ? made : &t->seen[by];
 	}
-	left = odd == NULL || made == NULL ? NULL : left_for(t, &t->call[odd->call], made, before);
+	if (made == NULL || n == 0 || (n > 1 && n + 1 < g->n))
+		return 0;
+	/* Of two ranks nobody knows which is right: what begins anew on one is lost. */
+	odd = n == 1 ? anew[0] : kept[0];
+	left = left_for(t, &t->call[anew[0]->call], made, before);
 	flat = true;
 	int rc = left == NULL ? 0 : acc_replicas_flat(t, left, &flat, e);
 	*said = rc == 0 && !flat;
-	return !*said ? rc
-		      : acc_replicas_blame(t, g, odd->line,
-				SAY(t,
-					"is one number everywhere on rank %lld, where all other ranks go on with what the step"
-					" before left: what is kept from step to step is lost there",
-					(long long)t->call[odd->call].k->rank),
-				1, 0, e);
+	if (!*said)
+		return rc;
+	const long long rank = t->call[odd->call].k->rank;
+	return acc_replicas_blame(t, g, odd->line,
+		n == 1 ? SAY(t,
+				 "is one number everywhere on rank %lld, where all other ranks go on with what the step"
+				 " before left: what is kept from step to step is lost there",
+				 rank)
+		       : SAY(t,
+				 "is what the step before left on rank %lld, where it is one number everywhere on all"
+				 " other ranks: it was not begun anew there",
+				 rank),
+		1, 0, e);
 }
 
 int
@@ -165,12 +180,13 @@ acc_rule_kept(struct acc_replicas *t, const struct acc_rank_group *g,
 	for (size_t s = 0; s + 1 < t->nstep && rc == 0 && !said; s++)
 		for (size_t i = 0; i < t->f->ncall && rc == 0 && !said; i++) {
 			const struct acc_seen_call *c = &t->call[i];
-			if (c->k->rank != g->rank[0] || !c->behind)
+			if (c->k->rank != g->rank[0] || c->k->backward)
 				continue;
-			if (c->k->step == t->step[s] && c->gathers && acc_seen_among(t, c, g))
+			if (c->behind && c->k->step == t->step[s] && c->gathers &&
+				acc_seen_among(t, c, g))
 				rc = early(t, g, c, t->step[s + 1], &said, e);
 			else if (c->k->step == t->step[s + 1] && !c->k->talks &&
-				 g->n == t->f->nrank)
+				 g->n == t->f->nrank && acc_seen_backward(t, c) == NULL)
 				rc = lost(t, g, c, t->step[s], room, &said, e);
 		}
 	return rc;

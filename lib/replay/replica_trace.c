@@ -92,6 +92,22 @@ operand_of(const struct acc_replicas *t, const struct acc_seen_call *c,
 	return best;
 }
 
+/* Does the call only move, turn or convert one tensor, all of it? */
+static bool
+is_whole_move(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_replica_seen *out)
+{
+	const struct acc_replica_seen *in = NULL;
+	unsigned n = 0;
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (!t->seen[i].out && t->seen[i].real && t->seen[i].n > 1) {
+			in = &t->seen[i];
+			n++;
+		}
+	return !c->k->talks && !c->k->backward && c->info != NULL && c->info->cls == ACC_OP_MOVE &&
+	       n == 1 && in->n <= out->n;
+}
+
 const struct acc_replica_seen *
 acc_seen_weight(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
@@ -104,7 +120,8 @@ acc_seen_weight(const struct acc_replicas *t, const struct acc_replica_seen *s)
 			s = acc_seen_input(t, &t->seen[made]);
 			return s != NULL && s->leaf ? s : NULL;
 		}
-		bool passes = c->reduces || (c->info != NULL && c->info->cls == ACC_OP_MUL);
+		bool passes = c->reduces || (c->info != NULL && c->info->cls == ACC_OP_MUL) ||
+			      is_whole_move(t, c, &t->seen[made]);
 		s = passes ? operand_of(t, c, &t->seen[made]) : NULL;
 	}
 	return NULL;
@@ -179,6 +196,17 @@ acc_seen_joined(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	const struct acc_replica_seen *made = acc_seen_maker(t, before_scaling(t, s));
 	const struct acc_seen_call *c = made == NULL ? NULL : &t->call[made->call];
+	/* What is filled up to a number of elements was joined before. */
+	for (unsigned hops = 0; hops < MOST_CUTS && c != NULL && is_whole_move(t, c, made);
+		hops++) {
+		const struct acc_replica_seen *from = acc_seen_maker(t, acc_seen_real(t, c, false));
+		const struct acc_seen_call *before = acc_seen_caller(t, from);
+		if (before == NULL || before->k->talks || before->k->backward ||
+			before->info == NULL || before->info->cls != ACC_OP_MOVE)
+			break;
+		made = from;
+		c = before;
+	}
 	return c == NULL || c->k->talks || c->k->backward || c->info == NULL ||
 			       c->info->cls != ACC_OP_MOVE
 		       ? NULL
