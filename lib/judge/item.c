@@ -414,6 +414,18 @@ of_ranks(const struct acc_val *fold, double x, double y)
 	return n <= ranks && n == floor(n) && fmod(ranks, n) == 0;
 }
 
+/* The same of a list, such as a shape: of each number that is not the other side's. */
+static bool
+list_of_ranks(const struct acc_val *fold, const struct acc_val *a, const struct acc_val *b)
+{
+	bool equal = a != NULL && b != NULL && a->type == ACC_V_INTS && b->type == ACC_V_INTS &&
+		     a->n == b->n;
+	for (uint32_t i = 0; equal && i < a->n; i++)
+		equal = a->ints[i] == b->ints[i] ||
+			of_ranks(fold, (double)a->ints[i], (double)b->ints[i]);
+	return equal;
+}
+
 static void
 argument(struct acc_item *it, const struct acc_picked *f)
 {
@@ -434,7 +446,7 @@ argument(struct acc_item *it, const struct acc_picked *f)
 	}
 	equal |= names_device(a) && names_device(b);
 	for (int s = 0; s < 2; s++)
-		equal |= of_ranks(f->side[s][FOLD], x, y);
+		equal |= of_ranks(f->side[s][FOLD], x, y) || list_of_ranks(f->side[s][FOLD], a, b);
 	it->measure = ACC_BY_VALUE;
 	it->rms = equal ? 0 : INFINITY;
 	if (!equal && is_number(a) && is_number(b) && isfinite(x) && isfinite(y) &&

@@ -260,6 +260,11 @@
 		"tests/parallel/make.py: of four stages with four micro-batches against four ranks with a " \
 		"quarter of the batch each 0.28; of a pipeline of which one side's communication is not " \
 		"recorded none") \
+	X(EXPERTS_SHARE, 0.1, \
+		"of the forward calls that take a weight a side that brings tokens to other ranks has so many " \
+		"fewer: experts over the ranks against all of them on each", \
+		"tests/parallel/make.py: two ranks with two of four experts each against two with four 0.24; " \
+		"of two runs of one layout none") \
 	X(SPLIT_SHARE, 0.02, \
 		"of the forward tensors that both sides have so many are split along one axis: the sides " \
 		"are laid out over ranks in different ways", \

@@ -21,6 +21,9 @@ struct split {
 	bool hands[2];              /* this side hands tensors from rank to rank */
 	uint64_t calls[2], matched; /* forward, but communications */
 	uint64_t turned;            /* of them, those of as many elements, in another shape */
+	uint64_t weighing[2];       /* forward calls of this side that take a weight */
+	uint64_t brings
+		[2]; /* communications that this side alone has before any gradient, or exchanges */
 	uint64_t factor;
 	int64_t first; /* the first item that is split, -1: none */
 	bool device;   /* whose parts they are */
@@ -143,15 +146,51 @@ talk_alike(const struct acc_call *k)
 	       !acc_str_starts(acc_str(k->key[ACC_A]), space);
 }
 
-static void
-communicates(struct split *s, const struct acc_call *k, bool matched)
+/* Does each rank give each other one something else, as tokens to where their experts are? */
+static bool
+exchanges(const struct acc_call *k)
 {
+	const struct acc_str key = acc_str(k->key[ACC_A] != NULL ? k->key[ACC_A] : k->key[ACC_B]);
+	return memmem(key.p, key.n, "all_to_all", 10) != NULL ||
+	       memmem(key.p, key.n, "AlltoAll", 8) != NULL;
+}
+
+static void
+communicates(struct split *s, const struct acc_call *k, bool matched, bool before)
+{
+	const int side = k->key[ACC_A] == NULL ? ACC_B : ACC_A;
+	for (int i = 0; i < 2; i++)
+		s->brings[i] += k->key[i] != NULL && before && exchanges(k);
 	if (matched && talk_alike(k)) {
 		s->talked++;
 		return;
 	}
-	s->talks[k->key[ACC_A] == NULL ? ACC_B : ACC_A]++;
+	s->talks[side]++;
 	s->handed += k->hands;
+}
+
+/* Does it take a weight? */
+static bool
+weighs(const struct acc_case *c, uint32_t call)
+{
+	const struct acc_call *k = &c->call[call];
+	for (uint32_t n = k->first; n <= k->last; n++)
+		if (c->item[n].call == call && c->item[n].weight)
+			return true;
+	return false;
+}
+
+/* Experts over the ranks against all, or more, of them on each: who brings tokens to where their experts are calls
+ * fewer. */
+static bool
+has_experts(const struct split *s)
+{
+	for (int side = 0; side < 2; side++) {
+		const double own = (double)s->weighing[side], all = (double)s->weighing[!side];
+		if (s->brings[side] > 0 && all - own > LIMIT_EXPERTS_SHARE * all)
+			return true;
+	}
+	return false;
 }
 
 static int
@@ -162,7 +201,7 @@ count(struct acc_case *c, struct split *s, struct acc_err *e)
 	bool any = false;
 	for (uint32_t i = 0, end; i < c->ncall && rc == 0; i = end) {
 		/* A rank that one side alone has says nothing of what the calls of the others do. */
-		bool both = false;
+		bool both = false, before = true;
 		acc_case_rest(c);
 		for (end = i; end < c->ncall && c->call[end].segment == c->call[i].segment; end++)
 			both |= c->call[end].key[ACC_A] != NULL && c->call[end].key[ACC_B] != NULL;
@@ -173,9 +212,13 @@ count(struct acc_case *c, struct split *s, struct acc_err *e)
 			s->hands[ACC_A] |= k->hands && k->key[ACC_A] != NULL;
 			s->hands[ACC_B] |= k->hands && k->key[ACC_B] != NULL &&
 					   (!matched || talk_alike(k));
+			before &= !k->backward;
 			if (acc_is_communication(k))
-				communicates(s, k, matched);
+				communicates(s, k, matched, before);
 			else if (!k->backward) {
+				const bool weight = weighs(c, j);
+				s->weighing[ACC_A] += weight && k->key[ACC_A] != NULL;
+				s->weighing[ACC_B] += weight && k->key[ACC_B] != NULL;
 				s->calls[ACC_A] += k->key[ACC_A] != NULL;
 				s->calls[ACC_B] += k->key[ACC_B] != NULL;
 				s->matched += matched;
@@ -277,6 +320,7 @@ acc_sharded(struct acc_case *c, struct acc_err *e)
 		uint64_t all = s.calls[s.hands[ACC_A] ? ACC_B : ACC_A];
 		signs += (double)(all - s.matched) > LIMIT_STAGES_SHARE * (double)all ? 2 : 0;
 	}
+	signs += several && has_experts(&s) ? 2 : 0;
 	signs += s.handed > 0 || s.talks[ACC_A] + s.talks[ACC_B] > s.talked;
 	if (signs < 2)
 		return 0;
