@@ -8,10 +8,11 @@ norms' tokens split, too), mcN and smcN (tpN and spN by the kernels that join a 
 communication), zeroN (gradients in one flat buffer, of which each rank has its part and updates its
 part of the weights), moe (experts instead of every second layer's fc1 and fc2) or epN (these, an
 equal part of them and of the batch on each rank); or several, such as tp2dp2pp2: neighbours are tp,
-then dp, then pp. It may end in words behind dashes: m4 (the batch in four parts, one after another,
-their gradients added up), v2 (each stage of pp is two that lie apart), bias (of a linear itself,
-where the weight is not split by columns; else added to the sum), step (the weights are updated, as
-by zeroN), vocab and pad (tp: the vocabulary is split, or split and filled up).
+then ep, then dp, then pp. It may end in words behind dashes: m4 (the batch in four parts, one after
+another, their gradients added up), v2 (each stage of pp is two that lie apart), bias (of a linear
+itself, where the weight is not split by columns; else added to the sum), step (the weights are
+updated, as by zeroN), vocab and pad (tp: the vocabulary is split, or split and filled up), moe (all
+experts on each rank).
 
 And in a fault: lost (an all_reduce that does not happen), noavg (gradients summed, not averaged),
 noreduce (not even summed), scale (one product of rank N-1 is 3 % off), token (of ep, or moe: one is
@@ -73,6 +74,7 @@ recorder.NOISY |= set(recorder.OPS["NPU"][1].split())
 
 
 GROUP = None   # of the ranks that share a layer; None: all
+EXPERT = None  # of those that share the experts of one
 
 
 def size():
@@ -97,15 +99,15 @@ def scatter(out, x, group=None):
 
 
 def exchange(out, x, output_split_sizes, input_split_sizes, group=None):
-    n, r = dist.get_world_size(), dist.get_rank()
+    n, r = dist.get_world_size(EXPERT), dist.get_rank(EXPERT)
     rows = torch.tensor(input_split_sizes)
     all_rows = [torch.empty_like(rows) for _ in range(n)]
-    dist.all_gather(all_rows, rows)
+    dist.all_gather(all_rows, rows, group=EXPERT)
     most = max(int(t.sum()) for t in all_rows)
     mine = torch.zeros((most,) + x.shape[1:])
     mine[:x.shape[0]] = x
     whole = [torch.empty_like(mine) for _ in range(n)]
-    dist.all_gather(whole, mine)
+    dist.all_gather(whole, mine, group=EXPERT)
     parts = [w[:int(t.sum())].split(t.tolist())[r] for w, t in zip(whole, all_rows)]
     out.copy_(torch.cat(parts))
 
@@ -334,6 +336,8 @@ class Model:
         self.data = next((k for k in lay if k in DATA), None)
         n, r = self.n, self.r = lay.get(self.tensor or self.data, (1, 0))
         self.dn, self.dr = lay.get(self.data, (1, 0))
+        if self.data == "ep" and "dp" in lay:   # each has its own part of the batch
+            self.dn, self.dr = n * lay["dp"][0], n * lay["dp"][1] + r
         self.pn, self.pr = lay.get("pp", (1, 0))
         self.parts, self.chunks = lay.get("m", (1, 0))[0], lay.get("v", (1, 0))[0]
         self.bias, self.update = "bias" in lay, "step" in lay or kind == "zero"
@@ -345,7 +349,7 @@ class Model:
             for k in ("embed", "head"):
                 whole[k] = torch.cat([whole[k], torch.zeros(self.pad, DIM)])
         self.shape = {k: v.shape for k, v in whole.items()}
-        self.routed = kind in ("moe", "ep")
+        self.routed = "moe" in lay or kind == "ep"
         unused = ("r", "e1", "e2") if not self.routed else \
             tuple(f"{k}{i}" for i in range(1, LAYERS, 2) for k in ("fc1", "b1", "fc2", "b2"))
         whole = {k: v for k, v in whole.items() if not k.startswith(unused)}
@@ -430,7 +434,7 @@ class Model:
         sizes = torch.bincount(which, minlength=EXPERTS)
         if self.kind == "ep":
             counts = [torch.empty_like(sizes) for _ in range(self.n)]
-            dist.all_gather(counts, sizes)
+            dist.all_gather(counts, sizes, group=EXPERT)
             per = EXPERTS // self.n
             table = torch.stack(counts).view(self.n, self.n, per)   # from, to, expert
             sent = table[self.r].sum(-1).tolist()
@@ -604,6 +608,8 @@ def reduce_gradients(net):
             group = net.group if net.fault == "group" and not net.tensor else net.among
             if net.fault != "noreduce" and not own:
                 dist.all_reduce(w.grad, group=group)
+            elif net.fault != "noreduce" and net.shared is not None:   # who has the same experts
+                dist.all_reduce(w.grad, group=net.shared)
             if net.fault != "noavg":
                 w.grad.div_(net.dn)
 
@@ -638,13 +644,13 @@ def read(layout):
     """How many ranks of each kind, neighbours first; the words behind."""
     base, *marks = layout.split("-")
     lay = [(k, int(n or 1)) for k, n in re.findall(r"([a-z]+)(\d*)", base)]
-    lay.sort(key=lambda k: ("pp" == k[0], k[0] in DATA))
+    lay.sort(key=lambda k: ("pp" == k[0], k[0] in DATA, k[0] == "dp"))
     extra, fault = {}, None
     for m in marks:
         k = re.fullmatch(r"([mv])(\d+)", m)
         if k:
             extra[k[1]] = (int(k[2]), 0)
-        elif m in ("bias", "step", "vocab", "pad"):
+        elif m in ("bias", "step", "vocab", "pad", "moe"):
             extra[m] = (1, 0)
         elif m not in ("noise", "tf32"):
             fault = m
@@ -659,13 +665,14 @@ def world(layout):
 
 
 def rank_main(r, layout, task, out, store):
-    global GARBAGE, GROUP
+    global GARBAGE, GROUP, EXPERT
     torch.set_num_threads(1)
     lay, extra, fault, marks = read(layout)
     n = world(layout)
     dist.init_process_group("gloo", f"file://{store}", rank=r, world_size=n)
     GARBAGE = "noise" in marks or "tf32" in marks
-    among, below = None, 1
+    among, shared, below = None, None, 1
+    split = {"ep", "dp"} <= {k for k, _ in lay}   # the batch, over all ranks
     for kind, k in lay:
         extra[kind] = (k, r // below % k)
         groups = {}
@@ -676,6 +683,8 @@ def rank_main(r, layout, task, out, store):
         mine = made.get((r // (below * k), r % below))
         if kind in TENSOR:
             GROUP = mine
+        elif split and kind in ("ep", "dp"):
+            EXPERT, shared = (mine, shared) if kind == "ep" else (EXPERT, mine)
         elif kind in DATA:
             among = mine
         below *= k
@@ -690,7 +699,7 @@ def rank_main(r, layout, task, out, store):
         recorder.LEVEL |= {"linear": 2.0 ** -12, "matmul": 2.0 ** -12}
     with rec.recording():
         net = Model(extra, fault, r)
-        net.among = among
+        net.among, net.shared = among, shared
         step(net, tokens, labels)
     folder = os.path.join(out, layout, "step0", f"rank{r}")
     Msprobe(folder, task).write(rec.events)

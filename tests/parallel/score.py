@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Ranks against one: what accdiff says of the runs of make.py. BIN holds the programs.
 
-Usage: score.py --list [many | mixed | LAYOUT[:BENCH]...]
+Usage: score.py --list [many | mixed | experts | LAYOUT[:BENCH]...]
                                  the runs that it wants, as words for make.py
-       score.py FOLDER [-v] [--statistics] [many | mixed | LAYOUT[:BENCH]...]
+       score.py FOLDER [-v] [--statistics] [many | mixed | experts | LAYOUT[:BENCH]...]
                                  clean runs that are accused, faults that are named; many, mixed:
                                  with a bench of several ranks, too
 
@@ -70,7 +70,7 @@ MANY = [
     ("fsdp4", "dp2", "scale noavg stale order mask"),
     ("zero4", "zero2", "scale lost noavg stale order mask"),
 ]
-# The same where no rank is some of the other side's: both become one, by statistics.
+# The same where no rank is some of the other side's: both become one.
 MIXED = [
     ("tp2", "dp2", "scale lost stale order mask"),
     ("dp2", "tp2", "scale noavg stale mask"),
@@ -94,12 +94,29 @@ MIXED = [
     ("tp2pp2-m2", "tp2dp2", "scale lost stale noavg"),
     ("pp2-v2-m2", "tp2", "scale stale noavg"),
     ("pp4-m4", "dp4", "scale stale mask"),
+    ("ep2", "dp2-moe", "scale noavg stale order mask token"),
+    ("dp2-moe", "ep2", "scale stale mask token"),
+    ("ep2", "ep4", "scale noavg stale order mask token"),
+    ("ep4", "ep2", "scale noavg stale order mask token"),
+    ("ep4", "dp2-moe", "scale stale order token"),
+    ("dp4-moe", "ep2", "scale stale mask token"),
+    ("tp2-moe", "ep2", "scale lost stale token"),
+    ("ep2", "fsdp2-moe", "scale stale order token"),
+    ("tp2-moe", "dp2-moe", "scale lost stale token"),
+    ("ep2dp2", "ep4", "scale noavg stale order token"),
+    ("ep4", "ep2dp2", "scale noavg stale order token"),
+    ("ep2dp2", "dp2-moe", "scale stale order token"),
+    ("dp2-moe", "ep2dp2", "scale stale mask token"),
 ]
+EXPERTS = [f"{x}:{y}" for x, y, _ in MIXED if "moe" in x + y or "ep" in x + y]
 NOISE = ["", "-noise", "-tf32"]
 
 
 def chosen(only):
-    """Of ranks against one, or of `many`, or `mixed`; or those of some layouts, such as tp4 or tp4:tp2."""
+    """Of ranks against one, or of `many`, or `mixed`, or those of it with experts; or those of some layouts,
+    such as tp4 or tp4:tp2."""
+    if "experts" in only:
+        only = only + EXPERTS
     for name, table in ("many", MANY), ("mixed", MIXED), ("", TABLE):
         for layout, bench, faults in table:
             if name in only or f"{layout}:{bench}" in only or \
