@@ -554,3 +554,120 @@ warned() {
 	run --separate-stderr accdiff --no-fold pp2-noise silent
 	[[ $stderr != *"laid out over ranks in different ways"* ]]
 }
+
+# fold_mixed.tar.gz was made by
+#	tests/parallel/make.py OUT ep2-noise ep4-noise dp2-moe-noise dp4-moe-noise ep2dp2-noise fsdp2-moe-noise \
+#		tp2-moe-noise --layers 2 --task statistics --seed 4
+#	tests/parallel/make.py OUT/deep ep2-noise dp2-moe-noise fsdp2-moe-noise --layers 4 --task statistics --seed 150
+#	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
+@test "experts on both sides, or on one against all of them on each rank of the other" {
+	tar -xzf "$DATA/fold_mixed.tar.gz"
+	for pair in ep4:ep2 ep2:ep4 ep2:dp2-moe dp2-moe:ep2 ep4:dp2-moe dp4-moe:ep2 ep2dp2:ep4 ep2dp2:dp2-moe \
+		fsdp2-moe:ep2 tp2-moe:ep2 dp4-moe:dp2-moe; do
+		found 0 ${pair%:*}-noise ${pair#*:}-noise
+		[[ $text =~ ^([0-9]+)" op calls compared: none adds more error" ]] || { echo "$pair $text"; false; }
+		[ "${BASH_REMATCH[1]}" -ge 190 ] || { echo "$pair $text"; false; }
+		[ -z "$stderr" ]
+	done
+	# Where all ranks have all experts, those of a group are one of the bench's.
+	[ "${BASH_REMATCH[1]}" -ge 500 ]
+	# Flat parts of weights are none that all ranks have, though most that a line lays out are.
+	found 0 deep/fsdp2-moe-noise deep/ep2-noise
+	[[ $text == *"op calls compared: none adds more error"* ]]
+}
+
+@test "experts on both sides: products, what lies between, and what is made of their gradients are each rank's own" {
+	tar -xzf "$DATA/fold_mixed.tar.gz"
+	for pair in ep4:ep2 ep2:ep4 ep4:dp2-moe; do
+		accfold -w -b ${pair#*:}-noise ${pair%:*}-noise | accfmt --json >own
+		run -0 jq -rs 'map(select(.fold // "" | startswith("Alone()")) | select(.io == "out"))
+			| group_by([.op, .pass]) | map("\(.[0].op).\(.[0].pass) \(map(.key) | unique | length)") | join(" ")' own
+		[ "$output" = "Functional.gelu.backward 4 Functional.gelu.forward 4 Functional.linear.backward 8 \
+Functional.linear.forward 8 Tensor.contiguous.forward 8 Tensor.div_.forward 8" ] || { echo "$pair $output"; false; }
+	done
+	# Layer by layer: those of the first rank, then those of the second.
+	run -0 jq -rs 'map(select(.op == "Tensor.div_" and .io == "out" and (.fold // "" | startswith("Alone()"))) |
+		."fold.rank" | tostring) | join("")' <(accfold -w -b deep/dp2-moe-noise deep/ep2-noise | accfmt --json)
+	[ "$output" = 0000111100001111 ]
+	# Parts of one weight are nobody's own, though both sides have the same ones.
+	run ! grep -q Alone <(accfold -w -p -b tp2-noise sp2-noise)
+}
+
+@test "two layouts: where a line is behind a fault, shapes tell its layout, or ranks that are as the bench's" {
+	tar -xzf "$DATA/fold_mixed.tar.gz"
+	for pair in ep4-noise:ep2-noise ep2-noise:dp2-moe-noise tp2-moe-noise:ep2-noise; do # the only router
+		rm -rf router-bad
+		scaled ${pair%:*} router-bad Functional.linear.6.forward
+		found 1 router-bad ${pair#*:}
+		[[ $found =~ ^"Functional.linear.6.forward out 0 "(null|1)$ ]] || { echo "$pair $found"; false; }
+	done
+}
+
+@test "two layouts: a weight that one rank alone has otherwise is the bench's weight none the less" {
+	tar -xzf "$DATA/fold_mixed.tar.gz"
+	cp -r ep2-noise stale
+	jq -c '.data["Functional.linear.0.forward"].input_args[1] |= (.Max *= 1.05 | .Min *= 1.05 | .Mean *= 1.05 | .Norm *= 1.05)' \
+		ep2-noise/step0/rank1/dump.json >stale/step0/rank1/dump.json
+	found 1 stale dp2-moe-noise
+	[ "$found" = "Functional.linear.0.forward in 1 1" ]
+	# Or the other layers' are, on a mesh of several axes.
+	tar -xzf "$DATA/many.tar.gz"
+	cp -r tp2dp2-noise norm-stale
+	jq -c '.data["Functional.layer_norm.2.forward"].input_args[2] |= (.Max *= 1.05 | .Min *= 1.05 | .Mean *= 1.05 | .Norm *= 1.05)' \
+		tp2dp2-noise/step0/rank3/dump.json >norm-stale/step0/rank3/dump.json
+	found 1 norm-stale tp4-noise
+	[ "$found" = "Functional.layer_norm.2.forward in 2 3" ]
+}
+
+@test "two layouts: shapes that are split otherwise on each side are no other arguments" {
+	tar -xzf "$DATA/fold_mixed.tar.gz"
+	scaled ep4-noise view-bad Tensor.view.1.forward
+	found 1 view-bad dp2-moe-noise
+	[ "$found" = "Tensor.view.1.forward out 0 null" ]
+}
+
+# both DEVICE BENCH: as accdiff folds both sides, measured
+both() {
+	for x in $1:$2 $2:$1; do
+		accfold -w -b ${x#*:} ${x%:*} >${x%:*}.acc
+	done
+	accalign $1.acc $2.acc | accmetric
+}
+
+# compared: how many tensors of the pairs on standard input, and how
+compared() {
+	accfmt --json | jq -rs 'map(select(.kind == "pair" and (."a.kind" // ."b.kind") == "tensor" and ."m.mode" != null)
+		| if ."m.mode" == "tensor" and ."m.max_abs" > 1e-5 then "off" else ."m.mode" end)
+		| group_by(.) | map("\(.[0]) \(length)") | join(" ")'
+}
+
+# culprit: of measured pairs on standard input
+culprit() {
+	accfirstbad | accfmt --json |
+		jq -rs 'map(select(.kind == "finding" and .what == "culprit"))[0] | "\(.name) \(.io) \(.rank)"'
+}
+
+@test "tensors: two layouts are compared by every element, in whatever order the parts of one stand" {
+	python3 "$DATA/fold_tensors.py" layouts
+	cd layouts
+	# Queries, keys and values over ranks, against samples; sums of both ranks stand where their reduction gives them.
+	[ "$(both dev split | compared)" = "tensor 18" ]
+	[ "$(both split dev | compared)" = "tensor 18" ]
+	# A mesh of both: rows of parts; what is summed up on both sides hides nothing behind it.
+	[ "$(both grid dev | compared)" = "tensor 24" ]
+	[ "$(both dev grid | compared)" = "tensor 24" ]
+	[ "$(both grid four | compared)" = "tensor 18" ]
+}
+
+@test "tensors: of two layouts the rank whose part is off is named" {
+	python3 "$DATA/fold_tensors.py" layouts-scale scale
+	cd layouts-scale
+	[ "$(both dev split | culprit)" = "Functional.linear.2.forward out 1" ]
+	[ "$(both split dev | culprit)" = "Functional.linear.2.forward out null" ]
+	[ "$(both grid split | culprit)" = "Functional.linear.2.forward out 3" ]
+	# Where all calls are behind the fault, by the plain order.
+	cd ..
+	python3 "$DATA/fold_tensors.py" layouts-first first
+	cd layouts-first
+	[ "$(both dev split | culprit)" = "Functional.linear.0.forward out 1" ]
+}

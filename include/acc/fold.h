@@ -69,7 +69,7 @@ int acc_fold_add(struct acc_fold *f, bool reference, const struct acc_rec *r, st
 /* Layouts as acc_fold_print writes them, to be taken as they are; text need not stay. */
 int acc_fold_given(struct acc_fold *f, struct acc_str text, const char *name, struct acc_err *e);
 /* A reference of several ranks becomes one rank, too, as it does where it is the device and this one its
- * reference: by statistics. */
+ * reference. */
 void acc_fold_whole(struct acc_fold *f);
 /* After all records: 1: the layout is found; 0: no layout explains the ranks, for acc_fold_why. */
 int acc_fold_find(struct acc_fold *f, struct acc_err *e);

@@ -2,6 +2,8 @@
  * for each rank's. */
 #include "fold/impl.h"
 
+#include <stdlib.h>
+
 static uint64_t
 line_id(const struct fold_call *k, uint64_t shapes)
 {
@@ -9,11 +11,20 @@ line_id(const struct fold_call *k, uint64_t shapes)
 	return acc_hash(id, sizeof id);
 }
 
+/* Of a call, whatever others of its line do. */
+static uint64_t
+call_id(const struct fold_call *k)
+{
+	const uint64_t id[3] = {k->key, UINT64_MAX, k->dir};
+	return acc_hash(id, sizeof id);
+}
+
 bool
 acc_fold_is_alone(const struct acc_fold *f, const struct fold_call *k)
 {
 	return f->alone.n > 0 &&
-	       (acc_ids_get(&f->alone, line_id(k, 0)) != ACC_NOID ||
+	       ((k->late && acc_ids_get(&f->alone, call_id(k)) != ACC_NOID) ||
+		       acc_ids_get(&f->alone, line_id(k, 0)) != ACC_NOID ||
 		       acc_ids_get(&f->alone, line_id(k, acc_fold_shapes(f, k))) != ACC_NOID);
 }
 
@@ -40,8 +51,8 @@ is_one(const struct acc_fold *f, const struct fold_call *k, const struct fold_ca
 	return sure > 1;
 }
 
-static bool
-is_weight(const struct fold_call *k, const struct fold_item *it, bool first)
+bool
+acc_fold_is_weight(const struct fold_call *k, const struct fold_item *it, bool first)
 {
 	return k->weighs && !first && it->tensor && !it->output && acc_fold_digest(&it->stat) != 0;
 }
@@ -54,7 +65,7 @@ weighs_the_same(const struct acc_fold *f, const struct fold_call *k, const struc
 	bool any = false, first = true;
 	for (uint32_t i = 0; i < k->n; i++) {
 		const struct fold_item *own = &f->device.item[k->first + i], *it;
-		if (!is_weight(k, own, first)) {
+		if (!acc_fold_is_weight(k, own, first)) {
 			first &= !own->tensor;
 			continue;
 		}
@@ -67,8 +78,8 @@ weighs_the_same(const struct acc_fold *f, const struct fold_call *k, const struc
 	return any ? 1 : -1;
 }
 
-static bool
-forward(const struct fold_call *k)
+bool
+acc_fold_is_own_work(const struct fold_call *k)
 {
 	return k->dir == FOLD_FORWARD && !k->talks && k->line != 0;
 }
@@ -115,7 +126,8 @@ ranks_alone(const struct acc_fold *f, const struct fold_step *t, const struct fo
 		n += found != FOLD_NONE;
 		before = found;
 	}
-	return shared ? 0 : n;
+	/* Where one rank alone has elements, there is none that could share them. */
+	return shared || (*all == 1 && !f->device.call[t->call[v->rank]].weighs) ? 0 : n;
 }
 
 /* Is it, of all ranks together, what the reference has? Of summands there is but the mean, which one expert's
@@ -144,28 +156,33 @@ count(struct acc_ids *ids, uint64_t id, uint32_t more, struct acc_err *e)
 	return acc_ids_put(ids, id, (n == ACC_NOID ? 0 : n) + more, true, e);
 }
 
-/* How many ranks call this line of code, and how many of these for themselves. */
+int
+acc_fold_count_line(const struct acc_fold *f, const struct fold_call *k, uint32_t all, uint32_t own,
+	struct acc_ids *seen, struct acc_ids *like, struct acc_err *e)
+{
+	const uint64_t id[2] = {line_id(k, 0), line_id(k, acc_fold_shapes(f, k))};
+	int rc = 0;
+	for (int i = 0; i < 2 && rc == 0; i++) {
+		rc = count(seen, id[i], all, e);
+		rc = rc < 0 ? rc : count(like, id[i], own, e);
+	}
+	return rc;
+}
+
 static int
 count_alone(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 	struct acc_ids *seen, struct acc_ids *like, struct acc_err *e)
 {
 	struct fold_call *k = &f->device.call[t->call[v->rank]];
 	k->mated = v->mate != FOLD_NONE;
-	if (!forward(k))
+	if (!acc_fold_is_own_work(k))
 		return 0;
-	const uint64_t id[2] = {line_id(k, 0), line_id(k, acc_fold_shapes(f, k))};
 	uint32_t of = 0, n = folds(f, t, v) ? 0 : ranks_alone(f, t, v, &of);
-	int rc = 0;
-	for (int i = 0; i < 2 && rc == 0; i++) {
-		rc = count(seen, id[i], of > 0 ? of : f->mesh.zip, e);
-		rc = rc < 0 ? rc : count(like, id[i], n, e);
-	}
-	return rc;
+	return acc_fold_count_line(f, k, of > 0 ? of : f->mesh.zip, n, seen, like, e);
 }
 
-/* A line of code is so if most of its calls are. */
-static int
-settle(struct acc_fold *f, const struct acc_ids *seen, const struct acc_ids *like,
+int
+acc_fold_settle_lines(struct acc_fold *f, const struct acc_ids *seen, const struct acc_ids *like,
 	struct acc_err *e)
 {
 	int rc = 0;
@@ -217,20 +234,18 @@ meets(const struct acc_fold *f, const struct fold_call *k, bool output, const st
 	return in > 0 && (!all || in == n);
 }
 
-/* What lies between calls that are each rank's own is so, too, as what an expert does without weights:
- * it is made only of what they give, and they take what is made of it. */
-static int
-add_between(struct acc_fold *f, struct acc_err *e)
+int
+acc_fold_alone_between(struct acc_fold *f, struct acc_err *e)
 {
 	struct acc_ids given = {0}, taken = {0}, seen = {0}, like = {0};
 	const struct fold_call *c = f->device.call;
 	int rc = 0;
 	for (uint32_t i = 0; i < f->device.ncall && rc == 0; i++)
-		if (forward(&c[i]) &&
+		if (acc_fold_is_own_work(&c[i]) &&
 			(acc_fold_is_alone(f, &c[i]) || meets(f, &c[i], false, &given, true)))
 			rc = mark(f, &c[i], true, &given, e);
 	for (uint32_t i = f->device.ncall; i-- > 0 && rc == 0;) {
-		if (!forward(&c[i]))
+		if (!acc_fold_is_own_work(&c[i]))
 			continue;
 		bool own = acc_fold_is_alone(f, &c[i]),
 		     leads = meets(f, &c[i], true, &taken, false);
@@ -242,11 +257,98 @@ add_between(struct acc_fold *f, struct acc_err *e)
 		if (rc == 0 && (between || own))
 			rc = count(&like, line_id(&c[i], 0), 1, e);
 	}
-	rc = rc < 0 ? rc : settle(f, &seen, &like, e);
+	rc = rc < 0 ? rc : acc_fold_settle_lines(f, &seen, &like, e);
 	acc_ids_release(&given);
 	acc_ids_release(&taken);
 	acc_ids_release(&seen);
 	acc_ids_release(&like);
+	return rc;
+}
+
+/* After so many ranks the same ones again, and none of them twice; 0: not so. */
+static uint32_t
+period_of(const uint32_t *id, uint32_t n)
+{
+	uint32_t p = 1;
+	while (p < n && id[p] != id[0])
+		p++;
+	for (uint32_t r = 0; r < n; r++) {
+		if (id[r] != id[r % p])
+			return 0;
+		for (uint32_t q = r + 1; q < p; q++)
+			if (id[q] == id[r])
+				return 0;
+	}
+	return n % p == 0 && p > 1 ? p : 0;
+}
+
+void
+acc_fold_add_pattern(struct fold_pattern *p, const uint32_t *id, uint32_t n)
+{
+	const uint32_t span = period_of(id, n);
+	p->all++;
+	if (p->votes == 0)
+		p->span = span;
+	p->votes += span == p->span;
+}
+
+void
+acc_fold_refine(struct acc_fold *f, const struct fold_pattern *p)
+{
+	struct fold_mesh *m = &f->mesh;
+	if (p->span < 2 || p->span >= m->zip || m->zip % p->span != 0 || 2 * p->votes <= p->all)
+		return;
+	m->n = 2;
+	m->size[0] = m->zip / p->span;
+	m->size[1] = p->span;
+}
+
+/* Of the reference's calls, which each rank's is: of those that take weights. */
+static int
+find_pattern(struct acc_fold *f, struct acc_err *e)
+{
+	struct fold_pattern p = {.span = 0};
+	uint32_t *id = calloc((size_t)f->mesh.zip + 1, sizeof *id);
+	if (id == NULL)
+		return acc_nomem(e);
+	for (uint32_t s = 0; s < f->nstep; s++)
+		for (uint32_t i = 0; i < f->step[s].nv && f->step[s].reference != FOLD_NONE; i++) {
+			const struct fold_step *t = &f->step[s];
+			const struct fold_segment *g = &f->reference.segment[t->reference];
+			const uint32_t *call = &t->call[t->v[i].rank];
+			bool all = true;
+			for (uint32_t r = 0; r < f->mesh.zip && all; r++) {
+				const struct fold_call *k = &f->device.call[call[r]];
+				all = call[r] != FOLD_NONE && k->weighs &&
+				      acc_fold_is_own_work(k) && acc_fold_is_alone(f, k);
+				id[r] = all ? the_one(f, g, k) : FOLD_NONE;
+				all &= id[r] != FOLD_NONE;
+			}
+			if (all)
+				acc_fold_add_pattern(&p, id, f->mesh.zip);
+		}
+	free(id);
+	acc_fold_refine(f, &p);
+	return 0;
+}
+
+int
+acc_fold_alone_behind(struct acc_fold *f, struct acc_err *e)
+{
+	struct acc_ids given = {0};
+	const struct fold_call *c = f->device.call;
+	int rc = 0;
+	for (uint32_t i = 0; i < f->device.ncall && rc == 0; i++) {
+		const bool own = c[i].dir == FOLD_BACKWARD && acc_fold_is_alone(f, &c[i]);
+		/* So is their sum over the ranks that have the same experts. */
+		const bool behind = c[i].dir == FOLD_FORWARD && c[i].late &&
+				    meets(f, &c[i], false, &given, true);
+		if (behind)
+			rc = acc_ids_put(&f->alone, call_id(&c[i]), 1, true, e);
+		if (rc == 0 && (own || behind))
+			rc = mark(f, &c[i], true, &given, e);
+	}
+	acc_ids_release(&given);
 	return rc;
 }
 
@@ -261,9 +363,11 @@ acc_fold_alone(struct acc_fold *f, struct acc_err *e)
 		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
 			if (f->step[s].reference != FOLD_NONE)
 				rc = count_alone(f, &f->step[s], &f->step[s].v[i], &seen, &like, e);
-	rc = rc < 0 ? rc : settle(f, &seen, &like, e);
+	rc = rc < 0 ? rc : acc_fold_settle_lines(f, &seen, &like, e);
 	if (rc == 0 && f->alone.n > 0)
-		rc = add_between(f, e);
+		rc = acc_fold_alone_between(f, e);
+	if (rc == 0 && f->alone.n > 0)
+		rc = find_pattern(f, e);
 	acc_ids_release(&seen);
 	acc_ids_release(&like);
 	return rc < 0 ? rc : f->alone.n > 0;

@@ -2,17 +2,13 @@
  *
  * What all of its ranks have is known without the device. Of what is split the statistics of the whole are
  * known, too, but not along which axis, nor by which factor: each way is tried against the device's, and the
- * calls of a line of code vote, as they do for the device. Then the reference is one rank, by statistics. */
+ * calls of a line of code vote, as they do for the device. Then the reference is one rank (settle.c). */
 #include "fold/impl.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { MOST_WAYS = 96 };
-/* What all ranks have is equal but for noise; what is mostly alike, as where a mask has one large number, is
- * less so. */
-#define COPIES (1.0 / 64)
-
 /* Ways in which the ranks' parts of a tensor may be a whole. */
 struct ways {
 	const struct fold_mesh *m;
@@ -33,6 +29,7 @@ acc_fold_both(struct acc_fold *f, struct acc_err *e)
 		return acc_nomem(e);
 	*f->both = (struct acc_fold){.spool = f->spool,
 		.device = f->reference,
+		.roots = f->roots,
 		.groups = 1,
 		.apart = 1,
 		.whole = true};
@@ -90,7 +87,7 @@ same_ends(const struct acc_fold_stat *a, const struct acc_fold_stat *b, double s
 	for (int i = 0; i < 2; i++) {
 		const double x = a->v[ends[i]], y = b->v[ends[i]];
 		if ((a->known & b->known & 1 << ends[i]) &&
-			fabs(x - y) > share * tol * (fabs(y) + less) + COPIES * tol * rms / 8)
+			fabs(x - y) > share * tol * (fabs(y) + less) + FOLD_COPIES * tol * rms / 8)
 			return false;
 	}
 	return true;
@@ -100,13 +97,12 @@ same_ends(const struct acc_fold_stat *a, const struct acc_fold_stat *b, double s
 static bool
 twins(const struct acc_fold_stat *a, const struct acc_fold_stat *b, double tol)
 {
-	return a->count > 1 && acc_fold_same(a, 1, b, COPIES * tol) == 2 &&
-	       same_ends(a, b, COPIES, tol);
+	return a->count > 1 && acc_fold_same(a, 1, b, FOLD_COPIES * tol) == 2 &&
+	       same_ends(a, b, FOLD_COPIES, tol);
 }
 
-/* Are all, with such a share of the noise? */
-static bool
-are_copies(const struct acc_fold_stat *part, uint32_t n, double share, double tol)
+bool
+acc_fold_are_copies(const struct acc_fold_stat *part, uint32_t n, double share, double tol)
 {
 	struct acc_fold_stat whole;
 	if (!acc_fold_join(part, n, (struct acc_place){.kind = ACC_REPLICATE}, share * tol, &whole))
@@ -117,9 +113,8 @@ are_copies(const struct acc_fold_stat *part, uint32_t n, double share, double to
 	return true;
 }
 
-/* Does the first part stand there again? Then they are no parts of a whole along this axis. */
-static bool
-has_twin(const struct acc_fold_stat *part, uint32_t n, double tol)
+bool
+acc_fold_has_twin(const struct acc_fold_stat *part, uint32_t n, double tol)
 {
 	for (uint32_t i = 1; i < n; i++)
 		if (twins(&part[0], &part[i], tol))
@@ -147,21 +142,22 @@ descend(struct ways *w, int axis, const struct acc_fold_stat *from, uint32_t n,
 				      : (struct acc_place){ACC_PARTIAL, 0};
 		for (uint32_t i = 0; i < left && fits; i++)
 			fits = acc_fold_join(&from[i * size], size, p, w->tol, &to[i]) &&
-			       (c == 0 ? are_copies(&from[i * size], size, 1, w->tol)
-				       : !has_twin(&from[i * size], size, w->tol));
+			       (c == 0 ? acc_fold_are_copies(&from[i * size], size, 1, w->tol)
+				       : !acc_fold_has_twin(&from[i * size], size, w->tol));
 		if (!fits)
 			continue;
 		w->now.at[axis] = p;
 		descend(w, axis - 1, to, left, to + left);
 		bool sure = c == 0;
 		for (uint32_t i = 0; i < left && sure; i++)
-			sure = are_copies(&from[i * size], size, COPIES, w->tol);
+			sure = acc_fold_are_copies(&from[i * size], size, FOLD_COPIES, w->tol);
 		if (sure)
 			return;
 	}
 }
 
-/* Gradients, and losses, are as many times larger as the ranks' means are of fewer samples. */
+/* Gradients, and losses, are as many times larger as the ranks' means are of fewer samples; so are those of what
+ * one rank alone has, and sums over all ranks. */
 static void
 add_factors(struct ways *w, enum fold_factor factor)
 {
@@ -170,7 +166,7 @@ add_factors(struct ways *w, enum fold_factor factor)
 		const struct way x = w->way[i];
 		double all = 1;
 		for (uint32_t d = 0; d < w->m->n; d++)
-			if (x.layout.at[d].kind != ACC_REPLICATE) {
+			if (x.layout.at[d].kind != ACC_REPLICATE || factor == FOLD_OF_COPIES) {
 				all *= w->m->size[d];
 				w->now = x.layout;
 				if ((factor != FOLD_NO_FACTOR || x.whole.count == 1) &&
@@ -196,7 +192,7 @@ find_ways(struct acc_fold *g, const struct fold_call *ref, uint32_t i, struct wa
 	if (!acc_fold_gather(g, &g->mesh, t, v, i))
 		return;
 	descend(w, (int)g->mesh.n - 1, g->part, g->mesh.zip, g->part + g->mesh.zip);
-	add_factors(w, acc_fold_factor(g, k, own));
+	add_factors(w, acc_fold_factor_of(g, k, v, own));
 }
 
 /* Has another rank what the first one has, though by this layout it is another part, or summand? Or something else,
@@ -230,9 +226,9 @@ sooner(const struct acc_fold_stat *a, const struct acc_fold_stat *b)
 	return false;
 }
 
-static int
-like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call, const struct fold_item *it,
-	double tol, enum fold_factor factor, struct acc_fold_layout *l,
+int
+acc_fold_like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call,
+	const struct fold_item *it, double tol, enum fold_factor factor, struct acc_fold_layout *l,
 	struct acc_fold_layout *reference)
 {
 	struct ways w;
@@ -263,6 +259,8 @@ like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call, const struct 
 		*l = own;
 		*reference = way->layout;
 	}
+	if (best > 0)
+		acc_fold_straighten(f->both, &f->both->mesh, reference);
 	return best;
 }
 
@@ -283,29 +281,29 @@ acc_fold_ends(const struct acc_fold_stat *part, uint32_t n, double ends[2])
 	}
 }
 
-int
-acc_fold_like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call,
-	const struct fold_item *it, double tol, enum fold_factor factor, struct acc_fold_layout *l)
-{
-	struct acc_fold_layout reference;
-	return like(f, m, call, it, tol, factor, l, &reference);
-}
-
 /* --- the reference as one rank --- */
 
-/* What all ranks have is known at once. */
-static void
-fill_item(struct acc_fold *g, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
-	struct fold_item *it)
+struct acc_fold_layout
+acc_fold_copies_of(const struct acc_fold *g)
 {
 	struct acc_fold_layout all = {.n = (uint8_t)g->mesh.n, .scale = 1};
 	for (uint32_t d = 0; d < g->mesh.n; d++)
 		all.at[d].kind = ACC_REPLICATE;
+	return all;
+}
+
+/* What all ranks have is known at once, but for a factor. */
+static void
+fill_item(struct acc_fold *g, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	struct fold_item *it)
+{
+	const struct acc_fold_layout all = acc_fold_copies_of(g);
 	if (!it->tensor || g->mesh.zip == 1)
 		return;
-	if (acc_fold_gather(g, &g->mesh, t, v, i) &&
-		are_copies(g->part, g->mesh.zip, COPIES, it->tol) &&
-		acc_fold_by_layout(g, &g->mesh, &all, COPIES * it->tol, &it->stat))
+	if (acc_fold_factor_of(g, &g->device.call[t->call[v->rank]], v, it) != FOLD_OF_COPIES &&
+		acc_fold_gather(g, &g->mesh, t, v, i) &&
+		acc_fold_are_copies(g->part, g->mesh.zip, FOLD_COPIES, it->tol) &&
+		acc_fold_by_layout(g, &g->mesh, &all, FOLD_COPIES * it->tol, &it->stat))
 		return;
 	it->split = true;
 	it->ends[0] = it->ends[1] = NAN;
@@ -370,96 +368,6 @@ acc_fold_both_build(struct acc_fold *f, const struct fold_mesh *m, struct acc_er
 			rc = add_call(f, s, i, &n, e);
 		r->segment[s].n = r->ncall - r->segment[s].first;
 		acc_fold_numbers_release(&n);
-	}
-	return rc;
-}
-
-/* --- and its layouts --- */
-
-/* Item i of a call of the device is laid out so, for sure, and what stands for it in the reference so. */
-static bool
-both_known(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
-	struct acc_fold_layout *reference)
-{
-	const struct fold_call *k = &f->device.call[t->call[v->rank]];
-	const struct fold_item *own = &f->device.item[k->first + i],
-			       *it = acc_fold_counterpart(f, t, v, i);
-	struct acc_fold_layout l;
-	if (!own->tensor || it == NULL || !it->split || !acc_fold_gather(f, &f->mesh, t, v, i))
-		return false;
-	const double tol = own->tol > it->tol ? own->tol : it->tol;
-	return like(f, &f->mesh, v->mate, it, tol, acc_fold_factor(f, k, own), &l, reference) == 2;
-}
-
-/* Where the calls of a line have weights in several layouts, the line has none, but each of them its own. */
-enum pass { VOTE, OWN };
-
-/* Of what stands for the items of a call of the device. */
-static int
-settle_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, enum pass pass,
-	struct acc_err *e)
-{
-	struct acc_fold *g = f->both;
-	const struct fold_call *k = &f->device.call[t->call[v->rank]];
-	const struct fold_call *ref = &f->reference.call[v->mate];
-	const struct fold_step *s = &g->step[ref->segment];
-	const struct fold_call *from = &g->device.call[s->call[s->v[ref->of].rank]];
-	int rc = 0;
-	for (uint32_t i = 0; i < k->n && rc == 0; i++) {
-		struct acc_fold_layout to;
-		if (!both_known(f, t, v, i, &to))
-			continue;
-		const uint32_t x = (uint32_t)(acc_fold_counterpart(f, t, v, i) -
-					      &f->reference.item[ref->first]);
-		struct fold_item *it = &f->reference.item[ref->first + x];
-		const struct fold_item *own = &g->device.item[from->first + x];
-		if (pass == VOTE) {
-			rc = acc_fold_say(g, from, own, &to, e);
-		} else if (acc_fold_gather(g, &g->mesh, s, &s->v[ref->of], x) &&
-			   acc_fold_choose(g, from, own, NULL, own->tol).n == 0) {
-			acc_fold_by_layout(g, &g->mesh, &to, INFINITY, &it->stat);
-			it->split = false;
-		}
-	}
-	return rc;
-}
-
-static int
-settle_calls(struct acc_fold *f, enum pass pass, struct acc_err *e)
-{
-	int rc = 0;
-	for (uint32_t s = 0; s < f->nstep; s++)
-		for (uint32_t i = 0; i < f->step[s].nv && rc == 0; i++)
-			if (f->step[s].v[i].mate != FOLD_NONE)
-				rc = settle_call(f, &f->step[s], &f->step[s].v[i], pass, e);
-	return rc;
-}
-
-int
-acc_fold_both_settle(struct acc_fold *f, struct acc_err *e)
-{
-	struct acc_fold *g = f->both;
-	struct fold_side *r = &f->reference;
-	int rc = settle_calls(f, VOTE, e);
-	rc = rc < 0 ? rc : settle_calls(f, OWN, e);
-	for (uint32_t c = 0; c < r->ncall && rc == 0; c++) {
-		const struct fold_call *ref = &r->call[c];
-		const struct fold_step *t = &g->step[ref->segment];
-		const struct fold_virtual *v = &t->v[ref->of];
-		const struct fold_call *k = &g->device.call[t->call[v->rank]];
-		for (uint32_t i = 0; i < ref->n; i++) {
-			struct fold_item *it = &r->item[ref->first + i];
-			struct acc_fold_layout l = {.n = 0};
-			if (!it->split)
-				continue;
-			const struct fold_item *own = &g->device.item[k->first + i];
-			if (acc_fold_gather(g, &g->mesh, t, v, i))
-				l = acc_fold_choose(g, k, own, NULL, own->tol);
-			it->split = false;
-			it->stat.ndim = ACC_FOLD_NDIM + 1;
-			if (l.n > 0)
-				acc_fold_by_layout(g, &g->mesh, &l, INFINITY, &it->stat);
-		}
 	}
 	return rc;
 }

@@ -35,6 +35,28 @@ furthest(const struct acc_fold *f, const struct acc_fold_stat *want, double tol,
 	return which;
 }
 
+/* What only moves elements hands on those of the rank whose input was taken, to the last bit. */
+static uint32_t
+as_taken(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v, uint32_t i,
+	uint32_t rank)
+{
+	const struct fold_call *k = &f->device.call[t->call[v->rank]];
+	bool found = false, alone;
+	for (uint32_t x = 0; x < k->n && k->moves && !k->talks && !found; x++) {
+		const struct fold_item *own = &f->device.item[k->first + x], *it;
+		it = acc_fold_counterpart(f, t, v, x);
+		if (x == i || !own->tensor || own->output || own->exact || it == NULL ||
+			!acc_fold_gather(f, &f->mesh, t, v, x))
+			continue;
+		const double tol = own->tol > it->tol ? own->tol : it->tol;
+		const struct acc_fold_layout l = acc_fold_choose(f, k, own, &it->stat, tol);
+		found = acc_fold_replicated(&l);
+		rank = found ? furthest(f, &it->stat, tol, &alone) : rank;
+	}
+	acc_fold_gather(f, &f->mesh, t, v, i);
+	return rank;
+}
+
 /* The rank with the place of r along the axes that split, and the first along those that do not; or,
  * of a rank `of` that is first along those that split, the one in its copy. */
 static uint32_t
@@ -96,8 +118,7 @@ voted(const struct acc_fold *f, const struct fold_call *k, const struct fold_ite
 
 /* What one rank alone has, by a factor that its line of code has. */
 static void
-alone(const struct acc_fold *f, const struct fold_call *k, const struct fold_virtual *v,
-	struct folded *d)
+alone(struct acc_fold *f, const struct fold_call *k, const struct fold_virtual *v, struct folded *d)
 {
 	uint32_t at = acc_fold_class(f, k, d->own);
 	struct acc_fold_layout l = {.n = 0};
@@ -106,8 +127,14 @@ alone(const struct acc_fold *f, const struct fold_call *k, const struct fold_vir
 	double scale = l.n > 0 && l.at[0].kind == ACC_ALONE ? l.scale : 0;
 	if (scale == 0 && d->want != NULL)
 		scale = acc_fold_alone_scale(f, k, d->own, f->part, d->want, d->tol);
-	/* Forward nothing is scaled. */
-	scale = scale == 0 && k->dir == FOLD_FORWARD ? 1 : scale;
+	/* Forward nothing is scaled, but what is made of gradients, of all ranks alike. */
+	if (scale == 0 && k->late && l.n > 0 && acc_fold_replicated(&l))
+		scale = l.scale;
+	if (scale == 0 && k->late && d->want != NULL)
+		scale = acc_fold_nearest_factor(f,
+			&(struct acc_fold_layout){.n = 1, .at = {{ACC_REPLICATE, 0}}, .scale = 1},
+			d->want, d->tol);
+	scale = scale == 0 && k->dir == FOLD_FORWARD && !k->late ? 1 : scale;
 	d->layout = (struct acc_fold_layout){.n = scale > 0,
 		.at = {{ACC_ALONE, 0}},
 		.scale = scale};
@@ -152,7 +179,7 @@ acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtu
 	d->tol = d->want != NULL && d->it->tol > d->own->tol ? d->it->tol : d->own->tol;
 	if (acc_fold_gather(f, &f->mesh, t, v, i))
 		d->layout = acc_fold_choose(f, k, d->own, d->want, d->tol);
-	if (v->alone > 0)
+	if (acc_fold_lone(f, v))
 		alone(f, k, v, d);
 	if (d->layout.n == 0 || !acc_fold_by_layout(f, &f->mesh, &d->layout, INFINITY, &d->whole))
 		d->layout.n = 0;
@@ -177,6 +204,8 @@ acc_fold_decide(struct acc_fold *f, struct fold_step *t, const struct fold_virtu
 	} else if (acc_fold_replicated(&d->layout)) {
 		if (v->alone == 0)
 			d->rank = furthest(f, d->want, d->tol, &d->alone);
+		if (v->alone == 0 && !d->alone && d->own->output)
+			d->rank = as_taken(f, t, v, i, d->rank);
 		const struct acc_fold_stat all = d->whole;
 		d->whole = f->part[d->rank];
 		memcpy(d->whole.shape, all.shape, sizeof all.shape);

@@ -256,9 +256,11 @@ put_keys(struct emit *o, const struct fold_step *t, const struct fold_virtual *v
 	if (rc == 0 && is_unscaled(f, &f->device.call[t->call[v->rank]], d))
 		rc = acc_put(&o->rec, "", "fold.unscaled", acc_f64(d->layout.scale));
 	if (rc == 0 && (d->alone || f->mesh.ranks == 1)) {
+		uint32_t rank = d->rank % f->mesh.ranks;
+		if (v->alone > 0)
+			rank += v->alone - 1 - rank % acc_fold_span(&f->mesh);
 		const struct fold_segment *g =
-			&f->device.segment[t->segment[v->stage * f->mesh.ranks +
-						      d->rank % f->mesh.ranks]];
+			&f->device.segment[t->segment[v->stage * f->mesh.ranks + rank]];
 		rc = acc_put(&o->rec, "", "fold.rank", acc_int(g->rank));
 	}
 	if (rc == 0 && dtype != ACC_NODTYPE) {

@@ -263,6 +263,12 @@ find_both(struct acc_fold *f, struct acc_err *e)
 	f->mesh = t.device;
 	rc = acc_fold_both_build(f, &t.best, e);
 	rc = rc < 0 ? rc : acc_fold_steps(f, &f->mesh, e);
+	rc = rc < 0 ? rc : acc_fold_experts(f, e);
+	if (rc > 0) {
+		t.best = g->mesh;
+		rc = acc_fold_both_build(f, &t.best, e);
+		rc = rc < 0 ? rc : acc_fold_steps(f, &f->mesh, e);
+	}
 	rc = rc < 0 ? rc : acc_fold_both_settle(f, e);
 	return rc < 0 ? rc : 1;
 }
@@ -345,7 +351,6 @@ prepare(struct acc_fold *f, uint32_t *ranks, struct acc_err *e)
 		int both = acc_fold_both(f, e);
 		if (both < 0)
 			return both;
-		f->roots = NULL;
 		groups = 1;
 	}
 	int rc = count_ranks(f, ranks, e);

@@ -9,6 +9,10 @@
 #define FOLD_NONE UINT32_MAX
 #define FOLD_NOWHERE UINT64_MAX
 
+/* What all ranks have is equal but for noise; what is mostly alike, as where a mask has one large number, is
+ * less so: by this share of the noise. */
+#define FOLD_COPIES (1.0 / 64)
+
 /* Elements further off than this share of the whole's root mean square are not noise: parts in another
  * order are off by sqrt(2 q), where q is the share of elements that stand elsewhere, and what a sum lacks
  * by all it is. Less than half of the digits of a dtype (an item's tol) is never asked. */
@@ -40,6 +44,7 @@ struct fold_call {
 	uint32_t of; /* of a reference that was several ranks: the virtual call of its step */
 	uint8_t dir;
 	bool talks, hands; /* to other ranks; to one, as stages do */
+	bool reduces;      /* what other ranks have, too */
 	bool scales, adds; /* a number; another tensor */
 	bool moves;        /* elements alone */
 	bool weighs;       /* one of its inputs is a weight */
@@ -115,10 +120,25 @@ struct fold_step {
 	struct acc_ids takers; /* what communications take, to virtual calls */
 };
 
+/* Of an item of a reference that was several ranks: how its parts lie on them, and the virtual call. */
+struct fold_laid {
+	struct acc_fold_layout layout; /* n 0: unknown */
+	uint32_t call;
+	/* What all ranks have a summand of stands where a communication gives the sum: that item. */
+	bool sum;
+	uint32_t virtual, item;
+};
+
 /* Slices of a part, along the axis of the split. */
 struct fold_piece {
 	uint32_t part;
 	uint64_t start, n;
+};
+
+/* In what order slices of the parts are a whole; n 0: one part behind the other. */
+struct fold_pieces {
+	const struct fold_piece *p;
+	uint32_t n;
 };
 
 /* What the calls of one line of code say of one argument; or, where those of a line say nothing, those
@@ -132,6 +152,8 @@ struct fold_class {
 		struct acc_fold_layout layout;
 		uint32_t votes;
 	} vote[FOLD_VOTES];
+	uint32_t
+		blank; /* calls of whose layout nothing is known, where others' that all ranks have is */
 	struct acc_fold_layout given; /* n 0: not given */
 	bool is_given, back;          /* back: of gradients */
 	bool wide;                    /* whoever calls */
@@ -142,9 +164,15 @@ struct fold_class {
 	 * that is the reference's, and true for all of the same length. */
 	struct fold_piece *piece;
 	uint32_t npiece;
+	bool theirs; /* they are of the parts of a reference that is several ranks: it has more of them */
 	uint8_t right, wrong; /* tensors that are in this order, and that are not */
 	bool first;           /* the first that was tried has one part behind the other */
 };
+
+/* Whose parts may stand in another order than one behind the other: of two sides of several ranks those along the
+ * later axis, such as heads against samples; along one axis those of which there are more, and of as many nothing
+ * tells. */
+enum fold_whose { FOLD_MINE, FOLD_THEIRS, FOLD_NOBODY };
 
 /* A tensor whose elements follow its record. */
 struct fold_plan {
@@ -153,6 +181,13 @@ struct fold_plan {
 	struct acc_place place;
 	uint32_t rank; /* the only part, or the first of n, each so many ranks further */
 	uint32_t n, stride;
+	/* Where another axis of the mesh splits it, too: so many such rows of parts, one behind the other along an
+	 * earlier axis of the tensor; 0 or 1: one. */
+	struct {
+		uint32_t n, stride;
+		uint8_t axis;
+	} row;
+	enum fold_whose whose;
 	double scale;
 	int64_t seq;
 };
@@ -166,6 +201,7 @@ struct fold_sight {
 	uint8_t dtype;
 	bool readable, seen, output, back, first; /* first: of its call */
 	bool counts;                              /* what is made of it is as far off as it is */
+	bool blank, summand; /* its layout is unknown; a reduction takes it here */
 };
 
 struct acc_fold {
@@ -186,11 +222,12 @@ struct acc_fold {
 	/* Each of so many groups of the device's ranks is a rank of the reference, in order; those of a
 	 * group are `apart` ranks apart, such as 0 and 2, 1 and 3. */
 	uint32_t groups, apart;
-	struct fold_mesh mesh; /* of a group */
-	bool whole;            /* the reference, too, becomes one rank */
-	bool brief;            /* the first op calls alone are matched: a mesh is chosen */
-	uint32_t nstages;      /* of that, the device's; by what its ranks do */
-	struct acc_fold *both; /* as which its ranks are the device; NULL: it has one */
+	struct fold_mesh mesh;  /* of a group */
+	bool whole;             /* the reference, too, becomes one rank */
+	bool brief;             /* the first op calls alone are matched: a mesh is chosen */
+	uint32_t nstages;       /* of that, the device's; by what its ranks do */
+	struct acc_fold *both;  /* as which its ranks are the device; NULL: it has one */
+	struct fold_laid *laid; /* of that, of each item */
 	bool mesh_given;
 	struct fold_class *cls;
 	uint32_t ncls;
@@ -219,6 +256,21 @@ static inline bool
 acc_fold_many(const struct acc_fold *f)
 {
 	return f->groups > 1 || f->both != NULL || f->whole;
+}
+
+/* So many neighbours have calls of their own, where any have: all, or those along the last of two axes, if the
+ * same experts stand on several ranks. */
+static inline uint32_t
+acc_fold_span(const struct fold_mesh *m)
+{
+	return m->n == 1 ? m->zip : m->size[m->n - 1];
+}
+
+/* Has one rank alone what this call takes and gives? */
+static inline bool
+acc_fold_lone(const struct acc_fold *f, const struct fold_virtual *v)
+{
+	return v->alone > 0 && f->mesh.n == 1;
 }
 
 /* What becomes of the parts of a tensor. */
@@ -280,9 +332,15 @@ bool acc_fold_by_layout(struct acc_fold *f, const struct fold_mesh *m,
 enum fold_factor { FOLD_NO_FACTOR, FOLD_OF_PARTS, FOLD_OF_COPIES };
 enum fold_factor acc_fold_factor(const struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *it);
+/* The same of an item of a virtual call: what one rank alone has is its copy on all. */
+enum fold_factor acc_fold_factor_of(const struct acc_fold *f, const struct fold_call *k,
+	const struct fold_virtual *v, const struct fold_item *it);
 /* The layout of what is in f->part that gives `want`: 0: none; 1: by little; 2. */
 int acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
 	double tol, enum fold_factor factor, struct acc_fold_layout *l);
+/* Statistics do not tell which axis of the mesh has which part of what is in f->part: ranks that are far apart have
+ * what is far apart, as the batch is split over those that split weights among neighbours. */
+void acc_fold_straighten(struct acc_fold *f, const struct fold_mesh *m, struct acc_fold_layout *l);
 /* By shapes alone, where only one layout is possible. Not of integers that are split, or of which the
  * ranks have others: positions and indices may be each rank's own; nor of what is split where all parts
  * are the same. */
@@ -296,13 +354,29 @@ int acc_fold_both(struct acc_fold *f, struct acc_err *e);
 uint32_t acc_fold_abreast(const struct acc_fold *f);
 /* f->reference as one rank, if its ranks are this mesh: what all have, and of what is split the places. */
 int acc_fold_both_build(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e);
-/* The layouts of what is split, which the calls vote for that are as the device's: its wholes. */
-int acc_fold_both_settle(struct acc_fold *f, struct acc_err *e);
 /* The largest and the smallest of n parts; NAN: unknown. */
 void acc_fold_ends(const struct acc_fold_stat *part, uint32_t n, double ends[2]);
-/* As acc_fold_solve, for an item of this call of the reference; -1: nothing is known of it. */
+/* As acc_fold_solve, for an item of this call of the reference, and how that lies on its ranks, if they are several;
+ * -1: nothing is known of it. */
 int acc_fold_like(struct acc_fold *f, const struct fold_mesh *m, uint32_t call,
-	const struct fold_item *it, double tol, enum fold_factor factor, struct acc_fold_layout *l);
+	const struct fold_item *it, double tol, enum fold_factor factor, struct acc_fold_layout *l,
+	struct acc_fold_layout *reference);
+/* Are all n the same, with such a share of the noise? */
+bool acc_fold_are_copies(const struct acc_fold_stat *part, uint32_t n, double share, double tol);
+/* Does the first part stand there again? Then they are no parts of a whole along this axis. */
+bool acc_fold_has_twin(const struct acc_fold_stat *part, uint32_t n, double tol);
+/* The layout of what all its ranks have. */
+struct acc_fold_layout acc_fold_copies_of(const struct acc_fold *g);
+
+/* --- settle.c --- */
+/* The layouts of what is split, which the calls vote for that are as the device's: its wholes. */
+int acc_fold_both_settle(struct acc_fold *f, struct acc_err *e);
+/* How an item of that would be read, of f->both; false: its layout is not known, or splits along several axes. */
+bool acc_fold_both_plan(const struct acc_fold *f, const struct fold_item *it, struct fold_plan *p);
+/* Is what the reference's first rank has of it the whole? */
+bool acc_fold_stored_whole(const struct acc_fold *f, const struct fold_item *it);
+/* Of the reference's first rank. */
+const struct acc_fold_stat *acc_fold_recorded(const struct acc_fold *f, const struct fold_item *it);
 
 /* --- reduce.c --- */
 int acc_fold_takers(struct acc_fold *f, struct fold_step *t, struct acc_err *e);
@@ -334,33 +408,66 @@ struct fold_whole {
 	double *sum;
 	uint64_t done, in_run, at_outer; /* where reading stands */
 	uint32_t piece;
+	/* Of rows of parts: each of them; of which so many elements follow each other, so often; where reading stands. */
+	struct fold_whole **row;
+	uint32_t nrow, at_row;
+	uint64_t turns, in_row;
 };
 /* The n records at[] as parts; NULL where one has no elements that can be read from anywhere (e
  * tells whether that is a failure). part: the first one's shape. */
 struct fold_whole *acc_whole_open(struct acc_fold *f, const uint64_t *at, uint32_t n,
 	struct acc_place place, const struct acc_fold_stat *part, double scale, struct acc_err *e);
+/* n > 1 of these one behind the other along an axis, before which the parts have so many slices; all of them are
+ * closed with it, or if it is NULL: they do not fit. */
+struct fold_whole *acc_whole_rows(struct fold_whole **row, uint32_t n, uint64_t slices,
+	struct acc_err *e);
 /* The next elements, at most `room` (up to ACC_CHUNK), of one part, *rank; of an empty part none. */
-int acc_whole_next(struct fold_whole *w, const struct fold_piece *piece, uint32_t npiece, void *out,
-	size_t room, size_t *n, uint32_t *rank, struct acc_err *e);
+int acc_whole_next(struct fold_whole *w, struct fold_pieces pieces, void *out, size_t room,
+	size_t *n, uint32_t *rank, struct acc_err *e);
+/* From the first element again. */
+void acc_whole_rewind(struct fold_whole *w);
 /* In what order slices of the parts are those of the whole, by their sums. 1, 0: not found, < 0. */
-int acc_whole_order(struct fold_whole *w, struct acc_pay *whole, enum acc_dtype t, double tol,
+int acc_whole_order(struct fold_whole *w, struct fold_whole *whole, double tol,
 	struct fold_piece **out, uint32_t *n, struct acc_err *e);
 /* Squares of the differences of each part; and of all, in parts of those of the reference. */
-int acc_whole_errors(struct fold_whole *w, const struct fold_piece *piece, uint32_t npiece,
-	struct acc_pay *ref, enum acc_dtype t, double *error, double *all, struct acc_err *e);
+int acc_whole_errors(struct fold_whole *w, struct fold_pieces pieces, struct fold_whole *ref,
+	struct fold_pieces theirs, double *error, double *all, struct acc_err *e);
 void acc_whole_close(struct fold_whole *w);
 
-/* --- data.c --- */
+/* --- orders.c --- */
 /* Find out in what order parts stand, line of code by line of code. */
 int acc_fold_orders(struct acc_fold *f, struct acc_err *e);
+/* The parts of a planned tensor; NULL: not all can be read. *e says why, where that is a failure. */
+struct fold_whole *acc_fold_open_plan(struct acc_fold *f, const struct fold_plan *p,
+	struct acc_err *e);
+/* What the reference has, likewise. */
+struct fold_whole *acc_fold_open_want(struct acc_fold *f, const struct fold_item *want,
+	struct acc_err *e);
+/* The pieces that tensor p is made of, and those of its reference; false: they do not fit. */
+bool acc_fold_pieces(struct acc_fold *f, const struct fold_plan *p, const struct fold_whole *w,
+	struct fold_pieces *out);
+bool acc_fold_their_pieces(struct acc_fold *f, const struct fold_plan *p,
+	const struct fold_whole *ref, struct fold_pieces *out);
+enum fold_whose acc_fold_whose(const struct acc_fold *f, const struct fold_plan *p,
+	const struct fold_item *want);
+/* The class whose pieces p is made of; false: in what order its parts stand is not known. */
+bool acc_fold_choose_order(const struct acc_fold *f, struct fold_plan *p);
+/* Why elements cannot be read is said once. */
+void acc_fold_note(struct acc_fold *f, const struct acc_err *e);
+/* The record of this part of a virtual call; NULL. */
+const struct fold_item *acc_fold_part_of(const struct acc_fold *f, const struct fold_step *t,
+	const struct fold_virtual *v, uint64_t pos, uint32_t rank);
+
+/* --- data.c --- */
 /* Which parts of a tensor laid out so, beginning with p->rank, are the whole; false where it is split
  * along several axes of the mesh: then statistics are all there is. */
 bool acc_fold_axis(const struct fold_mesh *m, const struct acc_fold_layout *l, struct fold_plan *p);
 /* How the elements of item i, which d tells of, would be read; false: they cannot be. */
 bool acc_fold_plan(const struct acc_fold *f, const struct fold_step *t,
 	const struct fold_virtual *v, uint32_t i, const struct folded *d, struct fold_plan *p);
-/* Can they be read, and as what? */
-bool acc_fold_readable(struct acc_fold *f, const struct fold_plan *p, enum acc_dtype *dtype);
+/* Can they be read, and those of its reference where that is several ranks, and as what? */
+bool acc_fold_readable(struct acc_fold *f, const struct fold_plan *p, const struct fold_item *want,
+	enum acc_dtype *dtype);
 /* Is it what all ranks have, but not bit by bit? f->part holds their statistics. */
 bool acc_fold_unlike(const struct acc_fold *f, const struct fold_plan *p);
 /* The error of what p is, as a share of the reference's root mean square; NAN: it cannot be read. */
@@ -407,6 +514,33 @@ int acc_fold_alone(struct acc_fold *f, struct acc_err *e);
 /* Does each rank call this line for itself; or on tensors of these shapes, as a line that lays out all
  * weights does those of experts? */
 bool acc_fold_is_alone(const struct acc_fold *f, const struct fold_call *k);
+/* Is it a weight that can be told from others? first: nothing before it is a tensor. */
+bool acc_fold_is_weight(const struct fold_call *k, const struct fold_item *it, bool first);
+/* A forward call of a known line, that is no communication. */
+bool acc_fold_is_own_work(const struct fold_call *k);
+/* How many ranks call this line of code, and how many of these for themselves. */
+int acc_fold_count_line(const struct acc_fold *f, const struct fold_call *k, uint32_t all,
+	uint32_t own, struct acc_ids *seen, struct acc_ids *like, struct acc_err *e);
+/* A line of code is so if most of its calls are. */
+int acc_fold_settle_lines(struct acc_fold *f, const struct acc_ids *seen,
+	const struct acc_ids *like, struct acc_err *e);
+/* What lies between calls that are each rank's own is so, too, as what an expert does without weights:
+ * it is made only of what they give, and they take what is made of it. */
+int acc_fold_alone_between(struct acc_fold *f, struct acc_err *e);
+/* So is what is made of gradients that they give alone, call by call: a line divides those of all weights. */
+int acc_fold_alone_behind(struct acc_fold *f, struct acc_err *e);
+
+/* The same experts may stand on every so many of the ranks of a mesh of one axis, which becomes one of two then:
+ * which number each rank's is, of a call that is its own, says so. */
+struct fold_pattern {
+	uint32_t span, votes, all;
+};
+void acc_fold_add_pattern(struct fold_pattern *p, const uint32_t *id, uint32_t n);
+void acc_fold_refine(struct acc_fold *f, const struct fold_pattern *p);
+
+/* --- experts.c --- */
+/* The same where the reference becomes one rank, too, on both sides, by their weights. 1: some. */
+int acc_fold_experts(struct acc_fold *f, struct acc_err *e);
 
 /* --- groups.c --- */
 /* The steps, none of which are known yet: each group of ranks, and the reference's segment that they are. */
@@ -439,9 +573,16 @@ struct acc_fold_layout acc_fold_choose(struct acc_fold *f, const struct fold_cal
 double acc_fold_alone_scale(const struct acc_fold *f, const struct fold_call *k,
 	const struct fold_item *own, const struct acc_fold_stat *part,
 	const struct acc_fold_stat *want, double tol);
+/* Is what is in f->part the reference's but for noise, or behind a fault, or that but for the factor that a group
+ * of ranks makes? 1 where neither is near; 0: it may be summands, which are of one shape, too. */
+double acc_fold_nearest_factor(struct acc_fold *f, const struct acc_fold_layout *l,
+	const struct acc_fold_stat *want, double tol);
 /* A tensor of this call is laid out so, which counts for its line of code. */
 int acc_fold_say(struct acc_fold *f, const struct fold_call *k, const struct fold_item *own,
 	const struct acc_fold_layout *l, struct acc_err *e);
+/* Of another one nothing is known. */
+int acc_fold_abstain(struct acc_fold *f, const struct fold_call *k, const struct fold_item *own,
+	struct acc_err *e);
 /* Of the shapes of a call's tensors. */
 uint64_t acc_fold_shapes(const struct acc_fold *f, const struct fold_call *k);
 /* Its class, or FOLD_NONE. */

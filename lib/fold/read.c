@@ -55,6 +55,7 @@ acc_fold_close(struct acc_fold *f)
 	acc_ids_release(&f->alone);
 	acc_ids_release(&f->turned);
 	free(f->all);
+	free(f->laid);
 	for (uint32_t i = 0; i < f->ncls; i++)
 		free(f->cls[i].piece);
 	free(f->cls);
@@ -247,6 +248,8 @@ new_call(struct fold_side *s, struct fold_segment *seg, const struct acc_rec *r,
 	k->twin = acc_fold_twin(base, k->call, k->dir);
 	k->talks = acc_op_talks(op);
 	k->hands = acc_op_hands(op);
+	k->reduces = k->talks && (memmem(op.p, op.n, "reduce", 6) != NULL ||
+					 memmem(op.p, op.n, "Reduce", 6) != NULL);
 	k->scales = scales(op);
 	k->adds = adds(op);
 	k->moves = acc_op_class(op) == ACC_OP_MOVE;

@@ -33,16 +33,38 @@ look(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v, uint
 	s->call = acc_hash(id, sizeof id);
 	s->back = k->dir == FOLD_BACKWARD;
 	s->id[0] = acc_fold_digest(&d.own->stat);
-	s->id[1] = d.want != NULL ? acc_fold_digest(d.want) : 0;
+	s->id[1] = d.it != NULL ? acc_fold_digest(acc_fold_recorded(f, d.it)) : 0;
 	/* Of integers whose extremes alone are known nothing tells where they stand again. */
 	bool nameless = d.own->exact && s->id[0] == 0 && !acc_fold_replicated(&d.layout);
 	s->readable = !nameless && acc_fold_plan(f, t, v, i, &d, &p) &&
-		      acc_fold_readable(f, &p, &dtype);
+		      acc_fold_readable(f, &p, d.it, &dtype);
 	s->dtype = (uint8_t)dtype;
+	s->blank = d.layout.n == 0;
+	s->summand = k->reduces && !k->late && !d.own->output;
 	s->output = d.own->output;
-	/* Sums over the ranks may get a partner from accalign that they have not here. */
-	bool pairs = d.it != NULL || (acc_fold_many(f) && k->late);
+	/* Sums over the ranks may get a partner from accalign that they have not here, if they can be compared. */
+	bool pairs = d.it != NULL ||
+		     (acc_fold_many(f) && k->late && (f->both == NULL || d.layout.n > 0));
 	s->counts = !d.own->exact && !d.own->fills && pairs && d.own->stat.count != 0;
+}
+
+/* Of two sides of several ranks what a reduction sums up on both before any gradient has no layout, and is not
+ * compared at all: what comes of it is none the worse. */
+static int
+pass_summands(const struct acc_fold *f, size_t n, struct acc_err *e)
+{
+	struct acc_ids summed = {0};
+	int rc = 0;
+	for (size_t i = 0; i < n && rc == 0; i++)
+		if (f->sight[i].summand && f->sight[i].id[0] != 0)
+			rc = acc_ids_put(&summed, f->sight[i].id[0], 1, true, e);
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		struct fold_sight *s = &f->sight[i];
+		if (s->blank && (s->summand || acc_ids_get(&summed, s->id[0]) != ACC_NOID))
+			s->counts = false;
+	}
+	acc_ids_release(&summed);
+	return rc;
 }
 
 static int
@@ -104,6 +126,8 @@ acc_fold_sight(struct acc_fold *f, struct acc_err *e)
 	size_t n = 0;
 	bool more = true;
 	int rc = f->roots == NULL ? 0 : look_at_all(f, &n, e);
+	if (rc == 0 && f->both != NULL)
+		rc = pass_summands(f, n, e);
 	while (rc == 0 && n > 0 && more)
 		rc = pass(f, n, &hidden, &more, e);
 	for (size_t i = 0; i < n; i++)

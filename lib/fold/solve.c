@@ -116,8 +116,16 @@ acc_fold_factor(const struct acc_fold *f, const struct fold_call *k, const struc
 		return FOLD_OF_PARTS;
 	if (!acc_fold_many(f) || !k->late)
 		return FOLD_NO_FACTOR;
-	return f->groups > 1 && (k->talks || (k->scales && !it->output)) ? FOLD_OF_COPIES
-									 : FOLD_OF_PARTS;
+	const bool sums = f->groups > 1 || f->both != NULL || f->whole;
+	return sums && (k->talks || (k->scales && !it->output)) ? FOLD_OF_COPIES : FOLD_OF_PARTS;
+}
+
+enum fold_factor
+acc_fold_factor_of(const struct acc_fold *f, const struct fold_call *k,
+	const struct fold_virtual *v, const struct fold_item *it)
+{
+	const enum fold_factor factor = acc_fold_factor(f, k, it);
+	return v->alone > 0 && factor == FOLD_OF_PARTS ? FOLD_OF_COPIES : factor;
 }
 
 /* The loss of a rank is the mean of its own samples: its gradients are as many times larger, and
@@ -174,6 +182,32 @@ are_copies(const struct acc_fold *f, const struct fold_mesh *m)
 		       &whole);
 }
 
+static uint32_t
+order_of(const struct acc_place *p)
+{
+	return p->kind == ACC_SHARD ? p->axis : ACC_FOLD_NDIM + (p->kind == ACC_PARTIAL);
+}
+
+void
+acc_fold_straighten(struct acc_fold *f, const struct fold_mesh *m, struct acc_fold_layout *l)
+{
+	struct acc_fold_stat whole, other;
+	for (uint32_t k = 0; k + 1 < l->n; k++)
+		for (uint32_t d = 0; d + 1 < l->n; d++) {
+			struct acc_fold_layout x = *l;
+			x.at[d] = l->at[d + 1];
+			x.at[d + 1] = l->at[d];
+			if (l->at[d].kind != ACC_REPLICATE && l->at[d + 1].kind != ACC_REPLICATE &&
+				order_of(&l->at[d]) > order_of(&l->at[d + 1]) &&
+				acc_fold_by_layout(f, m, l, INFINITY, &whole) &&
+				acc_fold_by_layout(f, m, &x, INFINITY, &other) &&
+				whole.ndim == other.ndim &&
+				memcmp(whole.shape, other.shape,
+					whole.ndim * sizeof *whole.shape) == 0)
+				*l = x;
+		}
+}
+
 int
 acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_fold_stat *want,
 	double tol, enum fold_factor factor, struct acc_fold_layout *l)
@@ -192,6 +226,8 @@ acc_fold_solve(struct acc_fold *f, const struct fold_mesh *m, const struct acc_f
 		swap_axes(f, m);
 	}
 	*l = s.best;
+	if (s.sure > 0)
+		acc_fold_straighten(f, m, l);
 	return s.sure;
 }
 

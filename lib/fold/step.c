@@ -52,11 +52,13 @@ put_virtual(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, 
 							  f->device.call[of].key,
 							  t->segment[stage * m->ranks + r]);
 	}
-	/* One rank's own call stands for all. */
+	/* One rank's own call stands for all that have others; those that have the same weights have parts. */
 	c += t->ncall - m->zip;
+	const uint32_t span = acc_fold_span(m);
 	uint32_t own_call = alone > 0 ? c[alone - 1] : call;
 	for (uint32_t r = 0; r < m->zip && alone > 0; r++)
-		c[r] = own_call;
+		if (r % span != alone - 1)
+			c[r] = c[r - r % span + alone - 1];
 	if (own_call == FOLD_NONE) {
 		t->nv--;
 		t->ncall -= m->zip;
@@ -71,7 +73,7 @@ put_alone(struct acc_fold *f, const struct fold_mesh *m, struct fold_step *t, ui
 	uint32_t first, uint32_t end, struct acc_err *e)
 {
 	int rc = 0;
-	for (uint32_t r = 0; r < m->zip; r++)
+	for (uint32_t r = 0; r < acc_fold_span(m); r++)
 		for (uint32_t k = first; k < end && rc == 0; k++) {
 			bool own = acc_fold_is_alone(f, &f->device.call[k]);
 			if (own || r == 0)
@@ -265,13 +267,14 @@ likeness(struct acc_fold *f, const struct fold_mesh *m, const struct fold_step *
 		for (uint32_t w = 0; w < nwith; w++) {
 			const struct fold_item *it = acc_fold_item_at(ref, &ref->call[with[w]],
 				own->pos, i);
-			struct acc_fold_layout l;
+			struct acc_fold_layout l, theirs;
 			if (it == NULL || !it->tensor)
 				continue;
 			double tol = own->tol > it->tol ? own->tol : it->tol;
 			int sure = !scales && other_ends(ends, it, tol)
 					   ? 0
-					   : acc_fold_like(f, m, with[w], it, tol, factor, &l);
+					   : acc_fold_like(f, m, with[w], it, tol, factor, &l,
+						     &theirs);
 			if (sure < 0)
 				continue;
 			weight[w] += sure == 2 ? full_weight(f, &l) : sure == 1 ? 0.01 : -0.1;

@@ -131,6 +131,17 @@ acc_fold_say(struct acc_fold *f, const struct fold_call *k, const struct fold_it
 	return rc;
 }
 
+int
+acc_fold_abstain(struct acc_fold *f, const struct fold_call *k, const struct fold_item *own,
+	struct acc_err *e)
+{
+	uint32_t cls[2];
+	int rc = classes(f, k, own, cls, e);
+	for (int i = 0; i < 2 && rc == 0; i++)
+		f->cls[cls[i]].blank++;
+	return rc;
+}
+
 /* Integers of which the extremes alone are known, as recorders have them, such as positions: one call may be
  * laid out by chance so that these are the reference's, so that those that are not vote, too. */
 static bool
@@ -199,7 +210,7 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 		if (it == NULL || !acc_fold_gather(f, &f->mesh, t, v, i))
 			continue;
 		double tol = own->tol > it->tol ? own->tol : it->tol;
-		double scale = v->alone == 0
+		double scale = !acc_fold_lone(f, v)
 				       ? 0
 				       : acc_fold_alone_scale(f, k, own, f->part, &it->stat, tol);
 		if (scale > 0)
@@ -207,9 +218,9 @@ vote_call(struct acc_fold *f, struct fold_step *t, const struct fold_virtual *v,
 				.at = {{ACC_ALONE, 0}},
 				.scale = scale};
 		int sure = scale > 0 ? 2 : 0;
-		if (sure == 0 && v->alone == 0 && !acc_fold_one_has_all(f, &f->mesh))
+		if (sure == 0 && !acc_fold_lone(f, v) && !acc_fold_one_has_all(f, &f->mesh))
 			sure = acc_fold_solve(f, &f->mesh, &it->stat, tol,
-				acc_fold_factor(f, k, own), &l);
+				acc_fold_factor_of(f, k, v, own), &l);
 		if (sure < 2 && v->alone == 0 && is_ranged(f, own, it))
 			sure = vote_range(sure, &l);
 		if (sure == 2) {
@@ -262,6 +273,8 @@ acc_fold_winner(const struct fold_class *c)
 		all += c->vote[i].votes;
 		best = c->vote[i].votes > c->vote[best].votes ? i : best;
 	}
+	/* What is the same on all ranks is known at once: the others do not vote, and count. */
+	all += all > 0 && acc_fold_replicated(&c->vote[best].layout) ? c->blank : 0;
 	/* Two thirds: a line that is laid out in two ways is not settled by one call more. */
 	if (all == 0 || 3 * c->vote[best].votes < 2 * all)
 		return (struct acc_fold_layout){.n = 0};
@@ -304,10 +317,8 @@ is_member(const struct acc_fold *f, const struct fold_call *k, const struct fold
 	return n > 1;
 }
 
-/* Is it the reference's but for noise, or behind a fault, or that but for the factor that a group of ranks
- * makes? 1 where neither is near; 0: it may be summands, which are of one shape, too. */
-static double
-nearest_factor(struct acc_fold *f, const struct acc_fold_layout *l,
+double
+acc_fold_nearest_factor(struct acc_fold *f, const struct acc_fold_layout *l,
 	const struct acc_fold_stat *want, double tol)
 {
 	const double near = 1.25; /* factors are 2 apart at least */
@@ -324,6 +335,16 @@ nearest_factor(struct acc_fold *f, const struct acc_fold_layout *l,
 	return 1;
 }
 
+/* Is it, where the reference has nothing to tell it by and several ranks, too, said to be the same on all ranks,
+ * and is not? Most of what a line lays out may be, and the rest flat parts of weights. */
+static bool
+belied(struct acc_fold *f, const struct acc_fold_layout *l, const struct acc_fold_stat *want)
+{
+	struct acc_fold_stat whole;
+	return want == NULL && (f->groups > 1 || f->both != NULL) && acc_fold_replicated(l) &&
+	       !acc_fold_by_layout(f, &f->mesh, l, FOLD_NOISE, &whole);
+}
+
 struct acc_fold_layout
 acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_stat *want, double tol)
@@ -333,7 +354,8 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	struct acc_fold_layout l = {.n = 0};
 	if (c != NULL)
 		l = acc_fold_winner(c);
-	if ((c != NULL && c->is_given && l.n == 0) || (l.n > 0 && fits(f, &l, want)))
+	if ((c != NULL && c->is_given && l.n == 0) ||
+		(l.n > 0 && fits(f, &l, want) && !belied(f, &l, want)))
 		return l;
 	if (want != NULL &&
 		acc_fold_solve(f, &f->mesh, want, tol, acc_fold_factor(f, k, it), &l) == 2)
@@ -352,7 +374,7 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	if (want != NULL && acc_fold_by_shape(f, &f->mesh, it, want, tol, &l)) {
 		enum fold_factor factor = acc_fold_factor(f, k, it);
 		if (factor != FOLD_NO_FACTOR && k->dir != FOLD_BACKWARD)
-			l.scale = nearest_factor(f, &l, want, tol);
+			l.scale = acc_fold_nearest_factor(f, &l, want, tol);
 		else if (factor == FOLD_OF_PARTS && l.at[0].kind == ACC_SHARD)
 			l.scale = f->back;
 		l.n = l.scale > 0 ? l.n : 0;

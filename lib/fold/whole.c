@@ -11,7 +11,10 @@ acc_whole_close(struct fold_whole *w)
 {
 	if (w == NULL)
 		return;
-	for (uint32_t i = 0; i < w->n; i++)
+	for (uint32_t i = 0; i < w->nrow; i++)
+		acc_whole_close(w->row[i]);
+	free((void *)w->row);
+	for (uint32_t i = 0; i < w->n && w->part != NULL; i++)
 		acc_pay_close(w->part[i]);
 	free(w->part);
 	free(w->len);
@@ -148,15 +151,85 @@ put_run(struct fold_whole *w, uint32_t r, uint64_t at, size_t n, uint8_t *out, s
 	return rc;
 }
 
-int
-acc_whole_next(struct fold_whole *w, const struct fold_piece *piece, uint32_t npiece, void *out,
-	size_t room, size_t *n, uint32_t *rank, struct acc_err *e)
+struct fold_whole *
+acc_whole_rows(struct fold_whole **row, uint32_t n, uint64_t slices, struct acc_err *e)
 {
+	const struct fold_whole *a = row[0];
+	struct fold_whole *w = calloc(1, sizeof *w);
+	bool fits = w != NULL && slices > 0;
+	if (w == NULL)
+		acc_nomem(e);
+	for (uint32_t i = 0; i < n && fits; i++) {
+		fits = row[i]->in == a->in && row[i]->out == a->out && row[i]->n == a->n &&
+		       row[i]->count % slices == 0;
+		w->count += row[i]->count;
+		w->n += row[i]->n;
+	}
+	struct fold_whole **own = fits ? calloc(n, sizeof(struct fold_whole *)) : NULL;
+	if (own == NULL) {
+		for (uint32_t i = 0; i < n; i++)
+			acc_whole_close(row[i]);
+		free(w);
+		return NULL;
+	}
+	memcpy((void *)own, (void *)row, n * sizeof(struct fold_whole *));
+	w->row = own;
+	w->nrow = n;
+	w->turns = slices;
+	w->in = a->in;
+	w->out = a->out;
+	w->sums = a->sums;
+	w->scale = a->scale;
+	return w;
+}
+
+/* Of rows of parts. */
+static int
+next_of_rows(struct fold_whole *w, struct fold_pieces pieces, void *out, size_t room, size_t *n,
+	uint32_t *rank, struct acc_err *e)
+{
+	struct fold_whole *x = w->row[w->at_row];
+	const uint64_t left = x->count / w->turns - w->in_row;
+	*n = 0;
+	*rank = w->at_row * x->n;
+	if (w->done == w->count)
+		return 0;
+	int rc = left == 0 ? 0
+			   : acc_whole_next(x, pieces, out, left < room ? (size_t)left : room, n,
+				     rank, e);
+	if (left > 0)
+		*rank += w->at_row * x->n;
+	w->done += *n;
+	w->in_row += *n;
+	if (*n == left) {
+		w->in_row = 0;
+		w->at_row = (w->at_row + 1) % w->nrow;
+	}
+	return rc;
+}
+
+void
+acc_whole_rewind(struct fold_whole *w)
+{
+	for (uint32_t i = 0; i < w->nrow; i++)
+		acc_whole_rewind(w->row[i]);
+	w->at_row = 0;
+	w->in_row = 0;
+	w->done = w->in_run = w->at_outer = 0;
+	w->piece = 0;
+}
+
+int
+acc_whole_next(struct fold_whole *w, struct fold_pieces pieces, void *out, size_t room, size_t *n,
+	uint32_t *rank, struct acc_err *e)
+{
+	if (w->nrow > 0)
+		return next_of_rows(w, pieces, out, room, n, rank, e);
 	/* Unless said otherwise, one part behind the other; of a sum they are one. */
 	const struct fold_piece all = {w->piece, 0,
 		w->sums ? w->axis : (uint64_t)w->len[w->piece % w->n]};
-	const struct fold_piece *p = npiece > 0 ? &piece[w->piece] : &all;
-	npiece = npiece > 0 ? npiece : w->sums ? 1 : w->n;
+	const struct fold_piece *p = pieces.n > 0 ? &pieces.p[w->piece] : &all;
+	const uint32_t npiece = pieces.n > 0 ? pieces.n : w->sums ? 1 : w->n;
 	uint64_t run = p->n * w->inner, left = run - w->in_run;
 	*n = 0;
 	*rank = p->part;
@@ -187,32 +260,81 @@ struct mark {
 	bool used;
 };
 
-/* Of each slice along an axis: its sum, and sums of squares and magnitudes. */
-static struct mark *
-marks_of(struct acc_pay *p, enum acc_dtype t, uint64_t axis, uint64_t inner, void *raw,
-	struct acc_err *e)
+static void
+add_mark(struct mark *k, double v)
 {
-	struct mark *m = calloc((size_t)axis + 1, sizeof *m);
+	k->sum += v;
+	k->squares += v * v;
+	k->size += v < 0 ? -v : v;
+}
+
+/* Of each slice along an axis: its sum, and sums of squares and magnitudes. */
+static int
+add_marks(struct mark *m, struct acc_pay *p, enum acc_dtype t, uint64_t axis, uint64_t inner,
+	void *raw, struct acc_err *e)
+{
 	uint64_t count = acc_pay_count(p);
-	if (m == NULL) {
-		acc_nomem(e);
-		return NULL;
-	}
 	for (uint64_t at = 0; at < count;) {
 		size_t n = count - at < ACC_CHUNK ? (size_t)(count - at) : ACC_CHUNK;
 		const void *x;
-		if (acc_pay_read(p, at, n, raw, &x, e) < 0) {
-			free(m);
-			return NULL;
-		}
+		int rc = acc_pay_read(p, at, n, raw, &x, e);
+		if (rc < 0)
+			return rc;
 		for (size_t i = 0; i < n; i++) {
-			struct mark *k = &m[(at + i) / inner % axis];
 			double v = acc_load_f64(t, (const uint8_t *)x + i * acc_dtypes[t].size);
-			k->sum += v;
-			k->squares += v * v;
-			k->size += v < 0 ? -v : v;
+			add_mark(&m[(at + i) / inner % axis], v);
 		}
 		at += n;
+	}
+	return 0;
+}
+
+static const struct fold_whole *
+row_of(const struct fold_whole *w, uint32_t i)
+{
+	return w->nrow > 0 ? w->row[i] : w;
+}
+
+/* Of part i, in all rows. */
+static struct mark *
+marks_of(const struct fold_whole *w, uint32_t i, struct acc_err *e)
+{
+	const struct fold_whole *first = row_of(w, 0);
+	const uint64_t axis = (uint64_t)first->len[i] + (first->len[i] == 0);
+	struct mark *m = calloc((size_t)axis + 1, sizeof *m);
+	int rc = m == NULL ? acc_nomem(e) : 0;
+	for (uint32_t k = 0; k < (w->nrow > 0 ? w->nrow : 1) && rc == 0; k++) {
+		const struct fold_whole *x = row_of(w, k);
+		rc = add_marks(m, x->part[i], x->in, axis, x->inner, x->raw, e);
+	}
+	if (rc < 0) {
+		free(m);
+		return NULL;
+	}
+	return m;
+}
+
+/* Of each slice of a whole whose parts stand one behind the other. */
+static struct mark *
+marks_of_whole(struct fold_whole *w, uint64_t axis, uint64_t inner, struct acc_err *e)
+{
+	struct mark *m = calloc((size_t)axis + 1, sizeof *m);
+	uint8_t *x = malloc(ACC_CHUNK * 16);
+	int rc = m == NULL || x == NULL ? acc_nomem(e) : 0;
+	for (uint64_t at = 0; at < w->count && rc == 0;) {
+		size_t n;
+		uint32_t rank;
+		rc = acc_whole_next(w, (struct fold_pieces){NULL, 0}, x, ACC_CHUNK, &n, &rank, e);
+		for (size_t i = 0; i < n && rc == 0; i++)
+			add_mark(&m[(at + i) / inner % axis],
+				acc_load_f64(w->out, x + i * acc_dtypes[w->out].size));
+		at += n;
+	}
+	free(x);
+	acc_whole_rewind(w);
+	if (rc < 0) {
+		free(m);
+		return NULL;
 	}
 	return m;
 }
@@ -262,7 +384,7 @@ nearest(const struct fold_whole *w, struct mark *const *part, const struct mark 
 
 /* The whole's slices in runs of slices of the parts. */
 static int
-runs(struct fold_whole *w, struct mark *const *part, const struct mark *whole, double tol,
+runs(const struct fold_whole *w, struct mark *const *part, const struct mark *whole, double tol,
 	struct fold_piece **out, uint32_t *nout, struct acc_err *e)
 {
 	enum { MOST = 1 << 12 };
@@ -294,30 +416,42 @@ runs(struct fold_whole *w, struct mark *const *part, const struct mark *whole, d
 	return 1;
 }
 
+/* Do the parts stand alike in all rows? */
+static bool
+are_even(const struct fold_whole *w)
+{
+	for (uint32_t k = 1; k < w->nrow; k++)
+		if (w->row[k]->inner != w->row[0]->inner ||
+			memcmp(w->row[k]->len, w->row[0]->len,
+				w->row[0]->n * sizeof *w->row[0]->len) != 0)
+			return false;
+	return true;
+}
+
 int
-acc_whole_order(struct fold_whole *w, struct acc_pay *whole, enum acc_dtype t, double tol,
-	struct fold_piece **out, uint32_t *n, struct acc_err *e)
+acc_whole_order(struct fold_whole *w, struct fold_whole *whole, double tol, struct fold_piece **out,
+	uint32_t *n, struct acc_err *e)
 {
 	enum { LONGEST = 1 << 20 };
+	const struct fold_whole *x = row_of(w, 0);
 	*out = NULL;
 	*n = 0;
-	if (w->axis == 0 || w->axis > LONGEST || acc_pay_count(whole) != w->count ||
-		acc_dtypes[t].cls == 'C' || acc_dtypes[w->in].cls == 'C')
+	if (x->axis == 0 || x->axis > LONGEST || whole->count != w->count || !are_even(w) ||
+		acc_dtypes[whole->in].cls == 'C' || acc_dtypes[w->in].cls == 'C')
 		return 0;
-	struct mark **part = calloc(w->n, sizeof(struct mark *));
+	struct mark **part = calloc(x->n, sizeof(struct mark *));
 	int rc = part == NULL ? acc_nomem(e) : 1;
-	for (uint32_t i = 0; i < w->n && rc > 0; i++) {
-		part[i] = marks_of(w->part[i], w->in, (uint64_t)w->len[i] + (w->len[i] == 0),
-			w->inner, w->raw, e);
+	for (uint32_t i = 0; i < x->n && rc > 0; i++) {
+		part[i] = marks_of(w, i, e);
 		rc = part[i] == NULL ? ACC_EIO : rc;
 	}
-	struct mark *all = rc > 0 ? marks_of(whole, t, w->axis, w->inner, w->raw, e) : NULL;
+	struct mark *all = rc > 0 ? marks_of_whole(whole, x->axis, x->inner, e) : NULL;
 	rc = rc > 0 && all == NULL ? ACC_EIO : rc;
 	if (rc > 0)
-		rc = runs(w, part, all, tol, out, n, e);
-	for (uint32_t i = 0; i < w->n && part != NULL; i++)
+		rc = runs(x, part, all, tol, out, n, e);
+	for (uint32_t i = 0; i < x->n && part != NULL; i++)
 		free(part[i]);
-	free(part);
+	free((void *)part);
 	free(all);
 	if (rc <= 0) {
 		free(*out);
@@ -326,24 +460,41 @@ acc_whole_order(struct fold_whole *w, struct acc_pay *whole, enum acc_dtype t, d
 	return rc;
 }
 
-int
-acc_whole_errors(struct fold_whole *w, const struct fold_piece *piece, uint32_t npiece,
-	struct acc_pay *ref, enum acc_dtype t, double *error, double *all, struct acc_err *e)
+/* n elements, which may be of several parts. */
+static int
+read_all(struct fold_whole *w, struct fold_pieces pieces, uint8_t *out, size_t n, struct acc_err *e)
 {
-	uint8_t *mine = malloc(ACC_CHUNK * 16), *theirs = malloc(ACC_CHUNK * 16);
-	int rc = mine == NULL || theirs == NULL ? acc_nomem(e) : 0;
+	int rc = 0;
+	for (size_t at = 0; at < n && rc == 0;) {
+		size_t more = 0;
+		uint32_t rank;
+		const uint64_t before = w->done;
+		rc = acc_whole_next(w, pieces, out + at * acc_dtypes[w->out].size, n - at, &more,
+			&rank, e);
+		at += more;
+		if (rc == 0 && w->done == before && w->done == w->count)
+			rc = acc_fail(e, ACC_EFORMAT, "its parts are shorter than their shapes");
+	}
+	return rc;
+}
+
+int
+acc_whole_errors(struct fold_whole *w, struct fold_pieces pieces, struct fold_whole *ref,
+	struct fold_pieces theirs, double *error, double *all, struct acc_err *e)
+{
+	uint8_t *mine = malloc(ACC_CHUNK * 16), *other = malloc(ACC_CHUNK * 16);
+	int rc = mine == NULL || other == NULL ? acc_nomem(e) : 0;
 	double size = 0, sum = 0;
 	memset(error, 0, w->n * sizeof *error);
-	for (uint64_t at = 0; rc == 0 && at < w->count && acc_pay_count(ref) == w->count;) {
+	for (uint64_t at = 0; rc == 0 && at < w->count && ref->count == w->count;) {
 		size_t n;
 		uint32_t r;
-		const void *b = NULL;
-		rc = acc_whole_next(w, piece, npiece, mine, ACC_CHUNK, &n, &r, e);
+		rc = acc_whole_next(w, pieces, mine, ACC_CHUNK, &n, &r, e);
 		if (rc == 0 && n > 0)
-			rc = acc_pay_read(ref, at, n, theirs, &b, e);
+			rc = read_all(ref, theirs, other, n, e);
 		for (size_t i = 0; i < n && rc == 0; i++) {
 			double x = acc_load_f64(w->out, mine + i * acc_dtypes[w->out].size);
-			double y = acc_load_f64(t, (const uint8_t *)b + i * acc_dtypes[t].size);
+			double y = acc_load_f64(ref->out, other + i * acc_dtypes[ref->out].size);
 			double d = x == y ? 0 : (x - y) * (x - y);
 			error[r] += d;
 			sum += d;
@@ -352,7 +503,7 @@ acc_whole_errors(struct fold_whole *w, const struct fold_piece *piece, uint32_t 
 		at += n;
 	}
 	free(mine);
-	free(theirs);
+	free(other);
 	*all = size > 0 ? sum / size : sum;
 	return rc;
 }

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""fold_tensors.py OUT [FAULT]: a network on one rank (OUT/one) and on two (OUT/dev), with tensors.
+"""fold_tensors.py OUT [FAULT]: a network on one rank (OUT/one) and on two (OUT/dev), with tensors; on two of which
+each has half of the rows (OUT/split); and on four, both in one (OUT/grid), neighbours as the two of OUT/dev, or as
+OUT/dev has two (OUT/four).
 
 Three layers x = W2 (W1 x), as msprobe records them. W1 is split over the ranks as packed query, key
 and value are: rank r has part r of each third. W2 is split by columns; an all_reduce sums up.
@@ -98,6 +100,14 @@ def main():
     x = matrix(ROWS, DIM)
     one = Dump(f"{out}/one/step0/rank0")
     ranks = [Dump(f"{out}/dev/step0/rank{r}") for r in range(2)]
+    halves = [Dump(f"{out}/split/step0/rank{r}") for r in range(2)]
+    for r, d in enumerate(halves):
+        a = x[r * ROWS // 2:(r + 1) * ROWS // 2]
+        for a1, a2 in zip(w1, w2):
+            h = product(a, a1)
+            d.call("Functional.linear", [a, a1], h)
+            a = product(h, a2)
+            d.call("Functional.linear", [h, a2], a)
     a = x
     for a1, a2 in zip(w1, w2):
         if fault == "places":
@@ -109,6 +119,35 @@ def main():
         b = product(h, a2)
         one.call("Functional.linear", [h, a2], b)
         a = b
+    grid = [Dump(f"{out}/grid/step0/rank{r}") for r in range(4)]
+    for half in range(2):
+        a = x[half * ROWS // 2:(half + 1) * ROWS // 2]
+        for i, (a1, a2) in enumerate(zip(w1, w2)):
+            parts = []
+            for r, d in enumerate(grid[2 * half:2 * half + 2]):
+                rows, columns = [a1[k] for k in mine[r]], [[row[k] for k in mine[r]] for row in a2]
+                h = product(a, rows)
+                if half == r == i == 1 and fault == "scale":
+                    h = f32([[v * 1.03 for v in row] for row in h])
+                d.call("Functional.linear", [a, rows], h)
+                parts.append(product(h, columns))
+                d.call("Functional.linear", [h, columns], parts[r])
+            a = f32([[p + q for p, q in zip(*rows)] for rows in zip(*parts)])
+            for r, d in enumerate(grid[2 * half:2 * half + 2]):
+                d.call("Distributed.all_reduce", [parts[r]], a)
+    four, a = [Dump(f"{out}/four/step0/rank{r}") for r in range(4)], x
+    for a1, a2 in zip(w1, w2):
+        parts = []
+        for r, d in enumerate(four):
+            own = [k * WIDE // 3 + r for k in range(3)]
+            rows, columns = [a1[k] for k in own], [[row[k] for k in own] for row in a2]
+            h = product(a, rows)
+            d.call("Functional.linear", [a, rows], h)
+            parts.append(product(h, columns))
+            d.call("Functional.linear", [h, columns], parts[r])
+        a = f32([[sum(p) for p in zip(*rows)] for rows in zip(*parts)])
+        for r, d in enumerate(four):
+            d.call("Distributed.all_reduce", [parts[r]], a)
     if fault in ("stages", "rolled"):
         stages(ranks, x, w1, w2, fault)
         w1 = []
@@ -135,7 +174,7 @@ def main():
             continue
         for r in range(2):
             ranks[r].call("Distributed.all_reduce", [parts[r]], y)
-    for d in [one] + ranks:
+    for d in [one] + ranks + halves + grid + four:
         d.write()
 
 
