@@ -560,8 +560,14 @@ warned() {
 #		tp2-moe-noise --layers 2 --task statistics --seed 4
 #	tests/parallel/make.py OUT/deep ep2-noise dp2-moe-noise fsdp2-moe-noise --layers 4 --task statistics --seed 150
 #	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
-@test "experts on both sides, or on one against all of them on each rank of the other" {
+mixed() {
+	mkdir "mixed-$BATS_TEST_NUMBER"
+	cd "mixed-$BATS_TEST_NUMBER" || return
 	tar -xzf "$DATA/fold_mixed.tar.gz"
+}
+
+@test "experts on both sides, or on one against all of them on each rank of the other" {
+	mixed
 	for pair in ep4:ep2 ep2:ep4 ep2:dp2-moe dp2-moe:ep2 ep4:dp2-moe dp4-moe:ep2 ep2dp2:ep4 ep2dp2:dp2-moe \
 		fsdp2-moe:ep2 tp2-moe:ep2 dp4-moe:dp2-moe; do
 		found 0 ${pair%:*}-noise ${pair#*:}-noise
@@ -577,7 +583,7 @@ warned() {
 }
 
 @test "experts on both sides: products, what lies between, and what is made of their gradients are each rank's own" {
-	tar -xzf "$DATA/fold_mixed.tar.gz"
+	mixed
 	for pair in ep4:ep2 ep2:ep4 ep4:dp2-moe; do
 		accfold -w -b ${pair#*:}-noise ${pair%:*}-noise | accfmt --json >own
 		run -0 jq -rs 'map(select(.fold // "" | startswith("Alone()")) | select(.io == "out"))
@@ -590,11 +596,11 @@ Functional.linear.forward 8 Tensor.contiguous.forward 8 Tensor.div_.forward 8" ]
 		."fold.rank" | tostring) | join("")' <(accfold -w -b deep/dp2-moe-noise deep/ep2-noise | accfmt --json)
 	[ "$output" = 0000111100001111 ]
 	# Parts of one weight are nobody's own, though both sides have the same ones.
-	run ! grep -q Alone <(accfold -w -p -b tp2-noise sp2-noise)
+	run ! grep -q Alone <(accfold -w -p -b ../tp2-noise ../sp2-noise)
 }
 
 @test "two layouts: where a line is behind a fault, shapes tell its layout, or ranks that are as the bench's" {
-	tar -xzf "$DATA/fold_mixed.tar.gz"
+	mixed
 	for pair in ep4-noise:ep2-noise ep2-noise:dp2-moe-noise tp2-moe-noise:ep2-noise; do # the only router
 		rm -rf router-bad
 		scaled ${pair%:*} router-bad Functional.linear.6.forward
@@ -604,7 +610,7 @@ Functional.linear.forward 8 Tensor.contiguous.forward 8 Tensor.div_.forward 8" ]
 }
 
 @test "two layouts: a weight that one rank alone has otherwise is the bench's weight none the less" {
-	tar -xzf "$DATA/fold_mixed.tar.gz"
+	mixed
 	cp -r ep2-noise stale
 	jq -c '.data["Functional.linear.0.forward"].input_args[1] |= (.Max *= 1.05 | .Min *= 1.05 | .Mean *= 1.05 | .Norm *= 1.05)' \
 		ep2-noise/step0/rank1/dump.json >stale/step0/rank1/dump.json
@@ -620,10 +626,16 @@ Functional.linear.forward 8 Tensor.contiguous.forward 8 Tensor.div_.forward 8" ]
 }
 
 @test "two layouts: shapes that are split otherwise on each side are no other arguments" {
-	tar -xzf "$DATA/fold_mixed.tar.gz"
+	mixed
 	scaled ep4-noise view-bad Tensor.view.1.forward
 	found 1 view-bad dp2-moe-noise
 	[ "$found" = "Tensor.view.1.forward out 0 null" ]
+	# Nor are they of ranks against one.
+	mkdir against
+	tar -C against -xzf "$DATA/parallel.tar.gz"
+	scaled against/ep2-noise view-bad-one Tensor.view.1.forward
+	found 1 view-bad-one against/moe
+	[[ $found == "Tensor.view.1.forward out 0 "* ]]
 }
 
 # both DEVICE BENCH: as accdiff folds both sides, measured

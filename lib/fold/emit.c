@@ -314,6 +314,33 @@ put_tensor(struct emit *o, struct fold_step *t, const struct fold_virtual *v, ui
 	return rc < 0 ? rc : put_keys(o, t, v, i, &d, dtype, e);
 }
 
+/* Does a whole number of ranks make a the reference's b? */
+static bool
+is_share(const struct acc_fold *f, int64_t a, int64_t b)
+{
+	return a == b || (a > 0 && b > a && b % a == 0 && f->mesh.zip % (b / a) == 0);
+}
+
+/* A list of such, as the shape that view takes. */
+static int
+put_sizes(struct emit *o, const struct fold_item *it, struct acc_err *e)
+{
+	const struct acc_val *a = acc_get(&o->rec, "", "value"), *b;
+	struct acc_rec *r;
+	int rc = acc_fold_record(o->f, it->at, &r, e);
+	b = rc < 0 ? NULL : acc_get(r, "", "value");
+	bool share = b != NULL && b->type == ACC_V_INTS && b->n == a->n && b->n > 0;
+	for (uint32_t k = 0; share && k < b->n; k++)
+		share = is_share(o->f, a->ints[k], b->ints[k]);
+	if (!share)
+		return rc;
+	int64_t *all = acc_alloc(&o->rec.mem, b->n * sizeof *all);
+	for (uint32_t k = 0; all != NULL && k < b->n; k++)
+		all[k] = b->ints[k];
+	rc = all == NULL ? ACC_ENOMEM : acc_put(&o->rec, "", "value", acc_ints(all, b->n));
+	return rc < 0 ? acc_rec_fail(e, rc) : 0;
+}
+
 /* A size that is split: of what only moves elements, a number that a whole number of ranks makes
  * the reference's. */
 static int
@@ -323,16 +350,19 @@ put_size(struct emit *o, const struct fold_virtual *v, const struct fold_call *k
 	struct acc_fold *f = o->f;
 	const struct fold_item *own = &f->device.item[k->first + i], *it;
 	int64_t a = 0, b = 0;
-	if (v->mate == FOLD_NONE || !k->moves || !acc_as_int(acc_get(&o->rec, "", "value"), &a) ||
-		a <= 0)
+	const struct acc_val *value = acc_get(&o->rec, "", "value");
+	if (v->mate == FOLD_NONE || !k->moves || value == NULL)
 		return 0;
 	it = acc_fold_item_at(&f->reference, &f->reference.call[v->mate], own->pos, i);
 	if (it == NULL || it->tensor)
 		return 0;
+	if (value->type == ACC_V_INTS)
+		return put_sizes(o, it, e);
+	if (!acc_as_int(value, &a) || a <= 0)
+		return 0;
 	struct acc_rec *r;
 	int rc = acc_fold_record(f, it->at, &r, e);
-	if (rc < 0 || !acc_as_int(acc_get(r, "", "value"), &b) || b <= a || b % a != 0 ||
-		f->mesh.zip % (b / a) != 0)
+	if (rc < 0 || !acc_as_int(acc_get(r, "", "value"), &b) || b == a || !is_share(f, a, b))
 		return rc;
 	rc = acc_put(&o->rec, "", "value", acc_int(b));
 	return rc < 0 ? acc_rec_fail(e, rc) : 0;
