@@ -161,3 +161,11 @@ two_silus() { # folder, bytes of silu(1)
 	judge 0 "$R/drawn" "$R/drawn"
 	named
 }
+
+# normalize.acc.gz is, of a row of zeros, of torch's gradient of F.normalize
+#	tests/selfcheck/reported.py OUT moco --seed 5
+#	accdump-read --inline -o 'Functional.normalize.0*' OUT/moco/step1/rank0 | gzip -9n
+@test "the gradient of a row that is next to nothing, which is divided by its length, is not followed" {
+	accaudit "$DATA/normalize.acc.gz" | accfmt --json >v
+	jq -es 'map(select(.io == "out") | .["audit.ok"]) == [true, true]' v
+}

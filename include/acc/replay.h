@@ -183,7 +183,10 @@ enum acc_op_flags {
 	ACC_OWN_SCALE = 128,
 	/* A loss, whose gradient is a probability less what was wanted: each row's is off by what a number near 1
 	 * was rounded by, though it may be next to nothing. */
-	ACC_LESS_TARGET = 256
+	ACC_LESS_TARGET = 256,
+	/* It divides by the length of a row of its input: a step of the adjoint test that is small beside all rows
+	 * is not beside one that is next to nothing. */
+	ACC_BY_LENGTH = 512
 };
 
 /* An element's place, taken apart as ((a * B) + b) * C + c: what is `in` the block number. */

@@ -12,6 +12,8 @@ enum { PROBES = 6, FEW_PROBES = 2, MANY = 1 << 17 };
 
 struct block_sum {
 	double in, in2, out, out2, abs, noise, saved2, logs;
+	double x2; /* of the input: squares, */
+	size_t nx; /* of so many elements */
 	bool wild, gwild;
 };
 
@@ -142,6 +144,8 @@ take_in(struct acc_adjoint *a, struct probe *p)
 		double term = a->gin->v[i] * p->v[i];
 		s->in += term;
 		s->in2 += term * term;
+		s->x2 += a->x->v[i] * a->x->v[i];
+		s->nx++;
 		s->gwild |= !isfinite(term) || fabs(a->gin->v[i]) >= acc_max_of(a->gin->dtype);
 	}
 	for (uint32_t k = 0; k < a->t->nout; k++) {
@@ -174,8 +178,15 @@ compare(struct acc_adjoint *a, const struct probe *p)
 	double tiny = acc_tiny_of(a->gin->dtype) * sqrt((double)a->x->n / (double)p->n + 1);
 	bool steps = (a->t->r.op->flags & ACC_IN_STEPS) != 0 && acc_unit_low(a->unit);
 	double unit = a->unit * (steps ? LIMIT_STEPS_BACK : 1);
+	/* The quotient errs by the square of the step beside the row: by 2^-20, 16 units of f32. */
+	const bool by_length = (a->t->r.op->flags & ACC_BY_LENGTH) != 0;
+	const double shortest = 0x1p10 * p->h;
 	for (size_t i = 0; i < p->n; i++) {
 		const struct block_sum *s = &p->sum[i];
+		if (by_length && s->x2 < shortest * shortest * (double)s->nx) {
+			a->skipped++;
+			continue;
+		}
 		if (s->wild || (s->gwild && sqrt(s->out2) > max / 4)) {
 			a->skipped++; /* it overflows, or may */
 			continue;

@@ -260,15 +260,16 @@ dist(struct acc_replay *r, struct acc_dense *out)
 	return 0;
 }
 
-#define ROW(n, s, f, b) \
+#define ROW(n, s, f, b, fl) \
 	{ \
-		.names = n, .sig = s, .cls = "norm", .rounding = ACC_FEW, .eval = f, .blocks = b \
+		.names = n, .sig = s, .cls = "norm", .rounding = ACC_FEW, .eval = f, .blocks = b, \
+		.flags = fl \
 	}
 const struct acc_op acc_ops_distance[] = {
-	ROW("cdist", "x1:any x2:any p compute_mode", cdist, NULL),
-	ROW("pairwise_distance", "x1:any x2:any p eps keepdim", pairwise, NULL),
-	ROW("cosine_similarity", "x1:any x2:any dim eps", cosine, NULL),
-	ROW("normalize", "input:block p dim eps", normalize, normalize_blocks),
-	ROW("dist", "x1|input|self:any x2|other:any p", dist, NULL),
+	ROW("cdist", "x1:any x2:any p compute_mode", cdist, NULL, 0),
+	ROW("pairwise_distance", "x1:any x2:any p eps keepdim", pairwise, NULL, 0),
+	ROW("cosine_similarity", "x1:any x2:any dim eps", cosine, NULL, 0),
+	ROW("normalize", "input:block p dim eps", normalize, normalize_blocks, ACC_BY_LENGTH),
+	ROW("dist", "x1|input|self:any x2|other:any p", dist, NULL, 0),
 	{.names = NULL},
 };
