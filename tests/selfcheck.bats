@@ -70,6 +70,13 @@ load helper
 # with the first two steps, and with the first alone of
 #	tests/selfcheck/tracked.py OUT syncbn-noise-twice moe-noise-doubled context-noise-ropezero \
 #		context-noise-owncount context-noise-cpscale speech-noise-firstsync --task statistics
+# reported.tar.gz, the same way, of
+#	tests/selfcheck/reported.py OUT accum-noise-notzeroed --task statistics
+# with the first two steps, and with the first alone of
+#	tests/selfcheck/reported.py OUT gated-noise-dupnorm robot-noise-ownrate mixed-noise-hookorder \
+#		--task statistics
+#	tests/selfcheck/tracked.py OUT stages-noise-recent --task statistics
+# of the latter ranks 0 and 2.
 # collective/table.acc.gz, unzeroed.acc.gz, columns.acc.gz, below.acc.gz and labels.acc.gz are, without step1, as
 # masks.acc.gz, of
 #	tests/selfcheck/uneven.py OUT table-noise table-noise-unzeroed shapes-noise shapes-noise-rows
@@ -86,6 +93,9 @@ load helper
 #	tests/selfcheck/afresh.py OUT sft-otherpeers
 #	tests/selfcheck/held.py OUT pairs-noise-targets
 #	tests/selfcheck/tracked.py OUT mega-noise-samemask
+# halves.acc.gz and twice.acc.gz, the same way, of
+#	tests/selfcheck/reported.py OUT switch-noise
+#	tests/selfcheck/reported.py OUT switch-noise --seed 5
 # counted.acc.gz, the same way, and copies.acc.gz, with step1, of
 #	tests/selfcheck/afresh.py OUT sft-wholecount choice-copiesonly
 
@@ -100,6 +110,7 @@ setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/sound.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/afresh.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/tracked.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/reported.tar.gz"
 }
 
 # Nothing is said of what these runs record.
@@ -399,6 +410,19 @@ alone() { # stream, name, text
 @test "the next step begins with what this one left" {
 	named vit-noise-early Distributed.all_gather_into_tensor.4.forward 0 0 "it is a step behind"
 	named vit-noise-resumed Tensor.mul_.4.forward 1 2 "what is kept from step to step is lost there"
+	named accum-noise-notzeroed Tensor.add_.0.forward 1 1 "it was not begun anew there"
+}
+
+@test "sums of squares are norms; the rate of a step, the order of a bucket, what is sent" {
+	named gated-noise-dupnorm Distributed.all_reduce.9.forward 0 0 "sums up norms of 7 tensors that are whole"
+	named robot-noise-ownrate Tensor.sub_.3.forward 0 2 "a number, such as the rate, differs by rank"
+	named mixed-noise-hookorder Distributed.all_reduce.0.forward 0 0 "is it the same order on all ranks?"
+	named stages-noise-recent Distributed.send.0.forward 0 2 "is sent more than once"
+}
+
+@test "what is cut before it is sent, or joined to the same again, is not used twice" {
+	run -0 --separate-stderr bash -c 'accaudit "$DATA/collective/halves.acc.gz" | accfirstbad | accfmt --json'
+	run -0 --separate-stderr bash -c 'accaudit "$DATA/collective/twice.acc.gz" | accfirstbad | accfmt --json'
 }
 
 @test "what is whole, and each rank's own: no part, and no moment of all" {

@@ -245,7 +245,10 @@ sent_back(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc
 	}
 	const struct acc_rank_group g = {.n = 1, .who = acc_fleet_ranks(t->f, &c->k->rank, 1)};
 	const struct acc_replica_seen *twice = n == 0 ? NULL : sent_twice(t, c, got->n);
+	bool flat = true; /* zeros are sent for what is none */
 	if (rc == 0 && twice != NULL)
+		rc = acc_replicas_flat(t, twice, &flat, e);
+	if (rc == 0 && !flat)
 		return acc_replicas_blame(t, &g, twice->line,
 			SAY(t,
 				"is sent more than once, while the gradient of what %s received, which %s makes, is"
