@@ -42,13 +42,13 @@ struct acc_seen_call {
 	bool sends;                     /* to one rank */
 	bool to_one, elsewhere;         /* one rank has the sum; another one: here is none */
 	uint64_t switches; /* a hash of its arguments that are no whole numbers, nor tensors */
-	bool behind;       /* the last backward call of its rank and step: what it is given gets no gradient */
-	bool raw;          /* all that it was given is raw */
-	uint64_t members;  /* a hash of the ranks of its group; 0: none was recorded */
-	uint32_t nmember;  /* how many; 0: all */
-	uint64_t meets;    /* the same on each rank of its group; 0: it is none */
-	bool norm;         /* whose weights are whole on all ranks */
-	bool batch;        /* a norm over the batch */
+	bool behind; /* the last backward call of its rank and step: what it is given gets no gradient */
+	bool raw;                   /* all that it was given is raw */
+	uint64_t members;           /* a hash of the ranks of its group; 0: none was recorded */
+	uint32_t nmember;           /* how many; 0: all */
+	uint64_t meets;             /* the same on each rank of its group; 0: it is none */
+	bool norm;                  /* whose weights are whole on all ranks */
+	bool batch;                 /* a norm over the batch */
 	bool mean, length, chooses; /* a mean of elements; the norm of a tensor; the largest k */
 };
 
@@ -237,7 +237,8 @@ int acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint6
 int acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 struct acc_scale { /* what the gradients of weights end as */
-	uint64_t n;    /* of so many, which ranks of the group join; 0: not all are known, or not by one number */
+	uint64_t
+		n; /* of so many, which ranks of the group join; 0: not all are known, or not by one number */
 	double factor; /* times the sum over them */
 	size_t line;   /* of what scaled the first of them last */
 };

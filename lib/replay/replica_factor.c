@@ -17,8 +17,8 @@ struct way {
 	bool joined;
 	uint32_t ranks;                   /* that joined it last */
 	const struct acc_seen_call *call; /* that the weight is given to */
-	size_t line; /* what scaled it last, else joined it, else made it */
-	size_t by;   /* the same of what its factor counts */
+	size_t line;                      /* what scaled it last, else joined it, else made it */
+	size_t by;                        /* the same of what its factor counts */
 };
 
 struct ways {

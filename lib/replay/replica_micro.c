@@ -224,7 +224,8 @@ match(struct micro *m, struct given *r, struct use *u, struct acc_err *e)
 				u->joined |= is ? ((1U << n) - 1) << from : 0;
 				continue;
 			}
-			if (u->last == NULL || !u->last->whole || u->last->c->average || u->before != NULL)
+			if (u->last == NULL || !u->last->whole || u->last->c->average ||
+				u->before != NULL)
 				continue;
 			rc = is_sum(m, r, u, from, from + n, u->last, &is, e);
 			u->before = is ? u->last : NULL;
