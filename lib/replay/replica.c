@@ -140,113 +140,7 @@ acc_replicas_odd(const struct acc_replicas *t, const struct acc_rank_group *g,
 	return best;
 }
 
-/* --- calls --- */
-
-/* Are all tensors that the peers were given equal? *numbers: those of one element, too; NULL: they must be. */
-static bool
-given_alike(const struct parting *p, bool *numbers)
-{
-	const struct acc_seen_call *c = p->peer[0];
-	bool any = false;
-	for (uint32_t j = 0; j < c->n; j++) {
-		const struct acc_replica_seen *s = &p->t->seen[c->first + j];
-		bool alike = s->out || marked_alike(p, j);
-		if (numbers != NULL && s->n == 1)
-			*numbers &= alike;
-		else if (!alike)
-			return false;
-		any |= !s->out && s->n > 1;
-	}
-	return any;
-}
-
-/* The first output that is not the same on all; -1: none. */
-static int64_t
-parts_at(const struct parting *p)
-{
-	const struct acc_seen_call *c = p->peer[0];
-	for (uint32_t j = 0; j < c->n; j++)
-		if (p->t->seen[c->first + j].out && p->t->seen[c->first + j].mark != 0 &&
-			!marked_alike(p, j))
-			return j;
-	return -1;
-}
-
-/* Random numbers that are others where those of replicas must be the same: what they are drawn for is
- * the same on ranks that hold parts of the weights. */
-static int
-draws(struct parting *p, struct acc_err *e)
-{
-	int64_t j = parts_at(p);
-	if (j < 0)
-		return 0;
-	p->drawn = true;
-	if (p->said || !p->g->weights_differ || p->g->data_differ || !given_alike(p, NULL))
-		return 0;
-	p->said = true;
-	return acc_replicas_blame(p->t, p->g, p->t->seen[p->peer[p->g->n - 1]->first + j].line,
-		"is made of other random numbers on each rank, although the input is the same on all:"
-		" what follows is computed as if it still were",
-		1, 0, e);
-}
-
-/* Is it an optimizer's step of a weight, in its place? */
-static bool
-steps(const struct parting *p)
-{
-	const struct acc_seen_call *c = p->peer[0];
-	const struct acc_replica_seen *w = acc_seen_real(p->t, c, false),
-				      *out = acc_seen_real(p->t, c, true);
-	return c->behind && w != NULL && w->leaf && w->wants && out != NULL && out->pos == w->pos &&
-	       out->shape == w->shape;
-}
-
-/* What a reduction made alike, and a number, or a kernel, makes other; or the weights that all have, in their step. */
-static int
-after_reduction(struct parting *p, struct acc_err *e)
-{
-	const struct acc_seen_call *c = p->peer[0];
-	struct acc_replicas *t = p->t;
-	int64_t j = c->info == NULL || c->module ||
-				    (c->info->cls != ACC_OP_MUL && c->info->cls != ACC_OP_ADD &&
-					    c->info->cls != ACC_OP_STEADY)
-			    ? -1
-			    : parts_at(p);
-	bool flat = true, args = true; /* what is one number everywhere may come from elsewhere */
-	for (uint32_t i = c->first; j >= 0 && i < c->first + c->n && flat; i++) {
-		uint32_t by = t->seen[i].out || t->seen[i].n < 2 || t->seen[i].mark == 0
-				      ? ACC_NOID
-				      : acc_seen_reduced(t, &t->seen[i]);
-		int rc = by == ACC_NOID ? 0 : acc_replicas_flat(t, &t->seen[i], &flat, e);
-		if (rc < 0)
-			return rc;
-	}
-	if (j < 0 || (flat && !steps(p)) || !given_alike(p, &args))
-		return 0;
-	for (uint32_t i = 1; i < p->g->n; i++)
-		args &= p->peer[i]->args == c->args;
-	uint32_t odd = acc_replicas_odd(p->t, p->g, p->peer, (uint32_t)j);
-	struct acc_distance d;
-	double near = 0;
-	const struct acc_replica_seen *x = &t->seen[p->peer[odd]->first + j],
-				      *y = &t->seen[p->peer[odd == 0]->first + j];
-	int rc = acc_replicas_distance(t, x, y, &d, e);
-	if (rc == 0)
-		rc = acc_replicas_near(t, x, &near, e);
-	if (rc < 0 || !d.known || !(d.d > near * d.size))
-		return rc;
-	if (flat)
-		return acc_replicas_blame(p->t, p->g, x->line,
-			"is a weight that is not the same on all ranks afterwards, although all tensors that it"
-			" is made of are: a number, such as the rate, differs by rank",
-			d.d / d.size, near, e);
-	return acc_replicas_blame(p->t, p->g, x->line,
-		args ? "is not the same on all ranks, although what a reduction gave to it is, and its"
-		       " other arguments are"
-		     : "is not the same on all ranks, although what a reduction gave to it is: a number"
-		       " differs by rank",
-		d.d / d.size, near, e);
-}
+/* --- gradients that are joined --- */
 
 /* What a reduction is given: the j-th of what was joined into its operand, or, with nothing joined, this
  * itself; NULL: there is none. */
@@ -544,8 +438,8 @@ visit(struct parting *p, struct acc_err *e)
 	if (rc < 0 || c->k->talks)
 		return rc;
 	if (c->info != NULL && c->info->cls == ACC_OP_RANDOM)
-		return draws(p, e);
-	rc = after_reduction(p, e);
+		return acc_rule_draws(t, p->g, p->peer, &p->drawn, &p->said, e);
+	rc = acc_rule_after(t, p->g, p->peer, e);
 	if (rc == 0 && c->line != 0 && !p->parted && !p->drawn)
 		rc = line_of_code(p, e);
 	return rc;

@@ -188,6 +188,12 @@ int acc_rule_groups(struct acc_replicas *t, const struct acc_rank_group *g,
 int acc_rule_kinds(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 
+/* What an op call makes other on each rank of what is the same on all (replica_after.c): by random numbers (*drawn: there
+ * are such; *said: where they must not be), or by a number. 0 or < 0. */
+int acc_rule_draws(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, bool *drawn, bool *said, struct acc_err *e);
+int acc_rule_after(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, struct acc_err *e);
 /* Rules of what a call is given and makes, on all ranks of a group (replica_rule.c). 0 or < 0. */
 int acc_rule_call(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e);
