@@ -683,3 +683,11 @@ culprit() {
 	cd layouts-first
 	[ "$(both dev split | culprit)" = "Functional.linear.0.forward out 1" ]
 }
+
+# fold_sum.tar.gz was made by
+#	tests/parallel/make.py OUT one cp2-tf32 --seed 99 --task statistics
+#	tar -C OUT --sort=name --owner=0 --group=0 --mtime=2026-01-01 -cf - . | gzip -9n
+@test "a sum that the backward pass goes on with is scaled as its line is, and not averaged yet" {
+	tar -xzf "$DATA/fold_sum.tar.gz"
+	found 0 cp2-tf32 one
+}

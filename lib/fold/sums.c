@@ -101,6 +101,35 @@ is_lost(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual
 	       acc_op_class(op_of(f, t->call[v->rank])) != ACC_OP_MOVE;
 }
 
+/* Is what a reduction gave the sum of what the ranks have, and no gradient of a weight, but what its backward pass goes on
+ * with? The loss of a rank is the mean of its part, and by that all gradients are scaled until those of weights are
+ * averaged. */
+static bool
+is_scaled_sum(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
+	uint32_t i, const struct folded *d)
+{
+	const struct acc_place partial = {ACC_PARTIAL, 0};
+	const struct fold_segment *at =
+		v->mate == FOLD_NONE ? NULL
+				     : &f->reference.segment[f->reference.call[v->mate].segment];
+	struct acc_fold_stat sum;
+	bool goes_on = false;
+	for (uint32_t c = at == NULL ? 0 : v->mate + 1;
+		at != NULL && c < at->first + at->n && !goes_on; c++) {
+		const struct fold_call *k = &f->reference.call[c];
+		for (uint32_t x = 0; k->dir == FOLD_BACKWARD && x < k->n && !goes_on; x++) {
+			const struct fold_item *it = &f->reference.item[k->first + x];
+			goes_on = it->tensor && !it->output &&
+				  acc_fold_same(&it->stat, 1, d->want, 0) == 2;
+		}
+	}
+	return goes_on && d->by != NULL && d->layout.n == 1 &&
+	       d->layout.at[0].kind == ACC_PARTIAL && d->layout.scale == 1.0 / f->mesh.zip &&
+	       d->made.scale == 1 && acc_fold_gather(f, &f->mesh, t, v, i) &&
+	       acc_fold_join(f->part, f->mesh.zip, partial, d->tol, &sum) &&
+	       acc_fold_same(&sum, 1, &d->whole, d->tol) == 2;
+}
+
 void
 acc_fold_doubt(struct acc_fold *f, const struct fold_step *t, const struct fold_virtual *v,
 	uint32_t i, struct folded *d)
@@ -123,6 +152,12 @@ acc_fold_doubt(struct acc_fold *f, const struct fold_step *t, const struct fold_
 						   : NULL;
 	if (!unlike && apart == NULL)
 		return;
+	if (unlike && is_scaled_sum(f, t, v, i, d)) {
+		for (int n = 0; n < ACC_FOLD_NSTAT; n++)
+			d->whole.v[n] *= d->layout.scale;
+		acc_fold_gather(f, &f->mesh, t, d->by, d->out);
+		return;
+	}
 	/* What was made of it is the bench's but for that factor: of a sum that is no mean, it says that the parts
 	 * add up, too. */
 	int undivided = unlike ? acc_fold_same(&d->whole, 1.0 / f->mesh.zip, d->want, d->tol) : 0;
