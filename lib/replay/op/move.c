@@ -280,7 +280,7 @@ join(struct acc_replay *r, struct acc_dense *out)
 			.first = (int64_t)at};
 		if (r->notes != NULL && acc_view_note(r, out->v, &v, x->v, false) < 0)
 			return ACC_EUNSUP;
-		for (size_t o = 0; r->notes == NULL && o < outer; o++)
+		for (size_t o = 0; r->notes == NULL && len > 0 && o < outer; o++)
 			memcpy(out->v + o * total + at, x->v + o * len, len * sizeof *x->v);
 		at += len;
 	}
