@@ -171,23 +171,35 @@ lost(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_se
 		1, 0, e);
 }
 
+/* The place of a step among all, which rise. */
+static size_t
+place_of(const struct acc_replicas *t, int64_t step)
+{
+	size_t low = 0, high = t->nstep;
+	while (high - low > 1) {
+		const size_t mid = (low + high) / 2;
+		*(t->step[mid] <= step ? &low : &high) = mid;
+	}
+	return low;
+}
+
 int
 acc_rule_kept(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
 	bool said = false;
 	int rc = 0;
-	for (size_t s = 0; s + 1 < t->nstep && rc == 0 && !said; s++)
-		for (size_t i = 0; i < t->f->ncall && rc == 0 && !said; i++) {
-			const struct acc_seen_call *c = &t->call[i];
-			if (c->k->rank != g->rank[0] || c->k->backward)
-				continue;
-			if (c->behind && c->k->step == t->step[s] && c->gathers &&
-				acc_seen_among(t, c, g))
+	for (size_t i = 0; i < t->f->ncall && rc == 0 && !said; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->rank != g->rank[0] || c->k->backward)
+			continue;
+		const size_t s = place_of(t, c->k->step);
+		if (c->k->talks) {
+			if (c->behind && c->gathers && s + 1 < t->nstep && acc_seen_among(t, c, g))
 				rc = early(t, g, c, t->step[s + 1], &said, e);
-			else if (c->k->step == t->step[s + 1] && !c->k->talks &&
-				 g->n == t->f->nrank && acc_seen_backward(t, c) == NULL)
-				rc = lost(t, g, c, t->step[s], room, &said, e);
+		} else if (s > 0 && g->n == t->f->nrank && acc_seen_backward(t, c) == NULL) {
+			rc = lost(t, g, c, t->step[s - 1], room, &said, e);
 		}
+	}
 	return rc;
 }
