@@ -38,31 +38,45 @@ counted(const struct acc_replicas *t, const struct acc_replica_seen *s, struct l
 			counted(t, &t->seen[i], out, nodes);
 }
 
-/* Those of a rank's losses in the first step, which begin with the gradient 1. 1; 0: none, or otherwise; < 0. */
+/* Those of a loss, which begins with the gradient 1. */
 static int
-of_losses(struct acc_replicas *t, int64_t rank, struct labels *out, struct acc_err *e)
+of_loss(struct acc_replicas *t, const struct acc_seen_call *c, struct labels *out,
+	struct acc_err *e)
 {
-	*out = (struct labels){.n = 0};
-	for (size_t i = 0; i < t->f->ncall && !out->lost; i++) {
-		const struct acc_seen_call *c = &t->call[i], *back;
-		double began = 0;
-		if (c->k->rank != rank || c->k->step != t->step[0] || !c->loss)
+	const struct acc_seen_call *back = acc_seen_backward(t, c);
+	double began = 0;
+	for (uint32_t j = back == NULL ? 0 : back->first; back != NULL && j < back->first + back->n;
+		j++) {
+		if (t->seen[j].out || t->seen[j].n != 1)
 			continue;
-		back = acc_seen_backward(t, c);
-		for (uint32_t j = back == NULL ? 0 : back->first;
-			back != NULL && j < back->first + back->n; j++) {
-			if (t->seen[j].out || t->seen[j].n != 1)
-				continue;
-			int rc = acc_seen_number(t, t->seen[j].line, &began, e);
-			if (rc < 0)
-				return rc;
-		}
-		out->lost |= began != 1 || !c->sums;
-		for (uint32_t j = c->first; j < c->first + c->n; j++)
-			if (!t->seen[j].out && !t->seen[j].real && t->seen[j].n > 1)
-				add_labels(out, &t->seen[j]);
+		int rc = acc_seen_number(t, t->seen[j].line, &began, e);
+		if (rc < 0)
+			return rc;
 	}
-	return !out->lost && out->nmark > 0;
+	out->lost |= began != 1 || !c->sums;
+	for (uint32_t j = c->first; j < c->first + c->n; j++)
+		if (!t->seen[j].out && !t->seen[j].real && t->seen[j].n > 1)
+			add_labels(out, &t->seen[j]);
+	return 0;
+}
+
+/* Those of all ranks' losses in the first step. 0 or < 0. */
+static int
+of_losses(struct acc_replicas *t, const struct acc_rank_group *g, struct labels *own,
+	struct acc_err *e)
+{
+	uint32_t r = 0;
+	int rc = 0;
+	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->step != t->step[0] || !c->loss)
+			continue;
+		for (uint32_t n = 0; n < g->n && g->rank[r] != c->k->rank; n++)
+			r = (r + 1) % g->n;
+		if (g->rank[r] == c->k->rank && !own[r].lost)
+			rc = of_loss(t, c, &own[r], e);
+	}
+	return rc;
 }
 
 static bool
@@ -93,9 +107,10 @@ total(const struct acc_replicas *t, const struct acc_seen_call *c,
 	return next == ACC_NOID || acc_seen_real(t, &t->call[next], true) != NULL ? out : NULL;
 }
 
+/* own[g->n]: those of the losses, if *known. */
 static int
 judge(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
-	struct labels *own, struct labels *all, struct acc_err *e)
+	struct labels *own, struct labels *all, bool *known, struct acc_err *e)
 {
 	const struct acc_replica_seen *in, *out = total(t, c, &in);
 	for (uint32_t i = 0; i < g->n && out != NULL; i++) {
@@ -107,10 +122,13 @@ judge(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_s
 		if (o == NULL || total(t, o, &x) == NULL)
 			continue;
 		counted(t, x, &all[i], &nodes);
-		int rc = of_losses(t, g->rank[i], &own[i], e);
+		if (all[i].lost || all[i].n == 0)
+			continue;
+		int rc = *known ? 0 : of_losses(t, g, own, e);
+		*known = true;
 		if (rc < 0)
 			return rc;
-		if (rc == 0 || all[i].lost || all[i].n <= own[i].n)
+		if (own[i].lost || own[i].nmark == 0 || all[i].n <= own[i].n)
 			continue;
 		for (uint32_t k = 0; k < i; k++)
 			if (all[k].n > own[k].n && own[k].n > 0 && !all[k].lost && !own[k].lost &&
@@ -133,12 +151,13 @@ acc_rule_counted(struct acc_replicas *t, const struct acc_rank_group *g,
 {
 	(void)room;
 	struct labels *own = calloc(2 * (size_t)g->n, sizeof *own);
+	bool known = false;
 	int rc = own == NULL ? acc_nomem(e) : 0;
 	for (size_t i = 0; i < t->f->ncall && rc == 0 && t->nstep > 0; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (c->k->rank == g->rank[0] && c->k->step == t->step[0] && c->k->talks &&
 			c->reduces && acc_seen_among(t, c, g))
-			rc = judge(t, g, c, own, own + g->n, e);
+			rc = judge(t, g, c, own, own + g->n, &known, e);
 	}
 	free(own);
 	return rc;
