@@ -64,12 +64,14 @@ load helper
 #	tests/selfcheck/afresh.py OUT moe-sharedpart vit-ownmask moe-ownnoise moe-summedtwice llama-sameshard \
 #		llama-partnorm speech-ownwords recs-onlyfirst --task statistics
 # tracked.tar.gz, the same way, of
-#	tests/selfcheck/tracked.py OUT mqa-noise-tpdrop moe-noise-router moe-noise-edp speech-noise-unwaited \
-#		vit-noise-early vit-noise-resumed --task statistics
-#	tests/selfcheck/uneven.py OUT shared-noise --task statistics
+#	tests/selfcheck/tracked.py OUT speech-noise-unwaited vit-noise-early vit-noise-resumed --task statistics
 # with the first two steps, and with the first alone of
-#	tests/selfcheck/tracked.py OUT syncbn-noise-twice moe-noise-doubled context-noise-ropezero \
+#	tests/selfcheck/tracked.py OUT mqa-noise-tpdrop syncbn-noise-twice context-noise-ropezero \
 #		context-noise-owncount context-noise-cpscale speech-noise-firstsync --task statistics
+#	tests/selfcheck/uneven.py OUT shared-noise --task statistics
+# tracked_experts.tar.gz, the same way, of
+#	tests/selfcheck/tracked.py OUT moe-noise-router moe-noise-edp moe-noise-doubled --task statistics
+# with the first two steps, of the last with the first alone.
 # reported.tar.gz, the same way, of
 #	tests/selfcheck/reported.py OUT accum-noise-notzeroed --task statistics
 # with the first two steps, and with the first alone of
@@ -110,6 +112,7 @@ setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/sound.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/afresh.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/tracked.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/tracked_experts.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/reported.tar.gz"
 }
 
