@@ -143,6 +143,8 @@
 	X(STATISTIC_FACTOR, 0.02, \
 		"how near a quotient of two means must be known to be called a factor", \
 		"the number of ranks, or an nth: up to 16 ranks, neighbours are 6 % apart") \
+	X(REPLICA_MASK, 1e-6, "two masks of parts are the same by chance less often", \
+		"of all masks that keep as many of the elements, one is the same; a step draws hundreds") \
 	N(REPLICA_WEIGHTS, 8, "weights that are alike: fewer do not show that one must be", \
 		"a layer of a transformer has as many")
 

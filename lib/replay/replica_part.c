@@ -8,8 +8,6 @@
 
 enum { MOST_HOPS = 24, MOST_SCALINGS = 8 };
 
-static const double CHANCE = 1e-6; /* that two masks of as many elements are the same is less */
-
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
 static bool
@@ -166,7 +164,7 @@ same_mask(struct acc_replicas *t, const struct acc_replica_seen *const s[4], boo
 	}
 	/* Of all masks that keep as many. */
 	const double n = (double)(zero + kept), k = (double)zero;
-	*is &= lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) > -log(CHANCE);
+	*is &= lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) > -log(LIMIT_REPLICA_MASK);
 	return rc;
 }
 
