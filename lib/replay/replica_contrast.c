@@ -4,22 +4,6 @@
 #include "replay/replica.h"
 #include "replay/replica_walk.h"
 
-/* The product that predictions are, but for numbers that scale it; NULL. */
-static const struct acc_seen_call *
-product_of(const struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *loss)
-{
-	const struct acc_replica_seen *in = acc_seen_real(t, loss, false);
-	struct acc_walk w;
-	if (in == NULL)
-		return NULL;
-	acc_walk_back(&w, t, g, in);
-	return w.talk == NULL && w.nend == 1 && w.end[0]->info != NULL &&
-			       w.end[0]->info->cls == ACC_OP_CONTRACT
-		       ? w.end[0]
-		       : NULL;
-}
-
 /* Are these columns gathered, of what an op call makes of data, as weights are not? */
 static bool
 is_gathered(const struct acc_replicas *t, const struct acc_rank_group *g,
@@ -84,7 +68,8 @@ acc_rule_contrast(struct acc_replicas *t, const struct acc_rank_group *g,
 		const struct acc_seen_call *c = &t->call[i];
 		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || !c->loss)
 			continue;
-		const struct acc_seen_call *product = product_of(t, g, c);
+		struct acc_walk w;
+		const struct acc_seen_call *product = acc_walk_product(&w, t, g, c);
 		bool is = false;
 		int rc = product == NULL ? 0 : of_columns(t, g, product, room, &is, e);
 		if (rc < 0)

@@ -10,21 +10,6 @@ enum { MOST_AHEAD = 64, MOST_ROWS = 1 << 16, FEW_ROWS = 2 };
 
 /* --- attention to what came from all ranks --- */
 
-/* The product that a softmax is of; NULL. */
-static const struct acc_seen_call *
-scores(struct acc_walk *w, const struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *soft)
-{
-	const struct acc_replica_seen *in = acc_seen_real(t, soft, false);
-	if (in == NULL)
-		return NULL;
-	acc_walk_back(w, t, g, in);
-	return w->talk == NULL && w->nend == 1 && w->end[0]->info != NULL &&
-			       w->end[0]->info->cls == ACC_OP_CONTRACT
-		       ? w->end[0]
-		       : NULL;
-}
-
 /* Is one operand of a product what the softmax made, and another one from all ranks? */
 static bool
 takes(struct acc_walk *w, const struct acc_replicas *t, const struct acc_rank_group *g,
@@ -52,8 +37,9 @@ attends(struct acc_walk *w, const struct acc_replicas *t, const struct acc_rank_
 		return NULL;
 	if (c->info->cls == ACC_OP_ATTEND)
 		return c;
-	const struct acc_seen_call *product = acc_seen_is_of(c, "softmax") ? scores(w, t, g, c)
-									   : NULL;
+	const struct acc_seen_call *product = acc_seen_is_of(c, "softmax")
+						      ? acc_walk_product(w, t, g, c)
+						      : NULL;
 	for (const struct acc_seen_call *v = c + 1;
 		product != NULL && v < t->call + t->f->ncall && v - c <= MOST_AHEAD &&
 		acc_seen_beside(v, c) && !v->k->backward;

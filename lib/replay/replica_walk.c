@@ -58,3 +58,17 @@ acc_walk_back(struct acc_walk *w, const struct acc_replicas *t, const struct acc
 		}
 	}
 }
+
+const struct acc_seen_call *
+acc_walk_product(struct acc_walk *w, const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *c)
+{
+	const struct acc_replica_seen *in = acc_seen_real(t, c, false);
+	if (in == NULL)
+		return NULL;
+	acc_walk_back(w, t, g, in);
+	return w->talk == NULL && w->nend == 1 && w->end[0]->info != NULL &&
+			       w->end[0]->info->cls == ACC_OP_CONTRACT
+		       ? w->end[0]
+		       : NULL;
+}

@@ -19,6 +19,9 @@ struct acc_walk {
 /* From s back, among a group: through one gather or exchange on each way. */
 void acc_walk_back(struct acc_walk *w, const struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *s);
+/* The product that a call's first operand is, but for op calls of elements; NULL. *w: the way to it. */
+const struct acc_seen_call *acc_walk_product(struct acc_walk *w, const struct acc_replicas *t,
+	const struct acc_rank_group *g, const struct acc_seen_call *c);
 /* Is it an op call of this family, which neither communicates nor is of a backward pass? */
 bool acc_seen_is_of(const struct acc_seen_call *c, const char *family);
 
