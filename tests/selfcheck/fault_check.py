@@ -1,12 +1,16 @@
 """Checks of a maker's networks, as sound.py does, and that each of its bugs moves gradients or weights on one rank at
 least."""
+import functools
 import os
+import sys
 import tempfile
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+from command import command_line
+import sound
 import sound_check
 
 MOVED = 1e-3   # of the norm; rounding is 1e-6
@@ -51,8 +55,18 @@ def bugs(names, faults, nets, ranks):
     return still > 0
 
 
-def main(names, faults, nets, ranks):
+def check(names, faults, nets, ranks):
     """names: of networks and of bugs; all if there are none."""
     names = names or [*nets, *faults]
     wrong = sound_check.main([k for k in names if k in nets], nets, ranks)
     return bugs([k for k in names if k in faults], faults, nets, ranks) or wrong
+
+
+def main(*parts):
+    """The words of a maker whose networks and bugs these modules have."""
+    faults = {k: f for part in parts for k, f in part.FAULTS.items()}
+    nets = {k: net for part in parts for k, net in part.NETS.items()}
+    ranks = {k: net.RANKS for k, net in nets.items() if hasattr(net, "RANKS")}
+    if "--check" in sys.argv:
+        sys.exit(check([a for a in sys.argv[1:] if a[0] != "-"], faults, nets, ranks))
+    command_line(faults, functools.partial(sound.run, nets, ranks), ranks)

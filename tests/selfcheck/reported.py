@@ -9,23 +9,11 @@ As others.py; tests/selfcheck/score.py OUT --reported scores these. A case is a 
 without, or NETWORK-noise-BUG; each bug stands with a report of it in the FAULTS of reported_copies.py,
 reported_split.py and reported_shards.py. --check does what that of tracked.py does.
 """
-import functools
-import sys
-
-from command import command_line
 import fault_check
 import reported_copies
 import reported_shards
 import reported_split
-import sound
-
-PARTS = (reported_copies, reported_split, reported_shards)
-FAULTS = {k: f for part in PARTS for k, f in part.FAULTS.items()}
-NETS = {k: net for part in PARTS for k, net in part.NETS.items()}
-RANKS = {k: net.RANKS for k, net in NETS.items() if hasattr(net, "RANKS")}
 
 
 if __name__ == "__main__":
-    if "--check" in sys.argv:
-        sys.exit(fault_check.main([a for a in sys.argv[1:] if a[0] != "-"], FAULTS, NETS, RANKS))
-    command_line(FAULTS, functools.partial(sound.run, NETS, RANKS), RANKS)
+    fault_check.main(reported_copies, reported_split, reported_shards)
