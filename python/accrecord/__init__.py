@@ -18,6 +18,7 @@ import functools
 import inspect
 import json
 import linecache
+import multiprocessing.util
 import os
 import random
 import re
@@ -1536,12 +1537,19 @@ def _replace(new):
     global _now
     if _now is not None:
         _now.close()
+    elif new is not None:
+        _end_with_process()
     _now = new
 
 
 @atexit.register
 def _end():
     _replace(None)
+
+
+def _end_with_process():
+    """Processes that multiprocessing forks end without atexit, and forget what their parent asked for: asked of each."""
+    multiprocessing.util.Finalize(None, _end, exitpriority=0)
 
 
 def _child():

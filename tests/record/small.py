@@ -1,6 +1,7 @@
 """Records small things into folders of OUT, and checks what Python sees of it. Needs torch.
 
 Usage: small.py OUT"""
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -512,9 +513,27 @@ def child():
         assert f.read().splitlines()[1:] == ["0\t0\t"], "judged in a child"
 
 
+def own(name):
+    accrecord.start_record(output_dir=folder(name))
+    torch.ones(2) * 2
+
+
+def worker():
+    """A process that multiprocessing forks has the end of its own recording, whether or not its parent records."""
+    for name in "worker", "worker-of-recorded":
+        if name != "worker":
+            accrecord.start_record(output_dir=folder("parent"))
+        process = multiprocessing.get_context("fork").Process(target=own, args=(name,))
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+        subprocess.run(["accdump-read", folder(name)], check=True, stdout=subprocess.DEVNULL)   # the end is there
+        assert keys(name) == ["Tensor.mul.0.forward"], keys(name)
+
+
 if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ranges, ranks, exported, numbers, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child):
+        for part in (networks, documents, choices, ranges, ranks, exported, numbers, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child, worker):
             part()
