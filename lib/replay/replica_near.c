@@ -59,6 +59,34 @@ statistics(struct acc_replicas *t, size_t line, double s[4], struct acc_fleet_te
 	return rc < 0 ? acc_nomem(e) : 0;
 }
 
+/* The same; of what was recorded by elements alone, by these. */
+static int
+measured(struct acc_replicas *t, size_t line, double s[4], struct acc_fleet_tensor *x, bool *known,
+	struct acc_err *e)
+{
+	double sum = 0, squares = 0;
+	int rc = statistics(t, line, s, x, known, e);
+	if (rc < 0 || *known || !x->data || x->n == 0)
+		return rc;
+	s[0] = -INFINITY;
+	s[1] = INFINITY;
+	rc = 1;
+	for (uint64_t at = 0; at < x->n && rc == 1; at += ACC_CHUNK) {
+		size_t n = x->n - at < ACC_CHUNK ? (size_t)(x->n - at) : ACC_CHUNK;
+		rc = acc_fleet_read(t->f, x, at, n, t->a, e);
+		for (size_t i = 0; i < n && rc == 1; i++) {
+			s[0] = fmax(s[0], t->a[i]);
+			s[1] = fmin(s[1], t->a[i]);
+			sum += t->a[i];
+			squares += t->a[i] * t->a[i];
+		}
+	}
+	s[2] = sum / (double)x->n;
+	s[3] = sqrt(squares);
+	*known = rc == 1;
+	return rc < 0 ? rc : 0;
+}
+
 int
 acc_replicas_distance(struct acc_replicas *t, const struct acc_replica_seen *a,
 	const struct acc_replica_seen *b, struct acc_distance *out, struct acc_err *e)
@@ -87,9 +115,9 @@ acc_replicas_known_apart(struct acc_replicas *t, const struct acc_replica_seen *
 	struct acc_distance d = {0};
 	double s[2][4];
 	bool known[2] = {false, false};
-	int rc = near < LEAST_BY_STATISTICS ? 0 : statistics(t, a->line, s[0], &x, &known[0], e);
+	int rc = near < LEAST_BY_STATISTICS ? 0 : measured(t, a->line, s[0], &x, &known[0], e);
 	if (rc == 0 && known[0])
-		rc = statistics(t, b->line, s[1], &y, &known[1], e);
+		rc = measured(t, b->line, s[1], &y, &known[1], e);
 	if (known[0] && known[1])
 		by_statistics(s[0], s[1], &x, &d);
 	*is = rc == 0 && d.known && d.d > near * d.size;
@@ -282,15 +310,9 @@ acc_replicas_flat(struct acc_replicas *t, const struct acc_replica_seen *s, bool
 	struct acc_fleet_tensor x = {0};
 	double st[4];
 	bool known;
-	int rc = statistics(t, s->line, st, &x, &known, e);
+	int rc = measured(t, s->line, st, &x, &known, e);
 	*is = !known || st[0] == st[1];
-	if (rc < 0 || known || !x.data)
-		return rc;
-	size_t n = x.n < ACC_CHUNK ? (size_t)x.n : ACC_CHUNK;
-	rc = acc_fleet_read(t->f, &x, 0, n, t->a, e);
-	for (size_t i = 1; i < n && rc == 1 && *is; i++)
-		*is = t->a[i] == t->a[0];
-	return rc < 0 ? rc : 0;
+	return rc;
 }
 
 /* Of numbers between a and b, (x - a)(x - b) is nowhere above 0: its mean is 0 where each of them is one or the
@@ -302,7 +324,7 @@ acc_replicas_binary(struct acc_replicas *t, const struct acc_replica_seen *s, bo
 	struct acc_fleet_tensor x = {0};
 	double st[4], n = (double)s->n;
 	bool known;
-	int rc = statistics(t, s->line, st, &x, &known, e);
+	int rc = measured(t, s->line, st, &x, &known, e);
 	double width = st[0] - st[1],
 	       off = st[3] * st[3] / n - (st[0] + st[1]) * st[2] + st[0] * st[1];
 	*is = rc == 0 && known && !(fabs(off) > LEAST_BY_STATISTICS * width * width);
@@ -403,7 +425,7 @@ acc_replicas_mean(struct acc_replicas *t, const struct acc_replica_seen *s, doub
 {
 	struct acc_fleet_tensor x = {0};
 	double st[4] = {0};
-	int rc = statistics(t, s->line, st, &x, known, e);
+	int rc = measured(t, s->line, st, &x, known, e);
 	*known &= x.dtype == ACC_F32;
 	mean[0] = st[2];
 	mean[1] = LIMIT_STATISTIC_F32 * (fabs(st[2]) + fabs(st[3]) / sqrt((double)s->n));
