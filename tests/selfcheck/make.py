@@ -20,9 +20,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "parallel"))
 import make  # noqa: E402
 from make import BATCH, DIM, SEQ, VOCAB  # noqa: E402
 import recorder  # noqa: E402
-from recorder import OPS, Recorder  # noqa: E402
-from writers import Msprobe  # noqa: E402
-from command import command_line  # noqa: E402
+from recorder import OPS  # noqa: E402
+from command import command_line, recorded  # noqa: E402
 
 OPS["Distributed"] = (dist, OPS["Distributed"][1] + " all_gather broadcast")
 OPS["Tensor"] = (torch.Tensor, OPS["Tensor"][1] + " mul_")
@@ -289,8 +288,7 @@ def rank_main(r, case, task, out, store, seed):
         if fault == "stale":
             old["n"], old["again"] = [], 1 if s == 1 else -1
         torch.manual_seed(50 * seed + s + (100 * r if fault == "dropout" else 0))
-        rec = Recorder(noise=70 + r + 10 * seed if "noise" in marks else None)
-        with rec.recording():
+        with recorded(os.path.join(out, case), s, r, task, 70 + r + 10 * seed if "noise" in marks else None):
             if s == 0 and kind == "dp":   # as DistributedDataParallel does
                 with torch.no_grad():
                     if fault == "broadcast" and r == 1:
@@ -299,7 +297,6 @@ def rank_main(r, case, task, out, store, seed):
                     for w in [] if fault == "weight" else net.w.values():
                         dist.broadcast(w.data, 0)
             step(net, kind, fault, tokens, labels)
-        Msprobe(os.path.join(out, case, f"step{s}", f"rank{r}"), task).write(rec.events)
         for n, f in saved.items():
             setattr(dist, n, f)
         with torch.no_grad():

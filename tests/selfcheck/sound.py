@@ -17,9 +17,7 @@ import sys
 import torch
 import torch.distributed as dist
 
-from command import command_line   # which finds the recorder, too
-from recorder import Recorder
-from writers import Msprobe
+from command import command_line, recorded
 import sound_check
 from sound_data import NETS as DATA
 from sound_split import NETS as SPLIT
@@ -37,13 +35,12 @@ def run(nets, ranks, r, case, task, out, store, seed):
     dist.init_process_group("gloo", f"file://{store}", rank=r, world_size=ranks.get(kind, 2))
     net = nets[kind](next((m for m in marks if m != "noise"), None), seed)
     for s in range(net.STEPS):
-        rec = Recorder(noise=70 + r + 10 * seed + 1000 * s if "noise" in marks else None)
-        with rec.recording():
+        with recorded(os.path.join(out, case), s, r, task,
+                      70 + r + 10 * seed + 1000 * s if "noise" in marks else None):
             net.step(s)
             if net.INSIDE:
                 with torch.no_grad():
                     net.update(s)
-        Msprobe(os.path.join(out, case, f"step{s}", f"rank{r}"), task).write(rec.events)
         if not net.INSIDE:
             with torch.no_grad():
                 net.update(s)
