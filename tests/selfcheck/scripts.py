@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Recordings of programs on two to four ranks as users write them in plain PyTorch and record them with
+accrecord(7), right ones and ones with bugs between ranks that public trackers report, by one who had not read
+how runs are judged.
+
+Usage: scripts.py OUT CASE... [--task tensor|statistics] [--seed N]     needs python3-torch (gloo)
+       scripts.py --faults
+       scripts.py --check [PROGRAM|BUG...] [--seed N]
+
+A case is a program of PROGRAMS or PROGRAM-BUG; its recording is OUT/CASE, with a step for each of the
+optimizer. The programs and the FAULTS, with a report of each, are in scripts_data.py (data parallel),
+scripts_tensor.py (tensor and sequence parallel) and scripts_parts.py (pipelines, experts, rings). --check
+asserts that each program has the weights and last gradients of one process with the whole batch and model,
+and that each bug moves one of them on some rank by more than 1e-3 of its norm.
+"""
+import argparse
+import os
+import sys
+import tempfile
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
+import accrecord  # noqa: E402
+import command  # noqa: E402
+import scripts_data  # noqa: E402
+import scripts_parts  # noqa: E402
+import scripts_tensor  # noqa: E402
+
+PROGRAMS, WHOLE, FAULTS = {}, {}, {}
+for module in scripts_data, scripts_tensor, scripts_parts:
+    PROGRAMS.update(module.PROGRAMS)
+    WHOLE.update(module.WHOLE)
+    FAULTS.update(module.FAULTS)
+RANKS = {name: ranks for name, (ranks, _) in PROGRAMS.items()}
+
+
+def start(rank, case, store):
+    """What torchrun and the head of a script do."""
+    torch.set_num_threads(1)
+    name, _, fault = case.partition("-")
+    dist.init_process_group("gloo", f"file://{store}", rank=rank, world_size=RANKS[name])
+    return PROGRAMS[name][1], fault or None
+
+
+def record(rank, case, task, out, store, seed):
+    """A rank of a case that is recorded."""
+    train, fault = start(rank, case, store)
+    with accrecord.record(output_dir=os.path.join(out, case), record_level=2 if task == "tensor" else 1):
+        train(rank, fault, seed)
+    dist.barrier()
+
+
+def keep(rank, case, out, store, seed):
+    """A rank of a case whose weights are kept."""
+    train, fault = start(rank, case, store)
+    torch.save(train(rank, fault, seed), os.path.join(out, str(rank)))
+    dist.barrier()
+
+
+def weights(case, seed):
+    """What the ranks of a case end with."""
+    ranks = RANKS[case.partition("-")[0]]
+    with tempfile.TemporaryDirectory() as d:
+        mp.start_processes(keep, (case, d, os.path.join(d, "store"), seed), ranks, start_method="fork")
+        return [torch.load(os.path.join(d, str(r))) for r in range(ranks)]
+
+
+def piece(whole, like, rank):
+    """A rank's part of a weight: of dimensions that are split, the rank's one of their chunks."""
+    for dim, (a, b) in enumerate(zip(whole.shape, like.shape)):
+        if a != b:
+            whole = whole.chunk(a // b, dim)[rank % (a // b)]
+    return whole
+
+
+def off(a, b):
+    return (a - b).norm().item() / max(b.norm().item(), 1e-6)
+
+
+def check_program(name, seed):
+    """Its ranks against one process."""
+    whole, ranks = WHOLE[name](seed), weights(name, seed)
+    seen, worst = set(), 0.0
+    for r, got in enumerate(ranks):
+        for key, value in got.items():
+            if key in whole:
+                seen.add(key)
+                value = value, piece(whole[key], value, r)
+                assert value[0].shape == value[1].shape, (name, key, value[0].shape, value[1].shape)
+                # What is 0 but for rounding, such as the gradient of a bias before a norm, has no norm.
+                error = (value[0] - value[1]).norm().item() / max(value[1].norm().item(), 1e-2)
+                assert error < 1e-5, (name, key, r, error)
+                worst = max(worst, error)
+    assert seen == set(whole), (name, set(whole) - seen)
+    print(f"{name}: {len(ranks)} ranks, {len(seen)} weights and gradients, at most {worst:.1e} off")
+    return ranks
+
+
+def check(names, seed):
+    right = {}
+    bad = []
+    for name in names or [*PROGRAMS, *FAULTS]:
+        program = FAULTS[name][0] if name in FAULTS else name
+        try:
+            if program not in right:
+                right[program] = check_program(program, seed)
+            if name in FAULTS:
+                wrong = weights(f"{program}-{name}", seed)
+                moved, key = max((off(got.get(k, torch.zeros_like(v)), v), k)
+                                 for got, was in zip(wrong, right[program])
+                                 for k, v in was.items() if v.norm() > 1e-4)
+                assert moved > 1e-3, (name, moved)
+                print(f"{program}-{name}: {key} moves by {moved:.1e}")
+        except AssertionError as e:
+            bad.append(e)
+            print(f"{name}: WRONG {e}")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    if "--check" in sys.argv:
+        p = argparse.ArgumentParser()
+        p.add_argument("--check", nargs="*")
+        p.add_argument("--seed", type=int, default=1)
+        a = p.parse_args()
+        check(a.check, a.seed)
+    command.command_line(FAULTS, record, RANKS)
