@@ -554,7 +554,7 @@ FAULTS = {
     "noworld": ("tokens", r"cross_entropy|div|all_reduce|adamw", "012"),
     # Only rank 0 has a part of the checkpoint: https://github.com/vllm-project/speculators/pull/926
     "bcast": ("byhand", r"linear\.1\.(for|back)ward|broadcast|adam", "012"),
-    # A kind of parameters that the reduction skips: https://github.com/facebookresearch/fairseq/issues/4220
+    # A kind of parameters that the reduction skips: https://github.com/ooples/AiDotNet/pull/1877
     "biasmissed": ("byhand", r"linear\.\d+\.backward|\.bias|adam\.", "012"),
     # A divisor that is not the group's size: https://github.com/meta-pytorch/torchtune/issues/2420
     "divisor": ("byhand", r"all_reduce|div_|adam", "012"),
@@ -564,7 +564,8 @@ FAULTS = {
     "nograd": ("towers", r"all_gather|cat|matmul|\.t\.", "01"),
     # Labels that do not know of the ranks: https://github.com/galilai-group/stable-pretraining/pull/409
     "labels": ("towers", r"cross_entropy|Tensor\.add\.0\.forward", "1"),
-    # The temperature is not in what DDP wraps: https://github.com/openai/CLIP/issues/111
+    # A parameter of the loss that DDP does not wrap:
+    # https://github.com/KevinMusgrave/pytorch-metric-learning/issues/710
     "scaleout": ("towers", r"exp\.\d+\.backward|parameters_grad|adamw", "01"),
     # Sums in backward by a count of equal batches: https://github.com/pytorch/pytorch/pull/36382
     "bnback": ("syncbn", r"all_reduce|div|sub|conv2d\.0\.backward|\.conv\.", "01"),

@@ -404,7 +404,8 @@ FAULTS = {
     "expertdiv": ("moe", EXPERTS, "01"),
     # Backward of the exchange exchanges nothing: https://github.com/Dao-AILab/flash-attention/issues/1244
     "a2aback": ("moe", r"all_to_all|__[gs]etitem__|index_add|linear\.[2-5]\.backward|\.experts\.", "01"),
-    # Averaged within the group that has other experts: https://github.com/laekov/fastmoe/issues/106
+    # Averaged within the group that has other experts:
+    # https://github.com/NVIDIA-NeMo/Megatron-Bridge/issues/5229
     "expertgroup": ("moedp", EXPERTS, "0123"),
     # The copies' number as divisor, not that of all ranks: https://github.com/deepspeedai/DeepSpeed/pull/6546
     "edpdiv": ("moedp", EXPERTS, "0123"),

@@ -323,7 +323,7 @@ FAULTS = {
     "cesum": ("megatron", r"sum|exp|div|log", "01"),
     # The gradient of what the split logits are made of: https://github.com/apple/ml-cross-entropy/pull/42
     "logitcopy": ("megatron", r"linear\.6\.backward|layer_norm\.2\.backward|\.final\.", "01"),
-    # Masks of what each rank has whole: https://github.com/NVIDIA/Megatron-LM/issues/7452
+    # Masks of what each rank has whole: https://github.com/awslabs/slapo/issues/21
     "dropseed": ("megatron", r"dropout", "01"),
     # A norm before a sequence parallel region: https://github.com/EleutherAI/gpt-neox/pull/1259
     "spnorm": ("seqpar", r"layer_norm\.0\.backward|\.norm\.|adam\.", "01"),
