@@ -39,6 +39,13 @@ acc_seen_number(struct acc_replicas *t, size_t line, double *v, struct acc_err *
 	return x.data ? acc_fleet_read(t->f, &x, 0, 1, v, e) : 0;
 }
 
+bool
+acc_divides(double v)
+{
+	const double n = fabs(v) < 1 ? 1 / v : v;
+	return fabs(n - rint(n)) < 1e-6 * fabs(n);
+}
+
 int
 acc_seen_factor(struct acc_replicas *t, const struct acc_seen_call *c, double *v, struct acc_err *e)
 {
@@ -191,9 +198,10 @@ follow(struct scaling *s, const struct acc_replica_seen *x, double *factor, stru
 			out = t->seen[c->first + j].out ? &t->seen[c->first + j] : NULL;
 		if (out == NULL || out->n != x->n)
 			return 0;
-		*factor *= v;
-		s->visible = true;
-		if (s->n == 0)
+		const bool counts = v != 1 && acc_divides(v);
+		*factor *= counts ? v : 1;
+		s->visible |= counts;
+		if (s->n == 0 && counts)
 			s->last = out->line;
 		x = out;
 	}
@@ -218,7 +226,15 @@ reduction(struct scaling *s, const struct acc_seen_call *c, struct acc_err *e)
 	uint32_t made = in == NULL || out == NULL || in->mark == 0
 				? ACC_NOID
 				: acc_ids_get(&t->made, acc_seen_id(t, in));
-	if (made == ACC_NOID || !t->call[t->seen[made].call].k->backward)
+	const struct acc_seen_call *back = made == ACC_NOID ? NULL : &t->call[t->seen[made].call],
+				   *own = back == NULL || !back->k->backward
+						  ? NULL
+						  : acc_replicas_call(t, back->k->step,
+							    back->k->rank, back->k->twin);
+	if (back == NULL || !back->k->backward)
+		return 1;
+	/* Of experts, which have copies on these ranks alone, and are given rows of all. */
+	if (s->g->n < t->f->nrank && own != NULL && acc_seen_exchanged(t, own))
 		return 1;
 	double factor = s->began * (c->average ? 1.0 / s->g->n : 1);
 	s->visible |= c->average || s->began != 1;

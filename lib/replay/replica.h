@@ -432,6 +432,9 @@ int acc_seen_loss(struct acc_replicas *t, int64_t rank, bool sums,
 	struct acc_err *e);
 /* The only element of a tensor's record. 1; 0: it is not known; < 0. */
 int acc_seen_number(struct acc_replicas *t, size_t line, double *v, struct acc_err *e);
+/* A whole number, or one by it: what clips gradients, or undoes the scale of a loss, is one for all of them, and may not
+ * be seen of those that are put together. */
+bool acc_divides(double v);
 /* By what a call multiplies, or divides, its tensor. 1; 0: it is not known; < 0. */
 int acc_seen_factor(struct acc_replicas *t, const struct acc_seen_call *c, double *v,
 	struct acc_err *e);

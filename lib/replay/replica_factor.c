@@ -93,15 +93,6 @@ reduced(struct acc_replicas *t, const struct acc_seen_call *c, const struct acc_
 	return 1;
 }
 
-/* A whole number, or one by it: what clips gradients, or undoes the scale of a loss, is one for all of them, and may not
- * be seen of those that are put together. */
-static bool
-divides(double v)
-{
-	const double n = fabs(v) < 1 ? 1 / v : v;
-	return fabs(n - rint(n)) < 1e-6 * fabs(n);
-}
-
 /* Where a tensor stands among what a call joins. */
 static uint32_t
 place(const struct acc_replicas *t, const struct acc_seen_call *join, uint64_t mark)
@@ -138,13 +129,13 @@ follow(struct ways *w, const struct acc_replica_seen *x, struct way *out, struct
 		x = rc == 1 ? acc_seen_real(t, c, true) : x;
 		if (rc != 1 || x == NULL)
 			return rc < 0 ? rc : 0;
-		out->factor *= divides(v) ? v : 1;
+		out->factor *= acc_divides(v) ? v : 1;
 		out->joined |= c->k->talks;
 		out->after = c->k->talks ? 1 : out->after * v;
 		out->before *= out->joined ? 1 : v;
 		if (mul || (c->k->talks && !scaled))
 			out->line = x->line;
-		if ((mul && divides(v)) || (c->k->talks && !scaled))
+		if ((mul && v != 1 && acc_divides(v)) || (c->k->talks && !scaled))
 			out->by = x->line;
 		scaled |= mul;
 		if (!c->k->talks && x->n > was->n) {

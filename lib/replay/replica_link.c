@@ -173,6 +173,40 @@ gradients_of(const struct acc_replicas *t, const struct acc_replica_seen *got,
 	return *n > 0;
 }
 
+/* Is what was received sent on, before the backward pass? Then its gradient has a term that is received, too. */
+static bool
+sent_on(const struct acc_replicas *t, const struct acc_replica_seen *got)
+{
+	const struct acc_seen_call *from = &t->call[got->call];
+	for (const struct acc_seen_call *c = from + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, from) && !c->k->backward; c++) {
+		const struct acc_replica_seen *s = sent(t, c);
+		if (s != NULL && s->mark == got->mark)
+			return true;
+	}
+	return false;
+}
+
+/* Are the terms, and one more that was received behind the first of them, what is sent? 1; 0; < 0. */
+static int
+sum_with_received(struct acc_replicas *t, const struct acc_replica_seen *s,
+	const struct acc_replica_seen **term, uint32_t n, struct acc_err *e)
+{
+	const struct acc_seen_call *from = &t->call[term[0]->call];
+	bool sum = false, data = false;
+	int rc = 0;
+	if (n == MOST_TERMS)
+		return 0;
+	while (from > t->call && acc_seen_beside(from - 1, from) && from->k->backward)
+		from--; /* gradients may be received before this one is made */
+	for (const struct acc_seen_call *c = from; c < &t->call[s->call] && rc == 0 && !sum; c++) {
+		term[n] = received(t, c);
+		if (term[n] != NULL && term[n]->n == s->n)
+			rc = acc_replicas_sum(t, s, term, n + 1, &sum, &data, e);
+	}
+	return rc < 0 ? rc : sum;
+}
+
 /* Is it sent after it was made? */
 static int
 way_back(struct acc_replicas *t, const struct acc_replica_seen *got, enum way_back *is,
@@ -185,6 +219,7 @@ way_back(struct acc_replicas *t, const struct acc_replica_seen *got, enum way_ba
 	*is = BACK_UNKNOWN;
 	if (!gradients_of(t, got, term, &n))
 		return 0;
+	const bool on = sent_on(t, got);
 	*last = term[0];
 	int rc = acc_replicas_mean(t, got, mean, &known, e);
 	for (uint32_t i = 0; i < n && rc == 0 && !flat; i++) {
@@ -204,6 +239,11 @@ way_back(struct acc_replicas *t, const struct acc_replica_seen *got, enum way_ba
 			sum = s->mark == term[0]->mark;
 		else
 			rc = acc_replicas_sum(t, s, term, n, &sum, &data, e);
+		if (rc == 0 && !sum && on) {
+			rc = sum_with_received(t, s, term, n, e);
+			sum = rc == 1;
+			rc = rc < 0 ? rc : 0;
+		}
 	}
 	*is = sum ? BACK_SENT : BACK_LOST;
 	return rc;

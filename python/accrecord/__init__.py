@@ -935,6 +935,8 @@ class Recorder:
         self.patched, self.handles = [], []
         self.wrote = self.told = False
         self.leaves = set()   # parameters of op calls whose backward call is recorded
+        self.joined = {}   # of DistributedDataParallel, those whose next backward pass ends in a reduction
+        self.own = {}      # of their parameters the rank's own gradients
         if model is not None:
             self.learn(model)
 
@@ -1104,6 +1106,9 @@ class Recorder:
                 self.learn(m)
         if m not in self.names:
             self.learn(m)   # one that was made meanwhile
+        if isinstance(m, torch.nn.parallel.DistributedDataParallel) and torch.is_grad_enabled() and \
+                m.require_backward_grad_sync:
+            self.joined[m] = {}
         op = self.module_op(m)
         self.modules.append((m, f"{op}.forward.{self.count(op)}"))
 
@@ -1201,6 +1206,9 @@ class Recorder:
 
     def autograd(self, old):
         def backward(*args, **kwargs):
+            if self.in_backward == 0:
+                for m in self.joined:   # what micro-batches before this one left
+                    self.joined[m] = {p: p.grad.clone() for p in m.parameters() if p.grad is not None}
             self.in_backward += 1
             try:
                 return old(*args, **kwargs)
@@ -1208,6 +1216,7 @@ class Recorder:
                 self.in_backward -= 1
                 if self.in_backward == 0:
                     self.flush_partial()
+                    self.flush_joined()
                     self.choice.backward_done()
         return backward
 
@@ -1358,6 +1367,7 @@ class Recorder:
 
     def parameter_grad(self, leaf, op, name, grad):
         """Where only some op calls are recorded, of the parameters that these have."""
+        self.own[leaf] = grad
         if self.on and self.overflow is None and self.level > 0 and self.wants("backward", "output") and \
                 (self.choice.all or leaf in self.leaves):
             self.grads.append((op, name, grad))
@@ -1365,6 +1375,34 @@ class Recorder:
                 self.flush_partial()
 
     # -- optimizers, collectives --
+
+    def flush_joined(self):
+        """The reduction of DistributedDataParallel, as it would be with one of each parameter: the mean of what the
+        ranks have, which is the gradient of this backward pass and what was there before it."""
+        own, self.own = self.own, {}
+        for m, was in list(self.joined.items()):
+            mine = [p for name, p in m.module.named_parameters()
+                    if p.requires_grad and name not in m.parameters_to_ignore]
+            if not self.on or not any(id(p) in own for p in mine):
+                continue   # another model's backward pass
+            del self.joined[m]
+            if m._get_ddp_logging_data().get("comm_hook"):
+                lacking("the reduction of DistributedDataParallel where a communication hook does it")
+                continue
+            with self.quiet(), torch.no_grad():
+                for p in mine:
+                    if p.grad is not None and not p.grad.is_sparse:
+                        self.join(p, own.get(id(p)), was.get(p), m.process_group)
+
+    def join(self, p, own, was, group):
+        given = torch.zeros_like(p.grad) if own is None and was is None else \
+            own if was is None else was if own is None else was + own
+        n, chosen = self.next_call("Distributed.all_reduce")
+        if chosen:
+            place = self.place()
+            values = [("in", "0", given), ("kw", "op", torch.distributed.ReduceOp.AVG), ("kw", "group", group)]
+            self.before("Distributed.all_reduce", n, "forward", values, place)
+            self.after("Distributed.all_reduce", n, "forward", values, [("out", "0", p.grad)], place)
 
     def optimizer(self, name, old):
         """A step of torch.optim for one group of parameters, as one call."""
