@@ -49,6 +49,7 @@ struct acc_seen_call {
 	uint64_t meets;             /* the same on each rank of its group; 0: it is none */
 	bool norm;                  /* whose weights are whole on all ranks */
 	bool batch;                 /* a norm over the batch */
+	bool in_place;              /* it writes to its first argument */
 	bool mean, length, chooses; /* a mean of elements; the norm of a tensor; the largest k */
 };
 
@@ -145,6 +146,10 @@ bool acc_seen_joins(const struct acc_replicas *t, const struct acc_seen_call *c,
  * joined no gradients? 0 or < 0. */
 int acc_replicas_own_ways(struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w,
 	int64_t rank, bool *is, struct acc_err *e);
+/* Why a weight, which two ranks had alike in `step` and have not any more, parts, if its gradient does not tell: a state or
+ * a number of its update (replica_optimizer.c). *said: it was found, and is said. 0 or < 0. */
+int acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
+	const struct acc_replica_seen *w, const int64_t rank[2], bool *said, struct acc_err *e);
 /* Weights that are averaged over the ranks (replica_average.c): do they part from another rank's until a later step's
  * average, or for good, as they are averaged over others? Is the average of this one divided by the number of ranks?
  * 0 or < 0. */

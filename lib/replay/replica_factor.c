@@ -15,10 +15,11 @@ struct way {
 	double factor;
 	double before, after; /* by this much before it was joined, if it was, and after that */
 	bool joined;
-	uint32_t ranks;                   /* that joined it last */
-	const struct acc_seen_call *call; /* that the weight is given to */
-	size_t line;                      /* what scaled it last, else joined it, else made it */
-	size_t by;                        /* the same of what its factor counts */
+	uint32_t ranks;                    /* that joined it last */
+	const struct acc_seen_call *call;  /* that the weight is given to */
+	size_t line;                       /* what scaled it last, else joined it, else made it */
+	size_t by;                         /* the same of what its factor counts */
+	const struct acc_seen_call *again; /* sums up what is the same on several ranks; NULL */
 };
 
 struct ways {
@@ -120,6 +121,7 @@ follow(struct ways *w, const struct acc_replica_seen *x, struct way *out, struct
 		uint32_t next = x->mark == 0 ? ACC_NOID : next_call(t, x);
 		const struct acc_seen_call *c = next == ACC_NOID ? NULL : &t->call[next];
 		double v = 1;
+		const double before = out->factor;
 		if (c == NULL || c->elsewhere)
 			return c == NULL && x->mark != 0;
 		bool mul = !c->k->talks && c->info != NULL && c->info->cls == ACC_OP_MUL;
@@ -135,6 +137,8 @@ follow(struct ways *w, const struct acc_replica_seen *x, struct way *out, struct
 		out->before *= out->joined ? 1 : v;
 		if (mul || (c->k->talks && !scaled))
 			out->line = x->line;
+		if (c->k->talks && out->again == NULL && fabs(out->factor / before) > 1 + NEAR)
+			out->again = c;
 		if ((mul && v != 1 && acc_divides(v)) || (c->k->talks && !scaled))
 			out->by = x->line;
 		scaled |= mul;
@@ -516,8 +520,11 @@ acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 		rc = say_copies(&w, g, few, e);
 	two &= few == NULL && most >= LIMIT_REPLICA_WEIGHTS && w.n - most < most;
 	double ratio = two ? odd->factor / w.way[best].factor : 1;
+	const struct acc_replica_seen *again = ratio > 1 && odd->again != NULL
+						       ? acc_seen_real(t, odd->again, true)
+						       : NULL;
 	if (rc == 0 && two && by_ranks(t, ratio))
-		rc = acc_replicas_blame(t, g, odd->by,
+		rc = acc_replicas_blame(t, g, again != NULL ? again->line : odd->by,
 			acc_say(&t->f->mem,
 				"is the gradient of a weight, or what is made of it, and ends as %.6g times what"
 				" the ranks make together; those of %llu other weights end as %.6g times that: it"

@@ -383,6 +383,7 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->gathers = c->k->talks && memmem(op.p, op.n, "gather", 6) != NULL;
 			c->hands_round = acc_str_is(op, "Distributed.broadcast");
 			struct acc_str name = acc_op_name(op);
+			c->in_place = acc_op_in_place(op);
 			c->mean = acc_str_is(name, "mean");
 			c->length = acc_str_is(name, "norm") || acc_str_is(name, "linalg_norm") ||
 				    acc_str_is(name, "linalg_vector_norm") ||

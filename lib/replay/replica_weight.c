@@ -58,6 +58,61 @@ is_alone(struct acc_replicas *t, const struct acc_replica_seen *w, bool *is, str
 	return *is ? 0 : acc_replicas_flat(t, w, is, e);
 }
 
+/* Is it a gradient of another weight, as its shape shows? */
+static bool
+is_of_other(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_seen_call *own = &t->call[s->call];
+	for (uint32_t i = 0; i < t->nseen; i++)
+		if (t->seen[i].leaf && t->seen[i].shape == s->shape &&
+			t->call[t->seen[i].call].k->rank == own->k->rank &&
+			t->call[t->seen[i].call].k->step == own->k->step)
+			return true;
+	return false;
+}
+
+/* Can something of so many elements be in what a reduction is given? */
+static bool
+may_hold(const struct acc_replicas *t, const struct acc_seen_call *c, uint64_t n)
+{
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		const struct acc_seen_call *join;
+		bool part = s->n == n;
+		if (s->out || s->n < 2 || s->n < n)
+			continue;
+		join = acc_seen_joined(t, s);
+		for (uint32_t j = join == NULL ? 0 : join->first;
+			join != NULL && j < join->first + join->n; j++)
+			part |= !t->seen[j].out && t->seen[j].n == n;
+		if (part || (join == NULL && !is_of_other(t, s)))
+			return true;
+	}
+	return false;
+}
+
+/* Behind the op call that made a gradient, which is one of several of its weight: can another rank be given their sum? Not
+ * where nothing that is communicated with it has as many elements. */
+static bool
+may_join(const struct acc_replicas *t, const struct acc_replica_seen *g, int64_t rank)
+{
+	const struct acc_seen_call *from = &t->call[g->call];
+	for (const struct acc_seen_call *c = from + 1;
+		c < t->call + t->f->ncall && (t->scattered || acc_seen_beside(c, from)); c++) {
+		if (!c->k->talks || !acc_seen_beside(c, from))
+			continue;
+		const bool one = c->sends || c->receives;
+		for (uint32_t i = c->first; one && i < c->first + c->n; i++)
+			if (t->seen[i].n == g->n)
+				return true;
+		/* What is exchanged or gathered before the last backward call is activations. */
+		if (!one && (c->reduces || c->behind) && acc_seen_joins(t, c, c->k->rank, rank) &&
+			may_hold(t, c, g->n))
+			return true;
+	}
+	return false;
+}
+
 /* The same tensor of the same call in an earlier step. */
 static const struct acc_replica_seen *
 before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t step, int64_t rank)
@@ -142,6 +197,25 @@ say_unused(struct acc_replicas *t, const struct acc_rank_group *g, const struct 
 		1, 0, e);
 }
 
+/* Of all gradients that a reduction is given, has the other rank the weights, too? Then it is among too few; else it is
+ * right for those of parts, and what is whole needs another one. */
+static bool
+all_elsewhere(const struct acc_replicas *t, const struct acc_seen_call *c, int64_t rank)
+{
+	const struct acc_replica_seen *in = acc_seen_real(t, c, false);
+	const struct acc_seen_call *join = in == NULL ? NULL : acc_seen_joined(t, in);
+	for (uint32_t j = join == NULL ? 0 : join->first; join != NULL && j < join->first + join->n;
+		j++) {
+		const struct acc_replica_seen *w = t->seen[j].out || t->seen[j].n < 2
+							   ? NULL
+							   : acc_seen_weight(t, &t->seen[j]);
+		if (w != NULL && acc_ids_get(&t->first,
+					 acc_seen_place(c->k->step, rank, w->mark)) == ACC_NOID)
+			return false;
+	}
+	return true;
+}
+
 /* A weight that was alike in `step` and is not any more: what of its gradient is known? a, b: of two
  * ranks now; ga, gb: their gradients then. */
 static int
@@ -175,7 +249,8 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_seen_call *few[2] = {NULL, NULL};
 	const bool joined = differ && (acc_seen_joined_with(t, ga, kb->rank, &few[0]) ||
 					      acc_seen_joined_with(t, gb, ka->rank, &few[1]));
-	const bool lost = differ && alone && !stays && !joined;
+	const bool lost = differ && !stays && !joined &&
+			  (alone || !(may_join(t, ga, kb->rank) || may_join(t, gb, ka->rank)));
 	bool said = false;
 	if (lost)
 		rc = acc_replicas_spoiled(t, g, ga, name, &said, e);
@@ -183,7 +258,7 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		rc = acc_replicas_cause(t, g, before(t, a, step, ka->rank), &said, e);
 	if (rc < 0 || said)
 		return rc;
-	if (lost && few[0] != NULL)
+	if (lost && few[0] != NULL && all_elsewhere(t, few[0], kb->rank))
 		return say_few(t, g, step, a, b, few[0], e);
 	if (lost)
 		return acc_replicas_blame(t, g, ga->line,
@@ -198,6 +273,12 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		rc = left_aside(t, step, a, kb->rank, &aside, &use, e);
 	if (rc < 0 || aside != NULL)
 		return rc < 0 ? rc : say_unused(t, g, aside, use, name, e);
+	const struct acc_replica_seen *w = before(t, a, step, ka->rank);
+	if (!stays && w != NULL)
+		rc = acc_replicas_update_apart(t, g, step, w, (const int64_t[]){ka->rank, kb->rank},
+			&said, e);
+	if (rc < 0 || said)
+		return rc;
 	return acc_replicas_blame(t, g, b->line,
 		stays ? acc_say(&t->f->mem,
 				b->kept ? "is a weight without a gradient, such as an average, that these ranks had alike"

@@ -1,0 +1,162 @@
+/* Why a weight parts whose gradient is the same on all ranks: its update is given a state, or a number, that is another on
+ * one of them. */
+#include "acc/say.h"
+#include "replay/replica.h"
+
+#define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
+
+struct inputs { /* of the same op call on two ranks */
+	const struct acc_replica_seen
+		*own; /* what is not the same, and nobody made in this step; NULL: none */
+	bool alike, apart,
+		lacks; /* some are the same; some are made otherwise; the other rank has no such */
+};
+
+static const struct acc_replica_seen *
+at_place(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_replica_seen *s)
+{
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (t->seen[i].pos == s->pos && t->seen[i].out == s->out)
+			return &t->seen[i];
+	return NULL;
+}
+
+/* From before the step, or read then. */
+static bool
+brought(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s));
+	return c == NULL || (c->raw && !c->behind && !c->k->talks);
+}
+
+static int
+compare(struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_seen_call *b,
+	struct inputs *out, struct acc_err *e)
+{
+	const struct acc_rank_group two = {.n = 2};
+	*out = (struct inputs){.own = NULL};
+	for (uint32_t j = 0; j < a->n; j++) {
+		const struct acc_replica_seen *x = &t->seen[a->first + j], *y = at_place(t, b, x);
+		/* At the same index for acc_replicas_alike, which is for op calls with the same tensors. */
+		const struct acc_seen_call at = {
+			.first = y == NULL ? 0 : (uint32_t)(y - t->seen) - j};
+		const struct acc_seen_call *const pair[2] = {a, &at};
+		enum acc_alike is = ACC_EQUAL;
+		if (x->out || !x->real)
+			continue;
+		int rc = y == NULL || y->n != x->n ? 0
+						   : acc_replicas_alike(t, &two, pair, j, &is, e);
+		if (rc < 0)
+			return rc;
+		if (y != NULL && y->n == x->n && is < ACC_APART) {
+			out->alike |= x->n > 1;
+			continue;
+		}
+		if (!brought(t, x) || (y != NULL && !brought(t, y))) {
+			out->apart = true;
+			return 0;
+		}
+		out->lacks |= out->own == NULL && y == NULL;
+		out->own = out->own == NULL ? x : out->own;
+	}
+	return 0;
+}
+
+/* Is the output, of as many elements as the weight, another? */
+static int
+differs(struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_seen_call *b,
+	uint64_t n, const struct acc_replica_seen **out, struct acc_err *e)
+{
+	const struct acc_rank_group two = {.n = 2};
+	const struct acc_seen_call *const pair[2] = {a, b};
+	*out = NULL;
+	for (uint32_t j = 0; a->n == b->n && j < a->n; j++) {
+		const struct acc_replica_seen *x = &t->seen[a->first + j];
+		enum acc_alike is = ACC_EQUAL;
+		if (!x->out || !x->real || x->n != n)
+			continue;
+		int rc = acc_replicas_alike(t, &two, pair, j, &is, e);
+		if (rc < 0 || is == ACC_APART) {
+			*out = &t->seen[b->first + j];
+			return rc;
+		}
+	}
+	return 0;
+}
+
+/* Who does the step of an optimizer: an op call behind the backward pass, on both ranks. NULL: it is none. */
+static const struct acc_seen_call *
+peer_of(const struct acc_replicas *t, const struct acc_seen_call *c, int64_t step,
+	const int64_t rank[2])
+{
+	const struct acc_seen_call *p;
+	if (c->k->step != step || c->k->rank != rank[0] || !c->behind || c->k->backward ||
+		c->k->talks || acc_seen_real(t, c, true) == NULL)
+		return NULL;
+	p = acc_replicas_call(t, step, rank[1], c->k->key);
+	return p == NULL || p->line != c->line ? NULL : p;
+}
+
+/* What is said of an op call: at `own`, a state that is not the same or that one rank lacks, or at `out`, what is made with
+ * another number. */
+struct reason {
+	const struct acc_replica_seen *own, *out;
+	bool lacks;
+};
+
+static int
+reason_of(struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_seen_call *b,
+	uint64_t n, struct reason *why, struct acc_err *e)
+{
+	struct inputs in[2] = {{.apart = true}, {.apart = true}};
+	int rc = compare(t, a, b, &in[0], e);
+	*why = (struct reason){.own = NULL};
+	if (rc == 0 && !in[0].apart)
+		rc = compare(t, b, a, &in[1], e);
+	if (rc < 0 || in[0].apart || in[1].apart)
+		return rc;
+	/* A state that is scaled in its place before a gradient is added is given alone. */
+	if (!in[0].alike && (in[1].own == NULL || in[1].own->n != n || !b->in_place))
+		return 0;
+	why->lacks = in[0].lacks || in[1].lacks;
+	why->own = in[0].lacks ? in[0].own : in[1].own;
+	return why->own != NULL || a->switches == b->switches ? 0
+							      : differs(t, a, b, n, &why->out, e);
+}
+
+int
+acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
+	const struct acc_replica_seen *w, const int64_t rank[2], bool *said, struct acc_err *e)
+{
+	const uint64_t id = acc_seen_place(step, rank[0], acc_seen_place(step, rank[1], w->n + 4));
+	struct reason why = {.own = NULL};
+	int rc = 0;
+	*said = false;
+	if (acc_ids_get(&t->roles, id) == 0) /* asked of each weight that parts */
+		return 0;
+	for (size_t i = 0; i < t->f->ncall && rc == 0 && why.own == NULL && why.out == NULL; i++) {
+		const struct acc_seen_call *p = peer_of(t, &t->call[i], step, rank);
+		rc = p == NULL ? 0 : reason_of(t, &t->call[i], p, w->n, &why, e);
+	}
+	*said = rc == 0 && (why.own != NULL || why.out != NULL);
+	if (rc < 0 || !*said)
+		return rc < 0 ? rc : acc_ids_put(&t->roles, id, 0, true, e);
+	const struct acc_replica_seen *at = why.own == NULL ? why.out : why.own;
+	const int64_t here = t->call[at->call].k->rank, there = rank[here == rank[0]];
+	const char *name = acc_replicas_name(t, w->line, e);
+	return acc_replicas_blame(t, g, at->line,
+		why.own == NULL
+			? SAY(t,
+				  "is made with another number on rank %lld than on rank %lld, of what is the same"
+				  " on both: the weight of %s parts",
+				  (long long)here, (long long)there, name)
+			: SAY(t,
+				  why.lacks
+					  ? "is a state that rank %lld has and rank %lld has not, while their weights"
+					    " and gradients are the same: the weight of %s parts"
+					  : "is a state that is another on rank %lld than on rank %lld, while their"
+					    " weights and gradients are the same: the weight of %s parts",
+				  (long long)here, (long long)there, name),
+		1, 0, e);
+}
