@@ -8,7 +8,7 @@
 
 #include "replay/limits.h"
 
-enum { MOST_ODD = 16 };
+enum { MOST_ODD = 16, FEW_BESIDE = 3 };
 
 struct parting { /* a group, and what is found in it */
 	struct acc_replicas *t;
@@ -248,7 +248,12 @@ say_unlike(struct parting *p, struct acc_err *e)
 	const bool both = acc_ids_get(&t->first,
 				  acc_seen_place(t->call[w[0]->call].k->step,
 					  t->call[w[0]->call].k->rank, w[1]->mark)) != ACC_NOID;
-	if ((p->j.unlike == 1 || p->j.alike == 0) && !both && !elsewhere(p, w[0]) && !by_parts(p))
+	/* The group is right for others that it joins with it; or nothing but gradients is of several ranks. */
+	const bool right = (p->j.beside >= FEW_BESIDE && p->j.beside >= 2 * p->j.unlike &&
+				   !acc_seen_exchanged(t, &t->call[w[0]->call])) ||
+			   (p->g->n == t->f->nrank && acc_seen_own_data(t, p->g));
+	if ((right || ((p->j.unlike == 1 || p->j.alike == 0) && !by_parts(p))) && !both &&
+		!elsewhere(p, w[0]))
 		return acc_replicas_blame(p->t, p->g, w[1]->line,
 			SAY(p,
 				"is a weight that is not the same on rank %lld and on rank %lld, which join its"
@@ -433,8 +438,11 @@ visit(struct parting *p, struct acc_err *e)
 	if (rc < 0 || c->k->backward)
 		return rc;
 	rc = c->k->talks && first && c->reduces && acc_seen_among(t, c, p->g);
+	const uint64_t alike_before = p->j.alike;
 	for (uint32_t j = 0; rc == 1; j++)
 		rc = unlike_weight(p, j, e);
+	if (p->j.reduction == c)
+		p->j.beside = p->j.alike - alike_before;
 	if (rc < 0 || c->k->talks)
 		return rc;
 	if (c->info != NULL && c->info->cls == ACC_OP_RANDOM)

@@ -180,7 +180,7 @@ int acc_rule_moments(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* Does it join what came from other ranks? With the rank's own part, which stays as it is. */
 bool acc_seen_joins_parts(const struct acc_replicas *t, const struct acc_seen_call *c);
-/* Is a call given what ranks exchanged, by few op calls from there? */
+/* Is a call given what ranks exchanged or gathered, by few op calls from there? */
 bool acc_seen_exchanged(const struct acc_replicas *t, const struct acc_seen_call *c);
 /* What goes through a reduction in one call of a line does in all (replica_way.c). 0 or < 0. */
 int acc_rule_roles(struct acc_replicas *t, const struct acc_rank_group *g,
@@ -217,6 +217,7 @@ struct acc_joining { /* what reductions join is the sum of what several op calls
 	uint64_t alike, unlike; /* so many: of weights that are the same on all ranks, or not */
 	const struct acc_seen_call *reduction; /* the first of the latter, and two of its weights */
 	const struct acc_replica_seen *weight[2];
+	uint64_t beside; /* so many of the former are in the same reduction */
 };
 int acc_seen_sums(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_joining *out,
 	struct acc_err *e);
@@ -234,6 +235,9 @@ int acc_rule_odd(struct acc_replicas *t, const struct acc_rank_group *g,
 int acc_replicas_same_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *w, const struct acc_seen_call **room, bool *said,
 	struct acc_err *e);
+/* Does all that the first rank of a group makes of its data stay its own until it goes backward, and do these change from
+ * step to step (replica_twin.c)? */
+bool acc_seen_own_data(const struct acc_replicas *t, const struct acc_rank_group *g);
 /* What is exchanged or gathered, and its gradients (replica_dual.c). */
 int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);

@@ -442,15 +442,16 @@ acc_rule_numbers(struct acc_replicas *t, const struct acc_rank_group *g,
 	return rc < 0 ? rc : 0;
 }
 
-/* Weights whose gradients are means over some ranks, where those of others are means over all: what the former are given
- * was exchanged, so that each of these ranks has gradients of all. The first of them; NULL. */
+/* Weights whose gradients are means over some ranks, or are one rank's own, where those of others are means over all: what
+ * the former are given was exchanged, so that each of these ranks has gradients of all. The first of them; NULL. */
 static const struct way *
 of_copies(const struct ways *w, const struct acc_rank_group *g, const struct way *a,
 	const struct way *b)
 {
 	const struct way *few = a->ranks < b->ranks ? a : b, *all = few == a ? b : a;
-	if (all->ranks != g->n || few->ranks < 2 || !equal(all->factor * g->n, 1) ||
-		!equal(few->factor * few->ranks, 1) || as_many(w, few->factor) < FEW_WEIGHTS ||
+	const uint32_t n = few->joined ? few->ranks : 1;
+	if (all->ranks != g->n || n == g->n || !equal(all->factor * g->n, 1) ||
+		!equal(few->factor * n, 1) || as_many(w, few->factor) < FEW_WEIGHTS ||
 		as_many(w, all->factor) < FEW_WEIGHTS)
 		return NULL;
 	bool exchanged = false;
@@ -466,6 +467,16 @@ of_copies(const struct ways *w, const struct acc_rank_group *g, const struct way
 static int
 say_copies(struct ways *w, const struct acc_rank_group *g, const struct way *few, struct acc_err *e)
 {
+	if (!few->joined)
+		return acc_replicas_blame(w->t, g, few->by,
+			acc_say(&w->t->f->mem,
+				"is the gradient of one of %llu weights, which are given what ranks exchange, so"
+				" that they hold parts of all ranks' losses, and ends as it is; gradients of %llu"
+				" other weights are means over all %u ranks: it is %u times too large beside"
+				" them",
+				(unsigned long long)as_many(w, few->factor),
+				(unsigned long long)(w->n - as_many(w, few->factor)), g->n, g->n),
+			1, 0, e);
 	return acc_replicas_blame(w->t, g, few->by,
 		acc_say(&w->t->f->mem,
 			"is a mean over %u ranks of the gradients of %llu weights, which are given what ranks"
@@ -532,7 +543,7 @@ acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 				odd->factor, (unsigned long long)most, w.way[best].factor,
 				ratio > 1 ? ratio : 1 / ratio, ratio > 1 ? "large" : "small"),
 			1, 0, e);
-	if (rc == 0 && odd == NULL && most >= LIMIT_REPLICA_WEIGHTS)
+	if (rc == 0 && odd == NULL && most >= FEW_WEIGHTS)
 		rc = one_less(&w, g, e);
 	free(w.way);
 	return rc;

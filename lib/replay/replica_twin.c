@@ -35,10 +35,9 @@ stays(const struct acc_replicas *t, const struct acc_replica_seen *s)
 	return same;
 }
 
-/* Does all that a rank makes of its data stay its own until it goes backward, and do these change? Ranks that hold
- * parts of a sequence have positions of their own. */
-static bool
-is_apart(const struct acc_replicas *t, const struct acc_rank_group *g)
+/* Ranks that hold parts of a sequence have positions of their own. */
+bool
+acc_seen_own_data(const struct acc_replicas *t, const struct acc_rank_group *g)
 {
 	bool changes = false;
 	for (size_t i = 0; i < t->f->ncall; i++) {
@@ -235,7 +234,7 @@ acc_rule_twins(struct acc_replicas *t, const struct acc_rank_group *g, uint64_t 
 	int rc = 0;
 	if (joined < FEW_JOINED || g->weights_differ || g->parts || t->nstep == 0)
 		return 0;
-	bool apart = is_apart(t, g);
+	bool apart = acc_seen_own_data(t, g);
 	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (!is_first(t, g, c) || c->k->backward || c->k->talks ||

@@ -86,7 +86,7 @@ acc_seen_exchanged(const struct acc_replicas *t, const struct acc_seen_call *c)
 			continue;
 		go_back(&b, t, &t->seen[j]);
 		for (unsigned i = 0; i < b.ntalk; i++)
-			if (b.talk[i]->exchanges)
+			if (b.talk[i]->exchanges || b.talk[i]->gathers)
 				return true;
 	}
 	return false;
