@@ -448,6 +448,8 @@ visit(struct parting *p, struct acc_err *e)
 	if (c->info != NULL && c->info->cls == ACC_OP_RANDOM)
 		return acc_rule_draws(t, p->g, p->peer, &p->drawn, &p->said, e);
 	rc = acc_rule_after(t, p->g, p->peer, e);
+	if (rc == 0)
+		rc = acc_rule_noise(t, p->g, p->peer, &p->said, e);
 	if (rc == 0 && c->line != 0 && !p->parted && !p->drawn)
 		rc = line_of_code(p, e);
 	return rc;

@@ -182,6 +182,9 @@ int acc_rule_moments(struct acc_replicas *t, const struct acc_rank_group *g,
 bool acc_seen_joins_parts(const struct acc_replicas *t, const struct acc_seen_call *c);
 /* Is a call given what ranks exchanged or gathered, by few op calls from there? */
 bool acc_seen_exchanged(const struct acc_replicas *t, const struct acc_seen_call *c);
+/* Is one given activations that the ranks of a group summed up, by few op calls from there? */
+bool acc_seen_summed(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_rank_group *g);
 /* What goes through a reduction in one call of a line does in all (replica_way.c). 0 or < 0. */
 int acc_rule_roles(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
@@ -193,10 +196,12 @@ int acc_rule_groups(struct acc_replicas *t, const struct acc_rank_group *g,
 int acc_rule_kinds(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 
-/* What an op call makes other on each rank of what is the same on all (replica_after.c): by random numbers (*drawn: there
- * are such; *said: where they must not be), or by a number. 0 or < 0. */
+/* What an op call makes other on each rank of what is the same on all (replica_after.c): by random numbers that it draws
+ * (*drawn: there are such; *said: where they must not be), or is given (*said as before), or by a number. 0 or < 0. */
 int acc_rule_draws(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, bool *drawn, bool *said, struct acc_err *e);
+int acc_rule_noise(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, bool *said, struct acc_err *e);
 int acc_rule_after(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, struct acc_err *e);
 /* Rules of what a call is given and makes, on all ranks of a group (replica_rule.c). 0 or < 0. */
@@ -235,6 +240,8 @@ int acc_rule_odd(struct acc_replicas *t, const struct acc_rank_group *g,
 int acc_replicas_same_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *w, const struct acc_seen_call **room, bool *said,
 	struct acc_err *e);
+/* Is this input the same in all steps, of which there are several (replica_twin.c)? */
+bool acc_seen_stays(const struct acc_replicas *t, const struct acc_replica_seen *s);
 /* Does all that the first rank of a group makes of its data stay its own until it goes backward, and do these change from
  * step to step (replica_twin.c)? */
 bool acc_seen_own_data(const struct acc_replicas *t, const struct acc_rank_group *g);

@@ -48,12 +48,76 @@ acc_rule_draws(struct acc_replicas *t, const struct acc_rank_group *g,
 	if (j < 0)
 		return 0;
 	*drawn = true;
-	if (*said || !p->g->weights_differ || p->g->data_differ || !given_alike(p, NULL))
+	if (*said || !p->g->weights_differ || !given_alike(p, NULL) ||
+		(p->g->data_differ && !acc_seen_summed(t, peer[0], g)))
 		return 0;
 	*said = true;
 	return acc_replicas_blame(p->t, p->g, p->t->seen[p->peer[p->g->n - 1]->first + j].line,
 		"is made of other random numbers on each rank, although the input is the same on all:"
 		" what follows is computed as if it still were",
+		1, 0, e);
+}
+
+/* The input of a product or a sum that is random on each rank, where the other one is the same; -1: there is none. A mask is
+ * of two numbers, and what stays from step to step is a buffer. */
+static int
+random_input(const struct seen *p, int64_t *at, struct acc_err *e)
+{
+	const struct acc_seen_call *c = p->peer[0];
+	bool alike = false, binary = true;
+	*at = -1;
+	for (uint32_t j = 0; j < c->n; j++) {
+		const struct acc_replica_seen *s = &p->t->seen[c->first + j];
+		const struct acc_seen_call *maker = acc_seen_caller(p->t, acc_seen_maker(p->t, s));
+		if (s->out)
+			continue;
+		if (s->n > 1 && s->wants && !s->leaf && maker != NULL && !alike) {
+			enum acc_alike is = ACC_EQUAL;
+			int rc = acc_replicas_alike(p->t, p->g, p->peer, j, &is, e);
+			if (rc < 0 || is >= ACC_APART)
+				return rc;
+			alike = true;
+		} else if (*at < 0 && s->n > 1 && s->real && s->raw && s->mark != 0 &&
+			   (maker == NULL || maker->raw))
+			*at = j;
+		else if (s->n > 1)
+			return 0;
+	}
+	if (!alike || *at < 0)
+		*at = -1;
+	for (uint32_t i = 0; i < p->g->n && *at >= 0; i++) {
+		const struct acc_replica_seen *s = &p->t->seen[p->peer[i]->first + (uint32_t)*at];
+		const struct acc_replica_seen *out = acc_seen_output(p->t, p->peer[i]);
+		bool other = i == 0 ||
+			     s->mark != p->t->seen[p->peer[0]->first + (uint32_t)*at].mark;
+		int rc = acc_replicas_binary(p->t, s, &binary, e);
+		if (rc < 0)
+			return rc;
+		if (binary || !other || out == NULL || out->n != s->n || acc_seen_stays(p->t, s))
+			*at = -1;
+	}
+	return 0;
+}
+
+/* Random numbers that an op call is given, another draw on each rank, for activations that are whole on all. */
+int
+acc_rule_noise(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, bool *said, struct acc_err *e)
+{
+	const struct seen seen = {t, g, peer}, *p = &seen;
+	const struct acc_seen_call *c = peer[0];
+	int64_t at = -1, j;
+	if (*said || !g->weights_differ || c->module || c->info == NULL ||
+		(c->info->cls != ACC_OP_MUL && c->info->cls != ACC_OP_ADD) ||
+		(j = parts_at(p)) < 0 || !acc_seen_summed(t, c, g))
+		return 0;
+	int rc = random_input(p, &at, e);
+	if (rc < 0 || at < 0)
+		return rc;
+	*said = true;
+	return acc_replicas_blame(t, g, t->seen[peer[g->n - 1]->first + j].line,
+		"is made of other random numbers on each rank, although what they are for is a sum over"
+		" the ranks, the same on all: what follows is computed as if it still were",
 		1, 0, e);
 }
 

@@ -442,6 +442,30 @@ acc_rule_numbers(struct acc_replicas *t, const struct acc_rank_group *g,
 	return rc < 0 ? rc : 0;
 }
 
+/* Does a rank divide something behind its backward pass that no op call made? It may be a gradient of several, or of more
+ * than what an op call was given. */
+static int
+divides_unknown(struct ways *w, bool *is, struct acc_err *e)
+{
+	const struct acc_replicas *t = w->t;
+	*is = false;
+	for (size_t i = 0; i < t->f->ncall && !*is; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		double v = 1;
+		if (c->k->rank != w->rank || c->k->step != t->step[0] || !c->behind ||
+			c->info == NULL || c->info->cls != ACC_OP_MUL)
+			continue;
+		const struct acc_replica_seen *x = acc_seen_real(t, c, false);
+		int rc = x == NULL || acc_seen_maker(t, x) != NULL
+				 ? 0
+				 : acc_seen_factor(w->t, c, &v, e);
+		if (rc < 0)
+			return rc;
+		*is = v != 1 && acc_divides(v);
+	}
+	return 0;
+}
+
 /* Weights whose gradients are means over some ranks, or are one rank's own, where those of others are means over all: what
  * the former are given was exchanged, so that each of these ranks has gradients of all. The first of them; NULL. */
 static const struct way *
@@ -527,7 +551,10 @@ acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 		odd = equal(w.way[i].factor, w.way[best].factor) ? odd : &w.way[i];
 	bool two = odd != NULL && most + as_many(&w, odd->factor) == w.n;
 	const struct way *few = two ? of_copies(&w, g, &w.way[best], odd) : NULL;
-	if (rc == 0 && few != NULL)
+	bool unknown = false;
+	if (rc == 0 && few != NULL && !few->joined)
+		rc = divides_unknown(&w, &unknown, e);
+	if (rc == 0 && few != NULL && !unknown)
 		rc = say_copies(&w, g, few, e);
 	two &= few == NULL && most >= LIMIT_REPLICA_WEIGHTS && w.n - most < most;
 	double ratio = two ? odd->factor / w.way[best].factor : 1;

@@ -17,9 +17,8 @@ is_first(const struct acc_replicas *t, const struct acc_rank_group *g,
 
 /* --- what does not change --- */
 
-/* Is this input the same in all steps? */
-static bool
-stays(const struct acc_replicas *t, const struct acc_replica_seen *s)
+bool
+acc_seen_stays(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	const struct acc_fleet_call *k = t->call[s->call].k;
 	bool same = t->nstep > 1;
@@ -49,7 +48,7 @@ acc_seen_own_data(const struct acc_replicas *t, const struct acc_rank_group *g)
 		if (c->k->talks && !c->hands_round && c->nmember != 1)
 			return false;
 		for (uint32_t j = c->first; j < c->first + c->n; j++)
-			changes |= t->seen[j].data && !stays(t, &t->seen[j]);
+			changes |= t->seen[j].data && !acc_seen_stays(t, &t->seen[j]);
 	}
 	return changes;
 }
@@ -68,7 +67,7 @@ unlike_constant(struct acc_replicas *t, const struct acc_rank_group *g,
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct acc_replica_seen *x = &t->seen[peer[i]->first + j];
 		if (x->mark == 0 || x->shape != s->shape || acc_seen_maker(t, x) != NULL ||
-			!stays(t, x))
+			!acc_seen_stays(t, x))
 			return 0;
 	}
 	bool mask = false;
@@ -183,7 +182,8 @@ same_as(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 			const struct acc_replica_seen *x = &t->seen[peer[a]->first + j],
 						      *y = &t->seen[peer[b]->first + j];
 			bool flat = true;
-			if (!x->data || x->place || acc_seen_maker(t, x) != NULL || stays(t, x))
+			if (!x->data || x->place || acc_seen_maker(t, x) != NULL ||
+				acc_seen_stays(t, x))
 				continue;
 			if (x->mark != y->mark) {
 				*found = NULL;

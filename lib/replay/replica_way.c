@@ -92,6 +92,24 @@ acc_seen_exchanged(const struct acc_replicas *t, const struct acc_seen_call *c)
 	return false;
 }
 
+bool
+acc_seen_summed(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_rank_group *g)
+{
+	struct back b;
+	for (uint32_t j = c->first; j < c->first + c->n; j++) {
+		const struct acc_replica_seen *s = &t->seen[j];
+		if (s->out || s->leaf || s->n < 2 || !s->wants)
+			continue;
+		go_back(&b, t, s);
+		for (unsigned i = 0; i < b.ntalk; i++)
+			if (b.talk[i]->reduces && !b.talk[i]->scatters &&
+				acc_seen_among(t, b.talk[i], g))
+				return true;
+	}
+	return false;
+}
+
 /* --- a reduction that is missing --- */
 
 /* The first real tensor, or number, that a call is given or puts out; NULL: none. */
