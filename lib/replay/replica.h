@@ -473,6 +473,11 @@ int acc_rule_kept(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Does a rank go on with a sum that another one has alone (replica_to_one.c)? 0 or < 0. */
 int acc_rule_to_one(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* By what losses are divided (replica_total.c). 0 or < 0. */
+int acc_rule_total(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+int acc_rule_begins(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* Do the losses have all labels that a reduction counts (replica_counted.c)? 0 or < 0. */
 int acc_rule_counted(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);

@@ -22,20 +22,34 @@ add_labels(struct labels *x, const struct acc_replica_seen *s)
 	x->n += s->n;
 }
 
-/* The labels that a number is made of, by sums of what is compared. */
+static bool
+has_labels(const struct labels *x, const struct acc_replica_seen *s)
+{
+	bool found = false;
+	for (uint32_t i = 0; i < x->nmark && !found; i++)
+		found = x->mark[i] == s->mark;
+	return found;
+}
+
+/* The labels that a number is made of, by sums of what is compared: those of the rank's own losses, and what nobody made,
+ * unless it is cut. */
 static void
-counted(const struct acc_replicas *t, const struct acc_replica_seen *s, struct labels *out,
-	uint32_t *nodes)
+counted(const struct acc_replicas *t, const struct acc_replica_seen *s, const struct labels *own,
+	struct labels *out, uint32_t *nodes)
 {
 	const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s));
-	if (c == NULL && !s->real && s->n > 1)
+	const bool ends = c == NULL || has_labels(own, s);
+	if (ends && !s->real && s->n > 1)
 		add_labels(out, s);
-	if (c == NULL)
+	if (ends)
 		return;
 	out->lost |= c->k->talks || c->k->backward || ++*nodes > MOST_NODES;
-	for (uint32_t i = c->first; i < c->first + c->n && !out->lost; i++)
-		if (!t->seen[i].out)
-			counted(t, &t->seen[i], out, nodes);
+	for (uint32_t i = c->first; i < c->first + c->n && !out->lost; i++) {
+		if (t->seen[i].out)
+			continue;
+		out->lost |= c->info != NULL && c->info->cls == ACC_OP_MOVE && t->seen[i].n > s->n;
+		counted(t, &t->seen[i], own, out, nodes);
+	}
 }
 
 /* Those of a loss, which begins with the gradient 1. */
@@ -121,13 +135,13 @@ judge(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_s
 		all[i] = (struct labels){.n = 0};
 		if (o == NULL || total(t, o, &x) == NULL)
 			continue;
-		counted(t, x, &all[i], &nodes);
-		if (all[i].lost || all[i].n == 0)
-			continue;
 		int rc = *known ? 0 : of_losses(t, g, own, e);
 		*known = true;
 		if (rc < 0)
 			return rc;
+		counted(t, x, &own[i], &all[i], &nodes);
+		if (all[i].lost || all[i].n == 0)
+			continue;
 		if (own[i].lost || own[i].nmark == 0 || all[i].n <= own[i].n)
 			continue;
 		for (uint32_t k = 0; k < i; k++)

@@ -151,6 +151,11 @@ acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g
 				  "is made with another number on rank %lld than on rank %lld, of what is the same"
 				  " on both: the weight of %s parts",
 				  (long long)here, (long long)there, name)
+		: at->n == 1
+			? SAY(t,
+				  "is a number that is another on rank %lld than on rank %lld, while their weights"
+				  " and gradients are the same: the weight of %s parts",
+				  (long long)here, (long long)there, name)
 			: SAY(t,
 				  why.lacks
 					  ? "is a state that rank %lld has and rank %lld has not, while their weights"

@@ -1,0 +1,232 @@
+/* By what the losses of all ranks are divided: together each label counts once. */
+#include "acc/say.h"
+#include "replay/replica.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_LOSSES = 32 };
+
+static const double NEAR = 1e-5; /* numbers that are rounded to f32 a few times are nearer */
+
+struct sums { /* of a rank */
+	double labels,
+		weight; /* how many of its losses; and times the gradient that each loss begins with */
+	uint64_t mark[MOST_LOSSES]; /* the labels */
+	uint32_t n;
+	const struct acc_seen_call *first;
+};
+
+/* How many labels there are that are none of those that a loss ignores. 1; 0: not known; < 0. */
+static int
+count(struct acc_replicas *t, const struct acc_seen_call *c, double *n, uint64_t *mark,
+	struct acc_err *e)
+{
+	const struct acc_replica_seen *labels = NULL;
+	double ignored = -100;
+	bool known = true;
+	for (uint32_t j = c->first; j < c->first + c->n; j++)
+		if (!t->seen[j].out && !t->seen[j].real && t->seen[j].n > 1)
+			labels = labels == NULL ? &t->seen[j] : labels;
+	if (labels == NULL || labels->mark == 0)
+		return 0;
+	for (size_t i = 0; i < c->k->n; i++) {
+		struct acc_rec *r;
+		int rc = t->f->get(t->f->arg, c->k->line + i, &r, e);
+		if (rc < 0)
+			return rc;
+		if (acc_str_is(acc_get_text(r, "", "pos"), "ignore_index"))
+			acc_as_f64(acc_get(r, "", "value"), &ignored);
+	}
+	*n = 0;
+	*mark = labels->mark;
+	for (uint64_t at = 0; at < labels->n && known; at += ACC_CHUNK) {
+		size_t some = labels->n - at < ACC_CHUNK ? (size_t)(labels->n - at) : ACC_CHUNK;
+		int rc = acc_seen_elements(t, labels, at, some, t->a, &known, e);
+		if (rc < 0)
+			return rc;
+		for (size_t i = 0; i < some && known; i++)
+			*n += t->a[i] != ignored;
+	}
+	return known;
+}
+
+/* The losses of a rank, sums over labels, in the first step. 1; 0: not all are known; < 0. */
+static int
+losses(struct acc_replicas *t, int64_t rank, struct sums *out, struct acc_err *e)
+{
+	*out = (struct sums){.n = 0};
+	for (size_t i = 0; i < t->f->ncall; i++) {
+		const struct acc_seen_call *c = &t->call[i], *back;
+		double n = 0, began = 0;
+		bool seed = false;
+		if (c->k->rank != rank || c->k->step != t->step[0] || !c->loss)
+			continue;
+		back = acc_seen_backward(t, c);
+		if (!c->sums || back == NULL || out->n == MOST_LOSSES)
+			return 0;
+		int rc = count(t, c, &n, &out->mark[out->n], e);
+		for (uint32_t j = back->first; j < back->first + back->n && rc == 1; j++) {
+			if (t->seen[j].out)
+				continue;
+			seed = t->seen[j].n == 1;
+			rc = seed ? acc_seen_number(t, t->seen[j].line, &began, e) : 0;
+		}
+		if (rc != 1 || !seed)
+			return rc < 0 ? rc : 0;
+		out->first = out->first == NULL ? c : out->first;
+		out->labels += n;
+		out->weight += n * began;
+		out->n++;
+	}
+	return out->n > 0;
+}
+
+static bool
+share(const struct sums *a, const struct sums *b)
+{
+	for (uint32_t i = 0; i < a->n; i++)
+		for (uint32_t j = 0; j < b->n; j++)
+			if (a->mark[i] == b->mark[j])
+				return true;
+	return false;
+}
+
+/* Does a reduction over the group make this number, before the backward pass? 1; 0; < 0. */
+static int
+is_summed_up(struct acc_replicas *t, const struct acc_rank_group *g, double n, struct acc_err *e)
+{
+	double v = 0;
+	int rc = 0;
+	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || !c->reduces ||
+			c->average || c->picks || !acc_seen_among(t, c, g))
+			continue;
+		for (uint32_t j = c->first; j < c->first + c->n && rc == 0; j++) {
+			if (!t->seen[j].out || t->seen[j].n != 1)
+				continue;
+			rc = acc_seen_number(t, t->seen[j].line, &v, e);
+			rc = rc < 0 ? rc : rc == 1 && v == n;
+		}
+	}
+	return rc;
+}
+
+int
+acc_rule_total(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	struct sums *x = t->nstep == 0 || g->n != t->f->nrank ? NULL : calloc(g->n, sizeof *x);
+	struct acc_scale scale = {.n = 0};
+	double labels = 0, weight = 0;
+	int rc = t->nstep == 0 || g->n != t->f->nrank ? 0 : x == NULL ? acc_nomem(e) : 1;
+	for (uint32_t i = 0; i < g->n && rc == 1; i++) {
+		rc = losses(t, g->rank[i], &x[i], e);
+		for (uint32_t k = 0; k < i && rc == 1; k++)
+			rc = !share(&x[i], &x[k]);
+		labels += x[i].labels;
+		weight += x[i].weight;
+	}
+	free(x);
+	if (rc == 1)
+		rc = is_summed_up(t, g, labels, e);
+	if (rc == 1 && (rc = acc_seen_scale(t, g, room, &scale, e)) == 0)
+		rc = scale.n > 0;
+	const double all = weight * scale.factor, off = all < 1 ? 1 / all : all;
+	if (rc != 1 || !(fabs(off - g->n) < NEAR * g->n))
+		return rc < 0 ? rc : 0;
+	return acc_replicas_blame(t, g, scale.line,
+		acc_say(&t->f->mem,
+			"is the gradient of a weight, or what is made of it; all %llu end so that each of the %llu"
+			" labels of all ranks, which these count together and divide the loss by, counts %.6g times:"
+			" %u times too %s",
+			(unsigned long long)scale.n, (unsigned long long)labels, all, g->n,
+			all > 1 ? "large" : "small"),
+		1, 0, e);
+}
+
+/* --- the gradient that losses begin with --- */
+
+/* The first op call that is given this, before the backward pass; NULL: none. */
+static const struct acc_seen_call *
+given_to(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_seen_call *own = &t->call[s->call];
+	for (const struct acc_seen_call *c = own + 1;
+		c < t->call + t->f->ncall && acc_seen_beside(c, own) && !c->k->backward; c++)
+		for (uint32_t j = c->first; j < c->first + c->n; j++)
+			if (!t->seen[j].out && t->seen[j].mark == s->mark)
+				return c;
+	return NULL;
+}
+
+/* What the op call that is given a loss scales it by, if that is a number and no tensor; 1: none does so. 1; 0; < 0. */
+static int
+scaled_by(struct acc_replicas *t, const struct acc_seen_call *loss, double *by, struct acc_err *e)
+{
+	const struct acc_replica_seen *out = NULL;
+	for (uint32_t j = loss->first; j < loss->first + loss->n; j++)
+		out = t->seen[j].out && t->seen[j].n == 1 && t->seen[j].mark != 0 ? &t->seen[j]
+										  : out;
+	if (out == NULL)
+		return 0;
+	const struct acc_seen_call *c = given_to(t, out);
+	uint32_t n = 0;
+	*by = 1;
+	if (c == NULL)
+		return 1;
+	for (uint32_t j = c->first; j < c->first + c->n; j++)
+		n += !t->seen[j].out;
+	return c->info == NULL || c->info->cls != ACC_OP_MUL || n > 1
+		       ? 0
+		       : acc_seen_factor(t, c, by, e);
+}
+
+static int
+began(struct acc_replicas *t, const struct acc_seen_call *loss, double *v, struct acc_err *e)
+{
+	const struct acc_seen_call *back = acc_seen_backward(t, loss);
+	for (uint32_t j = back == NULL ? 0 : back->first; back != NULL && j < back->first + back->n;
+		j++)
+		if (!t->seen[j].out)
+			return t->seen[j].n == 1 ? acc_seen_number(t, t->seen[j].line, v, e) : 0;
+	return 0;
+}
+
+/* A rank that scales its loss by no number, where others, with as many labels, divide by a whole one. */
+int
+acc_rule_begins(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **peer, struct acc_err *e)
+{
+	for (size_t i = 0; i < t->f->ncall && t->nstep > 0; i++) {
+		const struct acc_seen_call *c = &t->call[i], *one = NULL, *other = NULL;
+		double by[2] = {1, 1}, v[2] = {1, 1};
+		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || !c->loss ||
+			!acc_replicas_peers(t, g, c, peer))
+			continue;
+		int rc = 1;
+		for (uint32_t k = 0; k < g->n && rc == 1; k++) {
+			double scale = 1, seed = 1;
+			rc = scaled_by(t, peer[k], &scale, e);
+			rc = rc == 1 ? began(t, peer[k], &seed, e) : rc;
+			rc = rc == 1 ? fabs(seed - scale) <= NEAR * fabs(seed) : rc;
+			const bool is = scale == 1;
+			*(is ? &one : &other) = peer[k];
+			by[!is] = scale;
+			v[!is] = seed;
+		}
+		if (rc < 0)
+			return rc;
+		if (rc != 1 || one == NULL || other == NULL || !(by[1] < 1) || !acc_divides(by[1]))
+			continue;
+		return acc_replicas_blame(t, g, acc_seen_backward(t, one)->k->line,
+			acc_say(&t->f->mem,
+				"begins with the gradient %.6g on rank %lld, and with %.6g on rank %lld, which divides"
+				" its loss by %.6g: the loss of rank %lld counts as many times as much",
+				v[0], (long long)one->k->rank, v[1], (long long)other->k->rank,
+				1 / by[1], (long long)one->k->rank),
+			1, 0, e);
+	}
+	return 0;
+}
