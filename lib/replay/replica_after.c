@@ -59,43 +59,42 @@ acc_rule_draws(struct acc_replicas *t, const struct acc_rank_group *g,
 }
 
 /* The input of a product or a sum that is random on each rank, where the other one is the same; -1: there is none. A mask is
- * of two numbers, and what stays from step to step is a buffer. */
+ * of two numbers, what stays from step to step is a buffer, and what is smaller may be told to all parts of a sequence. */
 static int
 random_input(const struct seen *p, int64_t *at, struct acc_err *e)
 {
 	const struct acc_seen_call *c = p->peer[0];
-	bool alike = false, binary = true;
+	const struct acc_replica_seen *s = p->t->seen + c->first, *out = acc_seen_output(p->t, c);
+	int64_t whole = -1, noise = -1;
 	*at = -1;
-	for (uint32_t j = 0; j < c->n; j++) {
-		const struct acc_replica_seen *s = &p->t->seen[c->first + j];
-		const struct acc_seen_call *maker = acc_seen_caller(p->t, acc_seen_maker(p->t, s));
-		if (s->out)
+	for (uint32_t j = 0; j < c->n && out != NULL; j++) {
+		const struct acc_seen_call *maker = acc_seen_caller(p->t,
+			acc_seen_maker(p->t, &s[j]));
+		if (s[j].out || s[j].n < 2)
 			continue;
-		if (s->n > 1 && s->wants && !s->leaf && maker != NULL && !alike) {
-			enum acc_alike is = ACC_EQUAL;
-			int rc = acc_replicas_alike(p->t, p->g, p->peer, j, &is, e);
-			if (rc < 0 || is >= ACC_APART)
-				return rc;
-			alike = true;
-		} else if (*at < 0 && s->n > 1 && s->real && s->raw && s->mark != 0 &&
-			   (maker == NULL || maker->raw))
-			*at = j;
-		else if (s->n > 1)
+		if (s[j].n == out->n && s[j].wants && !s[j].leaf && maker != NULL)
+			whole = j;
+		else if (s[j].n == out->n && s[j].real && s[j].raw && s[j].mark != 0 &&
+			 (maker == NULL || maker->raw))
+			noise = j;
+		else
 			return 0;
 	}
-	if (!alike || *at < 0)
-		*at = -1;
-	for (uint32_t i = 0; i < p->g->n && *at >= 0; i++) {
-		const struct acc_replica_seen *s = &p->t->seen[p->peer[i]->first + (uint32_t)*at];
-		const struct acc_replica_seen *out = acc_seen_output(p->t, p->peer[i]);
-		bool other = i == 0 ||
-			     s->mark != p->t->seen[p->peer[0]->first + (uint32_t)*at].mark;
-		int rc = acc_replicas_binary(p->t, s, &binary, e);
-		if (rc < 0)
+	enum acc_alike is = ACC_EQUAL;
+	int rc = whole < 0 || noise < 0
+			 ? 1
+			 : acc_replicas_alike(p->t, p->g, p->peer, (uint32_t)whole, &is, e);
+	if (rc != 0 || is >= ACC_APART)
+		return rc < 0 ? rc : 0;
+	for (uint32_t i = 0; i < p->g->n; i++) {
+		const struct acc_replica_seen *x = &p->t->seen[p->peer[i]->first + noise];
+		bool binary = false;
+		rc = acc_replicas_binary(p->t, x, &binary, e);
+		if (rc < 0 || binary || x->n != out->n || acc_seen_stays(p->t, x) ||
+			(i > 0 && x->mark == s[noise].mark))
 			return rc;
-		if (binary || !other || out == NULL || out->n != s->n || acc_seen_stays(p->t, s))
-			*at = -1;
 	}
+	*at = noise;
 	return 0;
 }
 

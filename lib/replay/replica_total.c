@@ -161,6 +161,27 @@ given_to(const struct acc_replicas *t, const struct acc_replica_seen *s)
 	return NULL;
 }
 
+/* The number, among its arguments, that a product multiplies by. 1; 0; < 0. */
+static int
+number_of(struct acc_replicas *t, const struct acc_seen_call *c, double *v, struct acc_err *e)
+{
+	int found = 0;
+	for (size_t i = 0; i < c->k->n; i++) {
+		struct acc_rec *r;
+		double x;
+		int rc = t->f->get(t->f->arg, c->k->line + i, &r, e);
+		if (rc < 0)
+			return rc;
+		struct acc_str name = acc_op_name(acc_get_text(r, "", "op"));
+		if (acc_rec_is(r, "tensor") || acc_str_is(acc_get_text(r, "", "io"), "out") ||
+			!acc_as_f64(acc_get(r, "", "value"), &x))
+			continue;
+		*v = acc_str_is(name, "mul") ? x : 1 / x;
+		found++;
+	}
+	return found == 1;
+}
+
 /* What the op call that is given a loss scales it by, if that is a number and no tensor; 1: none does so. 1; 0; < 0. */
 static int
 scaled_by(struct acc_replicas *t, const struct acc_seen_call *loss, double *by, struct acc_err *e)
@@ -178,9 +199,7 @@ scaled_by(struct acc_replicas *t, const struct acc_seen_call *loss, double *by, 
 		return 1;
 	for (uint32_t j = c->first; j < c->first + c->n; j++)
 		n += !t->seen[j].out;
-	return c->info == NULL || c->info->cls != ACC_OP_MUL || n > 1
-		       ? 0
-		       : acc_seen_factor(t, c, by, e);
+	return c->info == NULL || c->info->cls != ACC_OP_MUL || n > 1 ? 0 : number_of(t, c, by, e);
 }
 
 static int
