@@ -43,13 +43,14 @@ struct acc_seen_call {
 	bool to_one, elsewhere;         /* one rank has the sum; another one: here is none */
 	uint64_t switches; /* a hash of its arguments that are no whole numbers, nor tensors */
 	bool behind; /* the last backward call of its rank and step: what it is given gets no gradient */
-	bool raw;                   /* all that it was given is raw */
-	uint64_t members;           /* a hash of the ranks of its group; 0: none was recorded */
-	uint32_t nmember;           /* how many; 0: all */
-	uint64_t meets;             /* the same on each rank of its group; 0: it is none */
-	bool norm;                  /* whose weights are whole on all ranks */
-	bool batch;                 /* a norm over the batch */
-	bool in_place;              /* it writes to its first argument */
+	bool raw;         /* all that it was given is raw */
+	uint64_t members; /* a hash of the ranks of its group; 0: none was recorded */
+	uint32_t nmember; /* how many; 0: all */
+	uint64_t meets;   /* the same on each rank of its group; 0: it is none */
+	bool norm;        /* whose weights are whole on all ranks */
+	bool batch;       /* a norm over the batch */
+	bool in_place;    /* it writes to its first argument */
+	bool begins;      /* in place, to a weight before it is used, which has no graph */
 	bool mean, length, chooses; /* a mean of elements; the norm of a tensor; the largest k */
 };
 

@@ -331,12 +331,58 @@ acc_replicas_binary(struct acc_replicas *t, const struct acc_replica_seen *s, bo
 	return rc;
 }
 
+/* Does this op call divide by a length, a root of a mean of squares or a deviation, or make such a number to multiply by? */
+static bool
+is_length(const struct acc_seen_call *c)
+{
+	static const char *const names[] = {"rsqrt", "sqrt", "norm"};
+	bool is = c != NULL && c->length;
+	for (size_t i = 0; c != NULL && c->info != NULL && i < sizeof names / sizeof *names; i++)
+		is |= strcmp(c->info->family, names[i]) == 0;
+	return is;
+}
+
+/* Who made this, but for sums with a number, as with an epsilon. */
+static const struct acc_seen_call *
+made_by(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s));
+	const struct acc_replica_seen *from = NULL;
+	if (c == NULL || c->info == NULL || c->info->cls != ACC_OP_ADD)
+		return c;
+	for (uint32_t j = c->first; j < c->first + c->n; j++)
+		if (!t->seen[j].out && t->seen[j].n == s->n)
+			from = from == NULL ? &t->seen[j] : from;
+	return from == NULL ? c : acc_seen_caller(t, acc_seen_maker(t, from));
+}
+
+/* Does a weight scale what an op call, or two, brought to one length, each element of that: is it a norm's, written by
+ * hand? */
+static bool
+scales_normed(const struct acc_replicas *t, const struct acc_replica_seen *w)
+{
+	const struct acc_seen_call *c = &t->call[w->call], *m = NULL;
+	const struct acc_replica_seen *x = NULL;
+	bool is = false;
+	if (c->info == NULL || c->info->cls != ACC_OP_MUL)
+		return false;
+	for (uint32_t j = c->first; j < c->first + c->n; j++)
+		x = !t->seen[j].out && t->seen[j].n > w->n ? &t->seen[j] : x;
+	m = x == NULL ? NULL : acc_seen_caller(t, acc_seen_maker(t, x));
+	for (uint32_t j = m == NULL || m->info == NULL || m->info->cls != ACC_OP_MUL ? UINT32_MAX
+										     : m->first;
+		j != UINT32_MAX && j < m->first + m->n && !is; j++)
+		is = !t->seen[j].out && t->seen[j].n * w->n == x->n &&
+		     is_length(made_by(t, &t->seen[j]));
+	return is;
+}
+
 int
 acc_replicas_constant(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is,
 	struct acc_err *e)
 {
 	*is = false;
-	return t->call[s->call].norm ? 0 : acc_replicas_flat(t, s, is, e);
+	return t->call[s->call].norm || scales_normed(t, s) ? 0 : acc_replicas_flat(t, s, is, e);
 }
 
 /* Of two tensors' elements, about their means. */

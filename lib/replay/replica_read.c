@@ -177,11 +177,12 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	s.exact = exact;
 	/* Weights are handed round at the start. */
 	bool made = maker != ACC_NOID && !t->call[t->seen[maker].call].hands_round &&
-		    !t->seen[maker].raw;
+		    !t->call[t->seen[maker].call].begins && !t->seen[maker].raw;
 	s.raw = forward && s.real && said && !wants && s.mark != 0 && !t->call[call].k->talks &&
 		(s.out ? t->call[call].raw : !made);
 	t->call[call].raw &= s.out || s.n < 2 || s.raw;
 	s.leaf = forward && !s.out && s.real && s.mark != 0 && (wants || param) && !made;
+	t->call[call].begins &= s.out || s.n < 2 || s.leaf || s.raw;
 	s.lone = s.leaf && s.n == 1;
 	s.leaf &= s.n > 1;
 	struct acc_str pos = acc_get_text(r, "", "pos");
@@ -384,6 +385,7 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->hands_round = acc_str_is(op, "Distributed.broadcast");
 			struct acc_str name = acc_op_name(op);
 			c->in_place = acc_op_in_place(op);
+			c->begins = c->in_place && !c->k->backward && !c->k->talks && !c->behind;
 			c->mean = acc_str_is(name, "mean");
 			c->length = acc_str_is(name, "norm") || acc_str_is(name, "linalg_norm") ||
 				    acc_str_is(name, "linalg_vector_norm") ||

@@ -113,16 +113,47 @@ may_join(const struct acc_replicas *t, const struct acc_replica_seen *g, int64_t
 	return false;
 }
 
-/* The same tensor of the same call in an earlier step. */
 static const struct acc_replica_seen *
-before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t step, int64_t rank)
+same_weight(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_replica_seen *w)
 {
-	const struct acc_seen_call *c = acc_replicas_call(t, step, rank, t->call[w->call].k->key);
 	for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
 		if (t->seen[i].pos == w->pos && t->seen[i].n == w->n &&
 			(t->seen[i].leaf || t->seen[i].lone || t->seen[i].kept))
 			return &t->seen[i];
 	return NULL;
+}
+
+/* The op call that is as many calls of its line behind the first in another step; NULL. */
+static const struct acc_seen_call *
+of_line(const struct acc_replicas *t, const struct acc_seen_call *c, int64_t step, int64_t rank)
+{
+	const struct acc_seen_call *own = NULL;
+	uint32_t at = 0;
+	for (size_t i = 0; i < t->f->ncall && c->line != 0; i++) {
+		const struct acc_seen_call *o = &t->call[i];
+		at += o < c && o->line == c->line && acc_seen_beside(o, c) &&
+		      o->k->backward == c->k->backward;
+	}
+	for (size_t i = 0; i < t->f->ncall && c->line != 0 && own == NULL; i++) {
+		const struct acc_seen_call *o = &t->call[i];
+		if (o->line == c->line && o->k->step == step && o->k->rank == rank &&
+			o->k->backward == c->k->backward && at-- == 0)
+			own = o;
+	}
+	return own;
+}
+
+/* The same tensor of the same call in an earlier step, in which there may have been others of its operator before it. */
+static const struct acc_replica_seen *
+before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t step, int64_t rank)
+{
+	const struct acc_seen_call *c = &t->call[w->call],
+				   *named = acc_replicas_call(t, step, rank, c->k->key);
+	const bool other = named != NULL && c->line != 0 && named->line != 0 &&
+			   named->line != c->line;
+	const struct acc_replica_seen *was = other ? NULL : same_weight(t, named, w);
+	return was != NULL ? was : same_weight(t, of_line(t, c, step, rank), w);
 }
 
 /* A reduction among too few ranks, or others, is given the gradient of a weight that parts. */
