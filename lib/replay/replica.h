@@ -51,7 +51,8 @@ struct acc_seen_call {
 	bool batch;       /* a norm over the batch */
 	bool in_place;    /* it writes to its first argument */
 	bool begins;      /* in place, to a weight before it is used, which has no graph */
-	bool mean, length, chooses; /* a mean of elements; the norm of a tensor; the largest k */
+	bool mean, length,
+		chooses; /* a mean of elements; the norm of a tensor; the largest, or k of them */
 };
 
 /* How two tensors of the same place on two ranks lie to each other. */
@@ -473,6 +474,12 @@ int acc_rule_kept(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* Does a rank go on with a sum that another one has alone (replica_to_one.c)? 0 or < 0. */
 int acc_rule_to_one(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Who made a tensor, before its elements were moved, in an op call with a backward pass; NULL: nobody. */
+const struct acc_seen_call *acc_seen_graded(const struct acc_replicas *t,
+	const struct acc_replica_seen *s);
+/* Is anything exchanged in the backward pass, if it is in the forward pass (replica_back.c)? 0 or < 0. */
+int acc_rule_back(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* By what losses are divided (replica_total.c). 0 or < 0. */
 int acc_rule_total(struct acc_replicas *t, const struct acc_rank_group *g,

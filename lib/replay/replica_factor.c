@@ -556,11 +556,13 @@ acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 		rc = divides_unknown(&w, &unknown, e);
 	if (rc == 0 && few != NULL && !unknown)
 		rc = say_copies(&w, g, few, e);
-	two &= few == NULL && most >= LIMIT_REPLICA_WEIGHTS && w.n - most < most;
+	two &= few == NULL && w.n - most < most;
 	double ratio = two ? odd->factor / w.way[best].factor : 1;
 	const struct acc_replica_seen *again = ratio > 1 && odd->again != NULL
 						       ? acc_seen_real(t, odd->again, true)
 						       : NULL;
+	/* What was the same on all ranks before it was summed up needs few others beside it. */
+	two &= most >= (again != NULL ? (size_t)FEW_WEIGHTS : (size_t)LIMIT_REPLICA_WEIGHTS);
 	if (rc == 0 && two && by_ranks(t, ratio))
 		rc = acc_replicas_blame(t, g, again != NULL ? again->line : odd->by,
 			acc_say(&t->f->mem,

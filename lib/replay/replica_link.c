@@ -266,6 +266,28 @@ sent_twice(const struct acc_replicas *t, const struct acc_seen_call *from, uint6
 	return NULL;
 }
 
+/* Does a rank send nothing in its backward pass, though another one made what it received with a gradient? */
+static bool
+sends_none(const struct acc_replicas *t, const struct acc_replica_seen *got)
+{
+	const struct acc_seen_call *own = &t->call[got->call];
+	bool backward = false, wanted = false;
+	for (const struct acc_seen_call *c = own;
+		c < t->call + t->f->ncall && acc_seen_beside(c, own); c++) {
+		backward |= c->k->backward;
+		if (backward && (c->sends || c->exchanges || c->gathers || c->scatters))
+			return false;
+	}
+	for (size_t i = 0; i < t->f->nrank && !wanted; i++) {
+		const uint32_t by = acc_ids_get(&t->made,
+			acc_seen_place(own->k->step, t->f->rank[i], got->mark));
+		const struct acc_seen_call *c = by == ACC_NOID ? NULL : &t->call[t->seen[by].call];
+		wanted = c != NULL && t->f->rank[i] != own->k->rank && !c->k->talks &&
+			 !c->k->backward && acc_seen_backward(t, c) != NULL;
+	}
+	return backward && wanted;
+}
+
 /* Where the gradients of what else its line received are sent, this one is, too. */
 static int
 sent_back(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc_err *e)
@@ -295,6 +317,13 @@ sent_back(struct acc_replicas *t, const struct acc_replica_seen *got, struct acc
 				" sent to nobody",
 				acc_replicas_name(t, c->k->line, e),
 				acc_replicas_name(t, last->line, e)),
+			1, 0, e);
+	if (rc == 0 && n == 0 && sends_none(t, got))
+		return acc_replicas_blame(t, &g, last->line,
+			SAY(t,
+				"makes the gradient of what %s received, which another rank made in an op call with a backward pass; nothing"
+				" is sent in the backward pass",
+				acc_replicas_name(t, got->line, e)),
 			1, 0, e);
 	return rc < 0 || n == 0
 		       ? rc

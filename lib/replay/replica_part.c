@@ -225,8 +225,30 @@ was_alike(struct acc_replicas *t, const struct acc_rank_group *g, const struct a
 	       acc_replicas_marked(t, g, room, j);
 }
 
+/* Is all else that an op call is given the same on all ranks, made by one before it? 1, 0, < 0. */
+static int
+others_alike(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	uint32_t j, const struct acc_seen_call **room, struct acc_err *e)
+{
+	bool any = false;
+	if (!acc_replicas_peers(t, g, c, room))
+		return 0;
+	for (uint32_t i = 0; i < c->n; i++) {
+		const struct acc_replica_seen *s = &t->seen[c->first + i];
+		enum acc_alike is = ACC_EQUAL;
+		if (s->out || i == j)
+			continue;
+		int rc = acc_seen_maker(t, s) == NULL ? 0
+						      : acc_replicas_alike(t, g, room, i, &is, e);
+		if (rc < 0 || is >= ACC_APART || acc_seen_maker(t, s) == NULL)
+			return rc;
+		any |= s->n > 1;
+	}
+	return any;
+}
+
 /* A bias of what the largest k are chosen of, that nobody made and that ranks had alike: it balances what is
- * chosen, and parts. */
+ * chosen, and parts. Or another one on each rank, of what is the same on all, whose largest are the same then. */
 static int
 balance(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
@@ -240,14 +262,30 @@ balance(struct acc_replicas *t, const struct acc_rank_group *g,
 	for (uint32_t j = 0; j < c->n; j++) {
 		const struct acc_replica_seen *s = &t->seen[c->first + j];
 		if (s->out || s->n < 2 || s->n >= in->n || s->wants || !s->real ||
-			acc_seen_maker(t, s) != NULL || !was_alike(t, g, c, j, room) ||
-			!acc_replicas_peers(t, g, c, room))
+			acc_seen_maker(t, s) != NULL)
+			continue;
+		const bool began = c->k->step == t->step[0];
+		int rc = began ? others_alike(t, g, c, j, room, e) : was_alike(t, g, c, j, room);
+		if (rc < 0)
+			return rc;
+		if (rc == 0)
+			continue;
+		if (!acc_replicas_peers(t, g, c, room))
 			continue;
 		enum acc_alike is = ACC_EQUAL;
-		int rc = acc_replicas_alike(t, g, room, j, &is, e);
+		rc = acc_replicas_alike(t, g, room, j, &is, e);
 		if (rc < 0 || is != ACC_APART)
 			return rc;
 		const char *name = acc_replicas_name(t, peer[0]->k->line, e);
+		if (began) {
+			const struct acc_seen_call *odd = room[acc_replicas_odd(t, g, room, j)];
+			return acc_replicas_blame(t, g, acc_seen_real(t, odd, true)->line,
+				SAY(t,
+					"has a bias added that is another on rank %lld, to what is the same on all"
+					" ranks: %s chooses otherwise on each",
+					(long long)odd->k->rank, name),
+				1, 0, e);
+		}
 		return acc_replicas_blame(t, g, acc_seen_real(t, c, true)->line,
 			SAY(t,
 				"has a bias added that these ranks had alike in step %lld, and that is"
@@ -265,7 +303,7 @@ acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	struct acc_err *e)
 {
 	const struct acc_seen_call *c = peer[0];
-	if (!c->k->backward && c->chooses && c->k->step != t->step[0])
+	if (!c->k->backward && c->chooses)
 		return balance(t, g, peer, room, e);
 	if (c->k->backward || c->k->step != t->step[0])
 		return 0;

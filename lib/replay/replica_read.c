@@ -390,7 +390,7 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->length = acc_str_is(name, "norm") || acc_str_is(name, "linalg_norm") ||
 				    acc_str_is(name, "linalg_vector_norm") ||
 				    acc_str_is(name, "vector_norm");
-			c->chooses = acc_str_is(name, "topk");
+			c->chooses = acc_str_is(name, "topk") || acc_str_is(name, "argmax");
 			c->batch = c->info != NULL && strstr(c->info->family, "batch") != NULL;
 			c->norm = c->info != NULL && strstr(c->info->family, "norm") != NULL &&
 				  !c->batch;
