@@ -152,6 +152,9 @@ int acc_replicas_own_ways(struct acc_replicas *t, int64_t step, const struct acc
  * a number of its update (replica_optimizer.c). *said: it was found, and is said. 0 or < 0. */
 int acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_replica_seen *w, const int64_t rank[2], bool *said, struct acc_err *e);
+/* The rates of optimizers are the same on all ranks, if they were. 0 or < 0. */
+int acc_rule_rates(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* Weights that are averaged over the ranks (replica_average.c): do they part from another rank's until a later step's
  * average, or for good, as they are averaged over others? Is the average of this one divided by the number of ranks?
  * 0 or < 0. */
@@ -187,6 +190,9 @@ bool acc_seen_exchanged(const struct acc_replicas *t, const struct acc_seen_call
 /* Is one given activations that the ranks of a group summed up, by few op calls from there? */
 bool acc_seen_summed(const struct acc_replicas *t, const struct acc_seen_call *c,
 	const struct acc_rank_group *g);
+/* What stages make of the gradients of a weight that they share (replica_role.c). 0 or < 0. */
+int acc_rule_shared(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* What goes through a reduction in one call of a line does in all (replica_way.c). 0 or < 0. */
 int acc_rule_roles(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);

@@ -3,6 +3,8 @@
 #include "acc/say.h"
 #include "replay/replica.h"
 
+#include <string.h>
+
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
 struct inputs { /* of the same op call on two ranks */
@@ -164,4 +166,68 @@ acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g
 					    " weights and gradients are the same: the weight of %s parts",
 				  (long long)here, (long long)there, name),
 		1, 0, e);
+}
+
+/* --- rates --- */
+
+static bool
+is_optimizer(const struct acc_seen_call *c)
+{
+	static const char *const names[] = {"sgd", "adam", "adamw", "adagrad", "adadelta", "adamax",
+		"asgd", "nadam", "radam", "rmsprop", "rprop"};
+	for (size_t i = 0; c->info != NULL && i < sizeof names / sizeof *names; i++)
+		if (strcmp(c->info->family, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* 1, 0: it has none; < 0. */
+static int
+rate_of(struct acc_replicas *t, const struct acc_seen_call *c, double *rate, struct acc_err *e)
+{
+	for (size_t i = 0; i < c->k->n; i++) {
+		struct acc_rec *r;
+		int rc = t->f->get(t->f->arg, c->k->line + i, &r, e);
+		if (rc < 0)
+			return rc;
+		if (acc_str_is(acc_get_text(r, "", "pos"), "lr") &&
+			acc_as_f64(acc_get(r, "", "value"), rate))
+			return 1;
+	}
+	return 0;
+}
+
+/* The rates of the optimizers' calls, each of a part of the weights, were the same on two ranks in the first step, and are
+ * not any more. A warm-up that begins with 0 tells nothing. */
+int
+acc_rule_rates(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	(void)room;
+	for (size_t i = 0; i < t->f->ncall && t->nstep > 1; i++) {
+		const struct acc_seen_call *c = &t->call[i], *call[4];
+		double rate[4];
+		if (c->k->rank != g->rank[0] || c->k->step == t->step[0] || !is_optimizer(c))
+			continue;
+		for (uint32_t k = 1; k < g->n; k++) {
+			int rc = 1;
+			for (int j = 0; j < 4 && rc == 1; j++) {
+				call[j] = acc_replicas_call(t, j < 2 ? t->step[0] : c->k->step,
+					g->rank[j % 2 == 0 ? 0 : k], c->k->key);
+				rc = call[j] == NULL ? 0 : rate_of(t, call[j], &rate[j], e);
+			}
+			if (rc < 0)
+				return rc;
+			if (rc == 0 || rate[0] != rate[1] || rate[0] == 0 || rate[2] == rate[3])
+				continue;
+			return acc_replicas_blame(t, g, acc_seen_real(t, call[3], true)->line,
+				SAY(t,
+					"is made with the rate %.6g on rank %lld and %.6g on rank %lld, which both had"
+					" %.6g in step %lld",
+					rate[3], (long long)g->rank[k], rate[2],
+					(long long)g->rank[0], rate[0], (long long)t->step[0]),
+				1, 0, e);
+		}
+	}
+	return 0;
 }

@@ -1,5 +1,6 @@
 /* What two ranks have in one place is one parameter, or not: by the ranks' roles, as stages of a pipeline have others,
  * and by its values, for op calls are counted, and a rank may leave some out in a step. */
+#include "acc/say.h"
 #include "replay/collective.h"
 #include "replay/limits.h"
 #include "replay/replica.h"
@@ -83,6 +84,68 @@ acc_replicas_stages(struct acc_replicas *t, struct acc_err *e)
 	free(giver);
 	free(start);
 	return rc;
+}
+
+/* --- weights that stages share --- */
+
+/* Do two ranks have a weight of so many elements alike, in the first step? */
+static bool
+share_weight(const struct acc_replicas *t, uint64_t n, int64_t a, int64_t b)
+{
+	for (uint32_t i = 0; i < t->nseen; i++) {
+		const struct acc_replica_seen *s = &t->seen[i];
+		const struct acc_fleet_call *k = t->call[s->call].k;
+		if (s->leaf && s->n == n && k->rank == a && k->step == t->step[0] &&
+			acc_ids_get(&t->first, acc_seen_place(k->step, b, s->mark)) != ACC_NOID)
+			return true;
+	}
+	return false;
+}
+
+/* Is what a reduction made divided by the number of its ranks? 1, 0, < 0. */
+static int
+averages(struct acc_replicas *t, const struct acc_seen_call *c, uint32_t n, struct acc_err *e)
+{
+	const struct acc_replica_seen *out = acc_seen_real(t, c, true);
+	const uint32_t next = out == NULL || out->mark == 0
+				      ? ACC_NOID
+				      : acc_ids_get(&t->scaled, acc_seen_id(t, out));
+	double v = 0;
+	if (c->average || next == ACC_NOID)
+		return c->average;
+	int rc = acc_seen_factor(t, &t->call[next], &v, e);
+	return rc != 1 ? rc : fabs(v * n - 1) < 1e-6;
+}
+
+/* The stages of one pipeline have parts of one gradient of a weight that they share: not a mean. */
+int
+acc_rule_shared(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	(void)room;
+	for (uint32_t i = 0; i < g->n; i++)
+		for (uint32_t k = 0; k < i; k++)
+			if (t->stage[index_of(t, g->rank[i])] == t->stage[index_of(t, g->rank[k])])
+				return 0;
+	for (size_t i = 0; i < t->f->ncall && t->nstep > 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		const struct acc_replica_seen *in = acc_seen_real(t, c, false);
+		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || !c->reduces ||
+			in == NULL || !acc_seen_among(t, c, g) ||
+			!share_weight(t, in->n, g->rank[0], g->rank[1]))
+			continue;
+		int rc = averages(t, c, g->n, e);
+		if (rc != 0)
+			return rc < 0 ? rc
+				      : acc_replicas_blame(t, g, acc_seen_real(t, c, true)->line,
+						acc_say(&t->f->mem,
+							"is a mean over stages of one pipeline, which have parts of one"
+							" gradient of a weight that they share: it must be their sum,"
+							" and is %u times too small",
+							g->n),
+						1, 0, e);
+	}
+	return 0;
 }
 
 /* --- op calls --- */
