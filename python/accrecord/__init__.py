@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import fnmatch
 import functools
+import importlib
 import inspect
 import json
 import linecache
@@ -1002,6 +1003,8 @@ class Recorder:
 
     def patch_all(self):
         op_names()   # of the functions as they are
+        with contextlib.suppress(Exception):   # it compiles the optimizers' functions, which it must not find patched
+            importlib.import_module("torch.distributed.optim")
         self.patch(torch.autograd, "backward", self.autograd)
         if not sees_index():
             for name in ("__getitem__", "__setitem__"):
@@ -1478,7 +1481,9 @@ class Recorder:
         return call
 
     def collective(self, name, old):
-        names = list(inspect.signature(old).parameters)
+        # What others put in its place, such as a timer, may take *args.
+        own = getattr(torch.distributed.distributed_c10d, name, old)
+        names = list(inspect.signature(own).parameters)
         last = names.index("async_op") if "async_op" in names else len(names)
 
         def call(*args, **kwargs):
@@ -1496,7 +1501,8 @@ class Recorder:
                 given = dict(zip(names, args), **kwargs)
                 values = arguments(args[:last], shown)
                 outs = [("out", p, v) for k, a in given.items()
-                        for p, v in leaves(a, str(names.index(k))) if isinstance(v, torch.Tensor)]
+                        for p, v in leaves(a, str(names.index(k)) if k in names else k)
+                        if isinstance(v, torch.Tensor)]
                 if given.get("async_op") and self.level > 0:
                     values = copies(values)
                     y = old(*args, **kwargs)

@@ -1,6 +1,7 @@
 """Records small things into folders of OUT, and checks what Python sees of it. Needs torch.
 
 Usage: small.py OUT"""
+import functools
 import multiprocessing
 import os
 import subprocess
@@ -531,9 +532,55 @@ def worker():
         assert keys(name) == ["Tensor.mul.0.forward"], keys(name)
 
 
+def step_of(rank, name):
+    """A rank of DistributedDataParallel: two micro-batches, of which the second one joins; an all_reduce in disguise."""
+    dist = torch.distributed
+    dist.init_process_group("gloo", init_method="file://" + folder(name + "-meet"), rank=rank, world_size=2)
+    dist.all_reduce = functools.partial(lambda real, *args, **options: real(*args, **options), dist.all_reduce)
+    torch.manual_seed(0)
+    net = nn.parallel.DistributedDataParallel(nn.Linear(3, 2))
+    with accrecord.record(output_dir=folder(name)):
+        with net.no_sync():
+            net(torch.full((1, 3), 1.0 + rank)).sum().backward()
+        net(torch.full((1, 3), 10.0 + rank)).sum().backward()
+        dist.all_reduce(torch.full((1,), float(rank)), group=None)
+
+
+def reduced():
+    """What DistributedDataParallel joins: gradients of all micro-batches, their mean, each parameter's."""
+    ranks = [multiprocessing.get_context("fork").Process(target=step_of, args=(r, "reduced")) for r in (0, 1)]
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join()
+        assert process.exitcode == 0
+    text = subprocess.run(f"accdump-read {folder('reduced')} | accmetric | accfmt --tsv -c rank,key,io,s.max,value",
+                          shell=True, check=True, stdout=subprocess.PIPE).stdout.decode()
+    got = [line.split("\t") for line in text.splitlines() if "all_reduce" in line]
+    values = [[float(x[3]) for x in got if x[0] == rank and x[2] in ("in", "out")] for rank in "01"]
+    assert values == [[11.0, 12.0, 2.0, 2.0, 0.0, 1.0], [13.0, 12.0, 2.0, 2.0, 1.0, 1.0]], values
+    assert [x[4] for x in got if x[0] == "0" and x[4].startswith("Red")] == 2 * ["RedOpType.AVG"], got
+
+
+LATE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import accrecord, torch
+accrecord.start_record(output_dir=sys.argv[2])
+torch.ones(2) + 1
+import torch.distributed.optim
+"""
+
+
+def late():
+    """What compiles the optimizers' functions when it is imported does not find them watched."""
+    subprocess.run(
+        [sys.executable, "-c", LATE, os.path.dirname(os.path.dirname(accrecord.__file__)), folder("late")], check=True)
+
+
 if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ranges, ranks, exported, numbers, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child, worker):
+        for part in (networks, documents, choices, ranges, ranks, exported, numbers, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child, worker, reduced, late):
             part()
