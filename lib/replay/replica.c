@@ -472,10 +472,14 @@ look(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_cal
 			}
 			continue;
 		}
+		/* What else is given to an op call, such as indices of a rank's own heads, is no data. */
+		bool learns = c->loss;
+		for (uint32_t j = 0; j < c->n; j++)
+			learns |= t->seen[c->first + j].leaf;
 		for (uint32_t j = 0; j < c->n; j++) {
 			const struct acc_replica_seen *s = &t->seen[c->first + j];
 			g->weights_differ |= s->weight && !marked_alike(&p, j);
-			g->data_differ |= s->data && !marked_alike(&p, j);
+			g->data_differ |= learns && s->data && !marked_alike(&p, j);
 		}
 	}
 }
