@@ -79,6 +79,20 @@ load helper
 #		--task statistics
 #	tests/selfcheck/tracked.py OUT stages-noise-recent --task statistics
 # of the latter ranks 0 and 2.
+# kinds.tar.gz, the same way, of
+#	tests/selfcheck/kinds.py OUT accumulated-noise-resumed twostages-noise-unjoined ulysses-noise-headscale \
+#		vit-noise-qknorm --task statistics
+# and without step1 of
+#	tests/selfcheck/kinds.py OUT vit-noise-normstoo dropped-noise-gatesum gathered-noise-undivided \
+#		exchanged-noise-gateseed halves-noise-jitter gathered-noise-oldbias fourstages-noise-endsaverage \
+#		ring-noise --task statistics
+# scripts.tar.gz, the same way, of recordings of accrecord, of
+#	tests/selfcheck/scripts.py OUT ddp-resume byhand-divisor byhand-bcast tokens-noworld accum-accumonce \
+#		seqpar-spbias seqpar moe-a2aback moe-expertdiv zero-zerolr tpdp-divworld moedp ring-ringback \
+#		--task statistics
+# collective/written.acc.gz and tokens.acc.gz are, as masks.acc.gz and with step1, of
+#	tests/selfcheck/legal.py OUT masks --task accrecord
+#	tests/selfcheck/more.py OUT tokens --task accrecord
 # collective/table.acc.gz, unzeroed.acc.gz, columns.acc.gz, below.acc.gz and labels.acc.gz are, without step1, as
 # masks.acc.gz, of
 #	tests/selfcheck/uneven.py OUT table-noise table-noise-unzeroed shapes-noise shapes-noise-rows
@@ -114,6 +128,8 @@ setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/tracked.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/tracked_experts.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/reported.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/kinds.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/scripts.tar.gz"
 }
 
 # Nothing is said of what these runs record.
@@ -454,4 +470,39 @@ alone() { # stream, name, text
 	accdump-read ep2-noise-router/step0/rank1 >in
 	accaudit in 2>/dev/null >out || [ $? -eq 2 ]
 	accfmt --json out | jq -es 'map(select(.["audit.ranks"] != null)) == []'
+}
+
+@test "a weight parts: by its update, or as nothing joins a gradient that is the sum of several" {
+	named accumulated-noise-resumed Tensor.mul_.0.forward 0 1 "is a state that is another on rank 1 than on rank 0"
+	named ddp-resume Functional.sgd.0.forward 0 0 "is a state that rank 0 has and rank 1 has not"
+	named zero-zerolr Functional.adamw.0.forward 1 1 "is made with the rate 0.02 on rank 1 and 0.01 on rank 0"
+	named twostages-noise-unjoined Functional.embedding.0.backward 0 0 "was given to no reduction that joins them"
+	named ulysses-noise-headscale Tensor.__getitem__.8.backward 0 0 "was given to no reduction that joins them"
+	named vit-noise-qknorm Functional.layer_norm.2.backward 0 0 "was given to no reduction that joins them"
+	named seqpar-spbias Tensor.add.0.backward 0 0 "was given to no reduction that joins them"
+}
+
+@test "gradients that end as more or less than what the ranks make together" {
+	named vit-noise-normstoo Distributed.all_reduce.6.forward 0 0 "it is 2 times too large"
+	named dropped-noise-gatesum Distributed.all_reduce.2.forward 0 0 "it is 3 times too large"
+	named gathered-noise-undivided Functional.linear.2.backward 0 0 "are means over all 3 ranks: it is 3 times too large"
+	named moe-expertdiv Functional.linear.2.backward 0 0 "are means over all 2 ranks: it is 2 times too large"
+	named byhand-divisor Tensor.div_.0.forward 0 0 "as the sum over the 3 ranks divided by 2"
+	named tpdp-divworld Tensor.div_.0.forward 0 0 "is scaled wrongly"
+	named tokens-noworld Distributed.all_reduce.1.forward 0 0 "3 times too small"
+	named accum-accumonce Functional.smooth_l1_loss.0.backward 0 1 "which divides its loss by 3"
+	named fourstages-noise-endsaverage Distributed.all_reduce.0.forward 0 0 "it must be their sum"
+}
+
+@test "weights, biases and random numbers that are not the same, and gradients that do not come back" {
+	named exchanged-noise-gateseed Functional.linear.0.forward 0 2 "is a weight that is not the same on rank 0 and on rank 2"
+	named byhand-bcast Functional.linear.1.forward 0 1 "is a weight that is not the same on rank 0 and on rank 1"
+	named gathered-noise-oldbias Tensor.__add__.1.forward 0 1 "has a bias added that is another on rank 1"
+	named halves-noise-jitter Tensor.__mul__.8.forward 0 1 "is made of other random numbers on each rank"
+	named moe-a2aback Distributed.all_to_all_single.2.forward 0 0 "does not come back"
+	named ring-ringback Tensor.__getitem__.3.backward 0 1 "nothing is sent in the backward pass"
+}
+
+@test "what accrecord wrote is right: a ring, experts with copies, parts of a sequence, masks and labels by their elements" {
+	right ring-noise moedp seqpar "$DATA/collective/written.acc.gz" "$DATA/collective/tokens.acc.gz"
 }

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+enum { FEW_WEIGHTS = 3 };
+
 struct count {                          /* what a rank's loss, a sum, is divided by */
 	const struct acc_seen_call *by; /* that made, or is given, this number */
 	size_t line;
@@ -91,9 +93,10 @@ acc_rule_own_counts(struct acc_replicas *t, const struct acc_rank_group *g,
 			odd = other;
 	}
 	rc = rc == 1 ? acc_seen_scale(t, g, room, &s, e) : (rc < 0 ? rc : 0);
-	if (rc < 0 || s.n < LIMIT_REPLICA_WEIGHTS)
+	const bool together = first.by != NULL && first.by->k->talks;
+	if (rc < 0 || s.n < (together ? (uint64_t)FEW_WEIGHTS : LIMIT_REPLICA_WEIGHTS))
 		return rc;
-	if (first.by->k->talks)
+	if (together)
 		return !acc_seen_among(t, first.by, g) || fabs(s.factor * g->n - 1) > 1e-6
 			       ? 0
 			       : say_twice(t, g, &s, &first, e);

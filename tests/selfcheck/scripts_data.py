@@ -545,7 +545,7 @@ FAULTS = {
     # The module within DDP is called: https://github.com/NCAR/miles-credit/pull/153
     "notwrapped": ("ddp", TOWARDS + r"Torch\.norm|sgd", "01"),
     # The first micro-batch is the one that synchronizes: https://github.com/modelscope/FunASR/pull/3472
-    "nosync": ("accum", TOWARDS + r"adamw", "01"),
+    "nosync": ("accum", TOWARDS + r"all_reduce|adamw", "01"),
     # A micro-batch's loss is not divided before backward: https://github.com/verl-project/verl/pull/3332
     "accumonce": ("accum", r"smooth_l1_loss|div", "01"),
     # Each rank's mean over its own tokens: https://github.com/huggingface/transformers/issues/34242
