@@ -20,6 +20,14 @@ is_near(struct acc_replicas *t, const struct acc_replica_seen *s, const struct a
 	const struct acc_seen_call *maker = acc_seen_caller(t, acc_seen_maker(t, s));
 	bool apart = maker != NULL && maker->k->backward;
 	*is = false;
+	/* What was made of the weight itself, as by its optimizer, however far it moved. */
+	for (uint32_t j = maker == NULL || maker->k->backward || maker->k->talks ? UINT32_MAX
+										 : maker->first;
+		j != UINT32_MAX && j < maker->first + maker->n && !*is; j++)
+		*is = !t->seen[j].out && t->seen[j].mark == w->mark && t->seen[j].n == s->n;
+	if (*is && maker->behind)
+		return 0;
+	*is = false;
 	int rc = apart ? 0 : acc_replicas_known_apart(t, s, w, LIMIT_REPLICA_MOST, &apart, e);
 	if (rc < 0 || apart)
 		return rc;
