@@ -71,6 +71,51 @@ by_id(const void *pa, const void *pb)
 	return (a->c > b->c) - (a->c < b->c);
 }
 
+static int64_t
+first_step(const struct state *s, int64_t rank)
+{
+	int64_t first = INT64_MAX;
+	for (size_t i = 0; i < s->f->ncall; i++)
+		if (s->f->call[i].rank == rank && s->f->call[i].step < first)
+			first = s->f->call[i].step;
+	return first;
+}
+
+/* Where a step ends otherwise on the rank that sends than on that which receives, as what is received before a model is
+ * called may be of the step before, the k-th of all are one: if there are as many, and both ranks begin with one step. */
+static int
+seat_across_steps(struct state *s, struct acc_err *e)
+{
+	struct seat *own = malloc(((size_t)s->n + 1) * sizeof *own);
+	uint32_t n = 0;
+	if (own == NULL)
+		return acc_nomem(e);
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->c[i].pair != 0)
+			own[n++] = (struct seat){s->c[i].pair, s->c[i].kind == ACC_RECV, i};
+	if (n > 1)
+		qsort(own, n, sizeof *own, by_id);
+	for (uint32_t i = 0, end; i < n; i = end) {
+		uint32_t gave = 0;
+		bool other = false;
+		for (end = i; end < n && own[end].id == own[i].id; end++)
+			gave += own[end].order == 0;
+		const struct seat *got = own + i + gave;
+		if (end - i != 2 * gave)
+			continue;
+		for (uint32_t k = 0; k < gave; k++)
+			other |= s->c[own[i + k].c].call->step != s->c[got[k].c].call->step;
+		other = other && first_step(s, s->c[own[i].c].call->rank) ==
+					 first_step(s, s->c[got[0].c].call->rank);
+		for (uint32_t k = 0; k < gave && other; k++) {
+			const uint64_t id[2] = {own[i].id, k};
+			s->seat[own[i + k].c].id = s->seat[got[k].c].id = acc_hash(id, sizeof id);
+		}
+	}
+	free(own);
+	return 0;
+}
+
 static int
 seat_all(struct state *s, struct acc_err *e)
 {
@@ -91,6 +136,8 @@ seat_all(struct state *s, struct acc_err *e)
 		s->seat[i] = (struct seat){acc_hash(id, sizeof id), order_of(c), i};
 	}
 	acc_map_release(&seen);
+	if (rc == 0)
+		rc = seat_across_steps(s, e);
 	if (rc == 0 && s->n > 1)
 		qsort(s->seat, s->n, sizeof *s->seat, by_id);
 	return rc;

@@ -26,7 +26,9 @@ struct acc_collective {
 	const struct acc_fleet_call *call;
 	enum acc_collective_kind kind;
 	enum acc_reduction op;
-	uint64_t set;          /* equal for calls that may be parts of one */
+	uint64_t set; /* equal for calls that may be parts of one */
+	uint64_t
+		pair; /* the same for those of all steps that are sent from one rank to another; 0: it is none */
 	const int64_t *member; /* of its group, as recorded; NULL: all ranks */
 	uint32_t nmember;
 	int64_t peer;              /* of what has a source or destination */

@@ -291,6 +291,7 @@ acc_collective_read(struct acc_fleet *f, const struct acc_fleet_call *k, struct 
 		int64_t pair[3] = {c->kind == ACC_SEND ? k->rank : c->peer,
 			c->kind == ACC_SEND ? c->peer : k->rank, -2};
 		id[2] = acc_hash(pair, sizeof pair);
+		c->pair = acc_hash((const uint64_t[]){d.group, id[2]}, 2 * sizeof id[2]) | 1;
 	}
 	c->set = acc_hash(id, sizeof id);
 	return rc;

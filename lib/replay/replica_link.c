@@ -44,17 +44,21 @@ sent(const struct acc_replicas *t, const struct acc_seen_call *c)
 	return NULL;
 }
 
-/* Is anybody given it later? */
+/* Is anybody given it later, also in a step that begins behind it? So it may be where nothing more was recorded. */
 static bool
 is_used(const struct acc_replicas *t, const struct acc_replica_seen *got)
 {
 	const struct acc_seen_call *from = &t->call[got->call];
-	for (const struct acc_seen_call *c = from + 1;
-		c < t->call + t->f->ncall && acc_seen_beside(c, from); c++)
+	bool more = false;
+	for (const struct acc_seen_call *c = from + 1; c < t->call + t->f->ncall; c++) {
+		if (c->k->rank != from->k->rank || c->k->step < from->k->step)
+			continue;
+		more |= !c->k->talks;
 		for (uint32_t i = c->first; i < c->first + c->n; i++)
 			if (!t->seen[i].out && t->seen[i].mark == got->mark)
 				return true;
-	return false;
+	}
+	return !more;
 }
 
 /* The first call of a rank and step. */
