@@ -43,7 +43,7 @@ note_start(const struct acc_replicas *t, const struct acc_seen_call *c, struct s
 		s->sends = true;
 		s->gives = s->uses;
 	}
-	for (uint32_t j = c->first; j < c->first + c->n; j++)
+	for (uint32_t j = c->first; j < c->first + c->n && !c->begins; j++)
 		s->uses |= t->seen[j].leaf;
 }
 
