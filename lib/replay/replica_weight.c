@@ -228,23 +228,33 @@ say_unused(struct acc_replicas *t, const struct acc_rank_group *g, const struct 
 		1, 0, e);
 }
 
-/* Of all gradients that a reduction is given, has the other rank the weights, too? Then it is among too few; else it is
- * right for those of parts, and what is whole needs another one. */
+/* Has the other rank the weight of a gradient, too, if it is one? */
+static bool
+has_weight(const struct acc_replicas *t, const struct acc_replica_seen *g, int64_t rank)
+{
+	const struct acc_replica_seen *w = g == NULL || g->n < 2 ? NULL : acc_seen_weight(t, g);
+	return w == NULL || acc_ids_get(&t->first, acc_seen_place(t->call[g->call].k->step, rank,
+							   w->mark)) != ACC_NOID;
+}
+
+/* Of all gradients that a reduction, and those of its line among the same ranks, are given, has the other rank the weights,
+ * too? Then it is among too few; else it is right for those of parts, and what is whole needs another one. */
 static bool
 all_elsewhere(const struct acc_replicas *t, const struct acc_seen_call *c, int64_t rank)
 {
-	const struct acc_replica_seen *in = acc_seen_real(t, c, false);
-	const struct acc_seen_call *join = in == NULL ? NULL : acc_seen_joined(t, in);
-	for (uint32_t j = join == NULL ? 0 : join->first; join != NULL && j < join->first + join->n;
-		j++) {
-		const struct acc_replica_seen *w = t->seen[j].out || t->seen[j].n < 2
-							   ? NULL
-							   : acc_seen_weight(t, &t->seen[j]);
-		if (w != NULL && acc_ids_get(&t->first,
-					 acc_seen_place(c->k->step, rank, w->mark)) == ACC_NOID)
-			return false;
+	bool all = true;
+	for (const struct acc_seen_call *o = t->call; o < t->call + t->f->ncall && all; o++) {
+		if (!acc_seen_beside(o, c) || !o->reduces || o->members != c->members ||
+			(o != c && (c->line == 0 || o->line != c->line)))
+			continue;
+		const struct acc_replica_seen *in = acc_seen_real(t, o, false);
+		const struct acc_seen_call *join = in == NULL ? NULL : acc_seen_joined(t, in);
+		all = join != NULL || has_weight(t, in, rank);
+		for (uint32_t j = join == NULL ? 0 : join->first;
+			join != NULL && j < join->first + join->n && all; j++)
+			all = t->seen[j].out || has_weight(t, &t->seen[j], rank);
 	}
-	return true;
+	return all;
 }
 
 /* A weight that was alike in `step` and is not any more: what of its gradient is known? a, b: of two
@@ -289,7 +299,12 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		rc = acc_replicas_cause(t, g, before(t, a, step, ka->rank), &said, e);
 	if (rc < 0 || said)
 		return rc;
-	if (lost && few[0] != NULL && all_elsewhere(t, few[0], kb->rank))
+	bool wrong = false;
+	for (uint32_t i = 0; i < g->n && lost && few[0] != NULL && !wrong; i++)
+		wrong = g->rank[i] != ka->rank && has_weight(t, ga, g->rank[i]) &&
+			!acc_seen_joins(t, few[0], ka->rank, g->rank[i]) &&
+			all_elsewhere(t, few[0], g->rank[i]);
+	if (wrong)
 		return say_few(t, g, step, a, b, few[0], e);
 	if (lost)
 		return acc_replicas_blame(t, g, ga->line,
