@@ -234,6 +234,32 @@ goes_round(const struct acc_replicas *t, const struct acc_replica_seen *d)
 	return false;
 }
 
+/* Is what an op call makes of this given to a loss, by few op calls? */
+static bool
+to_loss(const struct acc_replicas *t, const struct acc_replica_seen *use)
+{
+	const struct acc_seen_call *own = &t->call[use->call];
+	const struct acc_replica_seen *x = acc_seen_output(t, own);
+	unsigned hops = 0;
+	for (const struct acc_seen_call *c = own + 1;
+		x != NULL && c < t->call + t->f->ncall && acc_seen_beside(c, own) &&
+		!c->k->backward && hops < MOST_HOPS;
+		c++) {
+		bool given = false;
+		for (uint32_t i = c->first; i < c->first + c->n; i++)
+			given |= !t->seen[i].out && t->seen[i].mark == x->mark;
+		if (given && c->loss)
+			return true;
+		if (given && (c->info == NULL ||
+				     (c->info->cls != ACC_OP_MUL && c->info->cls != ACC_OP_MOVE &&
+					     c->info->cls != ACC_OP_CONTRACT)))
+			return false;
+		x = given ? acc_seen_output(t, c) : x;
+		hops += given;
+	}
+	return false;
+}
+
 /* Of what was gathered each rank makes a gradient for the parts of all: where these differ, they must be joined. */
 static int
 gathered(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
@@ -241,9 +267,12 @@ gathered(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 {
 	const struct acc_replica_seen *d = NULL;
 	uint64_t part = 0; /* the buffers that are filled are no smaller */
-	for (uint32_t i = c->first; i < c->first + c->n; i++)
+	bool wants = false;
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
 		if (!t->seen[i].out && t->seen[i].real && (part == 0 || t->seen[i].n < part))
 			part = t->seen[i].n;
+		wants |= !t->seen[i].out && t->seen[i].wants;
+	}
 	const struct acc_replica_seen *use = part < 2 || !acc_seen_among(t, c, g)
 						     ? NULL
 						     : only_use(t, c, part * g->n);
@@ -254,7 +283,9 @@ gathered(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 		if (t->seen[i].out && acc_seen_input(t, &t->seen[i]) == use)
 			d = &t->seen[i];
 	bool far = false;
-	if (d == NULL || d->mark == 0 || !acc_replicas_peers(t, g, back, peer) || goes_round(t, d))
+	/* What was detached is no more than data to others, but to a loss that has columns of all. */
+	if (d == NULL || d->mark == 0 || (!wants && !to_loss(t, use)) ||
+		!acc_replicas_peers(t, g, back, peer) || goes_round(t, d))
 		return 0;
 	int rc = acc_replicas_far(t, g, peer, (uint32_t)(d - t->seen) - back->first, &far, e);
 	return rc < 0 || !far
