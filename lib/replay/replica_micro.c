@@ -270,11 +270,27 @@ open_question(const struct micro *m, const struct use *u)
 	return false;
 }
 
+/* Are the gradients that no reduction is given given to one in a later step, as where these run beside the next one? */
+static bool
+joined_later(const struct micro *m, const struct use *u)
+{
+	bool all = true;
+	for (uint32_t k = 0; k < u->n && all; k++) {
+		bool later = u->joined >> k & 1;
+		for (size_t i = 1; i < m->t->nstep && !later; i++)
+			later = acc_ids_get(&m->t->given, acc_seen_place(m->t->step[i],
+								  m->t->call[u->g[k]->call].k->rank,
+								  u->g[k]->mark)) != ACC_NOID;
+		all = later;
+	}
+	return all;
+}
+
 static bool
 is_wrong(const struct micro *m, const struct use *u)
 {
-	return u->before != NULL ||
-	       (u->joined != 0 && u->joined != (1U << u->n) - 1 && !open_question(m, u));
+	return u->before != NULL || (u->joined != 0 && u->joined != (1U << u->n) - 1 &&
+					    !open_question(m, u) && !joined_later(m, u));
 }
 
 static int

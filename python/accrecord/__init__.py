@@ -1125,7 +1125,6 @@ class Recorder:
 
     def next_step(self, number=None):
         self.flush_partial()
-        self.flush_works()
         self.step_number = self.step_number + 1 if number is None else number
         self.pending = False
         self.calls.clear()
@@ -1507,7 +1506,7 @@ class Recorder:
                     values = copies(values)
                     y = old(*args, **kwargs)
                     if y is not None:
-                        self.works[id(y)] = (y, op, n, values, outs, place)
+                        self.works[id(y)] = (y, op, n, values, outs, place, self.step_number)
                     return y
                 self.before(op, n, "forward", values, place)
                 y = old(*args, **kwargs)
@@ -1527,7 +1526,9 @@ class Recorder:
                 return old(work, *args, **kwargs)
             with self.quiet(), torch.no_grad():
                 y = old(work, *args, **kwargs)
-                _, op, n, values, outs, place = self.works.pop(id(work))
+                _, op, n, values, outs, place, step = self.works.pop(id(work))
+                if step != self.step_number:   # it belongs to the step that goes on with its result
+                    n = self.count(op)
                 self.before(op, n, "forward", values, place)
                 self.after(op, n, "forward", values, outs, place)
                 return y
@@ -1537,7 +1538,7 @@ class Recorder:
         """Of collectives that nobody waited for only the inputs are known."""
         works, self.works = self.works, {}
         with self.quiet(), torch.no_grad():
-            for _, op, n, values, _, place in works.values():
+            for _, op, n, values, _, place, _ in works.values():
                 lacking("the result of collectives with async_op whose wait() is not called")
                 self.before(op, n, "forward", values, place)
 

@@ -544,10 +544,14 @@ def step_of(rank, name):
             net(torch.full((1, 3), 1.0 + rank)).sum().backward()
         net(torch.full((1, 3), 10.0 + rank)).sum().backward()
         dist.all_reduce(torch.full((1,), float(rank)), group=None)
+        work = dist.all_reduce(torch.full((1,), 5.0 + rank), async_op=True)
+        accrecord.step()
+        work.wait()
 
 
 def reduced():
-    """What DistributedDataParallel joins: gradients of all micro-batches, their mean, each parameter's."""
+    """What DistributedDataParallel joins: gradients of all micro-batches, their mean, each parameter's. What is waited
+    for in the next step is of that. It comes first: behind a backward pass autograd refuses to be forked."""
     ranks = [multiprocessing.get_context("fork").Process(target=step_of, args=(r, "reduced")) for r in (0, 1)]
     for process in ranks:
         process.start()
@@ -558,7 +562,7 @@ def reduced():
                           shell=True, check=True, stdout=subprocess.PIPE).stdout.decode()
     got = [line.split("\t") for line in text.splitlines() if "all_reduce" in line]
     values = [[float(x[3]) for x in got if x[0] == rank and x[2] in ("in", "out")] for rank in "01"]
-    assert values == [[11.0, 12.0, 2.0, 2.0, 0.0, 1.0], [13.0, 12.0, 2.0, 2.0, 1.0, 1.0]], values
+    assert values == [[11.0, 12.0, 2.0, 2.0, 0.0, 1.0, 5.0, 11.0], [13.0, 12.0, 2.0, 2.0, 1.0, 1.0, 6.0, 11.0]], values
     assert [x[4] for x in got if x[0] == "0" and x[4].startswith("Red")] == 2 * ["RedOpType.AVG"], got
 
 
@@ -582,5 +586,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (networks, documents, choices, ranges, ranks, exported, numbers, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child, worker, reduced, late):
+        for part in (reduced, networks, documents, choices, ranges, ranks, exported, numbers, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child, worker, late):
             part()
