@@ -127,6 +127,37 @@ reason_of(struct acc_replicas *t, const struct acc_seen_call *a, const struct ac
 							      : differs(t, a, b, n, &why->out, e);
 }
 
+static bool
+is_optimizer(const struct acc_seen_call *c)
+{
+	static const char *const names[] = {"sgd", "adam", "adamw", "adagrad", "adadelta", "adamax",
+		"asgd", "nadam", "radam", "rmsprop", "rprop"};
+	for (size_t i = 0; c->info != NULL && i < sizeof names / sizeof *names; i++)
+		if (strcmp(c->info->family, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* A step of an optimizer that one rank takes and the other one does not, by the line that it is called from; NULL. */
+static const struct acc_seen_call *
+one_more(const struct acc_replicas *t, int64_t step, int64_t has, int64_t lacks)
+{
+	for (size_t i = 0; i < t->f->ncall; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		uint32_t n[2] = {0, 0};
+		if (c->k->step != step || c->k->rank != has || !is_optimizer(c) || c->line == 0)
+			continue;
+		for (size_t k = 0; k < t->f->ncall; k++)
+			n[t->call[k].k->rank == lacks] += t->call[k].line == c->line &&
+							  t->call[k].k->step == step &&
+							  (t->call[k].k->rank == has ||
+								  t->call[k].k->rank == lacks);
+		if (n[0] > n[1])
+			return c;
+	}
+	return NULL;
+}
+
 int
 acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_replica_seen *w, const int64_t rank[2], bool *said, struct acc_err *e)
@@ -137,6 +168,20 @@ acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g
 	*said = false;
 	if (acc_ids_get(&t->roles, id) == 0) /* asked of each weight that parts */
 		return 0;
+	for (int i = 0; i < 2; i++) {
+		const struct acc_seen_call *more = one_more(t, step, rank[i], rank[!i]);
+		const struct acc_replica_seen *out = more == NULL ? NULL
+								  : acc_seen_real(t, more, true);
+		*said = out != NULL;
+		if (*said)
+			return acc_replicas_blame(t, g, out->line,
+				SAY(t,
+					"is of a step of the optimizer that rank %lld takes and rank %lld does not: the"
+					" weight of %s parts",
+					(long long)rank[i], (long long)rank[!i],
+					acc_replicas_name(t, w->line, e)),
+				1, 0, e);
+	}
 	for (size_t i = 0; i < t->f->ncall && rc == 0 && why.own == NULL && why.out == NULL; i++) {
 		const struct acc_seen_call *p = peer_of(t, &t->call[i], step, rank);
 		rc = p == NULL ? 0 : reason_of(t, &t->call[i], p, w->n, &why, e);
@@ -169,17 +214,6 @@ acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g
 }
 
 /* --- rates --- */
-
-static bool
-is_optimizer(const struct acc_seen_call *c)
-{
-	static const char *const names[] = {"sgd", "adam", "adamw", "adagrad", "adadelta", "adamax",
-		"asgd", "nadam", "radam", "rmsprop", "rprop"};
-	for (size_t i = 0; c->info != NULL && i < sizeof names / sizeof *names; i++)
-		if (strcmp(c->info->family, names[i]) == 0)
-			return true;
-	return false;
-}
 
 /* 1, 0: it has none; < 0. */
 static int

@@ -102,7 +102,7 @@ may_join(const struct acc_replicas *t, const struct acc_replica_seen *g, int64_t
 		if (!c->k->talks || !acc_seen_beside(c, from))
 			continue;
 		const bool one = c->sends || c->receives;
-		for (uint32_t i = c->first; one && i < c->first + c->n; i++)
+		for (uint32_t i = c->first; one && c->behind && i < c->first + c->n; i++)
 			if (t->seen[i].n == g->n)
 				return true;
 		/* What is exchanged or gathered before the last backward call is activations. */
