@@ -490,8 +490,9 @@ static int (*const rules[])(struct acc_replicas *, const struct acc_rank_group *
 	acc_rule_micro, acc_rule_dual, acc_rule_roles, acc_rule_groups, acc_rule_state,
 	acc_rule_moments, acc_rule_adjoint, acc_rule_whole, acc_rule_kinds, acc_rule_terms,
 	acc_rule_project, acc_rule_columns, acc_rule_lookup, acc_fleet_divisor, acc_rule_own_counts,
-	acc_rule_counted, acc_rule_total, acc_rule_begins, acc_rule_back, acc_rule_rates,
-	acc_rule_shared, acc_rule_to_one, acc_rule_sequence, acc_rule_contrast, acc_rule_kept};
+	acc_rule_counted, acc_rule_total, acc_rule_divided, acc_rule_begins, acc_rule_back,
+	acc_rule_rates, acc_rule_shared, acc_rule_to_one, acc_rule_sequence, acc_rule_contrast,
+	acc_rule_kept};
 
 /* What is said of the group as a whole. */
 static int

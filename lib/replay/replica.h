@@ -490,6 +490,8 @@ int acc_rule_back(struct acc_replicas *t, const struct acc_rank_group *g,
 /* By what losses are divided (replica_total.c). 0 or < 0. */
 int acc_rule_total(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+int acc_rule_divided(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 int acc_rule_begins(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* Do the losses have all labels that a reduction counts (replica_counted.c)? 0 or < 0. */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_LOSSES = 32 };
+enum { MOST_LOSSES = 32, FEW_WEIGHTS = 3 };
 
 static const double NEAR = 1e-5; /* numbers that are rounded to f32 a few times are nearer */
 
@@ -248,4 +248,63 @@ acc_rule_begins(struct acc_replicas *t, const struct acc_rank_group *g,
 			1, 0, e);
 	}
 	return 0;
+}
+
+/* --- a sum that is divided by what the ranks counted together --- */
+
+/* What a loss is divided by: a number that no gradient is wanted of. NULL: this is no such call. */
+static const struct acc_replica_seen *
+divisor_of(struct acc_replicas *t, const struct acc_seen_call *c, double *v, struct acc_err *e)
+{
+	const struct acc_replica_seen *by = NULL;
+	bool wants = false;
+	struct acc_rec *r;
+	if (c->k->backward || c->k->talks || c->info == NULL || c->info->cls != ACC_OP_MUL)
+		return NULL;
+	for (uint32_t j = c->first; j < c->first + c->n; j++) {
+		if (t->seen[j].n != 1)
+			return NULL;
+		wants |= !t->seen[j].out && t->seen[j].wants;
+		by = !t->seen[j].out && !t->seen[j].wants && t->seen[j].mark != 0 ? &t->seen[j]
+										  : by;
+	}
+	if (by == NULL || !wants || t->f->get(t->f->arg, c->k->line, &r, e) < 0 ||
+		!acc_str_is(acc_op_name(acc_get_text(r, "", "op")), "mul"))
+		return by == NULL || !wants || acc_seen_number(t, by->line, v, e) != 1 ? NULL : by;
+	return NULL;
+}
+
+int
+acc_rule_divided(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	struct acc_scale scale = {.n = 0};
+	double v = 0, seed = 0, s = 0;
+	int rc = 0;
+	for (size_t i = 0; i < t->f->ncall && t->nstep > 0 && g->n == t->f->nrank; i++) {
+		const struct acc_seen_call *c = &t->call[i], *back;
+		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] ||
+			(back = acc_seen_backward(t, c)) == NULL ||
+			divisor_of(t, c, &v, e) == NULL || v < 2 || v != rint(v))
+			continue;
+		rc = is_summed_up(t, g, v, e);
+		for (uint32_t j = back->first; j < back->first + back->n && rc == 1; j++)
+			if (!t->seen[j].out)
+				rc = acc_seen_number(t, t->seen[j].line, &s, e);
+		if (rc < 0)
+			return rc;
+		if (rc == 1 && seed != 0 && s != seed)
+			return 0;
+		seed = rc == 1 ? s : seed;
+	}
+	rc = seed == 0 ? 0 : acc_seen_scale(t, g, room, &scale, e);
+	const double all = seed * scale.factor, off = all < 1 ? 1 / all : all;
+	if (rc < 0 || seed == 0 || scale.n < FEW_WEIGHTS || !(fabs(off - g->n) < NEAR * g->n))
+		return rc;
+	return acc_replicas_blame(t, g, scale.line,
+		acc_say(&t->f->mem,
+			"is the gradient of a weight, or what is made of it; all %llu end as %.6g times the sum over the"
+			" ranks of gradients of a loss that is divided by what they counted together: %u times too %s",
+			(unsigned long long)scale.n, all, g->n, all > 1 ? "large" : "small"),
+		1, 0, e);
 }
