@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_LOSSES = 32, FEW_WEIGHTS = 3 };
+enum { MOST_LOSSES = 32, FEW_WEIGHTS = 3, MOST_HOPS = 6 };
 
 static const double NEAR = 1e-5; /* numbers that are rounded to f32 a few times are nearer */
 
@@ -274,6 +274,32 @@ divisor_of(struct acc_replicas *t, const struct acc_seen_call *c, double *v, str
 	return NULL;
 }
 
+/* By what numbers the terms of a sum were multiplied before that. 1; 0: not all are known; < 0. */
+static int
+multiplied(struct acc_replicas *t, const struct acc_seen_call *c, double *by, struct acc_err *e)
+{
+	*by = 1;
+	for (unsigned hops = 0; hops < MOST_HOPS; hops++) {
+		const struct acc_replica_seen *x = NULL;
+		double v = 1;
+		uint32_t tensors = 0;
+		for (uint32_t j = c->first; j < c->first + c->n; j++) {
+			tensors += !t->seen[j].out;
+			x = !t->seen[j].out && t->seen[j].wants ? &t->seen[j] : x;
+		}
+		if (hops > 0 && c->info != NULL && c->info->cls == ACC_OP_MUL && tensors == 1) {
+			int rc = number_of(t, c, &v, e);
+			if (rc != 1)
+				return rc;
+			*by *= v;
+		}
+		c = x == NULL ? NULL : acc_seen_caller(t, acc_seen_maker(t, x));
+		if (c == NULL || c->k->talks || c->k->backward || c->loss)
+			return c == NULL || c->loss;
+	}
+	return 1;
+}
+
 int
 acc_rule_divided(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
@@ -293,6 +319,10 @@ acc_rule_divided(struct acc_replicas *t, const struct acc_rank_group *g,
 				rc = acc_seen_number(t, t->seen[j].line, &s, e);
 		if (rc < 0)
 			return rc;
+		double by = 1;
+		if (rc == 1 && (rc = multiplied(t, c, &by, e)) < 1)
+			return rc;
+		s *= by;
 		if (rc == 1 && seed != 0 && s != seed)
 			return 0;
 		seed = rc == 1 ? s : seed;
