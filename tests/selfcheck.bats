@@ -90,6 +90,9 @@ load helper
 #	tests/selfcheck/scripts.py OUT ddp-resume byhand-divisor byhand-bcast tokens-noworld accum-accumonce \
 #		seqpar-spbias seqpar moe-a2aback moe-expertdiv zero-zerolr tpdp-divworld moedp ring-ringback \
 #		--task statistics
+# calm.tar.gz, the same way, of calm/, and programs.tar.gz, where stages is stages-right, of
+#	tests/selfcheck/calm.py OUT retrieve gan frozen fednova gossip delayed --task statistics
+#	tests/selfcheck/programs.py OUT stages gan-oncemore scan-cpaverage --task statistics
 # collective/written.acc.gz and tokens.acc.gz are, as masks.acc.gz and with step1, of
 #	tests/selfcheck/legal.py OUT masks --task accrecord
 #	tests/selfcheck/more.py OUT tokens --task accrecord
@@ -130,6 +133,8 @@ setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/reported.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/kinds.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/scripts.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/calm.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/programs.tar.gz"
 }
 
 # Nothing is said of what these runs record.
@@ -476,6 +481,7 @@ alone() { # stream, name, text
 	named accumulated-noise-resumed Tensor.mul_.0.forward 0 1 "is a state that is another on rank 1 than on rank 0"
 	named ddp-resume Functional.sgd.0.forward 0 0 "is a state that rank 0 has and rank 1 has not"
 	named zero-zerolr Functional.adamw.0.forward 1 1 "is made with the rate 0.02 on rank 1 and 0.01 on rank 0"
+	named gan-oncemore Functional.adam.1.forward 0 1 "is of a step of the optimizer that rank 1 takes and rank 0 does not"
 	named twostages-noise-unjoined Functional.embedding.0.backward 0 0 "was given to no reduction that joins them"
 	named ulysses-noise-headscale Tensor.__getitem__.8.backward 0 0 "was given to no reduction that joins them"
 	named vit-noise-qknorm Functional.layer_norm.2.backward 0 0 "was given to no reduction that joins them"
@@ -490,6 +496,7 @@ alone() { # stream, name, text
 	named byhand-divisor Tensor.div_.0.forward 0 0 "as the sum over the 3 ranks divided by 2"
 	named tpdp-divworld Tensor.div_.0.forward 0 0 "is scaled wrongly"
 	named tokens-noworld Distributed.all_reduce.1.forward 0 0 "3 times too small"
+	named scan-cpaverage Tensor.div_.0.forward 0 0 "divided by what they counted together: 3 times too small"
 	named accum-accumonce Functional.smooth_l1_loss.0.backward 0 1 "which divides its loss by 3"
 	named fourstages-noise-endsaverage Distributed.all_reduce.0.forward 0 0 "it must be their sum"
 }
@@ -505,4 +512,8 @@ alone() { # stream, name, text
 
 @test "what accrecord wrote is right: a ring, experts with copies, parts of a sequence, masks and labels by their elements" {
 	right ring-noise moedp seqpar "$DATA/collective/written.acc.gz" "$DATA/collective/tokens.acc.gz"
+}
+
+@test "steps that end elsewhere on one rank, or that others take more of; averages of weights; what is detached" {
+	right stages-right calm/frozen calm/gan calm/fednova calm/gossip calm/delayed calm/retrieve
 }
