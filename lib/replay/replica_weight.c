@@ -349,7 +349,7 @@ acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64
 {
 	const struct acc_replica_seen *a0 = before(t, a, step, t->call[a->call].k->rank),
 				      *b0 = before(t, b, step, t->call[b->call].k->rank);
-	double ratio = 0, limit = 0;
+	double ratio = 0, limit = 0, number = 0;
 	bool flat = false, one = false;
 	/* Who left its op call out in that step may have it as the others had it. */
 	const bool left_out[2] = {
@@ -364,6 +364,11 @@ acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64
 		rc = acc_replicas_flat(t, a0, &flat, e);
 	else if (!a0->lone)
 		rc = acc_replicas_constant(t, a0, &flat, e);
+	else if ((rc = acc_seen_number(t, a0->line, &number, e)) == 1) {
+		flat = number ==
+		       0; /* what nobody is seen to have made may be a term of a loss, and none yet */
+		rc = 0;
+	}
 	if (rc < 0 || flat)
 		return rc;
 	const struct acc_replica_seen *const w[4] = {a, a0, b, b0};
