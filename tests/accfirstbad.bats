@@ -734,6 +734,10 @@ unmatched" ] || { echo "$found"; return 1; }
 	judge 1 "$J/overflow-weight.acc"
 	first overflow Functional.linear.0.forward arrived
 	says "input 1 has NaN, and no recorded op made it"
+	judge 0 "$J/overflow-filled.acc"
+	first clean
+	judge 1 "$J/overflow-passed.acc"
+	first overflow Distributed.broadcast.0.forward arrived
 	judge 1 "$J/overflow-rank0.acc" "$J/overflow-rank1.acc"
 	first overflow Functional.softmax.0.forward overflow
 	[ "$(field rank)" = 1 ]

@@ -227,6 +227,19 @@ look_around(const struct acc_case *c, const struct acc_ranks *t, uint32_t call, 
 	}
 }
 
+/* Does a communication put out what is known, and odd nowhere? Then what it was given was there to be filled, as that of
+ * broadcast is on all ranks but one. */
+static bool
+is_replaced(const struct acc_case *c, uint32_t call, const struct holds *out)
+{
+	const struct acc_call *k = &c->call[call];
+	bool known = false;
+	for (uint32_t i = k->first; i <= k->last; i++)
+		known |= c->item[i].call == call && acc_is_output(&c->item[i]) &&
+			 c->item[i].a_known;
+	return known && out->item == ACC_NOCALL && acc_is_communication(k);
+}
+
 static enum role
 role(const struct acc_case *c, const struct acc_ranks *t, uint32_t call, struct holds *h)
 {
@@ -239,6 +252,8 @@ role(const struct acc_case *c, const struct acc_ranks *t, uint32_t call, struct 
 		return FINE;
 	/* A mask may come in full of -Inf, but NaN comes from somewhere. */
 	if (in.nan && c->item[in.item].kind == ACC_ITEM_TENSOR) {
+		if (is_replaced(c, call, h))
+			return FINE;
 		*h = in;
 		return GETS;
 	}

@@ -795,6 +795,11 @@ one(s, "Functional.linear.0.forward", "in", "0", **{"stat.max": 1.0, "stat.min":
 one(s, "Functional.linear.0.forward", "in", "1", **{"stat.max": NAN, "stat.min": NAN})
 one(s, "Functional.linear.0.forward", "out", "0", **{"stat.max": NAN, "stat.min": NAN})
 s.write("overflow-weight")
+for name, filled in (("overflow-filled", 1.0), ("overflow-passed", NAN)):   # what broadcast finds, and what it leaves
+    s = Stream()
+    one(s, "Distributed.broadcast.0.forward", "in", "0", **{"stat.max": NAN, "stat.min": NAN})
+    one(s, "Distributed.broadcast.0.forward", "out", "0", **{"stat.max": filled, "stat.min": -filled})
+    s.write(name)
 
 
 # --- msprobe's rules: rows as accmetric --preset msprobe leaves them ---
