@@ -734,6 +734,8 @@ unmatched" ] || { echo "$found"; return 1; }
 	judge 1 "$J/overflow-weight.acc"
 	first overflow Functional.linear.0.forward arrived
 	says "input 1 has NaN, and no recorded op made it"
+	judge 0 "$J/overflow-unset.acc"
+	first clean
 	judge 0 "$J/overflow-filled.acc"
 	first clean
 	judge 1 "$J/overflow-passed.acc"

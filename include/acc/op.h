@@ -110,7 +110,8 @@ bool acc_op_talks(struct acc_str op);
 /* Does it send to one other rank, or take from one? */
 bool acc_op_hands(struct acc_str op);
 /* Is an argument at this position (0, 0.3, output_tensor) only there to be filled, as the buffers
- * that torch.distributed's functions receive into? What it held before is no input. */
+ * that torch.distributed's functions receive into, and what fill_ or copy_ writes to? What it held before is no
+ * input. */
 bool acc_op_fills(struct acc_str op, struct acc_str pos);
 /* Does it write to its first argument, by its row or by the spelling of its name (add_)? */
 bool acc_op_in_place(struct acc_str op);

@@ -329,12 +329,28 @@ acc_op_hands(struct acc_str op)
 	       acc_word_in("send recv isend irecv batch_isend_irecv Send Receive", acc_op_name(op));
 }
 
+/* Does it write to its first argument without reading it, as what sets a weight does? What stands there may never have been
+ * set. */
+static bool
+overwrites(struct acc_str op)
+{
+	static const char *const names[] = {"fill", "zero", "copy", "normal", "uniform",
+		"bernoulli", "cauchy", "exponential", "geometric", "log_normal", "random"};
+	const struct acc_str name = acc_op_name(op);
+	bool is = false;
+	for (size_t i = 0; i < sizeof names / sizeof *names && acc_str_ends(op, "_"); i++)
+		is |= acc_str_is(name, names[i]);
+	return is;
+}
+
 bool
 acc_op_fills(struct acc_str op, struct acc_str pos)
 {
 	static const char *const names[] = {"output", "output_tensor", "output_tensor_list",
 		"output_tensors", "tensor_list"};
 	const struct acc_op_info *o = NULL;
+	if (overwrites(op))
+		return acc_str_is(pos, "0");
 	if (acc_str_starts(op, "Distributed."))
 		o = acc_op_info_of(op);
 	if (o == NULL || (o->flags & ACC_OP_FILLS) == 0)

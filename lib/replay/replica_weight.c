@@ -58,11 +58,14 @@ is_alone(struct acc_replicas *t, const struct acc_replica_seen *w, bool *is, str
 	return *is ? 0 : acc_replicas_flat(t, w, is, e);
 }
 
-/* Is it a gradient of another weight, as its shape shows? */
+/* Is it a gradient of another weight, as its shape shows, or something else that is not flat, as buckets are? */
 static bool
 is_of_other(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	const struct acc_seen_call *own = &t->call[s->call];
+	const int64_t n = (int64_t)s->n;
+	if (s->shape != acc_hash(&n, sizeof n))
+		return true;
 	for (uint32_t i = 0; i < t->nseen; i++)
 		if (t->seen[i].leaf && t->seen[i].shape == s->shape &&
 			t->call[t->seen[i].call].k->rank == own->k->rank &&

@@ -795,6 +795,11 @@ one(s, "Functional.linear.0.forward", "in", "0", **{"stat.max": 1.0, "stat.min":
 one(s, "Functional.linear.0.forward", "in", "1", **{"stat.max": NAN, "stat.min": NAN})
 one(s, "Functional.linear.0.forward", "out", "0", **{"stat.max": NAN, "stat.min": NAN})
 s.write("overflow-weight")
+s = Stream()   # what memory held that nobody had set
+one(s, "Tensor.fill_.0.forward", "in", "0", **{"stat.max": NAN, "stat.min": NAN})
+one(s, "Tensor.fill_.0.forward", "in", "1", type="float", value=1.0)
+one(s, "Tensor.fill_.0.forward", "out", "0", **{"stat.max": 1.0, "stat.min": 1.0})
+s.write("overflow-unset")
 for name, filled in (("overflow-filled", 1.0), ("overflow-passed", NAN)):   # what broadcast finds, and what it leaves
     s = Stream()
     one(s, "Distributed.broadcast.0.forward", "in", "0", **{"stat.max": NAN, "stat.min": NAN})

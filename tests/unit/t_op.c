@@ -177,7 +177,10 @@ buffers(void)
 		{"Distributed.reduce_scatter_tensor", "input", false},
 		{"Distributed.all_to_all_single", "0", true}, {"Distributed.irecv", "tensor", true},
 		{"Distributed.all_gather", "tensor", false}, {"Distributed.send", "0", false},
-		{"Distributed.all_reduce", "0", false}, {"Torch.all_gather", "0", false}};
+		{"Distributed.all_reduce", "0", false}, {"Torch.all_gather", "0", false},
+		{"Tensor.fill_", "0", true}, {"Tensor.copy_", "0", true},
+		{"Tensor.copy_", "1", false}, {"Tensor.fill_diagonal_", "0", false},
+		{"Torch.normal", "0", false}};
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++)
 		ok(acc_op_fills(acc_str(t[i].op), acc_str(t[i].pos)) == t[i].fills,
 			"'%s' %s argument %s", t[i].op, t[i].fills ? "fills" : "does not fill",
