@@ -94,6 +94,8 @@ struct acc_replicas {
 	size_t ngroup, cap_group;
 	struct acc_ids roles; /* what was asked of two ranks or steps: 1 or 0 */
 	struct acc_ids
+		lined; /* calls by step, rank, line and how many of that there are before; see replica_weight.c */
+	struct acc_ids
 		drawn; /* see replica_spoiled.c: by step, rank and group, a call; or behind the last */
 	size_t *stage; /* of each rank, in a pipeline: 0 begins */
 	double *a, *b; /* ACC_CHUNK elements each */
@@ -481,9 +483,6 @@ int acc_rule_kept(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Does a rank go on with a sum that another one has alone (replica_to_one.c)? 0 or < 0. */
 int acc_rule_to_one(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
-/* Who made a tensor, before its elements were moved, in an op call with a backward pass; NULL: nobody. */
-const struct acc_seen_call *acc_seen_graded(const struct acc_replicas *t,
-	const struct acc_replica_seen *s);
 /* Is anything exchanged in the backward pass, if it is in the forward pass (replica_back.c)? 0 or < 0. */
 int acc_rule_back(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);

@@ -6,8 +6,9 @@ enum { MOST_HOPS = 8 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
-const struct acc_seen_call *
-acc_seen_graded(const struct acc_replicas *t, const struct acc_replica_seen *s)
+/* Who made a tensor, before its elements were moved, in an op call with a backward pass; NULL: nobody. */
+static const struct acc_seen_call *
+graded(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	for (unsigned hops = 0; s != NULL && hops < MOST_HOPS; hops++) {
 		const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s)), *back;
@@ -70,9 +71,7 @@ acc_rule_back(struct acc_replicas *t, const struct acc_rank_group *g,
 			return 0;
 		if (c->exchanges && acc_seen_among(t, c, g) && first == NULL) {
 			const struct acc_replica_seen *in = operand(t, c);
-			first = in != NULL && acc_seen_graded(t, in) != NULL && is_wanted(t, c)
-					? c
-					: NULL;
+			first = in != NULL && graded(t, in) != NULL && is_wanted(t, c) ? c : NULL;
 		}
 	}
 	const struct acc_replica_seen *out = first == NULL ? NULL : acc_seen_output(t, first);

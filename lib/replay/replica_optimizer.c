@@ -165,14 +165,17 @@ acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g
 	const uint64_t id = acc_seen_place(step, rank[0], acc_seen_place(step, rank[1], w->n + 4));
 	struct reason why = {.own = NULL};
 	int rc = 0;
-	*said = false;
-	if (acc_ids_get(&t->roles, id) == 0) /* asked of each weight that parts */
+	const uint32_t known = acc_ids_get(&t->roles, id); /* asked of each weight that parts */
+	*said = known == 1;
+	if (known != ACC_NOID)
 		return 0;
 	for (int i = 0; i < 2; i++) {
 		const struct acc_seen_call *more = one_more(t, step, rank[i], rank[!i]);
 		const struct acc_replica_seen *out = more == NULL ? NULL
 								  : acc_seen_real(t, more, true);
 		*said = out != NULL;
+		if (*said && (rc = acc_ids_put(&t->roles, id, 1, true, e)) < 0)
+			return rc;
 		if (*said)
 			return acc_replicas_blame(t, g, out->line,
 				SAY(t,
@@ -187,8 +190,10 @@ acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g
 		rc = p == NULL ? 0 : reason_of(t, &t->call[i], p, w->n, &why, e);
 	}
 	*said = rc == 0 && (why.own != NULL || why.out != NULL);
+	if (rc == 0)
+		rc = acc_ids_put(&t->roles, id, *said, true, e);
 	if (rc < 0 || !*said)
-		return rc < 0 ? rc : acc_ids_put(&t->roles, id, 0, true, e);
+		return rc;
 	const struct acc_replica_seen *at = why.own == NULL ? why.out : why.own;
 	const int64_t here = t->call[at->call].k->rank, there = rank[here == rank[0]];
 	const char *name = acc_replicas_name(t, w->line, e);

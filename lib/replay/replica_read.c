@@ -483,6 +483,7 @@ acc_replicas_release(struct acc_replicas *t)
 	acc_ids_release(&t->first);
 	acc_ids_release(&t->shared);
 	acc_ids_release(&t->roles);
+	acc_ids_release(&t->lined);
 	acc_ids_release(&t->drawn);
 	free(t->stage);
 	free(t->seen);

@@ -60,23 +60,27 @@ is_alone(struct acc_replicas *t, const struct acc_replica_seen *w, bool *is, str
 
 /* Is it a gradient of another weight, as its shape shows, or something else that is not flat, as buckets are? */
 static bool
-is_of_other(const struct acc_replicas *t, const struct acc_replica_seen *s)
+is_of_other(struct acc_replicas *t, const struct acc_replica_seen *s)
 {
-	const struct acc_seen_call *own = &t->call[s->call];
+	const struct acc_fleet_call *k = t->call[s->call].k;
 	const int64_t n = (int64_t)s->n;
+	const uint64_t id = acc_seen_place(k->step, k->rank, s->shape + 5);
+	uint32_t is = acc_ids_get(&t->roles, id);
 	if (s->shape != acc_hash(&n, sizeof n))
 		return true;
-	for (uint32_t i = 0; i < t->nseen; i++)
-		if (t->seen[i].leaf && t->seen[i].shape == s->shape &&
-			t->call[t->seen[i].call].k->rank == own->k->rank &&
-			t->call[t->seen[i].call].k->step == own->k->step)
-			return true;
-	return false;
+	if (is != ACC_NOID)
+		return is;
+	is = 0;
+	for (uint32_t i = 0; i < t->nseen && !is; i++)
+		is = t->seen[i].leaf && t->seen[i].shape == s->shape &&
+		     t->call[t->seen[i].call].k->rank == k->rank &&
+		     t->call[t->seen[i].call].k->step == k->step;
+	return acc_ids_put(&t->roles, id, is, true, NULL) == 0 && is;
 }
 
 /* Can something of so many elements be in what a reduction is given? */
 static bool
-may_hold(const struct acc_replicas *t, const struct acc_seen_call *c, uint64_t n)
+may_hold(struct acc_replicas *t, const struct acc_seen_call *c, uint64_t n)
 {
 	for (uint32_t i = c->first; i < c->first + c->n; i++) {
 		const struct acc_replica_seen *s = &t->seen[i];
@@ -97,7 +101,7 @@ may_hold(const struct acc_replicas *t, const struct acc_seen_call *c, uint64_t n
 /* Behind the op call that made a gradient, which is one of several of its weight: can another rank be given their sum? Not
  * where nothing that is communicated with it has as many elements. */
 static bool
-may_join(const struct acc_replicas *t, const struct acc_replica_seen *g, int64_t rank)
+may_join(struct acc_replicas *t, const struct acc_replica_seen *g, int64_t rank)
 {
 	const struct acc_seen_call *from = &t->call[g->call];
 	for (const struct acc_seen_call *c = from + 1;
@@ -127,29 +131,55 @@ same_weight(const struct acc_replicas *t, const struct acc_seen_call *c,
 	return NULL;
 }
 
+static uint64_t
+lined_at(int64_t step, int64_t rank, uint64_t line, uint32_t k)
+{
+	const uint64_t id[2] = {line, k};
+	return acc_seen_place(step, rank, acc_hash(id, sizeof id));
+}
+
+/* Made when it is first asked for: most weights are found by the names of their calls. 0 or < 0. */
+static int
+index_lines(struct acc_replicas *t, struct acc_err *e)
+{
+	struct acc_ids count = {0};
+	int rc = 0;
+	for (uint32_t i = 0; i < t->f->ncall && rc == 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		const uint64_t id = lined_at(c->k->step, c->k->rank, c->line, UINT32_MAX);
+		const uint32_t n = acc_ids_get(&count, id);
+		if (c->line == 0 || c->k->backward)
+			continue;
+		rc = acc_ids_put(&count, id, n == ACC_NOID ? 1 : n + 1, true, e);
+		if (rc == 0)
+			rc = acc_ids_put(&t->lined,
+				lined_at(c->k->step, c->k->rank, c->line, n == ACC_NOID ? 0 : n), i,
+				false, e);
+	}
+	acc_ids_release(&count);
+	return rc;
+}
+
 /* The op call that is as many calls of its line behind the first in another step; NULL. */
 static const struct acc_seen_call *
-of_line(const struct acc_replicas *t, const struct acc_seen_call *c, int64_t step, int64_t rank)
+of_line(struct acc_replicas *t, const struct acc_seen_call *c, int64_t step, int64_t rank)
 {
-	const struct acc_seen_call *own = NULL;
-	uint32_t at = 0;
-	for (size_t i = 0; i < t->f->ncall && c->line != 0; i++) {
-		const struct acc_seen_call *o = &t->call[i];
-		at += o < c && o->line == c->line && acc_seen_beside(o, c) &&
-		      o->k->backward == c->k->backward;
-	}
-	for (size_t i = 0; i < t->f->ncall && c->line != 0 && own == NULL; i++) {
-		const struct acc_seen_call *o = &t->call[i];
-		if (o->line == c->line && o->k->step == step && o->k->rank == rank &&
-			o->k->backward == c->k->backward && at-- == 0)
-			own = o;
-	}
-	return own;
+	const uint32_t own = (uint32_t)(c - t->call);
+	uint32_t at = 0, i;
+	if (c->line == 0 || (t->lined.n == 0 && index_lines(t, NULL) < 0))
+		return NULL;
+	while ((i = acc_ids_get(&t->lined, lined_at(c->k->step, c->k->rank, c->line, at))) != own)
+		if (i == ACC_NOID)
+			return NULL;
+		else
+			at++;
+	i = acc_ids_get(&t->lined, lined_at(step, rank, c->line, at));
+	return i == ACC_NOID ? NULL : &t->call[i];
 }
 
 /* The same tensor of the same call in an earlier step, in which there may have been others of its operator before it. */
 static const struct acc_replica_seen *
-before(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t step, int64_t rank)
+before(struct acc_replicas *t, const struct acc_replica_seen *w, int64_t step, int64_t rank)
 {
 	const struct acc_seen_call *c = &t->call[w->call],
 				   *named = acc_replicas_call(t, step, rank, c->k->key);
@@ -245,8 +275,11 @@ has_weight(const struct acc_replicas *t, const struct acc_replica_seen *g, int64
 static bool
 all_elsewhere(const struct acc_replicas *t, const struct acc_seen_call *c, int64_t rank)
 {
+	const struct acc_seen_call *o = t->scattered ? t->call : c;
 	bool all = true;
-	for (const struct acc_seen_call *o = t->call; o < t->call + t->f->ncall && all; o++) {
+	while (!t->scattered && o > t->call && acc_seen_beside(o - 1, c))
+		o--;
+	for (; o < t->call + t->f->ncall && all && (t->scattered || acc_seen_beside(o, c)); o++) {
 		if (!acc_seen_beside(o, c) || !o->reduces || o->members != c->members ||
 			(o != c && (c->line == 0 || o->line != c->line)))
 			continue;
@@ -435,7 +468,7 @@ acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t l
 /* Is it on its own rank in another place, too, where it is another in the next step? What several calls are given alike at
  * first, as an average of weights is, or what a norm makes of one, need not stay so. */
 static bool
-is_copied(const struct acc_replicas *t, const struct acc_replica_seen *s)
+is_copied(struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	const struct acc_seen_call *own = &t->call[s->call], *from = own;
 	const struct acc_replica_seen *now = before(t, s, t->step[1], own->k->rank);
