@@ -1369,7 +1369,8 @@ class Recorder:
 
     def parameter_grad(self, leaf, op, name, grad):
         """Where only some op calls are recorded, of the parameters that these have."""
-        self.own[leaf] = grad
+        if self.joined:
+            self.own[leaf] = grad
         if self.on and self.overflow is None and self.level > 0 and self.wants("backward", "output") and \
                 (self.choice.all or leaf in self.leaves):
             self.grads.append((op, name, grad))
