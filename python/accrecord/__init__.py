@@ -834,6 +834,21 @@ def sees_index():
     return See.seen
 
 
+@contextlib.contextmanager
+def sequence_kept(kind):
+    """CPython makes a class whose __getitem__ is set a sequence, and does not take that back: torch.tensor asks a
+    sequence for its length, also a tensor of one number, which has none."""
+    if sys.implementation.name != "cpython":
+        yield
+        return
+    word = ctypes.sizeof(c_void_p)
+    methods = c_void_p.from_address(id(kind) + 13 * word).value   # PyTypeObject.tp_as_sequence
+    item = c_void_p.from_address(methods + 3 * word) if methods else c_void_p()   # .sq_item
+    was = item.value
+    yield
+    item.value = was
+
+
 # --- torch.compile, of PyTorch 2 ---
 
 @functools.lru_cache(None)
@@ -1007,8 +1022,9 @@ class Recorder:
             importlib.import_module("torch.distributed.optim")
         self.patch(torch.autograd, "backward", self.autograd)
         if not sees_index():
-            for name in ("__getitem__", "__setitem__"):
-                self.patch(torch.Tensor, name, lambda old, n=name: self.index(n, old))
+            with sequence_kept(torch.Tensor):
+                for name in ("__getitem__", "__setitem__"):
+                    self.patch(torch.Tensor, name, lambda old, n=name: self.index(n, old))
         for name in OPTIMIZERS:
             module = sys.modules.get(f"torch.optim.{name}")
             if module is not None:
@@ -1048,8 +1064,9 @@ class Recorder:
                         nn.register_module_forward_hook(self.leave)]
 
     def unpatch_all(self):
-        for space, name, old, own in reversed(self.patched):
-            setattr(space, name, old) if own else delattr(space, name)
+        with sequence_kept(torch.Tensor):
+            for space, name, old, own in reversed(self.patched):
+                setattr(space, name, old) if own else delattr(space, name)
         for h in self.handles:
             h.remove()
         self.unwatch_custom()

@@ -566,6 +566,15 @@ def reduced():
     assert [x[4] for x in got if x[0] == "0" and x[4].startswith("Red")] == 2 * ["RedOpType.AVG"], got
 
 
+def listed():
+    """A tensor of numbers, one of which is a tensor, and what is indexed behind it is seen."""
+    with accrecord.record(output_dir=folder("listed")):
+        x = torch.ones(3)
+        assert torch.tensor([x.sum(), 1.0]).tolist() == torch.as_tensor([x.sum(), 1.0]).tolist() == [3.0, 1.0]
+        x[1]
+    assert "Tensor.__getitem__.0.forward" in keys("listed"), keys("listed")
+
+
 LATE = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -586,5 +595,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (reduced, networks, documents, choices, ranges, ranks, exported, numbers, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child, worker, late):
+        for part in (reduced, networks, documents, choices, ranges, ranks, exported, numbers, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child, worker, listed, late):
             part()
