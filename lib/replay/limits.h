@@ -146,7 +146,10 @@
 	X(REPLICA_MASK, 1e-6, "two masks of parts are the same by chance less often", \
 		"of all masks that keep as many of the elements, one is the same; a step draws hundreds") \
 	N(REPLICA_WEIGHTS, 8, "weights that are alike: fewer do not show that one must be", \
-		"a layer of a transformer has as many")
+		"a layer of a transformer has as many") \
+	N(REPLICA_SCALED, 3, \
+		"gradients that end by one number which meets exactly: fewer do not show what it is", \
+		"a weight and a bias may be apart by design, the third is of another layer")
 
 #define AUDIT_LIMITS(X, N) \
 	AUDIT_ERRORS(X, N) AUDIT_LEARNING(X, N) AUDIT_CAUSES(X, N) AUDIT_RANKS(X, N)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_HOPS = 8, FEW_WEIGHTS = 3 };
+enum { MOST_HOPS = 8 };
 
 static const double NEAR = 1e-3; /* what noise makes of a norm is less */
 
@@ -329,7 +329,7 @@ number_of_rank(struct acc_replicas *t, int64_t rank, const struct acc_ids *held,
 				return rc;
 		}
 	}
-	return out->n >= FEW_WEIGHTS;
+	return out->n >= LIMIT_REPLICA_SCALED;
 }
 
 /* Weights that several ranks hold. */
@@ -475,8 +475,8 @@ of_copies(const struct ways *w, const struct acc_rank_group *g, const struct way
 	const struct way *few = a->ranks < b->ranks ? a : b, *all = few == a ? b : a;
 	const uint32_t n = few->joined ? few->ranks : 1;
 	if (all->ranks != g->n || n == g->n || !equal(all->factor * g->n, 1) ||
-		!equal(few->factor * n, 1) || as_many(w, few->factor) < FEW_WEIGHTS ||
-		as_many(w, all->factor) < FEW_WEIGHTS)
+		!equal(few->factor * n, 1) || as_many(w, few->factor) < LIMIT_REPLICA_SCALED ||
+		as_many(w, all->factor) < LIMIT_REPLICA_SCALED)
 		return NULL;
 	bool exchanged = false;
 	for (size_t i = 0; i < w->n; i++) {
@@ -562,7 +562,8 @@ acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 						       ? acc_seen_real(t, odd->again, true)
 						       : NULL;
 	/* What was the same on all ranks before it was summed up needs few others beside it. */
-	two &= most >= (again != NULL ? (size_t)FEW_WEIGHTS : (size_t)LIMIT_REPLICA_WEIGHTS);
+	two &= most >=
+	       (again != NULL ? (size_t)LIMIT_REPLICA_SCALED : (size_t)LIMIT_REPLICA_WEIGHTS);
 	if (rc == 0 && two && by_ranks(t, ratio))
 		rc = acc_replicas_blame(t, g, again != NULL ? again->line : odd->by,
 			acc_say(&t->f->mem,
@@ -572,7 +573,7 @@ acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 				odd->factor, (unsigned long long)most, w.way[best].factor,
 				ratio > 1 ? ratio : 1 / ratio, ratio > 1 ? "large" : "small"),
 			1, 0, e);
-	if (rc == 0 && odd == NULL && most >= FEW_WEIGHTS)
+	if (rc == 0 && odd == NULL && most >= LIMIT_REPLICA_SCALED)
 		rc = one_less(&w, g, e);
 	free(w.way);
 	return rc;

@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-enum { FEW_WEIGHTS = 3 };
-
 struct count {                          /* what a rank's loss, a sum, is divided by */
 	const struct acc_seen_call *by; /* that made, or is given, this number */
 	size_t line;
@@ -94,7 +92,7 @@ acc_rule_own_counts(struct acc_replicas *t, const struct acc_rank_group *g,
 	}
 	rc = rc == 1 ? acc_seen_scale(t, g, room, &s, e) : (rc < 0 ? rc : 0);
 	const bool together = first.by != NULL && first.by->k->talks;
-	if (rc < 0 || s.n < (together ? (uint64_t)FEW_WEIGHTS : LIMIT_REPLICA_WEIGHTS))
+	if (rc < 0 || s.n < (together ? (uint64_t)LIMIT_REPLICA_SCALED : LIMIT_REPLICA_WEIGHTS))
 		return rc;
 	if (together)
 		return !acc_seen_among(t, first.by, g) || fabs(s.factor * g->n - 1) > 1e-6
