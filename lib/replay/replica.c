@@ -8,7 +8,7 @@
 
 #include "replay/limits.h"
 
-enum { MOST_ODD = 16, FEW_BESIDE = 3 };
+enum { MOST_ODD = 16 };
 
 struct parting { /* a group, and what is found in it */
 	struct acc_replicas *t;
@@ -43,12 +43,14 @@ marked_alike(const struct parting *p, uint32_t j)
 	return acc_replicas_marked(p->t, p->g, p->peer, j);
 }
 
-/* How a tensor lies to another one; their elements are read where statistics do not show it. */
-static int
-alike(struct acc_replicas *t, const struct acc_replica_seen *a, const struct acc_replica_seen *b,
-	enum acc_alike *is, struct acc_err *e)
+int
+acc_seen_alike(struct acc_replicas *t, const struct acc_replica_seen *a,
+	const struct acc_replica_seen *b, enum acc_alike *is, struct acc_err *e)
 {
 	struct acc_distance d = {0};
+	*is = ACC_EQUAL;
+	if (a->mark != 0 && a->mark == b->mark)
+		return 0;
 	double near = 0;
 	bool apart = a->shape != b->shape;
 	int rc = a->real && !apart ? acc_replicas_near(t, a, &near, e) : 0;
@@ -75,9 +77,9 @@ acc_replicas_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 	int rc = 0;
 	*is = ACC_EQUAL;
 	for (uint32_t i = 1; i < g->n && rc == 0 && *is < ACC_APART; i++) {
-		const struct acc_replica_seen *b = &s[peer[i]->first + j];
-		if (a->mark == 0 || a->mark != b->mark)
-			rc = alike(t, a, b, is, e);
+		enum acc_alike one = ACC_EQUAL;
+		rc = acc_seen_alike(t, a, &s[peer[i]->first + j], &one, e);
+		*is = one > *is ? one : *is;
 	}
 	return rc;
 }
@@ -249,7 +251,7 @@ say_unlike(struct parting *p, struct acc_err *e)
 				  acc_seen_place(t->call[w[0]->call].k->step,
 					  t->call[w[0]->call].k->rank, w[1]->mark)) != ACC_NOID;
 	/* The group is right for others that it joins with it; or nothing but gradients is of several ranks. */
-	const bool right = (p->j.beside >= FEW_BESIDE && p->j.beside >= 2 * p->j.unlike &&
+	const bool right = (p->j.beside >= LIMIT_REPLICA_SCALED && p->j.beside >= 2 * p->j.unlike &&
 				   !acc_seen_exchanged(t, &t->call[w[0]->call])) ||
 			   (p->g->n == t->f->nrank && acc_seen_own_data(t, p->g));
 	if ((right || ((p->j.unlike == 1 || p->j.alike == 0) && !by_parts(p))) && !both &&

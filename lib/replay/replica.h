@@ -122,6 +122,9 @@ bool acc_replicas_marked(const struct acc_replicas *t, const struct acc_rank_gro
 	const struct acc_seen_call *const *peer, uint32_t j);
 int acc_replicas_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, enum acc_alike *is, struct acc_err *e);
+/* The same of two tensors: equal by their marks, or by their elements where statistics do not show it. 0 or < 0. */
+int acc_seen_alike(struct acc_replicas *t, const struct acc_replica_seen *a,
+	const struct acc_replica_seen *b, enum acc_alike *is, struct acc_err *e);
 /* The peer whose j-th tensor is not that of most; of two, the second. */
 uint32_t acc_replicas_odd(const struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j);
@@ -483,6 +486,12 @@ int acc_rule_kept(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Does a rank go on with a sum that another one has alone (replica_to_one.c)? 0 or < 0. */
 int acc_rule_to_one(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* The first op call behind this one, in its step, that is given a tensor and does not communicate; NULL: none. */
+const struct acc_seen_call *acc_seen_user(const struct acc_replicas *t,
+	const struct acc_replica_seen *got, const struct acc_seen_call *after);
+/* Is what a reduction made a mean over the ranks, by itself or as it is divided by their number? 1, 0, < 0. */
+int acc_seen_averages(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *sum, struct acc_err *e);
 /* Is anything exchanged in the backward pass, if it is in the forward pass (replica_back.c)? 0 or < 0. */
 int acc_rule_back(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);

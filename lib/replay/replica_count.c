@@ -43,10 +43,9 @@ elements(const struct acc_replicas *t, const struct acc_seen_call *sum, uint32_t
 	return from == NULL || s->n < 2 ? 0 : from->n / s->n;
 }
 
-/* Is its result divided by the number of ranks? 1, 0, < 0. */
-static int
-averages(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *sum,
-	struct acc_err *e)
+int
+acc_seen_averages(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *sum, struct acc_err *e)
 {
 	const struct acc_replica_seen *out = input(t, sum, true);
 	uint32_t next = out == NULL || out->mark == 0
@@ -70,7 +69,7 @@ acc_rule_means(struct acc_replicas *t, const struct acc_rank_group *g,
 		odd = n[1] > 0 && n[1] != n[0] ? i : 0;
 	}
 	const struct acc_replica_seen *out = odd == 0 ? NULL : input(t, sum[0], true);
-	int rc = out == NULL ? 0 : averages(t, g, sum[0], e);
+	int rc = out == NULL ? 0 : acc_seen_averages(t, g, sum[0], e);
 	return rc != 1 ? rc
 		       : acc_replicas_blame(t, g, out->line,
 				 SAY(t,

@@ -9,9 +9,8 @@ enum { MOST_TERMS = 8, FEW_LIKE_IT = 2 };
 
 /* --- what is received --- */
 
-/* The op call that is given this first, outside of communication. */
-static const struct acc_seen_call *
-user(const struct acc_replicas *t, const struct acc_replica_seen *got,
+const struct acc_seen_call *
+acc_seen_user(const struct acc_replicas *t, const struct acc_replica_seen *got,
 	const struct acc_seen_call *after)
 {
 	for (const struct acc_seen_call *c = after + 1;
@@ -99,10 +98,10 @@ used_twice(const struct acc_replicas *t, const struct acc_replica_seen *got,
 		other = received(t, o);
 		if (other == NULL || other->n != got->n || other->mark == got->mark)
 			continue;
-		first = user(t, other, o);
+		first = acc_seen_user(t, other, o);
 		for (second = first;
 			second != NULL && (second == first || second->line != first->line);)
-			second = user(t, other, second);
+			second = acc_seen_user(t, other, second);
 	}
 	*line = second;
 	return second == NULL || second->line == 0 ? NULL : other;
@@ -359,7 +358,7 @@ sent_again(struct acc_replicas *t, const struct acc_replica_seen *s, struct acc_
 		x = NULL;
 		for (uint32_t i = o->first; i < o->first + o->n; i++)
 			x = t->seen[i].out && t->seen[i].n == s->n ? &t->seen[i] : x;
-		bool used = x == NULL || x->mark == s->mark || user(t, x, o) != NULL;
+		bool used = x == NULL || x->mark == s->mark || acc_seen_user(t, x, o) != NULL;
 		for (const struct acc_seen_call *p = o;
 			p < t->call + t->f->ncall && acc_seen_beside(p, o) && !used; p++) {
 			const struct acc_replica_seen *y = sent(t, p);

@@ -36,19 +36,13 @@ static int
 compare(struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_seen_call *b,
 	struct inputs *out, struct acc_err *e)
 {
-	const struct acc_rank_group two = {.n = 2};
 	*out = (struct inputs){.own = NULL};
 	for (uint32_t j = 0; j < a->n; j++) {
 		const struct acc_replica_seen *x = &t->seen[a->first + j], *y = at_place(t, b, x);
-		/* At the same index for acc_replicas_alike, which is for op calls with the same tensors. */
-		const struct acc_seen_call at = {
-			.first = y == NULL ? 0 : (uint32_t)(y - t->seen) - j};
-		const struct acc_seen_call *const pair[2] = {a, &at};
 		enum acc_alike is = ACC_EQUAL;
 		if (x->out || !x->real)
 			continue;
-		int rc = y == NULL || y->n != x->n ? 0
-						   : acc_replicas_alike(t, &two, pair, j, &is, e);
+		int rc = y == NULL || y->n != x->n ? 0 : acc_seen_alike(t, x, y, &is, e);
 		if (rc < 0)
 			return rc;
 		if (y != NULL && y->n == x->n && is < ACC_APART) {
@@ -70,15 +64,13 @@ static int
 differs(struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_seen_call *b,
 	uint64_t n, const struct acc_replica_seen **out, struct acc_err *e)
 {
-	const struct acc_rank_group two = {.n = 2};
-	const struct acc_seen_call *const pair[2] = {a, b};
 	*out = NULL;
 	for (uint32_t j = 0; a->n == b->n && j < a->n; j++) {
 		const struct acc_replica_seen *x = &t->seen[a->first + j];
 		enum acc_alike is = ACC_EQUAL;
 		if (!x->out || !x->real || x->n != n)
 			continue;
-		int rc = acc_replicas_alike(t, &two, pair, j, &is, e);
+		int rc = acc_seen_alike(t, x, &t->seen[b->first + j], &is, e);
 		if (rc < 0 || is == ACC_APART) {
 			*out = &t->seen[b->first + j];
 			return rc;

@@ -102,21 +102,6 @@ share_weight(const struct acc_replicas *t, uint64_t n, int64_t a, int64_t b)
 	return false;
 }
 
-/* Is what a reduction made divided by the number of its ranks? 1, 0, < 0. */
-static int
-averages(struct acc_replicas *t, const struct acc_seen_call *c, uint32_t n, struct acc_err *e)
-{
-	const struct acc_replica_seen *out = acc_seen_real(t, c, true);
-	const uint32_t next = out == NULL || out->mark == 0
-				      ? ACC_NOID
-				      : acc_ids_get(&t->scaled, acc_seen_id(t, out));
-	double v = 0;
-	if (c->average || next == ACC_NOID)
-		return c->average;
-	int rc = acc_seen_factor(t, &t->call[next], &v, e);
-	return rc != 1 ? rc : fabs(v * n - 1) < 1e-6;
-}
-
 /* The stages of one pipeline have parts of one gradient of a weight that they share: not a mean. */
 int
 acc_rule_shared(struct acc_replicas *t, const struct acc_rank_group *g,
@@ -134,7 +119,7 @@ acc_rule_shared(struct acc_replicas *t, const struct acc_rank_group *g,
 			in == NULL || !acc_seen_among(t, c, g) ||
 			!share_weight(t, in->n, g->rank[0], g->rank[1]))
 			continue;
-		int rc = averages(t, c, g->n, e);
+		int rc = acc_seen_averages(t, g, c, e);
 		if (rc != 0)
 			return rc < 0 ? rc
 				      : acc_replicas_blame(t, g, acc_seen_real(t, c, true)->line,
