@@ -1,11 +1,12 @@
 /* By what the losses of all ranks are divided: together each label counts once. */
 #include "acc/say.h"
+#include "replay/limits.h"
 #include "replay/replica.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_LOSSES = 32, FEW_WEIGHTS = 3, MOST_HOPS = 6 };
+enum { MOST_LOSSES = 32, MOST_HOPS = 6 };
 
 static const double NEAR = 1e-5; /* numbers that are rounded to f32 a few times are nearer */
 
@@ -14,7 +15,6 @@ struct sums { /* of a rank */
 		weight; /* how many of its losses; and times the gradient that each loss begins with */
 	uint64_t mark[MOST_LOSSES]; /* the labels */
 	uint32_t n;
-	const struct acc_seen_call *first;
 };
 
 /* How many labels there are that are none of those that a loss ignores. 1; 0: not known; < 0. */
@@ -74,7 +74,6 @@ losses(struct acc_replicas *t, int64_t rank, struct sums *out, struct acc_err *e
 		}
 		if (rc != 1 || !seed)
 			return rc < 0 ? rc : 0;
-		out->first = out->first == NULL ? c : out->first;
 		out->labels += n;
 		out->weight += n * began;
 		out->n++;
@@ -92,6 +91,13 @@ share(const struct sums *a, const struct sums *b)
 	return false;
 }
 
+/* Does this reduction sum up a number over the group, for the ranks to divide by? */
+static bool
+sums_up(const struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c)
+{
+	return c->reduces && !c->average && !c->picks && !c->scatters && acc_seen_among(t, c, g);
+}
+
 /* Does a reduction over the group make this number, before the backward pass? 1; 0; < 0. */
 static int
 is_summed_up(struct acc_replicas *t, const struct acc_rank_group *g, double n, struct acc_err *e)
@@ -100,10 +106,12 @@ is_summed_up(struct acc_replicas *t, const struct acc_rank_group *g, double n, s
 	int rc = 0;
 	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || !c->reduces ||
-			c->average || c->picks || !acc_seen_among(t, c, g))
+		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
 			continue;
-		for (uint32_t j = c->first; j < c->first + c->n && rc == 0; j++) {
+		if (c->k->backward)
+			return 0;
+		for (uint32_t j = c->first; j < c->first + c->n && rc == 0 && sums_up(t, g, c);
+			j++) {
 			if (!t->seen[j].out || t->seen[j].n != 1)
 				continue;
 			rc = acc_seen_number(t, t->seen[j].line, &v, e);
@@ -111,6 +119,24 @@ is_summed_up(struct acc_replicas *t, const struct acc_rank_group *g, double n, s
 		}
 	}
 	return rc;
+}
+
+/* Is it what such a reduction made, or a cast of that? */
+static bool
+came_of_sum(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *s)
+{
+	for (unsigned hops = 0; s != NULL && hops < MOST_HOPS; hops++) {
+		const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s));
+		if (c == NULL || c->k->talks)
+			return c != NULL && sums_up(t, g, c);
+		const struct acc_replica_seen *from = NULL;
+		for (uint32_t j = c->first; j < c->first + c->n; j++)
+			if (!t->seen[j].out)
+				from = from == NULL ? &t->seen[j] : from;
+		s = c->info == NULL || c->info->cls != ACC_OP_MOVE ? NULL : from;
+	}
+	return false;
 }
 
 int
@@ -132,7 +158,7 @@ acc_rule_total(struct acc_replicas *t, const struct acc_rank_group *g,
 	if (rc == 1)
 		rc = is_summed_up(t, g, labels, e);
 	if (rc == 1 && (rc = acc_seen_scale(t, g, room, &scale, e)) == 0)
-		rc = scale.n > 0;
+		rc = scale.n >= LIMIT_REPLICA_SCALED;
 	const double all = weight * scale.factor, off = all < 1 ? 1 / all : all;
 	if (rc != 1 || !(fabs(off - g->n) < NEAR * g->n))
 		return rc < 0 ? rc : 0;
@@ -147,19 +173,6 @@ acc_rule_total(struct acc_replicas *t, const struct acc_rank_group *g,
 }
 
 /* --- the gradient that losses begin with --- */
-
-/* The first op call that is given this, before the backward pass; NULL: none. */
-static const struct acc_seen_call *
-given_to(const struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	const struct acc_seen_call *own = &t->call[s->call];
-	for (const struct acc_seen_call *c = own + 1;
-		c < t->call + t->f->ncall && acc_seen_beside(c, own) && !c->k->backward; c++)
-		for (uint32_t j = c->first; j < c->first + c->n; j++)
-			if (!t->seen[j].out && t->seen[j].mark == s->mark)
-				return c;
-	return NULL;
-}
 
 /* The number, among its arguments, that a product multiplies by. 1; 0; < 0. */
 static int
@@ -182,7 +195,8 @@ number_of(struct acc_replicas *t, const struct acc_seen_call *c, double *v, stru
 	return found == 1;
 }
 
-/* What the op call that is given a loss scales it by, if that is a number and no tensor; 1: none does so. 1; 0; < 0. */
+/* What the op call that is given a loss scales it by, if that is a number and no tensor, and not 1, as a number of
+ * micro-batches may be; 1: no op call is given it. 1; 0: not known; < 0. */
 static int
 scaled_by(struct acc_replicas *t, const struct acc_seen_call *loss, double *by, struct acc_err *e)
 {
@@ -192,14 +206,33 @@ scaled_by(struct acc_replicas *t, const struct acc_seen_call *loss, double *by, 
 										  : out;
 	if (out == NULL)
 		return 0;
-	const struct acc_seen_call *c = given_to(t, out);
+	const struct acc_seen_call *c = acc_seen_user(t, out, loss);
 	uint32_t n = 0;
 	*by = 1;
-	if (c == NULL)
+	if (c == NULL || c->k->backward)
 		return 1;
 	for (uint32_t j = c->first; j < c->first + c->n; j++)
 		n += !t->seen[j].out;
-	return c->info == NULL || c->info->cls != ACC_OP_MUL || n > 1 ? 0 : number_of(t, c, by, e);
+	if (c->info == NULL || c->info->cls != ACC_OP_MUL || n > 1)
+		return 0;
+	int rc = number_of(t, c, by, e);
+	return rc == 1 ? *by != 1 : rc;
+}
+
+/* Has a rank as many losses as the first one? One that has a single micro-batch divides by nothing. */
+static bool
+as_many_losses(const struct acc_replicas *t, const struct acc_rank_group *g)
+{
+	uint32_t n[2] = {0, 0};
+	bool same = true;
+	for (uint32_t k = 0; k < g->n && same; k++) {
+		n[k > 0] = 0;
+		for (size_t i = 0; i < t->f->ncall; i++)
+			n[k > 0] += t->call[i].loss && t->call[i].k->rank == g->rank[k] &&
+				    t->call[i].k->step == t->step[0];
+		same = k == 0 || n[0] == n[1];
+	}
+	return same;
 }
 
 static int
@@ -218,7 +251,8 @@ int
 acc_rule_begins(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **peer, struct acc_err *e)
 {
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 0; i++) {
+	const bool all = t->nstep > 0 && as_many_losses(t, g);
+	for (size_t i = 0; i < t->f->ncall && all; i++) {
 		const struct acc_seen_call *c = &t->call[i], *one = NULL, *other = NULL;
 		double by[2] = {1, 1}, v[2] = {1, 1};
 		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || !c->loss ||
@@ -252,26 +286,27 @@ acc_rule_begins(struct acc_replicas *t, const struct acc_rank_group *g,
 
 /* --- a sum that is divided by what the ranks counted together --- */
 
-/* What a loss is divided by: a number that no gradient is wanted of. NULL: this is no such call. */
-static const struct acc_replica_seen *
-divisor_of(struct acc_replicas *t, const struct acc_seen_call *c, double *v, struct acc_err *e)
+/* Is a number divided by one that no gradient is wanted of, and that the ranks counted together? 1; 0; < 0. */
+static int
+is_divided(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	struct acc_err *e)
 {
 	const struct acc_replica_seen *by = NULL;
 	bool wants = false;
 	struct acc_rec *r;
 	if (c->k->backward || c->k->talks || c->info == NULL || c->info->cls != ACC_OP_MUL)
-		return NULL;
+		return 0;
 	for (uint32_t j = c->first; j < c->first + c->n; j++) {
-		if (t->seen[j].n != 1)
-			return NULL;
-		wants |= !t->seen[j].out && t->seen[j].wants;
-		by = !t->seen[j].out && !t->seen[j].wants && t->seen[j].mark != 0 ? &t->seen[j]
-										  : by;
+		const struct acc_replica_seen *s = &t->seen[j];
+		if (s->n != 1)
+			return 0;
+		wants |= !s->out && s->wants;
+		by = !s->out && !s->wants && s->mark != 0 ? s : by;
 	}
-	if (by == NULL || !wants || t->f->get(t->f->arg, c->k->line, &r, e) < 0 ||
-		!acc_str_is(acc_op_name(acc_get_text(r, "", "op")), "mul"))
-		return by == NULL || !wants || acc_seen_number(t, by->line, v, e) != 1 ? NULL : by;
-	return NULL;
+	if (!wants || by == NULL || !came_of_sum(t, g, by))
+		return 0;
+	int rc = t->f->get(t->f->arg, c->k->line, &r, e);
+	return rc < 0 ? rc : !acc_str_is(acc_op_name(acc_get_text(r, "", "op")), "mul");
 }
 
 /* By what numbers the terms of a sum were multiplied before that. 1; 0: not all are known; < 0. */
@@ -305,31 +340,27 @@ acc_rule_divided(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
 	struct acc_scale scale = {.n = 0};
-	double v = 0, seed = 0, s = 0;
+	double seed = 0, s = 0, by = 1;
 	int rc = 0;
 	for (size_t i = 0; i < t->f->ncall && t->nstep > 0 && g->n == t->f->nrank; i++) {
-		const struct acc_seen_call *c = &t->call[i], *back;
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] ||
-			(back = acc_seen_backward(t, c)) == NULL ||
-			divisor_of(t, c, &v, e) == NULL || v < 2 || v != rint(v))
+		const struct acc_seen_call *c = &t->call[i], *back = acc_seen_backward(t, c);
+		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || back == NULL)
 			continue;
-		rc = is_summed_up(t, g, v, e);
+		rc = is_divided(t, g, c, e);
+		if (rc == 0)
+			continue;
 		for (uint32_t j = back->first; j < back->first + back->n && rc == 1; j++)
 			if (!t->seen[j].out)
 				rc = acc_seen_number(t, t->seen[j].line, &s, e);
-		if (rc < 0)
-			return rc;
-		double by = 1;
-		if (rc == 1 && (rc = multiplied(t, c, &by, e)) < 1)
-			return rc;
-		s *= by;
-		if (rc == 1 && seed != 0 && s != seed)
-			return 0;
-		seed = rc == 1 ? s : seed;
+		rc = rc == 1 ? multiplied(t, c, &by, e) : rc;
+		if (rc != 1 || (seed != 0 && s * by != seed))
+			return rc < 0 ? rc : 0;
+		seed = s * by;
 	}
 	rc = seed == 0 ? 0 : acc_seen_scale(t, g, room, &scale, e);
 	const double all = seed * scale.factor, off = all < 1 ? 1 / all : all;
-	if (rc < 0 || seed == 0 || scale.n < FEW_WEIGHTS || !(fabs(off - g->n) < NEAR * g->n))
+	if (rc < 0 || seed == 0 || scale.n < LIMIT_REPLICA_SCALED ||
+		!(fabs(off - g->n) < NEAR * g->n))
 		return rc;
 	return acc_replicas_blame(t, g, scale.line,
 		acc_say(&t->f->mem,
