@@ -13,6 +13,7 @@ from torch.distributed.algorithms.join import Join
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 import accrecord
+from scripts_frame import right
 
 
 def mlp(seed, *dims):
@@ -533,6 +534,6 @@ def zero_whole(seed):
 NAMES = {"localsgd": 3, "diloco": 2, "gossip": 4, "fednova": 3, "powersgd": 2, "topk": 3, "onebit": 2,
          "dpsgd": 2, "join": 2, "accumulate": 2, "delayed": 2, "tokens": 2, "buffers": 2,
          "zero": 3}
-PROGRAMS = {n: (r, globals()[n]) for n, r in NAMES.items()}
+PROGRAMS = {n: (r, right(globals()[n])) for n, r in NAMES.items()}
 WHOLE = {n: globals()[n + "_whole"] for n in NAMES}
 TOO = {"powersgd": powersgd_too}

@@ -9,6 +9,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 import accrecord
 from calm_data import batch, fit, grads_of, kept, mean_, mean_grads, mlp, put
+from scripts_frame import right
 
 
 def descend(params, grads, lr):
@@ -593,6 +594,6 @@ def greedy_whole(seed):
 NAMES = {"gan": 2, "actor": 3, "server": 3, "teacher": 2, "evaluate": 2, "heads": 3, "weighted": 2,
          "population": 3, "sweep": 4, "diffusion": 2, "prompt": 2, "moco": 2,
          "frozen": 3, "greedy": 3}
-PROGRAMS = {n: (r, globals()[n]) for n, r in NAMES.items()}
+PROGRAMS = {n: (r, right(globals()[n])) for n, r in NAMES.items()}
 WHOLE = {n: globals()[n + "_whole"] for n in NAMES}
 TOO = {}

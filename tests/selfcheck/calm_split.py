@@ -5,6 +5,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from calm_data import batch, kept, mean_grads, mlp
+from scripts_frame import right
 
 
 class Copy(torch.autograd.Function):
@@ -543,6 +544,6 @@ def whole_of(program):
 
 NAMES = {"vocab": 2, "tensor": 2, "grid": 4, "dlrm": 2, "ring": 3, "choice": 2, "hashed": 2, "syncbn": 2,
          "clip": 2, "retrieve": 2}
-PROGRAMS = {n: (r, globals()[n]) for n, r in NAMES.items()}
+PROGRAMS = {n: (r, right(globals()[n])) for n, r in NAMES.items()}
 WHOLE = {n: globals().get(n + "_whole") or whole_of(globals()[n]) for n in NAMES}
 TOO = {}

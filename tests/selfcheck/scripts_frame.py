@@ -1,8 +1,8 @@
 """What the makers of recordings of whole programs share: a rank of a case, recorded or kept, and --check.
 
 A set has PROGRAMS, name: (ranks, train(rank, fault, seed), which gives the weights it ends with by name);
-WHOLE, name: function of a seed that gives what one process with the whole batch and model has, {} where ranks
-draw by themselves; and FAULTS.
+WHOLE, name: function of a seed that gives what one process with the whole batch and model has, a list where ranks
+part by design, {} where they draw by themselves; FAULTS, and TOO, name: what else is asserted of all ranks.
 """
 import argparse
 import os
@@ -18,7 +18,12 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
 import accrecord  # noqa: E402
 import command  # noqa: E402
 
-PROGRAMS, WHOLE, FAULTS, RANKS = {}, {}, {}, {}
+PROGRAMS, WHOLE, FAULTS, RANKS, TOO = {}, {}, {}, {}, {}
+
+
+def right(train):
+    """train(rank, seed) of a program of which there are no bugs."""
+    return lambda rank, fault, seed: train(rank, seed)
 
 
 def start(rank, case, store):
@@ -65,45 +70,50 @@ def off(a, b):
 
 
 def check_program(name, seed):
-    """Its ranks against one process."""
+    """Its ranks against one process, or each against its own list."""
     whole, ranks = WHOLE[name](seed), weights(name, seed)
     if not whole:
         # Of what each rank draws by itself no one process has the same: the replicas agree.
         whole = ranks[0]
     seen, worst = set(), 0.0
     for r, got in enumerate(ranks):
-        for key, value in got.items():
-            if key in whole:
-                seen.add(key)
-                value = value, piece(whole[key], value, r)
-                assert value[0].shape == value[1].shape, (name, key, value[0].shape, value[1].shape)
-                # What is 0 but for rounding, such as the gradient of a bias before a norm, has no norm.
-                error = (value[0] - value[1]).norm().item() / max(value[1].norm().item(), 1e-2)
-                assert error < 1e-5, (name, key, r, error)
-                worst = max(worst, error)
-    assert seen == set(whole), (name, set(whole) - seen)
+        right = whole[r] if isinstance(whole, list) else whole
+        assert not isinstance(whole, list) or set(right) <= set(got), (name, r, set(right) - set(got))
+        for key in set(got) & set(right):
+            seen.add(key)
+            a, b = got[key], piece(right[key], got[key], r)
+            assert a.shape == b.shape, (name, key, r, a.shape, b.shape)
+            # What is 0 but for rounding, such as the gradient of a bias before a norm, has no norm.
+            error = (a - b).norm().item() / max(b.norm().item(), 1e-2)
+            assert error < 1e-5, (name, key, r, error)
+            worst = max(worst, error)
+    keys = set().union(*whole) if isinstance(whole, list) else set(whole)
+    assert seen == keys, (name, keys - seen)
+    if name in TOO:
+        TOO[name](ranks, seed)
     print(f"{name}: {len(ranks)} ranks, {len(seen)} weights and gradients, at most {worst:.1e} off")
     return ranks
 
 
 def check(names, seed):
-    right = {}
+    ranks = {}
     bad = []
+    torch.set_num_threads(1)
     for name in names or [*PROGRAMS, *FAULTS]:
         program = FAULTS[name][0] if name in FAULTS else name
         try:
-            if program not in right:
-                right[program] = check_program(program, seed)
+            if program not in ranks:
+                ranks[program] = check_program(program, seed)
             if name in FAULTS:
                 wrong = weights(f"{program}-{name}", seed)
                 moved, key = max((off(got.get(k, torch.zeros_like(v)), v), k)
-                                 for got, was in zip(wrong, right[program])
+                                 for got, was in zip(wrong, ranks[program])
                                  for k, v in was.items() if v.norm() > 1e-4)
                 assert moved > 1e-3, (name, moved)
                 print(f"{program}-{name}: {key} moves by {moved:.1e}")
-        except AssertionError as e:
+        except Exception as e:
             bad.append(e)
-            print(f"{name}: WRONG {e}")
+            print(f"{name}: WRONG {type(e).__name__} {e}", flush=True)
     sys.exit(1 if bad else 0)
 
 
@@ -112,7 +122,8 @@ def main(*modules):
     for module in modules:
         PROGRAMS.update(module.PROGRAMS)
         WHOLE.update(module.WHOLE)
-        FAULTS.update(module.FAULTS)
+        FAULTS.update(getattr(module, "FAULTS", {}))
+        TOO.update(getattr(module, "TOO", {}))
     RANKS.update((name, ranks) for name, (ranks, _) in PROGRAMS.items())
     if "--check" in sys.argv:
         p = argparse.ArgumentParser()
