@@ -131,6 +131,16 @@ setup() {
 	[[ $output == *"Functional.gelu.0.forward: output 0 is off"* ]]
 }
 
+@test "of DTensors their parts are recorded, functional collectives, and the bits are the same" {
+	export ACCREC_LIBRARY=$BIN/libaccrec.so.0
+	run -0 --separate-stderr "$PY" "$ROOT/tests/record/parts.py" "$PWD/parts"
+	[[ $output != old ]] || skip "needs PyTorch 2.5"
+	accdump-read -r 1 -o 'Distributed.*' parts | accfmt --tsv -c op | sort -u | diff - <(printf '%s\n' \
+		Distributed.{all_gather_into_tensor,all_reduce,reduce_scatter_tensor} op)
+	run -0 bash -c "accdump-read parts | accaudit | accfirstbad | accfmt"
+	[[ $output == *"156 outputs pass recomputation"* ]]
+}
+
 @test "a collective with async_op is recorded where its result is waited for" {
 	export ACCREC_LIBRARY=$BIN/libaccrec.so.0
 	run -0 --separate-stderr "$PY" "$ROOT/tests/record/async.py" "$PWD/async"

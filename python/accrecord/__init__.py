@@ -194,8 +194,25 @@ def results(y):
     return list(leaves(y, "0"))
 
 
+def is_dtensor(v):
+    return type(v).__name__ == "DTensor" and hasattr(v, "_local_tensor")
+
+
+def local(t):
+    """Of a DTensor the part that this rank has; of what a functional collective gives what it stands for."""
+    if is_dtensor(t):
+        t = t._local_tensor
+    return t.trigger_wait() if type(t).__name__ == "AsyncCollectiveTensor" else t
+
+
+def unheld(grad):
+    """A gradient that may be kept: of a DTensor that somebody holds autograd makes a copy, which PyTorch 2.6 does not
+    do right where it is a part of a sum."""
+    return local(grad).detach() if is_dtensor(grad) else grad
+
+
 def copies(values):
-    return [(io, p, v.detach().clone() if isinstance(v, torch.Tensor) else v) for io, p, v in values]
+    return [(io, p, local(v).detach().clone() if isinstance(v, torch.Tensor) else v) for io, p, v in values]
 
 
 def tensors(values):
@@ -218,6 +235,7 @@ def lacking(what):
 
 def readable(t):
     """Its elements, on the CPU; None: it has none that can be read."""
+    t = local(t)
     kind = "nested" if getattr(t, "is_nested", False) else "quantized" if t.is_quantized else \
         "sparse" if t.layout != torch.strided else "meta" if t.device.type == "meta" else None
     if kind is not None:
@@ -232,13 +250,14 @@ def readable(t):
             return t
     except (RuntimeError, NotImplementedError):
         pass
-    lacking("the elements of tensors that stand for others, as those of torch.func and DTensor do")
+    lacking("the elements of tensors that stand for others, as those of torch.func do")
     return None
 
 
 def tensor_item(t, io, pos, detail, keep):
+    requires_grad, t = t.requires_grad, local(t)
     item = Item(type=A_TENSOR, io=c(io), pos=c(pos), cls=b"torch.Tensor", dtype=c(str(t.dtype)),
-                ndim=t.dim(), detail=detail, requires_grad=t.requires_grad)
+                ndim=t.dim(), detail=detail, requires_grad=requires_grad)
     try:
         stride = t.stride()
     except (RuntimeError, NotImplementedError):
@@ -397,8 +416,8 @@ class Msprobe:
             return None
         if not isinstance(v, torch.Tensor):
             return None if v is None else {"type": type(v).__name__, "value": v}
-        one = {"type": "torch.Tensor", "dtype": str(v.dtype), "shape": list(v.shape),
-               **statistics(v), "requires_grad": v.requires_grad}
+        one = {"type": "torch.Tensor", "dtype": str(v.dtype), "shape": list(local(v).shape),
+               **(statistics(v) if detail != DESCRIPTION else {}), "requires_grad": v.requires_grad}
         t = readable(v)
         if detail == HASH and t is not None:
             bytes_of = t.contiguous().view(-1).view(torch.uint8) if t.numel() else t
@@ -553,7 +572,8 @@ def name_elsewhere(fn):
     if registered(fn):
         space, plain = registered(fn)
         if "c10d" in space:
-            lacking("collectives of torch.distributed._functional_collectives")
+            if plain != "wait_tensor":   # those of FUNCTIONAL are seen elsewhere
+                lacking("some collectives of torch.distributed._functional_collectives, such as " + plain)
         elif space == "aten":
             return f"Aten.{plain}" if wanted(plain) else None
         elif space not in ("profiler", "prim"):
@@ -730,6 +750,7 @@ class Backward:
         self.stack, self.recompute, self.nodes = stack, recompute, 0
         self.arrived, self.given = [None] * nout, [None] * nin
         self.left, self.step = 0, recorder.step_number
+        self.moved = False   # of DTensors: what it was given was communicated first
 
     def hook(self, outs, ins):
         """Of one node: outs: which of its outputs is which of the call's; ins: the same of what
@@ -737,12 +758,14 @@ class Backward:
         def fired(grad_inputs, grad_outputs):
             if self.left == 0:
                 self.left = self.nodes
+            self.moved, self.recorder.moved = self.moved or self.recorder.moved, False
             for at, i in outs:
                 if at < len(grad_outputs) and grad_outputs[at] is not None:
-                    self.arrived[i] = grad_outputs[at]
+                    self.arrived[i] = unheld(grad_outputs[at])
             for at, i in ins:
                 g = grad_inputs[at] if at < len(grad_inputs) else None
                 if g is not None:
+                    g = unheld(g)
                     old = self.given[i]
                     self.given[i] = g if old is None else self.recorder.quietly(old.add, g)
             self.left -= 1
@@ -923,6 +946,22 @@ COLLECTIVES = """all_reduce broadcast reduce all_gather all_gather_into_tensor _
     send recv""".split()
 
 
+# Of torch.ops._c10d_functional, on which torch.distributed._functional_collectives and DTensor stand: what each is
+# given as one of the collectives above, by its arguments; True: into a tensor, which it makes.
+FUNCTIONAL = {
+    "all_reduce": (False, lambda op, _: [("kw", "op", reduction(op))]),
+    "broadcast": (False, lambda src, _: [("kw", "src", src)]),
+    "all_gather_into_tensor": (True, lambda *_: []),
+    "reduce_scatter_tensor": (True, lambda op, *_: [("kw", "op", reduction(op))]),
+    "all_to_all_single": (True, lambda out, given, _: [
+        ("kw", p, n) for name, sizes in (("output_split_sizes", out), ("input_split_sizes", given))
+        for p, n in leaves(list(sizes), name)])}
+
+
+def reduction(name):
+    return getattr(torch.distributed.ReduceOp, name.upper())
+
+
 PARTS = ("input", "output", "forward", "backward")   # what of op calls: those of one pass, or one side
 
 
@@ -953,6 +992,7 @@ class Recorder:
         self.leaves = set()   # parameters of op calls whose backward call is recorded
         self.joined = {}   # of DistributedDataParallel, those whose next backward pass ends in a reduction
         self.own = {}      # of their parameters the rank's own gradients
+        self.parted, self.moved = 0, False   # in an op call of DTensors; it communicated
         if model is not None:
             self.learn(model)
 
@@ -1037,6 +1077,14 @@ class Recorder:
             for name in COLLECTIVES:
                 self.patch(torch.distributed, name, lambda old, n=name: self.collective(n, old))
             self.patch(torch._C._distributed_c10d.Work, "wait", self.wait)
+            for space in ("_c10d_functional", "_c10d_functional_autograd"):
+                for name in FUNCTIONAL:
+                    self.patch(getattr(torch.ops, space), name, lambda old, n=name: self.functional(n, old))
+            dispatcher = getattr(getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None),
+                                 "_op_dispatcher", None)
+            if dispatcher is not None:
+                self.patch(dispatcher, "dispatch", self.dispatch)
+                self.patch(sys.modules[type(dispatcher).__module__], "redistribute_local_tensor", self.redistribute)
         compiled = compiled_module()
         if compiled is not None:
             self.patch(compiled, "__call__", self.compiled_module)
@@ -1195,13 +1243,13 @@ class Recorder:
 
     # -- op calls --
 
-    def emit(self, op, number, direction, values, **place):
+    def emit(self, op, number, direction, values, detail=None, **place):
         self.wrote = True
         if self.floats:
             values = [v for v in values if not isinstance(v[2], (bool, int, float)) and not (
                 isinstance(v[2], torch.Tensor) and not (v[2].is_floating_point() or v[2].is_complex()))]
         with self.lock:
-            self.stream.put(op, number, direction, values, self.detail, **place)
+            self.stream.put(op, number, direction, values, self.detail if detail is None else detail, **place)
 
     def function(self, mode, func, args, kwargs):
         """What the mode sees; it does not see what runs inside."""
@@ -1248,9 +1296,15 @@ class Recorder:
         ins = [v for _, _, v in values if isinstance(v, torch.Tensor)]
         edges, held = self.edges(ins)
         gives = overwritten(func, args, kwargs) if registered(func) else []
-        kept = self.hold(values, changes(name, kwargs) or gives)
-        self.before(name, n, "forward", kept, place)
-        y = func(*args, **kwargs)
+        changed = changes(name, kwargs) or gives
+        if any(map(is_dtensor, ins)):
+            kept = copies(values) if changed else values
+            y = self.parts_of(func, args, kwargs, place)
+            self.before(name, n, "forward", kept, place)
+        else:
+            kept = self.hold(values, changed)
+            self.before(name, n, "forward", kept, place)
+            y = func(*args, **kwargs)
         outs = results(y)
         if name.endswith(".__setitem__") and args:
             outs = [("0", args[0])]
@@ -1265,6 +1319,33 @@ class Recorder:
             self.watch(name, n, edges, len(ins), [v for _, v in outs], place)
         del held
         return y
+
+    def parts_of(self, func, args, kwargs, place):
+        """An op call of DTensors is one of the parts that this rank has, but where it communicates: then they do not
+        show what it made, and are left out."""
+        self.moved = getattr(func, "__name__", "") in ("view", "reshape", "expand", "unflatten")   # to whole sizes
+        y = func(*args, **kwargs)
+        if self.moved:
+            place["detail"], self.moved = DESCRIPTION, False
+        return y
+
+    def dispatch(self, old):
+        """What DTensor does for one operator of ATen is nobody's business, but what it communicates."""
+        def call(*args, **kwargs):
+            if not (self.on and self.here()):
+                return old(*args, **kwargs)
+            self.parted += 1
+            try:
+                return self.quietly(old, *args, **kwargs)
+            finally:
+                self.parted -= 1
+        return call
+
+    def redistribute(self, old):
+        def call(*args, **kwargs):
+            self.moved = True
+            return old(*args, **kwargs)
+        return call
 
     def next_call(self, name):
         """Which call of this operator it is, and what of it is chosen."""
@@ -1367,6 +1448,8 @@ class Recorder:
         scope = b.scope and b.scope.replace(".forward.", ".backward.")
         place = {"scope": scope, "stack": b.stack, "recompute": False,
                  "stack_from": f"{b.op}.{b.number}.forward" if b.stack else None}
+        if b.moved:
+            place["detail"], b.moved = DESCRIPTION, False
         ins = [("in", str(i), g) for i, g in enumerate(arrived)]
         outs = [("out", str(i), g) for i, g in enumerate(given)]
         with self.quiet(), torch.no_grad():
@@ -1390,7 +1473,7 @@ class Recorder:
             self.own[leaf] = grad
         if self.on and self.overflow is None and self.level > 0 and self.wants("backward", "output") and \
                 (self.choice.all or leaf in self.leaves):
-            self.grads.append((op, name, grad))
+            self.grads.append((op, name, local(grad).detach().clone() if is_dtensor(grad) else grad))
             if self.in_backward == 0:
                 self.flush_partial()
 
@@ -1441,9 +1524,15 @@ class Recorder:
                 states = [lists[s] for s in STATES if lists.get(s) and
                           all(isinstance(v, torch.Tensor) for v in lists[s])]
                 chosen = self.choice.forward(op, f"{op}.{n}.forward", self.number, [])
-                if chosen:
-                    self.before(op, n, "forward", values, place)
-                y = old(*args, **kwargs)
+                if any(is_dtensor(v) for _, _, v in values):
+                    values = copies(values)
+                    y = self.parts_of(old, args, kwargs, place)
+                    if chosen:
+                        self.before(op, n, "forward", values, place)
+                else:
+                    if chosen:
+                        self.before(op, n, "forward", values, place)
+                    y = old(*args, **kwargs)
                 outs = [v for one in [*args[:2], *states] for v in one]
                 if chosen:
                     self.after(op, n, "forward", values,
@@ -1530,6 +1619,29 @@ class Recorder:
                 y = old(*args, **kwargs)
                 self.after(op, n, "forward", values, outs, place)
                 return y
+        return call
+
+    def functional(self, name, old):
+        """One of torch.distributed._functional_collectives, which is waited for, as that of torch.distributed."""
+        into, more = FUNCTIONAL[name]
+
+        def call(x, *args):
+            if not (self.on and self.here()) or (self.depth > 0 and self.parted == 0):
+                return old(x, *args)
+            self.seen += 1
+            self.moved = self.moved or self.parted > 0
+            y = self.quietly(old, x, *args)
+            with self.quiet(), torch.no_grad():
+                torch.ops._c10d_functional.wait_tensor(y.detach())
+                op = f"Distributed.{name}"
+                n, place = self.count(op), self.place()
+                group = torch.distributed.distributed_c10d._resolve_process_group(args[-1])
+                values = [("in", "0", torch.zeros_like(y)), ("in", "1", x)] if into else [("in", "0", x)]
+                values += more(*args) + [("kw", "group", group)]
+                outs = [("out", "0", y)]
+                self.before(op, n, "forward", values, place)
+                self.after(op, n, "forward", values, outs, place)
+            return y
         return call
 
     def wait(self, old):

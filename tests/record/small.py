@@ -338,7 +338,7 @@ def scaled():
 
 
 class Stand(torch.Tensor):
-    """Without elements of its own, as DTensor."""
+    """Without elements of its own."""
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
@@ -382,7 +382,7 @@ def lacking():
     said = [str(w.message) for w in said if "accrecord" in str(w.message)]
     assert said == ["accrecord: not recorded: " + what for what in (
         "the elements of sparse tensors", "the elements of quantized tensors",
-        "the elements of tensors that stand for others, as those of torch.func and DTensor do",
+        "the elements of tensors that stand for others, as those of torch.func do",
         "what threads compute other than the one in which recording started")], said
 
 
