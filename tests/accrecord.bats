@@ -131,26 +131,27 @@ setup() {
 	[[ $output == *"Functional.gelu.0.forward: output 0 is off"* ]]
 }
 
-@test "of DTensors their parts are recorded, functional collectives, and the bits are the same" {
+@test "of DTensors their parts are recorded, functional collectives, isend and irecv, and the bits are the same" {
 	export ACCREC_LIBRARY=$BIN/libaccrec.so.0
 	run -0 --separate-stderr "$PY" "$ROOT/tests/record/parts.py" "$PWD/parts"
 	[[ $output != old ]] || skip "needs PyTorch 2.5"
 	accdump-read -r 1 -o 'Distributed.*' parts | accfmt --tsv -c op | sort -u | diff - <(printf '%s\n' \
-		Distributed.{all_gather_into_tensor,all_reduce,reduce_scatter_tensor} op)
+		Distributed.{all_gather_into_tensor,all_reduce,recv,reduce_scatter_tensor,send} op)
 	run -0 bash -c "accdump-read parts | accaudit | accfirstbad | accfmt"
-	[[ $output == *"156 outputs pass recomputation"* ]]
+	[[ $output == *"160 outputs pass recomputation"* ]]
 }
 
 @test "a collective with async_op is recorded where its result is waited for" {
 	export ACCREC_LIBRARY=$BIN/libaccrec.so.0
 	run -0 --separate-stderr "$PY" "$ROOT/tests/record/async.py" "$PWD/async"
 	accdump-read -r 1 async | accfmt --tsv -c op | uniq | diff - <(printf '%s\n' op Tensor.add Tensor.matmul \
-		Distributed.all_reduce Tensor.mul Distributed.all_gather Distributed.all_reduce Distributed.broadcast)
+		Distributed.all_reduce Tensor.mul Distributed.all_gather Distributed.recv Distributed.all_reduce \
+		Distributed.broadcast)
 	accdump-read -r 1 async | accfmt --tsv -c type,value | grep -qx $'torch.distributed.ReduceOp\tRedOpType.MAX'
 	# The result that nobody waits for is not there.
 	fails "nothing in it was selected" accdump-read -i out -o Distributed.broadcast async
 	run -0 bash -c "accdump-read async | accaudit | accfirstbad | accfmt"
-	[[ $output == *"14 outputs pass recomputation"* ]]
+	[[ $output == *"15 outputs pass recomputation"* ]]
 	run -0 --separate-stderr "$PY" "$ROOT/tests/record/async.py" "$PWD/async-wrong" wrong
 	run -1 bash -c "accdump-read async-wrong | accaudit | accfirstbad | accfmt"
 	[[ $output == *"rank 1, step 0: Distributed.all_reduce.0.forward: its output is not what the operands of"* ]]

@@ -1077,6 +1077,10 @@ class Recorder:
             for name in COLLECTIVES:
                 self.patch(torch.distributed, name, lambda old, n=name: self.collective(n, old))
             self.patch(torch._C._distributed_c10d.Work, "wait", self.wait)
+            c10d = torch.distributed.distributed_c10d
+            for name in ("isend", "irecv"):   # one function in both places, as P2POp asks for
+                self.patch(c10d, name, lambda old, n=name: self.one_to_one(n, old))
+                self.patch(torch.distributed, name, lambda old, n=name: getattr(c10d, n))
             for space in ("_c10d_functional", "_c10d_functional_autograd"):
                 for name in FUNCTIONAL:
                     self.patch(getattr(torch.ops, space), name, lambda old, n=name: self.functional(n, old))
@@ -1644,6 +1648,32 @@ class Recorder:
             return y
         return call
 
+    def one_to_one(self, name, old):
+        """isend is a send; irecv is a recv when it is waited for."""
+        def call(tensor, *args, **kwargs):
+            if not self.mine():
+                return old(tensor, *args, **kwargs)
+            self.seen += 1
+            with self.quiet(), torch.no_grad():
+                op = f"Distributed.{name[1:]}"
+                n, place = self.count(op), self.place()
+                shown = {k: v for k, v in kwargs.items() if v is not None}
+                for k, rank in (("dst", "group_dst"), ("src", "group_src")):   # those of P2POp
+                    if rank in shown:
+                        shown[k] = torch.distributed.get_global_rank(
+                            shown.get("group") or torch.distributed.group.WORLD, shown.pop(rank))
+                values = arguments((tensor, *args), shown)
+                if name == "isend":
+                    self.before(op, n, "forward", values, place)
+                    self.after(op, n, "forward", values, [("out", "0", tensor)], place)
+                y = old(tensor, *args, **kwargs)
+                if y is not None and name == "irecv" and self.level > 0:
+                    self.works[id(y)] = (y, op, n, copies(values), [("out", "0", tensor)], place, self.step_number)
+                elif y is not None:
+                    self.works[id(y)] = (y, None, n, (), (), place, self.step_number)
+                return y
+        return call
+
     def wait(self, old):
         """A collective that was begun with async_op is recorded where its results are waited for, with its
         inputs as they were."""
@@ -1652,11 +1682,13 @@ class Recorder:
                 return old(work, *args, **kwargs)
             if id(work) not in self.works:
                 if sys._getframe(1).f_code.co_filename != call_of_distributed():   # of a barrier
-                    lacking("isend, irecv, or whatever else this wait() is for")
+                    lacking("whatever this wait() is for")
                 return old(work, *args, **kwargs)
             with self.quiet(), torch.no_grad():
                 y = old(work, *args, **kwargs)
                 _, op, n, values, outs, place, step = self.works.pop(id(work))
+                if op is None:   # it was recorded when it was sent
+                    return y
                 if step != self.step_number:   # it belongs to the step that goes on with its result
                     n = self.count(op)
                 self.before(op, n, "forward", values, place)
@@ -1669,6 +1701,8 @@ class Recorder:
         works, self.works = self.works, {}
         with self.quiet(), torch.no_grad():
             for _, op, n, values, _, place, _ in works.values():
+                if op is None:
+                    continue
                 lacking("the result of collectives with async_op whose wait() is not called")
                 self.before(op, n, "forward", values, place)
 

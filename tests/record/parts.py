@@ -1,5 +1,5 @@
-"""Two ranks with a linear layer of DTensors, a norm whose gradient is a part of a sum, and functional
-collectives, recorded into OUT; and the same without. Needs torch 2.5 with gloo; with an older one it prints "old".
+"""Two ranks with a linear layer of DTensors, a norm whose gradient is a part of a sum, functional collectives, and isend
+and irecv, recorded into OUT; and the same without. Needs torch 2.5 with gloo; with an older one it prints "old".
 
 Usage: parts.py OUT"""
 import os
@@ -34,7 +34,11 @@ def rank(out, number):
         for y in (functional.all_reduce(x, "sum", mesh), functional.all_gather_tensor(x, 0, mesh),
                   functional.reduce_scatter_tensor(x, "sum", 0, mesh)):
             got.append(y * 2)
-        return got
+        y = torch.zeros(4)
+        ops = [dist.P2POp(dist.isend, x, 1 - number), dist.P2POp(dist.irecv, y, 1 - number)]
+        for work in dist.batch_isend_irecv(ops):
+            work.wait()
+        return got + [y * 2]
     want = train()
     with warnings.catch_warnings(record=True) as said, accrecord.record(output_dir=out):
         warnings.simplefilter("always")
