@@ -585,8 +585,14 @@ def name_elsewhere(fn):
     return None
 
 
+# Attributes that are op calls; a mode sees that they are got.
+TURNED = {getattr(torch.Tensor, n): f"Tensor.{n}" for n in ("T", "mT", "H", "mH") if hasattr(torch.Tensor, n)}
+
+
 def name_of(fn):
     """None: it is not recorded."""
+    if getattr(fn, "__name__", "") == "__get__":
+        return TURNED.get(getattr(fn, "__self__", None))
     try:
         name = op_names().get(fn)
     except TypeError:

@@ -12,6 +12,7 @@ OP("squeeze", "squeeze", MOVE, HANDS_ON)
 OP("unsqueeze expand_dims", "squeeze", MOVE, 0)
 OP("transpose swapaxes swapdims", "transpose", MOVE, 0)
 OP("t mt adjoint", "transpose", MOVE, 0)
+OP("T mT H mH", "transpose", MOVE, 0)
 OP("permute Transpose", "transpose", MOVE, 0) /* MindSpore's Transpose takes a permutation */
 OP("movedim moveaxis", "transpose", MOVE, 0)
 OP("confusion_transpose", "transpose", MOVE, 0)
