@@ -389,6 +389,43 @@ mark(struct acc_case *c, uint32_t i, bool first, struct acc_err *e)
 	return acc_case_mark(c, it, &v, e);
 }
 
+/* What may be right by design, of all calls that are doubted the first. */
+static int
+doubt(struct acc_case *c, uint32_t i, struct acc_err *e)
+{
+	struct acc_item *it = &c->item[i];
+	const struct acc_call *k = &c->call[it->call];
+	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
+	const char **why = acc_alloc(&c->mem, sizeof *why);
+	struct acc_rec *r;
+	if (acc_case_record(c, it, &r, e) < 0)
+		return e->code;
+	const char *text = acc_got_said(&c->mem, r, "", "audit.doubt");
+	struct acc_finding *f = text == NULL || src == NULL || why == NULL
+					? NULL
+					: acc_case_find(c, "warning", e);
+	if (f == NULL || where == NULL)
+		return acc_nomem(e);
+	f->name = acc_call_name(k);
+	f->io = "out";
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+	f->rule = "design";
+	f->limit_from = "what ranks have in common";
+	f->stack = stack;
+	f->doubtful = true;
+	f->text = acc_say(&c->mem, "%s%s: may be by design: its output %s%s%s", where, f->name,
+		text, src[0] != '\0' ? "; at " : "", src);
+	*why = f->text;
+	const struct acc_verdict v = {.level = "warning",
+		.rule = f->rule,
+		.limit_from = f->limit_from,
+		.why = why,
+		.nwhy = 1};
+	return f->text == NULL ? acc_nomem(e) : it->mark != 0 ? 0 : acc_case_mark(c, it, &v, e);
+}
+
 /* The first output that fails, in the order of the dump; then NaN and Inf, as without audit. */
 static int
 judge(struct acc_case *c, struct acc_err *e)
@@ -420,6 +457,12 @@ judge(struct acc_case *c, struct acc_err *e)
 	if (rc == 0 && first != ACC_NOCALL)
 		rc = say(c, first, e);
 	acc_ranks_close(ranks);
+	uint32_t doubted = 0;
+	while (doubted < c->nitem &&
+		(c->item[doubted].call == ACC_NOCALL || !c->item[doubted].doubted))
+		doubted = acc_step(c, doubted);
+	if (rc == 0 && first == ACC_NOCALL && doubted < c->nitem)
+		rc = doubt(c, doubted, e);
 	return rc < 0 ? rc : acc_judge_overflow.judge(c, e);
 }
 

@@ -483,6 +483,7 @@ audited(struct acc_item *it, int side, const struct acc_val *const *v)
 	it->audited |= (uint8_t)(tried << side);
 	it->audit[side] = acc_audit_excess(v[AUDIT_ERR], v[AUDIT_MAX], v[AUDIT_LIMIT],
 		v[AUDIT_LIMIT_MAX], v[AUDIT_SLOPE], v[AUDIT_LIMIT_SLOPE]);
+	it->doubted |= v[AUDIT_DOUBT] != NULL;
 	if (side == ACC_A)
 		acc_item_own(it, v[AUDIT_ERR], v[AUDIT_MAX]);
 }

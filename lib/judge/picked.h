@@ -19,7 +19,7 @@
 	X(AUDIT_ERR, "audit.err") X(AUDIT_MAX, "audit.err_max") \
 	X(AUDIT_LIMIT, "audit.limit") X(AUDIT_LIMIT_MAX, "audit.limit_max") \
 	X(AUDIT_SLOPE, "audit.slope") X(AUDIT_LIMIT_SLOPE, "audit.limit_slope") \
-	X(AUDIT_FORM, "audit.form") X(AUDIT_OK, "audit.ok") X(AUDIT_SKIP, "audit.skip") X(KEY, "key") \
+	X(AUDIT_FORM, "audit.form") X(AUDIT_OK, "audit.ok") X(AUDIT_SKIP, "audit.skip") X(AUDIT_DOUBT, "audit.doubt") X(KEY, "key") \
 	X(STEP, "step") X(RANK, "rank") X(PROC, "proc") X(SEQ, "seq") X(PASS, "pass") \
 	X(OP, "op") X(CALL, "call") X(POS, "pos") X(FOLD, "fold")
 /* Of the record itself; the first two also of one that is no pair. */

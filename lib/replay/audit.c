@@ -551,6 +551,9 @@ put_out(struct acc_audit *a, const struct acc_fleet *f, struct acc_err *e)
 			report(a, r, own);
 			rc = annotate(r, a, own);
 		}
+		const char *doubt = rc == 0 ? acc_fleet_doubted(f, i) : NULL;
+		if (doubt != NULL)
+			rc = acc_put_said(r, "", "audit.doubt", &f->mem, doubt);
 		if (rc == 0)
 			rc = a->emit(a->arg, r);
 	}

@@ -265,13 +265,42 @@ say_cut(struct scaling *s, struct acc_err *e)
 }
 
 int
+acc_seen_multiplied(struct acc_replicas *t, int64_t rank, bool *is, struct acc_err *e)
+{
+	int rc = 0;
+	*is = false;
+	for (size_t i = 0; i < t->f->ncall && rc == 0 && !*is; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->rank != rank || c->k->step != t->step[0] || !c->amid || !c->reduces ||
+			c->average || c->meets == 0)
+			continue;
+		const struct acc_replica_seen *in = acc_seen_real(t, c, false),
+					      *out = acc_seen_real(t, c, true);
+		bool flat = true;
+		if (in == NULL || out == NULL || in->mark == 0 ||
+			acc_ids_get(&t->entered, acc_seen_id(t, out)) == ACC_NOID)
+			continue;
+		rc = acc_replicas_flat(t, in, &flat, e);
+		for (size_t k = 0; k < t->f->ncall && !flat && !*is; k++) {
+			const struct acc_seen_call *o = &t->call[k];
+			const struct acc_replica_seen *x = o == c || o->meets != c->meets ||
+									   o->k->step != c->k->step
+								   ? NULL
+								   : acc_seen_real(t, o, false);
+			*is = x != NULL && x->mark == in->mark;
+		}
+	}
+	return rc;
+}
+
+int
 acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
 	(void)room;
 	struct scaling s = {.t = t, .g = g};
 	uint64_t labels = 0;
-	bool differ = false, cut = false;
+	bool differ = false, cut = false, more = false;
 	int rc = 1;
 	for (uint32_t i = 0; i < g->n && rc == 1; i++) {
 		const struct acc_replica_seen *seed = NULL;
@@ -300,10 +329,14 @@ acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g,
 			rc = reduction(&s, &t->call[i], e);
 	if (rc != 1 || (!differ && !cut) || s.n < LIMIT_REPLICA_WEIGHTS || s.unlike || !s.visible)
 		return rc < 0 ? rc : 0;
+	rc = acc_seen_multiplied(t, g->rank[0], &more, e);
+	if (rc < 0 || more)
+		return rc;
 	if (cut)
 		return say_cut(&s, e);
 	double off = s.factor * g->n;
-	bool more = fabs(off / g->n - 1) < 1e-6, less = fabs(off * g->n - 1) < 1e-6;
+	const bool less = fabs(off * g->n - 1) < 1e-6;
+	more = fabs(off / g->n - 1) < 1e-6;
 	if (!more && !less)
 		return 0;
 	bool loss = s.began != 1 && fabs(s.factor / s.began * g->n - 1) < 1e-6;

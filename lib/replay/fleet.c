@@ -20,6 +20,7 @@ acc_fleet_close(struct acc_fleet *f)
 	free(f->call);
 	free(f->rank);
 	free(f->verdict);
+	free(f->doubt);
 	free(f->scratch);
 	acc_ids_release(&f->at);
 	acc_arena_release(&f->mem);
@@ -107,6 +108,28 @@ acc_fleet_say(struct acc_fleet *f, const struct acc_fleet_verdict *v, struct acc
 	f->verdict = p;
 	f->verdict[f->nverdict] = *v;
 	return acc_ids_put(&f->at, acc_mix(v->line), (uint32_t)f->nverdict++, false, e);
+}
+
+const char *
+acc_fleet_doubted(const struct acc_fleet *f, size_t line)
+{
+	for (size_t i = 0; i < f->ndoubt; i++)
+		if (f->doubt[i].line == line)
+			return f->doubt[i].said;
+	return NULL;
+}
+
+int
+acc_fleet_doubts(struct acc_fleet *f, size_t line, const char *said, struct acc_err *e)
+{
+	if (said == NULL || acc_fleet_doubted(f, line) != NULL)
+		return said == NULL ? acc_nomem(e) : 0;
+	void *p = acc_grow(f->doubt, &f->cap_doubt, f->ndoubt + 1, sizeof *f->doubt, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	f->doubt = p;
+	f->doubt[f->ndoubt++] = (struct acc_fleet_doubt){line, said};
+	return 0;
 }
 
 const char *

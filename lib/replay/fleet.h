@@ -25,6 +25,12 @@ struct acc_fleet_verdict {
 	double rms, max, limit;
 };
 
+/* What may be right by design: said of a record beside its verdict. */
+struct acc_fleet_doubt {
+	size_t line;
+	const char *said;
+};
+
 /* Gets a record, whose payload is to be read by its reference, until the next is got. */
 typedef int acc_fleet_get_fn(void *arg, size_t line, struct acc_rec **r, struct acc_err *e);
 
@@ -38,7 +44,9 @@ struct acc_fleet {
 	size_t nrank, cap_rank;
 	struct acc_fleet_verdict *verdict;
 	size_t nverdict, cap_verdict;
-	struct acc_ids at; /* verdicts by line */
+	struct acc_ids at;             /* verdicts by line */
+	struct acc_fleet_doubt *doubt; /* few */
+	size_t ndoubt, cap_doubt;
 	struct acc_arena mem;
 	void *scratch; /* for ACC_CHUNK elements */
 };
@@ -49,6 +57,8 @@ int acc_fleet_open(struct acc_fleet *f, struct acc_roots *roots, acc_fleet_get_f
 int acc_fleet_add(struct acc_fleet *f, size_t line, size_t n, bool backward, struct acc_err *e);
 /* When all were added: communication, then replicas. 0 or < 0. */
 int acc_fleet_judge(struct acc_fleet *f, struct acc_err *e);
+/* What is doubted of a record; NULL: nothing. */
+const char *acc_fleet_doubted(const struct acc_fleet *f, size_t line);
 const struct acc_fleet_verdict *acc_fleet_at(const struct acc_fleet *f, size_t line);
 void acc_fleet_close(struct acc_fleet *f);
 
@@ -57,6 +67,8 @@ void acc_fleet_close(struct acc_fleet *f);
 /* Strings of a verdict live in f->mem. The first of a record stays, if it
  * says that something is wrong. 0 or < 0. */
 int acc_fleet_say(struct acc_fleet *f, const struct acc_fleet_verdict *v, struct acc_err *e);
+/* The first of a record stays. 0 or < 0. */
+int acc_fleet_doubts(struct acc_fleet *f, size_t line, const char *said, struct acc_err *e);
 /* "0-3, 5", in f->mem; NULL: no memory. */
 const char *acc_fleet_ranks(struct acc_fleet *f, const int64_t *rank, size_t n);
 

@@ -34,6 +34,7 @@ struct acc_seen_call {
 	uint64_t args;     /* a hash of its arguments that are no tensors */
 	uint64_t line;     /* of its operator and the stack it was called from; 0: unknown */
 	const struct acc_op_info *info; /* NULL: unknown */
+	bool optimizer;                 /* the step of one */
 	bool module, hands_round;       /* hands_round: weights, from one rank to all */
 	bool loss, sums;                /* a loss; that sums up */
 	bool reduces, average, picks;   /* over ranks: all; their mean; no sum */
@@ -42,6 +43,7 @@ struct acc_seen_call {
 	bool sends;                     /* to one rank */
 	bool to_one, elsewhere;         /* one rank has the sum; another one: here is none */
 	uint64_t switches; /* a hash of its arguments that are no whole numbers, nor tensors */
+	bool amid;         /* between the first backward call of its rank and step and the last */
 	bool behind; /* the last backward call of its rank and step: what it is given gets no gradient */
 	bool raw;         /* all that it was given is raw */
 	uint64_t members; /* a hash of the ranks of its group; 0: none was recorded */
@@ -156,7 +158,8 @@ int acc_replicas_own_ways(struct acc_replicas *t, int64_t step, const struct acc
 /* Why a weight, which two ranks had alike in `step` and have not any more, parts, if its gradient does not tell: a state or
  * a number of its update (replica_optimizer.c). *said: it was found, and is said. 0 or < 0. */
 int acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
-	const struct acc_replica_seen *w, const int64_t rank[2], bool *said, struct acc_err *e);
+	const struct acc_replica_seen *w, const struct acc_replica_seen *const now[2], bool *said,
+	struct acc_err *e);
 /* The rates of optimizers are the same on all ranks, if they were. 0 or < 0. */
 int acc_rule_rates(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
@@ -495,6 +498,44 @@ int acc_seen_averages(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Is anything exchanged in the backward pass, if it is in the forward pass (replica_back.c)? 0 or < 0. */
 int acc_rule_back(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* How many labels there are that are none of those that a loss ignores (replica_total.c). 1; 0: not known; < 0. */
+int acc_seen_labels(struct acc_replicas *t, const struct acc_seen_call *loss, double *n,
+	struct acc_err *e);
+/* The number, among its arguments, that a product multiplies by. 1; 0; < 0. */
+int acc_seen_times(struct acc_replicas *t, const struct acc_seen_call *c, double *v,
+	struct acc_err *e);
+/* Are the gradients that optimizers are given the same where the weights are (replica_grads.c)? 0 or < 0. */
+int acc_rule_gradients(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Does one rank take a step of its optimizer between two communications, and another one not (replica_optimizer.c)? 0 or
+ * < 0. */
+int acc_rule_skipped(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* What stands in the second step where a weight does in the first: there two that began as the same numbers have moved apart.
+ * Itself, where there is none (replica_trace.c). */
+const struct acc_replica_seen *acc_seen_moved(const struct acc_replicas *t,
+	const struct acc_replica_seen *s);
+/* Are several op calls given it? Then its gradient is the sum of several. */
+bool acc_seen_shared(const struct acc_replicas *t, const struct acc_replica_seen *s);
+/* Weights of a rank that several op calls of one line are given, whose gradients reductions of the group are given, all of
+ * them (replica_micro.c). *out is the caller's, to be freed. 0 or < 0. */
+struct acc_accumulated {
+	const struct acc_replica_seen *w; /* where it is given first */
+	struct acc_replica_seen
+		sum; /* what a reduction, or what scales it before, is given; of several the first */
+	uint32_t last; /* the op call that makes the last of its gradients */
+};
+int acc_seen_accumulated(struct acc_replicas *t, const struct acc_rank_group *g, int64_t rank,
+	struct acc_accumulated **out, size_t *n, struct acc_err *e);
+/* Do all weights stay as they were, though an optimizer has changed what it updates (replica_stay.c)? 0 or < 0. */
+int acc_rule_stay(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Is what ranks join clipped by norms of their own before (replica_count.c)? 0 or < 0. */
+int acc_rule_clipped(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
+/* Means by counts that are each rank's own (replica_doubt.c): said as a doubt. 0 or < 0. */
+int acc_rule_doubt(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* By what losses are divided (replica_total.c). 0 or < 0. */
 int acc_rule_total(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
@@ -509,6 +550,9 @@ int acc_rule_counted(struct acc_replicas *t, const struct acc_rank_group *g,
  * < 0. */
 int acc_rule_own_counts(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* Does a reduction of the backward pass sum up what several of its ranks have alike, and go on with that, as that of
+ * torch.distributed.nn does? Then gradients are as often what they were, and the loss may make up for it. */
+int acc_seen_multiplied(struct acc_replicas *t, int64_t rank, bool *is, struct acc_err *e);
 /* Are gradients scaled as the ranks' losses ask for? 0 or < 0. */
 int acc_fleet_divisor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);

@@ -17,7 +17,6 @@ struct sums { /* of a rank */
 	uint32_t n;
 };
 
-/* How many labels there are that are none of those that a loss ignores. 1; 0: not known; < 0. */
 static int
 count(struct acc_replicas *t, const struct acc_seen_call *c, double *n, uint64_t *mark,
 	struct acc_err *e)
@@ -49,6 +48,14 @@ count(struct acc_replicas *t, const struct acc_seen_call *c, double *n, uint64_t
 			*n += t->a[i] != ignored;
 	}
 	return known;
+}
+
+int
+acc_seen_labels(struct acc_replicas *t, const struct acc_seen_call *loss, double *n,
+	struct acc_err *e)
+{
+	uint64_t mark;
+	return count(t, loss, n, &mark, e);
 }
 
 /* The losses of a rank, sums over labels, in the first step. 1; 0: not all are known; < 0. */
@@ -139,6 +146,25 @@ came_of_sum(const struct acc_replicas *t, const struct acc_rank_group *g,
 	return false;
 }
 
+/* Of the number of ranks a whole part, such as of those that share data; 0: it is none. */
+static uint32_t
+part_of_ranks(const struct acc_rank_group *g, double times)
+{
+	const double n = rint(times);
+	return n >= 2 && n <= g->n && fabs(times - n) < NEAR * n && g->n % (uint32_t)n == 0
+		       ? (uint32_t)n
+		       : 0;
+}
+
+/* As many times as there are ranks is wrong; as there are in some group of them may be by design. */
+static int
+tell(struct acc_replicas *t, const struct acc_rank_group *g, size_t line, uint32_t times,
+	const char *said, struct acc_err *e)
+{
+	return times == g->n ? acc_replicas_blame(t, g, line, said, 1, 0, e)
+			     : acc_fleet_doubts(t->f, line, said, e);
+}
+
 int
 acc_rule_total(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
@@ -160,23 +186,23 @@ acc_rule_total(struct acc_replicas *t, const struct acc_rank_group *g,
 	if (rc == 1 && (rc = acc_seen_scale(t, g, room, &scale, e)) == 0)
 		rc = scale.n >= LIMIT_REPLICA_SCALED;
 	const double all = weight * scale.factor, off = all < 1 ? 1 / all : all;
-	if (rc != 1 || !(fabs(off - g->n) < NEAR * g->n))
+	const uint32_t times = rc == 1 ? part_of_ranks(g, off) : 0;
+	if (times == 0)
 		return rc < 0 ? rc : 0;
-	return acc_replicas_blame(t, g, scale.line,
+	return tell(t, g, scale.line, times,
 		acc_say(&t->f->mem,
 			"is the gradient of a weight, or what is made of it; all %llu end so that each of the %llu"
 			" labels of all ranks, which these count together and divide the loss by, counts %.6g times:"
 			" %u times too %s",
-			(unsigned long long)scale.n, (unsigned long long)labels, all, g->n,
+			(unsigned long long)scale.n, (unsigned long long)labels, all, times,
 			all > 1 ? "large" : "small"),
-		1, 0, e);
+		e);
 }
 
 /* --- the gradient that losses begin with --- */
 
-/* The number, among its arguments, that a product multiplies by. 1; 0; < 0. */
-static int
-number_of(struct acc_replicas *t, const struct acc_seen_call *c, double *v, struct acc_err *e)
+int
+acc_seen_times(struct acc_replicas *t, const struct acc_seen_call *c, double *v, struct acc_err *e)
 {
 	int found = 0;
 	for (size_t i = 0; i < c->k->n; i++) {
@@ -215,7 +241,7 @@ scaled_by(struct acc_replicas *t, const struct acc_seen_call *loss, double *by, 
 		n += !t->seen[j].out;
 	if (c->info == NULL || c->info->cls != ACC_OP_MUL || n > 1)
 		return 0;
-	int rc = number_of(t, c, by, e);
+	int rc = acc_seen_times(t, c, by, e);
 	return rc == 1 ? *by != 1 : rc;
 }
 
@@ -323,7 +349,7 @@ multiplied(struct acc_replicas *t, const struct acc_seen_call *c, double *by, st
 			x = !t->seen[j].out && t->seen[j].wants ? &t->seen[j] : x;
 		}
 		if (hops > 0 && c->info != NULL && c->info->cls == ACC_OP_MUL && tensors == 1) {
-			int rc = number_of(t, c, &v, e);
+			int rc = acc_seen_times(t, c, &v, e);
 			if (rc != 1)
 				return rc;
 			*by *= v;
@@ -359,13 +385,15 @@ acc_rule_divided(struct acc_replicas *t, const struct acc_rank_group *g,
 	}
 	rc = seed == 0 ? 0 : acc_seen_scale(t, g, room, &scale, e);
 	const double all = seed * scale.factor, off = all < 1 ? 1 / all : all;
-	if (rc < 0 || seed == 0 || scale.n < LIMIT_REPLICA_SCALED ||
-		!(fabs(off - g->n) < NEAR * g->n))
+	const uint32_t times = rc < 0 || seed == 0 || scale.n < LIMIT_REPLICA_SCALED
+				       ? 0
+				       : part_of_ranks(g, off);
+	if (times == 0)
 		return rc;
-	return acc_replicas_blame(t, g, scale.line,
+	return tell(t, g, scale.line, times,
 		acc_say(&t->f->mem,
 			"is the gradient of a weight, or what is made of it; all %llu end as %.6g times the sum over the"
 			" ranks of gradients of a loss that is divided by what they counted together: %u times too %s",
-			(unsigned long long)scale.n, all, g->n, all > 1 ? "large" : "small"),
-		1, 0, e);
+			(unsigned long long)scale.n, all, times, all > 1 ? "large" : "small"),
+		e);
 }

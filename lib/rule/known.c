@@ -59,14 +59,15 @@ const struct acc_known acc_known[] = {
 			WHOLE("rule") WHOLE("limit") WHOLE("limit_from") WHOLE("why")
 	/* messages of texts */
 	WHOLE("text.msg") WHOLE("why.msg") WHOLE("m.where.msg") WHOLE("m.skip.msg") SIDED("err.msg")
-		SIDED("audit.cause.msg")
+		SIDED("audit.cause.msg") SIDED("audit.doubt.msg")
 	/* measures that are no row of a table, and what went wrong */
 	SIDED("stat.first") SIDED("stat.worst") SIDED("stat.worst.at") SIDED("s.few") WHOLE(
 		"m.mode") WHOLE("m.skip") WHOLE("m.layout") WHOLE("m.padded") WHOLE("m.accuracy")
 		SIDED("err") SIDED("audit.ok") SIDED("audit.err") SIDED("audit.err_max")
-			SIDED("audit.limit") SIDED("audit.limit_max") SIDED("audit.slope") SIDED(
-				"audit.limit_slope") SIDED("audit.form") SIDED("audit.part")
-				SIDED("audit.cause") SIDED("audit.skip") SIDED("audit.ranks")
+			SIDED("audit.limit") SIDED("audit.limit_max") SIDED("audit.slope")
+				SIDED("audit.limit_slope") SIDED("audit.form") SIDED("audit.part")
+					SIDED("audit.cause") SIDED("audit.doubt")
+						SIDED("audit.skip") SIDED("audit.ranks")
 	/* the ranks as one */
 	SIDED("fold") SIDED("fold.key") SIDED("fold.rank") SIDED("fold.by") SIDED("fold.ranks")
 		SIDED("fold.shape") SIDED("fold.own") SIDED("fold.mesh") SIDED("fold.differs")
@@ -102,8 +103,8 @@ acc_key_speaks(struct acc_str key)
 {
 	static const char *const keys[] = {"bad", "rule", "limit", "limit_from", "why", "note",
 		"what", "text", "confidence", "ranked", "comm", "err", "layout", "layout.raw",
-		"m.layout", "m.skip", "m.where", "audit.skip", "audit.cause", "audit.form",
-		"audit.part", "stack_from", "maybe", "given"};
+		"m.layout", "m.skip", "m.where", "audit.skip", "audit.cause", "audit.doubt",
+		"audit.form", "audit.part", "stack_from", "maybe", "given"};
 	struct acc_str s = is_side(key) ? (struct acc_str){key.p + 2, key.n - 2} : key;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (acc_str_is(s, keys[i]))
