@@ -70,7 +70,10 @@ next_call(const struct acc_replicas *t, const struct acc_replica_seen *x)
 	uint32_t next = ACC_NOID;
 	for (size_t i = 0; i < sizeof by / sizeof *by; i++) {
 		uint32_t call = acc_ids_get(by[i], acc_seen_id(t, x));
-		if (call != ACC_NOID && call > x->call && call < next)
+		/* A hook is given a gradient before what makes several of them has made the last. */
+		const bool hooked = call != ACC_NOID && x->out && t->call[call].amid &&
+				    t->call[call].k->talks && t->call[x->call].k->backward;
+		if (call != ACC_NOID && (call > x->call || hooked) && call < next)
 			next = call;
 	}
 	return next;
@@ -190,6 +193,36 @@ is_weight(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is, st
 	return 0;
 }
 
+/* Weights of which op calls of several micro-batches make gradients, that are added up unseen. */
+static int
+collect_sums(struct ways *w, const struct acc_rank_group *g, struct acc_err *e)
+{
+	struct acc_accumulated *a;
+	size_t n;
+	int rc = acc_seen_accumulated(w->t, g, w->rank, &a, &n, e);
+	for (size_t i = 0; i < n && rc >= 0; i++) {
+		const struct acc_seen_call *c = &w->t->call[a[i].w->call];
+		struct acc_replica_seen sum = a[i].sum;
+		struct way way;
+		bool flat = true;
+		rc = acc_replicas_flat(w->t, &a[i].sum, &flat, e);
+		if (rc < 0 || flat)
+			continue;
+		sum.call = sum.out ? sum.call : a[i].last;
+		rc = follow(w, &sum, &way, e);
+		if (rc != 1)
+			continue;
+		void *p = acc_grow(w->way, &w->cap, w->n + 1, sizeof way, e);
+		rc = p == NULL ? ACC_ENOMEM : 1;
+		w->way = p == NULL ? w->way : p;
+		way.call = c;
+		if (rc == 1)
+			w->way[w->n++] = way;
+	}
+	free(a);
+	return rc < 0 ? rc : 0;
+}
+
 static int
 collect(struct ways *w, const struct acc_rank_group *g, const struct acc_seen_call **peer,
 	struct acc_err *e)
@@ -207,7 +240,7 @@ collect(struct ways *w, const struct acc_rank_group *g, const struct acc_seen_ca
 			const struct acc_replica_seen *s = &t->seen[c->first + j], *dw;
 			struct way way;
 			bool told = false, flat = true, is = false;
-			if (!s->leaf || acc_ids_get(&t->shared, acc_seen_id(t, s)) != ACC_NOID ||
+			if (!s->leaf || acc_seen_shared(t, s) ||
 				(dw = acc_seen_gradient(t, c->k->step, c->k->rank, s)) == NULL)
 				continue;
 			rc = is_weight(t, s, &is, e);
@@ -228,7 +261,7 @@ collect(struct ways *w, const struct acc_rank_group *g, const struct acc_seen_ca
 				w->way[w->n++] = way;
 		}
 	}
-	return rc < 0 ? rc : 0;
+	return rc < 0 ? rc : collect_sums(w, g, e);
 }
 
 static bool
@@ -321,7 +354,7 @@ number_of_rank(struct acc_replicas *t, int64_t rank, const struct acc_ids *held,
 			continue;
 		for (uint32_t j = c->first; j < c->first + c->n; j++) {
 			const struct acc_replica_seen *s = &t->seen[j], *dw;
-			if (!s->weight || acc_ids_get(&t->shared, acc_seen_id(t, s)) != ACC_NOID ||
+			if (!s->weight || acc_seen_shared(t, s) ||
 				(dw = acc_seen_gradient(t, c->k->step, rank, s)) == NULL)
 				continue;
 			int rc = add_gradient(&w, held, s, dw, out, e);
@@ -534,6 +567,15 @@ acc_seen_scale(struct acc_replicas *t, const struct acc_rank_group *g,
 	return rc;
 }
 
+/* Accuses, or, where what shows it is little, doubts. */
+static int
+tell(struct acc_replicas *t, const struct acc_rank_group *g, size_t line, bool sure,
+	const char *said, struct acc_err *e)
+{
+	return sure ? acc_replicas_blame(t, g, line, said, 1, 0, e)
+		    : acc_fleet_doubts(t->f, line, said, e);
+}
+
 int
 acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
@@ -542,6 +584,10 @@ acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct way *odd = NULL;
 	size_t most = 0, best = 0;
 	int rc = t->nstep == 0 || g->n != t->f->nrank ? 0 : collect(&w, g, room, e);
+	bool multiplied = false;
+	if (rc == 0 && w.n > 0)
+		rc = acc_seen_multiplied(t, w.rank, &multiplied, e);
+	w.n = multiplied ? 0 : w.n;
 	for (size_t i = 0; i < w.n; i++) {
 		size_t n = as_many(&w, w.way[i].factor);
 		best = n > most ? i : best;
@@ -562,17 +608,17 @@ acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 						       ? acc_seen_real(t, odd->again, true)
 						       : NULL;
 	/* What was the same on all ranks before it was summed up needs few others beside it. */
-	two &= most >=
-	       (again != NULL ? (size_t)LIMIT_REPLICA_SCALED : (size_t)LIMIT_REPLICA_WEIGHTS);
+	two &= most >= LIMIT_REPLICA_SCALED;
 	if (rc == 0 && two && by_ranks(t, ratio))
-		rc = acc_replicas_blame(t, g, again != NULL ? again->line : odd->by,
+		rc = tell(t, g, again != NULL ? again->line : odd->by,
+			again != NULL || most >= LIMIT_REPLICA_WEIGHTS,
 			acc_say(&t->f->mem,
 				"is the gradient of a weight, or what is made of it, and ends as %.6g times what"
 				" the ranks make together; those of %llu other weights end as %.6g times that: it"
 				" is %.6g times too %s",
 				odd->factor, (unsigned long long)most, w.way[best].factor,
 				ratio > 1 ? ratio : 1 / ratio, ratio > 1 ? "large" : "small"),
-			1, 0, e);
+			e);
 	if (rc == 0 && odd == NULL && most >= LIMIT_REPLICA_SCALED)
 		rc = one_less(&w, g, e);
 	free(w.way);

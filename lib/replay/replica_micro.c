@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_USES = 8, FEW_BY_MEAN = 3 };
+enum { MOST_USES = 8, FEW_BY_MEAN = 3, MOST_HOPS = 3 };
 
 struct use { /* a weight's gradients, in the order in which they were made */
 	const struct acc_replica_seen *w; /* where it is given first */
@@ -26,7 +26,8 @@ struct given { /* a reduction, and its operand */
 	double mean[2][2]; /* of what it is given, of what it makes */
 	bool told, whole;  /* the first is known; and the second, which is of as many elements */
 	bool known;        /* of which weight it is */
-	size_t of;         /* all gradients of this one, if it was matched whole */
+	bool of_all;       /* gradients of this one: */
+	size_t of;
 };
 
 struct micro {
@@ -69,7 +70,7 @@ add_use(struct micro *m, const struct leaf *from, size_t n, struct acc_err *e)
 	const struct acc_replica_seen *w = &t->seen[from->at];
 	struct use u = {.w = w};
 	bool flat = false;
-	int rc = n < 2 || n > MOST_USES ? 0 : acc_replicas_flat(t, w, &flat, e);
+	int rc = n < 2 || n > MOST_USES ? 0 : acc_replicas_flat(t, acc_seen_moved(t, w), &flat, e);
 	if (rc < 0 || n < 2 || n > MOST_USES || flat)
 		return rc;
 	for (size_t i = 0; i < n; i++) {
@@ -95,15 +96,34 @@ add_use(struct micro *m, const struct leaf *from, size_t n, struct acc_err *e)
 	return 0;
 }
 
-/* out: what it makes of `in`, or, where that is one of several, what it makes of all. */
+/* What a tensor was before numbers scaled it. */
+static const struct acc_replica_seen *
+unscaled(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	for (unsigned hops = 0; hops < MOST_HOPS; hops++) {
+		const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s));
+		const struct acc_replica_seen *from = c == NULL || c->k->talks || c->k->backward ||
+								      c->info == NULL ||
+								      c->info->cls != ACC_OP_MUL
+							      ? NULL
+							      : acc_seen_real(t, c, false);
+		if (from == NULL || from->n != s->n || from->mark == 0)
+			break;
+		s = from;
+	}
+	return s;
+}
+
+/* out: what it makes of `in`, or, where that is one of several, or scaled before, what it makes of all. */
 static int
-add_operand(struct micro *m, const struct acc_seen_call *c, const struct acc_replica_seen *in,
+add_operand(struct micro *m, const struct acc_seen_call *c, const struct acc_replica_seen *given,
 	const struct acc_replica_seen *out, struct acc_err *e)
 {
+	const struct acc_replica_seen *in = unscaled(m->t, given);
 	struct given r = {.c = c, .in = in, .out = out};
 	bool known = false;
 	int rc = acc_replicas_mean(m->t, in, r.mean[0], &r.told, e);
-	if (rc == 0 && out->n == in->n)
+	if (rc == 0 && out->n == in->n && in == given)
 		rc = acc_replicas_mean(m->t, out, r.mean[1], &known, e);
 	if (rc < 0)
 		return rc;
@@ -167,7 +187,8 @@ collect(struct micro *m, struct acc_err *e)
 			rc = p == NULL ? ACC_ENOMEM : 0;
 			leaf = p == NULL ? leaf : p;
 			if (rc == 0)
-				leaf[n++] = (struct leaf){t->seen[j].mark, c->line, j};
+				leaf[n++] = (struct leaf){acc_seen_moved(t, &t->seen[j])->mark,
+					c->line, j};
 		}
 	}
 	if (n > 1)
@@ -252,6 +273,7 @@ match_all(struct micro *m, bool whole, struct acc_err *e)
 			}
 			rc = is_sum(m, &m->red[i], u, 0, u->n, NULL, &m->red[i].known, e);
 			u->joined |= m->red[i].known ? (1U << u->n) - 1 : 0;
+			m->red[i].of_all = m->red[i].known;
 			m->red[i].of = j;
 		}
 	return rc;
@@ -377,6 +399,38 @@ acc_seen_sums(struct acc_replicas *t, const struct acc_rank_group *g, struct acc
 		free(m[i].red);
 	}
 	free(m);
+	return rc;
+}
+
+int
+acc_seen_accumulated(struct acc_replicas *t, const struct acc_rank_group *g, int64_t rank,
+	struct acc_accumulated **out, size_t *n, struct acc_err *e)
+{
+	struct micro m = {.t = t, .g = g, .rank = rank};
+	size_t cap = 0;
+	int rc = collect(&m, e);
+	*out = NULL;
+	*n = 0;
+	if (rc == 0)
+		rc = match_all(&m, true, e);
+	if (rc == 0)
+		rc = match_all(&m, false, e);
+	for (size_t j = 0; j < m.nuse && rc == 0; j++) {
+		const struct use *u = &m.use[j];
+		const struct acc_replica_seen *sum = u->g[0];
+		if (u->joined != (1U << u->n) - 1 || u->before != NULL)
+			continue;
+		for (size_t i = 0; i < m.nred; i++)
+			sum = m.red[i].known && m.red[i].of == j && m.red[i].of_all ? m.red[i].in
+										    : sum;
+		void *p = acc_grow(*out, &cap, *n + 1, sizeof **out, e);
+		rc = p == NULL ? ACC_ENOMEM : 0;
+		*out = p == NULL ? *out : p;
+		if (rc == 0)
+			(*out)[(*n)++] = (struct acc_accumulated){u->w, *sum, u->g[u->n - 1]->call};
+	}
+	free(m.use);
+	free(m.red);
 	return rc;
 }
 

@@ -167,7 +167,13 @@ const struct acc_replica_seen *
 acc_seen_maker(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	uint32_t i = s->mark == 0 ? ACC_NOID : acc_ids_get(&t->made, acc_seen_id(t, s));
-	return i == ACC_NOID || t->seen[i].call >= s->call ? NULL : &t->seen[i];
+	if (i == ACC_NOID || t->seen[i].call == s->call)
+		return NULL;
+	/* What makes several gradients is recorded when it has made the last: a hook has been given the others by then. */
+	const struct acc_seen_call *c = &t->call[s->call];
+	const bool hooked = c->amid && !c->k->backward && !s->out &&
+			    t->call[t->seen[i].call].k->backward;
+	return t->seen[i].call > s->call && !hooked ? NULL : &t->seen[i];
 }
 
 /* What a reduction is given, as it was before it was scaled. */
@@ -280,4 +286,24 @@ acc_seen_piece(const struct acc_replicas *t, const struct acc_replica_seen *flat
 		}
 	}
 	return cut == parts && piece != NULL && piece->n == n ? piece : NULL;
+}
+
+const struct acc_replica_seen *
+acc_seen_moved(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	const struct acc_fleet_call *k = t->call[s->call].k;
+	const struct acc_seen_call *c = t->nstep < 2 || k->step != t->step[0]
+						? NULL
+						: acc_replicas_call(t, t->step[1], k->rank, k->key);
+	for (uint32_t j = c == NULL ? 0 : c->first; c != NULL && j < c->first + c->n; j++)
+		if (t->seen[j].leaf && t->seen[j].pos == s->pos && t->seen[j].shape == s->shape)
+			return &t->seen[j];
+	return s;
+}
+
+bool
+acc_seen_shared(const struct acc_replicas *t, const struct acc_replica_seen *s)
+{
+	return acc_ids_get(&t->shared, acc_seen_id(t, s)) != ACC_NOID &&
+	       acc_ids_get(&t->shared, acc_seen_id(t, acc_seen_moved(t, s))) != ACC_NOID;
 }
