@@ -218,7 +218,7 @@ goes_round(const struct acc_replicas *t, const struct acc_replica_seen *d)
 		c < t->call + t->f->ncall && acc_seen_beside(c, from); c++) {
 		const struct acc_replica_seen *largest = NULL;
 		bool given = false;
-		for (uint32_t i = c->first; i < c->first + c->n && !c->k->backward; i++) {
+		for (uint32_t i = c->first; i < c->first + c->n; i++) {
 			const struct acc_replica_seen *s = &t->seen[i];
 			given |= is_moved(&m, s);
 			if (!s->out && s->real && (largest == NULL || s->n > largest->n))

@@ -286,6 +286,17 @@ note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 }
 
 static bool
+is_optimizer(struct acc_str name)
+{
+	static const char *const names[] = {"sgd", "adam", "adamw", "adagrad", "adadelta", "adamax",
+		"asgd", "nadam", "radam", "rmsprop", "rprop"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (acc_str_is(name, names[i]))
+			return true;
+	return false;
+}
+
+static bool
 is_loss(struct acc_str op)
 {
 	static const char *const names[] = {"cross_entropy", "nll_loss", "mse_loss", "l1_loss",
@@ -360,6 +371,7 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 	*c = (struct acc_seen_call){.k = &t->f->call[call],
 		.first = (uint32_t)t->nseen,
 		.behind = c->behind,
+		.amid = c->amid,
 		.raw = true};
 	const struct acc_fleet_call *k = c->k;
 	int rc = add_step(t, k->step, e);
@@ -384,6 +396,7 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			c->gathers = c->k->talks && memmem(op.p, op.n, "gather", 6) != NULL;
 			c->hands_round = acc_str_is(op, "Distributed.broadcast");
 			struct acc_str name = acc_op_name(op);
+			c->optimizer = is_optimizer(name);
 			c->in_place = acc_op_in_place(op);
 			c->begins = c->in_place && !c->k->backward && !c->k->talks && !c->behind;
 			c->mean = acc_str_is(name, "mean");
@@ -412,23 +425,30 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 		       : rc;
 }
 
-/* Which calls are behind the last backward call of their rank and step. */
+/* Which calls are behind the last backward call of their rank and step, and which between the first and that one. */
 static int
 find_behind(struct acc_replicas *t, struct acc_err *e)
 {
 	const struct acc_fleet *f = t->f;
-	struct acc_ids last = {0};
+	struct acc_ids last = {0}, first = {0};
 	int rc = 0;
-	for (uint32_t i = 0; i < f->ncall && rc == 0; i++)
-		if (f->call[i].backward)
-			rc = acc_ids_put(&last, acc_seen_place(f->call[i].step, f->call[i].rank, 0),
-				i, true, e);
 	for (uint32_t i = 0; i < f->ncall && rc == 0; i++) {
-		const uint32_t at = acc_ids_get(&last,
-			acc_seen_place(f->call[i].step, f->call[i].rank, 0));
+		const uint64_t of = acc_seen_place(f->call[i].step, f->call[i].rank, 0);
+		if (!f->call[i].backward)
+			continue;
+		rc = acc_ids_put(&last, of, i, true, e);
+		if (rc == 0 && acc_ids_get(&first, of) == ACC_NOID)
+			rc = acc_ids_put(&first, of, i, false, e);
+	}
+	for (uint32_t i = 0; i < f->ncall && rc == 0; i++) {
+		const uint64_t of = acc_seen_place(f->call[i].step, f->call[i].rank, 0);
+		const uint32_t at = acc_ids_get(&last, of);
 		t->call[i].behind = at != ACC_NOID && at < i;
+		t->call[i].amid = at != ACC_NOID && !t->call[i].behind &&
+				  acc_ids_get(&first, of) < i;
 	}
 	acc_ids_release(&last);
+	acc_ids_release(&first);
 	return rc;
 }
 

@@ -287,7 +287,8 @@ acc_rule_roles(struct acc_replicas *t, const struct acc_rank_group *g,
 		end = acc_seen_likes_end(&all, i);
 		for (size_t at = i; at < end && rc == 0 && end - i > 1; at++) {
 			const struct acc_seen_call *c = &t->call[all.like[at].call];
-			for (uint32_t j = 0; j < c->n && rc == 0 && !c->k->talks && !c->k->backward;
+			for (uint32_t j = 0; j < c->n && rc == 0 && !c->k->talks &&
+					     !c->k->backward && !c->behind;
 				j++) {
 				const struct acc_replica_seen *s = &t->seen[c->first + j];
 				if (!s->out && s->real && !s->leaf && s->mark != 0)
