@@ -3,8 +3,6 @@
 #include "acc/say.h"
 #include "replay/replica.h"
 
-#include <string.h>
-
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
 struct inputs { /* of the same op call on two ranks */
@@ -24,12 +22,13 @@ at_place(const struct acc_replicas *t, const struct acc_seen_call *c,
 	return NULL;
 }
 
-/* From before the step, or read then. */
-static bool
-brought(const struct acc_replicas *t, const struct acc_replica_seen *s)
+/* From before the step, or read then, or one number everywhere, as a state begins. */
+static int
+brought(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is, struct acc_err *e)
 {
 	const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s));
-	return c == NULL || (c->raw && !c->behind && !c->k->talks);
+	*is = c == NULL || (c->raw && !c->behind && !c->k->talks);
+	return *is || c->behind || c->k->talks ? 0 : acc_replicas_flat(t, s, is, e);
 }
 
 static int
@@ -49,10 +48,13 @@ compare(struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_
 			out->alike |= x->n > 1;
 			continue;
 		}
-		if (!brought(t, x) || (y != NULL && !brought(t, y))) {
-			out->apart = true;
-			return 0;
-		}
+		bool own = false, other = true;
+		rc = brought(t, x, &own, e);
+		if (rc == 0 && own && y != NULL)
+			rc = brought(t, y, &other, e);
+		out->apart = !own || !other;
+		if (rc < 0 || out->apart)
+			return rc;
 		out->lacks |= out->own == NULL && y == NULL;
 		out->own = out->own == NULL ? x : out->own;
 	}
@@ -119,17 +121,6 @@ reason_of(struct acc_replicas *t, const struct acc_seen_call *a, const struct ac
 							      : differs(t, a, b, n, &why->out, e);
 }
 
-static bool
-is_optimizer(const struct acc_seen_call *c)
-{
-	static const char *const names[] = {"sgd", "adam", "adamw", "adagrad", "adadelta", "adamax",
-		"asgd", "nadam", "radam", "rmsprop", "rprop"};
-	for (size_t i = 0; c->info != NULL && i < sizeof names / sizeof *names; i++)
-		if (strcmp(c->info->family, names[i]) == 0)
-			return true;
-	return false;
-}
-
 /* A step of an optimizer that one rank takes and the other one does not, by the line that it is called from; NULL. */
 static const struct acc_seen_call *
 one_more(const struct acc_replicas *t, int64_t step, int64_t has, int64_t lacks)
@@ -137,7 +128,7 @@ one_more(const struct acc_replicas *t, int64_t step, int64_t has, int64_t lacks)
 	for (size_t i = 0; i < t->f->ncall; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		uint32_t n[2] = {0, 0};
-		if (c->k->step != step || c->k->rank != has || !is_optimizer(c) || c->line == 0)
+		if (c->k->step != step || c->k->rank != has || !c->optimizer || c->line == 0)
 			continue;
 		for (size_t k = 0; k < t->f->ncall; k++)
 			n[t->call[k].k->rank == lacks] += t->call[k].line == c->line &&
@@ -150,10 +141,33 @@ one_more(const struct acc_replicas *t, int64_t step, int64_t has, int64_t lacks)
 	return NULL;
 }
 
+/* What made the weight as it is now, behind the backward pass of this step or before it is used, where the other rank has no
+ * call of that line. NULL. */
+static const struct acc_replica_seen *
+made_alone(const struct acc_replicas *t, int64_t step, const struct acc_replica_seen *now,
+	int64_t other)
+{
+	const struct acc_fleet_call *k = t->call[now->call].k;
+	const struct acc_replica_seen *made = acc_seen_maker(t, now);
+	const uint32_t i = now->mark == 0 || made != NULL
+				   ? ACC_NOID
+				   : acc_ids_get(&t->made,
+					     acc_seen_place(step, k->rank, now->mark));
+	const struct acc_seen_call *c = acc_seen_caller(t, i == ACC_NOID ? made : &t->seen[i]);
+	bool alone = c != NULL && !c->k->backward && !c->k->talks && c->line != 0 &&
+		     (c->behind || made != NULL);
+	for (size_t j = 0; j < t->f->ncall && alone; j++)
+		alone = t->call[j].line != c->line || t->call[j].k->step != c->k->step ||
+			t->call[j].k->rank != other;
+	return !alone ? NULL : i == ACC_NOID ? made : &t->seen[i];
+}
+
 int
 acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
-	const struct acc_replica_seen *w, const int64_t rank[2], bool *said, struct acc_err *e)
+	const struct acc_replica_seen *w, const struct acc_replica_seen *const now[2], bool *said,
+	struct acc_err *e)
 {
+	const int64_t rank[2] = {t->call[now[0]->call].k->rank, t->call[now[1]->call].k->rank};
 	const uint64_t id = acc_seen_place(step, rank[0], acc_seen_place(step, rank[1], w->n + 4));
 	struct reason why = {.own = NULL};
 	int rc = 0;
@@ -175,6 +189,19 @@ acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g
 					" weight of %s parts",
 					(long long)rank[i], (long long)rank[!i],
 					acc_replicas_name(t, w->line, e)),
+				1, 0, e);
+	}
+	for (int i = 0; i < 2; i++) {
+		const struct acc_replica_seen *out = made_alone(t, step, now[i], rank[!i]);
+		*said = out != NULL;
+		if (*said && (rc = acc_ids_put(&t->roles, id, 1, true, e)) < 0)
+			return rc;
+		if (*said)
+			return acc_replicas_blame(t, g, out->line,
+				SAY(t,
+					"becomes the weight of %s, and rank %lld has no call of this line:"
+					" the weight parts",
+					acc_replicas_name(t, now[i]->line, e), (long long)rank[!i]),
 				1, 0, e);
 	}
 	for (size_t i = 0; i < t->f->ncall && rc == 0 && why.own == NULL && why.out == NULL; i++) {
@@ -238,7 +265,7 @@ acc_rule_rates(struct acc_replicas *t, const struct acc_rank_group *g,
 	for (size_t i = 0; i < t->f->ncall && t->nstep > 1; i++) {
 		const struct acc_seen_call *c = &t->call[i], *call[4];
 		double rate[4];
-		if (c->k->rank != g->rank[0] || c->k->step == t->step[0] || !is_optimizer(c))
+		if (c->k->rank != g->rank[0] || c->k->step == t->step[0] || !c->optimizer)
 			continue;
 		for (uint32_t k = 1; k < g->n; k++) {
 			int rc = 1;
@@ -259,6 +286,76 @@ acc_rule_rates(struct acc_replicas *t, const struct acc_rank_group *g,
 					(long long)g->rank[0], rate[0], (long long)t->step[0]),
 				1, 0, e);
 		}
+	}
+	return 0;
+}
+
+/* --- steps that one rank alone takes --- */
+
+struct pace { /* of a rank: how many communications of a group, and steps of an optimizer between two of these */
+	size_t at; /* the next call */
+	uint64_t met, steps;
+	const struct acc_seen_call *step; /* since the last communication; NULL: none */
+	bool several;                     /* in one such interval */
+};
+
+/* Goes on to the next communication of the group, or to the end. */
+static bool
+pace(const struct acc_replicas *t, const struct acc_rank_group *g, int64_t rank, struct pace *p)
+{
+	p->step = NULL;
+	for (; p->at < t->f->ncall; p->at++) {
+		const struct acc_seen_call *c = &t->call[p->at];
+		if (c->k->rank != rank)
+			continue;
+		if (c->k->talks && acc_seen_among(t, c, g)) {
+			p->met++;
+			p->at++;
+			return true;
+		}
+		if (!c->optimizer)
+			continue;
+		p->several |= p->step != NULL && p->step->line == c->line;
+		p->step = p->step == NULL ? c : p->step;
+		p->steps++;
+	}
+	return false;
+}
+
+/* Between two communications of a group, one rank takes the step of its optimizer and another one does not, as where it
+ * skips one for an overflow of its own. Where ranks take several of them in between, they go their own ways. */
+int
+acc_rule_skipped(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	(void)room;
+	for (uint32_t r = 1; r < g->n && !t->scattered; r++) {
+		struct pace p[2] = {{.at = 0}, {.at = 0}};
+		const struct acc_seen_call *odd = NULL;
+		int64_t lacks = 0;
+		bool on[2];
+		do {
+			for (int k = 0; k < 2; k++)
+				on[k] = pace(t, g, g->rank[k == 0 ? 0 : r], &p[k]);
+			if (odd == NULL && (p[0].step == NULL) != (p[1].step == NULL)) {
+				odd = p[p[0].step == NULL].step;
+				lacks = g->rank[p[0].step == NULL ? 0 : r];
+			}
+		} while (on[0] && on[1]);
+		const struct acc_replica_seen *out = odd == NULL ? NULL
+								 : acc_seen_real(t, odd, true);
+		if (out == NULL || on[0] != on[1] || p[0].met == 0 || p[0].several ||
+			p[1].several || p[0].steps == p[1].steps || p[0].steps == 0 ||
+			p[1].steps == 0)
+			continue;
+		return acc_replicas_blame(t, g, out->line,
+			SAY(t,
+				"is of a step of the optimizer that rank %lld takes and rank %lld does not: of %llu and"
+				" %llu steps between the same communications",
+				(long long)odd->k->rank, (long long)lacks,
+				(unsigned long long)p[odd->k->rank != g->rank[0]].steps,
+				(unsigned long long)p[odd->k->rank == g->rank[0]].steps),
+			1, 0, e);
 	}
 	return 0;
 }

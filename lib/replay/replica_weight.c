@@ -357,8 +357,8 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		return rc < 0 ? rc : say_unused(t, g, aside, use, name, e);
 	const struct acc_replica_seen *w = before(t, a, step, ka->rank);
 	if (!stays && w != NULL)
-		rc = acc_replicas_update_apart(t, g, step, w, (const int64_t[]){ka->rank, kb->rank},
-			&said, e);
+		rc = acc_replicas_update_apart(t, g, step, w,
+			(const struct acc_replica_seen *const[]){a, b}, &said, e);
 	if (rc < 0 || said)
 		return rc;
 	return acc_replicas_blame(t, g, b->line,
