@@ -231,6 +231,27 @@ held_by_some(struct acc_replicas *t, const struct acc_rank_group *g,
 				 1, 0, e);
 }
 
+/* Of tensors that all ranks have whole, the norm is the same on all: nothing is to be summed up. */
+static int
+all_whole(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *sum, uint64_t n, struct acc_err *e)
+{
+	const struct acc_replica_seen *a = input(t, sum[0], false);
+	bool same = a != NULL && a->mark != 0;
+	for (uint32_t i = 1; i < g->n && same; i++) {
+		const struct acc_replica_seen *b = input(t, sum[i], false);
+		same = b != NULL && b->mark == a->mark;
+	}
+	int rc = same ? acc_seen_averages(t, g, sum[0], e) : 1;
+	return rc != 0 ? (rc < 0 ? rc : 0)
+		       : acc_replicas_blame(t, g, input(t, sum[0], true)->line,
+				 SAY(t,
+					 "sums up norms of %llu tensors, all of which are whole, and the same, on all"
+					 " ranks: they count %u times",
+					 (unsigned long long)n, g->n),
+				 1, 0, e);
+}
+
 int
 acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *sum, const struct acc_seen_call **peer,
@@ -256,6 +277,8 @@ acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
 	if (rc == 0 && all)
 		rc = held_by_some(t, g, out, norm, n[0], peer, e);
 	free(norm);
+	if (rc == 0 && all && count[0] > 0 && count[1] == 0)
+		return all_whole(t, g, sum, count[0], e);
 	if (rc < 0 || count[0] == 0 || count[1] == 0)
 		return rc;
 	const char *name = acc_replicas_name(t, whole->k->line, e);
@@ -266,4 +289,71 @@ acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
 			" count them",
 			(unsigned long long)count[0], name, (unsigned long long)count[1], g->n),
 		1, 0, e);
+}
+
+/* --- clipping --- */
+
+/* What scales a gradient behind the backward pass, a number that is made of norms; NULL: nothing does. */
+static const struct acc_seen_call *
+clips(const struct acc_replicas *t, const struct acc_replica_seen *s, uint32_t *norm,
+	const struct acc_replica_seen **number)
+{
+	const struct acc_seen_call *c = maker(t, s);
+	uint32_t n = 0, nodes = 0;
+	*number = NULL;
+	if (c == NULL || c->k->talks || c->k->backward || c->info == NULL ||
+		c->info->cls != ACC_OP_MUL)
+		return NULL;
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (!t->seen[i].out && t->seen[i].n == 1 && t->seen[i].mark != 0)
+			*number = &t->seen[i];
+	return *number != NULL && norms(t, *number, norm, &n, &nodes) && n > 0 ? c : NULL;
+}
+
+/* What a reduction joins was scaled on each rank by a norm of its own: norms that clip are of what is joined. */
+int
+acc_rule_clipped(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	uint32_t norm[MOST_NORMS];
+	bool backward = false;
+	for (size_t i = 0; i < t->f->ncall && t->nstep > 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
+			continue;
+		backward |= c->k->backward;
+		const struct acc_replica_seen *in = backward && c->k->talks && c->reduces &&
+								    acc_seen_among(t, c, g)
+							    ? acc_seen_real(t, c, false)
+							    : NULL,
+					      *number = NULL;
+		const struct acc_seen_call *join = in == NULL ? NULL : acc_seen_joined(t, in),
+					   *by = in == NULL ? NULL : clips(t, in, norm, &number);
+		for (uint32_t j = join == NULL ? 0 : join->first;
+			join != NULL && by == NULL && j < join->first + join->n; j++)
+			by = t->seen[j].out ? NULL : clips(t, &t->seen[j], norm, &number);
+		if (by == NULL || !acc_replicas_peers(t, g, by, room))
+			continue;
+		double v[2] = {0, 0};
+		uint32_t odd = 0;
+		for (uint32_t r = 1; r < g->n && odd == 0; r++)
+			odd = t->seen[room[r]->first + (number - t->seen) - by->first].mark !=
+					      number->mark
+				      ? r
+				      : 0;
+		int rc = odd == 0 ? 0 : acc_seen_number(t, number->line, &v[0], e);
+		if (rc == 1)
+			rc = acc_seen_number(t,
+				t->seen[room[odd]->first + (number - t->seen) - by->first].line,
+				&v[1], e);
+		if (rc != 1)
+			return rc;
+		return acc_replicas_blame(t, g, acc_seen_real(t, by, true)->line,
+			SAY(t,
+				"is scaled by %.6g on rank %lld and by %.6g on rank %lld, which are made of each"
+				" rank's own norms, and joined after that: each rank clips by its own norm",
+				v[0], (long long)g->rank[0], v[1], (long long)g->rank[odd]),
+			1, 0, e);
+	}
+	return 0;
 }

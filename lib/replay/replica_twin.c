@@ -53,6 +53,23 @@ acc_seen_own_data(const struct acc_replicas *t, const struct acc_rank_group *g)
 	return changes;
 }
 
+/* Does it stay as it is, or, at a place of weights, become much the same, as an average of weights does? */
+static int
+is_kept(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is, struct acc_err *e)
+{
+	const struct acc_fleet_call *k = t->call[s->call].k;
+	const struct acc_seen_call *c = t->nstep > 1 && s->place
+						? acc_replicas_call(t, t->step[1], k->rank, k->key)
+						: NULL;
+	*is = acc_seen_stays(t, s);
+	for (uint32_t j = c == NULL ? 0 : c->first; c != NULL && !*is && j < c->first + c->n; j++)
+		if (!t->seen[j].out && t->seen[j].pos == s->pos)
+			return t->seen[j].shape == s->shape && t->seen[j].mark != 0
+				       ? acc_replicas_persists(t, s, &t->seen[j], is, e)
+				       : 0;
+	return 0;
+}
+
 static int
 unlike_constant(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, uint32_t j, bool apart, struct acc_err *e)
@@ -60,15 +77,19 @@ unlike_constant(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *s = &t->seen[peer[0]->first + j];
 	const struct acc_replica_seen *out = acc_seen_output(t, peer[0]);
 	/* A buffer is the same for all samples: what it is given to makes more of it. */
-	bool buffer = apart && out != NULL && s->n < out->n;
+	bool stays = true, buffer = apart && out != NULL && s->n < out->n;
 	if (s->out || !s->raw || s->n < 2 || acc_replicas_marked(t, g, peer, j) ||
 		!(s->place || buffer))
 		return 0;
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct acc_replica_seen *x = &t->seen[peer[i]->first + j];
-		if (x->mark == 0 || x->shape != s->shape || acc_seen_maker(t, x) != NULL ||
-			!acc_seen_stays(t, x))
+		bool kept = false;
+		if (x->mark == 0 || x->shape != s->shape || acc_seen_maker(t, x) != NULL)
 			return 0;
+		int rc = is_kept(t, x, &kept, e);
+		if (rc < 0 || !kept)
+			return rc;
+		stays &= acc_seen_stays(t, x);
 	}
 	bool mask = false;
 	int rc = s->place ? 0
@@ -78,8 +99,10 @@ unlike_constant(struct acc_replicas *t, const struct acc_rank_group *g,
 	uint32_t odd = acc_replicas_odd(t, g, peer, j);
 	return acc_replicas_accuse(t, g, s, t->seen[peer[odd]->first + j].line,
 		SAY(t,
-			"is the same in all steps, and another on rank %lld than on rank %lld, whose weights"
-			" are the same: what is no data, a frozen weight or a buffer, must be, too",
+			stays ? "is the same in all steps, and another on rank %lld than on rank %lld, whose weights"
+				" are the same: what is no data, a frozen weight or a buffer, must be, too"
+			      : "is a weight without a gradient, such as an average, and another on rank %lld than"
+				" on rank %lld from the start, whose other weights are the same",
 			(long long)peer[odd]->k->rank, (long long)peer[odd == 0]->k->rank),
 		e);
 }
