@@ -5,28 +5,50 @@
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
-/* The weights that an optimizer is given, as far as its gradients, as many, stand behind them: their number; from *first. */
-static uint32_t
-weights_of(const struct acc_replicas *t, const struct acc_seen_call *c, uint32_t *first)
+struct lists {
+	uint32_t first[2], n[2];
+};
+
+/* The weights, and then the gradients, that an optimizer of torch is given: its first two lists. 1, 0: they are no such; < 0. */
+static int
+lists_of(struct acc_replicas *t, const struct acc_seen_call *c, struct lists *out,
+	struct acc_err *e)
 {
-	uint32_t i = c->first, n = 0;
-	while (i < c->first + c->n && !(t->seen[i].wants && !t->seen[i].out))
-		i++;
-	*first = i;
-	while (i + n < c->first + c->n && t->seen[i + n].wants && !t->seen[i + n].out)
-		n++;
-	for (uint32_t k = 0; k < n; k++)
-		if (i + n + k >= c->first + c->n || t->seen[i + n + k].out ||
-			t->seen[i + n + k].shape != t->seen[i + k].shape)
-			return 0;
-	return n;
+	*out = (struct lists){.n = {0, 0}};
+	for (uint32_t i = c->first; i < c->first + c->n && !t->seen[i].out; i++) {
+		struct acc_rec *r;
+		int rc = t->f->get(t->f->arg, t->seen[i].line, &r, e);
+		struct acc_str pos = rc < 0 ? acc_str("") : acc_get_text(r, "", "pos");
+		if (rc < 0)
+			return rc;
+		const int k = acc_str_starts(pos, "0.") ? 0 : acc_str_starts(pos, "1.") ? 1 : -1;
+		if (k < 0)
+			continue;
+		out->first[k] = out->n[k]++ == 0 ? i : out->first[k];
+	}
+	bool same = out->n[0] > 0 && out->n[0] == out->n[1] &&
+		    out->first[0] + out->n[0] == out->first[1];
+	for (uint32_t k = 0; k < out->n[0] && same; k++)
+		same = t->seen[out->first[0] + k].shape == t->seen[out->first[1] + k].shape;
+	return same;
+}
+
+/* The backward call's output that a gradient is, if it is given to no reduction; NULL. */
+static const struct acc_replica_seen *
+left(const struct acc_replicas *t, const struct acc_replica_seen *d)
+{
+	const struct acc_replica_seen *made = acc_seen_maker(t, d);
+	const struct acc_seen_call *maker = acc_seen_caller(t, made);
+	return maker != NULL && maker->k->backward && !acc_seen_given(t, made) ? made : NULL;
 }
 
 struct pair { /* of two ranks */
 	int64_t rank[2];
-	uint64_t alike, apart;
+	uint64_t alike, apart, parts; /* gradients; weights that are not the same, as parts are */
 	const struct acc_replica_seen
 		*odd[2]; /* the first gradients that are not the same, of one weight */
+	const struct acc_replica_seen
+		*left;                  /* the first of these that no reduction is given; NULL */
 	const struct acc_seen_call *by; /* what is given these, on the first rank */
 };
 
@@ -37,6 +59,7 @@ compare(struct acc_replicas *t, struct pair *p, const struct acc_seen_call *by,
 {
 	enum acc_alike is = ACC_EQUAL;
 	bool flat[2] = {false, false};
+	p->parts += w[0]->mark != w[1]->mark && w[0]->mark != 0 && w[1]->mark != 0;
 	if (w[0]->mark == 0 || w[0]->mark != w[1]->mark || d[0]->mark == 0 || d[1]->mark == 0)
 		return 0;
 	int rc = acc_replicas_flat(t, d[0], &flat[0], e);
@@ -49,6 +72,8 @@ compare(struct acc_replicas *t, struct pair *p, const struct acc_seen_call *by,
 	p->alike += is < ACC_APART && !flat[0] && d[0]->n > 1;
 	if (is != ACC_APART || (d[0]->n > 1 && (flat[0] || flat[1])))
 		return 0;
+	if (p->left == NULL && (p->left = left(t, d[0])) != NULL && p->apart > 0)
+		p->by = by;
 	if (p->apart++ == 0) {
 		p->odd[0] = d[0];
 		p->odd[1] = d[1];
@@ -80,14 +105,18 @@ compare_calls(struct acc_replicas *t, struct pair *p, const struct acc_seen_call
 	const struct acc_seen_call *b, struct acc_err *e)
 {
 	const struct acc_replica_seen *d[2] = {added(t, a), added(t, b)}, *w[2];
-	uint32_t first[2], n = a->optimizer ? weights_of(t, a, &first[0]) : 0;
-	int rc = 0;
-	if (n > 0 && weights_of(t, b, &first[1]) != n)
-		return 0;
+	struct lists l[2] = {{.n = {0, 0}}, {.n = {0, 0}}};
+	int rc = a->optimizer ? lists_of(t, a, &l[0], e) : 0;
+	if (rc == 1)
+		rc = lists_of(t, b, &l[1], e);
+	if (rc < 0 || (l[0].n[0] > 0 && (rc == 0 || l[0].n[0] != l[1].n[0])))
+		return rc < 0 ? rc : 0;
+	const uint32_t n = l[0].n[0];
+	rc = 0;
 	for (uint32_t k = 0; k < n && rc == 0; k++) {
 		for (int i = 0; i < 2; i++) {
-			w[i] = &t->seen[first[i] + k];
-			d[i] = w[i] + n;
+			w[i] = &t->seen[l[i].first[0] + k];
+			d[i] = &t->seen[l[i].first[1] + k];
 		}
 		rc = compare(t, p, a, w, d, e);
 	}
@@ -101,11 +130,10 @@ compare_calls(struct acc_replicas *t, struct pair *p, const struct acc_seen_call
 static int
 say(struct acc_replicas *t, const struct acc_rank_group *g, const struct pair *p, struct acc_err *e)
 {
-	const struct acc_replica_seen *made = acc_seen_maker(t, p->odd[0]);
-	const struct acc_seen_call *maker = acc_seen_caller(t, made);
+	const struct acc_replica_seen *made = left(t, p->odd[0]);
 	const char *name = acc_replicas_name(t, p->by->k->line, e);
 	const long long a = (long long)p->rank[0], b = (long long)p->rank[1];
-	if (maker != NULL && maker->k->backward && !acc_seen_given(t, made))
+	if (made != NULL)
 		return acc_replicas_blame(t, g, made->line,
 			SAY(t,
 				"is the gradient of a weight that ranks %lld and %lld have alike, is another on each of"
@@ -118,6 +146,33 @@ say(struct acc_replicas *t, const struct acc_rank_group *g, const struct pair *p
 			"is a gradient that is another on rank %lld than on rank %lld, which have its weight alike, and"
 			" %llu other gradients",
 			b, a, (unsigned long long)p->alike),
+		1, 0, e);
+}
+
+/* Are parts of gradients dealt out to the ranks of the group in the backward pass? Then these have data of their own. */
+static bool
+deals_out(const struct acc_replicas *t, const struct acc_rank_group *g)
+{
+	bool is = false;
+	for (size_t i = 0; i < t->f->ncall && !is; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		is = c->k->rank == g->rank[0] && c->k->step == t->step[0] && c->scatters &&
+		     c->amid && acc_seen_among(t, c, g);
+	}
+	return is;
+}
+
+static int
+say_left(struct acc_replicas *t, const struct acc_rank_group *g, const struct pair *p,
+	struct acc_err *e)
+{
+	return acc_replicas_blame(t, g, p->left->line,
+		SAY(t,
+			"is the gradient of a weight that ranks %lld and %lld have alike, is another on each of them,"
+			" and was given to no reduction; of %llu other weights these ranks hold parts, whose"
+			" gradients are dealt out to them: %s is given it as it is",
+			(long long)p->rank[0], (long long)p->rank[1], (unsigned long long)p->parts,
+			acc_replicas_name(t, p->by->k->line, e)),
 		1, 0, e);
 }
 
@@ -141,6 +196,9 @@ acc_rule_gradients(struct acc_replicas *t, const struct acc_rank_group *g,
 		}
 		if (p.apart > 0 && p.alike >= LIMIT_REPLICA_SCALED && p.alike > p.apart)
 			return say(t, g, &p, e);
+		if (p.left != NULL && p.alike == 0 && p.parts >= LIMIT_REPLICA_SCALED &&
+			deals_out(t, g))
+			return say_left(t, g, &p, e);
 	}
 	return 0;
 }

@@ -31,6 +31,19 @@ brought(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is, stru
 	return *is || c->behind || c->k->talks ? 0 : acc_replicas_flat(t, s, is, e);
 }
 
+/* The second list of what an optimizer of torch is given are gradients. */
+static int
+is_gradient(struct acc_replicas *t, const struct acc_seen_call *c, const struct acc_replica_seen *s,
+	bool *is, struct acc_err *e)
+{
+	struct acc_rec *r;
+	*is = false;
+	int rc = c->optimizer ? t->f->get(t->f->arg, s->line, &r, e) : 0;
+	if (rc == 0 && c->optimizer)
+		*is = acc_str_starts(acc_get_text(r, "", "pos"), "1.");
+	return rc;
+}
+
 static int
 compare(struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_seen_call *b,
 	struct inputs *out, struct acc_err *e)
@@ -48,8 +61,10 @@ compare(struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_
 			out->alike |= x->n > 1;
 			continue;
 		}
-		bool own = false, other = true;
-		rc = brought(t, x, &own, e);
+		bool own = false, other = true, gradient = false;
+		rc = is_gradient(t, a, x, &gradient, e);
+		if (rc == 0 && !gradient)
+			rc = brought(t, x, &own, e);
 		if (rc == 0 && own && y != NULL)
 			rc = brought(t, y, &other, e);
 		out->apart = !own || !other;
@@ -255,6 +270,66 @@ rate_of(struct acc_replicas *t, const struct acc_seen_call *c, double *rate, str
 	return 0;
 }
 
+/* Do two ranks give an optimizer's call as many tensors of the same shapes? */
+static bool
+as_many(const struct acc_replicas *t, const struct acc_seen_call *a, const struct acc_seen_call *b)
+{
+	bool same = a->n == b->n && a->line == b->line;
+	for (uint32_t j = 0; j < a->n && same; j++)
+		same = t->seen[a->first + j].shape == t->seen[b->first + j].shape;
+	return same;
+}
+
+/* How ranks work together from the backward pass on. */
+enum work { WORK_ALONE, WORK_SHARED, WORK_PARTS }; /* they join something; each is dealt a part */
+
+static enum work
+work_of(const struct acc_replicas *t, const struct acc_rank_group *g)
+{
+	enum work out = WORK_ALONE;
+	for (size_t i = 0; i < t->f->ncall && out != WORK_PARTS; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		const struct acc_replica_seen *x = !c->k->talks || !(c->amid || c->behind)
+							   ? NULL
+							   : acc_seen_real(t, c, false);
+		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || x == NULL ||
+			!acc_seen_among(t, c, g))
+			continue;
+		out = c->scatters                                  ? WORK_PARTS
+		      : c->reduces || c->gathers || c->hands_round ? WORK_SHARED
+								   : out;
+	}
+	return out;
+}
+
+/* The rates of the first step, of what two ranks have as many of, or parts, which work together. Of other numbers of tensors,
+ * where each optimizer has weights of its own, they may be by design. */
+static int
+first_rates(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	enum work work, bool *said, struct acc_err *e)
+{
+	double rate[2] = {0, 0};
+	int rc = rate_of(t, c, &rate[0], e);
+	for (uint32_t k = 1; k < g->n && rc == 1; k++) {
+		const struct acc_seen_call *o = acc_replicas_call(t, c->k->step, g->rank[k],
+			c->k->key);
+		rc = o == NULL || o->line != c->line ? 0 : rate_of(t, o, &rate[1], e);
+		if (rc < 0 || rc == 0 || rate[0] == rate[1]) {
+			rc = rc < 0 ? rc : 1;
+			continue;
+		}
+		const char *text = SAY(t,
+			"is made with the rate %.6g on rank %lld and %.6g on rank %lld, which join gradients or weights",
+			rate[1], (long long)g->rank[k], rate[0], (long long)g->rank[0]);
+		const size_t line = acc_seen_real(t, o, true)->line;
+		*said = true;
+		return as_many(t, c, o) || work == WORK_PARTS
+			       ? acc_replicas_blame(t, g, line, text, 1, 0, e)
+			       : acc_fleet_doubts(t->f, line, text, e);
+	}
+	return rc < 0 ? rc : 0;
+}
+
 /* The rates of the optimizers' calls, each of a part of the weights, were the same on two ranks in the first step, and are
  * not any more. A warm-up that begins with 0 tells nothing. */
 int
@@ -262,9 +337,17 @@ acc_rule_rates(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
 	(void)room;
-	for (size_t i = 0; i < t->f->ncall && t->nstep > 1; i++) {
+	const enum work work = t->nstep == 0 ? WORK_ALONE : work_of(t, g);
+	bool said = false;
+	for (size_t i = 0; i < t->f->ncall && t->nstep > 0 && !said; i++) {
 		const struct acc_seen_call *c = &t->call[i], *call[4];
 		double rate[4];
+		if (work != WORK_ALONE && c->k->rank == g->rank[0] && c->k->step == t->step[0] &&
+			c->optimizer) {
+			int rc = first_rates(t, g, c, work, &said, e);
+			if (rc < 0)
+				return rc;
+		}
 		if (c->k->rank != g->rank[0] || c->k->step == t->step[0] || !c->optimizer)
 			continue;
 		for (uint32_t k = 1; k < g->n; k++) {
