@@ -310,6 +310,72 @@ clips(const struct acc_replicas *t, const struct acc_replica_seen *s, uint32_t *
 	return *number != NULL && norms(t, *number, norm, &n, &nodes) && n > 0 ? c : NULL;
 }
 
+/* Do the ranks of a group hold parts of the same gradients, which were dealt out to them in the backward pass? */
+static bool
+hold_parts(const struct acc_replicas *t, const struct acc_rank_group *g)
+{
+	bool is = false;
+	for (size_t i = 0; i < t->f->ncall && !is; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		is = c->k->rank == g->rank[0] && c->k->step == t->step[0] && c->scatters &&
+		     (c->amid || c->behind) && acc_seen_among(t, c, g);
+	}
+	return is;
+}
+
+/* By what a call scales, if that is made of norms that this rank has alone. 1; 0; < 0. */
+static int
+clipped_by(struct acc_replicas *t, const struct acc_seen_call *c, uint32_t *norm, double *v,
+	struct acc_err *e)
+{
+	const struct acc_replica_seen *out = acc_seen_real(t, c, true), *number;
+	uint32_t n = 0, nodes = 0;
+	if (c->k->step != t->step[0] || !c->behind || c->k->backward || c->info == NULL ||
+		c->info->cls != ACC_OP_MUL || !c->in_place || out == NULL)
+		return 0;
+	number = NULL;
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		if (!t->seen[i].out && t->seen[i].n == 1 && t->seen[i].mark != 0)
+			number = &t->seen[i];
+	return number == NULL || !norms(t, number, norm, &n, &nodes) || n == 0
+		       ? 0
+		       : acc_seen_number(t, number->line, v, e);
+}
+
+/* Ranks that hold parts of the same gradients, and scale them by norms of their own. */
+static int
+clipped_parts(struct acc_replicas *t, const struct acc_rank_group *g, uint32_t *norm,
+	struct acc_err *e)
+{
+	const struct acc_seen_call *first = NULL;
+	double was = 0, v = 0;
+	for (size_t i = 0; i < t->f->ncall; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		bool inside = false;
+		for (uint32_t r = 0; r < g->n && !inside; r++)
+			inside = c->k->rank == g->rank[r];
+		int rc = inside ? clipped_by(t, c, norm, &v, e) : 0;
+		if (rc < 0)
+			return rc;
+		if (rc == 0 || (first != NULL && c->line != first->line))
+			continue;
+		if (first == NULL) {
+			first = c;
+			was = v;
+		}
+		if (c->k->rank == first->k->rank || v == was)
+			continue;
+		return acc_replicas_blame(t, g, acc_seen_real(t, c, true)->line,
+			SAY(t,
+				"is scaled by %.6g on rank %lld and by %.6g on rank %lld, which are made of each"
+				" rank's own norms: these ranks hold parts of the same gradients, and one norm, of"
+				" all parts, must clip them",
+				was, (long long)first->k->rank, v, (long long)c->k->rank),
+			1, 0, e);
+	}
+	return 0;
+}
+
 /* What a reduction joins was scaled on each rank by a norm of its own: norms that clip are of what is joined. */
 int
 acc_rule_clipped(struct acc_replicas *t, const struct acc_rank_group *g,
@@ -355,5 +421,5 @@ acc_rule_clipped(struct acc_replicas *t, const struct acc_rank_group *g,
 				v[0], (long long)g->rank[0], v[1], (long long)g->rank[odd]),
 			1, 0, e);
 	}
-	return 0;
+	return t->nstep > 0 && hold_parts(t, g) ? clipped_parts(t, g, norm, e) : 0;
 }
