@@ -226,6 +226,22 @@ goes_on_without(const struct acc_replicas *t, const struct acc_seen_call *sum)
 	return in != NULL && out != NULL && in->mark != out->mark ? use : NULL;
 }
 
+/* Is an op call behind it given something of which only the shape was recorded, and that may be what it made? */
+static bool
+given_unseen(const struct acc_replicas *t, const struct acc_seen_call *sum)
+{
+	const struct acc_replica_seen *out = acc_seen_real(t, sum, true);
+	for (const struct acc_seen_call *c = sum + 1; out != NULL && c < t->call + t->f->ncall;
+		c++) {
+		if (!acc_seen_beside(c, sum))
+			break;
+		for (uint32_t j = c->first; j < c->first + c->n; j++)
+			if (!t->seen[j].out && t->seen[j].mark == 0 && t->seen[j].n == out->n)
+				return true;
+	}
+	return false;
+}
+
 /* Such a reduction of a step, which joins two ranks, of as much as a weight; NULL. It is asked of each weight that
  * parts. */
 static int
@@ -243,7 +259,7 @@ left_aside(struct acc_replicas *t, int64_t step, const struct acc_replica_seen *
 			!acc_seen_joins(t, c, own, rank))
 			continue;
 		in = acc_seen_real(t, c, false);
-		*use = in == NULL ? NULL : goes_on_without(t, c);
+		*use = in == NULL || given_unseen(t, c) ? NULL : goes_on_without(t, c);
 		*out = *use == NULL ? NULL : c;
 	}
 	return known == 0 ? 0 : acc_ids_put(&t->roles, id, *out != NULL, true, e);
