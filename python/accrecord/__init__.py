@@ -1176,7 +1176,10 @@ class Recorder:
             if self.first_root is None:
                 self.first_root = weakref.ref(m)
             # Of several models, an iteration begins with that which was called first; and not while
-            # a graph waits for its backward call.
+            # a graph waits for its backward call. A part of this one that was called alone as it was
+            # built, as parametrizations are, is none.
+            if self.pending and self.first_root() is not m and self.first_root() in set(m.modules()):
+                self.first_root = weakref.ref(m)
             if self.pending and self.auto and self.in_backward == 0 and \
                     self.first_root() is m and not self.waiting:
                 self.next_step()

@@ -192,6 +192,19 @@ def steps():
                 assert f.read().splitlines()[1:] == ["0\t0\t", "3\t0\t"], "judged otherwise"
 
 
+def built():
+    """A part that is called as the model is built, as parametrizations are, begins no step; x.T is an op call."""
+    with accrecord.record(output_dir=folder("built")):
+        net = nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4)), nn.Linear(4, 2))
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            opt.zero_grad()
+            (net(torch.ones(2, 4)) @ torch.ones(3, 2).T).sum().backward()
+            opt.step()
+    assert keys("built", "-s 2", "-o Tensor.T") == ["Tensor.T.0.forward"], keys("built")
+    assert keys("built", "-s 2", "-o Functional.sgd") == ["Functional.sgd.0.forward"], keys("built")
+
+
 def numbers():
     """A number counts, and that another op call has it than its name says is told; a name may stand alone."""
     net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
@@ -595,5 +608,5 @@ if __name__ == "__main__":
     os.makedirs(OUT, exist_ok=True)
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        for part in (reduced, networks, documents, choices, ranges, ranks, exported, numbers, steps, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child, worker, listed, late):
+        for part in (reduced, networks, documents, choices, ranges, ranks, exported, numbers, steps, built, nothing, ptdbg, arguments, whole, again, negative, halves, scaled, lacking, extensions, elsewhere, child, worker, listed, late):
             part()
