@@ -139,6 +139,19 @@ add_step(struct acc_replicas *t, int64_t step, struct acc_err *e)
 	return 0;
 }
 
+/* Is it what a conversion of weights put out, which wants no gradient, as a model's to another dtype does? What is given it with
+ * one is a weight again. */
+static bool
+converts(const struct acc_replicas *t, const struct acc_replica_seen *out)
+{
+	const struct acc_seen_call *c = &t->call[out->call];
+	bool is = !out->wants && !c->k->talks && !c->k->backward && c->info != NULL &&
+		  c->info->cls == ACC_OP_MOVE;
+	for (uint32_t j = c->first; j < c->first + c->n && is; j++)
+		is = t->seen[j].out || t->seen[j].n < 2 || t->seen[j].leaf || t->seen[j].raw;
+	return is;
+}
+
 static int
 add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, struct acc_err *e)
 {
@@ -177,7 +190,8 @@ add_seen(struct acc_replicas *t, struct acc_rec *r, size_t line, uint32_t call, 
 	s.exact = exact;
 	/* Weights are handed round at the start. */
 	bool made = maker != ACC_NOID && !t->call[t->seen[maker].call].hands_round &&
-		    !t->call[t->seen[maker].call].begins && !t->seen[maker].raw;
+		    !t->call[t->seen[maker].call].begins && !t->seen[maker].raw &&
+		    !(wants && converts(t, &t->seen[maker]));
 	s.raw = forward && s.real && said && !wants && s.mark != 0 && !t->call[call].k->talks &&
 		(s.out ? t->call[call].raw : !made);
 	t->call[call].raw &= s.out || s.n < 2 || s.raw;
