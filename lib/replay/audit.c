@@ -18,6 +18,7 @@ enum { MAX_THREADS = 16, QUEUE = 64, ROOM = 4 << 20 };
 struct span { /* the records of a call stand together */
 	size_t first, n;
 	bool backward;
+	bool again; /* after a backward call of the same op call whose gradients want one themselves */
 };
 
 struct acc_audit {
@@ -31,7 +32,8 @@ struct acc_audit {
 	struct acc_buf at;      /* of uint64_t: the records' handles */
 	struct acc_buf span;    /* of struct span */
 	struct acc_map forward; /* which span is the forward call of a key */
-	struct acc_buf key;     /* of the call that records are coming of */
+	struct acc_map graphs; /* keys whose backward call has gradients that want one themselves */
+	struct acc_buf key;    /* of the call that records are coming of */
 	struct acc_data_records *data;
 	/* the run */
 	pthread_mutex_t lock, files;
@@ -84,6 +86,7 @@ acc_audit_close(struct acc_audit *a)
 	acc_buf_release(&a->span);
 	acc_buf_release(&a->key);
 	acc_map_release(&a->forward);
+	acc_map_release(&a->graphs);
 	acc_arena_release(&a->mem);
 	pthread_mutex_destroy(&a->lock);
 	pthread_mutex_destroy(&a->files);
@@ -143,6 +146,7 @@ start(struct acc_audit *a, const struct acc_rec *r, bool backward)
 	spans(a, &n);
 	int rc = key_of(r, false, &key);
 	struct acc_str k = {(const char *)key.p, (uint32_t)key.n};
+	s.again = rc == 0 && backward && acc_map_get(&a->graphs, k) != NULL;
 	uint64_t *at = rc == 0 && !backward ? acc_map_put(&a->forward, k, n) : NULL;
 	if (at != NULL)
 		*at = n;
@@ -150,6 +154,23 @@ start(struct acc_audit *a, const struct acc_rec *r, bool backward)
 		rc = ACC_ENOMEM;
 	acc_buf_release(&key);
 	return rc < 0 ? rc : acc_buf_add(&a->span, &s, sizeof s);
+}
+
+/* A gradient that has a graph: what is made of it has a gradient in this op call's operands, too. */
+static int
+note_graph(struct acc_audit *a, const struct acc_rec *r)
+{
+	struct acc_buf key = {0};
+	bool wants = false;
+	if (!acc_as_bool(acc_get(r, "", "requires_grad"), &wants) || !wants ||
+		!acc_str_is(acc_get_text(r, "", "io"), "out"))
+		return 0;
+	int rc = key_of(r, false, &key);
+	struct acc_str k = {(const char *)key.p, (uint32_t)key.n};
+	if (rc == 0 && acc_map_put(&a->graphs, k, 1) == NULL)
+		rc = ACC_ENOMEM;
+	acc_buf_release(&key);
+	return rc;
 }
 
 /* Does the record belong to a forward or backward call? */
@@ -178,7 +199,7 @@ sort(struct acc_audit *a, const struct acc_rec *r)
 		s = spans(a, &n);
 		s[n - 1].n++;
 	}
-	return rc;
+	return rc == 0 && call && backward ? note_graph(a, r) : rc;
 }
 
 int
@@ -264,6 +285,7 @@ make(struct acc_audit *a, struct span *s, struct acc_err *e)
 		return NULL;
 	}
 	j->backward = s->backward;
+	j->again = s->again;
 	j->positional = a->positional;
 	int rc = take(a, s, j, !s->backward, e);
 	if (rc == 0 && s->backward && (rc = get(a, s->first, &r, e)) == 0) {

@@ -201,6 +201,22 @@ is_of_several(const struct acc_pass_of *p, const struct inputs *in, const struct
 	return false;
 }
 
+/* Did the forward call put out what is not finite? */
+static bool
+overflowed(const struct acc_pass_of *fwd)
+{
+	bool wild = false;
+	for (uint32_t i = 0; i < fwd->nout && !wild; i++) {
+		const struct acc_held *h =
+			fwd->out[i].type != ACC_A_TENSOR
+				? NULL
+				: (const struct acc_held *)(const void *)fwd->out[i].t;
+		for (size_t k = 0; h != NULL && h->d.v != NULL && k < h->d.n && !wild; k++)
+			wild = !isfinite(h->d.v[k]);
+	}
+	return wild;
+}
+
 static void
 one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by_pos,
 	struct acc_held *gin, const struct acc_dense *const *g, struct acc_audited *v,
@@ -241,6 +257,10 @@ one(struct acc_trial *t, const struct inputs *in, const struct input *x, bool by
 		v->skip = of_another(t, &a);
 	if (far && v->skip == NULL && !t->large && is_of_several(&t->j->bwd, in, x, by_pos))
 		v->skip = "the same tensor is another argument, too: its gradient is that of both";
+	if (far && v->skip == NULL && a.err.broken && overflowed(&t->j->fwd))
+		v->skip = "its forward call overflowed, and so may its gradient";
+	if (far && v->skip == NULL && t->j->again)
+		v->skip = "a gradient of its gradients was taken, too: it is that of both";
 	if (far && v->skip == NULL && !t->large && t->nout > 0)
 		v->skip = acc_exempt(t, 0);
 	if (a.part > 0)

@@ -53,6 +53,7 @@ struct acc_audit_job {
 	bool form;                 /* products are formed, however large */
 	bool part;                 /* it is a part of a large call: there are many more */
 	struct acc_shared *shared; /* of a part of a backward call: as many again, or NULL */
+	bool again;                /* a gradient was taken of its gradients before */
 	bool shared_only;          /* of this part, no other gradient is tested */
 	uint32_t nresult;
 	bool unread;     /* a tensor of it could not be read */
