@@ -264,6 +264,23 @@ say_cut(struct scaling *s, struct acc_err *e)
 				 1, 0, e);
 }
 
+/* Is a call of another rank, of this one's line in the backward pass, given this, too? */
+static bool
+given_alike(const struct acc_replicas *t, const struct acc_seen_call *c,
+	const struct acc_replica_seen *s)
+{
+	for (size_t i = 0; i < t->f->ncall; i++) {
+		const struct acc_seen_call *o = &t->call[i];
+		if (o->k->rank == c->k->rank || o->k->step != c->k->step || !o->amid ||
+			o->k->op != c->k->op || o->line != c->line)
+			continue;
+		for (uint32_t j = o->first; j < o->first + o->n; j++)
+			if (!t->seen[j].out && t->seen[j].mark == s->mark)
+				return true;
+	}
+	return false;
+}
+
 int
 acc_seen_multiplied(struct acc_replicas *t, int64_t rank, bool *is, struct acc_err *e)
 {
@@ -271,23 +288,19 @@ acc_seen_multiplied(struct acc_replicas *t, int64_t rank, bool *is, struct acc_e
 	*is = false;
 	for (size_t i = 0; i < t->f->ncall && rc == 0 && !*is; i++) {
 		const struct acc_seen_call *c = &t->call[i];
-		if (c->k->rank != rank || c->k->step != t->step[0] || !c->amid || !c->reduces ||
-			c->average || c->meets == 0)
+		if (c->k->rank != rank || c->k->step != t->step[0] || !c->amid || !c->k->talks ||
+			c->average || c->sends || c->receives)
 			continue;
-		const struct acc_replica_seen *in = acc_seen_real(t, c, false),
-					      *out = acc_seen_real(t, c, true);
-		bool flat = true;
-		if (in == NULL || out == NULL || in->mark == 0 ||
-			acc_ids_get(&t->entered, acc_seen_id(t, out)) == ACC_NOID)
-			continue;
-		rc = acc_replicas_flat(t, in, &flat, e);
-		for (size_t k = 0; k < t->f->ncall && !flat && !*is; k++) {
-			const struct acc_seen_call *o = &t->call[k];
-			const struct acc_replica_seen *x = o == c || o->meets != c->meets ||
-									   o->k->step != c->k->step
-								   ? NULL
-								   : acc_seen_real(t, o, false);
-			*is = x != NULL && x->mark == in->mark;
+		for (uint32_t j = c->first; j < c->first + c->n && rc == 0 && !*is; j++) {
+			const struct acc_replica_seen *s = &t->seen[j],
+						      *made = s->out || !s->real || s->n < 2
+								      ? NULL
+								      : acc_seen_maker(t, s);
+			bool flat = true;
+			if (made == NULL || !t->call[made->call].amid)
+				continue;
+			rc = acc_replicas_flat(t, s, &flat, e);
+			*is = rc == 0 && !flat && given_alike(t, c, s);
 		}
 	}
 	return rc;

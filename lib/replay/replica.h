@@ -550,7 +550,7 @@ int acc_rule_counted(struct acc_replicas *t, const struct acc_rank_group *g,
  * < 0. */
 int acc_rule_own_counts(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
-/* Does a reduction of the backward pass sum up what several of its ranks have alike, and go on with that, as that of
+/* Do several ranks give what they have alike to communication of the backward pass, which sums it up, as that of
  * torch.distributed.nn does? Then gradients are as often what they were, and the loss may make up for it. */
 int acc_seen_multiplied(struct acc_replicas *t, int64_t rank, bool *is, struct acc_err *e);
 /* Are gradients scaled as the ranks' losses ask for? 0 or < 0. */

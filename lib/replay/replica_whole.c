@@ -26,44 +26,6 @@ is_whole(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 	return rc;
 }
 
-/* Is anything on this rank, in the first step, scaled by the number of ranks, or a mean over them? */
-static int
-scales_by_ranks(struct acc_replicas *t, const struct acc_rank_group *g, bool *is, struct acc_err *e)
-{
-	*is = false;
-	for (size_t i = 0; i < t->f->ncall && !*is; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		double v = 1;
-		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || c->k->backward)
-			continue;
-		*is = c->k->talks && c->average;
-		if (c->k->talks || c->info == NULL || c->info->cls != ACC_OP_MUL)
-			continue;
-		int rc = acc_seen_factor(t, c, &v, e);
-		if (rc < 0)
-			return rc;
-		*is = rc == 1 && (fabs(v * g->n - 1) < 1e-6 || fabs(v / g->n - 1) < 1e-6);
-	}
-	return 0;
-}
-
-/* The gradients of what is whole are so, too: their sum is n times one of them. Where something is divided by the number of
- * ranks, it may be what makes up for that. */
-static int
-gradient_summed(struct acc_replicas *t, const struct acc_rank_group *g, const char *made,
-	const struct acc_replica_seen *out, struct acc_err *e)
-{
-	bool scales = false;
-	int rc = scales_by_ranks(t, g, &scales, e);
-	const char *said = SAY(t,
-		"sums up gradients that %s made, which are the same on all ranks, and goes on with the sum: it is %u"
-		" times too large",
-		made, g->n);
-	return rc < 0   ? rc
-	       : scales ? acc_fleet_doubts(t->f, out->line, said, e)
-			: acc_replicas_blame(t, g, out->line, said, 1, 0, e);
-}
-
 static int
 summed(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
 	bool backward, const struct acc_seen_call **peer, struct acc_err *e)
@@ -88,7 +50,12 @@ summed(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_
 	if (rc == 0 && next != ACC_NOID)
 		rc = acc_seen_shared_out(t, g, &t->call[next], e);
 	if (rc == 0 && backward)
-		return gradient_summed(t, g, acc_replicas_name(t, made->line, e), out, e);
+		return acc_fleet_doubts(t->f, out->line,
+			SAY(t,
+				"sums up gradients that %s made, which are the same on all ranks, and goes on with"
+				" the sum: it is %u times too large, unless the loss makes up for that",
+				acc_replicas_name(t, made->line, e), g->n),
+			e);
 	return rc != 0 ? (rc < 0 ? rc : 0)
 		       : acc_replicas_blame(t, g, out->line,
 				 SAY(t,
