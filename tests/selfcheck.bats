@@ -93,6 +93,19 @@ load helper
 # calm.tar.gz, the same way, of calm/, and programs.tar.gz, where stages is stages-right, of
 #	tests/selfcheck/calm.py OUT retrieve gan frozen fednova gossip delayed --task statistics
 #	tests/selfcheck/programs.py OUT stages gan-oncemore scan-cpaverage --task statistics
+# trainers.tar.gz, the same way but with all steps, of
+#	tests/selfcheck/trainers.py OUT hsdp-stale moe-normtwice moetp-reducetwice zero-foundinf \
+#		nanogpt-clipfirst --task statistics
+#	tests/selfcheck/library.py OUT context-hooks context-valid sharded shared --task statistics
+#	tests/selfcheck/quiet.py OUT halo --task statistics
+#	tests/selfcheck/rebuilt.py OUT zero-zerobcast --task statistics
+# collective/alone.acc.gz, momentum.acc.gz, context.acc.gz, physics.acc.gz and scaled.acc.gz are, as masks.acc.gz and
+# with all steps, of
+#	tests/selfcheck/trainers.py OUT speech-emacopy speech-resumeopt
+#	tests/selfcheck/library.py OUT context
+#	tests/selfcheck/quiet.py OUT physics scaled
+# and lengths.acc.gz, of its first step, of
+#	tests/selfcheck/uneven.py OUT lengths
 # collective/written.acc.gz and tokens.acc.gz are, as masks.acc.gz and with step1, of
 #	tests/selfcheck/legal.py OUT masks --task accrecord
 #	tests/selfcheck/more.py OUT tokens --task accrecord
@@ -135,6 +148,7 @@ setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/scripts.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/calm.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/programs.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/trainers.tar.gz"
 }
 
 # Nothing is said of what these runs record.
@@ -516,4 +530,47 @@ alone() { # stream, name, text
 
 @test "steps that end elsewhere on one rank, or that others take more of; averages of weights; what is detached" {
 	right stages-right calm/frozen calm/gan calm/fednova calm/gossip calm/delayed calm/retrieve
+}
+
+# What may be by design: a warning, exit status 1 with --strict alone, but 2 where nothing was recomputed.
+doubted() { # run, name, rank, text
+	accdump-read "$1" | accaudit 2>/dev/null >in || [ $? -eq 2 ]
+	run accfirstbad in
+	[ "$status" -ne 1 ]
+	accfirstbad in | accfmt --json >out || [ $? -eq 2 ]
+	jq -es --arg n "$2" --argjson r "$3" --arg t "$4" 'map(select(.what == "culprit")) == [] and
+		(map(select(.what == "warning" and .rule == "design")) | length == 1 and (.[0] | .name == $n and .rank == $r and
+		(.text | contains($t))))' out
+	accfmt --json in | jq -es --arg t "$4" 'map(select(.["audit.doubt"] // "" | contains($t))) | length > 0'
+}
+
+@test "what may be by design is a warning: counts of each rank's own, sums of equal gradients" {
+	doubted context-valid Tensor.div.0.forward 0 "one of rank 0 counts 4 times as much as one of rank 1"
+	doubted moetp-reducetwice Distributed.all_reduce.2.forward 0 "which are the same on all ranks"
+	doubted halo Distributed.all_reduce.1.forward 0 "unless the loss makes up for that"
+	accaudit "$DATA/collective/lengths.acc.gz" >in
+	run -0 bash -c "accfirstbad in | accfmt"
+	[[ $output == *"may be by design: its output is a mean over 56 on rank 0 and over 32 on rank 1"* ]]
+	run -1 bash -c "accfirstbad --strict in >out"
+}
+
+@test "what optimizers are given, and the steps that they take" {
+	named "-s 0 context-hooks" Functional.layer_norm.1.backward 0 0 "Functional.nadam.0.forward is given it as it is"
+	named hsdp-stale Functional.linear.0.forward 1 0 "is a weight as it was in the step before, as all 12 are"
+	named zero-foundinf Functional.adam.0.forward 1 0 "of 3 and 2 steps between the same communications"
+	named zero-zerobcast Functional.linear.1.forward 1 0 "stayed as it was on rank 0 alone"
+	alone momentum Functional.sgd.0.forward "its input 2.0 is a state that is another on rank 1"
+	alone alone Tensor.lerp_.0.forward "becomes the weight of Functional.linear.15.forward, and rank 1 has no call of this line"
+}
+
+@test "norms of what all have whole, and each rank's own that clips" {
+	named moe-normtwice Distributed.all_reduce.2.forward 0 0 "norms of 21 tensors, all of which are whole"
+	named nanogpt-clipfirst Tensor.mul_.0.forward 0 0 "is scaled by 0.239088 on rank 0 and by 0.305592 on rank 1"
+}
+
+@test "hooks of gradients, torch.distributed.nn, gradients of gradients and what overflows are right" {
+	right shared sharded "$DATA/collective/context.acc.gz" "$DATA/collective/physics.acc.gz" \
+		"$DATA/collective/scaled.acc.gz"
+	accaudit "$DATA/collective/physics.acc.gz" | accfmt --json | jq -es 'map(select(.["audit.skip"] // "" |
+		contains("a gradient of its gradients was taken"))) | length > 0'
 }

@@ -373,7 +373,7 @@ acc_case_add(struct acc_case *c, const struct acc_rec *r, struct acc_err *e)
 					: s == ACC_A        ? "a."
 							    : "b.");
 		}
-		c->audited += !isnan(it->audit[ACC_A]) || !isnan(it->audit[ACC_B]);
+		c->audited += !isnan(it->audit[ACC_A]) || !isnan(it->audit[ACC_B]) || it->doubted;
 		c->measured += it->measure != ACC_UNMEASURED && it->kind == ACC_ITEM_TENSOR;
 		if (rc == 0)
 			rc = into_call(c, it, e);

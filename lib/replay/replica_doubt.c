@@ -232,12 +232,17 @@ together(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 		!(fabs(off - times) < NEAR * times))
 		return rc;
 	return acc_fleet_doubts(t->f, scale.line,
-		acc_say(&t->f->mem,
-			"is the gradient of a weight, or what is made of it; all %llu end so that the losses of all"
-			" %u ranks, each a mean, count %.6g times together, and not once, as the mean of one batch"
-			" does: are they divided by the number of %s, once?",
-			(unsigned long long)scale.n, g->n, all,
-			times == g->n ? "ranks" : "micro-batches"),
+		times == g->n
+			? acc_say(&t->f->mem,
+				  "is the gradient of a weight, or what is made of it; all %llu end so that the losses"
+				  " of all %u ranks, each a mean, count %.6g times together, and not once, as the mean"
+				  " of one batch does: are they divided by the number of ranks, once?",
+				  (unsigned long long)scale.n, g->n, all)
+			: acc_say(&t->f->mem,
+				  "is the gradient of a weight, or what is made of it; all %llu end so that the losses"
+				  " of all %u ranks, each a mean, count %.6g times together, and not once, as the mean"
+				  " of one batch does: are they divided by the number of micro-batches, once?",
+				  (unsigned long long)scale.n, g->n, all),
 		e);
 }
 
