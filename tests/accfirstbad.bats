@@ -740,6 +740,10 @@ unmatched" ] || { echo "$found"; return 1; }
 	first clean
 	judge 1 "$J/overflow-passed.acc"
 	first overflow Distributed.broadcast.0.forward arrived
+	judge 0 "$J/overflow-moved.acc"
+	first clean
+	judge 1 "$J/overflow-used.acc"
+	first overflow Tensor.mul.0.forward arrived
 	judge 1 "$J/overflow-rank0.acc" "$J/overflow-rank1.acc"
 	first overflow Functional.softmax.0.forward overflow
 	[ "$(field rank)" = 1 ]

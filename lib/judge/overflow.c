@@ -252,7 +252,11 @@ role(const struct acc_case *c, const struct acc_ranks *t, uint32_t call, struct 
 		return FINE;
 	/* A mask may come in full of -Inf, but NaN comes from somewhere. */
 	if (in.nan && c->item[in.item].kind == ACC_ITEM_TENSOR) {
-		if (is_replaced(c, call, h))
+		/* What is moved may be memory that nobody has set, such as what is gathered into: who computes with it is
+		 * given NaN. */
+		if (is_replaced(c, call, h) ||
+			(c->call[call].cls == ACC_OP_MOVE && !c->call[call].backward &&
+				!acc_is_communication(&c->call[call])))
 			return FINE;
 		*h = in;
 		return GETS;

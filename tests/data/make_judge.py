@@ -805,6 +805,13 @@ for name, filled in (("overflow-filled", 1.0), ("overflow-passed", NAN)):   # wh
     one(s, "Distributed.broadcast.0.forward", "in", "0", **{"stat.max": NAN, "stat.min": NAN})
     one(s, "Distributed.broadcast.0.forward", "out", "0", **{"stat.max": filled, "stat.min": -filled})
     s.write(name)
+for name in ("overflow-moved", "overflow-used"):   # what nobody had set, and who computes with it
+    s = Stream()
+    for io in ("in", "out"):
+        one(s, "Tensor.view.0.forward", io, "0", **{"stat.max": NAN, "stat.min": NAN})
+    for io in ("in", "out") if name == "overflow-used" else ():
+        one(s, "Tensor.mul.0.forward", io, "0", **{"stat.max": NAN, "stat.min": NAN})
+    s.write(name)
 
 
 # --- msprobe's rules: rows as accmetric --preset msprobe leaves them ---
