@@ -99,6 +99,10 @@ load helper
 #	tests/selfcheck/library.py OUT context-hooks context-valid sharded shared --task statistics
 #	tests/selfcheck/quiet.py OUT halo --task statistics
 #	tests/selfcheck/rebuilt.py OUT zero-zerobcast --task statistics
+# torch2.tar.gz is, under PyTorch 2.6, of
+#	tests/selfcheck/torch2.py torch2 fsdp1-rate fsdp1-localclip whole-notreduced fsdp2-divides sp-ratesp --small \
+#		--task statistics
+#	tests/selfcheck/torch2.py torch2 fsdp1 whole zero-ratezero --small
 # collective/alone.acc.gz, momentum.acc.gz, context.acc.gz, physics.acc.gz and scaled.acc.gz are, as masks.acc.gz and
 # with all steps, of
 #	tests/selfcheck/trainers.py OUT speech-emacopy speech-resumeopt
@@ -149,6 +153,7 @@ setup_file() {
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/calm.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/programs.tar.gz"
 	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/trainers.tar.gz"
+	tar -C "$BATS_FILE_TMPDIR" -xzf "$DATA/torch2.tar.gz"
 }
 
 # Nothing is said of what these runs record.
@@ -573,4 +578,14 @@ doubted() { # run, name, rank, text
 		"$DATA/collective/scaled.acc.gz"
 	accaudit "$DATA/collective/physics.acc.gz" | accfmt --json | jq -es 'map(select(.["audit.skip"] // "" |
 		contains("a gradient of its gradients was taken"))) | length > 0'
+}
+
+@test "parts of PyTorch 2: FSDP, DTensors, ZeroRedundancyOptimizer" {
+	right torch2/fsdp1 torch2/whole
+	named torch2/fsdp1-rate Functional.adamw.0.forward 0 1 "is made with the rate 0.02 on rank 1 and 0.01 on rank 0"
+	named torch2/sp-ratesp Functional.adamw.0.forward 0 1 "is made with the rate 0.02 on rank 1 and 0.01 on rank 0"
+	named torch2/fsdp1-localclip Torch._foreach_mul_.0.forward 0 1 "one norm, of all parts, must clip them"
+	named torch2/whole-notreduced Torch.mul.0.backward 0 0 "whose gradients are dealt out to them"
+	named torch2/fsdp2-divides Functional.cross_entropy.0.backward 0 0 "which divides its loss by 2"
+	doubted torch2/zero-ratezero Functional.adamw.0.forward 1 "is made with the rate 0.02 on rank 1"
 }
