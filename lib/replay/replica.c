@@ -114,6 +114,14 @@ acc_replicas_blame(struct acc_replicas *t, const struct acc_rank_group *g, size_
 }
 
 int
+acc_replicas_tell(struct acc_replicas *t, const struct acc_rank_group *g, size_t line, bool sure,
+	const char *said, struct acc_err *e)
+{
+	return sure ? acc_replicas_blame(t, g, line, said, 1, 0, e)
+		    : acc_fleet_doubts(t->f, line, said, e);
+}
+
+int
 acc_replicas_accuse(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_replica_seen *s, size_t line, const char *said, struct acc_err *e)
 {

@@ -156,15 +156,6 @@ part_of_ranks(const struct acc_rank_group *g, double times)
 		       : 0;
 }
 
-/* As many times as there are ranks is wrong; as there are in some group of them may be by design. */
-static int
-tell(struct acc_replicas *t, const struct acc_rank_group *g, size_t line, uint32_t times,
-	const char *said, struct acc_err *e)
-{
-	return times == g->n ? acc_replicas_blame(t, g, line, said, 1, 0, e)
-			     : acc_fleet_doubts(t->f, line, said, e);
-}
-
 int
 acc_rule_total(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
@@ -189,7 +180,8 @@ acc_rule_total(struct acc_replicas *t, const struct acc_rank_group *g,
 	const uint32_t times = rc == 1 ? part_of_ranks(g, off) : 0;
 	if (times == 0)
 		return rc < 0 ? rc : 0;
-	return tell(t, g, scale.line, times,
+	/* As there are in some group of ranks may be by design. */
+	return acc_replicas_tell(t, g, scale.line, times == g->n,
 		acc_say(&t->f->mem,
 			"is the gradient of a weight, or what is made of it; all %llu end so that each of the %llu"
 			" labels of all ranks, which these count together and divide the loss by, counts %.6g times:"
@@ -415,7 +407,8 @@ acc_rule_divided(struct acc_replicas *t, const struct acc_rank_group *g,
 				       : part_of_ranks(g, off);
 	if (times == 0)
 		return rc;
-	return tell(t, g, scale.line, times,
+	/* As there are in some group of ranks may be by design. */
+	return acc_replicas_tell(t, g, scale.line, times == g->n,
 		acc_say(&t->f->mem,
 			"is the gradient of a weight, or what is made of it; all %llu end as %.6g times the sum over the"
 			" ranks of gradients of a loss that is divided by what they counted together: %u times too %s",
