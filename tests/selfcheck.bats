@@ -96,7 +96,7 @@ load helper
 # trainers.tar.gz, the same way but with all steps, of
 #	tests/selfcheck/trainers.py OUT hsdp-stale moe-normtwice moetp-reducetwice zero-foundinf \
 #		nanogpt-clipfirst --task statistics
-#	tests/selfcheck/library.py OUT context-hooks context-valid sharded shared --task statistics
+#	tests/selfcheck/library.py OUT context-hooks context-valid sharded shared tagger --task statistics
 #	tests/selfcheck/quiet.py OUT halo --task statistics
 #	tests/selfcheck/rebuilt.py OUT zero-zerobcast --task statistics
 # torch2.tar.gz is, under PyTorch 2.6, of
@@ -574,7 +574,7 @@ doubted() { # run, name, rank, text
 }
 
 @test "hooks of gradients, torch.distributed.nn, gradients of gradients and what overflows are right" {
-	right shared sharded "$DATA/collective/context.acc.gz" "$DATA/collective/physics.acc.gz" \
+	right shared sharded tagger "$DATA/collective/context.acc.gz" "$DATA/collective/physics.acc.gz" \
 		"$DATA/collective/scaled.acc.gz"
 	accaudit "$DATA/collective/physics.acc.gz" | accfmt --json | jq -es 'map(select(.["audit.skip"] // "" |
 		contains("a gradient of its gradients was taken"))) | length > 0'

@@ -260,9 +260,13 @@ static bool
 others_show(const struct look *k, uint32_t i)
 {
 	double rest = 0;
-	for (uint32_t j = 0; j < k->m->n; j++)
+	/* The mean of what all have alike, as gradients that were joined before, is what each has. */
+	bool alike = k->m->c[0]->op == ACC_REDUCE_AVG;
+	for (uint32_t j = 0; j < k->m->n; j++) {
 		rest = j == i ? rest : hypot(rest, k->in[j].norm);
-	return rest > 4 * sqrt(2 * acc_mean_rounding(k->dtype)) * k->in[i].norm;
+		alike &= identical(&k->in[j], &k->in[i]);
+	}
+	return !alike && rest > 4 * sqrt(2 * acc_mean_rounding(k->dtype)) * k->in[i].norm;
 }
 
 static const char *
