@@ -26,6 +26,28 @@ is_whole(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 	return rc;
 }
 
+/* Are they whole numbers, as counts are, which ranks may have alike by chance? */
+static int
+is_count(struct acc_replicas *t, const struct acc_replica_seen *s, bool *is, struct acc_err *e)
+{
+	struct acc_rec *r;
+	double ends[2];
+	bool known = true;
+	int rc = t->f->get(t->f->arg, s->line, &r, e);
+	if (rc < 0)
+		return rc;
+	*is = !acc_as_f64(acc_get(r, "", "stat.max"), &ends[0]) ||
+	      !acc_as_f64(acc_get(r, "", "stat.min"), &ends[1]) ||
+	      (ends[0] == rint(ends[0]) && ends[1] == rint(ends[1]));
+	for (uint64_t at = 0; at < s->n && rc == 0 && *is && known; at += ACC_CHUNK) {
+		const size_t n = s->n - at < ACC_CHUNK ? (size_t)(s->n - at) : ACC_CHUNK;
+		rc = acc_seen_elements(t, s, at, n, t->a, &known, e);
+		for (size_t i = 0; i < n && rc == 0 && known && *is; i++)
+			*is = t->a[i] == rint(t->a[i]);
+	}
+	return rc;
+}
+
 static int
 summed(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
 	bool backward, const struct acc_seen_call **peer, struct acc_err *e)
@@ -39,7 +61,10 @@ summed(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_
 	int rc = made == NULL || t->call[made->call].k->talks
 			 ? 0
 			 : is_whole(t, g, c, in, peer, &whole, e);
-	if (rc < 0 || !whole)
+	bool counts = false;
+	if (rc == 0 && whole)
+		rc = is_count(t, in, &counts, e);
+	if (rc < 0 || !whole || counts)
 		return rc;
 	const uint32_t next = out->mark == 0 ? ACC_NOID
 					     : acc_ids_get(&t->scaled, acc_seen_id(t, out));
