@@ -533,6 +533,9 @@ int acc_seen_accumulated(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Do all weights stay as they were, though an optimizer has changed what it updates (replica_stay.c)? 0 or < 0. */
 int acc_rule_stay(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* Gradients that are added when the others are joined already (replica_terms.c). 0 or < 0. */
+int acc_rule_late(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* Is what ranks join clipped by norms of their own before (replica_count.c)? 0 or < 0. */
 int acc_rule_clipped(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);

@@ -1,5 +1,6 @@
 /* Gradients of a weight that several op calls of a line are given, as those of micro-batches are, and that op calls add
  * up: each counts once. */
+#include "replay/limits.h"
 #include "acc/say.h"
 #include "replay/replica.h"
 #include "replay/replica_fit.h"
@@ -225,4 +226,65 @@ acc_rule_terms(struct acc_replicas *t, const struct acc_rank_group *g,
 	acc_ids_release(&known);
 	free(m.x);
 	return rc;
+}
+
+/* --- what comes too late --- */
+
+/* The operand of a sum in place that a reduction of the group made, and the gradient of a weight that it is added to, which no
+ * reduction was given; false: it is none. */
+static bool
+adds_late(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *c, const struct acc_replica_seen **sum,
+	const struct acc_replica_seen **own)
+{
+	*sum = *own = NULL;
+	if (c->k->backward || c->k->talks || !c->in_place || c->info == NULL ||
+		c->info->cls != ACC_OP_ADD)
+		return false;
+	for (uint32_t j = c->first; j < c->first + c->n; j++) {
+		const struct acc_replica_seen *s = &t->seen[j];
+		if (s->out || !s->real || s->n < 2 || s->mark == 0)
+			continue;
+		const uint32_t by = acc_seen_reduced(t, s);
+		const struct acc_seen_call *r = by == ACC_NOID ? NULL : &t->call[by];
+		if (r != NULL && by < s->call && (*sum == NULL) &&
+			(!r->k->talks || acc_seen_among(t, r, g)))
+			*sum = s;
+		else if (acc_seen_weight(t, s) != NULL && !acc_seen_given(t, s))
+			*own = s;
+	}
+	const struct acc_replica_seen *out = acc_seen_real(t, c, true);
+	return *sum != NULL && *own != NULL && out != NULL && !acc_seen_given(t, out);
+}
+
+int
+acc_rule_late(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
+{
+	const struct acc_seen_call *first = NULL;
+	uint32_t n = 0;
+	for (size_t i = 0; i < t->f->ncall && t->nstep > 0; i++) {
+		const struct acc_seen_call *c = &t->call[i];
+		const struct acc_replica_seen *sum, *own;
+		bool far = false;
+		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] ||
+			!adds_late(t, g, c, &sum, &own) || !acc_replicas_peers(t, g, c, room) ||
+			!acc_replicas_marked(t, g, room, (uint32_t)(sum - t->seen) - c->first))
+			continue;
+		int rc = acc_replicas_far(t, g, room, (uint32_t)(own - t->seen) - c->first, &far,
+			e);
+		if (rc < 0)
+			return rc;
+		n += far;
+		first = far && first == NULL ? c : first;
+	}
+	return n < LIMIT_REPLICA_SCALED
+		       ? 0
+		       : acc_replicas_blame(t, g, acc_seen_real(t, first, true)->line,
+				 acc_say(&t->f->mem,
+					 "adds a gradient of a weight that is another on each rank to what they summed up"
+					 " already, as %u calls do, and no reduction is given the sum: gradients must be"
+					 " joined when all are added up",
+					 n),
+				 1, 0, e);
 }
