@@ -98,7 +98,7 @@ load helper
 #		nanogpt-clipfirst --task statistics
 #	tests/selfcheck/library.py OUT context-hooks context-valid sharded shared tagger --task statistics
 #	tests/selfcheck/quiet.py OUT halo --task statistics
-#	tests/selfcheck/rebuilt.py OUT zero-zerobcast --task statistics
+#	tests/selfcheck/rebuilt.py OUT zero-zerobcast zero-lastmicro moe-coalesce --task statistics
 # torch2.tar.gz is, under PyTorch 2.6, of
 #	tests/selfcheck/torch2.py torch2 fsdp1-rate fsdp1-localclip whole-notreduced fsdp2-divides sp-ratesp --small \
 #		--task statistics
@@ -563,6 +563,8 @@ doubted() { # run, name, rank, text
 	named "-s 0 context-hooks" Functional.layer_norm.1.backward 0 0 "Functional.nadam.0.forward is given it as it is"
 	named hsdp-stale Functional.linear.0.forward 1 0 "is a weight as it was in the step before, as all 12 are"
 	named zero-foundinf Functional.adam.0.forward 1 0 "of 3 and 2 steps between the same communications"
+	named zero-lastmicro Tensor.add_.7.forward 0 0 "to what they summed up already, as 4 calls do"
+	named moe-coalesce Distributed.all_reduce.2.forward 0 0 "joins the gradients of weights that are not the same"
 	named zero-zerobcast Functional.linear.1.forward 1 0 "stayed as it was on rank 0 alone"
 	alone momentum Functional.sgd.0.forward "its input 2.0 is a state that is another on rank 1"
 	alone alone Tensor.lerp_.0.forward "becomes the weight of Functional.linear.15.forward, and rank 1 has no call of this line"
