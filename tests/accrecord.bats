@@ -133,7 +133,7 @@ setup() {
 
 @test "of DTensors their parts are recorded, functional collectives, isend and irecv, and the bits are the same" {
 	export ACCREC_LIBRARY=$BIN/libaccrec.so.0
-	run -0 --separate-stderr "$PY" "$ROOT/tests/record/parts.py" "$PWD/parts"
+	run -0 --separate-stderr "$PY" "$ROOT/tests/record/dtensors.py" "$PWD/parts"
 	[[ $output != old ]] || skip "needs PyTorch 2.5"
 	accdump-read -r 1 -o 'Distributed.*' parts | accfmt --tsv -c op | sort -u | diff - <(printf '%s\n' \
 		Distributed.{all_gather_into_tensor,all_reduce,recv,reduce_scatter_tensor,send} op)

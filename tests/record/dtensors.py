@@ -1,7 +1,7 @@
 """Two ranks with a linear layer of DTensors, a norm whose gradient is a part of a sum, functional collectives, and isend
 and irecv, recorded into OUT; and the same without. Needs torch 2.5 with gloo; with an older one it prints "old".
 
-Usage: parts.py OUT"""
+Usage: dtensors.py OUT"""
 import os
 import subprocess
 import sys
