@@ -290,6 +290,24 @@ acc_audit_open_question(struct scan *s, const struct suspect *x, struct acc_err 
 	return why[0] == '\0' ? "" : acc_say(&s->c->mem, "; not recomputed: %s", why);
 }
 
+/* A finding of an output of this op call. NULL: no memory. */
+static struct acc_finding *
+of_output(struct acc_case *c, const struct acc_call *k, const char *what, const char *rule,
+	const char *stack, struct acc_err *e)
+{
+	struct acc_finding *f = acc_case_find(c, what, e);
+	if (f == NULL)
+		return NULL;
+	f->name = acc_call_name(k);
+	f->io = "out";
+	f->step = k->step;
+	f->rank = k->rank;
+	f->seq = k->seq;
+	f->rule = rule;
+	f->stack = stack;
+	return f;
+}
+
 /* The verdict and the finding are of the pair, under the device's name. */
 int
 acc_say_bench(struct scan *s, struct acc_err *e)
@@ -302,21 +320,15 @@ acc_say_bench(struct scan *s, struct acc_err *e)
 	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
 	const char *text = acc_audit_text(c, it, ACC_B, false, e);
 	const char **why = acc_alloc(&c->mem, sizeof *why);
-	struct acc_finding *f = text == NULL || src == NULL ? NULL
-							    : acc_case_find(c, "difference", e);
+	struct acc_finding *f = text == NULL || src == NULL
+					? NULL
+					: of_output(c, k, "difference", "audit", stack, e);
 	if (f == NULL || where == NULL || why == NULL)
 		return acc_nomem(e);
-	f->name = acc_call_name(k);
-	f->io = "out";
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
-	f->rule = "audit";
 	f->value = it->audit[ACC_B];
 	f->limit = 1;
 	f->limit_from = "recomputation from its own recorded inputs";
 	f->confidence = isinf(f->value) ? 1 : 1 - fmin(1, LIMIT_WRONG_AUDIT / f->value);
-	f->stack = stack;
 	f->bad = true;
 	f->text = acc_say(&c->mem, "%s%s: the reference itself is wrong here: the output %s%s%s%s",
 		where, k->key[ACC_B], text,
@@ -346,20 +358,16 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	if (acc_case_record(c, it, &r, e) < 0)
 		return e->code;
 	place = acc_is_output(it) ? "output" : acc_say_position(c, r, it);
-	struct acc_finding *f = text == NULL || src == NULL ? NULL : acc_case_find(c, "culprit", e);
+	struct acc_finding *f = text == NULL || src == NULL
+					? NULL
+					: of_output(c, k, "culprit", "audit", stack, e);
 	if (f == NULL || where == NULL || place == NULL)
 		return acc_nomem(e);
-	f->name = acc_call_name(k);
 	f->io = acc_is_output(it) ? "out" : "in";
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
-	f->rule = "audit";
 	f->value = it->audit[ACC_A];
 	f->limit = 1;
 	f->limit_from = "recomputation from its own recorded inputs";
 	f->confidence = isinf(f->value) ? 1 : 1 - 1 / f->value;
-	f->stack = stack;
 	f->bad = true;
 	f->text = acc_say(&c->mem, "%s%s: its %s %s%s%s%s", where, f->name, place, text,
 		acc_got(acc_beyond_times(&c->mem, f->value, f->confidence)),
@@ -403,17 +411,10 @@ doubt(struct acc_case *c, uint32_t i, struct acc_err *e)
 	const char *text = acc_got_said(&c->mem, r, "", "audit.doubt");
 	struct acc_finding *f = text == NULL || src == NULL || why == NULL
 					? NULL
-					: acc_case_find(c, "warning", e);
+					: of_output(c, k, "warning", "design", stack, e);
 	if (f == NULL || where == NULL)
 		return acc_nomem(e);
-	f->name = acc_call_name(k);
-	f->io = "out";
-	f->step = k->step;
-	f->rank = k->rank;
-	f->seq = k->seq;
-	f->rule = "design";
 	f->limit_from = "what ranks have in common";
-	f->stack = stack;
 	f->doubtful = true;
 	f->text = acc_say(&c->mem, "%s%s: may be by design: its output %s%s%s", where, f->name,
 		text, src[0] != '\0' ? "; at " : "", src);

@@ -104,6 +104,8 @@ struct acc_replicas {
 	int lost;      /* < 0: a name could not be got */
 };
 
+/* Sets what the operator's name says, where k, info and behind are set (replica_name.c). */
+void acc_seen_name(struct acc_seen_call *c, struct acc_str op);
 /* Reads all records. 0 or < 0. */
 int acc_replicas_read(struct acc_replicas *t, struct acc_err *e);
 void acc_replicas_release(struct acc_replicas *t);
@@ -507,6 +509,20 @@ int acc_seen_labels(struct acc_replicas *t, const struct acc_seen_call *loss, do
 /* The number, among its arguments, that a product multiplies by. 1; 0; < 0. */
 int acc_seen_times(struct acc_replicas *t, const struct acc_seen_call *c, double *v,
 	struct acc_err *e);
+/* How the ranks of a group work together from the backward pass of the first step on (replica_optimizer.c). */
+enum acc_work {
+	ACC_WORK_ALONE,
+	ACC_WORK_SHARED,
+	ACC_WORK_PARTS
+}; /* they join something; each is dealt a part */
+enum acc_work acc_seen_work(const struct acc_replicas *t, const struct acc_rank_group *g);
+/* The weights, and then the gradients, that an optimizer of torch is given: its first two lists (replica_grads.c). 1; 0: they
+ * are no such; < 0. */
+struct acc_optimizer_lists {
+	uint32_t first[2], n[2];
+};
+int acc_seen_lists(struct acc_replicas *t, const struct acc_seen_call *c,
+	struct acc_optimizer_lists *out, struct acc_err *e);
 /* Are the gradients that optimizers are given the same where the weights are (replica_grads.c)? 0 or < 0. */
 int acc_rule_gradients(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
@@ -514,6 +530,9 @@ int acc_rule_gradients(struct acc_replicas *t, const struct acc_rank_group *g,
  * < 0. */
 int acc_rule_skipped(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* What a tensor was before numbers scaled it. */
+const struct acc_replica_seen *acc_seen_unscaled(const struct acc_replicas *t,
+	const struct acc_replica_seen *s);
 /* What stands in the second step where a weight does in the first: there two that began as the same numbers have moved apart.
  * Itself, where there is none (replica_trace.c). */
 const struct acc_replica_seen *acc_seen_moved(const struct acc_replicas *t,

@@ -293,53 +293,19 @@ acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
 
 /* --- clipping --- */
 
-/* What scales a gradient behind the backward pass, a number that is made of norms; NULL: nothing does. */
-static const struct acc_seen_call *
-clips(const struct acc_replicas *t, const struct acc_replica_seen *s, uint32_t *norm,
-	const struct acc_replica_seen **number)
+/* The number that an op call scales by, if it is made of norms that this rank has alone; NULL. */
+static const struct acc_replica_seen *
+clips(const struct acc_replicas *t, const struct acc_seen_call *c, uint32_t *norm)
 {
-	const struct acc_seen_call *c = maker(t, s);
+	const struct acc_replica_seen *number = NULL;
 	uint32_t n = 0, nodes = 0;
-	*number = NULL;
 	if (c == NULL || c->k->talks || c->k->backward || c->info == NULL ||
 		c->info->cls != ACC_OP_MUL)
 		return NULL;
 	for (uint32_t i = c->first; i < c->first + c->n; i++)
 		if (!t->seen[i].out && t->seen[i].n == 1 && t->seen[i].mark != 0)
-			*number = &t->seen[i];
-	return *number != NULL && norms(t, *number, norm, &n, &nodes) && n > 0 ? c : NULL;
-}
-
-/* Do the ranks of a group hold parts of the same gradients, which were dealt out to them in the backward pass? */
-static bool
-hold_parts(const struct acc_replicas *t, const struct acc_rank_group *g)
-{
-	bool is = false;
-	for (size_t i = 0; i < t->f->ncall && !is; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		is = c->k->rank == g->rank[0] && c->k->step == t->step[0] && c->scatters &&
-		     (c->amid || c->behind) && acc_seen_among(t, c, g);
-	}
-	return is;
-}
-
-/* By what a call scales, if that is made of norms that this rank has alone. 1; 0; < 0. */
-static int
-clipped_by(struct acc_replicas *t, const struct acc_seen_call *c, uint32_t *norm, double *v,
-	struct acc_err *e)
-{
-	const struct acc_replica_seen *out = acc_seen_real(t, c, true), *number;
-	uint32_t n = 0, nodes = 0;
-	if (c->k->step != t->step[0] || !c->behind || c->k->backward || c->info == NULL ||
-		c->info->cls != ACC_OP_MUL || !c->in_place || out == NULL)
-		return 0;
-	number = NULL;
-	for (uint32_t i = c->first; i < c->first + c->n; i++)
-		if (!t->seen[i].out && t->seen[i].n == 1 && t->seen[i].mark != 0)
 			number = &t->seen[i];
-	return number == NULL || !norms(t, number, norm, &n, &nodes) || n == 0
-		       ? 0
-		       : acc_seen_number(t, number->line, v, e);
+	return number != NULL && norms(t, number, norm, &n, &nodes) && n > 0 ? number : NULL;
 }
 
 /* Ranks that hold parts of the same gradients, and scale them by norms of their own. */
@@ -354,10 +320,14 @@ clipped_parts(struct acc_replicas *t, const struct acc_rank_group *g, uint32_t *
 		bool inside = false;
 		for (uint32_t r = 0; r < g->n && !inside; r++)
 			inside = c->k->rank == g->rank[r];
-		int rc = inside ? clipped_by(t, c, norm, &v, e) : 0;
+		const bool may = inside && c->k->step == t->step[0] && c->behind && c->in_place &&
+				 (first == NULL || c->line == first->line) &&
+				 acc_seen_real(t, c, true) != NULL;
+		const struct acc_replica_seen *number = may ? clips(t, c, norm) : NULL;
+		int rc = number == NULL ? 0 : acc_seen_number(t, number->line, &v, e);
 		if (rc < 0)
 			return rc;
-		if (rc == 0 || (first != NULL && c->line != first->line))
+		if (rc == 0)
 			continue;
 		if (first == NULL) {
 			first = c;
@@ -391,14 +361,16 @@ acc_rule_clipped(struct acc_replicas *t, const struct acc_rank_group *g,
 		const struct acc_replica_seen *in = backward && c->k->talks && c->reduces &&
 								    acc_seen_among(t, c, g)
 							    ? acc_seen_real(t, c, false)
-							    : NULL,
-					      *number = NULL;
+							    : NULL;
 		const struct acc_seen_call *join = in == NULL ? NULL : acc_seen_joined(t, in),
-					   *by = in == NULL ? NULL : clips(t, in, norm, &number);
+					   *by = in == NULL ? NULL : maker(t, in);
+		const struct acc_replica_seen *number = clips(t, by, norm);
 		for (uint32_t j = join == NULL ? 0 : join->first;
-			join != NULL && by == NULL && j < join->first + join->n; j++)
-			by = t->seen[j].out ? NULL : clips(t, &t->seen[j], norm, &number);
-		if (by == NULL || !acc_replicas_peers(t, g, by, room))
+			join != NULL && number == NULL && j < join->first + join->n; j++) {
+			by = t->seen[j].out ? NULL : maker(t, &t->seen[j]);
+			number = clips(t, by, norm);
+		}
+		if (number == NULL || !acc_replicas_peers(t, g, by, room))
 			continue;
 		double v[2] = {0, 0};
 		uint32_t odd = 0;
@@ -421,5 +393,6 @@ acc_rule_clipped(struct acc_replicas *t, const struct acc_rank_group *g,
 				v[0], (long long)g->rank[0], v[1], (long long)g->rank[odd]),
 			1, 0, e);
 	}
-	return t->nstep > 0 && hold_parts(t, g) ? clipped_parts(t, g, norm, e) : 0;
+	return t->nstep > 0 && acc_seen_work(t, g) == ACC_WORK_PARTS ? clipped_parts(t, g, norm, e)
+								     : 0;
 }

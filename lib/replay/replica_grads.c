@@ -5,16 +5,11 @@
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
-struct lists {
-	uint32_t first[2], n[2];
-};
-
-/* The weights, and then the gradients, that an optimizer of torch is given: its first two lists. 1, 0: they are no such; < 0. */
-static int
-lists_of(struct acc_replicas *t, const struct acc_seen_call *c, struct lists *out,
-	struct acc_err *e)
+int
+acc_seen_lists(struct acc_replicas *t, const struct acc_seen_call *c,
+	struct acc_optimizer_lists *out, struct acc_err *e)
 {
-	*out = (struct lists){.n = {0, 0}};
+	*out = (struct acc_optimizer_lists){.n = {0, 0}};
 	for (uint32_t i = c->first; i < c->first + c->n && !t->seen[i].out; i++) {
 		struct acc_rec *r;
 		int rc = t->f->get(t->f->arg, t->seen[i].line, &r, e);
@@ -105,10 +100,10 @@ compare_calls(struct acc_replicas *t, struct pair *p, const struct acc_seen_call
 	const struct acc_seen_call *b, struct acc_err *e)
 {
 	const struct acc_replica_seen *d[2] = {added(t, a), added(t, b)}, *w[2];
-	struct lists l[2] = {{.n = {0, 0}}, {.n = {0, 0}}};
-	int rc = a->optimizer ? lists_of(t, a, &l[0], e) : 0;
+	struct acc_optimizer_lists l[2] = {{.n = {0, 0}}, {.n = {0, 0}}};
+	int rc = a->optimizer ? acc_seen_lists(t, a, &l[0], e) : 0;
 	if (rc == 1)
-		rc = lists_of(t, b, &l[1], e);
+		rc = acc_seen_lists(t, b, &l[1], e);
 	if (rc < 0 || (l[0].n[0] > 0 && (rc == 0 || l[0].n[0] != l[1].n[0])))
 		return rc < 0 ? rc : 0;
 	const uint32_t n = l[0].n[0];
@@ -149,19 +144,6 @@ say(struct acc_replicas *t, const struct acc_rank_group *g, const struct pair *p
 		1, 0, e);
 }
 
-/* Are parts of gradients dealt out to the ranks of the group in the backward pass? Then these have data of their own. */
-static bool
-deals_out(const struct acc_replicas *t, const struct acc_rank_group *g)
-{
-	bool is = false;
-	for (size_t i = 0; i < t->f->ncall && !is; i++) {
-		const struct acc_seen_call *c = &t->call[i];
-		is = c->k->rank == g->rank[0] && c->k->step == t->step[0] && c->scatters &&
-		     c->amid && acc_seen_among(t, c, g);
-	}
-	return is;
-}
-
 static int
 say_left(struct acc_replicas *t, const struct acc_rank_group *g, const struct pair *p,
 	struct acc_err *e)
@@ -197,7 +179,7 @@ acc_rule_gradients(struct acc_replicas *t, const struct acc_rank_group *g,
 		if (p.apart > 0 && p.alike >= LIMIT_REPLICA_SCALED && p.alike > p.apart)
 			return say(t, g, &p, e);
 		if (p.left != NULL && p.alike == 0 && p.parts >= LIMIT_REPLICA_SCALED &&
-			deals_out(t, g))
+			acc_seen_work(t, g) == ACC_WORK_PARTS)
 			return say_left(t, g, &p, e);
 	}
 	return 0;

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_USES = 8, FEW_BY_MEAN = 3, MOST_HOPS = 3 };
+enum { MOST_USES = 8, FEW_BY_MEAN = 3 };
 
 struct use { /* a weight's gradients, in the order in which they were made */
 	const struct acc_replica_seen *w; /* where it is given first */
@@ -96,30 +96,12 @@ add_use(struct micro *m, const struct leaf *from, size_t n, struct acc_err *e)
 	return 0;
 }
 
-/* What a tensor was before numbers scaled it. */
-static const struct acc_replica_seen *
-unscaled(const struct acc_replicas *t, const struct acc_replica_seen *s)
-{
-	for (unsigned hops = 0; hops < MOST_HOPS; hops++) {
-		const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s));
-		const struct acc_replica_seen *from = c == NULL || c->k->talks || c->k->backward ||
-								      c->info == NULL ||
-								      c->info->cls != ACC_OP_MUL
-							      ? NULL
-							      : acc_seen_real(t, c, false);
-		if (from == NULL || from->n != s->n || from->mark == 0)
-			break;
-		s = from;
-	}
-	return s;
-}
-
 /* out: what it makes of `in`, or, where that is one of several, or scaled before, what it makes of all. */
 static int
 add_operand(struct micro *m, const struct acc_seen_call *c, const struct acc_replica_seen *given,
 	const struct acc_replica_seen *out, struct acc_err *e)
 {
-	const struct acc_replica_seen *in = unscaled(m->t, given);
+	const struct acc_replica_seen *in = acc_seen_unscaled(m->t, given);
 	struct given r = {.c = c, .in = in, .out = out};
 	bool known = false;
 	int rc = acc_replicas_mean(m->t, in, r.mean[0], &r.told, e);

@@ -185,39 +185,38 @@ acc_replicas_update_apart(struct acc_replicas *t, const struct acc_rank_group *g
 	const int64_t rank[2] = {t->call[now[0]->call].k->rank, t->call[now[1]->call].k->rank};
 	const uint64_t id = acc_seen_place(step, rank[0], acc_seen_place(step, rank[1], w->n + 4));
 	struct reason why = {.own = NULL};
+	const char *said_alone = NULL;
 	int rc = 0;
 	const uint32_t known = acc_ids_get(&t->roles, id); /* asked of each weight that parts */
 	*said = known == 1;
 	if (known != ACC_NOID)
 		return 0;
-	for (int i = 0; i < 2; i++) {
-		const struct acc_seen_call *more = one_more(t, step, rank[i], rank[!i]);
-		const struct acc_replica_seen *out = more == NULL ? NULL
-								  : acc_seen_real(t, more, true);
-		*said = out != NULL;
-		if (*said && (rc = acc_ids_put(&t->roles, id, 1, true, e)) < 0)
-			return rc;
-		if (*said)
-			return acc_replicas_blame(t, g, out->line,
-				SAY(t,
-					"is of a step of the optimizer that rank %lld takes and rank %lld does not: the"
-					" weight of %s parts",
-					(long long)rank[i], (long long)rank[!i],
-					acc_replicas_name(t, w->line, e)),
-				1, 0, e);
+	const struct acc_replica_seen *alone = NULL;
+	for (int i = 0; i < 4 && alone == NULL; i++) {
+		const int k =
+			i % 2; /* a step that one of them takes, before what else one of them has */
+		const struct acc_seen_call *more = i < 2 ? one_more(t, step, rank[k], rank[!k])
+							 : NULL;
+		alone = more != NULL ? acc_seen_real(t, more, true)
+			: i < 2      ? NULL
+				     : made_alone(t, step, now[k], rank[!k]);
+		if (alone != NULL)
+			said_alone =
+				i < 2 ? SAY(t,
+						"is of a step of the optimizer that rank %lld takes and rank %lld does not: the"
+						" weight of %s parts",
+						(long long)rank[k], (long long)rank[!k],
+						acc_replicas_name(t, w->line, e))
+				      : SAY(t,
+						"becomes the weight of %s, and rank %lld has no call of this line:"
+						" the weight parts",
+						acc_replicas_name(t, now[k]->line, e),
+						(long long)rank[!k]);
 	}
-	for (int i = 0; i < 2; i++) {
-		const struct acc_replica_seen *out = made_alone(t, step, now[i], rank[!i]);
-		*said = out != NULL;
-		if (*said && (rc = acc_ids_put(&t->roles, id, 1, true, e)) < 0)
-			return rc;
-		if (*said)
-			return acc_replicas_blame(t, g, out->line,
-				SAY(t,
-					"becomes the weight of %s, and rank %lld has no call of this line:"
-					" the weight parts",
-					acc_replicas_name(t, now[i]->line, e), (long long)rank[!i]),
-				1, 0, e);
+	if (alone != NULL) {
+		*said = true;
+		rc = acc_ids_put(&t->roles, id, 1, true, e);
+		return rc < 0 ? rc : acc_replicas_blame(t, g, alone->line, said_alone, 1, 0, e);
 	}
 	for (size_t i = 0; i < t->f->ncall && rc == 0 && why.own == NULL && why.out == NULL; i++) {
 		const struct acc_seen_call *p = peer_of(t, &t->call[i], step, rank);
@@ -280,14 +279,11 @@ as_many(const struct acc_replicas *t, const struct acc_seen_call *a, const struc
 	return same;
 }
 
-/* How ranks work together from the backward pass on. */
-enum work { WORK_ALONE, WORK_SHARED, WORK_PARTS }; /* they join something; each is dealt a part */
-
-static enum work
-work_of(const struct acc_replicas *t, const struct acc_rank_group *g)
+enum acc_work
+acc_seen_work(const struct acc_replicas *t, const struct acc_rank_group *g)
 {
-	enum work out = WORK_ALONE;
-	for (size_t i = 0; i < t->f->ncall && out != WORK_PARTS; i++) {
+	enum acc_work out = ACC_WORK_ALONE;
+	for (size_t i = 0; i < t->f->ncall && out != ACC_WORK_PARTS; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		const struct acc_replica_seen *x = !c->k->talks || !(c->amid || c->behind)
 							   ? NULL
@@ -295,8 +291,8 @@ work_of(const struct acc_replicas *t, const struct acc_rank_group *g)
 		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] || x == NULL ||
 			!acc_seen_among(t, c, g))
 			continue;
-		out = c->scatters                                  ? WORK_PARTS
-		      : c->reduces || c->gathers || c->hands_round ? WORK_SHARED
+		out = c->scatters                                  ? ACC_WORK_PARTS
+		      : c->reduces || c->gathers || c->hands_round ? ACC_WORK_SHARED
 								   : out;
 	}
 	return out;
@@ -306,7 +302,7 @@ work_of(const struct acc_replicas *t, const struct acc_rank_group *g)
  * where each optimizer has weights of its own, they may be by design. */
 static int
 first_rates(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
-	enum work work, bool *said, struct acc_err *e)
+	enum acc_work work, bool *said, struct acc_err *e)
 {
 	double rate[2] = {0, 0};
 	int rc = rate_of(t, c, &rate[0], e);
@@ -323,7 +319,7 @@ first_rates(struct acc_replicas *t, const struct acc_rank_group *g, const struct
 			rate[1], (long long)g->rank[k], rate[0], (long long)g->rank[0]);
 		const size_t line = acc_seen_real(t, o, true)->line;
 		*said = true;
-		return as_many(t, c, o) || work == WORK_PARTS
+		return as_many(t, c, o) || work == ACC_WORK_PARTS
 			       ? acc_replicas_blame(t, g, line, text, 1, 0, e)
 			       : acc_fleet_doubts(t->f, line, text, e);
 	}
@@ -337,13 +333,13 @@ acc_rule_rates(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e)
 {
 	(void)room;
-	const enum work work = t->nstep == 0 ? WORK_ALONE : work_of(t, g);
+	const enum acc_work work = t->nstep == 0 ? ACC_WORK_ALONE : acc_seen_work(t, g);
 	bool said = false;
 	for (size_t i = 0; i < t->f->ncall && t->nstep > 0 && !said; i++) {
 		const struct acc_seen_call *c = &t->call[i], *call[4];
 		double rate[4];
-		if (work != WORK_ALONE && c->k->rank == g->rank[0] && c->k->step == t->step[0] &&
-			c->optimizer) {
+		if (work != ACC_WORK_ALONE && c->k->rank == g->rank[0] &&
+			c->k->step == t->step[0] && c->optimizer) {
 			int rc = first_rates(t, g, c, work, &said, e);
 			if (rc < 0)
 				return rc;

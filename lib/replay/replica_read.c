@@ -299,30 +299,6 @@ note(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 	return rc;
 }
 
-static bool
-is_optimizer(struct acc_str name)
-{
-	static const char *const names[] = {"sgd", "adam", "adamw", "adagrad", "adadelta", "adamax",
-		"asgd", "nadam", "radam", "rmsprop", "rprop"};
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (acc_str_is(name, names[i]))
-			return true;
-	return false;
-}
-
-static bool
-is_loss(struct acc_str op)
-{
-	static const char *const names[] = {"cross_entropy", "nll_loss", "mse_loss", "l1_loss",
-		"smooth_l1_loss", "binary_cross_entropy_with_logits"};
-	static const char space[] = "Functional.";
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (acc_str_starts(op, space) && op.n == strlen(space) + strlen(names[i]) &&
-			acc_str_ends(op, names[i]))
-			return true;
-	return false;
-}
-
 static int
 add_arg(struct acc_replicas *t, struct acc_seen_call *c, const struct acc_rec *r, struct acc_err *e)
 {
@@ -399,28 +375,7 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 			uint64_t id[2] = {k->op, text_hash(stack)};
 			c->line = stack.n > 0 ? acc_hash(id, sizeof id) | 1 : 0;
 			c->info = acc_op_info_of(op);
-			c->module = acc_op_is_module(op);
-			c->loss = !c->k->backward && is_loss(op);
-			c->reduces = c->k->talks && memmem(op.p, op.n, "reduce", 6) != NULL;
-			c->to_one = c->elsewhere = acc_str_is(op, "Distributed.reduce");
-			c->scatters = c->reduces && memmem(op.p, op.n, "scatter", 7) != NULL;
-			c->receives = c->k->talks && acc_str_ends(op, "recv");
-			c->sends = c->k->talks && acc_str_ends(op, "send");
-			c->exchanges = c->k->talks && memmem(op.p, op.n, "all_to_all", 10) != NULL;
-			c->gathers = c->k->talks && memmem(op.p, op.n, "gather", 6) != NULL;
-			c->hands_round = acc_str_is(op, "Distributed.broadcast");
-			struct acc_str name = acc_op_name(op);
-			c->optimizer = is_optimizer(name);
-			c->in_place = acc_op_in_place(op);
-			c->begins = c->in_place && !c->k->backward && !c->k->talks && !c->behind;
-			c->mean = acc_str_is(name, "mean");
-			c->length = acc_str_is(name, "norm") || acc_str_is(name, "linalg_norm") ||
-				    acc_str_is(name, "linalg_vector_norm") ||
-				    acc_str_is(name, "vector_norm");
-			c->chooses = acc_str_is(name, "topk") || acc_str_is(name, "argmax");
-			c->batch = c->info != NULL && strstr(c->info->family, "batch") != NULL;
-			c->norm = c->info != NULL && strstr(c->info->family, "norm") != NULL &&
-				  !c->batch;
+			acc_seen_name(c, op);
 		}
 		if (acc_rec_is(r, "tensor"))
 			rc = add_seen(t, r, k->line + i, call, e);

@@ -4,29 +4,48 @@
 #include "replay/limits.h"
 #include "replay/replica.h"
 
-/* What changes a weight in its place behind the backward pass of the first step; NULL. */
-static const struct acc_seen_call *
-update_of(const struct acc_replicas *t, int64_t rank)
+/* Does the step of an optimizer of torch change a weight? PyTorch 2 hands it weights that want no gradient; what it puts out
+ * are its lists, that of the weights first. 1; 0; < 0. */
+static int
+steps(struct acc_replicas *t, const struct acc_seen_call *c, struct acc_err *e)
+{
+	struct acc_optimizer_lists l;
+	int rc = acc_seen_lists(t, c, &l, e);
+	uint32_t out = c->first;
+	while (rc == 1 && out < c->first + c->n && !t->seen[out].out)
+		out++;
+	for (uint32_t k = 0; rc == 1 && k < l.n[0] && out + k < c->first + c->n; k++)
+		if (t->seen[out + k].mark != 0 && t->seen[l.first[0] + k].mark != 0 &&
+			t->seen[out + k].mark != t->seen[l.first[0] + k].mark)
+			return 1;
+	return rc < 0 ? rc : 0;
+}
+
+/* Does an op call change a weight that it is given first in its place? */
+static bool
+changes(const struct acc_replicas *t, const struct acc_seen_call *c)
+{
+	const struct acc_replica_seen *w = c->n == 0 || !c->in_place ? NULL : &t->seen[c->first],
+				      *out = acc_seen_real(t, c, true);
+	return w != NULL && out != NULL && !w->out && w->wants && w->n > 1 && w->mark != 0 &&
+	       out->shape == w->shape && out->mark != 0 && out->mark != w->mark;
+}
+
+/* What changes a weight behind the backward pass of the first step: 1; 0: nothing does; < 0. */
+static int
+update_of(struct acc_replicas *t, int64_t rank, const struct acc_seen_call **out, struct acc_err *e)
 {
 	for (size_t i = 0; i < t->f->ncall; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (c->k->rank != rank || c->k->step != t->step[0] || !c->behind ||
 			c->k->backward || c->k->talks)
 			continue;
-		for (uint32_t j = c->first; j < c->first + c->n; j++) {
-			const struct acc_replica_seen *s = &t->seen[j];
-			bool changed = s->out && s->real && s->wants && s->n > 1 && s->mark != 0,
-			     given = false;
-			for (uint32_t k = c->first; k < c->first + c->n && changed; k++) {
-				given |= !t->seen[k].out && t->seen[k].wants &&
-					 t->seen[k].shape == s->shape;
-				changed = t->seen[k].out || t->seen[k].mark != s->mark;
-			}
-			if (changed && given)
-				return c;
-		}
+		int rc = c->optimizer ? steps(t, c, e) : changes(t, c);
+		*out = c;
+		if (rc != 0)
+			return rc;
 	}
-	return NULL;
+	return 0;
 }
 
 /* Is it a weight in f32, in which no step is too small to be seen, and not one number? 1; 0; < 0. */
@@ -107,10 +126,13 @@ acc_rule_stay(struct acc_replicas *t, const struct acc_rank_group *g,
 	uint64_t n = 0, some;
 	(void)room;
 	for (uint32_t r = 0; r < g->n && t->nstep > 1 && g->n == t->f->nrank; r++) {
-		const struct acc_seen_call *c = update_of(t, g->rank[r]);
-		int rc = c == NULL ? 0
-				   : all_stay(t, g->rank[r], &some, r == 0 ? &first : &other, e);
-		if (rc < 0 || c == NULL || some < LIMIT_REPLICA_SCALED)
+		const struct acc_seen_call *c = NULL;
+		int rc = update_of(t, g->rank[r], &c, e);
+		if (rc == 1)
+			rc = all_stay(t, g->rank[r], &some, r == 0 ? &first : &other, e);
+		else
+			return rc;
+		if (rc < 0 || some < LIMIT_REPLICA_SCALED)
 			return rc;
 		n = r == 0 ? some : n;
 		by = r == 0 ? c : by;

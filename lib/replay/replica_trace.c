@@ -176,9 +176,8 @@ acc_seen_maker(const struct acc_replicas *t, const struct acc_replica_seen *s)
 	return t->seen[i].call > s->call && !hooked ? NULL : &t->seen[i];
 }
 
-/* What a reduction is given, as it was before it was scaled. */
-static const struct acc_replica_seen *
-before_scaling(const struct acc_replicas *t, const struct acc_replica_seen *s)
+const struct acc_replica_seen *
+acc_seen_unscaled(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	for (unsigned hops = 0; hops < MOST_HOPS; hops++) {
 		const struct acc_replica_seen *made = acc_seen_maker(t, s);
@@ -200,7 +199,7 @@ before_scaling(const struct acc_replicas *t, const struct acc_replica_seen *s)
 const struct acc_seen_call *
 acc_seen_joined(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
-	const struct acc_replica_seen *made = acc_seen_maker(t, before_scaling(t, s));
+	const struct acc_replica_seen *made = acc_seen_maker(t, acc_seen_unscaled(t, s));
 	const struct acc_seen_call *c = made == NULL ? NULL : &t->call[made->call];
 	/* What is filled up to a number of elements was joined before. */
 	for (unsigned hops = 0; hops < MOST_CUTS && c != NULL && is_whole_move(t, c, made);
