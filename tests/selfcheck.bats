@@ -94,22 +94,21 @@ load helper
 #	tests/selfcheck/calm.py OUT retrieve gan frozen fednova gossip delayed --task statistics
 #	tests/selfcheck/programs.py OUT stages gan-oncemore scan-cpaverage --task statistics
 # trainers.tar.gz, the same way but with all steps, of
-#	tests/selfcheck/trainers.py OUT hsdp-stale moe-normtwice moetp-reducetwice zero-foundinf \
-#		nanogpt-clipfirst --task statistics
+#	tests/selfcheck/trainers.py OUT hsdp-stale moe-normtwice moetp-reducetwice zero-foundinf --task statistics
 #	tests/selfcheck/library.py OUT context-hooks context-valid sharded shared tagger --task statistics
 #	tests/selfcheck/quiet.py OUT halo --task statistics
 #	tests/selfcheck/rebuilt.py OUT zero-zerobcast zero-lastmicro moe-coalesce --task statistics
 # torch2.tar.gz is, under PyTorch 2.6, of
-#	tests/selfcheck/torch2.py torch2 fsdp1-rate fsdp1-localclip whole-notreduced fsdp2-divides sp-ratesp --small \
-#		--task statistics
-#	tests/selfcheck/torch2.py torch2 fsdp1 whole zero-ratezero --small
+#	tests/selfcheck/torch2.py torch2 fsdp1 fsdp1-rate fsdp1-localclip whole whole-notreduced fsdp2-divides \
+#		sp-ratesp zero-ratezero --small --task statistics
 # collective/alone.acc.gz, momentum.acc.gz, context.acc.gz, physics.acc.gz and scaled.acc.gz are, as masks.acc.gz and
 # with all steps, of
 #	tests/selfcheck/trainers.py OUT speech-emacopy speech-resumeopt
 #	tests/selfcheck/library.py OUT context
 #	tests/selfcheck/quiet.py OUT physics scaled
-# and lengths.acc.gz, of its first step, of
+# and lengths.acc.gz and clipfirst.acc.gz, of their first step, of
 #	tests/selfcheck/uneven.py OUT lengths
+#	tests/selfcheck/trainers.py OUT nanogpt-clipfirst --task statistics
 # collective/written.acc.gz and tokens.acc.gz are, as masks.acc.gz and with step1, of
 #	tests/selfcheck/legal.py OUT masks --task accrecord
 #	tests/selfcheck/more.py OUT tokens --task accrecord
@@ -572,7 +571,7 @@ doubted() { # run, name, rank, text
 
 @test "norms of what all have whole, and each rank's own that clips" {
 	named moe-normtwice Distributed.all_reduce.2.forward 0 0 "norms of 21 tensors, all of which are whole"
-	named nanogpt-clipfirst Tensor.mul_.0.forward 0 0 "is scaled by 0.239088 on rank 0 and by 0.305592 on rank 1"
+	alone clipfirst Tensor.mul_.0.forward "is scaled by 0.239088 on rank 0 and by 0.305592 on rank 1"
 }
 
 @test "hooks of gradients, torch.distributed.nn, gradients of gradients and what overflows are right" {
