@@ -109,6 +109,16 @@ load helper
 # and lengths.acc.gz and clipfirst.acc.gz, of their first step, of
 #	tests/selfcheck/uneven.py OUT lengths
 #	tests/selfcheck/trainers.py OUT nanogpt-clipfirst --task statistics
+# and early.acc.gz, epscale.acc.gz, probgather.acc.gz, stagescale.acc.gz, hookdiv.acc.gz and tieclip.acc.gz, too, of
+#	tests/selfcheck/library.py OUT sharded-early
+#	tests/selfcheck/sixkinds.py OUT gather-epscale gather-probgather
+#	tests/selfcheck/scripts.py OUT pipe-stagescale hook-hookdiv
+#	tests/selfcheck/programs.py OUT stages-tieclip --task statistics
+#	tests/selfcheck/othersix.py OUT cpdp-cptokens --task statistics
+# (the last groupcount.acc.gz), and balance.acc.gz, decay.acc.gz and putback.acc.gz, of all steps, of
+#	tests/selfcheck/library.py OUT moe-balance --task statistics
+#	tests/record/decay.py OUT
+#	tests/record/putback.py OUT
 # collective/written.acc.gz and tokens.acc.gz are, as masks.acc.gz and with step1, of
 #	tests/selfcheck/legal.py OUT masks --task accrecord
 #	tests/selfcheck/more.py OUT tokens --task accrecord
@@ -538,7 +548,7 @@ alone() { # stream, name, text
 
 # What may be by design: a warning, exit status 1 with --strict alone, but 2 where nothing was recomputed.
 doubted() { # run, name, rank, text
-	accdump-read "$1" | accaudit 2>/dev/null >in || [ $? -eq 2 ]
+	if [[ $1 == *.gz ]]; then cat "$1"; else accdump-read "$1"; fi | accaudit 2>/dev/null >in || [ $? -eq 2 ]
 	run accfirstbad in
 	[ "$status" -ne 1 ]
 	accfirstbad in | accfmt --json >out || [ $? -eq 2 ]
@@ -572,6 +582,22 @@ doubted() { # run, name, rank, text
 @test "norms of what all have whole, and each rank's own that clips" {
 	named moe-normtwice Distributed.all_reduce.2.forward 0 0 "norms of 21 tensors, all of which are whole"
 	alone clipfirst Tensor.mul_.0.forward "is scaled by 0.239088 on rank 0 and by 0.305592 on rank 1"
+}
+
+@test "of whose gradients those are made that optimizers are given" {
+	alone early Distributed.all_reduce.1.forward "0.5 times that of rank 0, 0.5 times that of rank 1, 1 times that of rank 2, 0 times that of rank 3; those of 10 other weights"
+	alone epscale Torch.einsum.0.backward "it ends as 1 times the sum of theirs, and those of 4 weights that all have, or that are given such, as 0.5 times"
+	alone stagescale Functional.adamw.0.forward "input 1.1 is the gradient of a weight of rank 0, or what is made of it, and ends as 0.5 times"
+	doubted "$DATA/collective/hookdiv.acc.gz" Functional.sgd.0.forward 0 "count 2 times together"
+}
+
+@test "what parts is said where it is made so" {
+	alone decay Functional.adamw.0.forward "another on rank 1 than on rank 0 since then: its weight_decay is 0.5, and 0.1 there"
+	alone balance Tensor.add_.1.forward "is a bias that these ranks had alike in step 0"
+	alone tieclip Distributed.all_reduce.1.forward "norms of 1 tensors that are the same on several ranks"
+	doubted "$DATA/collective/groupcount.acc.gz" Tensor.div.2.forward 0 "is a mean over 6 on rank 0 and over 15 on rank 3"
+	right "$DATA/collective/putback.acc.gz"
+	doubted "$DATA/collective/probgather.acc.gz" Distributed.all_gather.1.forward 0 "comes of what Tensor.scatter.0.forward made"
 }
 
 @test "hooks of gradients, torch.distributed.nn, gradients of gradients and what overflows are right" {

@@ -409,14 +409,16 @@ doubt(struct acc_case *c, uint32_t i, struct acc_err *e)
 	if (acc_case_record(c, it, &r, e) < 0)
 		return e->code;
 	const char *text = acc_got_said(&c->mem, r, "", "audit.doubt");
+	const char *place = acc_is_output(it) ? "output" : acc_say_position(c, r, it);
 	struct acc_finding *f = text == NULL || src == NULL || why == NULL
 					? NULL
 					: of_output(c, k, "warning", "design", stack, e);
-	if (f == NULL || where == NULL)
+	if (f == NULL || where == NULL || place == NULL)
 		return acc_nomem(e);
 	f->limit_from = "what ranks have in common";
 	f->doubtful = true;
-	f->text = acc_say(&c->mem, "%s%s: may be by design: its output %s%s%s", where, f->name,
+	f->io = acc_is_output(it) ? "out" : "in";
+	f->text = acc_say(&c->mem, "%s%s: may be by design: its %s %s%s%s", where, f->name, place,
 		text, src[0] != '\0' ? "; at " : "", src);
 	*why = f->text;
 	const struct acc_verdict v = {.level = "warning",

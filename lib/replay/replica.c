@@ -395,8 +395,8 @@ weight(struct parting *p, uint32_t j, struct acc_err *e)
 	return 0;
 }
 
-static int64_t
-step_before(const struct acc_replicas *t, int64_t step)
+int64_t
+acc_replicas_step_before(const struct acc_replicas *t, int64_t step)
 {
 	for (size_t i = t->nstep; i-- > 1;)
 		if (t->step[i] == step)
@@ -433,7 +433,7 @@ visit(struct parting *p, struct acc_err *e)
 {
 	struct acc_replicas *t = p->t;
 	const struct acc_seen_call *c = p->peer[0];
-	int64_t last = step_before(t, c->k->step);
+	int64_t last = acc_replicas_step_before(t, c->k->step);
 	bool first = t->nstep > 0 && c->k->step == t->step[0];
 	int rc = weights(p, last, e);
 	if (p->g->held)
@@ -552,6 +552,8 @@ acc_fleet_replicas(struct acc_fleet *f, struct acc_err *e)
 {
 	struct acc_replicas t = {.f = f};
 	int rc = acc_replicas_read(&t, e);
+	if (rc == 0)
+		rc = acc_rule_mix(&t, e);
 	for (size_t i = 0; i < t.ngroup && rc == 0; i++)
 		rc = judge(&t, &t.group[i], e);
 	if (rc == 0)

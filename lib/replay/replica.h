@@ -99,6 +99,9 @@ struct acc_replicas {
 		lined; /* calls by step, rank, line and how many of that there are before; see replica_weight.c */
 	struct acc_ids
 		drawn; /* see replica_spoiled.c: by step, rank and group, a call; or behind the last */
+	struct acc_ids mixed; /* marks of weights of which acc_rule_mix has said why they part */
+	struct acc_account *account; /* see replica_account.h */
+	size_t naccount;
 	size_t *stage; /* of each rank, in a pipeline: 0 begins */
 	double *a, *b; /* ACC_CHUNK elements each */
 	int lost;      /* < 0: a name could not be got */
@@ -345,6 +348,11 @@ const struct acc_replica_seen *acc_seen_weight(const struct acc_replicas *t,
 /* Who put this out before; NULL: nobody. */
 const struct acc_replica_seen *acc_seen_maker(const struct acc_replicas *t,
 	const struct acc_replica_seen *s);
+/* What put these elements out last in that step, on this rank; NULL: nobody. */
+const struct acc_replica_seen *acc_seen_made_in(const struct acc_replicas *t,
+	const struct acc_replica_seen *s, int64_t step);
+/* The step before this one; INT64_MIN: there is none. */
+int64_t acc_replicas_step_before(const struct acc_replicas *t, int64_t step);
 /* The op call that only moved elements into what this was before numbers scaled it; NULL: none. */
 const struct acc_seen_call *acc_seen_joined(const struct acc_replicas *t,
 	const struct acc_replica_seen *s);
@@ -447,6 +455,11 @@ int acc_replicas_of_whole(struct acc_replicas *t, const struct acc_rank_group *g
 /* Two ranks' weight now, which was alike in an earlier step: blamed where it parts. 0 or < 0. */
 int acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 	const struct acc_replica_seen *a, const struct acc_replica_seen *b, struct acc_err *e);
+/* Two ranks' weight, which was alike in `step` and is not any more: what made that of the second as it is is blamed, and the
+ * number of an optimizer that is another (replica_update.c). 0 or < 0. */
+int acc_replicas_say_update(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
+	const struct acc_replica_seen *a, const struct acc_replica_seen *b,
+	const struct acc_replica_seen *update, double ratio, double limit, struct acc_err *e);
 /* Of a weight in the last step before it parts: says why, where what follows its gradient shows it (replica_update.c).
  * 0 or < 0. */
 int acc_replicas_cause(struct acc_replicas *t, const struct acc_rank_group *g,
@@ -454,6 +467,9 @@ int acc_replicas_cause(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Of a part of a weight that is gathered: does it stay as it was on some ranks, while those of others move? */
 int acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t last,
 	const struct acc_seen_call *const *peer, struct acc_err *e);
+/* Of all ranks that hold a weight, are the gradients in the one that an optimizer is given as often as each other's
+ * (replica_mix.c)? 0 or < 0. */
+int acc_rule_mix(struct acc_replicas *t, struct acc_err *e);
 /* Each weight with the first one that is like it, if that one's rank has another in its place. */
 int acc_replicas_tied(struct acc_replicas *t, struct acc_err *e);
 

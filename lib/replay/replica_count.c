@@ -90,7 +90,7 @@ squares(const struct acc_replicas *t, const struct acc_seen_call *sum)
 								       : NULL;
 	const struct acc_seen_call *c = in == NULL || in->n < 2 ? NULL : maker(t, in);
 	const struct acc_replica_seen *x = NULL;
-	if (c == NULL || acc_seen_is_of(c, "pow"))
+	if (c == NULL || acc_seen_is_of(c, "pow") || acc_seen_is_of(c, "square"))
 		return c;
 	if (c->info == NULL || c->info->cls != ACC_OP_MUL || c->k->talks || c->k->backward)
 		return NULL;
@@ -155,12 +155,25 @@ among(const struct acc_replicas *t, const struct acc_seen_call *c, const uint32_
 	return false;
 }
 
+/* Is the norm of this very tensor among those of another rank, by whatever call? */
+static bool
+has_same(const struct acc_replicas *t, const struct acc_replica_seen *x, const uint32_t *norm,
+	uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct acc_replica_seen *y = input(t, &t->call[norm[i]], false);
+		if (y != NULL && y->n == x->n && y->mark != 0 && y->mark == x->mark)
+			return true;
+	}
+	return false;
+}
+
 /* Sorts the norms of the first rank: what they are of is the same on all ranks, which all count it, or is
  * not. */
 static int
 sort_norms(struct acc_replicas *t, const struct acc_rank_group *g, const uint32_t *norm,
 	const uint32_t *n, const struct acc_seen_call **peer, uint64_t count[2],
-	const struct acc_seen_call **whole, struct acc_err *e)
+	const struct acc_seen_call **whole, uint32_t *times, struct acc_err *e)
 {
 	int rc = 0;
 	for (uint32_t j = 0; j < n[0] && rc == 0; j++) {
@@ -170,14 +183,20 @@ sort_norms(struct acc_replicas *t, const struct acc_rank_group *g, const uint32_
 		     all = x != NULL && x->n > 1 && acc_replicas_peers(t, g, c, peer);
 		for (uint32_t i = 1; i < g->n && all; i++)
 			all = among(t, c, norm + (size_t)i * MOST_NORMS, n[i]);
-		if (!all)
-			continue;
-		rc = acc_replicas_same(t, g, peer, (uint32_t)(x - t->seen) - c->first, &same, e);
-		if (rc == 0)
+		if (all)
+			rc = acc_replicas_same(t, g, peer, (uint32_t)(x - t->seen) - c->first,
+				&same, e);
+		uint32_t having = same ? g->n : 1;
+		/* Stages that share a weight count other calls before its norm. */
+		for (uint32_t i = 1; i < g->n && x != NULL && x->n > 1 && !same; i++)
+			having += has_same(t, x, norm + (size_t)i * MOST_NORMS, n[i]);
+		same = having > 1;
+		if (rc == 0 && (all || same))
 			rc = acc_replicas_flat(t, x, &flat, e);
 		if (rc < 0 || flat)
 			continue;
 		count[!same]++;
+		*times = *whole == NULL && same ? having : *times;
 		*whole = *whole == NULL && same ? c : *whole;
 	}
 	return rc;
@@ -263,6 +282,7 @@ acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
 	uint32_t *norm = malloc((size_t)g->n * (MOST_NORMS + 1) * sizeof *norm),
 		 *n = norm == NULL ? NULL : norm + (size_t)g->n * MOST_NORMS;
 	uint64_t count[2] = {0, 0};
+	uint32_t times = g->n;
 	const struct acc_seen_call *whole = NULL;
 	bool all = norm != NULL;
 	int rc = norm == NULL ? acc_nomem(e) : 0;
@@ -273,7 +293,7 @@ acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
 		all = x != NULL && norms(t, x, norm + (size_t)i * MOST_NORMS, &n[i], &nodes);
 	}
 	if (all)
-		rc = sort_norms(t, g, norm, n, peer, count, &whole, e);
+		rc = sort_norms(t, g, norm, n, peer, count, &whole, &times, e);
 	if (rc == 0 && all)
 		rc = held_by_some(t, g, out, norm, n[0], peer, e);
 	free(norm);
@@ -284,10 +304,13 @@ acc_rule_norms(struct acc_replicas *t, const struct acc_rank_group *g,
 	const char *name = acc_replicas_name(t, whole->k->line, e);
 	return acc_replicas_blame(t, g, out->line,
 		SAY(t,
-			"sums up norms of %llu tensors that are whole, and the same, on all ranks, as %s"
-			" is, with those of %llu parts: the former count %u times; one rank alone must"
-			" count them",
-			(unsigned long long)count[0], name, (unsigned long long)count[1], g->n),
+			times == g->n
+				? "sums up norms of %llu tensors that are whole, and the same, on all ranks, as %s"
+				  " is, with those of %llu parts: the former count %u times; one rank alone must"
+				  " count them"
+				: "sums up norms of %llu tensors that are the same on several ranks, as %s is, with"
+				  " those of %llu others: the former count %u times; one rank alone must count them",
+			(unsigned long long)count[0], name, (unsigned long long)count[1], times),
 		1, 0, e);
 }
 

@@ -16,9 +16,19 @@ struct own { /* a mean of a loss, over a count */
 	double began;  /* the gradient that it is given */
 };
 
-/* What a call divides by, where that is a number that this rank alone counted: not what goes through a reduction. */
+/* A reduction over some of the group. */
+static bool
+is_among_fewer(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *c)
+{
+	return c->reduces && c->nmember > 1 && c->nmember < g->n && !acc_seen_among(t, c, g);
+}
+
+/* What a call divides by, where that is a number that this rank alone counted, or some of the group: not what goes through a
+ * reduction over all of it. */
 static int
-divisor(struct acc_replicas *t, const struct acc_seen_call *c, double *n, struct acc_err *e)
+divisor(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	double *n, struct acc_err *e)
 {
 	const struct acc_replica_seen *by = NULL;
 	struct acc_rec *r;
@@ -35,7 +45,7 @@ divisor(struct acc_replicas *t, const struct acc_seen_call *c, double *n, struct
 	}
 	const struct acc_seen_call *maker = by == NULL ? NULL
 						       : acc_seen_caller(t, acc_seen_maker(t, by));
-	if (!wants || (maker != NULL && maker->k->talks))
+	if (!wants || (maker != NULL && maker->k->talks && !is_among_fewer(t, g, maker)))
 		return 0;
 	if (by != NULL)
 		return acc_seen_number(t, by->line, n, e);
@@ -47,7 +57,8 @@ divisor(struct acc_replicas *t, const struct acc_seen_call *c, double *n, struct
 
 /* Is it such a mean, with a gradient? 1; 0; < 0. */
 static int
-is_mean(struct acc_replicas *t, const struct acc_seen_call *c, struct own *out, struct acc_err *e)
+is_mean(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
+	struct own *out, struct acc_err *e)
 {
 	const struct acc_seen_call *back = acc_seen_backward(t, c);
 	const struct acc_replica_seen *y = NULL, *x = NULL;
@@ -70,7 +81,7 @@ is_mean(struct acc_replicas *t, const struct acc_seen_call *c, struct own *out, 
 		out->n = (double)x->n;
 		rc = 1;
 	} else if (c->info != NULL && c->info->cls == ACC_OP_MUL) {
-		rc = divisor(t, c, &out->n, e);
+		rc = divisor(t, g, c, &out->n, e);
 	}
 	if (rc != 1 || !(out->n >= 1))
 		return rc < 0 ? rc : 0;
@@ -127,7 +138,7 @@ other_count(struct acc_replicas *t, const struct acc_rank_group *g, const struct
 		if (c == a->c || c->line != a->c->line || c->k->step != a->c->k->step ||
 			!is_of(g, c->k->rank))
 			continue;
-		rc = is_mean(t, c, b, e);
+		rc = is_mean(t, g, c, b, e);
 		rc = rc == 1 ? unlike(a, b) : rc;
 	}
 	return rc;
@@ -142,7 +153,7 @@ own_counts(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_er
 		struct own a, b = {.n = 0};
 		if (c->k->rank != g->rank[0] || c->k->step != t->step[0])
 			continue;
-		int rc = is_mean(t, c, &a, e);
+		int rc = is_mean(t, g, c, &a, e);
 		rc = rc == 1 ? other_count(t, g, &a, &b, e) : rc;
 		if (rc < 0)
 			return rc;
@@ -183,7 +194,8 @@ struct means {         /* of the losses of all ranks */
 /* How much the means of one line that a rank makes count. 1; 0: there is none, or they are of several lines, or a sum, or the
  * same as those of the rank before; < 0. */
 static int
-count_all(struct acc_replicas *t, int64_t rank, struct means *m, struct acc_err *e)
+count_all(struct acc_replicas *t, const struct acc_rank_group *g, int64_t rank, struct means *m,
+	struct acc_err *e)
 {
 	uint64_t last = 0;
 	m->n = 0;
@@ -193,7 +205,7 @@ count_all(struct acc_replicas *t, int64_t rank, struct means *m, struct acc_err 
 		if (c->k->rank != rank || c->k->step != t->step[0] || c->k->backward ||
 			!(c->loss || c->mean))
 			continue;
-		int rc = c->loss && c->sums ? 0 : is_mean(t, c, &a, e);
+		int rc = c->loss && c->sums ? 0 : is_mean(t, g, c, &a, e);
 		if (rc < 0 || (rc == 0 && c->loss))
 			return rc;
 		if (rc == 0)
@@ -224,7 +236,7 @@ together(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 		return e->code;
 	rc = rc == 1 && !multiplied;
 	for (uint32_t r = 0; r < g->n && rc == 1; r++)
-		rc = count_all(t, g->rank[r], &m, e);
+		rc = count_all(t, g, g->rank[r], &m, e);
 	rc = rc == 1 ? acc_seen_scale(t, g, room, &scale, e) : (rc < 0 ? rc : 0);
 	const double all = m.sum * scale.factor, off = all < 1 ? 1 / all : all;
 	const uint32_t times = fabs(off - g->n) < NEAR * g->n ? g->n : m.n;

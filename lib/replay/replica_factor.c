@@ -2,6 +2,7 @@
  * join them, for one loss was scaled. */
 #include "replay/limits.h"
 #include "acc/say.h"
+#include "replay/replica_account.h"
 #include "replay/replica_ways.h"
 
 #include <math.h>
@@ -118,6 +119,29 @@ say_copies(struct acc_ways *w, const struct acc_rank_group *g, const struct acc_
 		1, 0, e);
 }
 
+/* The same, measured: of all weights that all ranks of the group hold, and no others, and only by a number that is no norm's. */
+static void
+measured(const struct acc_replicas *t, const struct acc_rank_group *g, struct acc_scale *out)
+{
+	for (size_t i = 0; i < t->naccount; i++) {
+		const struct acc_account *a = &t->account[i];
+		uint32_t n = 0;
+		if (t->call[a->d->call].k->rank != g->rank[0] || !acc_account_ends(t, a))
+			continue;
+		for (uint32_t k = 0; k < a->nrank && acc_account_has(a, k); k++)
+			for (uint32_t r = 0; r < g->n; r++)
+				n += g->rank[r] == a->rank[k];
+		const double factor = acc_account_factor(a);
+		const double simple = factor < 1 ? 1 / rint(1 / factor) : rint(factor);
+		const bool known = n == g->n && a->nrank == n && fabs(factor / simple - 1) < 1e-4;
+		if (!known || (out->n > 0 && out->factor != simple)) {
+			out->n = 0;
+			return;
+		}
+		*out = (struct acc_scale){out->n + 1, simple, a->d->line};
+	}
+}
+
 int
 acc_seen_scale(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_scale *out, struct acc_err *e)
@@ -136,6 +160,8 @@ acc_seen_scale(struct acc_replicas *t, const struct acc_rank_group *g,
 		}
 		out->n++;
 	}
+	if (rc == 0 && w.n == 0)
+		measured(t, g, out);
 	free(w.way);
 	return rc;
 }

@@ -46,5 +46,6 @@ acc_fit_solve(struct acc_fit *f)
 			v -= l[k][i] * f->c[k];
 		f->c[i] = v / l[i][i];
 	}
-	return f->dd > 0 && left <= LEFT * LEFT * f->dd;
+	const double rest = f->rest > 0 ? f->rest : LEFT;
+	return f->dd > 0 && left <= rest * rest * f->dd;
 }

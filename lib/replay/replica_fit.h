@@ -9,7 +9,8 @@
 enum { ACC_FIT_TERMS = 16 };
 
 struct acc_fit {
-	uint32_t n; /* terms; set before the first element */
+	uint32_t n;  /* terms; set before the first element */
+	double rest; /* so much of the tensor's norm may be left; 0: what noise in f32 leaves */
 	double g[ACC_FIT_TERMS][ACC_FIT_TERMS], b[ACC_FIT_TERMS]; /* scalar products */
 	double dd;                                                /* of the tensor with itself */
 	size_t elements;

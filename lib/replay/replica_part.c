@@ -286,11 +286,18 @@ balance(struct acc_replicas *t, const struct acc_rank_group *g,
 					(long long)odd->k->rank, name),
 				1, 0, e);
 		}
-		return acc_replicas_blame(t, g, acc_seen_real(t, c, true)->line,
+		const struct acc_replica_seen *update = acc_seen_made_in(t, s,
+			acc_replicas_step_before(t, c->k->step));
+		return acc_replicas_blame(t, g,
+			update == NULL ? acc_seen_real(t, c, true)->line : update->line,
 			SAY(t,
-				"has a bias added that these ranks had alike in step %lld, and that is"
-				" another on each of them since step %lld: %s chooses by it; what it"
-				" counts must be summed up over the ranks",
+				update == NULL
+					? "has a bias added that these ranks had alike in step %lld, and that is"
+					  " another on each of them since step %lld: %s chooses by it; what it"
+					  " counts must be summed up over the ranks"
+					: "is a bias that these ranks had alike in step %lld, and that is another on"
+					  " each of them since step %lld: %s chooses by it; what it counts must be"
+					  " summed up over the ranks",
 				(long long)t->step[0], (long long)c->k->step, name),
 			1, 0, e);
 	}

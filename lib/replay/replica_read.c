@@ -474,6 +474,8 @@ acc_replicas_release(struct acc_replicas *t)
 	acc_ids_release(&t->roles);
 	acc_ids_release(&t->lined);
 	acc_ids_release(&t->drawn);
+	acc_ids_release(&t->mixed);
+	free(t->account);
 	free(t->stage);
 	free(t->seen);
 	free(t->call);

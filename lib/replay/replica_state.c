@@ -58,10 +58,8 @@ is_left(const struct acc_replicas *t, const struct acc_replica_seen *s, int64_t 
 		(*was)->mark == 0 || acc_seen_maker(t, s) != NULL ||
 		acc_seen_maker(t, *was) != NULL)
 		return false;
-	const uint32_t made = acc_ids_get(&t->latest,
-		acc_seen_place(step, t->call[s->call].k->rank, s->mark));
-	return made != ACC_NOID && t->seen[made].n == s->n &&
-	       is_made_of(t, &t->seen[made], (*was)->mark);
+	const struct acc_replica_seen *made = acc_seen_made_in(t, s, step);
+	return made != NULL && is_made_of(t, made, (*was)->mark);
 }
 
 static int
@@ -86,23 +84,13 @@ state(struct acc_replicas *t, const struct acc_rank_group *g,
 	rc = acc_replicas_own_ways(t, step, odd, peer[other == 0]->k->rank, &design, e);
 	if (rc < 0 || design)
 		return rc;
-	const uint32_t made = acc_ids_get(&t->latest,
-		acc_seen_place(step, t->call[odd->call].k->rank, odd->mark));
+	const struct acc_replica_seen *made = acc_seen_made_in(t, odd, step);
 	return acc_replicas_accuse(t, g, first, odd->line,
 		SAY(t,
 			"was the same on all ranks in step %lld, and is not since then: %s made it there of what it"
 			" was and of what each rank has of its own: a reduction is missing",
-			(long long)step, acc_replicas_name(t, t->seen[made].line, e)),
+			(long long)step, acc_replicas_name(t, made->line, e)),
 		e);
-}
-
-/* What made it in that step, on its rank; NULL: nobody. */
-static const struct acc_replica_seen *
-made_in(const struct acc_replicas *t, const struct acc_replica_seen *s, int64_t step)
-{
-	const uint32_t made = acc_ids_get(&t->latest,
-		acc_seen_place(step, t->call[s->call].k->rank, s->mark));
-	return made == ACC_NOID || t->seen[made].n != s->n ? NULL : &t->seen[made];
 }
 
 /* Is it, on each rank, what nobody made in this step, and that all had alike in the one before? */
@@ -160,7 +148,7 @@ kept(struct acc_replicas *t, const struct acc_rank_group *g,
 		return 0;
 	for (uint32_t r = 0; r < g->n; r++) {
 		const struct acc_replica_seen *s = &t->seen[peer[r]->first + j],
-					      *anew = made_in(t, s, step);
+					      *anew = acc_seen_made_in(t, s, step);
 		if (s->mark == before(t, s, step)->mark)
 			stayed = stayed == NULL ? s : stayed;
 		else if (anew == NULL)

@@ -105,7 +105,18 @@ sums_up(const struct acc_replicas *t, const struct acc_rank_group *g, const stru
 	return c->reduces && !c->average && !c->picks && !c->scatters && acc_seen_among(t, c, g);
 }
 
-/* Does a reduction over the group make this number, before the backward pass? 1; 0; < 0. */
+/* Of the number of ranks a whole part, such as of those that share data; 0: it is none. */
+static uint32_t
+part_of_ranks(const struct acc_rank_group *g, double times)
+{
+	const double n = rint(times);
+	return n >= 2 && n <= g->n && fabs(times - n) < NEAR * n && g->n % (uint32_t)n == 0
+		       ? (uint32_t)n
+		       : 0;
+}
+
+/* Does a reduction make this number, before the backward pass? Or as many times it as some ranks are, which share the labels and
+ * have them counted once each. 1; 0; < 0. */
 static int
 is_summed_up(struct acc_replicas *t, const struct acc_rank_group *g, double n, struct acc_err *e)
 {
@@ -117,12 +128,12 @@ is_summed_up(struct acc_replicas *t, const struct acc_rank_group *g, double n, s
 			continue;
 		if (c->k->backward)
 			return 0;
-		for (uint32_t j = c->first; j < c->first + c->n && rc == 0 && sums_up(t, g, c);
-			j++) {
+		const bool sums = c->reduces && !c->average && !c->picks && !c->scatters;
+		for (uint32_t j = c->first; j < c->first + c->n && rc == 0 && sums; j++) {
 			if (!t->seen[j].out || t->seen[j].n != 1)
 				continue;
 			rc = acc_seen_number(t, t->seen[j].line, &v, e);
-			rc = rc < 0 ? rc : rc == 1 && v == n;
+			rc = rc < 0 ? rc : rc == 1 && (v == n || part_of_ranks(g, v / n) > 0);
 		}
 	}
 	return rc;
@@ -144,16 +155,6 @@ came_of_sum(const struct acc_replicas *t, const struct acc_rank_group *g,
 		s = c->info == NULL || c->info->cls != ACC_OP_MOVE ? NULL : from;
 	}
 	return false;
-}
-
-/* Of the number of ranks a whole part, such as of those that share data; 0: it is none. */
-static uint32_t
-part_of_ranks(const struct acc_rank_group *g, double times)
-{
-	const double n = rint(times);
-	return n >= 2 && n <= g->n && fabs(times - n) < NEAR * n && g->n % (uint32_t)n == 0
-		       ? (uint32_t)n
-		       : 0;
 }
 
 int

@@ -177,6 +177,16 @@ acc_seen_maker(const struct acc_replicas *t, const struct acc_replica_seen *s)
 }
 
 const struct acc_replica_seen *
+acc_seen_made_in(const struct acc_replicas *t, const struct acc_replica_seen *s, int64_t step)
+{
+	const uint32_t made = s->mark == 0 ? ACC_NOID
+					   : acc_ids_get(&t->latest,
+						     acc_seen_place(step, t->call[s->call].k->rank,
+							     s->mark));
+	return made == ACC_NOID || t->seen[made].n != s->n ? NULL : &t->seen[made];
+}
+
+const struct acc_replica_seen *
 acc_seen_unscaled(const struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	for (unsigned hops = 0; hops < MOST_HOPS; hops++) {

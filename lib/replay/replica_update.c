@@ -235,3 +235,56 @@ acc_replicas_cause(struct acc_replicas *t, const struct acc_rank_group *g,
 				  name),
 		1, 0, e);
 }
+
+/* --- what made a weight other --- */
+
+/* Of two steps of optimizers, the first number that they are given and that is not the same, as a text; "": there is none.
+ * NULL: no memory, or a record could not be got. */
+static const char *
+other_number(struct acc_replicas *t, const struct acc_seen_call *const c[2], struct acc_err *e)
+{
+	for (size_t i = 0; i < c[0]->k->n; i++) {
+		struct acc_rec *r;
+		double v[2];
+		if (t->f->get(t->f->arg, c[0]->k->line + i, &r, e) < 0)
+			return NULL;
+		const char *pos = acc_say(&t->f->mem, "%.*s", ACC_PRS(acc_get_text(r, "", "pos")));
+		if (pos == NULL || !acc_str_is(acc_get_text(r, "", "io"), "kw") ||
+			!acc_as_f64(acc_get(r, "", "value"), &v[0]))
+			continue;
+		for (size_t k = 0; k < c[1]->k->n; k++) {
+			if (t->f->get(t->f->arg, c[1]->k->line + k, &r, e) < 0)
+				return NULL;
+			if (acc_str_is(acc_get_text(r, "", "io"), "kw") &&
+				acc_str_is(acc_get_text(r, "", "pos"), pos) &&
+				acc_as_f64(acc_get(r, "", "value"), &v[1]) && v[0] != v[1])
+				return acc_say(&t->f->mem, ": its %s is %.6g, and %.6g there", pos,
+					v[0], v[1]);
+		}
+	}
+	return "";
+}
+
+int
+acc_replicas_say_update(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
+	const struct acc_replica_seen *a, const struct acc_replica_seen *b,
+	const struct acc_replica_seen *update, double ratio, double limit, struct acc_err *e)
+{
+	const struct acc_fleet_call *ka = t->call[a->call].k, *kb = t->call[b->call].k;
+	const struct acc_replica_seen *other = acc_seen_made_in(t, a, step);
+	const struct acc_seen_call *const by[2] = {acc_seen_caller(t, update),
+		acc_seen_caller(t, other)};
+	const char *number = by[1] != NULL && by[0]->optimizer && by[1]->optimizer
+				     ? other_number(t, by, e)
+				     : "";
+	return acc_replicas_blame(t, g, update->line,
+		number == NULL
+			? NULL
+			: acc_say(&t->f->mem,
+				  "is the weight of %s in step %lld, which these ranks had alike in step %lld, and that"
+				  " is another on rank %lld than on rank %lld since then%s",
+				  acc_replicas_name(t, a->line, e), (long long)ka->step,
+				  (long long)step, (long long)kb->rank, (long long)ka->rank,
+				  number),
+		ratio, limit, e);
+}

@@ -377,6 +377,9 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 			(const struct acc_replica_seen *const[]){a, b}, &said, e);
 	if (rc < 0 || said)
 		return rc;
+	const struct acc_replica_seen *update = stays ? NULL : acc_seen_made_in(t, b, step);
+	if (update != NULL)
+		return acc_replicas_say_update(t, g, step, a, b, update, ratio, limit, e);
 	return acc_replicas_blame(t, g, b->line,
 		stays ? acc_say(&t->f->mem,
 				b->kept ? "is a weight without a gradient, such as an average, that these ranks had alike"
@@ -409,7 +412,8 @@ acc_replicas_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64
 		a0 != NULL && b->mark == a0->mark && (b0 == NULL || b0->mark != b->mark)};
 	a0 = left_out[0] ? b0 : a0;
 	b0 = left_out[1] ? a0 : b0;
-	if (a0 == NULL || b0 == NULL || a0->mark != b0->mark || a->mark == b->mark)
+	if (a0 == NULL || b0 == NULL || a0->mark != b0->mark || a->mark == b->mark ||
+		acc_ids_get(&t->mixed, a0->mark) != ACC_NOID)
 		return 0;
 	int rc = 0;
 	if (left_out[0] || left_out[1])
@@ -481,27 +485,39 @@ acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64_t l
 				 e);
 }
 
-/* Is it on its own rank in another place, too, where it is another in the next step? What several calls are given alike at
+/* Are two tensors of a rank, which are the same, not so in a later step? */
+static bool
+goes_apart(struct acc_replicas *t, const struct acc_replica_seen *s,
+	const struct acc_replica_seen *x)
+{
+	const int64_t rank = t->call[s->call].k->rank;
+	for (size_t i = 1; i < t->nstep; i++) {
+		const struct acc_replica_seen *a = before(t, s, t->step[i], rank),
+					      *b = before(t, x, t->step[i], rank);
+		if (a != NULL && b != NULL && a->mark != b->mark)
+			return true;
+	}
+	return false;
+}
+
+/* Is it on its own rank in another place, too, where it is another in a later step? What several calls are given alike at
  * first, as an average of weights is, or what a norm makes of one, need not stay so. */
 static bool
 is_copied(struct acc_replicas *t, const struct acc_replica_seen *s)
 {
 	const struct acc_seen_call *own = &t->call[s->call], *from = own;
-	const struct acc_replica_seen *now = before(t, s, t->step[1], own->k->rank);
 	while (from > t->call && (t->scattered || acc_seen_beside(from - 1, own)))
 		from--;
-	for (const struct acc_seen_call *c = from; c < t->call + t->f->ncall && now != NULL; c++) {
+	for (const struct acc_seen_call *c = from; c < t->call + t->f->ncall; c++) {
 		if (!acc_seen_beside(c, own)) {
 			if (!t->scattered)
 				break;
 			continue;
 		}
 		for (uint32_t j = c->first; j < c->first + c->n; j++) {
-			const struct acc_replica_seen *x = &t->seen[j], *then;
-			then = x->mark == s->mark && (x->leaf || x->kept)
-				       ? before(t, x, t->step[1], own->k->rank)
-				       : NULL;
-			if (then != NULL && then->mark != now->mark)
+			const struct acc_replica_seen *x = &t->seen[j];
+			if (x->mark == s->mark && (x->leaf || x->kept) && x != s &&
+				goes_apart(t, s, x))
 				return true;
 		}
 	}

@@ -1,0 +1,30 @@
+/* replica_account.h - of whose gradients those are made that optimizers are given */
+#ifndef ACC_REPLAY_REPLICA_ACCOUNT_H
+#define ACC_REPLAY_REPLICA_ACCOUNT_H
+
+#include "replay/replica.h"
+#include "replay/replica_fit.h"
+
+struct acc_account { /* of the gradient of a weight, or of a part of it, in the first step */
+	const struct acc_replica_seen *w,
+		*d;             /* d: the same, or what it lies in, as an optimizer is given it */
+	uint64_t in_w, in_d, n; /* from where on, and how many elements */
+	uint32_t nrank;         /* that hold the weight, and make a gradient of it */
+	int64_t rank[ACC_FIT_TERMS];
+	double c[ACC_FIT_TERMS]; /* it is the sum of theirs, each times this number; */
+	uint32_t copies
+		[ACC_FIT_TERMS]; /* of those that so many ranks have alike, all of them together */
+};
+
+/* Fills t->account: of all weights of which it is known. 0 or < 0. */
+int acc_replicas_account(struct acc_replicas *t, struct acc_err *e);
+/* Is it what an optimizer is given? Where there is none of torch, it is what a reduction makes, on its way there. */
+bool acc_account_ends(const struct acc_replicas *t, const struct acc_account *a);
+/* Is the gradient of this rank in it? */
+bool acc_account_has(const struct acc_account *a, uint32_t i);
+/* The number that all have in common that are in it; NAN: they have none. */
+double acc_account_factor(const struct acc_account *a);
+/* Where elements begin in others: the first of `n`; SIZE_MAX: nowhere. */
+size_t acc_account_find(const double *in, size_t nin, const double *x, size_t n);
+
+#endif
