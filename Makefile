@@ -209,7 +209,8 @@ check: all tests
 PYTHON ?= python3
 # Each call of each program to the system fails once, and members of the pipeline are killed; what
 # must hold of any dump is tried on random ones; gcc and clang give the same bytes; the metrics of
-# random tensors are those of exact arithmetic (where PYTHON has numpy).
+# random tensors are those of exact arithmetic (where PYTHON has numpy); and all tests under sanitizers, and for 64-bit
+# ARM (where there is an emulator).
 check-long: all $(FAULTS)
 	BIN=$(abspath $(BIN)) B=$(abspath $(B)) tests/faults/sweep
 	BIN=$(abspath $(BIN)) tests/faults/kill 1000
@@ -222,6 +223,10 @@ check-long: all $(FAULTS)
 	if $(PYTHON) -c 'import numpy' 2>/dev/null; then \
 		BIN=$(abspath $(BIN)) $(PYTHON) tests/metrics/exact.py; \
 	else echo "skipped: tests/metrics/exact.py, which needs python3-numpy"; fi
+	$(MAKE) SAN=address,undefined B=build-san all tests
+	$(MAKE) SAN=address,undefined B=build-san check
+	if command -v aarch64-linux-gnu-gcc && command -v qemu-aarch64-static; then .ci/arm64; \
+	else echo "skipped: .ci/arm64, which needs gcc-aarch64-linux-gnu and qemu-user-static"; fi
 
 # accdiff exits with 1 because it finds what is wrong: that is the demo's success.
 demo: all
