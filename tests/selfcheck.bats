@@ -115,7 +115,11 @@ load helper
 #	tests/selfcheck/scripts.py OUT pipe-stagescale hook-hookdiv
 #	tests/selfcheck/programs.py OUT stages-tieclip --task statistics
 #	tests/selfcheck/othersix.py OUT cpdp-cptokens --task statistics
-# (the last groupcount.acc.gz), and balance.acc.gz, decay.acc.gz and putback.acc.gz, of all steps, of
+# (the last groupcount.acc.gz), and latewgrad.acc.gz of
+#	tests/selfcheck/trainers.py OUT pipezero-latewgrad
+# of two steps are notreduced.acc.gz and otherbuffer.acc.gz, of
+#	tests/selfcheck/sixagain.py OUT titan-notreduced gpt2-otherbuffer --task statistics
+# and balance.acc.gz, decay.acc.gz and putback.acc.gz, of all steps, of
 #	tests/selfcheck/library.py OUT moe-balance --task statistics
 #	tests/record/decay.py OUT
 #	tests/record/putback.py OUT
@@ -586,6 +590,7 @@ doubted() { # run, name, rank, text
 
 @test "of whose gradients those are made that optimizers are given" {
 	alone early Distributed.all_reduce.1.forward "0.5 times that of rank 0, 0.5 times that of rank 1, 1 times that of rank 2, 0 times that of rank 3; those of 10 other weights"
+	alone latewgrad Functional.adam.0.forward "0.5 times that of rank 0, 0.5 times that of rank 1, 0 times that of rank 2, 1 times that of rank 3"
 	alone epscale Torch.einsum.0.backward "it ends as 1 times the sum of theirs, and those of 4 weights that all have, or that are given such, as 0.5 times"
 	alone stagescale Functional.adamw.0.forward "input 1.1 is the gradient of a weight of rank 0, or what is made of it, and ends as 0.5 times"
 	doubted "$DATA/collective/hookdiv.acc.gz" Functional.sgd.0.forward 0 "count 2 times together"
@@ -594,6 +599,8 @@ doubted() { # run, name, rank, text
 @test "what parts is said where it is made so" {
 	alone decay Functional.adamw.0.forward "another on rank 1 than on rank 0 since then: its weight_decay is 0.5, and 0.1 there"
 	alone balance Tensor.add_.1.forward "is a bias that these ranks had alike in step 0"
+	alone otherbuffer Tensor.copy_.9.forward "is the weight of Functional.embedding.0.forward in step 1, which these ranks had alike"
+	alone notreduced Functional.linear.2.backward "was given to no reduction that joins them"
 	alone tieclip Distributed.all_reduce.1.forward "norms of 1 tensors that are the same on several ranks"
 	doubted "$DATA/collective/groupcount.acc.gz" Tensor.div.2.forward 0 "is a mean over 6 on rank 0 and over 15 on rank 3"
 	right "$DATA/collective/putback.acc.gz"

@@ -1,6 +1,7 @@
 /* Of whose gradients those are made that optimizers are given: each is fitted, by least squares, as a sum of what the
  * backward calls of all ranks make that hold its weight. So all that lies between is measured, recorded or not. */
 #include "replay/replica_account.h"
+#include "replay/replica_ways.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@ static const double NONE = 0.02,
 		    NEAR = 0.1;      /* of the largest number; what noise makes of one is less */
 static const double LOW = 0x1p-8,    /* what rounds to bf16, or f16, is nearer */
 	LOW_LEFT = 0x1p-7,           /* and a sum of such */
+	SEEN = 1e-3,                 /* a number, as recorded and as measured */
 	ROUNDED = 1e-5, SMALL = 0.1; /* a sum in f32; and elements of it, in parts of all */
 
 struct use { /* of a weight, by an op call of the first step */
@@ -24,6 +26,8 @@ struct account {
 	struct acc_replicas *t;
 	struct use *use; /* by mark, rank and gradient */
 	size_t n, cap, cap_out;
+	uint32_t *late; /* products that no backward call made, in or behind the backward pass */
+	size_t nlate, cap_late;
 	double *x;             /* MOST_ELEMENTS of each rank, of the optimizer's, and of one call */
 	double *flat, *weight; /* MOST_FLAT of each */
 };
@@ -68,6 +72,27 @@ collect(struct account *m, struct acc_err *e)
 	return 0;
 }
 
+/* What a function of its own, whose backward pass leaves a gradient for later, has made of it then: products. */
+static int
+collect_late(struct account *m, struct acc_err *e)
+{
+	struct acc_replicas *t = m->t;
+	for (uint32_t i = 0; i < t->nseen; i++) {
+		const struct acc_seen_call *c = &t->call[t->seen[i].call];
+		if (!t->seen[i].out || !t->seen[i].real || t->seen[i].wants ||
+			t->seen[i].n < FEW_ELEMENTS || c->k->step != t->step[0] || c->k->backward ||
+			!(c->amid || c->behind) || c->info == NULL ||
+			c->info->cls != ACC_OP_CONTRACT)
+			continue;
+		void *p = acc_grow(m->late, &m->cap_late, m->nlate + 1, sizeof *m->late, e);
+		if (p == NULL)
+			return ACC_ENOMEM;
+		m->late = p;
+		m->late[m->nlate++] = i;
+	}
+	return 0;
+}
+
 /* Behind the uses of this weight on this rank. */
 static size_t
 end_of(const struct account *m, size_t i)
@@ -92,27 +117,43 @@ has_low(struct acc_replicas *t, const struct acc_replica_seen *s, bool *low, str
 	return rc;
 }
 
-/* The part of what these uses together make of a rank's gradient. 1; 0: it is not known, or zero; < 0. */
+/* Adds the part of a tensor. 1; 0: it is not known, or of another shape; < 0. */
 static int
-own_gradient(struct account *m, size_t from, size_t end, const struct acc_account *a, double *out,
+add(struct account *m, const struct acc_replica_seen *g, const struct acc_account *a, double *out,
 	struct acc_err *e)
 {
+	double *x = m->x + (size_t)(ACC_FIT_TERMS + 1) * MOST_ELEMENTS;
+	bool known = false;
+	int rc = g->shape != a->w->shape ? 0
+					 : acc_seen_elements(m->t, g, a->in_w, a->n, x, &known, e);
+	for (uint64_t k = 0; k < a->n && known; k++)
+		out[k] += x[k];
+	return rc < 0 ? rc : known;
+}
+
+/* The part of what these uses together make of a rank's gradient; late: and of what was left for later. 1; 0: it is not known,
+ * or zero; < 0. */
+static int
+own_gradient(struct account *m, size_t from, size_t end, const struct acc_account *a, bool late,
+	double *out, struct acc_err *e)
+{
 	double size = 0;
+	int rc = 1;
 	memset(out, 0, a->n * sizeof *out);
-	for (size_t i = from; i < end; i++) {
+	for (size_t i = from; i < end && rc == 1; i++) {
 		const struct acc_replica_seen *g = m->use[i].g;
-		bool known = false;
-		if (g == NULL || (i > from && g == m->use[i - 1].g))
-			continue; /* computed again, or once for both */
-		if (g->shape != a->w->shape)
-			return 0;
-		double *x = m->x + (size_t)(ACC_FIT_TERMS + 1) * MOST_ELEMENTS;
-		int rc = acc_seen_elements(m->t, g, a->in_w, a->n, x, &known, e);
-		if (rc < 0 || !known)
-			return rc;
-		for (uint64_t k = 0; k < a->n; k++)
-			out[k] += x[k];
+		if (g != NULL &&
+			(i == from ||
+				g != m->use[i - 1].g)) /* not computed again, nor once for both */
+			rc = add(m, g, a, out, e);
 	}
+	for (size_t i = 0; i < m->nlate && rc >= 0 && late; i++) {
+		const struct acc_replica_seen *g = &m->t->seen[m->late[i]];
+		if (m->t->call[g->call].k->rank == m->use[from].rank)
+			rc = add(m, g, a, out, e) < 0 ? ACC_ENOMEM : rc;
+	}
+	if (rc != 1)
+		return rc;
 	for (uint64_t k = 0; k < a->n; k++)
 		size += out[k] * out[k];
 	return size > 0 && isfinite(size);
@@ -131,14 +172,14 @@ is_same(const double *a, const double *b, uint64_t n)
 
 /* The gradients of all ranks, those that are the same as one term. 1; 0: there are too many; < 0. */
 static int
-terms_of(struct account *m, size_t first, struct acc_account *a, uint32_t *term, struct acc_fit *f,
-	struct acc_err *e)
+terms_of(struct account *m, size_t first, bool late, struct acc_account *a, uint32_t *term,
+	struct acc_fit *f, struct acc_err *e)
 {
 	for (size_t i = first, end; i < m->n && m->use[i].mark == a->w->mark; i = end) {
 		double *x = m->x + (size_t)f->n * MOST_ELEMENTS;
 		uint32_t k = 0;
 		end = end_of(m, i);
-		int rc = a->nrank == ACC_FIT_TERMS ? 0 : own_gradient(m, i, end, a, x, e);
+		int rc = a->nrank == ACC_FIT_TERMS ? 0 : own_gradient(m, i, end, a, late, x, e);
 		if (rc < 0 || a->nrank == ACC_FIT_TERMS)
 			return rc;
 		if (rc == 0)
@@ -154,7 +195,7 @@ terms_of(struct account *m, size_t first, struct acc_account *a, uint32_t *term,
 
 /* Fits it. 1; 0: it is not made of these; < 0. */
 static int
-solve(struct account *m, size_t first, struct acc_account *a, struct acc_err *e)
+solve(struct account *m, size_t first, bool late, struct acc_account *a, struct acc_err *e)
 {
 	struct acc_fit f = {0};
 	uint32_t term[ACC_FIT_TERMS], copies[ACC_FIT_TERMS] = {0};
@@ -166,7 +207,8 @@ solve(struct account *m, size_t first, struct acc_account *a, struct acc_err *e)
 		rc = has_low(m->t, a->w, &low, e);
 	if (rc < 0 || !known)
 		return rc;
-	rc = terms_of(m, first, a, term, &f, e);
+	a->nrank = 0;
+	rc = terms_of(m, first, late, a, term, &f, e);
 	if (rc != 1 || f.n == 0 || a->n < (uint64_t)FEW_ELEMENTS * f.n)
 		return rc < 0 ? rc : 0;
 	f.rest = low ? LOW_LEFT : 0;
@@ -221,6 +263,35 @@ acc_account_factor(const struct acc_account *a)
 		if (acc_account_has(a, i) && fabs(a->c[i] * n - sum) > NEAR * fabs(sum))
 			return NAN;
 	return n == 0 ? NAN : sum / n;
+}
+
+int
+acc_account_line(struct acc_replicas *t, const struct acc_account *a, size_t *line,
+	struct acc_err *e)
+{
+	const struct acc_fleet_call *k = t->call[a->d->call].k;
+	struct acc_ways w = {.t = t, .rank = k->rank};
+	struct acc_way way;
+	const uint32_t use = acc_ids_get(&t->first, acc_seen_place(k->step, k->rank, a->w->mark));
+	for (uint32_t i = use == ACC_NOID ? 0 : t->call[use].first;
+		use != ACC_NOID && i < t->call[use].first + t->call[use].n; i++) {
+		const struct acc_replica_seen *dw = !t->seen[i].leaf ||
+								    t->seen[i].mark != a->w->mark
+							    ? NULL
+							    : acc_seen_gradient(t, k->step, k->rank,
+								      &t->seen[i]);
+		int rc = dw == NULL ? 0 : acc_way_follow(&w, dw, &way, e);
+		if (rc < 0)
+			return rc;
+		/* What nothing is seen to scale may be scaled where it is not seen. */
+		uint32_t ranks = 0;
+		for (uint32_t r = 0; r < a->nrank; r++)
+			ranks += acc_account_has(a, r);
+		const bool seen = rc == 1 && (way.joined || ranks < 2) &&
+				  fabs(way.factor / acc_account_factor(a) - 1) < SEEN;
+		*line = dw == NULL || (way.by == dw->line && !seen) ? *line : way.by;
+	}
+	return 0;
 }
 
 /* --- where a weight lies --- */
@@ -282,7 +353,9 @@ static int
 note(struct account *m, size_t first, struct acc_account *a, struct acc_err *e)
 {
 	struct acc_replicas *t = m->t;
-	int rc = solve(m, first, a, e);
+	int rc = solve(m, first, false, a, e);
+	if (rc == 0 && m->nlate > 0)
+		rc = solve(m, first, true, a, e);
 	void *p = rc != 1 ? NULL : acc_grow(t->account, &m->cap_out, t->naccount + 1, sizeof *a, e);
 	if (rc != 1)
 		return rc;
@@ -338,7 +411,7 @@ place_of(struct account *m, const struct acc_replica_seen *in, size_t i, size_t 
 	size_t k = 0, large = 0;
 	a.n = a.n < MOST_ELEMENTS ? a.n : MOST_ELEMENTS;
 	*at = SIZE_MAX;
-	int rc = own_gradient(m, i, end, &a, m->weight, e);
+	int rc = own_gradient(m, i, end, &a, false, m->weight, e);
 	if (rc != 1)
 		return rc;
 	for (uint64_t j = 0; j < a.n; j++)
@@ -420,6 +493,8 @@ acc_replicas_account(struct acc_replicas *t, struct acc_err *e)
 	int rc = m.x == NULL || m.flat == NULL || m.weight == NULL ? acc_nomem(e) : 0;
 	if (rc == 0 && t->nstep > 0)
 		rc = collect(&m, e);
+	if (rc == 0 && t->nstep > 0)
+		rc = collect_late(&m, e);
 	for (size_t i = 0; i < t->f->ncall && rc == 0; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		struct acc_optimizer_lists l;
@@ -437,5 +512,6 @@ acc_replicas_account(struct acc_replicas *t, struct acc_err *e)
 	free(m.flat);
 	free(m.weight);
 	free(m.use);
+	free(m.late);
 	return rc;
 }

@@ -24,6 +24,10 @@ bool acc_account_ends(const struct acc_replicas *t, const struct acc_account *a)
 bool acc_account_has(const struct acc_account *a, uint32_t i);
 /* The number that all have in common that are in it; NAN: they have none. */
 double acc_account_factor(const struct acc_account *a);
+/* The record of what scaled it last by a number, else joined it, else made it, as far as its way is known; else *line stays.
+ * 0 or < 0. */
+int acc_account_line(struct acc_replicas *t, const struct acc_account *a, size_t *line,
+	struct acc_err *e);
 /* Where elements begin in others: the first of `n`; SIZE_MAX: nowhere. */
 size_t acc_account_find(const double *in, size_t nin, const double *x, size_t n);
 

@@ -61,7 +61,8 @@ is_given(const struct acc_replicas *t, const struct acc_seen_call *c,
 {
 	for (const struct acc_seen_call *o = c + 1;
 		o < t->call + t->f->ncall && acc_seen_beside(o, c); o++)
-		for (uint32_t j = o->first; j < o->first + o->n && !o->k->backward; j++)
+		for (uint32_t j = o->first; j < o->first + o->n && !o->k->backward && !o->k->talks;
+			j++)
 			if (!t->seen[j].out && t->seen[j].mark == s->mark && t->seen[j].wants)
 				return true;
 	return false;
@@ -84,7 +85,7 @@ goes_on(const struct acc_replicas *t, const struct acc_seen_call *c,
 				continue;
 			if (acc_seen_backward(t, o) != NULL)
 				return true;
-			next = next == NULL ? acc_seen_output(t, o) : next;
+			next = next == NULL ? acc_seen_real(t, o, true) : next;
 		}
 		s = next;
 	}
@@ -106,7 +107,7 @@ cut_off(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *
 					      *made = in == NULL ? NULL : acc_seen_maker(t, in);
 		const struct acc_seen_call *by = acc_seen_caller(t, made);
 		bool flat = true;
-		if (by == NULL || by->k->talks || by->k->backward || in->wants || !made->wants ||
+		if (by == NULL || by->k->talks || by->k->backward || !made->wants ||
 			is_given(t, by, made) || !goes_on(t, c, acc_seen_output(t, c)))
 			continue;
 		int rc = acc_replicas_flat(t, made, &flat, e);

@@ -119,10 +119,13 @@ say_copies(struct acc_ways *w, const struct acc_rank_group *g, const struct acc_
 		1, 0, e);
 }
 
-/* The same, measured: of all weights that all ranks of the group hold, and no others, and only by a number that is no norm's. */
-static void
-measured(const struct acc_replicas *t, const struct acc_rank_group *g, struct acc_scale *out)
+/* The same, measured: of all weights that all ranks of the group hold, and no others, and only by a number that is no norm's.
+ * 0 or < 0. */
+static int
+measured(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_scale *out,
+	struct acc_err *e)
 {
+	const struct acc_account *first = NULL;
 	for (size_t i = 0; i < t->naccount; i++) {
 		const struct acc_account *a = &t->account[i];
 		uint32_t n = 0;
@@ -136,10 +139,12 @@ measured(const struct acc_replicas *t, const struct acc_rank_group *g, struct ac
 		const bool known = n == g->n && a->nrank == n && fabs(factor / simple - 1) < 1e-4;
 		if (!known || (out->n > 0 && out->factor != simple)) {
 			out->n = 0;
-			return;
+			return 0;
 		}
-		*out = (struct acc_scale){out->n + 1, simple, a->d->line};
+		first = first == NULL ? a : first;
+		*out = (struct acc_scale){out->n + 1, simple, first->d->line};
 	}
+	return out->n == 0 ? 0 : acc_account_line(t, first, &out->line, e);
 }
 
 int
@@ -161,7 +166,7 @@ acc_seen_scale(struct acc_replicas *t, const struct acc_rank_group *g,
 		out->n++;
 	}
 	if (rc == 0 && w.n == 0)
-		measured(t, g, out);
+		rc = measured(t, g, out, e);
 	free(w.way);
 	return rc;
 }

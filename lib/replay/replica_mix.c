@@ -3,7 +3,6 @@
 #include "acc/say.h"
 #include "replay/limits.h"
 #include "replay/replica_account.h"
-#include "replay/replica_ways.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -141,32 +140,6 @@ by_ranks(const struct acc_replicas *t, double times)
 	       fabs(times / n - 1) < EQUAL;
 }
 
-/* The record of what scaled it last by a number, else joined it, else made it, as far as its way is known. */
-static int
-scaled_by(struct acc_replicas *t, const struct acc_account *a, size_t *line, struct acc_err *e)
-{
-	const struct acc_fleet_call *k = t->call[a->d->call].k;
-	struct acc_ways w = {.t = t, .rank = k->rank};
-	struct acc_way way;
-	const uint32_t use = acc_ids_get(&t->first, acc_seen_place(k->step, k->rank, a->w->mark));
-	for (uint32_t i = use == ACC_NOID ? 0 : t->call[use].first;
-		use != ACC_NOID && i < t->call[use].first + t->call[use].n; i++) {
-		const struct acc_replica_seen *dw = !t->seen[i].leaf ||
-								    t->seen[i].mark != a->w->mark
-							    ? NULL
-							    : acc_seen_gradient(t, k->step, k->rank,
-								      &t->seen[i]);
-		int rc = dw == NULL ? 0 : acc_way_follow(&w, dw, &way, e);
-		if (rc < 0)
-			return rc;
-		/* The sum of several is scaled where none of them is. */
-		*line = dw == NULL || (way.by == dw->line && acc_seen_shared(t, &t->seen[i]))
-				? *line
-				: way.by;
-	}
-	return 0;
-}
-
 struct wholes {        /* the weights that all ranks have a part in */
 	double factor; /* of all; NAN: they have several */
 	uint64_t n;
@@ -248,7 +221,7 @@ experts(struct acc_replicas *t, struct acc_err *e)
 		.n = a->nrank,
 		.who = acc_fleet_ranks(t->f, a->rank, a->nrank)};
 	size_t line = a->d->line;
-	rc = scaled_by(t, a, &line, e);
+	rc = acc_account_line(t, a, &line, e);
 	return rc < 0 ? rc
 		      : acc_replicas_blame(t, &g, line,
 				SAY(t,
@@ -304,7 +277,7 @@ stages(struct acc_replicas *t, struct acc_err *e)
 			.n = 2,
 			.who = acc_fleet_ranks(t->f, a->rank, 2)};
 		size_t line = own[odd]->d->line;
-		int rc = scaled_by(t, own[odd], &line, e);
+		int rc = acc_account_line(t, own[odd], &line, e);
 		return rc < 0 ? rc
 			      : acc_replicas_blame(t, &g, line,
 					SAY(t,

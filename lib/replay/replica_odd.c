@@ -35,8 +35,41 @@ exchanged(const struct acc_replicas *t, const struct acc_seen_call *c)
 /* The weights of its line, in its place and shape, that are not one number everywhere: so many are the same on all
  * ranks, so many not. */
 struct of_line {
-	uint64_t alike, apart;
+	uint64_t alike, apart,
+		moved; /* of the latter, to another op call of the other rank, or of this one */
 };
+
+/* Does another rank hold the same weight, whatever op call it gives it to? */
+static bool
+is_held(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *s)
+{
+	const struct acc_fleet_call *k = t->call[s->call].k;
+	for (uint32_t r = 0; r < g->n; r++)
+		if (g->rank[r] != k->rank &&
+			acc_ids_get(&t->first, acc_seen_place(k->step, g->rank[r], s->mark)) !=
+				ACC_NOID)
+			return true;
+	return false;
+}
+
+/* Has another rank, where an expert gets no tokens, another op call of this number, that is given what this rank gives to one
+ * of another number? */
+static bool
+is_shifted(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_replica_seen *s)
+{
+	const struct acc_fleet_call *k = t->call[s->call].k;
+	for (uint32_t r = 0; r < g->n; r++) {
+		const struct acc_seen_call *c = acc_replicas_call(t, k->step, g->rank[r], k->key);
+		for (uint32_t i = c == NULL ? 0 : c->first; c != NULL && i < c->first + c->n; i++)
+			if (c->k->rank != k->rank && t->seen[i].pos == s->pos && !t->seen[i].out &&
+				acc_ids_get(&t->first, acc_seen_place(k->step, k->rank,
+							       t->seen[i].mark)) != ACC_NOID)
+				return true;
+	}
+	return false;
+}
 
 static int
 of_line(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_replica_seen *w,
@@ -58,6 +91,7 @@ of_line(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 			if (!acc_replicas_peers(t, g, c, room) ||
 				!acc_replicas_marked(t, g, room, j)) {
 				out->apart++;
+				out->moved += is_held(t, g, s) || is_shifted(t, g, s);
 				continue;
 			}
 			int rc = acc_replicas_flat(t, s, &flat, e);
@@ -79,14 +113,14 @@ acc_replicas_same_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	const bool same = acc_replicas_peers(t, g, c, room) &&
 			  acc_replicas_marked(t, g, room, (uint32_t)(w - t->seen) - c->first);
 	int rc = same ? of_line(t, g, w, room, &line, e) : 0;
-	*said = rc == 0 && w->weight && line.alike == 0 && line.apart > 0;
+	*said = rc == 0 && w->weight && line.alike == 0 && line.apart > line.moved;
 	return !*said ? rc
 		      : acc_replicas_blame(t, g, w->line,
 				acc_say(&t->f->mem,
 					"is a weight that is the same on all ranks, where the other weights of its line and"
 					" shape, %llu, are another part on each, and no reduction joins its gradients: did"
 					" all ranks load the same part?",
-					(unsigned long long)line.apart),
+					(unsigned long long)(line.apart - line.moved)),
 				1, 0, e);
 }
 

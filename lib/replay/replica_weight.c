@@ -552,7 +552,9 @@ acc_replicas_tied(struct acc_replicas *t, struct acc_err *e)
 	for (uint32_t i = 0; i < t->nseen && rc == 0 && t->nstep > 1; i++) {
 		const struct acc_replica_seen *s = &t->seen[i];
 		const struct acc_fleet_call *k = t->call[s->call].k;
-		if (!s->leaf || k->step != t->step[0] || t->call[s->call].norm)
+		/* What the first step alone has, as it is made ready, tells nothing. */
+		if (!s->leaf || k->step != t->step[0] || t->call[s->call].norm ||
+			before(t, s, t->step[1], k->rank) == NULL)
 			continue;
 		uint32_t was = acc_ids_get(&first, s->mark);
 		const struct acc_replica_seen *a = was == ACC_NOID ? NULL : &t->seen[was];
