@@ -20,6 +20,7 @@ struct use { /* of a weight, by an op call of the first step */
 	uint64_t mark;
 	int64_t rank;
 	const struct acc_replica_seen *w, *g; /* g: what that call's backward one makes; NULL */
+	bool flat; /* one number everywhere: it is found by nothing else than the whole of it */
 };
 
 struct account {
@@ -43,7 +44,7 @@ by_weight(const void *pa, const void *pb)
 	return (a->g > b->g) - (a->g < b->g);
 }
 
-/* Weights that are one number everywhere are left out: others may begin as the same. */
+/* Where several weights of a rank begin as the same, as those of norms do, the sum of their gradients explains none. */
 static int
 collect(struct account *m, struct acc_err *e)
 {
@@ -58,14 +59,12 @@ collect(struct account *m, struct acc_err *e)
 		int rc = acc_replicas_flat(t, s, &flat, e);
 		if (rc < 0)
 			return rc;
-		if (flat)
-			continue;
 		void *p = acc_grow(m->use, &m->cap, m->n + 1, sizeof *m->use, e);
 		if (p == NULL)
 			return ACC_ENOMEM;
 		m->use = p;
 		m->use[m->n++] = (struct use){s->mark, c->k->rank, s,
-			acc_seen_gradient(t, c->k->step, c->k->rank, s)};
+			acc_seen_gradient(t, c->k->step, c->k->rank, s), flat};
 	}
 	if (m->n > 1)
 		qsort(m->use, m->n, sizeof *m->use, by_weight);
@@ -249,6 +248,22 @@ acc_account_has(const struct acc_account *a, uint32_t i)
 	return fabs(a->c[i]) > NONE * largest(a);
 }
 
+bool
+acc_account_joins(const struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w,
+	int64_t rank)
+{
+	for (size_t i = 0; i < t->naccount && w != NULL && step == t->step[0]; i++) {
+		const struct acc_account *a = &t->account[i];
+		if (!acc_account_ends(t, a) || a->w->mark != w->mark ||
+			t->call[a->d->call].k->rank != t->call[w->call].k->rank)
+			continue;
+		for (uint32_t r = 0; r < a->nrank; r++)
+			if (a->rank[r] == rank && acc_account_has(a, r))
+				return true;
+	}
+	return false;
+}
+
 double
 acc_account_factor(const struct acc_account *a)
 {
@@ -391,7 +406,7 @@ updated(struct account *m, const struct acc_replica_seen *p, const struct acc_re
 		struct acc_account a = {.w = m->use[i].w, .d = d};
 		first = i == 0 || m->use[i].mark != m->use[i - 1].mark ? i : first;
 		end = end_of(m, i);
-		if (m->use[i].rank != rank)
+		if (m->use[i].rank != rank || m->use[i].flat)
 			continue;
 		rc = part_of(m, p, &a, e);
 		if (rc == 1)
@@ -441,7 +456,7 @@ reduced(struct account *m, const struct acc_replica_seen *in, const struct acc_r
 		struct acc_account a = {.w = m->use[i].w, .d = out, .n = m->use[i].w->n};
 		first = i == 0 || m->use[i].mark != m->use[i - 1].mark ? i : first;
 		end = end_of(m, i);
-		if (m->use[i].rank != rank || a.n > in->n)
+		if (m->use[i].rank != rank || m->use[i].flat || a.n > in->n)
 			continue;
 		size_t at = 0;
 		if (a.n < in->n)

@@ -22,6 +22,9 @@ int acc_replicas_account(struct acc_replicas *t, struct acc_err *e);
 bool acc_account_ends(const struct acc_replicas *t, const struct acc_account *a);
 /* Is the gradient of this rank in it? */
 bool acc_account_has(const struct acc_account *a, uint32_t i);
+/* Is the gradient of another rank in what this one's optimizer is given for this weight, measured, in this step? */
+bool acc_account_joins(const struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w,
+	int64_t rank);
 /* The number that all have in common that are in it; NAN: they have none. */
 double acc_account_factor(const struct acc_account *a);
 /* The record of what scaled it last by a number, else joined it, else made it, as far as its way is known; else *line stays.

@@ -1,7 +1,7 @@
 /* Weights that ranks had alike, and that part from one step to the next. */
 #include "replay/limits.h"
 #include "acc/say.h"
-#include "replay/replica.h"
+#include "replay/replica_account.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -341,7 +341,9 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 		return rc;
 	const struct acc_seen_call *few[2] = {NULL, NULL};
 	const bool joined = differ && (acc_seen_joined_with(t, ga, kb->rank, &few[0]) ||
-					      acc_seen_joined_with(t, gb, ka->rank, &few[1]));
+					      acc_seen_joined_with(t, gb, ka->rank, &few[1]) ||
+					      acc_account_joins(t, step,
+						      before(t, a, step, ka->rank), kb->rank));
 	const bool lost = differ && !stays && !joined &&
 			  (alone || !(may_join(t, ga, kb->rank) || may_join(t, gb, ka->rank)));
 	bool said = false;
