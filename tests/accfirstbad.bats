@@ -1265,6 +1265,14 @@ missing() { # device, bench, options...: the findings "missing end"; the exit st
 	[[ $output == *"next: Tensor.__mul__.0.forward: f16 holds no more than 65504: try this op in f32 or bf16, since the bench stays below"* ]]
 }
 
+# uncompared.acc.gz, of a device that multiplies in TF32: the layer's packed q, k and v were put together, their product was
+# not, of
+#	tests/parallel/make.py OUT one-bias sp2-bias-tf32 --seed 151; accdump-read OUT/sp2-bias-tf32 |
+#		accfold -q -b OUT/one-bias | accalign - OUT/one-bias | accmetric | gzip -9n
+@test "an input is the only sight of an output that was not compared, and may be as far off" {
+	judge 0 "$J/uncompared.acc.gz"
+}
+
 @test "a single value whose bench is 0 is measured absolutely" {
 	cd "$BATS_TEST_TMPDIR"
 	for v in 0 1e-9 0.25; do

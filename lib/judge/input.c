@@ -144,6 +144,13 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 			(acc_unit_low(unit) ? LIMIT_UNTRACED_FLOOR_16 : LIMIT_UNTRACED_FLOOR) *
 				unit,
 			LIMIT_UNTRACED_GAIN, "what the op calls before it show"};
+		if (p != ACC_NOCALL) {
+			/* It is the only sight of an output that was not compared, and may be as far off. */
+			struct limit o = acc_limit_output(s, &c->call[c->item[p].call], unit,
+				(enum acc_measure)it->measure);
+			l.floor = fmax(l.floor, o.floor);
+			l.gain = fmax(l.gain, o.gain);
+		}
 		/* What was made in the backward pass has the errors of that. */
 		x.cause = acc_recent(s,
 			k->backward || (p != ACC_NOCALL && c->call[c->item[p].call].backward));
