@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ELEMENTS = 4096, FEW_ELEMENTS = 8, START = 4, MOST_FLAT = 1 << 20 };
+enum {
+	MOST_ELEMENTS = 4096,
+	FEW_ELEMENTS = 8,
+	START = 4,
+	MOST_FLAT = 1 << 20,
+	MOST_SEARCHED = 1 << 28 /* elements, where weights are looked for */
+};
 
 static const double NONE = 0.02,
 		    NEAR = 0.1;      /* of the largest number; what noise makes of one is less */
@@ -31,6 +37,7 @@ struct account {
 	size_t nlate, cap_late;
 	double *x;             /* MOST_ELEMENTS of each rank, of the optimizer's, and of one call */
 	double *flat, *weight; /* MOST_FLAT of each */
+	int64_t left;          /* of what may be searched */
 };
 
 static int
@@ -102,6 +109,42 @@ end_of(const struct account *m, size_t i)
 	return k;
 }
 
+/* The first use of this weight, of whatever rank; m->n: there is none. */
+static size_t
+first_of(const struct account *m, uint64_t mark)
+{
+	size_t lo = 0, hi = m->n;
+	while (lo < hi) {
+		const size_t mid = lo + (hi - lo) / 2;
+		if (m->use[mid].mark < mark)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < m->n && m->use[lo].mark == mark ? lo : m->n;
+}
+
+/* That of this rank, from there on. */
+static size_t
+use_of(const struct account *m, size_t first, int64_t rank)
+{
+	size_t i = first;
+	while (i < m->n && m->use[i].mark == m->use[first].mark && m->use[i].rank != rank)
+		i = end_of(m, i);
+	return i < m->n && m->use[i].mark == m->use[first].mark ? i : m->n;
+}
+
+static bool
+too_many(const struct account *m, size_t first)
+{
+	uint32_t n = 0;
+	for (size_t i = first;
+		i < m->n && m->use[i].mark == m->use[first].mark && n <= ACC_FIT_TERMS;
+		i = end_of(m, i))
+		n++;
+	return n > ACC_FIT_TERMS;
+}
+
 /* --- the numbers --- */
 
 static int
@@ -169,7 +212,7 @@ is_same(const double *a, const double *b, uint64_t n)
 	return dd <= 1e-6 * aa;
 }
 
-/* The gradients of all ranks, those that are the same as one term. 1; 0: there are too many; < 0. */
+/* The gradients of all ranks, those that are the same as one term. 0 or < 0. */
 static int
 terms_of(struct account *m, size_t first, bool late, struct acc_account *a, uint32_t *term,
 	struct acc_fit *f, struct acc_err *e)
@@ -178,8 +221,8 @@ terms_of(struct account *m, size_t first, bool late, struct acc_account *a, uint
 		double *x = m->x + (size_t)f->n * MOST_ELEMENTS;
 		uint32_t k = 0;
 		end = end_of(m, i);
-		int rc = a->nrank == ACC_FIT_TERMS ? 0 : own_gradient(m, i, end, a, late, x, e);
-		if (rc < 0 || a->nrank == ACC_FIT_TERMS)
+		int rc = own_gradient(m, i, end, a, late, x, e);
+		if (rc < 0)
 			return rc;
 		if (rc == 0)
 			continue;
@@ -189,7 +232,7 @@ terms_of(struct account *m, size_t first, bool late, struct acc_account *a, uint
 		a->rank[a->nrank] = m->use[i].rank;
 		term[a->nrank++] = k;
 	}
-	return 1;
+	return 0;
 }
 
 /* Fits it. 1; 0: it is not made of these; < 0. */
@@ -208,8 +251,8 @@ solve(struct account *m, size_t first, bool late, struct acc_account *a, struct 
 		return rc;
 	a->nrank = 0;
 	rc = terms_of(m, first, late, a, term, &f, e);
-	if (rc != 1 || f.n == 0 || a->n < (uint64_t)FEW_ELEMENTS * f.n)
-		return rc < 0 ? rc : 0;
+	if (rc < 0 || f.n == 0 || a->n < (uint64_t)FEW_ELEMENTS * f.n)
+		return rc;
 	f.rest = low ? LOW_LEFT : 0;
 	for (uint64_t k = 0; k < a->n; k++) {
 		for (uint32_t i = 0; i < f.n; i++)
@@ -342,7 +385,8 @@ part_of(struct account *m, const struct acc_replica_seen *p, struct acc_account 
 {
 	const struct acc_replica_seen *w = a->w;
 	bool known = false, low[2] = {false, false};
-	if (w->n > MOST_FLAT)
+	m->left -= (int64_t)(w->n + MOST_ELEMENTS);
+	if (w->n > MOST_FLAT || m->left < 0)
 		return 0;
 	int rc = acc_seen_elements(m->t, w, 0, w->n, m->weight, &known, e);
 	if (rc == 0 && known)
@@ -368,8 +412,8 @@ static int
 note(struct account *m, size_t first, struct acc_account *a, struct acc_err *e)
 {
 	struct acc_replicas *t = m->t;
-	int rc = solve(m, first, false, a, e);
-	if (rc == 0 && m->nlate > 0)
+	int rc = too_many(m, first) ? 0 : solve(m, first, false, a, e);
+	if (rc == 0 && m->nlate > 0 && !too_many(m, first))
 		rc = solve(m, first, true, a, e);
 	void *p = rc != 1 ? NULL : acc_grow(t->account, &m->cap_out, t->naccount + 1, sizeof *a, e);
 	if (rc != 1)
@@ -387,22 +431,22 @@ updated(struct account *m, const struct acc_replica_seen *p, const struct acc_re
 	struct acc_err *e)
 {
 	const int64_t rank = m->t->call[p->call].k->rank;
-	size_t first = 0;
-	bool whole = false, known = false;
-	int rc = 0;
-	for (size_t i = 0, end; i < m->n && rc == 0 && !whole; i = end) {
-		first = i == 0 || m->use[i].mark != m->use[i - 1].mark ? i : first;
-		end = end_of(m, i);
-		if ((whole = m->use[i].rank == rank && m->use[i].mark == p->mark))
-			rc = note(m, first,
-				&(struct acc_account){.w = m->use[i].w, .d = d, .n = p->n}, e);
-	}
-	if (rc < 0 || whole || p->n > MOST_FLAT || p->n < FEW_ELEMENTS)
+	size_t first = first_of(m, p->mark);
+	const size_t own = first == m->n ? m->n : use_of(m, first, rank);
+	double x[START];
+	bool known = false;
+	int rc = p->n < FEW_ELEMENTS ? 0 : acc_seen_elements(m->t, d, 0, START, x, &known, e);
+	if (rc < 0 || !known)
 		return rc;
+	if (own < m->n)
+		return note(m, first, &(struct acc_account){.w = m->use[own].w, .d = d, .n = p->n},
+			e);
+	if (p->n > MOST_FLAT || m->left < 0)
+		return 0;
 	rc = acc_seen_elements(m->t, p, 0, p->n, m->flat, &known, e);
 	if (rc < 0 || !known)
 		return rc;
-	for (size_t i = 0, end; i < m->n && rc == 0; i = end) {
+	for (size_t i = 0, end; i < m->n && rc == 0 && m->left >= 0; i = end) {
 		struct acc_account a = {.w = m->use[i].w, .d = d};
 		first = i == 0 || m->use[i].mark != m->use[i - 1].mark ? i : first;
 		end = end_of(m, i);
@@ -459,8 +503,11 @@ reduced(struct account *m, const struct acc_replica_seen *in, const struct acc_r
 		if (m->use[i].rank != rank || m->use[i].flat || a.n > in->n)
 			continue;
 		size_t at = 0;
-		if (a.n < in->n)
+		m->left -= (int64_t)(in->n + MOST_ELEMENTS);
+		if (a.n < in->n && m->left >= 0)
 			rc = place_of(m, in, i, end, &at, e);
+		else if (a.n < in->n)
+			at = SIZE_MAX;
 		/* A rank gets one part of as many as there are: the fit tells which. */
 		for (uint64_t from = 0; rc == 0 && at != SIZE_MAX && from < in->n; from += out->n) {
 			struct acc_account part = a;
@@ -502,6 +549,7 @@ int
 acc_replicas_account(struct acc_replicas *t, struct acc_err *e)
 {
 	struct account m = {.t = t,
+		.left = MOST_SEARCHED,
 		.x = malloc((size_t)(ACC_FIT_TERMS + 2) * MOST_ELEMENTS * sizeof *m.x),
 		.flat = malloc((size_t)MOST_FLAT * sizeof *m.flat),
 		.weight = malloc((size_t)MOST_FLAT * sizeof *m.weight)};
