@@ -148,6 +148,7 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 			/* It is the only sight of an output that was not compared, and may be as far off. */
 			struct limit o = acc_limit_output(s, &c->call[c->item[p].call], unit,
 				(enum acc_measure)it->measure);
+			l.from = o.floor > l.floor ? o.from : l.from;
 			l.floor = fmax(l.floor, o.floor);
 			l.gain = fmax(l.gain, o.gain);
 		}

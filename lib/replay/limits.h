@@ -149,7 +149,16 @@
 		"a layer of a transformer has as many") \
 	N(REPLICA_SCALED, 3, \
 		"gradients that end by one number which meets exactly: fewer do not show what it is", \
-		"a weight and a bias may be apart by design, the third is of another layer")
+		"a weight and a bias may be apart by design, the third is of another layer") \
+	X(REPLICA_UNEVEN, 0.1, \
+		"of their mean: numbers by which ranks' gradients are in one are unlike", \
+		"a fit leaves 1e-3 of the norm, and 2^-6 of a term's square is its own: 8e-3 at most") \
+	X(REPLICA_EQUAL, 2e-3, \
+		"numbers that so much of them parts are the same, as is a number of ranks", \
+		"in f32 they meet to 1e-4 at most, where a gradient goes through f16: 20 times that") \
+	N(REPLICA_WHOLE, 2, \
+		"weights that all ranks have: of fewer none shows by what gradients end", \
+		"beside replica-scaled others, each number is measured: a second one that is the same is no chance")
 
 #define AUDIT_LIMITS(X, N) \
 	AUDIT_ERRORS(X, N) AUDIT_LEARNING(X, N) AUDIT_CAUSES(X, N) AUDIT_RANKS(X, N)

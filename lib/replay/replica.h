@@ -519,6 +519,10 @@ int acc_seen_averages(struct acc_replicas *t, const struct acc_rank_group *g,
 /* Is anything exchanged in the backward pass, if it is in the forward pass (replica_back.c)? 0 or < 0. */
 int acc_rule_back(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
+/* What ranks give each other wants a gradient where it is made, is cut off from it, and given to nothing else; and what is made
+ * of it goes on to the loss: so it gets none, which is doubted (replica_back.c). 0 or < 0. */
+int acc_rule_cut_off(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e);
 /* How many labels there are that are none of those that a loss ignores (replica_total.c). 1; 0: not known; < 0. */
 int acc_seen_labels(struct acc_replicas *t, const struct acc_seen_call *loss, double *n,
 	struct acc_err *e);

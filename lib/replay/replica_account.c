@@ -1,5 +1,6 @@
 /* Of whose gradients those are made that optimizers are given: each is fitted, by least squares, as a sum of what the
  * backward calls of all ranks make that hold its weight. So all that lies between is measured, recorded or not. */
+#include "replay/limits.h"
 #include "replay/replica_account.h"
 #include "replay/replica_ways.h"
 
@@ -15,9 +16,8 @@ enum {
 	MOST_SEARCHED = 1 << 28 /* elements, where weights are looked for */
 };
 
-static const double NONE = 0.02,
-		    NEAR = 0.1;      /* of the largest number; what noise makes of one is less */
-static const double LOW = 0x1p-8,    /* what rounds to bf16, or f16, is nearer */
+static const double NONE = 0.02,     /* of the largest number: less is none */
+	LOW = 0x1p-8,                /* what rounds to bf16, or f16, is nearer */
 	LOW_LEFT = 0x1p-7,           /* and a sum of such */
 	SEEN = 1e-3,                 /* a number, as recorded and as measured */
 	ROUNDED = 1e-5, SMALL = 0.1; /* a sum in f32; and elements of it, in parts of all */
@@ -191,8 +191,10 @@ own_gradient(struct account *m, size_t from, size_t end, const struct acc_accoun
 	}
 	for (size_t i = 0; i < m->nlate && rc >= 0 && late; i++) {
 		const struct acc_replica_seen *g = &m->t->seen[m->late[i]];
-		if (m->t->call[g->call].k->rank == m->use[from].rank)
-			rc = add(m, g, a, out, e) < 0 ? ACC_ENOMEM : rc;
+		const int late_rc = m->t->call[g->call].k->rank == m->use[from].rank
+					    ? add(m, g, a, out, e)
+					    : 0;
+		rc = late_rc < 0 ? late_rc : rc;
 	}
 	if (rc != 1)
 		return rc;
@@ -291,6 +293,15 @@ acc_account_has(const struct acc_account *a, uint32_t i)
 	return fabs(a->c[i]) > NONE * largest(a);
 }
 
+uint32_t
+acc_account_ranks(const struct acc_account *a)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < a->nrank; i++)
+		n += acc_account_has(a, i);
+	return n;
+}
+
 bool
 acc_account_joins(const struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w,
 	int64_t rank)
@@ -318,7 +329,8 @@ acc_account_factor(const struct acc_account *a)
 			n++;
 		}
 	for (uint32_t i = 0; i < a->nrank; i++)
-		if (acc_account_has(a, i) && fabs(a->c[i] * n - sum) > NEAR * fabs(sum))
+		if (acc_account_has(a, i) &&
+			fabs(a->c[i] * n - sum) > LIMIT_REPLICA_UNEVEN * fabs(sum))
 			return NAN;
 	return n == 0 ? NAN : sum / n;
 }
@@ -342,10 +354,7 @@ acc_account_line(struct acc_replicas *t, const struct acc_account *a, size_t *li
 		if (rc < 0)
 			return rc;
 		/* What nothing is seen to scale may be scaled where it is not seen. */
-		uint32_t ranks = 0;
-		for (uint32_t r = 0; r < a->nrank; r++)
-			ranks += acc_account_has(a, r);
-		const bool seen = rc == 1 && (way.joined || ranks < 2) &&
+		const bool seen = rc == 1 && (way.joined || acc_account_ranks(a) < 2) &&
 				  fabs(way.factor / acc_account_factor(a) - 1) < SEEN;
 		*line = dw == NULL || (way.by == dw->line && !seen) ? *line : way.by;
 	}
@@ -363,19 +372,13 @@ near(const double *a, const double *b, size_t n, double off)
 	return true;
 }
 
-static size_t
-find(const double *in, size_t nin, const double *x, size_t n, double off)
+size_t
+acc_account_find(const double *in, size_t nin, const double *x, size_t n, double off)
 {
 	for (size_t i = 0; i + n <= nin; i++)
 		if (near(in + i, x, n, off))
 			return i;
 	return SIZE_MAX;
-}
-
-size_t
-acc_account_find(const double *in, size_t nin, const double *x, size_t n)
-{
-	return find(in, nin, x, n, 0);
 }
 
 /* The part of a weight that lies in what an optimizer updates, of which m->flat holds all. 1; 0: none; < 0. */
@@ -396,10 +399,10 @@ part_of(struct account *m, const struct acc_replica_seen *p, struct acc_account 
 	if (rc < 0 || !known)
 		return rc;
 	const double off = low[0] && !low[1] ? LOW : 0;
-	size_t at = find(m->flat, p->n, m->weight, START, off);
+	size_t at = acc_account_find(m->flat, p->n, m->weight, START, off);
 	if (at != SIZE_MAX)
 		a->in_d = at;
-	else if ((at = find(m->weight, w->n, m->flat, START, off)) != SIZE_MAX)
+	else if ((at = acc_account_find(m->weight, w->n, m->flat, START, off)) != SIZE_MAX)
 		a->in_w = at;
 	else
 		return 0;
@@ -477,9 +480,9 @@ place_of(struct account *m, const struct acc_replica_seen *in, size_t i, size_t 
 		size += m->weight[j] * m->weight[j];
 	while (k < a.n && large < START)
 		large = fabs(m->weight[k++]) > SMALL * sqrt(size / (double)a.n) ? large + 1 : 0;
-	const size_t found = large < START
-				     ? SIZE_MAX
-				     : find(m->flat, in->n, m->weight + k - START, START, ROUNDED);
+	const size_t found = large < START ? SIZE_MAX
+					   : acc_account_find(m->flat, in->n, m->weight + k - START,
+						     START, ROUNDED);
 	if (found != SIZE_MAX && found + START >= k && found + START - k + a.w->n <= in->n)
 		*at = found + START - k;
 	return 0;

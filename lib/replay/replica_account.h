@@ -22,6 +22,8 @@ int acc_replicas_account(struct acc_replicas *t, struct acc_err *e);
 bool acc_account_ends(const struct acc_replicas *t, const struct acc_account *a);
 /* Is the gradient of this rank in it? */
 bool acc_account_has(const struct acc_account *a, uint32_t i);
+/* Those of how many ranks? */
+uint32_t acc_account_ranks(const struct acc_account *a);
 /* Is the gradient of another rank in what this one's optimizer is given for this weight, measured, in this step? */
 bool acc_account_joins(const struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w,
 	int64_t rank);
@@ -31,7 +33,7 @@ double acc_account_factor(const struct acc_account *a);
  * 0 or < 0. */
 int acc_account_line(struct acc_replicas *t, const struct acc_account *a, size_t *line,
 	struct acc_err *e);
-/* Where elements begin in others: the first of `n`; SIZE_MAX: nowhere. */
-size_t acc_account_find(const double *in, size_t nin, const double *x, size_t n);
+/* Where n elements begin in others, each off by at most so much of it; SIZE_MAX: nowhere. */
+size_t acc_account_find(const double *in, size_t nin, const double *x, size_t n, double off);
 
 #endif

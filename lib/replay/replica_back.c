@@ -92,11 +92,11 @@ goes_on(const struct acc_replicas *t, const struct acc_seen_call *c,
 	return false;
 }
 
-/* What ranks give each other wants a gradient where it is made, is cut off from it, and given to nothing else; and what is made
- * of it goes on to the loss: so it gets none. */
-static int
-cut_off(struct acc_replicas *t, const struct acc_rank_group *g, struct acc_err *e)
+int
+acc_rule_cut_off(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call **room, struct acc_err *e)
 {
+	(void)room;
 	for (size_t i = 0; i < t->f->ncall && t->nstep > 0; i++) {
 		const struct acc_seen_call *c = &t->call[i];
 		if (c->k->rank != g->rank[0] || c->k->step != t->step[0] ||
@@ -138,7 +138,7 @@ acc_rule_back(struct acc_replicas *t, const struct acc_rank_group *g,
 		backward |= c->k->backward;
 		if (backward && !c->behind &&
 			(c->exchanges || c->gathers || c->scatters || c->sends || c->receives))
-			return cut_off(t, g, e);
+			return 0;
 		if (c->exchanges && acc_seen_among(t, c, g) && first == NULL) {
 			const struct acc_replica_seen *in = operand(t, c);
 			first = in != NULL && graded(t, in) != NULL && is_wanted(t, c) ? c : NULL;
@@ -146,7 +146,7 @@ acc_rule_back(struct acc_replicas *t, const struct acc_rank_group *g,
 	}
 	const struct acc_replica_seen *out = first == NULL ? NULL : acc_seen_output(t, first);
 	if (out == NULL || !backward)
-		return cut_off(t, g, e);
+		return 0;
 	int rc = acc_replicas_flat(t, out, &flat, e);
 	return rc < 0 || flat
 		       ? rc

@@ -7,9 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { START = 4, MOST_FLAT = 1 << 20, MOST_HOPS = 3, FEW_WHOLE = 2 };
-
-static const double EQUAL = 2e-3; /* what noise makes of a number is less */
+enum { START = 4, MOST_FLAT = 1 << 20, MOST_HOPS = 3 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
 
@@ -32,7 +30,7 @@ reduction_of(struct acc_replicas *t, const struct acc_account *a,
 			s->n < START)
 			continue;
 		rc = acc_seen_elements(t, s, 0, s->n, all, &there, e);
-		if (rc == 0 && there && acc_account_find(all, s->n, x, START) != SIZE_MAX)
+		if (rc == 0 && there && acc_account_find(all, s->n, x, START, 0) != SIZE_MAX)
 			*out = s;
 	}
 	free(all);
@@ -41,7 +39,7 @@ reduction_of(struct acc_replicas *t, const struct acc_account *a,
 
 /* --- the ranks of a weight --- */
 
-/* How many weights have parts of two ranks at least in their gradients that can be told, all as large; or not. */
+/* Can the parts of two ranks at least be told in it, of which one is larger? even: or of which none is. */
 static bool
 is_uneven(const struct acc_account *a, bool *even)
 {
@@ -103,15 +101,6 @@ uneven(struct acc_replicas *t, struct acc_err *e)
 
 /* --- the number of ranks --- */
 
-static uint32_t
-ranks_in(const struct acc_account *a)
-{
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < a->nrank; i++)
-		n += acc_account_has(a, i);
-	return n;
-}
-
 /* Is what is given this weight, or what only moves its elements before, given what ranks exchange, too? */
 static bool
 is_exchanged(const struct acc_replicas *t, const struct acc_replica_seen *w)
@@ -137,7 +126,7 @@ by_ranks(const struct acc_replicas *t, double times)
 {
 	const double n = rint(times);
 	return n >= 2 && n <= (double)t->f->nrank && t->f->nrank % (size_t)n == 0 &&
-	       fabs(times / n - 1) < EQUAL;
+	       fabs(times / n - 1) < LIMIT_REPLICA_EQUAL;
 }
 
 struct wholes {        /* the weights that all ranks have a part in */
@@ -161,10 +150,12 @@ wholes(struct acc_replicas *t, struct wholes *out, struct acc_err *e)
 	*out = (struct wholes){.n = 0};
 	for (size_t i = 0; i < t->naccount && rc == 0; i++) {
 		const struct acc_account *a = &t->account[i];
-		if (!acc_account_ends(t, a) || ranks_in(a) != t->f->nrank)
+		if (!acc_account_ends(t, a) || acc_account_ranks(a) != t->f->nrank)
 			continue;
 		const double factor = acc_account_factor(a);
-		out->factor = out->n == 0 || fabs(factor / out->factor - 1) < EQUAL ? factor : NAN;
+		out->factor = out->n == 0 || fabs(factor / out->factor - 1) < LIMIT_REPLICA_EQUAL
+				      ? factor
+				      : NAN;
 		out->n += acc_ids_get(&known, a->w->mark) == ACC_NOID;
 		rc = acc_ids_put(&known, a->w->mark, 1, true, e);
 	}
@@ -180,12 +171,13 @@ fews(struct acc_replicas *t, double right, struct fews *out, struct acc_err *e)
 	*out = (struct fews){.first = NULL};
 	for (size_t i = 0; i < t->naccount && rc == 0; i++) {
 		const struct acc_account *a = &t->account[i];
-		if (!acc_account_ends(t, a) || ranks_in(a) == t->f->nrank)
+		if (!acc_account_ends(t, a) || acc_account_ranks(a) == t->f->nrank)
 			continue;
 		const double ratio = acc_account_factor(a) / right;
-		const bool is = fabs(ratio - 1) < EQUAL;
+		const bool is = fabs(ratio - 1) < LIMIT_REPLICA_EQUAL;
 		const bool wrong = by_ranks(t, ratio < 1 ? 1 / ratio : ratio) &&
-				   (out->first == NULL || fabs(ratio / out->ratio - 1) < EQUAL);
+				   (out->first == NULL ||
+					   fabs(ratio / out->ratio - 1) < LIMIT_REPLICA_EQUAL);
 		out->other |= !is && !wrong;
 		if (acc_ids_get(&known, a->w->mark) != ACC_NOID)
 			continue;
@@ -210,7 +202,7 @@ experts(struct acc_replicas *t, struct acc_err *e)
 	struct wholes all;
 	struct fews few;
 	int rc = wholes(t, &all, e);
-	if (rc < 0 || all.n < FEW_WHOLE || isnan(all.factor))
+	if (rc < 0 || all.n < LIMIT_REPLICA_WHOLE || isnan(all.factor))
 		return rc;
 	rc = fews(t, all.factor, &few, e);
 	if (rc < 0 || few.first == NULL || few.other || !few.exchanged ||
@@ -229,8 +221,8 @@ experts(struct acc_replicas *t, struct acc_err *e)
 					" given what ranks exchange, so that they hold parts of all ranks' losses; it ends"
 					" as %.6g times the sum of theirs, and those of %llu weights that all have, or that"
 					" are given such, as %.6g times: it is %.6g times too %s beside them",
-					(unsigned long long)few.wrong, ranks_in(a), t->f->nrank,
-					acc_account_factor(a),
+					(unsigned long long)few.wrong, acc_account_ranks(a),
+					t->f->nrank, acc_account_factor(a),
 					(unsigned long long)(all.n + few.right), all.factor,
 					few.ratio < 1 ? 1 / few.ratio : few.ratio,
 					few.ratio < 1 ? "small" : "large"),
@@ -252,7 +244,7 @@ own_factor(const struct acc_replicas *t, int64_t rank, const struct acc_account 
 		if (!acc_account_ends(t, a) || a->nrank != 1 || a->rank[0] != rank)
 			continue;
 		*first = n == 0 ? a : *first;
-		factor = n == 0 || fabs(own / factor - 1) < EQUAL ? own : NAN;
+		factor = n == 0 || fabs(own / factor - 1) < LIMIT_REPLICA_EQUAL ? own : NAN;
 		n++;
 	}
 	return n < LIMIT_REPLICA_SCALED ? NAN : factor;
@@ -270,7 +262,8 @@ stages(struct acc_replicas *t, struct acc_err *e)
 			continue;
 		const double f[2] = {own_factor(t, a->rank[0], &own[0]),
 			own_factor(t, a->rank[1], &own[1])};
-		if (!(fabs(a->c[0] / f[0] - 1) < EQUAL) || !(fabs(a->c[1] / f[1] - 1) < EQUAL))
+		if (!(fabs(a->c[0] / f[0] - 1) < LIMIT_REPLICA_EQUAL) ||
+			!(fabs(a->c[1] / f[1] - 1) < LIMIT_REPLICA_EQUAL))
 			continue;
 		const int odd = fabs(log(f[1])) > fabs(log(f[0])); /* what is as it was is right */
 		const struct acc_rank_group g = {.rank = a->rank,

@@ -98,11 +98,11 @@ share(const struct sums *a, const struct sums *b)
 	return false;
 }
 
-/* Does this reduction sum up a number over the group, for the ranks to divide by? */
+/* Does this reduction sum up a number, for the ranks to divide by? */
 static bool
-sums_up(const struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c)
+is_sum(const struct acc_seen_call *c)
 {
-	return c->reduces && !c->average && !c->picks && !c->scatters && acc_seen_among(t, c, g);
+	return c->reduces && !c->average && !c->picks && !c->scatters;
 }
 
 /* Of the number of ranks a whole part, such as of those that share data; 0: it is none. */
@@ -128,8 +128,7 @@ is_summed_up(struct acc_replicas *t, const struct acc_rank_group *g, double n, s
 			continue;
 		if (c->k->backward)
 			return 0;
-		const bool sums = c->reduces && !c->average && !c->picks && !c->scatters;
-		for (uint32_t j = c->first; j < c->first + c->n && rc == 0 && sums; j++) {
+		for (uint32_t j = c->first; j < c->first + c->n && rc == 0 && is_sum(c); j++) {
 			if (!t->seen[j].out || t->seen[j].n != 1)
 				continue;
 			rc = acc_seen_number(t, t->seen[j].line, &v, e);
@@ -147,7 +146,7 @@ came_of_sum(const struct acc_replicas *t, const struct acc_rank_group *g,
 	for (unsigned hops = 0; s != NULL && hops < MOST_HOPS; hops++) {
 		const struct acc_seen_call *c = acc_seen_caller(t, acc_seen_maker(t, s));
 		if (c == NULL || c->k->talks)
-			return c != NULL && sums_up(t, g, c);
+			return c != NULL && is_sum(c) && acc_seen_among(t, c, g);
 		const struct acc_replica_seen *from = NULL;
 		for (uint32_t j = c->first; j < c->first + c->n; j++)
 			if (!t->seen[j].out)

@@ -248,10 +248,12 @@ other_number(struct acc_replicas *t, const struct acc_seen_call *const c[2], str
 		double v[2];
 		if (t->f->get(t->f->arg, c[0]->k->line + i, &r, e) < 0)
 			return NULL;
-		const char *pos = acc_say(&t->f->mem, "%.*s", ACC_PRS(acc_get_text(r, "", "pos")));
-		if (pos == NULL || !acc_str_is(acc_get_text(r, "", "io"), "kw") ||
+		if (!acc_str_is(acc_get_text(r, "", "io"), "kw") ||
 			!acc_as_f64(acc_get(r, "", "value"), &v[0]))
 			continue;
+		const char *pos = acc_say(&t->f->mem, "%.*s", ACC_PRS(acc_get_text(r, "", "pos")));
+		if (pos == NULL)
+			return NULL;
 		for (size_t k = 0; k < c[1]->k->n; k++) {
 			if (t->f->get(t->f->arg, c[1]->k->line + k, &r, e) < 0)
 				return NULL;
