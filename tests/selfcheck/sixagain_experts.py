@@ -6,8 +6,7 @@ import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 
-from sixagain_kit import SumBackward, SumForward, draw, group_of, state
-from sixagain_split import GatherTokens, ScatterTokens
+from sixagain_kit import GatherTokens, ScatterTokens, SumBackward, SumForward, draw, group_of, state
 
 D, EXPERTS, TOP = 10, 4, 2
 

@@ -8,7 +8,7 @@ import torch.distributed.nn.functional as DF
 import torch.nn as nn
 import torch.nn.functional as F
 
-from sixagain_kit import SumForward, choose, draw, group_of, state
+from sixagain_kit import GatherTokens, ScatterTokens, SumForward, choose, draw, group_of, state
 
 D, HEADS, VOCAB = 16, 4, 24
 
@@ -97,34 +97,6 @@ def train_mqa(rank, fault, seed, n=2):
 
 
 # --- neox: attention and MLP side by side on gathered tokens; around them each rank has its part of the tokens -----
-
-class GatherTokens(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        out = [torch.empty_like(x) for _ in range(dist.get_world_size())]
-        dist.all_gather(out, x.contiguous())
-        return torch.cat(out)
-
-    @staticmethod
-    def backward(ctx, g):
-        g = g.contiguous().clone()
-        dist.all_reduce(g)
-        return g.chunk(dist.get_world_size())[dist.get_rank()]
-
-
-class ScatterTokens(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        x = x.contiguous().clone()
-        dist.all_reduce(x)
-        return x.chunk(dist.get_world_size())[dist.get_rank()].contiguous()
-
-    @staticmethod
-    def backward(ctx, g):
-        out = [torch.empty_like(g) for _ in range(dist.get_world_size())]
-        dist.all_gather(out, g.contiguous())
-        return torch.cat(out)
-
 
 class NeoxLayer(nn.Module):
     def __init__(self, rank, n):

@@ -8,7 +8,7 @@ import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 
-from sixkinds_kit import Sum, SumGrad, choose, draw, mesh, state
+from sixkinds_kit import GatherTokens, ScatterTokens, Sum, SumGrad, choose, draw, mesh, state
 
 D, EXPERTS, HIDDEN = 16, 4, 12
 
@@ -71,34 +71,6 @@ def train_tpmoe(rank, fault, seed, n=2):
 
 
 # --- gather: each rank has two experts, which see the tokens of all ranks -----------------------------------
-
-class GatherTokens(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, x.contiguous())
-        return torch.cat(parts)
-
-    @staticmethod
-    def backward(ctx, g):
-        g = g.contiguous().clone()
-        dist.all_reduce(g)
-        return g.chunk(dist.get_world_size())[dist.get_rank()].contiguous()
-
-
-class ScatterTokens(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        x = x.contiguous().clone()
-        dist.all_reduce(x)
-        return x.chunk(dist.get_world_size())[dist.get_rank()].contiguous()
-
-    @staticmethod
-    def backward(ctx, g):
-        parts = [torch.empty_like(g) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, g.contiguous())
-        return torch.cat(parts)
-
 
 class GatherMoe(nn.Module):
     def __init__(self, rank, n, fault):

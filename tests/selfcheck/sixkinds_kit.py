@@ -2,13 +2,8 @@
 import torch
 import torch.distributed as dist
 
-
-def draw(seed, *shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-def choose(seed, n, *shape):
-    return torch.randint(n, shape, generator=torch.Generator().manual_seed(seed))
+from scripts_data import choose, draw  # noqa: F401
+from scripts_tensor import Copy as SumGrad, Reduce as Sum, ScatterTokens  # noqa: F401
 
 
 def mesh(rank, *rows):
@@ -28,28 +23,16 @@ def state(*modules, buffers=False, grads=True):
     return out
 
 
-class SumGrad(torch.autograd.Function):
-    """Into a region that is split over a group: nothing forward, the sum of the gradients backward."""
+class GatherTokens(torch.autograd.Function):
+    """All tokens of a sequence of which each rank has a part."""
     @staticmethod
-    def forward(ctx, x, group):
-        ctx.group = group
-        return x.view_as(x)
+    def forward(ctx, x):
+        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, x.contiguous())
+        return torch.cat(parts)
 
     @staticmethod
     def backward(ctx, g):
-        g = g.contiguous().clone()
-        dist.all_reduce(g, group=ctx.group)
-        return g, None
-
-
-class Sum(torch.autograd.Function):
-    """Out of such a region: the sum forward, nothing backward."""
-    @staticmethod
-    def forward(ctx, x, group):
-        x = x.contiguous().clone()
-        dist.all_reduce(x, group=group)
-        return x
-
-    @staticmethod
-    def backward(ctx, g):
-        return g, None
+        g = g.contiguous().clone()   # gloo has no reduce_scatter
+        dist.all_reduce(g)
+        return g.chunk(dist.get_world_size())[dist.get_rank()].contiguous()

@@ -9,40 +9,12 @@ import torch.distributed.nn.functional as cf
 import torch.nn as nn
 import torch.nn.functional as F
 
-from sixkinds_kit import choose, draw, state
+from sixkinds_kit import GatherTokens, ScatterTokens, choose, draw, state
 
 D, HEADS, HEAD, LATENT, VOCAB = 16, 4, 6, 8, 20
 
 
 # --- mla: latent attention; tokens are split outside of the attention and the MLP ---------------------------
-
-class GatherFromSequenceParallelRegion(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, x.contiguous())
-        return torch.cat(parts)
-
-    @staticmethod
-    def backward(ctx, g):
-        g = g.contiguous().clone()   # gloo has no reduce_scatter
-        dist.all_reduce(g)
-        return g.chunk(dist.get_world_size())[dist.get_rank()].contiguous()
-
-
-class ReduceScatterToSequenceParallelRegion(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        x = x.contiguous().clone()
-        dist.all_reduce(x)
-        return x.chunk(dist.get_world_size())[dist.get_rank()].contiguous()
-
-    @staticmethod
-    def backward(ctx, g):
-        parts = [torch.empty_like(g) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, g.contiguous())
-        return torch.cat(parts)
-
 
 class RMSNorm(nn.Module):
     def __init__(self, d):
@@ -69,7 +41,7 @@ class LatentAttention(nn.Module):
 
     def forward(self, x):
         gather, scatter = (lambda t: t, lambda t: t) if self.n == 1 else (
-            GatherFromSequenceParallelRegion.apply, ReduceScatterToSequenceParallelRegion.apply)
+            GatherTokens.apply, ScatterTokens.apply)
         latent = gather(self.kv_a_norm(self.kv_a_proj(x)))
         q = F.linear(gather(x), self.q_proj)
         s, b, _ = q.shape
