@@ -720,6 +720,16 @@ unmatched" ] || { echo "$found"; return 1; }
 	[ "$(jq -rs '[.[] | select(.what == "culprit")] | length' out.json)" -eq 1 ]
 }
 
+@test "one dump alone: what fails its audit by less than it is likely wrong is a warning" {
+	judge 0 "$J/alone-barely.acc"
+	first warning Functional.linear.0.forward audit
+	says "largest 180 (limit 200); 50 % over its limit, confidence 0.333"
+	judge 1 --strict "$J/alone-barely.acc"
+	judge 1 "$J/alone-clearly.acc"
+	first culprit Functional.linear.1.forward audit
+	jq -es '[.[] | select(.kind == "tensor") | .bad] == ["warning", "error"]' out.json
+}
+
 @test "one dump alone: overflow" {
 	judge 0 "$J/overflow-none.acc"
 	first clean

@@ -347,10 +347,18 @@ acc_say_bench(struct scan *s, struct acc_err *e)
 
 /* --- one dump alone --- */
 
+/* Is it nearer to right than to wrong, as one dump tells? */
+static bool
+is_barely(const struct acc_item *it)
+{
+	return it->audit[ACC_A] < LIMIT_ALONE;
+}
+
 static int
 say(struct acc_case *c, uint32_t i, struct acc_err *e)
 {
 	const struct acc_item *it = &c->item[i];
+	const bool barely = is_barely(it);
 	const struct acc_call *k = &c->call[it->call];
 	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
 	const char *text = acc_audit_text(c, it, ACC_A, false, e), *place;
@@ -360,7 +368,8 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	place = acc_is_output(it) ? "output" : acc_say_position(c, r, it);
 	struct acc_finding *f = text == NULL || src == NULL
 					? NULL
-					: of_output(c, k, "culprit", "audit", stack, e);
+					: of_output(c, k, barely ? "warning" : "culprit", "audit",
+						  stack, e);
 	if (f == NULL || where == NULL || place == NULL)
 		return acc_nomem(e);
 	f->io = acc_is_output(it) ? "out" : "in";
@@ -368,7 +377,8 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	f->limit = 1;
 	f->limit_from = "recomputation from its own recorded inputs";
 	f->confidence = isinf(f->value) ? 1 : 1 - 1 / f->value;
-	f->bad = true;
+	f->bad = !barely;
+	f->doubtful = barely;
 	f->text = acc_say(&c->mem, "%s%s: its %s %s%s%s%s", where, f->name, place, text,
 		acc_got(acc_beyond_times(&c->mem, f->value, f->confidence)),
 		src[0] != '\0' ? "; at " : "", src);
@@ -387,7 +397,7 @@ mark(struct acc_case *c, uint32_t i, bool first, struct acc_err *e)
 		acc_got(acc_beyond_times(&c->mem, it->audit[ACC_A], NAN)));
 	if (*why == NULL)
 		return acc_nomem(e);
-	struct acc_verdict v = {.level = first ? "error" : "warning",
+	struct acc_verdict v = {.level = first && !is_barely(it) ? "error" : "warning",
 		.rule = "audit",
 		.limit_from = "recomputation from its own recorded inputs",
 		.value = it->audit[ACC_A],
@@ -429,7 +439,8 @@ doubt(struct acc_case *c, uint32_t i, struct acc_err *e)
 	return f->text == NULL ? acc_nomem(e) : it->mark != 0 ? 0 : acc_case_mark(c, it, &v, e);
 }
 
-/* The first output that fails, in the order of the dump; then NaN and Inf, as without audit. */
+/* The first output that fails, in the order of the dump, of those that fail clearly if there are any; then NaN and Inf, as
+ * without audit. */
 static int
 judge(struct acc_case *c, struct acc_err *e)
 {
@@ -446,6 +457,11 @@ judge(struct acc_case *c, struct acc_err *e)
 			it->audit[ACC_A] = NAN;
 		if (rc != 0) {
 			rc = rc > 0 ? 0 : rc;
+			continue;
+		}
+		const bool clearer = first != ACC_NOCALL && is_barely(&c->item[first]);
+		if (first != ACC_NOCALL && is_barely(it) != clearer) {
+			first = clearer ? i : first;
 			continue;
 		}
 		/* Communication orders what runs on several ranks. */

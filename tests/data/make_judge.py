@@ -762,6 +762,13 @@ def overflow(name, nan=0, rank=None, late=0):
 
 
 overflow("overflow-none")
+for name, errors in (("alone-barely", (60.0, 79.0)), ("alone-clearly", (60.0, 81.0))):  # of at most 40, and 200 of one
+    s = Stream()
+    for i, err in enumerate(errors):
+        one(s, L % i, "in", "0", dtype="f32")
+        one(s, L % i, "out", "0", dtype="f32", **{"audit.ok": False, "audit.err": err, "audit.limit": 40.0,
+                                                  "audit.err_max": 3 * err, "audit.limit_max": 200.0})
+    s.write(name)
 fine = {"s.nan": 0, "s.posinf": 0, "s.neginf": 0, "s.sat": 0}
 for name in ("overflow-asked-for", "overflow-cast", "overflow-saturated", "overflow-full-mask"):
     s = Stream()
