@@ -2,7 +2,6 @@
  * backward calls of all ranks make that hold its weight. So all that lies between is measured, recorded or not. */
 #include "replay/limits.h"
 #include "replay/replica_account.h"
-#include "replay/replica_ways.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +18,6 @@ enum {
 static const double NONE = 0.02,     /* of the largest number: less is none */
 	LOW = 0x1p-8,                /* what rounds to bf16, or f16, is nearer */
 	LOW_LEFT = 0x1p-7,           /* and a sum of such */
-	SEEN = 1e-3,                 /* a number, as recorded and as measured */
 	ROUNDED = 1e-5, SMALL = 0.1; /* a sum in f32; and elements of it, in parts of all */
 
 struct use { /* of a weight, by an op call of the first step */
@@ -333,32 +331,6 @@ acc_account_factor(const struct acc_account *a)
 			fabs(a->c[i] * n - sum) > LIMIT_REPLICA_UNEVEN * fabs(sum))
 			return NAN;
 	return n == 0 ? NAN : sum / n;
-}
-
-int
-acc_account_line(struct acc_replicas *t, const struct acc_account *a, size_t *line,
-	struct acc_err *e)
-{
-	const struct acc_fleet_call *k = t->call[a->d->call].k;
-	struct acc_ways w = {.t = t, .rank = k->rank};
-	struct acc_way way;
-	const uint32_t use = acc_ids_get(&t->first, acc_seen_place(k->step, k->rank, a->w->mark));
-	for (uint32_t i = use == ACC_NOID ? 0 : t->call[use].first;
-		use != ACC_NOID && i < t->call[use].first + t->call[use].n; i++) {
-		const struct acc_replica_seen *dw = !t->seen[i].leaf ||
-								    t->seen[i].mark != a->w->mark
-							    ? NULL
-							    : acc_seen_gradient(t, k->step, k->rank,
-								      &t->seen[i]);
-		int rc = dw == NULL ? 0 : acc_way_follow(&w, dw, &way, e);
-		if (rc < 0)
-			return rc;
-		/* What nothing is seen to scale may be scaled where it is not seen. */
-		const bool seen = rc == 1 && (way.joined || acc_account_ranks(a) < 2) &&
-				  fabs(way.factor / acc_account_factor(a) - 1) < SEEN;
-		*line = dw == NULL || (way.by == dw->line && !seen) ? *line : way.by;
-	}
-	return 0;
 }
 
 /* --- where a weight lies --- */

@@ -7,35 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { START = 4, MOST_FLAT = 1 << 20, MOST_HOPS = 3 };
+enum { MOST_HOPS = 3 };
 
 #define SAY(t, ...) acc_say(&(t)->f->mem, __VA_ARGS__)
-
-/* The reduction that made it as it is. NULL: none was recorded. */
-static int
-reduction_of(struct acc_replicas *t, const struct acc_account *a,
-	const struct acc_replica_seen **out, struct acc_err *e)
-{
-	const struct acc_seen_call *to = &t->call[a->d->call];
-	double x[START], *all = malloc((size_t)MOST_FLAT * sizeof *all);
-	bool known = false;
-	int rc = all == NULL ? acc_nomem(e)
-			     : acc_seen_elements(t, a->d, a->in_d, START, x, &known, e);
-	*out = NULL;
-	for (uint32_t i = 0; i < t->nseen && rc == 0 && known && *out == NULL; i++) {
-		const struct acc_replica_seen *s = &t->seen[i];
-		const struct acc_seen_call *c = &t->call[s->call];
-		bool there = false;
-		if (!s->out || !c->reduces || !acc_seen_beside(c, to) || s->n > MOST_FLAT ||
-			s->n < START)
-			continue;
-		rc = acc_seen_elements(t, s, 0, s->n, all, &there, e);
-		if (rc == 0 && there && acc_account_find(all, s->n, x, START, 0) != SIZE_MAX)
-			*out = s;
-	}
-	free(all);
-	return rc;
-}
 
 /* --- the ranks of a weight --- */
 
@@ -62,7 +36,7 @@ say_uneven(struct acc_replicas *t, const struct acc_account *a, uint64_t even, s
 					    ? ""
 					    : SAY(t, ", on its way to %s,",
 						      acc_replicas_name(t, a->d->line, e));
-	int rc = reduction_of(t, a, &sum, e);
+	int rc = acc_account_reduction(t, a, &sum, e);
 	for (uint32_t i = 0; i < a->nrank && all != NULL; i++)
 		all = SAY(t, "%s%s%.3g times that of rank %lld", all, i == 0 ? "" : ", ",
 			acc_account_has(a, i) ? a->c[i] : 0, (long long)a->rank[i]);
