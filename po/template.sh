@@ -18,7 +18,7 @@ x() { # the template, option ..., file ...
 	}
 	sed -i 's/charset=CHARSET/charset=UTF-8/' "$out"
 }
-formats='-kacc_fail:3 -kacc_fail_at:4 -kacc_say:2 -kacc_tr:1 -ktr:2 -kACC_MSG:1 -kSAY:2 -ksay:3
+formats='-kacc_fail:3 -kacc_fail_at:4 -kacc_say:2 -kacc_tr:1 -ktr:2 -kACC_MSG:1 -kSAY:2 -ksay:3 -kacc_cannot:2
 	-kacc_dump_note:3 -kcli_warn:1 -kcli_die:1 -kcli_usage:1'
 # shellcheck disable=SC2086 # they are words
 x "$tmp/formats.pot" -k $formats -L C lib/*/*.[ch] lib/*/*/*.[ch] cmd/*.c po/words.c
