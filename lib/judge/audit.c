@@ -347,29 +347,33 @@ acc_say_bench(struct scan *s, struct acc_err *e)
 
 /* --- one dump alone --- */
 
-/* Is it nearer to right than to wrong, as one dump tells? */
-static bool
-is_barely(const struct acc_item *it)
+/* Is what fails recomputation nearer to right than to wrong? What ranks do to each other is no matter of its size. 1, 0, < 0. */
+static int
+is_barely(struct acc_case *c, const struct acc_item *it, struct acc_err *e)
 {
-	return it->audit[ACC_A] < LIMIT_ALONE;
+	struct acc_rec *r;
+	if (!(it->audit[ACC_A] < LIMIT_ALONE))
+		return 0;
+	return acc_case_record(c, it, &r, e) < 0 ? e->code
+						 : acc_get_text(r, "", "audit.ranks").n == 0;
 }
 
 static int
 say(struct acc_case *c, uint32_t i, struct acc_err *e)
 {
 	const struct acc_item *it = &c->item[i];
-	const bool barely = is_barely(it);
+	const int barely = is_barely(c, it, e);
 	const struct acc_call *k = &c->call[it->call];
 	const char *stack, *src = acc_say_source(c, k, &stack, e), *where = acc_say_where(c, k);
 	const char *text = acc_audit_text(c, it, ACC_A, false, e), *place;
 	struct acc_rec *r;
-	if (acc_case_record(c, it, &r, e) < 0)
+	if (barely < 0 || acc_case_record(c, it, &r, e) < 0)
 		return e->code;
 	place = acc_is_output(it) ? "output" : acc_say_position(c, r, it);
 	struct acc_finding *f = text == NULL || src == NULL
 					? NULL
-					: of_output(c, k, barely ? "warning" : "culprit", "audit",
-						  stack, e);
+					: of_output(c, k, barely == 1 ? "warning" : "culprit",
+						  "audit", stack, e);
 	if (f == NULL || where == NULL || place == NULL)
 		return acc_nomem(e);
 	f->io = acc_is_output(it) ? "out" : "in";
@@ -377,8 +381,8 @@ say(struct acc_case *c, uint32_t i, struct acc_err *e)
 	f->limit = 1;
 	f->limit_from = "recomputation from its own recorded inputs";
 	f->confidence = isinf(f->value) ? 1 : 1 - 1 / f->value;
-	f->bad = !barely;
-	f->doubtful = barely;
+	f->bad = barely == 0;
+	f->doubtful = barely == 1;
 	f->text = acc_say(&c->mem, "%s%s: its %s %s%s%s%s", where, f->name, place, text,
 		acc_got(acc_beyond_times(&c->mem, f->value, f->confidence)),
 		src[0] != '\0' ? "; at " : "", src);
@@ -389,6 +393,9 @@ static int
 mark(struct acc_case *c, uint32_t i, bool first, struct acc_err *e)
 {
 	struct acc_item *it = &c->item[i];
+	const int barely = is_barely(c, it, e);
+	if (barely < 0)
+		return barely;
 	const char **why = acc_alloc(&c->mem, sizeof *why);
 	const char *text = acc_audit_text(c, it, ACC_A, false, e);
 	if (why == NULL || text == NULL)
@@ -397,7 +404,7 @@ mark(struct acc_case *c, uint32_t i, bool first, struct acc_err *e)
 		acc_got(acc_beyond_times(&c->mem, it->audit[ACC_A], NAN)));
 	if (*why == NULL)
 		return acc_nomem(e);
-	struct acc_verdict v = {.level = first && !is_barely(it) ? "error" : "warning",
+	struct acc_verdict v = {.level = first && barely == 0 ? "error" : "warning",
 		.rule = "audit",
 		.limit_from = "recomputation from its own recorded inputs",
 		.value = it->audit[ACC_A],
@@ -444,7 +451,7 @@ doubt(struct acc_case *c, uint32_t i, struct acc_err *e)
 static int
 judge(struct acc_case *c, struct acc_err *e)
 {
-	uint32_t first = ACC_NOCALL;
+	uint32_t firsts[2] = {ACC_NOCALL, ACC_NOCALL}; /* that fails clearly; barely */
 	struct acc_ranks *ranks = acc_ranks_open(c, e);
 	int rc = ranks == NULL ? ACC_ENOMEM : 0;
 	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i)) {
@@ -459,17 +466,19 @@ judge(struct acc_case *c, struct acc_err *e)
 			rc = rc > 0 ? 0 : rc;
 			continue;
 		}
-		const bool clearer = first != ACC_NOCALL && is_barely(&c->item[first]);
-		if (first != ACC_NOCALL && is_barely(it) != clearer) {
-			first = clearer ? i : first;
-			continue;
+		const int barely = is_barely(c, it, e);
+		if (barely < 0) {
+			rc = barely;
+			break;
 		}
 		/* Communication orders what runs on several ranks. */
-		bool earlier = first == ACC_NOCALL ||
-			       (it->call != c->item[first].call &&
-				       acc_before(ranks, c, it->call, c->item[first].call));
-		first = earlier ? i : first;
+		uint32_t *f = &firsts[barely];
+		bool earlier = *f == ACC_NOCALL ||
+			       (it->call != c->item[*f].call &&
+				       acc_before(ranks, c, it->call, c->item[*f].call));
+		*f = earlier ? i : *f;
 	}
+	const uint32_t first = firsts[0] != ACC_NOCALL ? firsts[0] : firsts[1];
 	for (uint32_t i = 0; i < c->nitem && rc == 0; i = acc_step(c, i))
 		if (c->item[i].call != ACC_NOCALL && acc_accused(&c->item[i]))
 			rc = mark(c, i, i == first, e);
