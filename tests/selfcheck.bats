@@ -592,7 +592,7 @@ doubted() { # run, name, rank, text
 	alone early Distributed.all_reduce.1.forward "0.5 times that of rank 0, 0.5 times that of rank 1, 1 times that of rank 2, 0 times that of rank 3; those of 10 other weights"
 	alone latewgrad Functional.adam.0.forward "0.5 times that of rank 0, 0.5 times that of rank 1, 0 times that of rank 2, 1 times that of rank 3"
 	alone epscale Torch.einsum.0.backward "it ends as 1 times the sum of theirs, and those of 4 weights that all have, or that are given such, as 0.5 times"
-	alone stagescale Functional.adamw.0.forward "input 1.1 is the gradient of a weight of rank 0, or what is made of it, and ends as 0.5 times"
+	alone stagescale Tensor.div_.1.forward "output is the gradient of a weight of rank 0, or what is made of it, and ends as 0.5 times"
 	doubted "$DATA/collective/hookdiv.acc.gz" Functional.sgd.0.forward 0 "count 2 times together"
 }
 
@@ -601,6 +601,21 @@ doubted() { # run, name, rank, text
 	alone balance Tensor.add_.1.forward "is a bias that these ranks had alike in step 0"
 	alone otherbuffer Tensor.copy_.9.forward "is the weight of Functional.embedding.0.forward in step 1, which these ranks had alike"
 	alone notreduced Functional.linear.2.backward "was given to no reduction that joins them"
+@test "gradients are said to be scaled where they are, and to be joined with those of other weights" {
+	alone flatgroup Distributed.all_reduce.1.forward "all 10 end so that each of the 16 labels of all ranks"
+	alone epdiv Tensor.div_.3.forward "the gradient of one of 4 weights that 1 of 2 ranks have"
+	alone crossed Distributed.all_reduce.3.forward "of Tensor.__getitem__.7.forward on rank 0, of Tensor.__getitem__.7.forward on rank 1"
+}
+
+@test "a weight that is summed up before the first step is one" {
+	alone startsum Distributed.all_reduce.1.forward "is not of all gradients of its weight, which 2 op calls of one line are given"
+}
+
+@test "a router's weight that is not the same on all ranks; since when gradients part" {
+	alone routerinit Functional.linear.0.forward "input 1 is a weight that is another on rank 1, by which Tensor.topk.0.forward chooses"
+	alone partial Functional.linear.1.backward "another gradient on each of them since Tensor.mul.0.backward"
+}
+
 	alone tieclip Distributed.all_reduce.1.forward "norms of 1 tensors that are the same on several ranks"
 	doubted "$DATA/collective/groupcount.acc.gz" Tensor.div.2.forward 0 "is a mean over 6 on rank 0 and over 15 on rank 3"
 	right "$DATA/collective/putback.acc.gz"

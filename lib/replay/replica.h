@@ -103,6 +103,8 @@ struct acc_replicas {
 	struct acc_account *account; /* see replica_account.h */
 	size_t naccount;
 	size_t *stage; /* of each rank, in a pipeline: 0 begins */
+	struct acc_account *crossed; /* those that have gradients of other weights in them */
+	size_t ncrossed;
 	double *a, *b; /* ACC_CHUNK elements each */
 	int lost;      /* < 0: a name could not be got */
 };

@@ -30,7 +30,7 @@ struct use { /* of a weight, by an op call of the first step */
 struct account {
 	struct acc_replicas *t;
 	struct use *use; /* by mark, rank and gradient */
-	size_t n, cap, cap_out;
+	size_t n, cap, cap_out, cap_crossed;
 	uint32_t *late; /* products that no backward call made, in or behind the backward pass */
 	size_t nlate, cap_late;
 	double *x;             /* MOST_ELEMENTS of each rank, of the optimizer's, and of one call */
@@ -212,32 +212,63 @@ is_same(const double *a, const double *b, uint64_t n)
 	return dd <= 1e-6 * aa;
 }
 
-/* The gradients of all ranks, those that are the same as one term. 0 or < 0. */
+/* What the ranks' gradients are, which a sum is fitted to. */
+enum terms { OF_WEIGHT, AND_LATE, AND_OTHERS };
+
+/* One of them: those that are the same are one term. 0 or < 0. */
 static int
-terms_of(struct account *m, size_t first, bool late, struct acc_account *a, uint32_t *term,
+add_term(struct account *m, size_t i, size_t end, enum terms which, struct acc_account *a,
+	uint32_t *term, struct acc_fit *f, struct acc_err *e)
+{
+	double *x = m->x + (size_t)f->n * MOST_ELEMENTS;
+	uint32_t k = 0;
+	int rc = a->nrank == ACC_FIT_TERMS ? 0
+					   : own_gradient(m, i, end, a, which == AND_LATE, x, e);
+	if (rc != 1)
+		return rc;
+	while (k < f->n && !is_same(m->x + (size_t)k * MOST_ELEMENTS, x, a->n))
+		k++;
+	f->n += k == f->n;
+	a->rank[a->nrank] = m->use[i].rank;
+	a->of[a->nrank] = m->use[i].w;
+	term[a->nrank++] = k;
+	return 0;
+}
+
+/* Is one of these uses that of another weight, on another rank, where a's is? Before a gradient is known that moved it. */
+static bool
+is_in_place_of(const struct account *m, size_t i, size_t end, const struct acc_account *a)
+{
+	const struct acc_seen_call *c = &m->t->call[a->w->call];
+	bool is = false;
+	for (size_t k = i; k < end && m->use[i].mark != a->w->mark && !is && !c->amid; k++)
+		is = m->use[k].rank != c->k->rank &&
+		     m->t->call[m->use[k].w->call].k->key == c->k->key &&
+		     m->use[k].w->pos == a->w->pos && m->use[k].w->shape == a->w->shape;
+	return is;
+}
+
+/* The gradients of all ranks. 0 or < 0. */
+static int
+terms_of(struct account *m, size_t first, enum terms which, struct acc_account *a, uint32_t *term,
 	struct acc_fit *f, struct acc_err *e)
 {
-	for (size_t i = first, end; i < m->n && m->use[i].mark == a->w->mark; i = end) {
-		double *x = m->x + (size_t)f->n * MOST_ELEMENTS;
-		uint32_t k = 0;
+	int rc = 0;
+	for (size_t i = first, end; i < m->n && m->use[i].mark == a->w->mark && rc == 0; i = end) {
 		end = end_of(m, i);
-		int rc = own_gradient(m, i, end, a, late, x, e);
-		if (rc < 0)
-			return rc;
-		if (rc == 0)
-			continue;
-		while (k < f->n && !is_same(m->x + (size_t)k * MOST_ELEMENTS, x, a->n))
-			k++;
-		f->n += k == f->n;
-		a->rank[a->nrank] = m->use[i].rank;
-		term[a->nrank++] = k;
+		rc = add_term(m, i, end, which, a, term, f, e);
 	}
-	return 0;
+	for (size_t i = 0, end; i < m->n && rc == 0 && which == AND_OTHERS; i = end) {
+		end = end_of(m, i);
+		if (is_in_place_of(m, i, end, a))
+			rc = add_term(m, i, end, which, a, term, f, e);
+	}
+	return rc;
 }
 
 /* Fits it. 1; 0: it is not made of these; < 0. */
 static int
-solve(struct account *m, size_t first, bool late, struct acc_account *a, struct acc_err *e)
+solve(struct account *m, size_t first, enum terms which, struct acc_account *a, struct acc_err *e)
 {
 	struct acc_fit f = {0};
 	uint32_t term[ACC_FIT_TERMS], copies[ACC_FIT_TERMS] = {0};
@@ -250,7 +281,7 @@ solve(struct account *m, size_t first, bool late, struct acc_account *a, struct 
 	if (rc < 0 || !known)
 		return rc;
 	a->nrank = 0;
-	rc = terms_of(m, first, late, a, term, &f, e);
+	rc = terms_of(m, first, which, a, term, &f, e);
 	if (rc < 0 || f.n == 0 || a->n < (uint64_t)FEW_ELEMENTS * f.n)
 		return rc;
 	f.rest = low ? LOW_LEFT : 0;
@@ -344,8 +375,9 @@ near(const double *a, const double *b, size_t n, double off)
 	return true;
 }
 
-size_t
-acc_account_find(const double *in, size_t nin, const double *x, size_t n, double off)
+/* Where n elements begin in others, each off by at most so much of it; SIZE_MAX: nowhere. */
+static size_t
+find(const double *in, size_t nin, const double *x, size_t n, double off)
 {
 	for (size_t i = 0; i + n <= nin; i++)
 		if (near(in + i, x, n, off))
@@ -371,10 +403,10 @@ part_of(struct account *m, const struct acc_replica_seen *p, struct acc_account 
 	if (rc < 0 || !known)
 		return rc;
 	const double off = low[0] && !low[1] ? LOW : 0;
-	size_t at = acc_account_find(m->flat, p->n, m->weight, START, off);
+	size_t at = find(m->flat, p->n, m->weight, START, off);
 	if (at != SIZE_MAX)
 		a->in_d = at;
-	else if ((at = acc_account_find(m->weight, w->n, m->flat, START, off)) != SIZE_MAX)
+	else if ((at = find(m->weight, w->n, m->flat, START, off)) != SIZE_MAX)
 		a->in_w = at;
 	else
 		return 0;
@@ -384,20 +416,30 @@ part_of(struct account *m, const struct acc_replica_seen *p, struct acc_account 
 }
 
 static int
+keep(struct acc_account **all, size_t *cap, size_t *n, const struct acc_account *a,
+	struct acc_err *e)
+{
+	void *p = acc_grow(*all, cap, *n + 1, sizeof *a, e);
+	if (p == NULL)
+		return ACC_ENOMEM;
+	*all = p;
+	(*all)[(*n)++] = *a;
+	return 0;
+}
+
+static int
 note(struct account *m, size_t first, struct acc_account *a, struct acc_err *e)
 {
 	struct acc_replicas *t = m->t;
-	int rc = too_many(m, first) ? 0 : solve(m, first, false, a, e);
-	if (rc == 0 && m->nlate > 0 && !too_many(m, first))
-		rc = solve(m, first, true, a, e);
-	void *p = rc != 1 ? NULL : acc_grow(t->account, &m->cap_out, t->naccount + 1, sizeof *a, e);
-	if (rc != 1)
-		return rc;
-	if (p == NULL)
-		return ACC_ENOMEM;
-	t->account = p;
-	t->account[t->naccount++] = *a;
-	return 0;
+	if (too_many(m, first))
+		return 0;
+	int rc = solve(m, first, OF_WEIGHT, a, e);
+	if (rc == 0 && m->nlate > 0)
+		rc = solve(m, first, AND_LATE, a, e);
+	if (rc != 0)
+		return rc < 0 ? rc : keep(&t->account, &m->cap_out, &t->naccount, a, e);
+	rc = solve(m, first, AND_OTHERS, a, e);
+	return rc != 1 ? rc : keep(&t->crossed, &m->cap_crossed, &t->ncrossed, a, e);
 }
 
 /* What an optimizer updates, and the gradient that it is given for it. */
@@ -452,9 +494,9 @@ place_of(struct account *m, const struct acc_replica_seen *in, size_t i, size_t 
 		size += m->weight[j] * m->weight[j];
 	while (k < a.n && large < START)
 		large = fabs(m->weight[k++]) > SMALL * sqrt(size / (double)a.n) ? large + 1 : 0;
-	const size_t found = large < START ? SIZE_MAX
-					   : acc_account_find(m->flat, in->n, m->weight + k - START,
-						     START, ROUNDED);
+	const size_t found = large < START
+				     ? SIZE_MAX
+				     : find(m->flat, in->n, m->weight + k - START, START, ROUNDED);
 	if (found != SIZE_MAX && found + START >= k && found + START - k + a.w->n <= in->n)
 		*at = found + START - k;
 	return 0;

@@ -8,7 +8,41 @@
 
 enum { START = 4, MOST_FLAT = 1 << 20 };
 
-static const double SEEN = 1e-3; /* a number, as recorded and as measured */
+static const double SEEN = 1e-3, /* a number, as recorded and as measured */
+	ROUNDED = 1e-5;          /* a product in f32 */
+
+/* Do elements, none of which is zero, lie in others, each times the same number? */
+static bool
+lies_in(const double *all, size_t n, const double *x)
+{
+	for (size_t i = 0; i + START <= n; i++) {
+		const double by = x[0] / all[i];
+		size_t k = 1;
+		while (k < START && fabs(by * all[i + k] - x[k]) <= ROUNDED * fabs(x[k]))
+			k++;
+		if (k == START && isfinite(by))
+			return true;
+	}
+	return false;
+}
+
+/* A few of its elements, one behind the other. 1; 0: they are not known, or zero everywhere; < 0. */
+static int
+some_of(struct acc_replicas *t, const struct acc_account *a, double *all, double *x,
+	struct acc_err *e)
+{
+	const size_t n = a->n < MOST_FLAT ? (size_t)a->n : MOST_FLAT;
+	size_t k = 0, found = 0;
+	bool known = false;
+	int rc = acc_seen_elements(t, a->d, a->in_d, n, all, &known, e);
+	if (rc < 0 || !known)
+		return rc;
+	while (k < n && found < START) {
+		x[found] = all[k++];
+		found = x[found] != 0 ? found + 1 : 0;
+	}
+	return found == START;
+}
 
 int
 acc_account_reduction(struct acc_replicas *t, const struct acc_account *a,
@@ -16,23 +50,40 @@ acc_account_reduction(struct acc_replicas *t, const struct acc_account *a,
 {
 	const struct acc_seen_call *to = &t->call[a->d->call];
 	double x[START], *all = malloc((size_t)MOST_FLAT * sizeof *all);
-	bool known = false;
-	int rc = all == NULL ? acc_nomem(e)
-			     : acc_seen_elements(t, a->d, a->in_d, START, x, &known, e);
+	int rc = all == NULL ? acc_nomem(e) : some_of(t, a, all, x, e);
 	*out = NULL;
-	for (uint32_t i = 0; i < t->nseen && rc == 0 && known && *out == NULL; i++) {
+	for (uint32_t i = 0; i < t->nseen && rc == 1 && *out == NULL; i++) {
 		const struct acc_replica_seen *s = &t->seen[i];
 		const struct acc_seen_call *c = &t->call[s->call];
 		bool there = false;
 		if (!s->out || !c->reduces || !acc_seen_beside(c, to) || s->n > MOST_FLAT ||
 			s->n < START)
 			continue;
-		rc = acc_seen_elements(t, s, 0, s->n, all, &there, e);
-		if (rc == 0 && there && acc_account_find(all, s->n, x, START, 0) != SIZE_MAX)
+		int got = acc_seen_elements(t, s, 0, s->n, all, &there, e);
+		rc = got < 0 ? got : rc;
+		if (got == 0 && there && lies_in(all, s->n, x))
 			*out = s;
 	}
 	free(all);
-	return rc;
+	return rc < 0 ? rc : 0;
+}
+
+/* What made it of elements by a whole number, or one by it; 1, too, which divides by the wrong size of a group. */
+static int
+scaled_last(struct acc_replicas *t, const struct acc_account *a,
+	const struct acc_replica_seen **out, struct acc_err *e)
+{
+	const struct acc_replica_seen *s = acc_seen_maker(t, a->d);
+	const struct acc_seen_call *c = acc_seen_caller(t, s);
+	double v = 0;
+	*out = NULL;
+	if (c == NULL || c->k->backward || c->k->talks || c->info == NULL ||
+		c->info->cls != ACC_OP_MUL)
+		return 0;
+	int rc = acc_seen_factor(t, c, &v, e);
+	if (rc == 1 && acc_divides(v))
+		*out = s;
+	return rc < 0 ? rc : 0;
 }
 
 int
@@ -43,7 +94,12 @@ acc_account_line(struct acc_replicas *t, const struct acc_account *a, size_t *li
 	struct acc_ways w = {.t = t, .rank = k->rank};
 	struct acc_way way;
 	const size_t own = *line;
-	const struct acc_replica_seen *sum;
+	const struct acc_replica_seen *sum, *scaled;
+	int rc = scaled_last(t, a, &scaled, e);
+	if (rc < 0 || scaled != NULL) {
+		*line = scaled != NULL ? scaled->line : *line;
+		return rc;
+	}
 	const uint32_t use = acc_ids_get(&t->first, acc_seen_place(k->step, k->rank, a->w->mark));
 	for (uint32_t i = use == ACC_NOID ? 0 : t->call[use].first;
 		use != ACC_NOID && i < t->call[use].first + t->call[use].n; i++) {
@@ -52,7 +108,7 @@ acc_account_line(struct acc_replicas *t, const struct acc_account *a, size_t *li
 							    ? NULL
 							    : acc_seen_gradient(t, k->step, k->rank,
 								      &t->seen[i]);
-		int rc = dw == NULL ? 0 : acc_way_follow(&w, dw, &way, e);
+		rc = dw == NULL ? 0 : acc_way_follow(&w, dw, &way, e);
 		if (rc < 0)
 			return rc;
 		/* What nothing is seen to scale may be scaled where it is not seen. */
@@ -62,7 +118,7 @@ acc_account_line(struct acc_replicas *t, const struct acc_account *a, size_t *li
 	}
 	if (*line != own)
 		return 0;
-	int rc = acc_account_reduction(t, a, &sum, e);
+	rc = acc_account_reduction(t, a, &sum, e);
 	*line = rc == 0 && sum != NULL ? sum->line : *line;
 	return rc;
 }

@@ -73,6 +73,45 @@ uneven(struct acc_replicas *t, struct acc_err *e)
 	return rc < 0 ? rc : say_uneven(t, first, even, e);
 }
 
+/* --- another weight's gradient --- */
+
+static int
+say_crossed(struct acc_replicas *t, const struct acc_account *a, const struct acc_replica_seen *own,
+	const struct acc_replica_seen *other, struct acc_err *e)
+{
+	const int64_t who[2] = {t->call[own->call].k->rank, t->call[other->call].k->rank};
+	const struct acc_rank_group g = {.rank = who, .n = 2, .who = acc_fleet_ranks(t->f, who, 2)};
+	const struct acc_replica_seen *sum;
+	int rc = acc_account_reduction(t, a, &sum, e);
+	return rc < 0 ? rc
+		      : acc_replicas_blame(t, &g, sum == NULL ? a->d->line : sum->line,
+				SAY(t,
+					"joins the gradients of weights that are not the same: that of"
+					" %s on rank %lld, of %s on rank %lld: is it the right group?",
+					acc_replicas_name(t, own->line, e), (long long)who[0],
+					acc_replicas_name(t, other->line, e), (long long)who[1]),
+				1, 0, e);
+}
+
+static int
+crossed(struct acc_replicas *t, struct acc_err *e)
+{
+	for (size_t i = 0; i < t->ncrossed; i++) {
+		const struct acc_account *a = &t->crossed[i];
+		const int64_t rank = t->call[a->d->call].k->rank;
+		const struct acc_replica_seen *own = NULL, *other = NULL;
+		for (uint32_t k = 0; k < a->nrank; k++) {
+			if (!acc_account_has(a, k))
+				continue;
+			own = a->rank[k] == rank ? a->of[k] : own;
+			other = a->of[k]->mark != a->w->mark ? a->of[k] : other;
+		}
+		if (own != NULL && other != NULL)
+			return say_crossed(t, a, own, other, e);
+	}
+	return 0;
+}
+
 /* --- the number of ranks --- */
 
 /* Is what is given this weight, or what only moves its elements before, given what ranks exchange, too? */
@@ -264,6 +303,8 @@ acc_rule_mix(struct acc_replicas *t, struct acc_err *e)
 	int rc = acc_replicas_account(t, e);
 	if (rc == 0)
 		rc = uneven(t, e);
+	if (rc == 0)
+		rc = crossed(t, e);
 	if (rc == 0)
 		rc = experts(t, e);
 	return rc < 0 ? rc : stages(t, e);

@@ -499,6 +499,7 @@ forward_of(const struct acc_replicas *t, const struct acc_seen_call *c)
 
 /* Do they learn the same: what wants a gradient, and nobody made, is the same, or was in the first step? */
 static bool
+	free(t->crossed);
 learn_alike(const struct acc_replicas *t, const struct acc_seen_call *a,
 	const struct acc_seen_call *b)
 {
