@@ -119,6 +119,11 @@ load helper
 #	tests/selfcheck/trainers.py OUT pipezero-latewgrad
 # of two steps are notreduced.acc.gz and otherbuffer.acc.gz, of
 #	tests/selfcheck/sixagain.py OUT titan-notreduced gpt2-otherbuffer --task statistics
+# collective/flatgroup.acc.gz, startsum.acc.gz, crossed.acc.gz, epdiv.acc.gz and routerinit.acc.gz are, of one step,
+# and partial.acc.gz, of two, of
+#	tests/selfcheck/sixagain.py OUT rwkv-dpgroup
+#	tests/selfcheck/tworanks.py OUT pipe-tiedearly tpmoe-gatepartial
+#	tests/selfcheck/twomore.py OUT moe-expertsmean moe-expertscale mixtral-routerinit
 # and balance.acc.gz, decay.acc.gz and putback.acc.gz, of all steps, of
 #	tests/selfcheck/library.py OUT moe-balance --task statistics
 #	tests/record/decay.py OUT

@@ -90,6 +90,7 @@ struct acc_replicas {
 	struct acc_ids taken;    /* what is joined, cut or scaled: by these calls */
 	struct acc_ids first;    /* the call that a weight is first given to */
 	struct acc_ids shared;   /* and another one: its gradient is the sum of several */
+	struct acc_ids used;     /* the first call that is given a weight, by step and rank */
 	int64_t *step;           /* rising */
 	size_t nstep, cap_step;
 	struct acc_rank_group *group;

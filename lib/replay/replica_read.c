@@ -229,7 +229,13 @@ static int
 note_use(struct acc_replicas *t, const struct acc_replica_seen *s, uint64_t id, uint32_t call,
 	struct acc_err *e)
 {
+	const struct acc_fleet_call *k = t->call[call].k;
 	uint32_t was = acc_ids_get(&t->first, id);
+	int rc = t->call[call].begins ? 0
+				      : acc_ids_put(&t->used, acc_seen_place(k->step, k->rank, 0),
+						call, false, e);
+	if (rc < 0)
+		return rc;
 	if (was == ACC_NOID)
 		return acc_ids_put(&t->first, id, call, false, e);
 	return was == call || t->call[was].k->talks || t->call[call].behind
@@ -256,6 +262,20 @@ note_gather(struct acc_replicas *t, struct acc_seen_call *c, uint32_t call, stru
 			return rc;
 	}
 	return 0;
+}
+
+/* What is summed up before any weight is used is one itself, if nothing made it: so it is made the same on all ranks, which is
+ * zero on all but one. */
+static void
+note_start(struct acc_replicas *t, struct acc_seen_call *c)
+{
+	bool raw = !c->average;
+	for (uint32_t i = c->first; i < c->first + c->n; i++)
+		raw &= t->seen[i].out ||
+		       (t->seen[i].real && t->seen[i].n > 1 && !t->seen[i].wants &&
+			       acc_ids_get(&t->made, acc_seen_id(t, &t->seen[i])) == ACC_NOID);
+	c->hands_round |= raw && acc_ids_get(&t->used, acc_seen_place(c->k->step, c->k->rank, 0)) ==
+					 ACC_NOID;
 }
 
 /* The results of a call, when it was read; of a reduction, what it was given, too. */
@@ -387,6 +407,8 @@ read_call(struct acc_replicas *t, uint32_t call, struct acc_err *e)
 		rc = note_meeting(t, c, call, e);
 	if (rc == 0 && c->gathers)
 		rc = note_gather(t, c, call, e);
+	if (c->reduces)
+		note_start(t, c);
 	if (rc == 0)
 		rc = note(t, call, e);
 	return rc == 0 ? acc_ids_put(&t->at, acc_seen_place(k->step, k->rank, k->key), call, false,
@@ -471,11 +493,13 @@ acc_replicas_release(struct acc_replicas *t)
 	acc_ids_release(&t->gathered);
 	acc_ids_release(&t->first);
 	acc_ids_release(&t->shared);
+	acc_ids_release(&t->used);
 	acc_ids_release(&t->roles);
 	acc_ids_release(&t->lined);
 	acc_ids_release(&t->drawn);
 	acc_ids_release(&t->mixed);
 	free(t->account);
+	free(t->crossed);
 	free(t->stage);
 	free(t->seen);
 	free(t->call);
@@ -499,7 +523,6 @@ forward_of(const struct acc_replicas *t, const struct acc_seen_call *c)
 
 /* Do they learn the same: what wants a gradient, and nobody made, is the same, or was in the first step? */
 static bool
-	free(t->crossed);
 learn_alike(const struct acc_replicas *t, const struct acc_seen_call *a,
 	const struct acc_seen_call *b)
 {
