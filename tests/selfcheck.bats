@@ -601,11 +601,6 @@ doubted() { # run, name, rank, text
 	doubted "$DATA/collective/hookdiv.acc.gz" Functional.sgd.0.forward 0 "count 2 times together"
 }
 
-@test "what parts is said where it is made so" {
-	alone decay Functional.adamw.0.forward "another on rank 1 than on rank 0 since then: its weight_decay is 0.5, and 0.1 there"
-	alone balance Tensor.add_.1.forward "is a bias that these ranks had alike in step 0"
-	alone otherbuffer Tensor.copy_.9.forward "is the weight of Functional.embedding.0.forward in step 1, which these ranks had alike"
-	alone notreduced Functional.linear.2.backward "was given to no reduction that joins them"
 @test "gradients are said to be scaled where they are, and to be joined with those of other weights" {
 	alone flatgroup Distributed.all_reduce.1.forward "all 10 end so that each of the 16 labels of all ranks"
 	alone epdiv Tensor.div_.3.forward "the gradient of one of 4 weights that 1 of 2 ranks have"
@@ -621,6 +616,11 @@ doubted() { # run, name, rank, text
 	alone partial Functional.linear.1.backward "another gradient on each of them since Tensor.mul.0.backward"
 }
 
+@test "what parts is said where it is made so" {
+	alone decay Functional.adamw.0.forward "another on rank 1 than on rank 0 since then: its weight_decay is 0.5, and 0.1 there"
+	alone balance Tensor.add_.1.forward "is a bias that these ranks had alike in step 0"
+	alone otherbuffer Tensor.copy_.9.forward "is the weight of Functional.embedding.0.forward in step 1, which these ranks had alike"
+	alone notreduced Functional.linear.2.backward "was given to no reduction that joins them"
 	alone tieclip Distributed.all_reduce.1.forward "norms of 1 tensors that are the same on several ranks"
 	doubted "$DATA/collective/groupcount.acc.gz" Tensor.div.2.forward 0 "is a mean over 6 on rank 0 and over 15 on rank 3"
 	right "$DATA/collective/putback.acc.gz"

@@ -103,9 +103,9 @@ struct acc_replicas {
 	struct acc_ids mixed; /* marks of weights of which acc_rule_mix has said why they part */
 	struct acc_account *account; /* see replica_account.h */
 	size_t naccount;
-	size_t *stage; /* of each rank, in a pipeline: 0 begins */
 	struct acc_account *crossed; /* those that have gradients of other weights in them */
 	size_t ncrossed;
+	size_t *stage; /* of each rank, in a pipeline: 0 begins */
 	double *a, *b; /* ACC_CHUNK elements each */
 	int lost;      /* < 0: a name could not be got */
 };
@@ -274,6 +274,10 @@ int acc_rule_dual(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call **room, struct acc_err *e);
 /* Parts of weights, sequences, gradients (replica_part.c). */
 int acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
+	struct acc_err *e);
+/* What chooses the largest, as routers do (replica_choice.c). 0 or < 0. */
+int acc_rule_choice(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
 	struct acc_err *e);
 /* Ranks whose weights are the same, and which join so many gradients of them (replica_twin.c). */
@@ -473,6 +477,10 @@ int acc_rule_stale(struct acc_replicas *t, const struct acc_rank_group *g, int64
 /* Of all ranks that hold a weight, are the gradients in the one that an optimizer is given as often as each other's
  * (replica_mix.c)? 0 or < 0. */
 int acc_rule_mix(struct acc_replicas *t, struct acc_err *e);
+/* A weight's gradient is another on this other rank: the part of a gradient that makes it so, of what both have alike in the
+ * forward pass (replica_partial.c); NULL: not known. 0 or < 0. */
+int acc_replicas_partial(struct acc_replicas *t, const struct acc_replica_seen *w, int64_t rank,
+	const struct acc_replica_seen **found, struct acc_err *e);
 /* Each weight with the first one that is like it, if that one's rank has another in its place. */
 int acc_replicas_tied(struct acc_replicas *t, struct acc_err *e);
 

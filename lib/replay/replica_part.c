@@ -213,97 +213,6 @@ drawn_alike(struct acc_replicas *t, const struct acc_rank_group *g,
 				 1, 0, e);
 }
 
-/* --- what chooses --- */
-
-/* Is it, of the same op call in the first step, the same on all ranks? */
-static bool
-was_alike(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
-	uint32_t j, const struct acc_seen_call **room)
-{
-	const struct acc_seen_call *first = acc_replicas_call(t, t->step[0], c->k->rank, c->k->key);
-	return first != NULL && first->n == c->n && acc_replicas_peers(t, g, first, room) &&
-	       acc_replicas_marked(t, g, room, j);
-}
-
-/* Is all else that an op call is given the same on all ranks, made by one before it? 1, 0, < 0. */
-static int
-others_alike(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc_seen_call *c,
-	uint32_t j, const struct acc_seen_call **room, struct acc_err *e)
-{
-	bool any = false;
-	if (!acc_replicas_peers(t, g, c, room))
-		return 0;
-	for (uint32_t i = 0; i < c->n; i++) {
-		const struct acc_replica_seen *s = &t->seen[c->first + i];
-		enum acc_alike is = ACC_EQUAL;
-		if (s->out || i == j)
-			continue;
-		int rc = acc_seen_maker(t, s) == NULL ? 0
-						      : acc_replicas_alike(t, g, room, i, &is, e);
-		if (rc < 0 || is >= ACC_APART || acc_seen_maker(t, s) == NULL)
-			return rc;
-		any |= s->n > 1;
-	}
-	return any;
-}
-
-/* A bias of what the largest k are chosen of, that nobody made and that ranks had alike: it balances what is
- * chosen, and parts. Or another one on each rank, of what is the same on all, whose largest are the same then. */
-static int
-balance(struct acc_replicas *t, const struct acc_rank_group *g,
-	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
-	struct acc_err *e)
-{
-	const struct acc_replica_seen *in = acc_seen_real(t, peer[0], false),
-				      *made = in == NULL ? NULL : acc_seen_maker(t, in);
-	const struct acc_seen_call *c = made == NULL ? NULL : &t->call[made->call];
-	if (c == NULL || c->info == NULL || c->info->cls != ACC_OP_ADD)
-		return 0;
-	for (uint32_t j = 0; j < c->n; j++) {
-		const struct acc_replica_seen *s = &t->seen[c->first + j];
-		if (s->out || s->n < 2 || s->n >= in->n || s->wants || !s->real ||
-			acc_seen_maker(t, s) != NULL)
-			continue;
-		const bool began = c->k->step == t->step[0];
-		int rc = began ? others_alike(t, g, c, j, room, e) : was_alike(t, g, c, j, room);
-		if (rc < 0)
-			return rc;
-		if (rc == 0)
-			continue;
-		if (!acc_replicas_peers(t, g, c, room))
-			continue;
-		enum acc_alike is = ACC_EQUAL;
-		rc = acc_replicas_alike(t, g, room, j, &is, e);
-		if (rc < 0 || is != ACC_APART)
-			return rc;
-		const char *name = acc_replicas_name(t, peer[0]->k->line, e);
-		if (began) {
-			const struct acc_seen_call *odd = room[acc_replicas_odd(t, g, room, j)];
-			return acc_replicas_blame(t, g, acc_seen_real(t, odd, true)->line,
-				SAY(t,
-					"has a bias added that is another on rank %lld, to what is the same on all"
-					" ranks: %s chooses otherwise on each",
-					(long long)odd->k->rank, name),
-				1, 0, e);
-		}
-		const struct acc_replica_seen *update = acc_seen_made_in(t, s,
-			acc_replicas_step_before(t, c->k->step));
-		return acc_replicas_blame(t, g,
-			update == NULL ? acc_seen_real(t, c, true)->line : update->line,
-			SAY(t,
-				update == NULL
-					? "has a bias added that these ranks had alike in step %lld, and that is"
-					  " another on each of them since step %lld: %s chooses by it; what it"
-					  " counts must be summed up over the ranks"
-					: "is a bias that these ranks had alike in step %lld, and that is another on"
-					  " each of them since step %lld: %s chooses by it; what it counts must be"
-					  " summed up over the ranks",
-				(long long)t->step[0], (long long)c->k->step, name),
-			1, 0, e);
-	}
-	return 0;
-}
-
 int
 acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
 	const struct acc_seen_call *const *peer, const struct acc_seen_call **room,
@@ -311,7 +220,7 @@ acc_rule_part(struct acc_replicas *t, const struct acc_rank_group *g,
 {
 	const struct acc_seen_call *c = peer[0];
 	if (!c->k->backward && c->chooses)
-		return balance(t, g, peer, room, e);
+		return acc_rule_choice(t, g, peer, room, e);
 	if (c->k->backward || c->k->step != t->step[0])
 		return 0;
 	if (c->k->talks) {

@@ -360,13 +360,27 @@ say_drift(struct acc_replicas *t, const struct acc_rank_group *g, int64_t step,
 			all_elsewhere(t, few[0], g->rank[i]);
 	if (wrong)
 		return say_few(t, g, step, a, b, few[0], e);
+	const struct acc_replica_seen *part = NULL;
+	if (lost)
+		rc = acc_replicas_partial(t, before(t, a, step, ka->rank), kb->rank, &part, e);
+	if (rc < 0)
+		return rc;
+	const char *since =
+		part == NULL
+			? ""
+			: acc_say(&t->f->mem,
+				  "; what these ranks have alike has another gradient on each of"
+				  " them since %s",
+				  acc_replicas_name(t, part->line, e));
+	if (since == NULL)
+		return acc_nomem(e);
 	if (lost)
 		return acc_replicas_blame(t, g, ga->line,
 			acc_say(&t->f->mem,
 				"is the gradient of a weight that these ranks had alike in step %lld, is another"
 				" on each of them, and was given to no reduction that joins them: the"
-				" weight parts, in step %lld at %s",
-				(long long)step, (long long)ka->step, name),
+				" weight parts, in step %lld at %s%s",
+				(long long)step, (long long)ka->step, name, since),
 			ratio, limit, e);
 	const struct acc_seen_call *use = NULL, *aside = NULL;
 	if (differ && !stays)
