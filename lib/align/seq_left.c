@@ -73,6 +73,23 @@ known(const struct seq *s, uint32_t x, uint32_t y)
 
 enum { NEAREST = 64 };
 
+/* Pairs of one kin that cross each other, and would be as good in order, are in order. */
+static void
+order_kin(struct seq *s, const struct kin *p, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = i + 1; k < n && k <= i + NEAREST; k++) {
+			const uint32_t x = p[i].call, z = p[k].call, y = s->ma[x], w = s->ma[z];
+			if (y == ACC_NOMATE || w == ACC_NOMATE || y < w || !known(s, x, w) ||
+				!known(s, z, y) ||
+				acc_seq_points(s, x, w) + acc_seq_points(s, z, y) <
+					acc_seq_points(s, x, y) + acc_seq_points(s, z, w))
+				continue;
+			acc_seq_mate(s, x, w, SEQ_LIKENESS);
+			acc_seq_mate(s, z, y, SEQ_LIKENESS);
+		}
+}
+
 /* Candidates of one kin: n of a, m of b. */
 static int
 pair_kin(struct seq *s, const struct kin *p, uint32_t n, const struct kin *q, uint32_t m,
@@ -97,6 +114,7 @@ pair_kin(struct seq *s, const struct kin *p, uint32_t n, const struct kin *q, ui
 	for (size_t i = 0; i < nc; i++)
 		if (s->ma[c[i].x] == ACC_NOMATE && s->mb[c[i].y] == ACC_NOMATE)
 			acc_seq_mate(s, c[i].x, c[i].y, SEQ_LIKENESS);
+	order_kin(s, p, n);
 	free(c);
 	return 0;
 }
