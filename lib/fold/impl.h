@@ -562,6 +562,10 @@ void acc_fold_numbers_release(struct fold_numbers *n);
 int acc_fold_steps(struct acc_fold *f, const struct fold_mesh *m, struct acc_err *e);
 
 /* --- vote.c --- */
+/* Is it one of a list, which is joined, or is it one of what is taken apart, forward or backward? On another
+ * rank it may stand for another place of the reference's list, as the tokens of another expert: shapes alone tell nothing. */
+bool acc_fold_is_member(const struct acc_fold *f, const struct fold_call *k,
+	const struct fold_item *it);
 int acc_fold_vote(struct acc_fold *f, struct acc_err *e);
 /* The reference's tensor that item i of v is a part of; NULL. */
 const struct fold_item *acc_fold_counterpart(const struct acc_fold *f, const struct fold_step *t,

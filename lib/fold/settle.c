@@ -135,9 +135,9 @@ by_shapes(struct acc_fold *f, const struct fold_step *t, const struct fold_virtu
 	struct acc_fold *g = f->both;
 	const double tol = c->own->tol > c->it->tol ? c->own->tol : c->it->tol;
 	uint32_t ways = 0;
-	if (!in_row(f) || !in_row(g) || v->alone > 0 || c->v->alone > 0 || c->own->exact ||
-		c->call->dir != FOLD_FORWARD || c->call->late || c->call->talks ||
-		!acc_fold_gather(f, &f->mesh, t, v, i) ||
+	if (acc_fold_is_member(f, c->call, c->own) || !in_row(f) || !in_row(g) || v->alone > 0 ||
+		c->v->alone > 0 || c->own->exact || c->call->dir != FOLD_FORWARD || c->call->late ||
+		c->call->talks || !acc_fold_gather(f, &f->mesh, t, v, i) ||
 		!acc_fold_gather(g, &g->mesh, c->step, c->v, c->x) ||
 		f->part[0].ndim != g->part[0].ndim)
 		return false;

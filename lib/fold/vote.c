@@ -304,10 +304,8 @@ fitting(struct acc_fold *f, const struct fold_class *c, const struct acc_fold_st
 	return acc_fold_winner(&some);
 }
 
-/* Is it one of a list, which is joined, or is it one of what is taken apart, forward or backward? On another
- * rank it may stand for another place of the reference's list, as the tokens of another expert. */
-static bool
-is_member(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
+bool
+acc_fold_is_member(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it)
 {
 	uint32_t n = 0;
 	if (!it->output || !k->moves)
@@ -345,6 +343,17 @@ belied(struct acc_fold *f, const struct acc_fold_layout *l, const struct acc_fol
 	       !acc_fold_by_layout(f, &f->mesh, l, FOLD_NOISE, &whole);
 }
 
+/* Is an input, or what only moves one, said to be the same on all ranks, another on each of three and more? One rank's fault does not do that: it is each
+ * rank's own, as the weights of its experts are, beside others of the line. */
+static bool
+are_own(const struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
+	const struct acc_fold_layout *l, double tol)
+{
+	return acc_fold_replicated(l) && f->mesh.zip > 2 && k->dir == FOLD_FORWARD && !k->late &&
+	       (!it->output || k->moves) && !it->exact &&
+	       !acc_fold_has_twin(f->part, f->mesh.zip, tol);
+}
+
 struct acc_fold_layout
 acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold_item *it,
 	const struct acc_fold_stat *want, double tol)
@@ -355,13 +364,14 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	if (c != NULL)
 		l = acc_fold_winner(c);
 	if ((c != NULL && c->is_given && l.n == 0) ||
-		(l.n > 0 && fits(f, &l, want) && !belied(f, &l, want)))
+		(l.n > 0 && fits(f, &l, want) && !belied(f, &l, want) &&
+			!are_own(f, k, it, &l, tol)))
 		return l;
 	if (want != NULL &&
 		acc_fold_solve(f, &f->mesh, want, tol, acc_fold_factor(f, k, it), &l) == 2)
 		return l;
 	/* Shapes alone may agree by chance. */
-	if (is_member(f, k, it))
+	if (acc_fold_is_member(f, k, it))
 		return (struct acc_fold_layout){.n = 0};
 	/* All calls with its callers are behind a fault, or are at odds, as those that lay out weights;
 	 * others, or those of its shapes, are not. */
@@ -388,7 +398,7 @@ acc_fold_choose(struct acc_fold *f, const struct fold_call *k, const struct fold
 	/* But where the reference has several ranks, too, it may have other parts, or another factor. */
 	const bool guess = want == NULL &&
 			   (!acc_fold_many(f) ||
-				   (!is_member(f, k, it) &&
+				   (!acc_fold_is_member(f, k, it) &&
 					   acc_fold_factor(f, k, it) == FOLD_NO_FACTOR));
 	if (guess && acc_fold_by_layout(f, &f->mesh, &l, tol, &whole))
 		return l;
