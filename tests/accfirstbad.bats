@@ -327,6 +327,12 @@ Functional.gelu.0.backward.output.0 warning" ]
 	judge 1 "$J/stat-sum-low-f32.acc"
 }
 
+@test "places that may have been chosen otherwise, unseen, accuse nobody where they are taken" {
+	judge 0 "$J/strayed.acc"
+	judge 1 "$J/strayed-not.acc"
+	first culprit Torch.argsort.0.forward input
+}
+
 @test "by statistics: how often each was chosen differs where a choice fell otherwise" {
 	judge 0 "$J/stat-chosen.acc"
 	for s in stat-chosen-not stat-chosen-values; do

@@ -172,11 +172,11 @@ acc_judge_input(struct scan *s, uint32_t call, uint32_t i, double unit, struct g
 	x.limit = LIMIT_MARGIN * (l.floor + l.gain * x.cause);
 	x.from = l.from;
 	if (it->exact && it->rms > 0)
-		/* Once choices fell otherwise, indices whose maker is not recorded (a slice, a count)
-		 * prove nothing; nor does one integer where the pairing is a guess: a counter goes on
-		 * where a side computes again. */
-		x.margin = (p != ACC_NOCALL ? c->item[p].rms > 0 : s->flipped) || isinf(x.cause) ||
-					   (it->guessed && it->count == 1)
+		/* Once choices fell otherwise, or may have where nobody saw it, indices whose maker is not
+		 * recorded (a slice, a count) prove nothing; nor does one integer where the pairing is a
+		 * guess: a counter goes on where a side computes again. */
+		x.margin = (p != ACC_NOCALL ? c->item[p].rms > 0 : s->flipped || s->astray) ||
+					   isinf(x.cause) || (it->guessed && it->count == 1)
 				   ? -LIMIT_CERTAIN
 				   : LIMIT_CERTAIN;
 	else if (p != ACC_NOCALL ? same_error(it, &c->item[p], unit)

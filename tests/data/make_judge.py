@@ -1266,3 +1266,23 @@ def joined(name, off, fold=True):
 joined("joined", 2e-5)
 joined("joined-more", 1e-2)
 joined("joined-alone", 2e-5, False)
+
+
+def strayed(name, off):
+    """Ranks as one: what was chosen is compared by its extremes alone, and by its elements where it is taken."""
+    s = Stream()
+    low = {"dtype": "bf16", "shape": (32, 16)}
+    for i in range(4):
+        s.op("Functional.linear.%d.forward" % i, [("x%d" % i, 0, low), ("w%d" % i, 0, low)], [("y%d" % i, off, low)])
+    s.tensor("Torch.max.0.forward", "in", "0", "y3", off, **low)
+    ends = {"dtype": "i64", "shape": [32], "s.max": 15.0, "s.min": 0.0}
+    s.put("Torch.max.0.forward", "out", "1", dict(ends), dict(ends), "tensor", {"m.mode": "statistics"})
+    s.tensor("Torch.argsort.0.forward", "in", "0", "which", 0.07, dtype="i64", shape=(32,), same=31 / 32)
+    for kind, f in s.r:
+        if kind == "pair":
+            f["a.fold"] = "Shard(0)"
+    s.write(name)
+
+
+strayed("strayed", 2e-3)
+strayed("strayed-not", 1e-7)
