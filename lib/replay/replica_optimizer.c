@@ -412,10 +412,11 @@ acc_rule_skipped(struct acc_replicas *t, const struct acc_rank_group *g,
 		struct pace p[2] = {{.at = 0}, {.at = 0}};
 		const struct acc_seen_call *odd = NULL;
 		int64_t lacks = 0;
-		bool on[2];
+		bool on[2], together = false;
 		do {
 			for (int k = 0; k < 2; k++)
 				on[k] = pace(t, g, g->rank[k == 0 ? 0 : r], &p[k]);
+			together |= p[0].step != NULL && p[1].step != NULL;
 			if (odd == NULL && (p[0].step == NULL) != (p[1].step == NULL)) {
 				odd = p[p[0].step == NULL].step;
 				lacks = g->rank[p[0].step == NULL ? 0 : r];
@@ -423,9 +424,11 @@ acc_rule_skipped(struct acc_replicas *t, const struct acc_rank_group *g,
 		} while (on[0] && on[1]);
 		const struct acc_replica_seen *out = odd == NULL ? NULL
 								 : acc_seen_real(t, odd, true);
+		/* As many that never are in the same place may be before a communication on one rank, and behind it on the
+		 * other; or they are of other networks, which are told of each other. */
 		if (out == NULL || on[0] != on[1] || p[0].met == 0 || p[0].several ||
-			p[1].several || p[0].steps == p[1].steps || p[0].steps == 0 ||
-			p[1].steps == 0)
+			p[1].several || p[0].steps == 0 || p[1].steps == 0 ||
+			(p[0].steps == p[1].steps && (!together || g->weights_differ)))
 			continue;
 		return acc_replicas_blame(t, g, out->line,
 			SAY(t,
