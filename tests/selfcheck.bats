@@ -124,6 +124,9 @@ load helper
 #	tests/selfcheck/sixagain.py OUT rwkv-dpgroup
 #	tests/selfcheck/tworanks.py OUT pipe-tiedearly tpmoe-gatepartial
 #	tests/selfcheck/twomore.py OUT moe-expertsmean moe-expertscale mixtral-routerinit
+# and sumstwice.acc.gz, of one step, skiplocal.acc.gz, of all, and partsmean.acc.gz, of two with
+# --keep='Functional.embedding.*', of
+#	tests/selfcheck/twofresh.py OUT longdoc-cptwice spikes-skiplocal mindspeed-spmean
 # and balance.acc.gz, decay.acc.gz and putback.acc.gz, of all steps, of
 #	tests/selfcheck/library.py OUT moe-balance --task statistics
 #	tests/record/decay.py OUT
@@ -605,6 +608,12 @@ doubted() { # run, name, rank, text
 	alone flatgroup Distributed.all_reduce.1.forward "all 10 end so that each of the 16 labels of all ranks"
 	alone epdiv Tensor.div_.3.forward "the gradient of one of 4 weights that 1 of 2 ranks have"
 	alone crossed Distributed.all_reduce.3.forward "of Tensor.__getitem__.7.forward on rank 0, of Tensor.__getitem__.7.forward on rank 1"
+}
+
+@test "a mean of parts of a gradient; sums that count twice; as many steps, taken at other times" {
+	alone partsmean Tensor.div_.0.forward "a mean over 2 ranks of parts of a weight's gradient, which they make of the same data; gradients of 8 other"
+	alone skiplocal Functional.sgd.0.forward "rank 0 takes and rank 1 does not: of 2 and 2 steps"
+	doubted "$DATA/collective/sumstwice.acc.gz" Distributed.all_reduce.2.forward 0 "which are sums, count 2 times their mean together"
 }
 
 @test "a weight that is summed up before the first step is one" {

@@ -489,9 +489,13 @@ look(struct acc_replicas *t, struct acc_rank_group *g, const struct acc_seen_cal
 		for (uint32_t j = 0; j < c->n; j++) {
 			const struct acc_replica_seen *s = &t->seen[c->first + j];
 			g->weights_differ |= s->weight && !marked_alike(&p, j);
-			g->data_differ |= learns && s->data && !marked_alike(&p, j);
+			const bool data = learns && s->data;
+			const bool alike = data && marked_alike(&p, j);
+			g->data_differ |= data && !alike;
+			g->data_alike |= alike;
 		}
 	}
+	g->data_alike &= !g->data_differ;
 }
 
 /* Those of a group as a whole. */

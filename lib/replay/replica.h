@@ -53,8 +53,8 @@ struct acc_seen_call {
 	bool batch;       /* a norm over the batch */
 	bool in_place;    /* it writes to its first argument */
 	bool begins;      /* in place, to a weight before it is used, which has no graph */
-	bool mean, length,
-		chooses; /* a mean of elements; the norm of a tensor; the largest, or k of them */
+	bool mean, total, length,
+		chooses; /* a mean of elements; their sum; the norm of a tensor; the largest, or k of them */
 };
 
 /* How two tensors of the same place on two ranks lie to each other. */
@@ -65,8 +65,9 @@ struct acc_rank_group { /* ranks that may hold replicas */
 	uint32_t n;
 	uint64_t members;                 /* as a call's */
 	bool weights_differ, data_differ; /* in the first step */
-	bool parts;                       /* a weight is of another shape, or not on all */
-	bool held;  /* known by the weights that they hold alone, and not by communication */
+	bool data_alike; /* what is seen of it; what is cut before it is used is not */
+	bool parts;      /* a weight is of another shape, or not on all */
+	bool held;       /* known by the weights that they hold alone, and not by communication */
 	bool twins; /* all weights are the same, and all their gradients joined, to the same bits */
 	const char *who;
 };

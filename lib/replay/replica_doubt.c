@@ -94,6 +94,30 @@ is_mean(struct acc_replicas *t, const struct acc_rank_group *g, const struct acc
 	return rc;
 }
 
+/* Is it a sum of elements, none of which is masked, with a gradient: as many means of one element? */
+static int
+is_total(struct acc_replicas *t, const struct acc_seen_call *c, struct own *out, struct acc_err *e)
+{
+	const struct acc_seen_call *back = acc_seen_backward(t, c), *maker;
+	const struct acc_replica_seen *x = acc_seen_real(t, c, false), *y = NULL;
+	uint32_t given = 0;
+	int rc = 0;
+	*out = (struct own){.c = c};
+	for (uint32_t j = c->first; j < c->first + c->n; j++)
+		y = t->seen[j].out ? &t->seen[j] : y;
+	maker = x == NULL ? NULL : acc_seen_caller(t, acc_seen_maker(t, x));
+	if (!c->total || c->k->backward || back == NULL || y == NULL || y->n != 1 || maker == NULL)
+		return 0;
+	for (uint32_t j = maker->first; j < maker->first + maker->n; j++)
+		given += !t->seen[j].out;
+	for (uint32_t j = back->first; j < back->first + back->n && rc == 0 && given == 1; j++)
+		if (!t->seen[j].out && t->seen[j].n == 1)
+			rc = acc_seen_number(t, t->seen[j].line, &out->began, e);
+	out->began *= (double)x->n;
+	out->mark = y->mark;
+	return rc;
+}
+
 /* Are gradients joined behind the backward pass? */
 static bool
 joins(const struct acc_replicas *t, const struct acc_rank_group *g)
@@ -191,11 +215,11 @@ struct means {         /* of the losses of all ranks */
 	uint32_t n;    /* of a rank */
 };
 
-/* How much the means of one line that a rank makes count. 1; 0: there is none, or they are of several lines, or a sum, or the
+/* How much the means of one line, or the sums, that a rank makes count. 1; 0: there is none, or they are of several lines, or a sum, or the
  * same as those of the rank before; < 0. */
 static int
-count_all(struct acc_replicas *t, const struct acc_rank_group *g, int64_t rank, struct means *m,
-	struct acc_err *e)
+count_all(struct acc_replicas *t, const struct acc_rank_group *g, int64_t rank, bool sums,
+	struct means *m, struct acc_err *e)
 {
 	uint64_t last = 0;
 	m->n = 0;
@@ -203,9 +227,11 @@ count_all(struct acc_replicas *t, const struct acc_rank_group *g, int64_t rank, 
 		const struct acc_seen_call *c = &t->call[i];
 		struct own a;
 		if (c->k->rank != rank || c->k->step != t->step[0] || c->k->backward ||
-			!(c->loss || c->mean))
+			!(c->loss || (sums ? c->total : c->mean)))
 			continue;
-		int rc = c->loss && c->sums ? 0 : is_mean(t, g, c, &a, e);
+		int rc = sums                 ? is_total(t, c, &a, e)
+			 : c->loss && c->sums ? 0
+					      : is_mean(t, g, c, &a, e);
 		if (rc < 0 || (rc == 0 && c->loss))
 			return rc;
 		if (rc == 0)
@@ -234,17 +260,30 @@ together(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 	bool multiplied = false;
 	if (rc == 1 && acc_seen_multiplied(t, g->rank[0], &multiplied, e) < 0)
 		return e->code;
-	rc = rc == 1 && !multiplied;
-	for (uint32_t r = 0; r < g->n && rc == 1; r++)
-		rc = count_all(t, g, g->rank[r], &m, e);
+	const bool can = rc == 1 && !multiplied;
+	bool summed = false;
+	for (int sums = 0; sums < 2 && can && (sums == 0 || (rc == 0 && m.n == 0)); sums++) {
+		summed = sums == 1;
+		m = (struct means){.n = 0};
+		rc = 1;
+		for (uint32_t r = 0; r < g->n && rc == 1; r++)
+			rc = count_all(t, g, g->rank[r], summed, &m, e);
+	}
+	if (!can)
+		return 0;
 	rc = rc == 1 ? acc_seen_scale(t, g, room, &scale, e) : (rc < 0 ? rc : 0);
 	const double all = m.sum * scale.factor, off = all < 1 ? 1 / all : all;
 	const uint32_t times = fabs(off - g->n) < NEAR * g->n ? g->n : m.n;
 	if (rc < 0 || scale.n < LIMIT_REPLICA_SCALED || times < 2 ||
 		!(fabs(off - times) < NEAR * times))
 		return rc;
-	return acc_fleet_doubts(t->f, scale.line,
-		times == g->n
+	const char *text =
+		summed ? acc_say(&t->f->mem,
+				 "is the gradient of a weight, or what is made of it; all %llu end so that the"
+				 " elements of the losses of all %u ranks, which are sums, count %.6g times their"
+				 " mean together, and not once: are they divided by the number of all, once?",
+				 (unsigned long long)scale.n, g->n, all)
+		: times == g->n
 			? acc_say(&t->f->mem,
 				  "is the gradient of a weight, or what is made of it; all %llu end so that the losses"
 				  " of all %u ranks, each a mean, count %.6g times together, and not once, as the mean"
@@ -254,8 +293,8 @@ together(struct acc_replicas *t, const struct acc_rank_group *g, const struct ac
 				  "is the gradient of a weight, or what is made of it; all %llu end so that the losses"
 				  " of all %u ranks, each a mean, count %.6g times together, and not once, as the mean"
 				  " of one batch does: are they divided by the number of micro-batches, once?",
-				  (unsigned long long)scale.n, g->n, all),
-		e);
+				  (unsigned long long)scale.n, g->n, all);
+	return acc_fleet_doubts(t->f, scale.line, text, e);
 }
 
 int

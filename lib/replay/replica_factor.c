@@ -83,18 +83,69 @@ of_copies(const struct acc_ways *w, const struct acc_rank_group *g, const struct
 {
 	const struct acc_way *few = a->ranks < b->ranks ? a : b, *all = few == a ? b : a;
 	const uint32_t n = few->joined ? few->ranks : 1;
-	if (all->ranks != g->n || n == g->n || !equal(all->factor * g->n, 1) ||
+	if (g->data_alike || all->ranks != g->n || n == g->n || !equal(all->factor * g->n, 1) ||
 		!equal(few->factor * n, 1) || as_many(w, few->factor) < LIMIT_REPLICA_SCALED ||
 		as_many(w, all->factor) < LIMIT_REPLICA_SCALED)
 		return NULL;
-	bool exchanged = false;
+	bool exchanged = true;
 	for (size_t i = 0; i < w->n; i++) {
 		if (w->way[i].ranks != (equal(w->way[i].factor, few->factor) ? few : all)->ranks)
 			return NULL;
-		exchanged |= w->way[i].ranks == few->ranks &&
+		exchanged &= w->way[i].ranks != few->ranks ||
 			     acc_seen_exchanged(w->t, w->way[i].call);
 	}
 	return exchanged ? few : NULL;
+}
+
+/* Do the ranks make other gradients of the weights that an op call is given? */
+static bool
+makes_parts(const struct acc_replicas *t, const struct acc_rank_group *g,
+	const struct acc_seen_call *c)
+{
+	for (uint32_t i = c->first; i < c->first + c->n; i++) {
+		const struct acc_seen_call *o = acc_replicas_call(t, c->k->step, g->rank[1],
+			c->k->key);
+		const uint32_t j = i - c->first;
+		if (!t->seen[i].leaf || o == NULL || j >= o->n || !t->seen[o->first + j].leaf)
+			continue;
+		const struct acc_replica_seen *a = acc_seen_gradient(t, c->k->step, c->k->rank,
+						      &t->seen[i]),
+					      *b = acc_seen_gradient(t, o->k->step, o->k->rank,
+						      &t->seen[o->first + j]);
+		if (a != NULL && b != NULL && a->mark != b->mark)
+			return true;
+	}
+	return false;
+}
+
+/* Weights that ranks which are given the same data make parts of a gradient of: the first whose gradient is a mean over them,
+ * while that of three others, which they have parts of, ends as it is; *n: how many others. NULL: none. */
+static const struct acc_way *
+mean_of_parts(const struct acc_ways *w, const struct acc_rank_group *g, uint64_t *n)
+{
+	const struct acc_way *mean = NULL;
+	*n = 0;
+	for (size_t i = 0; i < w->n && g->data_alike && g->weights_differ; i++) {
+		const struct acc_way *x = &w->way[i];
+		*n += !x->joined && equal(x->factor, 1);
+		if (mean == NULL && x->joined && x->ranks == g->n && equal(x->factor * g->n, 1) &&
+			makes_parts(w->t, g, x->call))
+			mean = x;
+	}
+	return *n < LIMIT_REPLICA_SCALED ? NULL : mean;
+}
+
+static int
+say_mean(struct acc_ways *w, const struct acc_rank_group *g, const struct acc_way *mean, uint64_t n,
+	struct acc_err *e)
+{
+	return acc_replicas_blame(w->t, g, mean->by,
+		acc_say(&w->t->f->mem,
+			"is a mean over %u ranks of parts of a weight's gradient, which they make of the same data;"
+			" gradients of %llu other weights end as they are: it is %u"
+			" times too small beside them",
+			g->n, (unsigned long long)n, g->n),
+		1, 0, e);
 }
 
 static int
@@ -193,6 +244,13 @@ acc_rule_factor(struct acc_replicas *t, const struct acc_rank_group *g,
 	}
 	for (size_t i = w.n; i-- > 0;)
 		odd = equal(w.way[i].factor, w.way[best].factor) ? odd : &w.way[i];
+	uint64_t others = 0;
+	const struct acc_way *mean = rc == 0 ? mean_of_parts(&w, g, &others) : NULL;
+	if (mean != NULL) {
+		rc = say_mean(&w, g, mean, others, e);
+		free(w.way);
+		return rc;
+	}
 	bool two = odd != NULL && most + as_many(&w, odd->factor) == w.n;
 	const struct acc_way *few = two ? of_copies(&w, g, &w.way[best], odd) : NULL;
 	bool unknown = false;

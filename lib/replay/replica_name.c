@@ -47,6 +47,7 @@ acc_seen_name(struct acc_seen_call *c, struct acc_str op)
 	c->in_place = acc_op_in_place(op);
 	c->begins = c->in_place && !c->k->backward && !c->k->talks && !c->behind;
 	c->mean = acc_str_is(name, "mean");
+	c->total = acc_str_is(name, "sum");
 	c->length = acc_str_is(name, "norm") || acc_str_is(name, "linalg_norm") ||
 		    acc_str_is(name, "linalg_vector_norm") || acc_str_is(name, "vector_norm");
 	c->chooses = acc_str_is(name, "topk") || acc_str_is(name, "argmax");
