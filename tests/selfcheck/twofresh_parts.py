@@ -13,6 +13,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
+from tworanks_experts import AllToAll
 from twofresh_split import D, VOCAB, draw, state, words
 
 
@@ -82,19 +83,6 @@ def train_spikes(rank, fault, seed, n=2):
 
 # --- moe: a recipe with expert parallelism; tokens go to the rank of their expert and back --------------------
 
-class AllToAll(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, received, sent):
-        ctx.splits = sent, received
-        out = x.new_empty(sum(received), x.shape[1])
-        dist.all_to_all_single(out, x.contiguous(), received, sent)
-        return out
-
-    @staticmethod
-    def backward(ctx, g):
-        return AllToAll.apply(g, *ctx.splits), None, None
-
-
 class TopkRouter(nn.Module):
     """The expert of a token, with a bias per expert that evens their loads out in place of a loss."""
     def __init__(self, experts, fault):
@@ -141,8 +129,8 @@ class MoeLayer(nn.Module):
             theirs = torch.empty_like(counts)
             dist.all_to_all_single(theirs, counts)
             sent, received = (c.view(self.n, -1).sum(1).tolist() for c in (counts, theirs))
-            y = self.compute(AllToAll.apply(x[order], received, sent), theirs.tolist())
-            y = AllToAll.apply(y, sent, received)
+            y = self.compute(AllToAll.apply(x[order], sent, received), theirs.tolist())
+            y = AllToAll.apply(y, received, sent)
         return x + prob * y[order.argsort()]
 
 

@@ -10,6 +10,9 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
+from scripts_tensor import RmsNorm
+from tworanks_sequence import state
+
 D, HEADS, VOCAB, SEQ, BATCH = 16, 4, 20, 8, 3
 
 
@@ -19,13 +22,6 @@ def draw(seed, *shape):
 
 def words(seed, *shape, high=VOCAB):
     return torch.randint(high, shape, generator=torch.Generator().manual_seed(seed))
-
-
-def state(model):
-    """The weights a rank ends with, and the gradients of its last step."""
-    kept = {name: p.detach().clone() for name, p in model.named_parameters()}
-    kept.update((name + ".grad", p.grad.clone()) for name, p in model.named_parameters() if p.grad is not None)
-    return kept
 
 
 def total(t):
@@ -141,15 +137,6 @@ def train_mindspeed(rank, fault, seed, n=2):
 
 
 # --- owntp: a student's model; heads and experts are split, what stands between them is on both ranks --------
-
-class RmsNorm(nn.Module):
-    def __init__(self, d):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(d))
-
-    def forward(self, x):
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * self.weight
-
 
 class Layer(nn.Module):
     def __init__(self, rank, n, fault, seed):

@@ -12,6 +12,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
+from tworanks_experts import AllToAll
 from twomore_split import D, SEQ, VOCAB, Copy, Reduce, state, tokens
 
 EXPERTS, HIDDEN, CLASSES = 4, 24, 5
@@ -109,20 +110,6 @@ def train_zero(rank, fault, seed, n=2):
 
 
 # --- moe: each rank has its tokens and half of the experts; the router's bias balances their load ------------
-
-class AllToAll(torch.autograd.Function):
-    """Tokens to the ranks of their experts, and back."""
-    @staticmethod
-    def forward(ctx, x, send, receive):
-        ctx.sizes = receive, send
-        out = x.new_empty(sum(receive), x.shape[1])
-        dist.all_to_all_single(out, x.contiguous(), receive, send)
-        return out
-
-    @staticmethod
-    def backward(ctx, g):
-        return AllToAll.apply(g, *ctx.sizes), None, None
-
 
 class Experts(nn.Module):
     """A rank's of all experts."""

@@ -8,6 +8,8 @@ import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 
+from scripts_tensor import RmsNorm
+
 D, HEAD, VOCAB, SEQ = 16, 4, 24, 8
 
 
@@ -137,22 +139,13 @@ class Words(nn.Module):
 
 # --- titan: a Llama block; between its layers each rank has its tokens of the sequence -----------------------
 
-class RMSNorm(nn.Module):
-    def __init__(self, d):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(d))
-
-    def forward(self, x):
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5) * self.weight
-
-
 class Llama(nn.Module):
     def __init__(self, rank, n):
         super().__init__()
         self.n, self.tok_embeddings = n, Words(rank, n)
-        self.attention_norm, self.ffn_norm, self.norm = RMSNorm(D), RMSNorm(D), RMSNorm(D)
+        self.attention_norm, self.ffn_norm, self.norm = RmsNorm(D), RmsNorm(D), RmsNorm(D)
         self.wq, self.wk, self.wv = (Column(rank, n, D, D) for _ in range(3))
-        self.q_norm, self.k_norm, self.wo = RMSNorm(HEAD), RMSNorm(HEAD), Row(rank, n, D, D)
+        self.q_norm, self.k_norm, self.wo = RmsNorm(HEAD), RmsNorm(HEAD), Row(rank, n, D, D)
         self.w1, self.w3, self.w2 = Column(rank, n, D, 32), Column(rank, n, D, 32), Row(rank, n, 32, D)
         self.output = Column(rank, n, D, VOCAB)
 
@@ -238,7 +231,7 @@ WHOLE = {name: lambda seed, train=train: train(0, None, seed, 1) for name, (_, t
 
 FAULTS = {
     # The last norm, under sequence parallelism: https://github.com/NVIDIA/Megatron-LM/issues/1446
-    "finalnorm": ("titan", r"mul\.10\.|\.norm\.RMSNorm|adamw", "01"),
+    "finalnorm": ("titan", r"mul\.10\.|\.norm\.RmsNorm|adamw", "01"),
     # Norms of queries and keys that are whole, of which each rank normalizes its heads:
     # https://github.com/NVIDIA-NeMo/Automodel/pull/3822
     "qknorm": ("titan", r"mul\.[35]\.|\.[qk]_norm\.|adamw", "01"),

@@ -10,6 +10,8 @@ import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 
+from scripts_tensor import RmsNorm
+
 D, HEADS, VOCAB, TOKENS = 16, 4, 20, 8
 
 
@@ -87,15 +89,6 @@ def attend(q, k, v, first=0):
     scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
     hidden = torch.ones(q.shape[-2], k.shape[-2]).triu(1 + first).bool()
     return scores.masked_fill(hidden, float("-inf")).softmax(-1) @ v
-
-
-class RmsNorm(nn.Module):
-    def __init__(self, d):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(d))
-
-    def forward(self, x):
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * self.weight
 
 
 # --- spgpt: a layer of a transformer, tensor and sequence parallel; its norms see half of the tokens --------
