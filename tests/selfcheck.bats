@@ -127,6 +127,8 @@ load helper
 # and sumstwice.acc.gz, of one step, skiplocal.acc.gz, of all, and partsmean.acc.gz, of two with
 # --keep='Functional.embedding.*', of
 #	tests/selfcheck/twofresh.py OUT longdoc-cptwice spikes-skiplocal mindspeed-spmean
+# and nosync.acc.gz, of all, of
+#	tests/selfcheck/twolast.py OUT accelerate-nosync
 # and balance.acc.gz, decay.acc.gz and putback.acc.gz, of all steps, of
 #	tests/selfcheck/library.py OUT moe-balance --task statistics
 #	tests/record/decay.py OUT
@@ -612,6 +614,7 @@ doubted() { # run, name, rank, text
 
 @test "a mean of parts of a gradient; sums that count twice; as many steps, taken at other times" {
 	alone partsmean Tensor.div_.0.forward "a mean over 2 ranks of parts of a weight's gradient, which they make of the same data; gradients of 8 other"
+	alone nosync Functional.linear.1.backward "these ranks had alike in step 1, is another on each of them, and was given to no reduction"
 	alone skiplocal Functional.sgd.0.forward "rank 0 takes and rank 1 does not: of 2 and 2 steps"
 	doubted "$DATA/collective/sumstwice.acc.gz" Distributed.all_reduce.2.forward 0 "which are sums, count 2 times their mean together"
 }

@@ -1,6 +1,7 @@
 /* Ranks that go their own ways: where two of them, which hold the same weights, join no gradients in a step, all that
  * moves parts, and that is how the run is made, as local steps, gossip and servers that wait for nobody are. It is no op
  * call's fault; that of one weight among many is, and ranks that exchange nothing at all lack what should join them. */
+#include "replay/limits.h"
 #include "replay/replica.h"
 
 /* Is the rank one of those that the call joins? */
@@ -103,6 +104,35 @@ count(const struct acc_replicas *t, const struct acc_replica_seen *w, int64_t st
 		n->alike++;
 }
 
+/* Are the optimizers of both given the same gradients in a later step, three and more, of weights that are not the same any
+ * more? Then they join them, and one step alone is left out. 1; 0; < 0. */
+static int
+join_again(struct acc_replicas *t, int64_t step, int64_t a, int64_t b, struct acc_err *e)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < t->f->ncall && n < LIMIT_REPLICA_SCALED; i++) {
+		const struct acc_seen_call *c = &t->call[i],
+					   *o = c->k->rank != a || c->k->step <= step ||
+								!c->optimizer
+							? NULL
+							: acc_replicas_call(t, c->k->step, b,
+								  c->k->key);
+		struct acc_optimizer_lists l, m;
+		int rc = o == NULL ? 0 : acc_seen_lists(t, c, &l, e);
+		rc = rc == 1 ? acc_seen_lists(t, o, &m, e) : rc;
+		if (rc < 0)
+			return rc;
+		for (uint32_t k = 0; rc == 1 && k < l.n[0] && k < m.n[0]; k++) {
+			const struct acc_replica_seen *w = &t->seen[l.first[0] + k],
+						      *v = &t->seen[m.first[0] + k],
+						      *g = &t->seen[l.first[1] + k],
+						      *h = &t->seen[m.first[1] + k];
+			n += w->n > 1 && w->mark != v->mark && g->mark != 0 && g->mark == h->mark;
+		}
+	}
+	return n >= LIMIT_REPLICA_SCALED;
+}
+
 int
 acc_replicas_own_ways(struct acc_replicas *t, int64_t step, const struct acc_replica_seen *w,
 	int64_t rank, bool *is, struct acc_err *e)
@@ -124,5 +154,9 @@ acc_replicas_own_ways(struct acc_replicas *t, int64_t step, const struct acc_rep
 	}
 	*is = n.other == 0 && n.parted > n.alike && !joins_any(t, step, k->rank, rank) &&
 	      exchange(t, k->rank, rank);
+	int rc = *is ? join_again(t, step, k->rank, rank, e) : 0;
+	if (rc < 0)
+		return rc;
+	*is &= rc == 0;
 	return acc_ids_put(&t->roles, id, *is, false, e);
 }
