@@ -5,7 +5,7 @@ Usage: score.py FOLDER [--MAKER] [CASE...]
 
 MAKER: make (the default), fresh, others, more, unseen, held, last, joined, after, blind, legal, uneven, afresh, sound,
 tracked, reported, kinds, scripts, calm, programs, trainers, library, rebuilt, quiet, sixkinds, othersix,
-sixagain, tworanks, twomore, twofresh or torch2.
+sixagain, tworanks, twomore, twofresh, twolast or torch2.
 A clean run must not be accused; of a fault, the op call and the rank of MAKER.py's table must be named. What may be right
 by design is a doubt, a warning: counted apart, of faults where nothing else is named. Prints a line for each run and the
 sums."""
