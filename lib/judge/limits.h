@@ -147,7 +147,8 @@
 		"the same of inputs whose maker is unknown, of random numbers, and where both sides " \
 		"fail the audit", \
 		"as wrong") \
-	X(ALONE, 2, "times its limit: what fails the audit of one dump alone by less is a warning", \
+	X(ALONE, 2, \
+		"times its limit: what fails the audit of one dump alone by less is a warning", \
 		"its confidence, 1 - limit / value, is below one half: it is right as likely as wrong") \
 	X(SURE, 0.9, "confidence: below it, the sentence says probably, and who else", "as wrong") \
 	X(PLAIN, 1, \
