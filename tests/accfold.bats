@@ -582,6 +582,18 @@ mixed() {
 	[[ $text == *"op calls compared: none adds more error"* ]]
 }
 
+@test "a buffer that is yet to be filled takes nothing, though it holds what another one held" {
+	cp -r fsdp2-noise fsdp2-used
+	for r in 0 1; do
+		d=fsdp2-used/step0/rank$r/dump.json
+		s=$(jq -c '.data["Distributed.reduce_scatter_tensor.5.forward"].output[0] | {Max, Min, Mean, Norm}' $d)
+		jq -c --argjson s "$s" '.data["Distributed.reduce_scatter_tensor.6.forward"].input_args[0] += $s' $d >used.json
+		mv used.json $d
+	done
+	found 0 fsdp2-used one
+	[[ $text == *"op calls compared: none adds more error"* ]]
+}
+
 # fold_parts.tar.gz was made, for each of the seeds 203, 207 and 219, which name its folders, by
 #	tests/parallel/make.py OUT/SEED ep4 ep2 --layers 2 --task statistics --seed SEED
 # and tar as fold_mixed.tar.gz. By chance the tokens of a sender are as many as those of an expert are, two parts of

@@ -44,7 +44,8 @@ acc_fold_takers(struct acc_fold *f, struct fold_step *t, struct acc_err *e)
 		for (uint32_t x = 0; x < k->n && (k->talks || k->scales || k->adds) && rc == 0;
 			x++) {
 			const struct fold_item *it = &f->device.item[k->first + x];
-			if (!it->tensor || it->output || !telling(&it->stat) ||
+			/* What a buffer holds before it is filled may be what another one held. */
+			if (!it->tensor || it->output || it->fills || !telling(&it->stat) ||
 				t->v[i].mate != FOLD_NONE)
 				continue;
 			/* Two that take the same are told apart by nothing. */
@@ -70,7 +71,8 @@ takes(const struct acc_fold *f, const struct fold_step *t, const struct fold_vir
 		bool found = false;
 		for (uint32_t i = 0; own != NULL && b != FOLD_NONE && i < s->call[b].n; i++) {
 			const struct fold_item *it = &s->item[s->call[b].first + i];
-			found |= it->tensor && !it->output && equal(&it->stat, &own->stat);
+			found |= it->tensor && !it->output && !it->fills &&
+				 equal(&it->stat, &own->stat);
 		}
 		if (!found)
 			return false;
